@@ -1,0 +1,199 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Budget says what an owner may hold: one or more envelopes, each a cap on GPUs of one flavor.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=bg,categories=jobtree
+// +kubebuilder:printcolumn:name="Owner",type=string,JSONPath=`.spec.owner`
+// +kubebuilder:printcolumn:name="Envelopes",type=string,JSONPath=`.spec.envelopes[*].name`
+// +kubebuilder:printcolumn:name="GPUs",type=string,JSONPath=`.spec.envelopes[*].concurrency`
+// +kubebuilder:printcolumn:name="Used",type=string,JSONPath=`.status.envelopes[*].ownedGPUs`
+// +kubebuilder:printcolumn:name="Free",type=string,JSONPath=`.status.envelopes[*].headroomGPUs`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Budget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the owner may hold.
+	Spec BudgetSpec `json:"spec"`
+	// status is what is held, written by the scheduler.
+	// +optional
+	Status BudgetStatus `json:"status,omitempty"`
+}
+
+// BudgetList is a list of Budgets.
+//
+// +kubebuilder:object:root=true
+type BudgetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Budget `json:"items"`
+}
+
+// BudgetSpec is the desired state of a Budget.
+type BudgetSpec struct {
+	// owner whose Runs the envelopes pay for first.
+	Owner Owner `json:"owner"`
+	// parents are the owners above this one in the family. Default: the nearest existing ancestor in the colon path.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	Parents []Owner `json:"parents,omitempty"`
+	// envelopes are the caps, each paying for GPUs of one flavor.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Envelopes []Envelope `json:"envelopes"`
+	// aggregateCaps bound several envelopes of this Budget together.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	AggregateCaps []AggregateCap `json:"aggregateCaps,omitempty"`
+}
+
+// Sharing says whether the owner's family may spend from an envelope.
+//
+// +kubebuilder:validation:Enum=family;none
+type Sharing string
+
+// Values of Sharing.
+const (
+	SharingFamily Sharing = "family"
+	SharingNone   Sharing = "none"
+)
+
+// Envelope is a cap on GPUs of one flavor, on nodes that match a selector, in a window of time.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.start) || !has(self.end) || self.start < self.end",message="end must be after start",fieldPath=".end"
+type Envelope struct {
+	// name of the envelope, unique in its Budget.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+	// flavor of GPU that the envelope pays for, as in a Run's resources.gpuType.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Flavor string `json:"flavor"`
+	// selector holds labels that a node must carry; the value `*` matches any. Default: every node of the flavor.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	Selector map[string]string `json:"selector,omitempty"`
+	// concurrency is the most GPUs that may be held at a time.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000000
+	Concurrency int32 `json:"concurrency"`
+	// maxGPUHours bounds the GPU-hours spent in the window. Default: unbounded.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MaxGPUHours *int64 `json:"maxGPUHours,omitempty"`
+	// start of the window. Default: open.
+	// +optional
+	Start *metav1.Time `json:"start,omitempty"`
+	// end of the window, exclusive. Default: open.
+	// +optional
+	End *metav1.Time `json:"end,omitempty"`
+	// sharing says whether the owner's family may spend from the envelope.
+	// +optional
+	// +kubebuilder:default=family
+	Sharing Sharing `json:"sharing,omitempty"`
+	// lending says which owners outside the family may spend from the envelope. Default: none.
+	// +optional
+	Lending *Lending `json:"lending,omitempty"`
+}
+
+// Lending is the policy under which an envelope pays for owners outside its family.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.maxConcurrency) || self.maxConcurrency >= 1",message="maxConcurrency must be at least 1",fieldPath=".maxConcurrency"
+type Lending struct {
+	// allow switches lending on.
+	Allow bool `json:"allow"`
+	// to lists who may borrow. Default: nobody.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	To []ACLEntry `json:"to,omitempty"`
+	// maxConcurrency is the most GPUs lent at a time. Default: the envelope's concurrency.
+	// +optional
+	MaxConcurrency *int32 `json:"maxConcurrency,omitempty"`
+	// maxGPUHours bounds the GPU-hours lent in the window. Default: unbounded.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MaxGPUHours *int64 `json:"maxGPUHours,omitempty"`
+}
+
+// AggregateCap bounds several envelopes of one flavor together.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.maxConcurrency) || has(self.maxGPUHours)",message="an aggregate cap needs maxConcurrency or maxGPUHours"
+type AggregateCap struct {
+	// name of the cap, unique in its Budget.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// flavor of the envelopes under the cap.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Flavor string `json:"flavor"`
+	// envelopes under the cap, by name, in this Budget.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Envelopes []string `json:"envelopes"`
+	// maxConcurrency is the most GPUs that the envelopes may hold together. Default: unbounded.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MaxConcurrency *int32 `json:"maxConcurrency,omitempty"`
+	// maxGPUHours bounds the GPU-hours that the envelopes may spend together. Default: unbounded.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MaxGPUHours *int64 `json:"maxGPUHours,omitempty"`
+}
+
+// BudgetStatus is the observed state of a Budget.
+type BudgetStatus struct {
+	// observedGeneration is the generation that the status describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// envelopes holds the usage of each envelope.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Envelopes []EnvelopeStatus `json:"envelopes,omitempty"`
+	// conditions of the Budget.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// EnvelopeStatus is the usage of one envelope, in GPUs held now and GPU-hours spent in the window.
+type EnvelopeStatus struct {
+	// name of the envelope.
+	Name string `json:"name"`
+	// ownedGPUs are held by the owner's own Runs.
+	OwnedGPUs int32 `json:"ownedGPUs"`
+	// familyGPUs are lent to the owner's family.
+	// +optional
+	FamilyGPUs int32 `json:"familyGPUs,omitempty"`
+	// lentGPUs are lent to borrowers outside the family.
+	// +optional
+	LentGPUs int32 `json:"lentGPUs,omitempty"`
+	// overdraftGPUs are held beyond what the envelope allows.
+	// +optional
+	OverdraftGPUs int32 `json:"overdraftGPUs,omitempty"`
+	// spareGPUs are held by spares.
+	// +optional
+	SpareGPUs int32 `json:"spareGPUs,omitempty"`
+	// opportunisticGPUs are held by opportunistic Runs.
+	// +optional
+	OpportunisticGPUs int32 `json:"opportunisticGPUs,omitempty"`
+	// headroomGPUs may still be taken.
+	HeadroomGPUs int32 `json:"headroomGPUs"`
+}

@@ -1,0 +1,51 @@
+// Package v1 holds the API of jobtree: Budget, Run, Lease and Reservation, group rq.davidlangworthy.io, version v1.
+//
+// +kubebuilder:object:generate=true
+// +groupName=rq.davidlangworthy.io
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupName is the API group of every kind in this package.
+const GroupName = "rq.davidlangworthy.io"
+
+// GroupVersion is the group and version of every kind in this package.
+var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1"}
+
+// SchemeBuilder registers the kinds of this package.
+var SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
+
+// AddToScheme adds the kinds of this package to a scheme.
+var AddToScheme = SchemeBuilder.AddToScheme
+
+func addKnownTypes(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion,
+		&Budget{}, &BudgetList{},
+		&Run{}, &RunList{},
+		&Lease{}, &LeaseList{},
+		&Reservation{}, &ReservationList{},
+	)
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}
+
+// SchedulerName is the name that pods put in spec.schedulerName to be placed by jobtree.
+const SchedulerName = "jobtree"
+
+// Labels that every pod of a Run carries. Leases carry the same ones.
+const (
+	// LabelRun is the name of the Run, in the pod's own namespace.
+	LabelRun = GroupName + "/run"
+	// LabelGroupIndex is the index of the pod's group, from 0.
+	LabelGroupIndex = GroupName + "/group-index"
+	// LabelRole is the pod's role: Active, Spare or Borrowed.
+	LabelRole = GroupName + "/role"
+	// LabelCohort is the cohort in which the pod was started: 0 at the start, one more at each growth.
+	LabelCohort = GroupName + "/cohort"
+	// LabelIndex is the pod's index in its Run, from 0: its rank.
+	LabelIndex = GroupName + "/index"
+)

@@ -1,0 +1,188 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Lease is one line of the ledger: who held which GPUs, from when, and which envelope paid. One Lease is written for
+// every pod, before the pod is bound. The spec never changes; the status is written once, when the Lease closes. A Lease
+// has no owner reference: it outlives the Run that it records.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=leases,shortName=gl,categories=jobtree
+// +kubebuilder:selectablefield:JSONPath=`.status.closed`
+// +kubebuilder:printcolumn:name="Run",type=string,JSONPath=`.spec.runRef.name`
+// +kubebuilder:printcolumn:name="Group",type=integer,JSONPath=`.spec.groupIndex`
+// +kubebuilder:printcolumn:name="Role",type=string,JSONPath=`.spec.slice.role`
+// +kubebuilder:printcolumn:name="Nodes",type=string,JSONPath=`.spec.slice.nodes[*].name`
+// +kubebuilder:printcolumn:name="GPUs",type=string,JSONPath=`.spec.slice.nodes[*].gpus`
+// +kubebuilder:printcolumn:name="Budget",type=string,JSONPath=`.spec.payer.budget`
+// +kubebuilder:printcolumn:name="Envelope",type=string,JSONPath=`.spec.paidByEnvelope`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.spec.reason`
+// +kubebuilder:printcolumn:name="Closed",type=string,JSONPath=`.status.closureReason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.spec.start`
+// +kubebuilder:validation:XValidation:rule="self.spec == oldSelf.spec",message="a Lease's spec is immutable",fieldPath=".spec"
+type Lease struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the fact that the Lease records.
+	Spec LeaseSpec `json:"spec"`
+	// status says whether and why the Lease ended.
+	// +optional
+	Status LeaseStatus `json:"status,omitempty"`
+}
+
+// LeaseList is a list of Leases.
+//
+// +kubebuilder:object:root=true
+type LeaseList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Lease `json:"items"`
+}
+
+// LeaseRole is the part that the leased GPUs play in their Run.
+//
+// +kubebuilder:validation:Enum=Active;Spare;Borrowed
+type LeaseRole string
+
+// Values of LeaseRole.
+const (
+	// RoleActive GPUs run a rank of the Run.
+	RoleActive LeaseRole = "Active"
+	// RoleSpare GPUs stand by to replace a lost node.
+	RoleSpare LeaseRole = "Spare"
+	// RoleBorrowed GPUs run opportunistic work that is reclaimed on demand.
+	RoleBorrowed LeaseRole = "Borrowed"
+)
+
+// LeaseReason says why a Lease was opened.
+//
+// +kubebuilder:validation:Enum=Start;Grow;Swap
+type LeaseReason string
+
+// Values of LeaseReason.
+const (
+	ReasonStart LeaseReason = "Start"
+	ReasonGrow  LeaseReason = "Grow"
+	ReasonSwap  LeaseReason = "Swap"
+)
+
+// ClosureReason says why a Lease was closed.
+//
+// +kubebuilder:validation:Enum=Completed;Failed;Deleted;Unwound;Shrink;DropSpare;RandomPreempt;NodeFailure;Swap;ReclaimedBySpare;Reclaimed
+type ClosureReason string
+
+// Values of ClosureReason.
+const (
+	// ClosedCompleted: the pod succeeded.
+	ClosedCompleted ClosureReason = "Completed"
+	// ClosedFailed: the pod failed, or its Run did.
+	ClosedFailed ClosureReason = "Failed"
+	// ClosedDeleted: the pod or its Run was deleted.
+	ClosedDeleted ClosureReason = "Deleted"
+	// ClosedUnwound: the gang could not be completed before its deadline, so none of it keeps its GPUs.
+	ClosedUnwound ClosureReason = "Unwound"
+	// ClosedShrink: the Run became narrower.
+	ClosedShrink ClosureReason = "Shrink"
+	// ClosedDropSpare: a spare was given up to make room.
+	ClosedDropSpare ClosureReason = "DropSpare"
+	// ClosedRandomPreempt: the Run's ticket was drawn in a lottery.
+	ClosedRandomPreempt ClosureReason = "RandomPreempt"
+	// ClosedNodeFailure: the node was lost.
+	ClosedNodeFailure ClosureReason = "NodeFailure"
+	// ClosedSwap: the spare took over from a lost node.
+	ClosedSwap ClosureReason = "Swap"
+	// ClosedReclaimedBySpare: the spare under the opportunistic tenant was needed.
+	ClosedReclaimedBySpare ClosureReason = "ReclaimedBySpare"
+	// ClosedReclaimed: the GPUs under the opportunistic tenant were needed by a normal Run.
+	ClosedReclaimed ClosureReason = "Reclaimed"
+)
+
+// LeaseSpec is what a Lease records.
+type LeaseSpec struct {
+	// owner of the Run.
+	Owner Owner `json:"owner"`
+	// runRef is the Run that holds the GPUs.
+	RunRef LeaseRunRef `json:"runRef"`
+	// groupIndex is the index of the group in its Run, from 0.
+	// +kubebuilder:validation:Minimum=0
+	GroupIndex int32 `json:"groupIndex"`
+	// cohort in which the group was started: 0 at the start, one more at each growth.
+	// +kubebuilder:validation:Minimum=0
+	Cohort int32 `json:"cohort"`
+	// slice is what is held.
+	Slice LeaseSlice `json:"slice"`
+	// payer is the Budget that pays.
+	Payer LeasePayer `json:"payer"`
+	// paidByEnvelope is the envelope of the payer's Budget that pays.
+	// +kubebuilder:validation:MinLength=1
+	PaidByEnvelope string `json:"paidByEnvelope"`
+	// reason why the Lease was opened.
+	Reason LeaseReason `json:"reason"`
+	// start is the instant from which the GPUs are held.
+	Start metav1.MicroTime `json:"start"`
+}
+
+// LeaseRunRef points at the Run that holds a Lease.
+type LeaseRunRef struct {
+	// name of the Run.
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+	// namespace of the Run.
+	// +kubebuilder:validation:MinLength=1
+	Namespace string `json:"namespace"`
+	// uid of the Run.
+	UID types.UID `json:"uid"`
+}
+
+// LeaseSlice is a set of GPUs on nodes.
+type LeaseSlice struct {
+	// role that the GPUs play.
+	Role LeaseRole `json:"role"`
+	// nodes on which GPUs are held.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Nodes []NodeGPUs `json:"nodes"`
+}
+
+// NodeGPUs is a number of GPUs on one node.
+type NodeGPUs struct {
+	// name of the node.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// gpus held on the node.
+	// +kubebuilder:validation:Minimum=1
+	GPUs int32 `json:"gpus"`
+}
+
+// LeasePayer is who pays for a Lease.
+type LeasePayer struct {
+	// budget is the name of the Budget.
+	// +kubebuilder:validation:MinLength=1
+	Budget string `json:"budget"`
+	// owner of the Budget.
+	Owner Owner `json:"owner"`
+}
+
+// LeaseStatus says whether and why a Lease ended. Its three fields are written together, once.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.closed) || !oldSelf.closed || self == oldSelf",message="a closed Lease never changes again"
+// +kubebuilder:validation:XValidation:rule="has(self.closed) && self.closed ? has(self.ended) && has(self.closureReason) : !has(self.ended) && !has(self.closureReason)",message="closed, ended and closureReason are written together"
+type LeaseStatus struct {
+	// closed is true once the GPUs are no longer held.
+	// +optional
+	Closed bool `json:"closed,omitempty"`
+	// ended is the instant at which the GPUs were given back.
+	// +optional
+	Ended *metav1.MicroTime `json:"ended,omitempty"`
+	// closureReason says why the Lease ended.
+	// +optional
+	ClosureReason ClosureReason `json:"closureReason,omitempty"`
+}

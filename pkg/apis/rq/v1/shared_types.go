@@ -1,0 +1,25 @@
+package v1
+
+// Owner names who spends and who pays: a colon-separated path such as org:ai:rai:sys.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=253
+// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(:[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+type Owner string
+
+// ACLEntry admits borrowers: an exact owner, or a prefix of one followed by `*`; `*` alone admits everybody (rule R4).
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=254
+// +kubebuilder:validation:Pattern=`^(\*|[a-z0-9][-a-z0-9:]*\*?)$`
+type ACLEntry string
+
+// NamespacedName points at an object by name and namespace.
+type NamespacedName struct {
+	// name of the object.
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+	// namespace of the object.
+	// +kubebuilder:validation:MinLength=1
+	Namespace string `json:"namespace"`
+}
