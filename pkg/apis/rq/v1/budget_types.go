@@ -8,13 +8,14 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,shortName=bg,categories=jobtree
+// +kubebuilder:resource:scope=Cluster,shortName=bgt,categories=jobtree
 // +kubebuilder:printcolumn:name="Owner",type=string,JSONPath=`.spec.owner`
 // +kubebuilder:printcolumn:name="Envelopes",type=string,JSONPath=`.spec.envelopes[*].name`
 // +kubebuilder:printcolumn:name="GPUs",type=string,JSONPath=`.spec.envelopes[*].concurrency`
 // +kubebuilder:printcolumn:name="Used",type=string,JSONPath=`.status.envelopes[*].ownedGPUs`
 // +kubebuilder:printcolumn:name="Free",type=string,JSONPath=`.status.envelopes[*].headroomGPUs`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule=`size(self.metadata.name) <= 63`,message=`a Budget's name may have at most 63 characters, so that it fits a label's value`
 type Budget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -36,13 +37,17 @@ type BudgetList struct {
 }
 
 // BudgetSpec is the desired state of a Budget.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.parents) || self.parents.all(p, p != self.owner && !p.startsWith(self.owner + ':'))`,message=`parents may hold neither the owner itself nor an owner below it, because a family has no circles`,fieldPath=".parents"
 type BudgetSpec struct {
 	// owner whose Runs the envelopes pay for first.
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?(:[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')`,message=`owner must be a path of lower-case names joined by colons, such as org:ai:rai:sys`
 	Owner Owner `json:"owner"`
 	// parents are the owners above this one in the family. Default: the nearest existing ancestor in the colon path.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule=`self.all(o, o.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?(:[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$'))`,message=`parents must be owners: paths of lower-case names joined by colons, such as org:ai`
 	Parents []Owner `json:"parents,omitempty"`
 	// envelopes are the caps, each paying for GPUs of one flavor.
 	// +listType=map
@@ -71,36 +76,45 @@ const (
 
 // Envelope is a cap on GPUs of one flavor, on nodes that match a selector, in a window of time.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.start) || !has(self.end) || self.start < self.end",message="end must be after start",fieldPath=".end"
+// +kubebuilder:validation:XValidation:rule=`!has(self.start) || !has(self.end) || self.start < self.end`,message=`end must be after start`,fieldPath=".end"
+// +kubebuilder:validation:XValidation:rule=`!has(self.lending) || !has(self.lending.maxConcurrency) || self.lending.maxConcurrency <= self.concurrency`,message=`lending.maxConcurrency may not exceed the envelope's concurrency`,fieldPath=".lending.maxConcurrency"
+// +kubebuilder:validation:XValidation:rule=`!has(self.lending) || !has(self.lending.maxGPUHours) || !has(self.maxGPUHours) || self.lending.maxGPUHours <= self.maxGPUHours`,message=`lending.maxGPUHours may not exceed the envelope's maxGPUHours`,fieldPath=".lending.maxGPUHours"
 type Envelope struct {
 	// name of the envelope, unique in its Budget.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')`,message=`the name of an envelope must be lower-case letters, digits and dashes, such as west-h100`
 	Name string `json:"name"`
 	// flavor of GPU that the envelope pays for, as in a Run's resources.gpuType.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')`,message=`flavor must be a valid label value, such as H100-80GB`
 	Flavor string `json:"flavor"`
 	// selector holds labels that a node must carry; the value `*` matches any. Default: every node of the flavor.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	Selector map[string]string `json:"selector,omitempty"`
-	// concurrency is the most GPUs that may be held at a time.
+	// concurrency is the most GPUs that may be held at a time, 1 to 10,000,000 (rule R3).
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000000
 	Concurrency int32 `json:"concurrency"`
-	// maxGPUHours bounds the GPU-hours spent in the window. Default: unbounded.
+	// maxGPUHours bounds the GPU-hours spent in the window, from 1 (rule R7). Default: unbounded.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000000
 	MaxGPUHours *int64 `json:"maxGPUHours,omitempty"`
-	// start of the window. Default: open.
+	// start of the window, inclusive, such as 2026-01-31T00:00:00Z. Default: open.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$`
 	Start *metav1.Time `json:"start,omitempty"`
-	// end of the window, exclusive. Default: open.
+	// end of the window, exclusive, after start. Default: open.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$`
 	End *metav1.Time `json:"end,omitempty"`
-	// sharing says whether the owner's family may spend from the envelope.
+	// sharing says whether the owner's family may spend from the envelope: family or none (rule R2).
 	// +optional
 	// +kubebuilder:default=family
 	Sharing Sharing `json:"sharing,omitempty"`
@@ -110,22 +124,23 @@ type Envelope struct {
 }
 
 // Lending is the policy under which an envelope pays for owners outside its family.
-//
-// +kubebuilder:validation:XValidation:rule="!has(self.maxConcurrency) || self.maxConcurrency >= 1",message="maxConcurrency must be at least 1",fieldPath=".maxConcurrency"
 type Lending struct {
 	// allow switches lending on.
 	Allow bool `json:"allow"`
-	// to lists who may borrow. Default: nobody.
+	// to lists who may borrow: owners, prefixes such as org:ai:*, or * for everybody (rule R4). Default: nobody.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	To []ACLEntry `json:"to,omitempty"`
 	// maxConcurrency is the most GPUs lent at a time. Default: the envelope's concurrency.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000000
 	MaxConcurrency *int32 `json:"maxConcurrency,omitempty"`
 	// maxGPUHours bounds the GPU-hours lent in the window. Default: unbounded.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000000
 	MaxGPUHours *int64 `json:"maxGPUHours,omitempty"`
 }
 
@@ -134,25 +149,29 @@ type Lending struct {
 // +kubebuilder:validation:XValidation:rule="has(self.maxConcurrency) || has(self.maxGPUHours)",message="an aggregate cap needs maxConcurrency or maxGPUHours"
 type AggregateCap struct {
 	// name of the cap, unique in its Budget.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')`,message=`the name of an aggregate cap must be lower-case letters, digits and dashes, such as west-h100`
 	Name string `json:"name"`
 	// flavor of the envelopes under the cap.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')`,message=`flavor must be a valid label value, such as H100-80GB`
 	Flavor string `json:"flavor"`
 	// envelopes under the cap, by name, in this Budget.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=63
 	Envelopes []string `json:"envelopes"`
 	// maxConcurrency is the most GPUs that the envelopes may hold together. Default: unbounded.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=640000000
 	MaxConcurrency *int32 `json:"maxConcurrency,omitempty"`
 	// maxGPUHours bounds the GPU-hours that the envelopes may spend together. Default: unbounded.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000000
 	MaxGPUHours *int64 `json:"maxGPUHours,omitempty"`
 }
 

@@ -23,15 +23,19 @@ import (
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.spec.reason`
 // +kubebuilder:printcolumn:name="Closed",type=string,JSONPath=`.status.closureReason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.spec.start`
-// +kubebuilder:validation:XValidation:rule="self.spec == oldSelf.spec",message="a Lease's spec is immutable",fieldPath=".spec"
+// +kubebuilder:validation:XValidation:rule=`!has(self.status) || !has(self.status.ended) || self.status.ended >= self.spec.start`,message=`a Lease may not end before it starts`,fieldPath=".status.ended"
+// +kubebuilder:validation:XValidation:rule=`!(has(oldSelf.status) && has(oldSelf.status.closed) && oldSelf.status.closed) || (has(self.status) && self.status == oldSelf.status)`,message=`a closed Lease never changes again (I4)`,fieldPath=".status"
 type Lease struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec is the fact that the Lease records.
+	// +structType=atomic
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`the spec of a Lease is immutable: what happened stays recorded as it was`
 	Spec LeaseSpec `json:"spec"`
 	// status says whether and why the Lease ended.
 	// +optional
+	// +structType=atomic
 	Status LeaseStatus `json:"status,omitempty"`
 }
 
@@ -123,7 +127,10 @@ type LeaseSpec struct {
 	PaidByEnvelope string `json:"paidByEnvelope"`
 	// reason why the Lease was opened.
 	Reason LeaseReason `json:"reason"`
-	// start is the instant from which the GPUs are held.
+	// start is the instant from which the GPUs are held, to the microsecond.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}(Z|[+-][0-9]{2}:[0-9]{2})$`
 	Start metav1.MicroTime `json:"start"`
 }
 
@@ -173,14 +180,16 @@ type LeasePayer struct {
 
 // LeaseStatus says whether and why a Lease ended. Its three fields are written together, once.
 //
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.closed) || !oldSelf.closed || self == oldSelf",message="a closed Lease never changes again"
-// +kubebuilder:validation:XValidation:rule="has(self.closed) && self.closed ? has(self.ended) && has(self.closureReason) : !has(self.ended) && !has(self.closureReason)",message="closed, ended and closureReason are written together"
+// +kubebuilder:validation:XValidation:rule=`has(self.closed) && self.closed ? has(self.ended) && has(self.closureReason) : !has(self.ended) && !has(self.closureReason)`,message=`closed: true, ended and closureReason are written together (I4)`
 type LeaseStatus struct {
 	// closed is true once the GPUs are no longer held.
 	// +optional
 	Closed bool `json:"closed,omitempty"`
 	// ended is the instant at which the GPUs were given back.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}(Z|[+-][0-9]{2}:[0-9]{2})$`
 	Ended *metav1.MicroTime `json:"ended,omitempty"`
 	// closureReason says why the Lease ended.
 	// +optional

@@ -40,6 +40,7 @@ type ReservationList struct {
 // ReservationSpec is what a Reservation promises.
 type ReservationSpec struct {
 	// runRef is the Run that waits.
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`runRef is fixed once a Reservation is created`
 	RunRef NamespacedName `json:"runRef"`
 	// intendedSlice is where the Run is going to start.
 	// +optional
@@ -47,8 +48,12 @@ type ReservationSpec struct {
 	// payingEnvelopes are going to pay.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
 	PayingEnvelopes []PayingEnvelope `json:"payingEnvelopes,omitempty"`
-	// earliestStart is when the Run is going to start.
+	// earliestStart is when the Run is going to start (rule R17).
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$`
 	EarliestStart metav1.Time `json:"earliestStart"`
 }
 
@@ -56,18 +61,22 @@ type ReservationSpec struct {
 type IntendedSlice struct {
 	// domain holds the topology labels of the narrowest domain that contains the slice.
 	// +optional
+	// +kubebuilder:validation:MaxProperties=16
 	Domain map[string]string `json:"domain,omitempty"`
 	// nodes of the slice, by name.
 	// +optional
-	// +listType=set
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50000
 	Nodes []string `json:"nodes,omitempty"`
 }
 
 // PayingEnvelope is an envelope that is going to pay.
 type PayingEnvelope struct {
 	// budget is the name of the Budget.
+	// +kubebuilder:validation:MinLength=1
 	Budget string `json:"budget"`
 	// envelope is the name of the envelope in the Budget.
+	// +kubebuilder:validation:MinLength=1
 	Envelope string `json:"envelope"`
 	// gpus that it is going to pay for.
 	// +kubebuilder:validation:Minimum=1
@@ -97,6 +106,7 @@ type ReservationStatus struct {
 	Reason string `json:"reason,omitempty"`
 	// countdownSeconds until earliestStart, when the status was written.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
 	CountdownSeconds *int64 `json:"countdownSeconds,omitempty"`
 	// forecast of what happens at earliestStart.
 	// +optional
@@ -113,6 +123,7 @@ type ReservationStatus struct {
 // Forecast is what is expected at a Reservation's earliestStart.
 type Forecast struct {
 	// deficitGPUs is the number of GPUs that are short in scope.
+	// +kubebuilder:validation:Minimum=0
 	DeficitGPUs int32 `json:"deficitGPUs"`
 	// scope in which they are short.
 	// +optional
@@ -134,6 +145,7 @@ type Conflict struct {
 	// +kubebuilder:validation:Enum=Reclaim;DropSpare;Shrink;Lottery
 	Action string `json:"action"`
 	// gpus that it would free.
+	// +kubebuilder:validation:Minimum=1
 	GPUs int32 `json:"gpus"`
 	// probability of the action, from 0 to 1, as a decimal.
 	// +kubebuilder:validation:Pattern=`^(0(\.[0-9]+)?|1(\.0+)?)$`
@@ -144,12 +156,15 @@ type Conflict struct {
 type Lottery struct {
 	// commitment is the SHA-256 of the nonce, in hexadecimal, published with the Reservation.
 	// +optional
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	Commitment string `json:"commitment,omitempty"`
 	// nonce in hexadecimal, revealed after the draw.
 	// +optional
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	Nonce string `json:"nonce,omitempty"`
 	// conflictSetDigest is the SHA-256 of the ordered conflict set with its odds, in hexadecimal.
 	// +optional
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	ConflictSetDigest string `json:"conflictSetDigest,omitempty"`
 	// draws in order.
 	// +optional

@@ -18,7 +18,8 @@ import (
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`
 // +kubebuilder:printcolumn:name="Start",type=date,JSONPath=`.status.earliestStart`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="a Run's name may have at most 52 characters, so that its pods' names are valid host names",fieldPath=".metadata.name"
+// +kubebuilder:validation:XValidation:rule=`size(self.metadata.name) <= 52 && !self.metadata.name.contains('.')`,message=`a Run's name may have at most 52 characters and no dots, because its Service and its pods' host names are made from it`
+// +kubebuilder:validation:XValidation:rule=`oldSelf.?status.?phase.orValue('Pending') == 'Pending' || (self.spec.owner == oldSelf.spec.owner && has(self.spec.funding) == has(oldSelf.spec.funding) && (!has(self.spec.funding) || self.spec.funding == oldSelf.spec.funding) && has(self.spec.runtime) == has(oldSelf.spec.runtime) && (!has(self.spec.runtime) || self.spec.runtime == oldSelf.spec.runtime))`,message=`owner, funding and runtime may change only while the Run is Pending: delete the Run and create a new one`,fieldPath=".spec"
 type Run struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -39,22 +40,49 @@ type RunList struct {
 	Items           []Run `json:"items"`
 }
 
-// RunSpec is the desired state of a Run.
+// RunSpec is the desired state of a Run. Once created, a Run keeps its shape: only malleable.desiredTotalGPUs changes at
+// any time, and owner, funding and runtime while the Run is Pending.
+//
+// +kubebuilder:validation:XValidation:rule=`!(has(self.locality) && has(self.locality.groupGPUs)) || self.resources.totalGPUs % self.locality.groupGPUs == 0`,message=`resources.totalGPUs must be a multiple of locality.groupGPUs, so that groups are whole (R12)`,fieldPath=".locality.groupGPUs"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.locality) && has(self.locality.groupGPUs) && has(self.malleable)) || self.malleable.minTotalGPUs % self.locality.groupGPUs == 0`,message=`malleable.minTotalGPUs must be a multiple of locality.groupGPUs, so that groups are whole (R12)`,fieldPath=".malleable.minTotalGPUs"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.locality) && has(self.locality.groupGPUs) && has(self.malleable)) || self.malleable.stepGPUs % self.locality.groupGPUs == 0`,message=`malleable.stepGPUs must be a multiple of locality.groupGPUs, so that groups are whole (R12)`,fieldPath=".malleable.stepGPUs"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.resources.gpusPerPod)) || self.resources.totalGPUs % self.resources.gpusPerPod == 0`,message=`resources.totalGPUs must be a multiple of resources.gpusPerPod, so that pods are whole (R14)`,fieldPath=".resources.gpusPerPod"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.resources.gpusPerPod) && has(self.locality) && has(self.locality.groupGPUs)) || self.locality.groupGPUs % self.resources.gpusPerPod == 0`,message=`locality.groupGPUs must be a multiple of resources.gpusPerPod, so that pods are whole (R14)`,fieldPath=".locality.groupGPUs"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.resources.gpusPerPod) && has(self.malleable)) || self.malleable.minTotalGPUs % self.resources.gpusPerPod == 0`,message=`malleable.minTotalGPUs must be a multiple of resources.gpusPerPod, so that pods are whole (R14)`,fieldPath=".malleable.minTotalGPUs"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.resources.gpusPerPod) && has(self.malleable)) || self.malleable.stepGPUs % self.resources.gpusPerPod == 0`,message=`malleable.stepGPUs must be a multiple of resources.gpusPerPod, so that pods are whole (R14)`,fieldPath=".malleable.stepGPUs"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.resources.gpusPerPod) && has(self.sparesPerGroup)) || self.sparesPerGroup % self.resources.gpusPerPod == 0`,message=`sparesPerGroup must be a multiple of resources.gpusPerPod, so that pods are whole (R14)`,fieldPath=".sparesPerGroup"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.resources.gpusPerPod) && has(self.spares)) || self.spares % self.resources.gpusPerPod == 0`,message=`spares must be a multiple of resources.gpusPerPod, so that pods are whole (R14)`,fieldPath=".spares"
+// +kubebuilder:validation:XValidation:rule=`!has(self.sparesPerGroup) || self.sparesPerGroup <= (has(self.locality) && has(self.locality.groupGPUs) ? self.locality.groupGPUs : self.resources.totalGPUs)`,message=`sparesPerGroup may not exceed the GPUs of a group: locality.groupGPUs, or resources.totalGPUs when there are no groups`,fieldPath=".sparesPerGroup"
+// +kubebuilder:validation:XValidation:rule=`!has(self.spares) || self.spares <= (has(self.locality) && has(self.locality.groupGPUs) ? self.locality.groupGPUs : self.resources.totalGPUs)`,message=`spares may not exceed the GPUs of a group: locality.groupGPUs, or resources.totalGPUs when there are no groups`,fieldPath=".spares"
+// +kubebuilder:validation:XValidation:rule=`!has(self.spares) || !has(self.sparesPerGroup) || self.spares == self.sparesPerGroup`,message=`spares and sparesPerGroup are two names of one field and differ: set one of them`,fieldPath=".spares"
+// +kubebuilder:validation:XValidation:rule=`!has(self.malleable) || (self.resources.totalGPUs >= self.malleable.minTotalGPUs && self.resources.totalGPUs <= self.malleable.maxTotalGPUs && (self.resources.totalGPUs - self.malleable.minTotalGPUs) % self.malleable.stepGPUs == 0)`,message=`resources.totalGPUs must be malleable.minTotalGPUs plus whole steps, at most malleable.maxTotalGPUs (R16)`,fieldPath=".resources.totalGPUs"
+// +kubebuilder:validation:XValidation:rule=`!has(self.opportunistic) || !self.opportunistic || (self.?spares.orValue(0) == 0 && self.?sparesPerGroup.orValue(0) == 0)`,message=`an opportunistic Run may not have spares, because it gives its GPUs back on demand: remove opportunistic or the spares (R15)`,fieldPath=".opportunistic"
+// +kubebuilder:validation:XValidation:rule=`!has(self.funding) || !has(self.funding.sponsors) || !(self.owner in self.funding.sponsors)`,message=`the Run's own owner may not be a sponsor: its envelopes pay first anyway (R2)`,fieldPath=".funding.sponsors"
+// +kubebuilder:validation:XValidation:rule=`self.?locality.?groupGPUs == oldSelf.?locality.?groupGPUs && self.?locality.?allowCrossGroupSpread == oldSelf.?locality.?allowCrossGroupSpread`,message=`locality is fixed once a Run is created: delete the Run and create a new one`,fieldPath=".locality"
+// +kubebuilder:validation:XValidation:rule=`self.?sparesPerGroup == oldSelf.?sparesPerGroup`,message=`sparesPerGroup is fixed once a Run is created: delete the Run and create a new one`,fieldPath=".sparesPerGroup"
+// +kubebuilder:validation:XValidation:rule=`self.?spares == oldSelf.?spares`,message=`spares is fixed once a Run is created: delete the Run and create a new one`,fieldPath=".spares"
+// +kubebuilder:validation:XValidation:rule=`self.?opportunistic.orValue(false) == oldSelf.?opportunistic.orValue(false)`,message=`opportunistic is fixed once a Run is created: delete the Run and create a new one`,fieldPath=".opportunistic"
+// +kubebuilder:validation:XValidation:rule=`self.resources == oldSelf.resources`,message=`resources is fixed once a Run is created: delete the Run and create a new one; only malleable.desiredTotalGPUs changes a width`,fieldPath=".resources"
+// +kubebuilder:validation:XValidation:rule=`has(self.malleable) == has(oldSelf.malleable) && (!has(self.malleable) || (self.malleable.minTotalGPUs == oldSelf.malleable.minTotalGPUs && self.malleable.maxTotalGPUs == oldSelf.malleable.maxTotalGPUs && self.malleable.stepGPUs == oldSelf.malleable.stepGPUs))`,message=`the range of widths is fixed once a Run is created: change malleable.desiredTotalGPUs, or delete the Run and create a new one`,fieldPath=".malleable"
 type RunSpec struct {
 	// owner who spends: a colon-separated path such as org:ai:rai:sys.
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?(:[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')`,message=`owner must be a path of lower-case names joined by colons, such as org:ai:rai:sys`
 	Owner Owner `json:"owner"`
 	// resources is the number and kind of GPUs.
 	Resources RunResources `json:"resources"`
 	// locality says which GPUs must be close to each other.
 	// +optional
 	Locality *RunLocality `json:"locality,omitempty"`
-	// sparesPerGroup is the number of GPUs that stand by in each group's domain. Default: 0.
+	// sparesPerGroup is the number of GPUs that stand by in each group's domain, at most the size of a group; without
+	// groups, the number for the whole Run. Default: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
 	SparesPerGroup *int32 `json:"sparesPerGroup,omitempty"`
 	// spares is another name of sparesPerGroup.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
 	Spares *int32 `json:"spares,omitempty"`
 	// malleable allows the Run to change its width while it runs. Default: the width is fixed.
 	// +optional
@@ -68,16 +96,19 @@ type RunSpec struct {
 	// opportunistic Runs use GPUs that nobody else needs at the moment and give them back on demand. Default: false.
 	// +optional
 	Opportunistic bool `json:"opportunistic,omitempty"`
-	// template of the pods. Default: a pause container, so that the Run holds its GPUs and does nothing.
+	// template of the pods, as in a Job; see `kubectl explain pod.spec`. It leaves out what jobtree sets: schedulerName,
+	// nodeName and the labels under rq.davidlangworthy.io/. restartPolicy is Never (the default) or OnFailure. GPUs are
+	// requested in the limits of containers. Default: a pause container, so that the Run holds its GPUs and does nothing.
 	// +optional
 	Template *corev1.PodTemplateSpec `json:"template,omitempty"`
 }
 
 // RunResources is the number and kind of GPUs that a Run asks for.
 type RunResources struct {
-	// gpuType is the flavor of GPU, such as H100-80GB.
+	// gpuType is the flavor of GPU, such as H100-80GB: the value of the node label that configuration names (rule R11).
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')`,message=`resources.gpuType must be a valid label value, such as H100-80GB`
 	GPUType string `json:"gpuType"`
 	// totalGPUs is the number of GPUs that the Run starts with, spares apart.
 	// +kubebuilder:validation:Minimum=1
@@ -93,59 +124,78 @@ type RunResources struct {
 
 // RunLocality says which GPUs must be close to each other.
 type RunLocality struct {
-	// groupGPUs is the size of a group: GPUs that must share one fast-fabric domain. Default: no groups; the pods still
-	// touch as few domains as possible.
+	// groupGPUs is the size of a group: GPUs that must share one fast-fabric domain (rule R12). It divides every width.
+	// Default: no groups; the pods still touch as few domains as possible.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
 	GroupGPUs *int32 `json:"groupGPUs,omitempty"`
-	// allowCrossGroupSpread lets groups lie in different domains. Default: true.
+	// allowCrossGroupSpread lets groups lie in different fast-fabric domains. When false, all groups share one. Default: true.
 	// +optional
 	AllowCrossGroupSpread *bool `json:"allowCrossGroupSpread,omitempty"`
 }
 
 // RunMalleable is the range of widths of a Run that can change its width. Every width is minTotalGPUs plus a whole
 // number of steps.
+//
+// +kubebuilder:validation:XValidation:rule=`self.minTotalGPUs <= self.maxTotalGPUs`,message=`malleable.minTotalGPUs must be at most malleable.maxTotalGPUs`,fieldPath=".minTotalGPUs"
+// +kubebuilder:validation:XValidation:rule=`(self.maxTotalGPUs - self.minTotalGPUs) % self.stepGPUs == 0`,message=`malleable.maxTotalGPUs must be malleable.minTotalGPUs plus whole steps of malleable.stepGPUs`,fieldPath=".maxTotalGPUs"
+// +kubebuilder:validation:XValidation:rule=`!has(self.desiredTotalGPUs) || (self.desiredTotalGPUs >= self.minTotalGPUs && self.desiredTotalGPUs <= self.maxTotalGPUs && (self.desiredTotalGPUs - self.minTotalGPUs) % self.stepGPUs == 0)`,message=`malleable.desiredTotalGPUs must be malleable.minTotalGPUs plus whole steps, at most malleable.maxTotalGPUs`,fieldPath=".desiredTotalGPUs"
 type RunMalleable struct {
-	// minTotalGPUs is the narrowest width.
+	// minTotalGPUs is the narrowest width, 1 to maxTotalGPUs.
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
 	MinTotalGPUs int32 `json:"minTotalGPUs"`
-	// maxTotalGPUs is the widest width.
+	// maxTotalGPUs is the widest width: minTotalGPUs plus whole steps.
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
 	MaxTotalGPUs int32 `json:"maxTotalGPUs"`
-	// stepGPUs is the least change of width.
+	// stepGPUs is the least change of width, in GPUs.
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
 	StepGPUs int32 `json:"stepGPUs"`
-	// desiredTotalGPUs is the width to grow or shrink to. Default: maxTotalGPUs.
+	// desiredTotalGPUs is the width to grow or shrink to: minTotalGPUs plus whole steps. It may change at any time. Default: maxTotalGPUs.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
 	DesiredTotalGPUs *int32 `json:"desiredTotalGPUs,omitempty"`
 }
 
 // RunFunding says from whom, outside its family, a Run may borrow.
 //
-// +kubebuilder:validation:XValidation:rule="self.allowBorrow || (!has(self.sponsors) || size(self.sponsors) == 0)",message="sponsors need allowBorrow: true",fieldPath=".sponsors"
-// +kubebuilder:validation:XValidation:rule="self.allowBorrow || !has(self.maxBorrowGPUs)",message="maxBorrowGPUs needs allowBorrow: true",fieldPath=".maxBorrowGPUs"
+// +kubebuilder:validation:XValidation:rule="self.allowBorrow || (!has(self.sponsors) || size(self.sponsors) == 0)",message="funding.sponsors need funding.allowBorrow: true",fieldPath=".sponsors"
+// +kubebuilder:validation:XValidation:rule="self.allowBorrow || !has(self.maxBorrowGPUs)",message="funding.maxBorrowGPUs needs funding.allowBorrow: true",fieldPath=".maxBorrowGPUs"
 type RunFunding struct {
 	// allowBorrow switches borrowing from sponsors on.
 	AllowBorrow bool `json:"allowBorrow"`
-	// maxBorrowGPUs is the most GPUs held from sponsors at a time. Default: unbounded.
+	// maxBorrowGPUs is the most GPUs held from sponsors at a time (rule R5). Default: unbounded.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
 	MaxBorrowGPUs *int32 `json:"maxBorrowGPUs,omitempty"`
-	// sponsors are the owners to borrow from, in order.
+	// sponsors are the owners to borrow from, in order, none of them twice.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule=`self.all(s, self.exists_one(o, o == s))`,message=`funding.sponsors may name an owner only once`
+	// +kubebuilder:validation:XValidation:rule=`self.all(s, s.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?(:[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$'))`,message=`funding.sponsors must be owners: paths of lower-case names joined by colons, such as org:ai:mm`
 	Sponsors []Owner `json:"sponsors,omitempty"`
 }
 
 // RunRuntime says how long a Run takes and whether it can be requeued.
 type RunRuntime struct {
-	// checkpoint is the interval between checkpoints. A Run that declares one is safe to requeue.
+	// checkpoint is the interval between checkpoints, positive, such as 10m or 1h30m. A Run that declares one is safe to
+	// requeue (rule R22). Default: none.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,6}([.][0-9]{1,9})?m)?([0-9]{1,6}([.][0-9]{1,9})?s)?([0-9]{1,6}ms)?$') && self != '' && duration(self) > duration('0s')`,message=`runtime.checkpoint must be a positive duration in hours, minutes and seconds, such as 10m or 1h30m`
 	Checkpoint *metav1.Duration `json:"checkpoint,omitempty"`
-	// maxDuration after which the Run is ended. Default: unbounded.
+	// maxDuration after which the Run is ended, positive, such as 12h. Default: unbounded.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,6}([.][0-9]{1,9})?m)?([0-9]{1,6}([.][0-9]{1,9})?s)?([0-9]{1,6}ms)?$') && self != '' && duration(self) > duration('0s')`,message=`runtime.maxDuration must be a positive duration in hours, minutes and seconds, such as 10m or 1h30m`
 	MaxDuration *metav1.Duration `json:"maxDuration,omitempty"`
 }
 

@@ -4,22 +4,23 @@ package v1
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=253
-// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(:[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 type Owner string
 
 // ACLEntry admits borrowers: an exact owner, or a prefix of one followed by `*`; `*` alone admits everybody (rule R4).
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=254
-// +kubebuilder:validation:Pattern=`^(\*|[a-z0-9][-a-z0-9:]*\*?)$`
+// +kubebuilder:validation:XValidation:rule=`self.matches('^([*]|[a-z0-9]([-a-z0-9:]*[a-z0-9])?|[a-z0-9][-a-z0-9:]*[*])$')`,message=`an entry is an owner such as org:ai:rai, the start of one followed by *, or * for everybody (R4)`
 type ACLEntry string
 
 // NamespacedName points at an object by name and namespace.
 type NamespacedName struct {
 	// name of the object.
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 	// namespace of the object.
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
 	Namespace string `json:"namespace"`
 }
