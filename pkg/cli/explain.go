@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// explainer is one "kubectl runs explain".
+type explainer struct {
+	*session
+	format string
+	levels []string
+}
+
+func (s *session) explainCommand() *cobra.Command {
+	e := &explainer{session: s}
+	cmd := &cobra.Command{
+		Use:   "explain RUN",
+		Short: "Say why a Run is where it is",
+		Long: `Say why a Run is where it is: what it asks for, what happened to it, what it waits for, which nodes its groups are on,
+who pays, and what it has given back. The answer comes from the Run, its GPU leases (leases.rq.davidlangworthy.io), the
+labels of their nodes and the Events about the Run.`,
+		Example: `  kubectl runs explain trainer-64
+
+  # The same as data
+  kubectl runs explain trainer-64 -o json`,
+		Args:              cobra.ExactArgs(1),
+		RunE:              s.runE(e.run),
+		ValidArgsFunction: s.completeRuns,
+	}
+	cmd.Flags().StringVarP(&e.format, "output", "o", "", "Output format: one of wide (no node is left out), json, yaml, name.")
+	cmd.Flags().StringSliceVar(&e.levels, "topology-levels", []string{"region", "cluster", "fabric.domain"},
+		"Node labels that name a domain, widest first, as in the scheduler's topologyLevels.")
+	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(
+		[]string{"wide", "json", "yaml", "name"}, cobra.ShellCompDirectiveNoFileComp)))
+	return cmd
+}
+
+func (e *explainer) run(ctx context.Context, args []string) error {
+	c, namespace, _, err := e.connect()
+	if err != nil {
+		return err
+	}
+	story, err := e.read(ctx, c, client.ObjectKey{Namespace: namespace, Name: args[0]})
+	if err != nil {
+		return err
+	}
+	switch e.format {
+	case "", "wide":
+		return writeExplanation(e.Out, story, e.format == "wide", printers.AllowsColorOutput(e.Out))
+	case "name":
+		fmt.Fprintf(e.Out, "run.%s/%s\n", rqv1.GroupName, story.Run)
+		return nil
+	case "json":
+		encoder := json.NewEncoder(e.Out)
+		encoder.SetIndent("", "    ")
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(story)
+	case "yaml":
+		text, err := yaml.Marshal(story)
+		if err != nil {
+			return err
+		}
+		_, err = e.Out.Write(text)
+		return err
+	}
+	return fail(exitUsage, "--output must be wide, json, yaml or name, not %q", e.format)
+}
+
+// read gathers what the explanation is made of. What the user may not read is named in it, and does not stop it.
+func (e *explainer) read(ctx context.Context, c client.Client, key client.ObjectKey) (explanation, error) {
+	var run rqv1.Run
+	if err := c.Get(ctx, key, &run); err != nil {
+		return explanation{}, notFoundInWords(err, key.Namespace, key.Name)
+	}
+	var unread []string
+	note := func(what string, err error) {
+		if err != nil {
+			unread = append(unread, fmt.Sprintf("%s: %s", what, refusal(err)))
+		}
+	}
+	leases, err := readLeases(ctx, c, key.Namespace, []string{key.Name}, &client.ListOptions{})
+	note("GPU leases", err)
+	var events corev1.EventList
+	note("events", c.List(ctx, &events, client.InNamespace(key.Namespace), client.MatchingFields{
+		"involvedObject.kind": "Run", "involvedObject.name": key.Name, "involvedObject.uid": string(run.UID)}))
+	domains := map[string]string{}
+	if len(leases) > 0 {
+		domains, err = e.domains(ctx, c)
+		note("node labels, which name the domains", err)
+	}
+	story := explain(&run, leases, domains, events.Items)
+	story.Unread = unread
+	return story, nil
+}
+
+// domains returns the domain of every node: the values of the topology's labels, widest first.
+func (e *explainer) domains(ctx context.Context, c client.Client) (map[string]string, error) {
+	nodes := metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}}
+	if err := c.List(ctx, &nodes); err != nil {
+		return nil, err
+	}
+	domains := make(map[string]string, len(nodes.Items))
+	for i := range nodes.Items {
+		values := make([]string, len(e.levels))
+		for j, level := range e.levels {
+			values[j] = nodes.Items[i].Labels[level]
+		}
+		domains[nodes.Items[i].Name] = strings.Join(values, "/")
+	}
+	return domains, nil
+}

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/printers"
+)
+
+// nodesShown is how many nodes of a group the text names unless all are asked for.
+const nodesShown = 4
+
+// writeExplanation writes an explanation for people.
+func writeExplanation(out io.Writer, e explanation, wide, colours bool) error {
+	report := reporter{colours: colours}
+	var text strings.Builder
+	fmt.Fprintf(&text, "Run %s/%s is %s.\n", e.Namespace, e.Run, strings.ReplaceAll(report.paint(string(e.Phase)), " ", ""))
+	fmt.Fprintf(&text, "  asks:    %s\n", asksInWords(e))
+	if e.Message != "" {
+		fmt.Fprintf(&text, "  message: %s\n", printers.EscapeTerminal(e.Message))
+	}
+	writeWait(&text, e)
+	text.WriteString("\nWhat happened:\n")
+	for _, m := range e.Story {
+		fmt.Fprintf(&text, "  %s  %s%s\n", at(m.Time), m.What, because(m.Reason, m.Message))
+	}
+	writeHoldings(&text, e, wide)
+	if len(e.Events) > 0 {
+		text.WriteString("\nEvents:\n")
+	}
+	for _, v := range e.Events {
+		times := ""
+		if v.Count > 1 {
+			times = fmt.Sprintf(" (%d times)", v.Count)
+		}
+		fmt.Fprintf(&text, "  %s  %s%s%s\n", at(v.Time), v.Type, because(v.Reason, v.Message), times)
+	}
+	for i, what := range e.Unread {
+		if i == 0 {
+			text.WriteString("\nCould not be read:\n")
+		}
+		fmt.Fprintf(&text, "  %s\n", what)
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+func asksInWords(e explanation) string {
+	words := fmt.Sprintf("%d GPUs of type %s for %s", e.Asks.GPUs, e.Asks.GPUType, e.Owner)
+	if e.Asks.GroupGPUs > 0 {
+		words += fmt.Sprintf(", in %d groups of %d that each share a fast-fabric domain", e.Asks.GPUs/e.Asks.GroupGPUs, e.Asks.GroupGPUs)
+	}
+	if e.Asks.GPUsPerPod > 0 {
+		words += fmt.Sprintf(", %d to a pod", e.Asks.GPUsPerPod)
+	}
+	return words
+}
+
+func writeWait(text *strings.Builder, e explanation) {
+	if !e.Looked {
+		text.WriteString("\nThe scheduler has not looked at this Run as it is now. If that lasts, see whether jobtree-scheduler is running.\n")
+	}
+	if e.Waits == nil || !e.Looked {
+		return
+	}
+	fmt.Fprintf(text, "\nWaits%s\n", because(e.Waits.Reason, orNothing(e.Waits.Message)))
+	if e.Waits.EarliestStart != nil {
+		fmt.Fprintf(text, "  earliest start: %s\n", at(*e.Waits.EarliestStart))
+	}
+	if e.Waits.Reservation != "" {
+		fmt.Fprintf(text, "  reservation:    %s\n", e.Waits.Reservation)
+	}
+}
+
+func writeHoldings(text *strings.Builder, e explanation, wide bool) {
+	if len(e.Holds) > 0 {
+		text.WriteString("\nHolds:\n")
+	}
+	for _, h := range e.Holds {
+		role := ""
+		if h.Role != "Active" {
+			role = " (" + strings.ToLower(string(h.Role)) + ")"
+		}
+		domain := ""
+		if h.Domain != "" {
+			domain = " in " + h.Domain
+		}
+		fmt.Fprintf(text, "  group %d%s: %d GPUs%s on %s; paid by %s/%s (%s)\n",
+			h.Group, role, h.GPUs, domain, nodesInWords(h.Nodes, wide), h.Budget, h.Envelope, h.Payer)
+	}
+	if len(e.Gave) > 0 {
+		text.WriteString("\nGave back:\n")
+	}
+	for _, g := range e.Gave {
+		fmt.Fprintf(text, "  %d GPUs (%s, GPU leases: %d), the last at %s\n", g.GPUs, g.Reason, g.Leases, at(metav1.Time{Time: g.Last.Time}))
+	}
+}
+
+func nodesInWords(nodes []string, wide bool) string {
+	if wide || len(nodes) <= nodesShown {
+		return strings.Join(nodes, ", ")
+	}
+	return fmt.Sprintf("%s and %d more nodes", strings.Join(nodes[:nodesShown], ", "), len(nodes)-nodesShown)
+}
+
+// because appends a reason and a message, where there are any.
+func because(reason, message string) string {
+	words := ""
+	if reason != "" {
+		words = " (" + reason + ")"
+	}
+	if message != "" {
+		words += ": " + printers.EscapeTerminal(message)
+	}
+	return words
+}
+
+func at(t metav1.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// explanation says why a Run is where it is. It is what "kubectl runs explain" prints, as text or as data.
+type explanation struct {
+	Run       string        `json:"run"`
+	Namespace string        `json:"namespace"`
+	Owner     rqv1.Owner    `json:"owner"`
+	Phase     rqv1.RunPhase `json:"phase"`
+	Message   string        `json:"message,omitempty"`
+	// Looked is false until the scheduler has looked at the Run as it is now.
+	Looked bool     `json:"looked"`
+	Asks   request  `json:"asks"`
+	Waits  *waiting `json:"waits,omitempty"`
+	// Story holds the moments of the Run's life, in order.
+	Story []moment `json:"story"`
+	// Holds is what the Run holds now, Gave what it has given back.
+	Holds  []holding `json:"holds,omitempty"`
+	Gave   []givenUp `json:"gave,omitempty"`
+	Events []event   `json:"events,omitempty"`
+	// Unread says what could not be read, and so is missing above.
+	Unread []string `json:"unread,omitempty"`
+}
+
+// request is what a Run asks for.
+type request struct {
+	GPUs       int32  `json:"gpus"`
+	GPUType    string `json:"gpuType"`
+	GPUsPerPod int32  `json:"gpusPerPod,omitempty"`
+	GroupGPUs  int32  `json:"groupGPUs,omitempty"`
+}
+
+// waiting is what a Run waits for.
+type waiting struct {
+	Reason        string       `json:"reason,omitempty"`
+	Message       string       `json:"message,omitempty"`
+	Reservation   string       `json:"reservation,omitempty"`
+	EarliestStart *metav1.Time `json:"earliestStart,omitempty"`
+}
+
+// moment is one step of a Run's life.
+type moment struct {
+	Time    metav1.Time `json:"time"`
+	What    string      `json:"what"`
+	Reason  string      `json:"reason,omitempty"`
+	Message string      `json:"message,omitempty"`
+}
+
+// holding is what one group of a Run holds in one domain from one payer.
+type holding struct {
+	Group    int32          `json:"group"`
+	Role     rqv1.LeaseRole `json:"role"`
+	Domain   string         `json:"domain,omitempty"`
+	Nodes    []string       `json:"nodes"`
+	GPUs     int32          `json:"gpus"`
+	Budget   string         `json:"budget"`
+	Envelope string         `json:"envelope"`
+	Payer    rqv1.Owner     `json:"payer"`
+}
+
+// givenUp sums the closed GPU leases of one reason.
+type givenUp struct {
+	Reason rqv1.ClosureReason `json:"reason"`
+	Leases int                `json:"leases"`
+	GPUs   int32              `json:"gpus"`
+	Last   metav1.MicroTime   `json:"last"`
+}
+
+// event is an Event about the Run.
+type event struct {
+	Time    metav1.Time `json:"time"`
+	Type    string      `json:"type"`
+	Reason  string      `json:"reason"`
+	Message string      `json:"message"`
+	Count   int32       `json:"count"`
+}
+
+// explain tells a Run's story from the Run, its GPU leases, the domains of their nodes and the Events about the Run.
+func explain(run *rqv1.Run, leases []rqv1.Lease, domains map[string]string, events []corev1.Event) explanation {
+	e := explanation{
+		Run:       run.Name,
+		Namespace: run.Namespace,
+		Owner:     run.Spec.Owner,
+		Phase:     phaseOf(run),
+		Message:   run.Status.Message,
+		Looked:    run.Status.Phase != "" && run.Status.ObservedGeneration >= run.Generation,
+		Asks:      requestOf(run),
+		Waits:     waitOf(run),
+		Story:     storyOf(run),
+		Events:    eventsOf(events),
+	}
+	for i := range leases {
+		switch lease := &leases[i]; {
+		case lease.Spec.RunRef.UID != run.UID: // of an earlier Run of the same name
+		case lease.Status.Closed:
+			e.Gave = addGivenUp(e.Gave, lease)
+		default:
+			e.Holds = addHolding(e.Holds, lease, domains)
+		}
+	}
+	slices.SortStableFunc(e.Holds, func(a, b holding) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), strings.Compare(string(a.Role), string(b.Role)), strings.Compare(a.Domain, b.Domain))
+	})
+	slices.SortFunc(e.Gave, func(a, b givenUp) int { return strings.Compare(string(a.Reason), string(b.Reason)) })
+	return e
+}
+
+func requestOf(run *rqv1.Run) request {
+	r := request{GPUs: run.Spec.Resources.TotalGPUs, GPUType: run.Spec.Resources.GPUType}
+	if perPod := run.Spec.Resources.GPUsPerPod; perPod != nil {
+		r.GPUsPerPod = *perPod
+	}
+	if run.Spec.Locality != nil && run.Spec.Locality.GroupGPUs != nil {
+		r.GroupGPUs = *run.Spec.Locality.GroupGPUs
+	}
+	return r
+}
+
+// waitOf is nil for a Run that does not wait to start.
+func waitOf(run *rqv1.Run) *waiting {
+	if phaseOf(run) != rqv1.RunPending {
+		return nil
+	}
+	w := &waiting{Reservation: run.Status.PendingReservation, EarliestStart: run.Status.EarliestStart, Message: run.Status.Message}
+	if started := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionStarted); started != nil {
+		w.Reason, w.Message = started.Reason, started.Message
+	}
+	return w
+}
+
+// storyOf orders the moments that the Run itself records.
+func storyOf(run *rqv1.Run) []moment {
+	story := []moment{{Time: run.CreationTimestamp, What: "submitted"}}
+	for _, c := range run.Status.Conditions {
+		what := c.Type
+		if c.Status != metav1.ConditionTrue {
+			what = "not " + what
+		}
+		story = append(story, moment{Time: c.LastTransitionTime, What: strings.ToLower(what), Reason: c.Reason, Message: c.Message})
+	}
+	if run.DeletionTimestamp != nil {
+		story = append(story, moment{Time: *run.DeletionTimestamp, What: "deleted", Message: "waits for its pods to end"})
+	}
+	slices.SortStableFunc(story, func(a, b moment) int { return a.Time.Compare(b.Time.Time) })
+	return story
+}
+
+func addHolding(holdings []holding, lease *rqv1.Lease, domains map[string]string) []holding {
+	for _, node := range lease.Spec.Slice.Nodes {
+		next := holding{
+			Group:    lease.Spec.GroupIndex,
+			Role:     lease.Spec.Slice.Role,
+			Domain:   domains[node.Name],
+			Budget:   lease.Spec.Payer.Budget,
+			Envelope: lease.Spec.PaidByEnvelope,
+			Payer:    lease.Spec.Payer.Owner,
+		}
+		i := slices.IndexFunc(holdings, func(h holding) bool {
+			h.Nodes, h.GPUs = nil, 0
+			return h.Group == next.Group && h.Role == next.Role && h.Domain == next.Domain &&
+				h.Budget == next.Budget && h.Envelope == next.Envelope && h.Payer == next.Payer
+		})
+		if i < 0 {
+			i = len(holdings)
+			holdings = append(holdings, next)
+		}
+		holdings[i].GPUs += node.GPUs
+		if !slices.Contains(holdings[i].Nodes, node.Name) {
+			holdings[i].Nodes = append(holdings[i].Nodes, node.Name)
+			slices.Sort(holdings[i].Nodes)
+		}
+	}
+	return holdings
+}
+
+func addGivenUp(given []givenUp, lease *rqv1.Lease) []givenUp {
+	i := slices.IndexFunc(given, func(g givenUp) bool { return g.Reason == lease.Status.ClosureReason })
+	if i < 0 {
+		i = len(given)
+		given = append(given, givenUp{Reason: lease.Status.ClosureReason})
+	}
+	given[i].Leases++
+	given[i].GPUs += gpusOf(lease)
+	if ended := lease.Status.Ended; ended != nil && ended.After(given[i].Last.Time) {
+		given[i].Last = *ended
+	}
+	return given
+}
+
+// eventsOf orders Events by time, whichever of the two Event APIs wrote them.
+func eventsOf(events []corev1.Event) []event {
+	var told []event
+	for i := range events {
+		e := &events[i]
+		at, count := metav1.Time{Time: e.EventTime.Time}, max(e.Count, 1)
+		if !e.LastTimestamp.IsZero() {
+			at = e.LastTimestamp
+		}
+		if e.Series != nil {
+			at, count = metav1.Time{Time: e.Series.LastObservedTime.Time}, e.Series.Count
+		}
+		told = append(told, event{Time: at, Type: e.Type, Reason: e.Reason, Message: e.Message, Count: count})
+	}
+	slices.SortFunc(told, func(a, b event) int {
+		return cmp.Or(a.Time.Truncate(time.Second).Compare(b.Time.Truncate(time.Second)),
+			strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message))
+	})
+	return told
+}

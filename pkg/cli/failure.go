@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Exit codes of "kubectl runs".
+const (
+	exitOK          = 0
+	exitError       = 1
+	exitUsage       = 2
+	exitNotReached  = 3
+	exitTimeout     = 4
+	exitInterrupted = 130
+)
+
+const exitCodesHelp = `Exit codes:
+  0    done
+  1    something was refused or could not be read or written
+  2    the command line is wrong
+  3    watch: a Run ended otherwise than awaited
+  4    watch: the time given by --timeout has passed
+  130  interrupted`
+
+// failure is an error in words for people, with the exit code that it leads to.
+type failure struct {
+	code    int
+	message string
+}
+
+// Error returns the message.
+func (f *failure) Error() string { return f.message }
+
+func fail(code int, format string, args ...any) error {
+	return &failure{code: code, message: fmt.Sprintf(format, args...)}
+}
+
+// inWords says what went wrong, why, and what to do next.
+func (s *session) inWords(err error) error {
+	var failed *failure
+	var unreachable *url.Error
+	var netError net.Error
+	switch {
+	case errors.As(err, &failed):
+		return failed
+	case errors.Is(err, context.Canceled):
+		return &failure{code: exitInterrupted}
+	case clientcmd.IsEmptyConfig(err):
+		return fail(exitError, "no cluster is configured: pass --kubeconfig or set KUBECONFIG")
+	case errors.As(err, &unreachable), errors.As(err, &netError):
+		return fail(exitError, "cannot reach the API server: %v; is it running, and do --kubeconfig and --context name the right one?", err)
+	case isMissingKind(err):
+		return fail(exitError, "the API server does not know jobtree's kinds: install them with \"kubectl apply -k manifests\"")
+	case apierrors.IsUnauthorized(err):
+		return fail(exitError, "the API server does not accept these credentials; check --kubeconfig, --context and --token")
+	case apierrors.IsForbidden(err):
+		return fail(exitError, "%s; ask an administrator for the right, or choose another namespace with -n", refusal(err))
+	}
+	return fail(exitError, "%s", refusal(err))
+}
+
+// isMissingKind tells a resource that the server does not serve from an object that does not exist.
+func isMissingKind(err error) bool {
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// refusal is the server's own message; several causes are listed one a line.
+func refusal(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return err.Error()
+	}
+	details := status.Status().Details
+	if status.Status().Reason != metav1.StatusReasonInvalid || details == nil || len(details.Causes) == 0 {
+		return status.Status().Message
+	}
+	lines := make([]string, len(details.Causes))
+	for i, cause := range details.Causes {
+		lines[i] = cause.Message
+		if cause.Field != "" && cause.Field != "<nil>" {
+			lines[i] = cause.Field + ": " + cause.Message
+		}
+	}
+	if len(lines) == 1 {
+		return lines[0]
+	}
+	return "\n  " + strings.Join(lines, "\n  ")
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// Selectors of GPU leases by state, which the server evaluates.
+var (
+	leasesOpen   = client.MatchingFieldsSelector{Selector: fields.OneTermNotEqualSelector("status.closed", "true")}
+	leasesClosed = client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("status.closed", "true")}
+)
+
+func leaseTable(leases []rqv1.Lease, now time.Time) *metav1.Table {
+	table := &metav1.Table{ColumnDefinitions: columns(
+		"Run", "Role", "Group", "+Cohort", "Nodes", "GPUs", "Budget", "Envelope", "Owner", "+Run-Owner", "Start", "End",
+		"+Duration", "+GPU-Hours", "Reason", "Closure", "+Run-UID", "+Lease")}
+	for i := range leases {
+		lease := &leases[i]
+		spec := &lease.Spec
+		held := heldFor(lease, now)
+		table.Rows = append(table.Rows, row(lease,
+			spec.RunRef.Name,
+			string(spec.Slice.Role),
+			fmt.Sprint(spec.GroupIndex),
+			fmt.Sprint(spec.Cohort),
+			nodesOf(lease),
+			fmt.Sprint(gpusOf(lease)),
+			spec.Payer.Budget,
+			spec.PaidByEnvelope,
+			string(spec.Payer.Owner),
+			string(spec.Owner),
+			spec.Start.UTC().Format(time.RFC3339),
+			endOf(lease),
+			duration.HumanDuration(held),
+			fmt.Sprintf("%.2f", held.Hours()*float64(gpusOf(lease))),
+			string(spec.Reason),
+			string(lease.Status.ClosureReason),
+			string(spec.RunRef.UID),
+			lease.Name,
+		))
+	}
+	return table
+}
+
+// nodesOf lists the nodes of a GPU lease.
+func nodesOf(lease *rqv1.Lease) string {
+	names := make([]string, len(lease.Spec.Slice.Nodes))
+	for i, node := range lease.Spec.Slice.Nodes {
+		names[i] = node.Name
+	}
+	return strings.Join(names, ",")
+}
+
+func gpusOf(lease *rqv1.Lease) int32 {
+	var gpus int32
+	for _, node := range lease.Spec.Slice.Nodes {
+		gpus += node.GPUs
+	}
+	return gpus
+}
+
+func endOf(lease *rqv1.Lease) string {
+	if lease.Status.Ended == nil {
+		return ""
+	}
+	return lease.Status.Ended.UTC().Format(time.RFC3339)
+}
+
+// heldFor is how long the GPUs have been held; never negative, whatever this machine's clock says.
+func heldFor(lease *rqv1.Lease, now time.Time) time.Duration {
+	if lease.Status.Ended != nil {
+		now = lease.Status.Ended.Time
+	}
+	return max(0, now.Sub(lease.Spec.Start.Time))
+}

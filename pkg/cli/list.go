@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// phases of a Run, in the order of its life.
+var phases = []string{string(rqv1.RunPending), string(rqv1.RunRunning), string(rqv1.RunCompleted), string(rqv1.RunFailed)}
+
+// runList is one "kubectl runs list".
+type runList struct {
+	*session
+	output   *output
+	all      bool
+	selector string
+	phases   []string
+}
+
+func (s *session) listCommand() *cobra.Command {
+	l := &runList{session: s}
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List Runs",
+		Long: `List Runs (runs.rq.davidlangworthy.io): what they ask for, what they have, and where they are.
+
+GPUS is what the Run asks for, ALLOCATED what is bound. A Run that the scheduler has not looked at yet has no phase and
+counts as Pending.`,
+		Example: `  # What waits, and for what, in all namespaces
+  kubectl runs list -A --phase Pending
+
+  # The Runs that carry a label, with their GPU type, groups and funding
+  kubectl runs list -l team=vision -o wide`,
+		Args: cobra.NoArgs,
+		RunE: s.runE(l.run),
+	}
+	l.output = newOutput(cmd, "", "wide, json, yaml, name, jsonpath=TEMPLATE, go-template=TEMPLATE")
+	cmd.Flags().BoolVarP(&l.all, "all-namespaces", "A", false, "List the Runs of all namespaces.")
+	cmd.Flags().StringVarP(&l.selector, "selector", "l", "", "Label selector, such as team=vision,tier!=dev.")
+	cmd.Flags().StringSliceVar(&l.phases, "phase", nil, "Only Runs in these phases: "+strings.Join(phases, ", ")+".")
+	must(cmd.RegisterFlagCompletionFunc("phase", cobra.FixedCompletions(phases, cobra.ShellCompDirectiveNoFileComp)))
+	return cmd
+}
+
+func (l *runList) run(ctx context.Context, _ []string) error {
+	wanted, err := parsePhases(l.phases)
+	if err != nil {
+		return err
+	}
+	selector, err := labels.Parse(l.selector)
+	if err != nil {
+		return fail(exitUsage, "--selector: %v", err)
+	}
+	c, namespace, _, err := l.connect()
+	if err != nil {
+		return err
+	}
+	if l.all {
+		namespace = ""
+	}
+	var list rqv1.RunList
+	if err := c.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return err
+	}
+	runs := slices.DeleteFunc(list.Items, func(run rqv1.Run) bool {
+		return len(wanted) > 0 && !slices.Contains(wanted, phaseOf(&run))
+	})
+	if !l.output.forPeople() {
+		return l.output.printList(pointers[rqv1.Run](runs), l.Out)
+	}
+	if len(runs) == 0 {
+		fmt.Fprintln(l.ErrOut, nothingFound("Runs", namespace))
+		return nil
+	}
+	return printTable(runTable(runs, l.now()), l.Out, l.output.wide(), l.all)
+}
+
+// parsePhases accepts phases in any case.
+func parsePhases(names []string) ([]rqv1.RunPhase, error) {
+	var parsed []rqv1.RunPhase
+	for _, name := range names {
+		i := slices.IndexFunc(phases, func(phase string) bool { return strings.EqualFold(phase, name) })
+		if i < 0 {
+			return nil, fail(exitUsage, "%q is no phase of a Run; choose from %s", name, strings.Join(phases, ", "))
+		}
+		parsed = append(parsed, rqv1.RunPhase(phases[i]))
+	}
+	return parsed, nil
+}
+
+// phaseOf is the Run's phase; a Run without one is Pending.
+func phaseOf(run *rqv1.Run) rqv1.RunPhase {
+	if run.Status.Phase == "" {
+		return rqv1.RunPending
+	}
+	return run.Status.Phase
+}
+
+func nothingFound(what, namespace string) string {
+	if namespace == "" {
+		return fmt.Sprintf("No %s found.", what)
+	}
+	return fmt.Sprintf("No %s found in namespace %s.", what, namespace)
+}
+
+// pointers makes API objects of the items of a list.
+func pointers[T any, P interface {
+	*T
+	client.Object
+}](items []T) []client.Object {
+	objects := make([]client.Object, len(items))
+	for i := range items {
+		objects[i] = P(&items[i])
+	}
+	return objects
+}
+
+func runTable(runs []rqv1.Run, now time.Time) *metav1.Table {
+	table := &metav1.Table{ColumnDefinitions: columns(
+		"Name", "Owner", "+Type", "GPUs", "+Groups", "Allocated", "+Funding", "Phase", "Age", "+Start", "Message")}
+	for i := range runs {
+		run := &runs[i]
+		table.Rows = append(table.Rows, row(run,
+			run.Name,
+			string(run.Spec.Owner),
+			run.Spec.Resources.GPUType,
+			fmt.Sprint(run.Spec.Resources.TotalGPUs),
+			groupsOf(run),
+			fmt.Sprint(allocated(run)),
+			fundingOf(run),
+			string(run.Status.Phase),
+			duration.HumanDuration(now.Sub(run.CreationTimestamp.Time)),
+			timestamp(run.Status.EarliestStart),
+			run.Status.Message,
+		))
+	}
+	return table
+}
+
+// groupsOf says into how many groups of which size a Run is divided, such as 4x32.
+func groupsOf(run *rqv1.Run) string {
+	if run.Spec.Locality == nil || run.Spec.Locality.GroupGPUs == nil || *run.Spec.Locality.GroupGPUs <= 0 {
+		return ""
+	}
+	size := *run.Spec.Locality.GroupGPUs
+	return fmt.Sprintf("%dx%d", run.Spec.Resources.TotalGPUs/size, size)
+}
+
+func allocated(run *rqv1.Run) int32 {
+	if run.Status.Width == nil {
+		return 0
+	}
+	return run.Status.Width.Allocated
+}
+
+// fundingOf says who pays for what a Run holds: its owner, and others by name.
+func fundingOf(run *rqv1.Run) string {
+	funding := run.Status.Funding
+	if funding == nil {
+		return ""
+	}
+	parts := []string{fmt.Sprintf("%d own", funding.OwnedGPUs)}
+	for _, sponsor := range funding.Sponsors {
+		parts = append(parts, fmt.Sprintf("%d %s (%s)", sponsor.GPUs, sponsor.Owner, sponsor.Relation))
+	}
+	return strings.Join(parts, " + ")
+}
+
+// timestamp prints an instant to the second, in UTC; nil is empty.
+func timestamp(t *metav1.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}

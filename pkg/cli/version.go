@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/component-base/version"
+)
+
+func (s *session) versionCommand() *cobra.Command {
+	var clientOnly bool
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the versions of kubectl runs and of the API server",
+		Args:  cobra.NoArgs,
+		RunE: s.runE(func(_ context.Context, _ []string) error {
+			fmt.Fprintf(s.Out, "Client: %s\n", version.Get().GitVersion)
+			if clientOnly {
+				return nil
+			}
+			discovery, err := s.flags.ToDiscoveryClient()
+			if err != nil {
+				return err
+			}
+			server, err := discovery.ServerVersion()
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(s.Out, "Server: %s\n", server.GitVersion)
+			return nil
+		}),
+	}
+	cmd.Flags().BoolVar(&clientOnly, "client", false, "Print the version of kubectl runs only.")
+	return cmd
+}

@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// runWatch is one "kubectl runs watch".
+type runWatch struct {
+	*session
+	output  *output
+	all     bool
+	until   string
+	timeout time.Duration
+
+	namespace string
+	names     []string
+	phase     rqv1.RunPhase // of --until; empty means the end of every Run
+	printer   printers.ResourcePrinter
+	report    *reporter
+	runs      map[types.NamespacedName]*rqv1.Run
+	deleted   map[string]bool // named Runs that are gone
+}
+
+func (s *session) watchCommand() *cobra.Command {
+	w := &runWatch{session: s}
+	cmd := &cobra.Command{
+		Use:   "watch [RUN...]",
+		Short: "Follow Runs as they change",
+		Long: `Follow Runs: a line for each change of phase, width or message, and for GPU leases (leases.rq.davidlangworthy.io) that
+open and close. Without names all Runs of the namespace are followed until the command is interrupted.
+
+With names the command ends by itself when all of them are Completed (exit code 0), or Failed or deleted (3). With
+--until it ends when all of them are in that phase, or, for Running, past it. It goes on through restarts of the API
+server. With -o json or yaml the Runs themselves are printed, each time that they change.`,
+		Example: `  # Follow a Run to its end
+  kubectl runs watch resnet-small
+
+  # In a script: wait for the start, at most ten minutes
+  kubectl runs watch resnet-small --until Running --timeout 10m`,
+		RunE:              s.runE(w.run),
+		ValidArgsFunction: s.completeMoreRuns,
+	}
+	w.output = newOutput(cmd, "", "wide (a line for every GPU lease), json, yaml, name, jsonpath=TEMPLATE, go-template=TEMPLATE")
+	cmd.Flags().BoolVarP(&w.all, "all-namespaces", "A", false, "Follow the Runs of all namespaces.")
+	cmd.Flags().StringVar(&w.until, "until", "", "End when the named Runs are in this phase: "+strings.Join(phases, ", ")+".")
+	cmd.Flags().DurationVar(&w.timeout, "timeout", 0, "End after this time with exit code 4, such as 90s or 10m; 0 never ends.")
+	must(cmd.RegisterFlagCompletionFunc("until", cobra.FixedCompletions(phases, cobra.ShellCompDirectiveNoFileComp)))
+	return cmd
+}
+
+func (w *runWatch) run(ctx context.Context, names []string) error {
+	if err := w.completeFlags(names); err != nil {
+		return err
+	}
+	c, namespace, _, err := w.connect()
+	if err != nil {
+		return err
+	}
+	if !w.all {
+		w.namespace = namespace
+	}
+	for _, name := range names {
+		var run rqv1.Run
+		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &run); err != nil {
+			return notFoundInWords(err, namespace, name)
+		}
+	}
+	if w.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, w.timeout, errTimeout)
+		defer cancel()
+	}
+	return w.follow(ctx, c)
+}
+
+func (w *runWatch) completeFlags(names []string) error {
+	if w.all && len(names) > 0 {
+		return fail(exitUsage, "Runs are named within one namespace: leave out -A or the names")
+	}
+	if w.until != "" {
+		if len(names) == 0 {
+			return fail(exitUsage, "--until needs the names of Runs")
+		}
+		phase, err := parsePhases([]string{w.until})
+		if err != nil {
+			return err
+		}
+		w.phase = phase[0]
+	}
+	if w.timeout < 0 {
+		return fail(exitUsage, "--timeout must not be negative")
+	}
+	if !w.output.forPeople() {
+		printer, err := w.output.printer()
+		if err != nil {
+			return err
+		}
+		w.printer = printer
+	}
+	w.names = names
+	w.runs = map[types.NamespacedName]*rqv1.Run{}
+	w.deleted = map[string]bool{}
+	w.report = &reporter{
+		out:        w.Out,
+		now:        w.now,
+		colours:    printers.AllowsColorOutput(w.Out),
+		namespaces: w.all,
+		eachLease:  w.output.wide(),
+	}
+	return nil
+}
+
+// seen takes note of a Run and shows it.
+func (w *runWatch) seen(run *rqv1.Run) error {
+	if !w.follows(run.Name) {
+		return nil
+	}
+	delete(w.deleted, run.Name)
+	key := client.ObjectKeyFromObject(run)
+	last := w.runs[key]
+	w.runs[key] = run
+	if w.printer == nil {
+		w.report.run(run)
+		return nil
+	}
+	if last != nil && last.ResourceVersion == run.ResourceVersion {
+		return nil
+	}
+	object, err := asWritten(run)
+	if err != nil {
+		return err
+	}
+	return w.printer.PrintObj(object, w.Out)
+}
+
+// gone takes note of a deleted Run.
+func (w *runWatch) gone(run *rqv1.Run) {
+	if !w.follows(run.Name) {
+		return
+	}
+	delete(w.runs, client.ObjectKeyFromObject(run))
+	w.deleted[run.Name] = true
+	if w.printer == nil {
+		w.report.gone(run)
+	}
+}
+
+func (w *runWatch) follows(name string) bool {
+	return len(w.names) == 0 || slices.Contains(w.names, name)
+}
+
+// outcome says whether the watch is over, and whether the named Runs ended as awaited.
+func (w *runWatch) outcome() (over bool, err error) {
+	if len(w.names) == 0 {
+		return false, nil
+	}
+	waiting := false
+	var astray []string
+	for _, name := range w.names {
+		run := w.runs[types.NamespacedName{Namespace: w.namespace, Name: name}]
+		switch {
+		case w.deleted[name]:
+			astray = append(astray, fmt.Sprintf("Run %s was deleted", name))
+		case run == nil || !reached(w.phase, phaseOf(run)) && !ended(run):
+			waiting = true
+		case !reached(w.phase, phaseOf(run)):
+			astray = append(astray, fmt.Sprintf("Run %s is %s: %s", name, run.Status.Phase, run.Status.Message))
+		}
+	}
+	switch {
+	case len(astray) > 0 && (w.phase != "" || !waiting):
+		return true, fail(exitNotReached, "%s", strings.Join(astray, "; "))
+	case waiting:
+		return false, nil
+	}
+	return true, nil
+}
+
+// reached is true when a Run in phase is, or has been, in the awaited phase. Awaiting nothing is awaiting completion.
+func reached(awaited, phase rqv1.RunPhase) bool {
+	switch awaited {
+	case rqv1.RunPending:
+		return true
+	case rqv1.RunRunning:
+		return phase == rqv1.RunRunning || phase == rqv1.RunCompleted
+	case "":
+		return phase == rqv1.RunCompleted
+	}
+	return phase == awaited
+}
+
+func ended(run *rqv1.Run) bool {
+	return run.Status.Phase == rqv1.RunCompleted || run.Status.Phase == rqv1.RunFailed
+}
+
+// notFoundInWords says which Run does not exist, and how to find those that do.
+func notFoundInWords(err error, namespace, name string) error {
+	if apierrors.IsNotFound(err) && !isMissingKind(err) {
+		return fail(exitError, "Run %q not found in namespace %q; \"kubectl runs list -A\" shows all Runs", name, namespace)
+	}
+	return err
+}
