@@ -1,0 +1,45 @@
+package main
+
+// The schedulers that are compared.
+const (
+	stock   = "stock"
+	jobtree = "jobtree"
+)
+
+// workload is one row or pair of rows of the table: a case of test/perf/workloads and the schedulers that run it.
+type workload struct {
+	name       string
+	schedulers []string
+}
+
+// size is what one value of -size measures.
+type size struct {
+	workloads []workload
+	// plannerTime is the -benchtime of the planner's Go benchmarks.
+	plannerTime string
+}
+
+var both = []string{stock, jobtree}
+
+// singles is the case of pods that form no gang, which only the default scheduler runs: the bar for our pod rate.
+const singles = "Pods/"
+
+var sizes = map[string]size{
+	"full": {
+		workloads: []workload{
+			{singles + "3000x1", []string{stock}},
+			{"TopologyGangs/750x4", both},
+			{"TopologyGangs/3x1000", both},
+			{"Gangs/1000x3", both},
+		},
+		plannerTime: "1s",
+	},
+	"tiny": {
+		workloads: []workload{
+			{singles + "10x1", []string{stock}},
+			{"TopologyGangs/3x4", both},
+			{"Gangs/3x3", both},
+		},
+		plannerTime: "1x",
+	},
+}

@@ -1,0 +1,87 @@
+package workloads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/kubernetes/pkg/scheduler"
+	perf "k8s.io/kubernetes/test/integration/scheduler_perf"
+	"k8s.io/kubernetes/test/utils/client-go/ktesting"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// submitters create Runs at the same time: as many as the library's own createPods.
+const submitters = 30
+
+// submit returns the step that follows the creation of the Nodes: Budgets, one Run to warm up, then the clock starts, the
+// Runs are created, and all their pods are waited for. It runs there because the library has no operation that waits for
+// pods which it did not create itself.
+func submit(s *stopwatch) perf.NodeUpdateFn {
+	return func(tCtx ktesting.TContext, _ *scheduler.Scheduler, _ *perf.Workload, nodes *corev1.NodeList) error {
+		c, err := newClient(tCtx)
+		if err != nil {
+			return err
+		}
+		template, err := runTemplate()
+		if err != nil {
+			return err
+		}
+		if err := createBudgets(tCtx, c, nodes.Items); err != nil {
+			return err
+		}
+		if err := warmUp(tCtx, c, template); err != nil {
+			return err
+		}
+		groups := strings.Contains(tCtx.Name(), "/TopologyGangs/")
+		s.start()
+		if err := createRuns(tCtx, c, template, s.gangs, s.podsPerGang, groups); err != nil {
+			return err
+		}
+		return s.wait(tCtx, patience)
+	}
+}
+
+func runTemplate() (*rqv1.Run, error) {
+	data, err := os.ReadFile("templates/run.yaml")
+	if err != nil {
+		return nil, err
+	}
+	run := &rqv1.Run{}
+	return run, yaml.UnmarshalStrict(data, run)
+}
+
+// createRuns creates one Run for each gang.
+func createRuns(ctx context.Context, c client.Client, template *rqv1.Run, gangs, pods int, groups bool) error {
+	var mu sync.Mutex
+	var errs []error
+	workqueue.ParallelizeUntil(ctx, min(submitters, gangs), gangs, func(i int) {
+		run := newRun(template, fmt.Sprintf("run-%d", i), i, pods)
+		if groups {
+			run.Spec.Locality = &rqv1.RunLocality{GroupGPUs: &run.Spec.Resources.TotalGPUs}
+		}
+		if err := c.Create(ctx, run); err != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			errs = append(errs, err)
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// newRun makes a Run of pods that hold one GPU each.
+func newRun(template *rqv1.Run, name string, i, pods int) *rqv1.Run {
+	run := template.DeepCopy()
+	run.Name, run.Namespace = name, namespace
+	run.Spec.Owner = team(i)
+	run.Spec.Resources.TotalGPUs = int32(pods)
+	return run
+}
