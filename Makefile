@@ -1,0 +1,86 @@
+# Targets that people use; `make` lists them. Needs Go, make, git and gcc; everything else is built from Go modules.
+
+SHELL := /bin/bash
+GO ?= go
+FLEET ?= manifests/samples/fleet.yaml
+CONFIG ?=
+SIZE ?= full
+TEST_FLAGS ?=
+
+KUBERNETES_VERSION := v1.37.1
+KWOK_VERSION := v0.8.0
+COMMIT := $(shell git rev-parse HEAD 2>/dev/null)
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
+
+KUBERNETES_TOOLS := bin/kube-apiserver bin/kube-controller-manager bin/kubectl
+TOOLS := bin/etcd $(KUBERNETES_TOOLS) bin/kwok
+GENERATORS := bin/controller-gen
+
+# kube-scheduler's library takes the feature gates' defaults from the Kubernetes version that is stamped here.
+KUBERNETES_STAMP := -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help build tools test lint bench generate drift demo up down clean
+
+help: ## List the targets.
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+
+build: ## Build bin/jobtree-scheduler and bin/kubectl-runs.
+	$(GO) build -ldflags '$(KUBERNETES_STAMP) -X k8s.io/component-base/version.gitCommit=$(COMMIT)' -o bin/jobtree-scheduler ./cmd/scheduler
+	$(GO) build -ldflags '-X k8s.io/component-base/version.gitVersion=$(VERSION)' -o bin/kubectl-runs ./cmd/kubectl-runs
+	@ln -sf kubectl-runs bin/kubectl_complete-runs
+
+tools: announce $(TOOLS) ## Build etcd, the Kubernetes control plane, kubectl and kwok into bin/.
+
+test: tools build ## Run all tests; the pure packages also under the race detector. TEST_FLAGS adds flags to go test.
+	GO=$(GO) PATH="$(CURDIR)/bin:$$PATH" hack/test.sh $(TEST_FLAGS)
+
+lint: ## Check formatting, vet, and the house rules.
+	GO=$(GO) hack/lint.sh
+
+bench: tools ## Measure against the stock scheduler. SIZE=tiny takes about a minute, CASE=NAME runs one case.
+	PATH="$(CURDIR)/bin:$$PATH" $(GO) run ./test/perf -size $(SIZE) $(if $(CASE),-case '$(CASE)')
+
+generate: $(GENERATORS) ## Write the generated files: CRDs, deepcopy functions, the CLI's reference.
+	GO=$(GO) hack/generate.sh
+
+drift: $(GENERATORS) ## Fail if a generated file is not what `make generate` writes.
+	GO=$(GO) hack/drift.sh
+
+demo: tools build ## Show it at work on a fleet of its own, check the outcome, clean up.
+	@$(GO) run ./test/demo
+
+up: tools build bin/controlplane ## Leave a local control plane running. FLEET=FILE|empty and CONFIG=FILE replace the samples.
+	@bin/controlplane -fleet '$(FLEET)' -config '$(CONFIG)' up
+
+down: bin/controlplane ## End what `make up` started, also after a crash.
+	@bin/controlplane down
+
+clean: down ## End what runs and delete what was built.
+	rm -rf bin .local bench
+
+.PHONY: bin/controlplane
+bin/controlplane:
+	@$(GO) build -o $@ ./test/controlplane/cmd/controlplane
+
+.PHONY: announce
+announce:
+	@$(if $(filter-out $(wildcard $(TOOLS)),$(TOOLS)),echo "Building etcd, kube-apiserver, kube-controller-manager, kubectl and kwok from source, once: about 9 minutes on 2 cores.")
+
+# A tool is built in a module of its own, so that its dependencies never mix with ours, and again when that changes.
+$(KUBERNETES_TOOLS): bin/%: tools/kubernetes/go.mod tools/kubernetes/go.sum
+	cd tools/kubernetes && $(GO) build -ldflags '$(KUBERNETES_STAMP)' -o ../../$@ k8s.io/kubernetes/cmd/$*
+	@touch $@
+
+bin/etcd: tools/etcd/go.mod tools/etcd/go.sum
+	cd tools/etcd && $(GO) build -o ../../$@ go.etcd.io/etcd/server/v3
+	@touch $@
+
+bin/kwok: tools/kwok/go.mod tools/kwok/go.sum
+	cd tools/kwok && $(GO) build -ldflags '-X sigs.k8s.io/kwok/pkg/consts.Version=$(KWOK_VERSION)' -o ../../$@ sigs.k8s.io/kwok/cmd/kwok
+	@touch $@
+
+bin/controller-gen: tools/codegen/go.mod tools/codegen/go.sum
+	cd tools/codegen && $(GO) build -o ../../$@ sigs.k8s.io/controller-tools/cmd/controller-gen
+	@touch $@

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Runs all tests. A pure package, one that has no Kubernetes client below it, runs under the race detector; the others
+# would have to be built for it together with the API server's libraries, which takes longer than it is worth. Packages
+# that start control planes run one after the other. Arguments go to every go test.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+go=${GO:-go}
+
+list() { "$go" list -f '{{.ImportPath}} {{join .Deps " "}}' "$@"; }
+pure=$(list ./pkg/... | awk '!/ k8s\.io\/client-go/ {print $1}')
+impure=$(list ./cmd/... ./pkg/... | awk '/ k8s\.io\/client-go/ {print $1}')
+
+"$go" test -race -shuffle=on -timeout=10m "$@" $pure
+"$go" test -shuffle=on -timeout=10m "$@" $impure
+"$go" test -shuffle=on -timeout=25m -p=1 "$@" ./test/...

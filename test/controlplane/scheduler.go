@@ -1,0 +1,134 @@
+package controlplane
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// The scheduler's own names in manifests/rbac and manifests/scheduler.
+const (
+	// Namespace is where the scheduler is installed.
+	Namespace = "jobtree-system"
+	// SchedulerAccount is the service account that the scheduler runs under.
+	SchedulerAccount = "jobtree-scheduler"
+	// SchedulerLease is the coordination Lease by which schedulers elect their leader.
+	SchedulerLease = "jobtree-scheduler"
+)
+
+// startScheduler starts the scheduler of Options and waits until it leads, or until another one does.
+func (c *ControlPlane) startScheduler(ctx context.Context) (err error) {
+	if !c.options.Scheduler {
+		return nil
+	}
+	started := time.Now().Truncate(time.Second)
+	if c.Scheduler, err = c.StartScheduler(ctx, "jobtree-scheduler"); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return c.Scheduler.WaitUntil(ctx, func(ctx context.Context) error {
+		lease, err := c.client.CoordinationV1().Leases(Namespace).Get(ctx, SchedulerLease, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		// A dead leader renews nothing.
+		if lease.Spec.RenewTime == nil || lease.Spec.RenewTime.Time.Before(started) {
+			return fmt.Errorf("no scheduler leads")
+		}
+		return nil
+	})
+}
+
+// StartScheduler starts a jobtree scheduler of that name, which must be unique among those of this control plane, with
+// the configuration of Options and the further command-line flags, and returns when it is ready: its caches are filled,
+// whether it leads or not.
+func (c *ControlPlane) StartScheduler(ctx context.Context, name string, flags ...string) (*Process, error) {
+	p, err := c.scheduler(ctx, name, flags)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Start(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return p, p.WaitUntil(ctx, p.healthy)
+}
+
+func (c *ControlPlane) scheduler(ctx context.Context, name string, flags []string) (*Process, error) {
+	kubeconfig, err := c.KubeconfigForServiceAccount(ctx, Namespace, SchedulerAccount)
+	if err != nil {
+		return nil, err
+	}
+	config := filepath.Join(c.options.Dir, name+".yaml")
+	if err := writeSchedulerConfig(c.options.Config, config, kubeconfig); err != nil {
+		return nil, err
+	}
+	address, err := c.ports.address(name)
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.process(name, "jobtree-scheduler", append([]string{
+		"--config=" + config,
+		"--feature-gates=NominatedNodeNameForExpectation=false",
+		"--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
+		"--bind-address=127.0.0.1",
+		"--secure-port=" + portOf(address),
+	}, flags...)...)
+	if err != nil {
+		return nil, err
+	}
+	p.Address = address
+	return p, nil
+}
+
+// writeSchedulerConfig copies a KubeSchedulerConfiguration and points it at this control plane; the rest is as in from.
+func writeSchedulerConfig(from, to, kubeconfig string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	var config map[string]any
+	if err := yaml.Unmarshal(data, &config); err != nil {
+		return fmt.Errorf("%s: %w", from, err)
+	}
+	connection, ok := config["clientConnection"].(map[string]any)
+	if !ok {
+		connection = map[string]any{}
+	}
+	connection["kubeconfig"] = kubeconfig
+	config["clientConnection"] = connection
+	if data, err = yaml.Marshal(config); err != nil {
+		return err
+	}
+	return replaceFile(to, data, 0o600)
+}
+
+// healthy asks the process's own /readyz, whose certificate is self-signed.
+func (p *Process) healthy(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+p.Address+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", request.URL, response.Status)
+	}
+	return nil
+}
