@@ -1,0 +1,85 @@
+package topology
+
+import "slices"
+
+// berth is one pod's place on a node.
+type berth struct {
+	node  *node
+	class int
+}
+
+// board picks nodes for pods on a lot: the part-used ones first, fullest first; then empty ones, largest first so that
+// few are opened, and for the last of them the smallest that holds the rest.
+func (f *Fleet) board(out []berth, r *Request, p *problem, b *block, class, pods int) []berth {
+	if pods == 0 {
+		return out
+	}
+	out = slices.Grow(out, pods)
+	fill := func(n *node, each int) {
+		for range min(each, pods) {
+			out = append(out, berth{node: n, class: n.pool.set.class})
+		}
+		pods -= min(each, pods)
+	}
+	used := f.usable(r, p, b, class, func(p *pool) shelf { return p.used })
+	for free := p.gpus; free < len(used) && pods > 0; free++ {
+		for i := 0; i < len(used[free]) && pods > 0; i++ {
+			fill(used[free][i], free/p.gpus)
+		}
+	}
+	if pods == 0 {
+		return out
+	}
+	empty := f.usable(r, p, b, class, func(p *pool) shelf { return p.empty })
+	for free := len(empty) - 1; free >= p.gpus; free-- {
+		for len(empty[free]) > 0 && pods > free/p.gpus {
+			fill(empty[free][0], free/p.gpus)
+			empty[free] = empty[free][1:]
+		}
+	}
+	for free := p.gpus; free < len(empty) && pods > 0; free++ {
+		if len(empty[free]) > 0 && free/p.gpus >= pods {
+			fill(empty[free][0], free/p.gpus)
+		}
+	}
+	return out
+}
+
+// usable lists a block's nodes of one class that this request may use, by free GPUs and then by order.
+func (f *Fleet) usable(r *Request, p *problem, b *block, class int, of func(*pool) shelf) shelf {
+	var all shelf
+	from := 0
+	for _, pool := range b.pools {
+		if p.class(f, pool.set) != class {
+			continue
+		}
+		from++
+		for free, nodes := range of(pool) {
+			for len(all) <= free {
+				all = append(all, nil)
+			}
+			if free >= p.gpus {
+				all[free] = r.admit(all[free], nodes)
+			}
+		}
+	}
+	if from > 1 {
+		for _, nodes := range all {
+			slices.SortFunc(nodes, byOrder)
+		}
+	}
+	return all
+}
+
+// admit adds the nodes that the request may use; it shares the list when that is all of them and the first.
+func (r *Request) admit(to, nodes []*node) []*node {
+	if to == nil && r.Excluded == nil {
+		return nodes[:len(nodes):len(nodes)]
+	}
+	for _, n := range nodes {
+		if r.Excluded == nil || !r.Excluded(n.Name) {
+			to = append(to, n)
+		}
+	}
+	return to
+}

@@ -1,0 +1,107 @@
+package topology
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// LeftOut is a node that takes no part, and why (R11).
+type LeftOut struct {
+	Node   string
+	Reason string
+}
+
+// Domain is the nodes of one flavor in one fabric domain.
+type Domain struct {
+	// Key names the fabric domain: its level values joined by slashes, widest first. Slots and Groups use it.
+	Key string
+	// Values are the values of the levels, widest first, down to the fabric level.
+	Values []string
+	// Flavor is the GPU type; a domain with several flavors is listed once for each.
+	Flavor string
+	// Nodes are sorted by the levels below the fabric level, then by name.
+	Nodes []NodeRoom
+}
+
+// NodeRoom is how much of a node is free.
+type NodeRoom struct {
+	Name string
+	// GPUs is the allocatable number.
+	GPUs int
+	// Free is how many of them nobody holds; on an unschedulable node nothing new may use them.
+	Free          int
+	Unschedulable bool
+}
+
+// Free is the number of GPUs of a node that nobody holds, whether or not it is cordoned; 0 when it is left out.
+func (f *Fleet) Free(name string) int {
+	if n := f.nodes[name]; n != nil && n.block != nil {
+		return n.free()
+	}
+	return 0
+}
+
+// Held is the number of GPUs that are held on a node, known or not.
+func (f *Fleet) Held(name string) int {
+	if n := f.nodes[name]; n != nil {
+		return n.held
+	}
+	return 0
+}
+
+// FreeOf is the number of GPUs of a flavor that are free on schedulable nodes.
+func (f *Fleet) FreeOf(flavor string) int {
+	if s := f.stocks[flavor]; s != nil {
+		return s.free
+	}
+	return 0
+}
+
+// Flavors lists the flavors of which there is a node, sorted.
+func (f *Fleet) Flavors() []string { return slices.Sorted(maps.Keys(f.stocks)) }
+
+// LeftOut lists, by name, the nodes that are left out although they have GPUs or name a flavor (R11). Nodes with
+// neither are no part of a GPU fleet.
+func (f *Fleet) LeftOut() []LeftOut {
+	var out []LeftOut
+	for name, n := range f.nodes {
+		if n.reason != "" && (n.GPUs > 0 || n.Flavor != "") {
+			out = append(out, LeftOut{Node: name, Reason: n.reason})
+		}
+	}
+	slices.SortFunc(out, func(a, b LeftOut) int { return cmp.Compare(a.Node, b.Node) })
+	return out
+}
+
+// Domains lists what the fleet holds, by key and flavor.
+func (f *Fleet) Domains() []Domain {
+	var out []Domain
+	for _, s := range f.stocks {
+		for _, b := range s.blocks {
+			d := Domain{Key: b.path, Values: slices.Clone(b.values), Flavor: s.flavor, Nodes: make([]NodeRoom, len(b.nodes))}
+			for i, n := range b.nodes {
+				d.Nodes[i] = NodeRoom{Name: n.Name, GPUs: n.GPUs, Free: n.free(), Unschedulable: n.Unschedulable}
+			}
+			out = append(out, d)
+		}
+	}
+	slices.SortFunc(out, func(a, b Domain) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Flavor, b.Flavor))
+	})
+	return out
+}
+
+// Domain gives the key of a node's fabric domain and its topology labels down to the fabric level; false when the node
+// is unknown or left out.
+func (f *Fleet) Domain(name string) (key string, labels map[string]string, ok bool) {
+	n := f.nodes[name]
+	if n == nil || n.block == nil {
+		return "", nil, false
+	}
+	labels = map[string]string{}
+	for i, value := range n.block.values {
+		labels[f.levels[i]] = value
+	}
+	return n.block.path, labels, true
+}

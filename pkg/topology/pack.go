@@ -1,0 +1,42 @@
+package topology
+
+// Pack finds a place for every pod of a request, or says why there is none. It changes nothing.
+//
+// Among the placements that fit it looks for the one that touches the fewest units of each level, widest level first;
+// then the one whose domains had the fewest free GPUs; then the one that opens the fewest empty nodes (R12, R13). Ties
+// break by name (R30). Small instances are solved exactly; in large ones the search ends after a fixed number of steps
+// and the best placement so far counts.
+func (f *Fleet) Pack(r Request) (Placement, *Shortfall) {
+	if r.pods() == 0 {
+		return Placement{}, nil
+	}
+	s := f.stocks[r.Flavor]
+	if s == nil {
+		return Placement{}, f.unknownFlavor(&r)
+	}
+	p := f.lay(&r, s)
+	if best := p.solve(); best != nil {
+		return f.emit(&r, p, best), nil
+	}
+	return Placement{}, f.shortfall(&r, s, p)
+}
+
+// solution is how many pods go to each lot, and how many pieces of each size to each site.
+type solution struct {
+	took, put []int
+	cost      cost
+}
+
+// solve returns nil when nothing was found.
+func (p *problem) solve() *solution {
+	if p.lost {
+		return nil
+	}
+	d := newDraft(p)
+	var best *solution
+	if d.greedy() {
+		best = &solution{took: append([]int(nil), d.took...), put: append([]int(nil), d.put...), cost: d.cost}
+	}
+	d.undo(0)
+	return newSearch(d, best).run()
+}

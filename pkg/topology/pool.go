@@ -1,0 +1,168 @@
+package topology
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// stock is all nodes of one flavor.
+type stock struct {
+	flavor string
+	free   int      // GPUs free on schedulable nodes
+	blocks []*block // by path
+}
+
+// block is the nodes of one flavor in one fabric domain.
+type block struct {
+	path   string
+	values []string // of the levels down to the fabric level
+	stock  *stock
+	nodes  []*node // by order, the cordoned ones too
+	pools  []*pool // by label set
+	sizes  []int   // how many nodes have so many allocatable GPUs
+	free   int     // GPUs free on schedulable nodes
+}
+
+// labelSet is one combination of the values of the selector keys.
+type labelSet struct {
+	key    string
+	labels map[string]string
+	pools  int // how many pools share it
+	class  int // the payer class in the Pack numbered pack
+	pack   uint64
+}
+
+// pool is the schedulable nodes of a block that have the same label set.
+type pool struct {
+	block *block
+	set   *labelSet
+	used  shelf // nodes that hold something
+	empty shelf // nodes that hold nothing
+	free  int   // GPUs
+	nodes int
+}
+
+// shelf lists nodes by how many GPUs they have free, and each list by the nodes' order.
+type shelf [][]*node
+
+func byOrder(a, b *node) int { return cmp.Compare(a.order, b.order) }
+
+func (s *shelf) insert(n *node, free int) {
+	for len(*s) <= free {
+		*s = append(*s, nil)
+	}
+	list := (*s)[free]
+	i, _ := slices.BinarySearchFunc(list, n, byOrder)
+	(*s)[free] = slices.Insert(list, i, n)
+}
+
+func (s shelf) remove(n *node, free int) {
+	i, _ := slices.BinarySearchFunc(s[free], n, byOrder)
+	s[free] = slices.Delete(s[free], i, i+1)
+}
+
+func (p *pool) shelf(n *node) *shelf {
+	if n.held > 0 {
+		return &p.used
+	}
+	return &p.empty
+}
+
+func (p *pool) insert(n *node) {
+	p.shelf(n).insert(n, n.free())
+	p.nodes++
+	p.count(n.free())
+}
+
+func (p *pool) remove(n *node) {
+	p.shelf(n).remove(n, n.free())
+	p.nodes--
+	p.count(-n.free())
+}
+
+// count adds GPUs to what is free in the pool and in everything that contains it.
+func (p *pool) count(gpus int) {
+	p.free += gpus
+	p.block.free += gpus
+	p.block.stock.free += gpus
+}
+
+func (b *block) insert(n *node) {
+	i, _ := slices.BinarySearchFunc(b.nodes, n, byOrder)
+	b.nodes = slices.Insert(b.nodes, i, n)
+	for len(b.sizes) <= n.GPUs {
+		b.sizes = append(b.sizes, 0)
+	}
+	b.sizes[n.GPUs]++
+}
+
+func (b *block) remove(n *node) {
+	i, _ := slices.BinarySearchFunc(b.nodes, n, byOrder)
+	b.nodes = slices.Delete(b.nodes, i, i+1)
+	b.sizes[n.GPUs]--
+}
+
+// podsIfEmpty is how many pods of the given GPUs the block's nodes could ever hold.
+func (b *block) podsIfEmpty(gpus int) int {
+	pods := 0
+	for size := gpus; size < len(b.sizes); size++ {
+		pods += b.sizes[size] * (size / gpus)
+	}
+	return pods
+}
+
+func (s *stock) find(path string) (int, bool) {
+	return slices.BinarySearchFunc(s.blocks, path, func(b *block, path string) int { return cmp.Compare(b.path, path) })
+}
+
+func (f *Fleet) blockFor(n *node, values []string) *block {
+	s := f.stocks[n.Flavor]
+	if s == nil {
+		s = &stock{flavor: n.Flavor}
+		f.stocks[n.Flavor] = s
+	}
+	path := strings.Join(values, "/")
+	i, ok := s.find(path)
+	if !ok {
+		s.blocks = slices.Insert(s.blocks, i, &block{path: path, values: values, stock: s})
+	}
+	return s.blocks[i]
+}
+
+func (f *Fleet) poolFor(n *node) *pool {
+	set := f.labelSet(n.Labels)
+	b := n.block
+	i, ok := b.findPool(set)
+	if !ok {
+		set.pools++
+		b.pools = slices.Insert(b.pools, i, &pool{block: b, set: set})
+	}
+	return b.pools[i]
+}
+
+func (b *block) findPool(set *labelSet) (int, bool) {
+	return slices.BinarySearchFunc(b.pools, set.key, func(p *pool, key string) int { return cmp.Compare(p.set.key, key) })
+}
+
+// labelSet returns the one set that nodes with the same values of the selector keys share.
+func (f *Fleet) labelSet(labels map[string]string) *labelSet {
+	var key strings.Builder
+	for _, k := range f.keys {
+		if value, ok := labels[k]; ok {
+			key.WriteString("=" + value)
+		}
+		key.WriteByte(';')
+	}
+	set := f.sets[key.String()]
+	if set == nil {
+		set = &labelSet{key: key.String(), labels: map[string]string{}}
+		for _, k := range f.keys {
+			if value, ok := labels[k]; ok {
+				set.labels[k] = value
+			}
+		}
+		f.sets[set.key] = set
+	}
+	return set
+}
