@@ -15,7 +15,7 @@ import (
 // +kubebuilder:printcolumn:name="Used",type=string,JSONPath=`.status.envelopes[*].ownedGPUs`
 // +kubebuilder:printcolumn:name="Free",type=string,JSONPath=`.status.envelopes[*].headroomGPUs`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule=`size(self.metadata.name) <= 63`,message=`a Budget's name may have at most 63 characters, so that it fits a label's value`
+// +kubebuilder:validation:XValidation:rule=`size(self.metadata.name) <= 63`,message=`metadata.name of a Budget may have at most 63 characters, so that it fits a label's value`
 type Budget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

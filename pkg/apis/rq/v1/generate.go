@@ -4,4 +4,4 @@ package v1
 
 //go:generate ../../../../bin/controller-gen object paths=.
 //go:generate ../../../../bin/controller-gen crd:generateEmbeddedObjectMeta=true paths=. output:crd:dir=../../../../manifests/crd
-//go:generate go run ../../../../manifests/crd/trim ../../../../manifests/crd/rq.davidlangworthy.io_runs.yaml
+//go:generate go run ../../../../manifests/crd/podtemplate ../../../../manifests/crd/rq.davidlangworthy.io_runs.yaml
