@@ -1,0 +1,69 @@
+package book
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Reserve records that the scheduler has taken a pod's node in its own cache. It fails if the pod's assignment has been
+// taken back meanwhile.
+func (b *Book) Reserve(pod types.UID, node string) error {
+	b.mu.Lock()
+	defer b.unlock()
+	m := b.members[pod]
+	if m == nil || m.node != node || m.stage < assigned {
+		return fmt.Errorf("the gang's plan has changed")
+	}
+	if m.stage == assigned {
+		b.advance(m, reserved, m.node, m.payer)
+	}
+	return nil
+}
+
+// Unreserve takes a pod's reservation back. Before the barrier opens, or past the gang's deadline, one member's failure
+// unwinds the gang; otherwise the pod keeps its assignment and is tried again.
+func (b *Book) Unreserve(pod types.UID, now time.Time) {
+	b.mu.Lock()
+	defer b.unlock()
+	m := b.members[pod]
+	if m == nil || m.stage != reserved {
+		return
+	}
+	g := m.gang
+	if g.committed && now.Before(g.deadline) {
+		b.advance(m, assigned, m.node, m.payer)
+		return
+	}
+	b.release(m) // before the others, so that it is not rejected again
+	b.unwind(g)
+	if lead := g.leader(); lead != nil && g.complete() {
+		b.activate(lead.pod)
+	}
+}
+
+// Arrive tells that a pod has reached the barrier. When it is the last of its gang the barrier opens, and Arrive returns
+// the pods that were waiting; before that it returns how long the pod is to wait.
+func (b *Book) Arrive(pod types.UID, now time.Time) (open bool, release []types.UID, wait time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.members[pod]
+	if m == nil {
+		return false, nil, 0
+	}
+	g := m.gang
+	if g.committed || m.stage >= writing {
+		return true, nil, 0
+	}
+	if !g.ready() {
+		return false, nil, g.deadline.Sub(now)
+	}
+	g.committed = true
+	for _, other := range g.members {
+		if other != m && other.stage == reserved {
+			release = append(release, other.pod.UID)
+		}
+	}
+	return true, release, 0
+}

@@ -1,0 +1,165 @@
+// Package book holds what the decider knows: the fleet, the budgets, the gangs and their open Leases, with counters kept
+// up to date by events. It decides where gangs go and tells which of them an event may have unblocked. Everything in it
+// is rebuilt from API objects at start. It reads no clock and calls no API; it is safe for concurrent use.
+package book
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
+)
+
+// Book is the one in-memory structure that decisions read.
+type Book struct {
+	mu       sync.Mutex
+	args     *config.Args
+	fleet    *topology.Fleet
+	accounts *budget.Accounts
+	nodes    map[string]*corev1.Node
+	sizes    map[string]map[int]int // GPUs per node by flavor: how many nodes of each size
+	tainted  map[string]*corev1.Node
+	held     map[types.UID]*holding // by pod
+	leases   map[types.NamespacedName]*lease
+	gangs    map[types.UID]*gang // by Run
+	runs     map[types.NamespacedName]types.UID
+	members  map[types.UID]*member // by pod
+	waiting  waitlist
+	open     bool // the ledger has been read and this process decides
+	stirred  bool // something has improved since the waiting gangs were last looked at
+	actions  Actions
+	notify   chan struct{}
+}
+
+// New returns an empty book.
+func New(args *config.Args) *Book {
+	return &Book{
+		args:     args,
+		fleet:    topology.NewFleet(args.TopologyLevels, args.FabricLevel),
+		accounts: budget.NewAccounts(),
+		nodes:    map[string]*corev1.Node{},
+		sizes:    map[string]map[int]int{},
+		tainted:  map[string]*corev1.Node{},
+		held:     map[types.UID]*holding{},
+		leases:   map[types.NamespacedName]*lease{},
+		gangs:    map[types.UID]*gang{},
+		runs:     map[types.NamespacedName]types.UID{},
+		members:  map[types.UID]*member{},
+		waiting:  waitlist{room: map[string]int64{}, budget: map[rqv1.Owner]int64{}},
+		notify:   make(chan struct{}, 1),
+	}
+}
+
+// Actions are what events and decisions ask of the scheduling queue.
+type Actions struct {
+	// Activate lists pods that may now be schedulable.
+	Activate []*corev1.Pod
+	// Reject lists pods that wait in Permit for a gang that is not going to start.
+	Reject []types.UID
+	// Reconcile lists Runs whose refusal has changed.
+	Reconcile []types.NamespacedName
+}
+
+// Notified is signalled when there are actions to take.
+func (b *Book) Notified() <-chan struct{} { return b.notify }
+
+// TakeActions returns the actions that have come up since the last call.
+func (b *Book) TakeActions() Actions {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	actions := b.actions
+	b.actions = Actions{}
+	return actions
+}
+
+func (b *Book) signal() {
+	select {
+	case b.notify <- struct{}{}:
+	default:
+	}
+}
+
+func (b *Book) activate(pods ...*corev1.Pod) {
+	b.actions.Activate = append(b.actions.Activate, pods...)
+	b.signal()
+}
+
+func (b *Book) reject(pods ...types.UID) {
+	b.actions.Reject = append(b.actions.Reject, pods...)
+	b.signal()
+}
+
+// Open lets decisions begin: everything there was to read has been read. Pods that were held back meanwhile are woken.
+func (b *Book) Open() {
+	b.mu.Lock()
+	defer b.unlock()
+	b.open = true
+	for _, m := range b.members {
+		if m.stage < bound {
+			b.activate(m.pod)
+		}
+	}
+}
+
+// SetBudget adds or replaces a Budget, for the gangs that wait for its owner to be able to pay.
+func (b *Book) SetBudget(budget *rqv1.Budget) {
+	b.mu.Lock()
+	defer b.unlock()
+	if old := b.accounts.Budget(budget.Name); old != nil && old.Generation == budget.Generation && old.UID == budget.UID {
+		return // only the status has changed
+	}
+	b.accounts.SetBudget(budget)
+	b.fleet.SetSelectorKeys(b.accounts.SelectorKeys())
+	b.wakeBudget(budget.Spec.Owner)
+}
+
+// DeleteBudget forgets a Budget; what it pays for goes on.
+func (b *Book) DeleteBudget(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.accounts.DeleteBudget(name)
+	b.fleet.SetSelectorKeys(b.accounts.SelectorKeys())
+}
+
+// BudgetStatus returns the usage of a Budget's envelopes.
+func (b *Book) BudgetStatus(of *rqv1.Budget) []rqv1.EnvelopeStatus {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.accounts.Status(of)
+}
+
+// NextWindow returns when the next budget window opens or closes; false if none does.
+func (b *Book) NextWindow(now time.Time) (time.Time, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.accounts.NextWindow(now)
+}
+
+// WindowPassed wakes the gangs that wait for somebody to be able to pay, because a window has opened.
+func (b *Book) WindowPassed() {
+	b.mu.Lock()
+	defer b.unlock()
+	for _, g := range b.waiting.gangs {
+		b.wakeBudget(g.run.Spec.Owner)
+	}
+}
+
+// Usage returns the GPUs that open Leases charge, by envelope.
+func (b *Book) Usage() map[budget.Key]int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.accounts.Usage()
+}
+
+// LeftOut returns the nodes with GPUs that nothing can be placed on for want of a label, and why.
+func (b *Book) LeftOut() []topology.LeftOut {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.fleet.LeftOut()
+}

@@ -1,0 +1,228 @@
+package book
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+
+	"github.com/davidlangworthy/jobtree/pkg/topology"
+)
+
+// SetNode adds or replaces a node and wakes the gangs that wait for room of its flavor.
+func (b *Book) SetNode(node *corev1.Node) {
+	b.mu.Lock()
+	defer b.unlock()
+	flavor, gpus := b.flavorOf(node), b.gpusOf(node)
+	if old := b.nodes[node.Name]; old != nil && b.gpusOf(old) == gpus && maps.Equal(old.Labels, node.Labels) &&
+		equality.Semantic.DeepEqual(old.Spec, node.Spec) {
+		b.nodes[node.Name] = node // a heartbeat: nothing that decisions read has changed
+		return
+	}
+	b.forgetNode(node.Name)
+	b.nodes[node.Name] = node
+	if gpus > 0 {
+		if b.sizes[flavor] == nil {
+			b.sizes[flavor] = map[int]int{}
+		}
+		b.sizes[flavor][gpus]++
+	}
+	for i := range node.Spec.Taints {
+		if node.Spec.Taints[i].Effect != corev1.TaintEffectPreferNoSchedule {
+			b.tainted[node.Name] = node
+		}
+	}
+	b.fleet.SetNode(topology.Node{
+		Name: node.Name, Labels: node.Labels, Flavor: flavor, GPUs: gpus, Unschedulable: node.Spec.Unschedulable,
+	})
+	b.wakeRoom(flavor)
+}
+
+// RemoveNode forgets a node. What is held on it stays held until its pods and Leases are gone.
+func (b *Book) RemoveNode(name string) {
+	b.mu.Lock()
+	defer b.unlock()
+	b.forgetNode(name)
+	b.fleet.RemoveNode(name)
+}
+
+// HasNode reports whether a node exists.
+func (b *Book) HasNode(name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.nodes[name] != nil
+}
+
+func (b *Book) forgetNode(name string) {
+	old := b.nodes[name]
+	if old == nil {
+		return
+	}
+	if gpus := b.gpusOf(old); gpus > 0 {
+		b.sizes[b.flavorOf(old)][gpus]--
+	}
+	delete(b.nodes, name)
+	delete(b.tainted, name)
+}
+
+func (b *Book) flavorOf(node *corev1.Node) string {
+	value := node.Labels[b.args.FlavorLabel]
+	if value == "" {
+		return ""
+	}
+	return b.args.FlavorOf(value)
+}
+
+func (b *Book) gpusOf(node *corev1.Node) int {
+	quantity := node.Status.Allocatable[corev1.ResourceName(b.args.GPUResource)]
+	return int(quantity.Value())
+}
+
+// largestNode returns the number of GPUs of the largest node of a flavor; 0 when there is none.
+func (b *Book) largestNode(flavor string) int {
+	largest := 0
+	for gpus, nodes := range b.sizes[flavor] {
+		if nodes > 0 {
+			largest = max(largest, gpus)
+		}
+	}
+	return largest
+}
+
+// rejected returns a test for the nodes that a gang's pods may not use: taints that they do not tolerate, node affinity
+// that does not match, and nodes that another scheduling rule has turned down. It returns nil when there is none, so that
+// pack need not look at single nodes.
+func (b *Book) rejected(g *gang, pod *corev1.Pod) func(node string) bool {
+	bad := map[string]bool{}
+	for name := range g.excluded {
+		bad[name] = true
+	}
+	for name, node := range b.tainted {
+		if _, untolerated := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations, blocksScheduling, true); untolerated {
+			bad[name] = true
+		}
+	}
+	if len(pod.Spec.NodeSelector) > 0 || (pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity != nil) {
+		affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
+		for name, node := range b.nodes {
+			if ok, err := affinity.Match(node); !ok || err != nil {
+				bad[name] = true
+			}
+		}
+	}
+	if len(bad) == 0 {
+		return nil
+	}
+	return func(node string) bool { return bad[node] }
+}
+
+func blocksScheduling(taint *corev1.Taint) bool {
+	return taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
+}
+
+// holding is what one pod takes from a node, and who says so. The GPUs are free again once nobody does: a planned pod may
+// be given up, a bound one holds until it is gone (R28), and an open Lease holds until it is closed (I1).
+type holding struct {
+	node                   string
+	gpus                   int
+	planned, leased, bound bool
+}
+
+// hold changes the holding of a pod and keeps the fleet's counters in step.
+func (b *Book) hold(pod types.UID, node string, gpus int, change func(h *holding)) {
+	h := b.held[pod]
+	if h == nil {
+		h = &holding{}
+	}
+	before := *h
+	change(h)
+	if h.planned || h.leased || h.bound {
+		if node != "" {
+			h.node, h.gpus = node, gpus
+		}
+		b.held[pod] = h
+	} else {
+		delete(b.held, pod)
+		h.gpus = 0
+	}
+	if before.node == h.node && before.gpus == h.gpus {
+		return
+	}
+	if before.gpus > 0 {
+		b.fleet.Give(before.node, before.gpus)
+	}
+	if h.gpus > 0 {
+		b.fleet.Take(h.node, h.gpus)
+	}
+	if before.gpus > h.gpus {
+		b.wakeRoom(b.nodeFlavor(before.node))
+	}
+}
+
+func (b *Book) nodeFlavor(name string) string {
+	if node := b.nodes[name]; node != nil {
+		return b.flavorOf(node)
+	}
+	return ""
+}
+
+// SetPod records what a pod, ours or foreign, takes from the node that it is bound to.
+func (b *Book) SetPod(pod *corev1.Pod) {
+	b.mu.Lock()
+	defer b.unlock()
+	gpus := b.podGPUs(pod)
+	if pod.Spec.NodeName == "" || gpus == 0 {
+		return
+	}
+	if terminal(pod) {
+		b.hold(pod.UID, "", 0, func(h *holding) { h.bound, h.planned = false, false })
+		return
+	}
+	b.hold(pod.UID, pod.Spec.NodeName, gpus, func(h *holding) { h.bound = true })
+}
+
+// DeletePod records that a pod is gone.
+func (b *Book) DeletePod(pod *corev1.Pod) {
+	b.mu.Lock()
+	defer b.unlock()
+	b.hold(pod.UID, "", 0, func(h *holding) { h.bound, h.planned = false, false })
+}
+
+// podGPUs returns the GPUs that a pod requests: those of its containers together, or of its largest init container.
+func (b *Book) podGPUs(pod *corev1.Pod) int {
+	return PodGPUs(&pod.Spec, b.args.GPUResource)
+}
+
+// PodGPUs returns the GPUs that a pod of a spec requests: those of its containers together, or of its largest init
+// container where that is more. Extended resources cannot be overcommitted, so limits and requests are the same.
+func PodGPUs(spec *corev1.PodSpec, resource string) int {
+	total, largest := 0, 0
+	for i := range spec.Containers {
+		total += containerGPUs(&spec.Containers[i], resource)
+	}
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			total += containerGPUs(c, resource)
+			continue
+		}
+		largest = max(largest, containerGPUs(c, resource))
+	}
+	return max(total, largest)
+}
+
+func containerGPUs(c *corev1.Container, resource string) int {
+	if quantity, ok := c.Resources.Requests[corev1.ResourceName(resource)]; ok {
+		return int(quantity.Value())
+	}
+	quantity := c.Resources.Limits[corev1.ResourceName(resource)]
+	return int(quantity.Value())
+}
+
+func terminal(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}

@@ -1,0 +1,225 @@
+package book
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+// Gate reports why a pod of a Run may not enter the scheduling queue yet; empty when it may. Of a gang without a plan only
+// the leader enters, so that a waiting gang of any size costs one scheduling cycle.
+func (b *Book) Gate(pod *corev1.Pod) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.members[pod.UID]
+	switch {
+	case !b.open:
+		return "waiting for the ledger to be read"
+	case m == nil || m.gang.run == nil:
+		return "waiting for the Run to be seen"
+	case m.stage >= assigned:
+		return ""
+	case !m.gang.complete():
+		return "waiting for the Run's other pods to be created"
+	case m.gang.leader() != m:
+		return "waiting for the gang to be planned"
+	}
+	return ""
+}
+
+// Less reports whether a pod comes before another in the scheduling queue: pods of older Runs first, each gang together
+// and in order of index (R30). Pods that are not a Run's come by their own age.
+func (b *Book) Less(x, y *corev1.Pod) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p, q := b.place(x), b.place(y)
+	return cmp.Or(p.age.Compare(q.age), strings.Compare(p.namespace, q.namespace), strings.Compare(p.name, q.name),
+		cmp.Compare(p.index, q.index), strings.Compare(string(x.UID), string(y.UID))) < 0
+}
+
+type queuePlace struct {
+	age             time.Time
+	namespace, name string
+	index           int
+}
+
+func (b *Book) place(pod *corev1.Pod) queuePlace {
+	if m := b.members[pod.UID]; m != nil && m.gang.run != nil {
+		run := m.gang.run
+		return queuePlace{run.CreationTimestamp.Time, run.Namespace, run.Name, m.index}
+	}
+	return queuePlace{pod.CreationTimestamp.Time, pod.Namespace, pod.Name, 0}
+}
+
+// Place returns the node of a pod of a Run. The leader's call plans the whole gang: every missing pod gets a node and a
+// payer at once, or the gang is refused and holds nothing.
+func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
+	b.mu.Lock()
+	defer b.unlock()
+	m := b.members[pod]
+	if m == nil {
+		return "", &plan.Refusal{Reason: plan.Unsupported, Message: "the pod is not a Run's"}
+	}
+	if m.stage == unplaced {
+		if m.gang.leader() != m || !m.gang.complete() {
+			return "", &plan.Refusal{Reason: plan.InsufficientGPUs, Message: "waiting for the gang to be planned"}
+		}
+		if refusal := b.plan(m.gang, m.pod, now); refusal != nil {
+			return "", refusal
+		}
+	}
+	return m.node, nil
+}
+
+// plan places all missing pods of a gang and assumes the result.
+func (b *Book) plan(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
+	b.stirred = true
+	g.woken, g.tried = false, b.waiting.epoch
+	assignments, refusal := plan.Gang(b.fleet, b.accounts, g.demand, b.missingOf(g), b.rejected(g, pod), now)
+	if refusal != nil {
+		b.refuse(g, refusal)
+		return refusal
+	}
+	g.refusal, g.planned = nil, true
+	b.waiting.remove(g)
+	g.deadline = now.Add(b.args.GangDeadline.Duration)
+	for _, a := range assignments {
+		m := g.members[a.Index]
+		b.hold(m.pod.UID, a.Node, g.demand.GPUsPerPod, func(h *holding) { h.planned = true })
+		b.accounts.Open(leaseName(m.pod).String(), charge(g, a.Payer))
+		b.advance(m, assigned, a.Node, a.Payer)
+	}
+	return nil
+}
+
+func charge(g *gang, payer budget.Key) budget.Charge {
+	return budget.Charge{Payer: payer, Owner: g.run.Spec.Owner, GPUs: g.demand.GPUsPerPod, Role: rqv1.RoleActive}
+}
+
+// missingOf lists the pods of a gang without a node, and the domain that each must lie in.
+func (b *Book) missingOf(g *gang) []plan.Missing {
+	domains := map[int]string{}
+	domain := func(m *member) int {
+		if g.demand.OneDomain {
+			return 0
+		}
+		return g.demand.GroupOf(m.index)
+	}
+	confined := g.demand.Confined || g.demand.OneDomain
+	for _, m := range g.members {
+		if confined && m.stage > unplaced && m.domain != "" {
+			domains[domain(m)] = m.domain
+		}
+	}
+	var out []plan.Missing
+	for _, m := range g.members {
+		if m.stage == unplaced {
+			out = append(out, plan.Missing{Index: m.index, Domain: domains[domain(m)]})
+		}
+	}
+	return out
+}
+
+func (b *Book) domainOf(node string) string {
+	domain, _, _ := b.fleet.Domain(node)
+	return domain
+}
+
+func (b *Book) refuse(g *gang, refusal *plan.Refusal) {
+	if len(g.excluded) > 0 && refusal.AboutRoom() {
+		refusal = rejectedNodes(g, refusal)
+	}
+	g.refusal = refusal
+	b.waiting.add(g)
+	b.reconcile(client(g.run))
+}
+
+// rejectedNodes says that other scheduling rules, not the lack of GPUs, keep a gang from its nodes.
+func rejectedNodes(g *gang, r *plan.Refusal) *plan.Refusal {
+	first := ""
+	for node := range g.excluded {
+		if first == "" || node < first {
+			first = node
+		}
+	}
+	r.Reason = plan.NodesRejected
+	r.Message = fmt.Sprintf("%s; %d nodes were rejected by other rules, such as %s: %s", r.Message, len(g.excluded), first, g.excluded[first])
+	return r
+}
+
+// Assigned returns the node that a pod of a Run is to go to; empty when it has none.
+func (b *Book) Assigned(pod types.UID) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m := b.members[pod]; m != nil {
+		return m.node
+	}
+	return ""
+}
+
+// Follow returns the rest of a pod's gang, once for every plan: pods that have a node and wait to be let into the queue.
+func (b *Book) Follow(pod types.UID) []*corev1.Pod {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.members[pod]
+	if m == nil || !m.gang.planned {
+		return nil
+	}
+	m.gang.planned = false
+	var out []*corev1.Pod
+	for _, other := range m.gang.members {
+		if other != nil && other != m && other.stage >= assigned && other.stage < bound && other.stage != reserved {
+			out = append(out, other.pod)
+		}
+	}
+	return out
+}
+
+// Fullness returns how full of held GPUs a node is, from 0 to most; 0 for a node without GPUs.
+func (b *Book) Fullness(node string, most int64) int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	known := b.nodes[node]
+	if known == nil {
+		return 0
+	}
+	gpus := int64(b.gpusOf(known))
+	if gpus == 0 {
+		return 0
+	}
+	return min(most, most*int64(b.fleet.Held(node))/gpus)
+}
+
+// Turned records that another scheduling rule turned a pod's node down, or the pod as a whole when node is empty. The
+// gang gives everything back and is planned anew without the node.
+func (b *Book) Turned(pod types.UID, node, why string) {
+	b.mu.Lock()
+	defer b.unlock()
+	m := b.members[pod]
+	if m == nil || m.gang.run == nil {
+		return
+	}
+	g := m.gang
+	g.woken = false
+	if node == "" {
+		b.unwind(g)
+		b.refuse(g, &plan.Refusal{Reason: plan.NodesRejected, Owner: g.run.Spec.Owner, Flavor: g.demand.Flavor, Message: why})
+		return
+	}
+	g.excluded[node] = why
+	if m.stage >= writing {
+		return // the ledger pins the pod to the node; the Run controller ends it if it stays stuck
+	}
+	b.unwind(g)
+	if lead := g.leader(); lead != nil {
+		b.activate(lead.pod)
+	}
+}

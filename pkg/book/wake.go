@@ -1,0 +1,125 @@
+package book
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+// unlock ends a change to the book: whatever it improved wakes those that wait for it, once.
+func (b *Book) unlock() {
+	if b.stirred {
+		b.stirred = false
+		b.wakeNext()
+	}
+	b.mu.Unlock()
+}
+
+// waitlist holds the refused gangs, oldest Run first, and when the things that they wait for last improved. A refused
+// gang costs nothing until something improves that could change its fate.
+type waitlist struct {
+	gangs []*gang
+	// epoch counts improvements; room and budget hold the epoch of the last one, by flavor and by owner.
+	epoch  int64
+	room   map[string]int64
+	budget map[rqv1.Owner]int64
+}
+
+// byAge orders gangs by the age of their Runs, then by namespace and name (R30).
+func byAge(x, y *gang) int {
+	a, b := x.run, y.run
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Namespace, b.Namespace),
+		strings.Compare(a.Name, b.Name))
+}
+
+func (w *waitlist) add(g *gang) {
+	if at, found := slices.BinarySearchFunc(w.gangs, g, byAge); !found {
+		w.gangs = slices.Insert(w.gangs, at, g)
+	}
+}
+
+func (w *waitlist) remove(g *gang) {
+	if g.run == nil {
+		return
+	}
+	if at, found := slices.BinarySearchFunc(w.gangs, g, byAge); found {
+		w.gangs = slices.Delete(w.gangs, at, at+1)
+	}
+}
+
+// wakeRoom notes that GPUs of a flavor have become free, or nodes have changed, for the gangs that may fit now.
+func (b *Book) wakeRoom(flavor string) {
+	b.waiting.epoch++
+	b.waiting.room[flavor] = b.waiting.epoch
+	b.stirred = true
+}
+
+// wakeBudget notes that an owner may be able to pay for more.
+func (b *Book) wakeBudget(owner rqv1.Owner) {
+	b.waiting.epoch++
+	b.waiting.budget[owner] = b.waiting.epoch
+	b.stirred = true
+}
+
+// wakeNext wakes refused gangs, oldest first, for which something has improved since they were last tried, and no more of
+// them than the free GPUs could serve: the rest are looked at again when those have been planned.
+func (b *Book) wakeNext() {
+	free := map[string]int{}
+	for _, g := range b.waiting.gangs {
+		flavor := g.run.Spec.Resources.GPUType
+		if _, known := free[flavor]; !known {
+			free[flavor] = b.fleet.FreeOf(flavor)
+		}
+		if !g.woken && !b.improved(g, free[flavor]) {
+			continue
+		}
+		free[flavor] -= g.missing() * g.demand.GPUsPerPod
+		if !g.woken {
+			b.wake(g)
+		}
+	}
+}
+
+// improved reports whether what a gang waits for has improved since it was last tried, and could be enough now.
+func (b *Book) improved(g *gang, free int) bool {
+	flavor := g.run.Spec.Resources.GPUType
+	switch {
+	case g.refusal.AboutRoom():
+		enough := g.refusal.Reason != plan.InsufficientGPUs || g.missing()*g.demand.GPUsPerPod <= free
+		return enough && b.waiting.room[flavor] > g.tried
+	case g.refusal.AboutBudget():
+		return b.waiting.budget[g.run.Spec.Owner] > g.tried
+	}
+	return false
+}
+
+// missing returns the number of the gang's pods that have no node.
+func (g *gang) missing() int { return g.demand.Pods() - g.assigned }
+
+// wake has a gang planned again: by its leader's scheduling cycle, or, when it has no pods for want of a shape, by the Run
+// controller.
+func (b *Book) wake(g *gang) {
+	g.woken = true
+	clear(g.excluded)
+	if g.shape != nil || g.present == 0 {
+		g.tried = b.waiting.epoch
+		g.woken = false
+		if g.run != nil {
+			b.reconcile(client(g.run))
+		}
+		return
+	}
+	if lead := g.leader(); lead != nil {
+		b.activate(lead.pod)
+	}
+}
+
+func (b *Book) reconcile(run types.NamespacedName) {
+	b.actions.Reconcile = append(b.actions.Reconcile, run)
+	b.signal()
+}

@@ -1,0 +1,155 @@
+// Package config holds the arguments of the Jobtree plugin: everything that an operator may set.
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// Kind of the plugin's arguments in a KubeSchedulerConfiguration.
+const Kind = "JobtreeArgs"
+
+// Args are the plugin's arguments, kind JobtreeArgs. Every field is optional.
+type Args struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// TopologyLevels are node label keys, widest first (R11). Default: region, cluster, fabric.domain.
+	TopologyLevels []string `json:"topologyLevels,omitempty"`
+	// FabricLevel is the one of TopologyLevels that a group may not leave (R12). Default: fabric.domain.
+	FabricLevel string `json:"fabricLevel,omitempty"`
+	// GPUResource is the extended resource that is counted. Default: nvidia.com/gpu.
+	GPUResource string `json:"gpuResource,omitempty"`
+	// FlavorLabel is the node label that holds the GPU type. Default: gpu.flavor.
+	FlavorLabel string `json:"flavorLabel,omitempty"`
+	// Flavors maps a gpuType to the label values that mean it. Default: the value is the gpuType.
+	Flavors map[string][]string `json:"flavors,omitempty"`
+	// GangDeadline is the longest that a gang may hold GPUs before all of it is bound. Default: 2m.
+	GangDeadline *metav1.Duration `json:"gangDeadline,omitempty"`
+	// PauseImage is the image of pods of Runs without a template. Default: registry.k8s.io/pause:3.10.1.
+	PauseImage string `json:"pauseImage,omitempty"`
+}
+
+// Parse decodes arguments strictly, fills the defaults in and validates them. Empty input gives the defaults.
+func Parse(raw []byte) (*Args, error) {
+	args := &Args{}
+	if len(raw) > 0 && string(raw) != "null" {
+		strict, err := yaml.YAMLToJSONStrict(raw)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", Kind, err)
+		}
+		decoder := json.NewDecoder(strings.NewReader(string(strict)))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(args); err != nil {
+			return nil, fmt.Errorf("%s: %w", Kind, err)
+		}
+	}
+	args.setDefaults()
+	if err := args.validate(); err != nil {
+		return nil, fmt.Errorf("%s: %w", Kind, err)
+	}
+	return args, nil
+}
+
+func (a *Args) setDefaults() {
+	if a.TopologyLevels == nil {
+		a.TopologyLevels = []string{"region", "cluster", "fabric.domain"}
+	}
+	setDefault(&a.FabricLevel, "fabric.domain")
+	setDefault(&a.GPUResource, "nvidia.com/gpu")
+	setDefault(&a.FlavorLabel, "gpu.flavor")
+	setDefault(&a.PauseImage, "registry.k8s.io/pause:3.10.1")
+	if a.GangDeadline == nil {
+		a.GangDeadline = &metav1.Duration{Duration: 2 * time.Minute}
+	}
+}
+
+func setDefault(field *string, value string) {
+	if *field == "" {
+		*field = value
+	}
+}
+
+var imageReference = regexp.MustCompile(`^[^\s]+$`)
+
+func (a *Args) validate() error {
+	if a.Kind != "" && a.Kind != Kind {
+		return fmt.Errorf("kind is %q; it must be %s", a.Kind, Kind)
+	}
+	if a.APIVersion != "" && a.APIVersion != rqv1.GroupVersion.String() {
+		return fmt.Errorf("apiVersion is %q; it must be %s", a.APIVersion, rqv1.GroupVersion)
+	}
+	if len(a.TopologyLevels) == 0 {
+		return fmt.Errorf("topologyLevels is empty; name at least the label key of the fast-fabric domain")
+	}
+	for i, key := range a.TopologyLevels {
+		if err := labelKey(fmt.Sprintf("topologyLevels[%d]", i), key); err != nil {
+			return err
+		}
+		if slices.Contains(a.TopologyLevels[:i], key) {
+			return fmt.Errorf("topologyLevels[%d]: %q stands there twice", i, key)
+		}
+	}
+	if !slices.Contains(a.TopologyLevels, a.FabricLevel) {
+		return fmt.Errorf("fabricLevel is %q; it must be one of topologyLevels %v", a.FabricLevel, a.TopologyLevels)
+	}
+	if err := labelKey("flavorLabel", a.FlavorLabel); err != nil {
+		return err
+	}
+	if err := labelKey("gpuResource", a.GPUResource); err != nil {
+		return err
+	}
+	if !strings.Contains(a.GPUResource, "/") {
+		return fmt.Errorf("gpuResource is %q; it must be an extended resource such as nvidia.com/gpu", a.GPUResource)
+	}
+	if a.GangDeadline.Duration <= 0 {
+		return fmt.Errorf("gangDeadline is %s; it must be positive", a.GangDeadline.Duration)
+	}
+	if !imageReference.MatchString(a.PauseImage) {
+		return fmt.Errorf("pauseImage is %q; it must be an image reference", a.PauseImage)
+	}
+	return a.validateFlavors()
+}
+
+func (a *Args) validateFlavors() error {
+	meaning := map[string]string{}
+	for _, flavor := range slices.Sorted(maps.Keys(a.Flavors)) {
+		if len(a.Flavors[flavor]) == 0 {
+			return fmt.Errorf("flavors[%s] is empty; list the label values that mean it", flavor)
+		}
+		for _, value := range a.Flavors[flavor] {
+			if other, ok := meaning[value]; ok {
+				return fmt.Errorf("flavors: label value %q means both %s and %s", value, other, flavor)
+			}
+			meaning[value] = flavor
+		}
+	}
+	return nil
+}
+
+// FlavorOf returns the gpuType that a value of the flavor label means.
+func (a *Args) FlavorOf(labelValue string) string {
+	for flavor, values := range a.Flavors {
+		if slices.Contains(values, labelValue) {
+			return flavor
+		}
+	}
+	return labelValue
+}
+
+func labelKey(field, key string) error {
+	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
+		return fmt.Errorf("%s is %q: %s", field, key, strings.Join(problems, "; "))
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/config"
+)
+
+// workers is how many Runs are reconciled at once, and writers how many API writes one of them has under way.
+const (
+	workers = 4
+	writers = 16
+)
+
+// settle is how long events of one Run are gathered before it is looked at: a gang that starts makes many at once.
+const settle = 20 * time.Millisecond
+
+// Controllers reconcile Runs and Budgets with what the book and the API hold.
+type Controllers struct {
+	args    *config.Args
+	book    *book.Book
+	client  client.WithWatch
+	kube    kubernetes.Interface
+	events  events.EventRecorder
+	clock   clock.Clock
+	watches *watches
+	runs    workqueue.TypedRateLimitingInterface[types.NamespacedName]
+}
+
+// Options is what Controllers work with.
+type Options struct {
+	Args   *config.Args
+	Book   *book.Book
+	Kube   kubernetes.Interface
+	Client client.WithWatch
+	Shared informers.SharedInformerFactory
+	Events events.EventRecorder
+	Clock  clock.Clock
+}
+
+// NewClient returns a client for our kinds. They are custom resources, which the API server serves as JSON only.
+func NewClient(config *rest.Config) (client.WithWatch, error) {
+	scheme := runtime.NewScheme()
+	if err := rqv1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("client for %s: %w", rqv1.GroupVersion, err)
+	}
+	return c, nil
+}
+
+// New returns controllers that do nothing until they are started.
+func New(o Options) (*Controllers, error) {
+	c := &Controllers{
+		args: o.Args, book: o.Book, client: o.Client, kube: o.Kube, events: o.Events, clock: o.Clock,
+		watches: newWatches(o.Client, o.Kube),
+		runs: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](50*time.Millisecond, 10*time.Second),
+			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "runs"}),
+	}
+	return c, c.watches.feed(o.Book, o.Shared, c.Changed)
+}
+
+// Changed has a Run looked at soon.
+func (c *Controllers) Changed(run types.NamespacedName) { c.runs.AddAfter(run, settle) }
+
+// Start feeds the book from now on. Once leading is closed it reads the ledger anew, lets decisions begin and reconciles,
+// until the context ends.
+func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
+	logger := klog.FromContext(ctx)
+	defer c.runs.ShutDown()
+	if err := awaitKinds(ctx, c.kube); err != nil {
+		return
+	}
+	if !c.watches.run(ctx) {
+		return
+	}
+	logger.Info("The book is up to date", "runs", len(c.watches.runs.GetStore().ListKeys()))
+	select {
+	case <-ctx.Done():
+		return
+	case <-leading:
+	}
+	for !c.readLedger(ctx) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.clock.After(time.Second):
+		}
+	}
+	c.book.Open()
+	logger.Info("This process decides from now on")
+	for range workers {
+		go c.work(ctx)
+	}
+	go c.watchWindows(ctx)
+	go c.reportNodes(ctx)
+	c.reportBudgets(ctx)
+}
+
+// readLedger reads the open Leases from the API server itself: a predecessor may have written some that the watch has not
+// brought yet.
+func (c *Controllers) readLedger(ctx context.Context) bool {
+	open := &rqv1.LeaseList{}
+	if err := c.client.List(ctx, open, openLeases()); err != nil {
+		klog.FromContext(ctx).Error(err, "Reading the open Leases")
+		return false
+	}
+	for i := range open.Items {
+		c.book.SetLease(&open.Items[i])
+	}
+	return true
+}
+
+func (c *Controllers) work(ctx context.Context) {
+	for {
+		run, shutdown := c.runs.Get()
+		if shutdown {
+			return
+		}
+		after, err := c.reconcileRun(ctx, run)
+		switch {
+		case err != nil:
+			klog.FromContext(ctx).V(2).Info("Run is to be looked at again", "run", run, "err", err)
+			c.runs.AddRateLimited(run)
+		default:
+			c.runs.Forget(run)
+			if after > 0 {
+				c.runs.AddAfter(run, after)
+			}
+		}
+		c.runs.Done(run)
+	}
+}
+
+// watchWindows wakes Runs when a budget window opens or closes: one timer for the next of them, set anew when Budgets
+// change.
+func (c *Controllers) watchWindows(ctx context.Context) {
+	const longest = time.Minute // bounds how late an edited window or a clock that jumped is noticed
+	for {
+		now := c.clock.Now()
+		next, ok := c.book.NextWindow(now)
+		wait := longest
+		if ok {
+			wait = min(wait, next.Sub(now))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.clock.After(wait):
+		}
+		if ok && !c.clock.Now().Before(next) {
+			c.book.WindowPassed()
+		}
+	}
+}
+
+// reportNodes tells, as an event on the node, that it is left out for want of a label (R11).
+func (c *Controllers) reportNodes(ctx context.Context) {
+	told := map[string]string{}
+	for {
+		for _, out := range c.book.LeftOut() {
+			if told[out.Node] == out.Reason {
+				continue
+			}
+			told[out.Node] = out.Reason
+			node := &corev1.Node{}
+			node.APIVersion, node.Kind, node.Name, node.UID = "v1", "Node", out.Node, types.UID(out.Node)
+			c.events.Eventf(node, nil, corev1.EventTypeWarning, "LeftOut", "Schedule", "jobtree places nothing here: %s", out.Reason)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.clock.After(5 * time.Second):
+		}
+	}
+}

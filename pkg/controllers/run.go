@@ -1,0 +1,237 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+)
+
+// reconcileRun brings one Run a decision further. It returns when to look again without an event; 0 for never.
+func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedName) (time.Duration, error) {
+	observed, err := c.observe(name)
+	if err != nil {
+		return 0, err
+	}
+	decision := lifecycle.Decide(observed)
+	if err := c.deletePods(ctx, decision.Delete); err != nil {
+		return 0, err
+	}
+	if err := c.closeLeases(ctx, name, observed.Pods, decision.Close); err != nil {
+		return 0, err
+	}
+	if err := c.createPods(ctx, observed.Run, decision); err != nil {
+		return 0, err
+	}
+	if decision.Status != nil {
+		return decision.After, c.writeStatus(ctx, observed.Run, decision.Status)
+	}
+	return decision.After, nil
+}
+
+// observe gathers what the caches and the book know of a Run.
+func (c *Controllers) observe(name types.NamespacedName) (lifecycle.Observed, error) {
+	o := lifecycle.Observed{
+		HasNode: c.book.HasNode, Now: c.clock.Now(), GangDeadline: c.args.GangDeadline.Duration,
+		GPUResource: c.args.GPUResource, PauseImage: c.args.PauseImage,
+	}
+	if run, ok, err := c.watches.runs.GetStore().GetByKey(name.String()); err != nil {
+		return o, err
+	} else if ok {
+		o.Run = run.(*rqv1.Run)
+		o.Demand, o.Shape = c.book.Demand(o.Run.UID)
+		o.Refusal = c.book.Refusal(o.Run.UID)
+	}
+	pods, err := c.watches.pods.GetIndexer().ByIndex(byRun, name.String())
+	if err != nil {
+		return o, err
+	}
+	for _, pod := range pods {
+		o.Pods = append(o.Pods, pod.(*corev1.Pod))
+	}
+	leases, err := c.watches.leases.GetIndexer().ByIndex(byRun, name.String())
+	for _, lease := range leases {
+		o.Leases = append(o.Leases, lease.(*rqv1.Lease))
+	}
+	return o, err
+}
+
+// inParallel runs n API writes, several at a time, and returns their errors together.
+func inParallel(n int, do func(i int) error) error {
+	var group errgroup.Group
+	group.SetLimit(writers)
+	errs := make([]error, n)
+	for i := range n {
+		group.Go(func() error { errs[i] = do(i); return nil })
+	}
+	_ = group.Wait()
+	return errors.Join(errs...)
+}
+
+func (c *Controllers) deletePods(ctx context.Context, deletions []lifecycle.Deletion) error {
+	return inParallel(len(deletions), func(i int) error {
+		d := deletions[i]
+		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(d.Pod.UID))}
+		if d.If != lifecycle.NoEvidence {
+			there, err := c.evidence(ctx, d)
+			if err != nil || !there {
+				return err
+			}
+		}
+		if d.If == lifecycle.NodeGone {
+			options.GracePeriodSeconds = new(int64) // nobody is there to confirm the end
+		}
+		err := c.kube.CoreV1().Pods(d.Pod.Namespace).Delete(ctx, d.Pod.Name, options)
+		return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
+	})
+}
+
+// evidence asks the API server itself whether what a deletion is for is so: a cache that lacks an object proves nothing.
+func (c *Controllers) evidence(ctx context.Context, d lifecycle.Deletion) (bool, error) {
+	switch d.If {
+	case lifecycle.NodeGone:
+		_, err := c.kube.CoreV1().Nodes().Get(ctx, d.Pod.Spec.NodeName, metav1.GetOptions{})
+		return apierrors.IsNotFound(err), ignore(err, apierrors.IsNotFound)
+	case lifecycle.Unpaid:
+		lease := &rqv1.Lease{}
+		err := c.client.Get(ctx, types.NamespacedName{Namespace: d.Pod.Namespace, Name: book.LeaseName(d.Pod.Name, d.Pod.UID)}, lease)
+		return apierrors.IsNotFound(err) || err == nil && lease.Status.Closed, ignore(err, apierrors.IsNotFound)
+	}
+	return false, fmt.Errorf("no such evidence: %s", d.If)
+}
+
+// closeLeases closes Leases whose pods have ended. Where the cache lacks the pod, the API server is asked first.
+func (c *Controllers) closeLeases(ctx context.Context, run types.NamespacedName, cached []*corev1.Pod, closings []lifecycle.Closing) error {
+	if len(closings) == 0 {
+		return nil
+	}
+	known := map[string]bool{}
+	for _, pod := range cached {
+		known[string(pod.UID)] = true
+	}
+	var alive map[string]bool
+	for _, closing := range closings {
+		if !known[closing.Lease.Labels[book.LabelPod]] {
+			var err error
+			if alive, err = c.podsAlive(ctx, run); err != nil {
+				return err
+			}
+			break
+		}
+	}
+	return inParallel(len(closings), func(i int) error {
+		if alive[closings[i].Lease.Labels[book.LabelPod]] {
+			return nil // the cache is behind; the pod's own event looks again
+		}
+		return c.closeLease(ctx, closings[i])
+	})
+}
+
+// podsAlive returns the UIDs of a Run's pods that hold GPUs, as the API server has them.
+func (c *Controllers) podsAlive(ctx context.Context, run types.NamespacedName) (map[string]bool, error) {
+	pods, err := c.kube.CoreV1().Pods(run.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: labels.Set{rqv1.LabelRun: run.Name}.String(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing pods of Run %s: %w", run, err)
+	}
+	alive := map[string]bool{}
+	for i := range pods.Items {
+		if phase := pods.Items[i].Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
+			alive[string(pods.Items[i].UID)] = true
+		}
+	}
+	return alive, nil
+}
+
+func (c *Controllers) closeLease(ctx context.Context, closing lifecycle.Closing) error {
+	lease := closing.Lease.DeepCopy()
+	ended := metav1.NewMicroTime(c.clock.Now())
+	if ended.Before(&lease.Spec.Start) {
+		ended = lease.Spec.Start // a clock that was set back makes no negative time
+	}
+	lease.Status = rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: closing.Reason}
+	err := c.client.Status().Update(ctx, lease)
+	if err == nil {
+		c.book.DeleteLease(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name})
+	}
+	return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
+}
+
+// createPods creates what a Run lacks. Creating it again is harmless: names are the ranks'.
+func (c *Controllers) createPods(ctx context.Context, run *rqv1.Run, d lifecycle.Decision) error {
+	if d.Service != nil {
+		_, err := c.kube.CoreV1().Services(d.Service.Namespace).Create(ctx, d.Service, metav1.CreateOptions{})
+		if err := ignore(err, apierrors.IsAlreadyExists); err != nil {
+			return c.cannotCreate(run, "Service", err)
+		}
+	}
+	err := inParallel(len(d.Create), func(i int) error {
+		_, err := c.kube.CoreV1().Pods(d.Create[i].Namespace).Create(ctx, d.Create[i], metav1.CreateOptions{})
+		return ignore(err, apierrors.IsAlreadyExists)
+	})
+	if err != nil {
+		return c.cannotCreate(run, "pods", err)
+	}
+	return nil
+}
+
+// cannotCreate tells the Run's owner what the API server holds against its pods, such as a quota.
+func (c *Controllers) cannotCreate(run *rqv1.Run, what string, err error) error {
+	if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		c.events.Eventf(reference(run), nil, corev1.EventTypeWarning, "FailedCreate", "Create", "cannot create %s: %v", what, first(err))
+	}
+	return fmt.Errorf("creating %s: %w", what, err)
+}
+
+// first returns the first of errors that were joined: a gang's pods fail alike.
+func first(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 0 {
+		return joined.Unwrap()[0]
+	}
+	return err
+}
+
+func (c *Controllers) writeStatus(ctx context.Context, run *rqv1.Run, status *rqv1.RunStatus) error {
+	next := run.DeepCopy()
+	next.Status = *status
+	if err := c.client.Status().Update(ctx, next); err != nil {
+		return ignore(err, apierrors.IsNotFound)
+	}
+	if run.Status.Phase != status.Phase || run.Status.Message != status.Message {
+		kind := corev1.EventTypeNormal
+		if status.Phase == rqv1.RunFailed {
+			kind = corev1.EventTypeWarning
+		}
+		c.events.Eventf(reference(run), nil, kind, string(status.Phase), "Reconcile", "%s", status.Message)
+	}
+	return nil
+}
+
+// reference returns a Run that events can point at: objects from a watch carry no kind.
+func reference(run *rqv1.Run) *rqv1.Run {
+	run = run.DeepCopy()
+	run.SetGroupVersionKind(rqv1.GroupVersion.WithKind("Run"))
+	return run
+}
+
+// ignore returns nil for errors of the given kinds.
+func ignore(err error, kinds ...func(error) bool) error {
+	for _, is := range kinds {
+		if is(err) {
+			return nil
+		}
+	}
+	return err
+}

@@ -1,0 +1,195 @@
+// Package controllers feeds the book from the API and carries the decisions of pkg/lifecycle out. It holds no policy.
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+)
+
+// byRun indexes pods and Leases by the Run that they name.
+const byRun = "run"
+
+// watches are the informers of our kinds and of our pods.
+type watches struct {
+	runs, budgets, leases, pods cache.SharedIndexInformer
+	registrations               []cache.ResourceEventHandlerRegistration
+}
+
+func newWatches(c client.WithWatch, kube kubernetes.Interface) *watches {
+	return &watches{
+		runs:    informer(c, &rqv1.Run{}, &rqv1.RunList{}, client.ListOptions{}, nil),
+		budgets: informer(c, &rqv1.Budget{}, &rqv1.BudgetList{}, client.ListOptions{}, nil),
+		leases: informer(c, &rqv1.Lease{}, &rqv1.LeaseList{}, *openLeases(),
+			func(o any) types.NamespacedName { l := o.(*rqv1.Lease); return runOfLease(l) }),
+		pods: ourPods(kube),
+	}
+}
+
+// openLeases narrows a list or a watch to the Leases that are open: what is closed never matters to a decision again.
+func openLeases() *client.ListOptions {
+	return &client.ListOptions{FieldSelector: fields.OneTermNotEqualSelector("status.closed", "true")}
+}
+
+// informer watches one of our kinds. options narrow what is watched; run, if any, indexes it.
+func informer(c client.WithWatch, kind client.Object, list client.ObjectList, options client.ListOptions, run func(any) types.NamespacedName) cache.SharedIndexInformer {
+	fresh := func(raw metav1.ListOptions) (client.ObjectList, *client.ListOptions) {
+		o := options
+		o.Raw = &raw
+		return list.DeepCopyObject().(client.ObjectList), &o
+	}
+	indexers := cache.Indexers{}
+	if run != nil {
+		indexers[byRun] = func(o any) ([]string, error) { return []string{run(o).String()}, nil }
+	}
+	return cache.NewSharedIndexInformer(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
+			into, o := fresh(raw)
+			return into, c.List(ctx, into, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
+			into, o := fresh(raw)
+			return c.Watch(ctx, into, o)
+		},
+	}, kind, 0, indexers)
+}
+
+// ourPods watches the pods of Runs in every phase: the scheduler's own informer drops pods as they end.
+func ourPods(kube kubernetes.Interface) cache.SharedIndexInformer {
+	ours, err := labels.NewRequirement(rqv1.LabelRun, "exists", nil)
+	if err != nil {
+		panic(err) // the label is a constant
+	}
+	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+		o.LabelSelector = labels.NewSelector().Add(*ours).String()
+	}))
+	pods := factory.Core().V1().Pods().Informer()
+	err = pods.AddIndexers(cache.Indexers{byRun: func(o any) ([]string, error) { return []string{runOfPod(o.(*corev1.Pod)).String()}, nil }})
+	if err != nil {
+		panic(err) // nothing has started yet
+	}
+	return pods
+}
+
+func runOfPod(pod *corev1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[rqv1.LabelRun]}
+}
+
+func runOfLease(l *rqv1.Lease) types.NamespacedName {
+	return types.NamespacedName{Namespace: l.Spec.RunRef.Namespace, Name: l.Spec.RunRef.Name}
+}
+
+// handle calls set for objects that are there and drop for those that are gone.
+func handle[T any](w *watches, i cache.SharedInformer, set, drop func(T)) error {
+	registration, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { set(o.(T)) },
+		UpdateFunc: func(_, o any) { set(o.(T)) },
+		DeleteFunc: func(o any) {
+			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = gone.Obj
+			}
+			if object, ok := o.(T); ok {
+				drop(object)
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watching: %w", err)
+	}
+	w.registrations = append(w.registrations, registration)
+	return nil
+}
+
+// feed keeps the book in step with the API and tells changed which Runs an event concerns.
+func (w *watches) feed(b *book.Book, shared informers.SharedInformerFactory, changed func(types.NamespacedName)) error {
+	name := func(o metav1.Object) types.NamespacedName {
+		return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
+	}
+	ignore := func(types.NamespacedName) {}
+	if changed == nil {
+		changed = ignore
+	}
+	for _, add := range []func() error{
+		func() error {
+			return handle(w, shared.Core().V1().Nodes().Informer(), b.SetNode, func(n *corev1.Node) { b.RemoveNode(n.Name) })
+		},
+		func() error { return handle(w, shared.Core().V1().Pods().Informer(), b.SetPod, b.DeletePod) },
+		func() error {
+			return handle(w, w.budgets, b.SetBudget, func(o *rqv1.Budget) { b.DeleteBudget(o.Name) })
+		},
+		func() error {
+			return handle(w, w.runs,
+				func(r *rqv1.Run) { b.SetRun(r); changed(name(r)) },
+				func(r *rqv1.Run) { b.DeleteRun(r); changed(name(r)) })
+		},
+		func() error {
+			return handle(w, w.leases,
+				func(l *rqv1.Lease) { b.SetLease(l); changed(runOfLease(l)) },
+				func(l *rqv1.Lease) { b.DeleteLease(name(l)); changed(runOfLease(l)) })
+		},
+		func() error {
+			return handle(w, w.pods,
+				func(p *corev1.Pod) { b.SetMember(p); changed(runOfPod(p)) },
+				func(p *corev1.Pod) { b.DeleteMember(p); changed(runOfPod(p)) })
+		},
+	} {
+		if err := add(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run starts the informers and waits until the book has seen everything that there is.
+func (w *watches) run(ctx context.Context) bool {
+	for _, i := range []cache.SharedIndexInformer{w.runs, w.budgets, w.leases, w.pods} {
+		go i.RunWithContext(ctx)
+	}
+	synced := make([]cache.InformerSynced, 0, len(w.registrations))
+	for _, r := range w.registrations {
+		synced = append(synced, r.HasSynced)
+	}
+	return cache.WaitForCacheSync(ctx.Done(), synced...)
+}
+
+// awaitKinds waits until the API server serves our kinds.
+func awaitKinds(ctx context.Context, kube kubernetes.Interface) error {
+	logger := klog.FromContext(ctx)
+	told := false
+	return wait.PollUntilContextCancel(ctx, 250*time.Millisecond, true, func(context.Context) (bool, error) {
+		served, err := kube.Discovery().ServerResourcesForGroupVersion(rqv1.GroupVersion.String())
+		if err == nil && len(served.APIResources) > 0 && hasAll(served) {
+			return true, nil
+		}
+		if !told {
+			logger.Info("Waiting for the custom resource definitions to be installed", "groupVersion", rqv1.GroupVersion, "err", err)
+			told = true
+		}
+		return false, nil
+	})
+}
+
+func hasAll(served *metav1.APIResourceList) bool {
+	kinds := map[string]bool{}
+	for i := range served.APIResources {
+		kinds[served.APIResources[i].Kind] = true
+	}
+	return kinds["Run"] && kinds["Budget"] && kinds["Lease"] && kinds["Reservation"]
+}

@@ -1,0 +1,143 @@
+package lifecycle
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+)
+
+// RendezvousPort is the port of the rendezvous address, torchrun's default.
+const RendezvousPort = 29500
+
+// absent returns the pods that the Run should have and has not. A rank whose pod ended well is not missed (R28), and a
+// name that an earlier pod still has is waited for.
+func (s *state) absent() []*corev1.Pod {
+	var out []*corev1.Pod
+	for index, pod := range s.pods {
+		if pod == nil && !s.taken[book.PodName(s.Run.Name, index)] {
+			out = append(out, s.newPod(index))
+		}
+	}
+	return out
+}
+
+// newPod returns the pod of a rank: the Run's template or a pause container, with the rank's identity.
+func (s *state) newPod(index int) *corev1.Pod {
+	template := &corev1.PodTemplateSpec{}
+	if s.Run.Spec.Template != nil {
+		template = s.Run.Spec.Template.DeepCopy()
+	}
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	pod.Name, pod.GenerateName, pod.Namespace = book.PodName(s.Run.Name, index), "", s.Run.Namespace
+	pod.OwnerReferences = []metav1.OwnerReference{ownerOf(s.Run)}
+	pod.Labels = withLabels(pod.Labels, map[string]string{
+		rqv1.LabelRun:        s.Run.Name,
+		rqv1.LabelIndex:      strconv.Itoa(index),
+		rqv1.LabelGroupIndex: strconv.Itoa(s.Demand.GroupOf(index)),
+		rqv1.LabelCohort:     "0",
+		rqv1.LabelRole:       string(rqv1.RoleActive),
+	})
+	spec := &pod.Spec
+	spec.SchedulerName = rqv1.SchedulerName
+	spec.RestartPolicy = cmp.Or(spec.RestartPolicy, corev1.RestartPolicyNever)
+	spec.Hostname, spec.Subdomain = pod.Name, s.Run.Name
+	if len(spec.Containers) == 0 {
+		spec.Containers = []corev1.Container{{Name: "pause", Image: s.PauseImage}}
+		grace := int64(0)
+		spec.TerminationGracePeriodSeconds = &grace
+	}
+	s.requestGPUs(spec)
+	identity := s.identity(index)
+	for i := range spec.Containers {
+		spec.Containers[i].Env = withEnv(identity, spec.Containers[i].Env)
+	}
+	return pod
+}
+
+// requestGPUs has the first container ask for the pod's GPUs, unless the template says which containers do.
+func (s *state) requestGPUs(spec *corev1.PodSpec) {
+	if book.PodGPUs(spec, s.GPUResource) > 0 {
+		return
+	}
+	resources := &spec.Containers[0].Resources
+	if resources.Limits == nil {
+		resources.Limits = corev1.ResourceList{}
+	}
+	resources.Limits[corev1.ResourceName(s.GPUResource)] = *resource.NewQuantity(int64(s.Demand.GPUsPerPod), resource.DecimalSI)
+}
+
+// identity is the environment that tells a container its rank: RANK and WORLD_SIZE count pods, and torchrun reads its
+// options from PET_*.
+func (s *state) identity(index int) []corev1.EnvVar {
+	rank, pods := strconv.Itoa(index), strconv.Itoa(s.Demand.Pods())
+	address, port := book.PodName(s.Run.Name, 0)+"."+s.Run.Name, strconv.Itoa(RendezvousPort)
+	return []corev1.EnvVar{
+		{Name: "RANK", Value: rank},
+		{Name: "WORLD_SIZE", Value: pods},
+		{Name: "MASTER_ADDR", Value: address},
+		{Name: "MASTER_PORT", Value: port},
+		{Name: "PET_NNODES", Value: pods},
+		{Name: "PET_NODE_RANK", Value: rank},
+		{Name: "PET_NPROC_PER_NODE", Value: strconv.Itoa(s.Demand.GPUsPerPod)},
+		{Name: "PET_MASTER_ADDR", Value: address},
+		{Name: "PET_MASTER_PORT", Value: port},
+		{Name: "PET_RDZV_ENDPOINT", Value: fmt.Sprintf("%s:%s", address, port)},
+		{Name: "PET_RDZV_ID", Value: string(s.Run.UID)},
+		{Name: "JOBTREE_RUN", Value: s.Run.Name},
+		{Name: "JOBTREE_GROUP_INDEX", Value: strconv.Itoa(s.Demand.GroupOf(index))},
+	}
+}
+
+// service returns the headless Service that gives every rank a name: RUN-INDEX.RUN. Ranks find each other before they are
+// ready.
+func service(run *rqv1.Run) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: run.Name, Namespace: run.Namespace,
+			Labels:          map[string]string{rqv1.LabelRun: run.Name},
+			OwnerReferences: []metav1.OwnerReference{ownerOf(run)},
+		},
+		Spec: corev1.ServiceSpec{
+			ClusterIP:                corev1.ClusterIPNone,
+			Selector:                 map[string]string{rqv1.LabelRun: run.Name},
+			PublishNotReadyAddresses: true,
+			Ports:                    []corev1.ServicePort{{Name: "rendezvous", Port: RendezvousPort}},
+		},
+	}
+}
+
+func ownerOf(run *rqv1.Run) metav1.OwnerReference {
+	return *metav1.NewControllerRef(run, rqv1.GroupVersion.WithKind("Run"))
+}
+
+func withLabels(labels, ours map[string]string) map[string]string {
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	for key, value := range ours {
+		labels[key] = value
+	}
+	return labels
+}
+
+// withEnv puts variables before a container's own, which may refer to them and override them.
+func withEnv(first, own []corev1.EnvVar) []corev1.EnvVar {
+	set := map[string]bool{}
+	for i := range own {
+		set[own[i].Name] = true
+	}
+	var out []corev1.EnvVar
+	for _, variable := range first {
+		if !set[variable.Name] {
+			out = append(out, variable)
+		}
+	}
+	return append(out, own...)
+}

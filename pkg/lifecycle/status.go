@@ -1,0 +1,163 @@
+package lifecycle
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+)
+
+// status returns the status that the Run should have; nil when it has it. It does not count pods while a gang starts or
+// waits: none of it has started until all of it has.
+func (s *state) status() *rqv1.RunStatus {
+	next := s.Run.Status.DeepCopy()
+	next.ObservedGeneration = s.Run.Generation
+	next.Phase = s.phase
+	reason, message := s.story()
+	next.Message = message
+	total := s.Run.Spec.Resources.TotalGPUs
+	next.Width = &rqv1.RunWidth{Min: total, Max: total, Desired: total}
+	next.Funding = nil
+	if s.phase == rqv1.RunRunning {
+		next.Width.Allocated = s.allocated()
+		next.Funding = s.funding()
+	}
+	s.setConditions(next, reason, message)
+	if equality.Semantic.DeepEqual(&s.Run.Status, next) {
+		return nil
+	}
+	return next
+}
+
+// story returns why the Run is where it is, in a word and in a sentence.
+func (s *state) story() (reason, message string) {
+	gpus := s.Demand.GPUs()
+	switch s.phase {
+	case rqv1.RunCompleted:
+		return "Completed", fmt.Sprintf("all %d pods completed", len(s.pods))
+	case rqv1.RunFailed:
+		return "Failed", s.failure()
+	case rqv1.RunRunning:
+		if missing := s.missing(); missing > 0 {
+			return "Replacing", fmt.Sprintf("replacing %d of %d pods", missing, len(s.pods))
+		}
+		return "Started", fmt.Sprintf("bound %d GPUs", gpus)
+	}
+	switch {
+	case s.Shape != nil:
+		return string(s.Shape.Reason), s.Shape.Message
+	case s.requeued():
+		return "Requeued", "a lost pod could not be replaced; the Run waits to start again from its checkpoint: " + s.Refusal.Message
+	case s.overdue():
+		return "DeadlineExceeded", fmt.Sprintf("not every pod could be bound within %s; the Run starts again", s.GangDeadline)
+	case s.Refusal != nil:
+		return string(s.Refusal.Reason), s.Refusal.Message
+	}
+	return "Waiting", "waiting to be placed"
+}
+
+// failure says which pod failed first by index, and how.
+func (s *state) failure() string {
+	if s.Run.Status.Phase == rqv1.RunFailed && s.Run.Status.Message != "" {
+		return s.Run.Status.Message
+	}
+	for _, pod := range s.pods {
+		if pod != nil && pod.Status.Phase == corev1.PodFailed {
+			return fmt.Sprintf("pod %s failed%s", pod.Name, detail(pod))
+		}
+	}
+	if s.Refusal != nil {
+		return "a lost pod could not be replaced and the Run declares no checkpoint: " + s.Refusal.Message
+	}
+	return "a pod failed"
+}
+
+// detail returns the reason or the exit code of a failed pod.
+func detail(pod *corev1.Pod) string {
+	if pod.Status.Reason != "" || pod.Status.Message != "" {
+		return ": " + strings.TrimSpace(pod.Status.Reason+" "+pod.Status.Message)
+	}
+	for i := range pod.Status.ContainerStatuses {
+		c := &pod.Status.ContainerStatuses[i]
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+			return fmt.Sprintf(": container %s exited with code %d", c.Name, t.ExitCode)
+		}
+	}
+	return ""
+}
+
+// missing returns the number of ranks without a bound pod.
+func (s *state) missing() int {
+	n := 0
+	for _, pod := range s.pods {
+		if pod == nil || pod.Spec.NodeName == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// allocated returns the GPUs of bound pods that have not ended.
+func (s *state) allocated() int32 {
+	gpus := 0
+	for _, pod := range s.pods {
+		if pod != nil && pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			gpus += s.Demand.GPUsPerPod
+		}
+	}
+	return int32(gpus)
+}
+
+// funding adds up who pays for the Run's open Leases.
+func (s *state) funding() *rqv1.RunFundingStatus {
+	out := &rqv1.RunFundingStatus{}
+	others := map[rqv1.Owner]int32{}
+	for _, lease := range s.Leases {
+		pod := s.byUID[types.UID(lease.Labels[book.LabelPod])]
+		if pod == nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		for _, held := range lease.Spec.Slice.Nodes {
+			if lease.Spec.Payer.Owner == lease.Spec.Owner {
+				out.OwnedGPUs += held.GPUs
+				continue
+			}
+			out.BorrowedGPUs += held.GPUs
+			others[lease.Spec.Payer.Owner] += held.GPUs
+		}
+	}
+	for owner, gpus := range others {
+		out.Sponsors = append(out.Sponsors, rqv1.RunSponsor{Owner: owner, GPUs: gpus, Relation: "sponsor"})
+	}
+	slices.SortFunc(out.Sponsors, func(x, y rqv1.RunSponsor) int { return cmp.Compare(x.Owner, y.Owner) })
+	return out
+}
+
+func (s *state) setConditions(next *rqv1.RunStatus, reason, message string) {
+	started := metav1.Condition{Type: rqv1.ConditionStarted, Status: metav1.ConditionFalse, Reason: reason, Message: message, ObservedGeneration: s.Run.Generation}
+	finished := metav1.Condition{Type: rqv1.ConditionFinished, Status: metav1.ConditionFalse, Reason: "Unfinished", ObservedGeneration: s.Run.Generation}
+	switch s.phase {
+	case rqv1.RunRunning:
+		started.Status = metav1.ConditionTrue
+	case rqv1.RunCompleted, rqv1.RunFailed:
+		if old := meta.FindStatusCondition(next.Conditions, rqv1.ConditionStarted); old != nil {
+			started = *old
+		}
+		finished.Status, finished.Reason, finished.Message = metav1.ConditionTrue, reason, message
+	}
+	for _, condition := range []metav1.Condition{started, finished} {
+		if old := meta.FindStatusCondition(next.Conditions, condition.Type); old == nil || old.Status != condition.Status {
+			condition.LastTransitionTime = metav1.NewTime(s.Now)
+		}
+		meta.SetStatusCondition(&next.Conditions, condition)
+	}
+}

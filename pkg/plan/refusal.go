@@ -1,0 +1,126 @@
+// Package plan decides, for one gang at one instant, where it goes and who pays: cover and pack together. It is pure.
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
+)
+
+// Reason says in one word why a Run does not start. It is the reason of the Run's Started condition.
+type Reason string
+
+// Reasons of a refusal.
+const (
+	// Unsupported: the Run asks for something that this version does not serve.
+	Unsupported Reason = "Unsupported"
+	// Indivisible: no pod size divides every width and fits a node (R14).
+	Indivisible Reason = "Indivisible"
+	// UnknownGPUType: no node carries GPUs of the type.
+	UnknownGPUType Reason = "UnknownGPUType"
+	// NeverFits: the fleet is too small for it even when empty.
+	NeverFits Reason = "NeverFits"
+	// InsufficientGPUs: it fits an empty fleet, but not what is free now.
+	InsufficientGPUs Reason = "InsufficientGPUs"
+	// NoBudget: the owner has no envelope that could ever pay.
+	NoBudget Reason = "NoBudget"
+	// WindowClosed: the owner's envelopes do not pay at this time.
+	WindowClosed Reason = "WindowClosed"
+	// InsufficientBudget: the owner's envelopes pay for less than it needs.
+	InsufficientBudget Reason = "InsufficientBudget"
+	// NodesRejected: the nodes chosen were refused by other scheduling rules, such as taints or CPU.
+	NodesRejected Reason = "NodesRejected"
+)
+
+// Refusal is why a Run does not start, as data (R29): which limit, whose, where, and by how much it is short.
+type Refusal struct {
+	Reason Reason
+	Owner  rqv1.Owner
+	Flavor string
+	// WantedGPUs is what the Run needs and ShortGPUs how much of it is missing.
+	WantedGPUs, ShortGPUs int
+	// Envelope is the payer that is short, and Domain the fast-fabric domain that comes nearest; empty when not the cause.
+	Envelope budget.Key
+	Domain   string
+	// Opens is when a closed window opens; zero when none is going to.
+	Opens time.Time
+	// Message is the sentence for people.
+	Message string
+}
+
+// Error returns the sentence for people.
+func (r *Refusal) Error() string { return r.Message }
+
+// AboutRoom reports whether GPUs becoming free, or nodes changing, could end the refusal.
+func (r *Refusal) AboutRoom() bool {
+	switch r.Reason {
+	case UnknownGPUType, NeverFits, InsufficientGPUs, NodesRejected, Indivisible:
+		return true
+	}
+	return false
+}
+
+// AboutBudget reports whether budgets, windows or charges changing could end the refusal.
+func (r *Refusal) AboutBudget() bool {
+	switch r.Reason {
+	case NoBudget, WindowClosed, InsufficientBudget:
+		return true
+	}
+	return false
+}
+
+// ofRoom turns pack's shortfall into a refusal.
+func ofRoom(d Demand, s *topology.Shortfall) *Refusal {
+	r := &Refusal{
+		Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: s.WantedGPUs, ShortGPUs: s.ShortGPUs, Domain: s.Domain, Message: s.String(),
+	}
+	switch s.Kind {
+	case topology.UnknownFlavor:
+		r.Reason = UnknownGPUType
+	case topology.PodTooLarge, topology.GroupTooLarge, topology.FleetTooSmall:
+		r.Reason = NeverFits
+	default:
+		r.Reason = InsufficientGPUs
+	}
+	return r
+}
+
+// ofBudget says why the owner's envelopes do not pay for wanted GPUs, of which they would pay for payable.
+func ofBudget(d Demand, offers []budget.Offer, wanted, payable int) *Refusal {
+	r := &Refusal{Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: wanted, ShortGPUs: wanted - payable}
+	if len(offers) == 0 {
+		r.Reason = NoBudget
+		r.Message = fmt.Sprintf("owner %s has no Budget with an envelope of flavor %s; ask for one, or correct spec.owner or spec.resources.gpuType",
+			d.Owner, d.Flavor)
+		return r
+	}
+	open := 0
+	details := make([]string, 0, len(offers))
+	for i := range offers {
+		o := &offers[i]
+		if o.Refusal != "" {
+			details = append(details, fmt.Sprintf("%s: %s", o.Key, o.Refusal))
+			if !o.Opens.IsZero() && (r.Opens.IsZero() || o.Opens.Before(r.Opens)) {
+				r.Opens, r.Envelope = o.Opens, o.Key
+			}
+			continue
+		}
+		if open++; open == 1 {
+			r.Envelope = o.Key
+		}
+		details = append(details, fmt.Sprintf("%s: %d of %d GPUs in use", o.Key, o.Used, o.Concurrency))
+	}
+	r.Reason = InsufficientBudget
+	if open == 0 {
+		r.Reason = WindowClosed
+		if r.Opens.IsZero() {
+			r.Reason = NoBudget
+		}
+	}
+	r.Message = fmt.Sprintf("budget of %s is short by %d of %d GPUs (%s)", d.Owner, r.ShortGPUs, wanted, strings.Join(details, "; "))
+	return r
+}

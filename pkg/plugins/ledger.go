@@ -1,0 +1,69 @@
+package plugins
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	fwk "k8s.io/kube-scheduler/framework"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+)
+
+var _ fwk.PreBindPlugin = &Jobtree{}
+
+// PreBindPreFlight says that pods of Runs have something to do before they are bound.
+func (pl *Jobtree) PreBindPreFlight(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
+	if !ours(pod) {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	return &fwk.PreBindPreFlightResult{AllowParallel: true}, nil
+}
+
+// PreBind writes the pod's Lease, so that no pod ever runs without one. Writing it again is harmless: its name is the
+// pod's.
+func (pl *Jobtree) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
+	if !ours(pod) {
+		return nil
+	}
+	lease, err := pl.book.NewLease(pod.UID, pl.clock.Now())
+	if err != nil {
+		return fwk.AsStatus(err)
+	}
+	err = pl.ledger.Create(ctx, lease)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return fwk.AsStatus(pl.adopt(ctx, pod, node, lease))
+	case refused(err):
+		pl.book.NotWritten(pod.UID)
+		return fwk.AsStatus(fmt.Errorf("the API server refuses the pod's Lease: %w", err))
+	case err != nil:
+		return fwk.AsStatus(fmt.Errorf("writing the pod's Lease: %w", err))
+	}
+	pl.book.SetLease(lease)
+	return nil
+}
+
+// adopt takes a Lease that was written before, by this process or by its predecessor, for the pod's own.
+func (pl *Jobtree) adopt(ctx context.Context, pod *corev1.Pod, node string, want *rqv1.Lease) error {
+	got := &rqv1.Lease{}
+	if err := pl.ledger.Get(ctx, client.ObjectKeyFromObject(want), got); err != nil {
+		return fmt.Errorf("reading the pod's Lease: %w", err)
+	}
+	if got.Labels[book.LabelPod] != string(pod.UID) || got.Status.Closed {
+		return fmt.Errorf("Lease %s is not this pod's, or is closed", got.Name)
+	}
+	pl.book.SetLease(got)
+	if on := got.Spec.Slice.Nodes[0].Name; on != node {
+		return fmt.Errorf("the pod's Lease holds GPUs on node %s", on)
+	}
+	return nil
+}
+
+// refused reports whether the API server has answered that it does not hold the object. Any other error leaves that open.
+func refused(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsBadRequest(err)
+}

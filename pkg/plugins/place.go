@@ -1,0 +1,50 @@
+package plugins
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	fwk "k8s.io/kube-scheduler/framework"
+)
+
+var (
+	_ fwk.PreFilterPlugin  = &Jobtree{}
+	_ fwk.FilterPlugin     = &Jobtree{}
+	_ fwk.PostFilterPlugin = &Jobtree{}
+)
+
+// PreFilter gives a pod of a Run its one node. The first pod of a gang to come here plans the whole gang.
+func (pl *Jobtree) PreFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	if !ours(pod) {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	node, refusal := pl.book.Place(pod.UID, pl.clock.Now())
+	if refusal != nil {
+		return nil, fwk.NewStatus(fwk.Unschedulable, refusal.Message)
+	}
+	return &fwk.PreFilterResult{NodeNames: sets.New(node)}, nil
+}
+
+// PreFilterExtensions returns nil: a plan does not change while a pod's cycle looks at preemption.
+func (pl *Jobtree) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
+
+// Filter checks the assignment again, since a nominated node bypasses the result of PreFilter.
+func (pl *Jobtree) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
+	if !ours(pod) || pl.book.Assigned(pod.UID) == node.Node().Name {
+		return nil
+	}
+	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the gang's plan has another node for this pod")
+}
+
+// PostFilter tells the book when another scheduling rule turned the pod's node down. A refusal of our own is already known
+// there: the Run controller says what is short, and the Run waits until that changes.
+func (pl *Jobtree) PostFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, nodes fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	if ours(pod) {
+		node := pl.book.Assigned(pod.UID)
+		if status := nodes.Get(node); status != nil && status.Plugin() != Name {
+			pl.book.Turned(pod.UID, node, status.Message())
+		}
+	}
+	return nil, fwk.NewStatus(fwk.Unschedulable)
+}
