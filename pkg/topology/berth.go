@@ -31,17 +31,14 @@ func (f *Fleet) board(out []berth, r *Request, p *problem, b *block, class, pods
 		return out
 	}
 	empty := f.usable(r, p, b, class, func(p *pool) shelf { return p.empty })
-	for free := len(empty) - 1; free >= p.gpus; {
-		switch {
-		case len(empty[free]) == 0:
-			free--
-			continue
-		case pods <= free/p.gpus:
-			free = 0 // one node more is enough
-			continue
+	for free := len(empty) - 1; free >= p.gpus; free-- {
+		for len(empty[free]) > 0 && pods > free/p.gpus {
+			fill(empty[free][0], free/p.gpus)
+			empty[free] = empty[free][1:]
 		}
-		fill(empty[free][0], free/p.gpus)
-		empty[free] = empty[free][1:]
+		if len(empty[free]) > 0 {
+			break // one node more is enough
+		}
 	}
 	for free := p.gpus; free < len(empty) && pods > 0; free++ {
 		if len(empty[free]) > 0 && free/p.gpus >= pods {

@@ -107,6 +107,14 @@ func (d *draft) undo(mark int) {
 	}
 }
 
+// afford is how many more pods of a class can be paid for, up to n.
+func (d *draft) afford(class, n int) int {
+	if n <= 0 || d.covered(class, n) {
+		return n
+	}
+	return sort.Search(n-1, func(k int) bool { return !d.covered(class, k+1) })
+}
+
 // covered says whether n more pods of a class can be paid for.
 func (d *draft) covered(class, n int) bool {
 	if d.p.purse == nil {
@@ -128,11 +136,7 @@ func (d *draft) fill(s, want int) int {
 			if opening {
 				room = d.p.lots[l].pods
 			}
-			n := min(want-placed, room-d.took[l])
-			class := d.p.lots[l].class
-			if n > 0 && !d.covered(class, n) {
-				n = sort.Search(n-1, func(k int) bool { return !d.covered(class, k+1) })
-			}
+			n := d.afford(d.p.lots[l].class, min(want-placed, room-d.took[l]))
 			if n > 0 {
 				d.do(move{site: s, lot: l, n: n})
 				placed += n

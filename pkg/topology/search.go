@@ -73,15 +73,39 @@ func (d *draft) tails(level int) (tails []tail, most int) {
 }
 
 func (s *search) run() *solution {
-	if s.left <= s.ahead[0].pods {
+	if s.left <= s.ahead[0].pods && s.affordable() {
 		s.visit(0)
 	}
 	return s.best
 }
 
+// affordable is false when not even each class by itself could have as much paid for as is left.
+func (s *search) affordable() bool {
+	if s.p.purse == nil {
+		return true
+	}
+	room, pods := make([]int, s.p.classes), 0
+	for _, l := range s.p.lots {
+		room[l.class] += l.pods
+	}
+	for class, n := range room {
+		pods += s.afford(class, min(n, s.left))
+	}
+	return pods >= s.left
+}
+
+// payable is how many pods site i can take if each of its lots were the only one to be paid for.
+func (s *search) payable(i int) int {
+	at, pods := &s.p.sites[i], 0
+	for l := at.lo; l < at.hi; l++ {
+		pods += s.afford(s.p.lots[l].class, s.p.lots[l].pods)
+	}
+	return pods
+}
+
 // visit decides about site i and all behind it.
 func (s *search) visit(i int) {
-	if s.steps == 0 {
+	if s.steps <= 0 {
 		return
 	}
 	s.steps--
@@ -132,7 +156,7 @@ func (s *search) pieces(i, size, pods int) {
 		return
 	}
 	each := s.p.sizes[size]
-	for n := min(s.rest[size], max(0, at.pods-pods)/each); n >= 0 && s.steps > 0; n-- {
+	for n := min(s.rest[size], max(0, s.payable(i)-pods)/each); n >= 0 && s.steps > 0; n-- {
 		mark := len(s.log)
 		s.do(move{site: i, lot: -1, size: size, n: n})
 		s.pieces(i, size+1, pods+n*each)
@@ -143,6 +167,7 @@ func (s *search) pieces(i, size, pods int) {
 // share tries every way to split pods over the lots of site i from lot l on, which have the given room together.
 func (s *search) share(i, l, room, pods int) {
 	if l == s.p.sites[i].hi {
+		s.steps--
 		if pods == 0 && s.covered(0, 0) {
 			s.visit(i + 1)
 		}
