@@ -66,7 +66,9 @@ bin/controlplane:
 
 .PHONY: announce
 announce:
-	@$(if $(filter-out $(wildcard $(TOOLS)),$(TOOLS)),echo "Building etcd, kube-apiserver, kube-controller-manager, kubectl and kwok from source, once: about 9 minutes on 2 cores.")
+	@for tool in $(TOOLS); do [ -e $$tool ] || { \
+	  echo 'Building etcd, kube-apiserver, kube-controller-manager, kubectl and kwok from source, once: about 9 minutes on 2 cores.'; \
+	  break; }; done
 
 # A tool is built in a module of its own, so that its dependencies never mix with ours, and again when that changes.
 $(KUBERNETES_TOOLS): bin/%: tools/kubernetes/go.mod tools/kubernetes/go.sum

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"path/filepath"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -23,7 +24,7 @@ func (c *ControlPlane) startControllers(ctx context.Context) (err error) {
 		if c.Kwok, err = c.kwok(); err != nil {
 			return err
 		}
-		if err := c.Kwok.Start(); err != nil {
+		if err := c.StartKwok(ctx); err != nil {
 			return err
 		}
 	}
@@ -33,6 +34,19 @@ func (c *ControlPlane) startControllers(ctx context.Context) (err error) {
 		_, err := c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
+}
+
+// StartKwok starts kwok, again after a Kill or Stop. A running one is left alone.
+func (c *ControlPlane) StartKwok(ctx context.Context) error {
+	if c.Kwok.Running() {
+		return nil
+	}
+	// A kwok takes no node whose lease another one holds, dead or not, until the lease expires.
+	leases := c.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	if err := leases.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		return err
+	}
+	return c.Kwok.Start()
 }
 
 func (c *ControlPlane) controllerManager() (*Process, error) {
@@ -62,5 +76,5 @@ func (c *ControlPlane) kwok() (*Process, error) {
 	if err := replaceFile(config, kwokConfig, 0o644); err != nil {
 		return nil, err
 	}
-	return c.process("kwok", "kwok", "--kubeconfig="+kubeconfig, "--config="+config)
+	return c.process("kwok", "kwok", "--kubeconfig="+kubeconfig, "--config="+config, "--v=WARN")
 }
