@@ -6,8 +6,11 @@ import (
 	"testing"
 	"time"
 
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	perf "k8s.io/kubernetes/test/integration/scheduler_perf"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
+
+	"github.com/davidlangworthy/jobtree/pkg/plugins"
 )
 
 // namespace of every pod that is measured.
@@ -33,4 +36,21 @@ func BenchmarkStock(b *testing.B) {
 			reportAtEnd(tCtx, s, checkGangs)
 			return s.watch(tCtx)
 		}))
+}
+
+func BenchmarkJobtree(b *testing.B) {
+	s := &stopwatch{}
+	leading := make(chan struct{})
+	close(leading)
+	registry := frameworkruntime.Registry{plugins.Name: plugins.NewFactory(leading)}
+	perf.RunBenchmarkPerfScheduling(b, "jobtree.yaml", "jobtree", registry,
+		perf.WithPreRunFn(s.reset),
+		perf.WithPrepareFn(func(tCtx ktesting.TContext) error {
+			reportAtEnd(tCtx, s, checkGangs, checkLeases)
+			if err := installCRDs(tCtx); err != nil {
+				return err
+			}
+			return s.watch(tCtx)
+		}),
+		perf.WithNodeUpdateFn(submit(s)))
 }

@@ -1,7 +1,6 @@
 package workloads
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/controllers"
 )
 
 const (
@@ -76,12 +76,16 @@ func gangOf(pod *corev1.Pod) string {
 
 // checkLeases fails unless every pod's GPUs are on the ledger: open Leases name the nodes and GPUs that the pods hold.
 func checkLeases(tCtx ktesting.TContext) error {
-	c, err := newClient(tCtx)
+	c, err := controllers.NewClient(tCtx.RESTConfig())
 	if err != nil {
 		return err
 	}
-	pods, leases := &corev1.PodList{}, &rqv1.LeaseList{}
-	if err := errors.Join(c.List(tCtx, pods, client.InNamespace(namespace)), c.List(tCtx, leases, client.InNamespace(namespace))); err != nil {
+	pods, err := tCtx.Client().CoreV1().Pods(namespace).List(tCtx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	leases := &rqv1.LeaseList{}
+	if err := c.List(tCtx, leases, client.InNamespace(namespace)); err != nil {
 		return err
 	}
 	if len(leases.Items) != len(pods.Items) {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -21,22 +22,13 @@ const teams = 10
 
 // installCRDs serves the four kinds.
 func installCRDs(tCtx ktesting.TContext) error {
-	_, err := envtest.InstallCRDs(tCtx.RESTConfig(), envtest.CRDInstallOptions{
+	config := rest.CopyConfig(tCtx.RESTConfig())
+	config.ContentType = runtime.ContentTypeJSON
+	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
 		Paths:              []string{"../../../manifests/crd"},
 		ErrorIfPathMissing: true,
 	})
 	return err
-}
-
-func newClient(tCtx ktesting.TContext) (client.Client, error) {
-	scheme := runtime.NewScheme()
-	if err := rqv1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	if err := corev1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	return client.New(tCtx.RESTConfig(), client.Options{Scheme: scheme})
 }
 
 func team(i int) rqv1.Owner { return rqv1.Owner(fmt.Sprintf("org:team-%d", i%teams)) }
@@ -65,18 +57,18 @@ func createBudgets(ctx context.Context, c client.Client, nodes []corev1.Node) er
 
 // warmUp waits until a Run of one pod is bound, in a namespace that is not measured: only then does the scheduler, which
 // starts before the CRDs exist, know the kinds and the Nodes.
-func warmUp(ctx context.Context, c client.Client, template *rqv1.Run) error {
+func warmUp(tCtx ktesting.TContext, c client.Client, template *rqv1.Run) error {
 	run := newRun(template, "warm-up", 0, 1)
 	run.Namespace = metav1.NamespaceDefault
-	if err := c.Create(ctx, run); err != nil {
+	if err := c.Create(tCtx, run); err != nil {
 		return fmt.Errorf("creating the first Run: %w", err)
 	}
+	ofRun := metav1.ListOptions{LabelSelector: rqv1.LabelRun + "=" + run.Name}
 	bound := func(ctx context.Context) (bool, error) {
-		pods := &corev1.PodList{}
-		err := c.List(ctx, pods, client.InNamespace(run.Namespace), client.MatchingLabels{rqv1.LabelRun: run.Name})
+		pods, err := tCtx.Client().CoreV1().Pods(run.Namespace).List(ctx, ofRun)
 		return err == nil && len(pods.Items) == 1 && pods.Items[0].Spec.NodeName != "", err
 	}
-	if err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 2*time.Minute, true, bound); err != nil {
+	if err := wait.PollUntilContextTimeout(tCtx, 100*time.Millisecond, 2*time.Minute, true, bound); err != nil {
 		return fmt.Errorf("waiting for the first Run's pod to be bound: %w", err)
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/controllers"
 )
 
 // submitters create Runs at the same time: as many as the library's own createPods.
@@ -27,7 +28,7 @@ const submitters = 30
 // pods which it did not create itself.
 func submit(s *stopwatch) perf.NodeUpdateFn {
 	return func(tCtx ktesting.TContext, _ *scheduler.Scheduler, _ *perf.Workload, nodes *corev1.NodeList) error {
-		c, err := newClient(tCtx)
+		c, err := controllers.NewClient(tCtx.RESTConfig())
 		if err != nil {
 			return err
 		}

@@ -1,14 +1,15 @@
 package workloads
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
 	perf "k8s.io/kubernetes/test/integration/scheduler_perf"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 )
@@ -51,41 +52,40 @@ func (s *stopwatch) elapsed() time.Duration {
 
 func (s *stopwatch) pods() int { return s.gangs * s.podsPerGang }
 
-// watch begins to count the pods that are bound.
+// watch begins to count the pods that are bound. It uses an informer, because the API server drops watchers that cannot
+// keep up with a thousand pods at once, and an informer resumes.
 func (s *stopwatch) watch(tCtx ktesting.TContext) error {
-	pods, err := tCtx.Client().CoreV1().Pods(namespace).Watch(tCtx, metav1.ListOptions{})
+	factory := informers.NewSharedInformerFactoryWithOptions(tCtx.Client(), 0, informers.WithNamespace(namespace))
+	pods := factory.Core().V1().Pods().Informer()
+	bound := map[types.UID]bool{}
+	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { s.see(bound, obj.(*corev1.Pod)) },
+		UpdateFunc: func(_, obj any) { s.see(bound, obj.(*corev1.Pod)) },
+	})
 	if err != nil {
-		return fmt.Errorf("watching the pods: %w", err)
+		return err
 	}
-	go func() {
-		defer pods.Stop()
-		s.count(pods.ResultChan())
-	}()
+	factory.Start(tCtx.Done())
+	if !cache.WaitForCacheSync(tCtx.Done(), pods.HasSynced) {
+		return errors.New("the pods cannot be watched")
+	}
 	return nil
 }
 
-// count returns when every pod is bound, or when the watch ends.
-func (s *stopwatch) count(events <-chan watch.Event) {
-	bound := map[types.UID]bool{}
-	for event := range events {
-		pod, ok := event.Object.(*corev1.Pod)
-		if !ok {
-			continue
-		}
-		now := time.Now()
-		if s.first.IsZero() {
-			s.first = now
-		}
-		if pod.Spec.NodeName == "" || bound[pod.UID] {
-			continue
-		}
-		bound[pod.UID] = true
-		s.bound.Add(1)
-		if len(bound) == s.pods() {
-			s.last = now
-			close(s.done)
-			return
-		}
+// see takes note of a pod; bound holds the pods that are bound already.
+func (s *stopwatch) see(bound map[types.UID]bool, pod *corev1.Pod) {
+	now := time.Now()
+	if s.first.IsZero() {
+		s.first = now
+	}
+	if pod.Spec.NodeName == "" || bound[pod.UID] {
+		return
+	}
+	bound[pod.UID] = true
+	s.bound.Add(1)
+	if len(bound) == s.pods() {
+		s.last = now
+		close(s.done)
 	}
 }
 
