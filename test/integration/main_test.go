@@ -1,0 +1,44 @@
+// Package integration tests jobtree against a real API server.
+package integration
+
+import (
+	"context"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/davidlangworthy/jobtree/test/controlplane"
+)
+
+// shared is the control plane of the tests that need no scheduler and no nodes; the first of them starts it.
+var shared struct {
+	sync.Once
+	dir          string
+	controlPlane *controlplane.ControlPlane
+	err          error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared.controlPlane != nil {
+		shared.controlPlane.Stop()
+	}
+	if shared.dir != "" {
+		os.RemoveAll(shared.dir)
+	}
+	os.Exit(code)
+}
+
+// apiServer returns a control plane without scheduler and nodes, with the manifests applied.
+func apiServer(t *testing.T) *controlplane.ControlPlane {
+	t.Helper()
+	shared.Do(func() {
+		if shared.dir, shared.err = os.MkdirTemp("", "jobtree-integration-"); shared.err == nil {
+			shared.controlPlane, shared.err = controlplane.Start(context.Background(), controlplane.Options{Dir: shared.dir})
+		}
+	})
+	if shared.err != nil {
+		t.Fatalf("starting the control plane: %v", shared.err)
+	}
+	return shared.controlPlane
+}
