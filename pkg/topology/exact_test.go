@@ -45,7 +45,7 @@ func (w *world) node(name string) Node {
 }
 
 // checkPlacement checks every hard rule on the slots alone.
-func (w *world) checkPlacement(t *rapid.T, p Placement) {
+func (w *world) checkPlacement(t rapid.TB, p Placement) {
 	pods, demand, index := map[string]int{}, make([]int, 3), 0
 	domainOf := map[int]string{}
 	for _, g := range w.request.Groups {
@@ -115,7 +115,7 @@ func (w *world) cost(p Placement) refCost {
 	return append(unitCounts(touched, levels), free, opened)
 }
 
-func checkShortfall(t *rapid.T, w *world, s *Shortfall) {
+func checkShortfall(t rapid.TB, w *world, s *Shortfall) {
 	wanted := 0
 	for _, g := range w.request.Groups {
 		wanted += g.Pods * w.request.GPUsPerPod
