@@ -10,10 +10,6 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=bgt,categories=jobtree
 // +kubebuilder:printcolumn:name="Owner",type=string,JSONPath=`.spec.owner`
-// +kubebuilder:printcolumn:name="Envelopes",type=string,JSONPath=`.spec.envelopes[*].name`
-// +kubebuilder:printcolumn:name="GPUs",type=string,JSONPath=`.spec.envelopes[*].concurrency`
-// +kubebuilder:printcolumn:name="Used",type=string,JSONPath=`.status.envelopes[*].ownedGPUs`
-// +kubebuilder:printcolumn:name="Free",type=string,JSONPath=`.status.envelopes[*].headroomGPUs`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule=`size(self.metadata.name) <= 63`,message=`metadata.name of a Budget may have at most 63 characters, so that it fits a label's value`
 type Budget struct {

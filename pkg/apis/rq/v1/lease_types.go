@@ -16,12 +16,16 @@ import (
 // +kubebuilder:printcolumn:name="Run",type=string,JSONPath=`.spec.runRef.name`
 // +kubebuilder:printcolumn:name="Group",type=integer,JSONPath=`.spec.groupIndex`
 // +kubebuilder:printcolumn:name="Role",type=string,JSONPath=`.spec.slice.role`
-// +kubebuilder:printcolumn:name="Nodes",type=string,JSONPath=`.spec.slice.nodes[*].name`
-// +kubebuilder:printcolumn:name="GPUs",type=string,JSONPath=`.spec.slice.nodes[*].gpus`
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.slice.nodes[0].name`
+// +kubebuilder:printcolumn:name="GPUs",type=integer,JSONPath=`.spec.slice.nodes[0].gpus`
 // +kubebuilder:printcolumn:name="Budget",type=string,JSONPath=`.spec.payer.budget`
 // +kubebuilder:printcolumn:name="Envelope",type=string,JSONPath=`.spec.paidByEnvelope`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.spec.reason`
 // +kubebuilder:printcolumn:name="Closed",type=string,JSONPath=`.status.closureReason`
+// +kubebuilder:printcolumn:name="Owner",type=string,JSONPath=`.spec.owner`,priority=1
+// +kubebuilder:printcolumn:name="Payer",type=string,JSONPath=`.spec.payer.owner`,priority=1
+// +kubebuilder:printcolumn:name="Start",type=string,JSONPath=`.spec.start`,priority=1
+// +kubebuilder:printcolumn:name="Ended",type=string,JSONPath=`.status.ended`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.spec.start`
 // +kubebuilder:validation:XValidation:rule=`!has(self.status) || !has(self.status.ended) || self.status.ended >= self.spec.start`,message=`a Lease may not end before it starts`,fieldPath=".status.ended"
 // +kubebuilder:validation:XValidation:rule=`!(has(oldSelf.status) && has(oldSelf.status.closed) && oldSelf.status.closed) || (has(self.status) && self.status == oldSelf.status)`,message=`a closed Lease never changes again (I4)`,fieldPath=".status"

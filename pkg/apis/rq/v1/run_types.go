@@ -16,7 +16,9 @@ import (
 // +kubebuilder:printcolumn:name="Allocated",type=integer,JSONPath=`.status.width.allocated`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`
-// +kubebuilder:printcolumn:name="Start",type=date,JSONPath=`.status.earliestStart`,priority=1
+// +kubebuilder:printcolumn:name="Owned",type=integer,JSONPath=`.status.funding.ownedGPUs`,priority=1
+// +kubebuilder:printcolumn:name="Borrowed",type=integer,JSONPath=`.status.funding.borrowedGPUs`,priority=1
+// +kubebuilder:printcolumn:name="Earliest start",type=string,JSONPath=`.status.earliestStart`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule=`size(self.metadata.name) <= 52 && !self.metadata.name.contains('.')`,message=`metadata.name of a Run may have at most 52 characters and no dots, because its Service and its pods' host names are made from it`
 // +kubebuilder:validation:XValidation:rule=`oldSelf.?status.?phase.orValue('Pending') == 'Pending' || (self.spec.owner == oldSelf.spec.owner && has(self.spec.funding) == has(oldSelf.spec.funding) && (!has(self.spec.funding) || self.spec.funding == oldSelf.spec.funding) && has(self.spec.runtime) == has(oldSelf.spec.runtime) && (!has(self.spec.runtime) || self.spec.runtime == oldSelf.spec.runtime))`,message=`owner, funding and runtime may change only while the Run is Pending: delete the Run and create a new one`,fieldPath=".spec"
