@@ -55,12 +55,12 @@ const (
 
 // member is one pod of a gang.
 type member struct {
-	gang         *gang
-	pod          *corev1.Pod
-	index        int
-	stage        stage
-	node, domain string
-	payer        budget.Key
+	gang  *gang
+	pod   *corev1.Pod
+	index int
+	stage stage
+	node  string
+	payer budget.Key
 }
 
 // SetRun adds or replaces a Run. A Run that is edited may fit now, so it is woken.
@@ -256,11 +256,7 @@ func (b *Book) drop(m *member) {
 // advance moves a member to a later stage on a node, and keeps the gang's counters in step.
 func (b *Book) advance(m *member, to stage, node string, payer budget.Key) {
 	b.count(m, -1)
-	m.stage, m.payer = to, payer
-	if m.node != node {
-		m.node = node
-		m.domain = b.domainOf(node)
-	}
+	m.stage, m.payer, m.node = to, payer, node
 	b.count(m, +1)
 	if to == unplaced {
 		m.gang.lowest = min(m.gang.lowest, m.index)

@@ -83,7 +83,11 @@ func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
 func (b *Book) plan(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
 	b.stirred = true
 	g.woken, g.tried = false, b.waiting.epoch
-	assignments, refusal := plan.Gang(b.fleet, b.accounts, g.demand, b.missingOf(g), b.rejected(g, pod), now)
+	missing, refusal := b.missingOf(g)
+	var assignments []plan.Assignment
+	if refusal == nil {
+		assignments, refusal = plan.Gang(b.fleet, b.accounts, g.demand, missing, b.rejected(g, pod), now)
+	}
 	if refusal != nil {
 		b.refuse(g, refusal)
 		return refusal
@@ -104,33 +108,34 @@ func charge(g *gang, payer budget.Key) budget.Charge {
 	return budget.Charge{Payer: payer, Owner: g.run.Spec.Owner, GPUs: g.demand.GPUsPerPod, Role: rqv1.RoleActive}
 }
 
-// missingOf lists the pods of a gang without a node, and the domain that each must lie in.
-func (b *Book) missingOf(g *gang) []plan.Missing {
-	domains := map[int]string{}
-	domain := func(m *member) int {
-		if g.demand.OneDomain {
-			return 0
-		}
-		return g.demand.GroupOf(m.index)
+// missingOf lists the pods of a gang without a node, and the domain that each must lie in. It refuses while a member that
+// decides the domain is on a node that the fleet does not know: that member is to be replaced first.
+func (b *Book) missingOf(g *gang) ([]plan.Missing, *plan.Refusal) {
+	scope := g.demand.GroupOf
+	if g.demand.OneDomain {
+		scope = func(int) int { return 0 }
 	}
-	confined := g.demand.Confined || g.demand.OneDomain
-	for _, m := range g.members {
-		if confined && m.stage > unplaced && m.domain != "" {
-			domains[domain(m)] = m.domain
+	domains := map[int]string{}
+	if g.demand.Confined || g.demand.OneDomain {
+		for _, m := range g.members {
+			if m.stage == unplaced || m.stage == finished {
+				continue
+			}
+			domain, _, ok := b.fleet.Domain(m.node)
+			if !ok {
+				return nil, &plan.Refusal{Reason: plan.NodesRejected, Owner: g.demand.Owner, Flavor: g.demand.Flavor,
+					Message: fmt.Sprintf("pod %s holds GPUs on node %s, which is gone; it is replaced first", m.pod.Name, m.node)}
+			}
+			domains[scope(m.index)] = domain
 		}
 	}
 	var out []plan.Missing
 	for _, m := range g.members {
 		if m.stage == unplaced {
-			out = append(out, plan.Missing{Index: m.index, Domain: domains[domain(m)]})
+			out = append(out, plan.Missing{Index: m.index, Domain: domains[scope(m.index)]})
 		}
 	}
-	return out
-}
-
-func (b *Book) domainOf(node string) string {
-	domain, _, _ := b.fleet.Domain(node)
-	return domain
+	return out, nil
 }
 
 func (b *Book) refuse(g *gang, refusal *plan.Refusal) {

@@ -101,7 +101,7 @@ func (c *Controllers) deletePods(ctx context.Context, deletions []lifecycle.Dele
 func (c *Controllers) evidence(ctx context.Context, d lifecycle.Deletion) (bool, error) {
 	switch d.If {
 	case lifecycle.NodeGone:
-		_, err := c.kube.CoreV1().Nodes().Get(ctx, d.Pod.Spec.NodeName, metav1.GetOptions{})
+		_, err := c.kube.CoreV1().Nodes().Get(ctx, d.Node, metav1.GetOptions{})
 		return apierrors.IsNotFound(err), ignore(err, apierrors.IsNotFound)
 	case lifecycle.Unpaid:
 		lease := &rqv1.Lease{}

@@ -55,10 +55,11 @@ const (
 	Unpaid Evidence = "Unpaid"
 )
 
-// Deletion is a pod to delete once there is evidence for it.
+// Deletion is a pod to delete once there is evidence for it. Node is the pod's, or its Lease's while it is not bound.
 type Deletion struct {
-	Pod *corev1.Pod
-	If  Evidence
+	Pod  *corev1.Pod
+	If   Evidence
+	Node string
 }
 
 // Decision is what to do, in this order: delete pods, close Leases, create the Service and pods, write the status.
@@ -204,12 +205,24 @@ func (s *state) startingSince() (time.Time, bool) {
 	return first, s.phase == rqv1.RunPending && !first.IsZero()
 }
 
+// patience is how long a Run may be without a status: most start or are refused sooner, with one write instead of two.
+const patience = 2 * time.Second
+
+// fresh reports whether nothing is known of a new Run that would be worth telling.
+func (s *state) fresh() bool {
+	return s.Run.Status.Phase == "" && s.phase == rqv1.RunPending && s.Shape == nil && s.Refusal == nil &&
+		s.Now.Sub(s.Run.CreationTimestamp.Time) < patience
+}
+
 // retryRejected is how long a gang waits before nodes that other scheduling rules rejected are tried again: those rules'
 // own causes may pass without an event.
 const retryRejected = 5 * time.Second
 
 // untilNext returns when to look again: at the gang's deadline, or when rejected nodes are worth another try.
 func (s *state) untilNext() time.Duration {
+	if s.fresh() {
+		return patience
+	}
 	if since, ok := s.startingSince(); ok {
 		return since.Add(s.GangDeadline).Sub(s.Now) + time.Second
 	}
@@ -239,12 +252,19 @@ func (s *state) all() []Deletion {
 func (s *state) suspects() []Deletion {
 	var out []Deletion
 	for _, pod := range s.pods {
+		if pod == nil || pod.Status.Phase == corev1.PodSucceeded {
+			continue
+		}
+		node := pod.Spec.NodeName
+		if lease := s.leases[pod.UID]; lease != nil && node == "" {
+			node = lease.Spec.Slice.Nodes[0].Name
+		}
 		switch {
-		case pod == nil || pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded:
-		case !s.HasNode(pod.Spec.NodeName):
-			out = append(out, Deletion{pod, NodeGone})
-		case alive(pod) && s.leases[pod.UID] == nil:
-			out = append(out, Deletion{pod, Unpaid})
+		case node == "":
+		case !s.HasNode(node):
+			out = append(out, Deletion{pod, NodeGone, node})
+		case pod.Spec.NodeName != "" && alive(pod) && s.leases[pod.UID] == nil:
+			out = append(out, Deletion{pod, Unpaid, node})
 		}
 	}
 	return out

@@ -19,6 +19,9 @@ import (
 // status returns the status that the Run should have; nil when it has it. It does not count pods while a gang starts or
 // waits: none of it has started until all of it has.
 func (s *state) status() *rqv1.RunStatus {
+	if s.fresh() {
+		return nil
+	}
 	next := s.Run.Status.DeepCopy()
 	next.ObservedGeneration = s.Run.Generation
 	next.Phase = s.phase

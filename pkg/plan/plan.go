@@ -25,17 +25,18 @@ type Assignment struct {
 // order, or a refusal. It changes nothing.
 func Gang(fleet *topology.Fleet, accounts *budget.Accounts, d Demand, missing []Missing, excluded func(node string) bool, now time.Time) ([]Assignment, *Refusal) {
 	cover := accounts.Cover(d.Owner, d.Flavor, d.GPUsPerPod, now)
-	wanted := len(missing) * d.GPUsPerPod
-	if payable := cover.Payable(); payable < wanted {
-		return nil, ofBudget(d, cover.Offers, wanted, payable)
-	}
-	placement, short := fleet.Pack(topology.Request{
+	request := topology.Request{
 		Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Groups: groups(d, missing),
 		Confined: d.Confined, OneDomain: d.OneDomain, Excluded: excluded, Purse: cover,
-	})
+	}
+	wanted := len(missing) * d.GPUsPerPod
+	if payable := cover.Payable(); payable < wanted {
+		return nil, unpayable(fleet, d, request, cover, wanted, payable)
+	}
+	placement, short := fleet.Pack(request)
 	if short != nil {
 		if short.Kind == topology.Unpayable {
-			return nil, ofBudget(d, cover.Offers, wanted, short.PlaceableGPUs)
+			return nil, unpayable(fleet, d, request, cover, wanted, short.PlaceableGPUs)
 		}
 		return nil, ofRoom(d, short)
 	}
@@ -49,6 +50,15 @@ func Gang(fleet *topology.Fleet, accounts *budget.Accounts, d Demand, missing []
 		out[i] = Assignment{Index: missing[i].Index, Group: slot.Group, Node: slot.Node, Domain: slot.Domain, Payer: payers[i]}
 	}
 	return out, nil
+}
+
+// unpayable says why nobody pays; unless the fleet could not hold the gang at any price, which is to be known first.
+func unpayable(fleet *topology.Fleet, d Demand, r topology.Request, cover *budget.Cover, wanted, payable int) *Refusal {
+	r.Purse = nil
+	if _, short := fleet.Pack(r); short != nil && short.Kind != topology.NoRoom {
+		return ofRoom(d, short)
+	}
+	return ofBudget(d, cover.Offers, wanted, payable)
 }
 
 // groups gathers the missing pods by group, in order of index.

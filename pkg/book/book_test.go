@@ -1,0 +1,172 @@
+package book_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+)
+
+// check asserts the invariants that hold at every moment, whatever is under way.
+func (w *world) check() {
+	held := map[string]int{}
+	byPod := map[string]*rqv1.Lease{}
+	domains := map[string]string{}
+	for _, lease := range w.openLeases() {
+		on := lease.Spec.Slice.Nodes[0]
+		held[on.Name] += int(on.GPUs)
+		if byPod[lease.Labels[book.LabelPod]] != nil {
+			w.t.Fatalf("I2: two open Leases for one pod: %s", lease.Name)
+		}
+		byPod[lease.Labels[book.LabelPod]] = lease
+		pod := w.pods[types.UID(lease.Labels[book.LabelPod])]
+		if node := w.nodes[on.Name]; node != nil && pod != nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			group := fmt.Sprintf("%s/%d", lease.Spec.RunRef.UID, lease.Spec.GroupIndex)
+			if domain := node.Labels["fabric.domain"]; domains[group] != "" && domains[group] != domain {
+				w.t.Fatalf("I6: group %s lies in %s and %s", group, domains[group], domain)
+			}
+			domains[group] = node.Labels["fabric.domain"]
+		}
+	}
+	for node, gpus := range held {
+		if w.nodes[node] != nil && gpus > gpusPerNode {
+			w.t.Fatalf("I1: %d of %d GPUs of node %s are held", gpus, gpusPerNode, node)
+		}
+	}
+	for _, uid := range w.sortedPods() {
+		pod := w.pods[uid]
+		lease := byPod[string(uid)]
+		if pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodRunning && (lease == nil || lease.Spec.Slice.Nodes[0].Name != pod.Spec.NodeName) {
+			w.t.Fatalf("I2: pod %s runs on %s without a Lease there", pod.Name, pod.Spec.NodeName)
+		}
+	}
+}
+
+// checkSettled asserts what holds once everybody has done their work.
+func (w *world) checkSettled() {
+	for _, lease := range w.openLeases() {
+		pod := w.pods[types.UID(lease.Labels[book.LabelPod])]
+		if pod == nil || pod.Status.Phase != corev1.PodRunning {
+			w.t.Fatalf("I2: Lease %s is open and its pod does not run", lease.Name)
+		}
+		if run := w.runs[lease.Spec.RunRef.Name]; run == nil || run.Status.Phase != rqv1.RunRunning {
+			w.t.Fatalf("I5, I9: Lease %s is open and its Run does not run", lease.Name)
+		}
+	}
+	usage := map[budget.Key]int{}
+	for _, lease := range w.openLeases() {
+		usage[budget.Key{Budget: lease.Spec.Payer.Budget, Envelope: lease.Spec.PaidByEnvelope}] += int(lease.Spec.Slice.Nodes[0].GPUs)
+	}
+	if diff := cmp.Diff(usage, w.book.Usage()); diff != "" {
+		w.t.Fatalf("I8: the counters are not what the Leases add up to (-leases +counters):\n%s", diff)
+	}
+	fresh := w.rebuilt(true)
+	for _, name := range slices.Sorted(maps.Keys(w.runs)) {
+		if w.runs[name].Status.Phase != rqv1.RunPending {
+			continue
+		}
+		for _, uid := range w.sortedPods() {
+			if pod := w.pods[uid]; pod.Labels[rqv1.LabelRun] == name && pod.Spec.NodeName == "" && fresh.Gate(pod) == "" {
+				if node, refusal := fresh.Place(uid, w.now); refusal == nil {
+					w.t.Fatalf("Run %s waits although it would fit: pod %s on node %s; its book says: %v\n%s", name, pod.Name, node,
+						w.book.Refusal(w.runs[name].UID), w.describe(name))
+				}
+			}
+		}
+	}
+}
+
+// submitAny submits a Run of a small random shape.
+func (w *world) submitAny(t *rapid.T) {
+	name := fmt.Sprintf("run%d", rapid.IntRange(0, 4).Draw(t, "name"))
+	if w.runs[name] != nil || slices.Contains(w.names(), name) {
+		return
+	}
+	owner := rapid.SampledFrom([]rqv1.Owner{"org:a", "org:b"}).Draw(t, "owner")
+	w.submit(name, owner, rapid.IntRange(1, 2).Draw(t, "groups"), rapid.IntRange(1, 3).Draw(t, "pods per group"),
+		rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "GPUs per pod"))
+}
+
+func pick[K ~string](t *rapid.T, what string, from []K) (K, bool) {
+	if len(from) == 0 {
+		return "", false
+	}
+	return rapid.SampledFrom(from).Draw(t, what), true
+}
+
+// TestRandomHistories lets submissions, scheduling cycles, bindings, failures and restarts happen in any order, and asserts
+// the invariants after every one of them; then lets everybody finish, and asserts that nothing is left half done and
+// nobody waits for nothing.
+func TestRandomHistories(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		for i := range rapid.IntRange(2, 5).Draw(t, "nodes") {
+			w.addNode(fmt.Sprintf("n%d", i), fmt.Sprintf("d%d", i/2))
+		}
+		w.setBudget("a", "org:a", rapid.IntRange(4, 40).Draw(t, "budget of a"))
+		w.setBudget("b", "org:b", rapid.IntRange(4, 40).Draw(t, "budget of b"))
+		pods := func() []types.UID { return w.sortedPods() }
+		t.Repeat(map[string]func(*rapid.T){
+			"submit": w.submitAny,
+			"reconcile": func(t *rapid.T) {
+				if name, ok := pick(t, "run", w.names()); ok {
+					w.reconcile(name)
+				}
+			},
+			"cycle": func(t *rapid.T) {
+				if uid, ok := pick(t, "pod", pods()); ok {
+					w.cycle(uid)
+				}
+			},
+			"cycles": func(t *rapid.T) {
+				for _, uid := range pods() {
+					w.cycle(uid)
+				}
+			},
+			"bind": func(t *rapid.T) {
+				if uid, ok := pick(t, "pod", slices.Sorted(maps.Keys(w.binding))); ok {
+					w.bind(uid, outcome(rapid.IntRange(0, 2).Draw(t, "outcome")))
+				}
+			},
+			"act":  func(*rapid.T) { w.act() },
+			"pass": func(t *rapid.T) { w.pass(time.Duration(rapid.IntRange(1, 40).Draw(t, "seconds")) * time.Second) },
+			"end pod": func(t *rapid.T) {
+				if uid, ok := pick(t, "pod", pods()); ok && w.pods[uid].Status.Phase == corev1.PodRunning {
+					w.endPod(uid, rapid.SampledFrom([]corev1.PodPhase{corev1.PodSucceeded, corev1.PodSucceeded, corev1.PodFailed}).Draw(t, "phase"))
+				}
+			},
+			"delete pod": func(t *rapid.T) {
+				if uid, ok := pick(t, "pod", pods()); ok {
+					w.deletePod(uid)
+				}
+			},
+			"delete run": func(t *rapid.T) {
+				if name, ok := pick(t, "run", slices.Sorted(maps.Keys(w.runs))); ok {
+					w.deleteRun(name)
+				}
+			},
+			"add node": func(t *rapid.T) { w.addNode("n1", "d0") },
+			"remove node": func(t *rapid.T) {
+				if w.nodes["n1"] != nil {
+					w.removeNode("n1")
+				}
+			},
+			"budget": func(t *rapid.T) { w.setBudget("a", "org:a", rapid.IntRange(4, 40).Draw(t, "budget of a")) },
+			"crash":  func(*rapid.T) { w.crash() },
+			"":       func(*rapid.T) { w.check() },
+		})
+		w.settle()
+		w.check()
+		w.checkSettled()
+	})
+}

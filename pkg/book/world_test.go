@@ -1,0 +1,418 @@
+package book_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+)
+
+const (
+	flavor       = "H100-80GB"
+	gpusPerNode  = 8
+	gangDeadline = time.Minute
+)
+
+// world is a cluster in memory: the API objects, the scheduler's cycles and bindings under way, and the book under test.
+// The book learns of the objects only by the events that the world delivers.
+type world struct {
+	t       *rapid.T
+	book    *book.Book
+	now     time.Time
+	nextUID int
+
+	nodes   map[string]*corev1.Node
+	budgets map[string]*rqv1.Budget
+	runs    map[string]*rqv1.Run
+	pods    map[types.UID]*corev1.Pod
+	leases  map[string]*rqv1.Lease
+
+	waiting map[types.UID]time.Time // pods at the barrier, and until when
+	binding map[types.UID]string    // pods past the barrier, and their nodes
+}
+
+func newWorld(t *rapid.T) *world {
+	w := &world{
+		t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		nodes: map[string]*corev1.Node{}, budgets: map[string]*rqv1.Budget{}, runs: map[string]*rqv1.Run{},
+		pods: map[types.UID]*corev1.Pod{}, leases: map[string]*rqv1.Lease{},
+		waiting: map[types.UID]time.Time{}, binding: map[types.UID]string{},
+	}
+	w.book = w.rebuilt(false)
+	return w
+}
+
+func (w *world) uid() types.UID {
+	w.nextUID++
+	return types.UID(fmt.Sprintf("%08d-uid", w.nextUID))
+}
+
+// rebuilt returns a book that has read everything there is, in an order of its own.
+func (w *world) rebuilt(shuffle bool) *book.Book {
+	args, err := config.Parse([]byte("gangDeadline: " + gangDeadline.String()))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	b := book.New(args)
+	var events []func()
+	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+		events = append(events, func() { b.SetNode(w.nodes[name]) })
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.budgets)) {
+		events = append(events, func() { b.SetBudget(w.budgets[name]) })
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.runs)) {
+		events = append(events, func() { b.SetRun(w.runs[name]) })
+	}
+	for _, uid := range slices.Sorted(maps.Keys(w.pods)) {
+		events = append(events, func() { b.SetPod(w.pods[uid]) }, func() { b.SetMember(w.pods[uid]) })
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.leases)) {
+		if !w.leases[name].Status.Closed {
+			events = append(events, func() { b.SetLease(w.leases[name]) })
+		}
+	}
+	if shuffle {
+		events = rapid.Permutation(events).Draw(w.t, "order of events")
+	}
+	for _, event := range events {
+		event()
+	}
+	b.Open()
+	return b
+}
+
+// crash loses everything that only the process knew.
+func (w *world) crash() {
+	clear(w.waiting)
+	clear(w.binding)
+	w.book = w.rebuilt(true)
+}
+
+func (w *world) addNode(name, domain string) {
+	w.nodes[name] = &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+			"region": "r", "cluster": "c", "fabric.domain": domain, "gpu.flavor": flavor,
+		}},
+		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(gpusPerNode, resource.DecimalSI)}},
+	}
+	w.book.SetNode(w.nodes[name])
+}
+
+// removeNode deletes a node and, as the pod garbage collector does, the pods on it.
+func (w *world) removeNode(name string) {
+	delete(w.nodes, name)
+	w.book.RemoveNode(name)
+	for _, uid := range w.sortedPods() {
+		if w.pods[uid].Spec.NodeName == name {
+			w.deletePod(uid)
+		}
+	}
+}
+
+func (w *world) setBudget(name string, owner rqv1.Owner, gpus int) {
+	w.budgets[name] = &rqv1.Budget{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Generation: int64(w.nextUID)},
+		Spec:       rqv1.BudgetSpec{Owner: owner, Envelopes: []rqv1.Envelope{{Name: "e", Flavor: flavor, Concurrency: int32(gpus)}}},
+	}
+	w.nextUID++
+	w.book.SetBudget(w.budgets[name])
+}
+
+func (w *world) submit(name string, owner rqv1.Owner, groups, podsPerGroup, gpusPerPod int) {
+	group, total, size := int32(podsPerGroup*gpusPerPod), int32(groups*podsPerGroup*gpusPerPod), int32(gpusPerPod)
+	run := &rqv1.Run{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: w.uid(), Generation: 1, CreationTimestamp: metav1.NewTime(w.now)},
+		Spec: rqv1.RunSpec{
+			Owner: owner, Resources: rqv1.RunResources{GPUType: flavor, TotalGPUs: total, GPUsPerPod: &size},
+			Locality: &rqv1.RunLocality{GroupGPUs: &group},
+		},
+	}
+	w.runs[name] = run
+	w.book.SetRun(run)
+}
+
+func (w *world) deleteRun(name string) {
+	w.book.DeleteRun(w.runs[name])
+	delete(w.runs, name)
+	for _, uid := range w.sortedPods() {
+		if w.pods[uid].Labels[rqv1.LabelRun] == name {
+			w.deletePod(uid)
+		}
+	}
+}
+
+func (w *world) setPod(pod *corev1.Pod) {
+	w.pods[pod.UID] = pod
+	w.book.SetMember(pod)
+	w.book.SetPod(pod)
+}
+
+func (w *world) deletePod(uid types.UID) {
+	pod := w.pods[uid]
+	delete(w.pods, uid)
+	w.book.DeletePod(pod)
+	w.book.DeleteMember(pod)
+	w.unreserve(uid)
+}
+
+func (w *world) endPod(uid types.UID, phase corev1.PodPhase) {
+	pod := w.pods[uid].DeepCopy()
+	pod.Status.Phase = phase
+	w.setPod(pod)
+}
+
+// reconcile does what the Run controller does.
+func (w *world) reconcile(name string) {
+	o := lifecycle.Observed{
+		HasNode: w.book.HasNode, Now: w.now, GangDeadline: gangDeadline, GPUResource: "nvidia.com/gpu", PauseImage: "pause",
+	}
+	if o.Run = w.runs[name]; o.Run != nil {
+		o.Demand, o.Shape = w.book.Demand(o.Run.UID)
+		o.Refusal = w.book.Refusal(o.Run.UID)
+	}
+	for _, uid := range w.sortedPods() {
+		if w.pods[uid].Labels[rqv1.LabelRun] == name {
+			o.Pods = append(o.Pods, w.pods[uid])
+		}
+	}
+	for _, lease := range w.openLeases() {
+		if lease.Spec.RunRef.Name == name {
+			o.Leases = append(o.Leases, lease)
+		}
+	}
+	w.apply(o.Run, lifecycle.Decide(o))
+}
+
+func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
+	for _, deletion := range d.Delete {
+		if deletion.If == lifecycle.NodeGone && w.nodes[deletion.Node] != nil {
+			w.t.Fatalf("pod %s is deleted for a node that exists", deletion.Pod.Name)
+		}
+		if deletion.If == lifecycle.Unpaid {
+			w.t.Fatalf("pod %s is bound without a Lease", deletion.Pod.Name)
+		}
+		w.deletePod(deletion.Pod.UID)
+	}
+	for _, closing := range d.Close {
+		lease := closing.Lease.DeepCopy()
+		ended := metav1.NewMicroTime(w.now)
+		lease.Status = rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: closing.Reason}
+		w.leases[lease.Name] = lease
+		w.book.DeleteLease(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name})
+	}
+	for _, pod := range d.Create {
+		pod.UID = w.uid()
+		w.setPod(pod)
+	}
+	if d.Status != nil {
+		next := run.DeepCopy()
+		next.Status = *d.Status
+		w.runs[run.Name] = next
+		w.book.SetRun(next)
+	}
+}
+
+// act carries out what the book asks of the queue. Activation needs nothing: the world tries any pod at any time.
+func (w *world) act() {
+	for _, uid := range w.book.TakeActions().Reject {
+		w.unreserve(uid)
+	}
+}
+
+// cycle is one scheduling cycle of a pod.
+func (w *world) cycle(uid types.UID) {
+	pod := w.pods[uid]
+	_, waits := w.waiting[uid]
+	_, binds := w.binding[uid]
+	if pod == nil || waits || binds || pod.Spec.NodeName != "" || w.book.Gate(pod) != "" {
+		return
+	}
+	node, refusal := w.book.Place(uid, w.now)
+	if refusal != nil {
+		return
+	}
+	if err := w.book.Reserve(uid, node); err != nil {
+		w.t.Fatalf("a pod placed in this cycle cannot be reserved: %v", err)
+	}
+	open, release, wait := w.book.Arrive(uid, w.now)
+	switch {
+	case !open && wait <= 0:
+		w.book.Unreserve(uid, w.now)
+	case !open:
+		w.waiting[uid] = w.now.Add(wait)
+	default:
+		w.binding[uid] = node
+		for _, other := range release {
+			if _, ok := w.waiting[other]; !ok {
+				w.t.Fatalf("the barrier releases a pod that is not there")
+			}
+			delete(w.waiting, other)
+			w.binding[other] = w.book.Assigned(other)
+		}
+	}
+}
+
+// unreserve ends a pod's wait or its binding.
+func (w *world) unreserve(uid types.UID) {
+	_, waits := w.waiting[uid]
+	_, binds := w.binding[uid]
+	delete(w.waiting, uid)
+	delete(w.binding, uid)
+	if waits || binds {
+		w.book.Unreserve(uid, w.now)
+	}
+}
+
+// outcome is how a write to the API server ends.
+type outcome int
+
+const (
+	written outcome = iota
+	rejected
+	lost // written, but the answer never came
+)
+
+// bind writes a pod's Lease and binds the pod.
+func (w *world) bind(uid types.UID, how outcome) {
+	node, ok := w.binding[uid]
+	if !ok {
+		return
+	}
+	lease, err := w.book.NewLease(uid, w.now)
+	if err != nil {
+		w.unreserve(uid)
+		return
+	}
+	if how == rejected && w.leases[lease.Name] == nil {
+		w.book.NotWritten(uid)
+		w.unreserve(uid)
+		return
+	}
+	if w.leases[lease.Name] == nil {
+		w.leases[lease.Name] = lease
+	}
+	if how == lost {
+		w.unreserve(uid)
+		w.book.SetLease(w.leases[lease.Name])
+		return
+	}
+	w.book.SetLease(w.leases[lease.Name])
+	if on := w.leases[lease.Name].Spec.Slice.Nodes[0].Name; on != node {
+		w.t.Fatalf("pod %s has its Lease on %s and is bound to %s", w.pods[uid].Name, on, node)
+	}
+	delete(w.binding, uid)
+	if w.nodes[node] == nil {
+		return
+	}
+	pod := w.pods[uid].DeepCopy()
+	pod.Spec.NodeName, pod.Status.Phase = node, corev1.PodRunning
+	w.setPod(pod)
+}
+
+// pass lets time go by and ends waits that are over.
+func (w *world) pass(d time.Duration) {
+	w.now = w.now.Add(d)
+	for _, uid := range slices.Sorted(maps.Keys(w.waiting)) {
+		if until, ok := w.waiting[uid]; ok && w.now.After(until) {
+			w.unreserve(uid)
+		}
+	}
+}
+
+func (w *world) sortedPods() []types.UID { return slices.Sorted(maps.Keys(w.pods)) }
+
+func (w *world) openLeases() []*rqv1.Lease {
+	var out []*rqv1.Lease
+	for _, name := range slices.Sorted(maps.Keys(w.leases)) {
+		if !w.leases[name].Status.Closed {
+			out = append(out, w.leases[name])
+		}
+	}
+	return out
+}
+
+func (w *world) names() []string {
+	names := slices.Collect(maps.Keys(w.runs))
+	for _, lease := range w.openLeases() {
+		if !slices.Contains(names, lease.Spec.RunRef.Name) {
+			names = append(names, lease.Spec.RunRef.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// settle lets everybody work until nothing changes any more, not even when every deadline has passed.
+func (w *world) settle() {
+	last, quiet := "", 0
+	for range 200 {
+		for _, name := range w.names() {
+			w.reconcile(name)
+		}
+		w.act()
+		for _, uid := range w.sortedPods() {
+			w.cycle(uid)
+		}
+		for _, uid := range slices.Sorted(maps.Keys(w.binding)) {
+			w.bind(uid, written)
+		}
+		now := w.fingerprint()
+		if now != last {
+			last, quiet = now, 0
+			w.pass(time.Second)
+			continue
+		}
+		if quiet++; quiet > 3 {
+			return
+		}
+		w.pass(gangDeadline + 2*time.Second)
+	}
+	w.t.Fatalf("the cluster does not come to rest")
+}
+
+func (w *world) fingerprint() string {
+	var b strings.Builder
+	for _, uid := range w.sortedPods() {
+		b.WriteString(string(uid) + w.pods[uid].Spec.NodeName + string(w.pods[uid].Status.Phase))
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.leases)) {
+		b.WriteString(name + strconv.FormatBool(w.leases[name].Status.Closed))
+	}
+	b.WriteString(fmt.Sprint(len(w.waiting), len(w.binding)))
+	for _, name := range slices.Sorted(maps.Keys(w.runs)) {
+		b.WriteString(string(w.runs[name].Status.Phase))
+	}
+	return b.String()
+}
+
+// describe tells the state of a Run's pods, for failures.
+func (w *world) describe(run string) string {
+	var b strings.Builder
+	for _, uid := range w.sortedPods() {
+		pod := w.pods[uid]
+		if pod.Labels[rqv1.LabelRun] == run {
+			_, waits := w.waiting[uid]
+			_, binds := w.binding[uid]
+			fmt.Fprintf(&b, "%s %s node=%q assigned=%q phase=%q gate=%q waits=%v binds=%v\n", uid, pod.Name, pod.Spec.NodeName,
+				w.book.Assigned(uid), pod.Status.Phase, w.book.Gate(pod), waits, binds)
+		}
+	}
+	for _, lease := range w.openLeases() {
+		fmt.Fprintf(&b, "%s on %s\n", lease.Name, lease.Spec.Slice.Nodes[0].Name)
+	}
+	return b.String()
+}
