@@ -182,6 +182,19 @@ func TestPack(t *testing.T) {
 			Request{GPUsPerPod: 4, Groups: groups(2, 2), Confined: true, Purse: byLabel{"fabric", map[string]int{"a": 3, "b": 2}, 0}},
 			[]string{"0: west/a n1 n1", "1: west/b n3 n3"},
 		}, {
+			"the largest group is not always first",
+			sketch("west/a n1=4 n2=4 n3=4 n4=4", "west/b n5=4 n6=4 n7=4"),
+			confined(4, Group{0, 3, ""}, Group{1, 2, ""}, Group{2, 2, ""}),
+			[]string{"0: west/b n5 n6 n7", "1: west/a n1 n2", "2: west/a n3 n4"},
+		}, {
+			"nor when money is short to the pod",
+			sketch("west/a n1=4 n2=4 n3=4 n4=4 n5=4", "west/b n6=4 n7=4 n8=4 n9=4"),
+			Request{
+				GPUsPerPod: 4, Groups: []Group{{0, 3, ""}, {1, 2, ""}, {2, 2, ""}}, Confined: true,
+				Purse: byLabel{"fabric", map[string]int{"a": 4, "b": 3}, 0},
+			},
+			[]string{"0: west/b n6 n7 n8", "1: west/a n1 n2", "2: west/a n3 n4"},
+		}, {
 			"equal choices by name",
 			sketch("west/b n1=8 n2=8", "west/a n9=8 n8=8"), anywhere(8, 1),
 			[]string{"0: west/a n8"},
@@ -221,6 +234,21 @@ func TestRacksKeepRanksTogether(t *testing.T) {
 	}
 	got, shortfall := f.Pack(Request{Flavor: "H100", GPUsPerPod: 8, Groups: groups(1, 4)})
 	if diff := cmp.Diff([]string{"0: a n1 n3 n0 n2"}, show(got)); diff != "" || shortfall != nil {
+		t.Error(shortfall, diff)
+	}
+}
+
+// TestTiesBreakByNameAcrossLabelSets has nodes that payers' selectors tell apart, though nobody's choice depends on it.
+func TestTiesBreakByNameAcrossLabelSets(t *testing.T) {
+	f := NewFleet(testLevels, "fabric")
+	f.SetSelectorKeys([]string{"team"})
+	for i, team := range []string{"z", "a", "m", "a"} {
+		n := host(fmt.Sprint("n", i), "west", "a", 8)
+		n.Labels["team"] = team
+		f.SetNode(n)
+	}
+	got, shortfall := f.Pack(Request{Flavor: "H100", GPUsPerPod: 8, Groups: groups(1, 4)})
+	if diff := cmp.Diff([]string{"0: west/a n0 n1 n2 n3"}, show(got)); diff != "" || shortfall != nil {
 		t.Error(shortfall, diff)
 	}
 }

@@ -66,6 +66,11 @@ func TestShortfall(t *testing.T) {
 			Shortfall{Kind: NoRoom, Flavor: "H100", WantedGPUs: 12, PlaceableGPUs: 4, ShortGPUs: 8, Domain: "west/b", DomainGPUs: 4},
 			"12 H100 GPUs are wanted and 4 fit now: short by 8; domain west/b comes nearest, with room for 4 of the next group",
 		}, {
+			"a new group beside bound pods", sketch("west/a n1=20-4"),
+			Request{Flavor: "H100", GPUsPerPod: 4, Groups: []Group{{0, 1, "west/a"}, {1, 4, ""}}, Confined: true},
+			Shortfall{Kind: NoRoom, Flavor: "H100", WantedGPUs: 20, PlaceableGPUs: 16, ShortGPUs: 4, Domain: "west/a", DomainGPUs: 12},
+			"20 H100 GPUs are wanted and 16 fit now: short by 4; domain west/a comes nearest, with room for 12 of the next group",
+		}, {
 			"room on excluded nodes only", sketch("west/a n1=8 n2=8"),
 			Request{Flavor: "H100", GPUsPerPod: 8, Groups: groups(2, 1), Excluded: func(node string) bool { return node == "n2" }},
 			Shortfall{Kind: NoRoom, Flavor: "H100", WantedGPUs: 16, PlaceableGPUs: 8, ShortGPUs: 8, ExcludedGPUs: 8},
