@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Writes the generated files.
+# Writes the generated files: deepcopy functions, CRDs, the CLI's reference. The first two are described by go:generate.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-bin/controller-gen object paths=./pkg/apis/...
-bin/controller-gen crd paths=./pkg/apis/... output:crd:dir=manifests/crd
+go=${GO:-go}
+"$go" generate ./pkg/apis/...
+"$go" run ./cmd/kubectl-runs/gendocs docs/cli

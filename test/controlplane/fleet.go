@@ -17,9 +17,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kwokAnnotation marks the Nodes whose kubelet kwok plays.
-const kwokAnnotation = "kwok.x-k8s.io/node"
-
 // startFleet loads the fleet and, with kwok, waits until its nodes are Ready.
 func (c *ControlPlane) startFleet(ctx context.Context) error {
 	if c.options.Fleet == "" {
@@ -29,15 +26,13 @@ func (c *ControlPlane) startFleet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.CreateNodes(ctx, nodes); err != nil {
+	created, err := c.CreateNodes(ctx, nodes)
+	if err != nil || c.Kwok == nil {
 		return err
-	}
-	if c.Kwok == nil {
-		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	return c.WaitNodesReady(ctx, nodes)
+	return c.WaitNodesReady(ctx, created)
 }
 
 // ReadFleet reads a YAML or JSON file of Nodes and Lists of Nodes. Anything else in it, and an unknown or duplicate
@@ -93,20 +88,31 @@ func readNodes(document []byte) ([]corev1.Node, error) {
 	return nil, fmt.Errorf("%s %s is not a Node", kind.APIVersion, kind.Kind)
 }
 
-// CreateNodes creates Nodes with the status that they come with. One that exists already is left as it is.
-func (c *ControlPlane) CreateNodes(ctx context.Context, nodes []corev1.Node) error {
+// CreateNodes creates Nodes with the status that they come with, and returns those that it created: one that exists
+// already is left as it is.
+func (c *ControlPlane) CreateNodes(ctx context.Context, nodes []corev1.Node) ([]corev1.Node, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
+	exists := make([]bool, len(nodes))
 	for i := range nodes {
 		group.Go(func() error {
 			_, err := c.client.CoreV1().Nodes().Create(ctx, &nodes[i], metav1.CreateOptions{})
-			if apierrors.IsAlreadyExists(err) {
+			if exists[i] = apierrors.IsAlreadyExists(err); exists[i] {
 				return nil
 			}
 			return err
 		})
 	}
-	return group.Wait()
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var created []corev1.Node
+	for i := range nodes {
+		if !exists[i] {
+			created = append(created, nodes[i])
+		}
+	}
+	return created, nil
 }
 
 // WaitNodesReady waits until those of the nodes that kwok plays are Ready and free of the taints of a node that is not.

@@ -3,7 +3,6 @@ package controlplane
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 )
 
@@ -17,9 +16,6 @@ func (c *ControlPlane) install(ctx context.Context) error {
 	defer cancel()
 	for _, part := range installed {
 		dir := filepath.Join(c.root, "manifests", part)
-		if _, err := os.Stat(filepath.Join(dir, "kustomization.yaml")); err != nil {
-			continue
-		}
 		if _, stderr, err := c.Kubectl(ctx, "apply", "--server-side", "--force-conflicts", "-k", dir); err != nil {
 			return fmt.Errorf("applying %s: %w: %s", dir, err, stderr)
 		}

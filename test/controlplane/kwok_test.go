@@ -97,7 +97,7 @@ func TestNodesKeepWhatTheFleetSays(t *testing.T) {
 func TestBrokenNodeStaysBroken(t *testing.T) {
 	c, ctx := testPlane(t), t.Context()
 	broken := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "broken", Annotations: map[string]string{kwokAnnotation: "fake"}}}
-	if err := c.CreateNodes(ctx, []corev1.Node{broken}); err != nil {
+	if _, err := c.CreateNodes(ctx, []corev1.Node{broken}); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.WaitNodesReady(ctx, []corev1.Node{broken}); err != nil {
@@ -131,26 +131,33 @@ func TestKwokComesBackAtOnce(t *testing.T) {
 	if err := c.Kwok.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	pods := c.client.CoreV1().Pods(metav1.NamespaceDefault)
+	create := func(name string) {
+		t.Helper()
+		if _, err := pods.Create(ctx, boundPod(name, "played", nil), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create("early")
+	started := time.Now()
 	if err := c.StartKwok(ctx); err != nil {
 		t.Fatal(err)
 	}
-	pods := c.client.CoreV1().Pods(metav1.NamespaceDefault)
-	if _, err := pods.Create(ctx, boundPod("late", "played", nil), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	started := time.Now()
-	eventually(t, func() error {
-		pod, err := pods.Get(ctx, "late", metav1.GetOptions{})
-		if err == nil && pod.Status.Phase != corev1.PodRunning {
-			err = fmt.Errorf("late is %s", pod.Status.Phase)
+	create("late")
+	for _, name := range []string{"early", "late"} {
+		eventually(t, func() error {
+			pod, err := pods.Get(ctx, name, metav1.GetOptions{})
+			if err == nil && pod.Status.Phase != corev1.PodRunning {
+				err = fmt.Errorf("%s is %s", name, pod.Status.Phase)
+			}
+			return err
+		})
+		if err := pods.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
 		}
-		return err
-	})
+	}
 	// Node leases last 40 s; waiting for one to expire would show.
 	if took := time.Since(started); took > 20*time.Second {
-		t.Errorf("the pod ran after %v", took)
-	}
-	if err := pods.Delete(ctx, "late", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
+		t.Errorf("the pods ran after %v", took)
 	}
 }
