@@ -27,8 +27,9 @@ help: ## List the targets.
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
 build: ## Build bin/jobtree-scheduler and bin/kubectl-runs.
-	$(GO) build -ldflags '$(KUBERNETES_STAMP) -X k8s.io/component-base/version.gitCommit=$(COMMIT)' -o bin/jobtree-scheduler ./cmd/scheduler
-	$(GO) build -ldflags '-X k8s.io/component-base/version.gitVersion=$(VERSION)' -o bin/kubectl-runs ./cmd/kubectl-runs
+	@echo 'Building bin/jobtree-scheduler and bin/kubectl-runs.'
+	@$(GO) build -ldflags '$(KUBERNETES_STAMP) -X k8s.io/component-base/version.gitCommit=$(COMMIT)' -o bin/jobtree-scheduler ./cmd/scheduler
+	@$(GO) build -ldflags '-X k8s.io/component-base/version.gitVersion=$(VERSION)' -o bin/kubectl-runs ./cmd/kubectl-runs
 	@ln -sf kubectl-runs bin/kubectl_complete-runs
 
 tools: announce $(TOOLS) ## Build etcd, the Kubernetes control plane, kubectl and kwok into bin/.
