@@ -1,0 +1,65 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestDefaults(t *testing.T) {
+	for _, raw := range []string{"", "null", "{}", `{"apiVersion":"rq.davidlangworthy.io/v1","kind":"JobtreeArgs"}`} {
+		got, err := Parse([]byte(raw))
+		if err != nil {
+			t.Fatalf("%q: %v", raw, err)
+		}
+		got.TypeMeta = metav1.TypeMeta{}
+		want := &Args{
+			TopologyLevels: []string{"region", "cluster", "fabric.domain"}, FabricLevel: "fabric.domain",
+			GPUResource: "nvidia.com/gpu", FlavorLabel: "gpu.flavor",
+			GangDeadline: &metav1.Duration{Duration: 2 * time.Minute}, PauseImage: "registry.k8s.io/pause:3.10.1",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", raw, diff)
+		}
+	}
+}
+
+func TestErrorsNameTheField(t *testing.T) {
+	for _, test := range []struct{ raw, want string }{
+		{`{"topologyLevel":["x"]}`, `unknown field "topologyLevel"`},
+		{`{"topologyLevels":[]}`, "topologyLevels is empty"},
+		{`{"topologyLevels":["a b","fabric.domain"]}`, `topologyLevels[0] is "a b"`},
+		{`{"topologyLevels":["fabric.domain","fabric.domain"]}`, "topologyLevels[1]"},
+		{`{"topologyLevels":["rack"]}`, `fabricLevel is "fabric.domain"; it must be one of topologyLevels [rack]`},
+		{`{"gpuResource":"gpu"}`, "gpuResource"},
+		{`{"flavorLabel":"-"}`, "flavorLabel"},
+		{`{"gangDeadline":"0s"}`, "gangDeadline is 0s; it must be positive"},
+		{`{"gangDeadline":"soon"}`, "soon"},
+		{`{"pauseImage":"a b"}`, "pauseImage"},
+		{`{"flavors":{"H100":[]}}`, "flavors[H100] is empty"},
+		{`{"flavors":{"H100":["x"],"A100":["x"]}}`, `label value "x" means both A100 and H100`},
+		{`{"kind":"OtherArgs"}`, "kind is"},
+		{`{"apiVersion":"v2"}`, "apiVersion is"},
+		{"gangDeadline: 1m\ngangDeadline: 2m", "already set"},
+	} {
+		_, err := Parse([]byte(test.raw))
+		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), Kind+": ") {
+			t.Errorf("%s: error %q, want %q in it", test.raw, err, test.want)
+		}
+	}
+}
+
+func TestFlavorOf(t *testing.T) {
+	a, err := Parse([]byte("flavors: {H100-80GB: [NVIDIA-H100-80GB-HBM3, NVIDIA-H100-SXM]}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for label, want := range map[string]string{"NVIDIA-H100-SXM": "H100-80GB", "A100": "A100"} {
+		if got := a.FlavorOf(label); got != want {
+			t.Errorf("label %s means %s, want %s", label, got, want)
+		}
+	}
+}

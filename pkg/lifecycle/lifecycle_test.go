@@ -1,0 +1,285 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// scene is a Run of four pods of 8 GPUs in two groups, submitted an hour ago, on nodes n0 to n3.
+func scene(edit func(*Observed)) Observed {
+	o := Observed{
+		Run: &rqv1.Run{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run", UID: "run-uid", Generation: 3, CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour))},
+			Spec:       rqv1.RunSpec{Owner: "org:a", Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: 32}},
+		},
+		Demand:       plan.Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 2, PodsPerGroup: 2, Confined: true},
+		HasNode:      func(name string) bool { return name != "gone" },
+		Now:          noon,
+		GangDeadline: time.Minute,
+		GPUResource:  "nvidia.com/gpu", PauseImage: "pause",
+	}
+	if edit != nil {
+		edit(&o)
+	}
+	return o
+}
+
+// pods adds a pod for every description: a node and a phase, a node alone (running), "-" (unbound) or "" (absent).
+func (o *Observed) pods(descriptions ...string) {
+	for index, description := range descriptions {
+		if description == "" {
+			continue
+		}
+		s := newState(Observed{Run: o.Run, Demand: o.Demand, HasNode: o.HasNode, GPUResource: o.GPUResource, PauseImage: o.PauseImage})
+		pod := s.newPod(index)
+		pod.UID = types.UID(fmt.Sprintf("%08d", index))
+		node, phase, _ := strings.Cut(description, " ")
+		if node != "-" {
+			pod.Spec.NodeName, pod.Status.Phase = node, corev1.PodRunning
+		}
+		if phase == "deleting" {
+			pod.DeletionTimestamp = &metav1.Time{Time: noon}
+		} else if phase != "" {
+			pod.Status.Phase = corev1.PodPhase(phase)
+		}
+		o.Pods = append(o.Pods, pod)
+	}
+}
+
+// leases opens a Lease for pods by index, on a node each, opened an age ago.
+func (o *Observed) leases(age time.Duration, nodes map[int]string) {
+	for _, index := range []int{0, 1, 2, 3} {
+		if node, ok := nodes[index]; ok {
+			o.Leases = append(o.Leases, &rqv1.Lease{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("lease-%d", index), Labels: map[string]string{book.LabelPod: fmt.Sprintf("%08d", index)}},
+				Spec: rqv1.LeaseSpec{
+					Owner: "org:a", RunRef: rqv1.LeaseRunRef{Name: "run", Namespace: "ns", UID: "run-uid"},
+					Slice: rqv1.LeaseSlice{Role: rqv1.RoleActive, Nodes: []rqv1.NodeGPUs{{Name: node, GPUs: 8}}},
+					Payer: rqv1.LeasePayer{Budget: "b", Owner: "org:a"}, PaidByEnvelope: "e", Start: metav1.NewMicroTime(noon.Add(-age)),
+				},
+			})
+		}
+	}
+}
+
+func everywhere() map[int]string { return map[int]string{0: "n0", 1: "n1", 2: "n2", 3: "n3"} }
+
+func started(o *Observed) {
+	o.Run.Status.Phase = rqv1.RunRunning
+	o.leases(time.Hour, everywhere())
+}
+
+// story tells a decision in a few words.
+func story(d Decision) string {
+	var words []string
+	for _, deletion := range d.Delete {
+		words = append(words, strings.TrimSuffix("delete "+deletion.Pod.Name+" if "+string(deletion.If), " if "))
+	}
+	for _, closing := range d.Close {
+		words = append(words, fmt.Sprintf("close %s %s", closing.Lease.Name, closing.Reason))
+	}
+	for _, pod := range d.Create {
+		words = append(words, "create "+pod.Name)
+	}
+	if d.Status != nil {
+		words = append(words, fmt.Sprintf("%s: %s", d.Status.Phase, d.Status.Message))
+	}
+	return strings.Join(words, "; ")
+}
+
+func TestDecide(t *testing.T) {
+	noRoom := &plan.Refusal{Reason: plan.InsufficientGPUs, Message: "short by 8"}
+	checkpoint := func(o *Observed) {
+		o.Run.Spec.Runtime = &rqv1.RunRuntime{Checkpoint: &metav1.Duration{Duration: time.Minute}}
+	}
+	for name, test := range map[string]struct {
+		observed Observed
+		want     string
+	}{
+		"a new Run gets its pods and no status yet": {
+			scene(func(o *Observed) { o.Run.CreationTimestamp = metav1.NewTime(noon) }),
+			"create run-0; create run-1; create run-2; create run-3"},
+		"a refused Run says why": {
+			scene(func(o *Observed) { o.pods("-", "-", "-", "-"); o.Refusal = noRoom }), "Pending: short by 8"},
+		"a Run without a shape gets no pods": {
+			scene(func(o *Observed) { o.Shape = &plan.Refusal{Reason: plan.Unsupported, Message: "no"} }), "Pending: no"},
+		"missing indexes are filled, not counts": {
+			scene(func(o *Observed) { o.pods("-", "", "-", "") }), "create run-1; create run-3; Pending: waiting to be placed"},
+		"bound pods make it run": {
+			scene(func(o *Observed) { o.pods("n0", "n1", "n2", "n3"); o.leases(time.Second, everywhere()) }), "Running: bound 32 GPUs"},
+		"a partly bound gang is left alone before its deadline": {
+			scene(func(o *Observed) { o.pods("n0", "-", "-", "-"); o.leases(time.Second, map[int]string{0: "n0"}) }),
+			"Pending: waiting to be placed"},
+		"and ended after it": {
+			scene(func(o *Observed) { o.pods("n0", "-", "-", "-"); o.leases(2*time.Minute, map[int]string{0: "n0"}) }),
+			"delete run-0; delete run-1; delete run-2; delete run-3; Pending: not every pod could be bound within 1m0s; the Run starts again"},
+		"the Leases of an ended start are closed as the pods go": {
+			scene(func(o *Observed) {
+				o.pods("", "n1 deleting", "-", "-")
+				o.leases(2*time.Minute, map[int]string{0: "n0", 1: "n1"})
+			}),
+			"delete run-2; delete run-3; close lease-0 Unwound; Pending: not every pod could be bound within 1m0s; the Run starts again"},
+		"a pod deleted by hand is replaced": {
+			scene(func(o *Observed) { o.pods("n0", "", "n2", "n3"); started(o) }),
+			"close lease-1 Deleted; create run-1; Running: replacing 1 of 4 pods"},
+		"its name is waited for": {
+			scene(func(o *Observed) { o.pods("n0", "n1 deleting", "n2", "n3"); started(o) }), "Running: bound 32 GPUs"},
+		"a pod on a lost node": {
+			scene(func(o *Observed) {
+				o.pods("n0", "gone", "n2", "n3")
+				started(o)
+				o.Leases[1].Spec.Slice.Nodes[0].Name = "gone"
+			}),
+			"delete run-1 if NodeGone; Running: bound 32 GPUs"},
+		"and once it is gone": {
+			scene(func(o *Observed) {
+				o.pods("n0", "", "n2", "n3")
+				started(o)
+				o.Leases[1].Spec.Slice.Nodes[0].Name = "gone"
+			}),
+			"close lease-1 NodeFailure; create run-1; Running: replacing 1 of 4 pods"},
+		"a pod whose Lease is on a lost node": {
+			scene(func(o *Observed) { o.pods("-", "-", "-", "-"); o.leases(time.Second, map[int]string{0: "gone"}) }),
+			"delete run-0 if NodeGone; Pending: waiting to be placed"},
+		"no room for the replacement, with a checkpoint": {
+			scene(func(o *Observed) {
+				o.pods("n0", "-", "n2", "n3")
+				started(o)
+				o.Leases = slices.Delete(o.Leases, 1, 2)
+				o.Refusal = noRoom
+				checkpoint(o)
+			}),
+			"delete run-0; delete run-1; delete run-2; delete run-3; Pending: a lost pod could not be replaced; the Run waits to start again from its checkpoint: short by 8"},
+		"and without": {
+			scene(func(o *Observed) {
+				o.pods("n0", "-", "n2", "n3")
+				started(o)
+				o.Leases = slices.Delete(o.Leases, 1, 2)
+				o.Refusal = noRoom
+			}),
+			"delete run-0; delete run-1; delete run-2; delete run-3; Failed: a lost pod could not be replaced and the Run declares no checkpoint: short by 8"},
+		"a rank that ended well is not missed": {
+			scene(func(o *Observed) { o.pods("n0", "n1 Succeeded", "n2", "n3"); started(o) }), "close lease-1 Completed; Running: bound 32 GPUs"},
+		"all ranks ended well": {
+			scene(func(o *Observed) {
+				o.pods("n0 Succeeded", "n1 Succeeded", "n2 Succeeded", "n3 Succeeded")
+				started(o)
+				o.Leases = o.Leases[:1]
+			}),
+			"close lease-0 Completed; Completed: all 4 pods completed"},
+		"one rank failed": {
+			scene(func(o *Observed) {
+				o.pods("n0", "n1", "n2 Failed", "n3")
+				started(o)
+				o.Pods[2].Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7}}}}
+			}),
+			"delete run-0; delete run-1; delete run-3; close lease-2 Failed; Failed: pod run-2 failed: container main exited with code 7"},
+		"a failed Run makes no new pods": {
+			scene(func(o *Observed) {
+				o.Run.Status = rqv1.RunStatus{Phase: rqv1.RunFailed, Message: "it broke"}
+				o.pods("", "", "n2 Failed", "")
+			}),
+			"Failed: it broke"},
+		"a completed one neither": {
+			scene(func(o *Observed) {
+				o.Run.Status.Phase = rqv1.RunCompleted
+				o.leases(time.Hour, map[int]string{0: "n0"})
+			}),
+			"close lease-0 Deleted; Completed: all 4 pods completed"},
+		"a bound pod without a Lease": {
+			scene(func(o *Observed) { o.pods("n0", "n1", "n2", "n3"); started(o); o.Leases = o.Leases[:3] }),
+			"delete run-3 if Unpaid; Running: bound 32 GPUs"},
+		"a Run that is gone": {
+			scene(func(o *Observed) { o.pods("n0", "", "n2", "n3"); started(o); o.Run = nil }), "close lease-1 Deleted"},
+		"an earlier Run's pod has the name": {
+			scene(func(o *Observed) {
+				o.pods("n0", "-", "-", "-")
+				o.Pods[0].OwnerReferences[0].UID = "earlier"
+			}), "Pending: waiting to be placed"},
+	} {
+		if got := story(Decide(test.observed)); got != test.want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, test.want)
+		}
+	}
+}
+
+func TestDecidingAgainChangesNothing(t *testing.T) {
+	o := scene(func(o *Observed) { o.pods("n0", "n1", "n2", "n3"); o.leases(time.Second, everywhere()) })
+	first := Decide(o)
+	o.Run.Status = *first.Status
+	o.Now = o.Now.Add(time.Hour)
+	if got := story(Decide(o)); got != "" {
+		t.Errorf("a settled Run is decided on again: %s", got)
+	}
+}
+
+func TestStatusOfARunningRun(t *testing.T) {
+	o := scene(func(o *Observed) { o.pods("n0", "n1", "n2", "n3"); o.leases(time.Second, everywhere()) })
+	got := Decide(o).Status
+	if diff := cmp.Diff(&rqv1.RunWidth{Min: 32, Max: 32, Desired: 32, Allocated: 32}, got.Width); diff != "" {
+		t.Errorf("width (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(&rqv1.RunFundingStatus{OwnedGPUs: 32}, got.Funding); diff != "" {
+		t.Errorf("funding (-want +got):\n%s", diff)
+	}
+	c := meta.FindStatusCondition(got.Conditions, rqv1.ConditionStarted)
+	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != 3 || !c.LastTransitionTime.Time.Equal(noon) {
+		t.Errorf("condition %s: %+v", rqv1.ConditionStarted, c)
+	}
+}
+
+func TestPodIdentity(t *testing.T) {
+	o := scene(func(o *Observed) {
+		o.Run.Spec.Template = &corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"team": "x"}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{
+				{Name: "main", Image: "train", Env: []corev1.EnvVar{{Name: "MASTER_PORT", Value: "1234"}}}, {Name: "side", Image: "log"},
+			}},
+		}
+	})
+	d := Decide(o)
+	pod := d.Create[3]
+	wantLabels := map[string]string{
+		"team": "x", rqv1.LabelRun: "run", rqv1.LabelIndex: "3", rqv1.LabelGroupIndex: "1", rqv1.LabelCohort: "0", rqv1.LabelRole: "Active",
+	}
+	if diff := cmp.Diff(wantLabels, pod.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	env := map[string]string{}
+	for _, variable := range pod.Spec.Containers[0].Env {
+		env[variable.Name] = variable.Value
+	}
+	for name, want := range map[string]string{"RANK": "3", "WORLD_SIZE": "4", "MASTER_ADDR": "run-0.run", "MASTER_PORT": "1234",
+		"PET_NNODES": "4", "PET_NODE_RANK": "3", "PET_NPROC_PER_NODE": "8"} {
+		if env[name] != want {
+			t.Errorf("environment %s is %q, want %q", name, env[name], want)
+		}
+	}
+	if got := book.PodGPUs(&pod.Spec, "nvidia.com/gpu"); got != 8 {
+		t.Errorf("the pod asks for %d GPUs, want 8", got)
+	}
+	if pod.Spec.SchedulerName != rqv1.SchedulerName || pod.Spec.Hostname != "run-3" || pod.Spec.Subdomain != "run" || pod.Spec.RestartPolicy != corev1.RestartPolicyNever {
+		t.Errorf("scheduler %q, hostname %q, subdomain %q, restart policy %q", pod.Spec.SchedulerName, pod.Spec.Hostname, pod.Spec.Subdomain, pod.Spec.RestartPolicy)
+	}
+	if d.Service == nil || d.Service.Name != "run" || d.Service.Spec.ClusterIP != corev1.ClusterIPNone {
+		t.Errorf("service %+v", d.Service)
+	}
+	if run, index, ok := book.Membership(pod); !ok || run != "run-uid" || index != 3 {
+		t.Errorf("membership %s, %d, %v", run, index, ok)
+	}
+}
