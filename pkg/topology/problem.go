@@ -29,69 +29,6 @@ type site struct {
 	must   int            // pods of groups that are bound to it
 }
 
-// lot is the nodes of a site that have one payer class.
-type lot struct {
-	class int
-	pods  int    // that fit
-	used  int    // of them, on nodes that already hold something
-	empty []tier // nodes that hold nothing, largest first
-}
-
-// tier counts empty nodes that fit the same number of pods.
-type tier struct{ pods, nodes int }
-
-// opens is how many empty nodes so many pods open at least.
-func (l *lot) opens(pods int) int {
-	opened, left := 0, pods-l.used
-	for _, t := range l.empty {
-		if left <= 0 {
-			break
-		}
-		n := min(t.nodes, (left+t.pods-1)/t.pods)
-		opened += n
-		left -= n * t.pods
-	}
-	return opened
-}
-
-// add puts the nodes of a pool into the lot.
-func (l *lot) add(p *pool, r *Request) {
-	for free := r.GPUsPerPod; free < len(p.used); free++ {
-		l.used += r.usable(p.used[free]) * (free / r.GPUsPerPod)
-	}
-	l.pods = l.used
-	for free := r.GPUsPerPod; free < len(p.empty); free++ {
-		if n := r.usable(p.empty[free]); n > 0 {
-			l.addTier(tier{pods: free / r.GPUsPerPod, nodes: n})
-		}
-	}
-	for _, t := range l.empty {
-		l.pods += t.pods * t.nodes
-	}
-}
-
-func (l *lot) addTier(t tier) {
-	i, ok := slices.BinarySearchFunc(l.empty, t, func(a, b tier) int { return cmp.Compare(b.pods, a.pods) })
-	if ok {
-		l.empty[i].nodes += t.nodes
-	} else {
-		l.empty = slices.Insert(l.empty, i, t)
-	}
-}
-
-func (r *Request) usable(nodes []*node) int {
-	if r.Excluded == nil {
-		return len(nodes)
-	}
-	n := 0
-	for _, node := range nodes {
-		if !r.Excluded(node.Name) {
-			n++
-		}
-	}
-	return n
-}
-
 // lay reads the fleet once for a request.
 func (f *Fleet) lay(r *Request, s *stock) *problem {
 	f.packs++
@@ -143,53 +80,6 @@ func (p *problem) cut(r *Request) {
 			p.counts[len(p.counts)-1]++
 		}
 	}
-}
-
-// meetPurse asks for the class of every label set, and whether the purse could refuse anything at all: when it covers
-// as many pods of every class as the request could put there, classes play no part in the choice.
-func (p *problem) meetPurse(f *Fleet, r *Request, s *stock) {
-	if p.purse == nil {
-		p.merged = true
-		return
-	}
-	demand := make([]int, 0, 8)
-	total := r.pods()
-	for _, b := range s.blocks {
-		for _, pool := range b.pools {
-			class := pool.set.payer(f, p.purse)
-			if class < 0 {
-				continue
-			}
-			for len(demand) <= class {
-				demand = append(demand, 0)
-			}
-			demand[class] = min(total, demand[class]+pool.free/p.gpus)
-		}
-	}
-	if p.purse.Covers(demand) {
-		p.purse, p.merged = nil, true
-		return
-	}
-	p.classes = len(demand)
-}
-
-// payer is the purse's class of the set, asked for once a Pack.
-func (s *labelSet) payer(f *Fleet, purse Purse) int {
-	if s.pack != f.packs {
-		s.pack, s.class = f.packs, 0
-		if purse != nil {
-			s.class = purse.Class(s.labels)
-		}
-	}
-	return s.class
-}
-
-// class is the class that a label set counts as in this problem, negative when nobody pays.
-func (p *problem) class(f *Fleet, s *labelSet) int {
-	if class := s.payer(f, p.purse); class < 0 || !p.merged {
-		return class
-	}
-	return 0
 }
 
 func (p *problem) addSite(f *Fleet, r *Request, b *block, must int) {

@@ -1,0 +1,69 @@
+package topology
+
+import (
+	"cmp"
+	"slices"
+)
+
+// lot is the nodes of a site that have one payer class.
+type lot struct {
+	class int
+	pods  int    // that fit
+	used  int    // of them, on nodes that already hold something
+	empty []tier // nodes that hold nothing, largest first
+}
+
+// tier counts empty nodes that fit the same number of pods.
+type tier struct{ pods, nodes int }
+
+// opens is how many empty nodes so many pods open at least.
+func (l *lot) opens(pods int) int {
+	opened, left := 0, pods-l.used
+	for _, t := range l.empty {
+		if left <= 0 {
+			break
+		}
+		n := min(t.nodes, (left+t.pods-1)/t.pods)
+		opened += n
+		left -= n * t.pods
+	}
+	return opened
+}
+
+// add puts the nodes of a pool into the lot.
+func (l *lot) add(p *pool, r *Request) {
+	for free := r.GPUsPerPod; free < len(p.used); free++ {
+		l.used += r.usable(p.used[free]) * (free / r.GPUsPerPod)
+	}
+	l.pods = l.used
+	for free := r.GPUsPerPod; free < len(p.empty); free++ {
+		if n := r.usable(p.empty[free]); n > 0 {
+			l.addTier(tier{pods: free / r.GPUsPerPod, nodes: n})
+		}
+	}
+	for _, t := range l.empty {
+		l.pods += t.pods * t.nodes
+	}
+}
+
+func (l *lot) addTier(t tier) {
+	i, ok := slices.BinarySearchFunc(l.empty, t, func(a, b tier) int { return cmp.Compare(b.pods, a.pods) })
+	if ok {
+		l.empty[i].nodes += t.nodes
+	} else {
+		l.empty = slices.Insert(l.empty, i, t)
+	}
+}
+
+func (r *Request) usable(nodes []*node) int {
+	if r.Excluded == nil {
+		return len(nodes)
+	}
+	n := 0
+	for _, node := range nodes {
+		if !r.Excluded(node.Name) {
+			n++
+		}
+	}
+	return n
+}
