@@ -118,6 +118,14 @@ func (b *Book) SetLease(l *rqv1.Lease) {
 	}
 }
 
+// HasLease reports whether a pod's Lease is known to be open.
+func (b *Book) HasLease(pod types.UID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := b.held[pod]
+	return h != nil && h.leased
+}
+
 // DeleteLease records that a Lease is closed, or gone with its namespace.
 func (b *Book) DeleteLease(name types.NamespacedName) {
 	b.mu.Lock()

@@ -178,7 +178,7 @@ func (w *world) endPod(uid types.UID, phase corev1.PodPhase) {
 // reconcile does what the Run controller does.
 func (w *world) reconcile(name string) {
 	o := lifecycle.Observed{
-		HasNode: w.book.HasNode, Now: w.now, GangDeadline: gangDeadline, GPUResource: "nvidia.com/gpu", PauseImage: "pause",
+		HasNode: w.book.HasNode, HasLease: w.book.HasLease, Now: w.now, GangDeadline: gangDeadline, GPUResource: "nvidia.com/gpu", PauseImage: "pause",
 	}
 	if o.Run = w.runs[name]; o.Run != nil {
 		o.Demand, o.Shape = w.book.Demand(o.Run.UID)

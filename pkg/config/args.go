@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
 // Kind of the plugin's arguments in a KubeSchedulerConfiguration.
@@ -91,6 +92,9 @@ func (a *Args) validate() error {
 	}
 	if len(a.TopologyLevels) == 0 {
 		return fmt.Errorf("topologyLevels is empty; name at least the label key of the fast-fabric domain")
+	}
+	if len(a.TopologyLevels) > topology.MaxLevels {
+		return fmt.Errorf("topologyLevels has %d keys; at most %d are possible", len(a.TopologyLevels), topology.MaxLevels)
 	}
 	for i, key := range a.TopologyLevels {
 		if err := labelKey(fmt.Sprintf("topologyLevels[%d]", i), key); err != nil {

@@ -31,6 +31,7 @@ func TestErrorsNameTheField(t *testing.T) {
 	for _, test := range []struct{ raw, want string }{
 		{`{"topologyLevel":["x"]}`, `unknown field "topologyLevel"`},
 		{`{"topologyLevels":[]}`, "topologyLevels is empty"},
+		{`{"topologyLevels":["a","b","c","d","e","f","g","h","fabric.domain"]}`, "topologyLevels has 9 keys"},
 		{`{"topologyLevels":["a b","fabric.domain"]}`, `topologyLevels[0] is "a b"`},
 		{`{"topologyLevels":["fabric.domain","fabric.domain"]}`, "topologyLevels[1]"},
 		{`{"topologyLevels":["rack"]}`, `fabricLevel is "fabric.domain"; it must be one of topologyLevels [rack]`},

@@ -43,7 +43,7 @@ func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedNam
 // observe gathers what the caches and the book know of a Run.
 func (c *Controllers) observe(name types.NamespacedName) (lifecycle.Observed, error) {
 	o := lifecycle.Observed{
-		HasNode: c.book.HasNode, Now: c.clock.Now(), GangDeadline: c.args.GangDeadline.Duration,
+		HasNode: c.book.HasNode, HasLease: c.book.HasLease, Now: c.clock.Now(), GangDeadline: c.args.GangDeadline.Duration,
 		GPUResource: c.args.GPUResource, PauseImage: c.args.PauseImage,
 	}
 	if run, ok, err := c.watches.runs.GetStore().GetByKey(name.String()); err != nil {

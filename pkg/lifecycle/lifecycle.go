@@ -27,9 +27,11 @@ type Observed struct {
 	// Pods carry the Run's label and Leases are open and name the Run, whatever its UID.
 	Pods   []*corev1.Pod
 	Leases []*rqv1.Lease
-	// HasNode reports whether a node exists.
-	HasNode func(name string) bool
-	Now     time.Time
+	// HasNode reports whether a node exists, and HasLease whether a pod's Lease is known to be open, even if it is not among
+	// Leases yet.
+	HasNode  func(name string) bool
+	HasLease func(pod types.UID) bool
+	Now      time.Time
 	// GangDeadline is the longest that a gang may be partly bound.
 	GangDeadline time.Duration
 	// Pods are made with these.
@@ -147,7 +149,7 @@ func (s *state) nextPhase() rqv1.RunPhase {
 		case pod.Status.Phase == corev1.PodSucceeded:
 			succeeded++
 			started++
-		case pod.Spec.NodeName != "":
+		case pod.Spec.NodeName != "" && s.leases[pod.UID] != nil:
 			started++
 		}
 	}
@@ -263,7 +265,7 @@ func (s *state) suspects() []Deletion {
 		case node == "":
 		case !s.HasNode(node):
 			out = append(out, Deletion{pod, NodeGone, node})
-		case pod.Spec.NodeName != "" && alive(pod) && s.leases[pod.UID] == nil:
+		case pod.Spec.NodeName != "" && alive(pod) && s.leases[pod.UID] == nil && !s.HasLease(pod.UID):
 			out = append(out, Deletion{pod, Unpaid, node})
 		}
 	}

@@ -29,6 +29,7 @@ func scene(edit func(*Observed)) Observed {
 		},
 		Demand:       plan.Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 2, PodsPerGroup: 2, Confined: true},
 		HasNode:      func(name string) bool { return name != "gone" },
+		HasLease:     func(types.UID) bool { return false },
 		Now:          noon,
 		GangDeadline: time.Minute,
 		GPUResource:  "nvidia.com/gpu", PauseImage: "pause",
@@ -204,6 +205,12 @@ func TestDecide(t *testing.T) {
 		"a bound pod without a Lease": {
 			scene(func(o *Observed) { o.pods("n0", "n1", "n2", "n3"); started(o); o.Leases = o.Leases[:3] }),
 			"delete run-3 if Unpaid; Running: bound 32 GPUs"},
+		"a bound pod whose Lease is on its way": {
+			scene(func(o *Observed) {
+				o.pods("n0", "n1", "n2", "n3")
+				o.leases(time.Second, map[int]string{0: "n0", 1: "n1", 2: "n2"})
+				o.HasLease = func(types.UID) bool { return true }
+			}), "Pending: waiting to be placed"},
 		"a Run that is gone": {
 			scene(func(o *Observed) { o.pods("n0", "", "n2", "n3"); started(o); o.Run = nil }), "close lease-1 Deleted"},
 		"an earlier Run's pod has the name": {
