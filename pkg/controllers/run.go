@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +17,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+	"github.com/davidlangworthy/jobtree/pkg/metrics"
 )
 
 // reconcileRun brings one Run a decision further. It returns when to look again without an event; 0 for never.
@@ -164,6 +166,7 @@ func (c *Controllers) closeLease(ctx context.Context, closing lifecycle.Closing)
 	lease.Status = rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: closing.Reason}
 	err := c.client.Status().Update(ctx, lease)
 	if err == nil {
+		metrics.LeasesClosed.WithLabelValues(string(closing.Reason)).Inc()
 		c.book.DeleteLease(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name})
 	}
 	return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
@@ -208,6 +211,13 @@ func (c *Controllers) writeStatus(ctx context.Context, run *rqv1.Run, status *rq
 	next.Status = *status
 	if err := c.client.Status().Update(ctx, next); err != nil {
 		return ignore(err, apierrors.IsNotFound)
+	}
+	if run.Status.Phase != status.Phase {
+		metrics.Phases.WithLabelValues(string(status.Phase)).Inc()
+	}
+	if refused := meta.FindStatusCondition(status.Conditions, rqv1.ConditionStarted); status.Phase == rqv1.RunPending &&
+		refused != nil && run.Status.Message != status.Message {
+		metrics.Refusals.WithLabelValues(refused.Reason).Inc()
 	}
 	if run.Status.Phase != status.Phase || run.Status.Message != status.Message {
 		kind := corev1.EventTypeNormal

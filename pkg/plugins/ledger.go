@@ -3,17 +3,52 @@ package plugins
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/metrics"
 )
 
-var _ fwk.PreBindPlugin = &Jobtree{}
+var (
+	_ fwk.PreBindPlugin  = &Jobtree{}
+	_ fwk.PostBindPlugin = &Jobtree{}
+)
+
+// bindings is how many pods of Runs are being bound at a time. A barrier that opens lets a thousand pods go at once, and
+// the API server does more per second when it is not asked for all of them in the same instant.
+const bindings = 32
+
+// turnstile lets a bounded number of pods through to the API server.
+type turnstile struct {
+	slots  chan struct{}
+	within sync.Map // pods, by UID
+}
+
+func newTurnstile(slots int) *turnstile { return &turnstile{slots: make(chan struct{}, slots)} }
+
+// enter waits for a slot; leave, which is harmless for a pod that has none, gives it back.
+func (t *turnstile) enter(ctx context.Context, pod types.UID) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case t.slots <- struct{}{}:
+		t.within.Store(pod, true)
+		return nil
+	}
+}
+
+func (t *turnstile) leave(pod types.UID) {
+	if _, had := t.within.LoadAndDelete(pod); had {
+		<-t.slots
+	}
+}
 
 // PreBindPreFlight says that pods of Runs have something to do before they are bound.
 func (pl *Jobtree) PreBindPreFlight(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
@@ -29,6 +64,9 @@ func (pl *Jobtree) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Po
 	if !ours(pod) {
 		return nil
 	}
+	if err := pl.turnstile.enter(ctx, pod.UID); err != nil {
+		return fwk.AsStatus(err)
+	}
 	lease, err := pl.book.NewLease(pod.UID, pl.clock.Now())
 	if err != nil {
 		return fwk.AsStatus(err)
@@ -43,8 +81,14 @@ func (pl *Jobtree) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Po
 	case err != nil:
 		return fwk.AsStatus(fmt.Errorf("writing the pod's Lease: %w", err))
 	}
+	metrics.LeasesOpened.Inc()
 	pl.book.SetLease(lease)
 	return nil
+}
+
+// PostBind lets the next pod through.
+func (pl *Jobtree) PostBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
+	pl.turnstile.leave(pod.UID)
 }
 
 // adopt takes a Lease that was written before, by this process or by its predecessor, for the pod's own.

@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/davidlangworthy/jobtree/pkg/metrics"
 )
 
 var (
@@ -19,7 +21,9 @@ func (pl *Jobtree) PreFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Po
 	if !ours(pod) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	node, refusal := pl.book.Place(pod.UID, pl.clock.Now())
+	start := pl.clock.Now()
+	node, refusal := pl.book.Place(pod.UID, start)
+	metrics.PlanSeconds.Observe(pl.clock.Since(start).Seconds())
 	if refusal != nil {
 		return nil, fwk.NewStatus(fwk.Unschedulable, refusal.Message)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/controllers"
+	"github.com/davidlangworthy/jobtree/pkg/metrics"
 )
 
 // Name of the plugin in the registry and in configurations.
@@ -28,12 +29,15 @@ type Jobtree struct {
 	book   *book.Book
 	ledger client.Client
 	clock  clock.Clock
+
+	turnstile *turnstile
 }
 
 // NewFactory returns the plugin's factory. The plugin follows the cluster from the start, and decides once leading is
 // closed.
 func NewFactory(leading <-chan struct{}) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+		metrics.Register()
 		args, err := parse(raw)
 		if err != nil {
 			return nil, err
@@ -42,7 +46,7 @@ func NewFactory(leading <-chan struct{}) func(context.Context, runtime.Object, f
 		if err != nil {
 			return nil, err
 		}
-		pl := &Jobtree{handle: handle, book: book.New(args), ledger: ledger, clock: clock.RealClock{}}
+		pl := &Jobtree{handle: handle, book: book.New(args), ledger: ledger, clock: clock.RealClock{}, turnstile: newTurnstile(bindings)}
 		c, err := controllers.New(controllers.Options{
 			Args: args, Book: pl.book, Kube: handle.ClientSet(), Client: ledger,
 			Shared: handle.SharedInformerFactory(), Events: handle.EventRecorder(), Clock: pl.clock,
