@@ -34,6 +34,9 @@ A Budget (budgets.rq.davidlangworthy.io) says what an owner may hold.
 A GPU lease (leases.rq.davidlangworthy.io, not the Lease of coordination.k8s.io) records who held which GPUs and
 which envelope of which Budget paid.
 
+To complete commands and the names of Runs behind "kubectl runs", put a symbolic link to kubectl-runs into PATH under the
+name kubectl_complete-runs and load kubectl's own completion. For the bare command see "kubectl-runs completion --help".
+
 ` + exitCodesHelp,
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl runs"},
 		SilenceErrors:     true,
@@ -71,6 +74,19 @@ func (s *session) runE(body func(ctx context.Context, args []string) error) func
 	return func(cmd *cobra.Command, args []string) error {
 		if err := body(cmd.Context(), args); err != nil {
 			return s.inWords(err)
+		}
+		return nil
+	}
+}
+
+// runNames accepts between least and most names of Runs as arguments.
+func runNames(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return fail(exitUsage, "say which Run: %s", cmd.UseLine())
+		case len(args) > most:
+			return fail(exitUsage, "%s takes the name of one Run, not %d", cmd.CommandPath(), len(args))
 		}
 		return nil
 	}

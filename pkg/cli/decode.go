@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 
@@ -84,6 +85,9 @@ func decodeObject(text []byte, kind *schema.GroupVersionKind) (*unstructured.Uns
 	case runtime.IsNotRegisteredError(err):
 		return nil, fmt.Errorf("kind %s of %s is none of jobtree's kinds; create it with \"kubectl create\"", gvk.Kind, gvk.GroupVersion())
 	case err != nil:
+		if path := blame(text, kind, err); path != "" {
+			return nil, fmt.Errorf("field %q: %w", path, inField(err))
+		}
 		return nil, inField(err)
 	}
 	object := &unstructured.Unstructured{}
@@ -104,15 +108,33 @@ func inField(err error) error {
 	}
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) && mismatch.Field != "" {
-		return fmt.Errorf("field %q: want %s, not a %s", mismatch.Field, wanted(mismatch.Type), mismatch.Value)
+		return fmt.Errorf("field %q: want %s, not %s", mismatch.Field, wanted(mismatch.Type), given(mismatch.Value))
 	}
 	message := strings.ReplaceAll(err.Error(), "\n", "; ")
 	return errors.New(strings.TrimPrefix(message, "json: "))
 }
 
+// given puts encoding/json's description of a value into the words of wanted.
+func given(value string) string {
+	switch value {
+	case "array":
+		return "a list"
+	case "object":
+		return "a map"
+	case "bool":
+		return "true or false"
+	case "number", "string":
+		return "a " + value
+	}
+	return strings.TrimPrefix(value, "number ")
+}
+
+// wanted names a type of our API.
 func wanted(t reflect.Type) string {
 	switch t.Kind() {
-	case reflect.Int, reflect.Int32, reflect.Int64:
+	case reflect.Int32:
+		return fmt.Sprintf("a whole number of at most %d", math.MaxInt32)
+	case reflect.Int64:
 		return "a whole number"
 	case reflect.Bool:
 		return "true or false"

@@ -35,7 +35,7 @@ labels of their nodes and the Events about the Run.`,
 
   # The same as data
   kubectl runs explain trainer-64 -o json`,
-		Args:              cobra.ExactArgs(1),
+		Args:              runNames(1, 1),
 		RunE:              s.runE(e.run),
 		ValidArgsFunction: s.completeRuns,
 	}

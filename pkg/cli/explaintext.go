@@ -19,7 +19,7 @@ func writeExplanation(out io.Writer, e explanation, wide, colours bool) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Run %s/%s is %s.\n", e.Namespace, e.Run, strings.ReplaceAll(report.paint(string(e.Phase)), " ", ""))
 	fmt.Fprintf(&text, "  asks:    %s\n", asksInWords(e))
-	if e.Message != "" {
+	if e.Message != "" && (e.Waits == nil || e.Waits.Message != e.Message) {
 		fmt.Fprintf(&text, "  message: %s\n", printers.EscapeTerminal(e.Message))
 	}
 	writeWait(&text, e)
@@ -50,8 +50,11 @@ func writeExplanation(out io.Writer, e explanation, wide, colours bool) error {
 
 func asksInWords(e explanation) string {
 	words := fmt.Sprintf("%d GPUs of type %s for %s", e.Asks.GPUs, e.Asks.GPUType, e.Owner)
-	if e.Asks.GroupGPUs > 0 {
-		words += fmt.Sprintf(", in %d groups of %d that each share a fast-fabric domain", e.Asks.GPUs/e.Asks.GroupGPUs, e.Asks.GroupGPUs)
+	switch groups := e.Asks.GroupGPUs; {
+	case groups > 0 && groups == e.Asks.GPUs:
+		words += " that all share a fast-fabric domain"
+	case groups > 0:
+		words += fmt.Sprintf(", in %d groups of %d that each share a fast-fabric domain", e.Asks.GPUs/groups, groups)
 	}
 	if e.Asks.GPUsPerPod > 0 {
 		words += fmt.Sprintf(", %d to a pod", e.Asks.GPUsPerPod)

@@ -144,6 +144,9 @@ func waitOf(run *rqv1.Run) *waiting {
 func storyOf(run *rqv1.Run) []moment {
 	story := []moment{{Time: run.CreationTimestamp, What: "submitted"}}
 	for _, c := range run.Status.Conditions {
+		if c.Type == rqv1.ConditionFinished && c.Status != metav1.ConditionTrue {
+			continue // that a Run has not ended is no moment of its life
+		}
 		what := c.Type
 		if c.Status != metav1.ConditionTrue {
 			what = "not " + what
@@ -199,23 +202,30 @@ func addGivenUp(given []givenUp, lease *rqv1.Lease) []givenUp {
 	return given
 }
 
-// eventsOf orders Events by time, whichever of the two Event APIs wrote them.
+// eventsOf orders Events by time, whichever of the two Event APIs wrote them. Within a second the order is that of their
+// names, which end in the instant of their creation.
 func eventsOf(events []corev1.Event) []event {
+	slices.SortFunc(events, func(a, b corev1.Event) int {
+		return cmp.Or(lastSeen(&a).Truncate(time.Second).Compare(lastSeen(&b).Truncate(time.Second)), strings.Compare(a.Name, b.Name))
+	})
 	var told []event
 	for i := range events {
 		e := &events[i]
-		at, count := metav1.Time{Time: e.EventTime.Time}, max(e.Count, 1)
-		if !e.LastTimestamp.IsZero() {
-			at = e.LastTimestamp
-		}
+		count := max(e.Count, 1)
 		if e.Series != nil {
-			at, count = metav1.Time{Time: e.Series.LastObservedTime.Time}, e.Series.Count
+			count = e.Series.Count
 		}
-		told = append(told, event{Time: at, Type: e.Type, Reason: e.Reason, Message: e.Message, Count: count})
+		told = append(told, event{Time: lastSeen(e), Type: e.Type, Reason: e.Reason, Message: e.Message, Count: count})
 	}
-	slices.SortFunc(told, func(a, b event) int {
-		return cmp.Or(a.Time.Truncate(time.Second).Compare(b.Time.Truncate(time.Second)),
-			strings.Compare(a.Reason, b.Reason), strings.Compare(a.Message, b.Message))
-	})
 	return told
+}
+
+func lastSeen(e *corev1.Event) metav1.Time {
+	switch {
+	case e.Series != nil:
+		return metav1.Time{Time: e.Series.LastObservedTime.Time}
+	case !e.LastTimestamp.IsZero():
+		return e.LastTimestamp
+	}
+	return metav1.Time{Time: e.EventTime.Time}
 }

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 // Exit codes of "kubectl runs".
@@ -24,6 +22,7 @@ const (
 )
 
 const exitCodesHelp = `Exit codes:
+
   0    done
   1    something was refused or could not be read or written
   2    the command line is wrong
@@ -48,15 +47,14 @@ func fail(code int, format string, args ...any) error {
 func (s *session) inWords(err error) error {
 	var failed *failure
 	var unreachable *url.Error
-	var netError net.Error
 	switch {
 	case errors.As(err, &failed):
 		return failed
 	case errors.Is(err, context.Canceled):
 		return &failure{code: exitInterrupted}
-	case clientcmd.IsEmptyConfig(err):
+	case errors.As(err, &unreachable) && s.unconfigured():
 		return fail(exitError, "no cluster is configured: pass --kubeconfig or set KUBECONFIG")
-	case errors.As(err, &unreachable), errors.As(err, &netError):
+	case errors.As(err, &unreachable):
 		return fail(exitError, "cannot reach the API server: %v; is it running, and do --kubeconfig and --context name the right one?", err)
 	case isMissingKind(err):
 		return fail(exitError, "the API server does not know jobtree's kinds: install them with \"kubectl apply -k manifests\"")
@@ -66,6 +64,12 @@ func (s *session) inWords(err error) error {
 		return fail(exitError, "%s; ask an administrator for the right, or choose another namespace with -n", refusal(err))
 	}
 	return fail(exitError, "%s", refusal(err))
+}
+
+// unconfigured is true when neither a kubeconfig nor a flag names a cluster, so that the client has guessed one.
+func (s *session) unconfigured() bool {
+	config, err := s.flags.ToRawKubeConfigLoader().RawConfig()
+	return err == nil && len(config.Clusters) == 0 && *s.flags.APIServer == ""
 }
 
 // isMissingKind tells a resource that the server does not serve from an object that does not exist.

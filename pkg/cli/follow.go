@@ -28,58 +28,59 @@ type stream struct {
 	changed func(watch.EventType, client.Object)
 	// lost is called when the API server goes away, with the reason, and with nil when it is back.
 	lost func(error)
+
+	// version to watch from; empty when the objects have to be listed again.
+	version string
+	away    bool
 }
 
-// run follows the stream until the context ends. A first attempt that fails is returned as an error; later ones are
-// repeated.
-func (s *stream) run(ctx context.Context) error {
-	version, away := "", false
-	for first := true; ; first = false {
-		err := s.attempt(ctx, &version, func() {
-			if away {
-				away = false
-				s.lost(nil)
-			}
-		})
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case first && version == "":
-			return err
-		case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
-			version = ""
+// begin lists the objects and notes the version to watch from. Its error is final: there is nothing to resume.
+func (s *stream) begin(ctx context.Context) error {
+	list := s.kind.DeepCopyObject().(client.ObjectList)
+	if err := s.client.List(ctx, list, append([]client.ListOption{client.Limit(s.limit)}, s.options...)...); err != nil {
+		return err
+	}
+	s.listed(list)
+	s.version = list.GetResourceVersion()
+	return nil
+}
+
+// run follows the stream, once it has begun, until the context ends.
+func (s *stream) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := s.attempt(ctx)
+		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+			s.version = ""
 			continue
 		}
-		if err != nil && !away { // a watch that ends without an error is routine
-			away = true
+		if err != nil && ctx.Err() == nil && !s.away { // a watch that ends without an error is routine
+			s.away = true
 			s.lost(err)
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
 		case <-time.After(retryEvery):
 		}
 	}
 }
 
-// attempt lists unless it knows the version to go on from, and watches until the watch ends.
-func (s *stream) attempt(ctx context.Context, version *string, connected func()) error {
-	if *version == "" {
-		options := append([]client.ListOption{client.Limit(s.limit)}, s.options...)
-		list := s.kind.DeepCopyObject().(client.ObjectList)
-		if err := s.client.List(ctx, list, options...); err != nil {
+// attempt lists, if changes have been missed, and watches until the watch ends.
+func (s *stream) attempt(ctx context.Context) error {
+	if s.version == "" {
+		if err := s.begin(ctx); err != nil {
 			return err
 		}
-		s.listed(list)
-		*version = list.GetResourceVersion()
 	}
-	raw := &metav1.ListOptions{ResourceVersion: *version, AllowWatchBookmarks: true}
+	raw := &metav1.ListOptions{ResourceVersion: s.version, AllowWatchBookmarks: true}
 	watcher, err := s.client.Watch(ctx, s.kind, append([]client.ListOption{&client.ListOptions{Raw: raw}}, s.options...)...)
 	if err != nil {
 		return err
 	}
 	defer watcher.Stop()
-	connected()
+	if s.away {
+		s.away = false
+		s.lost(nil)
+	}
 	for event := range watcher.ResultChan() {
 		if event.Type == watch.Error {
 			return apierrors.FromObject(event.Object)
@@ -88,7 +89,7 @@ func (s *stream) attempt(ctx context.Context, version *string, connected func())
 		if !ok {
 			return errors.New("the watch sent something that is no object")
 		}
-		*version = object.GetResourceVersion()
+		s.version = object.GetResourceVersion()
 		if event.Type != watch.Bookmark {
 			s.changed(event.Type, object)
 		}

@@ -40,7 +40,7 @@ hours held times the GPUs, before the rates at which spares and opportunistic wo
 
   # What the owners below org:ai:rai pay for now, in all namespaces
   kubectl runs leases -A --open --owner 'org:ai:rai*'`,
-		Args:              cobra.MaximumNArgs(1),
+		Args:              runNames(0, 1),
 		RunE:              s.runE(l.run),
 		ValidArgsFunction: s.completeRuns,
 	}
@@ -54,6 +54,9 @@ hours held times the GPUs, before the rates at which spares and opportunistic wo
 }
 
 func (l *ledger) run(ctx context.Context, args []string) error {
+	if err := l.output.check(); err != nil {
+		return err
+	}
 	c, namespace, _, err := l.connect()
 	if err != nil {
 		return err

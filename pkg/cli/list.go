@@ -59,6 +59,9 @@ func (l *runList) run(ctx context.Context, _ []string) error {
 	if err != nil {
 		return err
 	}
+	if err := l.output.check(); err != nil {
+		return err
+	}
 	selector, err := labels.Parse(l.selector)
 	if err != nil {
 		return fail(exitUsage, "--selector: %v", err)

@@ -15,12 +15,13 @@ import (
 
 // output is the -o flag: kubectl's formats, and text for people by default.
 type output struct {
-	flags *genericclioptions.PrintFlags
+	flags   *genericclioptions.PrintFlags
+	formats string
 }
 
 // newOutput returns the -o flag of a command. The operation, if any, is what -o's absence prints of a written object.
 func newOutput(cmd *cobra.Command, operation, formats string) *output {
-	o := &output{flags: genericclioptions.NewPrintFlags(operation)}
+	o := &output{flags: genericclioptions.NewPrintFlags(operation), formats: formats}
 	o.flags.AddFlags(cmd)
 	cmd.Flags().Lookup("output").Usage = "Output format: one of " + formats + "."
 	for _, name := range []string{"template", "allow-missing-template-keys"} {
@@ -41,10 +42,22 @@ func (o *output) forPeople() bool {
 // printer returns the printer of a format for programs.
 func (o *output) printer() (printers.ResourcePrinter, error) {
 	printer, err := o.flags.ToPrinter()
+	if genericclioptions.IsNoCompatiblePrinterError(err) {
+		return nil, fail(exitUsage, "--output %q is no format of this command; choose from %s", *o.flags.OutputFormat, o.formats)
+	}
 	if err != nil {
-		return nil, fail(exitUsage, "%v", err)
+		return nil, fail(exitUsage, "--output: %v", err)
 	}
 	return printer, nil
+}
+
+// check refuses an unknown format before anything is asked of the server.
+func (o *output) check() error {
+	if o.forPeople() {
+		return nil
+	}
+	_, err := o.printer()
+	return err
 }
 
 // printList prints objects as kubectl does: in a v1 List.

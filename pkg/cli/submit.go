@@ -140,7 +140,7 @@ func (s *submission) read() ([]entry, error) {
 		return nil, fail(exitError, "%s\nNothing was created.", strings.Join(problems, "\nError: "))
 	}
 	if len(entries) == 0 {
-		return nil, fail(exitError, "%s: no objects to submit", strings.Join(s.paths, ", "))
+		return nil, fail(exitError, "there are no objects to submit in %s", strings.Join(s.paths, ", "))
 	}
 	return entries, nil
 }
@@ -184,7 +184,15 @@ func (s *submission) refusedInWords(e entry, err error) string {
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("%v: %s: %s; create the namespace first", e.from, describe(e.object), refusal(err))
 	}
-	return fmt.Sprintf("%v: the server refused %s: %s", e.from, describe(e.object), refusal(err))
+	return fmt.Sprintf("%v: the server refused %s:%s", e.from, describe(e.object), afterColon(refusal(err)))
+}
+
+// afterColon sets a message off from the colon before it, unless it starts a line of its own.
+func afterColon(message string) string {
+	if strings.HasPrefix(message, "\n") {
+		return message
+	}
+	return " " + message
 }
 
 // describe names an object: its kind, and its namespace and name.

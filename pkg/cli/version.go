@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/component-base/version"
@@ -15,7 +17,7 @@ func (s *session) versionCommand() *cobra.Command {
 		Short: "Print the versions of kubectl runs and of the API server",
 		Args:  cobra.NoArgs,
 		RunE: s.runE(func(_ context.Context, _ []string) error {
-			fmt.Fprintf(s.Out, "Client: %s\n", version.Get().GitVersion)
+			fmt.Fprintf(s.Out, "Client: %s\n", clientVersion())
 			if clientOnly {
 				return nil
 			}
@@ -33,4 +35,13 @@ func (s *session) versionCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&clientOnly, "client", false, "Print the version of kubectl runs only.")
 	return cmd
+}
+
+// clientVersion is the version that make stamps, or else the one that the Go command derives from the checkout.
+func clientVersion() string {
+	stamped := version.Get().GitVersion
+	if build, ok := debug.ReadBuildInfo(); ok && strings.Contains(stamped, "$Format") {
+		return build.Main.Version
+	}
+	return stamped
 }

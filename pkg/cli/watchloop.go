@@ -34,21 +34,25 @@ func (w *runWatch) follow(ctx context.Context, c client.WithWatch) error {
 		case <-ctx.Done():
 		}
 	}
-	streams := []*stream{w.runStream(c, post)}
 	if w.printer == nil {
 		leases, err := w.leaseStream(c, post)
 		if err != nil {
 			return err
 		}
-		streams = append(streams, leases)
+		// Before the Runs are read, so that no GPU lease opens unseen between the two.
+		if err := leases.begin(ctx); err != nil {
+			return err
+		}
+		go leases.run(ctx)
 	}
-	for _, s := range streams {
-		go func() {
-			if err := s.run(ctx); err != nil {
-				post(func() error { return err })
-			}
-		}()
-	}
+	runs := w.runStream(c, post)
+	go func() {
+		if err := runs.begin(ctx); err != nil {
+			post(func() error { return err })
+			return
+		}
+		runs.run(ctx)
+	}()
 	return w.loop(ctx, changes)
 }
 

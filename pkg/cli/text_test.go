@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+func TestRunTable(t *testing.T) {
+	borrowing := runs(48)
+	borrowing.Funding = &rqv1.RunFundingStatus{OwnedGPUs: 16, BorrowedGPUs: 32, Sponsors: []rqv1.RunSponsor{{Owner: "org:ai:mm", GPUs: 32, Relation: "sponsor"}}}
+	list := []rqv1.Run{
+		runOf("new", 8, 0, rqv1.RunStatus{}),
+		runOf("borrows", 48, 16, borrowing),
+		runOf("waits", 64, 32, waits("InsufficientGPUs", "short by 8 GPUs")),
+	}
+	for name, wide := range map[string]bool{"runs": false, "runs-wide": true} {
+		var text strings.Builder
+		if err := printTable(runTable(list, noon.Add(90*time.Second)), &text, wide, wide); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, text.String())
+	}
+}
+
+func TestLeaseTable(t *testing.T) {
+	run := runOf("trainer", 16, 0, runs(16))
+	lent := closed(leaseOf(&run, "trainer-1", 1, "b1"), 30*time.Minute, rqv1.ClosedNodeFailure)
+	lent.Spec.Payer = rqv1.LeasePayer{Budget: "mm", Owner: "org:ai:mm"}
+	list := []rqv1.Lease{leaseOf(&run, "trainer-0", 0, "a1"), lent}
+	for name, wide := range map[string]bool{"leases": false, "leases-wide": true} {
+		var text strings.Builder
+		if err := printTable(leaseTable(list, noon.Add(time.Hour)), &text, wide, false); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, text.String())
+	}
+}
+
+func TestHeldForNeverNegative(t *testing.T) {
+	run := runOf("trainer", 8, 0, runs(8))
+	lease := leaseOf(&run, "trainer-0", 0, "a1")
+	if held := heldFor(&lease, noon); held != 0 {
+		t.Errorf("a GPU lease that starts in the future of this clock has been held for %v", held)
+	}
+}
+
+func TestOwnerMatches(t *testing.T) {
+	for _, c := range []struct {
+		pattern string
+		owner   rqv1.Owner
+		want    bool
+	}{
+		{"", "org:ai", true},
+		{"org:ai", "org:ai", true},
+		{"org:ai", "org:ai:rai", false},
+		{"org:ai*", "org:ai:rai", true},
+		{"org:ai:*", "org:ai", false},
+		{"*", "org:ai", true},
+	} {
+		if got := ownerMatches(c.pattern, c.owner); got != c.want {
+			t.Errorf("ownerMatches(%q, %q) = %v", c.pattern, c.owner, got)
+		}
+	}
+}
+
+func TestExplanation(t *testing.T) {
+	running := runOf("trainer", 16, 8, runs(16))
+	earlier := running
+	earlier.UID = "earlier"
+	leases := []rqv1.Lease{
+		leaseOf(&running, "trainer-1", 1, "b1"),
+		leaseOf(&running, "trainer-0", 0, "a1"),
+		closed(leaseOf(&running, "trainer-0-lost", 0, "a9"), time.Second, rqv1.ClosedNodeFailure),
+		leaseOf(&earlier, "trainer-old", 0, "a2"),
+	}
+	domains := map[string]string{"a1": "us-west/gpu-a/A", "b1": "us-west/gpu-a/B"}
+	events := []corev1.Event{
+		{ObjectMeta: metav1.ObjectMeta{Name: "b"}, LastTimestamp: after(10 * time.Second), Type: "Normal", Reason: "Running", Message: "bound 16 GPUs", Count: 2},
+		{ObjectMeta: metav1.ObjectMeta{Name: "a"}, EventTime: metav1.NewMicroTime(noon.Add(10*time.Second + time.Millisecond)), Type: "Normal", Reason: "Pending", Message: "waiting\x1b[31m"},
+	}
+	lookedAt := waits("InsufficientGPUs", "short by 8 GPUs")
+	dated := waits("InsufficientGPUs", "short by 8 GPUs")
+	dated.EarliestStart, dated.PendingReservation = ptr(after(15*time.Minute)), "big-1"
+	unreadable := explain(ptr(runOf("waits", 16, 16, lookedAt)), nil, nil, nil)
+	unreadable.Unread = []string{`events: User "bob" cannot list resource "events"`}
+	for name, e := range map[string]explanation{
+		"explain-running": explain(&running, leases, domains, events),
+		"explain-new":     explain(ptr(runOf("new", 8, 0, rqv1.RunStatus{})), nil, nil, nil),
+		"explain-waits":   unreadable,
+		"explain-dated":   explain(ptr(runOf("dated", 16, 0, dated)), nil, nil, nil),
+	} {
+		var text strings.Builder
+		if err := writeExplanation(&text, e, false, false); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, text.String())
+	}
+}
+
+func TestReporter(t *testing.T) {
+	var text strings.Builder
+	clock := noon
+	r := &reporter{out: &text, now: func() time.Time { return clock }}
+	run := runOf("trainer", 16, 0, rqv1.RunStatus{})
+	r.run(&run)
+	first, second := leaseOf(&run, "trainer-0", 0, "a1"), leaseOf(&run, "trainer-1", 0, "a2")
+	r.lease(&first)
+	r.lease(&second)
+	clock = clock.Add(time.Second)
+	run.Status = runs(16)
+	r.run(&run) // writes the batch first
+	r.run(&run) // nothing new
+	run.Status.Width.Pending = "Grow to 32"
+	r.run(&run)
+	ended := closed(first, time.Minute, rqv1.ClosedCompleted)
+	r.lease(&ended)
+	r.lease(&ended) // a closed GPU lease that is touched again
+	r.flush()
+	r.gone(&run)
+	golden(t, "watch", text.String())
+
+	text.Reset()
+	r = &reporter{out: &text, now: r.now, colours: true, eachLease: true, namespaces: true}
+	r.lease(&first)
+	r.lease(&second)
+	r.run(&run)
+	golden(t, "watch-wide", text.String())
+}
+
+func TestReached(t *testing.T) {
+	all := []rqv1.RunPhase{rqv1.RunPending, rqv1.RunRunning, rqv1.RunCompleted, rqv1.RunFailed}
+	for _, c := range []struct {
+		awaited rqv1.RunPhase
+		by      []rqv1.RunPhase
+	}{
+		{"", []rqv1.RunPhase{rqv1.RunCompleted}},
+		{rqv1.RunPending, all},
+		{rqv1.RunRunning, []rqv1.RunPhase{rqv1.RunRunning, rqv1.RunCompleted}},
+		{rqv1.RunCompleted, []rqv1.RunPhase{rqv1.RunCompleted}},
+		{rqv1.RunFailed, []rqv1.RunPhase{rqv1.RunFailed}},
+	} {
+		for _, phase := range all {
+			want := false
+			for _, by := range c.by {
+				want = want || by == phase
+			}
+			if got := reached(c.awaited, phase); got != want {
+				t.Errorf("reached(%q, %s) = %v", c.awaited, phase, got)
+			}
+		}
+	}
+}
+
+func TestOutcome(t *testing.T) {
+	phase := func(p rqv1.RunPhase) rqv1.RunStatus { return rqv1.RunStatus{Phase: p, Message: "so it is"} }
+	for name, c := range map[string]struct {
+		until   rqv1.RunPhase
+		a, b    rqv1.RunPhase
+		deleted bool // b
+		over    bool
+		code    int
+	}{
+		"both completed":               {a: rqv1.RunCompleted, b: rqv1.RunCompleted, over: true},
+		"one goes on":                  {a: rqv1.RunCompleted, b: rqv1.RunRunning},
+		"one failed, one goes on":      {a: rqv1.RunFailed, b: rqv1.RunRunning},
+		"one failed, one completed":    {a: rqv1.RunFailed, b: rqv1.RunCompleted, over: true, code: exitNotReached},
+		"one deleted":                  {a: rqv1.RunCompleted, deleted: true, over: true, code: exitNotReached},
+		"awaited, one started":         {until: rqv1.RunRunning, a: rqv1.RunRunning, b: rqv1.RunPending},
+		"awaited, both started":        {until: rqv1.RunRunning, a: rqv1.RunRunning, b: rqv1.RunCompleted, over: true},
+		"awaited, one can no more":     {until: rqv1.RunRunning, a: rqv1.RunPending, b: rqv1.RunFailed, over: true, code: exitNotReached},
+		"awaited failure, it is there": {until: rqv1.RunFailed, a: rqv1.RunFailed, b: rqv1.RunFailed, over: true},
+	} {
+		w := &runWatch{namespace: "rai", names: []string{"a", "b"}, phase: c.until, runs: map[types.NamespacedName]*rqv1.Run{}, deleted: map[string]bool{}}
+		for name, p := range map[string]rqv1.RunPhase{"a": c.a, "b": c.b} {
+			w.runs[types.NamespacedName{Namespace: "rai", Name: name}] = ptr(runOf(name, 8, 0, phase(p)))
+		}
+		if c.deleted {
+			w.deleted["b"] = true
+		}
+		over, err := w.outcome()
+		code := 0
+		if err != nil {
+			code = err.(*failure).code
+		}
+		if over != c.over || code != c.code {
+			t.Errorf("%s: over %v with code %d, want %v with %d", name, over, code, c.over, c.code)
+		}
+	}
+}
