@@ -26,7 +26,7 @@ func main() {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the demo has not ended after %v", limit))
 	err := run(ctx)
 	if err != nil && ctx.Err() != nil {
-		err = errors.Join(context.Cause(ctx), err)
+		err = context.Cause(ctx) // what failed is only a consequence
 	}
 	cancel()
 	stop()
