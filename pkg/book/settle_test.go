@@ -1,0 +1,73 @@
+package book_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// settle lets everybody work until nothing changes any more, not even when every deadline has passed.
+func (w *world) settle() {
+	last, quiet := "", 0
+	for range 200 {
+		for _, name := range w.names() {
+			w.reconcile(name)
+		}
+		w.act()
+		for _, uid := range w.sortedPods() {
+			w.cycle(uid)
+		}
+		for _, uid := range slices.Sorted(maps.Keys(w.binding)) {
+			w.bind(uid, written)
+		}
+		now := w.fingerprint()
+		if now != last {
+			last, quiet = now, 0
+			w.pass(time.Second)
+			continue
+		}
+		if quiet++; quiet > 3 {
+			return
+		}
+		w.pass(gangDeadline + 2*time.Second)
+	}
+	w.t.Fatalf("the cluster does not come to rest")
+}
+
+func (w *world) fingerprint() string {
+	var b strings.Builder
+	for _, uid := range w.sortedPods() {
+		b.WriteString(string(uid) + w.pods[uid].Spec.NodeName + string(w.pods[uid].Status.Phase))
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.leases)) {
+		b.WriteString(name + strconv.FormatBool(w.leases[name].Status.Closed))
+	}
+	b.WriteString(fmt.Sprint(len(w.waiting), len(w.binding)))
+	for _, name := range slices.Sorted(maps.Keys(w.runs)) {
+		b.WriteString(string(w.runs[name].Status.Phase))
+	}
+	return b.String()
+}
+
+// describe tells the state of a Run's pods, for failures.
+func (w *world) describe(run string) string {
+	var b strings.Builder
+	for _, uid := range w.sortedPods() {
+		pod := w.pods[uid]
+		if pod.Labels[rqv1.LabelRun] == run {
+			_, waits := w.waiting[uid]
+			_, binds := w.binding[uid]
+			fmt.Fprintf(&b, "%s %s node=%q assigned=%q phase=%q gate=%q waits=%v binds=%v\n", uid, pod.Name, pod.Spec.NodeName,
+				w.book.Assigned(uid), pod.Status.Phase, w.book.Gate(pod), waits, binds)
+		}
+	}
+	for _, lease := range w.openLeases() {
+		fmt.Fprintf(&b, "%s on %s\n", lease.Name, lease.Spec.Slice.Nodes[0].Name)
+	}
+	return b.String()
+}
