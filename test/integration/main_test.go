@@ -23,8 +23,13 @@ func TestMain(m *testing.M) {
 	if shared.controlPlane != nil {
 		shared.controlPlane.Stop()
 	}
-	if shared.dir != "" {
-		os.RemoveAll(shared.dir)
+	if live.cluster != nil {
+		live.Stop()
+	}
+	for _, dir := range []string{shared.dir, live.dir} {
+		if dir != "" {
+			os.RemoveAll(dir)
+		}
 	}
 	os.Exit(code)
 }

@@ -1,0 +1,172 @@
+package integration
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/test/controlplane"
+)
+
+// patience is the longest that a test waits for something: the machine may be busy with much else.
+const patience = 90 * time.Second
+
+// cluster is a control plane with kwok, the administrator's clients, and a watch over its ledger.
+type cluster struct {
+	*controlplane.ControlPlane
+	kube   kubernetes.Interface
+	api    client.WithWatch
+	ledger *ledger
+	// gangDeadline is the scheduler's.
+	gangDeadline time.Duration
+}
+
+// live is the cluster that tests share that do not kill anything: one with a running scheduler. The first of them starts
+// it. Each test has a namespace, a GPU type and an owner of its own there, so that they do not meet.
+var live struct {
+	sync.Once
+	*cluster
+	dir string
+	err error
+}
+
+func liveCluster(t *testing.T) *cluster {
+	t.Helper()
+	live.Do(func() {
+		if live.dir, live.err = os.MkdirTemp("", "jobtree-live-"); live.err == nil {
+			live.cluster, live.err = openCluster(controlplane.Options{Dir: live.dir, Scheduler: true, Kwok: true}, 2*time.Minute)
+		}
+	})
+	if live.err != nil {
+		t.Fatalf("starting the shared cluster: %v", live.err)
+	}
+	return live.cluster
+}
+
+// ownCluster starts a cluster for one test, without a scheduler, whose schedulers' configuration is the installed one
+// with changes merged into it: config into the file's top level, args into the plugin's arguments.
+func ownCluster(t *testing.T, deadline time.Duration, config map[string]any) *cluster {
+	t.Helper()
+	c, err := openCluster(controlplane.Options{
+		Dir: t.TempDir(), Kwok: true, Config: schedulerConfig(t, deadline, config),
+	}, deadline)
+	if err != nil {
+		t.Fatalf("starting a cluster: %v", err)
+	}
+	t.Cleanup(c.Stop)
+	return c
+}
+
+// schedulerConfig writes the installed configuration with another gang deadline and with changes merged into it.
+func schedulerConfig(t *testing.T, deadline time.Duration, changes map[string]any) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(manifests, "scheduler", "config.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := map[string]any{}
+	if err := yaml.Unmarshal(data, &config); err != nil {
+		t.Fatal(err)
+	}
+	merge(config, changes)
+	profile := config["profiles"].([]any)[0].(map[string]any)
+	args := profile["pluginConfig"].([]any)[0].(map[string]any)["args"].(map[string]any)
+	args["gangDeadline"] = deadline.String()
+	if data, err = yaml.Marshal(config); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func openCluster(o controlplane.Options, deadline time.Duration) (*cluster, error) {
+	plane, err := controlplane.Start(context.Background(), o)
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{ControlPlane: plane, gangDeadline: deadline}
+	if c.kube, err = kubernetes.NewForConfig(plane.AdminConfig()); err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{rqv1.AddToScheme, clientgoscheme.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	if c.api, err = client.NewWithWatch(plane.AdminConfig(), client.Options{Scheme: scheme}); err != nil {
+		return nil, err
+	}
+	c.ledger, err = watchLedger(c)
+	return c, err
+}
+
+// ledger remembers what no later look at the API can show: every pod of a Run that was ever bound, and Leases that
+// changed when they may not.
+type ledger struct {
+	mutex sync.Mutex
+	// bound are the pods, by namespace and UID.
+	bound map[string]map[string]string
+	wrong []string
+}
+
+func watchLedger(c *cluster) (*ledger, error) {
+	l := &ledger{bound: map[string]map[string]string{}}
+	leases := cache.NewSharedIndexInformer(listWatch(c.api, &rqv1.LeaseList{}), &rqv1.Lease{}, 0, nil)
+	_, err := leases.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(old, now any) {
+		l.changed(old.(*rqv1.Lease), now.(*rqv1.Lease))
+	}})
+	if err != nil {
+		return nil, err
+	}
+	pods := cache.NewSharedIndexInformer(listWatch(c.api, &corev1.PodList{}), &corev1.Pod{}, 0, nil)
+	_, err = pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(pod any) { l.saw(pod.(*corev1.Pod)) },
+		UpdateFunc: func(_, pod any) { l.saw(pod.(*corev1.Pod)) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, informer := range []cache.SharedIndexInformer{leases, pods} {
+		go informer.RunWithContext(context.Background())
+		cache.WaitForCacheSync(nil, informer.HasSynced)
+	}
+	return l, nil
+}
+
+func (l *ledger) changed(old, now *rqv1.Lease) {
+	if old.UID != now.UID || equality.Semantic.DeepEqual(old.Spec, now.Spec) && (!old.Status.Closed || equality.Semantic.DeepEqual(old.Status, now.Status)) {
+		return
+	}
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.wrong = append(l.wrong, "I4: Lease "+now.Namespace+"/"+now.Name+" changed after the fact")
+}
+
+func (l *ledger) saw(pod *corev1.Pod) {
+	if pod.Labels[rqv1.LabelRun] == "" || pod.Spec.NodeName == "" {
+		return
+	}
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.bound[pod.Namespace] == nil {
+		l.bound[pod.Namespace] = map[string]string{}
+	}
+	l.bound[pod.Namespace][string(pod.UID)] = pod.Name
+}

@@ -1,0 +1,151 @@
+package integration
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// closedHalf finds Leases whose end is told in part (I4).
+func (w *world) closedHalf() []string {
+	var out []string
+	for _, lease := range w.leases {
+		if s := lease.Status; s.Closed != (s.Ended != nil) || s.Closed != (s.ClosureReason != "") {
+			out = append(out, fmt.Sprintf("I4: Lease %s has status %+v", lease.Name, s))
+		}
+	}
+	return out
+}
+
+// incomplete finds Runs that hold neither nothing nor all: a Running one holds all (I7), and one that waits, has ended or
+// is gone holds nothing (I5, I9).
+func (w *world) incomplete() []string {
+	open, bound, running := map[string]int32{}, map[string]int32{}, map[string]int32{}
+	for _, lease := range w.leases {
+		if !lease.Status.Closed {
+			open[lease.Spec.RunRef.Name] += lease.Spec.Slice.Nodes[0].GPUs
+		}
+	}
+	for _, pod := range w.pods {
+		run := pod.Labels[rqv1.LabelRun]
+		if run == "" || pod.Spec.NodeName == "" {
+			continue
+		}
+		if !ended(&pod) {
+			bound[run] += int32(gpus(&pod))
+		}
+		if !ended(&pod) || pod.Status.Phase == corev1.PodSucceeded {
+			running[run] += int32(gpus(&pod))
+		}
+	}
+	var out []string
+	for name, run := range w.runs {
+		total := run.Spec.Resources.TotalGPUs
+		switch {
+		case run.Status.Phase == rqv1.RunRunning && running[name] != total:
+			out = append(out, fmt.Sprintf("I7: Run %s is Running with %d of %d GPUs", name, running[name], total))
+		case run.Status.Phase == rqv1.RunRunning && open[name] != bound[name]:
+			out = append(out, fmt.Sprintf("I2: Run %s has %d GPUs in pods and %d in open Leases", name, bound[name], open[name]))
+		case run.Status.Phase == rqv1.RunRunning:
+		case run.Status.Phase == "" || run.Status.Phase == rqv1.RunPending:
+			if open[name] > 0 || bound[name] > 0 {
+				out = append(out, fmt.Sprintf("I9: Run %s waits with %d GPUs in pods and %d in open Leases", name, bound[name], open[name]))
+			}
+		case open[name] > 0 || bound[name] > 0:
+			out = append(out, fmt.Sprintf("I5: Run %s is %s with %d GPUs in pods and %d in open Leases", name, run.Status.Phase, bound[name], open[name]))
+		}
+	}
+	for name := range open {
+		if _, there := w.runs[name]; !there {
+			out = append(out, fmt.Sprintf("I5: Run %s is gone with %d GPUs in open Leases", name, open[name]))
+		}
+	}
+	return out
+}
+
+// split finds groups that lie in more than one fast-fabric domain (I6).
+func (w *world) split() []string {
+	var out []string
+	domains := map[string]string{}
+	for _, pod := range w.pods {
+		run, ok := w.runs[pod.Labels[rqv1.LabelRun]]
+		node, known := w.nodes[pod.Spec.NodeName]
+		if !ok || !known || run.Spec.Locality == nil || run.Spec.Locality.GroupGPUs == nil {
+			continue
+		}
+		group := run.Name + "/" + pod.Labels[rqv1.LabelGroupIndex]
+		if run.Spec.Locality.AllowCrossGroupSpread != nil && !*run.Spec.Locality.AllowCrossGroupSpread {
+			group = run.Name
+		}
+		domain := strings.Join([]string{node.Labels["region"], node.Labels["cluster"], node.Labels["fabric.domain"]}, "/")
+		if other, seen := domains[group]; seen && other != domain {
+			out = append(out, fmt.Sprintf("I6: group %s lies in %s and %s", group, other, domain))
+		}
+		domains[group] = domain
+	}
+	return out
+}
+
+// miscounted finds Budgets whose status is not what their envelopes' open Leases add up to (I8).
+func (w *world) miscounted() []string {
+	used := map[rqv1.LeasePayer]map[string]int32{}
+	for _, lease := range w.leases {
+		if lease.Status.Closed {
+			continue
+		}
+		if used[lease.Spec.Payer] == nil {
+			used[lease.Spec.Payer] = map[string]int32{}
+		}
+		for _, held := range lease.Spec.Slice.Nodes {
+			used[lease.Spec.Payer][lease.Spec.PaidByEnvelope] += held.GPUs
+		}
+	}
+	var out []string
+	for _, budget := range w.budgets {
+		payer := used[rqv1.LeasePayer{Budget: budget.Name, Owner: budget.Spec.Owner}]
+		told := map[string]rqv1.EnvelopeStatus{}
+		for _, envelope := range budget.Status.Envelopes {
+			told[envelope.Name] = envelope
+		}
+		for _, envelope := range budget.Spec.Envelopes {
+			owned, most := payer[envelope.Name], envelope.Concurrency
+			want := rqv1.EnvelopeStatus{
+				Name: envelope.Name, OwnedGPUs: owned, OverdraftGPUs: max(0, owned-most), HeadroomGPUs: max(0, most-owned),
+			}
+			if got := told[envelope.Name]; got != want {
+				out = append(out, fmt.Sprintf("I8: Budget %s says %+v, its open Leases %+v", budget.Name, got, want))
+			}
+			if owned > most {
+				out = append(out, fmt.Sprintf("I3: envelope %s of Budget %s pays for %d of %d GPUs", envelope.Name, budget.Name, owned, most))
+			}
+		}
+	}
+	return out
+}
+
+// ended tells whether a pod holds nothing any more.
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// gpus is the number of GPUs that a pod asks for.
+func gpus(pod *corev1.Pod) int64 {
+	total := int64(0)
+	for i := range pod.Spec.Containers {
+		limit := pod.Spec.Containers[i].Resources.Limits[gpuResource]
+		total += limit.Value()
+	}
+	return total
+}
+
+// placesOf names Leases and where they are.
+func placesOf(leases []rqv1.Lease) []string {
+	var out []string
+	for _, lease := range leases {
+		out = append(out, fmt.Sprintf("%s of %d on %s", lease.Name, lease.Spec.Slice.Nodes[0].GPUs, lease.Spec.Slice.Nodes[0].Name))
+	}
+	return out
+}

@@ -1,0 +1,166 @@
+package integration
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+)
+
+const gpuResource = "nvidia.com/gpu"
+
+// world is what the API shows of one site: its nodes and every pod on them, its Runs, Leases and Budgets.
+type world struct {
+	nodes   map[string]corev1.Node
+	pods    []corev1.Pod
+	runs    map[string]rqv1.Run
+	leases  []rqv1.Lease
+	budgets []rqv1.Budget
+	// bound are the pods of Runs that were ever bound, name by UID.
+	bound map[string]string
+}
+
+// look reads the world of a site.
+func (s *site) look(ctx context.Context) (*world, error) {
+	var nodes corev1.NodeList
+	var pods corev1.PodList
+	var runs rqv1.RunList
+	var leases rqv1.LeaseList
+	var budgets rqv1.BudgetList
+	for _, list := range []error{
+		s.api.List(ctx, &nodes, client.MatchingLabels{"gpu.flavor": s.flavor}), s.api.List(ctx, &pods),
+		s.api.List(ctx, &runs, client.InNamespace(s.namespace)), s.api.List(ctx, &leases, client.InNamespace(s.namespace)),
+		s.api.List(ctx, &budgets),
+	} {
+		if list != nil {
+			return nil, list
+		}
+	}
+	w := &world{nodes: map[string]corev1.Node{}, runs: map[string]rqv1.Run{}, leases: leases.Items, bound: map[string]string{}}
+	for _, node := range nodes.Items {
+		w.nodes[node.Name] = node
+	}
+	for _, pod := range pods.Items {
+		if _, here := w.nodes[pod.Spec.NodeName]; here || pod.Namespace == s.namespace {
+			w.pods = append(w.pods, pod)
+		}
+	}
+	for _, run := range runs.Items {
+		w.runs[run.Name] = run
+	}
+	w.budgets = slices.DeleteFunc(budgets.Items, func(b rqv1.Budget) bool { return b.Spec.Owner != s.owner })
+	s.ledger.mutex.Lock()
+	defer s.ledger.mutex.Unlock()
+	for uid, name := range s.ledger.bound[s.namespace] {
+		w.bound[uid] = name
+	}
+	return w, nil
+}
+
+// broken lists every invariant of the design that does not hold, in a settled world: one in which nothing is under way.
+func (w *world) broken() []string {
+	var out []string
+	for _, check := range []func() []string{
+		w.overcommitted, w.overcommittedOnce, w.unpaid, w.closedHalf, w.incomplete, w.split, w.miscounted,
+	} {
+		out = append(out, check()...)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// overcommitted finds nodes that hold more than they have, by Leases and by pods (I1).
+func (w *world) overcommitted() []string {
+	leased, used := map[string]int64{}, map[string]int64{}
+	for _, lease := range w.leases {
+		for _, held := range lease.Spec.Slice.Nodes {
+			if !lease.Status.Closed {
+				leased[held.Name] += int64(held.GPUs)
+			}
+		}
+	}
+	for _, pod := range w.pods {
+		if !ended(&pod) {
+			used[pod.Spec.NodeName] += gpus(&pod)
+		}
+	}
+	var out []string
+	for name, node := range w.nodes {
+		room := node.Status.Allocatable[gpuResource]
+		if most := max(leased[name], used[name]); most > room.Value() {
+			out = append(out, fmt.Sprintf("I1: node %s has %d GPUs, %d leased and %d in pods", name, room.Value(), leased[name], used[name]))
+		}
+	}
+	return out
+}
+
+// overcommittedOnce replays the ledger and finds nodes that held more than they have at any instant (I1).
+func (w *world) overcommittedOnce() []string {
+	type change struct {
+		at   time.Time
+		gpus int64
+	}
+	changes := map[string][]change{}
+	for _, lease := range w.leases {
+		for _, held := range lease.Spec.Slice.Nodes {
+			changes[held.Name] = append(changes[held.Name], change{lease.Spec.Start.Time, int64(held.GPUs)})
+			if lease.Status.Ended != nil {
+				changes[held.Name] = append(changes[held.Name], change{lease.Status.Ended.Time, -int64(held.GPUs)})
+			}
+		}
+	}
+	var out []string
+	for name, node := range w.nodes {
+		room, held := node.Status.Allocatable[gpuResource], int64(0)
+		slices.SortFunc(changes[name], func(x, y change) int {
+			return cmp.Or(x.at.Compare(y.at), cmp.Compare(x.gpus, y.gpus)) // what ends at an instant is free at it
+		})
+		for _, change := range changes[name] {
+			if held += change.gpus; held > room.Value() {
+				out = append(out, fmt.Sprintf("I1: node %s has %d GPUs and %d were leased at %s", name, room.Value(), held, change.at))
+				break
+			}
+		}
+	}
+	return out
+}
+
+// unpaid finds bound pods without exactly one open Lease on their node, open Leases without such a pod, and pods that
+// were ever bound and have not exactly one Lease in all (I2).
+func (w *world) unpaid() []string {
+	var out []string
+	open, all := map[string][]rqv1.Lease{}, map[string]int{}
+	for _, lease := range w.leases {
+		pod := lease.Labels[book.LabelPod]
+		all[pod]++
+		if !lease.Status.Closed {
+			open[pod] = append(open[pod], lease)
+		}
+	}
+	for uid, name := range w.bound {
+		if all[uid] != 1 {
+			out = append(out, fmt.Sprintf("I2: pod %s was bound and has %d Leases", name, all[uid]))
+		}
+	}
+	for _, pod := range w.pods {
+		if pod.Labels[rqv1.LabelRun] == "" || pod.Spec.NodeName == "" || ended(&pod) {
+			continue
+		}
+		mine := open[string(pod.UID)]
+		delete(open, string(pod.UID))
+		if len(mine) != 1 || mine[0].Spec.Slice.Nodes[0].Name != pod.Spec.NodeName || int64(mine[0].Spec.Slice.Nodes[0].GPUs) != gpus(&pod) {
+			out = append(out, fmt.Sprintf("I2: pod %s with %d GPUs on %s has open Leases %v", pod.Name, gpus(&pod), pod.Spec.NodeName, placesOf(mine)))
+		}
+	}
+	for _, leases := range open {
+		out = append(out, fmt.Sprintf("I2: open Lease %s has no bound pod", leases[0].Name))
+	}
+	return out
+}

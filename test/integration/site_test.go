@@ -1,0 +1,190 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// site is one test's own part of a cluster: a namespace, nodes of a GPU type that nobody else uses, and an owner.
+type site struct {
+	*cluster
+	t         *testing.T
+	namespace string
+	flavor    string
+	owner     rqv1.Owner
+}
+
+// newSite makes a site named after the test, with domains of nodes of 8 GPUs and a Budget for budget GPUs; none for 0.
+// When the test ends its Runs are deleted, and their Leases must close.
+func newSite(t *testing.T, c *cluster, domains, nodes int, budget int32) *site {
+	t.Helper()
+	name := strings.NewReplacer("/", "-", "_", "-", ",", "", " ", "-").Replace(strings.ToLower(strings.TrimPrefix(t.Name(), "Test")))
+	name = strings.TrimRight(name[:min(len(name), 40)], "-")
+	s := &site{cluster: c, t: t, namespace: name, flavor: name, owner: rqv1.Owner("org:" + name)}
+	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	for d := range domains {
+		s.addNodes(fmt.Sprintf("d%d", d), nodes)
+	}
+	if budget > 0 {
+		s.create(s.budget(name, budget))
+	}
+	eventually(t, "the namespace's service account", func() error {
+		return c.api.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "default"}, &corev1.ServiceAccount{})
+	})
+	t.Cleanup(s.close)
+	return s
+}
+
+// close deletes the Runs, checks that nothing of them is held any more, and has the namespace deleted.
+func (s *site) close() {
+	ctx := context.Background()
+	err := s.api.DeleteAllOf(ctx, &rqv1.Run{}, client.InNamespace(s.namespace))
+	if err == nil {
+		err = within(patience, func() error {
+			w, err := s.look(ctx)
+			if err != nil {
+				return err
+			}
+			if len(w.runs) > 0 || len(w.namesOf()) > 0 {
+				return fmt.Errorf("Runs and pods are left: %d, %v", len(w.runs), w.namesOf())
+			}
+			return s.verdict(ctx)
+		})
+	}
+	if err != nil {
+		s.t.Errorf("after the Runs of %s were deleted: %v", s.namespace, err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+	if err := s.api.Delete(ctx, namespace); err != nil && !apierrors.IsNotFound(err) {
+		s.t.Error(err)
+	}
+}
+
+// namesOf lists the pods of Runs.
+func (w *world) namesOf() []string {
+	var out []string
+	for _, pod := range w.pods {
+		if pod.Labels[rqv1.LabelRun] != "" {
+			out = append(out, pod.Name)
+		}
+	}
+	return out
+}
+
+// settled waits until every invariant holds, and returns the world in which they do.
+func (s *site) settled() *world {
+	s.t.Helper()
+	var w *world
+	eventually(s.t, "the invariants", func() (err error) {
+		if err := s.verdict(s.t.Context()); err != nil {
+			return err
+		}
+		w, err = s.look(s.t.Context())
+		return err
+	})
+	return w
+}
+
+// verdict is an error that lists the invariants that do not hold.
+func (s *site) verdict(ctx context.Context) error {
+	w, err := s.look(ctx)
+	if err != nil {
+		return err
+	}
+	s.ledger.mutex.Lock()
+	broken := append(w.broken(), s.ledger.wrong...)
+	s.ledger.mutex.Unlock()
+	if len(broken) > 0 {
+		return fmt.Errorf("\n  %s", strings.Join(broken, "\n  "))
+	}
+	return nil
+}
+
+// create creates an object and fails the test unless it succeeds.
+func (s *site) create(object client.Object) {
+	s.t.Helper()
+	if err := s.api.Create(s.t.Context(), object); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// delete deletes an object and fails the test unless it succeeds.
+func (s *site) delete(object client.Object, options ...client.DeleteOption) {
+	s.t.Helper()
+	if err := s.api.Delete(s.t.Context(), object, options...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// edit changes an object, again when somebody else changes it meanwhile.
+func edit[T client.Object](s *site, object T, change func(T)) {
+	s.t.Helper()
+	eventually(s.t, "editing "+object.GetName(), func() error {
+		if err := s.api.Get(s.t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		change(object)
+		return s.api.Update(s.t.Context(), object)
+	})
+}
+
+// node is a node of the site in a domain, played by kwok.
+func (s *site) node(name, domain string) *corev1.Node {
+	resources := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("512Gi"),
+		corev1.ResourcePods: resource.MustParse("110"), gpuResource: resource.MustParse("8"),
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        s.namespace + "-" + name,
+			Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
+			Labels: map[string]string{
+				"region": "west", "cluster": "one", "fabric.domain": s.namespace + "-" + domain, "gpu.flavor": s.flavor,
+				corev1.LabelHostname: s.namespace + "-" + name,
+			},
+		},
+		Status: corev1.NodeStatus{Capacity: resources, Allocatable: resources},
+	}
+}
+
+// addNodes adds nodes DOMAIN-0, DOMAIN-1, … and waits until they are ready.
+func (s *site) addNodes(domain string, count int) {
+	s.t.Helper()
+	var nodes []corev1.Node
+	for i := range count {
+		nodes = append(nodes, *s.node(fmt.Sprintf("%s-%d", domain, i), domain))
+	}
+	s.load(nodes...)
+}
+
+// load creates nodes and waits until they are ready.
+func (s *site) load(nodes ...corev1.Node) {
+	s.t.Helper()
+	created, err := s.CreateNodes(s.t.Context(), nodes)
+	if err == nil {
+		err = s.WaitNodesReady(s.t.Context(), created)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// budget is a Budget of the site's owner with one envelope, named all.
+func (s *site) budget(name string, concurrency int32) *rqv1.Budget {
+	return &rqv1.Budget{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: rqv1.BudgetSpec{Owner: s.owner, Envelopes: []rqv1.Envelope{
+			{Name: "all", Flavor: s.flavor, Concurrency: concurrency},
+		}},
+	}
+}
