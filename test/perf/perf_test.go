@@ -40,8 +40,8 @@ func TestReadResult(t *testing.T) {
 		err   string
 	}{
 		"complete": {
-			files: map[string]string{"whole.json": `{"pods": 3000, "seconds": 12}`, "BenchmarkStock_x.json": library},
-			want: result{Case: "Gangs/a", Scheduler: stock, Pods: 3000, Seconds: 12, PodsPerSecond: 250,
+			files: map[string]string{"whole.json": `{"pods": 3000, "seconds": 12, "cpuSeconds": 20}`, "BenchmarkStock_x.json": library},
+			want: result{Case: "Gangs/a", Scheduler: stock, Pods: 3000, Seconds: 12, CPUSeconds: 20, PodsPerSecond: 250,
 				ThroughputAverage: 250, AttemptP99Milliseconds: 3},
 		},
 		"no such workload":          {err: "did not run"},
@@ -97,13 +97,13 @@ func TestPrintTable(t *testing.T) {
 	var got bytes.Buffer
 	printTable(&got,
 		[]result{
-			{Case: "Gangs/a", Scheduler: stock, Pods: 3000, Seconds: 24.8, PodsPerSecond: 120.97, RatioToStock: 1, AttemptP99Milliseconds: 4.5},
+			{Case: "Gangs/a", Scheduler: stock, Pods: 3000, Seconds: 24.8, CPUSeconds: 41.5, PodsPerSecond: 120.97, RatioToStock: 1, AttemptP99Milliseconds: 4.5},
 			{Case: "Gangs/a", Scheduler: jobtree, Pods: 3000, Seconds: 10, PodsPerSecond: 300, RatioToStock: 2.48},
 		},
 		[]result{{Case: "Planner/budget/Cover", Scheduler: jobtree, NanosecondsPerOp: 901.5, BytesPerOp: 128, AllocsPerOp: 2}})
-	const want = `     case  scheduler  pods  seconds  pods/s  x stock  x single pods  attempt p99 ms
-  Gangs/a      stock  3000    24.80  120.97     1.00              -            4.50
-  Gangs/a    jobtree  3000    10.00  300.00     2.48              -               -
+	const want = `     case  scheduler  pods  seconds  cpu s  pods/s  x stock  x single pods  attempt p99 ms
+  Gangs/a      stock  3000    24.80  41.50  120.97     1.00              -            4.50
+  Gangs/a    jobtree  3000    10.00      -  300.00     2.48              -               -
 
                planner           ns/op  B/op  allocs/op
   Planner/budget/Cover  jobtree    902   128          2

@@ -14,7 +14,10 @@ type result struct {
 	Scheduler string `json:"scheduler"`
 	Pods      int    `json:"pods,omitempty"`
 	// Seconds is the whole duration, from the first Run (stock: the first pod) to the last bind.
-	Seconds       float64 `json:"seconds,omitempty"`
+	Seconds float64 `json:"seconds,omitempty"`
+	// CPUSeconds is the processor time that scheduler and API server spent in that time. It tells a slow scheduler from a
+	// machine that was busy with something else.
+	CPUSeconds    float64 `json:"cpuSeconds,omitempty"`
 	PodsPerSecond float64 `json:"podsPerSecond,omitempty"`
 	// RatioToStock is the default scheduler's whole duration in the same case over this one: above 1 is faster.
 	RatioToStock float64 `json:"ratioToStock,omitempty"`

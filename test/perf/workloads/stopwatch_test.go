@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,15 +15,28 @@ import (
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
 )
 
+// instant is a point on the wall clock and on this process's processor time.
+type instant struct {
+	wall time.Time
+	cpu  time.Duration
+}
+
+func now() instant {
+	var usage syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // fails for invalid arguments only
+	return instant{wall: time.Now(), cpu: time.Duration(usage.Utime.Nano() + usage.Stime.Nano())}
+}
+
 // stopwatch times one workload at a time.
 type stopwatch struct {
 	gangs, podsPerGang int
 	bound              atomic.Int32
-	// done is closed when every pod is bound; first and last are written before that.
+	// done is closed when every pod is bound or when that has become impossible; first, last and err are written before.
 	done        chan struct{}
-	first, last time.Time
+	first, last instant
+	err         error
 	// submitted is when the first Run was sent.
-	submitted time.Time
+	submitted instant
 }
 
 // reset reads the size of the workload that is about to run.
@@ -40,14 +54,15 @@ func (s *stopwatch) reset(_ ktesting.TContext, w *perf.Workload) (func(), error)
 }
 
 // start sets the beginning to now. Without it the first pod that appears is the beginning.
-func (s *stopwatch) start() { s.submitted = time.Now() }
+func (s *stopwatch) start() { s.submitted = now() }
 
-// elapsed is the whole duration, once done.
-func (s *stopwatch) elapsed() time.Duration {
-	if s.submitted.IsZero() {
-		return s.last.Sub(s.first)
+// elapsed returns the whole duration and the processor time spent in it, once done.
+func (s *stopwatch) elapsed() (wall, cpu time.Duration) {
+	begin := s.submitted
+	if begin.wall.IsZero() {
+		begin = s.first
 	}
-	return s.last.Sub(s.submitted)
+	return s.last.wall.Sub(begin.wall), s.last.cpu - begin.cpu
 }
 
 func (s *stopwatch) pods() int { return s.gangs * s.podsPerGang }
@@ -74,9 +89,19 @@ func (s *stopwatch) watch(tCtx ktesting.TContext) error {
 
 // see takes note of a pod; bound holds the pods that are bound already.
 func (s *stopwatch) see(bound map[types.UID]bool, pod *corev1.Pod) {
-	now := time.Now()
-	if s.first.IsZero() {
-		s.first = now
+	if s.first.wall.IsZero() {
+		s.first = now()
+	}
+	select {
+	case <-s.done:
+		return
+	default:
+	}
+	if pod.DeletionTimestamp != nil {
+		// No kubelet ends it, so that a gang which is taken back can never start again here.
+		s.err = fmt.Errorf("pod %s is deleted, with %d of %d pods bound", pod.Name, len(bound), s.pods())
+		close(s.done)
+		return
 	}
 	if pod.Spec.NodeName == "" || bound[pod.UID] {
 		return
@@ -84,7 +109,7 @@ func (s *stopwatch) see(bound map[types.UID]bool, pod *corev1.Pod) {
 	bound[pod.UID] = true
 	s.bound.Add(1)
 	if len(bound) == s.pods() {
-		s.last = now
+		s.last = now()
 		close(s.done)
 	}
 }
@@ -93,7 +118,7 @@ func (s *stopwatch) see(bound map[types.UID]bool, pod *corev1.Pod) {
 func (s *stopwatch) wait(tCtx ktesting.TContext, limit time.Duration) error {
 	select {
 	case <-s.done:
-		return nil
+		return s.err
 	case <-tCtx.Done():
 		return fmt.Errorf("the workload was stopped with %d of %d pods bound", s.bound.Load(), s.pods())
 	case <-time.After(limit):
