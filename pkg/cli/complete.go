@@ -20,7 +20,7 @@ const completionTimeout = 3 * time.Second
 func (s *session) addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	must(root.RegisterFlagCompletionFunc("namespace", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return s.namesOf(cmd, corev1.SchemeGroupVersion.WithKind("NamespaceList").Kind, corev1.SchemeGroupVersion.String(), false), cobra.ShellCompDirectiveNoFileComp
+		return s.namesOf(cmd, "NamespaceList", corev1.SchemeGroupVersion.String(), false), cobra.ShellCompDirectiveNoFileComp
 	}))
 	must(root.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		config, err := s.flags.ToRawKubeConfigLoader().RawConfig()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -140,26 +139,6 @@ func waitOf(run *rqv1.Run) *waiting {
 	return w
 }
 
-// storyOf orders the moments that the Run itself records.
-func storyOf(run *rqv1.Run) []moment {
-	story := []moment{{Time: run.CreationTimestamp, What: "submitted"}}
-	for _, c := range run.Status.Conditions {
-		if c.Type == rqv1.ConditionFinished && c.Status != metav1.ConditionTrue {
-			continue // that a Run has not ended is no moment of its life
-		}
-		what := c.Type
-		if c.Status != metav1.ConditionTrue {
-			what = "not " + what
-		}
-		story = append(story, moment{Time: c.LastTransitionTime, What: strings.ToLower(what), Reason: c.Reason, Message: c.Message})
-	}
-	if run.DeletionTimestamp != nil {
-		story = append(story, moment{Time: *run.DeletionTimestamp, What: "deleted", Message: "waits for its pods to end"})
-	}
-	slices.SortStableFunc(story, func(a, b moment) int { return a.Time.Compare(b.Time.Time) })
-	return story
-}
-
 func addHolding(holdings []holding, lease *rqv1.Lease, domains map[string]string) []holding {
 	for _, node := range lease.Spec.Slice.Nodes {
 		next := holding{
@@ -200,32 +179,4 @@ func addGivenUp(given []givenUp, lease *rqv1.Lease) []givenUp {
 		given[i].Last = *ended
 	}
 	return given
-}
-
-// eventsOf orders Events by time, whichever of the two Event APIs wrote them. Within a second the order is that of their
-// names, which end in the instant of their creation.
-func eventsOf(events []corev1.Event) []event {
-	slices.SortFunc(events, func(a, b corev1.Event) int {
-		return cmp.Or(lastSeen(&a).Truncate(time.Second).Compare(lastSeen(&b).Truncate(time.Second)), strings.Compare(a.Name, b.Name))
-	})
-	var told []event
-	for i := range events {
-		e := &events[i]
-		count := max(e.Count, 1)
-		if e.Series != nil {
-			count = e.Series.Count
-		}
-		told = append(told, event{Time: lastSeen(e), Type: e.Type, Reason: e.Reason, Message: e.Message, Count: count})
-	}
-	return told
-}
-
-func lastSeen(e *corev1.Event) metav1.Time {
-	switch {
-	case e.Series != nil:
-		return metav1.Time{Time: e.Series.LastObservedTime.Time}
-	case !e.LastTimestamp.IsZero():
-		return e.LastTimestamp
-	}
-	return metav1.Time{Time: e.EventTime.Time}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -159,50 +158,6 @@ func (w *runWatch) gone(run *rqv1.Run) {
 
 func (w *runWatch) follows(name string) bool {
 	return len(w.names) == 0 || slices.Contains(w.names, name)
-}
-
-// outcome says whether the watch is over, and whether the named Runs ended as awaited.
-func (w *runWatch) outcome() (over bool, err error) {
-	if len(w.names) == 0 {
-		return false, nil
-	}
-	waiting := false
-	var astray []string
-	for _, name := range w.names {
-		run := w.runs[types.NamespacedName{Namespace: w.namespace, Name: name}]
-		switch {
-		case w.deleted[name]:
-			astray = append(astray, fmt.Sprintf("Run %s was deleted", name))
-		case run == nil || !reached(w.phase, phaseOf(run)) && !ended(run):
-			waiting = true
-		case !reached(w.phase, phaseOf(run)):
-			astray = append(astray, fmt.Sprintf("Run %s is %s: %s", name, run.Status.Phase, run.Status.Message))
-		}
-	}
-	switch {
-	case len(astray) > 0 && (w.phase != "" || !waiting):
-		return true, fail(exitNotReached, "%s", strings.Join(astray, "; "))
-	case waiting:
-		return false, nil
-	}
-	return true, nil
-}
-
-// reached is true when a Run in phase is, or has been, in the awaited phase. Awaiting nothing is awaiting completion.
-func reached(awaited, phase rqv1.RunPhase) bool {
-	switch awaited {
-	case rqv1.RunPending:
-		return true
-	case rqv1.RunRunning:
-		return phase == rqv1.RunRunning || phase == rqv1.RunCompleted
-	case "":
-		return phase == rqv1.RunCompleted
-	}
-	return phase == awaited
-}
-
-func ended(run *rqv1.Run) bool {
-	return run.Status.Phase == rqv1.RunCompleted || run.Status.Phase == rqv1.RunFailed
 }
 
 // notFoundInWords says which Run does not exist, and how to find those that do.
