@@ -72,6 +72,7 @@ func run(ctx context.Context, o *options.Options) error {
 	if err != nil {
 		return fmt.Errorf("starting: %w", err)
 	}
+	plugins.WithoutScheduledEvents(scheduler)
 	// Only the leader asks for pods to schedule, so the first request is when this process begins to decide.
 	next, lead := scheduler.NextEntity, sync.OnceFunc(func() { close(leading) })
 	scheduler.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {

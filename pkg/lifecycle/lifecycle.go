@@ -207,13 +207,10 @@ func (s *state) startingSince() (time.Time, bool) {
 	return first, s.phase == rqv1.RunPending && !first.IsZero()
 }
 
-// patience is how long a Run may be without a status: most start or are refused sooner, with one write instead of two.
-const patience = 2 * time.Second
-
-// fresh reports whether nothing is known of a new Run that would be worth telling.
+// fresh reports whether nothing is known of a new Run beyond what its default status says: most Runs start or are refused
+// soon, with one write.
 func (s *state) fresh() bool {
-	return s.Run.Status.Phase == "" && s.phase == rqv1.RunPending && s.Shape == nil && s.Refusal == nil &&
-		s.Now.Sub(s.Run.CreationTimestamp.Time) < patience
+	return len(s.Run.Status.Conditions) == 0 && s.phase == rqv1.RunPending && s.Shape == nil && s.Refusal == nil && !s.overdue()
 }
 
 // retryRejected is how long a gang waits before nodes that other scheduling rules rejected are tried again: those rules'
@@ -222,9 +219,6 @@ const retryRejected = 5 * time.Second
 
 // untilNext returns when to look again: at the gang's deadline, or when rejected nodes are worth another try.
 func (s *state) untilNext() time.Duration {
-	if s.fresh() {
-		return patience
-	}
 	if since, ok := s.startingSince(); ok {
 		return since.Add(s.GangDeadline).Sub(s.Now) + time.Second
 	}

@@ -16,6 +16,9 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
+// Waiting is the message of a Run that has not been tried: the default in the API.
+const Waiting = "waiting to be placed"
+
 // status returns the status that the Run should have; nil when it has it. It does not count pods while a gang starts or
 // waits: none of it has started until all of it has.
 func (s *state) status() *rqv1.RunStatus {
@@ -65,7 +68,7 @@ func (s *state) story() (reason, message string) {
 	case s.Refusal != nil:
 		return string(s.Refusal.Reason), s.Refusal.Message
 	}
-	return "Waiting", "waiting to be placed"
+	return "Waiting", Waiting
 }
 
 // failure says which pod failed first by index, and how.

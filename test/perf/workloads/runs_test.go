@@ -18,6 +18,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/controllers"
+	"github.com/davidlangworthy/jobtree/pkg/plugins"
 )
 
 // submitters create Runs at the same time: as many as the library's own createPods.
@@ -27,7 +28,8 @@ const submitters = 30
 // Runs are created, and all their pods are waited for. It runs there because the library has no operation that waits for
 // pods which it did not create itself.
 func submit(s *stopwatch) perf.NodeUpdateFn {
-	return func(tCtx ktesting.TContext, _ *scheduler.Scheduler, _ *perf.Workload, nodes *corev1.NodeList) error {
+	return func(tCtx ktesting.TContext, sched *scheduler.Scheduler, _ *perf.Workload, nodes *corev1.NodeList) error {
+		plugins.WithoutScheduledEvents(sched) // as cmd/scheduler does
 		c, err := controllers.NewClient(tCtx.RESTConfig())
 		if err != nil {
 			return err

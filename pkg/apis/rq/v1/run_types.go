@@ -30,6 +30,7 @@ type Run struct {
 	Spec RunSpec `json:"spec"`
 	// status is what the Run has, written by the scheduler.
 	// +optional
+	// +kubebuilder:default={phase: Pending, message: "waiting to be placed"}
 	Status RunStatus `json:"status,omitempty"`
 }
 
