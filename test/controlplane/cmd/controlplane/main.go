@@ -69,7 +69,8 @@ func up(ctx context.Context, o controlplane.Options) error {
 	fmt.Printf(`
   export KUBECONFIG=$PWD/%s PATH=$PWD/bin:$PATH
   kubectl get nodes
-  kubectl runs submit -f manifests/samples/
+  kubectl apply -f manifests/samples/namespaces.yaml -f manifests/samples/budgets.yaml
+  kubectl runs submit -f manifests/samples/runs
 
 Logs are in %s. End it with: make down
 `, relative(c.Kubeconfig), relative(filepath.Join(o.Dir, "logs")))
