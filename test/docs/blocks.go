@@ -1,0 +1,96 @@
+// Package docs tests that what the documentation shows is so: its objects are accepted by a real API server, its commands
+// work, and they print what it says they print. The first line of a fenced block says what is done with it:
+//
+//	```yaml              an object: the API server has to accept it; scheduler configuration: the scheduler has to
+//	```yaml file=NAME    the same, and later blocks find it in the file NAME
+//	```bash run          commands that have to succeed, run by bash
+//	```console run       a session: each line after "$ " is run and has to print the lines that follow it
+//
+// Blocks of one file run in order against a control plane of their own with the sample fleet. All others are only shown.
+package docs
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// block is a fenced block of a Markdown file.
+type block struct {
+	// line is the number of its first line of text, from 1.
+	line     int
+	language string
+	// words follow the language.
+	words []string
+	text  string
+}
+
+// parse returns the fenced blocks of a file. It fails if the last one has no end.
+func parse(markdown string) ([]block, error) {
+	var blocks []block
+	var open *block
+	for number, line := range strings.Split(markdown, "\n") {
+		info, fence := strings.CutPrefix(line, "```")
+		switch {
+		case fence && open != nil:
+			blocks = append(blocks, *open)
+			open = nil
+		case fence:
+			open = &block{line: number + 2}
+			if words := strings.Fields(info); len(words) > 0 {
+				open.language, open.words = words[0], words[1:]
+			}
+		case open != nil:
+			open.text += line + "\n"
+		}
+	}
+	if open != nil {
+		return nil, fmt.Errorf("the block from line %d has no end", open.line)
+	}
+	return blocks, nil
+}
+
+// file is the name under which later blocks find this one; empty for none.
+func (b *block) file() string {
+	for _, word := range b.words {
+		if name, ok := strings.CutPrefix(word, "file="); ok {
+			return name
+		}
+	}
+	return ""
+}
+
+func (b *block) runs() bool { return len(b.words) > 0 && b.words[0] == "run" }
+
+// step is a command of a session, with the number of its line, and what it prints.
+type step struct {
+	line            int
+	command, output string
+}
+
+// session takes a console block apart.
+func (b *block) session() []step {
+	var steps []step
+	for i, line := range strings.Split(strings.TrimSuffix(b.text, "\n"), "\n") {
+		if command, ok := strings.CutPrefix(line, "$ "); ok {
+			steps = append(steps, step{line: b.line + i, command: command})
+		} else if len(steps) > 0 {
+			steps[len(steps)-1].output += line + "\n"
+		}
+	}
+	return steps
+}
+
+// variable matches what differs from one time to the next: dates, times of day, ages and random parts of names.
+var variable = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|\b\d\d:\d\d:\d\d\b|\b\d+[smh]\d*s?\b`)
+
+// canonical is an output without what differs from one time to the next, and without the widths of columns.
+func canonical(output string) []string {
+	var lines []string
+	for line := range strings.Lines(output) {
+		if words := strings.Fields(variable.ReplaceAllString(line, "TIME")); len(words) > 0 {
+			lines = append(lines, strings.Join(words, " "))
+		}
+	}
+	return lines
+}

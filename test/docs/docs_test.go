@@ -1,0 +1,232 @@
+package docs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/test/controlplane"
+)
+
+// reader plays the documentation of one file.
+type reader struct {
+	t       *testing.T
+	name    string
+	dir     string // where the commands run; it has the checkout's manifests
+	plane   *controlplane.ControlPlane
+	environ []string
+}
+
+func TestDocs(t *testing.T) {
+	root, err := controlplane.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no documentation: %v", err)
+	}
+	for _, file := range append(files, filepath.Join(root, "README.md")) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, err := filepath.Rel(root, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks, err := parse(string(data))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if slices.ContainsFunc(blocks, func(b block) bool { return b.language == "yaml" || b.runs() }) {
+			t.Run(name, func(t *testing.T) { play(t, root, name, blocks) })
+		}
+	}
+}
+
+// play does in order what the blocks of a file say.
+func play(t *testing.T, root, name string, blocks []block) {
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	plane, err := controlplane.Start(ctx, controlplane.Options{
+		Dir: t.TempDir(), Fleet: filepath.Join(root, "manifests", "samples", "fleet.yaml"), Scheduler: true, Kwok: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(plane.Stop)
+	r := &reader{t: t, name: name, dir: t.TempDir(), plane: plane, environ: append(os.Environ(),
+		"KUBECONFIG="+plane.Kubeconfig, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))}
+	if err := os.Symlink(filepath.Join(root, "manifests"), filepath.Join(r.dir, "manifests")); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range blocks {
+		switch {
+		case b.language == "yaml":
+			r.yaml(ctx, b)
+		case b.language == "bash" && b.runs():
+			if out, err := r.bash(ctx, b.text); err != nil {
+				t.Fatalf("%s:%d: %v\n%s", name, b.line, err, out)
+			}
+		case b.language == "console" && b.runs():
+			for _, s := range b.session() {
+				out, err := r.bash(ctx, s.command)
+				if err != nil {
+					t.Fatalf("%s:%d: %v\n%s", name, s.line, err, out)
+				}
+				if diff := cmp.Diff(canonical(s.output), canonical(out)); diff != "" {
+					t.Errorf("%s:%d: %s prints something else (-the document +the command):\n%s", name, s.line, s.command, diff)
+				}
+			}
+		}
+	}
+}
+
+// bash runs commands and returns all that they print.
+func (r *reader) bash(ctx context.Context, commands string) (string, error) {
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", commands)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = r.dir, r.environ, &out, &out
+	err := cmd.Run()
+	return out.String(), err
+}
+
+// yaml has every document of a block checked by whoever reads such documents.
+func (r *reader) yaml(ctx context.Context, b block) {
+	if name := b.file(); name != "" {
+		if err := os.WriteFile(filepath.Join(r.dir, name), []byte(b.text), 0o600); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	for document := range strings.SplitSeq(b.text, "\n---\n") {
+		if strings.Contains(document, "kind: KubeSchedulerConfiguration") {
+			if err := checkArgs(document); err != nil {
+				r.t.Errorf("%s:%d: %v", r.name, b.line, err)
+			}
+			continue
+		}
+		_, stderr, err := r.plane.KubectlStdin(ctx, strings.NewReader(document), "apply", "--dry-run=server", "-f", "-")
+		if err != nil || strings.Contains(stderr, "Warning") {
+			r.t.Errorf("%s:%d: %v: %s", r.name, b.line, err, stderr)
+		}
+	}
+}
+
+// checkArgs has the plugin's arguments in a scheduler configuration read as the scheduler reads them.
+func checkArgs(document string) error {
+	var configuration struct {
+		Profiles []struct {
+			PluginConfig []struct {
+				Name string         `json:"name"`
+				Args map[string]any `json:"args"`
+			} `json:"pluginConfig"`
+		} `json:"profiles"`
+	}
+	if err := yaml.Unmarshal([]byte(document), &configuration); err != nil {
+		return err
+	}
+	for _, profile := range configuration.Profiles {
+		for _, plugin := range profile.PluginConfig {
+			args, err := yaml.Marshal(plugin.Args)
+			if err != nil {
+				return err
+			}
+			if _, err := config.Parse(args); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// TestConfigurationTable holds the operators' table against the arguments that exist and their defaults.
+func TestConfigurationTable(t *testing.T) {
+	root, err := controlplane.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(root, "docs", "operators.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z][A-Za-z]*)` \\| ([^|]*) \\|").FindAllStringSubmatch(string(data), -1) {
+		got[row[1]] = strings.Trim(row[2], "`")
+	}
+	defaults, err := config.Parse(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	values := reflect.ValueOf(*defaults)
+	for i := range values.NumField() {
+		name, _, _ := strings.Cut(values.Type().Field(i).Tag.Get("json"), ",")
+		if name == "" {
+			continue // apiVersion and kind
+		}
+		text, err := yaml.Marshal(values.Field(i).Interface())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[name] = inOneLine(string(text))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("docs/operators.md (-arguments +table):\n%s", diff)
+	}
+}
+
+// inOneLine writes the YAML of a default as the table has it.
+func inOneLine(text string) string {
+	text = strings.TrimSpace(text)
+	if items, ok := strings.CutPrefix(text, "- "); ok {
+		return "[" + strings.ReplaceAll(items, "\n- ", ", ") + "]"
+	}
+	if text == "{}" || text == "null" {
+		return "none"
+	}
+	return strings.TrimSuffix(text, "0s") // 2m0s
+}
+
+// TestLinks follows every relative link of the documentation.
+func TestLinks(t *testing.T) {
+	root, err := controlplane.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := []string{filepath.Join(root, "README.md")}
+	for _, pattern := range []string{"docs/*.md", "docs/cli/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(data), "\n") {
+			for _, match := range link.FindAllStringSubmatch(line, -1) {
+				if _, err := os.Stat(filepath.Join(filepath.Dir(file), match[1])); err != nil {
+					t.Errorf("%s leads nowhere: %s", fmt.Sprintf("%s:%d", file, i+1), match[1])
+				}
+			}
+		}
+	}
+}
