@@ -148,22 +148,19 @@ func (s *state) funding() *rqv1.RunFundingStatus {
 	return out
 }
 
+// setConditions says whether the Run has started and, once it has ended, how.
 func (s *state) setConditions(next *rqv1.RunStatus, reason, message string) {
-	started := metav1.Condition{Type: rqv1.ConditionStarted, Status: metav1.ConditionFalse, Reason: reason, Message: message, ObservedGeneration: s.Run.Generation}
-	finished := metav1.Condition{Type: rqv1.ConditionFinished, Status: metav1.ConditionFalse, Reason: "Unfinished", ObservedGeneration: s.Run.Generation}
+	condition := metav1.Condition{
+		Type: rqv1.ConditionStarted, Status: metav1.ConditionFalse, Reason: reason, Message: message, ObservedGeneration: s.Run.Generation,
+	}
 	switch s.phase {
 	case rqv1.RunRunning:
-		started.Status = metav1.ConditionTrue
+		condition.Status = metav1.ConditionTrue
 	case rqv1.RunCompleted, rqv1.RunFailed:
-		if old := meta.FindStatusCondition(next.Conditions, rqv1.ConditionStarted); old != nil {
-			started = *old
-		}
-		finished.Status, finished.Reason, finished.Message = metav1.ConditionTrue, reason, message
+		condition.Type, condition.Status = rqv1.ConditionFinished, metav1.ConditionTrue
 	}
-	for _, condition := range []metav1.Condition{started, finished} {
-		if old := meta.FindStatusCondition(next.Conditions, condition.Type); old == nil || old.Status != condition.Status {
-			condition.LastTransitionTime = metav1.NewTime(s.Now)
-		}
-		meta.SetStatusCondition(&next.Conditions, condition)
+	if old := meta.FindStatusCondition(next.Conditions, condition.Type); old == nil || old.Status != condition.Status {
+		condition.LastTransitionTime = metav1.NewTime(s.Now)
 	}
+	meta.SetStatusCondition(&next.Conditions, condition)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -124,12 +125,25 @@ func (w *world) overcommittedOnce() []string {
 		})
 		for _, change := range changes[name] {
 			if held += change.gpus; held > room.Value() {
-				out = append(out, fmt.Sprintf("I1: node %s has %d GPUs and %d were leased at %s", name, room.Value(), held, change.at))
+				out = append(out, fmt.Sprintf("I1: node %s has %d GPUs and %d were leased at %s:%s",
+					name, room.Value(), held, change.at.Format(time.StampMicro), w.heldAt(name, change.at)))
 				break
 			}
 		}
 	}
 	return out
+}
+
+// heldAt lists the Leases of a node that were open at an instant.
+func (w *world) heldAt(node string, at time.Time) string {
+	var out strings.Builder
+	for _, lease := range w.leases {
+		opened := !lease.Spec.Start.After(at)
+		if lease.Spec.Slice.Nodes[0].Name == node && opened && (lease.Status.Ended == nil || lease.Status.Ended.After(at)) {
+			fmt.Fprintf(&out, " %s of %d from %s", lease.Name, lease.Spec.Slice.Nodes[0].GPUs, lease.Spec.Start.Format(time.StampMicro))
+		}
+	}
+	return out.String()
 }
 
 // unpaid finds bound pods without exactly one open Lease on their node, open Leases without such a pod, and pods that

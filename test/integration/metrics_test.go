@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -22,6 +23,8 @@ func (c *cluster) counters(ctx context.Context, of *controlplane.Process, prefix
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // a stopped process never answers
+	defer cancel()
 	scheduler := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
 		Certificates: config.Certificates, GetClientCertificate: config.GetClientCertificate,
 		InsecureSkipVerify: true, // the scheduler's own certificate is self-signed

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,10 +48,13 @@ func newSite(t *testing.T, c *cluster, domains, nodes int, budget int32) *site {
 
 // close deletes the Runs, checks that nothing of them is held any more, and has the namespace deleted.
 func (s *site) close() {
-	ctx := context.Background()
+	ctx, limit := context.Background(), patience
+	if s.t.Failed() {
+		limit = 15 * time.Second // what broke may stay broken
+	}
 	err := s.api.DeleteAllOf(ctx, &rqv1.Run{}, client.InNamespace(s.namespace))
 	if err == nil {
-		err = within(patience, func() error {
+		err = within(limit, func() error {
 			w, err := s.look(ctx)
 			if err != nil {
 				return err

@@ -219,7 +219,7 @@ const (
 const (
 	// ConditionStarted is True once every pod of the Run is bound; while False its reason says what is short.
 	ConditionStarted = "Started"
-	// ConditionFinished is True once the Run is Completed or Failed.
+	// ConditionFinished is there, and True, once the Run is Completed or Failed.
 	ConditionFinished = "Finished"
 )
 
