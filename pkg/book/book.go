@@ -51,7 +51,7 @@ func New(args *config.Args) *Book {
 		gangs:    map[types.UID]*gang{},
 		runs:     map[types.NamespacedName]types.UID{},
 		members:  map[types.UID]*member{},
-		waiting:  waitlist{room: map[string]int64{}, budget: map[rqv1.Owner]int64{}},
+		waiting:  waitlist{room: map[string]int64{}, nodes: map[string]int64{}, budget: map[rqv1.Owner]int64{}},
 		notify:   make(chan struct{}, 1),
 	}
 }

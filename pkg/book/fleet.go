@@ -39,7 +39,7 @@ func (b *Book) SetNode(node *corev1.Node) {
 	b.fleet.SetNode(topology.Node{
 		Name: node.Name, Labels: node.Labels, Flavor: flavor, GPUs: gpus, Unschedulable: node.Spec.Unschedulable,
 	})
-	b.wakeRoom(flavor)
+	b.wakeNodes(flavor)
 }
 
 // RemoveNode forgets a node. What is held on it stays held until its pods and Leases are gone.

@@ -24,10 +24,11 @@ func (b *Book) unlock() {
 // gang costs nothing until something improves that could change its fate.
 type waitlist struct {
 	gangs []*gang
-	// epoch counts improvements; room and budget hold the epoch of the last one, by flavor and by owner.
-	epoch  int64
-	room   map[string]int64
-	budget map[rqv1.Owner]int64
+	// epoch counts improvements. It stands beside what the last one improved: the GPUs that are free and the nodes that
+	// there are, by flavor, and what can be paid, by owner.
+	epoch       int64
+	room, nodes map[string]int64
+	budget      map[rqv1.Owner]int64
 }
 
 // byAge orders gangs by the age of their Runs, then by namespace and name (R30).
@@ -52,11 +53,17 @@ func (w *waitlist) remove(g *gang) {
 	}
 }
 
-// wakeRoom notes that GPUs of a flavor have become free, or nodes have changed, for the gangs that may fit now.
+// wakeRoom notes that GPUs of a flavor have become free, for the gangs that may fit now.
 func (b *Book) wakeRoom(flavor string) {
 	b.waiting.epoch++
 	b.waiting.room[flavor] = b.waiting.epoch
 	b.stirred = true
+}
+
+// wakeNodes notes that the nodes of a flavor have changed, also for the gangs that fitted none of them.
+func (b *Book) wakeNodes(flavor string) {
+	b.wakeRoom(flavor)
+	b.waiting.nodes[flavor] = b.waiting.epoch
 }
 
 // wakeBudget notes that an owner may be able to pay for more.
@@ -88,14 +95,27 @@ func (b *Book) wakeNext() {
 // improved reports whether what a gang waits for has improved since it was last tried, and could be enough now.
 func (b *Book) improved(g *gang, free int) bool {
 	flavor := g.run.Spec.Resources.GPUType
-	switch {
-	case g.refusal.AboutRoom():
-		enough := g.refusal.Reason != plan.InsufficientGPUs || g.missing()*g.demand.GPUsPerPod <= free
-		return enough && b.waiting.room[flavor] > g.tried
-	case g.refusal.AboutBudget():
+	switch g.refusal.Reason {
+	case plan.InsufficientGPUs:
+		return b.waiting.room[flavor] > g.tried && g.missing()*g.demand.GPUsPerPod <= free
+	case plan.NodesRejected:
+		return b.waiting.room[flavor] > g.tried
+	case plan.UnknownGPUType, plan.NeverFits, plan.Indivisible:
+		return b.waiting.nodes[flavor] > g.tried
+	case plan.NoBudget, plan.WindowClosed, plan.InsufficientBudget:
 		return b.waiting.budget[g.run.Spec.Owner] > g.tried
 	}
 	return false
+}
+
+// Retry has a Run planned again whose nodes were rejected by other scheduling rules: what those look at is not in the
+// book.
+func (b *Book) Retry(run types.NamespacedName) {
+	b.mu.Lock()
+	defer b.unlock()
+	if g := b.gangs[b.runs[run]]; g != nil && g.refusal != nil && g.refusal.Reason == plan.NodesRejected && !g.woken {
+		b.wake(g)
+	}
 }
 
 // missing returns the number of the gang's pods that have no node.

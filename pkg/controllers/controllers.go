@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,14 +34,16 @@ const settle = 20 * time.Millisecond
 
 // Controllers reconcile Runs and Budgets with what the book and the API hold.
 type Controllers struct {
-	args    *config.Args
-	book    *book.Book
-	client  client.WithWatch
-	kube    kubernetes.Interface
-	events  events.EventRecorder
-	clock   clock.Clock
-	watches *watches
-	runs    workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	args     *config.Args
+	book     *book.Book
+	client   client.WithWatch
+	kube     kubernetes.Interface
+	events   events.EventRecorder
+	clock    clock.Clock
+	watches  *watches
+	runs     workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	retries  workqueue.TypedDelayingInterface[types.NamespacedName]
+	problems sync.Map // what the API server held against a Run's pods, by name
 }
 
 // Options is what Controllers work with.
@@ -77,6 +80,7 @@ func New(o Options) (*Controllers, error) {
 		runs: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](50*time.Millisecond, 10*time.Second),
 			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "runs"}),
+		retries: workqueue.NewTypedDelayingQueue[types.NamespacedName](),
 	}
 	return c, c.watches.feed(o.Book, o.Shared, c.Changed)
 }
@@ -89,6 +93,7 @@ func (c *Controllers) Changed(run types.NamespacedName) { c.runs.AddAfter(run, s
 func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	logger := klog.FromContext(ctx)
 	defer c.runs.ShutDown()
+	defer c.retries.ShutDown()
 	if err := awaitKinds(ctx, c.kube); err != nil {
 		return
 	}
@@ -113,6 +118,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	for range workers {
 		go c.work(ctx)
 	}
+	go c.retry()
 	go c.watchWindows(ctx)
 	go c.reportNodes(ctx)
 	c.reportBudgets(ctx)
@@ -150,6 +156,18 @@ func (c *Controllers) work(ctx context.Context) {
 			}
 		}
 		c.runs.Done(run)
+	}
+}
+
+// retry has Runs planned again when their time has come.
+func (c *Controllers) retry() {
+	for {
+		run, shutdown := c.retries.Get()
+		if shutdown {
+			return
+		}
+		c.book.Retry(run)
+		c.retries.Done(run)
 	}
 }
 

@@ -33,13 +33,27 @@ func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedNam
 	if err := c.closeLeases(ctx, name, observed.Pods, decision.Close); err != nil {
 		return 0, err
 	}
-	if err := c.createPods(ctx, observed.Run, decision); err != nil {
-		return 0, err
+	problem := c.createPods(ctx, decision)
+	c.note(name, observed.Run, problem)
+	if decision.Retry > 0 {
+		c.retries.AddAfter(name, decision.Retry)
 	}
 	if decision.Status != nil {
-		return decision.After, c.writeStatus(ctx, observed.Run, decision.Status)
+		if err := c.writeStatus(ctx, observed.Run, decision.Status); err != nil {
+			return 0, err
+		}
 	}
-	return decision.After, nil
+	return decision.After, problem
+}
+
+// note remembers what the API server holds against a Run's pods, so that the next decision tells it.
+func (c *Controllers) note(name types.NamespacedName, run *rqv1.Run, problem error) {
+	switch {
+	case run == nil || problem == nil:
+		c.problems.Delete(name)
+	case apierrors.IsForbidden(first(problem)) || apierrors.IsInvalid(first(problem)):
+		c.problems.Store(name, "the API server does not take the Run's pods: "+first(problem).Error())
+	}
 }
 
 // observe gathers what the caches and the book know of a Run.
@@ -54,6 +68,9 @@ func (c *Controllers) observe(name types.NamespacedName) (lifecycle.Observed, er
 		o.Run = run.(*rqv1.Run)
 		o.Demand, o.Shape = c.book.Demand(o.Run.UID)
 		o.Refusal = c.book.Refusal(o.Run.UID)
+		if problem, ok := c.problems.Load(name); ok {
+			o.Problem = problem.(string)
+		}
 	}
 	pods, err := c.watches.pods.GetIndexer().ByIndex(byRun, name.String())
 	if err != nil {
@@ -173,29 +190,17 @@ func (c *Controllers) closeLease(ctx context.Context, closing lifecycle.Closing)
 }
 
 // createPods creates what a Run lacks. Creating it again is harmless: names are the ranks'.
-func (c *Controllers) createPods(ctx context.Context, run *rqv1.Run, d lifecycle.Decision) error {
+func (c *Controllers) createPods(ctx context.Context, d lifecycle.Decision) error {
 	if d.Service != nil {
 		_, err := c.kube.CoreV1().Services(d.Service.Namespace).Create(ctx, d.Service, metav1.CreateOptions{})
 		if err := ignore(err, apierrors.IsAlreadyExists); err != nil {
-			return c.cannotCreate(run, "Service", err)
+			return err
 		}
 	}
-	err := inParallel(len(d.Create), func(i int) error {
+	return inParallel(len(d.Create), func(i int) error {
 		_, err := c.kube.CoreV1().Pods(d.Create[i].Namespace).Create(ctx, d.Create[i], metav1.CreateOptions{})
 		return ignore(err, apierrors.IsAlreadyExists)
 	})
-	if err != nil {
-		return c.cannotCreate(run, "pods", err)
-	}
-	return nil
-}
-
-// cannotCreate tells the Run's owner what the API server holds against its pods, such as a quota.
-func (c *Controllers) cannotCreate(run *rqv1.Run, what string, err error) error {
-	if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		c.events.Eventf(reference(run), nil, corev1.EventTypeWarning, "FailedCreate", "Create", "cannot create %s: %v", what, first(err))
-	}
-	return fmt.Errorf("creating %s: %w", what, err)
 }
 
 // first returns the first of errors that were joined: a gang's pods fail alike.

@@ -24,6 +24,8 @@ type Observed struct {
 	Shape  *plan.Refusal
 	// Refusal is why the gang was refused when it was last planned; nil when it was not.
 	Refusal *plan.Refusal
+	// Problem is what the API server last held against the Run's pods; empty when it took them.
+	Problem string
 	// Pods carry the Run's label and Leases are open and name the Run, whatever its UID.
 	Pods   []*corev1.Pod
 	Leases []*rqv1.Lease
@@ -73,8 +75,8 @@ type Decision struct {
 	Create  []*corev1.Pod
 	// Status is the status to write; nil when it stands as it should.
 	Status *rqv1.RunStatus
-	// After is when to look again although nothing has happened; 0 for never.
-	After time.Duration
+	// After is when to look again although nothing has happened, and Retry when to plan again; 0 for never.
+	After, Retry time.Duration
 }
 
 // Decide returns what a Run needs next.
@@ -94,7 +96,7 @@ func Decide(o Observed) Decision {
 		if len(d.Create) > 0 {
 			d.Service = service(o.Run)
 		}
-		d.After = s.untilNext()
+		d.After, d.Retry = s.untilOverdue(), s.untilRetry()
 	}
 	d.Status = s.status()
 	return d
@@ -210,18 +212,24 @@ func (s *state) startingSince() (time.Time, bool) {
 // fresh reports whether nothing is known of a new Run beyond what its default status says: most Runs start or are refused
 // soon, with one write.
 func (s *state) fresh() bool {
-	return len(s.Run.Status.Conditions) == 0 && s.phase == rqv1.RunPending && s.Shape == nil && s.Refusal == nil && !s.overdue()
+	return len(s.Run.Status.Conditions) == 0 && s.phase == rqv1.RunPending && s.Shape == nil && s.Refusal == nil &&
+		s.Problem == "" && !s.overdue()
 }
 
 // retryRejected is how long a gang waits before nodes that other scheduling rules rejected are tried again: those rules'
 // own causes may pass without an event.
 const retryRejected = 5 * time.Second
 
-// untilNext returns when to look again: at the gang's deadline, or when rejected nodes are worth another try.
-func (s *state) untilNext() time.Duration {
+// untilOverdue returns when a gang that has begun to start passes its deadline.
+func (s *state) untilOverdue() time.Duration {
 	if since, ok := s.startingSince(); ok {
 		return since.Add(s.GangDeadline).Sub(s.Now) + time.Second
 	}
+	return 0
+}
+
+// untilRetry returns when nodes that other scheduling rules rejected are worth another try.
+func (s *state) untilRetry() time.Duration {
 	if s.Refusal != nil && s.Refusal.Reason == plan.NodesRejected {
 		return retryRejected
 	}

@@ -118,6 +118,9 @@ func TestDecide(t *testing.T) {
 			scene(func(o *Observed) { o.pods("-", "-", "-", "-"); o.Refusal = noRoom }), "Pending: short by 8"},
 		"a Run without a shape gets no pods": {
 			scene(func(o *Observed) { o.Shape = &plan.Refusal{Reason: plan.Unsupported, Message: "no"} }), "Pending: no"},
+		"what the API server holds against the pods is told": {
+			scene(func(o *Observed) { o.pods("-", "-", "-", ""); o.Problem = "cannot create pods: exceeded quota" }),
+			"create run-3; Pending: cannot create pods: exceeded quota"},
 		"missing indexes are filled, not counts": {
 			scene(func(o *Observed) { o.pods("-", "", "-", "") }), "create run-1; create run-3"},
 		"bound pods make it run": {

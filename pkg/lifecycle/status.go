@@ -14,6 +14,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
 // Waiting is the message of a Run that has not been tried: the default in the API.
@@ -65,6 +66,8 @@ func (s *state) story() (reason, message string) {
 		return "Requeued", "a lost pod could not be replaced; the Run waits to start again from its checkpoint: " + s.Refusal.Message
 	case s.overdue():
 		return "DeadlineExceeded", fmt.Sprintf("not every pod could be bound within %s; the Run starts again", s.GangDeadline)
+	case s.Problem != "":
+		return string(plan.NotCreated), s.Problem
 	case s.Refusal != nil:
 		return string(s.Refusal.Reason), s.Refusal.Message
 	}

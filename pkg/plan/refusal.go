@@ -34,6 +34,8 @@ const (
 	InsufficientBudget Reason = "InsufficientBudget"
 	// NodesRejected: the nodes chosen were refused by other scheduling rules, such as taints or CPU.
 	NodesRejected Reason = "NodesRejected"
+	// NotCreated: the API server does not take the Run's pods, for want of quota or against an admission rule.
+	NotCreated Reason = "NotCreated"
 )
 
 // Refusal is why a Run does not start, as data (R29): which limit, whose, where, and by how much it is short.
