@@ -1,0 +1,94 @@
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/test/controlplane"
+)
+
+// TestConfigurationTable holds the operators' table against the arguments that exist and their defaults.
+func TestConfigurationTable(t *testing.T) {
+	root, err := controlplane.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(root, "docs", "operators.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z][A-Za-z]*)` \\| ([^|]*) \\|").FindAllStringSubmatch(string(data), -1) {
+		got[row[1]] = strings.Trim(row[2], "`")
+	}
+	defaults, err := config.Parse(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	values := reflect.ValueOf(*defaults)
+	for i := range values.NumField() {
+		name, _, _ := strings.Cut(values.Type().Field(i).Tag.Get("json"), ",")
+		if name == "" {
+			continue // apiVersion and kind
+		}
+		text, err := yaml.Marshal(values.Field(i).Interface())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[name] = inOneLine(string(text))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("docs/operators.md (-arguments +table):\n%s", diff)
+	}
+}
+
+// inOneLine writes the YAML of a default as the table has it.
+func inOneLine(text string) string {
+	text = strings.TrimSpace(text)
+	if items, ok := strings.CutPrefix(text, "- "); ok {
+		return "[" + strings.ReplaceAll(items, "\n- ", ", ") + "]"
+	}
+	if text == "{}" || text == "null" {
+		return "none"
+	}
+	return strings.TrimSuffix(text, "0s") // 2m0s
+}
+
+// TestLinks follows every relative link of the documentation.
+func TestLinks(t *testing.T) {
+	root, err := controlplane.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := []string{filepath.Join(root, "README.md")}
+	for _, pattern := range []string{"docs/*.md", "docs/cli/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(data), "\n") {
+			for _, match := range link.FindAllStringSubmatch(line, -1) {
+				if _, err := os.Stat(filepath.Join(filepath.Dir(file), match[1])); err != nil {
+					t.Errorf("%s:%d leads nowhere: %s", file, i+1, match[1])
+				}
+			}
+		}
+	}
+}
