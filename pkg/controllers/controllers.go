@@ -171,24 +171,23 @@ func (c *Controllers) retry() {
 	}
 }
 
-// watchWindows wakes Runs when a budget window opens or closes: one timer for the next of them, set anew when Budgets
-// change.
+// watchWindows wakes Runs when a budget window opens or closes.
 func (c *Controllers) watchWindows(ctx context.Context) {
-	const longest = time.Minute // bounds how late an edited window or a clock that jumped is noticed
+	const longest = 2 * time.Second // bounds how late the window of an edited Budget, or a clock that jumped, is noticed
+	seen := c.clock.Now()
 	for {
-		now := c.clock.Now()
-		next, ok := c.book.NextWindow(now)
-		wait := longest
-		if ok {
+		now, wait := c.clock.Now(), longest
+		if next, ok := c.book.NextWindow(seen); ok && !now.Before(next) {
+			c.book.WindowPassed()
+			wait = 0 // another may be near
+		} else if ok {
 			wait = min(wait, next.Sub(now))
 		}
+		seen = now
 		select {
 		case <-ctx.Done():
 			return
 		case <-c.clock.After(wait):
-		}
-		if ok && !c.clock.Now().Before(next) {
-			c.book.WindowPassed()
 		}
 	}
 }
