@@ -59,8 +59,8 @@ func (s *site) close() {
 			if err != nil {
 				return err
 			}
-			if len(w.runs) > 0 || len(w.namesOf()) > 0 {
-				return fmt.Errorf("Runs and pods are left: %d, %v", len(w.runs), w.namesOf())
+			if pods := w.ours(); len(w.runs) > 0 || pods > 0 {
+				return fmt.Errorf("%d Runs and %d pods are left", len(w.runs), pods)
 			}
 			return s.verdict(ctx)
 		})
@@ -74,15 +74,15 @@ func (s *site) close() {
 	}
 }
 
-// namesOf lists the pods of Runs.
-func (w *world) namesOf() []string {
-	var out []string
+// ours counts the pods of Runs.
+func (w *world) ours() int {
+	count := 0
 	for _, pod := range w.pods {
 		if pod.Labels[rqv1.LabelRun] != "" {
-			out = append(out, pod.Name)
+			count++
 		}
 	}
-	return out
+	return count
 }
 
 // settled waits until every invariant holds, and returns the world in which they do.
