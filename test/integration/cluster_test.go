@@ -30,8 +30,6 @@ type cluster struct {
 	kube   kubernetes.Interface
 	api    client.WithWatch
 	ledger *ledger
-	// gangDeadline is the scheduler's.
-	gangDeadline time.Duration
 }
 
 // live is the cluster that tests share that do not kill anything: one with a running scheduler. The first of them starts
@@ -47,7 +45,9 @@ func liveCluster(t *testing.T) *cluster {
 	t.Helper()
 	live.Do(func() {
 		if live.dir, live.err = os.MkdirTemp("", "jobtree-live-"); live.err == nil {
-			live.cluster, live.err = openCluster(controlplane.Options{Dir: live.dir, Scheduler: true, Kwok: true}, 2*time.Minute)
+			live.cluster, live.err = openCluster(controlplane.Options{
+				Dir: live.dir, Scheduler: true, Kwok: true, Config: schedulerConfig(t, live.dir, 30*time.Second, nil),
+			})
 		}
 	})
 	if live.err != nil {
@@ -56,13 +56,13 @@ func liveCluster(t *testing.T) *cluster {
 	return live.cluster
 }
 
-// ownCluster starts a cluster for one test, without a scheduler, whose schedulers' configuration is the installed one
-// with changes merged into it: config into the file's top level, args into the plugin's arguments.
+// ownCluster starts a cluster for one test, without a scheduler. Its schedulers' configuration is the installed one with
+// another gang deadline and with changes merged into it.
 func ownCluster(t *testing.T, deadline time.Duration, config map[string]any) *cluster {
 	t.Helper()
 	c, err := openCluster(controlplane.Options{
-		Dir: t.TempDir(), Kwok: true, Config: schedulerConfig(t, deadline, config),
-	}, deadline)
+		Dir: t.TempDir(), Kwok: true, Config: schedulerConfig(t, t.TempDir(), deadline, config),
+	})
 	if err != nil {
 		t.Fatalf("starting a cluster: %v", err)
 	}
@@ -70,8 +70,8 @@ func ownCluster(t *testing.T, deadline time.Duration, config map[string]any) *cl
 	return c
 }
 
-// schedulerConfig writes the installed configuration with another gang deadline and with changes merged into it.
-func schedulerConfig(t *testing.T, deadline time.Duration, changes map[string]any) string {
+// schedulerConfig writes into dir the installed configuration with another gang deadline and with changes merged into it.
+func schedulerConfig(t *testing.T, dir string, deadline time.Duration, changes map[string]any) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(manifests, "scheduler", "config.yaml"))
 	if err != nil {
@@ -88,19 +88,19 @@ func schedulerConfig(t *testing.T, deadline time.Duration, changes map[string]an
 	if data, err = yaml.Marshal(config); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "config.yaml")
+	path := filepath.Join(dir, "config.yaml")
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
-func openCluster(o controlplane.Options, deadline time.Duration) (*cluster, error) {
+func openCluster(o controlplane.Options) (*cluster, error) {
 	plane, err := controlplane.Start(context.Background(), o)
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{ControlPlane: plane, gangDeadline: deadline}
+	c := &cluster{ControlPlane: plane}
 	if c.kube, err = kubernetes.NewForConfig(plane.AdminConfig()); err != nil {
 		return nil, err
 	}

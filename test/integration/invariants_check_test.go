@@ -1,0 +1,105 @@
+package integration
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+)
+
+// sound is a world in which every invariant holds: a Run of two pods of 4 GPUs in a group, each on a node of its own.
+func sound() *world {
+	w := &world{nodes: map[string]corev1.Node{}, runs: map[string]rqv1.Run{}, bound: map[string]string{}}
+	for _, name := range []string{"a", "b"} {
+		w.nodes[name] = corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"fabric.domain": "d"}},
+			Status:     corev1.NodeStatus{Allocatable: corev1.ResourceList{gpuResource: resource.MustParse("4")}},
+		}
+		w.pods = append(w.pods, corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{rqv1.LabelRun: "run", rqv1.LabelGroupIndex: "0"}},
+			Spec: corev1.PodSpec{NodeName: name, Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
+				Limits: corev1.ResourceList{gpuResource: resource.MustParse("4")},
+			}}}},
+		})
+		w.leases = append(w.leases, rqv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{book.LabelPod: name}},
+			Spec: rqv1.LeaseSpec{
+				RunRef: rqv1.LeaseRunRef{Name: "run"}, Slice: rqv1.LeaseSlice{Nodes: []rqv1.NodeGPUs{{Name: name, GPUs: 4}}},
+				Payer: rqv1.LeasePayer{Budget: "budget", Owner: "org"}, PaidByEnvelope: "all",
+				Start: metav1.NewMicroTime(time.Unix(1, 0)),
+			},
+		})
+		w.bound[name] = name
+	}
+	group := int32(8)
+	w.runs["run"] = rqv1.Run{
+		ObjectMeta: metav1.ObjectMeta{Name: "run"},
+		Spec:       rqv1.RunSpec{Resources: rqv1.RunResources{TotalGPUs: 8}, Locality: &rqv1.RunLocality{GroupGPUs: &group}},
+		Status:     rqv1.RunStatus{Phase: rqv1.RunRunning},
+	}
+	w.budgets = []rqv1.Budget{{
+		ObjectMeta: metav1.ObjectMeta{Name: "budget"},
+		Spec:       rqv1.BudgetSpec{Owner: "org", Envelopes: []rqv1.Envelope{{Name: "all", Concurrency: 8}}},
+		Status:     rqv1.BudgetStatus{Envelopes: []rqv1.EnvelopeStatus{{Name: "all", OwnedGPUs: 8}}},
+	}}
+	return w
+}
+
+// TestInvariantsAreChecked breaks a sound world in one way after the other: the checker names the invariant.
+func TestInvariantsAreChecked(t *testing.T) {
+	setPhase := func(w *world, phase rqv1.RunPhase) {
+		run := w.runs["run"]
+		run.Status.Phase = phase
+		w.runs["run"] = run
+	}
+	ended := metav1.NewMicroTime(time.Unix(2, 0))
+	cases := map[string]struct {
+		breaks func(*world)
+		want   []string
+	}{
+		"nothing":            {func(*world) {}, nil},
+		"two on a node":      {func(w *world) { w.pods[1].Spec.NodeName, w.leases[1].Spec.Slice.Nodes[0].Name = "a", "a" }, []string{"I1", "I1"}},
+		"two at an instant":  {func(w *world) { w.leases = append(w.leases, closed(w.leases[0], ended)) }, []string{"I1", "I2"}},
+		"pod without Lease":  {func(w *world) { w.leases = w.leases[:1] }, []string{"I2", "I2", "I2", "I8"}},
+		"Lease without pod":  {func(w *world) { w.pods = w.pods[:1] }, []string{"I2", "I7"}},
+		"Lease elsewhere":    {func(w *world) { w.pods[0].Spec.NodeName, w.pods[1].Spec.NodeName = "b", "a" }, []string{"I2", "I2"}},
+		"closed without end": {func(w *world) { w.leases[0].Status.ClosureReason = rqv1.ClosedFailed }, []string{"I4"}},
+		"ended Run holds":    {func(w *world) { setPhase(w, rqv1.RunCompleted) }, []string{"I5"}},
+		"gone Run holds":     {func(w *world) { delete(w.runs, "run") }, []string{"I5"}},
+		"split group":        {func(w *world) { w.nodes["b"].Labels["fabric.domain"] = "e" }, []string{"I6"}},
+		"partly bound":       {func(w *world) { setPhase(w, rqv1.RunPending) }, []string{"I9"}},
+		"miscounted":         {func(w *world) { w.budgets[0].Status.Envelopes[0].OwnedGPUs = 7 }, []string{"I8"}},
+		"overspent": {func(w *world) {
+			w.budgets[0].Spec.Envelopes[0].Concurrency = 4
+			w.budgets[0].Status.Envelopes[0].OverdraftGPUs = 4
+		}, []string{"I3"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := sound()
+			c.breaks(w)
+			var got []string
+			for _, line := range w.broken() {
+				invariant, _, _ := strings.Cut(line, ":")
+				got = append(got, invariant)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("found %v, want %v:\n%s", got, c.want, strings.Join(w.broken(), "\n"))
+			}
+		})
+	}
+}
+
+// closed is a copy of a Lease that has ended.
+func closed(lease rqv1.Lease, ended metav1.MicroTime) rqv1.Lease {
+	lease.Status = rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: rqv1.ClosedFailed}
+	return lease
+}
