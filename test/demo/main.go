@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 const limit = 2 * time.Minute
 
 func main() {
+	runtime.LockOSThread() // children are killed when the thread that started them ends
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the demo has not ended after %v", limit))
 	err := run(ctx)
@@ -61,7 +63,8 @@ func run(ctx context.Context) (err error) {
 	}
 	defer c.Stop()
 	fmt.Printf("It was ready after %.0f seconds.\n", time.Since(started).Seconds())
-	s := &stage{c: c, bin: filepath.Join(root, "bin"), out: os.Stdout, colours: printers.AllowsColorOutput(os.Stdout)}
+	s := &stage{c: c, bin: filepath.Join(root, "bin"), out: os.Stdout, colours: printers.AllowsColorOutput(os.Stdout), close: func() {}}
+	defer func() { s.close() }()
 	if err := s.play(ctx); err != nil {
 		return fmt.Errorf("%w\n\nThe scheduler's log ends with:\n%s", err, c.Scheduler.LogTail(10))
 	}

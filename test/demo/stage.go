@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +33,7 @@ type stage struct {
 
 	client  client.Client
 	events  chan string // lines of `kubectl runs watch`
+	close   func()      // ends that command, which would outlive its API server
 	letters letters
 	checks  int
 }
@@ -48,22 +50,39 @@ func (s *stage) open(ctx context.Context) error {
 	if s.client, err = client.New(s.c.AdminConfig(), client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
+	return s.follow(ctx)
+}
+
+// follow begins to gather events.
+func (s *stage) follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
 	watch := exec.CommandContext(ctx, filepath.Join(s.bin, "kubectl-runs"), "watch", "-A")
 	watch.Env = append(os.Environ(), "KUBECONFIG="+s.c.Kubeconfig)
 	watch.Stderr = os.Stderr
+	watch.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // main stays on the thread that is meant
 	lines, err := watch.StdoutPipe()
+	if err == nil {
+		err = watch.Start()
+	}
 	if err != nil {
+		cancel()
 		return err
 	}
 	s.events = make(chan string, 100)
+	ended := make(chan struct{})
 	go func() {
+		defer close(ended)
+		defer close(s.events)
 		for scanner := bufio.NewScanner(lines); scanner.Scan(); {
-			s.events <- scanner.Text()
+			select {
+			case s.events <- scanner.Text():
+			case <-ctx.Done():
+			}
 		}
-		_ = watch.Wait() // it ends with the demo
-		close(s.events)
+		_ = watch.Wait() // how it ends is of no interest: it is killed, or the events that are missing tell
 	}()
-	return watch.Start()
+	s.close = func() { cancel(); <-ended }
+	return nil
 }
 
 // title begins a part of the demo.
