@@ -67,11 +67,13 @@ func run(ctx context.Context, o *options.Options) error {
 		return err
 	}
 	o.InformerName = name
-	leading := make(chan struct{})
-	completed, scheduler, err := app.Setup(ctx, o, app.WithPlugin(plugins.Name, plugins.NewFactory(leading)))
+	leading, holds := make(chan struct{}), func() bool { return false }
+	factory := plugins.NewFactory(leading, func() bool { return holds() })
+	completed, scheduler, err := app.Setup(ctx, o, app.WithPlugin(plugins.Name, factory))
 	if err != nil {
 		return fmt.Errorf("starting: %w", err)
 	}
+	holds = watchLeadership(completed.LeaderElection) // read by nobody before leading is closed
 	plugins.WithoutScheduledEvents(scheduler)
 	// Only the leader asks for pods to schedule, so the first request is when this process begins to decide.
 	next, lead := scheduler.NextEntity, sync.OnceFunc(func() { close(leading) })

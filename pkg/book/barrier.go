@@ -43,14 +43,22 @@ func (b *Book) Unreserve(pod types.UID, now time.Time) {
 	}
 }
 
+// Waits reports whether a pod is still part of a plan at the barrier.
+func (b *Book) Waits(pod types.UID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.members[pod]
+	return m != nil && m.stage >= reserved
+}
+
 // Arrive tells that a pod has reached the barrier. When it is the last of its gang the barrier opens, and Arrive returns
 // the pods that were waiting; before that it returns how long the pod is to wait.
 func (b *Book) Arrive(pod types.UID, now time.Time) (open bool, release []types.UID, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.members[pod]
-	if m == nil {
-		return false, nil, 0
+	if m == nil || m.stage < reserved {
+		return false, nil, 0 // unwound on the way here
 	}
 	g := m.gang
 	if g.committed || m.stage >= writing {

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	resourcehelper "k8s.io/component-helpers/resource"
 	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
@@ -48,6 +49,15 @@ func (b *Book) RemoveNode(name string) {
 	defer b.unlock()
 	b.forgetNode(name)
 	b.fleet.RemoveNode(name)
+	concerned := map[types.NamespacedName]bool{}
+	for _, m := range b.members {
+		if m.node == name && m.gang.run != nil {
+			concerned[client(m.gang.run)] = true
+		}
+	}
+	for run := range concerned {
+		b.reconcile(run)
+	}
 }
 
 // HasNode reports whether a node exists.
@@ -101,6 +111,15 @@ func (b *Book) rejected(g *gang, pod *corev1.Pod) func(node string) bool {
 	for name := range g.excluded {
 		bad[name] = true
 	}
+	if len(g.excluded) > 0 {
+		// One node was turned down for reasons of its own; those that are too small for the pod need not be tried one by one.
+		requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+		for name, node := range b.nodes {
+			if tooSmall(node, requests) {
+				bad[name] = true
+			}
+		}
+	}
 	for name, node := range b.tainted {
 		if _, untolerated := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations, blocksScheduling, true); untolerated {
 			bad[name] = true
@@ -120,6 +139,16 @@ func (b *Book) rejected(g *gang, pod *corev1.Pod) func(node string) bool {
 	return func(node string) bool { return bad[node] }
 }
 
+// tooSmall reports whether a node could not hold a pod even if it were empty.
+func tooSmall(node *corev1.Node, requests corev1.ResourceList) bool {
+	for resource, want := range requests {
+		if have := node.Status.Allocatable[resource]; have.Cmp(want) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
 func blocksScheduling(taint *corev1.Taint) bool {
 	return taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
 }
@@ -127,10 +156,14 @@ func blocksScheduling(taint *corev1.Taint) bool {
 // holding is what one pod takes from a node, and who says so. The GPUs are free again once nobody does: a planned pod may
 // be given up, a bound one holds until it is gone (R28), and an open Lease holds until it is closed (I1).
 type holding struct {
-	node                   string
-	gpus                   int
-	planned, leased, bound bool
+	node string
+	gpus int
+	// planned by a gang's plan; writing, leased: in the ledger, perhaps or certainly; bound: the pod is there; vacant: kept
+	// for the pod's replacement.
+	planned, writing, leased, bound, vacant bool
 }
+
+func (h *holding) claimed() bool { return h.planned || h.writing || h.leased || h.bound || h.vacant }
 
 // hold changes the holding of a pod and keeps the fleet's counters in step.
 func (b *Book) hold(pod types.UID, node string, gpus int, change func(h *holding)) {
@@ -140,7 +173,7 @@ func (b *Book) hold(pod types.UID, node string, gpus int, change func(h *holding
 	}
 	before := *h
 	change(h)
-	if h.planned || h.leased || h.bound {
+	if h.claimed() {
 		if node != "" {
 			h.node, h.gpus = node, gpus
 		}

@@ -23,6 +23,10 @@ type gang struct {
 	// unplaced.
 	members         []*member
 	present, lowest int
+	// leaving counts members that have been told to go and are not gone: the gang waits for their replacements.
+	leaving int
+	// vacant are pods of a running Run that are gone and whose room is kept for their replacements.
+	vacant []types.UID
 	// assigned counts members with a node, reserved those that have reached the barrier.
 	assigned, reserved int
 	// planned says that a plan has been made that the leader's gang has not followed yet.
@@ -61,6 +65,8 @@ type member struct {
 	stage stage
 	node  string
 	payer budget.Key
+	// leaving says that the pod has been told to go.
+	leaving bool
 }
 
 // SetRun adds or replaces a Run. A Run that is edited may fit now, so it is woken.
@@ -71,6 +77,14 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	edited := g.run == nil || g.run.Generation != run.Generation
 	g.run = run
 	b.runs[client(run)] = run.UID
+	if phase := run.Status.Phase; phase != rqv1.RunRunning {
+		b.vacate(g)
+		if phase == rqv1.RunCompleted || phase == rqv1.RunFailed {
+			b.waiting.remove(g)
+			g.refusal = nil
+			return
+		}
+	}
 	if edited {
 		b.shape(g)
 	}
@@ -91,6 +105,7 @@ func (b *Book) DeleteRun(run *rqv1.Run) {
 		return
 	}
 	b.unwind(g)
+	b.vacate(g)
 	b.waiting.remove(g)
 	g.run, g.refusal = nil, nil
 	b.forgetIfEmpty(run.UID, g)
@@ -128,6 +143,9 @@ func (b *Book) shape(g *gang) {
 		gpus = b.podGPUs(g.members[i].pod)
 	}
 	g.demand, g.shape = plan.DemandOf(&g.run.Spec, gpus, b.largestNode(g.run.Spec.Resources.GPUType))
+	if g.shape == nil && g.present == 0 && b.largestNode(g.demand.Flavor) == 0 {
+		g.shape = plan.UnknownType(g.demand)
+	}
 	if g.shape != nil {
 		g.refusal = g.shape
 		b.waiting.add(g)
@@ -137,18 +155,18 @@ func (b *Book) shape(g *gang) {
 	}
 }
 
-// Demand returns the shape of a Run, or why it has none.
-func (b *Book) Demand(run types.UID) (plan.Demand, *plan.Refusal) {
+// Demand returns the shape of a Run, or why it has none; false when the book has not seen the Run yet.
+func (b *Book) Demand(run types.UID) (plan.Demand, *plan.Refusal, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	g := b.gangs[run]
 	if g == nil || g.run == nil {
-		return plan.Demand{}, &plan.Refusal{Reason: plan.Unsupported, Message: "the Run is not known yet"}
+		return plan.Demand{}, nil, false
 	}
 	if g.shape != nil {
 		b.shape(g)
 	}
-	return g.demand, g.shape
+	return g.demand, g.shape, true
 }
 
 // Refusal returns why a Run does not start; nil when it has started, or has not been tried.
@@ -161,6 +179,9 @@ func (b *Book) Refusal(run types.UID) *plan.Refusal {
 	return nil
 }
 
+// maxPods bounds the index of a pod: the API allows no Run more GPUs.
+const maxPods = 1000000
+
 // Membership returns the Run that a pod belongs to and the pod's index in it; false for a pod that is not a Run's. A pod
 // belongs to a Run that controls it and that it carries the name of.
 func Membership(pod *corev1.Pod) (run types.UID, index int, ok bool) {
@@ -169,7 +190,7 @@ func Membership(pod *corev1.Pod) (run types.UID, index int, ok bool) {
 		return "", 0, false
 	}
 	index, err := strconv.Atoi(pod.Labels[rqv1.LabelIndex])
-	if err != nil || index < 0 || pod.Name != PodName(owner.Name, index) {
+	if err != nil || index < 0 || index >= maxPods || pod.Name != PodName(owner.Name, index) {
 		return "", 0, false
 	}
 	return owner.UID, index, true
@@ -193,6 +214,10 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 		m = b.join(g, index, pod)
 	}
 	m.pod = pod
+	if pod.DeletionTimestamp != nil && !m.leaving {
+		m.leaving = true
+		g.leaving++
+	}
 	if l := b.leases[leaseName(pod)]; l != nil && m.stage < leased {
 		b.advance(m, leased, l.node, l.charge.Payer)
 	}
@@ -235,6 +260,9 @@ func (b *Book) DeleteMember(pod *corev1.Pod) {
 		return
 	}
 	g := m.gang
+	if m.stage == bound && g.run != nil && g.run.Status.Phase == rqv1.RunRunning {
+		b.keepRoom(m)
+	}
 	b.drop(m)
 	if !g.committed {
 		b.unwind(g)
@@ -250,6 +278,9 @@ func (b *Book) drop(m *member) {
 	delete(b.members, m.pod.UID)
 	m.gang.members[m.index] = nil
 	m.gang.present--
+	if m.leaving {
+		m.gang.leaving--
+	}
 	m.gang.woken = false
 }
 
@@ -272,15 +303,35 @@ func (b *Book) count(m *member, by int) {
 	}
 }
 
-// release takes a member's assignment back, if neither the ledger nor the node holds it.
+// release takes a member's assignment back, if neither the ledger nor the node holds it. While its Lease is being written
+// the GPUs and the charge stay taken: only the outcome of the write says whether they are.
 func (b *Book) release(m *member) {
-	if m.stage == assigned || m.stage == reserved || m.stage == writing {
-		b.accounts.Close(leaseName(m.pod).String())
+	name := leaseName(m.pod)
+	if m.stage > unplaced && m.stage != writing && b.leases[name] == nil {
+		b.accounts.Close(name.String())
 		b.wakeBudget(m.gang.demand.Owner)
 		b.hold(m.pod.UID, "", 0, func(h *holding) { h.planned = false })
 	}
 	b.advance(m, unplaced, "", budget.Key{})
 }
+
+// keepRoom keeps the room and the money of a running Run's lost pod for its replacement, once the pod's Lease is closed:
+// otherwise whoever waits would take it first, and the Run would end for want of it.
+func (b *Book) keepRoom(m *member) {
+	b.hold(m.pod.UID, "", 0, func(h *holding) { h.vacant = true })
+	m.gang.vacant = append(m.gang.vacant, m.pod.UID)
+}
+
+// vacate gives up the room that is kept for replacements.
+func (b *Book) vacate(g *gang) {
+	for _, pod := range g.vacant {
+		b.accounts.Close(vacancy(pod))
+		b.hold(pod, "", 0, func(h *holding) { h.vacant = false })
+	}
+	g.vacant = nil
+}
+
+func vacancy(pod types.UID) string { return "vacant/" + string(pod) }
 
 // unwind takes back the assignments of every member that has no Lease yet. Those that wait at the barrier are rejected.
 func (b *Book) unwind(g *gang) {
@@ -298,7 +349,7 @@ func (b *Book) unwind(g *gang) {
 
 // complete reports whether every pod of the gang exists.
 func (g *gang) complete() bool {
-	return g.run != nil && g.shape == nil && g.present == g.demand.Pods() && len(g.members) == g.present
+	return g.run != nil && g.shape == nil && g.present == g.demand.Pods() && len(g.members) == g.present && g.leaving == 0
 }
 
 // ready reports whether every member has reached the barrier.

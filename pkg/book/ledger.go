@@ -46,6 +46,7 @@ func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 	}
 	if m.stage == reserved {
 		b.advance(m, writing, m.node, m.payer)
+		b.hold(pod, "", 0, func(h *holding) { h.writing = true })
 	}
 	g, name := m.gang, leaseName(m.pod)
 	cohort, _ := strconv.ParseInt(m.pod.Labels[rqv1.LabelCohort], 10, 32)
@@ -72,13 +73,32 @@ func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 	}, nil
 }
 
-// NotWritten tells that the API server has refused a pod's Lease.
-func (b *Book) NotWritten(pod types.UID) {
+// NotWritten tells that the ledger does not hold a Lease that was being written for a pod, which may be gone meanwhile.
+func (b *Book) NotWritten(pod types.UID, name types.NamespacedName) {
 	b.mu.Lock()
 	defer b.unlock()
-	if m := b.members[pod]; m != nil && m.stage == writing {
-		b.advance(m, reserved, m.node, m.payer)
+	if b.leases[name] != nil {
+		return
 	}
+	if m := b.members[pod]; m != nil {
+		if m.stage == writing {
+			b.advance(m, reserved, m.node, m.payer)
+			b.hold(pod, "", 0, func(h *holding) { h.writing = false })
+		}
+		return
+	}
+	if charge, ok := b.accounts.Close(name.String()); ok {
+		b.wakeBudget(charge.Owner)
+	}
+	b.hold(pod, "", 0, func(h *holding) { h.writing = false })
+}
+
+// Unsettled reports whether a pod is gone whose Lease may or may not have been written.
+func (b *Book) Unsettled(pod types.UID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := b.held[pod]
+	return b.members[pod] == nil && h != nil && h.writing
 }
 
 // payerOwner returns the owner of the Budget that pays for a member; the Run's own when the Budget is gone.
@@ -112,7 +132,7 @@ func (b *Book) SetLease(l *rqv1.Lease) {
 		b.accounts.Close(client(l).String())
 	}
 	b.accounts.Open(client(l).String(), entry.charge)
-	b.hold(pod, entry.node, entry.charge.GPUs, func(h *holding) { h.leased = true })
+	b.hold(pod, entry.node, entry.charge.GPUs, func(h *holding) { h.leased, h.planned, h.writing = true, false, false })
 	if m := b.members[pod]; m != nil && m.stage < leased {
 		b.advance(m, leased, entry.node, entry.charge.Payer)
 	}
@@ -140,6 +160,9 @@ func (b *Book) closeLease(name types.NamespacedName) {
 	}
 	delete(b.leases, name)
 	b.accounts.Close(name.String())
+	if h := b.held[l.pod]; h != nil && h.vacant {
+		b.accounts.Open(vacancy(l.pod), l.charge)
+	}
 	b.hold(l.pod, "", 0, func(h *holding) { h.leased = false })
 	b.wakeBudget(l.charge.Owner)
 }

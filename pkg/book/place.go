@@ -68,6 +68,9 @@ func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
 	if m == nil {
 		return "", &plan.Refusal{Reason: plan.Unsupported, Message: "the pod is not a Run's"}
 	}
+	if m.stage == assigned && !m.gang.committed && !now.Before(m.gang.deadline) {
+		b.unwind(m.gang) // an earlier cycle of the gang ended between its plan and the barrier
+	}
 	if m.stage == unplaced {
 		if m.gang.leader() != m || !m.gang.complete() {
 			return "", &plan.Refusal{Reason: plan.InsufficientGPUs, Message: "waiting for the gang to be planned"}
@@ -83,6 +86,8 @@ func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
 func (b *Book) plan(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
 	b.stirred = true
 	g.woken, g.tried = false, b.waiting.epoch
+	g.committed = g.committed && g.assigned > 0 // a gang that starts anew passes the barrier as a whole
+	b.vacate(g)
 	missing, refusal := b.missingOf(g)
 	var assignments []plan.Assignment
 	if refusal == nil {

@@ -78,6 +78,9 @@ func (b *Book) wakeBudget(owner rqv1.Owner) {
 func (b *Book) wakeNext() {
 	free := map[string]int{}
 	for _, g := range b.waiting.gangs {
+		if g.shape == nil && !g.complete() {
+			continue // its last pod's arrival wakes it
+		}
 		flavor := g.run.Spec.Resources.GPUType
 		if _, known := free[flavor]; !known {
 			free[flavor] = b.fleet.FreeOf(flavor)

@@ -179,7 +179,7 @@ func (w *world) reconcile(name string) {
 		HasNode: w.book.HasNode, HasLease: w.book.HasLease, Now: w.now, GangDeadline: gangDeadline, GPUResource: "nvidia.com/gpu", PauseImage: "pause",
 	}
 	if o.Run = w.runs[name]; o.Run != nil {
-		o.Demand, o.Shape = w.book.Demand(o.Run.UID)
+		o.Demand, o.Shape, _ = w.book.Demand(o.Run.UID)
 		o.Refusal = w.book.Refusal(o.Run.UID)
 	}
 	for _, uid := range w.sortedPods() {
@@ -296,7 +296,7 @@ func (w *world) bind(uid types.UID, how outcome) {
 		return
 	}
 	if how == rejected && w.leases[lease.Name] == nil {
-		w.book.NotWritten(uid)
+		w.book.NotWritten(uid, types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name})
 		w.unreserve(uid)
 		return
 	}

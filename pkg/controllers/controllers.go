@@ -40,6 +40,7 @@ type Controllers struct {
 	kube     kubernetes.Interface
 	events   events.EventRecorder
 	clock    clock.Clock
+	holds    func() bool
 	watches  *watches
 	runs     workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	retries  workqueue.TypedDelayingInterface[types.NamespacedName]
@@ -55,6 +56,8 @@ type Options struct {
 	Shared informers.SharedInformerFactory
 	Events events.EventRecorder
 	Clock  clock.Clock
+	// Holds reports whether this process still leads.
+	Holds func() bool
 }
 
 // NewClient returns a client for our kinds. They are custom resources, which the API server serves as JSON only.
@@ -75,7 +78,7 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 // New returns controllers that do nothing until they are started.
 func New(o Options) (*Controllers, error) {
 	c := &Controllers{
-		args: o.Args, book: o.Book, client: o.Client, kube: o.Kube, events: o.Events, clock: o.Clock,
+		args: o.Args, book: o.Book, client: o.Client, kube: o.Kube, events: o.Events, clock: o.Clock, holds: o.Holds,
 		watches: newWatches(o.Client, o.Kube),
 		runs: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](50*time.Millisecond, 10*time.Second),

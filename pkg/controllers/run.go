@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -22,6 +23,9 @@ import (
 
 // reconcileRun brings one Run a decision further. It returns when to look again without an event; 0 for never.
 func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedName) (time.Duration, error) {
+	if !c.holds() {
+		return 0, fmt.Errorf("this process does not lead at the moment")
+	}
 	observed, err := c.observe(name)
 	if err != nil {
 		return 0, err
@@ -48,9 +52,12 @@ func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedNam
 
 // note remembers what the API server holds against a Run's pods, so that the next decision tells it.
 func (c *Controllers) note(name types.NamespacedName, run *rqv1.Run, problem error) {
+	taken := nameTaken{}
 	switch {
 	case run == nil || problem == nil:
 		c.problems.Delete(name)
+	case errors.As(problem, &taken):
+		c.problems.Store(name, taken.Error())
 	case apierrors.IsForbidden(first(problem)) || apierrors.IsInvalid(first(problem)):
 		c.problems.Store(name, "the API server does not take the Run's pods: "+first(problem).Error())
 	}
@@ -66,7 +73,10 @@ func (c *Controllers) observe(name types.NamespacedName) (lifecycle.Observed, er
 		return o, err
 	} else if ok {
 		o.Run = run.(*rqv1.Run)
-		o.Demand, o.Shape = c.book.Demand(o.Run.UID)
+		known := false
+		if o.Demand, o.Shape, known = c.book.Demand(o.Run.UID); !known {
+			return o, fmt.Errorf("the book has not seen Run %s yet", name)
+		}
 		o.Refusal = c.book.Refusal(o.Run.UID)
 		if problem, ok := c.problems.Load(name); ok {
 			o.Problem = problem.(string)
@@ -192,15 +202,49 @@ func (c *Controllers) closeLease(ctx context.Context, closing lifecycle.Closing)
 // createPods creates what a Run lacks. Creating it again is harmless: names are the ranks'.
 func (c *Controllers) createPods(ctx context.Context, d lifecycle.Decision) error {
 	if d.Service != nil {
-		_, err := c.kube.CoreV1().Services(d.Service.Namespace).Create(ctx, d.Service, metav1.CreateOptions{})
-		if err := ignore(err, apierrors.IsAlreadyExists); err != nil {
+		services := c.kube.CoreV1().Services(d.Service.Namespace)
+		_, err := services.Create(ctx, d.Service, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			err = belongs("Service", d.Service, func() (metav1.Object, error) { return services.Get(ctx, d.Service.Name, metav1.GetOptions{}) })
+		}
+		if err != nil {
 			return err
 		}
 	}
+	var failed atomic.Bool
 	return inParallel(len(d.Create), func(i int) error {
-		_, err := c.kube.CoreV1().Pods(d.Create[i].Namespace).Create(ctx, d.Create[i], metav1.CreateOptions{})
-		return ignore(err, apierrors.IsAlreadyExists)
+		if failed.Load() {
+			return nil // what is held against one pod of a gang is held against all
+		}
+		pods := c.kube.CoreV1().Pods(d.Create[i].Namespace)
+		_, err := pods.Create(ctx, d.Create[i], metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			err = belongs("Pod", d.Create[i], func() (metav1.Object, error) { return pods.Get(ctx, d.Create[i].Name, metav1.GetOptions{}) })
+		}
+		if err != nil {
+			failed.Store(true)
+		}
+		return err
 	})
+}
+
+// nameTaken is the error for a name that something else has.
+type nameTaken struct{ what, name string }
+
+func (e nameTaken) Error() string {
+	return fmt.Sprintf("%s %s exists and is not this Run's; delete it, or give the Run another name", e.what, e.name)
+}
+
+// belongs returns nil if the object that has a name already is controlled by the same Run.
+func belongs(what string, wanted metav1.Object, get func() (metav1.Object, error)) error {
+	got, err := get()
+	if err != nil {
+		return ignore(err, apierrors.IsNotFound)
+	}
+	if owner := metav1.GetControllerOf(got); owner == nil || owner.UID != metav1.GetControllerOf(wanted).UID {
+		return nameTaken{what, wanted.GetName()}
+	}
+	return nil
 }
 
 // first returns the first of errors that were joined: a gang's pods fail alike.

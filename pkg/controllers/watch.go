@@ -97,10 +97,15 @@ func runOfLease(l *rqv1.Lease) types.NamespacedName {
 }
 
 // handle calls set for objects that are there and drop for those that are gone.
-func handle[T any](w *watches, i cache.SharedInformer, set, drop func(T)) error {
+func handle[T metav1.Object](w *watches, i cache.SharedInformer, set, drop func(T)) error {
 	registration, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { set(o.(T)) },
-		UpdateFunc: func(_, o any) { set(o.(T)) },
+		AddFunc: func(o any) { set(o.(T)) },
+		UpdateFunc: func(old, o any) {
+			if old.(T).GetUID() != o.(T).GetUID() {
+				drop(old.(T)) // gone and there again between two lists
+			}
+			set(o.(T))
+		},
 		DeleteFunc: func(o any) {
 			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
 				o = gone.Obj

@@ -88,8 +88,10 @@ func Decide(o Observed) Decision {
 	}
 	switch {
 	case s.phase == rqv1.RunCompleted:
-	case s.phase == rqv1.RunFailed, s.requeued(), s.overdue():
-		d.Delete = s.all()
+	case s.phase == rqv1.RunFailed:
+		d.Delete = s.all(alive)
+	case s.requeued(), s.overdue():
+		d.Delete = s.all(present) // also what has ended: every rank runs again
 	case o.Shape == nil:
 		d.Delete = s.suspects()
 		d.Create = s.absent()
@@ -148,7 +150,7 @@ func (s *state) nextPhase() rqv1.RunPhase {
 		case pod == nil:
 		case pod.Status.Phase == corev1.PodFailed && !s.lost(pod):
 			return rqv1.RunFailed
-		case pod.Status.Phase == corev1.PodSucceeded:
+		case pod.Status.Phase == corev1.PodSucceeded && pod.DeletionTimestamp == nil:
 			succeeded++
 			started++
 		case pod.Spec.NodeName != "" && s.leases[pod.UID] != nil:
@@ -173,7 +175,7 @@ func (s *state) lost(pod *corev1.Pod) bool {
 
 // unreplaceable reports whether a pod of a Run that has started is gone and there is no room for another (R27).
 func (s *state) unreplaceable() bool {
-	return s.Refusal != nil && (s.Refusal.AboutRoom() || s.Refusal.AboutBudget()) && slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool {
+	return s.Refusal != nil && s.Refusal.Reason != plan.NodesRejected && slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool {
 		return pod != nil && pod.Spec.NodeName == ""
 	})
 }
@@ -195,18 +197,22 @@ func (s *state) requeued() bool {
 // overdue reports whether a gang that has not started has held GPUs for longer than its deadline (I9).
 func (s *state) overdue() bool {
 	since, ok := s.startingSince()
-	return ok && s.Now.Sub(since) > s.GangDeadline
+	return ok && s.phase == rqv1.RunPending && s.Now.Sub(since) > s.GangDeadline
 }
 
-// startingSince returns when a gang that has not started opened its first Lease; false when it holds nothing.
+// startingSince returns when the pods that are starting opened their first Lease: all pods of a gang that has not started,
+// and those of a running one that are not bound. It returns false when none of them has a Lease.
 func (s *state) startingSince() (time.Time, bool) {
 	var first time.Time
-	for _, lease := range s.leases {
-		if lease.Spec.RunRef.UID == s.Run.UID && (first.IsZero() || lease.Spec.Start.Time.Before(first)) {
-			first = lease.Spec.Start.Time
+	for _, pod := range s.pods {
+		if !alive(pod) || s.leases[pod.UID] == nil || s.phase == rqv1.RunRunning && pod.Spec.NodeName != "" {
+			continue
+		}
+		if start := s.leases[pod.UID].Spec.Start.Time; first.IsZero() || start.Before(first) {
+			first = start
 		}
 	}
-	return first, s.phase == rqv1.RunPending && !first.IsZero()
+	return first, !first.IsZero()
 }
 
 // fresh reports whether nothing is known of a new Run beyond what its default status says: most Runs start or are refused
@@ -236,34 +242,46 @@ func (s *state) untilRetry() time.Duration {
 	return 0
 }
 
-// alive reports whether a pod holds or wants GPUs and has not been told to go.
-func alive(pod *corev1.Pod) bool {
-	return pod != nil && pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+// holds reports whether a pod has not ended.
+func holds(pod *corev1.Pod) bool {
+	return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// all returns every pod that is alive, to be deleted.
-func (s *state) all() []Deletion {
+// alive reports whether a pod holds or wants GPUs and has not been told to go.
+func alive(pod *corev1.Pod) bool {
+	return present(pod) && holds(pod)
+}
+
+// present reports whether a pod is there and has not been told to go.
+func present(pod *corev1.Pod) bool { return pod != nil && pod.DeletionTimestamp == nil }
+
+// all returns every pod of a kind, to be deleted.
+func (s *state) all(kind func(*corev1.Pod) bool) []Deletion {
 	var out []Deletion
 	for _, pod := range s.pods {
-		if alive(pod) {
+		if kind(pod) {
 			out = append(out, Deletion{Pod: pod})
 		}
 	}
 	return out
 }
 
-// suspects returns the pods that seem to have lost their node or to run without a Lease.
+// suspects returns the pods that seem to have lost their node or to run without a Lease, and those that have a Lease and
+// cannot be bound where it says.
 func (s *state) suspects() []Deletion {
 	var out []Deletion
 	for _, pod := range s.pods {
 		if pod == nil || pod.Status.Phase == corev1.PodSucceeded {
 			continue
 		}
-		node := pod.Spec.NodeName
+		node, stuck := pod.Spec.NodeName, false
 		if lease := s.leases[pod.UID]; lease != nil && node == "" {
 			node = lease.Spec.Slice.Nodes[0].Name
+			stuck = s.Now.Sub(lease.Spec.Start.Time) > s.GangDeadline
 		}
 		switch {
+		case stuck && alive(pod):
+			out = append(out, Deletion{pod, NoEvidence, node})
 		case node == "":
 		case !s.HasNode(node):
 			out = append(out, Deletion{pod, NodeGone, node})
@@ -280,7 +298,7 @@ func (s *state) closings() []Closing {
 	for _, lease := range s.Leases {
 		pod := s.byUID[types.UID(lease.Labels[book.LabelPod])]
 		switch {
-		case pod == nil:
+		case pod == nil, pod.DeletionTimestamp != nil && !holds(pod):
 			out = append(out, Closing{lease, s.reasonGone(lease)})
 		case pod.Status.Phase == corev1.PodSucceeded:
 			out = append(out, Closing{lease, rqv1.ClosedCompleted})

@@ -135,7 +135,15 @@ func TestDecide(t *testing.T) {
 				o.pods("", "n1 deleting", "-", "-")
 				o.leases(2*time.Minute, map[int]string{0: "n0", 1: "n1"})
 			}),
-			"delete run-2; delete run-3; close lease-0 Unwound; Pending: not every pod could be bound within 1m0s; the Run starts again"},
+			"close lease-0 Unwound; create run-0"},
+		"a pod of a running Run that cannot be bound where its Lease says": {
+			scene(func(o *Observed) { o.pods("n0", "-", "n2", "n3"); started(o) }), "delete run-1; Running: replacing 1 of 4 pods"},
+		"a pod that ends because it was told to go is replaced": {
+			scene(func(o *Observed) {
+				o.pods("n0", "n1 Succeeded", "n2", "n3")
+				started(o)
+				o.Pods[1].DeletionTimestamp = &metav1.Time{Time: noon}
+			}), "close lease-1 Deleted; Running: bound 32 GPUs"},
 		"a pod deleted by hand is replaced": {
 			scene(func(o *Observed) { o.pods("n0", "", "n2", "n3"); started(o) }),
 			"close lease-1 Deleted; create run-1; Running: replacing 1 of 4 pods"},

@@ -119,7 +119,7 @@ func (s *state) missing() int {
 func (s *state) allocated() int32 {
 	gpus := 0
 	for _, pod := range s.pods {
-		if pod != nil && pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		if pod != nil && pod.Spec.NodeName != "" && holds(pod) {
 			gpus += s.Demand.GPUsPerPod
 		}
 	}
@@ -132,7 +132,7 @@ func (s *state) funding() *rqv1.RunFundingStatus {
 	others := map[rqv1.Owner]int32{}
 	for _, lease := range s.Leases {
 		pod := s.byUID[types.UID(lease.Labels[book.LabelPod])]
-		if pod == nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		if pod == nil || !holds(pod) {
 			continue
 		}
 		for _, held := range lease.Spec.Slice.Nodes {

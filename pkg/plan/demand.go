@@ -68,8 +68,7 @@ func podSize(spec *rqv1.RunSpec, d Demand, total, group, templateGPUs, nodeGPUs 
 	case templateGPUs > 0:
 		return templateGPUs, nil
 	case nodeGPUs == 0:
-		return 0, &Refusal{Reason: UnknownGPUType, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: total, ShortGPUs: total,
-			Message: fmt.Sprintf("no node has GPUs of type %s; correct spec.resources.gpuType or wait for such nodes", d.Flavor)}
+		return 0, UnknownType(d)
 	}
 	for size := min(group, nodeGPUs); size > 1; size-- {
 		if group%size == 0 {

@@ -75,6 +75,12 @@ func (r *Refusal) AboutBudget() bool {
 	return false
 }
 
+// UnknownType says that no node has GPUs of a Run's type.
+func UnknownType(d Demand) *Refusal {
+	return &Refusal{Reason: UnknownGPUType, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: d.GPUs(), ShortGPUs: d.GPUs(),
+		Message: fmt.Sprintf("no node has GPUs of type %s; correct spec.resources.gpuType or wait for such nodes", d.Flavor)}
+}
+
 // ofRoom turns pack's shortfall into a refusal.
 func ofRoom(d Demand, s *topology.Shortfall) *Refusal {
 	r := &Refusal{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -67,6 +68,9 @@ func (pl *Jobtree) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Po
 	if err := pl.turnstile.enter(ctx, pod.UID); err != nil {
 		return fwk.AsStatus(err)
 	}
+	if !pl.holds() {
+		return fwk.AsStatus(fmt.Errorf("this process does not lead at the moment"))
+	}
 	lease, err := pl.book.NewLease(pod.UID, pl.clock.Now())
 	if err != nil {
 		return fwk.AsStatus(err)
@@ -76,14 +80,33 @@ func (pl *Jobtree) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Po
 	case apierrors.IsAlreadyExists(err):
 		return fwk.AsStatus(pl.adopt(ctx, pod, node, lease))
 	case refused(err):
-		pl.book.NotWritten(pod.UID)
+		pl.book.NotWritten(pod.UID, client.ObjectKeyFromObject(lease))
 		return fwk.AsStatus(fmt.Errorf("the API server refuses the pod's Lease: %w", err))
 	case err != nil:
+		go pl.settle(pod.UID, lease)
 		return fwk.AsStatus(fmt.Errorf("writing the pod's Lease: %w", err))
 	}
 	metrics.LeasesOpened.Inc()
 	pl.book.SetLease(lease)
 	return nil
+}
+
+// settle finds out whether the Lease of a pod that is gone was written, when the answer of the API server was lost. For a
+// pod that is there, the next attempt to bind it finds out.
+func (pl *Jobtree) settle(pod types.UID, lease *rqv1.Lease) {
+	const pause = 5 * time.Second
+	for pl.clock.Sleep(pause); pl.book.Unsettled(pod); pl.clock.Sleep(pause) {
+		ctx, cancel := context.WithTimeout(context.Background(), pause)
+		got := &rqv1.Lease{}
+		err := pl.ledger.Get(ctx, client.ObjectKeyFromObject(lease), got)
+		cancel()
+		switch {
+		case err == nil:
+			pl.book.SetLease(got)
+		case apierrors.IsNotFound(err):
+			pl.book.NotWritten(pod, client.ObjectKeyFromObject(lease))
+		}
+	}
 }
 
 // PostBind lets the next pod through.

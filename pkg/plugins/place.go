@@ -46,7 +46,7 @@ func (pl *Jobtree) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, 
 func (pl *Jobtree) PostFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, nodes fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if ours(pod) {
 		node := pl.book.Assigned(pod.UID)
-		if status := nodes.Get(node); status != nil && status.Plugin() != Name {
+		if status := nodes.Get(node); status != nil && status.Plugin() != Name && status.Plugin() != "" {
 			pl.book.Turned(pod.UID, node, status.Message())
 		}
 	}

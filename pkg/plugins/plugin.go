@@ -5,9 +5,11 @@ package plugins
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
@@ -31,11 +33,12 @@ type Jobtree struct {
 	clock  clock.Clock
 
 	turnstile *turnstile
+	holds     func() bool
 }
 
 // NewFactory returns the plugin's factory. The plugin follows the cluster from the start, and decides once leading is
-// closed.
-func NewFactory(leading <-chan struct{}) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+// closed. Then holds says, before every write, whether this process still leads.
+func NewFactory(leading <-chan struct{}, holds func() bool) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		metrics.Register()
 		args, err := parse(raw)
@@ -46,10 +49,10 @@ func NewFactory(leading <-chan struct{}) func(context.Context, runtime.Object, f
 		if err != nil {
 			return nil, err
 		}
-		pl := &Jobtree{handle: handle, book: book.New(args), ledger: ledger, clock: clock.RealClock{}, turnstile: newTurnstile(bindings)}
+		pl := &Jobtree{handle: handle, book: book.New(args), ledger: ledger, clock: clock.RealClock{}, turnstile: newTurnstile(bindings), holds: holds}
 		c, err := controllers.New(controllers.Options{
 			Args: args, Book: pl.book, Kube: handle.ClientSet(), Client: ledger,
-			Shared: handle.SharedInformerFactory(), Events: handle.EventRecorder(), Clock: pl.clock,
+			Shared: handle.SharedInformerFactory(), Events: handle.EventRecorder(), Clock: pl.clock, Holds: holds,
 		})
 		if err != nil {
 			return nil, err
@@ -74,6 +77,19 @@ func parse(raw runtime.Object) (*config.Args, error) {
 // Name returns the plugin's name.
 func (pl *Jobtree) Name() string { return Name }
 
+// reject ends a pod's wait at the barrier, unless it has become part of a plan again. It reports whether there was
+// nothing left to do.
+func (pl *Jobtree) reject(pod types.UID) bool {
+	if pl.book.Waits(pod) {
+		return true
+	}
+	waiting := pl.handle.GetWaitingPod(pod)
+	if waiting != nil {
+		waiting.Reject(Name, "the gang cannot start as a whole")
+	}
+	return waiting != nil
+}
+
 // ours reports whether a pod is to be placed as part of a Run.
 func ours(pod *corev1.Pod) bool { return pod.Labels[rqv1.LabelRun] != "" }
 
@@ -89,8 +105,9 @@ func (pl *Jobtree) act(ctx context.Context, c *controllers.Controllers) {
 		}
 		actions := pl.book.TakeActions()
 		for _, pod := range actions.Reject {
-			if waiting := pl.handle.GetWaitingPod(pod); waiting != nil {
-				waiting.Reject(Name, "the gang cannot start as a whole")
+			if !pl.reject(pod) {
+				// It may be on its way to the barrier: between Permit and the list of those that wait.
+				time.AfterFunc(50*time.Millisecond, func() { pl.reject(pod) })
 			}
 		}
 		if len(actions.Activate) > 0 {

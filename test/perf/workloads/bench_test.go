@@ -42,7 +42,7 @@ func BenchmarkJobtree(b *testing.B) {
 	s := &stopwatch{}
 	leading := make(chan struct{})
 	close(leading)
-	registry := frameworkruntime.Registry{plugins.Name: plugins.NewFactory(leading)}
+	registry := frameworkruntime.Registry{plugins.Name: plugins.NewFactory(leading, func() bool { return true })}
 	perf.RunBenchmarkPerfScheduling(b, "jobtree.yaml", "jobtree", registry,
 		perf.WithPreRunFn(s.reset),
 		perf.WithPrepareFn(func(tCtx ktesting.TContext) error {

@@ -1,0 +1,135 @@
+package book_test
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// tell plays a story that needs no chance.
+func tell(t *testing.T, story func(w *world)) {
+	t.Helper()
+	rapid.Check(t, func(t *rapid.T) { story(newWorld(t)) })
+}
+
+func (w *world) pod(name string) types.UID {
+	for _, uid := range w.sortedPods() {
+		if w.pods[uid].Name == name {
+			return uid
+		}
+	}
+	w.t.Fatalf("there is no pod %s", name)
+	return ""
+}
+
+// place brings a pod as far as it comes in one cycle.
+func (w *world) place(name string) types.UID {
+	uid := w.pod(name)
+	w.cycle(uid)
+	return uid
+}
+
+func TestAGangThatStartsAgainPassesTheBarrierAsAWhole(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.setBudget("a", "org:a", 8)
+		w.submit("run0", "org:a", 1, 2, 2)
+		w.settle()
+		for _, uid := range w.sortedPods() {
+			w.deletePod(uid)
+		}
+		w.reconcile("run0")
+		if uid := w.place("run0-0"); w.binding[uid] != "" {
+			w.t.Fatalf("the first pod of the second start is bound alone")
+		}
+	})
+}
+
+func TestGPUsStayHeldWhileALeaseIsBeingWritten(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.setBudget("a", "org:a", 16)
+		w.submit("run0", "org:a", 1, 1, 8)
+		w.submit("run1", "org:a", 1, 1, 8)
+		w.reconcile("run0")
+		w.reconcile("run1")
+		first := w.place("run0-0")
+		lease, err := w.book.NewLease(first, w.now)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.deletePod(first)
+		if second := w.place("run1-0"); w.binding[second] != "" {
+			w.t.Fatalf("the GPUs of a Lease that may be in the ledger are given to another pod")
+		}
+		if !w.book.Unsettled(first) {
+			w.t.Fatalf("the book does not know that the outcome is open")
+		}
+		w.book.NotWritten(first, types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name})
+		if second := w.place("run1-0"); w.binding[second] == "" {
+			w.t.Fatalf("the GPUs are not free although the Lease was not written")
+		}
+	})
+}
+
+func TestALostPodsRoomIsKeptForItsReplacement(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.setBudget("a", "org:a", 8)
+		w.submit("run0", "org:a", 1, 2, 4)
+		w.settle()
+		w.submit("run1", "org:a", 1, 1, 4)
+		w.settle()
+		w.deletePod(w.pod("run0-1"))
+		w.settle()
+		if phase := w.runs["run0"].Status.Phase; phase != rqv1.RunRunning {
+			w.t.Fatalf("run0 is %s because a Run that waits took its room", phase)
+		}
+		w.checkSettled()
+	})
+}
+
+func TestAGangThatCannotBePlannedKeepsNoRoomFromOthers(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.setBudget("a", "org:a", 32)
+		w.submit("run0", "org:a", 1, 1, 8)
+		w.settle()
+		w.submit("run1", "org:a", 1, 2, 4)
+		w.submit("run2", "org:a", 1, 1, 8)
+		w.settle()
+		w.book.TakeActions()
+		w.deletePod(w.pod("run1-1")) // and it cannot be created again
+		w.deleteRun("run0")
+		for _, lease := range w.openLeases() {
+			w.book.DeleteLease(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name})
+		}
+		woken := false
+		for _, pod := range w.book.TakeActions().Activate {
+			woken = woken || pod.Name == "run2-0"
+		}
+		if !woken {
+			w.t.Fatalf("run2 is not woken although it fits")
+		}
+	})
+}
+
+func TestAPlanThatWasNotFollowedEnds(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.setBudget("a", "org:a", 8)
+		w.submit("run0", "org:a", 1, 2, 4)
+		w.reconcile("run0")
+		if _, refusal := w.book.Place(w.pod("run0-0"), w.now); refusal != nil {
+			w.t.Fatal(refusal)
+		}
+		w.pass(2 * gangDeadline)
+		w.settle()
+		if phase := w.runs["run0"].Status.Phase; phase != rqv1.RunRunning {
+			w.t.Fatalf("run0 is %s after a cycle that ended between plan and barrier", phase)
+		}
+	})
+}
