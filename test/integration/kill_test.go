@@ -21,9 +21,7 @@ var withoutElection = map[string]any{"leaderElection": map[string]any{"leaderEle
 // TestKillTheScheduler kills the scheduler at random moments while several gangs start, again and again: after each round
 // every Run that fits runs, every invariant holds, and nothing has been decided twice.
 func TestKillTheScheduler(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := seeded(t)
 	s := newSite(t, ownCluster(t, 5*time.Second, withoutElection), 4, 4, 1000)
 	s.startScheduler()
 	torn := 0
