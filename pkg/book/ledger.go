@@ -162,6 +162,7 @@ func (b *Book) closeLease(name types.NamespacedName) {
 	b.accounts.Close(name.String())
 	if h := b.held[l.pod]; h != nil && h.vacant {
 		b.accounts.Open(vacancy(l.pod), l.charge)
+		b.wakeRoom(b.nodeFlavor(l.node))
 	}
 	b.hold(l.pod, "", 0, func(h *holding) { h.leased = false })
 	b.wakeBudget(l.charge.Owner)

@@ -87,7 +87,6 @@ func (b *Book) plan(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
 	b.stirred = true
 	g.woken, g.tried = false, b.waiting.epoch
 	g.committed = g.committed && g.assigned > 0 // a gang that starts anew passes the barrier as a whole
-	b.vacate(g)
 	missing, refusal := b.missingOf(g)
 	var assignments []plan.Assignment
 	if refusal == nil {
@@ -113,9 +112,21 @@ func charge(g *gang, payer budget.Key) budget.Charge {
 	return budget.Charge{Payer: payer, Owner: g.run.Spec.Owner, GPUs: g.demand.GPUsPerPod, Role: rqv1.RoleActive}
 }
 
+// notYet refuses a gang for now: what stands in its way passes by itself.
+func (g *gang) notYet(message string) *plan.Refusal {
+	return &plan.Refusal{Reason: plan.NodesRejected, Owner: g.demand.Owner, Flavor: g.demand.Flavor, Message: message}
+}
+
 // missingOf lists the pods of a gang without a node, and the domain that each must lie in. It refuses while a member that
-// decides the domain is on a node that the fleet does not know: that member is to be replaced first.
+// decides the domain is on a node that the fleet does not know, or a lost member's Lease is open: that comes first. The room
+// that was kept for the missing is theirs now.
 func (b *Book) missingOf(g *gang) ([]plan.Missing, *plan.Refusal) {
+	for _, pod := range g.vacant {
+		if h := b.held[pod]; h != nil && h.leased {
+			return nil, g.notYet("the Lease of a lost pod is still open; it is closed first")
+		}
+	}
+	b.vacate(g)
 	scope := g.demand.GroupOf
 	if g.demand.OneDomain {
 		scope = func(int) int { return 0 }
@@ -128,8 +139,7 @@ func (b *Book) missingOf(g *gang) ([]plan.Missing, *plan.Refusal) {
 			}
 			domain, _, ok := b.fleet.Domain(m.node)
 			if !ok {
-				return nil, &plan.Refusal{Reason: plan.NodesRejected, Owner: g.demand.Owner, Flavor: g.demand.Flavor,
-					Message: fmt.Sprintf("pod %s holds GPUs on node %s, which is gone; it is replaced first", m.pod.Name, m.node)}
+				return nil, g.notYet(fmt.Sprintf("pod %s holds GPUs on node %s, which is gone; it is replaced first", m.pod.Name, m.node))
 			}
 			domains[scope(m.index)] = domain
 		}

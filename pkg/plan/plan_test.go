@@ -152,7 +152,7 @@ func TestRefusalIsData(t *testing.T) {
 	if diff := cmp.Diff(want, refusal); diff != "" {
 		t.Errorf("refusal (-want +got):\n%s", diff)
 	}
-	if !refusal.AboutRoom() || refusal.AboutBudget() {
+	if !refusal.AboutRoom() {
 		t.Errorf("a refusal for want of GPUs is about room")
 	}
 }

@@ -66,15 +66,6 @@ func (r *Refusal) AboutRoom() bool {
 	return false
 }
 
-// AboutBudget reports whether budgets, windows or charges changing could end the refusal.
-func (r *Refusal) AboutBudget() bool {
-	switch r.Reason {
-	case NoBudget, WindowClosed, InsufficientBudget:
-		return true
-	}
-	return false
-}
-
 // UnknownType says that no node has GPUs of a Run's type.
 func UnknownType(d Demand) *Refusal {
 	return &Refusal{Reason: UnknownGPUType, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: d.GPUs(), ShortGPUs: d.GPUs(),
