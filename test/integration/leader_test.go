@@ -1,0 +1,115 @@
+package integration
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/test/controlplane"
+)
+
+// quickElection has a standby notice within seconds that the leader is gone.
+var quickElection = map[string]any{"leaderElection": map[string]any{
+	"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms",
+}}
+
+// pair is two schedulers, of which one leads.
+type pair struct {
+	*site
+	schedulers [2]*controlplane.Process
+}
+
+// TestStandbyTakesOver kills the leader of two schedulers again and again.
+func TestStandbyTakesOver(t *testing.T) { takeOver(t, syscall.SIGKILL) }
+
+// takeOver has two schedulers and takes the leader away with a signal until the other leads: Runs submitted before,
+// meanwhile and after all start, and no pod is decided upon twice.
+func takeOver(t *testing.T, signal syscall.Signal) {
+	random := seeded(t)
+	p := &pair{site: newSite(t, ownCluster(t, 10*time.Second, quickElection), 4, 4, 1000)}
+	for i := range p.schedulers {
+		p.start(i)
+	}
+	for round := range 5 {
+		p.submit(fmt.Sprintf("before-%d", round), 40, inPods(2))
+		p.submit(fmt.Sprintf("between-%d", round), 24, inPods(1), inGroups(12))
+		pause(random, 400*time.Millisecond)
+		leader := p.strike(signal)
+		p.submit(fmt.Sprintf("during-%d", round), 32, inPods(2), inGroups(8))
+		p.awaitLeader(1 - leader)
+		if err := p.schedulers[leader].Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		p.submit(fmt.Sprintf("after-%d", round), 32, inPods(1))
+		var names []string
+		for _, when := range []string{"before", "between", "during", "after"} {
+			names = append(names, fmt.Sprintf("%s-%d", when, round))
+			p.await(names[len(names)-1], rqv1.RunRunning, "bound")
+		}
+		p.settled()
+		p.awaitEnd(leader)
+		p.start(leader)
+		for _, name := range names {
+			p.removeRun(name)
+		}
+		p.awaitGone(names...)
+	}
+}
+
+// start starts a scheduler, again after its end.
+func (p *pair) start(i int) {
+	p.t.Helper()
+	var err error
+	if p.schedulers[i], err = p.StartScheduler(p.t.Context(), fmt.Sprintf("scheduler-%d", i)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// leader is the scheduler that says that it leads.
+func (p *pair) leader() (int, error) {
+	const name = "leader_election_master_status"
+	for i, scheduler := range p.schedulers {
+		if gauges, err := p.counters(p.t.Context(), scheduler, name); err == nil && gauges[name] == 1 {
+			return i, nil
+		}
+	}
+	return 0, errors.New("nobody leads")
+}
+
+// strike sends the leader a signal and returns which scheduler it was.
+func (p *pair) strike(signal syscall.Signal) int {
+	p.t.Helper()
+	var leader int
+	eventually(p.t, "a leader", func() (err error) { leader, err = p.leader(); return err })
+	if err := p.schedulers[leader].Signal(signal); err != nil {
+		p.t.Fatal(err)
+	}
+	return leader
+}
+
+// awaitLeader waits until a scheduler leads.
+func (p *pair) awaitLeader(want int) {
+	p.t.Helper()
+	const name = "leader_election_master_status"
+	eventually(p.t, "the standby is to lead", func() error {
+		gauges, err := p.counters(p.t.Context(), p.schedulers[want], name)
+		if err == nil && gauges[name] != 1 {
+			err = errors.New("it does not lead")
+		}
+		return err
+	})
+}
+
+// awaitEnd waits until a scheduler that has lost its office has ended by itself.
+func (p *pair) awaitEnd(i int) {
+	p.t.Helper()
+	eventually(p.t, "the old leader is to end", func() error {
+		if p.schedulers[i].Running() {
+			return errors.New("it runs")
+		}
+		return nil
+	})
+}
