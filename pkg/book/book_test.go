@@ -38,6 +38,12 @@ func (w *world) check() {
 			domains[group] = node.Labels["fabric.domain"]
 		}
 	}
+	usage := w.book.Usage()
+	for payer, gpus := range w.ledgerUsage() {
+		if usage[payer] < gpus {
+			w.t.Fatalf("I8: %s pays for %d GPUs and %d are counted", payer, gpus, usage[payer])
+		}
+	}
 	for node, gpus := range held {
 		if w.nodes[node] != nil && gpus > gpusPerNode {
 			w.t.Fatalf("I1: %d of %d GPUs of node %s are held", gpus, gpusPerNode, node)
@@ -52,6 +58,15 @@ func (w *world) check() {
 	}
 }
 
+// ledgerUsage adds up what the open Leases charge to each envelope.
+func (w *world) ledgerUsage() map[budget.Key]int {
+	usage := map[budget.Key]int{}
+	for _, lease := range w.openLeases() {
+		usage[budget.Key{Budget: lease.Spec.Payer.Budget, Envelope: lease.Spec.PaidByEnvelope}] += int(lease.Spec.Slice.Nodes[0].GPUs)
+	}
+	return usage
+}
+
 // checkSettled asserts what holds once everybody has done their work.
 func (w *world) checkSettled() {
 	for _, lease := range w.openLeases() {
@@ -63,11 +78,7 @@ func (w *world) checkSettled() {
 			w.t.Fatalf("I5, I9: Lease %s is open and its Run does not run", lease.Name)
 		}
 	}
-	usage := map[budget.Key]int{}
-	for _, lease := range w.openLeases() {
-		usage[budget.Key{Budget: lease.Spec.Payer.Budget, Envelope: lease.Spec.PaidByEnvelope}] += int(lease.Spec.Slice.Nodes[0].GPUs)
-	}
-	if diff := cmp.Diff(usage, w.book.Usage()); diff != "" {
+	if diff := cmp.Diff(w.ledgerUsage(), w.book.Usage()); diff != "" {
 		w.t.Fatalf("I8: the counters are not what the Leases add up to (-leases +counters):\n%s", diff)
 	}
 	fresh := w.rebuilt(true)

@@ -206,6 +206,9 @@ func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
 		w.deletePod(deletion.Pod.UID)
 	}
 	for _, closing := range d.Close {
+		if w.leases[closing.Lease.Name].Status.Closed {
+			w.t.Fatalf("I4: Lease %s is closed twice", closing.Lease.Name)
+		}
 		lease := closing.Lease.DeepCopy()
 		ended := metav1.NewMicroTime(w.now)
 		lease.Status = rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: closing.Reason}
