@@ -103,6 +103,15 @@ func (b *Book) largestNode(flavor string) int {
 	return largest
 }
 
+// gpusOfAll returns the number of GPUs of all nodes of a flavor together.
+func (b *Book) gpusOfAll(flavor string) int {
+	total := 0
+	for gpus, nodes := range b.sizes[flavor] {
+		total += gpus * nodes
+	}
+	return total
+}
+
 // rejected returns a test for the nodes that a gang's pods may not use: taints that they do not tolerate, node affinity
 // that does not match, and nodes that another scheduling rule has turned down. It returns nil when there is none, so that
 // pack need not look at single nodes.

@@ -143,8 +143,10 @@ func (b *Book) shape(g *gang) {
 		gpus = b.podGPUs(g.members[i].pod)
 	}
 	g.demand, g.shape = plan.DemandOf(&g.run.Spec, gpus, b.largestNode(g.run.Spec.Resources.GPUType))
-	if g.shape == nil && g.present == 0 && b.largestNode(g.demand.Flavor) == 0 {
+	if all := b.gpusOfAll(g.demand.Flavor); g.shape == nil && g.present == 0 && all == 0 {
 		g.shape = plan.UnknownType(g.demand)
+	} else if g.shape == nil && g.present == 0 && g.demand.GPUs() > all {
+		g.shape = plan.TooWide(g.demand, all) // before any of its pods is made, which may be a million
 	}
 	if g.shape != nil {
 		g.refusal = g.shape

@@ -72,6 +72,12 @@ func UnknownType(d Demand) *Refusal {
 		Message: fmt.Sprintf("no node has GPUs of type %s; correct spec.resources.gpuType or wait for such nodes", d.Flavor)}
 }
 
+// TooWide says that a Run wants more GPUs than there are on all nodes of its type, gpus.
+func TooWide(d Demand, gpus int) *Refusal {
+	return ofRoom(d, &topology.Shortfall{Kind: topology.FleetTooSmall, Flavor: d.Flavor, WantedGPUs: d.GPUs(),
+		PlaceableGPUs: gpus, ShortGPUs: d.GPUs() - gpus})
+}
+
 // ofRoom turns pack's shortfall into a refusal.
 func ofRoom(d Demand, s *topology.Shortfall) *Refusal {
 	r := &Refusal{

@@ -65,6 +65,24 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestHugeRun submits the widest Run that the API takes: it is refused before a pod of it is made, and it is looked at
+// again when nodes are added.
+func TestHugeRun(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, liveCluster(t), 1, 1, 2000000)
+	s.submit("huge", 1000000)
+	s.submit("wide", 16)
+	s.await("huge", rqv1.RunPending, "at most 8 fit")
+	s.await("wide", rqv1.RunPending, "at most 8 fit")
+	if pods := len(s.podsOf("huge")) + len(s.podsOf("wide")); pods > 0 {
+		t.Errorf("%d pods were made", pods)
+	}
+	s.addNodes("d1", 1)
+	s.await("huge", rqv1.RunPending, "at most 16 fit")
+	s.await("wide", rqv1.RunRunning, "bound 16 GPUs")
+	s.settled()
+}
+
 // TestBudgetWindow has a Run wait for a window that opens in a moment, and refuses one for a window that has closed.
 func TestBudgetWindow(t *testing.T) {
 	t.Parallel()
