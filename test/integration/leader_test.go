@@ -25,6 +25,10 @@ type pair struct {
 // TestStandbyTakesOver kills the leader of two schedulers again and again.
 func TestStandbyTakesOver(t *testing.T) { takeOver(t, syscall.SIGKILL) }
 
+// TestStandbyTakesOverFromAStoppedLeader stops the leader in its tracks and lets it go on once the standby leads: it must
+// decide nothing any more.
+func TestStandbyTakesOverFromAStoppedLeader(t *testing.T) { takeOver(t, syscall.SIGSTOP) }
+
 // takeOver has two schedulers and takes the leader away with a signal until the other leads: Runs submitted before,
 // meanwhile and after all start, and no pod is decided upon twice.
 func takeOver(t *testing.T, signal syscall.Signal) {

@@ -16,6 +16,9 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
+// soon is well before Kubernetes' own garbage collector ends the pods of a deleted node.
+const soon = 20 * time.Second
+
 // pause waits a random time of at most limit, so that what follows meets the scheduler at a random moment.
 func pause(random *rand.Rand, limit time.Duration) {
 	timer := time.NewTimer(time.Duration(random.Int64N(int64(limit))))
@@ -184,9 +187,10 @@ func TestNodeDeletedUnderARun(t *testing.T) {
 			s := newSite(t, liveCluster(t), 2, c.nodes, 100)
 			s.submit("train", 16, inPods(4), inGroups(16), c.change)
 			s.await("train", rqv1.RunRunning, "bound 16 GPUs")
+			s.settled() // by when the scheduler knows that the Run has started
 			lost := s.podsOf("train")["train-0"].Spec.NodeName
 			s.delete(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: lost}})
-			eventually(t, "the pods of the lost node are to be gone", func() error {
+			err := within(soon, func() error {
 				for _, pod := range s.podsOf("train") {
 					if pod.Spec.NodeName == lost {
 						return fmt.Errorf("pod %s is on %s", pod.Name, lost)
@@ -194,6 +198,9 @@ func TestNodeDeletedUnderARun(t *testing.T) {
 				}
 				return nil
 			})
+			if err != nil {
+				t.Errorf("%v after the node was deleted: %v", soon, err)
+			}
 			s.await("train", c.phase, c.message)
 			s.settled()
 			if c.closed != nil {

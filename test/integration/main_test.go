@@ -7,6 +7,9 @@ import (
 	"sync"
 	"testing"
 
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/davidlangworthy/jobtree/test/controlplane"
 )
 
@@ -19,6 +22,7 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
+	log.SetLogger(klog.Background()) // controller-runtime complains without one
 	code := m.Run()
 	if shared.controlPlane != nil {
 		shared.controlPlane.Stop()
