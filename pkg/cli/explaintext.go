@@ -69,7 +69,7 @@ func writeWait(text *strings.Builder, e explanation) {
 	if e.Waits == nil || !e.Looked {
 		return
 	}
-	fmt.Fprintf(text, "\nWaits%s\n", because(e.Waits.Reason, orNothing(e.Waits.Message)))
+	fmt.Fprintf(text, "\nWaits%s\n", because(e.Waits.Reason, e.Waits.Message))
 	if e.Waits.EarliestStart != nil {
 		fmt.Fprintf(text, "  earliest start: %s\n", at(*e.Waits.EarliestStart))
 	}

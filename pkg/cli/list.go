@@ -33,8 +33,7 @@ func (s *session) listCommand() *cobra.Command {
 		Short:   "List Runs",
 		Long: `List Runs (runs.rq.davidlangworthy.io): what they ask for, what they have, and where they are.
 
-GPUS is what the Run asks for, ALLOCATED what is bound. A Run that the scheduler has not looked at yet has no phase and
-counts as Pending.`,
+GPUS is what the Run asks for, ALLOCATED what is bound.`,
 		Example: `  # What waits, and for what, in all namespaces
   kubectl runs list -A --phase Pending
 

@@ -52,10 +52,7 @@ func (r *reporter) run(run *rqv1.Run) {
 			pending = " [" + width.Pending + "]"
 		}
 	}
-	phase := string(run.Status.Phase)
-	if phase == "" {
-		phase = "submitted"
-	}
+	phase := string(phaseOf(run))
 	width := fmt.Sprintf("%d/%d GPUs", allocated(run), desired)
 	story := strings.TrimRight(fmt.Sprintf("%s  %-12s%s  %s", r.paint(phase), width, pending, printers.EscapeTerminal(run.Status.Message)), " ")
 	name := types.NamespacedName{Namespace: run.Namespace, Name: run.Name}

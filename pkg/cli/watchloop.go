@@ -98,17 +98,10 @@ func (w *runWatch) timedOut() error {
 	for _, name := range w.names {
 		run := w.runs[types.NamespacedName{Namespace: w.namespace, Name: name}]
 		if run != nil && !reached(w.phase, phaseOf(run)) {
-			message += fmt.Sprintf("; Run %s is %s: %s", name, phaseOf(run), orNothing(run.Status.Message))
+			message += fmt.Sprintf("; Run %s is %s: %s", name, phaseOf(run), run.Status.Message)
 		}
 	}
 	return fail(exitTimeout, "%s", message)
-}
-
-func orNothing(message string) string {
-	if message == "" {
-		return "the scheduler has not looked at it yet"
-	}
-	return message
 }
 
 // runStream posts the Runs that exist and every change of them. A Run that a later list lacks was deleted meanwhile.
