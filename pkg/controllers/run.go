@@ -31,6 +31,13 @@ func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedNam
 		return 0, err
 	}
 	decision := lifecycle.Decide(observed)
+	if status := decision.Status; status != nil && status.Phase == rqv1.RunFailed {
+		// Written before its pods go: without them nothing would tell any more that the Run has failed.
+		if err := c.writeStatus(ctx, observed.Run, status); err != nil {
+			return 0, err
+		}
+		decision.Status = nil
+	}
 	if err := c.deletePods(ctx, decision.Delete); err != nil {
 		return 0, err
 	}
