@@ -106,7 +106,7 @@ func (b *Book) improved(g *gang, free int) bool {
 	case plan.UnknownGPUType, plan.NeverFits, plan.Indivisible:
 		return b.waiting.nodes[flavor] > g.tried
 	case plan.NoBudget, plan.WindowClosed, plan.InsufficientBudget:
-		return b.waiting.budget[g.run.Spec.Owner] > g.tried
+		return b.waiting.budget[g.run.Spec.Owner] > g.tried || g.refusal.Elsewhere && b.waiting.room[flavor] > g.tried
 	}
 	return false
 }

@@ -36,7 +36,9 @@ func Gang(fleet *topology.Fleet, accounts *budget.Accounts, d Demand, missing []
 	placement, short := fleet.Pack(request)
 	if short != nil {
 		if short.Kind == topology.Unpayable {
-			return nil, unpayable(fleet, d, request, cover, wanted, short.PlaceableGPUs)
+			r := unpayable(fleet, d, request, cover, wanted, short.PlaceableGPUs)
+			r.Elsewhere = true
+			return nil, r
 		}
 		return nil, ofRoom(d, short)
 	}

@@ -45,6 +45,8 @@ type Refusal struct {
 	Flavor string
 	// WantedGPUs is what the Run needs and ShortGPUs how much of it is missing.
 	WantedGPUs, ShortGPUs int
+	// Elsewhere says that there is money, and room, but no room where the money pays: room there would end the refusal too.
+	Elsewhere bool
 	// Envelope is the payer that is short, and Domain the fast-fabric domain that comes nearest; empty when not the cause.
 	Envelope budget.Key
 	Domain   string

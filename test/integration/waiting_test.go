@@ -109,6 +109,21 @@ func TestWaitingGangIsWoken(t *testing.T) {
 			prepare: func(s *site) { s.create(s.foreign("holder", "d0-0", 8)) },
 			wake:    func(s *site) { s.delete(s.foreign("holder", "d0-0", 8)) },
 		},
+		"room where it is paid for": {
+			budget: 0, refusal: "short by 16",
+			prepare: func(s *site) {
+				s.addNodes("d1", 2)
+				budget := s.budget(s.namespace, 100)
+				budget.Spec.Envelopes[0].Selector = map[string]string{"fabric.domain": s.namespace + "-d0"}
+				s.create(budget)
+				s.create(s.foreign("holder", "d0-0", 8))
+				s.create(s.foreign("holder-2", "d0-1", 8))
+			},
+			wake: func(s *site) {
+				s.delete(s.foreign("holder", "d0-0", 8))
+				s.delete(s.foreign("holder-2", "d0-1", 8))
+			},
+		},
 		"a payer is free again": {
 			budget: 16, refusal: "budget of",
 			prepare: func(s *site) {
