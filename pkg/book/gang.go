@@ -327,7 +327,9 @@ func (b *Book) keepRoom(m *member) {
 // vacate gives up the room that is kept for replacements.
 func (b *Book) vacate(g *gang) {
 	for _, pod := range g.vacant {
-		b.accounts.Close(vacancy(pod))
+		if charge, ok := b.accounts.Close(vacancy(pod)); ok {
+			b.wakeBudget(charge.Owner)
+		}
 		b.hold(pod, "", 0, func(h *holding) { h.vacant = false })
 	}
 	g.vacant = nil

@@ -133,3 +133,29 @@ func TestAPlanThatWasNotFollowedEnds(t *testing.T) {
 		}
 	})
 }
+
+func TestTheMoneyOfADeletedNamespaceIsFreeAgain(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.addNode("n1", "d0")
+		w.setBudget("a", "org:a", 8)
+		w.submit("run0", "org:a", 1, 1, 8)
+		w.settle()
+		w.submit("run1", "org:a", 1, 1, 8)
+		w.settle()
+		w.book.TakeActions()
+		w.deletePod(w.pod("run0-0")) // the namespace's controller deletes pods, Leases and Runs as it likes
+		for _, lease := range w.openLeases() {
+			delete(w.leases, lease.Name)
+			w.book.DeleteLease(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name})
+		}
+		w.deleteRun("run0")
+		woken := false
+		for _, pod := range w.book.TakeActions().Activate {
+			woken = woken || pod.Name == "run1-0"
+		}
+		if !woken {
+			w.t.Fatalf("run1 is not woken although its owner can pay")
+		}
+	})
+}
