@@ -39,7 +39,7 @@ func takeOver(t *testing.T, signal syscall.Signal) {
 	}
 	for round := range 5 {
 		p.submit(fmt.Sprintf("before-%d", round), 40, inPods(2))
-		p.submit(fmt.Sprintf("between-%d", round), 24, inPods(1), inGroups(12))
+		p.submit(fmt.Sprintf("between-%d", round), 24, inPods(1), inGroups(8))
 		pause(random, 400*time.Millisecond)
 		leader := p.strike(signal)
 		p.submit(fmt.Sprintf("during-%d", round), 32, inPods(2), inGroups(8))
@@ -47,7 +47,7 @@ func takeOver(t *testing.T, signal syscall.Signal) {
 		if err := p.schedulers[leader].Signal(syscall.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
-		p.submit(fmt.Sprintf("after-%d", round), 32, inPods(1))
+		p.submit(fmt.Sprintf("after-%d", round), 16, inPods(1))
 		var names []string
 		for _, when := range []string{"before", "between", "during", "after"} {
 			names = append(names, fmt.Sprintf("%s-%d", when, round))
