@@ -278,6 +278,9 @@ type GPUHours struct {
 	// promised to what runs: what is left of its maxDuration, or its next hour.
 	// +optional
 	Promised string `json:"promised,omitempty"`
+	// lendingPromised is the part of promised that borrowers outside the family account for.
+	// +optional
+	LendingPromised string `json:"lendingPromised,omitempty"`
 	// left of maxGPUHours, what is promised not taken off. Absent when there is no cap.
 	// +optional
 	Left string `json:"left,omitempty"`
