@@ -25,6 +25,7 @@ The numbers are those that the scheduler keeps in the status of each Budget. To 
 			}
 			return nil
 		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(s.usageCommand(), s.coverCommand())
 	return cmd

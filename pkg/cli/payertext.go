@@ -29,7 +29,7 @@ func writeAnswer(out io.Writer, a payerAnswer, wide bool) error {
 	if a.Message != "" {
 		fmt.Fprintf(&text, "\nThe scheduler says: %s\n", printers.EscapeTerminal(a.Message))
 	}
-	fmt.Fprintf(&text, "\nWho is asked, in this order, for pods of %d GPUs%s:\n", a.GPUsPerPod, a.sizeInWords())
+	fmt.Fprintf(&text, "\nWho is asked, in this order, for pods %s:\n", a.sizeInWords())
 	if len(a.Offers) == 0 {
 		fmt.Fprintf(&text, "  nobody: neither %s nor its family nor a sponsor of the Run has an envelope of flavor %s\n", a.Owner, a.Flavor)
 	} else if err := printTable(offerTable(a.Offers), &text, wide, false); err != nil {
@@ -82,10 +82,14 @@ func (a *payerAnswer) inWords(r remedy) string {
 	return r.What
 }
 
-// sizeInWords says how the size of a pod is known.
+// sizeInWords says how large a pod is, and how that is known.
 func (a *payerAnswer) sizeInWords() string {
-	if a.PodSizeFrom == podSizeAssumed {
-		return fmt.Sprintf(" (assumed: no node with GPUs of type %s could be read)", a.Flavor)
+	size := fmt.Sprintf("of %d GPUs", a.GPUsPerPod)
+	if a.GPUsPerPod == 1 {
+		size = "of one GPU"
 	}
-	return fmt.Sprintf(" (by %s)", a.PodSizeFrom)
+	if a.PodSizeFrom == podSizeAssumed {
+		return fmt.Sprintf("%s (assumed: no node with GPUs of type %s could be read)", size, a.Flavor)
+	}
+	return fmt.Sprintf("%s (by %s)", size, a.PodSizeFrom)
 }
