@@ -52,7 +52,8 @@ func TestManifestsInstall(t *testing.T) {
 	kubectl(t, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
 	got := strings.Fields(kubectl(t, "get", "crd", "-o", `jsonpath={.items[*].metadata.name}`))
 	want := []string{
-		"budgets." + rqv1.GroupName, "leases." + rqv1.GroupName, "reservations." + rqv1.GroupName, "runs." + rqv1.GroupName,
+		"budgets." + rqv1.GroupName, "leases." + rqv1.GroupName, "owners." + rqv1.GroupName, "reservations." + rqv1.GroupName,
+		"runs." + rqv1.GroupName,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
