@@ -30,44 +30,34 @@ var (
 // spenders sets up who may spend as whom.
 func spenders(t *testing.T) {
 	t.Helper()
-	teams(t)
-	admin := as(t, rest.ImpersonationConfig{})
+	sampleTeams(t)
 	use := func(names ...string) []rbacv1.PolicyRule {
 		return []rbacv1.PolicyRule{{APIGroups: []string{rqv1.GroupName}, Resources: []string{"owners"}, ResourceNames: names, Verbs: []string{"use"}}}
 	}
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "rai", Name: "guest-mm"}, Rules: use("org:ai:mm")}
 	all := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "spend-as-anybody"}, Rules: append(use(),
 		rbacv1.PolicyRule{APIGroups: []string{rqv1.GroupName}, Resources: []string{"runs"}, Verbs: []string{"create"}})}
-	everywhere := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "gus-spends"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: all.Name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "gus"}},
-	}
-	for _, object := range []client.Object{role, all, everywhere} {
-		if err := admin.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { remove(t, admin, object) })
-	}
+	install(t, role, all)
+	bindEverywhere(t, "gus", all.Name)
 	for _, user := range []string{"dan", "eve", "fay"} {
-		bind(t, user, "rai", "ClusterRole", "edit")
+		bindRole(t, user, "rai", "ClusterRole", "edit")
 	}
-	bind(t, "fay", "rai", "Role", "spend-as-rai")
+	bindRole(t, "fay", "rai", "Role", "spend-as-rai")
 	for _, user := range []rest.ImpersonationConfig{eve, fay} {
-		bind(t, user.UserName, "rai", "Role", role.Name)
+		bindRole(t, user.UserName, "rai", "Role", role.Name)
 		waitAllowed(t, user, access{"use", rqv1.GroupName, "owners", "rai", "org:ai:mm"})
 		waitAllowed(t, user, access{"patch", rqv1.GroupName, "runs", "rai", "run"})
 	}
 	waitAllowed(t, fay, access{"use", rqv1.GroupName, "owners", "rai", "org:ai:rai"})
 	waitAllowed(t, dan, access{"patch", rqv1.GroupName, "runs", "rai", "run"})
 	waitAllowed(t, gus, access{"use", rqv1.GroupName, "owners", "mm", "org:x"})
-	enforced(t, "jobtree-owners", func() error {
-		return as(t, dan).Create(t.Context(), runOf("rai", "probe", "org:ai:rai"), client.DryRunAll)
+	policyEnforced(t, "jobtree-owners", func() error {
+		return actAs(t, dan).Create(t.Context(), runAs("rai", "probe", "org:ai:rai"), client.DryRunAll)
 	})
 }
 
-// runOf is a Run that spends as an owner.
-func runOf(namespace, name string, owner rqv1.Owner) *rqv1.Run {
+// runAs is a Run that spends as an owner.
+func runAs(namespace, name string, owner rqv1.Owner) *rqv1.Run {
 	return &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: rqv1.RunSpec{
 		Owner: owner, Resources: rqv1.RunResources{GPUType: "H100-80GB", TotalGPUs: 16},
 		Malleable: &rqv1.RunMalleable{MinTotalGPUs: 8, MaxTotalGPUs: 32, StepGPUs: 8},
@@ -109,9 +99,9 @@ func createAsOwners(t *testing.T) {
 		{"the scheduler itself", schedulerAccount, "rai", "org:ai:rai", []string{"cannot create resource \"runs\""}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			run := runOf(c.namespace, "created", c.owner)
-			err := as(t, c.as).Create(t.Context(), run)
-			admin := as(t, rest.ImpersonationConfig{})
+			run := runAs(c.namespace, "created", c.owner)
+			err := actAs(t, c.as).Create(t.Context(), run)
+			admin := actAs(t, rest.ImpersonationConfig{})
 			if len(c.want) == 0 {
 				if err != nil {
 					t.Fatal(err)
@@ -157,13 +147,13 @@ func updateAsOwners(t *testing.T) {
 		{"another's owner", dan, toMM, []string{"may not spend as org:ai:mm"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			admin := as(t, rest.ImpersonationConfig{})
-			run := runOf("rai", "updated", "org:ai:rai")
+			admin := actAs(t, rest.ImpersonationConfig{})
+			run := runAs("rai", "updated", "org:ai:rai")
 			if err := admin.Create(t.Context(), run); err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { remove(t, admin, run) })
-			err := as(t, c.as).Patch(t.Context(), run.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(c.patch)))
+			err := actAs(t, c.as).Patch(t.Context(), run.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(c.patch)))
 			after := &rqv1.Run{}
 			if err := admin.Get(t.Context(), client.ObjectKeyFromObject(run), after); err != nil {
 				t.Fatal(err)
@@ -185,11 +175,11 @@ func updateAsOwners(t *testing.T) {
 
 // metadataIsFree edits what costs nobody anything, without the right to spend, and deletes the Run.
 func metadataIsFree(t *testing.T) {
-	run := runOf("rai", "labelled", "org:ai:rai")
-	if err := as(t, ann).Create(t.Context(), run); err != nil {
+	run := runAs("rai", "labelled", "org:ai:rai")
+	if err := actAs(t, ann).Create(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
-	by := as(t, dan)
+	by := actAs(t, dan)
 	for _, patch := range []string{
 		`{"metadata":{"labels":{"sweep":"7"},"annotations":{"note":"seen"}}}`,
 		`{"metadata":{"finalizers":["example.com/mine"]}}`,

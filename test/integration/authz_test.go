@@ -30,8 +30,8 @@ var scheduler = rest.ImpersonationConfig{
 // schedulerAccount is the scheduler's service account with the rights that it has.
 var schedulerAccount = person(scheduler.UserName, "system:serviceaccounts", "system:serviceaccounts:jobtree-system")
 
-// as is a client of the control plane without scheduler that acts as a user.
-func as(t *testing.T, user rest.ImpersonationConfig) client.Client {
+// actAs is a client of the control plane without scheduler that acts as a user.
+func actAs(t *testing.T, user rest.ImpersonationConfig) client.Client {
 	t.Helper()
 	config := apiServer(t).AdminConfig()
 	config.Impersonate = user
@@ -52,8 +52,8 @@ func person(name string, groups ...string) rest.ImpersonationConfig {
 	return rest.ImpersonationConfig{UserName: name, Groups: append(groups, "system:authenticated")}
 }
 
-// teams applies the sample namespaces and teams and returns once RBAC knows of them.
-func teams(t *testing.T) {
+// sampleTeams applies the sample namespaces and teams and returns once RBAC knows of them.
+func sampleTeams(t *testing.T) {
 	t.Helper()
 	samples := filepath.Join(manifests, "samples")
 	kubectl(t, "apply", "--server-side", "-f", filepath.Join(samples, "namespaces.yaml"), "-f", filepath.Join(samples, "teams.yaml"))
@@ -63,21 +63,17 @@ func teams(t *testing.T) {
 	}
 }
 
-// namespace creates a namespace for a test and deletes it when the test ends.
-func namespace(t *testing.T, name string) {
+// makeNamespace creates a namespace for a test and deletes it when the test ends.
+func makeNamespace(t *testing.T, name string) {
 	t.Helper()
-	admin := as(t, rest.ImpersonationConfig{})
-	if err := admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { remove(t, admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}) })
+	install(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
 // access is a request that somebody may or may not make.
 type access struct{ verb, group, resource, namespace, name string }
 
-// may asks the API server whether RBAC lets a user make a request.
-func may(t *testing.T, user rest.ImpersonationConfig, a access) bool {
+// isAllowed asks the API server whether RBAC lets a user make a request.
+func isAllowed(t *testing.T, user rest.ImpersonationConfig, a access) bool {
 	t.Helper()
 	resource, subresource, _ := strings.Cut(a.resource, "/")
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -86,7 +82,7 @@ func may(t *testing.T, user rest.ImpersonationConfig, a access) bool {
 			Verb: a.verb, Group: a.group, Resource: resource, Subresource: subresource, Namespace: a.namespace, Name: a.name,
 		},
 	}}
-	if err := as(t, rest.ImpersonationConfig{}).Create(t.Context(), review); err != nil {
+	if err := actAs(t, rest.ImpersonationConfig{}).Create(t.Context(), review); err != nil {
 		t.Fatal(err)
 	}
 	return review.Status.Allowed
@@ -96,28 +92,47 @@ func may(t *testing.T, user rest.ImpersonationConfig, a access) bool {
 func waitAllowed(t *testing.T, user rest.ImpersonationConfig, a access) {
 	t.Helper()
 	eventually(t, "RBAC", func() error {
-		if !may(t, user, a) {
+		if !isAllowed(t, user, a) {
 			return errors.New(user.UserName + " may not " + a.verb + " " + a.resource + " " + a.name + " in " + a.namespace)
 		}
 		return nil
 	})
 }
 
-// bind lets a user do what a ClusterRole or, with kind Role, a Role allows in a namespace.
-func bind(t *testing.T, user, namespace, kind, role string) {
+// bindRole lets a user do in a namespace what a ClusterRole or, with kind Role, a Role allows, until the test ends.
+func bindRole(t *testing.T, user, namespace, kind, role string) {
 	t.Helper()
-	err := as(t, rest.ImpersonationConfig{}).Create(t.Context(), &rbacv1.RoleBinding{
+	install(t, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user + "-" + role},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	})
-	if err != nil {
-		t.Fatal(err)
+}
+
+// bindEverywhere lets a user do what a ClusterRole allows in all namespaces, until the test ends.
+func bindEverywhere(t *testing.T, user, role string) {
+	t.Helper()
+	install(t, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user + "-" + role},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	})
+}
+
+// install creates objects as the administrator and deletes them when the test ends.
+func install(t *testing.T, objects ...client.Object) {
+	t.Helper()
+	admin := actAs(t, rest.ImpersonationConfig{})
+	for _, object := range objects {
+		if err := admin.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { remove(t, admin, object) })
 	}
 }
 
-// enforced returns once a policy refuses what it must: it is in force some time after it was applied.
-func enforced(t *testing.T, policy string, try func() error) {
+// policyEnforced returns once a policy refuses what it must: it is in force some time after it was applied.
+func policyEnforced(t *testing.T, policy string, try func() error) {
 	t.Helper()
 	eventually(t, "the policy "+policy, func() error {
 		err := try()
