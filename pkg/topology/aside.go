@@ -60,8 +60,8 @@ func (f *Fleet) survey(st *stand, r *Request, p *problem, at *site) {
 	}
 	for _, of := range [...]func(*pool) shelf{func(p *pool) shelf { return p.used }, func(p *pool) shelf { return p.empty }} {
 		for _, nodes := range f.usable(r, p, at.block, p.lots[st.lot].class, nil, of) {
-			for _, n := range nodes {
-				st.nodes = append(st.nodes, n)
+			st.nodes = append(st.nodes, nodes...)
+			for _, n := range slices.Backward(nodes) { // the last of equal nodes: active pods have the first
 				st.room += n.free() / p.gpus
 				if !beside[n.Name] {
 					st.apart = append(st.apart, n)

@@ -145,7 +145,7 @@ func TestSpares(t *testing.T) {
 	}{
 		{
 			"a node of their own", sketch("west/a n1=8 n2=8 n3=8"), spares(2, Group{Pods: 5, Spares: 1}),
-			[]string{"0: west/a n2 n2 n2 n2 n3", "0 spare: west/a n1"},
+			[]string{"0: west/a n1 n1 n1 n1 n2", "0 spare: west/a n3"},
 		}, {
 			"the smallest room that holds them", sketch("west/a n1=8 n2=8 n3=4 n4=8-6"), spares(2, Group{Pods: 4, Spares: 3}),
 			[]string{"0: west/a n1 n1 n1 n1", "0 spare: west/a n4 n3 n3"},
