@@ -59,10 +59,10 @@ func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 		Spec: rqv1.LeaseSpec{
 			Owner:      g.run.Spec.Owner,
 			RunRef:     rqv1.LeaseRunRef{Name: g.run.Name, Namespace: g.run.Namespace, UID: g.run.UID},
-			GroupIndex: int32(g.demand.GroupOf(m.index)),
+			GroupIndex: int32(m.group()),
 			Cohort:     int32(cohort),
 			Slice: rqv1.LeaseSlice{
-				Role:  rqv1.RoleActive,
+				Role:  m.part.Role(),
 				Nodes: []rqv1.NodeGPUs{{Name: m.node, GPUs: int32(g.demand.GPUsPerPod)}},
 			},
 			Payer:          rqv1.LeasePayer{Budget: m.payer.Budget, Owner: b.payerOwner(m)},
