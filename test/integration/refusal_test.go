@@ -34,8 +34,6 @@ func TestRefusals(t *testing.T) {
 			r.Spec.Malleable = &rqv1.RunMalleable{MinTotalGPUs: 4, MaxTotalGPUs: 8, StepGPUs: 4}
 		}, "Unsupported", "spec.malleable"},
 		"spares": {8, func(r *rqv1.Run) { r.Spec.SparesPerGroup = ptr.To[int32](2) }, "Unsupported", "spec.sparesPerGroup"},
-		"borrowing": {8, func(r *rqv1.Run) { r.Spec.Funding = &rqv1.RunFunding{AllowBorrow: true} },
-			"Unsupported", "spec.funding.allowBorrow"},
 		"maximal duration": {8, func(r *rqv1.Run) { r.Spec.Runtime = &rqv1.RunRuntime{MaxDuration: &hour} },
 			"Unsupported", "spec.runtime.maxDuration"},
 		"opportunistic": {8, func(r *rqv1.Run) { r.Spec.Opportunistic = true }, "Unsupported", "spec.opportunistic"},
