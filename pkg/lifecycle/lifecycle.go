@@ -178,7 +178,9 @@ func (s *state) nextPhase() rqv1.RunPhase {
 }
 
 // runs reports whether a pod is bound and has its Lease.
-func (s *state) runs(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && s.leases[pod.UID] != nil }
+func (s *state) runs(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName != "" && s.leases[pod.UID] != nil
+}
 
 // standBy reports whether every spare is bound.
 func (s *state) standBy() bool {

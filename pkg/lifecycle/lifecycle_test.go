@@ -295,7 +295,7 @@ func TestPodIdentity(t *testing.T) {
 	if d.Service == nil || d.Service.Name != "run" || d.Service.Spec.ClusterIP != corev1.ClusterIPNone {
 		t.Errorf("service %+v", d.Service)
 	}
-	if run, index, ok := book.Membership(pod); !ok || run != "run-uid" || index != 3 {
-		t.Errorf("membership %s, %d, %v", run, index, ok)
+	if run, part, ok := book.Membership(pod); !ok || run != "run-uid" || part != (book.Part{Index: 3}) {
+		t.Errorf("membership %s, %+v, %v", run, part, ok)
 	}
 }
