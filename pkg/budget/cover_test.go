@@ -71,10 +71,12 @@ func TestSharedCapAcrossClasses(t *testing.T) {
 		}
 	}
 	spare := make([]bool, 1000)
-	same(t, "payers", []string{"a/a-west 200 (own)", "b/e 500 (sibling)", "a/b-east 300 (own)"}, paid(c, c.Assign(classes, spare), spare, 1))
+	same(t, "payers", []string{"a/a-west 201 (own)", "b/e 499 (sibling)", "a/b-east 299 (own)", "org/e 1 (ancestor)"}, paid(c, c.Assign(classes, spare), spare, 1))
 	demand := make([]int, 2)
 	demand[w], demand[e] = 801, 300
-	same(t, "whether one too many in the west is covered", false, c.Covers(demand))
+	same(t, "whether all that is payable is covered", true, c.Covers(demand))
+	demand[w]++
+	same(t, "whether one more in the west is covered", false, c.Covers(demand))
 	same(t, "what is payable", 1101, c.Payable())
 }
 
@@ -93,7 +95,7 @@ func TestKeptPodsGoOnBeingPaid(t *testing.T) {
 	for _, o := range c.Offers {
 		got = append(got, o.Key.String()+" "+string(o.Relation)+" "+string(rune('0'+o.Pods)))
 	}
-	same(t, "offers", []string{"low/e own 1", "hidden/e sibling 1", "shut/e sibling 1", "org/e ancestor 0", "lender/e sponsor 2", "gone/e sponsor 1"}, got)
+	same(t, "offers", []string{"low/e own 1", "shut/e sibling 1", "hidden/e sibling 1", "org/e ancestor 0", "lender/e sponsor 2", "gone/e sponsor 1"}, got)
 	same(t, "payable, the lender and the one that is gone within what may be borrowed", 20, c.Payable())
 	same(t, "payable without that limit", 32, c.WithoutBorrowLimit())
 }
