@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
@@ -87,10 +86,11 @@ func (b *Book) plan(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
 	b.stirred = true
 	g.woken, g.tried = false, b.waiting.epoch
 	g.committed = g.committed && g.assigned > 0 // a gang that starts anew passes the barrier as a whole
+	kept := b.keptFor(g)
 	missing, refusal := b.missingOf(g)
 	var assignments []plan.Assignment
 	if refusal == nil {
-		assignments, refusal = plan.Gang(b.fleet, b.accounts, g.demand, missing, b.rejected(g, pod), now)
+		assignments, refusal = plan.Gang(b.fleet, b.accounts, g.demand, b.claim(g, kept), missing, b.rejected(g, pod), now)
 	}
 	if refusal != nil {
 		b.refuse(g, refusal)
@@ -102,19 +102,34 @@ func (b *Book) plan(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
 	for _, a := range assignments {
 		m := g.members[a.Index]
 		b.hold(m.pod.UID, a.Node, g.demand.GPUsPerPod, func(h *holding) { h.planned = true })
-		b.accounts.Open(leaseName(m.pod).String(), charge(g, a.Payer))
-		b.advance(m, assigned, a.Node, a.Payer)
+		b.advance(m, assigned, a.Node, payer{a.Payer, a.Relation})
+		b.accounts.Open(leaseName(m.pod).String(), b.chargeOf(m, now))
 	}
 	return nil
 }
 
-func charge(g *gang, payer budget.Key) budget.Charge {
-	return budget.Charge{Payer: payer, Owner: g.run.Spec.Owner, GPUs: g.demand.GPUsPerPod, Role: rqv1.RoleActive}
+// claim returns what a gang may claim to be paid for.
+func (b *Book) claim(g *gang, kept map[budget.Key]int) plan.Claim {
+	c := plan.ClaimOf(g.run)
+	c.Kept = kept
+	return c
 }
 
 // notYet refuses a gang for now: what stands in its way passes by itself.
 func (g *gang) notYet(message string) *plan.Refusal {
 	return &plan.Refusal{Reason: plan.NodesRejected, Owner: g.demand.Owner, Flavor: g.demand.Flavor, Message: message}
+}
+
+// keptFor returns the pods of a running Run that are gone, by who pays for them: the payers go on paying for their
+// replacements (R8).
+func (b *Book) keptFor(g *gang) map[budget.Key]int {
+	kept := map[budget.Key]int{}
+	for _, pod := range g.vacant {
+		if charge, ok := b.accounts.Charge(vacancy(pod)); ok {
+			kept[charge.Payer]++
+		}
+	}
+	return kept
 }
 
 // missingOf lists the pods of a gang without a node, and the domain that each must lie in. It refuses while a member that

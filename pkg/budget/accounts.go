@@ -88,8 +88,16 @@ func (a *Accounts) related() *family {
 // Budget returns a Budget by name, or nil.
 func (a *Accounts) Budget(name string) *rqv1.Budget { return a.budgets[name] }
 
-// Rates returns the prices that new charges are to have.
-func (a *Accounts) Rates() Rates { return a.rates }
+// RateOf returns the price that new charges of a role are to have (R7).
+func (a *Accounts) RateOf(role rqv1.LeaseRole) Rate {
+	switch role {
+	case rqv1.RoleSpare:
+		return a.rates.Spare
+	case rqv1.RoleBorrowed:
+		return a.rates.Opportunistic
+	}
+	return FullRate
+}
 
 func (a *Accounts) account(k Key) *account {
 	at := a.accounts[k]
@@ -187,6 +195,41 @@ func (a *Accounts) Usage() map[Key]int {
 		}
 	}
 	return out
+}
+
+// Headroom returns how many GPUs of a flavor the envelopes of a Budget could still hold by their concurrency alone: no
+// Run can be paid more by it.
+func (a *Accounts) Headroom(budget, flavor string) int {
+	b, total := a.budgets[budget], 0
+	if b == nil {
+		return 0
+	}
+	for i := range b.Spec.Envelopes {
+		if e := &b.Spec.Envelopes[i]; e.Flavor == flavor {
+			total += max(0, int(e.Concurrency)-a.Used(Key{budget, e.Name}))
+		}
+	}
+	return total
+}
+
+// Spent returns what has been spent in each envelope's window until now, for every envelope with a charge, open or past.
+func (a *Accounts) Spent(now time.Time) map[Key]Spend {
+	out := map[Key]Spend{}
+	for k, at := range a.accounts {
+		if spent := at.spent(now); spent.all() != 0 {
+			out[k] = spent.all()
+		}
+	}
+	return out
+}
+
+// Payers returns the Budgets that anything was ever charged to, sorted.
+func (a *Accounts) Payers() []string {
+	names := map[string]bool{}
+	for k := range a.accounts {
+		names[k.Budget] = true
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 // SelectorKeys returns the label keys that some envelope's selector mentions, sorted.

@@ -220,15 +220,16 @@ func (c *Cover) Payable() int {
 	return total * c.ask.GPUsPerPod
 }
 
-// WithoutBorrowLimit returns how many GPUs the offers could pay for if the Run set no maxBorrowGPUs (R5).
-func (c *Cover) WithoutBorrowLimit() int {
-	if c.borrow < 0 {
-		return c.Payable()
+// BorrowLimit returns the Run's own maxBorrowGPUs, and whether it is all that keeps a number of GPUs from being paid for.
+func (c *Cover) BorrowLimit(wanted int) (Limit, bool) {
+	if c.borrow < 0 || c.Payable() >= wanted {
+		return Limit{}, false
 	}
-	left := c.limits[c.borrow].left
-	c.limits[c.borrow].left = 1 << 40
-	defer func() { c.limits[c.borrow].left = left }()
-	return c.Payable()
+	l := &c.limits[c.borrow]
+	left := l.left
+	l.left = unbounded
+	defer func() { l.left = left }()
+	return l.Limit, c.Payable() >= wanted
 }
 
 // Assign chooses the payer of every pod, as an index of Offers, given the class of each pod's node and whether it is a

@@ -97,7 +97,10 @@ func TestKeptPodsGoOnBeingPaid(t *testing.T) {
 	}
 	same(t, "offers", []string{"low/e own 1", "shut/e sibling 1", "hidden/e sibling 1", "org/e ancestor 0", "lender/e sponsor 2", "gone/e sponsor 1"}, got)
 	same(t, "payable, the lender and the one that is gone within what may be borrowed", 20, c.Payable())
-	same(t, "payable without that limit", 32, c.WithoutBorrowLimit())
+	_, alone := c.BorrowLimit(32)
+	same(t, "whether the borrow limit is all that keeps 32 from being paid for", true, alone)
+	_, alone = c.BorrowLimit(33)
+	same(t, "whether it is all that keeps 33 from being paid for", false, alone)
 }
 
 func TestChargesOutliveTheirBudget(t *testing.T) {

@@ -88,9 +88,6 @@ func unserved(spec *rqv1.RunSpec) string {
 	if positive(spec.SparesPerGroup) || positive(spec.Spares) {
 		fields = append(fields, "spec.sparesPerGroup")
 	}
-	if spec.Funding != nil && spec.Funding.AllowBorrow {
-		fields = append(fields, "spec.funding.allowBorrow")
-	}
 	if spec.Runtime != nil && spec.Runtime.MaxDuration != nil {
 		fields = append(fields, "spec.runtime.maxDuration")
 	}

@@ -1,8 +1,11 @@
 package plan
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
@@ -19,12 +22,38 @@ type Assignment struct {
 	Index, Group int
 	Node, Domain string
 	Payer        budget.Key
+	Relation     rqv1.Relation
+}
+
+// Claim is what entitles a Run to be paid for, beside its owner.
+type Claim struct {
+	// Run is the Run's UID.
+	Run string
+	// Funding says from whom it may borrow.
+	Funding *rqv1.RunFunding
+	// MaxDuration is how long it takes at most; 0 when it does not say.
+	MaxDuration time.Duration
+	// Kept are the pods that are being replaced, by who pays for them (R8).
+	Kept map[budget.Key]int
+}
+
+// ClaimOf returns what a Run may claim by its spec.
+func ClaimOf(run *rqv1.Run) Claim {
+	c := Claim{Run: string(run.UID), Funding: run.Spec.Funding}
+	if r := run.Spec.Runtime; r != nil && r.MaxDuration != nil {
+		c.MaxDuration = r.MaxDuration.Duration
+	}
+	return c
 }
 
 // Gang plans all missing pods of a gang at once, given in order of index: it returns an assignment for each, in the same
 // order, or a refusal. It changes nothing.
-func Gang(fleet *topology.Fleet, accounts *budget.Accounts, d Demand, missing []Missing, excluded func(node string) bool, now time.Time) ([]Assignment, *Refusal) {
-	cover := accounts.Cover(d.Owner, d.Flavor, d.GPUsPerPod, now)
+func Gang(fleet *topology.Fleet, accounts *budget.Accounts, d Demand, claim Claim, missing []Missing, excluded func(node string) bool, now time.Time) ([]Assignment, *Refusal) {
+	spare := make([]bool, len(missing))
+	cover := accounts.Cover(budget.Ask{
+		Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Run: claim.Run, Funding: claim.Funding,
+		MaxDuration: claim.MaxDuration, Kept: claim.Kept,
+	}, now)
 	request := topology.Request{
 		Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Groups: groups(d, missing),
 		Confined: d.Confined, OneDomain: d.OneDomain, Excluded: excluded, Purse: cover,
@@ -46,12 +75,52 @@ func Gang(fleet *topology.Fleet, accounts *budget.Accounts, d Demand, missing []
 	for i, slot := range placement.Slots {
 		classes[i] = slot.Class
 	}
-	payers := cover.Assign(classes)
+	payers := cover.Assign(classes, spare)
+	if payers == nil {
+		return nil, unpayable(fleet, d, request, cover, wanted, cover.Payable())
+	}
+	align(placement.Slots, request.Groups, payers)
 	out := make([]Assignment, len(placement.Slots))
 	for i, slot := range placement.Slots {
-		out[i] = Assignment{Index: missing[i].Index, Group: slot.Group, Node: slot.Node, Domain: slot.Domain, Payer: payers[i]}
+		offer := &cover.Offers[payers[i]]
+		out[i] = Assignment{Index: missing[i].Index, Group: slot.Group, Node: slot.Node, Domain: slot.Domain,
+			Payer: offer.Key, Relation: offer.Relation}
 	}
 	return out, nil
+}
+
+// align lets payers follow groups (R6): of groups that are alike, those that are paid for by earlier offers get the lower
+// indexes. Slots and payers are rearranged in step; groups that are bound to a domain stay as they are.
+func align(slots []topology.Slot, groups []topology.Group, payers []int) {
+	type block struct{ group, from, to, worst int }
+	var free []block
+	at := 0
+	for i, g := range groups {
+		b := block{group: i, from: at, to: at + g.Pods}
+		for _, payer := range payers[b.from:b.to] {
+			b.worst = max(b.worst, payer)
+		}
+		if at = b.to; g.Domain == "" && g.Pods > 0 {
+			free = append(free, b)
+		}
+	}
+	alike := map[int][]block{}
+	for _, b := range free {
+		alike[b.to-b.from] = append(alike[b.to-b.from], b)
+	}
+	oldSlots, oldPayers := slices.Clone(slots), slices.Clone(payers)
+	for _, places := range alike {
+		order := slices.Clone(places)
+		slices.SortStableFunc(order, func(x, y block) int { return cmp.Compare(x.worst, y.worst) })
+		for i, to := range places {
+			from := order[i]
+			copy(payers[to.from:to.to], oldPayers[from.from:from.to])
+			copy(slots[to.from:to.to], oldSlots[from.from:from.to])
+			for k := to.from; k < to.to; k++ {
+				slots[k].Group = groups[to.group].Index
+			}
+		}
+	}
 }
 
 // unpayable says why nobody pays; unless the fleet could not hold the gang at any price, which is to be known first.
@@ -60,7 +129,7 @@ func unpayable(fleet *topology.Fleet, d Demand, r topology.Request, cover *budge
 	if _, short := fleet.Pack(r); short != nil && short.Kind != topology.NoRoom {
 		return ofRoom(d, short)
 	}
-	return ofBudget(d, cover.Offers, wanted, payable)
+	return ofBudget(d, cover, wanted, payable)
 }
 
 // groups gathers the missing pods by group, in order of index.
