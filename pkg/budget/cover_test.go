@@ -73,8 +73,10 @@ func TestSharedCapAcrossClasses(t *testing.T) {
 	spare := make([]bool, 1000)
 	same(t, "payers", []string{"a/a-west 201 (own)", "b/e 499 (sibling)", "a/b-east 299 (own)", "org/e 1 (ancestor)"}, paid(c, c.Assign(classes, spare), spare, 1))
 	demand := make([]int, 2)
-	demand[w], demand[e] = 802, 300
-	same(t, "whether one too many in the west is covered", false, c.Covers(demand))
+	demand[w], demand[e] = 801, 300
+	same(t, "whether all that is payable is covered", true, c.Covers(demand))
+	demand[w]++
+	same(t, "whether one more in the west is covered", false, c.Covers(demand))
 	same(t, "what is payable", 1101, c.Payable())
 }
 
@@ -95,8 +97,10 @@ func TestKeptPodsGoOnBeingPaid(t *testing.T) {
 	}
 	same(t, "offers", []string{"low/e own 1", "shut/e sibling 1", "hidden/e sibling 1", "org/e ancestor 0", "lender/e sponsor 2", "gone/e sponsor 1"}, got)
 	same(t, "payable, the lender and the one that is gone within what may be borrowed", 20, c.Payable())
-	_, binds := c.BorrowLimit(32)
-	same(t, "whether that limit is what keeps 32 GPUs from being paid for", true, binds)
+	_, alone := c.BorrowLimit(32)
+	same(t, "whether the borrow limit is all that keeps 32 from being paid for", true, alone)
+	_, alone = c.BorrowLimit(33)
+	same(t, "whether it is all that keeps 33 from being paid for", false, alone)
 }
 
 func TestChargesOutliveTheirBudget(t *testing.T) {

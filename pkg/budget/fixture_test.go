@@ -92,7 +92,7 @@ func start(t *testing.T, a *Accounts, run string, ask Ask, pods int, now time.Ti
 		charge := Charge{Payer: o.Key, Owner: ask.Owner, Run: run, Relation: o.Relation, Role: rqv1.RoleActive,
 			GPUs: ask.GPUsPerPod, Rate: FullRate, Start: now}
 		if spare[i] {
-			charge.Role, charge.Rate = rqv1.RoleSpare, a.rates.Spare
+			charge.Role, charge.Rate = rqv1.RoleSpare, a.RateOf(rqv1.RoleSpare)
 		}
 		if ask.MaxDuration > 0 {
 			charge.Until = now.Add(ask.MaxDuration)

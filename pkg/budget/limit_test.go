@@ -79,8 +79,10 @@ func TestBorrowLimit(t *testing.T) {
 	ask.Funding.MaxBorrowGPUs = ptr(int32(38))
 	c := a.Cover(ask, noon)
 	same(t, "payable", 8+36, c.Payable())
-	_, binds := c.BorrowLimit(8 + 64)
-	same(t, "whether the limit keeps it from more", true, binds)
+	limit, alone := c.BorrowLimit(72)
+	same(t, "the limit that keeps 72 from being paid for", []any{int64(38), true}, []any{limit.Max, alone})
+	_, alone = c.BorrowLimit(73)
+	same(t, "whether it is all that keeps 73 from being paid for", false, alone)
 	same(t, "payers", []string{"own/e 8 (own)", "s1/e 32 (sponsor)", "s2/e 4 (sponsor)"}, start(t, a, "r", ask, 11, noon))
 	same(t, "payable when all is borrowed", 0, a.Cover(ask, noon).Payable())
 	ask.Run = "other"
