@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -129,18 +131,32 @@ func (u *budgetUsage) print(all, shown []rqv1.Budget) error {
 	return writeUsage(u.Out, data, u.format == "wide")
 }
 
-// warnOf says of which Budgets the numbers are not those of their present spec.
+// budgetsNamed is how many Budgets a warning names.
+const budgetsNamed = 4
+
+// warnOf says which Budgets' numbers may not hold any more.
 func (s *session) warnOf(budgets []rqv1.Budget) {
-	for _, name := range outdated(budgets) {
-		fmt.Fprintf(s.ErrOut, "The scheduler has not looked at Budget %s as it is now. If that lasts, see whether jobtree-scheduler is running.\n", name)
+	names := outdated(budgets, s.now())
+	if len(names) == 0 {
+		return
 	}
+	if more := len(names) - budgetsNamed; more > 0 {
+		names = append(names[:budgetsNamed], fmt.Sprintf("and %d more", more))
+	}
+	fmt.Fprintf(s.ErrOut, "The scheduler has not looked lately at these Budgets as they are now: %s. If that lasts, see whether jobtree-scheduler is running.\n",
+		strings.Join(names, ", "))
 }
 
-// outdated names the Budgets whose status is not about their present spec.
-func outdated(budgets []rqv1.Budget) []string {
+// lately is how old a status may be while GPU-hours are spent; the scheduler writes it once a minute then.
+const lately = 10 * time.Minute
+
+// outdated names the Budgets whose status is not about their present spec, or old although GPU-hours are spent.
+func outdated(budgets []rqv1.Budget, now time.Time) []string {
 	var names []string
 	for i := range budgets {
-		if b := &budgets[i]; b.Status.ObservedAt == nil || b.Status.ObservedGeneration < b.Generation {
+		b := &budgets[i]
+		spends := slices.ContainsFunc(b.Status.Envelopes, func(e rqv1.EnvelopeStatus) bool { return e.GPUHours != nil && e.GPUHours.Hourly != "" })
+		if at := b.Status.ObservedAt; at == nil || b.Status.ObservedGeneration < b.Generation || spends && now.Sub(at.Time) > lately {
 			names = append(names, b.Name)
 		}
 	}

@@ -101,8 +101,16 @@ func TestBudgetsUsage(t *testing.T) {
 		}
 		golden(t, name, text.String())
 	}
-	if diff := cmp.Diff([]string{"fresh"}, outdated(budgets)); diff != "" {
-		t.Errorf("Budgets with an outdated status (-want +got):\n%s", diff)
+}
+
+func TestOutdated(t *testing.T) {
+	edited := budgetOf("edited", "org:edited", sized("all", 8, rqv1.EnvelopeStatus{}))
+	edited.Generation = 2
+	budgets := append(aFamily(), edited)
+	for minutes, want := range map[int][]string{0: {"fresh", "edited"}, 11: {"fresh", "mm", "rai", "edited"}} {
+		if diff := cmp.Diff(want, outdated(budgets, after(time.Duration(minutes)*time.Minute).Time)); diff != "" {
+			t.Errorf("Budgets with an outdated status after %d minutes (-want +got):\n%s", minutes, diff)
+		}
 	}
 }
 
