@@ -4,13 +4,10 @@
 package book
 
 import (
-	"sync"
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sync"
 
-	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
@@ -42,7 +39,7 @@ func New(args *config.Args) *Book {
 	return &Book{
 		args:     args,
 		fleet:    topology.NewFleet(args.TopologyLevels, args.FabricLevel),
-		accounts: budget.NewAccounts(),
+		accounts: budget.NewAccounts(args.Rates()),
 		nodes:    map[string]*corev1.Node{},
 		sizes:    map[string]map[int]int{},
 		tainted:  map[string]*corev1.Node{},
@@ -51,7 +48,7 @@ func New(args *config.Args) *Book {
 		gangs:    map[types.UID]*gang{},
 		runs:     map[types.NamespacedName]types.UID{},
 		members:  map[types.UID]*member{},
-		waiting:  waitlist{room: map[string]int64{}, nodes: map[string]int64{}, budget: map[rqv1.Owner]int64{}},
+		waiting:  waitlist{room: map[string]int64{}, nodes: map[string]int64{}, budget: map[string]int64{}},
 		notify:   make(chan struct{}, 1),
 	}
 }
@@ -62,8 +59,10 @@ type Actions struct {
 	Activate []*corev1.Pod
 	// Reject lists pods that wait in Permit for a gang that is not going to start.
 	Reject []types.UID
-	// Reconcile lists Runs whose refusal has changed.
+	// Reconcile lists Runs whose refusal, or whose overdraft, has changed.
 	Reconcile []types.NamespacedName
+	// Lookup lists Leases that are no longer among the open ones, and of which it is not known when they ended.
+	Lookup []types.NamespacedName
 }
 
 // Notified is signalled when there are actions to take.
@@ -105,56 +104,6 @@ func (b *Book) Open() {
 			b.activate(m.pod)
 		}
 	}
-}
-
-// SetBudget adds or replaces a Budget, for the gangs that wait for its owner to be able to pay.
-func (b *Book) SetBudget(budget *rqv1.Budget) {
-	b.mu.Lock()
-	defer b.unlock()
-	if old := b.accounts.Budget(budget.Name); old != nil && old.Generation == budget.Generation && old.UID == budget.UID {
-		return // only the status has changed
-	}
-	b.accounts.SetBudget(budget)
-	b.fleet.SetSelectorKeys(b.accounts.SelectorKeys())
-	b.wakeBudget(budget.Spec.Owner)
-}
-
-// DeleteBudget forgets a Budget; what it pays for goes on.
-func (b *Book) DeleteBudget(name string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.accounts.DeleteBudget(name)
-	b.fleet.SetSelectorKeys(b.accounts.SelectorKeys())
-}
-
-// BudgetStatus returns the usage of a Budget's envelopes.
-func (b *Book) BudgetStatus(of *rqv1.Budget) []rqv1.EnvelopeStatus {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.accounts.Status(of)
-}
-
-// NextWindow returns when the next budget window opens or closes; false if none does.
-func (b *Book) NextWindow(now time.Time) (time.Time, bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.accounts.NextWindow(now)
-}
-
-// WindowPassed wakes the gangs that wait for somebody to be able to pay, because a window has opened.
-func (b *Book) WindowPassed() {
-	b.mu.Lock()
-	defer b.unlock()
-	for _, g := range b.waiting.gangs {
-		b.wakeBudget(g.run.Spec.Owner)
-	}
-}
-
-// Usage returns the GPUs that open Leases charge, by envelope.
-func (b *Book) Usage() map[budget.Key]int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.accounts.Usage()
 }
 
 // LeftOut returns the nodes with GPUs that nothing can be placed on for want of a label, and why.

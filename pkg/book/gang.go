@@ -37,6 +37,12 @@ type gang struct {
 	tried int64
 }
 
+// payer is who pays for a pod, and what it is to the Run's owner.
+type payer struct {
+	key      budget.Key
+	relation rqv1.Relation
+}
+
 // SetRun adds or replaces a Run. A Run that is edited may fit now, so it is woken.
 func (b *Book) SetRun(run *rqv1.Run) {
 	b.mu.Lock()
@@ -169,7 +175,7 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 		g.squad(part).leaving++
 	}
 	if l := b.leases[leaseName(pod)]; l != nil && m.stage < leased {
-		b.advance(m, leased, l.node, l.charge.Payer)
+		b.advance(m, leased, l.node, payerOf(l.charge))
 	}
 	switch {
 	case terminal(pod):
@@ -237,7 +243,7 @@ func (b *Book) drop(m *member) {
 }
 
 // advance moves a member to a later stage on a node, and keeps the counters in step.
-func (b *Book) advance(m *member, to stage, node string, payer budget.Key) {
+func (b *Book) advance(m *member, to stage, node string, payer payer) {
 	s := m.gang.squad(m.part)
 	s.count(m, -1)
 	m.stage, m.payer, m.node = to, payer, node
@@ -252,11 +258,11 @@ func (b *Book) advance(m *member, to stage, node string, payer budget.Key) {
 func (b *Book) release(m *member) {
 	name := leaseName(m.pod)
 	if m.stage > unplaced && m.stage != writing && b.leases[name] == nil {
-		b.accounts.Close(name.String())
-		b.wakeBudget(m.gang.demand.Owner)
+		b.accounts.Void(name.String())
+		b.wakeBudget(m.payer.key.Budget)
 		b.hold(m.pod.UID, "", 0, func(h *holding) { h.planned = false })
 	}
-	b.advance(m, unplaced, "", budget.Key{})
+	b.advance(m, unplaced, "", payer{})
 }
 
 // keepRoom keeps the room and the money of a running Run's lost pod for its replacement, once the pod's Lease is closed:
@@ -269,8 +275,8 @@ func (b *Book) keepRoom(m *member) {
 // vacate gives up the room that is kept for replacements.
 func (b *Book) vacate(g *gang) {
 	for _, pod := range g.vacant {
-		if charge, ok := b.accounts.Close(vacancy(pod)); ok {
-			b.wakeBudget(charge.Owner)
+		if charge, ok := b.accounts.Void(vacancy(pod)); ok {
+			b.wakeBudget(charge.Payer.Budget)
 		}
 		b.hold(pod, "", 0, func(h *holding) { h.vacant = false })
 	}

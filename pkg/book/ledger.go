@@ -20,9 +20,12 @@ const LabelPod = rqv1.GroupName + "/pod-uid"
 // lease is an open Lease as the ledger holds it.
 type lease struct {
 	pod    types.UID
+	run    types.NamespacedName
 	node   string
 	charge budget.Charge
 }
+
+func payerOf(c budget.Charge) payer { return payer{c.Payer, c.Relation} }
 
 // leaseName returns the name of a pod's Lease. It is made of the pod's name and UID, so that whoever writes it, and
 // however often, there is one Lease per pod.
@@ -54,6 +57,7 @@ func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 	for _, key := range []string{rqv1.LabelRun, rqv1.LabelGroupIndex, rqv1.LabelRole, rqv1.LabelCohort, rqv1.LabelIndex} {
 		labels[key] = m.pod.Labels[key]
 	}
+	charge := b.chargeOf(m, now)
 	return &rqv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, Labels: labels},
 		Spec: rqv1.LeaseSpec{
@@ -62,13 +66,15 @@ func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 			GroupIndex: int32(m.group()),
 			Cohort:     int32(cohort),
 			Slice: rqv1.LeaseSlice{
-				Role:  m.part.Role(),
-				Nodes: []rqv1.NodeGPUs{{Name: m.node, GPUs: int32(g.demand.GPUsPerPod)}},
+				Role:  charge.Role,
+				Nodes: []rqv1.NodeGPUs{{Name: m.node, GPUs: int32(charge.GPUs)}},
 			},
-			Payer:          rqv1.LeasePayer{Budget: m.payer.Budget, Owner: b.payerOwner(m)},
-			PaidByEnvelope: m.payer.Envelope,
+			Payer: rqv1.LeasePayer{Budget: charge.Payer.Budget, Owner: b.payerOwner(m), Relation: charge.Relation,
+				Rate: charge.Rate.String()},
+			PaidByEnvelope: charge.Payer.Envelope,
 			Reason:         rqv1.ReasonStart,
 			Start:          metav1.NewMicroTime(now),
+			Until:          untilOf(charge),
 		},
 	}, nil
 }
@@ -87,8 +93,8 @@ func (b *Book) NotWritten(pod types.UID, name types.NamespacedName) {
 		}
 		return
 	}
-	if charge, ok := b.accounts.Close(name.String()); ok {
-		b.wakeBudget(charge.Owner)
+	if charge, ok := b.accounts.Void(name.String()); ok {
+		b.wakeBudget(charge.Payer.Budget)
 	}
 	b.hold(pod, "", 0, func(h *holding) { h.writing = false })
 }
@@ -103,38 +109,34 @@ func (b *Book) Unsettled(pod types.UID) bool {
 
 // payerOwner returns the owner of the Budget that pays for a member; the Run's own when the Budget is gone.
 func (b *Book) payerOwner(m *member) rqv1.Owner {
-	if payer := b.accounts.Budget(m.payer.Budget); payer != nil {
+	if payer := b.accounts.Budget(m.payer.key.Budget); payer != nil {
 		return payer.Spec.Owner
 	}
 	return m.gang.demand.Owner
 }
 
-// SetLease records an open Lease: its charge and its GPUs stay taken until it is closed. The ledger decides where its pod
-// goes, whatever was planned.
+// SetLease records a Lease. While it is open its charge and its GPUs stay taken, and its pod goes where it says, whatever
+// was planned. When it is closed, what it spent remains.
 func (b *Book) SetLease(l *rqv1.Lease) {
 	b.mu.Lock()
 	defer b.unlock()
+	name, charge := client(l), chargeIn(l)
 	if l.Status.Closed {
-		b.closeLease(client(l))
+		b.accounts.Open(name.String(), charge)
+		b.closeLease(name, l.Status.Ended.Time)
 		return
 	}
-	if b.leases[client(l)] != nil {
+	if b.leases[name] != nil || b.accounts.IsPast(name.String(), charge.Payer) {
 		return
 	}
 	pod := types.UID(l.Labels[LabelPod])
-	held := l.Spec.Slice.Nodes[0]
-	entry := &lease{pod: pod, node: held.Name, charge: budget.Charge{
-		Payer: budget.Key{Budget: l.Spec.Payer.Budget, Envelope: l.Spec.PaidByEnvelope},
-		Owner: l.Spec.Owner, GPUs: int(held.GPUs), Role: l.Spec.Slice.Role,
-	}}
-	b.leases[client(l)] = entry
-	if m := b.members[pod]; m != nil && m.stage > unplaced && m.stage < leased && m.payer != entry.charge.Payer {
-		b.accounts.Close(client(l).String())
-	}
-	b.accounts.Open(client(l).String(), entry.charge)
-	b.hold(pod, entry.node, entry.charge.GPUs, func(h *holding) { h.leased, h.planned, h.writing = true, false, false })
+	entry := &lease{pod: pod, run: types.NamespacedName{Namespace: l.Spec.RunRef.Namespace, Name: l.Spec.RunRef.Name},
+		node: l.Spec.Slice.Nodes[0].Name, charge: charge}
+	b.leases[name] = entry
+	b.accounts.Open(name.String(), charge)
+	b.hold(pod, entry.node, charge.GPUs, func(h *holding) { h.leased, h.planned, h.writing = true, false, false })
 	if m := b.members[pod]; m != nil && m.stage < leased {
-		b.advance(m, leased, entry.node, entry.charge.Payer)
+		b.advance(m, leased, entry.node, payerOf(charge))
 	}
 }
 
@@ -146,26 +148,51 @@ func (b *Book) HasLease(pod types.UID) bool {
 	return h != nil && h.leased
 }
 
-// DeleteLease records that a Lease is closed, or gone with its namespace.
-func (b *Book) DeleteLease(name types.NamespacedName) {
+// LeaseGone records that a Lease is no longer among the open ones. If it is not known when it ended, it goes on counting
+// until that has been looked up; a process that does not decide yet reads the whole ledger before it does.
+func (b *Book) LeaseGone(name types.NamespacedName) {
 	b.mu.Lock()
 	defer b.unlock()
-	b.closeLease(name)
+	l := b.leases[name]
+	switch {
+	case l == nil:
+	case !b.open:
+		b.accounts.Void(name.String())
+		b.free(name, l, time.Time{})
+	default:
+		b.actions.Lookup = append(b.actions.Lookup, name)
+		b.signal()
+	}
 }
 
-func (b *Book) closeLease(name types.NamespacedName) {
-	l := b.leases[name]
-	if l == nil {
-		return
+// LeaseLost records that a Lease is gone with its namespace. What it spent until now stays counted, in the records of the
+// Budgets that it returns.
+func (b *Book) LeaseLost(name types.NamespacedName, now time.Time) []string {
+	b.mu.Lock()
+	defer b.unlock()
+	b.closeLease(name, now)
+	return b.accounts.Forget(name.String())
+}
+
+// closeLease ends a Lease: what it spent stays, and what it holds is free unless it is kept for a replacement.
+func (b *Book) closeLease(name types.NamespacedName, ended time.Time) {
+	b.accounts.Close(name.String(), ended)
+	if l := b.leases[name]; l != nil {
+		b.free(name, l, ended)
 	}
+}
+
+// free gives back what a Lease holds. What is kept for a replacement is paid for by the same payer from then on.
+func (b *Book) free(name types.NamespacedName, l *lease, ended time.Time) {
 	delete(b.leases, name)
-	b.accounts.Close(name.String())
 	if h := b.held[l.pod]; h != nil && h.vacant {
-		b.accounts.Open(vacancy(l.pod), l.charge)
+		kept := l.charge
+		kept.Start = ended
+		b.accounts.Open(vacancy(l.pod), kept)
 		b.wakeRoom(b.nodeFlavor(l.node))
 	}
 	b.hold(l.pod, "", 0, func(h *holding) { h.leased = false })
-	b.wakeBudget(l.charge.Owner)
+	b.wakeBudget(l.charge.Payer.Budget)
 }
 
 // OpenLeases returns the charges of the open Leases by name: what the counters must add up to (I8).

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/budget"
 )
 
 // Part is what a pod is in its Run: one of its active pods, or one of its spares, each counted from 0.
@@ -72,7 +71,7 @@ type member struct {
 	part  Part
 	stage stage
 	node  string
-	payer budget.Key
+	payer payer
 	// leaving says that the pod has been told to go.
 	leaving bool
 }

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
@@ -109,17 +108,18 @@ func (b *Book) plan(g *gang, pod *corev1.Pod, now time.Time) {
 
 // planGang places all missing pods at once, or none.
 func (b *Book) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
+	kept := b.keptFor(g)
 	missing, refusal := b.missingOf(g)
 	if refusal != nil {
 		return refusal
 	}
-	assignments, refusal := plan.Gang(b.fleet, b.accounts, g.demand, missing, b.rejected(g, pod), now)
+	assignments, refusal := plan.Gang(b.fleet, b.accounts, g.demand, b.claim(g, kept), missing, b.rejected(g, pod), now)
 	if refusal != nil {
 		return refusal
 	}
 	g.planned = true
 	g.deadline = now.Add(b.args.GangDeadline.Duration)
-	b.assume(g, assignments)
+	b.assume(g, assignments, now)
 	return nil
 }
 
@@ -136,10 +136,10 @@ func (b *Book) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal
 			continue
 		}
 		missing := []plan.Missing{g.missingPod(m, domains)}
-		assignments, short := plan.Gang(b.fleet, b.accounts, g.demand, missing, b.rejected(g, m.pod), now)
+		assignments, short := plan.Gang(b.fleet, b.accounts, g.demand, b.claim(g, nil), missing, b.rejected(g, m.pod), now)
 		switch {
 		case short == nil:
-			b.assume(g, assignments)
+			b.assume(g, assignments, now)
 			if m.pod != pod {
 				b.activate(m.pod)
 			}
@@ -152,24 +152,37 @@ func (b *Book) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal
 }
 
 // assume takes the GPUs and the money of assignments.
-func (b *Book) assume(g *gang, assignments []plan.Assignment) {
+func (b *Book) assume(g *gang, assignments []plan.Assignment, now time.Time) {
 	for _, a := range assignments {
 		m := g.squad(Part{Spare: a.Spare}).members[a.Index]
 		b.hold(m.pod.UID, a.Node, g.demand.GPUsPerPod, func(h *holding) { h.planned = true })
-		taken := charge(g, a.Payer)
-		taken.Role = m.part.Role()
-		b.accounts.Open(leaseName(m.pod).String(), taken)
-		b.advance(m, assigned, a.Node, a.Payer)
+		b.advance(m, assigned, a.Node, payer{a.Payer, a.Relation})
+		b.accounts.Open(leaseName(m.pod).String(), b.chargeOf(m, now))
 	}
 }
 
-func charge(g *gang, payer budget.Key) budget.Charge {
-	return budget.Charge{Payer: payer, Owner: g.run.Spec.Owner, GPUs: g.demand.GPUsPerPod, Role: rqv1.RoleActive}
+// claim returns what a gang may claim to be paid for.
+func (b *Book) claim(g *gang, kept map[budget.Key]int) plan.Claim {
+	c := plan.ClaimOf(g.run)
+	c.Kept = kept
+	return c
 }
 
 // notYet refuses a gang for now: what stands in its way passes by itself.
 func (g *gang) notYet(message string) *plan.Refusal {
 	return &plan.Refusal{Reason: plan.NodesRejected, Owner: g.demand.Owner, Flavor: g.demand.Flavor, Message: message}
+}
+
+// keptFor returns the pods of a running Run that are gone, by who pays for them: the payers go on paying for their
+// replacements (R8).
+func (b *Book) keptFor(g *gang) map[budget.Key]int {
+	kept := map[budget.Key]int{}
+	for _, pod := range g.vacant {
+		if charge, ok := b.accounts.Charge(vacancy(pod)); ok {
+			kept[charge.Payer]++
+		}
+	}
+	return kept
 }
 
 // missingOf lists the pods of a gang without a node, spares of a Run that has started apart. It refuses while a lost

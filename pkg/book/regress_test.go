@@ -105,7 +105,7 @@ func TestAGangThatCannotBePlannedKeepsNoRoomFromOthers(t *testing.T) {
 		w.deletePod(w.pod("run1-1")) // and it cannot be created again
 		w.deleteRun("run0")
 		for _, lease := range w.openLeases() {
-			w.book.DeleteLease(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name})
+			w.book.LeaseLost(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name}, w.now)
 		}
 		woken := false
 		for _, pod := range w.book.TakeActions().Activate {
@@ -147,7 +147,7 @@ func TestTheMoneyOfADeletedNamespaceIsFreeAgain(t *testing.T) {
 		w.deletePod(w.pod("run0-0")) // the namespace's controller deletes pods, Leases and Runs as it likes
 		for _, lease := range w.openLeases() {
 			delete(w.leases, lease.Name)
-			w.book.DeleteLease(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name})
+			w.book.LeaseLost(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name}, w.now)
 		}
 		w.deleteRun("run0")
 		woken := false

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
@@ -25,10 +24,11 @@ func (b *Book) unlock() {
 type waitlist struct {
 	gangs []*gang
 	// epoch counts improvements. It stands beside what the last one improved: the GPUs that are free and the nodes that
-	// there are, by flavor, and what can be paid, by owner.
+	// there are, by flavor, and what can be paid, by Budget.
 	epoch       int64
 	room, nodes map[string]int64
-	budget      map[rqv1.Owner]int64
+	budget      map[string]int64 // by Budget
+	payers      int64            // when any Budget changed, and with it perhaps who may ask whom
 }
 
 // byAge orders gangs by the age of their Runs, then by namespace and name (R30).
@@ -66,10 +66,17 @@ func (b *Book) wakeNodes(flavor string) {
 	b.waiting.nodes[flavor] = b.waiting.epoch
 }
 
-// wakeBudget notes that an owner may be able to pay for more.
-func (b *Book) wakeBudget(owner rqv1.Owner) {
+// wakeBudget notes that a Budget may be able to pay for more.
+func (b *Book) wakeBudget(name string) {
 	b.waiting.epoch++
-	b.waiting.budget[owner] = b.waiting.epoch
+	b.waiting.budget[name] = b.waiting.epoch
+	b.stirred = true
+}
+
+// wakePayers notes that Budgets have changed, so that anybody may be able to pay for more.
+func (b *Book) wakePayers() {
+	b.waiting.epoch++
+	b.waiting.payers = b.waiting.epoch
 	b.stirred = true
 }
 
@@ -77,6 +84,7 @@ func (b *Book) wakeBudget(owner rqv1.Owner) {
 // them than the free GPUs could serve: the rest are looked at again when those have been planned.
 func (b *Book) wakeNext() {
 	free := map[string]int{}
+	purse := purse{book: b, left: map[purseKey]int{}}
 	for _, g := range b.waiting.gangs {
 		if g.shape == nil && !g.complete() {
 			continue // its last pod's arrival wakes it
@@ -85,7 +93,7 @@ func (b *Book) wakeNext() {
 		if _, known := free[flavor]; !known {
 			free[flavor] = b.fleet.FreeOf(flavor)
 		}
-		if !g.woken && !b.improved(g, free[flavor]) {
+		if !g.woken && (!b.improved(g, free[flavor]) || g.refusal.AboutMoney() && !purse.take(g, flavor)) {
 			continue
 		}
 		free[flavor] -= g.missing() * g.demand.GPUsPerPod
@@ -93,6 +101,40 @@ func (b *Book) wakeNext() {
 			b.wake(g)
 		}
 	}
+}
+
+// purse is what Budgets could still pay for, less what the gangs that are woken might take of it.
+type purse struct {
+	book *Book
+	left map[purseKey]int
+}
+
+type purseKey struct{ budget, flavor string }
+
+// take takes what a gang needs from the Budgets that it may ask, and reports whether they could have so much.
+func (p purse) take(g *gang, flavor string) bool {
+	need, have := g.missing()*g.demand.GPUsPerPod, 0
+	payers := g.refusal.Payers
+	if p.book.waiting.payers > g.tried {
+		return true // others may have come to be asked
+	}
+	for _, name := range payers {
+		k := purseKey{name, flavor}
+		if _, known := p.left[k]; !known {
+			p.left[k] = p.book.accounts.Headroom(name, flavor)
+		}
+		have += p.left[k]
+	}
+	if have < need {
+		return false
+	}
+	for _, name := range payers {
+		k := purseKey{name, flavor}
+		n := min(need, p.left[k])
+		p.left[k] -= n
+		need -= n
+	}
+	return true
 }
 
 // improved reports whether what a gang waits for has improved since it was last tried, and could be enough now.
@@ -105,10 +147,13 @@ func (b *Book) improved(g *gang, free int) bool {
 		return b.waiting.room[flavor] > g.tried
 	case plan.UnknownGPUType, plan.NeverFits, plan.Indivisible:
 		return b.waiting.nodes[flavor] > g.tried
-	case plan.NoBudget, plan.WindowClosed, plan.InsufficientBudget:
-		return b.waiting.budget[g.run.Spec.Owner] > g.tried || g.refusal.Elsewhere && b.waiting.room[flavor] > g.tried
 	}
-	return false
+	return g.refusal.AboutMoney() && (b.richer(g) || g.refusal.Elsewhere && b.waiting.room[flavor] > g.tried)
+}
+
+// richer reports whether any of those who were asked to pay for a gang may be able to pay for more since.
+func (b *Book) richer(g *gang) bool {
+	return b.waiting.payers > g.tried || slices.ContainsFunc(g.refusal.Payers, func(name string) bool { return b.waiting.budget[name] > g.tried })
 }
 
 // Retry has a Run planned again whose nodes were rejected by other scheduling rules: what those look at is not in the

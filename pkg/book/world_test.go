@@ -79,9 +79,7 @@ func (w *world) rebuilt(shuffle bool) *book.Book {
 		events = append(events, func() { b.SetPod(w.pods[uid]) }, func() { b.SetMember(w.pods[uid]) })
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.leases)) {
-		if !w.leases[name].Status.Closed {
-			events = append(events, func() { b.SetLease(w.leases[name]) })
-		}
+		events = append(events, func() { b.SetLease(w.leases[name]) })
 	}
 	if shuffle {
 		events = rapid.Permutation(events).Draw(w.t, "order of events")
@@ -182,7 +180,7 @@ func (w *world) endPod(uid types.UID, phase corev1.PodPhase) {
 // reconcile does what the Run controller does.
 func (w *world) reconcile(name string) {
 	o := lifecycle.Observed{
-		HasNode: w.book.HasNode, HasLease: w.book.HasLease, Now: w.now, GangDeadline: gangDeadline, GPUResource: "nvidia.com/gpu", PauseImage: "pause",
+		HasNode: w.book.HasNode, HasLease: w.book.HasLease, Overdraft: w.book.Overdraft, Now: w.now, GangDeadline: gangDeadline, GPUResource: "nvidia.com/gpu", PauseImage: "pause",
 	}
 	if o.Run = w.runs[name]; o.Run != nil {
 		o.Demand, o.Shape, _ = w.book.Demand(o.Run.UID)
@@ -219,7 +217,7 @@ func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
 		ended := metav1.NewMicroTime(w.now)
 		lease.Status = rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: closing.Reason}
 		w.leases[lease.Name] = lease
-		w.book.DeleteLease(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name})
+		w.book.SetLease(lease)
 	}
 	for _, pod := range d.Create {
 		pod.UID = w.uid()

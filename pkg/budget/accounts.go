@@ -1,12 +1,10 @@
-// Package budget knows the Budgets and what is charged to them, and decides who pays (rules R1 to R3). It is pure: time
+// Package budget knows the Budgets and what is charged to them, and decides who pays (rules R1 to R9). It is pure: time
 // is a parameter, and callers lock.
 package budget
 
 import (
-	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,64 +21,216 @@ type Key struct {
 // String returns budget/envelope.
 func (k Key) String() string { return k.Budget + "/" + k.Envelope }
 
-// Charge is what one open Lease takes from its payer.
+// Charge is what one Lease takes from its payer.
 type Charge struct {
 	Payer Key
-	// Owner of the Run that holds the GPUs.
+	// Owner of the Run that holds the GPUs, and Run its UID.
 	Owner rqv1.Owner
-	GPUs  int
-	Role  rqv1.LeaseRole
+	Run   string
+	// Relation of the payer to the owner when the Lease was opened.
+	Relation rqv1.Relation
+	Role     rqv1.LeaseRole
+	GPUs     int
+	Rate     Rate
+	// Start is when the Lease opened, and Until when the Run's maxDuration ends it; zero when it has none.
+	Start, Until time.Time
 }
 
-// Accounts holds the Budgets and the charges of open Leases, with a counter per envelope. A charge stays when its Budget
-// is edited or deleted: nothing that runs is ever re-priced (R8, R9).
+// weight is what the charge adds to Spend in a second.
+func (c *Charge) weight() int64 { return int64(c.GPUs) * int64(c.Rate) }
+
+// Accounts holds the Budgets and the charges of Leases, with counters per envelope. A charge stays when its Budget is
+// edited or deleted: nothing that runs is ever re-priced (R8, R9).
 type Accounts struct {
-	budgets map[string]*rqv1.Budget
-	charges map[string]Charge
-	used    map[Key]int
+	rates    Rates
+	budgets  map[string]*rqv1.Budget
+	family   *family           // nil when Budgets have changed since it was worked out
+	charges  map[string]Charge // by Lease
+	accounts map[Key]*account
+	borrowed map[string]int // GPUs held from sponsors, by Run
+	// over are the GPUs of Leases, and overdrafts those of envelopes, beyond what is allowed.
+	over       map[string]int
+	overdrafts map[Key]Overdraft
 }
 
 // NewAccounts returns accounts without Budgets or charges.
-func NewAccounts() *Accounts {
-	return &Accounts{budgets: map[string]*rqv1.Budget{}, charges: map[string]Charge{}, used: map[Key]int{}}
+func NewAccounts(rates Rates) *Accounts {
+	return &Accounts{
+		rates: rates, budgets: map[string]*rqv1.Budget{},
+		charges: map[string]Charge{}, accounts: map[Key]*account{}, borrowed: map[string]int{},
+	}
 }
 
 // SetBudget adds or replaces a Budget.
-func (a *Accounts) SetBudget(b *rqv1.Budget) { a.budgets[b.Name] = b }
+func (a *Accounts) SetBudget(b *rqv1.Budget) {
+	a.budgets[b.Name] = b
+	a.family = nil
+	for i := range b.Spec.Envelopes {
+		e := &b.Spec.Envelopes[i]
+		a.account(Key{b.Name, e.Name}).reopen(windowOf(e))
+	}
+}
 
 // DeleteBudget forgets a Budget. What is charged to it stays charged.
-func (a *Accounts) DeleteBudget(name string) { delete(a.budgets, name) }
+func (a *Accounts) DeleteBudget(name string) {
+	delete(a.budgets, name)
+	a.family = nil
+}
+
+// related returns who owns what and who is whose family.
+func (a *Accounts) related() *family {
+	if a.family == nil {
+		a.family = newFamily(a.budgets)
+	}
+	return a.family
+}
 
 // Budget returns a Budget by name, or nil.
 func (a *Accounts) Budget(name string) *rqv1.Budget { return a.budgets[name] }
 
-// Open charges a Lease to its payer. Opening the same Lease again changes nothing.
-func (a *Accounts) Open(lease string, c Charge) {
-	if _, ok := a.charges[lease]; ok {
-		return
+// RateOf returns the price that new charges of a role are to have (R7).
+func (a *Accounts) RateOf(role rqv1.LeaseRole) Rate {
+	switch role {
+	case rqv1.RoleSpare:
+		return a.rates.Spare
+	case rqv1.RoleBorrowed:
+		return a.rates.Opportunistic
 	}
-	a.charges[lease] = c
-	a.used[c.Payer] += c.GPUs
+	return FullRate
 }
 
-// Close gives a Lease's charge back and returns it. Closing a Lease that is not open returns false.
-func (a *Accounts) Close(lease string) (Charge, bool) {
+func (a *Accounts) account(k Key) *account {
+	at := a.accounts[k]
+	if at == nil {
+		at = newAccount()
+		a.accounts[k] = at
+	}
+	return at
+}
+
+// Circular returns the owners that are their own ancestors together with an owner, itself among them, sorted; nil when it
+// is in no circle of parents. The parents along the circle are ignored.
+func (a *Accounts) Circular(owner rqv1.Owner) []rqv1.Owner {
+	return slices.Clone(a.related().circular[owner])
+}
+
+// Open charges a Lease to its payer. Opening the same Lease again replaces its charge. A Lease that is recorded as closed
+// is open again: it is never both.
+func (a *Accounts) Open(lease string, c Charge) {
+	if old, ok := a.charges[lease]; ok {
+		if old == c {
+			return
+		}
+		a.Void(lease)
+	}
+	a.charges[lease] = c
+	at := a.account(c.Payer)
+	at.takeBack(lease)
+	at.open(lease, &c)
+	if c.Relation == rqv1.RelationSponsor && c.Role != rqv1.RoleBorrowed {
+		a.borrowed[c.Run] += c.GPUs
+	}
+}
+
+// Void takes a charge back as if it had never been, and returns it: a Lease that was planned and never opened. It
+// returns false for a Lease that is not open.
+func (a *Accounts) Void(lease string) (Charge, bool) {
 	c, ok := a.charges[lease]
 	if !ok {
 		return Charge{}, false
 	}
 	delete(a.charges, lease)
-	if a.used[c.Payer] -= c.GPUs; a.used[c.Payer] == 0 {
-		delete(a.used, c.Payer)
+	a.account(c.Payer).void(lease, &c)
+	if c.Relation == rqv1.RelationSponsor && c.Role != rqv1.RoleBorrowed {
+		if a.borrowed[c.Run] -= c.GPUs; a.borrowed[c.Run] == 0 {
+			delete(a.borrowed, c.Run)
+		}
 	}
 	return c, true
 }
 
-// Used returns the GPUs that open Leases charge to an envelope.
-func (a *Accounts) Used(k Key) int { return a.used[k] }
+// Close ends a Lease: its GPUs are free, and what it spent until its end stays. It returns false for a Lease that is not
+// open.
+func (a *Accounts) Close(lease string, ended time.Time) (Charge, bool) {
+	c, ok := a.charges[lease]
+	if ok {
+		a.Past(lease, c, ended)
+	}
+	return c, ok
+}
+
+// Past records a Lease that has been closed, and is not open any more if it was. Recording it again changes nothing, nor
+// does recording what is settled.
+func (a *Accounts) Past(lease string, c Charge, ended time.Time) {
+	a.Void(lease)
+	a.account(c.Payer).past(lease, c, ended)
+}
+
+// IsPast reports whether a Lease of a payer is recorded as closed.
+func (a *Accounts) IsPast(lease string, payer Key) bool {
+	at := a.accounts[payer]
+	return at != nil && at.isPast(lease)
+}
+
+// Charge returns the charge of an open Lease.
+func (a *Accounts) Charge(lease string) (Charge, bool) {
+	c, ok := a.charges[lease]
+	return c, ok
+}
+
+// Used returns the GPUs that open Leases hold of an envelope's concurrency.
+func (a *Accounts) Used(k Key) int {
+	if at := a.accounts[k]; at != nil {
+		return at.inUse()
+	}
+	return 0
+}
 
 // Usage returns the GPUs in use by envelope, for every envelope with a charge.
-func (a *Accounts) Usage() map[Key]int { return maps.Clone(a.used) }
+func (a *Accounts) Usage() map[Key]int {
+	out := map[Key]int{}
+	for k, at := range a.accounts {
+		if held := at.inUse(); held != 0 {
+			out[k] = held
+		}
+	}
+	return out
+}
+
+// Headroom returns how many GPUs of a flavor the envelopes of a Budget could still hold by their concurrency alone: no
+// Run can be paid more by it.
+func (a *Accounts) Headroom(budget, flavor string) int {
+	b, total := a.budgets[budget], 0
+	if b == nil {
+		return 0
+	}
+	for i := range b.Spec.Envelopes {
+		if e := &b.Spec.Envelopes[i]; e.Flavor == flavor {
+			total += max(0, int(e.Concurrency)-a.Used(Key{budget, e.Name}))
+		}
+	}
+	return total
+}
+
+// Spent returns what has been spent in each envelope's window until now, for every envelope with a charge, open or past.
+func (a *Accounts) Spent(now time.Time) map[Key]Spend {
+	out := map[Key]Spend{}
+	for k, at := range a.accounts {
+		if spent := at.spent(now); spent.all() != 0 {
+			out[k] = spent.all()
+		}
+	}
+	return out
+}
+
+// Payers returns the Budgets that anything was ever charged to, sorted.
+func (a *Accounts) Payers() []string {
+	names := map[string]bool{}
+	for k := range a.accounts {
+		names[k.Budget] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
 
 // SelectorKeys returns the label keys that some envelope's selector mentions, sorted.
 func (a *Accounts) SelectorKeys() []string {
@@ -111,22 +261,6 @@ func (a *Accounts) NextWindow(now time.Time) (time.Time, bool) {
 	return next, !next.IsZero()
 }
 
-// Status returns the usage of a Budget's envelopes, in the Budget's own order.
-func (a *Accounts) Status(b *rqv1.Budget) []rqv1.EnvelopeStatus {
-	out := make([]rqv1.EnvelopeStatus, 0, len(b.Spec.Envelopes))
-	for i := range b.Spec.Envelopes {
-		e := &b.Spec.Envelopes[i]
-		used := a.used[Key{b.Name, e.Name}]
-		out = append(out, rqv1.EnvelopeStatus{
-			Name:          e.Name,
-			OwnedGPUs:     int32(used),
-			OverdraftGPUs: int32(max(0, used-int(e.Concurrency))),
-			HeadroomGPUs:  int32(max(0, int(e.Concurrency)-used)),
-		})
-	}
-	return out
-}
-
 // envelope is a candidate payer together with its Budget.
 type envelope struct {
 	key   Key
@@ -134,35 +268,32 @@ type envelope struct {
 	*rqv1.Envelope
 }
 
-// ofOwner returns the owner's own envelopes of a flavor in the order in which they pay (R2): earliest end first, then by
-// Budget and envelope name.
-func (a *Accounts) ofOwner(owner rqv1.Owner, flavor string) []envelope {
+// envelopesOf returns the envelopes of a flavor of some owners, in the order in which they pay within one step (R2).
+func (a *Accounts) envelopesOf(owners []rqv1.Owner, flavor string) []envelope {
 	var out []envelope
-	for name, b := range a.budgets {
-		if b.Spec.Owner != owner {
-			continue
-		}
-		for i := range b.Spec.Envelopes {
-			if e := &b.Spec.Envelopes[i]; e.Flavor == flavor {
-				out = append(out, envelope{Key{name, e.Name}, owner, e})
+	for _, owner := range owners {
+		for _, name := range a.related().budgets[owner] {
+			b := a.budgets[name]
+			for i := range b.Spec.Envelopes {
+				if e := &b.Spec.Envelopes[i]; e.Flavor == flavor {
+					out = append(out, envelope{Key{name, e.Name}, owner, e})
+				}
 			}
 		}
 	}
-	slices.SortFunc(out, func(x, y envelope) int {
-		return cmp.Or(compareEnd(x.Envelope, y.Envelope), strings.Compare(x.key.Budget, y.key.Budget),
-			strings.Compare(x.key.Envelope, y.key.Envelope))
-	})
+	slices.SortFunc(out, payerOrder)
 	return out
 }
 
-func compareEnd(x, y *rqv1.Envelope) int {
-	switch {
-	case x.End == nil && y.End == nil:
-		return 0
-	case x.End == nil:
-		return 1
-	case y.End == nil:
-		return -1
+// find returns an envelope by its key; false when the Budget has none of the name.
+func (a *Accounts) find(k Key) (envelope, bool) {
+	b := a.budgets[k.Budget]
+	if b == nil {
+		return envelope{}, false
 	}
-	return x.End.Compare(y.End.Time)
+	i := slices.IndexFunc(b.Spec.Envelopes, func(e rqv1.Envelope) bool { return e.Name == k.Envelope })
+	if i < 0 {
+		return envelope{}, false
+	}
+	return envelope{k, b.Spec.Owner, &b.Spec.Envelopes[i]}, true
 }

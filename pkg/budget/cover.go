@@ -2,73 +2,174 @@ package budget
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
+// Ask is what a Run asks to be paid for.
+type Ask struct {
+	Owner      rqv1.Owner
+	Flavor     string
+	GPUsPerPod int
+	// Spares is how many of the pods are spares, which cost less.
+	Spares int
+	// Run is the UID of the Run, for what it has borrowed already, and Funding says from whom it may borrow (R2, R5).
+	Run     string
+	Funding *rqv1.RunFunding
+	// MaxDuration is how long the Run takes at most; 0 when it does not say.
+	MaxDuration time.Duration
+	// Kept are pods of a running Run that envelopes pay for and that are being replaced: these go on paying, whatever they
+	// allow by now (R8).
+	Kept map[Key]int
+}
+
 // Offer is what one envelope can do for a Run: how many of its pods it could pay for, or why it pays for none.
 type Offer struct {
-	Key   Key
-	Owner rqv1.Owner
+	Key      Key
+	Owner    rqv1.Owner
+	Relation rqv1.Relation
+	// Step of the order in which envelopes pay, from 0 (R2).
+	Step int
 	// Concurrency is the envelope's cap and Used what is charged to it, in GPUs.
 	Concurrency, Used int
-	// Pods that the headroom covers, whole pods only (R1).
-	Pods int
-	// Refusal says why Pods is 0 although there may be headroom; empty when the envelope takes part.
+	// Pods that it could pay for by itself, whole pods only (R1), and Limit what bounds them.
+	Pods  int
+	Limit Limit
+	// Refusal says why it does not take part at all; empty when it does.
 	Refusal string
 	// Opens is when the window opens, for an envelope that is refused because it has not yet.
 	Opens time.Time
 
 	selector map[string]string
+	limits   []int // of the cover, that bound this offer
 }
-
-// Headroom returns the GPUs that may still be taken.
-func (o *Offer) Headroom() int { return max(0, o.Concurrency-o.Used) }
 
 // Cover answers, for one Run at one instant, what can be paid for and by whom. It is a topology.Purse, so that pack never
 // looks where nobody pays (R3). It is valid until the accounts change.
 type Cover struct {
-	Offers     []Offer
-	gpusPerPod int
-	classes    [][]int // offers that pay on nodes of the class, in order of R2
-	flow       flow
+	Offers  []Offer
+	ask     Ask
+	limits  []limit
+	borrow  int     // the limit that is the Run's own: maxBorrowGPUs; -1 when it has none
+	classes [][]int // offers that pay on nodes of the class, in order of R2
+	flow    flow
+	nest    *nest // nil until it is needed
 }
 
-// Cover returns what the owner's own envelopes offer for pods of gpusPerPod GPUs of a flavor.
-func (a *Accounts) Cover(owner rqv1.Owner, flavor string, gpusPerPod int, now time.Time) *Cover {
-	c := &Cover{gpusPerPod: gpusPerPod}
-	for _, e := range a.ofOwner(owner, flavor) {
-		o := Offer{Key: e.key, Owner: e.owner, Concurrency: int(e.Concurrency), Used: a.used[e.key], selector: e.Selector}
-		switch reason := a.unenforced(e); {
-		case reason != "":
-			o.Refusal = reason
-		case e.Start != nil && now.Before(e.Start.Time):
-			o.Refusal = "its window opens at " + e.Start.UTC().Format(time.RFC3339)
-			o.Opens = e.Start.Time
-		case e.End != nil && !now.Before(e.End.Time):
-			o.Refusal = "its window closed at " + e.End.UTC().Format(time.RFC3339)
-		default:
-			o.Pods = o.Headroom() / gpusPerPod
+// Cover returns what envelopes offer for a Run, in the order in which they pay: the owner's own, its siblings', its
+// ancestors', then the Run's sponsors' (R2).
+func (a *Accounts) Cover(ask Ask, now time.Time) *Cover {
+	c := &Cover{ask: ask, borrow: -1}
+	steps := a.related().steps(ask.Owner)
+	b := &binder{Accounts: a, cover: c, now: now, caps: map[Key][]int{}}
+	for n, s := range steps {
+		for _, e := range a.envelopesOf(s.owners, ask.Flavor) {
+			b.offer(e, s.relation, n)
 		}
-		c.Offers = append(c.Offers, o)
 	}
+	n := len(steps)
+	if f := ask.Funding; f != nil && f.AllowBorrow {
+		if f.MaxBorrowGPUs != nil {
+			c.borrow = b.gpus(MaxBorrow, *f.MaxBorrowGPUs, a.borrowed[ask.Run])
+		}
+		for i, sponsor := range f.Sponsors {
+			if !slices.Contains(f.Sponsors[:i], sponsor) {
+				b.sponsor(sponsor, n+i)
+			}
+		}
+		n += len(f.Sponsors)
+	}
+	b.keep(n)
+	b.measure()
 	return c
 }
 
-// unenforced names a limit on the envelope that cannot be kept: such an envelope pays for nothing, so that no limit is
-// ever passed over in silence.
-func (a *Accounts) unenforced(e envelope) string {
-	if e.MaxGPUHours != nil {
-		return "its maxGPUHours is not metered by this version"
-	}
-	for _, limit := range a.budgets[e.key.Budget].Spec.AggregateCaps {
-		if slices.Contains(limit.Envelopes, e.Name) {
-			return fmt.Sprintf("its aggregate cap %s is not enforced by this version", limit.Name)
+// sponsor adds the envelopes of a sponsor that have not been offered within the family.
+func (b *binder) sponsor(owner rqv1.Owner, step int) {
+	relation, family := b.related().relation(b.cover.ask.Owner, owner)
+	for _, e := range b.envelopesOf([]rqv1.Owner{owner}, b.cover.ask.Flavor) {
+		if !family || (e.Sharing == rqv1.SharingNone && relation != rqv1.RelationOwn) {
+			b.offer(e, rqv1.RelationSponsor, step)
 		}
 	}
-	return ""
+}
+
+// offer adds an envelope with all the limits over it.
+func (b *binder) offer(e envelope, relation rqv1.Relation, step int) {
+	o := Offer{Key: e.key, Owner: e.owner, Relation: relation, Step: step, Concurrency: int(e.Concurrency),
+		Used: b.Used(e.key), selector: e.Selector}
+	switch {
+	case e.Start != nil && b.now.Before(e.Start.Time):
+		o.Limit.Kind, o.Opens = Window, e.Start.Time
+		o.Refusal = "its window opens at " + e.Start.UTC().Format(time.RFC3339)
+	case e.End != nil && !b.now.Before(e.End.Time):
+		o.Limit.Kind = Window
+		o.Refusal = "its window closed at " + e.End.UTC().Format(time.RFC3339)
+	case (relation == rqv1.RelationSibling || relation == rqv1.RelationAncestor) && e.Sharing == rqv1.SharingNone:
+		o.Limit.Kind = Sharing
+		o.Refusal = "it is not shared with the family"
+	case relation == rqv1.RelationSponsor && (e.Lending == nil || !e.Lending.Allow):
+		o.Limit.Kind = LendingPolicy
+		o.Refusal = "it does not lend"
+	case relation == rqv1.RelationSponsor && !Admits(e.Lending.To, b.cover.ask.Owner):
+		o.Limit.Kind = LendingPolicy
+		o.Refusal = fmt.Sprintf("it does not lend to %s", b.cover.ask.Owner)
+	default:
+		o.limits = b.limitsOf(e, relation)
+	}
+	b.cover.Offers = append(b.cover.Offers, o)
+}
+
+// keep has the payers of pods that are being replaced go on paying for as many.
+func (b *binder) keep(step int) {
+	for _, k := range slices.SortedFunc(maps.Keys(b.cover.ask.Kept), compareKeys) {
+		pods := b.cover.ask.Kept[k]
+		o := b.keeper(k, step)
+		if o.Refusal != "" {
+			b.revive(o, pods)
+		}
+		for _, l := range o.limits {
+			b.cover.limits[l].kept += pods
+		}
+	}
+}
+
+// keeper returns the offer of an envelope that paid for pods which are being replaced: the one that takes part, if any,
+// or else a refused one, which is added if there is none. Nothing is known of the owner of a Budget that is gone.
+func (b *binder) keeper(k Key, step int) *Offer {
+	c, found := b.cover, -1
+	for i := range c.Offers {
+		if c.Offers[i].Key == k && (found < 0 || c.Offers[found].Refusal != "") {
+			found = i
+		}
+	}
+	if found < 0 {
+		o := Offer{Key: k, Relation: rqv1.RelationSponsor, Step: step, Used: b.Used(k), Refusal: "it does not pay any more"}
+		if e, ok := b.find(k); ok {
+			o.Owner, o.Concurrency, o.selector = e.owner, int(e.Concurrency), e.Selector
+			if relation, family := b.related().relation(c.ask.Owner, e.owner); family {
+				o.Relation = relation
+			}
+		}
+		c.Offers = append(c.Offers, o)
+		found = len(c.Offers) - 1
+	}
+	return &c.Offers[found]
+}
+
+// revive has a refused offer pay for pods that it paid for before, and no more. What it pays for counts under the limits
+// that others share with it.
+func (b *binder) revive(o *Offer, pods int) {
+	o.Refusal, o.Opens = "", time.Time{}
+	o.limits = []int{b.limit(limit{Limit: Limit{Kind: Concurrency, Max: int64(pods * b.cover.ask.GPUsPerPod)}})}
+	if e, ok := b.find(o.Key); ok {
+		o.limits = append(o.limits, b.limitsOf(e, o.Relation)...)
+	} else if o.Relation == rqv1.RelationSponsor && b.cover.borrow >= 0 {
+		o.limits = append(o.limits, b.cover.borrow)
+	}
 }
 
 // Class returns the payer class of nodes with these labels: nodes of one class are paid for by the same envelopes. It
@@ -102,78 +203,131 @@ func matches(selector, labels map[string]string) bool {
 	return true
 }
 
-// Covers reports whether the offers can pay for demand[class] pods on nodes of every class at once.
-func (c *Cover) Covers(demand []int) bool {
-	capacity := c.flow.capacities(len(c.Offers))
-	for i := range c.Offers {
-		capacity[i] = c.Offers[i].Pods
-	}
-	return c.flow.feasible(c.classes, demand, capacity)
-}
+// Covers reports whether the offers can pay for demand[class] pods on nodes of every class at once. It takes as many of
+// them for spares as the Run has, since it is not told which they are; Assign is exact.
+func (c *Cover) Covers(demand []int) bool { return c.share(demand, hopeful) }
 
-// Payable returns how many GPUs the offers that take part could pay for, wherever their selectors allow.
+// Payable returns how many GPUs the offers could pay for, wherever their selectors allow.
 func (c *Cover) Payable() int {
+	c.flow.reset(0, c.residuals(hopeful))
 	total := 0
 	for i := range c.Offers {
-		total += c.Offers[i].Pods * c.gpusPerPod
+		total += c.flow.take(&c.Offers[i], 1<<40)
 	}
-	return total
+	if len(c.nested().crossing) > 0 {
+		total = c.most(total, hopeful)
+	}
+	return total * c.ask.GPUsPerPod
 }
 
-// Assign chooses the payer of every pod, given the class of each pod's node in order of group and pod: the first envelope
-// in order that leaves the rest coverable (R2, R6). It returns nil if the pods cannot be covered.
-func (c *Cover) Assign(classes []int) []Key {
-	demand := make([]int, len(c.classes))
-	for _, class := range classes {
+// BorrowLimit returns the Run's own maxBorrowGPUs, and whether it is all that keeps a number of GPUs from being paid for.
+func (c *Cover) BorrowLimit(wanted int) (Limit, bool) {
+	if c.borrow < 0 || c.Payable() >= wanted {
+		return Limit{}, false
+	}
+	l := &c.limits[c.borrow]
+	left := l.left
+	l.left = unbounded
+	defer func() { l.left = left }()
+	return l.Limit, c.Payable() >= wanted
+}
+
+// Assign chooses the payer of every pod, as an index of Offers, given the class of each pod's node and whether it is a
+// spare, in order of group: earlier offers pay as much as they can without leaving others unpaid, and for the earlier
+// pods (R2, R6). It returns nil if the pods cannot be covered.
+//
+// What it returns keeps every limit to the GPU-second. It is the best there is, and found whenever there is any, as long
+// as no limit on GPU-hours tells spares from other pods; where one does, that holds for one payer and one class of nodes,
+// and elsewhere a payment may be missed that would hardly do.
+func (c *Cover) Assign(classes []int, spare []bool) []int {
+	demand, spares := make([]int, len(c.classes)), 0
+	for pod, class := range classes {
 		if class < 0 || class >= len(demand) {
 			return nil
 		}
 		demand[class]++
-	}
-	if !c.Covers(demand) {
-		return nil
-	}
-	left := make([]int, len(c.Offers))
-	for i := range c.Offers {
-		left[i] = c.Offers[i].Pods
-	}
-	payers := make([]Key, 0, len(classes))
-	for first := 0; first < len(classes); {
-		class := classes[first]
-		run := 1
-		for first+run < len(classes) && classes[first+run] == class {
-			run++
+		if spare[pod] {
+			spares++
 		}
-		payers = c.assignRun(payers, class, run, demand, left)
-		first += run
+	}
+	c.expect(spares)
+	defer c.expect(c.ask.Spares)
+	for _, price := range []price{hopeful, strict} {
+		if !c.share(demand, price) {
+			continue
+		}
+		if payers := c.deal(classes); c.within(payers, spare) {
+			return payers
+		}
+	}
+	return c.pick(classes, spare)
+}
+
+// expect has limits count with a number of spares.
+func (c *Cover) expect(spares int) {
+	for i := range c.limits {
+		c.limits[i].spares = spares
+	}
+}
+
+// deal hands what the flow gave each class to its pods: earlier offers to earlier pods.
+func (c *Cover) deal(classes []int) []int {
+	payers := make([]int, 0, len(classes))
+	next := make([]int, len(c.classes))
+	for _, class := range classes {
+		for c.flow.sent[class][next[class]] == 0 {
+			next[class]++
+		}
+		c.flow.sent[class][next[class]]--
+		payers = append(payers, next[class])
 	}
 	return payers
 }
 
-// assignRun assigns a run of pods of one class, giving each envelope as many of them as leaves the rest coverable.
-func (c *Cover) assignRun(payers []Key, class, run int, demand, left []int) []Key {
-	capacity := make([]int, len(left))
-	for _, offer := range c.classes[class] {
-		// Giving more pods to one envelope leaves less to the others, so the most that works is found by halving.
-		most, least := min(run, left[offer]), 0
-		for least < most {
-			try := (least + most + 1) / 2
-			demand[class] -= try
-			copy(capacity, left)
-			capacity[offer] -= try
-			if c.flow.feasible(c.classes, demand, capacity) {
-				least = try
-			} else {
-				most = try - 1
-			}
-			demand[class] += try
-		}
-		demand[class] -= least
-		left[offer] -= least
-		run -= least
-		for range least {
-			payers = append(payers, c.Offers[offer].Key)
+// within reports whether every limit is kept, to the GPU-second.
+func (c *Cover) within(payers []int, spare []bool) bool {
+	left := c.allowed()
+	for pod, offer := range payers {
+		if !c.charge(left, offer, spare[pod]) {
+			return false
 		}
 	}
+	return true
+}
+
+// pick has each pod paid for by the first offer that still can.
+func (c *Cover) pick(classes []int, spare []bool) []int {
+	left := c.allowed()
+	payers := make([]int, 0, len(classes))
+	for pod, class := range classes {
+		i := slices.IndexFunc(c.classes[class], func(offer int) bool { return c.charge(left, offer, spare[pod]) })
+		if i < 0 {
+			return nil
+		}
+		payers = append(payers, c.classes[class][i])
+	}
 	return payers
+}
+
+// allowed returns what may be taken from each limit.
+func (c *Cover) allowed() []int64 {
+	left := make([]int64, len(c.limits))
+	for i := range c.limits {
+		left[i] = c.limits[i].allowed()
+	}
+	return left
+}
+
+// charge takes a pod from the limits over an offer, and reports false if they do not let it in.
+func (c *Cover) charge(left []int64, offer int, spare bool) bool {
+	limits := c.Offers[offer].limits
+	for _, l := range limits {
+		if left[l] < c.limits[l].cost(spare) {
+			return false
+		}
+	}
+	for _, l := range limits {
+		left[l] -= c.limits[l].cost(spare)
+	}
+	return true
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
@@ -37,6 +38,12 @@ type Args struct {
 	Flavors map[string][]string `json:"flavors,omitempty"`
 	// GangDeadline is the longest that a gang may hold GPUs before all of it is bound. Default: 2m.
 	GangDeadline *metav1.Duration `json:"gangDeadline,omitempty"`
+	// SpareRate is what a GPU-hour of a spare is charged, and OpportunisticRate one of opportunistic work: decimals from 0
+	// to 1 with at most three places (R7). Defaults: "0.5" and "0".
+	SpareRate         string `json:"spareRate,omitempty"`
+	OpportunisticRate string `json:"opportunisticRate,omitempty"`
+	// LedgerRetention is the age at which closed Leases go, once they are settled. Default: 720h.
+	LedgerRetention *metav1.Duration `json:"ledgerRetention,omitempty"`
 	// PauseImage is the image of pods of Runs without a template. Default: registry.k8s.io/pause:3.10.1.
 	PauseImage string `json:"pauseImage,omitempty"`
 }
@@ -70,6 +77,11 @@ func (a *Args) setDefaults() {
 	setDefault(&a.GPUResource, "nvidia.com/gpu")
 	setDefault(&a.FlavorLabel, "gpu.flavor")
 	setDefault(&a.PauseImage, "registry.k8s.io/pause:3.10.1")
+	setDefault(&a.SpareRate, "0.5")
+	setDefault(&a.OpportunisticRate, "0")
+	if a.LedgerRetention == nil {
+		a.LedgerRetention = &metav1.Duration{Duration: 720 * time.Hour}
+	}
 	if a.GangDeadline == nil {
 		a.GangDeadline = &metav1.Duration{Duration: 2 * time.Minute}
 	}
@@ -119,6 +131,15 @@ func (a *Args) validate() error {
 	if a.GangDeadline.Duration <= 0 {
 		return fmt.Errorf("gangDeadline is %s; it must be positive", a.GangDeadline.Duration)
 	}
+	if a.LedgerRetention.Duration <= 0 {
+		return fmt.Errorf("ledgerRetention is %s; it must be positive", a.LedgerRetention.Duration)
+	}
+	if _, err := budget.ParseRate(a.SpareRate); err != nil {
+		return fmt.Errorf("spareRate: %w", err)
+	}
+	if _, err := budget.ParseRate(a.OpportunisticRate); err != nil {
+		return fmt.Errorf("opportunisticRate: %w", err)
+	}
 	if !imageReference.MatchString(a.PauseImage) {
 		return fmt.Errorf("pauseImage is %q; it must be an image reference", a.PauseImage)
 	}
@@ -139,6 +160,13 @@ func (a *Args) validateFlavors() error {
 		}
 	}
 	return nil
+}
+
+// Rates returns the prices of what is not an active rank.
+func (a *Args) Rates() budget.Rates {
+	spare, _ := budget.ParseRate(a.SpareRate) // validated
+	opportunistic, _ := budget.ParseRate(a.OpportunisticRate)
+	return budget.Rates{Spare: spare, Opportunistic: opportunistic}
 }
 
 // FlavorOf returns the gpuType that a value of the flavor label means.

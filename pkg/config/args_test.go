@@ -19,7 +19,9 @@ func TestDefaults(t *testing.T) {
 		want := &Args{
 			TopologyLevels: []string{"region", "cluster", "fabric.domain"}, FabricLevel: "fabric.domain",
 			GPUResource: "nvidia.com/gpu", FlavorLabel: "gpu.flavor",
-			GangDeadline: &metav1.Duration{Duration: 2 * time.Minute}, PauseImage: "registry.k8s.io/pause:3.10.1",
+			GangDeadline: &metav1.Duration{Duration: 2 * time.Minute},
+			SpareRate:    "0.5", OpportunisticRate: "0", LedgerRetention: &metav1.Duration{Duration: 720 * time.Hour},
+			PauseImage: "registry.k8s.io/pause:3.10.1",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", raw, diff)
@@ -40,6 +42,11 @@ func TestErrorsNameTheField(t *testing.T) {
 		{`{"gangDeadline":"0s"}`, "gangDeadline is 0s; it must be positive"},
 		{`{"gangDeadline":"soon"}`, "soon"},
 		{`{"pauseImage":"a b"}`, "pauseImage"},
+		{`{"spareRate":"1.5"}`, `spareRate: "1.5" is not a rate`},
+		{`{"spareRate":"0.1234"}`, "spareRate"},
+		{`{"opportunisticRate":"-0.1"}`, "opportunisticRate"},
+		{`{"opportunisticRate":"half"}`, "opportunisticRate"},
+		{`{"ledgerRetention":"0s"}`, "ledgerRetention is 0s; it must be positive"},
 		{`{"flavors":{"H100":[]}}`, "flavors[H100] is empty"},
 		{`{"flavors":{"H100":["x"],"A100":["x"]}}`, `label value "x" means both A100 and H100`},
 		{`{"kind":"OtherArgs"}`, "kind is"},

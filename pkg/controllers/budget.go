@@ -2,26 +2,47 @@ package controllers
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
-// budgetPeriod is how often the usage of Budgets is written, at most: a bound on writes, whatever happens in between.
-const budgetPeriod = 2 * time.Second
+const (
+	// budgetPeriod is how often Budgets are looked at, and budgetWrites how many of them are written at most each time: a
+	// bound on writes, whatever happens in between.
+	budgetPeriod = time.Second
+	budgetWrites = 20
+	// hoursPeriod is how old the GPU-hours of a status may grow when nothing else changes. In between, readers add hourly.
+	hoursPeriod = time.Minute
+)
 
-// reportBudgets keeps the status of Budgets current, with one write per Budget and period where something has changed.
+// reportBudgets keeps the overdraft and the status of Budgets current.
 func (c *Controllers) reportBudgets(ctx context.Context) {
 	for {
+		now := c.clock.Now()
+		c.book.RefreshBudgets(now)
+		written := 0
 		for _, b := range c.budgets() {
-			if err := c.reportBudget(ctx, b); err != nil {
+			if written == budgetWrites {
+				break // the rest is older next time, and comes first
+			}
+			wrote, err := c.reportBudget(ctx, b, now)
+			if err != nil {
 				klog.FromContext(ctx).V(2).Info("Budget status is to be written again", "budget", b.Name, "err", err)
+			}
+			if wrote {
+				written++
 			}
 		}
 		select {
@@ -32,21 +53,142 @@ func (c *Controllers) reportBudgets(ctx context.Context) {
 	}
 }
 
+// budgets returns the Budgets, those whose status is oldest first.
 func (c *Controllers) budgets() []*rqv1.Budget {
 	var out []*rqv1.Budget
 	for _, o := range c.watches.budgets.GetStore().List() {
 		out = append(out, o.(*rqv1.Budget))
 	}
-	slices.SortFunc(out, func(x, y *rqv1.Budget) int { return strings.Compare(x.Name, y.Name) })
+	age := func(b *rqv1.Budget) time.Time {
+		if b.Status.ObservedAt == nil {
+			return time.Time{}
+		}
+		return b.Status.ObservedAt.Time
+	}
+	slices.SortFunc(out, func(x, y *rqv1.Budget) int {
+		if older := age(x).Compare(age(y)); older != 0 {
+			return older
+		}
+		return strings.Compare(x.Name, y.Name)
+	})
 	return out
 }
 
-func (c *Controllers) reportBudget(ctx context.Context, b *rqv1.Budget) error {
+// reportBudget writes the status of a Budget if it is worth a write, and reports whether it did.
+func (c *Controllers) reportBudget(ctx context.Context, b *rqv1.Budget, now time.Time) (bool, error) {
+	report := c.book.BudgetReport(b, now)
 	next := b.DeepCopy()
-	next.Status.ObservedGeneration = b.Generation
-	next.Status.Envelopes = c.book.BudgetStatus(b)
-	if equality.Semantic.DeepEqual(b.Status, next.Status) {
-		return nil
+	next.Status = report.Status
+	next.Status.Conditions = slices.Clone(b.Status.Conditions)
+	next.Status.Conditions = budgetConditions(next, report, now)
+	if !worthWriting(&b.Status, &next.Status) {
+		return false, nil
 	}
-	return ignore(c.client.Status().Update(ctx, next), apierrors.IsNotFound, apierrors.IsConflict)
+	err := c.client.Status().Update(ctx, next)
+	if err == nil {
+		c.tellBudget(b, next)
+	}
+	return true, ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
+}
+
+// worthWriting reports whether a status says something new: anything but GPU-hours, or those when they have grown old.
+func worthWriting(was, next *rqv1.BudgetStatus) bool {
+	if was.ObservedAt == nil {
+		return true
+	}
+	if next.ObservedAt.Sub(was.ObservedAt.Time) >= hoursPeriod && !equality.Semantic.DeepEqual(hoursIn(was), hoursIn(next)) {
+		return true
+	}
+	return !equality.Semantic.DeepEqual(withoutHours(was), withoutHours(next))
+}
+
+func hoursIn(s *rqv1.BudgetStatus) []rqv1.GPUHours {
+	var out []rqv1.GPUHours
+	for i := range s.Envelopes {
+		if h := s.Envelopes[i].GPUHours; h != nil {
+			out = append(out, *h)
+		}
+	}
+	return out
+}
+
+// withoutHours returns a status without what changes by time alone.
+func withoutHours(s *rqv1.BudgetStatus) *rqv1.BudgetStatus {
+	s = s.DeepCopy()
+	s.ObservedAt = nil
+	for i := range s.Envelopes {
+		if h := s.Envelopes[i].GPUHours; h != nil {
+			s.Envelopes[i].GPUHours = &rqv1.GPUHours{Hourly: h.Hourly}
+		}
+	}
+	for i := range s.AggregateCaps {
+		s.AggregateCaps[i].GPUHours = nil
+	}
+	return s
+}
+
+// budgetConditions returns the conditions of a Budget, from what is overdrawn and from its family.
+func budgetConditions(b *rqv1.Budget, report book.BudgetReport, now time.Time) []metav1.Condition {
+	overdrawn := metav1.Condition{Type: rqv1.ConditionOverdrawn, Status: metav1.ConditionFalse, Reason: "WithinLimits",
+		Message: "nothing is held beyond what the Budget allows"}
+	if len(report.Overdrafts) > 0 {
+		var where []string
+		for _, o := range report.Overdrafts {
+			where = append(where, fmt.Sprintf("%s: %d GPUs (%s)", o.Key.Envelope, o.GPUs, o.Cause))
+		}
+		overdrawn.Status, overdrawn.Reason = metav1.ConditionTrue, string(report.Overdrafts[0].Cause)
+		overdrawn.Message = strings.Join(where, "; ") + ": nothing that runs is stopped, and nothing new is funded there until it is gone"
+	}
+	circular := metav1.Condition{Type: rqv1.ConditionCircular, Status: metav1.ConditionFalse, Reason: "NoCircle",
+		Message: "no owner is its own ancestor"}
+	if len(report.Circle) > 0 {
+		circular.Status, circular.Reason = metav1.ConditionTrue, "CircleOfParents"
+		circular.Message = fmt.Sprintf("spec.parents make %s an ancestor of itself by way of %v; the parents in the circle are ignored until one of them is removed",
+			b.Spec.Owner, report.Circle)
+	}
+	out := b.Status.Conditions
+	for _, condition := range []metav1.Condition{overdrawn, circular} {
+		old := meta.FindStatusCondition(out, condition.Type)
+		if old == nil && condition.Status == metav1.ConditionFalse {
+			continue // it never was otherwise
+		}
+		condition.ObservedGeneration = b.Generation
+		if old == nil || old.Status != condition.Status {
+			condition.LastTransitionTime = metav1.NewTime(now)
+		}
+		meta.SetStatusCondition(&out, condition)
+	}
+	return out
+}
+
+// tellBudget makes an event of every condition of a Budget that has changed.
+func (c *Controllers) tellBudget(was, is *rqv1.Budget) {
+	for i := range is.Status.Conditions {
+		condition := &is.Status.Conditions[i]
+		old := meta.FindStatusCondition(was.Status.Conditions, condition.Type)
+		if old != nil && old.Status == condition.Status && old.Reason == condition.Reason {
+			continue
+		}
+		kind := corev1.EventTypeNormal
+		if condition.Status == metav1.ConditionTrue {
+			kind = corev1.EventTypeWarning
+		}
+		about := is.DeepCopy()
+		about.SetGroupVersionKind(rqv1.GroupVersion.WithKind("Budget"))
+		c.events.Eventf(about, nil, kind, condition.Reason, "Account", "%s", condition.Message)
+	}
+}
+
+// tellOverdraft makes an event of a Run's coming into overdraft, or out of it.
+func (c *Controllers) tellOverdraft(run *rqv1.Run, status *rqv1.RunStatus) {
+	is := meta.FindStatusCondition(status.Conditions, rqv1.ConditionOverdraft)
+	was := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionOverdraft)
+	if is == nil || was != nil && was.Status == is.Status && was.Message == is.Message {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if is.Status == metav1.ConditionTrue {
+		kind = corev1.EventTypeWarning
+	}
+	c.events.Eventf(reference(run), nil, kind, is.Reason, "Account", "%s", is.Message)
 }

@@ -44,6 +44,7 @@ type Controllers struct {
 	watches  *watches
 	runs     workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	retries  workqueue.TypedDelayingInterface[types.NamespacedName]
+	settled  settled
 	problems sync.Map // what the API server held against a Run's pods, by name
 }
 
@@ -84,8 +85,9 @@ func New(o Options) (*Controllers, error) {
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](50*time.Millisecond, 10*time.Second),
 			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "runs"}),
 		retries: workqueue.NewTypedDelayingQueue[types.NamespacedName](),
+		settled: settled{budgets: map[string]bool{}},
 	}
-	return c, c.watches.feed(o.Book, o.Shared, c.Changed)
+	return c, c.watches.feed(o.Book, o.Shared, c.Changed, c.settled.changed)
 }
 
 // Changed has a Run looked at soon.
@@ -109,7 +111,8 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 		return
 	case <-leading:
 	}
-	for !c.readLedger(ctx) {
+	for err := c.readLedger(ctx); err != nil; err = c.readLedger(ctx) {
+		logger.Error(err, "Reading the ledger")
 		select {
 		case <-ctx.Done():
 			return
@@ -122,23 +125,10 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 		go c.work(ctx)
 	}
 	go c.retry()
+	go c.settleLedger(ctx)
 	go c.watchWindows(ctx)
 	go c.reportNodes(ctx)
 	c.reportBudgets(ctx)
-}
-
-// readLedger reads the open Leases from the API server itself: a predecessor may have written some that the watch has not
-// brought yet.
-func (c *Controllers) readLedger(ctx context.Context) bool {
-	open := &rqv1.LeaseList{}
-	if err := c.client.List(ctx, open, openLeases()); err != nil {
-		klog.FromContext(ctx).Error(err, "Reading the open Leases")
-		return false
-	}
-	for i := range open.Items {
-		c.book.SetLease(&open.Items[i])
-	}
-	return true
 }
 
 func (c *Controllers) work(ctx context.Context) {

@@ -73,7 +73,7 @@ func (c *Controllers) note(name types.NamespacedName, run *rqv1.Run, problem err
 // observe gathers what the caches and the book know of a Run.
 func (c *Controllers) observe(name types.NamespacedName) (lifecycle.Observed, error) {
 	o := lifecycle.Observed{
-		HasNode: c.book.HasNode, HasLease: c.book.HasLease, Now: c.clock.Now(), GangDeadline: c.args.GangDeadline.Duration,
+		HasNode: c.book.HasNode, HasLease: c.book.HasLease, Overdraft: c.book.Overdraft, Now: c.clock.Now(), GangDeadline: c.args.GangDeadline.Duration,
 		GPUResource: c.args.GPUResource, PauseImage: c.args.PauseImage,
 	}
 	if run, ok, err := c.watches.runs.GetStore().GetByKey(name.String()); err != nil {
@@ -201,7 +201,7 @@ func (c *Controllers) closeLease(ctx context.Context, closing lifecycle.Closing)
 	err := c.client.Status().Update(ctx, lease)
 	if err == nil {
 		metrics.LeasesClosed.WithLabelValues(string(closing.Reason)).Inc()
-		c.book.DeleteLease(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name})
+		c.book.SetLease(lease)
 	}
 	return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
 }
@@ -275,6 +275,7 @@ func (c *Controllers) writeStatus(ctx context.Context, run *rqv1.Run, status *rq
 		refused != nil && run.Status.Message != status.Message {
 		metrics.Refusals.WithLabelValues(refused.Reason).Inc()
 	}
+	c.tellOverdraft(run, status)
 	if run.Status.Phase != status.Phase || run.Status.Message != status.Message {
 		kind := corev1.EventTypeNormal
 		if status.Phase == rqv1.RunFailed {

@@ -122,8 +122,8 @@ func handle[T metav1.Object](w *watches, i cache.SharedInformer, set, drop func(
 	return nil
 }
 
-// feed keeps the book in step with the API and tells changed which Runs an event concerns.
-func (w *watches) feed(b *book.Book, shared informers.SharedInformerFactory, changed func(types.NamespacedName)) error {
+// feed keeps the book in step with the API. It tells changed which Runs an event concerns, and spent which Budgets' records.
+func (w *watches) feed(b *book.Book, shared informers.SharedInformerFactory, changed func(types.NamespacedName), spent func([]string)) error {
 	name := func(o metav1.Object) types.NamespacedName {
 		return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 	}
@@ -137,6 +137,10 @@ func (w *watches) feed(b *book.Book, shared informers.SharedInformerFactory, cha
 		},
 		func() error { return handle(w, shared.Core().V1().Pods().Informer(), b.SetPod, b.DeletePod) },
 		func() error {
+			return handle(w, shared.Core().V1().Namespaces().Informer(), func(*corev1.Namespace) {},
+				func(n *corev1.Namespace) { spent(b.NamespaceGone(n.Name)) })
+		},
+		func() error {
 			return handle(w, w.budgets, b.SetBudget, func(o *rqv1.Budget) { b.DeleteBudget(o.Name) })
 		},
 		func() error {
@@ -147,7 +151,7 @@ func (w *watches) feed(b *book.Book, shared informers.SharedInformerFactory, cha
 		func() error {
 			return handle(w, w.leases,
 				func(l *rqv1.Lease) { b.SetLease(l); changed(runOfLease(l)) },
-				func(l *rqv1.Lease) { b.DeleteLease(name(l)); changed(runOfLease(l)) })
+				func(l *rqv1.Lease) { b.LeaseGone(name(l)); changed(runOfLease(l)) })
 		},
 		func() error {
 			return handle(w, w.pods,

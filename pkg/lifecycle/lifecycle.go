@@ -33,7 +33,9 @@ type Observed struct {
 	// Leases yet.
 	HasNode  func(name string) bool
 	HasLease func(pod types.UID) bool
-	Now      time.Time
+	// Overdraft returns how many GPUs of a Lease are beyond what its payer allows.
+	Overdraft func(lease types.NamespacedName) int
+	Now       time.Time
 	// GangDeadline is the longest that a gang may be partly bound.
 	GangDeadline time.Duration
 	// Pods are made with these.

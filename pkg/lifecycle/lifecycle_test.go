@@ -30,6 +30,7 @@ func scene(edit func(*Observed)) Observed {
 		Demand:       plan.Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 2, PodsPerGroup: 2, Confined: true},
 		HasNode:      func(name string) bool { return name != "gone" },
 		HasLease:     func(types.UID) bool { return false },
+		Overdraft:    func(types.NamespacedName) int { return 0 },
 		Now:          noon,
 		GangDeadline: time.Minute,
 		GPUResource:  "nvidia.com/gpu", PauseImage: "pause",

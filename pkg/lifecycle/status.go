@@ -1,19 +1,15 @@
 package lifecycle
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
@@ -146,31 +142,6 @@ func (s *state) allocated() int32 {
 	return int32(gpus)
 }
 
-// funding adds up who pays for the Run's open Leases.
-func (s *state) funding() *rqv1.RunFundingStatus {
-	out := &rqv1.RunFundingStatus{}
-	others := map[rqv1.Owner]int32{}
-	for _, lease := range s.Leases {
-		pod := s.byUID[types.UID(lease.Labels[book.LabelPod])]
-		if pod == nil || !holds(pod) {
-			continue
-		}
-		for _, held := range lease.Spec.Slice.Nodes {
-			if lease.Spec.Payer.Owner == lease.Spec.Owner {
-				out.OwnedGPUs += held.GPUs
-				continue
-			}
-			out.BorrowedGPUs += held.GPUs
-			others[lease.Spec.Payer.Owner] += held.GPUs
-		}
-	}
-	for owner, gpus := range others {
-		out.Sponsors = append(out.Sponsors, rqv1.RunSponsor{Owner: owner, GPUs: gpus, Relation: "sponsor"})
-	}
-	slices.SortFunc(out.Sponsors, func(x, y rqv1.RunSponsor) int { return cmp.Compare(x.Owner, y.Owner) })
-	return out
-}
-
 // setConditions says whether the Run has started and, once it has ended, how.
 func (s *state) setConditions(next *rqv1.RunStatus, reason, message string) {
 	condition := metav1.Condition{
@@ -182,6 +153,12 @@ func (s *state) setConditions(next *rqv1.RunStatus, reason, message string) {
 	case rqv1.RunCompleted, rqv1.RunFailed:
 		condition.Type, condition.Status = rqv1.ConditionFinished, metav1.ConditionTrue
 	}
+	s.setCondition(next, condition)
+	s.setOverdraft(next)
+}
+
+// setCondition sets a condition, with the time at which it became so.
+func (s *state) setCondition(next *rqv1.RunStatus, condition metav1.Condition) {
 	if old := meta.FindStatusCondition(next.Conditions, condition.Type); old == nil || old.Status != condition.Status {
 		condition.LastTransitionTime = metav1.NewTime(s.Now)
 	}

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -125,15 +124,11 @@ func indivisible(spec *rqv1.RunSpec, size, total, group, spares int) string {
 	return text + "; change " + fields
 }
 
-// unserved names the fields of a Run whose behaviour this version does not have. Such a Run waits rather than being half
+// unserved names the field of a Run whose behaviour this version does not have. Such a Run waits rather than being half
 // served.
 func unserved(spec *rqv1.RunSpec) string {
-	var fields []string
-	if spec.Funding != nil && spec.Funding.AllowBorrow {
-		fields = append(fields, "spec.funding.allowBorrow")
-	}
 	if spec.Opportunistic {
-		fields = append(fields, "spec.opportunistic")
+		return "spec.opportunistic"
 	}
-	return strings.Join(fields, ", ")
+	return ""
 }

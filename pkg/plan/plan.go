@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
@@ -26,13 +27,44 @@ type Assignment struct {
 	Spare        bool
 	Node, Domain string
 	Payer        budget.Key
+	Relation     rqv1.Relation
+}
+
+// Claim is what entitles a Run to be paid for, beside its owner.
+type Claim struct {
+	// Run is the Run's UID.
+	Run string
+	// Funding says from whom it may borrow.
+	Funding *rqv1.RunFunding
+	// MaxDuration is how long it takes at most; 0 when it does not say.
+	MaxDuration time.Duration
+	// Kept are the pods that are being replaced, by who pays for them (R8).
+	Kept map[budget.Key]int
+}
+
+// ClaimOf returns what a Run may claim by its spec.
+func ClaimOf(run *rqv1.Run) Claim {
+	c := Claim{Run: string(run.UID), Funding: run.Spec.Funding}
+	if r := run.Spec.Runtime; r != nil && r.MaxDuration != nil {
+		c.MaxDuration = r.MaxDuration.Duration
+	}
+	return c
 }
 
 // Gang plans all missing pods of a gang at once: it returns an assignment for each, or a refusal. Assignments come group by
 // group, a group's active pods before its spares. It changes nothing.
-func Gang(fleet *topology.Fleet, accounts *budget.Accounts, d Demand, missing []Missing, excluded func(node string) bool, now time.Time) ([]Assignment, *Refusal) {
+func Gang(fleet *topology.Fleet, accounts *budget.Accounts, d Demand, claim Claim, missing []Missing, excluded func(node string) bool, now time.Time) ([]Assignment, *Refusal) {
 	missing = byGroup(d, missing)
-	cover := accounts.Cover(d.Owner, d.Flavor, d.GPUsPerPod, now)
+	spare, spares := make([]bool, len(missing)), 0
+	for i, m := range missing {
+		if spare[i] = m.Spare; m.Spare {
+			spares++
+		}
+	}
+	cover := accounts.Cover(budget.Ask{
+		Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Spares: spares, Run: claim.Run, Funding: claim.Funding,
+		MaxDuration: claim.MaxDuration, Kept: claim.Kept,
+	}, now)
 	request := topology.Request{
 		Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Groups: groups(d, missing),
 		Confined: d.Confined, OneDomain: d.OneDomain, Excluded: excluded, Purse: cover,
@@ -54,12 +86,54 @@ func Gang(fleet *topology.Fleet, accounts *budget.Accounts, d Demand, missing []
 	for i, slot := range placement.Slots {
 		classes[i] = slot.Class
 	}
-	payers := cover.Assign(classes)
+	payers := cover.Assign(classes, spare)
+	if payers == nil {
+		return nil, unpayable(fleet, d, request, cover, wanted, cover.Payable())
+	}
+	align(placement.Slots, request.Groups, payers)
 	out := make([]Assignment, len(placement.Slots))
 	for i, slot := range placement.Slots {
-		out[i] = Assignment{Index: missing[i].Index, Group: slot.Group, Spare: slot.Spare, Node: slot.Node, Domain: slot.Domain, Payer: payers[i]}
+		offer := &cover.Offers[payers[i]]
+		out[i] = Assignment{Index: missing[i].Index, Group: slot.Group, Spare: slot.Spare, Node: slot.Node, Domain: slot.Domain,
+			Payer: offer.Key, Relation: offer.Relation}
 	}
 	return out, nil
+}
+
+// align lets payers follow groups (R6): of groups that are alike, those that are paid for by earlier offers get the lower
+// indexes. Slots and payers are rearranged in step; groups that are bound to a domain stay as they are.
+func align(slots []topology.Slot, groups []topology.Group, payers []int) {
+	type block struct{ group, from, to, worst int }
+	type shape struct{ pods, spares int }
+	var free []block
+	at := 0
+	for i, g := range groups {
+		b := block{group: i, from: at, to: at + g.Pods + g.Spares}
+		for _, payer := range payers[b.from:b.to] {
+			b.worst = max(b.worst, payer)
+		}
+		if at = b.to; g.Domain == "" && b.to > b.from {
+			free = append(free, b)
+		}
+	}
+	alike := map[shape][]block{}
+	for _, b := range free {
+		like := shape{groups[b.group].Pods, groups[b.group].Spares}
+		alike[like] = append(alike[like], b)
+	}
+	oldSlots, oldPayers := slices.Clone(slots), slices.Clone(payers)
+	for _, places := range alike {
+		order := slices.Clone(places)
+		slices.SortStableFunc(order, func(x, y block) int { return cmp.Compare(x.worst, y.worst) })
+		for i, to := range places {
+			from := order[i]
+			copy(payers[to.from:to.to], oldPayers[from.from:from.to])
+			copy(slots[to.from:to.to], oldSlots[from.from:from.to])
+			for k := to.from; k < to.to; k++ {
+				slots[k].Group = groups[to.group].Index
+			}
+		}
+	}
 }
 
 // unpayable says why nobody pays; unless the fleet could not hold the gang at any price, which is to be known first.
@@ -68,7 +142,7 @@ func unpayable(fleet *topology.Fleet, d Demand, r topology.Request, cover *budge
 	if _, short := fleet.Pack(r); short != nil && short.Kind != topology.NoRoom {
 		return ofRoom(d, short)
 	}
-	return ofBudget(d, cover.Offers, wanted, payable)
+	return ofBudget(d, cover, wanted, payable)
 }
 
 // byGroup sorts missing pods by group, a group's active pods before its spares, and by index.

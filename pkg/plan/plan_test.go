@@ -70,7 +70,7 @@ func TestDemand(t *testing.T) {
 		"borrowing and opportunistic": {spec(16, func(s *rqv1.RunSpec) {
 			s.Funding = &rqv1.RunFunding{AllowBorrow: true}
 			s.Opportunistic = true
-		}), 0, 8, "Unsupported: spec.funding.allowBorrow, spec.opportunistic"},
+		}), 0, 8, "Unsupported: spec.opportunistic"},
 	} {
 		d, refusal := DemandOf(test.spec, test.templateGPUs, test.nodeGPUs)
 		got := fmt.Sprintf("%d groups of %d pods of %d", d.Groups, d.PodsPerGroup, d.GPUsPerPod)
@@ -103,7 +103,7 @@ func fleet() *topology.Fleet {
 }
 
 func accounts(envelopes ...rqv1.Envelope) *budget.Accounts {
-	a := budget.NewAccounts()
+	a := budget.NewAccounts(budget.Rates{})
 	for i := range envelopes {
 		envelopes[i].Flavor = "H100"
 	}
@@ -141,14 +141,14 @@ func TestCoverAndPackChooseTogether(t *testing.T) {
 			"InsufficientBudget: budget of org:a is short by 8 of 32 GPUs (b/east: 0 of 8 GPUs in use; b/west: 0 of 16 GPUs in use)"},
 		"enough together, not where it is needed": {one, accounts(west(8), east(8)),
 			"InsufficientBudget: budget of org:a is short by 8 of 16 GPUs (b/east: 0 of 8 GPUs in use; b/west: 0 of 8 GPUs in use)"},
-		"nobody": {one, budget.NewAccounts(), "NoBudget: owner org:a has no Budget with an envelope of flavor H100"},
+		"nobody": {one, budget.NewAccounts(budget.Rates{}), "NoBudget: owner org:a has no Budget with an envelope of flavor H100"},
 		"closed window": {one, accounts(rqv1.Envelope{Name: "later", Concurrency: 16, Start: ptr(metav1.NewTime(noon.Add(time.Hour)))}),
 			"WindowClosed: budget of org:a is short by 16 of 16 GPUs (b/later: its window opens at 2026-03-01T13:00:00Z)"},
 		"what never fits is said before what nobody pays for": {
 			Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 1, PodsPerGroup: 3, Confined: true}, accounts(west(8)),
 			"NeverFits: a group needs 24 H100 GPUs in one domain and at most 16 fit even when it is empty"},
 	} {
-		assignments, refusal := Gang(fleet(), test.accounts, test.demand, all(test.demand), nil, noon)
+		assignments, refusal := Gang(fleet(), test.accounts, test.demand, Claim{}, all(test.demand), nil, noon)
 		var got []string
 		for _, a := range assignments {
 			got = append(got, fmt.Sprintf("%d:%s:%s", a.Group, a.Node, a.Payer))
@@ -167,7 +167,7 @@ func TestRefusalIsData(t *testing.T) {
 	f := fleet()
 	f.Take("a1", 8)
 	f.Take("b1", 4)
-	_, refusal := Gang(f, accounts(west(16), east(16)), d, all(d), nil, noon)
+	_, refusal := Gang(f, accounts(west(16), east(16)), d, Claim{}, all(d), nil, noon)
 	want := &Refusal{Reason: InsufficientGPUs, Owner: "org:a", Flavor: "H100", WantedGPUs: 16, ShortGPUs: 8}
 	refusal.Message, refusal.Domain = "", ""
 	if diff := cmp.Diff(want, refusal); diff != "" {
@@ -181,7 +181,7 @@ func TestRefusalIsData(t *testing.T) {
 func TestSparesAreInTheirGroupsDomainAndPaidFor(t *testing.T) {
 	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 4, Groups: 2, PodsPerGroup: 2, SparesPerGroup: 1, Confined: true}
 	missing := append(all(d), Missing{Index: 0, Spare: true}, Missing{Index: 1, Spare: true})
-	got, refusal := Gang(fleet(), accounts(west(16), east(16)), d, missing, nil, noon)
+	got, refusal := Gang(fleet(), accounts(west(16), east(16)), d, Claim{}, missing, nil, noon)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
@@ -189,7 +189,7 @@ func TestSparesAreInTheirGroupsDomainAndPaidFor(t *testing.T) {
 	if diff := cmp.Diff(want, places(got)); diff != "" {
 		t.Errorf("assignments (-want +got):\n%s", diff)
 	}
-	_, refusal = Gang(fleet(), accounts(west(12), east(8)), d, missing, nil, noon)
+	_, refusal = Gang(fleet(), accounts(west(12), east(8)), d, Claim{}, missing, nil, noon)
 	if refusal == nil || refusal.Reason != InsufficientBudget || refusal.WantedGPUs != 24 || refusal.ShortGPUs != 4 {
 		t.Errorf("refusal %+v, want one of a budget that is short by 4 of 24 GPUs", refusal)
 	}
@@ -200,7 +200,7 @@ func TestALoneSpareStandsApartFromItsGroup(t *testing.T) {
 	f := fleet()
 	f.Take("b1", 4)
 	domain, _, _ := f.Domain("b1")
-	got, refusal := Gang(f, accounts(east(16)), d, []Missing{{Index: 1, Spare: true, Domain: domain, Beside: []string{"b1"}}}, nil, noon)
+	got, refusal := Gang(f, accounts(east(16)), d, Claim{}, []Missing{{Index: 1, Spare: true, Domain: domain, Beside: []string{"b1"}}}, nil, noon)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
@@ -227,11 +227,11 @@ func TestMissingPodsJoinTheirGroup(t *testing.T) {
 	f := fleet()
 	f.Take("b1", 4)
 	domain, _, _ := f.Domain("b1")
-	got, refusal := Gang(f, accounts(west(16), east(16)), d, []Missing{{Index: 3, Domain: domain}}, nil, noon)
+	got, refusal := Gang(f, accounts(west(16), east(16)), d, Claim{}, []Missing{{Index: 3, Domain: domain}}, nil, noon)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	want := []Assignment{{Index: 3, Group: 1, Node: "b1", Domain: domain, Payer: budget.Key{Budget: "b", Envelope: "east"}}}
+	want := []Assignment{{Index: 3, Group: 1, Node: "b1", Domain: domain, Payer: budget.Key{Budget: "b", Envelope: "east"}, Relation: rqv1.RelationOwn}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("assignment (-want +got):\n%s", diff)
 	}

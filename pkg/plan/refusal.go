@@ -3,7 +3,6 @@ package plan
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -30,8 +29,12 @@ const (
 	NoBudget Reason = "NoBudget"
 	// WindowClosed: the owner's envelopes do not pay at this time.
 	WindowClosed Reason = "WindowClosed"
-	// InsufficientBudget: the owner's envelopes pay for less than it needs.
+	// InsufficientBudget: those who may pay allow fewer GPUs than it needs.
 	InsufficientBudget Reason = "InsufficientBudget"
+	// InsufficientGPUHours: those who may pay have too few GPU-hours left (R7).
+	InsufficientGPUHours Reason = "InsufficientGPUHours"
+	// BorrowLimit: sponsors would pay, but the Run's own maxBorrowGPUs is too low (R5).
+	BorrowLimit Reason = "BorrowLimit"
 	// NodesRejected: the nodes chosen were refused by other scheduling rules, such as taints or CPU.
 	NodesRejected Reason = "NodesRejected"
 	// NotCreated: the API server does not take the Run's pods, for want of quota or against an admission rule.
@@ -49,9 +52,13 @@ type Refusal struct {
 	Elsewhere bool
 	// Spare says that only spares of a Run that has started are refused: it runs on without them.
 	Spare bool
-	// Envelope is the payer that is short, and Domain the fast-fabric domain that comes nearest; empty when not the cause.
+	// Envelope is the payer that is short and Limit what bounds it; Domain is the fast-fabric domain that comes nearest.
+	// Empty when not the cause.
 	Envelope budget.Key
+	Limit    budget.Limit
 	Domain   string
+	// Payers are the Budgets that were asked, sorted: a change of any of them could end the refusal.
+	Payers []string
 	// Opens is when a closed window opens; zero when none is going to.
 	Opens time.Time
 	// Message is the sentence for people.
@@ -65,6 +72,15 @@ func (r *Refusal) Error() string { return r.Message }
 func (r *Refusal) AboutRoom() bool {
 	switch r.Reason {
 	case UnknownGPUType, NeverFits, InsufficientGPUs, NodesRejected, Indivisible:
+		return true
+	}
+	return false
+}
+
+// AboutMoney reports whether somebody being able to pay for more could end the refusal.
+func (r *Refusal) AboutMoney() bool {
+	switch r.Reason {
+	case NoBudget, WindowClosed, InsufficientBudget, InsufficientGPUHours, BorrowLimit:
 		return true
 	}
 	return false
@@ -95,41 +111,5 @@ func ofRoom(d Demand, s *topology.Shortfall) *Refusal {
 	default:
 		r.Reason = InsufficientGPUs
 	}
-	return r
-}
-
-// ofBudget says why the owner's envelopes do not pay for wanted GPUs, of which they would pay for payable.
-func ofBudget(d Demand, offers []budget.Offer, wanted, payable int) *Refusal {
-	r := &Refusal{Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: wanted, ShortGPUs: wanted - payable}
-	if len(offers) == 0 {
-		r.Reason = NoBudget
-		r.Message = fmt.Sprintf("owner %s has no Budget with an envelope of flavor %s; ask for one, or correct spec.owner or spec.resources.gpuType",
-			d.Owner, d.Flavor)
-		return r
-	}
-	open := 0
-	details := make([]string, 0, len(offers))
-	for i := range offers {
-		o := &offers[i]
-		if o.Refusal != "" {
-			details = append(details, fmt.Sprintf("%s: %s", o.Key, o.Refusal))
-			if !o.Opens.IsZero() && (r.Opens.IsZero() || o.Opens.Before(r.Opens)) {
-				r.Opens, r.Envelope = o.Opens, o.Key
-			}
-			continue
-		}
-		if open++; open == 1 {
-			r.Envelope = o.Key
-		}
-		details = append(details, fmt.Sprintf("%s: %d of %d GPUs in use", o.Key, o.Used, o.Concurrency))
-	}
-	r.Reason = InsufficientBudget
-	if open == 0 {
-		r.Reason = WindowClosed
-		if r.Opens.IsZero() {
-			r.Reason = NoBudget
-		}
-	}
-	r.Message = fmt.Sprintf("budget of %s is short by %d of %d GPUs (%s)", d.Owner, r.ShortGPUs, wanted, strings.Join(details, "; "))
 	return r
 }

@@ -117,6 +117,9 @@ func (pl *Jobtree) act(ctx context.Context, c *controllers.Controllers) {
 			}
 			pl.handle.Activate(logger, pods)
 		}
+		if len(actions.Lookup) > 0 {
+			go c.LookUp(ctx, actions.Lookup)
+		}
 		for _, run := range actions.Reconcile {
 			c.Changed(run)
 		}

@@ -10,6 +10,10 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=bgt,categories=jobtree
 // +kubebuilder:printcolumn:name="Owner",type=string,JSONPath=`.spec.owner`
+// +kubebuilder:printcolumn:name="Used",type=integer,JSONPath=`.status.usedGPUs`
+// +kubebuilder:printcolumn:name="Free",type=integer,JSONPath=`.status.headroomGPUs`
+// +kubebuilder:printcolumn:name="Overdraft",type=integer,JSONPath=`.status.overdraftGPUs`
+// +kubebuilder:printcolumn:name="Overdrawn",type=string,JSONPath=`.status.conditions[?(@.type=="Overdrawn")].reason`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule=`size(self.metadata.name) <= 63`,message=`metadata.name of a Budget may have at most 63 characters, so that it fits a label's value`
 type Budget struct {
@@ -171,16 +175,41 @@ type AggregateCap struct {
 	MaxGPUHours *int64 `json:"maxGPUHours,omitempty"`
 }
 
+// Condition types of a Budget.
+const (
+	// ConditionOverdrawn is True while more is held than the Budget allows (rule R8); its message says where.
+	ConditionOverdrawn = "Overdrawn"
+	// ConditionCircular is True while the owner is its own ancestor by way of parents, which are ignored for as long.
+	ConditionCircular = "Circular"
+)
+
 // BudgetStatus is the observed state of a Budget.
 type BudgetStatus struct {
 	// observedGeneration is the generation that the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// observedAt is when the numbers were true. GPU-hours grow from then on by hourly.
+	// +optional
+	ObservedAt *metav1.Time `json:"observedAt,omitempty"`
+	// usedGPUs are held against the concurrency of all envelopes together.
+	// +optional
+	UsedGPUs int32 `json:"usedGPUs,omitempty"`
+	// overdraftGPUs are those of them that are beyond what the Budget allows.
+	// +optional
+	OverdraftGPUs int32 `json:"overdraftGPUs,omitempty"`
+	// headroomGPUs may still be taken from all envelopes together, one by one.
+	// +optional
+	HeadroomGPUs int32 `json:"headroomGPUs,omitempty"`
 	// envelopes holds the usage of each envelope.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Envelopes []EnvelopeStatus `json:"envelopes,omitempty"`
+	// aggregateCaps holds the usage under each aggregate cap.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	AggregateCaps []AggregateCapStatus `json:"aggregateCaps,omitempty"`
 	// conditions of the Budget.
 	// +optional
 	// +listType=map
@@ -188,7 +217,8 @@ type BudgetStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// EnvelopeStatus is the usage of one envelope, in GPUs held now and GPU-hours spent in the window.
+// EnvelopeStatus is the usage of one envelope, in GPUs held now and GPU-hours spent in the window. Every GPU that is held
+// counts once: as owned, family, lent, spare, overdraft or opportunistic. All but the last use concurrency.
 type EnvelopeStatus struct {
 	// name of the envelope.
 	Name string `json:"name"`
@@ -200,15 +230,75 @@ type EnvelopeStatus struct {
 	// lentGPUs are lent to borrowers outside the family.
 	// +optional
 	LentGPUs int32 `json:"lentGPUs,omitempty"`
-	// overdraftGPUs are held beyond what the envelope allows.
+	// overdraftGPUs are held beyond what the envelope allows, by whomever (rule R8).
 	// +optional
 	OverdraftGPUs int32 `json:"overdraftGPUs,omitempty"`
 	// spareGPUs are held by spares.
 	// +optional
 	SpareGPUs int32 `json:"spareGPUs,omitempty"`
-	// opportunisticGPUs are held by opportunistic Runs.
+	// opportunisticGPUs are held by opportunistic Runs, beside the concurrency.
 	// +optional
 	OpportunisticGPUs int32 `json:"opportunisticGPUs,omitempty"`
-	// headroomGPUs may still be taken.
+	// headroomGPUs may still be taken by the owner and its family.
 	HeadroomGPUs int32 `json:"headroomGPUs"`
+	// lendableGPUs are those of them that may be lent to borrowers outside the family.
+	// +optional
+	LendableGPUs int32 `json:"lendableGPUs,omitempty"`
+	// lendingGPUs are all that borrowers outside the family hold, overdraft and spares included: what
+	// lending.maxConcurrency bounds.
+	// +optional
+	LendingGPUs int32 `json:"lendingGPUs,omitempty"`
+	// gpuHours are spent in the window.
+	// +optional
+	GPUHours *GPUHours `json:"gpuHours,omitempty"`
+}
+
+// GPUHours are GPU-hours as decimals, exact to the second of one GPU and cut off after the fifth place (rule R7).
+type GPUHours struct {
+	// spent against maxGPUHours: owned, family, lent and spare, and opportunistic at its rate.
+	Spent string `json:"spent"`
+	// owned by the owner's own Runs, spares apart.
+	// +optional
+	Owned string `json:"owned,omitempty"`
+	// family is what was lent to the owner's family, spares apart.
+	// +optional
+	Family string `json:"family,omitempty"`
+	// lent to borrowers outside the family, spares apart.
+	// +optional
+	Lent string `json:"lent,omitempty"`
+	// spare is what spares were charged, at their rate.
+	// +optional
+	Spare string `json:"spare,omitempty"`
+	// opportunistic is what opportunistic Runs held, whatever they were charged.
+	// +optional
+	Opportunistic string `json:"opportunistic,omitempty"`
+	// lending is the part of spent that borrowers outside the family account for: what lending.maxGPUHours bounds.
+	// +optional
+	Lending string `json:"lending,omitempty"`
+	// promised to what runs: what is left of its maxDuration, or its next hour.
+	// +optional
+	Promised string `json:"promised,omitempty"`
+	// lendingPromised is the part of promised that borrowers outside the family account for.
+	// +optional
+	LendingPromised string `json:"lendingPromised,omitempty"`
+	// left of maxGPUHours, what is promised not taken off. Absent when there is no cap.
+	// +optional
+	Left string `json:"left,omitempty"`
+	// hourly is what is spent in an hour at the present rate.
+	// +optional
+	Hourly string `json:"hourly,omitempty"`
+}
+
+// AggregateCapStatus is the usage of the envelopes under an aggregate cap together.
+type AggregateCapStatus struct {
+	// name of the cap.
+	Name string `json:"name"`
+	// usedGPUs are held against the cap.
+	UsedGPUs int32 `json:"usedGPUs"`
+	// headroomGPUs may still be taken; absent when the cap has no maxConcurrency.
+	// +optional
+	HeadroomGPUs *int32 `json:"headroomGPUs,omitempty"`
+	// gpuHours are spent under the cap.
+	// +optional
+	GPUHours *GPUHours `json:"gpuHours,omitempty"`
 }

@@ -136,6 +136,12 @@ type LeaseSpec struct {
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}(Z|[+-][0-9]{2}:[0-9]{2})$`
 	Start metav1.MicroTime `json:"start"`
+	// until is when the Run's maxDuration ends it, as far as was known at the start. Default: open.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}(Z|[+-][0-9]{2}:[0-9]{2})$`
+	Until *metav1.MicroTime `json:"until,omitempty"`
 }
 
 // LeaseRunRef points at the Run that holds a Lease.
@@ -180,6 +186,14 @@ type LeasePayer struct {
 	Budget string `json:"budget"`
 	// owner of the Budget.
 	Owner Owner `json:"owner"`
+	// relation of the payer to the Run's owner when the Lease was opened (rule R2). Default: own for the Run's own owner,
+	// else sponsor.
+	// +optional
+	Relation Relation `json:"relation,omitempty"`
+	// rate at which GPU-hours are charged, from 0 to 1 in steps of 0.001 (rule R7). Default: 1.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^(0(\.[0-9]{1,3})?|1(\.0{1,3})?)$`
+	Rate string `json:"rate,omitempty"`
 }
 
 // LeaseStatus says whether and why a Lease ended. Its three fields are written together, once.

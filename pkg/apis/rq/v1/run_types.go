@@ -221,6 +221,9 @@ const (
 	ConditionStarted = "Started"
 	// ConditionFinished is there, and True, once the Run is Completed or Failed.
 	ConditionFinished = "Finished"
+	// ConditionOverdraft is True while the Run holds GPUs beyond what their payer allows (rule R8), and absent if it never
+	// did.
+	ConditionOverdraft = "Overdraft"
 )
 
 // RunStatus is the observed state of a Run.

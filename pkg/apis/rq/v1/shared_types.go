@@ -24,3 +24,20 @@ type NamespacedName struct {
 	// +kubebuilder:validation:MaxLength=253
 	Namespace string `json:"namespace"`
 }
+
+// Relation is what a payer is to the owner of a Run (rule R2).
+//
+// +kubebuilder:validation:Enum=own;sibling;ancestor;sponsor
+type Relation string
+
+// Values of Relation.
+const (
+	// RelationOwn envelopes are the owner's own.
+	RelationOwn Relation = "own"
+	// RelationSibling owners share a parent with the owner.
+	RelationSibling Relation = "sibling"
+	// RelationAncestor owners are parents of the owner, or of an ancestor.
+	RelationAncestor Relation = "ancestor"
+	// RelationSponsor owners are outside the family and lend to the owner.
+	RelationSponsor Relation = "sponsor"
+)

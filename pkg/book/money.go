@@ -1,0 +1,187 @@
+package book
+
+import (
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+)
+
+// SetBudget adds or replaces a Budget, for the gangs that wait for somebody to be able to pay.
+func (b *Book) SetBudget(budget *rqv1.Budget) {
+	b.mu.Lock()
+	defer b.unlock()
+	if old := b.accounts.Budget(budget.Name); old != nil && old.Generation == budget.Generation && old.UID == budget.UID {
+		return // only the status has changed
+	}
+	b.accounts.SetBudget(budget)
+	b.fleet.SetSelectorKeys(b.accounts.SelectorKeys())
+	b.wakePayers()
+}
+
+// DeleteBudget forgets a Budget; what it pays for goes on.
+func (b *Book) DeleteBudget(name string) {
+	b.mu.Lock()
+	defer b.unlock()
+	b.accounts.DeleteBudget(name)
+	b.fleet.SetSelectorKeys(b.accounts.SelectorKeys())
+	b.wakePayers() // whose family it was in has another now
+}
+
+// RefreshBudgets assigns the overdraft as of an instant. Runs whose share of it has changed are looked at.
+func (b *Book) RefreshBudgets(now time.Time) {
+	b.mu.Lock()
+	defer b.unlock()
+	for _, name := range b.accounts.Refresh(now) {
+		namespace, lease, _ := strings.Cut(name, "/")
+		if l := b.leases[types.NamespacedName{Namespace: namespace, Name: lease}]; l != nil {
+			b.reconcile(l.run)
+		}
+	}
+}
+
+// Overdraft returns how many GPUs of a Lease are beyond what its payer allows, as of the last refresh (R8).
+func (b *Book) Overdraft(lease types.NamespacedName) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.accounts.OverdraftOf(lease.String())
+}
+
+// BudgetReport is what a Budget's status is made from.
+type BudgetReport struct {
+	Status     rqv1.BudgetStatus
+	Overdrafts []budget.Overdraft
+	// Circle is the circle of parents that the Budget's owner is in; nil when it is in none.
+	Circle []rqv1.Owner
+}
+
+// BudgetReport returns the usage of a Budget, with the overdraft as of the last refresh.
+func (b *Book) BudgetReport(of *rqv1.Budget, now time.Time) BudgetReport {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return BudgetReport{
+		Status: b.accounts.Status(of, now), Overdrafts: b.accounts.Overdrafts(of.Name), Circle: b.accounts.Circular(of.Spec.Owner),
+	}
+}
+
+// NextWindow returns when the next budget window opens or closes; false if none does.
+func (b *Book) NextWindow(now time.Time) (time.Time, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.accounts.NextWindow(now)
+}
+
+// WindowPassed wakes the gangs that wait for somebody to be able to pay, because a window has opened.
+func (b *Book) WindowPassed() {
+	b.mu.Lock()
+	defer b.unlock()
+	b.wakePayers()
+}
+
+// Usage returns the GPUs that open Leases charge, by envelope.
+func (b *Book) Usage() map[budget.Key]int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.accounts.Usage()
+}
+
+// Spent returns the GPU time spent in each envelope's window until an instant, by envelope.
+func (b *Book) Spent(now time.Time) map[budget.Key]budget.Spend {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.accounts.Spent(now)
+}
+
+// SetRecord takes over the stored record of what a Budget's settled Leases have spent.
+func (b *Book) SetRecord(r budget.Record) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.accounts.SetRecord(r)
+}
+
+// Settle folds the closed Leases of a Budget that ended by an instant into its record. Their objects may go once the
+// record is stored.
+func (b *Book) Settle(of string, through time.Time) []types.NamespacedName {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, folded, _ := b.accounts.Settle(of, through)
+	names := make([]types.NamespacedName, 0, len(folded))
+	for _, lease := range folded {
+		namespace, name, _ := strings.Cut(lease, "/")
+		names = append(names, types.NamespacedName{Namespace: namespace, Name: name})
+	}
+	return names
+}
+
+// Payers returns the Budgets that anything was ever charged to, sorted.
+func (b *Book) Payers() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.accounts.Payers()
+}
+
+// Record returns the settled spending of a Budget.
+func (b *Book) Record(of string) budget.Record {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.accounts.Record(of)
+}
+
+// NamespaceGone keeps what the Leases of a deleted namespace have spent, and returns the Budgets whose records that
+// changes.
+func (b *Book) NamespaceGone(namespace string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.accounts.Forget(namespace + "/")
+}
+
+// chargeOf returns what a member's Lease takes from its payer from an instant on.
+func (b *Book) chargeOf(m *member, now time.Time) budget.Charge {
+	run := m.gang.run
+	c := budget.Charge{
+		Payer: m.payer.key, Owner: run.Spec.Owner, Run: string(run.UID), Relation: m.payer.relation, Role: m.part.Role(),
+		GPUs: m.gang.demand.GPUsPerPod, Rate: b.accounts.RateOf(m.part.Role()), Start: now,
+	}
+	if r := run.Spec.Runtime; r != nil && r.MaxDuration != nil {
+		c.Until = now.Add(r.MaxDuration.Duration)
+	}
+	return c
+}
+
+// chargeIn returns the charge that a Lease records.
+func chargeIn(l *rqv1.Lease) budget.Charge {
+	rate, err := budget.ParseRate(l.Spec.Payer.Rate)
+	if err != nil {
+		rate = budget.FullRate // the API admits no such rate
+	}
+	c := budget.Charge{
+		Payer: budget.Key{Budget: l.Spec.Payer.Budget, Envelope: l.Spec.PaidByEnvelope}, Owner: l.Spec.Owner,
+		Run: string(l.Spec.RunRef.UID), Relation: l.Spec.Payer.Relation, Role: l.Spec.Slice.Role, Rate: rate, Start: l.Spec.Start.Time,
+	}
+	if c.Relation == "" {
+		c.Relation = rqv1.RelationOwn
+		if l.Spec.Payer.Owner != l.Spec.Owner {
+			c.Relation = rqv1.RelationSponsor
+		}
+	}
+	for _, held := range l.Spec.Slice.Nodes {
+		c.GPUs += int(held.GPUs)
+	}
+	if l.Spec.Until != nil {
+		c.Until = l.Spec.Until.Time
+	}
+	return c
+}
+
+// untilOf returns when a charge ends by itself, as a Lease records it.
+func untilOf(c budget.Charge) *metav1.MicroTime {
+	if c.Until.IsZero() {
+		return nil
+	}
+	until := metav1.NewMicroTime(c.Until)
+	return &until
+}

@@ -1,0 +1,254 @@
+package budget
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// tie sorts charges by how close the holder is to the payer: the owner itself, its family, borrowers.
+type tie int
+
+const (
+	tieOwn tie = iota
+	tieFamily
+	tieLent
+	ties
+)
+
+func tieOf(r rqv1.Relation) tie {
+	switch r {
+	case rqv1.RelationOwn:
+		return tieOwn
+	case rqv1.RelationSponsor:
+		return tieLent
+	}
+	return tieFamily
+}
+
+// part sorts charges by what the GPUs do.
+type part int
+
+const (
+	partActive part = iota
+	partSpare
+	partOpportunistic
+	parts
+)
+
+func partOf(r rqv1.LeaseRole) part {
+	switch r {
+	case rqv1.RoleSpare:
+		return partSpare
+	case rqv1.RoleBorrowed:
+		return partOpportunistic
+	}
+	return partActive
+}
+
+// sums are amounts of Spend by tie and part, and what opportunistic Leases held regardless of their rate.
+type sums struct {
+	spent [ties][parts]Spend
+	held  Spend
+}
+
+func (s *sums) add(o *sums) {
+	for t := range s.spent {
+		for p := range s.spent[t] {
+			s.spent[t][p] += o.spent[t][p]
+		}
+	}
+	s.held += o.held
+}
+
+// of returns the sum over the parts of some ties.
+func (s *sums) of(which ...tie) Spend {
+	var sum Spend
+	for _, t := range which {
+		for p := range s.spent[t] {
+			sum += s.spent[t][p]
+		}
+	}
+	return sum
+}
+
+// all returns the whole of what was charged.
+func (s *sums) all() Spend { return s.of(tieOwn, tieFamily, tieLent) }
+
+// account is what is charged to one envelope. Counters answer in constant time, however much has been charged.
+type account struct {
+	gpus [ties][parts]int
+	// accrued holds what open Leases, and closed ones that are not settled, have spent in the window; held what
+	// opportunistic ones among them have held.
+	accrued [ties][parts]accrual
+	held    accrual
+	live    map[string]Charge
+	closed  map[string]pastCharge
+	// timed are live charges that end by themselves; endless is the weight of the others.
+	timed   map[string]Charge
+	endless [ties]int64
+	// window is the Unix time from which spending counts; 0 for ever. Settled is the part of it that is settled.
+	window  int64
+	settled sums
+	buckets []Bucket // of settled spending, by start
+	through int64    // closed Leases that ended by then are settled
+	// over are the GPUs beyond what the envelope allows, as of the last Refresh.
+	over [ties][parts]int
+	// observed is what is promised in a status that this account was made from.
+	observed [ties]Spend
+}
+
+// pastCharge is a closed Lease that is not settled.
+type pastCharge struct {
+	Charge
+	ended time.Time
+}
+
+func newAccount() *account {
+	return &account{live: map[string]Charge{}, closed: map[string]pastCharge{}, timed: map[string]Charge{}}
+}
+
+// windowOf returns the Unix time from which an envelope's spending counts.
+func windowOf(e *rqv1.Envelope) int64 {
+	if e.Start == nil {
+		return 0
+	}
+	return max(0, e.Start.Unix())
+}
+
+// heldBy returns the GPUs of some ties that count against concurrency: opportunistic ones do not.
+func (a *account) heldBy(which ...tie) int {
+	n := 0
+	for _, t := range which {
+		n += a.gpus[t][partActive] + a.gpus[t][partSpare]
+	}
+	return n
+}
+
+func (a *account) inUse() int { return a.heldBy(tieOwn, tieFamily, tieLent) }
+
+func (a *account) open(lease string, c *Charge) {
+	a.live[lease] = *c
+	a.count(c, 1)
+	a.accrue(c, c.Start.Unix(), 1)
+	if c.Until.IsZero() {
+		a.endless[tieOf(c.Relation)] += c.weight()
+	} else {
+		a.timed[lease] = *c
+	}
+}
+
+func (a *account) void(lease string, c *Charge) {
+	delete(a.live, lease)
+	a.count(c, -1)
+	a.accrue(c, c.Start.Unix(), -1)
+	if c.Until.IsZero() {
+		a.endless[tieOf(c.Relation)] -= c.weight()
+	} else {
+		delete(a.timed, lease)
+	}
+}
+
+func (a *account) count(c *Charge, by int) { a.gpus[tieOf(c.Relation)][partOf(c.Role)] += by * c.GPUs }
+
+// accrue has a charge accrue from an instant on, or no longer.
+func (a *account) accrue(c *Charge, from, by int64) {
+	from = max(from, a.window)
+	a.accrued[tieOf(c.Relation)][partOf(c.Role)].grow(by*c.weight(), from)
+	if c.Role == rqv1.RoleBorrowed {
+		a.held.grow(by*int64(c.GPUs)*int64(FullRate), from)
+	}
+}
+
+func (a *account) past(lease string, c Charge, ended time.Time) {
+	if _, known := a.closed[lease]; known || ended.Unix() <= a.through {
+		return
+	}
+	a.closed[lease] = pastCharge{c, ended}
+	a.accruePast(a.closed[lease], 1)
+}
+
+// accruePast adds, or takes off, what a closed Lease spent in the window.
+func (a *account) accruePast(p pastCharge, by int64) {
+	a.accrue(&p.Charge, p.Start.Unix(), by)
+	a.accrue(&p.Charge, max(p.Start.Unix(), p.ended.Unix()), -by)
+}
+
+// takeBack forgets that a Lease has been closed.
+func (a *account) takeBack(lease string) {
+	if p, closed := a.closed[lease]; closed {
+		a.accruePast(p, -1)
+		delete(a.closed, lease)
+	}
+}
+
+func (a *account) isPast(lease string) bool {
+	_, known := a.closed[lease]
+	return known
+}
+
+// reopen counts spending from another instant on: the window of the envelope has been edited.
+func (a *account) reopen(window int64) {
+	if window == a.window {
+		return
+	}
+	a.window = window
+	a.accrued, a.held = [ties][parts]accrual{}, accrual{}
+	for _, c := range a.live {
+		a.accrue(&c, c.Start.Unix(), 1)
+	}
+	for _, p := range a.closed {
+		a.accruePast(p, 1)
+	}
+	a.sumSettled()
+}
+
+// spent returns what has been spent in the window until now.
+func (a *account) spent(now time.Time) sums {
+	unix := max(now.Unix(), a.window)
+	out := a.settled
+	for t := range a.accrued {
+		for p := range a.accrued[t] {
+			out.spent[t][p] += a.accrued[t][p].at(unix)
+		}
+	}
+	out.held += a.held.at(unix)
+	return out
+}
+
+// ahead is how long, in seconds, GPU-hours are promised to work that does not say when it ends (R7).
+const ahead = 3600
+
+// horizon is how far ahead, in seconds, GPU-hours are promised at most: 20 years, so that sums of Spend stay in range.
+const horizon = 20 * 365 * 24 * 3600
+
+// promised returns what is still to be spent by what runs for some ties: until its maxDuration ends it, or for another
+// hour.
+func (a *account) promised(now time.Time, which ...tie) Spend {
+	var sum Spend
+	for _, t := range which {
+		sum += Spend(a.endless[t]*ahead) + a.observed[t]
+	}
+	for _, c := range a.timed {
+		if slices.Contains(which, tieOf(c.Relation)) {
+			sum += Spend(c.weight() * min(max(0, seconds(now, c.Until)), horizon))
+		}
+	}
+	return sum
+}
+
+// hourly returns what is spent in an hour at the present rate.
+func (a *account) hourly() Spend {
+	var weight int64
+	for t := range a.accrued {
+		for p := range a.accrued[t] {
+			weight += a.accrued[t][p].weight
+		}
+	}
+	return Spend(weight * 3600)
+}
+
+// leases returns the names of the live charges, sorted.
+func (a *account) leases() []string { return slices.Sorted(maps.Keys(a.live)) }

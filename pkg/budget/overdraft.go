@@ -1,0 +1,141 @@
+package budget
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// Cause says why GPUs are overdraft. It is the reason of a Budget's Overdrawn condition.
+type Cause string
+
+// Causes of overdraft, the strongest first.
+const (
+	// CauseRemoved: the envelope, or the whole Budget, is gone.
+	CauseRemoved Cause = "EnvelopeRemoved"
+	// CauseWindow: the envelope's window is closed.
+	CauseWindow Cause = "WindowClosed"
+	// CauseWithdrawn: the envelope no longer serves the owner: sharing or lending was switched off, or parents changed.
+	CauseWithdrawn Cause = "SharingWithdrawn"
+	// CauseHours: the last GPU-hour is spent.
+	CauseHours Cause = "GPUHoursSpent"
+	// CauseConcurrency: a cap on GPUs was lowered below what is held.
+	CauseConcurrency Cause = "ConcurrencyExceeded"
+)
+
+// Overdraft is what one envelope holds beyond what it allows, in GPUs, and why: the cause of the oldest of it.
+type Overdraft struct {
+	Key   Key
+	GPUs  int
+	Cause Cause
+}
+
+// Refresh assigns the overdraft anew and returns the Leases of which it has changed, sorted. Of what an envelope pays for,
+// what no longer fits is overdraft, the youngest Leases first (R8).
+func (a *Accounts) Refresh(now time.Time) []string {
+	before := a.over
+	a.over = map[string]int{}
+	a.overdrafts = map[Key]Overdraft{}
+	byBudget := map[string][]Key{}
+	for k, at := range a.accounts {
+		at.over = [ties][parts]int{}
+		if len(at.live) > 0 {
+			byBudget[k.Budget] = append(byBudget[k.Budget], k)
+		}
+	}
+	for _, keys := range byBudget {
+		if !a.allWithin(keys, now) {
+			a.overdraw(keys, now)
+		}
+	}
+	var changed []string
+	for _, side := range []map[string]int{before, a.over} {
+		for lease := range side {
+			if before[lease] != a.over[lease] {
+				changed = append(changed, lease)
+			}
+		}
+	}
+	slices.Sort(changed)
+	return slices.Compact(changed)
+}
+
+// OverdraftOf returns how many of a Lease's GPUs were overdraft at the last Refresh.
+func (a *Accounts) OverdraftOf(lease string) int { return a.over[lease] }
+
+// allWithin reports whether nothing under some envelopes of a Budget is overdraft, without going through it in order.
+func (a *Accounts) allWithin(keys []Key, now time.Time) bool {
+	purses := map[Key]*purse{}
+	for _, k := range keys {
+		w, at := a.walletOf(k, purses, now), a.accounts[k]
+		if w.closed != "" {
+			return false
+		}
+		for _, p := range w.purses {
+			p.left -= at.inUse()
+		}
+		w.lending.left -= at.heldBy(tieLent)
+		for _, c := range at.live {
+			if !w.serves(c.Owner) {
+				return false
+			}
+		}
+		if w.lending.left < 0 {
+			return false
+		}
+	}
+	for _, p := range purses {
+		if p.left < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// overdraw goes through the charges of a Budget from the oldest, and finds what does not fit any more.
+func (a *Accounts) overdraw(keys []Key, now time.Time) {
+	type entry struct {
+		lease string
+		Charge
+	}
+	var all []entry
+	wallets, purses := map[Key]*wallet{}, map[Key]*purse{}
+	for _, k := range keys {
+		wallets[k] = a.walletOf(k, purses, now)
+		for lease, c := range a.accounts[k].live {
+			if c.Role != rqv1.RoleBorrowed {
+				all = append(all, entry{lease, c})
+			}
+		}
+	}
+	slices.SortFunc(all, func(x, y entry) int { return cmp.Or(x.Start.Compare(y.Start), strings.Compare(x.lease, y.lease)) })
+	for _, c := range all {
+		over, cause := wallets[c.Payer].take(&c.Charge)
+		if over == 0 {
+			continue
+		}
+		a.over[c.lease] = over
+		a.accounts[c.Payer].over[tieOf(c.Relation)][partOf(c.Role)] += over
+		o, known := a.overdrafts[c.Payer]
+		if !known {
+			o = Overdraft{Key: c.Payer, Cause: cause}
+		}
+		o.GPUs += over
+		a.overdrafts[c.Payer] = o
+	}
+}
+
+// Overdrafts returns the overdraft of a Budget's envelopes as of the last Refresh, sorted by envelope.
+func (a *Accounts) Overdrafts(budget string) []Overdraft {
+	var out []Overdraft
+	for _, k := range slices.SortedFunc(maps.Keys(a.overdrafts), compareKeys) {
+		if k.Budget == budget {
+			out = append(out, a.overdrafts[k])
+		}
+	}
+	return out
+}
