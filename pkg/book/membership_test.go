@@ -41,8 +41,8 @@ func TestMembershipTakesReferenceAndLabels(t *testing.T) {
 			}}
 			c.forge(pod)
 			run, index, ok := book.Membership(pod)
-			if ok != c.want || ok && (run != "run-uid" || index != 3) {
-				t.Errorf("belongs to %q as %d: %v, want %v", run, index, ok, c.want)
+			if ok != c.want || ok && (run != "run-uid" || index != (book.Part{Index: 3})) {
+				t.Errorf("belongs to %q as %v: %v, want %v", run, index, ok, c.want)
 			}
 		})
 	}

@@ -46,7 +46,7 @@ func liveCluster(t *testing.T) *cluster {
 	live.Do(func() {
 		if live.dir, live.err = os.MkdirTemp("", "jobtree-live-"); live.err == nil {
 			live.cluster, live.err = openCluster(controlplane.Options{
-				Dir: live.dir, Scheduler: true, Kwok: true, Config: schedulerConfig(t, live.dir, 30*time.Second, nil),
+				Dir: live.dir, Scheduler: true, Kwok: true, Config: schedulerConfig(t, live.dir, nil, map[string]any{"gangDeadline": "30s"}),
 			})
 		}
 	})
@@ -57,11 +57,11 @@ func liveCluster(t *testing.T) *cluster {
 }
 
 // ownCluster starts a cluster for one test, without a scheduler. Its schedulers' configuration is the installed one with
-// another gang deadline and with changes merged into it.
-func ownCluster(t *testing.T, deadline time.Duration, config map[string]any) *cluster {
+// changes merged into it, and arguments into the plugin's.
+func ownCluster(t *testing.T, changes, arguments map[string]any) *cluster {
 	t.Helper()
 	c, err := openCluster(controlplane.Options{
-		Dir: t.TempDir(), Kwok: true, Config: schedulerConfig(t, t.TempDir(), deadline, config),
+		Dir: t.TempDir(), Kwok: true, Config: schedulerConfig(t, t.TempDir(), changes, arguments),
 	})
 	if err != nil {
 		t.Fatalf("starting a cluster: %v", err)
@@ -70,8 +70,8 @@ func ownCluster(t *testing.T, deadline time.Duration, config map[string]any) *cl
 	return c
 }
 
-// schedulerConfig writes into dir the installed configuration with another gang deadline and with changes merged into it.
-func schedulerConfig(t *testing.T, dir string, deadline time.Duration, changes map[string]any) string {
+// schedulerConfig writes into dir the installed configuration with changes merged into it, and arguments into the plugin's.
+func schedulerConfig(t *testing.T, dir string, changes, arguments map[string]any) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(manifests, "scheduler", "config.yaml"))
 	if err != nil {
@@ -83,8 +83,7 @@ func schedulerConfig(t *testing.T, dir string, deadline time.Duration, changes m
 	}
 	merge(config, changes)
 	profile := config["profiles"].([]any)[0].(map[string]any)
-	args := profile["pluginConfig"].([]any)[0].(map[string]any)["args"].(map[string]any)
-	args["gangDeadline"] = deadline.String()
+	merge(profile["pluginConfig"].([]any)[0].(map[string]any)["args"].(map[string]any), arguments)
 	if data, err = yaml.Marshal(config); err != nil {
 		t.Fatal(err)
 	}
@@ -117,21 +116,24 @@ func openCluster(o controlplane.Options) (*cluster, error) {
 	return c, err
 }
 
-// ledger remembers what no later look at the API can show: every pod of a Run that was ever bound, and Leases that
-// changed when they may not.
+// ledger remembers what no later look at the API can show: every pod of a Run that was ever bound, every Lease as it was
+// last seen, and those that changed when they may not.
 type ledger struct {
 	mutex sync.Mutex
 	// bound are the pods, by namespace and UID.
 	bound map[string]map[string]string
-	wrong []string
+	// leases are by namespace and name: the name holds the pod's UID.
+	leases map[string]map[string]*rqv1.Lease
+	wrong  []string
 }
 
 func watchLedger(c *cluster) (*ledger, error) {
-	l := &ledger{bound: map[string]map[string]string{}}
+	l := &ledger{bound: map[string]map[string]string{}, leases: map[string]map[string]*rqv1.Lease{}}
 	leases := cache.NewSharedIndexInformer(listWatch(c.api, &rqv1.LeaseList{}), &rqv1.Lease{}, 0, nil)
-	_, err := leases.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(old, now any) {
-		l.changed(old.(*rqv1.Lease), now.(*rqv1.Lease))
-	}})
+	_, err := leases.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(lease any) { l.holds(lease.(*rqv1.Lease)) },
+		UpdateFunc: func(old, now any) { l.changed(old.(*rqv1.Lease), now.(*rqv1.Lease)); l.holds(now.(*rqv1.Lease)) },
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -148,6 +150,15 @@ func watchLedger(c *cluster) (*ledger, error) {
 		cache.WaitForCacheSync(nil, informer.HasSynced)
 	}
 	return l, nil
+}
+
+func (l *ledger) holds(lease *rqv1.Lease) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.leases[lease.Namespace] == nil {
+		l.leases[lease.Namespace] = map[string]*rqv1.Lease{}
+	}
+	l.leases[lease.Namespace][lease.Name] = lease
 }
 
 func (l *ledger) changed(old, now *rqv1.Lease) {

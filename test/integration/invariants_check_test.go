@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
@@ -33,7 +34,7 @@ func sound() *world {
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{book.LabelPod: name}},
 			Spec: rqv1.LeaseSpec{
 				RunRef: rqv1.LeaseRunRef{Name: "run"}, Slice: rqv1.LeaseSlice{Nodes: []rqv1.NodeGPUs{{Name: name, GPUs: 4}}},
-				Payer: rqv1.LeasePayer{Budget: "budget", Owner: "org"}, PaidByEnvelope: "all",
+				Payer: rqv1.LeasePayer{Budget: "budget", Owner: "org", Relation: rqv1.RelationOwn}, PaidByEnvelope: "all",
 				Start: metav1.NewMicroTime(time.Unix(1, 0)),
 			},
 		})
@@ -47,8 +48,14 @@ func sound() *world {
 	}
 	w.budgets = []rqv1.Budget{{
 		ObjectMeta: metav1.ObjectMeta{Name: "budget"},
-		Spec:       rqv1.BudgetSpec{Owner: "org", Envelopes: []rqv1.Envelope{{Name: "all", Concurrency: 8}}},
-		Status:     rqv1.BudgetStatus{Envelopes: []rqv1.EnvelopeStatus{{Name: "all", OwnedGPUs: 8}}},
+		Spec: rqv1.BudgetSpec{
+			Owner: "org", Envelopes: []rqv1.Envelope{{Name: "all", Concurrency: 8}},
+			AggregateCaps: []rqv1.AggregateCap{{Name: "cap", Envelopes: []string{"all"}, MaxConcurrency: ptr.To[int32](8)}},
+		},
+		Status: rqv1.BudgetStatus{
+			UsedGPUs: 8, Envelopes: []rqv1.EnvelopeStatus{{Name: "all", OwnedGPUs: 8}},
+			AggregateCaps: []rqv1.AggregateCapStatus{{Name: "cap", UsedGPUs: 8}},
+		},
 	}}
 	return w
 }
@@ -60,6 +67,7 @@ func TestInvariantsAreChecked(t *testing.T) {
 		run.Status.Phase = phase
 		w.runs["run"] = run
 	}
+	all := func(w *world) *rqv1.EnvelopeStatus { return &w.budgets[0].Status.Envelopes[0] }
 	ended := metav1.NewMicroTime(time.Unix(2, 0))
 	cases := map[string]struct {
 		breaks func(*world)
@@ -76,11 +84,27 @@ func TestInvariantsAreChecked(t *testing.T) {
 		"gone Run holds":     {func(w *world) { delete(w.runs, "run") }, []string{"I5"}},
 		"split group":        {func(w *world) { w.nodes["b"].Labels["fabric.domain"] = "e" }, []string{"I6"}},
 		"partly bound":       {func(w *world) { setPhase(w, rqv1.RunPending) }, []string{"I9"}},
-		"miscounted":         {func(w *world) { w.budgets[0].Status.Envelopes[0].OwnedGPUs = 7 }, []string{"I8"}},
-		"overspent": {func(w *world) {
-			w.budgets[0].Spec.Envelopes[0].Concurrency = 4
-			w.budgets[0].Status.Envelopes[0].OverdraftGPUs = 4
+		"miscounted":         {func(w *world) { all(w).OwnedGPUs, w.budgets[0].Status.AggregateCaps[0].UsedGPUs = 7, 7 }, []string{"I8", "I8"}},
+		"cap miscounted":     {func(w *world) { w.budgets[0].Status.AggregateCaps[0].UsedGPUs = 7 }, []string{"I8"}},
+		"total miscounted":   {func(w *world) { w.budgets[0].Status.UsedGPUs = 7 }, []string{"I8"}},
+		"under a wrong name": {func(w *world) { all(w).OwnedGPUs, all(w).LentGPUs = 4, 4 }, []string{"I8"}},
+		"envelope gone":      {func(w *world) { w.budgets[0].Status.Envelopes = nil }, []string{"I8", "I8"}},
+		"overspent":          {func(w *world) { w.budgets[0].Spec.Envelopes[0].Concurrency = 4 }, []string{"I3"}},
+		"cap overspent":      {func(w *world) { w.budgets[0].Spec.AggregateCaps[0].MaxConcurrency = ptr.To[int32](4) }, []string{"I3"}},
+		"lending overspent": {func(w *world) {
+			for i := range w.leases {
+				w.leases[i].Spec.Payer.Relation = rqv1.RelationSponsor
+			}
+			*all(w) = rqv1.EnvelopeStatus{Name: "all", LentGPUs: 8, LendingGPUs: 8}
+			w.budgets[0].Spec.Envelopes[0].Lending = &rqv1.Lending{MaxConcurrency: ptr.To[int32](4)}
 		}, []string{"I3"}},
+		"overdraft from nowhere": {func(w *world) {
+			all(w).OwnedGPUs, all(w).OverdraftGPUs, w.budgets[0].Status.OverdraftGPUs = 4, 4, 4
+		}, []string{"I3"}},
+		"overdraft of an edit": {func(w *world) {
+			all(w).OwnedGPUs, all(w).OverdraftGPUs, w.budgets[0].Status.OverdraftGPUs = 4, 4, 4
+			w.budgets[0].Generation = 2
+		}, nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

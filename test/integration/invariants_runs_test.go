@@ -89,43 +89,6 @@ func (w *world) split() []string {
 	return out
 }
 
-// miscounted finds Budgets whose status is not what their envelopes' open Leases add up to (I8).
-func (w *world) miscounted() []string {
-	used := map[rqv1.LeasePayer]map[string]int32{}
-	for _, lease := range w.leases {
-		if lease.Status.Closed {
-			continue
-		}
-		if used[lease.Spec.Payer] == nil {
-			used[lease.Spec.Payer] = map[string]int32{}
-		}
-		for _, held := range lease.Spec.Slice.Nodes {
-			used[lease.Spec.Payer][lease.Spec.PaidByEnvelope] += held.GPUs
-		}
-	}
-	var out []string
-	for _, budget := range w.budgets {
-		payer := used[rqv1.LeasePayer{Budget: budget.Name, Owner: budget.Spec.Owner}]
-		told := map[string]rqv1.EnvelopeStatus{}
-		for _, envelope := range budget.Status.Envelopes {
-			told[envelope.Name] = envelope
-		}
-		for _, envelope := range budget.Spec.Envelopes {
-			owned, most := payer[envelope.Name], envelope.Concurrency
-			want := rqv1.EnvelopeStatus{
-				Name: envelope.Name, OwnedGPUs: owned, OverdraftGPUs: max(0, owned-most), HeadroomGPUs: max(0, most-owned),
-			}
-			if got := told[envelope.Name]; got != want {
-				out = append(out, fmt.Sprintf("I8: Budget %s says %+v, its open Leases %+v", budget.Name, got, want))
-			}
-			if owned > most {
-				out = append(out, fmt.Sprintf("I3: envelope %s of Budget %s pays for %d of %d GPUs", envelope.Name, budget.Name, owned, most))
-			}
-		}
-	}
-	return out
-}
-
 // ended tells whether a pod holds nothing any more.
 func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed

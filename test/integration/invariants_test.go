@@ -56,7 +56,7 @@ func (s *site) look(ctx context.Context) (*world, error) {
 	for _, run := range runs.Items {
 		w.runs[run.Name] = run
 	}
-	w.budgets = slices.DeleteFunc(budgets.Items, func(b rqv1.Budget) bool { return b.Spec.Owner != s.owner })
+	w.budgets = slices.DeleteFunc(budgets.Items, func(b rqv1.Budget) bool { return !s.has(b.Spec.Owner) })
 	s.ledger.mutex.Lock()
 	defer s.ledger.mutex.Unlock()
 	for uid, name := range s.ledger.bound[s.namespace] {
@@ -69,7 +69,7 @@ func (s *site) look(ctx context.Context) (*world, error) {
 func (w *world) broken() []string {
 	var out []string
 	for _, check := range []func() []string{
-		w.overcommitted, w.overcommittedOnce, w.unpaid, w.closedHalf, w.incomplete, w.split, w.miscounted,
+		w.overcommitted, w.overcommittedOnce, w.unpaid, w.closedHalf, w.incomplete, w.split, w.miscounted, w.overspent,
 	} {
 		out = append(out, check()...)
 	}

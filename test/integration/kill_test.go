@@ -22,7 +22,7 @@ var withoutElection = map[string]any{"leaderElection": map[string]any{"leaderEle
 // every Run that fits runs, every invariant holds, and nothing has been decided twice.
 func TestKillTheScheduler(t *testing.T) {
 	random := seeded(t)
-	s := newSite(t, ownCluster(t, 5*time.Second, withoutElection), 4, 4, 1000)
+	s := newSite(t, ownCluster(t, withoutElection, map[string]any{"gangDeadline": "5s"}), 4, 4, 1000)
 	s.startScheduler()
 	torn := 0
 	for round := range kills / killsARound {

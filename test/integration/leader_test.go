@@ -33,7 +33,7 @@ func TestStandbyTakesOverFromAStoppedLeader(t *testing.T) { takeOver(t, syscall.
 // meanwhile and after all start, and no pod is decided upon twice.
 func takeOver(t *testing.T, signal syscall.Signal) {
 	random := seeded(t)
-	p := &pair{site: newSite(t, ownCluster(t, 10*time.Second, quickElection), 4, 4, 1000)}
+	p := &pair{site: newSite(t, ownCluster(t, quickElection, map[string]any{"gangDeadline": "10s"}), 4, 4, 1000)}
 	for i := range p.schedulers {
 		p.start(i)
 	}

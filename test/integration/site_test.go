@@ -16,7 +16,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// site is one test's own part of a cluster: a namespace, nodes of a GPU type that nobody else uses, and an owner.
+// site is one test's own part of a cluster: a namespace, nodes of a GPU type that nobody else uses, and an owner with all
+// below it.
 type site struct {
 	*cluster
 	t         *testing.T
@@ -112,6 +113,11 @@ func (s *site) verdict(ctx context.Context) error {
 		return fmt.Errorf("\n  %s", strings.Join(broken, "\n  "))
 	}
 	return nil
+}
+
+// has tells whether an owner is the site's, or below it.
+func (s *site) has(owner rqv1.Owner) bool {
+	return owner == s.owner || strings.HasPrefix(string(owner), string(s.owner)+":")
 }
 
 // create creates an object and fails the test unless it succeeds.
