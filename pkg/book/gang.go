@@ -1,6 +1,7 @@
 package book
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"time"
@@ -104,7 +105,8 @@ func (b *Book) forgetIfEmpty(run types.UID, g *gang) {
 	}
 }
 
-// shape works the gang's demand out. Active pods that exist fix the size of a pod, whatever the nodes have become since.
+// shape works the gang's demand out. Pods that exist fix the size of a pod, whatever the nodes have become since: active ones
+// by what they request, spares by what was found before.
 func (b *Book) shape(g *gang) {
 	if g.run == nil {
 		return
@@ -115,6 +117,8 @@ func (b *Book) shape(g *gang) {
 	}
 	if i := slices.IndexFunc(g.active.members, func(m *member) bool { return m != nil }); i >= 0 {
 		gpus = b.podGPUs(g.active.members[i].pod)
+	} else if g.spares.present > 0 {
+		gpus = cmp.Or(g.demand.GPUsPerPod, gpus)
 	}
 	g.demand, g.shape = plan.DemandOf(&g.run.Spec, gpus, b.largestNode(g.run.Spec.Resources.GPUType))
 	if all := b.gpusOfAll(g.demand.Flavor); g.shape == nil && g.active.present == 0 && all == 0 {

@@ -103,6 +103,8 @@ func Decide(o Observed) Decision {
 			d.Service = service(o.Run)
 		}
 		d.After, d.Retry = s.untilDue(), s.untilRetry()
+	default:
+		d.Delete = deletions(s.spares, present) // nobody is left that they could replace
 	}
 	d.Status = s.status()
 	return d
@@ -128,12 +130,16 @@ func newState(o Observed) *state {
 		s.byUID[pod.UID] = pod
 		s.taken[pod.Name] = true
 		run, part, ok := book.Membership(pod)
-		all := s.pods
-		if part.Spare {
-			all = s.spares
+		if !ok || o.Run == nil || run != o.Run.UID {
+			continue
 		}
-		if ok && o.Run != nil && run == o.Run.UID && part.Index < len(all) {
-			all[part.Index] = pod
+		switch {
+		case part.Spare && o.Shape != nil:
+			s.spares = append(s.spares, pod)
+		case part.Spare && part.Index < len(s.spares):
+			s.spares[part.Index] = pod
+		case !part.Spare && part.Index < len(s.pods):
+			s.pods[part.Index] = pod
 		}
 	}
 	for _, lease := range o.Leases {

@@ -66,6 +66,12 @@ func TestDecideWithSpares(t *testing.T) {
 				o.Run.Status.Phase = rqv1.RunCompleted
 				o.Leases = o.Leases[4:]
 			}, "", "n5 deleting"), "close lease-s0 Completed; Completed: all 4 pods completed"},
+		"spares go with the shape of their Run": {
+			spared(func(o *Observed) {
+				o.Run.Status.Phase = rqv1.RunPending
+				o.Pods, o.Leases = o.Pods[4:], o.Leases[4:]
+				o.Shape = &plan.Refusal{Reason: plan.NeverFits, Message: "too wide"}
+			}, "n4", "-"), "delete run-s0; delete run-s1; Pending: too wide"},
 		"spares go with a Run that fails": {
 			spared(func(o *Observed) { o.Pods[1].Status.Phase = corev1.PodFailed }, "n4", "n5"),
 			"delete run-0; delete run-2; delete run-3; delete run-s0; delete run-s1; close lease-1 Failed; Failed: pod run-1 failed"},

@@ -79,6 +79,7 @@ func TestInvariantsAreChecked(t *testing.T) {
 		"pod without Lease":  {func(w *world) { w.leases = w.leases[:1] }, []string{"I2", "I2", "I2", "I8"}},
 		"Lease without pod":  {func(w *world) { w.pods = w.pods[:1] }, []string{"I2", "I7"}},
 		"Lease elsewhere":    {func(w *world) { w.pods[0].Spec.NodeName, w.pods[1].Spec.NodeName = "b", "a" }, []string{"I2", "I2"}},
+		"Lease of a spare":   {func(w *world) { w.pods[0].Labels[rqv1.LabelRole] = "Spare" }, []string{"I2"}},
 		"closed without end": {func(w *world) { w.leases[0].Status.ClosureReason = rqv1.ClosedFailed }, []string{"I4"}},
 		"ended Run holds":    {func(w *world) { setPhase(w, rqv1.RunCompleted) }, []string{"I5"}},
 		"gone Run holds":     {func(w *world) { delete(w.runs, "run") }, []string{"I5"}},

@@ -169,12 +169,25 @@ func (w *world) unpaid() []string {
 		}
 		mine := open[string(pod.UID)]
 		delete(open, string(pod.UID))
-		if len(mine) != 1 || mine[0].Spec.Slice.Nodes[0].Name != pod.Spec.NodeName || int64(mine[0].Spec.Slice.Nodes[0].GPUs) != gpus(&pod) {
-			out = append(out, fmt.Sprintf("I2: pod %s with %d GPUs on %s has open Leases %v", pod.Name, gpus(&pod), pod.Spec.NodeName, placesOf(mine)))
+		if len(mine) != 1 || !pays(&mine[0], &pod) {
+			out = append(out, fmt.Sprintf("I2: %s pod %s with %d GPUs on %s has open Leases %v",
+				pod.Labels[rqv1.LabelRole], pod.Name, gpus(&pod), pod.Spec.NodeName, placesOf(mine)))
 		}
 	}
 	for _, leases := range open {
 		out = append(out, fmt.Sprintf("I2: open Lease %s has no bound pod", leases[0].Name))
 	}
 	return out
+}
+
+// pays tells whether a Lease is for what a pod has: its node, its role and its GPUs. A spare asks for none and has some.
+func pays(lease *rqv1.Lease, pod *corev1.Pod) bool {
+	held := lease.Spec.Slice.Nodes[0]
+	if string(lease.Spec.Slice.Role) != pod.Labels[rqv1.LabelRole] || held.Name != pod.Spec.NodeName {
+		return false
+	}
+	if lease.Spec.Slice.Role == rqv1.RoleSpare {
+		return gpus(pod) == 0 && held.GPUs > 0
+	}
+	return int64(held.GPUs) == gpus(pod)
 }
