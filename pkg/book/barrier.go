@@ -23,7 +23,8 @@ func (b *Book) Reserve(pod types.UID, node string) error {
 }
 
 // Unreserve takes a pod's reservation back. Before the barrier opens, or past the gang's deadline, one member's failure
-// unwinds the gang; otherwise the pod keeps its assignment and is tried again.
+// unwinds the gang; otherwise the pod keeps its assignment and is tried again. A spare of a Run that has started concerns
+// nobody else.
 func (b *Book) Unreserve(pod types.UID, now time.Time) {
 	b.mu.Lock()
 	defer b.unlock()
@@ -32,6 +33,10 @@ func (b *Book) Unreserve(pod types.UID, now time.Time) {
 		return
 	}
 	g := m.gang
+	if m.extra() {
+		b.release(m)
+		return
+	}
 	if g.committed && now.Before(g.deadline) {
 		b.advance(m, assigned, m.node, m.payer)
 		return
@@ -61,14 +66,14 @@ func (b *Book) Arrive(pod types.UID, now time.Time) (open bool, release []types.
 		return false, nil, 0 // unwound on the way here
 	}
 	g := m.gang
-	if g.committed || m.stage >= writing {
+	if g.committed || m.stage >= writing || m.extra() {
 		return true, nil, 0
 	}
 	if !g.ready() {
 		return false, nil, g.deadline.Sub(now)
 	}
 	g.committed = true
-	for _, other := range g.members {
+	for other := range g.all() {
 		if other != m && other.stage == reserved {
 			release = append(release, other.pod.UID)
 		}

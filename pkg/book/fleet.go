@@ -54,6 +54,10 @@ func (b *Book) RemoveNode(name string) {
 		if m.node == name && m.gang.run != nil {
 			concerned[client(m.gang.run)] = true
 		}
+		if m.node == name && m.stage == assigned && m.extra() {
+			b.release(m)
+			b.wake(m.gang)
+		}
 	}
 	for run := range concerned {
 		b.reconcile(run)

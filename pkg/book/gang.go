@@ -1,8 +1,8 @@
 package book
 
 import (
+	"iter"
 	"slices"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,19 +16,12 @@ import (
 
 // gang is a Run with its pods.
 type gang struct {
-	run    *rqv1.Run // nil when only pods or Leases of it have been seen yet
-	demand plan.Demand
-	shape  *plan.Refusal // why the Run has no demand
-	// members by index; nil where the pod does not exist. present counts those that do, and no member below lowest is
-	// unplaced.
-	members         []*member
-	present, lowest int
-	// leaving counts members that have been told to go and are not gone: the gang waits for their replacements.
-	leaving int
+	run            *rqv1.Run // nil when only pods or Leases of it have been seen yet
+	demand         plan.Demand
+	shape          *plan.Refusal // why the Run has no demand
+	active, spares squad
 	// vacant are pods of a running Run that are gone and whose room is kept for their replacements.
 	vacant []types.UID
-	// assigned counts members with a node, reserved those that have reached the barrier.
-	assigned, reserved int
 	// planned says that a plan has been made that the leader's gang has not followed yet.
 	planned bool
 	// committed says that the barrier is open: every member was reserved at once.
@@ -44,39 +37,11 @@ type gang struct {
 	tried int64
 }
 
-// stage is how far a pod has come.
-type stage int
-
-const (
-	unplaced stage = iota
-	assigned       // has a node and a payer
-	reserved       // waits at the barrier, or has passed it
-	writing        // its Lease may or may not be in the ledger by now
-	leased         // its Lease is open in the ledger
-	bound          // runs on its node
-	finished       // succeeded or failed
-)
-
-// member is one pod of a gang.
-type member struct {
-	gang  *gang
-	pod   *corev1.Pod
-	index int
-	stage stage
-	node  string
-	payer payer
-	// leaving says that the pod has been told to go.
-	leaving bool
-}
-
 // payer is who pays for a pod, and what it is to the Run's owner.
 type payer struct {
 	key      budget.Key
 	relation rqv1.Relation
 }
-
-// role returns the part that the member plays in its Run.
-func (m *member) role() rqv1.LeaseRole { return rqv1.RoleActive }
 
 // SetRun adds or replaces a Run. A Run that is edited may fit now, so it is woken.
 func (b *Book) SetRun(run *rqv1.Run) {
@@ -134,12 +99,12 @@ func (b *Book) gangOf(run types.UID) *gang {
 }
 
 func (b *Book) forgetIfEmpty(run types.UID, g *gang) {
-	if g.run == nil && g.present == 0 {
+	if g.run == nil && g.active.present == 0 && g.spares.present == 0 {
 		delete(b.gangs, run)
 	}
 }
 
-// shape works the gang's demand out. Pods that exist fix the size of a pod, whatever the nodes have become since.
+// shape works the gang's demand out. Active pods that exist fix the size of a pod, whatever the nodes have become since.
 func (b *Book) shape(g *gang) {
 	if g.run == nil {
 		return
@@ -148,19 +113,19 @@ func (b *Book) shape(g *gang) {
 	if g.run.Spec.Template != nil {
 		gpus = PodGPUs(&g.run.Spec.Template.Spec, b.args.GPUResource)
 	}
-	if i := slices.IndexFunc(g.members, func(m *member) bool { return m != nil }); i >= 0 {
-		gpus = b.podGPUs(g.members[i].pod)
+	if i := slices.IndexFunc(g.active.members, func(m *member) bool { return m != nil }); i >= 0 {
+		gpus = b.podGPUs(g.active.members[i].pod)
 	}
 	g.demand, g.shape = plan.DemandOf(&g.run.Spec, gpus, b.largestNode(g.run.Spec.Resources.GPUType))
-	if all := b.gpusOfAll(g.demand.Flavor); g.shape == nil && g.present == 0 && all == 0 {
+	if all := b.gpusOfAll(g.demand.Flavor); g.shape == nil && g.active.present == 0 && all == 0 {
 		g.shape = plan.UnknownType(g.demand)
-	} else if g.shape == nil && g.present == 0 && g.demand.GPUs() > all {
+	} else if g.shape == nil && g.active.present == 0 && g.demand.HeldGPUs() > all {
 		g.shape = plan.TooWide(g.demand, all) // before any of its pods is made, which may be a million
 	}
 	if g.shape != nil {
 		g.refusal = g.shape
 		b.waiting.add(g)
-	} else if g.present == 0 {
+	} else if g.active.present == 0 {
 		g.refusal = nil
 		b.waiting.remove(g)
 	}
@@ -190,31 +155,11 @@ func (b *Book) Refusal(run types.UID) *plan.Refusal {
 	return nil
 }
 
-// maxPods bounds the index of a pod: the API allows no Run more GPUs.
-const maxPods = 1000000
-
-// Membership returns the Run that a pod belongs to and the pod's index in it; false for a pod that is not a Run's. A pod
-// belongs to a Run that controls it and that it carries the name of.
-func Membership(pod *corev1.Pod) (run types.UID, index int, ok bool) {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil || owner.Kind != "Run" || owner.APIVersion != rqv1.GroupVersion.String() || owner.Name != pod.Labels[rqv1.LabelRun] {
-		return "", 0, false
-	}
-	index, err := strconv.Atoi(pod.Labels[rqv1.LabelIndex])
-	if err != nil || index < 0 || index >= maxPods || pod.Name != PodName(owner.Name, index) {
-		return "", 0, false
-	}
-	return owner.UID, index, true
-}
-
-// PodName returns the name of a Run's pod: a rank keeps it for life.
-func PodName(run string, index int) string { return run + "-" + strconv.Itoa(index) }
-
 // SetMember adds or updates a pod of a Run.
 func (b *Book) SetMember(pod *corev1.Pod) {
 	b.mu.Lock()
 	defer b.unlock()
-	uid, index, ok := Membership(pod)
+	uid, part, ok := Membership(pod)
 	if !ok {
 		return
 	}
@@ -222,12 +167,12 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 	m := b.members[pod.UID]
 	added := m == nil
 	if added {
-		m = b.join(g, index, pod)
+		m = b.join(g, part, pod)
 	}
 	m.pod = pod
 	if pod.DeletionTimestamp != nil && !m.leaving {
 		m.leaving = true
-		g.leaving++
+		g.squad(part).leaving++
 	}
 	if l := b.leases[leaseName(pod)]; l != nil && m.stage < leased {
 		b.advance(m, leased, l.node, payerOf(l.charge))
@@ -243,19 +188,20 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 	}
 }
 
-// join makes a pod the member of its index, in place of the pod that had the index before.
-func (b *Book) join(g *gang, index int, pod *corev1.Pod) *member {
-	for len(g.members) <= index {
-		g.members = append(g.members, nil)
+// join gives a pod its part in the gang, in place of the pod that had it before.
+func (b *Book) join(g *gang, part Part, pod *corev1.Pod) *member {
+	s := g.squad(part)
+	for len(s.members) <= part.Index {
+		s.members = append(s.members, nil)
 	}
-	if old := g.members[index]; old != nil {
+	if old := s.members[part.Index]; old != nil {
 		b.drop(old)
 	}
-	m := &member{gang: g, index: index, pod: pod}
-	g.members[index] = m
-	g.lowest = min(g.lowest, index)
+	m := &member{gang: g, part: part, pod: pod}
+	s.members[part.Index] = m
+	s.lowest = min(s.lowest, part.Index)
 	b.members[pod.UID] = m
-	if g.present++; g.present == 1 {
+	if s.present++; s.present == 1 && !part.Spare {
 		b.shape(g)
 	}
 	return m
@@ -271,11 +217,11 @@ func (b *Book) DeleteMember(pod *corev1.Pod) {
 		return
 	}
 	g := m.gang
-	if m.stage == bound && g.run != nil && g.run.Status.Phase == rqv1.RunRunning {
+	if m.stage == bound && g.started() && !m.part.Spare {
 		b.keepRoom(m)
 	}
 	b.drop(m)
-	if !g.committed {
+	if !g.committed && !m.extra() {
 		b.unwind(g)
 	}
 	if run, _, ok := Membership(pod); ok {
@@ -287,30 +233,23 @@ func (b *Book) DeleteMember(pod *corev1.Pod) {
 func (b *Book) drop(m *member) {
 	b.release(m)
 	delete(b.members, m.pod.UID)
-	m.gang.members[m.index] = nil
-	m.gang.present--
+	s := m.gang.squad(m.part)
+	s.members[m.part.Index] = nil
+	s.present--
 	if m.leaving {
-		m.gang.leaving--
+		s.leaving--
 	}
 	m.gang.woken = false
 }
 
-// advance moves a member to a later stage on a node, and keeps the gang's counters in step.
+// advance moves a member to a later stage on a node, and keeps the counters in step.
 func (b *Book) advance(m *member, to stage, node string, payer payer) {
-	b.count(m, -1)
+	s := m.gang.squad(m.part)
+	s.count(m, -1)
 	m.stage, m.payer, m.node = to, payer, node
-	b.count(m, +1)
+	s.count(m, +1)
 	if to == unplaced {
-		m.gang.lowest = min(m.gang.lowest, m.index)
-	}
-}
-
-func (b *Book) count(m *member, by int) {
-	if m.stage >= assigned {
-		m.gang.assigned += by
-	}
-	if m.stage >= reserved {
-		m.gang.reserved += by
+		s.lowest = min(s.lowest, m.part.Index)
 	}
 }
 
@@ -346,11 +285,12 @@ func (b *Book) vacate(g *gang) {
 
 func vacancy(pod types.UID) string { return "vacant/" + string(pod) }
 
-// unwind takes back the assignments of every member that has no Lease yet. Those that wait at the barrier are rejected.
+// unwind takes back the assignments of every member that has no Lease yet, but for the spares of a Run that has started.
+// Those that wait at the barrier are rejected.
 func (b *Book) unwind(g *gang) {
 	g.committed = false
-	for _, m := range g.members {
-		if m == nil || (m.stage != assigned && m.stage != reserved) {
+	for m := range g.all() {
+		if m.extra() || (m.stage != assigned && m.stage != reserved) {
 			continue
 		}
 		if m.stage == reserved {
@@ -360,20 +300,45 @@ func (b *Book) unwind(g *gang) {
 	}
 }
 
-// complete reports whether every pod of the gang exists.
-func (g *gang) complete() bool {
-	return g.run != nil && g.shape == nil && g.present == g.demand.Pods() && len(g.members) == g.present && g.leaving == 0
+// squad returns the pods that have the same role.
+func (g *gang) squad(part Part) *squad {
+	if part.Spare {
+		return &g.spares
+	}
+	return &g.active
 }
 
-// ready reports whether every member has reached the barrier.
-func (g *gang) ready() bool { return g.complete() && g.reserved == g.present }
-
-// leader returns the member that plans for the gang: the unplaced one of lowest index. It is nil when all are placed.
-func (g *gang) leader() *member {
-	for ; g.lowest < len(g.members); g.lowest++ {
-		if m := g.members[g.lowest]; m != nil && m.stage == unplaced {
-			return m
+// all goes through the members that exist: the active pods, then the spares, in order of index.
+func (g *gang) all() iter.Seq[*member] {
+	return func(yield func(*member) bool) {
+		for _, s := range [...]*squad{&g.active, &g.spares} {
+			for _, m := range s.members {
+				if m != nil && !yield(m) {
+					return
+				}
+			}
 		}
 	}
-	return nil
+}
+
+// started reports whether the whole gang was bound.
+func (g *gang) started() bool { return g.run != nil && g.run.Status.Phase == rqv1.RunRunning }
+
+// complete reports whether every pod of the gang exists. Once it has started, spares may lack.
+func (g *gang) complete() bool {
+	return g.run != nil && g.shape == nil && g.active.whole(g.demand.Pods()) && (g.started() || g.spares.whole(g.demand.Spares()))
+}
+
+// ready reports whether every member that the barrier waits for has reached it.
+func (g *gang) ready() bool {
+	return g.complete() && g.active.reserved == g.active.present && (g.started() || g.spares.reserved == g.spares.present)
+}
+
+// leader returns the member that plans for the gang: the unplaced one of lowest index, active pods first. It is nil when
+// all are placed.
+func (g *gang) leader() *member {
+	if m := g.active.first(); m != nil {
+		return m
+	}
+	return g.spares.first()
 }

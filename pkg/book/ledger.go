@@ -63,7 +63,7 @@ func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 		Spec: rqv1.LeaseSpec{
 			Owner:      g.run.Spec.Owner,
 			RunRef:     rqv1.LeaseRunRef{Name: g.run.Name, Namespace: g.run.Namespace, UID: g.run.UID},
-			GroupIndex: int32(g.demand.GroupOf(m.index)),
+			GroupIndex: int32(m.group()),
 			Cohort:     int32(cohort),
 			Slice: rqv1.LeaseSlice{
 				Role:  charge.Role,

@@ -143,8 +143,8 @@ func (b *Book) NamespaceGone(namespace string) []string {
 func (b *Book) chargeOf(m *member, now time.Time) budget.Charge {
 	run := m.gang.run
 	c := budget.Charge{
-		Payer: m.payer.key, Owner: run.Spec.Owner, Run: string(run.UID), Relation: m.payer.relation, Role: m.role(),
-		GPUs: m.gang.demand.GPUsPerPod, Rate: b.accounts.RateOf(m.role()), Start: now,
+		Payer: m.payer.key, Owner: run.Spec.Owner, Run: string(run.UID), Relation: m.payer.relation, Role: m.part.Role(),
+		GPUs: m.gang.demand.GPUsPerPod, Rate: b.accounts.RateOf(m.part.Role()), Start: now,
 	}
 	if r := run.Spec.Runtime; r != nil && r.MaxDuration != nil {
 		c.Until = now.Add(r.MaxDuration.Duration)

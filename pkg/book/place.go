@@ -53,7 +53,11 @@ type queuePlace struct {
 func (b *Book) place(pod *corev1.Pod) queuePlace {
 	if m := b.members[pod.UID]; m != nil && m.gang.run != nil {
 		run := m.gang.run
-		return queuePlace{run.CreationTimestamp.Time, run.Namespace, run.Name, m.index}
+		index := m.part.Index
+		if m.part.Spare {
+			index += maxPods // after the active pods
+		}
+		return queuePlace{run.CreationTimestamp.Time, run.Namespace, run.Name, index}
 	}
 	return queuePlace{pod.CreationTimestamp.Time, pod.Namespace, pod.Name, 0}
 }
@@ -67,45 +71,94 @@ func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
 	if m == nil {
 		return "", &plan.Refusal{Reason: plan.Unsupported, Message: "the pod is not a Run's"}
 	}
-	if m.stage == assigned && !m.gang.committed && !now.Before(m.gang.deadline) {
+	if m.stage == assigned && !m.gang.committed && !m.extra() && !now.Before(m.gang.deadline) {
 		b.unwind(m.gang) // an earlier cycle of the gang ended between its plan and the barrier
 	}
 	if m.stage == unplaced {
 		if m.gang.leader() != m || !m.gang.complete() {
 			return "", &plan.Refusal{Reason: plan.InsufficientGPUs, Message: "waiting for the gang to be planned"}
 		}
-		if refusal := b.plan(m.gang, m.pod, now); refusal != nil {
-			return "", refusal
+		if b.plan(m.gang, m.pod, now); m.stage == unplaced {
+			return "", m.gang.refusal
 		}
 	}
 	return m.node, nil
 }
 
-// plan places all missing pods of a gang and assumes the result.
-func (b *Book) plan(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
+// plan places all missing pods of a gang and assumes the result. Spares of a Run that has started come last, each by
+// itself.
+func (b *Book) plan(g *gang, pod *corev1.Pod, now time.Time) {
 	b.stirred = true
 	g.woken, g.tried = false, b.waiting.epoch
-	g.committed = g.committed && g.assigned > 0 // a gang that starts anew passes the barrier as a whole
-	kept := b.keptFor(g)
-	missing, refusal := b.missingOf(g)
-	var assignments []plan.Assignment
-	if refusal == nil {
-		assignments, refusal = plan.Gang(b.fleet, b.accounts, g.demand, b.claim(g, kept), missing, b.rejected(g, pod), now)
+	g.committed = g.committed && g.active.assigned > 0 // a gang that starts anew passes the barrier as a whole
+	var refusal *plan.Refusal
+	if !g.started() || g.active.first() != nil {
+		refusal = b.planGang(g, pod, now)
+	}
+	if refusal == nil && g.started() {
+		refusal = b.planSpares(g, pod, now)
 	}
 	if refusal != nil {
 		b.refuse(g, refusal)
+		return
+	}
+	g.refusal = nil
+	b.waiting.remove(g)
+}
+
+// planGang places all missing pods at once, or none.
+func (b *Book) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
+	kept := b.keptFor(g)
+	missing, refusal := b.missingOf(g)
+	if refusal != nil {
 		return refusal
 	}
-	g.refusal, g.planned = nil, true
-	b.waiting.remove(g)
+	assignments, refusal := plan.Gang(b.fleet, b.accounts, g.demand, b.claim(g, kept), missing, b.rejected(g, pod), now)
+	if refusal != nil {
+		return refusal
+	}
+	g.planned = true
 	g.deadline = now.Add(b.args.GangDeadline.Duration)
+	b.assume(g, assignments, now)
+	return nil
+}
+
+// planSpares places each missing spare that there is room for, lets it into the queue, and returns why the first of the
+// others is refused. The pod that plans is in the queue already.
+func (b *Book) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
+	domains, refusal := b.domainsOf(g)
+	if refusal != nil {
+		refusal.Spare = true
+		return refusal
+	}
+	for _, m := range g.spares.members {
+		if m == nil || m.stage != unplaced || m.leaving {
+			continue
+		}
+		missing := []plan.Missing{g.missingPod(m, domains)}
+		assignments, short := plan.Gang(b.fleet, b.accounts, g.demand, b.claim(g, nil), missing, b.rejected(g, m.pod), now)
+		switch {
+		case short == nil:
+			b.assume(g, assignments, now)
+			if m.pod != pod {
+				b.activate(m.pod)
+			}
+		case refusal == nil:
+			refusal = short
+			refusal.Spare = true
+		}
+	}
+	return refusal
+}
+
+// assume takes the GPUs and the money of assignments.
+func (b *Book) assume(g *gang, assignments []plan.Assignment, now time.Time) {
 	for _, a := range assignments {
-		m := g.members[a.Index]
+		m := g.squad(Part{Spare: a.Spare}).members[a.Index]
 		b.hold(m.pod.UID, a.Node, g.demand.GPUsPerPod, func(h *holding) { h.planned = true })
 		b.advance(m, assigned, a.Node, payer{a.Payer, a.Relation})
 		b.accounts.Open(leaseName(m.pod).String(), b.chargeOf(m, now))
 	}
-	return nil
 }
 
 // claim returns what a gang may claim to be paid for.
@@ -132,9 +185,8 @@ func (b *Book) keptFor(g *gang) map[budget.Key]int {
 	return kept
 }
 
-// missingOf lists the pods of a gang without a node, and the domain that each must lie in. It refuses while a member that
-// decides the domain is on a node that the fleet does not know, or a lost member's Lease is open: that comes first. The room
-// that was kept for the missing is theirs now.
+// missingOf lists the pods of a gang without a node, spares of a Run that has started apart. It refuses while a lost
+// member's Lease is open: that comes first. The room that was kept for the missing is theirs now.
 func (b *Book) missingOf(g *gang) ([]plan.Missing, *plan.Refusal) {
 	for _, pod := range g.vacant {
 		if h := b.held[pod]; h != nil && h.leased {
@@ -142,30 +194,61 @@ func (b *Book) missingOf(g *gang) ([]plan.Missing, *plan.Refusal) {
 		}
 	}
 	b.vacate(g)
-	scope := g.demand.GroupOf
-	if g.demand.OneDomain {
-		scope = func(int) int { return 0 }
-	}
-	domains := map[int]string{}
-	if g.demand.Confined || g.demand.OneDomain {
-		for _, m := range g.members {
-			if m.stage == unplaced || m.stage == finished {
-				continue
-			}
-			domain, _, ok := b.fleet.Domain(m.node)
-			if !ok {
-				return nil, g.notYet(fmt.Sprintf("pod %s holds GPUs on node %s, which is gone; it is replaced first", m.pod.Name, m.node))
-			}
-			domains[scope(m.index)] = domain
-		}
+	domains, refusal := b.domainsOf(g)
+	if refusal != nil {
+		return nil, refusal
 	}
 	var out []plan.Missing
-	for _, m := range g.members {
-		if m.stage == unplaced {
-			out = append(out, plan.Missing{Index: m.index, Domain: domains[scope(m.index)]})
+	for m := range g.all() {
+		if m.stage == unplaced && !m.extra() {
+			out = append(out, g.missingPod(m, domains))
 		}
 	}
 	return out, nil
+}
+
+// missingPod says where a pod without a node may go.
+func (g *gang) missingPod(m *member, domains map[int]string) plan.Missing {
+	out := plan.Missing{Index: m.part.Index, Spare: m.part.Spare, Domain: domains[g.scope(m)]}
+	if out.Spare {
+		first := m.group() * g.demand.PodsPerGroup
+		for _, other := range g.active.members[first : first+g.demand.PodsPerGroup] {
+			if other != nil && other.placed() {
+				out.Beside = append(out.Beside, other.node)
+			}
+		}
+	}
+	return out
+}
+
+// scope is what must lie in one domain together: the member's group, or the whole gang.
+func (g *gang) scope(m *member) int {
+	if g.demand.OneDomain {
+		return 0
+	}
+	return m.group()
+}
+
+// domainsOf returns the domain of every scope of a gang that lies in one already. It refuses while an active pod that
+// decides it is on a node that the fleet does not know; such a spare decides nothing.
+func (b *Book) domainsOf(g *gang) (map[int]string, *plan.Refusal) {
+	domains := map[int]string{}
+	if !g.demand.Confined && !g.demand.OneDomain {
+		return domains, nil
+	}
+	for m := range g.all() {
+		if !m.placed() {
+			continue
+		}
+		domain, _, ok := b.fleet.Domain(m.node)
+		switch {
+		case ok && (!m.part.Spare || domains[g.scope(m)] == ""):
+			domains[g.scope(m)] = domain
+		case !ok && !m.part.Spare:
+			return nil, g.notYet(fmt.Sprintf("pod %s holds GPUs on node %s, which is gone; it is replaced first", m.pod.Name, m.node))
+		}
+	}
+	return domains, nil
 }
 
 func (b *Book) refuse(g *gang, refusal *plan.Refusal) {
@@ -210,8 +293,8 @@ func (b *Book) Follow(pod types.UID) []*corev1.Pod {
 	}
 	m.gang.planned = false
 	var out []*corev1.Pod
-	for _, other := range m.gang.members {
-		if other != nil && other != m && other.stage >= assigned && other.stage < bound && other.stage != reserved {
+	for other := range m.gang.all() {
+		if other != m && other.stage >= assigned && other.stage < bound && other.stage != reserved {
 			out = append(out, other.pod)
 		}
 	}
@@ -245,16 +328,25 @@ func (b *Book) Turned(pod types.UID, node, why string) {
 	g := m.gang
 	g.woken = false
 	if node == "" {
-		b.unwind(g)
-		b.refuse(g, &plan.Refusal{Reason: plan.NodesRejected, Owner: g.run.Spec.Owner, Flavor: g.demand.Flavor, Message: why})
+		b.giveBack(m)
+		b.refuse(g, &plan.Refusal{Reason: plan.NodesRejected, Spare: m.extra(), Owner: g.run.Spec.Owner, Flavor: g.demand.Flavor, Message: why})
 		return
 	}
 	g.excluded[node] = why
 	if m.stage >= writing {
 		return // the ledger pins the pod to the node; the Run controller ends it if it stays stuck
 	}
-	b.unwind(g)
+	b.giveBack(m)
 	if lead := g.leader(); lead != nil {
 		b.activate(lead.pod)
+	}
+}
+
+// giveBack takes back what a member's gang was assigned, or what the member was if it concerns nobody else.
+func (b *Book) giveBack(m *member) {
+	if !m.extra() {
+		b.unwind(m.gang)
+	} else if m.stage == assigned || m.stage == reserved {
+		b.release(m)
 	}
 }

@@ -166,15 +166,25 @@ func (b *Book) Retry(run types.NamespacedName) {
 	}
 }
 
-// missing returns the number of the gang's pods that have no node.
-func (g *gang) missing() int { return g.demand.Pods() - g.assigned }
+// missing returns the number of the gang's pods that need room together: those without a node. Of spares alone, one has
+// use of any room.
+func (g *gang) missing() int {
+	active, spares := g.demand.Pods()-g.active.assigned, g.demand.Spares()-g.spares.assigned
+	switch {
+	case !g.started():
+		return active + spares
+	case active > 0:
+		return active
+	}
+	return min(spares, 1)
+}
 
 // wake has a gang planned again: by its leader's scheduling cycle, or, when it has no pods for want of a shape, by the Run
 // controller.
 func (b *Book) wake(g *gang) {
 	g.woken = true
 	clear(g.excluded)
-	if g.shape != nil || g.present == 0 {
+	if g.shape != nil || g.active.present == 0 {
 		g.tried = b.waiting.epoch
 		g.woken = false
 		if g.run != nil {

@@ -118,7 +118,7 @@ func windowOf(e *rqv1.Envelope) int64 {
 	return max(0, e.Start.Unix())
 }
 
-// held returns the GPUs that count against concurrency: opportunistic ones do not.
+// heldBy returns the GPUs of some ties that count against concurrency: opportunistic ones do not.
 func (a *account) heldBy(which ...tie) int {
 	n := 0
 	for _, t := range which {
@@ -176,6 +176,14 @@ func (a *account) accruePast(p pastCharge, by int64) {
 	a.accrue(&p.Charge, max(p.Start.Unix(), p.ended.Unix()), -by)
 }
 
+// takeBack forgets that a Lease has been closed.
+func (a *account) takeBack(lease string) {
+	if p, closed := a.closed[lease]; closed {
+		a.accruePast(p, -1)
+		delete(a.closed, lease)
+	}
+}
+
 func (a *account) isPast(lease string) bool {
 	_, known := a.closed[lease]
 	return known
@@ -213,6 +221,9 @@ func (a *account) spent(now time.Time) sums {
 // ahead is how long, in seconds, GPU-hours are promised to work that does not say when it ends (R7).
 const ahead = 3600
 
+// horizon is how far ahead, in seconds, GPU-hours are promised at most: 20 years, so that sums of Spend stay in range.
+const horizon = 20 * 365 * 24 * 3600
+
 // promised returns what is still to be spent by what runs for some ties: until its maxDuration ends it, or for another
 // hour.
 func (a *account) promised(now time.Time, which ...tie) Spend {
@@ -222,7 +233,7 @@ func (a *account) promised(now time.Time, which ...tie) Spend {
 	}
 	for _, c := range a.timed {
 		if slices.Contains(which, tieOf(c.Relation)) {
-			sum += Spend(c.weight() * max(0, seconds(now, c.Until)))
+			sum += Spend(c.weight() * min(max(0, seconds(now, c.Until)), horizon))
 		}
 	}
 	return sum

@@ -108,7 +108,14 @@ func (a *Accounts) account(k Key) *account {
 	return at
 }
 
-// Open charges a Lease to its payer. Opening the same Lease again replaces its charge.
+// Circular returns the owners that are their own ancestors together with an owner, itself among them, sorted; nil when it
+// is in no circle of parents. The parents along the circle are ignored.
+func (a *Accounts) Circular(owner rqv1.Owner) []rqv1.Owner {
+	return slices.Clone(a.related().circular[owner])
+}
+
+// Open charges a Lease to its payer. Opening the same Lease again replaces its charge. A Lease that is recorded as closed
+// is open again: it is never both.
 func (a *Accounts) Open(lease string, c Charge) {
 	if old, ok := a.charges[lease]; ok {
 		if old == c {
@@ -117,7 +124,9 @@ func (a *Accounts) Open(lease string, c Charge) {
 		a.Void(lease)
 	}
 	a.charges[lease] = c
-	a.account(c.Payer).open(lease, &c)
+	at := a.account(c.Payer)
+	at.takeBack(lease)
+	at.open(lease, &c)
 	if c.Relation == rqv1.RelationSponsor && c.Role != rqv1.RoleBorrowed {
 		a.borrowed[c.Run] += c.GPUs
 	}
@@ -143,15 +152,17 @@ func (a *Accounts) Void(lease string) (Charge, bool) {
 // Close ends a Lease: its GPUs are free, and what it spent until its end stays. It returns false for a Lease that is not
 // open.
 func (a *Accounts) Close(lease string, ended time.Time) (Charge, bool) {
-	c, ok := a.Void(lease)
+	c, ok := a.charges[lease]
 	if ok {
 		a.Past(lease, c, ended)
 	}
 	return c, ok
 }
 
-// Past records a Lease that has been closed. Recording it again changes nothing, nor does recording what is settled.
+// Past records a Lease that has been closed, and is not open any more if it was. Recording it again changes nothing, nor
+// does recording what is settled.
 func (a *Accounts) Past(lease string, c Charge, ended time.Time) {
+	a.Void(lease)
 	a.account(c.Payer).past(lease, c, ended)
 }
 

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -55,6 +56,7 @@ type Cover struct {
 	borrow  int     // the limit that is the Run's own: maxBorrowGPUs; -1 when it has none
 	classes [][]int // offers that pay on nodes of the class, in order of R2
 	flow    flow
+	nest    *nest // nil until it is needed
 }
 
 // Cover returns what envelopes offer for a Run, in the order in which they pay: the owner's own, its siblings', its
@@ -62,31 +64,37 @@ type Cover struct {
 func (a *Accounts) Cover(ask Ask, now time.Time) *Cover {
 	c := &Cover{ask: ask, borrow: -1}
 	steps := a.related().steps(ask.Owner)
-	b := &binder{Accounts: a, cover: c, now: now, caps: map[string]int{}}
-	n := 0
-	for _, s := range steps {
+	b := &binder{Accounts: a, cover: c, now: now, caps: map[Key][]int{}}
+	for n, s := range steps {
 		for _, e := range a.envelopesOf(s.owners, ask.Flavor) {
 			b.offer(e, s.relation, n)
 		}
-		n++
 	}
+	n := len(steps)
 	if f := ask.Funding; f != nil && f.AllowBorrow {
 		if f.MaxBorrowGPUs != nil {
-			c.borrow = b.limit(limit{Limit: Limit{Kind: MaxBorrow, Max: int64(*f.MaxBorrowGPUs)},
-				left: int64(*f.MaxBorrowGPUs) - int64(a.borrowed[ask.Run])})
+			c.borrow = b.gpus(MaxBorrow, *f.MaxBorrowGPUs, a.borrowed[ask.Run])
 		}
-		for _, sponsor := range f.Sponsors {
-			for _, e := range a.envelopesOf([]rqv1.Owner{sponsor}, ask.Flavor) {
-				if _, family := a.related().relation(ask.Owner, sponsor); !family || e.Sharing == rqv1.SharingNone {
-					b.offer(e, rqv1.RelationSponsor, n)
-				}
+		for i, sponsor := range f.Sponsors {
+			if !slices.Contains(f.Sponsors[:i], sponsor) {
+				b.sponsor(sponsor, n+i)
 			}
-			n++
 		}
+		n += len(f.Sponsors)
 	}
 	b.keep(n)
 	b.measure()
 	return c
+}
+
+// sponsor adds the envelopes of a sponsor that have not been offered within the family.
+func (b *binder) sponsor(owner rqv1.Owner, step int) {
+	relation, family := b.related().relation(b.cover.ask.Owner, owner)
+	for _, e := range b.envelopesOf([]rqv1.Owner{owner}, b.cover.ask.Flavor) {
+		if !family || (e.Sharing == rqv1.SharingNone && relation != rqv1.RelationOwn) {
+			b.offer(e, rqv1.RelationSponsor, step)
+		}
+	}
 }
 
 // offer adds an envelope with all the limits over it.
@@ -117,33 +125,50 @@ func (b *binder) offer(e envelope, relation rqv1.Relation, step int) {
 
 // keep has the payers of pods that are being replaced go on paying for as many.
 func (b *binder) keep(step int) {
-	c := b.cover
-	keys := make([]Key, 0, len(c.ask.Kept))
-	for k := range c.ask.Kept {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(x, y Key) int { return compareKeys(x, y) })
-	for _, k := range keys {
-		gpus := int64(c.ask.Kept[k] * c.ask.GPUsPerPod)
-		i := slices.IndexFunc(c.Offers, func(o Offer) bool { return o.Key == k })
-		if i < 0 {
-			o := Offer{Key: k, Relation: rqv1.RelationSponsor, Step: step, Used: b.Used(k), Refusal: "kept"}
-			if e, ok := b.find(k); ok {
-				o.Owner, o.Concurrency, o.selector = e.owner, int(e.Concurrency), e.Selector
-			}
-			c.Offers = append(c.Offers, o)
-			i = len(c.Offers) - 1
-		}
-		o := &c.Offers[i]
+	for _, k := range slices.SortedFunc(maps.Keys(b.cover.ask.Kept), compareKeys) {
+		pods := b.cover.ask.Kept[k]
+		o := b.keeper(k, step)
 		if o.Refusal != "" {
-			o.Refusal, o.limits = "", []int{b.limit(limit{Limit: Limit{Kind: Concurrency, Max: gpus}, left: gpus})}
-			continue
+			b.revive(o, pods)
 		}
 		for _, l := range o.limits {
-			at := &c.limits[l]
-			at.left = max(at.left, 0) // an overdrawn limit lets nothing in but what it lets stay
-			at.kept += c.ask.Kept[k]
+			b.cover.limits[l].kept += pods
 		}
+	}
+}
+
+// keeper returns the offer of an envelope that paid for pods which are being replaced: the one that takes part, if any,
+// or else a refused one, which is added if there is none. Nothing is known of the owner of a Budget that is gone.
+func (b *binder) keeper(k Key, step int) *Offer {
+	c, found := b.cover, -1
+	for i := range c.Offers {
+		if c.Offers[i].Key == k && (found < 0 || c.Offers[found].Refusal != "") {
+			found = i
+		}
+	}
+	if found < 0 {
+		o := Offer{Key: k, Relation: rqv1.RelationSponsor, Step: step, Used: b.Used(k), Refusal: "it does not pay any more"}
+		if e, ok := b.find(k); ok {
+			o.Owner, o.Concurrency, o.selector = e.owner, int(e.Concurrency), e.Selector
+			if relation, family := b.related().relation(c.ask.Owner, e.owner); family {
+				o.Relation = relation
+			}
+		}
+		c.Offers = append(c.Offers, o)
+		found = len(c.Offers) - 1
+	}
+	return &c.Offers[found]
+}
+
+// revive has a refused offer pay for pods that it paid for before, and no more. What it pays for counts under the limits
+// that others share with it.
+func (b *binder) revive(o *Offer, pods int) {
+	o.Refusal, o.Opens = "", time.Time{}
+	o.limits = []int{b.limit(limit{Limit: Limit{Kind: Concurrency, Max: int64(pods * b.cover.ask.GPUsPerPod)}})}
+	if e, ok := b.find(o.Key); ok {
+		o.limits = append(o.limits, b.limitsOf(e, o.Relation)...)
+	} else if o.Relation == rqv1.RelationSponsor && b.cover.borrow >= 0 {
+		o.limits = append(o.limits, b.cover.borrow)
 	}
 }
 
@@ -189,6 +214,9 @@ func (c *Cover) Payable() int {
 	for i := range c.Offers {
 		total += c.flow.take(&c.Offers[i], 1<<40)
 	}
+	if len(c.nested().crossing) > 0 {
+		total = c.most(total, hopeful)
+	}
 	return total * c.ask.GPUsPerPod
 }
 
@@ -207,14 +235,23 @@ func (c *Cover) BorrowLimit(wanted int) (Limit, bool) {
 // Assign chooses the payer of every pod, as an index of Offers, given the class of each pod's node and whether it is a
 // spare, in order of group: earlier offers pay as much as they can without leaving others unpaid, and for the earlier
 // pods (R2, R6). It returns nil if the pods cannot be covered.
+//
+// What it returns keeps every limit to the GPU-second. It is the best there is, and found whenever there is any, as long
+// as no limit on GPU-hours tells spares from other pods; where one does, that holds for one payer and one class of nodes,
+// and elsewhere a payment may be missed that would hardly do.
 func (c *Cover) Assign(classes []int, spare []bool) []int {
-	demand := make([]int, len(c.classes))
-	for _, class := range classes {
+	demand, spares := make([]int, len(c.classes)), 0
+	for pod, class := range classes {
 		if class < 0 || class >= len(demand) {
 			return nil
 		}
 		demand[class]++
+		if spare[pod] {
+			spares++
+		}
 	}
+	c.expect(spares)
+	defer c.expect(c.ask.Spares)
 	for _, price := range []price{hopeful, strict} {
 		if !c.share(demand, price) {
 			continue
@@ -223,7 +260,14 @@ func (c *Cover) Assign(classes []int, spare []bool) []int {
 			return payers
 		}
 	}
-	return nil
+	return c.pick(classes, spare)
+}
+
+// expect has limits count with a number of spares.
+func (c *Cover) expect(spares int) {
+	for i := range c.limits {
+		c.limits[i].spares = spares
+	}
 }
 
 // deal hands what the flow gave each class to its pods: earlier offers to earlier pods.
@@ -242,16 +286,48 @@ func (c *Cover) deal(classes []int) []int {
 
 // within reports whether every limit is kept, to the GPU-second.
 func (c *Cover) within(payers []int, spare []bool) bool {
+	left := c.allowed()
+	for pod, offer := range payers {
+		if !c.charge(left, offer, spare[pod]) {
+			return false
+		}
+	}
+	return true
+}
+
+// pick has each pod paid for by the first offer that still can.
+func (c *Cover) pick(classes []int, spare []bool) []int {
+	left := c.allowed()
+	payers := make([]int, 0, len(classes))
+	for pod, class := range classes {
+		i := slices.IndexFunc(c.classes[class], func(offer int) bool { return c.charge(left, offer, spare[pod]) })
+		if i < 0 {
+			return nil
+		}
+		payers = append(payers, c.classes[class][i])
+	}
+	return payers
+}
+
+// allowed returns what may be taken from each limit.
+func (c *Cover) allowed() []int64 {
 	left := make([]int64, len(c.limits))
 	for i := range c.limits {
 		left[i] = c.limits[i].allowed()
 	}
-	for pod, offer := range payers {
-		for _, l := range c.Offers[offer].limits {
-			if left[l] -= c.limits[l].cost(spare[pod]); left[l] < 0 {
-				return false
-			}
+	return left
+}
+
+// charge takes a pod from the limits over an offer, and reports false if they do not let it in.
+func (c *Cover) charge(left []int64, offer int, spare bool) bool {
+	limits := c.Offers[offer].limits
+	for _, l := range limits {
+		if left[l] < c.limits[l].cost(spare) {
+			return false
 		}
+	}
+	for _, l := range limits {
+		left[l] -= c.limits[l].cost(spare)
 	}
 	return true
 }

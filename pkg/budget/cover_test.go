@@ -1,138 +1,148 @@
 package budget
 
 import (
-	"fmt"
 	"math/rand"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"pgregory.net/rapid"
-
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-
-func at(d time.Duration) *metav1.Time { t := metav1.NewTime(noon.Add(d)); return &t }
-
-func accountsOf(budgets ...*rqv1.Budget) *Accounts {
-	a := NewAccounts()
-	for _, b := range budgets {
-		a.SetBudget(b)
-	}
-	return a
-}
-
-func newBudget(name string, owner rqv1.Owner, envelopes ...rqv1.Envelope) *rqv1.Budget {
-	for i := range envelopes {
-		if envelopes[i].Flavor == "" {
-			envelopes[i].Flavor = "H100"
-		}
-	}
-	return &rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: rqv1.BudgetSpec{Owner: owner, Envelopes: envelopes}}
-}
-
 func TestOrderOfPayers(t *testing.T) {
 	a := accountsOf(
-		newBudget("b", "org:a", rqv1.Envelope{Name: "open", Concurrency: 8}),
-		newBudget("a", "org:a", rqv1.Envelope{Name: "open", Concurrency: 8}, rqv1.Envelope{Name: "late", Concurrency: 8, End: at(48 * time.Hour)},
-			rqv1.Envelope{Name: "early", Concurrency: 8, End: at(24 * time.Hour)}),
-		newBudget("c", "org:b", rqv1.Envelope{Name: "stranger", Concurrency: 8}),
-		newBudget("d", "org:a", rqv1.Envelope{Name: "other", Concurrency: 8, Flavor: "A100"}),
+		of("own-b", "org:a", rqv1.Envelope{Name: "open", Concurrency: 4}),
+		of("own-a", "org:a", rqv1.Envelope{Name: "open", Concurrency: 4}, rqv1.Envelope{Name: "late", Concurrency: 4, End: after(48 * time.Hour)},
+			rqv1.Envelope{Name: "early", Concurrency: 4, End: after(24 * time.Hour)}, rqv1.Envelope{Name: "other", Concurrency: 4, Flavor: "A100"}),
+		of("sib-z", "org:b", rqv1.Envelope{Name: "e", Concurrency: 4, End: after(time.Hour)}), flat("sib-y", "org:c", 4),
+		flat("org", "org", 4), flat("s1", "x:s1", 4), flat("s2", "x:s2", 4),
 	)
-	c := a.Cover("org:a", "H100", 4, noon)
-	class := c.Class(nil)
-	got := c.Assign([]int{class, class, class, class, class, class, class, class})
-	want := []Key{{"a", "early"}, {"a", "early"}, {"a", "late"}, {"a", "late"}, {"a", "open"}, {"a", "open"}, {"b", "open"}, {"b", "open"}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("payers (-want +got):\n%s", diff)
+	for _, s := range []string{"s1", "s2"} {
+		a.Budget(s).Spec.Envelopes[0].Lending = lends("org:a")
 	}
-	if c.Covers([]int{9}) {
-		t.Errorf("nine pods of 4 GPUs are covered by 32 GPUs")
-	}
-}
-
-func TestOffers(t *testing.T) {
-	hours := int64(10)
-	capped := newBudget("capped", "org:a", rqv1.Envelope{Name: "e", Concurrency: 8})
-	capped.Spec.AggregateCaps = []rqv1.AggregateCap{{Name: "all", Flavor: "H100", Envelopes: []string{"e"}}}
-	a := accountsOf(
-		newBudget("future", "org:a", rqv1.Envelope{Name: "e", Concurrency: 8, Start: at(time.Hour)}),
-		newBudget("past", "org:a", rqv1.Envelope{Name: "e", Concurrency: 8, End: at(0)}),
-		newBudget("metered", "org:a", rqv1.Envelope{Name: "e", Concurrency: 8, MaxGPUHours: &hours}),
-		newBudget("used", "org:a", rqv1.Envelope{Name: "e", Concurrency: 8}),
-		newBudget("lowered", "org:a", rqv1.Envelope{Name: "e", Concurrency: 2}),
-		capped,
-	)
-	a.Open("ns/x", Charge{Payer: Key{"used", "e"}, Owner: "org:a", GPUs: 5})
-	a.Open("ns/y", Charge{Payer: Key{"lowered", "e"}, Owner: "org:a", GPUs: 4})
-	got := map[string]string{}
-	for _, o := range a.Cover("org:a", "H100", 2, noon).Offers {
-		got[o.Key.Budget] = fmt.Sprintf("%d pods, %d free, %q", o.Pods, o.Headroom(), o.Refusal)
-	}
-	want := map[string]string{
-		"future":  `0 pods, 8 free, "its window opens at 2026-03-01T13:00:00Z"`,
-		"past":    `0 pods, 8 free, "its window closed at 2026-03-01T12:00:00Z"`,
-		"metered": `0 pods, 8 free, "its maxGPUHours is not metered by this version"`,
-		"capped":  `0 pods, 8 free, "its aggregate cap all is not enforced by this version"`,
-		"used":    `1 pods, 3 free, ""`,
-		"lowered": `0 pods, 0 free, ""`,
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("offers (-want +got):\n%s", diff)
-	}
+	ask := Ask{Owner: "org:a", Flavor: "H100", GPUsPerPod: 2, Funding: from("x:s2", "x:s1")}
+	same(t, "offers", lines(`
+0 own own-a/early: 2 pods, concurrency: 4 of 4 GPUs left
+0 own own-a/late: 2 pods, concurrency: 4 of 4 GPUs left
+0 own own-a/open: 2 pods, concurrency: 4 of 4 GPUs left
+0 own own-b/open: 2 pods, concurrency: 4 of 4 GPUs left
+1 sibling sib-z/e: 2 pods, concurrency: 4 of 4 GPUs left
+1 sibling sib-y/e: 2 pods, concurrency: 4 of 4 GPUs left
+2 ancestor org/e: 2 pods, concurrency: 4 of 4 GPUs left
+3 sponsor s2/e: 2 pods, concurrency: 4 of 4 GPUs left
+4 sponsor s1/e: 2 pods, concurrency: 4 of 4 GPUs left`), offers(a.Cover(ask, noon)))
+	same(t, "payers", []string{"own-a/early 4 (own)", "own-a/late 4 (own)", "own-a/open 4 (own)", "own-b/open 4 (own)", "sib-z/e 4 (sibling)",
+		"sib-y/e 4 (sibling)", "org/e 4 (ancestor)", "s2/e 4 (sponsor)", "s1/e 2 (sponsor)"}, start(t, a, "r", ask, 17, noon))
+	same(t, "payers of two more pods", []string{"nobody"}, start(t, a, "s", ask, 2, noon))
 }
 
 func TestSelectors(t *testing.T) {
-	a := accountsOf(newBudget("b", "org:a",
+	a := accountsOf(of("b", "org:a",
 		rqv1.Envelope{Name: "west", Concurrency: 4, Selector: map[string]string{"region": "west"}},
 		rqv1.Envelope{Name: "named", Concurrency: 4, Selector: map[string]string{"fabric.domain": "*"}},
 	))
-	c := a.Cover("org:a", "H100", 4, noon)
+	same(t, "selector keys", []string{"fabric.domain", "region"}, a.SelectorKeys())
+	c := a.Cover(Ask{Owner: "org:a", Flavor: "H100", GPUsPerPod: 4}, noon)
 	west := c.Class(map[string]string{"region": "west", "fabric.domain": "A"})
 	east := c.Class(map[string]string{"region": "east", "fabric.domain": "B"})
-	if nobody := c.Class(map[string]string{"region": "east"}); nobody != -1 {
-		t.Errorf("class of nodes that no selector matches: %d, want -1", nobody)
+	same(t, "the class of a like node", east, c.Class(map[string]string{"region": "south", "fabric.domain": "C"}))
+	same(t, "the class of nodes that no selector matches", -1, c.Class(map[string]string{"region": "east"}))
+	none := []bool{false, false}
+	// The envelope for any domain comes first by name, but the pod in the east needs it.
+	same(t, "payers", []string{"b/west 4 (own)", "b/named 4 (own)"}, paid(c, c.Assign([]int{west, east}, none), none, 4))
+	same(t, "payers of two pods in the east", []int(nil), c.Assign([]int{east, east}, none))
+	same(t, "payers of a pod where nobody pays", []int(nil), c.Assign([]int{west, -1}, none))
+	same(t, "payers of nothing", []int{}, c.Assign(nil, nil))
+}
+
+// TestSharedCapAcrossClasses has an earlier offer pay less than it could, because a later one under the same cap is the
+// only one that pays in the east.
+func TestSharedCapAcrossClasses(t *testing.T) {
+	west, east := map[string]string{"region": "west"}, map[string]string{"region": "east"}
+	a := accountsOf(flat("org", "org", 1),
+		capped(of("a", "org:a", rqv1.Envelope{Name: "a-west", Concurrency: 400, Selector: west}, rqv1.Envelope{Name: "b-east", Concurrency: 400, Selector: east}),
+			rqv1.AggregateCap{Name: "all", Envelopes: []string{"a-west", "b-east"}, MaxConcurrency: ptr(int32(500))}),
+		of("b", "org:b", rqv1.Envelope{Name: "e", Concurrency: 600, Selector: west}))
+	c := a.Cover(Ask{Owner: "org:a", Flavor: "H100", GPUsPerPod: 1}, noon)
+	w, e := c.Class(west), c.Class(east)
+	classes := make([]int, 1000)
+	for i := range classes {
+		if classes[i] = w; i >= 700 {
+			classes[i] = e
+		}
 	}
-	// The envelope of any domain comes first by name, but the pod in the east needs it.
-	got := c.Assign([]int{west, east})
-	if diff := cmp.Diff([]Key{{"b", "west"}, {"b", "named"}}, got); diff != "" {
-		t.Errorf("payers (-want +got):\n%s", diff)
+	spare := make([]bool, 1000)
+	same(t, "payers", []string{"a/a-west 201 (own)", "b/e 499 (sibling)", "a/b-east 299 (own)", "org/e 1 (ancestor)"}, paid(c, c.Assign(classes, spare), spare, 1))
+	demand := make([]int, 2)
+	demand[w], demand[e] = 801, 300
+	same(t, "whether all that is payable is covered", true, c.Covers(demand))
+	demand[w]++
+	same(t, "whether one more in the west is covered", false, c.Covers(demand))
+	same(t, "what is payable", 1101, c.Payable())
+}
+
+func TestKeptPodsGoOnBeingPaid(t *testing.T) {
+	a := accountsOf(
+		flat("org", "org", 0), flat("low", "org:a", 8), of("shut", "org:b", rqv1.Envelope{Name: "e", Concurrency: 8, End: after(0)}),
+		of("lender", "x", rqv1.Envelope{Name: "e", Concurrency: 16, Lending: lends("*")}), flat("hidden", "org:c", 8),
+	)
+	a.Budget("hidden").Spec.Envelopes[0].Sharing = rqv1.SharingNone
+	a.Open("ns/over", held(Key{"low", "e"}, "org:a", rqv1.RelationOwn, rqv1.RoleActive, 12))
+	ask := Ask{Owner: "org:a", Flavor: "H100", GPUsPerPod: 4, Run: "run", Funding: from("x"), Kept: map[Key]int{
+		{"low", "e"}: 1, {"shut", "e"}: 1, {"hidden", "e"}: 1, {"gone", "e"}: 1}}
+	ask.Funding.MaxBorrowGPUs = ptr(int32(8))
+	c := a.Cover(ask, noon)
+	var got []string
+	for _, o := range c.Offers {
+		got = append(got, o.Key.String()+" "+string(o.Relation)+" "+string(rune('0'+o.Pods)))
 	}
-	if got := c.Assign([]int{east, east}); got != nil {
-		t.Errorf("two pods in the east are paid by %v", got)
-	}
+	same(t, "offers", []string{"low/e own 1", "shut/e sibling 1", "hidden/e sibling 1", "org/e ancestor 0", "lender/e sponsor 2", "gone/e sponsor 1"}, got)
+	same(t, "payable, the lender and the one that is gone within what may be borrowed", 20, c.Payable())
+	_, alone := c.BorrowLimit(32)
+	same(t, "whether the borrow limit is all that keeps 32 from being paid for", true, alone)
+	_, alone = c.BorrowLimit(33)
+	same(t, "whether it is all that keeps 33 from being paid for", false, alone)
 }
 
 func TestChargesOutliveTheirBudget(t *testing.T) {
-	b := newBudget("b", "org:a", rqv1.Envelope{Name: "e", Concurrency: 8})
+	b := flat("b", "org:a", 8)
 	a := accountsOf(b)
-	a.Open("ns/x", Charge{Payer: Key{"b", "e"}, Owner: "org:a", GPUs: 6})
-	a.Open("ns/x", Charge{Payer: Key{"b", "e"}, Owner: "org:a", GPUs: 6})
+	ask := Ask{Owner: "org:a", Flavor: "H100", GPUsPerPod: 1}
+	c := held(Key{"b", "e"}, "org:a", rqv1.RelationOwn, rqv1.RoleActive, 6)
+	a.Open("ns/x", c)
+	a.Open("ns/x", c)
 	a.DeleteBudget("b")
-	if got := a.Cover("org:a", "H100", 1, noon).Payable(); got != 0 {
-		t.Errorf("without a Budget %d GPUs are payable", got)
-	}
+	same(t, "payable without the Budget", 0, a.Cover(ask, noon).Payable())
 	a.SetBudget(b)
-	if got := a.Cover("org:a", "H100", 1, noon).Payable(); got != 2 {
-		t.Errorf("with the Budget back %d GPUs are payable, want 2", got)
-	}
-	if _, ok := a.Close("ns/x"); !ok {
+	same(t, "payable with the Budget back", 2, a.Cover(ask, noon).Payable())
+	same(t, "spent since an hour", 6*GPUHour, a.spentOn(Key{"b", "e"}, noon))
+	if _, ok := a.Close("ns/x", noon); !ok {
 		t.Errorf("the open Lease is not known")
 	}
-	if _, ok := a.Close("ns/x"); ok {
+	if _, ok := a.Close("ns/x", noon); ok {
 		t.Errorf("a Lease closed twice")
 	}
-	if diff := cmp.Diff(map[Key]int{}, a.Usage()); diff != "" {
-		t.Errorf("usage after closing (-want +got):\n%s", diff)
-	}
+	same(t, "usage after closing", map[Key]int{}, a.Usage())
+	same(t, "spent an hour later", 6*GPUHour, a.spentOn(Key{"b", "e"}, noon.Add(time.Hour)))
+}
+
+func TestALeaseIsOpenOrClosedButNotBoth(t *testing.T) {
+	key := Key{"b", "e"}
+	a := accountsOf(flat("b", "org:a", 8))
+	c := held(key, "org:a", rqv1.RelationOwn, rqv1.RoleActive, 4)
+	a.Open("ns/x", c)
+	a.Past("ns/x", c, noon)
+	same(t, "used once it is closed", 0, a.Used(key))
+	same(t, "spent by the closed one", 4*GPUHour, a.spentOn(key, noon.Add(time.Hour)))
+	a.Open("ns/x", c)
+	same(t, "whether the open one is past", false, a.IsPast("ns/x", key))
+	same(t, "spent by the one that is open again", 8*GPUHour, a.spentOn(key, noon.Add(time.Hour)))
+	a.Void("ns/x")
+	same(t, "spent by one that never was", Spend(0), a.spentOn(key, noon.Add(time.Hour)))
 }
 
 func TestNextWindow(t *testing.T) {
-	a := accountsOf(newBudget("b", "org:a", rqv1.Envelope{Name: "x", Concurrency: 1, Start: at(3 * time.Hour), End: at(5 * time.Hour)},
-		rqv1.Envelope{Name: "y", Concurrency: 1, Start: at(-time.Hour), End: at(4 * time.Hour)}))
+	a := accountsOf(of("b", "org:a", rqv1.Envelope{Name: "x", Concurrency: 1, Start: after(3 * time.Hour), End: after(5 * time.Hour)},
+		rqv1.Envelope{Name: "y", Concurrency: 1, Start: after(-time.Hour), End: after(4 * time.Hour)}))
 	next, ok := a.NextWindow(noon)
 	if !ok || !next.Equal(noon.Add(3*time.Hour)) {
 		t.Errorf("next window edge %v, %v", next, ok)
@@ -142,124 +152,16 @@ func TestNextWindow(t *testing.T) {
 	}
 }
 
-// payable decides by trying every payer for every pod: slow and obviously right.
-func payable(selectors [][]int, pods []int, capacity []int) bool {
-	if len(pods) == 0 {
-		return true
-	}
-	for _, payer := range selectors[pods[0]] {
-		if capacity[payer] > 0 {
-			capacity[payer]--
-			ok := payable(selectors, pods[1:], capacity)
-			capacity[payer]++
-			if ok {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// TestCoverAgainstBruteForce compares what can be paid for with trying everything, and asserts that an assignment keeps to
-// selectors and headroom, is there whenever there is one, and is the first in order.
-func TestCoverAgainstBruteForce(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(1, 4).Draw(t, "envelopes")
-		envelopes := make([]rqv1.Envelope, n)
-		capacity := make([]int, n)
-		for i := range envelopes {
-			capacity[i] = rapid.IntRange(1, 3).Draw(t, "pods")
-			envelopes[i] = rqv1.Envelope{Name: fmt.Sprintf("e%d", i), Concurrency: int32(2*capacity[i] + i%2), Selector: map[string]string{}}
-			if zone := rapid.SampledFrom([]string{"", "w", "e", "*"}).Draw(t, "zone"); zone != "" {
-				envelopes[i].Selector["zone"] = zone
-			}
-		}
-		c := accountsOf(newBudget("b", "org:a", envelopes...)).Cover("org:a", "H100", 2, noon)
-		var classes, pods []int
-		for _, zone := range []string{"w", "e"} {
-			if class := c.Class(map[string]string{"zone": zone}); class >= 0 {
-				classes = append(classes, class)
-			}
-		}
-		if len(classes) > 0 {
-			pods = rapid.SliceOfN(rapid.SampledFrom(classes), 0, 7).Draw(t, "classes of pods")
-		}
-		demand := make([]int, len(c.classes))
-		for _, class := range pods {
-			demand[class]++
-		}
-		want := payable(c.classes, pods, capacity)
-		if got := c.Covers(demand); got != want {
-			t.Fatalf("covers %v: %v, want %v", demand, got, want)
-		}
-		payers := c.Assign(pods)
-		if (payers != nil) != want {
-			t.Fatalf("assign %v: %v, coverable: %v", pods, payers, want)
-		}
-		if !want {
-			return
-		}
-		for i, payer := range payers {
-			chosen := int(payer.Envelope[1] - '0')
-			for _, earlier := range c.classes[pods[i]] {
-				if earlier == chosen {
-					break
-				}
-				if capacity[earlier] > 0 {
-					capacity[earlier]--
-					if payable(c.classes, pods[i+1:], capacity) {
-						t.Fatalf("pod %d is paid by %s although e%d comes first and would do", i, payer, earlier)
-					}
-					capacity[earlier]++
-				}
-			}
-			if capacity[chosen]--; capacity[chosen] < 0 {
-				t.Fatalf("%s pays for more than its headroom: %v", payer, payers)
-			}
-		}
-	})
-}
-
 func TestCoverDoesNotDependOnOrder(t *testing.T) {
-	budgets := []*rqv1.Budget{
-		newBudget("x", "org:a", rqv1.Envelope{Name: "e", Concurrency: 3}), newBudget("y", "org:a", rqv1.Envelope{Name: "e", Concurrency: 5}),
-		newBudget("z", "org:a", rqv1.Envelope{Name: "e", Concurrency: 2, End: at(time.Hour)}),
-	}
-	var want []Key
+	budgets := []*rqv1.Budget{flat("x", "org:a", 3), flat("y", "org:a", 5), flat("z", "org:b", 2), flat("w", "org:c", 2), flat("org", "org", 4),
+		under(flat("p", "org:d", 4), "org", "org:c")}
+	var want []string
 	for seed := range int64(20) {
 		rand.New(rand.NewSource(seed)).Shuffle(len(budgets), func(i, j int) { budgets[i], budgets[j] = budgets[j], budgets[i] })
-		c := accountsOf(budgets...).Cover("org:a", "H100", 1, noon)
-		class := c.Class(nil)
-		got := c.Assign([]int{class, class, class, class, class, class, class})
+		got := start(t, accountsOf(budgets...), "r", Ask{Owner: "org:a", Flavor: "H100", GPUsPerPod: 1}, 17, noon)
 		if want == nil {
 			want = got
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("payers depend on the order of Budgets:\n%s", diff)
-		}
-	}
-}
-
-// BenchmarkCover assigns payers to 1,000 pods, with 500 Budgets of 10 envelopes in the book.
-func BenchmarkCover(b *testing.B) {
-	a := NewAccounts()
-	for i := range 500 {
-		var envelopes []rqv1.Envelope
-		for j := range 10 {
-			envelopes = append(envelopes, rqv1.Envelope{Name: fmt.Sprintf("e%d", j), Concurrency: 1000})
-		}
-		a.SetBudget(newBudget(fmt.Sprintf("b%d", i), rqv1.Owner(fmt.Sprintf("org:o%d", i)), envelopes...))
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		c := a.Cover("org:o250", "H100", 8, noon)
-		class := c.Class(nil)
-		classes := make([]int, 1000)
-		for i := range classes {
-			classes[i] = class
-		}
-		if c.Assign(classes) == nil {
-			b.Fatal("not covered")
-		}
+		same(t, "payers after another order of Budgets", want, got)
 	}
 }

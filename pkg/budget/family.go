@@ -201,7 +201,3 @@ func compareEnd(x, y *rqv1.Envelope) int {
 	}
 	return x.End.Compare(y.End.Time)
 }
-
-// Circular returns the owners that are their own ancestors together with an owner, sorted; nil when it is in no circle.
-// The parents that make the circle are ignored.
-func (a *Accounts) Circular(owner rqv1.Owner) []rqv1.Owner { return a.related().circular[owner] }

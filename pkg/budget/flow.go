@@ -4,9 +4,9 @@ import "slices"
 
 // flow shares demand by class among offers. Offers are filled in their order, each as far as its limits and the demand
 // allow, moving what earlier offers pay for among the classes but never paying less: so that the first pays as much as it
-// can, then the second, and so on (R2). When the limits that offers share are nested or apart, as limits of an envelope, an
-// aggregate cap and a Run are, this also pays for as much as can be paid for at all. It keeps its arrays between calls,
-// since pack asks many times.
+// can, then the second, and so on (R2). Whatever meets all demand like this is the best there is. Where offers share a
+// limit and pay for different classes, it may take an earlier offer to pay less: the exact search sees to that. Flow keeps
+// its arrays between calls, since pack asks many times.
 type flow struct {
 	left  []int   // pods that each limit still lets in
 	sent  [][]int // by class and offer
@@ -40,6 +40,25 @@ func (c *Cover) residuals(p price) []int {
 
 // share reports whether all demand can be paid for, and leaves who pays for what in the flow.
 func (c *Cover) share(demand []int, p price) bool {
+	f := &c.flow
+	if c.fill(demand, p) {
+		return true
+	}
+	if t := c.nested(); len(t.tree) == 0 && len(t.crossing) == 0 {
+		return false
+	}
+	s := c.exactly(c.classes, demand, p)
+	if s == nil {
+		return false
+	}
+	for class := range s.sent {
+		copy(f.sent[class], s.sent[class])
+	}
+	return true
+}
+
+// fill has the offers pay in their order, and reports whether that meets all demand.
+func (c *Cover) fill(demand []int, p price) bool {
 	f := &c.flow
 	f.reset(len(demand), c.residuals(p))
 	f.unmet = append(f.unmet[:0], demand...)

@@ -98,7 +98,7 @@ type binder struct {
 	*Accounts
 	cover *Cover
 	now   time.Time
-	caps  map[string]int // limits of aggregate caps, by Budget, name and kind
+	caps  map[Key][]int // limits of aggregate caps, by Budget and name
 }
 
 // limit adds a limit on GPUs, or on GPU-hours, and returns its index.
@@ -120,61 +120,65 @@ func lookahead(maxDuration time.Duration) int64 {
 	if maxDuration <= 0 {
 		return ahead
 	}
-	return int64((maxDuration + time.Second - 1) / time.Second)
+	return min(int64((maxDuration+time.Second-1)/time.Second), horizon)
 }
 
 // limitsOf returns the limits over an envelope, for a payer of some relation.
 func (b *binder) limitsOf(e envelope, relation rqv1.Relation) []int {
 	at := b.account(e.key)
-	out := []int{b.limit(limit{Limit: Limit{Kind: Concurrency, Max: int64(e.Concurrency)}, left: int64(e.Concurrency) - int64(at.inUse())})}
+	out := []int{b.gpus(Concurrency, e.Concurrency, at.inUse())}
 	if e.MaxGPUHours != nil {
-		most := hours(*e.MaxGPUHours)
-		out = append(out, b.limit(limit{Limit: Limit{Kind: GPUHours, Max: int64(most)}, left: int64(most - at.committed(b.now))}))
+		out = append(out, b.hours(GPUHours, *e.MaxGPUHours, at.committed(b.now)))
 	}
-	if l := e.Lending; relation == rqv1.RelationSponsor {
-		if l.MaxConcurrency != nil {
-			out = append(out, b.limit(limit{Limit: Limit{Kind: LendingConcurrency, Max: int64(*l.MaxConcurrency)},
-				left: int64(*l.MaxConcurrency) - int64(at.heldBy(tieLent))}))
+	if relation == rqv1.RelationSponsor {
+		if l := e.Lending; l != nil && l.MaxConcurrency != nil {
+			out = append(out, b.gpus(LendingConcurrency, *l.MaxConcurrency, at.heldBy(tieLent)))
 		}
-		if l.MaxGPUHours != nil {
-			most := hours(*l.MaxGPUHours)
-			out = append(out, b.limit(limit{Limit: Limit{Kind: LendingGPUHours, Max: int64(most)},
-				left: int64(most - at.committed(b.now, tieLent))}))
+		if l := e.Lending; l != nil && l.MaxGPUHours != nil {
+			out = append(out, b.hours(LendingGPUHours, *l.MaxGPUHours, at.committed(b.now, tieLent)))
 		}
 		if b.cover.borrow >= 0 {
 			out = append(out, b.cover.borrow)
 		}
 	}
-	budget := b.budgets[e.key.Budget]
-	for i := range budget.Spec.AggregateCaps {
-		if c := &budget.Spec.AggregateCaps[i]; slices.Contains(c.Envelopes, e.Name) {
+	spec := &b.budgets[e.key.Budget].Spec
+	for i := range spec.AggregateCaps {
+		if c := &spec.AggregateCaps[i]; slices.Contains(c.Envelopes, e.Name) {
 			out = append(out, b.capLimits(e.key.Budget, c)...)
 		}
 	}
 	return out
 }
 
+// gpus adds a limit on GPUs of which some are used.
+func (b *binder) gpus(kind LimitKind, most int32, used int) int {
+	return b.limit(limit{Limit: Limit{Kind: kind, Max: int64(most)}, left: int64(most) - int64(used)})
+}
+
+// hours adds a limit on GPU-hours of which some are spent or promised.
+func (b *binder) hours(kind LimitKind, most int64, committed Spend) int {
+	return b.limit(limit{Limit: Limit{Kind: kind, Max: int64(hours(most))}, left: int64(hours(most) - committed)})
+}
+
 // capLimits returns the limits of an aggregate cap, which all envelopes under it share.
 func (b *binder) capLimits(budget string, c *rqv1.AggregateCap) []int {
+	key := Key{budget, c.Name}
+	if known, ok := b.caps[key]; ok {
+		return known
+	}
 	var out []int
 	used, committed := b.under(budget, c, b.now)
 	if c.MaxConcurrency != nil {
-		out = append(out, b.shared(budget, limit{Limit: Limit{Kind: Concurrency, Cap: c.Name, Max: int64(*c.MaxConcurrency)},
-			left: int64(*c.MaxConcurrency) - int64(used)}))
+		out = append(out, b.gpus(Concurrency, *c.MaxConcurrency, used))
 	}
 	if c.MaxGPUHours != nil {
-		most := hours(*c.MaxGPUHours)
-		out = append(out, b.shared(budget, limit{Limit: Limit{Kind: GPUHours, Cap: c.Name, Max: int64(most)}, left: int64(most - committed)}))
+		out = append(out, b.hours(GPUHours, *c.MaxGPUHours, committed))
 	}
+	for _, l := range out {
+		b.cover.limits[l].Cap = c.Name
+	}
+	b.caps[key] = out
 	return out
-}
-
-func (b *binder) shared(budget string, l limit) int {
-	key := budget + "/" + l.Cap + "/" + string(l.Kind)
-	if _, known := b.caps[key]; !known {
-		b.caps[key] = b.limit(l)
-	}
-	return b.caps[key]
 }
 
 // under returns the GPUs in use, and the Spend that is spent or promised, under an aggregate cap.

@@ -47,9 +47,9 @@ func (a *Accounts) Refresh(now time.Time) []string {
 			byBudget[k.Budget] = append(byBudget[k.Budget], k)
 		}
 	}
-	for budget, keys := range byBudget {
+	for _, keys := range byBudget {
 		if !a.allWithin(keys, now) {
-			a.overdraw(budget, keys, now)
+			a.overdraw(keys, now)
 		}
 	}
 	var changed []string
@@ -67,108 +67,45 @@ func (a *Accounts) Refresh(now time.Time) []string {
 // OverdraftOf returns how many of a Lease's GPUs were overdraft at the last Refresh.
 func (a *Accounts) OverdraftOf(lease string) int { return a.over[lease] }
 
-// allWithin reports whether nothing under some envelopes of a Budget is overdraft, from counters alone.
+// allWithin reports whether nothing under some envelopes of a Budget is overdraft, without going through it in order.
 func (a *Accounts) allWithin(keys []Key, now time.Time) bool {
+	purses := map[Key]*purse{}
 	for _, k := range keys {
-		at := a.accounts[k]
-		e, ok := a.find(k)
-		if !ok || a.ceiling(e, now) < at.inUse() || a.lendingCeiling(e, now) < at.heldBy(tieLent) {
+		w, at := a.walletOf(k, purses, now), a.accounts[k]
+		if w.closed != "" {
 			return false
 		}
-		served := map[rqv1.Owner]bool{}
+		for _, p := range w.purses {
+			p.left -= at.inUse()
+		}
+		w.lending.left -= at.heldBy(tieLent)
 		for _, c := range at.live {
-			if _, known := served[c.Owner]; !known {
-				served[c.Owner] = a.serves(e, c.Owner)
-			}
-			if !served[c.Owner] {
+			if !w.serves(c.Owner) {
 				return false
 			}
 		}
-		b := a.budgets[k.Budget]
-		for i := range b.Spec.AggregateCaps {
-			if used, _ := a.under(k.Budget, &b.Spec.AggregateCaps[i], now); used > a.capCeiling(k.Budget, &b.Spec.AggregateCaps[i], now) {
-				return false
-			}
+		if w.lending.left < 0 {
+			return false
+		}
+	}
+	for _, p := range purses {
+		if p.left < 0 {
+			return false
 		}
 	}
 	return true
 }
 
-// unbounded is a ceiling that nothing reaches.
-const unbounded = 1 << 40
-
-// ceiling is how many GPUs an envelope allows now.
-func (a *Accounts) ceiling(e envelope, now time.Time) int {
-	if !open(e.Envelope, now) || spentOut(e.MaxGPUHours, a.spentOn(e.key, now)) {
-		return 0
-	}
-	return int(e.Concurrency)
-}
-
-// lendingCeiling is how many GPUs an envelope allows borrowers now.
-func (a *Accounts) lendingCeiling(e envelope, now time.Time) int {
-	switch l := e.Lending; {
-	case l == nil:
-		return unbounded // whom it serves is asked apart
-	case spentOut(l.MaxGPUHours, a.spentOn(e.key, now, tieLent)):
-		return 0
-	case l.MaxConcurrency != nil:
-		return int(*l.MaxConcurrency)
-	}
-	return unbounded
-}
-
-// capCeiling is how many GPUs an aggregate cap allows now.
-func (a *Accounts) capCeiling(budget string, c *rqv1.AggregateCap, now time.Time) int {
-	var spent Spend
-	for _, name := range c.Envelopes {
-		spent += a.spentOn(Key{budget, name}, now)
-	}
-	switch {
-	case spentOut(c.MaxGPUHours, spent):
-		return 0
-	case c.MaxConcurrency != nil:
-		return int(*c.MaxConcurrency)
-	}
-	return unbounded
-}
-
-func (a *Accounts) spentOn(k Key, now time.Time, which ...tie) Spend {
-	at := a.accounts[k]
-	if at == nil {
-		return 0
-	}
-	if len(which) == 0 {
-		which = []tie{tieOwn, tieFamily, tieLent}
-	}
-	spent := at.spent(now)
-	return spent.of(which...)
-}
-
-func spentOut(most *int64, spent Spend) bool { return most != nil && spent >= hours(*most) }
-
-// open reports whether an instant is in an envelope's window.
-func open(e *rqv1.Envelope, now time.Time) bool {
-	return (e.Start == nil || !now.Before(e.Start.Time)) && (e.End == nil || now.Before(e.End.Time))
-}
-
-// serves reports whether an envelope may pay for an owner at all (R2, R4).
-func (a *Accounts) serves(e envelope, owner rqv1.Owner) bool {
-	relation, family := a.related().relation(owner, e.owner)
-	if family && (relation == rqv1.RelationOwn || e.Sharing != rqv1.SharingNone) {
-		return true
-	}
-	return e.Lending != nil && e.Lending.Allow && Admits(e.Lending.To, owner)
-}
-
 // overdraw goes through the charges of a Budget from the oldest, and finds what does not fit any more.
-func (a *Accounts) overdraw(budget string, keys []Key, now time.Time) {
+func (a *Accounts) overdraw(keys []Key, now time.Time) {
 	type entry struct {
 		lease string
 		Charge
 	}
 	var all []entry
+	wallets, purses := map[Key]*wallet{}, map[Key]*purse{}
 	for _, k := range keys {
+		wallets[k] = a.walletOf(k, purses, now)
 		for lease, c := range a.accounts[k].live {
 			if c.Role != rqv1.RoleBorrowed {
 				all = append(all, entry{lease, c})
@@ -176,9 +113,8 @@ func (a *Accounts) overdraw(budget string, keys []Key, now time.Time) {
 		}
 	}
 	slices.SortFunc(all, func(x, y entry) int { return cmp.Or(x.Start.Compare(y.Start), strings.Compare(x.lease, y.lease)) })
-	w := a.wallets(budget, keys, now)
 	for _, c := range all {
-		over, cause := w[c.Payer].take(&c.Charge)
+		over, cause := wallets[c.Payer].take(&c.Charge)
 		if over == 0 {
 			continue
 		}
@@ -191,94 +127,6 @@ func (a *Accounts) overdraw(budget string, keys []Key, now time.Time) {
 		o.GPUs += over
 		a.overdrafts[c.Payer] = o
 	}
-}
-
-// wallet is what an envelope still allows while its charges are gone through.
-type wallet struct {
-	left, lent int
-	// cause is why there is nothing left of an envelope that allows nothing, and lentCause why of one that lends nothing.
-	cause, lentCause Cause        // why there is nothing left of an envelope that allows nothing
-	caps             []*capWallet // of the aggregate caps over it
-	serves           func(rqv1.Owner) bool
-}
-
-type capWallet struct {
-	left  int
-	cause Cause
-}
-
-func (a *Accounts) wallets(budget string, keys []Key, now time.Time) map[Key]*wallet {
-	out := map[Key]*wallet{}
-	caps := map[string]*capWallet{}
-	b := a.budgets[budget]
-	for _, k := range keys {
-		e, ok := a.find(k)
-		if !ok {
-			out[k] = &wallet{cause: CauseRemoved, lent: unbounded, serves: func(rqv1.Owner) bool { return true }}
-			continue
-		}
-		w := &wallet{left: a.ceiling(e, now), lent: a.lendingCeiling(e, now), cause: CauseConcurrency}
-		served := map[rqv1.Owner]bool{}
-		w.serves = func(owner rqv1.Owner) bool {
-			if _, known := served[owner]; !known {
-				served[owner] = a.serves(e, owner)
-			}
-			return served[owner]
-		}
-		w.lentCause = CauseConcurrency
-		if w.lent == 0 {
-			w.lentCause = CauseHours
-		}
-		if w.left == 0 {
-			w.cause = CauseHours
-			if !open(e.Envelope, now) {
-				w.cause = CauseWindow
-			}
-		}
-		for i := range b.Spec.AggregateCaps {
-			c := &b.Spec.AggregateCaps[i]
-			if !slices.Contains(c.Envelopes, e.Name) {
-				continue
-			}
-			if caps[c.Name] == nil {
-				caps[c.Name] = &capWallet{left: a.capCeiling(budget, c, now), cause: CauseConcurrency}
-				if caps[c.Name].left == 0 {
-					caps[c.Name].cause = CauseHours
-				}
-			}
-			w.caps = append(w.caps, caps[c.Name])
-		}
-		out[k] = w
-	}
-	return out
-}
-
-// take lets a charge have what is left and returns how much of it is overdraft, and why.
-func (w *wallet) take(c *Charge) (over int, cause Cause) {
-	allowed := c.GPUs
-	bound := func(left int, why Cause) {
-		if left < allowed {
-			allowed, cause = max(0, left), why
-		}
-	}
-	bound(w.left, w.cause)
-	if allowed > 0 && !w.serves(c.Owner) {
-		bound(0, CauseWithdrawn)
-	}
-	if tieOf(c.Relation) == tieLent {
-		bound(w.lent, w.lentCause)
-	}
-	for _, shared := range w.caps {
-		bound(shared.left, shared.cause)
-	}
-	w.left -= allowed
-	if tieOf(c.Relation) == tieLent {
-		w.lent -= allowed
-	}
-	for _, shared := range w.caps {
-		shared.left -= allowed
-	}
-	return c.GPUs - allowed, cause
 }
 
 // Overdrafts returns the overdraft of a Budget's envelopes as of the last Refresh, sorted by envelope.

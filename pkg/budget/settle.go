@@ -31,7 +31,8 @@ type Record struct {
 
 // Settle folds the closed Leases of a Budget that ended by an instant into its record, and returns the record and the
 // Leases that are in it for the first time. Their objects may go once the record is stored. It returns false when there
-// is nothing to fold.
+// is nothing to fold. The instant must lie before the end of every Lease that is still to be recorded as closed, at least
+// a second in the past: whatever ends by then and is recorded later counts as settled.
 func (a *Accounts) Settle(budget string, through time.Time) (Record, []string, bool) {
 	var folded []string
 	for _, k := range a.envelopesPaying(budget) {
@@ -55,13 +56,13 @@ func (a *Accounts) Settle(budget string, through time.Time) (Record, []string, b
 	return a.Record(budget), folded, true
 }
 
-// Forget folds the closed Leases whose names have a prefix at once, because their objects are gone, and returns the
-// Budgets whose records have changed.
-func (a *Accounts) Forget(prefix string) []string {
+// Forget folds a closed Lease at once, because its object is gone, and returns the Budgets whose records have changed. A
+// name that ends in a slash stands for all Leases whose names begin with it, as those of a namespace do.
+func (a *Accounts) Forget(name string) []string {
 	changed := map[string]bool{}
 	for k, at := range a.accounts {
 		for lease, p := range at.closed {
-			if strings.HasPrefix(lease, prefix) {
+			if lease == name || (strings.HasSuffix(name, "/") && strings.HasPrefix(lease, name)) {
 				at.fold(lease, p)
 				changed[k.Budget] = true
 			}
@@ -82,24 +83,16 @@ func (a *Accounts) Record(budget string) Record {
 	return r
 }
 
-// SetRecord takes over a stored record. Closed Leases that are in it are dropped, whether they came before or come
-// after.
+// SetRecord takes over a stored record, at the start. Closed Leases that are in it are dropped, whether they came before
+// or come after.
 func (a *Accounts) SetRecord(r Record) {
-	names := map[string]bool{}
-	for envelope := range r.Envelopes {
-		names[envelope] = true
-	}
-	for _, k := range a.envelopesPaying(r.Budget) {
-		names[k.Envelope] = true
-	}
-	for envelope := range names {
+	for envelope, buckets := range r.Envelopes {
 		k := Key{r.Budget, envelope}
 		at := a.account(k)
-		at.buckets, at.through = slices.Clone(r.Envelopes[envelope]), r.Through
+		at.buckets, at.through = slices.Clone(buckets), r.Through
 		for lease, p := range at.closed {
 			if p.ended.Unix() <= r.Through {
-				at.accruePast(p, -1)
-				delete(at.closed, lease)
+				at.takeBack(lease)
 			}
 		}
 		if _, known := a.find(k); !known {

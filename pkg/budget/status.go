@@ -3,6 +3,7 @@ package budget
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,12 +13,18 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// Status returns the usage of a Budget: its envelopes in the Budget's own order, its aggregate caps, and the totals. The
-// overdraft in it is as of the last Refresh. Conditions are left out.
+// Status returns the usage of a Budget: its envelopes in the Budget's own order, then removed ones that Leases still hold
+// GPUs of, its aggregate caps, and the totals. The overdraft in it is as of the last Refresh. Conditions are left out.
 func (a *Accounts) Status(b *rqv1.Budget, now time.Time) rqv1.BudgetStatus {
 	out := rqv1.BudgetStatus{ObservedGeneration: b.Generation, ObservedAt: &metav1.Time{Time: now.Truncate(time.Second)}}
-	for i := range b.Spec.Envelopes {
-		s := a.envelopeStatus(b, &b.Spec.Envelopes[i], now)
+	envelopes := slices.Clone(b.Spec.Envelopes)
+	for _, k := range a.envelopesPaying(b.Name) {
+		if _, found := a.find(k); !found && len(a.accounts[k].live) > 0 {
+			envelopes = append(envelopes, rqv1.Envelope{Name: k.Envelope})
+		}
+	}
+	for i := range envelopes {
+		s := a.envelopeStatus(b, &envelopes[i], now)
 		out.Envelopes = append(out.Envelopes, s)
 		out.UsedGPUs += s.OwnedGPUs + s.FamilyGPUs + s.LentGPUs + s.SpareGPUs + s.OverdraftGPUs
 		out.OverdraftGPUs += s.OverdraftGPUs
@@ -64,7 +71,7 @@ func (a *Accounts) headroom(b *rqv1.Budget, e *rqv1.Envelope, now time.Time) (ow
 		return 0, 0
 	}
 	c := &Cover{ask: Ask{GPUsPerPod: 1}, borrow: -1}
-	bind := &binder{Accounts: a, cover: c, now: now, caps: map[string]int{}}
+	bind := &binder{Accounts: a, cover: c, now: now, caps: map[Key][]int{}}
 	relation := rqv1.RelationOwn
 	lends := e.Lending != nil && e.Lending.Allow && len(e.Lending.To) > 0
 	if lends {
@@ -138,9 +145,9 @@ func ParseSpend(text string) (Spend, error) {
 		return 0, nil
 	}
 	whole, fraction, _ := strings.Cut(text, ".")
-	n, err := strconv.ParseInt(whole, 10, 64)
-	rest, err2 := strconv.ParseInt((fraction + "00000")[:5], 10, 64)
-	if err != nil || err2 != nil || n < 0 || len(fraction) > 5 {
+	n, err := strconv.ParseUint(whole, 10, 41) // more GPU-hours than an int64 of Spend holds are no number of them
+	rest, err2 := strconv.ParseUint((fraction + "00000")[:5], 10, 32)
+	if err != nil || err2 != nil || len(fraction) > 5 {
 		return 0, fmt.Errorf("%q is not a number of GPU-hours", text)
 	}
 	return Spend(n)*GPUHour + Spend(rest)*GPUHour/100000, nil

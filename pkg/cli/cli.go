@@ -47,7 +47,8 @@ name kubectl_complete-runs and load kubectl's own completion. For the bare comma
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	s.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(s.submitCommand(), s.listCommand(), s.watchCommand(), s.leasesCommand(), s.explainCommand(), s.versionCommand())
+	root.AddCommand(s.submitCommand(), s.listCommand(), s.watchCommand(), s.leasesCommand(), s.budgetsCommand(), s.explainCommand(),
+		s.versionCommand())
 	s.addCompletion(root)
 	return root
 }

@@ -51,6 +51,26 @@ func (s *session) completeMoreRuns(cmd *cobra.Command, args []string, _ string) 
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
+// completeOwners completes an owner that has a Budget.
+func (s *session) completeOwners(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	c, _, _, err := s.connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	defer cancel()
+	budgets, err := readBudgets(ctx, c)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	owners := make([]string, len(budgets))
+	for i := range budgets {
+		owners[i] = string(budgets[i].Spec.Owner)
+	}
+	slices.Sort(owners)
+	return slices.Compact(owners), cobra.ShellCompDirectiveNoFileComp
+}
+
 // namesOf lists names; completion has nowhere to show an error, so there are none to choose from then.
 func (s *session) namesOf(cmd *cobra.Command, kind, apiVersion string, namespaced bool) []string {
 	c, namespace, _, err := s.connect()

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -11,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -39,15 +37,16 @@ labels of their nodes and the Events about the Run.`,
 		RunE:              s.runE(e.run),
 		ValidArgsFunction: s.completeRuns,
 	}
-	cmd.Flags().StringVarP(&e.format, "output", "o", "", "Output format: one of wide (no node is left out), json, yaml, name.")
+	dataFormat(cmd, &e.format, "wide (no node is left out), json, yaml, name")
 	cmd.Flags().StringSliceVar(&e.levels, "topology-levels", []string{"region", "cluster", "fabric.domain"},
 		"Node labels that name a domain, widest first, as in the scheduler's topologyLevels.")
-	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(
-		[]string{"wide", "json", "yaml", "name"}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
 func (e *explainer) run(ctx context.Context, args []string) error {
+	if err := checkFormat(e.format); err != nil {
+		return err
+	}
 	c, namespace, _, err := e.connect()
 	if err != nil {
 		return err
@@ -62,20 +61,8 @@ func (e *explainer) run(ctx context.Context, args []string) error {
 	case "name":
 		fmt.Fprintf(e.Out, "run.%s/%s\n", rqv1.GroupName, story.Run)
 		return nil
-	case "json":
-		encoder := json.NewEncoder(e.Out)
-		encoder.SetIndent("", "    ")
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(story)
-	case "yaml":
-		text, err := yaml.Marshal(story)
-		if err != nil {
-			return err
-		}
-		_, err = e.Out.Write(text)
-		return err
 	}
-	return fail(exitUsage, "--output must be wide, json, yaml or name, not %q", e.format)
+	return printData(e.Out, e.format, story)
 }
 
 // read gathers what the explanation is made of. What the user may not read is named in it, and does not stop it.

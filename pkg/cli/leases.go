@@ -21,6 +21,7 @@ type ledger struct {
 	open   bool
 	closed bool
 	owner  string
+	since  string
 }
 
 func (s *session) leasesCommand() *cobra.Command {
@@ -33,29 +34,47 @@ func (s *session) leasesCommand() *cobra.Command {
 A GPU lease is a leases.rq.davidlangworthy.io (short name gl), not the Lease of coordination.k8s.io. There is one for each
 pod of a Run. It stays when it is closed and when its Run is gone, so the name of a deleted Run is a good argument.
 
-OWNER is the owner of the Budget that pays; RUN-OWNER, in the wide format, is the owner of the Run. GPU-HOURS are the
-hours held times the GPUs, before the rates at which spares and opportunistic work are charged.`,
+OWNER is the owner of the Budget that pays; RUN-OWNER, in the wide format, is the owner of the Run. GPU-HOURS are what is
+charged: the hours held times the GPUs times the rate, which is 1 except for spares and opportunistic work; an open GPU
+lease counts until now.
+
+With -o csv there is a line for each GPU lease under a header, quoted as RFC 4180 has it: namespace, run, run_owner,
+payer_owner, budget, envelope, relation, role, node, gpus, start, end (empty while open), hours, rate, gpu_hours,
+gpu_seconds, reason, closure_reason, lease. Hours have five decimals, cut off; gpu_seconds are what gpu_hours are made of,
+and exact: sums of these are what the Budgets are charged. With --since a GPU lease that began earlier is still listed as a
+whole. The scheduler deletes GPU leases that have been closed for longer than its ledgerRetention, 30 days by default.`,
 		Example: `  # Who pays for a Run
   kubectl runs leases resnet-small
 
   # What the owners below org:ai:rai pay for now, in all namespaces
-  kubectl runs leases -A --open --owner 'org:ai:rai*'`,
+  kubectl runs leases -A --open --owner 'org:ai:rai*'
+
+  # What was held in the last 30 days, for a spreadsheet
+  kubectl runs leases -A --since 30d -o csv > leases.csv`,
 		Args:              runNames(0, 1),
 		RunE:              s.runE(l.run),
 		ValidArgsFunction: s.completeRuns,
 	}
-	l.output = newOutput(cmd, "", "wide, json, yaml, name, jsonpath=TEMPLATE, go-template=TEMPLATE")
+	l.output = newOutput(cmd, "", "wide, csv, json, yaml, name, jsonpath=TEMPLATE, go-template=TEMPLATE")
 	cmd.Flags().BoolVarP(&l.all, "all-namespaces", "A", false, "List the GPU leases of all namespaces.")
 	cmd.Flags().BoolVar(&l.open, "open", false, "Only GPU leases that are open.")
 	cmd.Flags().BoolVar(&l.closed, "closed", false, "Only GPU leases that are closed.")
 	cmd.Flags().StringVar(&l.owner, "owner", "", "Only GPU leases that this owner pays for; a trailing * makes it a prefix.")
+	cmd.Flags().StringVar(&l.since, "since", "", "Only GPU leases that were open at any time since then: 12h, 30d, 2026-01-31 or 2026-01-31T00:00:00Z.")
 	cmd.MarkFlagsMutuallyExclusive("open", "closed")
+	must(cmd.RegisterFlagCompletionFunc("owner", s.completeOwners))
 	return cmd
 }
 
 func (l *ledger) run(ctx context.Context, args []string) error {
-	if err := l.output.check(); err != nil {
+	since, err := parseSince(l.since, l.now())
+	if err != nil {
 		return err
+	}
+	if !l.output.is("csv") {
+		if err := l.output.check(); err != nil {
+			return err
+		}
 	}
 	c, namespace, _, err := l.connect()
 	if err != nil {
@@ -68,7 +87,16 @@ func (l *ledger) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	leases = slices.DeleteFunc(leases, func(lease rqv1.Lease) bool { return !ownerMatches(l.owner, lease.Spec.Payer.Owner) })
+	leases = slices.DeleteFunc(leases, func(lease rqv1.Lease) bool {
+		return !ownerMatches(l.owner, lease.Spec.Payer.Owner) || !openSince(&lease, since)
+	})
+	return l.print(leases, args, namespace)
+}
+
+func (l *ledger) print(leases []rqv1.Lease, args []string, namespace string) error {
+	if l.output.is("csv") {
+		return writeCSV(l.Out, leases, l.now())
+	}
 	if !l.output.forPeople() {
 		return l.output.printList(pointers[rqv1.Lease](leases), l.Out)
 	}
@@ -80,7 +108,11 @@ func (l *ledger) run(ctx context.Context, args []string) error {
 		fmt.Fprintln(l.ErrOut, nothingFound(what, namespace))
 		return nil
 	}
-	return printTable(leaseTable(leases, l.now()), l.Out, l.output.wide(), l.all)
+	table, err := leaseTable(leases, l.now())
+	if err != nil {
+		return err
+	}
+	return printTable(table, l.Out, l.output.wide(), l.all)
 }
 
 // state selects open or closed GPU leases on the server.

@@ -19,14 +19,17 @@ var (
 	leasesClosed = client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("status.closed", "true")}
 )
 
-func leaseTable(leases []rqv1.Lease, now time.Time) *metav1.Table {
+func leaseTable(leases []rqv1.Lease, now time.Time) (*metav1.Table, error) {
 	table := &metav1.Table{ColumnDefinitions: columns(
-		"Run", "Role", "Group", "+Cohort", "Nodes", "GPUs", "Budget", "Envelope", "Owner", "+Run-Owner", "Start", "End",
-		"+Duration", "+GPU-Hours", "Reason", "Closure", "+Run-UID", "+Lease")}
+		"Run", "Role", "Group", "+Cohort", "Nodes", "GPUs", "Budget", "Envelope", "Owner", "+Relation", "+Run-Owner", "Start", "End",
+		"+Duration", "+Rate", "+GPU-Hours", "Reason", "Closure", "+Run-UID", "+Lease")}
 	for i := range leases {
 		lease := &leases[i]
 		spec := &lease.Spec
-		held := heldFor(lease, now)
+		charged, err := chargeOf(lease, now)
+		if err != nil {
+			return nil, err
+		}
 		table.Rows = append(table.Rows, row(lease,
 			spec.RunRef.Name,
 			string(spec.Slice.Role),
@@ -37,18 +40,20 @@ func leaseTable(leases []rqv1.Lease, now time.Time) *metav1.Table {
 			spec.Payer.Budget,
 			spec.PaidByEnvelope,
 			string(spec.Payer.Owner),
+			string(relationOf(lease)),
 			string(spec.Owner),
 			spec.Start.UTC().Format(time.RFC3339),
 			endOf(lease),
-			duration.HumanDuration(held),
-			fmt.Sprintf("%.2f", held.Hours()*float64(gpusOf(lease))),
+			duration.HumanDuration(time.Duration(charged.seconds)*time.Second),
+			charged.rate.String(),
+			short(number(charged.spend)),
 			string(spec.Reason),
 			string(lease.Status.ClosureReason),
 			string(spec.RunRef.UID),
 			lease.Name,
 		))
 	}
-	return table
+	return table, nil
 }
 
 // nodesOf lists the nodes of a GPU lease.
@@ -73,12 +78,4 @@ func endOf(lease *rqv1.Lease) string {
 		return ""
 	}
 	return lease.Status.Ended.UTC().Format(time.RFC3339)
-}
-
-// heldFor is how long the GPUs have been held; never negative, whatever this machine's clock says.
-func heldFor(lease *rqv1.Lease, now time.Time) time.Duration {
-	if lease.Status.Ended != nil {
-		now = lease.Status.Ended.Time
-	}
-	return max(0, now.Sub(lease.Spec.Start.Time))
 }

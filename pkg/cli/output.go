@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,12 +28,24 @@ func newOutput(cmd *cobra.Command, operation, formats string) *output {
 	for _, name := range []string{"template", "allow-missing-template-keys"} {
 		cmd.Flags().Lookup(name).Hidden = true
 	}
-	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(
-		[]string{"wide", "json", "yaml", "name"}, cobra.ShellCompDirectiveNoFileComp)))
+	completeFormats(cmd, formats)
 	return o
 }
 
-func (o *output) wide() bool { return *o.flags.OutputFormat == "wide" }
+// completeFormats completes the -o flag with those of some formats that need nothing after their name.
+func completeFormats(cmd *cobra.Command, formats string) {
+	var words []string
+	for _, format := range strings.Split(formats, ", ") {
+		if word, _, _ := strings.Cut(format, " "); !strings.Contains(word, "=") {
+			words = append(words, word)
+		}
+	}
+	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)))
+}
+
+func (o *output) wide() bool { return o.is("wide") }
+
+func (o *output) is(format string) bool { return *o.flags.OutputFormat == format }
 
 // forPeople is true unless a format for programs is asked for.
 func (o *output) forPeople() bool {

@@ -90,17 +90,19 @@ func Decide(o Observed) Decision {
 	}
 	switch {
 	case s.phase == rqv1.RunCompleted:
+		d.Delete = deletions(s.spares, present)
 	case s.phase == rqv1.RunFailed:
-		d.Delete = s.all(alive)
+		d.Delete = append(deletions(s.pods, alive), deletions(s.spares, present)...)
 	case s.requeued(), s.overdue():
-		d.Delete = s.all(present) // also what has ended: every rank runs again
+		// Also what has ended: every rank runs again.
+		d.Delete = append(deletions(s.pods, present), deletions(s.spares, present)...)
 	case o.Shape == nil:
 		d.Delete = s.suspects()
 		d.Create = s.absent()
 		if len(d.Create) > 0 {
 			d.Service = service(o.Run)
 		}
-		d.After, d.Retry = s.untilOverdue(), s.untilRetry()
+		d.After, d.Retry = s.untilDue(), s.untilRetry()
 	}
 	d.Status = s.status()
 	return d
@@ -110,7 +112,8 @@ func Decide(o Observed) Decision {
 type state struct {
 	Observed
 	phase  rqv1.RunPhase
-	pods   []*corev1.Pod // by index; nil where there is none
+	pods   []*corev1.Pod // the active ones, by index; nil where there is none
+	spares []*corev1.Pod // likewise
 	byUID  map[types.UID]*corev1.Pod
 	taken  map[string]bool // names of pods, also of an earlier Run's of the same name
 	leases map[types.UID]*rqv1.Lease
@@ -119,14 +122,18 @@ type state struct {
 func newState(o Observed) *state {
 	s := &state{Observed: o, byUID: map[types.UID]*corev1.Pod{}, taken: map[string]bool{}, leases: map[types.UID]*rqv1.Lease{}}
 	if o.Shape == nil {
-		s.pods = make([]*corev1.Pod, o.Demand.Pods())
+		s.pods, s.spares = make([]*corev1.Pod, o.Demand.Pods()), make([]*corev1.Pod, o.Demand.Spares())
 	}
 	for _, pod := range o.Pods {
 		s.byUID[pod.UID] = pod
 		s.taken[pod.Name] = true
-		run, index, ok := book.Membership(pod)
-		if ok && o.Run != nil && run == o.Run.UID && index < len(s.pods) {
-			s.pods[index] = pod
+		run, part, ok := book.Membership(pod)
+		all := s.pods
+		if part.Spare {
+			all = s.spares
+		}
+		if ok && o.Run != nil && run == o.Run.UID && part.Index < len(all) {
+			all[part.Index] = pod
 		}
 	}
 	for _, lease := range o.Leases {
@@ -155,19 +162,31 @@ func (s *state) nextPhase() rqv1.RunPhase {
 		case pod.Status.Phase == corev1.PodSucceeded && pod.DeletionTimestamp == nil:
 			succeeded++
 			started++
-		case pod.Spec.NodeName != "" && s.leases[pod.UID] != nil:
+		case s.runs(pod):
 			started++
 		}
 	}
 	switch {
 	case succeeded == len(s.pods):
 		return rqv1.RunCompleted
+	case s.expired():
+		return rqv1.RunFailed
 	case s.Run.Status.Phase == rqv1.RunRunning && s.unreplaceable():
 		return s.afterLoss()
-	case started == len(s.pods) || s.Run.Status.Phase == rqv1.RunRunning:
+	case s.Run.Status.Phase == rqv1.RunRunning || started == len(s.pods) && s.standBy():
 		return rqv1.RunRunning
 	}
 	return rqv1.RunPending
+}
+
+// runs reports whether a pod is bound and has its Lease.
+func (s *state) runs(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName != "" && s.leases[pod.UID] != nil
+}
+
+// standBy reports whether every spare is bound.
+func (s *state) standBy() bool {
+	return !slices.ContainsFunc(s.spares, func(pod *corev1.Pod) bool { return pod == nil || !s.runs(pod) })
 }
 
 // lost reports whether a pod failed because its node went away, or because it was told to go: not by its own doing.
@@ -175,9 +194,9 @@ func (s *state) lost(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || pod.Spec.NodeName != "" && !s.HasNode(pod.Spec.NodeName)
 }
 
-// unreplaceable reports whether a pod of a Run that has started is gone and there is no room for another (R27).
+// unreplaceable reports whether an active pod of a Run that has started is gone and there is no room for another (R27).
 func (s *state) unreplaceable() bool {
-	return s.Refusal != nil && s.Refusal.Reason != plan.NodesRejected && slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool {
+	return s.Refusal != nil && !s.Refusal.Spare && s.Refusal.Reason != plan.NodesRejected && slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool {
 		return pod != nil && pod.Spec.NodeName == ""
 	})
 }
@@ -206,7 +225,7 @@ func (s *state) overdue() bool {
 // and those of a running one that are not bound. It returns false when none of them has a Lease.
 func (s *state) startingSince() (time.Time, bool) {
 	var first time.Time
-	for _, pod := range s.pods {
+	for _, pod := range slices.Concat(s.pods, s.spares) {
 		if !alive(pod) || s.leases[pod.UID] == nil || s.phase == rqv1.RunRunning && pod.Spec.NodeName != "" {
 			continue
 		}
@@ -257,10 +276,10 @@ func alive(pod *corev1.Pod) bool {
 // present reports whether a pod is there and has not been told to go.
 func present(pod *corev1.Pod) bool { return pod != nil && pod.DeletionTimestamp == nil }
 
-// all returns every pod of a kind, to be deleted.
-func (s *state) all(kind func(*corev1.Pod) bool) []Deletion {
+// deletions returns the pods of a kind, to be deleted.
+func deletions(pods []*corev1.Pod, kind func(*corev1.Pod) bool) []Deletion {
 	var out []Deletion
-	for _, pod := range s.pods {
+	for _, pod := range pods {
 		if kind(pod) {
 			out = append(out, Deletion{Pod: pod})
 		}
@@ -268,30 +287,44 @@ func (s *state) all(kind func(*corev1.Pod) bool) []Deletion {
 	return out
 }
 
-// suspects returns the pods that seem to have lost their node or to run without a Lease, and those that have a Lease and
-// cannot be bound where it says.
+// suspects returns the pods that seem to have lost their node or to run without a Lease, those that have a Lease and
+// cannot be bound where it says, and the spares that have ended: others take their place.
 func (s *state) suspects() []Deletion {
 	var out []Deletion
 	for _, pod := range s.pods {
-		if pod == nil || pod.Status.Phase == corev1.PodSucceeded {
-			continue
-		}
-		node, stuck := pod.Spec.NodeName, false
-		if lease := s.leases[pod.UID]; lease != nil && node == "" {
-			node = lease.Spec.Slice.Nodes[0].Name
-			stuck = s.Now.Sub(lease.Spec.Start.Time) > s.GangDeadline
-		}
-		switch {
-		case stuck && alive(pod):
-			out = append(out, Deletion{pod, NoEvidence, node})
-		case node == "":
-		case !s.HasNode(node):
-			out = append(out, Deletion{pod, NodeGone, node})
-		case pod.Spec.NodeName != "" && alive(pod) && s.leases[pod.UID] == nil && !s.HasLease(pod.UID):
-			out = append(out, Deletion{pod, Unpaid, node})
+		if pod != nil && pod.Status.Phase != corev1.PodSucceeded {
+			out = append(out, s.suspect(pod)...)
 		}
 	}
+	for _, pod := range s.spares {
+		if pod == nil {
+			continue
+		}
+		found := s.suspect(pod)
+		if len(found) == 0 && present(pod) && !holds(pod) {
+			found = []Deletion{{Pod: pod}}
+		}
+		out = append(out, found...)
+	}
 	return out
+}
+
+func (s *state) suspect(pod *corev1.Pod) []Deletion {
+	node, stuck := pod.Spec.NodeName, false
+	if lease := s.leases[pod.UID]; lease != nil && node == "" {
+		node = lease.Spec.Slice.Nodes[0].Name
+		stuck = s.Now.Sub(lease.Spec.Start.Time) > s.GangDeadline
+	}
+	switch {
+	case stuck && alive(pod):
+		return []Deletion{{pod, NoEvidence, node}}
+	case node == "":
+	case !s.HasNode(node):
+		return []Deletion{{pod, NodeGone, node}}
+	case pod.Spec.NodeName != "" && alive(pod) && s.leases[pod.UID] == nil && !s.HasLease(pod.UID):
+		return []Deletion{{pod, Unpaid, node}}
+	}
+	return nil
 }
 
 // closings returns the Leases whose pods hold nothing any more. A pod that terminates still holds its GPUs (R28).
@@ -324,6 +357,8 @@ func (s *state) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
 		return rqv1.ClosedFailed
 	case s.phase == rqv1.RunPending:
 		return rqv1.ClosedUnwound
+	case s.phase == rqv1.RunCompleted && lease.Spec.Slice.Role == rqv1.RoleSpare:
+		return rqv1.ClosedCompleted
 	}
 	return rqv1.ClosedDeleted
 }

@@ -63,6 +63,40 @@ func (o *Observed) pods(descriptions ...string) {
 	}
 }
 
+// spares adds a spare pod for every description, likewise.
+func (o *Observed) spares(descriptions ...string) {
+	o.Demand.SparesPerGroup = 1
+	for index, description := range descriptions {
+		if description == "" {
+			continue
+		}
+		s := newState(Observed{Run: o.Run, Demand: o.Demand, HasNode: o.HasNode, GPUResource: o.GPUResource, PauseImage: o.PauseImage})
+		pod := s.newSpare(index)
+		pod.UID = types.UID(fmt.Sprintf("%08d", 100+index))
+		node, phase, _ := strings.Cut(description, " ")
+		if node != "-" {
+			pod.Spec.NodeName, pod.Status.Phase = node, corev1.PodRunning
+		}
+		if phase == "deleting" {
+			pod.DeletionTimestamp = &metav1.Time{Time: noon}
+		} else if phase != "" {
+			pod.Status.Phase = corev1.PodPhase(phase)
+		}
+		o.Pods = append(o.Pods, pod)
+	}
+}
+
+// standing opens a Lease for each of the two spares, an age ago.
+func (o *Observed) standing(age time.Duration) {
+	first := len(o.Leases)
+	o.leases(age, map[int]string{0: "n4", 1: "n5"})
+	for i, lease := range o.Leases[first:] {
+		lease.Name = fmt.Sprintf("lease-s%d", i)
+		lease.Labels = map[string]string{book.LabelPod: fmt.Sprintf("%08d", 100+i)}
+		lease.Spec.Slice.Role = rqv1.RoleSpare
+	}
+}
+
 // leases opens a Lease for pods by index, on a node each, opened an age ago.
 func (o *Observed) leases(age time.Duration, nodes map[int]string) {
 	for _, index := range []int{0, 1, 2, 3} {
@@ -296,7 +330,7 @@ func TestPodIdentity(t *testing.T) {
 	if d.Service == nil || d.Service.Name != "run" || d.Service.Spec.ClusterIP != corev1.ClusterIPNone {
 		t.Errorf("service %+v", d.Service)
 	}
-	if run, index, ok := book.Membership(pod); !ok || run != "run-uid" || index != 3 {
-		t.Errorf("membership %s, %d, %v", run, index, ok)
+	if run, part, ok := book.Membership(pod); !ok || run != "run-uid" || part != (book.Part{Index: 3}) {
+		t.Errorf("membership %s, %+v, %v", run, part, ok)
 	}
 }

@@ -21,8 +21,13 @@ const RendezvousPort = 29500
 func (s *state) absent() []*corev1.Pod {
 	var out []*corev1.Pod
 	for index, pod := range s.pods {
-		if pod == nil && !s.taken[book.PodName(s.Run.Name, index)] {
+		if pod == nil && !s.taken[book.Part{Index: index}.PodName(s.Run.Name)] {
 			out = append(out, s.newPod(index))
+		}
+	}
+	for index, pod := range s.spares {
+		if pod == nil && !s.taken[book.Part{Index: index, Spare: true}.PodName(s.Run.Name)] {
+			out = append(out, s.newSpare(index))
 		}
 	}
 	return out
@@ -35,15 +40,10 @@ func (s *state) newPod(index int) *corev1.Pod {
 		template = s.Run.Spec.Template.DeepCopy()
 	}
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
-	pod.Name, pod.GenerateName, pod.Namespace = book.PodName(s.Run.Name, index), "", s.Run.Namespace
+	part := book.Part{Index: index}
+	pod.Name, pod.GenerateName, pod.Namespace = part.PodName(s.Run.Name), "", s.Run.Namespace
 	pod.OwnerReferences = []metav1.OwnerReference{ownerOf(s.Run)}
-	pod.Labels = withLabels(pod.Labels, map[string]string{
-		rqv1.LabelRun:        s.Run.Name,
-		rqv1.LabelIndex:      strconv.Itoa(index),
-		rqv1.LabelGroupIndex: strconv.Itoa(s.Demand.GroupOf(index)),
-		rqv1.LabelCohort:     "0",
-		rqv1.LabelRole:       string(rqv1.RoleActive),
-	})
+	pod.Labels = withLabels(pod.Labels, labelsOf(s.Run.Name, part, strconv.Itoa(s.Demand.GroupOf(index))))
 	spec := &pod.Spec
 	spec.SchedulerName = rqv1.SchedulerName
 	spec.RestartPolicy = cmp.Or(spec.RestartPolicy, corev1.RestartPolicyNever)
@@ -59,6 +59,17 @@ func (s *state) newPod(index int) *corev1.Pod {
 		spec.Containers[i].Env = withEnv(identity, spec.Containers[i].Env)
 	}
 	return pod
+}
+
+// labelsOf returns the labels that tell a pod's part in its Run.
+func labelsOf(run string, part book.Part, group string) map[string]string {
+	return map[string]string{
+		rqv1.LabelRun:        run,
+		rqv1.LabelIndex:      strconv.Itoa(part.Index),
+		rqv1.LabelGroupIndex: group,
+		rqv1.LabelCohort:     "0",
+		rqv1.LabelRole:       string(part.Role()),
+	}
 }
 
 // requestGPUs has the first container ask for the pod's GPUs, unless the template says which containers do.
@@ -77,13 +88,13 @@ func (s *state) requestGPUs(spec *corev1.PodSpec) {
 // options from PET_*.
 func (s *state) identity(index int) []corev1.EnvVar {
 	rank, pods := strconv.Itoa(index), strconv.Itoa(s.Demand.Pods())
-	address, port := book.PodName(s.Run.Name, 0)+"."+s.Run.Name, strconv.Itoa(RendezvousPort)
+	address, port := book.Part{}.PodName(s.Run.Name)+"."+s.Run.Name, strconv.Itoa(RendezvousPort)
 	return []corev1.EnvVar{
 		{Name: "RANK", Value: rank},
 		{Name: "WORLD_SIZE", Value: pods},
 		{Name: "MASTER_ADDR", Value: address},
 		{Name: "MASTER_PORT", Value: port},
-		{Name: "PET_NNODES", Value: pods},
+		{Name: "PET_NNODES", Value: s.nodes()},
 		{Name: "PET_NODE_RANK", Value: rank},
 		{Name: "PET_NPROC_PER_NODE", Value: strconv.Itoa(s.Demand.GPUsPerPod)},
 		{Name: "PET_MASTER_ADDR", Value: address},
@@ -95,8 +106,17 @@ func (s *state) identity(index int) []corev1.EnvVar {
 	}
 }
 
+// nodes is how many pods torchrun is to expect: the least and the most that there may be of a malleable Run.
+func (s *state) nodes() string {
+	m := s.Run.Spec.Malleable
+	if m == nil {
+		return strconv.Itoa(s.Demand.Pods())
+	}
+	return fmt.Sprintf("%d:%d", int(m.MinTotalGPUs)/s.Demand.GPUsPerPod, int(m.MaxTotalGPUs)/s.Demand.GPUsPerPod)
+}
+
 // service returns the headless Service that gives every rank a name: RUN-INDEX.RUN. Ranks find each other before they are
-// ready.
+// ready; spares have none.
 func service(run *rqv1.Run) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
@@ -106,7 +126,7 @@ func service(run *rqv1.Run) *corev1.Service {
 		},
 		Spec: corev1.ServiceSpec{
 			ClusterIP:                corev1.ClusterIPNone,
-			Selector:                 map[string]string{rqv1.LabelRun: run.Name},
+			Selector:                 map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelRole: string(rqv1.RoleActive)},
 			PublishNotReadyAddresses: true,
 			Ports:                    []corev1.ServicePort{{Name: "rendezvous", Port: RendezvousPort}},
 		},

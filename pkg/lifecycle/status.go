@@ -27,8 +27,7 @@ func (s *state) status() *rqv1.RunStatus {
 	next.Phase = s.phase
 	reason, message := s.story()
 	next.Message = message
-	total := s.Run.Spec.Resources.TotalGPUs
-	next.Width = &rqv1.RunWidth{Min: total, Max: total, Desired: total}
+	next.Width = width(&s.Run.Spec)
 	next.Funding = nil
 	if s.phase == rqv1.RunRunning {
 		next.Width.Allocated = s.allocated()
@@ -41,6 +40,19 @@ func (s *state) status() *rqv1.RunStatus {
 	return next
 }
 
+// width returns the widths that a Run may have, and the one that it tends to.
+func width(spec *rqv1.RunSpec) *rqv1.RunWidth {
+	total, m := spec.Resources.TotalGPUs, spec.Malleable
+	if m == nil {
+		return &rqv1.RunWidth{Min: total, Max: total, Desired: total}
+	}
+	out := &rqv1.RunWidth{Min: m.MinTotalGPUs, Max: m.MaxTotalGPUs, Desired: m.MaxTotalGPUs}
+	if m.DesiredTotalGPUs != nil {
+		out.Desired = *m.DesiredTotalGPUs
+	}
+	return out
+}
+
 // story returns why the Run is where it is, in a word and in a sentence.
 func (s *state) story() (reason, message string) {
 	gpus := s.Demand.GPUs()
@@ -48,7 +60,7 @@ func (s *state) story() (reason, message string) {
 	case rqv1.RunCompleted:
 		return "Completed", fmt.Sprintf("all %d pods completed", len(s.pods))
 	case rqv1.RunFailed:
-		return "Failed", s.failure()
+		return s.failure()
 	case rqv1.RunRunning:
 		if missing := s.missing(); missing > 0 {
 			return "Replacing", fmt.Sprintf("replacing %d of %d pods", missing, len(s.pods))
@@ -70,20 +82,28 @@ func (s *state) story() (reason, message string) {
 	return "Waiting", Waiting
 }
 
-// failure says which pod failed first by index, and how.
-func (s *state) failure() string {
+// failure says what ended the Run: the pod that failed first by index, and how, its maxDuration, or a lost pod. What was
+// said once stays.
+func (s *state) failure() (reason, message string) {
 	if s.Run.Status.Phase == rqv1.RunFailed && s.Run.Status.Message != "" {
-		return s.Run.Status.Message
+		reason = "Failed"
+		if finished := meta.FindStatusCondition(s.Run.Status.Conditions, rqv1.ConditionFinished); finished != nil {
+			reason = finished.Reason
+		}
+		return reason, s.Run.Status.Message
 	}
 	for _, pod := range s.pods {
-		if pod != nil && pod.Status.Phase == corev1.PodFailed {
-			return fmt.Sprintf("pod %s failed%s", pod.Name, detail(pod))
+		if pod != nil && pod.Status.Phase == corev1.PodFailed && !s.lost(pod) {
+			return "Failed", fmt.Sprintf("pod %s failed%s", pod.Name, detail(pod))
 		}
 	}
-	if s.Refusal != nil {
-		return "a lost pod could not be replaced and the Run declares no checkpoint: " + s.Refusal.Message
+	switch {
+	case s.expired():
+		return "DeadlineExceeded", s.overran()
+	case s.Refusal != nil:
+		return "Failed", "a lost pod could not be replaced and the Run declares no checkpoint: " + s.Refusal.Message
 	}
-	return "a pod failed"
+	return "Failed", "a pod failed"
 }
 
 // detail returns the reason or the exit code of a failed pod.
@@ -111,7 +131,7 @@ func (s *state) missing() int {
 	return n
 }
 
-// allocated returns the GPUs of bound pods that have not ended.
+// allocated returns the GPUs of bound active pods that have not ended.
 func (s *state) allocated() int32 {
 	gpus := 0
 	for _, pod := range s.pods {

@@ -2,7 +2,7 @@ package plan
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -12,22 +12,32 @@ type Demand struct {
 	Owner      rqv1.Owner
 	Flavor     string
 	GPUsPerPod int
-	// Groups is the number of groups, and PodsPerGroup the number of pods in each.
-	Groups, PodsPerGroup int
+	// Groups is the number of groups, PodsPerGroup the number of active pods in each, and SparesPerGroup that of its spare
+	// pods.
+	Groups, PodsPerGroup, SparesPerGroup int
 	// Confined says that each group lies in one fast-fabric domain.
 	Confined bool
 	// OneDomain says that all groups lie in the same domain.
 	OneDomain bool
 }
 
-// Pods returns the number of pods of the whole Run.
+// Pods returns the number of active pods of the whole Run.
 func (d Demand) Pods() int { return d.Groups * d.PodsPerGroup }
 
-// GPUs returns the number of GPUs of the whole Run.
+// Spares returns the number of spare pods of the whole Run.
+func (d Demand) Spares() int { return d.Groups * d.SparesPerGroup }
+
+// GPUs returns the number of GPUs of the whole Run, spares apart.
 func (d Demand) GPUs() int { return d.Pods() * d.GPUsPerPod }
 
-// GroupOf returns the group of the pod with an index.
+// HeldGPUs returns the number of GPUs that the whole Run holds, spares and all.
+func (d Demand) HeldGPUs() int { return (d.Pods() + d.Spares()) * d.GPUsPerPod }
+
+// GroupOf returns the group of the active pod with an index.
 func (d Demand) GroupOf(index int) int { return index / d.PodsPerGroup }
+
+// GroupOfSpare returns the group of the spare pod with an index: spares are counted by themselves.
+func (d Demand) GroupOfSpare(index int) int { return index / d.SparesPerGroup }
 
 // DemandOf returns the shape of a Run. templateGPUs is the GPU request of the Run's template, 0 when it has none;
 // nodeGPUs is the number of GPUs of the largest node of the flavor, 0 when there is no such node. A Run of a fixed pod
@@ -47,21 +57,38 @@ func DemandOf(spec *rqv1.RunSpec, templateGPUs, nodeGPUs int) (Demand, *Refusal)
 		}
 		d.OneDomain = l.AllowCrossGroupSpread != nil && !*l.AllowCrossGroupSpread
 	}
-	size, refusal := podSize(spec, d, total, group, templateGPUs, nodeGPUs)
+	spares := sparesOf(spec)
+	widths := []int{total, group}
+	if m := spec.Malleable; m != nil {
+		widths = append(widths, int(m.MinTotalGPUs), int(m.StepGPUs))
+	}
+	widths = append(widths, spares)
+	size, refusal := podSize(spec, d, widths, templateGPUs, nodeGPUs)
 	if refusal != nil {
 		return d, refusal
 	}
-	if group%size != 0 || total%group != 0 {
+	if !divides(size, widths) || total%group != 0 {
 		return d, &Refusal{Reason: Indivisible, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: total,
-			Message: fmt.Sprintf("pods of %d GPUs do not divide groups of %d and a total of %d GPUs; change gpusPerPod, groupGPUs or totalGPUs", size, group, total)}
+			Message: indivisible(spec, size, total, group, spares)}
 	}
-	d.GPUsPerPod, d.PodsPerGroup, d.Groups = size, group/size, total/group
+	d.GPUsPerPod, d.PodsPerGroup, d.SparesPerGroup, d.Groups = size, group/size, spares/size, total/group
 	return d, nil
 }
 
+// sparesOf returns the GPUs that stand by in each group; spares and sparesPerGroup are one field.
+func sparesOf(spec *rqv1.RunSpec) int {
+	switch {
+	case spec.SparesPerGroup != nil:
+		return int(*spec.SparesPerGroup)
+	case spec.Spares != nil:
+		return int(*spec.Spares)
+	}
+	return 0
+}
+
 // podSize returns the GPUs of one pod: what the Run says, else what its template requests, else the largest size that
-// divides the group and fits a node (R14).
-func podSize(spec *rqv1.RunSpec, d Demand, total, group, templateGPUs, nodeGPUs int) (int, *Refusal) {
+// divides every width and fits a node (R14).
+func podSize(spec *rqv1.RunSpec, d Demand, widths []int, templateGPUs, nodeGPUs int) (int, *Refusal) {
 	switch {
 	case spec.Resources.GPUsPerPod != nil:
 		return int(*spec.Resources.GPUsPerPod), nil
@@ -70,31 +97,38 @@ func podSize(spec *rqv1.RunSpec, d Demand, total, group, templateGPUs, nodeGPUs 
 	case nodeGPUs == 0:
 		return 0, UnknownType(d)
 	}
-	for size := min(group, nodeGPUs); size > 1; size-- {
-		if group%size == 0 {
-			return size, nil
-		}
+	size := min(widths[1], nodeGPUs)
+	for !divides(size, widths) {
+		size--
 	}
-	return 1, nil
+	return size, nil
 }
 
-// unserved names the fields of a Run whose behaviour this version does not have. Such a Run waits rather than being half
+// divides reports whether all widths are whole numbers of pods.
+func divides(size int, widths []int) bool {
+	return !slices.ContainsFunc(widths, func(width int) bool { return width%size != 0 })
+}
+
+// indivisible says which widths pods of a size do not divide, and what to change.
+func indivisible(spec *rqv1.RunSpec, size, total, group, spares int) string {
+	fields := "gpusPerPod, groupGPUs or totalGPUs"
+	text := fmt.Sprintf("pods of %d GPUs do not divide groups of %d and a total of %d GPUs", size, group, total)
+	if m := spec.Malleable; m != nil {
+		text += fmt.Sprintf(", a least width of %d and steps of %d", m.MinTotalGPUs, m.StepGPUs)
+		fields = "gpusPerPod, groupGPUs, totalGPUs or malleable"
+	}
+	if spares > 0 {
+		text += fmt.Sprintf(", and %d spares a group", spares)
+		fields += " or sparesPerGroup"
+	}
+	return text + "; change " + fields
+}
+
+// unserved names the field of a Run whose behaviour this version does not have. Such a Run waits rather than being half
 // served.
 func unserved(spec *rqv1.RunSpec) string {
-	var fields []string
-	if spec.Malleable != nil {
-		fields = append(fields, "spec.malleable")
-	}
-	if positive(spec.SparesPerGroup) || positive(spec.Spares) {
-		fields = append(fields, "spec.sparesPerGroup")
-	}
-	if spec.Runtime != nil && spec.Runtime.MaxDuration != nil {
-		fields = append(fields, "spec.runtime.maxDuration")
-	}
 	if spec.Opportunistic {
-		fields = append(fields, "spec.opportunistic")
+		return "spec.opportunistic"
 	}
-	return strings.Join(fields, ", ")
+	return ""
 }
-
-func positive(n *int32) bool { return n != nil && *n > 0 }

@@ -12,14 +12,19 @@ import (
 
 // Missing is a pod of a gang that has no node yet.
 type Missing struct {
+	// Index of the pod among the Run's active pods, or among its spares.
 	Index int
+	Spare bool
 	// Domain that the pod's group already lies in; empty when none of it is placed.
 	Domain string
+	// Beside are the nodes that active pods of the group are on already; for a spare.
+	Beside []string
 }
 
 // Assignment is where a pod goes and who pays for it.
 type Assignment struct {
 	Index, Group int
+	Spare        bool
 	Node, Domain string
 	Payer        budget.Key
 	Relation     rqv1.Relation
@@ -46,12 +51,18 @@ func ClaimOf(run *rqv1.Run) Claim {
 	return c
 }
 
-// Gang plans all missing pods of a gang at once, given in order of index: it returns an assignment for each, in the same
-// order, or a refusal. It changes nothing.
+// Gang plans all missing pods of a gang at once: it returns an assignment for each, or a refusal. Assignments come group by
+// group, a group's active pods before its spares. It changes nothing.
 func Gang(fleet *topology.Fleet, accounts *budget.Accounts, d Demand, claim Claim, missing []Missing, excluded func(node string) bool, now time.Time) ([]Assignment, *Refusal) {
-	spare := make([]bool, len(missing))
+	missing = byGroup(d, missing)
+	spare, spares := make([]bool, len(missing)), 0
+	for i, m := range missing {
+		if spare[i] = m.Spare; m.Spare {
+			spares++
+		}
+	}
 	cover := accounts.Cover(budget.Ask{
-		Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Run: claim.Run, Funding: claim.Funding,
+		Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Spares: spares, Run: claim.Run, Funding: claim.Funding,
 		MaxDuration: claim.MaxDuration, Kept: claim.Kept,
 	}, now)
 	request := topology.Request{
@@ -83,7 +94,7 @@ func Gang(fleet *topology.Fleet, accounts *budget.Accounts, d Demand, claim Clai
 	out := make([]Assignment, len(placement.Slots))
 	for i, slot := range placement.Slots {
 		offer := &cover.Offers[payers[i]]
-		out[i] = Assignment{Index: missing[i].Index, Group: slot.Group, Node: slot.Node, Domain: slot.Domain,
+		out[i] = Assignment{Index: missing[i].Index, Group: slot.Group, Spare: slot.Spare, Node: slot.Node, Domain: slot.Domain,
 			Payer: offer.Key, Relation: offer.Relation}
 	}
 	return out, nil
@@ -93,20 +104,22 @@ func Gang(fleet *topology.Fleet, accounts *budget.Accounts, d Demand, claim Clai
 // indexes. Slots and payers are rearranged in step; groups that are bound to a domain stay as they are.
 func align(slots []topology.Slot, groups []topology.Group, payers []int) {
 	type block struct{ group, from, to, worst int }
+	type shape struct{ pods, spares int }
 	var free []block
 	at := 0
 	for i, g := range groups {
-		b := block{group: i, from: at, to: at + g.Pods}
+		b := block{group: i, from: at, to: at + g.Pods + g.Spares}
 		for _, payer := range payers[b.from:b.to] {
 			b.worst = max(b.worst, payer)
 		}
-		if at = b.to; g.Domain == "" && g.Pods > 0 {
+		if at = b.to; g.Domain == "" && b.to > b.from {
 			free = append(free, b)
 		}
 	}
-	alike := map[int][]block{}
+	alike := map[shape][]block{}
 	for _, b := range free {
-		alike[b.to-b.from] = append(alike[b.to-b.from], b)
+		like := shape{groups[b.group].Pods, groups[b.group].Spares}
+		alike[like] = append(alike[like], b)
 	}
 	oldSlots, oldPayers := slices.Clone(slots), slices.Clone(payers)
 	for _, places := range alike {
@@ -132,16 +145,40 @@ func unpayable(fleet *topology.Fleet, d Demand, r topology.Request, cover *budge
 	return ofBudget(d, cover, wanted, payable)
 }
 
-// groups gathers the missing pods by group, in order of index.
+// byGroup sorts missing pods by group, a group's active pods before its spares, and by index.
+func byGroup(d Demand, missing []Missing) []Missing {
+	role := func(m Missing) int {
+		if m.Spare {
+			return 1
+		}
+		return 0
+	}
+	return slices.SortedFunc(slices.Values(missing), func(a, b Missing) int {
+		return cmp.Or(cmp.Compare(d.groupOf(a), d.groupOf(b)), cmp.Compare(role(a), role(b)), cmp.Compare(a.Index, b.Index))
+	})
+}
+
+func (d Demand) groupOf(m Missing) int {
+	if m.Spare {
+		return d.GroupOfSpare(m.Index)
+	}
+	return d.GroupOf(m.Index)
+}
+
+// groups gathers the missing pods, which are in order of group.
 func groups(d Demand, missing []Missing) []topology.Group {
 	var out []topology.Group
 	for _, m := range missing {
-		group := d.GroupOf(m.Index)
-		if n := len(out); n > 0 && out[n-1].Index == group {
-			out[n-1].Pods++
-			continue
+		group := d.groupOf(m)
+		if n := len(out); n == 0 || out[n-1].Index != group {
+			out = append(out, topology.Group{Index: group, Domain: m.Domain})
 		}
-		out = append(out, topology.Group{Index: group, Pods: 1, Domain: m.Domain})
+		if g := &out[len(out)-1]; m.Spare {
+			g.Spares++
+			g.Beside = m.Beside
+		} else {
+			g.Pods++
+		}
 	}
 	return out
 }

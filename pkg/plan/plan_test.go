@@ -29,33 +29,54 @@ func TestDemand(t *testing.T) {
 	groups := func(gpus int32) func(*rqv1.RunSpec) {
 		return func(s *rqv1.RunSpec) { s.Locality = &rqv1.RunLocality{GroupGPUs: &gpus} }
 	}
+	spares := func(gpus int32) func(*rqv1.RunSpec) { return func(s *rqv1.RunSpec) { s.Spares = &gpus } }
+	malleable := func(least, most, step int32) func(*rqv1.RunSpec) {
+		return func(s *rqv1.RunSpec) {
+			s.Malleable = &rqv1.RunMalleable{MinTotalGPUs: least, MaxTotalGPUs: most, StepGPUs: step}
+		}
+	}
+	both := func(first, second func(*rqv1.RunSpec)) func(*rqv1.RunSpec) {
+		return func(s *rqv1.RunSpec) { first(s); second(s) }
+	}
 	for name, test := range map[string]struct {
 		spec                   *rqv1.RunSpec
 		templateGPUs, nodeGPUs int
 		want                   string
 	}{
-		"largest size that fits a node":   {spec(64, nil), 0, 8, "1 groups of 8 pods of 8"},
-		"largest divisor":                 {spec(12, nil), 0, 8, "1 groups of 2 pods of 6"},
-		"prime":                           {spec(13, nil), 0, 8, "1 groups of 13 pods of 1"},
-		"smaller than a node":             {spec(2, nil), 0, 8, "1 groups of 1 pods of 2"},
-		"groups bound the size":           {spec(24, groups(12)), 0, 8, "2 groups of 2 pods of 6, confined"},
-		"what the Run says":               {spec(16, func(s *rqv1.RunSpec) { s.Resources.GPUsPerPod = ptr(int32(2)) }), 8, 8, "1 groups of 8 pods of 2"},
-		"what the template requests":      {spec(16, nil), 4, 8, "1 groups of 4 pods of 4"},
-		"a template that does not divide": {spec(16, nil), 3, 8, "Indivisible: pods of 3 GPUs do not divide"},
-		"no node of the type":             {spec(16, nil), 0, 0, "UnknownGPUType: no node has GPUs of type H100"},
-		"a fixed size needs no node":      {spec(16, nil), 8, 0, "1 groups of 2 pods of 8"},
-		"one domain":                      {spec(16, func(s *rqv1.RunSpec) { s.Locality = &rqv1.RunLocality{AllowCrossGroupSpread: ptr(false)} }), 0, 8, "1 groups of 2 pods of 8, one domain"},
-		"malleable":                       {spec(16, func(s *rqv1.RunSpec) { s.Malleable = &rqv1.RunMalleable{} }), 0, 8, "Unsupported: spec.malleable is not served"},
-		"spares":                          {spec(16, func(s *rqv1.RunSpec) { s.Spares = ptr(int32(1)) }), 0, 8, "Unsupported: spec.sparesPerGroup"},
-		"no spares":                       {spec(16, func(s *rqv1.RunSpec) { s.Spares = ptr(int32(0)) }), 0, 8, "1 groups of 2 pods of 8"},
-		"borrowing, duration and opportunistic": {spec(16, func(s *rqv1.RunSpec) {
-			s.Funding = &rqv1.RunFunding{AllowBorrow: true}
+		"largest size that fits a node":       {spec(64, nil), 0, 8, "1 groups of 8 pods of 8"},
+		"largest divisor":                     {spec(12, nil), 0, 8, "1 groups of 2 pods of 6"},
+		"prime":                               {spec(13, nil), 0, 8, "1 groups of 13 pods of 1"},
+		"smaller than a node":                 {spec(2, nil), 0, 8, "1 groups of 1 pods of 2"},
+		"groups bound the size":               {spec(24, groups(12)), 0, 8, "2 groups of 2 pods of 6, confined"},
+		"what the Run says":                   {spec(16, func(s *rqv1.RunSpec) { s.Resources.GPUsPerPod = ptr(int32(2)) }), 8, 8, "1 groups of 8 pods of 2"},
+		"what the template requests":          {spec(16, nil), 4, 8, "1 groups of 4 pods of 4"},
+		"a template that does not divide":     {spec(16, nil), 3, 8, "Indivisible: pods of 3 GPUs do not divide"},
+		"no node of the type":                 {spec(16, nil), 0, 0, "UnknownGPUType: no node has GPUs of type H100"},
+		"a fixed size needs no node":          {spec(16, nil), 8, 0, "1 groups of 2 pods of 8"},
+		"one domain":                          {spec(16, func(s *rqv1.RunSpec) { s.Locality = &rqv1.RunLocality{AllowCrossGroupSpread: ptr(false)} }), 0, 8, "1 groups of 2 pods of 8, one domain"},
+		"a malleable Run starts at its total": {spec(32, malleable(16, 64, 16)), 0, 8, "1 groups of 4 pods of 8"},
+		"steps bound the size":                {spec(32, malleable(16, 64, 4)), 0, 8, "1 groups of 8 pods of 4"},
+		"so does the least width":             {spec(32, malleable(2, 64, 6)), 0, 8, "1 groups of 16 pods of 2"},
+		"and pods of another size do not fit": {spec(32, malleable(4, 64, 4)), 8, 8, "Indivisible: pods of 8 GPUs do not divide groups of 32 and a total of 32 GPUs, a least width of 4 and steps of 4"},
+		"spares":                              {spec(64, spares(8)), 0, 8, "1 groups of 8 pods of 8 and 1 spares"},
+		"spares of each group":                {spec(64, both(groups(16), spares(8))), 0, 8, "4 groups of 2 pods of 8 and 1 spares, confined"},
+		"spares bound the size":               {spec(128, both(groups(32), spares(1))), 0, 8, "4 groups of 32 pods of 1 and 1 spares, confined"},
+		"no spares":                           {spec(16, spares(0)), 0, 8, "1 groups of 2 pods of 8"},
+		"spares under their other name":       {spec(16, func(s *rqv1.RunSpec) { s.SparesPerGroup = ptr(int32(4)) }), 0, 8, "1 groups of 4 pods of 4 and 1 spares"},
+		"spares that pods do not divide":      {spec(16, spares(4)), 8, 8, "Indivisible: pods of 8 GPUs do not divide groups of 16 and a total of 16 GPUs, and 4 spares a group; change gpusPerPod, groupGPUs or totalGPUs or sparesPerGroup"},
+		"an end": {spec(16, func(s *rqv1.RunSpec) {
 			s.Runtime = &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: time.Hour}}
+		}), 0, 8, "1 groups of 2 pods of 8"},
+		"borrowing and opportunistic": {spec(16, func(s *rqv1.RunSpec) {
+			s.Funding = &rqv1.RunFunding{AllowBorrow: true}
 			s.Opportunistic = true
-		}), 0, 8, "Unsupported: spec.runtime.maxDuration, spec.opportunistic"},
+		}), 0, 8, "Unsupported: spec.opportunistic"},
 	} {
 		d, refusal := DemandOf(test.spec, test.templateGPUs, test.nodeGPUs)
 		got := fmt.Sprintf("%d groups of %d pods of %d", d.Groups, d.PodsPerGroup, d.GPUsPerPod)
+		if d.SparesPerGroup > 0 {
+			got += fmt.Sprintf(" and %d spares", d.SparesPerGroup)
+		}
 		if d.Confined {
 			got += ", confined"
 		}
@@ -65,7 +86,7 @@ func TestDemand(t *testing.T) {
 		if refusal != nil {
 			got = fmt.Sprintf("%s: %s", refusal.Reason, refusal.Message)
 		}
-		if !strings.HasPrefix(got, test.want) {
+		if whole := refusal == nil; whole && got != test.want || !strings.HasPrefix(got, test.want) {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}
@@ -155,6 +176,50 @@ func TestRefusalIsData(t *testing.T) {
 	if !refusal.AboutRoom() {
 		t.Errorf("a refusal for want of GPUs is about room")
 	}
+}
+
+func TestSparesAreInTheirGroupsDomainAndPaidFor(t *testing.T) {
+	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 4, Groups: 2, PodsPerGroup: 2, SparesPerGroup: 1, Confined: true}
+	missing := append(all(d), Missing{Index: 0, Spare: true}, Missing{Index: 1, Spare: true})
+	got, refusal := Gang(fleet(), accounts(west(16), east(16)), d, Claim{}, missing, nil, noon)
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	want := []string{"0:0:b1", "0:1:b1", "0:spare 0:b2", "1:2:a1", "1:3:a1", "1:spare 1:a2"}
+	if diff := cmp.Diff(want, places(got)); diff != "" {
+		t.Errorf("assignments (-want +got):\n%s", diff)
+	}
+	_, refusal = Gang(fleet(), accounts(west(12), east(8)), d, Claim{}, missing, nil, noon)
+	if refusal == nil || refusal.Reason != InsufficientBudget || refusal.WantedGPUs != 24 || refusal.ShortGPUs != 4 {
+		t.Errorf("refusal %+v, want one of a budget that is short by 4 of 24 GPUs", refusal)
+	}
+}
+
+func TestALoneSpareStandsApartFromItsGroup(t *testing.T) {
+	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 4, Groups: 2, PodsPerGroup: 1, SparesPerGroup: 1, Confined: true}
+	f := fleet()
+	f.Take("b1", 4)
+	domain, _, _ := f.Domain("b1")
+	got, refusal := Gang(f, accounts(east(16)), d, Claim{}, []Missing{{Index: 1, Spare: true, Domain: domain, Beside: []string{"b1"}}}, nil, noon)
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	if diff := cmp.Diff([]string{"1:spare 1:b2"}, places(got)); diff != "" {
+		t.Errorf("assignments (-want +got):\n%s", diff)
+	}
+}
+
+// places tells the group, pod and node of assignments.
+func places(assignments []Assignment) []string {
+	var out []string
+	for _, a := range assignments {
+		role := ""
+		if a.Spare {
+			role = "spare "
+		}
+		out = append(out, fmt.Sprintf("%d:%s%d:%s", a.Group, role, a.Index, a.Node))
+	}
+	return out
 }
 
 func TestMissingPodsJoinTheirGroup(t *testing.T) {

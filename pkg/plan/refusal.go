@@ -50,6 +50,8 @@ type Refusal struct {
 	WantedGPUs, ShortGPUs int
 	// Elsewhere says that there is money, and room, but no room where the money pays: room there would end the refusal too.
 	Elsewhere bool
+	// Spare says that only spares of a Run that has started are refused: it runs on without them.
+	Spare bool
 	// Envelope is the payer that is short and Limit what bounds it; Domain is the fast-fabric domain that comes nearest.
 	// Empty when not the cause.
 	Envelope budget.Key
@@ -86,14 +88,14 @@ func (r *Refusal) AboutMoney() bool {
 
 // UnknownType says that no node has GPUs of a Run's type.
 func UnknownType(d Demand) *Refusal {
-	return &Refusal{Reason: UnknownGPUType, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: d.GPUs(), ShortGPUs: d.GPUs(),
+	return &Refusal{Reason: UnknownGPUType, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: d.HeldGPUs(), ShortGPUs: d.HeldGPUs(),
 		Message: fmt.Sprintf("no node has GPUs of type %s; correct spec.resources.gpuType or wait for such nodes", d.Flavor)}
 }
 
 // TooWide says that a Run wants more GPUs than there are on all nodes of its type, gpus.
 func TooWide(d Demand, gpus int) *Refusal {
-	return ofRoom(d, &topology.Shortfall{Kind: topology.FleetTooSmall, Flavor: d.Flavor, WantedGPUs: d.GPUs(),
-		PlaceableGPUs: gpus, ShortGPUs: d.GPUs() - gpus})
+	return ofRoom(d, &topology.Shortfall{Kind: topology.FleetTooSmall, Flavor: d.Flavor, WantedGPUs: d.HeldGPUs(),
+		PlaceableGPUs: gpus, ShortGPUs: d.HeldGPUs() - gpus})
 }
 
 // ofRoom turns pack's shortfall into a refusal.

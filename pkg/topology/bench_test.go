@@ -34,6 +34,13 @@ func groups(n, pods int) []Group {
 	return out
 }
 
+func withSpares(groups []Group, spares int) []Group {
+	for i := range groups {
+		groups[i].Spares = spares
+	}
+	return groups
+}
+
 // onePerRegion pays for so many pods in each region.
 type onePerRegion struct{ pods int }
 
@@ -65,6 +72,9 @@ func BenchmarkPack(b *testing.B) {
 		{"groups=250x4x8/empty", empty, Request{GPUsPerPod: 8, Groups: groups(250, 4), Confined: true}, true},
 		{"groups=250x4x2/used", used, Request{GPUsPerPod: 2, Groups: groups(250, 4), Confined: true}, true},
 		{"groups=250x4x2/purse", used, Request{GPUsPerPod: 2, Groups: groups(250, 4), Confined: true, Purse: onePerRegion{500}}, true},
+		{"groups=200x(4+1)x8/empty", empty, Request{GPUsPerPod: 8, Groups: withSpares(groups(200, 4), 1), Confined: true}, true},
+		{"groups=100x(8+2)x1/used", used, Request{GPUsPerPod: 1, Groups: withSpares(groups(100, 8), 2), Confined: true}, true},
+		{"pods=(900+100)x2/used", used, Request{GPUsPerPod: 2, Groups: withSpares(groups(1, 900), 100)}, true},
 		{"unfit=3000x8/used", used, Request{GPUsPerPod: 8, Groups: groups(1, 3000)}, false},
 		{"unfit=1000x8/empty/purse", empty, Request{GPUsPerPod: 8, Groups: groups(250, 4), Confined: true, Purse: onePerRegion{200}}, false},
 		{"unfit=1000x8/purse/one", empty, Request{GPUsPerPod: 8, Groups: groups(1, 1000), Purse: onePerRegion{0}}, false},

@@ -9,8 +9,8 @@ type berth struct {
 }
 
 // board picks nodes for pods on a lot: the part-used ones first, fullest first; then empty ones, largest first so that
-// few are opened, and for the last of them the smallest that holds the rest.
-func (f *Fleet) board(out []berth, r *Request, p *problem, b *block, class, pods int) []berth {
+// few are opened, and for the last of them the smallest that holds the rest. Nodes that are set aside are not used.
+func (f *Fleet) board(out []berth, r *Request, p *problem, b *block, class, pods int, aside map[*node]bool) []berth {
 	if pods == 0 {
 		return out
 	}
@@ -21,7 +21,7 @@ func (f *Fleet) board(out []berth, r *Request, p *problem, b *block, class, pods
 		}
 		pods -= min(each, pods)
 	}
-	used := f.usable(r, p, b, class, func(p *pool) shelf { return p.used })
+	used := f.usable(r, p, b, class, aside, func(p *pool) shelf { return p.used })
 	for free := p.gpus; free < len(used) && pods > 0; free++ {
 		for i := 0; i < len(used[free]) && pods > 0; i++ {
 			fill(used[free][i], free/p.gpus)
@@ -30,7 +30,7 @@ func (f *Fleet) board(out []berth, r *Request, p *problem, b *block, class, pods
 	if pods == 0 {
 		return out
 	}
-	empty := f.usable(r, p, b, class, func(p *pool) shelf { return p.empty })
+	empty := f.usable(r, p, b, class, aside, func(p *pool) shelf { return p.empty })
 	for free := len(empty) - 1; free >= p.gpus; free-- {
 		for len(empty[free]) > 0 && pods > free/p.gpus {
 			fill(empty[free][0], free/p.gpus)
@@ -48,8 +48,9 @@ func (f *Fleet) board(out []berth, r *Request, p *problem, b *block, class, pods
 	return out
 }
 
-// usable lists a block's nodes of one class that this request may use, by free GPUs and then by order.
-func (f *Fleet) usable(r *Request, p *problem, b *block, class int, of func(*pool) shelf) shelf {
+// usable lists a block's nodes of one class that this request may use, but for those set aside, by free GPUs and then by
+// order.
+func (f *Fleet) usable(r *Request, p *problem, b *block, class int, aside map[*node]bool, of func(*pool) shelf) shelf {
 	var all shelf
 	from := 0
 	for _, pool := range b.pools {
@@ -62,7 +63,7 @@ func (f *Fleet) usable(r *Request, p *problem, b *block, class int, of func(*poo
 				all = append(all, nil)
 			}
 			if free >= p.gpus {
-				all[free] = r.admit(all[free], nodes)
+				all[free] = r.admit(all[free], nodes, aside)
 			}
 		}
 	}
@@ -75,12 +76,12 @@ func (f *Fleet) usable(r *Request, p *problem, b *block, class int, of func(*poo
 }
 
 // admit adds the nodes that the request may use; it shares the list when that is all of them and the first.
-func (r *Request) admit(to, nodes []*node) []*node {
-	if to == nil && r.Excluded == nil {
+func (r *Request) admit(to, nodes []*node, aside map[*node]bool) []*node {
+	if to == nil && r.Excluded == nil && len(aside) == 0 {
 		return nodes[:len(nodes):len(nodes)]
 	}
 	for _, n := range nodes {
-		if r.Excluded == nil || !r.Excluded(n.Name) {
+		if (r.Excluded == nil || !r.Excluded(n.Name)) && !aside[n] {
 			to = append(to, n)
 		}
 	}

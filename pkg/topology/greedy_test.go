@@ -26,7 +26,7 @@ func TestGreedyAlone(t *testing.T) {
 		{
 			"domains in use anyhow before roomier ones",
 			sketch("west/a n1=8-4", "west/b n2=16", "west/c n3=16"), nil,
-			Request{GPUsPerPod: 4, Groups: []Group{{0, 1, "west/b"}, {1, 6, ""}}},
+			Request{GPUsPerPod: 4, Groups: []Group{{Index: 0, Pods: 1, Domain: "west/b"}, {Index: 1, Pods: 6}}},
 			result{true, []int{0, 4, 3}, 1, 2, 2},
 		}, {
 			"the region that takes all before a roomier domain elsewhere",

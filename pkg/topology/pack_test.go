@@ -32,12 +32,16 @@ func sketch(lines ...string) *Fleet {
 	return f
 }
 
-// show writes a placement as "group: domain node node …", one string a group and domain.
+// show writes a placement as "group: domain node node …", one string a group, role and domain.
 func show(p Placement) []string {
 	var out []string
 	at := ""
 	for _, s := range p.Slots {
-		if here := fmt.Sprintf("%d: %s", s.Group, s.Domain); here != at {
+		role := ""
+		if s.Spare {
+			role = " spare"
+		}
+		if here := fmt.Sprintf("%d%s: %s", s.Group, role, s.Domain); here != at {
 			at = here
 			out = append(out, here)
 		}
@@ -137,29 +141,29 @@ func TestPack(t *testing.T) {
 			[]string{"0: west/a n2 n2"},
 		}, {
 			"a group does not leave its domain",
-			sketch("west/a n1=8 n2=8-4", "west/b n3=8-4 n4=8"), confined(4, Group{0, 3, ""}, Group{1, 3, ""}),
+			sketch("west/a n1=8 n2=8-4", "west/b n3=8-4 n4=8"), confined(4, Group{Index: 0, Pods: 3}, Group{Index: 1, Pods: 3}),
 			[]string{"0: west/a n2 n1 n1", "1: west/b n3 n4 n4"},
 		}, {
 			"groups of different sizes find the one way to fit",
-			sketch("west/a n1=8 n2=8", "west/b n3=8 n4=4"), confined(4, Group{4, 1, ""}, Group{5, 2, ""}, Group{6, 2, ""}, Group{7, 2, ""}),
+			sketch("west/a n1=8 n2=8", "west/b n3=8 n4=4"), confined(4, Group{Index: 4, Pods: 1}, Group{Index: 5, Pods: 2}, Group{Index: 6, Pods: 2}, Group{Index: 7, Pods: 2}),
 			[]string{"4: west/b n3", "5: west/a n1 n1", "6: west/a n2 n2", "7: west/b n3 n4"},
 		}, {
 			"a bound group follows its pods, and the others join it",
-			sketch("west/a n1=8-4 n2=8-4", "west/b n3=8 n4=8"), confined(4, Group{0, 2, ""}, Group{1, 1, "west/b"}),
+			sketch("west/a n1=8-4 n2=8-4", "west/b n3=8 n4=8"), confined(4, Group{Index: 0, Pods: 2}, Group{Index: 1, Pods: 1, Domain: "west/b"}),
 			[]string{"0: west/b n3 n4", "1: west/b n3"},
 		}, {
 			"pods that may go anywhere stay where their group is bound",
-			sketch("west/a n1=8-4", "west/b n2=8"), Request{GPUsPerPod: 4, Groups: []Group{{0, 1, ""}, {1, 1, "west/b"}}},
+			sketch("west/a n1=8-4", "west/b n2=8"), Request{GPUsPerPod: 4, Groups: []Group{{Index: 0, Pods: 1}, {Index: 1, Pods: 1, Domain: "west/b"}}},
 			[]string{"0: west/b n2", "1: west/b n2"},
 		}, {
 			"all groups in one domain",
 			sketch("west/a n1=8-4", "west/b n2=8 n3=8"),
-			Request{GPUsPerPod: 4, Groups: []Group{{0, 1, ""}, {1, 1, ""}}, Confined: true, OneDomain: true},
+			Request{GPUsPerPod: 4, Groups: []Group{{Index: 0, Pods: 1}, {Index: 1, Pods: 1}}, Confined: true, OneDomain: true},
 			[]string{"0: west/b n2", "1: west/b n2"},
 		}, {
 			"all groups in the domain where some already are",
 			sketch("west/a n1=8-4 n2=8-4", "west/b n3=8"),
-			Request{GPUsPerPod: 4, Groups: []Group{{2, 1, ""}, {0, 0, "west/b"}, {1, 1, ""}}, Confined: true, OneDomain: true},
+			Request{GPUsPerPod: 4, Groups: []Group{{Index: 2, Pods: 1}, {Index: 0, Pods: 0, Domain: "west/b"}, {Index: 1, Pods: 1}}, Confined: true, OneDomain: true},
 			[]string{"2: west/b n3", "1: west/b n3"},
 		}, {
 			"excluded nodes are passed over",
@@ -184,13 +188,13 @@ func TestPack(t *testing.T) {
 		}, {
 			"the largest group is not always first",
 			sketch("west/a n1=4 n2=4 n3=4 n4=4", "west/b n5=4 n6=4 n7=4"),
-			confined(4, Group{0, 3, ""}, Group{1, 2, ""}, Group{2, 2, ""}),
+			confined(4, Group{Index: 0, Pods: 3}, Group{Index: 1, Pods: 2}, Group{Index: 2, Pods: 2}),
 			[]string{"0: west/b n5 n6 n7", "1: west/a n1 n2", "2: west/a n3 n4"},
 		}, {
 			"nor when money is short to the pod",
 			sketch("west/a n1=4 n2=4 n3=4 n4=4 n5=4", "west/b n6=4 n7=4 n8=4 n9=4"),
 			Request{
-				GPUsPerPod: 4, Groups: []Group{{0, 3, ""}, {1, 2, ""}, {2, 2, ""}}, Confined: true,
+				GPUsPerPod: 4, Groups: []Group{{Index: 0, Pods: 3}, {Index: 1, Pods: 2}, {Index: 2, Pods: 2}}, Confined: true,
 				Purse: byLabel{"fabric", map[string]int{"a": 4, "b": 3}, 0},
 			},
 			[]string{"0: west/b n6 n7 n8", "1: west/a n1 n2", "2: west/a n3 n4"},

@@ -53,7 +53,7 @@ func (p *problem) cut(r *Request) {
 	var loose []int
 	total := 0
 	for i, domain := range r.domains() {
-		switch pods := r.Groups[i].Pods; {
+		switch pods := r.Groups[i].size(); {
 		case pods == 0:
 		case domain != "":
 			if p.must == nil {

@@ -24,16 +24,22 @@ type Request struct {
 type Group struct {
 	// Index is the group's number in its Run; slots carry it.
 	Index int
-	// Pods is how many pods to place, 0 or more.
+	// Pods is how many active pods to place, 0 or more.
 	Pods int
 	// Domain is the key of the fabric domain where they must lie because other pods of the group already run there; ""
 	// leaves the choice.
 	Domain string
+	// Spares is how many spare pods to place, 0 or more, of as many GPUs as an active one. They lie in the domain of the
+	// active pods, and on other nodes than those if the domains that the pods go to allow it (R12).
+	Spares int
+	// Beside are the nodes that active pods of the group are on already, in any order.
+	Beside []string
 }
 
 // Placement is where the pods of a Request go.
 type Placement struct {
-	// Slots has one entry a pod: the groups in the order of the Request, each group's pods node by node.
+	// Slots has one entry a pod: the groups in the order of the Request, each group's active pods node by node, then its
+	// spares.
 	Slots []Slot
 }
 
@@ -41,6 +47,8 @@ type Placement struct {
 type Slot struct {
 	// Group is the Index of the pod's group.
 	Group int
+	// Spare says that it is the place of a spare.
+	Spare bool
 	// Node is the name of the node.
 	Node string
 	// Class is the payer class of the node, 0 without a Purse.
@@ -49,12 +57,23 @@ type Slot struct {
 	Domain string
 }
 
+// size is how many pods of the group need room and money, spares and all.
+func (g *Group) size() int { return g.Pods + g.Spares }
+
 func (r *Request) pods() int {
 	pods := 0
-	for _, g := range r.Groups {
-		pods += g.Pods
+	for i := range r.Groups {
+		pods += r.Groups[i].size()
 	}
 	return pods
+}
+
+func (r *Request) spares() int {
+	spares := 0
+	for i := range r.Groups {
+		spares += r.Groups[i].Spares
+	}
+	return spares
 }
 
 // domains gives each group the domain that it is bound to, "" when it is free to choose.

@@ -33,12 +33,12 @@ func TestShortfall(t *testing.T) {
 			"a group needs 20 H100 GPUs in one domain and at most 16 fit even when it is empty",
 		}, {
 			"bound groups larger than their domain", small,
-			Request{Flavor: "H100", GPUsPerPod: 4, Groups: []Group{{0, 1, "east/c"}, {1, 1, "east/c"}}, Confined: true},
+			Request{Flavor: "H100", GPUsPerPod: 4, Groups: []Group{{Index: 0, Pods: 1, Domain: "east/c"}, {Index: 1, Pods: 1, Domain: "east/c"}}, Confined: true},
 			Shortfall{Kind: GroupTooLarge, Flavor: "H100", WantedGPUs: 8, ShortGPUs: 4, UnitGPUs: 8, LargestGPUs: 4, Domain: "east/c"},
 			"a group needs 8 H100 GPUs in one domain, east/c where its other pods run, and at most 4 fit even when it is empty",
 		}, {
 			"bound to a domain that is gone", small,
-			Request{Flavor: "H100", GPUsPerPod: 4, Groups: []Group{{0, 1, "east/z"}}, Confined: true},
+			Request{Flavor: "H100", GPUsPerPod: 4, Groups: []Group{{Index: 0, Pods: 1, Domain: "east/z"}}, Confined: true},
 			Shortfall{Kind: GroupTooLarge, Flavor: "H100", WantedGPUs: 4, ShortGPUs: 4, UnitGPUs: 4, Domain: "east/z"},
 			"a group needs 4 H100 GPUs in one domain, east/z where its other pods run, and at most 0 fit even when it is empty",
 		}, {
@@ -62,12 +62,12 @@ func TestShortfall(t *testing.T) {
 			Shortfall{Kind: NoRoom, Flavor: "H100", WantedGPUs: 24, PlaceableGPUs: 16, ShortGPUs: 8, Domain: "east/c", DomainGPUs: 4},
 			"24 H100 GPUs are wanted and 16 fit now: short by 8; domain east/c comes nearest, with room for 4 of the next group",
 		}, {
-			"no room beside the pods of a group", small, Request{Flavor: "H100", GPUsPerPod: 4, Groups: []Group{{0, 3, "west/b"}}, Confined: true},
+			"no room beside the pods of a group", small, Request{Flavor: "H100", GPUsPerPod: 4, Groups: []Group{{Index: 0, Pods: 3, Domain: "west/b"}}, Confined: true},
 			Shortfall{Kind: NoRoom, Flavor: "H100", WantedGPUs: 12, PlaceableGPUs: 4, ShortGPUs: 8, Domain: "west/b", DomainGPUs: 4},
 			"12 H100 GPUs are wanted and 4 fit now: short by 8; domain west/b comes nearest, with room for 4 of the next group",
 		}, {
 			"a new group beside bound pods", sketch("west/a n1=20-4"),
-			Request{Flavor: "H100", GPUsPerPod: 4, Groups: []Group{{0, 1, "west/a"}, {1, 4, ""}}, Confined: true},
+			Request{Flavor: "H100", GPUsPerPod: 4, Groups: []Group{{Index: 0, Pods: 1, Domain: "west/a"}, {Index: 1, Pods: 4}}, Confined: true},
 			Shortfall{Kind: NoRoom, Flavor: "H100", WantedGPUs: 20, PlaceableGPUs: 16, ShortGPUs: 4, Domain: "west/a", DomainGPUs: 12},
 			"20 H100 GPUs are wanted and 16 fit now: short by 4; domain west/a comes nearest, with room for 12 of the next group",
 		}, {

@@ -181,13 +181,27 @@ func (w *world) drawRequest(t *rapid.T, pods int) {
 		if rapid.IntRange(0, 3).Draw(t, "odd") == 0 {
 			g.Pods = rapid.IntRange(0, min(pods, 3)).Draw(t, "pods")
 		}
+		if rapid.IntRange(0, 2).Draw(t, "with spares") == 0 && g.Pods > 0 {
+			w.drawSpares(t, &g)
+		}
 		if n := rapid.SampledFrom(w.nodes).Draw(t, "neighbor"); bound && w.legal(n) && n.Flavor == "H100" && rapid.Bool().Draw(t, "binds") {
 			g.Domain = strings.Join(w.path(n), "/")
 		}
 		w.request.Groups = append(w.request.Groups, g)
-		pods -= g.Pods
+		pods -= g.size()
 		if rapid.IntRange(0, 3).Draw(t, "enough") == 0 {
 			break
+		}
+	}
+}
+
+// drawSpares makes some of the group's pods spares, perhaps beside active pods that are there already.
+func (w *world) drawSpares(t *rapid.T, g *Group) {
+	g.Spares = rapid.IntRange(1, g.Pods).Draw(t, "spares")
+	g.Pods -= g.Spares
+	if rapid.Bool().Draw(t, "besides") {
+		for range rapid.IntRange(1, 2).Draw(t, "how many") {
+			g.Beside = append(g.Beside, rapid.SampledFrom(w.nodes).Draw(t, "beside").Name)
 		}
 	}
 }
@@ -257,17 +271,17 @@ func (w *world) referencePieces(r *reference) {
 	}
 	for _, g := range w.request.Groups {
 		switch {
-		case g.Pods == 0:
+		case g.size() == 0:
 		case g.Domain != "":
-			r.bound[g.Domain] += g.Pods
+			r.bound[g.Domain] += g.size()
 		case common != "":
-			r.bound[common] += g.Pods
+			r.bound[common] += g.size()
 		case w.request.OneDomain:
-			together += g.Pods
+			together += g.size()
 		case w.request.Confined:
-			r.sizes = append(r.sizes, g.Pods)
+			r.sizes = append(r.sizes, g.size())
 		default:
-			r.sizes = append(r.sizes, slices.Repeat([]int{1}, g.Pods)...)
+			r.sizes = append(r.sizes, slices.Repeat([]int{1}, g.size())...)
 		}
 	}
 	if together > 0 {

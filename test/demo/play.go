@@ -49,7 +49,7 @@ func (s *stage) fund(ctx context.Context) error {
 	if _, err := s.picture(ctx); err != nil {
 		return err
 	}
-	s.title("2. Two teams, and what each may hold")
+	s.title("2. Three teams, and what each may hold")
 	if err := s.kubectl(ctx, "apply -f manifests/samples/namespaces.yaml"); err != nil {
 		return err
 	}

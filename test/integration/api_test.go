@@ -49,6 +49,8 @@ var users = map[string]rest.ImpersonationConfig{
 	"admin":     {},
 	"mallory":   {UserName: "mallory", Groups: []string{"system:authenticated", "everything"}},
 	"scheduler": {UserName: "system:serviceaccount:jobtree-system:jobtree-scheduler", Groups: []string{"system:serviceaccounts"}},
+	// Nobody else but the scheduler may delete Leases and Reservations.
+	"collector": {UserName: "system:serviceaccount:kube-system:generic-garbage-collector", Groups: []string{"system:serviceaccounts"}},
 }
 
 func TestAPI(t *testing.T) {
@@ -68,7 +70,7 @@ func TestAPI(t *testing.T) {
 					by := clients[first(c.As, cases.As, "admin")]
 					err := by.Create(t.Context(), object, client.FieldValidation("Strict"))
 					if err == nil {
-						t.Cleanup(func() { remove(t, clients["mallory"], object) })
+						t.Cleanup(func() { remove(t, clients["collector"], object) })
 					}
 					expect(t, "create", err, c.Error)
 					for _, step := range c.Then {

@@ -52,7 +52,8 @@ func TestManifestsInstall(t *testing.T) {
 	kubectl(t, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
 	got := strings.Fields(kubectl(t, "get", "crd", "-o", `jsonpath={.items[*].metadata.name}`))
 	want := []string{
-		"budgets." + rqv1.GroupName, "leases." + rqv1.GroupName, "reservations." + rqv1.GroupName, "runs." + rqv1.GroupName,
+		"budgets." + rqv1.GroupName, "leases." + rqv1.GroupName, "owners." + rqv1.GroupName, "reservations." + rqv1.GroupName,
+		"runs." + rqv1.GroupName,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -103,7 +104,7 @@ func TestSchedulerHasTheRightsItNeedsAndNoMore(t *testing.T) {
 	may := []right{
 		{"list", rq, "runs", anywhere, ""}, {"watch", rq, "budgets", anywhere, ""},
 		{"update", rq, "runs/status", "team", "run"}, {"patch", rq, "budgets/status", anywhere, "b"},
-		{"create", rq, "leases", "team", ""}, {"update", rq, "leases/status", "team", "l"},
+		{"create", rq, "leases", "team", ""}, {"update", rq, "leases/status", "team", "l"}, {"delete", rq, "leases", "team", "l"},
 		{"create", rq, "reservations", "team", ""}, {"patch", rq, "reservations/status", "team", "r"},
 		{"create", "", "pods", "team", ""}, {"delete", "", "pods", "team", "p"}, {"patch", "", "pods", "team", "p"},
 		{"create", "", "pods/binding", "team", "p"}, {"patch", "", "pods/status", "team", "p"},
@@ -119,7 +120,7 @@ func TestSchedulerHasTheRightsItNeedsAndNoMore(t *testing.T) {
 		{"delete", "", "nodes", anywhere, "n"}, {"create", "", "nodes", anywhere, ""}, {"patch", "", "nodes", anywhere, "n"},
 		{"get", "", "secrets", "team", "s"}, {"list", "", "secrets", anywhere, ""}, {"get", "", "configmaps", "team", "c"},
 		{"create", rq, "runs", "team", ""}, {"update", rq, "runs", "team", "run"}, {"delete", rq, "runs", "team", "run"},
-		{"create", rq, "budgets", anywhere, ""}, {"update", rq, "budgets", anywhere, "b"}, {"delete", rq, "leases", "team", "l"},
+		{"create", rq, "budgets", anywhere, ""}, {"update", rq, "budgets", anywhere, "b"},
 		{"create", "", "pods/exec", "team", "p"}, {"update", "", "services", "team", "s"}, {"deletecollection", "", "pods", "team", ""},
 		{"update", "coordination.k8s.io", "leases", "kube-system", "kube-scheduler"},
 		{"update", "coordination.k8s.io", "leases", "kube-node-lease", "n"},

@@ -17,7 +17,6 @@ import (
 // why, in a message and a reason, and nothing is held.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	hour := metav1.Duration{Duration: time.Hour}
 	cases := map[string]struct {
 		gpus            int32
 		change          func(*rqv1.Run)
@@ -30,12 +29,6 @@ func TestRefusals(t *testing.T) {
 			"UnknownGPUType", "no node has GPUs of type A1000"},
 		"unknown owner": {8, func(r *rqv1.Run) { r.Spec.Owner = "org:nobody:here" },
 			"NoBudget", "owner org:nobody:here has no Budget"},
-		"malleable": {8, func(r *rqv1.Run) {
-			r.Spec.Malleable = &rqv1.RunMalleable{MinTotalGPUs: 4, MaxTotalGPUs: 8, StepGPUs: 4}
-		}, "Unsupported", "spec.malleable"},
-		"spares": {8, func(r *rqv1.Run) { r.Spec.SparesPerGroup = ptr.To[int32](2) }, "Unsupported", "spec.sparesPerGroup"},
-		"maximal duration": {8, func(r *rqv1.Run) { r.Spec.Runtime = &rqv1.RunRuntime{MaxDuration: &hour} },
-			"Unsupported", "spec.runtime.maxDuration"},
 		"opportunistic": {8, func(r *rqv1.Run) { r.Spec.Opportunistic = true }, "Unsupported", "spec.opportunistic"},
 		"more CPU than a node": {8, func(r *rqv1.Run) {
 			template(r).Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000")}

@@ -43,7 +43,7 @@ func write(root *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for _, cmd := range append([]*cobra.Command{root}, documented(root)...) {
+	for _, cmd := range family(root) {
 		if err := os.WriteFile(filepath.Join(dir, file(cmd)), page(cmd), 0o644); err != nil {
 			return err
 		}
@@ -51,7 +51,16 @@ func write(root *cobra.Command, dir string) error {
 	return nil
 }
 
-// documented returns the commands below cmd, without those that cobra adds and documents itself.
+// family returns a command and all documented ones below it.
+func family(cmd *cobra.Command) []*cobra.Command {
+	commands := []*cobra.Command{cmd}
+	for _, sub := range documented(cmd) {
+		commands = append(commands, family(sub)...)
+	}
+	return commands
+}
+
+// documented returns the commands right below cmd, without those that cobra adds and documents itself.
 func documented(cmd *cobra.Command) []*cobra.Command {
 	var commands []*cobra.Command
 	for _, sub := range cmd.Commands() {

@@ -1,0 +1,126 @@
+package book
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// Part is what a pod is in its Run: one of its active pods, or one of its spares, each counted from 0.
+type Part struct {
+	Index int
+	Spare bool
+}
+
+// PodName returns the name of the pod that has a part in a Run: RUN-0, RUN-1, … for the active pods and RUN-s0, RUN-s1, …
+// for the spares. Replacements keep it.
+func (p Part) PodName(run string) string {
+	if p.Spare {
+		return run + "-s" + strconv.Itoa(p.Index)
+	}
+	return run + "-" + strconv.Itoa(p.Index)
+}
+
+// Role returns the role of the pod's Lease.
+func (p Part) Role() rqv1.LeaseRole {
+	if p.Spare {
+		return rqv1.RoleSpare
+	}
+	return rqv1.RoleActive
+}
+
+// maxPods bounds the index of a pod: the API allows no Run more GPUs.
+const maxPods = 1000000
+
+// Membership returns the Run that a pod belongs to and the pod's part in it; false for a pod that is not a Run's. A pod
+// belongs to a Run that controls it and that it carries the name of.
+func Membership(pod *corev1.Pod) (run types.UID, part Part, ok bool) {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil || owner.Kind != "Run" || owner.APIVersion != rqv1.GroupVersion.String() || owner.Name != pod.Labels[rqv1.LabelRun] {
+		return "", Part{}, false
+	}
+	index, err := strconv.Atoi(pod.Labels[rqv1.LabelIndex])
+	part = Part{Index: index, Spare: pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare)}
+	if err != nil || index < 0 || index >= maxPods || pod.Name != part.PodName(owner.Name) {
+		return "", Part{}, false
+	}
+	return owner.UID, part, true
+}
+
+// stage is how far a pod has come.
+type stage int
+
+const (
+	unplaced stage = iota
+	assigned       // has a node and a payer
+	reserved       // waits at the barrier, or has passed it
+	writing        // its Lease may or may not be in the ledger by now
+	leased         // its Lease is open in the ledger
+	bound          // runs on its node
+	finished       // succeeded or failed
+)
+
+// member is one pod of a gang.
+type member struct {
+	gang  *gang
+	pod   *corev1.Pod
+	part  Part
+	stage stage
+	node  string
+	payer payer
+	// leaving says that the pod has been told to go.
+	leaving bool
+}
+
+// placed reports whether the member has a node where it holds GPUs, or is going to.
+func (m *member) placed() bool { return m.stage > unplaced && m.stage < finished }
+
+// extra reports whether the member is a spare of a Run that has started. It is placed by itself, when there is room: the
+// Run goes on without it.
+func (m *member) extra() bool { return m.part.Spare && m.gang.started() }
+
+// group returns the member's group.
+func (m *member) group() int {
+	if m.part.Spare {
+		return m.gang.demand.GroupOfSpare(m.part.Index)
+	}
+	return m.gang.demand.GroupOf(m.part.Index)
+}
+
+// squad is the pods of a gang that have one role.
+type squad struct {
+	// members by index; nil where the pod does not exist. present counts those that do, and no member below lowest is
+	// unplaced.
+	members         []*member
+	present, lowest int
+	// leaving counts members that have been told to go and are not gone: the gang waits for their replacements.
+	leaving int
+	// assigned counts members with a node, reserved those that have reached the barrier.
+	assigned, reserved int
+}
+
+// whole reports whether n pods exist, and no others.
+func (s *squad) whole(n int) bool { return s.present == n && len(s.members) == n && s.leaving == 0 }
+
+// first returns the unplaced member of lowest index; nil when all are placed.
+func (s *squad) first() *member {
+	for ; s.lowest < len(s.members); s.lowest++ {
+		if m := s.members[s.lowest]; m != nil && m.stage == unplaced && !m.leaving {
+			return m
+		}
+	}
+	return nil
+}
+
+func (s *squad) count(m *member, by int) {
+	if m.stage >= assigned {
+		s.assigned += by
+	}
+	if m.stage >= reserved {
+		s.reserved += by
+	}
+}

@@ -1,0 +1,78 @@
+package budget
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+func TestSettle(t *testing.T) {
+	key, window := Key{"b", "e"}, -90*time.Minute
+	b := of("b", "o", rqv1.Envelope{Name: "e", Concurrency: 8, Start: after(window)})
+	a := accountsOf(b)
+	lease := func(gpus int, since time.Duration) Charge {
+		c := held(key, "o", rqv1.RelationOwn, rqv1.RoleActive, gpus)
+		c.Start = noon.Add(-since)
+		return c
+	}
+	a.Open("ns/open", lease(1, time.Hour))
+	a.Past("ns/old", lease(2, 2*time.Hour), noon.Add(-time.Hour))
+	a.Past("ns/new", lease(4, time.Hour), noon.Add(-time.Minute))
+	spent := func(want Spend, what string) {
+		t.Helper()
+		same(t, "spent "+what, want, a.spentOn(key, noon))
+	}
+	total := 1*GPUHour + 1*GPUHour + 4*59*60*GPUSecond
+	spent(total, "before")
+	if _, _, ok := a.Settle("b", noon.Add(-61*time.Minute)); ok {
+		t.Errorf("something is folded although nothing ended by then")
+	}
+	record, folded, _ := a.Settle("b", noon.Add(-time.Hour))
+	same(t, "folded", []string{"ns/old"}, folded)
+	start := noon.Add(window).Unix()
+	buckets := []Bucket{{Start: 0}, {Start: start}}
+	buckets[0].Spent[tieOwn][partActive], buckets[1].Spent[tieOwn][partActive] = GPUHour, GPUHour
+	want := Record{Budget: "b", Through: noon.Add(-time.Hour).Unix(), Envelopes: map[string][]Bucket{"e": buckets}, Windows: map[string]int64{"e": start}}
+	same(t, "record", want, record)
+	spent(total, "after")
+	same(t, "what is left to settle", []bool{false, true}, []bool{a.IsPast("ns/old", key), a.IsPast("ns/new", key)})
+	a.Past("ns/old", lease(2, 2*time.Hour), noon.Add(-time.Hour))
+	spent(total, "after the settled Lease was seen again")
+	a.Past("ns/newer", lease(1, time.Hour), noon.Add(-time.Minute))
+	total += 59 * 60 * GPUSecond
+	same(t, "changed when an object is gone", []string{"b"}, a.Forget("ns/new"))
+	same(t, "what is left then", []bool{false, true}, []bool{a.IsPast("ns/new", key), a.IsPast("ns/newer", key)})
+	same(t, "changed when a namespace is gone", []string{"b"}, a.Forget("ns/"))
+	same(t, "changed when nothing is", []string(nil), a.Forget("ns/"))
+	spent(total, "after Leases were deleted")
+}
+
+func TestRecordSurvivesStorage(t *testing.T) {
+	key := Key{"b", "e"}
+	a := accountsOf(of("b", "o", rqv1.Envelope{Name: "e", Concurrency: 8, Start: after(-90 * time.Minute)}))
+	c := held(key, "o", rqv1.RelationSponsor, rqv1.RoleBorrowed, 3)
+	c.Rate = 125
+	a.Past("ns/x", c, noon.Add(-time.Minute))
+	want := a.spentOn(key, noon)
+	record, _, _ := a.Settle("b", noon)
+	text, err := json.Marshal(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored Record
+	if err := json.Unmarshal(text, &stored); err != nil {
+		t.Fatal(err)
+	}
+	for _, leaseFirst := range []bool{true, false} {
+		b := NewAccounts(rates) // the Budget itself is gone: the record knows its window
+		if leaseFirst {
+			b.Past("ns/x", c, noon.Add(-time.Minute))
+		}
+		b.SetRecord(stored)
+		b.Past("ns/x", c, noon.Add(-time.Minute))
+		same(t, "spent after a restart", want, b.spentOn(key, noon))
+		same(t, "record after a restart", record, b.Record("b"))
+	}
+}

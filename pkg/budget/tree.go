@@ -1,0 +1,55 @@
+package budget
+
+import (
+	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// Parents returns the owners right above an owner in the family, sorted (R2): those that its Budgets name, else the
+// nearest ancestor in the colon path that has a Budget. Parents that would make a circle are left out.
+func (a *Accounts) Parents(owner rqv1.Owner) []rqv1.Owner { return a.related().parentsOf(owner) }
+
+// Related returns what a payer is to an owner within the family (R2); false when it is not in it.
+func (a *Accounts) Related(owner, payer rqv1.Owner) (rqv1.Relation, bool) {
+	return a.related().relation(owner, payer)
+}
+
+// SetBorrowed notes how many GPUs a Run, by its UID, holds from sponsors (R5). Accounts made by FromStatus do not know
+// it, since a Budget's status names no Run.
+func (a *Accounts) SetBorrowed(run string, gpus int) { a.borrowed[run] = gpus }
+
+// Take is the part of one offer in a number of pods.
+type Take struct {
+	// Pods that the offer pays for.
+	Pods int
+	// Limit is what keeps it from paying for more of those that are left; its Kind is empty when there are none left.
+	Limit Limit
+}
+
+// Takes returns how many of a number of pods each offer pays for, in the order of Offers, wherever their selectors allow.
+// The sum is what Payable says, but no more than is asked for; it may be less where aggregate caps overlap.
+func (c *Cover) Takes(pods int) []Take {
+	c.flow.reset(0, c.residuals(hopeful))
+	out := make([]Take, len(c.Offers))
+	for i := range c.Offers {
+		o := &c.Offers[i]
+		out[i].Pods = c.flow.take(o, pods)
+		if pods -= out[i].Pods; pods == 0 {
+			continue
+		}
+		out[i].Limit = o.Limit
+		for _, l := range o.limits {
+			if c.flow.left[l] <= 0 {
+				out[i].Limit = c.limits[l].Limit
+				break
+			}
+		}
+	}
+	return out
+}
+
+// Lookahead is for how long a Run has to be paid for when it starts: its maxDuration, or an hour when that is 0 (R7).
+func Lookahead(maxDuration time.Duration) time.Duration {
+	return time.Duration(lookahead(maxDuration)) * time.Second
+}

@@ -1,0 +1,143 @@
+package budget
+
+import (
+	"slices"
+	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// wallet is what an envelope still allows while its charges are gone through (R8).
+type wallet struct {
+	closed  Cause    // why nothing is allowed to anybody; empty otherwise
+	purses  []*purse // of the envelope and of the aggregate caps over it
+	lending *purse   // what borrowers may hold
+	serves  func(rqv1.Owner) bool
+}
+
+// purse is what one limit on GPUs, together with one on GPU-hours, still allows. It is empty once the hours are spent.
+type purse struct {
+	left  int // GPUs
+	spent bool
+}
+
+// unbounded is more GPUs than there can be.
+const unbounded = 1 << 40
+
+func newPurse(most int, maxHours *int64, spent Spend) *purse {
+	if spentOut(maxHours, spent) {
+		return &purse{spent: true}
+	}
+	return &purse{left: most}
+}
+
+// walletOf returns the wallet of an envelope, with the purses of aggregate caps, which envelopes share, by Budget and name.
+func (a *Accounts) walletOf(k Key, caps map[Key]*purse, now time.Time) *wallet {
+	e, ok := a.find(k)
+	switch {
+	case !ok:
+		return &wallet{closed: CauseRemoved}
+	case !open(e.Envelope, now):
+		return &wallet{closed: CauseWindow}
+	}
+	w := &wallet{lending: &purse{left: unbounded}, serves: a.server(e)}
+	own := newPurse(int(e.Concurrency), e.MaxGPUHours, a.spentOn(k, now))
+	caps[Key{k.Budget, "/" + k.Envelope}] = own // no cap has such a name
+	w.purses = append(w.purses, own)
+	if l := e.Lending; l != nil {
+		most := unbounded
+		if l.MaxConcurrency != nil {
+			most = int(*l.MaxConcurrency)
+		}
+		w.lending = newPurse(most, l.MaxGPUHours, a.spentOn(k, now, tieLent))
+	}
+	spec := &a.budgets[k.Budget].Spec
+	for i := range spec.AggregateCaps {
+		if c := &spec.AggregateCaps[i]; slices.Contains(c.Envelopes, e.Name) {
+			w.purses = append(w.purses, a.capPurse(Key{k.Budget, c.Name}, c, caps, now))
+		}
+	}
+	return w
+}
+
+func (a *Accounts) capPurse(key Key, c *rqv1.AggregateCap, caps map[Key]*purse, now time.Time) *purse {
+	if caps[key] == nil {
+		most := unbounded
+		if c.MaxConcurrency != nil {
+			most = int(*c.MaxConcurrency)
+		}
+		var spent Spend
+		for _, name := range c.Envelopes {
+			spent += a.spentOn(Key{key.Budget, name}, now)
+		}
+		caps[key] = newPurse(most, c.MaxGPUHours, spent)
+	}
+	return caps[key]
+}
+
+// take lets a charge have what is left under every limit over it, and returns how much of it is overdraft, and why: the
+// strongest cause.
+func (w *wallet) take(c *Charge) (over int, cause Cause) {
+	if w.closed != "" {
+		return c.GPUs, w.closed
+	}
+	if !w.serves(c.Owner) {
+		return c.GPUs, CauseWithdrawn
+	}
+	purses := w.purses
+	if tieOf(c.Relation) == tieLent {
+		purses = append(slices.Clone(purses), w.lending)
+	}
+	allowed, cause := c.GPUs, CauseConcurrency
+	for _, p := range purses {
+		allowed = min(allowed, p.left)
+		if p.spent {
+			cause = CauseHours
+		}
+	}
+	for _, p := range purses {
+		p.left -= allowed
+	}
+	return c.GPUs - allowed, cause
+}
+
+// server returns a function that says whether an envelope may pay for an owner at all (R2, R4).
+func (a *Accounts) server(e envelope) func(rqv1.Owner) bool {
+	known := map[rqv1.Owner]bool{}
+	return func(owner rqv1.Owner) bool {
+		serves, ok := known[owner]
+		if !ok {
+			serves = a.serves(e, owner)
+			known[owner] = serves
+		}
+		return serves
+	}
+}
+
+func (a *Accounts) spentOn(k Key, now time.Time, which ...tie) Spend {
+	at := a.accounts[k]
+	if at == nil {
+		return 0
+	}
+	if len(which) == 0 {
+		which = []tie{tieOwn, tieFamily, tieLent}
+	}
+	spent := at.spent(now)
+	return spent.of(which...)
+}
+
+func spentOut(most *int64, spent Spend) bool { return most != nil && spent >= hours(*most) }
+
+// open reports whether an instant is in an envelope's window.
+func open(e *rqv1.Envelope, now time.Time) bool {
+	return (e.Start == nil || !now.Before(e.Start.Time)) && (e.End == nil || now.Before(e.End.Time))
+}
+
+// serves reports whether an envelope may pay for an owner at all (R2, R4).
+func (a *Accounts) serves(e envelope, owner rqv1.Owner) bool {
+	relation, family := a.related().relation(owner, e.owner)
+	if family && (relation == rqv1.RelationOwn || e.Sharing != rqv1.SharingNone) {
+		return true
+	}
+	return e.Lending != nil && e.Lending.Allow && Admits(e.Lending.To, owner)
+}

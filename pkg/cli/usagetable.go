@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// writeUsage writes usage as tables: envelopes, then aggregate caps, then what is wrong, where there is any.
+func writeUsage(out io.Writer, u usage, wide bool) error {
+	if err := printTable(envelopeTable(u.Envelopes), out, wide, false); err != nil {
+		return err
+	}
+	if len(u.AggregateCaps) > 0 {
+		fmt.Fprintln(out)
+		if err := printTable(capTable(u.AggregateCaps), out, wide, false); err != nil {
+			return err
+		}
+	}
+	for i, c := range u.Conditions {
+		if i == 0 {
+			fmt.Fprintln(out)
+		}
+		if _, err := fmt.Fprintln(out, c.inWords()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *budgetCondition) inWords() string {
+	what := "is overdrawn"
+	if c.Type == rqv1.ConditionCircular {
+		what = "has parents in a circle"
+	}
+	return printers.EscapeTerminal(fmt.Sprintf("! Budget %s of %s %s (%s): %s", c.Budget, c.Owner, what, c.Reason, c.Message))
+}
+
+func envelopeTable(rows []envelopeUsage) *metav1.Table {
+	table := &metav1.Table{ColumnDefinitions: columns(
+		"+Owner", "Budget", "Envelope", "Flavor", "Concurrency", "Owned", "Family", "Lent", "Spare", "Overdraft", "Free",
+		"+Lendable", "+Opportunistic", "GPU-Hours Spent", "Left", "+Promised", "+Hourly", "Runs Out", "+Window", "+Observed")}
+	for i := range rows {
+		e := &rows[i]
+		gpus := func(n int32) string { return seen(e.ObservedAt, fmt.Sprint(n)) }
+		table.Rows = append(table.Rows, row(nil,
+			string(e.Owner), e.Budget, e.Envelope, e.Flavor, fmt.Sprint(e.Concurrency),
+			gpus(e.OwnedGPUs), gpus(e.FamilyGPUs), gpus(e.LentGPUs), gpus(e.SpareGPUs), gpus(e.OverdraftGPUs), gpus(e.FreeGPUs),
+			gpus(e.LendableGPUs), gpus(e.OpportunisticGPUs),
+			seen(e.ObservedAt, short(e.SpentGPUHours)), seen(e.ObservedAt, e.left()),
+			seen(e.ObservedAt, short(e.PromisedGPUHours)), seen(e.ObservedAt, short(e.HourlyGPUHours)), e.end(),
+			windowOf(e.Start, e.End), timestamp(e.ObservedAt)))
+	}
+	return table
+}
+
+func capTable(rows []capUsage) *metav1.Table {
+	table := &metav1.Table{ColumnDefinitions: columns("+Owner", "Budget", "Aggregate-Cap", "Flavor", "Envelopes", "Concurrency",
+		"Used", "Free", "GPU-Hours Spent", "Left", "+Promised", "+Hourly", "Runs Out")}
+	for i := range rows {
+		c := &rows[i]
+		table.Rows = append(table.Rows, row(nil,
+			string(c.Owner), c.Budget, c.Cap, c.Flavor, strings.Join(c.Envelopes, ","), countOf(c.MaxConcurrency),
+			seen(c.ObservedAt, fmt.Sprint(c.UsedGPUs)), countOf(c.FreeGPUs),
+			seen(c.ObservedAt, short(c.SpentGPUHours)), seen(c.ObservedAt, c.left()),
+			seen(c.ObservedAt, short(c.PromisedGPUHours)), seen(c.ObservedAt, short(c.HourlyGPUHours)), c.end()))
+	}
+	return table
+}
+
+// seen is the text of a number that has been observed; others are unknown, not nought.
+func seen(observed *metav1.Time, text string) string {
+	if observed == nil {
+		return ""
+	}
+	return text
+}
+
+func countOf(n *int32) string {
+	if n == nil {
+		return ""
+	}
+	return fmt.Sprint(*n)
+}
+
+// short cuts GPU-hours off after the second place.
+func short(hours json.Number) string {
+	whole, places, _ := strings.Cut(string(hours), ".")
+	return whole + "." + places[:2]
+}
+
+// left is what is left in GPU-hours, as text; empty when there is no limit.
+func (h *hoursUsage) left() string {
+	if h.LeftGPUHours == nil {
+		return ""
+	}
+	return short(*h.LeftGPUHours)
+}
+
+// end says when GPU-hours run out.
+func (h *hoursUsage) end() string {
+	if h.LeftGPUHours != nil && strings.Trim(string(*h.LeftGPUHours), "0.") == "" {
+		return "spent"
+	}
+	return timestamp(h.RunsOut)
+}
+
+// windowOf prints a window, such as 2030-01-01T00:00:00Z/.. for one that stays open.
+func windowOf(start, end *metav1.Time) string {
+	if start == nil && end == nil {
+		return ""
+	}
+	edge := func(t *metav1.Time) string {
+		if t == nil {
+			return ".."
+		}
+		return t.UTC().Format(time.RFC3339)
+	}
+	return edge(start) + "/" + edge(end)
+}
