@@ -30,12 +30,6 @@ func (a *Accounts) Status(b *rqv1.Budget, now time.Time) rqv1.BudgetStatus {
 		out.OverdraftGPUs += s.OverdraftGPUs
 		out.HeadroomGPUs += s.HeadroomGPUs
 	}
-	for k, at := range a.accounts {
-		if _, there := a.find(k); k.Budget == b.Name && !there { // what an envelope that was removed still pays for
-			out.UsedGPUs += int32(at.inUse())
-			out.OverdraftGPUs += int32(at.inUse())
-		}
-	}
 	for i := range b.Spec.AggregateCaps {
 		out.AggregateCaps = append(out.AggregateCaps, a.capStatus(b.Name, &b.Spec.AggregateCaps[i], now))
 	}

@@ -169,7 +169,7 @@ func (w *world) unpaid() []string {
 		}
 		mine := open[string(pod.UID)]
 		delete(open, string(pod.UID))
-		if len(mine) != 1 || mine[0].Spec.Slice.Nodes[0].Name != pod.Spec.NodeName || int64(mine[0].Spec.Slice.Nodes[0].GPUs) != gpus(&pod) {
+		if len(mine) != 1 || !covers(&mine[0], &pod) {
 			out = append(out, fmt.Sprintf("I2: pod %s with %d GPUs on %s has open Leases %v", pod.Name, gpus(&pod), pod.Spec.NodeName, placesOf(mine)))
 		}
 	}
@@ -178,3 +178,16 @@ func (w *world) unpaid() []string {
 	}
 	return out
 }
+
+// covers tells whether a Lease is what a pod is to hold: its GPUs, on its node. A spare's pod asks for none: its Lease alone
+// holds them.
+func covers(lease *rqv1.Lease, pod *corev1.Pod) bool {
+	held := lease.Spec.Slice.Nodes[0]
+	if held.Name != pod.Spec.NodeName || (lease.Spec.Slice.Role == rqv1.RoleSpare) != isSpare(pod) {
+		return false
+	}
+	return isSpare(pod) || int64(held.GPUs) == gpus(pod)
+}
+
+// isSpare tells whether a pod stands by for the others of its Run.
+func isSpare(pod *corev1.Pod) bool { return pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare) }

@@ -55,7 +55,7 @@ func TestBudgetEditedWhileItPays(t *testing.T) {
 			s.submit("held", 8, team, s.from(0, payer))
 			s.await("held", rqv1.RunRunning, "bound 8 GPUs")
 			s.awaitFunding("held", 0, s.sponsor(payer, 8, relation))
-			before, budget := s.versions("held"), s.budgetOf(payer)
+			before, budget := s.versions("held"), s.budgetFor(payer)
 			specs := s.specs("held")
 			var was rqv1.BudgetSpec
 			edit(s, budget, func(b *rqv1.Budget) { was = *b.Spec.DeepCopy(); c.change(s, b) })
@@ -119,10 +119,10 @@ func TestBudgetLostAndFound(t *testing.T) {
 	s.await("past", rqv1.RunCompleted, "completed")
 	s.submit("held", 8, s.by("team"))
 	s.await("held", rqv1.RunRunning, "bound 8 GPUs")
-	s.awaitUsage("team", rqv1.EnvelopeStatus{Name: "all", OwnedGPUs: 8})
+	s.awaitEnvelopes("team", rqv1.EnvelopeStatus{Name: "all", OwnedGPUs: 8})
 	before := s.versions("held")
 
-	s.delete(s.budgetOf("team"))
+	s.delete(s.budgetFor("team"))
 	s.awaitOverdraft("held", metav1.ConditionTrue)
 	s.awaitFunding("held", 0, s.sponsor("team", 8, "overdraft"))
 	s.submit("new", 8, s.by("team"))
@@ -153,7 +153,7 @@ func (s *site) awaitSpent(path string) {
 		}
 		for i := range status.Envelopes {
 			e := &status.Envelopes[i]
-			spent, err := s.everSpent(s.budgetOf(path).Name, e.Name)
+			spent, err := s.everSpent(s.budgetFor(path).Name, e.Name)
 			if err != nil {
 				return err
 			}

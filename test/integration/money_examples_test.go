@@ -58,8 +58,8 @@ func TestLoweredBudget(t *testing.T) {
 	s.await("j2", rqv1.RunRunning, "bound 24 GPUs")
 	s.submit("j3", 2, s.by("a"))
 	s.await("j3", rqv1.RunRunning, "bound 2 GPUs")
-	s.awaitUsage("a", rqv1.EnvelopeStatus{Name: "all", OwnedGPUs: 34})
-	s.awaitUsage("b", rqv1.EnvelopeStatus{Name: "all", OwnedGPUs: 24})
+	s.awaitEnvelopes("a", rqv1.EnvelopeStatus{Name: "all", OwnedGPUs: 34})
+	s.awaitEnvelopes("b", rqv1.EnvelopeStatus{Name: "all", OwnedGPUs: 24})
 	s.submit("idle", 14, s.by("a"), inPods(2))
 	s.await("idle", rqv1.RunRunning, "bound 14 GPUs")
 	s.removeRun("idle")
@@ -67,7 +67,7 @@ func TestLoweredBudget(t *testing.T) {
 	before := []map[string]string{s.versions("j1"), s.versions("j2"), s.versions("j3")}
 
 	s.amend("a", func(e *rqv1.Envelope) { e.Concurrency = 24 })
-	s.awaitUsage("a", rqv1.EnvelopeStatus{Name: "all", OwnedGPUs: 24, OverdraftGPUs: 10})
+	s.awaitEnvelopes("a", rqv1.EnvelopeStatus{Name: "all", OwnedGPUs: 24, OverdraftGPUs: 10})
 	overdrawn := s.awaitBudgetCondition("a", rqv1.ConditionOverdrawn, metav1.ConditionTrue, "ConcurrencyExceeded")
 	if !strings.Contains(overdrawn.Message, "all: 10 GPUs") {
 		t.Errorf("Budget a says %q", overdrawn.Message)
@@ -88,7 +88,7 @@ func TestLoweredBudget(t *testing.T) {
 	s.awaitFunding("j1", 32)
 	s.awaitFunding("j3", 2)
 	s.await("j5", rqv1.RunRunning, "bound 2 GPUs")
-	s.awaitUsage("a", rqv1.EnvelopeStatus{Name: "all", OwnedGPUs: 36})
+	s.awaitEnvelopes("a", rqv1.EnvelopeStatus{Name: "all", OwnedGPUs: 36})
 	if diff := cmp.Diff(before, []map[string]string{s.versions("j1"), s.versions("j2"), s.versions("j3")}); diff != "" {
 		t.Errorf("pods and Leases were touched: %s", diff)
 	}
@@ -137,7 +137,7 @@ func TestFamilyPays(t *testing.T) {
 		"ai:mm:aud":  {FamilyGPUs: 12},
 	} {
 		want.Name = "all"
-		s.awaitUsage(path, want)
+		s.awaitEnvelopes(path, want)
 	}
 	s.settled()
 }
@@ -157,8 +157,8 @@ func TestSponsorPays(t *testing.T) {
 	s.submit("train", 128, s.by("ai:rai"), inGroups(32), malleable(96, 128, 32), vision)
 	s.await("train", rqv1.RunRunning, "bound 128 GPUs")
 	s.awaitFunding("train", 96, s.sponsor("ai:mm:vision", 32, "sponsor"))
-	s.awaitUsage("ai:rai", rqv1.EnvelopeStatus{Name: "all", OwnedGPUs: 96})
-	s.awaitUsage("ai:mm:vision", rqv1.EnvelopeStatus{Name: "all", LentGPUs: 32, LendingGPUs: 32})
+	s.awaitEnvelopes("ai:rai", rqv1.EnvelopeStatus{Name: "all", OwnedGPUs: 96})
+	s.awaitEnvelopes("ai:mm:vision", rqv1.EnvelopeStatus{Name: "all", LentGPUs: 32, LendingGPUs: 32})
 	for _, lease := range s.leasesOf("train") {
 		payer := map[bool]rqv1.Owner{true: s.of("ai:mm:vision"), false: s.of("ai:rai")}[lease.Spec.GroupIndex == 3]
 		if lease.Spec.Payer.Owner != payer {

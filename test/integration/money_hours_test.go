@@ -86,7 +86,7 @@ func TestGPUHoursSpent(t *testing.T) {
 	s.awaitBudgetCondition("team", rqv1.ConditionOverdrawn, metav1.ConditionTrue, "GPUHoursSpent")
 	s.awaitOverdraft("burning", metav1.ConditionTrue)
 	s.awaitFunding("burning", 0, s.sponsor("team", 1024, "overdraft"))
-	s.awaitUsage("team", rqv1.EnvelopeStatus{Name: "all", OverdraftGPUs: 1024})
+	s.awaitEnvelopes("team", rqv1.EnvelopeStatus{Name: "all", OverdraftGPUs: 1024})
 	s.submit("new", 1, s.by("team"))
 	s.awaitRefusal("new", "InsufficientGPUHours", "maxGPUHours: 0.00000 of 1.00000 GPU-hours left")
 	if status, err := s.statusOf("team"); err != nil || status.Envelopes[0].GPUHours.Left != "0.00000" {
@@ -104,6 +104,6 @@ func TestGPUHoursSpent(t *testing.T) {
 	s.awaitRefusal("new", "InsufficientGPUHours", "maxGPUHours: 0.00000 of 1.00000 GPU-hours left")
 	s.amend("team", func(e *rqv1.Envelope) { e.Start = fromNow(0) })
 	s.await("new", rqv1.RunRunning, "bound 1 GPUs")
-	s.awaitUsage("team", rqv1.EnvelopeStatus{Name: "all", OwnedGPUs: 1})
+	s.awaitEnvelopes("team", rqv1.EnvelopeStatus{Name: "all", OwnedGPUs: 1})
 	s.settled()
 }

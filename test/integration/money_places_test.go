@@ -82,16 +82,16 @@ func TestLoop(t *testing.T) {
 	s.awaitRefusal("of-b", "InsufficientBudget", "short by 8 of 12 GPUs")
 	s.submit("small", 4, s.by("b"), inPods(4), s.from(0, "a"))
 	s.await("small", rqv1.RunRunning, "bound 4 GPUs")
-	s.awaitUsage("b", rqv1.EnvelopeStatus{Name: "all", OwnedGPUs: 4, LentGPUs: 4, LendingGPUs: 4})
+	s.awaitEnvelopes("b", rqv1.EnvelopeStatus{Name: "all", OwnedGPUs: 4, LentGPUs: 4, LendingGPUs: 4})
 	s.removeRun("of-a")
 	s.await("of-b", rqv1.RunRunning, "bound 12 GPUs")
 	s.awaitFunding("of-b", 4, s.sponsor("a", 8, "sponsor"))
-	s.awaitUsage("a", rqv1.EnvelopeStatus{Name: "all", LentGPUs: 8, LendingGPUs: 8})
+	s.awaitEnvelopes("a", rqv1.EnvelopeStatus{Name: "all", LentGPUs: 8, LendingGPUs: 8})
 	s.settled()
 	s.removeRun("of-b")
 	s.removeRun("small")
-	s.awaitUsage("a", rqv1.EnvelopeStatus{Name: "all"})
-	s.awaitUsage("b", rqv1.EnvelopeStatus{Name: "all"})
+	s.awaitEnvelopes("a", rqv1.EnvelopeStatus{Name: "all"})
+	s.awaitEnvelopes("b", rqv1.EnvelopeStatus{Name: "all"})
 }
 
 // TestCircleOfParents has two owners be each other's parent: the Budgets say so, and others pay as ever.
@@ -99,7 +99,7 @@ func TestCircleOfParents(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 4, 0)
 	parents := func(path string, of ...rqv1.Owner) {
-		s.create(s.budgetOf(path, func(b *rqv1.Budget) {
+		s.create(s.budgetFor(path, func(b *rqv1.Budget) {
 			b.Spec.Parents, b.Spec.Envelopes = of, []rqv1.Envelope{s.envelope("all", 8)}
 		}))
 	}
@@ -121,7 +121,7 @@ func TestCircleOfParents(t *testing.T) {
 	s.submit("inside", 8, s.by("x"))
 	s.await("inside", rqv1.RunRunning, "bound 8 GPUs")
 	s.awaitFunding("inside", 8)
-	edit(s, s.budgetOf("y"), func(b *rqv1.Budget) { b.Spec.Parents = nil })
+	edit(s, s.budgetFor("y"), func(b *rqv1.Budget) { b.Spec.Parents = nil })
 	for _, path := range []string{"x", "y"} {
 		s.awaitBudgetCondition(path, rqv1.ConditionCircular, metav1.ConditionFalse, "NoCircle")
 	}

@@ -64,8 +64,8 @@ func in(key, value string) func(*rqv1.Envelope) {
 	return func(e *rqv1.Envelope) { e.Selector = map[string]string{key: value} }
 }
 
-// budgetOf is the Budget of an owner below the site's own, with changes.
-func (s *site) budgetOf(path string, changes ...func(*rqv1.Budget)) *rqv1.Budget {
+// budgetFor is the Budget of an owner below the site's own, with changes.
+func (s *site) budgetFor(path string, changes ...func(*rqv1.Budget)) *rqv1.Budget {
 	b := &rqv1.Budget{
 		ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-" + strings.ReplaceAll(path, ":", "-")},
 		Spec:       rqv1.BudgetSpec{Owner: s.of(path)},
@@ -79,18 +79,18 @@ func (s *site) budgetOf(path string, changes ...func(*rqv1.Budget)) *rqv1.Budget
 // fund creates the Budget of an owner below the site's own.
 func (s *site) fund(path string, envelopes ...rqv1.Envelope) {
 	s.t.Helper()
-	s.create(s.budgetOf(path, func(b *rqv1.Budget) { b.Spec.Envelopes = envelopes }))
+	s.create(s.budgetFor(path, func(b *rqv1.Budget) { b.Spec.Envelopes = envelopes }))
 }
 
 // amend edits the first envelope of the Budget of an owner below the site's own.
 func (s *site) amend(path string, change func(*rqv1.Envelope)) {
 	s.t.Helper()
-	edit(s, s.budgetOf(path), func(b *rqv1.Budget) { change(&b.Spec.Envelopes[0]) })
+	edit(s, s.budgetFor(path), func(b *rqv1.Budget) { change(&b.Spec.Envelopes[0]) })
 }
 
 // statusOf is the status of the Budget of an owner below the site's own.
 func (s *site) statusOf(path string) (*rqv1.BudgetStatus, error) {
-	b := s.budgetOf(path)
+	b := s.budgetFor(path)
 	err := s.api.Get(s.t.Context(), client.ObjectKeyFromObject(b), b)
 	if err == nil && b.Status.ObservedGeneration != b.Generation {
 		err = fmt.Errorf("the status of Budget %s is older than its spec", b.Name)
@@ -98,8 +98,8 @@ func (s *site) statusOf(path string) (*rqv1.BudgetStatus, error) {
 	return &b.Status, err
 }
 
-// awaitUsage waits until the envelopes of a Budget hold so much, GPU-hours and headroom apart.
-func (s *site) awaitUsage(path string, want ...rqv1.EnvelopeStatus) {
+// awaitEnvelopes waits until the envelopes of a Budget hold so much, GPU-hours and headroom apart.
+func (s *site) awaitEnvelopes(path string, want ...rqv1.EnvelopeStatus) {
 	s.t.Helper()
 	eventually(s.t, "the usage of "+path, func() error {
 		status, err := s.statusOf(path)
@@ -174,7 +174,7 @@ func (s *site) awaitBudgetCondition(path, condition string, status metav1.Condit
 		}
 		return nil
 	})
-	s.awaitEvent("Budget", s.budgetOf(path).Name, reason)
+	s.awaitEvent("Budget", s.budgetFor(path).Name, reason)
 	return *found
 }
 
