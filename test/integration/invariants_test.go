@@ -17,7 +17,8 @@ import (
 
 const gpuResource = "nvidia.com/gpu"
 
-// world is what the API shows of one site: its nodes and every pod on them, its Runs, Leases and Budgets.
+// world is what the API shows of one site: its nodes and every pod on them, its Runs, Budgets and Leases, and those that it
+// showed once and that are settled.
 type world struct {
 	nodes   map[string]corev1.Node
 	pods    []corev1.Pod
@@ -57,8 +58,17 @@ func (s *site) look(ctx context.Context) (*world, error) {
 		w.runs[run.Name] = run
 	}
 	w.budgets = slices.DeleteFunc(budgets.Items, func(b rqv1.Budget) bool { return !s.has(b.Spec.Owner) })
+	there := map[string]bool{}
+	for _, lease := range leases.Items {
+		there[lease.Name] = true
+	}
 	s.ledger.mutex.Lock()
 	defer s.ledger.mutex.Unlock()
+	for name, lease := range s.ledger.leases[s.namespace] {
+		if lease.Status.Closed && !there[name] { // it is settled, and its object gone
+			w.leases = append(w.leases, *lease)
+		}
+	}
 	for uid, name := range s.ledger.bound[s.namespace] {
 		w.bound[uid] = name
 	}

@@ -63,7 +63,6 @@ func TestRaceForMoney(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			s := newSite(t, liveCluster(t), 0, 0, 0)
 			s.addDomain("d", 4, 128)
 			c.prepare(s)
