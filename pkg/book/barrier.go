@@ -74,7 +74,7 @@ func (b *Book) Arrive(pod types.UID, now time.Time) (open bool, release []types.
 	}
 	g.committed = true
 	for other := range g.all() {
-		if other != m && other.stage == reserved {
+		if other != m && other.stage == reserved && !other.extra() {
 			release = append(release, other.pod.UID)
 		}
 	}

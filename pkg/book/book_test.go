@@ -30,6 +30,9 @@ func (w *world) check() {
 		}
 		byPod[lease.Labels[book.LabelPod]] = lease
 		pod := w.pods[types.UID(lease.Labels[book.LabelPod])]
+		if pod != nil && string(lease.Spec.Slice.Role) != pod.Labels[rqv1.LabelRole] {
+			w.t.Fatalf("Lease %s of a pod that is %s has the role %s", lease.Name, pod.Labels[rqv1.LabelRole], lease.Spec.Slice.Role)
+		}
 		if node := w.nodes[on.Name]; node != nil && pod != nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
 			group := fmt.Sprintf("%s/%d", lease.Spec.RunRef.UID, lease.Spec.GroupIndex)
 			if domain := node.Labels["fabric.domain"]; domains[group] != "" && domains[group] != domain {
@@ -81,11 +84,9 @@ func (w *world) checkSettled() {
 	if diff := cmp.Diff(w.ledgerUsage(), w.book.Usage()); diff != "" {
 		w.t.Fatalf("I8: the counters are not what the Leases add up to (-leases +counters):\n%s", diff)
 	}
+	w.checkHeld()
 	fresh := w.rebuilt(true)
 	for _, name := range slices.Sorted(maps.Keys(w.runs)) {
-		if w.runs[name].Status.Phase != rqv1.RunPending {
-			continue
-		}
 		for _, uid := range w.sortedPods() {
 			if pod := w.pods[uid]; pod.Labels[rqv1.LabelRun] == name && pod.Spec.NodeName == "" && fresh.Gate(pod) == "" {
 				if node, refusal := fresh.Place(uid, w.now); refusal == nil {
@@ -97,6 +98,19 @@ func (w *world) checkSettled() {
 	}
 }
 
+// checkHeld asserts that the GPUs of a node that count as held are those of its open Leases (I1).
+func (w *world) checkHeld() {
+	held := map[string]int64{}
+	for _, lease := range w.openLeases() {
+		held[lease.Spec.Slice.Nodes[0].Name] += int64(lease.Spec.Slice.Nodes[0].GPUs)
+	}
+	for name := range w.nodes {
+		if counted := w.book.Fullness(name, gpusPerNode); counted != held[name] {
+			w.t.Fatalf("I1: node %s has %d GPUs in open Leases and %d are counted", name, held[name], counted)
+		}
+	}
+}
+
 // submitAny submits a Run of a small random shape.
 func (w *world) submitAny(t *rapid.T) {
 	name := fmt.Sprintf("run%d", rapid.IntRange(0, 4).Draw(t, "name"))
@@ -104,8 +118,9 @@ func (w *world) submitAny(t *rapid.T) {
 		return
 	}
 	owner := rapid.SampledFrom([]rqv1.Owner{"org:a", "org:b"}).Draw(t, "owner")
-	w.submit(name, owner, rapid.IntRange(1, 2).Draw(t, "groups"), rapid.IntRange(1, 3).Draw(t, "pods per group"),
-		rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "GPUs per pod"))
+	pods := rapid.IntRange(1, 3).Draw(t, "pods per group")
+	w.submitWithSpares(name, owner, rapid.IntRange(1, 2).Draw(t, "groups"), pods,
+		rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "GPUs per pod"), rapid.IntRange(0, min(2, pods)).Draw(t, "spares per group"))
 }
 
 func pick[K ~string](t *rapid.T, what string, from []K) (K, bool) {

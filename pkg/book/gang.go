@@ -324,6 +324,9 @@ func (g *gang) all() iter.Seq[*member] {
 // started reports whether the whole gang was bound.
 func (g *gang) started() bool { return g.run != nil && g.run.Status.Phase == rqv1.RunRunning }
 
+// underWay reports whether a member that the barrier waits for has a node.
+func (g *gang) underWay() bool { return g.active.assigned > 0 || !g.started() && g.spares.assigned > 0 }
+
 // complete reports whether every pod of the gang exists. Once it has started, spares may lack.
 func (g *gang) complete() bool {
 	return g.run != nil && g.shape == nil && g.active.whole(g.demand.Pods()) && (g.started() || g.spares.whole(g.demand.Spares()))

@@ -90,7 +90,7 @@ func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
 func (b *Book) plan(g *gang, pod *corev1.Pod, now time.Time) {
 	b.stirred = true
 	g.woken, g.tried = false, b.waiting.epoch
-	g.committed = g.committed && g.active.assigned > 0 // a gang that starts anew passes the barrier as a whole
+	g.committed = g.committed && g.underWay() // a gang that starts anew passes the barrier as a whole
 	var refusal *plan.Refusal
 	if !g.started() || g.active.first() != nil {
 		refusal = b.planGang(g, pod, now)

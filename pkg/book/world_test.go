@@ -129,12 +129,18 @@ func (w *world) setBudget(name string, owner rqv1.Owner, gpus int) {
 }
 
 func (w *world) submit(name string, owner rqv1.Owner, groups, podsPerGroup, gpusPerPod int) {
+	w.submitWithSpares(name, owner, groups, podsPerGroup, gpusPerPod, 0)
+}
+
+// submitWithSpares submits a Run with so many spare pods in each group.
+func (w *world) submitWithSpares(name string, owner rqv1.Owner, groups, podsPerGroup, gpusPerPod, spares int) {
 	group, total, size := int32(podsPerGroup*gpusPerPod), int32(groups*podsPerGroup*gpusPerPod), int32(gpusPerPod)
+	spareGPUs := int32(spares * gpusPerPod)
 	run := &rqv1.Run{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: w.uid(), Generation: 1, CreationTimestamp: metav1.NewTime(w.now)},
 		Spec: rqv1.RunSpec{
 			Owner: owner, Resources: rqv1.RunResources{GPUType: flavor, TotalGPUs: total, GPUsPerPod: &size},
-			Locality: &rqv1.RunLocality{GroupGPUs: &group},
+			Locality: &rqv1.RunLocality{GroupGPUs: &group}, SparesPerGroup: &spareGPUs,
 		},
 	}
 	w.runs[name] = run

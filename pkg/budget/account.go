@@ -1,7 +1,6 @@
 package budget
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -249,6 +248,3 @@ func (a *account) hourly() Spend {
 	}
 	return Spend(weight * 3600)
 }
-
-// leases returns the names of the live charges, sorted.
-func (a *account) leases() []string { return slices.Sorted(maps.Keys(a.live)) }

@@ -10,11 +10,6 @@ import (
 // nearest ancestor in the colon path that has a Budget. Parents that would make a circle are left out.
 func (a *Accounts) Parents(owner rqv1.Owner) []rqv1.Owner { return a.related().parentsOf(owner) }
 
-// Related returns what a payer is to an owner within the family (R2); false when it is not in it.
-func (a *Accounts) Related(owner, payer rqv1.Owner) (rqv1.Relation, bool) {
-	return a.related().relation(owner, payer)
-}
-
 // SetBorrowed notes how many GPUs a Run, by its UID, holds from sponsors (R5). Accounts made by FromStatus do not know
 // it, since a Budget's status names no Run.
 func (a *Accounts) SetBorrowed(run string, gpus int) { a.borrowed[run] = gpus }

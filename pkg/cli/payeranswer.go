@@ -7,6 +7,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
 // payerQuestion is what the answer to "who pays for this Run" is made of.
@@ -16,9 +17,8 @@ type payerQuestion struct {
 	leases  []rqv1.Lease // open ones of the Run
 	rates   budget.Rates
 	now     time.Time
-	// pods is the number of GPUs of a pod and podsFrom who says so; 0 when nobody does. nodeGPUs is what fits a node, or 0.
-	pods, nodeGPUs int
-	podsFrom       string
+	size    podSize
+	demand  plan.Demand // worked out from the Run and the size
 }
 
 // payerAnswer says who pays and who would pay for a Run. It is what "kubectl runs budgets explain" prints, as text or as
@@ -71,9 +71,11 @@ type limit struct {
 
 // answer works out who pays and who would pay.
 func (q *payerQuestion) answer() (payerAnswer, error) {
-	q.sizePods()
+	if err := q.shape(); err != nil {
+		return payerAnswer{}, err
+	}
 	a := payerAnswer{Run: q.run.Name, Namespace: q.run.Namespace, Owner: q.run.Spec.Owner, Phase: phaseOf(&q.run),
-		Flavor: q.run.Spec.Resources.GPUType, GPUsPerPod: q.pods, PodSizeFrom: q.podsFrom, HeldGPUs: q.held(), Offers: []offer{}}
+		Flavor: q.run.Spec.Resources.GPUType, GPUsPerPod: q.demand.GPUsPerPod, PodSizeFrom: q.size.from, HeldGPUs: q.held(), Offers: []offer{}}
 	if started := waitOf(&q.run); started != nil {
 		a.Message = started.Message
 	}
@@ -83,12 +85,12 @@ func (q *payerQuestion) answer() (payerAnswer, error) {
 		return a, err
 	}
 	wanted := q.wanted(cover.Payable())
-	takes := cover.Takes(wanted / q.pods)
+	takes := cover.Takes(wanted / q.demand.GPUsPerPod)
 	a.WantedGPUs, a.PayableGPUs = wanted, min(wanted, cover.Payable())
 	a.ShortGPUs = wanted - a.PayableGPUs
 	left := wanted
 	for i := range cover.Offers {
-		left -= takes[i].Pods * q.pods
+		left -= takes[i].Pods * q.demand.GPUsPerPod
 		a.Offers = append(a.Offers, q.offer(&cover.Offers[i], takes[i], left))
 	}
 	a.Offers = append(a.Offers, q.others(cover)...)
@@ -96,28 +98,6 @@ func (q *payerQuestion) answer() (payerAnswer, error) {
 		a.Remedies, err = q.remedies(cover, ask, wanted)
 	}
 	return a, err
-}
-
-func (q *payerQuestion) ask() budget.Ask {
-	ask := budget.Ask{Owner: q.run.Spec.Owner, Flavor: q.run.Spec.Resources.GPUType, GPUsPerPod: q.pods,
-		Run: string(q.run.UID), Funding: q.run.Spec.Funding}
-	if r := q.run.Spec.Runtime; r != nil && r.MaxDuration != nil {
-		ask.MaxDuration = r.MaxDuration.Duration
-	}
-	total := int(q.run.Spec.Resources.TotalGPUs)
-	ask.Spares = (q.withSpares(total) - total) / q.pods
-	return ask
-}
-
-// borrowed is how many GPUs sponsors pay for now.
-func (q *payerQuestion) borrowed() int {
-	sum := 0
-	for i := range q.leases {
-		if l := &q.leases[i]; relationOf(l) == rqv1.RelationSponsor && l.Spec.Slice.Role != rqv1.RoleBorrowed {
-			sum += int(gpusOf(l))
-		}
-	}
-	return sum
 }
 
 // cover asks what could be paid for, by Budgets as their status tells.
@@ -134,7 +114,7 @@ func (q *payerQuestion) cover(budgets []rqv1.Budget, ask budget.Ask, now time.Ti
 func (q *payerQuestion) offer(o *budget.Offer, take budget.Take, left int) offer {
 	out := offer{Step: o.Step + 1, Relation: o.Relation, Owner: o.Owner, Budget: o.Key.Budget, Envelope: o.Key.Envelope,
 		Selector: q.selector(o.Key), Concurrency: o.Concurrency, UsedGPUs: o.Used, FreeGPUs: max(0, o.Concurrency-o.Used),
-		OffersGPUs: o.Pods * q.pods, PaysGPUs: q.pays(o.Key), TakesGPUs: take.Pods * q.pods}
+		OffersGPUs: o.Pods * q.demand.GPUsPerPod, PaysGPUs: q.pays(o.Key), TakesGPUs: take.Pods * q.demand.GPUsPerPod}
 	switch {
 	case o.Refusal != "":
 		out.Stops = o.Refusal

@@ -1,57 +1,68 @@
 package cli
 
 import (
-	"slices"
+	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
-// podSizeAssumed is where the size of a pod comes from when nobody states it and no node can be looked at.
+// podSize is how many GPUs a pod of a Run has, as far as is known beside its spec.resources (R14).
+type podSize struct {
+	// stated is what the template or the pods request, and fits what the largest node of the type has; 0 when not known.
+	stated, fits int
+	from         string
+}
+
+// podSizeAssumed is where the size of a pod comes from when nobody states it and no node can be looked at: pods of one GPU.
 const podSizeAssumed = "assumption"
 
-// sizePods works out the GPUs of a pod that nobody states: the largest number that divides the group and fits a node
-// (R14); without nodes to look at, 1.
-func (q *payerQuestion) sizePods() {
-	if q.pods > 0 {
-		return
+// templateSize is the size of a pod by the Run itself.
+func templateSize(run *rqv1.Run, gpuResource string) podSize {
+	switch {
+	case run.Spec.Resources.GPUsPerPod != nil:
+		return podSize{stated: int(*run.Spec.Resources.GPUsPerPod), from: "spec.resources.gpusPerPod"}
+	case run.Spec.Template != nil:
+		return podSize{stated: book.PodGPUs(&run.Spec.Template.Spec, gpuResource), from: "spec.template"}
 	}
-	group := int(q.run.Spec.Resources.TotalGPUs)
-	if l := q.run.Spec.Locality; l != nil && l.GroupGPUs != nil {
-		group = int(*l.GroupGPUs)
-	}
-	divides := []int{group, q.spares()}
-	if m := q.run.Spec.Malleable; m != nil {
-		divides = append(divides, int(m.MinTotalGPUs), int(m.StepGPUs))
-	}
-	for q.pods = max(1, min(group, q.nodeGPUs)); q.pods > 1; q.pods-- {
-		if !slices.ContainsFunc(divides, func(n int) bool { return n%q.pods != 0 }) {
-			break
+	return podSize{}
+}
+
+// largestNode is the most GPUs that a node of a type has; 0 when there is none.
+func largestNode(nodes []corev1.Node, gpuType string, p *payerSearch) int {
+	most := int64(0)
+	for i := range nodes {
+		if n := nodes[i].Status.Allocatable[corev1.ResourceName(p.gpuResource)]; nodes[i].Labels[p.flavorLabel] == gpuType {
+			most = max(most, n.Value())
 		}
 	}
-	q.podsFrom = "the nodes"
-	if q.nodeGPUs == 0 {
-		q.podsFrom = podSizeAssumed
-	}
+	return int(most)
 }
 
-// spares is the GPUs that stand by in each group.
-func (q *payerQuestion) spares() int {
-	switch s := &q.run.Spec; {
-	case s.SparesPerGroup != nil:
-		return int(*s.SparesPerGroup)
-	case s.Spares != nil:
-		return int(*s.Spares)
+// shape works out the groups and pods of the Run.
+func (q *payerQuestion) shape() error {
+	if q.size.stated == 0 && q.size.fits == 0 {
+		q.size = podSize{fits: 1, from: podSizeAssumed}
 	}
-	return 0
+	spec := q.run.Spec
+	spec.Opportunistic = false // the same shape, whatever it is served
+	demand, refused := plan.DemandOf(&spec, q.size.stated, q.size.fits)
+	if refused != nil {
+		return fail(exitError, "Run %s/%s is never paid for: %s", q.run.Namespace, q.run.Name, refused.Message)
+	}
+	q.demand = demand
+	return nil
 }
 
-// withSpares is a width together with the spares of its groups.
+// withSpares is a width together with the spares of its groups, in GPUs.
 func (q *payerQuestion) withSpares(width int) int {
-	groups := 1
-	if l := q.run.Spec.Locality; l != nil && l.GroupGPUs != nil {
-		groups = width / int(*l.GroupGPUs)
+	groups := width / (q.demand.PodsPerGroup * q.demand.GPUsPerPod)
+	if !q.demand.Confined {
+		groups = 1 // the whole Run, whatever its width
 	}
-	return width + groups*q.spares()
+	return width + groups*q.demand.SparesPerGroup*q.demand.GPUsPerPod
 }
 
 // wanted is how many GPUs the Run still needs: to start, the widest width that can be paid for, else the narrowest (R16);
@@ -83,4 +94,21 @@ func (q *payerQuestion) held() int {
 		sum += int(gpusOf(&q.leases[i]))
 	}
 	return sum
+}
+
+// borrowed is how many GPUs sponsors pay for now.
+func (q *payerQuestion) borrowed() int {
+	sum := 0
+	for i := range q.leases {
+		if l := &q.leases[i]; relationOf(l) == rqv1.RelationSponsor && l.Spec.Slice.Role != rqv1.RoleBorrowed {
+			sum += int(gpusOf(l))
+		}
+	}
+	return sum
+}
+
+func (q *payerQuestion) ask() budget.Ask {
+	claim := plan.ClaimOf(&q.run)
+	return budget.Ask{Owner: q.demand.Owner, Flavor: q.demand.Flavor, GPUsPerPod: q.demand.GPUsPerPod, Spares: q.demand.Spares(),
+		Run: claim.Run, Funding: claim.Funding, MaxDuration: claim.MaxDuration}
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 )
 
@@ -111,54 +112,20 @@ func (p *payerSearch) read(ctx context.Context, c client.Client, key client.Obje
 	q.leases, err = readLeases(ctx, c, key.Namespace, []string{key.Name}, leasesOpen)
 	note("GPU leases, which say what is paid for now", err)
 	q.leases = slices.DeleteFunc(q.leases, func(l rqv1.Lease) bool { return l.Spec.RunRef.UID != q.run.UID })
-	q.pods, q.podsFrom = specPodGPUs(&q.run, p.gpuResource)
-	if q.pods == 0 {
+	q.size = templateSize(&q.run, p.gpuResource)
+	if q.size.stated == 0 {
 		var pods corev1.PodList
 		note("pods, which say how many GPUs each has", c.List(ctx, &pods, client.InNamespace(key.Namespace), client.MatchingLabels{rqv1.LabelRun: key.Name}))
 		for i := range pods.Items {
-			q.pods, q.podsFrom = max(q.pods, gpusRequested(&pods.Items[i].Spec, p.gpuResource)), "its pods"
+			q.size.stated, q.size.from = max(q.size.stated, book.PodGPUs(&pods.Items[i].Spec, p.gpuResource)), "its pods"
 		}
 	}
-	if q.pods == 0 {
+	if q.size.stated == 0 {
 		var nodes corev1.NodeList
 		note("nodes, which say how many GPUs a pod can have", c.List(ctx, &nodes, client.HasLabels{p.flavorLabel}))
-		q.nodeGPUs = largestNode(nodes.Items, q.run.Spec.Resources.GPUType, p)
+		q.size = podSize{fits: largestNode(nodes.Items, q.run.Spec.Resources.GPUType, p), from: "the nodes"}
 	}
 	return q, unread, nil
-}
-
-// specPodGPUs is the size of a pod by the Run itself, and where it says so; 0 when it does not.
-func specPodGPUs(run *rqv1.Run, gpuResource string) (int, string) {
-	if perPod := run.Spec.Resources.GPUsPerPod; perPod != nil {
-		return int(*perPod), "spec.resources.gpusPerPod"
-	}
-	if run.Spec.Template != nil {
-		if n := gpusRequested(&run.Spec.Template.Spec, gpuResource); n > 0 {
-			return n, "spec.template"
-		}
-	}
-	return 0, ""
-}
-
-// gpusRequested sums the GPUs of a pod's containers.
-func gpusRequested(spec *corev1.PodSpec, gpuResource string) int {
-	sum := int64(0)
-	for i := range spec.Containers {
-		n := spec.Containers[i].Resources.Limits[corev1.ResourceName(gpuResource)]
-		sum += n.Value()
-	}
-	return int(sum)
-}
-
-// largestNode is the most GPUs that a node of a type has; 0 when there is none.
-func largestNode(nodes []corev1.Node, gpuType string, p *payerSearch) int {
-	most := int64(0)
-	for i := range nodes {
-		if n := nodes[i].Status.Allocatable[corev1.ResourceName(p.gpuResource)]; nodes[i].Labels[p.flavorLabel] == gpuType {
-			most = max(most, n.Value())
-		}
-	}
-	return int(most)
 }
 
 // selectorText prints a selector, sorted by key.

@@ -27,7 +27,7 @@ func lending(e envelopeOf, most int32, to ...rqv1.ACLEntry) envelopeOf {
 
 // question asks who pays for a Run in pods of 8 GPUs, by some Budgets.
 func question(run rqv1.Run, budgets ...rqv1.Budget) *payerQuestion {
-	return &payerQuestion{run: run, budgets: budgets, pods: 8, podsFrom: "spec.resources.gpusPerPod",
+	return &payerQuestion{run: run, budgets: budgets, size: podSize{stated: 8, from: "spec.template"},
 		rates: budget.Rates{Spare: 500}, now: noon}
 }
 
@@ -64,7 +64,7 @@ func aHolder() *payerQuestion {
 func TestPayers(t *testing.T) {
 	room := question(runOf("roomless", 16, 0, waits("InsufficientGPUs", "short by 8 of 16 GPUs")), budgetOf("rai", "org:ai:rai", used("all", 64, 8), used("more", 8, 0)))
 	nobody := question(runOf("poor", 16, 0, waits("NoBudget", "owner org:ai:rai has no Budget")), budgetOf("mm", "org:mm", used("all", 64, 0)))
-	nobody.pods, nobody.podsFrom = 0, ""
+	nobody.size = podSize{}
 	for name, q := range map[string]*payerQuestion{"payers-borrow": aBorrower(), "payers-running": aHolder(), "payers-room": room, "payers-nobody": nobody} {
 		a, err := q.answer()
 		if err != nil {
@@ -176,19 +176,23 @@ func TestPodSize(t *testing.T) {
 		"no nodes":                    {runOf("d", 64, 32, rqv1.RunStatus{}), 0, 1},
 	} {
 		q := question(c.run)
-		q.pods, q.nodeGPUs = 0, c.nodes
-		if q.sizePods(); q.pods != c.want {
-			t.Errorf("%s: pods of %d GPUs, want %d", name, q.pods, c.want)
+		q.size = podSize{fits: c.nodes, from: "the nodes"}
+		if err := q.shape(); err != nil || q.demand.GPUsPerPod != c.want {
+			t.Errorf("%s: pods of %d GPUs, want %d: %v", name, q.demand.GPUsPerPod, c.want, err)
 		}
+	}
+	odd := question(runOf("odd", 12, 0, rqv1.RunStatus{}))
+	if err := odd.shape(); err == nil || !strings.Contains(err.Error(), "pods of 8 GPUs do not divide") {
+		t.Errorf("pods of 8 GPUs for a Run of 12: %v", err)
 	}
 	stated := runOf("stated", 8, 0, rqv1.RunStatus{})
 	stated.Spec.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
 		{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("2")}}}}}}
-	if n, from := specPodGPUs(&stated, "nvidia.com/gpu"); n != 2 || from != "spec.template" {
-		t.Errorf("pods of %d GPUs by %s", n, from)
+	if size := templateSize(&stated, "nvidia.com/gpu"); size != (podSize{stated: 2, from: "spec.template"}) {
+		t.Errorf("pods by the template: %+v", size)
 	}
 	stated.Spec.Resources.GPUsPerPod = ptr(int32(4))
-	if n, from := specPodGPUs(&stated, "nvidia.com/gpu"); n != 4 || from != "spec.resources.gpusPerPod" {
-		t.Errorf("pods of %d GPUs by %s", n, from)
+	if size := templateSize(&stated, "nvidia.com/gpu"); size != (podSize{stated: 4, from: "spec.resources.gpusPerPod"}) {
+		t.Errorf("pods by the Run: %+v", size)
 	}
 }

@@ -60,10 +60,10 @@ func (q *payerQuestion) borrowing(ask budget.Ask, funding rqv1.RunFunding, wante
 		return 0, 0, err
 	}
 	lent = q.borrowed()
-	for i, take := range cover.Takes(wanted / q.pods) {
-		payable += take.Pods * q.pods
+	for i, take := range cover.Takes(wanted / q.demand.GPUsPerPod) {
+		payable += take.Pods * q.demand.GPUsPerPod
 		if cover.Offers[i].Relation == rqv1.RelationSponsor {
-			lent += take.Pods * q.pods
+			lent += take.Pods * q.demand.GPUsPerPod
 		}
 	}
 	return payable, lent, nil

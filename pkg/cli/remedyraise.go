@@ -49,8 +49,8 @@ func (q *payerQuestion) raiseOne(key budget.Key, ask budget.Ask, wanted int) (ed
 			return edits, true, nil
 		}
 		i := slices.IndexFunc(cover.Offers, func(o budget.Offer) bool { return o.Key == key })
-		limit := cover.Takes(wanted / q.pods)[i].Limit
-		edit := raiseLimit(&budgets[at], key.Envelope, limit, short, q.pods, budget.Lookahead(ask.MaxDuration))
+		limit := cover.Takes(wanted / q.demand.GPUsPerPod)[i].Limit
+		edit := raiseLimit(&budgets[at], key.Envelope, limit, short, q.demand.GPUsPerPod, budget.Lookahead(ask.MaxDuration))
 		if edit.budget == nil {
 			return nil, false, nil
 		}

@@ -45,6 +45,9 @@ func TestCLIOnAFamily(t *testing.T) {
 		name("lender"): {Concurrency: 16, LentGPUs: 8, FreeGPUs: 8},
 		s.namespace:    {Concurrency: 16, FamilyGPUs: 16},
 	})
+	if owners := s.complete("leases --owner org:"); !strings.Contains(owners, fmt.Sprintf("%s\n%s\n%s\n%s\n", s.owner, lender, team, kin)) {
+		t.Errorf("owners to choose from:\n%s", owners)
+	}
 	s.checkUsageTexts(team, kin, lender, name)
 	s.checkExplained(team, kin, lender, name)
 	s.removeRun("own")
@@ -62,6 +65,12 @@ func (s *site) budgetOf(name string, owner rqv1.Owner, e rqv1.Envelope) *rqv1.Bu
 func (s *site) runs(line string) string {
 	s.t.Helper()
 	return mustCommand(s.t, s.ControlPlane, "", "runs "+line)
+}
+
+// complete is what a shell is offered behind a kubectl runs command.
+func (s *site) complete(line string) string {
+	s.t.Helper()
+	return mustCommand(s.t, s.ControlPlane, "", "__complete runs "+line)
 }
 
 // usageRow is what a script reads of an envelope's usage.
