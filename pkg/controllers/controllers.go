@@ -85,9 +85,9 @@ func New(o Options) (*Controllers, error) {
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](50*time.Millisecond, 10*time.Second),
 			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "runs"}),
 		retries: workqueue.NewTypedDelayingQueue[types.NamespacedName](),
-		settled: settled{budgets: map[string]bool{}},
+		settled: settled{budgets: map[string]bool{}, hurry: make(chan struct{}, 1)},
 	}
-	return c, c.watches.feed(o.Book, o.Shared, c.Changed, c.settled.changed)
+	return c, c.watches.feed(o.Book, o.Shared, c.Changed, c.settled.lost)
 }
 
 // Changed has a Run looked at soon.

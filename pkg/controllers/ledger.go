@@ -70,7 +70,7 @@ func (c *Controllers) LookUp(ctx context.Context, leases []types.NamespacedName)
 		err := c.client.Get(ctx, name, lease)
 		switch {
 		case apierrors.IsNotFound(err):
-			c.settled.changed(c.book.LeaseLost(name, c.clock.Now()))
+			c.settled.lost(c.book.LeaseLost(name, c.clock.Now()))
 		case err != nil:
 			klog.FromContext(ctx).Error(err, "Looking up when a Lease ended", "lease", name)
 			time.AfterFunc(time.Second, func() { c.LookUp(ctx, []types.NamespacedName{name}) })

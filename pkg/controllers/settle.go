@@ -27,6 +27,7 @@ type settled struct {
 	mu      sync.Mutex
 	budgets map[string]bool // whose records have changed
 	leases  []types.NamespacedName
+	hurry   chan struct{} // holds one when something is to be written at once
 }
 
 func (s *settled) changed(budgets []string) {
@@ -34,6 +35,19 @@ func (s *settled) changed(budgets []string) {
 	defer s.mu.Unlock()
 	for _, b := range budgets {
 		s.budgets[b] = true
+	}
+}
+
+// lost notes records that have changed because Lease objects are gone already: until they are written, they are nowhere
+// else.
+func (s *settled) lost(budgets []string) {
+	if len(budgets) == 0 {
+		return
+	}
+	s.changed(budgets)
+	select {
+	case s.hurry <- struct{}{}:
+	default: // it is on its way
 	}
 }
 
@@ -68,6 +82,7 @@ func (c *Controllers) settleLedger(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-c.settled.hurry:
 		case <-c.clock.After(period):
 		}
 	}
