@@ -123,75 +123,129 @@ func (r *reference) accounts() *Accounts {
 	return a
 }
 
+// drawPods makes up pods in two zones, some of them spares.
+func (r *reference) drawPods(t *rapid.T) (pods []pod, zones, spares int) {
+	seen := map[string]bool{}
+	for range rapid.IntRange(0, 6).Draw(t, "pods") {
+		zone := rapid.SampledFrom([]string{"w", "e"}).Draw(t, "pod's zone")
+		p := pod{map[string]string{"zone": zone}, rapid.IntRange(0, 3).Draw(t, "spare") == 0}
+		if pods, seen[zone] = append(pods, p), true; p.spare {
+			spares++
+		}
+	}
+	return pods, len(seen), spares
+}
+
+// compare returns whether the pods can be paid for at all, and whether that was found. It fails if they are paid for when
+// they cannot be, or, if told that it must be exact, by others than the best.
+func (r *reference) compare(t *rapid.T, pods []pod, exact func([]candidate, *Cover) bool) (payable, found bool) {
+	candidates := r.candidates()
+	want := r.best(candidates, pods)
+	c := r.accounts().Cover(r.ask, r.now)
+	classes, spare := make([]int, len(pods)), make([]bool, len(pods))
+	for i, p := range pods {
+		classes[i], spare[i] = c.Class(p.labels), p.spare
+	}
+	payers := c.Assign(classes, spare)
+	counts := r.count(t, c, candidates, pods, payers)
+	if !exact(candidates, c) {
+		if want == nil && payers != nil {
+			t.Fatalf("paid for although nothing allows it: %v", counts)
+		}
+		return want != nil, payers != nil
+	}
+	if !slices.Equal(counts, want) || (counts == nil) != (want == nil) {
+		t.Fatalf("pods by payer: %v, want %v of %v", counts, want, candidates)
+	}
+	for i := range payers {
+		for j := range i {
+			if classes[i] == classes[j] && payers[j] > payers[i] {
+				t.Fatalf("an earlier pod is paid for by a later offer: %v", payers)
+			}
+		}
+	}
+	if r.ask.Spares == 0 || !metered(c) {
+		r.compareDemand(t, c, candidates, classes, want != nil)
+	}
+	return want != nil, payers != nil
+}
+
+// compareDemand compares what is asked by number of pods.
+func (r *reference) compareDemand(t *rapid.T, c *Cover, candidates []candidate, classes []int, want bool) {
+	demand := make([]int, len(c.classes))
+	for _, class := range classes {
+		if class >= 0 {
+			demand[class]++
+		}
+	}
+	if !slices.Contains(classes, -1) && c.Covers(demand) != want {
+		t.Fatalf("covers %v: %v, want %v", demand, !want, want)
+	}
+	most := 0
+	for most < 6 && r.best(candidates, make([]pod, most+1)) != nil {
+		most++
+	}
+	if got := c.Payable() / r.ask.GPUsPerPod; min(got, 6) != most {
+		t.Fatalf("payable: %d pods, want %d (or more than 6)", got, most)
+	}
+}
+
+// metered reports whether some limit bounds GPU-hours.
+func metered(c *Cover) bool {
+	return slices.ContainsFunc(c.limits, func(l limit) bool { return l.Hours() })
+}
+
 // TestCoverAgainstReference compares what is paid for, and by whom, with trying everything. Where limits on GPU-hours tell
 // spares from other pods, whatever is paid for must still be legal, and found nearly always.
 func TestCoverAgainstReference(t *testing.T) {
 	var mixed, missed int
 	rapid.Check(t, func(t *rapid.T) {
 		r := draw(t)
-		var pods []pod
-		var zones []string
-		spares := 0
-		for range rapid.IntRange(0, 6).Draw(t, "pods") {
-			p := pod{map[string]string{"zone": rapid.SampledFrom([]string{"w", "e"}).Draw(t, "pod's zone")}, rapid.IntRange(0, 3).Draw(t, "spare") == 0}
-			if pods, zones = append(pods, p), append(zones, p.labels["zone"]); p.spare {
-				spares++
+		pods, zones, spares := r.drawPods(t)
+		r.ask.Spares = spares + rapid.IntRange(0, 2).Draw(t, "other spares")
+		mixes := false
+		payable, found := r.compare(t, pods, func(candidates []candidate, c *Cover) bool {
+			mixes = spares > 0 && metered(c) && (len(candidates) > 1 || zones > 1)
+			return !mixes
+		})
+		if mixes && payable {
+			if mixed++; !found {
+				missed++
 			}
-		}
-		r.ask.Spares = spares
-		candidates := r.candidates()
-		want := r.best(candidates, pods)
-		c := r.accounts().Cover(r.ask, r.now)
-		classes, spare, demand := make([]int, len(pods)), make([]bool, len(pods)), []int(nil)
-		for i, p := range pods {
-			classes[i], spare[i] = c.Class(p.labels), p.spare
-		}
-		demand = make([]int, len(c.classes))
-		payable := true
-		for _, class := range classes {
-			if payable = payable && class >= 0; class >= 0 {
-				demand[class]++
-			}
-		}
-		payers := c.Assign(classes, spare)
-		counts := r.count(t, c, candidates, pods, payers)
-		hours := slices.ContainsFunc(c.limits, func(l limit) bool { return l.Hours() })
-		if spares > 0 && hours && !(len(candidates) == 1 && len(slices.Compact(slices.Sorted(slices.Values(zones)))) == 1) {
-			if want != nil {
-				if mixed++; payers == nil {
-					missed++
-				}
-			}
-			if want == nil && payers != nil {
-				t.Fatalf("paid for although nothing allows it: %v", counts)
-			}
-			return
-		}
-		if payable && c.Covers(demand) != (want != nil) {
-			t.Fatalf("covers %v: %v, want %v", demand, want == nil, want)
-		}
-		if !slices.Equal(counts, want) {
-			t.Fatalf("pods by payer: %v, want %v of %v", counts, want, candidates)
-		}
-		for i := range payers {
-			for j := range i {
-				if classes[i] == classes[j] && payers[j] > payers[i] {
-					t.Fatalf("an earlier pod is paid for by a later offer: %v", payers)
-				}
-			}
-		}
-		most := 0
-		for most < 6 && r.best(candidates, make([]pod, most+1)) != nil {
-			most++
-		}
-		if got := c.Payable() / r.ask.GPUsPerPod; spares == 0 && min(got, 6) != most {
-			t.Fatalf("payable: %d pods, want %d (or more than 6)", got, most)
 		}
 	})
 	t.Logf("%d of %d payments missed where spares cost less than other pods", missed, mixed)
 	if mixed > 100 && missed*20 > mixed {
 		t.Errorf("%d of %d payments missed where spares cost less than other pods", missed, mixed)
 	}
+}
+
+// TestCapsAgainstReference has envelopes share caps in every way, nested and crossing, while they pay for different nodes.
+func TestCapsAgainstReference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := &reference{now: noon, relations: map[rqv1.Owner]rqv1.Relation{"o": rqv1.RelationOwn}, ask: Ask{Owner: "o", Flavor: "H100", GPUsPerPod: 1}}
+		b := of("b", "o")
+		n := rapid.IntRange(3, 5).Draw(t, "envelopes")
+		for i := range n {
+			e := rqv1.Envelope{Name: fmt.Sprintf("e%d", i), Flavor: "H100", Concurrency: rapid.Int32Range(1, 4).Draw(t, "concurrency")}
+			if zone := rapid.SampledFrom([]string{"w", "e", "*"}).Draw(t, "zone"); zone != "*" {
+				e.Selector = map[string]string{"zone": zone}
+			}
+			b.Spec.Envelopes = append(b.Spec.Envelopes, e)
+		}
+		for i := range rapid.IntRange(1, 4).Draw(t, "caps") {
+			c := rqv1.AggregateCap{Name: fmt.Sprintf("c%d", i), MaxConcurrency: ptr(rapid.Int32Range(1, 4).Draw(t, "cap"))}
+			for j := range n {
+				if rapid.Bool().Draw(t, "under") {
+					c.Envelopes = append(c.Envelopes, fmt.Sprintf("e%d", j))
+				}
+			}
+			b.Spec.AggregateCaps = append(b.Spec.AggregateCaps, c)
+		}
+		r.budgets = []*rqv1.Budget{b}
+		pods, _, _ := r.drawPods(t)
+		r.compare(t, pods, func([]candidate, *Cover) bool { return true })
+	})
 }
 
 // count returns how many pods each candidate pays for, having checked that each may.

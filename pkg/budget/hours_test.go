@@ -51,6 +51,24 @@ func TestSparesCostLess(t *testing.T) {
 	same(t, "used", 12, a.Used(Key{"b", "e"}))
 }
 
+func TestMoreSparesThanThereIsTimeFor(t *testing.T) {
+	a := accountsOf(of("b", "o", rqv1.Envelope{Name: "e", Concurrency: 100, MaxGPUHours: ptr(int64(1))}))
+	ask := Ask{Owner: "o", Flavor: "H100", GPUsPerPod: 1, Spares: 4}
+	same(t, "pods", 2, a.Cover(ask, noon).Offers[0].Pods)
+	a = accountsOf(of("b", "o", rqv1.Envelope{Name: "e", Concurrency: 100, MaxGPUHours: ptr(int64(3))}))
+	c := a.Cover(ask, noon)
+	class := c.Class(nil)
+	same(t, "payers when there are fewer spares than was said", []int{0, 0, 0, 0}, c.Assign([]int{class, class, class, class}, []bool{false, false, true, true}))
+	same(t, "payers of three and a spare", []int(nil), c.Assign([]int{class, class, class, class}, []bool{false, false, false, true}))
+}
+
+func TestALeaseThatEndsBeforeItStartsCostsNothing(t *testing.T) {
+	a := accountsOf(flat("b", "o", 8))
+	c := held(Key{"b", "e"}, "o", rqv1.RelationOwn, rqv1.RoleActive, 4)
+	a.Past("ns/x", c, c.Start.Add(-time.Minute))
+	same(t, "spent", Spend(0), a.spentOn(Key{"b", "e"}, noon))
+}
+
 func TestOpportunisticWorkUsesNoConcurrency(t *testing.T) {
 	a := accountsOf(of("b", "o", rqv1.Envelope{Name: "e", Concurrency: 8, MaxGPUHours: ptr(int64(100))}))
 	c := held(Key{"b", "e"}, "o", rqv1.RelationOwn, rqv1.RoleBorrowed, 20)
