@@ -44,7 +44,7 @@ func (c *Cover) share(demand []int, p price) bool {
 	if c.fill(demand, p) {
 		return true
 	}
-	if t := c.nested(); len(t.tree) == 0 && len(t.crossing) == 0 {
+	if c.short(demand, p) {
 		return false
 	}
 	s := c.exactly(c.classes, demand, p)
@@ -55,6 +55,32 @@ func (c *Cover) share(demand []int, p price) bool {
 		copy(f.sent[class], s.sent[class])
 	}
 	return true
+}
+
+// short reports whether demand that the offers did not meet cannot be met: because no two of them share a limit, or because
+// all that pay for the classes concerned, or for any, pay for too little together.
+func (c *Cover) short(demand []int, p price) bool {
+	f, t := &c.flow, c.nested()
+	if len(t.crossing) > 0 {
+		return false
+	}
+	for _, all := range []bool{false, true} {
+		f.left = c.residuals(p)
+		wanted := 0
+		for class := range demand {
+			if !all && f.unmet[class] == 0 {
+				continue
+			}
+			wanted += demand[class]
+			for _, offer := range c.classes[class] {
+				wanted -= f.take(&c.Offers[offer], unbounded) // nothing is left for a second class
+			}
+		}
+		if wanted > 0 {
+			return true
+		}
+	}
+	return len(t.tree) == 0
 }
 
 // fill has the offers pay in their order, and reports whether that meets all demand.

@@ -79,13 +79,13 @@ func (a *Accounts) allWithin(keys []Key, now time.Time) bool {
 			p.left -= at.inUse()
 		}
 		w.lending.left -= at.heldBy(tieLent)
+		if w.purses[0].left < 0 || w.lending.left < 0 {
+			return false
+		}
 		for _, c := range at.live {
 			if !w.serves(c.Owner) {
 				return false
 			}
-		}
-		if w.lending.left < 0 {
-			return false
 		}
 	}
 	for _, p := range purses {

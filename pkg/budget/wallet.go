@@ -10,7 +10,7 @@ import (
 // wallet is what an envelope still allows while its charges are gone through (R8).
 type wallet struct {
 	closed  Cause    // why nothing is allowed to anybody; empty otherwise
-	purses  []*purse // of the envelope and of the aggregate caps over it
+	purses  []*purse // of the envelope first, then of the aggregate caps over it
 	lending *purse   // what borrowers may hold
 	serves  func(rqv1.Owner) bool
 }
@@ -41,9 +41,7 @@ func (a *Accounts) walletOf(k Key, caps map[Key]*purse, now time.Time) *wallet {
 		return &wallet{closed: CauseWindow}
 	}
 	w := &wallet{lending: &purse{left: unbounded}, serves: a.server(e)}
-	own := newPurse(int(e.Concurrency), e.MaxGPUHours, a.spentOn(k, now))
-	caps[Key{k.Budget, "/" + k.Envelope}] = own // no cap has such a name
-	w.purses = append(w.purses, own)
+	w.purses = append(w.purses, newPurse(int(e.Concurrency), e.MaxGPUHours, a.spentOn(k, now)))
 	if l := e.Lending; l != nil {
 		most := unbounded
 		if l.MaxConcurrency != nil {
@@ -103,12 +101,11 @@ func (w *wallet) take(c *Charge) (over int, cause Cause) {
 
 // server returns a function that says whether an envelope may pay for an owner at all (R2, R4).
 func (a *Accounts) server(e envelope) func(rqv1.Owner) bool {
-	known := map[rqv1.Owner]bool{}
+	var last rqv1.Owner // charges of one owner come together as a rule
+	var serves, asked bool
 	return func(owner rqv1.Owner) bool {
-		serves, ok := known[owner]
-		if !ok {
-			serves = a.serves(e, owner)
-			known[owner] = serves
+		if !asked || owner != last {
+			last, serves, asked = owner, a.serves(e, owner), true
 		}
 		return serves
 	}

@@ -152,6 +152,14 @@ func watchLedger(c *cluster) (*ledger, error) {
 	return l, nil
 }
 
+// forget drops what is remembered of a namespace that is gone.
+func (l *ledger) forget(namespace string) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	delete(l.bound, namespace)
+	delete(l.leases, namespace)
+}
+
 func (l *ledger) holds(lease *rqv1.Lease) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

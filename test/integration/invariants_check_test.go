@@ -33,7 +33,7 @@ func sound() *world {
 		w.leases = append(w.leases, rqv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{book.LabelPod: name}},
 			Spec: rqv1.LeaseSpec{
-				RunRef: rqv1.LeaseRunRef{Name: "run"}, Slice: rqv1.LeaseSlice{Nodes: []rqv1.NodeGPUs{{Name: name, GPUs: 4}}},
+				RunRef: rqv1.LeaseRunRef{Name: "run"}, Slice: rqv1.LeaseSlice{Role: rqv1.RoleActive, Nodes: []rqv1.NodeGPUs{{Name: name, GPUs: 4}}},
 				Payer: rqv1.LeasePayer{Budget: "budget", Owner: "org", Relation: rqv1.RelationOwn}, PaidByEnvelope: "all",
 				Start: metav1.NewMicroTime(time.Unix(1, 0)),
 			},
@@ -73,25 +73,31 @@ func TestInvariantsAreChecked(t *testing.T) {
 		breaks func(*world)
 		want   []string
 	}{
-		"nothing":            {func(*world) {}, nil},
-		"two on a node":      {func(w *world) { w.pods[1].Spec.NodeName, w.leases[1].Spec.Slice.Nodes[0].Name = "a", "a" }, []string{"I1", "I1"}},
-		"two at an instant":  {func(w *world) { w.leases = append(w.leases, closed(w.leases[0], ended)) }, []string{"I1", "I2"}},
-		"pod without Lease":  {func(w *world) { w.leases = w.leases[:1] }, []string{"I2", "I2", "I2", "I8"}},
-		"Lease without pod":  {func(w *world) { w.pods = w.pods[:1] }, []string{"I2", "I7"}},
-		"Lease elsewhere":    {func(w *world) { w.pods[0].Spec.NodeName, w.pods[1].Spec.NodeName = "b", "a" }, []string{"I2", "I2"}},
-		"Lease of a spare":   {func(w *world) { w.pods[0].Labels[rqv1.LabelRole] = "Spare" }, []string{"I2"}},
-		"closed without end": {func(w *world) { w.leases[0].Status.ClosureReason = rqv1.ClosedFailed }, []string{"I4"}},
-		"ended Run holds":    {func(w *world) { setPhase(w, rqv1.RunCompleted) }, []string{"I5"}},
-		"gone Run holds":     {func(w *world) { delete(w.runs, "run") }, []string{"I5"}},
-		"split group":        {func(w *world) { w.nodes["b"].Labels["fabric.domain"] = "e" }, []string{"I6"}},
-		"partly bound":       {func(w *world) { setPhase(w, rqv1.RunPending) }, []string{"I9"}},
-		"miscounted":         {func(w *world) { all(w).OwnedGPUs, w.budgets[0].Status.AggregateCaps[0].UsedGPUs = 7, 7 }, []string{"I8", "I8"}},
-		"cap miscounted":     {func(w *world) { w.budgets[0].Status.AggregateCaps[0].UsedGPUs = 7 }, []string{"I8"}},
-		"total miscounted":   {func(w *world) { w.budgets[0].Status.UsedGPUs = 7 }, []string{"I8"}},
-		"under a wrong name": {func(w *world) { all(w).OwnedGPUs, all(w).LentGPUs = 4, 4 }, []string{"I8"}},
-		"envelope gone":      {func(w *world) { w.budgets[0].Status.Envelopes = nil }, []string{"I8", "I8"}},
-		"overspent":          {func(w *world) { w.budgets[0].Spec.Envelopes[0].Concurrency = 4 }, []string{"I3"}},
-		"cap overspent":      {func(w *world) { w.budgets[0].Spec.AggregateCaps[0].MaxConcurrency = ptr.To[int32](4) }, []string{"I3"}},
+		"nothing":           {func(*world) {}, nil},
+		"two on a node":     {func(w *world) { w.pods[1].Spec.NodeName, w.leases[1].Spec.Slice.Nodes[0].Name = "a", "a" }, []string{"I1", "I1"}},
+		"two at an instant": {func(w *world) { w.leases = append(w.leases, closed(w.leases[0], ended)) }, []string{"I1", "I2"}},
+		"pod without Lease": {func(w *world) { w.leases = w.leases[:1] }, []string{"I2", "I2", "I2", "I8"}},
+		"Lease without pod": {func(w *world) { w.pods = w.pods[:1] }, []string{"I2", "I7"}},
+		"spare without Lease": {func(w *world) {
+			spare := w.pods[0].DeepCopy()
+			spare.Name, spare.UID, spare.Labels[rqv1.LabelRole] = "spare", "spare", string(rqv1.RoleSpare)
+			spare.Spec.Containers = nil
+			w.pods = append(w.pods, *spare)
+		}, []string{"I2"}},
+		"Lease of the wrong role": {func(w *world) { w.leases[0].Spec.Slice.Role = rqv1.RoleSpare }, []string{"I2", "I2", "I8"}},
+		"Lease elsewhere":         {func(w *world) { w.pods[0].Spec.NodeName, w.pods[1].Spec.NodeName = "b", "a" }, []string{"I2", "I2"}},
+		"closed without end":      {func(w *world) { w.leases[0].Status.ClosureReason = rqv1.ClosedFailed }, []string{"I4"}},
+		"ended Run holds":         {func(w *world) { setPhase(w, rqv1.RunCompleted) }, []string{"I5"}},
+		"gone Run holds":          {func(w *world) { delete(w.runs, "run") }, []string{"I5"}},
+		"split group":             {func(w *world) { w.nodes["b"].Labels["fabric.domain"] = "e" }, []string{"I6"}},
+		"partly bound":            {func(w *world) { setPhase(w, rqv1.RunPending) }, []string{"I9"}},
+		"miscounted":              {func(w *world) { all(w).OwnedGPUs, w.budgets[0].Status.AggregateCaps[0].UsedGPUs = 7, 7 }, []string{"I8", "I8"}},
+		"cap miscounted":          {func(w *world) { w.budgets[0].Status.AggregateCaps[0].UsedGPUs = 7 }, []string{"I8"}},
+		"total miscounted":        {func(w *world) { w.budgets[0].Status.UsedGPUs = 7 }, []string{"I8"}},
+		"under a wrong name":      {func(w *world) { all(w).OwnedGPUs, all(w).LentGPUs = 4, 4 }, []string{"I8"}},
+		"envelope gone":           {func(w *world) { w.budgets[0].Status.Envelopes = nil }, []string{"I8", "I8", "I8"}},
+		"overspent":               {func(w *world) { w.budgets[0].Spec.Envelopes[0].Concurrency = 4 }, []string{"I3"}},
+		"cap overspent":           {func(w *world) { w.budgets[0].Spec.AggregateCaps[0].MaxConcurrency = ptr.To[int32](4) }, []string{"I3"}},
 		"lending overspent": {func(w *world) {
 			for i := range w.leases {
 				w.leases[i].Spec.Payer.Relation = rqv1.RelationSponsor

@@ -82,9 +82,8 @@ func (w *world) miscounted() []string {
 			}
 		}
 		for payer, t := range tallies {
-			if payer[0] == b.Name { // by an envelope that is gone
-				used += t.owned + t.family + t.lent + t.spare
-				overdraft += t.owned + t.family + t.lent + t.spare
+			if payer[0] == b.Name {
+				out = append(out, fmt.Sprintf("I8: Budget %s says nothing of envelope %s, whose open Leases hold %+v", b.Name, payer[1], *t))
 			}
 		}
 		if b.Status.UsedGPUs != used || b.Status.OverdraftGPUs != overdraft {

@@ -23,14 +23,15 @@ func (w *world) closedHalf() []string {
 // incomplete finds Runs that hold neither nothing nor all: a Running one holds all (I7), and one that waits, has ended or
 // is gone holds nothing (I5, I9).
 func (w *world) incomplete() []string {
-	open, spare, bound, running := map[string]int32{}, map[string]int32{}, map[string]int32{}, map[string]int32{}
+	open, active := map[string]int32{}, map[string]int32{} // GPUs in open Leases, with and without spares
+	bound, running := map[string]int32{}, map[string]int32{}
 	for _, lease := range w.leases {
 		if lease.Status.Closed {
 			continue
 		}
 		open[lease.Spec.RunRef.Name] += lease.Spec.Slice.Nodes[0].GPUs
-		if lease.Spec.Slice.Role == rqv1.RoleSpare {
-			spare[lease.Spec.RunRef.Name] += lease.Spec.Slice.Nodes[0].GPUs
+		if lease.Spec.Slice.Role == rqv1.RoleActive {
+			active[lease.Spec.RunRef.Name] += lease.Spec.Slice.Nodes[0].GPUs
 		}
 	}
 	for _, pod := range w.pods {
@@ -51,9 +52,8 @@ func (w *world) incomplete() []string {
 		switch {
 		case run.Status.Phase == rqv1.RunRunning && running[name] != total:
 			out = append(out, fmt.Sprintf("I7: Run %s is Running with %d of %d GPUs", name, running[name], total))
-		case run.Status.Phase == rqv1.RunRunning && open[name]-spare[name] != bound[name]:
-			out = append(out, fmt.Sprintf("I2: Run %s has %d GPUs in pods and %d in open Leases, and %d in those of spares",
-				name, bound[name], open[name]-spare[name], spare[name]))
+		case run.Status.Phase == rqv1.RunRunning && active[name] != bound[name]:
+			out = append(out, fmt.Sprintf("I2: Run %s has %d GPUs in pods and %d in open Leases", name, bound[name], active[name]))
 		case run.Status.Phase == rqv1.RunRunning:
 		case run.Status.Phase == "" || run.Status.Phase == rqv1.RunPending:
 			if open[name] > 0 || bound[name] > 0 {

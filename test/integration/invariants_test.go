@@ -17,7 +17,8 @@ import (
 
 const gpuResource = "nvidia.com/gpu"
 
-// world is what the API shows of one site: its nodes and every pod on them, its Runs, Leases and Budgets.
+// world is what the API shows of one site: its nodes and every pod on them, its Runs, Budgets and Leases, and those that it
+// showed once and that are settled.
 type world struct {
 	nodes   map[string]corev1.Node
 	pods    []corev1.Pod
@@ -57,8 +58,17 @@ func (s *site) look(ctx context.Context) (*world, error) {
 		w.runs[run.Name] = run
 	}
 	w.budgets = slices.DeleteFunc(budgets.Items, func(b rqv1.Budget) bool { return !s.has(b.Spec.Owner) })
+	there := map[string]bool{}
+	for _, lease := range leases.Items {
+		there[lease.Name] = true
+	}
 	s.ledger.mutex.Lock()
 	defer s.ledger.mutex.Unlock()
+	for name, lease := range s.ledger.leases[s.namespace] {
+		if lease.Status.Closed && !there[name] { // it is settled, and its object gone
+			w.leases = append(w.leases, *lease)
+		}
+	}
 	for uid, name := range s.ledger.bound[s.namespace] {
 		w.bound[uid] = name
 	}
@@ -169,9 +179,8 @@ func (w *world) unpaid() []string {
 		}
 		mine := open[string(pod.UID)]
 		delete(open, string(pod.UID))
-		if len(mine) != 1 || !pays(&mine[0], &pod) {
-			out = append(out, fmt.Sprintf("I2: %s pod %s with %d GPUs on %s has open Leases %v",
-				pod.Labels[rqv1.LabelRole], pod.Name, gpus(&pod), pod.Spec.NodeName, placesOf(mine)))
+		if len(mine) != 1 || !covers(&mine[0], &pod) {
+			out = append(out, fmt.Sprintf("I2: pod %s with %d GPUs on %s has open Leases %v", pod.Name, gpus(&pod), pod.Spec.NodeName, placesOf(mine)))
 		}
 	}
 	for _, leases := range open {
@@ -180,14 +189,15 @@ func (w *world) unpaid() []string {
 	return out
 }
 
-// pays tells whether a Lease is for what a pod has: its node, its role and its GPUs. A spare asks for none and has some.
-func pays(lease *rqv1.Lease, pod *corev1.Pod) bool {
+// covers tells whether a Lease is what a pod is to hold: its GPUs, on its node. A spare's pod asks for none: its Lease alone
+// holds them.
+func covers(lease *rqv1.Lease, pod *corev1.Pod) bool {
 	held := lease.Spec.Slice.Nodes[0]
-	if string(lease.Spec.Slice.Role) != pod.Labels[rqv1.LabelRole] || held.Name != pod.Spec.NodeName {
+	if held.Name != pod.Spec.NodeName || (lease.Spec.Slice.Role == rqv1.RoleSpare) != isSpare(pod) {
 		return false
 	}
-	if lease.Spec.Slice.Role == rqv1.RoleSpare {
-		return gpus(pod) == 0 && held.GPUs > 0
-	}
-	return int64(held.GPUs) == gpus(pod)
+	return isSpare(pod) || int64(held.GPUs) == gpus(pod)
 }
+
+// isSpare tells whether a pod stands by for the others of its Run.
+func isSpare(pod *corev1.Pod) bool { return pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare) }

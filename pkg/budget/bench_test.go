@@ -1,0 +1,110 @@
+package budget
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// fleet has 500 Budgets of 10 envelopes, capped and bounded in GPU-hours; 20 of their owners are one family.
+func fleet(closed, open int) *Accounts {
+	a := NewAccounts(rates)
+	for i := range 500 {
+		owner := rqv1.Owner(fmt.Sprintf("org%d:team%d", i/20, i%20))
+		b := of(fmt.Sprintf("b%03d", i), owner)
+		var names []string
+		for j := range 10 {
+			e := rqv1.Envelope{Name: fmt.Sprintf("e%d", j), Flavor: "H100", Concurrency: 64, MaxGPUHours: ptr(int64(1e9)), Lending: lends("org*")}
+			if j%2 == 0 {
+				e.Selector = map[string]string{"region": "west"}
+			}
+			b.Spec.Envelopes, names = append(b.Spec.Envelopes, e), append(names, e.Name)
+		}
+		capped(b, rqv1.AggregateCap{Name: "all", Envelopes: names, MaxConcurrency: ptr(int32(600)), MaxGPUHours: ptr(int64(1e9))})
+		a.SetBudget(under(b, rqv1.Owner(fmt.Sprintf("org%d", i/20))))
+	}
+	charge := func(i int) Charge {
+		c := held(Key{fmt.Sprintf("b%03d", i%500), fmt.Sprintf("e%d", i/500%10)}, "org0:team0", rqv1.RelationSponsor, rqv1.RoleActive, 1)
+		c.Run, c.Start = fmt.Sprint(i), noon.Add(-time.Duration(i)*time.Second)
+		if i%2 == 0 {
+			c.Until = noon.Add(time.Duration(i) * time.Second)
+		}
+		return c
+	}
+	for i := range closed {
+		a.Past(fmt.Sprintf("ns/closed-%d", i), charge(i), noon)
+	}
+	for i := range open {
+		a.Open(fmt.Sprintf("ns/open-%d", i), charge(i))
+	}
+	return a
+}
+
+// BenchmarkCover finds who pays for a gang of 1,000 pods on nodes of two classes. It is to take less than 5 ms, and not to
+// grow with what is closed.
+func BenchmarkCover(b *testing.B) {
+	for _, size := range []struct{ closed, open int }{{0, 0}, {100_000, 0}, {0, 10_000}, {100_000, 10_000}} {
+		b.Run(fmt.Sprintf("closed=%d/open=%d", size.closed, size.open), func(b *testing.B) {
+			a := fleet(size.closed, size.open)
+			ask := Ask{Owner: "org0:team7", Flavor: "H100", GPUsPerPod: 8, Run: "run", Funding: from("org1:team1", "org2:team2"), MaxDuration: 24 * time.Hour}
+			classes, spare := make([]int, 1000), make([]bool, 1000)
+			b.ReportAllocs()
+			for b.Loop() {
+				c := a.Cover(ask, noon)
+				west, east := c.Class(map[string]string{"region": "west"}), c.Class(map[string]string{"region": "east"})
+				for i := range classes {
+					if classes[i] = west; i%2 == 1 {
+						classes[i] = east
+					}
+				}
+				if c.Assign(classes, spare) == nil {
+					b.Fatal("not covered")
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkCovers asks what pack asks, for demand that cannot be met under the limits of many offers.
+func BenchmarkCovers(b *testing.B) {
+	c := fleet(0, 0).Cover(Ask{Owner: "org0:team7", Flavor: "H100", GPUsPerPod: 8, Run: "run"}, noon)
+	demand := make([]int, 2)
+	demand[c.Class(map[string]string{"region": "west"})], demand[c.Class(map[string]string{"region": "east"})] = 100, 5000
+	b.ReportAllocs()
+	for b.Loop() {
+		if c.Covers(demand) {
+			b.Fatal("covered")
+		}
+	}
+}
+
+// BenchmarkFamily follows the edit of a Budget.
+func BenchmarkFamily(b *testing.B) {
+	a := fleet(0, 0)
+	edited := a.Budget("b007")
+	b.ReportAllocs()
+	for b.Loop() {
+		a.SetBudget(edited)
+		a.related().steps("org0:team7")
+	}
+}
+
+// BenchmarkRefresh goes through 10,000 open Leases, all within limits, or with one Budget in overdraft.
+func BenchmarkRefresh(b *testing.B) {
+	for _, overdrawn := range []bool{false, true} {
+		b.Run(fmt.Sprintf("overdrawn=%v", overdrawn), func(b *testing.B) {
+			a := fleet(100_000, 10_000)
+			if overdrawn {
+				for i := range 500 {
+					a.Budget(fmt.Sprintf("b%03d", i)).Spec.Envelopes[3].Concurrency = 1
+				}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				a.Refresh(noon)
+			}
+		})
+	}
+}

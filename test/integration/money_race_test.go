@@ -1,0 +1,161 @@
+package integration
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+const (
+	// racers is how many Runs are created at once, each of racerGPUs.
+	racers, racerGPUs = 200, 2
+	// prize is what they race for: an odd number, of which one GPU stays.
+	prize = 2*racerWinners + 1
+	// racerWinners is how many of them fit.
+	racerWinners = 25
+)
+
+// TestRaceForMoney creates many Runs at once for the last GPUs that are paid for, of which there is room for all: exactly
+// as many start as fit, and never one GPU over; the others wait, and start when some of the first are deleted.
+func TestRaceForMoney(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		prepare func(s *site)
+		// borrower is the owner of a racer, and funding from whom it borrows.
+		borrower func(i int) string
+		funding  func(s *site) func(*rqv1.Run)
+		limit    string
+	}{
+		"envelope": {
+			prepare:  func(s *site) { s.fund("team", s.envelope("all", prize)) },
+			borrower: func(int) string { return "team" },
+			funding:  func(*site) func(*rqv1.Run) { return func(*rqv1.Run) {} },
+			limit:    "50 of 51 GPUs in use",
+		},
+		"aggregate cap": {
+			prepare: func(s *site) {
+				s.create(s.budgetFor("team", func(b *rqv1.Budget) {
+					b.Spec.Envelopes = []rqv1.Envelope{s.envelope("one", 40), s.envelope("two", 40)}
+					b.Spec.AggregateCaps = []rqv1.AggregateCap{{
+						Name: "both", Flavor: s.flavor, Envelopes: []string{"one", "two"}, MaxConcurrency: ptr.To[int32](prize),
+					}}
+				}))
+			},
+			borrower: func(int) string { return "team" },
+			funding:  func(*site) func(*rqv1.Run) { return func(*rqv1.Run) {} },
+			limit:    "aggregateCaps[both].maxConcurrency: 1 of 51 GPUs left",
+		},
+		"lending cap": {
+			prepare:  func(s *site) { s.fund("lender", s.envelope("all", 100, s.lends(prize, "poor:*"))) },
+			borrower: func(i int) string { return fmt.Sprintf("poor:team-%d", i%4) },
+			funding:  func(s *site) func(*rqv1.Run) { return s.from(0, "lender") },
+			limit:    "lending.maxConcurrency: 1 of 51 GPUs left",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, liveCluster(t), 0, 0, 0)
+			s.addDomain("d", 4, 128)
+			c.prepare(s)
+			s.race(func(i int) *rqv1.Run {
+				return s.run(fmt.Sprintf("racer-%d", i), racerGPUs, s.by(c.borrower(i)), inPods(racerGPUs), c.funding(s))
+			})
+			winners := s.winners(c.limit, racers)
+			for _, winner := range winners[:10] {
+				s.removeRun(winner)
+			}
+			s.winners(c.limit, racers-10)
+			s.settled()
+			if err := s.neverOver(prize); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// race creates Runs all at once.
+func (s *site) race(run func(i int) *rqv1.Run) {
+	s.t.Helper()
+	var group errgroup.Group
+	for i := range racers {
+		group.Go(func() error { return s.api.Create(s.t.Context(), run(i)) })
+	}
+	if err := group.Wait(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// winners waits until exactly as many Runs of so many run as fit, and the others wait because of a limit. It returns those
+// that run.
+func (s *site) winners(limit string, of int) []string {
+	s.t.Helper()
+	var running []string
+	eventually(s.t, "the winners", func() error {
+		var runs rqv1.RunList
+		if err := s.api.List(s.t.Context(), &runs, client.InNamespace(s.namespace)); err != nil {
+			return err
+		}
+		running = nil
+		waiting := 0
+		var other *rqv1.Run
+		for i := range runs.Items {
+			switch run := &runs.Items[i]; {
+			case run.Status.Phase == rqv1.RunRunning:
+				running = append(running, run.Name)
+			case run.Status.Phase == rqv1.RunPending && strings.Contains(run.Status.Message, limit):
+				waiting++
+			default:
+				other = run
+			}
+		}
+		if len(running) > racerWinners {
+			s.t.Fatalf("%d Runs run, and %d can be paid for", len(running), racerWinners)
+		}
+		if len(running) < racerWinners || waiting != of-racerWinners {
+			return fmt.Errorf("%d run, %d wait for %q; another: %v", len(running), waiting, limit, other)
+		}
+		return nil
+	})
+	slices.Sort(running)
+	return running
+}
+
+// neverOver replays the site's Leases and is an error if at any instant they held more than so many GPUs.
+func (s *site) neverOver(most int32) error {
+	w, err := s.look(s.t.Context())
+	if err != nil {
+		return err
+	}
+	type change struct {
+		at   time.Time
+		gpus int32
+	}
+	var changes []change
+	for i := range w.leases {
+		lease := &w.leases[i]
+		gpus := lease.Spec.Slice.Nodes[0].GPUs
+		changes = append(changes, change{lease.Spec.Start.Time, gpus})
+		if lease.Status.Ended != nil {
+			changes = append(changes, change{lease.Status.Ended.Time, -gpus})
+		}
+	}
+	slices.SortFunc(changes, func(x, y change) int {
+		return cmp.Or(x.at.Compare(y.at), cmp.Compare(x.gpus, y.gpus)) // what ends at an instant is free at it
+	})
+	held := int32(0)
+	for _, c := range changes {
+		if held += c.gpus; held > most {
+			return fmt.Errorf("%d GPUs were held at %s, and %d could be paid for", held, c.at, most)
+		}
+	}
+	return nil
+}
