@@ -38,6 +38,16 @@ type Args struct {
 	Flavors map[string][]string `json:"flavors,omitempty"`
 	// GangDeadline is the longest that a gang may hold GPUs before all of it is bound. Default: 2m.
 	GangDeadline *metav1.Duration `json:"gangDeadline,omitempty"`
+	// ReservationLead is the time from a refusal to the activation of its Reservation when nothing frees earlier (R17).
+	// Default: 15m.
+	ReservationLead *metav1.Duration `json:"reservationLead,omitempty"`
+	// WindowDelay is how long after a budget window opens a Reservation for it activates (R17). Default: 10s.
+	WindowDelay *metav1.Duration `json:"windowDelay,omitempty"`
+	// NoticePeriod is the time that a pod which is cut has to end, unless its own grace period is longer (R19). Default: 30s.
+	NoticePeriod *metav1.Duration `json:"noticePeriod,omitempty"`
+	// ActivationShield is how long a Run that was started by activation is not cut, when it declares no checkpoint (R22); at
+	// least 1s. Default: 10m.
+	ActivationShield *metav1.Duration `json:"activationShield,omitempty"`
 	// SpareRate is what a GPU-hour of a spare is charged, and OpportunisticRate one of opportunistic work: decimals from 0
 	// to 1 with at most three places (R7). Defaults: "0.5" and "0".
 	SpareRate         string `json:"spareRate,omitempty"`
@@ -79,11 +89,28 @@ func (a *Args) setDefaults() {
 	setDefault(&a.PauseImage, "registry.k8s.io/pause:3.10.1")
 	setDefault(&a.SpareRate, "0.5")
 	setDefault(&a.OpportunisticRate, "0")
-	if a.LedgerRetention == nil {
-		a.LedgerRetention = &metav1.Duration{Duration: 720 * time.Hour}
+	for _, d := range a.durations() {
+		if *d.field == nil {
+			*d.field = &metav1.Duration{Duration: d.byDefault}
+		}
 	}
-	if a.GangDeadline == nil {
-		a.GangDeadline = &metav1.Duration{Duration: 2 * time.Minute}
+}
+
+// duration is a field that holds one.
+type duration struct {
+	name             string
+	field            **metav1.Duration
+	byDefault, least time.Duration
+}
+
+func (a *Args) durations() []duration {
+	return []duration{
+		{"gangDeadline", &a.GangDeadline, 2 * time.Minute, time.Second},
+		{"reservationLead", &a.ReservationLead, 15 * time.Minute, time.Second},
+		{"windowDelay", &a.WindowDelay, 10 * time.Second, 0},
+		{"noticePeriod", &a.NoticePeriod, 30 * time.Second, 0},
+		{"activationShield", &a.ActivationShield, 10 * time.Minute, time.Second},
+		{"ledgerRetention", &a.LedgerRetention, 720 * time.Hour, time.Second},
 	}
 }
 
@@ -128,11 +155,10 @@ func (a *Args) validate() error {
 	if !strings.Contains(a.GPUResource, "/") {
 		return fmt.Errorf("gpuResource is %q; it must be an extended resource such as nvidia.com/gpu", a.GPUResource)
 	}
-	if a.GangDeadline.Duration <= 0 {
-		return fmt.Errorf("gangDeadline is %s; it must be positive", a.GangDeadline.Duration)
-	}
-	if a.LedgerRetention.Duration <= 0 {
-		return fmt.Errorf("ledgerRetention is %s; it must be positive", a.LedgerRetention.Duration)
+	for _, d := range a.durations() {
+		if is := (*d.field).Duration; is < d.least {
+			return fmt.Errorf("%s is %s; it must be at least %s", d.name, is, d.least)
+		}
 	}
 	if _, err := budget.ParseRate(a.SpareRate); err != nil {
 		return fmt.Errorf("spareRate: %w", err)

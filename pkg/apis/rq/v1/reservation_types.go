@@ -2,6 +2,7 @@ package v1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Reservation is the promise made to a Run that cannot start now: when it starts, what stands in its way, and what will
@@ -101,23 +102,37 @@ type ReservationStatus struct {
 	// state of the Reservation.
 	// +optional
 	State ReservationState `json:"state,omitempty"`
-	// reason why the Run could not start.
+	// reason says in a sentence why the Run could not start, or how the Reservation ended.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// countdownSeconds until earliestStart, when the status was written.
+	// countdownSeconds until earliestStart, when the status was written: earliestStart itself is exact.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	CountdownSeconds *int64 `json:"countdownSeconds,omitempty"`
 	// forecast of what happens at earliestStart.
 	// +optional
 	Forecast *Forecast `json:"forecast,omitempty"`
-	// conflictSet lists the Runs that may be cut.
+	// conflictSet lists what may be cut, in the order that conflictSetDigest hashes: reclaimed tenants, spares, steps of
+	// elastic Runs, and the tickets of the lottery by owner, namespace and name. It does not change once activatedAt is set.
 	// +optional
 	// +listType=atomic
 	ConflictSet []Conflict `json:"conflictSet,omitempty"`
 	// lottery is the public record of the draw.
 	// +optional
 	Lottery *Lottery `json:"lottery,omitempty"`
+	// activatedAt is when the conflict set was fixed, to the microsecond. What a victim opened later is not cut.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}(Z|[+-][0-9]{2}:[0-9]{2})$`
+	ActivatedAt *metav1.MicroTime `json:"activatedAt,omitempty"`
+	// cuts are what the activation does to others, in order. They are carried out once they are written here.
+	// +optional
+	// +listType=atomic
+	Cuts []Cut `json:"cuts,omitempty"`
+	// endedAt is when the Reservation was Released or Canceled. It is kept for as long as closed GPU leases are.
+	// +optional
+	EndedAt *metav1.Time `json:"endedAt,omitempty"`
 }
 
 // Forecast is what is expected at a Reservation's earliestStart.
@@ -125,10 +140,12 @@ type Forecast struct {
 	// deficitGPUs is the number of GPUs that are short in scope.
 	// +kubebuilder:validation:Minimum=0
 	DeficitGPUs int32 `json:"deficitGPUs"`
-	// scope in which they are short.
+	// scope in which they are short: topology labels, such as `region=us-west,fabric.domain=A`, with the values of one label
+	// joined by `|` when the slice lies in several domains.
 	// +optional
 	Scope string `json:"scope,omitempty"`
-	// confidence in the date.
+	// confidence in the date: known-release when room or money is going to be free by then, window-aligned when a budget
+	// window opens, conservative when others are cut.
 	// +kubebuilder:validation:Enum=conservative;window-aligned;known-release
 	Confidence string `json:"confidence"`
 	// remedies are sentences that say what will be done, with amounts.
@@ -137,17 +154,38 @@ type Forecast struct {
 	Remedies []string `json:"remedies,omitempty"`
 }
 
+// Values of Forecast's confidence.
+const (
+	ConfidenceConservative  = "conservative"
+	ConfidenceWindowAligned = "window-aligned"
+	ConfidenceKnownRelease  = "known-release"
+)
+
+// CutAction is what an activation does to a Run that holds GPUs (rule R19).
+//
+// +kubebuilder:validation:Enum=Reclaim;DropSpare;Shrink;Lottery
+type CutAction string
+
+// Values of CutAction, in the order in which they are tried.
+const (
+	CutReclaim   CutAction = "Reclaim"
+	CutDropSpare CutAction = "DropSpare"
+	CutShrink    CutAction = "Shrink"
+	CutLottery   CutAction = "Lottery"
+)
+
 // Conflict is a Run that may be cut by an activation.
 type Conflict struct {
 	// run that may be cut.
 	Run NamespacedName `json:"run"`
+	// owner of the Run.
+	Owner Owner `json:"owner"`
 	// action that would be taken.
-	// +kubebuilder:validation:Enum=Reclaim;DropSpare;Shrink;Lottery
-	Action string `json:"action"`
-	// gpus that it would free.
+	Action CutAction `json:"action"`
+	// gpus that it would free, beyond what the Run's other entries do.
 	// +kubebuilder:validation:Minimum=1
 	GPUs int32 `json:"gpus"`
-	// probability of the action, from 0 to 1, as a decimal.
+	// probability that it is taken, from 0 to 1, as a decimal.
 	// +kubebuilder:validation:Pattern=`^(0(\.[0-9]+)?|1(\.0+)?)$`
 	Probability string `json:"probability"`
 }
@@ -158,15 +196,19 @@ type Lottery struct {
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	Commitment string `json:"commitment,omitempty"`
-	// nonce in hexadecimal, revealed after the draw.
-	// +optional
-	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
-	Nonce string `json:"nonce,omitempty"`
-	// conflictSetDigest is the SHA-256 of the ordered conflict set with its odds, in hexadecimal.
+	// conflictSetDigest is the SHA-256 of the ordered conflict set with its odds, in hexadecimal, published at activation.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	ConflictSetDigest string `json:"conflictSetDigest,omitempty"`
-	// draws in order.
+	// nonce in hexadecimal, revealed with the draws.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
+	Nonce string `json:"nonce,omitempty"`
+	// odds says how the probabilities of the conflict set were worked out: `exact`, or `sampled` with the size of the sample
+	// and the error, such as `sampled 400, within 0.05 at 95 %`.
+	// +optional
+	Odds string `json:"odds,omitempty"`
+	// draws in order. A Run that was drawn and turned out not to be needed is not among the cuts.
 	// +optional
 	// +listType=atomic
 	Draws []Draw `json:"draws,omitempty"`
@@ -178,4 +220,25 @@ type Draw struct {
 	Owner Owner `json:"owner"`
 	// run drawn among the owner's tickets.
 	Run NamespacedName `json:"run"`
+}
+
+// Cut is what an activation does to one Run.
+type Cut struct {
+	// run that is cut.
+	Run NamespacedName `json:"run"`
+	// uid of the Run.
+	UID types.UID `json:"uid"`
+	// action taken: Lottery and Reclaim end all that the Run held, DropSpare the spares listed, Shrink what is beyond width.
+	Action CutAction `json:"action"`
+	// gpus that it frees.
+	// +kubebuilder:validation:Minimum=1
+	GPUs int32 `json:"gpus"`
+	// width that a Run is shrunk to, in GPUs.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Width *int32 `json:"width,omitempty"`
+	// spares that are dropped, by index.
+	// +optional
+	// +listType=atomic
+	Spares []int32 `json:"spares,omitempty"`
 }

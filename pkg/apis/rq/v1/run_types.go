@@ -224,6 +224,9 @@ const (
 	// ConditionOverdraft is True while the Run holds GPUs beyond what their payer allows (rule R8), and absent if it never
 	// did.
 	ConditionOverdraft = "Overdraft"
+	// ConditionAtRisk is True while the activation of a Reservation may cut the Run (rule R18), and absent if none ever
+	// could.
+	ConditionAtRisk = "AtRisk"
 )
 
 // RunStatus is the observed state of a Run.
@@ -268,6 +271,9 @@ type RunWidth struct {
 	Max int32 `json:"max"`
 	// desired is the width that the Run tends to.
 	Desired int32 `json:"desired"`
+	// granted is the width that a Run which has started may have: pods beyond it go.
+	// +optional
+	Granted int32 `json:"granted,omitempty"`
 	// allocated is the width that is bound.
 	Allocated int32 `json:"allocated"`
 	// pending says which change of width is under way, such as `Grow to 160`.
@@ -300,7 +306,7 @@ type RunSponsor struct {
 
 // RunRisk is a Reservation whose activation may cut a Run.
 type RunRisk struct {
-	// reservation whose activation threatens the Run.
+	// reservation whose activation threatens the Run, as namespace/name.
 	Reservation string `json:"reservation"`
 	// at is when it activates.
 	At metav1.Time `json:"at"`
