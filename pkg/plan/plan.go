@@ -54,50 +54,106 @@ func ClaimOf(run *rqv1.Run) Claim {
 // Gang plans all missing pods of a gang at once: it returns an assignment for each, or a refusal. Assignments come group by
 // group, a group's active pods before its spares. It changes nothing.
 func Gang(fleet *topology.Fleet, accounts *budget.Accounts, d Demand, claim Claim, missing []Missing, excluded func(node string) bool, now time.Time) ([]Assignment, *Refusal) {
+	return Prepare(accounts, d, claim, missing, excluded, now).Place(fleet)
+}
+
+// Attempt is a gang that may be placed on several states of a fleet, with one state of the accounts. It is valid until the
+// accounts change.
+type Attempt struct {
+	demand  Demand
+	missing []Missing
+	spare   []bool
+	cover   *budget.Cover
+	request topology.Request
+	wanted  int // GPUs
+}
+
+// Prepare asks who pays for the missing pods of a gang.
+func Prepare(accounts *budget.Accounts, d Demand, claim Claim, missing []Missing, excluded func(node string) bool, now time.Time) *Attempt {
 	missing = byGroup(d, missing)
-	spare, spares := make([]bool, len(missing)), 0
+	a := &Attempt{demand: d, missing: missing, spare: make([]bool, len(missing)), wanted: len(missing) * d.GPUsPerPod}
+	spares := 0
 	for i, m := range missing {
-		if spare[i] = m.Spare; m.Spare {
+		if a.spare[i] = m.Spare; m.Spare {
 			spares++
 		}
 	}
-	cover := accounts.Cover(budget.Ask{
+	a.cover = accounts.Cover(budget.Ask{
 		Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Spares: spares, Run: claim.Run, Funding: claim.Funding,
 		MaxDuration: claim.MaxDuration, Kept: claim.Kept,
 	}, now)
-	request := topology.Request{
+	a.request = topology.Request{
 		Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Groups: groups(d, missing),
-		Confined: d.Confined, OneDomain: d.OneDomain, Excluded: excluded, Purse: cover,
+		Confined: d.Confined, OneDomain: d.OneDomain, Excluded: excluded, Purse: a.cover,
 	}
-	wanted := len(missing) * d.GPUsPerPod
-	if payable := cover.Payable(); payable < wanted {
-		return nil, unpayable(fleet, d, request, cover, wanted, payable)
+	return a
+}
+
+// Within returns the attempt with nothing placed outside of some fabric domains, given by their keys.
+func (a *Attempt) Within(domains map[string]bool) *Attempt {
+	within := *a
+	within.request.Within = domains
+	return &within
+}
+
+// WantedGPUs is how many GPUs are to be placed, spares and all.
+func (a *Attempt) WantedGPUs() int { return a.wanted }
+
+// Unpaid says why nobody pays for the gang, wherever it were placed; nil when somebody does.
+func (a *Attempt) Unpaid(fleet *topology.Fleet) *Refusal {
+	if payable := a.cover.Payable(); payable < a.wanted {
+		return a.unpayable(fleet, payable)
 	}
-	placement, short := fleet.Pack(request)
+	return nil
+}
+
+// Short packs the gang and returns what keeps it from fitting; nil when it fits.
+func (a *Attempt) Short(fleet *topology.Fleet) *topology.Shortfall {
+	_, short := fleet.Pack(a.request)
+	return short
+}
+
+// Fits reports whether the gang could be placed.
+func (a *Attempt) Fits(fleet *topology.Fleet) bool {
+	placement, short := fleet.Pack(a.request)
+	return short == nil && a.assign(placement) != nil
+}
+
+// Place places the gang, or says why it cannot.
+func (a *Attempt) Place(fleet *topology.Fleet) ([]Assignment, *Refusal) {
+	if refusal := a.Unpaid(fleet); refusal != nil {
+		return nil, refusal
+	}
+	placement, short := fleet.Pack(a.request)
 	if short != nil {
 		if short.Kind == topology.Unpayable {
-			r := unpayable(fleet, d, request, cover, wanted, short.PlaceableGPUs)
+			r := a.unpayable(fleet, short.PlaceableGPUs)
 			r.Elsewhere = true
 			return nil, r
 		}
-		return nil, ofRoom(d, short)
+		return nil, ofRoom(a.demand, short)
 	}
+	payers := a.assign(placement)
+	if payers == nil {
+		return nil, a.unpayable(fleet, a.cover.Payable())
+	}
+	align(placement.Slots, a.request.Groups, payers)
+	out := make([]Assignment, len(placement.Slots))
+	for i, slot := range placement.Slots {
+		offer := &a.cover.Offers[payers[i]]
+		out[i] = Assignment{Index: a.missing[i].Index, Group: slot.Group, Spare: slot.Spare, Node: slot.Node, Domain: slot.Domain,
+			Payer: offer.Key, Relation: offer.Relation}
+	}
+	return out, nil
+}
+
+// assign returns who pays for each slot of a placement; nil when they cannot be paid for.
+func (a *Attempt) assign(placement topology.Placement) []int {
 	classes := make([]int, len(placement.Slots))
 	for i, slot := range placement.Slots {
 		classes[i] = slot.Class
 	}
-	payers := cover.Assign(classes, spare)
-	if payers == nil {
-		return nil, unpayable(fleet, d, request, cover, wanted, cover.Payable())
-	}
-	align(placement.Slots, request.Groups, payers)
-	out := make([]Assignment, len(placement.Slots))
-	for i, slot := range placement.Slots {
-		offer := &cover.Offers[payers[i]]
-		out[i] = Assignment{Index: missing[i].Index, Group: slot.Group, Spare: slot.Spare, Node: slot.Node, Domain: slot.Domain,
-			Payer: offer.Key, Relation: offer.Relation}
-	}
-	return out, nil
+	return a.cover.Assign(classes, a.spare)
 }
 
 // align lets payers follow groups (R6): of groups that are alike, those that are paid for by earlier offers get the lower
@@ -137,12 +193,13 @@ func align(slots []topology.Slot, groups []topology.Group, payers []int) {
 }
 
 // unpayable says why nobody pays; unless the fleet could not hold the gang at any price, which is to be known first.
-func unpayable(fleet *topology.Fleet, d Demand, r topology.Request, cover *budget.Cover, wanted, payable int) *Refusal {
+func (a *Attempt) unpayable(fleet *topology.Fleet, payable int) *Refusal {
+	r := a.request
 	r.Purse = nil
 	if _, short := fleet.Pack(r); short != nil && short.Kind != topology.NoRoom {
-		return ofRoom(d, short)
+		return ofRoom(a.demand, short)
 	}
-	return ofBudget(d, cover, wanted, payable)
+	return ofBudget(a.demand, a.cover, a.wanted, payable)
 }
 
 // byGroup sorts missing pods by group, a group's active pods before its spares, and by index.

@@ -58,6 +58,31 @@ func (f *Fleet) FreeOf(flavor string) int {
 	return 0
 }
 
+// DomainRoom is how much of a fabric domain is free.
+type DomainRoom struct {
+	// Key names the domain, and Values are the values of the levels, widest first, down to the fabric level.
+	Key    string
+	Values []string
+	// Free is the number of GPUs that are free on schedulable nodes.
+	Free int
+}
+
+// RoomOf lists the domains that have nodes of a flavor, by key.
+func (f *Fleet) RoomOf(flavor string) []DomainRoom {
+	s := f.stocks[flavor]
+	if s == nil {
+		return nil
+	}
+	out := make([]DomainRoom, len(s.blocks))
+	for i, b := range s.blocks {
+		out[i] = DomainRoom{Key: b.path, Values: b.values, Free: b.free}
+	}
+	return out
+}
+
+// Levels are the topology label keys, widest first, down to the fabric level.
+func (f *Fleet) Levels() []string { return f.levels[:f.fabric+1] }
+
 // Flavors lists the flavors of which there is a node, sorted.
 func (f *Fleet) Flavors() []string { return slices.Sorted(maps.Keys(f.stocks)) }
 

@@ -10,7 +10,7 @@ func (f *Fleet) Pack(r Request) (Placement, *Shortfall) {
 	if r.pods() == 0 {
 		return Placement{}, nil
 	}
-	s := f.stocks[r.Flavor]
+	s := f.stocks[r.Flavor].within(r.Within)
 	if s == nil {
 		return Placement{}, f.unknownFlavor(&r)
 	}

@@ -112,6 +112,24 @@ func (b *block) podsIfEmpty(gpus int) int {
 	return pods
 }
 
+// within returns the part of a stock that lies in some domains, which shares everything with it; nil when none of it does.
+func (s *stock) within(domains map[string]bool) *stock {
+	if s == nil || domains == nil {
+		return s
+	}
+	part := &stock{flavor: s.flavor}
+	for _, b := range s.blocks {
+		if domains[b.path] {
+			part.blocks = append(part.blocks, b)
+			part.free += b.free
+		}
+	}
+	if len(part.blocks) == 0 {
+		return nil
+	}
+	return part
+}
+
 func (s *stock) find(path string) (int, bool) {
 	return slices.BinarySearchFunc(s.blocks, path, func(b *block, path string) int { return cmp.Compare(b.path, path) })
 }

@@ -16,6 +16,8 @@ type Request struct {
 	// Excluded says which nodes may not be used this time; nil means none. It is asked for every node of the flavor, and
 	// must answer the same throughout one Pack.
 	Excluded func(node string) bool
+	// Within are the keys of the fabric domains that may be used; nil means all. The others count as not there.
+	Within map[string]bool
 	// Purse bounds what can be paid for; nil pays for everything.
 	Purse Purse
 }
