@@ -42,6 +42,8 @@ type Offer struct {
 	Refusal string
 	// Opens is when the window opens, for an envelope that is refused because it has not yet.
 	Opens time.Time
+	// Closes is when the window closes; zero for one that does not, or has closed.
+	Closes time.Time
 
 	selector map[string]string
 	limits   []int // of the cover, that bound this offer
@@ -101,6 +103,9 @@ func (b *binder) sponsor(owner rqv1.Owner, step int) {
 func (b *binder) offer(e envelope, relation rqv1.Relation, step int) {
 	o := Offer{Key: e.key, Owner: e.owner, Relation: relation, Step: step, Concurrency: int(e.Concurrency),
 		Used: b.Used(e.key), selector: e.Selector}
+	if e.End != nil && b.now.Before(e.End.Time) {
+		o.Closes = e.End.Time
+	}
 	switch {
 	case e.Start != nil && b.now.Before(e.Start.Time):
 		o.Limit.Kind, o.Opens = Window, e.Start.Time

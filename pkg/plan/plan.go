@@ -99,6 +99,20 @@ func (a *Attempt) Within(domains map[string]bool) *Attempt {
 // WantedGPUs is how many GPUs are to be placed, spares and all.
 func (a *Attempt) WantedGPUs() int { return a.wanted }
 
+// Window is when an envelope that could pay begins to, and when it stops; zero when it does or has already, or never.
+type Window struct{ Opens, Closes time.Time }
+
+// Windows returns the edges of the windows of those who could pay that lie ahead.
+func (a *Attempt) Windows() []Window {
+	var out []Window
+	for i := range a.cover.Offers {
+		if o := &a.cover.Offers[i]; !o.Opens.IsZero() || !o.Closes.IsZero() {
+			out = append(out, Window{Opens: o.Opens, Closes: o.Closes})
+		}
+	}
+	return out
+}
+
 // Unpaid says why nobody pays for the gang, wherever it were placed; nil when somebody does.
 func (a *Attempt) Unpaid(fleet *topology.Fleet) *Refusal {
 	if payable := a.cover.Payable(); payable < a.wanted {

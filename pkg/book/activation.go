@@ -1,0 +1,184 @@
+package book
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/forecast"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
+)
+
+// Activation is what has been decided for a Run whose turn has come, for its Reservation to publish (R21).
+type Activation struct {
+	At        time.Time
+	Conflicts []rqv1.Conflict
+	Odds      string
+	Nonce     [32]byte
+	Draws     []rqv1.Draw
+	Cuts      []rqv1.Cut
+	// Failed says that the Run does not start after all: what was published is revealed, and nobody is cut.
+	Failed bool
+}
+
+// SetLotteryKey gives the book the key that nonces are made of.
+func (b *Book) SetLotteryKey(key []byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.key = key
+}
+
+// Commitment returns what a Reservation publishes when it is made (R21); empty while the key is not known.
+func (b *Book) Commitment(reservation types.UID) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.key == nil {
+		return ""
+	}
+	return resolver.Commitment(resolver.Nonce(b.key, reservation))
+}
+
+// decide draws, if it must, and gives the gang its places: those that are free and those that are going to be. Nobody is told
+// before the decision is published.
+func (b *Book) decide(g *gang, state forecast.State, ask forecast.Ask, now time.Time) {
+	a := &Activation{At: now, Conflicts: g.promise.Conflicts, Odds: g.promise.Odds, Nonce: resolver.Nonce(b.key, g.reservation.UID)}
+	decided, assignments, ok := forecast.Activate(state, ask, g.promise.Slice.Domains, a.Conflicts, a.Nonce)
+	if !ok {
+		g.since = now // its turn comes again
+		return
+	}
+	a.Draws, a.Cuts = decided.Draws, decided.Cuts
+	b.activateGang(g, a, assignments, now)
+}
+
+// resume completes what a predecessor of this process has published: the same draw, and the same cuts.
+func (b *Book) resume(g *gang, pod *corev1.Pod, now time.Time) {
+	status := &g.reservation.Status
+	if status.ActivatedAt == nil || status.Lottery == nil || b.key == nil {
+		return
+	}
+	a := &Activation{At: status.ActivatedAt.Time, Conflicts: status.ConflictSet, Odds: status.Lottery.Odds,
+		Nonce: resolver.Nonce(b.key, g.reservation.UID), Draws: status.Lottery.Draws, Cuts: status.Cuts}
+	state, ask, refusal := b.future(g, pod, now)
+	var assignments []plan.Assignment
+	switch {
+	case refusal != nil:
+	case status.Lottery.Nonce != "":
+		assignments, refusal = forecast.Complete(state, ask, b.leaving(a))
+	default:
+		decided, places, ok := forecast.Activate(state, ask, b.domainsAround(g.reservation), a.Conflicts, a.Nonce)
+		if assignments = places; !ok {
+			refusal = g.refusal
+		}
+		a.Draws, a.Cuts = decided.Draws, decided.Cuts
+	}
+	if refusal != nil {
+		a.Failed = true
+		g.activation, g.since = a, now
+		b.reconcile(client(g.run))
+		return
+	}
+	b.activateGang(g, a, assignments, now)
+}
+
+// domainsAround returns the fabric domains of a Reservation's slice.
+func (b *Book) domainsAround(r *rqv1.Reservation) map[string]bool {
+	out := map[string]bool{}
+	if r.Spec.IntendedSlice == nil {
+		return out
+	}
+	for _, node := range r.Spec.IntendedSlice.Nodes {
+		if domain, _, ok := b.fleet.Domain(node); ok {
+			out[domain] = true
+		}
+	}
+	return out
+}
+
+// activateGang has a gang take its places, and wait there until those who are cut have left.
+func (b *Book) activateGang(g *gang, a *Activation, assignments []plan.Assignment, now time.Time) {
+	b.setPromise(g, nil)
+	b.waiting.remove(g)
+	g.activation, g.refusal, g.planned, g.committed, g.deadline = a, nil, true, false, time.Time{}
+	b.resize(g, len(assignmentsOf(assignments, false)))
+	b.assume(g, assignments, now)
+	for _, m := range b.victims(a) {
+		m.awaited = g
+		if h := b.held[m.pod.UID]; h != nil && h.awaitedBy == nil {
+			h.awaitedBy = g
+			g.awaiting++
+		}
+	}
+	if g.awaiting == 0 {
+		b.proceed(g)
+	}
+	b.reconcile(client(g.run))
+}
+
+func assignmentsOf(assignments []plan.Assignment, spare bool) []plan.Assignment {
+	return slices.DeleteFunc(slices.Clone(assignments), func(a plan.Assignment) bool { return a.Spare != spare })
+}
+
+// victims returns the members that the cuts of an activation take, as far as they hold GPUs.
+func (b *Book) victims(a *Activation) []*member {
+	var out []*member
+	for i := range a.Cuts {
+		g := b.gangs[a.Cuts[i].UID]
+		if g == nil {
+			continue
+		}
+		for m := range g.all() {
+			l := b.leases[leaseName(m.pod)]
+			if m.placed() && taken(m, &a.Cuts[i]) && (l == nil || l.charge.Start.Before(a.At)) {
+				out = append(out, m)
+			}
+		}
+	}
+	return out
+}
+
+// taken reports whether a cut of a member's Run takes the member.
+func taken(m *member, c *rqv1.Cut) bool {
+	switch c.Action {
+	case rqv1.CutDropSpare:
+		return m.part.Spare && slices.Contains(c.Spares, int32(m.part.Index))
+	case rqv1.CutShrink:
+		left := m.gang.full.At(int(*c.Width) / m.gang.full.GPUsPerPod)
+		if m.part.Spare {
+			return m.part.Index >= left.Spares()
+		}
+		return m.part.Index >= left.Pods()
+	}
+	return true
+}
+
+// leaving returns what the victims of an activation still hold.
+func (b *Book) leaving(a *Activation) []resolver.Holding {
+	var out []resolver.Holding
+	for _, m := range b.victims(a) {
+		out = append(out, m.gang.holding(m))
+	}
+	return out
+}
+
+// proceed lets a gang whose places are free into the queue.
+func (b *Book) proceed(g *gang) {
+	if m := g.active.members[0]; m != nil {
+		b.activate(m.pod)
+	}
+}
+
+// gone notes that a pod which a gang waits for holds nothing any more.
+func (b *Book) gone(h *holding) {
+	g := h.awaitedBy
+	if h.awaitedBy = nil; g == nil || g.awaiting == 0 {
+		return
+	}
+	if g.awaiting--; g.awaiting == 0 && g.run != nil {
+		b.proceed(g)
+	}
+}

@@ -1,0 +1,207 @@
+package book
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/forecast"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+// prospect is when a gang that waits is going to start.
+type prospect struct {
+	// since is when the gang was first refused: others may be cut for it from a lead after that on (R17).
+	since time.Time
+	// promise is when and where it starts; nil when it has no date. looked is when that was worked out, and seen the epoch.
+	promise *forecast.Promise
+	looked  time.Time
+	seen    int64
+	// reservation is the gang's own as the API has it; nil when there is none that has not ended.
+	reservation *rqv1.Reservation
+	// activation is what has been decided at the gang's turn and waits to be published; nil when nothing is.
+	activation *Activation
+	// awaiting is how many pods are still to end before the gang, which has its places, may take them.
+	awaiting int
+}
+
+// Promise works out when the gang of a refused pod starts. When that is now, and others have to be cut for it, it decides
+// which.
+func (b *Book) Promise(pod types.UID, now time.Time) {
+	b.mu.Lock()
+	defer b.unlock()
+	if m := b.members[pod]; m != nil && m.gang.waits() {
+		b.promise(m.gang, m.pod, now)
+	}
+}
+
+// waits reports whether the gang has been refused a start.
+func (g *gang) waits() bool {
+	return g.run != nil && g.run.Status.Phase == rqv1.RunPending && g.refusal != nil && g.shape == nil && g.complete()
+}
+
+func (b *Book) promise(g *gang, pod *corev1.Pod, now time.Time) {
+	switch {
+	case g.activation != nil:
+		return // it is being published
+	case g.reservation != nil && g.reservation.Status.State == rqv1.ReservationActivating:
+		b.resume(g, pod, now)
+		return
+	case g.since.IsZero():
+		g.since = now
+	}
+	g.looked, g.seen, g.woken = now, b.waiting.epoch, false
+	var p *forecast.Promise
+	state, ask, refusal := b.future(g, pod, now)
+	if refusal == nil {
+		p, refusal = forecast.Earliest(state, ask)
+	}
+	if p == nil && refusal != nil && refusal.Reason == g.refusal.Reason {
+		g.refusal = refusal
+	}
+	b.setPromise(g, p)
+	if p != nil && p.Cuts && !p.At.After(now) && g.committedTo() {
+		b.decide(g, state, ask, now)
+	}
+}
+
+// committedTo reports whether the gang's Reservation has published its commitment, without which nobody may be drawn.
+func (g *gang) committedTo() bool {
+	r := g.reservation
+	return r != nil && r.Status.Lottery != nil && r.Status.Lottery.Commitment != ""
+}
+
+// setPromise replaces a gang's promise. Those whose risk it changes are looked at.
+func (b *Book) setPromise(g *gang, p *forecast.Promise) {
+	concerned := map[types.NamespacedName]bool{}
+	if old := g.promise; old != nil {
+		for _, held := range old.Nodes {
+			b.intended[held.Node] = slices.DeleteFunc(b.intended[held.Node], func(other *gang) bool { return other == g })
+			if len(b.intended[held.Node]) == 0 {
+				delete(b.intended, held.Node)
+			}
+		}
+		b.threaten(g, old, concerned, false)
+	}
+	g.promise = p
+	if p != nil {
+		for _, held := range p.Nodes {
+			b.intended[held.Node] = append(b.intended[held.Node], g)
+		}
+		b.threaten(g, p, concerned, true)
+	}
+	for run := range concerned {
+		b.reconcile(run)
+	}
+	if g.run != nil {
+		b.reconcile(client(g.run))
+	}
+	b.signalDue()
+}
+
+// threaten notes which Runs a promise may cut, or that it no longer does.
+func (b *Book) threaten(g *gang, p *forecast.Promise, concerned map[types.NamespacedName]bool, does bool) {
+	for i := range p.Conflicts {
+		run := types.NamespacedName(p.Conflicts[i].Run)
+		concerned[run] = true
+		if b.threats[run] == nil {
+			b.threats[run] = map[*gang]bool{}
+		}
+		if b.threats[run][g] = true; !does {
+			delete(b.threats[run], g)
+		}
+		if len(b.threats[run]) == 0 {
+			delete(b.threats, run)
+		}
+	}
+}
+
+// avoids returns a test for the nodes that a gang's pods had better not use, because they would be in the way of a
+// Reservation (R18); nil when there is none. A gang that is over in time is in nobody's way.
+func (b *Book) avoids(g *gang, excluded func(string) bool, now time.Time) func(string) bool {
+	if len(b.intended) == 0 {
+		return nil
+	}
+	over := time.Time{}
+	if r := g.run.Spec.Runtime; r != nil && r.MaxDuration != nil {
+		over = now.Add(r.MaxDuration.Duration)
+	}
+	return func(node string) bool {
+		return excluded != nil && excluded(node) || slices.ContainsFunc(b.intended[node], func(other *gang) bool {
+			return other != g && (over.IsZero() || over.After(other.promise.At))
+		})
+	}
+}
+
+// placeAside plans a gang where no Reservation intends to be, and anywhere when it does not fit there.
+func (b *Book) placeAside(g *gang, missing []plan.Missing, kept plan.Claim, excluded func(string) bool, now time.Time) ([]plan.Assignment, *plan.Refusal) {
+	if aside := b.avoids(g, excluded, now); aside != nil {
+		if assignments, refusal := plan.Gang(b.fleet, b.accounts, g.demand, kept, missing, aside, now); refusal == nil {
+			return assignments, nil
+		}
+	}
+	return plan.Gang(b.fleet, b.accounts, g.demand, kept, missing, excluded, now)
+}
+
+// Dues is signalled when the instant at which the next gang is due may have changed.
+func (b *Book) Dues() <-chan struct{} { return b.dues }
+
+func (b *Book) signalDue() {
+	select {
+	case b.dues <- struct{}{}:
+	default:
+	}
+}
+
+// NextDue returns when the next gang that waits is due; false if none is.
+func (b *Book) NextDue() (time.Time, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var next time.Time
+	for _, g := range b.waiting.gangs {
+		if g.ripens() && (next.IsZero() || g.promise.At.Before(next)) {
+			next = g.promise.At
+		}
+	}
+	return next, !next.IsZero()
+}
+
+// ripens reports whether something is to be done when the gang's date has come.
+func (g *gang) ripens() bool {
+	return g.promise != nil && !g.woken && g.activation == nil && g.waits() && (!g.promise.Cuts || g.committedTo())
+}
+
+// Due wakes the gangs whose date has come, oldest Run first.
+func (b *Book) Due(now time.Time) {
+	b.mu.Lock()
+	defer b.unlock()
+	for _, g := range b.waiting.gangs {
+		if g.ripens() && !g.promise.At.After(now) {
+			b.wake(g)
+		}
+	}
+}
+
+// refreshed is how old a promise may grow while nothing has improved that would change it.
+const refreshed = 30 * time.Second
+
+// Refresh works promises out again that may have changed: those that are oldest, and so many at a time.
+func (b *Book) Refresh(now time.Time, most int) {
+	b.mu.Lock()
+	defer b.unlock()
+	var stale []*gang
+	for _, g := range b.waiting.gangs {
+		if g.waits() && !g.woken && g.activation == nil && !g.looked.IsZero() && (g.seen < b.waiting.epoch || now.Sub(g.looked) >= refreshed) {
+			stale = append(stale, g)
+		}
+	}
+	slices.SortStableFunc(stale, func(x, y *gang) int { return x.looked.Compare(y.looked) })
+	for _, g := range stale[:min(most, len(stale))] {
+		if lead := g.leader(); lead != nil {
+			b.promise(g, lead.pod, now)
+		}
+	}
+}

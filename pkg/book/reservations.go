@@ -1,0 +1,132 @@
+package book
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// LabelRunUID is the label of a Reservation that holds the UID of its Run.
+const LabelRunUID = rqv1.GroupName + "/run-uid"
+
+// reservations is what the book knows of the Reservations that there are and were.
+type reservations struct {
+	// byRun holds them by the UID of the Run that they are for.
+	byRun map[types.UID]map[types.NamespacedName]*rqv1.Reservation
+	// cutters holds, by the UID of a Run that was cut, the UIDs of those that it was cut for.
+	cutters map[types.UID]map[types.UID]bool
+}
+
+func newReservations() reservations {
+	return reservations{byRun: map[types.UID]map[types.NamespacedName]*rqv1.Reservation{}, cutters: map[types.UID]map[types.UID]bool{}}
+}
+
+// set adds or replaces a Reservation.
+func (r *reservations) set(reservation *rqv1.Reservation) {
+	run := runOf(reservation)
+	if r.byRun[run] == nil {
+		r.byRun[run] = map[types.NamespacedName]*rqv1.Reservation{}
+	}
+	r.byRun[run][client(reservation)] = reservation
+	for i := range reservation.Status.Cuts {
+		victim := reservation.Status.Cuts[i].UID
+		if r.cutters[victim] == nil {
+			r.cutters[victim] = map[types.UID]bool{}
+		}
+		r.cutters[victim][run] = true
+	}
+}
+
+// remove forgets a Reservation. Who cut whom is remembered as long as both Runs may be there.
+func (r *reservations) remove(reservation *rqv1.Reservation) {
+	run := runOf(reservation)
+	if delete(r.byRun[run], client(reservation)); len(r.byRun[run]) == 0 {
+		delete(r.byRun, run)
+	}
+}
+
+// current returns the Reservation of a Run that has not ended; nil when there is none.
+func (r *reservations) current(run types.UID) *rqv1.Reservation {
+	for _, reservation := range r.byRun[run] {
+		if !Ended(reservation) {
+			return reservation
+		}
+	}
+	return nil
+}
+
+// activated reports whether others were cut for a Run when it started at an instant, given in whole seconds.
+func (r *reservations) activated(run types.UID, started time.Time) bool {
+	for _, reservation := range r.byRun[run] {
+		s := &reservation.Status
+		if s.ActivatedAt != nil && !s.ActivatedAt.After(started.Add(time.Second)) && (s.EndedAt == nil || !s.EndedAt.Time.Before(started)) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasCut reports whether a Run was cut for another, which is not to be cut for it in turn.
+func (r *reservations) hasCut(cutter, victim types.UID) bool { return r.cutters[victim][cutter] }
+
+func runOf(r *rqv1.Reservation) types.UID { return types.UID(r.Labels[LabelRunUID]) }
+
+// Ended reports whether a Reservation was released or canceled.
+func Ended(r *rqv1.Reservation) bool {
+	return r.Status.State == rqv1.ReservationReleased || r.Status.State == rqv1.ReservationCanceled
+}
+
+// SetReservation adds or replaces a Reservation.
+func (b *Book) SetReservation(r *rqv1.Reservation) {
+	b.mu.Lock()
+	defer b.unlock()
+	b.reservations.set(r)
+	b.setCuts(r)
+	g := b.gangs[runOf(r)]
+	switch {
+	case g == nil:
+	case Ended(r):
+		if g.reservation != nil && g.reservation.UID == r.UID {
+			g.reservation, g.activation = nil, nil
+			b.again(g)
+		}
+	default:
+		b.reserve(g, r)
+	}
+}
+
+// DeleteReservation forgets a Reservation, which somebody deleted or which is old.
+func (b *Book) DeleteReservation(r *rqv1.Reservation) {
+	b.mu.Lock()
+	defer b.unlock()
+	b.reservations.remove(r)
+	b.deleteCuts(r)
+	if g := b.gangs[runOf(r)]; g != nil && g.reservation != nil && g.reservation.UID == r.UID {
+		g.reservation, g.activation = nil, nil
+		if g.run != nil {
+			b.reconcile(client(g.run))
+		}
+	}
+}
+
+// reserve notes the Reservation of a gang. What has been decided is published once the nonce is there.
+func (b *Book) reserve(g *gang, r *rqv1.Reservation) {
+	g.reservation = r
+	if g.since.IsZero() {
+		g.since = r.CreationTimestamp.Time
+	}
+	if r.Status.Lottery != nil && r.Status.Lottery.Nonce != "" {
+		g.activation = nil
+		b.again(g)
+	}
+	b.signalDue()
+}
+
+// again has a gang that waits planned anew, because what was decided for it cannot be carried out as it was.
+func (b *Book) again(g *gang) {
+	if g.waits() && !g.woken {
+		b.wake(g)
+	}
+}

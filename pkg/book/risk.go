@@ -1,0 +1,94 @@
+package book
+
+import (
+	"cmp"
+	"math/big"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/forecast"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+// Prospect is when a Run that waits is going to start.
+type Prospect struct {
+	// Promise is nil for a Run that has no date, and Refusal why it does not start now.
+	Promise *forecast.Promise
+	Refusal *plan.Refusal
+	// Activation is what is to be published; nil when nothing is.
+	Activation *Activation
+	// Reservation is the Run's as the API was last seen to have it; nil when there is none that has not ended.
+	Reservation *rqv1.Reservation
+	// Leaving is how many pods of others are still to end before the Run starts.
+	Leaving int
+}
+
+// Prospect returns when a Run is going to start.
+func (b *Book) Prospect(run types.UID) Prospect {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g := b.gangs[run]
+	if g == nil {
+		return Prospect{}
+	}
+	return Prospect{Promise: g.promise, Refusal: g.refusal, Activation: g.activation, Reservation: g.reservation, Leaving: g.awaiting}
+}
+
+// Risks returns the Reservations whose activation may cut a Run, by date and name (R18).
+func (b *Book) Risks(run types.NamespacedName) []rqv1.RunRisk {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []rqv1.RunRisk
+	for g := range b.threats[run] {
+		if g.promise == nil || g.reservation == nil {
+			continue // it is told when the Reservation is there
+		}
+		if odds := chance(g.promise.Conflicts, rqv1.NamespacedName(run)); odds != "0" {
+			out = append(out, rqv1.RunRisk{Reservation: client(g.reservation).String(), At: metav1.NewTime(g.promise.At), Probability: odds})
+		}
+	}
+	slices.SortFunc(out, func(x, y rqv1.RunRisk) int {
+		return cmp.Or(x.At.Compare(y.At.Time), cmp.Compare(x.Reservation, y.Reservation))
+	})
+	return out
+}
+
+// chance returns the probability that a Run is cut: it is shrunk or ended, which exclude each other, or loses spares.
+func chance(conflicts []rqv1.Conflict, run rqv1.NamespacedName) string {
+	cut, spares := new(big.Rat), new(big.Rat)
+	for i := range conflicts {
+		if conflicts[i].Run != run {
+			continue
+		}
+		p, ok := new(big.Rat).SetString(conflicts[i].Probability)
+		switch {
+		case !ok:
+		case conflicts[i].Action == rqv1.CutDropSpare:
+			spares = p
+		default:
+			cut.Add(cut, p)
+		}
+	}
+	if one := big.NewRat(1, 1); cut.Cmp(one) > 0 {
+		cut = one
+	}
+	if spares.Cmp(cut) > 0 {
+		cut = spares
+	}
+	return decimal(cut)
+}
+
+// decimal writes a probability with at most four places.
+func decimal(p *big.Rat) string {
+	text := p.FloatString(4)
+	for text[len(text)-1] == '0' {
+		text = text[:len(text)-1]
+	}
+	if text[len(text)-1] == '.' {
+		text = text[:len(text)-1]
+	}
+	return text
+}

@@ -1,0 +1,43 @@
+package controllers
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// lotteryKey is the Secret that holds the key which nonces are made of, and keyBytes its length.
+	lotteryKey = "lottery-key"
+	keyField   = "key"
+	keyBytes   = 32
+)
+
+// readLotteryKey reads the key that nonces are made of, and makes it when there is none. Every nonce follows from it and from
+// the UID of the Reservation, so that it survives this process and nobody else knows it before it is revealed (R21).
+func (c *Controllers) readLotteryKey(ctx context.Context) error {
+	secrets := c.kube.CoreV1().Secrets(Namespace)
+	secret, err := secrets.Get(ctx, lotteryKey, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		key := make([]byte, keyBytes)
+		if _, err := rand.Read(key); err != nil {
+			return fmt.Errorf("making the lottery's key: %w", err)
+		}
+		secret, err = secrets.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: lotteryKey}, Data: map[string][]byte{keyField: key},
+		}, metav1.CreateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("reading Secret %s/%s: %w", Namespace, lotteryKey, err)
+	}
+	key := secret.Data[keyField]
+	if len(key) != keyBytes {
+		return fmt.Errorf("Secret %s/%s: %q holds %d bytes; it must hold %d: delete the Secret to have it made anew", Namespace, lotteryKey, keyField, len(key), keyBytes)
+	}
+	c.book.SetLotteryKey(key)
+	return nil
+}

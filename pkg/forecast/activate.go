@@ -1,0 +1,61 @@
+package forecast
+
+import (
+	"slices"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
+)
+
+// Activate decides which cuts make a Run start now in some fabric domains, and where it starts then (R19). published is
+// the conflict set that was made public, and nonce what was committed to (R21). It returns false if no cuts in the
+// conflict set would do.
+func Activate(s State, ask Ask, domains map[string]bool, published []rqv1.Conflict, nonce [32]byte) (resolver.Plan, []plan.Assignment, bool) {
+	attempt := plan.Prepare(s.Accounts, ask.Demand, ask.Claim, ask.Missing, ask.Excluded, s.Now)
+	if attempt.Unpaid(s.Fleet) != nil {
+		return resolver.Plan{}, nil, false
+	}
+	w := world{s.Fleet, attempt.Within(domains)}
+	tenants := s.Tenants(domains, s.Now)
+	decided, ok := resolver.Resolve(w, tenants, published, nonce)
+	if !ok {
+		return decided, nil, false
+	}
+	freed := freedBy(decided.Cuts, tenants)
+	w.Free(freed)
+	defer w.Hold(freed)
+	assignments, refusal := w.attempt.Place(s.Fleet)
+	return decided, assignments, refusal == nil
+}
+
+// freedBy returns what cuts free.
+func freedBy(cuts []rqv1.Cut, tenants []resolver.Tenant) []resolver.Holding {
+	var out []resolver.Holding
+	for _, c := range cuts {
+		at := slices.IndexFunc(tenants, func(t resolver.Tenant) bool { return t.Run == c.Run })
+		tenant := &tenants[at]
+		for _, spare := range tenant.Spares {
+			if c.Action == rqv1.CutLottery || c.Action == rqv1.CutDropSpare && slices.Contains(c.Spares, int32(spare.Index)) {
+				out = append(out, spare.Holds...)
+			}
+		}
+		for _, step := range tenant.Steps {
+			if c.Action == rqv1.CutLottery || c.Action == rqv1.CutShrink && c.Width != nil && step.Width >= int(*c.Width) {
+				out = append(out, step.Holds...)
+			}
+		}
+		if c.Action == rqv1.CutLottery || c.Action == rqv1.CutReclaim {
+			out = append(out, tenant.Rest...)
+		}
+	}
+	return out
+}
+
+// Complete says where a Run starts once some GPUs are free that are about to be: those of Runs that have been cut for it.
+func Complete(s State, ask Ask, freed []resolver.Holding) ([]plan.Assignment, *plan.Refusal) {
+	w := world{fleet: s.Fleet}
+	w.Free(freed)
+	defer w.Hold(freed)
+	return plan.Prepare(s.Accounts, ask.Demand, ask.Claim, ask.Missing, ask.Excluded, s.Now).Place(s.Fleet)
+}

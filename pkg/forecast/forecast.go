@@ -1,0 +1,192 @@
+// Package forecast says when and where a Run can start: without anybody being cut, from what is known to end or to open,
+// and else by which cuts (R17 to R19). It is pure. It tries the future out on the fleet and the accounts that it is given,
+// and leaves them as they were.
+package forecast
+
+import (
+	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
+)
+
+// State is what is and what is known to come.
+type State struct {
+	Fleet    *topology.Fleet
+	Accounts *budget.Accounts
+	Now      time.Time
+	// NotBefore is the earliest that others may be cut for the Run: its first refusal and the lead (R17).
+	NotBefore time.Time
+	// WindowDelay is how long after a window opens the Run may start.
+	WindowDelay time.Duration
+	// Releases are the ends of Runs that have a maxDuration.
+	Releases []Release
+	// Ahead are the Reservations of other Runs that come before the Run's, in order.
+	Ahead []Ahead
+	// Tenants returns the Runs that hold GPUs in some fabric domains and may be cut at an instant.
+	Tenants func(domains map[string]bool, at time.Time) []resolver.Tenant
+	// Shields are the instants from which Runs may be cut that may not be now (R22).
+	Shields []time.Time
+}
+
+// Release is what a Run gives back when its time is over.
+type Release struct {
+	At    time.Time
+	Holds []resolver.Holding
+	// Leases are the names of its charges.
+	Leases []string
+}
+
+// Ahead is a Reservation that comes before the Run's.
+type Ahead struct {
+	Run   rqv1.NamespacedName
+	Owner rqv1.Owner
+	// At is when it activates, and Shielded until when what it starts is not cut.
+	At, Shielded time.Time
+	// Holds is its slice and Charges are what it is going to be charged, by a name for each.
+	Holds   []resolver.Holding
+	Charges map[string]budget.Charge
+}
+
+// Ask is what is to start.
+type Ask struct {
+	Demand   plan.Demand
+	Claim    plan.Claim
+	Missing  []plan.Missing
+	Excluded func(node string) bool
+}
+
+// Promise is when and where a Run starts, and what that takes.
+type Promise struct {
+	At         time.Time
+	Confidence string
+	// Cuts says that others are cut then, unless room comes earlier.
+	Cuts  bool
+	Slice Slice
+	// Remedies say in sentences what is going to make room.
+	Remedies []string
+	// Conflicts are what may be cut, with the odds, and Odds says how those were found.
+	Conflicts []rqv1.Conflict
+	Odds      string
+	// Payers are the envelopes that are going to pay, and Nodes where the Run is going to be, with the GPUs on each.
+	Payers []rqv1.PayingEnvelope
+	Nodes  []resolver.Holding
+}
+
+// later is how many shields, at most, a forecast waits for.
+const later = 8
+
+// Earliest returns when a Run that does not fit now can start (R17): at the first known release or opening window that
+// makes it fit, or, if others may be cut before that, when they may. It returns the refusal of a Run that gets no date:
+// nobody is going to pay for it, or nothing that may be cut would make room.
+func Earliest(s State, ask Ask) (*Promise, *plan.Refusal) {
+	t := newTimeline(&s, &ask)
+	defer t.rewind()
+	if refusal := t.hopeless(); refusal != nil {
+		return nil, refusal
+	}
+	cut := t.count(latest(s.Now, s.NotBefore))
+	if n, ok := t.first(1, cut, t.fits); ok {
+		return t.known(n), nil
+	}
+	at := latest(s.Now, s.NotBefore)
+	t.to(cut)
+	if t.attempt(at).Unpaid(s.Fleet) != nil {
+		n, ok := t.first(cut+1, len(t.events), t.paid)
+		if !ok {
+			t.to(0)
+			return nil, t.attempt(s.Now).Unpaid(s.Fleet)
+		}
+		cut, at = n, t.events[n-1].at
+		if t.to(n); t.fits(at) {
+			return t.known(n), nil
+		}
+	}
+	if p := t.cutting(cut, at); p != nil {
+		return p, nil
+	}
+	return t.afterwards(cut, at)
+}
+
+// afterwards looks beyond the time at which cuts do not help: for releases, and for Runs that may be cut later.
+func (t *timeline) afterwards(cut int, at time.Time) (*Promise, *plan.Refusal) {
+	n, known := t.first(cut+1, len(t.events), t.fits)
+	tried := 0
+	for _, shield := range t.s.Shields {
+		if !shield.After(at) || known && !shield.Before(t.events[n-1].at) || tried == later {
+			continue
+		}
+		tried++
+		if p := t.cutting(t.count(shield), shield); p != nil {
+			return p, nil
+		}
+	}
+	if known {
+		return t.known(n), nil
+	}
+	t.to(0)
+	_, refusal := t.attempt(t.s.Now).Place(t.s.Fleet)
+	return nil, refusal
+}
+
+// cutting returns the promise to start at an instant by cutting others; nil if that would not do.
+func (t *timeline) cutting(events int, at time.Time) *Promise {
+	t.to(events)
+	attempt := t.attempt(at)
+	if attempt.Unpaid(t.s.Fleet) != nil {
+		return nil
+	}
+	p := &Promise{At: at, Cuts: true, Confidence: rqv1.ConfidenceConservative}
+	if events > 0 && t.events[events-1].at.Equal(at) && t.events[events-1].opens {
+		p.Confidence = rqv1.ConfidenceWindowAligned
+	}
+	for _, slice := range t.slices(attempt) {
+		w := world{t.s.Fleet, attempt.Within(slice.Domains)}
+		tenants := t.tenants(slice.Domains, at)
+		var ok bool
+		if p.Conflicts, p.Odds, ok = resolver.Odds(w, tenants); !ok {
+			continue
+		}
+		p.Slice = slice
+		p.Remedies = resolver.Remedies(slice.Deficit, tenants)
+		freed := conflicting(p.Conflicts, tenants)
+		w.Free(freed)
+		assignments, _ := w.attempt.Place(t.s.Fleet)
+		w.Hold(freed)
+		p.settle(assignments, t.ask.Demand.GPUsPerPod)
+		return p
+	}
+	return nil
+}
+
+// known returns the promise to start at an event that makes the Run fit.
+func (t *timeline) known(n int) *Promise {
+	t.to(n)
+	e := t.events[n-1]
+	p := &Promise{At: e.at, Confidence: rqv1.ConfidenceKnownRelease}
+	assignments, _ := t.attempt(e.at).Place(t.s.Fleet)
+	p.settle(assignments, t.ask.Demand.GPUsPerPod)
+	domains := map[string]bool{}
+	for _, a := range assignments {
+		domains[a.Domain] = true
+	}
+	t.to(0)
+	p.Slice = t.sliceOf(domains, t.attempt(t.s.Now))
+	if e.opens {
+		p.Confidence = rqv1.ConfidenceWindowAligned
+		p.Remedies = []string{"Wait until a budget window opens at " + e.at.Add(-t.s.WindowDelay).UTC().Format(time.RFC3339)}
+	} else {
+		p.Remedies = []string{"Wait for Runs that end by their maxDuration until " + e.at.UTC().Format(time.RFC3339)}
+	}
+	return p
+}
+
+func latest(x, y time.Time) time.Time {
+	if x.After(y) {
+		return x
+	}
+	return y
+}

@@ -1,0 +1,176 @@
+package forecast
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"strings"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
+)
+
+// Slice is the fabric domains in which a Run is going to start.
+type Slice struct {
+	// Domains are the keys of the fabric domains.
+	Domains map[string]bool
+	// Labels are the topology labels of the narrowest domain that contains them, and Scope names them all.
+	Labels map[string]string
+	Scope  string
+	// Deficit is how many GPUs are short in them.
+	Deficit int
+}
+
+// world is the fleet as the resolver sees it.
+type world struct {
+	fleet   *topology.Fleet
+	attempt *plan.Attempt
+}
+
+// Free has nobody hold some GPUs.
+func (w world) Free(holds []resolver.Holding) { give(w.fleet, holds) }
+
+// Hold has them held again.
+func (w world) Hold(holds []resolver.Holding) { take(w.fleet, holds) }
+
+// Fits reports whether the Run would start.
+func (w world) Fits() bool { return w.attempt.Fits(w.fleet) }
+
+func give(fleet *topology.Fleet, holds []resolver.Holding) {
+	for _, h := range holds {
+		fleet.Give(h.Node, h.GPUs)
+	}
+}
+
+func take(fleet *topology.Fleet, holds []resolver.Holding) {
+	for _, h := range holds {
+		fleet.Take(h.Node, h.GPUs)
+	}
+}
+
+// slices returns the slices in which to look for cuts, the best first: as few domains as have the least deficit of all,
+// the emptiest of them, and then wider ones, in case too little may be cut there.
+func (t *timeline) slices(attempt *plan.Attempt) []Slice {
+	rooms := t.s.Fleet.RoomOf(t.ask.Demand.Flavor)
+	slices.SortStableFunc(rooms, func(x, y topology.DomainRoom) int {
+		return cmp.Or(cmp.Compare(y.Free, x.Free), strings.Compare(x.Key, y.Key))
+	})
+	all := keysOf(rooms)
+	least, possible := t.short(attempt, all)
+	if !possible {
+		return nil
+	}
+	enough := func(domains []string) bool {
+		short, possible := t.short(attempt, domains)
+		return possible && short <= least
+	}
+	n := 1 + sort.Search(len(all)-1, func(i int) bool { return enough(all[:i+1]) })
+	best := slices.Clone(all[:n])
+	for i := n - 1; i >= 0 && len(best) > 1; i-- {
+		if without := slices.Delete(slices.Clone(best), i, i+1); enough(without) {
+			best = without
+		}
+	}
+	out := []Slice{t.sliceOf(set(best), attempt)}
+	for wider := len(best); wider < len(all); {
+		wider = min(2*wider, len(all))
+		for _, domain := range all {
+			if len(best) < wider && !slices.Contains(best, domain) {
+				best = append(best, domain)
+			}
+		}
+		out = append(out, t.sliceOf(set(best), attempt))
+	}
+	return out
+}
+
+// short returns how many GPUs have no place in some domains, and whether they could ever have.
+func (t *timeline) short(attempt *plan.Attempt, domains []string) (gpus int, possible bool) {
+	short := attempt.Within(set(domains)).Short(t.s.Fleet)
+	if short == nil {
+		return 0, true
+	}
+	return short.ShortGPUs, short.Kind == topology.NoRoom || short.Kind == topology.Unpayable
+}
+
+// sliceOf describes a slice. Its deficit is what the Run wants beyond the GPUs that are free in it; when those are enough
+// but lie badly, what finds no place.
+func (t *timeline) sliceOf(domains map[string]bool, attempt *plan.Attempt) Slice {
+	out := Slice{Domains: domains, Labels: map[string]string{}}
+	levels := t.s.Fleet.Levels()
+	values, free := make([][]string, len(levels)), 0
+	for _, room := range t.s.Fleet.RoomOf(t.ask.Demand.Flavor) {
+		if !domains[room.Key] {
+			continue
+		}
+		free += room.Free
+		for i, value := range room.Values {
+			if !slices.Contains(values[i], value) {
+				values[i] = append(values[i], value)
+			}
+		}
+	}
+	var scope []string
+	for i, level := range levels {
+		scope = append(scope, level+"="+strings.Join(values[i], "|"))
+		if len(values[i]) == 1 {
+			out.Labels[level] = values[i][0]
+		}
+	}
+	out.Scope = strings.Join(scope, ",")
+	if out.Deficit = attempt.WantedGPUs() - free; out.Deficit <= 0 {
+		out.Deficit = 0
+		if short := attempt.Within(domains).Short(t.s.Fleet); short != nil {
+			out.Deficit = short.ShortGPUs
+		}
+	}
+	return out
+}
+
+func keysOf(rooms []topology.DomainRoom) []string {
+	out := make([]string, len(rooms))
+	for i := range rooms {
+		out[i] = rooms[i].Key
+	}
+	return out
+}
+
+func set(keys []string) map[string]bool {
+	out := map[string]bool{}
+	for _, key := range keys {
+		out[key] = true
+	}
+	return out
+}
+
+// conflicting returns what the tenants in a conflict set hold of what may be cut.
+func conflicting(conflicts []rqv1.Conflict, tenants []resolver.Tenant) []resolver.Holding {
+	var out []resolver.Holding
+	for i := range conflicts {
+		c := &conflicts[i]
+		at := slices.IndexFunc(tenants, func(t resolver.Tenant) bool { return t.Run == c.Run })
+		if at < 0 || c.Probability == "0" {
+			continue
+		}
+		switch tenant := &tenants[at]; c.Action {
+		case rqv1.CutDropSpare:
+			for _, spare := range tenant.Spares {
+				out = append(out, spare.Holds...)
+			}
+		case rqv1.CutShrink:
+			for _, step := range tenant.Steps {
+				out = append(out, step.Holds...)
+			}
+		default:
+			out = append(out, tenant.Rest...)
+		}
+	}
+	return out
+}
+
+func payingEnvelope(k budget.Key, gpus int) rqv1.PayingEnvelope {
+	return rqv1.PayingEnvelope{Budget: k.Budget, Envelope: k.Envelope, GPUs: int32(gpus)}
+}

@@ -1,0 +1,202 @@
+package forecast
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
+)
+
+// event is an instant at which something is known to change.
+type event struct {
+	at time.Time
+	// takes says that the event may make a Run not fit that fitted before: a window closes, or another Reservation starts.
+	takes bool
+	// opens says that a window opens.
+	opens bool
+	// release, and ahead, is what it is about; nil for a window.
+	release *Release
+	ahead   *Ahead
+	// opened are the charges that were open when the event came to pass.
+	closed map[string]budget.Charge
+}
+
+// timeline is the known future as events, of which the first ones have come to pass on the fleet and the accounts.
+type timeline struct {
+	s      *State
+	ask    *Ask
+	events []event
+	passed int
+}
+
+func newTimeline(s *State, ask *Ask) *timeline {
+	t := &timeline{s: s, ask: ask}
+	for i := range s.Releases {
+		t.add(event{at: s.Releases[i].At, release: &s.Releases[i]})
+	}
+	for i := range s.Ahead {
+		t.add(event{at: latest(s.Ahead[i].At, s.Now.Add(1)), ahead: &s.Ahead[i], takes: true})
+	}
+	for _, edge := range t.attempt(s.Now).Windows() {
+		if !edge.Opens.IsZero() {
+			t.add(event{at: edge.Opens.Add(s.WindowDelay), opens: true})
+		}
+		if !edge.Closes.IsZero() {
+			t.add(event{at: edge.Closes, takes: true})
+		}
+	}
+	slices.SortStableFunc(t.events, func(x, y event) int { return cmp.Or(x.at.Compare(y.at), order(&x)-order(&y)) })
+	return t
+}
+
+// order has what is given come before what is taken at the same instant.
+func order(e *event) int {
+	if e.takes {
+		return 1
+	}
+	return 0
+}
+
+func (t *timeline) add(e event) {
+	if e.at.After(t.s.Now) {
+		t.events = append(t.events, e)
+	}
+}
+
+// count returns how many events have come to pass at an instant.
+func (t *timeline) count(at time.Time) int {
+	return sort.Search(len(t.events), func(i int) bool { return t.events[i].at.After(at) })
+}
+
+// to has the first n events come to pass, and no others.
+func (t *timeline) to(n int) {
+	for ; t.passed < n; t.passed++ {
+		t.pass(&t.events[t.passed])
+	}
+	for ; t.passed > n; t.passed-- {
+		t.takeBack(&t.events[t.passed-1])
+	}
+}
+
+// rewind leaves the fleet and the accounts as they were.
+func (t *timeline) rewind() { t.to(0) }
+
+func (t *timeline) pass(e *event) {
+	switch {
+	case e.release != nil:
+		e.closed = map[string]budget.Charge{}
+		for _, lease := range e.release.Leases {
+			if charge, open := t.s.Accounts.Close(lease, e.at); open {
+				e.closed[lease] = charge
+			}
+		}
+		give(t.s.Fleet, e.release.Holds)
+	case e.ahead != nil:
+		for name, charge := range e.ahead.Charges {
+			t.s.Accounts.Open(name, charge)
+		}
+		take(t.s.Fleet, e.ahead.Holds)
+	}
+}
+
+func (t *timeline) takeBack(e *event) {
+	switch {
+	case e.release != nil:
+		for lease, charge := range e.closed {
+			t.s.Accounts.Open(lease, charge)
+		}
+		take(t.s.Fleet, e.release.Holds)
+	case e.ahead != nil:
+		for name := range e.ahead.Charges {
+			t.s.Accounts.Void(name)
+		}
+		give(t.s.Fleet, e.ahead.Holds)
+	}
+}
+
+// attempt asks who pays at an instant, as things stand.
+func (t *timeline) attempt(at time.Time) *plan.Attempt {
+	return plan.Prepare(t.s.Accounts, t.ask.Demand, t.ask.Claim, t.ask.Missing, t.ask.Excluded, at)
+}
+
+func (t *timeline) fits(at time.Time) bool {
+	_, refusal := t.attempt(at).Place(t.s.Fleet)
+	return refusal == nil
+}
+
+func (t *timeline) paid(at time.Time) bool { return t.attempt(at).Unpaid(t.s.Fleet) == nil }
+
+// hopeless returns why the Run is never going to start as things are, whoever is cut; nil when it might.
+func (t *timeline) hopeless() *plan.Refusal {
+	_, refusal := t.attempt(t.s.Now).Place(t.s.Fleet)
+	if refusal != nil && (refusal.Reason == plan.InsufficientGPUs || refusal.AboutMoney()) {
+		return nil
+	}
+	return refusal
+}
+
+// stretches is how many times, at most, a search begins anew after something was taken.
+const stretches = 16
+
+// first returns the number of the first event, from one to another, from which something holds. Between events that take,
+// what holds once holds on, so that halving finds it.
+func (t *timeline) first(from, to int, holds func(at time.Time) bool) (int, bool) {
+	for n := 0; from <= to && n < stretches; n++ {
+		end := from
+		for end < to && !t.events[end].takes {
+			end++
+		}
+		if t.holdsAfter(end, holds) {
+			found := from + sort.Search(end-from, func(i int) bool { return t.holdsAfter(from+i, holds) })
+			return found, true
+		}
+		from = end + 1
+	}
+	return 0, false
+}
+
+func (t *timeline) holdsAfter(n int, holds func(at time.Time) bool) bool {
+	t.to(n)
+	return holds(t.events[n-1].at)
+}
+
+// tenants returns the Runs that may be cut at an instant, as far as it has come to pass: those that have not ended, and
+// those that Reservations ahead have started.
+func (t *timeline) tenants(domains map[string]bool, at time.Time) []resolver.Tenant {
+	out := t.s.Tenants(domains, at)
+	for i := range t.events[:t.passed] {
+		a := t.events[i].ahead
+		if a == nil || at.Before(a.Shielded) || !slices.ContainsFunc(a.Holds, func(h resolver.Holding) bool {
+			domain, _, _ := t.s.Fleet.Domain(h.Node)
+			return domains[domain]
+		}) {
+			continue
+		}
+		out = append(out, resolver.Tenant{Run: a.Run, Owner: a.Owner, Rest: a.Holds, Ticket: true})
+	}
+	return out
+}
+
+// settle notes where the Run is going to be and who is going to pay.
+func (p *Promise) settle(assignments []plan.Assignment, gpus int) {
+	nodes, payers := map[string]int{}, map[budget.Key]int{}
+	for _, a := range assignments {
+		nodes[a.Node] += gpus
+		payers[a.Payer] += gpus
+	}
+	for _, node := range slices.Sorted(maps.Keys(nodes)) {
+		p.Nodes = append(p.Nodes, resolver.Holding{Node: node, GPUs: nodes[node]})
+	}
+	keys := slices.SortedFunc(maps.Keys(payers), func(x, y budget.Key) int {
+		return cmp.Or(strings.Compare(x.Budget, y.Budget), strings.Compare(x.Envelope, y.Envelope))
+	})
+	for _, k := range keys {
+		p.Payers = append(p.Payers, payingEnvelope(k, payers[k]))
+	}
+}
