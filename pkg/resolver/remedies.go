@@ -1,0 +1,44 @@
+package resolver
+
+import "fmt"
+
+// Remedies are sentences that say, in the order of R19, what each kind of cut can give of a deficit, in GPUs. A kind that
+// has nothing to give, or that is not reached, is left out.
+func Remedies(deficit int, tenants []Tenant) []string {
+	var reclaim, spares, steps, tickets int
+	for _, t := range tenants {
+		if t.Opportunistic {
+			reclaim += gpus(t.Rest)
+			continue
+		}
+		spares += t.spareGPUs()
+		steps += t.stepGPUs()
+		if t.draws() {
+			tickets += gpus(t.Rest)
+		}
+	}
+	var remedies []string
+	for _, kind := range []struct {
+		sentence string
+		gpus     int
+	}{
+		{"Reclaim opportunistic GPUs in scope", reclaim},
+		{"Drop spares in scope", spares},
+		{"Shrink elastic Runs by steps", steps},
+		{"Run a fair lottery if a deficit remains", tickets},
+	} {
+		if n := min(kind.gpus, deficit); n > 0 {
+			remedies = append(remedies, fmt.Sprintf("%s (%s)", kind.sentence, count(n)))
+			deficit -= n
+		}
+	}
+	return remedies
+}
+
+// count writes a number of GPUs.
+func count(n int) string {
+	if n == 1 {
+		return "1 GPU"
+	}
+	return fmt.Sprintf("%d GPUs", n)
+}

@@ -1,0 +1,104 @@
+package resolver
+
+import (
+	"slices"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// Resolve chooses what is cut so that the Run that waits starts (R19). Only what the published conflict set lists is cut,
+// and tickets are drawn with the nonce: the same record gives the same draws, also after a restart. A ticket whose tenant
+// holds nothing any more frees nothing, and drawing goes on. Resolve returns false if the Run would not start even with
+// all of it cut. The World is left as it was.
+func Resolve(w World, tenants []Tenant, published []rqv1.Conflict, nonce [32]byte) (Plan, bool) {
+	t := newTrial(w, within(tenants, published))
+	defer t.restore()
+	if t.fits() {
+		return Plan{}, true
+	}
+	if !t.possible() {
+		return Plan{}, false
+	}
+	var plan Plan
+	var drawn []int
+	d := NewDraw(nonce, published)
+	for fits := t.cutStructure(); !fits; fits = t.fits() {
+		ticket, ok := d.Next()
+		if !ok {
+			return Plan{}, false
+		}
+		plan.Draws = append(plan.Draws, ticket)
+		if p, ok := t.drawable[ticket.Run]; ok {
+			t.cut.add(p)
+			drawn = append(drawn, p)
+		}
+	}
+	t.takeBack(drawn)
+	plan.Cuts = t.cuts()
+	return plan, true
+}
+
+// cutStructure cuts piece after piece, short of the lottery, until the Run fits; false when that is not enough.
+func (t *trial) cutStructure() bool {
+	for p, piece := range t.pieces {
+		if piece.action == rqv1.CutLottery {
+			break
+		}
+		t.cut.add(p)
+		if t.fits() {
+			return true
+		}
+	}
+	return false
+}
+
+// takeBack takes back what is not needed: tickets in the order of drawing, then steps, spares and reclaims in the order
+// of being cut. The last ticket is needed, for without it the Run did not fit. When a ticket stays, the spares and steps
+// of its Run go with it; when it is taken back they are cuts of their own again.
+func (t *trial) takeBack(drawn []int) {
+	for i, p := range drawn {
+		if i < len(drawn)-1 {
+			t.putBack(p)
+		}
+	}
+	t.takeBackSteps()
+	for _, action := range []rqv1.CutAction{rqv1.CutDropSpare, rqv1.CutReclaim} {
+		for p, piece := range t.pieces {
+			if piece.action == action && t.cut.has(p) && !t.ends(piece.tenant) {
+				t.putBack(p)
+			}
+		}
+	}
+}
+
+// takeBackSteps widens Runs again, a step for each that was cut. A Run gets its last step back first, so that its width
+// has no holes; once that one is needed, so are those before it.
+func (t *trial) takeBackSteps() {
+	needed := make([]bool, len(t.tenants))
+	for _, piece := range t.pieces {
+		if piece.action == rqv1.CutShrink && !needed[piece.tenant] && !t.ends(piece.tenant) {
+			last, ok := t.lastStep(piece.tenant)
+			needed[piece.tenant] = !ok || !t.putBack(last)
+		}
+	}
+}
+
+// lastStep is the last step that a tenant gave up and has not got back, if there is one.
+func (t *trial) lastStep(tenant int) (int, bool) {
+	for _, p := range slices.Backward(t.of[tenant]) {
+		if t.pieces[p].action == rqv1.CutShrink && t.cut.has(p) {
+			return p, true
+		}
+	}
+	return 0, false
+}
+
+// putBack takes one piece back, unless the Run would not fit then.
+func (t *trial) putBack(p int) bool {
+	t.cut.remove(p)
+	if t.fits() {
+		return true
+	}
+	t.cut.add(p)
+	return false
+}

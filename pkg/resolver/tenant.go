@@ -1,0 +1,160 @@
+// Package resolver decides what is cut so that a Run with a Reservation starts: structural cuts first, then a lottery that
+// anyone can re-run and check (rules R19 to R21).
+//
+// It is pure: no clock, no randomness, no API client. Draws follow from a nonce and from what was published.
+package resolver
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// Holding is GPUs held on one node.
+type Holding struct {
+	Node string
+	// GPUs held, 0 or more.
+	GPUs int
+}
+
+// Step is one elastic step that a Run can give up.
+type Step struct {
+	// Width of the Run without it, in GPUs.
+	Width int
+	// Borrowed says that a sponsor pays for some of it: such steps go first (R19).
+	Borrowed bool
+	// Holds is what it frees in scope; it may be empty, when the step lies elsewhere and is given up on the way to others.
+	Holds []Holding
+}
+
+// Spare is one spare pod.
+type Spare struct {
+	// Index of the pod in its Run.
+	Index int
+	// Holds is what it frees in scope.
+	Holds []Holding
+}
+
+// Tenant is a Run that holds GPUs in scope and may be cut. A Run is at most one tenant.
+type Tenant struct {
+	Run   rqv1.NamespacedName
+	UID   types.UID
+	Owner rqv1.Owner
+	// Opportunistic tenants are reclaimed before others are touched; only their Rest counts.
+	Opportunistic bool
+	// Spares in any order; they are dropped highest index first.
+	Spares []Spare
+	// Steps in the order in which they are given up, the widest first.
+	Steps []Step
+	// Rest is what the Run holds at its least width, without its spares; all that it holds when it is Opportunistic.
+	Rest []Holding
+	// Ticket says that it takes part in the lottery. A Run that may lose only spares and steps has none, nor has one whose
+	// Rest is empty.
+	Ticket bool
+}
+
+// World answers whether the Run that waits would start. What fits must still fit when more is free; only then is every cut
+// of a Plan needed.
+type World interface {
+	// Free gives back GPUs that a tenant holds.
+	Free([]Holding)
+	// Hold takes GPUs that Free gave back.
+	Hold([]Holding)
+	// Fits says whether the Run would start now. It changes nothing.
+	Fits() bool
+}
+
+// Plan is what an activation does, as its Reservation records it.
+type Plan struct {
+	// Cuts are carried out; the Run does not start without any one of them. There is one entry for a Run and action, in
+	// the order of the published conflict set.
+	Cuts []rqv1.Cut
+	// Draws are the tickets drawn, in order. A ticket that turned out not to be needed is not among the cuts; the last one
+	// always is.
+	Draws []Ticket
+}
+
+// actions in the order of R19.
+var actions = []rqv1.CutAction{rqv1.CutReclaim, rqv1.CutDropSpare, rqv1.CutShrink, rqv1.CutLottery}
+
+// gpus is the size of holdings.
+func gpus(holds []Holding) int {
+	n := 0
+	for _, h := range holds {
+		n += h.GPUs
+	}
+	return n
+}
+
+func (t *Tenant) spareGPUs() int {
+	n := 0
+	for _, s := range t.Spares {
+		n += gpus(s.Holds)
+	}
+	return n
+}
+
+func (t *Tenant) stepGPUs() int {
+	n := 0
+	for _, s := range t.Steps {
+		n += gpus(s.Holds)
+	}
+	return n
+}
+
+// draws says whether the tenant takes part in the lottery.
+func (t *Tenant) draws() bool { return t.Ticket && !t.Opportunistic && gpus(t.Rest) > 0 }
+
+// sorted returns the tenants by owner, namespace and name: the order of published entries of one action.
+func sorted(tenants []Tenant) []Tenant {
+	tenants = slices.Clone(tenants)
+	slices.SortFunc(tenants, func(a, b Tenant) int {
+		return cmp.Or(cmp.Compare(a.Owner, b.Owner), byName(a.Run, b.Run))
+	})
+	return tenants
+}
+
+// byName orders Runs by namespace, then name.
+func byName(a, b rqv1.NamespacedName) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// claim is one action on one Run: what an entry of the conflict set is about.
+type claim struct {
+	run    rqv1.NamespacedName
+	action rqv1.CutAction
+}
+
+// within keeps what the published conflict set says may be cut. Spares and steps that it does not list go with the rest
+// of their Run.
+func within(tenants []Tenant, published []rqv1.Conflict) []Tenant {
+	listed := map[claim]bool{}
+	for _, c := range published {
+		listed[claim{c.Run, c.Action}] = true
+	}
+	var kept []Tenant
+	for _, t := range tenants {
+		if t.Opportunistic && !listed[claim{t.Run, rqv1.CutReclaim}] {
+			continue
+		}
+		t.Rest = slices.Clone(t.Rest)
+		if !listed[claim{t.Run, rqv1.CutDropSpare}] {
+			for _, s := range t.Spares {
+				t.Rest = append(t.Rest, s.Holds...)
+			}
+			t.Spares = nil
+		}
+		if !listed[claim{t.Run, rqv1.CutShrink}] {
+			for _, s := range t.Steps {
+				t.Rest = append(t.Rest, s.Holds...)
+			}
+			t.Steps = nil
+		}
+		t.Ticket = t.Ticket && listed[claim{t.Run, rqv1.CutLottery}]
+		kept = append(kept, t)
+	}
+	return kept
+}

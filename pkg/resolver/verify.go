@@ -1,0 +1,119 @@
+package resolver
+
+import (
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// Verify checks a Reservation's published record offline, with nothing else at hand (R21), and returns a sentence for
+// each thing that is not as it must be; none when the record is valid. A record that is not revealed yet is not valid. It
+// does not tell whether each cut was needed, since the record does not say who held which GPUs.
+func Verify(r *rqv1.Reservation) []string {
+	v := &verifier{status: &r.Status}
+	if r.Status.Lottery != nil {
+		v.lottery = *r.Status.Lottery
+	}
+	if v.unused() {
+		return []string{"The Reservation has not been activated: nothing has been drawn or cut."}
+	}
+	v.checkEntries()
+	v.checkDigest()
+	if nonce, ok := v.checkNonce(); ok {
+		v.checkDraws(nonce)
+	}
+	v.checkCuts()
+	return v.found
+}
+
+// verifier collects what is wrong with one record.
+type verifier struct {
+	status  *rqv1.ReservationStatus
+	lottery rqv1.Lottery
+	found   []string
+}
+
+func (v *verifier) say(format string, args ...any) {
+	v.found = append(v.found, fmt.Sprintf(format, args...))
+}
+
+// unused says that there is nothing in the record that an activation writes.
+func (v *verifier) unused() bool {
+	l := &v.lottery
+	return v.status.ActivatedAt == nil && l.ConflictSetDigest == "" && l.Nonce == "" && len(l.Draws) == 0 && len(v.status.Cuts) == 0
+}
+
+var probability = regexp.MustCompile(`^(0(\.[0-9]+)?|1(\.0+)?)$`)
+
+// checkEntries finds entries that could be read in two ways, and Runs that are listed twice for one action: they would
+// have two tickets.
+func (v *verifier) checkEntries() {
+	seen := map[claim]bool{}
+	for i, c := range v.status.ConflictSet {
+		if !slices.Contains(actions, c.Action) || ambiguous(string(c.Owner)) || ambiguous(c.Run.Namespace) ||
+			ambiguous(c.Run.Name) || c.GPUs < 1 || !probability.MatchString(c.Probability) {
+			v.say("Entry %d of the conflict set is malformed: %q.", i+1, Text([]rqv1.Conflict{c}))
+		}
+		if key := (claim{c.Run, c.Action}); seen[key] {
+			v.say("Entry %d of the conflict set repeats %s of %s.", i+1, c.Action, name(c.Run))
+		} else {
+			seen[key] = true
+		}
+	}
+}
+
+// ambiguous says that a name could not be told from what stands beside it in the hashed text.
+func ambiguous(name string) bool { return name == "" || strings.ContainsAny(name, " \n/") }
+
+func (v *verifier) checkDigest() {
+	if v.status.ActivatedAt == nil {
+		v.say("activatedAt is missing, although the record has been written at activation.")
+	}
+	if got, want := v.lottery.ConflictSetDigest, Digest(v.status.ConflictSet); got != want {
+		v.say("conflictSetDigest is %q, but the conflict set has the SHA-256 %s.", got, want)
+	}
+}
+
+// checkNonce returns the nonce if it has been revealed.
+func (v *verifier) checkNonce() ([32]byte, bool) {
+	l := &v.lottery
+	if l.Nonce == "" {
+		v.say("The nonce is not revealed yet: the draw cannot be checked.")
+		if len(l.Draws) > 0 || len(v.status.Cuts) > 0 {
+			v.say("There are %d draws and %d cuts, although they may be published only with the nonce.", len(l.Draws), len(v.status.Cuts))
+		}
+		return [32]byte{}, false
+	}
+	raw, err := hex.DecodeString(l.Nonce)
+	if err != nil || len(raw) != 32 || hex.EncodeToString(raw) != l.Nonce {
+		v.say("nonce is %q, which is not 32 bytes in lower-case hexadecimal.", l.Nonce)
+		return [32]byte{}, false
+	}
+	nonce := [32]byte(raw)
+	if want := Commitment(nonce); l.Commitment != want {
+		v.say("commitment is %q, but the revealed nonce has the SHA-256 %s.", l.Commitment, want)
+	}
+	return nonce, true
+}
+
+// checkDraws draws again.
+func (v *verifier) checkDraws(nonce [32]byte) {
+	d := NewDraw(nonce, v.status.ConflictSet)
+	for i, got := range v.lottery.Draws {
+		want, ok := d.Next()
+		switch {
+		case !ok:
+			v.say("Draw %d is %s of %s, but no ticket was left.", i+1, name(got.Run), got.Owner)
+			return
+		case got != want:
+			v.say("Draw %d is %s of %s, but the seed draws %s of %s.", i+1, name(got.Run), got.Owner, name(want.Run), want.Owner)
+		}
+	}
+}
+
+// name writes NAMESPACE/NAME.
+func name(run rqv1.NamespacedName) string { return run.Namespace + "/" + run.Name }

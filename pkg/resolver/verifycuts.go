@@ -1,0 +1,72 @@
+package resolver
+
+import (
+	"slices"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// checkCuts checks that what was cut had been published, and that a Run ended by lottery was drawn.
+func (v *verifier) checkCuts() {
+	seen, ended := map[claim]bool{}, map[rqv1.NamespacedName]bool{}
+	for _, c := range v.status.Cuts {
+		if c.Action == rqv1.CutLottery || c.Action == rqv1.CutReclaim {
+			ended[c.Run] = true
+		}
+	}
+	for i, c := range v.status.Cuts {
+		key := claim{c.Run, c.Action}
+		if seen[key] {
+			v.say("Cut %d repeats %s of %s.", i+1, c.Action, name(c.Run))
+		}
+		if ended[c.Run] && c.Action != rqv1.CutLottery && c.Action != rqv1.CutReclaim {
+			v.say("Cut %d is %s of %s, which another cut ends anyway.", i+1, c.Action, name(c.Run))
+		}
+		seen[key] = true
+		v.checkListed(i, &c)
+		v.checkForm(i, &c)
+		if c.Action == rqv1.CutLottery && !slices.ContainsFunc(v.lottery.Draws, func(d rqv1.Draw) bool { return d.Run == c.Run }) {
+			v.say("Cut %d ends %s by lottery, which was not drawn.", i+1, name(c.Run))
+		}
+	}
+	v.checkLast(seen)
+}
+
+// checkListed checks that a cut is in the conflict set, and takes no more than that says. A Run that ends loses all that
+// its entries list.
+func (v *verifier) checkListed(i int, c *rqv1.Cut) {
+	listed, limit := false, int64(0)
+	for _, e := range v.status.ConflictSet {
+		if e.Run == c.Run && (e.Action == c.Action || c.Action == rqv1.CutLottery) {
+			listed = listed || e.Action == c.Action
+			limit += int64(e.GPUs)
+		}
+	}
+	switch {
+	case !listed:
+		v.say("Cut %d is %s of %s, which the conflict set does not list.", i+1, c.Action, name(c.Run))
+	case c.GPUs < 1 || int64(c.GPUs) > limit:
+		v.say("Cut %d is %s of %s with %d GPUs, but the conflict set lists %d.", i+1, c.Action, name(c.Run), c.GPUs, limit)
+	}
+}
+
+// checkForm checks that a cut says what its action needs and nothing else.
+func (v *verifier) checkForm(i int, c *rqv1.Cut) {
+	if shrinks := c.Action == rqv1.CutShrink; shrinks != (c.Width != nil) {
+		v.say("Cut %d is %s of %s: a width is stated by every Shrink and by nothing else.", i+1, c.Action, name(c.Run))
+	}
+	if drops := c.Action == rqv1.CutDropSpare; drops != (len(c.Spares) > 0) {
+		v.say("Cut %d is %s of %s: spares are stated by every DropSpare and by nothing else.", i+1, c.Action, name(c.Run))
+	}
+}
+
+// checkLast checks that drawing stopped where it had to: the last ticket made the Run fit, so it is cut.
+func (v *verifier) checkLast(cut map[claim]bool) {
+	draws := v.lottery.Draws
+	if len(draws) == 0 {
+		return
+	}
+	if last := draws[len(draws)-1].Run; !cut[claim{last, rqv1.CutLottery}] {
+		v.say("Draw %d, the last, is %s, which is not cut, although drawing stops with the first ticket that is enough.", len(draws), name(last))
+	}
+}
