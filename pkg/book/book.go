@@ -26,7 +26,8 @@ type Book struct {
 	leases   map[types.NamespacedName]*lease
 	gangs    map[types.UID]*gang // by Run
 	runs     map[types.NamespacedName]types.UID
-	members  map[types.UID]*member // by pod
+	members  map[types.UID]*member          // by pod
+	cuts     map[types.NamespacedName][]Cut // by Reservation
 	waiting  waitlist
 	open     bool // the ledger has been read and this process decides
 	stirred  bool // something has improved since the waiting gangs were last looked at
@@ -48,6 +49,7 @@ func New(args *config.Args) *Book {
 		gangs:    map[types.UID]*gang{},
 		runs:     map[types.NamespacedName]types.UID{},
 		members:  map[types.UID]*member{},
+		cuts:     map[types.NamespacedName][]Cut{},
 		waiting:  waitlist{room: map[string]int64{}, nodes: map[string]int64{}, budget: map[string]int64{}},
 		notify:   make(chan struct{}, 1),
 	}

@@ -17,12 +17,13 @@ import (
 
 // gang is a Run with its pods.
 type gang struct {
-	run            *rqv1.Run // nil when only pods or Leases of it have been seen yet
-	demand         plan.Demand
+	run *rqv1.Run // nil when only pods or Leases of it have been seen yet
+	// full is the shape that the Run asks for, and demand the one at the width that it has at the moment: planned or granted.
+	full, demand   plan.Demand
 	shape          *plan.Refusal // why the Run has no demand
 	active, spares squad
 	// vacant are pods of a running Run that are gone and whose room is kept for their replacements.
-	vacant []types.UID
+	vacant []vacancy
 	// planned says that a plan has been made that the leader's gang has not followed yet.
 	planned bool
 	// committed says that the barrier is open: every member was reserved at once.
@@ -49,11 +50,11 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	b.mu.Lock()
 	defer b.unlock()
 	g := b.gangOf(run.UID)
-	edited := g.run == nil || g.run.Generation != run.Generation
+	edited, ran := g.run == nil || g.run.Generation != run.Generation, g.started()
 	g.run = run
 	b.runs[client(run)] = run.UID
 	if phase := run.Status.Phase; phase != rqv1.RunRunning {
-		b.vacate(g)
+		b.vacate(g, 0)
 		if phase == rqv1.RunCompleted || phase == rqv1.RunFailed {
 			b.waiting.remove(g)
 			g.refusal = nil
@@ -62,6 +63,9 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	}
 	if edited {
 		b.shape(g)
+	}
+	if ran || g.started() {
+		b.resize(g, g.granted())
 	}
 	if edited && (g.refusal != nil || g.complete()) {
 		b.wake(g)
@@ -80,7 +84,7 @@ func (b *Book) DeleteRun(run *rqv1.Run) {
 		return
 	}
 	b.unwind(g)
-	b.vacate(g)
+	b.vacate(g, 0)
 	b.waiting.remove(g)
 	g.run, g.refusal = nil, nil
 	b.forgetIfEmpty(run.UID, g)
@@ -118,14 +122,15 @@ func (b *Book) shape(g *gang) {
 	if i := slices.IndexFunc(g.active.members, func(m *member) bool { return m != nil }); i >= 0 {
 		gpus = b.podGPUs(g.active.members[i].pod)
 	} else if g.spares.present > 0 {
-		gpus = cmp.Or(g.demand.GPUsPerPod, gpus)
+		gpus = cmp.Or(g.full.GPUsPerPod, gpus)
 	}
-	g.demand, g.shape = plan.DemandOf(&g.run.Spec, gpus, b.largestNode(g.run.Spec.Resources.GPUType))
-	if all := b.gpusOfAll(g.demand.Flavor); g.shape == nil && g.active.present == 0 && all == 0 {
-		g.shape = plan.UnknownType(g.demand)
-	} else if g.shape == nil && g.active.present == 0 && g.demand.HeldGPUs() > all {
-		g.shape = plan.TooWide(g.demand, all) // before any of its pods is made, which may be a million
+	g.full, g.shape = plan.DemandOf(&g.run.Spec, gpus, b.largestNode(g.run.Spec.Resources.GPUType))
+	if all := b.gpusOfAll(g.full.Flavor); g.shape == nil && g.active.present == 0 && all == 0 {
+		g.shape = plan.UnknownType(g.full.Least())
+	} else if g.shape == nil && g.active.present == 0 && g.full.Least().HeldGPUs() > all {
+		g.shape = plan.TooWide(g.full.Least(), all) // before any of its pods is made, which may be a million
 	}
+	b.resize(g, g.reshaped())
 	if g.shape != nil {
 		g.refusal = g.shape
 		b.waiting.add(g)
@@ -175,8 +180,10 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 	}
 	m.pod = pod
 	if pod.DeletionTimestamp != nil && !m.leaving {
+		s := g.squad(part)
+		s.count(m, -1)
 		m.leaving = true
-		g.squad(part).leaving++
+		s.count(m, +1)
 	}
 	if l := b.leases[leaseName(pod)]; l != nil && m.stage < leased {
 		b.advance(m, leased, l.node, payerOf(l.charge))
@@ -187,7 +194,7 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 	case pod.Spec.NodeName != "" && m.stage < bound:
 		b.advance(m, bound, pod.Spec.NodeName, m.payer)
 	}
-	if added && g.complete() {
+	if added && !m.surplus() && g.complete() {
 		b.wake(g)
 	}
 }
@@ -203,6 +210,7 @@ func (b *Book) join(g *gang, part Part, pod *corev1.Pod) *member {
 	}
 	m := &member{gang: g, part: part, pod: pod}
 	s.members[part.Index] = m
+	s.count(m, +1)
 	s.lowest = min(s.lowest, part.Index)
 	b.members[pod.UID] = m
 	if s.present++; s.present == 1 && !part.Spare {
@@ -221,11 +229,11 @@ func (b *Book) DeleteMember(pod *corev1.Pod) {
 		return
 	}
 	g := m.gang
-	if m.stage == bound && g.started() && !m.part.Spare {
+	if m.stage == bound && g.started() && !m.part.Spare && !m.surplus() {
 		b.keepRoom(m)
 	}
 	b.drop(m)
-	if !g.committed && !m.extra() {
+	if !m.extra() && !m.surplus() && (!g.committed || !g.started() && !g.underWay()) {
 		b.unwind(g)
 	}
 	if run, _, ok := Membership(pod); ok {
@@ -238,11 +246,9 @@ func (b *Book) drop(m *member) {
 	b.release(m)
 	delete(b.members, m.pod.UID)
 	s := m.gang.squad(m.part)
+	s.count(m, -1)
 	s.members[m.part.Index] = nil
 	s.present--
-	if m.leaving {
-		s.leaving--
-	}
 	m.gang.woken = false
 }
 
@@ -269,28 +275,38 @@ func (b *Book) release(m *member) {
 	b.advance(m, unplaced, "", payer{})
 }
 
+// vacancy is the room of an active pod that is gone.
+type vacancy struct {
+	pod   types.UID
+	index int
+}
+
+// charged returns the name of the charge for the room of a pod that is gone.
+func charged(pod types.UID) string { return "vacant/" + string(pod) }
+
 // keepRoom keeps the room and the money of a running Run's lost pod for its replacement, once the pod's Lease is closed:
 // otherwise whoever waits would take it first, and the Run would end for want of it.
 func (b *Book) keepRoom(m *member) {
 	b.hold(m.pod.UID, "", 0, func(h *holding) { h.vacant = true })
-	m.gang.vacant = append(m.gang.vacant, m.pod.UID)
+	m.gang.vacant = append(m.gang.vacant, vacancy{m.pod.UID, m.part.Index})
 }
 
-// vacate gives up the room that is kept for replacements.
-func (b *Book) vacate(g *gang) {
-	for _, pod := range g.vacant {
-		if charge, ok := b.accounts.Void(vacancy(pod)); ok {
+// vacate gives up the room that is kept for replacements with an index from first on.
+func (b *Book) vacate(g *gang, first int) {
+	g.vacant = slices.DeleteFunc(g.vacant, func(v vacancy) bool {
+		if v.index < first {
+			return false
+		}
+		if charge, ok := b.accounts.Void(charged(v.pod)); ok {
 			b.wakeBudget(charge.Payer.Budget)
 		}
-		b.hold(pod, "", 0, func(h *holding) { h.vacant = false })
-	}
-	g.vacant = nil
+		b.hold(v.pod, "", 0, func(h *holding) { h.vacant = false })
+		return true
+	})
 }
 
-func vacancy(pod types.UID) string { return "vacant/" + string(pod) }
-
 // unwind takes back the assignments of every member that has no Lease yet, but for the spares of a Run that has started.
-// Those that wait at the barrier are rejected.
+// Those that wait at the barrier are rejected. A Run that has not started asks for its total again.
 func (b *Book) unwind(g *gang) {
 	g.committed = false
 	for m := range g.all() {
@@ -302,6 +318,7 @@ func (b *Book) unwind(g *gang) {
 		}
 		b.release(m)
 	}
+	b.resize(g, g.granted())
 }
 
 // squad returns the pods that have the same role.
@@ -312,11 +329,11 @@ func (g *gang) squad(part Part) *squad {
 	return &g.active
 }
 
-// all goes through the members that exist: the active pods, then the spares, in order of index.
+// all goes through the members that exist and take part: the active pods, then the spares, in order of index.
 func (g *gang) all() iter.Seq[*member] {
 	return func(yield func(*member) bool) {
 		for _, s := range [...]*squad{&g.active, &g.spares} {
-			for _, m := range s.members {
+			for _, m := range s.members[:min(s.size, len(s.members))] {
 				if m != nil && !yield(m) {
 					return
 				}
@@ -331,17 +348,17 @@ func (g *gang) started() bool { return g.run != nil && g.run.Status.Phase == rqv
 // underWay reports whether a member that the barrier waits for has a node.
 func (g *gang) underWay() bool { return g.active.assigned > 0 || !g.started() && g.spares.assigned > 0 }
 
-// complete reports whether every pod of the gang exists. Once it has started, spares may lack.
+// complete reports whether every pod of the gang exists, at the width that it has. Once it has started, spares may lack.
 func (g *gang) complete() bool {
-	return g.run != nil && g.shape == nil && g.active.whole(g.demand.Pods()) && (g.started() || g.spares.whole(g.demand.Spares()))
+	return g.run != nil && g.shape == nil && g.active.whole() && (g.started() || g.spares.whole())
 }
 
 // ready reports whether every member that the barrier waits for has reached it.
 func (g *gang) ready() bool {
-	return g.complete() && g.active.reserved == g.active.present && (g.started() || g.spares.reserved == g.spares.present)
+	return g.complete() && g.active.reserved == g.active.size && (g.started() || g.spares.reserved == g.spares.size)
 }
 
-// leader returns the member that plans for the gang: the unplaced one of lowest index, active pods first. It is nil when
+// leader returns the member that plans for the gang: the unplaced one of lowest index, active pods first, surplus ones never. It is nil when
 // all are placed.
 func (g *gang) leader() *member {
 	if m := g.active.first(); m != nil {

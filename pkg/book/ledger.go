@@ -188,7 +188,7 @@ func (b *Book) free(name types.NamespacedName, l *lease, ended time.Time) {
 	if h := b.held[l.pod]; h != nil && h.vacant {
 		kept := l.charge
 		kept.Start = ended
-		b.accounts.Open(vacancy(l.pod), kept)
+		b.accounts.Open(charged(l.pod), kept)
 		b.wakeRoom(b.nodeFlavor(l.node))
 	}
 	b.hold(l.pod, "", 0, func(h *holding) { h.leased = false })

@@ -91,24 +91,43 @@ func (m *member) group() int {
 	return m.gang.demand.GroupOf(m.part.Index)
 }
 
+// surplus reports whether the member is beyond the width that its gang has at the moment: it takes part in nothing.
+func (m *member) surplus() bool {
+	return m.gang.shape == nil && m.part.Index >= m.gang.squad(m.part).size
+}
+
 // squad is the pods of a gang that have one role.
 type squad struct {
 	// members by index; nil where the pod does not exist. present counts those that do, and no member below lowest is
 	// unplaced.
 	members         []*member
 	present, lowest int
-	// leaving counts members that have been told to go and are not gone: the gang waits for their replacements.
-	leaving int
+	// size is how many members take part, at the width that the gang has at the moment. The other counters leave those
+	// with a higher index out.
+	size int
+	// within counts the members that exist, and leaving those that have been told to go and are not gone: the gang waits
+	// for their replacements.
+	within, leaving int
 	// assigned counts members with a node, reserved those that have reached the barrier.
 	assigned, reserved int
 }
 
-// whole reports whether n pods exist, and no others.
-func (s *squad) whole(n int) bool { return s.present == n && len(s.members) == n && s.leaving == 0 }
+// whole reports whether every member that takes part exists.
+func (s *squad) whole() bool { return s.within == s.size && s.leaving == 0 }
 
-// first returns the unplaced member of lowest index; nil when all are placed.
+// resize changes how many members take part.
+func (s *squad) resize(size int) {
+	s.size, s.within, s.leaving, s.assigned, s.reserved = size, 0, 0, 0, 0
+	for _, m := range s.members {
+		if m != nil {
+			s.count(m, +1)
+		}
+	}
+}
+
+// first returns the unplaced member of lowest index that takes part; nil when all are placed.
 func (s *squad) first() *member {
-	for ; s.lowest < len(s.members); s.lowest++ {
+	for ; s.lowest < min(s.size, len(s.members)); s.lowest++ {
 		if m := s.members[s.lowest]; m != nil && m.stage == unplaced && !m.leaving {
 			return m
 		}
@@ -117,6 +136,13 @@ func (s *squad) first() *member {
 }
 
 func (s *squad) count(m *member, by int) {
+	if m.part.Index >= s.size {
+		return
+	}
+	s.within += by
+	if m.leaving {
+		s.leaving += by
+	}
 	if m.stage >= assigned {
 		s.assigned += by
 	}

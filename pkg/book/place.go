@@ -24,6 +24,8 @@ func (b *Book) Gate(pod *corev1.Pod) string {
 		return "waiting for the ledger to be read"
 	case m == nil || m.gang.run == nil:
 		return "waiting for the Run to be seen"
+	case m.surplus():
+		return beyondWidth
 	case m.stage >= assigned:
 		return ""
 	case !m.gang.complete():
@@ -71,6 +73,9 @@ func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
 	if m == nil {
 		return "", &plan.Refusal{Reason: plan.Unsupported, Message: "the pod is not a Run's"}
 	}
+	if m.surplus() {
+		return "", m.gang.notYet(beyondWidth)
+	}
 	if m.stage == assigned && !m.gang.committed && !m.extra() && !now.Before(m.gang.deadline) {
 		b.unwind(m.gang) // an earlier cycle of the gang ended between its plan and the barrier
 	}
@@ -78,7 +83,12 @@ func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
 		if m.gang.leader() != m || !m.gang.complete() {
 			return "", &plan.Refusal{Reason: plan.InsufficientGPUs, Message: "waiting for the gang to be planned"}
 		}
-		if b.plan(m.gang, m.pod, now); m.stage == unplaced {
+		b.plan(m.gang, m.pod, now)
+		switch {
+		case m.stage == unplaced && m.surplus():
+			b.activate(b.follow(m)...) // it does not lead them to the barrier itself
+			return "", m.gang.notYet(beyondWidth)
+		case m.stage == unplaced:
 			return "", m.gang.refusal
 		}
 	}
@@ -106,23 +116,6 @@ func (b *Book) plan(g *gang, pod *corev1.Pod, now time.Time) {
 	b.waiting.remove(g)
 }
 
-// planGang places all missing pods at once, or none.
-func (b *Book) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
-	kept := b.keptFor(g)
-	missing, refusal := b.missingOf(g)
-	if refusal != nil {
-		return refusal
-	}
-	assignments, refusal := plan.Gang(b.fleet, b.accounts, g.demand, b.claim(g, kept), missing, b.rejected(g, pod), now)
-	if refusal != nil {
-		return refusal
-	}
-	g.planned = true
-	g.deadline = now.Add(b.args.GangDeadline.Duration)
-	b.assume(g, assignments, now)
-	return nil
-}
-
 // planSpares places each missing spare that there is room for, lets it into the queue, and returns why the first of the
 // others is refused. The pod that plans is in the queue already.
 func (b *Book) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
@@ -131,7 +124,7 @@ func (b *Book) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal
 		refusal.Spare = true
 		return refusal
 	}
-	for _, m := range g.spares.members {
+	for _, m := range g.spares.members[:min(g.spares.size, len(g.spares.members))] {
 		if m == nil || m.stage != unplaced || m.leaving {
 			continue
 		}
@@ -177,8 +170,8 @@ func (g *gang) notYet(message string) *plan.Refusal {
 // replacements (R8).
 func (b *Book) keptFor(g *gang) map[budget.Key]int {
 	kept := map[budget.Key]int{}
-	for _, pod := range g.vacant {
-		if charge, ok := b.accounts.Charge(vacancy(pod)); ok {
+	for _, v := range g.vacant {
+		if charge, ok := b.accounts.Charge(charged(v.pod)); ok {
 			kept[charge.Payer]++
 		}
 	}
@@ -188,12 +181,12 @@ func (b *Book) keptFor(g *gang) map[budget.Key]int {
 // missingOf lists the pods of a gang without a node, spares of a Run that has started apart. It refuses while a lost
 // member's Lease is open: that comes first. The room that was kept for the missing is theirs now.
 func (b *Book) missingOf(g *gang) ([]plan.Missing, *plan.Refusal) {
-	for _, pod := range g.vacant {
-		if h := b.held[pod]; h != nil && h.leased {
+	for _, v := range g.vacant {
+		if h := b.held[v.pod]; h != nil && h.leased {
 			return nil, g.notYet("the Lease of a lost pod is still open; it is closed first")
 		}
 	}
-	b.vacate(g)
+	b.vacate(g, 0)
 	domains, refusal := b.domainsOf(g)
 	if refusal != nil {
 		return nil, refusal
@@ -287,8 +280,14 @@ func (b *Book) Assigned(pod types.UID) string {
 func (b *Book) Follow(pod types.UID) []*corev1.Pod {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	m := b.members[pod]
-	if m == nil || !m.gang.planned {
+	if m := b.members[pod]; m != nil {
+		return b.follow(m)
+	}
+	return nil
+}
+
+func (b *Book) follow(m *member) []*corev1.Pod {
+	if !m.gang.planned {
 		return nil
 	}
 	m.gang.planned = false

@@ -166,10 +166,11 @@ func (b *Book) Retry(run types.NamespacedName) {
 	}
 }
 
-// missing returns the number of the gang's pods that need room together: those without a node. Of spares alone, one has
+// missing returns the number of the gang's pods that need room together: those without a node, at its least width. Of spares alone, one has
 // use of any room.
 func (g *gang) missing() int {
-	active, spares := g.demand.Pods()-g.active.assigned, g.demand.Spares()-g.spares.assigned
+	least := g.narrowest()
+	active, spares := least.Pods()-g.active.assigned, least.Spares()-g.spares.assigned
 	switch {
 	case !g.started():
 		return active + spares

@@ -19,6 +19,9 @@ type Demand struct {
 	Confined bool
 	// OneDomain says that all groups lie in the same domain.
 	OneDomain bool
+	// LeastPods is the least width of the Run, and StepPods the least change of it, in active pods (R16). A fixed Run has
+	// its total, and no step.
+	LeastPods, StepPods int
 }
 
 // Pods returns the number of active pods of the whole Run.
@@ -72,6 +75,10 @@ func DemandOf(spec *rqv1.RunSpec, templateGPUs, nodeGPUs int) (Demand, *Refusal)
 			Message: indivisible(spec, size, total, group, spares)}
 	}
 	d.GPUsPerPod, d.PodsPerGroup, d.SparesPerGroup, d.Groups = size, group/size, spares/size, total/group
+	d.LeastPods = d.Pods()
+	if m := spec.Malleable; m != nil {
+		d.LeastPods, d.StepPods = int(m.MinTotalGPUs)/size, int(m.StepGPUs)/size
+	}
 	return d, nil
 }
 

@@ -1,0 +1,84 @@
+package book
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// Cut is what the activation of a Reservation does to one Run, as the Reservation records it (R19).
+type Cut struct {
+	rqv1.Cut
+	// Reservation that records it, and the Run that it is for.
+	Reservation, For types.NamespacedName
+	// At is when it was activated. What the victim opened later is not cut.
+	At time.Time
+}
+
+// SetReservation adds or replaces a Reservation. While it is activating, the Runs that it cuts are looked at.
+func (b *Book) SetReservation(r *rqv1.Reservation) {
+	b.mu.Lock()
+	defer b.unlock()
+	b.setCuts(client(r), cutsIn(r))
+}
+
+// DeleteReservation forgets a Reservation.
+func (b *Book) DeleteReservation(r *rqv1.Reservation) {
+	b.mu.Lock()
+	defer b.unlock()
+	b.setCuts(client(r), nil)
+}
+
+// CutsOf returns the cuts of a Run by Reservations that are activating, the oldest activation first, then by Reservation.
+func (b *Book) CutsOf(run types.UID) []Cut {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []Cut
+	for _, cuts := range b.cuts {
+		for i := range cuts {
+			if cuts[i].UID == run {
+				out = append(out, cuts[i])
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(x, y Cut) int {
+		return cmp.Or(x.At.Compare(y.At), strings.Compare(x.Reservation.String(), y.Reservation.String()))
+	})
+	return out
+}
+
+// setCuts replaces the cuts of a Reservation, and has the Runs looked at that they concern.
+func (b *Book) setCuts(reservation types.NamespacedName, cuts []Cut) {
+	old := b.cuts[reservation]
+	if reflect.DeepEqual(old, cuts) {
+		return
+	}
+	if b.cuts[reservation] = cuts; len(cuts) == 0 {
+		delete(b.cuts, reservation)
+	}
+	for _, cut := range slices.Concat(old, cuts) {
+		b.reconcile(named(cut.Run))
+	}
+}
+
+// cutsIn returns the cuts that a Reservation records; none unless it is activating.
+func cutsIn(r *rqv1.Reservation) []Cut {
+	if r.Status.State != rqv1.ReservationActivating || r.Status.ActivatedAt == nil {
+		return nil
+	}
+	var out []Cut
+	for _, cut := range r.Status.Cuts {
+		out = append(out, Cut{Cut: cut, Reservation: client(r), For: named(r.Spec.RunRef), At: r.Status.ActivatedAt.Time})
+	}
+	return out
+}
+
+func named(n rqv1.NamespacedName) types.NamespacedName {
+	return types.NamespacedName{Namespace: n.Namespace, Name: n.Name}
+}

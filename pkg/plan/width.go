@@ -1,0 +1,58 @@
+package plan
+
+// At returns the shape of the same Run with so many active pods: with groups, fewer or more whole groups; without, one
+// group of another size. Spares of a group stay as they are, and a group that is not there has none. pods is a width that
+// the Run may have.
+func (d Demand) At(pods int) Demand {
+	if d.Confined {
+		d.Groups = pods / d.PodsPerGroup
+	} else {
+		d.PodsPerGroup = pods
+	}
+	return d
+}
+
+// Least returns the shape of the Run at its least width: for a fixed Run, its only one (R16).
+func (d Demand) Least() Demand { return d.At(d.LeastPods) }
+
+// Has reports whether a pod takes part at the width.
+func (d Demand) Has(m Missing) bool {
+	if m.Spare {
+		return m.Index < d.Spares()
+	}
+	return m.Index < d.Pods()
+}
+
+// Atop returns the narrowest width with room for so many active pods, up to the Run's total, in pods.
+func (d Demand) Atop(pods int) int {
+	width := d.LeastPods
+	if over := pods - width; over > 0 && d.StepPods > 0 {
+		width += (over + d.StepPods - 1) / d.StepPods * d.StepPods
+	}
+	return min(width, d.Pods())
+}
+
+// Widest returns the widest width from least to the Run's total, by steps, that fits, and what fits returned for it (R16).
+// Widths are in pods, and least is one of the Run's. The total is tried first and least second: if least does not fit
+// either, none does and its refusal is returned. Between the two a width is taken to fit if a wider one does. Widths above
+// most, from which on none fits, are not tried.
+func (d Demand) Widest(least, most int, fits func(width int) ([]Assignment, *Refusal)) (width int, found []Assignment, refusal *Refusal) {
+	if total := d.Pods(); total <= most || total == least {
+		if found, refusal = fits(total); refusal == nil || total == least {
+			return total, found, refusal
+		}
+	}
+	if found, refusal = fits(least); refusal != nil {
+		return least, nil, refusal
+	}
+	low, high := 0, (min(d.Pods()-d.StepPods, most)-least)/d.StepPods // in steps above least; low fits
+	for low < high {
+		middle := (low + high + 1) / 2
+		if wider, short := fits(least + middle*d.StepPods); short == nil {
+			low, found = middle, wider
+		} else {
+			high = middle - 1
+		}
+	}
+	return least + low*d.StepPods, found, nil
+}
