@@ -43,16 +43,36 @@ func (b *Book) Commitment(reservation types.UID) string {
 }
 
 // decide draws, if it must, and gives the gang its places: those that are free and those that are going to be. Nobody is told
-// before the decision is published.
-func (b *Book) decide(g *gang, state forecast.State, ask forecast.Ask, now time.Time) {
-	a := &Activation{At: now, Conflicts: g.promise.Conflicts, Odds: g.promise.Odds, Nonce: resolver.Nonce(b.key, g.reservation.UID)}
-	decided, assignments, ok := forecast.Activate(state, ask, g.promise.Slice.Domains, a.Conflicts, a.Nonce)
-	if !ok {
-		g.since = now // its turn comes again
-		return
+// before the decision is published. It reports false if the gang could not start after all.
+func (b *Book) decide(g *gang, p *forecast.Promise, state forecast.State, ask forecast.Ask, now time.Time) bool {
+	a := &Activation{At: now, Conflicts: p.Conflicts, Odds: p.Odds, Nonce: resolver.Nonce(b.key, g.reservation.UID)}
+	decided, assignments, ok := forecast.Activate(state, ask, p.Slice.Domains, a.Conflicts, a.Nonce)
+	if ok {
+		a.Draws, a.Cuts = decided.Draws, decided.Cuts
+		b.activateGang(g, a, assignments, now)
 	}
-	a.Draws, a.Cuts = decided.Draws, decided.Cuts
-	b.activateGang(g, a, assignments, now)
+	return ok
+}
+
+// resumeAll completes what has been published, oldest Run first.
+func (b *Book) resumeAll(now time.Time) {
+	var published []*gang
+	for _, g := range b.gangs {
+		if g.run != nil && g.run.Status.Phase == rqv1.RunPending && g.complete() && g.activating() {
+			published = append(published, g)
+		}
+	}
+	slices.SortFunc(published, byAge)
+	for _, g := range published {
+		if lead := g.leader(); lead != nil {
+			b.resume(g, lead.pod, now)
+		}
+	}
+}
+
+// activating reports whether the gang's turn has come and it has not ended.
+func (g *gang) activating() bool {
+	return g.reservation != nil && g.reservation.Status.State == rqv1.ReservationActivating
 }
 
 // resume completes what a predecessor of this process has published: the same draw, and the same cuts.
@@ -72,7 +92,7 @@ func (b *Book) resume(g *gang, pod *corev1.Pod, now time.Time) {
 	default:
 		decided, places, ok := forecast.Activate(state, ask, b.domainsAround(g.reservation), a.Conflicts, a.Nonce)
 		if assignments = places; !ok {
-			refusal = g.refusal
+			refusal = g.notYet("what was to be cut is gone")
 		}
 		a.Draws, a.Cuts = decided.Draws, decided.Cuts
 	}
@@ -103,8 +123,11 @@ func (b *Book) domainsAround(r *rqv1.Reservation) map[string]bool {
 func (b *Book) activateGang(g *gang, a *Activation, assignments []plan.Assignment, now time.Time) {
 	b.setPromise(g, nil)
 	b.waiting.remove(g)
-	g.activation, g.refusal, g.planned, g.committed, g.deadline = a, nil, true, false, time.Time{}
-	b.resize(g, len(assignmentsOf(assignments, false)))
+	if g.activation = a; g.reservation.Status.Lottery.Nonce != "" {
+		g.activation = nil // all of it is published
+	}
+	g.refusal, g.planned, g.committed, g.deadline = nil, true, false, time.Time{}
+	b.resize(g, g.narrowest())
 	b.assume(g, assignments, now)
 	for _, m := range b.victims(a) {
 		m.awaited = g
@@ -119,9 +142,8 @@ func (b *Book) activateGang(g *gang, a *Activation, assignments []plan.Assignmen
 	b.reconcile(client(g.run))
 }
 
-func assignmentsOf(assignments []plan.Assignment, spare bool) []plan.Assignment {
-	return slices.DeleteFunc(slices.Clone(assignments), func(a plan.Assignment) bool { return a.Spare != spare })
-}
+// whileLeaving is why a gang that has its places does not take them yet.
+const whileLeaving = "waiting for those who are cut to leave"
 
 // victims returns the members that the cuts of an activation take, as far as they hold GPUs.
 func (b *Book) victims(a *Activation) []*member {
@@ -170,6 +192,50 @@ func (b *Book) proceed(g *gang) {
 	if m := g.active.members[0]; m != nil {
 		b.activate(m.pod)
 	}
+}
+
+// leaveOff has a gang not wait for anybody any more.
+func (b *Book) leaveOff(g *gang) {
+	if g.awaiting == 0 {
+		return
+	}
+	g.awaiting = 0
+	for _, h := range b.held {
+		if h.awaitedBy == g {
+			h.awaitedBy = nil
+		}
+	}
+}
+
+// adopt has a gang that waits know its Reservation, and one that does not wait forget its promise.
+func (b *Book) adopt(g *gang) {
+	if g.run.Status.Phase != rqv1.RunPending && g.run.Status.Phase != "" {
+		b.withdraw(g)
+	} else if g.reservation == nil {
+		if r := b.reservations.current(g.run.UID); r != nil {
+			b.reserve(g, r)
+		}
+	}
+}
+
+// withdraw takes back what was promised to a gang: it has started, or it is gone.
+func (b *Book) withdraw(g *gang) {
+	if g.promise != nil {
+		b.setPromise(g, nil)
+	}
+	g.since, g.looked, g.activation = time.Time{}, time.Time{}, nil
+}
+
+// doomed reports whether a member is cut for another gang.
+func (m *member) doomed() bool {
+	return m.awaited != nil && m.awaited.run != nil && (m.awaited.activation != nil || m.awaited.activating())
+}
+
+// Outstanding reports whether a Run still holds what a cut of a Reservation takes.
+func (b *Book) Outstanding(r *rqv1.Reservation, c *rqv1.Cut) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.victims(&Activation{At: r.Status.ActivatedAt.Time, Cuts: []rqv1.Cut{*c}})) > 0
 }
 
 // gone notes that a pod which a gang waits for holds nothing any more.

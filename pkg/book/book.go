@@ -4,6 +4,8 @@
 package book
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sync"
@@ -29,10 +31,17 @@ type Book struct {
 	members  map[types.UID]*member          // by pod
 	cuts     map[types.NamespacedName][]Cut // by Reservation
 	waiting  waitlist
-	open     bool // the ledger has been read and this process decides
-	stirred  bool // something has improved since the waiting gangs were last looked at
-	actions  Actions
-	notify   chan struct{}
+	// reservations are those that there are and were. intended are the gangs whose promise lies on a node, and threats those
+	// whose promise may cut a Run.
+	reservations reservations
+	intended     map[string][]*gang
+	threats      map[types.NamespacedName]map[*gang]bool
+	key          []byte // of the lottery
+	dues         chan struct{}
+	open         bool // the ledger has been read and this process decides
+	stirred      bool // something has improved since the waiting gangs were last looked at
+	actions      Actions
+	notify       chan struct{}
 }
 
 // New returns an empty book.
@@ -52,6 +61,9 @@ func New(args *config.Args) *Book {
 		cuts:     map[types.NamespacedName][]Cut{},
 		waiting:  waitlist{room: map[string]int64{}, nodes: map[string]int64{}, budget: map[string]int64{}},
 		notify:   make(chan struct{}, 1),
+
+		reservations: newReservations(), intended: map[string][]*gang{}, threats: map[types.NamespacedName]map[*gang]bool{},
+		dues: make(chan struct{}, 1),
 	}
 }
 
@@ -97,10 +109,11 @@ func (b *Book) reject(pods ...types.UID) {
 }
 
 // Open lets decisions begin: everything there was to read has been read. Pods that were held back meanwhile are woken.
-func (b *Book) Open() {
+func (b *Book) Open(now time.Time) {
 	b.mu.Lock()
 	defer b.unlock()
 	b.open = true
+	b.resumeAll(now) // before anybody else takes the room
 	for _, m := range b.members {
 		if m.stage < bound {
 			b.activate(m.pod)

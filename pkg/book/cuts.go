@@ -21,20 +21,6 @@ type Cut struct {
 	At time.Time
 }
 
-// SetReservation adds or replaces a Reservation. While it is activating, the Runs that it cuts are looked at.
-func (b *Book) SetReservation(r *rqv1.Reservation) {
-	b.mu.Lock()
-	defer b.unlock()
-	b.setCuts(client(r), cutsIn(r))
-}
-
-// DeleteReservation forgets a Reservation.
-func (b *Book) DeleteReservation(r *rqv1.Reservation) {
-	b.mu.Lock()
-	defer b.unlock()
-	b.setCuts(client(r), nil)
-}
-
 // CutsOf returns the cuts of a Run by Reservations that are activating, the oldest activation first, then by Reservation.
 func (b *Book) CutsOf(run types.UID) []Cut {
 	b.mu.Lock()

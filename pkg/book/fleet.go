@@ -174,6 +174,8 @@ type holding struct {
 	// planned by a gang's plan; writing, leased: in the ledger, perhaps or certainly; bound: the pod is there; vacant: kept
 	// for the pod's replacement.
 	planned, writing, leased, bound, vacant bool
+	// awaitedBy is the gang that waits for the GPUs; nil when none does.
+	awaitedBy *gang
 }
 
 func (h *holding) claimed() bool { return h.planned || h.writing || h.leased || h.bound || h.vacant }
@@ -194,6 +196,7 @@ func (b *Book) hold(pod types.UID, node string, gpus int, change func(h *holding
 	} else {
 		delete(b.held, pod)
 		h.gpus = 0
+		b.gone(h)
 	}
 	if before.node == h.node && before.gpus == h.gpus {
 		return

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	
+
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
@@ -23,10 +23,10 @@ const furthest = 64
 
 // future returns what a gang asks for, and what is known of the time to come.
 func (b *Book) future(g *gang, pod *corev1.Pod, now time.Time) (forecast.State, forecast.Ask, *plan.Refusal) {
-	b.resize(g, g.full.LeastPods) // a malleable Run waits for its least width
-	defer func() { b.resize(g, g.granted()) }()
 	missing, refusal := b.missingOf(g)
-	ask := forecast.Ask{Demand: g.demand, Claim: b.claim(g, nil), Missing: missing, Excluded: b.rejected(g, pod)}
+	least := g.narrowest() // what a malleable Run waits for
+	missing = slices.DeleteFunc(missing, func(m plan.Missing) bool { return !least.Has(m) })
+	ask := forecast.Ask{Demand: least, Claim: b.claim(g, nil), Missing: missing, Excluded: b.rejected(g, pod)}
 	state := forecast.State{
 		Fleet: b.fleet, Accounts: b.accounts, Now: now, NotBefore: g.since.Add(b.args.ReservationLead.Duration),
 		WindowDelay: b.args.WindowDelay.Duration, Ahead: b.aheadOf(g),
@@ -76,7 +76,7 @@ func (g *gang) end() (time.Time, bool) {
 func (b *Book) releaseOf(g *gang, at time.Time) forecast.Release {
 	r := forecast.Release{At: at}
 	for m := range g.all() {
-		if m.placed() && m.awaited == nil {
+		if m.placed() && !m.doomed() {
 			r.Holds = append(r.Holds, g.holding(m))
 			r.Leases = append(r.Leases, leaseName(m.pod).String())
 		}
@@ -183,7 +183,7 @@ func (b *Book) tenant(g *gang, domains map[string]bool) (resolver.Tenant, bool) 
 		domain, _, ok := b.fleet.Domain(m.node)
 		return ok && domains[domain]
 	}
-	cuttable := func(m *member) bool { return m != nil && m.placed() && m.awaited == nil }
+	cuttable := func(m *member) bool { return m != nil && m.placed() && !m.doomed() }
 	for _, m := range g.spares.members {
 		if cuttable(m) && within(m) {
 			t.Spares = append(t.Spares, resolver.Spare{Index: m.part.Index, Holds: []resolver.Holding{g.holding(m)}})

@@ -37,6 +37,7 @@ type gang struct {
 	// woken says that the gang has been activated and not been planned since; tried is the epoch of its last plan.
 	woken bool
 	tried int64
+	prospect
 }
 
 // payer is who pays for a pod, and what it is to the Run's owner.
@@ -53,6 +54,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	edited, ran := g.run == nil || g.run.Generation != run.Generation, g.started()
 	g.run = run
 	b.runs[client(run)] = run.UID
+	b.adopt(g)
 	if phase := run.Status.Phase; phase != rqv1.RunRunning {
 		b.vacate(g, 0)
 		if phase == rqv1.RunCompleted || phase == rqv1.RunFailed {
@@ -86,6 +88,7 @@ func (b *Book) DeleteRun(run *rqv1.Run) {
 	b.unwind(g)
 	b.vacate(g, 0)
 	b.waiting.remove(g)
+	b.withdraw(g)
 	g.run, g.refusal = nil, nil
 	b.forgetIfEmpty(run.UID, g)
 }
@@ -229,7 +232,7 @@ func (b *Book) DeleteMember(pod *corev1.Pod) {
 		return
 	}
 	g := m.gang
-	if m.stage == bound && g.started() && !m.part.Spare && !m.surplus() {
+	if m.stage == bound && g.started() && !m.part.Spare && !m.surplus() && !m.doomed() {
 		b.keepRoom(m)
 	}
 	b.drop(m)
@@ -309,6 +312,7 @@ func (b *Book) vacate(g *gang, first int) {
 // Those that wait at the barrier are rejected. A Run that has not started asks for its total again.
 func (b *Book) unwind(g *gang) {
 	g.committed = false
+	b.leaveOff(g)
 	for m := range g.all() {
 		if m.extra() || (m.stage != assigned && m.stage != reserved) {
 			continue

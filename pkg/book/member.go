@@ -74,6 +74,8 @@ type member struct {
 	payer payer
 	// leaving says that the pod has been told to go.
 	leaving bool
+	// awaited is the gang that the pod is cut for; nil when it is not.
+	awaited *gang
 }
 
 // placed reports whether the member has a node where it holds GPUs, or is going to.

@@ -26,6 +26,8 @@ func (b *Book) Gate(pod *corev1.Pod) string {
 		return "waiting for the Run to be seen"
 	case m.surplus():
 		return beyondWidth
+	case m.gang.awaiting > 0:
+		return whileLeaving
 	case m.stage >= assigned:
 		return ""
 	case !m.gang.complete():
@@ -73,8 +75,13 @@ func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
 	if m == nil {
 		return "", &plan.Refusal{Reason: plan.Unsupported, Message: "the pod is not a Run's"}
 	}
-	if m.surplus() {
+	switch {
+	case m.surplus():
 		return "", m.gang.notYet(beyondWidth)
+	case m.gang.awaiting > 0:
+		return "", m.gang.notYet(whileLeaving)
+	case m.stage == assigned && m.gang.deadline.IsZero():
+		m.gang.deadline = now.Add(b.args.GangDeadline.Duration)
 	}
 	if m.stage == assigned && !m.gang.committed && !m.extra() && !now.Before(m.gang.deadline) {
 		b.unwind(m.gang) // an earlier cycle of the gang ended between its plan and the barrier

@@ -62,10 +62,14 @@ func (b *Book) promise(g *gang, pod *corev1.Pod, now time.Time) {
 	if p == nil && refusal != nil && refusal.Reason == g.refusal.Reason {
 		g.refusal = refusal
 	}
-	b.setPromise(g, p)
-	if p != nil && p.Cuts && !p.At.After(now) && g.committedTo() {
-		b.decide(g, state, ask, now)
+	if p != nil && p.Cuts && !p.At.After(now) && g.committedTo() && b.key != nil {
+		if b.decide(g, p, state, ask, now) {
+			return
+		}
+		g.since, state.NotBefore = now, now.Add(b.args.ReservationLead.Duration) // its turn comes again
+		p, _ = forecast.Earliest(state, ask)
 	}
+	b.setPromise(g, p)
 }
 
 // committedTo reports whether the gang's Reservation has published its commitment, without which nobody may be drawn.
@@ -105,7 +109,7 @@ func (b *Book) setPromise(g *gang, p *forecast.Promise) {
 // threaten notes which Runs a promise may cut, or that it no longer does.
 func (b *Book) threaten(g *gang, p *forecast.Promise, concerned map[types.NamespacedName]bool, does bool) {
 	for i := range p.Conflicts {
-		run := types.NamespacedName(p.Conflicts[i].Run)
+		run := named(p.Conflicts[i].Run)
 		concerned[run] = true
 		if b.threats[run] == nil {
 			b.threats[run] = map[*gang]bool{}
@@ -137,13 +141,13 @@ func (b *Book) avoids(g *gang, excluded func(string) bool, now time.Time) func(s
 }
 
 // placeAside plans a gang where no Reservation intends to be, and anywhere when it does not fit there.
-func (b *Book) placeAside(g *gang, missing []plan.Missing, kept plan.Claim, excluded func(string) bool, now time.Time) ([]plan.Assignment, *plan.Refusal) {
+func (b *Book) placeAside(g *gang, d plan.Demand, claim plan.Claim, missing []plan.Missing, excluded func(string) bool, now time.Time) ([]plan.Assignment, *plan.Refusal) {
 	if aside := b.avoids(g, excluded, now); aside != nil {
-		if assignments, refusal := plan.Gang(b.fleet, b.accounts, g.demand, kept, missing, aside, now); refusal == nil {
+		if assignments, refusal := plan.Gang(b.fleet, b.accounts, d, claim, missing, aside, now); refusal == nil {
 			return assignments, nil
 		}
 	}
-	return plan.Gang(b.fleet, b.accounts, g.demand, kept, missing, excluded, now)
+	return plan.Gang(b.fleet, b.accounts, d, claim, missing, excluded, now)
 }
 
 // Dues is signalled when the instant at which the next gang is due may have changed.

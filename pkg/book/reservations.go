@@ -83,7 +83,7 @@ func (b *Book) SetReservation(r *rqv1.Reservation) {
 	b.mu.Lock()
 	defer b.unlock()
 	b.reservations.set(r)
-	b.setCuts(r)
+	b.setCuts(client(r), cutsIn(r))
 	g := b.gangs[runOf(r)]
 	switch {
 	case g == nil:
@@ -102,7 +102,7 @@ func (b *Book) DeleteReservation(r *rqv1.Reservation) {
 	b.mu.Lock()
 	defer b.unlock()
 	b.reservations.remove(r)
-	b.deleteCuts(r)
+	b.setCuts(client(r), nil)
 	if g := b.gangs[runOf(r)]; g != nil && g.reservation != nil && g.reservation.UID == r.UID {
 		g.reservation, g.activation = nil, nil
 		if g.run != nil {

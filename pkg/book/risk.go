@@ -46,7 +46,7 @@ func (b *Book) Risks(run types.NamespacedName) []rqv1.RunRisk {
 		if g.promise == nil || g.reservation == nil {
 			continue // it is told when the Reservation is there
 		}
-		if odds := chance(g.promise.Conflicts, rqv1.NamespacedName(run)); odds != "0" {
+		if odds := chance(g.promise.Conflicts, rqv1.NamespacedName{Namespace: run.Namespace, Name: run.Name}); odds != "0" {
 			out = append(out, rqv1.RunRisk{Reservation: client(g.reservation).String(), At: metav1.NewTime(g.promise.At), Probability: odds})
 		}
 	}

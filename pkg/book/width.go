@@ -108,7 +108,7 @@ func (b *Book) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
 		if len(within) == 0 {
 			return nil, nil // all of them have their nodes
 		}
-		return plan.Gang(b.fleet, b.accounts, d, claim, within, rejected, now)
+		return b.placeAside(g, d, claim, within, rejected, now)
 	}
 	least := g.narrowest().Pods()
 	most := b.fleet.FreeOf(g.full.Flavor)/g.full.GPUsPerPod + g.active.assigned + g.spares.assigned

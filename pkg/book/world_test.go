@@ -87,7 +87,7 @@ func (w *world) rebuilt(shuffle bool) *book.Book {
 	for _, event := range events {
 		event()
 	}
-	b.Open()
+	b.Open(w.now)
 	return b
 }
 

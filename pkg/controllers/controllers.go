@@ -111,7 +111,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 		return
 	case <-leading:
 	}
-	for err := c.readLedger(ctx); err != nil; err = c.readLedger(ctx) {
+	for err := c.readAll(ctx); err != nil; err = c.readAll(ctx) {
 		logger.Error(err, "Reading the ledger")
 		select {
 		case <-ctx.Done():
@@ -119,7 +119,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 		case <-c.clock.After(time.Second):
 		}
 	}
-	c.book.Open()
+	c.book.Open(c.clock.Now())
 	logger.Info("This process decides from now on")
 	for range workers {
 		go c.work(ctx)
@@ -128,7 +128,17 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	go c.settleLedger(ctx)
 	go c.watchWindows(ctx)
 	go c.reportNodes(ctx)
+	go c.activate(ctx)
+	go c.refreshPromises(ctx)
 	c.reportBudgets(ctx)
+}
+
+// readAll reads what decisions are made from and no watch brings.
+func (c *Controllers) readAll(ctx context.Context) error {
+	if err := c.readLotteryKey(ctx); err != nil {
+		return err
+	}
+	return c.readLedger(ctx)
 }
 
 func (c *Controllers) work(ctx context.Context) {

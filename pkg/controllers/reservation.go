@@ -81,21 +81,10 @@ func (c *Controllers) cancel(ctx context.Context, current *rqv1.Reservation, why
 
 // releaseReservation ends the Reservation of a Run that has started, once all that was cut for it has left.
 func (c *Controllers) releaseReservation(ctx context.Context, current *rqv1.Reservation) error {
-	if current == nil || len(c.outstanding(current)) > 0 {
+	if current == nil || slices.ContainsFunc(current.Status.Cuts, func(cut rqv1.Cut) bool { return c.book.Outstanding(current, &cut) }) {
 		return nil
 	}
 	return c.endReservation(ctx, current, rqv1.ReservationReleased, "the Run has started", nil)
-}
-
-// outstanding returns the Runs that still hold what an activation has taken from them.
-func (c *Controllers) outstanding(r *rqv1.Reservation) []types.NamespacedName {
-	var out []types.NamespacedName
-	for i := range r.Status.Cuts {
-		if run := types.NamespacedName(r.Status.Cuts[i].Run); c.book.Outstanding(r, &r.Status.Cuts[i]) {
-			out = append(out, run)
-		}
-	}
-	return out
 }
 
 func (c *Controllers) reservationsOf(run types.NamespacedName) ([]*rqv1.Reservation, error) {
@@ -255,27 +244,4 @@ func (c *Controllers) writeReservation(ctx context.Context, r *rqv1.Reservation,
 	*r = *next
 	c.book.SetReservation(next)
 	return nil
-}
-
-// activate has Runs looked at whose date has come, until the context ends. It sleeps until the next one is due; a clock
-// that jumps is noticed after a while.
-func (c *Controllers) activate(ctx context.Context) {
-	const longest = 15 * time.Second
-	for {
-		wait := longest
-		if next, ok := c.book.NextDue(); ok {
-			now := c.clock.Now()
-			if !next.After(now) {
-				c.book.Due(now)
-				continue
-			}
-			wait = min(wait, next.Sub(now))
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.book.Dues():
-		case <-c.clock.After(wait):
-		}
-	}
 }

@@ -37,9 +37,55 @@ var (
 	})
 )
 
+// Cuts counts what activations did to Runs that held GPUs, by action (R19).
+var Cuts = metrics.NewCounterVec(&metrics.CounterOpts{
+	Subsystem: subsystem, Name: "cuts_total", StabilityLevel: metrics.ALPHA,
+	Help: "Cuts that activations of Reservations made, by action.",
+}, []string{"action"})
+
+// Draws counts tickets drawn (R20).
+var Draws = metrics.NewCounter(&metrics.CounterOpts{
+	Subsystem: subsystem, Name: "lottery_draws_total", StabilityLevel: metrics.ALPHA,
+	Help: "Tickets drawn in lotteries, whether or not the Run had to be cut in the end.",
+})
+
+// ForecastSeconds is how long it takes to work out when a Run starts.
+var ForecastSeconds = metrics.NewHistogram(&metrics.HistogramOpts{
+	Subsystem: subsystem, Name: "forecast_duration_seconds", StabilityLevel: metrics.ALPHA,
+	Help:    "Time to work out when a Run that is refused is going to start, and to decide about it when that is now.",
+	Buckets: metrics.ExponentialBuckets(0.0001, 4, 9),
+})
+
+// ForecastError is by how much Runs started earlier than promised; negative when later.
+var ForecastError = metrics.NewHistogram(&metrics.HistogramOpts{
+	Subsystem: subsystem, Name: "forecast_error_seconds", StabilityLevel: metrics.ALPHA,
+	Help:    "Promised less actual start of Runs that had a Reservation; positive when they started early.",
+	Buckets: []float64{-3600, -600, -60, -10, -1, 0, 1, 10, 60, 600, 3600},
+})
+
+// AdmissionSeconds is how long Runs waited from their creation until they had started, by how they came to start.
+var AdmissionSeconds = metrics.NewHistogramVec(&metrics.HistogramOpts{
+	Subsystem: subsystem, Name: "admission_duration_seconds", StabilityLevel: metrics.ALPHA,
+	Help:    "Time from a Run's creation, or its return to Pending, until all of it was bound, by outcome: immediate, reserved, activated.",
+	Buckets: metrics.ExponentialBuckets(0.1, 4, 10),
+}, []string{"outcome"})
+
+// ReservationsWaiting counts the Reservations that wait, and OldestReservation is the age of the oldest.
+var (
+	ReservationsWaiting = metrics.NewGauge(&metrics.GaugeOpts{
+		Subsystem: subsystem, Name: "reservations_waiting", StabilityLevel: metrics.ALPHA,
+		Help: "Reservations that are pending or activating.",
+	})
+	OldestReservation = metrics.NewGauge(&metrics.GaugeOpts{
+		Subsystem: subsystem, Name: "oldest_reservation_age_seconds", StabilityLevel: metrics.ALPHA,
+		Help: "Age of the oldest Reservation that is pending or activating; 0 when there is none.",
+	})
+)
+
 // Register adds the metrics to the process's registry. It may be called again.
 func Register() {
-	for _, m := range []metrics.Registerable{Refusals, Phases, LeasesOpened, LeasesClosed, PlanSeconds} {
+	for _, m := range []metrics.Registerable{Refusals, Phases, LeasesOpened, LeasesClosed, PlanSeconds, Cuts, Draws,
+		ForecastSeconds, ForecastError, AdmissionSeconds, ReservationsWaiting, OldestReservation} {
 		_ = legacyregistry.Register(m) // registered already: the process has more than one profile
 	}
 }

@@ -41,13 +41,17 @@ func (pl *Jobtree) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, 
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the gang's plan has another node for this pod")
 }
 
-// PostFilter tells the book when another scheduling rule turned the pod's node down. A refusal of our own is already known
-// there: the Run controller says what is short, and the Run waits until that changes.
+// PostFilter tells the book when another scheduling rule turned the pod's node down. A refusal of our own becomes a promise
+// there, which the Run's Reservation tells; and when the promise is due, the book decides who is cut for it.
 func (pl *Jobtree) PostFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, nodes fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if ours(pod) {
 		node := pl.book.Assigned(pod.UID)
 		if status := nodes.Get(node); status != nil && status.Plugin() != Name && status.Plugin() != "" {
 			pl.book.Turned(pod.UID, node, status.Message())
+		} else if node == "" {
+			start := pl.clock.Now()
+			pl.book.Promise(pod.UID, start)
+			metrics.ForecastSeconds.Observe(pl.clock.Since(start).Seconds())
 		}
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable)

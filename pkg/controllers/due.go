@@ -1,0 +1,47 @@
+package controllers
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// promisePeriod is how often promises are looked at that may have changed, and promises how many of them each time.
+	promisePeriod = time.Second
+	promises      = 8
+)
+
+// activate has Runs looked at whose date has come, until the context ends. It sleeps until the next one is due; a clock
+// that jumps is noticed after a while.
+func (c *Controllers) activate(ctx context.Context) {
+	const longest = 15 * time.Second
+	for {
+		wait := longest
+		if next, ok := c.book.NextDue(); ok {
+			now := c.clock.Now()
+			if !next.After(now) {
+				c.book.Due(now)
+				continue
+			}
+			wait = min(wait, next.Sub(now))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.book.Dues():
+		case <-c.clock.After(wait):
+		}
+	}
+}
+
+// refreshPromises works promises out again as the world changes, a few at a time.
+func (c *Controllers) refreshPromises(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.clock.After(promisePeriod):
+		}
+		c.book.Refresh(c.clock.Now(), promises)
+	}
+}
