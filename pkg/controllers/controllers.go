@@ -129,6 +129,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	go c.watchWindows(ctx)
 	go c.reportNodes(ctx)
 	go c.activate(ctx)
+	go c.tidyReservations(ctx)
 	go c.refreshPromises(ctx)
 	c.reportBudgets(ctx)
 }

@@ -2,15 +2,11 @@ package controllers
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,73 +14,38 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
-	"github.com/davidlangworthy/jobtree/pkg/forecast"
+	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
-	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
-// reserve brings a Run's Reservation a step further: it is made with the refusal, follows the forecast, publishes what has
-// been decided, and ends with the Run's start or with the Run. It returns the Reservation that the Run waits for; nil when
-// there is none.
+// reserve brings a Run's Reservations to where they should stand, and returns the one that the Run waits for; nil when there
+// is none.
 func (c *Controllers) reserve(ctx context.Context, name types.NamespacedName, run *rqv1.Run) (*rqv1.Reservation, error) {
 	all, err := c.reservationsOf(name)
 	if err != nil {
 		return nil, err
 	}
-	var current *rqv1.Reservation
-	for _, r := range all {
-		switch {
-		case book.Ended(r):
-		case run == nil || r.Labels[book.LabelRunUID] != string(run.UID) || run.DeletionTimestamp != nil:
-			if err := c.endReservation(ctx, r, rqv1.ReservationCanceled, "the Run is gone", nil); err != nil {
-				return nil, err
-			}
-		default:
-			current = r
+	for {
+		p := lifecycle.Promised{Run: run, Reservations: all, Commitment: c.book.Commitment, Outstanding: c.book.Outstanding, Now: c.clock.Now()}
+		if run != nil {
+			p.Prospect = c.book.Prospect(run.UID)
 		}
+		write := lifecycle.Reserve(p)
+		if write == nil {
+			break
+		}
+		written, err := c.writeReservation(ctx, write)
+		if err != nil {
+			return nil, err
+		}
+		all = slices.DeleteFunc(all, func(r *rqv1.Reservation) bool { return r.Name == written.Name })
+		all = append(all, written)
 	}
-	switch {
-	case run == nil || run.DeletionTimestamp != nil:
+	i := slices.IndexFunc(all, func(r *rqv1.Reservation) bool { return !book.Ended(r) })
+	if i < 0 {
 		return nil, nil
-	case run.Status.Phase == rqv1.RunCompleted || run.Status.Phase == rqv1.RunFailed:
-		return nil, c.cancel(ctx, current, "the Run has ended")
-	case run.Status.Phase == rqv1.RunRunning:
-		return nil, c.releaseReservation(ctx, current)
 	}
-	return c.keepPromise(ctx, run, current, all)
-}
-
-// keepPromise has the Reservation of a Run that waits say what the book does.
-func (c *Controllers) keepPromise(ctx context.Context, run *rqv1.Run, current *rqv1.Reservation, all []*rqv1.Reservation) (*rqv1.Reservation, error) {
-	prospect := c.book.Prospect(run.UID)
-	switch {
-	case prospect.Activation != nil && current != nil:
-		return current, c.publish(ctx, current, prospect.Activation)
-	case current != nil && current.Status.State == rqv1.ReservationActivating:
-		return current, nil
-	case prospect.Promise != nil && current == nil:
-		return c.makeReservation(ctx, run, prospect, all)
-	case prospect.Promise != nil:
-		return c.updateReservation(ctx, current, prospect)
-	case prospect.Refusal != nil:
-		return nil, c.cancel(ctx, current, "there is no date any more: "+prospect.Refusal.Message)
-	}
-	return current, nil // it has not been tried again, or it is about to start
-}
-
-func (c *Controllers) cancel(ctx context.Context, current *rqv1.Reservation, why string) error {
-	if current == nil {
-		return nil
-	}
-	return c.endReservation(ctx, current, rqv1.ReservationCanceled, why, nil)
-}
-
-// releaseReservation ends the Reservation of a Run that has started, once all that was cut for it has left.
-func (c *Controllers) releaseReservation(ctx context.Context, current *rqv1.Reservation) error {
-	if current == nil || slices.ContainsFunc(current.Status.Cuts, func(cut rqv1.Cut) bool { return c.book.Outstanding(current, &cut) }) {
-		return nil
-	}
-	return c.endReservation(ctx, current, rqv1.ReservationReleased, "the Run has started", nil)
+	return all[i], nil
 }
 
 func (c *Controllers) reservationsOf(run types.NamespacedName) ([]*rqv1.Reservation, error) {
@@ -93,155 +54,87 @@ func (c *Controllers) reservationsOf(run types.NamespacedName) ([]*rqv1.Reservat
 	for _, o := range objects {
 		out = append(out, o.(*rqv1.Reservation))
 	}
-	slices.SortFunc(out, func(x, y *rqv1.Reservation) int { return turn(x) - turn(y) })
 	return out, err
 }
 
-// turn returns the number at the end of a Reservation's name: RUN-r0, RUN-r1, …
-func turn(r *rqv1.Reservation) int {
-	n, err := strconv.Atoi(r.Name[strings.LastIndex(r.Name, "-r")+len("-r"):])
-	if err != nil {
-		return -1 // nobody but the scheduler names Reservations
+// writeReservation carries a write out and has the book know at once.
+func (c *Controllers) writeReservation(ctx context.Context, w *lifecycle.Write) (*rqv1.Reservation, error) {
+	if !c.holds() {
+		return nil, fmt.Errorf("this process does not lead at the moment")
 	}
-	return n
-}
-
-// makeReservation creates a Run's Reservation and publishes the commitment.
-func (c *Controllers) makeReservation(ctx context.Context, run *rqv1.Run, p book.Prospect, all []*rqv1.Reservation) (*rqv1.Reservation, error) {
-	next := 0
-	if len(all) > 0 {
-		next = turn(all[len(all)-1]) + 1
-	}
-	r := &rqv1.Reservation{
-		ObjectMeta: metav1.ObjectMeta{Namespace: run.Namespace, Name: fmt.Sprintf("%s-r%d", run.Name, next),
-			Labels: map[string]string{rqv1.LabelRun: run.Name, book.LabelRunUID: string(run.UID)}},
-		Spec: specOf(run.Name, run.Namespace, p.Promise),
-	}
-	err := c.client.Create(ctx, r)
-	if apierrors.IsAlreadyExists(err) {
-		err = c.client.Get(ctx, client.ObjectKeyFromObject(r), r)
+	r := w.Reservation
+	var err error
+	switch w.Verb {
+	case lifecycle.Create:
+		if err = c.client.Create(ctx, r); apierrors.IsAlreadyExists(err) {
+			err = c.client.Get(ctx, client.ObjectKeyFromObject(r), r)
+		}
+	case lifecycle.Update:
+		err = c.client.Update(ctx, r)
+	case lifecycle.UpdateStatus:
+		err = c.client.Status().Update(ctx, r)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("creating Reservation %s/%s: %w", r.Namespace, r.Name, err)
+		return nil, fmt.Errorf("writing Reservation %s/%s: %w", r.Namespace, r.Name, err)
 	}
-	c.events.Eventf(reference(run), nil, corev1.EventTypeNormal, "Reserved", "Reserve", "%s", promised(p.Promise))
-	return r, c.writeReservation(ctx, r, statusOf(r, p, c.book.Commitment(r.UID), c.clock.Now()))
+	c.book.SetReservation(r)
+	c.tellReservation(w.Verb, r)
+	return r, nil
 }
 
-// promised says when a Run starts.
-func promised(p *forecast.Promise) string {
-	return fmt.Sprintf("reserved to start at %s (%s): short by %d GPUs in %s", p.At.UTC().Format(time.RFC3339), p.Confidence, p.Slice.Deficit, p.Slice.Scope)
-}
-
-// updateReservation writes what has changed about a promise.
-func (c *Controllers) updateReservation(ctx context.Context, r *rqv1.Reservation, p book.Prospect) (*rqv1.Reservation, error) {
-	if spec := specOf(r.Spec.RunRef.Name, r.Spec.RunRef.Namespace, p.Promise); !equality.Semantic.DeepEqual(spec, r.Spec) {
-		r = r.DeepCopy()
-		r.Spec = spec
-		if err := c.client.Update(ctx, r); err != nil {
-			return r, err
+// tellReservation makes events and counts of what has become of a Reservation.
+func (c *Controllers) tellReservation(verb lifecycle.Verb, r *rqv1.Reservation) {
+	about := r.DeepCopy()
+	about.SetGroupVersionKind(rqv1.GroupVersion.WithKind("Reservation"))
+	tell := func(reason, format string, args ...any) {
+		c.events.Eventf(about, nil, corev1.EventTypeNormal, reason, "Reserve", format, args...)
+	}
+	s := &r.Status
+	switch {
+	case verb == lifecycle.Create:
+		tell("Reserved", "Run %s is to start at %s", r.Spec.RunRef.Name, r.Spec.EarliestStart.UTC().Format(time.RFC3339))
+	case verb == lifecycle.Update, s.State == rqv1.ReservationPending:
+	case s.State == rqv1.ReservationActivating && s.Lottery.Nonce == "":
+		tell("Activating", "the conflict set is published; its digest is %s", s.Lottery.ConflictSetDigest)
+	case s.State == rqv1.ReservationActivating:
+		tell("Cut", "%d draws, %d cuts; check them with kubectl runs explain --verify %s -n %s", len(s.Lottery.Draws), len(s.Cuts), r.Name, r.Namespace)
+		metrics.Draws.Add(float64(len(s.Lottery.Draws)))
+		for i := range s.Cuts {
+			metrics.Cuts.WithLabelValues(string(s.Cuts[i].Action)).Inc()
+		}
+	default:
+		tell(string(s.State), "%s", s.Reason)
+		if s.State == rqv1.ReservationReleased {
+			metrics.ForecastError.Observe(r.Spec.EarliestStart.Sub(s.EndedAt.Time).Seconds())
 		}
 	}
-	next := statusOf(r, p, c.book.Commitment(r.UID), c.clock.Now())
-	if !tells(&r.Status, next) {
-		return r, nil
-	}
-	return r, c.writeReservation(ctx, r, next)
 }
 
-// tells reports whether a status says something new: anything but the countdown, or that when it has halved.
-func tells(was, next *rqv1.ReservationStatus) bool {
-	a, b := *was, *next
-	a.CountdownSeconds, b.CountdownSeconds = nil, nil
-	if !equality.Semantic.DeepEqual(a, b) {
-		return true
-	}
-	return was.CountdownSeconds == nil || *next.CountdownSeconds <= *was.CountdownSeconds/2 && *next.CountdownSeconds < *was.CountdownSeconds
-}
-
-func specOf(name, namespace string, p *forecast.Promise) rqv1.ReservationSpec {
-	spec := rqv1.ReservationSpec{
-		RunRef:        rqv1.NamespacedName{Name: name, Namespace: namespace},
-		EarliestStart: metav1.NewTime(p.At.Truncate(time.Second)), PayingEnvelopes: p.Payers,
-		IntendedSlice: &rqv1.IntendedSlice{Domain: p.Slice.Labels},
-	}
-	for _, held := range p.Nodes {
-		spec.IntendedSlice.Nodes = append(spec.IntendedSlice.Nodes, held.Node)
-	}
-	return spec
-}
-
-func statusOf(r *rqv1.Reservation, p book.Prospect, commitment string, now time.Time) *rqv1.ReservationStatus {
-	next := r.Status.DeepCopy()
-	left := max(0, int64(p.Promise.At.Sub(now)/time.Second))
-	next.State, next.CountdownSeconds = rqv1.ReservationPending, &left
-	if p.Refusal != nil {
-		next.Reason = p.Refusal.Message
-	}
-	next.Forecast = &rqv1.Forecast{DeficitGPUs: int32(p.Promise.Slice.Deficit), Scope: p.Promise.Slice.Scope, Confidence: p.Promise.Confidence,
-		Remedies: p.Promise.Remedies}
-	next.ConflictSet = p.Promise.Conflicts
-	next.Lottery = &rqv1.Lottery{Commitment: commitment, Odds: p.Promise.Odds}
-	return next
-}
-
-// publish writes what has been decided, in two steps: the conflict set that the draw is about, and then the nonce, the draws
-// and the cuts (R21). The Runs that are cut learn of it from there.
-func (c *Controllers) publish(ctx context.Context, r *rqv1.Reservation, a *book.Activation) error {
-	next := r.Status.DeepCopy()
-	nonce := hex.EncodeToString(a.Nonce[:])
-	if next.ActivatedAt == nil && !a.Failed {
-		at, none := metav1.NewMicroTime(a.At), int64(0)
-		next.State, next.ActivatedAt, next.ConflictSet, next.CountdownSeconds = rqv1.ReservationActivating, &at, a.Conflicts, &none
-		next.Lottery = &rqv1.Lottery{Commitment: resolver.Commitment(a.Nonce), ConflictSetDigest: resolver.Digest(a.Conflicts), Odds: a.Odds}
-		r = r.DeepCopy()
-		if err := c.writeReservation(ctx, r, next); err != nil {
-			return err
+// tidyReservations deletes Reservations that ended longer ago than closed GPU leases are kept, and counts those that wait.
+func (c *Controllers) tidyReservations(ctx context.Context) {
+	for {
+		now, waiting, oldest := c.clock.Now(), 0, metav1.Time{}
+		for _, o := range c.watches.reservations.GetStore().List() {
+			r := o.(*rqv1.Reservation)
+			switch {
+			case !book.Ended(r):
+				if waiting++; oldest.IsZero() || r.CreationTimestamp.Before(&oldest) {
+					oldest = r.CreationTimestamp
+				}
+			case r.Status.EndedAt != nil && now.Sub(r.Status.EndedAt.Time) > c.args.LedgerRetention.Duration && c.holds():
+				_ = c.client.Delete(ctx, r) // else next time
+			}
 		}
-		next = r.Status.DeepCopy()
+		metrics.ReservationsWaiting.Set(float64(waiting))
+		age := time.Duration(0)
+		if waiting > 0 {
+			age = now.Sub(oldest.Time)
+		}
+		metrics.OldestReservation.Set(age.Seconds())
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.clock.After(5 * time.Second):
+		}
 	}
-	if a.Failed {
-		return c.endReservation(ctx, r, rqv1.ReservationCanceled, "the Run could not start after all: what was to be free is not", &nonce)
-	}
-	next.Lottery.Nonce, next.Lottery.Draws, next.Cuts = nonce, a.Draws, a.Cuts
-	if err := c.writeReservation(ctx, r, next); err != nil {
-		return err
-	}
-	metrics.Draws.Add(float64(len(a.Draws)))
-	for i := range a.Cuts {
-		metrics.Cuts.WithLabelValues(string(a.Cuts[i].Action)).Inc()
-	}
-	return nil
-}
-
-// endReservation writes how a Reservation ended. nonce, if any, is revealed.
-func (c *Controllers) endReservation(ctx context.Context, r *rqv1.Reservation, state rqv1.ReservationState, why string, nonce *string) error {
-	next := r.Status.DeepCopy()
-	now := metav1.NewTime(c.clock.Now())
-	next.State, next.Reason, next.EndedAt, next.CountdownSeconds = state, why, &now, nil
-	if nonce != nil && next.Lottery != nil {
-		next.Lottery.Nonce = *nonce
-	}
-	if state == rqv1.ReservationReleased {
-		metrics.ForecastError.Observe(r.Spec.EarliestStart.Sub(now.Time).Seconds())
-	}
-	return ignore(c.writeReservation(ctx, r, next), apierrors.IsNotFound)
-}
-
-// writeReservation writes a Reservation's status, and has the book know at once.
-func (c *Controllers) writeReservation(ctx context.Context, r *rqv1.Reservation, status *rqv1.ReservationStatus) error {
-	next := r.DeepCopy()
-	next.Status = *status
-	if err := c.client.Status().Update(ctx, next); err != nil {
-		return err
-	}
-	if r.Status.State != status.State && status.State != rqv1.ReservationPending {
-		kind := corev1.EventTypeNormal
-		about := next.DeepCopy()
-		about.SetGroupVersionKind(rqv1.GroupVersion.WithKind("Reservation"))
-		c.events.Eventf(about, nil, kind, string(status.State), "Reserve", "%s", status.Reason)
-	}
-	*r = *next
-	c.book.SetReservation(next)
-	return nil
 }

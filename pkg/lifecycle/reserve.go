@@ -1,0 +1,215 @@
+package lifecycle
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/forecast"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
+)
+
+// Promised is a Run as it stands with its Reservations.
+type Promised struct {
+	// Run is nil once it is gone.
+	Run *rqv1.Run
+	// Reservations are all that carry the Run's name, in any order.
+	Reservations []*rqv1.Reservation
+	book.Prospect
+	// Commitment returns what a Reservation commits to (R21), and Outstanding whether a Run still holds what it is cut.
+	Commitment  func(reservation types.UID) string
+	Outstanding func(r *rqv1.Reservation, c *rqv1.Cut) bool
+	Now         time.Time
+}
+
+// Write is one write of a Reservation.
+type Write struct {
+	Verb        Verb
+	Reservation *rqv1.Reservation
+}
+
+// Verb is how a Reservation is written.
+type Verb string
+
+// Verbs of a Write.
+const (
+	Create       Verb = "create"
+	Update       Verb = "update"
+	UpdateStatus Verb = "updateStatus"
+)
+
+// Reserve returns the next write that the Reservations of a Run need; nil when they stand as they should. A Reservation is
+// made with the refusal, follows the forecast, publishes what has been decided, and ends with the Run's start or with the
+// Run. Each write is decided on from what has been written before, so that any process may go on from there.
+func Reserve(p Promised) *Write {
+	var current *rqv1.Reservation
+	gone := p.Run == nil || p.Run.DeletionTimestamp != nil
+	for _, r := range p.Reservations {
+		switch {
+		case book.Ended(r):
+		case gone, r.Labels[book.LabelRunUID] != string(p.Run.UID):
+			return p.end(r, rqv1.ReservationCanceled, "the Run is gone")
+		default:
+			current = r
+		}
+	}
+	if gone {
+		return nil
+	}
+	switch phase := p.Run.Status.Phase; {
+	case current == nil && phase == rqv1.RunPending && p.Promise != nil:
+		return &Write{Create, p.newReservation()}
+	case current == nil:
+		return nil
+	case phase == rqv1.RunCompleted || phase == rqv1.RunFailed:
+		return p.end(current, rqv1.ReservationCanceled, "the Run has ended")
+	case phase == rqv1.RunRunning:
+		return p.release(current)
+	case current.Status.State == rqv1.ReservationActivating || p.Activation != nil:
+		return p.publish(current)
+	case p.Promise != nil:
+		return p.follow(current)
+	case p.Refusal != nil:
+		return p.end(current, rqv1.ReservationCanceled, "there is no date any more: "+p.Refusal.Message)
+	}
+	return nil // it has not been tried again, or it is about to start
+}
+
+// newReservation returns a Run's next Reservation: RUN-r0, RUN-r1, …
+func (p *Promised) newReservation() *rqv1.Reservation {
+	next := 0
+	for _, r := range p.Reservations {
+		next = max(next, turn(r)+1)
+	}
+	return &rqv1.Reservation{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Run.Namespace, Name: fmt.Sprintf("%s-r%d", p.Run.Name, next),
+			Labels: map[string]string{rqv1.LabelRun: p.Run.Name, book.LabelRunUID: string(p.Run.UID)}},
+		Spec: p.spec(),
+	}
+}
+
+// turn returns the number at the end of a Reservation's name; -1 if there is none.
+func turn(r *rqv1.Reservation) int {
+	n, err := strconv.Atoi(r.Name[strings.LastIndex(r.Name, "-r")+len("-r"):])
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// spec is what is promised.
+func (p *Promised) spec() rqv1.ReservationSpec {
+	spec := rqv1.ReservationSpec{
+		RunRef:          rqv1.NamespacedName{Namespace: p.Run.Namespace, Name: p.Run.Name},
+		EarliestStart:   metav1.NewTime(p.Promise.At.Truncate(time.Second)),
+		PayingEnvelopes: p.Promise.Payers,
+		IntendedSlice:   &rqv1.IntendedSlice{Domain: p.Promise.Slice.Labels},
+	}
+	for _, held := range p.Promise.Nodes {
+		spec.IntendedSlice.Nodes = append(spec.IntendedSlice.Nodes, held.Node)
+	}
+	return spec
+}
+
+// follow has a Reservation say what is promised now, and commit to a nonce.
+func (p *Promised) follow(r *rqv1.Reservation) *Write {
+	next := r.DeepCopy()
+	if next.Spec = p.spec(); !equality.Semantic.DeepEqual(&next.Spec, &r.Spec) {
+		return &Write{Update, next}
+	}
+	left := max(0, int64(p.Promise.At.Sub(p.Now)/time.Second))
+	s := &next.Status
+	s.State, s.CountdownSeconds = rqv1.ReservationPending, &left
+	if p.Refusal != nil {
+		s.Reason = p.Refusal.Message
+	}
+	s.Forecast = forecastOf(p.Promise)
+	s.ConflictSet = p.Promise.Conflicts
+	s.Lottery = &rqv1.Lottery{Commitment: p.Commitment(r.UID), Odds: p.Promise.Odds}
+	if !tells(&r.Status, s) {
+		return nil
+	}
+	return &Write{UpdateStatus, next}
+}
+
+func forecastOf(p *forecast.Promise) *rqv1.Forecast {
+	return &rqv1.Forecast{DeficitGPUs: int32(p.Slice.Deficit), Scope: p.Slice.Scope, Confidence: p.Confidence, Remedies: p.Remedies}
+}
+
+// tells reports whether a status says something new: anything but the countdown, or that once it has halved.
+func tells(was, next *rqv1.ReservationStatus) bool {
+	a, b := *was, *next
+	a.CountdownSeconds, b.CountdownSeconds = nil, nil
+	if !equality.Semantic.DeepEqual(a, b) || was.CountdownSeconds == nil {
+		return true
+	}
+	return *next.CountdownSeconds < *was.CountdownSeconds && *next.CountdownSeconds <= *was.CountdownSeconds/2
+}
+
+// publish writes what has been decided in two steps: the conflict set that the draw is about, and then the nonce, the draws
+// and the cuts (R21). Those who are cut learn of it from there. A decision that cannot be carried out is revealed and
+// canceled.
+func (p *Promised) publish(r *rqv1.Reservation) *Write {
+	a := p.Activation
+	if a == nil {
+		return nil // it is published; or it is to be decided again
+	}
+	next := r.DeepCopy()
+	s := &next.Status
+	if s.Lottery == nil {
+		s.Lottery = &rqv1.Lottery{}
+	}
+	none := int64(0)
+	switch {
+	case a.Failed:
+		s.Lottery.Nonce = hex.EncodeToString(a.Nonce[:])
+		return p.end(next, rqv1.ReservationCanceled, "the Run could not start after all: what was to be free is not")
+	case s.ActivatedAt == nil:
+		at := metav1.NewMicroTime(a.At)
+		s.State, s.Reason, s.CountdownSeconds, s.ActivatedAt, s.ConflictSet = rqv1.ReservationActivating, "its turn has come", &none, &at, a.Conflicts
+		s.Lottery = &rqv1.Lottery{Commitment: resolver.Commitment(a.Nonce), ConflictSetDigest: resolver.Digest(a.Conflicts), Odds: a.Odds}
+	case s.Lottery.Nonce == "":
+		s.Lottery.Nonce, s.Lottery.Draws, s.Cuts = hex.EncodeToString(a.Nonce[:]), a.Draws, a.Cuts
+		s.Reason = fmt.Sprintf("GPUs of %d Runs are being freed", len(victims(a.Cuts)))
+	default:
+		return nil
+	}
+	return &Write{UpdateStatus, next}
+}
+
+// victims returns the Runs that cuts are about.
+func victims(cuts []rqv1.Cut) []rqv1.NamespacedName {
+	var out []rqv1.NamespacedName
+	for i := range cuts {
+		if !slices.Contains(out, cuts[i].Run) {
+			out = append(out, cuts[i].Run)
+		}
+	}
+	return out
+}
+
+// release ends the Reservation of a Run that has started, once all that was cut for it has left.
+func (p *Promised) release(r *rqv1.Reservation) *Write {
+	for i := range r.Status.Cuts {
+		if p.Outstanding(r, &r.Status.Cuts[i]) {
+			return nil
+		}
+	}
+	return p.end(r, rqv1.ReservationReleased, "the Run has started")
+}
+
+func (p *Promised) end(r *rqv1.Reservation, state rqv1.ReservationState, why string) *Write {
+	next := r.DeepCopy()
+	now := metav1.NewTime(p.Now)
+	next.Status.State, next.Status.Reason, next.Status.EndedAt, next.Status.CountdownSeconds = state, why, &now, nil
+	return &Write{UpdateStatus, next}
+}
