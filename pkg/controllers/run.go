@@ -74,7 +74,7 @@ func (c *Controllers) note(name types.NamespacedName, run *rqv1.Run, problem err
 func (c *Controllers) observe(name types.NamespacedName) (lifecycle.Observed, error) {
 	o := lifecycle.Observed{
 		HasNode: c.book.HasNode, HasLease: c.book.HasLease, Overdraft: c.book.Overdraft, Now: c.clock.Now(), GangDeadline: c.args.GangDeadline.Duration,
-		GPUResource: c.args.GPUResource, PauseImage: c.args.PauseImage,
+		NoticePeriod: c.args.NoticePeriod.Duration, GPUResource: c.args.GPUResource, PauseImage: c.args.PauseImage,
 	}
 	if run, ok, err := c.watches.runs.GetStore().GetByKey(name.String()); err != nil {
 		return o, err
@@ -84,7 +84,7 @@ func (c *Controllers) observe(name types.NamespacedName) (lifecycle.Observed, er
 		if o.Demand, o.Shape, known = c.book.Demand(o.Run.UID); !known {
 			return o, fmt.Errorf("the book has not seen Run %s yet", name)
 		}
-		o.Refusal = c.book.Refusal(o.Run.UID)
+		o.Refusal, o.Cuts = c.book.Refusal(o.Run.UID), c.book.CutsOf(o.Run.UID)
 		if problem, ok := c.problems.Load(name); ok {
 			o.Problem = problem.(string)
 		}
@@ -127,6 +127,12 @@ func (c *Controllers) deletePods(ctx context.Context, deletions []lifecycle.Dele
 		}
 		if d.If == lifecycle.NodeGone {
 			options.GracePeriodSeconds = new(int64) // nobody is there to confirm the end
+		}
+		if d.Notice != nil {
+			if err := c.giveNotice(ctx, d.Pod, d.Notice); err != nil {
+				return err
+			}
+			options.GracePeriodSeconds = &d.Notice.GraceSeconds
 		}
 		err := c.kube.CoreV1().Pods(d.Pod.Namespace).Delete(ctx, d.Pod.Name, options)
 		return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)

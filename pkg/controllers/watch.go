@@ -29,8 +29,8 @@ const byRun = "run"
 
 // watches are the informers of our kinds and of our pods.
 type watches struct {
-	runs, budgets, leases, pods cache.SharedIndexInformer
-	registrations               []cache.ResourceEventHandlerRegistration
+	runs, budgets, leases, pods, reservations cache.SharedIndexInformer
+	registrations                             []cache.ResourceEventHandlerRegistration
 }
 
 func newWatches(c client.WithWatch, kube kubernetes.Interface) *watches {
@@ -39,7 +39,8 @@ func newWatches(c client.WithWatch, kube kubernetes.Interface) *watches {
 		budgets: informer(c, &rqv1.Budget{}, &rqv1.BudgetList{}, client.ListOptions{}, nil),
 		leases: informer(c, &rqv1.Lease{}, &rqv1.LeaseList{}, *openLeases(),
 			func(o any) types.NamespacedName { l := o.(*rqv1.Lease); return runOfLease(l) }),
-		pods: ourPods(kube),
+		pods:         ourPods(kube),
+		reservations: informer(c, &rqv1.Reservation{}, &rqv1.ReservationList{}, client.ListOptions{}, nil),
 	}
 }
 
@@ -153,6 +154,7 @@ func (w *watches) feed(b *book.Book, shared informers.SharedInformerFactory, cha
 				func(l *rqv1.Lease) { b.SetLease(l); changed(runOfLease(l)) },
 				func(l *rqv1.Lease) { b.LeaseGone(name(l)); changed(runOfLease(l)) })
 		},
+		func() error { return handle(w, w.reservations, b.SetReservation, b.DeleteReservation) },
 		func() error {
 			return handle(w, w.pods,
 				func(p *corev1.Pod) { b.SetMember(p); changed(runOfPod(p)) },
@@ -168,7 +170,7 @@ func (w *watches) feed(b *book.Book, shared informers.SharedInformerFactory, cha
 
 // run starts the informers and waits until the book has seen everything that there is.
 func (w *watches) run(ctx context.Context) bool {
-	for _, i := range []cache.SharedIndexInformer{w.runs, w.budgets, w.leases, w.pods} {
+	for _, i := range []cache.SharedIndexInformer{w.runs, w.budgets, w.leases, w.pods, w.reservations} {
 		go i.RunWithContext(ctx)
 	}
 	synced := make([]cache.InformerSynced, 0, len(w.registrations))

@@ -35,9 +35,12 @@ type Observed struct {
 	HasLease func(pod types.UID) bool
 	// Overdraft returns how many GPUs of a Lease are beyond what its payer allows.
 	Overdraft func(lease types.NamespacedName) int
-	Now       time.Time
-	// GangDeadline is the longest that a gang may be partly bound.
-	GangDeadline time.Duration
+	// Cuts are what Reservations that are activating do to the Run, in the order of their activation.
+	Cuts []book.Cut
+	Now  time.Time
+	// GangDeadline is the longest that a gang may be partly bound, and NoticePeriod the time that pods which are cut have to
+	// end, at least.
+	GangDeadline, NoticePeriod time.Duration
 	// Pods are made with these.
 	GPUResource, PauseImage string
 }
@@ -66,6 +69,8 @@ type Deletion struct {
 	Pod  *corev1.Pod
 	If   Evidence
 	Node string
+	// Notice is what the pod is told first; nil when it is not cut but deleted for another reason.
+	Notice *Notice
 }
 
 // Decision is what to do, in this order: delete pods, close Leases, create the Service and pods, write the status.
@@ -90,21 +95,21 @@ func Decide(o Observed) Decision {
 	}
 	switch {
 	case s.phase == rqv1.RunCompleted:
-		d.Delete = deletions(s.spares, present)
+		d.Delete = slices.Concat(s.deletions(s.spares, present), s.deletions(s.beyond, alive))
 	case s.phase == rqv1.RunFailed:
-		d.Delete = append(deletions(s.pods, alive), deletions(s.spares, present)...)
+		d.Delete = slices.Concat(s.deletions(s.pods, alive), s.deletions(s.spares, present), s.deletions(s.beyond, alive))
 	case s.requeued(), s.overdue():
 		// Also what has ended: every rank runs again.
-		d.Delete = append(deletions(s.pods, present), deletions(s.spares, present)...)
+		d.Delete = slices.Concat(s.deletions(s.pods, present), s.deletions(s.spares, present), s.deletions(s.beyond, present))
 	case o.Shape == nil:
-		d.Delete = s.suspects()
+		d.Delete = s.leaving()
 		d.Create = s.absent()
 		if len(d.Create) > 0 {
 			d.Service = service(o.Run)
 		}
 		d.After, d.Retry = s.untilDue(), s.untilRetry()
 	default:
-		d.Delete = deletions(s.spares, present) // nobody is left that they could replace
+		d.Delete = s.deletions(s.spares, present) // nobody is left that they could replace
 	}
 	d.Status = s.status()
 	return d
@@ -116,15 +121,20 @@ type state struct {
 	phase  rqv1.RunPhase
 	pods   []*corev1.Pod // the active ones, by index; nil where there is none
 	spares []*corev1.Pod // likewise
-	byUID  map[types.UID]*corev1.Pod
-	taken  map[string]bool // names of pods, also of an earlier Run's of the same name
-	leases map[types.UID]*rqv1.Lease
+	beyond []*corev1.Pod // the Run's, of either role, beyond the width that it has
+	// granted is the width that the Run may have, in GPUs, and cut what ends it as it runs now; nil when nothing does.
+	granted int32
+	cut     *book.Cut
+	byUID   map[types.UID]*corev1.Pod
+	taken   map[string]bool // names of pods, also of an earlier Run's of the same name
+	leases  map[types.UID]*rqv1.Lease
 }
 
 func newState(o Observed) *state {
 	s := &state{Observed: o, byUID: map[types.UID]*corev1.Pod{}, taken: map[string]bool{}, leases: map[types.UID]*rqv1.Lease{}}
 	if o.Shape == nil {
-		s.pods, s.spares = make([]*corev1.Pod, o.Demand.Pods()), make([]*corev1.Pod, o.Demand.Spares())
+		s.grant()
+		s.pods, s.spares = make([]*corev1.Pod, s.Demand.Pods()), make([]*corev1.Pod, s.Demand.Spares())
 	}
 	for _, pod := range o.Pods {
 		s.byUID[pod.UID] = pod
@@ -140,12 +150,15 @@ func newState(o Observed) *state {
 			s.spares[part.Index] = pod
 		case !part.Spare && part.Index < len(s.pods):
 			s.pods[part.Index] = pod
+		case o.Shape == nil:
+			s.beyond = append(s.beyond, pod)
 		}
 	}
 	for _, lease := range o.Leases {
 		s.leases[types.UID(lease.Labels[book.LabelPod])] = lease
 	}
 	if o.Run != nil {
+		s.cut = s.ending()
 		s.phase = s.nextPhase()
 	}
 	return s
@@ -162,13 +175,13 @@ func (s *state) nextPhase() rqv1.RunPhase {
 	started, succeeded := 0, 0
 	for _, pod := range s.pods {
 		switch {
-		case pod == nil:
+		case pod == nil, s.doomed(pod):
 		case pod.Status.Phase == corev1.PodFailed && !s.lost(pod):
 			return rqv1.RunFailed
 		case pod.Status.Phase == corev1.PodSucceeded && pod.DeletionTimestamp == nil:
 			succeeded++
 			started++
-		case s.runs(pod):
+		case s.runs(pod) && pod.DeletionTimestamp == nil:
 			started++
 		}
 	}
@@ -177,7 +190,7 @@ func (s *state) nextPhase() rqv1.RunPhase {
 		return rqv1.RunCompleted
 	case s.expired():
 		return rqv1.RunFailed
-	case s.Run.Status.Phase == rqv1.RunRunning && s.unreplaceable():
+	case s.cut != nil, s.Run.Status.Phase == rqv1.RunRunning && s.unreplaceable():
 		return s.afterLoss()
 	case s.Run.Status.Phase == rqv1.RunRunning || started == len(s.pods) && s.standBy():
 		return rqv1.RunRunning
@@ -232,7 +245,7 @@ func (s *state) overdue() bool {
 func (s *state) startingSince() (time.Time, bool) {
 	var first time.Time
 	for _, pod := range slices.Concat(s.pods, s.spares) {
-		if !alive(pod) || s.leases[pod.UID] == nil || s.phase == rqv1.RunRunning && pod.Spec.NodeName != "" {
+		if !alive(pod) || s.doomed(pod) || s.leases[pod.UID] == nil || s.phase == rqv1.RunRunning && pod.Spec.NodeName != "" {
 			continue
 		}
 		if start := s.leases[pod.UID].Spec.Start.Time; first.IsZero() || start.Before(first) {
@@ -281,90 +294,3 @@ func alive(pod *corev1.Pod) bool {
 
 // present reports whether a pod is there and has not been told to go.
 func present(pod *corev1.Pod) bool { return pod != nil && pod.DeletionTimestamp == nil }
-
-// deletions returns the pods of a kind, to be deleted.
-func deletions(pods []*corev1.Pod, kind func(*corev1.Pod) bool) []Deletion {
-	var out []Deletion
-	for _, pod := range pods {
-		if kind(pod) {
-			out = append(out, Deletion{Pod: pod})
-		}
-	}
-	return out
-}
-
-// suspects returns the pods that seem to have lost their node or to run without a Lease, those that have a Lease and
-// cannot be bound where it says, and the spares that have ended: others take their place.
-func (s *state) suspects() []Deletion {
-	var out []Deletion
-	for _, pod := range s.pods {
-		if pod != nil && pod.Status.Phase != corev1.PodSucceeded {
-			out = append(out, s.suspect(pod)...)
-		}
-	}
-	for _, pod := range s.spares {
-		if pod == nil {
-			continue
-		}
-		found := s.suspect(pod)
-		if len(found) == 0 && present(pod) && !holds(pod) {
-			found = []Deletion{{Pod: pod}}
-		}
-		out = append(out, found...)
-	}
-	return out
-}
-
-func (s *state) suspect(pod *corev1.Pod) []Deletion {
-	node, stuck := pod.Spec.NodeName, false
-	if lease := s.leases[pod.UID]; lease != nil && node == "" {
-		node = lease.Spec.Slice.Nodes[0].Name
-		stuck = s.Now.Sub(lease.Spec.Start.Time) > s.GangDeadline
-	}
-	switch {
-	case stuck && alive(pod):
-		return []Deletion{{pod, NoEvidence, node}}
-	case node == "":
-	case !s.HasNode(node):
-		return []Deletion{{pod, NodeGone, node}}
-	case pod.Spec.NodeName != "" && alive(pod) && s.leases[pod.UID] == nil && !s.HasLease(pod.UID):
-		return []Deletion{{pod, Unpaid, node}}
-	}
-	return nil
-}
-
-// closings returns the Leases whose pods hold nothing any more. A pod that terminates still holds its GPUs (R28).
-func (s *state) closings() []Closing {
-	var out []Closing
-	for _, lease := range s.Leases {
-		pod := s.byUID[types.UID(lease.Labels[book.LabelPod])]
-		switch {
-		case pod == nil, pod.DeletionTimestamp != nil && !holds(pod):
-			out = append(out, Closing{lease, s.reasonGone(lease)})
-		case pod.Status.Phase == corev1.PodSucceeded:
-			out = append(out, Closing{lease, rqv1.ClosedCompleted})
-		case pod.Status.Phase == corev1.PodFailed && !s.HasNode(pod.Spec.NodeName):
-			out = append(out, Closing{lease, rqv1.ClosedNodeFailure})
-		case pod.Status.Phase == corev1.PodFailed:
-			out = append(out, Closing{lease, rqv1.ClosedFailed})
-		}
-	}
-	return out
-}
-
-// reasonGone says why a Lease whose pod is gone ended.
-func (s *state) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
-	switch {
-	case !s.HasNode(lease.Spec.Slice.Nodes[0].Name):
-		return rqv1.ClosedNodeFailure
-	case s.Run == nil || s.Run.UID != lease.Spec.RunRef.UID || s.Run.DeletionTimestamp != nil:
-		return rqv1.ClosedDeleted
-	case s.phase == rqv1.RunFailed:
-		return rqv1.ClosedFailed
-	case s.phase == rqv1.RunPending:
-		return rqv1.ClosedUnwound
-	case s.phase == rqv1.RunCompleted && lease.Spec.Slice.Role == rqv1.RoleSpare:
-		return rqv1.ClosedCompleted
-	}
-	return rqv1.ClosedDeleted
-}

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -92,7 +93,7 @@ func (o *Observed) standing(age time.Duration) {
 	o.leases(age, map[int]string{0: "n4", 1: "n5"})
 	for i, lease := range o.Leases[first:] {
 		lease.Name = fmt.Sprintf("lease-s%d", i)
-		lease.Labels = map[string]string{book.LabelPod: fmt.Sprintf("%08d", 100+i)}
+		lease.Labels = map[string]string{book.LabelPod: fmt.Sprintf("%08d", 100+i), rqv1.LabelIndex: strconv.Itoa(i)}
 		lease.Spec.Slice.Role = rqv1.RoleSpare
 	}
 }
@@ -102,7 +103,8 @@ func (o *Observed) leases(age time.Duration, nodes map[int]string) {
 	for _, index := range []int{0, 1, 2, 3} {
 		if node, ok := nodes[index]; ok {
 			o.Leases = append(o.Leases, &rqv1.Lease{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("lease-%d", index), Labels: map[string]string{book.LabelPod: fmt.Sprintf("%08d", index)}},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("lease-%d", index), Labels: map[string]string{
+					book.LabelPod: fmt.Sprintf("%08d", index), rqv1.LabelIndex: strconv.Itoa(index)}},
 				Spec: rqv1.LeaseSpec{
 					Owner: "org:a", RunRef: rqv1.LeaseRunRef{Name: "run", Namespace: "ns", UID: "run-uid"},
 					Slice: rqv1.LeaseSlice{Role: rqv1.RoleActive, Nodes: []rqv1.NodeGPUs{{Name: node, GPUs: 8}}},
@@ -282,7 +284,7 @@ func TestDecidingAgainChangesNothing(t *testing.T) {
 func TestStatusOfARunningRun(t *testing.T) {
 	o := scene(func(o *Observed) { o.pods("n0", "n1", "n2", "n3"); o.leases(time.Second, everywhere()) })
 	got := Decide(o).Status
-	if diff := cmp.Diff(&rqv1.RunWidth{Min: 32, Max: 32, Desired: 32, Allocated: 32}, got.Width); diff != "" {
+	if diff := cmp.Diff(&rqv1.RunWidth{Min: 32, Max: 32, Desired: 32, Granted: 32, Allocated: 32}, got.Width); diff != "" {
 		t.Errorf("width (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(&rqv1.RunFundingStatus{OwnedGPUs: 32}, got.Funding); diff != "" {

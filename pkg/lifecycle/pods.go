@@ -85,9 +85,9 @@ func (s *state) requestGPUs(spec *corev1.PodSpec) {
 }
 
 // identity is the environment that tells a container its rank: RANK and WORLD_SIZE count pods, and torchrun reads its
-// options from PET_*.
+// options from PET_*. Pods are made before it is known how wide a malleable Run starts: WORLD_SIZE is its total.
 func (s *state) identity(index int) []corev1.EnvVar {
-	rank, pods := strconv.Itoa(index), strconv.Itoa(s.Demand.Pods())
+	rank, pods := strconv.Itoa(index), strconv.Itoa(int(s.Run.Spec.Resources.TotalGPUs)/s.Demand.GPUsPerPod)
 	address, port := book.Part{}.PodName(s.Run.Name)+"."+s.Run.Name, strconv.Itoa(RendezvousPort)
 	return []corev1.EnvVar{
 		{Name: "RANK", Value: rank},
@@ -110,7 +110,7 @@ func (s *state) identity(index int) []corev1.EnvVar {
 func (s *state) nodes() string {
 	m := s.Run.Spec.Malleable
 	if m == nil {
-		return strconv.Itoa(s.Demand.Pods())
+		return strconv.Itoa(int(s.Run.Spec.Resources.TotalGPUs) / s.Demand.GPUsPerPod)
 	}
 	return fmt.Sprintf("%d:%d", int(m.MinTotalGPUs)/s.Demand.GPUsPerPod, int(m.MaxTotalGPUs)/s.Demand.GPUsPerPod)
 }

@@ -84,7 +84,7 @@ func TestDecideWithSpares(t *testing.T) {
 
 func TestWidthLeavesSparesOut(t *testing.T) {
 	o := spared(func(o *Observed) { o.Run.Status.Phase = rqv1.RunPending }, "n4", "n5")
-	want := &rqv1.RunWidth{Min: 32, Max: 32, Desired: 32, Allocated: 32}
+	want := &rqv1.RunWidth{Min: 32, Max: 32, Desired: 32, Granted: 32, Allocated: 32}
 	if diff := cmp.Diff(want, Decide(o).Status.Width); diff != "" {
 		t.Errorf("width (-want +got):\n%s", diff)
 	}
@@ -145,8 +145,8 @@ func TestMalleableRun(t *testing.T) {
 		desired *int32
 		want    rqv1.RunWidth
 	}{
-		"tends to its widest": {nil, rqv1.RunWidth{Min: 16, Max: 64, Desired: 64, Allocated: 32}},
-		"or to what it says":  {&desired, rqv1.RunWidth{Min: 16, Max: 64, Desired: 48, Allocated: 32}},
+		"tends to its widest": {nil, rqv1.RunWidth{Min: 16, Max: 64, Desired: 64, Granted: 32, Allocated: 32}},
+		"or to what it says":  {&desired, rqv1.RunWidth{Min: 16, Max: 64, Desired: 48, Granted: 32, Allocated: 32}},
 	} {
 		o := scene(func(o *Observed) {
 			o.Run.Spec.Malleable = &rqv1.RunMalleable{MinTotalGPUs: 16, MaxTotalGPUs: 64, StepGPUs: 16, DesiredTotalGPUs: test.desired}

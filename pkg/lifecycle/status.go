@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +31,7 @@ func (s *state) status() *rqv1.RunStatus {
 	next.Width = width(&s.Run.Spec)
 	next.Funding = nil
 	if s.phase == rqv1.RunRunning {
-		next.Width.Allocated = s.allocated()
+		next.Width.Granted, next.Width.Allocated = s.granted, s.allocated()
 		next.Funding = s.funding()
 	}
 	s.setConditions(next, reason, message)
@@ -55,21 +56,22 @@ func width(spec *rqv1.RunSpec) *rqv1.RunWidth {
 
 // story returns why the Run is where it is, in a word and in a sentence.
 func (s *state) story() (reason, message string) {
-	gpus := s.Demand.GPUs()
 	switch s.phase {
 	case rqv1.RunCompleted:
+		if s.Run.Status.Phase == rqv1.RunCompleted && s.Run.Status.Message != "" {
+			return "Completed", s.Run.Status.Message
+		}
 		return "Completed", fmt.Sprintf("all %d pods completed", len(s.pods))
 	case rqv1.RunFailed:
 		return s.failure()
 	case rqv1.RunRunning:
-		if missing := s.missing(); missing > 0 {
-			return "Replacing", fmt.Sprintf("replacing %d of %d pods", missing, len(s.pods))
-		}
-		return "Started", fmt.Sprintf("bound %d GPUs", gpus)
+		return s.bound()
 	}
 	switch {
 	case s.Shape != nil:
 		return string(s.Shape.Reason), s.Shape.Message
+	case s.cut != nil:
+		return string(reasonOf(s.cut)), s.ended(s.cut)
 	case s.requeued():
 		return "Requeued", "a lost pod could not be replaced; the Run waits to start again from its checkpoint: " + s.Refusal.Message
 	case s.overdue():
@@ -78,6 +80,11 @@ func (s *state) story() (reason, message string) {
 		return string(plan.NotCreated), s.Problem
 	case s.Refusal != nil:
 		return string(s.Refusal.Reason), s.Refusal.Message
+	}
+	// That the Run was cut is said until something else stands in its way.
+	if c := meta.FindStatusCondition(s.Run.Status.Conditions, rqv1.ConditionStarted); c != nil && c.Status == metav1.ConditionFalse &&
+		(c.Reason == reasonRandomPreempt || c.Reason == reasonReclaimed) {
+		return c.Reason, c.Message
 	}
 	return "Waiting", Waiting
 }
@@ -100,6 +107,8 @@ func (s *state) failure() (reason, message string) {
 	switch {
 	case s.expired():
 		return "DeadlineExceeded", s.overran()
+	case s.cut != nil:
+		return string(reasonOf(s.cut)), s.ended(s.cut)
 	case s.Refusal != nil:
 		return "Failed", "a lost pod could not be replaced and the Run declares no checkpoint: " + s.Refusal.Message
 	}
@@ -131,11 +140,12 @@ func (s *state) missing() int {
 	return n
 }
 
-// allocated returns the GPUs of bound active pods that have not ended.
+// allocated returns the GPUs of bound active pods that have not ended. Those that are shrunk away hold theirs until they
+// are gone (R28).
 func (s *state) allocated() int32 {
 	gpus := 0
-	for _, pod := range s.pods {
-		if pod != nil && pod.Spec.NodeName != "" && holds(pod) {
+	for _, pod := range slices.Concat(s.pods, s.beyond) {
+		if pod != nil && pod.Spec.NodeName != "" && holds(pod) && pod.Labels[rqv1.LabelRole] != string(rqv1.RoleSpare) {
 			gpus += s.Demand.GPUsPerPod
 		}
 	}

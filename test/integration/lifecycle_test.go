@@ -35,7 +35,7 @@ func TestRunStarts(t *testing.T) {
 	run := s.await("wide", rqv1.RunRunning, "bound 96 GPUs")
 	want := rqv1.RunStatus{
 		ObservedGeneration: 1, Phase: rqv1.RunRunning, Message: "bound 96 GPUs",
-		Width:   &rqv1.RunWidth{Min: 96, Max: 96, Desired: 96, Allocated: 96},
+		Width:   &rqv1.RunWidth{Min: 96, Max: 96, Desired: 96, Granted: 96, Allocated: 96},
 		Funding: &rqv1.RunFundingStatus{OwnedGPUs: 96},
 	}
 	got := *run.Status.DeepCopy()

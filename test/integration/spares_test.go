@@ -41,7 +41,7 @@ func TestSpares(t *testing.T) {
 	s := newSite(t, liveCluster(t), 2, 5, 80)
 	s.submit("guarded", 64, inGroups(32), withSpares(8), func(r *rqv1.Run) { template(r) })
 	run := s.await("guarded", rqv1.RunRunning, "bound 64 GPUs")
-	if diff := cmp.Diff(&rqv1.RunWidth{Min: 64, Max: 64, Desired: 64, Allocated: 64}, run.Status.Width); diff != "" {
+	if diff := cmp.Diff(&rqv1.RunWidth{Min: 64, Max: 64, Desired: 64, Granted: 64, Allocated: 64}, run.Status.Width); diff != "" {
 		t.Error(diff)
 	}
 	s.settled()

@@ -1,0 +1,160 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+)
+
+// Notice is what a pod that is cut is told before it ends (R19).
+type Notice struct {
+	// Reason that the pod's Lease is going to close with, and a sentence that says for whom.
+	Reason  rqv1.ClosureReason
+	Message string
+	// GraceSeconds are what it has to end, at least its own.
+	GraceSeconds int64
+}
+
+// Values of a condition's reason that outlast the decision that they come from.
+const (
+	reasonShrink        = string(rqv1.ClosedShrink)
+	reasonRandomPreempt = string(rqv1.ClosedRandomPreempt)
+	reasonReclaimed     = string(rqv1.ClosedReclaimed)
+)
+
+// reasonOf returns the reason that a cut closes Leases with.
+func reasonOf(cut *book.Cut) rqv1.ClosureReason {
+	switch cut.Action {
+	case rqv1.CutReclaim:
+		return rqv1.ClosedReclaimed
+	case rqv1.CutDropSpare:
+		return rqv1.ClosedDropSpare
+	case rqv1.CutShrink:
+		return rqv1.ClosedShrink
+	}
+	return rqv1.ClosedRandomPreempt
+}
+
+// ends reports whether a cut ends all that its Run held.
+func ends(cut *book.Cut) bool {
+	return cut.Action == rqv1.CutLottery || cut.Action == rqv1.CutReclaim
+}
+
+// ending returns the cut that ends the Run as it runs now: it had started by the activation. Cuts of an earlier start do
+// not end a later one.
+func (s *state) ending() *book.Cut {
+	for i := range s.Cuts {
+		if cut := &s.Cuts[i]; ends(cut) && s.ranBefore(cut.At) {
+			return cut
+		}
+	}
+	return nil
+}
+
+// ranBefore reports whether the Run runs and had started before an instant. Conditions have whole seconds.
+func (s *state) ranBefore(at time.Time) bool {
+	started := meta.FindStatusCondition(s.Run.Status.Conditions, rqv1.ConditionStarted)
+	return s.Run.Status.Phase == rqv1.RunRunning && started != nil && started.Status == metav1.ConditionTrue &&
+		started.LastTransitionTime.Time.Before(at.Truncate(time.Second))
+}
+
+// cutOf returns the cut that ends what a Lease holds; nil when none does. What was opened after the activation is not cut.
+func (s *state) cutOf(lease *rqv1.Lease) *book.Cut {
+	part := partOf(lease)
+	for i := range s.Cuts {
+		cut := &s.Cuts[i]
+		if cut.UID != lease.Spec.RunRef.UID || !lease.Spec.Start.Time.Before(cut.At) {
+			continue
+		}
+		dropped := cut.Action == rqv1.CutDropSpare && part.Spare && slices.Contains(cut.Spares, int32(part.Index))
+		if ends(cut) || dropped || s.shrinks(cut) && !s.hasAt(*cut.Width, part) {
+			return cut
+		}
+	}
+	return nil
+}
+
+// doomed reports whether a pod goes by a cut, whatever its Run's status says by now: a spare that is dropped, or a pod that
+// is left of a Run that was sent back to wait.
+func (s *state) doomed(pod *corev1.Pod) bool {
+	if lease := s.leases[pod.UID]; lease != nil {
+		cut := s.cutOf(lease)
+		return cut != nil && (cut.Action == rqv1.CutDropSpare || ends(cut) && s.waits())
+	}
+	return s.waits() && !holds(pod) && slices.ContainsFunc(s.Cuts, func(cut book.Cut) bool {
+		return ends(&cut) && pod.CreationTimestamp.Time.Before(cut.At.Truncate(time.Second))
+	})
+}
+
+// waits reports whether the Run's status says that it waits.
+func (s *state) waits() bool {
+	return s.Run.Status.Phase == rqv1.RunPending || s.Run.Status.Phase == ""
+}
+
+// notice returns what a pod is told that is to go; nil when it is not cut, or holds nothing any more.
+func (s *state) notice(pod *corev1.Pod) *Notice {
+	if pod.Spec.NodeName == "" || !holds(pod) {
+		return nil
+	}
+	cut, lease := s.cut, s.leases[pod.UID]
+	if cut == nil && lease != nil {
+		cut = s.cutOf(lease)
+	}
+	switch {
+	case cut != nil:
+		return s.noticeOf(pod, reasonOf(cut), purpose(cut))
+	case lease != nil && s.narrowed() && !s.has(partOf(lease)):
+		return s.noticeOf(pod, rqv1.ClosedShrink, fmt.Sprintf("the Run is shrunk to %d GPUs", s.granted))
+	}
+	return nil
+}
+
+func (s *state) noticeOf(pod *corev1.Pod, reason rqv1.ClosureReason, message string) *Notice {
+	seconds := int64((s.NoticePeriod + time.Second - 1) / time.Second)
+	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {
+		seconds = max(seconds, *own)
+	}
+	return &Notice{Reason: reason, Message: message, GraceSeconds: seconds}
+}
+
+// purpose says what is cut, and for whom.
+func purpose(cut *book.Cut) string {
+	what := "cut by lottery"
+	switch cut.Action {
+	case rqv1.CutReclaim:
+		what = "reclaimed"
+	case rqv1.CutDropSpare:
+		what = "spare dropped"
+	case rqv1.CutShrink:
+		what = "shrunk"
+	}
+	return fmt.Sprintf("%s for Run %s (Reservation %s)", what, cut.For, cut.Reservation)
+}
+
+// ended says what a cut has brought the Run to, and how to check a draw.
+func (s *state) ended(cut *book.Cut) string {
+	text := purpose(cut)
+	if s.phase == rqv1.RunPending {
+		text += "; it waits to start again from its checkpoint"
+	} else {
+		text += "; it declares no checkpoint, so it does not start again"
+	}
+	if cut.Action == rqv1.CutLottery {
+		text += fmt.Sprintf("; check the draw with kubectl runs explain --verify %s -n %s", cut.Reservation.Name, cut.Reservation.Namespace)
+	}
+	return text
+}
+
+// partOf returns the part of the pod that a Lease is for.
+func partOf(lease *rqv1.Lease) book.Part {
+	index, _ := strconv.Atoi(lease.Labels[rqv1.LabelIndex]) // every Lease has one
+	return book.Part{Index: index, Spare: lease.Spec.Slice.Role == rqv1.RoleSpare}
+}

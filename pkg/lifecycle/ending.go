@@ -1,0 +1,113 @@
+package lifecycle
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+)
+
+// deletions returns the pods of a kind, to be deleted; those that are cut get notice.
+func (s *state) deletions(pods []*corev1.Pod, kind func(*corev1.Pod) bool) []Deletion {
+	var out []Deletion
+	for _, pod := range pods {
+		if kind(pod) {
+			out = append(out, Deletion{Pod: pod, Notice: s.notice(pod)})
+		}
+	}
+	return out
+}
+
+// leaving returns the pods that are to go while the Run stands: those that seem to have lost their node or to run without a
+// Lease, that have a Lease and cannot be bound where it says, that are cut, that are beyond the width of a Run that runs,
+// and spares that have ended: others take their place.
+func (s *state) leaving() []Deletion {
+	out := s.leavingOf(s.pods, s.doomed)
+	out = append(out, s.leavingOf(s.spares, func(pod *corev1.Pod) bool { return !holds(pod) || s.doomed(pod) })...)
+	if s.narrowed() {
+		out = append(out, s.leavingOf(s.beyond, present)...)
+	}
+	return out
+}
+
+// leavingOf returns those of some pods that are suspect, and those there that are to go.
+func (s *state) leavingOf(pods []*corev1.Pod, goes func(*corev1.Pod) bool) []Deletion {
+	var out []Deletion
+	for _, pod := range pods {
+		if pod == nil {
+			continue
+		}
+		found := s.suspect(pod)
+		if len(found) == 0 && present(pod) && goes(pod) {
+			found = s.deletions([]*corev1.Pod{pod}, present)
+		}
+		out = append(out, found...)
+	}
+	return out
+}
+
+// suspect returns a pod that something seems to be wrong with. What has ended well needs no node.
+func (s *state) suspect(pod *corev1.Pod) []Deletion {
+	if pod.Status.Phase == corev1.PodSucceeded {
+		return nil
+	}
+	node, stuck := pod.Spec.NodeName, false
+	if lease := s.leases[pod.UID]; lease != nil && node == "" {
+		node = lease.Spec.Slice.Nodes[0].Name
+		stuck = s.Now.Sub(lease.Spec.Start.Time) > s.GangDeadline
+	}
+	switch {
+	case stuck && alive(pod):
+		return []Deletion{{Pod: pod, Node: node}}
+	case node == "":
+	case !s.HasNode(node):
+		return []Deletion{{Pod: pod, If: NodeGone, Node: node}}
+	case pod.Spec.NodeName != "" && alive(pod) && s.leases[pod.UID] == nil && !s.HasLease(pod.UID):
+		return []Deletion{{Pod: pod, If: Unpaid, Node: node}}
+	}
+	return nil
+}
+
+// closings returns the Leases whose pods hold nothing any more. A pod that terminates still holds its GPUs (R28).
+func (s *state) closings() []Closing {
+	var out []Closing
+	for _, lease := range s.Leases {
+		pod := s.byUID[types.UID(lease.Labels[book.LabelPod])]
+		switch {
+		case pod == nil, pod.DeletionTimestamp != nil && !holds(pod):
+			out = append(out, Closing{lease, s.reasonGone(lease)})
+		case pod.Status.Phase == corev1.PodSucceeded:
+			out = append(out, Closing{lease, rqv1.ClosedCompleted})
+		case pod.Status.Phase == corev1.PodFailed && !s.HasNode(pod.Spec.NodeName):
+			out = append(out, Closing{lease, rqv1.ClosedNodeFailure})
+		case pod.Status.Phase == corev1.PodFailed:
+			out = append(out, Closing{lease, rqv1.ClosedFailed})
+		}
+	}
+	return out
+}
+
+// reasonGone says why a Lease whose pod is gone ended.
+func (s *state) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
+	switch {
+	case !s.HasNode(lease.Spec.Slice.Nodes[0].Name):
+		return rqv1.ClosedNodeFailure
+	case s.Run == nil || s.Run.UID != lease.Spec.RunRef.UID || s.Run.DeletionTimestamp != nil:
+		return rqv1.ClosedDeleted
+	}
+	if cut := s.cutOf(lease); cut != nil {
+		return reasonOf(cut)
+	}
+	switch {
+	case s.phase == rqv1.RunRunning && !s.has(partOf(lease)):
+		return rqv1.ClosedShrink
+	case s.phase == rqv1.RunFailed:
+		return rqv1.ClosedFailed
+	case s.phase == rqv1.RunPending:
+		return rqv1.ClosedUnwound
+	case s.phase == rqv1.RunCompleted && lease.Spec.Slice.Role == rqv1.RoleSpare:
+		return rqv1.ClosedCompleted
+	}
+	return rqv1.ClosedDeleted
+}
