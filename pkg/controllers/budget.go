@@ -179,16 +179,18 @@ func (c *Controllers) tellBudget(was, is *rqv1.Budget) {
 	}
 }
 
-// tellOverdraft makes an event of a Run's coming into overdraft, or out of it.
-func (c *Controllers) tellOverdraft(run *rqv1.Run, status *rqv1.RunStatus) {
-	is := meta.FindStatusCondition(status.Conditions, rqv1.ConditionOverdraft)
-	was := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionOverdraft)
-	if is == nil || was != nil && was.Status == is.Status && was.Message == is.Message {
-		return
+// tellConditions makes events of a Run's coming into overdraft or into risk, or out of them.
+func (c *Controllers) tellConditions(run *rqv1.Run, status *rqv1.RunStatus) {
+	for _, kind := range []string{rqv1.ConditionOverdraft, rqv1.ConditionAtRisk} {
+		is := meta.FindStatusCondition(status.Conditions, kind)
+		was := meta.FindStatusCondition(run.Status.Conditions, kind)
+		if is == nil || was != nil && was.Status == is.Status && was.Message == is.Message {
+			continue
+		}
+		severity := corev1.EventTypeNormal
+		if is.Status == metav1.ConditionTrue {
+			severity = corev1.EventTypeWarning
+		}
+		c.events.Eventf(reference(run), nil, severity, is.Reason, "Account", "%s", is.Message)
 	}
-	kind := corev1.EventTypeNormal
-	if is.Status == metav1.ConditionTrue {
-		kind = corev1.EventTypeWarning
-	}
-	c.events.Eventf(reference(run), nil, kind, is.Reason, "Account", "%s", is.Message)
 }

@@ -30,6 +30,9 @@ func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedNam
 	if err != nil {
 		return 0, err
 	}
+	if observed.Reservation, err = c.reserve(ctx, name, observed.Run); err != nil {
+		return 0, err
+	}
 	decision := lifecycle.Decide(observed)
 	if status := decision.Status; status != nil && status.Phase == rqv1.RunFailed {
 		// Written before its pods go: without them nothing would tell any more that the Run has failed.
@@ -84,7 +87,8 @@ func (c *Controllers) observe(name types.NamespacedName) (lifecycle.Observed, er
 		if o.Demand, o.Shape, known = c.book.Demand(o.Run.UID); !known {
 			return o, fmt.Errorf("the book has not seen Run %s yet", name)
 		}
-		o.Refusal, o.Cuts = c.book.Refusal(o.Run.UID), c.book.CutsOf(o.Run.UID)
+		prospect := c.book.Prospect(o.Run.UID)
+		o.Refusal, o.Leaving, o.Cuts, o.Risks = prospect.Refusal, prospect.Leaving, c.book.CutsOf(o.Run.UID), c.book.Risks(name)
 		if problem, ok := c.problems.Load(name); ok {
 			o.Problem = problem.(string)
 		}
@@ -281,7 +285,7 @@ func (c *Controllers) writeStatus(ctx context.Context, run *rqv1.Run, status *rq
 		refused != nil && run.Status.Message != status.Message {
 		metrics.Refusals.WithLabelValues(refused.Reason).Inc()
 	}
-	c.tellOverdraft(run, status)
+	c.tellConditions(run, status)
 	if run.Status.Phase != status.Phase || run.Status.Message != status.Message {
 		kind := corev1.EventTypeNormal
 		if status.Phase == rqv1.RunFailed {

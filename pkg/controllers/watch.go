@@ -39,8 +39,9 @@ func newWatches(c client.WithWatch, kube kubernetes.Interface) *watches {
 		budgets: informer(c, &rqv1.Budget{}, &rqv1.BudgetList{}, client.ListOptions{}, nil),
 		leases: informer(c, &rqv1.Lease{}, &rqv1.LeaseList{}, *openLeases(),
 			func(o any) types.NamespacedName { l := o.(*rqv1.Lease); return runOfLease(l) }),
-		pods:         ourPods(kube),
-		reservations: informer(c, &rqv1.Reservation{}, &rqv1.ReservationList{}, client.ListOptions{}, nil),
+		pods: ourPods(kube),
+		reservations: informer(c, &rqv1.Reservation{}, &rqv1.ReservationList{}, client.ListOptions{},
+			func(o any) types.NamespacedName { return runOfReservation(o.(*rqv1.Reservation)) }),
 	}
 }
 
@@ -91,6 +92,10 @@ func ourPods(kube kubernetes.Interface) cache.SharedIndexInformer {
 
 func runOfPod(pod *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[rqv1.LabelRun]}
+}
+
+func runOfReservation(r *rqv1.Reservation) types.NamespacedName {
+	return types.NamespacedName{Namespace: r.Spec.RunRef.Namespace, Name: r.Spec.RunRef.Name}
 }
 
 func runOfLease(l *rqv1.Lease) types.NamespacedName {
@@ -154,7 +159,11 @@ func (w *watches) feed(b *book.Book, shared informers.SharedInformerFactory, cha
 				func(l *rqv1.Lease) { b.SetLease(l); changed(runOfLease(l)) },
 				func(l *rqv1.Lease) { b.LeaseGone(name(l)); changed(runOfLease(l)) })
 		},
-		func() error { return handle(w, w.reservations, b.SetReservation, b.DeleteReservation) },
+		func() error {
+			return handle(w, w.reservations,
+				func(r *rqv1.Reservation) { b.SetReservation(r); changed(runOfReservation(r)) },
+				func(r *rqv1.Reservation) { b.DeleteReservation(r); changed(runOfReservation(r)) })
+		},
 		func() error {
 			return handle(w, w.pods,
 				func(p *corev1.Pod) { b.SetMember(p); changed(runOfPod(p)) },

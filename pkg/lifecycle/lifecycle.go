@@ -37,6 +37,12 @@ type Observed struct {
 	Overdraft func(lease types.NamespacedName) int
 	// Cuts are what Reservations that are activating do to the Run, in the order of their activation.
 	Cuts []book.Cut
+	// Reservation is the one that the Run waits for, nil when it waits for none; Leaving how many pods of others are to end
+	// first once its turn has come.
+	Reservation *rqv1.Reservation
+	Leaving     int
+	// Risks are the Reservations whose activation may cut the Run.
+	Risks []rqv1.RunRisk
 	Now  time.Time
 	// GangDeadline is the longest that a gang may be partly bound, and NoticePeriod the time that pods which are cut have to
 	// end, at least.

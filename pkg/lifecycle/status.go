@@ -35,6 +35,7 @@ func (s *state) status() *rqv1.RunStatus {
 		next.Funding = s.funding()
 	}
 	s.setConditions(next, reason, message)
+	s.setReservation(next)
 	if equality.Semantic.DeepEqual(&s.Run.Status, next) {
 		return nil
 	}
@@ -78,6 +79,8 @@ func (s *state) story() (reason, message string) {
 		return "DeadlineExceeded", fmt.Sprintf("not every pod could be bound within %s; the Run starts again", s.GangDeadline)
 	case s.Problem != "":
 		return string(plan.NotCreated), s.Problem
+	case s.Reservation != nil && s.Reservation.Status.State == rqv1.ReservationActivating:
+		return "Activating", s.activating()
 	case s.Refusal != nil:
 		return string(s.Refusal.Reason), s.Refusal.Message
 	}

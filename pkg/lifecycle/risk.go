@@ -1,0 +1,46 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// setReservation says what the Run waits for, or which Reservations of others may cut it (R18).
+func (s *state) setReservation(next *rqv1.RunStatus) {
+	next.PendingReservation, next.EarliestStart, next.AtRisk = "", nil, nil
+	switch {
+	case s.phase == rqv1.RunPending && s.Reservation != nil:
+		next.PendingReservation, next.EarliestStart = s.Reservation.Name, s.Reservation.Spec.EarliestStart.DeepCopy()
+	case s.phase == rqv1.RunRunning:
+		next.AtRisk = s.Risks
+	}
+	s.setAtRisk(next)
+}
+
+// setAtRisk says in a condition whether some activation may cut the Run. It is absent until one may.
+func (s *state) setAtRisk(next *rqv1.RunStatus) {
+	condition := metav1.Condition{Type: rqv1.ConditionAtRisk, Status: metav1.ConditionFalse, Reason: "Safe",
+		Message: "no Reservation needs what the Run holds", ObservedGeneration: s.Run.Generation}
+	if len(next.AtRisk) > 0 {
+		first := &next.AtRisk[0]
+		condition.Status, condition.Reason = metav1.ConditionTrue, "Reserved"
+		condition.Message = fmt.Sprintf("Reservation %s may cut the Run at %s, with a probability of %s", first.Reservation,
+			first.At.UTC().Format(time.RFC3339), first.Probability)
+		if more := len(next.AtRisk) - 1; more > 0 {
+			condition.Message += fmt.Sprintf("; %d more Reservations may later", more)
+		}
+	} else if meta.FindStatusCondition(next.Conditions, rqv1.ConditionAtRisk) == nil {
+		return
+	}
+	s.setCondition(next, condition)
+}
+
+// activating says what the Run waits for when its turn has come.
+func (s *state) activating() string {
+	return fmt.Sprintf("its turn has come: %d pods of other Runs are leaving (Reservation %s)", s.Leaving, s.Reservation.Name)
+}
