@@ -31,8 +31,8 @@ func TestByHand(t *testing.T) {
 	set, _, _ := Odds(w, tenants)
 	key := unhex(t, "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f")
 	secret := Nonce(key, "5d1a7c52-9f0e-4a53-8a4b-2f1f6f0c9e11")
-	d := NewDraw(secret, set)
-	got := []string{hex.EncodeToString(secret[:]), Commitment(secret), Digest(set), hex.EncodeToString(d.seed[:])}
+	d, seed := NewDraw(secret, set), Seed(secret, set)
+	got := []string{hex.EncodeToString(secret[:]), Commitment(secret), Digest(set), hex.EncodeToString(seed[:])}
 	want := []string{
 		"d9c2f6d01a5411699f726703503fca6a730a48a666b712648dc90bd9eac7fb7b",
 		"9e66190876067105fa1bebb266e985d9b050562c4f4a72ce70a0d5f5c919efe0",

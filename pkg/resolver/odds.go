@@ -13,11 +13,14 @@ import (
 )
 
 const (
-	// exactTickets is the most tickets for which all ways to draw are walked. Six have 720 orders, with 1,957 beginnings,
-	// of 64 sets: about a millisecond, and a World has few questions to answer. Eight would have 109,601 beginnings.
-	exactTickets = 6
-	// sampleSize is how many draws are tried beyond that, and sampleAsks after how many questions to the World the sample
-	// ends early, so that a forecast stays quick: 16 ms when a question takes 20 µs.
+	// walkSteps and walkAsks bound an exact answer: how many beginnings of a draw are walked, and how many questions the
+	// World has been asked by then. All orders of six tickets have 1,957 beginnings, of no more than 64 sets, so they take
+	// about a millisecond and 8 ms of questions of 20 µs; so do the first two draws of some 25 tickets. Each ticket more
+	// would multiply that.
+	walkSteps = 2000
+	walkAsks  = 400
+	// sampleSize is how many draws are tried otherwise. The sample ends earlier once the World has been asked sampleAsks
+	// questions in all, so that a forecast stays quick: 16 ms when a question takes 20 µs.
 	sampleSize = 400
 	sampleAsks = 800
 )
@@ -39,17 +42,20 @@ func Odds(w World, tenants []Tenant) ([]rqv1.Conflict, string, bool) {
 		return nil, "", false
 	}
 	o := &odds{trial: t, weights: map[claim]*big.Rat{}, total: new(big.Rat)}
-	if t.cutStructure() {
+	structure := t.structure()
+	if t.cut.add(structure...); t.fits() {
+		t.cut = newSet(len(t.pieces))
+		t.cutUntilFits(structure)
 		t.takeBack(nil)
 		o.count(big.NewRat(1, 1))
 		return o.conflicts(false, false), "exact", true
 	}
-	tickets := t.tickets()
-	if len(tickets) <= exactTickets {
-		o.walk(newUrn(tickets), big.NewRat(1, 1), nil)
+	o.all = newUrn(t.tickets())
+	if o.exact() {
 		return o.conflicts(true, false), "exact", true
 	}
-	size := o.sample(tickets)
+	o.weights, o.total = map[claim]*big.Rat{}, new(big.Rat)
+	size := o.sample()
 	return o.conflicts(true, true), fmt.Sprintf("sampled %d, within %s at 95 %%", size, margin(size)), true
 }
 
@@ -67,8 +73,10 @@ func (t *trial) tickets() []Ticket {
 // odds sums up how likely each cut is.
 type odds struct {
 	*trial
+	all     urn
 	weights map[claim]*big.Rat
 	total   *big.Rat
+	steps   int // beginnings of draws that have been walked
 }
 
 // count notes an outcome.
@@ -92,8 +100,28 @@ func (o *odds) finish(drawn []int, weight *big.Rat) {
 	o.cut = cut
 }
 
-// walk draws in every possible way from what is left in the urn.
-func (o *odds) walk(left urn, weight *big.Rat, drawn []int) {
+// exact walks all ways to draw, and returns false when they are too many. One draw of the sample tells at once when there
+// is no hope.
+func (o *odds) exact() bool {
+	structure := o.cut
+	length, ways := o.cutUntilFits(o.sampled(0)), 1
+	o.cut = structure
+	for i := range length {
+		if ways *= len(o.drawable) - i; ways > walkSteps {
+			return false
+		}
+	}
+	o.cut = slices.Clone(structure)
+	done := o.walk(o.all, big.NewRat(1, 1), nil)
+	o.cut = structure
+	return done
+}
+
+// walk draws in every possible way from what is left in the urn; false when that takes too long.
+func (o *odds) walk(left urn, weight *big.Rat, drawn []int) bool {
+	if o.steps++; o.steps > walkSteps || o.asked > walkAsks {
+		return false
+	}
 	for i := range left {
 		each := new(big.Rat).Mul(weight, big.NewRat(1, int64(len(left)*len(left[i]))))
 		for j, ticket := range left[i] {
@@ -101,41 +129,38 @@ func (o *odds) walk(left urn, weight *big.Rat, drawn []int) {
 			drawn := append(drawn, p)
 			o.cut.add(p)
 			if o.fits() {
+				o.steps++
 				o.finish(drawn, each)
-			} else {
-				o.walk(left.without(i, j), each, drawn)
+			} else if !o.walk(left.without(i, j), each, drawn) {
+				return false
 			}
 			o.cut.remove(p)
 		}
 	}
+	return true
 }
 
-// sample draws with seeds that follow from the tickets, and returns how often.
-func (o *odds) sample(tickets []Ticket) int {
-	all, one := newUrn(tickets), big.NewRat(1, 1)
-	public := publicSeed(all)
-	structure := slices.Clone(o.cut)
-	budget := o.asked + sampleAsks
+// sample draws with public seeds, and returns how often.
+func (o *odds) sample() int {
+	one, structure := big.NewRat(1, 1), o.cut
 	n := 0
-	for ; n < sampleSize && (n == 0 || o.asked < budget); n++ {
-		d := newDraw(sha256.Sum256(strconv.AppendInt(slices.Clone(public[:]), int64(n), 10)), all)
-		var drawn []int
-		for {
-			ticket, ok := d.Next()
-			if !ok {
-				break
-			}
-			p := o.drawable[ticket.Run]
-			drawn = append(drawn, p)
-			o.cut.add(p)
-			if o.fits() {
-				break
-			}
-		}
-		o.finish(drawn, one)
-		o.cut = slices.Clone(structure)
+	for ; n < sampleSize && (n == 0 || o.asked < sampleAsks); n++ {
+		order := o.sampled(n)
+		o.finish(order[:o.cutUntilFits(order)], one)
+		o.cut = structure
 	}
 	return n
+}
+
+// sampled is the order in which the n-th draw of the sample takes the tickets.
+func (o *odds) sampled(n int) []int {
+	seed := publicSeed(o.all)
+	draws, _ := o.draw(newDraw(sha256.Sum256(strconv.AppendInt(seed[:], int64(n), 10)), o.all))
+	order := make([]int, len(draws))
+	for i, ticket := range draws {
+		order[i] = o.drawable[ticket.Run]
+	}
+	return order
 }
 
 // publicSeed is the SHA-256 of the tickets, a line for each.

@@ -123,14 +123,51 @@ func crowd(tenants, pods int) (*domain, []Tenant) {
 	return &domain{free: l.free, pods: pods, each: 8}, out
 }
 
+// TestSampledOdds draws 2,000 times and compares with the sample, of which hardly any of its dozens of probabilities is
+// further off than twice the margin that is stated.
 func TestSampledOdds(t *testing.T) {
 	w, tenants := crowd(20, 20)
 	set, how, ok := Odds(w, tenants)
-	if !ok || how != "sampled 25, within 0.2 at 95 %" {
-		t.Fatalf("odds are %q, %v", how, ok)
+	var size int
+	var within float64
+	if n, err := fmt.Sscanf(how, "sampled %d, within %f at 95 %%", &size, &within); n != 2 || err != nil || !ok || size < 30 || within > 0.2 {
+		t.Fatalf("odds are %q, %v: %v", how, ok, err)
 	}
-	// Of so many probabilities some are further off than the margin.
-	checkFrequencies(t, w, tenants, set, 2000, func(float64) float64 { return 0.3 })
+	checkFrequencies(t, w, tenants, set, 2000, func(float64) float64 { return 2 * within })
+	listed := map[rqv1.CutAction]int{}
+	for _, c := range set {
+		listed[c.Action]++
+	}
+	if diff := cmp.Diff(map[rqv1.CutAction]int{rqv1.CutDropSpare: 4, rqv1.CutShrink: 5, rqv1.CutLottery: 20}, listed); diff != "" {
+		t.Errorf("entries (-want +got):\n%s", diff)
+	}
+	seed := nonce(1)
+	plan, _ := Resolve(w, tenants, set, seed)
+	if found := Verify(record(set, how, seed, plan)); len(found) > 0 {
+		t.Errorf("the record is not valid: %q", found)
+	}
+}
+
+// TestExactWithManyTickets: two of 25 tickets are enough, so that all ways to draw can be walked.
+func TestExactWithManyTickets(t *testing.T) {
+	l := newLot(25, 8)
+	var tenants []Tenant
+	for i := range 25 {
+		own := run(fmt.Sprint("o", i/5), fmt.Sprint("r", i))
+		own.Rest, own.Ticket = l.take(8), true
+		tenants = append(tenants, own)
+	}
+	for _, tc := range []struct {
+		pods int
+		want string
+	}{{1, "0.04"}, {2, "0.08"}} {
+		set, how, _ := Odds(&domain{free: l.free, pods: tc.pods, each: 8}, tenants)
+		for _, c := range set {
+			if how != "exact" || c.Probability != tc.want {
+				t.Fatalf("%d pods: %s has probability %s, %s; want exactly %s", tc.pods, c.Run.Name, c.Probability, how, tc.want)
+			}
+		}
+	}
 }
 
 func TestMargin(t *testing.T) {
