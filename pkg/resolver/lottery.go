@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"hash"
 	"math"
 	"slices"
 	"strconv"
@@ -31,22 +32,29 @@ func Commitment(nonce [32]byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// Seed is what the draws of an activation follow from: the SHA-256 of the 32 bytes of the nonce followed by the 32 bytes
+// of the conflict set's digest (R21).
+func Seed(nonce [32]byte, published []rqv1.Conflict) [32]byte {
+	digest := sha256.Sum256([]byte(Text(published)))
+	return sha256.Sum256(append(nonce[:], digest[:]...))
+}
+
 // Draw is a draw in progress. The numbers it draws are HMAC-SHA-256(seed, counter), where the counter is written in
 // decimal and starts at 0.
 type Draw struct {
-	seed    [32]byte
+	mac     hash.Hash // keyed with the seed
 	counter uint64
 	left    urn
 }
 
-// NewDraw starts the draw among the tickets of a published conflict set. The seed is the SHA-256 of the 32 bytes of the
-// nonce followed by the 32 bytes of the set's digest (R21).
+// NewDraw starts the draw among the tickets of a published conflict set.
 func NewDraw(nonce [32]byte, published []rqv1.Conflict) *Draw {
-	digest := sha256.Sum256([]byte(Text(published)))
-	return newDraw(sha256.Sum256(append(nonce[:], digest[:]...)), newUrn(Tickets(published)))
+	return newDraw(Seed(nonce, published), newUrn(Tickets(published)))
 }
 
-func newDraw(seed [32]byte, tickets urn) *Draw { return &Draw{seed: seed, left: tickets} }
+func newDraw(seed [32]byte, tickets urn) *Draw {
+	return &Draw{mac: hmac.New(sha256.New, seed[:]), left: tickets}
+}
 
 // Next draws an owner, each with the same probability, then one of its tickets, each with the same probability, and takes
 // that ticket out (R20). It returns false when no ticket is left.
@@ -71,10 +79,10 @@ func (d *Draw) below(n int) int {
 	modulus := uint64(n)
 	over := (math.MaxUint64%modulus + 1) % modulus // 2^64 mod n
 	for {
-		mac := hmac.New(sha256.New, d.seed[:])
-		mac.Write(strconv.AppendUint(nil, d.counter, 10))
+		d.mac.Reset()
+		d.mac.Write(strconv.AppendUint(nil, d.counter, 10))
 		d.counter++
-		if x := binary.BigEndian.Uint64(mac.Sum(nil)); x <= math.MaxUint64-over {
+		if x := binary.BigEndian.Uint64(d.mac.Sum(nil)); x <= math.MaxUint64-over {
 			return int(x % modulus)
 		}
 	}

@@ -1,25 +1,11 @@
 package resolver
 
 import (
-	"crypto/sha256"
 	"fmt"
-	"math"
 	"math/big"
-	"slices"
-	"strconv"
 	"strings"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-)
-
-const (
-	// exactTickets is the most tickets for which all ways to draw are walked. Six have 720 orders, with 1,957 beginnings,
-	// of 64 sets: about a millisecond, and a World has few questions to answer. Eight would have 109,601 beginnings.
-	exactTickets = 6
-	// sampleSize is how many draws are tried beyond that, and sampleAsks after how many questions to the World the sample
-	// ends early, so that a forecast stays quick: 16 ms when a question takes 20 µs.
-	sampleSize = 400
-	sampleAsks = 800
 )
 
 // Odds returns the conflict set for a Run that waits: what may be cut, with the probability that Resolve cuts it, in the
@@ -39,17 +25,20 @@ func Odds(w World, tenants []Tenant) ([]rqv1.Conflict, string, bool) {
 		return nil, "", false
 	}
 	o := &odds{trial: t, weights: map[claim]*big.Rat{}, total: new(big.Rat)}
-	if t.cutStructure() {
+	structure := t.structure()
+	if t.cut.add(structure...); t.fits() {
+		t.cut = newSet(len(t.pieces))
+		t.cutUntilFits(structure)
 		t.takeBack(nil)
 		o.count(big.NewRat(1, 1))
 		return o.conflicts(false, false), "exact", true
 	}
-	tickets := t.tickets()
-	if len(tickets) <= exactTickets {
-		o.walk(newUrn(tickets), big.NewRat(1, 1), nil)
+	o.all = newUrn(t.tickets())
+	if o.exact() {
 		return o.conflicts(true, false), "exact", true
 	}
-	size := o.sample(tickets)
+	o.weights, o.total = map[claim]*big.Rat{}, new(big.Rat)
+	size := o.sample()
 	return o.conflicts(true, true), fmt.Sprintf("sampled %d, within %s at 95 %%", size, margin(size)), true
 }
 
@@ -67,8 +56,10 @@ func (t *trial) tickets() []Ticket {
 // odds sums up how likely each cut is.
 type odds struct {
 	*trial
+	all     urn
 	weights map[claim]*big.Rat
 	total   *big.Rat
+	steps   int // beginnings of draws that have been walked
 }
 
 // count notes an outcome.
@@ -82,77 +73,6 @@ func (o *odds) count(weight *big.Rat) {
 		}
 		sum.Add(sum, weight)
 	}
-}
-
-// finish takes back what is not needed once the Run fits, notes the outcome, and cuts it all again.
-func (o *odds) finish(drawn []int, weight *big.Rat) {
-	cut := slices.Clone(o.cut)
-	o.takeBack(drawn)
-	o.count(weight)
-	o.cut = cut
-}
-
-// walk draws in every possible way from what is left in the urn.
-func (o *odds) walk(left urn, weight *big.Rat, drawn []int) {
-	for i := range left {
-		each := new(big.Rat).Mul(weight, big.NewRat(1, int64(len(left)*len(left[i]))))
-		for j, ticket := range left[i] {
-			p := o.drawable[ticket.Run]
-			drawn := append(drawn, p)
-			o.cut.add(p)
-			if o.fits() {
-				o.finish(drawn, each)
-			} else {
-				o.walk(left.without(i, j), each, drawn)
-			}
-			o.cut.remove(p)
-		}
-	}
-}
-
-// sample draws with seeds that follow from the tickets, and returns how often.
-func (o *odds) sample(tickets []Ticket) int {
-	all, one := newUrn(tickets), big.NewRat(1, 1)
-	public := publicSeed(all)
-	structure := slices.Clone(o.cut)
-	budget := o.asked + sampleAsks
-	n := 0
-	for ; n < sampleSize && (n == 0 || o.asked < budget); n++ {
-		d := newDraw(sha256.Sum256(strconv.AppendInt(slices.Clone(public[:]), int64(n), 10)), all)
-		var drawn []int
-		for {
-			ticket, ok := d.Next()
-			if !ok {
-				break
-			}
-			p := o.drawable[ticket.Run]
-			drawn = append(drawn, p)
-			o.cut.add(p)
-			if o.fits() {
-				break
-			}
-		}
-		o.finish(drawn, one)
-		o.cut = slices.Clone(structure)
-	}
-	return n
-}
-
-// publicSeed is the SHA-256 of the tickets, a line for each.
-func publicSeed(all urn) [32]byte {
-	var text strings.Builder
-	for _, tickets := range all {
-		for _, t := range tickets {
-			fmt.Fprintf(&text, "%s %s/%s\n", strings.ToLower(string(t.Owner)), t.Run.Namespace, t.Run.Name)
-		}
-	}
-	return sha256.Sum256([]byte(text.String()))
-}
-
-// margin is the half-width of the 95 % confidence interval of a sampled probability of one half, the widest there is,
-// rounded up.
-func margin(size int) string {
-	return strconv.FormatFloat(math.Min(1, math.Ceil(98/math.Sqrt(float64(size)))/100), 'f', -1, 64)
 }
 
 // conflicts lists the entries with their probabilities.

@@ -76,6 +76,9 @@ func checkPlan(t *rapid.T, w World, tenants []Tenant, plan Plan) {
 	for _, c := range plan.Cuts {
 		freed -= int(c.GPUs)
 		own := tenants[slices.IndexFunc(tenants, func(t Tenant) bool { return t.Run == c.Run })]
+		if !slices.IsSorted(c.Spares) {
+			t.Errorf("spares %v are not in order", c.Spares)
+		}
 		if c.Action == rqv1.CutLottery && (!own.Ticket || own.Opportunistic) {
 			t.Errorf("%s has no ticket, and is ended by lottery", c.Run.Name)
 		}

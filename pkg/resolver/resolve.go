@@ -2,6 +2,7 @@ package resolver
 
 import (
 	"slices"
+	"sort"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -19,37 +20,57 @@ func Resolve(w World, tenants []Tenant, published []rqv1.Conflict, nonce [32]byt
 	if !t.possible() {
 		return Plan{}, false
 	}
-	var plan Plan
-	var drawn []int
-	d := NewDraw(nonce, published)
-	for fits := t.cutStructure(); !fits; fits = t.fits() {
-		ticket, ok := d.Next()
-		if !ok {
-			return Plan{}, false
-		}
-		plan.Draws = append(plan.Draws, ticket)
-		if p, ok := t.drawable[ticket.Run]; ok {
-			t.cut.add(p)
-			drawn = append(drawn, p)
-		}
+	order := t.structure()
+	lottery := len(order)
+	draws, until := t.draw(NewDraw(nonce, published))
+	for _, d := range until {
+		order = append(order, t.drawable[draws[d-1].Run])
 	}
-	t.takeBack(drawn)
-	plan.Cuts = t.cuts()
-	return plan, true
+	n := t.cutUntilFits(order)
+	if n <= lottery {
+		t.takeBack(nil)
+		return Plan{Cuts: t.cuts()}, true
+	}
+	t.takeBack(order[lottery:n])
+	return Plan{Cuts: t.cuts(), Draws: draws[:until[n-lottery-1]]}, true
 }
 
-// cutStructure cuts piece after piece, short of the lottery, until the Run fits; false when that is not enough.
-func (t *trial) cutStructure() bool {
+// structure lists the pieces that are cut before any ticket is drawn.
+func (t *trial) structure() []int {
+	var order []int
 	for p, piece := range t.pieces {
-		if piece.action == rqv1.CutLottery {
-			break
-		}
-		t.cut.add(p)
-		if t.fits() {
-			return true
+		if piece.action != rqv1.CutLottery {
+			order = append(order, p)
 		}
 	}
-	return false
+	return order
+}
+
+// draw draws all tickets, and says after how many draws each that frees something has come.
+func (t *trial) draw(d *Draw) (draws []Ticket, until []int) {
+	for ticket, ok := d.Next(); ok; ticket, ok = d.Next() {
+		draws = append(draws, ticket)
+		if _, ok := t.drawable[ticket.Run]; ok {
+			until = append(until, len(draws))
+		}
+	}
+	return draws, until
+}
+
+// cutUntilFits cuts pieces in order, on top of what is cut, until the Run fits, and returns how many it takes; all of them
+// are known to be enough. What fits still fits when more is cut, so the number is found by halving, with few questions.
+func (t *trial) cutUntilFits(order []int) int {
+	base := t.cut
+	cut := func(n int) {
+		t.cut = slices.Clone(base)
+		t.cut.add(order[:n]...)
+	}
+	n := sort.Search(len(order), func(n int) bool {
+		cut(n)
+		return t.fits()
+	})
+	cut(n)
+	return n
 }
 
 // takeBack takes back what is not needed: tickets in the order of drawing, then steps, spares and reclaims in the order

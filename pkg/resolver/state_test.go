@@ -62,14 +62,15 @@ func (s *state) hold(t *rapid.T) []Holding {
 	return holds
 }
 
-// domain returns a World of the state's nodes, for pods of one size.
+// domain returns a World of the state's nodes, for pods of one size, most often more than fit.
 func (s *state) domain(t *rapid.T) *domain {
 	each := rapid.SampledFrom([]int{1, 2, 4}).Draw(t, "each")
-	room := 0
-	for _, size := range s.size {
+	fit, room := 0, 0
+	for node, size := range s.size {
+		fit += s.free[node] / each
 		room += size / each
 	}
-	return &domain{free: s.free, each: each, pods: rapid.IntRange(0, room+1).Draw(t, "pods")}
+	return &domain{free: s.free, each: each, pods: rapid.IntRange(fit, room+1).Draw(t, "pods")}
 }
 
 // change is one thing that a plan does, stated without the resolver: what it frees, and what it is called when it alone is

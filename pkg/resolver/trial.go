@@ -126,8 +126,13 @@ type set []uint64
 func newSet(n int) set { return make(set, (n+63)/64) }
 
 func (s set) has(p int) bool { return s[p/64]>>(p%64)&1 == 1 }
-func (s set) add(p int)      { s[p/64] |= 1 << (p % 64) }
 func (s set) remove(p int)   { s[p/64] &^= 1 << (p % 64) }
+
+func (s set) add(pieces ...int) {
+	for _, p := range pieces {
+		s[p/64] |= 1 << (p % 64)
+	}
+}
 
 func (s set) appendTo(key []byte) []byte {
 	for _, word := range s {
