@@ -132,8 +132,19 @@ func (w *world) submit(name string, owner rqv1.Owner, groups, podsPerGroup, gpus
 	w.submitWithSpares(name, owner, groups, podsPerGroup, gpusPerPod, 0)
 }
 
-// submitWithSpares submits a Run with so many spare pods in each group.
-func (w *world) submitWithSpares(name string, owner rqv1.Owner, groups, podsPerGroup, gpusPerPod, spares int) {
+// elastic lets a Run start with fewer pods, down to least, by steps.
+func elastic(least, step int) func(*rqv1.RunSpec) {
+	return func(s *rqv1.RunSpec) {
+		size := *s.Resources.GPUsPerPod
+		s.Malleable = &rqv1.RunMalleable{MinTotalGPUs: int32(least) * size, MaxTotalGPUs: s.Resources.TotalGPUs, StepGPUs: int32(step) * size}
+	}
+}
+
+// ungrouped lets the pods of a Run lie anywhere.
+func ungrouped(s *rqv1.RunSpec) { s.Locality = nil }
+
+// submitWithSpares submits a Run with so many spare pods in each group, and with changes.
+func (w *world) submitWithSpares(name string, owner rqv1.Owner, groups, podsPerGroup, gpusPerPod, spares int, changes ...func(*rqv1.RunSpec)) {
 	group, total, size := int32(podsPerGroup*gpusPerPod), int32(groups*podsPerGroup*gpusPerPod), int32(gpusPerPod)
 	spareGPUs := int32(spares * gpusPerPod)
 	run := &rqv1.Run{
@@ -142,6 +153,9 @@ func (w *world) submitWithSpares(name string, owner rqv1.Owner, groups, podsPerG
 			Owner: owner, Resources: rqv1.RunResources{GPUType: flavor, TotalGPUs: total, GPUsPerPod: &size},
 			Locality: &rqv1.RunLocality{GroupGPUs: &group}, SparesPerGroup: &spareGPUs,
 		},
+	}
+	for _, change := range changes {
+		change(&run.Spec)
 	}
 	w.runs[name] = run
 	w.book.SetRun(run)
@@ -184,7 +198,7 @@ func (w *world) reconcile(name string) {
 	}
 	if o.Run = w.runs[name]; o.Run != nil {
 		o.Demand, o.Shape, _ = w.book.Demand(o.Run.UID)
-		o.Refusal = w.book.Refusal(o.Run.UID)
+		o.Refusal, o.Cuts = w.book.Refusal(o.Run.UID), w.book.CutsOf(o.Run.UID)
 	}
 	for _, uid := range w.sortedPods() {
 		if w.pods[uid].Labels[rqv1.LabelRun] == name {
