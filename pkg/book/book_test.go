@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
@@ -138,7 +139,39 @@ func (w *world) submitAny(t *rapid.T) {
 		least := parts - step*rapid.IntRange(0, (parts-1)/step).Draw(t, "steps")
 		changes = append(changes, elastic(least*part, step*part))
 	}
+	if rapid.Bool().Draw(t, "checkpoint") {
+		changes = append(changes, func(s *rqv1.RunSpec) {
+			s.Runtime = &rqv1.RunRuntime{Checkpoint: &metav1.Duration{Duration: time.Minute}}
+		})
+	}
 	w.submitWithSpares(name, owner, groups, pods, size, spares, changes...)
+}
+
+// cutAny has a Reservation cut a Run that runs, in a random way.
+func (w *world) cutAny(t *rapid.T) {
+	var running []string
+	for _, name := range slices.Sorted(maps.Keys(w.runs)) {
+		if w.runs[name].Status.Phase == rqv1.RunRunning {
+			running = append(running, name)
+		}
+	}
+	name, ok := pick(t, "victim", running)
+	if !ok {
+		return
+	}
+	run, cut := w.runs[name], rqv1.Cut{Run: rqv1.NamespacedName{Name: name}, GPUs: 1}
+	cut.Action = rapid.SampledFrom([]rqv1.CutAction{rqv1.CutLottery, rqv1.CutReclaim, rqv1.CutDropSpare, rqv1.CutShrink}).Draw(t, "action")
+	switch m := run.Spec.Malleable; {
+	case cut.Action == rqv1.CutDropSpare:
+		cut.Spares = []int32{rapid.Int32Range(0, 2).Draw(t, "spare")}
+	case cut.Action == rqv1.CutShrink && m == nil:
+		return
+	case cut.Action == rqv1.CutShrink:
+		width := m.MinTotalGPUs + m.StepGPUs*rapid.Int32Range(0, (m.MaxTotalGPUs-m.MinTotalGPUs)/m.StepGPUs).Draw(t, "width")
+		cut.Width = &width
+	}
+	w.activation = w.activating(cut)
+	w.book.SetReservation(w.activation)
 }
 
 func pick[K ~string](t *rapid.T, what string, from []K) (K, bool) {
@@ -207,7 +240,14 @@ func TestRandomHistories(t *testing.T) {
 			},
 			"budget": func(t *rapid.T) { w.setBudget("a", "org:a", rapid.IntRange(4, 40).Draw(t, "budget of a")) },
 			"crash":  func(*rapid.T) { w.crash() },
-			"":       func(*rapid.T) { w.check() },
+			"cut":    w.cutAny,
+			"release": func(*rapid.T) {
+				if w.activation != nil {
+					w.book.DeleteReservation(w.activation)
+					w.activation = nil
+				}
+			},
+			"": func(*rapid.T) { w.check() },
 		})
 		w.settle()
 		w.check()

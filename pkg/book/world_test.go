@@ -37,6 +37,8 @@ type world struct {
 	runs    map[string]*rqv1.Run
 	pods    map[types.UID]*corev1.Pod
 	leases  map[string]*rqv1.Lease
+	// activation is the Reservation that is activating; nil when none is.
+	activation *rqv1.Reservation
 
 	waiting map[types.UID]time.Time // pods at the barrier, and until when
 	binding map[types.UID]string    // pods past the barrier, and their nodes
@@ -80,6 +82,9 @@ func (w *world) rebuilt(shuffle bool) *book.Book {
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.leases)) {
 		events = append(events, func() { b.SetLease(w.leases[name]) })
+	}
+	if w.activation != nil {
+		events = append(events, func() { b.SetReservation(w.activation) })
 	}
 	if shuffle {
 		events = rapid.Permutation(events).Draw(w.t, "order of events")
@@ -194,7 +199,8 @@ func (w *world) endPod(uid types.UID, phase corev1.PodPhase) {
 // reconcile does what the Run controller does.
 func (w *world) reconcile(name string) {
 	o := lifecycle.Observed{
-		HasNode: w.book.HasNode, HasLease: w.book.HasLease, Overdraft: w.book.Overdraft, Now: w.now, GangDeadline: gangDeadline, GPUResource: "nvidia.com/gpu", PauseImage: "pause",
+		HasNode: w.book.HasNode, HasLease: w.book.HasLease, Overdraft: w.book.Overdraft, Now: w.now, GangDeadline: gangDeadline,
+		NoticePeriod: time.Second, GPUResource: "nvidia.com/gpu", PauseImage: "pause",
 	}
 	if o.Run = w.runs[name]; o.Run != nil {
 		o.Demand, o.Shape, _ = w.book.Demand(o.Run.UID)
@@ -234,7 +240,7 @@ func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
 		w.book.SetLease(lease)
 	}
 	for _, pod := range d.Create {
-		pod.UID = w.uid()
+		pod.UID, pod.CreationTimestamp = w.uid(), metav1.NewTime(w.now)
 		w.setPod(pod)
 	}
 	if d.Status != nil {
