@@ -66,8 +66,8 @@ func TestKillTheSchedulerInNarrowStarts(t *testing.T) {
 	torn := 0
 	for kill := range 12 {
 		name := fmt.Sprintf("narrow-%d", kill)
-		s.submit(name, 64, inPods(2), elastic(16, 8), spread(random))
-		if s.killAfter(time.Duration(100+random.IntN(400)) * time.Millisecond) {
+		s.submit(name, 64, inPods(1), elastic(16, 8), spread(random))
+		if s.killAfter(time.Duration(random.IntN(400)) * time.Millisecond) {
 			torn++
 		}
 		s.await(name, rqv1.RunRunning, "bound 48 GPUs")
