@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
@@ -33,7 +34,7 @@ func (w *world) check() {
 		if pod != nil && string(lease.Spec.Slice.Role) != pod.Labels[rqv1.LabelRole] {
 			w.t.Fatalf("Lease %s of a pod that is %s has the role %s", lease.Name, pod.Labels[rqv1.LabelRole], lease.Spec.Slice.Role)
 		}
-		if node := w.nodes[on.Name]; node != nil && pod != nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		if node := w.nodes[on.Name]; node != nil && pod != nil && w.confined(lease) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
 			group := fmt.Sprintf("%s/%d", lease.Spec.RunRef.UID, lease.Spec.GroupIndex)
 			if domain := node.Labels["fabric.domain"]; domains[group] != "" && domains[group] != domain {
 				w.t.Fatalf("I6: group %s lies in %s and %s", group, domains[group], domain)
@@ -61,6 +62,12 @@ func (w *world) check() {
 	}
 }
 
+// confined reports whether a Lease's group lies in one domain.
+func (w *world) confined(lease *rqv1.Lease) bool {
+	run := w.runs[lease.Spec.RunRef.Name]
+	return run != nil && run.UID == lease.Spec.RunRef.UID && run.Spec.Locality != nil
+}
+
 // ledgerUsage adds up what the open Leases charge to each envelope.
 func (w *world) ledgerUsage() map[budget.Key]int {
 	usage := map[budget.Key]int{}
@@ -85,6 +92,7 @@ func (w *world) checkSettled() {
 		w.t.Fatalf("I8: the counters are not what the Leases add up to (-leases +counters):\n%s", diff)
 	}
 	w.checkHeld()
+	w.checkWidths()
 	fresh := w.rebuilt(true)
 	for _, name := range slices.Sorted(maps.Keys(w.runs)) {
 		for _, uid := range w.sortedPods() {
@@ -118,9 +126,52 @@ func (w *world) submitAny(t *rapid.T) {
 		return
 	}
 	owner := rapid.SampledFrom([]rqv1.Owner{"org:a", "org:b"}).Draw(t, "owner")
-	pods := rapid.IntRange(1, 3).Draw(t, "pods per group")
-	w.submitWithSpares(name, owner, rapid.IntRange(1, 2).Draw(t, "groups"), pods,
-		rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "GPUs per pod"), rapid.IntRange(0, min(2, pods)).Draw(t, "spares per group"))
+	groups, pods := rapid.IntRange(1, 3).Draw(t, "groups"), rapid.IntRange(1, 3).Draw(t, "pods per group")
+	size, spares := rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "GPUs per pod"), rapid.IntRange(0, min(2, pods)).Draw(t, "spares per group")
+	var changes []func(*rqv1.RunSpec)
+	part := pods // what widths are made of
+	if rapid.Bool().Draw(t, "without groups") {
+		part = 1
+		changes = append(changes, ungrouped)
+	}
+	if parts := groups * pods / part; rapid.Bool().Draw(t, "malleable") {
+		step := rapid.IntRange(1, parts).Draw(t, "step")
+		least := parts - step*rapid.IntRange(0, (parts-1)/step).Draw(t, "steps")
+		changes = append(changes, elastic(least*part, step*part))
+	}
+	if rapid.Bool().Draw(t, "checkpoint") {
+		changes = append(changes, func(s *rqv1.RunSpec) {
+			s.Runtime = &rqv1.RunRuntime{Checkpoint: &metav1.Duration{Duration: time.Minute}}
+		})
+	}
+	w.submitWithSpares(name, owner, groups, pods, size, spares, changes...)
+}
+
+// cutAny has a Reservation cut a Run that runs, in a random way.
+func (w *world) cutAny(t *rapid.T) {
+	var running []string
+	for _, name := range slices.Sorted(maps.Keys(w.runs)) {
+		if w.runs[name].Status.Phase == rqv1.RunRunning {
+			running = append(running, name)
+		}
+	}
+	name, ok := pick(t, "victim", running)
+	if !ok {
+		return
+	}
+	run, cut := w.runs[name], rqv1.Cut{Run: rqv1.NamespacedName{Name: name}, GPUs: 1}
+	cut.Action = rapid.SampledFrom([]rqv1.CutAction{rqv1.CutLottery, rqv1.CutReclaim, rqv1.CutDropSpare, rqv1.CutShrink}).Draw(t, "action")
+	switch m := run.Spec.Malleable; {
+	case cut.Action == rqv1.CutDropSpare:
+		cut.Spares = []int32{rapid.Int32Range(0, 2).Draw(t, "spare")}
+	case cut.Action == rqv1.CutShrink && m == nil:
+		return
+	case cut.Action == rqv1.CutShrink:
+		width := m.MinTotalGPUs + m.StepGPUs*rapid.Int32Range(0, (m.MaxTotalGPUs-m.MinTotalGPUs)/m.StepGPUs).Draw(t, "width")
+		cut.Width = &width
+	}
+	w.activation = w.activating(cut)
+	w.book.SetReservation(w.activation)
 }
 
 func pick[K ~string](t *rapid.T, what string, from []K) (K, bool) {
@@ -189,7 +240,14 @@ func TestRandomHistories(t *testing.T) {
 			},
 			"budget": func(t *rapid.T) { w.setBudget("a", "org:a", rapid.IntRange(4, 40).Draw(t, "budget of a")) },
 			"crash":  func(*rapid.T) { w.crash() },
-			"":       func(*rapid.T) { w.check() },
+			"cut":    w.cutAny,
+			"release": func(*rapid.T) {
+				if w.activation != nil {
+					w.book.DeleteReservation(w.activation)
+					w.activation = nil
+				}
+			},
+			"": func(*rapid.T) { w.check() },
 		})
 		w.settle()
 		w.check()

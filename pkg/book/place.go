@@ -229,8 +229,8 @@ func (g *gang) scope(m *member) int {
 	return m.group()
 }
 
-// domainsOf returns the domain of every scope of a gang that lies in one already. It refuses while an active pod that
-// decides it is on a node that the fleet does not know; such a spare decides nothing.
+// domainsOf returns the domain of every scope of a gang that lies in one already. It refuses while a pod that decides it
+// is on a node that the fleet does not know; such a spare of a Run that has started decides nothing.
 func (b *Book) domainsOf(g *gang) (map[int]string, *plan.Refusal) {
 	domains := map[int]string{}
 	if !g.demand.Confined && !g.demand.OneDomain {
@@ -244,7 +244,7 @@ func (b *Book) domainsOf(g *gang) (map[int]string, *plan.Refusal) {
 		switch {
 		case ok && (!m.part.Spare || domains[g.scope(m)] == ""):
 			domains[g.scope(m)] = domain
-		case !ok && !m.part.Spare:
+		case !ok && (!m.part.Spare || !g.started()):
 			return nil, g.notYet(fmt.Sprintf("pod %s holds GPUs on node %s, which is gone; it is replaced first", m.pod.Name, m.node))
 		}
 	}

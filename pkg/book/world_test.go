@@ -37,6 +37,8 @@ type world struct {
 	runs    map[string]*rqv1.Run
 	pods    map[types.UID]*corev1.Pod
 	leases  map[string]*rqv1.Lease
+	// activation is the Reservation that is activating; nil when none is.
+	activation *rqv1.Reservation
 
 	waiting map[types.UID]time.Time // pods at the barrier, and until when
 	binding map[types.UID]string    // pods past the barrier, and their nodes
@@ -80,6 +82,9 @@ func (w *world) rebuilt(shuffle bool) *book.Book {
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.leases)) {
 		events = append(events, func() { b.SetLease(w.leases[name]) })
+	}
+	if w.activation != nil {
+		events = append(events, func() { b.SetReservation(w.activation) })
 	}
 	if shuffle {
 		events = rapid.Permutation(events).Draw(w.t, "order of events")
@@ -132,8 +137,19 @@ func (w *world) submit(name string, owner rqv1.Owner, groups, podsPerGroup, gpus
 	w.submitWithSpares(name, owner, groups, podsPerGroup, gpusPerPod, 0)
 }
 
-// submitWithSpares submits a Run with so many spare pods in each group.
-func (w *world) submitWithSpares(name string, owner rqv1.Owner, groups, podsPerGroup, gpusPerPod, spares int) {
+// elastic lets a Run start with fewer pods, down to least, by steps.
+func elastic(least, step int) func(*rqv1.RunSpec) {
+	return func(s *rqv1.RunSpec) {
+		size := *s.Resources.GPUsPerPod
+		s.Malleable = &rqv1.RunMalleable{MinTotalGPUs: int32(least) * size, MaxTotalGPUs: s.Resources.TotalGPUs, StepGPUs: int32(step) * size}
+	}
+}
+
+// ungrouped lets the pods of a Run lie anywhere.
+func ungrouped(s *rqv1.RunSpec) { s.Locality = nil }
+
+// submitWithSpares submits a Run with so many spare pods in each group, and with changes.
+func (w *world) submitWithSpares(name string, owner rqv1.Owner, groups, podsPerGroup, gpusPerPod, spares int, changes ...func(*rqv1.RunSpec)) {
 	group, total, size := int32(podsPerGroup*gpusPerPod), int32(groups*podsPerGroup*gpusPerPod), int32(gpusPerPod)
 	spareGPUs := int32(spares * gpusPerPod)
 	run := &rqv1.Run{
@@ -142,6 +158,9 @@ func (w *world) submitWithSpares(name string, owner rqv1.Owner, groups, podsPerG
 			Owner: owner, Resources: rqv1.RunResources{GPUType: flavor, TotalGPUs: total, GPUsPerPod: &size},
 			Locality: &rqv1.RunLocality{GroupGPUs: &group}, SparesPerGroup: &spareGPUs,
 		},
+	}
+	for _, change := range changes {
+		change(&run.Spec)
 	}
 	w.runs[name] = run
 	w.book.SetRun(run)
@@ -180,11 +199,12 @@ func (w *world) endPod(uid types.UID, phase corev1.PodPhase) {
 // reconcile does what the Run controller does.
 func (w *world) reconcile(name string) {
 	o := lifecycle.Observed{
-		HasNode: w.book.HasNode, HasLease: w.book.HasLease, Overdraft: w.book.Overdraft, Now: w.now, GangDeadline: gangDeadline, GPUResource: "nvidia.com/gpu", PauseImage: "pause",
+		HasNode: w.book.HasNode, HasLease: w.book.HasLease, Overdraft: w.book.Overdraft, Now: w.now, GangDeadline: gangDeadline,
+		NoticePeriod: time.Second, GPUResource: "nvidia.com/gpu", PauseImage: "pause",
 	}
 	if o.Run = w.runs[name]; o.Run != nil {
 		o.Demand, o.Shape, _ = w.book.Demand(o.Run.UID)
-		o.Refusal = w.book.Refusal(o.Run.UID)
+		o.Refusal, o.Cuts = w.book.Refusal(o.Run.UID), w.book.CutsOf(o.Run.UID)
 	}
 	for _, uid := range w.sortedPods() {
 		if w.pods[uid].Labels[rqv1.LabelRun] == name {
@@ -220,7 +240,7 @@ func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
 		w.book.SetLease(lease)
 	}
 	for _, pod := range d.Create {
-		pod.UID = w.uid()
+		pod.UID, pod.CreationTimestamp = w.uid(), metav1.NewTime(w.now)
 		w.setPod(pod)
 	}
 	if d.Status != nil {

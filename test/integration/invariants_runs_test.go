@@ -20,7 +20,7 @@ func (w *world) closedHalf() []string {
 	return out
 }
 
-// incomplete finds Runs that hold neither nothing nor all: a Running one holds all (I7), and one that waits, has ended or
+// incomplete finds Runs that hold neither nothing nor all: a Running one holds all that it was granted (I7), and one that waits, has ended or
 // is gone holds nothing (I5, I9).
 func (w *world) incomplete() []string {
 	open, active := map[string]int32{}, map[string]int32{} // GPUs in open Leases, with and without spares
@@ -48,7 +48,7 @@ func (w *world) incomplete() []string {
 	}
 	var out []string
 	for name, run := range w.runs {
-		total := run.Spec.Resources.TotalGPUs
+		total := widthOf(&run)
 		switch {
 		case run.Status.Phase == rqv1.RunRunning && running[name] != total:
 			out = append(out, fmt.Sprintf("I7: Run %s is Running with %d of %d GPUs", name, running[name], total))
@@ -69,6 +69,14 @@ func (w *world) incomplete() []string {
 		}
 	}
 	return out
+}
+
+// widthOf is the width that a Run was granted; its total before that.
+func widthOf(run *rqv1.Run) int32 {
+	if run.Status.Width != nil && run.Status.Width.Granted > 0 {
+		return run.Status.Width.Granted
+	}
+	return run.Spec.Resources.TotalGPUs
 }
 
 // split finds groups that lie in more than one fast-fabric domain (I6).

@@ -1,0 +1,323 @@
+package book_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+)
+
+// checkWidths asserts that every Run that runs has one of its widths (R16), that its pods are those of that width and no
+// others, and that a Run which waits is granted nothing.
+func (w *world) checkWidths() {
+	for _, name := range slices.Sorted(maps.Keys(w.runs)) {
+		run := w.runs[name]
+		if run.Status.Phase != rqv1.RunRunning {
+			if run.Status.Width != nil && run.Status.Width.Granted > 0 {
+				w.t.Fatalf("Run %s is %s and is granted %d GPUs", name, run.Status.Phase, run.Status.Width.Granted)
+			}
+			continue
+		}
+		granted, total, least, step := run.Status.Width.Granted, run.Spec.Resources.TotalGPUs, run.Spec.Resources.TotalGPUs, int32(1)
+		if m := run.Spec.Malleable; m != nil {
+			least, step = m.MinTotalGPUs, m.StepGPUs
+		}
+		if granted < least || granted > total || (granted-least)%step != 0 {
+			w.t.Fatalf("R16: Run %s of %d..%d GPUs by %d is granted %d", name, least, total, step, granted)
+		}
+		groups := int32(1)
+		if l := run.Spec.Locality; l != nil {
+			groups = granted / *l.GroupGPUs
+		}
+		size := *run.Spec.Resources.GPUsPerPod
+		active, spares := w.countPods(name)
+		if active != granted/size || spares != groups**run.Spec.SparesPerGroup/size {
+			w.t.Fatalf("Run %s is granted %d GPUs and has %d pods and %d spares:\n%s", name, granted, active, spares, w.describe(name))
+		}
+	}
+}
+
+// countPods returns how many active pods and how many spares of a Run there are.
+func (w *world) countPods(run string) (active, spares int32) {
+	for _, pod := range w.pods {
+		switch {
+		case pod.Labels[rqv1.LabelRun] != run:
+		case pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare):
+			spares++
+		default:
+			active++
+		}
+	}
+	return active, spares
+}
+
+// granted asserts the width that a Run started at.
+func (w *world) granted(run string, gpus int32) {
+	w.running(run, "although a width of it fits")
+	if got := w.runs[run].Status.Width; got.Granted != gpus || got.Allocated != gpus {
+		w.t.Fatalf("%s is granted %d GPUs and has %d, want %d", run, got.Granted, got.Allocated, gpus)
+	}
+	w.checkSettled()
+}
+
+func TestTheWidestThatFitsIsStarted(t *testing.T) {
+	const grouped = false
+	for name, test := range map[string]struct {
+		nodes, budget        int
+		without              bool
+		pods, least, step    int
+		spares, gpusPerGroup int
+		want                 int32
+	}{
+		"all of it":                   {4, 64, grouped, 4, 2, 1, 0, 8, 32},
+		"as the room allows":          {3, 64, grouped, 4, 2, 1, 0, 8, 24},
+		"as the money allows":         {4, 20, grouped, 4, 1, 1, 0, 8, 16},
+		"on a step":                   {4, 31, grouped, 4, 2, 2, 0, 8, 16},
+		"down to the least":           {2, 64, grouped, 4, 2, 1, 0, 8, 16},
+		"without groups":              {3, 64, true, 4, 2, 1, 0, 8, 24},
+		"with spares for fewer":       {4, 64, grouped, 4, 1, 1, 1, 8, 16},
+		"with the spares of one":      {3, 64, true, 4, 2, 1, 1, 8, 16},
+		"many groups, many nodes":     {13, 512, grouped, 16, 2, 1, 0, 8, 104},
+		"steps that skip what's free": {15, 512, grouped, 16, 4, 4, 0, 8, 96},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tell(t, func(w *world) {
+				for i := range test.nodes {
+					w.addNode(fmt.Sprintf("n%02d", i), "d0")
+				}
+				w.setBudget("a", "org:a", test.budget)
+				changes := []func(*rqv1.RunSpec){elastic(test.least, test.step)}
+				if test.without {
+					changes = append(changes, ungrouped)
+				}
+				w.submitWithSpares("run0", "org:a", test.pods, 1, test.gpusPerGroup, test.spares, changes...)
+				w.settle()
+				w.granted("run0", test.want)
+			})
+		})
+	}
+}
+
+// What is refused is the least width, and room for that alone wakes the Run.
+func TestARunWaitsForItsLeastWidth(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.setBudget("a", "org:a", 64)
+		w.submitWithSpares("run0", "org:a", 4, 1, 8, 0, elastic(2, 1))
+		w.submit("run1", "org:a", 1, 1, 8)
+		w.settle()
+		w.running("run1", "although it fits")
+		w.addNode("n1", "d0")
+		w.settle()
+		if refusal := w.book.Refusal(w.runs["run0"].UID); refusal == nil || refusal.WantedGPUs != 16 || refusal.ShortGPUs != 8 {
+			w.t.Fatalf("the refusal is %+v, want that of 16 GPUs", refusal)
+		}
+		w.book.TakeActions()
+		w.addNode("n2", "d0")
+		if woken := w.book.TakeActions().Activate; len(woken) != 1 || woken[0].Name != "run0-0" {
+			w.t.Fatalf("%d pods are woken, want the leader of run0", len(woken))
+		}
+		w.settle()
+		w.granted("run0", 16)
+	})
+}
+
+func TestSurplusPodsTakeNoPart(t *testing.T) {
+	tell(t, func(w *world) {
+		for _, node := range []string{"n0", "n1"} {
+			w.addNode(node, "d0")
+		}
+		w.setBudget("a", "org:a", 64)
+		w.submitWithSpares("run0", "org:a", 3, 1, 8, 0, elastic(1, 1))
+		w.reconcile("run0")
+		w.place("run0-0")
+		surplus := w.pod("run0-2")
+		if why := w.book.Gate(w.pods[surplus]); why != "beyond the width that the Run starts at" {
+			w.t.Fatalf("the surplus pod is gated by %q", why)
+		}
+		if node, refusal := w.book.Place(surplus, w.now); refusal == nil {
+			w.t.Fatalf("the surplus pod is placed on %q", node)
+		}
+		w.deletePod(surplus) // which breaks no plan
+		w.reconcile("run0")
+		if active, _ := w.countPods("run0"); active != 2 {
+			w.t.Fatalf("there are %d pods, want no new surplus one", active)
+		}
+		w.place("run0-1")
+		w.settle()
+		w.granted("run0", 16)
+	})
+}
+
+// A plan that is given up is made anew at any width, and pods that were surplus are members again.
+func TestAPlanThatIsUnwoundAsksForTheTotalAgain(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.addNode("n1", "d0")
+		w.setBudget("a", "org:a", 64)
+		w.submitWithSpares("run0", "org:a", 3, 1, 8, 0, elastic(1, 1))
+		w.reconcile("run0")
+		w.place("run0-0")
+		w.deletePod(w.pod("run0-2"))
+		w.addNode("n2", "d0")
+		w.pass(2 * gangDeadline) // the others never come to the barrier
+		w.settle()
+		w.granted("run0", 24)
+	})
+}
+
+// The scheduler dies when the first of a narrow gang's Leases are written; there is more or less room when it is back.
+func TestANarrowStartGoesOnAfterARestart(t *testing.T) {
+	for name, test := range map[string]struct {
+		bound, more int
+		spares      int
+		want        int32
+	}{
+		"nothing is written":          {0, 0, 0, 16},
+		"one Lease is":                {1, 0, 0, 16},
+		"all are":                     {2, 0, 0, 16},
+		"and there is more room":      {1, 1, 0, 24},
+		"all are, and there is more":  {2, 1, 0, 24},
+		"one of a gang with spares":   {1, 2, 1, 16},
+		"three of a gang with spares": {3, 2, 1, 16},
+		"all of a gang with spares":   {4, 2, 1, 16},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tell(t, func(w *world) {
+				nodes := 2 + 2*test.spares
+				for i := range nodes {
+					w.addNode(fmt.Sprintf("n%d", i), "d0")
+				}
+				w.setBudget("a", "org:a", 64)
+				w.submitWithSpares("run0", "org:a", 3, 1, 8, test.spares, elastic(2, 1))
+				w.reconcile("run0")
+				for _, uid := range append(w.sortedPods(), w.sortedPods()...) {
+					w.cycle(uid)
+				}
+				binding := slices.Sorted(maps.Keys(w.binding))
+				if len(binding) != nodes {
+					w.t.Fatalf("%d pods are being bound, want %d", len(binding), nodes)
+				}
+				for _, uid := range binding[:test.bound] {
+					w.bind(uid, written)
+				}
+				for i := range test.more * (1 - test.spares) {
+					w.addNode(fmt.Sprintf("m%d", i), "d0")
+				}
+				w.crash()
+				w.settle()
+				w.granted("run0", test.want)
+				for _, lease := range w.leases {
+					if lease.Status.Closed {
+						w.t.Fatalf("Lease %s was given up", lease.Name)
+					}
+				}
+			})
+		})
+	}
+}
+
+// What a narrower Run lost is replaced at the width that it has, also after a restart and although there is more room.
+func TestALostPodOfANarrowRunIsReplaced(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.addNode("n1", "d0")
+		w.setBudget("a", "org:a", 64)
+		w.submitWithSpares("run0", "org:a", 3, 1, 8, 0, elastic(2, 1))
+		w.settle()
+		w.granted("run0", 16)
+		w.addNode("n2", "d0")
+		w.crash()
+		w.deletePod(w.pod("run0-1"))
+		w.settle()
+		w.granted("run0", 16)
+	})
+}
+
+// activating is a Reservation that does this to a Run.
+func (w *world) activating(cut rqv1.Cut) *rqv1.Reservation {
+	run, at := w.runs[cut.Run.Name], metav1.NewMicroTime(w.now)
+	cut.Run.Namespace, cut.UID = run.Namespace, run.UID
+	return &rqv1.Reservation{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other-r0"},
+		Spec:       rqv1.ReservationSpec{RunRef: rqv1.NamespacedName{Namespace: "ns", Name: "other"}},
+		Status:     rqv1.ReservationStatus{State: rqv1.ReservationActivating, ActivatedAt: &at, Cuts: []rqv1.Cut{cut}},
+	}
+}
+
+func TestARunThatIsShrunkGivesItsRoomToOthers(t *testing.T) {
+	tell(t, func(w *world) {
+		for _, node := range []string{"n0", "n1", "n2"} {
+			w.addNode(node, "d0")
+		}
+		w.setBudget("a", "org:a", 64)
+		w.submitWithSpares("run0", "org:a", 3, 1, 8, 0, elastic(1, 1))
+		w.settle()
+		w.granted("run0", 24)
+		w.submit("run1", "org:a", 2, 1, 8)
+		w.pass(time.Minute)
+		width := int32(8)
+		w.book.SetReservation(w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: "run0"}, Action: rqv1.CutShrink, GPUs: 16, Width: &width}))
+		w.settle()
+		w.granted("run0", 8)
+		w.granted("run1", 16)
+		for _, lease := range w.leases {
+			if lease.Status.Closed && lease.Status.ClosureReason != rqv1.ClosedShrink {
+				w.t.Fatalf("Lease %s is closed as %s", lease.Name, lease.Status.ClosureReason)
+			}
+		}
+		w.crash()
+		w.settle()
+		w.granted("run0", 8)
+	})
+}
+
+func TestCutsAreThoseOfReservationsThatActivate(t *testing.T) {
+	tell(t, func(w *world) {
+		w.submit("run0", "org:a", 1, 1, 8)
+		run := w.runs["run0"]
+		r := w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: "run0"}, Action: rqv1.CutLottery, GPUs: 8})
+		told := func(why string, times int, cuts ...book.Cut) {
+			if diff := cmp.Diff(cuts, w.book.CutsOf(run.UID)); diff != "" {
+				w.t.Fatalf("cuts of %s (-want +got):\n%s", why, diff)
+			}
+			want := slices.Repeat([]types.NamespacedName{{Namespace: "ns", Name: "run0"}}, times)
+			if diff := cmp.Diff(want, w.book.TakeActions().Reconcile, cmp.Comparer(func(x, y []types.NamespacedName) bool { return slices.Equal(x, y) })); diff != "" {
+				w.t.Fatalf("Runs that %s concerns (-want +got):\n%s", why, diff)
+			}
+		}
+		w.book.TakeActions()
+		pending := r.DeepCopy()
+		pending.Status.State = rqv1.ReservationPending
+		w.book.SetReservation(pending)
+		told("a Reservation that waits", 0)
+		want := book.Cut{Cut: r.Status.Cuts[0], Reservation: types.NamespacedName{Namespace: "ns", Name: "other-r0"},
+			For: types.NamespacedName{Namespace: "ns", Name: "other"}, At: w.now}
+		w.book.SetReservation(r)
+		told("one that activates", 1, want)
+		w.book.SetReservation(r.DeepCopy())
+		told("one that has not changed", 0, want)
+		older := r.DeepCopy()
+		older.Name = "another-r0"
+		earlier := metav1.NewMicroTime(w.now.Add(-time.Second))
+		older.Status.ActivatedAt = &earlier
+		first := want
+		first.Reservation.Name, first.At = "another-r0", earlier.Time
+		w.book.SetReservation(older)
+		told("an older one", 1, first, want)
+		w.book.DeleteReservation(older)
+		told("one that is gone", 1, want)
+		released := r.DeepCopy()
+		released.Status.State = rqv1.ReservationReleased
+		w.book.SetReservation(released)
+		told("one that has ended", 1)
+	})
+}
