@@ -113,6 +113,11 @@ func (b *Book) DeleteReservation(r *rqv1.Reservation) {
 
 // reserve notes the Reservation of a gang. What has been decided is published once the nonce is there.
 func (b *Book) reserve(g *gang, r *rqv1.Reservation) {
+	if g.reservation == nil && g.promise != nil {
+		for i := range g.promise.Conflicts {
+			b.reconcile(named(g.promise.Conflicts[i].Run)) // its name was not known when they came to be at risk
+		}
+	}
 	g.reservation = r
 	if g.since.IsZero() {
 		g.since = r.CreationTimestamp.Time

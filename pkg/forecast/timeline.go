@@ -55,12 +55,12 @@ func newTimeline(s *State, ask *Ask) *timeline {
 	return t
 }
 
-// order has what is given come before what is taken at the same instant.
+// order has what is taken come before what is given at the same instant: nobody fits in between.
 func order(e *event) int {
 	if e.takes {
-		return 1
+		return 0
 	}
-	return 0
+	return 1
 }
 
 func (t *timeline) add(e event) {

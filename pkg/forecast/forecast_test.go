@@ -1,0 +1,156 @@
+package forecast_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/forecast"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
+)
+
+const flavor = "H100"
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// scene is a fleet of domains of nodes with 8 GPUs each, one Budget, and what is known of the future.
+type scene struct {
+	forecast.State
+	tenants []resolver.Tenant
+}
+
+func newScene(budgeted int32, window *metav1.Time, domains ...int) *scene {
+	s := &scene{State: forecast.State{
+		Fleet: topology.NewFleet([]string{"region", "fabric.domain"}, "fabric.domain"), Accounts: budget.NewAccounts(budget.Rates{}),
+		Now: noon, NotBefore: noon.Add(15 * time.Minute), WindowDelay: 10 * time.Second,
+	}}
+	for d, nodes := range domains {
+		for n := range nodes {
+			domain := string(rune('A' + d))
+			s.Fleet.SetNode(topology.Node{Name: fmt.Sprintf("%s%d", domain, n), Flavor: flavor, GPUs: 8,
+				Labels: map[string]string{"region": "west", "fabric.domain": domain}})
+		}
+	}
+	s.Accounts.SetBudget(&rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: rqv1.BudgetSpec{Owner: "org:a",
+		Envelopes: []rqv1.Envelope{{Name: "e", Flavor: flavor, Concurrency: budgeted, Start: window}}}})
+	s.Tenants = func(domains map[string]bool, _ time.Time) []resolver.Tenant {
+		var out []resolver.Tenant
+		for _, t := range s.tenants {
+			for _, h := range t.Rest {
+				if domain, _, _ := s.Fleet.Domain(h.Node); domains[domain] {
+					out = append(out, t)
+					break
+				}
+			}
+		}
+		return out
+	}
+	return s
+}
+
+// holds has a fixed Run hold all GPUs of some nodes.
+func (s *scene) holds(run string, nodes ...string) {
+	t := resolver.Tenant{Run: rqv1.NamespacedName{Namespace: "ns", Name: run}, Owner: rqv1.Owner("org:" + run), Ticket: true}
+	for _, node := range nodes {
+		t.Rest = append(t.Rest, resolver.Holding{Node: node, GPUs: 8})
+		s.Fleet.Take(node, 8)
+	}
+	s.tenants = append(s.tenants, t)
+}
+
+// ends has what a Run holds be free at an instant.
+func (s *scene) ends(run int, after time.Duration) {
+	s.Releases = append(s.Releases, forecast.Release{At: noon.Add(after), Holds: s.tenants[run].Rest})
+}
+
+func ask(pods int) forecast.Ask {
+	a := forecast.Ask{Demand: plan.Demand{Owner: "org:a", Flavor: flavor, GPUsPerPod: 8, Groups: 1, PodsPerGroup: pods, Confined: true}}
+	for i := range pods {
+		a.Missing = append(a.Missing, plan.Missing{Index: i})
+	}
+	return a
+}
+
+func tell(p *forecast.Promise, r *plan.Refusal) string {
+	if p == nil {
+		return "no date: " + string(r.Reason)
+	}
+	text := fmt.Sprintf("+%s %s, short by %d in %s, on", p.At.Sub(noon), p.Confidence, p.Slice.Deficit, p.Slice.Scope)
+	for _, h := range p.Nodes {
+		text += fmt.Sprintf(" %s:%d", h.Node, h.GPUs)
+	}
+	for _, c := range p.Conflicts {
+		text += fmt.Sprintf("; %s %s %s", c.Action, c.Run.Name, c.Probability)
+	}
+	return text
+}
+
+func TestEarliest(t *testing.T) {
+	tomorrow := metav1.NewTime(noon.Add(12 * time.Hour))
+	for name, test := range map[string]struct {
+		scene func() *scene
+		pods  int
+		want  string
+	}{
+		"a window opens": {func() *scene { return newScene(64, &tomorrow, 4) }, 4,
+			"+12h0m10s window-aligned, short by 0 in region=west,fabric.domain=A, on A0:8 A1:8 A2:8 A3:8"},
+		"a Run ends before others may be cut": {func() *scene {
+			s := newScene(64, nil, 2)
+			s.holds("x", "A0", "A1")
+			s.ends(0, 5*time.Minute)
+			return s
+		}, 2, "+5m0s known-release, short by 16 in region=west,fabric.domain=A, on A0:8 A1:8"},
+		"a Run that ends too late is cut": {func() *scene {
+			s := newScene(64, nil, 2)
+			s.holds("x", "A0", "A1")
+			s.ends(0, 50*time.Minute)
+			return s
+		}, 2, "+15m0s conservative, short by 16 in region=west,fabric.domain=A, on A0:8 A1:8; Lottery x 1"},
+		"the emptiest domain": {func() *scene {
+			s := newScene(64, nil, 3, 3)
+			s.holds("x", "A0", "A1", "A2")
+			s.holds("y", "B0", "B1")
+			return s
+		}, 3, "+15m0s conservative, short by 16 in region=west,fabric.domain=B, on B0:8 B1:8 B2:8; Lottery y 1"},
+		"nobody to cut": {func() *scene {
+			s := newScene(64, nil, 2)
+			s.Fleet.Take("A0", 8)
+			return s
+		}, 2, "no date: InsufficientGPUs"},
+		"nobody to cut, but a later end": {func() *scene {
+			s := newScene(64, nil, 2)
+			s.holds("x", "A0", "A1")
+			s.ends(0, 50*time.Minute)
+			s.tenants = nil
+			return s
+		}, 2, "+50m0s known-release, short by 16 in region=west,fabric.domain=A, on A0:8 A1:8"},
+		"nobody pays": {func() *scene { return newScene(8, nil, 2) }, 2, "no date: InsufficientBudget"},
+		"never fits":  {func() *scene { return newScene(64, nil, 2) }, 3, "no date: NeverFits"},
+		"behind another Reservation": {func() *scene {
+			s := newScene(64, nil, 2)
+			s.holds("x", "A0", "A1")
+			s.ends(0, 5*time.Minute)
+			s.tenants = nil
+			s.Ahead = []forecast.Ahead{{Run: rqv1.NamespacedName{Name: "first"}, Owner: "org:b", At: noon.Add(5 * time.Minute),
+				Shielded: noon.Add(30 * time.Minute), Holds: []resolver.Holding{{Node: "A0", GPUs: 8}}}}
+			s.Shields = []time.Time{noon.Add(30 * time.Minute)}
+			return s
+		}, 2, "+30m0s conservative, short by 8 in region=west,fabric.domain=A, on A0:8 A1:8; Lottery first 1"},
+	} {
+		s := test.scene()
+		before := s.Fleet.Domains()
+		if diff := cmp.Diff(test.want, tell(forecast.Earliest(s.State, ask(test.pods)))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(before, s.Fleet.Domains()); diff != "" {
+			t.Errorf("%s: the fleet is not as it was:\n%s", name, diff)
+		}
+	}
+}
