@@ -56,8 +56,28 @@ func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedNam
 		if err := c.writeStatus(ctx, observed.Run, decision.Status); err != nil {
 			return 0, err
 		}
+		c.countAdmission(observed, decision.Status)
 	}
 	return decision.After, problem
+}
+
+// countAdmission counts how long a Run that starts now has waited, and how it came to start.
+func (c *Controllers) countAdmission(o lifecycle.Observed, status *rqv1.RunStatus) {
+	if o.Run.Status.Phase == rqv1.RunRunning || status.Phase != rqv1.RunRunning {
+		return
+	}
+	since := o.Run.CreationTimestamp.Time
+	if waits := meta.FindStatusCondition(o.Run.Status.Conditions, rqv1.ConditionStarted); waits != nil && waits.LastTransitionTime.After(since) {
+		since = waits.LastTransitionTime.Time
+	}
+	outcome := "immediate"
+	switch {
+	case o.Reservation != nil && o.Reservation.Status.ActivatedAt != nil:
+		outcome = "activated"
+	case o.Reservation != nil:
+		outcome = "reserved"
+	}
+	metrics.AdmissionSeconds.WithLabelValues(outcome).Observe(c.clock.Since(since).Seconds())
 }
 
 // note remembers what the API server holds against a Run's pods, so that the next decision tells it.

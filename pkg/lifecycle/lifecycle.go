@@ -43,7 +43,7 @@ type Observed struct {
 	Leaving     int
 	// Risks are the Reservations whose activation may cut the Run.
 	Risks []rqv1.RunRisk
-	Now  time.Time
+	Now   time.Time
 	// GangDeadline is the longest that a gang may be partly bound, and NoticePeriod the time that pods which are cut have to
 	// end, at least.
 	GangDeadline, NoticePeriod time.Duration
