@@ -87,9 +87,21 @@ func (e *explainer) read(ctx context.Context, c client.Client, key client.Object
 		domains, err = e.domains(ctx, c)
 		note("node labels, which name the domains", err)
 	}
-	story := explain(&run, leases, domains, events.Items)
+	reservations, err := readReservations(ctx, c, key.Namespace)
+	note("Reservations, which say who may cut or has cut the Run", err)
+	story := explain(&run, evidence{e.now(), leases, domains, reservations, events.Items})
 	story.Unread = unread
 	return story, nil
+}
+
+// readReservations returns those of all namespaces, or those of one with the error that kept the others away.
+func readReservations(ctx context.Context, c client.Client, namespace string) ([]rqv1.Reservation, error) {
+	var list rqv1.ReservationList
+	err := c.List(ctx, &list)
+	if err != nil && c.List(ctx, &list, client.InNamespace(namespace)) != nil {
+		return nil, err
+	}
+	return list.Items, err
 }
 
 // domains returns the domain of every node: the values of the topology's labels, widest first.
