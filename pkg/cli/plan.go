@@ -30,21 +30,21 @@ func (s *session) planCommand() *cobra.Command {
 (reservations.rq.davidlangworthy.io) promises. Without a name, all Runs of the namespace that wait are drawn on a time
 axis, and those that have no date are listed with the reason.
 
-CONFLICTS are the Runs that hold what is short, with what would be done to each and the odds that it is. A Run that
-runs is shown with the Reservations that put it at risk. A date is a promise as things stand: it moves forward when GPUs
-become free earlier.
+DEFICIT is what is short where the Run is going to start, REMEDIES is what is done about it, and CONFLICTS are the Runs that
+may be cut, with the odds of each. A Run that runs is shown with the Reservations that put it at risk. The Run starts
+before its date if there is room before.
 
 With -o json or yaml the same is printed as data:
 
-  at                when the answer holds
+  at                    when the answer holds
   run, namespace, owner, phase, gpus, gpuType, submitted, maxDuration
-  looked            false until the scheduler has looked at the Run as it is now
-  reason, message   why it waits, or where it is
-  earliestStart, countdownSeconds, confidence, deficitGPUs, scope, remedies[], conflictSet[] (run, owner, action, gpus,
-  probability), odds, intendedSlice, payingEnvelopes[], reservation, state, stateReason, activatedAt, cuts[]: absent
-                    when the Run has no date
-  atRisk[]          reservation, at, countdownSeconds, probability
-  unread[]          what could not be read
+  looked                false until the scheduler has looked at the Run as it is now
+  reason, message       why it waits, or where it is
+  earliestStart, countdownSeconds, confidence, deficitGPUs, scope, remedies[], odds, intendedSlice, payingEnvelopes[],
+  conflictSet[], reservation, state, stateReason, activatedAt, cuts[]
+                        as in the Reservation; absent when the Run has no date
+  atRisk[]              reservation, at, countdownSeconds, probability
+  unread[]              what could not be read
 
 Without a name these are the items of runs[], earliest start first.`,
 		Example: `  kubectl runs plan trainer-128

@@ -73,7 +73,7 @@ func momentsOf(r *rqv1.Reservation, now metav1.Time) []moment {
 	}
 	moments := []moment{made}
 	if r.Status.ActivatedAt != nil {
-		moments = append(moments, moment{Time: activated(r), What: "activated", Message: strings.Join(append([]string{name}, cutsInWords(r)...), "; ")})
+		moments = append(moments, moment{Time: activated(r), What: "activated", Message: strings.Join(append([]string{name}, cutsInWords(r.Status.Cuts)...), "; ")})
 	}
 	switch {
 	case r.Status.EndedAt != nil:
@@ -95,9 +95,9 @@ func activated(r *rqv1.Reservation) metav1.Time {
 	return metav1.Time{Time: r.Status.ActivatedAt.Time}
 }
 
-func cutsInWords(r *rqv1.Reservation) []string {
+func cutsInWords(cuts []rqv1.Cut) []string {
 	var words []string
-	for _, cut := range r.Status.Cuts {
+	for _, cut := range cuts {
 		words = append(words, fmt.Sprintf("%s %s (%d GPUs freed)", fullName(cut.Run), cutInWords(cut), cut.GPUs))
 	}
 	return words
