@@ -26,13 +26,14 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	s := &session{IOStreams: streams, flags: genericclioptions.NewConfigFlags(true), now: time.Now}
 	root := &cobra.Command{
 		Use:   "kubectl-runs",
-		Short: "Submit Runs to jobtree and see where they are, who pays and why they wait",
-		Long: `Submit Runs to jobtree and see where they are, who pays and why they wait.
+		Short: "Submit Runs to jobtree and see where they are, who pays, why they wait and until when",
+		Long: `Submit Runs to jobtree and see where they are, who pays, why they wait and until when.
 
 A Run (runs.rq.davidlangworthy.io) is a gang of pods that asks for GPUs: all of it starts, or none of it.
 A Budget (budgets.rq.davidlangworthy.io) says what an owner may hold.
 A GPU lease (leases.rq.davidlangworthy.io, not the Lease of coordination.k8s.io) records who held which GPUs and
 which envelope of which Budget paid.
+A Reservation (reservations.rq.davidlangworthy.io) says when a Run that waits is going to start, and what is done for it.
 
 To complete commands and the names of Runs behind "kubectl runs", put a symbolic link to kubectl-runs into PATH under the
 name kubectl_complete-runs and load kubectl's own completion. For the bare command see "kubectl-runs completion --help".
@@ -47,8 +48,8 @@ name kubectl_complete-runs and load kubectl's own completion. For the bare comma
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	s.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(s.submitCommand(), s.listCommand(), s.watchCommand(), s.leasesCommand(), s.budgetsCommand(), s.explainCommand(),
-		s.versionCommand())
+	root.AddCommand(s.submitCommand(), s.listCommand(), s.watchCommand(), s.planCommand(), s.explainCommand(), s.leasesCommand(),
+		s.budgetsCommand(), s.versionCommand())
 	s.addCompletion(root)
 	return root
 }

@@ -51,6 +51,11 @@ func (s *session) completeMoreRuns(cmd *cobra.Command, args []string, _ string) 
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
+// completeReservations completes the name of a Reservation, or of a file where there is none.
+func (s *session) completeReservations(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return s.namesOf(cmd, "ReservationList", rqv1.GroupVersion.String(), true), cobra.ShellCompDirectiveDefault
+}
+
 // completeOwners completes an owner that has a Budget.
 func (s *session) completeOwners(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	c, _, _, err := s.connect()

@@ -28,12 +28,18 @@ type document struct {
 	text []byte
 }
 
+// manifestEndings are the endings of the names of files that hold API objects.
+var manifestEndings = []string{".yaml", ".yml", ".json"}
+
 // String names the document for error messages.
-func (d document) String() string {
-	if d.file == stdin {
-		return fmt.Sprintf("standard input, document %d", d.index)
+func (d document) String() string { return fmt.Sprintf("%s, document %d", source(d.file), d.index) }
+
+// source names a file for error messages.
+func source(file string) string {
+	if file == stdin {
+		return "standard input"
 	}
-	return fmt.Sprintf("%s, document %d", d.file, d.index)
+	return file
 }
 
 // expand replaces directories by the YAML and JSON files in them, sorted by name. Directories below are read only when
@@ -67,7 +73,7 @@ func manifestsIn(dir string, recursive bool) ([]string, error) {
 			return err
 		case entry.IsDir() && path != dir && !recursive:
 			return filepath.SkipDir
-		case !entry.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
+		case !entry.IsDir() && slices.Contains(manifestEndings, filepath.Ext(path)):
 			found = append(found, path)
 		}
 		return nil

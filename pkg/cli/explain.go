@@ -19,33 +19,71 @@ type explainer struct {
 	*session
 	format string
 	levels []string
+	verify string // name or file of the Reservation to check
 }
 
 func (s *session) explainCommand() *cobra.Command {
 	e := &explainer{session: s}
 	cmd := &cobra.Command{
 		Use:   "explain RUN",
-		Short: "Say why a Run is where it is",
+		Short: "Say why a Run is where it is, and check that a lottery was fair",
 		Long: `Say why a Run is where it is: what it asks for, what happened to it, what it waits for, which nodes its groups are on,
-who pays, and what it has given back. The answer comes from the Run, its GPU leases (leases.rq.davidlangworthy.io), the
-labels of their nodes and the Events about the Run.`,
+who pays, what it has given back, and what Reservations (reservations.rq.davidlangworthy.io) promise to it, may do to it and
+have done to it. The answer comes from the Run, its GPU leases (leases.rq.davidlangworthy.io), the labels of their nodes,
+the Reservations and the Events about the Run.
+
+With --verify the lottery of a Reservation is run again from its published record, and the record is called valid or not,
+with what differs. The name of a file ends in .yaml, .yml or .json or has a slash; "-" is standard input. A file needs no
+cluster: save one with "kubectl get reservation NAME -o yaml". Whether the commitment in it is the one that was published
+before the draw, only those can tell who saw it then.
+
+With -o json or yaml, --verify prints reservation, namespace, run, state, verdict (valid, invalid or unrevealed), differs[],
+at, revealsAt, activatedAt, commitment, nonce, conflictSetDigest, seed, draws[] (owner, owners, run, tickets, cut), cuts[].`,
 		Example: `  kubectl runs explain trainer-64
 
   # The same as data
-  kubectl runs explain trainer-64 -o json`,
-		Args:              runNames(1, 1),
+  kubectl runs explain trainer-64 -o json
+
+  # Was the draw fair that ended a Run of mine?
+  kubectl runs explain --verify big-r0 -n rai
+
+  # The same, anywhere, from a saved record
+  kubectl runs explain --verify big-r0.yaml`,
+		Args:              e.oneQuestion,
 		RunE:              s.runE(e.run),
 		ValidArgsFunction: s.completeRuns,
 	}
-	dataFormat(cmd, &e.format, "wide (no node is left out), json, yaml, name")
+	dataFormat(cmd, &e.format, "wide (nothing is left out), json, yaml, name")
 	cmd.Flags().StringSliceVar(&e.levels, "topology-levels", []string{"region", "cluster", "fabric.domain"},
 		"Node labels that name a domain, widest first, as in the scheduler's topologyLevels.")
+	cmd.Flags().StringVar(&e.verify, "verify", "", `Run the lottery of this Reservation again, by name or from a file, and compare; "-" is standard input.`)
+	must(cmd.RegisterFlagCompletionFunc("verify", s.completeReservations))
 	return cmd
+}
+
+// oneQuestion accepts either the name of a Run or --verify.
+func (e *explainer) oneQuestion(cmd *cobra.Command, args []string) error {
+	switch {
+	case !cmd.Flags().Changed("verify"):
+		return runNames(1, 1)(cmd, args)
+	case len(args) > 0:
+		return fail(exitUsage, "--verify checks a Reservation: leave out the Run %q", args[0])
+	case e.verify == "":
+		return fail(exitUsage, "say which Reservation or file to check: %s --verify RESERVATION|FILE", cmd.CommandPath())
+	}
+	return nil
 }
 
 func (e *explainer) run(ctx context.Context, args []string) error {
 	if err := checkFormat(e.format); err != nil {
 		return err
+	}
+	if e.verify != "" {
+		r, err := e.record(ctx)
+		if err != nil {
+			return err
+		}
+		return e.printVerification(verify(r, e.now()))
 	}
 	c, namespace, _, err := e.connect()
 	if err != nil {
@@ -87,9 +125,21 @@ func (e *explainer) read(ctx context.Context, c client.Client, key client.Object
 		domains, err = e.domains(ctx, c)
 		note("node labels, which name the domains", err)
 	}
-	story := explain(&run, leases, domains, events.Items)
+	reservations, err := readReservations(ctx, c, key.Namespace)
+	note("Reservations, which say who may cut or has cut the Run", err)
+	story := explain(&run, evidence{e.now(), leases, domains, reservations, events.Items})
 	story.Unread = unread
 	return story, nil
+}
+
+// readReservations returns those of all namespaces, or those of one with the error that kept the others away.
+func readReservations(ctx context.Context, c client.Client, namespace string) ([]rqv1.Reservation, error) {
+	var list rqv1.ReservationList
+	err := c.List(ctx, &list)
+	if err != nil && c.List(ctx, &list, client.InNamespace(namespace)) != nil {
+		return nil, err
+	}
+	return list.Items, err
 }
 
 // domains returns the domain of every node: the values of the topology's labels, widest first.

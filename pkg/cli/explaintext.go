@@ -22,11 +22,10 @@ func writeExplanation(out io.Writer, e explanation, wide, colours bool) error {
 	if e.Message != "" && (e.Waits == nil || e.Waits.Message != e.Message) {
 		fmt.Fprintf(&text, "  message: %s\n", printers.EscapeTerminal(e.Message))
 	}
-	writeWait(&text, e)
-	text.WriteString("\nWhat happened:\n")
-	for _, m := range e.Story {
-		fmt.Fprintf(&text, "  %s  %s%s\n", at(m.Time), m.What, because(m.Reason, m.Message))
+	if err := writeWait(&text, e, wide); err != nil {
+		return err
 	}
+	writeStory(&text, e)
 	writeHoldings(&text, e, wide)
 	if len(e.Events) > 0 {
 		text.WriteString("\nEvents:\n")
@@ -62,19 +61,43 @@ func asksInWords(e explanation) string {
 	return words
 }
 
-func writeWait(text *strings.Builder, e explanation) {
+// notLooked is said of a Run whose status is not about its present spec.
+const notLooked = "The scheduler has not looked at this Run as it is now. If that lasts, see whether jobtree-scheduler is running."
+
+// writeWait says what the Run waits for, and what is promised to it.
+func writeWait(text *strings.Builder, e explanation, wide bool) error {
 	if !e.Looked {
-		text.WriteString("\nThe scheduler has not looked at this Run as it is now. If that lasts, see whether jobtree-scheduler is running.\n")
+		fmt.Fprintf(text, "\n%s\n", notLooked)
 	}
 	if e.Waits == nil || !e.Looked {
-		return
+		return nil
 	}
 	fmt.Fprintf(text, "\nWaits%s\n", because(e.Waits.Reason, e.Waits.Message))
-	if e.Waits.EarliestStart != nil {
-		fmt.Fprintf(text, "  earliest start: %s\n", at(*e.Waits.EarliestStart))
+	promised := e.Waits.promised(e.Reservations)
+	if promised == nil {
+		return nil
 	}
-	if e.Waits.Reservation != "" {
-		fmt.Fprintf(text, "  reservation:    %s\n", e.Waits.Reservation)
+	facts, err := promised.facts(e.At.Time, wide)
+	if err != nil {
+		return err
+	}
+	writeFacts(text, "  ", func(label string) string { return label + ":" }, facts)
+	return nil
+}
+
+// writeStory tells what happened, and after that what is to come.
+func writeStory(text *strings.Builder, e explanation) {
+	text.WriteString("\nWhat happened:\n")
+	future := false
+	for _, m := range e.Story {
+		away := ""
+		if m.Time.After(e.At.Time) {
+			if !future {
+				text.WriteString("\nWhat is to come:\n")
+			}
+			future, away = true, ", "+countdown(m.Time, e.At.Time)
+		}
+		fmt.Fprintf(text, "  %s%s  %s%s\n", at(m.Time), away, m.What, because(m.Reason, m.Message))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,8 +24,13 @@ type explanation struct {
 	Looked bool     `json:"looked"`
 	Asks   request  `json:"asks"`
 	Waits  *waiting `json:"waits,omitempty"`
-	// Story holds the moments of the Run's life, in order.
-	Story []moment `json:"story"`
+	// At is when this was so. Story holds the moments of the Run's life, in order; those after At are still to come.
+	At    metav1.Time `json:"at"`
+	Story []moment    `json:"story"`
+	// Reservations of the Run, oldest first; AtRisk and CutBy are what those of others may do to it, and have done.
+	Reservations []promise `json:"reservations,omitempty"`
+	AtRisk       []risk    `json:"atRisk,omitempty"`
+	CutBy        []cutBy   `json:"cutBy,omitempty"`
 	// Holds is what the Run holds now, Gave what it has given back.
 	Holds  []holding `json:"holds,omitempty"`
 	Gave   []givenUp `json:"gave,omitempty"`
@@ -43,10 +49,11 @@ type request struct {
 
 // waiting is what a Run waits for.
 type waiting struct {
-	Reason        string       `json:"reason,omitempty"`
-	Message       string       `json:"message,omitempty"`
-	Reservation   string       `json:"reservation,omitempty"`
-	EarliestStart *metav1.Time `json:"earliestStart,omitempty"`
+	Reason           string       `json:"reason,omitempty"`
+	Message          string       `json:"message,omitempty"`
+	Reservation      string       `json:"reservation,omitempty"`
+	EarliestStart    *metav1.Time `json:"earliestStart,omitempty"`
+	CountdownSeconds *int64       `json:"countdownSeconds,omitempty"`
 }
 
 // moment is one step of a Run's life.
@@ -86,27 +93,39 @@ type event struct {
 	Count   int32       `json:"count"`
 }
 
-// explain tells a Run's story from the Run, its GPU leases, the domains of their nodes and the Events about the Run.
-func explain(run *rqv1.Run, leases []rqv1.Lease, domains map[string]string, events []corev1.Event) explanation {
+// evidence is what a Run's story is made from: its GPU leases, the domains of their nodes, Reservations of any Run, and
+// the Events about the Run, as read at an instant.
+type evidence struct {
+	now          time.Time
+	leases       []rqv1.Lease
+	domains      map[string]string
+	reservations []rqv1.Reservation
+	events       []corev1.Event
+}
+
+// explain tells a Run's story.
+func explain(run *rqv1.Run, from evidence) explanation {
 	e := explanation{
 		Run:       run.Name,
 		Namespace: run.Namespace,
 		Owner:     run.Spec.Owner,
 		Phase:     phaseOf(run),
 		Message:   run.Status.Message,
-		Looked:    run.Status.Phase != "" && run.Status.ObservedGeneration >= run.Generation,
+		Looked:    lookedAt(run),
 		Asks:      requestOf(run),
-		Waits:     waitOf(run),
+		Waits:     waitOf(run, from.now),
+		At:        metav1.NewTime(from.now),
 		Story:     storyOf(run),
-		Events:    eventsOf(events),
+		Events:    eventsOf(from.events),
 	}
-	for i := range leases {
-		switch lease := &leases[i]; {
+	e.reserve(run, from)
+	for i := range from.leases {
+		switch lease := &from.leases[i]; {
 		case lease.Spec.RunRef.UID != run.UID: // of an earlier Run of the same name
 		case lease.Status.Closed:
 			e.Gave = addGivenUp(e.Gave, lease)
 		default:
-			e.Holds = addHolding(e.Holds, lease, domains)
+			e.Holds = addHolding(e.Holds, lease, from.domains)
 		}
 	}
 	slices.SortStableFunc(e.Holds, func(a, b holding) int {
@@ -114,6 +133,11 @@ func explain(run *rqv1.Run, leases []rqv1.Lease, domains map[string]string, even
 	})
 	slices.SortFunc(e.Gave, func(a, b givenUp) int { return strings.Compare(string(a.Reason), string(b.Reason)) })
 	return e
+}
+
+// lookedAt is true once the scheduler has looked at the Run as it is now.
+func lookedAt(run *rqv1.Run) bool {
+	return run.Status.Phase != "" && run.Status.ObservedGeneration >= run.Generation
 }
 
 func requestOf(run *rqv1.Run) request {
@@ -128,55 +152,16 @@ func requestOf(run *rqv1.Run) request {
 }
 
 // waitOf is nil for a Run that does not wait to start.
-func waitOf(run *rqv1.Run) *waiting {
+func waitOf(run *rqv1.Run, now time.Time) *waiting {
 	if phaseOf(run) != rqv1.RunPending {
 		return nil
 	}
 	w := &waiting{Reservation: run.Status.PendingReservation, EarliestStart: run.Status.EarliestStart, Message: run.Status.Message}
+	if w.EarliestStart != nil {
+		w.CountdownSeconds = countdownSeconds(*w.EarliestStart, now)
+	}
 	if started := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionStarted); started != nil {
 		w.Reason, w.Message = started.Reason, started.Message
 	}
 	return w
-}
-
-func addHolding(holdings []holding, lease *rqv1.Lease, domains map[string]string) []holding {
-	for _, node := range lease.Spec.Slice.Nodes {
-		next := holding{
-			Group:    lease.Spec.GroupIndex,
-			Role:     lease.Spec.Slice.Role,
-			Domain:   domains[node.Name],
-			Budget:   lease.Spec.Payer.Budget,
-			Envelope: lease.Spec.PaidByEnvelope,
-			Payer:    lease.Spec.Payer.Owner,
-		}
-		i := slices.IndexFunc(holdings, func(h holding) bool {
-			h.Nodes, h.GPUs = nil, 0
-			return h.Group == next.Group && h.Role == next.Role && h.Domain == next.Domain &&
-				h.Budget == next.Budget && h.Envelope == next.Envelope && h.Payer == next.Payer
-		})
-		if i < 0 {
-			i = len(holdings)
-			holdings = append(holdings, next)
-		}
-		holdings[i].GPUs += node.GPUs
-		if !slices.Contains(holdings[i].Nodes, node.Name) {
-			holdings[i].Nodes = append(holdings[i].Nodes, node.Name)
-			slices.Sort(holdings[i].Nodes)
-		}
-	}
-	return holdings
-}
-
-func addGivenUp(given []givenUp, lease *rqv1.Lease) []givenUp {
-	i := slices.IndexFunc(given, func(g givenUp) bool { return g.Reason == lease.Status.ClosureReason })
-	if i < 0 {
-		i = len(given)
-		given = append(given, givenUp{Reason: lease.Status.ClosureReason})
-	}
-	given[i].Leases++
-	given[i].GPUs += gpusOf(lease)
-	if ended := lease.Status.Ended; ended != nil && ended.After(given[i].Last.Time) {
-		given[i].Last = *ended
-	}
-	return given
 }

@@ -18,6 +18,8 @@ const (
 	exitUsage       = 2
 	exitNotReached  = 3
 	exitTimeout     = 4
+	exitInvalid     = 5
+	exitUnrevealed  = 6
 	exitInterrupted = 130
 )
 
@@ -28,6 +30,8 @@ const exitCodesHelp = `Exit codes:
   2    the command line is wrong
   3    watch: a Run ended otherwise than awaited
   4    watch: the time given by --timeout has passed
+  5    explain --verify: the record is not valid
+  6    explain --verify: nothing has been drawn, or not yet, so that there is nothing to check
   130  interrupted`
 
 // failure is an error in words for people, with the exit code that it leads to.

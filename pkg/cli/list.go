@@ -33,7 +33,8 @@ func (s *session) listCommand() *cobra.Command {
 		Short:   "List Runs",
 		Long: `List Runs (runs.rq.davidlangworthy.io): what they ask for, what they have, and where they are.
 
-GPUS is what the Run asks for, ALLOCATED what is bound.`,
+GPUS is what the Run asks for, ALLOCATED what is bound. The wide format adds when a Run that waits is expected to start,
+and the odds that a Run is cut when a Reservation activates, and when that is. For more see "kubectl runs plan".`,
 		Example: `  # What waits, and for what, in all namespaces
   kubectl runs list -A --phase Pending
 

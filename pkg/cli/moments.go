@@ -12,23 +12,25 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// storyOf orders the moments that the Run itself records.
+// storyOf lists the moments that the Run itself records.
 func storyOf(run *rqv1.Run) []moment {
 	story := []moment{{Time: run.CreationTimestamp, What: "submitted"}}
 	for _, c := range run.Status.Conditions {
 		if c.Type == rqv1.ConditionFinished && c.Status != metav1.ConditionTrue {
 			continue // that a Run has not ended is no moment of its life
 		}
-		what := c.Type
+		what := strings.ToLower(c.Type)
+		if c.Type == rqv1.ConditionAtRisk {
+			what = "at risk"
+		}
 		if c.Status != metav1.ConditionTrue {
 			what = "not " + what
 		}
-		story = append(story, moment{Time: c.LastTransitionTime, What: strings.ToLower(what), Reason: c.Reason, Message: c.Message})
+		story = append(story, moment{Time: c.LastTransitionTime, What: what, Reason: c.Reason, Message: c.Message})
 	}
 	if run.DeletionTimestamp != nil {
 		story = append(story, moment{Time: *run.DeletionTimestamp, What: "deleted", Message: "waits for its pods to end"})
 	}
-	slices.SortStableFunc(story, func(a, b moment) int { return a.Time.Compare(b.Time.Time) })
 	return story
 }
 

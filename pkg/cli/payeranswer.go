@@ -76,7 +76,7 @@ func (q *payerQuestion) answer() (payerAnswer, error) {
 	}
 	a := payerAnswer{Run: q.run.Name, Namespace: q.run.Namespace, Owner: q.run.Spec.Owner, Phase: phaseOf(&q.run),
 		Flavor: q.run.Spec.Resources.GPUType, GPUsPerPod: q.demand.GPUsPerPod, PodSizeFrom: q.size.from, HeldGPUs: q.held(), Offers: []offer{}}
-	if started := waitOf(&q.run); started != nil {
+	if started := waitOf(&q.run, q.now); started != nil {
 		a.Message = started.Message
 	}
 	ask := q.ask()

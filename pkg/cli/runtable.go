@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +15,7 @@ import (
 
 func runTable(runs []rqv1.Run, now time.Time) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: columns(
-		"Name", "Owner", "+Type", "GPUs", "+Groups", "Allocated", "+Funding", "Phase", "Age", "+Start", "Message")}
+		"Name", "Owner", "+Type", "GPUs", "+Groups", "Allocated", "+Funding", "Phase", "Age", "+Start", "+At Risk", "Message")}
 	for i := range runs {
 		run := &runs[i]
 		table.Rows = append(table.Rows, row(run,
@@ -26,7 +28,8 @@ func runTable(runs []rqv1.Run, now time.Time) *metav1.Table {
 			fundingOf(run),
 			string(run.Status.Phase),
 			duration.HumanDuration(now.Sub(run.CreationTimestamp.Time)),
-			timestamp(run.Status.EarliestStart),
+			startOf(run, now),
+			riskOf(run, now),
 			run.Status.Message,
 		))
 	}
@@ -60,6 +63,26 @@ func fundingOf(run *rqv1.Run) string {
 		parts = append(parts, fmt.Sprintf("%d %s (%s)", sponsor.GPUs, sponsor.Owner, sponsor.Relation))
 	}
 	return strings.Join(parts, " + ")
+}
+
+// startOf is when a Run that waits is expected to start; empty when it does not wait or has no date.
+func startOf(run *rqv1.Run, now time.Time) string {
+	if w := waitOf(run, now); w != nil && w.EarliestStart != nil {
+		return fmt.Sprintf("%s (%s)", at(*w.EarliestStart), countdown(*w.EarliestStart, now))
+	}
+	return ""
+}
+
+// riskOf is the first of the greatest risks that a Run has of being cut; empty when it has none.
+func riskOf(run *rqv1.Run, now time.Time) string {
+	risks := risksOf(run, now)
+	if len(risks) == 0 {
+		return ""
+	}
+	worst := slices.MinFunc(risks, func(a, b risk) int {
+		return cmp.Or(-chance(a.Probability).Cmp(chance(b.Probability)), a.At.Compare(b.At.Time))
+	})
+	return fmt.Sprintf("%s at %s (%s)", percent(worst.Probability), at(worst.At), countdown(worst.At, now))
 }
 
 // timestamp prints an instant to the second, in UTC; nil is empty.

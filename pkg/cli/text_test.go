@@ -15,10 +15,18 @@ import (
 func TestRunTable(t *testing.T) {
 	borrowing := runs(48)
 	borrowing.Funding = &rqv1.RunFundingStatus{OwnedGPUs: 16, BorrowedGPUs: 32, Sponsors: []rqv1.RunSponsor{{Owner: "org:ai:mm", GPUs: 32, Relation: "sponsor"}}}
+	dated := runOf("dated", 64, 32, waits("InsufficientGPUs", "short by 8 GPUs"))
+	dated.Status.EarliestStart = ptr(after(16 * time.Minute))
+	borrowing.AtRisk = []rqv1.RunRisk{
+		{Reservation: "mm/later-r0", At: after(time.Hour), Probability: "0.125"},
+		{Reservation: "mm/big-r0", At: after(16 * time.Minute), Probability: "0.125"},
+		{Reservation: "mm/tiny-r0", At: after(2 * time.Minute), Probability: "0.05"},
+	}
 	list := []rqv1.Run{
 		runOf("new", 8, 0, rqv1.RunStatus{}),
 		runOf("borrows", 48, 16, borrowing),
 		runOf("waits", 64, 32, waits("InsufficientGPUs", "short by 8 GPUs")),
+		dated,
 	}
 	for name, wide := range map[string]bool{"runs": false, "runs-wide": true} {
 		var text strings.Builder
@@ -84,13 +92,14 @@ func TestExplanation(t *testing.T) {
 	lookedAt := waits("InsufficientGPUs", "short by 8 GPUs")
 	dated := waits("InsufficientGPUs", "short by 8 GPUs")
 	dated.EarliestStart, dated.PendingReservation = ptr(after(15*time.Minute)), "big-1"
-	unreadable := explain(ptr(runOf("waits", 16, 16, lookedAt)), nil, nil, nil)
+	at := evidence{now: noon.Add(time.Minute)}
+	unreadable := explain(ptr(runOf("waits", 16, 16, lookedAt)), at)
 	unreadable.Unread = []string{`events: User "bob" cannot list resource "events"`}
 	for name, e := range map[string]explanation{
-		"explain-running": explain(&running, leases, domains, events),
-		"explain-new":     explain(ptr(runOf("new", 8, 0, rqv1.RunStatus{})), nil, nil, nil),
+		"explain-running": explain(&running, evidence{now: at.now, leases: leases, domains: domains, events: events}),
+		"explain-new":     explain(ptr(runOf("new", 8, 0, rqv1.RunStatus{})), at),
 		"explain-waits":   unreadable,
-		"explain-dated":   explain(ptr(runOf("dated", 16, 0, dated)), nil, nil, nil),
+		"explain-dated":   explain(ptr(runOf("dated", 16, 0, dated)), at),
 	} {
 		var text strings.Builder
 		if err := writeExplanation(&text, e, false, false); err != nil {
@@ -115,6 +124,13 @@ func TestReporter(t *testing.T) {
 	r.run(&run) // nothing new
 	run.Status.Width.Pending = "Grow to 32"
 	r.run(&run)
+	run.Status.AtRisk = []rqv1.RunRisk{{Reservation: "mm/big-r0", At: after(15 * time.Minute), Probability: "0.25"}}
+	r.run(&run)
+	clock = clock.Add(time.Second)
+	r.run(&run) // the countdown goes on, and that is not news
+	waiting := runOf("next", 64, 0, waits("InsufficientGPUs", "short by 8 GPUs"))
+	waiting.Status.EarliestStart = ptr(after(15 * time.Minute))
+	r.run(&waiting)
 	ended := closed(first, time.Minute, rqv1.ClosedCompleted)
 	r.lease(&ended)
 	r.lease(&ended) // a closed GPU lease that is touched again

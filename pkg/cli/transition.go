@@ -54,17 +54,30 @@ func (r *reporter) run(run *rqv1.Run) {
 	}
 	phase := string(phaseOf(run))
 	width := fmt.Sprintf("%d/%d GPUs", allocated(run), desired)
-	story := strings.TrimRight(fmt.Sprintf("%s  %-12s%s  %s", r.paint(phase), width, pending, printers.EscapeTerminal(run.Status.Message)), " ")
+	tell := func(now time.Time) string {
+		notes := pending + noteOf("starts", startOf(run, now)) + noteOf("at risk:", riskOf(run, now))
+		return strings.TrimRight(fmt.Sprintf("%s  %-12s%s  %s", r.paint(phase), width, notes, printers.EscapeTerminal(run.Status.Message)), " ")
+	}
 	name := types.NamespacedName{Namespace: run.Namespace, Name: run.Name}
-	if r.said[name] == story {
+	timeless := tell(time.Time{}) // a countdown that goes on is no change
+	if r.said[name] == timeless {
 		return
 	}
 	if r.said == nil {
 		r.said = map[types.NamespacedName]string{}
 	}
-	r.said[name] = story
+	r.said[name] = timeless
+	story := tell(r.now())
 	r.flush()
 	r.line(name, story)
+}
+
+// noteOf is a note in brackets, or nothing when there is nothing to note.
+func noteOf(what, text string) string {
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf(" [%s %s]", what, text)
 }
 
 // gone reports that a Run was deleted.

@@ -37,8 +37,8 @@ func (s *session) watchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch [RUN...]",
 		Short: "Follow Runs as they change",
-		Long: `Follow Runs: a line for each change of phase, width or message, and for GPU leases (leases.rq.davidlangworthy.io) that
-open and close. Without names all Runs of the namespace are followed until the command is interrupted.
+		Long: `Follow Runs: a line for each change of phase, width, start, risk or message, and for GPU leases
+(leases.rq.davidlangworthy.io) that open and close. Without names all Runs of the namespace are followed until the command is interrupted.
 
 With names the command ends by itself when all of them are Completed (exit code 0), or Failed or deleted (3). With
 --until it ends when all of them are in that phase, or, for Running, past it. It goes on through restarts of the API

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// cutBy is what the activation of another Run's Reservation did to a Run. Reservation and For, the Run that it was for,
+// are namespace/name.
+type cutBy struct {
+	Time        metav1.Time    `json:"time"`
+	Action      rqv1.CutAction `json:"action"`
+	GPUs        int32          `json:"gpus"`
+	Width       *int32         `json:"width,omitempty"`
+	Reservation string         `json:"reservation"`
+	For         string         `json:"for"`
+}
+
+// reserve adds what Reservations promise to the Run, and what those of others do to it, and orders the story.
+func (e *explanation) reserve(run *rqv1.Run, from evidence) {
+	slices.SortFunc(from.reservations, func(a, b rqv1.Reservation) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	e.AtRisk = risksOf(run, from.now)
+	for i := range from.reservations {
+		r := &from.reservations[i]
+		if isFor(r, run) {
+			e.Reservations = append(e.Reservations, promiseOf(r, from.now))
+			e.Story = append(e.Story, momentsOf(r, e.At)...)
+		}
+		for _, cut := range r.Status.Cuts {
+			if cut.UID == run.UID {
+				e.cut(r, cut)
+			}
+		}
+		for j := range e.AtRisk {
+			if e.AtRisk[j].Reservation == r.Namespace+"/"+r.Name {
+				e.AtRisk[j].For = fullName(r.Spec.RunRef)
+			}
+		}
+	}
+	for i := range e.AtRisk {
+		e.Story = append(e.Story, moment{Time: e.AtRisk[i].At, What: "at risk from " + e.AtRisk[i].inWords()})
+	}
+	slices.SortStableFunc(e.Story, func(a, b moment) int { return a.Time.Compare(b.Time.Time) })
+}
+
+// cut adds what another Run's Reservation did to this Run, and how to check that it was fair.
+func (e *explanation) cut(r *rqv1.Reservation, cut rqv1.Cut) {
+	c := cutBy{Time: activated(r), Action: cut.Action, GPUs: cut.GPUs, Width: cut.Width,
+		Reservation: r.Namespace + "/" + r.Name, For: fullName(r.Spec.RunRef)}
+	e.CutBy = append(e.CutBy, c)
+	e.Story = append(e.Story, moment{Time: c.Time, What: cutInWords(cut),
+		Message: fmt.Sprintf("%d GPUs freed for Run %s, Reservation %s; check it: kubectl runs explain --verify %s -n %s", cut.GPUs, c.For, r.Name, r.Name, r.Namespace)})
+}
+
+// momentsOf is the life of a Reservation: made, activated, ended, or the start that is to come.
+func momentsOf(r *rqv1.Reservation, now metav1.Time) []moment {
+	name := "Reservation " + r.Name
+	made := moment{Time: r.CreationTimestamp, What: "reserved", Message: name}
+	confidence := ""
+	if f := r.Status.Forecast; f != nil {
+		confidence = f.Confidence
+		if f.DeficitGPUs > 0 {
+			made.Message += fmt.Sprintf(", %d GPUs short in %s", f.DeficitGPUs, f.Scope)
+		}
+	}
+	moments := []moment{made}
+	if r.Status.ActivatedAt != nil {
+		moments = append(moments, moment{Time: activated(r), What: "activated", Message: strings.Join(append([]string{name}, cutsInWords(r.Status.Cuts)...), "; ")})
+	}
+	switch {
+	case r.Status.EndedAt != nil:
+		if r.Status.Reason != "" {
+			name += ": " + r.Status.Reason
+		}
+		moments = append(moments, moment{Time: *r.Status.EndedAt, What: strings.ToLower(string(stateOf(r))), Message: name})
+	case !hasEnded(r) && r.Spec.EarliestStart.After(now.Time):
+		moments = append(moments, moment{Time: r.Spec.EarliestStart, What: "starts", Reason: confidence, Message: name})
+	}
+	return moments
+}
+
+// activated is when the Reservation's cuts began.
+func activated(r *rqv1.Reservation) metav1.Time {
+	if r.Status.ActivatedAt == nil {
+		return r.Spec.EarliestStart
+	}
+	return metav1.Time{Time: r.Status.ActivatedAt.Time}
+}
+
+func cutsInWords(cuts []rqv1.Cut) []string {
+	var words []string
+	for _, cut := range cuts {
+		words = append(words, fmt.Sprintf("%s %s (%d GPUs freed)", fullName(cut.Run), cutInWords(cut), cut.GPUs))
+	}
+	return words
+}
+
+// cutInWords says what became of the Run.
+func cutInWords(cut rqv1.Cut) string {
+	switch cut.Action {
+	case rqv1.CutLottery:
+		return "cut by lottery"
+	case rqv1.CutReclaim:
+		return "reclaimed"
+	case rqv1.CutDropSpare:
+		return "gave up spares"
+	}
+	if cut.Width != nil {
+		return fmt.Sprintf("shrunk to %d GPUs", *cut.Width)
+	}
+	return "shrunk"
+}
