@@ -27,6 +27,11 @@ func (b *Book) future(g *gang, pod *corev1.Pod, now time.Time) (forecast.State, 
 	least := g.narrowest() // what a malleable Run waits for
 	missing = slices.DeleteFunc(missing, func(m plan.Missing) bool { return !least.Has(m) })
 	ask := forecast.Ask{Demand: least, Claim: b.claim(g, nil), Missing: missing, Excluded: b.rejected(g, pod)}
+	return b.stateFor(g, now), ask, refusal
+}
+
+// stateFor returns what is known of the time to come, as it concerns a gang.
+func (b *Book) stateFor(g *gang, now time.Time) forecast.State {
 	state := forecast.State{
 		Fleet: b.fleet, Accounts: b.accounts, Now: now, NotBefore: g.since.Add(b.args.ReservationLead.Duration),
 		WindowDelay: b.args.WindowDelay.Duration, Ahead: b.aheadOf(g),
@@ -51,7 +56,7 @@ func (b *Book) future(g *gang, pod *corev1.Pod, now time.Time) (forecast.State, 
 	})
 	slices.SortFunc(state.Shields, time.Time.Compare)
 	state.Shields = slices.CompactFunc(state.Shields, time.Time.Equal)
-	return state, ask, refusal
+	return state
 }
 
 // startedAt returns when a Run that runs started.

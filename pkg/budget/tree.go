@@ -1,6 +1,8 @@
 package budget
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -47,4 +49,20 @@ func (c *Cover) Takes(pods int) []Take {
 // Lookahead is for how long a Run has to be paid for when it starts: its maxDuration, or an hour when that is 0 (R7).
 func Lookahead(maxDuration time.Duration) time.Duration {
 	return time.Duration(lookahead(maxDuration)) * time.Second
+}
+
+// Lenders returns the owners outside a borrower's family of whom some envelope lends to it, sorted (R4).
+func (a *Accounts) Lenders(borrower rqv1.Owner) []rqv1.Owner {
+	lenders := map[rqv1.Owner]bool{}
+	for _, b := range a.budgets {
+		if _, family := a.related().relation(borrower, b.Spec.Owner); family {
+			continue
+		}
+		for i := range b.Spec.Envelopes {
+			if l := b.Spec.Envelopes[i].Lending; l != nil && l.Allow && Admits(l.To, borrower) {
+				lenders[b.Spec.Owner] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(lenders))
 }

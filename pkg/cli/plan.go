@@ -17,14 +17,17 @@ import (
 // planner is one "kubectl runs plan".
 type planner struct {
 	*session
-	format string
-	all    bool
+	format  string
+	all     bool
+	files   []string
+	config  string
+	changed bool
 }
 
 func (s *session) planCommand() *cobra.Command {
 	p := &planner{session: s}
 	cmd := &cobra.Command{
-		Use:   "plan [RUN]",
+		Use:   "plan [RUN | -f FILE]",
 		Short: "Say when a Run starts, what stands in its way, and what is done about it",
 		Long: `Say when a Run starts, what stands in its way, and what is done about it, as its Reservation
 (reservations.rq.davidlangworthy.io) promises. Without a name, all Runs of the namespace that wait are drawn on a time
@@ -33,6 +36,10 @@ axis, and those that have no date are listed with the reason.
 DEFICIT is what is short where the Run is going to start, REMEDIES is what is done about it, and CONFLICTS are the Runs that
 may be cut, with the odds of each. A Run that runs is shown with the Reservations that put it at risk. The Run starts
 before its date if there is room before.
+
+With -f it says what would happen if the Runs of a file were submitted now, and with --changes what would make a Run start
+now: fewer GPUs, no spares, another type, more borrowing. Nothing is written. For both it reads the objects that the scheduler
+decides from, in all namespaces, and decides as it does.
 
 With -o json or yaml the same is printed as data:
 
@@ -43,6 +50,8 @@ With -o json or yaml the same is printed as data:
   earliestStart, countdownSeconds, confidence, deficitGPUs, scope, remedies[], odds, intendedSlice, payingEnvelopes[],
   conflictSet[], reservation, state, stateReason, activatedAt, cuts[]
                         as in the Reservation; absent when the Run has no date
+  startsNow             gpus, nodes[], payingEnvelopes[]; with -f, when it would start at once
+  changes[]             what, gpus: changes that would make it start now, each by itself
   atRisk[]              reservation, at, countdownSeconds, probability
   unread[]              what could not be read
 
@@ -52,6 +61,9 @@ Without a name these are the items of runs[], earliest start first.`,
   # Everything that waits, in all namespaces, by start
   kubectl runs plan -A
 
+  # What would happen if I submitted this?
+  kubectl runs plan -f trainer-128.yaml
+
   # The start, for a script
   kubectl runs plan trainer-128 -o json | jq -r .earliestStart`,
 		Args:              runNames(0, 1),
@@ -59,6 +71,9 @@ Without a name these are the items of runs[], earliest start first.`,
 		ValidArgsFunction: s.completeRuns,
 	}
 	dataFormat(cmd, &p.format, "wide (no conflict and no node is left out), json, yaml, name")
+	cmd.Flags().StringArrayVarP(&p.files, "file", "f", nil, `File, directory, or "-" for standard input: Runs that have not been submitted.`)
+	cmd.Flags().BoolVar(&p.changed, "changes", false, "Look for changes to the Run that would make it start now.")
+	cmd.Flags().StringVar(&p.config, "config", "", "File with the scheduler's configuration. Default: the one that it is installed with.")
 	cmd.Flags().BoolVarP(&p.all, "all-namespaces", "A", false, "Show the waiting Runs of all namespaces.")
 	return cmd
 }
@@ -70,9 +85,15 @@ func (p *planner) run(ctx context.Context, args []string) error {
 	if p.all && len(args) > 0 {
 		return fail(exitUsage, "a Run is named within one namespace: leave out -A or the name")
 	}
-	c, namespace, _, err := p.connect()
+	if len(p.files) > 0 && (p.all || len(args) > 0) {
+		return fail(exitUsage, "-f asks about Runs that have not been submitted: leave out -A and the name")
+	}
+	c, namespace, explicit, err := p.connect()
 	if err != nil {
 		return err
+	}
+	if len(p.files) > 0 {
+		return p.whatIf(ctx, c, namespace, explicit)
 	}
 	if len(args) > 0 {
 		answer, err := p.one(ctx, c, client.ObjectKey{Namespace: namespace, Name: args[0]})
@@ -101,16 +122,20 @@ func (p *planner) one(ctx context.Context, c client.Client, key client.ObjectKey
 	if err := c.Get(ctx, key, &run); err != nil {
 		return planAnswer{}, notFoundInWords(err, key.Namespace, key.Name)
 	}
-	if run.Status.PendingReservation == "" {
-		return planOf(&run, nil, p.now()), nil
+	answer := planOf(&run, nil, p.now())
+	if run.Status.PendingReservation != "" {
+		var r rqv1.Reservation
+		if err := c.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: run.Status.PendingReservation}, &r); err != nil {
+			answer.Unread = []string{fmt.Sprintf("Reservation %s: %s", run.Status.PendingReservation, refusal(err))}
+		} else {
+			answer = planOf(&run, &r, p.now())
+		}
 	}
-	var r rqv1.Reservation
-	if err := c.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: run.Status.PendingReservation}, &r); err != nil {
-		answer := planOf(&run, nil, p.now())
-		answer.Unread = []string{fmt.Sprintf("Reservation %s: %s", run.Status.PendingReservation, refusal(err))}
-		return answer, nil
+	if p.changed && answer.Phase == rqv1.RunPending {
+		err := p.changes(ctx, c, &run, &answer)
+		return answer, err
 	}
-	return planOf(&run, &r, p.now()), nil
+	return answer, nil
 }
 
 // waiting reads the Runs of a namespace, or of all, that wait to start, and their Reservations.

@@ -28,7 +28,11 @@ type planAnswer struct {
 	Message string `json:"message,omitempty"`
 	// promise is nil when the Run has no date.
 	*promise
-	AtRisk []risk `json:"atRisk,omitempty"`
+	// StartsNow is how a Run that is asked about with -f would start; nil when it would wait.
+	StartsNow *start `json:"startsNow,omitempty"`
+	// Changes would make it start now, each by itself.
+	Changes []change `json:"changes,omitempty"`
+	AtRisk  []risk   `json:"atRisk,omitempty"`
 	// Unread says what could not be read, and so is missing above.
 	Unread []string `json:"unread,omitempty"`
 }
@@ -70,6 +74,8 @@ func writePlan(out io.Writer, a planAnswer, wide bool) error {
 			return err
 		}
 		facts = append(facts, promised...)
+	} else if a.StartsNow != nil {
+		facts = append(facts, fact{"starts", a.StartsNow.lines(wide)})
 	} else if a.Phase == rqv1.RunPending {
 		facts = append(facts, fact{"earliest start", only("none")})
 	}
@@ -79,6 +85,7 @@ func writePlan(out io.Writer, a planAnswer, wide bool) error {
 		risks = append(risks, fmt.Sprintf("from %s at %s (%s)", r.inWords(), at(r.At), countdown(r.At, a.At.Time)))
 	}
 	facts = append(facts,
+		fact{"starts now with", changeLines(a.Changes)},
 		fact{"phase", only(strings.TrimSuffix(string(a.Phase)+": "+a.standing(), ": "))},
 		fact{"at risk", risks},
 		fact{"could not be read", a.Unread},
