@@ -112,7 +112,7 @@ func (b *Book) domainsAround(r *rqv1.Reservation) map[string]bool {
 		return out
 	}
 	for _, node := range r.Spec.IntendedSlice.Nodes {
-		if domain, _, ok := b.fleet.Domain(node); ok {
+		if domain := b.fleet.DomainOf(node); domain != "" {
 			out[domain] = true
 		}
 	}

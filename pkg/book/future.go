@@ -181,12 +181,22 @@ func (b *Book) tenants(g *gang, domains map[string]bool, at time.Time) []resolve
 	return out
 }
 
+// touches reports whether any member is where asked for.
+func (g *gang) touches(within func(*member) bool) bool {
+	for m := range g.all() {
+		if m.placed() && within(m) {
+			return true
+		}
+	}
+	return false
+}
+
 // tenant returns what may be cut of a Run in some fabric domains; false if it holds nothing there.
 func (b *Book) tenant(g *gang, domains map[string]bool) (resolver.Tenant, bool) {
 	t := resolver.Tenant{Run: nameOf(g.run), UID: g.run.UID, Owner: g.run.Spec.Owner, Opportunistic: g.run.Spec.Opportunistic}
-	within := func(m *member) bool {
-		domain, _, ok := b.fleet.Domain(m.node)
-		return ok && domains[domain]
+	within := func(m *member) bool { return domains[b.fleet.DomainOf(m.node)] }
+	if !g.touches(within) {
+		return t, false
 	}
 	cuttable := func(m *member) bool { return m != nil && m.placed() && !m.doomed() }
 	for _, m := range g.spares.members {

@@ -240,11 +240,11 @@ func (b *Book) domainsOf(g *gang) (map[int]string, *plan.Refusal) {
 		if !m.placed() {
 			continue
 		}
-		domain, _, ok := b.fleet.Domain(m.node)
+		domain := b.fleet.DomainOf(m.node)
 		switch {
-		case ok && (!m.part.Spare || domains[g.scope(m)] == ""):
+		case domain != "" && (!m.part.Spare || domains[g.scope(m)] == ""):
 			domains[g.scope(m)] = domain
-		case !ok && (!m.part.Spare || !g.started()):
+		case domain == "" && (!m.part.Spare || !g.started()):
 			return nil, g.notYet(fmt.Sprintf("pod %s holds GPUs on node %s, which is gone; it is replaced first", m.pod.Name, m.node))
 		}
 	}

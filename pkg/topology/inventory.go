@@ -117,6 +117,14 @@ func (f *Fleet) Domains() []Domain {
 	return out
 }
 
+// DomainOf gives the key of a node's fabric domain; "" when the node is unknown or left out.
+func (f *Fleet) DomainOf(name string) string {
+	if n := f.nodes[name]; n != nil && n.block != nil {
+		return n.block.path
+	}
+	return ""
+}
+
 // Domain gives the key of a node's fabric domain and its topology labels down to the fabric level; false when the node
 // is unknown or left out.
 func (f *Fleet) Domain(name string) (key string, labels map[string]string, ok bool) {
