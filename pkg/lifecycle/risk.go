@@ -2,6 +2,8 @@ package lifecycle
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,9 +19,28 @@ func (s *state) setReservation(next *rqv1.RunStatus) {
 	case s.phase == rqv1.RunPending && s.Reservation != nil:
 		next.PendingReservation, next.EarliestStart = s.Reservation.Name, s.Reservation.Spec.EarliestStart.DeepCopy()
 	case s.phase == rqv1.RunRunning:
-		next.AtRisk = s.Risks
+		next.AtRisk = steady(s.Run.Status.AtRisk, s.Risks)
 	}
 	s.setAtRisk(next)
+}
+
+// slight is a change of a probability that is not worth a write: forecasts change as others come and go.
+const slight = 0.05
+
+// steady returns risks as they are, or as they were where they have hardly changed.
+func steady(was, are []rqv1.RunRisk) []rqv1.RunRisk {
+	if len(was) != len(are) {
+		return are
+	}
+	for i := range are {
+		old, errOld := strconv.ParseFloat(was[i].Probability, 64)
+		now, errNow := strconv.ParseFloat(are[i].Probability, 64)
+		moved := are[i].At.Sub(was[i].At.Time).Abs() > time.Second
+		if was[i].Reservation != are[i].Reservation || moved || errOld != nil || errNow != nil || math.Abs(now-old) > slight {
+			return are
+		}
+	}
+	return was
 }
 
 // setAtRisk says in a condition whether some activation may cut the Run. It is absent until one may.
