@@ -5,6 +5,7 @@
 //	```yaml file=NAME    the same, and later blocks find it in the file NAME
 //	```bash run          commands that have to succeed, run by bash
 //	```console run       a session: each line after "$ " is run and has to print the lines that follow it
+//	```sh up             how to follow the file: the scheduler has the configuration of `make up CONFIG=FILE`
 //
 // Blocks of one file run in order against a control plane of their own with the sample fleet. All others are only shown.
 package docs
@@ -61,6 +62,22 @@ func (b *block) file() string {
 }
 
 func (b *block) runs() bool { return len(b.words) > 0 && b.words[0] == "run" }
+
+// upWith matches the command that starts a control plane with a scheduler configuration.
+var upWith = regexp.MustCompile(`(?m)^make up CONFIG=(\S+)$`)
+
+// configuration is the file of the scheduler configuration that the blocks are meant for; empty for the one that is
+// installed.
+func configuration(blocks []block) string {
+	for i := range blocks {
+		if b := &blocks[i]; len(b.words) > 0 && b.words[0] == "up" {
+			if found := upWith.FindStringSubmatch(b.text); found != nil {
+				return found[1]
+			}
+		}
+	}
+	return ""
+}
 
 // step is a command of a session, with the number of its line, and what it prints.
 type step struct {

@@ -40,3 +40,19 @@ func TestCanonical(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestConfiguration(t *testing.T) {
+	for markdown, want := range map[string]string{
+		"```sh up\nmake up CONFIG=a/b.yaml\n```\n": "a/b.yaml",
+		"```sh up\nmake up\n```\n":                 "",
+		"```sh\nmake up CONFIG=a/b.yaml\n```\n":    "",
+	} {
+		blocks, err := parse(markdown)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := configuration(blocks); got != want {
+			t.Errorf("configuration of %q is %q, want %q", markdown, got, want)
+		}
+	}
+}

@@ -59,9 +59,13 @@ func TestDocs(t *testing.T) {
 func play(t *testing.T, root, name string, blocks []block) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	plane, err := controlplane.Start(ctx, controlplane.Options{
+	options := controlplane.Options{
 		Dir: t.TempDir(), Fleet: filepath.Join(root, "manifests", "samples", "fleet.yaml"), Scheduler: true, Kwok: true,
-	})
+	}
+	if config := configuration(blocks); config != "" {
+		options.Config = filepath.Join(root, config)
+	}
+	plane, err := controlplane.Start(ctx, options)
 	if err != nil {
 		t.Fatal(err)
 	}
