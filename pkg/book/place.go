@@ -158,6 +158,9 @@ func (b *Book) assume(g *gang, assignments []plan.Assignment, now time.Time) {
 		b.hold(m.pod.UID, a.Node, g.demand.GPUsPerPod, func(h *holding) { h.planned = true })
 		b.advance(m, assigned, a.Node, payer{a.Payer, a.Relation})
 		b.accounts.Open(leaseName(m.pod).String(), b.chargeOf(m, now))
+		for _, other := range b.intended[a.Node] {
+			other.seen = -1 // its promise, and whom it threatens, is not what it was
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
 // prospect is when a gang that waits is going to start.
@@ -62,7 +63,7 @@ func (b *Book) promise(g *gang, pod *corev1.Pod, now time.Time) {
 	if p == nil && refusal != nil && refusal.Reason == g.refusal.Reason {
 		g.refusal = refusal
 	}
-	if p != nil && p.Cuts && !p.At.After(now) && g.committedTo() && b.key != nil {
+	if p != nil && p.Cuts && !p.At.After(now) && b.committedTo(g) {
 		if b.decide(g, p, state, ask, now) {
 			return
 		}
@@ -72,10 +73,11 @@ func (b *Book) promise(g *gang, pod *corev1.Pod, now time.Time) {
 	b.setPromise(g, p)
 }
 
-// committedTo reports whether the gang's Reservation has published its commitment, without which nobody may be drawn.
-func (g *gang) committedTo() bool {
+// committedTo reports whether the gang's Reservation has published its commitment, without which nobody may be drawn, and
+// whether the book's key keeps it.
+func (b *Book) committedTo(g *gang) bool {
 	r := g.reservation
-	return r != nil && r.Status.Lottery != nil && r.Status.Lottery.Commitment != ""
+	return r != nil && b.key != nil && r.Status.Lottery != nil && r.Status.Lottery.Commitment == resolver.Commitment(resolver.Nonce(b.key, r.UID))
 }
 
 // setPromise replaces a gang's promise. Those whose risk it changes are looked at.
@@ -166,7 +168,7 @@ func (b *Book) NextDue() (time.Time, bool) {
 	defer b.mu.Unlock()
 	var next time.Time
 	for _, g := range b.waiting.gangs {
-		if g.ripens() && (next.IsZero() || g.promise.At.Before(next)) {
+		if b.ripens(g) && (next.IsZero() || g.promise.At.Before(next)) {
 			next = g.promise.At
 		}
 	}
@@ -174,8 +176,8 @@ func (b *Book) NextDue() (time.Time, bool) {
 }
 
 // ripens reports whether something is to be done when the gang's date has come.
-func (g *gang) ripens() bool {
-	return g.promise != nil && !g.woken && g.activation == nil && g.waits() && (!g.promise.Cuts || g.committedTo())
+func (b *Book) ripens(g *gang) bool {
+	return g.promise != nil && !g.woken && g.activation == nil && g.waits() && (!g.promise.Cuts || b.committedTo(g))
 }
 
 // Due wakes the gangs whose date has come, oldest Run first.
@@ -183,7 +185,7 @@ func (b *Book) Due(now time.Time) {
 	b.mu.Lock()
 	defer b.unlock()
 	for _, g := range b.waiting.gangs {
-		if g.ripens() && !g.promise.At.After(now) {
+		if b.ripens(g) && !g.promise.At.After(now) {
 			b.wake(g)
 		}
 	}

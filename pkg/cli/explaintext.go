@@ -55,6 +55,9 @@ func asksInWords(e explanation) string {
 	case groups > 0:
 		words += fmt.Sprintf(", in %d groups of %d that each share a fast-fabric domain", e.Asks.GPUs/groups, groups)
 	}
+	if m := e.Asks.Malleable; m != nil {
+		words += fmt.Sprintf(", malleable from %d to %d by %d", m.MinTotalGPUs, m.MaxTotalGPUs, m.StepGPUs)
+	}
 	if e.Asks.GPUsPerPod > 0 {
 		words += fmt.Sprintf(", %d to a pod", e.Asks.GPUsPerPod)
 	}

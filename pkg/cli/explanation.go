@@ -45,6 +45,8 @@ type request struct {
 	GPUType    string `json:"gpuType"`
 	GPUsPerPod int32  `json:"gpusPerPod,omitempty"`
 	GroupGPUs  int32  `json:"groupGPUs,omitempty"`
+	// Malleable is the range of widths of a Run that may change its width.
+	Malleable *rqv1.RunMalleable `json:"malleable,omitempty"`
 }
 
 // waiting is what a Run waits for.
@@ -141,7 +143,7 @@ func lookedAt(run *rqv1.Run) bool {
 }
 
 func requestOf(run *rqv1.Run) request {
-	r := request{GPUs: run.Spec.Resources.TotalGPUs, GPUType: run.Spec.Resources.GPUType}
+	r := request{GPUs: run.Spec.Resources.TotalGPUs, GPUType: run.Spec.Resources.GPUType, Malleable: run.Spec.Malleable}
 	if perPod := run.Spec.Resources.GPUsPerPod; perPod != nil {
 		r.GPUsPerPod = *perPod
 	}

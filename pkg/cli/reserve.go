@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -48,7 +49,18 @@ func (e *explanation) reserve(run *rqv1.Run, from evidence) {
 	for i := range e.AtRisk {
 		e.Story = append(e.Story, moment{Time: e.AtRisk[i].At, What: "at risk from " + e.AtRisk[i].inWords()})
 	}
-	slices.SortStableFunc(e.Story, func(a, b moment) int { return a.Time.Compare(b.Time.Time) })
+	slices.SortStableFunc(e.Story, func(a, b moment) int {
+		return cmp.Or(a.Time.Truncate(time.Second).Compare(b.Time.Truncate(time.Second)), stage(a)-stage(b))
+	})
+}
+
+// stage orders moments within a second, which is all that most of them are known to.
+func stage(m moment) int {
+	order := []string{"submitted", "not started", "reserved", "activated", "started", "released", "canceled"}
+	if at := slices.Index(order, m.What); at >= 0 {
+		return at
+	}
+	return len(order)
 }
 
 // cut adds what another Run's Reservation did to this Run, and how to check that it was fair.

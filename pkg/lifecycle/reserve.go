@@ -126,6 +126,10 @@ func (p *Promised) follow(r *rqv1.Reservation) *Write {
 	if next.Spec = p.spec(); !equality.Semantic.DeepEqual(&next.Spec, &r.Spec) {
 		return &Write{Update, next}
 	}
+	commitment := p.Commitment(r.UID)
+	if said := r.Status.Lottery; said != nil && said.Commitment != commitment {
+		return p.end(r, rqv1.ReservationCanceled, "the key of lotteries has been replaced, so that what was committed to cannot be kept")
+	}
 	left := max(0, int64(p.Promise.At.Sub(p.Now)/time.Second))
 	s := &next.Status
 	s.State, s.CountdownSeconds = rqv1.ReservationPending, &left
@@ -134,7 +138,7 @@ func (p *Promised) follow(r *rqv1.Reservation) *Write {
 	}
 	s.Forecast = forecastOf(p.Promise)
 	s.ConflictSet = p.Promise.Conflicts
-	s.Lottery = &rqv1.Lottery{Commitment: p.Commitment(r.UID), Odds: p.Promise.Odds}
+	s.Lottery = &rqv1.Lottery{Commitment: commitment, Odds: p.Promise.Odds}
 	if !tells(&r.Status, s) {
 		return nil
 	}
