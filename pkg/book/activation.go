@@ -15,7 +15,9 @@ import (
 
 // Activation is what has been decided for a Run whose turn has come, for its Reservation to publish (R21).
 type Activation struct {
-	At        time.Time
+	At time.Time
+	// Promise is what it is decided on, which the Reservation is to say first; nil when it does already.
+	Promise   *forecast.Promise
 	Conflicts []rqv1.Conflict
 	Odds      string
 	Nonce     [32]byte
@@ -45,7 +47,7 @@ func (b *Book) Commitment(reservation types.UID) string {
 // decide draws, if it must, and gives the gang its places: those that are free and those that are going to be. Nobody is told
 // before the decision is published. It reports false if the gang could not start after all.
 func (b *Book) decide(g *gang, p *forecast.Promise, state forecast.State, ask forecast.Ask, now time.Time) bool {
-	a := &Activation{At: now, Conflicts: p.Conflicts, Odds: p.Odds, Nonce: resolver.Nonce(b.key, g.reservation.UID)}
+	a := &Activation{At: now, Promise: p, Conflicts: p.Conflicts, Odds: p.Odds, Nonce: resolver.Nonce(b.key, g.reservation.UID)}
 	decided, assignments, ok := forecast.Activate(state, ask, p.Slice.Domains, a.Conflicts, a.Nonce)
 	if ok {
 		a.Draws, a.Cuts = decided.Draws, decided.Cuts
@@ -131,9 +133,11 @@ func (b *Book) activateGang(g *gang, a *Activation, assignments []plan.Assignmen
 	g.refusal, g.planned, g.committed, g.deadline = nil, true, false, time.Time{}
 	b.resize(g, g.narrowest())
 	b.assume(g, assignments, now)
-	for _, m := range b.victims(a) {
-		m.awaited = g
-		if h := b.held[m.pod.UID]; h != nil && h.awaitedBy == nil {
+	for _, pod := range b.victims(a) {
+		if m := b.members[pod]; m != nil {
+			m.awaited = g
+		}
+		if h := b.held[pod]; h.awaitedBy == nil {
 			h.awaitedBy = g
 			g.awaiting++
 		}
@@ -147,35 +151,50 @@ func (b *Book) activateGang(g *gang, a *Activation, assignments []plan.Assignmen
 // whileLeaving is why a gang that has its places does not take them yet.
 const whileLeaving = "waiting for those who are cut to leave"
 
-// victims returns the members that the cuts of an activation take, as far as they hold GPUs.
-func (b *Book) victims(a *Activation) []*member {
-	var out []*member
+// victims returns the pods that the cuts of an activation take, as far as they hold GPUs: also those that are gone and whose
+// Leases are still open.
+func (b *Book) victims(a *Activation) []types.UID {
+	var out []types.UID
 	for i := range a.Cuts {
-		g := b.gangs[a.Cuts[i].UID]
-		if g == nil {
-			continue
+		c := &a.Cuts[i]
+		g := b.gangs[c.UID]
+		if g != nil {
+			for _, m := range slices.Concat(g.active.members, g.spares.members) {
+				if m == nil || b.held[m.pod.UID] == nil {
+					continue
+				}
+				since := m.pod.CreationTimestamp.Time
+				if l := b.leases[leaseName(m.pod)]; l != nil {
+					since = l.charge.Start
+				}
+				if taken(g, m.part, c) && since.Before(a.At) {
+					out = append(out, m.pod.UID)
+				}
+			}
 		}
-		for m := range g.all() {
-			l := b.leases[leaseName(m.pod)]
-			if m.placed() && taken(m, &a.Cuts[i]) && (l == nil || l.charge.Start.Before(a.At)) {
-				out = append(out, m)
+		for _, l := range b.leases {
+			if l.charge.Run == string(c.UID) && b.members[l.pod] == nil && taken(g, l.part, c) && l.charge.Start.Before(a.At) {
+				out = append(out, l.pod)
 			}
 		}
 	}
 	return out
 }
 
-// taken reports whether a cut of a member's Run takes the member.
-func taken(m *member, c *rqv1.Cut) bool {
+// taken reports whether a cut takes a part of a gang. A Run that has ended or is gone leaves all that it held.
+func taken(g *gang, part Part, c *rqv1.Cut) bool {
+	if g == nil || g.run == nil || g.over() || g.shape != nil {
+		return true
+	}
 	switch c.Action {
 	case rqv1.CutDropSpare:
-		return m.part.Spare && slices.Contains(c.Spares, int32(m.part.Index))
+		return part.Spare && slices.Contains(c.Spares, int32(part.Index))
 	case rqv1.CutShrink:
-		left := m.gang.full.At(int(*c.Width) / m.gang.full.GPUsPerPod)
-		if m.part.Spare {
-			return m.part.Index >= left.Spares()
+		left := g.full.At(int(*c.Width) / g.full.GPUsPerPod)
+		if part.Spare {
+			return part.Index >= left.Spares()
 		}
-		return m.part.Index >= left.Pods()
+		return part.Index >= left.Pods()
 	}
 	return true
 }
@@ -183,8 +202,8 @@ func taken(m *member, c *rqv1.Cut) bool {
 // leaving returns what the victims of an activation still hold.
 func (b *Book) leaving(a *Activation) []resolver.Holding {
 	var out []resolver.Holding
-	for _, m := range b.victims(a) {
-		out = append(out, m.gang.holding(m))
+	for _, pod := range b.victims(a) {
+		out = append(out, resolver.Holding{Node: b.held[pod].node, GPUs: b.held[pod].gpus})
 	}
 	return out
 }

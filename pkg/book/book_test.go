@@ -120,15 +120,13 @@ func (w *world) checkHeld() {
 }
 
 // submitAny submits a Run of a small random shape.
-func (w *world) submitAny(t *rapid.T) {
+func (w *world) submitAny(t *rapid.T, owner rqv1.Owner, changes ...func(*rqv1.RunSpec)) {
 	name := fmt.Sprintf("run%d", rapid.IntRange(0, 4).Draw(t, "name"))
 	if w.runs[name] != nil || slices.Contains(w.names(), name) {
 		return
 	}
-	owner := rapid.SampledFrom([]rqv1.Owner{"org:a", "org:b"}).Draw(t, "owner")
 	groups, pods := rapid.IntRange(1, 3).Draw(t, "groups"), rapid.IntRange(1, 3).Draw(t, "pods per group")
 	size, spares := rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "GPUs per pod"), rapid.IntRange(0, min(2, pods)).Draw(t, "spares per group")
-	var changes []func(*rqv1.RunSpec)
 	part := pods // what widths are made of
 	if rapid.Bool().Draw(t, "without groups") {
 		part = 1
@@ -138,11 +136,6 @@ func (w *world) submitAny(t *rapid.T) {
 		step := rapid.IntRange(1, parts).Draw(t, "step")
 		least := parts - step*rapid.IntRange(0, (parts-1)/step).Draw(t, "steps")
 		changes = append(changes, elastic(least*part, step*part))
-	}
-	if rapid.Bool().Draw(t, "checkpoint") {
-		changes = append(changes, func(s *rqv1.RunSpec) {
-			s.Runtime = &rqv1.RunRuntime{Checkpoint: &metav1.Duration{Duration: time.Minute}}
-		})
 	}
 	w.submitWithSpares(name, owner, groups, pods, size, spares, changes...)
 }
@@ -194,7 +187,14 @@ func TestRandomHistories(t *testing.T) {
 		w.setBudget("b", "org:b", rapid.IntRange(4, 40).Draw(t, "budget of b"))
 		pods := func() []types.UID { return w.sortedPods() }
 		t.Repeat(map[string]func(*rapid.T){
-			"submit": w.submitAny,
+			"submit": func(t *rapid.T) {
+				owner := rapid.SampledFrom([]rqv1.Owner{"org:a", "org:b"}).Draw(t, "owner")
+				runtime := &rqv1.RunRuntime{}
+				if rapid.Bool().Draw(t, "checkpoint") {
+					runtime.Checkpoint = &metav1.Duration{Duration: time.Minute}
+				}
+				w.submitAny(t, owner, func(s *rqv1.RunSpec) { s.Runtime = runtime })
+			},
 			"reconcile": func(t *rapid.T) {
 				if name, ok := pick(t, "run", w.names()); ok {
 					w.reconcile(name)

@@ -103,34 +103,31 @@ func (b *Book) shieldOf(run *rqv1.Run) time.Duration {
 	return b.args.ActivationShield.Duration
 }
 
-// shield returns until when a Run may not be cut because it was started by an activation (R22).
+// shield returns until when a Run may not be cut: because it was started by an activation (R22), and not within the second
+// in which it started, since its status would not tell that it did so before.
 func (b *Book) shield(g *gang) (time.Time, bool) {
 	at, ok := g.startedAt()
-	if !ok || !b.reservations.activated(g.run.UID, at) {
-		return time.Time{}, false
+	if ok && b.reservations.activated(g.run.UID, at) {
+		return at.Add(max(time.Second, b.shieldOf(g.run))), true
 	}
-	return at.Add(b.shieldOf(g.run)), true
+	return at.Add(time.Second), ok
 }
 
-// aheadOf returns the Reservations of others that come before a gang's, in order of their dates and of age.
+// aheadOf returns the promises made to others, in order of their dates and of age. What they hold from then on matters to a
+// gang only if its own date is not before; which of them comes first on the same date is a matter of age.
 func (b *Book) aheadOf(g *gang) []forecast.Ahead {
-	own := g.since.Add(b.args.ReservationLead.Duration)
-	if g.promise != nil {
-		own = g.promise.At
-	}
-	var before []*gang
+	var promised []*gang
 	for _, other := range b.waiting.gangs {
-		if other == g || other.promise == nil || other.run == nil {
-			continue
-		}
-		if c := other.promise.At.Compare(own); c < 0 || c == 0 && byAge(other, g) < 0 {
-			before = append(before, other)
+		if other != g && other.promise != nil && other.run != nil {
+			promised = append(promised, other)
 		}
 	}
-	slices.SortFunc(before, func(x, y *gang) int { return cmp.Or(x.promise.At.Compare(y.promise.At), byAge(x, y)) })
+	slices.SortFunc(promised, func(x, y *gang) int { return cmp.Or(x.promise.At.Compare(y.promise.At), byAge(x, y)) })
 	var out []forecast.Ahead
-	for _, other := range before[:min(len(before), furthest)] {
-		out = append(out, b.ahead(other))
+	for _, other := range promised[:min(len(promised), furthest)] {
+		a := b.ahead(other)
+		a.Younger = byAge(other, g) > 0
+		out = append(out, a)
 	}
 	return out
 }
@@ -171,7 +168,7 @@ func (b *Book) tenants(g *gang, domains map[string]bool, at time.Time) []resolve
 		if until, shielded := b.shield(other); shielded && until.After(at) {
 			continue
 		}
-		if tenant, ok := b.tenant(other, domains); ok {
+		if tenant, ok := b.tenant(other, domains, at); ok {
 			out = append(out, tenant)
 		}
 	}
@@ -191,14 +188,21 @@ func (g *gang) touches(within func(*member) bool) bool {
 	return false
 }
 
-// tenant returns what may be cut of a Run in some fabric domains; false if it holds nothing there.
-func (b *Book) tenant(g *gang, domains map[string]bool) (resolver.Tenant, bool) {
+// tenant returns what may be cut of a Run in some fabric domains at an instant; false if it holds nothing there. What has no
+// Lease by then is not cut.
+func (b *Book) tenant(g *gang, domains map[string]bool, at time.Time) (resolver.Tenant, bool) {
 	t := resolver.Tenant{Run: nameOf(g.run), UID: g.run.UID, Owner: g.run.Spec.Owner, Opportunistic: g.run.Spec.Opportunistic}
 	within := func(m *member) bool { return domains[b.fleet.DomainOf(m.node)] }
 	if !g.touches(within) {
 		return t, false
 	}
-	cuttable := func(m *member) bool { return m != nil && m.placed() && !m.doomed() }
+	cuttable := func(m *member) bool {
+		if m == nil || !m.placed() || m.doomed() {
+			return false
+		}
+		l := b.leases[leaseName(m.pod)]
+		return l != nil && l.charge.Start.Before(at)
+	}
 	for _, m := range g.spares.members {
 		if cuttable(m) && within(m) {
 			t.Spares = append(t.Spares, resolver.Spare{Index: m.part.Index, Holds: []resolver.Holding{g.holding(m)}})
@@ -207,7 +211,7 @@ func (b *Book) tenant(g *gang, domains map[string]bool) (resolver.Tenant, bool) 
 	width := g.demand.Pods()
 	for least, step := g.demand.LeastPods, g.demand.StepPods; step > 0 && width-step >= least; width -= step {
 		s, inside := resolver.Step{Width: (width - step) * g.demand.GPUsPerPod}, false
-		for _, m := range g.active.members[width-step : width] {
+		for _, m := range g.active.between(width-step, width) {
 			if !cuttable(m) {
 				continue
 			}
@@ -220,7 +224,7 @@ func (b *Book) tenant(g *gang, domains map[string]bool) (resolver.Tenant, bool) 
 		}
 		t.Steps = append(t.Steps, s)
 	}
-	for _, m := range g.active.members[:width] {
+	for _, m := range g.active.between(0, width) {
 		if cuttable(m) {
 			t.Rest = append(t.Rest, g.holding(m))
 			t.Ticket = t.Ticket || within(m)

@@ -55,9 +55,9 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	g.run = run
 	b.runs[client(run)] = run.UID
 	b.adopt(g)
-	if phase := run.Status.Phase; phase != rqv1.RunRunning {
+	if run.Status.Phase != rqv1.RunRunning {
 		b.vacate(g, 0)
-		if phase == rqv1.RunCompleted || phase == rqv1.RunFailed {
+		if g.over() {
 			b.waiting.remove(g)
 			g.refusal = nil
 			return
@@ -337,7 +337,7 @@ func (g *gang) squad(part Part) *squad {
 func (g *gang) all() iter.Seq[*member] {
 	return func(yield func(*member) bool) {
 		for _, s := range [...]*squad{&g.active, &g.spares} {
-			for _, m := range s.members[:min(s.size, len(s.members))] {
+			for _, m := range s.between(0, s.size) {
 				if m != nil && !yield(m) {
 					return
 				}
@@ -348,6 +348,11 @@ func (g *gang) all() iter.Seq[*member] {
 
 // started reports whether the whole gang was bound.
 func (g *gang) started() bool { return g.run != nil && g.run.Status.Phase == rqv1.RunRunning }
+
+// over reports whether the Run has ended.
+func (g *gang) over() bool {
+	return g.run != nil && (g.run.Status.Phase == rqv1.RunCompleted || g.run.Status.Phase == rqv1.RunFailed)
+}
 
 // underWay reports whether a member that the barrier waits for has a node.
 func (g *gang) underWay() bool { return g.active.assigned > 0 || !g.started() && g.spares.assigned > 0 }

@@ -114,6 +114,11 @@ type squad struct {
 	assigned, reserved int
 }
 
+// between returns the members with an index from one to before another, as far as there have been any.
+func (s *squad) between(from, to int) []*member {
+	return s.members[min(from, len(s.members)):min(to, len(s.members))]
+}
+
 // whole reports whether every member that takes part exists.
 func (s *squad) whole() bool { return s.within == s.size && s.leaving == 0 }
 

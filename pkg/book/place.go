@@ -131,7 +131,7 @@ func (b *Book) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal
 		refusal.Spare = true
 		return refusal
 	}
-	for _, m := range g.spares.members[:min(g.spares.size, len(g.spares.members))] {
+	for _, m := range g.spares.between(0, g.spares.size) {
 		if m == nil || m.stage != unplaced || m.leaving {
 			continue
 		}
@@ -215,7 +215,7 @@ func (g *gang) missingPod(m *member, domains map[int]string) plan.Missing {
 	out := plan.Missing{Index: m.part.Index, Spare: m.part.Spare, Domain: domains[g.scope(m)]}
 	if out.Spare {
 		first := m.group() * g.demand.PodsPerGroup
-		for _, other := range g.active.members[first : first+g.demand.PodsPerGroup] {
+		for _, other := range g.active.between(first, first+g.demand.PodsPerGroup) {
 			if other != nil && other.placed() {
 				out.Beside = append(out.Beside, other.node)
 			}

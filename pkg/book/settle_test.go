@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
@@ -70,4 +72,27 @@ func (w *world) describe(run string) string {
 		fmt.Fprintf(&b, "%s on %s\n", lease.Name, lease.Spec.Slice.Nodes[0].Name)
 	}
 	return b.String()
+}
+
+func (w *world) sortedPods() []types.UID { return slices.Sorted(maps.Keys(w.pods)) }
+
+func (w *world) openLeases() []*rqv1.Lease {
+	var out []*rqv1.Lease
+	for _, name := range slices.Sorted(maps.Keys(w.leases)) {
+		if !w.leases[name].Status.Closed {
+			out = append(out, w.leases[name])
+		}
+	}
+	return out
+}
+
+func (w *world) names() []string {
+	names := slices.Collect(maps.Keys(w.runs))
+	for _, lease := range w.openLeases() {
+		if !slices.Contains(names, lease.Spec.RunRef.Name) {
+			names = append(names, lease.Spec.RunRef.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

@@ -22,6 +22,9 @@ const (
 	flavor       = "H100-80GB"
 	gpusPerNode  = 8
 	gangDeadline = time.Minute
+
+	reservationLead  = 2 * time.Minute
+	activationShield = 3 * time.Minute
 )
 
 // world is a cluster in memory: the API objects, the scheduler's cycles and bindings under way, and the book under test.
@@ -42,6 +45,8 @@ type world struct {
 
 	waiting map[types.UID]time.Time // pods at the barrier, and until when
 	binding map[types.UID]string    // pods past the barrier, and their nodes
+
+	storm *storm // nil in a world without Reservations
 }
 
 func newWorld(t *rapid.T) *world {
@@ -62,7 +67,8 @@ func (w *world) uid() types.UID {
 
 // rebuilt returns a book that has read everything there is, in an order of its own.
 func (w *world) rebuilt(shuffle bool) *book.Book {
-	args, err := config.Parse([]byte("gangDeadline: " + gangDeadline.String()))
+	args, err := config.Parse([]byte(fmt.Sprintf("{gangDeadline: %s, reservationLead: %s, activationShield: %s, windowDelay: 1s}",
+		gangDeadline, reservationLead, activationShield)))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -86,12 +92,14 @@ func (w *world) rebuilt(shuffle bool) *book.Book {
 	if w.activation != nil {
 		events = append(events, func() { b.SetReservation(w.activation) })
 	}
+	events = append(events, w.storm.events(b)...)
 	if shuffle {
 		events = rapid.Permutation(events).Draw(w.t, "order of events")
 	}
 	for _, event := range events {
 		event()
 	}
+	w.storm.setKey(b)
 	b.Open(w.now)
 	return b
 }
@@ -153,7 +161,7 @@ func (w *world) submitWithSpares(name string, owner rqv1.Owner, groups, podsPerG
 	group, total, size := int32(podsPerGroup*gpusPerPod), int32(groups*podsPerGroup*gpusPerPod), int32(gpusPerPod)
 	spareGPUs := int32(spares * gpusPerPod)
 	run := &rqv1.Run{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: w.uid(), Generation: 1, CreationTimestamp: metav1.NewTime(w.now)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: w.uid(), Generation: 1, CreationTimestamp: metav1.NewTime(w.now.Truncate(time.Second))},
 		Spec: rqv1.RunSpec{
 			Owner: owner, Resources: rqv1.RunResources{GPUType: flavor, TotalGPUs: total, GPUsPerPod: &size},
 			Locality: &rqv1.RunLocality{GroupGPUs: &group}, SparesPerGroup: &spareGPUs,
@@ -206,6 +214,9 @@ func (w *world) reconcile(name string) {
 		o.Demand, o.Shape, _ = w.book.Demand(o.Run.UID)
 		o.Refusal, o.Cuts = w.book.Refusal(o.Run.UID), w.book.CutsOf(o.Run.UID)
 	}
+	if !w.storm.reserve(name, &o) {
+		return
+	}
 	for _, uid := range w.sortedPods() {
 		if w.pods[uid].Labels[rqv1.LabelRun] == name {
 			o.Pods = append(o.Pods, w.pods[uid])
@@ -220,6 +231,10 @@ func (w *world) reconcile(name string) {
 }
 
 func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
+	if d.Status != nil && d.Status.Phase == rqv1.RunFailed {
+		w.setStatus(run, d.Status)
+		d.Status = nil
+	}
 	for _, deletion := range d.Delete {
 		if deletion.If == lifecycle.NodeGone && w.nodes[deletion.Node] != nil {
 			w.t.Fatalf("pod %s is deleted for a node that exists", deletion.Pod.Name)
@@ -227,7 +242,10 @@ func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
 		if deletion.If == lifecycle.Unpaid {
 			w.t.Fatalf("pod %s is bound without a Lease", deletion.Pod.Name)
 		}
-		w.deletePod(deletion.Pod.UID)
+		w.storm.write()
+		if !w.storm.giveNotice(deletion) {
+			w.deletePod(deletion.Pod.UID)
+		}
 	}
 	for _, closing := range d.Close {
 		if w.leases[closing.Lease.Name].Status.Closed {
@@ -236,19 +254,26 @@ func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
 		lease := closing.Lease.DeepCopy()
 		ended := metav1.NewMicroTime(w.now)
 		lease.Status = rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: closing.Reason}
+		w.storm.write()
 		w.leases[lease.Name] = lease
 		w.book.SetLease(lease)
 	}
 	for _, pod := range d.Create {
-		pod.UID, pod.CreationTimestamp = w.uid(), metav1.NewTime(w.now)
+		w.storm.write()
+		pod.UID, pod.CreationTimestamp = w.uid(), metav1.NewTime(w.now.Truncate(time.Second))
 		w.setPod(pod)
 	}
 	if d.Status != nil {
-		next := run.DeepCopy()
-		next.Status = *d.Status
-		w.runs[run.Name] = next
-		w.book.SetRun(next)
+		w.setStatus(run, d.Status)
 	}
+}
+
+func (w *world) setStatus(run *rqv1.Run, status *rqv1.RunStatus) {
+	w.storm.write()
+	next := run.DeepCopy()
+	next.Status = *status
+	w.runs[run.Name] = w.storm.stored(next)
+	w.book.SetRun(w.runs[run.Name])
 }
 
 // act carries out what the book asks of the queue. Activation needs nothing: the world tries any pod at any time.
@@ -268,6 +293,7 @@ func (w *world) cycle(uid types.UID) {
 	}
 	node, refusal := w.book.Place(uid, w.now)
 	if refusal != nil {
+		w.storm.refused(uid)
 		return
 	}
 	if err := w.book.Reserve(uid, node); err != nil {
@@ -313,6 +339,7 @@ const (
 
 // bind writes a pod's Lease and binds the pod.
 func (w *world) bind(uid types.UID, how outcome) {
+	w.storm.write()
 	node, ok := w.binding[uid]
 	if !ok {
 		return
@@ -356,27 +383,4 @@ func (w *world) pass(d time.Duration) {
 			w.unreserve(uid)
 		}
 	}
-}
-
-func (w *world) sortedPods() []types.UID { return slices.Sorted(maps.Keys(w.pods)) }
-
-func (w *world) openLeases() []*rqv1.Lease {
-	var out []*rqv1.Lease
-	for _, name := range slices.Sorted(maps.Keys(w.leases)) {
-		if !w.leases[name].Status.Closed {
-			out = append(out, w.leases[name])
-		}
-	}
-	return out
-}
-
-func (w *world) names() []string {
-	names := slices.Collect(maps.Keys(w.runs))
-	for _, lease := range w.openLeases() {
-		if !slices.Contains(names, lease.Spec.RunRef.Name) {
-			names = append(names, lease.Spec.RunRef.Name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }

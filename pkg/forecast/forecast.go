@@ -24,7 +24,7 @@ type State struct {
 	WindowDelay time.Duration
 	// Releases are the ends of Runs that have a maxDuration.
 	Releases []Release
-	// Ahead are the Reservations of other Runs that come before the Run's, in order.
+	// Ahead are the Reservations of other Runs, in order.
 	Ahead []Ahead
 	// Tenants returns the Runs that hold GPUs in some fabric domains and may be cut at an instant.
 	Tenants func(domains map[string]bool, at time.Time) []resolver.Tenant
@@ -40,12 +40,14 @@ type Release struct {
 	Leases []string
 }
 
-// Ahead is a Reservation that comes before the Run's.
+// Ahead is a Reservation that comes before the Run's if its date does.
 type Ahead struct {
 	Run   rqv1.NamespacedName
 	Owner rqv1.Owner
 	// At is when it activates, and Shielded until when what it starts is not cut.
 	At, Shielded time.Time
+	// Younger says that on the same date the Run comes first.
+	Younger bool
 	// Holds is its slice and Charges are what it is going to be charged, by a name for each.
 	Holds   []resolver.Holding
 	Charges map[string]budget.Charge
@@ -144,22 +146,48 @@ func (t *timeline) cutting(events int, at time.Time) *Promise {
 		p.Confidence = rqv1.ConfidenceWindowAligned
 	}
 	for _, slice := range t.slices(attempt) {
+		if t.cuttingIn(p, slice, attempt, at) {
+			return p
+		}
+	}
+	return nil
+}
+
+// cuttingIn works out the cuts in a slice, and reports false if they would not do. The slice ends up with no other domains than
+// the Run is going to lie in, so that whoever reads where that is knows the slice.
+func (t *timeline) cuttingIn(p *Promise, slice Slice, attempt *plan.Attempt, at time.Time) bool {
+	for {
 		w := world{t.s.Fleet, attempt.Within(slice.Domains)}
 		tenants := t.tenants(slice.Domains, at)
 		var ok bool
 		if p.Conflicts, p.Odds, ok = resolver.Odds(w, tenants); !ok {
+			return false
+		}
+		freed := conflicting(p.Conflicts, tenants)
+		w.Free(freed)
+		assignments, refusal := w.attempt.Place(t.s.Fleet)
+		w.Hold(freed)
+		if refusal != nil {
+			return false
+		}
+		if domains := domainsOf(assignments); len(domains) < len(slice.Domains) {
+			slice = t.sliceOf(domains, attempt)
 			continue
 		}
 		p.Slice = slice
 		p.Remedies = resolver.Remedies(slice.Deficit, tenants)
-		freed := conflicting(p.Conflicts, tenants)
-		w.Free(freed)
-		assignments, _ := w.attempt.Place(t.s.Fleet)
-		w.Hold(freed)
 		p.settle(assignments, t.ask.Demand.GPUsPerPod)
-		return p
+		return true
 	}
-	return nil
+}
+
+// domainsOf returns the fabric domains that assignments lie in.
+func domainsOf(assignments []plan.Assignment) map[string]bool {
+	out := map[string]bool{}
+	for _, a := range assignments {
+		out[a.Domain] = true
+	}
+	return out
 }
 
 // known returns the promise to start at an event that makes the Run fit.
@@ -169,12 +197,8 @@ func (t *timeline) known(n int) *Promise {
 	p := &Promise{At: e.at, Confidence: rqv1.ConfidenceKnownRelease}
 	assignments, _ := t.attempt(e.at).Place(t.s.Fleet)
 	p.settle(assignments, t.ask.Demand.GPUsPerPod)
-	domains := map[string]bool{}
-	for _, a := range assignments {
-		domains[a.Domain] = true
-	}
 	t.to(0)
-	p.Slice = t.sliceOf(domains, t.attempt(t.s.Now))
+	p.Slice = t.sliceOf(domainsOf(assignments), t.attempt(t.s.Now))
 	if e.opens {
 		p.Confidence = rqv1.ConfidenceWindowAligned
 		p.Remedies = []string{"Wait until a budget window opens at " + e.at.Add(-t.s.WindowDelay).UTC().Format(time.RFC3339)}

@@ -146,25 +146,31 @@ func set(keys []string) map[string]bool {
 	return out
 }
 
-// conflicting returns what the tenants in a conflict set hold of what may be cut.
+// conflicting returns what the tenants in a conflict set hold of what may be cut. Spares and steps that it does not list go
+// with their Run.
 func conflicting(conflicts []rqv1.Conflict, tenants []resolver.Tenant) []resolver.Holding {
-	var out []resolver.Holding
+	listed := map[rqv1.NamespacedName][]rqv1.CutAction{}
 	for i := range conflicts {
-		c := &conflicts[i]
-		at := slices.IndexFunc(tenants, func(t resolver.Tenant) bool { return t.Run == c.Run })
-		if at < 0 || c.Probability == "0" {
-			continue
+		if c := &conflicts[i]; c.Probability != "0" {
+			listed[c.Run] = append(listed[c.Run], c.Action)
 		}
-		switch tenant := &tenants[at]; c.Action {
-		case rqv1.CutDropSpare:
+	}
+	var out []resolver.Holding
+	for i := range tenants {
+		tenant := &tenants[i]
+		actions := listed[tenant.Run]
+		ends := slices.Contains(actions, rqv1.CutLottery)
+		if ends || slices.Contains(actions, rqv1.CutDropSpare) {
 			for _, spare := range tenant.Spares {
 				out = append(out, spare.Holds...)
 			}
-		case rqv1.CutShrink:
+		}
+		if ends || slices.Contains(actions, rqv1.CutShrink) {
 			for _, step := range tenant.Steps {
 				out = append(out, step.Holds...)
 			}
-		default:
+		}
+		if ends || slices.Contains(actions, rqv1.CutReclaim) {
 			out = append(out, tenant.Rest...)
 		}
 	}

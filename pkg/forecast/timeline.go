@@ -55,13 +55,20 @@ func newTimeline(s *State, ask *Ask) *timeline {
 	return t
 }
 
-// order has what is taken come before what is given at the same instant: nobody fits in between.
+// order has what is taken come before what is given at the same instant, so that nobody fits in between; but after it what
+// younger Runs take.
 func order(e *event) int {
-	if e.takes {
+	switch {
+	case e.younger():
+		return 2
+	case e.takes:
 		return 0
 	}
 	return 1
 }
+
+// younger reports whether the event is the start of a Run that comes after on the same date.
+func (e *event) younger() bool { return e.ahead != nil && e.ahead.Younger }
 
 func (t *timeline) add(e event) {
 	if e.at.After(t.s.Now) {
@@ -69,9 +76,12 @@ func (t *timeline) add(e event) {
 	}
 }
 
-// count returns how many events have come to pass at an instant.
+// count returns how many events come to pass before the Run could start at an instant.
 func (t *timeline) count(at time.Time) int {
-	return sort.Search(len(t.events), func(i int) bool { return t.events[i].at.After(at) })
+	return sort.Search(len(t.events), func(i int) bool {
+		e := &t.events[i]
+		return e.at.After(at) || e.at.Equal(at) && e.younger()
+	})
 }
 
 // to has the first n events come to pass, and no others.

@@ -90,11 +90,14 @@ func (p *Promised) newReservation() *rqv1.Reservation {
 	for _, r := range p.Reservations {
 		next = max(next, turn(r)+1)
 	}
-	return &rqv1.Reservation{
+	r := &rqv1.Reservation{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Run.Namespace, Name: fmt.Sprintf("%s-r%d", p.Run.Name, next),
 			Labels: map[string]string{rqv1.LabelRun: p.Run.Name, book.LabelRunUID: string(p.Run.UID)}},
-		Spec: p.spec(),
+		Spec: rqv1.ReservationSpec{RunRef: rqv1.NamespacedName{Namespace: p.Run.Namespace, Name: p.Run.Name}},
 	}
+	promised(&r.Spec, p.Promise)
+	r.Spec.EarliestStart = metav1.NewTime(p.Promise.At.Truncate(time.Second))
+	return r
 }
 
 // turn returns the number at the end of a Reservation's name; -1 if there is none.
@@ -106,24 +109,21 @@ func turn(r *rqv1.Reservation) int {
 	return n
 }
 
-// spec is what is promised.
-func (p *Promised) spec() rqv1.ReservationSpec {
-	spec := rqv1.ReservationSpec{
-		RunRef:          rqv1.NamespacedName{Namespace: p.Run.Namespace, Name: p.Run.Name},
-		EarliestStart:   metav1.NewTime(p.Promise.At.Truncate(time.Second)),
-		PayingEnvelopes: p.Promise.Payers,
-		IntendedSlice:   &rqv1.IntendedSlice{Domain: p.Promise.Slice.Labels},
-	}
-	for _, held := range p.Promise.Nodes {
+// promised has a Reservation say where its Run is going to be, and who is going to pay.
+func promised(spec *rqv1.ReservationSpec, p *forecast.Promise) {
+	spec.PayingEnvelopes = p.Payers
+	spec.IntendedSlice = &rqv1.IntendedSlice{Domain: p.Slice.Labels}
+	for _, held := range p.Nodes {
 		spec.IntendedSlice.Nodes = append(spec.IntendedSlice.Nodes, held.Node)
 	}
-	return spec
 }
 
 // follow has a Reservation say what is promised now, and commit to a nonce.
 func (p *Promised) follow(r *rqv1.Reservation) *Write {
 	next := r.DeepCopy()
-	if next.Spec = p.spec(); !equality.Semantic.DeepEqual(&next.Spec, &r.Spec) {
+	promised(&next.Spec, p.Promise)
+	next.Spec.EarliestStart = metav1.NewTime(p.Promise.At.Truncate(time.Second))
+	if !equality.Semantic.DeepEqual(&next.Spec, &r.Spec) {
 		return &Write{Update, next}
 	}
 	commitment := p.Commitment(r.UID)
@@ -159,8 +159,8 @@ func tells(was, next *rqv1.ReservationStatus) bool {
 	return *next.CountdownSeconds < *was.CountdownSeconds && *next.CountdownSeconds <= *was.CountdownSeconds/2
 }
 
-// publish writes what has been decided in two steps: the conflict set that the draw is about, and then the nonce, the draws
-// and the cuts (R21). Those who are cut learn of it from there. A decision that cannot be carried out is revealed and
+// publish writes what has been decided in two steps: the conflict set that the draw is about, in the slice that the
+// Reservation says, and then the nonce, the draws and the cuts (R21). Those who are cut learn of it from there. A decision that cannot be carried out is revealed and
 // canceled.
 func (p *Promised) publish(r *rqv1.Reservation) *Write {
 	a := p.Activation
@@ -169,6 +169,11 @@ func (p *Promised) publish(r *rqv1.Reservation) *Write {
 	}
 	next := r.DeepCopy()
 	s := &next.Status
+	if a.Promise != nil && s.ActivatedAt == nil {
+		if promised(&next.Spec, a.Promise); !equality.Semantic.DeepEqual(&next.Spec, &r.Spec) {
+			return &Write{Update, next}
+		}
+	}
 	if s.Lottery == nil {
 		s.Lottery = &rqv1.Lottery{}
 	}

@@ -1,0 +1,109 @@
+package book
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+// Remains lists what the book still knows of Runs and of what they hold: nothing once all of them are gone.
+func (b *Book) Remains() []string {
+	var out []string
+	for what, n := range map[string]int{
+		"held": len(b.held), "leases": len(b.leases), "gangs": len(b.gangs), "runs": len(b.runs), "members": len(b.members),
+		"cuts": len(b.cuts), "waiting": len(b.waiting.gangs), "intended": len(b.intended), "threats": len(b.threats),
+	} {
+		if n > 0 {
+			out = append(out, fmt.Sprintf("%s: %d", what, n))
+		}
+	}
+	for key, gpus := range b.accounts.Usage() {
+		if gpus != 0 {
+			out = append(out, fmt.Sprintf("%s pays for %d GPUs", key, gpus))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Needless packs a Run that has just been decided on anew, and lists what is wrong with its cuts: that it does not fit with
+// all of them, or that it fits without one.
+func (b *Book) Needless(run types.UID) []string {
+	g := b.gangs[run]
+	within := map[string]bool{}
+	for m := range g.all() {
+		if domain, _, ok := b.fleet.Domain(m.node); ok {
+			within[domain] = true
+		}
+	}
+	defer b.unplace(g)()
+	missing, refusal := b.missingOf(g)
+	if refusal != nil {
+		return []string{refusal.Message}
+	}
+	var out []string
+	for at := -1; at < len(g.activation.Cuts); at++ {
+		for _, cuts := range b.without(g.activation.Cuts, at) {
+			freed := b.leaving(&Activation{At: g.activation.At, Cuts: cuts})
+			for _, h := range freed {
+				b.fleet.Give(h.Node, h.GPUs)
+			}
+			attempt := plan.Prepare(b.accounts, g.demand, b.claim(g, nil), missing, b.rejected(g, g.active.members[0].pod), g.activation.At).Within(within)
+			fits := attempt.Unpaid(b.fleet) == nil && attempt.Fits(b.fleet)
+			for _, h := range freed {
+				b.fleet.Take(h.Node, h.GPUs)
+			}
+			if at < 0 && !fits {
+				out = append(out, fmt.Sprintf("it does not fit with the cuts %v", cuts))
+			} else if at >= 0 && fits {
+				out = append(out, fmt.Sprintf("it fits with fewer cuts than %v: %v", g.activation.Cuts, cuts))
+			}
+		}
+	}
+	return out
+}
+
+// unplace takes back what a gang was given by a decision, and returns what gives it again.
+func (b *Book) unplace(g *gang) (undo func()) {
+	places := map[*member]string{}
+	for m := range g.all() {
+		if m.stage == assigned {
+			places[m] = m.node
+			b.fleet.Give(m.node, g.demand.GPUsPerPod)
+			m.stage, m.node = unplaced, ""
+			b.accounts.Void(leaseName(m.pod).String())
+		}
+	}
+	return func() {
+		for m, node := range places {
+			m.stage, m.node = assigned, node
+			b.fleet.Take(node, g.demand.GPUsPerPod)
+			b.accounts.Open(leaseName(m.pod).String(), b.chargeOf(m, g.activation.At))
+		}
+	}
+}
+
+// without returns the ways to leave something out of one cut: all of it, one spare, or the last step.
+func (b *Book) without(cuts []rqv1.Cut, at int) [][]rqv1.Cut {
+	if at < 0 {
+		return [][]rqv1.Cut{cuts}
+	}
+	out := [][]rqv1.Cut{slices.Delete(slices.Clone(cuts), at, at+1)}
+	for i := range cuts[at].Spares {
+		fewer := slices.Clone(cuts)
+		fewer[at].Spares = slices.Delete(slices.Clone(cuts[at].Spares), i, i+1)
+		out = append(out, fewer)
+	}
+	if width := cuts[at].Width; width != nil {
+		d := b.gangs[cuts[at].UID].full
+		wider := slices.Clone(cuts)
+		next := *width + int32(d.StepPods*d.GPUsPerPod)
+		wider[at].Width = &next
+		out = append(out, wider)
+	}
+	return out
+}

@@ -1,0 +1,216 @@
+package book_test
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
+)
+
+// journal is what has happened in a storm.
+type journal struct {
+	// judged are the decisions that have been looked at, by Reservation, and disturbed is when something last happened
+	// that may keep a decision from being carried out.
+	judged    map[types.UID]time.Time
+	disturbed time.Time
+	changes   int
+	// cutters tells which Runs a Run was cut for, and shielded until when a Run is not cut.
+	cutters  map[types.UID]map[types.UID]bool
+	shielded map[types.UID]time.Time
+	worked   map[types.UID]time.Duration
+	tally    map[string]int
+}
+
+func newJournal() journal {
+	return journal{judged: map[types.UID]time.Time{}, cutters: map[types.UID]map[types.UID]bool{}, shielded: map[types.UID]time.Time{},
+		worked: map[types.UID]time.Duration{}, tally: map[string]int{}}
+}
+
+// disturb notes that something has happened which nobody could foresee.
+func (s *storm) disturb() {
+	s.disturbed = s.now
+	s.changes++
+}
+
+// judge looks at what has just been decided.
+func (s *storm) judge() {
+	for _, name := range slices.Sorted(maps.Keys(s.runs)) {
+		run := s.runs[name]
+		p := s.book.Prospect(run.UID)
+		if p.Activation == nil || p.Activation.Failed || p.Reservation == nil || !s.judged[p.Reservation.UID].IsZero() {
+			continue
+		}
+		s.judged[p.Reservation.UID] = s.now
+		s.tally["decided"]++
+		if slices.ContainsFunc(p.Activation.Cuts, func(c rqv1.Cut) bool { return c.Action == rqv1.CutShrink }) {
+			continue // TODO
+		}
+		for _, wrong := range s.book.Needless(run.UID) {
+			s.t.Fatalf("R19: what was decided for %s at %s: %s", name, s.now, wrong)
+		}
+		for i := range p.Activation.Cuts {
+			s.judgeCut(run, p.Activation, &p.Activation.Cuts[i])
+		}
+	}
+}
+
+func (s *storm) judgeCut(run *rqv1.Run, a *book.Activation, c *rqv1.Cut) {
+	s.tally["cut "+string(c.Action)]++
+	if until := s.shielded[c.UID]; until.After(a.At) {
+		s.t.Fatalf("R22: %s is cut at %s for %s and is shielded until %s", c.Run.Name, a.At, run.Name, until)
+	}
+	if s.cutters[run.UID][c.UID] {
+		s.t.Fatalf("%s cuts %s, which has cut it", run.Name, c.Run.Name)
+	}
+}
+
+// started notes a Run that starts, and until when it is not cut if others were cut for it.
+func (s *storm) started(next *rqv1.Run) {
+	was := s.runs[next.Name]
+	if was.Status.Phase == rqv1.RunRunning || next.Status.Phase != rqv1.RunRunning {
+		return
+	}
+	s.tally["started"]++
+	for _, r := range s.kept {
+		if r.Labels[book.LabelRunUID] == string(next.UID) && r.Status.State == rqv1.ReservationActivating {
+			shield := activationShield
+			if t := next.Spec.Runtime; t != nil && t.Checkpoint != nil {
+				shield = t.Checkpoint.Duration
+			}
+			s.shielded[next.UID] = s.now.Truncate(time.Second).Add(shield)
+		}
+	}
+}
+
+// tell notes how a Reservation goes on, and asserts that its record only grows.
+func (s *storm) tell(was, r *rqv1.Reservation) {
+	if was == nil {
+		s.tally["reserved"]++
+		return
+	}
+	if book.Ended(was) {
+		s.t.Fatalf("Reservation %s has ended and is written again", r.Name)
+	}
+	revealed := r.Status.Lottery != nil && r.Status.Lottery.Nonce != ""
+	if a := was.Status.ActivatedAt; a != nil {
+		if diff := cmp.Diff(was.Status.ConflictSet, r.Status.ConflictSet); diff != "" || !a.Equal(r.Status.ActivatedAt) {
+			s.t.Fatalf("Reservation %s was activated and changes:\n%s", r.Name, diff)
+		}
+		if was.Status.Lottery.Nonce != "" && !cmp.Equal([]any{was.Status.Lottery, was.Status.Cuts}, []any{r.Status.Lottery, r.Status.Cuts}) {
+			s.t.Fatalf("Reservation %s was revealed and changes", r.Name)
+		}
+	}
+	if c := was.Status.Lottery; c != nil && c.Commitment != "" && c.Commitment != r.Status.Lottery.Commitment {
+		s.t.Fatalf("Reservation %s commits to another nonce", r.Name)
+	}
+	for i := range r.Status.Cuts {
+		victim, cutter := r.Status.Cuts[i].UID, types.UID(r.Labels[book.LabelRunUID])
+		if s.cutters[victim] == nil {
+			s.cutters[victim] = map[types.UID]bool{}
+		}
+		s.cutters[victim][cutter] = true
+	}
+	if book.Ended(r) {
+		s.tellEnd(r, revealed)
+	}
+}
+
+// tellEnd asserts that what has cut others has also started its Run, unless something came between.
+func (s *storm) tellEnd(r *rqv1.Reservation, revealed bool) {
+	state := string(r.Status.State)
+	if !revealed {
+		s.tally[state+" early"]++
+		return
+	}
+	s.tally[state+" after cuts"]++
+	run := s.runs[r.Spec.RunRef.Name]
+	there := run != nil && string(run.UID) == r.Labels[book.LabelRunUID]
+	if r.Status.State == rqv1.ReservationCanceled && there && s.disturbed.Before(r.Status.ActivatedAt.Time) {
+		s.t.Fatalf("Reservation %s cut %v in vain: %s\n%s", r.Name, r.Status.Cuts, r.Status.Reason, s.describe(run.Name))
+	}
+}
+
+// checkRecords asserts what holds of Reservations at every moment.
+func (s *storm) checkRecords() {
+	live := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(s.kept)) {
+		r := s.kept[name]
+		run := r.Labels[book.LabelRunUID]
+		if !book.Ended(r) {
+			if live[run] != "" {
+				s.t.Fatalf("Run %s has two Reservations: %s and %s", r.Spec.RunRef.Name, live[run], name)
+			}
+			live[run] = name
+		}
+		switch l := r.Status.Lottery; {
+		case l == nil:
+		case l.Nonce != "":
+			if wrong := resolver.Verify(r); len(wrong) > 0 {
+				s.t.Fatalf("R21: the record of %s is not valid: %v\n%+v", name, wrong, r.Status)
+			}
+		case len(l.Draws) > 0 || len(r.Status.Cuts) > 0:
+			s.t.Fatalf("R21: %s tells who is drawn before the nonce", name)
+		}
+	}
+}
+
+// checkPromises asserts what holds of Reservations once everybody has done their work.
+func (s *storm) checkPromises() {
+	for _, name := range slices.Sorted(maps.Keys(s.kept)) {
+		r := s.kept[name]
+		if book.Ended(r) {
+			continue
+		}
+		run := s.runs[r.Spec.RunRef.Name]
+		if run == nil || string(run.UID) != r.Labels[book.LabelRunUID] || run.Status.Phase == rqv1.RunCompleted || run.Status.Phase == rqv1.RunFailed {
+			s.t.Fatalf("Reservation %s is %s and its Run is gone or has ended", name, r.Status.State)
+		}
+		if r.Status.State == rqv1.ReservationPending && run.Status.Phase == rqv1.RunRunning {
+			s.t.Fatalf("Reservation %s waits and its Run runs", name)
+		}
+		if late := s.now.Sub(r.Spec.EarliestStart.Time); r.Status.State == rqv1.ReservationPending && late > time.Second {
+			p := s.book.Prospect(run.UID)
+			s.t.Fatalf("Reservation %s of %s is %s late: %+v %v\n%s", name, run.Status.Phase, late, p.Promise, p.Refusal, s.describe(run.Name))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.runs)) {
+		p := s.book.Prospect(s.runs[name].UID)
+		if p.Promise != nil && p.Reservation == nil {
+			s.t.Fatalf("%s is promised a start at %s and has no Reservation", name, p.Promise.At)
+		}
+	}
+	if next, ok := s.book.NextDue(); ok && !next.After(s.now) {
+		s.t.Fatalf("something is due since %s and it is %s", next, s.now)
+	}
+}
+
+// undisclosed returns what has been decided about what is published already and not revealed, by Reservation.
+func (s *storm) undisclosed() map[string]*book.Activation {
+	out := map[string]*book.Activation{}
+	for _, name := range slices.Sorted(maps.Keys(s.kept)) {
+		r := s.kept[name]
+		run := s.runs[r.Spec.RunRef.Name]
+		if r.Status.State != rqv1.ReservationActivating || r.Status.Lottery.Nonce != "" || run == nil || string(run.UID) != r.Labels[book.LabelRunUID] {
+			continue
+		}
+		out[name] = s.book.Prospect(run.UID).Activation
+	}
+	return out
+}
+
+// compare asserts that a process decides what the one before it did.
+func (s *storm) compare(before, after map[string]*book.Activation) {
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		x, y := before[name], after[name]
+		if s.disturbed.Before(s.kept[name].Status.ActivatedAt.Time) && (y == nil || x != nil && !cmp.Equal([]any{x.Draws, x.Cuts}, []any{y.Draws, y.Cuts})) {
+			s.t.Fatalf("R21: after a crash %s is decided otherwise:\n%+v\n%+v", name, x, y)
+		}
+		s.tally["crash between publish and reveal"]++
+	}
+}

@@ -1,0 +1,226 @@
+package book_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// during lets time go by. Windows open, and Runs get on with their work.
+func (s *storm) during(d time.Duration) {
+	window, ok := s.book.NextWindow(s.now)
+	for _, run := range s.runs {
+		if run.Status.Phase == rqv1.RunRunning {
+			s.worked[run.UID] += d
+		}
+	}
+	if s.partly() && d > gangDeadline/2 {
+		s.disturb() // a gang that takes so long to start is given up
+	}
+	s.pass(d)
+	if ok && !window.After(s.now) {
+		s.book.WindowPassed()
+	}
+	s.book.RefreshBudgets(s.now)
+	s.end()
+}
+
+// partly reports whether a gang that has not started holds Leases.
+func (s *storm) partly() bool {
+	return slices.ContainsFunc(s.openLeases(), func(l *rqv1.Lease) bool {
+		run := s.runs[l.Spec.RunRef.Name]
+		return run != nil && run.UID == l.Spec.RunRef.UID && run.Status.Phase == rqv1.RunPending
+	})
+}
+
+// submitAnything submits a Run of a random shape that may be bounded, safe to requeue, or opportunistic.
+func (s *storm) submitAnything(t *rapid.T) {
+	owner := rapid.SampledFrom([]rqv1.Owner{"org:a", "org:b", "org:c"}).Draw(t, "owner")
+	runtime := &rqv1.RunRuntime{}
+	if rapid.IntRange(0, 2).Draw(t, "checkpoint") > 0 {
+		runtime.Checkpoint = &metav1.Duration{Duration: time.Duration(rapid.IntRange(1, 4).Draw(t, "interval")) * time.Minute}
+	}
+	if rapid.IntRange(0, 2).Draw(t, "bounded") == 0 {
+		runtime.MaxDuration = &metav1.Duration{Duration: time.Duration(rapid.IntRange(1, 600).Draw(t, "maxDuration")) * time.Second}
+	}
+	opportunistic := rapid.IntRange(0, 5).Draw(t, "opportunistic") == 0
+	s.submitAny(t, owner, func(r *rqv1.RunSpec) { r.Runtime, r.Opportunistic = runtime, opportunistic })
+}
+
+func (s *storm) budgetAny(t *rapid.T, name string) {
+	s.setBudget(name, rqv1.Owner("org:"+name), rapid.IntRange(8, 64).Draw(t, "budget of "+name))
+	if rapid.IntRange(0, 4).Draw(t, "window") == 0 {
+		b := s.budgets[name].DeepCopy()
+		opens := metav1.NewTime(s.now.Add(time.Duration(rapid.IntRange(-100, 400).Draw(t, "opens")) * time.Second))
+		b.Spec.Envelopes[0].Start = &opens
+		b.Generation = int64(s.nextUID)
+		s.nextUID++
+		s.budgets[name] = b
+		s.book.SetBudget(b)
+	}
+	s.disturb()
+}
+
+// calm lets everybody finish, whoever still comes to their turn.
+func (s *storm) calm() {
+	quiet := s.now.Add(3 * gangDeadline) // until then a gang that is stuck may have to be given up
+	for range 400 {
+		s.work()
+		s.checkPromises()
+		busy := len(s.ends) > 0 || s.now.Before(quiet)
+		for _, name := range slices.Sorted(maps.Keys(s.runs)) {
+			if run := s.runs[name]; run.Status.Phase == rqv1.RunRunning {
+				if busy = true; s.worked[run.UID] >= 3*time.Minute {
+					s.finish(name)
+				}
+			}
+		}
+		next, due := s.book.NextDue()
+		if !busy && !due {
+			return
+		}
+		step := 20 * time.Second
+		if due && next.Before(s.now.Add(step)) {
+			step = max(0, next.Sub(s.now))
+		}
+		if len(s.ends) > 0 {
+			step = min(step, time.Second)
+		}
+		s.during(step)
+	}
+	s.t.Fatalf("Runs do not come to an end:\n%s", s.story())
+}
+
+// story tells how Runs and Reservations stand, for failures.
+func (s *storm) story() string {
+	out := s.now.String() + "\n"
+	for _, name := range slices.Sorted(maps.Keys(s.runs)) {
+		p := s.book.Prospect(s.runs[name].UID)
+		out += fmt.Sprintf("%s %s %s worked %s promise %+v\n", name, s.runs[name].Status.Phase, s.runs[name].Status.Message, s.worked[s.runs[name].UID], p.Promise)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.kept)) {
+		r := s.kept[name]
+		out += fmt.Sprintf("%s %s %s %s\n", name, r.Status.State, r.Status.Reason, r.Spec.EarliestStart)
+	}
+	return out
+}
+
+// TestStorms lets Runs reserve and be cut while anything may happen, in any order, and asserts that nobody is cut in vain,
+// twice or unfairly, that what is published holds, and that in the end everybody who can start has.
+func TestStorms(t *testing.T) {
+	total := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		s := newStorm(w)
+		for i := range rapid.IntRange(2, 5).Draw(t, "nodes") {
+			w.addNode(fmt.Sprintf("n%d", i), fmt.Sprintf("d%d", i/2))
+		}
+		for _, name := range []string{"a", "b", "c"} {
+			s.budgetAny(t, name)
+		}
+		s.during(time.Second)
+		actions := s.quietActions()
+		if rapid.Bool().Draw(t, "wild") {
+			maps.Copy(actions, s.wildActions())
+		}
+		t.Repeat(actions)
+		s.fuse = -1
+		s.calm()
+		w.check()
+		w.checkSettled()
+		for _, name := range slices.Sorted(maps.Keys(s.runs)) {
+			w.deleteRun(name)
+		}
+		s.work()
+		if remains := s.book.Remains(); len(remains) > 0 {
+			t.Fatalf("all Runs are gone, and the book still knows: %v", remains)
+		}
+		for what, n := range s.tally {
+			total[what] += n
+		}
+	})
+	t.Log(total)
+}
+
+// quietActions are what may always happen.
+func (s *storm) quietActions() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"submit": s.submitAnything,
+		"work":   func(*rapid.T) { s.step(s.work) },
+		"turn": func(*rapid.T) {
+			s.step(s.work)
+			if next, ok := s.book.NextDue(); ok {
+				s.during(max(0, next.Sub(s.now)))
+			}
+			s.step(s.work)
+		},
+		"reconcile": func(t *rapid.T) {
+			if name, ok := pick(t, "run", s.live()); ok {
+				s.step(func() { s.reconcile(name) })
+			}
+		},
+		"cycles": func(t *rapid.T) {
+			for _, uid := range s.sortedPods() {
+				s.cycle(uid)
+			}
+		},
+		"bind": func(t *rapid.T) {
+			if uid, ok := pick(t, "pod", slices.Sorted(maps.Keys(s.binding))); ok {
+				s.step(func() { s.bind(uid, outcome(rapid.IntRange(0, 2).Draw(t, "outcome"))) })
+			}
+		},
+		"deliver": func(*rapid.T) { s.deliver() },
+		"due":     func(*rapid.T) { s.book.Due(s.now) },
+		"refresh": func(*rapid.T) { s.book.Refresh(s.now, 8); s.judge() },
+		"pass":    func(t *rapid.T) { s.during(time.Duration(rapid.IntRange(1, 40000).Draw(t, "ms")) * time.Millisecond) },
+		"long":    func(t *rapid.T) { s.during(time.Duration(rapid.IntRange(30, 200).Draw(t, "seconds")) * time.Second) },
+		"crash":   func(*rapid.T) { s.restart() },
+		"fuse":    func(t *rapid.T) { s.fuse = rapid.IntRange(0, 12).Draw(t, "writes") },
+		"add node": func(t *rapid.T) {
+			if s.nodes["n1"] == nil {
+				s.addNode("n1", "d0")
+				s.disturb()
+			}
+		},
+		"": func(*rapid.T) { s.check(); s.checkRecords() },
+	}
+}
+
+// wildActions are those that may keep a Run from starting for which others were cut.
+func (s *storm) wildActions() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"end pod": func(t *rapid.T) {
+			if uid, ok := pick(t, "pod", s.sortedPods()); ok && s.pods[uid].Status.Phase == corev1.PodRunning {
+				s.endPod(uid, rapid.SampledFrom([]corev1.PodPhase{corev1.PodSucceeded, corev1.PodSucceeded, corev1.PodFailed}).Draw(t, "phase"))
+				s.disturb()
+			}
+		},
+		"delete pod": func(t *rapid.T) {
+			if uid, ok := pick(t, "pod", s.sortedPods()); ok {
+				s.deletePod(uid)
+				s.disturb()
+			}
+		},
+		"delete run": func(t *rapid.T) {
+			if name, ok := pick(t, "run", slices.Sorted(maps.Keys(s.runs))); ok {
+				s.deleteRun(name)
+				s.disturb()
+			}
+		},
+		"remove node": func(*rapid.T) {
+			if s.nodes["n1"] != nil {
+				s.removeNode("n1")
+				s.disturb()
+			}
+		},
+		"budget": func(t *rapid.T) { s.budgetAny(t, rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name")) },
+	}
+}

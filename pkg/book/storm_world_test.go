@@ -1,0 +1,293 @@
+package book_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+)
+
+// noticePeriod is how long pods that are cut take to end.
+const noticePeriod = 2 * time.Second
+
+// storm is what a world has beside, in which Runs reserve and are cut: Reservations, as the API server has them and as the
+// process has seen them, which is a while later.
+type storm struct {
+	*world
+	kept    map[string]*rqv1.Reservation
+	seen    map[string]*rqv1.Reservation
+	under   []*rqv1.Reservation // versions under way to the process, in order
+	version int
+	// fuse is after how many writes the process dies; it does not below 0.
+	fuse int
+	// ends is when pods that were told to go are gone.
+	ends map[types.UID]time.Time
+	journal
+}
+
+// died is what a process panics with that dies at a write.
+type died struct{}
+
+func newStorm(w *world) *storm {
+	w.storm = &storm{world: w, kept: map[string]*rqv1.Reservation{}, seen: map[string]*rqv1.Reservation{}, fuse: -1,
+		ends: map[types.UID]time.Time{}, journal: newJournal()}
+	w.book = w.rebuilt(false)
+	return w.storm
+}
+
+// setKey gives a process the lottery's key.
+func (s *storm) setKey(b *book.Book) {
+	if s != nil {
+		b.SetLotteryKey([]byte("0123456789abcdef0123456789abcdef"))
+	}
+}
+
+// events tells a process that starts of the Reservations that there are.
+func (s *storm) events(b *book.Book) []func() {
+	if s == nil {
+		return nil
+	}
+	var out []func()
+	for _, name := range slices.Sorted(maps.Keys(s.kept)) {
+		out = append(out, func() { b.SetReservation(s.kept[name]) })
+	}
+	return out
+}
+
+// write comes before every write to the API server: the process may die there.
+func (s *storm) write() {
+	if s == nil || s.fuse < 0 {
+		return
+	}
+	if s.fuse--; s.fuse < 0 {
+		panic(died{})
+	}
+}
+
+// stored returns a Run as it comes back from the API server: times in whole seconds.
+func (s *storm) stored(run *rqv1.Run) *rqv1.Run {
+	if s == nil {
+		return run
+	}
+	s.started(run)
+	return roundTrip(run)
+}
+
+func roundTrip[T any](in *T) *T {
+	text, err := json.Marshal(in)
+	if err != nil {
+		panic(err)
+	}
+	out := new(T)
+	if err := json.Unmarshal(text, out); err != nil {
+		panic(err)
+	}
+	return out
+}
+
+// refused is what follows when a pod's cycle found no node.
+func (s *storm) refused(pod types.UID) {
+	if s != nil && s.book.Assigned(pod) == "" {
+		s.book.Promise(pod, s.now)
+		s.judge()
+	}
+}
+
+// reserve brings a Run's Reservations to where they should stand, and observes them. It returns false if a write failed.
+func (s *storm) reserve(name string, o *lifecycle.Observed) bool {
+	if s == nil {
+		return true
+	}
+	o.NoticePeriod = noticePeriod
+	all := s.seenOf(name)
+	for {
+		p := lifecycle.Promised{Run: o.Run, Reservations: all, Commitment: s.book.Commitment, Outstanding: s.book.Outstanding, Now: s.now}
+		if o.Run != nil {
+			p.Prospect = s.book.Prospect(o.Run.UID)
+			o.Leaving, o.Risks = p.Leaving, s.book.Risks(types.NamespacedName{Namespace: "ns", Name: name})
+		}
+		write := lifecycle.Reserve(p)
+		if write == nil {
+			break
+		}
+		written, ok := s.put(write)
+		if !ok {
+			return false
+		}
+		all = append(slices.DeleteFunc(all, func(r *rqv1.Reservation) bool { return r.Name == written.Name }), written)
+	}
+	if i := slices.IndexFunc(all, func(r *rqv1.Reservation) bool { return !book.Ended(r) }); i >= 0 {
+		o.Reservation = all[i]
+	}
+	return true
+}
+
+func (s *storm) seenOf(run string) []*rqv1.Reservation {
+	var out []*rqv1.Reservation
+	for _, name := range slices.Sorted(maps.Keys(s.seen)) {
+		if s.seen[name].Spec.RunRef.Name == run {
+			out = append(out, s.seen[name])
+		}
+	}
+	return out
+}
+
+// put carries a write out, unless the process had not seen the latest version.
+func (s *storm) put(w *lifecycle.Write) (*rqv1.Reservation, bool) {
+	s.write()
+	r, was := roundTrip(w.Reservation), s.kept[w.Reservation.Name]
+	switch {
+	case w.Verb == lifecycle.Create && was != nil:
+		s.book.SetReservation(was)
+		return was, true
+	case w.Verb == lifecycle.Create:
+		r.UID, r.CreationTimestamp, r.Status = s.uid(), metav1.NewTime(s.now.Truncate(time.Second)), rqv1.ReservationStatus{}
+	case was == nil || was.ResourceVersion != r.ResourceVersion:
+		return nil, false
+	case w.Verb == lifecycle.Update:
+		r.Status = *was.Status.DeepCopy()
+	default:
+		r.Spec = *was.Spec.DeepCopy()
+	}
+	s.version++
+	r.ResourceVersion = strconv.Itoa(s.version)
+	s.kept[r.Name] = r
+	s.under = append(s.under, r)
+	s.tell(was, r)
+	s.book.SetReservation(r)
+	return r, true
+}
+
+// deliver has the process see the next version of a Reservation that is under way.
+func (s *storm) deliver() {
+	if len(s.under) > 0 {
+		r := s.under[0]
+		s.under = s.under[1:]
+		s.seen[r.Name] = r
+		s.book.SetReservation(r)
+	}
+}
+
+// giveNotice tells a pod that is cut to go; false for one that goes at once.
+func (s *storm) giveNotice(d lifecycle.Deletion) bool {
+	if s == nil || d.Notice == nil || d.Pod.Spec.NodeName == "" {
+		return false
+	}
+	if s.pods[d.Pod.UID] == nil || !s.ends[d.Pod.UID].IsZero() {
+		return true
+	}
+	pod := s.pods[d.Pod.UID].DeepCopy()
+	at := metav1.NewTime(s.now.Add(noticePeriod))
+	pod.DeletionTimestamp = &at
+	s.ends[pod.UID] = at.Time
+	s.setPod(pod)
+	return true
+}
+
+// end has pods go whose time is over.
+func (s *storm) end() {
+	for _, uid := range slices.Sorted(maps.Keys(s.ends)) {
+		if !s.ends[uid].After(s.now) {
+			delete(s.ends, uid)
+			if s.pods[uid] != nil {
+				s.deletePod(uid)
+			}
+		}
+	}
+}
+
+// step does something in which the process may die.
+func (s *storm) step(do func()) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(died); !ok {
+				panic(r)
+			}
+			s.restart()
+		}
+	}()
+	do()
+}
+
+// restart has another process begin where one died. What is decided is what was decided before.
+func (s *storm) restart() {
+	s.fuse, s.under, s.seen = -1, nil, maps.Clone(s.kept)
+	before := s.undisclosed()
+	s.crash()
+	s.compare(before, s.undisclosed())
+	s.judge()
+}
+
+// live returns the names of Runs that there are or that Reservations wait for.
+func (s *storm) live() []string {
+	names := s.names()
+	for _, r := range s.kept {
+		if run := r.Spec.RunRef.Name; !book.Ended(r) && !slices.Contains(names, run) {
+			names = append(names, run)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// work lets everybody work until nothing changes at this instant.
+func (s *storm) work() {
+	last := ""
+	for range 100 {
+		for len(s.under) > 0 {
+			s.deliver()
+		}
+		for _, name := range s.live() {
+			s.reconcile(name)
+		}
+		s.act()
+		s.book.Due(s.now)
+		for _, uid := range s.sortedPods() {
+			s.cycle(uid)
+		}
+		for _, uid := range slices.Sorted(maps.Keys(s.binding)) {
+			s.bind(uid, written)
+		}
+		s.book.Refresh(s.now, 8)
+		s.judge()
+		s.end()
+		s.check()
+		now := fmt.Sprint(s.fingerprint(), s.version, len(s.ends), s.dates())
+		if now == last {
+			return
+		}
+		last = now
+	}
+	s.t.Fatalf("the cluster does not come to rest:\n%s", s.story())
+}
+
+// dates tells when Runs are promised a start.
+func (s *storm) dates() []time.Time {
+	var out []time.Time
+	for _, name := range slices.Sorted(maps.Keys(s.runs)) {
+		if p := s.book.Prospect(s.runs[name].UID).Promise; p != nil {
+			out = append(out, p.At)
+		}
+	}
+	return out
+}
+
+// finish has the pods of a Run end well.
+func (s *storm) finish(run string) {
+	for _, uid := range s.sortedPods() {
+		pod := s.pods[uid]
+		if pod.Labels[rqv1.LabelRun] == run && pod.Labels[rqv1.LabelRole] != string(rqv1.RoleSpare) && pod.Status.Phase == corev1.PodRunning {
+			s.endPod(uid, corev1.PodSucceeded)
+		}
+	}
+}
