@@ -129,9 +129,16 @@ func (b *Book) activateGang(g *gang, a *Activation, assignments []plan.Assignmen
 	g.refusal, g.planned, g.committed, g.deadline = nil, true, false, time.Time{}
 	b.resize(g, g.narrowest())
 	b.assume(g, assignments, now)
+	var pods []types.UID
 	for _, m := range b.victims(a) {
 		m.awaited = g
-		if h := b.held[m.pod.UID]; h != nil && h.awaitedBy == nil {
+		pods = append(pods, m.pod.UID)
+	}
+	for _, l := range b.unclosed(a) {
+		pods = append(pods, l.pod)
+	}
+	for _, pod := range pods {
+		if h := b.held[pod]; h != nil && h.awaitedBy == nil {
 			h.awaitedBy = g
 			g.awaiting++
 		}
@@ -154,8 +161,7 @@ func (b *Book) victims(a *Activation) []*member {
 			continue
 		}
 		for m := range g.all() {
-			l := b.leases[leaseName(m.pod)]
-			if m.placed() && taken(m, &a.Cuts[i]) && (l == nil || l.charge.Start.Before(a.At)) {
+			if m.placed() && g.loses(m.part, &a.Cuts[i]) && b.heldBefore(m, a.At) {
 				out = append(out, m)
 			}
 		}
@@ -163,17 +169,45 @@ func (b *Book) victims(a *Activation) []*member {
 	return out
 }
 
-// taken reports whether a cut of a member's Run takes the member.
-func taken(m *member, c *rqv1.Cut) bool {
+// heldBefore reports whether a member has what it holds from before an instant. What has no Lease yet is a Run's that waits
+// since, or a later pod's, unless the Run runs and its pod is old enough.
+func (b *Book) heldBefore(m *member, at time.Time) bool {
+	if l := b.leases[leaseName(m.pod)]; l != nil {
+		return l.charge.Start.Before(at)
+	}
+	return m.gang.started() && !m.pod.CreationTimestamp.After(at)
+}
+
+// unclosed returns the open Leases that the cuts of an activation take and whose pods have ended or are gone: they hold
+// their GPUs until they are closed.
+func (b *Book) unclosed(a *Activation) []*lease {
+	var out []*lease
+	for _, l := range b.leases {
+		m := b.members[l.pod]
+		if m != nil && m.placed() || !l.charge.Start.Before(a.At) {
+			continue
+		}
+		if slices.ContainsFunc(a.Cuts, func(c rqv1.Cut) bool {
+			g := b.gangs[c.UID]
+			return string(c.UID) == l.charge.Run && (g == nil || g.loses(l.part, &c))
+		}) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// loses reports whether a cut of a gang's Run takes one of its parts.
+func (g *gang) loses(part Part, c *rqv1.Cut) bool {
 	switch c.Action {
 	case rqv1.CutDropSpare:
-		return m.part.Spare && slices.Contains(c.Spares, int32(m.part.Index))
+		return part.Spare && slices.Contains(c.Spares, int32(part.Index))
 	case rqv1.CutShrink:
-		left := m.gang.full.At(int(*c.Width) / m.gang.full.GPUsPerPod)
-		if m.part.Spare {
-			return m.part.Index >= left.Spares()
+		left := g.full.At(int(*c.Width) / g.full.GPUsPerPod)
+		if part.Spare {
+			return part.Index >= left.Spares()
 		}
-		return m.part.Index >= left.Pods()
+		return part.Index >= left.Pods()
 	}
 	return true
 }
@@ -183,6 +217,9 @@ func (b *Book) leaving(a *Activation) []resolver.Holding {
 	var out []resolver.Holding
 	for _, m := range b.victims(a) {
 		out = append(out, m.gang.holding(m))
+	}
+	for _, l := range b.unclosed(a) {
+		out = append(out, resolver.Holding{Node: l.node, GPUs: l.charge.GPUs})
 	}
 	return out
 }
@@ -235,7 +272,8 @@ func (m *member) doomed() bool {
 func (b *Book) Outstanding(r *rqv1.Reservation, c *rqv1.Cut) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.victims(&Activation{At: r.Status.ActivatedAt.Time, Cuts: []rqv1.Cut{*c}})) > 0
+	a := &Activation{At: r.Status.ActivatedAt.Time, Cuts: []rqv1.Cut{*c}}
+	return len(b.victims(a)) > 0 || len(b.unclosed(a)) > 0
 }
 
 // gone notes that a pod which a gang waits for holds nothing any more.

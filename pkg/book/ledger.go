@@ -20,6 +20,7 @@ const LabelPod = rqv1.GroupName + "/pod-uid"
 // lease is an open Lease as the ledger holds it.
 type lease struct {
 	pod    types.UID
+	part   Part
 	run    types.NamespacedName
 	node   string
 	charge budget.Charge
@@ -130,7 +131,8 @@ func (b *Book) SetLease(l *rqv1.Lease) {
 		return
 	}
 	pod := types.UID(l.Labels[LabelPod])
-	entry := &lease{pod: pod, run: types.NamespacedName{Namespace: l.Spec.RunRef.Namespace, Name: l.Spec.RunRef.Name},
+	index, _ := strconv.Atoi(l.Labels[rqv1.LabelIndex]) // every Lease has one
+	entry := &lease{pod: pod, part: Part{Index: index, Spare: charge.Role == rqv1.RoleSpare}, run: types.NamespacedName{Namespace: l.Spec.RunRef.Namespace, Name: l.Spec.RunRef.Name},
 		node: l.Spec.Slice.Nodes[0].Name, charge: charge}
 	b.leases[name] = entry
 	b.accounts.Open(name.String(), charge)
@@ -192,6 +194,7 @@ func (b *Book) free(name types.NamespacedName, l *lease, ended time.Time) {
 		b.wakeRoom(b.nodeFlavor(l.node))
 	}
 	b.hold(l.pod, "", 0, func(h *holding) { h.leased = false })
+	b.tellCutters(types.UID(l.charge.Run))
 	b.wakeBudget(l.charge.Payer.Budget)
 }
 
