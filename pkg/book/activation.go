@@ -160,7 +160,7 @@ func (b *Book) victims(a *Activation) []*member {
 		if g == nil {
 			continue
 		}
-		for m := range g.all() {
+		for m := range g.everyone() {
 			if m.placed() && g.loses(m.part, &a.Cuts[i]) && b.heldBefore(m, a.At) {
 				out = append(out, m)
 			}
@@ -197,12 +197,12 @@ func (b *Book) unclosed(a *Activation) []*lease {
 	return out
 }
 
-// loses reports whether a cut of a gang's Run takes one of its parts.
+// loses reports whether a cut of a gang's Run takes one of its parts. A Run that has ended loses them all.
 func (g *gang) loses(part Part, c *rqv1.Cut) bool {
-	switch c.Action {
-	case rqv1.CutDropSpare:
+	switch {
+	case c.Action == rqv1.CutDropSpare:
 		return part.Spare && slices.Contains(c.Spares, int32(part.Index))
-	case rqv1.CutShrink:
+	case c.Action == rqv1.CutShrink && g.full.GPUsPerPod > 0:
 		left := g.full.At(int(*c.Width) / g.full.GPUsPerPod)
 		if part.Spare {
 			return part.Index >= left.Spares()
@@ -216,7 +216,9 @@ func (g *gang) loses(part Part, c *rqv1.Cut) bool {
 func (b *Book) leaving(a *Activation) []resolver.Holding {
 	var out []resolver.Holding
 	for _, m := range b.victims(a) {
-		out = append(out, m.gang.holding(m))
+		if h := b.held[m.pod.UID]; h != nil {
+			out = append(out, resolver.Holding{Node: h.node, GPUs: h.gpus})
+		}
 	}
 	for _, l := range b.unclosed(a) {
 		out = append(out, resolver.Holding{Node: l.node, GPUs: l.charge.GPUs})

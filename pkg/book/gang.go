@@ -349,6 +349,17 @@ func (g *gang) all() iter.Seq[*member] {
 	}
 }
 
+// everyone goes through the members that exist, also those beyond the width that the gang has.
+func (g *gang) everyone() iter.Seq[*member] {
+	return func(yield func(*member) bool) {
+		for _, m := range slices.Concat(g.active.members, g.spares.members) {
+			if m != nil && !yield(m) {
+				return
+			}
+		}
+	}
+}
+
 // started reports whether the whole gang was bound.
 func (g *gang) started() bool { return g.run != nil && g.run.Status.Phase == rqv1.RunRunning }
 

@@ -23,6 +23,11 @@ func TestAnActivationGoesOnWhateverIsLeftOfItsVictims(t *testing.T) {
 		"its pod":      {func(*world) {}, 1},
 		"an ended pod": {func(w *world) { w.endPod(w.pod("run0-0"), corev1.PodFailed) }, 1},
 		"its Lease":    {func(w *world) { w.deletePod(w.pod("run0-0")) }, 1},
+		"its pod, when it has failed": {func(w *world) {
+			run := w.runs["run0"].DeepCopy()
+			run.Status.Phase = rqv1.RunFailed
+			w.runs["run0"] = run
+		}, 1},
 		"nothing": {func(w *world) {
 			w.deletePod(w.pod("run0-0"))
 			w.reconcile("run0")
@@ -82,6 +87,37 @@ func TestACutIsOverOnceItsVictimHasLeft(t *testing.T) {
 		w.reconcile("run0")
 		if uid := w.place("run0-0"); w.book.Assigned(uid) == "" || w.book.Outstanding(r, &r.Status.Cuts[0]) {
 			w.t.Fatalf("the Run is to be on %q, and what it holds there is taken for what it was cut", w.book.Assigned(uid))
+		}
+	})
+}
+
+// TestAnActivationGoesOnWhenItsVictimIsNarrowerAlready starts anew when a Run that is shrunk has its new width in its status,
+// and still has its pods.
+func TestAnActivationGoesOnWhenItsVictimIsNarrowerAlready(t *testing.T) {
+	tell(t, func(w *world) {
+		for _, node := range []string{"n0", "n1", "n2"} {
+			w.addNode(node, "d0")
+		}
+		w.setBudget("a", "org:a", 40)
+		w.submitWithSpares("run0", "org:a", 3, 1, 8, 0, elastic(1, 1))
+		w.settle()
+		w.submit("run1", "org:a", 1, 2, 8)
+		w.settle()
+		w.pass(time.Second)
+		width, waits := int32(8), w.runs["run1"]
+		w.activation = w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: "run0"}, Action: rqv1.CutShrink, GPUs: 16, Width: &width})
+		w.activation.Labels = map[string]string{book.LabelRunUID: string(waits.UID)}
+		w.activation.Status.Lottery = &rqv1.Lottery{Nonce: "revealed"}
+		run := w.runs["run0"].DeepCopy()
+		run.Status.Width.Granted = width
+		w.runs["run0"] = run
+		w.crash()
+		if p := w.book.Prospect(waits.UID); p.Activation != nil || p.Leaving != 2 {
+			w.t.Fatalf("it is to publish %+v and waits for %d pods, want 2", p.Activation, p.Leaving)
+		}
+		w.settle()
+		if phase := w.runs["run1"].Status.Phase; phase != rqv1.RunRunning {
+			w.t.Fatalf("the Run that another is shrunk for is %s: %s", phase, w.runs["run1"].Status.Message)
 		}
 	})
 }
