@@ -89,10 +89,10 @@ func (b *Book) resume(g *gang, pod *corev1.Pod, now time.Time) {
 	var assignments []plan.Assignment
 	switch {
 	case refusal != nil:
-	case !b.committedTo(g):
-		refusal = g.notYet("the key of lotteries has been replaced")
 	case status.Lottery.Nonce != "":
 		assignments, refusal = forecast.Complete(state, ask, b.leaving(a))
+	case !b.committedTo(g):
+		refusal = g.notYet("the key of lotteries has been replaced")
 	default:
 		decided, places, ok := forecast.Activate(state, ask, b.domainsAround(g.reservation), a.Conflicts, a.Nonce)
 		if assignments = places; !ok {

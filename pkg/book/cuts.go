@@ -53,6 +53,17 @@ func (b *Book) setCuts(reservation types.NamespacedName, cuts []Cut) {
 	}
 }
 
+// tellCutters has the Runs looked at that a Run is cut for: it may hold nothing any more of what they wait for.
+func (b *Book) tellCutters(run types.UID) {
+	for _, cuts := range b.cuts {
+		for i := range cuts {
+			if cuts[i].UID == run {
+				b.reconcile(cuts[i].For)
+			}
+		}
+	}
+}
+
 // cutsIn returns the cuts that a Reservation records; none unless it is activating.
 func cutsIn(r *rqv1.Reservation) []Cut {
 	if r.Status.State != rqv1.ReservationActivating || r.Status.ActivatedAt == nil {

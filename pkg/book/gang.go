@@ -55,6 +55,9 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	g.run = run
 	b.runs[client(run)] = run.UID
 	b.adopt(g)
+	if ran {
+		b.tellCutters(run.UID)
+	}
 	if run.Status.Phase != rqv1.RunRunning {
 		b.vacate(g, 0)
 		if g.over() {

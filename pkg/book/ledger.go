@@ -194,6 +194,7 @@ func (b *Book) free(name types.NamespacedName, l *lease, ended time.Time) {
 		b.wakeRoom(b.nodeFlavor(l.node))
 	}
 	b.hold(l.pod, "", 0, func(h *holding) { h.leased = false })
+	b.tellCutters(types.UID(l.charge.Run))
 	b.wakeBudget(l.charge.Payer.Budget)
 }
 

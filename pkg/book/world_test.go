@@ -73,6 +73,7 @@ func (w *world) rebuilt(shuffle bool) *book.Book {
 		w.t.Fatal(err)
 	}
 	b := book.New(args)
+	b.SetLotteryKey([]byte("key"))
 	var events []func()
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
 		events = append(events, func() { b.SetNode(w.nodes[name]) })

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
@@ -124,11 +125,14 @@ type ledger struct {
 	bound map[string]map[string]string
 	// leases are by namespace and name: the name holds the pod's UID.
 	leases map[string]map[string]*rqv1.Lease
-	wrong  []string
+	// reservations are by namespace and UID.
+	reservations map[string]map[types.UID]*rqv1.Reservation
+	wrong        []string
 }
 
 func watchLedger(c *cluster) (*ledger, error) {
-	l := &ledger{bound: map[string]map[string]string{}, leases: map[string]map[string]*rqv1.Lease{}}
+	l := &ledger{bound: map[string]map[string]string{}, leases: map[string]map[string]*rqv1.Lease{},
+		reservations: map[string]map[types.UID]*rqv1.Reservation{}}
 	leases := cache.NewSharedIndexInformer(listWatch(c.api, &rqv1.LeaseList{}), &rqv1.Lease{}, 0, nil)
 	_, err := leases.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(lease any) { l.holds(lease.(*rqv1.Lease)) },
@@ -145,7 +149,15 @@ func watchLedger(c *cluster) (*ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, informer := range []cache.SharedIndexInformer{leases, pods} {
+	reservations := cache.NewSharedIndexInformer(listWatch(c.api, &rqv1.ReservationList{}), &rqv1.Reservation{}, 0, nil)
+	_, err = reservations.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(r any) { l.rewritten(r.(*rqv1.Reservation), r.(*rqv1.Reservation)) },
+		UpdateFunc: func(old, now any) { l.rewritten(old.(*rqv1.Reservation), now.(*rqv1.Reservation)) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, informer := range []cache.SharedIndexInformer{leases, pods, reservations} {
 		go informer.RunWithContext(context.Background())
 		cache.WaitForCacheSync(nil, informer.HasSynced)
 	}
@@ -158,6 +170,7 @@ func (l *ledger) forget(namespace string) {
 	defer l.mutex.Unlock()
 	delete(l.bound, namespace)
 	delete(l.leases, namespace)
+	delete(l.reservations, namespace)
 }
 
 func (l *ledger) holds(lease *rqv1.Lease) {

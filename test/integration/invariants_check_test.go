@@ -33,7 +33,7 @@ func sound() *world {
 		w.leases = append(w.leases, rqv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{book.LabelPod: name}},
 			Spec: rqv1.LeaseSpec{
-				RunRef: rqv1.LeaseRunRef{Name: "run"}, Slice: rqv1.LeaseSlice{Role: rqv1.RoleActive, Nodes: []rqv1.NodeGPUs{{Name: name, GPUs: 4}}},
+				RunRef: rqv1.LeaseRunRef{Name: "run", UID: "run"}, Slice: rqv1.LeaseSlice{Role: rqv1.RoleActive, Nodes: []rqv1.NodeGPUs{{Name: name, GPUs: 4}}},
 				Payer: rqv1.LeasePayer{Budget: "budget", Owner: "org", Relation: rqv1.RelationOwn}, PaidByEnvelope: "all",
 				Start: metav1.NewMicroTime(time.Unix(1, 0)),
 			},
@@ -42,7 +42,7 @@ func sound() *world {
 	}
 	group := int32(8)
 	w.runs["run"] = rqv1.Run{
-		ObjectMeta: metav1.ObjectMeta{Name: "run"},
+		ObjectMeta: metav1.ObjectMeta{Name: "run", UID: "run"},
 		Spec:       rqv1.RunSpec{Resources: rqv1.RunResources{TotalGPUs: 8}, Locality: &rqv1.RunLocality{GroupGPUs: &group}},
 		Status:     rqv1.RunStatus{Phase: rqv1.RunRunning},
 	}
@@ -112,6 +112,25 @@ func TestInvariantsAreChecked(t *testing.T) {
 			all(w).OwnedGPUs, all(w).OverdraftGPUs, w.budgets[0].Status.OverdraftGPUs = 4, 4, 4
 			w.budgets[0].Generation = 2
 		}, nil},
+		"Reservation of a Run that runs": {func(w *world) { w.reservations = []rqv1.Reservation{reservedFor("run")} }, []string{"R17"}},
+		"two Reservations of one Run": {func(w *world) {
+			setPhase(w, rqv1.RunPending)
+			w.pods, w.leases, w.bound = nil, nil, nil
+			w.budgets[0].Status = rqv1.BudgetStatus{}
+			w.reservations = []rqv1.Reservation{reservedFor("run"), reservedFor("run")}
+		}, []string{"R17"}},
+		"cut without a record": {func(w *world) {
+			w.leases = append(w.leases, closed(w.leases[0], ended))
+			last := &w.leases[len(w.leases)-1]
+			last.Labels, last.Status.ClosureReason = map[string]string{}, rqv1.ClosedRandomPreempt
+			last.Spec.Slice.Nodes = []rqv1.NodeGPUs{{Name: "elsewhere", GPUs: 4}}
+		}, []string{"R19"}},
+		"cut and not carried out": {func(w *world) {
+			w.reservations = []rqv1.Reservation{activated("other", "run")}
+		}, []string{"R19", "R19", "R21"}},
+		"cut each other": {func(w *world) {
+			w.reservations = []rqv1.Reservation{activated("x", "y"), activated("y", "x")}
+		}, []string{"R21", "R21", "R22"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -133,4 +152,50 @@ func TestInvariantsAreChecked(t *testing.T) {
 func closed(lease rqv1.Lease, ended metav1.MicroTime) rqv1.Lease {
 	lease.Status = rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: rqv1.ClosedFailed}
 	return lease
+}
+
+// reservedFor is a Reservation for a Run that waits, whose UID is its name.
+func reservedFor(run string) rqv1.Reservation {
+	return rqv1.Reservation{
+		ObjectMeta: metav1.ObjectMeta{Name: run + "-r0", Labels: map[string]string{book.LabelRunUID: run}},
+		Spec:       rqv1.ReservationSpec{RunRef: rqv1.NamespacedName{Name: run}}, Status: rqv1.ReservationStatus{State: rqv1.ReservationPending},
+	}
+}
+
+// activated is the Reservation of a Run that has started at the cost of another, without a word of the draw.
+func activated(run, victim string) rqv1.Reservation {
+	r, at, ended := reservedFor(run), metav1.NewMicroTime(time.Unix(9, 0)), metav1.NewTime(time.Unix(10, 0))
+	r.Status = rqv1.ReservationStatus{State: rqv1.ReservationReleased, ActivatedAt: &at, EndedAt: &ended,
+		Cuts: []rqv1.Cut{{UID: types.UID(victim), Action: rqv1.CutLottery}}}
+	return r
+}
+
+// TestRecordsAreWatched changes what may and what may not change of a Reservation's record.
+func TestRecordsAreWatched(t *testing.T) {
+	at := metav1.NewMicroTime(time.Unix(9, 0))
+	published := rqv1.ReservationStatus{State: rqv1.ReservationActivating, ActivatedAt: &at,
+		ConflictSet: []rqv1.Conflict{{GPUs: 1}}, Lottery: &rqv1.Lottery{Commitment: "c", ConflictSetDigest: "d"}}
+	revealed := *published.DeepCopy()
+	revealed.Lottery.Nonce, revealed.Lottery.Draws, revealed.Cuts = "n", []rqv1.Draw{{Owner: "o"}}, []rqv1.Cut{{UID: "u"}}
+	cases := map[string]struct {
+		old    rqv1.ReservationStatus
+		change func(*rqv1.ReservationStatus)
+		wrong  bool
+	}{
+		"a promise follows the forecast": {rqv1.ReservationStatus{}, func(s *rqv1.ReservationStatus) { *s = published }, false},
+		"reveal":                         {published, func(s *rqv1.ReservationStatus) { *s = revealed }, false},
+		"other commitment":               {published, func(s *rqv1.ReservationStatus) { s.Lottery.Commitment = "e" }, true},
+		"other conflict set":             {published, func(s *rqv1.ReservationStatus) { s.ConflictSet[0].GPUs++ }, true},
+		"other digest":                   {published, func(s *rqv1.ReservationStatus) { s.Lottery.ConflictSetDigest = "e" }, true},
+		"activated again":                {published, func(s *rqv1.ReservationStatus) { s.ActivatedAt = &metav1.MicroTime{} }, true},
+		"other draws":                    {revealed, func(s *rqv1.ReservationStatus) { s.Lottery.Draws = nil }, true},
+		"other cuts":                     {revealed, func(s *rqv1.ReservationStatus) { s.Cuts[0].UID = "v" }, true},
+	}
+	for name, c := range cases {
+		now := c.old.DeepCopy()
+		c.change(now)
+		if diff := altered(&c.old, now); (diff != "") != c.wrong {
+			t.Errorf("%s: %q", name, diff)
+		}
+	}
 }

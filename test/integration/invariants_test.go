@@ -25,6 +25,8 @@ type world struct {
 	runs    map[string]rqv1.Run
 	leases  []rqv1.Lease
 	budgets []rqv1.Budget
+	// reservations are in the order of their names.
+	reservations []rqv1.Reservation
 	// bound are the pods of Runs that were ever bound, name by UID.
 	bound map[string]string
 }
@@ -36,16 +38,18 @@ func (s *site) look(ctx context.Context) (*world, error) {
 	var runs rqv1.RunList
 	var leases rqv1.LeaseList
 	var budgets rqv1.BudgetList
+	var reservations rqv1.ReservationList
 	for _, list := range []error{
 		s.api.List(ctx, &nodes, client.MatchingLabels{"gpu.flavor": s.flavor}), s.api.List(ctx, &pods),
 		s.api.List(ctx, &runs, client.InNamespace(s.namespace)), s.api.List(ctx, &leases, client.InNamespace(s.namespace)),
-		s.api.List(ctx, &budgets),
+		s.api.List(ctx, &budgets), s.api.List(ctx, &reservations, client.InNamespace(s.namespace)),
 	} {
 		if list != nil {
 			return nil, list
 		}
 	}
-	w := &world{nodes: map[string]corev1.Node{}, runs: map[string]rqv1.Run{}, leases: leases.Items, bound: map[string]string{}}
+	w := &world{nodes: map[string]corev1.Node{}, runs: map[string]rqv1.Run{}, leases: leases.Items, reservations: reservations.Items,
+		bound: map[string]string{}}
 	for _, node := range nodes.Items {
 		w.nodes[node.Name] = node
 	}
@@ -62,11 +66,19 @@ func (s *site) look(ctx context.Context) (*world, error) {
 	for _, lease := range leases.Items {
 		there[lease.Name] = true
 	}
+	for _, r := range reservations.Items {
+		there[string(r.UID)] = true
+	}
 	s.ledger.mutex.Lock()
 	defer s.ledger.mutex.Unlock()
 	for name, lease := range s.ledger.leases[s.namespace] {
 		if lease.Status.Closed && !there[name] { // it is settled, and its object gone
 			w.leases = append(w.leases, *lease)
+		}
+	}
+	for uid, r := range s.ledger.reservations[s.namespace] {
+		if book.Ended(r) && !there[string(uid)] { // it was kept for as long as it is to be
+			w.reservations = append(w.reservations, *r)
 		}
 	}
 	for uid, name := range s.ledger.bound[s.namespace] {
@@ -80,6 +92,7 @@ func (w *world) broken() []string {
 	var out []string
 	for _, check := range []func() []string{
 		w.overcommitted, w.overcommittedOnce, w.unpaid, w.closedHalf, w.incomplete, w.split, w.miscounted, w.overspent,
+		w.misreserved, w.hurt, w.feuds,
 	} {
 		out = append(out, check()...)
 	}

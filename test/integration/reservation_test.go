@@ -56,7 +56,7 @@ func (s *site) reservations(run string) ([]rqv1.Reservation, error) {
 func (s *site) awaitReservation(run string, as func(*rqv1.Reservation) error) *rqv1.Reservation {
 	s.t.Helper()
 	var out *rqv1.Reservation
-	eventually(s.t, "the Reservation of "+run, func() error {
+	eventually(s.t, "the Reservation of "+s.namespace+"/"+run, func() error {
 		all, err := s.reservations(run)
 		if err != nil {
 			return err

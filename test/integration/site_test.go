@@ -31,7 +31,12 @@ type site struct {
 func newSite(t *testing.T, c *cluster, domains, nodes int, budget int32) *site {
 	t.Helper()
 	name := strings.NewReplacer("/", "-", "_", "-", ",", "", " ", "-").Replace(strings.ToLower(strings.TrimPrefix(t.Name(), "Test")))
-	name = strings.TrimRight(name[:min(len(name), 40)], "-")
+	return namedSite(t, c, strings.TrimRight(name[:min(len(name), 40)], "-"), domains, nodes, budget)
+}
+
+// namedSite makes a site as newSite does, with a name of its own: one test may have several.
+func namedSite(t *testing.T, c *cluster, name string, domains, nodes int, budget int32) *site {
+	t.Helper()
 	s := &site{cluster: c, t: t, namespace: name, flavor: name, owner: rqv1.Owner("org:" + name)}
 	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	for d := range domains {
