@@ -58,6 +58,9 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	if ran {
 		b.tellCutters(run.UID)
 	}
+	if ran != g.started() {
+		b.waiting.epoch++ // others may have another date now
+	}
 	if phase := run.Status.Phase; phase != rqv1.RunRunning {
 		b.vacate(g, 0)
 		if phase == rqv1.RunCompleted || phase == rqv1.RunFailed {

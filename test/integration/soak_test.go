@@ -19,8 +19,8 @@ import (
 
 const (
 	// soakSpan is for how long Runs arrive; JOBTREE_SOAK, a duration, has it take longer. A lead of 3 s stands for one of 15
-	// minutes, and so the span for five hours.
-	soakSpan = 60 * time.Second
+	// minutes, and so the span for four hours.
+	soakSpan = 45 * time.Second
 	// soakLoad is what arrives in GPU-seconds per second and GPU of the fleet, of which there are soakGPUs.
 	soakLoad = 1.3
 	soakGPUs = 64
@@ -42,12 +42,12 @@ func TestSoak(t *testing.T) {
 	s := newSite(t, ownCluster(t, withoutElection, arguments), 2, soakGPUs/2/8, 0)
 	s.startScheduler()
 	for _, team := range soakTeams {
-		s.fund(team, s.envelope("all", soakGPUs/2, s.lends(8, soakTeams...), func(e *rqv1.Envelope) { e.Sharing = rqv1.SharingNone }))
+		s.fund(team, s.envelope("all", soakGPUs*3/4, s.lends(8, soakTeams...), func(e *rqv1.Envelope) { e.Sharing = rqv1.SharingNone }))
 	}
 	hopeless := map[string]string{"huge": "NeverFits", "poor": "NoBudget", "dear": "InsufficientBudget"}
 	s.submit("huge", soakGPUs, s.by("red"), inGroups(soakGPUs), inPods(8))
 	s.submit("poor", 8, s.by("nobody"))
-	s.submit("dear", soakGPUs/2+8, s.by("blue"), inPods(8))
+	s.submit("dear", soakGPUs*3/4+8, s.by("blue"), inPods(8))
 
 	span := soakSpan
 	if longer, err := time.ParseDuration(os.Getenv("JOBTREE_SOAK")); err == nil {
@@ -110,16 +110,16 @@ func (a *arrivals) kind(gpus int32, takes time.Duration) []func(*rqv1.Run) {
 	out := []func(*rqv1.Run){a.s.by(team), inPods(4), annotated("pod-complete.stage.kwok.x-k8s.io/delay", takes.String())}
 	one := func(in int) bool { return a.random.IntN(in) == 0 }
 	switch {
-	case gpus >= 16 && one(3):
+	case gpus >= 16 && one(2):
 		out = append(out, malleable(gpus/4/4*4, gpus, 4))
 	case gpus >= 16 && one(2):
 		out = append(out, inGroups(gpus/2))
 	}
-	if one(4) {
+	if one(3) {
 		out = append(out, withSpares(4))
 	}
 	if !one(3) {
-		out = append(out, checkpoint(time.Duration(1+a.random.IntN(10))*time.Second))
+		out = append(out, checkpoint(takes/2+time.Duration(a.random.Int64N(int64(takes)))))
 	}
 	if one(3) {
 		out = append(out, lasts(takes+3*time.Second))
@@ -185,16 +185,24 @@ func (s *site) report(submitted int, latest time.Duration) {
 		s.t.Fatal(err)
 	}
 	phases, states, cuts := map[rqv1.RunPhase]int{}, map[rqv1.ReservationState]int{}, map[rqv1.CutAction]int{}
-	activations, draws, most := 0, 0, map[string]int{}
+	activations, draws, most, canceled := 0, 0, map[string]int{}, map[string]int{}
 	for _, run := range w.runs {
 		phases[run.Status.Phase]++
 		if meta.IsStatusConditionTrue(run.Status.Conditions, rqv1.ConditionAtRisk) {
-			s.t.Logf("Run %s has ended at risk", run.Name)
+			s.t.Errorf("Run %s is %s and at risk", run.Name, run.Status.Phase)
 		}
 	}
 	for i := range w.reservations {
 		r := &w.reservations[i]
 		states[r.Status.State]++
+		if r.Status.State == rqv1.ReservationCanceled {
+			canceled[strings.Map(func(c rune) rune {
+				if c >= '0' && c <= '9' {
+					return -1
+				}
+				return c
+			}, r.Status.Reason)]++
+		}
 		if r.Status.ActivatedAt != nil {
 			activations++
 			draws += len(r.Status.Lottery.Draws)
@@ -205,8 +213,8 @@ func (s *site) report(submitted int, latest time.Duration) {
 		}
 	}
 	starts, err := s.counters(s.t.Context(), s.cluster.Scheduler, "jobtree_admission_duration_seconds_count")
-	s.t.Logf("%d Runs: %v; starts %v (%v); %d Reservations: %v; %d activations, %d draws, cuts %v, at most %d of one Run; dates passed by %s",
-		submitted, phases, starts, err, len(w.reservations), states, activations, draws, cuts, slices.Max(append(slices.Collect(maps.Values(most)), 0)), latest)
+	s.t.Logf("%d Runs: %v; starts %v (%v); %d Reservations: %v, canceled as %v; %d activations, %d draws, cuts %v, "+
+		"at most %d of one Run; dates passed by %s", submitted, phases, starts, err, len(w.reservations), states, canceled, activations, draws, cuts, slices.Max(append(slices.Collect(maps.Values(most)), 0)), latest)
 	if activations < 5 || draws < 3 || cuts[rqv1.CutShrink] == 0 || cuts[rqv1.CutDropSpare] == 0 {
 		s.t.Error("there was too little of it: the soak has shown nothing")
 	}

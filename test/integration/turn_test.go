@@ -202,7 +202,7 @@ func noDate(s *site) {
 	s.submit("spent", 16, s.by("spent"), inPods(8))
 	s.submit("huge", 40, s.by("holder"), inPods(8))
 	s.submit("tight", 40, s.by("holder"), inPods(8), inGroups(40))
-	s.awaitRefusal("poor", "InsufficientBudget", "short by 8 of 24 GPUs", "concurrency: 16 of 16 GPUs left")
+	s.awaitRefusal("poor", "InsufficientBudget", "short by 8 of 24 GPUs", "all: 0 of 16 GPUs in use")
 	s.awaitRefusal("spent", "InsufficientGPUHours", "maxGPUHours: 1.00000 of 1.00000 GPU-hours left")
 	s.awaitRefusal("huge", "NeverFits")
 	s.awaitRefusal("tight", "NeverFits")
