@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
@@ -37,11 +38,14 @@ func (b *Book) stateFor(g *gang, now time.Time) forecast.State {
 		WindowDelay: b.args.WindowDelay.Duration, Ahead: b.aheadOf(g),
 		Tenants: func(domains map[string]bool, at time.Time) []resolver.Tenant { return b.tenants(g, domains, at) },
 	}
+	if leaving := b.releaseSoon(now); len(leaving.Leases) > 0 {
+		state.Releases = append(state.Releases, leaving)
+	}
 	for _, other := range b.gangs {
-		if !other.started() || other == g {
+		if other == g || !other.started() && !other.starts() {
 			continue
 		}
-		if end, bounded := other.end(); bounded && end.After(now) {
+		if end, bounded := other.end(now); bounded && end.After(now) {
 			state.Releases = append(state.Releases, b.releaseOf(other, end))
 		}
 		if until, shielded := b.shield(other); shielded && until.After(now) {
@@ -68,20 +72,61 @@ func (g *gang) startedAt() (time.Time, bool) {
 	return started.LastTransitionTime.Time, true
 }
 
-// end returns when a Run that runs ends by its maxDuration.
-func (g *gang) end() (time.Time, bool) {
+// end returns when a Run that runs ends by its maxDuration; one that is about to start, as if it started now.
+func (g *gang) end(now time.Time) (time.Time, bool) {
 	at, ok := g.startedAt()
-	if r := g.run.Spec.Runtime; ok && r != nil && r.MaxDuration != nil {
+	if !ok {
+		at = now
+	}
+	if r := g.run.Spec.Runtime; r != nil && r.MaxDuration != nil {
 		return at.Add(r.MaxDuration.Duration), true
 	}
 	return time.Time{}, false
+}
+
+// starts reports whether a Run that waits has its places.
+func (g *gang) starts() bool {
+	return g.run != nil && g.run.Status.Phase == rqv1.RunPending && g.underWay()
+}
+
+// outgoing reports whether a member is on its way out, and nobody takes its place there.
+func (m *member) outgoing() bool { return m.doomed() || m.leaving && !m.gang.started() }
+
+// soon is when, at a guess, something is free that is on its way out.
+const soon = 5 * time.Second
+
+// releaseSoon returns what is on its way out: Leases whose pods or Runs have ended, or whose time is over.
+func (b *Book) releaseSoon(now time.Time) forecast.Release {
+	r := forecast.Release{At: now.Add(soon)}
+	for name, l := range b.leases {
+		if b.ending(l, now) {
+			r.Holds = append(r.Holds, resolver.Holding{Node: l.node, GPUs: l.charge.GPUs})
+			r.Leases = append(r.Leases, name.String())
+		}
+	}
+	slices.Sort(r.Leases)
+	return r
+}
+
+// ending reports whether a Lease is about to be closed, and its GPUs are for others then.
+func (b *Book) ending(l *lease, now time.Time) bool {
+	m, g := b.members[l.pod], b.gangs[types.UID(l.charge.Run)]
+	switch h := b.held[l.pod]; {
+	case h != nil && h.vacant:
+		return false
+	case m == nil, m.stage == finished, m.outgoing(), g == nil, g.run == nil:
+		return true
+	}
+	phase := g.run.Status.Phase
+	end, bounded := g.end(now)
+	return phase == rqv1.RunCompleted || phase == rqv1.RunFailed || bounded && !end.After(now)
 }
 
 // releaseOf returns what a Run gives back when it ends.
 func (b *Book) releaseOf(g *gang, at time.Time) forecast.Release {
 	r := forecast.Release{At: at}
 	for m := range g.all() {
-		if m.placed() && !m.doomed() {
+		if m.placed() && !m.outgoing() {
 			r.Holds = append(r.Holds, g.holding(m))
 			r.Leases = append(r.Leases, leaseName(m.pod).String())
 		}
@@ -154,21 +199,25 @@ func nameOf(o metav1.Object) rqv1.NamespacedName {
 }
 
 // tenants returns the Runs that hold GPUs in some fabric domains and may be cut at an instant for a gang: those that run and
-// have not ended by then, are not shielded (R22), and were not started at the cost of the
-// gang's Run, so that no two Runs cut each other back and forth.
+// have not ended by then, are not shielded (R22), and were not started at the cost of the gang's Run, so that no two Runs
+// cut each other back and forth. Of an activation that goes on, they had started when it was published.
 func (b *Book) tenants(g *gang, domains map[string]bool, at time.Time) []resolver.Tenant {
 	var out []resolver.Tenant
+	since := at
+	if g.activating() && g.reservation.Status.ActivatedAt != nil {
+		since = g.reservation.Status.ActivatedAt.Time
+	}
 	for _, other := range b.gangs {
-		if other == g || !other.started() || other.demand.Flavor != g.demand.Flavor || b.reservations.hasCut(other.run.UID, g.run.UID) {
+		if other == g || !other.startedBefore(since) || other.demand.Flavor != g.demand.Flavor || b.reservations.hasCut(other.run.UID, g.run.UID) {
 			continue
 		}
-		if end, bounded := other.end(); bounded && !end.After(at) {
+		if end, bounded := other.end(at); bounded && !end.After(at) {
 			continue
 		}
 		if until, shielded := b.shield(other); shielded && until.After(at) {
 			continue
 		}
-		if tenant, ok := b.tenant(other, domains, at); ok {
+		if tenant, ok := b.tenant(other, domains, since); ok {
 			out = append(out, tenant)
 		}
 	}
@@ -188,9 +237,16 @@ func (g *gang) touches(within func(*member) bool) bool {
 	return false
 }
 
-// tenant returns what may be cut of a Run in some fabric domains at an instant; false if it holds nothing there. What has no
-// Lease by then is not cut.
-func (b *Book) tenant(g *gang, domains map[string]bool, at time.Time) (resolver.Tenant, bool) {
+// startedBefore reports whether a Run runs and started before an instant, as its status tells it, in whole seconds: only such
+// a Run is ended by an activation at that instant.
+func (g *gang) startedBefore(at time.Time) bool {
+	started, ok := g.startedAt()
+	return ok && started.Before(at.Truncate(time.Second))
+}
+
+// tenant returns what may be cut of a Run in some fabric domains and was there at an instant; false if it holds nothing
+// there.
+func (b *Book) tenant(g *gang, domains map[string]bool, since time.Time) (resolver.Tenant, bool) {
 	t := resolver.Tenant{Run: nameOf(g.run), UID: g.run.UID, Owner: g.run.Spec.Owner, Opportunistic: g.run.Spec.Opportunistic}
 	within := func(m *member) bool { return domains[b.fleet.DomainOf(m.node)] }
 	if !g.touches(within) {
@@ -201,7 +257,7 @@ func (b *Book) tenant(g *gang, domains map[string]bool, at time.Time) (resolver.
 			return false
 		}
 		l := b.leases[leaseName(m.pod)]
-		return l != nil && l.charge.Start.Before(at)
+		return l != nil && l.charge.Start.Before(since)
 	}
 	for _, m := range g.spares.members {
 		if cuttable(m) && within(m) {

@@ -58,6 +58,9 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	if ran {
 		b.tellCutters(run.UID)
 	}
+	if ran != g.started() {
+		b.waiting.epoch++ // others may have another date now
+	}
 	if run.Status.Phase != rqv1.RunRunning {
 		b.vacate(g, 0)
 		if g.over() {

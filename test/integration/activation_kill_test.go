@@ -209,3 +209,40 @@ func (s *site) isCut(run string) bool {
 		return slices.ContainsFunc(r.Status.Cuts, func(c rqv1.Cut) bool { return c.Run.Name == run })
 	})
 }
+
+// TestKillTheSchedulerWhileRunsAreCut kills the scheduler at random instants while several activations are under way: each
+// completes with the draw that it has published, and nobody is hurt whom no Reservation has cut.
+func TestKillTheSchedulerWhileRunsAreCut(t *testing.T) {
+	t.Parallel()
+	random := seeded(t)
+	arguments := led("2s")
+	arguments["activationShield"] = "1h"
+	c := ownCluster(t, withoutElection, arguments)
+	(&site{cluster: c, t: t}).startScheduler()
+	var sites []*site
+	before := map[string]map[string]map[string]string{}
+	for i := range 4 {
+		s := contested(t, c, fmt.Sprintf("chaos-%d", i))
+		before[s.namespace] = map[string]map[string]string{}
+		for _, run := range tenants {
+			before[s.namespace][run] = s.uids(run)
+		}
+		sites = append(sites, s)
+	}
+	activating := 0
+	for i := range 8 {
+		if i < len(sites) {
+			sites[i].submit("wanted", 32, sites[i].by("wanted"))
+		}
+		sites[0].killAfter(time.Duration(random.IntN(1500)) * time.Millisecond)
+		for _, s := range sites[:min(i+1, len(sites))] {
+			if all, err := s.reservations("wanted"); err == nil && len(all) > 0 && all[0].Status.State == rqv1.ReservationActivating {
+				activating++
+			}
+		}
+	}
+	for _, s := range sites {
+		s.completes(rqv1.Reservation{}, before[s.namespace])
+	}
+	t.Logf("8 kills, and %d times one of 4 activations was under way", activating)
+}

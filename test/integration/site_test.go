@@ -57,6 +57,7 @@ func (s *site) close() {
 	ctx, limit := context.Background(), patience
 	if s.t.Failed() {
 		limit = 15 * time.Second // what broke may stay broken
+		s.tell(ctx)
 	}
 	err := s.api.DeleteAllOf(ctx, &rqv1.Run{}, client.InNamespace(s.namespace))
 	if err == nil {
@@ -77,6 +78,22 @@ func (s *site) close() {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
 	if err := s.api.Delete(ctx, namespace); err != nil && !apierrors.IsNotFound(err) {
 		s.t.Error(err)
+	}
+}
+
+// tell logs how the Runs and their Reservations stand.
+func (s *site) tell(ctx context.Context) {
+	w, err := s.look(ctx)
+	if err != nil {
+		s.t.Log(err)
+		return
+	}
+	for name, run := range w.runs {
+		s.t.Logf("%s: Run %s is %s: %s %+v", s.namespace, name, run.Status.Phase, run.Status.Message, run.Status.Conditions)
+	}
+	for _, r := range w.reservations {
+		s.t.Logf("%s: Reservation %s is %s: %s; from %v to %v, cuts %+v", s.namespace, r.Name, r.Status.State, r.Status.Reason, r.Status.ActivatedAt,
+			r.Status.EndedAt, r.Status.Cuts)
 	}
 }
 
