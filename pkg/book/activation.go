@@ -1,6 +1,7 @@
 package book
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -47,7 +48,8 @@ func (b *Book) Commitment(reservation types.UID) string {
 // decide draws, if it must, and gives the gang its places: those that are free and those that are going to be. Nobody is told
 // before the decision is published. It reports false if the gang could not start after all.
 func (b *Book) decide(g *gang, p *forecast.Promise, state forecast.State, ask forecast.Ask, now time.Time) bool {
-	a := &Activation{At: now, Promise: p, Conflicts: p.Conflicts, Odds: p.Odds, Nonce: resolver.Nonce(b.key, g.reservation.UID)}
+	b.decided = latest(now.Truncate(time.Microsecond), b.decided.Add(time.Microsecond))
+	a := &Activation{At: b.decided, Promise: p, Conflicts: p.Conflicts, Odds: p.Odds, Nonce: resolver.Nonce(b.key, g.reservation.UID)}
 	decided, assignments, ok := forecast.Activate(state, ask, p.Slice.Domains, a.Conflicts, a.Nonce)
 	if ok {
 		a.Draws, a.Cuts = decided.Draws, decided.Cuts
@@ -56,15 +58,24 @@ func (b *Book) decide(g *gang, p *forecast.Promise, state forecast.State, ask fo
 	return ok
 }
 
-// resumeAll completes what has been published, oldest Run first.
+func latest(x, y time.Time) time.Time {
+	if x.After(y) {
+		return x
+	}
+	return y
+}
+
+// resumeAll completes what has been published, in the order in which it was decided.
 func (b *Book) resumeAll(now time.Time) {
 	var published []*gang
 	for _, g := range b.gangs {
-		if g.run != nil && g.run.Status.Phase == rqv1.RunPending && g.complete() && g.activating() {
+		if g.run != nil && g.run.Status.Phase == rqv1.RunPending && g.complete() && g.activating() && g.reservation.Status.ActivatedAt != nil {
 			published = append(published, g)
 		}
 	}
-	slices.SortFunc(published, byAge)
+	slices.SortFunc(published, func(x, y *gang) int {
+		return cmp.Or(x.reservation.Status.ActivatedAt.Compare(y.reservation.Status.ActivatedAt.Time), byAge(x, y))
+	})
 	for _, g := range published {
 		if lead := g.leader(); lead != nil {
 			b.resume(g, lead.pod, now)
@@ -137,9 +148,15 @@ func (b *Book) activateGang(g *gang, a *Activation, assignments []plan.Assignmen
 		if m := b.members[pod]; m != nil {
 			m.awaited = g
 		}
-		if h := b.held[pod]; h.awaitedBy == nil {
-			h.awaitedBy = g
-			g.awaiting++
+		b.held[pod].await(g)
+	}
+	places := map[string]bool{}
+	for i := range assignments {
+		places[assignments[i].Node] = true
+	}
+	for _, h := range b.held {
+		if len(h.awaitedBy) > 0 && places[h.node] {
+			h.await(g) // it leaves for another, who may have got a place elsewhere after a restart
 		}
 	}
 	if g.awaiting == 0 {
@@ -199,11 +216,17 @@ func taken(g *gang, part Part, c *rqv1.Cut) bool {
 	return true
 }
 
-// leaving returns what the victims of an activation still hold.
+// leaving returns what the victims of an activation still hold, and those that others wait for, who have their places by now.
 func (b *Book) leaving(a *Activation) []resolver.Holding {
-	var out []resolver.Holding
+	pods := map[types.UID]bool{}
 	for _, pod := range b.victims(a) {
-		out = append(out, resolver.Holding{Node: b.held[pod].node, GPUs: b.held[pod].gpus})
+		pods[pod] = true
+	}
+	var out []resolver.Holding
+	for pod, h := range b.held {
+		if pods[pod] || len(h.awaitedBy) > 0 {
+			out = append(out, resolver.Holding{Node: h.node, GPUs: h.gpus})
+		}
 	}
 	return out
 }
@@ -215,6 +238,14 @@ func (b *Book) proceed(g *gang) {
 	}
 }
 
+// await has a gang wait until the holding is gone.
+func (h *holding) await(g *gang) {
+	if !slices.Contains(h.awaitedBy, g) {
+		h.awaitedBy = append(h.awaitedBy, g)
+		g.awaiting++
+	}
+}
+
 // leaveOff has a gang not wait for anybody any more.
 func (b *Book) leaveOff(g *gang) {
 	if g.awaiting == 0 {
@@ -222,9 +253,7 @@ func (b *Book) leaveOff(g *gang) {
 	}
 	g.awaiting = 0
 	for _, h := range b.held {
-		if h.awaitedBy == g {
-			h.awaitedBy = nil
-		}
+		h.awaitedBy = slices.DeleteFunc(h.awaitedBy, func(other *gang) bool { return other == g })
 	}
 }
 
@@ -259,13 +288,12 @@ func (b *Book) Outstanding(r *rqv1.Reservation, c *rqv1.Cut) bool {
 	return len(b.victims(&Activation{At: r.Status.ActivatedAt.Time, Cuts: []rqv1.Cut{*c}})) > 0
 }
 
-// gone notes that a pod which a gang waits for holds nothing any more.
+// gone notes that a pod which gangs wait for holds nothing any more.
 func (b *Book) gone(h *holding) {
-	g := h.awaitedBy
-	if h.awaitedBy = nil; g == nil || g.awaiting == 0 {
-		return
+	for _, g := range h.awaitedBy {
+		if g.awaiting--; g.awaiting == 0 && g.run != nil {
+			b.proceed(g)
+		}
 	}
-	if g.awaiting--; g.awaiting == 0 && g.run != nil {
-		b.proceed(g)
-	}
+	h.awaitedBy = nil
 }

@@ -36,7 +36,8 @@ type Book struct {
 	reservations reservations
 	intended     map[string][]*gang
 	threats      map[types.NamespacedName]map[*gang]bool
-	key          []byte // of the lottery
+	key          []byte    // of the lottery
+	decided      time.Time // the latest activation
 	dues         chan struct{}
 	open         bool // the ledger has been read and this process decides
 	stirred      bool // something has improved since the waiting gangs were last looked at

@@ -48,14 +48,17 @@ func (b *Book) Needless(run types.UID) []string {
 	var out []string
 	for at := -1; at < len(g.activation.Cuts); at++ {
 		for _, cuts := range b.without(g.activation.Cuts, at) {
-			freed := b.leaving(&Activation{At: g.activation.At, Cuts: cuts})
-			for _, h := range freed {
-				b.fleet.Give(h.Node, h.GPUs)
+			freed := slices.DeleteFunc(b.victims(&Activation{At: g.activation.At, Cuts: cuts}), func(pod types.UID) bool {
+				m := b.members[pod]
+				return m == nil || m.leaving || m.surplus() // it goes anyway
+			})
+			for _, pod := range freed {
+				b.fleet.Give(b.held[pod].node, b.held[pod].gpus)
 			}
 			attempt := plan.Prepare(b.accounts, g.demand, b.claim(g, nil), missing, b.rejected(g, g.active.members[0].pod), g.activation.At).Within(within)
 			fits := attempt.Unpaid(b.fleet) == nil && attempt.Fits(b.fleet)
-			for _, h := range freed {
-				b.fleet.Take(h.Node, h.GPUs)
+			for _, pod := range freed {
+				b.fleet.Take(b.held[pod].node, b.held[pod].gpus)
 			}
 			if at < 0 && !fits {
 				out = append(out, fmt.Sprintf("it does not fit with the cuts %v", cuts))

@@ -174,8 +174,8 @@ type holding struct {
 	// planned by a gang's plan; writing, leased: in the ledger, perhaps or certainly; bound: the pod is there; vacant: kept
 	// for the pod's replacement.
 	planned, writing, leased, bound, vacant bool
-	// awaitedBy is the gang that waits for the GPUs; nil when none does.
-	awaitedBy *gang
+	// awaitedBy are the gangs that wait for the GPUs.
+	awaitedBy []*gang
 }
 
 func (h *holding) claimed() bool { return h.planned || h.writing || h.leased || h.bound || h.vacant }

@@ -1,9 +1,11 @@
 package book
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -15,12 +17,10 @@ const LabelRunUID = rqv1.GroupName + "/run-uid"
 type reservations struct {
 	// byRun holds them by the UID of the Run that they are for.
 	byRun map[types.UID]map[types.NamespacedName]*rqv1.Reservation
-	// cutters holds, by the UID of a Run that was cut, the UIDs of those that it was cut for.
-	cutters map[types.UID]map[types.UID]bool
 }
 
 func newReservations() reservations {
-	return reservations{byRun: map[types.UID]map[types.NamespacedName]*rqv1.Reservation{}, cutters: map[types.UID]map[types.UID]bool{}}
+	return reservations{byRun: map[types.UID]map[types.NamespacedName]*rqv1.Reservation{}}
 }
 
 // set adds or replaces a Reservation.
@@ -30,16 +30,9 @@ func (r *reservations) set(reservation *rqv1.Reservation) {
 		r.byRun[run] = map[types.NamespacedName]*rqv1.Reservation{}
 	}
 	r.byRun[run][client(reservation)] = reservation
-	for i := range reservation.Status.Cuts {
-		victim := reservation.Status.Cuts[i].UID
-		if r.cutters[victim] == nil {
-			r.cutters[victim] = map[types.UID]bool{}
-		}
-		r.cutters[victim][run] = true
-	}
 }
 
-// remove forgets a Reservation. Who cut whom is remembered as long as both Runs may be there.
+// remove forgets a Reservation.
 func (r *reservations) remove(reservation *rqv1.Reservation) {
 	run := runOf(reservation)
 	if delete(r.byRun[run], client(reservation)); len(r.byRun[run]) == 0 {
@@ -69,7 +62,14 @@ func (r *reservations) activated(run types.UID, started time.Time) bool {
 }
 
 // hasCut reports whether a Run was cut for another, which is not to be cut for it in turn.
-func (r *reservations) hasCut(cutter, victim types.UID) bool { return r.cutters[victim][cutter] }
+func (r *reservations) hasCut(cutter, victim types.UID) bool {
+	for _, reservation := range r.byRun[cutter] {
+		if slices.ContainsFunc(reservation.Status.Cuts, func(c rqv1.Cut) bool { return c.UID == victim }) {
+			return true
+		}
+	}
+	return false
+}
 
 func runOf(r *rqv1.Reservation) types.UID { return types.UID(r.Labels[LabelRunUID]) }
 
@@ -78,20 +78,31 @@ func Ended(r *rqv1.Reservation) bool {
 	return r.Status.State == rqv1.ReservationReleased || r.Status.State == rqv1.ReservationCanceled
 }
 
+// older reports whether a version of a Reservation comes before the one that is known: a watch brings what this process has
+// written itself a while later.
+func (r *reservations) older(reservation *rqv1.Reservation) bool {
+	known := r.byRun[runOf(reservation)][client(reservation)]
+	if known == nil || known.UID != reservation.UID {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(reservation.ResourceVersion, known.ResourceVersion)
+	return err == nil && order < 0
+}
+
 // SetReservation adds or replaces a Reservation.
 func (b *Book) SetReservation(r *rqv1.Reservation) {
 	b.mu.Lock()
 	defer b.unlock()
+	if b.reservations.older(r) {
+		return
+	}
 	b.reservations.set(r)
 	b.setCuts(client(r), cutsIn(r))
 	g := b.gangs[runOf(r)]
 	switch {
 	case g == nil:
 	case Ended(r):
-		if g.reservation != nil && g.reservation.UID == r.UID {
-			g.reservation, g.activation = nil, nil
-			b.again(g)
-		}
+		b.dismiss(g, r)
 	default:
 		b.reserve(g, r)
 	}
@@ -103,12 +114,25 @@ func (b *Book) DeleteReservation(r *rqv1.Reservation) {
 	defer b.unlock()
 	b.reservations.remove(r)
 	b.setCuts(client(r), nil)
-	if g := b.gangs[runOf(r)]; g != nil && g.reservation != nil && g.reservation.UID == r.UID {
-		g.reservation, g.activation = nil, nil
-		if g.run != nil {
-			b.reconcile(client(g.run))
-		}
+	if g := b.gangs[runOf(r)]; g != nil {
+		b.dismiss(g, r)
 	}
+}
+
+// dismiss has a gang forget its Reservation. If others were to be cut for it who have not left, it gives its places back and
+// is planned anew.
+func (b *Book) dismiss(g *gang, r *rqv1.Reservation) {
+	if g.reservation == nil || g.reservation.UID != r.UID {
+		return
+	}
+	g.reservation, g.activation = nil, nil
+	if g.awaiting > 0 {
+		b.unwind(g)
+	}
+	if g.run != nil {
+		b.reconcile(client(g.run))
+	}
+	b.again(g)
 }
 
 // reserve notes the Reservation of a gang. What has been decided is published once the nonce is there.

@@ -77,6 +77,7 @@ func (s *storm) started(next *rqv1.Run) {
 		return
 	}
 	s.tally["started"]++
+	delete(s.shielded, next.UID)
 	for _, r := range s.kept {
 		if r.Labels[book.LabelRunUID] == string(next.UID) && r.Status.State == rqv1.ReservationActivating {
 			shield := activationShield

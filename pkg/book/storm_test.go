@@ -41,7 +41,7 @@ func (s *storm) partly() bool {
 	})
 }
 
-// submitAnything submits a Run of a random shape that may be bounded, safe to requeue, or opportunistic.
+// submitAnything submits a Run of a random shape that may be bounded, and safe to requeue.
 func (s *storm) submitAnything(t *rapid.T) {
 	owner := rapid.SampledFrom([]rqv1.Owner{"org:a", "org:b", "org:c"}).Draw(t, "owner")
 	runtime := &rqv1.RunRuntime{}
@@ -51,8 +51,7 @@ func (s *storm) submitAnything(t *rapid.T) {
 	if rapid.IntRange(0, 2).Draw(t, "bounded") == 0 {
 		runtime.MaxDuration = &metav1.Duration{Duration: time.Duration(rapid.IntRange(1, 600).Draw(t, "maxDuration")) * time.Second}
 	}
-	opportunistic := rapid.IntRange(0, 5).Draw(t, "opportunistic") == 0
-	s.submitAny(t, owner, func(r *rqv1.RunSpec) { r.Runtime, r.Opportunistic = runtime, opportunistic })
+	s.submitAny(t, owner, func(r *rqv1.RunSpec) { r.Runtime = runtime })
 }
 
 func (s *storm) budgetAny(t *rapid.T, name string) {
@@ -127,6 +126,11 @@ func TestStorms(t *testing.T) {
 			s.budgetAny(t, name)
 		}
 		s.during(time.Second)
+		for range 3 {
+			s.submitAnything(t)
+			s.work()
+		}
+		s.during(time.Second)
 		actions := s.quietActions()
 		if rapid.Bool().Draw(t, "wild") {
 			maps.Copy(actions, s.wildActions())
@@ -150,17 +154,29 @@ func TestStorms(t *testing.T) {
 	t.Log(total)
 }
 
+// turn has time go by until the next Run's turn comes.
+func (s *storm) turn(*rapid.T) {
+	s.step(s.work)
+	if next, ok := s.book.NextDue(); ok {
+		s.during(max(0, next.Sub(s.now)))
+	}
+	s.step(s.work)
+}
+
 // quietActions are what may always happen.
 func (s *storm) quietActions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"submit": s.submitAnything,
 		"work":   func(*rapid.T) { s.step(s.work) },
-		"turn": func(*rapid.T) {
+		"turn":   s.turn,
+		"another turn": func(t *rapid.T) {
+			s.submitAnything(t)
+			s.turn(t)
+		},
+		"turn with a crash": func(t *rapid.T) {
 			s.step(s.work)
-			if next, ok := s.book.NextDue(); ok {
-				s.during(max(0, next.Sub(s.now)))
-			}
-			s.step(s.work)
+			s.fuse = rapid.IntRange(0, 12).Draw(t, "writes")
+			s.turn(t)
 		},
 		"reconcile": func(t *rapid.T) {
 			if name, ok := pick(t, "run", s.live()); ok {
@@ -218,6 +234,12 @@ func (s *storm) wildActions() map[string]func(*rapid.T) {
 		"remove node": func(*rapid.T) {
 			if s.nodes["n1"] != nil {
 				s.removeNode("n1")
+				s.disturb()
+			}
+		},
+		"delete reservation": func(t *rapid.T) {
+			if name, ok := pick(t, "reservation", slices.Sorted(maps.Keys(s.kept))); ok {
+				s.remove(name)
 				s.disturb()
 			}
 		},

@@ -24,15 +24,21 @@ const noticePeriod = 2 * time.Second
 // process has seen them, which is a while later.
 type storm struct {
 	*world
-	kept    map[string]*rqv1.Reservation
-	seen    map[string]*rqv1.Reservation
-	under   []*rqv1.Reservation // versions under way to the process, in order
-	version int
+	kept   map[string]*rqv1.Reservation
+	seen   map[string]*rqv1.Reservation
+	under  []version // under way to the process, in order
+	writes int
 	// fuse is after how many writes the process dies; it does not below 0.
 	fuse int
 	// ends is when pods that were told to go are gone.
 	ends map[types.UID]time.Time
 	journal
+}
+
+// version is a Reservation as it was once, or that it is gone.
+type version struct {
+	*rqv1.Reservation
+	gone bool
 }
 
 // died is what a process panics with that dies at a write.
@@ -159,23 +165,40 @@ func (s *storm) put(w *lifecycle.Write) (*rqv1.Reservation, bool) {
 	default:
 		r.Spec = *was.Spec.DeepCopy()
 	}
-	s.version++
-	r.ResourceVersion = strconv.Itoa(s.version)
+	s.writes++
+	r.ResourceVersion = strconv.Itoa(s.writes)
 	s.kept[r.Name] = r
-	s.under = append(s.under, r)
+	s.under = append(s.under, version{r, false})
 	s.tell(was, r)
 	s.book.SetReservation(r)
 	return r, true
 }
 
+// remove deletes a Reservation, as somebody may. Nobody knows any more what was done for it.
+func (s *storm) remove(name string) {
+	run := types.UID(s.kept[name].Labels[book.LabelRunUID])
+	delete(s.shielded, run)
+	for _, cutters := range s.cutters {
+		delete(cutters, run)
+	}
+	s.under = append(s.under, version{s.kept[name], true})
+	delete(s.kept, name)
+}
+
 // deliver has the process see the next version of a Reservation that is under way.
 func (s *storm) deliver() {
-	if len(s.under) > 0 {
-		r := s.under[0]
-		s.under = s.under[1:]
-		s.seen[r.Name] = r
-		s.book.SetReservation(r)
+	if len(s.under) == 0 {
+		return
 	}
+	v := s.under[0]
+	s.under = s.under[1:]
+	if v.gone {
+		delete(s.seen, v.Name)
+		s.book.DeleteReservation(v.Reservation)
+		return
+	}
+	s.seen[v.Name] = v.Reservation
+	s.book.SetReservation(v.Reservation)
 }
 
 // giveNotice tells a pod that is cut to go; false for one that goes at once.
@@ -262,7 +285,7 @@ func (s *storm) work() {
 		s.judge()
 		s.end()
 		s.check()
-		now := fmt.Sprint(s.fingerprint(), s.version, len(s.ends), s.dates())
+		now := fmt.Sprint(s.fingerprint(), s.writes, len(s.ends), s.dates())
 		if now == last {
 			return
 		}

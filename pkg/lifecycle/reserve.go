@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -71,6 +72,9 @@ func Reserve(p Promised) *Write {
 	case current == nil:
 		return nil
 	case phase == rqv1.RunCompleted || phase == rqv1.RunFailed:
+		if meta.IsStatusConditionTrue(p.Run.Status.Conditions, rqv1.ConditionStarted) {
+			return p.end(current, rqv1.ReservationReleased, "the Run has started, and has ended")
+		}
 		return p.end(current, rqv1.ReservationCanceled, "the Run has ended")
 	case phase == rqv1.RunRunning:
 		return p.release(current)
