@@ -65,8 +65,11 @@ func (b *Book) stateFor(g *gang, now time.Time) forecast.State {
 
 // startedAt returns when a Run that runs started.
 func (g *gang) startedAt() (time.Time, bool) {
+	if !g.started() {
+		return time.Time{}, false
+	}
 	started := meta.FindStatusCondition(g.run.Status.Conditions, rqv1.ConditionStarted)
-	if !g.started() || started == nil || started.Status != metav1.ConditionTrue {
+	if started == nil || started.Status != metav1.ConditionTrue {
 		return time.Time{}, false
 	}
 	return started.LastTransitionTime.Time, true

@@ -121,3 +121,23 @@ func TestAnActivationGoesOnWhenItsVictimIsNarrowerAlready(t *testing.T) {
 		}
 	})
 }
+
+// TestADateWhileADeletedRunLeaves works a date out beside the pods and the Lease of a Run that is deleted: they are free soon.
+func TestADateWhileADeletedRunLeaves(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.setBudget("a", "org:a", 16)
+		w.submit("run0", "org:a", 1, 1, 8)
+		w.settle()
+		w.book.DeleteRun(w.runs["run0"])
+		delete(w.runs, "run0")
+		w.submit("run1", "org:a", 1, 1, 8)
+		w.reconcile("run1")
+		uid := w.place("run1-0")
+		w.reconcile("run1")
+		w.book.Promise(uid, w.now)
+		if p := w.book.Prospect(w.runs["run1"].UID); p.Promise == nil || p.Promise.Cuts {
+			w.t.Fatalf("its promise is %+v, for %v", p.Promise, p.Refusal)
+		}
+	})
+}
