@@ -103,6 +103,8 @@ func (b *Book) resume(g *gang, pod *corev1.Pod, now time.Time) {
 	case status.Lottery.Nonce != "":
 		assignments, refusal = forecast.Complete(state, ask, b.leaving(a))
 	default:
+		// Whom the draw is about was fixed then, though they may have ended since.
+		state.Tenants = func(domains map[string]bool, _ time.Time) []resolver.Tenant { return b.tenants(g, domains, a.At) }
 		decided, places, ok := forecast.Activate(state, ask, b.domainsAround(g.reservation), a.Conflicts, a.Nonce)
 		if assignments = places; !ok {
 			refusal = g.notYet("what was to be cut is gone")
