@@ -22,6 +22,9 @@ import (
 // little use to anybody.
 const furthest = 64
 
+// ending is how soon a Run is looked for to be gone whose time is over.
+const ending = time.Second
+
 // future returns what a gang asks for, and what is known of the time to come.
 func (b *Book) future(g *gang, pod *corev1.Pod, now time.Time) (forecast.State, forecast.Ask, *plan.Refusal) {
 	missing, refusal := b.missingOf(g)
@@ -45,7 +48,11 @@ func (b *Book) stateFor(g *gang, now time.Time) forecast.State {
 		if other == g || !other.started() && !other.starts() {
 			continue
 		}
-		if end, bounded := other.end(now); bounded && end.After(now) {
+		if end, bounded := other.end(now); bounded && end.Add(b.args.NoticePeriod.Duration).After(now) {
+			if !end.After(now) {
+				end = now.Add(ending) // nobody is cut for what is about to be free anyway
+				state.NotBefore = latest(state.NotBefore, end)
+			}
 			state.Releases = append(state.Releases, b.releaseOf(other, end))
 		}
 		if until, shielded := b.shield(other); shielded && until.After(now) {
@@ -270,6 +277,11 @@ func (b *Book) tenant(g *gang, domains map[string]bool, since time.Time) (resolv
 	width := g.demand.Pods()
 	for least, step := g.demand.LeastPods, g.demand.StepPods; step > 0 && width-step >= least; width -= step {
 		s, inside := resolver.Step{Width: (width - step) * g.demand.GPUsPerPod}, false
+		for _, spare := range t.Spares {
+			if spare.Index >= g.full.At(width-step).Spares() && spare.Index < g.full.At(width).Spares() {
+				s.Spares = append(s.Spares, spare.Index)
+			}
+		}
 		for _, m := range g.active.between(width-step, width) {
 			if !cuttable(m) {
 				continue

@@ -133,6 +133,7 @@ func (b *Book) shape(g *gang) {
 	} else if g.spares.present > 0 {
 		gpus = cmp.Or(g.full.GPUsPerPod, gpus)
 	}
+	was := g.shape
 	g.full, g.shape = plan.DemandOf(&g.run.Spec, gpus, b.largestNode(g.run.Spec.Resources.GPUType))
 	if all := b.gpusOfAll(g.full.Flavor); g.shape == nil && g.active.present == 0 && all == 0 {
 		g.shape = plan.UnknownType(g.full.Least())
@@ -143,8 +144,8 @@ func (b *Book) shape(g *gang) {
 	if g.shape != nil {
 		g.refusal = g.shape
 		b.waiting.add(g)
-	} else if g.active.present == 0 {
-		g.refusal = nil
+	} else if g.active.present == 0 || was != nil && g.refusal == was {
+		g.refusal = nil // it has not been tried since, or was not when the nodes were not known yet
 		b.waiting.remove(g)
 	}
 }
@@ -158,7 +159,9 @@ func (b *Book) Demand(run types.UID) (plan.Demand, *plan.Refusal, bool) {
 		return plan.Demand{}, nil, false
 	}
 	if g.shape != nil {
-		b.shape(g)
+		if b.shape(g); g.complete() {
+			b.wake(g)
+		}
 	}
 	return g.demand, g.shape, true
 }

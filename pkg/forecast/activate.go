@@ -35,14 +35,18 @@ func freedBy(cuts []rqv1.Cut, tenants []resolver.Tenant) []resolver.Holding {
 	for _, c := range cuts {
 		at := slices.IndexFunc(tenants, func(t resolver.Tenant) bool { return t.Run == c.Run })
 		tenant := &tenants[at]
-		for _, spare := range tenant.Spares {
-			if c.Action == rqv1.CutLottery || c.Action == rqv1.CutDropSpare && slices.Contains(c.Spares, int32(spare.Index)) {
-				out = append(out, spare.Holds...)
-			}
-		}
+		c.Spares = slices.Clone(c.Spares)
 		for _, step := range tenant.Steps {
 			if c.Action == rqv1.CutLottery || c.Action == rqv1.CutShrink && c.Width != nil && step.Width >= int(*c.Width) {
 				out = append(out, step.Holds...)
+				for _, spare := range step.Spares {
+					c.Spares = append(c.Spares, int32(spare))
+				}
+			}
+		}
+		for _, spare := range tenant.Spares {
+			if c.Action == rqv1.CutLottery || slices.Contains(c.Spares, int32(spare.Index)) {
+				out = append(out, spare.Holds...)
 			}
 		}
 		if c.Action == rqv1.CutLottery || c.Action == rqv1.CutReclaim {

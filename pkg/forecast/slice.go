@@ -160,14 +160,16 @@ func conflicting(conflicts []rqv1.Conflict, tenants []resolver.Tenant) []resolve
 		tenant := &tenants[i]
 		actions := listed[tenant.Run]
 		ends := slices.Contains(actions, rqv1.CutLottery)
-		if ends || slices.Contains(actions, rqv1.CutDropSpare) {
-			for _, spare := range tenant.Spares {
-				out = append(out, spare.Holds...)
-			}
-		}
+		var with []int // spares that go with steps
 		if ends || slices.Contains(actions, rqv1.CutShrink) {
 			for _, step := range tenant.Steps {
 				out = append(out, step.Holds...)
+				with = append(with, step.Spares...)
+			}
+		}
+		for _, spare := range tenant.Spares {
+			if ends || slices.Contains(actions, rqv1.CutDropSpare) || slices.Contains(with, spare.Index) {
+				out = append(out, spare.Holds...)
 			}
 		}
 		if ends || slices.Contains(actions, rqv1.CutReclaim) {

@@ -3,6 +3,7 @@ package resolver
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -100,11 +101,22 @@ func (o *odds) conflict(tenant int, action rqv1.CutAction, lottery, sampled bool
 	}
 	for _, p := range o.of[tenant] {
 		piece := &o.pieces[p]
-		if piece.action == action || ticket && !listed(piece.action) {
+		with := piece.action == rqv1.CutDropSpare && !listed(piece.action) && listed(rqv1.CutShrink) && o.goesWithStep(p)
+		if piece.action == action || with && action == rqv1.CutShrink || ticket && !listed(piece.action) && !with {
 			c.GPUs += int32(piece.gpus)
 		}
 	}
 	return c
+}
+
+// goesWithStep says that a spare goes with a step of its Run.
+func (o *odds) goesWithStep(p int) bool {
+	for _, spares := range o.with {
+		if slices.Contains(spares, p) {
+			return true
+		}
+	}
+	return false
 }
 
 // probability in at most four decimals.

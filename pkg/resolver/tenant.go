@@ -26,6 +26,8 @@ type Step struct {
 	Width int
 	// Borrowed says that a sponsor pays for some of it: such steps go first (R19).
 	Borrowed bool
+	// Spares are the indexes of the spares that go with it, because their groups do.
+	Spares []int
 	// Holds is what it frees in scope; it may be empty, when the step lies elsewhere and is given up on the way to others.
 	Holds []Holding
 }

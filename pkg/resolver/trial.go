@@ -12,9 +12,10 @@ type trial struct {
 	world    World
 	tenants  []Tenant // by owner, namespace and name
 	pieces   []piece
-	of       [][]int // pieces of each tenant, in the order of pieces
-	cut      set     // pieces to be free
-	freed    set     // pieces that the World has free
+	of       [][]int       // pieces of each tenant, in the order of pieces
+	with     map[int][]int // spares that go with a step
+	cut      set           // pieces to be free
+	freed    set           // pieces that the World has free
 	known    map[string]bool
 	key      []byte
 	asked    int // how often the World was asked
@@ -25,7 +26,7 @@ func newTrial(w World, tenants []Tenant) *trial {
 	tenants = sorted(tenants)
 	all := pieces(tenants)
 	t := &trial{
-		world: w, tenants: tenants, pieces: all, of: make([][]int, len(tenants)),
+		world: w, tenants: tenants, pieces: all, with: map[int][]int{}, of: make([][]int, len(tenants)),
 		cut: newSet(len(all)), freed: newSet(len(all)),
 		known: map[string]bool{}, drawable: map[rqv1.NamespacedName]int{},
 	}
@@ -35,16 +36,45 @@ func newTrial(w World, tenants []Tenant) *trial {
 			t.drawable[tenants[piece.tenant].Run] = p
 		}
 	}
+	for p, piece := range all {
+		if piece.action == rqv1.CutShrink {
+			t.with[p] = t.sparesOf(piece)
+		}
+	}
 	return t
+}
+
+// sparesOf lists the spares that go with a step.
+func (t *trial) sparesOf(step piece) []int {
+	var out []int
+	own := &t.tenants[step.tenant]
+	for _, p := range t.of[step.tenant] {
+		if piece := &t.pieces[p]; piece.action == rqv1.CutDropSpare && slices.Contains(own.Steps[step.part].Spares, own.Spares[piece.part].Index) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// gone is what is cut, and what goes with it.
+func (t *trial) gone() set {
+	s := slices.Clone(t.cut)
+	for p, spares := range t.with {
+		if t.cut.has(p) {
+			s.add(spares...)
+		}
+	}
+	return s
 }
 
 // fits says whether the Run starts with what is cut. The World is asked once for each set of cuts, and is brought up to
 // date only then.
 func (t *trial) fits() bool {
-	t.key = t.cut.appendTo(t.key[:0])
+	gone := t.gone()
+	t.key = gone.appendTo(t.key[:0])
 	fits, ok := t.known[string(t.key)]
 	if !ok {
-		t.show(t.cut)
+		t.show(gone)
 		fits = t.world.Fits()
 		t.asked++
 		t.known[string(t.key)] = fits

@@ -1,0 +1,125 @@
+package book_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// tellStorm plays a story with Reservations that needs no chance.
+func tellStorm(t *testing.T, story func(s *storm)) {
+	t.Helper()
+	rapid.Check(t, func(t *rapid.T) { story(newStorm(newWorld(t))) })
+}
+
+// due lets time go by until the next Run's turn comes, and has it decided on.
+func (s *storm) due() {
+	next, ok := s.book.NextDue()
+	if !ok {
+		s.t.Fatalf("nothing is due:\n%s", s.story())
+	}
+	s.during(next.Sub(s.now))
+}
+
+// The scheduler dies after any of the writes of an activation. The same is drawn, and the Run starts.
+func TestAnActivationSurvivesADeathAtAnyWrite(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.addNode("n1", "d0")
+		s.setBudget("a", "org:a", 16)
+		s.setBudget("b", "org:b", 16)
+		s.submitWithSpares("run0", "org:a", 1, 2, 4, 1) // it declares no checkpoint, so it fails when it is cut
+		s.work()
+		s.during(time.Minute)
+		s.submit("run1", "org:b", 2, 1, 8)
+		s.work()
+		s.due()
+		s.fuse = rapid.IntRange(0, 12).Draw(s.t, "writes")
+		s.step(s.work)
+		s.fuse = -1
+		for range 2 {
+			s.work()
+			s.during(noticePeriod)
+		}
+		s.work()
+		s.running("run1", "although run0 was cut for it")
+		if r := s.kept["run1-r0"]; r.Status.State != rqv1.ReservationReleased {
+			s.t.Fatalf("the Reservation is %s: %s", r.Status.State, r.Status.Reason)
+		}
+		s.checkRecords()
+	})
+}
+
+// Two Runs wait for the same window, which pays for one of them. Their dates do not take turns for ever.
+func TestRunsThatWaitForOneWindowComeToRest(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.addNode("n1", "d1")
+		s.setBudget("a", "org:a", 8)
+		b := s.budgets["a"].DeepCopy()
+		opens := metav1.NewTime(s.now.Add(time.Hour))
+		b.Spec.Envelopes[0].Start, b.Generation = &opens, 1000
+		s.budgets["a"] = b
+		s.book.SetBudget(b)
+		s.submit("run0", "org:a", 1, 1, 8)
+		s.submit("run1", "org:a", 1, 1, 8)
+		s.work()
+		writes := s.writes
+		s.during(time.Second)
+		s.work()
+		if s.writes != writes || len(s.kept) > 2 {
+			s.t.Fatalf("Reservations come and go:\n%s", s.story())
+		}
+	})
+}
+
+// What a watch brings late is older than what the process has written itself, and changes nothing.
+func TestAnOldVersionOfAReservationChangesNothing(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 16)
+		s.submit("run0", "org:a", 1, 1, 8)
+		s.work()
+		s.during(time.Minute)
+		s.submit("run1", "org:a", 1, 1, 8)
+		s.work()
+		old := s.kept["run1-r0"]
+		s.due()
+		s.work()
+		cuts := s.book.CutsOf(s.runs["run0"].UID)
+		if len(cuts) != 1 {
+			s.t.Fatalf("run0 is cut %d times, want once", len(cuts))
+		}
+		s.book.SetReservation(old)
+		if diff := cmp.Diff(cuts, s.book.CutsOf(s.runs["run0"].UID)); diff != "" {
+			s.t.Fatalf("an old version changes the cuts (-before +after):\n%s", diff)
+		}
+	})
+}
+
+// A step of a grouped Run takes the spares of its groups along: no other spare is dropped for what they free.
+func TestAStepTakesItsSparesAlong(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		for _, node := range []string{"n0", "n1", "n2"} {
+			s.addNode(node, "d0")
+		}
+		s.setBudget("a", "org:a", 32)
+		s.setBudget("b", "org:b", 32)
+		s.submitWithSpares("run0", "org:a", 3, 1, 4, 1, elastic(1, 2))
+		s.work()
+		s.during(time.Minute)
+		s.submit("run1", "org:b", 1, 4, 4)
+		s.work()
+		s.due()
+		s.work() // which judges what is decided
+		r := s.kept["run1-r0"]
+		if len(r.Status.Cuts) != 1 || r.Status.Cuts[0].Action != rqv1.CutShrink {
+			s.t.Fatalf("the cuts are %+v, want run0 shrunk and no more", r.Status.Cuts)
+		}
+	})
+}
