@@ -122,21 +122,25 @@ func TestAnActivationGoesOnWhenItsVictimIsNarrowerAlready(t *testing.T) {
 	})
 }
 
-// TestADateWhileADeletedRunLeaves works a date out beside the pods and the Lease of a Run that is deleted: they are free soon.
+// TestADateWhileADeletedRunLeaves works a date out beside the pods and the Lease of a Run that is deleted: they are free
+// soon, and only others are cut.
 func TestADateWhileADeletedRunLeaves(t *testing.T) {
 	tell(t, func(w *world) {
 		w.addNode("n0", "d0")
-		w.setBudget("a", "org:a", 16)
+		w.addNode("n1", "d0")
+		w.setBudget("a", "org:a", 32)
 		w.submit("run0", "org:a", 1, 1, 8)
+		w.submit("run1", "org:a", 1, 1, 8)
 		w.settle()
 		w.book.DeleteRun(w.runs["run0"])
 		delete(w.runs, "run0")
-		w.submit("run1", "org:a", 1, 1, 8)
-		w.reconcile("run1")
-		uid := w.place("run1-0")
-		w.reconcile("run1")
+		w.submit("run2", "org:a", 1, 2, 8)
+		w.reconcile("run2")
+		uid := w.place("run2-0")
+		w.reconcile("run2")
 		w.book.Promise(uid, w.now)
-		if p := w.book.Prospect(w.runs["run1"].UID); p.Promise == nil || p.Promise.Cuts {
+		p := w.book.Prospect(w.runs["run2"].UID)
+		if p.Promise == nil || len(p.Promise.Conflicts) != 1 || p.Promise.Conflicts[0].Run.Name != "run1" {
 			w.t.Fatalf("its promise is %+v, for %v", p.Promise, p.Refusal)
 		}
 	})

@@ -81,7 +81,7 @@ func (s *site) close() {
 	}
 }
 
-// tell logs how the Runs and their Reservations stand.
+// tell logs how the Runs that have not completed and their Reservations stand.
 func (s *site) tell(ctx context.Context) {
 	w, err := s.look(ctx)
 	if err != nil {
@@ -89,6 +89,9 @@ func (s *site) tell(ctx context.Context) {
 		return
 	}
 	for name, run := range w.runs {
+		if run.Status.Phase == rqv1.RunCompleted {
+			continue
+		}
 		s.t.Logf("%s: Run %s is %s: %s %+v", s.namespace, name, run.Status.Phase, run.Status.Message, run.Status.Conditions)
 	}
 	for _, r := range w.reservations {
