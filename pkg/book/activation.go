@@ -31,8 +31,15 @@ type Activation struct {
 // SetLotteryKey gives the book the key that nonces are made of.
 func (b *Book) SetLotteryKey(key []byte) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.unlock()
 	b.key = key
+	for _, g := range b.waiting.gangs {
+		b.reconcile(client(g.run)) // its Reservation can commit now
+		if g.activating() {
+			b.again(g)
+		}
+	}
+	b.signalDue()
 }
 
 // Commitment returns what a Reservation publishes when it is made (R21); empty while the key is not known.
@@ -91,7 +98,7 @@ func (g *gang) activating() bool {
 // resume completes what a predecessor of this process has published: the same draw, and the same cuts.
 func (b *Book) resume(g *gang, pod *corev1.Pod, now time.Time) {
 	status := &g.reservation.Status
-	if status.ActivatedAt == nil || status.Lottery == nil || b.key == nil {
+	if status.ActivatedAt == nil || status.Lottery == nil || b.key == nil && status.Lottery.Nonce == "" {
 		return
 	}
 	a := &Activation{At: status.ActivatedAt.Time, Conflicts: status.ConflictSet, Odds: status.Lottery.Odds,

@@ -111,7 +111,8 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 		return
 	case <-leading:
 	}
-	for err := c.readAll(ctx); err != nil; err = c.readAll(ctx) {
+	keyless := c.readLotteryKey(ctx)
+	for err := c.readLedger(ctx); err != nil; err = c.readLedger(ctx) {
 		logger.Error(err, "Reading the ledger")
 		select {
 		case <-ctx.Done():
@@ -121,6 +122,10 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	}
 	c.book.Open(c.clock.Now())
 	logger.Info("This process decides from now on")
+	if keyless != nil {
+		logger.Error(keyless, "Nobody is drawn until the lottery's key can be read")
+		go c.awaitLotteryKey(ctx)
+	}
 	for range workers {
 		go c.work(ctx)
 	}
@@ -132,14 +137,6 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	go c.tidyReservations(ctx)
 	go c.refreshPromises(ctx)
 	c.reportBudgets(ctx)
-}
-
-// readAll reads what decisions are made from and no watch brings.
-func (c *Controllers) readAll(ctx context.Context) error {
-	if err := c.readLotteryKey(ctx); err != nil {
-		return err
-	}
-	return c.readLedger(ctx)
 }
 
 func (c *Controllers) work(ctx context.Context) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,4 +41,19 @@ func (c *Controllers) readLotteryKey(ctx context.Context) error {
 	}
 	c.book.SetLotteryKey(key)
 	return nil
+}
+
+// awaitLotteryKey tries to read the key until it has it. Until then Runs start where there is room, and are promised dates.
+func (c *Controllers) awaitLotteryKey(ctx context.Context) {
+	const pause = 5 * time.Second
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.clock.After(pause):
+		}
+		if c.readLotteryKey(ctx) == nil {
+			return
+		}
+	}
 }

@@ -131,7 +131,11 @@ func (p *Promised) follow(r *rqv1.Reservation) *Write {
 		return &Write{Update, next}
 	}
 	commitment := p.Commitment(r.UID)
-	if said := r.Status.Lottery; said != nil && said.Commitment != commitment {
+	switch said := r.Status.Lottery; {
+	case said == nil || said.Commitment == "":
+	case commitment == "":
+		commitment = said.Commitment // the key is not known at the moment
+	case said.Commitment != commitment:
 		return p.end(r, rqv1.ReservationCanceled, "the key of lotteries has been replaced, so that what was committed to cannot be kept")
 	}
 	left := max(0, int64(p.Promise.At.Sub(p.Now)/time.Second))
