@@ -88,10 +88,8 @@ func (g *gang) end(now time.Time) (time.Time, bool) {
 	if !ok {
 		at = now
 	}
-	if r := g.run.Spec.Runtime; r != nil && r.MaxDuration != nil {
-		return at.Add(r.MaxDuration.Duration), true
-	}
-	return time.Time{}, false
+	end := plan.Until(g.run, at)
+	return end, !end.IsZero()
 }
 
 // starts reports whether a Run that waits has its places.
@@ -127,9 +125,8 @@ func (b *Book) ending(l *lease, now time.Time) bool {
 	case m == nil, m.stage == finished, m.outgoing(), g == nil, g.run == nil:
 		return true
 	}
-	phase := g.run.Status.Phase
 	end, bounded := g.end(now)
-	return phase == rqv1.RunCompleted || phase == rqv1.RunFailed || bounded && !end.After(now)
+	return g.over() || bounded && !end.After(now)
 }
 
 // releaseOf returns what a Run gives back when it ends.
@@ -194,10 +191,7 @@ func (b *Book) ahead(g *gang) forecast.Ahead {
 	for i, payer := range g.promise.Payers {
 		charge := budget.Charge{
 			Payer: budget.Key{Budget: payer.Budget, Envelope: payer.Envelope}, Owner: g.run.Spec.Owner, Run: string(g.run.UID),
-			Relation: rqv1.RelationOwn, Role: rqv1.RoleActive, GPUs: int(payer.GPUs), Rate: budget.FullRate, Start: at,
-		}
-		if r := g.run.Spec.Runtime; r != nil && r.MaxDuration != nil {
-			charge.Until = at.Add(r.MaxDuration.Duration)
+			Relation: rqv1.RelationOwn, Role: rqv1.RoleActive, GPUs: int(payer.GPUs), Rate: budget.FullRate, Start: at, Until: plan.Until(g.run, at),
 		}
 		a.Charges[fmt.Sprintf("ahead/%s/%d", g.run.UID, i)] = charge
 	}

@@ -124,10 +124,7 @@ func (b *Book) shape(g *gang) {
 	if g.run == nil {
 		return
 	}
-	gpus := 0
-	if g.run.Spec.Template != nil {
-		gpus = PodGPUs(&g.run.Spec.Template.Spec, b.args.GPUResource)
-	}
+	gpus := b.podGPUs(podOf(g.run))
 	if i := slices.IndexFunc(g.active.members, func(m *member) bool { return m != nil }); i >= 0 {
 		gpus = b.podGPUs(g.active.members[i].pod)
 	} else if g.spares.present > 0 {
@@ -376,8 +373,8 @@ func (g *gang) ready() bool {
 	return g.complete() && g.active.reserved == g.active.size && (g.started() || g.spares.reserved == g.spares.size)
 }
 
-// leader returns the member that plans for the gang: the unplaced one of lowest index, active pods first, surplus ones never. It is nil when
-// all are placed.
+// leader returns the member that plans for the gang: the unplaced one of lowest index, active pods first, surplus ones
+// never. It is nil when all are placed.
 func (g *gang) leader() *member {
 	if m := g.active.first(); m != nil {
 		return m

@@ -9,6 +9,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
 // SetBudget adds or replaces a Budget, for the gangs that wait for somebody to be able to pay.
@@ -142,14 +143,11 @@ func (b *Book) NamespaceGone(namespace string) []string {
 // chargeOf returns what a member's Lease takes from its payer from an instant on.
 func (b *Book) chargeOf(m *member, now time.Time) budget.Charge {
 	run := m.gang.run
-	c := budget.Charge{
+	return budget.Charge{
 		Payer: m.payer.key, Owner: run.Spec.Owner, Run: string(run.UID), Relation: m.payer.relation, Role: m.part.Role(),
-		GPUs: m.gang.demand.GPUsPerPod, Rate: b.accounts.RateOf(m.part.Role()), Start: now,
+		GPUs: m.gang.demand.GPUsPerPod, Rate: b.accounts.RateOf(m.part.Role()),
+		Start: now, Until: plan.Until(run, now),
 	}
-	if r := run.Spec.Runtime; r != nil && r.MaxDuration != nil {
-		c.Until = now.Add(r.MaxDuration.Duration)
-	}
-	return c
 }
 
 // chargeIn returns the charge that a Lease records.

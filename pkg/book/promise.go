@@ -48,7 +48,7 @@ func (b *Book) promise(g *gang, pod *corev1.Pod, now time.Time) {
 	switch {
 	case g.activation != nil:
 		return // it is being published
-	case g.reservation != nil && g.reservation.Status.State == rqv1.ReservationActivating:
+	case g.activating():
 		b.resume(g, pod, now)
 		return
 	case g.since.IsZero():
@@ -83,7 +83,8 @@ func (b *Book) committedTo(g *gang) bool {
 // setPromise replaces a gang's promise. Those whose risk it changes are looked at.
 func (b *Book) setPromise(g *gang, p *forecast.Promise) {
 	concerned := map[types.NamespacedName]bool{}
-	if old := g.promise; old != nil {
+	old := g.promise
+	if old != nil {
 		for _, held := range old.Nodes {
 			b.intended[held.Node] = slices.DeleteFunc(b.intended[held.Node], func(other *gang) bool { return other == g })
 			if len(b.intended[held.Node]) == 0 {
@@ -99,8 +100,10 @@ func (b *Book) setPromise(g *gang, p *forecast.Promise) {
 		}
 		b.threaten(g, p, concerned, true)
 	}
-	for run := range concerned {
-		b.reconcile(run)
+	if old == nil || p == nil || !old.At.Equal(p.At) || !slices.Equal(old.Conflicts, p.Conflicts) {
+		for run := range concerned {
+			b.reconcile(run)
+		}
 	}
 	if g.run != nil {
 		b.reconcile(client(g.run))
@@ -131,10 +134,7 @@ func (b *Book) avoids(g *gang, excluded func(string) bool, now time.Time) func(s
 	if len(b.intended) == 0 {
 		return nil
 	}
-	over := time.Time{}
-	if r := g.run.Spec.Runtime; r != nil && r.MaxDuration != nil {
-		over = now.Add(r.MaxDuration.Duration)
-	}
+	over := plan.Until(g.run, now)
 	return func(node string) bool {
 		return excluded != nil && excluded(node) || slices.ContainsFunc(b.intended[node], func(other *gang) bool {
 			return other != g && (over.IsZero() || over.After(other.promise.At))

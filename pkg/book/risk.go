@@ -11,6 +11,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
 // Prospect is when a Run that waits is going to start.
@@ -78,17 +79,5 @@ func chance(conflicts []rqv1.Conflict, run rqv1.NamespacedName) string {
 	if spares.Cmp(cut) > 0 {
 		cut = spares
 	}
-	return decimal(cut)
-}
-
-// decimal writes a probability with at most four places.
-func decimal(p *big.Rat) string {
-	text := p.FloatString(4)
-	for text[len(text)-1] == '0' {
-		text = text[:len(text)-1]
-	}
-	if text[len(text)-1] == '.' {
-		text = text[:len(text)-1]
-	}
-	return text
+	return resolver.Decimal(cut)
 }

@@ -166,8 +166,8 @@ func (b *Book) Retry(run types.NamespacedName) {
 	}
 }
 
-// missing returns the number of the gang's pods that need room together: those without a node, at its least width. Of spares alone, one has
-// use of any room.
+// missing returns the number of the gang's pods that need room together: those without a node, at its least width. Of
+// spares alone, one has use of any room.
 func (g *gang) missing() int {
 	least := g.narrowest()
 	active, spares := least.Pods()-g.active.assigned, least.Spares()-g.spares.assigned

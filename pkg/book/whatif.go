@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,18 +52,14 @@ func (b *Book) WhatIf(run *rqv1.Run, now time.Time) Outlook {
 			out.Refusal = refusal
 		}
 	}
-	out.Changes = b.changes(run, now)
+	out.Changes = b.changes(g, now)
 	return out
 }
 
 // tryOut plans a Run as if it had just been submitted, at the widest width that fits.
 func (b *Book) tryOut(run *rqv1.Run, now time.Time) ([]plan.Assignment, *gang, *plan.Refusal) {
 	g := &gang{run: run, excluded: map[string]string{}, prospect: prospect{since: now}}
-	gpus := 0
-	if run.Spec.Template != nil {
-		gpus = PodGPUs(&run.Spec.Template.Spec, b.args.GPUResource)
-	}
-	g.full, g.shape = plan.DemandOf(&run.Spec, gpus, b.largestNode(run.Spec.Resources.GPUType))
+	g.full, g.shape = plan.DemandOf(&run.Spec, b.podGPUs(podOf(run)), b.largestNode(run.Spec.Resources.GPUType))
 	g.demand = g.full
 	if g.shape != nil {
 		return nil, g, g.shape
@@ -77,6 +74,7 @@ func (b *Book) tryOut(run *rqv1.Run, now time.Time) ([]plan.Assignment, *gang, *
 	return places, g, refusal
 }
 
+// podOf returns a pod as a Run's template has it.
 func podOf(run *rqv1.Run) *corev1.Pod {
 	pod := &corev1.Pod{}
 	if run.Spec.Template != nil {
@@ -85,6 +83,7 @@ func podOf(run *rqv1.Run) *corev1.Pod {
 	return pod
 }
 
+// everyPod lists all pods of a Run, as none of them has a node.
 func everyPod(d plan.Demand) []plan.Missing {
 	var out []plan.Missing
 	for i := range d.Pods() {
@@ -98,18 +97,18 @@ func everyPod(d plan.Demand) []plan.Missing {
 
 // changes looks for single changes to a Run that would make it start now: fewer GPUs, no spares, more borrowing, another
 // sponsor, another type.
-func (b *Book) changes(run *rqv1.Run, now time.Time) []Change {
+func (b *Book) changes(g *gang, now time.Time) []Change {
 	var out []Change
-	try := func(what string, edit func(*rqv1.RunSpec)) bool {
+	run := g.run
+	try := func(what string, edit func(*rqv1.RunSpec)) {
 		edited := run.DeepCopy()
 		edit(&edited.Spec)
 		_, g, refusal := b.tryOut(edited, now)
 		if refusal == nil {
 			out = append(out, Change{What: what, GPUs: g.demand.GPUs()})
 		}
-		return refusal == nil
 	}
-	if total := b.narrower(run, now); total > 0 {
+	if total := b.narrower(g, now); total > 0 {
 		try(fmt.Sprintf("resources.totalGPUs: %d", total), func(s *rqv1.RunSpec) { s.Resources.TotalGPUs, s.Malleable = total, nil })
 	}
 	if cmp.Or(value(run.Spec.Spares), value(run.Spec.SparesPerGroup)) > 0 {
@@ -138,28 +137,20 @@ func (b *Book) changes(run *rqv1.Run, now time.Time) []Change {
 
 // narrower returns the most GPUs that a Run of fewer than it asks for would start with now, in whole groups or pods; 0 when
 // not even one would.
-func (b *Book) narrower(run *rqv1.Run, now time.Time) int32 {
+func (b *Book) narrower(g *gang, now time.Time) int32 {
 	unit := int32(1)
-	if l := run.Spec.Locality; l != nil && l.GroupGPUs != nil {
+	if l := g.run.Spec.Locality; l != nil && l.GroupGPUs != nil {
 		unit = *l.GroupGPUs
-	} else if _, g, _ := b.tryOut(run, now); g.shape == nil {
+	} else if g.shape == nil {
 		unit = int32(g.full.GPUsPerPod)
 	}
-	starts := func(units int32) bool {
-		edited := run.DeepCopy()
-		edited.Spec.Resources.TotalGPUs, edited.Spec.Malleable = units*unit, nil
+	units := sort.Search(int((g.run.Spec.Resources.TotalGPUs-1)/unit), func(i int) bool {
+		edited := g.run.DeepCopy()
+		edited.Spec.Resources.TotalGPUs, edited.Spec.Malleable = int32(i+1)*unit, nil
 		_, _, refusal := b.tryOut(edited, now)
-		return refusal == nil
-	}
-	low, high := int32(0), (run.Spec.Resources.TotalGPUs-1)/unit
-	for low < high {
-		if middle := (low + high + 1) / 2; starts(middle) {
-			low = middle
-		} else {
-			high = middle - 1
-		}
-	}
-	return low * unit
+		return refusal != nil
+	})
+	return int32(units) * unit
 }
 
 func value(n *int32) int32 {

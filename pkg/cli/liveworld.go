@@ -47,12 +47,12 @@ func liveBook(ctx context.Context, c client.Client, configFile string, now time.
 			return nil, nil, err
 		}
 	}
-	fill(b, nodes.Items, b.SetNode)
-	fill(b, budgets.Items, b.SetBudget)
-	fill(b, runs.Items, b.SetRun)
-	fill(b, pods.Items, func(pod *corev1.Pod) { b.SetPod(pod); b.SetMember(pod) })
-	fill(b, leases.Items, b.SetLease)
-	fill(b, reservations.Items, b.SetReservation)
+	each(nodes.Items, b.SetNode)
+	each(budgets.Items, b.SetBudget)
+	each(runs.Items, b.SetRun)
+	each(pods.Items, func(pod *corev1.Pod) { b.SetPod(pod); b.SetMember(pod) })
+	each(leases.Items, b.SetLease)
+	each(reservations.Items, b.SetReservation)
 	for i := range budgets.Items {
 		if err := spendAs(b, &budgets.Items[i]); err != nil {
 			return nil, nil, err
@@ -63,7 +63,8 @@ func liveBook(ctx context.Context, c client.Client, configFile string, now time.
 	return b, unread, nil
 }
 
-func fill[T any](_ *book.Book, items []T, set func(*T)) {
+// each hands every item of a list to a function.
+func each[T any](items []T, set func(*T)) {
 	for i := range items {
 		set(&items[i])
 	}

@@ -58,8 +58,7 @@ func freedBy(cuts []rqv1.Cut, tenants []resolver.Tenant) []resolver.Holding {
 
 // Complete says where a Run starts once some GPUs are free that are about to be: those of Runs that have been cut for it.
 func Complete(s State, ask Ask, freed []resolver.Holding) ([]plan.Assignment, *plan.Refusal) {
-	w := world{fleet: s.Fleet}
-	w.Free(freed)
-	defer w.Hold(freed)
+	give(s.Fleet, freed)
+	defer take(s.Fleet, freed)
 	return plan.Prepare(s.Accounts, ask.Demand, ask.Claim, ask.Missing, ask.Excluded, s.Now).Place(s.Fleet)
 }

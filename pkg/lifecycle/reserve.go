@@ -168,8 +168,8 @@ func tells(was, next *rqv1.ReservationStatus) bool {
 }
 
 // publish writes what has been decided in two steps: the conflict set that the draw is about, in the slice that the
-// Reservation says, and then the nonce, the draws and the cuts (R21). Those who are cut learn of it from there. A decision that cannot be carried out is revealed and
-// canceled.
+// Reservation says, and then the nonce, the draws and the cuts (R21). Those who are cut learn of it from there. A decision
+// that cannot be carried out is revealed and canceled.
 func (p *Promised) publish(r *rqv1.Reservation) *Write {
 	a := p.Activation
 	if a == nil {

@@ -44,11 +44,23 @@ type Claim struct {
 
 // ClaimOf returns what a Run may claim by its spec.
 func ClaimOf(run *rqv1.Run) Claim {
-	c := Claim{Run: string(run.UID), Funding: run.Spec.Funding}
+	return Claim{Run: string(run.UID), Funding: run.Spec.Funding, MaxDuration: MaxDurationOf(run)}
+}
+
+// MaxDurationOf returns how long a Run takes at most; 0 when it does not say.
+func MaxDurationOf(run *rqv1.Run) time.Duration {
 	if r := run.Spec.Runtime; r != nil && r.MaxDuration != nil {
-		c.MaxDuration = r.MaxDuration.Duration
+		return r.MaxDuration.Duration
 	}
-	return c
+	return 0
+}
+
+// Until returns when a Run that starts at an instant ends by its maxDuration; zero when it has none.
+func Until(run *rqv1.Run, start time.Time) time.Time {
+	if most := MaxDurationOf(run); most > 0 {
+		return start.Add(most)
+	}
+	return time.Time{}
 }
 
 // Gang plans all missing pods of a gang at once: it returns an assignment for each, or a refusal. Assignments come group by

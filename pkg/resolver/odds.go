@@ -125,5 +125,10 @@ func (o *odds) probability(run rqv1.NamespacedName, action rqv1.CutAction) strin
 	if sum == nil {
 		return "0"
 	}
-	return strings.TrimSuffix(strings.TrimRight(new(big.Rat).Quo(sum, o.total).FloatString(4), "0"), ".")
+	return Decimal(new(big.Rat).Quo(sum, o.total))
+}
+
+// Decimal writes a probability as conflict sets do: with at most four places, rounded half away from zero.
+func Decimal(p *big.Rat) string {
+	return strings.TrimSuffix(strings.TrimRight(p.FloatString(4), "0"), ".")
 }
