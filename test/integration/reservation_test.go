@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -140,12 +142,16 @@ func TestLotteryAfterABudgetCut(t *testing.T) {
 	s.awaitEnvelopes("a", rqv1.EnvelopeStatus{Name: "all", OwnedGPUs: 24, OverdraftGPUs: 10})
 	s.amend("b", func(e *rqv1.Envelope) { e.Concurrency = 56 })
 
+	foreseen := s.planned(s.run("j4", 32, s.by("b")))
 	s.submit("j4", 32, s.by("b"))
 	r := s.awaitReservation("j4", inState(rqv1.ReservationPending))
 	same(t, "deficit", int32(18), r.Status.Forecast.DeficitGPUs)
 	same(t, "confidence", rqv1.ConfidenceConservative, r.Status.Forecast.Confidence)
 	same(t, "remedies", []string{"Shrink elastic Runs by steps (16 GPUs)", "Run a fair lottery if a deficit remains (2 GPUs)"}, r.Status.Forecast.Remedies)
 	same(t, "conflict set", []string{"j1 Lottery 32 0.25", "j2 Lottery 8 0.5", "j2 Shrink 16 0.25", "j3 Lottery 2 0.25"}, conflicts(r))
+	same(t, "conflict set foreseen", r.Status.ConflictSet, foreseen.ConflictSet)
+	same(t, "deficit foreseen", int32(18), foreseen.DeficitGPUs)
+	same(t, "what would start at once", []string{"resources.totalGPUs: 12"}, foreseen.changes())
 	if lead := r.Spec.EarliestStart.Sub(r.CreationTimestamp.Time); lead < 4*time.Second || lead > 7*time.Second {
 		t.Errorf("it is to start %s after it was made", lead)
 	}
@@ -179,6 +185,41 @@ func TestLotteryAfterABudgetCut(t *testing.T) {
 		t.Errorf("%q ended", who)
 	}
 	s.settled()
+}
+
+// outlook is what a script reads of what would happen if a Run were submitted.
+type outlook struct {
+	DeficitGPUs int32           `json:"deficitGPUs"`
+	ConflictSet []rqv1.Conflict `json:"conflictSet"`
+	Changes     []struct {
+		What string `json:"what"`
+	} `json:"changes"`
+}
+
+func (o *outlook) changes() []string {
+	var out []string
+	for i := range o.Changes {
+		out = append(out, o.Changes[i].What)
+	}
+	return out
+}
+
+// planned asks what would happen if a Run were submitted, and asserts that it is not.
+func (s *site) planned(run *rqv1.Run) *outlook {
+	s.t.Helper()
+	run.APIVersion, run.Kind = rqv1.GroupVersion.String(), "Run"
+	text, err := json.Marshal(run)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	out := &outlook{}
+	if err := json.Unmarshal([]byte(mustCommand(s.t, s.ControlPlane, string(text), "runs plan -f - -o json")), out); err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := s.get(run.Name); !apierrors.IsNotFound(err) {
+		s.t.Errorf("Run %s is there after it was only asked about: %v", run.Name, err)
+	}
+	return out
 }
 
 // closedAs is an error unless so many Leases of a Run closed for a reason.
