@@ -207,7 +207,7 @@ func (b *Book) tenant(g *gang, domains map[string]bool) (resolver.Tenant, bool) 
 	width := g.demand.Pods()
 	for least, step := g.demand.LeastPods, g.demand.StepPods; step > 0 && width-step >= least; width -= step {
 		s, inside := resolver.Step{Width: (width - step) * g.demand.GPUsPerPod}, false
-		for _, m := range g.active.members[width-step : width] {
+		for _, m := range g.active.between(width-step, width) {
 			if !cuttable(m) {
 				continue
 			}
@@ -215,12 +215,15 @@ func (b *Book) tenant(g *gang, domains map[string]bool) (resolver.Tenant, bool) 
 			s.Borrowed = s.Borrowed || m.payer.relation == rqv1.RelationSponsor
 			inside = inside || within(m)
 		}
+		if len(s.Holds) == 0 {
+			continue // a cohort without places yet
+		}
 		if !inside {
 			break // what lies above it would have to go first, in vain
 		}
 		t.Steps = append(t.Steps, s)
 	}
-	for _, m := range g.active.members[:width] {
+	for _, m := range g.active.between(0, width) {
 		if cuttable(m) {
 			t.Rest = append(t.Rest, g.holding(m))
 			t.Ticket = t.Ticket || within(m)
