@@ -47,11 +47,11 @@ func (g *gang) lacks(d plan.Demand, domains map[int]string) []plan.Missing {
 	return out
 }
 
-// earmark takes the room and the money of a cohort until the functions that it returns give them back, so that no two Runs
+// earmark takes the room and the money of a cohort's places until the functions that it returns give them back, so that no two Runs
 // are let grow into the same.
-func (b *Book) earmark(g *gang, to int32, now time.Time) []func() {
+func (b *Book) earmark(g *gang, places []plan.Assignment, now time.Time) []func() {
 	var undo []func()
-	for i, a := range b.cohort(g, to, now) {
+	for i, a := range places {
 		m := &member{gang: g, part: Part{Index: a.Index, Spare: a.Spare}, payer: payer{a.Payer, a.Relation}}
 		name, gpus := fmt.Sprintf("growth/%s/%d", g.run.UID, i), g.full.GPUsPerPod
 		b.accounts.Open(name, b.chargeOf(m, now))

@@ -58,6 +58,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	b.adopt(g)
 	if phase := run.Status.Phase; phase != rqv1.RunRunning {
 		b.vacate(g, 0)
+		g.growth = growth{}
 		if phase == rqv1.RunCompleted || phase == rqv1.RunFailed {
 			b.waiting.remove(g)
 			g.refusal = nil

@@ -3,6 +3,8 @@ package book
 import (
 	"slices"
 	"time"
+
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
 // growthRest is how long a gang that could not grow is left alone.
@@ -47,7 +49,7 @@ func (b *Book) regard(g *gang, grew int32, edited bool) {
 	if grew == 0 || to > 0 {
 		return
 	}
-	g.growth.failed = g.settled().GPUs() < int(grew)
+	g.growth.failed = g.started() && g.settled().GPUs() < int(grew)
 	if g.refusal != nil && g.refusal.Grow {
 		g.refusal, g.woken = nil, false
 		b.waiting.remove(g)
@@ -68,16 +70,19 @@ func (b *Book) Grow(now time.Time) {
 	contested := b.contested()
 	var aspirants []*gang
 	for _, g := range b.gangs {
-		if g.shape == nil && g.started() && g.full.StepPods > 0 && !contested[g.full.Flavor] {
+		if g.shape == nil && g.started() && g.full.StepPods > 0 {
 			aspirants = append(aspirants, g)
 		}
 	}
 	slices.SortFunc(aspirants, byAge)
 	var undo []func()
 	for _, g := range aspirants {
-		b.consider(g, now)
-		if to := max(g.growth.to, g.growing()); to > 0 {
-			undo = append(undo, b.earmark(g, to, now)...)
+		if g.growth.failed {
+			g.growth.failed, g.growth.rest = false, now.Add(growthRest)
+		}
+		was := g.growth.to
+		if g.growth.to = 0; !contested[g.full.Flavor] {
+			undo = append(undo, b.earmark(g, b.consider(g, was, now), now)...)
 		}
 	}
 	for _, back := range undo {
@@ -99,24 +104,28 @@ func (b *Book) contested() map[string]bool {
 	return out
 }
 
-// consider decides whether a gang is to grow by a step now.
-func (b *Book) consider(g *gang, now time.Time) {
-	if g.growth.failed {
-		g.growth.failed, g.growth.rest = false, now.Add(growthRest)
+// consider decides whether a gang is to grow by a step now, and returns the places that its cohort still needs. One for which
+// that was decided before, and whose status does not say so yet, is looked at again.
+func (b *Book) consider(g *gang, was int32, now time.Time) []plan.Assignment {
+	if to := g.growing(); to > 0 {
+		return b.cohort(g, to, now)
 	}
-	was, to, seen := g.growth.to, g.nextWidth(), b.waiting.epoch+b.vacated
-	g.growth.to = 0
+	to, seen := g.nextWidth(), b.waiting.epoch+b.vacated
 	switch {
-	case to == 0 || g.growing() > 0 || !g.steady() || b.isCut(g):
-	case was == to:
-		g.growth.to = to // its status is being written
-	case now.Before(g.growth.rest) || g.growth.looked == seen || b.fleet.FreeOf(g.full.Flavor) < g.full.StepPods*g.full.GPUsPerPod:
-	case b.cohort(g, to, now) == nil:
+	case to == 0, !g.steady(), b.isCut(g), b.fleet.FreeOf(g.full.Flavor) < g.full.StepPods*g.full.GPUsPerPod:
+		return nil
+	case was != to && (now.Before(g.growth.rest) || g.growth.looked == seen):
+		return nil
+	}
+	places := b.cohort(g, to, now)
+	if places == nil {
 		g.growth.looked, g.growth.rest = seen, now.Add(growthRest)
-	default:
-		g.growth.to = to
+		return nil
+	}
+	if g.growth.to = to; was != to {
 		b.reconcile(client(g.run))
 	}
+	return places
 }
 
 // nextWidth returns the width in GPUs that is one step up, as long as the Run desires it; 0 when it does not.
