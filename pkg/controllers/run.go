@@ -90,7 +90,7 @@ func countWidth(was, is *rqv1.RunWidth) {
 	case is.Granted < was.Granted:
 		metrics.WidthChanges.WithLabelValues("shrunk").Inc()
 	case was.Growing > 0 && is.Growing == 0:
-		metrics.WidthChanges.WithLabelValues("growth given up").Inc()
+		metrics.WidthChanges.WithLabelValues("givenUp").Inc()
 	}
 }
 

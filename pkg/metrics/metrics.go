@@ -73,7 +73,7 @@ var AdmissionSeconds = metrics.NewHistogramVec(&metrics.HistogramOpts{
 // WidthChanges counts how often Runs that run changed their width, by change (R23, R24).
 var WidthChanges = metrics.NewCounterVec(&metrics.CounterOpts{
 	Subsystem: subsystem, Name: "run_width_changes_total", StabilityLevel: metrics.ALPHA,
-	Help: "Changes of the width of Runs that run, by change: grew, shrunk, growth given up.",
+	Help: "Changes of the width of Runs that run, by change: grew, shrunk, or givenUp for growth that came to nothing.",
 }, []string{"change"})
 
 // ReservationsWaiting counts the Reservations that wait, and OldestReservation is the age of the oldest.

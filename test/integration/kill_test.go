@@ -104,7 +104,7 @@ func (w *world) torn() bool {
 		}
 	}
 	for name, run := range w.runs {
-		total := widthOf(&run)
+		total, _ := widthOf(&run)
 		for _, part := range []int32{pods[name], bound[name], leased[name]} {
 			if part > 0 && part < total {
 				return true
