@@ -3,12 +3,14 @@ package book
 import (
 	"slices"
 	"time"
-
-	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
-// growthRest is how long a gang that could not grow is left alone.
-const growthRest = 30 * time.Second
+// growthRest is how long a gang that could not grow is left alone, and growthTries how many gangs are tried each time: there
+// may be thousands that would like to grow.
+const (
+	growthRest  = 30 * time.Second
+	growthTries = 32
+)
 
 // growth is what has been decided about making a gang that runs wider (R23).
 type growth struct {
@@ -76,14 +78,27 @@ func (b *Book) Grow(now time.Time) {
 	}
 	slices.SortFunc(aspirants, byAge)
 	var undo []func()
+	tries := growthTries
 	for _, g := range aspirants {
+		was := g.growth.to
+		g.growth.to = 0
 		if g.growth.failed {
 			g.growth.failed, g.growth.rest = false, now.Add(growthRest)
 		}
-		was := g.growth.to
-		if g.growth.to = 0; !contested[g.full.Flavor] {
-			undo = append(undo, b.earmark(g, b.consider(g, was, now), now)...)
+		to := g.growing()
+		switch {
+		case to > 0:
+		case contested[g.full.Flavor] || tries == 0 || !b.mayGrow(g, was, now):
+			continue
+		default:
+			tries--
+			to = g.nextWidth()
 		}
+		places := b.cohort(g, to, now)
+		if g.growing() == 0 {
+			b.letGrow(g, was, to, places != nil, now)
+		}
+		undo = append(undo, b.earmark(g, places, now)...)
 	}
 	for _, back := range undo {
 		back()
@@ -104,28 +119,26 @@ func (b *Book) contested() map[string]bool {
 	return out
 }
 
-// consider decides whether a gang is to grow by a step now, and returns the places that its cohort still needs. One for which
-// that was decided before, and whose status does not say so yet, is looked at again.
-func (b *Book) consider(g *gang, was int32, now time.Time) []plan.Assignment {
-	if to := g.growing(); to > 0 {
-		return b.cohort(g, to, now)
-	}
-	to, seen := g.nextWidth(), b.waiting.epoch+b.vacated
-	switch {
-	case to == 0, !g.steady(), b.isCut(g), b.fleet.FreeOf(g.full.Flavor) < g.full.StepPods*g.full.GPUsPerPod:
-		return nil
-	case was != to && (now.Before(g.growth.rest) || g.growth.looked == seen):
-		return nil
-	}
-	places := b.cohort(g, to, now)
-	if places == nil {
-		g.growth.looked, g.growth.rest = seen, now.Add(growthRest)
-		return nil
+// mayGrow reports whether it is worth looking if a gang's next cohort fits. One for which that was decided before, and whose
+// status does not say so yet, is looked at again.
+func (b *Book) mayGrow(g *gang, was int32, now time.Time) bool {
+	to := g.nextWidth()
+	rests := now.Before(g.growth.rest) || g.growth.looked == b.state()
+	return to > 0 && (was == to || !rests) && g.steady() && !b.isCut(g) && b.fleet.FreeOf(g.full.Flavor) >= g.full.StepPods*g.full.GPUsPerPod
+}
+
+// state counts what may let a gang grow that could not before.
+func (b *Book) state() int64 { return b.waiting.epoch + b.vacated }
+
+// letGrow lets a gang grow to a width if its cohort fits; otherwise it rests.
+func (b *Book) letGrow(g *gang, was, to int32, fits bool, now time.Time) {
+	if !fits {
+		g.growth.looked, g.growth.rest = b.state(), now.Add(growthRest)
+		return
 	}
 	if g.growth.to = to; was != to {
 		b.reconcile(client(g.run))
 	}
-	return places
 }
 
 // nextWidth returns the width in GPUs that is one step up, as long as the Run desires it; 0 when it does not.

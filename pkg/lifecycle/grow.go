@@ -66,7 +66,7 @@ func (s *state) settleGrowth() {
 	if s.growing == 0 {
 		return
 	}
-	if s.recordedGrowth() == s.growing && s.allRun(s.cohort()) {
+	if s.recordedGrowth() == s.growing && !slices.ContainsFunc(s.cohort(), s.awaited) {
 		s.granted, s.growing = s.growing, 0
 		return
 	}
@@ -81,6 +81,11 @@ func (s *state) settleGrowth() {
 	}
 	s.pods, s.spares, s.growing = pods, spares, 0
 	s.Demand = s.Demand.At(int(s.granted) / s.Demand.GPUsPerPod)
+}
+
+// awaited reports whether a pod of a cohort has still to be bound. One that has ended well was.
+func (s *state) awaited(pod *corev1.Pod) bool {
+	return pod == nil || !s.runs(pod) && pod.Status.Phase != corev1.PodSucceeded
 }
 
 // stunted reports whether the growth under way fails: the cohort does not fit, is not taken by the API server, is not bound in

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -96,6 +97,10 @@ func TestGrowth(t *testing.T) {
 		"one that is partly bound": {also(midway("n2", "-"), paid),
 			`Running: bound 16 GPUs [granted 16, growing 32, allocated 24, pending "Grow to 32"]`},
 		"all of it is bound": {bound, `Running: grew to 32 GPUs [granted 32, growing 0, allocated 32, pending ""]`},
+		"a rank of the cohort has ended before the last is bound": {also(bound, func(o *Observed) {
+			o.Pods[2].Status.Phase = corev1.PodSucceeded
+			o.Leases = slices.Delete(o.Leases, 2, 3)
+		}), `Running: grew to 32 GPUs [granted 32, growing 0, allocated 24, pending ""]`},
 		"bound without its Leases": {midway("n2", "n3"),
 			`delete run-2 if Unpaid; delete run-3 if Unpaid; Running: bound 16 GPUs [granted 16, growing 32, allocated 32, pending "Grow to 32"]`},
 		"not desired":                     {desire(16), givenUp},

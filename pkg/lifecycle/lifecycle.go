@@ -212,11 +212,8 @@ func (s *state) runs(pod *corev1.Pod) bool {
 }
 
 // standBy reports whether every spare is bound.
-func (s *state) standBy() bool { return s.allRun(s.spares) }
-
-// allRun reports whether every one of some pods is bound and has its Lease.
-func (s *state) allRun(pods []*corev1.Pod) bool {
-	return !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod == nil || !s.runs(pod) })
+func (s *state) standBy() bool {
+	return !slices.ContainsFunc(s.spares, func(pod *corev1.Pod) bool { return pod == nil || !s.runs(pod) })
 }
 
 // lost reports whether a pod failed because its node went away, or because it was told to go: not by its own doing.
