@@ -145,7 +145,8 @@ func (b *Book) activateGang(g *gang, a *Activation, assignments []plan.Assignmen
 // whileLeaving is why a gang that has its places does not take them yet.
 const whileLeaving = "waiting for those who are cut to leave"
 
-// victims returns the members that the cuts of an activation take, as far as they hold GPUs.
+// victims returns the members that the cuts of an activation take, as far as they hold GPUs, be they beyond the width that is
+// granted already.
 func (b *Book) victims(a *Activation) []*member {
 	var out []*member
 	for i := range a.Cuts {
@@ -153,7 +154,10 @@ func (b *Book) victims(a *Activation) []*member {
 		if g == nil {
 			continue
 		}
-		for m := range g.all() {
+		for _, m := range slices.Concat(g.active.members, g.spares.members) {
+			if m == nil {
+				continue
+			}
 			l := b.leases[leaseName(m.pod)]
 			if m.placed() && taken(m, &a.Cuts[i]) && (l == nil || l.charge.Start.Before(a.At)) {
 				out = append(out, m)

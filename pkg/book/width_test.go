@@ -284,6 +284,29 @@ func TestARunThatIsShrunkGivesItsRoomToOthers(t *testing.T) {
 	})
 }
 
+// Pods that are cut are outstanding until they are gone, also once their Run's status no longer grants them.
+func TestWhatIsCutIsOutstandingUntilItIsGone(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 3)
+		w.setBudget("a", "org:a", 64)
+		w.submitWithSpares("run0", "org:a", 3, 1, 8, 0, elastic(1, 1))
+		w.settle()
+		w.pass(time.Minute)
+		width := int32(8)
+		r := w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: "run0"}, Action: rqv1.CutShrink, GPUs: 16, Width: &width})
+		w.book.SetReservation(r)
+		w.reconcile("run0")
+		if granted := w.runs["run0"].Status.Width.Granted; granted != 8 || !w.book.Outstanding(r, &r.Status.Cuts[0]) {
+			w.t.Fatalf("%d GPUs are granted, and nothing is outstanding", granted)
+		}
+		w.reconcile("run0")
+		w.reconcile("run0")
+		if w.book.Outstanding(r, &r.Status.Cuts[0]) {
+			w.t.Fatalf("something is outstanding although all pods are gone")
+		}
+	})
+}
+
 func TestCutsAreThoseOfReservationsThatActivate(t *testing.T) {
 	tell(t, func(w *world) {
 		w.submit("run0", "org:a", 1, 1, 8)
