@@ -35,6 +35,7 @@ type Book struct {
 	// whose promise may cut a Run.
 	reservations reservations
 	intended     map[string][]*gang
+	vacated      int64 // counts the promises that were taken back or have moved
 	threats      map[types.NamespacedName]map[*gang]bool
 	key          []byte    // of the lottery
 	decided      time.Time // the latest activation

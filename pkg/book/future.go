@@ -284,6 +284,9 @@ func (b *Book) tenant(g *gang, domains map[string]bool, since time.Time) (resolv
 			s.Borrowed = s.Borrowed || m.payer.relation == rqv1.RelationSponsor
 			inside = inside || within(m)
 		}
+		if len(s.Holds) == 0 {
+			continue // a cohort without places yet
+		}
 		if !inside {
 			break // what lies above it would have to go first, in vain
 		}

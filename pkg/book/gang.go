@@ -38,6 +38,7 @@ type gang struct {
 	woken bool
 	tried int64
 	prospect
+	growth growth
 }
 
 // payer is who pays for a pod, and what it is to the Run's owner.
@@ -51,7 +52,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	b.mu.Lock()
 	defer b.unlock()
 	g := b.gangOf(run.UID)
-	edited, ran := g.run == nil || g.run.Generation != run.Generation, g.started()
+	edited, ran, grew := g.run == nil || g.run.Generation != run.Generation, g.started(), g.growing()
 	g.run = run
 	b.runs[client(run)] = run.UID
 	b.adopt(g)
@@ -63,6 +64,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	}
 	if run.Status.Phase != rqv1.RunRunning {
 		b.vacate(g, 0)
+		g.growth = growth{}
 		if g.over() {
 			b.waiting.remove(g)
 			g.refusal = nil
@@ -74,6 +76,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	}
 	if ran || g.started() {
 		b.resize(g, g.granted())
+		b.regard(g, grew, edited)
 	}
 	if edited && (g.refusal != nil || g.complete()) {
 		b.wake(g)

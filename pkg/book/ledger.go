@@ -58,7 +58,10 @@ func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 	for _, key := range []string{rqv1.LabelRun, rqv1.LabelGroupIndex, rqv1.LabelRole, rqv1.LabelCohort, rqv1.LabelIndex} {
 		labels[key] = m.pod.Labels[key]
 	}
-	charge := b.chargeOf(m, now)
+	charge, reason := b.chargeOf(m, now), rqv1.ReasonStart
+	if m.joins() {
+		reason = rqv1.ReasonGrow
+	}
 	return &rqv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, Labels: labels},
 		Spec: rqv1.LeaseSpec{
@@ -73,7 +76,7 @@ func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 			Payer: rqv1.LeasePayer{Budget: charge.Payer.Budget, Owner: b.payerOwner(m), Relation: charge.Relation,
 				Rate: charge.Rate.String()},
 			PaidByEnvelope: charge.Payer.Envelope,
-			Reason:         rqv1.ReasonStart,
+			Reason:         reason,
 			Start:          metav1.NewMicroTime(now),
 			Until:          untilOf(charge),
 		},

@@ -116,6 +116,7 @@ func (b *Book) plan(g *gang, pod *corev1.Pod, now time.Time) {
 		refusal = b.planSpares(g, pod, now)
 	}
 	if refusal != nil {
+		refusal.Grow = !refusal.Spare && g.grows()
 		b.refuse(g, refusal)
 		return
 	}
@@ -188,8 +189,9 @@ func (b *Book) keptFor(g *gang) map[budget.Key]int {
 	return kept
 }
 
-// missingOf lists the pods of a gang without a node, spares of a Run that has started apart. It refuses while a lost
-// member's Lease is open: that comes first. The room that was kept for the missing is theirs now.
+// missingOf lists the pods of a gang without a node, spares of a Run that has started apart. A cohort that it grows by comes
+// when nothing else is missing. It refuses while a lost member's Lease is open: that comes first. The room that was kept for
+// the missing is theirs now.
 func (b *Book) missingOf(g *gang) ([]plan.Missing, *plan.Refusal) {
 	for _, v := range g.vacant {
 		if h := b.held[v.pod]; h != nil && h.leased {
@@ -202,8 +204,9 @@ func (b *Book) missingOf(g *gang) ([]plan.Missing, *plan.Refusal) {
 		return nil, refusal
 	}
 	var out []plan.Missing
+	grows := g.grows()
 	for m := range g.all() {
-		if m.stage == unplaced && !m.extra() {
+		if m.stage == unplaced && (m.joins() && grows || !m.joins() && !m.extra()) {
 			out = append(out, g.missingPod(m, domains))
 		}
 	}
@@ -338,7 +341,7 @@ func (b *Book) Turned(pod types.UID, node, why string) {
 	g.woken = false
 	if node == "" {
 		b.giveBack(m)
-		b.refuse(g, &plan.Refusal{Reason: plan.NodesRejected, Spare: m.extra(), Owner: g.run.Spec.Owner, Flavor: g.demand.Flavor, Message: why})
+		b.refuse(g, &plan.Refusal{Reason: plan.NodesRejected, Spare: m.extra() && !m.joins(), Grow: m.joins(), Owner: g.run.Spec.Owner, Flavor: g.demand.Flavor, Message: why})
 		return
 	}
 	g.excluded[node] = why

@@ -17,16 +17,7 @@ import (
 func (w *world) settle() {
 	last, quiet := "", 0
 	for range 200 {
-		for _, name := range w.names() {
-			w.reconcile(name)
-		}
-		w.act()
-		for _, uid := range w.sortedPods() {
-			w.cycle(uid)
-		}
-		for _, uid := range slices.Sorted(maps.Keys(w.binding)) {
-			w.bind(uid, written)
-		}
+		w.round()
 		now := w.fingerprint()
 		if now != last {
 			last, quiet = now, 0
@@ -39,6 +30,21 @@ func (w *world) settle() {
 		w.pass(gangDeadline + 2*time.Second)
 	}
 	w.t.Fatalf("the cluster does not come to rest")
+}
+
+// round lets everybody do their work once.
+func (w *world) round() {
+	for _, name := range w.names() {
+		w.reconcile(name)
+	}
+	w.grow()
+	w.act()
+	for _, uid := range w.sortedPods() {
+		w.cycle(uid)
+	}
+	for _, uid := range slices.Sorted(maps.Keys(w.binding)) {
+		w.bind(uid, written)
+	}
 }
 
 func (w *world) fingerprint() string {

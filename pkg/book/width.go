@@ -12,13 +12,21 @@ import (
 // beyondWidth is why a pod that takes no part in its gang's plan is held back.
 const beyondWidth = "beyond the width that the Run starts at"
 
-// granted returns the shape of a gang that has started, at the width that it was granted; of one that has not, as it asks
+// settled returns the shape of a gang that has started, at the width that it was granted; of one that has not, as it asks
 // for.
-func (g *gang) granted() plan.Demand {
+func (g *gang) settled() plan.Demand {
 	if g.shape == nil && g.started() && g.run.Status.Width != nil && g.run.Status.Width.Granted > 0 {
 		return g.full.At(int(g.run.Status.Width.Granted) / g.full.GPUsPerPod)
 	}
 	return g.full
+}
+
+// granted returns the shape of a gang likewise, with the cohort that it grows by.
+func (g *gang) granted() plan.Demand {
+	if to := g.growing(); to > 0 {
+		return g.full.At(int(to) / g.full.GPUsPerPod)
+	}
+	return g.settled()
 }
 
 // reshaped returns the width that a gang keeps when its Run is edited: while a start is under way, the planned one.

@@ -213,7 +213,8 @@ func (w *world) reconcile(name string) {
 	}
 	if o.Run = w.runs[name]; o.Run != nil {
 		o.Demand, o.Shape, _ = w.book.Demand(o.Run.UID)
-		o.Refusal, o.Cuts = w.book.Refusal(o.Run.UID), w.book.CutsOf(o.Run.UID)
+		prospect := w.book.Prospect(o.Run.UID)
+		o.Refusal, o.GrowTo, o.Cuts = prospect.Refusal, prospect.GrowTo, w.book.CutsOf(o.Run.UID)
 	}
 	if !w.storm.reserve(name, &o) {
 		return
@@ -292,10 +293,16 @@ func (w *world) cycle(uid types.UID) {
 	if pod == nil || waits || binds || pod.Spec.NodeName != "" || w.book.Gate(pod) != "" {
 		return
 	}
+	planned := w.book.Assigned(uid) == ""
 	node, refusal := w.book.Place(uid, w.now)
 	if refusal != nil {
-		w.storm.refused(uid)
+		if w.storm.refused(uid); w.storm == nil {
+			w.book.Promise(uid, w.now)
+		}
 		return
+	}
+	if planned && pod.Labels[rqv1.LabelCohort] != "0" {
+		w.checkIntended(pod, node)
 	}
 	if err := w.book.Reserve(uid, node); err != nil {
 		w.t.Fatalf("a pod placed in this cycle cannot be reserved: %v", err)

@@ -136,6 +136,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	go c.activate(ctx)
 	go c.tidyReservations(ctx)
 	go c.refreshPromises(ctx)
+	go c.growRuns(ctx)
 	c.reportBudgets(ctx)
 }
 

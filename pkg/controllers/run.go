@@ -57,6 +57,7 @@ func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedNam
 			return 0, err
 		}
 		c.countAdmission(observed, decision.Status)
+		countWidth(observed.Run.Status.Width, decision.Status.Width)
 	}
 	return decision.After, problem
 }
@@ -78,6 +79,19 @@ func (c *Controllers) countAdmission(o lifecycle.Observed, status *rqv1.RunStatu
 		outcome = "reserved"
 	}
 	metrics.AdmissionSeconds.WithLabelValues(outcome).Observe(c.clock.Since(since).Seconds())
+}
+
+// countWidth counts a change of the width of a Run that runs, and growth that was given up.
+func countWidth(was, is *rqv1.RunWidth) {
+	switch {
+	case was == nil || is == nil || was.Granted == 0 || is.Granted == 0:
+	case is.Granted > was.Granted:
+		metrics.WidthChanges.WithLabelValues("grew").Inc()
+	case is.Granted < was.Granted:
+		metrics.WidthChanges.WithLabelValues("shrunk").Inc()
+	case was.Growing > 0 && is.Growing == 0:
+		metrics.WidthChanges.WithLabelValues("givenUp").Inc()
+	}
 }
 
 // note remembers what the API server holds against a Run's pods, so that the next decision tells it.
@@ -108,7 +122,8 @@ func (c *Controllers) observe(name types.NamespacedName) (lifecycle.Observed, er
 			return o, fmt.Errorf("the book has not seen Run %s yet", name)
 		}
 		prospect := c.book.Prospect(o.Run.UID)
-		o.Refusal, o.Leaving, o.Cuts, o.Risks = prospect.Refusal, prospect.Leaving, c.book.CutsOf(o.Run.UID), c.book.Risks(name)
+		o.Refusal, o.Leaving, o.GrowTo = prospect.Refusal, prospect.Leaving, prospect.GrowTo
+		o.Cuts, o.Risks = c.book.CutsOf(o.Run.UID), c.book.Risks(name)
 		if problem, ok := c.problems.Load(name); ok {
 			o.Problem = problem.(string)
 		}

@@ -41,6 +41,8 @@ type Observed struct {
 	// first once its turn has come.
 	Reservation *rqv1.Reservation
 	Leaving     int
+	// GrowTo is the width in GPUs that the Run is to grow to now; 0 when it is not to (R23).
+	GrowTo int32
 	// Risks are the Reservations whose activation may cut the Run.
 	Risks []rqv1.RunRisk
 	Now   time.Time
@@ -100,9 +102,7 @@ func Decide(o Observed) Decision {
 		return d // pods go with their owner; their Leases close as they do
 	}
 	switch {
-	case s.phase == rqv1.RunCompleted:
-		d.Delete = slices.Concat(s.deletions(s.spares, present), s.deletions(s.beyond, alive))
-	case s.phase == rqv1.RunFailed:
+	case s.phase == rqv1.RunCompleted, s.phase == rqv1.RunFailed:
 		d.Delete = slices.Concat(s.deletions(s.pods, alive), s.deletions(s.spares, present), s.deletions(s.beyond, alive))
 	case s.requeued(), s.overdue():
 		// Also what has ended: every rank runs again.
@@ -128,12 +128,12 @@ type state struct {
 	pods   []*corev1.Pod // the active ones, by index; nil where there is none
 	spares []*corev1.Pod // likewise
 	beyond []*corev1.Pod // the Run's, of either role, beyond the width that it has
-	// granted is the width that the Run may have, in GPUs, and cut what ends it as it runs now; nil when nothing does.
-	granted int32
-	cut     *book.Cut
-	byUID   map[types.UID]*corev1.Pod
-	taken   map[string]bool // names of pods, also of an earlier Run's of the same name
-	leases  map[types.UID]*rqv1.Lease
+	// granted is the width that the Run may have, in GPUs, and growing the one that a cohort grows it to; 0 when none does.
+	granted, growing int32
+	cut              *book.Cut // what ends the Run as it runs now; nil when nothing does
+	byUID            map[types.UID]*corev1.Pod
+	taken            map[string]bool // names of pods, also of an earlier Run's of the same name
+	leases           map[types.UID]*rqv1.Lease
 }
 
 func newState(o Observed) *state {
@@ -164,6 +164,7 @@ func newState(o Observed) *state {
 		s.leases[types.UID(lease.Labels[book.LabelPod])] = lease
 	}
 	if o.Run != nil {
+		s.settleGrowth()
 		s.cut = s.ending()
 		s.phase = s.nextPhase()
 	}
@@ -179,7 +180,8 @@ func (s *state) nextPhase() rqv1.RunPhase {
 		return rqv1.RunPending
 	}
 	started, succeeded := 0, 0
-	for _, pod := range s.pods {
+	pods := s.core()
+	for _, pod := range pods {
 		switch {
 		case pod == nil, s.doomed(pod):
 		case pod.Status.Phase == corev1.PodFailed && !s.lost(pod):
@@ -192,13 +194,13 @@ func (s *state) nextPhase() rqv1.RunPhase {
 		}
 	}
 	switch {
-	case succeeded == len(s.pods):
+	case succeeded == len(pods):
 		return rqv1.RunCompleted
 	case s.expired():
 		return rqv1.RunFailed
 	case s.cut != nil, s.Run.Status.Phase == rqv1.RunRunning && s.unreplaceable():
 		return s.afterLoss()
-	case s.Run.Status.Phase == rqv1.RunRunning || started == len(s.pods) && s.standBy():
+	case s.Run.Status.Phase == rqv1.RunRunning || started == len(pods) && s.standBy():
 		return rqv1.RunRunning
 	}
 	return rqv1.RunPending
@@ -221,9 +223,8 @@ func (s *state) lost(pod *corev1.Pod) bool {
 
 // unreplaceable reports whether an active pod of a Run that has started is gone and there is no room for another (R27).
 func (s *state) unreplaceable() bool {
-	return s.Refusal != nil && !s.Refusal.Spare && s.Refusal.Reason != plan.NodesRejected && slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool {
-		return pod != nil && pod.Spec.NodeName == ""
-	})
+	return s.Refusal != nil && !s.Refusal.Spare && !s.Refusal.Grow && s.Refusal.Reason != plan.NodesRejected &&
+		slices.ContainsFunc(s.core(), func(pod *corev1.Pod) bool { return pod != nil && pod.Spec.NodeName == "" })
 }
 
 // afterLoss returns the phase of a Run that cannot go on: Pending again if it declares a checkpoint, and Failed otherwise

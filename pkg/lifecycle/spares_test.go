@@ -64,6 +64,9 @@ func TestDecideWithSpares(t *testing.T) {
 		"and their Leases close once they are gone": {
 			spared(func(o *Observed) {
 				o.Run.Status.Phase = rqv1.RunCompleted
+				for _, pod := range o.Pods[:4] {
+					pod.Status.Phase = corev1.PodSucceeded
+				}
 				o.Leases = o.Leases[4:]
 			}, "", "n5 deleting"), "close lease-s0 Completed; Completed: all 4 pods completed"},
 		"spares go with the shape of their Run": {

@@ -70,6 +70,12 @@ var AdmissionSeconds = metrics.NewHistogramVec(&metrics.HistogramOpts{
 	Buckets: metrics.ExponentialBuckets(0.1, 4, 10),
 }, []string{"outcome"})
 
+// WidthChanges counts how often Runs that run changed their width, by change (R23, R24).
+var WidthChanges = metrics.NewCounterVec(&metrics.CounterOpts{
+	Subsystem: subsystem, Name: "run_width_changes_total", StabilityLevel: metrics.ALPHA,
+	Help: "Changes of the width of Runs that run, by change: grew, shrunk, or givenUp for growth that came to nothing.",
+}, []string{"change"})
+
 // ReservationsWaiting counts the Reservations that wait, and OldestReservation is the age of the oldest.
 var (
 	ReservationsWaiting = metrics.NewGauge(&metrics.GaugeOpts{
@@ -85,7 +91,7 @@ var (
 // Register adds the metrics to the process's registry. It may be called again.
 func Register() {
 	for _, m := range []metrics.Registerable{Refusals, Phases, LeasesOpened, LeasesClosed, PlanSeconds, Cuts, Draws,
-		ForecastSeconds, ForecastError, AdmissionSeconds, ReservationsWaiting, OldestReservation} {
+		ForecastSeconds, ForecastError, AdmissionSeconds, WidthChanges, ReservationsWaiting, OldestReservation} {
 		_ = legacyregistry.Register(m) // registered already: the process has more than one profile
 	}
 }
