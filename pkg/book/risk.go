@@ -24,6 +24,9 @@ type Prospect struct {
 	Reservation *rqv1.Reservation
 	// Leaving is how many pods of others are still to end before the Run starts.
 	Leaving int
+	// Narrower is the width in GPUs at which a running Run that has lost ranks could go on without more room; 0 when there
+	// is none (R27).
+	Narrower int32
 }
 
 // Prospect returns when a Run is going to start.
@@ -34,7 +37,8 @@ func (b *Book) Prospect(run types.UID) Prospect {
 	if g == nil {
 		return Prospect{}
 	}
-	return Prospect{Promise: g.promise, Refusal: g.refusal, Activation: g.activation, Reservation: g.reservation, Leaving: g.awaiting}
+	return Prospect{Promise: g.promise, Refusal: g.refusal, Activation: g.activation, Reservation: g.reservation, Leaving: g.awaiting,
+		Narrower: int32(g.narrower * g.full.GPUsPerPod)}
 }
 
 // Risks returns the Reservations whose activation may cut a Run, by date and name (R18).

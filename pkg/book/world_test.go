@@ -199,12 +199,14 @@ func (w *world) endPod(uid types.UID, phase corev1.PodPhase) {
 // reconcile does what the Run controller does.
 func (w *world) reconcile(name string) {
 	o := lifecycle.Observed{
-		HasNode: w.book.HasNode, HasLease: w.book.HasLease, Overdraft: w.book.Overdraft, Now: w.now, GangDeadline: gangDeadline,
+		Stands: w.book.Stands, HasLease: w.book.HasLease, Overdraft: w.book.Overdraft, Now: w.now, GangDeadline: gangDeadline,
 		NoticePeriod: time.Second, GPUResource: "nvidia.com/gpu", PauseImage: "pause",
 	}
 	if o.Run = w.runs[name]; o.Run != nil {
 		o.Demand, o.Shape, _ = w.book.Demand(o.Run.UID)
-		o.Refusal, o.Cuts = w.book.Refusal(o.Run.UID), w.book.CutsOf(o.Run.UID)
+		prospect := w.book.Prospect(o.Run.UID)
+		o.Refusal, o.Narrower, o.Cuts = prospect.Refusal, prospect.Narrower, w.book.CutsOf(o.Run.UID)
+		o.Accepts = func(node string) bool { return w.book.Accepts(o.Run.UID, node) }
 	}
 	for _, uid := range w.sortedPods() {
 		if w.pods[uid].Labels[rqv1.LabelRun] == name {
@@ -221,8 +223,8 @@ func (w *world) reconcile(name string) {
 
 func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
 	for _, deletion := range d.Delete {
-		if deletion.If == lifecycle.NodeGone && w.nodes[deletion.Node] != nil {
-			w.t.Fatalf("pod %s is deleted for a node that exists", deletion.Pod.Name)
+		if deletion.If == lifecycle.NodeLost && !w.lost(deletion.Node) {
+			w.t.Fatalf("pod %s is deleted for a node that stands", deletion.Pod.Name)
 		}
 		if deletion.If == lifecycle.Unpaid {
 			w.t.Fatalf("pod %s is bound without a Lease", deletion.Pod.Name)

@@ -19,6 +19,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
+	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
 )
 
 // reconcileRun brings one Run a decision further. It returns when to look again without an event; 0 for never.
@@ -96,7 +97,7 @@ func (c *Controllers) note(name types.NamespacedName, run *rqv1.Run, problem err
 // observe gathers what the caches and the book know of a Run.
 func (c *Controllers) observe(name types.NamespacedName) (lifecycle.Observed, error) {
 	o := lifecycle.Observed{
-		HasNode: c.book.HasNode, HasLease: c.book.HasLease, Overdraft: c.book.Overdraft, Now: c.clock.Now(), GangDeadline: c.args.GangDeadline.Duration,
+		Stands: c.book.Stands, HasLease: c.book.HasLease, Overdraft: c.book.Overdraft, Now: c.clock.Now(), GangDeadline: c.args.GangDeadline.Duration,
 		NoticePeriod: c.args.NoticePeriod.Duration, GPUResource: c.args.GPUResource, PauseImage: c.args.PauseImage,
 	}
 	if run, ok, err := c.watches.runs.GetStore().GetByKey(name.String()); err != nil {
@@ -109,6 +110,8 @@ func (c *Controllers) observe(name types.NamespacedName) (lifecycle.Observed, er
 		}
 		prospect := c.book.Prospect(o.Run.UID)
 		o.Refusal, o.Leaving, o.Cuts, o.Risks = prospect.Refusal, prospect.Leaving, c.book.CutsOf(o.Run.UID), c.book.Risks(name)
+		o.Narrower = prospect.Narrower
+		o.Accepts = func(node string) bool { return c.book.Accepts(o.Run.UID, node) }
 		if problem, ok := c.problems.Load(name); ok {
 			o.Problem = problem.(string)
 		}
@@ -149,7 +152,7 @@ func (c *Controllers) deletePods(ctx context.Context, deletions []lifecycle.Dele
 				return err
 			}
 		}
-		if d.If == lifecycle.NodeGone {
+		if d.If == lifecycle.NodeLost {
 			options.GracePeriodSeconds = new(int64) // nobody is there to confirm the end
 		}
 		if d.Notice != nil {
@@ -166,9 +169,13 @@ func (c *Controllers) deletePods(ctx context.Context, deletions []lifecycle.Dele
 // evidence asks the API server itself whether what a deletion is for is so: a cache that lacks an object proves nothing.
 func (c *Controllers) evidence(ctx context.Context, d lifecycle.Deletion) (bool, error) {
 	switch d.If {
-	case lifecycle.NodeGone:
-		_, err := c.kube.CoreV1().Nodes().Get(ctx, d.Node, metav1.GetOptions{})
-		return apierrors.IsNotFound(err), ignore(err, apierrors.IsNotFound)
+	case lifecycle.NodeLost:
+		node, err := c.kube.CoreV1().Nodes().Get(ctx, d.Node, metav1.GetOptions{})
+		if err != nil {
+			return apierrors.IsNotFound(err), ignore(err, apierrors.IsNotFound)
+		}
+		_, lost := nodeloss.Recorded(node)
+		return lost, nil
 	case lifecycle.Unpaid:
 		lease := &rqv1.Lease{}
 		err := c.client.Get(ctx, types.NamespacedName{Namespace: d.Pod.Namespace, Name: book.LeaseName(d.Pod.Name, d.Pod.UID)}, lease)

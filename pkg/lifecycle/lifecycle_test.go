@@ -29,7 +29,8 @@ func scene(edit func(*Observed)) Observed {
 			Spec:       rqv1.RunSpec{Owner: "org:a", Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: 32}},
 		},
 		Demand:       plan.Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 2, PodsPerGroup: 2, Confined: true},
-		HasNode:      func(name string) bool { return name != "gone" },
+		Stands:       func(name string) bool { return name != "gone" },
+		Accepts:      func(name string) bool { return name != "gone" && name != "cordoned" },
 		HasLease:     func(types.UID) bool { return false },
 		Overdraft:    func(types.NamespacedName) int { return 0 },
 		Now:          noon,
@@ -48,7 +49,7 @@ func (o *Observed) pods(descriptions ...string) {
 		if description == "" {
 			continue
 		}
-		s := newState(Observed{Run: o.Run, Demand: o.Demand, HasNode: o.HasNode, GPUResource: o.GPUResource, PauseImage: o.PauseImage})
+		s := newState(Observed{Run: o.Run, Demand: o.Demand, Stands: o.Stands, GPUResource: o.GPUResource, PauseImage: o.PauseImage})
 		pod := s.newPod(index)
 		pod.UID = types.UID(fmt.Sprintf("%08d", index))
 		node, phase, _ := strings.Cut(description, " ")
@@ -71,7 +72,7 @@ func (o *Observed) spares(descriptions ...string) {
 		if description == "" {
 			continue
 		}
-		s := newState(Observed{Run: o.Run, Demand: o.Demand, HasNode: o.HasNode, GPUResource: o.GPUResource, PauseImage: o.PauseImage})
+		s := newState(Observed{Run: o.Run, Demand: o.Demand, Stands: o.Stands, GPUResource: o.GPUResource, PauseImage: o.PauseImage})
 		pod := s.newSpare(index)
 		pod.UID = types.UID(fmt.Sprintf("%08d", 100+index))
 		node, phase, _ := strings.Cut(description, " ")
@@ -192,7 +193,7 @@ func TestDecide(t *testing.T) {
 				started(o)
 				o.Leases[1].Spec.Slice.Nodes[0].Name = "gone"
 			}),
-			"delete run-1 if NodeGone; Running: bound 32 GPUs"},
+			"delete run-1 if NodeLost; Running: bound 32 GPUs"},
 		"and once it is gone": {
 			scene(func(o *Observed) {
 				o.pods("n0", "", "n2", "n3")
@@ -202,7 +203,7 @@ func TestDecide(t *testing.T) {
 			"close lease-1 NodeFailure; create run-1; Running: replacing 1 of 4 pods"},
 		"a pod whose Lease is on a lost node": {
 			scene(func(o *Observed) { o.pods("-", "-", "-", "-"); o.leases(time.Second, map[int]string{0: "gone"}) }),
-			"delete run-0 if NodeGone"},
+			"delete run-0 if NodeLost"},
 		"no room for the replacement, with a checkpoint": {
 			scene(func(o *Observed) {
 				o.pods("n0", "-", "n2", "n3")

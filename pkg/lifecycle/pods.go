@@ -22,7 +22,11 @@ func (s *state) absent() []*corev1.Pod {
 	var out []*corev1.Pod
 	for index, pod := range s.pods {
 		if pod == nil && !s.taken[book.Part{Index: index}.PodName(s.Run.Name)] {
-			out = append(out, s.newPod(index))
+			pod := s.newPod(index)
+			if r, ok := s.relief[index]; ok {
+				pod.Annotations = withLabels(pod.Annotations, map[string]string{rqv1.AnnotationReplaces: r.Annotation()})
+			}
+			out = append(out, pod)
 		}
 	}
 	for index, pod := range s.spares {

@@ -2,7 +2,9 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -17,7 +19,7 @@ func (s *state) grant() {
 		return
 	}
 	if recorded := s.recorded(); recorded > 0 {
-		s.granted = recorded
+		s.behind, s.granted = recorded != s.granted, recorded
 	}
 	for i := range s.Cuts {
 		if cut := &s.Cuts[i]; s.shrinks(cut) && s.ranBefore(cut.At) {
@@ -57,15 +59,19 @@ func (s *state) hasAt(gpus int32, part book.Part) bool {
 	return part.Index < d.Pods()
 }
 
-// bound says how wide the Run is, in a word and in a sentence. That it was shrunk is said until its width changes again.
+// bound says how wide the Run is, in a word and in a sentence. That it was shrunk is said until its width changes again or a
+// spare is swapped in, and that one was, until something else happens.
 func (s *state) bound() (reason, message string) {
 	started := meta.FindStatusCondition(s.Run.Status.Conditions, rqv1.ConditionStarted)
-	shrinks := s.recorded() > s.granted
+	shrunk := started != nil && started.Reason == reasonShrink && s.Run.Status.Phase == rqv1.RunRunning
+	shrinks, swaps := s.recorded() > s.granted, slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool { return pod != nil && s.swapping(pod) })
 	switch missing := s.missing(); {
-	case !shrinks && missing > 0:
+	case !shrinks && missing > 0 && (swaps || !shrunk):
 		return "Replacing", fmt.Sprintf("replacing %d of %d pods", missing, len(s.pods))
-	case shrinks, started != nil && started.Reason == reasonShrink && s.Run.Status.Phase == rqv1.RunRunning:
+	case shrinks, shrunk:
 		return reasonShrink, fmt.Sprintf("shrunk to %d GPUs", s.granted)
+	case s.swapped() != "":
+		return reasonSwapped, s.swapped()
 	}
 	return "Started", fmt.Sprintf("bound %d GPUs", s.granted)
 }
