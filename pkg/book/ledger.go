@@ -57,6 +57,9 @@ func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 	for _, key := range []string{rqv1.LabelRun, rqv1.LabelGroupIndex, rqv1.LabelRole, rqv1.LabelCohort, rqv1.LabelIndex} {
 		labels[key] = m.pod.Labels[key]
 	}
+	if epoch, ok := m.pod.Labels[rqv1.LabelEpoch]; ok {
+		labels[rqv1.LabelEpoch] = epoch
+	}
 	charge := b.chargeOf(m, now)
 	return &rqv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, Labels: labels},
@@ -72,11 +75,19 @@ func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 			Payer: rqv1.LeasePayer{Budget: charge.Payer.Budget, Owner: b.payerOwner(m), Relation: charge.Relation,
 				Rate: charge.Rate.String()},
 			PaidByEnvelope: charge.Payer.Envelope,
-			Reason:         rqv1.ReasonStart,
+			Reason:         reasonFor(m.pod),
 			Start:          metav1.NewMicroTime(now),
 			Until:          untilOf(charge),
 		},
 	}, nil
+}
+
+// reasonFor returns why a pod's Lease is opened.
+func reasonFor(pod *corev1.Pod) rqv1.LeaseReason {
+	if _, replaces := ReplacementOf(pod); replaces {
+		return rqv1.ReasonSwap
+	}
+	return rqv1.ReasonStart
 }
 
 // NotWritten tells that the ledger does not hold a Lease that was being written for a pod, which may be gone meanwhile.

@@ -40,6 +40,9 @@ type world struct {
 	// activation is the Reservation that is activating; nil when none is.
 	activation *rqv1.Reservation
 
+	// fuse is how many more writes the Run controller comes to before it is killed; 0 when it is not.
+	fuse int
+
 	waiting map[types.UID]time.Time // pods at the barrier, and until when
 	binding map[types.UID]string    // pods past the barrier, and their nodes
 }
@@ -171,7 +174,7 @@ func (w *world) deleteRun(name string) {
 	delete(w.runs, name)
 	for _, uid := range w.sortedPods() {
 		if w.pods[uid].Labels[rqv1.LabelRun] == name {
-			w.deletePod(uid)
+			w.terminate(uid)
 		}
 	}
 }
@@ -188,6 +191,23 @@ func (w *world) deletePod(uid types.UID) {
 	w.book.DeletePod(pod)
 	w.book.DeleteMember(pod)
 	w.unreserve(uid)
+}
+
+// terminate deletes a pod with notice. On a lost node nobody is there to end it.
+func (w *world) terminate(uid types.UID) {
+	pod := w.pods[uid]
+	if pod == nil {
+		return
+	}
+	if node := pod.Spec.NodeName; node == "" || !w.lost(node) {
+		w.deletePod(uid)
+		return
+	}
+	if pod.DeletionTimestamp == nil {
+		pod = pod.DeepCopy()
+		pod.DeletionTimestamp = &metav1.Time{Time: w.now}
+		w.setPod(pod)
+	}
 }
 
 func (w *world) endPod(uid types.UID, phase corev1.PodPhase) {
@@ -219,6 +239,20 @@ func (w *world) reconcile(name string) {
 		}
 	}
 	w.apply(o.Run, lifecycle.Decide(o))
+	if w.fuse < 0 {
+		w.fuse = 0
+		w.crash()
+	}
+}
+
+// killed reports whether the controller dies before its next write.
+func (w *world) killed() bool {
+	if w.fuse > 0 {
+		if w.fuse--; w.fuse == 0 {
+			w.fuse = -1
+		}
+	}
+	return w.fuse < 0
 }
 
 func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
@@ -229,11 +263,21 @@ func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
 		if deletion.If == lifecycle.Unpaid {
 			w.t.Fatalf("pod %s is bound without a Lease", deletion.Pod.Name)
 		}
-		w.deletePod(deletion.Pod.UID)
+		if w.killed() {
+			return
+		}
+		if deletion.If == lifecycle.NodeLost {
+			w.deletePod(deletion.Pod.UID)
+		} else {
+			w.terminate(deletion.Pod.UID)
+		}
 	}
 	for _, closing := range d.Close {
 		if w.leases[closing.Lease.Name].Status.Closed {
 			w.t.Fatalf("I4: Lease %s is closed twice", closing.Lease.Name)
+		}
+		if w.killed() {
+			return
 		}
 		lease := closing.Lease.DeepCopy()
 		ended := metav1.NewMicroTime(w.now)
@@ -242,10 +286,13 @@ func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
 		w.book.SetLease(lease)
 	}
 	for _, pod := range d.Create {
+		if w.killed() {
+			return
+		}
 		pod.UID, pod.CreationTimestamp = w.uid(), metav1.NewTime(w.now)
 		w.setPod(pod)
 	}
-	if d.Status != nil {
+	if d.Status != nil && !w.killed() {
 		next := run.DeepCopy()
 		next.Status = *d.Status
 		w.runs[run.Name] = next
