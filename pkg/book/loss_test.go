@@ -32,6 +32,7 @@ func (w *world) forgive(name string) {
 	node.Spec.Unschedulable = false
 	w.nodes[name] = node
 	w.book.SetNode(node)
+	w.revive(name)
 }
 
 // lost reports whether a node does not exist or is recorded as lost.

@@ -41,7 +41,8 @@ type world struct {
 	activation *rqv1.Reservation
 
 	// fuse is how many more writes the Run controller comes to before it is killed; 0 when it is not.
-	fuse int
+	fuse    int
+	crashes int
 
 	waiting map[types.UID]time.Time // pods at the barrier, and until when
 	binding map[types.UID]string    // pods past the barrier, and their nodes
@@ -101,6 +102,7 @@ func (w *world) rebuilt(shuffle bool) *book.Book {
 
 // crash loses everything that only the process knew.
 func (w *world) crash() {
+	w.crashes++
 	clear(w.waiting)
 	clear(w.binding)
 	w.book = w.rebuilt(true)
@@ -114,6 +116,16 @@ func (w *world) addNode(name, domain string) {
 		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(gpusPerNode, resource.DecimalSI)}},
 	}
 	w.book.SetNode(w.nodes[name])
+	w.revive(name)
+}
+
+// revive has the kubelet of a node end what terminates there.
+func (w *world) revive(node string) {
+	for _, uid := range w.sortedPods() {
+		if pod := w.pods[uid]; pod.Spec.NodeName == node && pod.DeletionTimestamp != nil {
+			w.deletePod(uid)
+		}
+	}
 }
 
 // removeNode deletes a node and, as the pod garbage collector does, the pods on it.
