@@ -48,6 +48,9 @@ func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedNam
 	if err := c.closeLeases(ctx, name, observed.Pods, decision.Close); err != nil {
 		return 0, err
 	}
+	if err := c.numberEpochs(ctx, observed.Run, decision.Create); err != nil {
+		return 0, err
+	}
 	problem := c.createPods(ctx, decision)
 	c.note(name, observed.Run, problem)
 	if decision.Retry > 0 {

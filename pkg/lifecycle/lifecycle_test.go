@@ -310,6 +310,7 @@ func TestPodIdentity(t *testing.T) {
 	pod := d.Create[3]
 	wantLabels := map[string]string{
 		"team": "x", rqv1.LabelRun: "run", rqv1.LabelIndex: "3", rqv1.LabelGroupIndex: "1", rqv1.LabelCohort: "0", rqv1.LabelRole: "Active",
+		rqv1.LabelEpoch: "0",
 	}
 	if diff := cmp.Diff(wantLabels, pod.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
@@ -319,7 +320,7 @@ func TestPodIdentity(t *testing.T) {
 		env[variable.Name] = variable.Value
 	}
 	for name, want := range map[string]string{"RANK": "3", "WORLD_SIZE": "4", "MASTER_ADDR": "run-0.run", "MASTER_PORT": "1234",
-		"PET_NNODES": "4", "PET_NODE_RANK": "3", "PET_NPROC_PER_NODE": "8"} {
+		"PET_NNODES": "4", "JOBTREE_EPOCH": "0", "PET_NODE_RANK": "3", "PET_NPROC_PER_NODE": "8"} {
 		if env[name] != want {
 			t.Errorf("environment %s is %q, want %q", name, env[name], want)
 		}
