@@ -21,11 +21,13 @@ func (b *Book) SetNode(node *corev1.Node) {
 	defer b.unlock()
 	flavor, gpus := b.flavorOf(node), b.gpusOf(node)
 	if old := b.nodes[node.Name]; old != nil && b.gpusOf(old) == gpus && maps.Equal(old.Labels, node.Labels) &&
-		equality.Semantic.DeepEqual(old.Spec, node.Spec) && old.Annotations[rqv1.AnnotationLost] == node.Annotations[rqv1.AnnotationLost] {
+		equality.Semantic.DeepEqual(old.Spec, node.Spec) && old.Annotations[rqv1.AnnotationLost] == node.Annotations[rqv1.AnnotationLost] &&
+		b.evident(old) == b.evident(node) {
 		b.nodes[node.Name] = node // a heartbeat: nothing that decisions read has changed
 		return
 	}
 	_, was := b.lossOf(node.Name)
+	stood := b.stands(node.Name)
 	b.forgetNode(node.Name)
 	b.nodes[node.Name] = node
 	if _, lost := nodeloss.Recorded(node); lost {
@@ -44,7 +46,7 @@ func (b *Book) SetNode(node *corev1.Node) {
 	}
 	b.fleet.SetNode(b.inFleet(node))
 	b.wakeNodes(flavor)
-	if _, is := b.lossOf(node.Name); is != was {
+	if _, is := b.lossOf(node.Name); is != was || stood != b.stands(node.Name) {
 		b.reconcileOn(map[string]bool{node.Name: true})
 	}
 }

@@ -21,8 +21,16 @@ func (b *Book) Stands(name string) bool {
 }
 
 func (b *Book) stands(name string) bool {
+	node := b.nodes[name]
 	_, lost := b.lossOf(name)
-	return b.nodes[name] != nil && !b.losing[name] && !lost
+	return node != nil && !b.losing[name] && !lost && !b.evident(node)
+}
+
+// evident reports whether a node says of itself that it is lost: what happens to its pods happens for that, also before it is
+// recorded.
+func (b *Book) evident(node *corev1.Node) bool {
+	_, _, lost := nodeloss.Rules{Conditions: b.args.NodeLossConditions}.Evident(node)
+	return lost
 }
 
 // lossOf reports whether a node that exists is recorded as lost, and when.
@@ -31,6 +39,14 @@ func (b *Book) lossOf(name string) (time.Time, bool) {
 		return nodeloss.Recorded(node)
 	}
 	return time.Time{}, false
+}
+
+// Recorded reports whether a node is recorded as lost, or is about to be.
+func (b *Book) Recorded(name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, lost := b.lossOf(name)
+	return lost || b.losing[name]
 }
 
 // LostAt returns when a node was recorded as lost; zero when it is not, or the record does not say.

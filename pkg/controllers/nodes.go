@@ -65,7 +65,12 @@ func (c *Controllers) judge(ctx context.Context, names []string) {
 	}
 	began := c.clock.Now()
 	c.tidyNodes(ctx, names)
-	suspects := slices.DeleteFunc(names, func(name string) bool { return !c.suspected(name, began) })
+	var suspects []string
+	for _, name := range names {
+		if c.suspected(name, began) {
+			suspects = append(suspects, name)
+		}
+	}
 	if len(suspects) == 0 {
 		return
 	}
@@ -91,7 +96,7 @@ func (c *Controllers) suspected(name string, now time.Time) bool {
 			metrics.NodesLost.WithLabelValues(string(verdict.Reason)).Inc() // the book knows: there is nothing to record it on
 		}
 	case err != nil || len(holding) == 0: // looked at again once it holds something
-	case verdict.Lost && c.book.Stands(name):
+	case verdict.Lost && !c.book.Recorded(name):
 		return true
 	case !verdict.Lost && !verdict.Again.IsZero():
 		c.nodes.queue.AddAfter(name, verdict.Again.Sub(now)+settle)

@@ -67,10 +67,18 @@ func TestDecideOnALostNode(t *testing.T) {
 			spared(func(o *Observed) { o.rankLost(1) }, "n4", "n5"),
 			"close lease-1 NodeFailure; create run-1; Running: replacing 1 of 4 pods", map[string]book.Replacement{"run-1": spare}},
 		"the spare makes room once that is recorded": {
-			spared(func(o *Observed) { o.rankLost(1); o.Leases = append(o.Leases[:1:1], o.Leases[2:]...); o.rankAgain(1, 0) }, "n4", "n5"),
+			spared(func(o *Observed) {
+				o.rankLost(1)
+				o.Leases = append(o.Leases[:1:1], o.Leases[2:]...)
+				o.rankAgain(1, 0)
+			}, "n4", "n5"),
 			"delete run-s0; Running: replacing 1 of 4 pods", nil},
 		"and its Lease closes": {
-			spared(func(o *Observed) { o.rankLost(1); o.Leases = append(o.Leases[:1:1], o.Leases[2:]...); o.rankAgain(1, 0) }, "", "n5"),
+			spared(func(o *Observed) {
+				o.rankLost(1)
+				o.Leases = append(o.Leases[:1:1], o.Leases[2:]...)
+				o.rankAgain(1, 0)
+			}, "", "n5"),
 			"close lease-s0 Swap; create run-s0; Running: replacing 1 of 4 pods", nil},
 		"the spare of another group is none": {
 			spared(func(o *Observed) { o.rankLost(1) }, "", "n5"),

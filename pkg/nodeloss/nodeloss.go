@@ -91,18 +91,27 @@ func (r Rules) Judge(s *Sight, contact, now time.Time) Verdict {
 	case s.node == nil:
 		return Verdict{}
 	}
-	for i := range s.node.Spec.Taints {
-		if t := &s.node.Spec.Taints[i]; t.Key == corev1.TaintNodeOutOfService {
-			return Verdict{Lost: true, Reason: OutOfService, Message: fmt.Sprintf("taint %s=%s", t.Key, t.Value), Since: now}
-		}
-	}
-	for i := range s.node.Status.Conditions {
-		c := &s.node.Status.Conditions[i]
-		if c.Status == corev1.ConditionTrue && slices.Contains(r.Conditions, string(c.Type)) {
-			return Verdict{Lost: true, Reason: Condition, Message: fmt.Sprintf("condition %s is True: %s", c.Type, c.Message), Since: now}
-		}
+	if reason, message, lost := r.Evident(s.node); lost {
+		return Verdict{Lost: true, Reason: reason, Message: message, Since: now}
 	}
 	return r.silence(s, contact, now)
+}
+
+// Evident reports whether a Node says of itself that it is lost, whatever the time: by its taints and by the conditions that
+// configuration lists.
+func (r Rules) Evident(node *corev1.Node) (reason Reason, message string, lost bool) {
+	for i := range node.Spec.Taints {
+		if t := &node.Spec.Taints[i]; t.Key == corev1.TaintNodeOutOfService {
+			return OutOfService, fmt.Sprintf("taint %s=%s", t.Key, t.Value), true
+		}
+	}
+	for i := range node.Status.Conditions {
+		c := &node.Status.Conditions[i]
+		if c.Status == corev1.ConditionTrue && slices.Contains(r.Conditions, string(c.Type)) {
+			return Condition, fmt.Sprintf("condition %s is True: %s", c.Type, c.Message), true
+		}
+	}
+	return "", "", false
 }
 
 // silence judges by what lasts for too long.
