@@ -60,7 +60,7 @@ func inOneLine(text string) string {
 	if text == "{}" || text == "null" {
 		return "none"
 	}
-	return strings.Replace(strings.TrimSuffix(text, "0s"), "h0m", "h", 1) // 2m0s, 720h0m0s
+	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(text)
 }
 
 // TestLinks follows every relative link of the documentation.
