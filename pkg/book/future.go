@@ -200,7 +200,7 @@ func (b *Book) tenant(g *gang, domains map[string]bool) (resolver.Tenant, bool) 
 	}
 	cuttable := func(m *member) bool { return m != nil && m.placed() && !m.doomed() }
 	for _, m := range g.spares.members {
-		if cuttable(m) && within(m) {
+		if cuttable(m) && within(m) && !g.seats(m.pod.UID) {
 			t.Spares = append(t.Spares, resolver.Spare{Index: m.part.Index, Holds: []resolver.Holding{g.holding(m)}})
 		}
 	}

@@ -80,17 +80,22 @@ func (b *Book) claimSeat(m *member) {
 	g := m.gang
 	r, ok := ReplacementOf(m.pod)
 	if !ok || r.Node == "" || m.part.Spare || m.stage != unplaced || !g.started() || g.shape != nil || m.surplus() ||
-		g.excluded[r.Node] != "" || slices.ContainsFunc(g.vacant, func(v vacancy) bool { return v.pod == r.SpareUID }) {
+		g.excluded[r.Node] != "" || g.seats(r.SpareUID) {
 		return
 	}
-	if spare := b.members[r.SpareUID]; spare != nil && (spare.gang != g || !spare.part.Spare) {
+	if spare := b.members[r.SpareUID]; spare != nil && (spare.gang != g || !spare.part.Spare || spare.doomed()) {
 		return
 	}
-	if h := b.held[r.SpareUID]; h != nil && h.node != r.Node || h == nil && b.freeOn(r.Node) < g.demand.GPUsPerPod {
+	if h := b.held[r.SpareUID]; h != nil && (h.node != r.Node || h.awaitedBy != nil) || h == nil && b.freeOn(r.Node) < g.demand.GPUsPerPod {
 		return // the record is of no use any more
 	}
 	b.hold(r.SpareUID, r.Node, g.demand.GPUsPerPod, func(h *holding) { h.vacant = true })
 	g.vacant = append(g.vacant, vacancy{pod: r.SpareUID, index: m.part.Index, node: r.Node, payer: r.payer()})
+}
+
+// seats reports whether the room of a spare is kept for a rank of the gang.
+func (g *gang) seats(spare types.UID) bool {
+	return slices.ContainsFunc(g.vacant, func(v vacancy) bool { return v.seat() && v.pod == spare })
 }
 
 // freeOn returns how many GPUs of a node are free; 0 for one that is not there.
