@@ -117,7 +117,8 @@ var Swaps = metrics.NewCounterVec(&metrics.CounterOpts{
 // Register adds the metrics to the process's registry. It may be called again.
 func Register() {
 	for _, m := range []metrics.Registerable{Refusals, Phases, LeasesOpened, LeasesClosed, PlanSeconds, Cuts, Draws,
-		ForecastSeconds, ForecastError, AdmissionSeconds, ReservationsWaiting, OldestReservation, NodesLost, DetectionSeconds, DecisionSeconds, RebindSeconds, Swaps} {
+		ForecastSeconds, ForecastError, AdmissionSeconds, ReservationsWaiting, OldestReservation,
+		NodesLost, DetectionSeconds, DecisionSeconds, RebindSeconds, Swaps} {
 		_ = legacyregistry.Register(m) // registered already: the process has more than one profile
 	}
 }

@@ -198,7 +198,7 @@ func (s *site) awaitSwap(before map[string]corev1.Pod) {
 	s.t.Helper()
 	began := time.Now()
 	s.await("guarded", rqv1.RunRunning, swappedMessage)
-	s.t.Logf("swapped %s after the last heartbeat but one", time.Since(began).Round(time.Second))
+	s.t.Logf("swapped %s after the kubelet fell silent", time.Since(began).Round(time.Second))
 	if pod := s.podsOf("guarded")["guarded-1"]; pod.UID != before["guarded-1"].UID {
 		s.t.Errorf("the survivor was replaced")
 	}
