@@ -57,8 +57,8 @@ func (b *Book) Waits(pod types.UID) bool {
 }
 
 // Arrive tells that a pod has reached the barrier. When it is the last of its gang the barrier opens, and Arrive returns
-// the pods that were waiting; before that it returns how long the pod is to wait. A cohort that a Run
-// grows by is a gang of its own, which the Run's other pods do not wait for.
+// the pods that were waiting; before that it returns how long the pod is to wait. A cohort that a Run grows
+// by is a gang of its own, which the Run's other pods do not wait for.
 func (b *Book) Arrive(pod types.UID, now time.Time) (open bool, release []types.UID, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,7 +75,7 @@ func (b *Book) Arrive(pod types.UID, now time.Time) (open bool, release []types.
 	}
 	g.committed = true
 	for other := range g.all() {
-		if other != m && other.stage == reserved && !other.extra() {
+		if other != m && other.stage == reserved && !other.extra() && (g.growing() == 0 || other.joins()) {
 			release = append(release, other.pod.UID)
 		}
 	}

@@ -34,7 +34,7 @@ func (w *world) check() {
 		if pod != nil && string(lease.Spec.Slice.Role) != pod.Labels[rqv1.LabelRole] {
 			w.t.Fatalf("Lease %s of a pod that is %s has the role %s", lease.Name, pod.Labels[rqv1.LabelRole], lease.Spec.Slice.Role)
 		}
-		if node := w.nodes[on.Name]; node != nil && pod != nil && w.confined(lease) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		if node := w.nodes[on.Name]; node != nil && !w.lost(on.Name) && pod != nil && w.confined(lease) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
 			group := fmt.Sprintf("%s/%d", lease.Spec.RunRef.UID, lease.Spec.GroupIndex)
 			if domain := node.Labels["fabric.domain"]; domains[group] != "" && domains[group] != domain {
 				w.t.Fatalf("I6: group %s lies in %s and %s", group, domains[group], domain)
@@ -81,6 +81,9 @@ func (w *world) ledgerUsage() map[budget.Key]int {
 func (w *world) checkSettled() {
 	for _, lease := range w.openLeases() {
 		pod := w.pods[types.UID(lease.Labels[book.LabelPod])]
+		if w.lost(lease.Spec.Slice.Nodes[0].Name) {
+			w.t.Fatalf("Lease %s is open on a lost node", lease.Name)
+		}
 		if pod == nil || pod.Status.Phase != corev1.PodRunning {
 			w.t.Fatalf("I2: Lease %s is open and its pod does not run", lease.Name)
 		}
@@ -229,6 +232,23 @@ func (w *world) happenings() map[string]func(*rapid.T) {
 			}
 		},
 		"budget": func(t *rapid.T) { w.setBudget("a", "org:a", rapid.IntRange(4, 40).Draw(t, "budget of a")) },
+		"lose nodes": func(t *rapid.T) {
+			var names []string
+			for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+				if !w.lost(name) && rapid.IntRange(0, 2).Draw(t, name) == 0 {
+					names = append(names, name)
+				}
+			}
+			w.lose(names...)
+		},
+		"forgive": func(t *rapid.T) {
+			for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+				if w.lost(name) && rapid.Bool().Draw(t, name) {
+					w.forgive(name)
+				}
+			}
+		},
+		"fuse":   func(t *rapid.T) { w.fuse = rapid.IntRange(1, 8).Draw(t, "writes") },
 		"crash":  func(*rapid.T) { w.crash() },
 		"cut":    w.cutAny,
 		"grow":   func(*rapid.T) { w.grow() },

@@ -264,7 +264,7 @@ func (b *Book) tenant(g *gang, domains map[string]bool, since time.Time) (resolv
 		return l != nil && l.charge.Start.Before(since)
 	}
 	for _, m := range g.spares.members {
-		if cuttable(m) && within(m) {
+		if cuttable(m) && within(m) && !g.seats(m.pod.UID) {
 			t.Spares = append(t.Spares, resolver.Spare{Index: m.part.Index, Holds: []resolver.Holding{g.holding(m)}})
 		}
 	}

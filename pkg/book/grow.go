@@ -106,13 +106,14 @@ func (b *Book) Grow(now time.Time) {
 }
 
 // contested returns the flavors whose room Runs that wait are about to be tried on, or have not said yet where they intend to
-// be. They come first.
+// be, and so do ranks that were lost. They come first.
 func (b *Book) contested() map[string]bool {
 	out := map[string]bool{}
 	for _, g := range b.gangs {
 		retried := g.woken && g.refusal != nil && g.leader() != nil
 		unheard := g.reservation != nil && g.looked.IsZero() && !g.underWay()
-		if g.run != nil && !g.started() && (retried || unheard) {
+		lost := g.woken && !g.grows() && g.active.first() != nil
+		if g.run != nil && (g.started() && lost || !g.started() && (retried || unheard)) {
 			out[g.full.Flavor] = true
 		}
 	}
@@ -124,7 +125,7 @@ func (b *Book) contested() map[string]bool {
 func (b *Book) mayGrow(g *gang, was int32, now time.Time) bool {
 	to := g.nextWidth()
 	rests := now.Before(g.growth.rest) || g.growth.looked == b.state()
-	return to > 0 && (was == to || !rests) && g.steady() && !b.isCut(g) && b.fleet.FreeOf(g.full.Flavor) >= g.full.StepPods*g.full.GPUsPerPod
+	return to > 0 && (was == to || !rests) && b.steady(g) && !b.isCut(g) && b.fleet.FreeOf(g.full.Flavor) >= g.full.StepPods*g.full.GPUsPerPod
 }
 
 // state counts what may let a gang grow that could not before.
@@ -157,10 +158,10 @@ func (g *gang) nextWidth() int32 {
 	return 0
 }
 
-// steady reports whether a gang has exactly the active pods of its width, all of them bound.
-func (g *gang) steady() bool {
+// steady reports whether a gang has exactly the active pods of its width, all of them bound to nodes that stand.
+func (b *Book) steady(g *gang) bool {
 	return g.active.present == g.active.size && g.active.whole() && len(g.vacant) == 0 &&
-		!slices.ContainsFunc(g.active.between(0, g.active.size), func(m *member) bool { return m == nil || m.stage != bound || m.doomed() })
+		!slices.ContainsFunc(g.active.between(0, g.active.size), func(m *member) bool { return m == nil || m.stage != bound || m.doomed() || !b.stands(m.node) })
 }
 
 // isCut reports whether the activation of a Reservation cuts a gang.

@@ -82,7 +82,7 @@ func (w *world) grow() {
 func (w *world) checkIntended(pod *corev1.Pod, node string) {
 	for _, name := range slices.Sorted(maps.Keys(w.runs)) {
 		p := w.book.Prospect(w.runs[name].UID).Promise
-		if p == nil || p.At.After(w.now.Add(15*time.Minute)) {
+		if p == nil || p.At.After(w.now.Add(reservationLead)) {
 			continue
 		}
 		for _, held := range p.Nodes {
@@ -310,4 +310,34 @@ func leaseOf(w *world, pod types.UID) string {
 		}
 	}
 	return ""
+}
+
+// A rank that is replaced while its Run still grows passes the barrier by itself, and the cohort's last pod does not open it
+// for that rank again.
+func TestTheBarrierOfACohortIsItsOwn(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 5)
+		w.setBudget("a", "org:a", 64)
+		w.submitWithSpares("run0", "org:a", 1, 2, 8, 0, elastic(2, 2), upTo(1))
+		w.desire("run0", 16)
+		w.settle()
+		w.desire("run0", 32)
+		w.grow()
+		w.reconcile("run0")
+		w.reconcile("run0")
+		w.deletePod(w.pod("run0-0"))
+		w.fuse = 3 // after the Lease and the pod, before the status says that the growth is given up
+		w.reconcile("run0")
+		if growing := w.runs["run0"].Status.Width.Growing; growing != 32 {
+			w.t.Fatalf("the Run grows to %d", growing)
+		}
+		for _, name := range []string{"run0-0", "run0-2", "run0-3"} {
+			w.cycle(w.pod(name))
+		}
+		if len(w.binding) != 3 {
+			w.t.Fatalf("%d pods are past the barrier", len(w.binding))
+		}
+		w.settle()
+		w.granted("run0", 32)
+	})
 }

@@ -177,32 +177,21 @@ func (g *gang) notYet(message string) *plan.Refusal {
 	return &plan.Refusal{Reason: plan.NodesRejected, Owner: g.demand.Owner, Flavor: g.demand.Flavor, Message: message}
 }
 
-// keptFor returns the pods of a running Run that are gone, by who pays for them: the payers go on paying for their
-// replacements (R8).
-func (b *Book) keptFor(g *gang) map[budget.Key]int {
-	kept := map[budget.Key]int{}
-	for _, v := range g.vacant {
-		if charge, ok := b.accounts.Charge(charged(v.pod)); ok {
-			kept[charge.Payer]++
-		}
-	}
-	return kept
-}
-
 // missingOf lists the pods of a gang without a node, spares of a Run that has started apart. A cohort that it grows by comes
-// when nothing else is missing. It refuses while a lost member's Lease is open: that comes first. The room that was kept for
-// the missing is theirs now.
+// when nothing else is missing. It refuses while the Lease of a lost rank, or of the spare whose place it takes, is open: that
+// is closed first. The room that was kept for the missing is theirs now; that of spares stays kept until they have it.
 func (b *Book) missingOf(g *gang) ([]plan.Missing, *plan.Refusal) {
-	for _, v := range g.vacant {
-		if h := b.held[v.pod]; h != nil && h.leased {
+	for i := range g.vacant {
+		if h := b.held[g.vacant[i].pod]; h != nil && h.leased && g.vacant[i].index != anyRank {
 			return nil, g.notYet("the Lease of a lost pod is still open; it is closed first")
 		}
 	}
-	b.vacate(g, 0)
 	domains, refusal := b.domainsOf(g)
 	if refusal != nil {
 		return nil, refusal
 	}
+	b.notePayers(g)
+	b.vacate(g, func(v *vacancy) bool { return !v.seat() && v.index != anyRank })
 	var out []plan.Missing
 	grows := g.grows()
 	for m := range g.all() {

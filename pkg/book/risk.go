@@ -27,6 +27,9 @@ type Prospect struct {
 	Leaving int
 	// GrowTo is the width in GPUs that the Run, which has started, is to grow to now; 0 when it is not to (R23).
 	GrowTo int32
+	// Narrower is the width in GPUs at which a running Run that has lost ranks could go on without more room; 0 when there
+	// is none (R27).
+	Narrower int32
 }
 
 // Prospect returns when a Run is going to start, or whether it is going to grow.
@@ -38,7 +41,7 @@ func (b *Book) Prospect(run types.UID) Prospect {
 		return Prospect{}
 	}
 	return Prospect{Promise: g.promise, Refusal: g.refusal, Activation: g.activation, Reservation: g.reservation, Leaving: g.awaiting,
-		GrowTo: g.growth.to}
+		GrowTo: g.growth.to, Narrower: int32(g.narrower * g.full.GPUsPerPod)}
 }
 
 // Risks returns the Reservations whose activation may cut a Run, by date and name (R18).

@@ -55,7 +55,7 @@ func (w *world) fingerprint() string {
 	for _, name := range slices.Sorted(maps.Keys(w.leases)) {
 		b.WriteString(name + strconv.FormatBool(w.leases[name].Status.Closed))
 	}
-	b.WriteString(fmt.Sprint(len(w.waiting), len(w.binding)))
+	b.WriteString(fmt.Sprint(len(w.waiting), len(w.binding), w.crashes))
 	for _, name := range slices.Sorted(maps.Keys(w.runs)) {
 		b.WriteString(string(w.runs[name].Status.Phase))
 	}

@@ -43,6 +43,10 @@ type world struct {
 	// activation is the Reservation that is activating; nil when none is.
 	activation *rqv1.Reservation
 
+	// fuse is how many more writes the Run controller comes to before it is killed; 0 when it is not.
+	fuse    int
+	crashes int
+
 	waiting map[types.UID]time.Time // pods at the barrier, and until when
 	binding map[types.UID]string    // pods past the barrier, and their nodes
 
@@ -107,6 +111,7 @@ func (w *world) rebuilt(shuffle bool) *book.Book {
 
 // crash loses everything that only the process knew.
 func (w *world) crash() {
+	w.crashes++
 	clear(w.waiting)
 	clear(w.binding)
 	w.book = w.rebuilt(true)
@@ -120,6 +125,16 @@ func (w *world) addNode(name, domain string) {
 		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(gpusPerNode, resource.DecimalSI)}},
 	}
 	w.book.SetNode(w.nodes[name])
+	w.revive(name)
+}
+
+// revive has the kubelet of a node end what terminates there.
+func (w *world) revive(node string) {
+	for _, uid := range w.sortedPods() {
+		if pod := w.pods[uid]; pod.Spec.NodeName == node && pod.DeletionTimestamp != nil {
+			w.deletePod(uid)
+		}
+	}
 }
 
 // removeNode deletes a node and, as the pod garbage collector does, the pods on it.
@@ -180,7 +195,7 @@ func (w *world) deleteRun(name string) {
 	delete(w.runs, name)
 	for _, uid := range w.sortedPods() {
 		if w.pods[uid].Labels[rqv1.LabelRun] == name {
-			w.deletePod(uid)
+			w.terminate(uid)
 		}
 	}
 }
@@ -199,6 +214,23 @@ func (w *world) deletePod(uid types.UID) {
 	w.unreserve(uid)
 }
 
+// terminate deletes a pod with notice. On a lost node nobody is there to end it.
+func (w *world) terminate(uid types.UID) {
+	pod := w.pods[uid]
+	if pod == nil {
+		return
+	}
+	if node := pod.Spec.NodeName; node == "" || !w.lost(node) {
+		w.deletePod(uid)
+		return
+	}
+	if pod.DeletionTimestamp == nil {
+		pod = pod.DeepCopy()
+		pod.DeletionTimestamp = &metav1.Time{Time: w.now}
+		w.setPod(pod)
+	}
+}
+
 func (w *world) endPod(uid types.UID, phase corev1.PodPhase) {
 	pod := w.pods[uid].DeepCopy()
 	pod.Status.Phase = phase
@@ -208,13 +240,15 @@ func (w *world) endPod(uid types.UID, phase corev1.PodPhase) {
 // reconcile does what the Run controller does.
 func (w *world) reconcile(name string) {
 	o := lifecycle.Observed{
-		HasNode: w.book.HasNode, HasLease: w.book.HasLease, Overdraft: w.book.Overdraft, Now: w.now, GangDeadline: gangDeadline,
+		Stands: w.book.Stands, HasLease: w.book.HasLease, Overdraft: w.book.Overdraft, Now: w.now, GangDeadline: gangDeadline,
 		NoticePeriod: time.Second, GPUResource: "nvidia.com/gpu", PauseImage: "pause",
 	}
 	if o.Run = w.runs[name]; o.Run != nil {
 		o.Demand, o.Shape, _ = w.book.Demand(o.Run.UID)
 		prospect := w.book.Prospect(o.Run.UID)
-		o.Refusal, o.GrowTo, o.Cuts = prospect.Refusal, prospect.GrowTo, w.book.CutsOf(o.Run.UID)
+		o.Refusal, o.GrowTo, o.Narrower = prospect.Refusal, prospect.GrowTo, prospect.Narrower
+		o.Cuts = w.book.CutsOf(o.Run.UID)
+		o.Accepts = func(node string) bool { return w.book.Accepts(o.Run.UID, node) }
 	}
 	if !w.storm.reserve(name, &o) {
 		return
@@ -230,28 +264,54 @@ func (w *world) reconcile(name string) {
 		}
 	}
 	w.apply(o.Run, lifecycle.Decide(o))
+	if w.fuse < 0 {
+		w.fuse = 0
+		w.crash()
+	}
+}
+
+// killed reports whether the controller dies before its next write.
+func (w *world) killed() bool {
+	if w.fuse > 0 {
+		if w.fuse--; w.fuse == 0 {
+			w.fuse = -1
+		}
+	}
+	return w.fuse < 0
 }
 
 func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
 	if d.Status != nil && d.Status.Phase == rqv1.RunFailed {
+		if w.killed() {
+			return
+		}
 		w.setStatus(run, d.Status)
 		d.Status = nil
 	}
 	for _, deletion := range d.Delete {
-		if deletion.If == lifecycle.NodeGone && w.nodes[deletion.Node] != nil {
-			w.t.Fatalf("pod %s is deleted for a node that exists", deletion.Pod.Name)
+		if deletion.If == lifecycle.NodeLost && !w.lost(deletion.Node) {
+			w.t.Fatalf("pod %s is deleted for a node that stands", deletion.Pod.Name)
 		}
 		if deletion.If == lifecycle.Unpaid {
 			w.t.Fatalf("pod %s is bound without a Lease", deletion.Pod.Name)
 		}
+		if w.killed() {
+			return
+		}
 		w.storm.write()
-		if !w.storm.giveNotice(deletion) {
+		switch {
+		case deletion.If == lifecycle.NodeLost:
 			w.deletePod(deletion.Pod.UID)
+		case !w.storm.giveNotice(deletion):
+			w.terminate(deletion.Pod.UID)
 		}
 	}
 	for _, closing := range d.Close {
 		if w.leases[closing.Lease.Name].Status.Closed {
 			w.t.Fatalf("I4: Lease %s is closed twice", closing.Lease.Name)
+		}
+		if w.killed() {
+			return
 		}
 		lease := closing.Lease.DeepCopy()
 		ended := metav1.NewMicroTime(w.now)
@@ -261,11 +321,14 @@ func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
 		w.book.SetLease(lease)
 	}
 	for _, pod := range d.Create {
+		if w.killed() {
+			return
+		}
 		w.storm.write()
 		pod.UID, pod.CreationTimestamp = w.uid(), metav1.NewTime(w.now.Truncate(time.Second))
 		w.setPod(pod)
 	}
-	if d.Status != nil {
+	if d.Status != nil && !w.killed() {
 		w.setStatus(run, d.Status)
 	}
 }

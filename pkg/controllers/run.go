@@ -19,6 +19,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
+	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
 )
 
 // reconcileRun brings one Run a decision further. It returns when to look again without an event; 0 for never.
@@ -45,6 +46,9 @@ func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedNam
 		return 0, err
 	}
 	if err := c.closeLeases(ctx, name, observed.Pods, decision.Close); err != nil {
+		return 0, err
+	}
+	if err := c.numberEpochs(ctx, observed.Run, decision.Create); err != nil {
 		return 0, err
 	}
 	problem := c.createPods(ctx, decision)
@@ -110,7 +114,7 @@ func (c *Controllers) note(name types.NamespacedName, run *rqv1.Run, problem err
 // observe gathers what the caches and the book know of a Run.
 func (c *Controllers) observe(name types.NamespacedName) (lifecycle.Observed, error) {
 	o := lifecycle.Observed{
-		HasNode: c.book.HasNode, HasLease: c.book.HasLease, Overdraft: c.book.Overdraft, Now: c.clock.Now(), GangDeadline: c.args.GangDeadline.Duration,
+		Stands: c.book.Stands, HasLease: c.book.HasLease, Overdraft: c.book.Overdraft, Now: c.clock.Now(), GangDeadline: c.args.GangDeadline.Duration,
 		NoticePeriod: c.args.NoticePeriod.Duration, GPUResource: c.args.GPUResource, PauseImage: c.args.PauseImage,
 	}
 	if run, ok, err := c.watches.runs.GetStore().GetByKey(name.String()); err != nil {
@@ -122,8 +126,10 @@ func (c *Controllers) observe(name types.NamespacedName) (lifecycle.Observed, er
 			return o, fmt.Errorf("the book has not seen Run %s yet", name)
 		}
 		prospect := c.book.Prospect(o.Run.UID)
-		o.Refusal, o.Leaving, o.GrowTo = prospect.Refusal, prospect.Leaving, prospect.GrowTo
+		o.Refusal, o.Leaving = prospect.Refusal, prospect.Leaving
+		o.GrowTo, o.Narrower = prospect.GrowTo, prospect.Narrower
 		o.Cuts, o.Risks = c.book.CutsOf(o.Run.UID), c.book.Risks(name)
+		o.Accepts = func(node string) bool { return c.book.Accepts(o.Run.UID, node) }
 		if problem, ok := c.problems.Load(name); ok {
 			o.Problem = problem.(string)
 		}
@@ -164,7 +170,7 @@ func (c *Controllers) deletePods(ctx context.Context, deletions []lifecycle.Dele
 				return err
 			}
 		}
-		if d.If == lifecycle.NodeGone {
+		if d.If == lifecycle.NodeLost {
 			options.GracePeriodSeconds = new(int64) // nobody is there to confirm the end
 		}
 		if d.Notice != nil {
@@ -181,9 +187,13 @@ func (c *Controllers) deletePods(ctx context.Context, deletions []lifecycle.Dele
 // evidence asks the API server itself whether what a deletion is for is so: a cache that lacks an object proves nothing.
 func (c *Controllers) evidence(ctx context.Context, d lifecycle.Deletion) (bool, error) {
 	switch d.If {
-	case lifecycle.NodeGone:
-		_, err := c.kube.CoreV1().Nodes().Get(ctx, d.Node, metav1.GetOptions{})
-		return apierrors.IsNotFound(err), ignore(err, apierrors.IsNotFound)
+	case lifecycle.NodeLost:
+		node, err := c.kube.CoreV1().Nodes().Get(ctx, d.Node, metav1.GetOptions{})
+		if err != nil {
+			return apierrors.IsNotFound(err), ignore(err, apierrors.IsNotFound)
+		}
+		_, lost := nodeloss.Recorded(node)
+		return lost, nil
 	case lifecycle.Unpaid:
 		lease := &rqv1.Lease{}
 		err := c.client.Get(ctx, types.NamespacedName{Namespace: d.Pod.Namespace, Name: book.LeaseName(d.Pod.Name, d.Pod.UID)}, lease)

@@ -73,14 +73,9 @@ func (s *state) settleGrowth() {
 	if !s.stunted() {
 		return
 	}
-	pods, spares, _, _ := s.parts()
-	for _, pod := range s.cohort() {
-		if pod != nil {
-			s.beyond = append(s.beyond, pod)
-		}
-	}
-	s.pods, s.spares, s.growing = pods, spares, 0
+	s.growing = 0
 	s.Demand = s.Demand.At(int(s.granted) / s.Demand.GPUsPerPod)
+	s.sort()
 }
 
 // awaited reports whether a pod of a cohort has still to be bound. One that has ended well was.
@@ -99,7 +94,7 @@ func (s *state) stunted() bool {
 
 // wanting reports whether an active pod is gone or going, or its node is.
 func (s *state) wanting(pod *corev1.Pod) bool {
-	return !present(pod) || pod.Status.Phase != corev1.PodSucceeded && (pod.Spec.NodeName == "" || !s.HasNode(pod.Spec.NodeName))
+	return !present(pod) || pod.Status.Phase != corev1.PodSucceeded && (pod.Spec.NodeName == "" || !s.Stands(pod.Spec.NodeName))
 }
 
 // growingSince returns when the first pod of the cohort was made; false when none has been.

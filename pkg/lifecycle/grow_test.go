@@ -109,7 +109,7 @@ func TestGrowth(t *testing.T) {
 		"refused by the API server":       {also(midway("", ""), func(o *Observed) { o.Problem = "exceeded quota" }), givenUp},
 		"too late":                        {also(midway("-", "-"), func(o *Observed) { o.Now = noon.Add(time.Minute) }), givenUp},
 		"a pod of the Run is lost":        {also(midway("-", "-"), func(o *Observed) { o.Pods = o.Pods[1:] }), "close lease-0 Deleted; create run-0; Running: replacing 1 of 2 pods [granted 16, growing 0, allocated 8, pending \"\"]"},
-		"a node of the Run is lost":       {also(midway("-", "-"), func(o *Observed) { o.Pods[0].Spec.NodeName = "gone" }), "delete run-0 if NodeGone; " + givenUp},
+		"a node of the Run is lost":       {also(midway("-", "-"), func(o *Observed) { o.Pods[0].Spec.NodeName = "gone" }), "delete run-0 if NodeLost; " + givenUp},
 		"a pod of the Run is lost before": {func(o *Observed) { o.Pods = o.Pods[1:] }, "close lease-0 Deleted; create run-0; Running: replacing 1 of 2 pods [granted 16, growing 0, allocated 8, pending \"\"]"},
 		"a pod of the cohort breaks": {also(midway("n2 Failed", "-"), paid),
 			"close lease-2 Failed; " + givenUp},

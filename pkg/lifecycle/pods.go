@@ -23,7 +23,11 @@ func (s *state) absent() []*corev1.Pod {
 	pods, spares := s.expected()
 	for index, pod := range pods {
 		if pod == nil && !s.taken[book.Part{Index: index}.PodName(s.Run.Name)] {
-			out = append(out, s.newPod(index))
+			pod := s.newPod(index)
+			if r, ok := s.relief[index]; ok {
+				pod.Annotations = withLabels(pod.Annotations, map[string]string{rqv1.AnnotationReplaces: r.Annotation()})
+			}
+			out = append(out, pod)
 		}
 	}
 	for index, pod := range spares {
@@ -45,6 +49,7 @@ func (s *state) newPod(index int) *corev1.Pod {
 	pod.Name, pod.GenerateName, pod.Namespace = part.PodName(s.Run.Name), "", s.Run.Namespace
 	pod.OwnerReferences = []metav1.OwnerReference{ownerOf(s.Run)}
 	pod.Labels = withLabels(pod.Labels, s.labelsOf(part, strconv.Itoa(s.Demand.GroupOf(index))))
+	pod.Labels[rqv1.LabelEpoch] = "0"
 	spec := &pod.Spec
 	spec.SchedulerName = rqv1.SchedulerName
 	spec.RestartPolicy = cmp.Or(spec.RestartPolicy, corev1.RestartPolicyNever)
@@ -105,6 +110,7 @@ func (s *state) identity(index int) []corev1.EnvVar {
 		{Name: "PET_RDZV_ENDPOINT", Value: fmt.Sprintf("%s:%s", address, port)},
 		{Name: "PET_RDZV_ID", Value: string(s.Run.UID)},
 		{Name: "JOBTREE_RUN", Value: s.Run.Name},
+		{Name: epochVariable, Value: "0"},
 		{Name: "JOBTREE_GROUP_INDEX", Value: strconv.Itoa(s.Demand.GroupOf(index))},
 	}
 }

@@ -49,7 +49,7 @@ func TestDecideWithSpares(t *testing.T) {
 			spared(nil, "n4 Failed", "n5"), "delete run-s0; close lease-s0 Failed; Running: bound 32 GPUs"},
 		"and one on a lost node": {
 			spared(func(o *Observed) { o.Leases[4].Spec.Slice.Nodes[0].Name = "gone" }, "gone", "n5"),
-			"delete run-s0 if NodeGone; Running: bound 32 GPUs"},
+			"delete run-s0 if NodeLost; Running: bound 32 GPUs"},
 		"a spare without a Lease": {
 			spared(func(o *Observed) { o.Leases = o.Leases[:5] }, "n4", "n5"), "delete run-s1 if Unpaid; Running: bound 32 GPUs"},
 		"a spare that cannot be bound where its Lease says": {

@@ -3,7 +3,9 @@ package lifecycle
 import (
 	"fmt"
 	"math"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -13,7 +15,8 @@ import (
 // grant works out the width that the Run may have: of one that runs, what its status grants, as far as the Run desires it
 // (R24) and its cuts leave it; of another, what it asks for or is planned at.
 func (s *state) grant() {
-	s.granted = int32(s.Demand.GPUs())
+	s.planned = int32(s.Demand.GPUs())
+	s.granted = s.planned
 	if s.Run == nil || s.Run.Status.Phase != rqv1.RunRunning {
 		return
 	}
@@ -67,7 +70,7 @@ func (s *state) hasAt(gpus int32, part book.Part) bool {
 }
 
 // bound says how wide the Run is, in a word and in a sentence. That it was shrunk or grew is said until its width changes
-// again, or a pod is replaced.
+// again or a pod is replaced, and that a spare was swapped in, until something else happens.
 func (s *state) bound() (reason, message string) {
 	started := meta.FindStatusCondition(s.Run.Status.Conditions, rqv1.ConditionStarted)
 	said := ""
@@ -75,13 +78,16 @@ func (s *state) bound() (reason, message string) {
 		said = started.Reason
 	}
 	shrinks, grew := s.recorded() > s.granted, s.recorded() > 0 && s.recorded() < s.granted
+	swaps := slices.ContainsFunc(s.core(), func(pod *corev1.Pod) bool { return pod != nil && s.swapping(pod) })
 	switch missing := s.missing(); {
-	case !shrinks && !grew && missing > 0:
+	case !shrinks && !grew && missing > 0 && (swaps || said != reasonShrink):
 		return "Replacing", fmt.Sprintf("replacing %d of %d pods", missing, len(s.core()))
 	case shrinks, said == reasonShrink && !grew:
 		return reasonShrink, fmt.Sprintf("shrunk to %d GPUs", s.granted)
 	case grew, said == reasonGrow:
 		return reasonGrow, fmt.Sprintf("grew to %d GPUs", s.granted)
+	case s.swapped() != "":
+		return reasonSwapped, s.swapped()
 	}
 	return "Started", fmt.Sprintf("bound %d GPUs", s.granted)
 }
