@@ -231,29 +231,15 @@ func (w *world) happenings() map[string]func(*rapid.T) {
 				w.removeNode("n1")
 			}
 		},
-		"budget": func(t *rapid.T) { w.setBudget("a", "org:a", rapid.IntRange(4, 40).Draw(t, "budget of a")) },
-		"lose nodes": func(t *rapid.T) {
-			var names []string
-			for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
-				if !w.lost(name) && rapid.IntRange(0, 2).Draw(t, name) == 0 {
-					names = append(names, name)
-				}
-			}
-			w.lose(names...)
-		},
-		"forgive": func(t *rapid.T) {
-			for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
-				if w.lost(name) && rapid.Bool().Draw(t, name) {
-					w.forgive(name)
-				}
-			}
-		},
-		"fuse":   func(t *rapid.T) { w.fuse = rapid.IntRange(1, 8).Draw(t, "writes") },
-		"crash":  func(*rapid.T) { w.crash() },
-		"cut":    w.cutAny,
-		"grow":   func(*rapid.T) { w.grow() },
-		"round":  func(*rapid.T) { w.round() },
-		"desire": w.desireAny,
+		"budget":     func(t *rapid.T) { w.setBudget("a", "org:a", rapid.IntRange(4, 40).Draw(t, "budget of a")) },
+		"lose nodes": w.loseAny,
+		"forgive":    w.forgiveAny,
+		"fuse":       func(t *rapid.T) { w.fuse = rapid.IntRange(1, 8).Draw(t, "writes") },
+		"crash":      func(*rapid.T) { w.crash() },
+		"cut":        w.cutAny,
+		"grow":       func(*rapid.T) { w.grow() },
+		"round":      func(*rapid.T) { w.round() },
+		"desire":     w.desireAny,
 		"release": func(*rapid.T) {
 			if w.activation != nil {
 				w.book.DeleteReservation(w.activation)

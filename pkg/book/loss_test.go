@@ -2,6 +2,7 @@ package book_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -33,6 +34,26 @@ func (w *world) forgive(name string) {
 	w.nodes[name] = node
 	w.book.SetNode(node)
 	w.revive(name)
+}
+
+// loseAny loses a random set of nodes.
+func (w *world) loseAny(t *rapid.T) {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+		if !w.lost(name) && rapid.IntRange(0, 2).Draw(t, name) == 0 {
+			names = append(names, name)
+		}
+	}
+	w.lose(names...)
+}
+
+// forgiveAny has a person uncordon some of the nodes that are lost.
+func (w *world) forgiveAny(t *rapid.T) {
+	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+		if w.lost(name) && rapid.Bool().Draw(t, name) {
+			w.forgive(name)
+		}
+	}
 }
 
 // lost reports whether a node does not exist or is recorded as lost.

@@ -141,6 +141,9 @@ func (b *Book) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal
 		switch {
 		case short == nil:
 			b.assume(g, assignments, now)
+			if g.demand.Confined || g.demand.OneDomain {
+				domains[g.scope(m)] = assignments[0].Domain
+			}
 			if m.pod != pod {
 				b.activate(m.pod)
 			}

@@ -92,8 +92,14 @@ func (w *world) openLeases() []*rqv1.Lease {
 	return out
 }
 
+// names returns the names of Runs that there are, or of which pods or open Leases are left.
 func (w *world) names() []string {
 	names := slices.Collect(maps.Keys(w.runs))
+	for _, uid := range w.sortedPods() {
+		if run := w.pods[uid].Labels[rqv1.LabelRun]; !slices.Contains(names, run) {
+			names = append(names, run)
+		}
+	}
 	for _, lease := range w.openLeases() {
 		if !slices.Contains(names, lease.Spec.RunRef.Name) {
 			names = append(names, lease.Spec.RunRef.Name)
