@@ -57,7 +57,8 @@ func (b *Book) Waits(pod types.UID) bool {
 }
 
 // Arrive tells that a pod has reached the barrier. When it is the last of its gang the barrier opens, and Arrive returns
-// the pods that were waiting; before that it returns how long the pod is to wait.
+// the pods that were waiting; before that it returns how long the pod is to wait. A cohort that a Run grows
+// by is a gang of its own, which the Run's other pods do not wait for.
 func (b *Book) Arrive(pod types.UID, now time.Time) (open bool, release []types.UID, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -66,7 +67,7 @@ func (b *Book) Arrive(pod types.UID, now time.Time) (open bool, release []types.
 		return false, nil, 0 // unwound on the way here
 	}
 	g := m.gang
-	if g.committed || m.stage >= writing || m.extra() {
+	if g.committed || m.stage >= writing || m.extra() || g.growing() > 0 && !m.joins() {
 		return true, nil, 0
 	}
 	if !g.ready() {
@@ -74,7 +75,7 @@ func (b *Book) Arrive(pod types.UID, now time.Time) (open bool, release []types.
 	}
 	g.committed = true
 	for other := range g.all() {
-		if other != m && other.stage == reserved && !other.extra() {
+		if other != m && other.stage == reserved && !other.extra() && (g.growing() == 0 || other.joins()) {
 			release = append(release, other.pod.UID)
 		}
 	}

@@ -24,6 +24,7 @@ type Book struct {
 	nodes    map[string]*corev1.Node
 	sizes    map[string]map[int]int // GPUs per node by flavor: how many nodes of each size
 	tainted  map[string]*corev1.Node
+	losing   map[string]bool        // nodes whose loss is being recorded
 	held     map[types.UID]*holding // by pod
 	leases   map[types.NamespacedName]*lease
 	gangs    map[types.UID]*gang // by Run
@@ -35,6 +36,7 @@ type Book struct {
 	// whose promise may cut a Run.
 	reservations reservations
 	intended     map[string][]*gang
+	vacated      int64 // counts the promises that were taken back or have moved
 	threats      map[types.NamespacedName]map[*gang]bool
 	key          []byte    // of the lottery
 	decided      time.Time // the latest activation
@@ -54,6 +56,7 @@ func New(args *config.Args) *Book {
 		nodes:    map[string]*corev1.Node{},
 		sizes:    map[string]map[int]int{},
 		tainted:  map[string]*corev1.Node{},
+		losing:   map[string]bool{},
 		held:     map[types.UID]*holding{},
 		leases:   map[types.NamespacedName]*lease{},
 		gangs:    map[types.UID]*gang{},
@@ -114,6 +117,7 @@ func (b *Book) Open(now time.Time) {
 	b.mu.Lock()
 	defer b.unlock()
 	b.open = true
+	b.claimSeats()
 	b.resumeAll(now) // before anybody else takes the room
 	for _, m := range b.members {
 		if m.stage < bound {

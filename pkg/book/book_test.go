@@ -34,7 +34,7 @@ func (w *world) check() {
 		if pod != nil && string(lease.Spec.Slice.Role) != pod.Labels[rqv1.LabelRole] {
 			w.t.Fatalf("Lease %s of a pod that is %s has the role %s", lease.Name, pod.Labels[rqv1.LabelRole], lease.Spec.Slice.Role)
 		}
-		if node := w.nodes[on.Name]; node != nil && pod != nil && w.confined(lease) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		if node := w.nodes[on.Name]; node != nil && !w.lost(on.Name) && pod != nil && w.confined(lease) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
 			group := fmt.Sprintf("%s/%d", lease.Spec.RunRef.UID, lease.Spec.GroupIndex)
 			if domain := node.Labels["fabric.domain"]; domains[group] != "" && domains[group] != domain {
 				w.t.Fatalf("I6: group %s lies in %s and %s", group, domains[group], domain)
@@ -81,6 +81,9 @@ func (w *world) ledgerUsage() map[budget.Key]int {
 func (w *world) checkSettled() {
 	for _, lease := range w.openLeases() {
 		pod := w.pods[types.UID(lease.Labels[book.LabelPod])]
+		if w.lost(lease.Spec.Slice.Nodes[0].Name) {
+			w.t.Fatalf("Lease %s is open on a lost node", lease.Name)
+		}
 		if pod == nil || pod.Status.Phase != corev1.PodRunning {
 			w.t.Fatalf("I2: Lease %s is open and its pod does not run", lease.Name)
 		}
@@ -135,7 +138,7 @@ func (w *world) submitAny(t *rapid.T, owner rqv1.Owner, changes ...func(*rqv1.Ru
 	if parts := groups * pods / part; rapid.Bool().Draw(t, "malleable") {
 		step := rapid.IntRange(1, parts).Draw(t, "step")
 		least := parts - step*rapid.IntRange(0, (parts-1)/step).Draw(t, "steps")
-		changes = append(changes, elastic(least*part, step*part))
+		changes = append(changes, elastic(least*part, step*part), upTo(rapid.IntRange(0, 3).Draw(t, "steps above the total")))
 	}
 	w.submitWithSpares(name, owner, groups, pods, size, spares, changes...)
 }
@@ -174,6 +177,79 @@ func pick[K ~string](t *rapid.T, what string, from []K) (K, bool) {
 	return rapid.SampledFrom(from).Draw(t, what), true
 }
 
+// happenings are what may happen in any order; the invariants are checked after each.
+func (w *world) happenings() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"submit": func(t *rapid.T) {
+			owner := rapid.SampledFrom([]rqv1.Owner{"org:a", "org:b"}).Draw(t, "owner")
+			runtime := &rqv1.RunRuntime{}
+			if rapid.Bool().Draw(t, "checkpoint") {
+				runtime.Checkpoint = &metav1.Duration{Duration: time.Minute}
+			}
+			w.submitAny(t, owner, func(s *rqv1.RunSpec) { s.Runtime = runtime })
+		},
+		"reconcile": func(t *rapid.T) {
+			if name, ok := pick(t, "run", w.names()); ok {
+				w.reconcile(name)
+			}
+		},
+		"cycle": func(t *rapid.T) {
+			if uid, ok := pick(t, "pod", w.sortedPods()); ok {
+				w.cycle(uid)
+			}
+		},
+		"cycles": func(t *rapid.T) {
+			for _, uid := range w.sortedPods() {
+				w.cycle(uid)
+			}
+		},
+		"bind": func(t *rapid.T) {
+			if uid, ok := pick(t, "pod", slices.Sorted(maps.Keys(w.binding))); ok {
+				w.bind(uid, outcome(rapid.IntRange(0, 2).Draw(t, "outcome")))
+			}
+		},
+		"act":  func(*rapid.T) { w.act() },
+		"pass": func(t *rapid.T) { w.pass(time.Duration(rapid.IntRange(1, 40).Draw(t, "seconds")) * time.Second) },
+		"end pod": func(t *rapid.T) {
+			if uid, ok := pick(t, "pod", w.sortedPods()); ok && w.pods[uid].Status.Phase == corev1.PodRunning {
+				w.endPod(uid, rapid.SampledFrom([]corev1.PodPhase{corev1.PodSucceeded, corev1.PodSucceeded, corev1.PodFailed}).Draw(t, "phase"))
+			}
+		},
+		"delete pod": func(t *rapid.T) {
+			if uid, ok := pick(t, "pod", w.sortedPods()); ok {
+				w.deletePod(uid)
+			}
+		},
+		"delete run": func(t *rapid.T) {
+			if name, ok := pick(t, "run", slices.Sorted(maps.Keys(w.runs))); ok {
+				w.deleteRun(name)
+			}
+		},
+		"add node": func(t *rapid.T) { w.addNode("n1", "d0") },
+		"remove node": func(t *rapid.T) {
+			if w.nodes["n1"] != nil {
+				w.removeNode("n1")
+			}
+		},
+		"budget":     func(t *rapid.T) { w.setBudget("a", "org:a", rapid.IntRange(4, 40).Draw(t, "budget of a")) },
+		"lose nodes": w.loseAny,
+		"forgive":    w.forgiveAny,
+		"fuse":       func(t *rapid.T) { w.fuse = rapid.IntRange(1, 8).Draw(t, "writes") },
+		"crash":      func(*rapid.T) { w.crash() },
+		"cut":        w.cutAny,
+		"grow":       func(*rapid.T) { w.grow() },
+		"round":      func(*rapid.T) { w.round() },
+		"desire":     w.desireAny,
+		"release": func(*rapid.T) {
+			if w.activation != nil {
+				w.book.DeleteReservation(w.activation)
+				w.activation = nil
+			}
+		},
+		"": func(*rapid.T) { w.check() },
+	}
+}
+
 // TestRandomHistories lets submissions, scheduling cycles, bindings, failures and restarts happen in any order, and asserts
 // the invariants after every one of them; then lets everybody finish, and asserts that nothing is left half done and
 // nobody waits for nothing.
@@ -185,70 +261,26 @@ func TestRandomHistories(t *testing.T) {
 		}
 		w.setBudget("a", "org:a", rapid.IntRange(4, 40).Draw(t, "budget of a"))
 		w.setBudget("b", "org:b", rapid.IntRange(4, 40).Draw(t, "budget of b"))
-		pods := func() []types.UID { return w.sortedPods() }
-		t.Repeat(map[string]func(*rapid.T){
-			"submit": func(t *rapid.T) {
-				owner := rapid.SampledFrom([]rqv1.Owner{"org:a", "org:b"}).Draw(t, "owner")
-				runtime := &rqv1.RunRuntime{}
-				if rapid.Bool().Draw(t, "checkpoint") {
-					runtime.Checkpoint = &metav1.Duration{Duration: time.Minute}
-				}
-				w.submitAny(t, owner, func(s *rqv1.RunSpec) { s.Runtime = runtime })
-			},
-			"reconcile": func(t *rapid.T) {
-				if name, ok := pick(t, "run", w.names()); ok {
-					w.reconcile(name)
-				}
-			},
-			"cycle": func(t *rapid.T) {
-				if uid, ok := pick(t, "pod", pods()); ok {
-					w.cycle(uid)
-				}
-			},
-			"cycles": func(t *rapid.T) {
-				for _, uid := range pods() {
-					w.cycle(uid)
-				}
-			},
-			"bind": func(t *rapid.T) {
-				if uid, ok := pick(t, "pod", slices.Sorted(maps.Keys(w.binding))); ok {
-					w.bind(uid, outcome(rapid.IntRange(0, 2).Draw(t, "outcome")))
-				}
-			},
-			"act":  func(*rapid.T) { w.act() },
-			"pass": func(t *rapid.T) { w.pass(time.Duration(rapid.IntRange(1, 40).Draw(t, "seconds")) * time.Second) },
-			"end pod": func(t *rapid.T) {
-				if uid, ok := pick(t, "pod", pods()); ok && w.pods[uid].Status.Phase == corev1.PodRunning {
-					w.endPod(uid, rapid.SampledFrom([]corev1.PodPhase{corev1.PodSucceeded, corev1.PodSucceeded, corev1.PodFailed}).Draw(t, "phase"))
-				}
-			},
-			"delete pod": func(t *rapid.T) {
-				if uid, ok := pick(t, "pod", pods()); ok {
-					w.deletePod(uid)
-				}
-			},
-			"delete run": func(t *rapid.T) {
-				if name, ok := pick(t, "run", slices.Sorted(maps.Keys(w.runs))); ok {
-					w.deleteRun(name)
-				}
-			},
-			"add node": func(t *rapid.T) { w.addNode("n1", "d0") },
-			"remove node": func(t *rapid.T) {
-				if w.nodes["n1"] != nil {
-					w.removeNode("n1")
-				}
-			},
-			"budget": func(t *rapid.T) { w.setBudget("a", "org:a", rapid.IntRange(4, 40).Draw(t, "budget of a")) },
-			"crash":  func(*rapid.T) { w.crash() },
-			"cut":    w.cutAny,
-			"release": func(*rapid.T) {
-				if w.activation != nil {
-					w.book.DeleteReservation(w.activation)
-					w.activation = nil
-				}
-			},
-			"": func(*rapid.T) { w.check() },
-		})
+		t.Repeat(w.happenings())
+		w.settle()
+		w.check()
+		w.checkSettled()
+	})
+}
+
+// TestRandomBreaths does the same from where malleable Runs run, on room and money that come and go.
+func TestRandomBreaths(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		w.fleet("d0", rapid.IntRange(1, 3).Draw(t, "nodes of d0"))
+		w.fleet("d1", rapid.IntRange(1, 3).Draw(t, "nodes of d1"))
+		w.setBudget("a", "org:a", rapid.IntRange(16, 64).Draw(t, "budget of a"))
+		w.setBudget("b", "org:b", rapid.IntRange(16, 64).Draw(t, "budget of b"))
+		w.submitWithSpares("run0", "org:a", 1, 2, 4, rapid.IntRange(0, 1).Draw(t, "spares"), elastic(2, 2), upTo(4))
+		w.submitWithSpares("run1", "org:b", 1, 3, 2, 0, ungrouped, elastic(1, 1), upTo(6))
+		w.round()
+		w.round()
+		t.Repeat(w.happenings())
 		w.settle()
 		w.check()
 		w.checkSettled()

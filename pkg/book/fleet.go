@@ -11,7 +11,8 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 
-	"github.com/davidlangworthy/jobtree/pkg/topology"
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
 )
 
 // SetNode adds or replaces a node and wakes the gangs that wait for room of its flavor.
@@ -20,12 +21,18 @@ func (b *Book) SetNode(node *corev1.Node) {
 	defer b.unlock()
 	flavor, gpus := b.flavorOf(node), b.gpusOf(node)
 	if old := b.nodes[node.Name]; old != nil && b.gpusOf(old) == gpus && maps.Equal(old.Labels, node.Labels) &&
-		equality.Semantic.DeepEqual(old.Spec, node.Spec) {
+		equality.Semantic.DeepEqual(old.Spec, node.Spec) && old.Annotations[rqv1.AnnotationLost] == node.Annotations[rqv1.AnnotationLost] &&
+		b.evident(old) == b.evident(node) {
 		b.nodes[node.Name] = node // a heartbeat: nothing that decisions read has changed
 		return
 	}
+	_, was := b.lossOf(node.Name)
+	stood := b.stands(node.Name)
 	b.forgetNode(node.Name)
 	b.nodes[node.Name] = node
+	if _, lost := nodeloss.Recorded(node); lost {
+		delete(b.losing, node.Name) // the record tells from now on
+	}
 	if gpus > 0 {
 		if b.sizes[flavor] == nil {
 			b.sizes[flavor] = map[int]int{}
@@ -37,10 +44,11 @@ func (b *Book) SetNode(node *corev1.Node) {
 			b.tainted[node.Name] = node
 		}
 	}
-	b.fleet.SetNode(topology.Node{
-		Name: node.Name, Labels: node.Labels, Flavor: flavor, GPUs: gpus, Unschedulable: node.Spec.Unschedulable,
-	})
+	b.fleet.SetNode(b.inFleet(node))
 	b.wakeNodes(flavor)
+	if _, is := b.lossOf(node.Name); is != was || stood != b.stands(node.Name) {
+		b.reconcileOn(map[string]bool{node.Name: true})
+	}
 }
 
 // RemoveNode forgets a node. What is held on it stays held until its pods and Leases are gone.
@@ -48,27 +56,9 @@ func (b *Book) RemoveNode(name string) {
 	b.mu.Lock()
 	defer b.unlock()
 	b.forgetNode(name)
+	delete(b.losing, name)
 	b.fleet.RemoveNode(name)
-	concerned := map[types.NamespacedName]bool{}
-	for _, m := range b.members {
-		if m.node == name && m.gang.run != nil {
-			concerned[client(m.gang.run)] = true
-		}
-		if m.node == name && m.stage == assigned && m.extra() {
-			b.release(m)
-			b.wake(m.gang)
-		}
-	}
-	for run := range concerned {
-		b.reconcile(run)
-	}
-}
-
-// HasNode reports whether a node exists.
-func (b *Book) HasNode(name string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.nodes[name] != nil
+	b.reconcileOn(map[string]bool{name: true})
 }
 
 func (b *Book) forgetNode(name string) {

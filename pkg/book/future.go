@@ -264,7 +264,7 @@ func (b *Book) tenant(g *gang, domains map[string]bool, since time.Time) (resolv
 		return l != nil && l.charge.Start.Before(since)
 	}
 	for _, m := range g.spares.members {
-		if cuttable(m) && within(m) {
+		if cuttable(m) && within(m) && !g.seats(m.pod.UID) {
 			t.Spares = append(t.Spares, resolver.Spare{Index: m.part.Index, Holds: []resolver.Holding{g.holding(m)}})
 		}
 	}
@@ -283,6 +283,9 @@ func (b *Book) tenant(g *gang, domains map[string]bool, since time.Time) (resolv
 			s.Holds = append(s.Holds, g.holding(m))
 			s.Borrowed = s.Borrowed || m.payer.relation == rqv1.RelationSponsor
 			inside = inside || within(m)
+		}
+		if len(s.Holds) == 0 {
+			continue // a cohort without places yet
 		}
 		if !inside {
 			break // what lies above it would have to go first, in vain

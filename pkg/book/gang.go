@@ -22,8 +22,11 @@ type gang struct {
 	full, demand   plan.Demand
 	shape          *plan.Refusal // why the Run has no demand
 	active, spares squad
-	// vacant are pods of a running Run that are gone and whose room is kept for their replacements.
-	vacant []vacancy
+	// vacant is room that is kept for the ranks that a running Run has lost, kept who paid for them, by rank, and narrower
+	// the width in pods at which the gang could go on without all of them; 0 when there is none.
+	vacant   []vacancy
+	kept     map[int]budget.Key
+	narrower int
 	// planned says that a plan has been made that the leader's gang has not followed yet.
 	planned bool
 	// committed says that the barrier is open: every member was reserved at once.
@@ -38,6 +41,7 @@ type gang struct {
 	woken bool
 	tried int64
 	prospect
+	growth growth
 }
 
 // payer is who pays for a pod, and what it is to the Run's owner.
@@ -51,7 +55,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	b.mu.Lock()
 	defer b.unlock()
 	g := b.gangOf(run.UID)
-	edited, ran := g.run == nil || g.run.Generation != run.Generation, g.started()
+	edited, ran, grew := g.run == nil || g.run.Generation != run.Generation, g.started(), g.growing()
 	g.run = run
 	b.runs[client(run)] = run.UID
 	b.adopt(g)
@@ -62,7 +66,8 @@ func (b *Book) SetRun(run *rqv1.Run) {
 		b.waiting.epoch++ // others may have another date now
 	}
 	if run.Status.Phase != rqv1.RunRunning {
-		b.vacate(g, 0)
+		b.vacateAll(g)
+		g.kept, g.growth = nil, growth{}
 		if g.over() {
 			b.waiting.remove(g)
 			g.refusal = nil
@@ -72,8 +77,12 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	if edited {
 		b.shape(g)
 	}
-	if ran || g.started() {
+	if before := g.demand; ran || g.started() {
 		b.resize(g, g.granted())
+		b.regard(g, grew, edited)
+		if g.started() && g.demand != before {
+			b.reconsider(g)
+		}
 	}
 	if edited && (g.refusal != nil || g.complete()) {
 		b.wake(g)
@@ -92,7 +101,7 @@ func (b *Book) DeleteRun(run *rqv1.Run) {
 		return
 	}
 	b.unwind(g)
-	b.vacate(g, 0)
+	b.vacateAll(g)
 	b.waiting.remove(g)
 	b.withdraw(g)
 	g.run, g.refusal = nil, nil
@@ -203,8 +212,15 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 	case pod.Spec.NodeName != "" && m.stage < bound:
 		b.advance(m, bound, pod.Spec.NodeName, m.payer)
 	}
-	if added && !m.surplus() && g.complete() {
-		b.wake(g)
+	if added && !m.surplus() {
+		if b.open {
+			b.claimSeat(m)
+		}
+		if g.started() && !part.Spare {
+			b.reconsider(g)
+		} else if g.complete() {
+			b.wake(g)
+		}
 	}
 }
 
@@ -238,7 +254,7 @@ func (b *Book) DeleteMember(pod *corev1.Pod) {
 		return
 	}
 	g := m.gang
-	if m.stage == bound && g.started() && !m.part.Spare && !m.surplus() && !m.doomed() {
+	if m.leavesRoom() {
 		b.keepRoom(m)
 	}
 	b.drop(m)
@@ -259,6 +275,7 @@ func (b *Book) drop(m *member) {
 	s.members[m.part.Index] = nil
 	s.present--
 	m.gang.woken = false
+	b.leaveSeat(m)
 }
 
 // advance moves a member to a later stage on a node, and keeps the counters in step.
@@ -282,36 +299,24 @@ func (b *Book) release(m *member) {
 		b.hold(m.pod.UID, "", 0, func(h *holding) { h.planned = false })
 	}
 	b.advance(m, unplaced, "", payer{})
+	if b.open {
+		b.claimSeat(m)
+	}
 }
 
-// vacancy is the room of an active pod that is gone.
-type vacancy struct {
-	pod   types.UID
-	index int
-}
-
-// charged returns the name of the charge for the room of a pod that is gone.
-func charged(pod types.UID) string { return "vacant/" + string(pod) }
-
-// keepRoom keeps the room and the money of a running Run's lost pod for its replacement, once the pod's Lease is closed:
-// otherwise whoever waits would take it first, and the Run would end for want of it.
-func (b *Book) keepRoom(m *member) {
-	b.hold(m.pod.UID, "", 0, func(h *holding) { h.vacant = true })
-	m.gang.vacant = append(m.gang.vacant, vacancy{m.pod.UID, m.part.Index})
-}
-
-// vacate gives up the room that is kept for replacements with an index from first on.
-func (b *Book) vacate(g *gang, first int) {
-	g.vacant = slices.DeleteFunc(g.vacant, func(v vacancy) bool {
-		if v.index < first {
-			return false
-		}
-		if charge, ok := b.accounts.Void(charged(v.pod)); ok {
-			b.wakeBudget(charge.Payer.Budget)
-		}
-		b.hold(v.pod, "", 0, func(h *holding) { h.vacant = false })
-		return true
-	})
+// reconsider forgets why a running gang was refused: its ranks or its width have changed, and it is planned anew.
+func (b *Book) reconsider(g *gang) {
+	if g.shape != nil {
+		return
+	}
+	b.waiting.remove(g)
+	g.refusal, g.narrower = nil, 0
+	if g.active.whole() && g.active.first() == nil {
+		b.vacate(g, func(v *vacancy) bool { return v.index == anyRank }) // no rank is left that wants it
+	}
+	if g.complete() {
+		b.wake(g)
+	}
 }
 
 // unwind takes back the assignments of every member that has no Lease yet, but for the spares of a Run that has started.

@@ -58,6 +58,9 @@ func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 	for _, key := range []string{rqv1.LabelRun, rqv1.LabelGroupIndex, rqv1.LabelRole, rqv1.LabelCohort, rqv1.LabelIndex} {
 		labels[key] = m.pod.Labels[key]
 	}
+	if epoch, ok := m.pod.Labels[rqv1.LabelEpoch]; ok {
+		labels[rqv1.LabelEpoch] = epoch
+	}
 	charge := b.chargeOf(m, now)
 	return &rqv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, Labels: labels},
@@ -73,11 +76,22 @@ func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 			Payer: rqv1.LeasePayer{Budget: charge.Payer.Budget, Owner: b.payerOwner(m), Relation: charge.Relation,
 				Rate: charge.Rate.String()},
 			PaidByEnvelope: charge.Payer.Envelope,
-			Reason:         rqv1.ReasonStart,
+			Reason:         reasonFor(m),
 			Start:          metav1.NewMicroTime(now),
 			Until:          untilOf(charge),
 		},
 	}, nil
+}
+
+// reasonFor returns why a member's Lease is opened.
+func reasonFor(m *member) rqv1.LeaseReason {
+	if _, replaces := ReplacementOf(m.pod); replaces {
+		return rqv1.ReasonSwap
+	}
+	if m.joins() {
+		return rqv1.ReasonGrow
+	}
+	return rqv1.ReasonStart
 }
 
 // NotWritten tells that the ledger does not hold a Lease that was being written for a pod, which may be gone meanwhile.

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
 // Part is what a pod is in its Run: one of its active pods, or one of its spares, each counted from 0.
@@ -85,6 +86,11 @@ func (m *member) placed() bool { return m.stage > unplaced && m.stage < finished
 // Run goes on without it.
 func (m *member) extra() bool { return m.part.Spare && m.gang.started() }
 
+// joins reports whether the member belongs to the cohort that its gang grows by (R23).
+func (m *member) joins() bool {
+	return m.gang.growing() > 0 && !m.gang.settled().Has(plan.Missing{Index: m.part.Index, Spare: m.part.Spare})
+}
+
 // group returns the member's group.
 func (m *member) group() int {
 	if m.part.Spare {
@@ -114,9 +120,10 @@ type squad struct {
 	assigned, reserved int
 }
 
-// between returns the members with an index from one to before another, as far as there have been any.
-func (s *squad) between(from, to int) []*member {
-	return s.members[min(from, len(s.members)):min(to, len(s.members))]
+// between returns the members with an index from first to before end, as far as there are any.
+func (s *squad) between(first, end int) []*member {
+	end = min(end, len(s.members))
+	return s.members[min(first, end):end]
 }
 
 // whole reports whether every member that takes part exists.

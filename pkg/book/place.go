@@ -116,6 +116,7 @@ func (b *Book) plan(g *gang, pod *corev1.Pod, now time.Time) {
 		refusal = b.planSpares(g, pod, now)
 	}
 	if refusal != nil {
+		refusal.Grow = !refusal.Spare && g.grows()
 		b.refuse(g, refusal)
 		return
 	}
@@ -140,6 +141,9 @@ func (b *Book) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal
 		switch {
 		case short == nil:
 			b.assume(g, assignments, now)
+			if g.demand.Confined || g.demand.OneDomain {
+				domains[g.scope(m)] = assignments[0].Domain
+			}
 			if m.pod != pod {
 				b.activate(m.pod)
 			}
@@ -176,34 +180,25 @@ func (g *gang) notYet(message string) *plan.Refusal {
 	return &plan.Refusal{Reason: plan.NodesRejected, Owner: g.demand.Owner, Flavor: g.demand.Flavor, Message: message}
 }
 
-// keptFor returns the pods of a running Run that are gone, by who pays for them: the payers go on paying for their
-// replacements (R8).
-func (b *Book) keptFor(g *gang) map[budget.Key]int {
-	kept := map[budget.Key]int{}
-	for _, v := range g.vacant {
-		if charge, ok := b.accounts.Charge(charged(v.pod)); ok {
-			kept[charge.Payer]++
-		}
-	}
-	return kept
-}
-
-// missingOf lists the pods of a gang without a node, spares of a Run that has started apart. It refuses while a lost
-// member's Lease is open: that comes first. The room that was kept for the missing is theirs now.
+// missingOf lists the pods of a gang without a node, spares of a Run that has started apart. A cohort that it grows by comes
+// when nothing else is missing. It refuses while the Lease of a lost rank, or of the spare whose place it takes, is open: that
+// is closed first. The room that was kept for the missing is theirs now; that of spares stays kept until they have it.
 func (b *Book) missingOf(g *gang) ([]plan.Missing, *plan.Refusal) {
-	for _, v := range g.vacant {
-		if h := b.held[v.pod]; h != nil && h.leased {
+	for i := range g.vacant {
+		if h := b.held[g.vacant[i].pod]; h != nil && h.leased && g.vacant[i].index != anyRank {
 			return nil, g.notYet("the Lease of a lost pod is still open; it is closed first")
 		}
 	}
-	b.vacate(g, 0)
 	domains, refusal := b.domainsOf(g)
 	if refusal != nil {
 		return nil, refusal
 	}
+	b.notePayers(g)
+	b.vacate(g, func(v *vacancy) bool { return !v.seat() && v.index != anyRank })
 	var out []plan.Missing
+	grows := g.grows()
 	for m := range g.all() {
-		if m.stage == unplaced && !m.extra() {
+		if m.stage == unplaced && (m.joins() && grows || !m.joins() && !m.extra()) {
 			out = append(out, g.missingPod(m, domains))
 		}
 	}
@@ -338,7 +333,7 @@ func (b *Book) Turned(pod types.UID, node, why string) {
 	g.woken = false
 	if node == "" {
 		b.giveBack(m)
-		b.refuse(g, &plan.Refusal{Reason: plan.NodesRejected, Spare: m.extra(), Owner: g.run.Spec.Owner, Flavor: g.demand.Flavor, Message: why})
+		b.refuse(g, &plan.Refusal{Reason: plan.NodesRejected, Spare: m.extra() && !m.joins(), Grow: m.joins(), Owner: g.run.Spec.Owner, Flavor: g.demand.Flavor, Message: why})
 		return
 	}
 	g.excluded[node] = why

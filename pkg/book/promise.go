@@ -85,6 +85,9 @@ func (b *Book) setPromise(g *gang, p *forecast.Promise) {
 	concerned := map[types.NamespacedName]bool{}
 	old := g.promise
 	if old != nil {
+		if p == nil || !slices.Equal(old.Nodes, p.Nodes) {
+			b.vacated++
+		}
 		for _, held := range old.Nodes {
 			b.intended[held.Node] = slices.DeleteFunc(b.intended[held.Node], func(other *gang) bool { return other == g })
 			if len(b.intended[held.Node]) == 0 {
@@ -142,8 +145,12 @@ func (b *Book) avoids(g *gang, excluded func(string) bool, now time.Time) func(s
 	}
 }
 
-// placeAside plans a gang where no Reservation intends to be, and anywhere when it does not fit there.
+// placeAside plans a gang where no Reservation intends to be, and anywhere when it does not fit there, unless the gang only
+// grows.
 func (b *Book) placeAside(g *gang, d plan.Demand, claim plan.Claim, missing []plan.Missing, excluded func(string) bool, now time.Time) ([]plan.Assignment, *plan.Refusal) {
+	if g.grows() {
+		return plan.Gang(b.fleet, b.accounts, d, claim, missing, b.unintended(excluded, now), now)
+	}
 	if aside := b.avoids(g, excluded, now); aside != nil {
 		if assignments, refusal := plan.Gang(b.fleet, b.accounts, d, claim, missing, aside, now); refusal == nil {
 			return assignments, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
-// Prospect is when a Run that waits is going to start.
+// Prospect is when a Run that waits is going to start, and whether one that runs is going to grow.
 type Prospect struct {
 	// Promise is nil for a Run that has no date, and Refusal why it does not start now.
 	Promise *forecast.Promise
@@ -25,9 +25,14 @@ type Prospect struct {
 	Reservation *rqv1.Reservation
 	// Leaving is how many pods of others are still to end before the Run starts.
 	Leaving int
+	// GrowTo is the width in GPUs that the Run, which has started, is to grow to now; 0 when it is not to (R23).
+	GrowTo int32
+	// Narrower is the width in GPUs at which a running Run that has lost ranks could go on without more room; 0 when there
+	// is none (R27).
+	Narrower int32
 }
 
-// Prospect returns when a Run is going to start.
+// Prospect returns when a Run is going to start, or whether it is going to grow.
 func (b *Book) Prospect(run types.UID) Prospect {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -35,7 +40,8 @@ func (b *Book) Prospect(run types.UID) Prospect {
 	if g == nil {
 		return Prospect{}
 	}
-	return Prospect{Promise: g.promise, Refusal: g.refusal, Activation: g.activation, Reservation: g.reservation, Leaving: g.awaiting}
+	return Prospect{Promise: g.promise, Refusal: g.refusal, Activation: g.activation, Reservation: g.reservation, Leaving: g.awaiting,
+		GrowTo: g.growth.to, Narrower: int32(g.narrower * g.full.GPUsPerPod)}
 }
 
 // Risks returns the Reservations whose activation may cut a Run, by date and name (R18).

@@ -17,16 +17,7 @@ import (
 func (w *world) settle() {
 	last, quiet := "", 0
 	for range 200 {
-		for _, name := range w.names() {
-			w.reconcile(name)
-		}
-		w.act()
-		for _, uid := range w.sortedPods() {
-			w.cycle(uid)
-		}
-		for _, uid := range slices.Sorted(maps.Keys(w.binding)) {
-			w.bind(uid, written)
-		}
+		w.round()
 		now := w.fingerprint()
 		if now != last {
 			last, quiet = now, 0
@@ -41,6 +32,21 @@ func (w *world) settle() {
 	w.t.Fatalf("the cluster does not come to rest")
 }
 
+// round lets everybody do their work once.
+func (w *world) round() {
+	for _, name := range w.names() {
+		w.reconcile(name)
+	}
+	w.grow()
+	w.act()
+	for _, uid := range w.sortedPods() {
+		w.cycle(uid)
+	}
+	for _, uid := range slices.Sorted(maps.Keys(w.binding)) {
+		w.bind(uid, written)
+	}
+}
+
 func (w *world) fingerprint() string {
 	var b strings.Builder
 	for _, uid := range w.sortedPods() {
@@ -49,7 +55,7 @@ func (w *world) fingerprint() string {
 	for _, name := range slices.Sorted(maps.Keys(w.leases)) {
 		b.WriteString(name + strconv.FormatBool(w.leases[name].Status.Closed))
 	}
-	b.WriteString(fmt.Sprint(len(w.waiting), len(w.binding)))
+	b.WriteString(fmt.Sprint(len(w.waiting), len(w.binding), w.crashes))
 	for _, name := range slices.Sorted(maps.Keys(w.runs)) {
 		b.WriteString(string(w.runs[name].Status.Phase))
 	}
@@ -86,8 +92,14 @@ func (w *world) openLeases() []*rqv1.Lease {
 	return out
 }
 
+// names returns the names of Runs that there are, or of which pods or open Leases are left.
 func (w *world) names() []string {
 	names := slices.Collect(maps.Keys(w.runs))
+	for _, uid := range w.sortedPods() {
+		if run := w.pods[uid].Labels[rqv1.LabelRun]; !slices.Contains(names, run) {
+			names = append(names, run)
+		}
+	}
 	for _, lease := range w.openLeases() {
 		if !slices.Contains(names, lease.Spec.RunRef.Name) {
 			names = append(names, lease.Spec.RunRef.Name)

@@ -159,3 +159,23 @@ func TestASpareWhoseNodeGoesBeforeItIsBoundIsPlacedAgain(t *testing.T) {
 		w.checkSettled()
 	})
 }
+
+// Spares stay together also when none of the pods that they stand by for is left.
+func TestSparesOfAFinishedGroupStayTogether(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 3)
+		w.setBudget("a", "org:a", 64)
+		w.submitWithSpares("run0", "org:a", 2, 1, 4, 2)
+		w.settle()
+		w.fleet("d1", 2)
+		w.endPod(w.pod("run0-0"), corev1.PodSucceeded)
+		w.deletePod(w.pod("run0-s0"))
+		w.deletePod(w.pod("run0-s1"))
+		w.reconcile("run0")
+		w.submit("run1", "org:a", 1, 2, 4) // leaves room for one of them
+		w.reconcile("run1")
+		w.cycle(w.pod("run1-0"))
+		w.settle()
+		w.check()
+	})
+}

@@ -237,6 +237,14 @@ func (s *storm) wildActions() map[string]func(*rapid.T) {
 				s.disturb()
 			}
 		},
+		"lose nodes": func(t *rapid.T) {
+			s.loseAny(t)
+			s.disturb()
+		},
+		"forgive": func(t *rapid.T) {
+			s.forgiveAny(t)
+			s.disturb()
+		},
 		"delete reservation": func(t *rapid.T) {
 			if name, ok := pick(t, "reservation", slices.Sorted(maps.Keys(s.kept))); ok {
 				s.remove(name)

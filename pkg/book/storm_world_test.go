@@ -222,7 +222,7 @@ func (s *storm) end() {
 	for _, uid := range slices.Sorted(maps.Keys(s.ends)) {
 		if !s.ends[uid].After(s.now) {
 			delete(s.ends, uid)
-			if s.pods[uid] != nil {
+			if pod := s.pods[uid]; pod != nil && !s.lost(pod.Spec.NodeName) {
 				s.deletePod(uid)
 			}
 		}

@@ -1,24 +1,34 @@
 package book
 
 import (
+	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
 // beyondWidth is why a pod that takes no part in its gang's plan is held back.
 const beyondWidth = "beyond the width that the Run starts at"
 
-// granted returns the shape of a gang that has started, at the width that it was granted; of one that has not, as it asks
+// settled returns the shape of a gang that has started, at the width that it was granted; of one that has not, as it asks
 // for.
-func (g *gang) granted() plan.Demand {
+func (g *gang) settled() plan.Demand {
 	if g.shape == nil && g.started() && g.run.Status.Width != nil && g.run.Status.Width.Granted > 0 {
 		return g.full.At(int(g.run.Status.Width.Granted) / g.full.GPUsPerPod)
 	}
 	return g.full
+}
+
+// granted returns the shape of a gang likewise, with the cohort that it grows by.
+func (g *gang) granted() plan.Demand {
+	if to := g.growing(); to > 0 {
+		return g.full.At(int(to) / g.full.GPUsPerPod)
+	}
+	return g.settled()
 }
 
 // reshaped returns the width that a gang keeps when its Run is edited: while a start is under way, the planned one.
@@ -38,7 +48,8 @@ func (b *Book) resize(g *gang, d plan.Demand) {
 	g.demand = d
 	b.resizeSquad(&g.active, d.Pods())
 	b.resizeSquad(&g.spares, d.Spares())
-	b.vacate(g, d.Pods())
+	b.vacate(g, from(d.Pods()))
+	maps.DeleteFunc(g.kept, func(rank int, _ budget.Key) bool { return rank >= d.Pods() })
 	if before > 0 && before != d.Pods() && g.run != nil {
 		b.reconcile(client(g.run)) // it may have too many pods now, or too few
 	}
@@ -96,12 +107,13 @@ func (b *Book) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
 			return g.notYet("waiting for the Run's other pods to be created")
 		}
 	}
-	kept := b.keptFor(g)
 	missing, refusal := b.missingOf(g)
 	if refusal != nil {
 		return refusal
 	}
-	claim, rejected := b.claim(g, kept), b.rejected(g, pod)
+	rejected := b.rejected(g, pod)
+	seated, missing := b.takeSeats(g, missing, rejected)
+	claim := b.claim(g, b.keptFor(g, missing))
 	fits := func(width int) ([]plan.Assignment, *plan.Refusal) {
 		d := g.full.At(width)
 		within := slices.DeleteFunc(slices.Clone(missing), func(m plan.Missing) bool { return !d.Has(m) })
@@ -111,14 +123,16 @@ func (b *Book) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
 		return b.placeAside(g, d, claim, within, rejected, now)
 	}
 	least := g.narrowest().Pods()
-	most := b.fleet.FreeOf(g.full.Flavor)/g.full.GPUsPerPod + g.active.assigned + g.spares.assigned
+	most := b.fleet.FreeOf(g.full.Flavor)/g.full.GPUsPerPod + g.active.assigned + g.spares.assigned + len(seated)
 	width, assignments, refusal := g.demand.Widest(least, most, fits)
 	if refusal != nil {
-		return refusal
+		return b.withoutRoom(g, pod, missing, refusal, now)
 	}
 	b.resize(g, g.full.At(width))
 	g.planned = true
 	g.deadline = now.Add(b.args.GangDeadline.Duration)
-	b.assume(g, assignments, now)
+	b.assume(g, slices.Concat(seated, assignments), now)
+	b.vacateAll(g)
+	g.kept, g.narrower = nil, 0
 	return nil
 }

@@ -26,12 +26,15 @@ func (w *world) checkWidths() {
 			}
 			continue
 		}
-		granted, total, least, step := run.Status.Width.Granted, run.Spec.Resources.TotalGPUs, run.Spec.Resources.TotalGPUs, int32(1)
+		granted, most, least, step := run.Status.Width.Granted, run.Spec.Resources.TotalGPUs, run.Spec.Resources.TotalGPUs, int32(1)
 		if m := run.Spec.Malleable; m != nil {
-			least, step = m.MinTotalGPUs, m.StepGPUs
+			least, step, most = m.MinTotalGPUs, m.StepGPUs, m.MaxTotalGPUs
+			if m.DesiredTotalGPUs != nil {
+				most = *m.DesiredTotalGPUs
+			}
 		}
-		if granted < least || granted > total || (granted-least)%step != 0 {
-			w.t.Fatalf("R16: Run %s of %d..%d GPUs by %d is granted %d", name, least, total, step, granted)
+		if granted < least || granted > most || (granted-least)%step != 0 || run.Status.Width.Growing != 0 {
+			w.t.Fatalf("R16, R23: Run %s of %d..%d GPUs by %d has the width %+v", name, least, most, step, run.Status.Width)
 		}
 		groups := int32(1)
 		if l := run.Spec.Locality; l != nil {
@@ -234,6 +237,7 @@ func TestALostPodOfANarrowRunIsReplaced(t *testing.T) {
 		w.submitWithSpares("run0", "org:a", 3, 1, 8, 0, elastic(2, 1))
 		w.settle()
 		w.granted("run0", 16)
+		w.desire("run0", 16)
 		w.addNode("n2", "d0")
 		w.crash()
 		w.deletePod(w.pod("run0-1"))
@@ -277,6 +281,29 @@ func TestARunThatIsShrunkGivesItsRoomToOthers(t *testing.T) {
 		w.crash()
 		w.settle()
 		w.granted("run0", 8)
+	})
+}
+
+// Pods that are cut are outstanding until they are gone, also once their Run's status no longer grants them.
+func TestWhatIsCutIsOutstandingUntilItIsGone(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 3)
+		w.setBudget("a", "org:a", 64)
+		w.submitWithSpares("run0", "org:a", 3, 1, 8, 0, elastic(1, 1))
+		w.settle()
+		w.pass(time.Minute)
+		width := int32(8)
+		r := w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: "run0"}, Action: rqv1.CutShrink, GPUs: 16, Width: &width})
+		w.book.SetReservation(r)
+		w.reconcile("run0")
+		if granted := w.runs["run0"].Status.Width.Granted; granted != 8 || !w.book.Outstanding(r, &r.Status.Cuts[0]) {
+			w.t.Fatalf("%d GPUs are granted, and nothing is outstanding", granted)
+		}
+		w.reconcile("run0")
+		w.reconcile("run0")
+		if w.book.Outstanding(r, &r.Status.Cuts[0]) {
+			w.t.Fatalf("something is outstanding although all pods are gone")
+		}
 	})
 }
 

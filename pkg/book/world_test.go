@@ -43,6 +43,10 @@ type world struct {
 	// activation is the Reservation that is activating; nil when none is.
 	activation *rqv1.Reservation
 
+	// fuse is how many more writes the Run controller comes to before it is killed; 0 when it is not.
+	fuse    int
+	crashes int
+
 	waiting map[types.UID]time.Time // pods at the barrier, and until when
 	binding map[types.UID]string    // pods past the barrier, and their nodes
 
@@ -107,6 +111,7 @@ func (w *world) rebuilt(shuffle bool) *book.Book {
 
 // crash loses everything that only the process knew.
 func (w *world) crash() {
+	w.crashes++
 	clear(w.waiting)
 	clear(w.binding)
 	w.book = w.rebuilt(true)
@@ -120,6 +125,16 @@ func (w *world) addNode(name, domain string) {
 		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(gpusPerNode, resource.DecimalSI)}},
 	}
 	w.book.SetNode(w.nodes[name])
+	w.revive(name)
+}
+
+// revive has the kubelet of a node end what terminates there.
+func (w *world) revive(node string) {
+	for _, uid := range w.sortedPods() {
+		if pod := w.pods[uid]; pod.Spec.NodeName == node && pod.DeletionTimestamp != nil {
+			w.deletePod(uid)
+		}
+	}
 }
 
 // removeNode deletes a node and, as the pod garbage collector does, the pods on it.
@@ -180,7 +195,7 @@ func (w *world) deleteRun(name string) {
 	delete(w.runs, name)
 	for _, uid := range w.sortedPods() {
 		if w.pods[uid].Labels[rqv1.LabelRun] == name {
-			w.deletePod(uid)
+			w.terminate(uid)
 		}
 	}
 }
@@ -199,6 +214,23 @@ func (w *world) deletePod(uid types.UID) {
 	w.unreserve(uid)
 }
 
+// terminate deletes a pod with notice. On a lost node nobody is there to end it.
+func (w *world) terminate(uid types.UID) {
+	pod := w.pods[uid]
+	if pod == nil {
+		return
+	}
+	if node := pod.Spec.NodeName; node == "" || !w.lost(node) {
+		w.deletePod(uid)
+		return
+	}
+	if pod.DeletionTimestamp == nil {
+		pod = pod.DeepCopy()
+		pod.DeletionTimestamp = &metav1.Time{Time: w.now}
+		w.setPod(pod)
+	}
+}
+
 func (w *world) endPod(uid types.UID, phase corev1.PodPhase) {
 	pod := w.pods[uid].DeepCopy()
 	pod.Status.Phase = phase
@@ -208,12 +240,15 @@ func (w *world) endPod(uid types.UID, phase corev1.PodPhase) {
 // reconcile does what the Run controller does.
 func (w *world) reconcile(name string) {
 	o := lifecycle.Observed{
-		HasNode: w.book.HasNode, HasLease: w.book.HasLease, Overdraft: w.book.Overdraft, Now: w.now, GangDeadline: gangDeadline,
+		Stands: w.book.Stands, HasLease: w.book.HasLease, Overdraft: w.book.Overdraft, Now: w.now, GangDeadline: gangDeadline,
 		NoticePeriod: time.Second, GPUResource: "nvidia.com/gpu", PauseImage: "pause",
 	}
 	if o.Run = w.runs[name]; o.Run != nil {
 		o.Demand, o.Shape, _ = w.book.Demand(o.Run.UID)
-		o.Refusal, o.Cuts = w.book.Refusal(o.Run.UID), w.book.CutsOf(o.Run.UID)
+		prospect := w.book.Prospect(o.Run.UID)
+		o.Refusal, o.GrowTo, o.Narrower = prospect.Refusal, prospect.GrowTo, prospect.Narrower
+		o.Cuts = w.book.CutsOf(o.Run.UID)
+		o.Accepts = func(node string) bool { return w.book.Accepts(o.Run.UID, node) }
 	}
 	if !w.storm.reserve(name, &o) {
 		return
@@ -229,28 +264,54 @@ func (w *world) reconcile(name string) {
 		}
 	}
 	w.apply(o.Run, lifecycle.Decide(o))
+	if w.fuse < 0 {
+		w.fuse = 0
+		w.crash()
+	}
+}
+
+// killed reports whether the controller dies before its next write.
+func (w *world) killed() bool {
+	if w.fuse > 0 {
+		if w.fuse--; w.fuse == 0 {
+			w.fuse = -1
+		}
+	}
+	return w.fuse < 0
 }
 
 func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
 	if d.Status != nil && d.Status.Phase == rqv1.RunFailed {
+		if w.killed() {
+			return
+		}
 		w.setStatus(run, d.Status)
 		d.Status = nil
 	}
 	for _, deletion := range d.Delete {
-		if deletion.If == lifecycle.NodeGone && w.nodes[deletion.Node] != nil {
-			w.t.Fatalf("pod %s is deleted for a node that exists", deletion.Pod.Name)
+		if deletion.If == lifecycle.NodeLost && !w.lost(deletion.Node) {
+			w.t.Fatalf("pod %s is deleted for a node that stands", deletion.Pod.Name)
 		}
 		if deletion.If == lifecycle.Unpaid {
 			w.t.Fatalf("pod %s is bound without a Lease", deletion.Pod.Name)
 		}
+		if w.killed() {
+			return
+		}
 		w.storm.write()
-		if !w.storm.giveNotice(deletion) {
+		switch {
+		case deletion.If == lifecycle.NodeLost:
 			w.deletePod(deletion.Pod.UID)
+		case !w.storm.giveNotice(deletion):
+			w.terminate(deletion.Pod.UID)
 		}
 	}
 	for _, closing := range d.Close {
 		if w.leases[closing.Lease.Name].Status.Closed {
 			w.t.Fatalf("I4: Lease %s is closed twice", closing.Lease.Name)
+		}
+		if w.killed() {
+			return
 		}
 		lease := closing.Lease.DeepCopy()
 		ended := metav1.NewMicroTime(w.now)
@@ -260,11 +321,14 @@ func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
 		w.book.SetLease(lease)
 	}
 	for _, pod := range d.Create {
+		if w.killed() {
+			return
+		}
 		w.storm.write()
 		pod.UID, pod.CreationTimestamp = w.uid(), metav1.NewTime(w.now.Truncate(time.Second))
 		w.setPod(pod)
 	}
-	if d.Status != nil {
+	if d.Status != nil && !w.killed() {
 		w.setStatus(run, d.Status)
 	}
 }
@@ -275,113 +339,4 @@ func (w *world) setStatus(run *rqv1.Run, status *rqv1.RunStatus) {
 	next.Status = *status
 	w.runs[run.Name] = w.storm.stored(next)
 	w.book.SetRun(w.runs[run.Name])
-}
-
-// act carries out what the book asks of the queue. Activation needs nothing: the world tries any pod at any time.
-func (w *world) act() {
-	for _, uid := range w.book.TakeActions().Reject {
-		w.unreserve(uid)
-	}
-}
-
-// cycle is one scheduling cycle of a pod.
-func (w *world) cycle(uid types.UID) {
-	pod := w.pods[uid]
-	_, waits := w.waiting[uid]
-	_, binds := w.binding[uid]
-	if pod == nil || waits || binds || pod.Spec.NodeName != "" || w.book.Gate(pod) != "" {
-		return
-	}
-	node, refusal := w.book.Place(uid, w.now)
-	if refusal != nil {
-		w.storm.refused(uid)
-		return
-	}
-	if err := w.book.Reserve(uid, node); err != nil {
-		w.t.Fatalf("a pod placed in this cycle cannot be reserved: %v", err)
-	}
-	open, release, wait := w.book.Arrive(uid, w.now)
-	switch {
-	case !open && wait <= 0:
-		w.book.Unreserve(uid, w.now)
-	case !open:
-		w.waiting[uid] = w.now.Add(wait)
-	default:
-		w.binding[uid] = node
-		for _, other := range release {
-			if _, ok := w.waiting[other]; !ok {
-				w.t.Fatalf("the barrier releases a pod that is not there")
-			}
-			delete(w.waiting, other)
-			w.binding[other] = w.book.Assigned(other)
-		}
-	}
-}
-
-// unreserve ends a pod's wait or its binding.
-func (w *world) unreserve(uid types.UID) {
-	_, waits := w.waiting[uid]
-	_, binds := w.binding[uid]
-	delete(w.waiting, uid)
-	delete(w.binding, uid)
-	if waits || binds {
-		w.book.Unreserve(uid, w.now)
-	}
-}
-
-// outcome is how a write to the API server ends.
-type outcome int
-
-const (
-	written outcome = iota
-	rejected
-	lost // written, but the answer never came
-)
-
-// bind writes a pod's Lease and binds the pod.
-func (w *world) bind(uid types.UID, how outcome) {
-	w.storm.write()
-	node, ok := w.binding[uid]
-	if !ok {
-		return
-	}
-	lease, err := w.book.NewLease(uid, w.now)
-	if err != nil {
-		w.unreserve(uid)
-		return
-	}
-	if how == rejected && w.leases[lease.Name] == nil {
-		w.book.NotWritten(uid, types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name})
-		w.unreserve(uid)
-		return
-	}
-	if w.leases[lease.Name] == nil {
-		w.leases[lease.Name] = lease
-	}
-	if how == lost {
-		w.unreserve(uid)
-		w.book.SetLease(w.leases[lease.Name])
-		return
-	}
-	w.book.SetLease(w.leases[lease.Name])
-	if on := w.leases[lease.Name].Spec.Slice.Nodes[0].Name; on != node {
-		w.t.Fatalf("pod %s has its Lease on %s and is bound to %s", w.pods[uid].Name, on, node)
-	}
-	delete(w.binding, uid)
-	if w.nodes[node] == nil {
-		return
-	}
-	pod := w.pods[uid].DeepCopy()
-	pod.Spec.NodeName, pod.Status.Phase = node, corev1.PodRunning
-	w.setPod(pod)
-}
-
-// pass lets time go by and ends waits that are over.
-func (w *world) pass(d time.Duration) {
-	w.now = w.now.Add(d)
-	for _, uid := range slices.Sorted(maps.Keys(w.waiting)) {
-		if until, ok := w.waiting[uid]; ok && w.now.After(until) {
-			w.unreserve(uid)
-		}
-	}
 }

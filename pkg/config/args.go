@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
@@ -52,6 +53,12 @@ type Args struct {
 	// to 1 with at most three places (R7). Defaults: "0.5" and "0".
 	SpareRate         string `json:"spareRate,omitempty"`
 	OpportunisticRate string `json:"opportunisticRate,omitempty"`
+	// NodeLossGrace is how long a node may be not Ready, or its kubelet's lease not be renewed, before it counts as lost
+	// (R25); at least 1s. Default: 20s.
+	NodeLossGrace *metav1.Duration `json:"nodeLossGrace,omitempty"`
+	// NodeLossConditions are types of node conditions that mean, when they are True, that the node is lost (R25). Default:
+	// none.
+	NodeLossConditions []string `json:"nodeLossConditions,omitempty"`
 	// LedgerRetention is the age at which closed Leases go, once they are settled. Default: 720h.
 	LedgerRetention *metav1.Duration `json:"ledgerRetention,omitempty"`
 	// PauseImage is the image of pods of Runs without a template. Default: registry.k8s.io/pause:3.10.1.
@@ -110,6 +117,7 @@ func (a *Args) durations() []duration {
 		{"windowDelay", &a.WindowDelay, 10 * time.Second, 0},
 		{"noticePeriod", &a.NoticePeriod, 30 * time.Second, 0},
 		{"activationShield", &a.ActivationShield, 10 * time.Minute, time.Second},
+		{"nodeLossGrace", &a.NodeLossGrace, 20 * time.Second, time.Second},
 		{"ledgerRetention", &a.LedgerRetention, 720 * time.Hour, time.Second},
 	}
 }
@@ -169,7 +177,22 @@ func (a *Args) validate() error {
 	if !imageReference.MatchString(a.PauseImage) {
 		return fmt.Errorf("pauseImage is %q; it must be an image reference", a.PauseImage)
 	}
+	if err := a.validateConditions(); err != nil {
+		return err
+	}
 	return a.validateFlavors()
+}
+
+func (a *Args) validateConditions() error {
+	for i, kind := range a.NodeLossConditions {
+		if problems := validation.IsQualifiedName(kind); len(problems) > 0 {
+			return fmt.Errorf("nodeLossConditions[%d] is %q: %s", i, kind, strings.Join(problems, "; "))
+		}
+		if kind == string(corev1.NodeReady) {
+			return fmt.Errorf("nodeLossConditions[%d] is Ready, which is True on healthy nodes; its absence counts anyway", i)
+		}
+	}
+	return nil
 }
 
 func (a *Args) validateFlavors() error {

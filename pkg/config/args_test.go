@@ -24,6 +24,7 @@ func TestDefaults(t *testing.T) {
 			WindowDelay:      &metav1.Duration{Duration: 10 * time.Second},
 			NoticePeriod:     &metav1.Duration{Duration: 30 * time.Second},
 			ActivationShield: &metav1.Duration{Duration: 10 * time.Minute},
+			NodeLossGrace:    &metav1.Duration{Duration: 20 * time.Second},
 			SpareRate:        "0.5", OpportunisticRate: "0", LedgerRetention: &metav1.Duration{Duration: 720 * time.Hour},
 			PauseImage: "registry.k8s.io/pause:3.10.1",
 		}
@@ -53,6 +54,9 @@ func TestErrorsNameTheField(t *testing.T) {
 		{`{"ledgerRetention":"0s"}`, "ledgerRetention is 0s; it must be at least 1s"},
 		{`{"noticePeriod":"-1s"}`, "noticePeriod is -1s; it must be at least 0s"},
 		{`{"activationShield":"0s"}`, "activationShield is 0s; it must be at least 1s"},
+		{`{"nodeLossGrace":"0s"}`, "nodeLossGrace is 0s; it must be at least 1s"},
+		{`{"nodeLossConditions":["XIDError","a b"]}`, `nodeLossConditions[1] is "a b"`},
+		{`{"nodeLossConditions":["Ready"]}`, "nodeLossConditions[0] is Ready"},
 		{`{"flavors":{"H100":[]}}`, "flavors[H100] is empty"},
 		{`{"flavors":{"H100":["x"],"A100":["x"]}}`, `label value "x" means both A100 and H100`},
 		{`{"kind":"OtherArgs"}`, "kind is"},

@@ -45,6 +45,7 @@ type Controllers struct {
 	runs     workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	retries  workqueue.TypedDelayingInterface[types.NamespacedName]
 	settled  settled
+	nodes    *nodeWatch
 	problems sync.Map // what the API server held against a Run's pods, by name
 }
 
@@ -85,9 +86,13 @@ func New(o Options) (*Controllers, error) {
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](50*time.Millisecond, 10*time.Second),
 			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "runs"}),
 		retries: workqueue.NewTypedDelayingQueue[types.NamespacedName](),
+		nodes:   newNodeWatch(),
 		settled: settled{budgets: map[string]bool{}, hurry: make(chan struct{}, 1)},
 	}
-	return c, c.watches.feed(o.Book, o.Shared, c.Changed, c.settled.lost)
+	if err := c.watches.feed(o.Book, o.Shared, c.Changed, c.settled.lost); err != nil {
+		return nil, err
+	}
+	return c, c.feedNodes(o.Shared.Core().V1().Nodes().Informer())
 }
 
 // Changed has a Run looked at soon.
@@ -133,9 +138,12 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	go c.settleLedger(ctx)
 	go c.watchWindows(ctx)
 	go c.reportNodes(ctx)
+	go c.keepContact(ctx)
+	go c.watchNodes(ctx)
 	go c.activate(ctx)
 	go c.tidyReservations(ctx)
 	go c.refreshPromises(ctx)
+	go c.growRuns(ctx)
 	c.reportBudgets(ctx)
 }
 
@@ -202,9 +210,7 @@ func (c *Controllers) reportNodes(ctx context.Context) {
 				continue
 			}
 			told[out.Node] = out.Reason
-			node := &corev1.Node{}
-			node.APIVersion, node.Kind, node.Name, node.UID = "v1", "Node", out.Node, types.UID(out.Node)
-			c.events.Eventf(node, nil, corev1.EventTypeWarning, "LeftOut", "Schedule", "jobtree places nothing here: %s", out.Reason)
+			c.tellNode(out.Node, corev1.EventTypeWarning, "LeftOut", "jobtree places nothing here: "+out.Reason)
 		}
 		select {
 		case <-ctx.Done():

@@ -11,6 +11,9 @@ const (
 	promises      = 8
 )
 
+// growthPeriod is how often it is looked whether Runs could grow.
+const growthPeriod = time.Second
+
 // activate has Runs looked at whose date has come, until the context ends. It sleeps until the next one is due; a clock
 // that jumps is noticed after a while.
 func (c *Controllers) activate(ctx context.Context) {
@@ -43,5 +46,17 @@ func (c *Controllers) refreshPromises(ctx context.Context) {
 		case <-c.clock.After(promisePeriod):
 		}
 		c.book.Refresh(c.clock.Now(), promises)
+	}
+}
+
+// growRuns has Runs grow that could use the room that there is (R23).
+func (c *Controllers) growRuns(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.clock.After(growthPeriod):
+		}
+		c.book.Grow(c.clock.Now())
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
+	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
 )
 
 // reconcileRun brings one Run a decision further. It returns when to look again without an event; 0 for never.
@@ -47,6 +48,9 @@ func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedNam
 	if err := c.closeLeases(ctx, name, observed.Pods, decision.Close); err != nil {
 		return 0, err
 	}
+	if err := c.numberEpochs(ctx, observed.Run, decision.Create); err != nil {
+		return 0, err
+	}
 	problem := c.createPods(ctx, decision)
 	c.note(name, observed.Run, problem)
 	if decision.Retry > 0 {
@@ -57,6 +61,7 @@ func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedNam
 			return 0, err
 		}
 		c.countAdmission(observed, decision.Status)
+		countWidth(observed.Run.Status.Width, decision.Status.Width)
 	}
 	return decision.After, problem
 }
@@ -80,6 +85,19 @@ func (c *Controllers) countAdmission(o lifecycle.Observed, status *rqv1.RunStatu
 	metrics.AdmissionSeconds.WithLabelValues(outcome).Observe(c.clock.Since(since).Seconds())
 }
 
+// countWidth counts a change of the width of a Run that runs, and growth that was given up.
+func countWidth(was, is *rqv1.RunWidth) {
+	switch {
+	case was == nil || is == nil || was.Granted == 0 || is.Granted == 0:
+	case is.Granted > was.Granted:
+		metrics.WidthChanges.WithLabelValues("grew").Inc()
+	case is.Granted < was.Granted:
+		metrics.WidthChanges.WithLabelValues("shrunk").Inc()
+	case was.Growing > 0 && is.Growing == 0:
+		metrics.WidthChanges.WithLabelValues("givenUp").Inc()
+	}
+}
+
 // note remembers what the API server holds against a Run's pods, so that the next decision tells it.
 func (c *Controllers) note(name types.NamespacedName, run *rqv1.Run, problem error) {
 	taken := nameTaken{}
@@ -96,7 +114,7 @@ func (c *Controllers) note(name types.NamespacedName, run *rqv1.Run, problem err
 // observe gathers what the caches and the book know of a Run.
 func (c *Controllers) observe(name types.NamespacedName) (lifecycle.Observed, error) {
 	o := lifecycle.Observed{
-		HasNode: c.book.HasNode, HasLease: c.book.HasLease, Overdraft: c.book.Overdraft, Now: c.clock.Now(), GangDeadline: c.args.GangDeadline.Duration,
+		Stands: c.book.Stands, HasLease: c.book.HasLease, Overdraft: c.book.Overdraft, Now: c.clock.Now(), GangDeadline: c.args.GangDeadline.Duration,
 		NoticePeriod: c.args.NoticePeriod.Duration, GPUResource: c.args.GPUResource, PauseImage: c.args.PauseImage,
 	}
 	if run, ok, err := c.watches.runs.GetStore().GetByKey(name.String()); err != nil {
@@ -108,7 +126,10 @@ func (c *Controllers) observe(name types.NamespacedName) (lifecycle.Observed, er
 			return o, fmt.Errorf("the book has not seen Run %s yet", name)
 		}
 		prospect := c.book.Prospect(o.Run.UID)
-		o.Refusal, o.Leaving, o.Cuts, o.Risks = prospect.Refusal, prospect.Leaving, c.book.CutsOf(o.Run.UID), c.book.Risks(name)
+		o.Refusal, o.Leaving = prospect.Refusal, prospect.Leaving
+		o.GrowTo, o.Narrower = prospect.GrowTo, prospect.Narrower
+		o.Cuts, o.Risks = c.book.CutsOf(o.Run.UID), c.book.Risks(name)
+		o.Accepts = func(node string) bool { return c.book.Accepts(o.Run.UID, node) }
 		if problem, ok := c.problems.Load(name); ok {
 			o.Problem = problem.(string)
 		}
@@ -149,7 +170,7 @@ func (c *Controllers) deletePods(ctx context.Context, deletions []lifecycle.Dele
 				return err
 			}
 		}
-		if d.If == lifecycle.NodeGone {
+		if d.If == lifecycle.NodeLost {
 			options.GracePeriodSeconds = new(int64) // nobody is there to confirm the end
 		}
 		if d.Notice != nil {
@@ -166,9 +187,13 @@ func (c *Controllers) deletePods(ctx context.Context, deletions []lifecycle.Dele
 // evidence asks the API server itself whether what a deletion is for is so: a cache that lacks an object proves nothing.
 func (c *Controllers) evidence(ctx context.Context, d lifecycle.Deletion) (bool, error) {
 	switch d.If {
-	case lifecycle.NodeGone:
-		_, err := c.kube.CoreV1().Nodes().Get(ctx, d.Node, metav1.GetOptions{})
-		return apierrors.IsNotFound(err), ignore(err, apierrors.IsNotFound)
+	case lifecycle.NodeLost:
+		node, err := c.kube.CoreV1().Nodes().Get(ctx, d.Node, metav1.GetOptions{})
+		if err != nil {
+			return apierrors.IsNotFound(err), ignore(err, apierrors.IsNotFound)
+		}
+		_, lost := nodeloss.Recorded(node)
+		return lost, nil
 	case lifecycle.Unpaid:
 		lease := &rqv1.Lease{}
 		err := c.client.Get(ctx, types.NamespacedName{Namespace: d.Pod.Namespace, Name: book.LeaseName(d.Pod.Name, d.Pod.UID)}, lease)

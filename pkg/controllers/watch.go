@@ -30,7 +30,9 @@ const byRun = "run"
 // watches are the informers of our kinds and of our pods.
 type watches struct {
 	runs, budgets, leases, pods, reservations cache.SharedIndexInformer
-	registrations                             []cache.ResourceEventHandlerRegistration
+	// heartbeats are the kubelets'. Nothing waits for them: what is not seen is no evidence.
+	heartbeats    cache.SharedIndexInformer
+	registrations []cache.ResourceEventHandlerRegistration
 }
 
 func newWatches(c client.WithWatch, kube kubernetes.Interface) *watches {
@@ -39,7 +41,7 @@ func newWatches(c client.WithWatch, kube kubernetes.Interface) *watches {
 		budgets: informer(c, &rqv1.Budget{}, &rqv1.BudgetList{}, client.ListOptions{}, nil),
 		leases: informer(c, &rqv1.Lease{}, &rqv1.LeaseList{}, *openLeases(),
 			func(o any) types.NamespacedName { l := o.(*rqv1.Lease); return runOfLease(l) }),
-		pods: ourPods(kube),
+		pods: ourPods(kube), heartbeats: heartbeats(kube),
 		reservations: informer(c, &rqv1.Reservation{}, &rqv1.ReservationList{}, client.ListOptions{},
 			func(o any) types.NamespacedName { return runOfReservation(o.(*rqv1.Reservation)) }),
 	}
@@ -179,7 +181,7 @@ func (w *watches) feed(b *book.Book, shared informers.SharedInformerFactory, cha
 
 // run starts the informers and waits until the book has seen everything that there is.
 func (w *watches) run(ctx context.Context) bool {
-	for _, i := range []cache.SharedIndexInformer{w.runs, w.budgets, w.leases, w.pods, w.reservations} {
+	for _, i := range []cache.SharedIndexInformer{w.runs, w.budgets, w.leases, w.pods, w.reservations, w.heartbeats} {
 		go i.RunWithContext(ctx)
 	}
 	synced := make([]cache.InformerSynced, 0, len(w.registrations))

@@ -28,6 +28,7 @@ const (
 	reasonShrink        = string(rqv1.ClosedShrink)
 	reasonRandomPreempt = string(rqv1.ClosedRandomPreempt)
 	reasonReclaimed     = string(rqv1.ClosedReclaimed)
+	reasonSwapped       = "Swapped"
 )
 
 // reasonOf returns the reason that a cut closes Leases with.

@@ -33,14 +33,20 @@ func (s *state) overran() string {
 	return fmt.Sprintf("ran for its maxDuration of %s", s.Run.Spec.Runtime.MaxDuration.Duration)
 }
 
-// untilDue returns when something is due although nothing happens: a gang that has begun to start passes its deadline, or
-// the Run's maxDuration is over. It returns 0 when nothing is.
+// untilDue returns when something is due although nothing happens: a gang that has begun to start or a cohort passes its
+// deadline, or the Run's maxDuration is over. It returns 0 when nothing is.
 func (s *state) untilDue() time.Duration {
 	due := s.untilOverdue()
-	if end, bounded := s.end(); bounded {
-		if left := end.Sub(s.Now); due == 0 || left < due {
+	sooner := func(left time.Duration) {
+		if due == 0 || left < due {
 			due = left
 		}
+	}
+	if since, begun := s.growingSince(); begun {
+		sooner(since.Add(s.GangDeadline).Sub(s.Now) + time.Second)
+	}
+	if end, bounded := s.end(); bounded {
+		sooner(end.Sub(s.Now))
 	}
 	return due
 }

@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"strconv"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -21,10 +23,12 @@ func (s *state) deletions(pods []*corev1.Pod, kind func(*corev1.Pod) bool) []Del
 
 // leaving returns the pods that are to go while the Run stands: those that seem to have lost their node or to run without a
 // Lease, that have a Lease and cannot be bound where it says, that are cut, that are beyond the width of a Run that runs,
-// and spares that have ended: others take their place.
+// spares that have ended, and spares whose room a rank is to have: others take their place.
 func (s *state) leaving() []Deletion {
-	out := s.leavingOf(s.pods, s.doomed)
-	out = append(out, s.leavingOf(s.spares, func(pod *corev1.Pod) bool { return !holds(pod) || s.doomed(pod) })...)
+	out := s.leavingOf(s.pods, func(pod *corev1.Pod) bool { return s.doomed(pod) || s.again(pod) })
+	out = append(out, s.leavingOf(s.spares, func(pod *corev1.Pod) bool {
+		return !holds(pod) || s.doomed(pod) || s.claims[pod.UID] != nil
+	})...)
 	if s.narrowed() {
 		out = append(out, s.leavingOf(s.beyond, present)...)
 	}
@@ -47,6 +51,12 @@ func (s *state) leavingOf(pods []*corev1.Pod, goes func(*corev1.Pod) bool) []Del
 	return out
 }
 
+// again reports whether the pod of a rank waits in vain and is made anew, to take the place of a spare.
+func (s *state) again(pod *corev1.Pod) bool {
+	index, _ := strconv.Atoi(pod.Labels[rqv1.LabelIndex]) // it has its rank by it
+	return s.relief[index].Spare != ""
+}
+
 // suspect returns a pod that something seems to be wrong with. What has ended well needs no node.
 func (s *state) suspect(pod *corev1.Pod) []Deletion {
 	if pod.Status.Phase == corev1.PodSucceeded {
@@ -61,8 +71,8 @@ func (s *state) suspect(pod *corev1.Pod) []Deletion {
 	case stuck && alive(pod):
 		return []Deletion{{Pod: pod, Node: node}}
 	case node == "":
-	case !s.HasNode(node):
-		return []Deletion{{Pod: pod, If: NodeGone, Node: node}}
+	case !s.Stands(node):
+		return []Deletion{{Pod: pod, If: NodeLost, Node: node}}
 	case pod.Spec.NodeName != "" && alive(pod) && s.leases[pod.UID] == nil && !s.HasLease(pod.UID):
 		return []Deletion{{Pod: pod, If: Unpaid, Node: node}}
 	}
@@ -79,7 +89,7 @@ func (s *state) closings() []Closing {
 			out = append(out, Closing{lease, s.reasonGone(lease)})
 		case pod.Status.Phase == corev1.PodSucceeded:
 			out = append(out, Closing{lease, rqv1.ClosedCompleted})
-		case pod.Status.Phase == corev1.PodFailed && !s.HasNode(pod.Spec.NodeName):
+		case pod.Status.Phase == corev1.PodFailed && !s.Stands(pod.Spec.NodeName):
 			out = append(out, Closing{lease, rqv1.ClosedNodeFailure})
 		case pod.Status.Phase == corev1.PodFailed:
 			out = append(out, Closing{lease, rqv1.ClosedFailed})
@@ -91,8 +101,10 @@ func (s *state) closings() []Closing {
 // reasonGone says why a Lease whose pod is gone ended.
 func (s *state) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
 	switch {
-	case !s.HasNode(lease.Spec.Slice.Nodes[0].Name):
+	case !s.Stands(lease.Spec.Slice.Nodes[0].Name):
 		return rqv1.ClosedNodeFailure
+	case s.claims[types.UID(lease.Labels[book.LabelPod])] != nil:
+		return rqv1.ClosedSwap
 	case s.Run == nil || s.Run.UID != lease.Spec.RunRef.UID || s.Run.DeletionTimestamp != nil:
 		return rqv1.ClosedDeleted
 	}

@@ -29,10 +29,12 @@ type Observed struct {
 	// Pods carry the Run's label and Leases are open and name the Run, whatever its UID.
 	Pods   []*corev1.Pod
 	Leases []*rqv1.Lease
-	// HasNode reports whether a node exists, and HasLease whether a pod's Lease is known to be open, even if it is not among
-	// Leases yet.
-	HasNode  func(name string) bool
-	HasLease func(pod types.UID) bool
+	// Narrower is the width in GPUs at which a Run that has lost ranks could go on; 0 when there is none.
+	Narrower int32
+	// Stands reports whether a node exists and is not lost, Accepts whether pods of the Run could be bound to one, and
+	// HasLease whether a pod's Lease is known to be open, even if it is not among Leases yet.
+	Stands, Accepts func(node string) bool
+	HasLease        func(pod types.UID) bool
 	// Overdraft returns how many GPUs of a Lease are beyond what its payer allows.
 	Overdraft func(lease types.NamespacedName) int
 	// Cuts are what Reservations that are activating do to the Run, in the order of their activation.
@@ -41,6 +43,8 @@ type Observed struct {
 	// first once its turn has come.
 	Reservation *rqv1.Reservation
 	Leaving     int
+	// GrowTo is the width in GPUs that the Run is to grow to now; 0 when it is not to (R23).
+	GrowTo int32
 	// Risks are the Reservations whose activation may cut the Run.
 	Risks []rqv1.RunRisk
 	Now   time.Time
@@ -64,8 +68,8 @@ type Evidence string
 const (
 	// NoEvidence: the pod is deleted by decision.
 	NoEvidence Evidence = ""
-	// NodeGone: the pod's node does not exist.
-	NodeGone Evidence = "NodeGone"
+	// NodeLost: the pod's node does not exist, or is recorded as lost.
+	NodeLost Evidence = "NodeLost"
 	// Unpaid: the pod is bound and has no open Lease.
 	Unpaid Evidence = "Unpaid"
 )
@@ -97,12 +101,11 @@ func Decide(o Observed) Decision {
 	s := newState(o)
 	d := Decision{Close: s.closings()}
 	if o.Run == nil || o.Run.DeletionTimestamp != nil {
+		d.Delete = s.stranded(nil)
 		return d // pods go with their owner; their Leases close as they do
 	}
 	switch {
-	case s.phase == rqv1.RunCompleted:
-		d.Delete = slices.Concat(s.deletions(s.spares, present), s.deletions(s.beyond, alive))
-	case s.phase == rqv1.RunFailed:
+	case s.phase == rqv1.RunCompleted, s.phase == rqv1.RunFailed:
 		d.Delete = slices.Concat(s.deletions(s.pods, alive), s.deletions(s.spares, present), s.deletions(s.beyond, alive))
 	case s.requeued(), s.overdue():
 		// Also what has ended: every rank runs again.
@@ -117,6 +120,7 @@ func Decide(o Observed) Decision {
 	default:
 		d.Delete = s.deletions(s.spares, present) // nobody is left that they could replace
 	}
+	d.Delete = s.stranded(d.Delete)
 	d.Status = s.status()
 	return d
 }
@@ -128,18 +132,43 @@ type state struct {
 	pods   []*corev1.Pod // the active ones, by index; nil where there is none
 	spares []*corev1.Pod // likewise
 	beyond []*corev1.Pod // the Run's, of either role, beyond the width that it has
-	// granted is the width that the Run may have, in GPUs, and cut what ends it as it runs now; nil when nothing does.
-	granted int32
-	cut     *book.Cut
-	byUID   map[types.UID]*corev1.Pod
-	taken   map[string]bool // names of pods, also of an earlier Run's of the same name
-	leases  map[types.UID]*rqv1.Lease
+	// granted is the width that the Run may have, in GPUs, growing the one that a cohort grows it to, 0 when none does, and
+	// planned the one that the book plans it at.
+	granted, growing, planned int32
+	cut                       *book.Cut // what ends the Run as it runs now; nil when nothing does
+	// claims are the pods that take the places of spares, by the spare's UID, and relief the replacements to be made, by rank.
+	claims map[types.UID]*corev1.Pod
+	relief map[int]book.Replacement
+	byUID  map[types.UID]*corev1.Pod
+	taken  map[string]bool // names of pods, also of an earlier Run's of the same name
+	leases map[types.UID]*rqv1.Lease
 }
 
 func newState(o Observed) *state {
 	s := &state{Observed: o, byUID: map[types.UID]*corev1.Pod{}, taken: map[string]bool{}, leases: map[types.UID]*rqv1.Lease{}}
 	if o.Shape == nil {
 		s.grant()
+	}
+	s.sort()
+	for _, lease := range o.Leases {
+		s.leases[types.UID(lease.Labels[book.LabelPod])] = lease
+	}
+	if o.Run != nil {
+		s.settleGrowth()
+		s.cut = s.ending()
+		s.claim()
+		s.relieve()
+		s.narrow()
+		s.phase = s.nextPhase()
+	}
+	return s
+}
+
+// sort puts the Run's pods where they belong at the width that it has.
+func (s *state) sort() {
+	o := &s.Observed
+	s.pods, s.spares, s.beyond = nil, nil, nil
+	if o.Shape == nil {
 		s.pods, s.spares = make([]*corev1.Pod, s.Demand.Pods()), make([]*corev1.Pod, s.Demand.Spares())
 	}
 	for _, pod := range o.Pods {
@@ -160,14 +189,6 @@ func newState(o Observed) *state {
 			s.beyond = append(s.beyond, pod)
 		}
 	}
-	for _, lease := range o.Leases {
-		s.leases[types.UID(lease.Labels[book.LabelPod])] = lease
-	}
-	if o.Run != nil {
-		s.cut = s.ending()
-		s.phase = s.nextPhase()
-	}
-	return s
 }
 
 // nextPhase returns the phase that the pods have brought the Run to. A Run that has ended stays ended.
@@ -179,7 +200,8 @@ func (s *state) nextPhase() rqv1.RunPhase {
 		return rqv1.RunPending
 	}
 	started, succeeded := 0, 0
-	for _, pod := range s.pods {
+	pods := s.core()
+	for _, pod := range pods {
 		switch {
 		case pod == nil, s.doomed(pod):
 		case pod.Status.Phase == corev1.PodFailed && !s.lost(pod):
@@ -192,13 +214,13 @@ func (s *state) nextPhase() rqv1.RunPhase {
 		}
 	}
 	switch {
-	case succeeded == len(s.pods):
+	case succeeded == len(pods):
 		return rqv1.RunCompleted
 	case s.expired():
 		return rqv1.RunFailed
-	case s.cut != nil, s.Run.Status.Phase == rqv1.RunRunning && s.unreplaceable():
+	case s.cut != nil, s.unreplaceable():
 		return s.afterLoss()
-	case s.Run.Status.Phase == rqv1.RunRunning || started == len(s.pods) && s.standBy():
+	case s.Run.Status.Phase == rqv1.RunRunning || started == len(pods) && s.standBy():
 		return rqv1.RunRunning
 	}
 	return rqv1.RunPending
@@ -216,14 +238,7 @@ func (s *state) standBy() bool {
 
 // lost reports whether a pod failed because its node went away, or because it was told to go: not by its own doing.
 func (s *state) lost(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp != nil || pod.Spec.NodeName != "" && !s.HasNode(pod.Spec.NodeName)
-}
-
-// unreplaceable reports whether an active pod of a Run that has started is gone and there is no room for another (R27).
-func (s *state) unreplaceable() bool {
-	return s.Refusal != nil && !s.Refusal.Spare && s.Refusal.Reason != plan.NodesRejected && slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool {
-		return pod != nil && pod.Spec.NodeName == ""
-	})
+	return pod.DeletionTimestamp != nil || pod.Spec.NodeName != "" && !s.Stands(pod.Spec.NodeName)
 }
 
 // afterLoss returns the phase of a Run that cannot go on: Pending again if it declares a checkpoint, and Failed otherwise
@@ -247,10 +262,10 @@ func (s *state) overdue() bool {
 }
 
 // startingSince returns when the pods that are starting opened their first Lease: all pods of a gang that has not started,
-// and those of a running one that are not bound. It returns false when none of them has a Lease.
+// also those beyond the width that it desires by now, and those of a running one that are not bound. It returns false when none of them has a Lease.
 func (s *state) startingSince() (time.Time, bool) {
 	var first time.Time
-	for _, pod := range slices.Concat(s.pods, s.spares) {
+	for _, pod := range slices.Concat(s.pods, s.spares, s.beyond) {
 		if !alive(pod) || s.doomed(pod) || s.leases[pod.UID] == nil || s.phase == rqv1.RunRunning && pod.Spec.NodeName != "" {
 			continue
 		}

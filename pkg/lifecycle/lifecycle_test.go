@@ -29,7 +29,8 @@ func scene(edit func(*Observed)) Observed {
 			Spec:       rqv1.RunSpec{Owner: "org:a", Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: 32}},
 		},
 		Demand:       plan.Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 2, PodsPerGroup: 2, Confined: true},
-		HasNode:      func(name string) bool { return name != "gone" },
+		Stands:       func(name string) bool { return name != "gone" },
+		Accepts:      func(name string) bool { return name != "gone" && name != "cordoned" },
 		HasLease:     func(types.UID) bool { return false },
 		Overdraft:    func(types.NamespacedName) int { return 0 },
 		Now:          noon,
@@ -48,7 +49,7 @@ func (o *Observed) pods(descriptions ...string) {
 		if description == "" {
 			continue
 		}
-		s := newState(Observed{Run: o.Run, Demand: o.Demand, HasNode: o.HasNode, GPUResource: o.GPUResource, PauseImage: o.PauseImage})
+		s := newState(Observed{Run: o.Run, Demand: o.Demand, Stands: o.Stands, GPUResource: o.GPUResource, PauseImage: o.PauseImage})
 		pod := s.newPod(index)
 		pod.UID = types.UID(fmt.Sprintf("%08d", index))
 		node, phase, _ := strings.Cut(description, " ")
@@ -71,7 +72,7 @@ func (o *Observed) spares(descriptions ...string) {
 		if description == "" {
 			continue
 		}
-		s := newState(Observed{Run: o.Run, Demand: o.Demand, HasNode: o.HasNode, GPUResource: o.GPUResource, PauseImage: o.PauseImage})
+		s := newState(Observed{Run: o.Run, Demand: o.Demand, Stands: o.Stands, GPUResource: o.GPUResource, PauseImage: o.PauseImage})
 		pod := s.newSpare(index)
 		pod.UID = types.UID(fmt.Sprintf("%08d", 100+index))
 		node, phase, _ := strings.Cut(description, " ")
@@ -167,6 +168,13 @@ func TestDecide(t *testing.T) {
 		"and ended after it": {
 			scene(func(o *Observed) { o.pods("n0", "-", "-", "-"); o.leases(2*time.Minute, map[int]string{0: "n0"}) }),
 			"delete run-0; delete run-1; delete run-2; delete run-3; Pending: not every pod could be bound within 1m0s; the Run starts again"},
+		"also when what is bound is beyond the width that it desires by then": {
+			scene(func(o *Observed) {
+				o.Demand.Groups = 1
+				o.pods("-", "-", "n2", "")
+				o.leases(2*time.Minute, map[int]string{2: "n2"})
+			}),
+			"delete run-0; delete run-1; delete run-2; Pending: not every pod could be bound within 1m0s; the Run starts again"},
 		"the Leases of an ended start are closed as the pods go": {
 			scene(func(o *Observed) {
 				o.pods("", "n1 deleting", "-", "-")
@@ -192,7 +200,7 @@ func TestDecide(t *testing.T) {
 				started(o)
 				o.Leases[1].Spec.Slice.Nodes[0].Name = "gone"
 			}),
-			"delete run-1 if NodeGone; Running: bound 32 GPUs"},
+			"delete run-1 if NodeLost; Running: bound 32 GPUs"},
 		"and once it is gone": {
 			scene(func(o *Observed) {
 				o.pods("n0", "", "n2", "n3")
@@ -202,7 +210,7 @@ func TestDecide(t *testing.T) {
 			"close lease-1 NodeFailure; create run-1; Running: replacing 1 of 4 pods"},
 		"a pod whose Lease is on a lost node": {
 			scene(func(o *Observed) { o.pods("-", "-", "-", "-"); o.leases(time.Second, map[int]string{0: "gone"}) }),
-			"delete run-0 if NodeGone"},
+			"delete run-0 if NodeLost"},
 		"no room for the replacement, with a checkpoint": {
 			scene(func(o *Observed) {
 				o.pods("n0", "-", "n2", "n3")
@@ -309,6 +317,7 @@ func TestPodIdentity(t *testing.T) {
 	pod := d.Create[3]
 	wantLabels := map[string]string{
 		"team": "x", rqv1.LabelRun: "run", rqv1.LabelIndex: "3", rqv1.LabelGroupIndex: "1", rqv1.LabelCohort: "0", rqv1.LabelRole: "Active",
+		rqv1.LabelEpoch: "0",
 	}
 	if diff := cmp.Diff(wantLabels, pod.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
@@ -318,7 +327,7 @@ func TestPodIdentity(t *testing.T) {
 		env[variable.Name] = variable.Value
 	}
 	for name, want := range map[string]string{"RANK": "3", "WORLD_SIZE": "4", "MASTER_ADDR": "run-0.run", "MASTER_PORT": "1234",
-		"PET_NNODES": "4", "PET_NODE_RANK": "3", "PET_NPROC_PER_NODE": "8"} {
+		"PET_NNODES": "4", "JOBTREE_EPOCH": "0", "PET_NODE_RANK": "3", "PET_NPROC_PER_NODE": "8"} {
 		if env[name] != want {
 			t.Errorf("environment %s is %q, want %q", name, env[name], want)
 		}

@@ -20,12 +20,17 @@ const RendezvousPort = 29500
 // name that an earlier pod still has is waited for.
 func (s *state) absent() []*corev1.Pod {
 	var out []*corev1.Pod
-	for index, pod := range s.pods {
+	pods, spares := s.expected()
+	for index, pod := range pods {
 		if pod == nil && !s.taken[book.Part{Index: index}.PodName(s.Run.Name)] {
-			out = append(out, s.newPod(index))
+			pod := s.newPod(index)
+			if r, ok := s.relief[index]; ok {
+				pod.Annotations = withLabels(pod.Annotations, map[string]string{rqv1.AnnotationReplaces: r.Annotation()})
+			}
+			out = append(out, pod)
 		}
 	}
-	for index, pod := range s.spares {
+	for index, pod := range spares {
 		if pod == nil && !s.taken[book.Part{Index: index, Spare: true}.PodName(s.Run.Name)] {
 			out = append(out, s.newSpare(index))
 		}
@@ -43,7 +48,8 @@ func (s *state) newPod(index int) *corev1.Pod {
 	part := book.Part{Index: index}
 	pod.Name, pod.GenerateName, pod.Namespace = part.PodName(s.Run.Name), "", s.Run.Namespace
 	pod.OwnerReferences = []metav1.OwnerReference{ownerOf(s.Run)}
-	pod.Labels = withLabels(pod.Labels, labelsOf(s.Run.Name, part, strconv.Itoa(s.Demand.GroupOf(index))))
+	pod.Labels = withLabels(pod.Labels, s.labelsOf(part, strconv.Itoa(s.Demand.GroupOf(index))))
+	pod.Labels[rqv1.LabelEpoch] = "0"
 	spec := &pod.Spec
 	spec.SchedulerName = rqv1.SchedulerName
 	spec.RestartPolicy = cmp.Or(spec.RestartPolicy, corev1.RestartPolicyNever)
@@ -62,12 +68,12 @@ func (s *state) newPod(index int) *corev1.Pod {
 }
 
 // labelsOf returns the labels that tell a pod's part in its Run.
-func labelsOf(run string, part book.Part, group string) map[string]string {
+func (s *state) labelsOf(part book.Part, group string) map[string]string {
 	return map[string]string{
-		rqv1.LabelRun:        run,
+		rqv1.LabelRun:        s.Run.Name,
 		rqv1.LabelIndex:      strconv.Itoa(part.Index),
 		rqv1.LabelGroupIndex: group,
-		rqv1.LabelCohort:     "0",
+		rqv1.LabelCohort:     s.cohortOf(part),
 		rqv1.LabelRole:       string(part.Role()),
 	}
 }
@@ -85,9 +91,11 @@ func (s *state) requestGPUs(spec *corev1.PodSpec) {
 }
 
 // identity is the environment that tells a container its rank: RANK and WORLD_SIZE count pods, and torchrun reads its
-// options from PET_*. Pods are made before it is known how wide a malleable Run starts: WORLD_SIZE is its total.
+// options from PET_*. Pods are made before it is known how wide a malleable Run starts: WORLD_SIZE is its total, or what it
+// has grown to when that is more.
 func (s *state) identity(index int) []corev1.EnvVar {
-	rank, pods := strconv.Itoa(index), strconv.Itoa(int(s.Run.Spec.Resources.TotalGPUs)/s.Demand.GPUsPerPod)
+	world := max(int(s.Run.Spec.Resources.TotalGPUs), s.Demand.GPUs()) / s.Demand.GPUsPerPod
+	rank, pods := strconv.Itoa(index), strconv.Itoa(world)
 	address, port := book.Part{}.PodName(s.Run.Name)+"."+s.Run.Name, strconv.Itoa(RendezvousPort)
 	return []corev1.EnvVar{
 		{Name: "RANK", Value: rank},
@@ -102,6 +110,7 @@ func (s *state) identity(index int) []corev1.EnvVar {
 		{Name: "PET_RDZV_ENDPOINT", Value: fmt.Sprintf("%s:%s", address, port)},
 		{Name: "PET_RDZV_ID", Value: string(s.Run.UID)},
 		{Name: "JOBTREE_RUN", Value: s.Run.Name},
+		{Name: epochVariable, Value: "0"},
 		{Name: "JOBTREE_GROUP_INDEX", Value: strconv.Itoa(s.Demand.GroupOf(index))},
 	}
 }

@@ -37,7 +37,7 @@ func (s *state) newSpare(index int) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.Run.Namespace, Name: part.PodName(s.Run.Name),
 			OwnerReferences: []metav1.OwnerReference{ownerOf(s.Run)},
-			Labels:          labelsOf(s.Run.Name, part, group),
+			Labels:          s.labelsOf(part, group),
 		},
 		Spec: corev1.PodSpec{
 			SchedulerName:                 rqv1.SchedulerName,

@@ -49,7 +49,7 @@ func TestDecideWithSpares(t *testing.T) {
 			spared(nil, "n4 Failed", "n5"), "delete run-s0; close lease-s0 Failed; Running: bound 32 GPUs"},
 		"and one on a lost node": {
 			spared(func(o *Observed) { o.Leases[4].Spec.Slice.Nodes[0].Name = "gone" }, "gone", "n5"),
-			"delete run-s0 if NodeGone; Running: bound 32 GPUs"},
+			"delete run-s0 if NodeLost; Running: bound 32 GPUs"},
 		"a spare without a Lease": {
 			spared(func(o *Observed) { o.Leases = o.Leases[:5] }, "n4", "n5"), "delete run-s1 if Unpaid; Running: bound 32 GPUs"},
 		"a spare that cannot be bound where its Lease says": {
@@ -64,6 +64,9 @@ func TestDecideWithSpares(t *testing.T) {
 		"and their Leases close once they are gone": {
 			spared(func(o *Observed) {
 				o.Run.Status.Phase = rqv1.RunCompleted
+				for _, pod := range o.Pods[:4] {
+					pod.Status.Phase = corev1.PodSucceeded
+				}
 				o.Leases = o.Leases[4:]
 			}, "", "n5 deleting"), "close lease-s0 Completed; Completed: all 4 pods completed"},
 		"spares go with the shape of their Run": {

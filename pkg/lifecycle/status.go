@@ -31,7 +31,7 @@ func (s *state) status() *rqv1.RunStatus {
 	next.Width = width(&s.Run.Spec)
 	next.Funding = nil
 	if s.phase == rqv1.RunRunning {
-		next.Width.Granted, next.Width.Allocated = s.granted, s.allocated()
+		next.Width.Granted, next.Width.Growing, next.Width.Allocated, next.Width.Pending = s.granted, s.growing, s.allocated(), s.change()
 		next.Funding = s.funding()
 	}
 	s.setConditions(next, reason, message)
@@ -62,7 +62,7 @@ func (s *state) story() (reason, message string) {
 		if s.Run.Status.Phase == rqv1.RunCompleted && s.Run.Status.Message != "" {
 			return "Completed", s.Run.Status.Message
 		}
-		return "Completed", fmt.Sprintf("all %d pods completed", len(s.pods))
+		return "Completed", fmt.Sprintf("all %d pods completed", len(s.core()))
 	case rqv1.RunFailed:
 		return s.failure()
 	case rqv1.RunRunning:
@@ -102,7 +102,7 @@ func (s *state) failure() (reason, message string) {
 		}
 		return reason, s.Run.Status.Message
 	}
-	for _, pod := range s.pods {
+	for _, pod := range s.core() {
 		if pod != nil && pod.Status.Phase == corev1.PodFailed && !s.lost(pod) {
 			return "Failed", fmt.Sprintf("pod %s failed%s", pod.Name, detail(pod))
 		}
@@ -135,7 +135,7 @@ func detail(pod *corev1.Pod) string {
 // missing returns the number of ranks without a bound pod.
 func (s *state) missing() int {
 	n := 0
-	for _, pod := range s.pods {
+	for _, pod := range s.core() {
 		if pod == nil || pod.Spec.NodeName == "" {
 			n++
 		}

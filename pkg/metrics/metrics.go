@@ -70,6 +70,12 @@ var AdmissionSeconds = metrics.NewHistogramVec(&metrics.HistogramOpts{
 	Buckets: metrics.ExponentialBuckets(0.1, 4, 10),
 }, []string{"outcome"})
 
+// WidthChanges counts how often Runs that run changed their width, by change (R23, R24).
+var WidthChanges = metrics.NewCounterVec(&metrics.CounterOpts{
+	Subsystem: subsystem, Name: "run_width_changes_total", StabilityLevel: metrics.ALPHA,
+	Help: "Changes of the width of Runs that run, by change: grew, shrunk, or givenUp for growth that came to nothing.",
+}, []string{"change"})
+
 // ReservationsWaiting counts the Reservations that wait, and OldestReservation is the age of the oldest.
 var (
 	ReservationsWaiting = metrics.NewGauge(&metrics.GaugeOpts{
@@ -82,10 +88,43 @@ var (
 	})
 )
 
+// NodesLost counts the nodes that were found to be lost while they held GPUs of Runs, by reason (R25).
+var NodesLost = metrics.NewCounterVec(&metrics.CounterOpts{
+	Subsystem: subsystem, Name: "nodes_lost_total", StabilityLevel: metrics.ALPHA,
+	Help: "Nodes that held GPUs of Runs and were found to be lost, by reason.",
+}, []string{"reason"})
+
+// DetectionSeconds, DecisionSeconds and RebindSeconds are the parts of the time from the first sign of a node's loss until its
+// ranks are bound elsewhere.
+var (
+	DetectionSeconds = metrics.NewHistogram(&metrics.HistogramOpts{
+		Subsystem: subsystem, Name: "node_loss_detection_seconds", StabilityLevel: metrics.ALPHA,
+		Help:    "Time from the first sign that a node is lost until there was evidence: for silence, the configured grace and more.",
+		Buckets: []float64{0.1, 1, 5, 10, 15, 20, 21, 22, 25, 30, 60, 120},
+	})
+	DecisionSeconds = metrics.NewHistogram(&metrics.HistogramOpts{
+		Subsystem: subsystem, Name: "node_loss_decision_seconds", StabilityLevel: metrics.ALPHA,
+		Help:    "Time from the evidence that a node is lost until that was confirmed and recorded on it.",
+		Buckets: metrics.ExponentialBuckets(0.001, 2, 12),
+	})
+	RebindSeconds = metrics.NewHistogram(&metrics.HistogramOpts{
+		Subsystem: subsystem, Name: "node_loss_rebind_seconds", StabilityLevel: metrics.ALPHA,
+		Help:    "Time from the record that a node is lost until the replacement of one of its ranks was bound.",
+		Buckets: metrics.ExponentialBuckets(0.02, 2, 14),
+	})
+)
+
+// Swaps counts ranks that have been given another node, by where its room came from: spare or free (R26, R27).
+var Swaps = metrics.NewCounterVec(&metrics.CounterOpts{
+	Subsystem: subsystem, Name: "swaps_total", StabilityLevel: metrics.ALPHA,
+	Help: "Replacements of lost ranks that were bound, by source of their room: spare, free.",
+}, []string{"source"})
+
 // Register adds the metrics to the process's registry. It may be called again.
 func Register() {
 	for _, m := range []metrics.Registerable{Refusals, Phases, LeasesOpened, LeasesClosed, PlanSeconds, Cuts, Draws,
-		ForecastSeconds, ForecastError, AdmissionSeconds, ReservationsWaiting, OldestReservation} {
+		ForecastSeconds, ForecastError, AdmissionSeconds, WidthChanges, ReservationsWaiting, OldestReservation,
+		NodesLost, DetectionSeconds, DecisionSeconds, RebindSeconds, Swaps} {
 		_ = legacyregistry.Register(m) // registered already: the process has more than one profile
 	}
 }

@@ -44,7 +44,8 @@ func (d Demand) GroupOfSpare(index int) int { return index / d.SparesPerGroup }
 
 // DemandOf returns the shape of a Run. templateGPUs is the GPU request of the Run's template, 0 when it has none;
 // nodeGPUs is the number of GPUs of the largest node of the flavor, 0 when there is no such node. A Run of a fixed pod
-// size has a shape whatever the nodes are; otherwise a Run of an unknown flavor is refused.
+// size has a shape whatever the nodes are; otherwise a Run of an unknown flavor is refused. A malleable Run that desires less
+// than its total has the shape of that width.
 func DemandOf(spec *rqv1.RunSpec, templateGPUs, nodeGPUs int) (Demand, *Refusal) {
 	d := Demand{Owner: spec.Owner, Flavor: spec.Resources.GPUType}
 	if field := unserved(spec); field != "" {
@@ -78,6 +79,9 @@ func DemandOf(spec *rqv1.RunSpec, templateGPUs, nodeGPUs int) (Demand, *Refusal)
 	d.LeastPods = d.Pods()
 	if m := spec.Malleable; m != nil {
 		d.LeastPods, d.StepPods = int(m.MinTotalGPUs)/size, int(m.StepGPUs)/size
+		if m.DesiredTotalGPUs != nil {
+			d = d.At(min(total, int(*m.DesiredTotalGPUs)) / size) // it would shrink at once
+		}
 	}
 	return d, nil
 }

@@ -52,6 +52,8 @@ type Refusal struct {
 	Elsewhere bool
 	// Spare says that only spares of a Run that has started are refused: it runs on without them.
 	Spare bool
+	// Grow says that only the cohort is refused that a Run which has started was to grow by: it runs on without it.
+	Grow bool
 	// Envelope is the payer that is short and Limit what bounds it; Domain is the fast-fabric domain that comes nearest.
 	// Empty when not the cause.
 	Envelope budget.Key

@@ -109,9 +109,21 @@ func (pl *Jobtree) settle(pod types.UID, lease *rqv1.Lease) {
 	}
 }
 
-// PostBind lets the next pod through.
+// PostBind lets the next pod through, and measures how long a lost rank was away.
 func (pl *Jobtree) PostBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
 	pl.turnstile.leave(pod.UID)
+	r, replaces := book.ReplacementOf(pod)
+	if !replaces || !ours(pod) {
+		return
+	}
+	source := "free"
+	if r.Spare != "" {
+		source = "spare"
+	}
+	metrics.Swaps.WithLabelValues(source).Inc()
+	if at := pl.book.LostAt(r.Lost); !at.IsZero() {
+		metrics.RebindSeconds.Observe(pl.clock.Since(at).Seconds())
+	}
 }
 
 // adopt takes a Lease that was written before, by this process or by its predecessor, for the pod's own.

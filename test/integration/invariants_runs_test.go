@@ -48,9 +48,9 @@ func (w *world) incomplete() []string {
 	}
 	var out []string
 	for name, run := range w.runs {
-		total := widthOf(&run)
+		total, most := widthOf(&run)
 		switch {
-		case run.Status.Phase == rqv1.RunRunning && running[name] != total:
+		case run.Status.Phase == rqv1.RunRunning && (running[name] < total || running[name] > most):
 			out = append(out, fmt.Sprintf("I7: Run %s is Running with %d of %d GPUs", name, running[name], total))
 		case run.Status.Phase == rqv1.RunRunning && active[name] != bound[name]:
 			out = append(out, fmt.Sprintf("I2: Run %s has %d GPUs in pods and %d in open Leases", name, bound[name], active[name]))
@@ -71,12 +71,13 @@ func (w *world) incomplete() []string {
 	return out
 }
 
-// widthOf is the width that a Run was granted; its total before that.
-func widthOf(run *rqv1.Run) int32 {
-	if run.Status.Width != nil && run.Status.Width.Granted > 0 {
-		return run.Status.Width.Granted
+// widthOf is the width that a Run was granted, and the one that it has when the cohort that it grows by is there; its total
+// before that.
+func widthOf(run *rqv1.Run) (least, most int32) {
+	if w := run.Status.Width; w != nil && w.Granted > 0 {
+		return w.Granted, max(w.Granted, w.Growing)
 	}
-	return run.Spec.Resources.TotalGPUs
+	return run.Spec.Resources.TotalGPUs, run.Spec.Resources.TotalGPUs
 }
 
 // split finds groups that lie in more than one fast-fabric domain (I6).

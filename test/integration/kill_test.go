@@ -71,7 +71,8 @@ func (s *site) submitGangs(suffix string, random *rand.Rand) []string {
 	return gangs
 }
 
-// killAfter kills the scheduler after a delay and starts it again. It tells whether that left a gang partly started.
+// killAfter kills the scheduler after a delay and starts it again. It tells whether that left a gang partly started, or between
+// two widths.
 func (s *site) killAfter(delay time.Duration) bool {
 	s.t.Helper()
 	timer := time.NewTimer(delay)
@@ -88,7 +89,7 @@ func (s *site) killAfter(delay time.Duration) bool {
 	return w.torn()
 }
 
-// torn tells whether some Run has some of its pods or Leases and lacks others.
+// torn tells whether some Run has some of its pods or Leases and lacks others, or changes its width.
 func (w *world) torn() bool {
 	pods, bound, leased := map[string]int32{}, map[string]int32{}, map[string]int32{}
 	for _, pod := range w.pods {
@@ -104,7 +105,10 @@ func (w *world) torn() bool {
 		}
 	}
 	for name, run := range w.runs {
-		total := widthOf(&run)
+		if run.Status.Width != nil && run.Status.Width.Pending != "" {
+			return true
+		}
+		total, _ := widthOf(&run)
 		for _, part := range []int32{pods[name], bound[name], leased[name]} {
 			if part > 0 && part < total {
 				return true

@@ -121,14 +121,14 @@ func TestRankIdentity(t *testing.T) {
 			"PET_NNODES": "4", "PET_NODE_RANK": fmt.Sprint(i), "PET_NPROC_PER_NODE": "2",
 			"PET_MASTER_ADDR": "ranks-0.ranks", "PET_MASTER_PORT": "29500",
 			"PET_RDZV_ENDPOINT": "ranks-0.ranks:29500", "PET_RDZV_ID": string(run.UID),
-			"JOBTREE_RUN": "ranks", "JOBTREE_GROUP_INDEX": fmt.Sprint(i / 2),
+			"JOBTREE_RUN": "ranks", "JOBTREE_GROUP_INDEX": fmt.Sprint(i / 2), "JOBTREE_EPOCH": "0",
 		}
 		if diff := cmp.Diff(want, env); diff != "" {
 			t.Errorf("rank %d: %s", i, diff)
 		}
 		labels := map[string]string{
 			rqv1.LabelRun: "ranks", rqv1.LabelIndex: fmt.Sprint(i), rqv1.LabelGroupIndex: fmt.Sprint(i / 2),
-			rqv1.LabelCohort: "0", rqv1.LabelRole: "Active",
+			rqv1.LabelCohort: "0", rqv1.LabelRole: "Active", rqv1.LabelEpoch: "0",
 		}
 		if diff := cmp.Diff(labels, pod.Labels); diff != "" {
 			t.Errorf("rank %d: %s", i, diff)

@@ -109,7 +109,8 @@ func TestSchedulerHasTheRightsItNeedsAndNoMore(t *testing.T) {
 		{"create", "", "pods", "team", ""}, {"delete", "", "pods", "team", "p"}, {"patch", "", "pods", "team", "p"},
 		{"create", "", "pods/binding", "team", "p"}, {"patch", "", "pods/status", "team", "p"},
 		{"create", "", "services", "team", ""}, {"delete", "", "services", "team", "s"},
-		{"create", "events.k8s.io", "events", "team", ""}, {"watch", "", "nodes", anywhere, ""},
+		{"create", "events.k8s.io", "events", "team", ""}, {"watch", "", "nodes", anywhere, ""}, {"patch", "", "nodes", anywhere, "n"},
+		{"watch", "coordination.k8s.io", "leases", "kube-node-lease", ""},
 		{"watch", "", "namespaces", anywhere, ""}, {"watch", "storage.k8s.io", "csinodes", anywhere, ""},
 		{"create", "coordination.k8s.io", "leases", controlplane.Namespace, ""},
 		{"update", "coordination.k8s.io", "leases", controlplane.Namespace, controlplane.SchedulerLease},
@@ -117,7 +118,7 @@ func TestSchedulerHasTheRightsItNeedsAndNoMore(t *testing.T) {
 		{"create", "authentication.k8s.io", "tokenreviews", anywhere, ""},
 	}
 	mayNot := []right{
-		{"delete", "", "nodes", anywhere, "n"}, {"create", "", "nodes", anywhere, ""}, {"patch", "", "nodes", anywhere, "n"},
+		{"delete", "", "nodes", anywhere, "n"}, {"create", "", "nodes", anywhere, ""}, {"update", "", "nodes", anywhere, "n"}, {"patch", "", "nodes/status", anywhere, "n"},
 		{"get", "", "secrets", "team", "s"}, {"list", "", "secrets", anywhere, ""}, {"get", "", "configmaps", "team", "c"},
 		{"create", rq, "runs", "team", ""}, {"update", rq, "runs", "team", "run"}, {"delete", rq, "runs", "team", "run"},
 		{"create", rq, "budgets", anywhere, ""}, {"update", rq, "budgets", anywhere, "b"},

@@ -108,7 +108,7 @@ func TestFamilyPays(t *testing.T) {
 	}
 	s.submit("ra1", 64, s.by("ai:rai:al"), s.on("a"), inPods(4), func(r *rqv1.Run) { r.Spec.Spares = ptr.To[int32](8) })
 	s.await("ra1", rqv1.RunRunning, "bound 64 GPUs")
-	s.submit("ra2", 16, s.by("ai:rai:sys"), s.on("b"), malleable(16, 48, 8))
+	s.submit("ra2", 16, s.by("ai:rai:sys"), s.on("b"), malleable(16, 48, 8), desiring(16))
 	s.await("ra2", rqv1.RunRunning, "bound 16 GPUs")
 	s.submit("mm1", 48, s.by("ai:mm:vis"), s.on("b"))
 	s.await("mm1", rqv1.RunRunning, "bound 48 GPUs")

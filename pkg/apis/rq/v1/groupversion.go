@@ -48,4 +48,16 @@ const (
 	LabelCohort = GroupName + "/cohort"
 	// LabelIndex is the pod's index in its Run, from 0: its rank.
 	LabelIndex = GroupName + "/index"
+	// LabelEpoch counts, from 0, the pods that have had an active pod's rank before it, and is in its environment as
+	// JOBTREE_EPOCH. Only active pods carry it.
+	LabelEpoch = GroupName + "/epoch"
+)
+
+// Annotations that record what has been decided.
+const (
+	// AnnotationLost is on a Node that was found to be lost: when, why, and a sentence (rule R26). It holds until a person
+	// removes it or uncordons the node.
+	AnnotationLost = GroupName + "/lost"
+	// AnnotationReplaces is on a pod that takes the rank of one that was lost: JSON that says whose place it takes.
+	AnnotationReplaces = GroupName + "/replaces"
 )

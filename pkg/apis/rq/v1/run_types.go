@@ -271,9 +271,13 @@ type RunWidth struct {
 	Max int32 `json:"max"`
 	// desired is the width that the Run tends to.
 	Desired int32 `json:"desired"`
-	// granted is the width that a Run which has started may have: pods beyond it go.
+	// granted is the width that a Run which has started may have: pods beyond it go, unless the Run is growing.
 	// +optional
 	Granted int32 `json:"granted,omitempty"`
+	// growing is the width that a cohort under way grows the Run to (rule R23); absent when none is. It is granted once all
+	// of the cohort is bound.
+	// +optional
+	Growing int32 `json:"growing,omitempty"`
 	// allocated is the width that is bound.
 	Allocated int32 `json:"allocated"`
 	// pending says which change of width is under way, such as `Grow to 160`.

@@ -1,0 +1,226 @@
+package book
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
+
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+// vacancy is the room of a pod that is gone, or goes, and that a rank of its gang is to have.
+type vacancy struct {
+	pod types.UID
+	// index of the rank; anyRank for the room of a pod beyond the width, which any rank may take.
+	index int
+	// node and payer are what the rank gets with the room of a spare; empty for other rooms.
+	node  string
+	payer payer
+}
+
+const anyRank = -1
+
+// charged returns the name of the charge for the room of a pod that is gone.
+func charged(pod types.UID) string { return "vacant/" + string(pod) }
+
+// seat reports whether the room is a spare's, that one rank takes over as it is.
+func (v *vacancy) seat() bool { return v.node != "" }
+
+// keepRoom keeps the room and the money of a pod that is lost, once the pod's Lease is closed: otherwise whoever waits would
+// take it first, and the Run would end for want of it. The room of a rank is its replacement's; that of a pod which makes
+// room for ranks that have none is theirs.
+func (b *Book) keepRoom(m *member) {
+	index := m.part.Index
+	if m.surplus() {
+		index = anyRank
+	}
+	b.hold(m.pod.UID, "", 0, func(h *holding) { h.vacant = true })
+	m.gang.vacant = append(m.gang.vacant, vacancy{pod: m.pod.UID, index: index})
+}
+
+// leavesRoom reports whether what a lost pod held is to be kept for its gang.
+func (m *member) leavesRoom() bool {
+	g := m.gang
+	switch {
+	case m.stage != bound || !g.started() || m.doomed():
+		return false
+	case m.surplus():
+		return !g.active.whole() || g.active.first() != nil
+	}
+	return !m.part.Spare
+}
+
+// vacate gives up the room that is kept for replacements and that is not wanted any more.
+func (b *Book) vacate(g *gang, unwanted func(*vacancy) bool) {
+	g.vacant = slices.DeleteFunc(g.vacant, func(v vacancy) bool {
+		if !unwanted(&v) {
+			return false
+		}
+		if charge, ok := b.accounts.Void(charged(v.pod)); ok {
+			b.wakeBudget(charge.Payer.Budget)
+		}
+		b.hold(v.pod, "", 0, func(h *holding) { h.vacant = false })
+		return true
+	})
+}
+
+// vacateAll gives up all of it.
+func (b *Book) vacateAll(g *gang) { b.vacate(g, func(*vacancy) bool { return true }) }
+
+// from returns a test for what is kept for ranks from an index on.
+func from(index int) func(*vacancy) bool { return func(v *vacancy) bool { return v.index >= index } }
+
+// claimSeat keeps the room of the spare that a pod's record names for that pod alone, from before the spare gives it up
+// until the pod has it.
+func (b *Book) claimSeat(m *member) {
+	g := m.gang
+	r, ok := ReplacementOf(m.pod)
+	if !ok || r.Node == "" || m.part.Spare || m.stage != unplaced || !g.started() || g.shape != nil || m.surplus() ||
+		g.excluded[r.Node] != "" || g.seats(r.SpareUID) {
+		return
+	}
+	if spare := b.members[r.SpareUID]; spare != nil && (spare.gang != g || !spare.part.Spare || spare.doomed()) {
+		return
+	}
+	if h := b.held[r.SpareUID]; h != nil && (h.node != r.Node || len(h.awaitedBy) > 0) || h == nil && b.freeOn(r.Node) < g.demand.GPUsPerPod {
+		return // the record is of no use any more
+	}
+	b.hold(r.SpareUID, r.Node, g.demand.GPUsPerPod, func(h *holding) { h.vacant = true })
+	g.vacant = append(g.vacant, vacancy{pod: r.SpareUID, index: m.part.Index, node: r.Node, payer: r.payer()})
+}
+
+// leaveSeat gives up what was kept for a pod that is gone, if its spare has not been told to go: the spare stands by again.
+func (b *Book) leaveSeat(m *member) {
+	b.vacate(m.gang, func(v *vacancy) bool {
+		spare := b.members[v.pod]
+		return !m.part.Spare && v.seat() && v.index == m.part.Index && spare != nil && !spare.leaving
+	})
+}
+
+// claimSeats has all ranks whose records name spares claim their rooms, those of older Runs first.
+func (b *Book) claimSeats() {
+	var started []*gang
+	for _, g := range b.gangs {
+		if g.started() {
+			started = append(started, g)
+		}
+	}
+	slices.SortFunc(started, byAge)
+	for _, g := range started {
+		for _, m := range g.active.members {
+			if m != nil {
+				b.claimSeat(m)
+			}
+		}
+	}
+}
+
+// seats reports whether the room of a spare is kept for a rank of the gang.
+func (g *gang) seats(spare types.UID) bool {
+	return slices.ContainsFunc(g.vacant, func(v vacancy) bool { return v.seat() && v.pod == spare })
+}
+
+// freeOn returns how many GPUs of a node are free; 0 for one that is not there.
+func (b *Book) freeOn(name string) int {
+	node := b.nodes[name]
+	if node == nil {
+		return 0
+	}
+	return b.gpusOf(node) - b.fleet.Held(name)
+}
+
+// takeSeats gives ranks the rooms of the spares that are kept for them, with the payers that they had, and returns the ranks
+// that have none, which follow those of their group to their domain. Rooms that a rank cannot use are given up.
+func (b *Book) takeSeats(g *gang, missing []plan.Missing, rejected func(string) bool) (seated []plan.Assignment, rest []plan.Missing) {
+	b.vacate(g, func(v *vacancy) bool { return v.seat() && !b.usable(g, v, rejected) })
+	for _, m := range missing {
+		at := slices.IndexFunc(g.vacant, func(v vacancy) bool { return v.seat() && v.index == m.Index })
+		domain := ""
+		if at >= 0 {
+			domain = b.fleet.DomainOf(g.vacant[at].node)
+		}
+		if m.Spare || at < 0 || m.Domain != "" && m.Domain != domain {
+			rest = append(rest, m)
+			continue
+		}
+		v := &g.vacant[at]
+		seated = append(seated, plan.Assignment{Index: m.Index, Group: g.demand.GroupOf(m.Index), Node: v.node, Domain: domain,
+			Payer: v.payer.key, Relation: v.payer.relation})
+	}
+	if g.demand.Confined || g.demand.OneDomain {
+		g.gather(seated, rest)
+	}
+	return seated, rest
+}
+
+// gather has missing pods that are free to go to any domain go where others of their group are about to be.
+func (g *gang) gather(seated []plan.Assignment, missing []plan.Missing) {
+	for i := range missing {
+		m := &missing[i]
+		at := slices.IndexFunc(seated, func(a plan.Assignment) bool {
+			return !m.Spare && (g.demand.OneDomain || a.Group == g.demand.GroupOf(m.Index))
+		})
+		if at >= 0 && m.Domain == "" {
+			m.Domain = seated[at].Domain
+		}
+	}
+}
+
+// usable reports whether a rank could run where a spare was, at the cost of who is to pay.
+func (b *Book) usable(g *gang, v *vacancy, rejected func(string) bool) bool {
+	return b.accepts(g, v.node) && (rejected == nil || !rejected(v.node)) && v.payer.key.Budget != "" &&
+		b.accounts.Reaches(v.payer.key, b.nodes[v.node].Labels)
+}
+
+// Accepts reports whether pods of a Run could be bound to a node, as far as the node itself says: it stands, is not cordoned
+// and has no taint that the Run's template does not tolerate.
+func (b *Book) Accepts(run types.UID, node string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g := b.gangs[run]
+	return g != nil && g.run != nil && b.accepts(g, node)
+}
+
+func (b *Book) accepts(g *gang, name string) bool {
+	if !b.stands(name) || g.excluded[name] != "" {
+		return false
+	}
+	node := b.nodes[name]
+	var tolerations []corev1.Toleration
+	if g.run.Spec.Template != nil {
+		tolerations = g.run.Spec.Template.Spec.Tolerations
+	}
+	_, untolerated := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, tolerations, blocksScheduling, true)
+	return !node.Spec.Unschedulable && !untolerated
+}
+
+// keptFor returns the pods of a running Run that are gone, by who pays for them: the payers go on paying for their
+// replacements (R8), until all of them are placed.
+func (b *Book) keptFor(g *gang, missing []plan.Missing) map[budget.Key]int {
+	kept := map[budget.Key]int{}
+	for _, m := range missing {
+		if key, ok := g.kept[m.Index]; ok && !m.Spare {
+			kept[key]++
+		}
+	}
+	return kept
+}
+
+// notePayers remembers who pays for the rooms of lost ranks, which are given up before it is known where the ranks go.
+func (b *Book) notePayers(g *gang) {
+	for i := range g.vacant {
+		v := &g.vacant[i]
+		charge, ok := b.accounts.Charge(charged(v.pod))
+		if !ok || v.seat() || v.index == anyRank {
+			continue
+		}
+		if g.kept == nil {
+			g.kept = map[int]budget.Key{}
+		}
+		g.kept[v.index] = charge.Payer
+	}
+}
