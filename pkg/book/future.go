@@ -39,7 +39,7 @@ func (b *Book) stateFor(g *gang, now time.Time) forecast.State {
 	state := forecast.State{
 		Fleet: b.fleet, Accounts: b.accounts, Now: now, NotBefore: g.since.Add(b.args.ReservationLead.Duration),
 		WindowDelay: b.args.WindowDelay.Duration, Ahead: b.aheadOf(g),
-		Tenants: func(domains map[string]bool, at time.Time) []resolver.Tenant { return b.tenants(g, domains, at) },
+		Tenants: func(domains map[string]bool, at time.Time) []resolver.Tenant { return b.tenants(g, domains, at, now) },
 	}
 	if leaving := b.releaseSoon(now); len(leaving.Leases) > 0 {
 		state.Releases = append(state.Releases, leaving)
@@ -204,24 +204,25 @@ func nameOf(o metav1.Object) rqv1.NamespacedName {
 
 // tenants returns the Runs that hold GPUs in some fabric domains and may be cut at an instant for a gang: those that run and
 // have not ended by then, are not shielded (R22), and were not started at the cost of the gang's Run, so that no two Runs
-// cut each other back and forth. Of an activation that goes on, they had started when it was published.
-func (b *Book) tenants(g *gang, domains map[string]bool, at time.Time) []resolver.Tenant {
+// cut each other back and forth. Of an activation that goes on, they had started when it was published. What is starting now
+// runs by any later instant.
+func (b *Book) tenants(g *gang, domains map[string]bool, at, now time.Time) []resolver.Tenant {
 	var out []resolver.Tenant
 	since := at
 	if g.activating() && g.reservation.Status.ActivatedAt != nil {
 		since = g.reservation.Status.ActivatedAt.Time
 	}
 	for _, other := range b.gangs {
-		if other == g || !other.startedBefore(since) || other.demand.Flavor != g.demand.Flavor || b.reservations.hasCut(other.run.UID, g.run.UID) {
+		if other == g || !other.startedBefore(since) && !(since.After(now) && other.starts()) || other.demand.Flavor != g.demand.Flavor || b.reservations.hasCut(other.run.UID, g.run.UID) {
 			continue
 		}
-		if end, bounded := other.end(at); bounded && !end.After(at) {
+		if end, bounded := other.end(now); bounded && !end.After(at) {
 			continue
 		}
 		if until, shielded := b.shield(other); shielded && until.After(at) {
 			continue
 		}
-		if tenant, ok := b.tenant(other, domains, since); ok {
+		if tenant, ok := b.tenant(other, domains, since, now); ok {
 			out = append(out, tenant)
 		}
 	}
@@ -250,7 +251,7 @@ func (g *gang) startedBefore(at time.Time) bool {
 
 // tenant returns what may be cut of a Run in some fabric domains and was there at an instant; false if it holds nothing
 // there.
-func (b *Book) tenant(g *gang, domains map[string]bool, since time.Time) (resolver.Tenant, bool) {
+func (b *Book) tenant(g *gang, domains map[string]bool, since, now time.Time) (resolver.Tenant, bool) {
 	t := resolver.Tenant{Run: nameOf(g.run), UID: g.run.UID, Owner: g.run.Spec.Owner, Opportunistic: g.run.Spec.Opportunistic}
 	within := func(m *member) bool { return domains[b.fleet.DomainOf(m.node)] }
 	if !g.touches(within) {
@@ -260,8 +261,10 @@ func (b *Book) tenant(g *gang, domains map[string]bool, since time.Time) (resolv
 		if m == nil || !m.placed() || m.doomed() {
 			return false
 		}
-		l := b.leases[leaseName(m.pod)]
-		return l != nil && l.charge.Start.Before(since)
+		if l := b.leases[leaseName(m.pod)]; l != nil {
+			return l.charge.Start.Before(since)
+		}
+		return since.After(now)
 	}
 	for _, m := range g.spares.members {
 		if cuttable(m) && within(m) {
