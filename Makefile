@@ -80,8 +80,8 @@ bin/etcd: tools/etcd/go.mod tools/etcd/go.sum
 	cd tools/etcd && $(GO) build -o ../../$@ go.etcd.io/etcd/server/v3
 	@touch $@
 
-bin/kwok: tools/kwok/go.mod tools/kwok/go.sum
-	cd tools/kwok && $(GO) build -ldflags '-X sigs.k8s.io/kwok/pkg/consts.Version=$(KWOK_VERSION)' -o ../../$@ sigs.k8s.io/kwok/cmd/kwok
+bin/kwok: tools/kwok/main.go tools/kwok/go.mod tools/kwok/go.sum
+	cd tools/kwok && $(GO) build -ldflags '-X sigs.k8s.io/kwok/pkg/consts.Version=$(KWOK_VERSION)' -o ../../$@ .
 	@touch $@
 
 bin/controller-gen: tools/codegen/go.mod tools/codegen/go.sum

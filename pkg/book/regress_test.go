@@ -2,7 +2,9 @@ package book_test
 
 import (
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
@@ -156,6 +158,30 @@ func TestTheMoneyOfADeletedNamespaceIsFreeAgain(t *testing.T) {
 		}
 		if !woken {
 			w.t.Fatalf("run1 is not woken although its owner can pay")
+		}
+	})
+}
+
+func TestARunThatNeverFitsKeepsNoRoomFromOthers(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.setBudget("a", "org:a", 1000)
+		w.submit("run0", "org:a", 10, 1, 8)
+		w.pass(time.Second)
+		w.addNode("n1", "d0")
+		notReady := w.nodes["n1"].DeepCopy()
+		notReady.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}
+		w.book.SetNode(notReady)
+		w.submit("run1", "org:a", 2, 1, 8)
+		w.settle()
+		w.book.TakeActions()
+		w.addNode("n1", "d0") // it is ready now
+		woken := false
+		for _, pod := range w.book.TakeActions().Activate {
+			woken = woken || pod.Name == "run1-0"
+		}
+		if !woken {
+			w.t.Fatalf("run1 is not woken although it fits")
 		}
 	})
 }

@@ -96,7 +96,9 @@ func (b *Book) wakeNext() {
 		if !g.woken && (!b.improved(g, free[flavor]) || g.refusal.AboutMoney() && !purse.take(g, flavor)) {
 			continue
 		}
-		free[flavor] -= g.missing() * g.demand.GPUsPerPod
+		if g.shape == nil { // else it is not planned now, so that nobody would look at the rest
+			free[flavor] -= g.missing() * g.demand.GPUsPerPod
+		}
 		if !g.woken {
 			b.wake(g)
 		}
