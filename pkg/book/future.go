@@ -55,7 +55,7 @@ func (b *Book) stateFor(g *gang, now time.Time) forecast.State {
 			}
 			state.Releases = append(state.Releases, b.releaseOf(other, end))
 		}
-		if until, shielded := b.shield(other); shielded && until.After(now) {
+		if until := b.shield(other, now); until.After(now) {
 			state.Shields = append(state.Shields, until)
 		}
 	}
@@ -155,14 +155,18 @@ func (b *Book) shieldOf(run *rqv1.Run) time.Duration {
 	return b.args.ActivationShield.Duration
 }
 
-// shield returns until when a Run may not be cut: because it was started by an activation (R22), and not within the second
-// in which it started, since its status would not tell that it did so before.
-func (b *Book) shield(g *gang) (time.Time, bool) {
+// shield returns until when a Run that runs, or starts, may not be cut: because it was started by an activation (R22), and
+// not within the second in which it started, since its status would not tell that it did so before. One that is about to
+// start does so soon: nobody is cut before, and whoever waits for what it holds has a date that is after.
+func (b *Book) shield(g *gang, now time.Time) time.Time {
 	at, ok := g.startedAt()
-	if ok && b.reservations.activated(g.run.UID, at) {
-		return at.Add(max(time.Second, b.shieldOf(g.run))), true
+	if !ok {
+		at = now.Add(soon)
 	}
-	return at.Add(time.Second), ok
+	if g.activation != nil || b.reservations.activated(g.run.UID, at) {
+		return at.Add(max(time.Second, b.shieldOf(g.run)))
+	}
+	return at.Add(time.Second)
 }
 
 // aheadOf returns the promises made to others, in order of their dates and of age. What they hold from then on matters to a
@@ -205,7 +209,7 @@ func nameOf(o metav1.Object) rqv1.NamespacedName {
 // tenants returns the Runs that hold GPUs in some fabric domains and may be cut at an instant for a gang: those that run and
 // have not ended by then, are not shielded (R22), and were not started at the cost of the gang's Run, so that no two Runs
 // cut each other back and forth. Of an activation that goes on, they had started when it was published. What is starting now
-// runs by any later instant.
+// runs by the time at which it may be cut.
 func (b *Book) tenants(g *gang, domains map[string]bool, at, now time.Time) []resolver.Tenant {
 	var out []resolver.Tenant
 	since := at
@@ -213,16 +217,16 @@ func (b *Book) tenants(g *gang, domains map[string]bool, at, now time.Time) []re
 		since = g.reservation.Status.ActivatedAt.Time
 	}
 	for _, other := range b.gangs {
-		if other == g || !other.startedBefore(since) && !(since.After(now) && other.starts()) || other.demand.Flavor != g.demand.Flavor || b.reservations.hasCut(other.run.UID, g.run.UID) {
+		if other == g || !other.startedBefore(since) && !other.starts() || other.demand.Flavor != g.demand.Flavor || b.reservations.hasCut(other.run.UID, g.run.UID) {
 			continue
 		}
 		if end, bounded := other.end(now); bounded && !end.After(at) {
 			continue
 		}
-		if until, shielded := b.shield(other); shielded && until.After(at) {
+		if b.shield(other, now).After(at) {
 			continue
 		}
-		if tenant, ok := b.tenant(other, domains, since, now); ok {
+		if tenant, ok := b.tenant(other, domains, since); ok {
 			out = append(out, tenant)
 		}
 	}
@@ -251,7 +255,7 @@ func (g *gang) startedBefore(at time.Time) bool {
 
 // tenant returns what may be cut of a Run in some fabric domains and was there at an instant; false if it holds nothing
 // there.
-func (b *Book) tenant(g *gang, domains map[string]bool, since, now time.Time) (resolver.Tenant, bool) {
+func (b *Book) tenant(g *gang, domains map[string]bool, since time.Time) (resolver.Tenant, bool) {
 	t := resolver.Tenant{Run: nameOf(g.run), UID: g.run.UID, Owner: g.run.Spec.Owner, Opportunistic: g.run.Spec.Opportunistic}
 	within := func(m *member) bool { return domains[b.fleet.DomainOf(m.node)] }
 	if !g.touches(within) {
@@ -261,10 +265,8 @@ func (b *Book) tenant(g *gang, domains map[string]bool, since, now time.Time) (r
 		if m == nil || !m.placed() || m.doomed() {
 			return false
 		}
-		if l := b.leases[leaseName(m.pod)]; l != nil {
-			return l.charge.Start.Before(since)
-		}
-		return since.After(now)
+		l := b.leases[leaseName(m.pod)]
+		return l == nil && g.starts() || l != nil && l.charge.Start.Before(since)
 	}
 	for _, m := range g.spares.members {
 		if cuttable(m) && within(m) {
