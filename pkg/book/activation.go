@@ -57,12 +57,21 @@ func (b *Book) Commitment(reservation types.UID) string {
 func (b *Book) decide(g *gang, p *forecast.Promise, state forecast.State, ask forecast.Ask, now time.Time) bool {
 	b.decided = latest(now.Truncate(time.Microsecond), b.decided.Add(time.Microsecond))
 	a := &Activation{At: b.decided, Promise: p, Conflicts: p.Conflicts, Odds: p.Odds, Nonce: resolver.Nonce(b.key, g.reservation.UID)}
+	state.Tenants = b.tenantsThen(g, a, now)
 	decided, assignments, ok := forecast.Activate(state, ask, p.Slice.Domains, a.Conflicts, a.Nonce)
 	if ok {
 		a.Draws, a.Cuts = decided.Draws, decided.Cuts
 		b.activateGang(g, a, assignments, now)
 	}
 	return ok
+}
+
+// tenantsThen tells whom an activation may cut: that was fixed at its instant, though they may have ended since, and others
+// started.
+func (b *Book) tenantsThen(g *gang, a *Activation, now time.Time) func(map[string]bool, time.Time) []resolver.Tenant {
+	return func(domains map[string]bool, _ time.Time) []resolver.Tenant {
+		return b.tenants(g, domains, a.At, latest(now, a.At))
+	}
 }
 
 func latest(x, y time.Time) time.Time {
@@ -112,8 +121,7 @@ func (b *Book) resume(g *gang, pod *corev1.Pod, now time.Time) {
 	case !b.committedTo(g):
 		refusal = g.notYet("the key of lotteries has been replaced")
 	default:
-		// Whom the draw is about was fixed then, though they may have ended since.
-		state.Tenants = func(domains map[string]bool, _ time.Time) []resolver.Tenant { return b.tenants(g, domains, a.At, latest(now, a.At)) }
+		state.Tenants = b.tenantsThen(g, a, now)
 		decided, places, ok := forecast.Activate(state, ask, b.domainsAround(g.reservation), a.Conflicts, a.Nonce)
 		if assignments = places; !ok {
 			refusal = g.notYet("what was to be cut is gone")
@@ -189,11 +197,7 @@ func (b *Book) victims(a *Activation) []types.UID {
 				if m == nil || b.held[m.pod.UID] == nil {
 					continue
 				}
-				since := m.pod.CreationTimestamp.Time
-				if l := b.leases[leaseName(m.pod)]; l != nil {
-					since = l.charge.Start
-				}
-				if taken(g, m.part, c) && since.Before(a.At) {
+				if taken(g, m.part, c) && b.heldSince(m).Before(a.At) {
 					out = append(out, m.pod.UID)
 				}
 			}
@@ -205,6 +209,14 @@ func (b *Book) victims(a *Activation) []types.UID {
 		}
 	}
 	return out
+}
+
+// heldSince returns when a member's Lease was opened; when its pod was made, as long as it has none.
+func (b *Book) heldSince(m *member) time.Time {
+	if l := b.leases[leaseName(m.pod)]; l != nil {
+		return l.charge.Start
+	}
+	return m.pod.CreationTimestamp.Time
 }
 
 // taken reports whether a cut takes a part of a gang. A Run that has ended or is gone leaves all that it held.

@@ -262,14 +262,14 @@ func (b *Book) tenant(g *gang, domains map[string]bool, since time.Time) (resolv
 		return t, false
 	}
 	cuttable := func(m *member) bool {
-		if m == nil || !m.placed() || m.doomed() {
-			return false
-		}
-		l := b.leases[leaseName(m.pod)]
-		return l == nil && g.starts() || l != nil && l.charge.Start.Before(since)
+		return m != nil && m.placed() && !m.doomed() && b.heldSince(m).Before(since)
 	}
 	for _, m := range g.spares.members {
-		if cuttable(m) && within(m) {
+		switch {
+		case !cuttable(m):
+		case b.leases[leaseName(m.pod)] == nil:
+			t.Rest = append(t.Rest, g.holding(m)) // it is no spare that can be dropped yet, but goes with the Run
+		case within(m):
 			t.Spares = append(t.Spares, resolver.Spare{Index: m.part.Index, Holds: []resolver.Holding{g.holding(m)}})
 		}
 	}
