@@ -146,8 +146,8 @@ func (g *gang) holding(m *member) resolver.Holding {
 	return resolver.Holding{Node: m.node, GPUs: g.demand.GPUsPerPod}
 }
 
-// shieldOf returns for how long a Run is not cut once others have been cut for it: a checkpoint interval, or what
-// configuration says (R22).
+// shieldOf returns for how long a Run is not cut that is shielded when it starts: a checkpoint interval, or what configuration
+// says (R22).
 func (b *Book) shieldOf(run *rqv1.Run) time.Duration {
 	if r := run.Spec.Runtime; r != nil && r.Checkpoint != nil {
 		return r.Checkpoint.Duration
@@ -155,18 +155,32 @@ func (b *Book) shieldOf(run *rqv1.Run) time.Duration {
 	return b.args.ActivationShield.Duration
 }
 
-// shield returns until when a Run that runs, or starts, may not be cut: because it was started by an activation (R22), and
-// not within the second in which it started, since its status would not tell that it did so before. One that is about to
-// start does so soon: nobody is cut before, and whoever waits for what it holds has a date that is after.
+// shield returns until when a Run that runs, or starts, may not be cut: because it was started by an activation, or had been
+// drawn before (R22), and not within the second in which it started, since its status would not tell that it did so before.
+// One that is starting has not started: it is not cut before it has, and whoever waits for what it holds has a date after that.
 func (b *Book) shield(g *gang, now time.Time) time.Time {
 	at, ok := g.startedAt()
 	if !ok {
-		at = now.Add(soon)
+		at = b.startsAt(g, now)
 	}
-	if g.activation != nil || b.reservations.activated(g.run.UID, at) {
+	if g.activation != nil || b.reservations.activated(g.run.UID, at) || b.reservations.drawn(g.run.UID, at) {
 		return at.Add(max(time.Second, b.shieldOf(g.run)))
 	}
 	return at.Add(time.Second)
+}
+
+// startsAt returns when, at a guess, a Run starts that has its places: soon, but not while those have time to leave who are
+// cut for it.
+func (b *Book) startsAt(g *gang, now time.Time) time.Time {
+	left := now
+	switch notice := b.args.NoticePeriod.Duration; {
+	case g.awaiting == 0:
+	case g.activation != nil:
+		left = g.activation.At.Add(notice)
+	case g.activating() && g.reservation.Status.ActivatedAt != nil:
+		left = g.reservation.Status.ActivatedAt.Add(notice)
+	}
+	return latest(now, left).Add(soon)
 }
 
 // aheadOf returns the promises made to others, in order of their dates and of age. What they hold from then on matters to a
