@@ -53,13 +53,22 @@ func (b *Book) Commitment(reservation types.UID) string {
 }
 
 // decide draws, if it must, and gives the gang its places: those that are free and those that are going to be. Nobody is told
-// before the decision is published. It reports false if the gang could not start after all.
-func (b *Book) decide(g *gang, p *forecast.Promise, state forecast.State, ask forecast.Ask, now time.Time) bool {
-	b.decided = latest(now.Truncate(time.Microsecond), b.decided.Add(time.Microsecond))
-	a := &Activation{At: b.decided, Promise: p, Conflicts: p.Conflicts, Odds: p.Odds, Nonce: resolver.Nonce(b.key, g.reservation.UID)}
+// before the decision is published. Each decision has an instant of its own, as the API tells it, and is about what is held
+// then. It reports false if the gang could not start after all.
+func (b *Book) decide(g *gang, pod *corev1.Pod, now time.Time) bool {
+	at := latest(now.Truncate(time.Microsecond), b.decided.Add(time.Microsecond))
+	state, ask, refusal := b.future(g, pod, at)
+	if refusal != nil {
+		return false
+	}
+	p, _ := forecast.Earliest(state, ask)
+	if p == nil || !p.Cuts || p.At.After(at) {
+		return false
+	}
+	a := &Activation{At: at, Promise: p, Conflicts: p.Conflicts, Odds: p.Odds, Nonce: resolver.Nonce(b.key, g.reservation.UID)}
 	decided, assignments, ok := forecast.Activate(state, ask, p.Slice.Domains, a.Conflicts, a.Nonce)
 	if ok {
-		a.Draws, a.Cuts = decided.Draws, decided.Cuts
+		b.decided, a.Draws, a.Cuts = at, decided.Draws, decided.Cuts
 		b.activateGang(g, a, assignments, now)
 	}
 	return ok
@@ -108,12 +117,16 @@ func (b *Book) resume(g *gang, pod *corev1.Pod, now time.Time) {
 	switch {
 	case refusal != nil:
 	case status.Lottery.Nonce != "":
-		assignments, refusal = forecast.Complete(state, ask, b.leaving(a))
+		if assignments, refusal = forecast.Complete(state, b.aside(g, ask), b.leaving(a)); refusal != nil {
+			assignments, refusal = forecast.Complete(state, ask, b.leaving(a))
+		}
 	case !b.committedTo(g):
 		refusal = g.notYet("the key of lotteries has been replaced")
 	default:
-		// Whom the draw is about was fixed then, though they may have ended since.
-		state.Tenants = func(domains map[string]bool, _ time.Time) []resolver.Tenant { return b.tenants(g, domains, a.At) }
+		// Whom the draw is about was fixed then, though they may have ended since, and others started.
+		state.Tenants = func(domains map[string]bool, _ time.Time) []resolver.Tenant {
+			return b.tenants(g, domains, a.At, latest(now, a.At))
+		}
 		decided, places, ok := forecast.Activate(state, ask, b.domainsAround(g.reservation), a.Conflicts, a.Nonce)
 		if assignments = places; !ok {
 			refusal = g.notYet("what was to be cut is gone")
@@ -127,6 +140,22 @@ func (b *Book) resume(g *gang, pod *corev1.Pod, now time.Time) {
 		return
 	}
 	b.activateGang(g, a, assignments, now)
+}
+
+// aside returns what a gang asks for, away from the slices of other gangs whose turn has come and who do not run yet: what has
+// been cut for them may be free before they have taken it.
+func (b *Book) aside(g *gang, ask forecast.Ask) forecast.Ask {
+	others, excluded := map[string]bool{}, ask.Excluded
+	for _, other := range b.gangs {
+		if other == g || !other.activating() || other.started() || other.reservation.Spec.IntendedSlice == nil {
+			continue
+		}
+		for _, node := range other.reservation.Spec.IntendedSlice.Nodes {
+			others[node] = true
+		}
+	}
+	ask.Excluded = func(node string) bool { return others[node] || excluded != nil && excluded(node) }
+	return ask
 }
 
 // domainsAround returns the fabric domains of a Reservation's slice.
@@ -189,11 +218,7 @@ func (b *Book) victims(a *Activation) []types.UID {
 				if m == nil || b.held[m.pod.UID] == nil {
 					continue
 				}
-				since := m.pod.CreationTimestamp.Time
-				if l := b.leases[leaseName(m.pod)]; l != nil {
-					since = l.charge.Start
-				}
-				if taken(g, m.part, c) && since.Before(a.At) {
+				if taken(g, m.part, c) && b.heldSince(m).Before(a.At) {
 					out = append(out, m.pod.UID)
 				}
 			}
@@ -205,6 +230,14 @@ func (b *Book) victims(a *Activation) []types.UID {
 		}
 	}
 	return out
+}
+
+// heldSince returns when a member's Lease was opened; when its pod was made, as long as it has none.
+func (b *Book) heldSince(m *member) time.Time {
+	if l := b.leases[leaseName(m.pod)]; l != nil {
+		return l.charge.Start
+	}
+	return m.pod.CreationTimestamp.Time
 }
 
 // taken reports whether a cut takes a part of a gang. A Run that has ended or is gone leaves all that it held.

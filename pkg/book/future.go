@@ -39,7 +39,7 @@ func (b *Book) stateFor(g *gang, now time.Time) forecast.State {
 	state := forecast.State{
 		Fleet: b.fleet, Accounts: b.accounts, Now: now, NotBefore: g.since.Add(b.args.ReservationLead.Duration),
 		WindowDelay: b.args.WindowDelay.Duration, Ahead: b.aheadOf(g),
-		Tenants: func(domains map[string]bool, at time.Time) []resolver.Tenant { return b.tenants(g, domains, at) },
+		Tenants: func(domains map[string]bool, at time.Time) []resolver.Tenant { return b.tenants(g, domains, at, now) },
 	}
 	if leaving := b.releaseSoon(now); len(leaving.Leases) > 0 {
 		state.Releases = append(state.Releases, leaving)
@@ -55,7 +55,7 @@ func (b *Book) stateFor(g *gang, now time.Time) forecast.State {
 			}
 			state.Releases = append(state.Releases, b.releaseOf(other, end))
 		}
-		if until, shielded := b.shield(other); shielded && until.After(now) {
+		if until := b.shield(other, now); until.After(now) {
 			state.Shields = append(state.Shields, until)
 		}
 	}
@@ -146,8 +146,8 @@ func (g *gang) holding(m *member) resolver.Holding {
 	return resolver.Holding{Node: m.node, GPUs: g.demand.GPUsPerPod}
 }
 
-// shieldOf returns for how long a Run is not cut once others have been cut for it: a checkpoint interval, or what
-// configuration says (R22).
+// shieldOf returns for how long a Run is not cut that is shielded when it starts: a checkpoint interval, or what configuration
+// says (R22).
 func (b *Book) shieldOf(run *rqv1.Run) time.Duration {
 	if r := run.Spec.Runtime; r != nil && r.Checkpoint != nil {
 		return r.Checkpoint.Duration
@@ -155,14 +155,32 @@ func (b *Book) shieldOf(run *rqv1.Run) time.Duration {
 	return b.args.ActivationShield.Duration
 }
 
-// shield returns until when a Run may not be cut: because it was started by an activation (R22), and not within the second
-// in which it started, since its status would not tell that it did so before.
-func (b *Book) shield(g *gang) (time.Time, bool) {
+// shield returns until when a Run that runs, or starts, may not be cut: because it was started by an activation, or had been
+// drawn before (R22), and not within the second in which it started, since its status would not tell that it did so before.
+// One that is starting has not started: it is not cut before it has, and whoever waits for what it holds has a date after that.
+func (b *Book) shield(g *gang, now time.Time) time.Time {
 	at, ok := g.startedAt()
-	if ok && b.reservations.activated(g.run.UID, at) {
-		return at.Add(max(time.Second, b.shieldOf(g.run))), true
+	if !ok {
+		at = b.startsAt(g, now)
 	}
-	return at.Add(time.Second), ok
+	if g.activation != nil || b.reservations.activated(g.run.UID, at) || b.reservations.drawn(g.run.UID, at) {
+		return at.Add(max(time.Second, b.shieldOf(g.run)))
+	}
+	return at.Add(time.Second)
+}
+
+// startsAt returns when, at a guess, a Run starts that has its places: soon, but not while those have time to leave who are
+// cut for it.
+func (b *Book) startsAt(g *gang, now time.Time) time.Time {
+	left := now
+	switch notice := b.args.NoticePeriod.Duration; {
+	case g.awaiting == 0:
+	case g.activation != nil:
+		left = g.activation.At.Add(notice)
+	case g.activating() && g.reservation.Status.ActivatedAt != nil:
+		left = g.reservation.Status.ActivatedAt.Add(notice)
+	}
+	return latest(now, left).Add(soon)
 }
 
 // aheadOf returns the promises made to others, in order of their dates and of age. What they hold from then on matters to a
@@ -204,21 +222,22 @@ func nameOf(o metav1.Object) rqv1.NamespacedName {
 
 // tenants returns the Runs that hold GPUs in some fabric domains and may be cut at an instant for a gang: those that run and
 // have not ended by then, are not shielded (R22), and were not started at the cost of the gang's Run, so that no two Runs
-// cut each other back and forth. Of an activation that goes on, they had started when it was published.
-func (b *Book) tenants(g *gang, domains map[string]bool, at time.Time) []resolver.Tenant {
+// cut each other back and forth. Of an activation that goes on, they had started when it was published. What is starting now
+// runs by the time at which it may be cut.
+func (b *Book) tenants(g *gang, domains map[string]bool, at, now time.Time) []resolver.Tenant {
 	var out []resolver.Tenant
 	since := at
 	if g.activating() && g.reservation.Status.ActivatedAt != nil {
 		since = g.reservation.Status.ActivatedAt.Time
 	}
 	for _, other := range b.gangs {
-		if other == g || !other.startedBefore(since) || other.demand.Flavor != g.demand.Flavor || b.reservations.hasCut(other.run.UID, g.run.UID) {
+		if other == g || !other.startedBefore(since) && !other.starts() || other.demand.Flavor != g.demand.Flavor || b.reservations.hasCut(other.run.UID, g.run.UID) {
 			continue
 		}
-		if end, bounded := other.end(at); bounded && !end.After(at) {
+		if end, bounded := other.end(now); bounded && !end.After(at) {
 			continue
 		}
-		if until, shielded := b.shield(other); shielded && until.After(at) {
+		if b.shield(other, now).After(at) {
 			continue
 		}
 		if tenant, ok := b.tenant(other, domains, since); ok {
@@ -257,14 +276,14 @@ func (b *Book) tenant(g *gang, domains map[string]bool, since time.Time) (resolv
 		return t, false
 	}
 	cuttable := func(m *member) bool {
-		if m == nil || !m.placed() || m.doomed() {
-			return false
-		}
-		l := b.leases[leaseName(m.pod)]
-		return l != nil && l.charge.Start.Before(since)
+		return m != nil && m.placed() && !m.doomed() && b.heldSince(m).Before(since)
 	}
 	for _, m := range g.spares.members {
-		if cuttable(m) && within(m) && !g.seats(m.pod.UID) {
+		switch {
+		case !cuttable(m):
+		case b.leases[leaseName(m.pod)] == nil:
+			t.Rest = append(t.Rest, g.holding(m)) // it is no spare that can be dropped yet, but goes with the Run
+		case within(m) && !g.seats(m.pod.UID):
 			t.Spares = append(t.Spares, resolver.Spare{Index: m.part.Index, Holds: []resolver.Holding{g.holding(m)}})
 		}
 	}

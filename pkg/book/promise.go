@@ -64,7 +64,7 @@ func (b *Book) promise(g *gang, pod *corev1.Pod, now time.Time) {
 		g.refusal = refusal
 	}
 	if p != nil && p.Cuts && !p.At.After(now) && b.committedTo(g) {
-		if b.decide(g, p, state, ask, now) {
+		if b.decide(g, pod, now) {
 			return
 		}
 		g.since, state.NotBefore = now, now.Add(b.args.ReservationLead.Duration) // its turn comes again

@@ -1,6 +1,7 @@
 package book
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -17,26 +18,56 @@ const LabelRunUID = rqv1.GroupName + "/run-uid"
 type reservations struct {
 	// byRun holds them by the UID of the Run that they are for.
 	byRun map[types.UID]map[types.NamespacedName]*rqv1.Reservation
+	// draws holds when Runs were drawn in lotteries, by their UIDs and by Reservation.
+	draws map[types.UID]map[types.NamespacedName]time.Time
 }
 
 func newReservations() reservations {
-	return reservations{byRun: map[types.UID]map[types.NamespacedName]*rqv1.Reservation{}}
+	return reservations{byRun: map[types.UID]map[types.NamespacedName]*rqv1.Reservation{}, draws: map[types.UID]map[types.NamespacedName]time.Time{}}
 }
 
 // set adds or replaces a Reservation.
 func (r *reservations) set(reservation *rqv1.Reservation) {
+	r.remove(reservation)
 	run := runOf(reservation)
 	if r.byRun[run] == nil {
 		r.byRun[run] = map[types.NamespacedName]*rqv1.Reservation{}
 	}
 	r.byRun[run][client(reservation)] = reservation
+	for victim := range victimsOf(reservation) {
+		if r.draws[victim] == nil {
+			r.draws[victim] = map[types.NamespacedName]time.Time{}
+		}
+		r.draws[victim][client(reservation)] = reservation.Status.ActivatedAt.Time
+	}
+}
+
+// victimsOf goes through the Runs that were drawn for a Reservation.
+func victimsOf(reservation *rqv1.Reservation) iter.Seq[types.UID] {
+	return func(yield func(types.UID) bool) {
+		s := &reservation.Status
+		for i := range s.Cuts {
+			if s.ActivatedAt != nil && s.Cuts[i].Action == rqv1.CutLottery && !yield(s.Cuts[i].UID) {
+				return
+			}
+		}
+	}
 }
 
 // remove forgets a Reservation.
 func (r *reservations) remove(reservation *rqv1.Reservation) {
 	run := runOf(reservation)
+	known := r.byRun[run][client(reservation)]
+	if known == nil {
+		return
+	}
 	if delete(r.byRun[run], client(reservation)); len(r.byRun[run]) == 0 {
 		delete(r.byRun, run)
+	}
+	for victim := range victimsOf(known) {
+		if delete(r.draws[victim], client(reservation)); len(r.draws[victim]) == 0 {
+			delete(r.draws, victim)
+		}
 	}
 }
 
@@ -55,6 +86,16 @@ func (r *reservations) activated(run types.UID, started time.Time) bool {
 	for _, reservation := range r.byRun[run] {
 		s := &reservation.Status
 		if s.ActivatedAt != nil && !s.ActivatedAt.After(started.Add(time.Second)) && (s.EndedAt == nil || !s.EndedAt.Time.Before(started)) {
+			return true
+		}
+	}
+	return false
+}
+
+// drawn reports whether a Run that started at an instant, given in whole seconds, had been drawn in a lottery before.
+func (r *reservations) drawn(run types.UID, started time.Time) bool {
+	for _, at := range r.draws[run] {
+		if !at.Truncate(time.Second).After(started) {
 			return true
 		}
 	}

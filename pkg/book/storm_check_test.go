@@ -67,7 +67,7 @@ func (s *storm) judgeCut(run *rqv1.Run, a *book.Activation, c *rqv1.Cut) {
 	}
 }
 
-// started notes a Run that starts, and until when it is not cut if others were cut for it.
+// started notes a Run that starts, and until when it is not cut if others were cut for it or it has been drawn before.
 func (s *storm) started(next *rqv1.Run) {
 	was := s.runs[next.Name]
 	if was.Status.Phase == rqv1.RunRunning || next.Status.Phase != rqv1.RunRunning {
@@ -76,7 +76,8 @@ func (s *storm) started(next *rqv1.Run) {
 	s.tally["started"]++
 	delete(s.shielded, next.UID)
 	for _, r := range s.kept {
-		if r.Labels[book.LabelRunUID] == string(next.UID) && r.Status.State == rqv1.ReservationActivating {
+		drawn := slices.ContainsFunc(r.Status.Cuts, func(c rqv1.Cut) bool { return c.UID == next.UID && c.Action == rqv1.CutLottery })
+		if drawn || r.Labels[book.LabelRunUID] == string(next.UID) && r.Status.State == rqv1.ReservationActivating {
 			shield := activationShield
 			if t := next.Spec.Runtime; t != nil && t.Checkpoint != nil {
 				shield = t.Checkpoint.Duration

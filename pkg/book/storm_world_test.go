@@ -178,6 +178,9 @@ func (s *storm) put(w *lifecycle.Write) (*rqv1.Reservation, bool) {
 func (s *storm) remove(name string) {
 	run := types.UID(s.kept[name].Labels[book.LabelRunUID])
 	delete(s.shielded, run)
+	for i := range s.kept[name].Status.Cuts {
+		delete(s.shielded, s.kept[name].Status.Cuts[i].UID)
+	}
 	for _, cutters := range s.cutters {
 		delete(cutters, run)
 	}

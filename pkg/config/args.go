@@ -46,8 +46,8 @@ type Args struct {
 	WindowDelay *metav1.Duration `json:"windowDelay,omitempty"`
 	// NoticePeriod is the time that a pod which is cut has to end, unless its own grace period is longer (R19). Default: 30s.
 	NoticePeriod *metav1.Duration `json:"noticePeriod,omitempty"`
-	// ActivationShield is how long a Run that was started by activation is not cut, when it declares no checkpoint (R22); at
-	// least 1s. Default: 10m.
+	// ActivationShield is how long a Run that was started by activation, or was drawn in a lottery before, is not cut when it
+	// declares no checkpoint (R22); at least 1s. Default: 10m.
 	ActivationShield *metav1.Duration `json:"activationShield,omitempty"`
 	// SpareRate is what a GPU-hour of a spare is charged, and OpportunisticRate one of opportunistic work: decimals from 0
 	// to 1 with at most three places (R7). Defaults: "0.5" and "0".
