@@ -266,7 +266,7 @@ func (b *Book) leaving(a *Activation) []resolver.Holding {
 	}
 	var out []resolver.Holding
 	for pod, h := range b.held {
-		if pods[pod] || len(h.awaitedBy) > 0 {
+		if !h.shard && (pods[pod] || len(h.awaitedBy) > 0) {
 			out = append(out, resolver.Holding{Node: h.node, GPUs: h.gpus})
 		}
 	}
@@ -275,8 +275,10 @@ func (b *Book) leaving(a *Activation) []resolver.Holding {
 
 // proceed lets a gang whose places are free into the queue.
 func (b *Book) proceed(g *gang) {
-	if m := g.active.members[0]; m != nil {
-		b.activate(m.pod)
+	for m := range g.all() {
+		if m.stage == assigned {
+			b.activate(m.pod)
+		}
 	}
 }
 

@@ -32,6 +32,7 @@ type Book struct {
 	members  map[types.UID]*member          // by pod
 	cuts     map[types.NamespacedName][]Cut // by Reservation
 	waiting  waitlist
+	fill     fill
 	// reservations are those that there are and were. intended are the gangs whose promise lies on a node, and threats those
 	// whose promise may cut a Run.
 	reservations reservations
@@ -64,6 +65,7 @@ func New(args *config.Args) *Book {
 		members:  map[types.UID]*member{},
 		cuts:     map[types.NamespacedName][]Cut{},
 		waiting:  waitlist{room: map[string]int64{}, nodes: map[string]int64{}, budget: map[string]int64{}},
+		fill:     newFill(),
 		notify:   make(chan struct{}, 1),
 
 		reservations: newReservations(), intended: map[string][]*gang{}, threats: map[types.NamespacedName]map[*gang]bool{},

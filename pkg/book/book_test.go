@@ -20,12 +20,17 @@ import (
 
 // check asserts the invariants that hold at every moment, whatever is under way.
 func (w *world) check() {
-	held := map[string]int{}
+	held, runs := map[string]int{}, map[string]int{} // for all but shards, and for all that runs
 	byPod := map[string]*rqv1.Lease{}
 	domains := map[string]string{}
 	for _, lease := range w.openLeases() {
 		on := lease.Spec.Slice.Nodes[0]
-		held[on.Name] += int(on.GPUs)
+		if lease.Spec.Slice.Role != rqv1.RoleBorrowed {
+			held[on.Name] += int(on.GPUs)
+		}
+		if lease.Spec.Slice.Role != rqv1.RoleSpare {
+			runs[on.Name] += int(on.GPUs)
+		}
 		if byPod[lease.Labels[book.LabelPod]] != nil {
 			w.t.Fatalf("I2: two open Leases for one pod: %s", lease.Name)
 		}
@@ -48,9 +53,9 @@ func (w *world) check() {
 			w.t.Fatalf("I8: %s pays for %d GPUs and %d are counted", payer, gpus, usage[payer])
 		}
 	}
-	for node, gpus := range held {
-		if w.nodes[node] != nil && gpus > gpusPerNode {
-			w.t.Fatalf("I1: %d of %d GPUs of node %s are held", gpus, gpusPerNode, node)
+	for name := range w.nodes {
+		if gpus := max(held[name], runs[name]); gpus > gpusPerNode {
+			w.t.Fatalf("I1: %d of %d GPUs of node %s are held, %d are in use", held[name], gpusPerNode, name, runs[name])
 		}
 	}
 	for _, uid := range w.sortedPods() {
@@ -72,6 +77,9 @@ func (w *world) confined(lease *rqv1.Lease) bool {
 func (w *world) ledgerUsage() map[budget.Key]int {
 	usage := map[budget.Key]int{}
 	for _, lease := range w.openLeases() {
+		if lease.Spec.Slice.Role == rqv1.RoleBorrowed {
+			continue
+		}
 		usage[budget.Key{Budget: lease.Spec.Payer.Budget, Envelope: lease.Spec.PaidByEnvelope}] += int(lease.Spec.Slice.Nodes[0].GPUs)
 	}
 	return usage
@@ -97,6 +105,7 @@ func (w *world) checkSettled() {
 	w.checkHeld()
 	w.checkWidths()
 	fresh := w.rebuilt(true)
+	w.checkShards(fresh)
 	for _, name := range slices.Sorted(maps.Keys(w.runs)) {
 		for _, uid := range w.sortedPods() {
 			if pod := w.pods[uid]; pod.Labels[rqv1.LabelRun] == name && pod.Spec.NodeName == "" && fresh.Gate(pod) == "" {
@@ -113,6 +122,9 @@ func (w *world) checkSettled() {
 func (w *world) checkHeld() {
 	held := map[string]int64{}
 	for _, lease := range w.openLeases() {
+		if lease.Spec.Slice.Role == rqv1.RoleBorrowed {
+			continue
+		}
 		held[lease.Spec.Slice.Nodes[0].Name] += int64(lease.Spec.Slice.Nodes[0].GPUs)
 	}
 	for name := range w.nodes {
@@ -135,6 +147,10 @@ func (w *world) submitAny(t *rapid.T, owner rqv1.Owner, changes ...func(*rqv1.Ru
 		part = 1
 		changes = append(changes, ungrouped)
 	}
+	if rapid.IntRange(0, 3).Draw(t, "opportunistic") == 0 {
+		w.submitWithSpares(name, owner, groups, pods, size, 0, append(changes, ungrouped, opportunistic)...)
+		return
+	}
 	if parts := groups * pods / part; rapid.Bool().Draw(t, "malleable") {
 		step := rapid.IntRange(1, parts).Draw(t, "step")
 		least := parts - step*rapid.IntRange(0, (parts-1)/step).Draw(t, "steps")
@@ -147,7 +163,7 @@ func (w *world) submitAny(t *rapid.T, owner rqv1.Owner, changes ...func(*rqv1.Ru
 func (w *world) cutAny(t *rapid.T) {
 	var running []string
 	for _, name := range slices.Sorted(maps.Keys(w.runs)) {
-		if w.runs[name].Status.Phase == rqv1.RunRunning {
+		if w.runs[name].Status.Phase == rqv1.RunRunning && !w.runs[name].Spec.Opportunistic {
 			running = append(running, name)
 		}
 	}
@@ -238,6 +254,7 @@ func (w *world) happenings() map[string]func(*rapid.T) {
 		"crash":      func(*rapid.T) { w.crash() },
 		"cut":        w.cutAny,
 		"grow":       func(*rapid.T) { w.grow() },
+		"fill":       func(*rapid.T) { w.book.Fill(w.now) },
 		"round":      func(*rapid.T) { w.round() },
 		"desire":     w.desireAny,
 		"release": func(*rapid.T) {

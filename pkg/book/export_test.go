@@ -110,3 +110,15 @@ func (b *Book) without(cuts []rqv1.Cut, at int) [][]rqv1.Cut {
 	}
 	return out
 }
+
+// Dump is for debugging.
+func (b *Book) Dump() string {
+	out := ""
+	for _, g := range b.gangs {
+		out += fmt.Sprintf("%s vacant %+v refusal %+v leader %v\n", g.run.Name, g.vacant, g.refusal, g.leader())
+	}
+	for uid, h := range b.held {
+		out += fmt.Sprintf("held %s %+v\n", uid, *h)
+	}
+	return out
+}

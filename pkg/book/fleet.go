@@ -164,6 +164,8 @@ type holding struct {
 	// planned by a gang's plan; writing, leased: in the ledger, perhaps or certainly; bound: the pod is there; vacant: kept
 	// for the pod's replacement.
 	planned, writing, leased, bound, vacant bool
+	// spare says that it is a spare's, and shard an opportunistic Run's: others run on the one, and are not kept from the other.
+	spare, shard bool
 	// awaitedBy are the gangs that wait for the GPUs.
 	awaitedBy []*gang
 }
@@ -191,13 +193,9 @@ func (b *Book) hold(pod types.UID, node string, gpus int, change func(h *holding
 	if before.node == h.node && before.gpus == h.gpus {
 		return
 	}
-	if before.gpus > 0 {
-		b.fleet.Give(before.node, before.gpus)
-	}
-	if h.gpus > 0 {
-		b.fleet.Take(h.node, h.gpus)
-	}
-	if before.gpus > h.gpus {
+	b.occupy(h, pod, before.node, -before.gpus)
+	b.occupy(h, pod, h.node, h.gpus)
+	if before.gpus > h.gpus && !h.shard {
 		b.wakeRoom(b.nodeFlavor(before.node))
 	}
 }
@@ -221,7 +219,9 @@ func (b *Book) SetPod(pod *corev1.Pod) {
 		b.hold(pod.UID, "", 0, func(h *holding) { h.bound, h.planned = false, false })
 		return
 	}
-	b.hold(pod.UID, pod.Spec.NodeName, gpus, func(h *holding) { h.bound = true })
+	b.hold(pod.UID, pod.Spec.NodeName, gpus, func(h *holding) {
+		h.bound, h.shard = true, pod.Labels[rqv1.LabelRole] == string(rqv1.RoleBorrowed)
+	})
 }
 
 // DeletePod records that a pod is gone.

@@ -45,7 +45,7 @@ func (b *Book) stateFor(g *gang, now time.Time) forecast.State {
 		state.Releases = append(state.Releases, leaving)
 	}
 	for _, other := range b.gangs {
-		if other == g || !other.started() && !other.starts() {
+		if other == g || other.opportunistic() || !other.started() && !other.starts() {
 			continue
 		}
 		if end, bounded := other.end(now); bounded && end.Add(b.args.NoticePeriod.Duration).After(now) {
@@ -120,7 +120,7 @@ func (b *Book) releaseSoon(now time.Time) forecast.Release {
 func (b *Book) ending(l *lease, now time.Time) bool {
 	m, g := b.members[l.pod], b.gangs[types.UID(l.charge.Run)]
 	switch h := b.held[l.pod]; {
-	case h != nil && h.vacant:
+	case h != nil && (h.vacant || h.shard):
 		return false
 	case m == nil, m.stage == finished, m.outgoing(), g == nil, g.run == nil:
 		return true
@@ -231,6 +231,9 @@ func (b *Book) tenants(g *gang, domains map[string]bool, at, now time.Time) []re
 		since = g.reservation.Status.ActivatedAt.Time
 	}
 	for _, other := range b.gangs {
+		if other.opportunistic() {
+			continue // its shards leave whoever is given their room
+		}
 		if other == g || !other.startedBefore(since) && !other.starts() || other.demand.Flavor != g.demand.Flavor || b.reservations.hasCut(other.run.UID, g.run.UID) {
 			continue
 		}
@@ -270,7 +273,7 @@ func (g *gang) startedBefore(at time.Time) bool {
 // tenant returns what may be cut of a Run in some fabric domains and was there at an instant; false if it holds nothing
 // there.
 func (b *Book) tenant(g *gang, domains map[string]bool, since time.Time) (resolver.Tenant, bool) {
-	t := resolver.Tenant{Run: nameOf(g.run), UID: g.run.UID, Owner: g.run.Spec.Owner, Opportunistic: g.run.Spec.Opportunistic}
+	t := resolver.Tenant{Run: nameOf(g.run), UID: g.run.UID, Owner: g.run.Spec.Owner}
 	within := func(m *member) bool { return domains[b.fleet.DomainOf(m.node)] }
 	if !g.touches(within) {
 		return t, false

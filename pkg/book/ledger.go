@@ -150,7 +150,10 @@ func (b *Book) SetLease(l *rqv1.Lease) {
 		node: l.Spec.Slice.Nodes[0].Name, charge: charge}
 	b.leases[name] = entry
 	b.accounts.Open(name.String(), charge)
-	b.hold(pod, entry.node, charge.GPUs, func(h *holding) { h.leased, h.planned, h.writing = true, false, false })
+	b.hold(pod, entry.node, charge.GPUs, func(h *holding) {
+		h.leased, h.planned, h.writing = true, false, false
+		h.spare, h.shard = entry.part.Spare, charge.Role == rqv1.RoleBorrowed
+	})
 	if m := b.members[pod]; m != nil && m.stage < leased {
 		b.advance(m, leased, entry.node, payerOf(charge))
 	}

@@ -26,9 +26,12 @@ func (p Part) PodName(run string) string {
 	return run + "-" + strconv.Itoa(p.Index)
 }
 
-// Role returns the role of the pod's Lease.
-func (p Part) Role() rqv1.LeaseRole {
-	if p.Spare {
+// RoleOf returns the role of the Lease of a pod that has a part in a Run.
+func RoleOf(spec *rqv1.RunSpec, p Part) rqv1.LeaseRole {
+	switch {
+	case spec.Opportunistic:
+		return rqv1.RoleBorrowed
+	case p.Spare:
 		return rqv1.RoleSpare
 	}
 	return rqv1.RoleActive
@@ -82,9 +85,9 @@ type member struct {
 // placed reports whether the member has a node where it holds GPUs, or is going to.
 func (m *member) placed() bool { return m.stage > unplaced && m.stage < finished }
 
-// extra reports whether the member is a spare of a Run that has started. It is placed by itself, when there is room: the
-// Run goes on without it.
-func (m *member) extra() bool { return m.part.Spare && m.gang.started() }
+// extra reports whether the member is a spare of a Run that has started, or a shard. It is placed by itself, when there is
+// room: the Run goes on without it.
+func (m *member) extra() bool { return m.part.Spare && m.gang.started() || m.gang.opportunistic() }
 
 // joins reports whether the member belongs to the cohort that its gang grows by (R23).
 func (m *member) joins() bool {

@@ -143,9 +143,10 @@ func (b *Book) NamespaceGone(namespace string) []string {
 // chargeOf returns what a member's Lease takes from its payer from an instant on.
 func (b *Book) chargeOf(m *member, now time.Time) budget.Charge {
 	run := m.gang.run
+	role := RoleOf(&run.Spec, m.part)
 	return budget.Charge{
-		Payer: m.payer.key, Owner: run.Spec.Owner, Run: string(run.UID), Relation: m.payer.relation, Role: m.part.Role(),
-		GPUs: m.gang.demand.GPUsPerPod, Rate: b.accounts.RateOf(m.part.Role()),
+		Payer: m.payer.key, Owner: run.Spec.Owner, Run: string(run.UID), Relation: m.payer.relation, Role: role,
+		GPUs: m.gang.demand.GPUsPerPod, Rate: b.accounts.RateOf(role),
 		Start: now, Until: plan.Until(run, now),
 	}
 }

@@ -30,6 +30,8 @@ func (b *Book) Gate(pod *corev1.Pod) string {
 		return whileLeaving
 	case m.stage >= assigned:
 		return ""
+	case m.gang.opportunistic():
+		return waitsForIdle
 	case !m.gang.complete():
 		return "waiting for the Run's other pods to be created"
 	case m.gang.leader() != m:
@@ -86,6 +88,9 @@ func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
 	if m.stage == assigned && !m.gang.committed && !m.extra() && !now.Before(m.gang.deadline) {
 		b.unwind(m.gang) // an earlier cycle of the gang ended between its plan and the barrier
 	}
+	if m.stage == unplaced && m.gang.opportunistic() {
+		return "", m.gang.notYet(waitsForIdle)
+	}
 	if m.stage == unplaced {
 		if m.gang.leader() != m || !m.gang.complete() {
 			return "", &plan.Refusal{Reason: plan.InsufficientGPUs, Message: "waiting for the gang to be planned"}
@@ -97,6 +102,8 @@ func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
 			return "", m.gang.notYet(beyondWidth)
 		case m.stage == unplaced:
 			return "", m.gang.refusal
+		case m.gang.awaiting > 0:
+			return "", m.gang.notYet(whileLeaving)
 		}
 	}
 	return m.node, nil
@@ -159,13 +166,16 @@ func (b *Book) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal
 func (b *Book) assume(g *gang, assignments []plan.Assignment, now time.Time) {
 	for _, a := range assignments {
 		m := g.squad(Part{Spare: a.Spare}).members[a.Index]
-		b.hold(m.pod.UID, a.Node, g.demand.GPUsPerPod, func(h *holding) { h.planned = true })
+		b.hold(m.pod.UID, a.Node, g.demand.GPUsPerPod, func(h *holding) {
+			h.planned, h.spare, h.shard = true, a.Spare, g.opportunistic()
+		})
 		b.advance(m, assigned, a.Node, payer{a.Payer, a.Relation})
 		b.accounts.Open(leaseName(m.pod).String(), b.chargeOf(m, now))
 		for _, other := range b.intended[a.Node] {
 			other.seen = -1 // its promise, and whom it threatens, is not what it was
 		}
 	}
+	b.makeRoom(g, assignments)
 }
 
 // claim returns what a gang may claim to be paid for.
@@ -331,6 +341,10 @@ func (b *Book) Turned(pod types.UID, node, why string) {
 	}
 	g := m.gang
 	g.woken = false
+	if g.opportunistic() {
+		b.turnedShard(m, node, why)
+		return
+	}
 	if node == "" {
 		b.giveBack(m)
 		b.refuse(g, &plan.Refusal{Reason: plan.NodesRejected, Spare: m.extra() && !m.joins(), Grow: m.joins(), Owner: g.run.Spec.Owner, Flavor: g.demand.Flavor, Message: why})

@@ -148,15 +148,20 @@ func (b *Book) avoids(g *gang, excluded func(string) bool, now time.Time) func(s
 // placeAside plans a gang where no Reservation intends to be, and anywhere when it does not fit there, unless the gang only
 // grows.
 func (b *Book) placeAside(g *gang, d plan.Demand, claim plan.Claim, missing []plan.Missing, excluded func(string) bool, now time.Time) ([]plan.Assignment, *plan.Refusal) {
+	try := func(excluded func(string) bool) ([]plan.Assignment, *plan.Refusal) {
+		return b.besideShards(d.Flavor, func() ([]plan.Assignment, *plan.Refusal) {
+			return plan.Gang(b.fleet, b.accounts, d, claim, missing, excluded, now)
+		})
+	}
 	if g.grows() {
-		return plan.Gang(b.fleet, b.accounts, d, claim, missing, b.unintended(excluded, now), now)
+		return try(b.unintended(excluded, now))
 	}
 	if aside := b.avoids(g, excluded, now); aside != nil {
-		if assignments, refusal := plan.Gang(b.fleet, b.accounts, d, claim, missing, aside, now); refusal == nil {
+		if assignments, refusal := try(aside); refusal == nil {
 			return assignments, nil
 		}
 	}
-	return plan.Gang(b.fleet, b.accounts, d, claim, missing, excluded, now)
+	return try(excluded)
 }
 
 // Dues is signalled when the instant at which the next gang is due may have changed.

@@ -38,6 +38,7 @@ func (w *world) round() {
 		w.reconcile(name)
 	}
 	w.grow()
+	w.book.Fill(w.now)
 	w.act()
 	for _, uid := range w.sortedPods() {
 		w.cycle(uid)

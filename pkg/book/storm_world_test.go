@@ -276,6 +276,7 @@ func (s *storm) work() {
 		for _, name := range s.live() {
 			s.reconcile(name)
 		}
+		s.book.Fill(s.now)
 		s.act()
 		s.book.Due(s.now)
 		for _, uid := range s.sortedPods() {

@@ -46,7 +46,7 @@ func (b *Book) keepRoom(m *member) {
 func (m *member) leavesRoom() bool {
 	g := m.gang
 	switch {
-	case m.stage != bound || !g.started() || m.doomed():
+	case m.stage != bound || !g.started() || m.doomed() || g.opportunistic():
 		return false
 	case m.surplus():
 		return !g.active.whole() || g.active.first() != nil

@@ -185,6 +185,9 @@ func (g *gang) missing() int {
 // wake has a gang planned again: by its leader's scheduling cycle, or, when it has no pods for want of a shape, by the Run
 // controller.
 func (b *Book) wake(g *gang) {
+	if g.opportunistic() && g.shape == nil {
+		return // Fill looks after it
+	}
 	g.woken = true
 	clear(g.excluded)
 	if g.shape != nil || g.active.present == 0 {

@@ -26,6 +26,9 @@ func (w *world) checkWidths() {
 			}
 			continue
 		}
+		if run.Spec.Opportunistic {
+			continue
+		}
 		granted, most, least, step := run.Status.Width.Granted, run.Spec.Resources.TotalGPUs, run.Spec.Resources.TotalGPUs, int32(1)
 		if m := run.Spec.Malleable; m != nil {
 			least, step, most = m.MinTotalGPUs, m.StepGPUs, m.MaxTotalGPUs

@@ -241,7 +241,7 @@ func (w *world) endPod(uid types.UID, phase corev1.PodPhase) {
 func (w *world) reconcile(name string) {
 	o := lifecycle.Observed{
 		Stands: w.book.Stands, HasLease: w.book.HasLease, Overdraft: w.book.Overdraft, Now: w.now, GangDeadline: gangDeadline,
-		NoticePeriod: time.Second, GPUResource: "nvidia.com/gpu", PauseImage: "pause",
+		NoticePeriod: time.Second, Reclaimed: w.book.Reclaimed, OpportunisticGrace: time.Second, GPUResource: "nvidia.com/gpu", PauseImage: "pause",
 	}
 	if o.Run = w.runs[name]; o.Run != nil {
 		o.Demand, o.Shape, _ = w.book.Demand(o.Run.UID)

@@ -16,6 +16,8 @@ type Ask struct {
 	GPUsPerPod int
 	// Spares is how many of the pods are spares, which cost less.
 	Spares int
+	// Opportunistic work uses no concurrency, and GPU-hours at a rate of its own (R7).
+	Opportunistic bool
 	// Run is the UID of the Run, for what it has borrowed already, and Funding says from whom it may borrow (R2, R5).
 	Run     string
 	Funding *rqv1.RunFunding

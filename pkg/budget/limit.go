@@ -107,9 +107,16 @@ func (b *binder) limit(l limit) int {
 	l.Left, l.spares = l.left, ask.Spares
 	l.active = int64(ask.GPUsPerPod)
 	l.spare = l.active
-	if l.Hours() {
+	rate := FullRate
+	if ask.Opportunistic {
+		rate = b.rates.Opportunistic
+	}
+	switch {
+	case ask.Opportunistic && (rate == 0 || !l.Hours()):
+		l.left = unbounded * l.active
+	case l.Hours():
 		perSecond := int64(ask.GPUsPerPod) * lookahead(ask.MaxDuration)
-		l.active, l.spare = perSecond*int64(FullRate), perSecond*int64(b.rates.Spare)
+		l.active, l.spare = perSecond*int64(rate), perSecond*int64(b.rates.Spare)
 	}
 	b.cover.limits = append(b.cover.limits, l)
 	return len(b.cover.limits) - 1

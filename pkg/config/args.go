@@ -59,6 +59,9 @@ type Args struct {
 	// NodeLossConditions are types of node conditions that mean, when they are True, that the node is lost (R25). Default:
 	// none.
 	NodeLossConditions []string `json:"nodeLossConditions,omitempty"`
+	// OpportunisticGrace is the time that a shard of an opportunistic Run has to end when its GPUs are needed, unless its own
+	// grace period is shorter (R15). Default: 5s.
+	OpportunisticGrace *metav1.Duration `json:"opportunisticGrace,omitempty"`
 	// LedgerRetention is the age at which closed Leases go, once they are settled. Default: 720h.
 	LedgerRetention *metav1.Duration `json:"ledgerRetention,omitempty"`
 	// PauseImage is the image of pods of Runs without a template. Default: registry.k8s.io/pause:3.10.1.
@@ -118,6 +121,7 @@ func (a *Args) durations() []duration {
 		{"noticePeriod", &a.NoticePeriod, 30 * time.Second, 0},
 		{"activationShield", &a.ActivationShield, 10 * time.Minute, time.Second},
 		{"nodeLossGrace", &a.NodeLossGrace, 20 * time.Second, time.Second},
+		{"opportunisticGrace", &a.OpportunisticGrace, 5 * time.Second, 0},
 		{"ledgerRetention", &a.LedgerRetention, 720 * time.Hour, time.Second},
 	}
 }

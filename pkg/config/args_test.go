@@ -19,13 +19,14 @@ func TestDefaults(t *testing.T) {
 		want := &Args{
 			TopologyLevels: []string{"region", "cluster", "fabric.domain"}, FabricLevel: "fabric.domain",
 			GPUResource: "nvidia.com/gpu", FlavorLabel: "gpu.flavor",
-			GangDeadline:     &metav1.Duration{Duration: 2 * time.Minute},
-			ReservationLead:  &metav1.Duration{Duration: 15 * time.Minute},
-			WindowDelay:      &metav1.Duration{Duration: 10 * time.Second},
-			NoticePeriod:     &metav1.Duration{Duration: 30 * time.Second},
-			ActivationShield: &metav1.Duration{Duration: 10 * time.Minute},
-			NodeLossGrace:    &metav1.Duration{Duration: 20 * time.Second},
-			SpareRate:        "0.5", OpportunisticRate: "0", LedgerRetention: &metav1.Duration{Duration: 720 * time.Hour},
+			GangDeadline:       &metav1.Duration{Duration: 2 * time.Minute},
+			ReservationLead:    &metav1.Duration{Duration: 15 * time.Minute},
+			WindowDelay:        &metav1.Duration{Duration: 10 * time.Second},
+			NoticePeriod:       &metav1.Duration{Duration: 30 * time.Second},
+			OpportunisticGrace: &metav1.Duration{Duration: 5 * time.Second},
+			ActivationShield:   &metav1.Duration{Duration: 10 * time.Minute},
+			NodeLossGrace:      &metav1.Duration{Duration: 20 * time.Second},
+			SpareRate:          "0.5", OpportunisticRate: "0", LedgerRetention: &metav1.Duration{Duration: 720 * time.Hour},
 			PauseImage: "registry.k8s.io/pause:3.10.1",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -11,7 +11,7 @@ const (
 	promises      = 8
 )
 
-// growthPeriod is how often it is looked whether Runs could grow.
+// growthPeriod is how often it is looked whether Runs could grow, or idle GPUs be put to use.
 const growthPeriod = time.Second
 
 // activate has Runs looked at whose date has come, until the context ends. It sleeps until the next one is due; a clock
@@ -49,7 +49,7 @@ func (c *Controllers) refreshPromises(ctx context.Context) {
 	}
 }
 
-// growRuns has Runs grow that could use the room that there is (R23).
+// growRuns has Runs grow that could use the room that there is (R23), and shards of opportunistic Runs use what is left (R15).
 func (c *Controllers) growRuns(ctx context.Context) {
 	for {
 		select {
@@ -58,5 +58,6 @@ func (c *Controllers) growRuns(ctx context.Context) {
 		case <-c.clock.After(growthPeriod):
 		}
 		c.book.Grow(c.clock.Now())
+		c.book.Fill(c.clock.Now())
 	}
 }

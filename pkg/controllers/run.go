@@ -115,7 +115,8 @@ func (c *Controllers) note(name types.NamespacedName, run *rqv1.Run, problem err
 func (c *Controllers) observe(name types.NamespacedName) (lifecycle.Observed, error) {
 	o := lifecycle.Observed{
 		Stands: c.book.Stands, HasLease: c.book.HasLease, Overdraft: c.book.Overdraft, Now: c.clock.Now(), GangDeadline: c.args.GangDeadline.Duration,
-		NoticePeriod: c.args.NoticePeriod.Duration, GPUResource: c.args.GPUResource, PauseImage: c.args.PauseImage,
+		NoticePeriod: c.args.NoticePeriod.Duration, Reclaimed: c.book.Reclaimed, OpportunisticGrace: c.args.OpportunisticGrace.Duration,
+		GPUResource: c.args.GPUResource, PauseImage: c.args.PauseImage,
 	}
 	if run, ok, err := c.watches.runs.GetStore().GetByKey(name.String()); err != nil {
 		return o, err

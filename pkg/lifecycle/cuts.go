@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
@@ -110,6 +111,8 @@ func (s *state) notice(pod *corev1.Pod) *Notice {
 		cut = s.cutOf(lease)
 	}
 	switch {
+	case s.reclaims(pod):
+		return s.noticeOfReclaim(pod)
 	case cut != nil:
 		return s.noticeOf(pod, reasonOf(cut), purpose(cut))
 	case lease != nil && s.narrowed() && !s.has(partOf(lease)):
@@ -153,6 +156,9 @@ func (s *state) ended(cut *book.Cut) string {
 	}
 	return text
 }
+
+// podUID returns the UID of the pod that a Lease is for.
+func podUID(lease *rqv1.Lease) types.UID { return types.UID(lease.Labels[book.LabelPod]) }
 
 // partOf returns the part of the pod that a Lease is for.
 func partOf(lease *rqv1.Lease) book.Part {

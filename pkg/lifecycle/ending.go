@@ -25,11 +25,11 @@ func (s *state) deletions(pods []*corev1.Pod, kind func(*corev1.Pod) bool) []Del
 // Lease, that have a Lease and cannot be bound where it says, that are cut, that are beyond the width of a Run that runs,
 // spares that have ended, and spares whose room a rank is to have: others take their place.
 func (s *state) leaving() []Deletion {
-	out := s.leavingOf(s.pods, func(pod *corev1.Pod) bool { return s.doomed(pod) || s.again(pod) })
+	out := s.leavingOf(s.pods, func(pod *corev1.Pod) bool { return s.doomed(pod) || s.again(pod) || s.reclaims(pod) })
 	out = append(out, s.leavingOf(s.spares, func(pod *corev1.Pod) bool {
 		return !holds(pod) || s.doomed(pod) || s.claims[pod.UID] != nil
 	})...)
-	if s.narrowed() {
+	if s.narrowed() || s.opportunistic() {
 		out = append(out, s.leavingOf(s.beyond, present)...)
 	}
 	return out
@@ -103,13 +103,16 @@ func (s *state) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
 	switch {
 	case !s.Stands(lease.Spec.Slice.Nodes[0].Name):
 		return rqv1.ClosedNodeFailure
-	case s.claims[types.UID(lease.Labels[book.LabelPod])] != nil:
+	case s.claims[podUID(lease)] != nil:
 		return rqv1.ClosedSwap
 	case s.Run == nil || s.Run.UID != lease.Spec.RunRef.UID || s.Run.DeletionTimestamp != nil:
 		return rqv1.ClosedDeleted
 	}
 	if cut := s.cutOf(lease); cut != nil {
 		return reasonOf(cut)
+	}
+	if reason := s.reasonOfShard(lease); reason != "" {
+		return reason
 	}
 	switch {
 	case s.phase == rqv1.RunRunning && !s.has(partOf(lease)):

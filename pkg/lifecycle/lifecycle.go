@@ -35,6 +35,8 @@ type Observed struct {
 	// HasLease whether a pod's Lease is known to be open, even if it is not among Leases yet.
 	Stands, Accepts func(node string) bool
 	HasLease        func(pod types.UID) bool
+	// Reclaimed returns why a shard of an opportunistic Run has been told to give its GPUs back; false when it has not.
+	Reclaimed func(pod types.UID) (rqv1.ClosureReason, bool)
 	// Overdraft returns how many GPUs of a Lease are beyond what its payer allows.
 	Overdraft func(lease types.NamespacedName) int
 	// Cuts are what Reservations that are activating do to the Run, in the order of their activation.
@@ -48,9 +50,9 @@ type Observed struct {
 	// Risks are the Reservations whose activation may cut the Run.
 	Risks []rqv1.RunRisk
 	Now   time.Time
-	// GangDeadline is the longest that a gang may be partly bound, and NoticePeriod the time that pods which are cut have to
-	// end, at least.
-	GangDeadline, NoticePeriod time.Duration
+	// GangDeadline is the longest that a gang may be partly bound, NoticePeriod the time that pods which are cut have to end,
+	// at least, and OpportunisticGrace that of shards which give way, at most.
+	GangDeadline, NoticePeriod, OpportunisticGrace time.Duration
 	// Pods are made with these.
 	GPUResource, PauseImage string
 }
@@ -156,9 +158,11 @@ func newState(o Observed) *state {
 	if o.Run != nil {
 		s.settleGrowth()
 		s.cut = s.ending()
-		s.claim()
-		s.relieve()
-		s.narrow()
+		if !s.opportunistic() {
+			s.claim()
+			s.relieve()
+			s.narrow()
+		}
 		s.phase = s.nextPhase()
 	}
 	return s
@@ -198,6 +202,8 @@ func (s *state) nextPhase() rqv1.RunPhase {
 		return was
 	case s.Shape != nil:
 		return rqv1.RunPending
+	case s.opportunistic():
+		return s.shardsPhase()
 	}
 	started, succeeded := 0, 0
 	pods := s.core()
@@ -252,13 +258,13 @@ func (s *state) afterLoss() rqv1.RunPhase {
 
 // requeued reports whether the Run gives up what it holds and waits for its turn again.
 func (s *state) requeued() bool {
-	return s.Run.Status.Phase == rqv1.RunRunning && s.phase == rqv1.RunPending
+	return s.Run.Status.Phase == rqv1.RunRunning && s.phase == rqv1.RunPending && !s.opportunistic()
 }
 
 // overdue reports whether a gang that has not started has held GPUs for longer than its deadline (I9).
 func (s *state) overdue() bool {
 	since, ok := s.startingSince()
-	return ok && s.phase == rqv1.RunPending && s.Now.Sub(since) > s.GangDeadline
+	return ok && s.phase == rqv1.RunPending && !s.opportunistic() && s.Now.Sub(since) > s.GangDeadline
 }
 
 // startingSince returns when the pods that are starting opened their first Lease: all pods of a gang that has not started,

@@ -74,7 +74,7 @@ func (s *state) labelsOf(part book.Part, group string) map[string]string {
 		rqv1.LabelIndex:      strconv.Itoa(part.Index),
 		rqv1.LabelGroupIndex: group,
 		rqv1.LabelCohort:     s.cohortOf(part),
-		rqv1.LabelRole:       string(part.Role()),
+		rqv1.LabelRole:       string(book.RoleOf(&s.Run.Spec, part)),
 	}
 }
 
@@ -118,6 +118,9 @@ func (s *state) identity(index int) []corev1.EnvVar {
 // nodes is how many pods torchrun is to expect: the least and the most that there may be of a malleable Run.
 func (s *state) nodes() string {
 	m := s.Run.Spec.Malleable
+	if s.opportunistic() {
+		return fmt.Sprintf("1:%d", s.Demand.Pods())
+	}
 	if m == nil {
 		return strconv.Itoa(int(s.Run.Spec.Resources.TotalGPUs) / s.Demand.GPUsPerPod)
 	}
@@ -135,7 +138,7 @@ func service(run *rqv1.Run) *corev1.Service {
 		},
 		Spec: corev1.ServiceSpec{
 			ClusterIP:                corev1.ClusterIPNone,
-			Selector:                 map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelRole: string(rqv1.RoleActive)},
+			Selector:                 map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelRole: string(book.RoleOf(&run.Spec, book.Part{}))},
 			PublishNotReadyAddresses: true,
 			Ports:                    []corev1.ServicePort{{Name: "rendezvous", Port: RendezvousPort}},
 		},

@@ -30,7 +30,11 @@ func (s *state) status() *rqv1.RunStatus {
 	next.Message = message
 	next.Width = width(&s.Run.Spec)
 	next.Funding = nil
-	if s.phase == rqv1.RunRunning {
+	switch {
+	case s.opportunistic():
+		next.Width.Allocated = s.allocated()
+		s.setReclaimed(next)
+	case s.phase == rqv1.RunRunning:
 		next.Width.Granted, next.Width.Growing, next.Width.Allocated, next.Width.Pending = s.granted, s.growing, s.allocated(), s.change()
 		next.Funding = s.funding()
 	}
@@ -42,15 +46,17 @@ func (s *state) status() *rqv1.RunStatus {
 	return next
 }
 
-// width returns the widths that a Run may have, and the one that it tends to.
+// width returns the widths that a Run may have, and the one that it tends to. An opportunistic one takes whatever there is.
 func width(spec *rqv1.RunSpec) *rqv1.RunWidth {
-	total, m := spec.Resources.TotalGPUs, spec.Malleable
-	if m == nil {
-		return &rqv1.RunWidth{Min: total, Max: total, Desired: total}
+	out := &rqv1.RunWidth{Min: spec.Resources.TotalGPUs, Max: spec.Resources.TotalGPUs, Desired: spec.Resources.TotalGPUs}
+	if m := spec.Malleable; m != nil {
+		out.Min, out.Max, out.Desired = m.MinTotalGPUs, m.MaxTotalGPUs, m.MaxTotalGPUs
+		if m.DesiredTotalGPUs != nil {
+			out.Desired = *m.DesiredTotalGPUs
+		}
 	}
-	out := &rqv1.RunWidth{Min: m.MinTotalGPUs, Max: m.MaxTotalGPUs, Desired: m.MaxTotalGPUs}
-	if m.DesiredTotalGPUs != nil {
-		out.Desired = *m.DesiredTotalGPUs
+	if spec.Opportunistic {
+		out.Min = 0
 	}
 	return out
 }
@@ -66,6 +72,9 @@ func (s *state) story() (reason, message string) {
 	case rqv1.RunFailed:
 		return s.failure()
 	case rqv1.RunRunning:
+		if s.opportunistic() {
+			return s.shards()
+		}
 		return s.bound()
 	}
 	switch {
@@ -79,6 +88,8 @@ func (s *state) story() (reason, message string) {
 		return "DeadlineExceeded", fmt.Sprintf("not every pod could be bound within %s; the Run starts again", s.GangDeadline)
 	case s.Problem != "":
 		return string(plan.NotCreated), s.Problem
+	case s.opportunistic():
+		return s.shards()
 	case s.Reservation != nil && s.Reservation.Status.State == rqv1.ReservationActivating:
 		return "Activating", s.activating()
 	case s.Refusal != nil:

@@ -17,7 +17,7 @@ import (
 func (s *state) grant() {
 	s.planned = int32(s.Demand.GPUs())
 	s.granted = s.planned
-	if s.Run == nil || s.Run.Status.Phase != rqv1.RunRunning {
+	if s.opportunistic() || s.Run == nil || s.Run.Status.Phase != rqv1.RunRunning {
 		return
 	}
 	if recorded := s.recorded(); recorded > 0 {

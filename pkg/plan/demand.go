@@ -48,10 +48,6 @@ func (d Demand) GroupOfSpare(index int) int { return index / d.SparesPerGroup }
 // than its total has the shape of that width.
 func DemandOf(spec *rqv1.RunSpec, templateGPUs, nodeGPUs int) (Demand, *Refusal) {
 	d := Demand{Owner: spec.Owner, Flavor: spec.Resources.GPUType}
-	if field := unserved(spec); field != "" {
-		return d, &Refusal{Reason: Unsupported, Owner: d.Owner, Flavor: d.Flavor,
-			Message: fmt.Sprintf("%s is not served by this version; remove it to start the Run", field)}
-	}
 	total := int(spec.Resources.TotalGPUs)
 	group := total
 	if l := spec.Locality; l != nil {
@@ -71,6 +67,9 @@ func DemandOf(spec *rqv1.RunSpec, templateGPUs, nodeGPUs int) (Demand, *Refusal)
 	if refusal != nil {
 		return d, refusal
 	}
+	if spec.Opportunistic {
+		return shardsOf(spec, d, size, widths)
+	}
 	if !divides(size, widths) || total%group != 0 {
 		return d, &Refusal{Reason: Indivisible, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: total,
 			Message: indivisible(spec, size, total, group, spares)}
@@ -83,6 +82,25 @@ func DemandOf(spec *rqv1.RunSpec, templateGPUs, nodeGPUs int) (Demand, *Refusal)
 			d = d.At(min(total, int(*m.DesiredTotalGPUs)) / size) // it would shrink at once
 		}
 	}
+	return d, nil
+}
+
+// shardsOf returns the shape of an opportunistic Run: as many shards of one pod as it desires, each a group of its own, any
+// number of which may run (R15).
+func shardsOf(spec *rqv1.RunSpec, d Demand, size int, widths []int) (Demand, *Refusal) {
+	desired := int(spec.Resources.TotalGPUs)
+	if m := spec.Malleable; m != nil {
+		desired = int(m.MaxTotalGPUs)
+		if m.DesiredTotalGPUs != nil {
+			desired = int(*m.DesiredTotalGPUs)
+		}
+	}
+	if l := spec.Locality; l != nil && l.GroupGPUs != nil && int(*l.GroupGPUs) != size || !divides(size, widths) {
+		return d, &Refusal{Reason: Indivisible, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: desired,
+			Message: fmt.Sprintf("each shard of an opportunistic Run is one pod, of %d GPUs here, and all widths are whole shards; "+
+				"change gpusPerPod, groupGPUs, totalGPUs or malleable", size)}
+	}
+	d.GPUsPerPod, d.PodsPerGroup, d.Groups, d.LeastPods, d.Confined = size, 1, desired/size, 1, true
 	return d, nil
 }
 
@@ -133,13 +151,4 @@ func indivisible(spec *rqv1.RunSpec, size, total, group, spares int) string {
 		fields += " or sparesPerGroup"
 	}
 	return text + "; change " + fields
-}
-
-// unserved names the field of a Run whose behaviour this version does not have. Such a Run waits rather than being half
-// served.
-func unserved(spec *rqv1.RunSpec) string {
-	if spec.Opportunistic {
-		return "spec.opportunistic"
-	}
-	return ""
 }

@@ -67,10 +67,10 @@ func TestDemand(t *testing.T) {
 		"an end": {spec(16, func(s *rqv1.RunSpec) {
 			s.Runtime = &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: time.Hour}}
 		}), 0, 8, "1 groups of 2 pods of 8"},
-		"borrowing and opportunistic": {spec(16, func(s *rqv1.RunSpec) {
+		"opportunistic shards": {spec(16, func(s *rqv1.RunSpec) {
 			s.Funding = &rqv1.RunFunding{AllowBorrow: true}
 			s.Opportunistic = true
-		}), 0, 8, "Unsupported: spec.opportunistic"},
+		}), 0, 8, "2 groups of 1 pods of 8, confined"},
 	} {
 		d, refusal := DemandOf(test.spec, test.templateGPUs, test.nodeGPUs)
 		got := fmt.Sprintf("%d groups of %d pods of %d", d.Groups, d.PodsPerGroup, d.GPUsPerPod)

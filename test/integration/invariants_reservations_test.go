@@ -56,8 +56,7 @@ func (w *world) misreserved() []string {
 // Run has started (R19).
 func (w *world) hurt() []string {
 	var out []string
-	actions := map[rqv1.ClosureReason]rqv1.CutAction{rqv1.ClosedRandomPreempt: rqv1.CutLottery, rqv1.ClosedDropSpare: rqv1.CutDropSpare,
-		rqv1.ClosedReclaimed: rqv1.CutReclaim}
+	actions := map[rqv1.ClosureReason]rqv1.CutAction{rqv1.ClosedRandomPreempt: rqv1.CutLottery, rqv1.ClosedDropSpare: rqv1.CutDropSpare}
 	for i := range w.leases {
 		lease := &w.leases[i]
 		action, cut := actions[lease.Status.ClosureReason]

@@ -30,7 +30,7 @@ func (w *world) incomplete() []string {
 			continue
 		}
 		open[lease.Spec.RunRef.Name] += lease.Spec.Slice.Nodes[0].GPUs
-		if lease.Spec.Slice.Role == rqv1.RoleActive {
+		if lease.Spec.Slice.Role != rqv1.RoleSpare {
 			active[lease.Spec.RunRef.Name] += lease.Spec.Slice.Nodes[0].GPUs
 		}
 	}
@@ -74,6 +74,9 @@ func (w *world) incomplete() []string {
 // widthOf is the width that a Run was granted, and the one that it has when the cohort that it grows by is there; its total
 // before that.
 func widthOf(run *rqv1.Run) (least, most int32) {
+	if w := run.Status.Width; run.Spec.Opportunistic && w != nil {
+		return 1, w.Max
+	}
 	if w := run.Status.Width; w != nil && w.Granted > 0 {
 		return w.Granted, max(w.Granted, w.Growing)
 	}

@@ -100,12 +100,12 @@ func (w *world) broken() []string {
 	return out
 }
 
-// overcommitted finds nodes that hold more than they have, by Leases and by pods (I1).
+// overcommitted finds nodes that hold more than they have, by Leases that are not opportunistic and by pods (I1).
 func (w *world) overcommitted() []string {
 	leased, used := map[string]int64{}, map[string]int64{}
 	for _, lease := range w.leases {
 		for _, held := range lease.Spec.Slice.Nodes {
-			if !lease.Status.Closed {
+			if !lease.Status.Closed && lease.Spec.Slice.Role != rqv1.RoleBorrowed {
 				leased[held.Name] += int64(held.GPUs)
 			}
 		}
@@ -125,8 +125,14 @@ func (w *world) overcommitted() []string {
 	return out
 }
 
-// overcommittedOnce replays the ledger and finds nodes that held more than they have at any instant (I1).
+// overcommittedOnce replays the ledger and finds nodes that held more than they have at any instant (I1): for all that is not
+// opportunistic, and for all that runs, which spares do not.
 func (w *world) overcommittedOnce() []string {
+	return append(w.replay(rqv1.RoleBorrowed), w.replay(rqv1.RoleSpare)...)
+}
+
+// replay finds nodes that held more than they have at any instant, Leases of one role apart.
+func (w *world) replay(apart rqv1.LeaseRole) []string {
 	type change struct {
 		at   time.Time
 		gpus int64
@@ -134,6 +140,9 @@ func (w *world) overcommittedOnce() []string {
 	changes := map[string][]change{}
 	for _, lease := range w.leases {
 		for _, held := range lease.Spec.Slice.Nodes {
+			if lease.Spec.Slice.Role == apart {
+				continue
+			}
 			changes[held.Name] = append(changes[held.Name], change{lease.Spec.Start.Time, int64(held.GPUs)})
 			if lease.Status.Ended != nil {
 				changes[held.Name] = append(changes[held.Name], change{lease.Status.Ended.Time, -int64(held.GPUs)})

@@ -28,7 +28,7 @@ func TestRefusals(t *testing.T) {
 			"UnknownGPUType", "no node has GPUs of type A1000"},
 		"unknown owner": {8, func(r *rqv1.Run) { r.Spec.Owner = "org:nobody:here" },
 			"NoBudget", "owner org:nobody:here has no Budget"},
-		"opportunistic": {8, func(r *rqv1.Run) { r.Spec.Opportunistic = true }, "Unsupported", "spec.opportunistic"},
+
 		"more CPU than a node": {8, func(r *rqv1.Run) {
 			template(r).Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000")}
 		}, "NodesRejected", "Insufficient cpu"},

@@ -227,6 +227,9 @@ const (
 	// ConditionAtRisk is True while the activation of a Reservation may cut the Run (rule R18), and absent if none ever
 	// could.
 	ConditionAtRisk = "AtRisk"
+	// ConditionReclaimed says which shards of an opportunistic Run gave their GPUs back last, and why; its time is when. It is
+	// absent until one does.
+	ConditionReclaimed = "Reclaimed"
 )
 
 // RunStatus is the observed state of a Run.
@@ -265,7 +268,7 @@ type RunStatus struct {
 
 // RunWidth is the width of a Run, in GPUs, spares apart.
 type RunWidth struct {
-	// min is the narrowest width that the Run accepts.
+	// min is the narrowest width that the Run accepts; 0 for an opportunistic one.
 	Min int32 `json:"min"`
 	// max is the widest.
 	Max int32 `json:"max"`

@@ -1,0 +1,259 @@
+package book
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+// fill is what shards of opportunistic Runs hold (R15). Everybody else is planned as if they were not there, and they go when
+// somebody is given the GPUs that they run on.
+type fill struct {
+	// shards are the GPUs of shards by node and pod, and spares the GPUs that spares hold by node: nothing else runs on those.
+	shards map[string]map[types.UID]int
+	spares map[string]int
+	// reclaimed are the shards that have been told to go, until their Leases are closed, and why.
+	reclaimed map[types.UID]rqv1.ClosureReason
+	// forgiven is when the nodes that other scheduling rules turned down were last tried again.
+	forgiven time.Time
+}
+
+func newFill() fill {
+	return fill{shards: map[string]map[types.UID]int{}, spares: map[string]int{}, reclaimed: map[types.UID]rqv1.ClosureReason{}}
+}
+
+// forgiveness is how long a shard keeps off a node that another scheduling rule turned down.
+const forgiveness = 5 * time.Second
+
+// opportunistic reports whether the gang's pods are shards, which come and go one by one.
+func (g *gang) opportunistic() bool { return g.run != nil && g.run.Spec.Opportunistic }
+
+// waitsForIdle is why a shard is held back.
+const waitsForIdle = "waiting for idle GPUs"
+
+// occupy counts GPUs that a holding takes from a node, or gives back where gpus is negative.
+func (b *Book) occupy(h *holding, pod types.UID, node string, gpus int) {
+	if gpus == 0 {
+		return
+	}
+	if h.shard {
+		if b.fill.shards[node] == nil {
+			b.fill.shards[node] = map[types.UID]int{}
+		}
+		if b.fill.shards[node][pod] += gpus; b.fill.shards[node][pod] == 0 {
+			delete(b.fill.shards[node], pod)
+		}
+		if len(b.fill.shards[node]) == 0 {
+			delete(b.fill.shards, node)
+		}
+		return
+	}
+	if h.spare {
+		if b.fill.spares[node] += gpus; b.fill.spares[node] == 0 {
+			delete(b.fill.spares, node)
+		}
+	}
+	b.fleet.Take(node, gpus)
+}
+
+// shardGPUs returns how many GPUs of a node shards hold.
+func (b *Book) shardGPUs(node string) int {
+	sum := 0
+	for _, gpus := range b.fill.shards[node] {
+		sum += gpus
+	}
+	return sum
+}
+
+// roomFor returns how many GPUs of a node shards may hold: those that are nobody's and those under spares.
+func (b *Book) roomFor(node string) int { return b.freeOn(node) + b.fill.spares[node] }
+
+// reclaim has shards leave a node until others have what they have been given there, and so many GPUs besides. A gang that is
+// given waits for all that leave; it may be nil. The youngest shards go, and one that has no Lease yet leaves at once.
+func (b *Book) reclaim(node string, besides int, reason rqv1.ClosureReason, g *gang) {
+	over := b.shardGPUs(node) + besides - b.roomFor(node)
+	if over <= 0 {
+		return
+	}
+	pods := slices.Sorted(maps.Keys(b.fill.shards[node]))
+	shards := make([]plan.Shard, len(pods))
+	for i, pod := range pods {
+		_, leaving := b.fill.reclaimed[pod]
+		shards[i] = plan.Shard{Key: string(pod), GPUs: b.fill.shards[node][pod], Leaving: leaving}
+		if m := b.members[pod]; m == nil || m.leaving {
+			shards[i].Leaving = true
+		} else {
+			shards[i].Key = client(m.pod).String()
+			shards[i].Since = m.pod.CreationTimestamp.Time
+			if l := b.leases[leaseName(m.pod)]; l != nil {
+				shards[i].Since = l.charge.Start
+			}
+		}
+	}
+	for _, i := range plan.Reclaim(shards, over) {
+		b.evict(b.members[pods[i]], reason)
+	}
+	if b.shardGPUs(node)+besides <= b.roomFor(node) || g == nil {
+		return
+	}
+	for _, pod := range pods {
+		if h := b.held[pod]; h != nil && (b.members[pod] == nil || b.members[pod].leaving || b.fill.reclaimed[pod] != "") {
+			h.await(g)
+		}
+	}
+}
+
+// makeRoom has shards leave that are in the way of a gang which has been given places. Spares run nothing.
+func (b *Book) makeRoom(g *gang, assignments []plan.Assignment) {
+	if g.opportunistic() {
+		return
+	}
+	for _, a := range assignments {
+		if !a.Spare && len(b.fill.shards[a.Node]) > 0 {
+			reason := rqv1.ClosedReclaimed
+			if r, ok := ReplacementOf(g.active.members[a.Index].pod); ok && r.Node == a.Node {
+				reason = rqv1.ClosedReclaimedBySpare
+			}
+			b.reclaim(a.Node, 0, reason, g)
+		}
+	}
+}
+
+// evict has a shard leave its node.
+func (b *Book) evict(m *member, reason rqv1.ClosureReason) {
+	if m.stage < writing {
+		b.release(m)
+		return
+	}
+	b.fill.reclaimed[m.pod.UID] = reason
+	if m.gang.run != nil {
+		b.reconcile(client(m.gang.run))
+	}
+}
+
+// Reclaimed returns why a shard has been told to give its GPUs back; false when it has not.
+func (b *Book) Reclaimed(pod types.UID) (rqv1.ClosureReason, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	reason, told := b.fill.reclaimed[pod]
+	return reason, told
+}
+
+// Fill gives shards that wait the GPUs that are idle, older Runs first, and has those leave that are in somebody's way. It
+// leaves GPUs alone that Runs which wait are about to be tried on.
+func (b *Book) Fill(now time.Time) {
+	b.mu.Lock()
+	defer b.unlock()
+	if !b.open {
+		return
+	}
+	for pod := range b.fill.reclaimed {
+		if b.held[pod] == nil && b.members[pod] == nil {
+			delete(b.fill.reclaimed, pod)
+		}
+	}
+	for _, node := range slices.Sorted(maps.Keys(b.fill.shards)) {
+		b.reclaim(node, 0, rqv1.ClosedReclaimed, nil) // its GPUs have become fewer, or this process has just begun
+	}
+	forgive := now.Sub(b.fill.forgiven) >= forgiveness
+	if forgive {
+		b.fill.forgiven = now
+	}
+	var wanting []*gang
+	for _, g := range b.gangs {
+		if g.opportunistic() && g.shape == nil && !g.over() && g.run.DeletionTimestamp == nil {
+			wanting = append(wanting, g)
+		}
+	}
+	slices.SortFunc(wanting, byAge)
+	contested := b.contested()
+	for _, g := range wanting {
+		if forgive {
+			clear(g.excluded)
+		}
+		if !contested[g.full.Flavor] {
+			b.fillGang(g, now)
+		}
+	}
+}
+
+// fillGang gives the shards of one Run what there is.
+func (b *Book) fillGang(g *gang, now time.Time) {
+	var shards []int
+	for _, m := range g.active.between(0, g.active.size) {
+		if m != nil && m.stage == unplaced && !m.leaving {
+			shards = append(shards, m.part.Index)
+		}
+	}
+	var refusal *plan.Refusal
+	if len(shards) > 0 {
+		var assignments []plan.Assignment
+		assignments, refusal = plan.Fill(b.accounts, g.demand, b.claim(g, nil), shards, b.rooms(g, g.active.members[shards[0]], now), now)
+		b.assume(g, assignments, now)
+		for _, a := range assignments {
+			b.activate(g.active.members[a.Index].pod)
+		}
+		if refusal != nil && len(g.excluded) > 0 && refusal.AboutRoom() {
+			refusal = rejectedNodes(g, refusal)
+		}
+	}
+	if (refusal == nil) != (g.refusal == nil) || refusal != nil && refusal.Message != g.refusal.Message {
+		g.refusal = refusal
+		b.reconcile(client(g.run))
+	}
+}
+
+// rooms lists what shards of a gang could use now. They are alike but for their ranks.
+func (b *Book) rooms(g *gang, shard *member, now time.Time) []plan.Room {
+	var out []plan.Room
+	rejected := b.rejected(g, shard.pod)
+	for name, node := range b.nodes {
+		if b.flavorOf(node) != g.full.Flavor || !b.accepts(g, name) || rejected != nil && rejected(name) {
+			continue
+		}
+		left := b.roomFor(name) - b.shardGPUs(name)
+		if left < g.full.GPUsPerPod {
+			continue
+		}
+		under := min(left, max(0, b.fill.spares[name]-b.shardGPUs(name)))
+		out = append(out, plan.Room{Node: name, Labels: node.Labels, Idle: left - under, UnderSpares: under, Intended: len(b.intended[name]) > 0})
+	}
+	return out
+}
+
+// turnedShard takes a shard from a node that another scheduling rule turned down. It is placed elsewhere, or there again after
+// a while.
+func (b *Book) turnedShard(m *member, node, why string) {
+	m.gang.excluded[node] = why
+	if m.stage == assigned {
+		b.release(m)
+	}
+}
+
+// besideShards returns what try returns where shards stay as they are and, if that is a refusal, as if they were not there.
+func (b *Book) besideShards(flavor string, try func() ([]plan.Assignment, *plan.Refusal)) ([]plan.Assignment, *plan.Refusal) {
+	taken := map[string]int{}
+	for node := range b.fill.shards {
+		if gpus := b.shardGPUs(node) - b.fill.spares[node]; gpus > 0 && b.nodeFlavor(node) == flavor {
+			taken[node] = gpus
+		}
+	}
+	if len(taken) > 0 {
+		for node, gpus := range taken {
+			b.fleet.Take(node, gpus)
+		}
+		found, refusal := try()
+		for node, gpus := range taken {
+			b.fleet.Give(node, gpus)
+		}
+		if refusal == nil {
+			return found, nil
+		}
+	}
+	return try()
+}

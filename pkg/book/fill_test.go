@@ -1,0 +1,169 @@
+package book_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+)
+
+// opportunistic makes a Run one of shards.
+func opportunistic(s *rqv1.RunSpec) { s.Opportunistic, s.Locality, s.SparesPerGroup = true, nil, nil }
+
+// sweep submits a Run of so many shards of so many GPUs.
+func (w *world) sweep(name string, owner rqv1.Owner, shards, gpus int) {
+	w.submitWithSpares(name, owner, 1, shards, gpus, 0, opportunistic)
+}
+
+// shards returns how many shards of a Run run on each node.
+func (w *world) shards(run string) map[string]int {
+	out := map[string]int{}
+	for _, pod := range w.pods {
+		if pod.Labels[rqv1.LabelRun] == run && pod.Status.Phase == corev1.PodRunning {
+			out[pod.Spec.NodeName]++
+		}
+	}
+	return out
+}
+
+// checkShards asserts that no shard waits for GPUs that are idle, and that a Run of shards runs while one of them does.
+func (w *world) checkShards(fresh *book.Book) {
+	fresh.TakeActions()
+	fresh.Fill(w.now)
+	for _, pod := range fresh.TakeActions().Activate {
+		if pod.Labels[rqv1.LabelRole] == string(rqv1.RoleBorrowed) {
+			w.t.Fatalf("shard %s waits although GPUs are idle:\n%s", pod.Name, w.describe(pod.Labels[rqv1.LabelRun]))
+		}
+	}
+	for name, run := range w.runs {
+		if running := len(w.shards(name)) > 0; run.Spec.Opportunistic && running != (run.Status.Phase == rqv1.RunRunning) {
+			w.t.Fatalf("%s is %s, and shards of it run: %v", name, run.Status.Phase, running)
+		}
+	}
+}
+
+func TestShardsRunUnderSparesAndWhereGPUsAreIdle(t *testing.T) {
+	tell(t, func(w *world) {
+		w.guarded(3, 1, 1) // a pod and a spare of 8 GPUs, and an idle node
+		w.sweep("run1", "org:b", 20, 2)
+		w.settle()
+		if on := w.shards("run1"); len(on) != 2 || on["n0"]+on["n1"]+on["n2"] != 8 {
+			w.t.Fatalf("shards run on %v, want four on each of two nodes", on)
+		}
+		w.expect("run1", rqv1.RunRunning, "8 of 20 shards run; the others wait: no GPUs are idle that a shard could use",
+			map[string]int{"open Start Borrowed": 8})
+		w.check()
+		w.checkSettled()
+	})
+}
+
+func TestShardsGiveWayToASpareThatIsNeeded(t *testing.T) {
+	tell(t, func(w *world) {
+		w.guarded(2, 1, 1)
+		w.sweep("run1", "org:b", 4, 2)
+		w.settle()
+		w.lose(w.pods[w.pod("run0-0")].Spec.NodeName)
+		w.settle()
+		w.expect("run0", rqv1.RunRunning, "group 0 swapped to spare after node failure",
+			map[string]int{"NodeFailure": 1, "Swap": 1, "open Swap Active": 1})
+		w.expect("run1", rqv1.RunPending, "0 of 4 shards run; the others wait: no GPUs are idle that a shard could use",
+			map[string]int{"ReclaimedBySpare": 4})
+		w.checkSettled()
+	})
+}
+
+func TestShardsGiveWayToARunThatFitsNowhereElse(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.addNode("n1", "d0")
+		w.setBudget("a", "org:a", 16)
+		w.sweep("run0", "org:a", 4, 4)
+		w.settle()
+		w.pass(time.Minute)
+		w.submit("run1", "org:a", 1, 1, 4)
+		w.settle()
+		w.running("run1", "although only shards are in its way")
+		w.expect("run0", rqv1.RunRunning, "3 of 4 shards run; the others wait: no GPUs are idle that a shard could use",
+			map[string]int{"Reclaimed": 1, "open Start Borrowed": 3})
+		w.deleteRun("run1")
+		w.settle()
+		w.expect("run0", rqv1.RunRunning, "4 of 4 shards run", map[string]int{"Reclaimed": 1, "open Start Borrowed": 4})
+	})
+}
+
+func TestShardsAreLeftAloneByARunThatFitsBesideThem(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.addNode("n1", "d0")
+		w.setBudget("a", "org:a", 16)
+		w.sweep("run0", "org:a", 2, 4)
+		w.settle()
+		w.submit("run1", "org:a", 1, 1, 8)
+		w.settle()
+		w.running("run1", "although it fits")
+		w.expect("run0", rqv1.RunRunning, "2 of 2 shards run", map[string]int{"open Start Borrowed": 2})
+	})
+}
+
+func TestALostNodesShardsRunElsewhere(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.addNode("n1", "d0")
+		w.setBudget("a", "org:a", 16)
+		w.sweep("run0", "org:a", 2, 4)
+		w.settle()
+		for node := range w.shards("run0") {
+			w.lose(node)
+		}
+		w.settle()
+		w.expect("run0", rqv1.RunRunning, "2 of 2 shards run", map[string]int{"NodeFailure": 2, "open Start Borrowed": 2})
+		w.checkSettled()
+	})
+}
+
+func TestAProcessThatStartsHasShardsLeaveWhoAreInTheWay(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.setBudget("a", "org:a", 16)
+		w.sweep("run0", "org:a", 2, 4)
+		w.settle()
+		w.submit("run1", "org:a", 1, 1, 8)
+		for range 2 {
+			for _, name := range w.names() {
+				w.reconcile(name)
+			}
+			for _, uid := range w.sortedPods() {
+				w.cycle(uid)
+			}
+			w.crash()
+		}
+		w.settle()
+		w.running("run1", "although only shards are in its way")
+		if ledger := w.ledger("run0"); ledger["open Start Borrowed"] > 0 {
+			w.t.Fatalf("shards are left: %v", ledger)
+		}
+		w.checkSettled()
+	})
+}
+
+func TestShardsTurnedDownByANodeKeepOffItForAWhile(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.addNode("n1", "d0")
+		w.setBudget("a", "org:a", 16)
+		w.sweep("run0", "org:a", 1, 4)
+		w.reconcile("run0")
+		w.book.Fill(w.now)
+		uid := w.pod("run0-0")
+		first := w.book.Assigned(uid)
+		w.book.Turned(uid, first, "no CPU")
+		w.book.Fill(w.now.Add(time.Second))
+		if second := w.book.Assigned(uid); second == first || !slices.Contains([]string{"n0", "n1"}, second) {
+			w.t.Fatalf("the shard goes to %q after %s turned it down", second, first)
+		}
+	})
+}

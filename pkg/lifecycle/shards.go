@@ -1,0 +1,152 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// opportunistic reports whether the Run's pods are shards, which come and go one by one (R15).
+func (s *state) opportunistic() bool { return s.Run != nil && s.Run.Spec.Opportunistic }
+
+// shardsPhase returns the phase that the shards have brought the Run to: it runs while any of them does, and waits while none
+// does. That some give way, or are lost, is no failure.
+func (s *state) shardsPhase() rqv1.RunPhase {
+	succeeded := 0
+	for _, pod := range s.pods {
+		switch {
+		case pod == nil || s.reclaims(pod):
+		case pod.Status.Phase == corev1.PodFailed && !s.lost(pod):
+			return rqv1.RunFailed
+		case pod.Status.Phase == corev1.PodSucceeded && pod.DeletionTimestamp == nil:
+			succeeded++
+		}
+	}
+	switch {
+	case succeeded == len(s.pods):
+		return rqv1.RunCompleted
+	case s.expired():
+		return rqv1.RunFailed
+	case s.running() > 0:
+		return rqv1.RunRunning
+	}
+	return rqv1.RunPending
+}
+
+// running returns the number of shards that run.
+func (s *state) running() int {
+	n := 0
+	for _, pod := range s.pods {
+		if alive(pod) && s.runs(pod) && !s.reclaims(pod) {
+			n++
+		}
+	}
+	return n
+}
+
+// reclaims reports whether a shard has been told to give its GPUs back.
+func (s *state) reclaims(pod *corev1.Pod) bool {
+	if !s.opportunistic() {
+		return false
+	}
+	_, told := s.Reclaimed(pod.UID)
+	return told
+}
+
+// noticeOfReclaim is what a shard is told that gives way: whoever is given its GPUs does not wait for long.
+func (s *state) noticeOfReclaim(pod *corev1.Pod) *Notice {
+	reason, _ := s.Reclaimed(pod.UID)
+	seconds := int64((s.OpportunisticGrace + time.Second - 1) / time.Second)
+	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {
+		seconds = min(seconds, *own)
+	}
+	return &Notice{Reason: reason, Message: needed(reason), GraceSeconds: seconds}
+}
+
+// needed says why shards give way.
+func needed(reason rqv1.ClosureReason) string {
+	if reason == rqv1.ClosedReclaimedBySpare {
+		return "the spare on these GPUs is needed in place of a failed node"
+	}
+	return "another Run has been given these GPUs"
+}
+
+// reasonOfShard says why the Lease of a shard that is gone ended; empty when it ended for what ends other pods too.
+func (s *state) reasonOfShard(lease *rqv1.Lease) rqv1.ClosureReason {
+	if lease.Spec.Slice.Role != rqv1.RoleBorrowed {
+		return ""
+	}
+	if reason, told := s.Reclaimed(podUID(lease)); told {
+		return reason
+	}
+	if pod := s.byUID[podUID(lease)]; pod != nil {
+		for i := range pod.Status.Conditions {
+			c := &pod.Status.Conditions[i]
+			if c.Type == corev1.DisruptionTarget && slices.Contains([]string{reasonReclaimed, string(rqv1.ClosedReclaimedBySpare)}, c.Reason) {
+				return rqv1.ClosureReason(c.Reason) // an earlier process told it
+			}
+		}
+	}
+	switch {
+	case s.Demand.GPUsPerPod > 0 && !s.has(partOf(lease)):
+		return rqv1.ClosedShrink
+	case s.phase == rqv1.RunFailed:
+		return rqv1.ClosedFailed
+	}
+	return rqv1.ClosedDeleted
+}
+
+// shards says how many shards run, and what the others wait for.
+func (s *state) shards() (reason, message string) {
+	running, ended := s.running(), 0
+	for _, pod := range s.pods {
+		if pod != nil && !holds(pod) {
+			ended++
+		}
+	}
+	message = fmt.Sprintf("%d of %d shards run", running, len(s.pods))
+	if ended > 0 {
+		message += fmt.Sprintf(", %d have ended", ended)
+	}
+	reason = "Started"
+	if running == 0 {
+		reason = "Waiting"
+	}
+	switch waiting := len(s.pods) - running - ended; {
+	case waiting == 0:
+	case s.Refusal != nil:
+		message += "; the others wait: " + s.Refusal.Message
+		if running == 0 {
+			reason = string(s.Refusal.Reason)
+		}
+	default:
+		message += "; the others wait for idle GPUs"
+	}
+	return reason, message
+}
+
+// setReclaimed says which shards gave way last, when, and why. The condition is absent until one does.
+func (s *state) setReclaimed(next *rqv1.RunStatus) {
+	var told []string
+	var last rqv1.ClosureReason
+	for index, pod := range s.pods {
+		if alive(pod) && s.reclaims(pod) {
+			told = append(told, strconv.Itoa(index))
+			last, _ = s.Reclaimed(pod.UID)
+		}
+	}
+	if len(told) == 0 {
+		return
+	}
+	meta.RemoveStatusCondition(&next.Conditions, rqv1.ConditionReclaimed) // each time is one of its own
+	s.setCondition(next, metav1.Condition{Type: rqv1.ConditionReclaimed, Status: metav1.ConditionTrue, Reason: string(last),
+		Message: fmt.Sprintf("shards %s gave way: %s", strings.Join(told, ", "), needed(last)), ObservedGeneration: s.Run.Generation})
+}
