@@ -23,6 +23,7 @@ type alike struct {
 	Reason   string             `json:"reason"`
 	After    rqv1.ClosureReason `json:"after,omitempty"`
 	Role     rqv1.LeaseRole     `json:"role"`
+	Cohort   int32              `json:"cohort,omitempty"` // of those that opened in a growth
 	Budget   string             `json:"budget"`
 	Envelope string             `json:"envelope"`
 	Payer    rqv1.Owner         `json:"payer"`
@@ -57,6 +58,8 @@ func happened(lease *rqv1.Lease) happening {
 	}
 	if lease.Status.Closed {
 		h.Verb, h.Reason = hasClosed, string(lease.Status.ClosureReason)
+	} else if spec.Reason == rqv1.ReasonGrow {
+		h.Cohort = spec.Cohort
 	}
 	return h
 }

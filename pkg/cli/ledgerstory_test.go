@@ -33,6 +33,7 @@ func TestExplainSwaps(t *testing.T) {
 	run := runOf("guarded", 64, 32, runs(64))
 	run.Spec.SparesPerGroup = ptr[int32](8)
 	run.Status.Message = "group 0 swapped to spare after node failure"
+	run.Status.Conditions[0].Reason, run.Status.Conditions[0].Message = "Swap", run.Status.Message
 	leases := guarded(&run)
 	leases[8] = closed(leases[8], time.Hour, rqv1.ClosedSwap)
 	leases[1] = closed(leases[1], time.Hour, rqv1.ClosedNodeFailure)
@@ -57,10 +58,15 @@ func TestExplainWidths(t *testing.T) {
 	pod := func(index int, later time.Duration, reason rqv1.LeaseReason) rqv1.Lease {
 		return since(as(leaseOf(&run, fmt.Sprint("e-", index, "-", later), int32(index), fmt.Sprint("n", index)), rqv1.RoleActive, index), later, reason)
 	}
+	cohort := func(number int32, lease rqv1.Lease) rqv1.Lease {
+		lease.Spec.Cohort = number
+		return lease
+	}
 	leases := []rqv1.Lease{
 		closed(pod(0, 0, rqv1.ReasonStart), time.Hour, rqv1.ClosedRandomPreempt),
 		closed(pod(1, 0, rqv1.ReasonStart), time.Hour, rqv1.ClosedRandomPreempt),
-		closed(pod(2, time.Minute, rqv1.ReasonGrow), 9*time.Minute, rqv1.ClosedShrink),
+		closed(cohort(1, pod(2, time.Minute, rqv1.ReasonGrow)), 9*time.Minute, rqv1.ClosedShrink),
+		closed(cohort(2, pod(3, time.Minute+time.Second, rqv1.ReasonGrow)), 9*time.Minute, rqv1.ClosedShrink),
 		pod(0, 2*time.Hour, rqv1.ReasonStart), pod(1, 2*time.Hour, rqv1.ReasonStart), pod(2, 3*time.Hour, rqv1.ReasonGrow),
 	}
 	explained(t, "explain-widths", &run, evidence{now: noon.Add(4 * time.Hour), leases: leases}, false, "")

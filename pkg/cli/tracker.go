@@ -73,6 +73,9 @@ func (t *tracker) take(each bool) []happening {
 	for i := range told {
 		slices.Sort(told[i].Groups)
 		slices.Sort(told[i].Indexes)
+		if told[i].Verb != hasMoved { // from and to stay side by side
+			slices.Sort(told[i].Nodes)
+		}
 		told[i].What = told[i].inWords()
 	}
 	return told

@@ -48,7 +48,7 @@ server.
 
 With -o json, a line each, or yaml the Runs themselves are printed, each time that they or their GPU leases have changed.
 Beside what the API has they carry watch: time, leases (the open ones: active, spare, borrowed) and changes[] (what, time,
-verb, reason, after, role, budget, envelope, payer, leases, gpus, groups[], indexes[], nodes[], from[]).`,
+verb, reason, after, role, cohort, budget, envelope, payer, leases, gpus, groups[], indexes[], nodes[], from[]).`,
 		Example: `  # Follow a Run to its end
   kubectl runs watch resnet-small
 
