@@ -120,14 +120,14 @@ func (e *explainer) read(ctx context.Context, c client.Client, key client.Object
 	var events corev1.EventList
 	note("events", c.List(ctx, &events, client.InNamespace(key.Namespace), client.MatchingFields{
 		"involvedObject.kind": "Run", "involvedObject.name": key.Name, "involvedObject.uid": string(run.UID)}))
-	domains := map[string]string{}
+	var nodes nodeFacts
 	if len(leases) > 0 {
-		domains, err = e.domains(ctx, c)
-		note("node labels, which name the domains", err)
+		nodes, err = e.nodes(ctx, c)
+		note("Nodes, which say in which domain they are and when they were lost", err)
 	}
 	reservations, err := readReservations(ctx, c, key.Namespace)
 	note("Reservations, which say who may cut or has cut the Run", err)
-	story := explain(&run, evidence{e.now(), leases, domains, reservations, events.Items})
+	story := explain(&run, evidence{e.now(), leases, nodes, reservations, events.Items})
 	story.Unread = unread
 	return story, nil
 }
@@ -142,19 +142,24 @@ func readReservations(ctx context.Context, c client.Client, namespace string) ([
 	return list.Items, err
 }
 
-// domains returns the domain of every node: the values of the topology's labels, widest first.
-func (e *explainer) domains(ctx context.Context, c client.Client) (map[string]string, error) {
+// nodes returns what is said of every node: its domain, which is the values of the topology's labels, widest first, and the
+// record of its loss.
+func (e *explainer) nodes(ctx context.Context, c client.Client) (nodeFacts, error) {
 	nodes := metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}}
 	if err := c.List(ctx, &nodes); err != nil {
-		return nil, err
+		return nodeFacts{}, err
 	}
-	domains := make(map[string]string, len(nodes.Items))
+	facts := nodeFacts{domains: map[string]string{}, lost: map[string]string{}}
 	for i := range nodes.Items {
+		node := &nodes.Items[i]
 		values := make([]string, len(e.levels))
 		for j, level := range e.levels {
-			values[j] = nodes.Items[i].Labels[level]
+			values[j] = node.Labels[level]
 		}
-		domains[nodes.Items[i].Name] = strings.Join(values, "/")
+		facts.domains[node.Name] = strings.Join(values, "/")
+		if record := node.Annotations[annotationLost]; record != "" {
+			facts.lost[node.Name] = record
+		}
 	}
-	return domains, nil
+	return facts, nil
 }

@@ -3,15 +3,21 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
 // nodesShown is how many nodes of a group the text names unless all are asked for.
 const nodesShown = 4
+
+// momentsShown is how many moments of the past the text tells, the latest ones, unless all are asked for.
+const momentsShown = 20
 
 // writeExplanation writes an explanation for people.
 func writeExplanation(out io.Writer, e explanation, wide, colours bool) error {
@@ -19,13 +25,14 @@ func writeExplanation(out io.Writer, e explanation, wide, colours bool) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Run %s/%s is %s.\n", e.Namespace, e.Run, strings.ReplaceAll(report.paint(string(e.Phase)), " ", ""))
 	fmt.Fprintf(&text, "  asks:    %s\n", asksInWords(e))
+	writeStanding(&text, e)
 	if e.Message != "" && (e.Waits == nil || e.Waits.Message != e.Message) {
 		fmt.Fprintf(&text, "  message: %s\n", printers.EscapeTerminal(e.Message))
 	}
 	if err := writeWait(&text, e, wide); err != nil {
 		return err
 	}
-	writeStory(&text, e)
+	writeStory(&text, e, wide)
 	writeHoldings(&text, e, wide)
 	if len(e.Events) > 0 {
 		text.WriteString("\nEvents:\n")
@@ -47,6 +54,20 @@ func writeExplanation(out io.Writer, e explanation, wide, colours bool) error {
 	return err
 }
 
+// writeStanding says what a Run has of what it tends to.
+func writeStanding(text *strings.Builder, e explanation) {
+	running := e.Phase == rqv1.RunRunning
+	if running && e.Width != nil {
+		fmt.Fprintf(text, "  width:   %d/%d GPUs%s\n", e.Width.Allocated, e.Width.Desired, bracketed(e.Width.Pending))
+	}
+	if running && e.Spares != nil {
+		fmt.Fprintf(text, "  spares:  %s\n", e.Spares.inWords())
+	}
+	if e.Shards != nil {
+		fmt.Fprintf(text, "  shards:  %s\n", e.Shards.inWords())
+	}
+}
+
 func asksInWords(e explanation) string {
 	words := fmt.Sprintf("%d GPUs of type %s for %s", e.Asks.GPUs, e.Asks.GPUType, e.Owner)
 	switch groups := e.Asks.GroupGPUs; {
@@ -57,6 +78,15 @@ func asksInWords(e explanation) string {
 	}
 	if m := e.Asks.Malleable; m != nil {
 		words += fmt.Sprintf(", malleable from %d to %d by %d", m.MinTotalGPUs, m.MaxTotalGPUs, m.StepGPUs)
+	}
+	switch spare := e.Asks.SparesPerGroup; {
+	case spare > 0 && e.Asks.GroupGPUs > 0:
+		words += fmt.Sprintf(", %d spare GPUs to a group", spare)
+	case spare > 0:
+		words += fmt.Sprintf(", %d spare GPUs", spare)
+	}
+	if e.Asks.Opportunistic {
+		words += ", opportunistic: in shards, on GPUs that nobody else needs at the moment"
 	}
 	if e.Asks.GPUsPerPod > 0 {
 		words += fmt.Sprintf(", %d to a pod", e.Asks.GPUsPerPod)
@@ -89,18 +119,25 @@ func writeWait(text *strings.Builder, e explanation, wide bool) error {
 }
 
 // writeStory tells what happened, and after that what is to come.
-func writeStory(text *strings.Builder, e explanation) {
+func writeStory(text *strings.Builder, e explanation, wide bool) {
 	text.WriteString("\nWhat happened:\n")
-	future := false
-	for _, m := range e.Story {
-		away := ""
-		if m.Time.After(e.At.Time) {
-			if !future {
-				text.WriteString("\nWhat is to come:\n")
-			}
-			future, away = true, ", "+countdown(m.Time, e.At.Time)
-		}
-		fmt.Fprintf(text, "  %s%s  %s%s\n", at(m.Time), away, m.What, because(m.Reason, m.Message))
+	past := slices.IndexFunc(e.Story, func(m moment) bool { return m.Time.After(e.At.Time) })
+	if past < 0 {
+		past = len(e.Story)
+	}
+	shown := e.Story[:past]
+	if more := past - momentsShown; more > 0 && !wide {
+		fmt.Fprintf(text, "  %d moments before these; -o wide shows all\n", more)
+		shown = shown[more:]
+	}
+	for _, m := range shown {
+		fmt.Fprintf(text, "  %s  %s%s\n", at(m.Time), m.What, because(m.Reason, m.Message))
+	}
+	if past < len(e.Story) {
+		text.WriteString("\nWhat is to come:\n")
+	}
+	for _, m := range e.Story[past:] {
+		fmt.Fprintf(text, "  %s, %s  %s%s\n", at(m.Time), countdown(m.Time, e.At.Time), m.What, because(m.Reason, m.Message))
 	}
 }
 

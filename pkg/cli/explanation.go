@@ -21,9 +21,13 @@ type explanation struct {
 	Phase     rqv1.RunPhase `json:"phase"`
 	Message   string        `json:"message,omitempty"`
 	// Looked is false until the scheduler has looked at the Run as it is now.
-	Looked bool     `json:"looked"`
-	Asks   request  `json:"asks"`
-	Waits  *waiting `json:"waits,omitempty"`
+	Looked bool    `json:"looked"`
+	Asks   request `json:"asks"`
+	// Width is what the Run has and tends to, Spares what stands by for it, Shards what runs of an opportunistic Run.
+	Width  *rqv1.RunWidth `json:"width,omitempty"`
+	Spares *spares        `json:"spares,omitempty"`
+	Shards *shards        `json:"shards,omitempty"`
+	Waits  *waiting       `json:"waits,omitempty"`
 	// At is when this was so. Story holds the moments of the Run's life, in order; those after At are still to come.
 	At    metav1.Time `json:"at"`
 	Story []moment    `json:"story"`
@@ -45,8 +49,11 @@ type request struct {
 	GPUType    string `json:"gpuType"`
 	GPUsPerPod int32  `json:"gpusPerPod,omitempty"`
 	GroupGPUs  int32  `json:"groupGPUs,omitempty"`
+	// SparesPerGroup is how many GPUs are to stand by for each group.
+	SparesPerGroup int32 `json:"sparesPerGroup,omitempty"`
 	// Malleable is the range of widths of a Run that may change its width.
-	Malleable *rqv1.RunMalleable `json:"malleable,omitempty"`
+	Malleable     *rqv1.RunMalleable `json:"malleable,omitempty"`
+	Opportunistic bool               `json:"opportunistic,omitempty"`
 }
 
 // waiting is what a Run waits for.
@@ -64,6 +71,8 @@ type moment struct {
 	What    string      `json:"what"`
 	Reason  string      `json:"reason,omitempty"`
 	Message string      `json:"message,omitempty"`
+	// Leases is what befell GPU leases, when that is what the moment is about.
+	Leases *happening `json:"leases,omitempty"`
 }
 
 // holding is what one group of a Run holds in one domain from one payer.
@@ -95,14 +104,19 @@ type event struct {
 	Count   int32       `json:"count"`
 }
 
-// evidence is what a Run's story is made from: its GPU leases, the domains of their nodes, Reservations of any Run, and
-// the Events about the Run, as read at an instant.
+// evidence is what a Run's story is made from: the GPU leases of its name, what is said of their nodes, Reservations of any
+// Run, and the Events about the Run, as read at an instant.
 type evidence struct {
 	now          time.Time
 	leases       []rqv1.Lease
-	domains      map[string]string
+	nodes        nodeFacts
 	reservations []rqv1.Reservation
 	events       []corev1.Event
+}
+
+// nodeFacts is what is said of nodes, by their names: their domains, and the records of those that were found to be lost.
+type nodeFacts struct {
+	domains, lost map[string]string
 }
 
 // explain tells a Run's story.
@@ -115,25 +129,28 @@ func explain(run *rqv1.Run, from evidence) explanation {
 		Message:   run.Status.Message,
 		Looked:    lookedAt(run),
 		Asks:      requestOf(run),
+		Width:     run.Status.Width,
 		Waits:     waitOf(run, from.now),
 		At:        metav1.NewTime(from.now),
 		Story:     storyOf(run),
 		Events:    eventsOf(from.events),
 	}
+	earlier := func(lease rqv1.Lease) bool { return lease.Spec.RunRef.UID != run.UID } // of an earlier Run of the same name
+	leases := slices.DeleteFunc(slices.Clone(from.leases), earlier)
+	e.Story = slices.Concat(e.Story, lossesOf(leases, from.nodes.lost), toldByLeases(leases))
 	e.reserve(run, from)
-	for i := range from.leases {
-		switch lease := &from.leases[i]; {
-		case lease.Spec.RunRef.UID != run.UID: // of an earlier Run of the same name
-		case lease.Status.Closed:
+	for i := range leases {
+		if lease := &leases[i]; lease.Status.Closed {
 			e.Gave = addGivenUp(e.Gave, lease)
-		default:
-			e.Holds = addHolding(e.Holds, lease, from.domains)
+		} else {
+			e.Holds = addHolding(e.Holds, lease, from.nodes.domains)
 		}
 	}
 	slices.SortStableFunc(e.Holds, func(a, b holding) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), strings.Compare(string(a.Role), string(b.Role)), strings.Compare(a.Domain, b.Domain))
 	})
 	slices.SortFunc(e.Gave, func(a, b givenUp) int { return strings.Compare(string(a.Reason), string(b.Reason)) })
+	e.Spares, e.Shards = sparesHeld(run, e.Holds), shardsOf(run, leases)
 	return e
 }
 
@@ -143,7 +160,8 @@ func lookedAt(run *rqv1.Run) bool {
 }
 
 func requestOf(run *rqv1.Run) request {
-	r := request{GPUs: run.Spec.Resources.TotalGPUs, GPUType: run.Spec.Resources.GPUType, Malleable: run.Spec.Malleable}
+	r := request{GPUs: run.Spec.Resources.TotalGPUs, GPUType: run.Spec.Resources.GPUType, SparesPerGroup: sparesOf(run),
+		Malleable: run.Spec.Malleable, Opportunistic: run.Spec.Opportunistic}
 	if perPod := run.Spec.Resources.GPUsPerPod; perPod != nil {
 		r.GPUsPerPod = *perPod
 	}

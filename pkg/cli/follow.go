@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,8 +21,8 @@ type stream struct {
 	// kind is an empty list of the kind, options what to select of it.
 	kind    client.ObjectList
 	options []client.ListOption
-	// limit bounds the first list. 1 when only what changes from now on is of interest, 0 for all objects.
-	limit int64
+	// only selects further what is listed, but not what is watched.
+	only []client.ListOption
 	// listed is called with the list, from which the watch goes on, and again when changes have been missed.
 	listed func(client.ObjectList)
 	// changed is called with every change.
@@ -37,7 +38,7 @@ type stream struct {
 // begin lists the objects and notes the version to watch from. Its error is final: there is nothing to resume.
 func (s *stream) begin(ctx context.Context) error {
 	list := s.kind.DeepCopyObject().(client.ObjectList)
-	if err := s.client.List(ctx, list, append([]client.ListOption{client.Limit(s.limit)}, s.options...)...); err != nil {
+	if err := s.client.List(ctx, list, slices.Concat(s.options, s.only)...); err != nil {
 		return err
 	}
 	s.listed(list)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -69,6 +70,20 @@ func leaseOf(run *rqv1.Run, name string, group int32, node string) rqv1.Lease {
 			Start:          metav1.NewMicroTime(noon.Add(10 * time.Second)),
 		},
 	}
+}
+
+// as is the GPU lease of a pod of a role, by its index.
+func as(lease rqv1.Lease, role rqv1.LeaseRole, index int) rqv1.Lease {
+	lease.Spec.Slice.Role = role
+	lease.Labels = map[string]string{rqv1.LabelIndex: fmt.Sprint(index)}
+	return lease
+}
+
+// since is the GPU lease as opened for a reason, a time after the first ones.
+func since(lease rqv1.Lease, later time.Duration, reason rqv1.LeaseReason) rqv1.Lease {
+	lease.Spec.Start = metav1.NewMicroTime(lease.Spec.Start.Add(later))
+	lease.Spec.Reason = reason
+	return lease
 }
 
 // closed is the GPU lease closed after a time of holding.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -33,8 +34,9 @@ func (s *session) listCommand() *cobra.Command {
 		Short:   "List Runs",
 		Long: `List Runs (runs.rq.davidlangworthy.io): what they ask for, what they have, and where they are.
 
-GPUS is what the Run asks for, ALLOCATED what is bound. The wide format adds when a Run that waits is expected to start,
-and the odds that a Run is cut when a Reservation activates, and when that is. For more see "kubectl runs plan".`,
+WIDTH is the GPUs that are bound and those that the Run tends to, spares apart. SPARES is the GPUs that stand by and those
+that are to at this width. The wide format adds the change of width that is under way, when a Run that waits is expected to
+start, and the odds that a Run is cut when a Reservation activates, and when that is. For more see "kubectl runs plan".`,
 		Example: `  # What waits, and for what, in all namespaces
   kubectl runs list -A --phase Pending
 
@@ -84,7 +86,11 @@ func (l *runList) run(ctx context.Context, _ []string) error {
 		fmt.Fprintln(l.ErrOut, nothingFound("Runs", namespace))
 		return nil
 	}
-	return printTable(runTable(runs, l.now()), l.Out, l.output.wide(), l.all)
+	spares, err := standBy(ctx, c, namespace, runs)
+	if err != nil {
+		fmt.Fprintf(l.ErrOut, "GPU leases, which say what stands by, could not be read: %s\n", refusal(err))
+	}
+	return printTable(runTable(runs, spares, l.now()), l.Out, l.output.wide(), l.all)
 }
 
 // parsePhases accepts phases in any case.
@@ -125,4 +131,21 @@ func pointers[T any, P interface {
 		objects[i] = P(&items[i])
 	}
 	return objects
+}
+
+// standBy counts the GPUs that stand by for Runs, by their UIDs. It asks nothing when none of them has spares.
+func standBy(ctx context.Context, c client.Client, namespace string, runs []rqv1.Run) (map[types.UID]int32, error) {
+	if !slices.ContainsFunc(runs, func(run rqv1.Run) bool { return sparesOf(&run) > 0 }) {
+		return nil, nil
+	}
+	var spares rqv1.LeaseList
+	err := c.List(ctx, &spares, client.InNamespace(namespace), leasesOpen, client.MatchingLabels{rqv1.LabelRole: string(rqv1.RoleSpare)})
+	if err != nil {
+		return nil, err
+	}
+	gpus := map[types.UID]int32{}
+	for i := range spares.Items {
+		gpus[spares.Items[i].Spec.RunRef.UID] += gpusOf(&spares.Items[i])
+	}
+	return gpus, nil
 }

@@ -26,6 +26,9 @@ func storyOf(run *rqv1.Run) []moment {
 		if c.Status != metav1.ConditionTrue {
 			what = "not " + what
 		}
+		if what == "started" && c.Reason != "Started" { // what has become of the Run since, at another time
+			c.Reason, c.Message = "", ""
+		}
 		story = append(story, moment{Time: c.LastTransitionTime, What: what, Reason: c.Reason, Message: c.Message})
 	}
 	if run.DeletionTimestamp != nil {

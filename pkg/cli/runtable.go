@@ -8,14 +8,16 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-func runTable(runs []rqv1.Run, now time.Time) *metav1.Table {
+// runTable shows Runs, with the GPUs that stand by for each, by its UID; nil when these are not known.
+func runTable(runs []rqv1.Run, standBy map[types.UID]int32, now time.Time) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: columns(
-		"Name", "Owner", "+Type", "GPUs", "+Groups", "Allocated", "+Funding", "Phase", "Age", "+Start", "+At Risk", "Message")}
+		"Name", "Owner", "+Type", "+GPUs", "+Groups", "Width", "+Pending", "Spares", "+Funding", "Phase", "Age", "+Start", "+At Risk", "Message")}
 	for i := range runs {
 		run := &runs[i]
 		table.Rows = append(table.Rows, row(run,
@@ -24,7 +26,9 @@ func runTable(runs []rqv1.Run, now time.Time) *metav1.Table {
 			run.Spec.Resources.GPUType,
 			fmt.Sprint(run.Spec.Resources.TotalGPUs),
 			groupsOf(run),
-			fmt.Sprint(allocated(run)),
+			widthOf(run),
+			pendingOf(run),
+			standingBy(run, standBy),
 			fundingOf(run),
 			string(run.Status.Phase),
 			duration.HumanDuration(now.Sub(run.CreationTimestamp.Time)),
@@ -45,11 +49,53 @@ func groupsOf(run *rqv1.Run) string {
 	return fmt.Sprintf("%dx%d", run.Spec.Resources.TotalGPUs/size, size)
 }
 
-func allocated(run *rqv1.Run) int32 {
-	if run.Status.Width == nil {
-		return 0
+// widthOf is what a Run has of what it tends to, in GPUs, such as 96/160.
+func widthOf(run *rqv1.Run) string {
+	if w := run.Status.Width; w != nil {
+		return fmt.Sprintf("%d/%d", w.Allocated, w.Desired)
 	}
-	return run.Status.Width.Allocated
+	return fmt.Sprintf("0/%d", run.Spec.Resources.TotalGPUs)
+}
+
+func pendingOf(run *rqv1.Run) string {
+	if run.Status.Width == nil {
+		return ""
+	}
+	return run.Status.Width.Pending
+}
+
+// sparesOf is how many GPUs are to stand by for each group of a Run.
+func sparesOf(run *rqv1.Run) int32 {
+	for _, spares := range []*int32{run.Spec.SparesPerGroup, run.Spec.Spares} {
+		if spares != nil {
+			return *spares
+		}
+	}
+	return 0
+}
+
+// sparesWanted is how many GPUs are to stand by for a Run at the width that it has, or starts with.
+func sparesWanted(run *rqv1.Run) int32 {
+	width := run.Spec.Resources.TotalGPUs
+	if w := run.Status.Width; w != nil && w.Allocated > 0 {
+		width = w.Allocated
+	}
+	groups := int32(1)
+	if run.Spec.Locality != nil && run.Spec.Locality.GroupGPUs != nil && *run.Spec.Locality.GroupGPUs > 0 {
+		groups = width / *run.Spec.Locality.GroupGPUs
+	}
+	return groups * sparesOf(run)
+}
+
+// standingBy says how many GPUs stand by for a Run of those that are to; empty for a Run without spares, or that has ended.
+func standingBy(run *rqv1.Run, standBy map[types.UID]int32) string {
+	switch {
+	case sparesOf(run) == 0 || ended(run):
+		return ""
+	case standBy == nil:
+		return fmt.Sprintf("?/%d", sparesWanted(run))
+	}
+	return fmt.Sprintf("%d/%d", standBy[run.UID], sparesWanted(run))
 }
 
 // fundingOf says who pays for what a Run holds: its owner, and others by name.

@@ -22,18 +22,40 @@ func TestRunTable(t *testing.T) {
 		{Reservation: "mm/big-r0", At: after(16 * time.Minute), Probability: "0.125"},
 		{Reservation: "mm/tiny-r0", At: after(2 * time.Minute), Probability: "0.05"},
 	}
+	grows := runOf("grows", 96, 32, runs(96))
+	grows.UID, grows.Spec.SparesPerGroup = "grows", ptr[int32](4)
+	grows.Status.Width.Desired, grows.Status.Width.Pending = 160, "Grow to 128"
 	list := []rqv1.Run{
 		runOf("new", 8, 0, rqv1.RunStatus{}),
+		grows,
 		runOf("borrows", 48, 16, borrowing),
 		runOf("waits", 64, 32, waits("InsufficientGPUs", "short by 8 GPUs")),
 		dated,
 	}
 	for name, wide := range map[string]bool{"runs": false, "runs-wide": true} {
 		var text strings.Builder
-		if err := printTable(runTable(list, noon.Add(90*time.Second)), &text, wide, wide); err != nil {
+		if err := printTable(runTable(list, map[types.UID]int32{"grows": 8}, noon.Add(90*time.Second)), &text, wide, wide); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, name, text.String())
+	}
+}
+
+func TestStandingBy(t *testing.T) {
+	spares := func(status rqv1.RunStatus) *rqv1.Run {
+		run := runOf("grows", 96, 32, status)
+		run.Spec.Spares = ptr[int32](4)
+		return &run
+	}
+	for want, got := range map[string]string{
+		"8/12": standingBy(spares(runs(96)), map[types.UID]int32{"grows-uid": 8}),
+		"0/8":  standingBy(spares(runs(64)), map[types.UID]int32{}),
+		"?/12": standingBy(spares(rqv1.RunStatus{}), nil),
+		"":     standingBy(spares(rqv1.RunStatus{Phase: rqv1.RunCompleted}), map[types.UID]int32{}),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 
@@ -79,12 +101,12 @@ func TestExplanation(t *testing.T) {
 	earlier := running
 	earlier.UID = "earlier"
 	leases := []rqv1.Lease{
-		leaseOf(&running, "trainer-1", 1, "b1"),
-		leaseOf(&running, "trainer-0", 0, "a1"),
+		as(leaseOf(&running, "trainer-1", 1, "b1"), rqv1.RoleActive, 1),
+		since(leaseOf(&running, "trainer-0", 0, "a1"), time.Second, rqv1.ReasonSwap),
 		closed(leaseOf(&running, "trainer-0-lost", 0, "a9"), time.Second, rqv1.ClosedNodeFailure),
 		leaseOf(&earlier, "trainer-old", 0, "a2"),
 	}
-	domains := map[string]string{"a1": "us-west/gpu-a/A", "b1": "us-west/gpu-a/B"}
+	nodes := nodeFacts{domains: map[string]string{"a1": "us-west/gpu-a/A", "b1": "us-west/gpu-a/B"}}
 	events := []corev1.Event{
 		{ObjectMeta: metav1.ObjectMeta{Name: "b"}, LastTimestamp: after(10 * time.Second), Type: "Normal", Reason: "Running", Message: "bound 16 GPUs", Count: 2},
 		{ObjectMeta: metav1.ObjectMeta{Name: "a"}, EventTime: metav1.NewMicroTime(noon.Add(10*time.Second + time.Millisecond)), Type: "Normal", Reason: "Pending", Message: "waiting\x1b[31m"},
@@ -96,7 +118,7 @@ func TestExplanation(t *testing.T) {
 	unreadable := explain(ptr(runOf("waits", 16, 16, lookedAt)), at)
 	unreadable.Unread = []string{`events: User "bob" cannot list resource "events"`}
 	for name, e := range map[string]explanation{
-		"explain-running": explain(&running, evidence{now: at.now, leases: leases, domains: domains, events: events}),
+		"explain-running": explain(&running, evidence{now: at.now, leases: leases, nodes: nodes, events: events}),
 		"explain-new":     explain(ptr(runOf("new", 8, 0, rqv1.RunStatus{})), at),
 		"explain-waits":   unreadable,
 		"explain-dated":   explain(ptr(runOf("dated", 16, 0, dated)), at),
@@ -107,43 +129,6 @@ func TestExplanation(t *testing.T) {
 		}
 		golden(t, name, text.String())
 	}
-}
-
-func TestReporter(t *testing.T) {
-	var text strings.Builder
-	clock := noon
-	r := &reporter{out: &text, now: func() time.Time { return clock }}
-	run := runOf("trainer", 16, 0, rqv1.RunStatus{})
-	r.run(&run)
-	first, second := leaseOf(&run, "trainer-0", 0, "a1"), leaseOf(&run, "trainer-1", 0, "a2")
-	r.lease(&first)
-	r.lease(&second)
-	clock = clock.Add(time.Second)
-	run.Status = runs(16)
-	r.run(&run) // writes the batch first
-	r.run(&run) // nothing new
-	run.Status.Width.Pending = "Grow to 32"
-	r.run(&run)
-	run.Status.AtRisk = []rqv1.RunRisk{{Reservation: "mm/big-r0", At: after(15 * time.Minute), Probability: "0.25"}}
-	r.run(&run)
-	clock = clock.Add(time.Second)
-	r.run(&run) // the countdown goes on, and that is not news
-	waiting := runOf("next", 64, 0, waits("InsufficientGPUs", "short by 8 GPUs"))
-	waiting.Status.EarliestStart = ptr(after(15 * time.Minute))
-	r.run(&waiting)
-	ended := closed(first, time.Minute, rqv1.ClosedCompleted)
-	r.lease(&ended)
-	r.lease(&ended) // a closed GPU lease that is touched again
-	r.flush()
-	r.gone(&run)
-	golden(t, "watch", text.String())
-
-	text.Reset()
-	r = &reporter{out: &text, now: r.now, colours: true, eachLease: true, namespaces: true}
-	r.lease(&first)
-	r.lease(&second)
-	r.run(&run)
-	golden(t, "watch-wide", text.String())
 }
 
 func TestReached(t *testing.T) {

@@ -2,74 +2,56 @@ package cli
 
 import (
 	"fmt"
-	"io"
-	"slices"
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/printers"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// reporter writes one line for each change of a Run that a reader would notice, and one for each batch of GPU leases that
-// opened or closed together.
-type reporter struct {
-	out        io.Writer
-	now        func() time.Time
-	colours    bool
-	namespaces bool // names are preceded by their namespaces
-	eachLease  bool // a line for every GPU lease instead of one for a batch
-
-	nameWidth int
-	said      map[types.NamespacedName]string
-	closed    map[types.UID]bool
-	batches   []*batch
-}
-
-// batch is a number of GPU leases that tell the same story.
-type batch struct {
-	key    batchKey
-	leases int
-	gpus   int32
-	nodes  []string
-}
-
-type batchKey struct {
-	run                           types.NamespacedName
-	verb, reason, envelope, payer string
-	lease                         string // set when every GPU lease has a line of its own
-}
-
-// run reports a Run, unless a reader would see no difference from the last time.
-func (r *reporter) run(run *rqv1.Run) {
-	desired := run.Spec.Resources.TotalGPUs
-	pending := ""
-	if width := run.Status.Width; width != nil {
-		desired = width.Desired
-		if width.Pending != "" {
-			pending = " [" + width.Pending + "]"
+// tell says what has befallen a Run's GPU leases, and then how the Run is now, unless a reader would see no difference.
+func (r *reporter) tell(f *followed) error {
+	happenings := f.leases.take(r.eachLease)
+	if r.print != nil {
+		if f.run == nil || len(happenings) == 0 && f.said == f.run.ResourceVersion {
+			return nil
 		}
+		f.said = f.run.ResourceVersion
+		seen := sighting{Time: metav1.NewTime(r.now()), Changes: happenings}
+		if !r.countless {
+			seen.Leases = new(tally)
+			*seen.Leases = f.leases.tally(f.run.UID)
+		}
+		return r.print(f.run, seen)
 	}
-	phase := string(phaseOf(run))
-	width := fmt.Sprintf("%d/%d GPUs", allocated(run), desired)
-	tell := func(now time.Time) string {
-		notes := pending + noteOf("starts", startOf(run, now)) + noteOf("at risk:", riskOf(run, now))
-		return strings.TrimRight(fmt.Sprintf("%s  %-12s%s  %s", r.paint(phase), width, notes, printers.EscapeTerminal(run.Status.Message)), " ")
+	for i := range happenings {
+		r.line(f.name, happenings[i].What)
 	}
-	name := types.NamespacedName{Namespace: run.Namespace, Name: run.Name}
-	timeless := tell(time.Time{}) // a countdown that goes on is no change
-	if r.said[name] == timeless {
-		return
+	if f.run == nil {
+		return nil
 	}
-	if r.said == nil {
-		r.said = map[types.NamespacedName]string{}
+	counts := f.leases.tally(f.run.UID)
+	timeless := r.standing(f.run, counts, time.Time{}) // a countdown that goes on is no change
+	if f.said == timeless {
+		return nil
 	}
-	r.said[name] = timeless
-	story := tell(r.now())
-	r.flush()
-	r.line(name, story)
+	f.said = timeless
+	r.line(f.name, r.standing(f.run, counts, r.now()))
+	return nil
+}
+
+// standing is how a Run stands, in a line.
+func (r *reporter) standing(run *rqv1.Run, counts tally, now time.Time) string {
+	leases := ""
+	if phaseOf(run) == rqv1.RunRunning && !r.countless { // while a gang comes or goes, the lines about its GPU leases tell enough
+		leases = counts.inWords(run)
+	}
+	notes := bracketed(pendingOf(run)) + noteOf("leases:", leases) + noteOf("starts", startOf(run, now)) + noteOf("at risk:", riskOf(run, now))
+	return strings.TrimRight(fmt.Sprintf("%s  %-12s%s  %s", r.paint(string(phaseOf(run))), widthOf(run)+" GPUs", notes,
+		printers.EscapeTerminal(run.Status.Message)), " ")
 }
 
 // noteOf is a note in brackets, or nothing when there is nothing to note.
@@ -77,73 +59,14 @@ func noteOf(what, text string) string {
 	if text == "" {
 		return ""
 	}
-	return fmt.Sprintf(" [%s %s]", what, text)
+	return bracketed(what + " " + text)
 }
 
-// gone reports that a Run was deleted.
-func (r *reporter) gone(run *rqv1.Run) {
-	name := types.NamespacedName{Namespace: run.Namespace, Name: run.Name}
-	delete(r.said, name)
-	r.flush()
-	r.line(name, "deleted")
-}
-
-// lease adds a GPU lease that opened or closed to its batch. A closed one is counted once.
-func (r *reporter) lease(lease *rqv1.Lease) {
-	key := batchKey{
-		run:      types.NamespacedName{Namespace: lease.Spec.RunRef.Namespace, Name: lease.Spec.RunRef.Name},
-		verb:     "opened",
-		reason:   string(lease.Spec.Reason),
-		envelope: lease.Spec.Payer.Budget + "/" + lease.Spec.PaidByEnvelope,
-		payer:    string(lease.Spec.Payer.Owner),
+func bracketed(text string) string {
+	if text == "" {
+		return ""
 	}
-	if lease.Status.Closed {
-		if r.closed[lease.UID] {
-			return
-		}
-		if r.closed == nil {
-			r.closed = map[types.UID]bool{}
-		}
-		r.closed[lease.UID] = true
-		key.verb, key.reason = "closed", string(lease.Status.ClosureReason)
-	}
-	if r.eachLease {
-		key.lease = lease.Name
-	}
-	b := r.batch(key)
-	b.leases++
-	b.gpus += gpusOf(lease)
-	for _, node := range lease.Spec.Slice.Nodes {
-		if !slices.Contains(b.nodes, node.Name) {
-			b.nodes = append(b.nodes, node.Name)
-		}
-	}
-}
-
-func (r *reporter) batch(key batchKey) *batch {
-	for _, b := range r.batches {
-		if b.key == key {
-			return b
-		}
-	}
-	r.batches = append(r.batches, &batch{key: key})
-	return r.batches[len(r.batches)-1]
-}
-
-// flush writes the batches that have been collected.
-func (r *reporter) flush() {
-	for _, b := range r.batches {
-		leases, where := fmt.Sprintf("%d GPU leases", b.leases), fmt.Sprintf("%d nodes", len(b.nodes))
-		if b.leases == 1 {
-			leases = "a GPU lease"
-		}
-		if len(b.nodes) == 1 {
-			where = b.nodes[0]
-		}
-		r.line(b.key.run, fmt.Sprintf("%s %s (%s): %d GPUs on %s, paid by %s (%s)",
-			b.key.verb, leases, b.key.reason, b.gpus, where, b.key.envelope, b.key.payer))
-	}
-	r.batches = nil
+	return " [" + text + "]"
 }
 
 func (r *reporter) line(run types.NamespacedName, story string) {

@@ -26,7 +26,6 @@ type runWatch struct {
 	namespace string
 	names     []string
 	phase     rqv1.RunPhase // of --until; empty means the end of every Run
-	printer   printers.ResourcePrinter
 	report    *reporter
 	runs      map[types.NamespacedName]*rqv1.Run
 	deleted   map[string]bool // named Runs that are gone
@@ -38,11 +37,18 @@ func (s *session) watchCommand() *cobra.Command {
 		Use:   "watch [RUN...]",
 		Short: "Follow Runs as they change",
 		Long: `Follow Runs: a line for each change of phase, width, start, risk or message, and for GPU leases
-(leases.rq.davidlangworthy.io) that open and close. Without names all Runs of the namespace are followed until the command is interrupted.
+(leases.rq.davidlangworthy.io) that open, close or move: alike ones together, or with -o wide each. A Run's line says the
+GPUs that it has of those that it tends to, the change of width that is under way, and how many GPU leases are open: active
+ones of ranks, those of spares, and borrowed ones of an opportunistic Run's shards. Without names all Runs of the namespace
+are followed until the command is interrupted.
 
 With names the command ends by itself when all of them are Completed (exit code 0), or Failed or deleted (3). With
 --until it ends when all of them are in that phase, or, for Running, past it. It goes on through restarts of the API
-server. With -o json or yaml the Runs themselves are printed, each time that they change.`,
+server.
+
+With -o json, a line each, or yaml the Runs themselves are printed, each time that they or their GPU leases have changed.
+Beside what the API has they carry watch: time, leases (the open ones: active, spare, borrowed) and changes[] (what, time,
+verb, reason, after, role, cohort, budget, envelope, payer, leases, gpus, groups[], indexes[], nodes[], from[]).`,
 		Example: `  # Follow a Run to its end
   kubectl runs watch resnet-small
 
@@ -101,13 +107,6 @@ func (w *runWatch) completeFlags(names []string) error {
 	if w.timeout < 0 {
 		return fail(exitUsage, "--timeout must not be negative")
 	}
-	if !w.output.forPeople() {
-		printer, err := w.output.printer()
-		if err != nil {
-			return err
-		}
-		w.printer = printer
-	}
 	w.names = names
 	w.runs = map[types.NamespacedName]*rqv1.Run{}
 	w.deleted = map[string]bool{}
@@ -118,42 +117,39 @@ func (w *runWatch) completeFlags(names []string) error {
 		namespaces: w.all,
 		eachLease:  w.output.wide(),
 	}
-	return nil
+	if w.output.forPeople() {
+		return nil
+	}
+	printer, err := w.output.printer()
+	if w.output.is("json") {
+		printer = onOneLine(printer)
+	}
+	w.report.print = func(run *rqv1.Run, seen sighting) error { return printSighting(printer, w.Out, run, seen) }
+	return err
 }
 
-// seen takes note of a Run and shows it.
-func (w *runWatch) seen(run *rqv1.Run) error {
+// seen takes note of a Run and has it told.
+func (w *runWatch) seen(run *rqv1.Run) {
 	if !w.follows(run.Name) {
-		return nil
+		return
 	}
 	delete(w.deleted, run.Name)
 	key := client.ObjectKeyFromObject(run)
 	last := w.runs[key]
 	w.runs[key] = run
-	if w.printer == nil {
+	if last == nil || last.ResourceVersion != run.ResourceVersion {
 		w.report.run(run)
-		return nil
 	}
-	if last != nil && last.ResourceVersion == run.ResourceVersion {
-		return nil
-	}
-	object, err := asWritten(run)
-	if err != nil {
-		return err
-	}
-	return w.printer.PrintObj(object, w.Out)
 }
 
-// gone takes note of a deleted Run.
-func (w *runWatch) gone(run *rqv1.Run) {
+// gone takes note of a deleted Run. The version of a deletion that was missed is not known.
+func (w *runWatch) gone(run *rqv1.Run, version string) {
 	if !w.follows(run.Name) {
 		return
 	}
 	delete(w.runs, client.ObjectKeyFromObject(run))
 	w.deleted[run.Name] = true
-	if w.printer == nil {
-		w.report.gone(run)
-	}
+	w.report.gone(run, version)
 }
 
 func (w *runWatch) follows(name string) bool {

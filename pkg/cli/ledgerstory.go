@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// annotationLost is on a Node that was found to be lost: when, why, and a sentence (R26).
+const annotationLost = rqv1.GroupName + "/lost"
+
+// together is how far apart GPU leases may open or close, one after the other, that are told of as one moment.
+const together = 2 * time.Second
+
+// toldByLeases is the story of a Run as its GPU leases tell it: swaps, reclaims, growth, shrinking and all that came and went
+// after the start. That a Run starts and completes is told by its conditions.
+func toldByLeases(leases []rqv1.Lease) []moment {
+	steps := stepsOf(leases)
+	var story []moment
+	t := tracker{}
+	tell := func() {
+		for _, h := range t.take(false) {
+			story = append(story, moment{Time: h.Time, What: h.What, Leases: &h})
+		}
+	}
+	type pod struct {
+		role  rqv1.LeaseRole
+		index int32
+	}
+	seen := map[pod]bool{}
+	for i, lease := range steps {
+		if i > 0 && timeOf(lease).Sub(timeOf(steps[i-1]).Time) > together {
+			tell()
+		}
+		p := pod{lease.Spec.Slice.Role, indexOf(lease)}
+		switch {
+		case p.role == rqv1.RoleBorrowed:
+			t.saw(lease)
+		case lease.Status.ClosureReason == rqv1.ClosedCompleted:
+			t.forget(lease)
+		case !lease.Status.Closed && lease.Spec.Reason == rqv1.ReasonStart && !seen[p]:
+			t.hold(lease)
+		default:
+			t.saw(lease)
+		}
+		seen[p] = true
+	}
+	tell()
+	return story
+}
+
+// stepsOf lists GPU leases as they opened and, once more, as they closed, in order of time.
+func stepsOf(leases []rqv1.Lease) []*rqv1.Lease {
+	var steps []*rqv1.Lease
+	for i := range leases {
+		lease := &leases[i]
+		if lease.Status.Closed {
+			opened := *lease
+			opened.Status = rqv1.LeaseStatus{}
+			steps = append(steps, &opened)
+		}
+		steps = append(steps, lease)
+	}
+	slices.SortStableFunc(steps, func(a, b *rqv1.Lease) int {
+		return cmp.Or(timeOf(a).Compare(timeOf(b).Time), strings.Compare(a.Name, b.Name))
+	})
+	return steps
+}
+
+// timeOf is when a GPU lease opened or, if it has, closed.
+func timeOf(lease *rqv1.Lease) metav1.Time {
+	if ended := lease.Status.Ended; ended != nil {
+		return metav1.Time{Time: ended.Time}
+	}
+	return metav1.Time{Time: lease.Spec.Start.Time}
+}
+
+// lossesOf is when nodes were found to be lost that cost the Run a GPU lease, as far as the nodes' records are about that.
+func lossesOf(leases []rqv1.Lease, records map[string]string) []moment {
+	var story []moment
+	told := map[string]bool{}
+	for i := range leases {
+		lease := &leases[i]
+		node := lease.Spec.Slice.Nodes[0].Name
+		if lease.Status.ClosureReason != rqv1.ClosedNodeFailure || told[node] {
+			continue
+		}
+		stamp, why, _ := strings.Cut(records[node], " ")
+		lost, err := time.Parse(time.RFC3339Nano, stamp)
+		if err != nil || lost.Before(lease.Spec.Start.Time) || lost.After(timeOf(lease).Time) {
+			continue // it has been lost again since, or a person has written the record
+		}
+		told[node] = true
+		reason, message, _ := strings.Cut(why, " ")
+		story = append(story, moment{Time: metav1.NewTime(lost), What: "node " + node + " lost", Reason: reason, Message: message})
+	}
+	return story
+}
