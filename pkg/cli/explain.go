@@ -157,7 +157,7 @@ func (e *explainer) nodes(ctx context.Context, c client.Client) (nodeFacts, erro
 			values[j] = node.Labels[level]
 		}
 		facts.domains[node.Name] = strings.Join(values, "/")
-		if record := node.Annotations[annotationLost]; record != "" {
+		if record := node.Annotations[rqv1.AnnotationLost]; record != "" {
 			facts.lost[node.Name] = record
 		}
 	}

@@ -11,9 +11,6 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// annotationLost is on a Node that was found to be lost: when, why, and a sentence (R26).
-const annotationLost = rqv1.GroupName + "/lost"
-
 // together is how far apart GPU leases may open or close, one after the other, that are told of as one moment.
 const together = 2 * time.Second
 
