@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -193,7 +194,7 @@ func (b *Book) fillGang(g *gang, now time.Time) {
 	var refusal *plan.Refusal
 	if len(shards) > 0 {
 		var assignments []plan.Assignment
-		assignments, refusal = plan.Fill(b.accounts, g.demand, b.claim(g, nil), shards, b.rooms(g, g.active.members[shards[0]], now), now)
+		assignments, refusal = plan.Fill(b.accounts, g.demand, b.claim(g, nil), shards, b.rooms(g, g.active.members[shards[0]].pod), now)
 		b.assume(g, assignments, now)
 		for _, a := range assignments {
 			b.activate(g.active.members[a.Index].pod)
@@ -208,10 +209,10 @@ func (b *Book) fillGang(g *gang, now time.Time) {
 	}
 }
 
-// rooms lists what shards of a gang could use now. They are alike but for their ranks.
-func (b *Book) rooms(g *gang, shard *member, now time.Time) []plan.Room {
+// rooms lists what shards of a gang could use now, which are alike but for their ranks.
+func (b *Book) rooms(g *gang, shard *corev1.Pod) []plan.Room {
 	var out []plan.Room
-	rejected := b.rejected(g, shard.pod)
+	rejected := b.rejected(g, shard)
 	for name, node := range b.nodes {
 		if b.flavorOf(node) != g.full.Flavor || !b.accepts(g, name) || rejected != nil && rejected(name) {
 			continue

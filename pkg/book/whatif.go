@@ -39,6 +39,9 @@ type Change struct {
 func (b *Book) WhatIf(run *rqv1.Run, now time.Time) Outlook {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if run.Spec.Opportunistic {
+		return b.fillWith(run, now)
+	}
 	places, g, refusal := b.tryOut(run, now)
 	if refusal == nil {
 		return Outlook{GPUs: g.demand.GPUs(), GPUsPerPod: g.demand.GPUsPerPod, Places: places}
@@ -58,9 +61,7 @@ func (b *Book) WhatIf(run *rqv1.Run, now time.Time) Outlook {
 
 // tryOut plans a Run as if it had just been submitted, at the widest width that fits.
 func (b *Book) tryOut(run *rqv1.Run, now time.Time) ([]plan.Assignment, *gang, *plan.Refusal) {
-	g := &gang{run: run, excluded: map[string]string{}, prospect: prospect{since: now}}
-	g.full, g.shape = plan.DemandOf(&run.Spec, b.podGPUs(podOf(run)), b.largestNode(run.Spec.Resources.GPUType))
-	g.demand = g.full
+	g := b.newcomer(run, now)
 	if g.shape != nil {
 		return nil, g, g.shape
 	}
@@ -72,6 +73,32 @@ func (b *Book) tryOut(run *rqv1.Run, now time.Time) ([]plan.Assignment, *gang, *
 	width, places, refusal := g.full.Widest(g.full.LeastPods, g.full.Pods(), fits)
 	g.demand = g.full.At(width)
 	return places, g, refusal
+}
+
+// newcomer returns the gang of a Run that has just been submitted.
+func (b *Book) newcomer(run *rqv1.Run, now time.Time) *gang {
+	g := &gang{run: run, excluded: map[string]string{}, prospect: prospect{since: now}}
+	g.full, g.shape = plan.DemandOf(&run.Spec, b.podGPUs(podOf(run)), b.largestNode(run.Spec.Resources.GPUType))
+	g.demand = g.full
+	return g
+}
+
+// fillWith says how many shards of an opportunistic Run would run if it were submitted now (R15).
+func (b *Book) fillWith(run *rqv1.Run, now time.Time) Outlook {
+	g := b.newcomer(run, now)
+	if g.shape != nil {
+		return Outlook{Refusal: g.shape}
+	}
+	places, refusal := plan.Fill(b.accounts, g.demand, b.claim(g, nil), indexes(g.demand.Pods()), b.rooms(g, podOf(run)), now)
+	return Outlook{GPUs: len(places) * g.demand.GPUsPerPod, GPUsPerPod: g.demand.GPUsPerPod, Places: places, Refusal: refusal}
+}
+
+func indexes(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
 }
 
 // podOf returns a pod as a Run's template has it.

@@ -89,9 +89,11 @@ func imagined(run *rqv1.Run, o book.Outlook, now time.Time) planAnswer {
 	a := planOf(run, nil, now)
 	a.Phase, a.Looked, a.Message = rqv1.RunPending, true, ""
 	a.Changes = changesOf(o)
-	if o.Refusal == nil {
+	if len(o.Places) > 0 {
 		a.StartsNow = &start{GPUs: o.GPUs}
 		a.StartsNow.Nodes, a.StartsNow.Payers = placesOf(o.Places, o.GPUsPerPod)
+	}
+	if o.Refusal == nil {
 		return a
 	}
 	a.Reason, a.Message = string(o.Refusal.Reason), o.Refusal.Message
