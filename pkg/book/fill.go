@@ -15,7 +15,7 @@ import (
 // fill is what shards of opportunistic Runs hold (R15). Everybody else is planned as if they were not there, and they go when
 // somebody is given the GPUs that they run on.
 type fill struct {
-	// shards are the GPUs of shards by node and pod, and spares the GPUs that spares hold by node: nothing else runs on those.
+	// shards are the GPUs of shards by node and pod, and spares the GPUs by node of spares that stand by: nothing else runs on those.
 	shards map[string]map[types.UID]int
 	spares map[string]int
 	// reclaimed are the shards that have been told to go, until their Leases are closed, and why.
@@ -37,8 +37,12 @@ func (g *gang) opportunistic() bool { return g.run != nil && g.run.Spec.Opportun
 // waitsForIdle is why a shard is held back.
 const waitsForIdle = "waiting for idle GPUs"
 
-// occupy counts GPUs that a holding takes from a node, or gives back where gpus is negative.
-func (b *Book) occupy(h *holding, pod types.UID, node string, gpus int) {
+// idles reports whether nothing runs on what a spare holds. That ends when a rank is to take its place.
+func (h *holding) idles() bool { return h.spare && !h.vacant }
+
+// occupy counts GPUs that a holding takes from its node, or gives back where gpus is negative.
+func (b *Book) occupy(h *holding, pod types.UID, gpus int) {
+	node := h.node
 	if gpus == 0 {
 		return
 	}
@@ -54,7 +58,7 @@ func (b *Book) occupy(h *holding, pod types.UID, node string, gpus int) {
 		}
 		return
 	}
-	if h.spare {
+	if h.idles() {
 		if b.fill.spares[node] += gpus; b.fill.spares[node] == 0 {
 			delete(b.fill.spares, node)
 		}
@@ -71,13 +75,13 @@ func (b *Book) shardGPUs(node string) int {
 	return sum
 }
 
-// roomFor returns how many GPUs of a node shards may hold: those that are nobody's and those under spares.
+// roomFor returns how many GPUs of a node shards may hold: those that are nobody's and those under spares that stand by.
 func (b *Book) roomFor(node string) int { return b.freeOn(node) + b.fill.spares[node] }
 
-// reclaim has shards leave a node until others have what they have been given there, and so many GPUs besides. A gang that is
-// given waits for all that leave; it may be nil. The youngest shards go, and one that has no Lease yet leaves at once.
-func (b *Book) reclaim(node string, besides int, reason rqv1.ClosureReason, g *gang) {
-	over := b.shardGPUs(node) + besides - b.roomFor(node)
+// reclaim has shards leave a node until others have what they have been given there. A gang that is given waits for all that
+// leave; it may be nil. The youngest shards go, and one that has no Lease yet leaves at once.
+func (b *Book) reclaim(node string, reason rqv1.ClosureReason, g *gang) {
+	over := b.shardGPUs(node) - b.roomFor(node)
 	if over <= 0 {
 		return
 	}
@@ -99,7 +103,7 @@ func (b *Book) reclaim(node string, besides int, reason rqv1.ClosureReason, g *g
 	for _, i := range plan.Reclaim(shards, over) {
 		b.evict(b.members[pods[i]], reason)
 	}
-	if b.shardGPUs(node)+besides <= b.roomFor(node) || g == nil {
+	if b.shardGPUs(node) <= b.roomFor(node) || g == nil {
 		return
 	}
 	for _, pod := range pods {
@@ -120,7 +124,7 @@ func (b *Book) makeRoom(g *gang, assignments []plan.Assignment) {
 			if r, ok := ReplacementOf(g.active.members[a.Index].pod); ok && r.Node == a.Node {
 				reason = rqv1.ClosedReclaimedBySpare
 			}
-			b.reclaim(a.Node, 0, reason, g)
+			b.reclaim(a.Node, reason, g)
 		}
 	}
 }
@@ -159,7 +163,7 @@ func (b *Book) Fill(now time.Time) {
 		}
 	}
 	for _, node := range slices.Sorted(maps.Keys(b.fill.shards)) {
-		b.reclaim(node, 0, rqv1.ClosedReclaimed, nil) // its GPUs have become fewer, or this process has just begun
+		b.reclaim(node, rqv1.ClosedReclaimed, nil) // its GPUs have become fewer, or this process has just begun
 	}
 	forgive := now.Sub(b.fill.forgiven) >= forgiveness
 	if forgive {

@@ -190,11 +190,11 @@ func (b *Book) hold(pod types.UID, node string, gpus int, change func(h *holding
 		h.gpus = 0
 		b.gone(h)
 	}
-	if before.node == h.node && before.gpus == h.gpus {
+	if before.node == h.node && before.gpus == h.gpus && before.idles() == h.idles() {
 		return
 	}
-	b.occupy(h, pod, before.node, -before.gpus)
-	b.occupy(h, pod, h.node, h.gpus)
+	b.occupy(&before, pod, -before.gpus)
+	b.occupy(h, pod, h.gpus)
 	if before.gpus > h.gpus && !h.shard {
 		b.wakeRoom(b.nodeFlavor(before.node))
 	}

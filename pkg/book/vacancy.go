@@ -8,6 +8,7 @@ import (
 	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
@@ -91,6 +92,7 @@ func (b *Book) claimSeat(m *member) {
 	}
 	b.hold(r.SpareUID, r.Node, g.demand.GPUsPerPod, func(h *holding) { h.vacant = true })
 	g.vacant = append(g.vacant, vacancy{pod: r.SpareUID, index: m.part.Index, node: r.Node, payer: r.payer()})
+	b.reclaim(r.Node, rqv1.ClosedReclaimedBySpare, nil) // they leave while the ledger follows
 }
 
 // leaveSeat gives up what was kept for a pod that is gone, if its spare has not been told to go: the spare stands by again.

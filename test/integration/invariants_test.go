@@ -128,7 +128,10 @@ func (w *world) overcommitted() []string {
 // overcommittedOnce replays the ledger and finds nodes that held more than they have at any instant (I1): for all that is not
 // opportunistic, and for all that runs, which spares do not.
 func (w *world) overcommittedOnce() []string {
-	return append(w.replay(rqv1.RoleBorrowed), w.replay(rqv1.RoleSpare)...)
+	if out := w.replay(rqv1.RoleBorrowed); len(out) > 0 {
+		return out
+	}
+	return w.replay(rqv1.RoleSpare)
 }
 
 // replay finds nodes that held more than they have at any instant, Leases of one role apart.
