@@ -172,7 +172,7 @@ func (w *world) cutAny(t *rapid.T) {
 		return
 	}
 	run, cut := w.runs[name], rqv1.Cut{Run: rqv1.NamespacedName{Name: name}, GPUs: 1}
-	cut.Action = rapid.SampledFrom([]rqv1.CutAction{rqv1.CutLottery, rqv1.CutReclaim, rqv1.CutDropSpare, rqv1.CutShrink}).Draw(t, "action")
+	cut.Action = rapid.SampledFrom([]rqv1.CutAction{rqv1.CutLottery, rqv1.CutDropSpare, rqv1.CutShrink}).Draw(t, "action")
 	switch m := run.Spec.Malleable; {
 	case cut.Action == rqv1.CutDropSpare:
 		cut.Spares = []int32{rapid.Int32Range(0, 2).Draw(t, "spare")}

@@ -120,8 +120,6 @@ func cutInWords(cut rqv1.Cut) string {
 	switch cut.Action {
 	case rqv1.CutLottery:
 		return "cut by lottery"
-	case rqv1.CutReclaim:
-		return "reclaimed"
 	case rqv1.CutDropSpare:
 		return "gave up spares"
 	}

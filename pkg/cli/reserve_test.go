@@ -57,7 +57,6 @@ func TestExplainReservations(t *testing.T) {
 func TestCutInWords(t *testing.T) {
 	for want, cut := range map[string]rqv1.Cut{
 		"cut by lottery":    {Action: rqv1.CutLottery},
-		"reclaimed":         {Action: rqv1.CutReclaim},
 		"gave up spares":    {Action: rqv1.CutDropSpare, Spares: []int32{1}},
 		"shrunk to 96 GPUs": {Action: rqv1.CutShrink, Width: ptr[int32](96)},
 		"shrunk":            {Action: rqv1.CutShrink},

@@ -49,7 +49,7 @@ func freedBy(cuts []rqv1.Cut, tenants []resolver.Tenant) []resolver.Holding {
 				out = append(out, spare.Holds...)
 			}
 		}
-		if c.Action == rqv1.CutLottery || c.Action == rqv1.CutReclaim {
+		if c.Action == rqv1.CutLottery {
 			out = append(out, tenant.Rest...)
 		}
 	}

@@ -172,7 +172,7 @@ func conflicting(conflicts []rqv1.Conflict, tenants []resolver.Tenant) []resolve
 				out = append(out, spare.Holds...)
 			}
 		}
-		if ends || slices.Contains(actions, rqv1.CutReclaim) {
+		if ends {
 			out = append(out, tenant.Rest...)
 		}
 	}

@@ -28,15 +28,12 @@ type Notice struct {
 const (
 	reasonShrink        = string(rqv1.ClosedShrink)
 	reasonRandomPreempt = string(rqv1.ClosedRandomPreempt)
-	reasonReclaimed     = string(rqv1.ClosedReclaimed)
 	reasonSwapped       = "Swapped"
 )
 
 // reasonOf returns the reason that a cut closes Leases with.
 func reasonOf(cut *book.Cut) rqv1.ClosureReason {
 	switch cut.Action {
-	case rqv1.CutReclaim:
-		return rqv1.ClosedReclaimed
 	case rqv1.CutDropSpare:
 		return rqv1.ClosedDropSpare
 	case rqv1.CutShrink:
@@ -46,9 +43,7 @@ func reasonOf(cut *book.Cut) rqv1.ClosureReason {
 }
 
 // ends reports whether a cut ends all that its Run held.
-func ends(cut *book.Cut) bool {
-	return cut.Action == rqv1.CutLottery || cut.Action == rqv1.CutReclaim
-}
+func ends(cut *book.Cut) bool { return cut.Action == rqv1.CutLottery }
 
 // ending returns the cut that ends the Run as it runs now: it had started by the activation. Cuts of an earlier start do
 // not end a later one.
@@ -133,8 +128,6 @@ func (s *state) noticeOf(pod *corev1.Pod, reason rqv1.ClosureReason, message str
 func purpose(cut *book.Cut) string {
 	what := "cut by lottery"
 	switch cut.Action {
-	case rqv1.CutReclaim:
-		what = "reclaimed"
 	case rqv1.CutDropSpare:
 		what = "spare dropped"
 	case rqv1.CutShrink:
@@ -151,10 +144,7 @@ func (s *state) ended(cut *book.Cut) string {
 	} else {
 		text += "; it declares no checkpoint, so it does not start again"
 	}
-	if cut.Action == rqv1.CutLottery {
-		text += fmt.Sprintf("; check the draw with kubectl runs explain --verify %s -n %s", cut.Reservation.Name, cut.Reservation.Namespace)
-	}
-	return text
+	return text + fmt.Sprintf("; check the draw with kubectl runs explain --verify %s -n %s", cut.Reservation.Name, cut.Reservation.Namespace)
 }
 
 // podUID returns the UID of the pod that a Lease is for.

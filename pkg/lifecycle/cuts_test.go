@@ -130,18 +130,15 @@ func without[T comparable](all []T, one T) []T {
 
 func TestCuts(t *testing.T) {
 	drop := cut(rqv1.CutDropSpare, func(c *book.Cut) { c.Spares = []int32{1} })
-	lottery, reclaim := cut(rqv1.CutLottery, nil), cut(rqv1.CutReclaim, nil)
+	lottery := cut(rqv1.CutLottery, nil)
 	const everything = "delete run-0; delete run-1; delete run-2; delete run-3; delete run-s0; delete run-s1"
 	const verify = "; check the draw with kubectl runs explain --verify other-r0 -n ns"
-	closed := func(reason string) string {
-		var words []string
-		for _, lease := range []string{"0", "1", "2", "3", "s0", "s1"} {
-			words = append(words, "close lease-"+lease+" "+reason)
-		}
-		return strings.Join(words, "; ")
+	var words []string
+	for _, lease := range []string{"0", "1", "2", "3", "s0", "s1"} {
+		words = append(words, "close lease-"+lease+" RandomPreempt")
 	}
+	closed := strings.Join(words, "; ")
 	const anew = "create run-0; create run-1; create run-2; create run-3; create run-s0; create run-s1"
-	waits := "; it waits to start again from its checkpoint"
 	for name, test := range map[string]struct {
 		observed Observed
 		want     []string
@@ -161,14 +158,11 @@ func TestCuts(t *testing.T) {
 		"drop a spare that came later": {victim([]book.Cut{drop}, func(o *Observed) { o.Leases[5].Spec.Start = metav1.NewMicroTime(drop.At) }), []string{
 			"Running: bound 32 GPUs"}},
 		"lottery, with a checkpoint": {victim([]book.Cut{lottery}, checkpointed), []string{
-			everything + "; Pending: cut by lottery for Run ns/other (Reservation ns/other-r0)" + waits + verify,
-			closed("RandomPreempt") + "; " + anew}},
+			everything + "; Pending: cut by lottery for Run ns/other (Reservation ns/other-r0); it waits to start again from its checkpoint" + verify,
+			closed + "; " + anew}},
 		"lottery, without": {victim([]book.Cut{lottery}, nil), []string{
 			everything + "; Failed: cut by lottery for Run ns/other (Reservation ns/other-r0); it declares no checkpoint, so it does not start again" + verify,
-			closed("RandomPreempt")}},
-		"reclaim": {victim([]book.Cut{reclaim}, checkpointed), []string{
-			everything + "; Pending: reclaimed for Run ns/other (Reservation ns/other-r0)" + waits,
-			closed("Reclaimed") + "; " + anew}},
+			closed}},
 		"a lottery before the Run started anew": {victim([]book.Cut{lottery}, func(o *Observed) {
 			o.Run.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-10 * time.Second))
 			for _, lease := range o.Leases {
@@ -208,7 +202,6 @@ func TestCutsConvergeFromEveryCrash(t *testing.T) {
 		"drop":                  {drop, nil, rqv1.ClosedDropSpare, rqv1.RunRunning, 32, 1},
 		"lottery":               {cut(rqv1.CutLottery, nil), nil, rqv1.ClosedRandomPreempt, rqv1.RunFailed, 0, 6},
 		"lottery with a return": {cut(rqv1.CutLottery, nil), checkpointed, rqv1.ClosedRandomPreempt, rqv1.RunPending, 0, 6},
-		"reclaim":               {cut(rqv1.CutReclaim, nil), checkpointed, rqv1.ClosedReclaimed, rqv1.RunPending, 0, 6},
 		"a rank that has ended": {cut(rqv1.CutLottery, nil), func(o *Observed) {
 			checkpointed(o)
 			o.Pods[0].Status.Phase = corev1.PodSucceeded

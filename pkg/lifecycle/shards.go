@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -90,8 +89,9 @@ func (s *state) reasonOfShard(lease *rqv1.Lease) rqv1.ClosureReason {
 	if pod := s.byUID[podUID(lease)]; pod != nil {
 		for i := range pod.Status.Conditions {
 			c := &pod.Status.Conditions[i]
-			if c.Type == corev1.DisruptionTarget && slices.Contains([]string{reasonReclaimed, string(rqv1.ClosedReclaimedBySpare)}, c.Reason) {
-				return rqv1.ClosureReason(c.Reason) // an earlier process told it
+			reason := rqv1.ClosureReason(c.Reason)
+			if c.Type == corev1.DisruptionTarget && (reason == rqv1.ClosedReclaimed || reason == rqv1.ClosedReclaimedBySpare) {
+				return reason // an earlier process told it
 			}
 		}
 	}

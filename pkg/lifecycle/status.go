@@ -96,8 +96,8 @@ func (s *state) story() (reason, message string) {
 		return string(s.Refusal.Reason), s.Refusal.Message
 	}
 	// That the Run was cut is said until something else stands in its way.
-	if c := meta.FindStatusCondition(s.Run.Status.Conditions, rqv1.ConditionStarted); c != nil && c.Status == metav1.ConditionFalse &&
-		(c.Reason == reasonRandomPreempt || c.Reason == reasonReclaimed) {
+	if c := meta.FindStatusCondition(s.Run.Status.Conditions, rqv1.ConditionStarted); c != nil &&
+		c.Status == metav1.ConditionFalse && c.Reason == reasonRandomPreempt {
 		return c.Reason, c.Message
 	}
 	return "Waiting", Waiting

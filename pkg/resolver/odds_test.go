@@ -34,11 +34,6 @@ func TestOdds(t *testing.T) {
 			l.take(16)
 			return []Tenant{rest(run("a", "x"), l, 4)}
 		}, "none"},
-		{"the opportunistic are enough", 4, func(l *lot) []Tenant {
-			o := rest(run("a", "o"), l, 8)
-			o.Opportunistic = true
-			return []Tenant{rest(run("a", "x"), l, 16), o}
-		}, "Reclaim org:a ns-a/o 8 1\n"},
 		{"some of the spares are enough", 3, func(l *lot) []Tenant {
 			return []Tenant{rest(spares(run("b", "x"), l, 4, 1, 2, 3), l, 8), spares(run("a", "y"), l, 4, 9)}
 		}, "DropSpare org:a ns-a/y 4 1\n"},

@@ -7,7 +7,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// piece is the least that can be cut by itself: a reclaimed tenant, a spare, a step, or what a ticket ends.
+// piece is the least that can be cut by itself: a spare, a step, or what a ticket ends.
 type piece struct {
 	action rqv1.CutAction
 	tenant int // index
@@ -21,11 +21,6 @@ func pieces(tenants []Tenant) []piece {
 	var all []piece
 	add := func(action rqv1.CutAction, tenant, part int, holds []Holding) {
 		all = append(all, piece{action, tenant, part, holds, gpus(holds)})
-	}
-	for i := range tenants {
-		if tenants[i].Opportunistic {
-			add(rqv1.CutReclaim, i, 0, tenants[i].Rest)
-		}
 	}
 	for _, s := range spareOrder(tenants) {
 		add(rqv1.CutDropSpare, s.tenant, s.index, tenants[s.tenant].Spares[s.index].Holds)
@@ -49,9 +44,7 @@ func spareOrder(tenants []Tenant) []part {
 	var order []part
 	for i, t := range tenants {
 		for s := range t.Spares {
-			if !t.Opportunistic {
-				order = append(order, part{i, s})
-			}
+			order = append(order, part{i, s})
 		}
 	}
 	slices.SortStableFunc(order, func(a, b part) int {
@@ -69,7 +62,7 @@ func stepOrder(tenants []Tenant) []part {
 	for {
 		best := -1
 		for i, t := range tenants {
-			if !t.Opportunistic && next[i] < len(t.Steps) && (best < 0 || stepsBefore(tenants, next, i, best)) {
+			if next[i] < len(t.Steps) && (best < 0 || stepsBefore(tenants, next, i, best)) {
 				best = i
 			}
 		}

@@ -5,12 +5,8 @@ import "fmt"
 // Remedies are sentences that say, in the order of R19, what each kind of cut can give of a deficit, in GPUs. A kind that
 // has nothing to give, or that is not reached, is left out.
 func Remedies(deficit int, tenants []Tenant) []string {
-	var reclaim, spares, steps, tickets int
+	var spares, steps, tickets int
 	for _, t := range tenants {
-		if t.Opportunistic {
-			reclaim += gpus(t.Rest)
-			continue
-		}
 		spares += t.spareGPUs()
 		steps += t.stepGPUs()
 		if t.draws() {
@@ -22,7 +18,6 @@ func Remedies(deficit int, tenants []Tenant) []string {
 		sentence string
 		gpus     int
 	}{
-		{"Reclaim opportunistic GPUs in scope", reclaim},
 		{"Drop spares in scope", spares},
 		{"Shrink elastic Runs by steps", steps},
 		{"Run a fair lottery if a deficit remains", tickets},

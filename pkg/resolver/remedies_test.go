@@ -9,8 +9,7 @@ import (
 func TestRemedies(t *testing.T) {
 	_, first := firstExample()
 	l := newLot(20, 8)
-	o, s, x := run("a", "o"), run("a", "s"), run("a", "x")
-	o.Opportunistic, o.Rest = true, l.take(8)
+	s, x := run("a", "s"), run("a", "x")
 	s.Spares, s.Rest = []Spare{{Index: 1, Holds: l.take(16)}, {Index: 2, Holds: l.take(16)}}, l.take(9)
 	s.Steps = []Step{{Width: 9, Holds: l.take(4)}}
 	x.Rest, x.Ticket = l.take(1), true
@@ -21,12 +20,11 @@ func TestRemedies(t *testing.T) {
 		want    []string
 	}{
 		{"first example", 18, first, []string{"Shrink elastic Runs by steps (16 GPUs)", "Run a fair lottery if a deficit remains (2 GPUs)"}},
-		{"all kinds", 100, []Tenant{x, s, o}, []string{
-			"Reclaim opportunistic GPUs in scope (8 GPUs)", "Drop spares in scope (32 GPUs)",
-			"Shrink elastic Runs by steps (4 GPUs)", "Run a fair lottery if a deficit remains (1 GPU)",
+		{"all kinds", 100, []Tenant{x, s}, []string{
+			"Drop spares in scope (32 GPUs)", "Shrink elastic Runs by steps (4 GPUs)", "Run a fair lottery if a deficit remains (1 GPU)",
 		}},
-		{"no more than is short", 12, []Tenant{x, s, o}, []string{"Reclaim opportunistic GPUs in scope (8 GPUs)", "Drop spares in scope (4 GPUs)"}},
-		{"nothing is short", 0, []Tenant{x, s, o}, nil},
+		{"no more than is short", 34, []Tenant{x, s}, []string{"Drop spares in scope (32 GPUs)", "Shrink elastic Runs by steps (2 GPUs)"}},
+		{"nothing is short", 0, []Tenant{x, s}, nil},
 		{"nothing to give", 5, nil, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

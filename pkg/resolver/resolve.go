@@ -73,9 +73,9 @@ func (t *trial) cutUntilFits(order []int) int {
 	return n
 }
 
-// takeBack takes back what is not needed: tickets in the order of drawing, then steps, spares and reclaims in the order
-// of being cut. The last ticket is needed, for without it the Run did not fit. When a ticket stays, the spares and steps
-// of its Run go with it; when it is taken back they are cuts of their own again.
+// takeBack takes back what is not needed: tickets in the order of drawing, then steps and spares in the order of being
+// cut. The last ticket is needed, for without it the Run did not fit. When a ticket stays, the spares and steps of its Run
+// go with it; when it is taken back they are cuts of their own again.
 func (t *trial) takeBack(drawn []int) {
 	for i, p := range drawn {
 		if i < len(drawn)-1 {
@@ -83,11 +83,9 @@ func (t *trial) takeBack(drawn []int) {
 		}
 	}
 	t.takeBackSteps()
-	for _, action := range []rqv1.CutAction{rqv1.CutDropSpare, rqv1.CutReclaim} {
-		for p, piece := range t.pieces {
-			if piece.action == action && t.cut.has(p) && !t.ends(piece.tenant) {
-				t.putBack(p)
-			}
+	for p, piece := range t.pieces {
+		if piece.action == rqv1.CutDropSpare && t.cut.has(p) && !t.ends(piece.tenant) {
+			t.putBack(p)
 		}
 	}
 }

@@ -34,17 +34,14 @@ func drawState(t *rapid.T, nodes, tenants int) *state {
 func (s *state) drawTenant(t *rapid.T, i int) {
 	own := run(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "owner"), fmt.Sprint("r", i))
 	own.Ticket = rapid.IntRange(0, 4).Draw(t, "ticket") > 0
-	own.Opportunistic = rapid.IntRange(0, 5).Draw(t, "opportunistic") == 0
 	own.Rest = s.hold(t)
-	if !own.Opportunistic {
-		for n := range rapid.IntRange(0, 2).Draw(t, "spares") {
-			own.Spares = append(own.Spares, Spare{Index: n, Holds: s.hold(t)})
-		}
-		steps := rapid.IntRange(0, 3).Draw(t, "steps")
-		for n := range steps {
-			borrowed := rapid.IntRange(0, 3).Draw(t, "borrowed") == 0
-			own.Steps = append(own.Steps, Step{Width: 4 * (steps - n), Borrowed: borrowed, Holds: s.hold(t)})
-		}
+	for n := range rapid.IntRange(0, 2).Draw(t, "spares") {
+		own.Spares = append(own.Spares, Spare{Index: n, Holds: s.hold(t)})
+	}
+	steps := rapid.IntRange(0, 3).Draw(t, "steps")
+	for n := range steps {
+		borrowed := rapid.IntRange(0, 3).Draw(t, "borrowed") == 0
+		own.Steps = append(own.Steps, Step{Width: 4 * (steps - n), Borrowed: borrowed, Holds: s.hold(t)})
 	}
 	s.tenants = append(s.tenants, own)
 }
@@ -89,8 +86,6 @@ func changes(tenants []Tenant, cuts []rqv1.Cut) []change {
 		own := tenants[slices.IndexFunc(tenants, func(t Tenant) bool { return t.Run == c.Run && t.UID == c.UID })]
 		called := fmt.Sprintf("%s of %s", c.Action, c.Run.Name)
 		switch c.Action {
-		case rqv1.CutReclaim:
-			out = append(out, change{called, own.Rest, true})
 		case rqv1.CutDropSpare:
 			for _, s := range own.Spares {
 				if slices.Contains(c.Spares, int32(s.Index)) {
@@ -124,7 +119,7 @@ func everything(t Tenant) []Holding {
 // mayCut is all that R19 allows to cut from a tenant.
 func mayCut(t Tenant) []Holding {
 	all := everything(t)
-	if !t.Opportunistic && !t.Ticket {
+	if !t.Ticket {
 		return all[len(t.Rest):]
 	}
 	return all

@@ -45,13 +45,11 @@ type Tenant struct {
 	Run   rqv1.NamespacedName
 	UID   types.UID
 	Owner rqv1.Owner
-	// Opportunistic tenants are reclaimed before others are touched; only their Rest counts.
-	Opportunistic bool
 	// Spares in any order; they are dropped highest index first.
 	Spares []Spare
 	// Steps in the order in which they are given up, the widest first.
 	Steps []Step
-	// Rest is what the Run holds at its least width, without its spares; all that it holds when it is Opportunistic.
+	// Rest is what the Run holds at its least width, without its spares.
 	Rest []Holding
 	// Ticket says that it takes part in the lottery. A Run that may lose only spares and steps has none, nor has one whose
 	// Rest is empty.
@@ -80,7 +78,7 @@ type Plan struct {
 }
 
 // actions in the order of R19.
-var actions = []rqv1.CutAction{rqv1.CutReclaim, rqv1.CutDropSpare, rqv1.CutShrink, rqv1.CutLottery}
+var actions = []rqv1.CutAction{rqv1.CutDropSpare, rqv1.CutShrink, rqv1.CutLottery}
 
 // gpus is the size of holdings.
 func gpus(holds []Holding) int {
@@ -108,7 +106,7 @@ func (t *Tenant) stepGPUs() int {
 }
 
 // draws says whether the tenant takes part in the lottery.
-func (t *Tenant) draws() bool { return t.Ticket && !t.Opportunistic && gpus(t.Rest) > 0 }
+func (t *Tenant) draws() bool { return t.Ticket && gpus(t.Rest) > 0 }
 
 // sorted returns the tenants by owner, namespace and name: the order of published entries of one action.
 func sorted(tenants []Tenant) []Tenant {

@@ -14,15 +14,14 @@ import (
 // published is the record of one activation in a state that has every kind of cut.
 func published(t testing.TB) *rqv1.Reservation {
 	l := newLot(16, 4)
-	alpha, bravo, charlie, delta, echo := run("alpha", "one"), run("bravo", "two"), run("charlie", "three"), run("delta", "four"), run("echo", "five")
-	alpha.Opportunistic, alpha.Rest = true, l.take(4)
+	bravo, charlie, delta, echo := run("bravo", "two"), run("charlie", "three"), run("delta", "four"), run("echo", "five")
 	bravo.Spares = []Spare{{Index: 4, Holds: l.take(4)}, {Index: 5, Holds: l.take(4)}}
 	charlie.Steps = []Step{{Width: 8, Holds: l.take(4)}, {Width: 4, Holds: l.take(4)}}
 	delta.Rest, delta.Ticket = l.take(8), true
 	echo.Rest, echo.Ticket = l.take(12), true
 	foxtrot := run("foxtrot", "six")
 	foxtrot.Rest, foxtrot.Ticket = l.take(12), true
-	w, tenants := &domain{free: l.free, pods: 13, each: 4}, []Tenant{alpha, bravo, charlie, delta, echo, foxtrot}
+	w, tenants := &domain{free: l.free, pods: 13, each: 4}, []Tenant{bravo, charlie, delta, echo, foxtrot}
 	set, how, _ := Odds(w, tenants)
 	plan, ok := Resolve(w, tenants, set, nonce(2))
 	if !ok || len(plan.Draws) < 2 || len(plan.Cuts) < 4 {
@@ -52,14 +51,14 @@ func TestVerifySays(t *testing.T) {
 		}, []string{"The nonce is not revealed yet: the draw cannot be checked."}},
 		{"cuts before the nonce", func(s *rqv1.ReservationStatus) {
 			s.Lottery.Nonce = ""
-		}, []string{"The nonce is not revealed yet", fmt.Sprintf("There are %d draws and %d cuts, although", 2, 5)}},
+		}, []string{"The nonce is not revealed yet", fmt.Sprintf("There are %d draws and %d cuts, although", 2, 4)}},
 		{"never fixed", func(s *rqv1.ReservationStatus) { s.ActivatedAt = nil }, []string{"activatedAt is missing"}},
 		{"commitment", func(s *rqv1.ReservationStatus) { s.Lottery.Commitment = zero },
 			[]string{`commitment is "` + zero + `", but the revealed nonce has the SHA-256 ` + Commitment(nonce(2))}},
 		{"nonce in upper case", func(s *rqv1.ReservationStatus) { s.Lottery.Nonce = strings.ToUpper(s.Lottery.Nonce) }, []string{`nonce is "`}},
 		{"digest", func(s *rqv1.ReservationStatus) { s.Lottery.ConflictSetDigest = zero }, []string{`conflictSetDigest is "` + zero}},
 		{"a draw less", func(s *rqv1.ReservationStatus) { s.Lottery.Draws = s.Lottery.Draws[:1] },
-			[]string{"Cut 5 ends ns-"}},
+			[]string{"Cut 3 ends ns-echo/five by lottery"}},
 		{"the last draw is not cut", func(s *rqv1.ReservationStatus) {
 			last := s.Lottery.Draws[1].Run
 			s.Cuts = slices.DeleteFunc(s.Cuts, func(c rqv1.Cut) bool { return c.Run == last })
@@ -70,18 +69,21 @@ func TestVerifySays(t *testing.T) {
 		{"draws swapped", func(s *rqv1.ReservationStatus) {
 			s.Lottery.Draws[0], s.Lottery.Draws[1] = s.Lottery.Draws[1], s.Lottery.Draws[0]
 		}, []string{"Draw 1 is ns-", "Draw 2 is ns-"}},
-		{"a cut twice", func(s *rqv1.ReservationStatus) { s.Cuts = append(s.Cuts, s.Cuts[1]) }, []string{"Cut 6 repeats DropSpare of ns-bravo/two."}},
+		{"a cut twice", func(s *rqv1.ReservationStatus) { s.Cuts = append(s.Cuts, s.Cuts[0]) }, []string{"Cut 5 repeats DropSpare of ns-bravo/two."}},
 		{"a cut that was not published", func(s *rqv1.ReservationStatus) { s.Cuts[0].Run.Name = "other" },
-			[]string{"Cut 1 is Reclaim of ns-alpha/other, which the conflict set does not list."}},
-		{"more GPUs", func(s *rqv1.ReservationStatus) { s.Cuts[1].GPUs = 9 },
-			[]string{"Cut 2 is DropSpare of ns-bravo/two with 9 GPUs, but the conflict set lists 8."}},
-		{"a width where none belongs", func(s *rqv1.ReservationStatus) { s.Cuts[1].Width = new(int32) }, []string{"Cut 2 is DropSpare of ns-bravo/two: a width"}},
-		{"no spares", func(s *rqv1.ReservationStatus) { s.Cuts[1].Spares = nil }, []string{"Cut 2 is DropSpare of ns-bravo/two: spares"}},
+			[]string{"Cut 1 is DropSpare of ns-bravo/other, which the conflict set does not list."}},
+		{"more GPUs", func(s *rqv1.ReservationStatus) { s.Cuts[0].GPUs = 9 },
+			[]string{"Cut 1 is DropSpare of ns-bravo/two with 9 GPUs, but the conflict set lists 8."}},
+		{"a width where none belongs", func(s *rqv1.ReservationStatus) { s.Cuts[0].Width = new(int32) }, []string{"Cut 1 is DropSpare of ns-bravo/two: a width"}},
+		{"no spares", func(s *rqv1.ReservationStatus) { s.Cuts[0].Spares = nil }, []string{"Cut 1 is DropSpare of ns-bravo/two: spares"}},
 		{"an end and a shrink", func(s *rqv1.ReservationStatus) {
-			c := s.Cuts[2]
-			c.Action, c.Width = rqv1.CutReclaim, nil
+			c := s.Cuts[1]
+			c.Action, c.Width = rqv1.CutLottery, nil
 			s.Cuts = append(s.Cuts, c)
-		}, []string{"Cut 3 is Shrink of ns-charlie/three, which another cut ends", "Cut 6 is Reclaim of ns-charlie/three, which the conflict set"}},
+		}, []string{
+			"Cut 2 is Shrink of ns-charlie/three, which another cut ends", "Cut 5 is Lottery of ns-charlie/three, which the conflict set",
+			"Cut 5 ends ns-charlie/three by lottery, which was not drawn",
+		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := published(t)

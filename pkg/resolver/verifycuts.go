@@ -10,7 +10,7 @@ import (
 func (v *verifier) checkCuts() {
 	seen, ended := map[claim]bool{}, map[rqv1.NamespacedName]bool{}
 	for _, c := range v.status.Cuts {
-		if c.Action == rqv1.CutLottery || c.Action == rqv1.CutReclaim {
+		if c.Action == rqv1.CutLottery {
 			ended[c.Run] = true
 		}
 	}
@@ -19,7 +19,7 @@ func (v *verifier) checkCuts() {
 		if seen[key] {
 			v.say("Cut %d repeats %s of %s.", i+1, c.Action, name(c.Run))
 		}
-		if ended[c.Run] && c.Action != rqv1.CutLottery && c.Action != rqv1.CutReclaim {
+		if ended[c.Run] && c.Action != rqv1.CutLottery {
 			v.say("Cut %d is %s of %s, which another cut ends anyway.", i+1, c.Action, name(c.Run))
 		}
 		seen[key] = true

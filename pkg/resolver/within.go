@@ -21,9 +21,6 @@ func within(tenants []Tenant, published []rqv1.Conflict) []Tenant {
 	}
 	var kept []Tenant
 	for _, t := range tenants {
-		if t.Opportunistic && !listed[claim{t.Run, rqv1.CutReclaim}] {
-			continue
-		}
 		t.Rest = slices.Clone(t.Rest)
 		if !listed[claim{t.Run, rqv1.CutDropSpare}] {
 			t.Steps = withSpares(&t)
