@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,5 +91,39 @@ func TestLinks(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestClosureReasons holds the table of reasons in docs/concepts.md against those that the API has.
+func TestClosureReasons(t *testing.T) {
+	root, err := controlplane.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, name := range []string{"manifests/crd/rq.davidlangworthy.io_leases.yaml", "docs/concepts.md"} {
+		data, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[filepath.Ext(name)] = string(data)
+	}
+	list := regexp.MustCompile(`closureReason:\n(?:.*\n)*?\s+enum:\n((?:\s+- .*\n)+)`).FindStringSubmatch(files[".yaml"])
+	_, table, found := strings.Cut(files[".md"], "| reason why a Lease closed |")
+	if list == nil || !found {
+		t.Fatalf("no list of reasons in the CRD (%v) or no table of them in the page (%v)", list != nil, found)
+	}
+	table, _, _ = strings.Cut(table, "\n\n")
+	var want, got []string
+	for _, reason := range regexp.MustCompile(`- (\w+)`).FindAllStringSubmatch(list[1], -1) {
+		want = append(want, reason[1])
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\|").FindAllStringSubmatch(table, -1) {
+		got = append(got, row[1])
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("docs/concepts.md (-API +table):\n%s", diff)
 	}
 }
