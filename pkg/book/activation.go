@@ -280,6 +280,9 @@ func (b *Book) proceed(g *gang) {
 			b.activate(m.pod)
 		}
 	}
+	if g.complete() && g.leader() != nil {
+		b.wake(g) // a spare that was made meanwhile
+	}
 }
 
 // await has a gang wait until the holding is gone.

@@ -11,16 +11,25 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// act carries out what the book asks of the queue. Activation needs nothing: the world tries any pod at any time.
+// act carries out what the book asks of the queue.
 func (w *world) act() {
-	for _, uid := range w.book.TakeActions().Reject {
+	actions := w.book.TakeActions()
+	for _, uid := range actions.Reject {
 		w.unreserve(uid)
+	}
+	for _, pod := range actions.Activate {
+		w.queue[pod.UID] = true
 	}
 }
 
-// cycle is one scheduling cycle of a pod.
+// cycle is one scheduling cycle of a pod, if the queue tries it: one that was turned down, or let in and refused, is left alone
+// until the book asks for it.
 func (w *world) cycle(uid types.UID) {
 	pod := w.pods[uid]
+	if !w.queue[uid] {
+		return
+	}
+	delete(w.queue, uid)
 	_, waits := w.waiting[uid]
 	_, binds := w.binding[uid]
 	if pod == nil || waits || binds || pod.Spec.NodeName != "" || w.book.Gate(pod) != "" {
@@ -39,6 +48,9 @@ func (w *world) cycle(uid types.UID) {
 	}
 	if err := w.book.Reserve(uid, node); err != nil {
 		w.t.Fatalf("a pod placed in this cycle cannot be reserved: %v", err)
+	}
+	for _, sibling := range w.book.Follow(uid) {
+		w.queue[sibling.UID] = true
 	}
 	open, release, wait := w.book.Arrive(uid, w.now)
 	switch {
@@ -65,6 +77,7 @@ func (w *world) unreserve(uid types.UID) {
 	delete(w.waiting, uid)
 	delete(w.binding, uid)
 	if waits || binds {
+		w.queue[uid] = true // after a while
 		w.book.Unreserve(uid, w.now)
 	}
 }
@@ -109,6 +122,7 @@ func (w *world) bind(uid types.UID, how outcome) {
 	}
 	delete(w.binding, uid)
 	if w.nodes[node] == nil {
+		w.queue[uid] = true
 		return
 	}
 	pod := w.pods[uid].DeepCopy()
@@ -119,6 +133,12 @@ func (w *world) bind(uid types.UID, how outcome) {
 // pass lets time go by and ends waits that are over.
 func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
+	for run, at := range w.retries {
+		if !at.After(w.now) {
+			delete(w.retries, run)
+			w.book.Retry(run)
+		}
+	}
 	for _, uid := range slices.Sorted(maps.Keys(w.waiting)) {
 		if until, ok := w.waiting[uid]; ok && w.now.After(until) {
 			w.unreserve(uid)

@@ -30,6 +30,7 @@ func (w *world) pod(name string) types.UID {
 // place brings a pod as far as it comes in one cycle.
 func (w *world) place(name string) types.UID {
 	uid := w.pod(name)
+	w.queue[uid] = true
 	w.cycle(uid)
 	return uid
 }

@@ -194,9 +194,10 @@ func (b *Book) reserve(g *gang, r *rqv1.Reservation) {
 	b.signalDue()
 }
 
-// again has a gang that waits planned anew, because what was decided for it cannot be carried out as it was.
+// again has a gang that waits, or has given its places back, planned anew, because what was decided for it cannot be carried
+// out as it was.
 func (b *Book) again(g *gang) {
-	if g.waits() && !g.woken {
+	if g.complete() && !g.started() && !g.woken && g.leader() != nil {
 		b.wake(g)
 	}
 }

@@ -24,6 +24,7 @@ func (s *storm) starting() {
 	s.during(2 * reservationLead)
 	s.finish("run0")
 	s.reconcile("run0")
+	s.act()
 	s.cycle(s.pod("run1-0"))
 	if s.book.Assigned(s.pod("run1-0")) == "" {
 		s.t.Fatalf("run1 has no place:\n%s", s.story())
@@ -37,7 +38,7 @@ func TestARunThatIsStartingDoesNotCancelReservations(t *testing.T) {
 		s.book.Refresh(s.now, 8)
 		s.judge()
 		for _, name := range []string{"run2", "run3"} {
-			s.cycle(s.pod(name + "-0"))
+			s.place(name + "-0")
 			s.reconcile(name)
 			if r := s.kept[name+"-r0"]; r == nil || r.Status.State != rqv1.ReservationPending {
 				s.t.Fatalf("%s's Reservation is not kept:\n%s", name, s.story())

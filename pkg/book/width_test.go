@@ -126,11 +126,13 @@ func TestARunWaitsForItsLeastWidth(t *testing.T) {
 		if refusal := w.book.Refusal(w.runs["run0"].UID); refusal == nil || refusal.WantedGPUs != 16 || refusal.ShortGPUs != 8 {
 			w.t.Fatalf("the refusal is %+v, want that of 16 GPUs", refusal)
 		}
-		w.book.TakeActions()
+		w.act()
 		w.addNode("n2", "d0")
-		if woken := w.book.TakeActions().Activate; len(woken) != 1 || woken[0].Name != "run0-0" {
+		woken := w.book.TakeActions().Activate
+		if len(woken) != 1 || woken[0].Name != "run0-0" {
 			w.t.Fatalf("%d pods are woken, want the leader of run0", len(woken))
 		}
+		w.queue[woken[0].UID] = true
 		w.settle()
 		w.granted("run0", 16)
 	})

@@ -47,8 +47,10 @@ type world struct {
 	fuse    int
 	crashes int
 
-	waiting map[types.UID]time.Time // pods at the barrier, and until when
-	binding map[types.UID]string    // pods past the barrier, and their nodes
+	queue   map[types.UID]bool                 // pods that the scheduling queue is going to try
+	retries map[types.NamespacedName]time.Time // when Runs are to be planned again whose nodes were rejected
+	waiting map[types.UID]time.Time            // pods at the barrier, and until when
+	binding map[types.UID]string               // pods past the barrier, and their nodes
 
 	storm *storm // nil in a world without Reservations
 }
@@ -59,6 +61,7 @@ func newWorld(t *rapid.T) *world {
 		nodes: map[string]*corev1.Node{}, budgets: map[string]*rqv1.Budget{}, runs: map[string]*rqv1.Run{},
 		pods: map[types.UID]*corev1.Pod{}, leases: map[string]*rqv1.Lease{},
 		waiting: map[types.UID]time.Time{}, binding: map[types.UID]string{},
+		queue: map[types.UID]bool{}, retries: map[types.NamespacedName]time.Time{},
 	}
 	w.book = w.rebuilt(false)
 	return w
@@ -114,6 +117,9 @@ func (w *world) crash() {
 	w.crashes++
 	clear(w.waiting)
 	clear(w.binding)
+	for uid := range w.pods {
+		w.queue[uid] = true
+	}
 	w.book = w.rebuilt(true)
 }
 
@@ -182,6 +188,7 @@ func (w *world) submitWithSpares(name string, owner rqv1.Owner, groups, podsPerG
 			Owner: owner, Resources: rqv1.RunResources{GPUType: flavor, TotalGPUs: total, GPUsPerPod: &size},
 			Locality: &rqv1.RunLocality{GroupGPUs: &group}, SparesPerGroup: &spareGPUs,
 		},
+		Status: rqv1.RunStatus{Phase: rqv1.RunPending, Message: lifecycle.Waiting}, // the API's default
 	}
 	for _, change := range changes {
 		change(&run.Spec)
@@ -201,6 +208,9 @@ func (w *world) deleteRun(name string) {
 }
 
 func (w *world) setPod(pod *corev1.Pod) {
+	if w.pods[pod.UID] == nil {
+		w.queue[pod.UID] = true
+	}
 	w.pods[pod.UID] = pod
 	w.book.SetMember(pod)
 	w.book.SetPod(pod)
@@ -327,6 +337,9 @@ func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
 		w.storm.write()
 		pod.UID, pod.CreationTimestamp = w.uid(), metav1.NewTime(w.now.Truncate(time.Second))
 		w.setPod(pod)
+	}
+	if d.Retry > 0 {
+		w.retries[types.NamespacedName{Namespace: run.Namespace, Name: run.Name}] = w.now.Add(d.Retry)
 	}
 	if d.Status != nil && !w.killed() {
 		w.setStatus(run, d.Status)
