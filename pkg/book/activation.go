@@ -179,7 +179,7 @@ func (b *Book) activateGang(g *gang, a *Activation, assignments []plan.Assignmen
 	if g.activation = a; g.reservation.Status.Lottery.Nonce != "" {
 		g.activation = nil // all of it is published
 	}
-	g.refusal, g.planned, g.committed, g.deadline = nil, true, false, time.Time{}
+	g.refusal, g.woken, g.planned, g.committed, g.deadline = nil, false, true, false, time.Time{}
 	b.resize(g, g.narrowest())
 	b.assume(g, assignments, now)
 	for _, pod := range b.victims(a) {
