@@ -115,12 +115,14 @@ func (l *lab) measure(ctx context.Context) (cases []Case, err error) {
 		{fmt.Sprintf("%d-nodes", l.size.StormNodes), l.size.Storms, stormTarget, func(sample int) []string { return l.nodesOf(sample, l.size.StormNodes) }},
 		{"domain", l.size.Domains, stormTarget, l.domainOf},
 	} {
+		fmt.Fprintf(os.Stderr, "perf: Rebind/%s\n", c.name)
 		measured, err := l.repeat(ctx, c.samples, c.nodes)
 		if err != nil {
 			return cases, fmt.Errorf("rebind after the loss of %s: %w", c.name, err)
 		}
 		cases = append(cases, measured.cases("Rebind/"+c.name, c.target)...)
 	}
+	fmt.Fprintln(os.Stderr, "perf: Detection/silence")
 	silences, err := l.detect(ctx)
 	if err != nil {
 		return cases, fmt.Errorf("detection of silence: %w", err)
