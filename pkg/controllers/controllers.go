@@ -48,6 +48,7 @@ type Controllers struct {
 	settled  settled
 	nodes    *nodeWatch
 	gone     gone
+	written  sync.Map // resource versions of the statuses that were written last and not seen yet, by a Run's name
 	problems sync.Map // what the API server held against a Run's pods, by name
 }
 

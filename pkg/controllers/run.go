@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
@@ -61,7 +62,7 @@ func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedNam
 	if decision.Retry > 0 {
 		c.retries.AddAfter(name, decision.Retry)
 	}
-	if decision.Status != nil {
+	if behind := c.behind(name, observed.Run); decision.Status != nil && !behind {
 		if err := c.writeStatus(ctx, observed.Run, decision.Status); err != nil {
 			return 0, err
 		}
@@ -318,6 +319,7 @@ func (c *Controllers) writeStatus(ctx context.Context, run *rqv1.Run, status *rq
 	if err := c.client.Status().Update(ctx, next); err != nil {
 		return ignore(err, apierrors.IsNotFound)
 	}
+	c.written.Store(types.NamespacedName{Namespace: run.Namespace, Name: run.Name}, next.ResourceVersion)
 	if run.Status.Phase != status.Phase {
 		metrics.Phases.WithLabelValues(string(status.Phase)).Inc()
 	}
@@ -334,6 +336,20 @@ func (c *Controllers) writeStatus(ctx context.Context, run *rqv1.Run, status *rq
 		c.events.Eventf(reference(run), nil, kind, string(status.Phase), "Reconcile", "%s", status.Message)
 	}
 	return nil
+}
+
+// behind reports whether what is cached of a Run is older than the status that was written last: the event of that write has the
+// Run looked at again, and a write before it would be refused.
+func (c *Controllers) behind(name types.NamespacedName, run *rqv1.Run) bool {
+	written, ok := c.written.Load(name)
+	if ok && run != nil {
+		order, err := resourceversion.CompareResourceVersion(run.ResourceVersion, written.(string))
+		if err == nil && order < 0 {
+			return true
+		}
+	}
+	c.written.Delete(name)
+	return false
 }
 
 // reference returns a Run that events can point at: objects from a watch carry no kind.
