@@ -106,16 +106,23 @@ func (l *lab) patchNodes(ctx context.Context, nodes []string, change map[string]
 
 // replaced is against a world in which a lost rank is not bound again. The lock is held.
 func (v *view) replaced(lost *loss) error {
-	missing := 0
+	var missing []string
 	for rank, uid := range lost.ranks {
 		if p, there := v.pods[rank]; !there || p.uid == uid || p.node == "" {
-			missing++
+			missing = append(missing, rank)
 		}
 	}
-	if missing > 0 {
-		return fmt.Errorf("%d of %d lost ranks are not bound again", missing, len(lost.ranks))
+	if len(missing) == 0 {
+		return nil
 	}
-	return nil
+	slices.Sort(missing)
+	others := 0
+	for name, n := range v.nodes {
+		if _, struck := lost.leases[name]; !struck && !n.usable {
+			others++
+		}
+	}
+	return fmt.Errorf("lost ranks %v are not bound again; %d other nodes are not usable, lost for silence if the machine is too busy for kwok", missing, others)
 }
 
 // recorded is against a world in which a node's loss is not recorded on it. The lock is held.
