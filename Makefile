@@ -40,7 +40,7 @@ test: tools build ## Run all tests; the pure packages also under the race detect
 lint: ## Check formatting, vet, and the house rules.
 	GO=$(GO) hack/lint.sh
 
-bench: tools ## Measure against the stock scheduler. SIZE=tiny takes about a minute, CASE=NAME runs one case.
+bench: tools build ## Measure against the stock scheduler. SIZE=tiny takes two minutes, CASE=NAME runs one case.
 	PATH="$(CURDIR)/bin:$$PATH" $(GO) run ./test/perf -size $(SIZE) $(if $(CASE),-case '$(CASE)')
 
 generate: $(GENERATORS) ## Write the generated files: CRDs, deepcopy functions, the CLI's reference.

@@ -17,7 +17,7 @@ import (
 // the leader enters, so that a waiting gang of any size costs one scheduling cycle.
 func (b *Book) Gate(pod *corev1.Pod) string {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.unlock()
 	m := b.members[pod.UID]
 	switch {
 	case !b.open:
@@ -36,6 +36,13 @@ func (b *Book) Gate(pod *corev1.Pod) string {
 		return "waiting for the Run's other pods to be created"
 	case m.gang.leader() != m:
 		return "waiting for the gang to be planned"
+	}
+	if refusal := b.stillLeased(m.gang); refusal != nil && !m.part.Spare {
+		// As a cycle that plans would, at the cost of none: it is woken in the same way.
+		b.stirred = true
+		m.gang.woken, m.gang.tried = false, b.waiting.epoch
+		b.refuse(m.gang, refusal)
+		return refusal.Message
 	}
 	return ""
 }
@@ -194,10 +201,8 @@ func (g *gang) notYet(message string) *plan.Refusal {
 // when nothing else is missing. It refuses while the Lease of a lost rank, or of the spare whose place it takes, is open: that
 // is closed first. The room that was kept for the missing is theirs now; that of spares stays kept until they have it.
 func (b *Book) missingOf(g *gang) ([]plan.Missing, *plan.Refusal) {
-	for i := range g.vacant {
-		if h := b.held[g.vacant[i].pod]; h != nil && h.leased && g.vacant[i].index != anyRank {
-			return nil, g.notYet("the Lease of a lost pod is still open; it is closed first")
-		}
+	if refusal := b.stillLeased(g); refusal != nil {
+		return nil, refusal
 	}
 	domains, refusal := b.domainsOf(g)
 	if refusal != nil {
@@ -213,6 +218,16 @@ func (b *Book) missingOf(g *gang) ([]plan.Missing, *plan.Refusal) {
 		}
 	}
 	return out, nil
+}
+
+// stillLeased refuses a gang while the Lease is open of a lost rank, or of the spare whose place one takes.
+func (b *Book) stillLeased(g *gang) *plan.Refusal {
+	for i := range g.vacant {
+		if h := b.held[g.vacant[i].pod]; h != nil && h.leased && g.vacant[i].index != anyRank {
+			return g.notYet("the Lease of a lost pod is still open; it is closed first")
+		}
+	}
+	return nil
 }
 
 // missingPod says where a pod without a node may go.

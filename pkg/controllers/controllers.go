@@ -23,9 +23,10 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/config"
 )
 
-// workers is how many Runs are reconciled at once, and writers how many API writes one of them has under way.
+// workers is how many Runs are reconciled at once, and writers how many API writes one of them has under way. A worker mostly
+// waits for the API server, and a lost rack concerns many Runs.
 const (
-	workers = 4
+	workers = 16
 	writers = 16
 )
 
@@ -46,6 +47,8 @@ type Controllers struct {
 	retries  workqueue.TypedDelayingInterface[types.NamespacedName]
 	settled  settled
 	nodes    *nodeWatch
+	gone     gone
+	written  sync.Map // resource versions of the statuses that were written last and not seen yet, by a Run's name
 	problems sync.Map // what the API server held against a Run's pods, by name
 }
 
@@ -90,6 +93,9 @@ func New(o Options) (*Controllers, error) {
 		settled: settled{budgets: map[string]bool{}, hurry: make(chan struct{}, 1)},
 	}
 	if err := c.watches.feed(o.Book, o.Shared, c.Changed, c.settled.lost); err != nil {
+		return nil, err
+	}
+	if err := c.gone.follow(c.watches.pods); err != nil {
 		return nil, err
 	}
 	return c, c.feedNodes(o.Shared.Core().V1().Nodes().Informer())

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -130,27 +129,15 @@ func (c *Controllers) confirm(ctx context.Context, name string) (*finding, error
 	if apierrors.IsNotFound(err) {
 		return nil, nil // its deletion is on its way
 	}
-	var lease *coordinationv1.Lease
 	if err == nil {
-		lease, err = c.kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			lease, err = nil, nil
-		}
+		c.nodes.see(node, c.clock.Now())
+		err = c.listen(ctx, node)
 	}
 	if err != nil {
 		c.nodes.queue.AddAfter(name, retryNode)
 		return nil, fmt.Errorf("confirming that node %s is lost: %w", name, err)
 	}
 	now := c.clock.Now()
-	c.nodes.mu.Lock()
-	s := c.nodes.sight(name)
-	s.SeeNode(node, now)
-	if lease == nil || lease.Spec.RenewTime == nil {
-		s.LoseHeartbeat()
-	} else {
-		s.SeeHeartbeat(lease.Spec.RenewTime.Time, now)
-	}
-	c.nodes.mu.Unlock()
 	verdict := c.verdict(name, now)
 	if _, recorded := nodeloss.Recorded(node); recorded {
 		return nil, nil // the record is on its way
@@ -162,6 +149,22 @@ func (c *Controllers) confirm(ctx context.Context, name string) (*finding, error
 		return nil, nil
 	}
 	return &finding{node, verdict}, nil
+}
+
+// listen notes when the kubelet was heard last. That does not matter for a node that says of itself that it is lost.
+func (c *Controllers) listen(ctx context.Context, node *corev1.Node) error {
+	if _, _, evident := c.rules().Evident(node); evident {
+		return nil
+	}
+	lease, err := c.kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, node.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), err == nil && lease.Spec.RenewTime == nil:
+		c.nodes.removeHeartbeat(node.Name)
+		return nil
+	case err == nil:
+		c.nodes.setHeartbeat(lease, c.clock.Now())
+	}
+	return err
 }
 
 // lose records nodes as lost, all of them before anything is done about any.

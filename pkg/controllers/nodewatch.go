@@ -42,6 +42,13 @@ func (w *nodeWatch) sight(name string) *nodeloss.Sight {
 	return s
 }
 
+// see notes a Node as the API server has it.
+func (w *nodeWatch) see(node *corev1.Node, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sight(node.Name).SeeNode(node, now)
+}
+
 func (w *nodeWatch) setNode(node *corev1.Node, now time.Time) {
 	w.mu.Lock()
 	w.sight(node.Name).SeeNode(node, now)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
@@ -45,10 +47,14 @@ func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedNam
 	if err := c.deletePods(ctx, decision.Delete); err != nil {
 		return 0, err
 	}
-	if err := c.closeLeases(ctx, name, observed.Pods, decision.Close); err != nil {
+	closed, err := c.closeLeases(ctx, name, observed.Pods, decision.Close)
+	if err != nil {
 		return 0, err
 	}
-	if err := c.numberEpochs(ctx, observed.Run, decision.Create); err != nil {
+	if len(observed.Leases) == 0 {
+		c.gone.forget(name)
+	}
+	if err := c.numberEpochs(ctx, observed.Run, decision.Create, closed); err != nil {
 		return 0, err
 	}
 	problem := c.createPods(ctx, decision)
@@ -56,7 +62,7 @@ func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedNam
 	if decision.Retry > 0 {
 		c.retries.AddAfter(name, decision.Retry)
 	}
-	if decision.Status != nil {
+	if behind := c.behind(name, observed.Run); decision.Status != nil && !behind {
 		if err := c.writeStatus(ctx, observed.Run, decision.Status); err != nil {
 			return 0, err
 		}
@@ -203,31 +209,35 @@ func (c *Controllers) evidence(ctx context.Context, d lifecycle.Deletion) (bool,
 	return false, fmt.Errorf("no such evidence: %s", d.If)
 }
 
-// closeLeases closes Leases whose pods have ended. Where the cache lacks the pod, the API server is asked first.
-func (c *Controllers) closeLeases(ctx context.Context, run types.NamespacedName, cached []*corev1.Pod, closings []lifecycle.Closing) error {
+// closeLeases closes Leases whose pods have ended, and returns those that were open until now. Where the cache lacks a pod
+// whose end was not told, the API server is asked first.
+func (c *Controllers) closeLeases(ctx context.Context, run types.NamespacedName, cached []*corev1.Pod, closings []lifecycle.Closing) ([]*rqv1.Lease, error) {
 	if len(closings) == 0 {
-		return nil
+		return nil, nil
 	}
-	known := map[string]bool{}
+	known := map[types.UID]bool{}
 	for _, pod := range cached {
-		known[string(pod.UID)] = true
+		known[pod.UID] = true
 	}
 	var alive map[string]bool
 	for _, closing := range closings {
-		if !known[closing.Lease.Labels[book.LabelPod]] {
+		if pod := types.UID(closing.Lease.Labels[book.LabelPod]); !known[pod] && !c.gone.has(run, pod) {
 			var err error
 			if alive, err = c.podsAlive(ctx, run); err != nil {
-				return err
+				return nil, err
 			}
 			break
 		}
 	}
-	return inParallel(len(closings), func(i int) error {
+	closed := make([]*rqv1.Lease, len(closings))
+	err := inParallel(len(closings), func(i int) (err error) {
 		if alive[closings[i].Lease.Labels[book.LabelPod]] {
 			return nil // the cache is behind; the pod's own event looks again
 		}
-		return c.closeLease(ctx, closings[i])
+		closed[i], err = c.closeLease(ctx, closings[i])
+		return err
 	})
+	return slices.DeleteFunc(closed, func(l *rqv1.Lease) bool { return l == nil }), err
 }
 
 // podsAlive returns the UIDs of a Run's pods that hold GPUs, as the API server has them.
@@ -247,19 +257,20 @@ func (c *Controllers) podsAlive(ctx context.Context, run types.NamespacedName) (
 	return alive, nil
 }
 
-func (c *Controllers) closeLease(ctx context.Context, closing lifecycle.Closing) error {
+// closeLease closes a Lease, and returns it unless it was closed before or has changed.
+func (c *Controllers) closeLease(ctx context.Context, closing lifecycle.Closing) (*rqv1.Lease, error) {
 	lease := closing.Lease.DeepCopy()
 	ended := metav1.NewMicroTime(c.clock.Now())
 	if ended.Before(&lease.Spec.Start) {
 		ended = lease.Spec.Start // a clock that was set back makes no negative time
 	}
 	lease.Status = rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: closing.Reason}
-	err := c.client.Status().Update(ctx, lease)
-	if err == nil {
-		metrics.LeasesClosed.WithLabelValues(string(closing.Reason)).Inc()
-		c.book.SetLease(lease)
+	if err := c.client.Status().Update(ctx, lease); err != nil {
+		return nil, ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
 	}
-	return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
+	metrics.LeasesClosed.WithLabelValues(string(closing.Reason)).Inc()
+	c.book.SetLease(lease)
+	return lease, nil
 }
 
 // createPods creates what a Run lacks. Creating it again is harmless: names are the ranks'.
@@ -324,6 +335,7 @@ func (c *Controllers) writeStatus(ctx context.Context, run *rqv1.Run, status *rq
 	if err := c.client.Status().Update(ctx, next); err != nil {
 		return ignore(err, apierrors.IsNotFound)
 	}
+	c.written.Store(types.NamespacedName{Namespace: run.Namespace, Name: run.Name}, next.ResourceVersion)
 	if run.Status.Phase != status.Phase {
 		metrics.Phases.WithLabelValues(string(status.Phase)).Inc()
 	}
@@ -340,6 +352,20 @@ func (c *Controllers) writeStatus(ctx context.Context, run *rqv1.Run, status *rq
 		c.events.Eventf(reference(run), nil, kind, string(status.Phase), "Reconcile", "%s", status.Message)
 	}
 	return nil
+}
+
+// behind reports whether what is cached of a Run is older than the status that was written last: the event of that write has the
+// Run looked at again, and a write before it would be refused.
+func (c *Controllers) behind(name types.NamespacedName, run *rqv1.Run) bool {
+	written, ok := c.written.Load(name)
+	if ok && run != nil {
+		order, err := resourceversion.CompareResourceVersion(run.ResourceVersion, written.(string))
+		if err == nil && order < 0 {
+			return true
+		}
+	}
+	c.written.Delete(name)
+	return false
 }
 
 // reference returns a Run that events can point at: objects from a watch carry no kind.

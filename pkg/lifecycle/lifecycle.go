@@ -115,7 +115,7 @@ func Decide(o Observed) Decision {
 	case o.Shape == nil:
 		d.Delete = s.leaving()
 		d.Create = s.absent()
-		if len(d.Create) > 0 {
+		if len(d.Create) > 0 && o.Run.Status.Phase != rqv1.RunRunning { // one that runs has had it since it started
 			d.Service = service(o.Run)
 		}
 		d.After, d.Retry = s.untilDue(), s.untilRetry()

@@ -1,5 +1,11 @@
 package main
 
+import (
+	"regexp"
+
+	"github.com/davidlangworthy/jobtree/test/perf/rebind"
+)
+
 // The schedulers that are compared.
 const (
 	stock   = "stock"
@@ -17,6 +23,18 @@ type size struct {
 	workloads []workload
 	// plannerTime is the -benchtime of the planner's Go benchmarks.
 	plannerTime string
+	rebind      rebind.Size
+}
+
+// only returns the workloads that a filter selects.
+func (s size) only(selected *regexp.Regexp) []workload {
+	var out []workload
+	for _, w := range s.workloads {
+		if selected.MatchString(w.name) {
+			out = append(out, w)
+		}
+	}
+	return out
 }
 
 var both = []string{stock, jobtree}
@@ -33,6 +51,10 @@ var sizes = map[string]size{
 			{"Gangs/1000x3", both},
 		},
 		plannerTime: "1s",
+		rebind: rebind.Size{
+			Nodes: 1008, WideRuns: 150, NarrowRuns: 50,
+			Singles: 120, Storms: 20, StormNodes: 18, Domains: 10, Silences: 20,
+		},
 	},
 	"tiny": {
 		workloads: []workload{
@@ -41,5 +63,9 @@ var sizes = map[string]size{
 			{"Gangs/3x3", both},
 		},
 		plannerTime: "1x",
+		rebind: rebind.Size{
+			Nodes: 54, WideRuns: 6, NarrowRuns: 2,
+			Singles: 4, Storms: 2, StormNodes: 6, Domains: 1, Silences: 2,
+		},
 	},
 }

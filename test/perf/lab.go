@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 )
@@ -28,9 +27,6 @@ type lab struct {
 
 // newLab builds the benchmarks once, for all children.
 func newLab(ctx context.Context, size, logs string) (*lab, error) {
-	if err := os.MkdirAll(logs, 0o755); err != nil {
-		return nil, err
-	}
 	scratch, err := os.MkdirTemp("", "jobtree-perf-")
 	if err != nil {
 		return nil, err
@@ -48,12 +44,17 @@ func newLab(ctx context.Context, size, logs string) (*lab, error) {
 
 func (l *lab) close() { _ = os.RemoveAll(l.scratch) }
 
-// measureAll measures the selected workloads one after the other and goes on after one that fails.
-func (l *lab) measureAll(ctx context.Context, plan size, selected *regexp.Regexp) (results []result, errs []error) {
-	for _, w := range plan.workloads {
-		if !selected.MatchString(w.name) {
-			continue
-		}
+// measureAll measures workloads one after the other and goes on after one that fails.
+func measureAll(ctx context.Context, size, logs string, workloads []workload) (results []result, errs []error) {
+	if len(workloads) == 0 {
+		return nil, nil
+	}
+	l, err := newLab(ctx, size, logs)
+	if err != nil {
+		return nil, []error{err}
+	}
+	defer l.close()
+	for _, w := range workloads {
 		for _, scheduler := range w.schedulers {
 			fmt.Fprintf(os.Stderr, "perf: %s, %s\n", w.name, scheduler)
 			r, err := l.measure(ctx, w.name, scheduler)

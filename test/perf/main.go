@@ -2,8 +2,8 @@
 //
 //	go run ./test/perf [-size full|tiny] [-case REGEXP] [-out bench/latest.json]
 //
-// Run it from the root of the repository, with etcd in bin/ or in PATH. Size full is 5,000 nodes in 50 domains and takes
-// about half an hour; tiny is 50 nodes and takes about a minute once built. Every workload runs in a process of its
+// Run it from the root of the repository, with the tools and the scheduler in bin/. Size full is 5,000 nodes in 50 domains and
+// takes about half an hour; tiny is 50 nodes and takes two minutes once built. Every workload runs in a process of its
 // own, the default scheduler's and ours in turn, so that a machine that slows down slows both. The figures of the table
 // are written to -out as JSON, and each workload's log is kept beside it.
 package main
@@ -17,6 +17,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"syscall"
 )
 
@@ -44,16 +45,17 @@ func run(ctx context.Context, size, filter, out string) error {
 	if !ok {
 		return fmt.Errorf("-size must be full or tiny, not %q", size)
 	}
-	lab, err := newLab(ctx, size, filepath.Dir(out))
-	if err != nil {
+	logs := filepath.Dir(out)
+	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return err
 	}
-	defer lab.close()
-	results, errs := lab.measureAll(ctx, plan, selected)
+	results, errs := measureAll(ctx, size, logs, plan.only(selected))
 	planner, err := plannerBenchmarks(ctx, plan.plannerTime, selected)
 	errs = append(errs, err)
+	rebinds, err := rebindCases(ctx, plan.rebind, selected, logs)
+	errs = append(errs, err)
 	addRatios(results)
-	printTable(os.Stdout, results, planner)
-	errs = append(errs, writeJSON(out, append(results, planner...)))
+	printTable(os.Stdout, results, planner, rebinds)
+	errs = append(errs, writeJSON(out, slices.Concat(results, planner, rebinds)))
 	return errors.Join(errs...)
 }

@@ -100,7 +100,7 @@ func TestPrintTable(t *testing.T) {
 			{Case: "Gangs/a", Scheduler: stock, Pods: 3000, Seconds: 24.8, CPUSeconds: 41.5, PodsPerSecond: 120.97, RatioToStock: 1, AttemptP99Milliseconds: 4.5},
 			{Case: "Gangs/a", Scheduler: jobtree, Pods: 3000, Seconds: 10, PodsPerSecond: 300, RatioToStock: 2.48},
 		},
-		[]result{{Case: "Planner/budget/Cover", Scheduler: jobtree, NanosecondsPerOp: 901.5, BytesPerOp: 128, AllocsPerOp: 2}})
+		[]result{{Case: "Planner/budget/Cover", Scheduler: jobtree, NanosecondsPerOp: 901.5, BytesPerOp: 128, AllocsPerOp: 2}}, nil)
 	const want = `     case  scheduler  pods  seconds  cpu s  pods/s  x stock  x single pods  attempt p99 ms
   Gangs/a      stock  3000    24.80  41.50  120.97     1.00              -            4.50
   Gangs/a    jobtree  3000    10.00      -  300.00     2.48              -               -

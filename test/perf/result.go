@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/davidlangworthy/jobtree/test/perf/rebind"
 )
 
 // result is one row of the table: a workload under one scheduler or, with the figures per operation only, one of the
-// planner's Go benchmarks. What was not measured is left out.
+// planner's Go benchmarks or, with a distribution only, how long lost ranks were without a node. What was not measured is
+// left out.
 type result struct {
 	Case      string `json:"case"`
 	Scheduler string `json:"scheduler"`
@@ -31,6 +34,8 @@ type result struct {
 	NanosecondsPerOp float64 `json:"nsPerOp,omitempty"`
 	BytesPerOp       float64 `json:"bytesPerOp,omitempty"`
 	AllocsPerOp      float64 `json:"allocsPerOp,omitempty"`
+
+	*rebind.Distribution
 }
 
 // addLibraryFigures takes what scheduler_perf measured itself from the file that it wrote.

@@ -6,10 +6,12 @@ import (
 	"io"
 	"os"
 	"text/tabwriter"
+
+	"github.com/davidlangworthy/jobtree/test/perf/rebind"
 )
 
-// printTable prints the workloads and, under them, the planner's benchmarks.
-func printTable(w io.Writer, results, planner []result) {
+// printTable prints the workloads and, under them, the planner's benchmarks and the distributions of rebind times.
+func printTable(w io.Writer, results, planner, rebinds []result) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	defer func() { _ = table.Flush() }()
 	row(table, "case", "scheduler", "pods", "seconds", "cpu s", "pods/s", "x stock", "x single pods", "attempt p99 ms")
@@ -17,15 +19,36 @@ func printTable(w io.Writer, results, planner []result) {
 		row(table, r.Case, r.Scheduler, fmt.Sprint(r.Pods), number(r.Seconds), number(r.CPUSeconds), number(r.PodsPerSecond),
 			number(r.RatioToStock), number(r.RatioToSinglePods), number(r.AttemptP99Milliseconds))
 	}
-	if len(planner) == 0 {
-		return
+	if len(planner) > 0 {
+		row(table)
+		row(table, "planner", "", "ns/op", "B/op", "allocs/op")
 	}
-	row(table)
-	row(table, "planner", "", "ns/op", "B/op", "allocs/op")
 	for _, r := range planner {
 		row(table, r.Case, r.Scheduler, whole(r.NanosecondsPerOp), whole(r.BytesPerOp), whole(r.AllocsPerOp))
 	}
+	if len(rebinds) > 0 {
+		row(table)
+		row(table, "seconds until", "", "samples", "min", "p50", "p90", "p99", "max", "target for p99")
+	}
+	for _, r := range rebinds {
+		d := r.Distribution
+		row(table, r.Case, r.Scheduler, fmt.Sprint(d.Samples), millis(d.Min), millis(d.P50), millis(d.P90), millis(d.P99), millis(d.Max), verdict(d))
+	}
 }
+
+// verdict says whether a target is met; a dash for a distribution that has none.
+func verdict(d *rebind.Distribution) string {
+	switch {
+	case d.Target == 0:
+		return "-"
+	case d.Met():
+		return fmt.Sprintf("%.0f met", d.Target)
+	}
+	return fmt.Sprintf("%.0f MISSED", d.Target)
+}
+
+// millis shows seconds to the millisecond.
+func millis(v float64) string { return fmt.Sprintf("%.3f", v) }
 
 // row writes one line; every cell ends in a tab, so that all columns align.
 func row(w io.Writer, cells ...string) {

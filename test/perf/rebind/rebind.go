@@ -1,0 +1,164 @@
+// Package rebind measures how long ranks of Runs are without a node after theirs has been lost. It runs the scheduler's own
+// process against a control plane of real processes, in which kwok plays the kubelets of a fleet that Runs with spares use for
+// the most part. Again and again it takes nodes away, waits by a watch until every lost rank is bound elsewhere, brings the
+// nodes back, and waits until the world is as it was.
+package rebind
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/davidlangworthy/jobtree/pkg/controllers"
+	"github.com/davidlangworthy/jobtree/test/controlplane"
+)
+
+// Size is how large the fleet is and how often it is struck.
+type Size struct {
+	// Nodes of 4 GPUs, in domains of 18. A wide Run uses 5 of them, a narrow one 3.
+	Nodes, WideRuns, NarrowRuns int
+	// Singles, Storms, Domains and Silences are how many samples there are of each case; a storm takes StormNodes.
+	Singles, Storms, StormNodes, Domains, Silences int
+}
+
+// The targets for the 99th percentile, from the evidence to the last replacement's bind.
+const (
+	singleTarget = time.Second
+	stormTarget  = 3 * time.Second
+)
+
+// lab is the world that is struck.
+type lab struct {
+	plane *controlplane.ControlPlane
+	kube  kubernetes.Interface
+	api   client.Client
+	view  *view
+	gangs []gang
+	pods  int
+	size  Size
+}
+
+// Measure makes a fleet of a size and returns the distributions of all cases. The scheduler's log is copied to log. After an
+// error the cases that were measured are returned with it.
+func Measure(ctx context.Context, size Size, log string) (cases []Case, err error) {
+	dir, err := os.MkdirTemp("", "jobtree-rebind-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	ctx, cancel := context.WithCancel(ctx)
+	plane, err := controlplane.Start(ctx, controlplane.Options{Dir: dir, Scheduler: true, Kwok: true})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	defer func() {
+		cancel() // nobody is to miss the API server that stops
+		plane.Stop()
+		text, unread := os.ReadFile(plane.Scheduler.LogFile)
+		err = errors.Join(err, unread, os.WriteFile(log, text, 0o644))
+	}()
+	l, err := newLab(ctx, plane, size)
+	if err != nil {
+		return nil, err
+	}
+	return l.measure(ctx)
+}
+
+func newLab(ctx context.Context, plane *controlplane.ControlPlane, size Size) (*lab, error) {
+	l := &lab{plane: plane, view: newView(), size: size}
+	var err error
+	if l.kube, err = kubernetes.NewForConfig(plane.AdminConfig()); err != nil {
+		return nil, err
+	}
+	if l.api, err = controllers.NewClient(plane.AdminConfig()); err != nil {
+		return nil, err
+	}
+	for _, step := range []func() error{
+		func() error { return l.loadNodes(ctx, size.Nodes) },
+		func() error { return l.loadOwner(ctx, int32(size.Nodes*nodeGPUs)) },
+		func() error { return l.view.watch(ctx, l.kube) },
+		// The narrow ones fill up what the wide ones leave of their domains.
+		func() error { return l.submit(ctx, "wide", size.WideRuns, 4) },
+		func() error { return l.submit(ctx, "narrow", size.NarrowRuns, 2) },
+	} {
+		if err := step(); err != nil {
+			return nil, fmt.Errorf("making the fleet: %w", err)
+		}
+	}
+	return l, nil
+}
+
+// rest waits until every pod of every Run is bound and every node can be used.
+func (l *lab) rest(ctx context.Context) error {
+	if err := l.view.until(ctx, func() error { return l.view.atRest(l.pods) }); err != nil {
+		return fmt.Errorf("the world does not come to rest: %w", err)
+	}
+	return nil
+}
+
+// measure measures all cases.
+func (l *lab) measure(ctx context.Context) (cases []Case, err error) {
+	for _, c := range []struct {
+		name    string
+		samples int
+		target  time.Duration
+		nodes   func(sample int) []string
+	}{
+		{"1-node", l.size.Singles, singleTarget, func(sample int) []string { return l.nodesOf(sample, 1) }},
+		{fmt.Sprintf("%d-nodes", l.size.StormNodes), l.size.Storms, stormTarget, func(sample int) []string { return l.nodesOf(sample, l.size.StormNodes) }},
+		{"domain", l.size.Domains, stormTarget, l.domainOf},
+	} {
+		fmt.Fprintf(os.Stderr, "perf: Rebind/%s\n", c.name)
+		measured, err := l.repeat(ctx, c.samples, c.nodes)
+		if err != nil {
+			return cases, fmt.Errorf("rebind after the loss of %s: %w", c.name, err)
+		}
+		cases = append(cases, measured.cases("Rebind/"+c.name, c.target)...)
+	}
+	fmt.Fprintln(os.Stderr, "perf: Detection/silence")
+	silences, err := l.detect(ctx)
+	if err != nil {
+		return cases, fmt.Errorf("detection of silence: %w", err)
+	}
+	return append(cases, Case{"Detection/silence", distribute(silences, 0)}), nil
+}
+
+// stride picks the gangs that are struck one after the other from all over the fleet. It has no divisor in common with the
+// number of Runs.
+const stride = 7
+
+// gang returns the one that is the nth to be struck.
+func (l *lab) gang(n int) gang { return l.gangs[n*stride%len(l.gangs)] }
+
+// nodesOf returns the nodes of one rank each of so many gangs.
+func (l *lab) nodesOf(sample, count int) []string {
+	l.view.mu.Lock()
+	defer l.view.mu.Unlock()
+	var nodes []string
+	for i := range count {
+		nodes = append(nodes, l.view.pods[l.gang(sample*count+i).rank(sample)].node)
+	}
+	return nodes
+}
+
+// domainOf returns all nodes of a gang's domain.
+func (l *lab) domainOf(sample int) []string {
+	l.view.mu.Lock()
+	defer l.view.mu.Unlock()
+	domain := l.view.nodes[l.view.pods[l.gang(sample).rank(0)].node].domain
+	var nodes []string
+	for name, n := range l.view.nodes {
+		if n.domain == domain {
+			nodes = append(nodes, name)
+		}
+	}
+	slices.Sort(nodes)
+	return nodes
+}
