@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sync"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
@@ -27,7 +28,8 @@ type Book struct {
 	losing   map[string]bool        // nodes whose loss is being recorded
 	held     map[types.UID]*holding // by pod
 	leases   map[types.NamespacedName]*lease
-	gangs    map[types.UID]*gang // by Run
+	roles    map[rqv1.LeaseRole]int // GPUs of open Leases by role
+	gangs    map[types.UID]*gang    // by Run
 	runs     map[types.NamespacedName]types.UID
 	members  map[types.UID]*member          // by pod
 	cuts     map[types.NamespacedName][]Cut // by Reservation
@@ -60,6 +62,7 @@ func New(args *config.Args) *Book {
 		losing:   map[string]bool{},
 		held:     map[types.UID]*holding{},
 		leases:   map[types.NamespacedName]*lease{},
+		roles:    map[rqv1.LeaseRole]int{},
 		gangs:    map[types.UID]*gang{},
 		runs:     map[types.NamespacedName]types.UID{},
 		members:  map[types.UID]*member{},

@@ -71,9 +71,15 @@ func (w *world) grow() {
 		w.t.Fatalf("Runs are let grow by %d GPUs and %d are free", gpus, free)
 	}
 	usage := w.book.Usage()
+	left := func(payer string) int {
+		if w.budgets[payer] == nil {
+			return 0
+		}
+		return max(0, int(w.budgets[payer].Spec.Envelopes[0].Concurrency)-usage[budget.Key{Budget: payer, Envelope: "e"}])
+	}
 	for payer, by := range money {
-		if has, used := int(w.budgets[payer].Spec.Envelopes[0].Concurrency), usage[budget.Key{Budget: payer, Envelope: "e"}]; used+by > has {
-			w.t.Fatalf("I3: Runs are let grow by %d GPUs that %s pays for: %d of %d are in use", by, payer, used, has)
+		if has := left(payer) + left("p"); by > has {
+			w.t.Fatalf("I3: Runs are let grow by %d GPUs that %s pays for, which can pay for %d with its family", by, payer, has)
 		}
 	}
 }

@@ -149,6 +149,7 @@ func (b *Book) SetLease(l *rqv1.Lease) {
 	entry := &lease{pod: pod, part: Part{Index: index, Spare: charge.Role == rqv1.RoleSpare}, run: types.NamespacedName{Namespace: l.Spec.RunRef.Namespace, Name: l.Spec.RunRef.Name},
 		node: l.Spec.Slice.Nodes[0].Name, charge: charge}
 	b.leases[name] = entry
+	b.roles[charge.Role] += charge.GPUs
 	b.accounts.Open(name.String(), charge)
 	b.hold(pod, entry.node, charge.GPUs, func(h *holding) {
 		h.leased, h.planned, h.writing = true, false, false
@@ -204,6 +205,7 @@ func (b *Book) closeLease(name types.NamespacedName, ended time.Time) {
 // free gives back what a Lease holds. What is kept for a replacement is paid for by the same payer from then on.
 func (b *Book) free(name types.NamespacedName, l *lease, ended time.Time) {
 	delete(b.leases, name)
+	b.roles[l.charge.Role] -= l.charge.GPUs
 	if h := b.held[l.pod]; h != nil && h.vacant {
 		kept := l.charge
 		kept.Start = ended
@@ -213,6 +215,13 @@ func (b *Book) free(name types.NamespacedName, l *lease, ended time.Time) {
 	b.hold(l.pod, "", 0, func(h *holding) { h.leased = false })
 	b.tellCutters(types.UID(l.charge.Run))
 	b.wakeBudget(l.charge.Payer.Budget)
+}
+
+// HeldGPUs returns the GPUs of open Leases by role; a role that none has any more is 0.
+func (b *Book) HeldGPUs() map[rqv1.LeaseRole]int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return maps.Clone(b.roles)
 }
 
 // OpenLeases returns the charges of the open Leases by name: what the counters must add up to (I8).

@@ -3,6 +3,8 @@ package controllers
 import (
 	"context"
 	"time"
+
+	"github.com/davidlangworthy/jobtree/pkg/metrics"
 )
 
 const (
@@ -59,5 +61,8 @@ func (c *Controllers) growRuns(ctx context.Context) {
 		}
 		c.book.Grow(c.clock.Now())
 		c.book.Fill(c.clock.Now())
+		for role, gpus := range c.book.HeldGPUs() {
+			metrics.HeldGPUs.WithLabelValues(string(role)).Set(float64(gpus))
+		}
 	}
 }

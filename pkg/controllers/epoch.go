@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 )
 
@@ -24,7 +25,7 @@ func (c *Controllers) numberEpochs(ctx context.Context, run *rqv1.Run, pods []*c
 	}
 	next := map[string]int{}
 	for _, l := range closed {
-		if l.Spec.RunRef.UID == run.UID && l.Labels[rqv1.LabelRole] == string(rqv1.RoleActive) {
+		if l.Spec.RunRef.UID == run.UID && l.Labels[rqv1.LabelRole] == rankRole(run) {
 			countEpoch(next, l.Labels)
 		}
 	}
@@ -47,6 +48,9 @@ func (c *Controllers) numberEpochs(ctx context.Context, run *rqv1.Run, pods []*c
 	return nil
 }
 
+// rankRole is the role of the Leases of a Run's ranks: of its shards, where it is opportunistic.
+func rankRole(run *rqv1.Run) string { return string(book.RoleOf(&run.Spec, book.Part{})) }
+
 // countEpoch notes that a rank's next epoch is above that of one of its Leases, which has the given labels.
 func countEpoch(next map[string]int, lease map[string]string) {
 	epoch, _ := strconv.Atoi(lease[rqv1.LabelEpoch]) // 0 without one
@@ -61,7 +65,7 @@ func (c *Controllers) readEpochs(ctx context.Context, run *rqv1.Run, ranks []str
 	}
 	leases := &metav1.PartialObjectMetadataList{}
 	leases.SetGroupVersionKind(rqv1.GroupVersion.WithKind("LeaseList"))
-	selector := labels.SelectorFromSet(labels.Set{rqv1.LabelRun: run.Name, rqv1.LabelRole: string(rqv1.RoleActive)}).Add(*of)
+	selector := labels.SelectorFromSet(labels.Set{rqv1.LabelRun: run.Name, rqv1.LabelRole: rankRole(run)}).Add(*of)
 	if err := c.client.List(ctx, leases, client.InNamespace(run.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return fmt.Errorf("counting the epochs of ranks: %w", err)
 	}

@@ -88,6 +88,12 @@ var (
 	})
 )
 
+// HeldGPUs is what open Leases hold, by role: what runs, spares that stand by, and opportunistic shards.
+var HeldGPUs = metrics.NewGaugeVec(&metrics.GaugeOpts{
+	Subsystem: subsystem, Name: "held_gpus", StabilityLevel: metrics.ALPHA,
+	Help: "GPUs of open GPU leases, by role: Active, Spare, Borrowed.",
+}, []string{"role"})
+
 // NodesLost counts the nodes that were found to be lost while they held GPUs of Runs, by reason (R25).
 var NodesLost = metrics.NewCounterVec(&metrics.CounterOpts{
 	Subsystem: subsystem, Name: "nodes_lost_total", StabilityLevel: metrics.ALPHA,
@@ -124,7 +130,7 @@ var Swaps = metrics.NewCounterVec(&metrics.CounterOpts{
 func Register() {
 	for _, m := range []metrics.Registerable{Refusals, Phases, LeasesOpened, LeasesClosed, PlanSeconds, Cuts, Draws,
 		ForecastSeconds, ForecastError, AdmissionSeconds, WidthChanges, ReservationsWaiting, OldestReservation,
-		NodesLost, DetectionSeconds, DecisionSeconds, RebindSeconds, Swaps} {
+		HeldGPUs, NodesLost, DetectionSeconds, DecisionSeconds, RebindSeconds, Swaps} {
 		_ = legacyregistry.Register(m) // registered already: the process has more than one profile
 	}
 }
