@@ -32,6 +32,10 @@ func TestRefusals(t *testing.T) {
 		"more CPU than a node": {8, func(r *rqv1.Run) {
 			template(r).Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000")}
 		}, "NodesRejected", "Insufficient cpu"},
+		"no such claim": {8, func(r *rqv1.Run) {
+			template(r).Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "absent"}}}}
+		}, "NodesRejected", `persistentvolumeclaim "absent" not found`},
 		"no such node": {8, func(r *rqv1.Run) { template(r).Spec.NodeSelector = map[string]string{"disk": "fast"} },
 			"InsufficientGPUs", "on nodes that these pods may not use"},
 	}
