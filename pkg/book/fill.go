@@ -240,25 +240,25 @@ func (b *Book) turnedShard(m *member, node, why string) {
 	}
 }
 
-// besideShards returns what try returns where shards stay as they are and, if that is a refusal, as if they were not there.
-func (b *Book) besideShards(flavor string, try func() ([]plan.Assignment, *plan.Refusal)) ([]plan.Assignment, *plan.Refusal) {
+// besideShards returns other places for a gang that leave shards where they are, or those found where there are none: it had
+// better not have them leave, but neither wait for anybody else's room nor be narrower for their sake.
+func (b *Book) besideShards(flavor string, found []plan.Assignment, again func() ([]plan.Assignment, *plan.Refusal)) []plan.Assignment {
+	if !slices.ContainsFunc(found, func(a plan.Assignment) bool { return len(b.fill.shards[a.Node]) > 0 }) {
+		return found
+	}
 	taken := map[string]int{}
 	for node := range b.fill.shards {
 		if gpus := b.shardGPUs(node) - b.fill.spares[node]; gpus > 0 && b.nodeFlavor(node) == flavor {
 			taken[node] = gpus
-		}
-	}
-	if len(taken) > 0 {
-		for node, gpus := range taken {
 			b.fleet.Take(node, gpus)
 		}
-		found, refusal := try()
-		for node, gpus := range taken {
-			b.fleet.Give(node, gpus)
-		}
-		if refusal == nil {
-			return found, nil
-		}
 	}
-	return try()
+	other, refusal := again()
+	for node, gpus := range taken {
+		b.fleet.Give(node, gpus)
+	}
+	if refusal != nil {
+		return found
+	}
+	return other
 }

@@ -131,11 +131,14 @@ func (b *Book) threaten(g *gang, p *forecast.Promise, concerned map[types.Namesp
 	}
 }
 
-// avoids returns a test for the nodes that a gang's pods had better not use, because they would be in the way of a
-// Reservation (R18); nil when there is none. A gang that is over in time is in nobody's way.
-func (b *Book) avoids(g *gang, excluded func(string) bool, now time.Time) func(string) bool {
-	if len(b.intended) == 0 {
-		return nil
+// outOfTheWay returns a test for the nodes that a gang's pods had better not use: those excluded anyway, and those on which they
+// would be in the way of a Reservation (R18). A gang that is over in time is in nobody's way.
+func (b *Book) outOfTheWay(g *gang, excluded func(string) bool, now time.Time) func(string) bool {
+	switch {
+	case g.grows():
+		return b.unintended(excluded, now)
+	case len(b.intended) == 0:
+		return excluded
 	}
 	over := plan.Until(g.run, now)
 	return func(node string) bool {
@@ -148,20 +151,11 @@ func (b *Book) avoids(g *gang, excluded func(string) bool, now time.Time) func(s
 // placeAside plans a gang where no Reservation intends to be, and anywhere when it does not fit there, unless the gang only
 // grows.
 func (b *Book) placeAside(g *gang, d plan.Demand, claim plan.Claim, missing []plan.Missing, excluded func(string) bool, now time.Time) ([]plan.Assignment, *plan.Refusal) {
-	try := func(excluded func(string) bool) ([]plan.Assignment, *plan.Refusal) {
-		return b.besideShards(d.Flavor, func() ([]plan.Assignment, *plan.Refusal) {
-			return plan.Gang(b.fleet, b.accounts, d, claim, missing, excluded, now)
-		})
+	assignments, refusal := plan.Gang(b.fleet, b.accounts, d, claim, missing, b.outOfTheWay(g, excluded, now), now)
+	if refusal == nil || g.grows() || len(b.intended) == 0 {
+		return assignments, refusal
 	}
-	if g.grows() {
-		return try(b.unintended(excluded, now))
-	}
-	if aside := b.avoids(g, excluded, now); aside != nil {
-		if assignments, refusal := try(aside); refusal == nil {
-			return assignments, nil
-		}
-	}
-	return try(excluded)
+	return plan.Gang(b.fleet, b.accounts, d, claim, missing, excluded, now)
 }
 
 // Dues is signalled when the instant at which the next gang is due may have changed.

@@ -114,13 +114,16 @@ func (b *Book) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
 	rejected := b.rejected(g, pod)
 	seated, missing := b.takeSeats(g, missing, rejected)
 	claim := b.claim(g, b.keptFor(g, missing))
+	within := func(d plan.Demand) []plan.Missing {
+		return slices.DeleteFunc(slices.Clone(missing), func(m plan.Missing) bool { return !d.Has(m) })
+	}
 	fits := func(width int) ([]plan.Assignment, *plan.Refusal) {
 		d := g.full.At(width)
-		within := slices.DeleteFunc(slices.Clone(missing), func(m plan.Missing) bool { return !d.Has(m) })
-		if len(within) == 0 {
+		missing := within(d)
+		if len(missing) == 0 {
 			return nil, nil // all of them have their nodes
 		}
-		return b.placeAside(g, d, claim, within, rejected, now)
+		return b.placeAside(g, d, claim, missing, rejected, now)
 	}
 	least := g.narrowest().Pods()
 	most := b.fleet.FreeOf(g.full.Flavor)/g.full.GPUsPerPod + g.active.assigned + g.spares.assigned + len(seated)
@@ -129,6 +132,9 @@ func (b *Book) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
 		return b.withoutRoom(g, pod, missing, refusal, now)
 	}
 	b.resize(g, g.full.At(width))
+	assignments = b.besideShards(g.full.Flavor, assignments, func() ([]plan.Assignment, *plan.Refusal) {
+		return plan.Gang(b.fleet, b.accounts, g.demand, claim, within(g.demand), b.outOfTheWay(g, rejected, now), now)
+	})
 	g.planned = true
 	g.deadline = now.Add(b.args.GangDeadline.Duration)
 	b.assume(g, slices.Concat(seated, assignments), now)
