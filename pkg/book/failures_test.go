@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -247,4 +248,20 @@ func TestTheNodeOfARunThatActivatesIsLost(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A controller that is killed between two writes of a swap does not forget that there is a spare, though other GPUs are free.
+func TestASpareIsNotForgottenByWhoIsKilled(t *testing.T) {
+	tell(t, func(w *world) {
+		w.guarded(4, 2, 1)
+		spare := w.on("run0-s0")
+		w.lose(w.on("run0-0"))
+		w.fuse = rapid.IntRange(1, 8).Draw(w.t, "writes")
+		w.settle()
+		if on := w.on("run0-0"); on != spare {
+			w.t.Fatalf("the rank is on %s, want the spare's node %s", on, spare)
+		}
+		w.expect("run0", rqv1.RunRunning, swapped,
+			map[string]int{"NodeFailure": 1, "Swap": 1, "open Swap Active": 1, "open Start Active": 1, "open Start Spare": 1})
+	})
 }
