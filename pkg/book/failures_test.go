@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
@@ -263,5 +264,48 @@ func TestASpareIsNotForgottenByWhoIsKilled(t *testing.T) {
 		}
 		w.expect("run0", rqv1.RunRunning, swapped,
 			map[string]int{"NodeFailure": 1, "Swap": 1, "open Swap Active": 1, "open Start Active": 1, "open Start Spare": 1})
+	})
+}
+
+// A spare is held anew where shards run: it does not need them to go.
+func TestASpareIsHeldAnewUnderShards(t *testing.T) {
+	tell(t, func(w *world) {
+		w.guarded(3, 1, 1)
+		w.sweep("run1", "org:b", 8, 2)
+		w.settle()
+		w.lose(w.on("run0-0"))
+		w.settle()
+		w.expect("run0", rqv1.RunRunning, swapped, map[string]int{"NodeFailure": 1, "Swap": 1, "open Swap Active": 1, "open Start Spare": 1})
+		w.expect("run1", rqv1.RunRunning, "4 of 8 shards run; the others wait: no GPUs are idle that a shard could use",
+			map[string]int{"ReclaimedBySpare": 4, "open Start Borrowed": 4})
+	})
+}
+
+// A spare that is made while its Run waits for shards to leave enters the queue when they have: nothing else would wake it.
+func TestASpareThatIsMadeWhileShardsLeave(t *testing.T) {
+	tell(t, func(w *world) {
+		w.guarded(3, 1, 1)
+		w.sweep("run1", "org:b", 8, 2)
+		w.settle()
+		w.lose(w.on("run0-0"))
+		for range 6 {
+			w.reconcile("run0")
+			for _, uid := range w.sortedPods() {
+				w.cycle(uid)
+			}
+		}
+		w.deletePod(w.pod("run0-s0")) // while the rank has its place already
+		w.reconcile("run0")
+		spare := w.pod("run0-s0")
+		if gate := w.book.Gate(w.pods[spare]); gate == "" || w.book.Assigned(spare) != "" {
+			w.t.Fatalf("the spare is on %q and its gate %q", w.book.Assigned(spare), gate)
+		}
+		w.act()
+		for range 3 {
+			w.reconcile("run1")
+		}
+		if entered := w.book.TakeActions().Activate; !slices.ContainsFunc(entered, func(pod *corev1.Pod) bool { return pod.UID == spare }) {
+			w.t.Fatalf("the shards have left, and the spare does not enter the queue:\n%s", w.describe("run0"))
+		}
 	})
 }

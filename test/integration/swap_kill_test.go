@@ -16,7 +16,6 @@ import (
 var swapWrites = map[string]string{
 	"recorded": `what == "pods/" && request.operation == "DELETE" && oldObject.metadata.labels["` + rqv1.LabelRole + `"] == "Active"`,
 	"gone":     `what == "leases/status" && object.status.closureReason == "NodeFailure"`,
-	"closed":   `what == "pods/" && request.operation == "CREATE"`,
 	"replaced": `what == "pods/" && request.operation == "DELETE" && oldObject.metadata.labels["` + rqv1.LabelRole + `"] == "Spare"`,
 	"left":     `what == "leases/status" && object.status.closureReason == "Swap"`,
 	"freed":    `what == "leases/" && request.operation == "CREATE"`,
@@ -48,9 +47,8 @@ func (s *site) swaps(before map[string]corev1.Pod, step string) error {
 	gone, made := rank.UID != lost.UID, rank.UID != lost.UID && rank.UID != ""
 	conditions := map[string]bool{
 		"recorded": w.nodes[lost.Spec.NodeName].Spec.Unschedulable && !gone,
-		"gone":     gone && !closed[string(lost.UID)],
-		"closed":   closed[string(lost.UID)] && !made,
-		"replaced": made && spareThere,
+		"gone":     made && !closed[string(lost.UID)],
+		"replaced": made && closed[string(lost.UID)] && spareThere,
 		"left":     made && !spareThere && !closed[string(spare.UID)],
 		"freed":    closed[string(spare.UID)] && !leased[string(rank.UID)],
 		"leased":   leased[string(rank.UID)] && rank.Spec.NodeName == "",
