@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// stormSpan is for how long nodes fail; JOBTREE_SOAK, a duration, has it take longer. About one in two seconds fails of
-	// the stormDomains times stormNodes that there are, and at most stormDown are down at once.
-	stormSpan               = 40 * time.Second
-	stormDomains, stormSize = 4, 6
-	stormDown               = 5
+	// stormSpan is for how long nodes fail; JOBTREE_SOAK, a duration, has it take longer. About one a second fails of the
+	// stormDomains times stormSize that there are. At most stormDown are down at once, and stormSilent of them silent.
+	stormSpan               = 45 * time.Second
+	stormDomains, stormSize = 3, 7
+	stormDown, stormSilent  = 6, 2
 )
 
 // storm has nodes of a site fail, flap, be cordoned, and come back, while Runs of every kind are on them.
@@ -39,10 +39,11 @@ type storm struct {
 	tally     map[string]int
 }
 
-// wound is what ails a node, until when, and how it is healed.
+// wound is what ails a node, until when, and how it is healed, which may take several tries.
 type wound struct {
+	what  string
 	until time.Time
-	heal  func()
+	heal  func() error
 }
 
 // stormKinds are the kinds of Runs in a storm, two of each but of the last. All of them together fit the nodes.
@@ -50,7 +51,7 @@ var stormKinds = map[string][]func(*rqv1.Run){
 	"fixed":   {},
 	"saved":   {checkpoint(2 * time.Second)},
 	"guarded": {inGroups(8), withSpares(4), checkpoint(2 * time.Second)},
-	"elastic": {malleable(8, 32, 8), checkpoint(2 * time.Second)},
+	"elastic": {malleable(8, 24, 8), checkpoint(2 * time.Second)},
 	"sweep":   {opportunistic},
 }
 
@@ -108,10 +109,9 @@ func (st *storm) rage(seen *sightings) {
 	}
 	until, kill := time.Now().Add(span), time.Now().Add(5*time.Second)
 	for time.Now().Before(until) {
-		pause(st.random, 800*time.Millisecond)
+		pause(st.random, 600*time.Millisecond)
 		for _, node := range slices.Sorted(maps.Keys(st.wounds)) {
-			if w := st.wounds[node]; time.Now().After(w.until) {
-				w.heal()
+			if w := st.wounds[node]; time.Now().After(w.until) && w.heal() == nil {
 				delete(st.wounds, node)
 			}
 		}
@@ -140,38 +140,66 @@ func (st *storm) harm() {
 		if _, ails := st.wounds[node.Name]; ails || len(st.wounds) >= stormDown {
 			continue
 		}
-		what := []string{"taint", "taint", "delete", "condition", "silence", "flap", "cordon"}[st.random.IntN(7)]
+		what := []string{"taint", "taint", "delete", "delete", "condition", "condition", "silence", "silence", "flap", "cordon"}[st.random.IntN(10)]
+		if what == "silence" && st.ailing(what) == stormSilent {
+			what = "flap"
+		}
 		st.tally[what]++
-		lasts := time.Duration(2000+st.random.IntN(6000)) * time.Millisecond
+		lasts := time.Duration(1500+st.random.IntN(5000)) * time.Millisecond
 		switch what {
 		case "silence":
 			lasts += 25 * time.Second
 		case "flap":
 			lasts /= 4
 		}
-		st.wounds[node.Name] = wound{time.Now().Add(lasts), st.inflict(what, node)}
+		st.wounds[node.Name] = wound{what, time.Now().Add(lasts), st.inflict(what, node)}
 	}
 }
 
+// ailing counts the nodes that something ails.
+func (st *storm) ailing(what string) (n int) {
+	for _, w := range st.wounds {
+		if w.what == what {
+			n++
+		}
+	}
+	return n
+}
+
 // inflict does something to a node, and returns how it is healed.
-func (st *storm) inflict(what string, node *corev1.Node) (heal func()) {
+func (st *storm) inflict(what string, node *corev1.Node) (heal func() error) {
 	bare := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}
+	forsaken := false
 	switch what {
 	case "taint":
 		st.strike(node.Name)
 	case "delete":
 		st.delete(bare)
-		return func() { st.create(node) }
+		return func() error { return st.api.Create(st.t.Context(), node) }
 	case "condition":
 		st.broken(bare, corev1.ConditionTrue)
-		return func() { st.broken(bare, corev1.ConditionFalse); st.uncordon(bare) }
 	case "silence", "flap":
 		st.silence(node.Name)
-		return func() { st.revive(node.Name); st.uncordon(bare) }
 	case "cordon":
 		edit(st.site, bare, func(n *corev1.Node) { n.Spec.Unschedulable = true })
 	}
-	return func() { st.uncordon(bare) }
+	return func() error {
+		switch {
+		case what == "condition":
+			st.broken(bare, corev1.ConditionFalse)
+		case what != "silence" && what != "flap":
+		case !forsaken:
+			st.forsake(node.Name)
+			forsaken = true
+			fallthrough
+		default:
+			if err := st.wake(node.Name); err != nil {
+				return err
+			}
+		}
+		st.uncordon(bare)
+		return nil
+	}
 }
 
 // broken sets the condition of a node that tells of a broken GPU.
@@ -197,7 +225,7 @@ func (s *site) uncordon(node *corev1.Node) {
 // healAll heals all nodes, also those that were found to be lost though they only flapped.
 func (st *storm) healAll() {
 	for _, node := range slices.Sorted(maps.Keys(st.wounds)) {
-		st.wounds[node].heal()
+		eventually(st.t, "healing "+node, st.wounds[node].heal)
 	}
 	for at := range stormDomains * stormSize {
 		st.uncordon(st.node(fmt.Sprintf("d%d-%d", at/stormSize, at%stormSize), ""))
@@ -210,7 +238,7 @@ func (st *storm) meddle() {
 	name := st.live[kind][st.random.IntN(len(st.live[kind]))]
 	if kind == "elastic" {
 		st.tally["desire"]++
-		desired := 8 * int32(1+st.random.IntN(4))
+		desired := 8 * int32(1+st.random.IntN(3))
 		edit(st.site, st.run(name, 1), func(r *rqv1.Run) { r.Spec.Malleable.DesiredTotalGPUs = &desired })
 		return
 	}
