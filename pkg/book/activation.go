@@ -273,7 +273,7 @@ func (b *Book) leaving(a *Activation) []resolver.Holding {
 	return out
 }
 
-// proceed lets a gang whose places are free into the queue.
+// proceed lets a gang whose places are free into the queue, and who leads those that have none: they have been held back too.
 func (b *Book) proceed(g *gang) {
 	for m := range g.all() {
 		if m.stage == assigned {

@@ -178,18 +178,3 @@ func TestWhatIfAShardedRunWereSubmitted(t *testing.T) {
 		}
 	})
 }
-
-func TestASpareIsToppedUpWhereShardsRun(t *testing.T) {
-	tell(t, func(w *world) {
-		w.guarded(3, 1, 1)
-		w.sweep("run1", "org:b", 8, 2)
-		w.settle()
-		w.lose(w.pods[w.pod("run0-0")].Spec.NodeName)
-		w.settle()
-		w.expect("run0", rqv1.RunRunning, "group 0 swapped to spare after node failure",
-			map[string]int{"NodeFailure": 1, "Swap": 1, "open Swap Active": 1, "open Start Spare": 1})
-		w.expect("run1", rqv1.RunRunning, "4 of 8 shards run; the others wait: no GPUs are idle that a shard could use",
-			map[string]int{"ReclaimedBySpare": 4, "open Start Borrowed": 4})
-		w.checkSettled()
-	})
-}

@@ -48,6 +48,9 @@ func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 	if m == nil || m.stage < reserved || m.gang.run == nil {
 		return nil, fmt.Errorf("the pod is no longer part of a gang that starts")
 	}
+	if m.doomed() { // the Lease would be younger than the decision, which is about what was held then
+		return nil, fmt.Errorf("the pod is cut")
+	}
 	if m.stage == reserved {
 		b.advance(m, writing, m.node, m.payer)
 		b.hold(pod, "", 0, func(h *holding) { h.writing = true })

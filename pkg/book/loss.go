@@ -1,6 +1,7 @@
 package book
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -88,9 +89,11 @@ func (b *Book) inFleet(node *corev1.Node) topology.Node {
 		Unschedulable: node.Spec.Unschedulable || !b.stands(node.Name)}
 }
 
-// reconcileOn has the Runs looked at that have pods on some nodes.
+// reconcileOn has the Runs looked at that have pods on some nodes. Places on those that do not stand, which no Lease holds yet,
+// are taken back, each with the rest of its gang's: a gang that took them would start with a pod missing.
 func (b *Book) reconcileOn(nodes map[string]bool) {
 	concerned := map[types.NamespacedName]bool{}
+	var adrift []*member
 	for _, m := range b.members {
 		if !nodes[m.node] {
 			continue
@@ -98,10 +101,17 @@ func (b *Book) reconcileOn(nodes map[string]bool) {
 		if m.gang.run != nil {
 			concerned[client(m.gang.run)] = true
 		}
-		if m.stage == assigned && m.extra() {
-			b.release(m)
-			b.wake(m.gang)
+		if (m.stage == assigned || m.stage == reserved) && !b.stands(m.node) {
+			adrift = append(adrift, m)
 		}
+	}
+	slices.SortFunc(adrift, func(x, y *member) int { return cmp.Compare(x.pod.UID, y.pod.UID) })
+	for _, m := range adrift {
+		if m.stage == reserved && m.extra() {
+			b.reject(m.pod.UID)
+		}
+		b.giveBack(m) // nothing, if its gang's places have been taken back by now
+		b.wake(m.gang)
 	}
 	for run := range concerned {
 		b.reconcile(run)

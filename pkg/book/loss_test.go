@@ -165,6 +165,8 @@ func TestWhatBecomesOfLostRanks(t *testing.T) {
 			map[string]int{"NodeFailure": 2, "Swap": 2, "open Swap Active": 2}},
 		"the spare's node": {3, 2, 1, nil, []string{"run0-s0"}, rqv1.RunRunning, "bound 16 GPUs",
 			map[string]int{"NodeFailure": 1, "open Start Active": 2}},
+		"the spare's node, with a free one": {4, 2, 1, nil, []string{"run0-s0"}, rqv1.RunRunning, "bound 16 GPUs",
+			map[string]int{"NodeFailure": 1, "open Start Active": 2, "open Start Spare": 1}},
 		"the spare's node and then a rank's": {4, 2, 1, nil, []string{"run0-s0", "run0-1"}, rqv1.RunRunning, swapped,
 			map[string]int{"NodeFailure": 2, "Swap": 1, "open Start Active": 1, "open Swap Active": 1}},
 		"a free node without a spare": {3, 2, 0, nil, []string{"run0-1"}, rqv1.RunRunning, "bound 16 GPUs",
@@ -227,25 +229,36 @@ func TestNodesLostTogether(t *testing.T) {
 	for name, c := range map[string]struct {
 		nodes, spares int
 		lose          []string
+		phase         rqv1.RunPhase
 		message       string
 		ledger        map[string]int
 	}{
-		"a rank and the first spare": {4, 2, []string{"run0-0", "run0-s0"}, swapped,
+		"a rank and the first spare": {4, 2, []string{"run0-0", "run0-s0"}, rqv1.RunRunning, swapped,
 			map[string]int{"NodeFailure": 2, "Swap": 1, "open Swap Active": 1, "open Start Active": 1}},
-		"both ranks": {4, 2, []string{"run0-0", "run0-1"}, swapped, map[string]int{"NodeFailure": 2, "Swap": 2, "open Swap Active": 2}},
-		"a rank and its only spare": {4, 1, []string{"run0-0", "run0-s0"}, "bound 16 GPUs",
+		"both ranks": {4, 2, []string{"run0-0", "run0-1"}, rqv1.RunRunning, swapped, map[string]int{"NodeFailure": 2, "Swap": 2, "open Swap Active": 2}},
+		"both ranks, with one spare and a free node": {4, 1, []string{"run0-0", "run0-1"}, rqv1.RunRunning, swapped,
+			map[string]int{"NodeFailure": 2, "Swap": 1, "open Swap Active": 2}},
+		"both ranks, with one spare alone": {3, 1, []string{"run0-0", "run0-1"}, rqv1.RunPending, "",
+			map[string]int{"NodeFailure": 2, "Swap": 1}},
+		"a rank and its only spare, with no free node": {3, 1, []string{"run0-0", "run0-s0"}, rqv1.RunPending, "",
+			map[string]int{"NodeFailure": 2, "Unwound": 1}},
+		"a rank and its only spare": {4, 1, []string{"run0-0", "run0-s0"}, rqv1.RunRunning, "bound 16 GPUs",
 			map[string]int{"NodeFailure": 2, "open Swap Active": 1, "open Start Active": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tell(t, func(w *world) {
-				w.guarded(c.nodes, 2, c.spares)
+				w.guarded(c.nodes, 2, c.spares, checkpointed)
 				var names []string
 				for _, pod := range c.lose {
 					names = append(names, w.on(pod))
 				}
 				w.lose(names...)
 				w.settle()
-				w.expect("run0", rqv1.RunRunning, c.message, c.ledger)
+				message := c.message
+				if c.phase == rqv1.RunPending {
+					message = w.runs["run0"].Status.Message
+				}
+				w.expect("run0", c.phase, message, c.ledger)
 			})
 		})
 	}

@@ -70,6 +70,9 @@ func (s *storm) judgeCut(run *rqv1.Run, a *book.Activation, c *rqv1.Cut) {
 // started notes a Run that starts, and until when it is not cut if others were cut for it or it has been drawn before.
 func (s *storm) started(next *rqv1.Run) {
 	was := s.runs[next.Name]
+	if now, before := next.Status.Width, was.Status.Width; now != nil && before != nil && now.Granted > before.Granted && before.Granted > 0 {
+		s.tally["grew"]++
+	}
 	if was.Status.Phase == rqv1.RunRunning || next.Status.Phase != rqv1.RunRunning {
 		return
 	}

@@ -193,6 +193,8 @@ func (s *storm) quietActions() map[string]func(*rapid.T) {
 				s.step(func() { s.bind(uid, outcome(rapid.IntRange(0, 2).Draw(t, "outcome"))) })
 			}
 		},
+		"grow":    func(*rapid.T) { s.grow() },
+		"desire":  s.desireAny,
 		"deliver": func(*rapid.T) { s.deliver() },
 		"due":     func(*rapid.T) { s.book.Due(s.now) },
 		"refresh": func(*rapid.T) { s.book.Refresh(s.now, 8); s.judge() },

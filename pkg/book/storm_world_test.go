@@ -276,6 +276,7 @@ func (s *storm) work() {
 		for _, name := range s.live() {
 			s.reconcile(name)
 		}
+		s.grow()
 		s.book.Fill(s.now)
 		s.act()
 		s.book.Due(s.now)
@@ -289,7 +290,7 @@ func (s *storm) work() {
 		s.judge()
 		s.end()
 		s.check()
-		now := fmt.Sprint(s.fingerprint(), s.writes, len(s.ends), s.dates())
+		now := fmt.Sprint(s.fingerprint(), s.writes, len(s.ends), s.dates(), s.widths())
 		if now == last {
 			return
 		}
@@ -304,6 +305,17 @@ func (s *storm) dates() []time.Time {
 	for _, name := range slices.Sorted(maps.Keys(s.runs)) {
 		if p := s.book.Prospect(s.runs[name].UID).Promise; p != nil {
 			out = append(out, p.At)
+		}
+	}
+	return out
+}
+
+// widths tells how wide the Runs are, and are about to be.
+func (s *storm) widths() []int32 {
+	var out []int32
+	for _, name := range slices.Sorted(maps.Keys(s.runs)) {
+		if w := s.runs[name].Status.Width; w != nil {
+			out = append(out, w.Granted, w.Growing, s.book.Prospect(s.runs[name].UID).GrowTo)
 		}
 	}
 	return out

@@ -316,6 +316,9 @@ func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
 			w.terminate(deletion.Pod.UID)
 		}
 	}
+	if !w.create(d.Replace) {
+		return
+	}
 	for _, closing := range d.Close {
 		if w.leases[closing.Lease.Name].Status.Closed {
 			w.t.Fatalf("I4: Lease %s is closed twice", closing.Lease.Name)
@@ -330,13 +333,8 @@ func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
 		w.leases[lease.Name] = lease
 		w.book.SetLease(lease)
 	}
-	for _, pod := range d.Create {
-		if w.killed() {
-			return
-		}
-		w.storm.write()
-		pod.UID, pod.CreationTimestamp = w.uid(), metav1.NewTime(w.now.Truncate(time.Second))
-		w.setPod(pod)
+	if !w.create(d.Create) {
+		return
 	}
 	if d.Retry > 0 {
 		w.retries[types.NamespacedName{Namespace: run.Namespace, Name: run.Name}] = w.now.Add(d.Retry)
@@ -344,6 +342,19 @@ func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
 	if d.Status != nil && !w.killed() {
 		w.setStatus(run, d.Status)
 	}
+}
+
+// create creates pods; false if the controller dies meanwhile.
+func (w *world) create(pods []*corev1.Pod) bool {
+	for _, pod := range pods {
+		if w.killed() {
+			return false
+		}
+		w.storm.write()
+		pod.UID, pod.CreationTimestamp = w.uid(), metav1.NewTime(w.now.Truncate(time.Second))
+		w.setPod(pod)
+	}
+	return true
 }
 
 func (w *world) setStatus(run *rqv1.Run, status *rqv1.RunStatus) {

@@ -47,6 +47,10 @@ func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedNam
 	if err := c.deletePods(ctx, decision.Delete); err != nil {
 		return 0, err
 	}
+	if err := c.numberEpochs(ctx, observed.Run, decision.Replace, nil); err != nil {
+		return 0, err
+	}
+	problem := c.createPods(ctx, decision.Replace)
 	closed, err := c.closeLeases(ctx, name, observed.Pods, decision.Close)
 	if err != nil {
 		return 0, err
@@ -57,7 +61,9 @@ func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedNam
 	if err := c.numberEpochs(ctx, observed.Run, decision.Create, closed); err != nil {
 		return 0, err
 	}
-	problem := c.createPods(ctx, decision)
+	if problem == nil {
+		problem = c.createAll(ctx, decision)
+	}
 	c.note(name, observed.Run, problem)
 	if decision.Retry > 0 {
 		c.retries.AddAfter(name, decision.Retry)
@@ -273,8 +279,8 @@ func (c *Controllers) closeLease(ctx context.Context, closing lifecycle.Closing)
 	return lease, nil
 }
 
-// createPods creates what a Run lacks. Creating it again is harmless: names are the ranks'.
-func (c *Controllers) createPods(ctx context.Context, d lifecycle.Decision) error {
+// createAll creates what a Run lacks. Creating it again is harmless: names are the ranks'.
+func (c *Controllers) createAll(ctx context.Context, d lifecycle.Decision) error {
 	if d.Service != nil {
 		services := c.kube.CoreV1().Services(d.Service.Namespace)
 		_, err := services.Create(ctx, d.Service, metav1.CreateOptions{})
@@ -285,15 +291,19 @@ func (c *Controllers) createPods(ctx context.Context, d lifecycle.Decision) erro
 			return err
 		}
 	}
+	return c.createPods(ctx, d.Create)
+}
+
+func (c *Controllers) createPods(ctx context.Context, wanted []*corev1.Pod) error {
 	var failed atomic.Bool
-	return inParallel(len(d.Create), func(i int) error {
+	return inParallel(len(wanted), func(i int) error {
 		if failed.Load() {
 			return nil // what is held against one pod of a gang is held against all
 		}
-		pods := c.kube.CoreV1().Pods(d.Create[i].Namespace)
-		_, err := pods.Create(ctx, d.Create[i], metav1.CreateOptions{})
+		pods := c.kube.CoreV1().Pods(wanted[i].Namespace)
+		_, err := pods.Create(ctx, wanted[i], metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
-			err = belongs("Pod", d.Create[i], func() (metav1.Object, error) { return pods.Get(ctx, d.Create[i].Name, metav1.GetOptions{}) })
+			err = belongs("Pod", wanted[i], func() (metav1.Object, error) { return pods.Get(ctx, wanted[i].Name, metav1.GetOptions{}) })
 		}
 		if err != nil {
 			failed.Store(true)

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -114,7 +115,10 @@ func (s *state) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
 	if reason := s.reasonOfShard(lease); reason != "" {
 		return reason
 	}
+	said := s.saidCut(lease)
 	switch {
+	case said != "":
+		return said
 	case s.phase == rqv1.RunRunning && !s.has(partOf(lease)):
 		return rqv1.ClosedShrink
 	case s.phase == rqv1.RunFailed:
@@ -125,4 +129,16 @@ func (s *state) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
 		return rqv1.ClosedCompleted
 	}
 	return rqv1.ClosedDeleted
+}
+
+// saidCut returns why the Run was cut, by its own status, if a Lease is of before that: the Reservation may have been canceled
+// since. It is empty for other Leases.
+func (s *state) saidCut(lease *rqv1.Lease) rqv1.ClosureReason {
+	for _, kind := range []string{rqv1.ConditionFinished, rqv1.ConditionStarted} {
+		c := meta.FindStatusCondition(s.Run.Status.Conditions, kind)
+		if c != nil && c.Reason == reasonRandomPreempt && lease.Spec.Start.Time.Before(c.LastTransitionTime.Time) {
+			return rqv1.ClosureReason(c.Reason)
+		}
+	}
+	return ""
 }

@@ -85,9 +85,13 @@ type Deletion struct {
 	Notice *Notice
 }
 
-// Decision is what to do, in this order: delete pods, close Leases, create the Service and pods, write the status.
+// Decision is what to do, in this order: delete pods, create replacements, close Leases, create the Service and pods, write the
+// status.
 type Decision struct {
 	Delete []Deletion
+	// Replace lists pods that record which spares make room for them. They come before the Leases close that tell of the loss:
+	// otherwise nothing would, should this process end in between.
+	Replace []*corev1.Pod
 	// Close lists Leases whose pods have ended, or are not there: the latter is to be seen on the API server too.
 	Close   []Closing
 	Service *corev1.Service
@@ -114,7 +118,7 @@ func Decide(o Observed) Decision {
 		d.Delete = slices.Concat(s.deletions(s.pods, present), s.deletions(s.spares, present), s.deletions(s.beyond, present))
 	case o.Shape == nil:
 		d.Delete = s.leaving()
-		d.Create = s.absent()
+		d.Replace, d.Create = s.absent()
 		if len(d.Create) > 0 && o.Run.Status.Phase != rqv1.RunRunning { // one that runs has had it since it started
 			d.Service = service(o.Run)
 		}

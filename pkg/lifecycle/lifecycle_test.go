@@ -129,6 +129,9 @@ func story(d Decision) string {
 	for _, deletion := range d.Delete {
 		words = append(words, strings.TrimSuffix("delete "+deletion.Pod.Name+" if "+string(deletion.If), " if "))
 	}
+	for _, pod := range d.Replace {
+		words = append(words, "replace "+pod.Name)
+	}
 	for _, closing := range d.Close {
 		words = append(words, fmt.Sprintf("close %s %s", closing.Lease.Name, closing.Reason))
 	}

@@ -16,16 +16,19 @@ import (
 // RendezvousPort is the port of the rendezvous address, torchrun's default.
 const RendezvousPort = 29500
 
-// absent returns the pods that the Run should have and has not. A rank whose pod ended well is not missed (R28), and a
-// name that an earlier pod still has is waited for.
-func (s *state) absent() []*corev1.Pod {
-	var out []*corev1.Pod
+// absent returns the pods that the Run should have and has not, those that take the places of spares apart. A rank whose pod
+// ended well is not missed (R28), and a name that an earlier pod still has is waited for.
+func (s *state) absent() (replacements, out []*corev1.Pod) {
 	pods, spares := s.expected()
 	for index, pod := range pods {
 		if pod == nil && !s.taken[book.Part{Index: index}.PodName(s.Run.Name)] {
 			pod := s.newPod(index)
 			if r, ok := s.relief[index]; ok {
 				pod.Annotations = withLabels(pod.Annotations, map[string]string{rqv1.AnnotationReplaces: r.Annotation()})
+			}
+			if s.relief[index].Spare != "" {
+				replacements = append(replacements, pod)
+				continue
 			}
 			out = append(out, pod)
 		}
@@ -35,7 +38,7 @@ func (s *state) absent() []*corev1.Pod {
 			out = append(out, s.newSpare(index))
 		}
 	}
-	return out
+	return replacements, out
 }
 
 // newPod returns the pod of a rank: the Run's template or a pause container, with the rank's identity.

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,7 +47,7 @@ func (o *Observed) rankAgain(rank, spare int) {
 // replacements are the records of the pods that are created, by name.
 func replacements(d Decision) map[string]book.Replacement {
 	out := map[string]book.Replacement{}
-	for _, pod := range d.Create {
+	for _, pod := range slices.Concat(d.Replace, d.Create) {
 		if r, ok := book.ReplacementOf(pod); ok {
 			out[pod.Name] = r
 		}
@@ -65,7 +66,7 @@ func TestDecideOnALostNode(t *testing.T) {
 	}{
 		"a rank that is lost takes the spare's place": {
 			spared(func(o *Observed) { o.rankLost(1) }, "n4", "n5"),
-			"close lease-1 NodeFailure; create run-1; Running: replacing 1 of 4 pods", map[string]book.Replacement{"run-1": spare}},
+			"replace run-1; close lease-1 NodeFailure; Running: replacing 1 of 4 pods", map[string]book.Replacement{"run-1": spare}},
 		"the spare makes room once that is recorded": {
 			spared(func(o *Observed) {
 				o.rankLost(1)
@@ -88,7 +89,7 @@ func TestDecideOnALostNode(t *testing.T) {
 			"close lease-1 NodeFailure; create run-1; Running: replacing 1 of 4 pods", map[string]book.Replacement{"run-1": none}},
 		"one spare serves one rank": {
 			spared(func(o *Observed) { o.rankLost(0); o.rankLost(1) }, "n4", "n5"),
-			"close lease-0 NodeFailure; close lease-1 NodeFailure; create run-0; create run-1; Running: replacing 2 of 4 pods",
+			"replace run-0; close lease-0 NodeFailure; close lease-1 NodeFailure; create run-1; Running: replacing 2 of 4 pods",
 			map[string]book.Replacement{"run-0": spare, "run-1": none}},
 		"a pod deleted by hand needs no spare": {
 			spared(func(o *Observed) { o.rankLost(1); o.Leases[1].Spec.Slice.Nodes[0].Name = "n1" }, "n4", "n5"),
@@ -104,7 +105,7 @@ func TestDecideOnALostNode(t *testing.T) {
 				o.Pods = append(o.Pods[:1:1], o.Pods[2:]...)
 				o.Leases = append(o.Leases[:1:1], o.Leases[2:]...)
 				o.Refusal = noRoom
-			}, "n4", "n5"), "create run-1; Running: replacing 1 of 4 pods", map[string]book.Replacement{"run-1": {Spare: "run-s0",
+			}, "n4", "n5"), "replace run-1; Running: replacing 1 of 4 pods", map[string]book.Replacement{"run-1": {Spare: "run-s0",
 				SpareUID: "00000100", Node: "n4", Budget: "b", Envelope: "e", Relation: rqv1.RelationOwn}}},
 		"a pod that nobody ends": {
 			spared(func(o *Observed) {

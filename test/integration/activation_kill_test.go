@@ -109,7 +109,7 @@ func TestKillBetweenStepsOfAnActivation(t *testing.T) {
 	arguments := led("3s")
 	arguments["activationShield"] = "1h" // so that those who were cut do not cut Runs that started by it
 	c := ownCluster(t, withoutElection, arguments)
-	installHolds(t, c)
+	installHolds(t, c, heldWrites)
 	steps := slices.Sorted(maps.Keys(heldWrites))
 	var sites []*site
 	for i, step := range steps {

@@ -13,7 +13,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// labelHold is the label of a namespace in which one write of an activation is refused, and holds the name of that write.
+// labelHold is the label of a namespace in which one write is refused, and holds the name of that write.
 const labelHold = "test.jobtree/hold"
 
 // heldWrites are the writes of an activation, by the name of the step that the scheduler comes to before it.
@@ -32,8 +32,8 @@ var heldWrites = map[string]string{
 	"started":   `what == "reservations/status" && object.status.?state.orValue("") == "Released"`,
 }
 
-// installHolds has the API server refuse a write of heldWrites in every namespace whose label names it.
-func installHolds(t *testing.T, c *cluster) {
+// installHolds has the API server refuse one of some writes in every namespace whose label names it.
+func installHolds(t *testing.T, c *cluster, writes map[string]string) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Name: "test-holds"}
 	rule := func(group string, resources ...string) admissionv1.NamedRuleWithOperations {
@@ -53,7 +53,7 @@ func installHolds(t *testing.T, c *cluster) {
 		},
 		Validations: []admissionv1.Validation{{Expression: `variables.what != "configmaps/" || variables.held == ""`, Message: "held"}},
 	}}
-	for step, write := range heldWrites {
+	for step, write := range writes {
 		policy.Spec.Validations = append(policy.Spec.Validations, admissionv1.Validation{
 			Expression: fmt.Sprintf(`variables.held != %q || [variables.what].all(what, !(%s))`, step, write), Message: "held",
 		})

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -40,10 +41,32 @@ func (s *site) silence(node string) {
 	edit(s, lease, func(l *coordinationv1.Lease) { l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds = &nobody, &hours })
 }
 
-// revive lets kwok have a node again.
+// revive lets kwok have a node again, and returns once it has.
 func (s *site) revive(node string) {
 	s.t.Helper()
+	s.forsake(node)
+	eventually(s.t, "kwok is to have node "+node, func() error { return s.wake(node) })
+}
+
+// forsake has nobody hold a node that was silenced.
+func (s *site) forsake(node string) {
+	s.t.Helper()
 	s.delete(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: node}})
+}
+
+// wake has kwok look at the pods of a node that it has again: it leaves those alone that it saw before. It is an error while
+// kwok does not have the node.
+func (s *site) wake(node string) error {
+	if err := s.api.Get(s.t.Context(), client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: node}, &coordinationv1.Lease{}); err != nil {
+		return err
+	}
+	var pods corev1.PodList
+	err := s.api.List(s.t.Context(), &pods, client.MatchingFields{"spec.nodeName": node})
+	for i := range pods.Items {
+		woken := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"test.jobtree/woken":%q}}}`, time.Now()))
+		err = errors.Join(err, client.IgnoreNotFound(s.api.Patch(s.t.Context(), &pods.Items[i], woken)))
+	}
+	return err
 }
 
 // swapped asserts that a pod's rank has moved to the spare's node and nothing else has changed.

@@ -247,8 +247,8 @@ func (s *site) awaitRisk(run, reservation, probability string) {
 	})
 }
 
-// TestNobodyDiesInVain is worked example 2 to the end of T2: the lottery ends those whose room the Run needs, and takes a
-// ticket back that it turns out not to need.
+// TestNobodyDiesInVain is worked example 2: the lottery ends those whose room the Run needs, and takes a ticket back that it
+// turns out not to need; then a node of another Run fails.
 func TestNobodyDiesInVain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, ownCluster(t, withoutElection, led("4s")), 0, 0, 0)
@@ -285,6 +285,11 @@ func TestNobodyDiesInVain(t *testing.T) {
 	eventually(t, "how ra2 ended", func() error { return s.closedAs("ra2", rqv1.ClosedRandomPreempt, 4) })
 	s.await("mm1", rqv1.RunFailed, "cut by lottery")
 	same(t, "what was left alone", before, []map[string]string{s.versions("ra1"), s.versions("mm2")})
+	s.settled()
+
+	mm3 := s.versions("mm3")
+	s.swapsOnA()
+	same(t, "the Runs on B", []map[string]string{before[1], mm3}, []map[string]string{s.versions("mm2"), s.versions("mm3")})
 	s.settled()
 }
 

@@ -94,6 +94,11 @@ func (s *site) tell(ctx context.Context) {
 		}
 		s.t.Logf("%s: Run %s is %s: %s %+v", s.namespace, name, run.Status.Phase, run.Status.Message, run.Status.Conditions)
 	}
+	for i := range w.pods {
+		if pod := &w.pods[i]; pod.Labels[rqv1.LabelRun] != "" && (pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil) {
+			s.t.Logf("%s: pod %s on %q, told to go at %v: %+v", s.namespace, pod.Name, pod.Spec.NodeName, pod.DeletionTimestamp, pod.Status.Conditions)
+		}
+	}
 	for _, r := range w.reservations {
 		s.t.Logf("%s: Reservation %s is %s: %s; from %v to %v, cuts %+v", s.namespace, r.Name, r.Status.State, r.Status.Reason, r.Status.ActivatedAt,
 			r.Status.EndedAt, r.Status.Cuts)
