@@ -50,7 +50,8 @@ func (b *Book) Needless(run types.UID) []string {
 		for _, cuts := range b.without(g.activation.Cuts, at) {
 			freed := slices.DeleteFunc(b.victims(&Activation{At: g.activation.At, Cuts: cuts}), func(pod types.UID) bool {
 				m := b.members[pod]
-				return at >= 0 && (m == nil || m.leaving || m.surplus()) // it goes anyway
+				others := slices.ContainsFunc(b.held[pod].awaitedBy, func(other *gang) bool { return other != g })
+				return at >= 0 && (m == nil || m.leaving || m.surplus() || others) // it goes anyway
 			})
 			for _, pod := range freed {
 				b.fleet.Give(b.held[pod].node, b.held[pod].gpus)

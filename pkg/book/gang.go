@@ -322,7 +322,7 @@ func (b *Book) reconsider(g *gang) {
 // unwind takes back the assignments of every member that has no Lease yet, but for the spares of a Run that has started.
 // Those that wait at the barrier are rejected. A Run that has not started asks for its total again.
 func (b *Book) unwind(g *gang) {
-	g.committed = false
+	g.committed, g.woken = false, false
 	b.leaveOff(g)
 	for m := range g.all() {
 		if m.extra() || (m.stage != assigned && m.stage != reserved) {

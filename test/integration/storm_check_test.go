@@ -150,6 +150,9 @@ func (seen *sightings) judge(s *site, removed map[string]bool) []string {
 		if lease.Status.ClosureReason == rqv1.ClosedNodeFailure && !lost {
 			out = append(out, fmt.Sprintf("Lease %s ended as NodeFailure, and its node %s was never lost", lease.Name, lease.Spec.Slice.Nodes[0].Name))
 		}
+		if lease.Status.ClosureReason == rqv1.ClosedDeleted && !removed[lease.Spec.RunRef.Name] {
+			out = append(out, fmt.Sprintf("Lease %s ended as Deleted, and nobody has deleted its Run or its pod", lease.Name))
+		}
 	}
 	healthy := 0
 	for i := range w.leases {

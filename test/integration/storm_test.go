@@ -46,8 +46,9 @@ type wound struct {
 	heal  func() error
 }
 
-// stormKinds are the kinds of Runs in a storm, two of each but of the last. All of them together fit the nodes.
+// stormKinds are the kinds of Runs in a storm, two of each but of calm and sweep. All of them together fit the nodes.
 var stormKinds = map[string][]func(*rqv1.Run){
+	"calm":    {}, // on nodes that nothing is done to
 	"fixed":   {},
 	"saved":   {checkpoint(2 * time.Second)},
 	"guarded": {inGroups(8), withSpares(4), checkpoint(2 * time.Second)},
@@ -62,6 +63,7 @@ func TestNodeStorm(t *testing.T) {
 	arguments := led("5s")
 	arguments["activationShield"], arguments["nodeLossConditions"] = "2s", []string{brokenGPU}
 	s := newSite(t, ownCluster(t, withoutElection, arguments), stormDomains, stormSize, 1000)
+	s.addNodes("calm", 2)
 	seen := s.observe()
 	s.startScheduler()
 	st := &storm{site: s, random: seeded(t), wounds: map[string]wound{}, live: map[string][]string{}, removed: map[string]bool{}, tally: map[string]int{}}
@@ -92,10 +94,16 @@ func (st *storm) resupply() {
 			run, err := st.get(name)
 			return err == nil && run.Status.Phase == rqv1.RunFailed || st.removed[name]
 		})
-		for want := map[bool]int{true: 1, false: 2}[kind == "sweep"]; len(st.live[kind]) < want; st.submitted++ {
+		want, changes := 2, []func(*rqv1.Run){inPods(4)}
+		switch kind {
+		case "sweep":
+			want, changes = 1, []func(*rqv1.Run){inPods(2)}
+		case "calm":
+			want, changes = 1, append(changes, st.on("calm"))
+		}
+		for ; len(st.live[kind]) < want; st.submitted++ {
 			name := fmt.Sprintf("%s-%d", kind, st.submitted)
-			size := map[bool]int32{true: 2, false: 4}[kind == "sweep"]
-			st.submit(name, 16, append([]func(*rqv1.Run){inPods(size)}, stormKinds[kind]...)...)
+			st.submit(name, 16, append(changes, stormKinds[kind]...)...)
 			st.live[kind] = append(st.live[kind], name)
 		}
 	}
