@@ -144,6 +144,7 @@ func readLeases(ctx context.Context, c client.Client, namespace string, run []st
 			a.Spec.Start.Truncate(1e9).Compare(b.Spec.Start.Truncate(1e9)),
 			cmp.Compare(a.Spec.GroupIndex, b.Spec.GroupIndex),
 			strings.Compare(nodesOf(&a), nodesOf(&b)),
+			a.Spec.Start.Compare(b.Spec.Start.Time), // what a GPU lease makes room for comes after it
 			strings.Compare(a.Name, b.Name),
 		)
 	})
