@@ -23,10 +23,10 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/config"
 )
 
-// workers is how many Runs are reconciled at once, and writers how many API writes one of them has under way. A worker mostly
-// waits for the API server, and a lost rack concerns many Runs.
+// workers is how many Runs are reconciled at once, and writers how many API writes one of them has under way. More of the
+// former would take the API server away from pods that are being bound.
 const (
-	workers = 16
+	workers = 4
 	writers = 16
 )
 
