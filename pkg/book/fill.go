@@ -88,16 +88,9 @@ func (b *Book) reclaim(node string, reason rqv1.ClosureReason, g *gang) {
 	pods := slices.Sorted(maps.Keys(b.fill.shards[node]))
 	shards := make([]plan.Shard, len(pods))
 	for i, pod := range pods {
-		_, leaving := b.fill.reclaimed[pod]
-		shards[i] = plan.Shard{Key: string(pod), GPUs: b.fill.shards[node][pod], Leaving: leaving}
-		if m := b.members[pod]; m == nil || m.leaving {
-			shards[i].Leaving = true
-		} else {
-			shards[i].Key = client(m.pod).String()
-			shards[i].Since = m.pod.CreationTimestamp.Time
-			if l := b.leases[leaseName(m.pod)]; l != nil {
-				shards[i].Since = l.charge.Start
-			}
+		shards[i] = plan.Shard{Key: string(pod), GPUs: b.fill.shards[node][pod], Leaving: b.givesWay(pod)}
+		if m := b.members[pod]; m != nil {
+			shards[i].Key, shards[i].Since = client(m.pod).String(), b.heldSince(m)
 		}
 	}
 	for _, i := range plan.Reclaim(shards, over) {
@@ -107,10 +100,17 @@ func (b *Book) reclaim(node string, reason rqv1.ClosureReason, g *gang) {
 		return
 	}
 	for _, pod := range pods {
-		if h := b.held[pod]; h != nil && (b.members[pod] == nil || b.members[pod].leaving || b.fill.reclaimed[pod] != "") {
+		if h := b.held[pod]; h != nil && b.givesWay(pod) {
 			h.await(g)
 		}
 	}
+}
+
+// givesWay reports whether a shard is on its way out: it has been told to go, for others or for good, or it is gone and its Lease
+// is open.
+func (b *Book) givesWay(pod types.UID) bool {
+	m := b.members[pod]
+	return m == nil || m.leaving || b.fill.reclaimed[pod] != ""
 }
 
 // makeRoom has shards leave that are in the way of a gang which has been given places. Spares run nothing.
@@ -176,19 +176,19 @@ func (b *Book) Fill(now time.Time) {
 		}
 	}
 	slices.SortFunc(wanting, byAge)
-	contested := b.contested()
+	contested, idle := b.contested(), b.idleNodes()
 	for _, g := range wanting {
 		if forgive {
 			clear(g.excluded)
 		}
 		if !contested[g.full.Flavor] {
-			b.fillGang(g, now)
+			b.fillGang(g, idle[g.full.Flavor], now)
 		}
 	}
 }
 
-// fillGang gives the shards of one Run what there is.
-func (b *Book) fillGang(g *gang, now time.Time) {
+// fillGang gives the shards of one Run what there is on some nodes.
+func (b *Book) fillGang(g *gang, idle []string, now time.Time) {
 	var shards []int
 	for _, m := range g.active.between(0, g.active.size) {
 		if m != nil && m.stage == unplaced && !m.leaving {
@@ -198,7 +198,7 @@ func (b *Book) fillGang(g *gang, now time.Time) {
 	var refusal *plan.Refusal
 	if len(shards) > 0 {
 		var assignments []plan.Assignment
-		assignments, refusal = plan.Fill(b.accounts, g.demand, b.claim(g, nil), shards, b.rooms(g, g.active.members[shards[0]].pod), now)
+		assignments, refusal = plan.Fill(b.accounts, g.demand, b.claim(g, nil), shards, b.rooms(g, g.active.members[shards[0]].pod, idle), now)
 		b.assume(g, assignments, now)
 		for _, a := range assignments {
 			b.activate(g.active.members[a.Index].pod)
@@ -213,20 +213,33 @@ func (b *Book) fillGang(g *gang, now time.Time) {
 	}
 }
 
-// rooms lists what shards of a gang could use now, which are alike but for their ranks.
-func (b *Book) rooms(g *gang, shard *corev1.Pod) []plan.Room {
+// idleNodes lists the nodes that have GPUs which shards may use, by flavor: of a fleet that is full, none need be looked at for
+// each of the Runs that wait.
+func (b *Book) idleNodes() map[string][]string {
+	out := map[string][]string{}
+	for name, node := range b.nodes {
+		if b.roomFor(name) > b.shardGPUs(name) && b.serves(node) {
+			flavor := b.flavorOf(node)
+			out[flavor] = append(out[flavor], name)
+		}
+	}
+	return out
+}
+
+// rooms lists what shards of a gang could use now of some nodes. They are alike but for their ranks.
+func (b *Book) rooms(g *gang, shard *corev1.Pod, idle []string) []plan.Room {
+	if len(idle) == 0 {
+		return nil
+	}
 	var out []plan.Room
 	rejected := b.rejected(g, shard)
-	for name, node := range b.nodes {
-		if b.flavorOf(node) != g.full.Flavor || !b.accepts(g, name) || rejected != nil && rejected(name) {
-			continue
-		}
+	for _, name := range idle {
 		left := b.roomFor(name) - b.shardGPUs(name)
-		if left < g.full.GPUsPerPod {
+		if left < g.full.GPUsPerPod || rejected != nil && rejected(name) {
 			continue
 		}
 		under := min(left, max(0, b.fill.spares[name]-b.shardGPUs(name)))
-		out = append(out, plan.Room{Node: name, Labels: node.Labels, Idle: left - under, UnderSpares: under, Intended: len(b.intended[name]) > 0})
+		out = append(out, plan.Room{Node: name, Labels: b.nodes[name].Labels, Idle: left - under, UnderSpares: under, Intended: len(b.intended[name]) > 0})
 	}
 	return out
 }

@@ -78,8 +78,7 @@ func TestShardsGiveWayToASpareThatIsNeeded(t *testing.T) {
 
 func TestShardsGiveWayToARunThatFitsNowhereElse(t *testing.T) {
 	tell(t, func(w *world) {
-		w.addNode("n0", "d0")
-		w.addNode("n1", "d0")
+		w.fleet("d0", 2)
 		w.setBudget("a", "org:a", 16)
 		w.sweep("run0", "org:a", 4, 4)
 		w.settle()
@@ -97,8 +96,7 @@ func TestShardsGiveWayToARunThatFitsNowhereElse(t *testing.T) {
 
 func TestShardsAreLeftAloneByARunThatFitsBesideThem(t *testing.T) {
 	tell(t, func(w *world) {
-		w.addNode("n0", "d0")
-		w.addNode("n1", "d0")
+		w.fleet("d0", 2)
 		w.setBudget("a", "org:a", 16)
 		w.sweep("run0", "org:a", 2, 4)
 		w.settle()
@@ -111,8 +109,7 @@ func TestShardsAreLeftAloneByARunThatFitsBesideThem(t *testing.T) {
 
 func TestALostNodesShardsRunElsewhere(t *testing.T) {
 	tell(t, func(w *world) {
-		w.addNode("n0", "d0")
-		w.addNode("n1", "d0")
+		w.fleet("d0", 2)
 		w.setBudget("a", "org:a", 16)
 		w.sweep("run0", "org:a", 2, 4)
 		w.settle()

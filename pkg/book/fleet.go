@@ -124,7 +124,7 @@ func (b *Book) rejected(g *gang, pod *corev1.Pod) func(node string) bool {
 		}
 	}
 	for name, node := range b.tainted {
-		if _, untolerated := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations, blocksScheduling, true); untolerated {
+		if !tolerates(pod, node) {
 			bad[name] = true
 		}
 	}
@@ -140,6 +140,12 @@ func (b *Book) rejected(g *gang, pod *corev1.Pod) func(node string) bool {
 		return nil
 	}
 	return func(node string) bool { return bad[node] }
+}
+
+// tolerates reports whether no taint of a node keeps a pod off it.
+func tolerates(pod *corev1.Pod, node *corev1.Node) bool {
+	_, untolerated := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations, blocksScheduling, true)
+	return !untolerated
 }
 
 // tooSmall reports whether a node could not hold a pod even if it were empty.

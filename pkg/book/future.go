@@ -29,8 +29,7 @@ const ending = time.Second
 func (b *Book) future(g *gang, pod *corev1.Pod, now time.Time) (forecast.State, forecast.Ask, *plan.Refusal) {
 	missing, refusal := b.missingOf(g)
 	least := g.narrowest() // what a malleable Run waits for
-	missing = slices.DeleteFunc(missing, func(m plan.Missing) bool { return !least.Has(m) })
-	ask := forecast.Ask{Demand: least, Claim: b.claim(g, nil), Missing: missing, Excluded: b.rejected(g, pod)}
+	ask := forecast.Ask{Demand: least, Claim: b.claim(g, nil), Missing: least.Within(missing), Excluded: b.rejected(g, pod)}
 	return b.stateFor(g, now), ask, refusal
 }
 

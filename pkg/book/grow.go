@@ -148,11 +148,7 @@ func (g *gang) nextWidth() int32 {
 	if w == nil || m == nil || w.Granted == 0 {
 		return 0
 	}
-	desired := m.MaxTotalGPUs
-	if m.DesiredTotalGPUs != nil {
-		desired = *m.DesiredTotalGPUs
-	}
-	if to := w.Granted + m.StepGPUs; to <= desired {
+	if to := w.Granted + m.StepGPUs; to <= g.run.Spec.Desired() {
 		return to
 	}
 	return 0

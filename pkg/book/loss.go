@@ -86,8 +86,11 @@ func (b *Book) setLosing(names []string, losing bool) {
 // inFleet returns what the packer is to know of a node.
 func (b *Book) inFleet(node *corev1.Node) topology.Node {
 	return topology.Node{Name: node.Name, Labels: node.Labels, Flavor: b.flavorOf(node), GPUs: b.gpusOf(node),
-		Unschedulable: node.Spec.Unschedulable || !b.stands(node.Name)}
+		Unschedulable: !b.serves(node)}
 }
+
+// serves reports whether anything may be placed on a node: it stands and is not cordoned.
+func (b *Book) serves(node *corev1.Node) bool { return !node.Spec.Unschedulable && b.stands(node.Name) }
 
 // reconcileOn has the Runs looked at that have pods on some nodes. Places on those that do not stand, which no Lease holds yet,
 // are taken back, each with the rest of its gang's: a gang that took them would start with a pod missing.
@@ -126,13 +129,7 @@ func (b *Book) widthWithout(g *gang, missing []plan.Missing, rejected func(strin
 	}
 	for width := g.demand.Pods() - g.demand.StepPods; width >= g.demand.LeastPods; width -= g.demand.StepPods {
 		d := g.full.At(width)
-		var within []plan.Missing
-		for _, m := range missing {
-			if d.Has(m) {
-				within = append(within, m)
-			}
-		}
-		if len(within) == 0 || b.fitsWithout(g, d, within, rejected, now) {
+		if within := d.Within(missing); len(within) == 0 || b.fitsWithout(g, d, within, rejected, now) {
 			return width
 		}
 	}

@@ -89,14 +89,13 @@ func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
 		return "", m.gang.notYet(beyondWidth)
 	case m.gang.awaiting > 0:
 		return "", m.gang.notYet(whileLeaving)
+	case m.stage == unplaced && m.gang.opportunistic():
+		return "", m.gang.notYet(waitsForIdle)
 	case m.stage == assigned && m.gang.deadline.IsZero():
 		m.gang.deadline = now.Add(b.args.GangDeadline.Duration)
 	}
 	if m.stage == assigned && !m.gang.committed && !m.extra() && !now.Before(m.gang.deadline) {
 		b.unwind(m.gang) // an earlier cycle of the gang ended between its plan and the barrier
-	}
-	if m.stage == unplaced && m.gang.opportunistic() {
-		return "", m.gang.notYet(waitsForIdle)
 	}
 	if m.stage == unplaced {
 		if m.gang.leader() != m || !m.gang.complete() {

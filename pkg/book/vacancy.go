@@ -3,10 +3,7 @@ package book
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/klog/v2"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
@@ -188,16 +185,8 @@ func (b *Book) Accepts(run types.UID, node string) bool {
 }
 
 func (b *Book) accepts(g *gang, name string) bool {
-	if !b.stands(name) || g.excluded[name] != "" {
-		return false
-	}
 	node := b.nodes[name]
-	var tolerations []corev1.Toleration
-	if g.run.Spec.Template != nil {
-		tolerations = g.run.Spec.Template.Spec.Tolerations
-	}
-	_, untolerated := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, tolerations, blocksScheduling, true)
-	return !node.Spec.Unschedulable && !untolerated
+	return node != nil && b.serves(node) && g.excluded[name] == "" && tolerates(podOf(g.run), node)
 }
 
 // keptFor returns the pods of a running Run that are gone, by who pays for them: the payers go on paying for their

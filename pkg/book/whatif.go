@@ -89,7 +89,7 @@ func (b *Book) fillWith(run *rqv1.Run, now time.Time) Outlook {
 	if g.shape != nil {
 		return Outlook{Refusal: g.shape}
 	}
-	places, refusal := plan.Fill(b.accounts, g.demand, b.claim(g, nil), indexes(g.demand.Pods()), b.rooms(g, podOf(run)), now)
+	places, refusal := plan.Fill(b.accounts, g.demand, b.claim(g, nil), indexes(g.demand.Pods()), b.rooms(g, podOf(run), b.idleNodes()[g.full.Flavor]), now)
 	return Outlook{GPUs: len(places) * g.demand.GPUsPerPod, GPUsPerPod: g.demand.GPUsPerPod, Places: places, Refusal: refusal}
 }
 

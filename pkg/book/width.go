@@ -114,16 +114,13 @@ func (b *Book) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
 	rejected := b.rejected(g, pod)
 	seated, missing := b.takeSeats(g, missing, rejected)
 	claim := b.claim(g, b.keptFor(g, missing))
-	within := func(d plan.Demand) []plan.Missing {
-		return slices.DeleteFunc(slices.Clone(missing), func(m plan.Missing) bool { return !d.Has(m) })
-	}
 	fits := func(width int) ([]plan.Assignment, *plan.Refusal) {
 		d := g.full.At(width)
-		missing := within(d)
-		if len(missing) == 0 {
+		within := d.Within(missing)
+		if len(within) == 0 {
 			return nil, nil // all of them have their nodes
 		}
-		return b.placeAside(g, d, claim, missing, rejected, now)
+		return b.placeAside(g, d, claim, within, rejected, now)
 	}
 	least := g.narrowest().Pods()
 	most := b.fleet.FreeOf(g.full.Flavor)/g.full.GPUsPerPod + g.active.assigned + g.spares.assigned + len(seated)
@@ -133,7 +130,7 @@ func (b *Book) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
 	}
 	b.resize(g, g.full.At(width))
 	assignments = b.besideShards(g.full.Flavor, assignments, func() ([]plan.Assignment, *plan.Refusal) {
-		return plan.Gang(b.fleet, b.accounts, g.demand, claim, within(g.demand), b.outOfTheWay(g, rejected, now), now)
+		return plan.Gang(b.fleet, b.accounts, g.demand, claim, g.demand.Within(missing), b.outOfTheWay(g, rejected, now), now)
 	})
 	g.planned = true
 	g.deadline = now.Add(b.args.GangDeadline.Duration)

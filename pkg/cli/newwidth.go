@@ -6,31 +6,19 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// desiredOf returns the width that a Run tends to, in GPUs.
-func desiredOf(run *rqv1.Run) int32 {
-	switch m := run.Spec.Malleable; {
-	case m == nil:
-		return run.Spec.Resources.TotalGPUs
-	case m.DesiredTotalGPUs == nil:
-		return m.MaxTotalGPUs
-	default:
-		return *m.DesiredTotalGPUs
-	}
-}
-
 // hasWidth returns the width in GPUs that a Run has, or starts with, as far as it desires that.
 func hasWidth(run *rqv1.Run) int32 {
 	has := run.Spec.Resources.TotalGPUs
 	if w := run.Status.Width; w != nil && w.Granted > 0 {
 		has = w.Granted
 	}
-	return min(has, desiredOf(run))
+	return min(has, run.Spec.Desired())
 }
 
 // newWidth returns the width that a Run is to desire, or says which rule is against it and what would do.
 func (r *resize) newWidth(run *rqv1.Run) (int32, error) {
 	const field = "spec.malleable.desiredTotalGPUs"
-	m, desired := run.Spec.Malleable, desiredOf(run)
+	m, desired := run.Spec.Malleable, run.Spec.Desired()
 	refused := func(why string, args ...any) (int32, error) {
 		return 0, fail(exitError, "Run %s: %s", run.Name, fmt.Sprintf(why, args...))
 	}

@@ -76,9 +76,7 @@ func (q *payerQuestion) wanted(payable int) int {
 	switch {
 	case m == nil:
 	case phaseOf(&q.run) == rqv1.RunRunning:
-		if total = int(m.MaxTotalGPUs); m.DesiredTotalGPUs != nil {
-			total = int(*m.DesiredTotalGPUs)
-		}
+		total = int(q.run.Spec.Desired())
 	default:
 		for total > int(m.MinTotalGPUs) && q.withSpares(total)-held > payable {
 			total -= int(m.StepGPUs)

@@ -64,7 +64,7 @@ func (r *resize) run(ctx context.Context, names []string) error {
 	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: names[0]}, &run); err != nil {
 		return notFoundInWords(err, namespace, names[0])
 	}
-	was := desiredOf(&run)
+	was := run.Spec.Desired()
 	to, err := r.newWidth(&run)
 	if err != nil {
 		return err

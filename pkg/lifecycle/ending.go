@@ -5,10 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 // deletions returns the pods of a kind, to be deleted; those that are cut get notice.
@@ -84,7 +82,7 @@ func (s *state) suspect(pod *corev1.Pod) []Deletion {
 func (s *state) closings() []Closing {
 	var out []Closing
 	for _, lease := range s.Leases {
-		pod := s.byUID[types.UID(lease.Labels[book.LabelPod])]
+		pod := s.byUID[podUID(lease)]
 		switch {
 		case pod == nil, pod.DeletionTimestamp != nil && !holds(pod):
 			out = append(out, Closing{lease, s.reasonGone(lease)})

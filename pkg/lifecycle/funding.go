@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 // relationOverdraft marks GPUs that their payer allows no more, in place of what it is to the owner (R8).
@@ -27,7 +26,7 @@ func (s *state) funding() *rqv1.RunFundingStatus {
 	}
 	others := map[other]int32{}
 	for _, lease := range s.Leases {
-		pod := s.byUID[types.UID(lease.Labels[book.LabelPod])]
+		pod := s.byUID[podUID(lease)]
 		if pod == nil || !holds(pod) {
 			continue
 		}

@@ -157,7 +157,7 @@ func newState(o Observed) *state {
 	}
 	s.sort()
 	for _, lease := range o.Leases {
-		s.leases[types.UID(lease.Labels[book.LabelPod])] = lease
+		s.leases[podUID(lease)] = lease
 	}
 	if o.Run != nil {
 		s.settleGrowth()

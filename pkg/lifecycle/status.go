@@ -48,12 +48,9 @@ func (s *state) status() *rqv1.RunStatus {
 
 // width returns the widths that a Run may have, and the one that it tends to. An opportunistic one takes whatever there is.
 func width(spec *rqv1.RunSpec) *rqv1.RunWidth {
-	out := &rqv1.RunWidth{Min: spec.Resources.TotalGPUs, Max: spec.Resources.TotalGPUs, Desired: spec.Resources.TotalGPUs}
+	out := &rqv1.RunWidth{Min: spec.Resources.TotalGPUs, Max: spec.Resources.TotalGPUs, Desired: spec.Desired()}
 	if m := spec.Malleable; m != nil {
-		out.Min, out.Max, out.Desired = m.MinTotalGPUs, m.MaxTotalGPUs, m.MaxTotalGPUs
-		if m.DesiredTotalGPUs != nil {
-			out.Desired = *m.DesiredTotalGPUs
-		}
+		out.Min, out.Max = m.MinTotalGPUs, m.MaxTotalGPUs
 	}
 	if spec.Opportunistic {
 		out.Min = 0

@@ -78,9 +78,7 @@ func DemandOf(spec *rqv1.RunSpec, templateGPUs, nodeGPUs int) (Demand, *Refusal)
 	d.LeastPods = d.Pods()
 	if m := spec.Malleable; m != nil {
 		d.LeastPods, d.StepPods = int(m.MinTotalGPUs)/size, int(m.StepGPUs)/size
-		if m.DesiredTotalGPUs != nil {
-			d = d.At(min(total, int(*m.DesiredTotalGPUs)) / size) // it would shrink at once
-		}
+		d = d.At(min(total, int(spec.Desired())) / size) // it would shrink at once
 	}
 	return d, nil
 }
@@ -88,13 +86,7 @@ func DemandOf(spec *rqv1.RunSpec, templateGPUs, nodeGPUs int) (Demand, *Refusal)
 // shardsOf returns the shape of an opportunistic Run: as many shards of one pod as it desires, each a group of its own, any
 // number of which may run (R15).
 func shardsOf(spec *rqv1.RunSpec, d Demand, size int, widths []int) (Demand, *Refusal) {
-	desired := int(spec.Resources.TotalGPUs)
-	if m := spec.Malleable; m != nil {
-		desired = int(m.MaxTotalGPUs)
-		if m.DesiredTotalGPUs != nil {
-			desired = int(*m.DesiredTotalGPUs)
-		}
-	}
+	desired := int(spec.Desired())
 	if l := spec.Locality; l != nil && l.GroupGPUs != nil && int(*l.GroupGPUs) != size || !divides(size, widths) {
 		return d, &Refusal{Reason: Indivisible, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: desired,
 			Message: fmt.Sprintf("each shard of an opportunistic Run is one pod, of %d GPUs here, and all widths are whole shards; "+

@@ -1,5 +1,7 @@
 package plan
 
+import "slices"
+
 // At returns the shape of the same Run with so many active pods: with groups, fewer or more whole groups; without, one
 // group of another size. Spares of a group stay as they are, and a group that is not there has none. pods is a width that
 // the Run may have.
@@ -21,6 +23,11 @@ func (d Demand) Has(m Missing) bool {
 		return m.Index < d.Spares()
 	}
 	return m.Index < d.Pods()
+}
+
+// Within returns those of some pods that take part at the width.
+func (d Demand) Within(missing []Missing) []Missing {
+	return slices.DeleteFunc(slices.Clone(missing), func(m Missing) bool { return !d.Has(m) })
 }
 
 // Atop returns the narrowest width with room for so many active pods, up to the Run's total, in pods.

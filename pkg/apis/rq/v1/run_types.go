@@ -165,6 +165,18 @@ type RunMalleable struct {
 	DesiredTotalGPUs *int32 `json:"desiredTotalGPUs,omitempty"`
 }
 
+// Desired returns the width that a Run tends to, in GPUs: desiredTotalGPUs, else the widest; the total of one that has no range.
+func (s *RunSpec) Desired() int32 {
+	switch m := s.Malleable; {
+	case m == nil:
+		return s.Resources.TotalGPUs
+	case m.DesiredTotalGPUs == nil:
+		return m.MaxTotalGPUs
+	default:
+		return *m.DesiredTotalGPUs
+	}
+}
+
 // RunFunding says from whom, outside its family, a Run may borrow.
 //
 // +kubebuilder:validation:XValidation:rule="self.allowBorrow || (!has(self.sponsors) || size(self.sponsors) == 0)",message="funding.sponsors need funding.allowBorrow: true",fieldPath=".sponsors"
