@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,13 +50,24 @@ type Args struct {
 	// ActivationShield is how long a Run that was started by activation, or was drawn in a lottery before, is not cut when it
 	// declares no checkpoint (R22); at least 1s. Default: 10m.
 	ActivationShield *metav1.Duration `json:"activationShield,omitempty"`
+	// MaxGracePeriod is the longest grace period that a pod of a Run is made with, whatever its template asks for (R37); at
+	// least 1s. Default: 10m.
+	MaxGracePeriod *metav1.Duration `json:"maxGracePeriod,omitempty"`
+	// MaxShield is the longest that a Run is kept from cuts, whatever checkpoint interval it declares (R22); at least 1s.
+	// Default: 1h.
+	MaxShield *metav1.Duration `json:"maxShield,omitempty"`
+	// CutsPerHour is how many Runs activations may end or shrink within an hour (R36); at least 0. Default: no limit.
+	CutsPerHour *int32 `json:"cutsPerHour,omitempty"`
 	// SpareRate is what a GPU-hour of a spare is charged, and OpportunisticRate one of opportunistic work: decimals from 0
 	// to 1 with at most three places (R7). Defaults: "0.5" and "0".
 	SpareRate         string `json:"spareRate,omitempty"`
 	OpportunisticRate string `json:"opportunisticRate,omitempty"`
 	// NodeLossGrace is how long a node may be not Ready, or its kubelet's lease not be renewed, before it counts as lost
-	// (R25); at least 1s. Default: 20s.
+	// (R25); at least 1s. A kubelet renews its lease every 10s, and one renewal may take 10s more to time out. Default: 30s.
 	NodeLossGrace *metav1.Duration `json:"nodeLossGrace,omitempty"`
+	// NodeLossLimit is the share of the nodes with GPUs, a percentage from 0% to 100%, that may show a sign of loss at once:
+	// while more than that, and more than three, do, none of them is taken for lost by such a sign (R25). Default: 10%.
+	NodeLossLimit string `json:"nodeLossLimit,omitempty"`
 	// NodeLossConditions are types of node conditions that mean, when they are True, that the node is lost (R25). Default:
 	// none.
 	NodeLossConditions []string `json:"nodeLossConditions,omitempty"`
@@ -99,6 +111,7 @@ func (a *Args) setDefaults() {
 	setDefault(&a.PauseImage, "registry.k8s.io/pause:3.10.1")
 	setDefault(&a.SpareRate, "0.5")
 	setDefault(&a.OpportunisticRate, "0")
+	setDefault(&a.NodeLossLimit, "10%")
 	for _, d := range a.durations() {
 		if *d.field == nil {
 			*d.field = &metav1.Duration{Duration: d.byDefault}
@@ -120,7 +133,9 @@ func (a *Args) durations() []duration {
 		{"windowDelay", &a.WindowDelay, 10 * time.Second, 0},
 		{"noticePeriod", &a.NoticePeriod, 30 * time.Second, 0},
 		{"activationShield", &a.ActivationShield, 10 * time.Minute, time.Second},
-		{"nodeLossGrace", &a.NodeLossGrace, 20 * time.Second, time.Second},
+		{"maxGracePeriod", &a.MaxGracePeriod, 10 * time.Minute, time.Second},
+		{"maxShield", &a.MaxShield, time.Hour, time.Second},
+		{"nodeLossGrace", &a.NodeLossGrace, 30 * time.Second, time.Second},
 		{"opportunisticGrace", &a.OpportunisticGrace, 5 * time.Second, 0},
 		{"ledgerRetention", &a.LedgerRetention, 720 * time.Hour, time.Second},
 	}
@@ -132,7 +147,10 @@ func setDefault(field *string, value string) {
 	}
 }
 
-var imageReference = regexp.MustCompile(`^[^\s]+$`)
+var (
+	imageReference = regexp.MustCompile(`^[^\s]+$`)
+	percentage     = regexp.MustCompile(`^(100|[1-9]?[0-9])%$`)
+)
 
 func (a *Args) validate() error {
 	if a.Kind != "" && a.Kind != Kind {
@@ -181,6 +199,12 @@ func (a *Args) validate() error {
 	if !imageReference.MatchString(a.PauseImage) {
 		return fmt.Errorf("pauseImage is %q; it must be an image reference", a.PauseImage)
 	}
+	if !percentage.MatchString(a.NodeLossLimit) {
+		return fmt.Errorf("nodeLossLimit is %q; it must be a percentage from 0%% to 100%%", a.NodeLossLimit)
+	}
+	if a.CutsPerHour != nil && *a.CutsPerHour < 0 {
+		return fmt.Errorf("cutsPerHour is %d; it must be at least 0, or left out for no limit", *a.CutsPerHour)
+	}
 	if err := a.validateConditions(); err != nil {
 		return err
 	}
@@ -220,6 +244,13 @@ func (a *Args) Rates() budget.Rates {
 	spare, _ := budget.ParseRate(a.SpareRate) // validated
 	opportunistic, _ := budget.ParseRate(a.OpportunisticRate)
 	return budget.Rates{Spare: spare, Opportunistic: opportunistic}
+}
+
+// NodesAtOnce returns how many of a number of nodes with GPUs may show a sign of loss at once (R25): the limit's share of them,
+// rounded down, and three at least.
+func (a *Args) NodesAtOnce(nodes int) int {
+	percent, _ := strconv.Atoi(strings.TrimSuffix(a.NodeLossLimit, "%")) // validated
+	return max(3, nodes*percent/100)
 }
 
 // FlavorOf returns the gpuType that a value of the flavor label means.

@@ -25,7 +25,10 @@ func TestDefaults(t *testing.T) {
 			NoticePeriod:       &metav1.Duration{Duration: 30 * time.Second},
 			OpportunisticGrace: &metav1.Duration{Duration: 5 * time.Second},
 			ActivationShield:   &metav1.Duration{Duration: 10 * time.Minute},
-			NodeLossGrace:      &metav1.Duration{Duration: 20 * time.Second},
+			MaxGracePeriod:     &metav1.Duration{Duration: 10 * time.Minute},
+			MaxShield:          &metav1.Duration{Duration: time.Hour},
+			NodeLossGrace:      &metav1.Duration{Duration: 30 * time.Second},
+			NodeLossLimit:      "10%",
 			SpareRate:          "0.5", OpportunisticRate: "0", LedgerRetention: &metav1.Duration{Duration: 720 * time.Hour},
 			PauseImage: "registry.k8s.io/pause:3.10.1",
 		}
@@ -56,6 +59,11 @@ func TestErrorsNameTheField(t *testing.T) {
 		{`{"noticePeriod":"-1s"}`, "noticePeriod is -1s; it must be at least 0s"},
 		{`{"activationShield":"0s"}`, "activationShield is 0s; it must be at least 1s"},
 		{`{"nodeLossGrace":"0s"}`, "nodeLossGrace is 0s; it must be at least 1s"},
+		{`{"nodeLossLimit":"101%"}`, `nodeLossLimit is "101%"; it must be a percentage`},
+		{`{"nodeLossLimit":"0.1"}`, `nodeLossLimit is "0.1"; it must be a percentage`},
+		{`{"maxGracePeriod":"0s"}`, "maxGracePeriod is 0s; it must be at least 1s"},
+		{`{"maxShield":"0s"}`, "maxShield is 0s; it must be at least 1s"},
+		{`{"cutsPerHour":-1}`, "cutsPerHour is -1; it must be at least 0"},
 		{`{"nodeLossConditions":["XIDError","a b"]}`, `nodeLossConditions[1] is "a b"`},
 		{`{"nodeLossConditions":["Ready"]}`, "nodeLossConditions[0] is Ready"},
 		{`{"flavors":{"H100":[]}}`, "flavors[H100] is empty"},
@@ -79,6 +87,22 @@ func TestFlavorOf(t *testing.T) {
 	for label, want := range map[string]string{"NVIDIA-H100-SXM": "H100-80GB", "A100": "A100"} {
 		if got := a.FlavorOf(label); got != want {
 			t.Errorf("label %s means %s, want %s", label, got, want)
+		}
+	}
+}
+
+func TestNodesAtOnce(t *testing.T) {
+	for _, test := range []struct {
+		limit string
+		nodes int
+		want  int
+	}{{"10%", 1000, 100}, {"10%", 99, 9}, {"10%", 8, 3}, {"0%", 1000, 3}, {"100%", 20, 20}} {
+		args, err := Parse([]byte(`{"nodeLossLimit":"` + test.limit + `"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := args.NodesAtOnce(test.nodes); got != test.want {
+			t.Errorf("%s of %d nodes is %d, want %d", test.limit, test.nodes, got, test.want)
 		}
 	}
 }
