@@ -54,7 +54,7 @@ func (b *Book) stateFor(g *gang, now time.Time) forecast.State {
 			}
 			state.Releases = append(state.Releases, b.releaseOf(other, end))
 		}
-		if until := b.shield(other, now); until.After(now) {
+		if until := b.shieldFrom(other, g, now); until.After(now) {
 			state.Shields = append(state.Shields, until)
 		}
 	}
@@ -220,9 +220,8 @@ func nameOf(o metav1.Object) rqv1.NamespacedName {
 }
 
 // tenants returns the Runs that hold GPUs in some fabric domains and may be cut at an instant for a gang: those that run and
-// have not ended by then, are not shielded (R22), and were not started at the cost of the gang's Run, so that no two Runs
-// cut each other back and forth. Of an activation that goes on, they had started when it was published. What is starting now
-// runs by the time at which it may be cut.
+// have not ended by then and are not shielded from it (R22). Of an activation that goes on, they had started when it was
+// published. What is starting now runs by the time at which it may be cut.
 func (b *Book) tenants(g *gang, domains map[string]bool, at, now time.Time) []resolver.Tenant {
 	var out []resolver.Tenant
 	since := at
@@ -233,13 +232,13 @@ func (b *Book) tenants(g *gang, domains map[string]bool, at, now time.Time) []re
 		if other.opportunistic() {
 			continue // its shards leave whoever is given their room
 		}
-		if other == g || !other.startedBefore(since) && !other.starts() || other.demand.Flavor != g.demand.Flavor || b.reservations.hasCut(other.run.UID, g.run.UID) {
+		if other == g || !other.startedBefore(since) && !other.starts() || other.demand.Flavor != g.demand.Flavor {
 			continue
 		}
 		if end, bounded := other.end(now); bounded && !end.After(at) {
 			continue
 		}
-		if b.shield(other, now).After(at) {
+		if b.shieldFrom(other, g, now).After(at) {
 			continue
 		}
 		if tenant, ok := b.tenant(other, domains, since); ok {

@@ -102,14 +102,15 @@ func (r *reservations) drawn(run types.UID, started time.Time) bool {
 	return false
 }
 
-// hasCut reports whether a Run was cut for another, which is not to be cut for it in turn.
-func (r *reservations) hasCut(cutter, victim types.UID) bool {
+// lastCut returns when a Run was last cut for another; zero when it never was.
+func (r *reservations) lastCut(cutter, victim types.UID) (at time.Time) {
 	for _, reservation := range r.byRun[cutter] {
-		if slices.ContainsFunc(reservation.Status.Cuts, func(c rqv1.Cut) bool { return c.UID == victim }) {
-			return true
+		s := &reservation.Status
+		if s.ActivatedAt != nil && slices.ContainsFunc(s.Cuts, func(c rqv1.Cut) bool { return c.UID == victim }) {
+			at = latest(at, s.ActivatedAt.Time)
 		}
 	}
-	return false
+	return at
 }
 
 func runOf(r *rqv1.Reservation) types.UID { return types.UID(r.Labels[LabelRunUID]) }

@@ -20,15 +20,16 @@ type journal struct {
 	judged    map[types.UID]time.Time
 	disturbed time.Time
 	changes   int
-	// cutters tells which Runs a Run was cut for, and shielded until when a Run is not cut.
-	cutters  map[types.UID]map[types.UID]bool
+	// cutters tells which Runs a Run was cut for, and until when those are shielded from it; shielded until when a Run is
+	// not cut by anybody.
+	cutters  map[types.UID]map[types.UID]time.Time
 	shielded map[types.UID]time.Time
 	worked   map[types.UID]time.Duration
 	tally    map[string]int
 }
 
 func newJournal() journal {
-	return journal{judged: map[types.UID]time.Time{}, cutters: map[types.UID]map[types.UID]bool{}, shielded: map[types.UID]time.Time{},
+	return journal{judged: map[types.UID]time.Time{}, cutters: map[types.UID]map[types.UID]time.Time{}, shielded: map[types.UID]time.Time{},
 		worked: map[types.UID]time.Duration{}, tally: map[string]int{}}
 }
 
@@ -62,8 +63,8 @@ func (s *storm) judgeCut(run *rqv1.Run, a *book.Activation, c *rqv1.Cut) {
 	if until := s.shielded[c.UID]; until.After(a.At) {
 		s.t.Fatalf("R22: %s is cut at %s for %s and is shielded until %s", c.Run.Name, a.At, run.Name, until)
 	}
-	if s.cutters[run.UID][c.UID] {
-		s.t.Fatalf("%s cuts %s, which has cut it", run.Name, c.Run.Name)
+	if until := s.cutters[run.UID][c.UID]; until.After(a.At) {
+		s.t.Fatalf("R22: %s cuts %s at %s, which has cut it and is shielded from it until %s", run.Name, c.Run.Name, a.At, until)
 	}
 }
 
@@ -81,13 +82,17 @@ func (s *storm) started(next *rqv1.Run) {
 	for _, r := range s.kept {
 		drawn := slices.ContainsFunc(r.Status.Cuts, func(c rqv1.Cut) bool { return c.UID == next.UID && c.Action == rqv1.CutLottery })
 		if drawn || r.Labels[book.LabelRunUID] == string(next.UID) && r.Status.State == rqv1.ReservationActivating {
-			shield := activationShield
-			if t := next.Spec.Runtime; t != nil && t.Checkpoint != nil {
-				shield = t.Checkpoint.Duration
-			}
-			s.shielded[next.UID] = s.now.Truncate(time.Second).Add(shield)
+			s.shielded[next.UID] = s.now.Truncate(time.Second).Add(shieldIn(next))
 		}
 	}
+}
+
+// shieldIn returns for how long a Run is shielded.
+func shieldIn(run *rqv1.Run) time.Duration {
+	if t := run.Spec.Runtime; t != nil && t.Checkpoint != nil {
+		return t.Checkpoint.Duration
+	}
+	return activationShield
 }
 
 // tell notes how a Reservation goes on, and asserts that its record only grows.
@@ -114,9 +119,11 @@ func (s *storm) tell(was, r *rqv1.Reservation) {
 	for i := range r.Status.Cuts {
 		victim, cutter := r.Status.Cuts[i].UID, types.UID(r.Labels[book.LabelRunUID])
 		if s.cutters[victim] == nil {
-			s.cutters[victim] = map[types.UID]bool{}
+			s.cutters[victim] = map[types.UID]time.Time{}
 		}
-		s.cutters[victim][cutter] = true
+		if run := s.runs[r.Spec.RunRef.Name]; run != nil {
+			s.cutters[victim][cutter] = r.Status.ActivatedAt.Add(shieldIn(run))
+		}
 	}
 	if book.Ended(r) {
 		s.tellEnd(r, revealed)
