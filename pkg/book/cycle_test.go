@@ -43,6 +43,10 @@ func (w *world) cycle(uid types.UID) {
 		}
 		return
 	}
+	if why := w.rejects[node]; why != "" {
+		w.book.Turned(uid, node, why)
+		return
+	}
 	if planned && pod.Labels[rqv1.LabelCohort] != "0" {
 		w.checkIntended(pod, node)
 	}

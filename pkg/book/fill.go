@@ -203,8 +203,10 @@ func (b *Book) fillGang(g *gang, idle []string, now time.Time) {
 		for _, a := range assignments {
 			b.activate(g.active.members[a.Index].pod)
 		}
-		if refusal != nil && len(g.excluded) > 0 && refusal.AboutRoom() {
-			refusal = rejectedNodes(g, refusal)
+		if refusal != nil {
+			b.blame(g, g.active.members[shards[0]].pod, refusal, func(rejected func(string) bool) bool {
+				return len(b.roomsBut(g, rejected, idle)) > 0
+			})
 		}
 	}
 	if (refusal == nil) != (g.refusal == nil) || refusal != nil && refusal.Message != g.refusal.Message {
@@ -231,8 +233,12 @@ func (b *Book) rooms(g *gang, shard *corev1.Pod, idle []string) []plan.Room {
 	if len(idle) == 0 {
 		return nil
 	}
+	return b.roomsBut(g, b.rejected(g, shard), idle)
+}
+
+// roomsBut lists them without the nodes that are rejected.
+func (b *Book) roomsBut(g *gang, rejected func(node string) bool, idle []string) []plan.Room {
 	var out []plan.Room
-	rejected := b.rejected(g, shard)
 	for _, name := range idle {
 		left := b.roomFor(name) - b.shardGPUs(name)
 		if left < g.full.GPUsPerPod || rejected != nil && rejected(name) {

@@ -106,23 +106,31 @@ func (b *Book) gpusOfAll(flavor string) int {
 	return total
 }
 
-// rejected returns a test for the nodes that a gang's pods may not use: taints that they do not tolerate, node affinity
-// that does not match, and nodes that another scheduling rule has turned down. It returns nil when there is none, so that
-// pack need not look at single nodes.
+// rejected returns a test for the nodes that a gang's pods may not use: those that they are barred from, and those that
+// another scheduling rule has turned down. It returns nil when there is none, so that pack need not look at single nodes.
 func (b *Book) rejected(g *gang, pod *corev1.Pod) func(node string) bool {
+	barred := b.barred(pod)
+	if len(g.excluded) == 0 {
+		return barred
+	}
 	bad := map[string]bool{}
 	for name := range g.excluded {
 		bad[name] = true
 	}
-	if len(g.excluded) > 0 {
-		// One node was turned down for reasons of its own; those that are too small for the pod need not be tried one by one.
-		requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
-		for name, node := range b.nodes {
-			if tooSmall(node, requests) {
-				bad[name] = true
-			}
+	// One node was turned down for reasons of its own; those that are too small for the pod need not be tried one by one.
+	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	for name, node := range b.nodes {
+		if tooSmall(node, requests) {
+			bad[name] = true
 		}
 	}
+	return func(node string) bool { return bad[node] || barred != nil && barred(node) }
+}
+
+// barred returns a test for the nodes that a pod may not use by what they and the pod say: taints that it does not tolerate,
+// and node affinity that does not match. It returns nil when there is none.
+func (b *Book) barred(pod *corev1.Pod) func(node string) bool {
+	bad := map[string]bool{}
 	for name, node := range b.tainted {
 		if !tolerates(pod, node) {
 			bad[name] = true

@@ -161,6 +161,9 @@ func (b *Book) SetLease(l *rqv1.Lease) {
 	if m := b.members[pod]; m != nil && m.stage < leased {
 		b.advance(m, leased, entry.node, payerOf(charge))
 	}
+	if m := b.members[pod]; m != nil && !m.part.Spare {
+		delete(m.gang.kept, m.part.Index) // it is paid for
+	}
 }
 
 // HasLease reports whether a pod's Lease is known to be open.

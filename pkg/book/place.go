@@ -163,6 +163,10 @@ func (b *Book) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal
 		case refusal == nil:
 			refusal = short
 			refusal.Spare = true
+			b.blame(g, pod, refusal, func(rejected func(string) bool) bool {
+				_, short := plan.Gang(b.fleet, b.accounts, g.demand, b.claim(g, nil), missing, rejected, now)
+				return short == nil
+			})
 		}
 	}
 	return refusal
@@ -193,7 +197,7 @@ func (b *Book) claim(g *gang, kept map[budget.Key]int) plan.Claim {
 
 // notYet refuses a gang for now: what stands in its way passes by itself.
 func (g *gang) notYet(message string) *plan.Refusal {
-	return &plan.Refusal{Reason: plan.NodesRejected, Owner: g.demand.Owner, Flavor: g.demand.Flavor, Message: message}
+	return &plan.Refusal{Reason: plan.NotYet, Owner: g.demand.Owner, Flavor: g.demand.Flavor, Message: message}
 }
 
 // missingOf lists the pods of a gang without a node, spares of a Run that has started apart. A cohort that it grows by comes
@@ -274,25 +278,9 @@ func (b *Book) domainsOf(g *gang) (map[int]string, *plan.Refusal) {
 }
 
 func (b *Book) refuse(g *gang, refusal *plan.Refusal) {
-	if len(g.excluded) > 0 && refusal.AboutRoom() {
-		refusal = rejectedNodes(g, refusal)
-	}
 	g.refusal = refusal
 	b.waiting.add(g)
 	b.reconcile(client(g.run))
-}
-
-// rejectedNodes says that other scheduling rules, not the lack of GPUs, keep a gang from its nodes.
-func rejectedNodes(g *gang, r *plan.Refusal) *plan.Refusal {
-	first := ""
-	for node := range g.excluded {
-		if first == "" || node < first {
-			first = node
-		}
-	}
-	r.Reason = plan.NodesRejected
-	r.Message = fmt.Sprintf("%s; %d nodes were rejected by other rules, such as %s: %s", r.Message, len(g.excluded), first, g.excluded[first])
-	return r
 }
 
 // Assigned returns the node that a pod of a Run is to go to; empty when it has none.
@@ -342,43 +330,4 @@ func (b *Book) Fullness(node string, most int64) int64 {
 		return 0
 	}
 	return min(most, most*int64(b.fleet.Held(node))/gpus)
-}
-
-// Turned records that another scheduling rule turned a pod's node down, or the pod as a whole when node is empty. The
-// gang gives everything back and is planned anew without the node.
-func (b *Book) Turned(pod types.UID, node, why string) {
-	b.mu.Lock()
-	defer b.unlock()
-	m := b.members[pod]
-	if m == nil || m.gang.run == nil {
-		return
-	}
-	g := m.gang
-	g.woken = false
-	if g.opportunistic() {
-		b.turnedShard(m, node, why)
-		return
-	}
-	if node == "" {
-		b.giveBack(m)
-		b.refuse(g, &plan.Refusal{Reason: plan.NodesRejected, Spare: m.extra() && !m.joins(), Grow: m.joins(), Owner: g.run.Spec.Owner, Flavor: g.demand.Flavor, Message: why})
-		return
-	}
-	g.excluded[node] = why
-	if m.stage >= writing {
-		return // the ledger pins the pod to the node; the Run controller ends it if it stays stuck
-	}
-	b.giveBack(m)
-	if lead := g.leader(); lead != nil {
-		b.activate(lead.pod)
-	}
-}
-
-// giveBack takes back what a member's gang was assigned, or what the member was if it concerns nobody else.
-func (b *Book) giveBack(m *member) {
-	if !m.extra() {
-		b.unwind(m.gang)
-	} else if m.stage == assigned || m.stage == reserved {
-		b.release(m)
-	}
 }

@@ -61,6 +61,7 @@ func (b *Book) promise(g *gang, pod *corev1.Pod, now time.Time) {
 		p, refusal = forecast.Earliest(state, ask)
 	}
 	if p == nil && refusal != nil && refusal.Reason == g.refusal.Reason {
+		refusal.Without(g.refusal.Rejected)
 		g.refusal = refusal
 	}
 	if p != nil && p.Cuts && !p.At.After(now) && b.committedTo(g) {

@@ -145,7 +145,7 @@ func (b *Book) improved(g *gang, free int) bool {
 	switch g.refusal.Reason {
 	case plan.InsufficientGPUs:
 		return b.waiting.room[flavor] > g.tried && g.missing()*g.demand.GPUsPerPod <= free
-	case plan.NodesRejected:
+	case plan.NodesRejected, plan.NotYet:
 		return b.waiting.room[flavor] > g.tried
 	case plan.UnknownGPUType, plan.NeverFits, plan.Indivisible:
 		return b.waiting.nodes[flavor] > g.tried
@@ -158,12 +158,12 @@ func (b *Book) richer(g *gang) bool {
 	return b.waiting.payers > g.tried || slices.ContainsFunc(g.refusal.Payers, func(name string) bool { return b.waiting.budget[name] > g.tried })
 }
 
-// Retry has a Run planned again whose nodes were rejected by other scheduling rules: what those look at is not in the
-// book.
+// Retry has a Run planned again that was refused for something which may pass without an event, such as nodes that other
+// scheduling rules rejected: what those look at is not in the book.
 func (b *Book) Retry(run types.NamespacedName) {
 	b.mu.Lock()
 	defer b.unlock()
-	if g := b.gangs[b.runs[run]]; g != nil && g.refusal != nil && g.refusal.Reason == plan.NodesRejected && !g.woken {
+	if g := b.gangs[b.runs[run]]; g != nil && g.refusal != nil && g.refusal.Passes() && !g.woken {
 		b.wake(g)
 	}
 }

@@ -126,6 +126,11 @@ func (b *Book) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
 	most := b.fleet.FreeOf(g.full.Flavor)/g.full.GPUsPerPod + g.active.assigned + g.spares.assigned + len(seated)
 	width, assignments, refusal := g.demand.Widest(least, most, fits)
 	if refusal != nil {
+		b.blame(g, pod, refusal, func(rejected func(string) bool) bool {
+			d := g.full.At(least)
+			_, short := plan.Gang(b.fleet, b.accounts, d, claim, d.Within(missing), rejected, now)
+			return short == nil
+		})
 		return b.withoutRoom(g, pod, missing, refusal, now)
 	}
 	b.resize(g, g.full.At(width))
@@ -136,6 +141,6 @@ func (b *Book) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
 	g.deadline = now.Add(b.args.GangDeadline.Duration)
 	b.assume(g, slices.Concat(seated, assignments), now)
 	b.vacateAll(g)
-	g.kept, g.narrower = nil, 0
+	g.narrower = 0
 	return nil
 }

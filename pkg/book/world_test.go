@@ -51,6 +51,7 @@ type world struct {
 	retries map[types.NamespacedName]time.Time // when Runs are to be planned again whose nodes were rejected
 	waiting map[types.UID]time.Time            // pods at the barrier, and until when
 	binding map[types.UID]string               // pods past the barrier, and their nodes
+	rejects map[string]string                  // nodes that other scheduling rules turn down, and why
 
 	storm *storm // nil in a world without Reservations
 }
@@ -61,7 +62,7 @@ func newWorld(t *rapid.T) *world {
 		nodes: map[string]*corev1.Node{}, budgets: map[string]*rqv1.Budget{}, runs: map[string]*rqv1.Run{},
 		pods: map[types.UID]*corev1.Pod{}, leases: map[string]*rqv1.Lease{},
 		waiting: map[types.UID]time.Time{}, binding: map[types.UID]string{},
-		queue: map[types.UID]bool{}, retries: map[types.NamespacedName]time.Time{},
+		queue: map[types.UID]bool{}, retries: map[types.NamespacedName]time.Time{}, rejects: map[string]string{},
 	}
 	w.book = w.rebuilt(false)
 	return w

@@ -305,9 +305,9 @@ func (s *state) untilOverdue() time.Duration {
 	return 0
 }
 
-// untilRetry returns when nodes that other scheduling rules rejected are worth another try.
+// untilRetry returns when a refusal is worth another try that may pass without an event.
 func (s *state) untilRetry() time.Duration {
-	if s.Refusal != nil && s.Refusal.Reason == plan.NodesRejected {
+	if s.Refusal != nil && s.Refusal.Passes() {
 		return retryRejected
 	}
 	return 0

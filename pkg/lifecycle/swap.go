@@ -100,9 +100,15 @@ func (s *state) standBySpare(rank int) *corev1.Pod {
 }
 
 // short reports whether the missing ranks of a Run that runs were refused room or money, at the width that it has from now
-// on: of another width the book says nothing yet.
+// on: of another width the book says nothing yet. A rank that no node accepts has no room.
 func (s *state) short() bool {
-	return s.Refusal != nil && !s.Refusal.Spare && !s.Refusal.Grow && s.Refusal.Reason != plan.NodesRejected && s.planned == s.widest()
+	return s.Refusal != nil && !s.Refusal.Spare && !s.Refusal.Grow && s.Refusal.Reason != plan.NotYet && s.planned == s.widest()
+}
+
+// inVain reports whether a rank's pod has waited for a node long enough. Where other scheduling rules turned nodes down, they
+// are asked once more before the Run gives anything up: their causes may pass without an event.
+func (s *state) inVain(pod *corev1.Pod) bool {
+	return pod != nil && pod.Spec.NodeName == "" && (s.Refusal.Rejected == nil || s.Now.Sub(pod.CreationTimestamp.Time) >= retryRejected)
 }
 
 // unreplaceable reports whether a rank of a Run that runs is lost for good: there is no room for another pod, no spare to make
@@ -115,7 +121,7 @@ func (s *state) unreplaceable() bool {
 func (s *state) stuck() bool {
 	return s.Run.Status.Phase == rqv1.RunRunning && s.short() && !slices.ContainsFunc(s.core(), func(pod *corev1.Pod) bool { return pod != nil && s.swapping(pod) }) &&
 		!slices.ContainsFunc(s.spared(), func(r book.Replacement) bool { return r.Spare != "" }) &&
-		slices.ContainsFunc(s.core(), func(pod *corev1.Pod) bool { return pod != nil && pod.Spec.NodeName == "" })
+		slices.ContainsFunc(s.core(), s.inVain)
 }
 
 // spared returns the replacements that are about to be made.

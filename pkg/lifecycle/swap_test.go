@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -107,6 +108,18 @@ func TestDecideOnALostNode(t *testing.T) {
 				o.Refusal = noRoom
 			}, "n4", "n5"), "replace run-1; Running: replacing 1 of 4 pods", map[string]book.Replacement{"run-1": {Spare: "run-s0",
 				SpareUID: "00000100", Node: "n4", Budget: "b", Envelope: "e", Relation: rqv1.RelationOwn}}},
+		"also when other rules turned the nodes down": {
+			spared(func(o *Observed) {
+				o.Pods[1].Spec.NodeName, o.Pods[1].Status.Phase = "", ""
+				o.Leases = append(o.Leases[:1:1], o.Leases[2:]...)
+				o.Refusal = &plan.Refusal{Reason: plan.NodesRejected, Message: "no CPU", Rejected: &plan.Rejection{Nodes: 1, Node: "n9", Rule: "no CPU"}}
+			}, "n4", "n5"), "delete run-1; Running: replacing 1 of 4 pods", nil},
+		"not for what passes by itself": {
+			spared(func(o *Observed) {
+				o.Pods[1].Spec.NodeName, o.Pods[1].Status.Phase = "", ""
+				o.Leases = append(o.Leases[:1:1], o.Leases[2:]...)
+				o.Refusal = &plan.Refusal{Reason: plan.NotYet, Message: "a Lease is still open"}
+			}, "n4", "n5"), "Running: replacing 1 of 4 pods", nil},
 		"a pod that nobody ends": {
 			spared(func(o *Observed) {
 				o.Run.DeletionTimestamp = &metav1.Time{Time: noon}
@@ -168,5 +181,38 @@ func TestDecideToGoOnNarrower(t *testing.T) {
 	}
 	if got, want := story(Decide(malleable(16))), "delete run-2; delete run-3; Running: replacing 1 of 2 pods"; got != want {
 		t.Errorf("once it is recorded: got %s, want %s", got, want)
+	}
+}
+
+// Where other scheduling rules turned nodes down, they are asked once more before a Run gives up what it has.
+func TestDecideOnARankThatNodesTurnDown(t *testing.T) {
+	observed := func(reason plan.Reason, age time.Duration) Observed {
+		return scene(func(o *Observed) {
+			o.pods("n0", "-", "n2", "n3")
+			started(o)
+			o.Leases = append(o.Leases[:1:1], o.Leases[2:]...)
+			o.Refusal = &plan.Refusal{Reason: reason, Message: "no CPU", Rejected: &plan.Rejection{Nodes: 1, Node: "n1", Rule: "no CPU"}}
+			o.Pods[1].CreationTimestamp = metav1.NewTime(noon.Add(-age))
+		})
+	}
+	const failed = "delete run-0; delete run-1; delete run-2; delete run-3; Failed: a lost pod could not be replaced and the Run declares no checkpoint: no CPU"
+	for _, test := range []struct {
+		reason plan.Reason
+		age    time.Duration
+		want   string
+	}{
+		{plan.NodesRejected, time.Second, "Running: replacing 1 of 4 pods"},
+		{plan.NodesRejected, retryRejected, failed},
+		{plan.InsufficientGPUs, time.Second, "Running: replacing 1 of 4 pods"},
+		{plan.InsufficientGPUs, retryRejected, failed},
+		{plan.NotYet, time.Hour, "Running: replacing 1 of 4 pods"},
+	} {
+		d := Decide(observed(test.reason, test.age))
+		if got := story(d); got != test.want {
+			t.Errorf("%s after %s:\n got %s\nwant %s", test.reason, test.age, got, test.want)
+		}
+		if retries := d.Retry > 0; retries != (test.want != failed) {
+			t.Errorf("%s after %s: tried again after %s", test.reason, test.age, d.Retry)
+		}
 	}
 }

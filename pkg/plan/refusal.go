@@ -35,8 +35,10 @@ const (
 	InsufficientGPUHours Reason = "InsufficientGPUHours"
 	// BorrowLimit: sponsors would pay, but the Run's own maxBorrowGPUs is too low (R5).
 	BorrowLimit Reason = "BorrowLimit"
-	// NodesRejected: the nodes chosen were refused by other scheduling rules, such as taints or CPU.
+	// NodesRejected: there is room, on nodes that other scheduling rules turn down, such as CPU or volumes.
 	NodesRejected Reason = "NodesRejected"
+	// NotYet: what stands in its way passes by itself.
+	NotYet Reason = "NotYet"
 	// NotCreated: the API server does not take the Run's pods, for want of quota or against an admission rule.
 	NotCreated Reason = "NotCreated"
 )
@@ -63,8 +65,36 @@ type Refusal struct {
 	Payers []string
 	// Opens is when a closed window opens; zero when none is going to.
 	Opens time.Time
+	// Rejected are the nodes that other scheduling rules turned down; nil when none was. The reason is what is short beside
+	// them, and NodesRejected only where nothing is.
+	Rejected *Rejection
 	// Message is the sentence for people.
 	Message string
+}
+
+// Rejection is what other scheduling rules turned down: so many nodes, one of them, and the rule there. No node is named
+// where the pod was turned down as a whole.
+type Rejection struct {
+	Nodes int
+	Node  string
+	Rule  string
+}
+
+// Without says of a refusal which nodes could not be used.
+func (r *Refusal) Without(rejected *Rejection) {
+	if r.Rejected = rejected; rejected == nil {
+		return
+	}
+	nodes := "1 node was"
+	if rejected.Nodes != 1 {
+		nodes = fmt.Sprintf("%d nodes were", rejected.Nodes)
+	}
+	r.Message = fmt.Sprintf("%s; %s rejected by other rules, such as %s: %s", r.Message, nodes, rejected.Node, rejected.Rule)
+}
+
+// Passes reports whether a refusal may end without anything changing that a plan looks at: it is worth another try.
+func (r *Refusal) Passes() bool {
+	return r.Reason == NotYet || r.Reason == NodesRejected || r.Rejected != nil
 }
 
 // Error returns the sentence for people.

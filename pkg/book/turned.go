@@ -1,0 +1,72 @@
+package book
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+// Turned records that another scheduling rule turned a pod's node down, or the pod as a whole when node is empty. The
+// gang gives everything back and is planned anew without the node.
+func (b *Book) Turned(pod types.UID, node, why string) {
+	b.mu.Lock()
+	defer b.unlock()
+	m := b.members[pod]
+	if m == nil || m.gang.run == nil {
+		return
+	}
+	g := m.gang
+	g.woken = false
+	if g.opportunistic() {
+		b.turnedShard(m, node, why)
+		return
+	}
+	if node == "" {
+		b.giveBack(m)
+		b.refuse(g, &plan.Refusal{Reason: plan.NodesRejected, Spare: m.extra() && !m.joins(), Grow: m.joins(), Owner: g.run.Spec.Owner,
+			Flavor: g.demand.Flavor, Rejected: &plan.Rejection{Rule: why}, Message: why})
+		return
+	}
+	g.excluded[node] = why
+	if m.stage >= writing {
+		return // the ledger pins the pod to the node; the Run controller ends it if it stays stuck
+	}
+	b.giveBack(m)
+	if lead := g.leader(); lead != nil {
+		b.activate(lead.pod)
+	}
+}
+
+// giveBack takes back what a member's gang was assigned, or what the member was if it concerns nobody else.
+func (b *Book) giveBack(m *member) {
+	if !m.extra() {
+		b.unwind(m.gang)
+	} else if m.stage == assigned || m.stage == reserved {
+		b.release(m)
+	}
+}
+
+// rejection returns what other scheduling rules turned down since a gang was last woken; nil when they turned down nothing.
+func (g *gang) rejection() *plan.Rejection {
+	if len(g.excluded) == 0 {
+		return nil
+	}
+	first := slices.Min(slices.Collect(maps.Keys(g.excluded)))
+	return &plan.Rejection{Nodes: len(g.excluded), Node: first, Rule: g.excluded[first]}
+}
+
+// blame adds to a refusal for want of room which nodes other scheduling rules turned down. They are its reason only where
+// the gang would fit if they had not: a fleet that is full is full, whatever else was found out about one of its nodes.
+func (b *Book) blame(g *gang, pod *corev1.Pod, refusal *plan.Refusal, fits func(rejected func(string) bool) bool) {
+	if len(g.excluded) == 0 || !refusal.AboutRoom() {
+		return
+	}
+	if fits(b.barred(pod)) {
+		refusal.Reason = plan.NodesRejected
+	}
+	refusal.Without(g.rejection())
+}

@@ -1,0 +1,149 @@
+package book_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+// evict deletes a rank's pod, and has other scheduling rules turn its node down from then on.
+func (w *world) evict(pod string) {
+	uid := w.pod(pod)
+	w.rejects[w.pods[uid].Spec.NodeName] = "Insufficient cpu"
+	w.deletePod(uid)
+}
+
+// idleNodes returns the nodes on which no pod runs.
+func (w *world) idleNodes() []string {
+	var out []string
+	for name := range w.nodes {
+		idle := true
+		for _, pod := range w.pods {
+			idle = idle && pod.Spec.NodeName != name
+		}
+		if idle {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// A rank that the nodes with free GPUs turn down has no room: its spare, a narrower width or a new start follow (R26, R27).
+func TestWhatBecomesOfRanksThatNodesTurnDown(t *testing.T) {
+	for name, c := range map[string]struct {
+		nodes, pods, spares int
+		changes             []func(*rqv1.RunSpec)
+		phase               rqv1.RunPhase
+		says                string
+		ledger              map[string]int
+	}{
+		"the spare": {4, 2, 1, nil, rqv1.RunRunning, "bound 16 GPUs",
+			map[string]int{"Deleted": 1, "Swap": 1, "open Start Active": 1, "open Swap Active": 1}},
+		"narrower": {4, 3, 0, []func(*rqv1.RunSpec){ungrouped, elastic(1, 1)}, rqv1.RunRunning, "shrunk to 16 GPUs",
+			map[string]int{"Deleted": 1, "Shrink": 1, "open Start Active": 2}},
+		"a new start": {3, 2, 0, []func(*rqv1.RunSpec){checkpointed}, rqv1.RunPending, "2 nodes were rejected by other rules, such as n0: Insufficient cpu",
+			map[string]int{"Deleted": 1, "Unwound": 1}},
+		"the end": {3, 2, 0, nil, rqv1.RunFailed, "such as n0: Insufficient cpu", map[string]int{"Deleted": 1, "Failed": 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tell(t, func(w *world) {
+				w.guarded(c.nodes, c.pods, c.spares, c.changes...)
+				for _, node := range w.idleNodes() {
+					w.rejects[node] = "Insufficient cpu"
+				}
+				w.evict("run0-0")
+				for range 20 { // it does not come to rest: nodes that turn pods down are tried again
+					w.round()
+					w.pass(time.Second)
+				}
+				if got := w.runs["run0"].Status; got.Phase != c.phase || !strings.Contains(got.Message, c.says) {
+					w.t.Fatalf("run0 is %s (%s), want %s (%s)", got.Phase, got.Message, c.phase, c.says)
+				}
+				got := w.ledger("run0")
+				if c.ledger["open Swap Active"] == 0 { // a rank that moved for room is placed anew, whatever that is called
+					got["open Start Active"] += got["open Swap Active"]
+					delete(got, "open Swap Active")
+				}
+				for what, n := range c.ledger {
+					if got[what] != n {
+						w.t.Fatalf("the ledger is %v, want %v", got, c.ledger)
+					}
+				}
+			})
+		})
+	}
+}
+
+// One node that turns a rank down does not end anything: the others are tried first.
+func TestARankThatANodeTurnsDownTriesTheOthers(t *testing.T) {
+	tell(t, func(w *world) {
+		w.guarded(5, 2, 1)
+		spare, free := w.pod("run0-s0"), w.idleNodes()
+		w.evict("run0-0")
+		w.rejects[min(free[0], free[1])] = "Insufficient cpu"
+		w.settle()
+		w.running("run0", "although a node is free and takes it")
+		if w.on("run0-0") != max(free[0], free[1]) || w.pod("run0-s0") != spare {
+			w.t.Fatalf("the rank is on %q, want %s, and the spare left alone", w.on("run0-0"), max(free[0], free[1]))
+		}
+	})
+}
+
+// Who paid for a rank goes on paying though the first node turns the new pod down.
+func TestARankThatANodeTurnsDownIsPaidAsBefore(t *testing.T) {
+	tell(t, func(w *world) {
+		w.guarded(3, 2, 0)
+		w.setBudget("a", "org:a", 4)
+		w.evict("run0-0")
+		w.settle()
+		w.running("run0", "although a node is free and takes it")
+	})
+}
+
+// A refusal says what is short, and apart from that which nodes other rules turned down.
+func TestRefusalsTellRejectionFromShortage(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 2)
+		w.setBudget("a", "org:a", 64)
+		w.submit("run0", "org:a", 1, 1, 8)
+		w.settle()
+		full, free := w.on("run0-0"), w.idleNodes()[0]
+		w.rejects[free] = "Insufficient cpu"
+		w.submit("small", "org:a", 1, 1, 8)
+		w.submit("large", "org:a", 1, 2, 8)
+		w.settle()
+		for run, reason := range map[string]plan.Reason{"small": plan.NodesRejected, "large": plan.InsufficientGPUs} {
+			r := w.book.Refusal(w.runs[run].UID)
+			if r == nil || r.Reason != reason {
+				w.t.Fatalf("%s is refused with %+v, want %s; %s is full", run, r, reason, full)
+			}
+		}
+		r := w.book.Refusal(w.runs["small"].UID)
+		if r.Rejected == nil || *r.Rejected != (plan.Rejection{Nodes: 1, Node: free, Rule: "Insufficient cpu"}) {
+			w.t.Fatalf("it names %+v", r.Rejected)
+		}
+	})
+}
+
+// What passes by itself is no reason to end anything, and is called by another name.
+func TestARankWaitsForTheLeaseOfItsPredecessor(t *testing.T) {
+	tell(t, func(w *world) {
+		w.guarded(2, 2, 0)
+		old := w.pods[w.pod("run0-0")]
+		w.deletePod(old.UID)
+		again := old.DeepCopy()
+		again.UID, again.Spec.NodeName, again.Status.Phase = w.uid(), "", corev1.PodPending
+		w.setPod(again)
+		w.place("run0-0")
+		if r := w.book.Refusal(w.runs["run0"].UID); r == nil || r.Reason != plan.NotYet {
+			w.t.Fatalf("the rank is refused with %+v", r)
+		}
+		w.settle()
+		w.running("run0", "although its room was kept")
+	})
+}
