@@ -138,7 +138,7 @@ func (b *Book) payerOwner(m *member) rqv1.Owner {
 func (b *Book) SetLease(l *rqv1.Lease) {
 	b.mu.Lock()
 	defer b.unlock()
-	name, charge := client(l), chargeIn(l)
+	name, charge := client(l), ChargeIn(l)
 	if l.Status.Closed {
 		b.accounts.Open(name.String(), charge)
 		b.closeLease(name, l.Status.Ended.Time)

@@ -151,8 +151,8 @@ func (b *Book) chargeOf(m *member, now time.Time) budget.Charge {
 	}
 }
 
-// chargeIn returns the charge that a Lease records.
-func chargeIn(l *rqv1.Lease) budget.Charge {
+// ChargeIn returns the charge that a Lease records.
+func ChargeIn(l *rqv1.Lease) budget.Charge {
 	rate, err := budget.ParseRate(l.Spec.Payer.Rate)
 	if err != nil {
 		rate = budget.FullRate // the API admits no such rate

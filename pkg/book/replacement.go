@@ -43,7 +43,7 @@ func ReplacementOf(pod *corev1.Pod) (Replacement, bool) {
 
 // PaidBy has a replacement paid for as a Lease was.
 func (r *Replacement) PaidBy(l *rqv1.Lease) {
-	charge := chargeIn(l)
+	charge := ChargeIn(l)
 	r.Budget, r.Envelope, r.Relation = charge.Payer.Budget, charge.Payer.Envelope, charge.Relation
 }
 

@@ -1,0 +1,220 @@
+package audit
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+)
+
+// The scheduler looks at Budgets every second and writes writesPerSecond of them at most: so long, and a while more, may a status
+// not know a GPU lease yet.
+const (
+	writesPerSecond = 20
+	lag             = 4 * time.Second
+)
+
+// budgets is what a look saw of Budgets, to be compared with the GPU leases of two looks.
+type budgets struct {
+	seen    map[string]*rqv1.Budget
+	at      time.Time
+	settled bool
+	// promised are GPUs that activations are about to hold, by envelope; starting those of Runs that may be placed and have no
+	// GPU leases yet, and shards those of opportunistic ones: whoever pays for them, a status counts them already.
+	promised         map[budget.Key]int
+	starting, shards int
+}
+
+// counted notes what the Budgets say, and what of it need not be in GPU leases.
+func (s *sight) counted() budgets {
+	out := budgets{seen: map[string]*rqv1.Budget{}, promised: map[budget.Key]int{}, at: s.At, settled: s.Settled}
+	for _, b := range s.Budgets {
+		out.seen[b.Name] = b
+	}
+	if s.Settled {
+		return out
+	}
+	for _, r := range s.Reservations {
+		if r.Status.State != rqv1.ReservationActivating {
+			continue
+		}
+		for _, e := range r.Spec.PayingEnvelopes {
+			out.promised[budget.Key{Budget: e.Budget, Envelope: e.Envelope}] += int(e.GPUs)
+		}
+	}
+	for _, run := range s.Runs {
+		missing := s.missing(run)
+		if run.Spec.Opportunistic {
+			out.shards += missing
+		} else {
+			out.starting += missing
+		}
+	}
+	return out
+}
+
+// missing returns the GPUs that a Run may have been given a place for and has no Leases of. One that has been refused has none.
+func (s *sight) missing(run *rqv1.Run) int {
+	wide := int(run.Spec.Resources.TotalGPUs)
+	if m := run.Spec.Malleable; m != nil {
+		wide = int(m.MaxTotalGPUs)
+	}
+	switch phase := run.Status.Phase; {
+	case phase == rqv1.RunCompleted || phase == rqv1.RunFailed || phase != rqv1.RunRunning && refused(run) && !run.Spec.Opportunistic:
+		return 0
+	case phase == rqv1.RunRunning && run.Status.Width != nil && run.Status.Width.Granted > 0:
+		wide = int(max(run.Status.Width.Granted, run.Status.Width.Growing))
+	}
+	for _, lease := range s.runLeases[run.UID] {
+		wide -= held(lease)
+	}
+	return max(0, wide+sparesOf(run, wide))
+}
+
+// sparesOf returns the most GPUs that may stand by for a Run of a width.
+func sparesOf(run *rqv1.Run, wide int) int {
+	each, group := int32(0), int32(wide)
+	if run.Spec.SparesPerGroup != nil {
+		each = *run.Spec.SparesPerGroup
+	} else if run.Spec.Spares != nil {
+		each = *run.Spec.Spares
+	}
+	if l := run.Spec.Locality; l != nil && l.GroupGPUs != nil {
+		group = *l.GroupGPUs
+	}
+	return int(each) * (wide/max(1, int(group)) + 1)
+}
+
+// waits are the reasons of a Run that waits and has not been refused: it may be about to start.
+var waits = []string{"Waiting", "Activating", "Requeued", "DeadlineExceeded", string(rqv1.ClosedRandomPreempt)}
+
+func refused(run *rqv1.Run) bool {
+	started := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionStarted)
+	if started == nil {
+		return false
+	}
+	for _, reason := range waits {
+		if started.Reason == reason {
+			return false
+		}
+	}
+	return true
+}
+
+// tally is what GPU leases hold of one envelope, in GPUs.
+type tally struct{ owned, family, lent, spare, opportunistic, lending int }
+
+func (t *tally) all() int { return t.owned + t.family + t.lent + t.spare }
+
+func (t *tally) add(c *budget.Charge) {
+	switch {
+	case c.Role == rqv1.RoleBorrowed:
+		t.opportunistic += c.GPUs
+		return
+	case c.Role == rqv1.RoleSpare:
+		t.spare += c.GPUs
+	case c.Relation == rqv1.RelationOwn:
+		t.owned += c.GPUs
+	case c.Relation == rqv1.RelationSponsor:
+		t.lent += c.GPUs
+	default:
+		t.family += c.GPUs
+	}
+	if c.Relation == rqv1.RelationSponsor {
+		t.lending += c.GPUs
+	}
+}
+
+// String says what is held in words.
+func (t *tally) String() string {
+	var parts []string
+	for _, part := range []struct {
+		name string
+		gpus int
+	}{{"owned", t.owned}, {"family", t.family}, {"lent", t.lent}, {"spare", t.spare}, {"opportunistic", t.opportunistic}} {
+		if part.gpus != 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.gpus, part.name))
+		}
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// bounds are the least and the most that a status may count of one envelope.
+type bounds struct{ least, most tally }
+
+// miscounted finds envelopes of which the status counts other GPUs than the Leases hold (I8), in both looks: fewer than those that
+// are open in both, or more than those that are open in either and what is under way. Overdraft may be any part of it.
+func miscounted(before, after *Look) []Finding {
+	between := map[budget.Key]*bounds{}
+	at := func(k budget.Key) *bounds {
+		if between[k] == nil {
+			between[k] = &bounds{}
+		}
+		return between[k]
+	}
+	for lease, c := range after.open {
+		b := at(c.Payer)
+		b.most.add(&c)
+		if _, both := before.open[lease]; both && after.knows(&c) {
+			b.least.add(&c)
+		}
+	}
+	for lease, c := range before.open {
+		if _, both := after.open[lease]; !both {
+			at(c.Payer).most.add(&c)
+		}
+	}
+	for _, l := range []*Look{before, after} {
+		for _, b := range l.seen {
+			for i := range b.Status.Envelopes {
+				at(budget.Key{Budget: b.Name, Envelope: b.Status.Envelopes[i].Name})
+			}
+		}
+	}
+	var out []Finding
+	for k, b := range between {
+		if before.seen[k.Budget] == nil || after.seen[k.Budget] == nil || before.right(k, b) || after.right(k, b) {
+			continue
+		}
+		said := after.said(k)
+		counted := tally{int(said.OwnedGPUs), int(said.FamilyGPUs), int(said.LentGPUs), int(said.SpareGPUs), int(said.OpportunisticGPUs), int(said.LendingGPUs)}
+		out = append(out, newFinding(Violation, "I8", k.Envelope, []Object{object("Budget", after.seen[k.Budget])},
+			"the status of Budget %s counts of envelope %s %s and %d overdraft, and its open GPU leases hold %s",
+			k.Budget, k.Envelope, &counted, said.OverdraftGPUs, &b.most))
+	}
+	return out
+}
+
+// knows reports whether the status of the payer's Budget must know a charge by now.
+func (b *budgets) knows(c *budget.Charge) bool {
+	return b.settled || b.at.Sub(c.Start) > lag+time.Duration(len(b.seen)/writesPerSecond)*time.Second
+}
+
+// said returns what a status says of an envelope; nothing when it does not.
+func (b *budgets) said(k budget.Key) *rqv1.EnvelopeStatus {
+	for i := range b.seen[k.Budget].Status.Envelopes {
+		if e := &b.seen[k.Budget].Status.Envelopes[i]; e.Name == k.Envelope {
+			return e
+		}
+	}
+	return &rqv1.EnvelopeStatus{Name: k.Envelope}
+}
+
+// right reports whether what a look's status says of an envelope is within bounds.
+func (b *budgets) right(k budget.Key, between *bounds) bool {
+	e := b.said(k)
+	soon := b.promised[k] + b.starting
+	most, least := &between.most, &between.least
+	return int(e.OwnedGPUs) <= most.owned+soon && int(e.FamilyGPUs) <= most.family+soon && int(e.LentGPUs) <= most.lent+soon &&
+		int(e.SpareGPUs) <= most.spare+soon &&
+		least.all() <= int(holds(e)) && int(holds(e)) <= most.all()+soon &&
+		least.lending <= int(e.LendingGPUs) && int(e.LendingGPUs) <= most.lending+soon &&
+		least.opportunistic <= int(e.OpportunisticGPUs) && int(e.OpportunisticGPUs) <= most.opportunistic+b.shards
+}

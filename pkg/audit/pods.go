@@ -1,0 +1,72 @@
+package audit
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// pods finds bound pods of Runs without exactly one open Lease for what they hold, on their own node (I2), among them those whose
+// Lease was closed while they live (I12), and other pods that our scheduler placed and that hold GPUs nobody pays for (I11).
+func (s *sight) pods() {
+	for _, pod := range s.Pods {
+		if pod.Spec.NodeName == "" || over(pod) || !ours(pod) {
+			continue
+		}
+		mine, name, node := s.podLeases[pod.UID], nameOf(pod), pod.Spec.NodeName
+		if pod.Labels[rqv1.LabelRun] == "" {
+			if gpus := s.gpus(pod); gpus > 0 && len(mine) != 1 {
+				s.find("I11", "", aboutPod(pod, mine...), "pod %s holds %d GPUs on node %s, and %d GPU leases pay for them", name, gpus, node, len(mine))
+			}
+			continue
+		}
+		closed := s.ended[pod.UID]
+		switch {
+		case len(mine) == 0 && closed != nil:
+			s.find("I12", "", aboutPod(pod, closed), "pod %s runs on node %s, and its GPU lease was closed as %s", name, node, closed.Status.ClosureReason)
+		case len(mine) != 1:
+			s.find("I2", "", aboutPod(pod, mine...), "pod %s runs on node %s with %d GPUs and has %d open GPU leases instead of one", name, node, s.gpus(pod), len(mine))
+		default:
+			s.compare(pod, mine[0])
+		}
+	}
+}
+
+// compare finds what a pod's Lease says otherwise than the pod. A spare's pod asks for no GPUs: its Lease alone holds them.
+func (s *sight) compare(pod *corev1.Pod, lease *rqv1.Lease) {
+	on, name := lease.Spec.Slice.Nodes[0].Name, nameOf(pod)
+	switch spare := lease.Spec.Slice.Role == rqv1.RoleSpare; {
+	case on != pod.Spec.NodeName:
+		s.find("I2", "", aboutPod(pod, lease), "pod %s runs on node %s, and its GPU lease is for node %s", name, pod.Spec.NodeName, on)
+	case spare != isSpare(pod):
+		s.find("I2", "", aboutPod(pod, lease), "pod %s has the role %s, and its GPU lease the role %s", name, pod.Labels[rqv1.LabelRole], lease.Spec.Slice.Role)
+	case !spare && s.gpus(pod) != held(lease):
+		s.find("I2", "", aboutPod(pod, lease), "pod %s asks for %d GPUs, and its GPU lease holds %d", name, s.gpus(pod), held(lease))
+	}
+}
+
+// leases finds open Leases whose pods hold nothing, or are not there (I2).
+func (s *sight) leases() {
+	for _, lease := range s.Leases {
+		if lease.Status.Closed {
+			continue
+		}
+		pod := s.podsBy[podOf(lease)]
+		switch {
+		case pod == nil:
+			s.find("I2", "", leaseObjects([]*rqv1.Lease{lease}), "GPU lease %s is open and holds %d GPUs of node %s, and there is no such pod",
+				nameOf(lease), held(lease), lease.Spec.Slice.Nodes[0].Name)
+		case over(pod):
+			s.find("I2", "", append(leaseObjects([]*rqv1.Lease{lease}), object("Pod", pod)),
+				"GPU lease %s is open and holds %d GPUs of node %s, and its pod has %s", nameOf(lease), held(lease),
+				lease.Spec.Slice.Nodes[0].Name, endedAs(pod))
+		}
+	}
+}
+
+func endedAs(pod *corev1.Pod) string {
+	if pod.Status.Phase == corev1.PodSucceeded {
+		return "succeeded"
+	}
+	return "failed"
+}
