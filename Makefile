@@ -5,6 +5,8 @@ GO ?= go
 FLEET ?= manifests/samples/fleet.yaml
 CONFIG ?=
 SIZE ?= full
+SOAK ?= 1h
+HISTORIES ?= 20000
 TEST_FLAGS ?=
 
 KUBERNETES_VERSION := v1.37.1
@@ -21,7 +23,7 @@ KUBERNETES_STAMP := -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VER
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build tools test lint bench generate drift demo up down clean
+.PHONY: help build tools test soak campaign lint bench generate drift demo up down clean
 
 help: ## List the targets.
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -36,6 +38,13 @@ tools: announce $(TOOLS) ## Build etcd, the Kubernetes control plane, kubectl an
 
 test: tools build ## Run all tests; the pure packages also under the race detector. TEST_FLAGS adds flags to go test.
 	GO=$(GO) PATH="$(CURDIR)/bin:$$PATH" hack/test.sh $(TEST_FLAGS)
+
+soak: tools build ## Kill the scheduler, lose nodes and crowd the fleet for SOAK (default 1h) each; about a thousand kills an hour.
+	JOBTREE_SOAK=$(SOAK) PATH="$(CURDIR)/bin:$$PATH" $(GO) test ./test/integration -count=1 -v -timeout=24h -parallel=1 \
+	  -run '^(TestKillsUnderAMixedLoad|TestSoak|TestNodeStorm)$$'
+
+campaign: ## Let HISTORIES (default 20000) random histories of each kind happen to the book.
+	$(GO) test ./pkg/book -count=1 -timeout=24h -run '^(TestStorms|TestRandomHistories|TestRandomBreaths)$$' -rapid.checks=$(HISTORIES)
 
 lint: ## Check formatting, vet, and the house rules.
 	GO=$(GO) hack/lint.sh

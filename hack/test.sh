@@ -11,5 +11,7 @@ pure=$(list ./pkg/... | awk '!/ k8s\.io\/client-go/ {print $1}')
 impure=$(list ./cmd/... ./pkg/... | awk '/ k8s\.io\/client-go/ {print $1}')
 
 "$go" test -race -shuffle=on -timeout=10m "$@" $pure
+# A thousand histories of each kind, which would take the race detector too long.
+"$go" test -timeout=10m "$@" ./pkg/book -run '^(TestStorms|TestRandomHistories|TestRandomBreaths)$' -rapid.checks=1000
 "$go" test -shuffle=on -timeout=10m "$@" $impure
 "$go" test -shuffle=on -timeout=25m -p=1 "$@" ./test/...

@@ -35,7 +35,9 @@ func newJournal() journal {
 
 // disturb notes that something has happened which nobody could foresee.
 func (s *storm) disturb() {
-	s.disturbed = s.now
+	if s.now.After(s.disturbed) {
+		s.disturbed = s.now
+	}
 	s.changes++
 }
 
@@ -81,6 +83,9 @@ func (s *storm) started(next *rqv1.Run) {
 	delete(s.shielded, next.UID)
 	for _, r := range s.kept {
 		drawn := slices.ContainsFunc(r.Status.Cuts, func(c rqv1.Cut) bool { return c.UID == next.UID && c.Action == rqv1.CutLottery })
+		if s.disturbed.After(s.now) {
+			continue // the clock was set back
+		}
 		if drawn || r.Labels[book.LabelRunUID] == string(next.UID) && r.Status.State == rqv1.ReservationActivating {
 			s.shielded[next.UID] = s.now.Truncate(time.Second).Add(shieldIn(next))
 		}

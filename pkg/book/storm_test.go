@@ -51,7 +51,11 @@ func (s *storm) submitAnything(t *rapid.T) {
 	if rapid.IntRange(0, 2).Draw(t, "bounded") == 0 {
 		runtime.MaxDuration = &metav1.Duration{Duration: time.Duration(rapid.IntRange(1, 600).Draw(t, "maxDuration")) * time.Second}
 	}
-	s.submitAny(t, owner, func(r *rqv1.RunSpec) { r.Runtime = runtime })
+	grace := func(*rqv1.RunSpec) {}
+	if rapid.Bool().Draw(t, "template") {
+		grace = patient(rapid.SampledFrom(graces).Draw(t, "grace"))
+	}
+	s.submitAny(t, owner, func(r *rqv1.RunSpec) { r.Runtime = runtime }, grace)
 }
 
 func (s *storm) budgetAny(t *rapid.T, name string) {
@@ -135,7 +139,11 @@ func TestStorms(t *testing.T) {
 		if rapid.Bool().Draw(t, "wild") {
 			maps.Copy(actions, s.wildActions())
 		}
+		if rapid.Bool().Draw(t, "rough") {
+			maps.Copy(actions, s.clusterActions())
+		}
 		t.Repeat(actions)
+		s.relent()
 		s.fuse = -1
 		s.calm()
 		w.check()
@@ -254,5 +262,6 @@ func (s *storm) wildActions() map[string]func(*rapid.T) {
 			}
 		},
 		"budget": func(t *rapid.T) { s.budgetAny(t, rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name")) },
+		"clock":  s.jump,
 	}
 }

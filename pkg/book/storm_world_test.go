@@ -209,15 +209,18 @@ func (s *storm) giveNotice(d lifecycle.Deletion) bool {
 	if s == nil || d.Notice == nil || d.Pod.Spec.NodeName == "" {
 		return false
 	}
-	if s.pods[d.Pod.UID] == nil || !s.ends[d.Pod.UID].IsZero() {
-		return true
+	if pod := s.pods[d.Pod.UID]; pod != nil {
+		s.endAt(pod, s.now.Add(time.Duration(d.Notice.GraceSeconds)*time.Second))
 	}
-	pod := s.pods[d.Pod.UID].DeepCopy()
-	at := metav1.NewTime(s.now.Add(noticePeriod))
-	pod.DeletionTimestamp = &at
-	s.ends[pod.UID] = at.Time
-	s.setPod(pod)
 	return true
+}
+
+// endAt tells a pod to go by an instant, or sooner than it was told before.
+func (s *storm) endAt(pod *corev1.Pod, at time.Time) {
+	if was := s.ends[pod.UID]; was.IsZero() || at.Before(was) {
+		s.ends[pod.UID] = at
+	}
+	s.tellToGo(pod, at)
 }
 
 // end has pods go whose time is over.

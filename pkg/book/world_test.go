@@ -53,6 +53,7 @@ type world struct {
 	binding map[types.UID]string               // pods past the barrier, and their nodes
 	rejects map[string]string                  // nodes that other scheduling rules turn down, and why
 
+	faults
 	storm *storm // nil in a world without Reservations
 }
 
@@ -62,7 +63,7 @@ func newWorld(t *rapid.T) *world {
 		nodes: map[string]*corev1.Node{}, budgets: map[string]*rqv1.Budget{}, runs: map[string]*rqv1.Run{},
 		pods: map[types.UID]*corev1.Pod{}, leases: map[string]*rqv1.Lease{},
 		waiting: map[types.UID]time.Time{}, binding: map[types.UID]string{},
-		queue: map[types.UID]bool{}, retries: map[types.NamespacedName]time.Time{}, rejects: map[string]string{},
+		queue: map[types.UID]bool{}, retries: map[types.NamespacedName]time.Time{}, rejects: map[string]string{}, faults: newFaults(),
 	}
 	w.book = w.rebuilt(false)
 	return w
@@ -232,12 +233,21 @@ func (w *world) terminate(uid types.UID) {
 		return
 	}
 	if node := pod.Spec.NodeName; node == "" || !w.lost(node) {
+		if node != "" && w.storm != nil && graceOf(pod) > 0 && pod.Status.Phase == corev1.PodRunning {
+			w.storm.endAt(pod, w.now.Add(graceOf(pod)))
+			return
+		}
 		w.deletePod(uid)
 		return
 	}
+	w.tellToGo(pod, w.now)
+}
+
+// tellToGo has the API server note by when a pod is to be gone, unless it has been told before.
+func (w *world) tellToGo(pod *corev1.Pod, by time.Time) {
 	if pod.DeletionTimestamp == nil {
 		pod = pod.DeepCopy()
-		pod.DeletionTimestamp = &metav1.Time{Time: w.now}
+		pod.DeletionTimestamp = &metav1.Time{Time: by}
 		w.setPod(pod)
 	}
 }
@@ -254,6 +264,7 @@ func (w *world) reconcile(name string) {
 		Stands: w.book.Stands, HasLease: w.book.HasLease, Overdraft: w.book.Overdraft, Now: w.now, GangDeadline: gangDeadline,
 		NoticePeriod: time.Second, Reclaimed: w.book.Reclaimed, OpportunisticGrace: time.Second, GPUResource: "nvidia.com/gpu", PauseImage: "pause",
 	}
+	o.Problem = w.problems[name]
 	if o.Run = w.runs[name]; o.Run != nil {
 		o.Demand, o.Shape, _ = w.book.Demand(o.Run.UID)
 		prospect := w.book.Prospect(o.Run.UID)
@@ -274,6 +285,7 @@ func (w *world) reconcile(name string) {
 			o.Leases = append(o.Leases, lease)
 		}
 	}
+	delete(w.problems, name)
 	w.apply(o.Run, lifecycle.Decide(o))
 	if w.fuse < 0 {
 		w.fuse = 0
@@ -329,6 +341,9 @@ func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
 		}
 		lease := closing.Lease.DeepCopy()
 		ended := metav1.NewMicroTime(w.now)
+		if ended.Before(&lease.Spec.Start) {
+			ended = lease.Spec.Start
+		}
 		lease.Status = rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: closing.Reason}
 		w.storm.write()
 		w.leases[lease.Name] = lease
@@ -350,6 +365,9 @@ func (w *world) create(pods []*corev1.Pod) bool {
 	for _, pod := range pods {
 		if w.killed() {
 			return false
+		}
+		if !w.admits(pod.Labels[rqv1.LabelRun]) {
+			return true // what is held against one pod of a gang is held against all
 		}
 		w.storm.write()
 		pod.UID, pod.CreationTimestamp = w.uid(), metav1.NewTime(w.now.Truncate(time.Second))
