@@ -26,6 +26,7 @@ type Book struct {
 	sizes    map[string]map[int]int // GPUs per node by flavor: how many nodes of each size
 	tainted  map[string]*corev1.Node
 	losing   map[string]bool        // nodes whose loss is being recorded
+	strayed  map[string]string      // the former domains of nodes that are left out
 	held     map[types.UID]*holding // by pod
 	leases   map[types.NamespacedName]*lease
 	roles    map[rqv1.LeaseRole]int // GPUs of open Leases by role
@@ -60,6 +61,7 @@ func New(args *config.Args) *Book {
 		sizes:    map[string]map[int]int{},
 		tainted:  map[string]*corev1.Node{},
 		losing:   map[string]bool{},
+		strayed:  map[string]string{},
 		held:     map[types.UID]*holding{},
 		leases:   map[types.NamespacedName]*lease{},
 		roles:    map[rqv1.LeaseRole]int{},

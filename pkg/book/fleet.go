@@ -44,7 +44,9 @@ func (b *Book) SetNode(node *corev1.Node) {
 			b.tainted[node.Name] = node
 		}
 	}
+	domain := b.fleet.DomainOf(node.Name)
 	b.fleet.SetNode(b.inFleet(node))
+	b.stray(node.Name, domain)
 	b.wakeNodes(flavor)
 	if _, is := b.lossOf(node.Name); is != was || stood != b.stands(node.Name) {
 		b.reconcileOn(map[string]bool{node.Name: true})
@@ -57,6 +59,7 @@ func (b *Book) RemoveNode(name string) {
 	defer b.unlock()
 	b.forgetNode(name)
 	delete(b.losing, name)
+	delete(b.strayed, name)
 	b.fleet.RemoveNode(name)
 	b.reconcileOn(map[string]bool{name: true})
 }

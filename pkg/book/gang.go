@@ -282,7 +282,7 @@ func (b *Book) drop(m *member) {
 func (b *Book) advance(m *member, to stage, node string, payer payer) {
 	s := m.gang.squad(m.part)
 	s.count(m, -1)
-	m.stage, m.payer, m.node = to, payer, node
+	m.stage, m.payer, m.node, m.unseen = to, payer, node, 0
 	s.count(m, +1)
 	if to == unplaced {
 		s.lowest = min(s.lowest, m.part.Index)

@@ -80,6 +80,8 @@ type member struct {
 	leaving bool
 	// awaited is the gang that the pod is cut for; nil when it is not.
 	awaited *gang
+	// unseen counts how often the scheduler's cache has lacked the node that the pod was given.
+	unseen int
 }
 
 // placed reports whether the member has a node where it holds GPUs, or is going to.

@@ -2,7 +2,6 @@ package book
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 	"time"
 
@@ -253,28 +252,6 @@ func (g *gang) scope(m *member) int {
 		return 0
 	}
 	return m.group()
-}
-
-// domainsOf returns the domain of every scope of a gang that lies in one already. It refuses while a pod that decides it
-// is on a node that the fleet does not know; such a spare of a Run that has started decides nothing.
-func (b *Book) domainsOf(g *gang) (map[int]string, *plan.Refusal) {
-	domains := map[int]string{}
-	if !g.demand.Confined && !g.demand.OneDomain {
-		return domains, nil
-	}
-	for m := range g.all() {
-		if !m.placed() {
-			continue
-		}
-		domain := b.fleet.DomainOf(m.node)
-		switch {
-		case domain != "" && (!m.part.Spare || domains[g.scope(m)] == ""):
-			domains[g.scope(m)] = domain
-		case domain == "" && (!m.part.Spare || !g.started()):
-			return nil, g.notYet(fmt.Sprintf("pod %s holds GPUs on node %s, which is gone; it is replaced first", m.pod.Name, m.node))
-		}
-	}
-	return domains, nil
 }
 
 func (b *Book) refuse(g *gang, refusal *plan.Refusal) {

@@ -15,10 +15,12 @@ import (
 func (b *Book) Turned(pod types.UID, node, why string) {
 	b.mu.Lock()
 	defer b.unlock()
-	m := b.members[pod]
-	if m == nil || m.gang.run == nil {
-		return
+	if m := b.members[pod]; m != nil && m.gang.run != nil {
+		b.turned(m, node, why)
 	}
+}
+
+func (b *Book) turned(m *member, node, why string) {
 	g := m.gang
 	g.woken = false
 	if g.opportunistic() {

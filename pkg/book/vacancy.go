@@ -140,9 +140,10 @@ func (b *Book) takeSeats(g *gang, missing []plan.Missing, rejected func(string) 
 		at := slices.IndexFunc(g.vacant, func(v vacancy) bool { return v.seat() && v.index == m.Index })
 		domain := ""
 		if at >= 0 {
-			domain = b.fleet.DomainOf(g.vacant[at].node)
+			domain = b.domainOf(g.vacant[at].node)
 		}
-		if m.Spare || at < 0 || m.Domain != "" && m.Domain != domain {
+		// A spare was placed in its group's domain, so that it serves when nobody knows any more which that is.
+		if m.Spare || at < 0 || m.Domain != "" && m.Domain != unknown && domain != "" && m.Domain != domain {
 			rest = append(rest, m)
 			continue
 		}
@@ -163,7 +164,7 @@ func (g *gang) gather(seated []plan.Assignment, missing []plan.Missing) {
 		at := slices.IndexFunc(seated, func(a plan.Assignment) bool {
 			return !m.Spare && (g.demand.OneDomain || a.Group == g.demand.GroupOf(m.Index))
 		})
-		if at >= 0 && m.Domain == "" {
+		if at >= 0 && (m.Domain == "" || m.Domain == unknown && seated[at].Domain != "") {
 			m.Domain = seated[at].Domain
 		}
 	}

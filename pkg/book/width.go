@@ -113,6 +113,9 @@ func (b *Book) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
 	}
 	rejected := b.rejected(g, pod)
 	seated, missing := b.takeSeats(g, missing, rejected)
+	if refusal := b.astray(g, missing); refusal != nil {
+		return b.withoutRoom(g, pod, missing, refusal, now)
+	}
 	claim := b.claim(g, b.keptFor(g, missing))
 	fits := func(width int) ([]plan.Assignment, *plan.Refusal) {
 		d := g.full.At(width)
@@ -139,8 +142,8 @@ func (b *Book) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
 	})
 	g.planned = true
 	g.deadline = now.Add(b.args.GangDeadline.Duration)
+	b.vacateAll(g) // what is kept for the gang and what it gets would count twice, and shards leave that are in nobody's way
 	b.assume(g, slices.Concat(seated, assignments), now)
-	b.vacateAll(g)
 	g.narrower = 0
 	return nil
 }

@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -46,13 +47,29 @@ func (pl *Jobtree) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, 
 func (pl *Jobtree) PostFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, nodes fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if ours(pod) {
 		node := pl.book.Assigned(pod.UID)
-		if status := nodes.Get(node); status != nil && status.Plugin() != Name && status.Plugin() != "" {
+		status := nodes.Get(node)
+		switch {
+		case status != nil && status.Plugin() != Name && status.Plugin() != "":
 			pl.book.Turned(pod.UID, node, status.Message())
-		} else if node == "" {
+		case node == "":
 			start := pl.clock.Now()
 			pl.book.Promise(pod.UID, start)
 			metrics.ForecastSeconds.Observe(pl.clock.Since(start).Seconds())
+		case status != nil && status.Plugin() == "":
+			pl.unnamed(pod, node, status.Message())
 		}
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable)
+}
+
+// unnamed deals with a node that no plugin has turned down. The scheduler's snapshot lacks it, so that the pod is tried again
+// soon: no event of the queue's would. Otherwise an extender has turned it down.
+func (pl *Jobtree) unnamed(pod *corev1.Pod, node, why string) {
+	if _, err := pl.handle.SnapshotSharedLister().NodeInfos().Get(node); err == nil {
+		pl.book.Turned(pod.UID, node, why)
+		return
+	}
+	if wait := pl.book.Unseen(pod.UID, node); wait > 0 {
+		time.AfterFunc(wait, func() { pl.book.Again(pod.UID) })
+	}
 }

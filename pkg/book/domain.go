@@ -1,0 +1,109 @@
+package book
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+// unknown stands for the domain of ranks that must go where the rest of their group is, when nobody knows where that is.
+const unknown = "?"
+
+// domainOf returns the fabric domain of a node, the one that it was in when it has been left out since: what runs there is
+// where it was. It is empty when that is not known.
+func (b *Book) domainOf(node string) string {
+	if domain := b.fleet.DomainOf(node); domain != "" {
+		return domain
+	}
+	return b.strayed[node]
+}
+
+// stray remembers the domain of a node that has just been left out, and forgets that of one that is not.
+func (b *Book) stray(node, domain string) {
+	switch is := b.fleet.DomainOf(node); {
+	case is != "":
+		delete(b.strayed, node)
+	case domain != "":
+		b.strayed[node] = domain
+	}
+}
+
+// domainsOf returns the domain of every scope of a gang that has one already: where most of its ranks are, if somebody has
+// moved a node's label; of its spares when it has no ranks; or unknown. It refuses while a pod that decides it is on a node
+// that is gone; such a spare of a Run that has started decides nothing.
+func (b *Book) domainsOf(g *gang) (map[int]string, *plan.Refusal) {
+	domains := map[int]string{}
+	if !g.demand.Confined && !g.demand.OneDomain {
+		return domains, nil
+	}
+	votes := map[int][]string{}
+	for m := range g.all() {
+		scope := g.scope(m)
+		if !m.placed() || m.part.Spare && len(votes[scope]) > 0 {
+			continue
+		}
+		switch domain := b.domainOf(m.node); {
+		case domain != "":
+			votes[scope] = append(votes[scope], domain)
+		case b.nodes[m.node] != nil:
+			domains[scope] = unknown
+		case !m.part.Spare || !g.started():
+			return nil, g.notYet(fmt.Sprintf("pod %s holds GPUs on node %s, which is gone; it is replaced first", m.pod.Name, m.node))
+		}
+	}
+	for scope, of := range votes {
+		domains[scope] = most(of)
+	}
+	return domains, nil
+}
+
+// most returns the most frequent of some names, the first by name of several.
+func most(of []string) string {
+	slices.Sort(of)
+	best, count := "", 0
+	for from := 0; from < len(of); {
+		end := from
+		for end < len(of) && of[end] == of[from] {
+			end++
+		}
+		if end-from > count {
+			best, count = of[from], end-from
+		}
+		from = end
+	}
+	return best
+}
+
+// astray refuses ranks whose group is in a domain that nobody knows; nil when there are none.
+func (b *Book) astray(g *gang, missing []plan.Missing) *plan.Refusal {
+	at := slices.IndexFunc(missing, func(m plan.Missing) bool { return m.Domain == unknown })
+	if at < 0 {
+		return nil
+	}
+	node, reason := "", ""
+	for m := range g.all() {
+		if m.placed() && b.domainOf(m.node) == "" && (g.demand.OneDomain || m.group() == g.groupOf(missing[at])) {
+			node = m.node
+			break
+		}
+	}
+	for _, out := range b.fleet.LeftOut() {
+		if out.Node == node {
+			reason = out.Reason
+		}
+	}
+	gpus := g.demand.GPUsPerPod * len(missing)
+	return &plan.Refusal{
+		Reason: plan.InsufficientGPUs, Owner: g.demand.Owner, Flavor: g.demand.Flavor, WantedGPUs: gpus, ShortGPUs: gpus,
+		Message: fmt.Sprintf("group %d must stay in its domain, which is not known: node %s is left out (%s); mend its labels",
+			g.groupOf(missing[at]), node, reason),
+	}
+}
+
+func (g *gang) groupOf(m plan.Missing) int {
+	if m.Spare {
+		return g.demand.GroupOfSpare(m.Index)
+	}
+	return g.demand.GroupOf(m.Index)
+}

@@ -1,0 +1,90 @@
+package book_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// A rank that takes a spare's place has those shards leave that are in its way, and no others.
+func TestASwapLeavesShardsAloneThatAreNotUnderTheSpare(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 2)
+		w.setBudget("a", "org:a", 8)
+		w.setBudget("b", "org:b", 8)
+		w.submitWithSpares("run0", "org:a", 1, 1, 4, 1)
+		w.settle()
+		w.sweep("run1", "org:b", 6, 2)
+		w.settle()
+		spare := w.on("run0-s0")
+		if w.shards("run1")[spare] != 4 {
+			w.t.Fatalf("shards run on %v, want four under and beside the spare", w.shards("run1"))
+		}
+		w.lose(w.on("run0-0"))
+		w.settle()
+		w.expect("run0", rqv1.RunRunning, swapped, map[string]int{"NodeFailure": 1, "Swap": 1, "open Swap Active": 1, "open Start Spare": 1})
+		w.expect("run1", rqv1.RunRunning, "2 of 6 shards run; the others wait: no GPUs are idle that a shard could use",
+			map[string]int{"NodeFailure": 2, "ReclaimedBySpare": 2, "open Start Borrowed": 2})
+	})
+}
+
+// unlabel takes the fabric domain's label off a node.
+func (w *world) unlabel(name string) {
+	node := w.nodes[name].DeepCopy()
+	delete(node.Labels, "fabric.domain")
+	w.nodes[name] = node
+	w.book.SetNode(node)
+}
+
+// A node that loses a label under a Run takes nothing new, and does not keep the Run's other ranks from being replaced in the
+// domain where their group lies.
+func TestANodeWithoutItsLabelDoesNotHoldUpReplacements(t *testing.T) {
+	for name, c := range map[string]struct {
+		nodes, spares int
+		unlabel       []string // the nodes of these pods
+		restarts      bool
+		phase         rqv1.RunPhase
+		on            string // the pod whose node the rank gets; "" for the free one
+	}{
+		"another rank's":                               {4, 0, []string{"run0-1"}, false, rqv1.RunRunning, ""},
+		"all others'":                                  {4, 0, []string{"run0-1", "run0-2"}, false, rqv1.RunRunning, ""},
+		"another rank's, after a restart":              {4, 0, []string{"run0-1"}, true, rqv1.RunRunning, ""},
+		"another rank's, with a spare":                 {5, 1, []string{"run0-1"}, false, rqv1.RunRunning, "run0-s0"},
+		"the spare's":                                  {5, 1, []string{"run0-s0"}, false, rqv1.RunRunning, "run0-s0"},
+		"the spare's, after a restart":                 {5, 1, []string{"run0-s0"}, true, rqv1.RunRunning, "run0-s0"},
+		"all others' and the spare's, after a restart": {5, 1, []string{"run0-1", "run0-2", "run0-s0"}, true, rqv1.RunRunning, "run0-s0"},
+		"all others', after a restart":                 {4, 0, []string{"run0-1", "run0-2"}, true, rqv1.RunFailed, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tell(t, func(w *world) {
+				w.guarded(c.nodes, 3, c.spares)
+				w.fleet("d1", 2) // another domain with room for the rank, which would part the group
+				want := w.on("run0-0")
+				for _, node := range slices.Sorted(maps.Keys(w.nodes)) {
+					if c.on == "" && w.nodes[node].Labels["fabric.domain"] == "d0" && slices.Contains(w.idleNodes(), node) {
+						want = node
+					}
+				}
+				if c.on != "" {
+					want = w.on(c.on)
+				}
+				for _, pod := range c.unlabel {
+					w.unlabel(w.on(pod))
+				}
+				if c.restarts {
+					w.crash()
+				}
+				w.lose(w.on("run0-0"))
+				w.settle()
+				if phase := w.runs["run0"].Status.Phase; phase != c.phase {
+					w.t.Fatalf("run0 is %s: %s", phase, w.runs["run0"].Status.Message)
+				}
+				if c.phase == rqv1.RunRunning && w.on("run0-0") != want {
+					w.t.Fatalf("the rank is on %q, want %s", w.on("run0-0"), want)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,45 @@
+package book_test
+
+import (
+	"testing"
+	"time"
+)
+
+// A gang whose node the scheduler does not see yet is tried again within a second, and not in a hot loop; when the node does not
+// come it gives its GPUs back.
+func TestAGangOnANodeThatTheSchedulerDoesNotSee(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.setBudget("a", "org:a", 16)
+		w.submit("run0", "org:a", 1, 2, 4)
+		w.reconcile("run0")
+		lead := w.pod("run0-0")
+		if _, refusal := w.book.Place(lead, w.now); refusal != nil {
+			w.t.Fatal(refusal)
+		}
+		w.book.TakeActions()
+		first := w.book.Unseen(lead, "n0")
+		if first <= 0 || first >= time.Second {
+			w.t.Fatalf("it is tried again after %s", first)
+		}
+		w.book.Again(lead)
+		if pods := w.book.TakeActions().Activate; len(pods) != 1 || pods[0].UID != lead {
+			w.t.Fatalf("it is not tried again: %v", pods)
+		}
+		waited := first
+		for last := first; w.book.Assigned(lead) != ""; {
+			wait := w.book.Unseen(lead, "n0")
+			if wait > 0 && wait < last {
+				w.t.Fatalf("it is tried again after %s and then after %s", last, wait)
+			}
+			if last, waited = wait, waited+wait; waited > 10*time.Second {
+				w.t.Fatalf("it holds GPUs on a node that does not come")
+			}
+		}
+		if w.book.Unseen(lead, "n0") != 0 {
+			w.t.Fatalf("it is tried on a node that it has no more")
+		}
+		w.settle()
+		w.running("run0", "although the node has come")
+	})
+}

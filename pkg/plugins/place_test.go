@@ -1,0 +1,102 @@
+package plugins
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/utils/clock"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/config"
+)
+
+// snapshot is a scheduler's view that holds one node, or none when it is empty.
+type snapshot struct {
+	fwk.Handle
+	fwk.SharedLister
+	fwk.NodeInfoLister
+	node string
+}
+
+func (s *snapshot) SnapshotSharedLister() fwk.SharedLister { return s }
+func (s *snapshot) NodeInfos() fwk.NodeInfoLister          { return s }
+
+func (s *snapshot) Get(name string) (fwk.NodeInfo, error) {
+	if name != s.node {
+		return nil, errors.New("not found")
+	}
+	return framework.NewNodeInfo(), nil
+}
+
+// placed returns a book in which a Run of one pod has its node.
+func placed(t *testing.T) (*book.Book, *corev1.Pod) {
+	t.Helper()
+	args, err := config.Parse(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, size, controls := book.New(args), int32(8), true
+	b.SetNode(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n0", Labels: map[string]string{"region": "r", "cluster": "c", "fabric.domain": "d", "gpu.flavor": "H100"}},
+		Status:     corev1.NodeStatus{Allocatable: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}},
+	})
+	b.SetBudget(&rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: "b", Generation: 1},
+		Spec: rqv1.BudgetSpec{Owner: "org", Envelopes: []rqv1.Envelope{{Name: "e", Flavor: "H100", Concurrency: 8}}}})
+	b.SetRun(&rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run", UID: "run", Generation: 1},
+		Spec: rqv1.RunSpec{Owner: "org", Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: 8, GPUsPerPod: &size}}})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run-0", UID: "pod-00000",
+		Labels:          map[string]string{rqv1.LabelRun: "run", rqv1.LabelIndex: "0", rqv1.LabelRole: string(rqv1.RoleActive)},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: rqv1.GroupVersion.String(), Kind: "Run", Name: "run", UID: "run", Controller: &controls}}}}
+	pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}}}
+	b.SetMember(pod)
+	b.Open(time.Now())
+	if node, refusal := b.Place(pod.UID, time.Now()); node != "n0" {
+		t.Fatalf("the pod is on %q: %v", node, refusal)
+	}
+	b.TakeActions()
+	return b, pod
+}
+
+// TestPostFilterOfANodeThatNoPluginTurnedDown has the scheduler's snapshot lack the pod's node, which is tried again soon; or an
+// extender turn it down, which is a rejection like any other.
+func TestPostFilterOfANodeThatNoPluginTurnedDown(t *testing.T) {
+	for name, test := range map[string]struct{ snapshot, assigned string }{
+		"not in the snapshot":        {"", "n0"},
+		"turned down by an extender": {"n0", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, pod := placed(t)
+			pl := &Jobtree{handle: &snapshot{node: test.snapshot}, book: b, clock: clock.RealClock{}}
+			nodes := framework.NewDefaultNodeToStatus()
+			nodes.SetAbsentNodesStatus(fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "node(s) didn't satisfy plugin(s) [Jobtree]"))
+			select {
+			case <-b.Notified(): // of what came before
+			default:
+			}
+			pl.PostFilter(t.Context(), nil, pod, nodes)
+			if node := b.Assigned(pod.UID); node != test.assigned {
+				t.Errorf("the pod is assigned to %q, want %q", node, test.assigned)
+			}
+			select {
+			case <-b.Notified():
+			case <-time.After(time.Second):
+				t.Fatal("it is not tried again within a second")
+			}
+			activated := map[types.UID]bool{}
+			for _, other := range b.TakeActions().Activate {
+				activated[other.UID] = true
+			}
+			if !activated[pod.UID] {
+				t.Error("the pod is not tried again")
+			}
+		})
+	}
+}
