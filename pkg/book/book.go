@@ -28,6 +28,7 @@ type Book struct {
 	losing   map[string]bool        // nodes whose loss is being recorded
 	strayed  map[string]string      // the former domains of nodes that are left out
 	held     map[types.UID]*holding // by pod
+	leavers  map[types.UID]*holding // those of held whose pods have been told to go
 	leases   map[types.NamespacedName]*lease
 	roles    map[rqv1.LeaseRole]int // GPUs of open Leases by role
 	gangs    map[types.UID]*gang    // by Run
@@ -63,6 +64,7 @@ func New(args *config.Args) *Book {
 		losing:   map[string]bool{},
 		strayed:  map[string]string{},
 		held:     map[types.UID]*holding{},
+		leavers:  map[types.UID]*holding{},
 		leases:   map[types.NamespacedName]*lease{},
 		roles:    map[rqv1.LeaseRole]int{},
 		gangs:    map[types.UID]*gang{},

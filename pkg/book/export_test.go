@@ -14,7 +14,7 @@ import (
 func (b *Book) Remains() []string {
 	var out []string
 	for what, n := range map[string]int{
-		"held": len(b.held), "leases": len(b.leases), "gangs": len(b.gangs), "runs": len(b.runs), "members": len(b.members),
+		"held": len(b.held), "leavers": len(b.leavers), "leases": len(b.leases), "gangs": len(b.gangs), "runs": len(b.runs), "members": len(b.members),
 		"cuts": len(b.cuts), "waiting": len(b.waiting.gangs), "intended": len(b.intended), "threats": len(b.threats),
 	} {
 		if n > 0 {

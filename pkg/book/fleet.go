@@ -2,6 +2,7 @@ package book
 
 import (
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -183,9 +184,14 @@ type holding struct {
 	planned, writing, leased, bound, vacant bool
 	// spare says that it is a spare's, and shard an opportunistic Run's: others run on the one, and are not kept from the other.
 	spare, shard bool
+	// until is when the pod's grace period is over, once it has been told to go.
+	until time.Time
 	// awaitedBy are the gangs that wait for the GPUs.
 	awaitedBy []*gang
 }
+
+// unbind notes that the pod is there no more.
+func (h *holding) unbind() { h.bound, h.planned, h.until = false, false, time.Time{} }
 
 func (h *holding) claimed() bool { return h.planned || h.writing || h.leased || h.bound || h.vacant }
 
@@ -204,6 +210,7 @@ func (b *Book) hold(pod types.UID, node string, gpus int, change func(h *holding
 		b.held[pod] = h
 	} else {
 		delete(b.held, pod)
+		delete(b.leavers, pod)
 		h.gpus = 0
 		b.gone(h)
 	}
@@ -233,11 +240,12 @@ func (b *Book) SetPod(pod *corev1.Pod) {
 		return
 	}
 	if terminal(pod) {
-		b.hold(pod.UID, "", 0, func(h *holding) { h.bound, h.planned = false, false })
+		b.hold(pod.UID, "", 0, (*holding).unbind)
 		return
 	}
 	b.hold(pod.UID, pod.Spec.NodeName, gpus, func(h *holding) {
 		h.bound, h.shard = true, pod.Labels[rqv1.LabelRole] == string(rqv1.RoleBorrowed)
+		b.told(h, pod)
 	})
 }
 
@@ -245,7 +253,7 @@ func (b *Book) SetPod(pod *corev1.Pod) {
 func (b *Book) DeletePod(pod *corev1.Pod) {
 	b.mu.Lock()
 	defer b.unlock()
-	b.hold(pod.UID, "", 0, func(h *holding) { h.bound, h.planned = false, false })
+	b.hold(pod.UID, "", 0, (*holding).unbind)
 }
 
 // podGPUs returns the GPUs that a pod requests: those of its containers together, or of its largest init container.

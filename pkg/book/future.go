@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
@@ -21,9 +20,6 @@ import (
 // furthest is how many Reservations ahead of its own a forecast looks at: the date of a Run that is further back is of
 // little use to anybody.
 const furthest = 64
-
-// ending is how soon a Run is looked for to be gone whose time is over.
-const ending = time.Second
 
 // future returns what a gang asks for, and what is known of the time to come.
 func (b *Book) future(g *gang, pod *corev1.Pod, now time.Time) (forecast.State, forecast.Ask, *plan.Refusal) {
@@ -40,19 +36,13 @@ func (b *Book) stateFor(g *gang, now time.Time) forecast.State {
 		WindowDelay: b.args.WindowDelay.Duration, Ahead: b.aheadOf(g),
 		Tenants: func(domains map[string]bool, at time.Time) []resolver.Tenant { return b.tenants(g, domains, at, now) },
 	}
-	if leaving := b.releaseSoon(now); len(leaving.Leases) > 0 {
-		state.Releases = append(state.Releases, leaving)
-	}
+	state.Releases = b.departures(now)
 	for _, other := range b.gangs {
 		if other == g || other.opportunistic() || !other.started() && !other.starts() {
 			continue
 		}
-		if end, bounded := other.end(now); bounded && end.Add(b.args.NoticePeriod.Duration).After(now) {
-			if !end.After(now) {
-				end = now.Add(ending) // nobody is cut for what is about to be free anyway
-				state.NotBefore = latest(state.NotBefore, end)
-			}
-			state.Releases = append(state.Releases, b.releaseOf(other, end))
+		if end, bounded := other.end(now); bounded && end.After(now) { // else it is leaving
+			state.Releases = append(state.Releases, b.releaseOf(other, end.Add(other.graceOfAll())))
 		}
 		if until := b.shieldFrom(other, g, now); until.After(now) {
 			state.Shields = append(state.Shields, until)
@@ -94,38 +84,6 @@ func (g *gang) end(now time.Time) (time.Time, bool) {
 // starts reports whether a Run that waits has its places.
 func (g *gang) starts() bool {
 	return g.run != nil && g.run.Status.Phase == rqv1.RunPending && g.underWay()
-}
-
-// outgoing reports whether a member is on its way out, and nobody takes its place there.
-func (m *member) outgoing() bool { return m.doomed() || m.leaving && !m.gang.started() }
-
-// soon is when, at a guess, something is free that is on its way out.
-const soon = 5 * time.Second
-
-// releaseSoon returns what is on its way out: Leases whose pods or Runs have ended, or whose time is over.
-func (b *Book) releaseSoon(now time.Time) forecast.Release {
-	r := forecast.Release{At: now.Add(soon)}
-	for name, l := range b.leases {
-		if b.ending(l, now) {
-			r.Holds = append(r.Holds, resolver.Holding{Node: l.node, GPUs: l.charge.GPUs})
-			r.Leases = append(r.Leases, name.String())
-		}
-	}
-	slices.Sort(r.Leases)
-	return r
-}
-
-// ending reports whether a Lease is about to be closed, and its GPUs are for others then.
-func (b *Book) ending(l *lease, now time.Time) bool {
-	m, g := b.members[l.pod], b.gangs[types.UID(l.charge.Run)]
-	switch h := b.held[l.pod]; {
-	case h != nil && (h.vacant || h.shard):
-		return false
-	case m == nil, m.stage == finished, m.outgoing(), g == nil, g.run == nil:
-		return true
-	}
-	end, bounded := g.end(now)
-	return g.over() || bounded && !end.After(now)
 }
 
 // releaseOf returns what a Run gives back when it ends.

@@ -105,6 +105,7 @@ func (b *Book) DeleteRun(run *rqv1.Run) {
 	b.waiting.remove(g)
 	b.withdraw(g)
 	g.run, g.refusal = nil, nil
+	b.waiting.epoch++ // what its pods hold is on its way out
 	b.forgetIfEmpty(run.UID, g)
 }
 

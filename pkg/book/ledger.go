@@ -24,6 +24,7 @@ type lease struct {
 	run    types.NamespacedName
 	node   string
 	charge budget.Charge
+	seen   sighting // of its end
 }
 
 func payerOf(c budget.Charge) payer { return payer{c.Payer, c.Relation} }

@@ -4,6 +4,7 @@
 package forecast
 
 import (
+	"slices"
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -22,7 +23,7 @@ type State struct {
 	NotBefore time.Time
 	// WindowDelay is how long after a window opens the Run may start.
 	WindowDelay time.Duration
-	// Releases are the ends of Runs that have a maxDuration.
+	// Releases are the ends of Runs that have a maxDuration, and of pods that have been told to go.
 	Releases []Release
 	// Ahead are the Reservations of other Runs, in order.
 	Ahead []Ahead
@@ -34,8 +35,10 @@ type State struct {
 
 // Release is what a Run gives back when its time is over.
 type Release struct {
-	At    time.Time
-	Holds []resolver.Holding
+	At time.Time
+	// Leaving says that it is on its way out already: nobody is cut while that would do (R19).
+	Leaving bool
+	Holds   []resolver.Holding
 	// Leases are the names of its charges.
 	Leases []string
 }
@@ -83,7 +86,8 @@ const later = 8
 
 // Earliest returns when a Run that does not fit now can start (R17): at the first known release or opening window that
 // makes it fit, or, if others may be cut before that, when they may. It returns the refusal of a Run that gets no date:
-// nobody is going to pay for it, or nothing that may be cut would make room.
+// nobody is going to pay for it, or nothing that may be cut would make room. Nobody is cut while what is leaving already would
+// do (R19).
 func Earliest(s State, ask Ask) (*Promise, *plan.Refusal) {
 	t := newTimeline(&s, &ask)
 	defer t.rewind()
@@ -95,6 +99,9 @@ func Earliest(s State, ask Ask) (*Promise, *plan.Refusal) {
 		return t.known(n), nil
 	}
 	at := latest(s.Now, s.NotBefore)
+	if p := t.departing(at); p != nil {
+		return p, nil
+	}
 	t.to(cut)
 	if t.attempt(at).Unpaid(s.Fleet) != nil {
 		n, ok := t.first(cut+1, len(t.events), t.paid)
@@ -199,13 +206,33 @@ func (t *timeline) known(n int) *Promise {
 	p.settle(assignments, t.ask.Demand.GPUsPerPod)
 	t.to(0)
 	p.Slice = t.sliceOf(domainsOf(assignments), t.attempt(t.s.Now))
-	if e.opens {
+	switch until := e.at.UTC().Format(time.RFC3339); {
+	case e.opens:
 		p.Confidence = rqv1.ConfidenceWindowAligned
 		p.Remedies = []string{"Wait until a budget window opens at " + e.at.Add(-t.s.WindowDelay).UTC().Format(time.RFC3339)}
-	} else {
-		p.Remedies = []string{"Wait for Runs that end by their maxDuration until " + e.at.UTC().Format(time.RFC3339)}
+	case e.release != nil && e.release.Leaving:
+		p.Remedies = []string{"Wait for pods that are leaving already until " + until}
+	default:
+		p.Remedies = []string{"Wait for Runs that end by their maxDuration until " + until}
 	}
 	return p
+}
+
+// departing returns the promise to start once those have left who are leaving already when others may be cut; nil if that
+// would not do. It waits for no other ends.
+func (t *timeline) departing(at time.Time) *Promise {
+	if !slices.ContainsFunc(t.events, func(e event) bool { return e.departs() && e.at.After(at) }) {
+		return nil
+	}
+	t.to(0)
+	u := *t
+	u.events = slices.DeleteFunc(slices.Clone(t.events), func(e event) bool { return e.at.After(at) && !e.takes && !e.departs() })
+	defer u.rewind()
+	n, ok := u.first(u.count(at)+1, len(u.events), u.fits)
+	if !ok {
+		return nil
+	}
+	return u.known(n)
 }
 
 func latest(x, y time.Time) time.Time {

@@ -70,6 +70,12 @@ func (s *scene) ends(run int, after time.Duration) {
 	s.Releases = append(s.Releases, forecast.Release{At: noon.Add(after), Holds: s.tenants[run].Rest})
 }
 
+// leaves has what a Run holds be on its way out.
+func (s *scene) leaves(run int, after time.Duration) {
+	s.ends(run, after)
+	s.Releases[len(s.Releases)-1].Leaving = true
+}
+
 func ask(pods int) forecast.Ask {
 	a := forecast.Ask{Demand: plan.Demand{Owner: "org:a", Flavor: flavor, GPUsPerPod: 8, Groups: 1, PodsPerGroup: pods, Confined: true}}
 	for i := range pods {
@@ -113,6 +119,48 @@ func TestEarliest(t *testing.T) {
 			s.ends(0, 50*time.Minute)
 			return s
 		}, 2, "+15m0s conservative, short by 16 in region=west,fabric.domain=A, on A0:8 A1:8; Lottery x 1"},
+		"nobody is cut while what leaves would do": {func() *scene {
+			s := newScene(64, nil, 3)
+			s.NotBefore = noon.Add(-time.Minute)
+			s.holds("x", "A0", "A1")
+			s.holds("y", "A2")
+			s.leaves(0, 40*time.Second)
+			return s
+		}, 2, "+40s known-release, short by 16 in region=west,fabric.domain=A, on A0:8 A1:8"},
+		"nor when it leaves after others might be cut": {func() *scene {
+			s := newScene(64, nil, 2)
+			s.holds("x", "A0", "A1")
+			s.leaves(0, 16*time.Minute)
+			return s
+		}, 2, "+16m0s known-release, short by 16 in region=west,fabric.domain=A, on A0:8 A1:8"},
+		"what leaves would not do": {func() *scene {
+			s := newScene(64, nil, 2)
+			s.NotBefore = noon.Add(-time.Minute)
+			s.holds("x", "A0")
+			s.holds("y", "A1")
+			s.leaves(0, 40*time.Second)
+			return s
+		}, 2, "+0s conservative, short by 16 in region=west,fabric.domain=A, on A0:8 A1:8; Lottery x 1; Lottery y 1"},
+		"what leaves would do with a Run that ends by itself, which is not waited for": {func() *scene {
+			s := newScene(64, nil, 2)
+			s.NotBefore = noon.Add(-time.Minute)
+			s.holds("x", "A0")
+			s.holds("y", "A1")
+			s.leaves(0, 40*time.Second)
+			s.ends(1, 30*time.Second)
+			return s
+		}, 2, "+0s conservative, short by 16 in region=west,fabric.domain=A, on A0:8 A1:8; Lottery x 1; Lottery y 1"},
+		"another Run takes what leaves": {func() *scene {
+			s := newScene(64, nil, 2)
+			s.NotBefore = noon.Add(-time.Minute)
+			s.holds("x", "A0", "A1")
+			s.leaves(0, 40*time.Second)
+			s.Ahead = []forecast.Ahead{{Run: rqv1.NamespacedName{Name: "first"}, Owner: "org:b", At: noon.Add(40 * time.Second),
+				Shielded: noon.Add(30 * time.Minute), Holds: []resolver.Holding{{Node: "A0", GPUs: 8}}}}
+			s.tenants = nil
+			s.Shields = []time.Time{noon.Add(30 * time.Minute)}
+			return s
+		}, 2, "+30m0s conservative, short by 8 in region=west,fabric.domain=A, on A0:8 A1:8; Lottery first 1"},
 		"the emptiest domain": {func() *scene {
 			s := newScene(64, nil, 3, 3)
 			s.holds("x", "A0", "A1", "A2")

@@ -70,6 +70,9 @@ func order(e *event) int {
 // younger reports whether the event is the start of a Run that comes after on the same date.
 func (e *event) younger() bool { return e.ahead != nil && e.ahead.Younger }
 
+// departs reports whether the event is the end of something that is on its way out.
+func (e *event) departs() bool { return e.release != nil && e.release.Leaving }
+
 func (t *timeline) add(e event) {
 	if e.at.After(t.s.Now) {
 		t.events = append(t.events, e)

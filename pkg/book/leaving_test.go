@@ -1,0 +1,139 @@
+package book_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// leave has a pod told to go, and be gone after its grace period; never if that is 0.
+func (s *storm) leave(uid types.UID, grace time.Duration) {
+	pod := s.pods[uid].DeepCopy()
+	until := metav1.NewTime(s.now.Add(grace))
+	if pod.DeletionTimestamp = &until; grace > 0 {
+		s.ends[uid] = until.Time
+	} else {
+		s.ends[uid] = s.now.Add(1000 * time.Hour)
+	}
+	s.setPod(pod)
+}
+
+// forget deletes a Run whose pods the garbage collector has not come to yet.
+func (s *storm) forget(name string) {
+	s.book.DeleteRun(s.runs[name])
+	delete(s.runs, name)
+}
+
+// foreign is a pod of nobody's Run on a node.
+func (s *storm) foreign(name, node string, gpus int) types.UID {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: s.uid()}, Spec: corev1.PodSpec{NodeName: node,
+		Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{
+			"nvidia.com/gpu": *resource.NewQuantity(int64(gpus), resource.DecimalSI)}}}}}}
+	s.setPod(pod)
+	return pod.UID
+}
+
+// crowd has two Runs fill a domain of two nodes, or a Run and a foreign pod, and another Run wait, whose turn comes in 20 s.
+func (s *storm) crowd(first bool, runtime *rqv1.RunRuntime) {
+	s.addNode("n0", "d0")
+	s.addNode("n1", "d0")
+	s.setBudget("a", "org:a", 64)
+	if first {
+		grace := int64(60)
+		s.submitWithSpares("run0", "org:a", 1, 1, 8, 0, func(r *rqv1.RunSpec) {
+			r.Runtime = runtime
+			r.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &grace, Containers: []corev1.Container{{Name: "c"}}}}
+		})
+	} else {
+		s.foreign("other", "n0", 8)
+	}
+	s.submit("run1", "org:a", 1, 1, 8)
+	s.work()
+	s.during(time.Second)
+	s.submit("run2", "org:a", 1, 1, 8)
+	s.work()
+	s.during(reservationLead - 20*time.Second)
+	s.work()
+}
+
+// Nobody is cut for a Run whose turn comes while GPUs that would do are on their way out (R19).
+func TestNobodyIsCutWhileWhatIsLeavingWouldDo(t *testing.T) {
+	for name, test := range map[string]struct {
+		runtime *rqv1.RunRuntime
+		foreign bool
+		happens func(s *storm)
+		free    time.Duration
+	}{
+		"a Run is deleted": {happens: func(s *storm) {
+			s.forget("run0")
+			s.leave(s.pod("run0-0"), time.Minute)
+		}, free: time.Minute},
+		"a Run is deleted, and its pods have not been told yet": {happens: func(s *storm) { s.forget("run0") }, free: time.Minute},
+		"a Run ends by its maxDuration": {runtime: &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: reservationLead - 10*time.Second}},
+			happens: func(*storm) {}, free: 70 * time.Second},
+		"a foreign pod is deleted": {foreign: true, happens: func(s *storm) { s.leave(s.pod("other"), time.Minute) }, free: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tellStorm(t, func(s *storm) {
+				s.crowd(!test.foreign, test.runtime)
+				test.happens(s)
+				free := s.now.Add(test.free)
+				for range 9 {
+					s.work()
+					if cuts := s.book.CutsOf(s.runs["run1"].UID); len(cuts) > 0 {
+						s.t.Fatalf("run1 is cut at %s: %+v\n%s", s.now, cuts, s.story())
+					}
+					if p := s.book.Prospect(s.runs["run2"].UID).Promise; p == nil || p.Cuts && s.now.After(free.Add(-40*time.Second)) {
+						s.t.Fatalf("at %s run2 is promised %+v\n%s", s.now, p, s.story())
+					} else if !p.Cuts {
+						if diff := cmp.Diff(free.Truncate(time.Second), p.At.Truncate(time.Second)); diff != "" {
+							s.t.Fatalf("at %s run2's date (-want +got):\n%s", s.now, diff)
+						}
+					}
+					s.during(5 * time.Second)
+				}
+			})
+		})
+	}
+}
+
+// What is still there long after its grace period is nobody's hope any more, and until then a Reservation that waits for it is
+// not written over and over.
+func TestWhatOverstaysIsNotWaitedFor(t *testing.T) {
+	for _, told := range []bool{true, false} {
+		t.Run(fmt.Sprint(told), func(t *testing.T) {
+			tellStorm(t, func(s *storm) {
+				s.crowd(true, nil)
+				s.forget("run0")
+				if told {
+					s.leave(s.pod("run0-0"), time.Minute)
+					s.ends[s.pod("run0-0")] = s.now.Add(1000 * time.Hour)
+				}
+				before := s.writes
+				for range 17 {
+					s.work()
+					if cuts := s.book.CutsOf(s.runs["run1"].UID); len(cuts) > 0 {
+						s.t.Fatalf("run1 is cut at %s: %+v\n%s", s.now, cuts, s.story())
+					}
+					s.during(5 * time.Second)
+				}
+				if n := s.writes - before; n > 20 {
+					s.t.Errorf("run2's Reservation was written %d times in 85 s", n)
+				}
+				s.during(10 * time.Second)
+				s.work()
+				if cuts := s.book.CutsOf(s.runs["run1"].UID); len(cuts) != 1 {
+					s.t.Fatalf("at %s run1 is cut %d times, want once: what run0 has left stays\n%s", s.now, len(cuts), s.story())
+				}
+			})
+		})
+	}
+}
