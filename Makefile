@@ -7,6 +7,7 @@ CONFIG ?=
 SIZE ?= full
 SOAK ?= 1h
 HISTORIES ?= 20000
+FUZZ_TIME ?= 5m
 TEST_FLAGS ?=
 
 KUBERNETES_VERSION := v1.37.1
@@ -23,7 +24,7 @@ KUBERNETES_STAMP := -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VER
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build tools test soak campaign lint bench generate drift demo up down clean
+.PHONY: help build tools test fuzz soak campaign lint bench generate drift demo up down clean
 
 help: ## List the targets.
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -45,6 +46,9 @@ soak: tools build ## Kill the scheduler, lose nodes and crowd the fleet for SOAK
 
 campaign: ## Let HISTORIES (default 20000) random histories of each kind happen to the book.
 	$(GO) test ./pkg/book -count=1 -timeout=24h -run '^(TestStorms|TestRandomHistories|TestRandomBreaths)$$' -rapid.checks=$(HISTORIES)
+
+fuzz: ## Run every fuzz target for FUZZ_TIME, 5 minutes unless it is given.
+	GO=$(GO) FUZZ_TIME=$(FUZZ_TIME) hack/fuzz.sh
 
 lint: ## Check formatting, vet, and the house rules.
 	GO=$(GO) hack/lint.sh

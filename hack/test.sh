@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs all tests. A pure package, one that has no Kubernetes client below it, runs under the race detector; the others
 # would have to be built for it together with the API server's libraries, which takes longer than it is worth. Packages
-# that start control planes run one after the other. Arguments go to every go test.
+# that start control planes run one after the other. Fuzz targets run for seconds beyond their seeds. Arguments go to every
+# go test.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
@@ -14,4 +15,5 @@ impure=$(list ./cmd/... ./pkg/... | awk '/ k8s\.io\/client-go/ {print $1}')
 # A thousand histories of each kind, which would take the race detector too long.
 "$go" test -timeout=10m "$@" ./pkg/book -run '^(TestStorms|TestRandomHistories|TestRandomBreaths)$' -rapid.checks=1000
 "$go" test -shuffle=on -timeout=10m "$@" $impure
+GO=$go hack/fuzz.sh
 "$go" test -shuffle=on -timeout=25m -p=1 "$@" ./test/...

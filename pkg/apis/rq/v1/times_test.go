@@ -16,7 +16,7 @@ import (
 
 // instants returns the schemas of instants in the CustomResourceDefinitions by their paths. What only the API server and its own
 // libraries write, as the times of conditions, has no pattern and is left out.
-func instants(t *testing.T) map[string]*regexp.Regexp {
+func instants(t testing.TB) map[string]*regexp.Regexp {
 	t.Helper()
 	files, err := filepath.Glob("../../../../manifests/crd/rq.*.yaml")
 	if err != nil || len(files) != 4 {
