@@ -104,12 +104,13 @@ func (g *gang) holding(m *member) resolver.Holding {
 }
 
 // shieldOf returns for how long a Run is not cut that is shielded when it starts: a checkpoint interval, or what configuration
-// says (R22).
+// says, and never longer than that allows: the interval is the Run's own word (R22).
 func (b *Book) shieldOf(run *rqv1.Run) time.Duration {
+	shield := b.args.ActivationShield.Duration
 	if r := run.Spec.Runtime; r != nil && r.Checkpoint != nil {
-		return r.Checkpoint.Duration
+		shield = r.Checkpoint.Duration
 	}
-	return b.args.ActivationShield.Duration
+	return min(shield, b.args.MaxShield.Duration)
 }
 
 // shield returns until when a Run that runs, or starts, may not be cut: because it was started by an activation, or had been

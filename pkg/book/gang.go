@@ -50,10 +50,15 @@ type payer struct {
 	relation rqv1.Relation
 }
 
-// SetRun adds or replaces a Run. A Run that is edited may fit now, so it is woken.
+// SetRun adds or replaces a Run. A Run that is edited may fit now, so it is woken. One that is being deleted counts as gone,
+// however long its finalizers keep the object: its pods go, and it wants nothing any more.
 func (b *Book) SetRun(run *rqv1.Run) {
 	b.mu.Lock()
 	defer b.unlock()
+	if run.DeletionTimestamp != nil {
+		b.deleteRun(run)
+		return
+	}
 	g := b.gangOf(run.UID)
 	edited, ran, grew := g.run == nil || g.run.Generation != run.Generation, g.started(), g.growing()
 	g.run = run
@@ -93,6 +98,10 @@ func (b *Book) SetRun(run *rqv1.Run) {
 func (b *Book) DeleteRun(run *rqv1.Run) {
 	b.mu.Lock()
 	defer b.unlock()
+	b.deleteRun(run)
+}
+
+func (b *Book) deleteRun(run *rqv1.Run) {
 	if b.runs[client(run)] == run.UID {
 		delete(b.runs, client(run))
 	}
@@ -183,20 +192,20 @@ func (b *Book) Refusal(run types.UID) *plan.Refusal {
 	return nil
 }
 
-// SetMember adds or updates a pod of a Run.
+// SetMember adds or updates a pod of a Run. What a pod once was in its Run it stays, whatever becomes of its references.
 func (b *Book) SetMember(pod *corev1.Pod) {
 	b.mu.Lock()
 	defer b.unlock()
-	uid, part, ok := Membership(pod)
-	if !ok {
-		return
-	}
-	g := b.gangOf(uid)
 	m := b.members[pod.UID]
 	added := m == nil
 	if added {
-		m = b.join(g, part, pod)
+		run, part, ok := Membership(pod)
+		if !ok {
+			return
+		}
+		m = b.join(b.gangOf(run), part, pod)
 	}
+	g, part := m.gang, m.part
 	m.pod = pod
 	if pod.DeletionTimestamp != nil && !m.leaving {
 		s := g.squad(part)
@@ -262,7 +271,7 @@ func (b *Book) DeleteMember(pod *corev1.Pod) {
 	if !m.extra() && !m.surplus() && (!g.committed || !g.started() && !g.underWay()) {
 		b.unwind(g)
 	}
-	if run, _, ok := Membership(pod); ok {
+	if run, ok := RunOf(pod); ok {
 		b.forgetIfEmpty(run, g)
 	}
 }

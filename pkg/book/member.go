@@ -40,19 +40,29 @@ func RoleOf(spec *rqv1.RunSpec, p Part) rqv1.LeaseRole {
 // maxPods bounds the index of a pod: the API allows no Run more GPUs.
 const maxPods = 1000000
 
-// Membership returns the Run that a pod belongs to and the pod's part in it; false for a pod that is not a Run's. A pod
-// belongs to a Run that controls it and that it carries the name of.
-func Membership(pod *corev1.Pod) (run types.UID, part Part, ok bool) {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil || owner.Kind != "Run" || owner.APIVersion != rqv1.GroupVersion.String() || owner.Name != pod.Labels[rqv1.LabelRun] {
-		return "", Part{}, false
+// RunOf returns the UID of the Run that an object was made for; false for what no Run made. A pod's label says so, which only
+// the scheduler writes: references are everybody's to change, and the garbage collector takes them away when the pods of a Run
+// are to outlive it. Pods of before there was the label have the reference alone.
+func RunOf(o metav1.Object) (types.UID, bool) {
+	if uid := o.GetLabels()[LabelRunUID]; uid != "" {
+		return types.UID(uid), true
 	}
+	owner := metav1.GetControllerOfNoCopy(o)
+	if owner == nil || owner.Kind != "Run" || owner.APIVersion != rqv1.GroupVersion.String() || owner.Name != o.GetLabels()[rqv1.LabelRun] {
+		return "", false
+	}
+	return owner.UID, true
+}
+
+// Membership returns the Run that a pod belongs to and the pod's part in it; false for a pod that is not a Run's.
+func Membership(pod *corev1.Pod) (run types.UID, part Part, ok bool) {
+	run, ok = RunOf(pod)
 	index, err := strconv.Atoi(pod.Labels[rqv1.LabelIndex])
 	part = Part{Index: index, Spare: pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare)}
-	if err != nil || index < 0 || index >= maxPods || pod.Name != part.PodName(owner.Name) {
+	if !ok || err != nil || index < 0 || index >= maxPods || pod.Name != part.PodName(pod.Labels[rqv1.LabelRun]) {
 		return "", Part{}, false
 	}
-	return owner.UID, part, true
+	return run, part, true
 }
 
 // stage is how far a pod has come.

@@ -10,14 +10,23 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
-// A pod belongs to a Run by the Run's controller reference and the scheduler's labels together: neither alone, which is
-// what a user could forge, makes it one.
-func TestMembershipTakesReferenceAndLabels(t *testing.T) {
+// A pod belongs to a Run by the scheduler's labels, which nobody else may write, whatever becomes of its references. A pod of
+// before there was the label of its Run's UID belongs to the Run that controls it.
+func TestMembershipTakesLabels(t *testing.T) {
+	labelled := func(p *corev1.Pod) { p.Labels[book.LabelRunUID] = "run-uid" }
 	for name, c := range map[string]struct {
 		forge func(*corev1.Pod)
 		want  bool
 	}{
-		"pod of a Run":                                 {func(*corev1.Pod) {}, true},
+		"pod of a Run":                 {labelled, true},
+		"with its references stripped": {func(p *corev1.Pod) { labelled(p); p.OwnerReferences = nil }, true},
+		"with another controller":      {func(p *corev1.Pod) { labelled(p); p.OwnerReferences[0].UID = "other" }, true},
+		"with a second owner": {func(p *corev1.Pod) {
+			labelled(p)
+			p.OwnerReferences = append(p.OwnerReferences, metav1.OwnerReference{UID: "o"})
+		}, true},
+		"labelled, with the name of another rank":      {func(p *corev1.Pod) { labelled(p); p.Name = "train-4" }, false},
+		"pod of before there was the label":            {func(*corev1.Pod) {}, true},
 		"labels without a reference":                   {func(p *corev1.Pod) { p.OwnerReferences = nil }, false},
 		"labels and a reference that does not control": {func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil }, false},
 		"reference without labels":                     {func(p *corev1.Pod) { p.Labels = nil }, false},

@@ -11,7 +11,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// LabelRunUID is the label of a Reservation that holds the UID of its Run.
+// LabelRunUID is the label of a Reservation, and of a pod, that holds the UID of its Run.
 const LabelRunUID = rqv1.GroupName + "/run-uid"
 
 // reservations is what the book knows of the Reservations that there are and were.

@@ -315,6 +315,9 @@ func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
 		if deletion.If == lifecycle.NodeLost && !w.lost(deletion.Node) {
 			w.t.Fatalf("pod %s is deleted for a node that stands", deletion.Pod.Name)
 		}
+		if there := w.runs[deletion.Pod.Labels[rqv1.LabelRun]]; deletion.If == lifecycle.RunGone && there != nil && there.UID == deletion.Run {
+			w.t.Fatalf("pod %s is deleted for a Run that is there", deletion.Pod.Name)
+		}
 		if deletion.If == lifecycle.Unpaid {
 			w.t.Fatalf("pod %s is bound without a Lease", deletion.Pod.Name)
 		}

@@ -127,13 +127,15 @@ func (c *Controllers) note(name types.NamespacedName, run *rqv1.Run, problem err
 func (c *Controllers) observe(name types.NamespacedName) (lifecycle.Observed, error) {
 	o := lifecycle.Observed{
 		Stands: c.book.Stands, HasLease: c.book.HasLease, Overdraft: c.book.Overdraft, Now: c.clock.Now(), GangDeadline: c.args.GangDeadline.Duration,
-		NoticePeriod: c.args.NoticePeriod.Duration, Reclaimed: c.book.Reclaimed, OpportunisticGrace: c.args.OpportunisticGrace.Duration,
+		NoticePeriod: c.args.NoticePeriod.Duration, MaxGracePeriod: c.args.MaxGracePeriod.Duration, Reclaimed: c.book.Reclaimed, OpportunisticGrace: c.args.OpportunisticGrace.Duration,
 		GPUResource: c.args.GPUResource, PauseImage: c.args.PauseImage,
 	}
 	if run, ok, err := c.watches.runs.GetStore().GetByKey(name.String()); err != nil {
 		return o, err
 	} else if ok {
 		o.Run = run.(*rqv1.Run)
+	}
+	if o.Run != nil && o.Run.DeletionTimestamp == nil { // else the book has forgotten it
 		known := false
 		if o.Demand, o.Shape, known = c.book.Demand(o.Run.UID); !known {
 			return o, fmt.Errorf("the book has not seen Run %s yet", name)
@@ -174,10 +176,14 @@ func inParallel(n int, do func(i int) error) error {
 }
 
 func (c *Controllers) deletePods(ctx context.Context, deletions []lifecycle.Deletion) error {
+	deletions, err := c.ofGoneRuns(ctx, deletions)
+	if err != nil {
+		return err
+	}
 	return inParallel(len(deletions), func(i int) error {
 		d := deletions[i]
-		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(d.Pod.UID))}
-		if d.If != lifecycle.NoEvidence {
+		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(d.Pod.UID)), GracePeriodSeconds: d.GraceSeconds}
+		if d.If != lifecycle.NoEvidence && d.If != lifecycle.RunGone { // which has been asked for
 			there, err := c.evidence(ctx, d)
 			if err != nil || !there {
 				return err
@@ -310,25 +316,6 @@ func (c *Controllers) createPods(ctx context.Context, wanted []*corev1.Pod) erro
 		}
 		return err
 	})
-}
-
-// nameTaken is the error for a name that something else has.
-type nameTaken struct{ what, name string }
-
-func (e nameTaken) Error() string {
-	return fmt.Sprintf("%s %s exists and is not this Run's; delete it, or give the Run another name", e.what, e.name)
-}
-
-// belongs returns nil if the object that has a name already is controlled by the same Run.
-func belongs(what string, wanted metav1.Object, get func() (metav1.Object, error)) error {
-	got, err := get()
-	if err != nil {
-		return ignore(err, apierrors.IsNotFound)
-	}
-	if owner := metav1.GetControllerOf(got); owner == nil || owner.UID != metav1.GetControllerOf(wanted).UID {
-		return nameTaken{what, wanted.GetName()}
-	}
-	return nil
 }
 
 // first returns the first of errors that were joined: a gang's pods fail alike.

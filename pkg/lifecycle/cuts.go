@@ -20,7 +20,7 @@ type Notice struct {
 	// Reason that the pod's Lease is going to close with, and a sentence that says for whom.
 	Reason  rqv1.ClosureReason
 	Message string
-	// GraceSeconds are what it has to end, at least its own.
+	// GraceSeconds are what it has to end: its own, as far as that is allowed, and a notice period at least.
 	GraceSeconds int64
 }
 
@@ -117,11 +117,11 @@ func (s *state) notice(pod *corev1.Pod) *Notice {
 }
 
 func (s *state) noticeOf(pod *corev1.Pod, reason rqv1.ClosureReason, message string) *Notice {
-	seconds := int64((s.NoticePeriod + time.Second - 1) / time.Second)
+	seconds := wholeSeconds(s.NoticePeriod)
 	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {
 		seconds = max(seconds, *own)
 	}
-	return &Notice{Reason: reason, Message: message, GraceSeconds: seconds}
+	return &Notice{Reason: reason, Message: message, GraceSeconds: min(seconds, s.longestGrace())}
 }
 
 // purpose says what is cut, and for whom.

@@ -53,6 +53,8 @@ type Observed struct {
 	// GangDeadline is the longest that a gang may be partly bound, NoticePeriod the time that pods which are cut have to end,
 	// at least, and OpportunisticGrace that of shards which give way, at most.
 	GangDeadline, NoticePeriod, OpportunisticGrace time.Duration
+	// MaxGracePeriod is the longest that a pod is made to take to end (R37).
+	MaxGracePeriod time.Duration
 	// Pods are made with these.
 	GPUResource, PauseImage string
 }
@@ -74,6 +76,8 @@ const (
 	NodeLost Evidence = "NodeLost"
 	// Unpaid: the pod is bound and has no open Lease.
 	Unpaid Evidence = "Unpaid"
+	// RunGone: there is no Run of the pod's name with the UID that made it.
+	RunGone Evidence = "RunGone"
 )
 
 // Deletion is a pod to delete once there is evidence for it. Node is the pod's, or its Lease's while it is not bound.
@@ -81,6 +85,10 @@ type Deletion struct {
 	Pod  *corev1.Pod
 	If   Evidence
 	Node string
+	// Run made the pod; set where it is about that Run.
+	Run types.UID
+	// GraceSeconds are what the pod has to end where that is less than its own; nil where it is not.
+	GraceSeconds *int64
 	// Notice is what the pod is told first; nil when it is not cut but deleted for another reason.
 	Notice *Notice
 }
@@ -106,9 +114,10 @@ type Decision struct {
 func Decide(o Observed) Decision {
 	s := newState(o)
 	d := Decision{Close: s.closings()}
-	if o.Run == nil || o.Run.DeletionTimestamp != nil {
-		d.Delete = s.stranded(nil)
-		return d // pods go with their owner; their Leases close as they do
+	if !s.stays() {
+		d.Delete = s.bounded(s.orphans(s.stranded(nil)))
+		d.Status = s.farewell()
+		return d // Leases close as the pods go
 	}
 	switch {
 	case s.phase == rqv1.RunCompleted, s.phase == rqv1.RunFailed:
@@ -126,7 +135,7 @@ func Decide(o Observed) Decision {
 	default:
 		d.Delete = s.deletions(s.spares, present) // nobody is left that they could replace
 	}
-	d.Delete = s.stranded(d.Delete)
+	d.Delete = s.bounded(s.orphans(s.stranded(d.Delete)))
 	d.Status = s.status()
 	return d
 }
@@ -152,14 +161,14 @@ type state struct {
 
 func newState(o Observed) *state {
 	s := &state{Observed: o, byUID: map[types.UID]*corev1.Pod{}, taken: map[string]bool{}, leases: map[types.UID]*rqv1.Lease{}}
-	if o.Shape == nil {
+	if o.Shape == nil && s.stays() {
 		s.grant()
 	}
 	s.sort()
 	for _, lease := range o.Leases {
 		s.leases[podUID(lease)] = lease
 	}
-	if o.Run != nil {
+	if s.stays() {
 		s.settleGrowth()
 		s.cut = s.ending()
 		if !s.opportunistic() {
@@ -290,7 +299,7 @@ func (s *state) startingSince() (time.Time, bool) {
 // soon, with one write.
 func (s *state) fresh() bool {
 	return len(s.Run.Status.Conditions) == 0 && s.phase == rqv1.RunPending && s.Shape == nil && s.Refusal == nil &&
-		s.Problem == "" && !s.overdue()
+		s.Problem == "" && !s.overdue() && s.cappedGrace() == ""
 }
 
 // retryRejected is how long a gang waits before nodes that other scheduling rules rejected are tried again: those rules'

@@ -34,8 +34,8 @@ func scene(edit func(*Observed)) Observed {
 		HasLease:     func(types.UID) bool { return false },
 		Overdraft:    func(types.NamespacedName) int { return 0 },
 		Now:          noon,
-		GangDeadline: time.Minute,
-		GPUResource:  "nvidia.com/gpu", PauseImage: "pause",
+		GangDeadline: time.Minute, MaxGracePeriod: 10 * time.Minute,
+		GPUResource: "nvidia.com/gpu", PauseImage: "pause",
 	}
 	if edit != nil {
 		edit(&o)
@@ -269,12 +269,13 @@ func TestDecide(t *testing.T) {
 				o.HasLease = func(types.UID) bool { return true }
 			}), ""},
 		"a Run that is gone": {
-			scene(func(o *Observed) { o.pods("n0", "", "n2", "n3"); started(o); o.Run = nil }), "close lease-1 Deleted"},
+			scene(func(o *Observed) { o.pods("n0", "", "n2", "n3"); started(o); o.Run = nil }),
+			"delete run-0 if RunGone; delete run-2 if RunGone; delete run-3 if RunGone; close lease-1 Deleted"},
 		"an earlier Run's pod has the name": {
 			scene(func(o *Observed) {
 				o.pods("n0", "-", "-", "-")
-				o.Pods[0].OwnerReferences[0].UID = "earlier"
-			}), ""},
+				o.Pods[0].Labels[book.LabelRunUID] = "earlier"
+			}), "delete run-0 if RunGone"},
 	} {
 		if got := story(Decide(test.observed)); got != test.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, test.want)
@@ -320,7 +321,7 @@ func TestPodIdentity(t *testing.T) {
 	pod := d.Create[3]
 	wantLabels := map[string]string{
 		"team": "x", rqv1.LabelRun: "run", rqv1.LabelIndex: "3", rqv1.LabelGroupIndex: "1", rqv1.LabelCohort: "0", rqv1.LabelRole: "Active",
-		rqv1.LabelEpoch: "0",
+		rqv1.LabelEpoch: "0", book.LabelRunUID: "run-uid",
 	}
 	if diff := cmp.Diff(wantLabels, pod.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)

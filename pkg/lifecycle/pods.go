@@ -62,6 +62,8 @@ func (s *state) newPod(index int) *corev1.Pod {
 		grace := int64(0)
 		spec.TerminationGracePeriodSeconds = &grace
 	}
+	pod.Finalizers = nil // nobody would take them off
+	s.capGrace(spec)
 	s.requestGPUs(spec)
 	identity := s.identity(index)
 	for i := range spec.Containers {
@@ -74,6 +76,7 @@ func (s *state) newPod(index int) *corev1.Pod {
 func (s *state) labelsOf(part book.Part, group string) map[string]string {
 	return map[string]string{
 		rqv1.LabelRun:        s.Run.Name,
+		book.LabelRunUID:     string(s.Run.UID),
 		rqv1.LabelIndex:      strconv.Itoa(part.Index),
 		rqv1.LabelGroupIndex: group,
 		rqv1.LabelCohort:     s.cohortOf(part),

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -63,7 +62,7 @@ func (s *state) reclaims(pod *corev1.Pod) bool {
 // noticeOfReclaim is what a shard is told that gives way: whoever is given its GPUs does not wait for long.
 func (s *state) noticeOfReclaim(pod *corev1.Pod) *Notice {
 	reason, _ := s.Reclaimed(pod.UID)
-	seconds := int64((s.OpportunisticGrace + time.Second - 1) / time.Second)
+	seconds := wholeSeconds(s.OpportunisticGrace)
 	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {
 		seconds = min(seconds, *own)
 	}

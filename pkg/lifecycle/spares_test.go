@@ -112,6 +112,7 @@ func TestSparePod(t *testing.T) {
 	}
 	labels := map[string]string{
 		rqv1.LabelRun: "run", rqv1.LabelIndex: "1", rqv1.LabelGroupIndex: "1", rqv1.LabelCohort: "0", rqv1.LabelRole: "Spare",
+		book.LabelRunUID: "run-uid",
 	}
 	if diff := cmp.Diff(labels, pod.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)

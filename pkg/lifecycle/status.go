@@ -39,6 +39,7 @@ func (s *state) status() *rqv1.RunStatus {
 		next.Funding = s.funding()
 	}
 	s.setConditions(next, reason, message)
+	s.setGrace(next)
 	s.setReservation(next)
 	if equality.Semantic.DeepEqual(&s.Run.Status, next) {
 		return nil

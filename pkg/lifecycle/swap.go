@@ -153,7 +153,7 @@ func (s *state) stranded(deletions []Deletion) []Deletion {
 	}
 	for _, pod := range s.Pods {
 		node := pod.Spec.NodeName
-		if _, _, ours := book.Membership(pod); !ours || known[pod.UID] || node == "" || s.Stands(node) || !holds(pod) && present(pod) {
+		if _, ours := s.runOf(pod); !ours || known[pod.UID] || node == "" || s.Stands(node) || !holds(pod) && present(pod) {
 			continue
 		}
 		deletions = append(deletions, Deletion{Pod: pod, If: NodeLost, Node: node})

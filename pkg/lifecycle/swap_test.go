@@ -122,7 +122,10 @@ func TestDecideOnALostNode(t *testing.T) {
 			}, "n4", "n5"), "Running: replacing 1 of 4 pods", nil},
 		"a pod that nobody ends": {
 			spared(func(o *Observed) {
-				o.Run.DeletionTimestamp = &metav1.Time{Time: noon}
+				o.Run.DeletionTimestamp, o.Run.Status.Phase = &metav1.Time{Time: noon}, rqv1.RunFailed
+				for _, pod := range o.Pods {
+					pod.DeletionTimestamp = &metav1.Time{Time: noon}
+				}
 				o.Pods[1].Spec.NodeName, o.Pods[1].DeletionTimestamp = "gone", &metav1.Time{Time: noon}
 				o.Leases[1].Spec.Slice.Nodes[0].Name = "gone"
 			}, "n4", "n5"), "delete run-1 if NodeLost", nil},

@@ -240,6 +240,9 @@ const (
 	// ConditionAtRisk is True while the activation of a Reservation may cut the Run (rule R18), and absent if none ever
 	// could.
 	ConditionAtRisk = "AtRisk"
+	// ConditionGraceCapped is True while the Run's pods are made with a shorter grace period than its template asks for (rule
+	// R37), and absent while they are not.
+	ConditionGraceCapped = "GraceCapped"
 	// ConditionReclaimed says which shards of an opportunistic Run gave their GPUs back last, and why; its time is when. It is
 	// absent until one does.
 	ConditionReclaimed = "Reclaimed"

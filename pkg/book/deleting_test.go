@@ -1,0 +1,187 @@
+package book_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// dismissRun deletes a Run whose object a finalizer keeps. Its pods are left to the scheduler.
+func (w *world) dismissRun(name string) {
+	run := w.runs[name].DeepCopy()
+	run.DeletionTimestamp, run.Finalizers = &metav1.Time{Time: w.now}, []string{"example.com/audit"}
+	w.runs[name] = run
+	w.book.SetRun(run)
+}
+
+// orphanRun deletes a Run the way that leaves its pods behind, without their references.
+func (w *world) orphanRun(name string) {
+	w.book.DeleteRun(w.runs[name])
+	delete(w.runs, name)
+	for _, uid := range w.sortedPods() {
+		if pod := w.pods[uid].DeepCopy(); pod.Labels[rqv1.LabelRun] == name {
+			pod.OwnerReferences = nil
+			w.setPod(pod)
+		}
+	}
+}
+
+// A finalizer keeps the object of a deleted Run for as long as somebody likes. What the Run held is given to others all the
+// same, and nobody is drawn for it meanwhile.
+func TestADeletedRunHoldsNothingWhateverKeepsItsObject(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 64)
+		s.submit("run0", "org:a", 1, 2, 4)
+		s.work()
+		s.during(time.Second)
+		s.submit("run1", "org:a", 1, 1, 8)
+		s.work()
+		if p := s.book.Prospect(s.runs["run1"].UID).Promise; p == nil || !p.Cuts {
+			s.t.Fatalf("run1 is not to start at the cost of run0: %+v", p)
+		}
+		s.dismissRun("run0")
+		s.book.Refresh(s.now.Add(time.Minute), 10)
+		if p := s.book.Prospect(s.runs["run1"].UID).Promise; p == nil || len(p.Conflicts) > 0 {
+			s.t.Fatalf("run0 may be cut though it is being deleted: %+v", p)
+		}
+		s.work()
+		s.running("run1", "though nothing is left of run0")
+		if message := s.runs["run0"].Status.Message; message != "deleted: it holds nothing any more; its object is kept by finalizers example.com/audit" {
+			s.t.Fatalf("run0 says: %s", message)
+		}
+		s.deleteRun("run0")
+		s.work()
+	})
+}
+
+// A Run that waits and is deleted waits no more: its Reservation is canceled and no pod is made for it, whatever keeps its object.
+func TestADeletedRunThatWaitsHasNoReservation(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 64)
+		s.submit("run0", "org:a", 1, 1, 8)
+		s.work()
+		s.submit("run1", "org:a", 1, 1, 8)
+		s.work()
+		s.dismissRun("run1")
+		s.work()
+		if r := s.kept["run1-r0"]; r == nil || r.Status.State != rqv1.ReservationCanceled {
+			s.t.Fatalf("the Reservation of run1 is %+v, want it canceled", r)
+		}
+		s.finish("run0")
+		s.during(time.Hour)
+		s.work()
+		if pods := s.podsOf("run1"); len(pods) > 0 || s.runs["run1"].Status.Phase != rqv1.RunPending {
+			s.t.Fatalf("run1 is %s and has pods %v", s.runs["run1"].Status.Phase, pods)
+		}
+	})
+}
+
+// Pods that were to outlive their Run end when it is gone, and so do those of a Run that is deleted while nobody decides.
+func TestOrphanedPodsEnd(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.setBudget("a", "org:a", 64)
+		w.submit("run0", "org:a", 1, 2, 4)
+		w.settle()
+		w.orphanRun("run0")
+		w.crash()
+		w.settle()
+		w.submit("run1", "org:a", 1, 1, 8)
+		w.settle()
+		w.running("run1", "though run0 is gone")
+		w.checkSettled()
+	})
+}
+
+// A pod without its reference is as much its Run's as before: it is not replaced, and it ends as the Run does.
+func TestPodsWithoutReferencesAreGoverned(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.setBudget("a", "org:a", 64)
+		w.submit("run0", "org:a", 1, 2, 4)
+		w.settle()
+		before := w.podsOf("run0")
+		for _, uid := range w.sortedPods() {
+			pod := w.pods[uid].DeepCopy()
+			pod.OwnerReferences = nil
+			w.setPod(pod)
+		}
+		w.settle()
+		w.crash()
+		w.settle()
+		w.unchanged(before)
+		w.running("run0", "though its pods have lost their references")
+		w.dismissRun("run0")
+		w.settle()
+		if left := w.podsOf("run0"); len(left) > 0 {
+			w.t.Fatalf("pods %v outlive run0", left)
+		}
+		w.deleteRun("run0")
+		w.settle()
+		w.checkSettled()
+	})
+}
+
+// The interval is what a Run says of itself: it shields for an hour at most, however long it is (R22).
+func TestNoCheckpointShieldsForEver(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 64)
+		s.submit("run0", "org:a", 1, 1, 8)
+		s.work()
+		s.during(time.Second)
+		s.submitWithSpares("run1", "org:a", 1, 1, 8, 0, func(r *rqv1.RunSpec) {
+			r.Runtime = &rqv1.RunRuntime{Checkpoint: &metav1.Duration{Duration: 999999 * time.Hour}}
+		})
+		s.work()
+		s.due()
+		s.work()
+		s.during(noticePeriod)
+		s.work()
+		s.running("run1", "for which run0 was drawn")
+		started := s.now.Truncate(time.Second)
+		s.submit("run2", "org:a", 1, 1, 8)
+		s.work()
+		if p := s.book.Prospect(s.runs["run2"].UID).Promise; p == nil || p.At.After(started.Add(time.Hour)) {
+			s.t.Fatalf("run2 has no date within an hour of the start of run1: %+v\n%s", p, s.story())
+		}
+	})
+}
+
+// The namespace controller deletes Leases at once and gives pods their grace: their GPUs are paid for until they are free.
+func TestGPUsArePaidForUntilTheirPodIsGoneWithItsNamespace(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.setBudget("a", "org:a", 64)
+		w.submit("run0", "org:a", 1, 1, 8)
+		w.settle()
+		pod, lease := w.pods[w.pod("run0-0")], w.openLeases()[0]
+		name := types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name}
+		w.book.DeleteRun(w.runs["run0"])
+		w.book.LeaseGone(name)
+		w.book.TakeActions()
+		if spent := w.book.LeaseLost(name, w.now.Add(time.Second)); len(spent) > 0 {
+			w.t.Fatalf("the end of a Lease is recorded whose pod still runs: %v", spent)
+		}
+		if held := w.book.HeldGPUs()[rqv1.RoleActive]; held != 8 {
+			w.t.Fatalf("%d GPUs are charged while the pod terminates, want 8", held)
+		}
+		w.book.DeletePod(pod)
+		w.book.DeleteMember(pod)
+		if asked := w.book.TakeActions().Lookup; len(asked) != 1 || asked[0] != name {
+			w.t.Fatalf("the pod is gone and %v are looked up, want its Lease", asked)
+		}
+		if spent := w.book.LeaseLost(name, w.now.Add(time.Minute)); len(spent) != 1 {
+			w.t.Fatalf("the spending of budgets %v is recorded, want that of one", spent)
+		}
+		if held := w.book.HeldGPUs()[rqv1.RoleActive]; held != 0 {
+			w.t.Fatalf("%d GPUs are charged after the pod is gone", held)
+		}
+	})
+}
