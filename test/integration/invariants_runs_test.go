@@ -50,6 +50,10 @@ func (w *world) incomplete() []string {
 	for name, run := range w.runs {
 		total, most := widthOf(&run)
 		switch {
+		case run.DeletionTimestamp != nil:
+			if open[name] > 0 || bound[name] > 0 {
+				out = append(out, fmt.Sprintf("I5: Run %s is being deleted with %d GPUs in pods and %d in open Leases", name, bound[name], open[name]))
+			}
 		case run.Status.Phase == rqv1.RunRunning && (running[name] < total || running[name] > most):
 			out = append(out, fmt.Sprintf("I7: Run %s is Running with %d of %d GPUs", name, running[name], total))
 		case run.Status.Phase == rqv1.RunRunning && active[name] != bound[name]:

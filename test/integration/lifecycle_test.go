@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 // closures counts the closed Leases of a Run by reason; open ones count as "".
@@ -129,6 +130,7 @@ func TestRankIdentity(t *testing.T) {
 		labels := map[string]string{
 			rqv1.LabelRun: "ranks", rqv1.LabelIndex: fmt.Sprint(i), rqv1.LabelGroupIndex: fmt.Sprint(i / 2),
 			rqv1.LabelCohort: "0", rqv1.LabelRole: "Active", rqv1.LabelEpoch: "0",
+			book.LabelRunUID: string(run.UID),
 		}
 		if diff := cmp.Diff(labels, pod.Labels); diff != "" {
 			t.Errorf("rank %d: %s", i, diff)
