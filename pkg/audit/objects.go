@@ -52,8 +52,8 @@ func chargeOf(lease *rqv1.Lease) budget.Charge { return book.ChargeIn(lease) }
 
 // ownedBy reports whether a pod that carries a Run's name is the Run's, and not that of an earlier one of the same name.
 func ownedBy(pod *corev1.Pod, run *rqv1.Run) bool {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	return owner == nil || owner.UID == run.UID
+	made, ok := book.RunOf(pod)
+	return !ok || made == run.UID
 }
 
 // over reports whether a pod has ended: it holds nothing any more.

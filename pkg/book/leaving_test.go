@@ -115,8 +115,10 @@ func TestWhatOverstaysIsNotWaitedFor(t *testing.T) {
 				s.forget("run0")
 				if told {
 					s.leave(s.pod("run0-0"), time.Minute)
-					s.ends[s.pod("run0-0")] = s.now.Add(1000 * time.Hour)
+				} else {
+					s.work() // the scheduler tells it
 				}
+				s.ends[s.pod("run0-0")] = s.now.Add(1000 * time.Hour)
 				before := s.writes
 				for range 17 {
 					s.work()

@@ -263,6 +263,7 @@ func (w *world) reconcile(name string) {
 	o := lifecycle.Observed{
 		Stands: w.book.Stands, HasLease: w.book.HasLease, Overdraft: w.book.Overdraft, Now: w.now, GangDeadline: gangDeadline,
 		NoticePeriod: time.Second, Reclaimed: w.book.Reclaimed, OpportunisticGrace: time.Second, GPUResource: "nvidia.com/gpu", PauseImage: "pause",
+		MaxGracePeriod: 10 * time.Minute,
 	}
 	o.Problem = w.problems[name]
 	if o.Run = w.runs[name]; o.Run != nil {
