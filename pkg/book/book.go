@@ -126,6 +126,7 @@ func (b *Book) Open(now time.Time) {
 	b.mu.Lock()
 	defer b.unlock()
 	b.open = true
+	b.accounts.Complete()
 	b.claimSeats()
 	b.resumeAll(now) // before anybody else takes the room
 	for _, m := range b.members {

@@ -104,18 +104,25 @@ func (b *Book) SetRecord(r budget.Record) {
 	b.accounts.SetRecord(r)
 }
 
-// Settle folds the closed Leases of a Budget that ended by an instant into its record. Their objects may go once the
-// record is stored.
-func (b *Book) Settle(of string, through time.Time) []types.NamespacedName {
+// Settle folds the closed Leases of a Budget that ended by an instant into its record, and reports whether it has changed.
+// Their objects may go once the record is stored; Dropped tells that one has.
+func (b *Book) Settle(of string, through time.Time) ([]types.NamespacedName, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	_, folded, _ := b.accounts.Settle(of, through)
+	_, folded, changed := b.accounts.Settle(of, through)
 	names := make([]types.NamespacedName, 0, len(folded))
 	for _, lease := range folded {
 		namespace, name, _ := strings.Cut(lease, "/")
 		names = append(names, types.NamespacedName{Namespace: namespace, Name: name})
 	}
-	return names
+	return names, changed
+}
+
+// Dropped tells that the object of a settled Lease is gone.
+func (b *Book) Dropped(of string, lease types.NamespacedName) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.accounts.Dropped(of, lease.String())
 }
 
 // Payers returns the Budgets that anything was ever charged to, sorted.

@@ -1,7 +1,7 @@
 package budget
 
 import (
-	"slices"
+	"container/heap"
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -79,20 +79,22 @@ func (s *sums) all() Spend { return s.of(tieOwn, tieFamily, tieLent) }
 // account is what is charged to one envelope. Counters answer in constant time, however much has been charged.
 type account struct {
 	gpus [ties][parts]int
+	// owners are those of live charges that may become overdraft, with their number.
+	owners map[rqv1.Owner]int
 	// accrued holds what open Leases, and closed ones that are not settled, have spent in the window; held what
 	// opportunistic ones among them have held.
 	accrued [ties][parts]accrual
 	held    accrual
 	live    map[string]Charge
 	closed  map[string]pastCharge
-	// timed are live charges that end by themselves; endless is the weight of the others.
-	timed   map[string]Charge
+	byEnd   aging // of the closed
+	// ends are live charges that end by themselves; endless is the weight of the others.
+	ends    endings
 	endless [ties]int64
 	// window is the Unix time from which spending counts; 0 for ever. Settled is the part of it that is settled.
 	window  int64
 	settled sums
 	buckets []Bucket // of settled spending, by start
-	through int64    // closed Leases that ended by then are settled
 	// over are the GPUs beyond what the envelope allows, as of the last Refresh.
 	over [ties][parts]int
 	// observed is what is promised in a status that this account was made from.
@@ -106,7 +108,7 @@ type pastCharge struct {
 }
 
 func newAccount() *account {
-	return &account{live: map[string]Charge{}, closed: map[string]pastCharge{}, timed: map[string]Charge{}}
+	return &account{owners: map[rqv1.Owner]int{}, live: map[string]Charge{}, closed: map[string]pastCharge{}}
 }
 
 // windowOf returns the Unix time from which an envelope's spending counts.
@@ -132,10 +134,15 @@ func (a *account) open(lease string, c *Charge) {
 	a.live[lease] = *c
 	a.count(c, 1)
 	a.accrue(c, c.Start.Unix(), 1)
-	if c.Until.IsZero() {
-		a.endless[tieOf(c.Relation)] += c.weight()
+	a.promise(c, 1)
+}
+
+// promise counts what a charge is still to spend, or no longer.
+func (a *account) promise(c *Charge, by int64) {
+	if t := tieOf(c.Relation); c.Until.IsZero() {
+		a.endless[t] += by * c.weight()
 	} else {
-		a.timed[lease] = *c
+		a.ends.add(c.Until.Unix(), t, c.weight(), by)
 	}
 }
 
@@ -143,14 +150,8 @@ func (a *account) void(lease string, c *Charge) {
 	delete(a.live, lease)
 	a.count(c, -1)
 	a.accrue(c, c.Start.Unix(), -1)
-	if c.Until.IsZero() {
-		a.endless[tieOf(c.Relation)] -= c.weight()
-	} else {
-		delete(a.timed, lease)
-	}
+	a.promise(c, -1)
 }
-
-func (a *account) count(c *Charge, by int) { a.gpus[tieOf(c.Relation)][partOf(c.Role)] += by * c.GPUs }
 
 // accrue has a charge accrue from an instant on, or no longer.
 func (a *account) accrue(c *Charge, from, by int64) {
@@ -162,10 +163,11 @@ func (a *account) accrue(c *Charge, from, by int64) {
 }
 
 func (a *account) past(lease string, c Charge, ended time.Time) {
-	if _, known := a.closed[lease]; known || ended.Unix() <= a.through {
+	if a.isPast(lease) {
 		return
 	}
 	a.closed[lease] = pastCharge{c, ended}
+	heap.Push(&a.byEnd, aged{ended.Unix(), lease})
 	a.accruePast(a.closed[lease], 1)
 }
 
@@ -230,12 +232,7 @@ func (a *account) promised(now time.Time, which ...tie) Spend {
 	for _, t := range which {
 		sum += Spend(a.endless[t]*ahead) + a.observed[t]
 	}
-	for _, c := range a.timed {
-		if slices.Contains(which, tieOf(c.Relation)) {
-			sum += Spend(c.weight() * min(max(0, seconds(now, c.Until)), horizon))
-		}
-	}
-	return sum
+	return sum + a.ends.left(now.Unix(), which)
 }
 
 // hourly returns what is spent in an hour at the present rate.

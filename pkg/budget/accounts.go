@@ -47,7 +47,11 @@ type Accounts struct {
 	family   *family           // nil when Budgets have changed since it was worked out
 	charges  map[string]Charge // by Lease
 	accounts map[Key]*account
-	borrowed map[string]int // GPUs held from sponsors, by Run
+	paying   map[string][]Key // those of each Budget that anything was ever charged to, sorted
+	borrowed map[string]int   // GPUs held from sponsors, by Run
+	// settlings are by Budget; complete says that all that is in stored records is known.
+	settlings map[string]*settling
+	complete  bool
 	// over are the GPUs of Leases, and overdrafts those of envelopes, beyond what is allowed.
 	over       map[string]int
 	overdrafts map[Key]Overdraft
@@ -58,6 +62,7 @@ func NewAccounts(rates Rates) *Accounts {
 	return &Accounts{
 		rates: rates, budgets: map[string]*rqv1.Budget{},
 		charges: map[string]Charge{}, accounts: map[Key]*account{}, borrowed: map[string]int{},
+		paying: map[string][]Key{}, settlings: map[string]*settling{},
 	}
 }
 
@@ -104,6 +109,8 @@ func (a *Accounts) account(k Key) *account {
 	if at == nil {
 		at = newAccount()
 		a.accounts[k] = at
+		i, _ := slices.BinarySearchFunc(a.paying[k.Budget], k, compareKeys)
+		a.paying[k.Budget] = slices.Insert(a.paying[k.Budget], i, k)
 	}
 	return at
 }
@@ -163,7 +170,16 @@ func (a *Accounts) Close(lease string, ended time.Time) (Charge, bool) {
 // does recording what is settled.
 func (a *Accounts) Past(lease string, c Charge, ended time.Time) {
 	a.Void(lease)
-	a.account(c.Payer).past(lease, c, ended)
+	at, s := a.account(c.Payer), a.settlingOf(c.Payer.Budget)
+	if at.isPast(lease) || s.isSettled(lease, ended.Unix(), a.complete) {
+		return
+	}
+	at.past(lease, c, ended)
+	if s.isLate(ended.Unix()) {
+		at.fold(lease, at.closed[lease])
+		s.settled(lease, ended.Unix())
+		s.late = append(s.late, lease)
+	}
 }
 
 // IsPast reports whether a Lease of a payer is recorded as closed.
@@ -224,13 +240,7 @@ func (a *Accounts) Spent(now time.Time) map[Key]Spend {
 }
 
 // Payers returns the Budgets that anything was ever charged to, sorted.
-func (a *Accounts) Payers() []string {
-	names := map[string]bool{}
-	for k := range a.accounts {
-		names[k.Budget] = true
-	}
-	return slices.Sorted(maps.Keys(names))
-}
+func (a *Accounts) Payers() []string { return slices.Sorted(maps.Keys(a.paying)) }
 
 // SelectorKeys returns the label keys that some envelope's selector mentions, sorted.
 func (a *Accounts) SelectorKeys() []string {
@@ -291,9 +301,10 @@ func (a *Accounts) find(k Key) (envelope, bool) {
 	if b == nil {
 		return envelope{}, false
 	}
-	i := slices.IndexFunc(b.Spec.Envelopes, func(e rqv1.Envelope) bool { return e.Name == k.Envelope })
-	if i < 0 {
-		return envelope{}, false
+	for i := range b.Spec.Envelopes {
+		if e := &b.Spec.Envelopes[i]; e.Name == k.Envelope {
+			return envelope{k, b.Spec.Owner, e}, true
+		}
 	}
-	return envelope{k, b.Spec.Owner, &b.Spec.Envelopes[i]}, true
+	return envelope{}, false
 }

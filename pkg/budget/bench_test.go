@@ -108,3 +108,59 @@ func BenchmarkRefresh(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkSettle looks, as once a minute, for closed Leases that are old enough, of which there are none.
+func BenchmarkSettle(b *testing.B) {
+	for _, closed := range []int{1000, 1_000_000} {
+		b.Run(fmt.Sprintf("closed=%d", closed), func(b *testing.B) {
+			a := fleet(closed, 0)
+			for b.Loop() {
+				for _, payer := range a.Payers() {
+					a.Settle(payer, noon.Add(-time.Hour))
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkForget has one Lease vanish of many that are closed.
+func BenchmarkForget(b *testing.B) {
+	a := fleet(100_000, 0)
+	for b.Loop() {
+		a.Forget("ns/unknown")
+	}
+}
+
+// BenchmarkPromised covers a pod at an envelope that many Leases of Runs with a maxDuration hold GPUs of.
+func BenchmarkPromised(b *testing.B) {
+	for _, open := range []int{100, 40_000} {
+		b.Run(fmt.Sprintf("open=%d", open), func(b *testing.B) {
+			a := accountsOf(of("b", "o", rqv1.Envelope{Name: "e", Concurrency: 1_000_000, MaxGPUHours: ptr(int64(1e9))}))
+			for i := range open {
+				c := held(Key{"b", "e"}, "o", rqv1.RelationOwn, rqv1.RoleActive, 1)
+				c.Until = noon.Add(time.Duration(i/8) * time.Second) // Runs of 8 pods each
+				a.Open(fmt.Sprint(i), c)
+			}
+			for b.Loop() {
+				a.Cover(Ask{Owner: "o", Flavor: "H100", GPUsPerPod: 1}, noon)
+			}
+		})
+	}
+}
+
+// BenchmarkRefreshStrangers goes through the Leases of owners that have no Budget, on a pool of theirs.
+func BenchmarkRefreshStrangers(b *testing.B) {
+	a := fleet(0, 0)
+	a.SetBudget(flat("org0", "org0", 1)) // the parent of them all: the teams of org0 are their siblings
+	for i := range 10_000 {
+		owner := rqv1.Owner(fmt.Sprintf("org0:user%d", i%100))
+		a.Open(fmt.Sprint(i), held(Key{"b001", fmt.Sprintf("e%d", i%10)}, owner, rqv1.RelationSibling, rqv1.RoleActive, 1))
+	}
+	for i := range 10 {
+		a.Budget("b001").Spec.Envelopes[i].Concurrency = 10_000
+	}
+	a.Budget("b001").Spec.AggregateCaps = nil
+	for b.Loop() {
+		a.Refresh(noon)
+	}
+}

@@ -16,7 +16,12 @@ type family struct {
 	budgets  map[rqv1.Owner][]string     // names of the owner's Budgets
 	circular map[rqv1.Owner][]rqv1.Owner // owners in a circle of parents, with all that are in it
 	kin      map[rqv1.Owner][]step
+	// strangers is how many owners without a Budget are in kin.
+	strangers int
 }
+
+// mostStrangers bounds what is remembered of owners without a Budget.
+const mostStrangers = 1000
 
 // step is one step of the order in which envelopes pay: owners that come together.
 type step struct {
@@ -157,9 +162,13 @@ func (f *family) steps(owner rqv1.Owner) []step {
 		}
 		level = next
 	}
-	if len(f.budgets[owner]) > 0 { // owners without a Budget are anybody's to name: they are not remembered
-		f.kin[owner] = steps
+	if len(f.budgets[owner]) == 0 { // owners without a Budget are anybody's to name: not all of them are remembered
+		if f.strangers++; f.strangers > mostStrangers {
+			maps.DeleteFunc(f.kin, func(o rqv1.Owner, _ []step) bool { return len(f.budgets[o]) == 0 })
+			f.strangers = 1
+		}
 	}
+	f.kin[owner] = steps
 	return steps
 }
 

@@ -23,6 +23,7 @@ type history struct {
 	leases  map[string]*past
 	stored  map[string]string // records as JSON, by Budget
 	n       int
+	ahead   time.Duration // by how much the clock is fast
 }
 
 // past is a Lease that was opened, and what became of it.
@@ -30,6 +31,7 @@ type past struct {
 	Charge
 	ended   time.Time // zero while it is open
 	folded  bool      // it is in the accounts' records
+	late    bool      // it came there by itself
 	gone    bool      // its object is gone
 	settled bool      // it is in a stored record
 }
@@ -39,6 +41,7 @@ func newHistory() *history {
 	h.set(capped(of("a", "p:o", rqv1.Envelope{Name: "e", Concurrency: 800, MaxGPUHours: ptr(int64(1))}, rqv1.Envelope{Name: "f", Concurrency: 400}),
 		rqv1.AggregateCap{Name: "all", Envelopes: []string{"e", "f"}, MaxConcurrency: ptr(int32(900))}))
 	h.set(of("b", "p", rqv1.Envelope{Name: "e", Concurrency: 600, Lending: lends("x")}))
+	h.Complete()
 	return h
 }
 
@@ -97,7 +100,33 @@ func (h *history) close(t *rapid.T) {
 		return
 	}
 	p.ended = h.now
-	h.Close(name, h.now)
+	if p.Start.After(h.now) {
+		p.ended = p.Start // the clock has been set back: the API admits no end before the start
+	}
+	h.Close(name, p.ended)
+	if !h.IsPast(name, p.Payer) {
+		p.folded, p.late = true, true
+	}
+	if h.settlingOf(p.Payer.Budget).stale {
+		h.store(t, p.Payer.Budget) // in production within a minute, which must not end in a crash
+	}
+}
+
+// again has a closed Lease seen once more.
+func (h *history) again(t *rapid.T) {
+	if name, p := h.pick(t, func(p *past) bool { return !isOpen(p) && !p.gone }); p != nil {
+		h.Past(name, p.Charge, p.ended)
+	}
+}
+
+// jump sets the clock far ahead, or back to where it was.
+func (h *history) jump(t *rapid.T) {
+	if h.ahead > 0 {
+		h.now, h.ahead = h.now.Add(-h.ahead), 0
+		return
+	}
+	h.ahead = time.Duration(rapid.IntRange(1, 3000).Draw(t, "seconds ahead")) * time.Second
+	h.now = h.now.Add(h.ahead)
 }
 
 func (h *history) pass(t *rapid.T) {
@@ -160,8 +189,8 @@ func (h *history) settle(t *rapid.T) {
 	_, folded, _ := h.Settle(name, through)
 	var want []string
 	for lease, p := range h.leases {
-		if p.Payer.Budget == name && !p.folded && !isOpen(p) && p.ended.Unix() <= through.Unix() {
-			p.folded = true
+		if p.Payer.Budget == name && (p.late || !p.folded && !isOpen(p) && p.ended.Unix() <= through.Unix()) {
+			p.folded, p.late = true, false
 			want = append(want, lease)
 		}
 	}
@@ -190,11 +219,12 @@ func (h *history) store(t *rapid.T, budget string) {
 
 // remove deletes the object of a Lease that is in a stored record.
 func (h *history) remove(t *rapid.T) {
-	_, p := h.pick(t, func(p *past) bool { return p.settled && !p.gone })
+	name, p := h.pick(t, func(p *past) bool { return p.settled && !p.gone && !p.late })
 	if p == nil {
 		return
 	}
 	p.gone = true
+	h.Dropped(p.Payer.Budget, name)
 }
 
 // forget has the objects of closed Leases vanish before they are settled.
@@ -242,13 +272,14 @@ func (h *history) restart(t *rapid.T) {
 		case isOpen(p):
 			events = append(events, func() { h.Open(name, p.Charge) })
 		default:
-			p.folded = p.settled
+			p.folded, p.late = p.settled, false
 			events = append(events, func() { h.Past(name, p.Charge, p.ended) })
 		}
 	}
 	for _, event := range rapid.Permutation(events).Draw(t, "order") {
 		event()
 	}
+	h.Complete()
 }
 
 // oldestFirst returns the open Leases that use concurrency, the oldest first.

@@ -40,15 +40,11 @@ func (a *Accounts) Refresh(now time.Time) []string {
 	before := a.over
 	a.over = map[string]int{}
 	a.overdrafts = map[Key]Overdraft{}
-	byBudget := map[string][]Key{}
-	for k, at := range a.accounts {
-		at.over = [ties][parts]int{}
-		if len(at.live) > 0 {
-			byBudget[k.Budget] = append(byBudget[k.Budget], k)
+	for budget, keys := range a.paying {
+		for _, k := range keys {
+			a.accounts[k].over = [ties][parts]int{}
 		}
-	}
-	for _, keys := range byBudget {
-		if !a.allWithin(keys, now) {
+		if !a.allWithin(budget, keys, now) {
 			a.overdraw(keys, now)
 		}
 	}
@@ -66,35 +62,6 @@ func (a *Accounts) Refresh(now time.Time) []string {
 
 // OverdraftOf returns how many of a Lease's GPUs were overdraft at the last Refresh.
 func (a *Accounts) OverdraftOf(lease string) int { return a.over[lease] }
-
-// allWithin reports whether nothing under some envelopes of a Budget is overdraft, without going through it in order.
-func (a *Accounts) allWithin(keys []Key, now time.Time) bool {
-	purses := map[Key]*purse{}
-	for _, k := range keys {
-		w, at := a.walletOf(k, purses, now), a.accounts[k]
-		if w.closed != "" {
-			return false
-		}
-		for _, p := range w.purses {
-			p.left -= at.inUse()
-		}
-		w.lending.left -= at.heldBy(tieLent)
-		if w.purses[0].left < 0 || w.lending.left < 0 {
-			return false
-		}
-		for _, c := range at.live {
-			if !w.serves(c.Owner) {
-				return false
-			}
-		}
-	}
-	for _, p := range purses {
-		if p.left < 0 {
-			return false
-		}
-	}
-	return true
-}
 
 // overdraw goes through the charges of a Budget from the oldest, and finds what does not fit any more.
 func (a *Accounts) overdraw(keys []Key, now time.Time) {

@@ -22,7 +22,8 @@ type Bucket struct {
 // Record is the settled spending of one Budget: what remains of closed Leases when their objects go.
 type Record struct {
 	Budget string `json:"budget"`
-	// Through is Unix time in seconds: closed Leases that ended by then are in the record, and do not count once more.
+	// Through is Unix time in seconds: Leases that are found closed at a start and ended by then are in the record, and do not
+	// count once more.
 	Through int64 `json:"through"`
 	// Envelopes holds each envelope's buckets by start, and Windows the start of its present window.
 	Envelopes map[string][]Bucket `json:"envelopes"`
@@ -30,29 +31,31 @@ type Record struct {
 }
 
 // Settle folds the closed Leases of a Budget that ended by an instant into its record, and returns the record and the
-// Leases that are in it for the first time. Their objects may go once the record is stored. It returns false when there
-// is nothing to fold. The instant must lie before the end of every Lease that is still to be recorded as closed, at least
-// a second in the past: whatever ends by then and is recorded later counts as settled.
+// Leases that are in it since the last time. Their objects may go once the record is stored; Dropped tells that one has. It
+// returns false when the record is what it was.
+//
+// The record speaks of no later end than that of a Lease in it, whatever the instant: a clock that jumps ahead and back makes
+// nothing count as settled that is not.
 func (a *Accounts) Settle(budget string, through time.Time) (Record, []string, bool) {
-	var folded []string
+	s := a.settlingOf(budget)
+	folded, stale := s.late, s.stale
+	s.late, s.stale = nil, false
 	for _, k := range a.envelopesPaying(budget) {
 		at := a.accounts[k]
-		if through.Unix() <= at.through {
-			continue
-		}
-		for _, lease := range slices.Sorted(maps.Keys(at.closed)) {
-			if p := at.closed[lease]; p.ended.Unix() <= through.Unix() {
-				at.fold(lease, p)
-				folded = append(folded, lease)
+		for _, lease := range at.endedBy(through.Unix()) {
+			if len(s.waiting) == 0 {
+				s.through = 0 // what the stored record says is written over
 			}
+			p := at.closed[lease]
+			at.fold(lease, p)
+			s.settled(lease, p.ended.Unix())
+			folded = append(folded, lease)
 		}
 	}
-	if len(folded) == 0 {
+	if len(folded) == 0 && !stale {
 		return Record{}, nil, false
 	}
-	for _, k := range a.envelopesPaying(budget) {
-		a.accounts[k].through = max(a.accounts[k].through, through.Unix())
-	}
+	slices.Sort(folded)
 	return a.Record(budget), folded, true
 }
 
@@ -61,8 +64,15 @@ func (a *Accounts) Settle(budget string, through time.Time) (Record, []string, b
 func (a *Accounts) Forget(name string) []string {
 	changed := map[string]bool{}
 	for k, at := range a.accounts {
+		if !strings.HasSuffix(name, "/") {
+			if p, closed := at.closed[name]; closed {
+				at.fold(name, p)
+				changed[k.Budget] = true
+			}
+			continue
+		}
 		for lease, p := range at.closed {
-			if lease == name || (strings.HasSuffix(name, "/") && strings.HasPrefix(lease, name)) {
+			if strings.HasPrefix(lease, name) {
 				at.fold(lease, p)
 				changed[k.Budget] = true
 			}
@@ -73,10 +83,9 @@ func (a *Accounts) Forget(name string) []string {
 
 // Record returns the settled spending of a Budget.
 func (a *Accounts) Record(budget string) Record {
-	r := Record{Budget: budget, Envelopes: map[string][]Bucket{}, Windows: map[string]int64{}}
+	r := Record{Budget: budget, Through: a.settlingOf(budget).latest(), Envelopes: map[string][]Bucket{}, Windows: map[string]int64{}}
 	for _, k := range a.envelopesPaying(budget) {
 		at := a.accounts[k]
-		r.Through = max(r.Through, at.through)
 		r.Envelopes[k.Envelope] = slices.Clone(at.buckets)
 		r.Windows[k.Envelope] = at.window
 	}
@@ -86,13 +95,16 @@ func (a *Accounts) Record(budget string) Record {
 // SetRecord takes over a stored record, at the start. Closed Leases that are in it are dropped, whether they came before
 // or come after.
 func (a *Accounts) SetRecord(r Record) {
+	s := a.settlingOf(r.Budget)
+	s.through = r.Through
 	for envelope, buckets := range r.Envelopes {
 		k := Key{r.Budget, envelope}
 		at := a.account(k)
-		at.buckets, at.through = slices.Clone(buckets), r.Through
+		at.buckets = slices.Clone(buckets)
 		for lease, p := range at.closed {
-			if p.ended.Unix() <= r.Through {
+			if ended := p.ended.Unix(); ended <= r.Through {
 				at.takeBack(lease)
+				s.waiting[lease] = ended
 			}
 		}
 		if _, known := a.find(k); !known {
@@ -103,16 +115,7 @@ func (a *Accounts) SetRecord(r Record) {
 }
 
 // envelopesPaying returns the envelopes of a Budget that anything was ever charged to, sorted.
-func (a *Accounts) envelopesPaying(budget string) []Key {
-	var out []Key
-	for k := range a.accounts {
-		if k.Budget == budget {
-			out = append(out, k)
-		}
-	}
-	slices.SortFunc(out, func(x, y Key) int { return strings.Compare(x.Envelope, y.Envelope) })
-	return out
-}
+func (a *Accounts) envelopesPaying(budget string) []Key { return a.paying[budget] }
 
 // fold moves a closed Lease into the buckets: to each the part that lies in its window.
 func (a *account) fold(lease string, p pastCharge) {

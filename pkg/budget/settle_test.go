@@ -76,3 +76,52 @@ func TestRecordSurvivesStorage(t *testing.T) {
 		same(t, "record after a restart", record, b.Record("b"))
 	}
 }
+
+// TestClockThatJumps sets the clock a month ahead, has the ledger settled, and sets it back: what is closed after that counts,
+// now and after a restart, and so does what the fast clock made end in the future.
+func TestClockThatJumps(t *testing.T) {
+	const month = 30 * 24 * time.Hour
+	key := Key{"b", "e"}
+	a := accountsOf(flat("b", "o", 64))
+	a.Complete()
+	lease := held(key, "o", rqv1.RelationOwn, rqv1.RoleActive, 1)
+	a.Past("ns/before", lease, noon)
+	a.Past("ns/ahead", lease, noon.Add(month))
+	want := GPUHour + GPUHour + Spend(month/time.Second)*GPUSecond
+	record, folded, _ := a.Settle("b", noon.Add(2*month))
+	same(t, "folded", []string{"ns/ahead", "ns/before"}, folded)
+	same(t, "through", noon.Add(month).Unix(), record.Through)
+
+	a.Past("ns/after", lease, noon.Add(time.Hour)) // while the objects of the others are still there
+	want += 2 * GPUHour
+	same(t, "spent", want, a.spentOn(key, noon.Add(month)))
+	late, folded, _ := a.Settle("b", noon.Add(-month))
+	same(t, "folded at once", []string{"ns/after"}, folded)
+
+	for _, name := range []string{"ns/before", "ns/ahead", "ns/after"} {
+		a.Dropped("b", name)
+	}
+	a.Past("ns/later", lease, noon.Add(2*time.Hour))
+	want += 3 * GPUHour
+	same(t, "spent in the end", want, a.spentOn(key, noon.Add(month)))
+	last, folded, changed := a.Settle("b", noon.Add(-month))
+	same(t, "folded in the end", 0, len(folded))
+	same(t, "the record is to be written again, and speaks of no end", []any{true, int64(0)}, []any{changed, last.Through})
+
+	for name, stored := range map[string]Record{"with objects that were not deleted": late, "with none of them": last} {
+		b := accountsOf(flat("b", "o", 64))
+		b.SetRecord(stored)
+		if stored.Through > 0 {
+			b.Past("ns/ahead", lease, noon.Add(month))
+			b.Past("ns/after", lease, noon.Add(time.Hour))
+		}
+		if stored.Through == 0 {
+			b.Past("ns/later", lease, noon.Add(2*time.Hour))
+		}
+		b.Complete()
+		if stored.Through > 0 {
+			b.Past("ns/later", lease, noon.Add(2*time.Hour)) // it ends by what the record says, and is not in it
+		}
+		same(t, "spent after a restart "+name, want, b.spentOn(key, noon.Add(month)))
+	}
+}

@@ -90,7 +90,7 @@ func New(o Options) (*Controllers, error) {
 			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "runs"}),
 		retries: workqueue.NewTypedDelayingQueue[types.NamespacedName](),
 		nodes:   newNodeWatch(),
-		settled: settled{budgets: map[string]bool{}, hurry: make(chan struct{}, 1)},
+		settled: settled{budgets: map[string]bool{}, versions: map[string]string{}, hurry: make(chan struct{}, 1)},
 	}
 	if err := c.watches.feed(o.Book, o.Shared, c.Changed, c.settled.lost); err != nil {
 		return nil, err

@@ -2,27 +2,20 @@ package controllers
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/budget"
 )
 
 const (
 	// Namespace holds the scheduler and the records of settled Leases.
 	Namespace = "jobtree-system"
-	// labelRecord marks the ConfigMaps that hold records, one for each Budget.
-	labelRecord = rqv1.GroupName + "/record"
-	// recordKey is the key of a record in its ConfigMap.
-	recordKey = "record.json"
 	// page is how many Leases are read at a time.
 	page = 500
 )
@@ -30,18 +23,9 @@ const (
 // readLedger reads the records and all Leases from the API server itself: a predecessor may have written some that the
 // watch has not brought yet, and closed ones are not watched.
 func (c *Controllers) readLedger(ctx context.Context) error {
-	through := map[string]int64{}
-	records, err := c.kube.CoreV1().ConfigMaps(Namespace).List(ctx, metav1.ListOptions{LabelSelector: labelRecord})
+	versions, through, err := c.readRecords(ctx)
 	if err != nil {
-		return fmt.Errorf("reading the records of settled Leases: %w", err)
-	}
-	for i := range records.Items {
-		var record budget.Record
-		if err := json.Unmarshal([]byte(records.Items[i].Data[recordKey]), &record); err != nil {
-			return fmt.Errorf("ConfigMap %s/%s, which holds the settled Leases of a Budget: %w", Namespace, records.Items[i].Name, err)
-		}
-		c.book.SetRecord(record)
-		through[record.Budget] = record.Through
+		return err
 	}
 	options := &client.ListOptions{Limit: page}
 	for {
@@ -53,11 +37,11 @@ func (c *Controllers) readLedger(ctx context.Context) error {
 			l := &leases.Items[i]
 			c.book.SetLease(l)
 			if l.Status.Closed && l.Status.Ended.Unix() <= through[l.Spec.Payer.Budget] {
-				c.settled.add(client.ObjectKeyFromObject(l)) // a predecessor did not come to delete it
+				c.settled.add(settledLease{client.ObjectKeyFromObject(l), l.Spec.Payer.Budget}) // a predecessor did not come to delete it
 			}
 		}
 		if options.Continue = leases.Continue; options.Continue == "" {
-			return nil
+			return c.unchanged(ctx, versions)
 		}
 	}
 }

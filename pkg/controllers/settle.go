@@ -2,20 +2,18 @@ package controllers
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/metrics"
 )
 
 // deletions is how many Leases go at most each time the ledger is settled.
@@ -26,8 +24,16 @@ const deletions = 1000
 type settled struct {
 	mu      sync.Mutex
 	budgets map[string]bool // whose records have changed
-	leases  []types.NamespacedName
+	leases  []settledLease
 	hurry   chan struct{} // holds one when something is to be written at once
+	// versions are the resource versions of the stored records, by Budget, as they were read or written last.
+	versions map[string]string
+}
+
+// settledLease is a Lease that is in the record of a Budget.
+type settledLease struct {
+	types.NamespacedName
+	budget string
 }
 
 func (s *settled) changed(budgets []string) {
@@ -51,14 +57,14 @@ func (s *settled) lost(budgets []string) {
 	}
 }
 
-func (s *settled) add(leases ...types.NamespacedName) {
+func (s *settled) add(leases ...settledLease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leases = append(s.leases, leases...)
 }
 
 // take returns everything that is to be written, which is the caller's from then on.
-func (s *settled) take() (budgets []string, leases []types.NamespacedName) {
+func (s *settled) take() (budgets []string, leases []settledLease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	budgets, leases = slices.Sorted(maps.Keys(s.budgets)), s.leases
@@ -73,9 +79,12 @@ func (c *Controllers) settleLedger(ctx context.Context) {
 	for {
 		through := c.clock.Now().Add(-retention)
 		for _, payer := range c.book.Payers() {
-			if folded := c.book.Settle(payer, through); len(folded) > 0 {
+			folded, changed := c.book.Settle(payer, through)
+			if changed {
 				c.settled.changed([]string{payer})
-				c.settled.add(folded...)
+			}
+			for _, name := range folded {
+				c.settled.add(settledLease{name, payer})
 			}
 		}
 		c.storeSettled(ctx)
@@ -89,20 +98,23 @@ func (c *Controllers) settleLedger(ctx context.Context) {
 }
 
 // storeSettled writes the records that have changed and then deletes the Leases in them. What fails is left for the next
-// time.
+// time, and holds up nobody else's.
 func (c *Controllers) storeSettled(ctx context.Context) {
 	budgets, leases := c.settled.take()
-	later := leases
-	defer func() { c.settled.add(later...) }()
-	for i, b := range budgets {
+	unstored := map[string]bool{}
+	for _, b := range budgets {
 		if err := c.writeRecord(ctx, b); err != nil {
-			klog.FromContext(ctx).Error(err, "Storing what a Budget's settled Leases have spent", "budget", b)
-			c.settled.changed(budgets[i:])
-			return
+			klog.FromContext(ctx).Error(err, "Storing what a Budget's settled Leases have spent; they are kept until it can be stored", "budget", b)
+			unstored[b] = true
+			c.settled.changed([]string{b})
 		}
 	}
+	metrics.RecordsUnstored.Set(float64(len(unstored)))
+	var later []settledLease
+	defer func() { c.settled.add(later...) }()
+	later, leases = parted(leases, unstored)
 	n := min(deletions, len(leases))
-	later = leases[n:]
+	later = append(later, leases[n:]...)
 	failed := make([]bool, n)
 	err := inParallel(n, func(i int) error {
 		err := c.deleteLease(ctx, leases[i])
@@ -119,30 +131,26 @@ func (c *Controllers) storeSettled(ctx context.Context) {
 	}
 }
 
-func (c *Controllers) deleteLease(ctx context.Context, name types.NamespacedName) error {
-	if !c.holds() {
-		return fmt.Errorf("this process does not lead at the moment")
+// parted returns the Leases whose Budget's record is not stored, and the others.
+func parted(leases []settledLease, unstored map[string]bool) (kept, stored []settledLease) {
+	for _, l := range leases {
+		if unstored[l.budget] {
+			kept = append(kept, l)
+		} else {
+			stored = append(stored, l)
+		}
 	}
-	lease := &rqv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
-	return ignore(c.client.Delete(ctx, lease), apierrors.IsNotFound)
+	return kept, stored
 }
 
-// writeRecord stores the record of a Budget in its ConfigMap.
-func (c *Controllers) writeRecord(ctx context.Context, of string) error {
+func (c *Controllers) deleteLease(ctx context.Context, l settledLease) error {
 	if !c.holds() {
-		return fmt.Errorf("this process does not lead at the moment")
+		return errNotLeading
 	}
-	text, err := json.Marshal(c.book.Record(of))
-	if err != nil {
+	lease := &rqv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: l.Name}}
+	if err := ignore(c.client.Delete(ctx, lease), apierrors.IsNotFound); err != nil {
 		return err
 	}
-	stored := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "settled-" + of, Labels: map[string]string{labelRecord: "true"}},
-		Data:       map[string]string{recordKey: string(text)},
-	}
-	maps := c.kube.CoreV1().ConfigMaps(Namespace)
-	if _, err = maps.Update(ctx, stored, metav1.UpdateOptions{}); apierrors.IsNotFound(err) {
-		_, err = maps.Create(ctx, stored, metav1.CreateOptions{})
-	}
-	return err
+	c.book.Dropped(l.budget, l.NamespacedName)
+	return nil
 }

@@ -126,11 +126,17 @@ var Swaps = metrics.NewCounterVec(&metrics.CounterOpts{
 	Help: "Replacements of lost ranks that were bound, by source of their room: spare, free.",
 }, []string{"source"})
 
+// RecordsUnstored is how many Budgets have a record of settled Leases that could not be stored: their Leases are kept (R9).
+var RecordsUnstored = metrics.NewGauge(&metrics.GaugeOpts{
+	Subsystem: subsystem, Name: "records_unstored", StabilityLevel: metrics.ALPHA,
+	Help: "Budgets whose record of settled GPU leases could not be stored the last time; their leases are kept until it is.",
+})
+
 // Register adds the metrics to the process's registry. It may be called again.
 func Register() {
 	for _, m := range []metrics.Registerable{Refusals, Phases, LeasesOpened, LeasesClosed, PlanSeconds, Cuts, Draws,
 		ForecastSeconds, ForecastError, AdmissionSeconds, WidthChanges, ReservationsWaiting, OldestReservation,
-		HeldGPUs, NodesLost, DetectionSeconds, DecisionSeconds, RebindSeconds, Swaps} {
+		HeldGPUs, NodesLost, DetectionSeconds, DecisionSeconds, RebindSeconds, Swaps, RecordsUnstored} {
 		_ = legacyregistry.Register(m) // registered already: the process has more than one profile
 	}
 }
