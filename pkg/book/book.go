@@ -127,6 +127,7 @@ func (b *Book) Open(now time.Time) {
 	defer b.unlock()
 	b.open = true
 	b.accounts.Complete()
+	b.noteAll()
 	b.claimSeats()
 	b.resumeAll(now) // before anybody else takes the room
 	for _, m := range b.members {

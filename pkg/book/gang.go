@@ -27,6 +27,8 @@ type gang struct {
 	vacant   []vacancy
 	kept     map[int]budget.Key
 	narrower int
+	// latest is the Lease that each part of the Run had last, closed or not.
+	latest map[Part]*lease
 	// planned says that a plan has been made that the leader's gang has not followed yet.
 	planned bool
 	// committed says that the barrier is open: every member was reserved at once.
@@ -75,7 +77,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 		g.kept, g.growth = nil, growth{}
 		if g.over() {
 			b.waiting.remove(g)
-			g.refusal = nil
+			g.refusal, g.latest = nil, nil
 			return
 		}
 	}

@@ -26,7 +26,8 @@ type lease struct {
 	charge budget.Charge
 	seen   sighting // of its end
 	// lost says that the object is gone while the pod still runs.
-	lost bool
+	lost   bool
+	reason rqv1.ClosureReason // why it closed; empty while it is open
 }
 
 func payerOf(c budget.Charge) payer { return payer{c.Payer, c.Relation} }
@@ -143,6 +144,7 @@ func (b *Book) SetLease(l *rqv1.Lease) {
 	defer b.unlock()
 	name, charge := client(l), ChargeIn(l)
 	if l.Status.Closed {
+		b.noteClosed(l, charge)
 		b.accounts.Open(name.String(), charge)
 		b.closeLease(name, l.Status.Ended.Time)
 		return
@@ -150,11 +152,10 @@ func (b *Book) SetLease(l *rqv1.Lease) {
 	if b.leases[name] != nil || b.accounts.IsPast(name.String(), charge.Payer) {
 		return
 	}
-	pod := types.UID(l.Labels[LabelPod])
-	index, _ := strconv.Atoi(l.Labels[rqv1.LabelIndex]) // every Lease has one
-	entry := &lease{pod: pod, part: Part{Index: index, Spare: charge.Role == rqv1.RoleSpare}, run: types.NamespacedName{Namespace: l.Spec.RunRef.Namespace, Name: l.Spec.RunRef.Name},
-		node: l.Spec.Slice.Nodes[0].Name, charge: charge}
+	entry := entryOf(l, charge)
+	pod := entry.pod
 	b.leases[name] = entry
+	b.note(entry)
 	b.roles[charge.Role] += charge.GPUs
 	b.accounts.Open(name.String(), charge)
 	b.hold(pod, entry.node, charge.GPUs, func(h *holding) {

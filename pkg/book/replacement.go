@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/budget"
 )
 
 // Replacement says whose place a pod takes that has the rank of a lost one (R26). The pod carries it as an annotation from
-// its creation on: it is the record of the swap, and whoever decides goes by it.
+// its creation on: it is the record of the swap, and whoever decides goes by it, as far as the ledger agrees. Who pays is not
+// in it: that is the ledger's to say.
 type Replacement struct {
 	// Lost is the node that the rank was lost with; empty when it was lost otherwise.
 	Lost string `json:"lost,omitempty"`
@@ -19,10 +19,6 @@ type Replacement struct {
 	Spare    string    `json:"spare,omitempty"`
 	SpareUID types.UID `json:"spareUID,omitempty"`
 	Node     string    `json:"node,omitempty"`
-	// Budget and Envelope pay: those that paid for the rank before, as far as that is known, else for the spare.
-	Budget   string        `json:"budget,omitempty"`
-	Envelope string        `json:"envelope,omitempty"`
-	Relation rqv1.Relation `json:"relation,omitempty"`
 }
 
 // Annotation returns the value of the pod's annotation.
@@ -39,14 +35,4 @@ func ReplacementOf(pod *corev1.Pod) (Replacement, bool) {
 	r := Replacement{}
 	text, ok := pod.Annotations[rqv1.AnnotationReplaces]
 	return r, ok && json.Unmarshal([]byte(text), &r) == nil
-}
-
-// PaidBy has a replacement paid for as a Lease was.
-func (r *Replacement) PaidBy(l *rqv1.Lease) {
-	charge := ChargeIn(l)
-	r.Budget, r.Envelope, r.Relation = charge.Payer.Budget, charge.Payer.Envelope, charge.Relation
-}
-
-func (r *Replacement) payer() payer {
-	return payer{budget.Key{Budget: r.Budget, Envelope: r.Envelope}, r.Relation}
 }

@@ -73,22 +73,26 @@ func (b *Book) vacateAll(g *gang) { b.vacate(g, func(*vacancy) bool { return tru
 func from(index int) func(*vacancy) bool { return func(v *vacancy) bool { return v.index >= index } }
 
 // claimSeat keeps the room of the spare that a pod's record names for that pod alone, from before the spare gives it up
-// until the pod has it.
+// until the pod has it. Where that is and who pays is what the ledger says.
 func (b *Book) claimSeat(m *member) {
 	g := m.gang
 	r, ok := ReplacementOf(m.pod)
-	if !ok || r.Node == "" || m.part.Spare || m.stage != unplaced || !g.started() || g.shape != nil || m.surplus() ||
+	if !ok || m.part.Spare || m.stage != unplaced || !g.started() || g.shape != nil || m.surplus() || m.joins() ||
 		g.excluded[r.Node] != "" || g.seats(r.SpareUID) {
 		return
 	}
-	if spare := b.members[r.SpareUID]; spare != nil && (spare.gang != g || !spare.part.Spare || spare.doomed()) {
+	spare := g.spareLease(r)
+	if spare == nil {
+		return
+	}
+	if m := b.members[r.SpareUID]; m != nil && (m.gang != g || !m.part.Spare || m.doomed()) {
 		return
 	}
 	if h := b.held[r.SpareUID]; h != nil && (h.node != r.Node || len(h.awaitedBy) > 0) || h == nil && b.freeOn(r.Node) < g.demand.GPUsPerPod {
 		return // the record is of no use any more
 	}
 	b.hold(r.SpareUID, r.Node, g.demand.GPUsPerPod, func(h *holding) { h.vacant = true })
-	g.vacant = append(g.vacant, vacancy{pod: r.SpareUID, index: m.part.Index, node: r.Node, payer: r.payer()})
+	g.vacant = append(g.vacant, vacancy{pod: r.SpareUID, index: m.part.Index, node: r.Node, payer: g.paysForSeat(m.part, r, spare)})
 	b.reclaim(r.Node, rqv1.ClosedReclaimedBySpare, nil) // they leave while the ledger follows
 }
 

@@ -96,7 +96,12 @@ func (w *world) rebuilt(shuffle bool) *book.Book {
 	for _, uid := range slices.Sorted(maps.Keys(w.pods)) {
 		events = append(events, func() { b.SetPod(w.pods[uid]) }, func() { b.SetMember(w.pods[uid]) })
 	}
+	var ledger []func() // closed Leases are not watched, but read at the end
 	for _, name := range slices.Sorted(maps.Keys(w.leases)) {
+		if w.leases[name].Status.Closed {
+			ledger = append(ledger, func() { b.SetLease(w.leases[name]) })
+			continue
+		}
 		events = append(events, func() { b.SetLease(w.leases[name]) })
 	}
 	if w.activation != nil {
@@ -106,7 +111,7 @@ func (w *world) rebuilt(shuffle bool) *book.Book {
 	if shuffle {
 		events = rapid.Permutation(events).Draw(w.t, "order of events")
 	}
-	for _, event := range events {
+	for _, event := range slices.Concat(events, ledger) {
 		event()
 	}
 	w.storm.setKey(b)

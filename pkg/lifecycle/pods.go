@@ -3,7 +3,9 @@ package lifecycle
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -47,6 +49,8 @@ func (s *state) newPod(index int) *corev1.Pod {
 	if s.Run.Spec.Template != nil {
 		template = s.Run.Spec.Template.DeepCopy()
 	}
+	withoutOurs(template.Labels)
+	withoutOurs(template.Annotations) // a pod that says whose place it takes says so with the scheduler's word
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	part := book.Part{Index: index}
 	pod.Name, pod.GenerateName, pod.Namespace = part.PodName(s.Run.Name), "", s.Run.Namespace
@@ -54,11 +58,11 @@ func (s *state) newPod(index int) *corev1.Pod {
 	pod.Labels = withLabels(pod.Labels, s.labelsOf(part, strconv.Itoa(s.Demand.GroupOf(index))))
 	pod.Labels[rqv1.LabelEpoch] = "0"
 	spec := &pod.Spec
-	spec.SchedulerName = rqv1.SchedulerName
+	spec.SchedulerName, spec.SchedulingGates = rqv1.SchedulerName, nil
 	spec.RestartPolicy = cmp.Or(spec.RestartPolicy, corev1.RestartPolicyNever)
 	spec.Hostname, spec.Subdomain = pod.Name, s.Run.Name
 	if len(spec.Containers) == 0 {
-		spec.Containers = []corev1.Container{{Name: "pause", Image: s.PauseImage}}
+		spec.Containers = []corev1.Container{{Name: "pause", Image: s.PauseImage, SecurityContext: leastPrivilege()}}
 		grace := int64(0)
 		spec.TerminationGracePeriodSeconds = &grace
 	}
@@ -153,6 +157,12 @@ func service(run *rqv1.Run) *corev1.Service {
 
 func ownerOf(run *rqv1.Run) metav1.OwnerReference {
 	return *metav1.NewControllerRef(run, rqv1.GroupVersion.WithKind("Run"))
+}
+
+// withoutOurs takes out of a template's labels or annotations what only the scheduler writes. Admission refuses it; a Run may be
+// older than that.
+func withoutOurs(template map[string]string) {
+	maps.DeleteFunc(template, func(key, _ string) bool { return strings.HasPrefix(key, rqv1.GroupName+"/") })
 }
 
 func withLabels(labels, ours map[string]string) map[string]string {

@@ -74,7 +74,8 @@ func images(spec *corev1.PodSpec) []corev1.Volume {
 	return out
 }
 
-// leastPrivilege is what the strictest pod security standard asks for: spares are to be admitted in every namespace.
+// leastPrivilege is what the strictest pod security standard asks for: spares, and Runs without a template, are to be admitted
+// in every namespace.
 func leastPrivilege() *corev1.SecurityContext {
 	yes, no, user := true, false, int64(pauseUser)
 	return &corev1.SecurityContext{

@@ -53,9 +53,6 @@ func (s *state) relieve() {
 		}
 		if spare := s.standBySpare(index); spare != nil && (lost || short) {
 			r.Spare, r.SpareUID, r.Node = spare.Name, spare.UID, spare.Spec.NodeName
-			if r.Budget == "" {
-				r.PaidBy(s.leases[spare.UID])
-			}
 		}
 		if lost || r.Spare != "" {
 			s.relief[index] = r
@@ -70,9 +67,7 @@ func (s *state) lostRank(index int) (book.Replacement, bool) {
 		if lease.Spec.RunRef.UID != s.Run.UID || partOf(lease) != (book.Part{Index: index}) || s.Stands(node) {
 			continue
 		}
-		r := book.Replacement{Lost: node}
-		r.PaidBy(lease)
-		return r, true
+		return book.Replacement{Lost: node}, true
 	}
 	return book.Replacement{}, false
 }

@@ -58,8 +58,8 @@ func replacements(d Decision) map[string]book.Replacement {
 
 func TestDecideOnALostNode(t *testing.T) {
 	noRoom := &plan.Refusal{Reason: plan.InsufficientGPUs, Message: "short by 8"}
-	spare := book.Replacement{Lost: "gone", Spare: "run-s0", SpareUID: "00000100", Node: "n4", Budget: "b", Envelope: "e", Relation: rqv1.RelationOwn}
-	none := book.Replacement{Lost: "gone", Budget: "b", Envelope: "e", Relation: rqv1.RelationOwn}
+	spare := book.Replacement{Lost: "gone", Spare: "run-s0", SpareUID: "00000100", Node: "n4"}
+	none := book.Replacement{Lost: "gone"}
 	for name, test := range map[string]struct {
 		observed Observed
 		want     string
@@ -107,7 +107,7 @@ func TestDecideOnALostNode(t *testing.T) {
 				o.Leases = append(o.Leases[:1:1], o.Leases[2:]...)
 				o.Refusal = noRoom
 			}, "n4", "n5"), "replace run-1; Running: replacing 1 of 4 pods", map[string]book.Replacement{"run-1": {Spare: "run-s0",
-				SpareUID: "00000100", Node: "n4", Budget: "b", Envelope: "e", Relation: rqv1.RelationOwn}}},
+				SpareUID: "00000100", Node: "n4"}}},
 		"also when other rules turned the nodes down": {
 			spared(func(o *Observed) {
 				o.Pods[1].Spec.NodeName, o.Pods[1].Status.Phase = "", ""

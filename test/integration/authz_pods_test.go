@@ -32,7 +32,7 @@ func podNamespace(t *testing.T, ns string) {
 	eventually(t, "the namespace's service account", func() error {
 		return actAs(t, mallory).Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "default"}, &corev1.ServiceAccount{})
 	})
-	policyEnforced(t, "jobtree-pod-labels", func() error {
+	policyEnforced(t, "jobtree-pods", func() error {
 		return actAs(t, mallory).Create(t.Context(), somePod(ns, "probe", runLabels), client.DryRunAll)
 	})
 }

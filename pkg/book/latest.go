@@ -1,0 +1,72 @@
+package book
+
+import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+)
+
+// entryOf returns what the book keeps of a Lease.
+func entryOf(l *rqv1.Lease, charge budget.Charge) *lease {
+	index, _ := strconv.Atoi(l.Labels[rqv1.LabelIndex]) // every Lease has one
+	return &lease{
+		pod: types.UID(l.Labels[LabelPod]), part: Part{Index: index, Spare: charge.Role == rqv1.RoleSpare},
+		run:  types.NamespacedName{Namespace: l.Spec.RunRef.Namespace, Name: l.Spec.RunRef.Name},
+		node: l.Spec.Slice.Nodes[0].Name, charge: charge, reason: l.Status.ClosureReason,
+	}
+}
+
+// note remembers the Lease that a part of a Run has had last: who takes a part over is paid for by what the ledger says of it,
+// whatever a pod says. Shards take nothing over.
+func (b *Book) note(l *lease) {
+	g := b.gangs[types.UID(l.charge.Run)]
+	if g == nil || g.over() || l.charge.Role == rqv1.RoleBorrowed {
+		return
+	}
+	if last := g.latest[l.part]; last != nil && last.pod != l.pod && last.charge.Start.After(l.charge.Start) {
+		return
+	}
+	if g.latest == nil {
+		g.latest = map[Part]*lease{}
+	}
+	g.latest[l.part] = l
+}
+
+// noteClosed notes that a Lease is closed, and why. Only a Run that runs has parts to take over.
+func (b *Book) noteClosed(l *rqv1.Lease, charge budget.Charge) {
+	if g := b.gangs[l.Spec.RunRef.UID]; g != nil && g.started() {
+		b.note(entryOf(l, charge))
+	}
+}
+
+// noteAll notes all open Leases: some may have been seen before their Runs were.
+func (b *Book) noteAll() {
+	for _, l := range b.leases {
+		b.note(l)
+	}
+}
+
+// spareLease returns the Lease of the spare that a record names, if the ledger knows it as a spare of the gang on the node that
+// the record names, which stands by or has given way for a rank; else nil.
+func (g *gang) spareLease(r Replacement) *lease {
+	for index := range g.full.Spares() {
+		l := g.latest[Part{Index: index, Spare: true}]
+		if l != nil && l.pod == r.SpareUID && l.node == r.Node && (l.reason == "" || l.reason == rqv1.ClosedSwap) {
+			return l
+		}
+	}
+	return nil
+}
+
+// paysForSeat returns who pays for a rank that takes a spare's place: whoever paid for the rank that was lost with its node,
+// else for the spare. A rank that has waited for room since it was lost has no money set aside any more.
+func (g *gang) paysForSeat(rank Part, r Replacement, spare *lease) payer {
+	lost := g.latest[rank]
+	if r.Lost != "" && lost != nil && lost.node == r.Lost && (lost.reason == "" || lost.reason == rqv1.ClosedNodeFailure) {
+		return payerOf(lost.charge)
+	}
+	return payerOf(spare.charge)
+}

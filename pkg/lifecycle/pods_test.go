@@ -1,0 +1,54 @@
+package lifecycle
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// A Run that was there before admission refused it may have a template that says what only the scheduler says.
+func TestATemplateSaysNothingForTheScheduler(t *testing.T) {
+	d := Decide(scene(func(o *Observed) {
+		o.Run.Spec.Template = &corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{
+				Labels: map[string]string{"app": "train", rqv1.LabelRole: "Spare", rqv1.GroupName + "/other": "x"},
+				Annotations: map[string]string{"note": "mine", rqv1.AnnotationReplaces: `{"spareUID":"a","node":"n1"}`,
+					rqv1.AnnotationOwner: "org:b"},
+			},
+			Spec: corev1.PodSpec{
+				Containers:      []corev1.Container{{Name: "main", Image: "train"}},
+				SchedulingGates: []corev1.PodSchedulingGate{{Name: "example.com/wait"}},
+			},
+		}
+		o.Demand.SparesPerGroup = 1
+	}))
+	for _, pod := range d.Create {
+		spare := pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare)
+		if spare != (pod.Labels[rqv1.LabelEpoch] == "") || pod.Labels[rqv1.GroupName+"/other"] != "" || len(pod.Spec.SchedulingGates) > 0 {
+			t.Errorf("pod %s has labels %v and gates %v", pod.Name, pod.Labels, pod.Spec.SchedulingGates)
+		}
+		want := map[string]string{"note": "mine"}
+		if spare {
+			want = nil
+		}
+		if diff := cmp.Diff(want, pod.Annotations); diff != "" {
+			t.Errorf("annotations of pod %s (-want +got):\n%s", pod.Name, diff)
+		}
+	}
+	if len(d.Create) != 6 {
+		t.Errorf("%d pods are made, want 4 and 2 spares", len(d.Create))
+	}
+}
+
+// A Run without a template starts where the strictest pod security standard is enforced.
+func TestThePauseContainerHasTheLeastPrivilege(t *testing.T) {
+	for _, pod := range Decide(scene(nil)).Create {
+		if diff := cmp.Diff(leastPrivilege(), pod.Spec.Containers[0].SecurityContext); diff != "" {
+			t.Errorf("pod %s (-want +got):\n%s", pod.Name, diff)
+		}
+	}
+}
