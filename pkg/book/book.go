@@ -27,6 +27,7 @@ type Book struct {
 	tainted  map[string]*corev1.Node
 	losing   map[string]bool        // nodes whose loss is being recorded
 	strayed  map[string]string      // the former domains of nodes that are left out
+	heldBack map[string]bool        // nodes with signs of loss that are not taken for lost, since too many show one
 	held     map[types.UID]*holding // by pod
 	leavers  map[types.UID]*holding // those of held whose pods have been told to go
 	leases   map[types.NamespacedName]*lease
@@ -63,6 +64,7 @@ func New(args *config.Args) *Book {
 		tainted:  map[string]*corev1.Node{},
 		losing:   map[string]bool{},
 		strayed:  map[string]string{},
+		heldBack: map[string]bool{},
 		held:     map[types.UID]*holding{},
 		leavers:  map[types.UID]*holding{},
 		leases:   map[types.NamespacedName]*lease{},

@@ -28,10 +28,10 @@ func (b *Book) stands(name string) bool {
 }
 
 // evident reports whether a node says of itself that it is lost: what happens to its pods happens for that, also before it is
-// recorded.
+// recorded. A sign that is held back says nothing.
 func (b *Book) evident(node *corev1.Node) bool {
-	_, _, lost := nodeloss.Rules{Conditions: b.args.NodeLossConditions}.Evident(node)
-	return lost
+	reason, _, lost := nodeloss.Rules{Conditions: b.args.NodeLossConditions}.Evident(node)
+	return lost && (reason.Certain() || !b.heldBack[node.Name])
 }
 
 // lossOf reports whether a node that exists is recorded as lost, and when.
@@ -89,8 +89,10 @@ func (b *Book) inFleet(node *corev1.Node) topology.Node {
 		Unschedulable: !b.serves(node)}
 }
 
-// serves reports whether anything may be placed on a node: it stands and is not cordoned.
-func (b *Book) serves(node *corev1.Node) bool { return !node.Spec.Unschedulable && b.stands(node.Name) }
+// serves reports whether anything may be placed on a node: it stands, without a sign of loss, and is not cordoned.
+func (b *Book) serves(node *corev1.Node) bool {
+	return !node.Spec.Unschedulable && b.stands(node.Name) && !b.heldBack[node.Name]
+}
 
 // reconcileOn has the Runs looked at that have pods on some nodes. Places on those that do not stand, which no Lease holds yet,
 // are taken back, each with the rest of its gang's: a gang that took them would start with a pod missing.

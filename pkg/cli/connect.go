@@ -1,6 +1,7 @@
 package cli
 
 import (
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,7 +18,7 @@ const fieldManager = "kubectl-runs"
 // ours holds the kinds that can be submitted; known adds those that the CLI reads besides.
 var (
 	ours  = newScheme(rqv1.AddToScheme)
-	known = newScheme(rqv1.AddToScheme, corev1.AddToScheme)
+	known = newScheme(rqv1.AddToScheme, corev1.AddToScheme, authenticationv1.AddToScheme)
 )
 
 func newScheme(adders ...func(*runtime.Scheme) error) *runtime.Scheme {
@@ -40,6 +41,7 @@ func resources() meta.RESTMapper {
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	mapper.Add(authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"), meta.RESTScopeRoot)
 	return mapper
 }
 

@@ -181,7 +181,8 @@ func (c *Controllers) tellBudget(was, is *rqv1.Budget) {
 
 // tellConditions makes events of a Run's coming into overdraft or into risk, or out of them, and of shards that give way.
 func (c *Controllers) tellConditions(run *rqv1.Run, status *rqv1.RunStatus) {
-	for _, kind := range []string{rqv1.ConditionOverdraft, rqv1.ConditionAtRisk, rqv1.ConditionReclaimed, rqv1.ConditionGraceCapped} {
+	for _, kind := range []string{rqv1.ConditionOverdraft, rqv1.ConditionAtRisk, rqv1.ConditionReclaimed, rqv1.ConditionGraceCapped,
+		rqv1.ConditionNodesHeldBack} {
 		is := meta.FindStatusCondition(status.Conditions, kind)
 		was := meta.FindStatusCondition(run.Status.Conditions, kind)
 		if is == nil || was != nil && was.Status == is.Status && was.Message == is.Message {

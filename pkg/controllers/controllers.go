@@ -146,6 +146,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	go c.reportNodes(ctx)
 	go c.keepContact(ctx)
 	go c.watchNodes(ctx)
+	go c.watchHeldBack(ctx)
 	go c.activate(ctx)
 	go c.tidyReservations(ctx)
 	go c.refreshPromises(ctx)

@@ -64,29 +64,29 @@ func (c *Controllers) judge(ctx context.Context, names []string) {
 	}
 	began := c.clock.Now()
 	c.tidyNodes(ctx, names)
-	var suspects []string
+	var suspects []suspect
 	for _, name := range names {
-		if c.suspected(name, began) {
-			suspects = append(suspects, name)
+		if verdict, yes := c.suspected(name, began); yes {
+			suspects = append(suspects, suspect{name, verdict})
 		}
 	}
-	if len(suspects) == 0 {
+	if suspects = c.brake(suspects, began); len(suspects) == 0 {
 		return
 	}
 	found := make([]*finding, len(suspects))
 	if err := inParallel(len(suspects), func(i int) (err error) {
-		found[i], err = c.confirm(ctx, suspects[i])
+		found[i], err = c.confirm(ctx, suspects[i].name)
 		return err
 	}); err != nil {
 		klog.FromContext(ctx).V(2).Info("Nodes are to be judged again", "err", err)
 	}
 	found = slices.DeleteFunc(found, func(f *finding) bool { return f == nil })
-	c.lose(ctx, found, began)
+	c.lose(ctx, c.brakeAgain(found), began)
 }
 
 // suspected reports whether what has been seen of a node that holds Leases is evidence that it is lost. If it is going to be,
 // the node is looked at then.
-func (c *Controllers) suspected(name string, now time.Time) bool {
+func (c *Controllers) suspected(name string, now time.Time) (nodeloss.Verdict, bool) {
 	holding, err := c.watches.leases.GetIndexer().IndexKeys(byNode, name)
 	verdict := c.verdict(name, now)
 	switch {
@@ -96,11 +96,11 @@ func (c *Controllers) suspected(name string, now time.Time) bool {
 		}
 	case err != nil || len(holding) == 0: // looked at again once it holds something
 	case verdict.Lost && !c.book.Recorded(name):
-		return true
+		return verdict, true
 	case !verdict.Lost && !verdict.Again.IsZero():
 		c.nodes.queue.AddAfter(name, verdict.Again.Sub(now)+settle)
 	}
-	return false
+	return nodeloss.Verdict{}, false
 }
 
 // verdict judges a node by what has been seen of it.
@@ -111,11 +111,16 @@ func (c *Controllers) verdict(name string, now time.Time) nodeloss.Verdict {
 	if s == nil {
 		return nodeloss.Verdict{}
 	}
+	return c.rules().Judge(s, c.heardSince(now), now)
+}
+
+// heardSince returns since when the API server has answered: nothing is silence while nobody listens. The watch's lock is held.
+func (c *Controllers) heardSince(now time.Time) time.Time {
 	since, ok := c.nodes.inContact(c.args.NodeLossGrace.Duration/4, now)
 	if !ok {
-		since = now // nothing is silence while nobody listens
+		return now
 	}
-	return c.rules().Judge(s, since, now)
+	return since
 }
 
 func (c *Controllers) rules() nodeloss.Rules {

@@ -23,12 +23,17 @@ type nodeWatch struct {
 	sights map[string]*nodeloss.Sight
 	// forgiven are nodes that a person has uncordoned, whose record is to go.
 	forgiven map[string]*corev1.Node
-	contact  contact
-	queue    workqueue.TypedDelayingInterface[string]
+	// gpus are the nodes that have, or have had, GPUs: a device plugin may die with its node. marked are those whose object says
+	// that their loss is held back, and heldBack those that it is to say so of.
+	gpus, marked map[string]bool
+	heldBack     map[string]nodeloss.Verdict
+	contact      contact
+	queue        workqueue.TypedDelayingInterface[string]
 }
 
 func newNodeWatch() *nodeWatch {
 	return &nodeWatch{sights: map[string]*nodeloss.Sight{}, forgiven: map[string]*corev1.Node{},
+		gpus: map[string]bool{}, marked: map[string]bool{}, heldBack: map[string]nodeloss.Verdict{},
 		queue: workqueue.NewTypedDelayingQueue[string]()}
 }
 
@@ -49,9 +54,10 @@ func (w *nodeWatch) see(node *corev1.Node, now time.Time) {
 	w.sight(node.Name).SeeNode(node, now)
 }
 
-func (w *nodeWatch) setNode(node *corev1.Node, now time.Time) {
+func (w *nodeWatch) setNode(node *corev1.Node, gpus corev1.ResourceName, now time.Time) {
 	w.mu.Lock()
 	w.sight(node.Name).SeeNode(node, now)
+	w.note(node, gpus)
 	if delete(w.forgiven, node.Name); nodeloss.Forgiven(node) {
 		w.forgiven[node.Name] = node
 	}
@@ -63,6 +69,8 @@ func (w *nodeWatch) removeNode(name string) {
 	w.mu.Lock()
 	w.sight(name).SeeDeletion()
 	delete(w.forgiven, name)
+	delete(w.gpus, name)
+	delete(w.marked, name)
 	w.mu.Unlock()
 	w.queue.Add(name)
 }
@@ -107,7 +115,7 @@ func (c *Controllers) feedNodes(nodes cache.SharedInformer) error {
 	}
 	for _, add := range []func() error{
 		func() error {
-			return handle(c.watches, nodes, func(n *corev1.Node) { c.nodes.setNode(n, c.clock.Now()) },
+			return handle(c.watches, nodes, func(n *corev1.Node) { c.nodes.setNode(n, corev1.ResourceName(c.args.GPUResource), c.clock.Now()) },
 				func(n *corev1.Node) { c.nodes.removeNode(n.Name) })
 		},
 		func() error {

@@ -128,7 +128,7 @@ func (c *Controllers) observe(name types.NamespacedName) (lifecycle.Observed, er
 	o := lifecycle.Observed{
 		Stands: c.book.Stands, HasLease: c.book.HasLease, Overdraft: c.book.Overdraft, Now: c.clock.Now(), GangDeadline: c.args.GangDeadline.Duration,
 		NoticePeriod: c.args.NoticePeriod.Duration, MaxGracePeriod: c.args.MaxGracePeriod.Duration, Reclaimed: c.book.Reclaimed, OpportunisticGrace: c.args.OpportunisticGrace.Duration,
-		GPUResource: c.args.GPUResource, PauseImage: c.args.PauseImage,
+		GPUResource: c.args.GPUResource, PauseImage: c.args.PauseImage, HeldBack: c.book.HeldBack,
 	}
 	if run, ok, err := c.watches.runs.GetStore().GetByKey(name.String()); err != nil {
 		return o, err

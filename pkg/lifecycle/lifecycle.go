@@ -35,6 +35,8 @@ type Observed struct {
 	// HasLease whether a pod's Lease is known to be open, even if it is not among Leases yet.
 	Stands, Accepts func(node string) bool
 	HasLease        func(pod types.UID) bool
+	// HeldBack reports whether a node shows a sign of loss and is not taken for lost (R25); nil for none.
+	HeldBack func(node string) bool
 	// Reclaimed returns why a shard of an opportunistic Run has been told to give its GPUs back; false when it has not.
 	Reclaimed func(pod types.UID) (rqv1.ClosureReason, bool)
 	// Overdraft returns how many GPUs of a Lease are beyond what its payer allows.

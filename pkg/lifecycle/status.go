@@ -177,6 +177,7 @@ func (s *state) setConditions(next *rqv1.RunStatus, reason, message string) {
 	}
 	s.setCondition(next, condition)
 	s.setOverdraft(next)
+	s.setHeldBack(next)
 }
 
 // setCondition sets a condition, with the time at which it became so.

@@ -100,6 +100,12 @@ var NodesLost = metrics.NewCounterVec(&metrics.CounterOpts{
 	Help: "Nodes that held GPUs of Runs and were found to be lost, by reason.",
 }, []string{"reason"})
 
+// NodesHeldBack is how many nodes show signs of loss and are not taken for lost, since too many do at once (R25).
+var NodesHeldBack = metrics.NewGauge(&metrics.GaugeOpts{
+	Subsystem: subsystem, Name: "nodes_held_back", StabilityLevel: metrics.ALPHA,
+	Help: "Nodes that hold GPUs of Runs, show signs of loss, and are not taken for lost, since more nodes do at once than nodeLossLimit allows.",
+})
+
 // DetectionSeconds, DecisionSeconds and RebindSeconds are the parts of the time from the first sign of a node's loss until its
 // ranks are bound elsewhere.
 var (
@@ -136,7 +142,7 @@ var RecordsUnstored = metrics.NewGauge(&metrics.GaugeOpts{
 func Register() {
 	for _, m := range []metrics.Registerable{Refusals, Phases, LeasesOpened, LeasesClosed, PlanSeconds, Cuts, Draws,
 		ForecastSeconds, ForecastError, AdmissionSeconds, WidthChanges, ReservationsWaiting, OldestReservation,
-		HeldGPUs, NodesLost, DetectionSeconds, DecisionSeconds, RebindSeconds, Swaps, RecordsUnstored} {
+		HeldGPUs, NodesLost, NodesHeldBack, DetectionSeconds, DecisionSeconds, RebindSeconds, Swaps, RecordsUnstored} {
 		_ = legacyregistry.Register(m) // registered already: the process has more than one profile
 	}
 }

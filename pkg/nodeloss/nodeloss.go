@@ -26,7 +26,13 @@ const (
 	NotReady Reason = "NodeNotReady"
 	// Stale: the kubelet has not renewed its lease for longer than the grace.
 	Stale Reason = "KubeletLeaseStale"
+	// Administrator: a person who may write the Node says so.
+	Administrator Reason = "Administrator"
 )
+
+// Certain reports whether evidence of a kind is never held back, however many nodes show it: somebody who must know has
+// given it.
+func (r Reason) Certain() bool { return r == Deleted || r == OutOfService || r == Administrator }
 
 // Rules say what counts as evidence, beside what always does.
 type Rules struct {
@@ -42,6 +48,8 @@ type Sight struct {
 	gone bool
 	// unready is since when Ready has been seen not to be True; zero while it is.
 	unready time.Time
+	// raised are the other conditions that have been seen to be True, and since when.
+	raised map[corev1.NodeConditionType]time.Time
 	// renewal is what the kubelet last wrote, and renewed when that was seen; zero without a kubelet lease.
 	renewal, renewed time.Time
 }
@@ -49,6 +57,7 @@ type Sight struct {
 // SeeNode notes the Node as it is at an instant.
 func (s *Sight) SeeNode(node *corev1.Node, now time.Time) {
 	s.node, s.gone = node, false
+	s.raise(node, now)
 	ready := condition(node, corev1.NodeReady)
 	switch {
 	case ready == nil || ready.Status == corev1.ConditionTrue:
@@ -91,8 +100,16 @@ func (r Rules) Judge(s *Sight, contact, now time.Time) Verdict {
 	case s.node == nil:
 		return Verdict{}
 	}
-	if reason, message, lost := r.Evident(s.node); lost {
+	reason, message, evident := r.Evident(s.node)
+	if evident && reason.Certain() {
 		return Verdict{Lost: true, Reason: reason, Message: message, Since: now}
+	}
+	if evident {
+		since := r.raisedSince(s)
+		if due := since.Add(r.gathering()); now.Before(due) {
+			return Verdict{Again: due}
+		}
+		return Verdict{Lost: true, Reason: reason, Message: message, Since: since}
 	}
 	return r.silence(s, contact, now)
 }
@@ -141,6 +158,37 @@ func (r Rules) silence(s *Sight, contact, now time.Time) Verdict {
 		}
 	}
 	return Verdict{Again: again}
+}
+
+// raise notes which conditions are True, apart from Ready.
+func (s *Sight) raise(node *corev1.Node, now time.Time) {
+	was := s.raised
+	s.raised = nil
+	for i := range node.Status.Conditions {
+		c := &node.Status.Conditions[i]
+		if c.Status != corev1.ConditionTrue || c.Type == corev1.NodeReady {
+			continue
+		}
+		since, known := was[c.Type]
+		if !known {
+			since = now
+		}
+		if s.raised == nil {
+			s.raised = map[corev1.NodeConditionType]time.Time{}
+		}
+		s.raised[c.Type] = since
+	}
+}
+
+// raisedSince returns since when a condition that means a loss has been seen to be True: the first of several.
+func (r Rules) raisedSince(s *Sight) time.Time {
+	var first time.Time
+	for kind, since := range s.raised {
+		if slices.Contains(r.Conditions, string(kind)) && (first.IsZero() || since.Before(first)) {
+			first = since
+		}
+	}
+	return first
 }
 
 func condition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {

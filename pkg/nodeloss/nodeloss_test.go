@@ -58,8 +58,19 @@ func TestEvidence(t *testing.T) {
 		"another taint":             {func(s *Sight) { s.SeeNode(node(ready, tainted("maintenance")), noon) }, noon, 1000, Verdict{}},
 		"out of service": {func(s *Sight) { s.SeeNode(node(ready, tainted(corev1.TaintNodeOutOfService)), noon) }, noon, 1,
 			Verdict{Lost: true, Reason: OutOfService, Message: "taint node.kubernetes.io/out-of-service=v", Since: after(1)}},
-		"a condition that is listed": {func(s *Sight) { s.SeeNode(node(ready, is("XIDError", corev1.ConditionTrue)), noon) }, noon, 1,
-			Verdict{Lost: true, Reason: Condition, Message: "condition XIDError is True: so it is", Since: after(1)}},
+		"a condition that is listed": {func(s *Sight) { s.SeeNode(node(ready, is("XIDError", corev1.ConditionTrue)), noon) }, noon, 5,
+			Verdict{Lost: true, Reason: Condition, Message: "condition XIDError is True: so it is", Since: noon}},
+		"which others may show in a moment": {func(s *Sight) { s.SeeNode(node(ready, is("XIDError", corev1.ConditionTrue)), noon) }, noon, 4,
+			Verdict{Again: after(5)}},
+		"which was False in between": {func(s *Sight) {
+			s.SeeNode(node(ready, is("XIDError", corev1.ConditionTrue)), noon)
+			s.SeeNode(node(ready), after(3))
+			s.SeeNode(node(ready, is("XIDError", corev1.ConditionTrue)), after(4))
+		}, noon, 6, Verdict{Again: after(9)}},
+		"which another event repeats": {func(s *Sight) {
+			s.SeeNode(node(ready, is("XIDError", corev1.ConditionTrue)), noon)
+			s.SeeNode(node(ready, is("XIDError", corev1.ConditionTrue)), after(4))
+		}, noon, 5, Verdict{Lost: true, Reason: Condition, Message: "condition XIDError is True: so it is", Since: noon}},
 		"which is not True":       {func(s *Sight) { s.SeeNode(node(ready, is("XIDError", corev1.ConditionUnknown)), noon) }, noon, 100, Verdict{}},
 		"one that is not listed":  {func(s *Sight) { s.SeeNode(node(ready, is("Hot", corev1.ConditionTrue)), noon) }, noon, 100, Verdict{}},
 		"not Ready for too short": {func(s *Sight) { s.SeeNode(node(unready), noon) }, noon, 19, Verdict{Again: after(20)}},

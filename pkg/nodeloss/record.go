@@ -27,6 +27,14 @@ func Recorded(node *corev1.Node) (at time.Time, lost bool) {
 	return at, true
 }
 
+// Told takes a record apart: when and why a node was found to be lost. It is false for one that a person has written otherwise.
+func Told(record string) (at time.Time, reason Reason, message string, ok bool) {
+	stamp, rest, _ := strings.Cut(record, " ")
+	why, message, _ := strings.Cut(rest, " ")
+	at, err := time.Parse(time.RFC3339Nano, stamp)
+	return at, Reason(why), message, err == nil
+}
+
 // Forgiven reports whether a person has uncordoned a node that had been lost: its record says nothing any more.
 func Forgiven(node *corev1.Node) bool {
 	_, marked := node.Annotations[rqv1.AnnotationLost]

@@ -62,6 +62,7 @@ func TestNodeStorm(t *testing.T) {
 	t.Parallel()
 	arguments := led("5s")
 	arguments["activationShield"], arguments["nodeLossConditions"] = "2s", []string{brokenGPU}
+	arguments["nodeLossLimit"] = "100%" // a fleet this small could lose three at once
 	s := newSite(t, ownCluster(t, withoutElection, arguments), stormDomains, stormSize, 1000)
 	s.addNodes("calm", 2)
 	seen := s.observe()

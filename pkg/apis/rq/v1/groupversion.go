@@ -58,6 +58,9 @@ const (
 	// AnnotationLost is on a Node that was found to be lost: when, why, and a sentence (rule R26). It holds until a person
 	// removes it or uncordons the node.
 	AnnotationLost = GroupName + "/lost"
+	// AnnotationHeldBack is on a Node that shows a sign of loss and is not taken for lost, since too many nodes show one at once
+	// (rule R25): since when, which sign, and a sentence.
+	AnnotationHeldBack = GroupName + "/held-back"
 	// AnnotationReplaces is on a pod that takes the rank of one that was lost: JSON that says whose place it takes.
 	AnnotationReplaces = GroupName + "/replaces"
 )

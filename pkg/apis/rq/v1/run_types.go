@@ -246,6 +246,9 @@ const (
 	// ConditionReclaimed says which shards of an opportunistic Run gave their GPUs back last, and why; its time is when. It is
 	// absent until one does.
 	ConditionReclaimed = "Reclaimed"
+	// ConditionNodesHeldBack is True while nodes of the Run show signs of loss and are not taken for lost, since too many nodes
+	// do at once (rule R25), and absent if none ever did.
+	ConditionNodesHeldBack = "NodesHeldBack"
 )
 
 // RunStatus is the observed state of a Run.

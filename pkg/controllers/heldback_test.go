@@ -1,0 +1,169 @@
+package controllers
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
+)
+
+// braked is a fleet of nodes with GPUs whose kubelets have been heard, and the controllers that watch them.
+type braked struct {
+	*Controllers
+	clock *clocktesting.FakeClock
+}
+
+const broken = "GPUBroken"
+
+func newBraked(t *testing.T, nodes int) *braked {
+	args, err := config.Parse([]byte(`{nodeLossConditions: [` + broken + `]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	b := &braked{&Controllers{args: args, book: book.New(args), nodes: newNodeWatch(), clock: clock}, clock}
+	for i := range nodes {
+		b.see(i)
+		b.renew(i)
+	}
+	b.nodes.noteContact(true, time.Second, clock.Now())
+	return b
+}
+
+func (b *braked) see(index int, changes ...func(*corev1.Node)) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%02d", index)},
+		Status: corev1.NodeStatus{Capacity: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}}
+	for _, change := range changes {
+		change(node)
+	}
+	b.book.SetNode(node)
+	b.nodes.setNode(node, "nvidia.com/gpu", b.clock.Now())
+}
+
+func (b *braked) renew(index int) {
+	now := b.clock.Now()
+	b.nodes.mu.Lock()
+	defer b.nodes.mu.Unlock()
+	b.nodes.sight(fmt.Sprintf("n%02d", index)).SeeHeartbeat(now, now)
+}
+
+// pass lets time go by in which all kubelets are heard from the one with an index on.
+func (b *braked) pass(d time.Duration, from, nodes int) {
+	b.clock.Step(d)
+	for i := from; i < nodes; i++ {
+		b.renew(i)
+	}
+	b.nodes.mu.Lock()
+	b.nodes.contact.last = b.clock.Now()
+	b.nodes.mu.Unlock()
+}
+
+// suspects judges nodes by what was seen of them, whatever they hold.
+func (b *braked) suspects(upTo int) []suspect {
+	var out []suspect
+	for i := range upTo {
+		name := fmt.Sprintf("n%02d", i)
+		if v := b.verdict(name, b.clock.Now()); v.Lost {
+			out = append(out, suspect{name, v})
+		}
+	}
+	return out
+}
+
+// outOfService is what a person, or a cloud, says of a node.
+func outOfService(n *corev1.Node) {
+	n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}
+}
+
+func isBroken(n *corev1.Node) {
+	n.Status.Conditions = []corev1.NodeCondition{{Type: broken, Status: corev1.ConditionTrue}}
+}
+
+// withoutPlugin is a node whose device plugin has died with it.
+func withoutPlugin(n *corev1.Node) { n.Status.Capacity = nil }
+
+// TestTooManySilentNodes has kubelets of 40 nodes fall silent: up to four are taken for lost, more are not, apart from one that
+// somebody says is out of service. They are again when most have come back.
+func TestTooManySilentNodes(t *testing.T) {
+	b := newBraked(t, 40)
+	b.pass(30*time.Second, 4, 40)
+	if free := b.brake(b.suspects(40), b.clock.Now()); len(free) != 4 {
+		t.Errorf("of four silent nodes %v are taken for lost", free)
+	}
+
+	b = newBraked(t, 40)
+	b.pass(9*time.Second, 16, 40)
+	b.see(0, outOfService)
+	b.see(1, withoutPlugin)
+	b.pass(21*time.Second, 16, 40)
+	if free := b.brake(b.suspects(40), b.clock.Now()); len(free) != 1 || free[0].name != "n00" {
+		t.Errorf("%v are taken for lost", free)
+	}
+	want := signs{shown: 15, nodes: 40, limit: 4}
+	count, held := b.reviewHeldBack(b.clock.Now())
+	if diff := cmp.Diff(want, count, cmp.AllowUnexported(signs{})); diff != "" || held != 15 || !b.book.HeldBack("n15") || b.book.HeldBack("n00") {
+		t.Errorf("%d are held back, by %s", held, diff)
+	}
+	b.pass(time.Second, 4, 40)
+	count, held = b.reviewHeldBack(b.clock.Now())
+	if count.shown != 3 || held != 0 || b.book.HeldBack("n01") {
+		t.Errorf("%d are held back for %s", held, count)
+	}
+	if free := b.brake(b.suspects(40), b.clock.Now()); len(free) != 4 {
+		t.Errorf("afterwards %v are taken for lost", free)
+	}
+}
+
+// TestSilentNodesThatWereHeardLastAtOtherTimes has nodes fall silent at once that renewed last at any time within ten seconds:
+// the first of them to be due is not taken for lost.
+func TestSilentNodesThatWereHeardLastAtOtherTimes(t *testing.T) {
+	b := newBraked(t, 40)
+	for i := range 10 {
+		b.pass(time.Second, 0, 0)
+		b.renew(i)
+	}
+	b.pass(21*time.Second, 10, 40)
+	first := b.suspects(40)
+	if len(first) != 1 {
+		t.Fatalf("%v are due", first)
+	}
+	if free := b.brake(first, b.clock.Now()); len(free) != 0 {
+		t.Errorf("%v are taken for lost", free)
+	}
+}
+
+// TestTooManyConditions has a condition appear on one node after the other.
+func TestTooManyConditions(t *testing.T) {
+	b := newBraked(t, 40)
+	for i := range 5 {
+		b.see(i, isBroken)
+		b.pass(time.Second, 0, 40)
+	}
+	due := b.suspects(40)
+	if len(due) != 1 || due[0].verdict.Reason != nodeloss.Condition {
+		t.Fatalf("%v are due", due)
+	}
+	if free := b.brake(due, b.clock.Now()); len(free) != 0 || !b.book.Stands("n00") {
+		t.Errorf("%v are taken for lost", free)
+	}
+}
+
+// TestNobodyListens has the API server not answer: what is held back stays so.
+func TestNobodyListens(t *testing.T) {
+	b := newBraked(t, 40)
+	b.pass(30*time.Second, 16, 40)
+	b.brake(b.suspects(40), b.clock.Now())
+	b.nodes.noteContact(false, time.Second, b.clock.Now())
+	if _, held := b.reviewHeldBack(b.clock.Now()); held != 16 {
+		t.Errorf("%d are held back", held)
+	}
+}
