@@ -24,8 +24,11 @@ type Activation struct {
 	Nonce     [32]byte
 	Draws     []rqv1.Draw
 	Cuts      []rqv1.Cut
-	// Failed says that the Run does not start after all: what was published is revealed, and nobody is cut.
+	// Failed says that the Run does not start after all: what was published is revealed, and nobody is cut. Cause and Why say
+	// what has come between.
 	Failed bool
+	Cause  rqv1.CancelCause
+	Why    string
 }
 
 // SetLotteryKey gives the book the key that nonces are made of.
@@ -61,7 +64,7 @@ func (b *Book) decide(g *gang, pod *corev1.Pod, now time.Time) bool {
 	if refusal != nil {
 		return false
 	}
-	p, _ := forecast.Earliest(state, ask)
+	p, _ := b.earliest(state, &ask)
 	if p == nil || !p.Cuts || p.At.After(at) {
 		return false
 	}
@@ -69,7 +72,7 @@ func (b *Book) decide(g *gang, pod *corev1.Pod, now time.Time) bool {
 	decided, assignments, ok := forecast.Activate(state, ask, p.Slice.Domains, a.Conflicts, a.Nonce)
 	if ok {
 		b.decided, a.Draws, a.Cuts = at, decided.Draws, decided.Cuts
-		b.activateGang(g, a, assignments, now)
+		b.activateGang(g, a, assignments, at)
 	}
 	return ok
 }
@@ -117,9 +120,8 @@ func (b *Book) resume(g *gang, pod *corev1.Pod, now time.Time) {
 	switch {
 	case refusal != nil:
 	case status.Lottery.Nonce != "":
-		if assignments, refusal = forecast.Complete(state, b.aside(g, ask), b.leaving(a)); refusal != nil {
-			assignments, refusal = forecast.Complete(state, ask, b.leaving(a))
-		}
+		g.stuck = b.stuckFor(g, a, now)
+		assignments, refusal = b.completed(g, state, ask, b.leaving(a, now))
 	case !b.committedTo(g):
 		refusal = g.notYet("the key of lotteries has been replaced")
 	default:
@@ -134,9 +136,7 @@ func (b *Book) resume(g *gang, pod *corev1.Pod, now time.Time) {
 		a.Draws, a.Cuts = decided.Draws, decided.Cuts
 	}
 	if refusal != nil {
-		a.Failed = true
-		g.activation, g.since = a, now
-		b.reconcile(client(g.run))
+		b.fail(g, a, now)
 		return
 	}
 	b.activateGang(g, a, assignments, now)
@@ -186,14 +186,19 @@ func (b *Book) activateGang(g *gang, a *Activation, assignments []plan.Assignmen
 		if m := b.members[pod]; m != nil {
 			m.awaited = g
 		}
-		b.held[pod].await(g)
+		if a.Promise != nil {
+			b.held[pod].asked = time.Time{} // if it was to be cut before, that came to nothing
+		}
+		if !b.overstayed(pod, now) {
+			b.held[pod].await(g)
+		}
 	}
 	places := map[string]bool{}
 	for i := range assignments {
 		places[assignments[i].Node] = true
 	}
-	for _, h := range b.held {
-		if len(h.awaitedBy) > 0 && places[h.node] {
+	for pod, h := range b.held {
+		if len(h.awaitedBy) > 0 && places[h.node] && !b.overstayed(pod, now) {
 			h.await(g) // it leaves for another, who may have got a place elsewhere after a restart
 		}
 	}
@@ -258,15 +263,16 @@ func taken(g *gang, part Part, c *rqv1.Cut) bool {
 	return true
 }
 
-// leaving returns what the victims of an activation still hold, and those that others wait for, who have their places by now.
-func (b *Book) leaving(a *Activation) []resolver.Holding {
+// leaving returns what the victims of an activation still hold, and those that others wait for, who have their places by now,
+// but for what is stuck.
+func (b *Book) leaving(a *Activation, now time.Time) []resolver.Holding {
 	pods := map[types.UID]bool{}
 	for _, pod := range b.victims(a) {
 		pods[pod] = true
 	}
 	var out []resolver.Holding
 	for pod, h := range b.held {
-		if !h.shard && (pods[pod] || len(h.awaitedBy) > 0) {
+		if !h.shard && (pods[pod] || len(h.awaitedBy) > 0) && !b.overstayed(pod, now) {
 			out = append(out, resolver.Holding{Node: h.node, GPUs: h.gpus})
 		}
 	}
@@ -317,10 +323,11 @@ func (b *Book) adopt(g *gang) {
 
 // withdraw takes back what was promised to a gang: it has started, or it is gone.
 func (b *Book) withdraw(g *gang) {
+	b.giveUpRoom(g)
 	if g.promise != nil {
 		b.setPromise(g, nil)
 	}
-	g.since, g.looked, g.activation = time.Time{}, time.Time{}, nil
+	g.since, g.looked, g.activation, g.stuck = time.Time{}, time.Time{}, nil, nil
 }
 
 // doomed reports whether a member is cut for another gang.

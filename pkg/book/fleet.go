@@ -184,8 +184,10 @@ type holding struct {
 	planned, writing, leased, bound, vacant bool
 	// spare says that it is a spare's, and shard an opportunistic Run's: others run on the one, and are not kept from the other.
 	spare, shard bool
-	// until is when the pod's grace period is over, once it has been told to go.
-	until time.Time
+	// until is when the pod's grace period is over, once it has been told to go; asked is when a pod that gangs wait for, and that
+	// has not been told, was first seen; stays says that it is a shard that does not go.
+	until, asked time.Time
+	stays        bool
 	// awaitedBy are the gangs that wait for the GPUs.
 	awaitedBy []*gang
 }
@@ -214,7 +216,7 @@ func (b *Book) hold(pod types.UID, node string, gpus int, change func(h *holding
 		h.gpus = 0
 		b.gone(h)
 	}
-	if before.node == h.node && before.gpus == h.gpus && before.idles() == h.idles() {
+	if before.node == h.node && before.gpus == h.gpus && before.idles() == h.idles() && before.shard == h.shard {
 		return
 	}
 	b.occupy(&before, pod, -before.gpus)
@@ -245,7 +247,7 @@ func (b *Book) SetPod(pod *corev1.Pod) {
 		return
 	}
 	b.hold(pod.UID, pod.Spec.NodeName, gpus, func(h *holding) {
-		h.bound, h.shard = true, pod.Labels[rqv1.LabelRole] == string(rqv1.RoleBorrowed)
+		h.bound, h.shard = true, pod.Labels[rqv1.LabelRole] == string(rqv1.RoleBorrowed) && !h.stays
 		b.told(h, pod)
 	})
 }

@@ -26,13 +26,17 @@ func (b *Book) future(g *gang, pod *corev1.Pod, now time.Time) (forecast.State, 
 	missing, refusal := b.missingOf(g)
 	least := g.narrowest() // what a malleable Run waits for
 	ask := forecast.Ask{Demand: least, Claim: b.claim(g, nil), Missing: least.Within(missing), Excluded: b.rejected(g, pod)}
-	return b.stateFor(g, now), ask, refusal
+	state := b.stateFor(g, now)
+	if !g.activating() && b.rebuffed(g) != nil {
+		state.Tenants = nobody
+	}
+	return state, ask, refusal
 }
 
 // stateFor returns what is known of the time to come, as it concerns a gang.
 func (b *Book) stateFor(g *gang, now time.Time) forecast.State {
 	state := forecast.State{
-		Fleet: b.fleet, Accounts: b.accounts, Now: now, NotBefore: g.since.Add(b.args.ReservationLead.Duration),
+		Fleet: b.fleet, Accounts: b.accounts, Now: now, NotBefore: b.refusedSince(g).Add(b.args.ReservationLead.Duration),
 		WindowDelay: b.args.WindowDelay.Duration, Ahead: b.aheadOf(g),
 		Tenants: func(domains map[string]bool, at time.Time) []resolver.Tenant { return b.tenants(g, domains, at, now) },
 	}
@@ -200,7 +204,7 @@ func (b *Book) tenants(g *gang, domains map[string]bool, at, now time.Time) []re
 		if b.shieldFrom(other, g, now).After(at) {
 			continue
 		}
-		if tenant, ok := b.tenant(other, domains, since); ok {
+		if tenant, ok := b.tenant(other, domains, since, now); ok {
 			out = append(out, tenant)
 		}
 	}
@@ -229,14 +233,14 @@ func (g *gang) startedBefore(at time.Time) bool {
 
 // tenant returns what may be cut of a Run in some fabric domains and was there at an instant; false if it holds nothing
 // there.
-func (b *Book) tenant(g *gang, domains map[string]bool, since time.Time) (resolver.Tenant, bool) {
+func (b *Book) tenant(g *gang, domains map[string]bool, since, now time.Time) (resolver.Tenant, bool) {
 	t := resolver.Tenant{Run: nameOf(g.run), UID: g.run.UID, Owner: g.run.Spec.Owner}
 	within := func(m *member) bool { return domains[b.fleet.DomainOf(m.node)] }
 	if !g.touches(within) {
 		return t, false
 	}
 	cuttable := func(m *member) bool {
-		return m != nil && m.placed() && !m.doomed() && b.heldSince(m).Before(since)
+		return m != nil && m.placed() && !m.doomed() && b.heldSince(m).Before(since) && !b.hangs(m.pod.UID, now)
 	}
 	for _, m := range g.spares.members {
 		switch {

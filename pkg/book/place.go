@@ -117,6 +117,7 @@ func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
 // plan places all missing pods of a gang and assumes the result. Spares of a Run that has started come last, each by
 // itself.
 func (b *Book) plan(g *gang, pod *corev1.Pod, now time.Time) {
+	defer b.lend(g)()
 	b.stirred = true
 	g.woken, g.tried = false, b.waiting.epoch
 	g.committed = g.committed && g.underWay() // a gang that starts anew passes the barrier as a whole

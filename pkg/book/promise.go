@@ -27,6 +27,12 @@ type prospect struct {
 	activation *Activation
 	// awaiting is how many pods are still to end before the gang, which has its places, may take them.
 	awaiting int
+	// stuck are the pods that were to make room for the gang and have not gone (R37).
+	stuck []Stuck
+	// rebuff is the last activation that other scheduling rules have made vain, if any.
+	rebuff rebuff
+	// room is what is kept for the gang while it is planned again.
+	room room
 }
 
 // Promise works out when the gang of a refused pod starts. When that is now, and others have to be cut for it, it decides
@@ -45,6 +51,7 @@ func (g *gang) waits() bool {
 }
 
 func (b *Book) promise(g *gang, pod *corev1.Pod, now time.Time) {
+	defer b.lend(g)()
 	switch {
 	case g.activation != nil:
 		return // it is being published
@@ -58,12 +65,13 @@ func (b *Book) promise(g *gang, pod *corev1.Pod, now time.Time) {
 	var p *forecast.Promise
 	state, ask, refusal := b.future(g, pod, now)
 	if refusal == nil {
-		p, refusal = forecast.Earliest(state, ask)
+		p, refusal = b.earliest(state, &ask)
 	}
 	if p == nil && refusal != nil && refusal.Reason == g.refusal.Reason {
 		refusal.Without(g.refusal.Rejected)
 		g.refusal = refusal
 	}
+	b.tellRebuff(g)
 	if p != nil && p.Cuts && !p.At.After(now) && b.committedTo(g) {
 		if b.decide(g, pod, now) {
 			return
@@ -201,10 +209,12 @@ func (b *Book) Due(now time.Time) {
 // refreshed is how old a promise may grow while nothing has improved that would change it.
 const refreshed = 30 * time.Second
 
-// Refresh works promises out again that may have changed: those that are oldest, and so many at a time.
+// Refresh works promises out again that may have changed: those that are oldest, and so many at a time. Gangs that wait for what
+// is stuck are planned around it.
 func (b *Book) Refresh(now time.Time, most int) {
 	b.mu.Lock()
 	defer b.unlock()
+	b.goRound(now)
 	var stale []*gang
 	for _, g := range b.waiting.gangs {
 		if g.waits() && !g.woken && g.activation == nil && !g.looked.IsZero() && (g.seen < b.waiting.epoch || now.Sub(g.looked) >= refreshed) {

@@ -167,7 +167,7 @@ func (b *Book) dismiss(g *gang, r *rqv1.Reservation) {
 	if g.reservation == nil || g.reservation.UID != r.UID {
 		return
 	}
-	g.reservation, g.activation = nil, nil
+	g.reservation, g.activation, g.stuck = nil, nil, nil
 	if g.awaiting > 0 {
 		b.unwind(g)
 	}

@@ -25,6 +25,8 @@ type Prospect struct {
 	Reservation *rqv1.Reservation
 	// Leaving is how many pods of others are still to end before the Run starts.
 	Leaving int
+	// Stuck are the pods that were to make room for the Run and should be long gone: it is planned around them (R37).
+	Stuck []Stuck
 	// GrowTo is the width in GPUs that the Run, which has started, is to grow to now; 0 when it is not to (R23).
 	GrowTo int32
 	// Narrower is the width in GPUs at which a running Run that has lost ranks could go on without more room; 0 when there
@@ -40,7 +42,7 @@ func (b *Book) Prospect(run types.UID) Prospect {
 	if g == nil {
 		return Prospect{}
 	}
-	return Prospect{Promise: g.promise, Refusal: g.refusal, Activation: g.activation, Reservation: g.reservation, Leaving: g.awaiting,
+	return Prospect{Promise: g.promise, Refusal: g.refusal, Activation: g.activation, Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
 		GrowTo: g.growth.to, Narrower: int32(g.narrower * g.full.GPUsPerPod)}
 }
 

@@ -255,6 +255,14 @@ func (s *storm) wildActions() map[string]func(*rapid.T) {
 			s.forgiveAny(t)
 			s.disturb()
 		},
+		"hang": func(t *rapid.T) {
+			if uid, ok := pick(t, "pod", slices.Sorted(maps.Keys(s.ends))); ok {
+				if until := s.now.Add(time.Duration(rapid.IntRange(1, 100).Draw(t, "seconds")) * time.Second); until.After(s.ends[uid]) {
+					s.ends[uid] = until
+				}
+				s.disturb()
+			}
+		},
 		"delete reservation": func(t *rapid.T) {
 			if name, ok := pick(t, "reservation", slices.Sorted(maps.Keys(s.kept))); ok {
 				s.remove(name)

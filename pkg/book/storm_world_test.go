@@ -120,7 +120,7 @@ func (s *storm) reserve(name string, o *lifecycle.Observed) bool {
 		p := lifecycle.Promised{Run: o.Run, Reservations: all, Commitment: s.book.Commitment, Outstanding: s.book.Outstanding, Now: s.now}
 		if o.Run != nil {
 			p.Prospect = s.book.Prospect(o.Run.UID)
-			o.Leaving, o.Risks = p.Leaving, s.book.Risks(types.NamespacedName{Namespace: "ns", Name: name})
+			o.Leaving, o.Stuck, o.Risks = p.Leaving, p.Stuck, s.book.Risks(types.NamespacedName{Namespace: "ns", Name: name})
 		}
 		write := lifecycle.Reserve(p)
 		if write == nil {

@@ -78,12 +78,13 @@ func (c *Controllers) writeReservation(ctx context.Context, w *lifecycle.Write) 
 		return nil, fmt.Errorf("writing Reservation %s/%s: %w", r.Namespace, r.Name, err)
 	}
 	c.book.SetReservation(r)
-	c.tellReservation(w.Verb, r)
+	c.tellReservation(w.Verb, r, w.Stuck)
+	c.tellNodes(r, w.Stuck)
 	return r, nil
 }
 
 // tellReservation makes events and counts of what has become of a Reservation.
-func (c *Controllers) tellReservation(verb lifecycle.Verb, r *rqv1.Reservation) {
+func (c *Controllers) tellReservation(verb lifecycle.Verb, r *rqv1.Reservation, stuck []book.Stuck) {
 	about := r.DeepCopy()
 	about.SetGroupVersionKind(rqv1.GroupVersion.WithKind("Reservation"))
 	tell := func(reason, format string, args ...any) {
@@ -94,6 +95,8 @@ func (c *Controllers) tellReservation(verb lifecycle.Verb, r *rqv1.Reservation) 
 	case verb == lifecycle.Create:
 		tell("Reserved", "Run %s is to start at %s", r.Spec.RunRef.Name, r.Spec.EarliestStart.UTC().Format(time.RFC3339))
 	case verb == lifecycle.Update, s.State == rqv1.ReservationPending:
+	case s.State == rqv1.ReservationActivating && len(stuck) > 0:
+		tell("PlannedAgain", "%s", s.Reason)
 	case s.State == rqv1.ReservationActivating && s.Lottery.Nonce == "":
 		tell("Activating", "the conflict set is published; its digest is %s", s.Lottery.ConflictSetDigest)
 	case s.State == rqv1.ReservationActivating:
@@ -104,6 +107,9 @@ func (c *Controllers) tellReservation(verb lifecycle.Verb, r *rqv1.Reservation) 
 		}
 	default:
 		tell(string(s.State), "%s", s.Reason)
+		if s.Cause != "" {
+			metrics.CutsInVain.WithLabelValues(string(s.Cause)).Add(float64(len(s.Cuts)))
+		}
 		if s.State == rqv1.ReservationReleased {
 			metrics.ForecastError.Observe(r.Spec.EarliestStart.Sub(s.EndedAt.Time).Seconds())
 		}

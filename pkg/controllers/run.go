@@ -141,7 +141,7 @@ func (c *Controllers) observe(name types.NamespacedName) (lifecycle.Observed, er
 			return o, fmt.Errorf("the book has not seen Run %s yet", name)
 		}
 		prospect := c.book.Prospect(o.Run.UID)
-		o.Refusal, o.Leaving = prospect.Refusal, prospect.Leaving
+		o.Refusal, o.Leaving, o.Stuck = prospect.Refusal, prospect.Leaving, prospect.Stuck
 		o.GrowTo, o.Narrower = prospect.GrowTo, prospect.Narrower
 		o.Cuts, o.Risks = c.book.CutsOf(o.Run.UID), c.book.Risks(name)
 		o.Accepts = func(node string) bool { return c.book.Accepts(o.Run.UID, node) }

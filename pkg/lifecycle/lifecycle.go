@@ -47,6 +47,8 @@ type Observed struct {
 	// first once its turn has come.
 	Reservation *rqv1.Reservation
 	Leaving     int
+	// Stuck are the pods that were to make room for it and have not gone.
+	Stuck []book.Stuck
 	// GrowTo is the width in GPUs that the Run is to grow to now; 0 when it is not to (R23).
 	GrowTo int32
 	// Risks are the Reservations whose activation may cut the Run.

@@ -36,6 +36,8 @@ type Promised struct {
 type Write struct {
 	Verb        Verb
 	Reservation *rqv1.Reservation
+	// Stuck are the pods that the Reservation says for the first time are stuck, for their nodes to tell.
+	Stuck []book.Stuck
 }
 
 // Verb is how a Reservation is written.
@@ -68,7 +70,7 @@ func Reserve(p Promised) *Write {
 	}
 	switch phase := p.Run.Status.Phase; {
 	case current == nil && phase == rqv1.RunPending && p.Promise != nil:
-		return &Write{Create, p.newReservation()}
+		return &Write{Verb: Create, Reservation: p.newReservation()}
 	case current == nil:
 		return nil
 	case phase == rqv1.RunCompleted || phase == rqv1.RunFailed:
@@ -128,7 +130,7 @@ func (p *Promised) follow(r *rqv1.Reservation) *Write {
 	promised(&next.Spec, p.Promise)
 	next.Spec.EarliestStart = metav1.NewTime(p.Promise.At.Truncate(time.Second))
 	if !equality.Semantic.DeepEqual(&next.Spec, &r.Spec) {
-		return &Write{Update, next}
+		return &Write{Verb: Update, Reservation: next}
 	}
 	commitment := p.Commitment(r.UID)
 	switch said := r.Status.Lottery; {
@@ -150,7 +152,7 @@ func (p *Promised) follow(r *rqv1.Reservation) *Write {
 	if !tells(&r.Status, s) {
 		return nil
 	}
-	return &Write{UpdateStatus, next}
+	return &Write{Verb: UpdateStatus, Reservation: next}
 }
 
 func forecastOf(p *forecast.Promise) *rqv1.Forecast {
@@ -173,13 +175,13 @@ func tells(was, next *rqv1.ReservationStatus) bool {
 func (p *Promised) publish(r *rqv1.Reservation) *Write {
 	a := p.Activation
 	if a == nil {
-		return nil // it is published; or it is to be decided again
+		return p.around(r) // it is published; or it is to be decided again
 	}
 	next := r.DeepCopy()
 	s := &next.Status
 	if a.Promise != nil && s.ActivatedAt == nil {
 		if promised(&next.Spec, a.Promise); !equality.Semantic.DeepEqual(&next.Spec, &r.Spec) {
-			return &Write{Update, next}
+			return &Write{Verb: Update, Reservation: next}
 		}
 	}
 	if s.Lottery == nil {
@@ -188,8 +190,10 @@ func (p *Promised) publish(r *rqv1.Reservation) *Write {
 	none := int64(0)
 	switch {
 	case a.Failed:
-		s.Lottery.Nonce = hex.EncodeToString(a.Nonce[:])
-		return p.end(next, rqv1.ReservationCanceled, "the Run could not start after all: what was to be free is not")
+		s.Lottery.Nonce, s.Cause = hex.EncodeToString(a.Nonce[:]), a.Cause
+		write := p.end(next, rqv1.ReservationCanceled, "the Run could not start after all: "+a.Why)
+		write.Stuck = p.Stuck
+		return write
 	case s.ActivatedAt == nil:
 		at := metav1.NewMicroTime(a.At)
 		s.State, s.Reason, s.CountdownSeconds, s.ActivatedAt, s.ConflictSet = rqv1.ReservationActivating, "its turn has come", &none, &at, a.Conflicts
@@ -200,7 +204,27 @@ func (p *Promised) publish(r *rqv1.Reservation) *Write {
 	default:
 		return nil
 	}
-	return &Write{UpdateStatus, next}
+	return &Write{Verb: UpdateStatus, Reservation: next}
+}
+
+// around says that a Run whose turn has come was planned again around what is stuck; nil when nothing is, or it has been said.
+func (p *Promised) around(r *rqv1.Reservation) *Write {
+	if len(p.Stuck) == 0 {
+		return nil
+	}
+	next := r.DeepCopy()
+	if next.Status.Reason = "planned again around what has not gone: " + stuck(p.Stuck); next.Status.Reason == r.Status.Reason {
+		return nil
+	}
+	return &Write{Verb: UpdateStatus, Reservation: next, Stuck: p.Stuck}
+}
+
+// stuck says which pods are stuck: the first of them, and how many more there are.
+func stuck(pods []book.Stuck) string {
+	if more := len(pods) - 1; more > 0 {
+		return fmt.Sprintf("%s, and %d more", pods[0], more)
+	}
+	return pods[0].String()
 }
 
 // victims returns the Runs that cuts are about.
@@ -228,5 +252,5 @@ func (p *Promised) end(r *rqv1.Reservation, state rqv1.ReservationState, why str
 	next := r.DeepCopy()
 	now := metav1.NewTime(p.Now)
 	next.Status.State, next.Status.Reason, next.Status.EndedAt, next.Status.CountdownSeconds = state, why, &now, nil
-	return &Write{UpdateStatus, next}
+	return &Write{Verb: UpdateStatus, Reservation: next}
 }

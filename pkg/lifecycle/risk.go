@@ -63,5 +63,9 @@ func (s *state) setAtRisk(next *rqv1.RunStatus) {
 
 // activating says what the Run waits for when its turn has come.
 func (s *state) activating() string {
-	return fmt.Sprintf("its turn has come: %d pods of other Runs are leaving (Reservation %s)", s.Leaving, s.Reservation.Name)
+	text := fmt.Sprintf("its turn has come: %d pods of other Runs are leaving (Reservation %s)", s.Leaving, s.Reservation.Name)
+	if len(s.Stuck) > 0 {
+		text += "; planned again around " + stuck(s.Stuck)
+	}
+	return text
 }

@@ -43,6 +43,12 @@ var Cuts = metrics.NewCounterVec(&metrics.CounterOpts{
 	Help: "Cuts that activations of Reservations made, by action.",
 }, []string{"action"})
 
+// CutsInVain counts the cuts of activations by which their Run did not start, by cause (I10).
+var CutsInVain = metrics.NewCounterVec(&metrics.CounterOpts{
+	Subsystem: subsystem, Name: "cuts_in_vain_total", StabilityLevel: metrics.ALPHA,
+	Help: "Cuts of activations by which the Run did not start, by what came between: VictimStayed, NodesRejected, RoomTaken.",
+}, []string{"cause"})
+
 // Draws counts tickets drawn (R20).
 var Draws = metrics.NewCounter(&metrics.CounterOpts{
 	Subsystem: subsystem, Name: "lottery_draws_total", StabilityLevel: metrics.ALPHA,
@@ -140,7 +146,7 @@ var RecordsUnstored = metrics.NewGauge(&metrics.GaugeOpts{
 
 // Register adds the metrics to the process's registry. It may be called again.
 func Register() {
-	for _, m := range []metrics.Registerable{Refusals, Phases, LeasesOpened, LeasesClosed, PlanSeconds, Cuts, Draws,
+	for _, m := range []metrics.Registerable{Refusals, Phases, LeasesOpened, LeasesClosed, PlanSeconds, Cuts, CutsInVain, Draws,
 		ForecastSeconds, ForecastError, AdmissionSeconds, WidthChanges, ReservationsWaiting, OldestReservation,
 		HeldGPUs, NodesLost, NodesHeldBack, DetectionSeconds, DecisionSeconds, RebindSeconds, Swaps, RecordsUnstored} {
 		_ = legacyregistry.Register(m) // registered already: the process has more than one profile

@@ -130,10 +130,27 @@ type ReservationStatus struct {
 	// +optional
 	// +listType=atomic
 	Cuts []Cut `json:"cuts,omitempty"`
+	// cause says in a word what came between when others had been cut, or chosen to be, and the Run did not start by it:
+	// VictimStayed, a pod that was cut was still there 30 seconds after its grace period; NodesRejected, other scheduling
+	// rules turned its nodes down; RoomTaken, anything else that took what was to be free.
+	// +optional
+	Cause CancelCause `json:"cause,omitempty"`
 	// endedAt is when the Reservation was Released or Canceled. It is kept for as long as closed GPU leases are.
 	// +optional
 	EndedAt *metav1.Time `json:"endedAt,omitempty"`
 }
+
+// CancelCause is why a Run did not start by an activation (invariant I10).
+//
+// +kubebuilder:validation:Enum=VictimStayed;NodesRejected;RoomTaken
+type CancelCause string
+
+// Values of CancelCause.
+const (
+	CanceledVictimStayed  CancelCause = "VictimStayed"
+	CanceledNodesRejected CancelCause = "NodesRejected"
+	CanceledRoomTaken     CancelCause = "RoomTaken"
+)
 
 // Forecast is what is expected at a Reservation's earliestStart.
 type Forecast struct {
