@@ -240,7 +240,7 @@ func (b *Book) tenant(g *gang, domains map[string]bool, since, now time.Time) (r
 		return t, false
 	}
 	cuttable := func(m *member) bool {
-		return m != nil && m.placed() && !m.doomed() && b.heldSince(m).Before(since) && !b.hangs(m.pod.UID, now)
+		return m != nil && m.placed() && !m.doomed() && b.heldSince(m).Before(since) && !m.hangs(now)
 	}
 	for _, m := range g.spares.members {
 		switch {

@@ -54,9 +54,9 @@ func (b *Book) overstayed(pod types.UID, now time.Time) bool {
 }
 
 // hangs reports whether a pod has been told to go and should be long gone: who has it cut gains nothing.
-func (b *Book) hangs(pod types.UID, now time.Time) bool {
-	told := b.toldToGo(pod)
-	return !told.IsZero() && !now.Before(told.Add(overstay))
+func (m *member) hangs(now time.Time) bool {
+	at := m.pod.DeletionTimestamp
+	return at != nil && !now.Before(at.Add(overstay))
 }
 
 // goRound plans the gangs again that wait for pods which should be long gone: what these hold is not going to be free (R37).

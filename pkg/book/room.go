@@ -67,3 +67,12 @@ func (b *Book) giveUpRoom(g *gang) {
 	}
 	g.room = room{}
 }
+
+// roomOf returns how many GPUs are kept for a gang.
+func (b *Book) roomOf(g *gang) int {
+	gpus := 0
+	for _, uid := range g.room.held {
+		gpus += b.held[uid].gpus
+	}
+	return gpus
+}

@@ -93,7 +93,7 @@ func (b *Book) wakeNext() {
 		if _, known := free[flavor]; !known {
 			free[flavor] = b.fleet.FreeOf(flavor)
 		}
-		if !g.woken && (!b.improved(g, free[flavor]) || g.refusal.AboutMoney() && !purse.take(g, flavor)) {
+		if !g.woken && (!b.improved(g, free[flavor]+b.roomOf(g)) || g.refusal.AboutMoney() && !purse.take(g, flavor)) {
 			continue
 		}
 		if g.shape == nil { // else it is not planned now, so that nobody would look at the rest
