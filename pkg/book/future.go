@@ -141,6 +141,8 @@ func (b *Book) startsAt(g *gang, now time.Time) time.Time {
 		left = g.activation.At.Add(notice)
 	case g.activating() && g.reservation.Status.ActivatedAt != nil:
 		left = g.reservation.Status.ActivatedAt.Add(notice)
+	default:
+		left = g.freeBy
 	}
 	return latest(now, left).Add(soon)
 }

@@ -139,3 +139,41 @@ func TestWhatOverstaysIsNotWaitedFor(t *testing.T) {
 		})
 	}
 }
+
+// What leaves bit by bit, when a Run's turn has come for which all of it would do, is nobody else's: small Runs do not overtake a
+// large one for ever (R18).
+func TestSmallRunsDoNotTakeWhatLeavesForALargeOne(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		tellStorm(t, func(s *storm) {
+			s.addNode("n0", "d0")
+			s.addNode("n1", "d0")
+			s.setBudget("a", "org:a", 64)
+			s.submit("run0", "org:a", 1, 2, 8)
+			s.work()
+			s.during(time.Second)
+			s.submit("run1", "org:a", 1, 2, 8)
+			s.work()
+			s.submit("small", "org:a", 1, 1, 8)
+			s.during(reservationLead - 5*time.Second)
+			s.forget("run0")
+			s.leave(s.pod("run0-0"), 10*time.Second)
+			s.leave(s.pod("run0-1"), 60*time.Second)
+			for range 12 {
+				s.work()
+				if s.on("small-0") != "" {
+					s.t.Fatalf("at %s small runs\n%s", s.now, s.story())
+				}
+				if restarts {
+					s.restart()
+					s.work()
+				}
+				s.during(5 * time.Second)
+			}
+			s.work()
+			s.running("run1", "where run0 has left")
+			if r := s.kept["run1-r0"]; r.Status.ActivatedAt != nil || r.Status.State != rqv1.ReservationReleased {
+				s.t.Fatalf("its Reservation is %s: %+v", r.Status.State, r.Status)
+			}
+		})
+	}
+}

@@ -27,6 +27,10 @@ type prospect struct {
 	activation *Activation
 	// awaiting is how many pods are still to end before the gang, which has its places, may take them.
 	awaiting int
+	// freeBy is when those are to be gone whom it waits for although nobody was cut for it.
+	freeBy time.Time
+	// turn is when others could be cut for the gang that is promised to start without.
+	turn time.Time
 	// stuck are the pods that were to make room for the gang and have not gone (R37).
 	stuck []Stuck
 	// rebuff is the last activation that other scheduling rules have made vain, if any.
@@ -79,7 +83,23 @@ func (b *Book) promise(g *gang, pod *corev1.Pod, now time.Time) {
 		g.since, state.NotBefore = now, now.Add(b.args.ReservationLead.Duration) // its turn comes again
 		p, _ = forecast.Earliest(state, ask)
 	}
-	b.setPromise(g, p)
+	g.turn = time.Time{}
+	switch b.setPromise(g, p); {
+	case p == nil || p.Cuts:
+	case now.Before(state.NotBefore):
+		g.turn = state.NotBefore
+	default:
+		b.takeLeaving(g, p, state, ask, now)
+	}
+}
+
+// dueAt returns when something is to be done about a gang's promise: on its date or, if that rests on what leaves by itself, when
+// its turn comes, from which on nobody younger takes that.
+func (g *gang) dueAt() time.Time {
+	if !g.turn.IsZero() && g.turn.Before(g.promise.At) {
+		return g.turn
+	}
+	return g.promise.At
 }
 
 // committedTo reports whether the gang's Reservation has published its commitment, without which nobody may be drawn, and
@@ -183,8 +203,8 @@ func (b *Book) NextDue() (time.Time, bool) {
 	defer b.mu.Unlock()
 	var next time.Time
 	for _, g := range b.waiting.gangs {
-		if b.ripens(g) && (next.IsZero() || g.promise.At.Before(next)) {
-			next = g.promise.At
+		if b.ripens(g) && (next.IsZero() || g.dueAt().Before(next)) {
+			next = g.dueAt()
 		}
 	}
 	return next, !next.IsZero()
@@ -200,7 +220,7 @@ func (b *Book) Due(now time.Time) {
 	b.mu.Lock()
 	defer b.unlock()
 	for _, g := range b.waiting.gangs {
-		if b.ripens(g) && !g.promise.At.After(now) {
+		if b.ripens(g) && !g.dueAt().After(now) {
 			b.wake(g)
 		}
 	}

@@ -92,6 +92,8 @@ func (s *state) story() (reason, message string) {
 		return "Activating", s.activating()
 	case s.Refusal != nil:
 		return string(s.Refusal.Reason), s.Refusal.Message
+	case s.Leaving > 0:
+		return "PodsLeaving", fmt.Sprintf("has its places: %d pods there are leaving already", s.Leaving)
 	}
 	// That the Run was cut is said until something else stands in its way.
 	if c := meta.FindStatusCondition(s.Run.Status.Conditions, rqv1.ConditionStarted); c != nil &&
