@@ -31,8 +31,9 @@ type Book struct {
 	held     map[types.UID]*holding // by pod
 	leavers  map[types.UID]*holding // those of held whose pods have been told to go
 	leases   map[types.NamespacedName]*lease
-	roles    map[rqv1.LeaseRole]int // GPUs of open Leases by role
-	gangs    map[types.UID]*gang    // by Run
+	unwound  map[types.UID][]*rqv1.Lease // closed ones by Run, until this process decides
+	roles    map[rqv1.LeaseRole]int      // GPUs of open Leases by role
+	gangs    map[types.UID]*gang         // by Run
 	runs     map[types.NamespacedName]types.UID
 	members  map[types.UID]*member          // by pod
 	cuts     map[types.NamespacedName][]Cut // by Reservation
@@ -68,6 +69,7 @@ func New(args *config.Args) *Book {
 		held:     map[types.UID]*holding{},
 		leavers:  map[types.UID]*holding{},
 		leases:   map[types.NamespacedName]*lease{},
+		unwound:  map[types.UID][]*rqv1.Lease{},
 		roles:    map[rqv1.LeaseRole]int{},
 		gangs:    map[types.UID]*gang{},
 		runs:     map[types.NamespacedName]types.UID{},
@@ -131,6 +133,7 @@ func (b *Book) Open(now time.Time) {
 	b.accounts.Complete()
 	b.noteAll()
 	b.claimSeats()
+	b.restoreRooms()
 	b.resumeAll(now) // before anybody else takes the room
 	for _, m := range b.members {
 		if m.stage < bound {

@@ -42,6 +42,9 @@ func (b *Book) stateFor(g *gang, now time.Time) forecast.State {
 	}
 	state.Releases = b.departures(now)
 	for _, other := range b.gangs {
+		if r := b.lapses(other, now); r != nil && other != g {
+			state.Releases = append(state.Releases, *r)
+		}
 		if other == g || other.opportunistic() || !other.started() && !other.starts() {
 			continue
 		}

@@ -25,8 +25,9 @@ type gang struct {
 	// vacant is room that is kept for the ranks that a running Run has lost, kept who paid for them, by rank, and narrower
 	// the width in pods at which the gang could go on without all of them; 0 when there is none.
 	vacant   []vacancy
-	kept     map[int]budget.Key
+	kept     map[int]budget.Charge
 	narrower int
+	requeue  requeue
 	// latest is the Lease that each part of the Run had last, closed or not.
 	latest map[Part]*lease
 	// planned says that a plan has been made that the leader's gang has not followed yet.
@@ -72,9 +73,9 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	if ran != g.started() {
 		b.waiting.epoch++ // others may have another date now
 	}
+	b.regardRoom(g)
 	if run.Status.Phase != rqv1.RunRunning {
-		b.vacateAll(g)
-		g.kept, g.growth = nil, growth{}
+		g.growth = growth{}
 		if g.over() {
 			b.waiting.remove(g)
 			g.refusal, g.latest = nil, nil
@@ -113,6 +114,7 @@ func (b *Book) deleteRun(run *rqv1.Run) {
 	}
 	b.unwind(g)
 	b.vacateAll(g)
+	b.dropRoom(g)
 	b.waiting.remove(g)
 	b.withdraw(g)
 	g.run, g.refusal = nil, nil
@@ -345,6 +347,7 @@ func (b *Book) unwind(g *gang) {
 		}
 		b.release(m)
 	}
+	b.retake(g)
 	b.resize(g, g.granted())
 }
 
@@ -367,34 +370,4 @@ func (g *gang) all() iter.Seq[*member] {
 			}
 		}
 	}
-}
-
-// started reports whether the whole gang was bound.
-func (g *gang) started() bool { return g.run != nil && g.run.Status.Phase == rqv1.RunRunning }
-
-// over reports whether the Run has ended.
-func (g *gang) over() bool {
-	return g.run != nil && (g.run.Status.Phase == rqv1.RunCompleted || g.run.Status.Phase == rqv1.RunFailed)
-}
-
-// underWay reports whether a member that the barrier waits for has a node.
-func (g *gang) underWay() bool { return g.active.assigned > 0 || !g.started() && g.spares.assigned > 0 }
-
-// complete reports whether every pod of the gang exists, at the width that it has. Once it has started, spares may lack.
-func (g *gang) complete() bool {
-	return g.run != nil && g.shape == nil && g.active.whole() && (g.started() || g.spares.whole())
-}
-
-// ready reports whether every member that the barrier waits for has reached it.
-func (g *gang) ready() bool {
-	return g.complete() && g.active.reserved == g.active.size && (g.started() || g.spares.reserved == g.spares.size)
-}
-
-// leader returns the member that plans for the gang: the unplaced one of lowest index, active pods first, surplus ones
-// never. It is nil when all are placed.
-func (g *gang) leader() *member {
-	if m := g.active.first(); m != nil {
-		return m
-	}
-	return g.spares.first()
 }

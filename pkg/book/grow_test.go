@@ -45,6 +45,7 @@ func (w *world) desireAny(t *rapid.T) {
 
 // grow has the book decide who grows, and asserts that there are room and money for all of them together.
 func (w *world) grow() {
+	w.book.Lapse(w.now)
 	w.book.Grow(w.now)
 	gpus, money := 0, map[string]int{}
 	for _, name := range slices.Sorted(maps.Keys(w.runs)) {

@@ -140,7 +140,7 @@ func (b *Book) untilOf(l *lease, now time.Time) time.Time {
 func (b *Book) ending(l *lease, now time.Time) bool {
 	m, g := b.members[l.pod], b.gangs[types.UID(l.charge.Run)]
 	switch h := b.held[l.pod]; {
-	case h != nil && (h.vacant || h.shard):
+	case h != nil && (h.vacant || h.shard), g != nil && g.keepsRoom() && b.stands(l.node):
 		return false
 	case m == nil, m.stage == finished, m.outgoing(), g == nil, g.run == nil:
 		return true

@@ -147,6 +147,7 @@ func (b *Book) SetLease(l *rqv1.Lease) {
 		b.noteClosed(l, charge)
 		b.accounts.Open(name.String(), charge)
 		b.closeLease(name, l.Status.Ended.Time)
+		b.noteUnwound(l)
 		return
 	}
 	if b.leases[name] != nil || b.accounts.IsPast(name.String(), charge.Payer) {
@@ -207,6 +208,7 @@ func (b *Book) closeLease(name types.NamespacedName, ended time.Time) {
 func (b *Book) free(name types.NamespacedName, l *lease, ended time.Time) {
 	delete(b.leases, name)
 	b.roles[l.charge.Role] -= l.charge.GPUs
+	b.noteEnd(l, ended)
 	if h := b.held[l.pod]; h != nil && h.vacant {
 		kept := l.charge
 		kept.Start = ended

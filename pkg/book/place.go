@@ -174,6 +174,7 @@ func (b *Book) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal
 
 // assume takes the GPUs and the money of assignments.
 func (b *Book) assume(g *gang, assignments []plan.Assignment, now time.Time) {
+	b.giveRoom(g)
 	for _, a := range assignments {
 		m := g.squad(Part{Spare: a.Spare}).members[a.Index]
 		b.hold(m.pod.UID, a.Node, g.demand.GPUsPerPod, func(h *holding) {
@@ -223,11 +224,17 @@ func (b *Book) missingOf(g *gang) ([]plan.Missing, *plan.Refusal) {
 	return out, nil
 }
 
-// stillLeased refuses a gang while the Lease is open of a lost rank, or of the spare whose place one takes.
+// stillLeased refuses a gang while the Lease is open of a lost rank, of the spare whose place one takes, or of an old pod whose
+// room it keeps.
 func (b *Book) stillLeased(g *gang) *plan.Refusal {
 	for i := range g.vacant {
 		if h := b.held[g.vacant[i].pod]; h != nil && h.leased && g.vacant[i].index != anyRank {
 			return g.notYet("the Lease of a lost pod is still open; it is closed first")
+		}
+	}
+	for i := range g.requeue.places {
+		if h := b.held[g.requeue.places[i].pod]; h != nil && (h.leased || h.bound) {
+			return g.notYet("the Lease of an old pod is still open; it is closed first")
 		}
 	}
 	return nil

@@ -56,6 +56,8 @@ func (g *gang) waits() bool {
 
 func (b *Book) promise(g *gang, pod *corev1.Pod, now time.Time) {
 	defer b.lend(g)()
+	b.openRoom(g)
+	defer b.closeRoom(g)
 	switch {
 	case g.activation != nil:
 		return // it is being published

@@ -32,6 +32,8 @@ type Prospect struct {
 	// Narrower is the width in GPUs at which a running Run that has lost ranks could go on without more room; 0 when there
 	// is none (R27).
 	Narrower int32
+	// RoomLapsed says that a requeued Run no longer keeps its room, and its status says that it does (R22).
+	RoomLapsed bool
 }
 
 // Prospect returns when a Run is going to start, or whether it is going to grow.
@@ -43,7 +45,7 @@ func (b *Book) Prospect(run types.UID) Prospect {
 		return Prospect{}
 	}
 	return Prospect{Promise: g.promise, Refusal: g.refusal, Activation: g.activation, Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
-		GrowTo: g.growth.to, Narrower: int32(g.narrower * g.full.GPUsPerPod)}
+		GrowTo: g.growth.to, Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed}
 }
 
 // Risks returns the Reservations whose activation may cut a Run, by date and name (R18).

@@ -32,6 +32,10 @@ func (v *vacancy) seat() bool { return v.node != "" }
 // take it first, and the Run would end for want of it. The room of a rank is its replacement's; that of a pod which makes
 // room for ranks that have none is theirs.
 func (b *Book) keepRoom(m *member) {
+	if m.gang.keepsRoom() {
+		b.addPlace(m)
+		return
+	}
 	index := m.part.Index
 	if m.surplus() {
 		index = anyRank
@@ -44,6 +48,8 @@ func (b *Book) keepRoom(m *member) {
 func (m *member) leavesRoom() bool {
 	g := m.gang
 	switch {
+	case g.keepsRoom():
+		return m.stage >= leased && m.stage < finished && !m.doomed() && !g.opportunistic()
 	case m.stage != bound || !g.started() || m.doomed() || g.opportunistic():
 		return false
 	case m.surplus():
@@ -199,8 +205,8 @@ func (b *Book) accepts(g *gang, name string) bool {
 func (b *Book) keptFor(g *gang, missing []plan.Missing) map[budget.Key]int {
 	kept := map[budget.Key]int{}
 	for _, m := range missing {
-		if key, ok := g.kept[m.Index]; ok && !m.Spare {
-			kept[key]++
+		if charge, ok := g.kept[m.Index]; ok && !m.Spare {
+			kept[charge.Payer]++
 		}
 	}
 	return kept
@@ -214,9 +220,14 @@ func (b *Book) notePayers(g *gang) {
 		if !ok || v.seat() || v.index == anyRank {
 			continue
 		}
-		if g.kept == nil {
-			g.kept = map[int]budget.Key{}
-		}
-		g.kept[v.index] = charge.Payer
+		g.keptBy(v.index, charge)
 	}
+}
+
+// keptBy remembers who pays for a rank.
+func (g *gang) keptBy(rank int, charge budget.Charge) {
+	if g.kept == nil {
+		g.kept = map[int]budget.Charge{}
+	}
+	g.kept[rank] = charge
 }

@@ -93,11 +93,11 @@ func (b *Book) wakeNext() {
 		if _, known := free[flavor]; !known {
 			free[flavor] = b.fleet.FreeOf(flavor)
 		}
-		if !g.woken && (!b.improved(g, free[flavor]+b.roomOf(g)) || g.refusal.AboutMoney() && !purse.take(g, flavor)) {
+		if !g.woken && (!b.improved(g, free[flavor]+b.roomOf(g)) || g.refusal.AboutMoney() && !g.keepsRoom() && !purse.take(g, flavor)) {
 			continue
 		}
 		if g.shape == nil { // else it is not planned now, so that nobody would look at the rest
-			free[flavor] -= g.missing() * g.demand.GPUsPerPod
+			free[flavor] -= g.needs()
 		}
 		if !g.woken {
 			b.wake(g)
@@ -144,7 +144,7 @@ func (b *Book) improved(g *gang, free int) bool {
 	flavor := g.run.Spec.Resources.GPUType
 	switch g.refusal.Reason {
 	case plan.InsufficientGPUs:
-		return b.waiting.room[flavor] > g.tried && g.missing()*g.demand.GPUsPerPod <= free
+		return b.waiting.room[flavor] > g.tried && g.needs() <= free
 	case plan.NodesRejected, plan.NotYet:
 		return b.waiting.room[flavor] > g.tried
 	case plan.UnknownGPUType, plan.NeverFits, plan.Indivisible:
@@ -181,6 +181,9 @@ func (g *gang) missing() int {
 	}
 	return min(spares, 1)
 }
+
+// needs returns how many free GPUs the gang needs together, beside those that are kept for it.
+func (g *gang) needs() int { return max(0, g.missing()*g.demand.GPUsPerPod-g.keptGPUs()) }
 
 // wake has a gang planned again: by its leader's scheduling cycle, or, when it has no pods for want of a shape, by the Run
 // controller.

@@ -49,7 +49,7 @@ func (b *Book) resize(g *gang, d plan.Demand) {
 	b.resizeSquad(&g.active, d.Pods())
 	b.resizeSquad(&g.spares, d.Spares())
 	b.vacate(g, from(d.Pods()))
-	maps.DeleteFunc(g.kept, func(rank int, _ budget.Key) bool { return rank >= d.Pods() })
+	maps.DeleteFunc(g.kept, func(rank int, _ budget.Charge) bool { return rank >= d.Pods() })
 	if before > 0 && before != d.Pods() && g.run != nil {
 		b.reconcile(client(g.run)) // it may have too many pods now, or too few
 	}
@@ -111,6 +111,8 @@ func (b *Book) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
 	if refusal != nil {
 		return refusal
 	}
+	b.openRoom(g)
+	defer b.closeRoom(g)
 	rejected := b.rejected(g, pod)
 	seated, missing := b.takeSeats(g, missing, rejected)
 	if refusal := b.astray(g, missing); refusal != nil {

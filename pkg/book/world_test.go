@@ -274,7 +274,7 @@ func (w *world) reconcile(name string) {
 	if o.Run = w.runs[name]; o.Run != nil {
 		o.Demand, o.Shape, _ = w.book.Demand(o.Run.UID)
 		prospect := w.book.Prospect(o.Run.UID)
-		o.Refusal, o.GrowTo, o.Narrower = prospect.Refusal, prospect.GrowTo, prospect.Narrower
+		o.Refusal, o.GrowTo, o.Narrower, o.RoomLapsed = prospect.Refusal, prospect.GrowTo, prospect.Narrower, prospect.RoomLapsed
 		o.Cuts = w.book.CutsOf(o.Run.UID)
 		o.Accepts = func(node string) bool { return w.book.Accepts(o.Run.UID, node) }
 	}
@@ -310,7 +310,7 @@ func (w *world) killed() bool {
 }
 
 func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
-	if d.Status != nil && d.Status.Phase == rqv1.RunFailed {
+	if d.TellFirst() {
 		if w.killed() {
 			return
 		}
@@ -362,7 +362,9 @@ func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
 		return
 	}
 	if d.Retry > 0 {
-		w.retries[types.NamespacedName{Namespace: run.Namespace, Name: run.Name}] = w.now.Add(d.Retry)
+		if name := (types.NamespacedName{Namespace: run.Namespace, Name: run.Name}); w.retries[name].IsZero() {
+			w.retries[name] = w.now.Add(d.Retry)
+		}
 	}
 	if d.Status != nil && !w.killed() {
 		w.setStatus(run, d.Status)

@@ -59,6 +59,7 @@ func (c *Controllers) growRuns(ctx context.Context) {
 			return
 		case <-c.clock.After(growthPeriod):
 		}
+		c.book.Lapse(c.clock.Now())
 		c.book.Grow(c.clock.Now())
 		c.book.Fill(c.clock.Now())
 		for role, gpus := range c.book.HeldGPUs() {

@@ -37,8 +37,7 @@ func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedNam
 		return 0, err
 	}
 	decision := lifecycle.Decide(observed)
-	if status := decision.Status; status != nil && status.Phase == rqv1.RunFailed {
-		// Written before its pods go: without them nothing would tell any more that the Run has failed.
+	if status := decision.Status; decision.TellFirst() {
 		if err := c.writeStatus(ctx, observed.Run, status); err != nil {
 			return 0, err
 		}
@@ -142,7 +141,7 @@ func (c *Controllers) observe(name types.NamespacedName) (lifecycle.Observed, er
 		}
 		prospect := c.book.Prospect(o.Run.UID)
 		o.Refusal, o.Leaving, o.Stuck = prospect.Refusal, prospect.Leaving, prospect.Stuck
-		o.GrowTo, o.Narrower = prospect.GrowTo, prospect.Narrower
+		o.GrowTo, o.Narrower, o.RoomLapsed = prospect.GrowTo, prospect.Narrower, prospect.RoomLapsed
 		o.Cuts, o.Risks = c.book.CutsOf(o.Run.UID), c.book.Risks(name)
 		o.Accepts = func(node string) bool { return c.book.Accepts(o.Run.UID, node) }
 		if problem, ok := c.problems.Load(name); ok {

@@ -31,6 +31,8 @@ type Observed struct {
 	Leases []*rqv1.Lease
 	// Narrower is the width in GPUs at which a Run that has lost ranks could go on; 0 when there is none.
 	Narrower int32
+	// RoomLapsed says that a requeued Run that keeps its room by its status does so no more.
+	RoomLapsed bool
 	// Stands reports whether a node exists and is not lost, Accepts whether pods of the Run could be bound to one, and
 	// HasLease whether a pod's Lease is known to be open, even if it is not among Leases yet.
 	Stands, Accepts func(node string) bool
@@ -112,6 +114,13 @@ type Decision struct {
 	Status *rqv1.RunStatus
 	// After is when to look again although nothing has happened, and Retry when to plan again; 0 for never.
 	After, Retry time.Duration
+	requeues     bool
+}
+
+// TellFirst reports whether the status is written before pods are deleted: without them nothing would tell any more that the Run
+// has failed, or that it keeps their room.
+func (d *Decision) TellFirst() bool {
+	return d.Status != nil && (d.Status.Phase == rqv1.RunFailed || d.requeues)
 }
 
 // Decide returns what a Run needs next.
@@ -140,7 +149,7 @@ func Decide(o Observed) Decision {
 		d.Delete = s.deletions(s.spares, present) // nobody is left that they could replace
 	}
 	d.Delete = s.bounded(s.orphans(s.stranded(d.Delete)))
-	d.Status = s.status()
+	d.Status, d.requeues = s.status(), s.requeued() && s.cut == nil
 	return d
 }
 

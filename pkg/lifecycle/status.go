@@ -40,6 +40,7 @@ func (s *state) status() *rqv1.RunStatus {
 	}
 	s.setConditions(next, reason, message)
 	s.setGrace(next)
+	s.setRoomKept(next)
 	s.setReservation(next)
 	if equality.Semantic.DeepEqual(&s.Run.Status, next) {
 		return nil

@@ -243,6 +243,9 @@ const (
 	// ConditionGraceCapped is True while the Run's pods are made with a shorter grace period than its template asks for (rule
 	// R37), and absent while they are not.
 	ConditionGraceCapped = "GraceCapped"
+	// ConditionRoomKept is True while a Run that was requeued because of a node's loss keeps the GPUs that it held, the lost
+	// node's apart, until it has started again or gangDeadline after its last old pod is gone (rule R22); absent if it never was.
+	ConditionRoomKept = "RoomKept"
 	// ConditionReclaimed says which shards of an opportunistic Run gave their GPUs back last, and why; its time is when. It is
 	// absent until one does.
 	ConditionReclaimed = "Reclaimed"

@@ -1,0 +1,172 @@
+package book_test
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"pgregory.net/rapid"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// requeued starts a Run with a checkpoint on two nodes, has a younger one wait for a node, and takes one of the first's nodes away.
+// Nothing settles from then on: rounds are counted.
+func (w *world) requeued(spares int, changes ...func(*rqv1.RunSpec)) (lost string) {
+	w.guarded(2+spares, 2, spares, append(changes, checkpointed)...)
+	w.pass(time.Second)
+	w.submit("run1", "org:b", 1, 1, 8)
+	w.settle()
+	lost = w.on("run0-0")
+	w.lose(append([]string{lost}, w.sparesOn("run0")...)...)
+	w.rounds(6)
+	if run := w.runs["run0"]; run.Status.Phase != rqv1.RunPending || !meta.IsStatusConditionTrue(run.Status.Conditions, rqv1.ConditionRoomKept) {
+		w.t.Fatalf("run0 is %s: %+v", run.Status.Phase, run.Status)
+	}
+	return lost
+}
+
+// sparesOn returns the nodes of a Run's spares.
+func (w *world) sparesOn(run string) []string {
+	var out []string
+	for _, pod := range w.pods {
+		if pod.Labels[rqv1.LabelRun] == run && pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare) && pod.Spec.NodeName != "" {
+			out = append(out, pod.Spec.NodeName)
+		}
+	}
+	return out
+}
+
+// rounds lets everybody do their work so many times, a second each.
+func (w *world) rounds(n int) {
+	for range n {
+		w.round()
+		w.pass(time.Second)
+	}
+}
+
+// waits asserts that a Run is Pending.
+func (w *world) waits(run, why string) {
+	if phase := w.runs[run].Status.Phase; phase != rqv1.RunPending {
+		w.t.Fatalf("%s is %s %s", run, phase, why)
+	}
+}
+
+func TestARequeuedRunHasItsRoomBackBeforeYoungerOnes(t *testing.T) {
+	tell(t, func(w *world) {
+		w.requeued(0)
+		w.rounds(10)
+		w.waits("run1", "in the room of a Run that was requeued")
+		w.addNode("n9", "d0")
+		w.rounds(6)
+		w.running("run0", "although a node has come beside its room")
+		w.waits("run1", "although there is no room")
+		w.settle()
+		w.checkSettled()
+		if c := meta.FindStatusCondition(w.runs["run0"].Status.Conditions, rqv1.ConditionRoomKept); c.Reason != "Started" {
+			w.t.Fatalf("its room is kept: %+v", c)
+		}
+	})
+}
+
+// The deadline is of what is kept, and runs from when the last of the old pods is gone.
+func TestARequeuedRunLosesItsRoomWhenItDoesNotStart(t *testing.T) {
+	tell(t, func(w *world) {
+		w.requeued(0)
+		w.rounds(int(gangDeadline/time.Second) - 10)
+		w.waits("run1", "before the deadline")
+		w.rounds(20)
+		w.running("run1", "although the deadline has passed")
+		w.waits("run0", "without room")
+		if c := meta.FindStatusCondition(w.runs["run0"].Status.Conditions, rqv1.ConditionRoomKept); c.Reason != "Lapsed" {
+			w.t.Fatalf("its room is kept: %+v", c)
+		}
+		w.settle()
+		w.checkSettled()
+	})
+}
+
+// Money is kept as well, also that of the rank whose node is lost.
+func TestARequeuedRunKeepsItsMoney(t *testing.T) {
+	tell(t, func(w *world) {
+		w.requeued(0)
+		w.submit("run2", "org:a", 1, 1, 8) // of the same owner, whose Budget pays for the requeued Run and no more
+		w.addNode("n8", "d1")
+		w.rounds(3)
+		w.running("run1", "although a node of another domain has come")
+		w.addNode("n7", "d1")
+		w.rounds(3)
+		w.waits("run2", "on the money of a Run that was requeued")
+		w.addNode("n9", "d0")
+		w.rounds(6)
+		w.running("run0", "although a node has come beside its room")
+		w.settle()
+		w.checkSettled()
+	})
+}
+
+// A process that is killed meanwhile leaves what its successor goes by.
+func TestARequeuedRunHasItsRoomBackAfterARestart(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fuse = rapid.IntRange(0, 12).Draw(w.t, "writes")
+		w.guarded(2, 2, 0, checkpointed)
+		w.pass(time.Second)
+		w.submit("run1", "org:b", 1, 1, 8)
+		w.settle()
+		w.lose(w.on("run0-0"))
+		w.fuse = rapid.IntRange(0, 12).Draw(w.t, "writes")
+		w.rounds(6)
+		w.crash()
+		w.rounds(3)
+		w.waits("run1", "in the room of a Run that was requeued")
+		w.addNode("n9", "d0")
+		w.rounds(6)
+		w.running("run0", "although a node has come beside its room")
+		w.waits("run1", "although there is no room")
+		w.settle()
+		w.checkSettled()
+	})
+}
+
+// A gang that has its places, and whose pods are turned down then, has its room still.
+func TestARequeuedRunThatIsTurnedDownKeepsItsRoom(t *testing.T) {
+	tell(t, func(w *world) {
+		w.requeued(0)
+		w.rejects["n9"] = "Insufficient cpu"
+		w.addNode("n9", "d0")
+		w.rounds(10)
+		w.waits("run0", "on a node that turns it down")
+		if run := w.runs["run1"]; run.Status.Phase == rqv1.RunRunning && w.on("run1-0") != "n9" {
+			w.t.Fatalf("run1 runs on %s", w.on("run1-0"))
+		}
+		w.deleteRun("run1")
+		delete(w.rejects, "n9")
+		w.rounds(10)
+		w.running("run0", "although the node takes it by now")
+		w.settle()
+		w.checkSettled()
+	})
+}
+
+// Spares' room is part of it, and a Run that was cut keeps nothing.
+func TestWhatARequeuedRunKeeps(t *testing.T) {
+	tell(t, func(w *world) {
+		w.requeued(1)
+		w.rounds(5)
+		w.waits("run1", "in the room of a Run that was requeued")
+		w.settle()
+		w.checkSettled()
+	})
+	tell(t, func(w *world) {
+		w.guarded(2, 2, 0, checkpointed)
+		w.pass(time.Minute)
+		w.submit("run1", "org:b", 1, 1, 8)
+		w.settle()
+		w.activation = w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: "run0"}, GPUs: 16, Action: rqv1.CutLottery})
+		w.book.SetReservation(w.activation)
+		w.rounds(6)
+		if meta.FindStatusCondition(w.runs["run0"].Status.Conditions, rqv1.ConditionRoomKept) != nil {
+			w.t.Fatalf("a Run that was cut keeps its room: %+v", w.runs["run0"].Status)
+		}
+	})
+}
