@@ -132,6 +132,7 @@ func (b *Book) Open(now time.Time) {
 	b.open = true
 	b.accounts.Complete()
 	b.noteAll()
+	b.boundAgain()
 	b.claimSeats()
 	b.restoreRooms()
 	b.resumeAll(now) // before anybody else takes the room

@@ -1,9 +1,7 @@
 package book
 
 import (
-	"cmp"
 	"iter"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,6 +38,8 @@ type gang struct {
 	refusal *plan.Refusal
 	// excluded are the nodes that other scheduling rules turned down since the gang was last woken, and why.
 	excluded map[string]string
+	// bounded says that the gang asks for less than its Run, because there is no more.
+	bounded bool
 	// woken says that the gang has been activated and not been planned since; tried is the epoch of its last plan.
 	woken bool
 	tried int64
@@ -139,51 +139,6 @@ func (b *Book) forgetIfEmpty(run types.UID, g *gang) {
 	if g.run == nil && g.active.present == 0 && g.spares.present == 0 {
 		delete(b.gangs, run)
 	}
-}
-
-// shape works the gang's demand out. Pods that exist fix the size of a pod, whatever the nodes have become since: active ones
-// by what they request, spares by what was found before.
-func (b *Book) shape(g *gang) {
-	if g.run == nil {
-		return
-	}
-	gpus := b.podGPUs(podOf(g.run))
-	if i := slices.IndexFunc(g.active.members, func(m *member) bool { return m != nil }); i >= 0 {
-		gpus = b.podGPUs(g.active.members[i].pod)
-	} else if g.spares.present > 0 {
-		gpus = cmp.Or(g.full.GPUsPerPod, gpus)
-	}
-	was := g.shape
-	g.full, g.shape = plan.DemandOf(&g.run.Spec, gpus, b.largestNode(g.run.Spec.Resources.GPUType))
-	if all := b.gpusOfAll(g.full.Flavor); g.shape == nil && g.active.present == 0 && all == 0 {
-		g.shape = plan.UnknownType(g.full.Least())
-	} else if g.shape == nil && g.active.present == 0 && g.full.Least().HeldGPUs() > all {
-		g.shape = plan.TooWide(g.full.Least(), all) // before any of its pods is made, which may be a million
-	}
-	b.resize(g, g.reshaped())
-	if g.shape != nil {
-		g.refusal = g.shape
-		b.waiting.add(g)
-	} else if g.active.present == 0 || was != nil && g.refusal == was {
-		g.refusal = nil // it has not been tried since, or was not when the nodes were not known yet
-		b.waiting.remove(g)
-	}
-}
-
-// Demand returns the shape of a Run, or why it has none; false when the book has not seen the Run yet.
-func (b *Book) Demand(run types.UID) (plan.Demand, *plan.Refusal, bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	g := b.gangs[run]
-	if g == nil || g.run == nil {
-		return plan.Demand{}, nil, false
-	}
-	if g.shape != nil {
-		if b.shape(g); g.complete() {
-			b.wake(g)
-		}
-	}
-	return g.demand, g.shape, true
 }
 
 // Refusal returns why a Run does not start; nil when it has started, or has not been tried.

@@ -34,6 +34,8 @@ type Prospect struct {
 	Narrower int32
 	// RoomLapsed says that a requeued Run no longer keeps its room, and its status says that it does (R22).
 	RoomLapsed bool
+	// Shards is how many shards of an opportunistic Run could run at once; 0 for any other Run.
+	Shards int
 }
 
 // Prospect returns when a Run is going to start, or whether it is going to grow.
@@ -45,7 +47,8 @@ func (b *Book) Prospect(run types.UID) Prospect {
 		return Prospect{}
 	}
 	return Prospect{Promise: g.promise, Refusal: g.refusal, Activation: g.activation, Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
-		GrowTo: g.growth.to, Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed}
+		GrowTo: g.growth.to, Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
+		Shards: b.shardsAtOnce(g)}
 }
 
 // Risks returns the Reservations whose activation may cut a Run, by date and name (R18).

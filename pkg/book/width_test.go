@@ -138,11 +138,20 @@ func TestARunWaitsForItsLeastWidth(t *testing.T) {
 	})
 }
 
+// occupied adds a node that another Run fills: a gang has pods for it, and starts without it.
+func (w *world) occupied(name, domain string) {
+	w.addNode(name, domain)
+	w.setBudget("other", "org:other", 8)
+	w.submit("other", "org:other", 1, 1, 8)
+	w.settle()
+}
+
 func TestSurplusPodsTakeNoPart(t *testing.T) {
 	tell(t, func(w *world) {
 		for _, node := range []string{"n0", "n1"} {
 			w.addNode(node, "d0")
 		}
+		w.occupied("full", "d0")
 		w.setBudget("a", "org:a", 64)
 		w.submitWithSpares("run0", "org:a", 3, 1, 8, 0, elastic(1, 1))
 		w.reconcile("run0")
@@ -170,6 +179,7 @@ func TestAPlanThatIsUnwoundAsksForTheTotalAgain(t *testing.T) {
 	tell(t, func(w *world) {
 		w.addNode("n0", "d0")
 		w.addNode("n1", "d0")
+		w.occupied("full", "d0")
 		w.setBudget("a", "org:a", 64)
 		w.submitWithSpares("run0", "org:a", 3, 1, 8, 0, elastic(1, 1))
 		w.reconcile("run0")

@@ -275,6 +275,7 @@ func (w *world) reconcile(name string) {
 		o.Demand, o.Shape, _ = w.book.Demand(o.Run.UID)
 		prospect := w.book.Prospect(o.Run.UID)
 		o.Refusal, o.GrowTo, o.Narrower, o.RoomLapsed = prospect.Refusal, prospect.GrowTo, prospect.Narrower, prospect.RoomLapsed
+		o.Shards = prospect.Shards
 		o.Cuts = w.book.CutsOf(o.Run.UID)
 		o.Accepts = func(node string) bool { return w.book.Accepts(o.Run.UID, node) }
 	}

@@ -22,7 +22,11 @@ const RendezvousPort = 29500
 // ended well is not missed (R28), and a name that an earlier pod still has is waited for.
 func (s *state) absent() (replacements, out []*corev1.Pod) {
 	pods, spares := s.expected()
+	most := s.mayWait()
 	for index, pod := range pods {
+		if len(out) >= most {
+			break
+		}
 		if pod == nil && !s.taken[book.Part{Index: index}.PodName(s.Run.Name)] {
 			pod := s.newPod(index)
 			if r, ok := s.relief[index]; ok {

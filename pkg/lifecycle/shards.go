@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -48,6 +49,21 @@ func (s *state) running() int {
 		}
 	}
 	return n
+}
+
+// mayWait returns how many more pods may be made. A Run may ask for a million shards: no more of them wait than could run if nobody
+// else did.
+func (s *state) mayWait() int {
+	if !s.opportunistic() || s.Shards == 0 {
+		return math.MaxInt
+	}
+	left := s.Shards
+	for _, pod := range s.pods {
+		if alive(pod) && pod.Spec.NodeName == "" {
+			left--
+		}
+	}
+	return left
 }
 
 // reclaims reports whether a shard has been told to give its GPUs back.

@@ -1,6 +1,9 @@
 package plan
 
-import "slices"
+import (
+	"slices"
+	"sort"
+)
 
 // At returns the shape of the same Run with so many active pods: with groups, fewer or more whole groups; without, one
 // group of another size. Spares of a group stay as they are, and a group that is not there has none. pods is a width that
@@ -37,6 +40,18 @@ func (d Demand) Atop(pods int) int {
 		width += (over + d.StepPods - 1) / d.StepPods * d.StepPods
 	}
 	return min(width, d.Pods())
+}
+
+// Holding returns the shape of the Run at the widest width, up to its total, at which it holds at most so many GPUs, spares and
+// all; at the least width that has room for so many active pods if that is wider, and at its least width if none will do.
+func (d Demand) Holding(gpus, pods int) Demand {
+	if d.HeldGPUs() <= gpus || d.StepPods == 0 {
+		return d
+	}
+	steps := (d.Pods() - d.LeastPods) / d.StepPods
+	at := func(step int) int { return d.LeastPods + step*d.StepPods }
+	beyond := sort.Search(steps, func(step int) bool { return d.At(at(step+1)).HeldGPUs() > gpus })
+	return d.At(max(at(beyond), d.Atop(pods)))
 }
 
 // Widest returns the widest width from least to the Run's total, by steps, that fits, and what fits returned for it (R16).

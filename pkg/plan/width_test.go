@@ -98,3 +98,32 @@ func TestWidest(t *testing.T) {
 		}
 	}
 }
+
+// TestHolding: a Run that may be wide asks for no more than there is, and for no less than it needs.
+func TestHolding(t *testing.T) {
+	for name, test := range map[string]struct {
+		grouped    bool
+		gpus, pods int
+		want       int // pods
+	}{
+		"all of it":                      {true, 48, 0, 8},
+		"a group and its spare less":     {true, 47, 0, 6},
+		"the least":                      {true, 12, 0, 2},
+		"less than the least":            {true, 11, 0, 2},
+		"nothing":                        {false, 0, 0, 2},
+		"one spare for all":              {false, 35, 0, 6},
+		"pods that exist are not beyond": {true, 0, 5, 6},
+	} {
+		d, refusal := DemandOf(elastic(test.grouped), 0, 8)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		if got := d.Holding(test.gpus, test.pods); got != d.At(test.want) {
+			t.Errorf("%s: %+v, want %d pods", name, got, test.want)
+		}
+	}
+	fixed, _ := DemandOf(&rqv1.RunSpec{Owner: "org:a", Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: 32}}, 0, 8)
+	if got := fixed.Holding(8, 0); got != fixed {
+		t.Errorf("a fixed Run has one width, not %+v", got)
+	}
+}

@@ -1,0 +1,89 @@
+package book
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+// shape works the gang's demand out. Pods that exist fix the size of a pod, whatever the nodes have become since: active ones
+// by what they request, spares by what was found before.
+func (b *Book) shape(g *gang) {
+	if g.run == nil {
+		return
+	}
+	gpus := b.podGPUs(podOf(g.run))
+	if i := slices.IndexFunc(g.active.members, func(m *member) bool { return m != nil }); i >= 0 {
+		gpus = b.podGPUs(g.active.members[i].pod)
+	} else if g.spares.present > 0 {
+		gpus = cmp.Or(g.full.GPUsPerPod, gpus)
+	}
+	was := g.shape
+	g.full, g.shape = plan.DemandOf(&g.run.Spec, gpus, b.largestNode(g.run.Spec.Resources.GPUType))
+	if all := b.gpusOfAll(g.full.Flavor); g.shape == nil && g.active.present == 0 && all == 0 {
+		g.shape = plan.UnknownType(g.full.Least())
+	} else if g.shape == nil && g.active.present == 0 && g.full.Least().HeldGPUs() > all {
+		g.shape = plan.TooWide(g.full.Least(), all) // before any of its pods is made, which may be a million
+	}
+	b.bound(g, b.gpusOfAll(g.full.Flavor))
+	b.resize(g, g.reshaped())
+	if g.shape != nil {
+		g.refusal = g.shape
+		b.waiting.add(g)
+	} else if g.active.present == 0 || was != nil && g.refusal == was {
+		g.refusal = nil // it has not been tried since, or was not when the nodes were not known yet
+		b.waiting.remove(g)
+	}
+}
+
+// Demand returns the shape of a Run, or why it has none; false when the book has not seen the Run yet.
+func (b *Book) Demand(run types.UID) (plan.Demand, *plan.Refusal, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g := b.gangs[run]
+	if g == nil || g.run == nil {
+		return plan.Demand{}, nil, false
+	}
+	if g.shape != nil {
+		if b.shape(g); g.complete() {
+			b.wake(g)
+		}
+	} else if g.bounded {
+		b.shape(g) // there may be more nodes by now
+	}
+	return g.demand, g.shape, true
+}
+
+// bound narrows what a gang asks for that has not started to what all nodes of its type have: a pod is made for each rank that
+// the gang might start with, and a malleable Run may ask for a million where it needs one. Pods that exist are not beyond it.
+// Once it has started it grows as any other.
+func (b *Book) bound(g *gang, gpus int) {
+	g.bounded = false
+	if g.shape != nil || g.started() || g.opportunistic() {
+		return
+	}
+	within := g.full.Holding(gpus, len(g.active.members))
+	g.bounded = within != g.full
+	g.full = within
+}
+
+// boundAgain takes the bound of gangs anew when this process begins to decide: their Runs may have come before all nodes and pods.
+func (b *Book) boundAgain() {
+	for _, g := range b.gangs {
+		if g.bounded {
+			b.shape(g)
+		}
+	}
+}
+
+// shardsAtOnce returns how many shards of an opportunistic Run could run if nobody else used the nodes of its type: more need not
+// be there and wait.
+func (b *Book) shardsAtOnce(g *gang) int {
+	if !g.opportunistic() || g.full.GPUsPerPod == 0 {
+		return 0
+	}
+	return b.gpusOfAll(g.full.Flavor) / g.full.GPUsPerPod
+}
