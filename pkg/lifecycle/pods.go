@@ -57,12 +57,13 @@ func (s *state) newPod(index int) *corev1.Pod {
 	withoutOurs(template.Annotations) // a pod that says whose place it takes says so with the scheduler's word
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	part := book.Part{Index: index}
+	pod.Finalizers = nil // a rank whose node is lost could not be replaced until somebody takes them off
 	pod.Name, pod.GenerateName, pod.Namespace = part.PodName(s.Run.Name), "", s.Run.Namespace
 	pod.OwnerReferences = []metav1.OwnerReference{ownerOf(s.Run)}
 	pod.Labels = withLabels(pod.Labels, s.labelsOf(part, strconv.Itoa(s.Demand.GroupOf(index))))
 	pod.Labels[rqv1.LabelEpoch] = "0"
 	spec := &pod.Spec
-	spec.SchedulerName, spec.SchedulingGates = rqv1.SchedulerName, nil
+	spec.SchedulerName, spec.SchedulingGates, spec.NodeName = rqv1.SchedulerName, nil, ""
 	spec.RestartPolicy = cmp.Or(spec.RestartPolicy, corev1.RestartPolicyNever)
 	spec.Hostname, spec.Subdomain = pod.Name, s.Run.Name
 	if len(spec.Containers) == 0 {
@@ -101,6 +102,7 @@ func (s *state) requestGPUs(spec *corev1.PodSpec) {
 	if resources.Limits == nil {
 		resources.Limits = corev1.ResourceList{}
 	}
+	delete(resources.Requests, corev1.ResourceName(s.GPUResource)) // it may say 0
 	resources.Limits[corev1.ResourceName(s.GPUResource)] = *resource.NewQuantity(int64(s.Demand.GPUsPerPod), resource.DecimalSI)
 }
 
