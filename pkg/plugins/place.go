@@ -17,9 +17,13 @@ var (
 	_ fwk.PostFilterPlugin = &Jobtree{}
 )
 
-// PreFilter gives a pod of a Run its one node. The first pod of a gang to come here plans the whole gang.
+// PreFilter gives a pod of a Run its one node. The first pod of a gang to come here plans the whole gang. Other pods may go where
+// kube-scheduler's own rules have them go, unless they ask for GPUs.
 func (pl *Jobtree) PreFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	if !ours(pod) {
+		if refusal := pl.book.Foreign(pod); refusal != nil {
+			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, refusal.Message)
+		}
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	start := pl.clock.Now()
