@@ -23,8 +23,11 @@ const furthest = 64
 
 // future returns what a gang asks for, and what is known of the time to come.
 func (b *Book) future(g *gang, pod *corev1.Pod, now time.Time) (forecast.State, forecast.Ask, *plan.Refusal) {
-	missing, refusal := b.missingOf(g)
 	least := g.narrowest() // what a malleable Run waits for
+	if g.unpaid {
+		return b.stateFor(g, now), forecast.Ask{Demand: least, Claim: b.claim(g, nil), Missing: everyPod(least), Excluded: b.rejected(g, pod)}, nil
+	}
+	missing, refusal := b.missingOf(g)
 	ask := forecast.Ask{Demand: least, Claim: b.claim(g, nil), Missing: least.Within(missing), Excluded: b.rejected(g, pod)}
 	state := b.stateFor(g, now)
 	if !g.activating() && b.rebuffed(g) != nil {

@@ -35,10 +35,15 @@ func (b *Book) note(l *lease) {
 	g.latest[l.part] = l
 }
 
-// noteClosed notes that a Lease is closed, and why. Only a Run that runs has parts to take over.
+// noteClosed notes that a Lease is closed, and why. Only a Run that runs has parts to take over; of others it is noted that
+// they hold no more what they held.
 func (b *Book) noteClosed(l *rqv1.Lease, charge budget.Charge) {
-	if g := b.gangs[l.Spec.RunRef.UID]; g != nil && g.started() {
-		b.note(entryOf(l, charge))
+	g, entry := b.gangs[l.Spec.RunRef.UID], entryOf(l, charge)
+	if g == nil {
+		return
+	}
+	if last := g.latest[entry.part]; g.started() || last != nil && last.pod == entry.pod {
+		b.note(entry)
 	}
 }
 

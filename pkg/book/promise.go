@@ -37,6 +37,8 @@ type prospect struct {
 	rebuff rebuff
 	// room is what is kept for the gang while it is planned again.
 	room room
+	// unpaid says that nobody can pay for the gang, so that it has no pods, and asked that somebody may by now.
+	unpaid, asked bool
 }
 
 // Promise works out when the gang of a refused pod starts. When that is now, and others have to be cut for it, it decides
@@ -51,7 +53,7 @@ func (b *Book) Promise(pod types.UID, now time.Time) {
 
 // waits reports whether the gang has been refused a start.
 func (g *gang) waits() bool {
-	return g.run != nil && g.run.Status.Phase == rqv1.RunPending && g.refusal != nil && g.shape == nil && g.complete()
+	return g.run != nil && g.run.Status.Phase == rqv1.RunPending && g.refusal != nil && g.shape == nil && (g.complete() || g.unpaid)
 }
 
 func (b *Book) promise(g *gang, pod *corev1.Pod, now time.Time) {
@@ -78,7 +80,7 @@ func (b *Book) promise(g *gang, pod *corev1.Pod, now time.Time) {
 		g.refusal = refusal
 	}
 	b.tellRebuff(g)
-	if p != nil && p.Cuts && !p.At.After(now) && b.committedTo(g) {
+	if p != nil && p.Cuts && !p.At.After(now) && b.committedTo(g) && !g.unpaid {
 		if b.decide(g, pod, now) {
 			return
 		}
@@ -87,7 +89,7 @@ func (b *Book) promise(g *gang, pod *corev1.Pod, now time.Time) {
 	}
 	g.turn = time.Time{}
 	switch b.setPromise(g, p); {
-	case p == nil || p.Cuts:
+	case p == nil || p.Cuts || g.unpaid:
 	case now.Before(state.NotBefore):
 		g.turn = state.NotBefore
 	default:
@@ -214,7 +216,7 @@ func (b *Book) NextDue() (time.Time, bool) {
 
 // ripens reports whether something is to be done when the gang's date has come.
 func (b *Book) ripens(g *gang) bool {
-	return g.promise != nil && !g.woken && g.activation == nil && g.waits() && (!g.promise.Cuts || b.committedTo(g))
+	return g.promise != nil && !g.woken && !g.asked && g.activation == nil && g.waits() && (!g.promise.Cuts || b.committedTo(g))
 }
 
 // Due wakes the gangs whose date has come, oldest Run first.
@@ -239,14 +241,17 @@ func (b *Book) Refresh(now time.Time, most int) {
 	b.goRound(now)
 	var stale []*gang
 	for _, g := range b.waiting.gangs {
+		if g.unpaid && !g.asked && b.richer(g) {
+			b.stirred = true // those that were woken before it have not used what there is
+		}
 		if g.waits() && !g.woken && g.activation == nil && !g.looked.IsZero() && (g.seen < b.waiting.epoch || now.Sub(g.looked) >= refreshed) {
 			stale = append(stale, g)
 		}
 	}
 	slices.SortStableFunc(stale, func(x, y *gang) int { return x.looked.Compare(y.looked) })
 	for _, g := range stale[:min(most, len(stale))] {
-		if lead := g.leader(); lead != nil {
-			b.promise(g, lead.pod, now)
+		if pod := g.sample(); pod != nil {
+			b.promise(g, pod, now)
 		}
 	}
 }

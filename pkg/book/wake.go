@@ -86,7 +86,7 @@ func (b *Book) wakeNext() {
 	free := map[string]int{}
 	purse := purse{book: b, left: map[purseKey]int{}}
 	for _, g := range b.waiting.gangs {
-		if g.shape == nil && !g.complete() {
+		if g.shape == nil && !g.complete() && !g.unpaid {
 			continue // its last pod's arrival wakes it
 		}
 		flavor := g.run.Spec.Resources.GPUType
@@ -96,7 +96,7 @@ func (b *Book) wakeNext() {
 		if !g.woken && (!b.improved(g, free[flavor]+b.roomOf(g)) || g.refusal.AboutMoney() && !g.keepsRoom() && !purse.take(g, flavor)) {
 			continue
 		}
-		if g.shape == nil { // else it is not planned now, so that nobody would look at the rest
+		if g.shape == nil && !g.unpaid { // else it is not planned now, so that nobody would look at the rest
 			free[flavor] -= g.needs()
 		}
 		if !g.woken {
@@ -195,7 +195,7 @@ func (b *Book) wake(g *gang) {
 	clear(g.excluded)
 	if g.shape != nil || g.active.present == 0 {
 		g.tried = b.waiting.epoch
-		g.woken = false
+		g.woken, g.asked = false, true
 		if g.run != nil {
 			b.reconcile(client(g.run))
 		}

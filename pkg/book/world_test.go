@@ -273,6 +273,7 @@ func (w *world) reconcile(name string) {
 	o.Problem = w.problems[name]
 	if o.Run = w.runs[name]; o.Run != nil {
 		o.Demand, o.Shape, _ = w.book.Demand(o.Run.UID)
+		o.Unpaid = w.book.Unpaid(o.Run.UID, w.now)
 		prospect := w.book.Prospect(o.Run.UID)
 		o.Refusal, o.GrowTo, o.Narrower, o.RoomLapsed = prospect.Refusal, prospect.GrowTo, prospect.Narrower, prospect.RoomLapsed
 		o.Shards = prospect.Shards

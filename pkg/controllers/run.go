@@ -139,6 +139,7 @@ func (c *Controllers) observe(name types.NamespacedName) (lifecycle.Observed, er
 		if o.Demand, o.Shape, known = c.book.Demand(o.Run.UID); !known {
 			return o, fmt.Errorf("the book has not seen Run %s yet", name)
 		}
+		o.Unpaid = c.book.Unpaid(o.Run.UID, o.Now)
 		prospect := c.book.Prospect(o.Run.UID)
 		o.Refusal, o.Leaving, o.Stuck = prospect.Refusal, prospect.Leaving, prospect.Stuck
 		o.GrowTo, o.Narrower, o.RoomLapsed = prospect.GrowTo, prospect.Narrower, prospect.RoomLapsed

@@ -24,6 +24,8 @@ type Observed struct {
 	Shape  *plan.Refusal
 	// Refusal is why the gang was refused when it was last planned; nil when it was not.
 	Refusal *plan.Refusal
+	// Unpaid says that nobody can pay for the Run, so that it gets no pods.
+	Unpaid bool
 	// Problem is what the API server last held against the Run's pods; empty when it took them.
 	Problem string
 	// Pods carry the Run's label and Leases are open and name the Run, whatever its UID.

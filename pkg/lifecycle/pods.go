@@ -19,8 +19,11 @@ import (
 const RendezvousPort = 29500
 
 // absent returns the pods that the Run should have and has not, those that take the places of spares apart. A rank whose pod
-// ended well is not missed (R28), and a name that an earlier pod still has is waited for.
+// ended well is not missed (R28), and a name that an earlier pod still has is waited for. A Run that nobody can pay for has none (R32).
 func (s *state) absent() (replacements, out []*corev1.Pod) {
+	if s.Unpaid {
+		return nil, nil
+	}
 	pods, spares := s.expected()
 	most := s.mayWait()
 	for index, pod := range pods {

@@ -1,0 +1,68 @@
+package book
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+// Unpaid reports whether nobody can pay for a Run that waits and has no pod: then it gets none (R32). Its refusal and its date are
+// worked out without, and it is asked about again when somebody may be able to pay, not before.
+func (b *Book) Unpaid(run types.UID, now time.Time) bool {
+	b.mu.Lock()
+	defer b.unlock()
+	g := b.gangs[run]
+	switch {
+	case g == nil:
+		return false
+	case !g.unmade():
+		g.unpaid = false
+		return false
+	case g.unpaid && !g.asked:
+		return true
+	}
+	before := g.unpaid
+	g.asked = false
+	least, pod := g.full.Least(), podOf(g.run)
+	refusal := plan.Prepare(b.accounts, least, b.claim(g, nil), everyPod(least), b.rejected(g, pod), now).Unpaid(b.fleet)
+	if g.unpaid = refusal != nil; !g.unpaid {
+		b.waiting.remove(g)
+		g.refusal = nil
+		return false
+	}
+	b.stirred = b.stirred || before // others were not woken for its sake
+	g.refusal, g.tried = refusal, b.waiting.epoch
+	b.waiting.add(g)
+	b.promise(g, pod, now)
+	return true
+}
+
+// unmade reports whether a Run waits for its start and has no pod, nor anything that is kept for one.
+func (g *gang) unmade() bool {
+	if g.run == nil || g.shape != nil || g.run.Status.Phase != rqv1.RunPending || g.run.DeletionTimestamp != nil || g.opportunistic() ||
+		g.active.present > 0 || g.spares.present > 0 || len(g.vacant) > 0 || g.keepsRoom() || g.activation != nil || g.activating() {
+		return false
+	}
+	for _, l := range g.latest {
+		if l.reason == "" {
+			return false // what it held before is still charged to it
+		}
+	}
+	return true
+}
+
+// sample returns a pod by which the nodes are judged that the gang's pods may use: the leader's, or the template's while it has
+// none; nil when all pods are placed.
+func (g *gang) sample() *corev1.Pod {
+	if lead := g.leader(); lead != nil {
+		return lead.pod
+	}
+	if g.unpaid {
+		return podOf(g.run)
+	}
+	return nil
+}
