@@ -179,6 +179,7 @@ func TestUnderWay(t *testing.T) {
 			}
 		},
 		"a gang that is placed and has no Lease yet": func(w *audit.World) {
+			w.Reservations = nil
 			w.Runs[3].Status.Conditions[0].Reason = "Waiting"
 			e := &w.Budgets[0].Status.Envelopes[0]
 			e.OwnedGPUs += 8

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 )
 
@@ -38,7 +40,11 @@ func (s *sight) counted() budgets {
 	if s.Settled {
 		return out
 	}
+	promised := map[types.UID]bool{} // a Run with a date has no place before it
 	for _, r := range s.Reservations {
+		if !book.Ended(r) {
+			promised[types.UID(r.Labels[book.LabelRunUID])] = true
+		}
 		if r.Status.State != rqv1.ReservationActivating {
 			continue
 		}
@@ -50,7 +56,7 @@ func (s *sight) counted() budgets {
 		missing := s.missing(run)
 		if run.Spec.Opportunistic {
 			out.shards += missing
-		} else {
+		} else if !promised[run.UID] {
 			out.starting += missing
 		}
 	}

@@ -10,8 +10,8 @@ import (
 const (
 	// cutOff is what five decimals of a GPU-hour do not tell, of two amounts.
 	cutOff = 2 * budget.GPUHour / 100000
-	// closingTime is how long after its end a GPU lease may still be counted as open.
-	closingTime = 10 * time.Second
+	// writing is how long it may take until the scheduler knows that a GPU lease that it writes is written.
+	writing = 10 * time.Second
 )
 
 // hours replays the ledger as of when each Budget's status was written, and finds GPU-hours that it does not come to (I8).
@@ -43,21 +43,26 @@ func (s *sight) hours() {
 }
 
 // replay charges GPU leases as they stood at an instant, and returns what a status may count beyond that, by envelope: a lease that
-// has just ended may not have been closed yet.
+// had just ended may not have been closed yet, and one that had just begun have counted from when its place was planned.
 func (s *sight) replay(a *budget.Accounts, leases []*rqv1.Lease, at time.Time) map[string]budget.Spend {
 	slack := map[string]budget.Spend{}
 	for _, lease := range leases {
 		c, ended := chargeOf(lease), lease.Status.Ended
+		before := time.Duration(0)
 		switch {
 		case c.Start.Unix() > at.Unix():
+			continue
 		case ended != nil && ended.Unix() <= at.Unix():
-			a.Past(nameOf(lease), c, ended.Time)
-			if !s.Settled && at.Sub(ended.Time) < closingTime {
-				slack[c.Payer.Envelope] += budget.Spend(int64(c.GPUs) * int64(closingTime/time.Second) * int64(c.Rate))
+			if a.Past(nameOf(lease), c, ended.Time); at.Sub(ended.Time) < writing {
+				before = writing
 			}
 		default:
 			a.Open(nameOf(lease), c)
 		}
+		if at.Sub(c.Start) < writing {
+			before += s.GangDeadline + late
+		}
+		slack[c.Payer.Envelope] += budget.Spend(int64(c.GPUs) * int64(before/time.Second) * int64(c.Rate))
 	}
 	return slack
 }
@@ -76,7 +81,7 @@ func (s *sight) recount(b *rqv1.Budget, replayed rqv1.BudgetStatus, slack map[st
 			continue
 		}
 		most := slack[is.Name] + cutOff
-		if early := holds(was) + was.OpportunisticGPUs - holds(is) - is.OpportunisticGPUs; early > 0 && !s.Settled {
+		if early := holds(was) + was.OpportunisticGPUs - holds(is) - is.OpportunisticGPUs; early > 0 {
 			most += budget.Spend(early) * budget.Spend((s.GangDeadline+late)/time.Second) * budget.GPUSecond
 		}
 		for _, kind := range []struct{ name, said, replayed string }{

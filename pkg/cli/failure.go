@@ -20,18 +20,20 @@ const (
 	exitTimeout     = 4
 	exitInvalid     = 5
 	exitUnrevealed  = 6
+	exitUnread      = 7
 	exitInterrupted = 130
 )
 
 const exitCodesHelp = `Exit codes:
 
   0    done
-  1    something was refused or could not be read or written
+  1    something was refused or could not be read or written; audit: something that always holds does not
   2    the command line is wrong
   3    watch: a Run ended otherwise than awaited
   4    watch: the time given by --timeout has passed
   5    explain --verify: the record is not valid
   6    explain --verify: nothing has been drawn, or not yet, so that there is nothing to check
+  7    audit: what is needed could not be read, so that nothing is known
   130  interrupted`
 
 // failure is an error in words for people, with the exit code that it leads to.

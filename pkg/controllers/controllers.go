@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -50,6 +51,9 @@ type Controllers struct {
 	gone     gone
 	written  sync.Map // resource versions of the statuses that were written last and not seen yet, by a Run's name
 	problems sync.Map // what the API server held against a Run's pods, by name
+
+	// fleet and everyPod are the scheduler's own informers of nodes and pods.
+	fleet, everyPod cache.SharedInformer
 }
 
 // Options is what Controllers work with.
@@ -91,7 +95,9 @@ func New(o Options) (*Controllers, error) {
 		retries: workqueue.NewTypedDelayingQueue[types.NamespacedName](),
 		nodes:   newNodeWatch(),
 		settled: settled{budgets: map[string]bool{}, versions: map[string]string{}, hurry: make(chan struct{}, 1)},
+		fleet:   o.Shared.Core().V1().Nodes().Informer(), everyPod: o.Shared.Core().V1().Pods().Informer(),
 	}
+	countViolations(nil)
 	if err := c.watches.feed(o.Book, o.Shared, c.Changed, c.settled.lost); err != nil {
 		return nil, err
 	}
@@ -151,6 +157,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	go c.tidyReservations(ctx)
 	go c.refreshPromises(ctx)
 	go c.growRuns(ctx)
+	go c.audit(ctx)
 	c.reportBudgets(ctx)
 }
 

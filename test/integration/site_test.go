@@ -72,6 +72,9 @@ func (s *site) close() {
 			return s.verdict(ctx)
 		})
 	}
+	if err == nil {
+		err = s.audits(ctx)
+	}
 	if err != nil {
 		s.t.Errorf("after the Runs of %s were deleted: %v", s.namespace, err)
 	}

@@ -1,0 +1,121 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/audit"
+	"github.com/davidlangworthy/jobtree/pkg/metrics"
+)
+
+// An audit looks at everything auditPeriod apart, or more often where gangs have less time than that four times over, and what
+// two looks in a row have is a finding. It reads what is cached and asks nobody: closed Leases are not, so that GPU-hours are
+// for `kubectl runs audit` to check. Looks take a hundredth of the time at most.
+const (
+	auditPeriod = 30 * time.Second
+	auditLeast  = 10 * time.Second
+	auditShare  = 100
+)
+
+// auditor checks what always holds, from what the API server has told, apart from the book.
+type auditor struct {
+	rules  audit.Rules
+	before *audit.Look
+	told   map[string]bool
+}
+
+// audit looks again and again, until the context ends.
+func (c *Controllers) audit(ctx context.Context) {
+	a := &auditor{rules: audit.RulesOf(c.args)}
+	period := min(auditPeriod, max(auditLeast, c.args.GangDeadline.Duration/4))
+	for {
+		took := c.lookAround(ctx, a)
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.clock.After(max(period, auditShare*took)):
+		}
+	}
+}
+
+// lookAround looks once, tells what stands since the look before, and returns how long that took.
+func (c *Controllers) lookAround(ctx context.Context, a *auditor) time.Duration {
+	if !c.holds() {
+		a.before = nil // what this process has seen may be old
+		countViolations(nil)
+		return 0
+	}
+	began := c.clock.Now()
+	after := a.rules.Look(c.world(began))
+	if a.before != nil {
+		findings := audit.Standing(a.before, after)
+		countViolations(findings)
+		a.tell(klog.FromContext(ctx), findings)
+	}
+	a.before = after
+	return c.clock.Since(began)
+}
+
+// countViolations has the metric say how many violations stand, 0 included.
+func countViolations(findings []audit.Finding) {
+	for invariant, n := range audit.Count(findings) {
+		metrics.InvariantViolations.WithLabelValues(string(invariant)).Set(float64(n))
+		metrics.InvariantViolationsFound.WithLabelValues(string(invariant)).Add(0)
+	}
+}
+
+// tell logs each violation once, and counts it, and says when it stands no more.
+func (a *auditor) tell(logger klog.Logger, findings []audit.Finding) {
+	stands := map[string]bool{}
+	for i := range findings {
+		f := &findings[i]
+		if f.Level != audit.Violation {
+			continue
+		}
+		key := f.Key()
+		if stands[key] = true; a.told[key] {
+			continue
+		}
+		metrics.InvariantViolationsFound.WithLabelValues(string(f.Invariant)).Inc()
+		logger.Error(fmt.Errorf("invariant %s is violated: %s", f.Invariant, f.Message), "The audit has found something",
+			"object", f.Objects[0].String(), "remedy", f.Remedy)
+	}
+	for key := range a.told {
+		if !stands[key] {
+			logger.Info("What the audit had found is over", "finding", key)
+		}
+	}
+	a.told = stands
+}
+
+// world is what the API server has told. Pods of Runs are watched in every phase, others as the scheduler does, without those that
+// have ended.
+func (c *Controllers) world(now time.Time) *audit.World {
+	w := &audit.World{At: now, Nodes: cached[corev1.Node](c.fleet), Pods: cached[corev1.Pod](c.watches.pods),
+		Runs: cached[rqv1.Run](c.watches.runs), Budgets: cached[rqv1.Budget](c.watches.budgets),
+		Reservations: cached[rqv1.Reservation](c.watches.reservations), Leases: cached[rqv1.Lease](c.watches.leases)}
+	for _, pod := range cached[corev1.Pod](c.everyPod) {
+		if _, ours := pod.Labels[rqv1.LabelRun]; !ours {
+			w.Pods = append(w.Pods, pod)
+		}
+	}
+	return w
+}
+
+// cached returns the objects that an informer has.
+func cached[T any](informer cache.SharedInformer) []*T {
+	all := informer.GetStore().List()
+	out := make([]*T, 0, len(all))
+	for _, o := range all {
+		if object, ok := o.(*T); ok {
+			out = append(out, object)
+		}
+	}
+	return out
+}
