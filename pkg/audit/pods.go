@@ -60,6 +60,9 @@ func (s *sight) leases() {
 			s.find("I2", "", append(leaseObjects([]*rqv1.Lease{lease}), object("Pod", pod)),
 				"GPU lease %s is open and holds %d GPUs of node %s, and its pod has %s", nameOf(lease), held(lease),
 				lease.Spec.Slice.Nodes[0].Name, endedAs(pod))
+		case s.Settled && pod.Spec.NodeName == "":
+			s.find("I2", "", append(leaseObjects([]*rqv1.Lease{lease}), object("Pod", pod)),
+				"GPU lease %s is open and holds %d GPUs of node %s, and its pod is not bound", nameOf(lease), held(lease), lease.Spec.Slice.Nodes[0].Name)
 		}
 	}
 }

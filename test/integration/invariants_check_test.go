@@ -21,7 +21,7 @@ func sound() *world {
 	w := &world{nodes: map[string]corev1.Node{}, runs: map[string]rqv1.Run{}, bound: map[string]string{}}
 	for _, name := range []string{"a", "b"} {
 		w.nodes[name] = corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"fabric.domain": "d"}},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"region": "r", "cluster": "c", "fabric.domain": "d"}},
 			Status:     corev1.NodeStatus{Allocatable: corev1.ResourceList{gpuResource: resource.MustParse("4")}},
 		}
 		w.pods = append(w.pods, corev1.Pod{
@@ -77,7 +77,7 @@ func TestInvariantsAreChecked(t *testing.T) {
 		"two on a node":     {func(w *world) { w.pods[1].Spec.NodeName, w.leases[1].Spec.Slice.Nodes[0].Name = "a", "a" }, []string{"I1", "I1"}},
 		"two at an instant": {func(w *world) { w.leases = append(w.leases, closed(w.leases[0], ended)) }, []string{"I1", "I2"}},
 		"pod without Lease": {func(w *world) { w.leases = w.leases[:1] }, []string{"I2", "I2", "I2", "I8"}},
-		"Lease without pod": {func(w *world) { w.pods = w.pods[:1] }, []string{"I2", "I7"}},
+		"Lease without pod": {func(w *world) { w.pods = w.pods[:1] }, []string{"I2", "I7", "I7"}},
 		"spare without Lease": {func(w *world) {
 			spare := w.pods[0].DeepCopy()
 			spare.Name, spare.UID, spare.Labels[rqv1.LabelRole] = "spare", "spare", string(rqv1.RoleSpare)
@@ -87,10 +87,10 @@ func TestInvariantsAreChecked(t *testing.T) {
 		"Lease of the wrong role": {func(w *world) { w.leases[0].Spec.Slice.Role = rqv1.RoleSpare }, []string{"I2", "I2", "I8"}},
 		"Lease elsewhere":         {func(w *world) { w.pods[0].Spec.NodeName, w.pods[1].Spec.NodeName = "b", "a" }, []string{"I2", "I2"}},
 		"closed without end":      {func(w *world) { w.leases[0].Status.ClosureReason = rqv1.ClosedFailed }, []string{"I4"}},
-		"ended Run holds":         {func(w *world) { setPhase(w, rqv1.RunCompleted) }, []string{"I5"}},
-		"gone Run holds":          {func(w *world) { delete(w.runs, "run") }, []string{"I5"}},
+		"ended Run holds":         {func(w *world) { setPhase(w, rqv1.RunCompleted) }, []string{"I5", "I5"}},
+		"gone Run holds":          {func(w *world) { delete(w.runs, "run") }, []string{"I5", "I5"}},
 		"split group":             {func(w *world) { w.nodes["b"].Labels["fabric.domain"] = "e" }, []string{"I6"}},
-		"partly bound":            {func(w *world) { setPhase(w, rqv1.RunPending) }, []string{"I9"}},
+		"partly bound":            {func(w *world) { setPhase(w, rqv1.RunPending) }, []string{"I9", "I9"}},
 		"miscounted":              {func(w *world) { all(w).OwnedGPUs, w.budgets[0].Status.AggregateCaps[0].UsedGPUs = 7, 7 }, []string{"I8", "I8"}},
 		"cap miscounted":          {func(w *world) { w.budgets[0].Status.AggregateCaps[0].UsedGPUs = 7 }, []string{"I8"}},
 		"total miscounted":        {func(w *world) { w.budgets[0].Status.UsedGPUs = 7 }, []string{"I8"}},

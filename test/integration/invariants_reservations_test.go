@@ -10,14 +10,13 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
-	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
 // runOf is the UID of the Run that a Reservation is for.
 func runOf(r *rqv1.Reservation) types.UID { return types.UID(r.Labels[book.LabelRunUID]) }
 
 // misreserved finds Reservations that do not go with their Runs, or with themselves: of a Run, one at most has not ended,
-// and none once it runs, ends or is gone (R17); what has been revealed verifies, and nobody is cut without that (R21).
+// and none once it runs, ends or is gone (R17).
 func (w *world) misreserved() []string {
 	var out []string
 	current := map[types.UID]string{}
@@ -37,15 +36,6 @@ func (w *world) misreserved() []string {
 			run, there := w.runs[r.Spec.RunRef.Name]
 			if !there || run.UID != runOf(r) || run.Status.Phase != rqv1.RunPending {
 				say("is for Run %s, which is %q", r.Spec.RunRef.Name, run.Status.Phase)
-			}
-		}
-		drawn := r.Status.Lottery != nil && r.Status.Lottery.Nonce != ""
-		if len(r.Status.Cuts) > 0 && !drawn {
-			out = append(out, fmt.Sprintf("R21: Reservation %s has %d cuts and is not revealed", r.Name, len(r.Status.Cuts)))
-		}
-		if drawn {
-			for _, wrong := range resolver.Verify(r) {
-				out = append(out, fmt.Sprintf("R21: Reservation %s: %s", r.Name, wrong))
 			}
 		}
 	}

@@ -2,23 +2,11 @@ package integration
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
-
-// closedHalf finds Leases whose end is told in part (I4).
-func (w *world) closedHalf() []string {
-	var out []string
-	for _, lease := range w.leases {
-		if s := lease.Status; s.Closed != (s.Ended != nil) || s.Closed != (s.ClosureReason != "") {
-			out = append(out, fmt.Sprintf("I4: Lease %s has status %+v", lease.Name, s))
-		}
-	}
-	return out
-}
 
 // incomplete finds Runs that hold neither nothing nor all: a Running one holds all that it was granted (I7), and one that waits, has ended or
 // is gone holds nothing (I5, I9).
@@ -85,29 +73,6 @@ func widthOf(run *rqv1.Run) (least, most int32) {
 		return w.Granted, max(w.Granted, w.Growing)
 	}
 	return run.Spec.Resources.TotalGPUs, run.Spec.Resources.TotalGPUs
-}
-
-// split finds groups that lie in more than one fast-fabric domain (I6).
-func (w *world) split() []string {
-	var out []string
-	domains := map[string]string{}
-	for _, pod := range w.pods {
-		run, ok := w.runs[pod.Labels[rqv1.LabelRun]]
-		node, known := w.nodes[pod.Spec.NodeName]
-		if !ok || !known || run.Spec.Locality == nil || run.Spec.Locality.GroupGPUs == nil {
-			continue
-		}
-		group := run.Name + "/" + pod.Labels[rqv1.LabelGroupIndex]
-		if run.Spec.Locality.AllowCrossGroupSpread != nil && !*run.Spec.Locality.AllowCrossGroupSpread {
-			group = run.Name
-		}
-		domain := strings.Join([]string{node.Labels["region"], node.Labels["cluster"], node.Labels["fabric.domain"]}, "/")
-		if other, seen := domains[group]; seen && other != domain {
-			out = append(out, fmt.Sprintf("I6: group %s lies in %s and %s", group, other, domain))
-		}
-		domains[group] = domain
-	}
-	return out
 }
 
 // ended tells whether a pod holds nothing any more.

@@ -12,7 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/audit"
 	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/config"
 )
 
 const gpuResource = "nvidia.com/gpu"
@@ -87,12 +89,12 @@ func (s *site) look(ctx context.Context) (*world, error) {
 	return w, nil
 }
 
-// broken lists every invariant of the design that does not hold, in a settled world: one in which nothing is under way.
+// broken lists every invariant of the design that does not hold, in a settled world: one in which nothing is under way. Beside
+// what an audit of the objects shows, it knows what there was before, and what must be over by now.
 func (w *world) broken() []string {
 	var out []string
 	for _, check := range []func() []string{
-		w.overcommitted, w.overcommittedOnce, w.unpaid, w.closedHalf, w.incomplete, w.split, w.miscounted, w.overspent,
-		w.misreserved, w.hurt, w.feuds,
+		func() []string { return w.audited() }, w.overcommittedOnce, w.unpaid, w.incomplete, w.overdrawn, w.misreserved, w.hurt, w.feuds,
 	} {
 		out = append(out, check()...)
 	}
@@ -100,27 +102,37 @@ func (w *world) broken() []string {
 	return out
 }
 
-// overcommitted finds nodes that hold more than they have, by Leases that are not opportunistic and by pods (I1).
-func (w *world) overcommitted() []string {
-	leased, used := map[string]int64{}, map[string]int64{}
-	for _, lease := range w.leases {
-		for _, held := range lease.Spec.Slice.Nodes {
-			if !lease.Status.Closed && lease.Spec.Slice.Role != rqv1.RoleBorrowed {
-				leased[held.Name] += int64(held.GPUs)
-			}
-		}
+// audited lists what an audit of the API objects finds wrong, given that nothing is under way: all of it, or some invariants.
+func (w *world) audited(only ...audit.Invariant) []string {
+	args, err := config.Parse(nil)
+	if err != nil {
+		return []string{err.Error()}
 	}
-	for _, pod := range w.pods {
-		if !ended(&pod) {
-			used[pod.Spec.NodeName] += gpus(&pod)
-		}
+	rules := audit.RulesOf(args)
+	rules.Settled = true
+	seen := &audit.World{At: time.Now()}
+	for _, node := range w.nodes {
+		seen.Nodes = append(seen.Nodes, &node)
 	}
+	for _, run := range w.runs {
+		seen.Runs = append(seen.Runs, &run)
+	}
+	seen.Pods, seen.Leases = pointers(w.pods), pointers(w.leases)
+	seen.Budgets, seen.Reservations = pointers(w.budgets), pointers(w.reservations)
+	look := rules.Look(seen)
 	var out []string
-	for name, node := range w.nodes {
-		room := node.Status.Allocatable[gpuResource]
-		if most := max(leased[name], used[name]); most > room.Value() {
-			out = append(out, fmt.Sprintf("I1: node %s has %d GPUs, %d leased and %d in pods", name, room.Value(), leased[name], used[name]))
+	for _, f := range audit.Standing(look, look) {
+		if f.Level == audit.Violation && (len(only) == 0 || slices.Contains(only, f.Invariant)) {
+			out = append(out, fmt.Sprintf("%s: %s", f.Invariant, f.Message))
 		}
+	}
+	return out
+}
+
+func pointers[T any](items []T) []*T {
+	out := make([]*T, len(items))
+	for i := range items {
+		out[i] = &items[i]
 	}
 	return out
 }
@@ -181,48 +193,17 @@ func (w *world) heldAt(node string, at time.Time) string {
 	return out.String()
 }
 
-// unpaid finds bound pods without exactly one open Lease on their node, open Leases without such a pod, and pods that
-// were ever bound and have not exactly one Lease in all (I2).
+// unpaid finds pods that were ever bound and have not exactly one Lease in all (I2).
 func (w *world) unpaid() []string {
 	var out []string
-	open, all := map[string][]rqv1.Lease{}, map[string]int{}
+	all := map[string]int{}
 	for _, lease := range w.leases {
-		pod := lease.Labels[book.LabelPod]
-		all[pod]++
-		if !lease.Status.Closed {
-			open[pod] = append(open[pod], lease)
-		}
+		all[lease.Labels[book.LabelPod]]++
 	}
 	for uid, name := range w.bound {
 		if all[uid] != 1 {
 			out = append(out, fmt.Sprintf("I2: pod %s was bound and has %d Leases", name, all[uid]))
 		}
 	}
-	for _, pod := range w.pods {
-		if pod.Labels[rqv1.LabelRun] == "" || pod.Spec.NodeName == "" || ended(&pod) {
-			continue
-		}
-		mine := open[string(pod.UID)]
-		delete(open, string(pod.UID))
-		if len(mine) != 1 || !covers(&mine[0], &pod) {
-			out = append(out, fmt.Sprintf("I2: pod %s with %d GPUs on %s has open Leases %v", pod.Name, gpus(&pod), pod.Spec.NodeName, placesOf(mine)))
-		}
-	}
-	for _, leases := range open {
-		out = append(out, fmt.Sprintf("I2: open Lease %s has no bound pod", leases[0].Name))
-	}
 	return out
 }
-
-// covers tells whether a Lease is what a pod is to hold: its GPUs, on its node. A spare's pod asks for none: its Lease alone
-// holds them.
-func covers(lease *rqv1.Lease, pod *corev1.Pod) bool {
-	held := lease.Spec.Slice.Nodes[0]
-	if held.Name != pod.Spec.NodeName || (lease.Spec.Slice.Role == rqv1.RoleSpare) != isSpare(pod) {
-		return false
-	}
-	return isSpare(pod) || int64(held.GPUs) == gpus(pod)
-}
-
-// isSpare tells whether a pod stands by for the others of its Run.
-func isSpare(pod *corev1.Pod) bool { return pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare) }

@@ -3,7 +3,10 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -28,6 +31,10 @@ func TestMain(m *testing.M) {
 		shared.controlPlane.Stop()
 	}
 	if live.cluster != nil {
+		if err := lastAudit(); code == 0 && err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
 		live.Stop()
 	}
 	for _, dir := range []string{shared.dir, live.dir} {
@@ -36,6 +43,19 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Exit(code)
+}
+
+// lastAudit has what all tests have left in the shared cluster audited, GPU-hours and records included.
+func lastAudit() error {
+	root, err := controlplane.Root()
+	if err != nil {
+		return err
+	}
+	out, err := exec.Command(filepath.Join(root, "bin", "kubectl-runs"), "audit", "--kubeconfig", live.Kubeconfig).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("kubectl runs audit, after all tests: %w:\n%s", err, out)
+	}
+	return nil
 }
 
 // apiServer returns a control plane without scheduler and nodes, with the manifests applied.

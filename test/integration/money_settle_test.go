@@ -53,6 +53,7 @@ func TestSettlement(t *testing.T) {
 		t.Errorf("%s GPU-hours were spent before a Budget was deleted, and %s after it was created again", spent, again)
 	}
 	s.settled()
+	s.audit(0)
 }
 
 // submitBrief submits Runs of one second that everybody has to pay for, some of them with spares.

@@ -142,7 +142,7 @@ func (s *site) passing() (late time.Duration, err error) {
 		return 0, err
 	}
 	s.ledger.mutex.Lock()
-	wrong := slices.Concat(s.ledger.wrong, w.overcommitted(), w.split(), w.closedHalf(), w.feuds())
+	wrong := slices.Concat(s.ledger.wrong, w.audited("I1", "I4", "I6"), w.feuds())
 	s.ledger.mutex.Unlock()
 	for i := range w.reservations {
 		r := &w.reservations[i]
