@@ -56,7 +56,7 @@ func (s *sight) counted() budgets {
 		missing := s.missing(run)
 		if run.Spec.Opportunistic {
 			out.shards += missing
-		} else if !promised[run.UID] {
+		} else if !promised[run.UID] || s.recent(run) {
 			out.starting += missing
 		}
 	}
@@ -70,7 +70,7 @@ func (s *sight) missing(run *rqv1.Run) int {
 		wide = int(m.MaxTotalGPUs)
 	}
 	switch phase := run.Status.Phase; {
-	case phase == rqv1.RunCompleted || phase == rqv1.RunFailed || phase != rqv1.RunRunning && refused(run) && !run.Spec.Opportunistic:
+	case phase == rqv1.RunCompleted || phase == rqv1.RunFailed || phase != rqv1.RunRunning && refused(run) && !s.recent(run) && !run.Spec.Opportunistic:
 		return 0
 	case phase == rqv1.RunRunning && run.Status.Width != nil && run.Status.Width.Granted > 0:
 		wide = int(max(run.Status.Width.Granted, run.Status.Width.Growing))
@@ -97,6 +97,12 @@ func sparesOf(run *rqv1.Run, wide int) int {
 
 // waits are the reasons of a Run that waits and has not been refused: it may be about to start.
 var waits = []string{"Waiting", "Activating", "Requeued", "DeadlineExceeded", string(rqv1.ClosedRandomPreempt)}
+
+// recent reports whether a Run came to wait so short a time ago that it may still hold places which it had before.
+func (s *sight) recent(run *rqv1.Run) bool {
+	started := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionStarted)
+	return started != nil && s.At.Sub(started.LastTransitionTime.Time) <= s.GangDeadline+late
+}
 
 func refused(run *rqv1.Run) bool {
 	started := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionStarted)
