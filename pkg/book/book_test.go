@@ -278,7 +278,12 @@ func TestRandomHistories(t *testing.T) {
 		}
 		w.setBudget("a", "org:a", rapid.IntRange(4, 40).Draw(t, "budget of a"))
 		w.setBudget("b", "org:b", rapid.IntRange(4, 40).Draw(t, "budget of b"))
-		t.Repeat(w.happenings())
+		actions := w.happenings()
+		if rapid.Bool().Draw(t, "rough") {
+			maps.Copy(actions, w.clusterActions())
+		}
+		t.Repeat(actions)
+		w.relent()
 		w.settle()
 		w.check()
 		w.checkSettled()
@@ -297,7 +302,12 @@ func TestRandomBreaths(t *testing.T) {
 		w.submitWithSpares("run1", "org:b", 1, 3, 2, 0, ungrouped, elastic(1, 1), upTo(6))
 		w.round()
 		w.round()
-		t.Repeat(w.happenings())
+		actions := w.happenings()
+		if rapid.Bool().Draw(t, "rough") {
+			maps.Copy(actions, w.clusterActions())
+		}
+		t.Repeat(actions)
+		w.relent()
 		w.settle()
 		w.check()
 		w.checkSettled()

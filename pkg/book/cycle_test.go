@@ -44,6 +44,7 @@ func (w *world) cycle(uid types.UID) {
 		return
 	}
 	if why := w.rejects[node]; why != "" {
+		w.unforeseen() // what is planned by GPUs alone may have been planned in vain
 		w.book.Turned(uid, node, why)
 		return
 	}

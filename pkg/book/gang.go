@@ -78,6 +78,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 		g.growth = growth{}
 		if g.over() {
 			b.waiting.remove(g)
+			b.passOn(g)
 			g.refusal, g.latest = nil, nil
 			return
 		}
@@ -117,7 +118,7 @@ func (b *Book) deleteRun(run *rqv1.Run) {
 	b.dropRoom(g)
 	b.waiting.remove(g)
 	b.withdraw(g)
-	g.run, g.refusal = nil, nil
+	g.run, g.refusal, g.growth = nil, nil, growth{}
 	b.waiting.epoch++ // what its pods hold is on its way out
 	b.forgetIfEmpty(run.UID, g)
 }
@@ -243,7 +244,7 @@ func (b *Book) drop(m *member) {
 	s.count(m, -1)
 	s.members[m.part.Index] = nil
 	s.present--
-	m.gang.woken = false
+	b.passOn(m.gang)
 	b.leaveSeat(m)
 }
 
@@ -291,7 +292,8 @@ func (b *Book) reconsider(g *gang) {
 // unwind takes back the assignments of every member that has no Lease yet, but for the spares of a Run that has started.
 // Those that wait at the barrier are rejected. A Run that has not started asks for its total again.
 func (b *Book) unwind(g *gang) {
-	g.committed, g.woken = false, false
+	g.committed = false
+	b.passOn(g)
 	b.leaveOff(g)
 	for m := range g.all() {
 		if m.extra() || (m.stage != assigned && m.stage != reserved) {

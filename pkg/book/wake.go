@@ -206,6 +206,13 @@ func (b *Book) wake(g *gang) {
 	}
 }
 
+// passOn has a gang that was woken not be planned now, so that what it was woken for is the next one's.
+func (b *Book) passOn(g *gang) {
+	if g.woken {
+		g.woken, b.stirred = false, true
+	}
+}
+
 func (b *Book) reconcile(run types.NamespacedName) {
 	b.actions.Reconcile = append(b.actions.Reconcile, run)
 	b.signal()

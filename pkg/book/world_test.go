@@ -24,6 +24,7 @@ const (
 	gangDeadline = time.Minute
 
 	reservationLead  = 2 * time.Minute
+	longestGrace     = 90 * time.Second
 	activationShield = 3 * time.Minute
 )
 
@@ -76,8 +77,8 @@ func (w *world) uid() types.UID {
 
 // rebuilt returns a book that has read everything there is, in an order of its own.
 func (w *world) rebuilt(shuffle bool) *book.Book {
-	args, err := config.Parse([]byte(fmt.Sprintf("{gangDeadline: %s, reservationLead: %s, activationShield: %s, windowDelay: 1s}",
-		gangDeadline, reservationLead, activationShield)))
+	args, err := config.Parse([]byte(fmt.Sprintf("{maxGracePeriod: %s, gangDeadline: %s, reservationLead: %s, activationShield: %s, windowDelay: 1s}",
+		longestGrace, gangDeadline, reservationLead, activationShield)))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -231,32 +232,6 @@ func (w *world) deletePod(uid types.UID) {
 	w.unreserve(uid)
 }
 
-// terminate deletes a pod with notice. On a lost node nobody is there to end it.
-func (w *world) terminate(uid types.UID) {
-	pod := w.pods[uid]
-	if pod == nil {
-		return
-	}
-	if node := pod.Spec.NodeName; node == "" || !w.lost(node) {
-		if node != "" && w.storm != nil && graceOf(pod) > 0 && pod.Status.Phase == corev1.PodRunning {
-			w.storm.endAt(pod, w.now.Add(graceOf(pod)))
-			return
-		}
-		w.deletePod(uid)
-		return
-	}
-	w.tellToGo(pod, w.now)
-}
-
-// tellToGo has the API server note by when a pod is to be gone, unless it has been told before.
-func (w *world) tellToGo(pod *corev1.Pod, by time.Time) {
-	if pod.DeletionTimestamp == nil {
-		pod = pod.DeepCopy()
-		pod.DeletionTimestamp = &metav1.Time{Time: by}
-		w.setPod(pod)
-	}
-}
-
 func (w *world) endPod(uid types.UID, phase corev1.PodPhase) {
 	pod := w.pods[uid].DeepCopy()
 	pod.Status.Phase = phase
@@ -268,7 +243,7 @@ func (w *world) reconcile(name string) {
 	o := lifecycle.Observed{
 		Stands: w.book.Stands, HasLease: w.book.HasLease, Overdraft: w.book.Overdraft, Now: w.now, GangDeadline: gangDeadline,
 		NoticePeriod: time.Second, Reclaimed: w.book.Reclaimed, OpportunisticGrace: time.Second, GPUResource: "nvidia.com/gpu", PauseImage: "pause",
-		MaxGracePeriod: 10 * time.Minute,
+		MaxGracePeriod: longestGrace,
 	}
 	o.Problem = w.problems[name]
 	if o.Run = w.runs[name]; o.Run != nil {
@@ -337,7 +312,7 @@ func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
 		case deletion.If == lifecycle.NodeLost:
 			w.deletePod(deletion.Pod.UID)
 		case !w.storm.giveNotice(deletion):
-			w.terminate(deletion.Pod.UID)
+			w.terminateWithin(deletion.Pod.UID, deletion.GraceSeconds)
 		}
 	}
 	if !w.create(d.Replace) {
