@@ -40,6 +40,10 @@ func (b *Book) Needless(run types.UID) []string {
 			within[domain] = true
 		}
 	}
+	rejected := b.rejected(g, g.active.members[0].pod)
+	if around := off(b.stuckNow(g.activation.At), rejected); !g.touches(func(m *member) bool { return around(m.node) }) {
+		rejected = around // it keeps off nodes on which something is stuck, if that is possible at all
+	}
 	defer b.unplace(g)()
 	missing, refusal := b.missingOf(g)
 	if refusal != nil {
@@ -56,7 +60,7 @@ func (b *Book) Needless(run types.UID) []string {
 			for _, pod := range freed {
 				b.fleet.Give(b.held[pod].node, b.held[pod].gpus)
 			}
-			attempt := plan.Prepare(b.accounts, g.demand, b.claim(g, nil), missing, b.rejected(g, g.active.members[0].pod), g.activation.At).Within(within)
+			attempt := plan.Prepare(b.accounts, g.demand, b.claim(g, nil), missing, rejected, g.activation.At).Within(within)
 			fits := attempt.Unpaid(b.fleet) == nil && attempt.Fits(b.fleet)
 			for _, pod := range freed {
 				b.fleet.Take(b.held[pod].node, b.held[pod].gpus)

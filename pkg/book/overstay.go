@@ -85,7 +85,10 @@ func (b *Book) goRound(now time.Time) {
 			if g.activation != nil || g.run == nil {
 				continue
 			}
-			if g.stuck = append(g.stuck, b.stuckAmong([]types.UID{pod}, now)...); !slices.Contains(held, g) {
+			if g.activating() {
+				g.stuck = append(g.stuck, b.stuckAmong([]types.UID{pod}, now)...)
+			}
+			if !slices.Contains(held, g) {
 				held = append(held, g)
 			}
 		}
@@ -101,8 +104,11 @@ func (b *Book) goRound(now time.Time) {
 	}
 	for _, g := range held {
 		lead := g.leader()
-		if !g.activating() || !g.complete() || lead == nil {
-			b.again(g)
+		if !g.complete() || lead == nil {
+			continue
+		}
+		if !g.activating() {
+			b.wake(g) // also of a Run that runs, whose ranks are replaced
 			continue
 		}
 		if b.resume(g, lead.pod, now); g.activation != nil { // it is decided anew; what has been freed for it stays its own until then

@@ -237,6 +237,48 @@ func TestAStuckShardIsInTheWay(t *testing.T) {
 	})
 }
 
+// A Run that runs and has lost a rank does not wait for ever either for a shard that hangs where the rank is to go.
+func TestAStuckShardIsInTheWayOfALostRank(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		for _, name := range []string{"n0", "n1"} {
+			s.addNode(name, "d0")
+		}
+		s.setBudget("a", "org:a", 64)
+		s.submit("run0", "org:a", 1, 1, 8)
+		s.work()
+		s.sweep("run1", "org:a", 8, 2)
+		s.work()
+		s.lose(s.on("run0-0"))
+		for range 4 {
+			s.reconcile("run0")
+			s.act()
+			for _, uid := range s.sortedPods() {
+				s.cycle(uid)
+			}
+		}
+		for uid, pod := range s.pods {
+			if pod.Labels[rqv1.LabelRun] == "run1" && pod.Spec.NodeName != "" {
+				s.leave(uid, noticePeriod)
+				s.hang(uid)
+			}
+		}
+		s.work()
+		if p := s.book.Prospect(s.runs["run0"].UID); p.Leaving == 0 {
+			s.t.Fatalf("run0 does not wait for shards:\n%s", s.story())
+		}
+		s.addNode("n9", "d0")
+		s.during(noticePeriod + overstay)
+		for range 3 {
+			s.work()
+			s.during(noticePeriod)
+		}
+		s.work()
+		if on := s.on("run0-0"); on != "n9" {
+			s.t.Fatalf("run0-0 is on %q:\n%s", on, s.describe("run0"))
+		}
+	})
+}
+
 // A Run for which others were cut in vain, because another rule turns its nodes down, has nobody cut again until the nodes
 // change; also after a restart.
 func TestNobodyIsCutAgainInVain(t *testing.T) {
