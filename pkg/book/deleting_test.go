@@ -5,7 +5,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -150,38 +149,6 @@ func TestNoCheckpointShieldsForEver(t *testing.T) {
 		s.work()
 		if p := s.book.Prospect(s.runs["run2"].UID).Promise; p == nil || p.At.After(started.Add(time.Hour)) {
 			s.t.Fatalf("run2 has no date within an hour of the start of run1: %+v\n%s", p, s.story())
-		}
-	})
-}
-
-// The namespace controller deletes Leases at once and gives pods their grace: their GPUs are paid for until they are free.
-func TestGPUsArePaidForUntilTheirPodIsGoneWithItsNamespace(t *testing.T) {
-	tell(t, func(w *world) {
-		w.addNode("n0", "d0")
-		w.setBudget("a", "org:a", 64)
-		w.submit("run0", "org:a", 1, 1, 8)
-		w.settle()
-		pod, lease := w.pods[w.pod("run0-0")], w.openLeases()[0]
-		name := types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name}
-		w.book.DeleteRun(w.runs["run0"])
-		w.book.LeaseGone(name)
-		w.book.TakeActions()
-		if spent := w.book.LeaseLost(name, w.now.Add(time.Second)); len(spent) > 0 {
-			w.t.Fatalf("the end of a Lease is recorded whose pod still runs: %v", spent)
-		}
-		if held := w.book.HeldGPUs()[rqv1.RoleActive]; held != 8 {
-			w.t.Fatalf("%d GPUs are charged while the pod terminates, want 8", held)
-		}
-		w.book.DeletePod(pod)
-		w.book.DeleteMember(pod)
-		if asked := w.book.TakeActions().Lookup; len(asked) != 1 || asked[0] != name {
-			w.t.Fatalf("the pod is gone and %v are looked up, want its Lease", asked)
-		}
-		if spent := w.book.LeaseLost(name, w.now.Add(time.Minute)); len(spent) != 1 {
-			w.t.Fatalf("the spending of budgets %v is recorded, want that of one", spent)
-		}
-		if held := w.book.HeldGPUs()[rqv1.RoleActive]; held != 0 {
-			w.t.Fatalf("%d GPUs are charged after the pod is gone", held)
 		}
 	})
 }

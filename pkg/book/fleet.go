@@ -243,7 +243,6 @@ func (b *Book) SetPod(pod *corev1.Pod) {
 	}
 	if terminal(pod) {
 		b.hold(pod.UID, "", 0, (*holding).unbind)
-		b.lookUpLost(pod)
 		return
 	}
 	b.hold(pod.UID, pod.Spec.NodeName, gpus, func(h *holding) {
@@ -257,7 +256,6 @@ func (b *Book) DeletePod(pod *corev1.Pod) {
 	b.mu.Lock()
 	defer b.unlock()
 	b.hold(pod.UID, "", 0, (*holding).unbind)
-	b.lookUpLost(pod)
 }
 
 // podGPUs returns the GPUs that a pod requests: those of its containers together, or of its largest init container.

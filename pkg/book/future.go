@@ -52,7 +52,7 @@ func (b *Book) stateFor(g *gang, now time.Time) forecast.State {
 			continue
 		}
 		if end, bounded := other.end(now); bounded && end.After(now) { // else it is leaving
-			state.Releases = append(state.Releases, b.releaseOf(other, end.Add(other.graceOfAll())))
+			state.Releases = append(state.Releases, b.releaseOf(other, end.Add(b.graceOfAll(other))))
 		}
 		if until := b.shieldFrom(other, g, now); until.After(now) {
 			state.Shields = append(state.Shields, until)

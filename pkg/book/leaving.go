@@ -25,20 +25,21 @@ type sighting struct {
 	ended bool
 }
 
-// graceOf returns how long a pod may take to end. The API server sets it in every pod.
-func graceOf(pod *corev1.Pod) time.Duration {
+// graceOf returns how long a pod may take to end: what the API server has set in it, as far as it is given so much (R37).
+func (b *Book) graceOf(pod *corev1.Pod) time.Duration {
 	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
-		return time.Duration(*s) * time.Second
+		longest := max(b.args.MaxGracePeriod.Duration, b.args.NoticePeriod.Duration)
+		return time.Duration(min(*s, int64(longest/time.Second))) * time.Second
 	}
 	return 0
 }
 
 // graceOfAll returns how long the pods of a gang may take to end that hold anything.
-func (g *gang) graceOfAll() time.Duration {
+func (b *Book) graceOfAll(g *gang) time.Duration {
 	longest := time.Duration(0)
 	for m := range g.all() {
 		if m.placed() {
-			longest = max(longest, graceOf(m.pod))
+			longest = max(longest, b.graceOf(m.pod))
 		}
 	}
 	return longest
@@ -131,9 +132,9 @@ func (b *Book) untilOf(l *lease, now time.Time) time.Time {
 	case l.seen.ended:
 		return l.seen.at
 	case m.doomed():
-		return l.seen.at.Add(max(graceOf(m.pod), b.args.NoticePeriod.Duration))
+		return l.seen.at.Add(max(b.graceOf(m.pod), b.args.NoticePeriod.Duration))
 	}
-	return l.seen.at.Add(graceOf(m.pod))
+	return l.seen.at.Add(b.graceOf(m.pod))
 }
 
 // ending reports whether a Lease is about to be closed, and its GPUs are for others then.

@@ -25,8 +25,6 @@ type lease struct {
 	node   string
 	charge budget.Charge
 	seen   sighting // of its end
-	// lost says that the object is gone while the pod still runs.
-	lost   bool
 	reason rqv1.ClosureReason // why it closed; empty while it is open
 }
 
@@ -194,6 +192,15 @@ func (b *Book) LeaseGone(name types.NamespacedName) {
 		b.actions.Lookup = append(b.actions.Lookup, name)
 		b.signal()
 	}
+}
+
+// LeaseLost records that a Lease is gone with its namespace, whose pods were gone before it. What it spent until now stays counted,
+// in the records of the Budgets that it returns.
+func (b *Book) LeaseLost(name types.NamespacedName, now time.Time) []string {
+	b.mu.Lock()
+	defer b.unlock()
+	b.closeLease(name, now)
+	return b.accounts.Forget(name.String())
 }
 
 // closeLease ends a Lease: what it spent stays, and what it holds is free unless it is kept for a replacement.

@@ -7,8 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -158,4 +160,61 @@ func (s *site) awaitNoPods(run string) {
 		}
 		return nil
 	})
+}
+
+// TestANamespaceIsPaidForUntilItsPodsAreGone deletes a namespace with a Run whose pods take a while to end: what they hold is
+// charged until they are gone, because Kubernetes deletes the pods of a namespace before its GPU leases.
+func TestANamespaceIsPaidForUntilItsPodsAreGone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, liveCluster(t), 1, 2, 100)
+	doomed := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-doomed"}}
+	s.create(doomed)
+	run := s.run("last", 8, annotated("pod-delete.stage.kwok.x-k8s.io/delay", "8s"), func(r *rqv1.Run) {
+		grace := int64(30)
+		r.Namespace, r.Spec.Template.Spec.TerminationGracePeriodSeconds = doomed.Name, &grace
+	})
+	eventually(t, "the Run is to be bound", func() error {
+		if err := s.api.Create(t.Context(), run.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		got := &rqv1.Run{}
+		if err := s.api.Get(t.Context(), client.ObjectKeyFromObject(run), got); err != nil {
+			return err
+		}
+		return is(got, rqv1.RunRunning, "bound 8 GPUs")
+	})
+	left := func(list client.ObjectList) int {
+		if err := s.api.List(t.Context(), list, client.InNamespace(doomed.Name)); err != nil {
+			t.Fatal(err)
+		}
+		return meta.LenList(list)
+	}
+	counts := func(gpus int32) error {
+		budget := &rqv1.Budget{}
+		if err := s.api.Get(t.Context(), types.NamespacedName{Name: s.namespace}, budget); err != nil {
+			return err
+		}
+		if budget.Status.UsedGPUs != gpus {
+			return fmt.Errorf("the Budget counts %d GPUs", budget.Status.UsedGPUs)
+		}
+		return nil
+	}
+	eventually(t, "the Run is to be charged", func() error { return counts(8) })
+	s.delete(doomed)
+	lasted := false
+	eventually(t, "the budget is to be free", func() error {
+		charged := counts(8)
+		// The pods are looked at last: those that are there now were there when the Budget was read.
+		switch pods := left(&corev1.PodList{}); {
+		case pods > 0 && charged == nil:
+			lasted = true
+			return fmt.Errorf("%d pods are left", pods)
+		case pods > 0:
+			t.Fatalf("%d pods are left: %v", pods, charged)
+		}
+		return counts(0)
+	})
+	if !lasted {
+		t.Error("the pods were gone at once")
+	}
 }
