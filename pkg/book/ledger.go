@@ -24,7 +24,7 @@ type lease struct {
 	run    types.NamespacedName
 	node   string
 	charge budget.Charge
-	seen   sighting // of its end
+	seen   sighting           // of its end
 	reason rqv1.ClosureReason // why it closed; empty while it is open
 }
 

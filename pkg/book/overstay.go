@@ -40,7 +40,7 @@ func (b *Book) goesBy(pod types.UID, h *holding, now time.Time) (time.Time, bool
 	if h.asked.IsZero() {
 		h.asked = now
 	}
-	return h.asked.Add(max(graceOf(m.pod), b.args.NoticePeriod.Duration)), true
+	return h.asked.Add(max(b.graceOf(m.pod), b.args.NoticePeriod.Duration)), true
 }
 
 // overstayed reports whether a pod that others wait for should be long gone.
