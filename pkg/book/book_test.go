@@ -41,10 +41,11 @@ func (w *world) check() {
 		}
 		if node := w.nodes[on.Name]; node != nil && !w.lost(on.Name) && pod != nil && w.confined(lease) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
 			group := fmt.Sprintf("%s/%d", lease.Spec.RunRef.UID, lease.Spec.GroupIndex)
-			if domain := node.Labels["fabric.domain"]; domains[group] != "" && domains[group] != domain {
+			domain := w.domainOf(node)
+			if domains[group] != "" && domains[group] != domain {
 				w.t.Fatalf("I6: group %s lies in %s and %s", group, domains[group], domain)
 			}
-			domains[group] = node.Labels["fabric.domain"]
+			domains[group] = domain
 		}
 	}
 	usage := w.book.Usage()
@@ -257,6 +258,8 @@ func (w *world) happenings() map[string]func(*rapid.T) {
 		"fill":       func(*rapid.T) { w.book.Fill(w.now) },
 		"round":      func(*rapid.T) { w.round() },
 		"desire":     w.desireAny,
+		"turn down":  w.turnDownAny,
+		"unlabel":    w.unlabelAny,
 		"release": func(*rapid.T) {
 			if w.activation != nil {
 				w.book.DeleteReservation(w.activation)
@@ -284,6 +287,7 @@ func TestRandomHistories(t *testing.T) {
 		}
 		t.Repeat(actions)
 		w.relent()
+		w.mend()
 		w.settle()
 		w.check()
 		w.checkSettled()
@@ -308,6 +312,7 @@ func TestRandomBreaths(t *testing.T) {
 		}
 		t.Repeat(actions)
 		w.relent()
+		w.mend()
 		w.settle()
 		w.check()
 		w.checkSettled()

@@ -1,9 +1,13 @@
 package book_test
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -30,12 +34,64 @@ func TestASwapLeavesShardsAloneThatAreNotUnderTheSpare(t *testing.T) {
 	})
 }
 
+// formerly is the label in which a node of these tests says where it was.
+const formerly = "formerly"
+
 // unlabel takes the fabric domain's label off a node.
 func (w *world) unlabel(name string) {
 	node := w.nodes[name].DeepCopy()
+	node.Labels[formerly] = w.domainOf(node)
 	delete(node.Labels, "fabric.domain")
 	w.nodes[name] = node
 	w.book.SetNode(node)
+}
+
+// relabel gives it back.
+func (w *world) relabel(name string) {
+	node := w.nodes[name].DeepCopy()
+	node.Labels["fabric.domain"] = w.domainOf(node)
+	delete(node.Labels, formerly)
+	w.nodes[name] = node
+	w.book.SetNode(node)
+}
+
+// domainOf returns the domain that a node is or was in.
+func (w *world) domainOf(node *corev1.Node) string {
+	return cmp.Or(node.Labels["fabric.domain"], node.Labels[formerly])
+}
+
+// unlabelAny takes the label off a node, or gives it back.
+func (w *world) unlabelAny(t *rapid.T) {
+	name, ok := pick(t, "node", slices.Sorted(maps.Keys(w.nodes)))
+	switch {
+	case !ok:
+	case w.nodes[name].Labels[formerly] != "":
+		w.relabel(name)
+	default:
+		w.unlabel(name)
+	}
+}
+
+// turnDownAny has another scheduling rule turn a node down from now on, or no more.
+func (w *world) turnDownAny(t *rapid.T) {
+	name, ok := pick(t, "node", slices.Sorted(maps.Keys(w.nodes)))
+	switch {
+	case !ok:
+	case w.rejects[name] != "":
+		delete(w.rejects, name)
+	default:
+		w.rejects[name] = "Insufficient cpu"
+	}
+}
+
+// mend gives all labels back and has no node turned down any more.
+func (w *world) mend() {
+	clear(w.rejects)
+	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+		if w.nodes[name].Labels[formerly] != "" {
+			w.relabel(name)
+		}
+	}
 }
 
 // A node that loses a label under a Run takes nothing new, and does not keep the Run's other ranks from being replaced in the
