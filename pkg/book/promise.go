@@ -216,7 +216,7 @@ func (b *Book) NextDue() (time.Time, bool) {
 
 // ripens reports whether something is to be done when the gang's date has come.
 func (b *Book) ripens(g *gang) bool {
-	return g.promise != nil && !g.woken && !g.asked && g.activation == nil && g.waits() && (!g.promise.Cuts || b.committedTo(g))
+	return g.promise != nil && !g.woken && !(g.unpaid && g.asked) && g.activation == nil && g.waits() && (!g.promise.Cuts || b.committedTo(g))
 }
 
 // Due wakes the gangs whose date has come, oldest Run first.

@@ -20,7 +20,7 @@ func (b *Book) Unpaid(run types.UID, now time.Time) bool {
 	case g == nil:
 		return false
 	case !g.unmade():
-		g.unpaid = false
+		g.unpaid, g.asked = false, false
 		return false
 	case g.unpaid && !g.asked:
 		return true
