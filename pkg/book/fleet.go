@@ -31,6 +31,7 @@ func (b *Book) SetNode(node *corev1.Node) {
 	stood := b.stands(node.Name)
 	b.forgetNode(node.Name)
 	b.nodes[node.Name] = node
+	b.accounts.SetNode(node.Name, flavor, node.Labels)
 	if _, lost := nodeloss.Recorded(node); lost {
 		delete(b.losing, node.Name) // the record tells from now on
 	}
@@ -74,6 +75,7 @@ func (b *Book) forgetNode(name string) {
 		b.sizes[b.flavorOf(old)][gpus]--
 	}
 	delete(b.nodes, name)
+	b.accounts.DeleteNode(name)
 	delete(b.tainted, name)
 }
 

@@ -176,14 +176,31 @@ func (b *Book) ahead(g *gang) forecast.Ahead {
 	at := g.promise.At
 	a := forecast.Ahead{Run: nameOf(g.run), Owner: g.run.Spec.Owner, At: at, Shielded: at.Add(b.shieldOf(g.run)), Holds: g.promise.Nodes,
 		Charges: map[string]budget.Charge{}}
-	for i, payer := range g.promise.Payers {
-		charge := budget.Charge{
-			Payer: budget.Key{Budget: payer.Budget, Envelope: payer.Envelope}, Owner: g.run.Spec.Owner, Run: string(g.run.UID),
-			Relation: rqv1.RelationOwn, Role: rqv1.RoleActive, GPUs: int(payer.GPUs), Rate: budget.FullRate, Start: at, Until: plan.Until(g.run, at),
+	for i, paid := range paidBy(g.promise) {
+		role := rqv1.RoleActive
+		if paid.Spare {
+			role = rqv1.RoleSpare
 		}
-		a.Charges[fmt.Sprintf("ahead/%s/%d", g.run.UID, i)] = charge
+		a.Charges[fmt.Sprintf("ahead/%s/%d", g.run.UID, i)] = budget.Charge{
+			Payer: paid.Payer, Owner: g.run.Spec.Owner, Run: string(g.run.UID), Relation: paid.Relation, Role: role,
+			GPUs: paid.GPUs, Rate: b.accounts.RateOf(role), Start: at, Until: plan.Until(g.run, at),
+		}
 	}
 	return a
+}
+
+// paidBy returns what a promise is going to charge. A Reservation that was read at a start names the payers alone, until it is
+// worked out anew: as if all were active pods of their owners.
+func paidBy(p *forecast.Promise) []forecast.Paid {
+	if p.Paid != nil {
+		return p.Paid
+	}
+	var out []forecast.Paid
+	for _, payer := range p.Payers {
+		key := budget.Key{Budget: payer.Budget, Envelope: payer.Envelope}
+		out = append(out, forecast.Paid{Payer: key, Relation: rqv1.RelationOwn, GPUs: int(payer.GPUs)})
+	}
+	return out
 }
 
 func nameOf(o metav1.Object) rqv1.NamespacedName {

@@ -64,6 +64,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	}
 	g := b.gangOf(run.UID)
 	edited, ran, grew := g.run == nil || g.run.Generation != run.Generation, g.started(), g.growing()
+	replans := g.run != nil && edited && replans(g.run, run)
 	g.run = run
 	b.runs[client(run)] = run.UID
 	b.adopt(g)
@@ -85,6 +86,9 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	}
 	if edited {
 		b.shape(g)
+	}
+	if replans && !g.started() {
+		b.unwind(g) // what has its Lease already is deleted
 	}
 	if before := g.demand; ran || g.started() {
 		b.resize(g, g.granted())

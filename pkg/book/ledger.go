@@ -83,7 +83,9 @@ func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 			PaidByEnvelope: charge.Payer.Envelope,
 			Reason:         reasonFor(m),
 			Start:          metav1.NewMicroTime(now),
-			Until:          untilOf(charge),
+			Until:          instant(charge.Until),
+			Admitted:       instant(charge.Admitted),
+			Flavor:         charge.Flavor,
 		},
 	}, nil
 }

@@ -9,7 +9,6 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
-	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
 // SetBudget adds or replaces a Budget, for the gangs that wait for somebody to be able to pay.
@@ -154,7 +153,8 @@ func (b *Book) chargeOf(m *member, now time.Time) budget.Charge {
 	return budget.Charge{
 		Payer: m.payer.key, Owner: run.Spec.Owner, Run: string(run.UID), Relation: m.payer.relation, Role: role,
 		GPUs: m.gang.demand.GPUsPerPod, Rate: b.accounts.RateOf(role),
-		Start: now, Until: plan.Until(run, now),
+		Start: now, Until: m.gang.lastsUntil(now), Admitted: m.admittedBefore(now),
+		Flavor: m.gang.demand.Flavor, Node: m.node,
 	}
 }
 
@@ -180,14 +180,18 @@ func ChargeIn(l *rqv1.Lease) budget.Charge {
 	if l.Spec.Until != nil {
 		c.Until = l.Spec.Until.Time
 	}
+	if l.Spec.Admitted != nil {
+		c.Admitted = l.Spec.Admitted.Time
+	}
+	c.Flavor, c.Node = l.Spec.Flavor, l.Spec.Slice.Nodes[0].Name
 	return c
 }
 
-// untilOf returns when a charge ends by itself, as a Lease records it.
-func untilOf(c budget.Charge) *metav1.MicroTime {
-	if c.Until.IsZero() {
+// instant returns an instant as a Lease records it; nil for none.
+func instant(at time.Time) *metav1.MicroTime {
+	if at.IsZero() {
 		return nil
 	}
-	until := metav1.NewMicroTime(c.Until)
-	return &until
+	out := metav1.NewMicroTime(at)
+	return &out
 }

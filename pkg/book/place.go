@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
@@ -187,13 +186,6 @@ func (b *Book) assume(g *gang, assignments []plan.Assignment, now time.Time) {
 		}
 	}
 	b.makeRoom(g, assignments)
-}
-
-// claim returns what a gang may claim to be paid for.
-func (b *Book) claim(g *gang, kept map[budget.Key]int) plan.Claim {
-	c := plan.ClaimOf(g.run)
-	c.Kept = kept
-	return c
 }
 
 // notYet refuses a gang for now: what stands in its way passes by itself.

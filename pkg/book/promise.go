@@ -53,7 +53,7 @@ func (b *Book) Promise(pod types.UID, now time.Time) {
 
 // waits reports whether the gang has been refused a start.
 func (g *gang) waits() bool {
-	return g.run != nil && g.run.Status.Phase == rqv1.RunPending && g.refusal != nil && g.shape == nil && (g.complete() || g.unpaid)
+	return g.run != nil && !g.opportunistic() && g.run.Status.Phase == rqv1.RunPending && g.refusal != nil && g.shape == nil && (g.complete() || g.unpaid)
 }
 
 func (b *Book) promise(g *gang, pod *corev1.Pod, now time.Time) {

@@ -202,11 +202,11 @@ func (b *Book) accepts(g *gang, name string) bool {
 
 // keptFor returns the pods of a running Run that are gone, by who pays for them: the payers go on paying for their
 // replacements (R8), until all of them are placed.
-func (b *Book) keptFor(g *gang, missing []plan.Missing) map[budget.Key]int {
-	kept := map[budget.Key]int{}
+func (b *Book) keptFor(g *gang, missing []plan.Missing) plan.Kept {
+	kept := plan.Kept{}
 	for _, m := range missing {
 		if charge, ok := g.kept[m.Index]; ok && !m.Spare {
-			kept[charge.Payer]++
+			kept[charge.Payer] = budget.Kept{Pods: kept[charge.Payer].Pods + 1, Relation: charge.Relation}
 		}
 	}
 	return kept

@@ -81,6 +81,8 @@ type account struct {
 	gpus [ties][parts]int
 	// owners are those of live charges that may become overdraft, with their number.
 	owners map[rqv1.Owner]int
+	// flavors are theirs, as far as their Leases record it, likewise.
+	flavors map[string]int
 	// accrued holds what open Leases, and closed ones that are not settled, have spent in the window; held what
 	// opportunistic ones among them have held.
 	accrued [ties][parts]accrual
@@ -108,7 +110,7 @@ type pastCharge struct {
 }
 
 func newAccount() *account {
-	return &account{owners: map[rqv1.Owner]int{}, live: map[string]Charge{}, closed: map[string]pastCharge{}}
+	return &account{owners: map[rqv1.Owner]int{}, flavors: map[string]int{}, live: map[string]Charge{}, closed: map[string]pastCharge{}}
 }
 
 // windowOf returns the Unix time from which an envelope's spending counts.

@@ -34,6 +34,18 @@ type Charge struct {
 	Rate     Rate
 	// Start is when the Lease opened, and Until when the Run's maxDuration ends it; zero when it has none.
 	Start, Until time.Time
+	// Admitted is when the Run, or its cohort, was: before Start for a Lease that replaces another; zero for Start.
+	Admitted time.Time
+	// Flavor of the GPUs and Node that they are on; empty when a Lease does not tell.
+	Flavor, Node string
+}
+
+// admitted is the age by which overdraft goes (R8).
+func (c *Charge) admitted() time.Time {
+	if c.Admitted.IsZero() {
+		return c.Start
+	}
+	return c.Admitted
 }
 
 // weight is what the charge adds to Spend in a second.
@@ -47,6 +59,7 @@ type Accounts struct {
 	family   *family           // nil when Budgets have changed since it was worked out
 	charges  map[string]Charge // by Lease
 	accounts map[Key]*account
+	nodes    map[string]node
 	paying   map[string][]Key // those of each Budget that anything was ever charged to, sorted
 	borrowed map[string]int   // GPUs held from sponsors, by Run
 	// settlings are by Budget; complete says that all that is in stored records is known.
@@ -62,7 +75,7 @@ func NewAccounts(rates Rates) *Accounts {
 	return &Accounts{
 		rates: rates, budgets: map[string]*rqv1.Budget{},
 		charges: map[string]Charge{}, accounts: map[Key]*account{}, borrowed: map[string]int{},
-		paying: map[string][]Key{}, settlings: map[string]*settling{},
+		nodes: map[string]node{}, paying: map[string][]Key{}, settlings: map[string]*settling{},
 	}
 }
 
@@ -134,7 +147,7 @@ func (a *Accounts) Open(lease string, c Charge) {
 	at := a.account(c.Payer)
 	at.takeBack(lease)
 	at.open(lease, &c)
-	if c.Relation == rqv1.RelationSponsor && c.Role != rqv1.RoleBorrowed {
+	if c.Relation == rqv1.RelationSponsor {
 		a.borrowed[c.Run] += c.GPUs
 	}
 }
@@ -148,7 +161,7 @@ func (a *Accounts) Void(lease string) (Charge, bool) {
 	}
 	delete(a.charges, lease)
 	a.account(c.Payer).void(lease, &c)
-	if c.Relation == rqv1.RelationSponsor && c.Role != rqv1.RoleBorrowed {
+	if c.Relation == rqv1.RelationSponsor {
 		if a.borrowed[c.Run] -= c.GPUs; a.borrowed[c.Run] == 0 {
 			delete(a.borrowed, c.Run)
 		}

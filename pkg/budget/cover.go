@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,7 +26,13 @@ type Ask struct {
 	MaxDuration time.Duration
 	// Kept are pods of a running Run that envelopes pay for and that are being replaced: these go on paying, whatever they
 	// allow by now (R8).
-	Kept map[Key]int
+	Kept map[Key]Kept
+}
+
+// Kept are pods that an envelope pays for and that are being replaced, and what it was to the Run's owner when they were opened.
+type Kept struct {
+	Pods     int
+	Relation rqv1.Relation
 }
 
 // Offer is what one envelope can do for a Run: how many of its pods it could pay for, or why it pays for none.
@@ -133,7 +140,7 @@ func (b *binder) offer(e envelope, relation rqv1.Relation, step int) {
 // keep has the payers of pods that are being replaced go on paying for as many.
 func (b *binder) keep(step int) {
 	for _, k := range slices.SortedFunc(maps.Keys(b.cover.ask.Kept), compareKeys) {
-		pods := b.cover.ask.Kept[k]
+		pods := b.cover.ask.Kept[k].Pods
 		o := b.keeper(k, step)
 		if o.Refusal != "" {
 			b.revive(o, pods)
@@ -145,7 +152,8 @@ func (b *binder) keep(step int) {
 }
 
 // keeper returns the offer of an envelope that paid for pods which are being replaced: the one that takes part, if any,
-// or else a refused one, which is added if there is none. Nothing is known of the owner of a Budget that is gone.
+// or else a refused one, which is added if there is none. Nothing is known of the owner of a Budget that is gone; what it was to
+// the Run's owner it still is.
 func (b *binder) keeper(k Key, step int) *Offer {
 	c, found := b.cover, -1
 	for i := range c.Offers {
@@ -161,6 +169,7 @@ func (b *binder) keeper(k Key, step int) *Offer {
 				o.Relation = relation
 			}
 		}
+		o.Relation = cmp.Or(c.ask.Kept[k].Relation, o.Relation)
 		c.Offers = append(c.Offers, o)
 		found = len(c.Offers) - 1
 	}

@@ -102,9 +102,9 @@ func (r *reference) drawCharges(t *rapid.T) {
 		r.charges = append(r.charges, c)
 	}
 	if rapid.IntRange(0, 3).Draw(t, "keeps") == 0 {
-		r.ask.Kept = map[Key]int{}
+		r.ask.Kept = map[Key]Kept{}
 		for range rapid.IntRange(1, 2).Draw(t, "kept payers") {
-			r.ask.Kept[rapid.SampledFrom(keys).Draw(t, "kept payer")] = rapid.IntRange(1, 2).Draw(t, "kept pods")
+			r.ask.Kept[rapid.SampledFrom(keys).Draw(t, "kept payer")] = Kept{Pods: rapid.IntRange(1, 2).Draw(t, "kept pods")}
 		}
 		for k := range r.ask.Kept { // whoever pays for a pod has paid for its flavor
 			if e, _ := accountsOf(r.budgets...).find(k); e.Flavor != "H100" {

@@ -87,8 +87,8 @@ func TestKeptPodsGoOnBeingPaid(t *testing.T) {
 	)
 	a.Budget("hidden").Spec.Envelopes[0].Sharing = rqv1.SharingNone
 	a.Open("ns/over", held(Key{"low", "e"}, "org:a", rqv1.RelationOwn, rqv1.RoleActive, 12))
-	ask := Ask{Owner: "org:a", Flavor: "H100", GPUsPerPod: 4, Run: "run", Funding: from("x"), Kept: map[Key]int{
-		{"low", "e"}: 1, {"shut", "e"}: 1, {"hidden", "e"}: 1, {"gone", "e"}: 1}}
+	ask := Ask{Owner: "org:a", Flavor: "H100", GPUsPerPod: 4, Run: "run", Funding: from("x"), Kept: map[Key]Kept{
+		{"low", "e"}: {Pods: 1}, {"shut", "e"}: {Pods: 1}, {"hidden", "e"}: {Pods: 1}, {"gone", "e"}: {Pods: 1, Relation: rqv1.RelationSponsor}}}
 	ask.Funding.MaxBorrowGPUs = ptr(int32(8))
 	c := a.Cover(ask, noon)
 	var got []string
@@ -101,6 +101,14 @@ func TestKeptPodsGoOnBeingPaid(t *testing.T) {
 	same(t, "whether the borrow limit is all that keeps 32 from being paid for", true, alone)
 	_, alone = c.BorrowLimit(33)
 	same(t, "whether it is all that keeps 33 from being paid for", false, alone)
+}
+
+// TestKeptPodsKeepTheRelation: what paid as the owner's own goes on doing so when its Budget is gone, and is no debt to a sponsor.
+func TestKeptPodsKeepTheRelation(t *testing.T) {
+	a := accountsOf(flat("other", "org:a", 1))
+	ask := Ask{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Run: "run", Funding: from("x"), Kept: map[Key]Kept{{"gone", "e"}: {1, rqv1.RelationOwn}}}
+	ask.Funding.MaxBorrowGPUs = ptr(int32(0))
+	same(t, "who pays", []string{"gone/e 8 (own)"}, start(t, a, "run", ask, 1, noon))
 }
 
 func TestChargesOutliveTheirBudget(t *testing.T) {

@@ -112,6 +112,7 @@ func (b *binder) limit(l limit) int {
 		rate = b.rates.Opportunistic
 	}
 	switch {
+	case l.Kind == MaxBorrow: // whatever the GPUs do (R5)
 	case ask.Opportunistic && (rate == 0 || !l.Hours()):
 		l.left = unbounded * l.active
 	case l.Hours():

@@ -21,6 +21,8 @@ const (
 	CauseWindow Cause = "WindowClosed"
 	// CauseWithdrawn: the envelope no longer serves the owner: sharing or lending was switched off, or parents changed.
 	CauseWithdrawn Cause = "SharingWithdrawn"
+	// CauseReach: the GPUs are not of the envelope's flavor, or not on nodes that its selector matches, any more.
+	CauseReach Cause = "FlavorOrSelectorChanged"
 	// CauseHours: the last GPU-hour is spent.
 	CauseHours Cause = "GPUHoursSpent"
 	// CauseConcurrency: a cap on GPUs was lowered below what is held.
@@ -79,7 +81,9 @@ func (a *Accounts) overdraw(keys []Key, now time.Time) {
 			}
 		}
 	}
-	slices.SortFunc(all, func(x, y entry) int { return cmp.Or(x.Start.Compare(y.Start), strings.Compare(x.lease, y.lease)) })
+	slices.SortFunc(all, func(x, y entry) int {
+		return cmp.Or(x.admitted().Compare(y.admitted()), strings.Compare(x.lease, y.lease))
+	})
 	for _, c := range all {
 		over, cause := wallets[c.Payer].take(&c.Charge)
 		if over == 0 {

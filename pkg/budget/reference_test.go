@@ -56,7 +56,7 @@ func (r *reference) candidates() []candidate {
 				relation, step = rqv1.RelationSponsor, 1<<20 // it pays only for what it paid for before, after all others
 			}
 			open := serves && (e.Start == nil || !e.Start.After(r.now)) && (e.End == nil || e.End.After(r.now))
-			c := ranked{candidate{Key{b.Name, e.Name}, relation, e.Selector, nil}, step, 1 << 62, r.ask.Kept[Key{b.Name, e.Name}], e, b, open}
+			c := ranked{candidate{Key{b.Name, e.Name}, relation, e.Selector, nil}, step, 1 << 62, r.ask.Kept[Key{b.Name, e.Name}].Pods, e, b, open}
 			if e.End != nil && step < 1<<20 {
 				c.end = e.End.Unix()
 			}

@@ -13,6 +13,7 @@ type wallet struct {
 	purses  []*purse // of the envelope first, then of the aggregate caps over it
 	lending *purse   // what borrowers may hold
 	serves  func(rqv1.Owner) bool
+	covers  func(*Charge) bool // whether it is for the envelope's flavor and selector
 }
 
 // purse is what one limit on GPUs, together with one on GPU-hours, still allows. It is empty once the hours are spent.
@@ -40,7 +41,7 @@ func (a *Accounts) walletOf(k Key, caps map[Key]*purse, now time.Time) *wallet {
 	case !open(e.Envelope, now):
 		return &wallet{closed: CauseWindow}
 	}
-	w := &wallet{lending: &purse{left: unbounded}, serves: a.server(e)}
+	w := &wallet{lending: &purse{left: unbounded}, serves: a.server(e), covers: func(c *Charge) bool { return a.covers(e, c) }}
 	w.purses = append(w.purses, newPurse(int(e.Concurrency), e.MaxGPUHours, a.spentOn(k, now)))
 	if l := e.Lending; l != nil {
 		most := unbounded
@@ -81,6 +82,9 @@ func (w *wallet) take(c *Charge) (over int, cause Cause) {
 	}
 	if !w.serves(c.Owner) {
 		return c.GPUs, CauseWithdrawn
+	}
+	if !w.covers(c) {
+		return c.GPUs, CauseReach
 	}
 	purses := w.purses
 	if tieOf(c.Relation) == tieLent {

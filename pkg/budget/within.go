@@ -53,7 +53,7 @@ func (a *Accounts) keeps(e envelope, at *account, now time.Time) bool {
 			return false
 		}
 	}
-	return true
+	return a.coversAll(e, at)
 }
 
 // count counts the GPUs of a charge, and whose they are.
@@ -64,5 +64,8 @@ func (a *account) count(c *Charge, by int) {
 	}
 	if a.owners[c.Owner] += by; a.owners[c.Owner] == 0 {
 		delete(a.owners, c.Owner)
+	}
+	if a.flavors[c.Flavor] += by; a.flavors[c.Flavor] == 0 {
+		delete(a.flavors, c.Flavor)
 	}
 }

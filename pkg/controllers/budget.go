@@ -137,7 +137,7 @@ func budgetConditions(b *rqv1.Budget, report book.BudgetReport, now time.Time) [
 			where = append(where, fmt.Sprintf("%s: %d GPUs (%s)", o.Key.Envelope, o.GPUs, o.Cause))
 		}
 		overdrawn.Status, overdrawn.Reason = metav1.ConditionTrue, string(report.Overdrafts[0].Cause)
-		overdrawn.Message = strings.Join(where, "; ") + ": nothing that runs is stopped, and nothing new is funded there until it is gone"
+		overdrawn.Message = strings.Join(where, "; ") + ": nothing that runs is stopped, and it counts under every cap until it is gone"
 	}
 	circular := metav1.Condition{Type: rqv1.ConditionCircular, Status: metav1.ConditionFalse, Reason: "NoCircle",
 		Message: "no owner is its own ancestor"}

@@ -79,6 +79,16 @@ type Promise struct {
 	// Payers are the envelopes that are going to pay, and Nodes where the Run is going to be, with the GPUs on each.
 	Payers []rqv1.PayingEnvelope
 	Nodes  []resolver.Holding
+	// Paid is what is going to be charged to whom, which a Reservation does not record; nil when it is not known.
+	Paid []Paid
+}
+
+// Paid is a number of GPUs that one envelope is going to pay for: of active pods or of spares, as what it is to the owner.
+type Paid struct {
+	Payer    budget.Key
+	Relation rqv1.Relation
+	Spare    bool
+	GPUs     int
 }
 
 // later is how many shields, at most, a forecast waits for.

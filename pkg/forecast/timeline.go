@@ -202,6 +202,13 @@ func (p *Promise) settle(assignments []plan.Assignment, gpus int) {
 	for _, a := range assignments {
 		nodes[a.Node] += gpus
 		payers[a.Payer] += gpus
+		as := Paid{Payer: a.Payer, Relation: a.Relation, Spare: a.Spare}
+		i := slices.IndexFunc(p.Paid, func(o Paid) bool { o.GPUs = 0; return o == as })
+		if i < 0 {
+			i = len(p.Paid)
+			p.Paid = append(p.Paid, as)
+		}
+		p.Paid[i].GPUs += gpus
 	}
 	for _, node := range slices.Sorted(maps.Keys(nodes)) {
 		p.Nodes = append(p.Nodes, resolver.Holding{Node: node, GPUs: nodes[node]})

@@ -90,7 +90,7 @@ func (s *state) setOverdraft(next *rqv1.RunStatus) {
 	}
 	if gpus > 0 {
 		condition.Status, condition.Reason = metav1.ConditionTrue, "BeyondBudget"
-		condition.Message = fmt.Sprintf("%d GPUs are beyond what their payers allow by now (%s); the Run goes on, and nothing new is funded until that is gone",
+		condition.Message = fmt.Sprintf("%d GPUs are beyond what their payers allow by now (%s); the Run goes on, and they count under every cap of their payers until they are gone",
 			gpus, strings.Join(owed, ", "))
 	} else if meta.FindStatusCondition(next.Conditions, rqv1.ConditionOverdraft) == nil {
 		return

@@ -139,7 +139,7 @@ func Decide(o Observed) Decision {
 	switch {
 	case s.phase == rqv1.RunCompleted, s.phase == rqv1.RunFailed:
 		d.Delete = slices.Concat(s.deletions(s.pods, alive), s.deletions(s.spares, present), s.deletions(s.beyond, alive))
-	case s.requeued(), s.overdue():
+	case s.requeued(), s.overdue(), s.edited():
 		// Also what has ended: every rank runs again.
 		d.Delete = slices.Concat(s.deletions(s.pods, present), s.deletions(s.spares, present), s.deletions(s.beyond, present))
 	case o.Shape == nil:
@@ -256,7 +256,7 @@ func (s *state) nextPhase() rqv1.RunPhase {
 		return rqv1.RunFailed
 	case s.cut != nil, s.unreplaceable():
 		return s.afterLoss()
-	case s.Run.Status.Phase == rqv1.RunRunning || started == len(pods) && s.standBy():
+	case s.Run.Status.Phase == rqv1.RunRunning || started == len(pods) && s.standBy() && !s.edited():
 		return rqv1.RunRunning
 	}
 	return rqv1.RunPending
@@ -316,7 +316,7 @@ func (s *state) startingSince() (time.Time, bool) {
 // soon, with one write.
 func (s *state) fresh() bool {
 	return len(s.Run.Status.Conditions) == 0 && s.phase == rqv1.RunPending && s.Shape == nil && s.Refusal == nil &&
-		s.Problem == "" && !s.overdue() && s.cappedGrace() == ""
+		s.Problem == "" && !s.overdue() && !s.edited() && s.cappedGrace() == ""
 }
 
 // retryRejected is how long a gang waits before nodes that other scheduling rules rejected are tried again: those rules'

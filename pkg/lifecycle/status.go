@@ -83,6 +83,8 @@ func (s *state) story() (reason, message string) {
 		return string(reasonOf(s.cut)), s.ended(s.cut)
 	case s.requeued():
 		return "Requeued", "a lost pod could not be replaced; the Run waits to start again from its checkpoint: " + s.Refusal.Message
+	case s.edited():
+		return "Edited", "owner, funding or runtime was edited while the Run was starting; it starts again under its new terms"
 	case s.overdue():
 		return "DeadlineExceeded", fmt.Sprintf("not every pod could be bound within %s; the Run starts again", s.GangDeadline)
 	case s.Problem != "":

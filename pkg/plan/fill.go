@@ -29,7 +29,7 @@ func (r *Room) gpus() int { return r.Idle + r.UnderSpares }
 func Fill(accounts *budget.Accounts, d Demand, claim Claim, shards []int, rooms []Room, now time.Time) ([]Assignment, *Refusal) {
 	cover := accounts.Cover(budget.Ask{
 		Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Opportunistic: true, Run: claim.Run, Funding: claim.Funding,
-		MaxDuration: claim.MaxDuration,
+		MaxDuration: claim.lasts(now),
 	}, now)
 	payable := cover.Payable() / d.GPUsPerPod
 	var out []Assignment

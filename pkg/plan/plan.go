@@ -38,8 +38,21 @@ type Claim struct {
 	Funding *rqv1.RunFunding
 	// MaxDuration is how long it takes at most; 0 when it does not say.
 	MaxDuration time.Duration
-	// Kept are the pods that are being replaced, by who pays for them (R8).
-	Kept map[budget.Key]int
+	// Until is when that is over, for one that runs; zero otherwise.
+	Until time.Time
+	Kept  Kept
+}
+
+// Kept are the pods that are being replaced, by who pays for them (R8).
+type Kept map[budget.Key]budget.Kept
+
+// lasts is for how long a Run has to be paid for from an instant on: for its maxDuration, or for what is left of it; 0 when it has
+// none.
+func (c *Claim) lasts(now time.Time) time.Duration {
+	if c.Until.IsZero() {
+		return c.MaxDuration
+	}
+	return max(time.Second, c.Until.Sub(now))
 }
 
 // ClaimOf returns what a Run may claim by its spec.
@@ -92,7 +105,7 @@ func Prepare(accounts *budget.Accounts, d Demand, claim Claim, missing []Missing
 	}
 	a.cover = accounts.Cover(budget.Ask{
 		Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Spares: spares, Run: claim.Run, Funding: claim.Funding,
-		MaxDuration: claim.MaxDuration, Kept: claim.Kept,
+		MaxDuration: claim.lasts(now), Kept: claim.Kept,
 	}, now)
 	a.request = topology.Request{
 		Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Groups: groups(d, missing),
@@ -161,7 +174,7 @@ func (a *Attempt) Place(fleet *topology.Fleet) ([]Assignment, *Refusal) {
 	}
 	payers := a.assign(placement)
 	if payers == nil {
-		return nil, a.unpayable(fleet, a.cover.Payable())
+		return nil, a.unpayable(fleet, min(a.cover.Payable(), a.wanted-a.demand.GPUsPerPod)) // one pod at least is unpaid
 	}
 	align(placement.Slots, a.request.Groups, payers)
 	out := make([]Assignment, len(placement.Slots))

@@ -143,6 +143,17 @@ type LeaseSpec struct {
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^[12][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	Until *metav1.MicroTime `json:"until,omitempty"`
+	// admitted is when the Run was admitted, for a Lease that is opened later and replaces what the Run had before: by it a payer's
+	// overdraft goes (rule R8). Default: start.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^[12][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	Admitted *metav1.MicroTime `json:"admitted,omitempty"`
+	// flavor of the GPUs, which the envelope was for when the Lease was opened (rule R3). Default: that of the node.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Flavor string `json:"flavor,omitempty"`
 }
 
 // LeaseRunRef points at the Run that holds a Lease.
