@@ -18,6 +18,7 @@ func (b *Book) Reserve(pod types.UID, node string) error {
 	}
 	if m.stage == assigned {
 		b.advance(m, reserved, m.node, m.payer)
+		b.hold(pod, "", 0, func(h *holding) { h.seated = false }) // kube-scheduler counts what it requests
 	}
 	return nil
 }

@@ -39,6 +39,7 @@ type Book struct {
 	cuts     map[types.NamespacedName][]Cut // by Reservation
 	waiting  waitlist
 	fill     fill
+	beside   beside
 	// reservations are those that there are and were. intended are the gangs whose promise lies on a node, and threats those
 	// whose promise may cut a Run.
 	reservations reservations
@@ -77,6 +78,7 @@ func New(args *config.Args) *Book {
 		cuts:     map[types.NamespacedName][]Cut{},
 		waiting:  waitlist{room: map[string]int64{}, nodes: map[string]int64{}, budget: map[string]int64{}},
 		fill:     newFill(),
+		beside:   newBeside(),
 		notify:   make(chan struct{}, 1),
 
 		reservations: newReservations(), intended: map[string][]*gang{}, threats: map[types.NamespacedName]map[*gang]bool{},

@@ -190,6 +190,9 @@ type holding struct {
 	// has not been told, was first seen; stays says that it is a shard that does not go.
 	until, asked time.Time
 	stays        bool
+	// run is the Run of a spare, and of a rank that takes one's place. The latter is seated until kube-scheduler counts it.
+	run    types.UID
+	seated bool
 	// awaitedBy are the gangs that wait for the GPUs.
 	awaitedBy []*gang
 }
@@ -218,6 +221,7 @@ func (b *Book) hold(pod types.UID, node string, gpus int, change func(h *holding
 		h.gpus = 0
 		b.gone(h)
 	}
+	b.holdsBeside(pod, h)
 	if before.node == h.node && before.gpus == h.gpus && before.idles() == h.idles() && before.shard == h.shard {
 		return
 	}
@@ -257,6 +261,7 @@ func (b *Book) SetPod(pod *corev1.Pod) {
 func (b *Book) DeletePod(pod *corev1.Pod) {
 	b.mu.Lock()
 	defer b.unlock()
+	b.forgetWithheld(pod.UID)
 	b.hold(pod.UID, "", 0, (*holding).unbind)
 }
 

@@ -51,6 +51,9 @@ func (b *Book) noteClosed(l *rqv1.Lease, charge budget.Charge) {
 func (b *Book) noteAll() {
 	for _, l := range b.leases {
 		b.note(l)
+		if h := b.held[l.pod]; h != nil {
+			b.holdsBeside(l.pod, h)
+		}
 	}
 }
 

@@ -162,6 +162,7 @@ func (b *Book) SetLease(l *rqv1.Lease) {
 	b.hold(pod, entry.node, charge.GPUs, func(h *holding) {
 		h.leased, h.planned, h.writing = true, false, false
 		h.spare, h.shard = entry.part.Spare, charge.Role == rqv1.RoleBorrowed
+		h.run, h.seated = types.UID(charge.Run), false
 	})
 	if m := b.members[pod]; m != nil && m.stage < leased {
 		b.advance(m, leased, entry.node, payerOf(charge))

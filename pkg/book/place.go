@@ -177,7 +177,7 @@ func (b *Book) assume(g *gang, assignments []plan.Assignment, now time.Time) {
 	for _, a := range assignments {
 		m := g.squad(Part{Spare: a.Spare}).members[a.Index]
 		b.hold(m.pod.UID, a.Node, g.demand.GPUsPerPod, func(h *holding) {
-			h.planned, h.spare, h.shard = true, a.Spare, g.opportunistic()
+			h.planned, h.spare, h.shard, h.run = true, a.Spare, g.opportunistic(), g.run.UID
 		})
 		b.advance(m, assigned, a.Node, payer{a.Payer, a.Relation})
 		b.accounts.Open(leaseName(m.pod).String(), b.chargeOf(m, now))

@@ -97,7 +97,7 @@ func (b *Book) claimSeat(m *member) {
 	if h := b.held[r.SpareUID]; h != nil && (h.node != r.Node || len(h.awaitedBy) > 0) || h == nil && b.freeOn(r.Node) < g.demand.GPUsPerPod {
 		return // the record is of no use any more
 	}
-	b.hold(r.SpareUID, r.Node, g.demand.GPUsPerPod, func(h *holding) { h.vacant = true })
+	b.hold(r.SpareUID, r.Node, g.demand.GPUsPerPod, func(h *holding) { h.vacant, h.spare, h.run = true, true, g.run.UID })
 	g.vacant = append(g.vacant, vacancy{pod: r.SpareUID, index: m.part.Index, node: r.Node, payer: g.paysForSeat(m.part, r, spare)})
 	b.reclaim(r.Node, rqv1.ClosedReclaimedBySpare, nil) // they leave while the ledger follows
 }

@@ -146,6 +146,7 @@ func (b *Book) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
 	g.deadline = now.Add(b.args.GangDeadline.Duration)
 	b.vacateAll(g) // what is kept for the gang and what it gets would count twice, and shards leave that are in nobody's way
 	b.assume(g, slices.Concat(seated, assignments), now)
+	b.sit(g, seated)
 	g.narrower = 0
 	return nil
 }

@@ -24,6 +24,9 @@ func (pl *Jobtree) PreFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Po
 		if refusal := pl.book.Foreign(pod); refusal != nil {
 			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, refusal.Message)
 		}
+		if pl.book.HoldsBeside() {
+			return nil, nil
+		}
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	start := pl.clock.Now()
@@ -38,12 +41,38 @@ func (pl *Jobtree) PreFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Po
 // PreFilterExtensions returns nil: a plan does not change while a pod's cycle looks at preemption.
 func (pl *Jobtree) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 
-// Filter checks the assignment again, since a nominated node bypasses the result of PreFilter.
+// Filter checks the assignment again, since a nominated node bypasses the result of PreFilter, and keeps pods from what spares
+// hold beside their GPUs.
 func (pl *Jobtree) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
-	if !ours(pod) || pl.book.Assigned(pod.UID) == node.Node().Name {
-		return nil
+	name := node.Node().Name
+	if ours(pod) && pl.book.Assigned(pod.UID) != name {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the gang's plan has another node for this pod")
 	}
-	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the gang's plan has another node for this pod")
+	if !ours(pod) {
+		if refusal := pl.book.Foreign(pod); refusal != nil {
+			return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, refusal.Message)
+		}
+	}
+	if why := pl.book.Withheld(pod, name, freeOn(node)); why != "" {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, why)
+	}
+	return nil
+}
+
+// freeOn returns how much of a resource nobody has requested on a node: CPU in thousandths.
+func freeOn(node fwk.NodeInfo) func(corev1.ResourceName) int64 {
+	has, requested := node.GetAllocatable(), node.GetRequested()
+	return func(name corev1.ResourceName) int64 {
+		switch name {
+		case corev1.ResourceCPU:
+			return has.GetMilliCPU() - requested.GetMilliCPU()
+		case corev1.ResourceMemory:
+			return has.GetMemory() - requested.GetMemory()
+		case corev1.ResourceEphemeralStorage:
+			return has.GetEphemeralStorage() - requested.GetEphemeralStorage()
+		}
+		return has.GetScalarResources()[name] - requested.GetScalarResources()[name]
+	}
 }
 
 // PostFilter tells the book when another scheduling rule turned the pod's node down. A refusal of our own becomes a promise
@@ -53,7 +82,7 @@ func (pl *Jobtree) PostFilter(_ context.Context, _ fwk.CycleState, pod *corev1.P
 		node := pl.book.Assigned(pod.UID)
 		status := nodes.Get(node)
 		switch {
-		case status != nil && status.Plugin() != Name && status.Plugin() != "":
+		case status != nil && turnedDown(status):
 			pl.book.Turned(pod.UID, node, status.Message())
 		case node == "":
 			start := pl.clock.Now()
@@ -76,4 +105,10 @@ func (pl *Jobtree) unnamed(pod *corev1.Pod, node, why string) {
 	if wait := pl.book.Unseen(pod.UID, node); wait > 0 {
 		time.AfterFunc(wait, func() { pl.book.Again(pod.UID) })
 	}
+}
+
+// turnedDown reports whether it was a node that was turned down, by any plugin: of our own the Filter says so, and PreFilter that
+// the pod has no node yet.
+func turnedDown(status *fwk.Status) bool {
+	return status.Plugin() != "" && (status.Plugin() != Name || status.Code() == fwk.UnschedulableAndUnresolvable)
 }

@@ -84,3 +84,34 @@ func TestGPUsWithoutAPayerAreNotGiven(t *testing.T) {
 		t.Errorf("the pod that asks for a GPU is on %q, %v", node, err)
 	}
 }
+
+// What a spare's rank would ask for beside GPUs is kept from other pods while the spare stands by, and free when it is gone.
+func TestASparesCPUIsKeptFromOtherPods(t *testing.T) {
+	s := newSite(t, liveCluster(t), 1, 2, 16)
+	s.submit("train", 8, inPods(8), func(r *rqv1.Run) {
+		spares := int32(8)
+		r.Spec.Spares = &spares
+		template(r).Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("40")}
+	})
+	s.await("train", rqv1.RunRunning, "bound 8 GPUs")
+	s.create(s.foreignPod("small", corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20")}))
+	s.create(s.foreignPod("large", corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("30")}))
+	eventually(t, "the pods", func() error {
+		if node, why, err := s.scheduled("small"); err != nil || node == "" {
+			return errors.Join(err, fmt.Errorf("the small pod is not placed: %s", why))
+		}
+		node, why, err := s.scheduled("large")
+		if held := "spares of Run " + s.namespace + "/train (R38)"; err != nil || node != "" || !strings.Contains(why, held) {
+			return errors.Join(err, fmt.Errorf("the large pod is on %q: %s", node, why))
+		}
+		return nil
+	})
+	s.removeRun("train")
+	eventually(t, "the large pod is to be placed", func() error {
+		node, why, err := s.scheduled("large")
+		if err == nil && node == "" {
+			err = errors.New(why)
+		}
+		return err
+	})
+}
