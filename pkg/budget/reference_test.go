@@ -89,7 +89,12 @@ func (r *reference) candidates() []candidate {
 	caps := map[string][]*bound{}
 	var borrow *bound
 	if f := r.ask.Funding; f != nil && f.MaxBorrowGPUs != nil {
-		borrowed := r.used(func(c Charge) bool { return c.Run == r.ask.Run && c.Relation == rqv1.RelationSponsor })
+		borrowed := int64(0) // whatever the GPUs do (R5)
+		for _, c := range r.charges {
+			if c.Run == r.ask.Run && c.Relation == rqv1.RelationSponsor {
+				borrowed += int64(c.GPUs)
+			}
+		}
 		borrow = gpus(int64(*f.MaxBorrowGPUs), borrowed, keptBy(func(c ranked) bool { return c.relation == rqv1.RelationSponsor }))
 	}
 	var out []candidate
