@@ -35,6 +35,7 @@ func (b *Book) shape(g *gang) {
 		b.waiting.add(g)
 	} else if g.active.present == 0 || was != nil && g.refusal == was {
 		g.refusal = nil // it has not been tried since, or was not when the nodes were not known yet
+		g.asked = true  // nor asked who pays
 		b.waiting.remove(g)
 	}
 }

@@ -193,7 +193,7 @@ func (s *storm) checkPromises() {
 			if p.Leaving > 0 {
 				continue // it has its places, and shards are leaving them
 			}
-			s.t.Fatalf("Reservation %s of %s is %s late: %+v %v\n%s", name, run.Status.Phase, late, p.Promise, p.Refusal, s.describe(run.Name))
+			s.t.Fatalf("Reservation %s of %s is %s late: %+v %v\n%s\n%s", name, run.Status.Phase, late, p.Promise, p.Refusal, s.describe(run.Name), s.story())
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.runs)) {
