@@ -31,9 +31,12 @@ func TestMain(m *testing.M) {
 		shared.controlPlane.Stop()
 	}
 	if live.cluster != nil {
-		if err := lastAudit(); code == 0 && err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
+		// GPU-hours of a status may be a minute older than the record of Leases that went with their namespace.
+		if code == 0 {
+			if err := within(patience, lastAudit); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				code = 1
+			}
 		}
 		live.Stop()
 	}
