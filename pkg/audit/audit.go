@@ -93,7 +93,9 @@ type Rules struct {
 	// Domain are the label keys that tell the domain which a group may not leave.
 	Domain                  []string
 	GangDeadline, Retention time.Duration
-	Rates                   budget.Rates
+	// MaxGrace is the longest that a pod of a Run takes to end.
+	MaxGrace time.Duration
+	Rates    budget.Rates
 	// Settled says that nothing is under way, so that nothing is excused by it.
 	Settled bool
 }
@@ -101,7 +103,8 @@ type Rules struct {
 // RulesOf returns the rules of a configuration.
 func RulesOf(args *config.Args) Rules {
 	return Rules{GPUResource: args.GPUResource, Domain: args.TopologyLevels[:slices.Index(args.TopologyLevels, args.FabricLevel)+1],
-		GangDeadline: args.GangDeadline.Duration, Retention: args.LedgerRetention.Duration, Rates: args.Rates()}
+		GangDeadline: args.GangDeadline.Duration, MaxGrace: args.MaxGracePeriod.Duration,
+		Retention: args.LedgerRetention.Duration, Rates: args.Rates()}
 }
 
 // Look is what one look at a world has come to.

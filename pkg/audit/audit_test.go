@@ -194,6 +194,13 @@ func TestUnderWay(t *testing.T) {
 			w.Budgets[0].Status.UsedGPUs += 8
 			w.Budgets[0].Status.AggregateCaps[0].UsedGPUs += 8
 		},
+		"a Run that was requeued and keeps its room": func(w *audit.World) {
+			w.Runs[3].CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour))
+			w.Runs[3].Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-9 * time.Minute))
+			w.Budgets[0].Status.Envelopes[0].OwnedGPUs += 8
+			w.Budgets[0].Status.UsedGPUs += 8
+			w.Budgets[0].Status.AggregateCaps[0].UsedGPUs += 8
+		},
 		"a Budget that was lowered": func(w *audit.World) { w.Budgets[0].Spec.Envelopes[0].Concurrency, w.Budgets[0].Generation = 8, 2 },
 		"a node that was cordoned":  func(w *audit.World) { w.Nodes[0].Spec.Unschedulable = true },
 		"a node without its labels": func(w *audit.World) { w.Nodes[1].Labels = nil },

@@ -98,10 +98,18 @@ func sparesOf(run *rqv1.Run, wide int) int {
 // waits are the reasons of a Run that waits and has not been refused: it may be about to start.
 var waits = []string{"Waiting", "Activating", "Requeued", "DeadlineExceeded", string(rqv1.ClosedRandomPreempt)}
 
-// recent reports whether a Run came to wait so short a time ago that it may still hold places which it had before.
+// recent reports whether a Run came to wait so short a time ago that it may still hold places which it had before: one that ran
+// keeps its room for the gang's deadline from when the last of its pods is gone.
 func (s *sight) recent(run *rqv1.Run) bool {
 	started := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionStarted)
-	return started != nil && s.At.Sub(started.LastTransitionTime.Time) <= s.GangDeadline+late
+	if started == nil {
+		return false
+	}
+	kept := s.GangDeadline + late
+	if started.LastTransitionTime.Sub(run.CreationTimestamp.Time) > writing { // it is not the first thing that was said of it
+		kept += s.MaxGrace
+	}
+	return s.At.Sub(started.LastTransitionTime.Time) <= kept
 }
 
 func refused(run *rqv1.Run) bool {
