@@ -201,6 +201,12 @@ func TestUnderWay(t *testing.T) {
 			w.Budgets[0].Status.UsedGPUs += 8
 			w.Budgets[0].Status.AggregateCaps[0].UsedGPUs += 8
 		},
+		"a namespace that is deleted": func(w *audit.World) {
+			w.Leases, w.Runs, w.Budgets = nil, nil, nil
+			for _, p := range w.Pods {
+				p.DeletionTimestamp = &now
+			}
+		},
 		"a Budget that was lowered": func(w *audit.World) { w.Budgets[0].Spec.Envelopes[0].Concurrency, w.Budgets[0].Generation = 8, 2 },
 		"a node that was cordoned":  func(w *audit.World) { w.Nodes[0].Spec.Unschedulable = true },
 		"a node without its labels": func(w *audit.World) { w.Nodes[1].Labels = nil },

@@ -24,6 +24,7 @@ func (s *sight) pods() {
 		switch {
 		case len(mine) == 0 && closed != nil:
 			s.find("I12", "", aboutPod(pod, closed), "pod %s runs on node %s, and its GPU lease was closed as %s", name, node, closed.Status.ClosureReason)
+		case len(mine) == 0 && pod.DeletionTimestamp != nil: // its namespace goes, and its Lease went first
 		case len(mine) != 1:
 			s.find("I2", "", aboutPod(pod, mine...), "pod %s runs on node %s with %d GPUs and has %d open GPU leases instead of one", name, node, s.gpus(pod), len(mine))
 		default:
