@@ -190,8 +190,8 @@ func (s *storm) checkPromises() {
 		}
 		if late := s.now.Sub(r.Spec.EarliestStart.Time); r.Status.State == rqv1.ReservationPending && late > time.Second {
 			p := s.book.Prospect(run.UID)
-			if p.Leaving > 0 {
-				continue // it has its places, and shards are leaving them
+			if p.Leaving > 0 || s.ending(run) {
+				continue // it has its places, and shards are leaving them; or its own pods leave, since it took too long to start
 			}
 			s.t.Fatalf("Reservation %s of %s is %s late: %+v %v\n%s\n%s", name, run.Status.Phase, late, p.Promise, p.Refusal, s.describe(run.Name), s.story())
 		}
@@ -234,4 +234,14 @@ func (s *storm) compare(before, after map[string]*book.Activation) {
 		}
 		s.tally["crash between publish and reveal"]++
 	}
+}
+
+// ending reports whether a pod of a Run has been told to go and has not gone.
+func (s *storm) ending(run *rqv1.Run) bool {
+	for uid := range s.ends {
+		if pod := s.pods[uid]; pod != nil && pod.Labels[rqv1.LabelRun] == run.Name {
+			return true
+		}
+	}
+	return false
 }
