@@ -70,7 +70,7 @@ func (b *Book) decide(g *gang, pod *corev1.Pod, now time.Time) bool {
 	}
 	a := &Activation{At: at, Promise: p, Conflicts: p.Conflicts, Odds: p.Odds, Nonce: resolver.Nonce(b.key, g.reservation.UID)}
 	decided, assignments, ok := forecast.Activate(state, ask, p.Slice.Domains, a.Conflicts, a.Nonce)
-	if ok {
+	if ok = ok && b.withinLimit(g, decided.Cuts, at); ok {
 		b.decided, a.Draws, a.Cuts = at, decided.Draws, decided.Cuts
 		b.activateGang(g, a, assignments, at)
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/brake"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
@@ -28,6 +29,7 @@ type Book struct {
 	losing   map[string]bool        // nodes whose loss is being recorded
 	strayed  map[string]string      // the former domains of nodes that are left out
 	heldBack map[string]bool        // nodes with signs of loss that are not taken for lost, since too many show one
+	brake    brake.State            // on cuts
 	held     map[types.UID]*holding // by pod
 	leavers  map[types.UID]*holding // those of held whose pods have been told to go
 	leases   map[types.NamespacedName]*lease

@@ -127,3 +127,6 @@ func (b *Book) Dump() string {
 	}
 	return out
 }
+
+// LimitCuts is cutsPerHour.
+func (b *Book) LimitCuts(limit int32) { b.args.CutsPerHour = &limit }

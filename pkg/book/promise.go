@@ -25,6 +25,8 @@ type prospect struct {
 	reservation *rqv1.Reservation
 	// activation is what has been decided at the gang's turn and waits to be published; nil when nothing is.
 	activation *Activation
+	// restraint is what holds its activation back (R36).
+	restraint restraint
 	// awaiting is how many pods are still to end before the gang, which has its places, may take them.
 	awaiting int
 	// freeBy is when those are to be gone whom it waits for although nobody was cut for it.
@@ -66,6 +68,8 @@ func (b *Book) promise(g *gang, pod *corev1.Pod, now time.Time) {
 	case g.activating():
 		b.resume(g, pod, now)
 		return
+	case b.dateless(g, now):
+		return
 	case g.since.IsZero():
 		g.since = now
 	}
@@ -81,7 +85,11 @@ func (b *Book) promise(g *gang, pod *corev1.Pod, now time.Time) {
 	}
 	b.tellRebuff(g)
 	if p != nil && p.Cuts && !p.At.After(now) && b.committedTo(g) && !g.unpaid {
-		if b.decide(g, pod, now) {
+		if !b.braked(g, now) && b.decide(g, pod, now) {
+			return
+		}
+		if b.braked(g, now) {
+			b.stand(g, p, now)
 			return
 		}
 		g.since, state.NotBefore = now, now.Add(b.args.ReservationLead.Duration) // its turn comes again
@@ -98,12 +106,12 @@ func (b *Book) promise(g *gang, pod *corev1.Pod, now time.Time) {
 }
 
 // dueAt returns when something is to be done about a gang's promise: on its date or, if that rests on what leaves by itself, when
-// its turn comes, from which on nobody younger takes that.
+// its turn comes, from which on nobody younger takes that. One whose cuts are held back waits for as long.
 func (g *gang) dueAt() time.Time {
 	if !g.turn.IsZero() && g.turn.Before(g.promise.At) {
 		return g.turn
 	}
-	return g.promise.At
+	return latest(g.promise.At, g.restraint.until)
 }
 
 // committedTo reports whether the gang's Reservation has published its commitment, without which nobody may be drawn, and
@@ -216,7 +224,8 @@ func (b *Book) NextDue() (time.Time, bool) {
 
 // ripens reports whether something is to be done when the gang's date has come.
 func (b *Book) ripens(g *gang) bool {
-	return g.promise != nil && !g.woken && !(g.unpaid && g.asked) && g.activation == nil && g.waits() && (!g.promise.Cuts || b.committedTo(g))
+	return g.promise != nil && !g.woken && !(g.unpaid && g.asked) && g.activation == nil && g.waits() &&
+		(!g.promise.Cuts || b.committedTo(g) && b.brake.Says() == "")
 }
 
 // Due wakes the gangs whose date has come, oldest Run first.

@@ -168,6 +168,9 @@ func (b *Book) dismiss(g *gang, r *rqv1.Reservation) {
 		return
 	}
 	g.reservation, g.activation, g.stuck = nil, nil, nil
+	if r.Status.CalledOff != "" {
+		b.setPromise(g, nil) // it is given another one later
+	}
 	if g.awaiting > 0 {
 		b.unwind(g)
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/brake"
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
@@ -23,6 +24,10 @@ type Prospect struct {
 	Activation *Activation
 	// Reservation is the Run's as the API was last seen to have it; nil when there is none that has not ended.
 	Reservation *rqv1.Reservation
+	// Brake says why nobody is cut for the Run although its date may have come, and CalledOff by which word its activation is not to
+	// go on; nil when it is (R36).
+	Brake     string
+	CalledOff *brake.Word
 	// Leaving is how many pods of others are still to end before the Run starts.
 	Leaving int
 	// Stuck are the pods that were to make room for the Run and should be long gone: it is planned around them (R37).
@@ -47,7 +52,7 @@ func (b *Book) Prospect(run types.UID) Prospect {
 		return Prospect{}
 	}
 	return Prospect{Promise: g.promise, Refusal: g.refusal, Activation: g.activation, Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
-		GrowTo: g.growth.to, Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
+		Brake: b.brakeOn(g), CalledOff: b.word(g), GrowTo: g.growth.to, Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
 		Shards: b.shardsAtOnce(g)}
 }
 

@@ -49,7 +49,7 @@ name kubectl_complete-runs and load kubectl's own completion. For the bare comma
 	root.SetErr(streams.ErrOut)
 	s.flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(s.submitCommand(), s.listCommand(), s.watchCommand(), s.planCommand(), s.explainCommand(), s.leasesCommand(),
-		s.growCommand(), s.shrinkCommand(), s.budgetsCommand(), s.nodesCommand(), s.auditCommand(), s.versionCommand())
+		s.growCommand(), s.shrinkCommand(), s.budgetsCommand(), s.nodesCommand(), s.cutsCommand(), s.auditCommand(), s.versionCommand())
 	s.addCompletion(root)
 	return root
 }

@@ -137,6 +137,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 		case <-c.clock.After(time.Second):
 		}
 	}
+	c.book.SetBrake(unread)
 	c.book.Open(c.clock.Now())
 	logger.Info("This process decides from now on")
 	if keyless != nil {
@@ -153,6 +154,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	go c.keepContact(ctx)
 	go c.watchNodes(ctx)
 	go c.watchHeldBack(ctx)
+	go c.watchBrake(ctx)
 	go c.activate(ctx)
 	go c.tidyReservations(ctx)
 	go c.refreshPromises(ctx)

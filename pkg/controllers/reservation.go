@@ -110,6 +110,9 @@ func (c *Controllers) tellReservation(verb lifecycle.Verb, r *rqv1.Reservation, 
 		if s.Cause != "" {
 			metrics.CutsInVain.WithLabelValues(string(s.Cause)).Add(float64(len(s.Cuts)))
 		}
+		if s.CalledOff != "" {
+			metrics.CalledOff.Inc()
+		}
 		if s.State == rqv1.ReservationReleased {
 			metrics.ForecastError.Observe(r.Spec.EarliestStart.Sub(s.EndedAt.Time).Seconds())
 		}

@@ -55,6 +55,8 @@ type Observed struct {
 	Leaving     int
 	// Stuck are the pods that were to make room for it and have not gone.
 	Stuck []book.Stuck
+	// Brake says why nobody is cut for the Run although its date may have come (R36).
+	Brake string
 	// GrowTo is the width in GPUs that the Run is to grow to now; 0 when it is not to (R23).
 	GrowTo int32
 	// Risks are the Reservations whose activation may cut the Run.

@@ -80,6 +80,8 @@ func Reserve(p Promised) *Write {
 		return p.end(current, rqv1.ReservationCanceled, "the Run has ended")
 	case phase == rqv1.RunRunning:
 		return p.release(current)
+	case p.CalledOff != nil && p.Reservation != nil && p.Reservation.UID == current.UID:
+		return p.callOff(current)
 	case current.Status.State == rqv1.ReservationActivating || p.Activation != nil:
 		return p.publish(current)
 	case p.Promise != nil:
@@ -144,7 +146,7 @@ func (p *Promised) follow(r *rqv1.Reservation) *Write {
 	s := &next.Status
 	s.State, s.CountdownSeconds = rqv1.ReservationPending, &left
 	if p.Refusal != nil {
-		s.Reason = p.Refusal.Message
+		s.Reason = withBrake(p.Refusal.Message, p.Brake)
 	}
 	s.Forecast = forecastOf(p.Promise)
 	s.ConflictSet = p.Promise.Conflicts

@@ -94,7 +94,7 @@ func (s *state) story() (reason, message string) {
 	case s.Reservation != nil && s.Reservation.Status.State == rqv1.ReservationActivating:
 		return "Activating", s.activating()
 	case s.Refusal != nil:
-		return string(s.Refusal.Reason), s.Refusal.Message
+		return string(s.Refusal.Reason), withBrake(s.Refusal.Message, s.Brake)
 	case s.Leaving > 0:
 		return "PodsLeaving", fmt.Sprintf("has its places: %d pods there are leaving already", s.Leaving)
 	}

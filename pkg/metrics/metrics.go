@@ -148,7 +148,8 @@ var RecordsUnstored = metrics.NewGauge(&metrics.GaugeOpts{
 func Register() {
 	for _, m := range []metrics.Registerable{Refusals, Phases, LeasesOpened, LeasesClosed, PlanSeconds, Cuts, CutsInVain, Draws,
 		ForecastSeconds, ForecastError, AdmissionSeconds, WidthChanges, ReservationsWaiting, OldestReservation,
-		HeldGPUs, NodesLost, NodesHeldBack, DetectionSeconds, DecisionSeconds, RebindSeconds, Swaps, RecordsUnstored,
+		HeldGPUs, NodesLost, NodesHeldBack, CutsPaused, RunsCutLastHour, CalledOff,
+		DetectionSeconds, DecisionSeconds, RebindSeconds, Swaps, RecordsUnstored,
 		InvariantViolations, InvariantViolationsFound} {
 		_ = legacyregistry.Register(m) // registered already: the process has more than one profile
 	}

@@ -132,9 +132,12 @@ type ReservationStatus struct {
 	Cuts []Cut `json:"cuts,omitempty"`
 	// cause says in a word what came between when others had been cut, or chosen to be, and the Run did not start by it:
 	// VictimStayed, a pod that was cut was still there 30 seconds after its grace period; NodesRejected, other scheduling
-	// rules turned its nodes down; RoomTaken, anything else that took what was to be free.
+	// rules turned its nodes down; RoomTaken, anything else that took what was to be free; CalledOff, somebody's word.
 	// +optional
 	Cause CancelCause `json:"cause,omitempty"`
+	// calledOff says who called the activation off, when and why (rule R36); empty unless somebody has.
+	// +optional
+	CalledOff string `json:"calledOff,omitempty"`
 	// endedAt is when the Reservation was Released or Canceled. It is kept for as long as closed GPU leases are.
 	// +optional
 	EndedAt *metav1.Time `json:"endedAt,omitempty"`
@@ -142,7 +145,7 @@ type ReservationStatus struct {
 
 // CancelCause is why a Run did not start by an activation (invariant I10).
 //
-// +kubebuilder:validation:Enum=VictimStayed;NodesRejected;RoomTaken
+// +kubebuilder:validation:Enum=VictimStayed;NodesRejected;RoomTaken;CalledOff
 type CancelCause string
 
 // Values of CancelCause.
@@ -150,6 +153,7 @@ const (
 	CanceledVictimStayed  CancelCause = "VictimStayed"
 	CanceledNodesRejected CancelCause = "NodesRejected"
 	CanceledRoomTaken     CancelCause = "RoomTaken"
+	CanceledCalledOff     CancelCause = "CalledOff"
 )
 
 // Forecast is what is expected at a Reservation's earliestStart.
