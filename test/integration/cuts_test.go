@@ -26,7 +26,7 @@ func TestBrakesOnCuts(t *testing.T) {
 	s.await("first", rqv1.RunRunning, "bound 16 GPUs")
 
 	s.runs("cuts pause --because testing")
-	s.submit("second", 16, inPods(8))
+	s.submit("second", 16, inPods(8), checkpoint(time.Minute)) // which shields it from the first for as long
 	waits := func() error {
 		first, err := s.get("first")
 		if err == nil {
