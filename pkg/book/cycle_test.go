@@ -43,7 +43,7 @@ func (w *world) cycle(uid types.UID) {
 		}
 		return
 	}
-	if why := w.rejects[node]; why != "" {
+	if why := w.rejects[node]; why != "" && pod.Labels[rqv1.LabelRole] != string(rqv1.RoleSpare) { // a spare asks for little
 		w.unforeseen() // what is planned by GPUs alone may have been planned in vain
 		w.book.Turned(uid, node, why)
 		return

@@ -88,6 +88,11 @@ func (b *Book) astray(g *gang, missing []plan.Missing) *plan.Refusal {
 			break
 		}
 	}
+	for i := range g.vacant { // or a rank is to go where a spare was
+		if v := &g.vacant[i]; node == "" && v.seat() && b.domainOf(v.node) == "" {
+			node = v.node
+		}
+	}
 	for _, out := range b.fleet.LeftOut() {
 		if out.Node == node {
 			reason = out.Reason

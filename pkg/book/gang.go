@@ -38,6 +38,8 @@ type gang struct {
 	refusal *plan.Refusal
 	// excluded are the nodes that other scheduling rules turned down since the gang was last woken, and why.
 	excluded map[string]string
+	// spurned are the nodes that turned ranks of a running gang down, until all of them run.
+	spurned map[string]bool
 	// bounded says that the gang asks for less than its Run, because there is no more.
 	bounded bool
 	// woken says that the gang has been activated and not been planned since; tried is the epoch of its last plan.
@@ -258,6 +260,7 @@ func (b *Book) advance(m *member, to stage, node string, payer payer) {
 	s.count(m, -1)
 	m.stage, m.payer, m.node, m.unseen = to, payer, node, 0
 	s.count(m, +1)
+	m.gang.accept(to)
 	if to == unplaced {
 		s.lowest = min(s.lowest, m.part.Index)
 	}

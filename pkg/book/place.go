@@ -149,7 +149,7 @@ func (b *Book) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal
 			continue
 		}
 		missing := []plan.Missing{g.missingPod(m, domains)}
-		assignments, short := plan.Gang(b.fleet, b.accounts, g.demand, b.claim(g, nil), missing, b.rejected(g, m.pod), now)
+		assignments, short := plan.Gang(b.fleet, b.accounts, g.demand, b.claim(g, nil), missing, b.unfitForSpares(g, b.rejected(g, m.pod)), now)
 		switch {
 		case short == nil:
 			b.assume(g, assignments, now)

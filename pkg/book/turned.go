@@ -34,13 +34,49 @@ func (b *Book) turned(m *member, node, why string) {
 		return
 	}
 	g.excluded[node] = why
+	g.spurn(m, node)
 	if m.stage >= writing {
 		return // the ledger pins the pod to the node; the Run controller ends it if it stays stuck
 	}
 	b.giveBack(m)
 	if lead := g.leader(); lead != nil {
+		g.woken = true // what it has just given back wakes others, and would have it forget the node
 		b.activate(lead.pod)
 	}
+}
+
+// spurn remembers that a node turned a rank of a running gang down. A spare, which asks for little, would be taken there: the rank
+// would go from spare to spare for ever.
+func (g *gang) spurn(m *member, node string) {
+	if m.part.Spare || !g.started() {
+		return
+	}
+	if g.spurned == nil {
+		g.spurned = map[string]bool{}
+	}
+	g.spurned[node] = true
+}
+
+// accept forgets which nodes turned ranks down once all ranks run, when a member has come to a stage.
+func (g *gang) accept(to stage) {
+	if to < bound || len(g.spurned) == 0 {
+		return
+	}
+	for _, m := range g.active.between(0, g.active.size) {
+		if m == nil || m.stage < bound {
+			return
+		}
+	}
+	g.spurned = nil
+}
+
+// unfitForSpares returns a test for the nodes that spares of a gang may not use: those that it may not use anyway, and those
+// that turned its ranks down.
+func (b *Book) unfitForSpares(g *gang, rejected func(node string) bool) func(node string) bool {
+	if len(g.spurned) == 0 {
+		return rejected
+	}
+	return func(node string) bool { return g.spurned[node] || rejected != nil && rejected(node) }
 }
 
 // giveBack takes back what a member's gang was assigned, or what the member was if it concerns nobody else.

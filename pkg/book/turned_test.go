@@ -147,3 +147,22 @@ func TestARankWaitsForTheLeaseOfItsPredecessor(t *testing.T) {
 		w.running("run0", "although its room was kept")
 	})
 }
+
+// A rank that its spare's node turns down as well has no room, and does not go from spare to spare for ever.
+func TestARankThatEveryNodeTurnsDown(t *testing.T) {
+	tell(t, func(w *world) {
+		w.guarded(4, 2, 1)
+		for _, node := range append(w.idleNodes(), w.on("run0-s0")) {
+			w.rejects[node] = "Insufficient cpu"
+		}
+		node := w.nodes[w.on("run0-0")].DeepCopy()
+		node.Spec.Unschedulable = true
+		w.nodes[node.Name] = node
+		w.book.SetNode(node)
+		w.deletePod(w.pod("run0-0"))
+		w.rounds(30)
+		if run := w.runs["run0"]; run.Status.Phase != rqv1.RunFailed {
+			w.t.Fatalf("run0 is %s (%s): %s", run.Status.Phase, run.Status.Message, w.describe("run0"))
+		}
+	})
+}

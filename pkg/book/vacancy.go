@@ -1,6 +1,7 @@
 package book
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -175,7 +176,7 @@ func (g *gang) gather(seated []plan.Assignment, missing []plan.Missing) {
 			return !m.Spare && (g.demand.OneDomain || a.Group == g.demand.GroupOf(m.Index))
 		})
 		if at >= 0 && (m.Domain == "" || m.Domain == unknown && seated[at].Domain != "") {
-			m.Domain = seated[at].Domain
+			m.Domain = cmp.Or(seated[at].Domain, unknown)
 		}
 	}
 }
@@ -192,7 +193,7 @@ func (b *Book) Accepts(run types.UID, node string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	g := b.gangs[run]
-	return g != nil && g.run != nil && b.accepts(g, node)
+	return g != nil && g.run != nil && !g.spurned[node] && b.accepts(g, node)
 }
 
 func (b *Book) accepts(g *gang, name string) bool {

@@ -3,6 +3,7 @@ package integration
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ func (s *site) crowd(run string, nodes ...string) {
 	s.t.Helper()
 	used := s.nodesOf(run)
 	for _, node := range nodes {
-		if used[s.namespace+"-"+node] > 0 {
+		if used[node] > 0 {
 			continue
 		}
 		pod := s.foreign("crowd-"+node, node, 0)
@@ -36,7 +37,7 @@ func (s *site) crowd(run string, nodes ...string) {
 }
 
 // TestNoCPUForARank loses a rank where the only node with free GPUs has no CPU: the spare of its group serves, or a malleable Run
-// goes on narrower.
+// goes on narrower. Where the spare's node has none either, the Run ends.
 func TestNoCPUForARank(t *testing.T) {
 	t.Parallel()
 	t.Run("spare", func(t *testing.T) {
@@ -56,6 +57,18 @@ func TestNoCPUForARank(t *testing.T) {
 			return nil
 		})
 		s.await("train", rqv1.RunRunning, "bound 16 GPUs")
+		s.settled()
+	})
+	t.Run("nowhere", func(t *testing.T) {
+		t.Parallel()
+		s := newSite(t, liveCluster(t), 1, 4, 100)
+		s.submit("train", 16, inPods(8), inGroups(16), withSpares(8), wanting("4"))
+		s.await("train", rqv1.RunRunning, "bound 16 GPUs")
+		s.crowd("none", "d0-0", "d0-1", "d0-2", "d0-3") // also where the spare is
+		rank := s.podsOf("train")["train-0"]
+		edit(s, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: rank.Spec.NodeName}}, func(n *corev1.Node) { n.Spec.Unschedulable = true })
+		s.delete(&rank)
+		s.await("train", rqv1.RunFailed, "rejected by other rules, such as")
 		s.settled()
 	})
 	t.Run("narrower", func(t *testing.T) {
@@ -132,10 +145,11 @@ func TestRequeuedRunKeepsItsRoom(t *testing.T) {
 		return nil
 	})
 	throughout(t, 3*time.Second, "the younger Run is to wait", func() error {
-		if on := s.nodesOf("young"); len(on) > 0 {
-			return fmt.Errorf("it runs on %v", on)
+		run, err := s.get("young")
+		if err != nil {
+			return err
 		}
-		return nil
+		return is(run, rqv1.RunPending, "")
 	})
 	s.load(*s.node("d0-2", "d0"))
 	eventually(t, "the Run is to start again", func() error {
@@ -146,7 +160,7 @@ func TestRequeuedRunKeepsItsRoom(t *testing.T) {
 		if err := is(run, rqv1.RunRunning, "bound 16 GPUs"); err != nil {
 			return err
 		}
-		if s.nodesOf("old")[kept] == 0 {
+		if s.nodesOf("old")[strings.TrimPrefix(kept, s.namespace+"-")] == 0 {
 			return errors.New("it runs elsewhere")
 		}
 		return nil
