@@ -12,7 +12,7 @@ targets() { grep -hoE '^func Fuzz[A-Za-z0-9]*' "$1"/*_test.go | cut -d' ' -f2; }
 
 for package in $(grep -rlE --include='*_test.go' '^func Fuzz' pkg | xargs -n1 dirname | sort -u); do
   guided=-fuzz=.
-  "$go" list -deps "./$package" | grep -q '^k8s.io/client-go/' && guided=
+  "$go" list -deps "./$package" | grep '^k8s.io/client-go/' >/dev/null && guided=
   "$go" test -c $guided -o "$built/test" "./$package"
   known=$("$go" env GOCACHE)/fuzz/$("$go" list "./$package")
   for target in $(targets "$package"); do
