@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
@@ -83,20 +84,37 @@ func takes(r *rqv1.Reservation, lease *rqv1.Lease, action rqv1.CutAction) bool {
 	})
 }
 
-// feuds finds pairs of Runs that have cut each other (R22).
+// feuds finds Runs that were cut by one that they had cut, before that one's shield was over (R22): a checkpoint interval from the
+// activation, or what the tests' schedulers are configured with at the least.
 func (w *world) feuds() []string {
 	var out []string
-	cut := map[[2]types.UID]string{}
-	for i := range w.reservations {
-		r := &w.reservations[i]
+	cut := map[[2]types.UID]*rqv1.Reservation{}
+	byTime := slices.SortedFunc(slices.Values(w.reservations), func(x, y rqv1.Reservation) int {
+		return activatedAt(&x).Compare(activatedAt(&y))
+	})
+	for i := range byTime {
+		r := &byTime[i]
 		for _, c := range r.Status.Cuts {
-			cut[[2]types.UID{runOf(r), c.UID}] = r.Name
-			if other := cut[[2]types.UID{c.UID, runOf(r)}]; other != "" {
-				out = append(out, fmt.Sprintf("R22: Reservations %s and %s cut each other's Runs", other, r.Name))
+			cut[[2]types.UID{runOf(r), c.UID}] = r
+			shield := time.Second
+			if run, there := w.runs[c.Run.Name]; there && run.UID == c.UID && run.Spec.Runtime != nil && run.Spec.Runtime.Checkpoint != nil {
+				shield = run.Spec.Runtime.Checkpoint.Duration
+			}
+			other := cut[[2]types.UID{c.UID, runOf(r)}]
+			if other != nil && activatedAt(r).Sub(activatedAt(other)) < shield {
+				out = append(out, fmt.Sprintf("R22: Reservation %s cut Run %s, which had cut its Run by %s, %s after", r.Name, c.Run.Name, other.Name,
+					activatedAt(r).Sub(activatedAt(other))))
 			}
 		}
 	}
 	return out
+}
+
+func activatedAt(r *rqv1.Reservation) time.Time {
+	if r.Status.ActivatedAt == nil {
+		return time.Time{}
+	}
+	return r.Status.ActivatedAt.Time
 }
 
 // altered lists what has changed of a Reservation's record that may not change any more (R21).

@@ -55,8 +55,8 @@ func TestRunStarts(t *testing.T) {
 				Role: rqv1.RoleActive, Nodes: []rqv1.NodeGPUs{{Name: lease.Spec.Slice.Nodes[0].Name, GPUs: 8}},
 			},
 			Payer:          rqv1.LeasePayer{Budget: s.namespace, Owner: s.owner, Relation: rqv1.RelationOwn, Rate: "1"},
-			PaidByEnvelope: "all",
-			Reason:         rqv1.ReasonStart, Start: lease.Spec.Start,
+			PaidByEnvelope: "all", Flavor: s.flavor,
+			Reason: rqv1.ReasonStart, Start: lease.Spec.Start,
 		}
 		if diff := cmp.Diff(want, lease.Spec); diff != "" {
 			t.Errorf("Lease %s: %s", lease.Name, diff)

@@ -105,6 +105,9 @@ func (st *storm) resupply() {
 		for ; len(st.live[kind]) < want; st.submitted++ {
 			name := fmt.Sprintf("%s-%d", kind, st.submitted)
 			st.submit(name, 16, append(changes, stormKinds[kind]...)...)
+			if kind == "calm" {
+				st.await(name, rqv1.RunRunning, "") // before others take its nodes
+			}
 			st.live[kind] = append(st.live[kind], name)
 		}
 	}
