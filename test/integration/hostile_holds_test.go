@@ -16,7 +16,7 @@ import (
 
 // harmlessAttempts are those that the API server lets pass, and that hurt nobody. After each of them the neighbour's Run starts.
 func harmlessAttempts() []attempt {
-	return slices.Concat(attemptsToStay(), attemptsToStop(), attemptsToFlood(), attemptsToTake(), attemptsByNames())
+	return slices.Concat(attemptsToStay(), attemptsToStop(), attemptsToFlood(), attemptsToTake(), attemptsWithoutPayer(), attemptsByNames())
 }
 
 const (
