@@ -40,8 +40,9 @@ type gang struct {
 	excluded map[string]string
 	// spurned are the nodes that turned ranks of a running gang down, until all of them run.
 	spurned map[string]bool
-	// bounded says that the gang asks for less than its Run, because there is no more.
+	// bounded says that the gang asks for less than its Run, because there is no more; boundTo is how many GPUs there were.
 	bounded bool
+	boundTo int
 	// woken says that the gang has been activated and not been planned since; tried is the epoch of its last plan.
 	woken bool
 	tried int64

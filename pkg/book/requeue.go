@@ -247,7 +247,7 @@ func (b *Book) Lapse(now time.Time) {
 	}
 }
 
-// goes reports whether an old pod of a requeued gang is there, or the Lease of one is open.
+// goes reports whether an old pod of a requeued gang is there that has not ended, or the Lease of one is open.
 func (b *Book) goes(g *gang) bool {
 	for i := range g.requeue.places {
 		if h := b.held[g.requeue.places[i].pod]; h != nil && (h.leased || h.bound) {
@@ -255,7 +255,9 @@ func (b *Book) goes(g *gang) bool {
 		}
 	}
 	for _, s := range [...]*squad{&g.active, &g.spares} {
-		if slices.ContainsFunc(s.members, func(m *member) bool { return m != nil && m.stage >= leased && g.old(b.heldSince(m)) }) {
+		if slices.ContainsFunc(s.members, func(m *member) bool {
+			return m != nil && m.stage >= leased && m.stage < finished && g.old(b.heldSince(m))
+		}) {
 			return true
 		}
 	}

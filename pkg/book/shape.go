@@ -52,8 +52,8 @@ func (b *Book) Demand(run types.UID) (plan.Demand, *plan.Refusal, bool) {
 		if b.shape(g); g.complete() {
 			b.wake(g)
 		}
-	} else if g.bounded {
-		b.shape(g) // there may be more nodes by now
+	} else if g.bounded && g.boundTo != b.gpusOfAll(g.full.Flavor) {
+		b.shape(g)
 	}
 	return g.demand, g.shape, true
 }
@@ -62,7 +62,7 @@ func (b *Book) Demand(run types.UID) (plan.Demand, *plan.Refusal, bool) {
 // the gang might start with, and a malleable Run may ask for a million where it needs one. Pods that exist are not beyond it.
 // Once it has started it grows as any other.
 func (b *Book) bound(g *gang, gpus int) {
-	g.bounded = false
+	g.bounded, g.boundTo = false, gpus
 	if g.shape != nil || g.started() || g.opportunistic() {
 		return
 	}

@@ -202,11 +202,12 @@ func (b *Book) accepts(g *gang, name string) bool {
 }
 
 // keptFor returns the pods of a running Run that are gone, by who pays for them: the payers go on paying for their
-// replacements (R8), until all of them are placed.
+// replacements (R8), until all of them are placed. They pay for the owner that they paid for: one who comes after, by an edit of
+// a Run that was requeued, has no claim to them.
 func (b *Book) keptFor(g *gang, missing []plan.Missing) plan.Kept {
 	kept := plan.Kept{}
 	for _, m := range missing {
-		if charge, ok := g.kept[m.Index]; ok && !m.Spare {
+		if charge, ok := g.kept[m.Index]; ok && !m.Spare && charge.Owner == g.run.Spec.Owner {
 			kept[charge.Payer] = budget.Kept{Pods: kept[charge.Payer].Pods + 1, Relation: charge.Relation}
 		}
 	}

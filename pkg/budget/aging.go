@@ -26,9 +26,11 @@ func (a *aging) Pop() any {
 // they were ordered, or be there twice: those are not closed any more, or not again.
 func (a *account) endedBy(unix int64) []string {
 	var out []string
+	seen := map[string]bool{}
 	for len(a.byEnd) > 0 && a.byEnd[0].ended <= unix {
 		x := heap.Pop(&a.byEnd).(aged)
-		if p, closed := a.closed[x.lease]; closed && p.ended.Unix() == x.ended {
+		if p, closed := a.closed[x.lease]; closed && p.ended.Unix() == x.ended && !seen[x.lease] {
+			seen[x.lease] = true
 			out = append(out, x.lease)
 		}
 	}

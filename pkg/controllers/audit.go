@@ -15,12 +15,13 @@ import (
 )
 
 // An audit looks at everything auditPeriod apart, or more often where gangs have less time than that four times over, and what
-// two looks in a row have is a finding. It reads what is cached and asks nobody: closed Leases are not, so that GPU-hours are
+// two looks in a row have is a finding. It reads what is cached, and asks only whether the API server answers: closed Leases are not, so that GPU-hours are
 // for `kubectl runs audit` to check. Looks take a hundredth of the time at most.
 const (
 	auditPeriod = 30 * time.Second
 	auditLeast  = 10 * time.Second
 	auditShare  = 100
+	auditAnswer = 5 * time.Second
 )
 
 // auditor checks what always holds, from what the API server has told, apart from the book.
@@ -46,8 +47,8 @@ func (c *Controllers) audit(ctx context.Context) {
 
 // lookAround looks once, tells what stands since the look before, and returns how long that took.
 func (c *Controllers) lookAround(ctx context.Context, a *auditor) time.Duration {
-	if !c.holds() {
-		a.before = nil // what this process has seen may be old
+	if !c.holds() || !c.answers(ctx, auditAnswer) {
+		a.before = nil // what this process has seen may be old, and what it has to say is not written
 		countViolations(nil)
 		return 0
 	}

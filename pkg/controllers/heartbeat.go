@@ -38,16 +38,21 @@ type contact struct {
 func (c *Controllers) keepContact(ctx context.Context) {
 	period := c.args.NodeLossGrace.Duration / 4
 	for {
-		asked, cancel := context.WithTimeout(ctx, period)
-		_, err := c.kube.CoreV1().Nodes().List(asked, metav1.ListOptions{Limit: 1})
-		cancel()
-		c.nodes.noteContact(err == nil, period, c.clock.Now())
+		c.nodes.noteContact(c.answers(ctx, period), period, c.clock.Now())
 		select {
 		case <-ctx.Done():
 			return
 		case <-c.clock.After(period):
 		}
 	}
+}
+
+// answers reports whether the API server answers within a time.
+func (c *Controllers) answers(ctx context.Context, within time.Duration) bool {
+	asked, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	_, err := c.kube.CoreV1().Nodes().List(asked, metav1.ListOptions{Limit: 1})
+	return err == nil
 }
 
 // noteContact notes an answer of the API server, or that there was none.

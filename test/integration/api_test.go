@@ -180,7 +180,7 @@ func merge(into, patch map[string]any) {
 
 func remove(t *testing.T, by client.Client, object client.Object) {
 	t.Helper()
-	if err := by.Delete(context.WithoutCancel(t.Context()), object, client.GracePeriodSeconds(0)); err != nil {
+	if err := by.Delete(context.WithoutCancel(t.Context()), object, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
 		t.Errorf("delete %s: %v", object.GetName(), err)
 	}
 }
