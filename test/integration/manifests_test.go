@@ -85,7 +85,7 @@ func TestLocalAndInstalledSchedulerShareTheirConfig(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(object), &config); err != nil {
 			t.Fatal(err)
 		}
-		if config.Kind != "ConfigMap" {
+		if config.Kind != "ConfigMap" || config.Data["config.yaml"] == "" {
 			continue
 		}
 		if diff := cmp.Diff(map[string]string{"config.yaml": string(local)}, config.Data); diff != "" {
@@ -93,7 +93,7 @@ func TestLocalAndInstalledSchedulerShareTheirConfig(t *testing.T) {
 		}
 		return
 	}
-	t.Error("no ConfigMap is installed")
+	t.Error("no ConfigMap with the configuration is installed")
 }
 
 // right is a verb on a resource, in the form of the scheduler's needs.
