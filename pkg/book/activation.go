@@ -175,13 +175,10 @@ func (b *Book) domainsAround(r *rqv1.Reservation) map[string]bool {
 // activateGang has a gang take its places, and wait there until those who are cut have left.
 func (b *Book) activateGang(g *gang, a *Activation, assignments []plan.Assignment, now time.Time) {
 	b.setPromise(g, nil)
-	b.waiting.remove(g)
 	if g.activation = a; g.reservation.Status.Lottery.Nonce != "" {
 		g.activation = nil // all of it is published
 	}
-	g.refusal, g.woken, g.planned, g.committed, g.deadline = nil, false, true, false, time.Time{}
-	b.resize(g, g.narrowest())
-	b.assume(g, assignments, now)
+	places := b.takePlaces(g, assignments, now)
 	for _, pod := range b.victims(a) {
 		if m := b.members[pod]; m != nil {
 			m.awaited = g
@@ -192,10 +189,6 @@ func (b *Book) activateGang(g *gang, a *Activation, assignments []plan.Assignmen
 		if !b.overstayed(pod, now) {
 			b.held[pod].await(g)
 		}
-	}
-	places := map[string]bool{}
-	for i := range assignments {
-		places[assignments[i].Node] = true
 	}
 	for pod, h := range b.held {
 		if len(h.awaitedBy) > 0 && places[h.node] && !b.overstayed(pod, now) {

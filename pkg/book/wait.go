@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
@@ -36,14 +37,8 @@ func (b *Book) takeLeaving(g *gang, p *forecast.Promise, state forecast.State, a
 	if refusal != nil {
 		return
 	}
-	b.waiting.remove(g)
-	g.refusal, g.woken, g.planned, g.committed, g.deadline, g.freeBy = nil, false, true, false, time.Time{}, until
-	b.resize(g, g.narrowest())
-	b.assume(g, assignments, now)
-	places := map[string]bool{}
-	for i := range assignments {
-		places[assignments[i].Node] = true
-	}
+	g.freeBy = until
+	places := b.takePlaces(g, assignments, now)
 	for _, pod := range pods {
 		if h := b.held[pod]; places[h.node] {
 			h.await(g)
@@ -52,6 +47,19 @@ func (b *Book) takeLeaving(g *gang, p *forecast.Promise, state forecast.State, a
 	if g.awaiting == 0 {
 		b.proceed(g)
 	}
+}
+
+// takePlaces gives a gang whose turn has come its places at its narrowest, some of which are not free yet, and returns their nodes.
+func (b *Book) takePlaces(g *gang, assignments []plan.Assignment, now time.Time) (nodes map[string]bool) {
+	b.waiting.remove(g)
+	g.refusal, g.woken, g.planned, g.committed, g.deadline = nil, false, true, false, time.Time{}
+	b.resize(g, g.narrowest())
+	b.assume(g, assignments, now)
+	nodes = map[string]bool{}
+	for i := range assignments {
+		nodes[assignments[i].Node] = true
+	}
+	return nodes
 }
 
 // leavingOn returns the pods on some nodes whose GPUs are about to be free for others: those that have been told to go or whose
