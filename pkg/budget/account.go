@@ -87,6 +87,7 @@ type account struct {
 	// opportunistic ones among them have held.
 	accrued [ties][parts]accrual
 	held    accrual
+	begun   beginnings // of what is open
 	live    map[string]Charge
 	closed  map[string]pastCharge
 	byEnd   aging // of the closed
@@ -135,7 +136,7 @@ func (a *account) inUse() int { return a.heldBy(tieOwn, tieFamily, tieLent) }
 func (a *account) open(lease string, c *Charge) {
 	a.live[lease] = *c
 	a.count(c, 1)
-	a.accrue(c, c.Start.Unix(), 1)
+	a.accrueOpen(c, 1)
 	a.promise(c, 1)
 }
 
@@ -151,8 +152,14 @@ func (a *account) promise(c *Charge, by int64) {
 func (a *account) void(lease string, c *Charge) {
 	delete(a.live, lease)
 	a.count(c, -1)
-	a.accrue(c, c.Start.Unix(), -1)
+	a.accrueOpen(c, -1)
 	a.promise(c, -1)
+}
+
+// accrueOpen has an open charge accrue from its start on, or with -1 takes back that it does.
+func (a *account) accrueOpen(c *Charge, by int64) {
+	a.accrue(c, c.Start.Unix(), by)
+	a.begun.add(c, max(c.Start.Unix(), a.window), by)
 }
 
 // accrue has a charge accrue from an instant on, or no longer.
@@ -198,9 +205,9 @@ func (a *account) reopen(window int64) {
 		return
 	}
 	a.window = window
-	a.accrued, a.held = [ties][parts]accrual{}, accrual{}
+	a.accrued, a.held, a.begun = [ties][parts]accrual{}, accrual{}, beginnings{}
 	for _, c := range a.live {
-		a.accrue(&c, c.Start.Unix(), 1)
+		a.accrueOpen(&c, 1)
 	}
 	for _, p := range a.closed {
 		a.accruePast(p, 1)
@@ -208,7 +215,7 @@ func (a *account) reopen(window int64) {
 	a.sumSettled()
 }
 
-// spent returns what has been spent in the window until now.
+// spent returns what has been spent in the window until now: never less than nothing.
 func (a *account) spent(now time.Time) sums {
 	unix := max(now.Unix(), a.window)
 	out := a.settled
@@ -218,6 +225,8 @@ func (a *account) spent(now time.Time) sums {
 		}
 	}
 	out.held += a.held.at(unix)
+	late := a.begun.missing(unix)
+	out.add(&late)
 	return out
 }
 

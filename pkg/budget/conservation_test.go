@@ -42,9 +42,6 @@ func (h *history) replay(match func(Charge) bool, window int64) (spent, promised
 			end = max(end, window)
 		}
 		spent += Spend(max(0, end-begin) * int64(p.GPUs*int(p.Rate)))
-		if isOpen(p) { // one that begins in the future, by a clock that was fast, is owed until then
-			spent -= Spend(max(0, begin-end) * int64(p.GPUs*int(p.Rate)))
-		}
 		if isOpen(p) {
 			until := h.now.Unix() + 3600
 			if !p.Until.IsZero() {

@@ -136,6 +136,38 @@ func TestRatesAndSpend(t *testing.T) {
 	}
 }
 
+// A Lease that was opened by a clock that was fast gives nothing back when the clock comes right: it has spent nothing until it
+// begins.
+func TestALeaseThatBeginsInTheFutureHasSpentNothing(t *testing.T) {
+	key := Key{"b", "e"}
+	a := accountsOf(of("b", "o", rqv1.Envelope{Name: "e", Concurrency: 100, MaxGPUHours: ptr(int64(100))}))
+	a.Past("ns/before", held(key, "o", rqv1.RelationOwn, rqv1.RoleActive, 60), noon)
+	early := held(key, "o", rqv1.RelationOwn, rqv1.RoleBorrowed, 4)
+	early.Start, early.Rate = noon.Add(3*time.Hour), FullRate
+	late := early
+	late.Role, late.Start = rqv1.RoleActive, noon.Add(5*time.Hour)
+	a.Open("ns/early", early)
+	a.Open("ns/late", late)
+	at := a.accounts[key]
+	spent := func(want, held Spend, after time.Duration) {
+		t.Helper()
+		got := at.spent(noon.Add(after))
+		same(t, "spent after "+after.String(), []Spend{want, held}, []Spend{got.all(), got.held})
+	}
+	spent(60*GPUHour, 0, 0)
+	spent(60*GPUHour, 0, 3*time.Hour)
+	spent(64*GPUHour, 4*GPUHour, 4*time.Hour)
+	spent(68*GPUHour, 8*GPUHour, 5*time.Hour)
+	spent(76*GPUHour, 12*GPUHour, 6*time.Hour)
+	spent(60*GPUHour, 0, time.Hour)
+	same(t, "pods beside them", 32, a.Cover(Ask{Owner: "o", Flavor: "H100", GPUsPerPod: 1}, noon).Payable())
+	a.Void("ns/late")
+	spent(60*GPUHour, 0, -time.Hour)
+	a.Close("ns/early", early.Start)
+	spent(60*GPUHour, 0, 0)
+	same(t, "beginnings that are kept", 0, len(at.begun.at))
+}
+
 // TestEnormousNumbers keeps sums of what is promised for very long from passing what an int64 holds.
 func TestEnormousNumbers(t *testing.T) {
 	const century = 100 * 365 * 24 * time.Hour

@@ -75,7 +75,7 @@ type accrual struct {
 	weight int64 // thousandths of a GPU
 }
 
-// at returns the sum at an instant that is not before any start in it.
+// at returns the sum at an instant. What begins later counts as less than nothing then.
 func (a accrual) at(unix int64) Spend { return a.base + Spend(a.weight*(unix-anchor)) }
 
 // grow adds something of a weight that accrues from an instant on.

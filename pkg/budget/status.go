@@ -118,7 +118,6 @@ func (a *Accounts) capStatus(budget string, c *rqv1.AggregateCap, now time.Time)
 }
 
 func hoursOf(spent, promised, hourly Spend, most *int64) *rqv1.GPUHours {
-	spent = max(0, spent) // a Lease may have been opened a moment ahead of the clock that the status goes by
 	out := &rqv1.GPUHours{Spent: spent.String(), Promised: amount(promised), Hourly: amount(hourly)}
 	if most != nil {
 		out.Left = max(0, hours(*most)-spent).String()
@@ -126,9 +125,9 @@ func hoursOf(spent, promised, hourly Spend, most *int64) *rqv1.GPUHours {
 	return out
 }
 
-// amount returns GPU-hours as text, empty for none, and for what begins a moment ahead of the clock.
+// amount returns GPU-hours as text, empty for none.
 func amount(s Spend) string {
-	if s <= 0 {
+	if s == 0 {
 		return ""
 	}
 	return s.String()
