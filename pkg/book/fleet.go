@@ -265,27 +265,28 @@ func (b *Book) DeletePod(pod *corev1.Pod) {
 	b.hold(pod.UID, "", 0, (*holding).unbind)
 }
 
-// podGPUs returns the GPUs that a pod requests: those of its containers together, or of its largest init container.
+// podGPUs returns the GPUs that a pod requests: as PodGPUs counts them.
 func (b *Book) podGPUs(pod *corev1.Pod) int {
 	return PodGPUs(&pod.Spec, b.args.GPUResource)
 }
 
-// PodGPUs returns the GPUs that a pod of a spec requests: those of its containers together, or of its largest init
-// container where that is more. Extended resources cannot be overcommitted, so limits and requests are the same.
+// PodGPUs returns the GPUs that a pod of a spec requests: those of its containers and sidecars together, or of an init container
+// and the sidecars that are started before it where that is more. Extended resources cannot be overcommitted, so limits and
+// requests are the same, and a template may say either.
 func PodGPUs(spec *corev1.PodSpec, resource string) int {
-	total, largest := 0, 0
+	total, sidecars, most := 0, 0, 0
 	for i := range spec.Containers {
 		total += containerGPUs(&spec.Containers[i], resource)
 	}
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
+		gpus := containerGPUs(c, resource)
+		most = max(most, sidecars+gpus)
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			total += containerGPUs(c, resource)
-			continue
+			sidecars += gpus
 		}
-		largest = max(largest, containerGPUs(c, resource))
 	}
-	return max(total, largest)
+	return max(total+sidecars, most)
 }
 
 func containerGPUs(c *corev1.Container, resource string) int {
