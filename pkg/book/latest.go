@@ -57,6 +57,21 @@ func (b *Book) noteAll() {
 	}
 }
 
+// lostRanks returns the ranks of a running gang that were refused a place after a node was lost with the last one that they had.
+func (b *Book) lostRanks(g *gang) []int {
+	if !g.started() || g.refusal == nil {
+		return nil
+	}
+	var out []int
+	for index, m := range g.active.between(0, g.active.size) {
+		if last := g.latest[Part{Index: index}]; (m == nil || m.stage == unplaced) && last != nil &&
+			(last.reason == rqv1.ClosedNodeFailure || !b.stands(last.node)) {
+			out = append(out, index)
+		}
+	}
+	return out
+}
+
 // spareLease returns the Lease of the spare that a record names, if the ledger knows it as a spare of the gang on the node that
 // the record names, which stands by or has given way for a rank; else nil.
 func (g *gang) spareLease(r Replacement) *lease {

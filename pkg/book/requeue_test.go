@@ -105,6 +105,29 @@ func TestARequeuedRunKeepsItsMoney(t *testing.T) {
 	})
 }
 
+// A Run keeps its room for a node's loss alone: a rank that somebody ended, and that its node does not take again, is none.
+func TestARunThatLostNoNodeKeepsNoRoom(t *testing.T) {
+	tell(t, func(w *world) {
+		w.guarded(2, 2, 0, checkpointed)
+		w.pass(time.Second)
+		w.submit("run1", "org:b", 1, 1, 8)
+		w.settle()
+		node := w.nodes[w.on("run0-0")].DeepCopy()
+		node.Spec.Unschedulable = true
+		w.nodes[node.Name] = node
+		w.book.SetNode(node)
+		w.deletePod(w.pod("run0-0"))
+		w.rounds(10)
+		w.waits("run0", "although a rank of it has no room")
+		if c := meta.FindStatusCondition(w.runs["run0"].Status.Conditions, rqv1.ConditionRoomKept); c != nil {
+			w.t.Fatalf("its room is kept: %+v", c)
+		}
+		w.running("run1", "although what run0 held is everybody's")
+		w.settle()
+		w.checkSettled()
+	})
+}
+
 // A process that is killed meanwhile leaves what its successor goes by.
 func TestARequeuedRunHasItsRoomBackAfterARestart(t *testing.T) {
 	tell(t, func(w *world) {

@@ -251,7 +251,7 @@ func (w *world) reconcile(name string) {
 		o.Unpaid = w.book.Unpaid(o.Run.UID, w.now)
 		prospect := w.book.Prospect(o.Run.UID)
 		o.Refusal, o.GrowTo, o.Narrower, o.RoomLapsed = prospect.Refusal, prospect.GrowTo, prospect.Narrower, prospect.RoomLapsed
-		o.Shards = prospect.Shards
+		o.Shards, o.Lost = prospect.Shards, prospect.Lost
 		o.Cuts = w.book.CutsOf(o.Run.UID)
 		o.Accepts = func(node string) bool { return w.book.Accepts(o.Run.UID, node) }
 	}

@@ -143,7 +143,7 @@ func (c *Controllers) observe(name types.NamespacedName) (lifecycle.Observed, er
 		prospect := c.book.Prospect(o.Run.UID)
 		o.Refusal, o.Leaving, o.Stuck = prospect.Refusal, prospect.Leaving, prospect.Stuck
 		o.GrowTo, o.Narrower, o.RoomLapsed = prospect.GrowTo, prospect.Narrower, prospect.RoomLapsed
-		o.Shards, o.Brake = prospect.Shards, prospect.Brake
+		o.Shards, o.Brake, o.Lost = prospect.Shards, prospect.Brake, prospect.Lost
 		o.Cuts, o.Risks = c.book.CutsOf(o.Run.UID), c.book.Risks(name)
 		o.Accepts = func(node string) bool { return c.book.Accepts(o.Run.UID, node) }
 		if problem, ok := c.problems.Load(name); ok {

@@ -33,6 +33,8 @@ type Observed struct {
 	Leases []*rqv1.Lease
 	// Narrower is the width in GPUs at which a Run that has lost ranks could go on; 0 when there is none.
 	Narrower int32
+	// Lost are the ranks that have no place because the node of the last one that they had was lost.
+	Lost []int
 	// RoomLapsed says that a requeued Run that keeps its room by its status does so no more.
 	RoomLapsed bool
 	// Shards is how many shards of an opportunistic Run could run at once: no more are made to wait. 0 sets no bound.

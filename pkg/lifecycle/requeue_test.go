@@ -19,6 +19,7 @@ func TestRoomKept(t *testing.T) {
 		o.pods("n0", "-", "n2", "n3")
 		started(o)
 		o.Leases = append(o.Leases[:1:1], o.Leases[2:]...)
+		o.Lost = []int{1}
 		o.Run.Spec.Runtime = &rqv1.RunRuntime{Checkpoint: &metav1.Duration{Duration: time.Minute}}
 	}
 	kept := func(o *Observed) {
@@ -34,6 +35,11 @@ func TestRoomKept(t *testing.T) {
 			lost(o)
 			o.Refusal = &plan.Refusal{Reason: plan.InsufficientGPUs, Message: "short by 8"}
 		}), "True Requeued 0s", true},
+		"no node was lost": {scene(func(o *Observed) {
+			lost(o)
+			o.Lost = nil
+			o.Refusal = &plan.Refusal{Reason: plan.InsufficientGPUs, Message: "short by 8"}
+		}), "", true},
 		"again": {scene(func(o *Observed) {
 			lost(o)
 			kept(o)
