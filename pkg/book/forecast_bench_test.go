@@ -160,3 +160,39 @@ func BenchmarkGrow(b *testing.B) {
 		b.Fatal("the oldest Run is not let grow")
 	}
 }
+
+// BenchmarkForecastAmidDepartures works out when one Run starts while the pods of half of 2,000 Runs have been told to go, each
+// with a grace period of its own, and a tenth of them should be long gone.
+func BenchmarkForecastAmidDepartures(b *testing.B) {
+	f := newFleetOf(b)
+	next := 0
+	for i := range 2000 {
+		pods := 2 + i%2
+		on := make([]int, pods)
+		for p := range on {
+			on[p] = next
+			next++
+		}
+		for _, pod := range f.run(i, pods, on) {
+			if i%2 == 0 {
+				grace := int64(30 + i)
+				told := metav1.NewTime(f.now.Add(time.Duration(grace) * time.Second))
+				if i%20 == 0 {
+					told = metav1.NewTime(f.now.Add(-time.Hour))
+				}
+				pod = pod.DeepCopy()
+				pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &told, &grace
+				f.book.SetPod(pod)
+				f.book.SetMember(pod)
+			}
+		}
+	}
+	for i := range 100 {
+		f.refuse(f.run(2000+i, 4+i%29, nil))
+	}
+	pods := f.run(5000, 32, nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		f.refuse(pods)
+	}
+}

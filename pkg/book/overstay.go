@@ -154,9 +154,11 @@ func (b *Book) stuckAmong(pods []types.UID, now time.Time) []Stuck {
 
 // off returns a test for the nodes that are excluded anyway and those on which something is stuck.
 func off(stuck []Stuck, excluded func(node string) bool) func(node string) bool {
-	return func(node string) bool {
-		return excluded != nil && excluded(node) || slices.ContainsFunc(stuck, func(s Stuck) bool { return s.Node == node })
+	nodes := map[string]bool{}
+	for _, s := range stuck {
+		nodes[s.Node] = true
 	}
+	return func(node string) bool { return nodes[node] || excluded != nil && excluded(node) }
 }
 
 // completed says where a gang starts once what has been cut for it is free: away from what has been cut for others who do not

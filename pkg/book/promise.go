@@ -243,8 +243,15 @@ func (b *Book) Due(now time.Time) {
 const refreshed = 30 * time.Second
 
 // Refresh works promises out again that may have changed: those that are oldest, and so many at a time. Gangs that wait for what
-// is stuck are planned around it.
+// is stuck are planned around it. Others get their turn between two promises, each of which may take a tenth of a second.
 func (b *Book) Refresh(now time.Time, most int) {
+	for _, run := range b.stale(now, most) {
+		b.refresh(run, now)
+	}
+}
+
+// stale returns the Runs whose promises are the oldest of those to be worked out again.
+func (b *Book) stale(now time.Time, most int) []types.UID {
 	b.mu.Lock()
 	defer b.unlock()
 	b.goRound(now)
@@ -253,14 +260,31 @@ func (b *Book) Refresh(now time.Time, most int) {
 		if g.unpaid && !g.asked && b.richer(g) {
 			b.stirred = true // those that were woken before it have not used what there is
 		}
-		if g.waits() && !g.woken && g.activation == nil && !g.looked.IsZero() && (g.seen < b.waiting.epoch || now.Sub(g.looked) >= refreshed) {
+		if b.outdated(g, now) {
 			stale = append(stale, g)
 		}
 	}
 	slices.SortStableFunc(stale, func(x, y *gang) int { return x.looked.Compare(y.looked) })
+	var runs []types.UID
 	for _, g := range stale[:min(most, len(stale))] {
-		if pod := g.sample(); pod != nil {
-			b.promise(g, pod, now)
-		}
+		runs = append(runs, g.run.UID)
+	}
+	return runs
+}
+
+// outdated reports whether what a gang is promised may have changed since it was worked out.
+func (b *Book) outdated(g *gang, now time.Time) bool {
+	return g.waits() && !g.woken && g.activation == nil && !g.looked.IsZero() && (g.seen < b.waiting.epoch || now.Sub(g.looked) >= refreshed)
+}
+
+func (b *Book) refresh(run types.UID, now time.Time) {
+	b.mu.Lock()
+	defer b.unlock()
+	g := b.gangs[run]
+	if g == nil || !b.outdated(g, now) {
+		return
+	}
+	if pod := g.sample(); pod != nil {
+		b.promise(g, pod, now)
 	}
 }

@@ -32,6 +32,9 @@ func (b *Book) shape(g *gang) {
 	b.resize(g, g.reshaped())
 	if g.shape != nil {
 		g.refusal = g.shape
+		if g.promise != nil {
+			b.setPromise(g, nil) // what cannot start keeps others from nothing
+		}
 		b.waiting.add(g)
 	} else if g.active.present == 0 || was != nil && g.refusal == was {
 		g.refusal = nil // it has not been tried since, or was not when the nodes were not known yet

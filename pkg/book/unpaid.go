@@ -32,6 +32,9 @@ func (b *Book) Unpaid(run types.UID, now time.Time) bool {
 	if g.unpaid = refusal != nil; !g.unpaid {
 		b.waiting.remove(g)
 		g.refusal = nil
+		if g.promise != nil {
+			b.setPromise(g, nil) // it is tried once it has its pods, and until then keeps others from nothing
+		}
 		return false
 	}
 	b.stirred = b.stirred || before // others were not woken for its sake

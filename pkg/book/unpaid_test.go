@@ -139,3 +139,62 @@ func TestMoneyThatIsNotUsedIsForTheNext(t *testing.T) {
 		}
 	})
 }
+
+// A Run that waits for money and could not start any more if it had it, because nodes have gone, is promised nothing once it is
+// looked at again.
+func TestWhatCannotStartIsPromisedNothing(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.addNode("n1", "d0")
+		s.setBudget("a", "org:a", 16)
+		s.submitWithSpares("run0", "org:a", 1, 1, 8, 0, lasting(time.Hour))
+		s.work()
+		s.during(time.Second)
+		s.submit("run1", "org:a", 1, 2, 8)
+		s.work()
+		if r := s.kept["run1-r0"]; r == nil || r.Status.State != rqv1.ReservationPending {
+			s.t.Fatalf("run1 has no date:\n%s", s.story())
+		}
+		s.removeNode(map[string]string{"n0": "n1", "n1": "n0"}[s.on("run0-0")])
+		s.runs["run1"] = s.runs["run1"].DeepCopy()
+		s.runs["run1"].Spec.Runtime = &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: time.Hour}}
+		s.runs["run1"].Generation++
+		s.book.SetRun(s.runs["run1"])
+		s.work()
+		if p := s.book.Prospect(s.runs["run1"].UID).Promise; p != nil {
+			s.t.Fatalf("run1 wants two nodes of one, and is promised them at %s", p.At)
+		}
+		if state := s.kept["run1-r0"].Status.State; state != rqv1.ReservationCanceled {
+			s.t.Fatalf("its Reservation is %s", state)
+		}
+	})
+}
+
+// A Run that could be paid for, and whose pods a quota refuses, is promised nothing that others would have to stay away from.
+func TestARunWithoutItsPodsKeepsNobodyFromItsRoom(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 8)
+		s.submitWithSpares("run0", "org:a", 1, 1, 8, 0, lasting(time.Minute))
+		s.work()
+		s.during(time.Second)
+		s.submit("run1", "org:a", 1, 1, 8)
+		s.work()
+		if p := s.book.Prospect(s.runs["run1"].UID).Promise; p == nil {
+			s.t.Fatalf("run1 has no date:\n%s", s.story())
+		}
+		s.quota = 0
+		s.during(2 * time.Minute)
+		s.work()
+		s.during(time.Minute)
+		s.work()
+		if p := s.book.Prospect(s.runs["run1"].UID).Promise; p != nil || len(s.podsOf("run1")) > 0 {
+			s.t.Fatalf("run1 has the pods %v and is promised a start at %s:\n%s", s.podsOf("run1"), p.At, s.story())
+		}
+		s.quota = -1
+		s.work()
+		s.during(time.Minute)
+		s.work()
+		s.running("run1", "once its pods are made")
+	})
+}
