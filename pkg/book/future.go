@@ -91,9 +91,9 @@ func (g *gang) end(now time.Time) (time.Time, bool) {
 	return end, !end.IsZero()
 }
 
-// starts reports whether a Run that waits has its places.
+// starts reports whether a Run that waits has its places. Pods that are leaving are of an earlier start.
 func (g *gang) starts() bool {
-	return g.run != nil && g.run.Status.Phase == rqv1.RunPending && g.underWay()
+	return g.run != nil && g.run.Status.Phase == rqv1.RunPending && g.underWay() && g.touches(func(m *member) bool { return !m.leaving })
 }
 
 // releaseOf returns what a Run gives back when it ends.

@@ -111,7 +111,7 @@ func (b *Book) goRound(now time.Time) {
 			b.wake(g) // also of a Run that runs, whose ranks are replaced
 			continue
 		}
-		if b.resume(g, lead.pod, now); g.activation != nil { // it is decided anew; what has been freed for it stays its own until then
+		if b.resume(g, lead.pod, now); g.activation != nil && !g.vain() { // it is decided anew; what has been freed for it stays its own until then
 			b.keepFor(g, places[g], now.Add(b.args.GangDeadline.Duration))
 		}
 	}

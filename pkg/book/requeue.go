@@ -235,7 +235,7 @@ func (b *Book) Lapse(now time.Time) {
 	defer b.unlock()
 	for _, g := range b.gangs {
 		at, requeued := g.requeuedAt()
-		if !b.open || !requeued || g.requeue.lapsed || b.goes(g) {
+		if !b.open || !requeued || g.requeue.lapsed || b.goes(g, now) {
 			continue
 		}
 		if now.Before(latest(g.requeue.until, at.Add(b.args.GangDeadline.Duration))) {
@@ -247,29 +247,52 @@ func (b *Book) Lapse(now time.Time) {
 	}
 }
 
-// goes reports whether an old pod of a requeued gang is there that has not ended, or the Lease of one is open.
-func (b *Book) goes(g *gang) bool {
+// goes reports whether an old pod of a requeued gang is there that has not ended, or the Lease of one is open. What should be long
+// gone is waited for no more: nobody knows when it goes (R37).
+func (b *Book) goes(g *gang, now time.Time) bool {
 	for i := range g.requeue.places {
-		if h := b.held[g.requeue.places[i].pod]; h != nil && (h.leased || h.bound) {
+		h := b.held[g.requeue.places[i].pod]
+		if h != nil && (h.leased || h.bound) && (h.until.IsZero() || now.Before(h.until.Add(overstay))) {
 			return true
 		}
 	}
-	for _, s := range [...]*squad{&g.active, &g.spares} {
-		if slices.ContainsFunc(s.members, func(m *member) bool {
-			return m != nil && m.stage >= leased && m.stage < finished && g.old(b.heldSince(m))
-		}) {
-			return true
-		}
-	}
-	return false
+	return len(b.oldPods(g, now)) > 0
 }
 
-// lapses returns what Runs that were requeued give back when their time is over, unless they start before.
+// oldPods returns the old pods of a requeued gang that have not ended, but for those that should be long gone.
+func (b *Book) oldPods(g *gang, now time.Time) []*member {
+	var out []*member
+	for _, s := range [...]*squad{&g.active, &g.spares} {
+		for _, m := range s.members {
+			if m != nil && m.stage >= leased && m.stage < finished && g.old(b.heldSince(m)) && !m.hangs(now) {
+				out = append(out, m)
+			}
+		}
+	}
+	return out
+}
+
+// lapses returns what Runs that were requeued give back when their time is over, unless they start before. While old pods end it is
+// told by what these may take at most, and is about what they hold as well.
 func (b *Book) lapses(g *gang, now time.Time) *forecast.Release {
-	if g.requeue.until.IsZero() || !g.keepsRoom() {
+	if len(g.requeue.places) == 0 && !g.underWay() || !g.keepsRoom() || g.opportunistic() {
 		return nil
 	}
-	r := &forecast.Release{At: latest(g.requeue.until, now.Add(soon))}
+	at, _ := g.requeuedAt()
+	r := &forecast.Release{At: latest(g.requeue.until, at.Add(b.args.GangDeadline.Duration))}
+	for _, m := range b.oldPods(g, now) {
+		until := m.pod.DeletionTimestamp
+		if until == nil {
+			until = &metav1.Time{Time: now.Add(b.graceOf(m.pod))}
+		}
+		r.At = latest(r.At, until.Add(b.args.GangDeadline.Duration))
+		if b.stands(m.node) {
+			r.Holds = append(r.Holds, g.holding(m))
+			if l := leaseName(m.pod); b.leases[l] != nil {
+				r.Leases = append(r.Leases, l.String())
+			}
+		}
+	}
 	for i := range g.requeue.places {
 		p := &g.requeue.places[i]
 		if !p.kept {
@@ -279,6 +302,9 @@ func (b *Book) lapses(g *gang, now time.Time) *forecast.Release {
 		if p.gpus > 0 {
 			r.Holds = append(r.Holds, resolver.Holding{Node: p.node, GPUs: p.gpus})
 		}
+	}
+	if r.At = latest(r.At, now.Add(soon)); len(r.Holds)+len(r.Leases) == 0 {
+		return nil
 	}
 	return r
 }

@@ -168,6 +168,11 @@ func (b *Book) dismiss(g *gang, r *rqv1.Reservation) {
 		return
 	}
 	g.reservation, g.activation, g.stuck = nil, nil, nil
+	for _, m := range b.members {
+		if m.awaited == g {
+			m.awaited = nil // whoever has not been told to go stays
+		}
+	}
 	if r.Status.CalledOff != "" {
 		b.setPromise(g, nil) // it is given another one later
 	}

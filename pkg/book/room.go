@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
@@ -42,7 +43,7 @@ func (b *Book) keepFor(g *gang, places []resolver.Holding, until time.Time) {
 }
 
 // lend has a gang be planned with the room that is kept for it. What it returns has the room kept again, or not, if the gang
-// has its places by then.
+// has its places by then, or is not going to be decided anew.
 func (b *Book) lend(g *gang) (back func()) {
 	if len(g.room.held) == 0 {
 		return func() {}
@@ -54,10 +55,15 @@ func (b *Book) lend(g *gang) (back func()) {
 		for _, uid := range g.room.held {
 			b.fleet.Take(b.held[uid].node, b.held[uid].gpus)
 		}
-		if g.underWay() {
+		if g.underWay() || g.vain() {
 			b.giveUpRoom(g)
 		}
 	}
+}
+
+// vain reports whether the gang's activation has failed for want of nodes that accept it: nobody is cut for it anew.
+func (g *gang) vain() bool {
+	return g.activation != nil && g.activation.Cause == rqv1.CanceledNodesRejected
 }
 
 // giveUpRoom lets others have what was kept for a gang.

@@ -145,7 +145,7 @@ func (s *storm) tellEnd(r *rqv1.Reservation, revealed bool) {
 	s.tally[state+" after cuts"]++
 	run := s.runs[r.Spec.RunRef.Name]
 	there := run != nil && string(run.UID) == r.Labels[book.LabelRunUID]
-	if r.Status.State == rqv1.ReservationCanceled && there && s.disturbed.Before(r.Status.ActivatedAt.Truncate(time.Millisecond)) {
+	if r.Status.State == rqv1.ReservationCanceled && r.Status.Cause != rqv1.CanceledCalledOff && there && s.disturbed.Before(r.Status.ActivatedAt.Truncate(time.Millisecond)) {
 		s.t.Fatalf("Reservation %s cut %v in vain: %s\n%s", r.Name, r.Status.Cuts, r.Status.Reason, s.describe(run.Name))
 	}
 }

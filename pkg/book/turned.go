@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
 // Turned records that another scheduling rule turned a pod's node down, or the pod as a whole when node is empty. The
@@ -38,7 +39,11 @@ func (b *Book) turned(m *member, node, why string) {
 	if m.stage >= writing {
 		return // the ledger pins the pod to the node; the Run controller ends it if it stays stuck
 	}
+	places := slices.DeleteFunc(g.placesOf(), func(p resolver.Holding) bool { return g.excluded[p.Node] != "" })
 	b.giveBack(m)
+	if g.activating() && !g.underWay() {
+		b.keepFor(g, places, g.deadline) // others were cut for it: it is the gang's until that has been planned without the node
+	}
 	if lead := g.leader(); lead != nil {
 		g.woken = true // what it has just given back wakes others, and would have it forget the node
 		b.activate(lead.pod)

@@ -1,0 +1,69 @@
+package book_test
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// cleared has two Runs be cut for run1, which needs their nodes n0 and n1, and leave, and a small Run wait beside it.
+func (s *storm) cleared() {
+	s.contested(2, 0)
+	s.during(1)
+	s.submit("small", "org:b", 1, 1, 8)
+	s.work()
+	s.due()
+	s.decided("run1-r0")
+	for _, name := range []string{"on-n0", "on-n1"} {
+		s.reconcile(name)
+	}
+	s.during(noticePeriod)
+	for range 3 {
+		for _, name := range []string{"on-n0", "on-n1"} {
+			s.reconcile(name)
+		}
+	}
+	s.act()
+	if p := s.book.Prospect(s.runs["run1"].UID); p.Leaving > 0 || s.book.Assigned(s.pod("run1-0")) == "" {
+		s.t.Fatalf("run1 still waits for %d pods:\n%s", p.Leaving, s.story())
+	}
+}
+
+// What others were cut for stays the gang's own when one node turns it down, until it has been planned again.
+func TestWhatWasFreedIsKeptWhenANodeTurnsTheGangDown(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.cleared()
+		bad := s.book.Assigned(s.pod("run1-0"))
+		s.rejects[bad] = "Insufficient cpu"
+		s.queue = map[types.UID]bool{}
+		s.place("run1-0")
+		s.place("small-0") // the same node turns it down
+		s.place("small-0")
+		if on := s.book.Assigned(s.pod("small-0")); on != "" && on != bad {
+			s.t.Fatalf("small has %s, which was freed for run1", on)
+		}
+		s.addNode("n9", "d0")
+		s.work()
+		s.running("run1", "on what was freed for it and the node that is free")
+		if state := s.kept["run1-r0"].Status.State; state != rqv1.ReservationReleased {
+			s.t.Fatalf("the Reservation is %s", state)
+		}
+	})
+}
+
+// When it does not fit around that node, what was kept is anybody's at once.
+func TestWhatWasFreedIsGivenUpWhenTheGangCannotStart(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.cleared()
+		s.rejects[s.book.Assigned(s.pod("run1-0"))] = "Insufficient cpu"
+		s.work()
+		if r := s.kept["run1-r0"]; r.Status.Cause != rqv1.CanceledNodesRejected {
+			s.t.Fatalf("the Reservation is %s for %q", r.Status.State, r.Status.Cause)
+		}
+		if free := s.idleNodes(); len(free) > 1 {
+			s.t.Fatalf("%v are kept for nobody:\n%s", free, s.story())
+		}
+	})
+}
