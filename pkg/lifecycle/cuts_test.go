@@ -75,7 +75,7 @@ func (o *Observed) play(t *testing.T) []string {
 	return nil
 }
 
-// carryOut does the first steps of a decision; all of them when steps is negative. A Run that fails is told first.
+// carryOut does the first steps of a decision; all of them when steps is negative.
 func (o *Observed) carryOut(d Decision, steps int) {
 	gone := map[*corev1.Pod]bool{}
 	for _, pod := range o.Pods {
@@ -87,7 +87,7 @@ func (o *Observed) carryOut(d Decision, steps int) {
 		run.Status = *d.Status
 		o.Run = run
 	}
-	if d.Status != nil && d.Status.Phase == rqv1.RunFailed {
+	if d.TellFirst() {
 		todo = append(todo, status)
 	}
 	for _, deletion := range d.Delete {
@@ -102,7 +102,7 @@ func (o *Observed) carryOut(d Decision, steps int) {
 			o.Pods = append(o.Pods, pod)
 		})
 	}
-	if d.Status != nil && d.Status.Phase != rqv1.RunFailed {
+	if d.Status != nil && !d.TellFirst() {
 		todo = append(todo, status)
 	}
 	for i, step := range todo {

@@ -126,9 +126,10 @@ type Decision struct {
 }
 
 // TellFirst reports whether the status is written before pods are deleted: without them nothing would tell any more that the Run
-// has failed, or that it keeps their room.
+// has failed, that it keeps their room, or, once the Reservation is over, why they were cut.
 func (d *Decision) TellFirst() bool {
-	return d.Status != nil && (d.Status.Phase == rqv1.RunFailed || d.requeues)
+	noticed := func(deletion Deletion) bool { return deletion.Notice != nil }
+	return d.Status != nil && (d.Status.Phase == rqv1.RunFailed || d.requeues || slices.ContainsFunc(d.Delete, noticed))
 }
 
 // Decide returns what a Run needs next.

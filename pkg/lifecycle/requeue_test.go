@@ -50,7 +50,7 @@ func TestRoomKept(t *testing.T) {
 			o.Run.Status.Conditions = []metav1.Condition{{Type: rqv1.ConditionStarted, Status: metav1.ConditionTrue,
 				LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour))}}
 			o.Cuts = []book.Cut{cut(rqv1.CutLottery, nil)}
-		}), "", false},
+		}), "", true},
 		"overdue": {scene(func(o *Observed) {
 			o.pods("n0", "-", "-", "-")
 			o.leases(2*time.Minute, map[int]string{0: "n0"})

@@ -3,12 +3,8 @@ package lifecycle
 import (
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -110,6 +106,9 @@ func (s *state) reasonOfShard(lease *rqv1.Lease) rqv1.ClosureReason {
 			}
 		}
 	}
+	if reason, said := s.saidReclaimed(lease); said {
+		return reason // likewise, and the pod is gone
+	}
 	switch {
 	case s.Demand.GPUsPerPod > 0 && !s.has(partOf(lease)):
 		return rqv1.ClosedShrink
@@ -146,22 +145,4 @@ func (s *state) shards() (reason, message string) {
 		message += "; the others wait for idle GPUs"
 	}
 	return reason, message
-}
-
-// setReclaimed says which shards gave way last, when, and why. The condition is absent until one does.
-func (s *state) setReclaimed(next *rqv1.RunStatus) {
-	var told []string
-	var last rqv1.ClosureReason
-	for index, pod := range s.pods {
-		if alive(pod) && s.reclaims(pod) {
-			told = append(told, strconv.Itoa(index))
-			last, _ = s.Reclaimed(pod.UID)
-		}
-	}
-	if len(told) == 0 {
-		return
-	}
-	meta.RemoveStatusCondition(&next.Conditions, rqv1.ConditionReclaimed) // each time is one of its own
-	s.setCondition(next, metav1.Condition{Type: rqv1.ConditionReclaimed, Status: metav1.ConditionTrue, Reason: string(last),
-		Message: fmt.Sprintf("shards %s gave way: %s", strings.Join(told, ", "), needed(last)), ObservedGeneration: s.Run.Generation})
 }

@@ -3,6 +3,7 @@ package integration
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -13,14 +14,19 @@ import (
 
 // quickElection has a standby notice within seconds that the leader is gone.
 var quickElection = map[string]any{"leaderElection": map[string]any{
-	"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms",
+	"leaseDuration": "5s", "renewDeadline": "4s", "retryPeriod": "500ms",
 }}
 
 // pair is two schedulers, of which one leads.
 type pair struct {
 	*site
 	schedulers [2]*controlplane.Process
+	// struck is the one that was taken away, nobody while both are to be up.
+	struck atomic.Int32
 }
+
+// nobody is neither of the two.
+const nobody = -1
 
 // TestStandbyTakesOver kills the leader of two schedulers again and again.
 func TestStandbyTakesOver(t *testing.T) { takeOver(t, syscall.SIGKILL) }
@@ -32,11 +38,16 @@ func TestStandbyTakesOverFromAStoppedLeader(t *testing.T) { takeOver(t, syscall.
 // takeOver has two schedulers and takes the leader away with a signal until the other leads: Runs submitted before,
 // meanwhile and after all start, and no pod is decided upon twice.
 func takeOver(t *testing.T, signal syscall.Signal) {
+	t.Parallel()
 	random := seeded(t)
 	p := &pair{site: newSite(t, ownCluster(t, quickElection, map[string]any{"gangDeadline": "10s"}), 4, 4, 1000)}
 	for i := range p.schedulers {
 		p.start(i)
 	}
+	p.struck.Store(nobody)
+	supervised := make(chan struct{})
+	go func() { defer close(supervised); p.supervise() }()
+	t.Cleanup(func() { <-supervised })
 	for round := range 5 {
 		p.submit(fmt.Sprintf("before-%d", round), 40, inPods(2))
 		p.submit(fmt.Sprintf("between-%d", round), 24, inPods(1), inGroups(8))
@@ -55,7 +66,8 @@ func takeOver(t *testing.T, signal syscall.Signal) {
 		}
 		p.settled()
 		p.awaitEnd(leader)
-		p.start(leader)
+		p.struck.Store(nobody) // it is started again
+		p.awaitUp(leader)
 		for _, name := range names {
 			p.removeRun(name)
 		}
@@ -63,12 +75,33 @@ func takeOver(t *testing.T, signal syscall.Signal) {
 	}
 }
 
-// start starts a scheduler, again after its end.
+// start starts a scheduler for the first time.
 func (p *pair) start(i int) {
 	p.t.Helper()
 	var err error
 	if p.schedulers[i], err = p.StartScheduler(p.t.Context(), fmt.Sprintf("scheduler-%d", i)); err != nil {
 		p.t.Fatal(err)
+	}
+}
+
+// supervise starts a scheduler again that has ended, until the test ends, as the installed Deployment does: where a machine is so
+// busy that the leader cannot renew its lease in time, it loses its office and ends, with nobody struck or with the other stopped.
+func (p *pair) supervise() {
+	for again := time.NewTicker(250 * time.Millisecond); ; {
+		select {
+		case <-p.t.Context().Done():
+			again.Stop()
+			return
+		case <-again.C:
+		}
+		for i, scheduler := range p.schedulers {
+			if int32(i) == p.struck.Load() || scheduler.Running() {
+				continue
+			}
+			if err := scheduler.Start(); err != nil {
+				p.t.Error(err)
+			}
+		}
 	}
 }
 
@@ -88,6 +121,7 @@ func (p *pair) strike(signal syscall.Signal) int {
 	p.t.Helper()
 	var leader int
 	eventually(p.t, "a leader", func() (err error) { leader, err = p.leader(); return err })
+	p.struck.Store(int32(leader))
 	if err := p.schedulers[leader].Signal(signal); err != nil {
 		p.t.Fatal(err)
 	}
@@ -103,6 +137,15 @@ func (p *pair) awaitLeader(want int) {
 		if err == nil && gauges[name] != 1 {
 			err = errors.New("it does not lead")
 		}
+		return err
+	})
+}
+
+// awaitUp waits until a scheduler that is started again answers.
+func (p *pair) awaitUp(i int) {
+	p.t.Helper()
+	eventually(p.t, "the old leader is to stand by", func() error {
+		_, err := p.counters(p.t.Context(), p.schedulers[i], "leader_election_master_status")
 		return err
 	})
 }

@@ -137,10 +137,11 @@ func (seen *sightings) judge(s *site, removed map[string]bool) []string {
 	seen.mutex.Lock()
 	defer seen.mutex.Unlock()
 	out := slices.Concat(seen.wrong, w.twice())
-	touched := map[types.UID]bool{}
+	touched, dropped := map[types.UID]bool{}, map[types.UID]bool{}
 	for i := range w.reservations {
 		for _, cut := range w.reservations[i].Status.Cuts {
 			touched[cut.UID] = true
+			dropped[cut.UID] = dropped[cut.UID] || cut.Action == rqv1.CutDropSpare
 		}
 	}
 	for i := range w.leases {
@@ -150,10 +151,11 @@ func (seen *sightings) judge(s *site, removed map[string]bool) []string {
 		if lease.Status.ClosureReason == rqv1.ClosedNodeFailure && !lost {
 			out = append(out, fmt.Sprintf("Lease %s ended as NodeFailure, and its node %s was never lost", lease.Name, lease.Spec.Slice.Nodes[0].Name))
 		}
-		if lease.Status.ClosureReason == rqv1.ClosedDeleted && !removed[lease.Spec.RunRef.Name] {
-			// A scheduler that dies between ending pods and closing their Leases leaves it to the next to find out why they ended,
-			// and a node that has been healed meanwhile does not tell any more.
-			s.t.Logf("Lease %s ended as Deleted, and nobody has deleted its Run or its pod", lease.Name)
+		// A scheduler that dies between ending pods and closing their Leases leaves it to the next to find out why they ended. A node
+		// that has been healed meanwhile does not tell any more, nor does a Reservation that is over which spares it had dropped.
+		told := lost || lease.Spec.Slice.Role == rqv1.RoleSpare && dropped[lease.Spec.RunRef.UID]
+		if lease.Status.ClosureReason == rqv1.ClosedDeleted && !removed[lease.Spec.RunRef.Name] && !told {
+			out = append(out, fmt.Sprintf("Lease %s ended as Deleted, and nobody has deleted its Run or its pod", lease.Name))
 		}
 	}
 	healthy := 0

@@ -1,0 +1,108 @@
+package lifecycle
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+)
+
+// sweep is an opportunistic Run of four shards that run, of which some have been told to go.
+func sweep(why rqv1.ClosureReason, told ...types.UID) Observed {
+	return scene(func(o *Observed) {
+		o.Run.Spec.Opportunistic = true
+		o.Run.Status.Phase = rqv1.RunRunning
+		o.pods("n0", "n1", "n2", "n3")
+		o.leases(time.Minute, everywhere())
+		for _, lease := range o.Leases {
+			lease.Spec.Slice.Role = rqv1.RoleBorrowed
+		}
+		o.Reclaimed = func(pod types.UID) (rqv1.ClosureReason, bool) { return why, slices.Contains(told, pod) }
+	})
+}
+
+// dies has a process die once it has carried out a decision's deletions, and whoever takes over see the pods gone, the Reservations
+// over, and nothing that only the dead one knew.
+func (o *Observed) dies() {
+	d := Decide(*o)
+	if d.TellFirst() {
+		run := o.Run.DeepCopy()
+		run.Status = *d.Status
+		for i := range run.Status.Conditions {
+			at := &run.Status.Conditions[i].LastTransitionTime
+			at.Time = at.Truncate(time.Second) // as the API keeps it
+		}
+		o.Run = run
+	}
+	for _, deletion := range d.Delete {
+		o.Pods = without(o.Pods, deletion.Pod)
+	}
+	o.Cuts, o.Reclaimed = nil, func(types.UID) (rqv1.ClosureReason, bool) { return "", false }
+}
+
+// TestAReasonOutlivesTheProcess has the scheduler die between ending pods and closing their Leases. Whoever takes over closes them
+// for what the pods were ended for.
+func TestAReasonOutlivesTheProcess(t *testing.T) {
+	for name, test := range map[string]struct {
+		observed Observed
+		closes   int
+		reason   rqv1.ClosureReason
+	}{
+		"shards":                    {sweep(rqv1.ClosedReclaimed, "00000001", "00000003"), 2, rqv1.ClosedReclaimed},
+		"shards on a spare":         {sweep(rqv1.ClosedReclaimedBySpare, "00000000"), 1, rqv1.ClosedReclaimedBySpare},
+		"a lottery":                 {victim([]book.Cut{cut(rqv1.CutLottery, nil)}, nil), 6, rqv1.ClosedRandomPreempt},
+		"a lottery with a return":   {victim([]book.Cut{cut(rqv1.CutLottery, nil)}, checkpointed), 6, rqv1.ClosedRandomPreempt},
+		"a shrink that it was told": {victim([]book.Cut{shrinkTo(16)}, func(o *Observed) { o.Run.Status.Width.Granted = 16 }), 3, rqv1.ClosedShrink},
+	} {
+		o := test.observed
+		o.dies()
+		closings := Decide(o).Close
+		if len(closings) != test.closes {
+			t.Errorf("%s: %d Leases are closed, want %d", name, len(closings), test.closes)
+		}
+		for _, closing := range closings {
+			if closing.Reason != test.reason {
+				t.Errorf("%s: %s is closed as %s, want %s", name, closing.Lease.Name, closing.Reason, test.reason)
+			}
+		}
+	}
+}
+
+// TestWhatAShardWasToldIsOfThatTimeAndThatShard has shards end that were not told to give way, or were told before they began again.
+func TestWhatAShardWasToldIsOfThatTimeAndThatShard(t *testing.T) {
+	o := sweep(rqv1.ClosedReclaimed, "00000001")
+	o.dies()
+	o.Pods = slices.DeleteFunc(o.Pods, func(pod *corev1.Pod) bool { return pod.UID == "00000002" })
+	reasons := map[string]rqv1.ClosureReason{}
+	for _, closing := range Decide(o).Close {
+		reasons[closing.Lease.Name] = closing.Reason
+	}
+	if reasons["lease-1"] != rqv1.ClosedReclaimed || reasons["lease-2"] != rqv1.ClosedDeleted {
+		t.Errorf("a shard that was told to go, and one that somebody deleted: %v", reasons)
+	}
+
+	o.Leases = []*rqv1.Lease{o.Leases[1]}
+	o.Leases[0].Spec.Start.Time = noon.Add(time.Minute) // it has begun again since
+	if closings := Decide(o).Close; len(closings) != 1 || closings[0].Reason != rqv1.ClosedDeleted {
+		t.Errorf("a shard that somebody deleted, long after it had given way once: %+v", closings)
+	}
+}
+
+// TestShardsThatHaveBeenToldStayInTheCondition until their Leases are closed: others give way in between.
+func TestShardsThatHaveBeenToldStayInTheCondition(t *testing.T) {
+	o := sweep(rqv1.ClosedReclaimed, "00000001")
+	o.dies()
+	o.Now = noon.Add(2 * time.Second)
+	o.Reclaimed = func(pod types.UID) (rqv1.ClosureReason, bool) { return rqv1.ClosedReclaimed, pod == "00000003" }
+	o.dies()
+	for _, closing := range Decide(o).Close {
+		if closing.Reason != rqv1.ClosedReclaimed {
+			t.Errorf("%s is closed as %s", closing.Lease.Name, closing.Reason)
+		}
+	}
+}
