@@ -19,6 +19,8 @@ const cutWindow = time.Hour
 type restraint struct {
 	until time.Time
 	why   string
+	// limited says that it is for cutsPerHour.
+	limited bool
 }
 
 // SetBrake says how the brakes on cuts stand, and returns what was said before. What has been decided goes on, unless it is
@@ -65,7 +67,7 @@ func (b *Book) dateless(g *gang, now time.Time) bool {
 	switch {
 	case !at.IsZero() && now.Before(until):
 		g.since, g.looked, g.seen, g.woken = until, now, b.waiting.epoch, false
-		g.restraint = restraint{until, fmt.Sprintf("its activation was %s; it gets no new date before %s", word, until.UTC().Format(time.RFC3339))}
+		g.restraint = restraint{until: until, why: fmt.Sprintf("its activation was %s; it gets no new date before %s", word, until.UTC().Format(time.RFC3339))}
 		b.setPromise(g, nil)
 		return true
 	case !now.Before(g.restraint.until):
@@ -83,27 +85,6 @@ func (r *reservations) calledOff(run types.UID) (at time.Time, word string) {
 		}
 	}
 	return at, word
-}
-
-// withinLimit reports whether the cuts of an activation are within what may be cut in an hour. If not, the gang waits until they
-// are.
-func (b *Book) withinLimit(g *gang, cuts []rqv1.Cut, now time.Time) bool {
-	if b.args.CutsPerHour == nil {
-		return true
-	}
-	limit, need, made := int(*b.args.CutsPerHour), len(brake.Runs(cuts)), b.cutsWithin(now)
-	over := len(made) + need - limit
-	switch {
-	case need == 0 || over <= 0:
-		return true
-	case need > limit:
-		g.restraint = restraint{now.Add(cutWindow), fmt.Sprintf("%d Runs are to be cut for it, more than cutsPerHour (%d) ever allows at once (R36)", need, limit)}
-	default:
-		until := made[over-1].Add(cutWindow)
-		g.restraint = restraint{until, fmt.Sprintf("%d Runs are to be cut for it, and cutsPerHour (%d) does not allow so many before %s (R36)",
-			need, limit, until.UTC().Format(time.RFC3339))}
-	}
-	return false
 }
 
 // CutsWithinHour returns how many Runs activations have ended or shrunk within the last hour.

@@ -310,7 +310,7 @@ func TestNobodyIsCutAgainInVain(t *testing.T) {
 			if revealed := s.revealed(); revealed != 1 {
 				s.t.Fatalf("others were cut %d times\n%s", revealed, s.story())
 			}
-			if r := s.book.Refusal(s.runs["run1"].UID); r == nil || !strings.Contains(r.Message, "nobody is cut for it again until nodes of its type change") {
+			if r := s.book.Refusal(s.runs["run1"].UID); r == nil || !strings.Contains(r.Message, "nobody is cut for it again until a node") {
 				s.t.Fatalf("run1 is refused for %+v\n%s", r, s.story())
 			}
 			s.restart()

@@ -11,17 +11,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
 // fail ends an activation by which its Run does not start after all, and says what has come between.
 func (b *Book) fail(g *gang, a *Activation, now time.Time) {
 	a.Failed, a.Cause, a.Why = true, rqv1.CanceledRoomTaken, "what was to be free is not"
-	if why := b.turnedDown(g); why != "" {
-		a.Cause, a.Why = rqv1.CanceledNodesRejected, why
-	}
 	if len(g.stuck) > 0 {
 		a.Cause, a.Why = rqv1.CanceledVictimStayed, g.stuck[0].String()
+	}
+	if why := b.turnedDown(g); why != "" { // it goes before the other: nobody is cut anew then
+		if a.Cause == rqv1.CanceledVictimStayed {
+			why += "; and " + a.Why
+		}
+		a.Cause, a.Why = rqv1.CanceledNodesRejected, why
+		b.noteRebuff(g, g.reservation.UID, maps.Clone(g.excluded))
 	}
 	g.activation, g.since = a, now
 	b.reconcile(client(g.run))
@@ -63,46 +66,4 @@ func (r *reservations) ofRun(run types.UID) []*rqv1.Reservation {
 		return cmp.Or(y.CreationTimestamp.Compare(x.CreationTimestamp.Time), strings.Compare(y.Name, x.Name))
 	})
 	return out
-}
-
-// rebuff is an activation that other rules have made vain, and the state of the nodes in which it was.
-type rebuff struct {
-	reservation types.UID
-	nodes       int64
-}
-
-// rebuffed returns the Reservation by which others were cut for a gang in vain, because other scheduling rules kept it from its
-// nodes; nil when there is none, or when the nodes of its type have changed since. Nobody is cut for it until then.
-func (b *Book) rebuffed(g *gang) *rqv1.Reservation {
-	for _, r := range b.reservations.ofRun(g.run.UID) {
-		if r.Status.Cause != rqv1.CanceledNodesRejected || r.Status.EndedAt == nil {
-			continue
-		}
-		flavor := g.run.Spec.Resources.GPUType
-		if g.rebuff.reservation != r.UID {
-			g.rebuff = rebuff{r.UID, b.waiting.nodes[flavor]}
-			for _, node := range b.nodes {
-				if node.CreationTimestamp.After(r.Status.EndedAt.Time) && b.flavorOf(node) == flavor {
-					g.rebuff.nodes = -1 // it came while nobody looked
-				}
-			}
-		}
-		if g.rebuff.nodes != b.waiting.nodes[flavor] {
-			return nil
-		}
-		return r
-	}
-	return nil
-}
-
-// nobody is who may be cut for a gang that has been rebuffed.
-func nobody(map[string]bool, time.Time) []resolver.Tenant { return nil }
-
-// tellRebuff has the refusal of a gang that has been rebuffed say so.
-func (b *Book) tellRebuff(g *gang) {
-	if r := b.rebuffed(g); r != nil && g.refusal != nil && !strings.Contains(g.refusal.Message, r.Name) {
-		told := *g.refusal
-		told.Message += fmt.Sprintf("; nobody is cut for it again until nodes of its type change: the cuts of Reservation %s were in vain", r.Name)
-		g.refusal = &told
-	}
 }

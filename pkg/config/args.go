@@ -56,7 +56,8 @@ type Args struct {
 	// MaxShield is the longest that a Run is kept from cuts, whatever checkpoint interval it declares (R22); at least 1s.
 	// Default: 1h.
 	MaxShield *metav1.Duration `json:"maxShield,omitempty"`
-	// CutsPerHour is how many Runs activations may end or shrink within an hour (R36); at least 0. Default: no limit.
+	// CutsPerHour is how many Runs activations may end or shrink within an hour (R36); at least 0. One that needs more waits until
+	// nobody has been cut for an hour. Default: no limit.
 	CutsPerHour *int32 `json:"cutsPerHour,omitempty"`
 	// SpareRate is what a GPU-hour of a spare is charged, and OpportunisticRate one of opportunistic work: decimals from 0
 	// to 1 with at most three places (R7). Defaults: "0.5" and "0".

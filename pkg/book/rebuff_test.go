@@ -1,0 +1,124 @@
+package book_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// rebuffed has somebody be cut in vain for run1, on whose node another rule turns it down. A node of another domain is full as well,
+// and is no use to it.
+func (s *storm) rebuffed() (refused string) {
+	s.addNode("far", "d1")
+	s.setBudget("c", "org:c", 8)
+	s.submit("on-far", "org:c", 1, 1, 8)
+	s.work()
+	s.contested(1, 0)
+	s.rejects["n0"], s.rejects["n1"] = "Insufficient cpu", "Insufficient cpu"
+	s.due()
+	cut := s.on(s.decided("run1-r0")[0].Run.Name + "-0")
+	for range 3 {
+		s.work()
+		s.during(noticePeriod)
+	}
+	r := s.kept["run1-r0"]
+	if r.Status.Cause != rqv1.CanceledNodesRejected || len(r.Status.Cuts) != 1 {
+		s.t.Fatalf("the Reservation is %s for %q: %s\n%s", r.Status.State, r.Status.Cause, r.Status.Reason, s.story())
+	}
+	s.deleteRun(r.Status.Cuts[0].Run.Name) // it would have others cut for itself
+	return cut
+}
+
+// change has a node be another.
+func (s *storm) change(name string, change func(*corev1.Node)) {
+	node := s.nodes[name].DeepCopy()
+	change(node)
+	s.nodes[name] = node
+	s.book.SetNode(node)
+}
+
+// vain lets time go by in which others could be cut for run1, and asserts whether they are.
+func (s *storm) vain(want bool, after string) {
+	for range 3 {
+		s.during(reservationLead + activationShield)
+		s.book.Refresh(s.now, 8)
+		s.work()
+	}
+	refusal := s.book.Refusal(s.runs["run1"].UID)
+	if banned := refusal != nil && strings.Contains(refusal.Message, "nobody is cut for it again"); banned != want || want && s.revealed() != 1 {
+		s.t.Fatalf("%s others were cut %d times, and run1 is refused for %+v", after, s.revealed(), refusal)
+	}
+}
+
+// A change of the fleet that does not help a Run for which others were cut in vain has nobody cut for it again: nodes that were of no
+// use to it, or are of none any more, and those that come back as they were.
+func TestWhatDoesNotHelpEndsNoRebuff(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		tellStorm(t, func(s *storm) {
+			refused := s.rebuffed()
+			s.vain(true, "at first")
+			if restarts {
+				s.restart()
+				s.work()
+			}
+			s.change("far", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+			s.vain(true, "after a cordon elsewhere")
+			s.change("far", func(n *corev1.Node) { n.Spec.Unschedulable = false })
+			s.vain(true, "after the end of that cordon")
+			s.change("far", func(n *corev1.Node) { n.Labels["team"] = "x" })
+			s.vain(true, "after a label elsewhere")
+			s.book.HoldBack(map[string]bool{"far": true})
+			s.book.HoldBack(nil)
+			s.vain(true, "after a node was held back")
+			s.change(refused, func(n *corev1.Node) { n.Labels["team"] = "x" })
+			s.vain(false, "after a change of the node that turned it down")
+		})
+	}
+}
+
+// Capacity that comes ends it.
+func TestANewNodeEndsARebuff(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.rebuffed()
+		s.addNode("n9", "d0")
+		s.foreign("other", "n9", 8)
+		s.vain(false, "after a node has come")
+	})
+}
+
+// A pod that hangs hides nothing: when the other nodes turn the gang down, both are told, and nobody is cut again in vain.
+func TestBothReasonsOfAFailedActivationAreTold(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.setBudget("a", "org:a", 64)
+		s.addNode("n0", "d0")
+		s.addNode("n1", "d0")
+		s.submit("run0", "org:a", 1, 2, 8)
+		s.work()
+		s.during(time.Minute)
+		s.submit("run1", "org:a", 1, 1, 8)
+		s.work()
+		s.due()
+		s.decided("run1-r0")
+		s.reconcile("run0")
+		s.hang(s.pod("run0-0"))
+		s.disturb()
+		s.rejects[s.on("run0-1")] = "Insufficient cpu"
+		s.during(noticePeriod)
+		s.work()
+		s.during(overstay)
+		for range 3 {
+			s.work()
+			s.during(time.Second)
+		}
+		r := s.kept["run1-r0"]
+		if r.Status.Cause != rqv1.CanceledNodesRejected || !strings.Contains(r.Status.Reason, "Insufficient cpu") ||
+			!strings.Contains(r.Status.Reason, "is still there") {
+			s.t.Fatalf("the Reservation is %s for %q: %s\n%s", r.Status.State, r.Status.Cause, r.Status.Reason, s.story())
+		}
+		s.vain(true, "after both")
+	})
+}
