@@ -154,9 +154,10 @@ func (g *gang) nextWidth() int32 {
 	return 0
 }
 
-// steady reports whether a gang has exactly the active pods of its width, all of them bound to nodes that stand.
+// steady reports whether a gang has exactly the active pods of its width, all of them bound to nodes that stand, and no spare that
+// it had at a wider one.
 func (b *Book) steady(g *gang) bool {
-	return g.active.present == g.active.size && g.active.whole() && len(g.vacant) == 0 &&
+	return g.active.present == g.active.size && g.active.whole() && g.spares.present == g.spares.within && len(g.vacant) == 0 &&
 		!slices.ContainsFunc(g.active.between(0, g.active.size), func(m *member) bool { return m == nil || m.stage != bound || m.doomed() || !b.stands(m.node) })
 }
 

@@ -43,6 +43,18 @@ func (w *world) desireAny(t *rapid.T) {
 	}
 }
 
+// growths tells how wide Runs are, how wide they may grow, and how full nodes are, for failures.
+func (w *world) growths() (out string) {
+	for _, name := range slices.Sorted(maps.Keys(w.runs)) {
+		run := w.runs[name]
+		out += fmt.Sprintf("%s %s %+v grows to %d of %+v locality %v;\n", name, run.Status.Phase, run.Status.Width, w.book.Prospect(run.UID).GrowTo, run.Spec.Malleable, run.Spec.Locality)
+	}
+	for _, node := range slices.Sorted(maps.Keys(w.nodes)) {
+		out += fmt.Sprintf("%s %d of %d;", node, w.book.Fullness(node, gpusPerNode), gpusPerNode)
+	}
+	return out
+}
+
 // grow has the book decide who grows, and asserts that there are room and money for all of them together.
 func (w *world) grow() {
 	w.book.Lapse(w.now)
@@ -69,7 +81,7 @@ func (w *world) grow() {
 		free += gpusPerNode - int(w.book.Fullness(node, gpusPerNode))
 	}
 	if gpus > free {
-		w.t.Fatalf("Runs are let grow by %d GPUs and %d are free", gpus, free)
+		w.t.Fatalf("Runs are let grow by %d GPUs and %d are free: %s", gpus, free, w.growths())
 	}
 	usage := w.book.Usage()
 	left := func(payer string) int {
@@ -346,5 +358,39 @@ func TestTheBarrierOfACohortIsItsOwn(t *testing.T) {
 		}
 		w.settle()
 		w.granted("run0", 32)
+	})
+}
+
+// A Run that was shrunk grows again only once the spares of the group that it gave up are gone: they are nobody's any more.
+func TestARunGrowsOnceItsOldSparesAreGone(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleet("d0", 5)
+		s.setBudget("a", "org:a", 64)
+		s.submitWithSpares("run0", "org:a", 2, 1, 8, 1, elastic(1, 1), upTo(2))
+		s.work()
+		s.during(time.Second)
+		s.work()
+		s.running("run0", "at its full width")
+		s.desire("run0", 8)
+		for range 3 {
+			s.work()
+			s.hang(s.pod("run0-s1"))
+			s.during(time.Minute)
+		}
+		s.desire("run0", 16)
+		s.disturb()
+		s.work()
+		if to := s.book.Prospect(s.runs["run0"].UID).GrowTo; to != 0 {
+			s.t.Fatalf("run0 is to grow to %d GPUs beside a spare that is leaving", to)
+		}
+		delete(s.ends, s.pod("run0-s1"))
+		s.deletePod(s.pod("run0-s1"))
+		for range 3 {
+			s.during(time.Minute)
+			s.work()
+		}
+		if width := s.runs["run0"].Status.Width; width.Granted != 16 {
+			s.t.Fatalf("run0 does not grow once the spare is gone: %+v", width)
+		}
 	})
 }
