@@ -138,12 +138,16 @@ func (b *Book) Record(of string) budget.Record {
 	return b.accounts.Record(of)
 }
 
-// NamespaceGone keeps what the Leases of a deleted namespace have spent, and returns the Budgets whose records that
-// changes.
-func (b *Book) NamespaceGone(namespace string) []string {
+// NamespaceLeaves has what the closed Leases of a namespace have spent recorded, since it is being deleted, or gone, and they with
+// it. It returns the Budgets that are to be settled.
+func (b *Book) NamespaceLeaves(namespace string, gone bool) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.accounts.Forget(namespace + "/")
+	changed := b.accounts.Leave(namespace)
+	if gone {
+		b.accounts.Left(namespace)
+	}
+	return changed
 }
 
 // chargeOf returns what a member's Lease takes from its payer from an instant on.

@@ -65,6 +65,7 @@ type Accounts struct {
 	// settlings are by Budget; complete says that all that is in stored records is known.
 	settlings map[string]*settling
 	complete  bool
+	leaving   map[string]bool // namespaces that are being deleted
 	// over are the GPUs of Leases, and overdrafts those of envelopes, beyond what is allowed.
 	over       map[string]int
 	overdrafts map[Key]Overdraft
@@ -76,6 +77,7 @@ func NewAccounts(rates Rates) *Accounts {
 		rates: rates, budgets: map[string]*rqv1.Budget{},
 		charges: map[string]Charge{}, accounts: map[Key]*account{}, borrowed: map[string]int{},
 		nodes: map[string]node{}, paying: map[string][]Key{}, settlings: map[string]*settling{},
+		leaving: map[string]bool{},
 	}
 }
 
@@ -188,10 +190,13 @@ func (a *Accounts) Past(lease string, c Charge, ended time.Time) {
 		return
 	}
 	at.past(lease, c, ended)
-	if s.isLate(ended.Unix()) {
+	switch {
+	case s.isLate(ended.Unix()):
 		at.fold(lease, at.closed[lease])
 		s.settled(lease, ended.Unix())
 		s.late = append(s.late, lease)
+	case a.leaves(lease):
+		s.going = append(s.going, goingLease{lease, c.Payer})
 	}
 }
 

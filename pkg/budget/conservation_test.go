@@ -18,7 +18,7 @@ func TestConservation(t *testing.T) {
 		h := newHistory()
 		t.Repeat(map[string]func(*rapid.T){
 			"open": h.open, "open another": h.open, "void": h.void, "close": h.close, "pass": h.pass, "edit": h.edit,
-			"settle": h.settle, "remove": h.remove, "forget": h.forget, "restart": h.restart, "jump": h.jump, "again": h.again,
+			"settle": h.settle, "remove": h.remove, "forget": h.forget, "leave": h.leave, "restart": h.restart, "jump": h.jump, "again": h.again,
 			"": func(t *rapid.T) {
 				h.checkSpent(t)
 				h.checkOverdraft(t)

@@ -23,7 +23,8 @@ type history struct {
 	leases  map[string]*past
 	stored  map[string]string // records as JSON, by Budget
 	n       int
-	ahead   time.Duration // by how much the clock is fast
+	ahead   time.Duration   // by how much the clock is fast
+	going   map[string]bool // namespaces that are being deleted
 }
 
 // past is a Lease that was opened, and what became of it.
@@ -32,12 +33,14 @@ type past struct {
 	ended   time.Time // zero while it is open
 	folded  bool      // it is in the accounts' records
 	late    bool      // it came there by itself
+	early   bool      // it is to come there with its namespace
 	gone    bool      // its object is gone
 	settled bool      // it is in a stored record
 }
 
 func newHistory() *history {
-	h := &history{Accounts: NewAccounts(rates), now: noon, budgets: map[string]*rqv1.Budget{}, leases: map[string]*past{}, stored: map[string]string{}}
+	h := &history{Accounts: NewAccounts(rates), now: noon, budgets: map[string]*rqv1.Budget{}, leases: map[string]*past{}, stored: map[string]string{},
+		going: map[string]bool{}}
 	h.set(capped(of("a", "p:o", rqv1.Envelope{Name: "e", Concurrency: 800, MaxGPUHours: ptr(int64(1))}, rqv1.Envelope{Name: "f", Concurrency: 400}),
 		rqv1.AggregateCap{Name: "all", Envelopes: []string{"e", "f"}, MaxConcurrency: ptr(int32(900))}))
 	h.set(of("b", "p", rqv1.Envelope{Name: "e", Concurrency: 600, Lending: lends("x")}))
@@ -104,7 +107,7 @@ func (h *history) close(t *rapid.T) {
 		p.ended = p.Start // the clock has been set back: the API admits no end before the start
 	}
 	h.Close(name, p.ended)
-	if !h.IsPast(name, p.Payer) {
+	if p.early = h.goes(name); !h.IsPast(name, p.Payer) {
 		p.folded, p.late = true, true
 	}
 	if h.settlingOf(p.Payer.Budget).stale {
@@ -189,7 +192,7 @@ func (h *history) settle(t *rapid.T) {
 	_, folded, _ := h.Settle(name, through)
 	var want []string
 	for lease, p := range h.leases {
-		if p.Payer.Budget == name && (p.late || !p.folded && !isOpen(p) && p.ended.Unix() <= through.Unix()) {
+		if p.Payer.Budget == name && (p.late || !p.folded && !isOpen(p) && (p.early || p.ended.Unix() <= through.Unix())) {
 			p.folded, p.late = true, false
 			want = append(want, lease)
 		}
@@ -227,30 +230,36 @@ func (h *history) remove(t *rapid.T) {
 	h.Dropped(p.Payer.Budget, name)
 }
 
-// forget has the objects of closed Leases vanish before they are settled.
+// forget has the object of a closed Lease vanish before it is settled.
 func (h *history) forget(t *rapid.T) {
-	name, _ := h.pick(t, func(p *past) bool { return !isOpen(p) && !p.folded })
+	name, p := h.pick(t, func(p *past) bool { return !isOpen(p) && !p.folded })
 	if name == "" {
 		return
 	}
-	if rapid.Bool().Draw(t, "namespace") {
-		name = name[:3]
-	}
-	want := map[string]bool{}
-	for lease, p := range h.leases {
-		if (lease == name || len(name) == 3 && strings.HasPrefix(lease, name)) && !isOpen(p) && !p.folded {
-			p.folded, p.gone = true, true
-			want[p.Payer.Budget] = true
-		}
-	}
+	p.folded, p.gone = true, true
 	changed := h.Forget(name)
-	if diff := gocmp.Diff(slices.Sorted(maps.Keys(want)), changed); diff != "" {
+	if diff := gocmp.Diff([]string{p.Payer.Budget}, changed); diff != "" {
 		t.Fatalf("changed (-want +got):\n%s", diff)
 	}
-	for _, budget := range changed {
-		h.store(t, budget)
+	h.store(t, p.Payer.Budget)
+}
+
+// leave has a namespace told to go: its Leases are settled early, while their objects may vanish at any time.
+func (h *history) leave(t *rapid.T) {
+	namespace := rapid.SampledFrom([]string{"n0", "n1"}).Draw(t, "namespace")
+	if rapid.Bool().Draw(t, "gone") {
+		h.Left(namespace)
+		delete(h.going, namespace)
+		return
+	}
+	h.Leave(namespace)
+	h.going[namespace] = true
+	for name, p := range h.leases {
+		p.early = p.early || !isOpen(p) && h.goes(name)
 	}
 }
+
+func (h *history) goes(lease string) bool { return h.going[lease[:2]] }
 
 // restart builds the accounts anew from the objects that there are, in any order.
 func (h *history) restart(t *rapid.T) {
@@ -266,13 +275,16 @@ func (h *history) restart(t *rapid.T) {
 		}
 		events = append(events, func() { h.SetRecord(r) })
 	}
+	for _, namespace := range slices.Sorted(maps.Keys(h.going)) {
+		events = append(events, func() { h.Leave(namespace) })
+	}
 	for _, name := range slices.Sorted(maps.Keys(h.leases)) {
 		switch p := h.leases[name]; {
 		case p.gone:
 		case isOpen(p):
 			events = append(events, func() { h.Open(name, p.Charge) })
 		default:
-			p.folded, p.late = p.settled, false
+			p.folded, p.late, p.early = p.settled, false, h.goes(name)
 			events = append(events, func() { h.Past(name, p.Charge, p.ended) })
 		}
 	}

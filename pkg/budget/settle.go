@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -25,6 +24,8 @@ type Record struct {
 	// Through is Unix time in seconds: Leases that are found closed at a start and ended by then are in the record, and do not
 	// count once more.
 	Through int64 `json:"through"`
+	// Leases are in the record as well whenever they ended, and may still have objects: NAMESPACE/NAME.
+	Leases []string `json:"leases,omitempty"`
 	// Envelopes holds each envelope's buckets by start, and Windows the start of its present window.
 	Envelopes map[string][]Bucket `json:"envelopes"`
 	Windows   map[string]int64    `json:"windows"`
@@ -52,6 +53,7 @@ func (a *Accounts) Settle(budget string, through time.Time) (Record, []string, b
 			folded = append(folded, lease)
 		}
 	}
+	folded = append(folded, a.settleEarly(s)...)
 	if len(folded) == 0 && !stale {
 		return Record{}, nil, false
 	}
@@ -59,23 +61,13 @@ func (a *Accounts) Settle(budget string, through time.Time) (Record, []string, b
 	return a.Record(budget), folded, true
 }
 
-// Forget folds a closed Lease at once, because its object is gone, and returns the Budgets whose records have changed. A
-// name that ends in a slash stands for all Leases whose names begin with it, as those of a namespace do.
-func (a *Accounts) Forget(name string) []string {
+// Forget folds a closed Lease at once, because its object is gone, and returns the Budgets whose records have changed.
+func (a *Accounts) Forget(lease string) []string {
 	changed := map[string]bool{}
 	for k, at := range a.accounts {
-		if !strings.HasSuffix(name, "/") {
-			if p, closed := at.closed[name]; closed {
-				at.fold(name, p)
-				changed[k.Budget] = true
-			}
-			continue
-		}
-		for lease, p := range at.closed {
-			if strings.HasPrefix(lease, name) {
-				at.fold(lease, p)
-				changed[k.Budget] = true
-			}
+		if p, closed := at.closed[lease]; closed {
+			at.fold(lease, p)
+			changed[k.Budget] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(changed))
@@ -83,7 +75,9 @@ func (a *Accounts) Forget(name string) []string {
 
 // Record returns the settled spending of a Budget.
 func (a *Accounts) Record(budget string) Record {
-	r := Record{Budget: budget, Through: a.settlingOf(budget).latest(), Envelopes: map[string][]Bucket{}, Windows: map[string]int64{}}
+	s := a.settlingOf(budget)
+	r := Record{Budget: budget, Through: s.latest(), Leases: slices.Sorted(maps.Keys(s.early)), Envelopes: map[string][]Bucket{},
+		Windows: map[string]int64{}}
 	for _, k := range a.envelopesPaying(budget) {
 		at := a.accounts[k]
 		r.Envelopes[k.Envelope] = slices.Clone(at.buckets)
@@ -97,12 +91,18 @@ func (a *Accounts) Record(budget string) Record {
 func (a *Accounts) SetRecord(r Record) {
 	s := a.settlingOf(r.Budget)
 	s.through = r.Through
+	for _, lease := range r.Leases {
+		s.early[lease] = true
+	}
 	for envelope, buckets := range r.Envelopes {
 		k := Key{r.Budget, envelope}
 		at := a.account(k)
 		at.buckets = slices.Clone(buckets)
 		for lease, p := range at.closed {
-			if ended := p.ended.Unix(); ended <= r.Through {
+			switch ended := p.ended.Unix(); {
+			case s.early[lease]:
+				at.takeBack(lease)
+			case ended <= r.Through:
 				at.takeBack(lease)
 				s.waiting[lease] = ended
 			}

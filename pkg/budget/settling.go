@@ -6,6 +6,10 @@ type settling struct {
 	through int64
 	// waiting are the settled Leases whose objects may still be there, with their ends: they do not count once more.
 	waiting map[string]int64
+	// early are such Leases too, of namespaces that are being deleted: the record has their names. Going are those that are to
+	// follow.
+	early map[string]bool
+	going []goingLease
 	// late are Leases that were settled as soon as they were recorded as closed, and stale says that the stored record is to be
 	// written again, since it speaks of more than what is in it.
 	late  []string
@@ -15,7 +19,7 @@ type settling struct {
 func (a *Accounts) settlingOf(budget string) *settling {
 	s := a.settlings[budget]
 	if s == nil {
-		s = &settling{waiting: map[string]int64{}}
+		s = &settling{waiting: map[string]int64{}, early: map[string]bool{}}
 		a.settlings[budget] = s
 	}
 	return s
@@ -26,11 +30,15 @@ func (a *Accounts) settlingOf(budget string) *settling {
 func (a *Accounts) Complete() { a.complete = true }
 
 // Dropped tells that the object of a settled Lease is gone.
-func (a *Accounts) Dropped(budget, lease string) { delete(a.settlingOf(budget).waiting, lease) }
+func (a *Accounts) Dropped(budget, lease string) {
+	s := a.settlingOf(budget)
+	delete(s.waiting, lease)
+	delete(s.early, lease)
+}
 
 // isSettled reports whether a Lease that is recorded as closed is in its Budget's record already.
 func (s *settling) isSettled(lease string, ended int64, complete bool) bool {
-	if _, waits := s.waiting[lease]; waits {
+	if _, waits := s.waiting[lease]; waits || s.early[lease] {
 		return true
 	}
 	if complete || ended > s.through {

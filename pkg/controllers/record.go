@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
@@ -40,6 +42,10 @@ func (c *Controllers) readRecords(ctx context.Context) (versions map[string]stri
 		}
 		c.book.SetRecord(record)
 		through[record.Budget] = record.Through
+		for _, lease := range record.Leases { // a predecessor may not have come to delete them
+			namespace, name, _ := strings.Cut(lease, "/")
+			c.settled.add(settledLease{types.NamespacedName{Namespace: namespace, Name: name}, record.Budget})
+		}
 		c.settled.versions[record.Budget] = stored.Items[i].ResourceVersion
 	}
 	return versionsOf(stored), through, nil

@@ -19,7 +19,6 @@ import (
 	core "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
@@ -28,7 +27,7 @@ import (
 // deletes stands for an API server of which only Leases are deleted.
 type deletes struct {
 	client.WithWatch
-	gone []string
+	gone, kept []string
 }
 
 func (d *deletes) Delete(_ context.Context, o client.Object, _ ...client.DeleteOption) error {
@@ -93,11 +92,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // spend has a Lease of one GPU for an hour end at noon, and settles it.
 func spend(c *Controllers, budget, name string) {
 	c.book.Open(noon)
-	ended := metav1.NewMicroTime(noon)
-	c.book.SetLease(&rqv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: rqv1.LeaseSpec{
-		Owner: "o", Slice: rqv1.LeaseSlice{Role: rqv1.RoleActive, Nodes: []rqv1.NodeGPUs{{Name: "n", GPUs: 1}}},
-		Payer: rqv1.LeasePayer{Budget: budget, Owner: "o"}, PaidByEnvelope: "e", Start: metav1.NewMicroTime(noon.Add(-time.Hour)),
-	}, Status: rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: rqv1.ClosedCompleted}})
+	c.book.SetLease(closed(budget, name))
 	c.book.Settle(budget, noon)
 	c.settled.changed([]string{budget})
 	c.settled.add(settledLease{types.NamespacedName{Namespace: "ns", Name: name}, budget})

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -72,29 +73,37 @@ func (s *settled) take() (budgets []string, leases []settledLease) {
 	return budgets, leases
 }
 
-// settleLedger folds closed Leases that have reached the age of retention into records, and deletes them (R9).
+// settleLedger folds closed Leases that have reached the age of retention into records, and those of namespaces that are being
+// deleted before they do, and deletes them (R9).
 func (c *Controllers) settleLedger(ctx context.Context) {
 	retention := c.args.LedgerRetention.Duration
 	period := max(time.Second, min(time.Minute, retention/4))
-	for {
-		through := c.clock.Now().Add(-retention)
-		for _, payer := range c.book.Payers() {
-			folded, changed := c.book.Settle(payer, through)
-			if changed {
-				c.settled.changed([]string{payer})
-			}
-			for _, name := range folded {
-				c.settled.add(settledLease{name, payer})
-			}
+	for ctx.Err() == nil {
+		some := c.fold(c.clock.Now().Add(-retention))
+		if c.storeSettled(ctx); some {
+			continue // more may follow now that these are stored
 		}
-		c.storeSettled(ctx)
 		select {
 		case <-ctx.Done():
-			return
 		case <-c.settled.hurry:
 		case <-c.clock.After(period):
 		}
 	}
+}
+
+// fold settles what is to be settled, for storeSettled to write, and reports whether there was any.
+func (c *Controllers) fold(through time.Time) (some bool) {
+	for _, payer := range c.book.Payers() {
+		folded, changed := c.book.Settle(payer, through)
+		if changed {
+			c.settled.changed([]string{payer})
+		}
+		for _, name := range folded {
+			c.settled.add(settledLease{name, payer})
+		}
+		some = some || len(folded) > 0
+	}
+	return some
 }
 
 // storeSettled writes the records that have changed and then deletes the Leases in them. What fails is left for the next
@@ -143,14 +152,23 @@ func parted(leases []settledLease, unstored map[string]bool) (kept, stored []set
 	return kept, stored
 }
 
+// deleteLease deletes a settled Lease. It is gone when the API server does not have it any more: finalizers may keep it, and as long
+// as it is there its Budget's record has to tell that it counts no more.
 func (c *Controllers) deleteLease(ctx context.Context, l settledLease) error {
 	if !c.holds() {
 		return errNotLeading
 	}
 	lease := &rqv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: l.Name}}
-	if err := ignore(c.client.Delete(ctx, lease), apierrors.IsNotFound); err != nil {
-		return err
+	err := c.client.Delete(ctx, lease)
+	if err == nil {
+		err = c.client.Get(ctx, l.NamespacedName, lease)
 	}
-	c.book.Dropped(l.budget, l.NamespacedName)
-	return nil
+	switch {
+	case err == nil:
+		return fmt.Errorf("Lease %s is deleted and stays: finalizers %q keep it", l.NamespacedName, lease.Finalizers)
+	case apierrors.IsNotFound(err):
+		c.book.Dropped(l.budget, l.NamespacedName)
+		return nil
+	}
+	return err
 }

@@ -145,8 +145,13 @@ func (w *watches) feed(b *book.Book, shared informers.SharedInformerFactory, cha
 		},
 		func() error { return handle(w, shared.Core().V1().Pods().Informer(), b.SetPod, b.DeletePod) },
 		func() error {
-			return handle(w, shared.Core().V1().Namespaces().Informer(), func(*corev1.Namespace) {},
-				func(n *corev1.Namespace) { spent(b.NamespaceGone(n.Name)) })
+			return handle(w, shared.Core().V1().Namespaces().Informer(),
+				func(n *corev1.Namespace) {
+					if n.DeletionTimestamp != nil { // it may hang in that for long
+						spent(b.NamespaceLeaves(n.Name, false))
+					}
+				},
+				func(n *corev1.Namespace) { spent(b.NamespaceLeaves(n.Name, true)) })
 		},
 		func() error {
 			return handle(w, w.budgets, b.SetBudget, func(o *rqv1.Budget) { b.DeleteBudget(o.Name) })

@@ -68,6 +68,7 @@ func TestLedgerIsTheSchedulersAlone(t *testing.T) {
 		{"another payer", lease, false, `{"spec":{"payer":{"budget":"mm","owner":"org:ai:mm"}}}`, ""},
 		{"another Run's Lease", lease, false, `{"metadata":{"labels":{"rq.davidlangworthy.io/run":"other"}}}`, "writes leases.rq.davidlangworthy.io (R10)"},
 		{"a Lease to be collected", lease, false, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"gone","uid":"gone"}]}}`, "writes leases.rq.davidlangworthy.io (R10)"},
+		{"a Lease for ever", lease, false, `{"metadata":{"finalizers":["example.com/mine"]}}`, "finalizer"},
 		{"a sooner start", reservation, false, `{"spec":{"earliestStart":"2025-01-01T00:00:00Z"}}`, "writes reservations.rq.davidlangworthy.io (R10)"},
 		{"release a Reservation", reservation, true, `{"status":{"state":"Released"}}`, "writes reservations.rq.davidlangworthy.io/status"},
 		{"complete a Run", run, true, `{"status":{"phase":"Completed"}}`, "writes runs.rq.davidlangworthy.io/status"},
@@ -77,9 +78,12 @@ func TestLedgerIsTheSchedulersAlone(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			target, patch := c.object.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(c.patch))
 			err := patched(t, actAs(t, mallory), target, patch, c.status)
-			if c.want == "" {
+			switch c.want {
+			case "":
 				expect(t, c.patch, err, "the spec of a Lease is immutable")
-			} else {
+			case "finalizer":
+				refused(t, c.patch, err, "metadata.finalizers: nobody adds finalizers, such as example.com/mine, to a GPU lease", "(R9); leave it out")
+			default:
 				refused(t, c.patch, err, "only the scheduler, "+scheduler.UserName+", "+c.want, "not user mallory",
 					"--as="+scheduler.UserName+" --as-group=system:masters")
 			}
@@ -112,9 +116,11 @@ func unchanged(t *testing.T, object client.Object) {
 // benignLedger edits metadata that means nothing to jobtree, as other controllers do.
 func benignLedger(t *testing.T, objects ...client.Object) {
 	for _, object := range objects {
-		for _, patch := range []string{
-			`{"metadata":{"annotations":{"note":"seen"},"finalizers":["example.com/mine"]}}`, `{"metadata":{"finalizers":null}}`,
-		} {
+		finalizers := `,"finalizers":["example.com/mine"]`
+		if _, kept := object.(*rqv1.Lease); kept {
+			finalizers = ""
+		}
+		for _, patch := range []string{`{"metadata":{"annotations":{"note":"seen"}` + finalizers + `}}`, `{"metadata":{"finalizers":null}}`} {
 			if err := actAs(t, mallory).Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 				t.Errorf("%s: %v", patch, err)
 			}

@@ -110,6 +110,9 @@ intendedSlice: {}, earliestStart: "2026-01-01T00:00:00Z"}}`)
 		{by: "root", try: "an owner of a Lease, with whom it goes", how: first(func(l string) how {
 			return patches(l, "{metadata: {ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: x, uid: x1}]}}")
 		}), refused: only("writes leases")},
+		{by: "root", try: "a finalizer that keeps a Lease for ever", how: first(func(l string) how {
+			return patches(l, "{metadata: {finalizers: [example.com/mine]}}")
+		}), refused: []string{"metadata.finalizers", "nobody adds finalizers", "to a GPU lease", "(R9); leave it out"}},
 		{by: "root", try: "the end of a Lease", how: first(func(l string) how {
 			return patches("status of "+l, `{status: {closed: true, ended: "2026-01-01T00:00:00.000000Z", closureReason: Completed}}`)
 		}), refused: []string{"status"}},

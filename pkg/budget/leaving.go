@@ -1,0 +1,68 @@
+package budget
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// portion is how many Leases of one Budget are settled early at a time: a record holds their names, and there is an end to what
+// a ConfigMap holds.
+const portion = 1000
+
+// goingLease is a closed Lease whose namespace is being deleted, and its payer.
+type goingLease struct {
+	lease string
+	payer Key
+}
+
+// Leave has the closed Leases of a namespace settled early, since the namespace is being deleted and takes their objects with it:
+// a process that comes after would find them nowhere. Those that are closed later follow. It returns the Budgets that are to be
+// settled for it. A record tells their names and speaks of no later end for their sake, so that others do not count as settled.
+func (a *Accounts) Leave(namespace string) []string {
+	if a.leaving[namespace] {
+		return nil
+	}
+	a.leaving[namespace] = true
+	changed := map[string]bool{}
+	for payer, at := range a.accounts {
+		for lease := range at.closed {
+			if a.leaves(lease) {
+				s := a.settlingOf(payer.Budget)
+				s.going = append(s.going, goingLease{lease, payer})
+				changed[payer.Budget] = true
+			}
+		}
+	}
+	for budget := range changed {
+		slices.SortFunc(a.settlingOf(budget).going, func(x, y goingLease) int {
+			return cmp.Or(strings.Compare(x.lease, y.lease), compareKeys(x.payer, y.payer))
+		})
+	}
+	return slices.Sorted(maps.Keys(changed))
+}
+
+// Left tells that a namespace is gone. One of the same name is another.
+func (a *Accounts) Left(namespace string) { delete(a.leaving, namespace) }
+
+// leaves reports whether the namespace of a Lease is being deleted.
+func (a *Accounts) leaves(lease string) bool {
+	namespace, _, _ := strings.Cut(lease, "/")
+	return a.leaving[namespace]
+}
+
+// settleEarly folds the next portion of a Budget's Leases that go with their namespaces, and returns them.
+func (a *Accounts) settleEarly(s *settling) []string {
+	var folded []string
+	for len(s.going) > 0 && len(s.early) < portion {
+		next := s.going[0]
+		s.going = s.going[1:]
+		if p, closed := a.account(next.payer).closed[next.lease]; closed {
+			a.account(next.payer).fold(next.lease, p)
+			s.early[next.lease] = true
+			folded = append(folded, next.lease)
+		}
+	}
+	return folded
+}

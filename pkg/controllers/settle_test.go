@@ -1,0 +1,99 @@
+package controllers
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+)
+
+// Get finds Leases that are there, and those that are kept although they were deleted.
+func (d *deletes) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	if slices.Contains(d.kept, key.Name) || !slices.Contains(d.gone, key.Name) {
+		return nil
+	}
+	return apierrors.NewNotFound(rqv1.GroupVersion.WithResource("leases").GroupResource(), key.Name)
+}
+
+// closed is a Lease of one GPU for an hour that ended at noon.
+func closed(budget, name string) *rqv1.Lease {
+	ended := metav1.NewMicroTime(noon)
+	return &rqv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: rqv1.LeaseSpec{
+		Owner: "o", Slice: rqv1.LeaseSlice{Role: rqv1.RoleActive, Nodes: []rqv1.NodeGPUs{{Name: "n", GPUs: 1}}},
+		Payer: rqv1.LeasePayer{Budget: budget, Owner: "o"}, PaidByEnvelope: "e", Start: metav1.NewMicroTime(noon.Add(-time.Hour)),
+	}, Status: rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: rqv1.ClosedCompleted}}
+}
+
+// spentAfter is what a process that comes after finds in the records and in the Leases that are left.
+func spentAfter(t *testing.T, s *store, left ...*rqv1.Lease) budget.Spend {
+	t.Helper()
+	next, _ := leader(t, s, yes)
+	if _, _, err := next.readRecords(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, lease := range left {
+		next.book.SetLease(lease)
+	}
+	next.book.Open(noon)
+	return next.book.Spent(noon)[budget.Key{Budget: "b", Envelope: "e"}]
+}
+
+// A settled Lease that somebody's finalizer keeps when it is deleted is not gone: it counts once, now and after a restart.
+func TestALeaseThatIsKeptCountsOnce(t *testing.T) {
+	s := newStore()
+	c, d := leader(t, s, yes)
+	spend(c, "b", "kept")
+	d.kept = []string{"kept"}
+	c.storeSettled(t.Context())
+	c.settled.changed([]string{"b"}) // the record is written again, for whatever reason
+	c.storeSettled(t.Context())
+	if got := spentAfter(t, s, closed("b", "kept")); got != budget.GPUHour {
+		t.Errorf("%s GPU-hours are spent after a restart, want 1", got)
+	}
+	d.kept = nil
+	c.storeSettled(t.Context())
+	if _, left := c.settled.take(); len(left) > 0 {
+		t.Errorf("Leases that are gone by now are still to be deleted: %v", left)
+	}
+}
+
+// A namespace may hang for long after its Leases are gone: what they spent is recorded when it is told to go.
+func TestWhatANamespaceSpentThatIsToldToGo(t *testing.T) {
+	s := newStore()
+	c, d := leader(t, s, yes)
+	c.book.Open(noon)
+	c.book.SetLease(closed("b", "x"))
+	told := make(chan []string, 1)
+	shared := informers.NewSharedInformerFactory(fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: "ns", DeletionTimestamp: &metav1.Time{Time: noon}, Finalizers: []string{"somebody.example/hangs"}}}), 0)
+	if err := newWatches(nil, s).feed(c.book, shared, nil, func(budgets []string) { told <- budgets }); err != nil {
+		t.Fatal(err)
+	}
+	go shared.Core().V1().Namespaces().Informer().RunWithContext(t.Context())
+	if diff := cmp.Diff([]string{"b"}, <-told); diff != "" {
+		t.Fatalf("Budgets that are to be settled (-want +got):\n%s", diff)
+	}
+	if !c.fold(noon.Add(-time.Hour)) {
+		t.Fatal("nothing is settled")
+	}
+	c.storeSettled(t.Context())
+	for left, leases := range map[string][]*rqv1.Lease{"gone": nil, "not gone yet": {closed("b", "x")}} {
+		if got := spentAfter(t, s, leases...); got != budget.GPUHour {
+			t.Errorf("%s GPU-hours are spent after a restart when the Lease is %s, want 1", got, left)
+		}
+	}
+	if diff := cmp.Diff([]string{"x"}, d.gone); diff != "" {
+		t.Errorf("deleted (-want +got):\n%s", diff)
+	}
+}
