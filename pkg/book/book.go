@@ -40,6 +40,7 @@ type Book struct {
 	members  map[types.UID]*member          // by pod
 	cuts     map[types.NamespacedName][]Cut // by Reservation
 	waiting  waitlist
+	classes  classes
 	fill     fill
 	beside   beside
 	// reservations are those that there are and were. intended are the gangs whose promise lies on a node, and threats those
@@ -79,6 +80,7 @@ func New(args *config.Args) *Book {
 		members:  map[types.UID]*member{},
 		cuts:     map[types.NamespacedName][]Cut{},
 		waiting:  waitlist{room: map[string]int64{}, nodes: map[string]int64{}, budget: map[string]int64{}},
+		classes:  newClasses(),
 		fill:     newFill(),
 		beside:   newBeside(),
 		notify:   make(chan struct{}, 1),

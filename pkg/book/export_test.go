@@ -3,6 +3,7 @@ package book
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -130,3 +131,10 @@ func (b *Book) Dump() string {
 
 // LimitCuts is cutsPerHour.
 func (b *Book) LimitCuts(limit int32) { b.args.CutsPerHour = &limit }
+
+// GoRound is the part of a refresh that looks for gangs that wait in vain.
+func (b *Book) GoRound(now time.Time) {
+	b.mu.Lock()
+	defer b.unlock()
+	b.goRound(now)
+}

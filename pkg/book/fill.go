@@ -3,6 +3,7 @@ package book
 import (
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -170,19 +171,19 @@ func (b *Book) Fill(now time.Time) {
 		b.fill.forgiven = now
 	}
 	var wanting []*gang
-	for _, g := range b.gangs {
-		if g.opportunistic() && g.shape == nil && !g.over() && g.run.DeletionTimestamp == nil {
+	for g := range b.classes.sweeps {
+		if g.shape == nil && !g.over() && g.run.DeletionTimestamp == nil {
 			wanting = append(wanting, g)
 		}
 	}
 	slices.SortFunc(wanting, byAge)
-	contested, idle := b.contested(), b.idleNodes()
+	contested, idle := sync.OnceValue(b.contested), sync.OnceValue(b.idleNodes) // all that wait, and all nodes, are looked at for them
 	for _, g := range wanting {
 		if forgive {
 			clear(g.excluded)
 		}
-		if !contested[g.full.Flavor] {
-			b.fillGang(g, idle[g.full.Flavor], now)
+		if (g.active.first() != nil || g.refusal != nil) && !contested()[g.full.Flavor] {
+			b.fillGang(g, idle()[g.full.Flavor], now)
 		}
 	}
 }

@@ -69,6 +69,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	edited, ran, grew := g.run == nil || g.run.Generation != run.Generation, g.started(), g.growing()
 	replans := g.run != nil && edited && replans(g.run, run)
 	g.run = run
+	b.classes.note(g)
 	b.runs[client(run)] = run.UID
 	b.adopt(g)
 	if ran {
@@ -126,6 +127,7 @@ func (b *Book) deleteRun(run *rqv1.Run) {
 	b.waiting.remove(g)
 	b.withdraw(g)
 	g.run, g.refusal, g.growth = nil, nil, growth{}
+	b.classes.note(g)
 	b.waiting.epoch++ // what its pods hold is on its way out
 	b.forgetIfEmpty(run.UID, g)
 }

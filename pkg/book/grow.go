@@ -2,6 +2,7 @@ package book
 
 import (
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -69,14 +70,14 @@ func (b *Book) Grow(now time.Time) {
 	if !b.open {
 		return
 	}
-	contested := b.contested()
 	var aspirants []*gang
-	for _, g := range b.gangs {
-		if g.shape == nil && g.started() && g.full.StepPods > 0 {
+	for g := range b.classes.elastic {
+		if g.shape == nil && g.full.StepPods > 0 {
 			aspirants = append(aspirants, g)
 		}
 	}
 	slices.SortFunc(aspirants, byAge)
+	contested := sync.OnceValue(b.contested) // all that wait are looked at for it
 	var undo []func()
 	tries := growthTries
 	for _, g := range aspirants {
@@ -88,7 +89,7 @@ func (b *Book) Grow(now time.Time) {
 		to := g.growing()
 		switch {
 		case to > 0:
-		case contested[g.full.Flavor] || tries == 0 || !b.mayGrow(g, was, now):
+		case tries == 0 || !b.mayGrow(g, was, now) || contested()[g.full.Flavor]:
 			continue
 		default:
 			tries--
@@ -110,14 +111,21 @@ func (b *Book) Grow(now time.Time) {
 func (b *Book) contested() map[string]bool {
 	out := map[string]bool{}
 	for _, g := range b.gangs {
-		retried := g.woken && g.refusal != nil && g.leader() != nil
-		unheard := g.reservation != nil && g.looked.IsZero() && !g.underWay()
-		lost := g.woken && !g.grows() && g.active.first() != nil
-		if g.run != nil && (g.started() && lost || !g.started() && (retried || unheard)) {
+		if (g.woken || g.reservation != nil) && g.run != nil && !out[g.full.Flavor] && g.contests() {
 			out[g.full.Flavor] = true
 		}
 	}
 	return out
+}
+
+// contests reports whether a Run is about to be tried, or has lost ranks that are, or has not said yet where it intends to be.
+func (g *gang) contests() bool {
+	if g.started() {
+		return g.woken && !g.grows() && g.active.first() != nil
+	}
+	retried := g.woken && g.refusal != nil && g.leader() != nil
+	unheard := g.reservation != nil && g.looked.IsZero() && !g.underWay()
+	return retried || unheard
 }
 
 // mayGrow reports whether it is worth looking if a gang's next cohort fits. One for which that was decided before, and whose

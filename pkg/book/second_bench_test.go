@@ -1,0 +1,49 @@
+package book_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// BenchmarkSecond is what is done every second, or every few, beside 15,000 Runs that wait for 5,000 nodes on which 2,000 others run:
+// each pass holds the book's lock. Promises apart, it is to cost less than 5 ms in all.
+func BenchmarkSecond(b *testing.B) {
+	f := newFleetOf(b)
+	next := 0
+	for i := range 2000 {
+		pods := 2 + i%2
+		on := make([]int, pods)
+		for p := range on {
+			on[p] = next
+			next++
+		}
+		f.run(i, pods, on)
+	}
+	for i := range 15000 {
+		pods := f.run(2000+i, 4, nil)
+		if i < 200 {
+			f.refuse(pods)
+		}
+	}
+	at := metav1.NewMicroTime(f.now)
+	cutter := &rqv1.Reservation{Status: rqv1.ReservationStatus{ActivatedAt: &at}}
+	for name, pass := range map[string]func(){
+		"onecut":  func() { f.book.Outstanding(cutter, &rqv1.Cut{UID: "uid-run0001", Action: rqv1.CutLottery}) },
+		"lapse":   func() { f.book.Lapse(f.now) },
+		"goRound": func() { f.book.GoRound(f.now) },
+		"grow":    func() { f.book.Grow(f.now) },
+		"fill":    func() { f.book.Fill(f.now) },
+		"cuts":    func() { f.book.CutsWithinHour(f.now) },
+		"refresh": func() { f.book.Refresh(f.now, 0) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				pass()
+			}
+		})
+	}
+}
