@@ -41,11 +41,10 @@ test: tools build ## Run all tests; the pure packages also under the race detect
 	GO=$(GO) PATH="$(CURDIR)/bin:$$PATH" hack/test.sh $(TEST_FLAGS)
 
 soak: tools build ## Kill the scheduler, lose nodes and crowd the fleet for SOAK (default 1h) each; about a thousand kills an hour.
-	JOBTREE_SOAK=$(SOAK) PATH="$(CURDIR)/bin:$$PATH" $(GO) test ./test/integration -count=1 -v -timeout=24h -parallel=1 \
-	  -run '^(TestKillsUnderAMixedLoad|TestSoak|TestNodeStorm)$$'
+	GO=$(GO) SOAK=$(SOAK) PATH="$(CURDIR)/bin:$$PATH" hack/soak.sh
 
 campaign: ## Let HISTORIES (default 20000) random histories of each kind happen to the book.
-	$(GO) test ./pkg/book -count=1 -timeout=24h -run '^(TestStorms|TestRandomHistories|TestRandomBreaths)$$' -rapid.checks=$(HISTORIES)
+	GO=$(GO) HISTORIES=$(HISTORIES) hack/campaign.sh
 
 fuzz: ## Run every fuzz target for FUZZ_TIME, 5 minutes unless it is given.
 	GO=$(GO) FUZZ_TIME=$(FUZZ_TIME) hack/fuzz.sh

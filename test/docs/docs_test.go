@@ -50,14 +50,17 @@ func TestDocs(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if slices.ContainsFunc(blocks, func(b block) bool { return b.language == "yaml" || b.runs() }) {
-			t.Run(name, func(t *testing.T) { play(t, root, name, blocks) })
+			t.Run(name, func(t *testing.T) {
+				t.Parallel() // each has a control plane of its own
+				play(t, root, name, blocks)
+			})
 		}
 	}
 }
 
 // play does in order what the blocks of a file say.
 func play(t *testing.T, root, name string, blocks []block) {
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	options := controlplane.Options{
 		Dir: t.TempDir(), Fleet: filepath.Join(root, "manifests", "samples", "fleet.yaml"), Scheduler: true, Kwok: true,

@@ -134,6 +134,7 @@ func TestCLIOnAnAPIServerAlone(t *testing.T) {
 
 // The samples on the sample fleet, as a person follows them.
 func TestCLIFollowsTheSamples(t *testing.T) {
+	t.Parallel()
 	root, err := controlplane.Root()
 	if err != nil {
 		t.Fatal(err)

@@ -22,8 +22,19 @@ import (
 	"github.com/davidlangworthy/jobtree/test/controlplane"
 )
 
-// patience is the longest that a test waits for something: the machine may be busy with much else.
-const patience = 90 * time.Second
+// patience is the longest that a test waits for something: the machine may be busy with much else, and in hours of a soak it once is.
+var patience = 90 * time.Second
+
+// soak returns for how long a test goes on that JOBTREE_SOAK, a duration, may have take longer than usual.
+func soak(usual time.Duration) time.Duration {
+	if longer, err := time.ParseDuration(os.Getenv("JOBTREE_SOAK")); err == nil {
+		return longer
+	}
+	return usual
+}
+
+// isSoak tells whether it does.
+func isSoak() bool { return soak(0) > 0 }
 
 // cluster is a control plane with kwok, the administrator's clients, and a watch over its ledger.
 type cluster struct {

@@ -19,6 +19,7 @@ import (
 // TestBrakesOnCuts pauses cuts past a date, kills the scheduler meanwhile, lets them go on, and calls an activation off while its
 // victim takes its time.
 func TestBrakesOnCuts(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, ownCluster(t, withoutElection, led("5s")), 1, 2, 100)
 	s.startScheduler()
 	said := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "jobtree-system", Name: brake.ConfigMap}}

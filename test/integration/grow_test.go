@@ -130,6 +130,7 @@ func TestGrowthYieldsToAReservation(t *testing.T) {
 // TestKillTheSchedulerInBreath kills the scheduler at random moments while a Run grows or shrinks: it comes to the width that it
 // desires, and is never hurt.
 func TestKillTheSchedulerInBreath(t *testing.T) {
+	t.Parallel()
 	random := seeded(t)
 	s := newSite(t, ownCluster(t, withoutElection, map[string]any{"gangDeadline": "10s", "noticePeriod": "1s"}), 1, 6, 1000)
 	s.startScheduler()

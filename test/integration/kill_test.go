@@ -21,6 +21,7 @@ var withoutElection = map[string]any{"leaderElection": map[string]any{"leaderEle
 // TestKillTheScheduler kills the scheduler at random moments while several gangs start, again and again: after each round
 // every Run that fits runs, every invariant holds, and nothing has been decided twice.
 func TestKillTheScheduler(t *testing.T) {
+	t.Parallel()
 	random := seeded(t)
 	s := newSite(t, ownCluster(t, withoutElection, map[string]any{"gangDeadline": "5s"}), 4, 4, 1000)
 	s.startScheduler()

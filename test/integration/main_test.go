@@ -26,6 +26,9 @@ var shared struct {
 
 func TestMain(m *testing.M) {
 	log.SetLogger(klog.Background()) // controller-runtime complains without one
+	if isSoak() {
+		patience *= 4
+	}
 	code := m.Run()
 	if shared.controlPlane != nil {
 		shared.controlPlane.Stop()

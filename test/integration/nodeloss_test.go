@@ -183,6 +183,7 @@ func TestCordonIsNoLoss(t *testing.T) {
 // TestSilentNode stops a node's heartbeats: once its kubelet lease is stale the spare takes over. The node comes back, and
 // nothing changes until a person uncordons it.
 func TestSilentNode(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, ownCluster(t, withoutElection, nil), 1, 3, 100)
 	s.startScheduler()
 	before := s.guarded()

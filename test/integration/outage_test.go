@@ -17,6 +17,7 @@ const outage = 30 * time.Second
 // TestRestart restarts the scheduler, and takes the API server away while gangs start: usage is what it was, nothing that
 // runs is touched, what was being started starts, and nobody holds more than is paid for.
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, ownCluster(t, withoutElection, map[string]any{"gangDeadline": "40s"}), 4, 4, 64)
 	s.startScheduler()
 	s.submit("first", 32, inPods(4), inGroups(16))

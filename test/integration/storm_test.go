@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -115,11 +114,7 @@ func (st *storm) resupply() {
 
 // rage does something to nodes and Runs until the storm is over.
 func (st *storm) rage(seen *sightings) {
-	span := stormSpan
-	if longer, err := time.ParseDuration(os.Getenv("JOBTREE_SOAK")); err == nil {
-		span = longer
-	}
-	until, kill := time.Now().Add(span), time.Now().Add(5*time.Second)
+	until, kill := time.Now().Add(soak(stormSpan)), time.Now().Add(5*time.Second)
 	for time.Now().Before(until) {
 		pause(st.random, 600*time.Millisecond)
 		for _, node := range slices.Sorted(maps.Keys(st.wounds)) {

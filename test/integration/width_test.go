@@ -60,6 +60,7 @@ func (s *site) asWideAs(run *rqv1.Run, width int32) error {
 // TestKillTheSchedulerInNarrowStarts kills the scheduler at random moments while a malleable Run starts with less than its
 // total: it runs in the end, at one of its widths, with the pods of that width and no others.
 func TestKillTheSchedulerInNarrowStarts(t *testing.T) {
+	t.Parallel()
 	random := seeded(t)
 	s := newSite(t, ownCluster(t, withoutElection, map[string]any{"gangDeadline": "5s"}), 1, 6, 1000)
 	s.startScheduler()
