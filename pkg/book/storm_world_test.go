@@ -293,7 +293,7 @@ func (s *storm) work() {
 		s.judge()
 		s.end()
 		s.check()
-		now := fmt.Sprint(s.fingerprint(), s.writes, len(s.ends), s.dates(), s.widths())
+		now := fmt.Sprint(s.fingerprint(), s.writes, len(s.ends), s.dates(), s.refusals(), s.widths())
 		if now == last {
 			return
 		}
@@ -308,6 +308,17 @@ func (s *storm) dates() []time.Time {
 	for _, name := range slices.Sorted(maps.Keys(s.runs)) {
 		if p := s.book.Prospect(s.runs[name].UID).Promise; p != nil {
 			out = append(out, p.At)
+		}
+	}
+	return out
+}
+
+// refusals tells which Runs are refused a start, and why.
+func (s *storm) refusals() []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(s.runs)) {
+		if refusal := s.book.Refusal(s.runs[name].UID); refusal != nil {
+			out = append(out, name, string(refusal.Reason))
 		}
 	}
 	return out
