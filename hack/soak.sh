@@ -14,8 +14,8 @@ status=0
 "$go" test ./test/integration -count=1 -v -timeout=48h -parallel=1 -run "^($names)\$" >>"$log" 2>&1 || status=$?
 
 # What the tests tell at their end: "N kills in M rounds", and "kill:N" among what a storm did.
-kills=$({ grep -oE '[0-9]+ kills in [0-9]+ rounds, |kill:[0-9]+' "$log" || true; } | grep -oE '[0-9]+ kills|kill:[0-9]+' | tr -dc '0-9\n' |
-  awk '{ n += $1 } END { print n + 0 }')
+told() { grep -oE '[0-9]+ kills in [0-9]+ rounds, |kill:[0-9]+' "$log" || true; }
+kills=$(told | sed -E 's/ kills.*//; s/kill://' | awk '{ n += $1 } END { print n + 0 }')
 passed=$(grep -cE '^--- PASS: ' "$log" || true)
 did="$passed of ${#tests[@]} tests passed, $kills kills of the scheduler, in $(elapsed)"
 if [ "$status" -ne 0 ] || [ "$passed" -ne "${#tests[@]}" ]; then

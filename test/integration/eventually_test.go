@@ -22,13 +22,18 @@ func eventually(t *testing.T, what string, check func() error) {
 	}
 }
 
-// within polls until check returns nil, for as long as limit, and returns its last answer.
+// within polls until check returns nil, for as long as limit, and returns its last answer. Many checks list all there is, which is work
+// for the API server: what has not come about within a second is looked for less often.
 func within(limit time.Duration, check func() error) error {
 	last := errors.New("never looked")
-	_ = wait.PollUntilContextTimeout(context.Background(), 25*time.Millisecond, limit, true, func(context.Context) (bool, error) {
+	look := func(context.Context) (bool, error) {
 		last = check()
 		return last == nil, nil
-	})
+	}
+	const soon = time.Second
+	if wait.PollUntilContextTimeout(context.Background(), 25*time.Millisecond, min(soon, limit), true, look) != nil && limit > soon {
+		_ = wait.PollUntilContextTimeout(context.Background(), 100*time.Millisecond, limit-soon, true, look)
+	}
 	return last
 }
 
