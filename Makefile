@@ -71,7 +71,7 @@ down: bin/controlplane ## End what `make up` started, also after a crash.
 	@bin/controlplane down
 
 clean: down ## End what runs and delete what was built.
-	rm -rf bin .local bench
+	rm -rf bin .local bench logs
 
 .PHONY: bin/controlplane
 bin/controlplane:

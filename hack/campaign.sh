@@ -4,7 +4,7 @@
 # with 1 at the first that was not, with how to have it again. It needs no terminal and outlives one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-go=${GO:-go} log=${LOG:-.local/campaign.log} histories=${HISTORIES:-20000} step=${STEP:-500}
+go=${GO:-go} log=${LOG:-logs/campaign.log} histories=${HISTORIES:-20000} step=${STEP:-500}
 kinds='^(TestStorms|TestRandomHistories|TestRandomBreaths)$' number=3
 source hack/lasting.sh
 
