@@ -143,8 +143,16 @@ func TestStorms(t *testing.T) {
 		if rapid.Bool().Draw(t, "rough") {
 			maps.Copy(actions, s.clusterActions())
 		}
+		if rapid.Bool().Draw(t, "braked") {
+			maps.Copy(actions, s.brakeActions())
+			if limit := rapid.Int32Range(0, 3).Draw(t, "cuts an hour"); limit > 0 {
+				s.limit = &limit
+				s.book.LimitCuts(limit)
+			}
+		}
 		t.Repeat(actions)
 		s.relent()
+		s.release()
 		s.fuse = -1
 		s.calm()
 		w.check()

@@ -55,6 +55,7 @@ type world struct {
 	rejects map[string]string                  // nodes that other scheduling rules turn down, and why
 
 	faults
+	brakes
 	storm *storm // nil in a world without Reservations
 }
 
@@ -77,12 +78,13 @@ func (w *world) uid() types.UID {
 
 // rebuilt returns a book that has read everything there is, in an order of its own.
 func (w *world) rebuilt(shuffle bool) *book.Book {
-	args, err := config.Parse([]byte(fmt.Sprintf("{maxGracePeriod: %s, gangDeadline: %s, reservationLead: %s, activationShield: %s, windowDelay: 1s}",
+	args, err := config.Parse([]byte(fmt.Sprintf("{nodeLossConditions: [Broken], maxGracePeriod: %s, gangDeadline: %s, reservationLead: %s, activationShield: %s, windowDelay: 1s}",
 		longestGrace, gangDeadline, reservationLead, activationShield)))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	b := book.New(args)
+	w.engage(b)
 	b.SetLotteryKey([]byte("key"))
 	var events []func()
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
