@@ -284,6 +284,7 @@ func TestRandomHistories(t *testing.T) {
 		actions := w.happenings()
 		if rapid.Bool().Draw(t, "rough") {
 			maps.Copy(actions, w.clusterActions())
+			maps.Copy(actions, w.holdActions())
 		}
 		t.Repeat(actions)
 		w.relent()
@@ -309,6 +310,7 @@ func TestRandomBreaths(t *testing.T) {
 		actions := w.happenings()
 		if rapid.Bool().Draw(t, "rough") {
 			maps.Copy(actions, w.clusterActions())
+			maps.Copy(actions, w.holdActions())
 		}
 		t.Repeat(actions)
 		w.relent()

@@ -106,6 +106,7 @@ func (w *world) relent() {
 	w.quota = -1
 	clear(w.rejects)
 	w.finalize()
+	w.holdBack(nil)
 }
 
 // undeleted returns the names of the Runs that nobody has deleted.

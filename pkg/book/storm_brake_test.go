@@ -35,7 +35,7 @@ func (k *brakes) engage(b *book.Book) {
 	}
 }
 
-// brakeActions are what brakes cuts, and the loss of nodes.
+// brakeActions are what brakes cuts.
 func (s *storm) brakeActions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"pause":  func(*rapid.T) { s.pause(true) },
@@ -53,22 +53,6 @@ func (s *storm) brakeActions() map[string]func(*rapid.T) {
 			}
 		},
 		"turn and call off": s.callOffAtTurn,
-		"hold back": func(t *rapid.T) {
-			next := map[string]bool{}
-			for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
-				if !s.lost(name) && (s.signs[name] || rapid.IntRange(0, 2).Draw(t, name) == 0) {
-					next[name] = true
-				}
-			}
-			s.holdBack(next)
-		},
-		"let go": func(*rapid.T) { s.holdBack(nil) },
-		"lose what is held back": func(*rapid.T) {
-			names := slices.DeleteFunc(slices.Sorted(maps.Keys(s.signs)), s.lost)
-			s.book.Lose(names)
-			s.holdBack(nil)
-			s.lose(names...)
-		},
 	}
 }
 
@@ -128,6 +112,28 @@ func (s *storm) liveReservations(also func(*rqv1.Reservation) bool) []string {
 	return out
 }
 
+// holdActions are what holds the loss of nodes back.
+func (w *world) holdActions() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"hold back": func(t *rapid.T) {
+			next := map[string]bool{}
+			for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+				if !w.lost(name) && (w.signs[name] || rapid.IntRange(0, 2).Draw(t, name) == 0) {
+					next[name] = true
+				}
+			}
+			w.holdBack(next)
+		},
+		"let go": func(*rapid.T) { w.holdBack(nil) },
+		"lose what is held back": func(*rapid.T) {
+			names := slices.DeleteFunc(slices.Sorted(maps.Keys(w.signs)), w.lost)
+			w.book.Lose(names)
+			w.holdBack(nil)
+			w.lose(names...)
+		},
+	}
+}
+
 // holdBack has some nodes, and no others, show signs of loss that are held back.
 func (w *world) holdBack(next map[string]bool) {
 	was := w.signs
@@ -153,11 +159,10 @@ func (w *world) holdBack(next map[string]bool) {
 	w.unforeseen()
 }
 
-// release ends all that is held back. What configuration says changes with the process.
+// release ends all that brakes cuts. What configuration says changes with the process.
 func (s *storm) release() {
 	s.cuts = brake.State{CalledOff: s.cuts.CalledOff}
 	s.book.SetBrake(s.cuts)
-	s.holdBack(nil)
 	if s.limit != nil {
 		s.limit = nil
 		s.restart()

@@ -145,6 +145,7 @@ func TestStorms(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "braked") {
 			maps.Copy(actions, s.brakeActions())
+			maps.Copy(actions, s.holdActions())
 			if limit := rapid.Int32Range(0, 3).Draw(t, "cuts an hour"); limit > 0 {
 				s.limit = &limit
 				s.book.LimitCuts(limit)
