@@ -62,6 +62,14 @@ func (g *gang) spurn(m *member, node string) {
 	g.spurned[node] = true
 }
 
+// pardon has a gang that is woken be tried again on the nodes that turned it down. A running gang is not, unless a node has changed,
+// before its retry: shards and spares make room for each try, and what they free and take again would wake it for ever.
+func (b *Book) pardon(g *gang) {
+	if !g.started() || b.waiting.nodes[g.full.Flavor] > g.tried {
+		clear(g.excluded)
+	}
+}
+
 // accept forgets which nodes turned ranks down once all ranks run, when a member has come to a stage.
 func (g *gang) accept(to stage) {
 	if to < bound || len(g.spurned) == 0 {

@@ -164,6 +164,7 @@ func (b *Book) Retry(run types.NamespacedName) {
 	b.mu.Lock()
 	defer b.unlock()
 	if g := b.gangs[b.runs[run]]; g != nil && g.refusal != nil && g.refusal.Passes() && !g.woken {
+		clear(g.excluded)
 		b.wake(g)
 	}
 }
@@ -192,7 +193,7 @@ func (b *Book) wake(g *gang) {
 		return // Fill looks after it
 	}
 	g.woken = true
-	clear(g.excluded)
+	b.pardon(g)
 	if g.shape != nil || g.active.present == 0 {
 		g.tried = b.waiting.epoch
 		g.woken, g.asked = false, true
