@@ -37,7 +37,7 @@ build: ## Build bin/jobtree-scheduler and bin/kubectl-runs.
 
 tools: announce $(TOOLS) ## Build etcd, the Kubernetes control plane, kubectl and kwok into bin/.
 
-test: tools build ## Run all tests; the pure packages also under the race detector. TEST_FLAGS adds flags to go test.
+test: tools build ## Run all tests. TEST_FLAGS adds flags to go test.
 	GO=$(GO) PATH="$(CURDIR)/bin:$$PATH" hack/test.sh $(TEST_FLAGS)
 
 soak: tools build ## Kill the scheduler, lose nodes and crowd the fleet for SOAK (default 1h) each; about a thousand kills an hour.

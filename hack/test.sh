@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs all tests. A pure package, one that has no Kubernetes client below it, runs under the race detector; the others
-# would have to be built for it together with the API server's libraries, which takes longer than it is worth. Packages
+# Runs all tests. The pure packages, those that have no Kubernetes client below them, start nothing that runs at once: the race
+# detector looks at the one test that has many ask the book at the same time, and at nothing that could not race. Packages
 # that start control planes run one after the other; most of their tests wait for something most of the time, so that four of them
 # run at once whatever the number of processors. Fuzz targets run for seconds beyond their seeds. Arguments go to every go test.
 set -euo pipefail
@@ -11,8 +11,9 @@ list() { "$go" list -f '{{.ImportPath}} {{join .Deps " "}}' "$@"; }
 pure=$(list ./pkg/... | awk '!/ k8s\.io\/client-go/ {print $1}')
 impure=$(list ./cmd/... ./pkg/... | awk '/ k8s\.io\/client-go/ {print $1}')
 
-"$go" test -race -shuffle=on -timeout=10m "$@" $pure
-# A thousand histories of each kind, which would take the race detector too long.
+"$go" test -shuffle=on -timeout=10m "$@" $pure
+"$go" test -race "$@" ./pkg/book -run '^TestManyAskAtOnce$'
+# A thousand histories of each kind.
 "$go" test -timeout=10m "$@" ./pkg/book -run '^(TestStorms|TestRandomHistories|TestRandomBreaths)$' -rapid.checks=1000
 "$go" test -shuffle=on -timeout=10m "$@" $impure
 GO=$go hack/fuzz.sh

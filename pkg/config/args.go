@@ -106,6 +106,12 @@ func (a *Args) setDefaults() {
 	if a.TopologyLevels == nil {
 		a.TopologyLevels = []string{"region", "cluster", "fabric.domain"}
 	}
+	if len(a.Flavors) == 0 { // an empty one says what none says
+		a.Flavors = nil
+	}
+	if len(a.NodeLossConditions) == 0 {
+		a.NodeLossConditions = nil
+	}
 	setDefault(&a.FabricLevel, "fabric.domain")
 	setDefault(&a.GPUResource, "nvidia.com/gpu")
 	setDefault(&a.FlavorLabel, "gpu.flavor")

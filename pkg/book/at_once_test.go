@@ -1,0 +1,75 @@
+package book_test
+
+import (
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// TestManyAskAtOnce has the plugin, the controllers and the watches ask and tell the book at the same time, as they do, for the race
+// detector to look on. Nothing else in the pure packages ever runs at once.
+func TestManyAskAtOnce(t *testing.T) {
+	f := newFleetOf(t)
+	f.run(0, 2, []int{0, 1})
+	f.run(5, 2, []int{2, 3}) // elastic
+	pods := f.run(1, 4, nil)
+	f.refuse(f.run(2, 6000, nil))
+	uid, name, pod := types.UID("uid-run0001"), types.NamespacedName{Namespace: "ns", Name: "run0001"}, pods[0]
+	run := &rqv1.Run{}
+	run.Namespace, run.Name, run.UID, run.Generation = "ns", "new", "uid-new", 1
+	run.Spec = rqv1.RunSpec{Owner: "org:t1", Resources: rqv1.RunResources{GPUType: flavor, TotalGPUs: 8}}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for i := range 20 {
+			f.run(10+i, 2, []int{10 + 2*i, 11 + 2*i}) // a Run, its pods and their Leases are told
+		}
+	})
+	for _, do := range []func(){ // one call each, so that nothing else orders what it does
+		func() { f.book.SetRun(run.DeepCopy()) },
+		func() { f.book.DeleteRun(run) },
+		func() { f.book.Place(pod.UID, f.now) },
+		func() { f.book.Promise(pod.UID, f.now) },
+		func() { f.book.WhatIf(run, f.now) },
+		func() { f.book.SetMember(pods[1]) },
+		func() { f.book.SetPod(pods[2]) },
+		func() { f.book.Prospect(uid) },
+		func() { f.book.Demand(uid) },
+		func() { f.book.Refusal(uid) },
+		func() { f.book.CutsOf(uid) },
+		func() { f.book.Unpaid(uid, f.now) },
+		func() { f.book.Risks(name) },
+		func() { f.book.HasLease(pod.UID) },
+		func() { f.book.Stands(nodeName(0)) },
+		func() { f.book.Accepts(uid, nodeName(0)) },
+		func() { f.book.Lapse(f.now) },
+		func() { f.book.Grow(f.now) },
+		func() { f.book.Fill(f.now) },
+		func() { f.book.Refresh(f.now, 1) },
+		func() { f.book.NextDue() },
+		func() { f.book.Due(f.now) },
+		func() { f.book.NextWindow(f.now) },
+		func() { f.book.RefreshBudgets(f.now) },
+		func() { f.book.HeldGPUs() },
+		func() { f.book.LeftOut() },
+		func() { f.book.OpenLeases() },
+		func() { f.book.CutsWithinHour(f.now) },
+		func() { f.book.TakeActions() },
+		func() { f.book.Reclaimed(pod.UID) },
+		func() { f.book.HeldBack(nodeName(0)) },
+		func() { f.book.Settle("b1", f.now) },
+		func() { f.book.Payers() },
+	} {
+		all.Go(func() {
+			for range 20 {
+				do()
+			}
+		})
+	}
+	all.Wait()
+	if _, _, known := f.book.Demand(uid); !known {
+		t.Error("the book has forgotten a Run")
+	}
+}
