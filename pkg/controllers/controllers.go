@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,6 +50,7 @@ type Controllers struct {
 	settled  settled
 	nodes    *nodeWatch
 	gone     gone
+	decides  atomic.Bool
 	written  sync.Map // resource versions of the statuses that were written last and not seen yet, by a Run's name
 	problems sync.Map // what the API server held against a Run's pods, by name
 
@@ -101,14 +103,11 @@ func New(o Options) (*Controllers, error) {
 	if err := c.watches.feed(o.Book, o.Shared, c.Changed, c.settled.lost); err != nil {
 		return nil, err
 	}
-	if err := c.gone.follow(c.watches.pods); err != nil {
+	if err := c.followGone(c.watches.pods); err != nil {
 		return nil, err
 	}
 	return c, c.feedNodes(o.Shared.Core().V1().Nodes().Informer())
 }
-
-// Changed has a Run looked at soon.
-func (c *Controllers) Changed(run types.NamespacedName) { c.runs.AddAfter(run, settle) }
 
 // Start feeds the book from now on. Once leading is closed it reads the ledger anew, lets decisions begin and reconciles,
 // until the context ends.
@@ -139,6 +138,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	}
 	c.book.SetBrake(unread)
 	c.book.Open(c.clock.Now())
+	c.begin()
 	logger.Info("This process decides from now on")
 	if keyless != nil {
 		logger.Error(keyless, "Nobody is drawn until the lottery's key can be read")

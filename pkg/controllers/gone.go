@@ -2,31 +2,37 @@ package controllers
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 // gone are the pods whose deletion the API server has told, by Run. That a cache lacks a pod proves nothing; that its end was
-// told does, and saves asking while a rank waits for its replacement. A Run that has no open Leases needs none of it.
+// told does, and saves asking while a rank waits for its replacement. A pod whose Lease is not open needs none of it.
 type gone struct {
 	mu   sync.Mutex
 	pods map[types.NamespacedName]map[types.UID]bool
 }
 
-// follow notes what an informer of pods is told. What it finds out from a list after a watch was broken off is left out.
-func (g *gone) follow(pods cache.SharedInformer) error {
-	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(o any) {
-		if pod, told := o.(*corev1.Pod); told {
-			g.add(runOfPod(pod), pod.UID)
-		}
-	}})
-	if err != nil {
+// followGone notes what an informer of pods is told. What it finds out from a list after a watch was broken off is left out.
+func (c *Controllers) followGone(pods cache.SharedInformer) error {
+	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: c.tellGone}); err != nil {
 		return fmt.Errorf("watching pods: %w", err)
 	}
 	return nil
+}
+
+// tellGone notes that a pod is gone, if this process may have to close its Lease.
+func (c *Controllers) tellGone(o any) {
+	if pod, told := o.(*corev1.Pod); told && c.decides.Load() {
+		c.gone.add(runOfPod(pod), pod.UID)
+	}
 }
 
 func (g *gone) add(run types.NamespacedName, pod types.UID) {
@@ -48,9 +54,19 @@ func (g *gone) has(run types.NamespacedName, pod types.UID) bool {
 	return g.pods[run][pod]
 }
 
-// forget drops what is known of a Run's pods.
-func (g *gone) forget(run types.NamespacedName) {
+// keep drops what is known of a Run's pods but for those that some Leases name.
+func (g *gone) keep(run types.NamespacedName, leases []*rqv1.Lease) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.pods, run)
+	if g.pods[run] == nil {
+		return
+	}
+	open := map[types.UID]bool{}
+	for _, l := range leases {
+		open[types.UID(l.Labels[book.LabelPod])] = true
+	}
+	maps.DeleteFunc(g.pods[run], func(pod types.UID, _ bool) bool { return !open[pod] })
+	if len(g.pods[run]) == 0 {
+		delete(g.pods, run)
+	}
 }

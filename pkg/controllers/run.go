@@ -54,9 +54,7 @@ func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedNam
 	if err != nil {
 		return 0, err
 	}
-	if len(observed.Leases) == 0 {
-		c.gone.forget(name)
-	}
+	c.gone.keep(name, observed.Leases)
 	if err := c.numberEpochs(ctx, observed.Run, decision.Create, closed); err != nil {
 		return 0, err
 	}

@@ -1,0 +1,68 @@
+package controllers
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/util/workqueue"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+)
+
+// A process that stands by keeps neither the names of Runs that come and go nor the pods that end. When it begins to decide it looks
+// at all there is, once.
+func TestStandbyKeepsNothingOfWhatIsGone(t *testing.T) {
+	c := &Controllers{watches: newWatches(nil, fake.NewClientset()),
+		runs: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]())}
+	left := metav1.ObjectMeta{Namespace: "ns", Name: "x-0", UID: "x", Labels: map[string]string{rqv1.LabelRun: "left"}}
+	for _, err := range []error{
+		c.watches.runs.GetStore().Add(runAt("1")), c.watches.pods.GetStore().Add(&corev1.Pod{ObjectMeta: left}),
+		c.watches.leases.GetStore().Add(&rqv1.Lease{ObjectMeta: left, Spec: rqv1.LeaseSpec{RunRef: rqv1.LeaseRunRef{Namespace: "ns", Name: "owes"}}}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended := &corev1.Pod{ObjectMeta: left}
+	c.Changed(types.NamespacedName{Namespace: "ns", Name: "gone"})
+	c.tellGone(ended)
+	if c.gone.has(runOfPod(ended), ended.UID) {
+		t.Errorf("a pod that ended while another process led is remembered")
+	}
+	c.begin()
+	var got []string
+	for range 3 {
+		run, _ := c.runs.Get()
+		got = append(got, run.String())
+		c.runs.Done(run)
+	}
+	if slices.Sort(got); !cmp.Equal(got, []string{"ns/left", "ns/owes", "ns/train"}) {
+		t.Errorf("looked at %v", got)
+	}
+	c.runs.ShutDown()
+	if run, shut := c.runs.Get(); !shut {
+		t.Errorf("looked at %v as well", run)
+	}
+}
+
+// Of the pods that have ended those are remembered whose Leases are open.
+func TestEndedPodsAreForgottenWithTheirLeases(t *testing.T) {
+	c := &Controllers{}
+	c.decides.Store(true)
+	for _, uid := range []types.UID{"a", "b"} {
+		c.tellGone(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", UID: uid, Labels: map[string]string{rqv1.LabelRun: "train"}}})
+	}
+	c.gone.keep(train, []*rqv1.Lease{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{book.LabelPod: "b"}}}})
+	if got := []bool{c.gone.has(train, "a"), c.gone.has(train, "b")}; !cmp.Equal(got, []bool{false, true}) {
+		t.Errorf("remembered: %v", got)
+	}
+	if c.gone.keep(train, nil); len(c.gone.pods) > 0 {
+		t.Errorf("remembered: %v", c.gone.pods)
+	}
+}
