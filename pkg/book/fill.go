@@ -170,13 +170,7 @@ func (b *Book) Fill(now time.Time) {
 	if forgive {
 		b.fill.forgiven = now
 	}
-	var wanting []*gang
-	for g := range b.classes.sweeps {
-		if g.shape == nil && !g.over() && g.run.DeletionTimestamp == nil {
-			wanting = append(wanting, g)
-		}
-	}
-	slices.SortFunc(wanting, byAge)
+	wanting := b.wanting()
 	contested, idle := sync.OnceValue(b.contested), sync.OnceValue(b.idleNodes) // all that wait, and all nodes, are looked at for them
 	for _, g := range wanting {
 		if forgive {
@@ -186,6 +180,19 @@ func (b *Book) Fill(now time.Time) {
 			b.fillGang(g, idle()[g.full.Flavor], now)
 		}
 	}
+	b.allowShards(slices.DeleteFunc(wanting, func(g *gang) bool { return g.wants() == 0 || contested()[g.full.Flavor] }), now)
+}
+
+// wanting returns the gangs of shards that take what is idle, older Runs first.
+func (b *Book) wanting() []*gang {
+	var out []*gang
+	for g := range b.classes.sweeps {
+		if g.shape == nil && !g.unpaid && !g.over() && g.run.DeletionTimestamp == nil {
+			out = append(out, g)
+		}
+	}
+	slices.SortFunc(out, byAge)
+	return out
 }
 
 // fillGang gives the shards of one Run what there is on some nodes.

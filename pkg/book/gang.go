@@ -48,6 +48,8 @@ type gang struct {
 	tried int64
 	prospect
 	growth growth
+	// shards is how many pods a Run of shards may have, as far as Fill has found out.
+	shards int
 }
 
 // payer is who pays for a pod, and what it is to the Run's owner.

@@ -37,12 +37,12 @@ type Prospect struct {
 	// Narrower is the width in GPUs at which a running Run that has lost ranks could go on without more room; 0 when there
 	// is none (R27).
 	Narrower int32
+	// Shards is how many pods an opportunistic Run may have; 0 for any other Run.
+	Shards int
 	// Lost are the ranks of a running Run that have no place because the node of the last one that they had was lost.
 	Lost []int
 	// RoomLapsed says that a requeued Run no longer keeps its room, and its status says that it does (R22).
 	RoomLapsed bool
-	// Shards is how many shards of an opportunistic Run could run at once; 0 for any other Run.
-	Shards int
 }
 
 // Prospect returns when a Run is going to start, or whether it is going to grow.
@@ -55,7 +55,7 @@ func (b *Book) Prospect(run types.UID) Prospect {
 	}
 	return Prospect{Promise: g.promise, Refusal: g.refusal, Activation: g.activation, Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
 		Brake: b.brakeOn(g), CalledOff: b.word(g), GrowTo: g.growth.to, Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
-		Shards: b.shardsAtOnce(g), Lost: b.lostRanks(g)}
+		Shards: g.allowedShards(), Lost: b.lostRanks(g)}
 }
 
 // Risks returns the Reservations whose activation may cut a Run, by date and name (R18).

@@ -82,12 +82,3 @@ func (b *Book) boundAgain() {
 		}
 	}
 }
-
-// shardsAtOnce returns how many shards of an opportunistic Run could run if nobody else used the nodes of its type: more need not
-// be there and wait.
-func (b *Book) shardsAtOnce(g *gang) int {
-	if !g.opportunistic() || g.full.GPUsPerPod == 0 {
-		return 0
-	}
-	return b.gpusOfAll(g.full.Flavor) / g.full.GPUsPerPod
-}

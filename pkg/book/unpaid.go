@@ -16,10 +16,22 @@ func (b *Book) Unpaid(run types.UID, now time.Time) bool {
 	b.mu.Lock()
 	defer b.unlock()
 	g := b.gangs[run]
-	switch {
-	case g == nil:
+	if g == nil {
 		return false
+	}
+	unpaid := b.goesUnpaid(g, now)
+	if !unpaid && g.opportunistic() && g.shape == nil && g.shards == 0 && !g.over() {
+		b.allowShards(b.wanting(), now) // it is new
+	}
+	return unpaid
+}
+
+func (b *Book) goesUnpaid(g *gang, now time.Time) bool {
+	switch {
 	case !g.unmade():
+		if g.unpaid && g.opportunistic() && g.shape == nil {
+			b.waiting.remove(g) // Fill looks after it
+		}
 		g.unpaid, g.asked = false, false
 		return false
 	case g.unpaid && !g.asked:
@@ -27,8 +39,7 @@ func (b *Book) Unpaid(run types.UID, now time.Time) bool {
 	}
 	before := g.unpaid
 	g.asked = false
-	least, pod := g.full.Least(), podOf(g.run)
-	refusal := plan.Prepare(b.accounts, least, b.claim(g, nil), everyPod(least), b.rejected(g, pod), now).Unpaid(b.fleet)
+	refusal := b.unpaid(g, now)
 	if g.unpaid = refusal != nil; !g.unpaid {
 		b.waiting.remove(g)
 		g.refusal = nil
@@ -40,13 +51,28 @@ func (b *Book) Unpaid(run types.UID, now time.Time) bool {
 	b.stirred = b.stirred || before // others were not woken for its sake
 	g.refusal, g.tried = refusal, b.waiting.epoch
 	b.waiting.add(g)
-	b.promise(g, pod, now)
+	if !g.opportunistic() { // which has no date
+		b.promise(g, podOf(g.run), now)
+	}
 	return true
+}
+
+// unpaid says why nobody can pay for a gang that has no pod, at its narrowest: a shard, of an opportunistic Run. It is nil when
+// somebody can.
+func (b *Book) unpaid(g *gang, now time.Time) *plan.Refusal {
+	if g.opportunistic() {
+		if _, refusal := plan.Fill(b.accounts, g.full, b.claim(g, nil), []int{0}, nil, now); refusal.AboutMoney() {
+			return refusal
+		}
+		return nil
+	}
+	least := g.full.Least()
+	return plan.Prepare(b.accounts, least, b.claim(g, nil), everyPod(least), b.rejected(g, podOf(g.run)), now).Unpaid(b.fleet)
 }
 
 // unmade reports whether a Run waits for its start and has no pod, nor anything that is kept for one.
 func (g *gang) unmade() bool {
-	if g.run == nil || g.shape != nil || g.run.Status.Phase != rqv1.RunPending || g.run.DeletionTimestamp != nil || g.opportunistic() ||
+	if g.run == nil || g.shape != nil || g.run.Status.Phase != rqv1.RunPending || g.run.DeletionTimestamp != nil ||
 		g.active.present > 0 || g.spares.present > 0 || len(g.vacant) > 0 || g.keepsRoom() || g.activation != nil || g.activating() {
 		return false
 	}

@@ -93,7 +93,7 @@ func (b *Book) wakeNext() {
 		if _, known := free[flavor]; !known {
 			free[flavor] = b.fleet.FreeOf(flavor)
 		}
-		if !g.woken && (!b.improved(g, free[flavor]+b.roomOf(g)) || g.refusal.AboutMoney() && !g.keepsRoom() && !purse.take(g, flavor)) {
+		if !g.woken && (!b.improved(g, free[flavor]+b.roomOf(g)) || g.refusal.AboutMoney() && !g.keepsRoom() && !g.opportunistic() && !purse.take(g, flavor)) {
 			continue
 		}
 		if g.shape == nil && !g.unpaid { // else it is not planned now, so that nobody would look at the rest
@@ -189,7 +189,7 @@ func (g *gang) needs() int { return max(0, g.missing()*g.demand.GPUsPerPod-g.kep
 // wake has a gang planned again: by its leader's scheduling cycle, or, when it has no pods for want of a shape, by the Run
 // controller.
 func (b *Book) wake(g *gang) {
-	if g.opportunistic() && g.shape == nil {
+	if g.opportunistic() && g.shape == nil && !g.unpaid {
 		return // Fill looks after it
 	}
 	g.woken = true

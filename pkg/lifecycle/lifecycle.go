@@ -37,7 +37,7 @@ type Observed struct {
 	Lost []int
 	// RoomLapsed says that a requeued Run that keeps its room by its status does so no more.
 	RoomLapsed bool
-	// Shards is how many shards of an opportunistic Run could run at once: no more are made to wait. 0 sets no bound.
+	// Shards is how many pods an opportunistic Run may have, those that have ended among them; 0 sets no bound.
 	Shards int
 	// Stands reports whether a node exists and is not lost, Accepts whether pods of the Run could be bound to one, and
 	// HasLease whether a pod's Lease is known to be open, even if it is not among Leases yet.

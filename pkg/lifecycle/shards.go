@@ -47,15 +47,15 @@ func (s *state) running() int {
 	return n
 }
 
-// mayWait returns how many more pods may be made. A Run may ask for a million shards: no more of them wait than could run if nobody
-// else did.
+// mayWait returns how many more pods may be made. A Run may ask for a million shards: no more of them are there than have a place or
+// could have one, and one that waits.
 func (s *state) mayWait() int {
 	if !s.opportunistic() || s.Shards == 0 {
 		return math.MaxInt
 	}
 	left := s.Shards
 	for _, pod := range s.pods {
-		if alive(pod) && pod.Spec.NodeName == "" {
+		if pod != nil {
 			left--
 		}
 	}

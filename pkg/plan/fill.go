@@ -27,10 +27,7 @@ func (r *Room) gpus() int { return r.Idle + r.UnderSpares }
 // need them last, then the emptiest nodes, which others are packed onto last, and then those that Reservations intend. Shards
 // use no concurrency, but GPU-hours at their rate (R7). It changes nothing.
 func Fill(accounts *budget.Accounts, d Demand, claim Claim, shards []int, rooms []Room, now time.Time) ([]Assignment, *Refusal) {
-	cover := accounts.Cover(budget.Ask{
-		Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Opportunistic: true, Run: claim.Run, Funding: claim.Funding,
-		MaxDuration: claim.lasts(now),
-	}, now)
+	cover := shardCover(accounts, d, claim, now)
 	payable := cover.Payable() / d.GPUsPerPod
 	var out []Assignment
 	var classes []int
@@ -60,6 +57,18 @@ func Fill(accounts *budget.Accounts, d Demand, claim Claim, shards []int, rooms 
 		return out, &Refusal{Reason: InsufficientGPUs, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: len(shards) * d.GPUsPerPod,
 			ShortGPUs: missing * d.GPUsPerPod, Message: "no GPUs are idle that a shard could use"}
 	}
+}
+
+// Shards returns how many more shards of an opportunistic Run somebody could pay for.
+func Shards(accounts *budget.Accounts, d Demand, claim Claim, now time.Time) int {
+	return shardCover(accounts, d, claim, now).Payable() / d.GPUsPerPod
+}
+
+func shardCover(accounts *budget.Accounts, d Demand, claim Claim, now time.Time) *budget.Cover {
+	return accounts.Cover(budget.Ask{
+		Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Opportunistic: true, Run: claim.Run, Funding: claim.Funding,
+		MaxDuration: claim.lasts(now),
+	}, now)
 }
 
 // byNeed sorts rooms of at least some GPUs so that those which others are to use last come first.
