@@ -69,6 +69,7 @@ func TestAudit(t *testing.T) {
 	if bob.code != 7 || !strings.Contains(bob.err, "ClusterRole and the Role jobtree-auditor") {
 		t.Errorf("to somebody without rights: exit code %d: %s", bob.code, bob.err)
 	}
+	s.auditsAsAuditor()
 
 	if err := s.cluster.Scheduler.Kill(); err != nil {
 		t.Fatal(err)
