@@ -7,6 +7,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
 // entryOf returns what the book keeps of a Lease.
@@ -70,6 +71,17 @@ func (b *Book) lostRanks(g *gang) []int {
 		}
 	}
 	return out
+}
+
+// lastPaid returns what a missing rank of a running gang was charged last, if it was lost or deleted: a process that has begun since
+// knows from the ledger alone who goes on paying for it. A rank by which the gang grows is none that it had.
+func (g *gang) lastPaid(m plan.Missing) (budget.Charge, bool) {
+	last := g.latest[Part{Index: m.Index}]
+	if last == nil || !g.started() || g.growing() > 0 && !g.settled().Has(m) ||
+		last.reason != rqv1.ClosedNodeFailure && last.reason != rqv1.ClosedDeleted {
+		return budget.Charge{}, false
+	}
+	return last.charge, true
 }
 
 // spareLease returns the Lease of the spare that a record names, if the ledger knows it as a spare of the gang on the node that

@@ -207,7 +207,14 @@ func (b *Book) accepts(g *gang, name string) bool {
 func (b *Book) keptFor(g *gang, missing []plan.Missing) plan.Kept {
 	kept := plan.Kept{}
 	for _, m := range missing {
-		if charge, ok := g.kept[m.Index]; ok && !m.Spare && charge.Owner == g.run.Spec.Owner {
+		if m.Spare {
+			continue
+		}
+		charge, ok := g.kept[m.Index]
+		if !ok {
+			charge, ok = g.lastPaid(m)
+		}
+		if ok && charge.Owner == g.run.Spec.Owner {
 			kept[charge.Payer] = budget.Kept{Pods: kept[charge.Payer].Pods + 1, Relation: charge.Relation}
 		}
 	}
