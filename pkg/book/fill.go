@@ -180,7 +180,10 @@ func (b *Book) Fill(now time.Time) {
 			b.fillGang(g, idle()[g.full.Flavor], now)
 		}
 	}
-	b.allowShards(slices.DeleteFunc(wanting, func(g *gang) bool { return g.wants() == 0 || contested()[g.full.Flavor] }), now)
+	wanting = slices.DeleteFunc(wanting, func(g *gang) bool { return g.wants() == 0 || contested()[g.full.Flavor] })
+	if len(wanting) > 0 {
+		b.allowShards(wanting, idle(), now)
+	}
 }
 
 // wanting returns the gangs of shards that take what is idle, older Runs first.

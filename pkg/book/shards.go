@@ -11,13 +11,11 @@ import (
 const waitingShards = 1
 
 // allowShards says how many pods each Run of shards may have: a Run may ask for a million. Beyond those that have their places, and
-// the one that waits, they are as many as there is room and money for, of older Runs first. Wanting are the Runs by age.
-func (b *Book) allowShards(wanting []*gang, now time.Time) {
-	if len(wanting) == 0 {
-		return // so that the nodes need not be looked at
-	}
+// the one that waits, they are as many as there is room and money for, of older Runs first. Wanting are the Runs by age,
+// and idle the nodes that have room.
+func (b *Book) allowShards(wanting []*gang, idle map[string][]string, now time.Time) {
 	left := map[string]int{}
-	for flavor, nodes := range b.idleNodes() {
+	for flavor, nodes := range idle {
 		for _, node := range nodes {
 			left[flavor] += b.roomFor(node) - b.shardGPUs(node)
 		}

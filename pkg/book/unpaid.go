@@ -21,7 +21,7 @@ func (b *Book) Unpaid(run types.UID, now time.Time) bool {
 	}
 	unpaid := b.goesUnpaid(g, now)
 	if !unpaid && g.opportunistic() && g.shape == nil && g.shards == 0 && !g.over() {
-		b.allowShards(b.wanting(), now) // it is new
+		b.allowShards(b.wanting(), b.idleNodes(), now) // it is new
 	}
 	return unpaid
 }
