@@ -20,6 +20,8 @@ const (
 	// soakSpan is for how long Runs arrive; JOBTREE_SOAK, a duration, has it take longer. A lead of 3 s stands for one of 15
 	// minutes, and so the span for four hours.
 	soakSpan = 45 * time.Second
+	// soakRuns is how many arrive at least: a machine that is busy lets them arrive more slowly.
+	soakRuns = 60
 	// soakLoad is what arrives in GPU-seconds per second and GPU of the fleet, of which there are soakGPUs.
 	soakLoad = 1.3
 	soakGPUs = 64
@@ -93,7 +95,7 @@ func (s *site) arrive(random *rand.Rand, span time.Duration) *arrivals {
 
 // next waits for the next Run to arrive and submits it; false when none arrives any more.
 func (a *arrivals) next() bool {
-	if time.Now().After(a.until) {
+	if time.Now().After(a.until) && a.submitted >= soakRuns {
 		return false
 	}
 	gpus := []int32{4, 8, 8, 16, 16, 24, 32}[a.random.IntN(7)]
