@@ -294,7 +294,7 @@ func (s *storm) work() {
 		s.end()
 		s.check()
 		now := fmt.Sprint(s.fingerprint(), s.writes, len(s.ends), s.dates(), s.refusals(), s.widths())
-		if now == last {
+		if now == last && !s.queued() {
 			return
 		}
 		last = now
@@ -311,6 +311,17 @@ func (s *storm) dates() []time.Time {
 		}
 	}
 	return out
+}
+
+// queued reports whether a pod is about to be tried.
+func (s *storm) queued() bool {
+	s.act()
+	for uid := range s.queue {
+		if pod := s.pods[uid]; pod != nil && pod.Spec.NodeName == "" && s.book.Assigned(uid) == "" && s.book.Gate(pod) == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // refusals tells which Runs are refused a start, and why.
