@@ -13,7 +13,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/audit"
-	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
@@ -28,7 +28,7 @@ func activated(state rqv1.ReservationState, why string) *rqv1.Reservation {
 	set := []rqv1.Conflict{{Run: victim, Owner: "org:team", Action: rqv1.CutLottery, GPUs: 8, Probability: "1"}}
 	nonce := [32]byte{7}
 	first, _ := resolver.NewDraw(nonce, set).Next()
-	return &rqv1.Reservation{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "done-r0", Labels: map[string]string{book.LabelRunUID: "run-train"}},
+	return &rqv1.Reservation{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "done-r0", Labels: map[string]string{rqv1.LabelRunUID: "run-train"}},
 		Spec: rqv1.ReservationSpec{RunRef: rqv1.NamespacedName{Namespace: "ns", Name: "train"}},
 		Status: rqv1.ReservationStatus{State: state, Reason: why, ActivatedAt: &at, ConflictSet: set,
 			Lottery: &rqv1.Lottery{Commitment: resolver.Commitment(nonce), Nonce: fmt.Sprintf("%x", nonce), ConflictSetDigest: resolver.Digest(set), Draws: []rqv1.Draw{first}},
@@ -53,7 +53,7 @@ func TestBroken(t *testing.T) {
 		"a device plugin that restarts": {func(w *audit.World) { w.Nodes[0].Status = corev1.NodeStatus{} },
 			"I1", audit.Information, "node n0 has 0 GPUs left to hand out"},
 		"somebody else's pod": {func(w *audit.World) {
-			p := pod(w.Runs[0], book.Part{Index: 9}, "n0", 1)
+			p := pod(w.Runs[0], rank.Part{Index: 9}, "n0", 1)
 			p.Labels, p.Spec.SchedulerName = nil, corev1.DefaultSchedulerName
 			w.Pods = append(w.Pods, p)
 		}, "I1", audit.Information, "node n0 has 8 GPUs, and pods hold 9, of which 1 were placed by others"},
@@ -117,7 +117,7 @@ func TestBroken(t *testing.T) {
 		"cut for a Run that was deleted":         {func(w *audit.World) { w.Reservations[0] = activated(rqv1.ReservationCanceled, "the Run is gone") }, "I10", audit.Information, "the Run is gone"},
 		"cut for a Run that never began":         {func(w *audit.World) { w.Reservations[0] = activated(rqv1.ReservationReleased, "the Run has started") }, "I10", audit.Violation, "no GPU lease of the Run began since"},
 		"a pod that nobody pays for": {func(w *audit.World) {
-			p := pod(w.Runs[0], book.Part{Index: 9}, "n3", 1)
+			p := pod(w.Runs[0], rank.Part{Index: 9}, "n3", 1)
 			p.Labels = nil
 			w.Pods = append(w.Pods, p)
 		}, "I11", audit.Violation, "pod ns/train-9 holds 1 GPUs on node n3, and 0 GPU leases pay for them"},
@@ -161,7 +161,7 @@ func TestUnderWay(t *testing.T) {
 		},
 		"a rank that is being replaced": func(w *audit.World) {
 			w.Runs[0].Spec.Resources.TotalGPUs = 24
-			w.Pods = append(w.Pods, pod(w.Runs[0], book.Part{Index: 2}, "", 8))
+			w.Pods = append(w.Pods, pod(w.Runs[0], rank.Part{Index: 2}, "", 8))
 		},
 		"a rank that cannot be made": func(w *audit.World) {
 			w.Runs[0].Spec.Resources.TotalGPUs = 24
@@ -217,7 +217,7 @@ func TestUnderWay(t *testing.T) {
 			w.Leases = append(w.Leases, closed(l, 800*time.Hour, rqv1.ClosedCompleted))
 		},
 		"a pod that asks for no GPUs": func(w *audit.World) {
-			p := pod(w.Runs[0], book.Part{Index: 9}, "n3", 0)
+			p := pod(w.Runs[0], rank.Part{Index: 9}, "n3", 0)
 			p.Labels = nil
 			w.Pods = append(w.Pods, p)
 		},

@@ -9,7 +9,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/audit"
-	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // large is a world of 5,000 nodes and 20,000 pods of Runs, each with its open Lease, paid by 200 Budgets.
@@ -23,8 +23,8 @@ func large() *audit.World {
 		r := run(fmt.Sprintf("run-%d", i), 32, rqv1.RunRunning)
 		r.Spec.Locality = &rqv1.RunLocality{GroupGPUs: &group}
 		w.Runs = append(w.Runs, r)
-		for rank := range 16 {
-			p := pod(r, book.Part{Index: rank}, fmt.Sprintf("n%d", (i*16+rank)/4), 2)
+		for index := range 16 {
+			p := pod(r, rank.Part{Index: index}, fmt.Sprintf("n%d", (i*16+index)/4), 2)
 			l := lease(r, p, 2, time.Hour)
 			l.Spec.Payer.Budget = fmt.Sprintf("team-%d", i%200)
 			w.Pods, w.Leases = append(w.Pods, p), append(w.Leases, l)

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 )
 
@@ -42,8 +41,8 @@ func (s *sight) counted() budgets {
 	}
 	promised := map[types.UID]bool{} // a Run with a date has no place before it
 	for _, r := range s.Reservations {
-		if !book.Ended(r) {
-			promised[types.UID(r.Labels[book.LabelRunUID])] = true
+		if !r.Ended() {
+			promised[types.UID(r.Labels[rqv1.LabelRunUID])] = true
 		}
 		if r.Status.State != rqv1.ReservationActivating {
 			continue
@@ -76,23 +75,18 @@ func (s *sight) missing(run *rqv1.Run) int {
 		wide = int(max(run.Status.Width.Granted, run.Status.Width.Growing))
 	}
 	for _, lease := range s.runLeases[run.UID] {
-		wide -= held(lease)
+		wide -= int(lease.GPUs())
 	}
 	return max(0, wide+sparesOf(run, wide))
 }
 
 // sparesOf returns the most GPUs that may stand by for a Run of a width.
 func sparesOf(run *rqv1.Run, wide int) int {
-	each, group := int32(0), int32(wide)
-	if run.Spec.SparesPerGroup != nil {
-		each = *run.Spec.SparesPerGroup
-	} else if run.Spec.Spares != nil {
-		each = *run.Spec.Spares
-	}
+	group := int32(wide)
 	if l := run.Spec.Locality; l != nil && l.GroupGPUs != nil {
 		group = *l.GroupGPUs
 	}
-	return int(each) * (wide/max(1, int(group)) + 1)
+	return int(run.Spec.GroupSpares()) * (wide/max(1, int(group)) + 1)
 }
 
 // waits are the reasons of a Run that waits and has not been refused: it may be about to start.

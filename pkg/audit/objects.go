@@ -8,6 +8,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // remedies say what to do about a violation.
@@ -46,13 +47,13 @@ func leaseObjects(leases []*rqv1.Lease) []Object {
 }
 
 // podOf returns the UID of the pod that a Lease is for.
-func podOf(lease *rqv1.Lease) types.UID { return types.UID(lease.Labels[book.LabelPod]) }
+func podOf(lease *rqv1.Lease) types.UID { return types.UID(lease.Labels[rqv1.LabelPodUID]) }
 
 func chargeOf(lease *rqv1.Lease) budget.Charge { return book.ChargeIn(lease) }
 
 // ownedBy reports whether a pod that carries a Run's name is the Run's, and not that of an earlier one of the same name.
 func ownedBy(pod *corev1.Pod, run *rqv1.Run) bool {
-	made, ok := book.RunOf(pod)
+	made, ok := rank.RunOf(pod)
 	return !ok || made == run.UID
 }
 
@@ -66,13 +67,4 @@ func alive(pod *corev1.Pod) bool { return pod != nil && !over(pod) && pod.Deleti
 
 func isSpare(pod *corev1.Pod) bool { return pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare) }
 
-func (s *sight) gpus(pod *corev1.Pod) int { return book.PodGPUs(&pod.Spec, s.GPUResource) }
-
-// held is what a Lease holds, in GPUs.
-func held(lease *rqv1.Lease) int {
-	sum := 0
-	for _, on := range lease.Spec.Slice.Nodes {
-		sum += int(on.GPUs)
-	}
-	return sum
-}
+func (s *sight) gpus(pod *corev1.Pod) int { return rank.PodGPUs(&pod.Spec, s.GPUResource) }

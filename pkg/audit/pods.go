@@ -35,14 +35,14 @@ func (s *sight) pods() {
 
 // compare finds what a pod's Lease says otherwise than the pod. A spare's pod asks for no GPUs: its Lease alone holds them.
 func (s *sight) compare(pod *corev1.Pod, lease *rqv1.Lease) {
-	on, name := lease.Spec.Slice.Nodes[0].Name, nameOf(pod)
+	on, name := lease.Node(), nameOf(pod)
 	switch spare := lease.Spec.Slice.Role == rqv1.RoleSpare; {
 	case on != pod.Spec.NodeName:
 		s.find("I2", "", aboutPod(pod, lease), "pod %s runs on node %s, and its GPU lease is for node %s", name, pod.Spec.NodeName, on)
 	case spare != isSpare(pod):
 		s.find("I2", "", aboutPod(pod, lease), "pod %s has the role %s, and its GPU lease the role %s", name, pod.Labels[rqv1.LabelRole], lease.Spec.Slice.Role)
-	case !spare && s.gpus(pod) != held(lease):
-		s.find("I2", "", aboutPod(pod, lease), "pod %s asks for %d GPUs, and its GPU lease holds %d", name, s.gpus(pod), held(lease))
+	case !spare && s.gpus(pod) != int(lease.GPUs()):
+		s.find("I2", "", aboutPod(pod, lease), "pod %s asks for %d GPUs, and its GPU lease holds %d", name, s.gpus(pod), int(lease.GPUs()))
 	}
 }
 
@@ -56,14 +56,14 @@ func (s *sight) leases() {
 		switch {
 		case pod == nil:
 			s.find("I2", "", leaseObjects([]*rqv1.Lease{lease}), "GPU lease %s is open and holds %d GPUs of node %s, and there is no such pod",
-				nameOf(lease), held(lease), lease.Spec.Slice.Nodes[0].Name)
+				nameOf(lease), int(lease.GPUs()), lease.Node())
 		case over(pod):
 			s.find("I2", "", append(leaseObjects([]*rqv1.Lease{lease}), object("Pod", pod)),
-				"GPU lease %s is open and holds %d GPUs of node %s, and its pod has %s", nameOf(lease), held(lease),
-				lease.Spec.Slice.Nodes[0].Name, endedAs(pod))
+				"GPU lease %s is open and holds %d GPUs of node %s, and its pod has %s", nameOf(lease), int(lease.GPUs()),
+				lease.Node(), endedAs(pod))
 		case s.Settled && pod.Spec.NodeName == "":
 			s.find("I2", "", append(leaseObjects([]*rqv1.Lease{lease}), object("Pod", pod)),
-				"GPU lease %s is open and holds %d GPUs of node %s, and its pod is not bound", nameOf(lease), held(lease), lease.Spec.Slice.Nodes[0].Name)
+				"GPU lease %s is open and holds %d GPUs of node %s, and its pod is not bound", nameOf(lease), int(lease.GPUs()), lease.Node())
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
@@ -68,7 +67,7 @@ func (s *sight) reservations() {
 		case state == rqv1.ReservationCanceled:
 			s.note(Information, "I10", "", about, "Reservation %s cut %d times for Run %s, which did not start: %s", nameOf(r), len(r.Status.Cuts), r.Spec.RunRef.Name, why)
 		case state == rqv1.ReservationReleased && s.Whole && s.At.Sub(r.Status.ActivatedAt.Time) < s.Retention:
-			if last, held := started[types.UID(r.Labels[book.LabelRunUID])]; !held || last < r.Status.ActivatedAt.Unix() {
+			if last, held := started[types.UID(r.Labels[rqv1.LabelRunUID])]; !held || last < r.Status.ActivatedAt.Unix() {
 				s.find("I10", "", about, "Reservation %s cut %d times for Run %s and was released, and no GPU lease of the Run began since",
 					nameOf(r), len(r.Status.Cuts), r.Spec.RunRef.Name)
 			}

@@ -21,7 +21,7 @@ const replacing = "Replacing"
 func (s *sight) runs() {
 	for _, run := range s.Runs {
 		switch {
-		case run.Status.Phase == rqv1.RunCompleted || run.Status.Phase == rqv1.RunFailed:
+		case run.Ended():
 			if pods, gpus := s.staying(s.runLeases[run.UID]); pods > 0 {
 				s.find("I5", "", []Object{object("Run", run)}, "Run %s is %s, and %d of its pods stay with %d GPUs", nameOf(run), run.Status.Phase, pods, gpus)
 			}
@@ -41,7 +41,7 @@ func (s *sight) staying(leases []*rqv1.Lease) (pods, gpus int) {
 	for _, lease := range leases {
 		if alive(s.podsBy[podOf(lease)]) {
 			pods++
-			gpus += held(lease)
+			gpus += int(lease.GPUs())
 		}
 	}
 	return pods, gpus
@@ -100,7 +100,7 @@ func (s *sight) overdue(run *rqv1.Run, kind func(*corev1.Pod) bool) {
 			continue
 		}
 		pods++
-		gpus += held(lease)
+		gpus += int(lease.GPUs())
 		if since.IsZero() || lease.Spec.Start.Time.Before(since) {
 			since = lease.Spec.Start.Time
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 const gpu = "nvidia.com/gpu"
@@ -41,13 +42,13 @@ func node(name, domain string, gpus int) *corev1.Node {
 }
 
 // pod is a rank of a Run, bound to a node.
-func pod(run *rqv1.Run, part book.Part, on string, gpus int) *corev1.Pod {
+func pod(run *rqv1.Run, part rank.Part, on string, gpus int) *corev1.Pod {
 	name := part.PodName(run.Name)
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: run.Namespace, Name: name, UID: types.UID(fmt.Sprintf("%s-pod-of-%s", name, run.UID)),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(run, rqv1.GroupVersion.WithKind("Run"))},
 			Labels: map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelGroupIndex: "0", rqv1.LabelIndex: strconv.Itoa(part.Index),
-				rqv1.LabelRole: string(book.RoleOf(&run.Spec, part))}},
+				rqv1.LabelRole: string(rank.RoleOf(&run.Spec, part))}},
 		Spec: corev1.PodSpec{SchedulerName: rqv1.SchedulerName, NodeName: on, Containers: []corev1.Container{{Name: "c"}}},
 	}
 	if !part.Spare {
@@ -59,8 +60,8 @@ func pod(run *rqv1.Run, part book.Part, on string, gpus int) *corev1.Pod {
 // lease is the open Lease of a pod, from an instant before noon.
 func lease(run *rqv1.Run, of *corev1.Pod, gpus int, ago time.Duration) *rqv1.Lease {
 	return &rqv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: book.LeaseName(of.Name, of.UID), UID: "lease-" + of.UID,
-			Labels: map[string]string{book.LabelPod: string(of.UID), rqv1.LabelIndex: of.Labels[rqv1.LabelIndex]}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: rank.LeaseName(of.Name, of.UID), UID: "lease-" + of.UID,
+			Labels: map[string]string{rqv1.LabelPodUID: string(of.UID), rqv1.LabelIndex: of.Labels[rqv1.LabelIndex]}},
 		Spec: rqv1.LeaseSpec{Owner: run.Spec.Owner, RunRef: rqv1.LeaseRunRef{Name: run.Name, Namespace: run.Namespace, UID: run.UID},
 			Slice: rqv1.LeaseSlice{Role: rqv1.LeaseRole(of.Labels[rqv1.LabelRole]), Nodes: []rqv1.NodeGPUs{{Name: of.Spec.NodeName, GPUs: int32(gpus)}}},
 			Payer: rqv1.LeasePayer{Budget: "team", Owner: "org:team", Relation: rqv1.RelationOwn, Rate: "1"}, PaidByEnvelope: "all",
@@ -94,20 +95,20 @@ func sound() *audit.World {
 	shards.Spec.Opportunistic = true
 	waits.Status.Conditions = []metav1.Condition{{Type: rqv1.ConditionStarted, Status: metav1.ConditionFalse, Reason: "InsufficientGPUs"}}
 	w.Runs = []*rqv1.Run{train, shards, done, waits}
-	add := func(r *rqv1.Run, part book.Part, on string, gpus int) {
+	add := func(r *rqv1.Run, part rank.Part, on string, gpus int) {
 		p := pod(r, part, on, gpus)
 		w.Pods, w.Leases = append(w.Pods, p), append(w.Leases, lease(r, p, gpus, time.Hour))
 	}
-	add(train, book.Part{Index: 0}, "n0", 8)
-	add(train, book.Part{Index: 1}, "n1", 8)
-	add(train, book.Part{Index: 0, Spare: true}, "n2", 8)
-	add(shards, book.Part{Index: 0}, "n2", 4)
+	add(train, rank.Part{Index: 0}, "n0", 8)
+	add(train, rank.Part{Index: 1}, "n1", 8)
+	add(train, rank.Part{Index: 0, Spare: true}, "n2", 8)
+	add(shards, rank.Part{Index: 0}, "n2", 4)
 	w.Leases[2].Spec.Payer.Rate, w.Leases[3].Spec.Payer.Rate = "0.5", "0"
-	ended := pod(done, book.Part{}, "n3", 8)
+	ended := pod(done, rank.Part{}, "n3", 8)
 	ended.Status.Phase = corev1.PodSucceeded
-	w.Pods = append(w.Pods, ended, pod(waits, book.Part{}, "", 64))
+	w.Pods = append(w.Pods, ended, pod(waits, rank.Part{}, "", 64))
 	w.Leases = append(w.Leases, closed(lease(done, ended, 8, 3*time.Hour), 2*time.Hour, rqv1.ClosedCompleted))
-	w.Reservations = []*rqv1.Reservation{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "waits-r0", Labels: map[string]string{book.LabelRunUID: "run-waits"}},
+	w.Reservations = []*rqv1.Reservation{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "waits-r0", Labels: map[string]string{rqv1.LabelRunUID: "run-waits"}},
 		Spec: rqv1.ReservationSpec{RunRef: rqv1.NamespacedName{Namespace: "ns", Name: "waits"}}, Status: rqv1.ReservationStatus{State: rqv1.ReservationPending}}}
 	w.Records = []budget.Record{{Budget: "team", Through: noon.Add(-700 * time.Hour).Unix(),
 		Envelopes: map[string][]budget.Bucket{"all": {{Spent: [3][3]budget.Spend{{100 * budget.GPUHour}}}}}, Windows: map[string]int64{"all": 0}}}

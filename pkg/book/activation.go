@@ -11,6 +11,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
@@ -239,7 +240,7 @@ func (b *Book) heldSince(m *member) time.Time {
 }
 
 // taken reports whether a cut takes a part of a gang. A Run that has ended or is gone leaves all that it held.
-func taken(g *gang, part Part, c *rqv1.Cut) bool {
+func taken(g *gang, part rank.Part, c *rqv1.Cut) bool {
 	if g == nil || g.run == nil || g.over() || g.shape != nil {
 		return true
 	}

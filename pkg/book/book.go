@@ -6,14 +6,16 @@ package book
 import (
 	"time"
 
+	"sync"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sync"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/brake"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
@@ -37,8 +39,8 @@ type Book struct {
 	roles    map[rqv1.LeaseRole]int      // GPUs of open Leases by role
 	gangs    map[types.UID]*gang         // by Run
 	runs     map[types.NamespacedName]types.UID
-	members  map[types.UID]*member          // by pod
-	cuts     map[types.NamespacedName][]Cut // by Reservation
+	members  map[types.UID]*member               // by pod
+	cuts     map[types.NamespacedName][]rank.Cut // by Reservation
 	waiting  waitlist
 	classes  classes
 	fill     fill
@@ -78,7 +80,7 @@ func New(args *config.Args) *Book {
 		gangs:    map[types.UID]*gang{},
 		runs:     map[types.NamespacedName]types.UID{},
 		members:  map[types.UID]*member{},
-		cuts:     map[types.NamespacedName][]Cut{},
+		cuts:     map[types.NamespacedName][]rank.Cut{},
 		waiting:  waitlist{room: map[string]int64{}, nodes: map[string]int64{}, budget: map[string]int64{}},
 		classes:  newClasses(),
 		fill:     newFill(),

@@ -14,7 +14,6 @@ import (
 	"pgregory.net/rapid"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 )
 
@@ -31,11 +30,11 @@ func (w *world) check() {
 		if lease.Spec.Slice.Role != rqv1.RoleSpare {
 			runs[on.Name] += int(on.GPUs)
 		}
-		if byPod[lease.Labels[book.LabelPod]] != nil {
+		if byPod[lease.Labels[rqv1.LabelPodUID]] != nil {
 			w.t.Fatalf("I2: two open Leases for one pod: %s", lease.Name)
 		}
-		byPod[lease.Labels[book.LabelPod]] = lease
-		pod := w.pods[types.UID(lease.Labels[book.LabelPod])]
+		byPod[lease.Labels[rqv1.LabelPodUID]] = lease
+		pod := w.pods[types.UID(lease.Labels[rqv1.LabelPodUID])]
 		if pod != nil && string(lease.Spec.Slice.Role) != pod.Labels[rqv1.LabelRole] {
 			w.t.Fatalf("Lease %s of a pod that is %s has the role %s", lease.Name, pod.Labels[rqv1.LabelRole], lease.Spec.Slice.Role)
 		}
@@ -62,7 +61,7 @@ func (w *world) check() {
 	for _, uid := range w.sortedPods() {
 		pod := w.pods[uid]
 		lease := byPod[string(uid)]
-		if pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodRunning && (lease == nil || lease.Spec.Slice.Nodes[0].Name != pod.Spec.NodeName) {
+		if pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodRunning && (lease == nil || lease.Node() != pod.Spec.NodeName) {
 			w.t.Fatalf("I2: pod %s runs on %s without a Lease there", pod.Name, pod.Spec.NodeName)
 		}
 	}
@@ -89,8 +88,8 @@ func (w *world) ledgerUsage() map[budget.Key]int {
 // checkSettled asserts what holds once everybody has done their work.
 func (w *world) checkSettled() {
 	for _, lease := range w.openLeases() {
-		pod := w.pods[types.UID(lease.Labels[book.LabelPod])]
-		if w.lost(lease.Spec.Slice.Nodes[0].Name) {
+		pod := w.pods[types.UID(lease.Labels[rqv1.LabelPodUID])]
+		if w.lost(lease.Node()) {
 			w.t.Fatalf("Lease %s is open on a lost node", lease.Name)
 		}
 		if pod == nil || pod.Status.Phase != corev1.PodRunning {
@@ -126,7 +125,7 @@ func (w *world) checkHeld() {
 		if lease.Spec.Slice.Role == rqv1.RoleBorrowed {
 			continue
 		}
-		held[lease.Spec.Slice.Nodes[0].Name] += int64(lease.Spec.Slice.Nodes[0].GPUs)
+		held[lease.Node()] += int64(lease.Spec.Slice.Nodes[0].GPUs)
 	}
 	for name := range w.nodes {
 		if counted := w.book.Fullness(name, gpusPerNode); counted != held[name] {

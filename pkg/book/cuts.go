@@ -5,27 +5,18 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// Cut is what the activation of a Reservation does to one Run, as the Reservation records it (R19).
-type Cut struct {
-	rqv1.Cut
-	// Reservation that records it, and the Run that it is for.
-	Reservation, For types.NamespacedName
-	// At is when it was activated. What the victim opened later is not cut.
-	At time.Time
-}
-
 // CutsOf returns the cuts of a Run by Reservations that are activating, the oldest activation first, then by Reservation.
-func (b *Book) CutsOf(run types.UID) []Cut {
+func (b *Book) CutsOf(run types.UID) []rank.Cut {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var out []Cut
+	var out []rank.Cut
 	for _, cuts := range b.cuts {
 		for i := range cuts {
 			if cuts[i].UID == run {
@@ -33,14 +24,14 @@ func (b *Book) CutsOf(run types.UID) []Cut {
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(x, y Cut) int {
+	slices.SortStableFunc(out, func(x, y rank.Cut) int {
 		return cmp.Or(x.At.Compare(y.At), strings.Compare(x.Reservation.String(), y.Reservation.String()))
 	})
 	return out
 }
 
 // setCuts replaces the cuts of a Reservation, and has the Runs looked at that they concern.
-func (b *Book) setCuts(reservation types.NamespacedName, cuts []Cut) {
+func (b *Book) setCuts(reservation types.NamespacedName, cuts []rank.Cut) {
 	old := b.cuts[reservation]
 	if reflect.DeepEqual(old, cuts) {
 		return
@@ -65,13 +56,13 @@ func (b *Book) tellCutters(run types.UID) {
 }
 
 // cutsIn returns the cuts that a Reservation records; none unless it is activating.
-func cutsIn(r *rqv1.Reservation) []Cut {
+func cutsIn(r *rqv1.Reservation) []rank.Cut {
 	if r.Status.State != rqv1.ReservationActivating || r.Status.ActivatedAt == nil {
 		return nil
 	}
-	var out []Cut
+	var out []rank.Cut
 	for _, cut := range r.Status.Cuts {
-		out = append(out, Cut{Cut: cut, Reservation: client(r), For: named(r.Spec.RunRef), At: r.Status.ActivatedAt.Time})
+		out = append(out, rank.Cut{Cut: cut, Reservation: client(r), For: named(r.Spec.RunRef), At: r.Status.ActivatedAt.Time})
 	}
 	return out
 }

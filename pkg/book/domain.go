@@ -83,7 +83,7 @@ func (b *Book) astray(g *gang, missing []plan.Missing) *plan.Refusal {
 	}
 	node, reason := "", ""
 	for m := range g.all() {
-		if m.placed() && b.domainOf(m.node) == "" && (g.demand.OneDomain || m.group() == g.groupOf(missing[at])) {
+		if m.placed() && b.domainOf(m.node) == "" && (g.demand.OneDomain || m.group() == g.demand.Group(missing[at].Part)) {
 			node = m.node
 			break
 		}
@@ -102,13 +102,6 @@ func (b *Book) astray(g *gang, missing []plan.Missing) *plan.Refusal {
 	return &plan.Refusal{
 		Reason: plan.InsufficientGPUs, Owner: g.demand.Owner, Flavor: g.demand.Flavor, WantedGPUs: gpus, ShortGPUs: gpus,
 		Message: fmt.Sprintf("group %d must stay in its domain, which is not known: node %s is left out (%s); mend its labels",
-			g.groupOf(missing[at]), node, reason),
+			g.demand.Group(missing[at].Part), node, reason),
 	}
-}
-
-func (g *gang) groupOf(m plan.Missing) int {
-	if m.Spare {
-		return g.demand.GroupOfSpare(m.Index)
-	}
-	return g.demand.GroupOf(m.Index)
 }

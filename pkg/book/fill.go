@@ -11,6 +11,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // fill is what shards of opportunistic Runs hold (R15). Everybody else is planned as if they were not there, and they go when
@@ -122,7 +123,7 @@ func (b *Book) makeRoom(g *gang, assignments []plan.Assignment) {
 	for _, a := range assignments {
 		if !a.Spare && len(b.fill.shards[a.Node]) > 0 {
 			reason := rqv1.ClosedReclaimed
-			if r, ok := ReplacementOf(g.active.members[a.Index].pod); ok && r.Node == a.Node {
+			if r, ok := rank.ReplacementOf(g.active.members[a.Index].pod); ok && r.Node == a.Node {
 				reason = rqv1.ClosedReclaimedBySpare
 			}
 			b.reclaim(a.Node, reason, g)

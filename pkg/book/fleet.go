@@ -14,6 +14,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // SetNode adds or replaces a node and wakes the gangs that wait for room of its flavor.
@@ -267,34 +268,7 @@ func (b *Book) DeletePod(pod *corev1.Pod) {
 
 // podGPUs returns the GPUs that a pod requests: as PodGPUs counts them.
 func (b *Book) podGPUs(pod *corev1.Pod) int {
-	return PodGPUs(&pod.Spec, b.args.GPUResource)
-}
-
-// PodGPUs returns the GPUs that a pod of a spec requests: those of its containers and sidecars together, or of an init container
-// and the sidecars that are started before it where that is more. Extended resources cannot be overcommitted, so limits and
-// requests are the same, and a template may say either.
-func PodGPUs(spec *corev1.PodSpec, resource string) int {
-	total, sidecars, most := 0, 0, 0
-	for i := range spec.Containers {
-		total += containerGPUs(&spec.Containers[i], resource)
-	}
-	for i := range spec.InitContainers {
-		c := &spec.InitContainers[i]
-		gpus := containerGPUs(c, resource)
-		most = max(most, sidecars+gpus)
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			sidecars += gpus
-		}
-	}
-	return max(total+sidecars, most)
-}
-
-func containerGPUs(c *corev1.Container, resource string) int {
-	if quantity, ok := c.Resources.Requests[corev1.ResourceName(resource)]; ok {
-		return int(quantity.Value())
-	}
-	quantity := c.Resources.Limits[corev1.ResourceName(resource)]
-	return int(quantity.Value())
+	return rank.PodGPUs(&pod.Spec, b.args.GPUResource)
 }
 
 func terminal(pod *corev1.Pod) bool {

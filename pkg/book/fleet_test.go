@@ -9,7 +9,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 	"pgregory.net/rapid"
 
-	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // gpuContainer is a container that asks for GPUs, one that stays beside those that follow if it is a sidecar.
@@ -27,7 +27,7 @@ func TestPodGPUsAreThoseOfKubeScheduler(t *testing.T) {
 		InitContainers: []corev1.Container{gpuContainer(2, true), gpuContainer(4, false)},
 		Containers:     []corev1.Container{gpuContainer(1, false)},
 	}
-	if got := book.PodGPUs(&spec, "nvidia.com/gpu"); got != 6 {
+	if got := rank.PodGPUs(&spec, "nvidia.com/gpu"); got != 6 {
 		t.Errorf("an init container of 4 GPUs beside a sidecar of 2 takes %d GPUs", got)
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -41,7 +41,7 @@ func TestPodGPUsAreThoseOfKubeScheduler(t *testing.T) {
 		}
 		requests := resourcehelper.PodRequests(&pod, resourcehelper.PodResourcesOptions{})
 		gpus := requests["nvidia.com/gpu"]
-		if got, want := book.PodGPUs(&pod.Spec, "nvidia.com/gpu"), int(gpus.Value()); got != want {
+		if got, want := rank.PodGPUs(&pod.Spec, "nvidia.com/gpu"), int(gpus.Value()); got != want {
 			t.Fatalf("the pod takes %d GPUs, and %d as kube-scheduler counts", got, want)
 		}
 	})

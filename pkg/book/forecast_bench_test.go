@@ -13,6 +13,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // fleetOf is a book with 5,000 nodes in 40 domains, full of Runs of two or three nodes, some elastic, some with spares, some
@@ -76,7 +77,7 @@ func (f *fleetOf) run(i, pods int, on []int) []*corev1.Pod {
 	f.book.SetRun(run)
 	var out []*corev1.Pod
 	for p := range pods {
-		part := book.Part{Index: p}
+		part := rank.Part{Index: p}
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: part.PodName(name), UID: types.UID(fmt.Sprintf("%04d%04d", i, p)), CreationTimestamp: run.CreationTimestamp,
 				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(run, rqv1.GroupVersion.WithKind("Run"))},
@@ -88,7 +89,7 @@ func (f *fleetOf) run(i, pods int, on []int) []*corev1.Pod {
 			pod.Spec.NodeName = nodeName(on[p])
 			f.book.SetPod(pod)
 			f.book.SetLease(&rqv1.Lease{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: book.LeaseName(pod.Name, pod.UID), Labels: map[string]string{book.LabelPod: string(pod.UID)}},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: rank.LeaseName(pod.Name, pod.UID), Labels: map[string]string{rqv1.LabelPodUID: string(pod.UID)}},
 				Spec: rqv1.LeaseSpec{Owner: run.Spec.Owner, RunRef: rqv1.LeaseRunRef{Namespace: "ns", Name: name, UID: run.UID}, PaidByEnvelope: "e",
 					Payer: rqv1.LeasePayer{Budget: fmt.Sprintf("b%d", i%50), Owner: run.Spec.Owner}, Start: metav1.NewMicroTime(f.now.Add(-time.Hour)),
 					Slice: rqv1.LeaseSlice{Role: rqv1.RoleActive, Nodes: []rqv1.NodeGPUs{{Name: pod.Spec.NodeName, GPUs: 8}}}},

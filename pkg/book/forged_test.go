@@ -24,7 +24,7 @@ func (w *world) remake(name, record string) {
 func (w *world) paidFor(name string) (budget, node string) {
 	for _, lease := range w.openLeases() {
 		if lease.Spec.RunRef.Name+"-"+lease.Labels[rqv1.LabelIndex] == name && lease.Spec.Slice.Role == rqv1.RoleActive {
-			return lease.Spec.Payer.Budget, lease.Spec.Slice.Nodes[0].Name
+			return lease.Spec.Payer.Budget, lease.Node()
 		}
 	}
 	return "", ""

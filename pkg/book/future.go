@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -71,14 +70,10 @@ func (b *Book) stateFor(g *gang, now time.Time) forecast.State {
 
 // startedAt returns when a Run that runs started.
 func (g *gang) startedAt() (time.Time, bool) {
-	if !g.started() {
+	if g.run == nil {
 		return time.Time{}, false
 	}
-	started := meta.FindStatusCondition(g.run.Status.Conditions, rqv1.ConditionStarted)
-	if started == nil || started.Status != metav1.ConditionTrue {
-		return time.Time{}, false
-	}
-	return started.LastTransitionTime.Time, true
+	return g.run.StartedAt()
 }
 
 // end returns when a Run that runs ends by its maxDuration; one that is about to start, as if it started now.
@@ -87,7 +82,7 @@ func (g *gang) end(now time.Time) (time.Time, bool) {
 	if !ok {
 		at = now
 	}
-	end := plan.Until(g.run, at)
+	end := g.run.Spec.Until(at)
 	return end, !end.IsZero()
 }
 
@@ -183,7 +178,7 @@ func (b *Book) ahead(g *gang) forecast.Ahead {
 		}
 		a.Charges[fmt.Sprintf("ahead/%s/%d", g.run.UID, i)] = budget.Charge{
 			Payer: paid.Payer, Owner: g.run.Spec.Owner, Run: string(g.run.UID), Relation: paid.Relation, Role: role,
-			GPUs: paid.GPUs, Rate: b.accounts.RateOf(role), Start: at, Until: plan.Until(g.run, at),
+			GPUs: paid.GPUs, Rate: b.accounts.RateOf(role), Start: at, Until: g.run.Spec.Until(at),
 		}
 	}
 	return a

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // FuzzReplacement: whatever stands in the annotation, it is read as a record or not at all, and what is read can be written and
@@ -15,12 +15,12 @@ import (
 func FuzzReplacement(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{rqv1.AnnotationReplaces: text}}}
-		first, ok := book.ReplacementOf(pod)
+		first, ok := rank.ReplacementOf(pod)
 		if !ok {
 			return
 		}
 		pod.Annotations[rqv1.AnnotationReplaces] = first.Annotation()
-		if second, ok := book.ReplacementOf(pod); !ok || second != first {
+		if second, ok := rank.ReplacementOf(pod); !ok || second != first {
 			t.Errorf("%q is read as %+v, which is written as %s and read as %+v", text, first, first.Annotation(), second)
 		}
 	})
@@ -37,7 +37,7 @@ func FuzzMembership(f *testing.F) {
 				{APIVersion: rqv1.GroupVersion.String(), Kind: kind, Name: run, UID: "uid", Controller: &controls},
 			},
 		}}
-		uid, part, ok := book.Membership(pod)
+		uid, part, ok := rank.Membership(pod)
 		if !ok {
 			return
 		}

@@ -11,6 +11,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // gang is a Run with its pods.
@@ -27,7 +28,7 @@ type gang struct {
 	narrower int
 	requeue  requeue
 	// latest is the Lease that each part of the Run had last, closed or not.
-	latest map[Part]*lease
+	latest map[rank.Part]*lease
 	// planned says that a plan has been made that the leader's gang has not followed yet.
 	planned bool
 	// committed says that the barrier is open: every member was reserved at once.
@@ -170,7 +171,7 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 	m := b.members[pod.UID]
 	added := m == nil
 	if added {
-		run, part, ok := Membership(pod)
+		run, part, ok := rank.Membership(pod)
 		if !ok {
 			return
 		}
@@ -206,7 +207,7 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 }
 
 // join gives a pod its part in the gang, in place of the pod that had it before.
-func (b *Book) join(g *gang, part Part, pod *corev1.Pod) *member {
+func (b *Book) join(g *gang, part rank.Part, pod *corev1.Pod) *member {
 	s := g.squad(part)
 	for len(s.members) <= part.Index {
 		s.members = append(s.members, nil)
@@ -242,7 +243,7 @@ func (b *Book) DeleteMember(pod *corev1.Pod) {
 	if !m.extra() && !m.surplus() && (!g.committed || !g.started() && !g.underWay()) {
 		b.unwind(g)
 	}
-	if run, ok := RunOf(pod); ok {
+	if run, ok := rank.RunOf(pod); ok {
 		b.forgetIfEmpty(run, g)
 	}
 }
@@ -321,7 +322,7 @@ func (b *Book) unwind(g *gang) {
 }
 
 // squad returns the pods that have the same role.
-func (g *gang) squad(part Part) *squad {
+func (g *gang) squad(part rank.Part) *squad {
 	if part.Spare {
 		return &g.spares
 	}

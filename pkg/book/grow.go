@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // growthRest is how long a gang that could not grow is left alone, and growthTries how many gangs are tried each time: there
@@ -172,7 +174,7 @@ func (b *Book) steady(g *gang) bool {
 // isCut reports whether the activation of a Reservation cuts a gang.
 func (b *Book) isCut(g *gang) bool {
 	for _, cuts := range b.cuts {
-		if slices.ContainsFunc(cuts, func(c Cut) bool { return c.UID == g.run.UID }) {
+		if slices.ContainsFunc(cuts, func(c rank.Cut) bool { return c.UID == g.run.UID }) {
 			return true
 		}
 	}

@@ -30,7 +30,7 @@ func (b *Book) claim(g *gang, kept plan.Kept) plan.Claim {
 	c := plan.ClaimOf(g.run)
 	c.Kept = kept
 	if at, ok := g.startedAt(); ok {
-		c.Until = plan.Until(g.run, at)
+		c.Until = g.run.Spec.Until(at)
 	}
 	return c
 }

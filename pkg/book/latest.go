@@ -1,22 +1,20 @@
 package book
 
 import (
-	"strconv"
-
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // entryOf returns what the book keeps of a Lease.
 func entryOf(l *rqv1.Lease, charge budget.Charge) *lease {
-	index, _ := strconv.Atoi(l.Labels[rqv1.LabelIndex]) // every Lease has one
 	return &lease{
-		pod: types.UID(l.Labels[LabelPod]), part: Part{Index: index, Spare: charge.Role == rqv1.RoleSpare},
+		pod: l.PodUID(), part: rank.Held(l),
 		run:  types.NamespacedName{Namespace: l.Spec.RunRef.Namespace, Name: l.Spec.RunRef.Name},
-		node: l.Spec.Slice.Nodes[0].Name, charge: charge, reason: l.Status.ClosureReason,
+		node: l.Node(), charge: charge, reason: l.Status.ClosureReason,
 	}
 }
 
@@ -31,7 +29,7 @@ func (b *Book) note(l *lease) {
 		return
 	}
 	if g.latest == nil {
-		g.latest = map[Part]*lease{}
+		g.latest = map[rank.Part]*lease{}
 	}
 	g.latest[l.part] = l
 }
@@ -65,7 +63,7 @@ func (b *Book) lostRanks(g *gang) []int {
 	}
 	var out []int
 	for index, m := range g.active.between(0, g.active.size) {
-		if last := g.latest[Part{Index: index}]; (m == nil || m.stage == unplaced) && last != nil &&
+		if last := g.latest[rank.Part{Index: index}]; (m == nil || m.stage == unplaced) && last != nil &&
 			(last.reason == rqv1.ClosedNodeFailure || !b.stands(last.node)) {
 			out = append(out, index)
 		}
@@ -76,8 +74,8 @@ func (b *Book) lostRanks(g *gang) []int {
 // lastPaid returns what a missing rank of a running gang was charged last, if it was lost or deleted: a process that has begun since
 // knows from the ledger alone who goes on paying for it. A rank by which the gang grows is none that it had.
 func (g *gang) lastPaid(m plan.Missing) (budget.Charge, bool) {
-	last := g.latest[Part{Index: m.Index}]
-	if last == nil || !g.started() || g.growing() > 0 && !g.settled().Has(m) ||
+	last := g.latest[rank.Part{Index: m.Index}]
+	if last == nil || !g.started() || g.growing() > 0 && !g.settled().Has(m.Part) ||
 		last.reason != rqv1.ClosedNodeFailure && last.reason != rqv1.ClosedDeleted {
 		return budget.Charge{}, false
 	}
@@ -86,9 +84,9 @@ func (g *gang) lastPaid(m plan.Missing) (budget.Charge, bool) {
 
 // spareLease returns the Lease of the spare that a record names, if the ledger knows it as a spare of the gang on the node that
 // the record names, which stands by or has given way for a rank; else nil.
-func (g *gang) spareLease(r Replacement) *lease {
+func (g *gang) spareLease(r rank.Replacement) *lease {
 	for index := range g.full.Spares() {
-		l := g.latest[Part{Index: index, Spare: true}]
+		l := g.latest[rank.Part{Index: index, Spare: true}]
 		if l != nil && l.pod == r.SpareUID && l.node == r.Node && (l.reason == "" || l.reason == rqv1.ClosedSwap) {
 			return l
 		}
@@ -98,8 +96,8 @@ func (g *gang) spareLease(r Replacement) *lease {
 
 // paysForSeat returns who pays for a rank that takes a spare's place: whoever paid for the rank that was lost with its node,
 // else for the spare. A rank that has waited for room since it was lost has no money set aside any more.
-func (g *gang) paysForSeat(rank Part, r Replacement, spare *lease) payer {
-	lost := g.latest[rank]
+func (g *gang) paysForSeat(seat rank.Part, r rank.Replacement, spare *lease) payer {
+	lost := g.latest[seat]
 	if r.Lost != "" && lost != nil && lost.node == r.Lost && (lost.reason == "" || lost.reason == rqv1.ClosedNodeFailure) {
 		return payerOf(lost.charge)
 	}

@@ -12,15 +12,13 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
-
-// LabelPod is the label of a Lease that holds the UID of its pod.
-const LabelPod = rqv1.GroupName + "/pod-uid"
 
 // lease is an open Lease as the ledger holds it.
 type lease struct {
 	pod    types.UID
-	part   Part
+	part   rank.Part
 	run    types.NamespacedName
 	node   string
 	charge budget.Charge
@@ -33,12 +31,7 @@ func payerOf(c budget.Charge) payer { return payer{c.Payer, c.Relation} }
 // leaseName returns the name of a pod's Lease. It is made of the pod's name and UID, so that whoever writes it, and
 // however often, there is one Lease per pod.
 func leaseName(pod *corev1.Pod) types.NamespacedName {
-	return types.NamespacedName{Namespace: pod.Namespace, Name: LeaseName(pod.Name, pod.UID)}
-}
-
-// LeaseName returns the name of the Lease of a pod.
-func LeaseName(pod string, uid types.UID) string {
-	return pod + "-" + string(uid[:min(8, len(uid))])
+	return types.NamespacedName{Namespace: pod.Namespace, Name: rank.LeaseName(pod.Name, pod.UID)}
 }
 
 // NewLease returns the Lease that a reserved pod is to hold from now on. Until the ledger is known to hold it, or
@@ -59,7 +52,7 @@ func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 	}
 	g, name := m.gang, leaseName(m.pod)
 	cohort, _ := strconv.ParseInt(m.pod.Labels[rqv1.LabelCohort], 10, 32)
-	labels := map[string]string{LabelPod: string(pod)}
+	labels := map[string]string{rqv1.LabelPodUID: string(pod)}
 	for _, key := range []string{rqv1.LabelRun, rqv1.LabelGroupIndex, rqv1.LabelRole, rqv1.LabelCohort, rqv1.LabelIndex} {
 		labels[key] = m.pod.Labels[key]
 	}
@@ -92,7 +85,7 @@ func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 
 // reasonFor returns why a member's Lease is opened.
 func reasonFor(m *member) rqv1.LeaseReason {
-	if _, replaces := ReplacementOf(m.pod); replaces {
+	if _, replaces := rank.ReplacementOf(m.pod); replaces {
 		return rqv1.ReasonSwap
 	}
 	if m.joins() {

@@ -142,7 +142,7 @@ func (b *Book) widthWithout(g *gang, missing []plan.Missing, rejected func(strin
 func (b *Book) fitsWithout(g *gang, d plan.Demand, missing []plan.Missing, rejected func(string) bool, now time.Time) bool {
 	var gone []*member
 	for m := range g.all() {
-		if m.placed() && !d.Has(plan.Missing{Index: m.part.Index, Spare: m.part.Spare}) {
+		if m.placed() && !d.Has(m.part) {
 			gone = append(gone, m)
 			b.fleet.Give(m.node, g.demand.GPUsPerPod)
 		}

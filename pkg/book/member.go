@@ -1,69 +1,10 @@
 package book
 
 import (
-	"strconv"
-
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
-	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
-
-// Part is what a pod is in its Run: one of its active pods, or one of its spares, each counted from 0.
-type Part struct {
-	Index int
-	Spare bool
-}
-
-// PodName returns the name of the pod that has a part in a Run: RUN-0, RUN-1, … for the active pods and RUN-s0, RUN-s1, …
-// for the spares. Replacements keep it.
-func (p Part) PodName(run string) string {
-	if p.Spare {
-		return run + "-s" + strconv.Itoa(p.Index)
-	}
-	return run + "-" + strconv.Itoa(p.Index)
-}
-
-// RoleOf returns the role of the Lease of a pod that has a part in a Run.
-func RoleOf(spec *rqv1.RunSpec, p Part) rqv1.LeaseRole {
-	switch {
-	case spec.Opportunistic:
-		return rqv1.RoleBorrowed
-	case p.Spare:
-		return rqv1.RoleSpare
-	}
-	return rqv1.RoleActive
-}
-
-// maxPods bounds the index of a pod: the API allows no Run more GPUs.
-const maxPods = 1000000
-
-// RunOf returns the UID of the Run that an object was made for; false for what no Run made. A pod's label says so, which only
-// the scheduler writes: references are everybody's to change, and the garbage collector takes them away when the pods of a Run
-// are to outlive it. Pods of before there was the label have the reference alone.
-func RunOf(o metav1.Object) (types.UID, bool) {
-	if uid := o.GetLabels()[LabelRunUID]; uid != "" {
-		return types.UID(uid), true
-	}
-	owner := metav1.GetControllerOfNoCopy(o)
-	if owner == nil || owner.Kind != "Run" || owner.APIVersion != rqv1.GroupVersion.String() || owner.Name != o.GetLabels()[rqv1.LabelRun] {
-		return "", false
-	}
-	return owner.UID, true
-}
-
-// Membership returns the Run that a pod belongs to and the pod's part in it; false for a pod that is not a Run's.
-func Membership(pod *corev1.Pod) (run types.UID, part Part, ok bool) {
-	run, ok = RunOf(pod)
-	index, err := strconv.Atoi(pod.Labels[rqv1.LabelIndex])
-	part = Part{Index: index, Spare: pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare)}
-	if !ok || err != nil || index < 0 || index >= maxPods || pod.Name != part.PodName(pod.Labels[rqv1.LabelRun]) {
-		return "", Part{}, false
-	}
-	return run, part, true
-}
 
 // stage is how far a pod has come.
 type stage int
@@ -82,7 +23,7 @@ const (
 type member struct {
 	gang  *gang
 	pod   *corev1.Pod
-	part  Part
+	part  rank.Part
 	stage stage
 	node  string
 	payer payer
@@ -103,16 +44,11 @@ func (m *member) extra() bool { return m.part.Spare && m.gang.started() || m.gan
 
 // joins reports whether the member belongs to the cohort that its gang grows by (R23).
 func (m *member) joins() bool {
-	return m.gang.growing() > 0 && !m.gang.settled().Has(plan.Missing{Index: m.part.Index, Spare: m.part.Spare})
+	return m.gang.growing() > 0 && !m.gang.settled().Has(m.part)
 }
 
 // group returns the member's group.
-func (m *member) group() int {
-	if m.part.Spare {
-		return m.gang.demand.GroupOfSpare(m.part.Index)
-	}
-	return m.gang.demand.GroupOf(m.part.Index)
-}
+func (m *member) group() int { return m.gang.demand.Group(m.part) }
 
 // surplus reports whether the member is beyond the width that its gang has at the moment: it takes part in nothing.
 func (m *member) surplus() bool {

@@ -7,13 +7,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // A pod belongs to a Run by the scheduler's labels, which nobody else may write, whatever becomes of its references. A pod of
 // before there was the label of its Run's UID belongs to the Run that controls it.
 func TestMembershipTakesLabels(t *testing.T) {
-	labelled := func(p *corev1.Pod) { p.Labels[book.LabelRunUID] = "run-uid" }
+	labelled := func(p *corev1.Pod) { p.Labels[rqv1.LabelRunUID] = "run-uid" }
 	for name, c := range map[string]struct {
 		forge func(*corev1.Pod)
 		want  bool
@@ -49,8 +49,8 @@ func TestMembershipTakesLabels(t *testing.T) {
 				}},
 			}}
 			c.forge(pod)
-			run, index, ok := book.Membership(pod)
-			if ok != c.want || ok && (run != "run-uid" || index != (book.Part{Index: 3})) {
+			run, index, ok := rank.Membership(pod)
+			if ok != c.want || ok && (run != "run-uid" || index != (rank.Part{Index: 3})) {
 				t.Errorf("belongs to %q as %v: %v, want %v", run, index, ok, c.want)
 			}
 		})

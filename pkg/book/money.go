@@ -9,6 +9,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // SetBudget adds or replaces a Budget, for the gangs that wait for somebody to be able to pay.
@@ -153,7 +154,7 @@ func (b *Book) NamespaceLeaves(namespace string, gone bool) []string {
 // chargeOf returns what a member's Lease takes from its payer from an instant on.
 func (b *Book) chargeOf(m *member, now time.Time) budget.Charge {
 	run := m.gang.run
-	role := RoleOf(&run.Spec, m.part)
+	role := rank.RoleOf(&run.Spec, m.part)
 	return budget.Charge{
 		Payer: m.payer.key, Owner: run.Spec.Owner, Run: string(run.UID), Relation: m.payer.relation, Role: role,
 		GPUs: m.gang.demand.GPUsPerPod, Rate: b.accounts.RateOf(role),
@@ -170,16 +171,7 @@ func ChargeIn(l *rqv1.Lease) budget.Charge {
 	}
 	c := budget.Charge{
 		Payer: budget.Key{Budget: l.Spec.Payer.Budget, Envelope: l.Spec.PaidByEnvelope}, Owner: l.Spec.Owner,
-		Run: string(l.Spec.RunRef.UID), Relation: l.Spec.Payer.Relation, Role: l.Spec.Slice.Role, Rate: rate, Start: l.Spec.Start.Time,
-	}
-	if c.Relation == "" {
-		c.Relation = rqv1.RelationOwn
-		if l.Spec.Payer.Owner != l.Spec.Owner {
-			c.Relation = rqv1.RelationSponsor
-		}
-	}
-	for _, held := range l.Spec.Slice.Nodes {
-		c.GPUs += int(held.GPUs)
+		Run: string(l.Spec.RunRef.UID), Relation: l.Relation(), GPUs: int(l.GPUs()), Role: l.Spec.Slice.Role, Rate: rate, Start: l.Spec.Start.Time,
 	}
 	if l.Spec.Until != nil {
 		c.Until = l.Spec.Until.Time
@@ -187,7 +179,7 @@ func ChargeIn(l *rqv1.Lease) budget.Charge {
 	if l.Spec.Admitted != nil {
 		c.Admitted = l.Spec.Admitted.Time
 	}
-	c.Flavor, c.Node = l.Spec.Flavor, l.Spec.Slice.Nodes[0].Name
+	c.Flavor, c.Node = l.Spec.Flavor, l.Node()
 	return c
 }
 

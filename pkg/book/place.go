@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // Gate reports why a pod of a Run may not enter the scheduling queue yet; empty when it may. Of a gang without a plan only
@@ -66,7 +67,7 @@ func (b *Book) place(pod *corev1.Pod) queuePlace {
 		run := m.gang.run
 		index := m.part.Index
 		if m.part.Spare {
-			index += maxPods // after the active pods
+			index += rank.MaxPods // after the active pods
 		}
 		return queuePlace{run.CreationTimestamp.Time, run.Namespace, run.Name, index}
 	}
@@ -175,7 +176,7 @@ func (b *Book) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal
 func (b *Book) assume(g *gang, assignments []plan.Assignment, now time.Time) {
 	b.giveRoom(g)
 	for _, a := range assignments {
-		m := g.squad(Part{Spare: a.Spare}).members[a.Index]
+		m := g.squad(rank.Part{Spare: a.Spare}).members[a.Index]
 		b.hold(m.pod.UID, a.Node, g.demand.GPUsPerPod, func(h *holding) {
 			h.planned, h.spare, h.shard, h.run = true, a.Spare, g.opportunistic(), g.run.UID
 		})
@@ -234,7 +235,7 @@ func (b *Book) stillLeased(g *gang) *plan.Refusal {
 
 // missingPod says where a pod without a node may go.
 func (g *gang) missingPod(m *member, domains map[int]string) plan.Missing {
-	out := plan.Missing{Index: m.part.Index, Spare: m.part.Spare, Domain: domains[g.scope(m)]}
+	out := plan.Missing{Part: m.part, Domain: domains[g.scope(m)]}
 	if out.Spare {
 		first := m.group() * g.demand.PodsPerGroup
 		for _, other := range g.active.between(first, first+g.demand.PodsPerGroup) {

@@ -7,7 +7,7 @@ func (g *gang) started() bool { return g.run != nil && g.run.Status.Phase == rqv
 
 // over reports whether the Run has ended.
 func (g *gang) over() bool {
-	return g.run != nil && (g.run.Status.Phase == rqv1.RunCompleted || g.run.Status.Phase == rqv1.RunFailed)
+	return g.run != nil && g.run.Ended()
 }
 
 // underWay reports whether a member that the barrier waits for has a node.

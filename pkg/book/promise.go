@@ -181,7 +181,7 @@ func (b *Book) outOfTheWay(g *gang, excluded func(string) bool, now time.Time) f
 	case len(b.intended) == 0:
 		return excluded
 	}
-	over := plan.Until(g.run, now)
+	over := g.run.Spec.Until(now)
 	return func(node string) bool {
 		return excluded != nil && excluded(node) || slices.ContainsFunc(b.intended[node], func(other *gang) bool {
 			return other != g && (over.IsZero() || over.After(other.promise.At))

@@ -11,9 +11,6 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// LabelRunUID is the label of a Reservation, and of a pod, that holds the UID of its Run.
-const LabelRunUID = rqv1.GroupName + "/run-uid"
-
 // reservations is what the book knows of the Reservations that there are and were.
 type reservations struct {
 	// byRun holds them by the UID of the Run that they are for.
@@ -74,7 +71,7 @@ func (r *reservations) remove(reservation *rqv1.Reservation) {
 // current returns the Reservation of a Run that has not ended; nil when there is none.
 func (r *reservations) current(run types.UID) *rqv1.Reservation {
 	for _, reservation := range r.byRun[run] {
-		if !Ended(reservation) {
+		if !reservation.Ended() {
 			return reservation
 		}
 	}
@@ -113,12 +110,7 @@ func (r *reservations) lastCut(cutter, victim types.UID) (at time.Time) {
 	return at
 }
 
-func runOf(r *rqv1.Reservation) types.UID { return types.UID(r.Labels[LabelRunUID]) }
-
-// Ended reports whether a Reservation was released or canceled.
-func Ended(r *rqv1.Reservation) bool {
-	return r.Status.State == rqv1.ReservationReleased || r.Status.State == rqv1.ReservationCanceled
-}
+func runOf(r *rqv1.Reservation) types.UID { return types.UID(r.Labels[rqv1.LabelRunUID]) }
 
 // older reports whether a version of a Reservation comes before the one that is known: a watch brings what this process has
 // written itself a while later.
@@ -143,7 +135,7 @@ func (b *Book) SetReservation(r *rqv1.Reservation) {
 	g := b.gangs[runOf(r)]
 	switch {
 	case g == nil:
-	case Ended(r):
+	case r.Ended():
 		b.dismiss(g, r)
 	default:
 		b.reserve(g, r)

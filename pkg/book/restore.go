@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
@@ -42,8 +40,8 @@ func (b *Book) restoreRooms() {
 func (b *Book) restoreClosed(g *gang) {
 	at, _ := g.requeuedAt()
 	for _, l := range b.unwound[g.run.UID] {
-		charge, node, ended := ChargeIn(l), l.Spec.Slice.Nodes[0].Name, l.Status.Ended.Time
-		pod := types.UID(l.Labels[LabelPod])
+		charge, node, ended := ChargeIn(l), l.Node(), l.Status.Ended.Time
+		pod := l.PodUID()
 		if ended.Before(at) || !g.old(charge.Start) || !b.stands(node) || b.held[pod] != nil {
 			continue
 		}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 // TestAnActivationGoesOnWhateverIsLeftOfItsVictims starts anew while a Run that is cut has its pod, has a pod that has ended,
@@ -44,7 +43,7 @@ func TestAnActivationGoesOnWhateverIsLeftOfItsVictims(t *testing.T) {
 				w.pass(time.Second)
 				victim, waits := w.runs["run0"], w.runs["run1"]
 				w.activation = w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Namespace: "ns", Name: "run0"}, UID: victim.UID, Action: rqv1.CutLottery, GPUs: 8})
-				w.activation.Labels = map[string]string{book.LabelRunUID: string(waits.UID)}
+				w.activation.Labels = map[string]string{rqv1.LabelRunUID: string(waits.UID)}
 				w.activation.Status.Lottery = &rqv1.Lottery{Nonce: "revealed"}
 				test.happens(w)
 				w.crash()
@@ -106,7 +105,7 @@ func TestAnActivationGoesOnWhenItsVictimIsNarrowerAlready(t *testing.T) {
 		w.pass(time.Second)
 		width, waits := int32(8), w.runs["run1"]
 		w.activation = w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: "run0"}, Action: rqv1.CutShrink, GPUs: 16, Width: &width})
-		w.activation.Labels = map[string]string{book.LabelRunUID: string(waits.UID)}
+		w.activation.Labels = map[string]string{rqv1.LabelRunUID: string(waits.UID)}
 		w.activation.Status.Lottery = &rqv1.Lottery{Nonce: "revealed"}
 		run := w.runs["run0"].DeepCopy()
 		run.Status.Width.Granted = width

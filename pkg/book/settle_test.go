@@ -76,7 +76,7 @@ func (w *world) describe(run string) string {
 		}
 	}
 	for _, lease := range w.openLeases() {
-		fmt.Fprintf(&b, "%s on %s\n", lease.Name, lease.Spec.Slice.Nodes[0].Name)
+		fmt.Fprintf(&b, "%s on %s\n", lease.Name, lease.Node())
 	}
 	return b.String()
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 // starting has two Runs wait behind one that has its place and has not started, longer than others may be cut for them.
@@ -101,7 +100,7 @@ func TestActivationsDoNotTakeEachOthersRoomAfterACrash(t *testing.T) {
 		s.restart()
 		s.work()
 		for _, name := range []string{"run1-r0", "run2-r0"} {
-			if !book.Ended(s.kept[name]) || s.kept[name].Status.State != rqv1.ReservationReleased {
+			if !s.kept[name].Ended() || s.kept[name].Status.State != rqv1.ReservationReleased {
 				s.t.Fatalf("%s is not released:\n%s", name, s.story())
 			}
 		}

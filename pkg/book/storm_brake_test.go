@@ -105,7 +105,7 @@ func (s *storm) callOffAtTurn(t *rapid.T) {
 func (s *storm) liveReservations(also func(*rqv1.Reservation) bool) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(s.kept)) {
-		if !book.Ended(s.kept[name]) && also(s.kept[name]) {
+		if !s.kept[name].Ended() && also(s.kept[name]) {
 			out = append(out, name)
 		}
 	}
@@ -175,7 +175,7 @@ func (s *storm) judgeBrake(run *rqv1.Run) {
 		s.t.Fatalf("R36: others are cut for %s at %s, and %s", run.Name, s.now, says)
 	}
 	for _, r := range s.kept {
-		if r.Labels[book.LabelRunUID] == string(run.UID) && r.Status.CalledOff != "" && s.disturbed.Before(s.now) &&
+		if r.Labels[rqv1.LabelRunUID] == string(run.UID) && r.Status.CalledOff != "" && s.disturbed.Before(s.now) &&
 			s.now.Before(r.Status.EndedAt.Add(reservationLead-time.Second)) {
 			s.t.Fatalf("R36: others are cut for %s at %s, which was called off at %s", run.Name, s.now, r.Status.EndedAt)
 		}

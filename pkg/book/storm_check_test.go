@@ -87,7 +87,7 @@ func (s *storm) started(next *rqv1.Run) {
 		if s.disturbed.After(s.now) {
 			continue // the clock was set back
 		}
-		if drawn || r.Labels[book.LabelRunUID] == string(next.UID) && r.Status.State == rqv1.ReservationActivating {
+		if drawn || r.Labels[rqv1.LabelRunUID] == string(next.UID) && r.Status.State == rqv1.ReservationActivating {
 			s.shielded[next.UID] = s.now.Truncate(time.Second).Add(shieldIn(next))
 		}
 	}
@@ -107,7 +107,7 @@ func (s *storm) tell(was, r *rqv1.Reservation) {
 		s.tally["reserved"]++
 		return
 	}
-	if book.Ended(was) {
+	if was.Ended() {
 		s.t.Fatalf("Reservation %s has ended and is written again", r.Name)
 	}
 	revealed := r.Status.Lottery != nil && r.Status.Lottery.Nonce != ""
@@ -123,7 +123,7 @@ func (s *storm) tell(was, r *rqv1.Reservation) {
 		s.t.Fatalf("Reservation %s commits to another nonce", r.Name)
 	}
 	for i := range r.Status.Cuts {
-		victim, cutter := r.Status.Cuts[i].UID, types.UID(r.Labels[book.LabelRunUID])
+		victim, cutter := r.Status.Cuts[i].UID, types.UID(r.Labels[rqv1.LabelRunUID])
 		if s.cutters[victim] == nil {
 			s.cutters[victim] = map[types.UID]time.Time{}
 		}
@@ -131,7 +131,7 @@ func (s *storm) tell(was, r *rqv1.Reservation) {
 			s.cutters[victim][cutter] = r.Status.ActivatedAt.Add(shieldIn(run))
 		}
 	}
-	if book.Ended(r) {
+	if r.Ended() {
 		s.tellEnd(r, revealed)
 	}
 }
@@ -145,7 +145,7 @@ func (s *storm) tellEnd(r *rqv1.Reservation, revealed bool) {
 	}
 	s.tally[state+" after cuts"]++
 	run := s.runs[r.Spec.RunRef.Name]
-	there := run != nil && string(run.UID) == r.Labels[book.LabelRunUID]
+	there := run != nil && string(run.UID) == r.Labels[rqv1.LabelRunUID]
 	if r.Status.State == rqv1.ReservationCanceled && r.Status.Cause != rqv1.CanceledCalledOff && there && s.disturbed.Before(r.Status.ActivatedAt.Truncate(time.Millisecond)) {
 		s.t.Fatalf("Reservation %s cut %v in vain: %s\n%s", r.Name, r.Status.Cuts, r.Status.Reason, s.describe(run.Name))
 	}
@@ -156,8 +156,8 @@ func (s *storm) checkRecords() {
 	live := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(s.kept)) {
 		r := s.kept[name]
-		run := r.Labels[book.LabelRunUID]
-		if !book.Ended(r) {
+		run := r.Labels[rqv1.LabelRunUID]
+		if !r.Ended() {
 			if live[run] != "" {
 				s.t.Fatalf("Run %s has two Reservations: %s and %s", r.Spec.RunRef.Name, live[run], name)
 			}
@@ -179,11 +179,11 @@ func (s *storm) checkRecords() {
 func (s *storm) checkPromises() {
 	for _, name := range slices.Sorted(maps.Keys(s.kept)) {
 		r := s.kept[name]
-		if book.Ended(r) {
+		if r.Ended() {
 			continue
 		}
 		run := s.runs[r.Spec.RunRef.Name]
-		if run == nil || string(run.UID) != r.Labels[book.LabelRunUID] || run.Status.Phase == rqv1.RunCompleted || run.Status.Phase == rqv1.RunFailed {
+		if run == nil || string(run.UID) != r.Labels[rqv1.LabelRunUID] || run.Ended() {
 			s.t.Fatalf("Reservation %s is %s and its Run is gone or has ended", name, r.Status.State)
 		}
 		if r.Status.State == rqv1.ReservationPending && run.Status.Phase == rqv1.RunRunning {
@@ -218,7 +218,7 @@ func (s *storm) undisclosed() map[string]*book.Activation {
 		if r.Status.ActivatedAt == nil && run != nil && s.book.Prospect(run.UID).Activation != nil {
 			return nil
 		}
-		if r.Status.State != rqv1.ReservationActivating || r.Status.Lottery.Nonce != "" || run == nil || string(run.UID) != r.Labels[book.LabelRunUID] {
+		if r.Status.State != rqv1.ReservationActivating || r.Status.Lottery.Nonce != "" || run == nil || string(run.UID) != r.Labels[rqv1.LabelRunUID] {
 			continue
 		}
 		out[name] = s.book.Prospect(run.UID).Activation

@@ -132,7 +132,7 @@ func (s *storm) reserve(name string, o *lifecycle.Observed) bool {
 		}
 		all = append(slices.DeleteFunc(all, func(r *rqv1.Reservation) bool { return r.Name == written.Name }), written)
 	}
-	if i := slices.IndexFunc(all, func(r *rqv1.Reservation) bool { return !book.Ended(r) }); i >= 0 {
+	if i := slices.IndexFunc(all, func(r *rqv1.Reservation) bool { return !r.Ended() }); i >= 0 {
 		o.Reservation = all[i]
 	}
 	return true
@@ -176,7 +176,7 @@ func (s *storm) put(w *lifecycle.Write) (*rqv1.Reservation, bool) {
 
 // remove deletes a Reservation, as somebody may. Nobody knows any more what was done for it.
 func (s *storm) remove(name string) {
-	run := types.UID(s.kept[name].Labels[book.LabelRunUID])
+	run := types.UID(s.kept[name].Labels[rqv1.LabelRunUID])
 	delete(s.shielded, run)
 	for i := range s.kept[name].Status.Cuts {
 		delete(s.shielded, s.kept[name].Status.Cuts[i].UID)
@@ -261,7 +261,7 @@ func (s *storm) restart() {
 func (s *storm) live() []string {
 	names := s.names()
 	for _, r := range s.kept {
-		if run := r.Spec.RunRef.Name; !book.Ended(r) && !slices.Contains(names, run) {
+		if run := r.Spec.RunRef.Name; !r.Ended() && !slices.Contains(names, run) {
 			names = append(names, run)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // vacancy is the room of a pod that is gone, or goes, and that a rank of its gang is to have.
@@ -83,7 +84,7 @@ func from(index int) func(*vacancy) bool { return func(v *vacancy) bool { return
 // until the pod has it. Where that is and who pays is what the ledger says.
 func (b *Book) claimSeat(m *member) {
 	g := m.gang
-	r, ok := ReplacementOf(m.pod)
+	r, ok := rank.ReplacementOf(m.pod)
 	if !ok || m.part.Spare || m.stage != unplaced || !g.started() || g.shape != nil || m.surplus() || m.joins() ||
 		g.excluded[r.Node] != "" || g.seats(r.SpareUID) {
 		return
@@ -159,7 +160,7 @@ func (b *Book) takeSeats(g *gang, missing []plan.Missing, rejected func(string) 
 			continue
 		}
 		v := &g.vacant[at]
-		seated = append(seated, plan.Assignment{Index: m.Index, Group: g.demand.GroupOf(m.Index), Node: v.node, Domain: domain,
+		seated = append(seated, plan.Assignment{Part: m.Part, Group: g.demand.Group(m.Part), Node: v.node, Domain: domain,
 			Payer: v.payer.key, Relation: v.payer.relation})
 	}
 	if g.demand.Confined || g.demand.OneDomain {
@@ -173,7 +174,7 @@ func (g *gang) gather(seated []plan.Assignment, missing []plan.Missing) {
 	for i := range missing {
 		m := &missing[i]
 		at := slices.IndexFunc(seated, func(a plan.Assignment) bool {
-			return !m.Spare && (g.demand.OneDomain || a.Group == g.demand.GroupOf(m.Index))
+			return !m.Spare && (g.demand.OneDomain || a.Group == g.demand.Group(m.Part))
 		})
 		if at >= 0 && (m.Domain == "" || m.Domain == unknown && seated[at].Domain != "") {
 			m.Domain = cmp.Or(seated[at].Domain, unknown)

@@ -12,6 +12,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
@@ -114,10 +115,10 @@ func podOf(run *rqv1.Run) *corev1.Pod {
 func everyPod(d plan.Demand) []plan.Missing {
 	var out []plan.Missing
 	for i := range d.Pods() {
-		out = append(out, plan.Missing{Index: i})
+		out = append(out, plan.Missing{Part: rank.Part{Index: i}})
 	}
 	for i := range d.Spares() {
-		out = append(out, plan.Missing{Index: i, Spare: true})
+		out = append(out, plan.Missing{Part: rank.Part{Index: i, Spare: true}})
 	}
 	return out
 }

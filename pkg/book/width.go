@@ -9,6 +9,7 @@ import (
 
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // beyondWidth is why a pod that takes no part in its gang's plan is held back.
@@ -84,7 +85,7 @@ func (g *gang) placedWidth() int {
 		pods = g.active.highest() + 1
 	}
 	if g.spares.assigned > 0 && g.full.Confined {
-		pods = max(pods, (g.full.GroupOfSpare(g.spares.highest())+1)*g.full.PodsPerGroup)
+		pods = max(pods, (g.full.Group(rank.Part{Index: g.spares.highest(), Spare: true})+1)*g.full.PodsPerGroup)
 	}
 	return pods
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // checkWidths asserts that every Run that runs has one of its widths (R16), that its pods are those of that width and no
@@ -327,7 +327,7 @@ func TestCutsAreThoseOfReservationsThatActivate(t *testing.T) {
 		w.submit("run0", "org:a", 1, 1, 8)
 		run := w.runs["run0"]
 		r := w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: "run0"}, Action: rqv1.CutLottery, GPUs: 8})
-		told := func(why string, times int, cuts ...book.Cut) {
+		told := func(why string, times int, cuts ...rank.Cut) {
 			if diff := cmp.Diff(cuts, w.book.CutsOf(run.UID)); diff != "" {
 				w.t.Fatalf("cuts of %s (-want +got):\n%s", why, diff)
 			}
@@ -341,7 +341,7 @@ func TestCutsAreThoseOfReservationsThatActivate(t *testing.T) {
 		pending.Status.State = rqv1.ReservationPending
 		w.book.SetReservation(pending)
 		told("a Reservation that waits", 0)
-		want := book.Cut{Cut: r.Status.Cuts[0], Reservation: types.NamespacedName{Namespace: "ns", Name: "other-r0"},
+		want := rank.Cut{Cut: r.Status.Cuts[0], Reservation: types.NamespacedName{Namespace: "ns", Name: "other-r0"},
 			For: types.NamespacedName{Namespace: "ns", Name: "other"}, At: w.now}
 		w.book.SetReservation(r)
 		told("one that activates", 1, want)

@@ -30,18 +30,7 @@ func chargeOf(lease *rqv1.Lease, now time.Time) (charge, error) {
 		now = lease.Status.Ended.Time
 	}
 	seconds := max(0, now.Unix()-lease.Spec.Start.Unix())
-	return charge{seconds, rate, budget.Spend(seconds) * budget.Spend(gpusOf(lease)) * budget.Spend(rate)}, nil
-}
-
-// relationOf is what the payer was to the Run's owner.
-func relationOf(lease *rqv1.Lease) rqv1.Relation {
-	switch {
-	case lease.Spec.Payer.Relation != "":
-		return lease.Spec.Payer.Relation
-	case lease.Spec.Payer.Owner == lease.Spec.Owner:
-		return rqv1.RelationOwn
-	}
-	return rqv1.RelationSponsor
+	return charge{seconds, rate, budget.Spend(seconds) * budget.Spend(lease.GPUs()) * budget.Spend(rate)}, nil
 }
 
 var csvHeader = []string{"namespace", "run", "run_owner", "payer_owner", "budget", "envelope", "relation", "role", "node",
@@ -61,7 +50,7 @@ func writeCSV(out io.Writer, leases []rqv1.Lease, now time.Time) error {
 			return err
 		}
 		record := []string{spec.RunRef.Namespace, spec.RunRef.Name, string(spec.Owner), string(spec.Payer.Owner), spec.Payer.Budget,
-			spec.PaidByEnvelope, string(relationOf(lease)), string(spec.Slice.Role), nodesOf(lease), fmt.Sprint(gpusOf(lease)),
+			spec.PaidByEnvelope, string(lease.Relation()), string(spec.Slice.Role), nodesOf(lease), fmt.Sprint(lease.GPUs()),
 			spec.Start.UTC().Format(time.RFC3339), endOf(lease), (budget.Spend(c.seconds) * budget.GPUSecond).String(),
 			c.rate.String(), c.spend.String(), gpuSeconds(c.spend), string(spec.Reason), string(lease.Status.ClosureReason), lease.Name}
 		if err := w.Write(record); err != nil {

@@ -160,7 +160,7 @@ func lookedAt(run *rqv1.Run) bool {
 }
 
 func requestOf(run *rqv1.Run) request {
-	r := request{GPUs: run.Spec.Resources.TotalGPUs, GPUType: run.Spec.Resources.GPUType, SparesPerGroup: sparesOf(run),
+	r := request{GPUs: run.Spec.Resources.TotalGPUs, GPUType: run.Spec.Resources.GPUType, SparesPerGroup: run.Spec.GroupSpares(),
 		Malleable: run.Spec.Malleable, Opportunistic: run.Spec.Opportunistic}
 	if perPod := run.Spec.Resources.GPUsPerPod; perPod != nil {
 		r.GPUsPerPod = *perPod

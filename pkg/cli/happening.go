@@ -2,7 +2,6 @@ package cli
 
 import (
 	"slices"
-	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -51,7 +50,7 @@ func happened(lease *rqv1.Lease) happening {
 		Time: timeOf(lease),
 		alike: alike{Verb: hasOpened, Reason: string(spec.Reason), Role: spec.Slice.Role,
 			Budget: spec.Payer.Budget, Envelope: spec.PaidByEnvelope, Payer: spec.Payer.Owner},
-		Leases: 1, GPUs: gpusOf(lease), Groups: []int32{spec.GroupIndex}, Indexes: []int32{indexOf(lease)},
+		Leases: 1, GPUs: lease.GPUs(), Groups: []int32{spec.GroupIndex}, Indexes: []int32{int32(lease.Index())},
 	}
 	for _, node := range spec.Slice.Nodes {
 		h.Nodes = append(h.Nodes, node.Name)
@@ -62,12 +61,6 @@ func happened(lease *rqv1.Lease) happening {
 		h.Cohort = spec.Cohort
 	}
 	return h
-}
-
-// indexOf is the index of the pod that a GPU lease is for.
-func indexOf(lease *rqv1.Lease) int32 {
-	index, _ := strconv.ParseInt(lease.Labels[rqv1.LabelIndex], 10, 32) // every GPU lease has one
-	return int32(index)
 }
 
 // join adds a happening to those that it is like.

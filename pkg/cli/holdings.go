@@ -43,7 +43,7 @@ func addGivenUp(given []givenUp, lease *rqv1.Lease) []givenUp {
 		given = append(given, givenUp{Reason: lease.Status.ClosureReason})
 	}
 	given[i].Leases++
-	given[i].GPUs += gpusOf(lease)
+	given[i].GPUs += lease.GPUs()
 	if ended := lease.Status.Ended; ended != nil && ended.After(given[i].Last.Time) {
 		given[i].Last = *ended
 	}

@@ -36,11 +36,11 @@ func leaseTable(leases []rqv1.Lease, now time.Time) (*metav1.Table, error) {
 			fmt.Sprint(spec.GroupIndex),
 			fmt.Sprint(spec.Cohort),
 			nodesOf(lease),
-			fmt.Sprint(gpusOf(lease)),
+			fmt.Sprint(lease.GPUs()),
 			spec.Payer.Budget,
 			spec.PaidByEnvelope,
 			string(spec.Payer.Owner),
-			string(relationOf(lease)),
+			string(lease.Relation()),
 			string(spec.Owner),
 			spec.Start.UTC().Format(time.RFC3339),
 			endOf(lease),
@@ -63,14 +63,6 @@ func nodesOf(lease *rqv1.Lease) string {
 		names[i] = node.Name
 	}
 	return strings.Join(names, ",")
-}
-
-func gpusOf(lease *rqv1.Lease) int32 {
-	var gpus int32
-	for _, node := range lease.Spec.Slice.Nodes {
-		gpus += node.GPUs
-	}
-	return gpus
 }
 
 func endOf(lease *rqv1.Lease) string {

@@ -34,7 +34,7 @@ func toldByLeases(leases []rqv1.Lease) []moment {
 		if i > 0 && timeOf(lease).Sub(timeOf(steps[i-1]).Time) > together {
 			tell()
 		}
-		p := pod{lease.Spec.Slice.Role, indexOf(lease)}
+		p := pod{lease.Spec.Slice.Role, int32(lease.Index())}
 		switch {
 		case p.role == rqv1.RoleBorrowed:
 			t.saw(lease)
@@ -83,7 +83,7 @@ func lossesOf(leases []rqv1.Lease, records map[string]string) []moment {
 	told := map[string]bool{}
 	for i := range leases {
 		lease := &leases[i]
-		node := lease.Spec.Slice.Nodes[0].Name
+		node := lease.Node()
 		if lease.Status.ClosureReason != rqv1.ClosedNodeFailure || told[node] {
 			continue
 		}

@@ -135,7 +135,7 @@ func pointers[T any, P interface {
 
 // standBy counts the GPUs that stand by for Runs, by their UIDs. It asks nothing when none of them has spares.
 func standBy(ctx context.Context, c client.Client, namespace string, runs []rqv1.Run) (map[types.UID]int32, error) {
-	if !slices.ContainsFunc(runs, func(run rqv1.Run) bool { return sparesOf(&run) > 0 }) {
+	if !slices.ContainsFunc(runs, func(run rqv1.Run) bool { return run.Spec.GroupSpares() > 0 }) {
 		return nil, nil
 	}
 	var spares rqv1.LeaseList
@@ -145,7 +145,7 @@ func standBy(ctx context.Context, c client.Client, namespace string, runs []rqv1
 	}
 	gpus := map[types.UID]int32{}
 	for i := range spares.Items {
-		gpus[spares.Items[i].Spec.RunRef.UID] += gpusOf(&spares.Items[i])
+		gpus[spares.Items[i].Spec.RunRef.UID] += spares.Items[i].GPUs()
 	}
 	return gpus, nil
 }

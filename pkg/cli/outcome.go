@@ -50,5 +50,5 @@ func reached(awaited, phase rqv1.RunPhase) bool {
 }
 
 func ended(run *rqv1.Run) bool {
-	return run.Status.Phase == rqv1.RunCompleted || run.Status.Phase == rqv1.RunFailed
+	return run.Ended()
 }

@@ -150,7 +150,7 @@ func (q *payerQuestion) others(cover *budget.Cover) []offer {
 			slices.ContainsFunc(out, func(o offer) bool { return o.Budget == key.Budget && o.Envelope == key.Envelope }) {
 			continue
 		}
-		out = append(out, offer{Relation: relationOf(l), Owner: l.Spec.Payer.Owner, Budget: key.Budget, Envelope: key.Envelope,
+		out = append(out, offer{Relation: l.Relation(), Owner: l.Spec.Payer.Owner, Budget: key.Budget, Envelope: key.Envelope,
 			Selector: q.selector(key), PaysGPUs: q.pays(key), Stops: "it would not be asked now; what runs stays"})
 	}
 	return out
@@ -161,7 +161,7 @@ func (q *payerQuestion) pays(key budget.Key) int {
 	sum := 0
 	for i := range q.leases {
 		if l := &q.leases[i]; l.Spec.Payer.Budget == key.Budget && l.Spec.PaidByEnvelope == key.Envelope {
-			sum += int(gpusOf(l))
+			sum += int(l.GPUs())
 		}
 	}
 	return sum

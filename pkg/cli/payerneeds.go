@@ -4,9 +4,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // podSize is how many GPUs a pod of a Run has, as far as is known beside its spec.resources (R14).
@@ -25,7 +25,7 @@ func templateSize(run *rqv1.Run, gpuResource string) podSize {
 	case run.Spec.Resources.GPUsPerPod != nil:
 		return podSize{stated: int(*run.Spec.Resources.GPUsPerPod), from: "spec.resources.gpusPerPod"}
 	case run.Spec.Template != nil:
-		return podSize{stated: book.PodGPUs(&run.Spec.Template.Spec, gpuResource), from: "spec.template"}
+		return podSize{stated: rank.PodGPUs(&run.Spec.Template.Spec, gpuResource), from: "spec.template"}
 	}
 	return podSize{}
 }
@@ -89,7 +89,7 @@ func (q *payerQuestion) wanted(payable int) int {
 func (q *payerQuestion) held() int {
 	sum := 0
 	for i := range q.leases {
-		sum += int(gpusOf(&q.leases[i]))
+		sum += int(q.leases[i].GPUs())
 	}
 	return sum
 }
@@ -98,8 +98,8 @@ func (q *payerQuestion) held() int {
 func (q *payerQuestion) borrowed() int {
 	sum := 0
 	for i := range q.leases {
-		if l := &q.leases[i]; relationOf(l) == rqv1.RelationSponsor && l.Spec.Slice.Role != rqv1.RoleBorrowed {
-			sum += int(gpusOf(l))
+		if l := &q.leases[i]; l.Relation() == rqv1.RelationSponsor && l.Spec.Slice.Role != rqv1.RoleBorrowed {
+			sum += int(l.GPUs())
 		}
 	}
 	return sum

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // payerSearch is one "kubectl runs budgets explain".
@@ -117,7 +117,7 @@ func (p *payerSearch) read(ctx context.Context, c client.Client, key client.Obje
 		var pods corev1.PodList
 		note("pods, which say how many GPUs each has", c.List(ctx, &pods, client.InNamespace(key.Namespace), client.MatchingLabels{rqv1.LabelRun: key.Name}))
 		for i := range pods.Items {
-			q.size.stated, q.size.from = max(q.size.stated, book.PodGPUs(&pods.Items[i].Spec, p.gpuResource)), "its pods"
+			q.size.stated, q.size.from = max(q.size.stated, rank.PodGPUs(&pods.Items[i].Spec, p.gpuResource)), "its pods"
 		}
 	}
 	if q.size.stated == 0 {

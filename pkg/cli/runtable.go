@@ -64,16 +64,6 @@ func pendingOf(run *rqv1.Run) string {
 	return run.Status.Width.Pending
 }
 
-// sparesOf is how many GPUs are to stand by for each group of a Run.
-func sparesOf(run *rqv1.Run) int32 {
-	for _, spares := range []*int32{run.Spec.SparesPerGroup, run.Spec.Spares} {
-		if spares != nil {
-			return *spares
-		}
-	}
-	return 0
-}
-
 // sparesWanted is how many GPUs are to stand by for a Run at the width that it has, or starts with.
 func sparesWanted(run *rqv1.Run) int32 {
 	width := run.Spec.Resources.TotalGPUs
@@ -84,13 +74,13 @@ func sparesWanted(run *rqv1.Run) int32 {
 	if run.Spec.Locality != nil && run.Spec.Locality.GroupGPUs != nil && *run.Spec.Locality.GroupGPUs > 0 {
 		groups = width / *run.Spec.Locality.GroupGPUs
 	}
-	return groups * sparesOf(run)
+	return groups * run.Spec.GroupSpares()
 }
 
 // standingBy says how many GPUs stand by for a Run of those that are to; empty for a Run without spares, or that has ended.
 func standingBy(run *rqv1.Run, standBy map[types.UID]int32) string {
 	switch {
-	case sparesOf(run) == 0 || ended(run):
+	case run.Spec.GroupSpares() == 0 || ended(run):
 		return ""
 	case standBy == nil:
 		return fmt.Sprintf("?/%d", sparesWanted(run))

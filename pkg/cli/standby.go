@@ -18,7 +18,7 @@ type spares struct {
 
 // sparesHeld is nil for a Run that asks for no spares.
 func sparesHeld(run *rqv1.Run, holds []holding) *spares {
-	perGroup := sparesOf(run)
+	perGroup := run.Spec.GroupSpares()
 	if perGroup == 0 {
 		return nil
 	}
@@ -71,7 +71,7 @@ func shardsOf(run *rqv1.Run, leases []rqv1.Lease) *shards {
 			s.Ended = addGivenUp(s.Ended, lease)
 		} else {
 			s.Running++
-			s.GPUs += gpusOf(lease)
+			s.GPUs += lease.GPUs()
 		}
 	}
 	slices.SortFunc(s.Ended, func(a, b givenUp) int { return strings.Compare(string(a.Reason), string(b.Reason)) })

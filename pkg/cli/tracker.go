@@ -98,7 +98,7 @@ func (h *happening) moved(before *rqv1.Lease) {
 		return
 	}
 	h.After = before.Status.ClosureReason
-	h.From = []string{before.Spec.Slice.Nodes[0].Name}
+	h.From = []string{before.Node()}
 }
 
 // leftBehind is the GPU lease that a rank had before it moved: one whose node was lost, or one that is still to be closed.
@@ -125,7 +125,7 @@ func (t *tracker) heldFor(lease *rqv1.Lease) *rqv1.Lease {
 
 // sameRank is true of two GPU leases that one active pod of a Run and its replacement have.
 func sameRank(a, b *rqv1.Lease) bool {
-	return a.UID != b.UID && a.Spec.RunRef.UID == b.Spec.RunRef.UID && indexOf(a) == indexOf(b) &&
+	return a.UID != b.UID && a.Spec.RunRef.UID == b.Spec.RunRef.UID && int32(a.Index()) == int32(b.Index()) &&
 		a.Spec.Slice.Role == rqv1.RoleActive && b.Spec.Slice.Role == rqv1.RoleActive
 }
 
@@ -164,7 +164,7 @@ func (c tally) inWords(run *rqv1.Run) string {
 		name     string
 	}{
 		{c.Active, !run.Spec.Opportunistic, "active"},
-		{c.Spare, sparesOf(run) > 0, "spare"},
+		{c.Spare, run.Spec.GroupSpares() > 0, "spare"},
 		{c.Borrowed, run.Spec.Opportunistic, "borrowed"},
 	} {
 		if role.count > 0 || role.expected {

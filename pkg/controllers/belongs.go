@@ -6,7 +6,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // nameTaken is the error for a name that something else has.
@@ -22,8 +22,8 @@ func belongs(what string, wanted metav1.Object, get func() (metav1.Object, error
 	if err != nil {
 		return ignore(err, apierrors.IsNotFound)
 	}
-	run, _ := book.RunOf(wanted)
-	if made, ok := book.RunOf(got); !ok || made != run {
+	run, _ := rank.RunOf(wanted)
+	if made, ok := rank.RunOf(got); !ok || made != run {
 		return nameTaken{what, wanted.GetName()}
 	}
 	return nil

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // numberEpochs gives each rank that is made anew an epoch above those that its Leases tell of, so that what is left of an
@@ -49,7 +49,7 @@ func (c *Controllers) numberEpochs(ctx context.Context, run *rqv1.Run, pods []*c
 }
 
 // rankRole is the role of the Leases of a Run's ranks: of its shards, where it is opportunistic.
-func rankRole(run *rqv1.Run) string { return string(book.RoleOf(&run.Spec, book.Part{})) }
+func rankRole(run *rqv1.Run) string { return string(rank.RoleOf(&run.Spec, rank.Part{})) }
 
 // countEpoch notes that a rank's next epoch is above that of one of its Leases, which has the given labels.
 func countEpoch(next map[string]int, lease map[string]string) {

@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 // gone are the pods whose deletion the API server has told, by Run. That a cache lacks a pod proves nothing; that its end was
@@ -63,7 +62,7 @@ func (g *gone) keep(run types.NamespacedName, leases []*rqv1.Lease) {
 	}
 	open := map[types.UID]bool{}
 	for _, l := range leases {
-		open[types.UID(l.Labels[book.LabelPod])] = true
+		open[types.UID(l.Labels[rqv1.LabelPodUID])] = true
 	}
 	maps.DeleteFunc(g.pods[run], func(pod types.UID, _ bool) bool { return !open[pod] })
 	if len(g.pods[run]) == 0 {

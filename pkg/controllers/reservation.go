@@ -41,7 +41,7 @@ func (c *Controllers) reserve(ctx context.Context, name types.NamespacedName, ru
 		all = slices.DeleteFunc(all, func(r *rqv1.Reservation) bool { return r.Name == written.Name })
 		all = append(all, written)
 	}
-	i := slices.IndexFunc(all, func(r *rqv1.Reservation) bool { return !book.Ended(r) })
+	i := slices.IndexFunc(all, func(r *rqv1.Reservation) bool { return !r.Ended() })
 	if i < 0 {
 		return nil, nil
 	}
@@ -126,7 +126,7 @@ func (c *Controllers) tidyReservations(ctx context.Context) {
 		for _, o := range c.watches.reservations.GetStore().List() {
 			r := o.(*rqv1.Reservation)
 			switch {
-			case !book.Ended(r):
+			case !r.Ended():
 				if waiting++; oldest.IsZero() || r.CreationTimestamp.Before(&oldest) {
 					oldest = r.CreationTimestamp
 				}

@@ -18,10 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // reconcileRun brings one Run a decision further. It returns when to look again without an event; 0 for never.
@@ -214,7 +214,7 @@ func (c *Controllers) evidence(ctx context.Context, d lifecycle.Deletion) (bool,
 		return lost, nil
 	case lifecycle.Unpaid:
 		lease := &rqv1.Lease{}
-		err := c.client.Get(ctx, types.NamespacedName{Namespace: d.Pod.Namespace, Name: book.LeaseName(d.Pod.Name, d.Pod.UID)}, lease)
+		err := c.client.Get(ctx, types.NamespacedName{Namespace: d.Pod.Namespace, Name: rank.LeaseName(d.Pod.Name, d.Pod.UID)}, lease)
 		return apierrors.IsNotFound(err) || err == nil && lease.Status.Closed, ignore(err, apierrors.IsNotFound)
 	}
 	return false, fmt.Errorf("no such evidence: %s", d.If)
@@ -232,7 +232,7 @@ func (c *Controllers) closeLeases(ctx context.Context, run types.NamespacedName,
 	}
 	var alive map[string]bool
 	for _, closing := range closings {
-		if pod := types.UID(closing.Lease.Labels[book.LabelPod]); !known[pod] && !c.gone.has(run, pod) {
+		if pod := types.UID(closing.Lease.Labels[rqv1.LabelPodUID]); !known[pod] && !c.gone.has(run, pod) {
 			var err error
 			if alive, err = c.podsAlive(ctx, run); err != nil {
 				return nil, err
@@ -242,7 +242,7 @@ func (c *Controllers) closeLeases(ctx context.Context, run types.NamespacedName,
 	}
 	closed := make([]*rqv1.Lease, len(closings))
 	err := inParallel(len(closings), func(i int) (err error) {
-		if alive[closings[i].Lease.Labels[book.LabelPod]] {
+		if alive[closings[i].Lease.Labels[rqv1.LabelPodUID]] {
 			return nil // the cache is behind; the pod's own event looks again
 		}
 		closed[i], err = c.closeLease(ctx, closings[i])

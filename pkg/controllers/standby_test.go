@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 // A process that stands by keeps neither the names of Runs that come and go nor the pods that end. When it begins to decide it looks
@@ -58,7 +57,7 @@ func TestEndedPodsAreForgottenWithTheirLeases(t *testing.T) {
 	for _, uid := range []types.UID{"a", "b"} {
 		c.tellGone(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", UID: uid, Labels: map[string]string{rqv1.LabelRun: "train"}}})
 	}
-	c.gone.keep(train, []*rqv1.Lease{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{book.LabelPod: "b"}}}})
+	c.gone.keep(train, []*rqv1.Lease{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{rqv1.LabelPodUID: "b"}}}})
 	if got := []bool{c.gone.has(train, "a"), c.gone.has(train, "b")}; !cmp.Equal(got, []bool{false, true}) {
 		t.Errorf("remembered: %v", got)
 	}

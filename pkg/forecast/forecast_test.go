@@ -12,6 +12,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
@@ -79,7 +80,7 @@ func (s *scene) leaves(run int, after time.Duration) {
 func ask(pods int) forecast.Ask {
 	a := forecast.Ask{Demand: plan.Demand{Owner: "org:a", Flavor: flavor, GPUsPerPod: 8, Groups: 1, PodsPerGroup: pods, Confined: true}}
 	for i := range pods {
-		a.Missing = append(a.Missing, plan.Missing{Index: i})
+		a.Missing = append(a.Missing, plan.Missing{Part: rank.Part{Index: i}})
 	}
 	return a
 }

@@ -3,16 +3,12 @@ package lifecycle
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // Notice is what a pod that is cut is told before it ends (R19).
@@ -32,7 +28,7 @@ const (
 )
 
 // reasonOf returns the reason that a cut closes Leases with.
-func reasonOf(cut *book.Cut) rqv1.ClosureReason {
+func reasonOf(cut *rank.Cut) rqv1.ClosureReason {
 	switch cut.Action {
 	case rqv1.CutDropSpare:
 		return rqv1.ClosedDropSpare
@@ -43,11 +39,11 @@ func reasonOf(cut *book.Cut) rqv1.ClosureReason {
 }
 
 // ends reports whether a cut ends all that its Run held.
-func ends(cut *book.Cut) bool { return cut.Action == rqv1.CutLottery }
+func ends(cut *rank.Cut) bool { return cut.Action == rqv1.CutLottery }
 
 // ending returns the cut that ends the Run as it runs now: it had started by the activation. Cuts of an earlier start do
 // not end a later one.
-func (s *state) ending() *book.Cut {
+func (s *state) ending() *rank.Cut {
 	for i := range s.Cuts {
 		if cut := &s.Cuts[i]; ends(cut) && s.ranBefore(cut.At) {
 			return cut
@@ -58,14 +54,13 @@ func (s *state) ending() *book.Cut {
 
 // ranBefore reports whether the Run runs and had started before an instant. Conditions have whole seconds.
 func (s *state) ranBefore(at time.Time) bool {
-	started := meta.FindStatusCondition(s.Run.Status.Conditions, rqv1.ConditionStarted)
-	return s.Run.Status.Phase == rqv1.RunRunning && started != nil && started.Status == metav1.ConditionTrue &&
-		started.LastTransitionTime.Time.Before(at.Truncate(time.Second))
+	started, runs := s.Run.StartedAt()
+	return runs && started.Before(at.Truncate(time.Second))
 }
 
 // cutOf returns the cut that ends what a Lease holds; nil when none does. What was opened after the activation is not cut.
-func (s *state) cutOf(lease *rqv1.Lease) *book.Cut {
-	part := partOf(lease)
+func (s *state) cutOf(lease *rqv1.Lease) *rank.Cut {
+	part := rank.Held(lease)
 	for i := range s.Cuts {
 		cut := &s.Cuts[i]
 		if cut.UID != lease.Spec.RunRef.UID || !lease.Spec.Start.Time.Before(cut.At) {
@@ -86,7 +81,7 @@ func (s *state) doomed(pod *corev1.Pod) bool {
 		cut := s.cutOf(lease)
 		return cut != nil && (cut.Action == rqv1.CutDropSpare || ends(cut) && s.waits())
 	}
-	return s.waits() && !holds(pod) && slices.ContainsFunc(s.Cuts, func(cut book.Cut) bool {
+	return s.waits() && !holds(pod) && slices.ContainsFunc(s.Cuts, func(cut rank.Cut) bool {
 		return ends(&cut) && pod.CreationTimestamp.Time.Before(cut.At.Truncate(time.Second))
 	})
 }
@@ -110,7 +105,7 @@ func (s *state) notice(pod *corev1.Pod) *Notice {
 		return s.noticeOfReclaim(pod)
 	case cut != nil:
 		return s.noticeOf(pod, reasonOf(cut), purpose(cut))
-	case lease != nil && s.narrowed() && !s.has(partOf(lease)):
+	case lease != nil && s.narrowed() && !s.has(rank.Held(lease)):
 		return s.noticeOf(pod, rqv1.ClosedShrink, fmt.Sprintf("the Run is shrunk to %d GPUs", s.granted))
 	}
 	return nil
@@ -125,7 +120,7 @@ func (s *state) noticeOf(pod *corev1.Pod, reason rqv1.ClosureReason, message str
 }
 
 // purpose says what is cut, and for whom.
-func purpose(cut *book.Cut) string {
+func purpose(cut *rank.Cut) string {
 	what := "cut by lottery"
 	switch cut.Action {
 	case rqv1.CutDropSpare:
@@ -137,7 +132,7 @@ func purpose(cut *book.Cut) string {
 }
 
 // ended says what a cut has brought the Run to, and how to check a draw.
-func (s *state) ended(cut *book.Cut) string {
+func (s *state) ended(cut *rank.Cut) string {
 	text := purpose(cut)
 	if s.phase == rqv1.RunPending {
 		text += "; it waits to start again from its checkpoint"
@@ -145,13 +140,4 @@ func (s *state) ended(cut *book.Cut) string {
 		text += "; it declares no checkpoint, so it does not start again"
 	}
 	return text + fmt.Sprintf("; check the draw with kubectl runs explain --verify %s -n %s", cut.Reservation.Name, cut.Reservation.Namespace)
-}
-
-// podUID returns the UID of the pod that a Lease is for.
-func podUID(lease *rqv1.Lease) types.UID { return types.UID(lease.Labels[book.LabelPod]) }
-
-// partOf returns the part of the pod that a Lease is for.
-func partOf(lease *rqv1.Lease) book.Part {
-	index, _ := strconv.Atoi(lease.Labels[rqv1.LabelIndex]) // every Lease has one
-	return book.Part{Index: index, Spare: lease.Spec.Slice.Role == rqv1.RoleSpare}
 }

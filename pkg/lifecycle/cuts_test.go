@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // cut returns what Reservation ns/other-r0, activated half a minute ago, does to the scene's Run.
-func cut(action rqv1.CutAction, edit func(*book.Cut)) book.Cut {
-	c := book.Cut{
+func cut(action rqv1.CutAction, edit func(*rank.Cut)) rank.Cut {
+	c := rank.Cut{
 		Cut:         rqv1.Cut{Run: rqv1.NamespacedName{Namespace: "ns", Name: "run"}, UID: "run-uid", Action: action, GPUs: 8},
 		Reservation: types.NamespacedName{Namespace: "ns", Name: "other-r0"}, For: types.NamespacedName{Namespace: "ns", Name: "other"},
 		At: noon.Add(-30*time.Second + 500*time.Millisecond),
@@ -31,12 +31,12 @@ func cut(action rqv1.CutAction, edit func(*book.Cut)) book.Cut {
 	return c
 }
 
-func shrinkTo(gpus int32) book.Cut {
-	return cut(rqv1.CutShrink, func(c *book.Cut) { c.Width = &gpus })
+func shrinkTo(gpus int32) rank.Cut {
+	return cut(rqv1.CutShrink, func(c *rank.Cut) { c.Width = &gpus })
 }
 
 // victim is a Run with two spares that started an hour ago, may shrink to 8 GPUs by steps of 8, and is cut.
-func victim(cuts []book.Cut, edit func(*Observed)) Observed {
+func victim(cuts []rank.Cut, edit func(*Observed)) Observed {
 	o := spared(nil, "n4", "n5")
 	o.Run.Spec.Malleable = &rqv1.RunMalleable{MinTotalGPUs: 8, MaxTotalGPUs: 32, StepGPUs: 8}
 	o.Run.Status.Width = &rqv1.RunWidth{Min: 8, Max: 32, Desired: 32, Granted: 32, Allocated: 32}
@@ -129,7 +129,7 @@ func without[T comparable](all []T, one T) []T {
 }
 
 func TestCuts(t *testing.T) {
-	drop := cut(rqv1.CutDropSpare, func(c *book.Cut) { c.Spares = []int32{1} })
+	drop := cut(rqv1.CutDropSpare, func(c *rank.Cut) { c.Spares = []int32{1} })
 	lottery := cut(rqv1.CutLottery, nil)
 	const everything = "delete run-0; delete run-1; delete run-2; delete run-3; delete run-s0; delete run-s1"
 	const verify = "; check the draw with kubectl runs explain --verify other-r0 -n ns"
@@ -143,36 +143,36 @@ func TestCuts(t *testing.T) {
 		observed Observed
 		want     []string
 	}{
-		"shrink to one group": {victim([]book.Cut{shrinkTo(16)}, nil), []string{
+		"shrink to one group": {victim([]rank.Cut{shrinkTo(16)}, nil), []string{
 			"Running: shrunk to 16 GPUs", "delete run-2; delete run-3; delete run-s1",
 			"close lease-2 Shrink; close lease-3 Shrink; close lease-s1 Shrink; Running: shrunk to 16 GPUs"}},
-		"the narrowest of two shrinks": {victim([]book.Cut{shrinkTo(16), shrinkTo(24)}, func(o *Observed) {
+		"the narrowest of two shrinks": {victim([]rank.Cut{shrinkTo(16), shrinkTo(24)}, func(o *Observed) {
 			o.Demand.Confined = false
 			o.Demand.Groups, o.Demand.PodsPerGroup, o.Demand.SparesPerGroup = 1, 4, 2
 		}), []string{
 			"Running: shrunk to 16 GPUs", "delete run-2; delete run-3",
 			"close lease-2 Shrink; close lease-3 Shrink; Running: shrunk to 16 GPUs"}},
-		"shrink a Run that is narrower already": {victim([]book.Cut{shrinkTo(32)}, nil), []string{"Running: bound 32 GPUs"}},
-		"drop a spare": {victim([]book.Cut{drop}, nil), []string{
+		"shrink a Run that is narrower already": {victim([]rank.Cut{shrinkTo(32)}, nil), []string{"Running: bound 32 GPUs"}},
+		"drop a spare": {victim([]rank.Cut{drop}, nil), []string{
 			"delete run-s1; Running: bound 32 GPUs", "close lease-s1 DropSpare; create run-s1; Running: bound 32 GPUs"}},
-		"drop a spare that came later": {victim([]book.Cut{drop}, func(o *Observed) { o.Leases[5].Spec.Start = metav1.NewMicroTime(drop.At) }), []string{
+		"drop a spare that came later": {victim([]rank.Cut{drop}, func(o *Observed) { o.Leases[5].Spec.Start = metav1.NewMicroTime(drop.At) }), []string{
 			"Running: bound 32 GPUs"}},
-		"lottery, with a checkpoint": {victim([]book.Cut{lottery}, checkpointed), []string{
+		"lottery, with a checkpoint": {victim([]rank.Cut{lottery}, checkpointed), []string{
 			everything + "; Pending: cut by lottery for Run ns/other (Reservation ns/other-r0); it waits to start again from its checkpoint" + verify,
 			closed + "; " + anew}},
-		"lottery, without": {victim([]book.Cut{lottery}, nil), []string{
+		"lottery, without": {victim([]rank.Cut{lottery}, nil), []string{
 			everything + "; Failed: cut by lottery for Run ns/other (Reservation ns/other-r0); it declares no checkpoint, so it does not start again" + verify,
 			closed}},
-		"a lottery before the Run started anew": {victim([]book.Cut{lottery}, func(o *Observed) {
+		"a lottery before the Run started anew": {victim([]rank.Cut{lottery}, func(o *Observed) {
 			o.Run.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-10 * time.Second))
 			for _, lease := range o.Leases {
 				lease.Spec.Start = metav1.NewMicroTime(noon.Add(-11 * time.Second))
 			}
 		}), []string{"Running: bound 32 GPUs"}},
-		"a lottery in the second of the start": {victim([]book.Cut{lottery}, func(o *Observed) {
+		"a lottery in the second of the start": {victim([]rank.Cut{lottery}, func(o *Observed) {
 			o.Run.Status.Conditions[0].LastTransitionTime = metav1.NewTime(lottery.At.Truncate(time.Second))
 		}), []string{"Running: bound 32 GPUs"}},
-		"a Run that has completed holds nothing to cut": {victim([]book.Cut{lottery}, func(o *Observed) {
+		"a Run that has completed holds nothing to cut": {victim([]rank.Cut{lottery}, func(o *Observed) {
 			for _, pod := range o.Pods[:4] {
 				pod.Status.Phase = corev1.PodSucceeded
 			}
@@ -189,9 +189,9 @@ func TestCuts(t *testing.T) {
 // TestCutsConvergeFromEveryCrash kills the process after every step of the first decision and of each later one: the Run
 // ends up the same, every Lease that was open closes with the cut's reason, and nothing is left.
 func TestCutsConvergeFromEveryCrash(t *testing.T) {
-	drop := cut(rqv1.CutDropSpare, func(c *book.Cut) { c.Spares = []int32{0} })
+	drop := cut(rqv1.CutDropSpare, func(c *rank.Cut) { c.Spares = []int32{0} })
 	for name, test := range map[string]struct {
-		cut     book.Cut
+		cut     rank.Cut
 		edit    func(*Observed)
 		reason  rqv1.ClosureReason
 		phase   rqv1.RunPhase
@@ -210,7 +210,7 @@ func TestCutsConvergeFromEveryCrash(t *testing.T) {
 	} {
 		for round := range 3 {
 			for step := range 14 {
-				o := victim([]book.Cut{test.cut}, test.edit)
+				o := victim([]rank.Cut{test.cut}, test.edit)
 				closed := map[string]rqv1.ClosureReason{}
 				for i := range 12 {
 					d := Decide(o)
@@ -248,7 +248,7 @@ func TestCutsConvergeFromEveryCrash(t *testing.T) {
 
 func TestNotice(t *testing.T) {
 	long := int64(600)
-	o := victim([]book.Cut{cut(rqv1.CutLottery, nil)}, func(o *Observed) {
+	o := victim([]rank.Cut{cut(rqv1.CutLottery, nil)}, func(o *Observed) {
 		o.Pods[0].Spec.TerminationGracePeriodSeconds = &long
 		o.NoticePeriod = 1500 * time.Millisecond
 	})
@@ -265,7 +265,7 @@ func TestNotice(t *testing.T) {
 		t.Errorf("of a lottery (-want +got):\n%s", diff)
 	}
 
-	o = victim([]book.Cut{shrinkTo(16)}, func(o *Observed) { o.Run.Status.Width.Granted = 16 })
+	o = victim([]rank.Cut{shrinkTo(16)}, func(o *Observed) { o.Run.Status.Width.Granted = 16 })
 	for _, deletion := range Decide(o).Delete {
 		if want := (&Notice{rqv1.ClosedShrink, "shrunk for Run ns/other (Reservation ns/other-r0)", 30}); !cmp.Equal(want, deletion.Notice) {
 			t.Errorf("of a shrink: %s", cmp.Diff(want, deletion.Notice))
@@ -280,7 +280,7 @@ func TestNotice(t *testing.T) {
 }
 
 func TestConditionsOfACutRun(t *testing.T) {
-	o := victim([]book.Cut{cut(rqv1.CutLottery, nil)}, checkpointed)
+	o := victim([]rank.Cut{cut(rqv1.CutLottery, nil)}, checkpointed)
 	next := Decide(o).Status
 	started := meta.FindStatusCondition(next.Conditions, rqv1.ConditionStarted)
 	if started.Status != metav1.ConditionFalse || started.Reason != "RandomPreempt" || next.Width.Granted != 0 || next.Funding != nil {
@@ -296,7 +296,7 @@ func TestConditionsOfACutRun(t *testing.T) {
 		t.Errorf("once it is refused it says: %s", got)
 	}
 
-	o = victim([]book.Cut{cut(rqv1.CutLottery, nil)}, nil)
+	o = victim([]rank.Cut{cut(rqv1.CutLottery, nil)}, nil)
 	finished := meta.FindStatusCondition(Decide(o).Status.Conditions, rqv1.ConditionFinished)
 	if finished == nil || finished.Reason != "RandomPreempt" {
 		t.Errorf("a Run that ends: %+v", finished)

@@ -22,8 +22,8 @@ func (s *state) edited() bool {
 		if lease.Spec.Owner != s.Run.Spec.Owner || !s.lasts(lease) {
 			return true
 		}
-		if relationOf(lease) == rqv1.RelationSponsor {
-			borrowed += gpusOf(lease)
+		if lease.Relation() == rqv1.RelationSponsor {
+			borrowed += lease.GPUs()
 			if f := s.Run.Spec.Funding; f == nil || !f.AllowBorrow || !slices.Contains(f.Sponsors, lease.Spec.Payer.Owner) {
 				return true
 			}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // deletions returns the pods of a kind, to be deleted; those that are cut get notice.
@@ -63,7 +64,7 @@ func (s *state) suspect(pod *corev1.Pod) []Deletion {
 	}
 	node, stuck := pod.Spec.NodeName, false
 	if lease := s.leases[pod.UID]; lease != nil && node == "" {
-		node = lease.Spec.Slice.Nodes[0].Name
+		node = lease.Node()
 		stuck = s.Now.Sub(lease.Spec.Start.Time) > s.GangDeadline
 	}
 	switch {
@@ -82,7 +83,7 @@ func (s *state) suspect(pod *corev1.Pod) []Deletion {
 func (s *state) closings() []Closing {
 	var out []Closing
 	for _, lease := range s.Leases {
-		pod := s.byUID[podUID(lease)]
+		pod := s.byUID[lease.PodUID()]
 		switch {
 		case pod == nil, pod.DeletionTimestamp != nil && !holds(pod):
 			out = append(out, Closing{lease, s.reasonGone(lease)})
@@ -100,9 +101,9 @@ func (s *state) closings() []Closing {
 // reasonGone says why a Lease whose pod is gone ended.
 func (s *state) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
 	switch {
-	case !s.Stands(lease.Spec.Slice.Nodes[0].Name):
+	case !s.Stands(lease.Node()):
 		return rqv1.ClosedNodeFailure
-	case s.claims[podUID(lease)] != nil:
+	case s.claims[lease.PodUID()] != nil:
 		return rqv1.ClosedSwap
 	case s.Run == nil || s.Run.UID != lease.Spec.RunRef.UID || s.Run.DeletionTimestamp != nil:
 		return rqv1.ClosedDeleted
@@ -117,7 +118,7 @@ func (s *state) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
 	switch {
 	case said != "":
 		return said
-	case s.phase == rqv1.RunRunning && !s.has(partOf(lease)):
+	case s.phase == rqv1.RunRunning && !s.has(rank.Held(lease)):
 		return rqv1.ClosedShrink
 	case s.phase == rqv1.RunFailed:
 		return rqv1.ClosedFailed

@@ -26,16 +26,16 @@ func (s *state) funding() *rqv1.RunFundingStatus {
 	}
 	others := map[other]int32{}
 	for _, lease := range s.Leases {
-		pod := s.byUID[podUID(lease)]
+		pod := s.byUID[lease.PodUID()]
 		if pod == nil || !holds(pod) {
 			continue
 		}
-		over := min(int32(s.Overdraft(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name})), gpusOf(lease))
-		within := gpusOf(lease) - over
+		over := min(int32(s.Overdraft(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name})), lease.GPUs())
+		within := lease.GPUs() - over
 		if over > 0 {
 			others[other{lease.Spec.Payer.Owner, relationOverdraft}] += over
 		}
-		switch relation := relationOf(lease); {
+		switch relation := lease.Relation(); {
 		case within == 0:
 		case relation == rqv1.RelationOwn:
 			out.OwnedGPUs += within
@@ -51,25 +51,6 @@ func (s *state) funding() *rqv1.RunFundingStatus {
 		return cmp.Or(cmp.Compare(x.Owner, y.Owner), cmp.Compare(x.Relation, y.Relation))
 	})
 	return out
-}
-
-func gpusOf(lease *rqv1.Lease) int32 {
-	n := int32(0)
-	for _, held := range lease.Spec.Slice.Nodes {
-		n += held.GPUs
-	}
-	return n
-}
-
-// relationOf returns what the payer of a Lease was to the Run's owner when it was opened.
-func relationOf(lease *rqv1.Lease) rqv1.Relation {
-	switch {
-	case lease.Spec.Payer.Relation != "":
-		return lease.Spec.Payer.Relation
-	case lease.Spec.Payer.Owner == lease.Spec.Owner:
-		return rqv1.RelationOwn
-	}
-	return rqv1.RelationSponsor
 }
 
 // setOverdraft says how many of the Run's GPUs are beyond what their payers allow. A Run that never had any says nothing.

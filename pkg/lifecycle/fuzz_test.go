@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // FuzzTemplate: whatever a template says, the pods that are made of it are the Run's: its name and labels, controlled by it
@@ -31,13 +31,13 @@ func FuzzTemplate(f *testing.F) {
 		}
 		seen := map[string]bool{}
 		for _, pod := range d.Create {
-			run, part, ok := book.Membership(pod)
+			run, part, ok := rank.Membership(pod)
 			if !ok || run != o.Run.UID || pod.Namespace != o.Run.Namespace || len(pod.OwnerReferences) != 1 || seen[pod.Name] {
 				t.Errorf("pod %s/%s of %v with labels %v is not a pod of the Run", pod.Namespace, pod.Name, pod.OwnerReferences, pod.Labels)
 			}
 			seen[pod.Name] = true
 			checkOurs(t, pod)
-			if gpus := book.PodGPUs(&pod.Spec, o.GPUResource); part.Spare && gpus != 0 || !part.Spare && !stated && gpus != o.Demand.GPUsPerPod {
+			if gpus := rank.PodGPUs(&pod.Spec, o.GPUResource); part.Spare && gpus != 0 || !part.Spare && !stated && gpus != o.Demand.GPUsPerPod {
 				t.Errorf("pod %s asks for %d GPUs", pod.Name, gpus)
 			}
 		}
@@ -58,7 +58,7 @@ func checkOurs(t *testing.T, pod *corev1.Pod) {
 	}
 	for key := range pod.Labels {
 		switch key {
-		case rqv1.LabelRun, rqv1.LabelIndex, rqv1.LabelGroupIndex, rqv1.LabelCohort, rqv1.LabelRole, rqv1.LabelEpoch, book.LabelRunUID:
+		case rqv1.LabelRun, rqv1.LabelIndex, rqv1.LabelGroupIndex, rqv1.LabelCohort, rqv1.LabelRole, rqv1.LabelEpoch, rqv1.LabelRunUID:
 		default:
 			if strings.HasPrefix(key, rqv1.GroupName+"/") {
 				t.Errorf("pod %s carries label %s", pod.Name, key)

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 const year = int64(365 * 24 * 60 * 60)
@@ -94,10 +94,10 @@ func TestNoPodIsGivenLongerThanTheCap(t *testing.T) {
 		"a Run that is over its maxDuration": {running(func(o *Observed) {
 			o.Run.Spec.Runtime = &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: time.Minute}}
 		}), "run-0 600s, run-1 600s, run-2 600s, run-3 600s"},
-		"a Run that is drawn": {running(func(o *Observed) { o.Cuts = []book.Cut{cut(rqv1.CutLottery, nil)} }),
+		"a Run that is drawn": {running(func(o *Observed) { o.Cuts = []rank.Cut{cut(rqv1.CutLottery, nil)} }),
 			"run-0 600s, run-1 600s, run-2 600s, run-3 600s"},
 		"a Run that is drawn, with a longer notice": {running(func(o *Observed) {
-			o.Cuts, o.NoticePeriod = []book.Cut{cut(rqv1.CutLottery, nil)}, time.Hour
+			o.Cuts, o.NoticePeriod = []rank.Cut{cut(rqv1.CutLottery, nil)}, time.Hour
 		}), "run-0 3600s, run-1 3600s, run-2 3600s, run-3 3600s"},
 		"a Run that is deleted": {running(func(o *Observed) { o.Run.DeletionTimestamp = &metav1.Time{Time: noon} }),
 			"run-0 600s, run-1 600s, run-2 600s, run-3 600s"},

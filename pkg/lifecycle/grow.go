@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // reasonGrow is the reason of the Started condition of a Run that grew.
@@ -119,7 +119,7 @@ func (s *state) expected() (pods, spares []*corev1.Pod) {
 
 // cohortOf returns the number of the cohort that a part is made in: 0 for the start and for replacements, and of those by
 // which the Run grows one more than it has had.
-func (s *state) cohortOf(part book.Part) string {
+func (s *state) cohortOf(part rank.Part) string {
 	if s.growing == 0 || s.hasAt(s.granted, part) {
 		return "0"
 	}

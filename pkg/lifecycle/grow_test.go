@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // breathing is a Run that started an hour ago with one group of two pods of 8 GPUs, may have up to three, and is let grow to
@@ -122,9 +122,9 @@ func TestGrowth(t *testing.T) {
 		}), `delete run-2; delete run-3; close lease-0 Completed; close lease-1 Completed; Completed: all 2 pods completed [granted 0, growing 0, allocated 0, pending ""]`},
 		"a rank fails": {also(midway("n2", "-"), paid, func(o *Observed) { o.Pods[1].Status.Phase = corev1.PodFailed }),
 			`delete run-0; delete run-2; delete run-3; close lease-1 Failed; Failed: pod run-1 failed [granted 0, growing 0, allocated 0, pending ""]`},
-		"a Reservation shrinks below the cohort": {also(bound, func(o *Observed) { o.Pods[3].Spec.NodeName = ""; o.Cuts = []book.Cut{shrinkTo(16)} }),
+		"a Reservation shrinks below the cohort": {also(bound, func(o *Observed) { o.Pods[3].Spec.NodeName = ""; o.Cuts = []rank.Cut{shrinkTo(16)} }),
 			`Running: bound 16 GPUs [granted 16, growing 0, allocated 24, pending "Shrink to 16"]`},
-		"no growth while a Reservation holds the Run down": {func(o *Observed) { o.Cuts = []book.Cut{shrinkTo(16)} }, ""},
+		"no growth while a Reservation holds the Run down": {func(o *Observed) { o.Cuts = []rank.Cut{shrinkTo(16)} }, ""},
 	} {
 		if got := breath(Decide(breathing(test.edit))); got != test.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, test.want)
@@ -157,7 +157,7 @@ func TestWidthsInTurn(t *testing.T) {
 			o.standing(time.Hour)
 		})), []string{narrowed, "delete run-2; delete run-3; delete run-s1",
 			"close lease-2 Shrink; close lease-3 Shrink; close lease-s1 Shrink; " + narrowed}},
-		"shrinks for a Reservation and stays": {grown(func(o *Observed) { o.Cuts, o.GrowTo = []book.Cut{shrinkTo(16)}, 32 }), ended},
+		"shrinks for a Reservation and stays": {grown(func(o *Observed) { o.Cuts, o.GrowTo = []rank.Cut{shrinkTo(16)}, 32 }), ended},
 		"gives a cohort up": {breathing(also(midway("n2", "-"), func(o *Observed) {
 			o.leases(5*time.Second, map[int]string{2: "n2"})
 			o.Now = noon.Add(time.Hour)

@@ -13,6 +13,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // Observed is a Run as it stands.
@@ -50,7 +51,7 @@ type Observed struct {
 	// Overdraft returns how many GPUs of a Lease are beyond what its payer allows.
 	Overdraft func(lease types.NamespacedName) int
 	// Cuts are what Reservations that are activating do to the Run, in the order of their activation.
-	Cuts []book.Cut
+	Cuts []rank.Cut
 	// Reservation is the one that the Run waits for, nil when it waits for none; Leaving how many pods of others are to end
 	// first once its turn has come.
 	Reservation *rqv1.Reservation
@@ -172,10 +173,10 @@ type state struct {
 	// granted is the width that the Run may have, in GPUs, growing the one that a cohort grows it to, 0 when none does, and
 	// planned the one that the book plans it at.
 	granted, growing, planned int32
-	cut                       *book.Cut // what ends the Run as it runs now; nil when nothing does
+	cut                       *rank.Cut // what ends the Run as it runs now; nil when nothing does
 	// claims are the pods that take the places of spares, by the spare's UID, and relief the replacements to be made, by rank.
 	claims map[types.UID]*corev1.Pod
-	relief map[int]book.Replacement
+	relief map[int]rank.Replacement
 	byUID  map[types.UID]*corev1.Pod
 	taken  map[string]bool // names of pods, also of an earlier Run's of the same name
 	leases map[types.UID]*rqv1.Lease
@@ -188,7 +189,7 @@ func newState(o Observed) *state {
 	}
 	s.sort()
 	for _, lease := range o.Leases {
-		s.leases[podUID(lease)] = lease
+		s.leases[lease.PodUID()] = lease
 	}
 	if s.stays() {
 		s.settleGrowth()
@@ -213,7 +214,7 @@ func (s *state) sort() {
 	for _, pod := range o.Pods {
 		s.byUID[pod.UID] = pod
 		s.taken[pod.Name] = true
-		run, part, ok := book.Membership(pod)
+		run, part, ok := rank.Membership(pod)
 		if !ok || o.Run == nil || run != o.Run.UID {
 			continue
 		}

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -94,7 +94,7 @@ func (o *Observed) standing(age time.Duration) {
 	o.leases(age, map[int]string{0: "n4", 1: "n5"})
 	for i, lease := range o.Leases[first:] {
 		lease.Name = fmt.Sprintf("lease-s%d", i)
-		lease.Labels = map[string]string{book.LabelPod: fmt.Sprintf("%08d", 100+i), rqv1.LabelIndex: strconv.Itoa(i)}
+		lease.Labels = map[string]string{rqv1.LabelPodUID: fmt.Sprintf("%08d", 100+i), rqv1.LabelIndex: strconv.Itoa(i)}
 		lease.Spec.Slice.Role = rqv1.RoleSpare
 	}
 }
@@ -105,7 +105,7 @@ func (o *Observed) leases(age time.Duration, nodes map[int]string) {
 		if node, ok := nodes[index]; ok {
 			o.Leases = append(o.Leases, &rqv1.Lease{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("lease-%d", index), Labels: map[string]string{
-					book.LabelPod: fmt.Sprintf("%08d", index), rqv1.LabelIndex: strconv.Itoa(index)}},
+					rqv1.LabelPodUID: fmt.Sprintf("%08d", index), rqv1.LabelIndex: strconv.Itoa(index)}},
 				Spec: rqv1.LeaseSpec{
 					Owner: "org:a", RunRef: rqv1.LeaseRunRef{Name: "run", Namespace: "ns", UID: "run-uid"},
 					Slice: rqv1.LeaseSlice{Role: rqv1.RoleActive, Nodes: []rqv1.NodeGPUs{{Name: node, GPUs: 8}}},
@@ -274,7 +274,7 @@ func TestDecide(t *testing.T) {
 		"an earlier Run's pod has the name": {
 			scene(func(o *Observed) {
 				o.pods("n0", "-", "-", "-")
-				o.Pods[0].Labels[book.LabelRunUID] = "earlier"
+				o.Pods[0].Labels[rqv1.LabelRunUID] = "earlier"
 			}), "delete run-0 if RunGone"},
 	} {
 		if got := story(Decide(test.observed)); got != test.want {
@@ -321,7 +321,7 @@ func TestPodIdentity(t *testing.T) {
 	pod := d.Create[3]
 	wantLabels := map[string]string{
 		"team": "x", rqv1.LabelRun: "run", rqv1.LabelIndex: "3", rqv1.LabelGroupIndex: "1", rqv1.LabelCohort: "0", rqv1.LabelRole: "Active",
-		rqv1.LabelEpoch: "0", book.LabelRunUID: "run-uid",
+		rqv1.LabelEpoch: "0", rqv1.LabelRunUID: "run-uid",
 	}
 	if diff := cmp.Diff(wantLabels, pod.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
@@ -336,7 +336,7 @@ func TestPodIdentity(t *testing.T) {
 			t.Errorf("environment %s is %q, want %q", name, env[name], want)
 		}
 	}
-	if got := book.PodGPUs(&pod.Spec, "nvidia.com/gpu"); got != 8 {
+	if got := rank.PodGPUs(&pod.Spec, "nvidia.com/gpu"); got != 8 {
 		t.Errorf("the pod asks for %d GPUs, want 8", got)
 	}
 	if pod.Spec.SchedulerName != rqv1.SchedulerName || pod.Spec.Hostname != "run-3" || pod.Spec.Subdomain != "run" || pod.Spec.RestartPolicy != corev1.RestartPolicyNever {
@@ -345,7 +345,7 @@ func TestPodIdentity(t *testing.T) {
 	if d.Service == nil || d.Service.Name != "run" || d.Service.Spec.ClusterIP != corev1.ClusterIPNone {
 		t.Errorf("service %+v", d.Service)
 	}
-	if run, part, ok := book.Membership(pod); !ok || run != "run-uid" || part != (book.Part{Index: 3}) {
+	if run, part, ok := rank.Membership(pod); !ok || run != "run-uid" || part != (rank.Part{Index: 3}) {
 		t.Errorf("membership %s, %+v, %v", run, part, ok)
 	}
 }

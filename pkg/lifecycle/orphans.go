@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // stays reports whether the Run is there and is not being deleted.
@@ -18,7 +18,7 @@ func (s *state) stays() bool { return s.Run != nil && s.Run.DeletionTimestamp ==
 
 // runOf returns the Run that made a pod, as the pod itself says or, where that was taken off it, its Lease.
 func (s *state) runOf(pod *corev1.Pod) (types.UID, bool) {
-	if run, ok := book.RunOf(pod); ok {
+	if run, ok := rank.RunOf(pod); ok {
 		return run, true
 	}
 	if lease := s.leases[pod.UID]; lease != nil {
@@ -40,7 +40,7 @@ func (s *state) orphans(deletions []Deletion) []Deletion {
 		if !ours || known[pod.UID] || !present(pod) {
 			continue
 		}
-		_, _, member := book.Membership(pod)
+		_, _, member := rank.Membership(pod)
 		switch {
 		case s.Run == nil || s.Run.UID != run:
 			deletions = append(deletions, Deletion{Pod: pod, If: RunGone, Run: run})
@@ -54,7 +54,7 @@ func (s *state) orphans(deletions []Deletion) []Deletion {
 // farewell is the status of a Run that is deleted before it has ended, for as long as something keeps its object: it says what
 // does. It is nil when that stands there, and for a Run that is gone.
 func (s *state) farewell() *rqv1.RunStatus {
-	if s.Run == nil || s.Run.Status.Phase == rqv1.RunCompleted || s.Run.Status.Phase == rqv1.RunFailed {
+	if s.Run == nil || s.Run.Ended() {
 		return nil
 	}
 	next := s.Run.Status.DeepCopy()

@@ -7,12 +7,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // stripped takes everything off a pod that tells of its Run but the name of it, as on one made before there was more.
 func stripped(pod *corev1.Pod) {
-	delete(pod.Labels, book.LabelRunUID)
+	delete(pod.Labels, rqv1.LabelRunUID)
 	pod.OwnerReferences = nil
 }
 
@@ -35,7 +35,7 @@ func TestDecideOnPodsThatNoRunGoverns(t *testing.T) {
 		want     string
 	}{
 		"of a Run that a finalizer keeps": {deleted(func(*Observed) {}), all + "; Running: being deleted: its pods are ending"},
-		"of one whose cuts are published": {deleted(func(o *Observed) { o.Cuts = []book.Cut{cut(rqv1.CutLottery, nil)} }),
+		"of one whose cuts are published": {deleted(func(o *Observed) { o.Cuts = []rank.Cut{cut(rqv1.CutLottery, nil)} }),
 			all + "; Running: being deleted: its pods are ending"},
 		"of one that has lost a node": {deleted(func(o *Observed) { o.Pods[1].Spec.NodeName = "gone" }),
 			"delete run-1 if NodeLost; delete run-0; delete run-2; delete run-3; Running: being deleted: its pods are ending"},
@@ -99,7 +99,7 @@ func TestADeletedRunIsToldOnce(t *testing.T) {
 }
 
 func TestOrphansNameTheirRun(t *testing.T) {
-	o := scene(func(o *Observed) { o.pods("n0", "", "", ""); o.Pods[0].Labels[book.LabelRunUID] = "earlier" })
+	o := scene(func(o *Observed) { o.pods("n0", "", "", ""); o.Pods[0].Labels[rqv1.LabelRunUID] = "earlier" })
 	if d := Decide(o).Delete; len(d) != 1 || d[0].If != RunGone || d[0].Run != "earlier" {
 		t.Errorf("deletes %+v, want the pod if Run earlier is gone", d)
 	}

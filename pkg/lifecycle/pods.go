@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // RendezvousPort is the port of the rendezvous address, torchrun's default.
@@ -30,7 +30,7 @@ func (s *state) absent() (replacements, out []*corev1.Pod) {
 		if len(out) >= most {
 			break
 		}
-		if pod == nil && !s.taken[book.Part{Index: index}.PodName(s.Run.Name)] {
+		if pod == nil && !s.taken[rank.Part{Index: index}.PodName(s.Run.Name)] {
 			pod := s.newPod(index)
 			if r, ok := s.relief[index]; ok {
 				pod.Annotations = withLabels(pod.Annotations, map[string]string{rqv1.AnnotationReplaces: r.Annotation()})
@@ -43,7 +43,7 @@ func (s *state) absent() (replacements, out []*corev1.Pod) {
 		}
 	}
 	for index, pod := range spares {
-		if pod == nil && !s.taken[book.Part{Index: index, Spare: true}.PodName(s.Run.Name)] {
+		if pod == nil && !s.taken[rank.Part{Index: index, Spare: true}.PodName(s.Run.Name)] {
 			out = append(out, s.newSpare(index))
 		}
 	}
@@ -59,7 +59,7 @@ func (s *state) newPod(index int) *corev1.Pod {
 	withoutOurs(template.Labels)
 	withoutOurs(template.Annotations) // a pod that says whose place it takes says so with the scheduler's word
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
-	part := book.Part{Index: index}
+	part := rank.Part{Index: index}
 	pod.Finalizers = nil // a rank whose node is lost could not be replaced until somebody takes them off
 	pod.Name, pod.GenerateName, pod.Namespace = part.PodName(s.Run.Name), "", s.Run.Namespace
 	pod.OwnerReferences = []metav1.OwnerReference{ownerOf(s.Run)}
@@ -85,20 +85,20 @@ func (s *state) newPod(index int) *corev1.Pod {
 }
 
 // labelsOf returns the labels that tell a pod's part in its Run.
-func (s *state) labelsOf(part book.Part, group string) map[string]string {
+func (s *state) labelsOf(part rank.Part, group string) map[string]string {
 	return map[string]string{
 		rqv1.LabelRun:        s.Run.Name,
-		book.LabelRunUID:     string(s.Run.UID),
+		rqv1.LabelRunUID:     string(s.Run.UID),
 		rqv1.LabelIndex:      strconv.Itoa(part.Index),
 		rqv1.LabelGroupIndex: group,
 		rqv1.LabelCohort:     s.cohortOf(part),
-		rqv1.LabelRole:       string(book.RoleOf(&s.Run.Spec, part)),
+		rqv1.LabelRole:       string(rank.RoleOf(&s.Run.Spec, part)),
 	}
 }
 
 // requestGPUs has the first container ask for the pod's GPUs, unless the template says which containers do.
 func (s *state) requestGPUs(spec *corev1.PodSpec) {
-	if book.PodGPUs(spec, s.GPUResource) > 0 {
+	if rank.PodGPUs(spec, s.GPUResource) > 0 {
 		return
 	}
 	resources := &spec.Containers[0].Resources
@@ -114,15 +114,15 @@ func (s *state) requestGPUs(spec *corev1.PodSpec) {
 // has grown to when that is more.
 func (s *state) identity(index int) []corev1.EnvVar {
 	world := max(int(s.Run.Spec.Resources.TotalGPUs), s.Demand.GPUs()) / s.Demand.GPUsPerPod
-	rank, pods := strconv.Itoa(index), strconv.Itoa(world)
-	address, port := book.Part{}.PodName(s.Run.Name)+"."+s.Run.Name, strconv.Itoa(RendezvousPort)
+	number, pods := strconv.Itoa(index), strconv.Itoa(world)
+	address, port := rank.Part{}.PodName(s.Run.Name)+"."+s.Run.Name, strconv.Itoa(RendezvousPort)
 	return []corev1.EnvVar{
-		{Name: "RANK", Value: rank},
+		{Name: "RANK", Value: number},
 		{Name: "WORLD_SIZE", Value: pods},
 		{Name: "MASTER_ADDR", Value: address},
 		{Name: "MASTER_PORT", Value: port},
 		{Name: "PET_NNODES", Value: s.nodes()},
-		{Name: "PET_NODE_RANK", Value: rank},
+		{Name: "PET_NODE_RANK", Value: number},
 		{Name: "PET_NPROC_PER_NODE", Value: strconv.Itoa(s.Demand.GPUsPerPod)},
 		{Name: "PET_MASTER_ADDR", Value: address},
 		{Name: "PET_MASTER_PORT", Value: port},
@@ -157,7 +157,7 @@ func service(run *rqv1.Run) *corev1.Service {
 		},
 		Spec: corev1.ServiceSpec{
 			ClusterIP:                corev1.ClusterIPNone,
-			Selector:                 map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelRole: string(book.RoleOf(&run.Spec, book.Part{}))},
+			Selector:                 map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelRole: string(rank.RoleOf(&run.Spec, rank.Part{}))},
 			PublishNotReadyAddresses: true,
 			Ports:                    []corev1.ServicePort{{Name: "rendezvous", Port: RendezvousPort}},
 		},

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // setReclaimed says which shards gave way last, when, and why. The condition is absent until one does. It is written before their
@@ -35,7 +36,7 @@ func (s *state) setReclaimed(next *rqv1.RunStatus) {
 	}
 	for _, lease := range s.Leases {
 		if reason, said := s.saidReclaimed(lease); said && reason == last {
-			told[partOf(lease).Index] = true
+			told[rank.Held(lease).Index] = true
 		}
 	}
 	meta.RemoveStatusCondition(&next.Conditions, rqv1.ConditionReclaimed) // each time is one of its own
@@ -49,7 +50,7 @@ func (s *state) saidReclaimed(lease *rqv1.Lease) (rqv1.ClosureReason, bool) {
 	if c == nil || lease.Spec.RunRef.UID != s.Run.UID || lease.Spec.Start.Truncate(time.Second).After(c.LastTransitionTime.Time) {
 		return "", false
 	}
-	return rqv1.ClosureReason(c.Reason), slices.Contains(whoGaveWay(c.Message), strconv.Itoa(partOf(lease).Index))
+	return rqv1.ClosureReason(c.Reason), slices.Contains(whoGaveWay(c.Message), strconv.Itoa(rank.Held(lease).Index))
 }
 
 const (

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // sweep is an opportunistic Run of four shards that run, of which some have been told to go.
@@ -55,9 +55,9 @@ func TestAReasonOutlivesTheProcess(t *testing.T) {
 	}{
 		"shards":                    {sweep(rqv1.ClosedReclaimed, "00000001", "00000003"), 2, rqv1.ClosedReclaimed},
 		"shards on a spare":         {sweep(rqv1.ClosedReclaimedBySpare, "00000000"), 1, rqv1.ClosedReclaimedBySpare},
-		"a lottery":                 {victim([]book.Cut{cut(rqv1.CutLottery, nil)}, nil), 6, rqv1.ClosedRandomPreempt},
-		"a lottery with a return":   {victim([]book.Cut{cut(rqv1.CutLottery, nil)}, checkpointed), 6, rqv1.ClosedRandomPreempt},
-		"a shrink that it was told": {victim([]book.Cut{shrinkTo(16)}, func(o *Observed) { o.Run.Status.Width.Granted = 16 }), 3, rqv1.ClosedShrink},
+		"a lottery":                 {victim([]rank.Cut{cut(rqv1.CutLottery, nil)}, nil), 6, rqv1.ClosedRandomPreempt},
+		"a lottery with a return":   {victim([]rank.Cut{cut(rqv1.CutLottery, nil)}, checkpointed), 6, rqv1.ClosedRandomPreempt},
+		"a shrink that it was told": {victim([]rank.Cut{shrinkTo(16)}, func(o *Observed) { o.Run.Status.Width.Granted = 16 }), 3, rqv1.ClosedShrink},
 	} {
 		o := test.observed
 		o.dies()

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // TestRoomKept follows the condition by which a requeued Run keeps its room: it is written before a pod is deleted, is of the
@@ -49,7 +49,7 @@ func TestRoomKept(t *testing.T) {
 			lost(o)
 			o.Run.Status.Conditions = []metav1.Condition{{Type: rqv1.ConditionStarted, Status: metav1.ConditionTrue,
 				LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour))}}
-			o.Cuts = []book.Cut{cut(rqv1.CutLottery, nil)}
+			o.Cuts = []rank.Cut{cut(rqv1.CutLottery, nil)}
 		}), "", true},
 		"overdue": {scene(func(o *Observed) {
 			o.pods("n0", "-", "-", "-")

@@ -58,8 +58,8 @@ func Reserve(p Promised) *Write {
 	gone := p.Run == nil || p.Run.DeletionTimestamp != nil
 	for _, r := range p.Reservations {
 		switch {
-		case book.Ended(r):
-		case gone, r.Labels[book.LabelRunUID] != string(p.Run.UID):
+		case r.Ended():
+		case gone, r.Labels[rqv1.LabelRunUID] != string(p.Run.UID):
 			return p.end(r, rqv1.ReservationCanceled, "the Run is gone")
 		default:
 			current = r
@@ -100,7 +100,7 @@ func (p *Promised) newReservation() *rqv1.Reservation {
 	}
 	r := &rqv1.Reservation{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Run.Namespace, Name: fmt.Sprintf("%s-r%d", p.Run.Name, next),
-			Labels: map[string]string{rqv1.LabelRun: p.Run.Name, book.LabelRunUID: string(p.Run.UID)}},
+			Labels: map[string]string{rqv1.LabelRun: p.Run.Name, rqv1.LabelRunUID: string(p.Run.UID)}},
 		Spec: rqv1.ReservationSpec{RunRef: rqv1.NamespacedName{Namespace: p.Run.Namespace, Name: p.Run.Name}},
 	}
 	promised(&r.Spec, p.Promise)

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // opportunistic reports whether the Run's pods are shards, which come and go one by one (R15).
@@ -94,10 +95,10 @@ func (s *state) reasonOfShard(lease *rqv1.Lease) rqv1.ClosureReason {
 	if lease.Spec.Slice.Role != rqv1.RoleBorrowed {
 		return ""
 	}
-	if reason, told := s.Reclaimed(podUID(lease)); told {
+	if reason, told := s.Reclaimed(lease.PodUID()); told {
 		return reason
 	}
-	if pod := s.byUID[podUID(lease)]; pod != nil {
+	if pod := s.byUID[lease.PodUID()]; pod != nil {
 		for i := range pod.Status.Conditions {
 			c := &pod.Status.Conditions[i]
 			reason := rqv1.ClosureReason(c.Reason)
@@ -110,7 +111,7 @@ func (s *state) reasonOfShard(lease *rqv1.Lease) rqv1.ClosureReason {
 		return reason // likewise, and the pod is gone
 	}
 	switch {
-	case s.Demand.GPUsPerPod > 0 && !s.has(partOf(lease)):
+	case s.Demand.GPUsPerPod > 0 && !s.has(rank.Held(lease)):
 		return rqv1.ClosedShrink
 	case s.phase == rqv1.RunFailed:
 		return rqv1.ClosedFailed

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // pauseUser is the user that a spare's container runs as: nobody, which every image can run as.
@@ -18,8 +18,8 @@ const pauseUser = 65535
 // images of the Run's template, so that the kubelet has them when the node is needed, and is admitted to the nodes that
 // the Run's other pods are.
 func (s *state) newSpare(index int) *corev1.Pod {
-	part := book.Part{Index: index, Spare: true}
-	group := strconv.Itoa(s.Demand.GroupOfSpare(index))
+	part := rank.Part{Index: index, Spare: true}
+	group := strconv.Itoa(s.Demand.Group(rank.Part{Index: index, Spare: true}))
 	template := corev1.PodSpec{}
 	if s.Run.Spec.Template != nil {
 		template = *s.Run.Spec.Template.Spec.DeepCopy()

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // spared is a scene with two spares: four active pods and the spares run, or as the descriptions have it.
@@ -107,12 +107,12 @@ func TestSparePod(t *testing.T) {
 		}}
 	})
 	pod := Decide(o).Create[5]
-	if run, part, ok := book.Membership(pod); !ok || run != "run-uid" || part != (book.Part{Index: 1, Spare: true}) {
+	if run, part, ok := rank.Membership(pod); !ok || run != "run-uid" || part != (rank.Part{Index: 1, Spare: true}) {
 		t.Errorf("membership %s, %+v, %v", run, part, ok)
 	}
 	labels := map[string]string{
 		rqv1.LabelRun: "run", rqv1.LabelIndex: "1", rqv1.LabelGroupIndex: "1", rqv1.LabelCohort: "0", rqv1.LabelRole: "Spare",
-		book.LabelRunUID: "run-uid",
+		rqv1.LabelRunUID: "run-uid",
 	}
 	if diff := cmp.Diff(labels, pod.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
@@ -138,7 +138,7 @@ func TestSparePod(t *testing.T) {
 	if diff := cmp.Diff(want, pod.Spec); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
 	}
-	if gpus := book.PodGPUs(&pod.Spec, "nvidia.com/gpu"); gpus != 0 {
+	if gpus := rank.PodGPUs(&pod.Spec, "nvidia.com/gpu"); gpus != 0 {
 		t.Errorf("the pod asks for %d GPUs, want none", gpus)
 	}
 }

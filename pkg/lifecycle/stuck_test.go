@@ -18,7 +18,7 @@ func TestAReservationSaysWhatIsStuck(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	at := metav1.NewMicroTime(now.Add(-time.Minute))
 	run := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run", UID: "uid"}, Status: rqv1.RunStatus{Phase: rqv1.RunPending}}
-	r := &rqv1.Reservation{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run-r0", Labels: map[string]string{book.LabelRunUID: "uid"}},
+	r := &rqv1.Reservation{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run-r0", Labels: map[string]string{rqv1.LabelRunUID: "uid"}},
 		Status: rqv1.ReservationStatus{State: rqv1.ReservationActivating, ActivatedAt: &at, Lottery: &rqv1.Lottery{Nonce: strings.Repeat("0", 64)}}}
 	p := Promised{Run: run, Reservations: []*rqv1.Reservation{r}, Now: now}
 	p.Stuck = []book.Stuck{{Pod: types.NamespacedName{Namespace: "ns", Name: "x-0"}, Node: "n", Until: now.Add(-30 * time.Second)}, {}}

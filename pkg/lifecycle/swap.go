@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // claim notes which spares make room for which ranks, as the ranks' pods record it.
@@ -22,7 +22,7 @@ func (s *state) claim() {
 		if pod == nil {
 			continue
 		}
-		if r, ok := book.ReplacementOf(pod); ok && r.SpareUID != "" {
+		if r, ok := rank.ReplacementOf(pod); ok && r.SpareUID != "" {
 			s.claims[r.SpareUID] = pod
 		}
 	}
@@ -30,7 +30,7 @@ func (s *state) claim() {
 
 // swapping reports whether a rank's pod waits for the spare that it records to make room.
 func (s *state) swapping(pod *corev1.Pod) bool {
-	r, ok := book.ReplacementOf(pod)
+	r, ok := rank.ReplacementOf(pod)
 	return ok && r.SpareUID != "" && alive(pod) && pod.Spec.NodeName == "" && (s.byUID[r.SpareUID] != nil || s.leases[r.SpareUID] != nil)
 }
 
@@ -38,13 +38,13 @@ func (s *state) swapping(pod *corev1.Pod) bool {
 // whose pod is there already, and waits in vain, is made anew with the record of its spare. A cohort under way has no ranks
 // yet that could be lost: it is completed, or given up.
 func (s *state) relieve() {
-	s.relief = map[int]book.Replacement{}
+	s.relief = map[int]rank.Replacement{}
 	if s.Run.Status.Phase != rqv1.RunRunning || s.Shape != nil || s.cut != nil {
 		return
 	}
 	short := s.short()
 	for index, pod := range s.core() {
-		r, lost := book.Replacement{}, false
+		r, lost := rank.Replacement{}, false
 		switch {
 		case pod == nil:
 			r, lost = s.lostRank(index)
@@ -61,25 +61,25 @@ func (s *state) relieve() {
 }
 
 // lostRank returns the record of a rank whose pod is gone with its node, and whose Lease is still open.
-func (s *state) lostRank(index int) (book.Replacement, bool) {
+func (s *state) lostRank(index int) (rank.Replacement, bool) {
 	for _, lease := range s.Leases {
-		node := lease.Spec.Slice.Nodes[0].Name
-		if lease.Spec.RunRef.UID != s.Run.UID || partOf(lease) != (book.Part{Index: index}) || s.Stands(node) {
+		node := lease.Node()
+		if lease.Spec.RunRef.UID != s.Run.UID || rank.Held(lease) != (rank.Part{Index: index}) || s.Stands(node) {
 			continue
 		}
-		return book.Replacement{Lost: node}, true
+		return rank.Replacement{Lost: node}, true
 	}
-	return book.Replacement{}, false
+	return rank.Replacement{}, false
 }
 
 // standBySpare returns the first spare of a rank's group that could make room for it now, and makes room for no other; nil
 // when there is none.
-func (s *state) standBySpare(rank int) *corev1.Pod {
+func (s *state) standBySpare(active int) *corev1.Pod {
 	if s.Demand.SparesPerGroup == 0 {
 		return nil
 	}
 	for index, pod := range s.spares {
-		if s.Demand.GroupOfSpare(index) != s.Demand.GroupOf(rank) || !alive(pod) || !s.runs(pod) || s.claims[pod.UID] != nil ||
+		if s.Demand.Group(rank.Part{Index: index, Spare: true}) != s.Demand.GroupOf(active) || !alive(pod) || !s.runs(pod) || s.claims[pod.UID] != nil ||
 			s.doomed(pod) || !s.Accepts(pod.Spec.NodeName) {
 			continue
 		}
@@ -115,13 +115,13 @@ func (s *state) unreplaceable() bool {
 // stuck reports whether a rank finds no room and no spare.
 func (s *state) stuck() bool {
 	return s.Run.Status.Phase == rqv1.RunRunning && s.short() && !slices.ContainsFunc(s.core(), func(pod *corev1.Pod) bool { return pod != nil && s.swapping(pod) }) &&
-		!slices.ContainsFunc(s.spared(), func(r book.Replacement) bool { return r.Spare != "" }) &&
+		!slices.ContainsFunc(s.spared(), func(r rank.Replacement) bool { return r.Spare != "" }) &&
 		slices.ContainsFunc(s.core(), s.inVain)
 }
 
 // spared returns the replacements that are about to be made.
-func (s *state) spared() []book.Replacement {
-	var out []book.Replacement
+func (s *state) spared() []rank.Replacement {
+	var out []rank.Replacement
 	for index := range s.pods {
 		if r, ok := s.relief[index]; ok {
 			out = append(out, r)
@@ -167,7 +167,7 @@ func (s *state) swapped() string {
 		if pod == nil || pod.Spec.NodeName == "" {
 			continue
 		}
-		if r, ok := book.ReplacementOf(pod); ok && r.Spare != "" && r.Lost != "" {
+		if r, ok := rank.ReplacementOf(pod); ok && r.Spare != "" && r.Lost != "" {
 			group, made := s.Demand.GroupOf(index), pod.CreationTimestamp.Time
 			if made.After(at[group]) || at[group].IsZero() {
 				at[group] = made

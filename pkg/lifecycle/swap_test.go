@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // rankLost takes a rank's pod away with its node; its Lease is still open there.
@@ -27,11 +27,11 @@ func (o *Observed) rankLost(rank int) {
 }
 
 // rankAgain adds a new pod of a rank, unbound, that records the spare of its group.
-func (o *Observed) rankAgain(rank, spare int) {
+func (o *Observed) rankAgain(index, spare int) {
 	s := newState(Observed{Run: o.Run, Demand: o.Demand, Stands: o.Stands, Accepts: o.Accepts, GPUResource: o.GPUResource, PauseImage: o.PauseImage})
-	pod := s.newPod(rank)
+	pod := s.newPod(index)
 	pod.UID = "again"
-	r := book.Replacement{Lost: "gone", Spare: fmt.Sprintf("run-s%d", spare), Node: fmt.Sprintf("n%d", 4+spare)}
+	r := rank.Replacement{Lost: "gone", Spare: fmt.Sprintf("run-s%d", spare), Node: fmt.Sprintf("n%d", 4+spare)}
 	for _, other := range o.Pods {
 		if other.Name == r.Spare {
 			r.SpareUID = other.UID
@@ -46,10 +46,10 @@ func (o *Observed) rankAgain(rank, spare int) {
 }
 
 // replacements are the records of the pods that are created, by name.
-func replacements(d Decision) map[string]book.Replacement {
-	out := map[string]book.Replacement{}
+func replacements(d Decision) map[string]rank.Replacement {
+	out := map[string]rank.Replacement{}
 	for _, pod := range slices.Concat(d.Replace, d.Create) {
-		if r, ok := book.ReplacementOf(pod); ok {
+		if r, ok := rank.ReplacementOf(pod); ok {
 			out[pod.Name] = r
 		}
 	}
@@ -58,16 +58,16 @@ func replacements(d Decision) map[string]book.Replacement {
 
 func TestDecideOnALostNode(t *testing.T) {
 	noRoom := &plan.Refusal{Reason: plan.InsufficientGPUs, Message: "short by 8"}
-	spare := book.Replacement{Lost: "gone", Spare: "run-s0", SpareUID: "00000100", Node: "n4"}
-	none := book.Replacement{Lost: "gone"}
+	spare := rank.Replacement{Lost: "gone", Spare: "run-s0", SpareUID: "00000100", Node: "n4"}
+	none := rank.Replacement{Lost: "gone"}
 	for name, test := range map[string]struct {
 		observed Observed
 		want     string
-		replaces map[string]book.Replacement
+		replaces map[string]rank.Replacement
 	}{
 		"a rank that is lost takes the spare's place": {
 			spared(func(o *Observed) { o.rankLost(1) }, "n4", "n5"),
-			"replace run-1; close lease-1 NodeFailure; Running: replacing 1 of 4 pods", map[string]book.Replacement{"run-1": spare}},
+			"replace run-1; close lease-1 NodeFailure; Running: replacing 1 of 4 pods", map[string]rank.Replacement{"run-1": spare}},
 		"the spare makes room once that is recorded": {
 			spared(func(o *Observed) {
 				o.rankLost(1)
@@ -84,14 +84,14 @@ func TestDecideOnALostNode(t *testing.T) {
 			"close lease-s0 Swap; create run-s0; Running: replacing 1 of 4 pods", nil},
 		"the spare of another group is none": {
 			spared(func(o *Observed) { o.rankLost(1) }, "", "n5"),
-			"close lease-1 NodeFailure; close lease-s0 Deleted; create run-1; create run-s0; Running: replacing 1 of 4 pods", map[string]book.Replacement{"run-1": none}},
+			"close lease-1 NodeFailure; close lease-s0 Deleted; create run-1; create run-s0; Running: replacing 1 of 4 pods", map[string]rank.Replacement{"run-1": none}},
 		"nor is one on a node that takes no pods": {
 			spared(func(o *Observed) { o.rankLost(1); o.Leases[4].Spec.Slice.Nodes[0].Name = "cordoned" }, "cordoned", "n5"),
-			"close lease-1 NodeFailure; create run-1; Running: replacing 1 of 4 pods", map[string]book.Replacement{"run-1": none}},
+			"close lease-1 NodeFailure; create run-1; Running: replacing 1 of 4 pods", map[string]rank.Replacement{"run-1": none}},
 		"one spare serves one rank": {
 			spared(func(o *Observed) { o.rankLost(0); o.rankLost(1) }, "n4", "n5"),
 			"replace run-0; close lease-0 NodeFailure; close lease-1 NodeFailure; create run-1; Running: replacing 2 of 4 pods",
-			map[string]book.Replacement{"run-0": spare, "run-1": none}},
+			map[string]rank.Replacement{"run-0": spare, "run-1": none}},
 		"a pod deleted by hand needs no spare": {
 			spared(func(o *Observed) { o.rankLost(1); o.Leases[1].Spec.Slice.Nodes[0].Name = "n1" }, "n4", "n5"),
 			"close lease-1 Deleted; create run-1; Running: replacing 1 of 4 pods", nil},
@@ -106,7 +106,7 @@ func TestDecideOnALostNode(t *testing.T) {
 				o.Pods = append(o.Pods[:1:1], o.Pods[2:]...)
 				o.Leases = append(o.Leases[:1:1], o.Leases[2:]...)
 				o.Refusal = noRoom
-			}, "n4", "n5"), "replace run-1; Running: replacing 1 of 4 pods", map[string]book.Replacement{"run-1": {Spare: "run-s0",
+			}, "n4", "n5"), "replace run-1; Running: replacing 1 of 4 pods", map[string]rank.Replacement{"run-1": {Spare: "run-s0",
 				SpareUID: "00000100", Node: "n4"}}},
 		"also when other rules turned the nodes down": {
 			spared(func(o *Observed) {
@@ -146,7 +146,7 @@ func TestDecideOnALostNode(t *testing.T) {
 				o.rankAgain(3, 1)
 				again := o.Pods[len(o.Pods)-1]
 				again.Spec.NodeName, again.Status.Phase = "n5", corev1.PodRunning
-				o.Leases[3].Spec.Slice.Nodes[0].Name, o.Leases[3].Labels[book.LabelPod] = "n5", "again"
+				o.Leases[3].Spec.Slice.Nodes[0].Name, o.Leases[3].Labels[rqv1.LabelPodUID] = "n5", "again"
 				o.Leases = o.Leases[:5]
 				o.Pods = append(o.Pods[:4:4], o.Pods[5:]...)
 			}, "n4", "n5"), "create run-s1; Running: group 1 swapped to spare after node failure", nil},
@@ -157,7 +157,7 @@ func TestDecideOnALostNode(t *testing.T) {
 		}
 		want := test.replaces
 		if want == nil {
-			want = map[string]book.Replacement{}
+			want = map[string]rank.Replacement{}
 		}
 		if diff := cmp.Diff(want, replacements(d)); diff != "" {
 			t.Errorf("%s: records (-want +got):\n%s", name, diff)

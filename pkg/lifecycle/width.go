@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // grant works out the width that the Run may have: of one that runs, what its status grants, as far as the Run desires it
@@ -48,7 +48,7 @@ func (s *state) recorded() int32 {
 }
 
 // shrinks reports whether a cut makes the Run narrower.
-func (s *state) shrinks(cut *book.Cut) bool {
+func (s *state) shrinks(cut *rank.Cut) bool {
 	return cut.Action == rqv1.CutShrink && cut.Width != nil && s.Shape == nil && s.Demand.GPUsPerPod > 0
 }
 
@@ -58,15 +58,11 @@ func (s *state) narrowed() bool {
 }
 
 // has reports whether the Run has a part at its width, or grows by it.
-func (s *state) has(part book.Part) bool { return s.hasAt(s.widest(), part) }
+func (s *state) has(part rank.Part) bool { return s.hasAt(s.widest(), part) }
 
 // hasAt reports whether the Run would have a part at a width in GPUs.
-func (s *state) hasAt(gpus int32, part book.Part) bool {
-	d := s.Demand.At(int(gpus) / s.Demand.GPUsPerPod)
-	if part.Spare {
-		return part.Index < d.Spares()
-	}
-	return part.Index < d.Pods()
+func (s *state) hasAt(gpus int32, part rank.Part) bool {
+	return s.Demand.At(int(gpus) / s.Demand.GPUsPerPod).Has(part)
 }
 
 // bound says how wide the Run is, in a word and in a sentence. That it was shrunk or grew is said until its width changes

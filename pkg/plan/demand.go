@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // Demand is the shape of a Run: how many groups of how many pods of how many GPUs (R12, R14).
@@ -39,8 +40,13 @@ func (d Demand) HeldGPUs() int { return (d.Pods() + d.Spares()) * d.GPUsPerPod }
 // GroupOf returns the group of the active pod with an index.
 func (d Demand) GroupOf(index int) int { return index / d.PodsPerGroup }
 
-// GroupOfSpare returns the group of the spare pod with an index: spares are counted by themselves.
-func (d Demand) GroupOfSpare(index int) int { return index / d.SparesPerGroup }
+// Group returns the group of a pod: spares are counted by themselves.
+func (d Demand) Group(p rank.Part) int {
+	if p.Spare {
+		return p.Index / d.SparesPerGroup
+	}
+	return d.GroupOf(p.Index)
+}
 
 // DemandOf returns the shape of a Run. templateGPUs is the GPU request of the Run's template, 0 when it has none;
 // nodeGPUs is the number of GPUs of the largest node of the flavor, 0 when there is no such node. A Run of a fixed pod
@@ -57,7 +63,7 @@ func DemandOf(spec *rqv1.RunSpec, templateGPUs, nodeGPUs int) (Demand, *Refusal)
 		}
 		d.OneDomain = l.AllowCrossGroupSpread != nil && !*l.AllowCrossGroupSpread
 	}
-	spares := sparesOf(spec)
+	spares := int(spec.GroupSpares())
 	widths := []int{total, group}
 	if m := spec.Malleable; m != nil {
 		widths = append(widths, int(m.MinTotalGPUs), int(m.StepGPUs))
@@ -94,17 +100,6 @@ func shardsOf(spec *rqv1.RunSpec, d Demand, size int, widths []int) (Demand, *Re
 	}
 	d.GPUsPerPod, d.PodsPerGroup, d.Groups, d.LeastPods, d.Confined = size, 1, desired/size, 1, true
 	return d, nil
-}
-
-// sparesOf returns the GPUs that stand by in each group; spares and sparesPerGroup are one field.
-func sparesOf(spec *rqv1.RunSpec) int {
-	switch {
-	case spec.SparesPerGroup != nil:
-		return int(*spec.SparesPerGroup)
-	case spec.Spares != nil:
-		return int(*spec.Spares)
-	}
-	return 0
 }
 
 // podSize returns the GPUs of one pod: what the Run says, else what its template requests, else the largest size that

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // Room is what shards of opportunistic Runs may use of a node: GPUs on which nothing runs (R15).
@@ -34,7 +35,7 @@ func Fill(accounts *budget.Accounts, d Demand, claim Claim, shards []int, rooms 
 	for _, room := range byNeed(rooms, d.GPUsPerPod) {
 		class := cover.Class(room.Labels)
 		for left := room.gpus(); class >= 0 && left >= d.GPUsPerPod && len(out) < min(payable, len(shards)); left -= d.GPUsPerPod {
-			out = append(out, Assignment{Index: shards[len(out)], Group: d.GroupOf(shards[len(out)]), Node: room.Node})
+			out = append(out, Assignment{Part: rank.Part{Index: shards[len(out)]}, Group: d.GroupOf(shards[len(out)]), Node: room.Node})
 			classes = append(classes, class)
 		}
 	}

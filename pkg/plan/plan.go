@@ -7,14 +7,13 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
 // Missing is a pod of a gang that has no node yet.
 type Missing struct {
-	// Index of the pod among the Run's active pods, or among its spares.
-	Index int
-	Spare bool
+	rank.Part
 	// Domain that the pod's group already lies in; empty when none of it is placed.
 	Domain string
 	// Beside are the nodes that active pods of the group are on already; for a spare.
@@ -23,8 +22,8 @@ type Missing struct {
 
 // Assignment is where a pod goes and who pays for it.
 type Assignment struct {
-	Index, Group int
-	Spare        bool
+	rank.Part
+	Group        int
 	Node, Domain string
 	Payer        budget.Key
 	Relation     rqv1.Relation
@@ -57,23 +56,7 @@ func (c *Claim) lasts(now time.Time) time.Duration {
 
 // ClaimOf returns what a Run may claim by its spec.
 func ClaimOf(run *rqv1.Run) Claim {
-	return Claim{Run: string(run.UID), Funding: run.Spec.Funding, MaxDuration: MaxDurationOf(run)}
-}
-
-// MaxDurationOf returns how long a Run takes at most; 0 when it does not say.
-func MaxDurationOf(run *rqv1.Run) time.Duration {
-	if r := run.Spec.Runtime; r != nil && r.MaxDuration != nil {
-		return r.MaxDuration.Duration
-	}
-	return 0
-}
-
-// Until returns when a Run that starts at an instant ends by its maxDuration; zero when it has none.
-func Until(run *rqv1.Run, start time.Time) time.Time {
-	if most := MaxDurationOf(run); most > 0 {
-		return start.Add(most)
-	}
-	return time.Time{}
+	return Claim{Run: string(run.UID), Funding: run.Spec.Funding, MaxDuration: run.Spec.MaxDuration()}
 }
 
 // Gang plans all missing pods of a gang at once: it returns an assignment for each, or a refusal. Assignments come group by
@@ -180,7 +163,7 @@ func (a *Attempt) Place(fleet *topology.Fleet) ([]Assignment, *Refusal) {
 	out := make([]Assignment, len(placement.Slots))
 	for i, slot := range placement.Slots {
 		offer := &a.cover.Offers[payers[i]]
-		out[i] = Assignment{Index: a.missing[i].Index, Group: slot.Group, Spare: slot.Spare, Node: slot.Node, Domain: slot.Domain,
+		out[i] = Assignment{Part: a.missing[i].Part, Group: slot.Group, Node: slot.Node, Domain: slot.Domain,
 			Payer: offer.Key, Relation: offer.Relation}
 	}
 	return out, nil
@@ -250,22 +233,15 @@ func byGroup(d Demand, missing []Missing) []Missing {
 		return 0
 	}
 	return slices.SortedFunc(slices.Values(missing), func(a, b Missing) int {
-		return cmp.Or(cmp.Compare(d.groupOf(a), d.groupOf(b)), cmp.Compare(role(a), role(b)), cmp.Compare(a.Index, b.Index))
+		return cmp.Or(cmp.Compare(d.Group(a.Part), d.Group(b.Part)), cmp.Compare(role(a), role(b)), cmp.Compare(a.Index, b.Index))
 	})
-}
-
-func (d Demand) groupOf(m Missing) int {
-	if m.Spare {
-		return d.GroupOfSpare(m.Index)
-	}
-	return d.GroupOf(m.Index)
 }
 
 // groups gathers the missing pods, which are in order of group.
 func groups(d Demand, missing []Missing) []topology.Group {
 	var out []topology.Group
 	for _, m := range missing {
-		group := d.groupOf(m)
+		group := d.Group(m.Part)
 		if n := len(out); n == 0 || out[n-1].Index != group {
 			out = append(out, topology.Group{Index: group, Domain: m.Domain})
 		}

@@ -11,6 +11,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
@@ -180,7 +181,7 @@ func TestRefusalIsData(t *testing.T) {
 
 func TestSparesAreInTheirGroupsDomainAndPaidFor(t *testing.T) {
 	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 4, Groups: 2, PodsPerGroup: 2, SparesPerGroup: 1, Confined: true}
-	missing := append(all(d), Missing{Index: 0, Spare: true}, Missing{Index: 1, Spare: true})
+	missing := append(all(d), Missing{Part: rank.Part{Index: 0, Spare: true}}, Missing{Part: rank.Part{Index: 1, Spare: true}})
 	got, refusal := Gang(fleet(), accounts(west(16), east(16)), d, Claim{}, missing, nil, noon)
 	if refusal != nil {
 		t.Fatal(refusal)
@@ -200,7 +201,7 @@ func TestALoneSpareStandsApartFromItsGroup(t *testing.T) {
 	f := fleet()
 	f.Take("b1", 4)
 	domain, _, _ := f.Domain("b1")
-	got, refusal := Gang(f, accounts(east(16)), d, Claim{}, []Missing{{Index: 1, Spare: true, Domain: domain, Beside: []string{"b1"}}}, nil, noon)
+	got, refusal := Gang(f, accounts(east(16)), d, Claim{}, []Missing{{Part: rank.Part{Index: 1, Spare: true}, Domain: domain, Beside: []string{"b1"}}}, nil, noon)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
@@ -227,11 +228,11 @@ func TestMissingPodsJoinTheirGroup(t *testing.T) {
 	f := fleet()
 	f.Take("b1", 4)
 	domain, _, _ := f.Domain("b1")
-	got, refusal := Gang(f, accounts(west(16), east(16)), d, Claim{}, []Missing{{Index: 3, Domain: domain}}, nil, noon)
+	got, refusal := Gang(f, accounts(west(16), east(16)), d, Claim{}, []Missing{{Part: rank.Part{Index: 3}, Domain: domain}}, nil, noon)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	want := []Assignment{{Index: 3, Group: 1, Node: "b1", Domain: domain, Payer: budget.Key{Budget: "b", Envelope: "east"}, Relation: rqv1.RelationOwn}}
+	want := []Assignment{{Part: rank.Part{Index: 3}, Group: 1, Node: "b1", Domain: domain, Payer: budget.Key{Budget: "b", Envelope: "east"}, Relation: rqv1.RelationOwn}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("assignment (-want +got):\n%s", diff)
 	}

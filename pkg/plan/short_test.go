@@ -8,6 +8,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // A refusal for want of money says by how many GPUs it is short: some, and no more than are asked for. Spares at half the price over
@@ -30,7 +31,7 @@ func TestRefusalsAreShortOfSomething(t *testing.T) {
 			PodsPerGroup: rapid.IntRange(1, 4).Draw(t, "pods"), SparesPerGroup: rapid.IntRange(0, 2).Draw(t, "spares"), Confined: true}
 		missing := all(d)
 		for i := range d.Spares() {
-			missing = append(missing, Missing{Index: i, Spare: true})
+			missing = append(missing, Missing{Part: rank.Part{Index: i, Spare: true}})
 		}
 		_, refusal := Gang(fleet(), a, d, Claim{}, missing, nil, noon)
 		if refusal != nil && refusal.AboutMoney() && (refusal.ShortGPUs <= 0 || refusal.ShortGPUs > refusal.WantedGPUs) {

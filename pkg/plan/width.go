@@ -3,6 +3,8 @@ package plan
 import (
 	"slices"
 	"sort"
+
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // At returns the shape of the same Run with so many active pods: with groups, fewer or more whole groups; without, one
@@ -21,16 +23,16 @@ func (d Demand) At(pods int) Demand {
 func (d Demand) Least() Demand { return d.At(d.LeastPods) }
 
 // Has reports whether a pod takes part at the width.
-func (d Demand) Has(m Missing) bool {
-	if m.Spare {
-		return m.Index < d.Spares()
+func (d Demand) Has(p rank.Part) bool {
+	if p.Spare {
+		return p.Index < d.Spares()
 	}
-	return m.Index < d.Pods()
+	return p.Index < d.Pods()
 }
 
 // Within returns those of some pods that take part at the width.
 func (d Demand) Within(missing []Missing) []Missing {
-	return slices.DeleteFunc(slices.Clone(missing), func(m Missing) bool { return !d.Has(m) })
+	return slices.DeleteFunc(slices.Clone(missing), func(m Missing) bool { return !d.Has(m.Part) })
 }
 
 // Atop returns the narrowest width with room for so many active pods, up to the Run's total, in pods.

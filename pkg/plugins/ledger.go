@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 var (
@@ -112,7 +112,7 @@ func (pl *Jobtree) settle(pod types.UID, lease *rqv1.Lease) {
 // PostBind lets the next pod through, and measures how long a lost rank was away.
 func (pl *Jobtree) PostBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
 	pl.turnstile.leave(pod.UID)
-	r, replaces := book.ReplacementOf(pod)
+	r, replaces := rank.ReplacementOf(pod)
 	if !replaces || !ours(pod) {
 		return
 	}
@@ -132,11 +132,11 @@ func (pl *Jobtree) adopt(ctx context.Context, pod *corev1.Pod, node string, want
 	if err := pl.ledger.Get(ctx, client.ObjectKeyFromObject(want), got); err != nil {
 		return fmt.Errorf("reading the pod's Lease: %w", err)
 	}
-	if got.Labels[book.LabelPod] != string(pod.UID) || got.Status.Closed {
+	if got.Labels[rqv1.LabelPodUID] != string(pod.UID) || got.Status.Closed {
 		return fmt.Errorf("Lease %s is not this pod's, or is closed", got.Name)
 	}
 	pl.book.SetLease(got)
-	if on := got.Spec.Slice.Nodes[0].Name; on != node {
+	if on := got.Node(); on != node {
 		return fmt.Errorf("the pod's Lease holds GPUs on node %s", on)
 	}
 	return nil

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -54,7 +53,7 @@ func fleet(names ...string) []corev1.Node {
 func lease(run string, group int32, node string, gpus int32, envelope string) (rqv1.Lease, corev1.Pod) {
 	uid := fmt.Sprintf("%s-%d-%s", run, group, node)
 	l := rqv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Labels: map[string]string{book.LabelPod: uid}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Labels: map[string]string{rqv1.LabelPodUID: uid}},
 		Spec: rqv1.LeaseSpec{
 			RunRef: rqv1.LeaseRunRef{Namespace: "team", Name: run}, GroupIndex: group,
 			Slice: rqv1.LeaseSlice{Role: rqv1.RoleActive, Nodes: []rqv1.NodeGPUs{{Name: node, GPUs: gpus}}},

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 // contradictions checks what must hold whatever has happened, and says what does not: nodes hold no more than they have
@@ -40,7 +39,7 @@ func (w *world) unpaid() (out []string) {
 	}
 	for i := range w.leases {
 		if lease := &w.leases[i]; !lease.Status.Closed {
-			balance[lease.Namespace+"/"+lease.Labels[book.LabelPod]+" on "+lease.Spec.Slice.Nodes[0].Name]--
+			balance[lease.Namespace+"/"+lease.Labels[rqv1.LabelPodUID]+" on "+lease.Node()]--
 		}
 	}
 	for _, pod := range sortedKeys(balance) {

@@ -172,7 +172,7 @@ func (s *stage) remember(w *world) error {
 	for i := range w.leases {
 		if lease := &w.leases[i]; lease.Status.Closed {
 			got = append(got, fmt.Sprintf("%s held %d GPUs on %s; closed: %s", runOf(lease),
-				lease.Spec.Slice.Nodes[0].GPUs, lease.Spec.Slice.Nodes[0].Name, lease.Status.ClosureReason))
+				lease.Spec.Slice.Nodes[0].GPUs, lease.Node(), lease.Status.ClosureReason))
 		}
 	}
 	fmt.Fprintf(s.out, "\n  The ledger remembers: %s\n", strings.Join(got, "\n"))

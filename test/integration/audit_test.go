@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 // audited is what "kubectl runs audit -o json" says that matters here.
@@ -99,14 +98,14 @@ func (s *site) forge(run string) {
 	}
 	lease := w.leases[0].DeepCopy()
 	for _, l := range w.leases {
-		delete(w.nodes, l.Spec.Slice.Nodes[0].Name)
+		delete(w.nodes, l.Node())
 		if l.Spec.RunRef.Name == run {
 			lease.Spec = *l.Spec.DeepCopy()
 		}
 	}
 	lease.TypeMeta = metav1.TypeMeta{APIVersion: rqv1.GroupVersion.String(), Kind: "Lease"}
 	lease.ObjectMeta = metav1.ObjectMeta{Namespace: s.namespace, Name: "forged",
-		Labels: map[string]string{rqv1.LabelRun: run, rqv1.LabelIndex: "0", book.LabelPod: "nobody"}}
+		Labels: map[string]string{rqv1.LabelRun: run, rqv1.LabelIndex: "0", rqv1.LabelPodUID: "nobody"}}
 	lease.Spec.Slice = rqv1.LeaseSlice{Role: rqv1.RoleActive, Nodes: []rqv1.NodeGPUs{{Name: slices.Min(slices.Collect(maps.Keys(w.nodes))), GPUs: 4}}}
 	lease.Status = rqv1.LeaseStatus{}
 	text, err := json.Marshal(lease)

@@ -13,7 +13,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 // sound is a world in which every invariant holds: a Run of two pods of 4 GPUs in a group, each on a node of its own.
@@ -31,7 +30,7 @@ func sound() *world {
 			}}}},
 		})
 		w.leases = append(w.leases, rqv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{book.LabelPod: name}},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{rqv1.LabelPodUID: name}},
 			Spec: rqv1.LeaseSpec{
 				RunRef: rqv1.LeaseRunRef{Name: "run", UID: "run"}, Slice: rqv1.LeaseSlice{Role: rqv1.RoleActive, Nodes: []rqv1.NodeGPUs{{Name: name, GPUs: 4}}},
 				Payer: rqv1.LeasePayer{Budget: "budget", Owner: "org", Relation: rqv1.RelationOwn}, PaidByEnvelope: "all",
@@ -157,7 +156,7 @@ func closed(lease rqv1.Lease, ended metav1.MicroTime) rqv1.Lease {
 // reservedFor is a Reservation for a Run that waits, whose UID is its name.
 func reservedFor(run string) rqv1.Reservation {
 	return rqv1.Reservation{
-		ObjectMeta: metav1.ObjectMeta{Name: run + "-r0", Labels: map[string]string{book.LabelRunUID: run}},
+		ObjectMeta: metav1.ObjectMeta{Name: run + "-r0", Labels: map[string]string{rqv1.LabelRunUID: run}},
 		Spec:       rqv1.ReservationSpec{RunRef: rqv1.NamespacedName{Name: run}}, Status: rqv1.ReservationStatus{State: rqv1.ReservationPending},
 	}
 }

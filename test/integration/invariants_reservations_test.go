@@ -10,11 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 // runOf is the UID of the Run that a Reservation is for.
-func runOf(r *rqv1.Reservation) types.UID { return types.UID(r.Labels[book.LabelRunUID]) }
+func runOf(r *rqv1.Reservation) types.UID { return types.UID(r.Labels[rqv1.LabelRunUID]) }
 
 // misreserved finds Reservations that do not go with their Runs, or with themselves: of a Run, one at most has not ended,
 // and none once it runs, ends or is gone (R17).
@@ -26,10 +25,10 @@ func (w *world) misreserved() []string {
 		say := func(format string, args ...any) {
 			out = append(out, fmt.Sprintf("R17: Reservation %s (%s) ", r.Name, r.Status.State)+fmt.Sprintf(format, args...))
 		}
-		if book.Ended(r) != (r.Status.EndedAt != nil) {
+		if r.Ended() != (r.Status.EndedAt != nil) {
 			say("ended at %v", r.Status.EndedAt)
 		}
-		if !book.Ended(r) {
+		if !r.Ended() {
 			if other := current[runOf(r)]; other != "" {
 				say("and %s are for the same Run", other)
 			}

@@ -94,7 +94,7 @@ func gpus(pod *corev1.Pod) int64 {
 func placesOf(leases []rqv1.Lease) []string {
 	var out []string
 	for _, lease := range leases {
-		out = append(out, fmt.Sprintf("%s of %d on %s", lease.Name, lease.Spec.Slice.Nodes[0].GPUs, lease.Spec.Slice.Nodes[0].Name))
+		out = append(out, fmt.Sprintf("%s of %d on %s", lease.Name, lease.Spec.Slice.Nodes[0].GPUs, lease.Node()))
 	}
 	return out
 }

@@ -13,7 +13,6 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/audit"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 )
 
@@ -79,7 +78,7 @@ func (s *site) look(ctx context.Context) (*world, error) {
 		}
 	}
 	for uid, r := range s.ledger.reservations[s.namespace] {
-		if book.Ended(r) && !there[string(uid)] { // it was kept for as long as it is to be
+		if r.Ended() && !there[string(uid)] { // it was kept for as long as it is to be
 			w.reservations = append(w.reservations, *r)
 		}
 	}
@@ -186,7 +185,7 @@ func (w *world) heldAt(node string, at time.Time) string {
 	var out strings.Builder
 	for _, lease := range w.leases {
 		opened := !lease.Spec.Start.After(at)
-		if lease.Spec.Slice.Nodes[0].Name == node && opened && (lease.Status.Ended == nil || lease.Status.Ended.After(at)) {
+		if lease.Node() == node && opened && (lease.Status.Ended == nil || lease.Status.Ended.After(at)) {
 			fmt.Fprintf(&out, " %s of %d from %s", lease.Name, lease.Spec.Slice.Nodes[0].GPUs, lease.Spec.Start.Format(time.StampMicro))
 		}
 	}
@@ -198,7 +197,7 @@ func (w *world) unpaid() []string {
 	var out []string
 	all := map[string]int{}
 	for _, lease := range w.leases {
-		all[lease.Labels[book.LabelPod]]++
+		all[lease.Labels[rqv1.LabelPodUID]]++
 	}
 	for uid, name := range w.bound {
 		if all[uid] != 1 {

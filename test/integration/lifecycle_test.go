@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 // closures counts the closed Leases of a Run by reason; open ones count as "".
@@ -52,7 +51,7 @@ func TestRunStarts(t *testing.T) {
 		want := rqv1.LeaseSpec{
 			Owner: s.owner, RunRef: rqv1.LeaseRunRef{Name: "wide", Namespace: s.namespace, UID: run.UID},
 			GroupIndex: lease.Spec.GroupIndex, Slice: rqv1.LeaseSlice{
-				Role: rqv1.RoleActive, Nodes: []rqv1.NodeGPUs{{Name: lease.Spec.Slice.Nodes[0].Name, GPUs: 8}},
+				Role: rqv1.RoleActive, Nodes: []rqv1.NodeGPUs{{Name: lease.Node(), GPUs: 8}},
 			},
 			Payer:          rqv1.LeasePayer{Budget: s.namespace, Owner: s.owner, Relation: rqv1.RelationOwn, Rate: "1"},
 			PaidByEnvelope: "all", Flavor: s.flavor,
@@ -130,7 +129,7 @@ func TestRankIdentity(t *testing.T) {
 		labels := map[string]string{
 			rqv1.LabelRun: "ranks", rqv1.LabelIndex: fmt.Sprint(i), rqv1.LabelGroupIndex: fmt.Sprint(i / 2),
 			rqv1.LabelCohort: "0", rqv1.LabelRole: "Active", rqv1.LabelEpoch: "0",
-			book.LabelRunUID: string(run.UID),
+			rqv1.LabelRunUID: string(run.UID),
 		}
 		if diff := cmp.Diff(labels, pod.Labels); diff != "" {
 			t.Errorf("rank %d: %s", i, diff)

@@ -56,7 +56,7 @@ func TestMoneyForTwoPlaces(t *testing.T) {
 	s.await("wide", rqv1.RunRunning, "bound 32 GPUs")
 	for _, lease := range s.leasesOf("wide") {
 		node := &corev1.Node{}
-		if err := s.api.Get(t.Context(), client.ObjectKey{Name: lease.Spec.Slice.Nodes[0].Name}, node); err != nil {
+		if err := s.api.Get(t.Context(), client.ObjectKey{Name: lease.Node()}, node); err != nil {
 			t.Fatal(err)
 		}
 		if got := node.Labels["region"]; got != "us-"+lease.Spec.PaidByEnvelope {

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 const (
@@ -154,7 +153,7 @@ func (s *site) passing() (late time.Duration, err error) {
 	s.ledger.mutex.Unlock()
 	for i := range w.reservations {
 		r := &w.reservations[i]
-		if book.Ended(r) || r.Status.State == rqv1.ReservationActivating {
+		if r.Ended() || r.Status.State == rqv1.ReservationActivating {
 			continue
 		}
 		past := time.Since(r.Spec.EarliestStart.Time)

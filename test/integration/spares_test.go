@@ -29,7 +29,7 @@ func (s *site) nodesByRole(run string) map[rqv1.LeaseRole]map[string]int32 {
 		if out[role] == nil {
 			out[role] = map[string]int32{}
 		}
-		out[role][lease.Spec.Slice.Nodes[0].Name] += lease.Spec.Slice.Nodes[0].GPUs
+		out[role][lease.Node()] += lease.Spec.Slice.Nodes[0].GPUs
 	}
 	return out
 }

@@ -146,10 +146,10 @@ func (seen *sightings) judge(s *site, removed map[string]bool) []string {
 	}
 	for i := range w.leases {
 		lease := &w.leases[i]
-		lost := seen.lost[lease.Spec.Slice.Nodes[0].Name]
+		lost := seen.lost[lease.Node()]
 		touched[lease.Spec.RunRef.UID] = touched[lease.Spec.RunRef.UID] || lost || removed[lease.Spec.RunRef.Name] || lease.Spec.Slice.Role == rqv1.RoleBorrowed
 		if lease.Status.ClosureReason == rqv1.ClosedNodeFailure && !lost {
-			out = append(out, fmt.Sprintf("Lease %s ended as NodeFailure, and its node %s was never lost", lease.Name, lease.Spec.Slice.Nodes[0].Name))
+			out = append(out, fmt.Sprintf("Lease %s ended as NodeFailure, and its node %s was never lost", lease.Name, lease.Node()))
 		}
 		// A scheduler that dies between ending pods and closing their Leases leaves it to the next to find out why they ended. A node
 		// that has been healed meanwhile does not tell any more, nor does a Reservation that is over which spares it had dropped.

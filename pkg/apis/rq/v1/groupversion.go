@@ -46,6 +46,10 @@ const (
 	LabelRole = GroupName + "/role"
 	// LabelCohort is the cohort in which the pod was started: 0 at the start, one more at each growth.
 	LabelCohort = GroupName + "/cohort"
+	// LabelRunUID holds the UID of the Run that a pod, or a Reservation, was made for.
+	LabelRunUID = GroupName + "/run-uid"
+	// LabelPodUID holds the UID of the pod that a Lease is held by.
+	LabelPodUID = GroupName + "/pod-uid"
 	// LabelIndex is the pod's index in its Run, from 0: its rank.
 	LabelIndex = GroupName + "/index"
 	// LabelEpoch counts, from 0, the pods that have had an active pod's rank before it, and is in its environment as

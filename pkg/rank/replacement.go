@@ -1,4 +1,4 @@
-package book
+package rank
 
 import (
 	"encoding/json"

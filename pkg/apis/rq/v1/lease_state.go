@@ -1,0 +1,41 @@
+package v1
+
+import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// PodUID returns the UID of the pod that a Lease is held by.
+func (l *Lease) PodUID() types.UID { return types.UID(l.Labels[LabelPodUID]) }
+
+// Index returns the rank of the pod that a Lease is held by, among its Run's active pods or among its spares. Every Lease has
+// the label.
+func (l *Lease) Index() int {
+	index, _ := strconv.Atoi(l.Labels[LabelIndex])
+	return index
+}
+
+// Node returns the node on which a Lease holds GPUs: a pod's are on one.
+func (l *Lease) Node() string { return l.Spec.Slice.Nodes[0].Name }
+
+// GPUs returns how many GPUs a Lease holds.
+func (l *Lease) GPUs() int32 {
+	n := int32(0)
+	for _, held := range l.Spec.Slice.Nodes {
+		n += held.GPUs
+	}
+	return n
+}
+
+// Relation returns what the payer of a Lease was to the Run's owner when it was opened. A Lease that does not say is of one who
+// paid for his own, or of a sponsor.
+func (l *Lease) Relation() Relation {
+	switch {
+	case l.Spec.Payer.Relation != "":
+		return l.Spec.Payer.Relation
+	case l.Spec.Payer.Owner == l.Spec.Owner:
+		return RelationOwn
+	}
+	return RelationSponsor
+}

@@ -1,0 +1,55 @@
+package v1
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Ended reports whether a Run is over: Completed or Failed.
+func (r *Run) Ended() bool {
+	return r.Status.Phase == RunCompleted || r.Status.Phase == RunFailed
+}
+
+// StartedAt returns when a Run that runs started, in whole seconds; false for one that does not run.
+func (r *Run) StartedAt() (time.Time, bool) {
+	started := meta.FindStatusCondition(r.Status.Conditions, ConditionStarted)
+	if r.Status.Phase != RunRunning || started == nil || started.Status != metav1.ConditionTrue {
+		return time.Time{}, false
+	}
+	return started.LastTransitionTime.Time, true
+}
+
+// MaxDuration returns how long a Run takes at most; 0 when it does not say.
+func (s *RunSpec) MaxDuration() time.Duration {
+	if s.Runtime == nil || s.Runtime.MaxDuration == nil {
+		return 0
+	}
+	return s.Runtime.MaxDuration.Duration
+}
+
+// Until returns when a Run that starts at an instant ends by its maxDuration; zero when it has none.
+func (s *RunSpec) Until(start time.Time) time.Time {
+	if most := s.MaxDuration(); most > 0 {
+		return start.Add(most)
+	}
+	return time.Time{}
+}
+
+// EndsAt returns when the maxDuration of a Run that runs is over; false for one that does not run or is not bounded.
+func (r *Run) EndsAt() (time.Time, bool) {
+	started, runs := r.StartedAt()
+	end := r.Spec.Until(started)
+	return end, runs && !end.IsZero()
+}
+
+// GroupSpares returns the GPUs that stand by in each group: sparesPerGroup and spares are one field.
+func (s *RunSpec) GroupSpares() int32 {
+	for _, spares := range []*int32{s.SparesPerGroup, s.Spares} {
+		if spares != nil {
+			return *spares
+		}
+	}
+	return 0
+}

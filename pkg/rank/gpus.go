@@ -1,0 +1,32 @@
+package rank
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// PodGPUs returns the GPUs that a pod of a spec requests: those of its containers and sidecars together, or of an init container
+// and the sidecars that are started before it where that is more. Extended resources cannot be overcommitted, so limits and
+// requests are the same, and a template may say either.
+func PodGPUs(spec *corev1.PodSpec, resource string) int {
+	total, sidecars, most := 0, 0, 0
+	for i := range spec.Containers {
+		total += containerGPUs(&spec.Containers[i], resource)
+	}
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		gpus := containerGPUs(c, resource)
+		most = max(most, sidecars+gpus)
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			sidecars += gpus
+		}
+	}
+	return max(total+sidecars, most)
+}
+
+func containerGPUs(c *corev1.Container, resource string) int {
+	if quantity, ok := c.Resources.Requests[corev1.ResourceName(resource)]; ok {
+		return int(quantity.Value())
+	}
+	quantity := c.Resources.Limits[corev1.ResourceName(resource)]
+	return int(quantity.Value())
+}
