@@ -244,17 +244,7 @@ func taken(g *gang, part rank.Part, c *rqv1.Cut) bool {
 	if g == nil || g.run == nil || g.over() || g.shape != nil {
 		return true
 	}
-	switch c.Action {
-	case rqv1.CutDropSpare:
-		return part.Spare && slices.Contains(c.Spares, int32(part.Index))
-	case rqv1.CutShrink:
-		left := g.full.At(int(*c.Width) / g.full.GPUsPerPod)
-		if part.Spare {
-			return part.Index >= left.Spares()
-		}
-		return part.Index >= left.Pods()
-	}
-	return true
+	return g.full.Cuts(c, part)
 }
 
 // leaving returns what the victims of an activation still hold, and those that others wait for, who have their places by now,

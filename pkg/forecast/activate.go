@@ -1,8 +1,6 @@
 package forecast
 
 import (
-	"slices"
-
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
@@ -22,38 +20,11 @@ func Activate(s State, ask Ask, domains map[string]bool, published []rqv1.Confli
 	if !ok {
 		return decided, nil, false
 	}
-	freed := freedBy(decided.Cuts, tenants)
+	freed := resolver.Freed(decided.Cuts, tenants)
 	w.Free(freed)
 	defer w.Hold(freed)
 	assignments, refusal := w.attempt.Place(s.Fleet)
 	return decided, assignments, refusal == nil
-}
-
-// freedBy returns what cuts free.
-func freedBy(cuts []rqv1.Cut, tenants []resolver.Tenant) []resolver.Holding {
-	var out []resolver.Holding
-	for _, c := range cuts {
-		at := slices.IndexFunc(tenants, func(t resolver.Tenant) bool { return t.Run == c.Run })
-		tenant := &tenants[at]
-		c.Spares = slices.Clone(c.Spares)
-		for _, step := range tenant.Steps {
-			if c.Action == rqv1.CutLottery || c.Action == rqv1.CutShrink && c.Width != nil && step.Width >= int(*c.Width) {
-				out = append(out, step.Holds...)
-				for _, spare := range step.Spares {
-					c.Spares = append(c.Spares, int32(spare))
-				}
-			}
-		}
-		for _, spare := range tenant.Spares {
-			if c.Action == rqv1.CutLottery || slices.Contains(c.Spares, int32(spare.Index)) {
-				out = append(out, spare.Holds...)
-			}
-		}
-		if c.Action == rqv1.CutLottery {
-			out = append(out, tenant.Rest...)
-		}
-	}
-	return out
 }
 
 // Complete says where a Run starts once some GPUs are free that are about to be: those of Runs that have been cut for it.

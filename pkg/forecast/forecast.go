@@ -180,7 +180,7 @@ func (t *timeline) cuttingIn(p *Promise, slice Slice, attempt *plan.Attempt, at 
 		if p.Conflicts, p.Odds, ok = resolver.Odds(w, tenants); !ok {
 			return false
 		}
-		freed := conflicting(p.Conflicts, tenants)
+		freed := resolver.AtRisk(p.Conflicts, tenants)
 		w.Free(freed)
 		assignments, refusal := w.attempt.Place(t.s.Fleet)
 		w.Hold(freed)

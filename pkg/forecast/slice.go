@@ -146,39 +146,6 @@ func set(keys []string) map[string]bool {
 	return out
 }
 
-// conflicting returns what the tenants in a conflict set hold of what may be cut. Spares and steps that it does not list go
-// with their Run.
-func conflicting(conflicts []rqv1.Conflict, tenants []resolver.Tenant) []resolver.Holding {
-	listed := map[rqv1.NamespacedName][]rqv1.CutAction{}
-	for i := range conflicts {
-		if c := &conflicts[i]; c.Probability != "0" {
-			listed[c.Run] = append(listed[c.Run], c.Action)
-		}
-	}
-	var out []resolver.Holding
-	for i := range tenants {
-		tenant := &tenants[i]
-		actions := listed[tenant.Run]
-		ends := slices.Contains(actions, rqv1.CutLottery)
-		var with []int // spares that go with steps
-		if ends || slices.Contains(actions, rqv1.CutShrink) {
-			for _, step := range tenant.Steps {
-				out = append(out, step.Holds...)
-				with = append(with, step.Spares...)
-			}
-		}
-		for _, spare := range tenant.Spares {
-			if ends || slices.Contains(actions, rqv1.CutDropSpare) || slices.Contains(with, spare.Index) {
-				out = append(out, spare.Holds...)
-			}
-		}
-		if ends {
-			out = append(out, tenant.Rest...)
-		}
-	}
-	return out
-}
-
 func payingEnvelope(k budget.Key, gpus int) rqv1.PayingEnvelope {
 	return rqv1.PayingEnvelope{Budget: k.Budget, Envelope: k.Envelope, GPUs: int32(gpus)}
 }

@@ -66,8 +66,7 @@ func (s *state) cutOf(lease *rqv1.Lease) *rank.Cut {
 		if cut.UID != lease.Spec.RunRef.UID || !lease.Spec.Start.Time.Before(cut.At) {
 			continue
 		}
-		dropped := cut.Action == rqv1.CutDropSpare && part.Spare && slices.Contains(cut.Spares, int32(part.Index))
-		if ends(cut) || dropped || s.shrinks(cut) && !s.hasAt(*cut.Width, part) {
+		if (cut.Action != rqv1.CutShrink || s.shrinks(cut)) && s.Demand.Cuts(&cut.Cut, part) {
 			return cut
 		}
 	}
