@@ -25,6 +25,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/davidlangworthy/jobtree/pkg/plugins"
 )
@@ -67,13 +68,15 @@ func run(ctx context.Context, o *options.Options) error {
 		return err
 	}
 	o.InformerName = name
-	leading, holds := make(chan struct{}), func() bool { return false }
-	factory := plugins.NewFactory(leading, func() bool { return holds() })
-	completed, scheduler, err := app.Setup(ctx, o, app.WithPlugin(plugins.Name, factory))
+	c, holds, err := configure(ctx, o)
 	if err != nil {
 		return fmt.Errorf("starting: %w", err)
 	}
-	holds = watchLeadership(completed.LeaderElection) // read by nobody before leading is closed
+	leading := make(chan struct{})
+	scheduler, err := newScheduler(ctx, o, c, runtime.Registry{plugins.Name: plugins.NewFactory(leading, holds)})
+	if err != nil {
+		return fmt.Errorf("starting: %w", err)
+	}
 	plugins.WithoutScheduledEvents(scheduler)
 	// Only the leader asks for pods to schedule, so the first request is when this process begins to decide.
 	next, lead := scheduler.NextEntity, sync.OnceFunc(func() { close(leading) })
@@ -82,5 +85,6 @@ func run(ctx context.Context, o *options.Options) error {
 		return next(logger)
 	}
 	defer utilruntime.HandleCrash()
-	return app.Run(ctx, completed, scheduler)
+	completed := c.Complete()
+	return app.Run(ctx, &completed, scheduler)
 }

@@ -67,7 +67,7 @@ type Options struct {
 	Shared informers.SharedInformerFactory
 	Events events.EventRecorder
 	Clock  clock.Clock
-	// Holds reports whether this process still leads.
+	// Holds reports whether this process still leads. What it may not write without that, its clients refuse.
 	Holds func() bool
 }
 

@@ -111,9 +111,7 @@ func (c *Controllers) watchHeldBack(ctx context.Context) {
 			told = now
 			logger.Error(nil, "Nodes that show signs of loss are not taken for lost, since too many do at once", "heldBack", held, "signs", s.String())
 		}
-		if c.holds() {
-			c.markHeldBack(ctx, now)
-		}
+		c.markHeldBack(ctx, now)
 		select {
 		case <-ctx.Done():
 			return

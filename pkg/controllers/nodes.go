@@ -56,7 +56,7 @@ type finding struct {
 
 // judge looks at nodes together, and records those that are lost.
 func (c *Controllers) judge(ctx context.Context, names []string) {
-	if !c.holds() {
+	if !c.holds() { // the book takes nothing for lost that cannot be recorded
 		for _, name := range names {
 			c.nodes.queue.AddAfter(name, retryNode)
 		}
@@ -202,9 +202,6 @@ func (c *Controllers) lose(ctx context.Context, found []*finding, began time.Tim
 
 // recordLoss cordons a node, with the reason in an annotation (R26).
 func (c *Controllers) recordLoss(ctx context.Context, f *finding) error {
-	if !c.holds() {
-		return fmt.Errorf("this process does not lead at the moment")
-	}
 	return c.patchNode(ctx, f.node, map[string]any{
 		"metadata": map[string]any{"uid": f.node.UID, "annotations": map[string]any{rqv1.AnnotationLost: nodeloss.Record(f.verdict, c.clock.Now())}},
 		"spec":     map[string]any{"unschedulable": true},

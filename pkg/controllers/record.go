@@ -24,8 +24,6 @@ const (
 	recordKey = "record.json"
 )
 
-var errNotLeading = errors.New("this process does not lead at the moment")
-
 // readRecords hands the stored records to the book, and returns the versions that they have, by ConfigMap, and up to when Leases
 // are in them, by Budget.
 func (c *Controllers) readRecords(ctx context.Context) (versions map[string]string, through map[string]int64, err error) {
@@ -82,7 +80,7 @@ func (c *Controllers) unchanged(ctx context.Context, versions map[string]string)
 
 // writeRecord stores the record of a Budget in its ConfigMap, in place of what this process knows to be there. A request that is
 // late, of a process that leads no more, finds another version and changes nothing. When it is this process that finds another
-// version, it looks again whether it leads.
+// version, it writes again, if it leads still.
 func (c *Controllers) writeRecord(ctx context.Context, of string) error {
 	err := c.putRecord(ctx, of)
 	if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
@@ -103,9 +101,6 @@ func (c *Controllers) writeRecord(ctx context.Context, of string) error {
 func recordName(budget string) string { return "settled-" + budget }
 
 func (c *Controllers) putRecord(ctx context.Context, of string) error {
-	if !c.holds() {
-		return errNotLeading
-	}
 	text, err := json.Marshal(c.book.Record(of))
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/fence"
 )
 
 // deletes stands for an API server of which only Leases are deleted.
@@ -75,14 +76,14 @@ func (s *store) record(budget string) string {
 }
 
 // leader returns controllers of one process, and what they delete.
-func leader(t *testing.T, s *store, holds func() bool) (*Controllers, *deletes) {
+func leader(t *testing.T, s *store) (*Controllers, *deletes) {
 	t.Helper()
 	args, err := config.Parse(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := &deletes{}
-	c := &Controllers{book: book.New(args), kube: s, client: d, holds: holds,
+	c := &Controllers{book: book.New(args), kube: s, client: d,
 		settled: settled{budgets: map[string]bool{}, versions: map[string]string{}, hurry: make(chan struct{}, 1)}}
 	return c, d
 }
@@ -98,13 +99,11 @@ func spend(c *Controllers, budget, name string) {
 	c.settled.add(settledLease{types.NamespacedName{Namespace: "ns", Name: name}, budget})
 }
 
-func yes() bool { return true }
-
 // TestRecordThatCannotBeStored holds up no other Budget's, and its own Leases stay until it can.
 func TestRecordThatCannotBeStored(t *testing.T) {
 	s := newStore()
 	s.refused = recordName("bad")
-	c, d := leader(t, s, yes)
+	c, d := leader(t, s)
 	for _, budget := range []string{"bad", "good", "last"} {
 		spend(c, budget, "of-"+budget)
 	}
@@ -124,12 +123,11 @@ func TestRecordThatCannotBeStored(t *testing.T) {
 // successor writes over what a predecessor wrote before.
 func TestLateRecordOfAPredecessor(t *testing.T) {
 	s := newStore()
-	leads := true
-	old, _ := leader(t, s, func() bool { return leads })
+	old, _ := leader(t, s)
 	spend(old, "b", "first")
 	old.storeSettled(t.Context())
 
-	next, _ := leader(t, s, yes)
+	next, _ := leader(t, s)
 	if _, _, err := next.readRecords(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -137,11 +135,17 @@ func TestLateRecordOfAPredecessor(t *testing.T) {
 	next.storeSettled(t.Context())
 	want := s.record("b")
 	spend(old, "b", "third")
+	sent := 0
 	s.PrependReactor("update", "configmaps", func(core.Action) (bool, runtime.Object, error) {
-		leads = false // the request was on its way when it lost the lead
+		if sent++; sent > 1 { // the first was on its way when it lost the lead
+			return true, nil, fence.ErrNotLeading
+		}
 		return false, nil, nil
 	})
 	old.storeSettled(t.Context())
+	if s.ReactionChain = s.ReactionChain[1:]; sent != 2 {
+		t.Errorf("the predecessor has tried to write %d times, want twice", sent)
+	}
 	if diff := cmp.Diff(want, s.record("b")); diff != "" {
 		t.Errorf("the record after a late write of a predecessor (-want +got):\n%s", diff)
 	}
@@ -160,7 +164,7 @@ func TestLateRecordOfAPredecessor(t *testing.T) {
 // TestRecordWrittenWhileReading: all is to be read again.
 func TestRecordWrittenWhileReading(t *testing.T) {
 	s := newStore()
-	c, _ := leader(t, s, yes)
+	c, _ := leader(t, s)
 	spend(c, "b", "first")
 	c.storeSettled(t.Context())
 	versions, _, err := c.readRecords(t.Context())

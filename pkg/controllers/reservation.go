@@ -59,9 +59,6 @@ func (c *Controllers) reservationsOf(run types.NamespacedName) ([]*rqv1.Reservat
 
 // writeReservation carries a write out and has the book know at once.
 func (c *Controllers) writeReservation(ctx context.Context, w *lifecycle.Write) (*rqv1.Reservation, error) {
-	if !c.holds() {
-		return nil, fmt.Errorf("this process does not lead at the moment")
-	}
 	r := w.Reservation
 	var err error
 	switch w.Verb {
@@ -130,7 +127,7 @@ func (c *Controllers) tidyReservations(ctx context.Context) {
 				if waiting++; oldest.IsZero() || r.CreationTimestamp.Before(&oldest) {
 					oldest = r.CreationTimestamp
 				}
-			case r.Status.EndedAt != nil && now.Sub(r.Status.EndedAt.Time) > c.args.LedgerRetention.Duration && c.holds():
+			case r.Status.EndedAt != nil && now.Sub(r.Status.EndedAt.Time) > c.args.LedgerRetention.Duration:
 				_ = c.client.Delete(ctx, r) // else next time
 			}
 		}

@@ -26,9 +26,6 @@ import (
 
 // reconcileRun brings one Run a decision further. It returns when to look again without an event; 0 for never.
 func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedName) (time.Duration, error) {
-	if !c.holds() {
-		return 0, fmt.Errorf("this process does not lead at the moment")
-	}
 	observed, err := c.observe(name)
 	if err != nil {
 		return 0, err

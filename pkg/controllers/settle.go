@@ -155,9 +155,6 @@ func parted(leases []settledLease, unstored map[string]bool) (kept, stored []set
 // deleteLease deletes a settled Lease. It is gone when the API server does not have it any more: finalizers may keep it, and as long
 // as it is there its Budget's record has to tell that it counts no more.
 func (c *Controllers) deleteLease(ctx context.Context, l settledLease) error {
-	if !c.holds() {
-		return errNotLeading
-	}
 	lease := &rqv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: l.Name}}
 	err := c.client.Delete(ctx, lease)
 	if err == nil {

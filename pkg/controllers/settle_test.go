@@ -38,7 +38,7 @@ func closed(budget, name string) *rqv1.Lease {
 // spentAfter is what a process that comes after finds in the records and in the Leases that are left.
 func spentAfter(t *testing.T, s *store, left ...*rqv1.Lease) budget.Spend {
 	t.Helper()
-	next, _ := leader(t, s, yes)
+	next, _ := leader(t, s)
 	if _, _, err := next.readRecords(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func spentAfter(t *testing.T, s *store, left ...*rqv1.Lease) budget.Spend {
 // A settled Lease that somebody's finalizer keeps when it is deleted is not gone: it counts once, now and after a restart.
 func TestALeaseThatIsKeptCountsOnce(t *testing.T) {
 	s := newStore()
-	c, d := leader(t, s, yes)
+	c, d := leader(t, s)
 	spend(c, "b", "kept")
 	d.kept = []string{"kept"}
 	c.storeSettled(t.Context())
@@ -71,7 +71,7 @@ func TestALeaseThatIsKeptCountsOnce(t *testing.T) {
 // A namespace may hang for long after its Leases are gone: what they spent is recorded when it is told to go.
 func TestWhatANamespaceSpentThatIsToldToGo(t *testing.T) {
 	s := newStore()
-	c, d := leader(t, s, yes)
+	c, d := leader(t, s)
 	c.book.Open(noon)
 	c.book.SetLease(closed("b", "x"))
 	told := make(chan []string, 1)

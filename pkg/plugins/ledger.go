@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/fence"
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
@@ -68,9 +70,6 @@ func (pl *Jobtree) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Po
 	if err := pl.turnstile.enter(ctx, pod.UID); err != nil {
 		return fwk.AsStatus(err)
 	}
-	if !pl.holds() {
-		return fwk.AsStatus(fmt.Errorf("this process does not lead at the moment"))
-	}
 	lease, err := pl.book.NewLease(pod.UID, pl.clock.Now())
 	if err != nil {
 		return fwk.AsStatus(err)
@@ -81,7 +80,7 @@ func (pl *Jobtree) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Po
 		return fwk.AsStatus(pl.adopt(ctx, pod, node, lease))
 	case refused(err):
 		pl.book.NotWritten(pod.UID, client.ObjectKeyFromObject(lease))
-		return fwk.AsStatus(fmt.Errorf("the API server refuses the pod's Lease: %w", err))
+		return fwk.AsStatus(fmt.Errorf("the pod's Lease is not written: %w", err))
 	case err != nil:
 		go pl.settle(pod.UID, lease)
 		return fwk.AsStatus(fmt.Errorf("writing the pod's Lease: %w", err))
@@ -142,7 +141,8 @@ func (pl *Jobtree) adopt(ctx context.Context, pod *corev1.Pod, node string, want
 	return nil
 }
 
-// refused reports whether the API server has answered that it does not hold the object. Any other error leaves that open.
+// refused reports whether the API server has answered that it does not hold the object, or was not asked. Any other error leaves
+// that open.
 func refused(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsBadRequest(err)
+	return errors.Is(err, fence.ErrNotLeading) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsBadRequest(err)
 }

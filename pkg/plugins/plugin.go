@@ -33,11 +33,10 @@ type Jobtree struct {
 	clock  clock.Clock
 
 	turnstile *turnstile
-	holds     func() bool
 }
 
 // NewFactory returns the plugin's factory. The plugin follows the cluster from the start, and decides once leading is
-// closed. Then holds says, before every write, whether this process still leads.
+// closed. Then holds says whether this process still leads; the client set and the configuration of its handle are to be fenced.
 func NewFactory(leading <-chan struct{}, holds func() bool) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		metrics.Register()
@@ -49,7 +48,7 @@ func NewFactory(leading <-chan struct{}, holds func() bool) func(context.Context
 		if err != nil {
 			return nil, err
 		}
-		pl := &Jobtree{handle: handle, book: book.New(args), ledger: ledger, clock: clock.RealClock{}, turnstile: newTurnstile(bindings), holds: holds}
+		pl := &Jobtree{handle: handle, book: book.New(args), ledger: ledger, clock: clock.RealClock{}, turnstile: newTurnstile(bindings)}
 		c, err := controllers.New(controllers.Options{
 			Args: args, Book: pl.book, Kube: handle.ClientSet(), Client: ledger,
 			Shared: handle.SharedInformerFactory(), Events: handle.EventRecorder(), Clock: pl.clock, Holds: holds,
