@@ -308,6 +308,15 @@ func (b *Book) adopt(g *gang) {
 // withdraw takes back what was promised to a gang: it has started, or it is gone.
 func (b *Book) withdraw(g *gang) {
 	b.giveUpRoom(g)
+	if g.restraint.limited {
+		g.restraint = restraint{}
+		for _, other := range b.waiting.gangs {
+			if other.restraint.limited {
+				other.restraint.until = time.Time{} // it may have waited for this one alone
+			}
+		}
+		b.signalDue()
+	}
 	if g.promise != nil {
 		b.setPromise(g, nil)
 	}

@@ -29,7 +29,7 @@ func (b *Book) future(g *gang, pod *corev1.Pod, now time.Time) (forecast.State, 
 	missing, refusal := b.missingOf(g)
 	ask := forecast.Ask{Demand: least, Claim: b.claim(g, nil), Missing: least.Within(missing), Excluded: b.rejected(g, pod)}
 	state := b.stateFor(g, now)
-	if !g.activating() && b.rebuffed(g) != nil {
+	if !g.activating() && b.rebuffed(g, now) != nil {
 		state.Tenants = nobody
 	}
 	return state, ask, refusal

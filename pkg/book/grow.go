@@ -55,6 +55,7 @@ func (b *Book) regard(g *gang, grew int32, edited bool) {
 		return
 	}
 	g.growth.failed = g.started() && g.settled().GPUs() < int(grew)
+	clear(g.excluded) // it may go there by the time at which it grows again
 	if g.refusal != nil && g.refusal.Grow {
 		g.refusal, g.woken = nil, false
 		b.waiting.remove(g)

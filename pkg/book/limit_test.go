@@ -85,3 +85,29 @@ func TestARunThatNeedsManyCutsIsNotOvertaken(t *testing.T) {
 		s.first("large", "little")
 	})
 }
+
+// Who waited only for the first in the line does not wait for its hour once it is gone.
+func TestTheLineMovesWhenItsFirstGoes(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.contest(2)
+		s.admitted("small")
+		s.submit("large", "org:b", 1, 2, 8)
+		s.work()
+		s.due()
+		s.rest()
+		s.submit("little", "org:b", 1, 1, 8)
+		s.rest()
+		for range 17 {
+			s.during(time.Minute)
+			s.work()
+		}
+		s.waits("little", "it waits for large")
+		s.deleteRun("large")
+		s.rest()
+		for range 4 {
+			s.during(time.Minute)
+			s.work()
+		}
+		s.running("little", "minutes after large has gone")
+	})
+}

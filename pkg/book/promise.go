@@ -83,7 +83,7 @@ func (b *Book) promise(g *gang, pod *corev1.Pod, now time.Time) {
 		refusal.Without(g.refusal.Rejected)
 		g.refusal = refusal
 	}
-	b.tellRebuff(g)
+	b.tellRebuff(g, now)
 	if p != nil && p.Cuts && !p.At.After(now) && b.committedTo(g) && !g.unpaid {
 		if !b.braked(g, now) && b.decide(g, pod, now) {
 			return

@@ -15,73 +15,99 @@ import (
 )
 
 // rebuff is an activation that other scheduling rules have made vain. Nobody is cut for its gang again until the fleet has changed so
-// that it could end otherwise.
+// that it could end otherwise, or until it has rested: what kept the gang off may be other people's pods, which are not in the book.
 type rebuff struct {
 	reservation types.UID
-	// refused are the nodes that turned the gang down, and why; a process that was not there takes all in the domains of the
+	// refused are the nodes that turned the gang down, as they were; a process that was not there takes all in the domains of the
 	// Reservation's slice for them.
-	refused map[string]string
-	// saw is what there was for the gang then.
-	saw map[string]glimpse
+	refused map[string]*corev1.Node
+	// served is what there was for the gang then, by node, and seen the state of the nodes that was last compared with it.
+	served map[string]serving
+	seen   int64
 	// over says that something has changed since.
 	over bool
 }
 
-// glimpse is a node as it once was, and how many GPUs it has for pods of a gang; none while they may not go there.
-type glimpse struct {
-	node *corev1.Node
+// serving is a node that serves a gang, and how many GPUs it has for it.
+type serving struct {
+	node types.UID
 	gpus int
 }
 
-// noteRebuff notes that an activation was in vain, and what there is for the gang now.
-func (b *Book) noteRebuff(g *gang, reservation types.UID, refused map[string]string) {
-	g.rebuff = rebuff{reservation: reservation, refused: refused, saw: b.glimpses(g)}
+// firstRest is how long nobody is cut again after the first activation of a Run that was in vain, and longestRest how long after any;
+// each in between lasts twice as long as the one before.
+const (
+	firstRest   = 4 * time.Hour
+	longestRest = 24 * time.Hour
+)
+
+// noteRebuff notes that an activation was in vain because nodes turned the gang down, and what there is for the gang now.
+func (b *Book) noteRebuff(g *gang, reservation types.UID, refused []string) {
+	nodes := map[string]*corev1.Node{}
+	for _, name := range refused {
+		if node := b.nodes[name]; node != nil {
+			nodes[name] = node
+		}
+	}
+	g.rebuff = rebuff{reservation: reservation, refused: nodes, served: b.servedBy(g), seen: b.waiting.nodes[g.run.Spec.Resources.GPUType]}
 }
 
-// glimpses returns the nodes of a gang's flavor as they are now.
-func (b *Book) glimpses(g *gang) map[string]glimpse {
-	out, barred := map[string]glimpse{}, b.barred(podOf(g.run))
+// servedBy returns the nodes that serve a gang now.
+func (b *Book) servedBy(g *gang) map[string]serving {
+	out, barred := map[string]serving{}, b.barred(podOf(g.run))
 	for name, node := range b.nodes {
-		if b.flavorOf(node) != g.run.Spec.Resources.GPUType {
-			continue
+		if b.flavorOf(node) == g.run.Spec.Resources.GPUType && b.serves(node) && (barred == nil || !barred(name)) {
+			out[name] = serving{node.UID, b.gpusOf(node)}
 		}
-		seen := glimpse{node: node}
-		if b.serves(node) && (barred == nil || !barred(name)) {
-			seen.gpus = b.gpusOf(node)
-		}
-		out[name] = seen
 	}
 	return out
 }
 
 // rebuffed returns the Reservation by which others were last cut for a gang in vain, because other scheduling rules kept it from its
-// nodes; nil when there is none, or when one of the nodes that turned it down is another by now, or when more of them serve it.
-func (b *Book) rebuffed(g *gang) *rqv1.Reservation {
+// nodes; nil when there is none, when that is long ago, when one of the nodes that turned it down is another by now, or when more of
+// them serve it.
+func (b *Book) rebuffed(g *gang, now time.Time) *rqv1.Reservation {
+	var last *rqv1.Reservation
+	rest := firstRest / 2
 	for _, r := range b.reservations.ofRun(g.run.UID) {
 		if r.Status.Cause != rqv1.CanceledNodesRejected || r.Status.EndedAt == nil {
 			continue
 		}
-		if g.rebuff.reservation != r.UID {
-			b.noteRebuff(g, r.UID, b.nodesAround(r))
-			for _, seen := range g.rebuff.saw {
-				g.rebuff.over = g.rebuff.over || seen.node.CreationTimestamp.After(r.Status.EndedAt.Time) // it came while nobody looked
-			}
+		if last == nil {
+			last = r
 		}
-		if g.rebuff.over = g.rebuff.over || b.helped(g); g.rebuff.over {
-			g.rebuff.saw = nil
-			return nil
-		}
-		return r
+		rest = min(2*rest, longestRest)
 	}
-	return nil
+	if last == nil || !now.Before(last.Status.EndedAt.Add(rest)) {
+		return nil
+	}
+	if g.rebuff.reservation != last.UID {
+		b.noteRebuff(g, last.UID, b.nodesAround(last))
+		for name := range g.rebuff.served { // it came while nobody looked
+			g.rebuff.over = g.rebuff.over || b.nodes[name].CreationTimestamp.After(last.Status.EndedAt.Time)
+		}
+	}
+	if g.rebuff.over = g.rebuff.over || b.helped(g); g.rebuff.over {
+		g.rebuff.refused, g.rebuff.served = nil, nil
+		return nil
+	}
+	return last
 }
 
 // helped reports whether what there is for a gang that has been rebuffed differs so from what there was that it might be accepted.
 func (b *Book) helped(g *gang) bool {
-	for name, now := range b.glimpses(g) {
-		then, known := g.rebuff.saw[name]
-		_, refused := g.rebuff.refused[name]
-		if now.gpus > 0 && (!known || now.gpus > then.gpus || now.node.UID != then.node.UID || refused && differ(then.node, now.node)) {
+	for name, then := range g.rebuff.refused {
+		if now := b.nodes[name]; now != nil && b.serves(now) && differ(then, now) {
+			return true
+		}
+	}
+	nodes := b.waiting.nodes[g.run.Spec.Resources.GPUType]
+	if g.rebuff.seen == nodes {
+		return false
+	}
+	g.rebuff.seen = nodes
+	for name, now := range b.servedBy(g) {
+		if then, served := g.rebuff.served[name]; !served || then.node != now.node || then.gpus < now.gpus {
 			return true
 		}
 	}
@@ -95,24 +121,24 @@ func differ(x, y *corev1.Node) bool {
 }
 
 // nodesAround returns the nodes in the domains of a Reservation's slice, of which those are that turned its Run down.
-func (b *Book) nodesAround(r *rqv1.Reservation) map[string]string {
-	out, domains := map[string]string{}, b.domainsAround(r)
+func (b *Book) nodesAround(r *rqv1.Reservation) (names []string) {
+	domains := b.domainsAround(r)
 	for name := range b.nodes {
 		if domains[b.fleet.DomainOf(name)] {
-			out[name] = r.Status.Reason
+			names = append(names, name)
 		}
 	}
-	return out
+	return names
 }
 
 // nobody is who may be cut for a gang that has been rebuffed.
 func nobody(map[string]bool, time.Time) []resolver.Tenant { return nil }
 
 // tellRebuff has the refusal of a gang that has been rebuffed say so.
-func (b *Book) tellRebuff(g *gang) {
-	if r := b.rebuffed(g); r != nil && g.refusal != nil && !strings.Contains(g.refusal.Message, r.Name) {
+func (b *Book) tellRebuff(g *gang, now time.Time) {
+	if r := b.rebuffed(g, now); r != nil && g.refusal != nil && !strings.Contains(g.refusal.Message, r.Name) {
 		told := *g.refusal
-		told.Message += fmt.Sprintf("; nobody is cut for it again until a node that turned it down changes or more nodes serve it: "+
+		told.Message += fmt.Sprintf("; nobody is cut for it again until a node that turned it down changes or more nodes serve it, or for hours: "+
 			"the cuts of Reservation %s were in vain", r.Name)
 		g.refusal = &told
 	}

@@ -91,6 +91,38 @@ func TestANewNodeEndsARebuff(t *testing.T) {
 	})
 }
 
+// What kept a gang off a node may go without a change of the Node, as other people's pods do: others are cut again after a rest, and
+// if that is in vain too, after one twice as long.
+func TestARebuffRests(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.rebuffed()
+		s.rests(4*time.Hour, 2)
+		s.restart()
+		s.work()
+		s.rests(8*time.Hour, 3)
+	})
+}
+
+// rests lets time go by and asserts that nobody is cut before a rest is over, and how many activations have cut somebody soon after.
+func (s *storm) rests(rest time.Duration, then int) {
+	s.t.Helper()
+	for _, d := range []time.Duration{rest - time.Hour, time.Hour, reservationLead, noticePeriod, noticePeriod, noticePeriod} {
+		before := s.revealed()
+		s.during(d)
+		s.book.Refresh(s.now, 8)
+		s.work()
+		if d == rest-time.Hour && s.revealed() != before {
+			s.t.Fatalf("others are cut again within %s", d)
+		}
+	}
+	s.turn(nil)
+	s.during(noticePeriod)
+	s.work()
+	if got := s.revealed(); got < then {
+		s.t.Fatalf("%s after cuts in vain others have been cut %d times, want %d:\n%s", rest, got, then, s.story())
+	}
+}
+
 // A pod that hangs hides nothing: when the other nodes turn the gang down, both are told, and nobody is cut again in vain.
 func TestBothReasonsOfAFailedActivationAreTold(t *testing.T) {
 	tellStorm(t, func(s *storm) {

@@ -24,7 +24,7 @@ func (b *Book) fail(g *gang, a *Activation, now time.Time) {
 			why += "; and " + a.Why
 		}
 		a.Cause, a.Why = rqv1.CanceledNodesRejected, why
-		b.noteRebuff(g, g.reservation.UID, maps.Clone(g.excluded))
+		b.noteRebuff(g, g.reservation.UID, slices.Collect(maps.Keys(g.excluded)))
 	}
 	g.activation, g.since = a, now
 	b.reconcile(client(g.run))
