@@ -68,22 +68,31 @@ func run(ctx context.Context, o *options.Options) error {
 		return err
 	}
 	o.InformerName = name
-	c, holds, err := configure(ctx, o)
+	c, leads, err := configure(ctx, o)
 	if err != nil {
 		return fmt.Errorf("starting: %w", err)
 	}
-	leading := make(chan struct{})
-	scheduler, err := newScheduler(ctx, o, c, runtime.Registry{plugins.Name: plugins.NewFactory(leading, holds)})
+	args, err := argsOf(c.ComponentConfig.Profiles)
+	if err != nil {
+		return fmt.Errorf("starting: %w", err)
+	}
+	parts, err := compose(c, args, leads)
+	if err != nil {
+		return fmt.Errorf("starting: %w", err)
+	}
+	scheduler, err := newScheduler(ctx, o, c, runtime.Registry{plugins.Name: parts.plugin})
 	if err != nil {
 		return fmt.Errorf("starting: %w", err)
 	}
 	plugins.WithoutScheduledEvents(scheduler)
 	// Only the leader asks for pods to schedule, so the first request is when this process begins to decide.
+	leading := make(chan struct{})
 	next, lead := scheduler.NextEntity, sync.OnceFunc(func() { close(leading) })
 	scheduler.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
 		lead()
 		return next(logger)
 	}
+	go parts.controllers.Start(ctx, leading)
 	defer utilruntime.HandleCrash()
 	completed := c.Complete()
 	return app.Run(ctx, &completed, scheduler)

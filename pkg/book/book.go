@@ -4,9 +4,8 @@
 package book
 
 import (
-	"time"
-
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,13 +55,13 @@ type Book struct {
 	dues         chan struct{}
 	open         bool // the ledger has been read and this process decides
 	stirred      bool // something has improved since the waiting gangs were last looked at
-	actions      Actions
-	notify       chan struct{}
+	queue        *Outlet[ForQueue]
+	controllers  *Outlet[ForControllers]
 }
 
 // New returns an empty book.
 func New(args *config.Args) *Book {
-	return &Book{
+	b := &Book{
 		args:     args,
 		fleet:    topology.NewFleet(args.TopologyLevels, args.FabricLevel),
 		accounts: budget.NewAccounts(args.Rates()),
@@ -85,52 +84,12 @@ func New(args *config.Args) *Book {
 		classes:  newClasses(),
 		fill:     newFill(),
 		beside:   newBeside(),
-		notify:   make(chan struct{}, 1),
 
 		reservations: newReservations(), intended: map[string][]*gang{}, threats: map[types.NamespacedName]map[*gang]bool{},
 		dues: make(chan struct{}, 1),
 	}
-}
-
-// Actions are what events and decisions ask of the scheduling queue.
-type Actions struct {
-	// Activate lists pods that may now be schedulable.
-	Activate []*corev1.Pod
-	// Reject lists pods that wait in Permit for a gang that is not going to start.
-	Reject []types.UID
-	// Reconcile lists Runs whose refusal, or whose overdraft, has changed.
-	Reconcile []types.NamespacedName
-	// Lookup lists Leases that are no longer among the open ones, and of which it is not known when they ended.
-	Lookup []types.NamespacedName
-}
-
-// Notified is signalled when there are actions to take.
-func (b *Book) Notified() <-chan struct{} { return b.notify }
-
-// TakeActions returns the actions that have come up since the last call.
-func (b *Book) TakeActions() Actions {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	actions := b.actions
-	b.actions = Actions{}
-	return actions
-}
-
-func (b *Book) signal() {
-	select {
-	case b.notify <- struct{}{}:
-	default:
-	}
-}
-
-func (b *Book) activate(pods ...*corev1.Pod) {
-	b.actions.Activate = append(b.actions.Activate, pods...)
-	b.signal()
-}
-
-func (b *Book) reject(pods ...types.UID) {
-	b.actions.Reject = append(b.actions.Reject, pods...)
-	b.signal()
+	b.queue, b.controllers = newOutlet[ForQueue](&b.mu), newOutlet[ForControllers](&b.mu)
+	return b
 }
 
 // Open lets decisions begin: everything there was to read has been read. Pods that were held back meanwhile are woken.

@@ -185,8 +185,7 @@ func (b *Book) LeaseGone(name types.NamespacedName) {
 		b.accounts.Void(name.String())
 		b.free(name, l, time.Time{})
 	default:
-		b.actions.Lookup = append(b.actions.Lookup, name)
-		b.signal()
+		b.lookUp(name)
 	}
 }
 

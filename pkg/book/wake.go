@@ -213,8 +213,3 @@ func (b *Book) passOn(g *gang) {
 		g.woken, b.stirred = false, true
 	}
 }
-
-func (b *Book) reconcile(run types.NamespacedName) {
-	b.actions.Reconcile = append(b.actions.Reconcile, run)
-	b.signal()
-}

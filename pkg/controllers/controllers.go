@@ -100,7 +100,7 @@ func New(o Options) (*Controllers, error) {
 		fleet:   o.Shared.Core().V1().Nodes().Informer(), everyPod: o.Shared.Core().V1().Pods().Informer(),
 	}
 	countViolations(nil)
-	if err := c.watches.feed(o.Book, o.Shared, c.Changed, c.settled.lost); err != nil {
+	if err := c.watches.feed(o.Book, o.Shared, c.changed, c.settled.lost); err != nil {
 		return nil, err
 	}
 	if err := c.followGone(c.watches.pods); err != nil {
@@ -115,6 +115,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	logger := klog.FromContext(ctx)
 	defer c.runs.ShutDown()
 	defer c.retries.ShutDown()
+	go c.answer(ctx)
 	if err := awaitKinds(ctx, c.kube); err != nil {
 		return
 	}

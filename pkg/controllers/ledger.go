@@ -46,9 +46,9 @@ func (c *Controllers) readLedger(ctx context.Context) error {
 	}
 }
 
-// LookUp finds out when Leases ended that are no longer among the open ones. A Lease that is gone altogether, with its
+// lookUp finds out when Leases ended that are no longer among the open ones. A Lease that is gone altogether, with its
 // namespace, ended now.
-func (c *Controllers) LookUp(ctx context.Context, leases []types.NamespacedName) {
+func (c *Controllers) lookUp(ctx context.Context, leases []types.NamespacedName) {
 	for _, name := range leases {
 		lease := &rqv1.Lease{}
 		err := c.client.Get(ctx, name, lease)
@@ -57,10 +57,10 @@ func (c *Controllers) LookUp(ctx context.Context, leases []types.NamespacedName)
 			c.settled.lost(c.book.LeaseLost(name, c.clock.Now()))
 		case err != nil:
 			klog.FromContext(ctx).Error(err, "Looking up when a Lease ended", "lease", name)
-			time.AfterFunc(time.Second, func() { c.LookUp(ctx, []types.NamespacedName{name}) })
+			time.AfterFunc(time.Second, func() { c.lookUp(ctx, []types.NamespacedName{name}) })
 		default:
 			c.book.SetLease(lease)
-			c.Changed(runOfLease(lease))
+			c.changed(runOfLease(lease))
 		}
 	}
 }

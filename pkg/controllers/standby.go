@@ -5,9 +5,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Changed has a Run looked at soon. A process that does not decide yet keeps no list: it stands by for as long as another leads,
+// changed has a Run looked at soon. A process that does not decide yet keeps no list: it stands by for as long as another leads,
 // while Runs come and go.
-func (c *Controllers) Changed(run types.NamespacedName) {
+func (c *Controllers) changed(run types.NamespacedName) {
 	if c.decides.Load() {
 		c.runs.AddAfter(run, settle)
 	}
@@ -22,6 +22,6 @@ func (c *Controllers) begin() {
 	}
 	for _, key := range names {
 		namespace, name, _ := cache.SplitMetaNamespaceKey(key) // they are not malformed
-		c.Changed(types.NamespacedName{Namespace: namespace, Name: name})
+		c.changed(types.NamespacedName{Namespace: namespace, Name: name})
 	}
 }

@@ -29,7 +29,7 @@ func TestStandbyKeepsNothingOfWhatIsGone(t *testing.T) {
 		}
 	}
 	ended := &corev1.Pod{ObjectMeta: left}
-	c.Changed(types.NamespacedName{Namespace: "ns", Name: "gone"})
+	c.changed(types.NamespacedName{Namespace: "ns", Name: "gone"})
 	c.tellGone(ended)
 	if c.gone.has(runOfPod(ended), ended.UID) {
 		t.Errorf("a pod that ended while another process led is remembered")

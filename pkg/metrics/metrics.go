@@ -151,6 +151,6 @@ func Register() {
 		HeldGPUs, NodesLost, NodesHeldBack, CutsPaused, RunsCutLastHour, CalledOff,
 		DetectionSeconds, DecisionSeconds, RebindSeconds, Swaps, RecordsUnstored,
 		InvariantViolations, InvariantViolationsFound} {
-		_ = legacyregistry.Register(m) // registered already: the process has more than one profile
+		_ = legacyregistry.Register(m) // registered already: the process has composed itself before
 	}
 }

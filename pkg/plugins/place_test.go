@@ -61,7 +61,7 @@ func placed(t *testing.T) (*book.Book, *corev1.Pod) {
 	if node, refusal := b.Place(pod.UID, time.Now()); node != "n0" {
 		t.Fatalf("the pod is on %q: %v", node, refusal)
 	}
-	b.TakeActions()
+	b.Queue().Take()
 	return b, pod
 }
 
@@ -78,7 +78,7 @@ func TestPostFilterOfANodeThatNoPluginTurnedDown(t *testing.T) {
 			nodes := framework.NewDefaultNodeToStatus()
 			nodes.SetAbsentNodesStatus(fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "node(s) didn't satisfy plugin(s) [Jobtree]"))
 			select {
-			case <-b.Notified(): // of what came before
+			case <-b.Queue().Filled(): // of what came before
 			default:
 			}
 			pl.PostFilter(t.Context(), nil, pod, nodes)
@@ -86,12 +86,12 @@ func TestPostFilterOfANodeThatNoPluginTurnedDown(t *testing.T) {
 				t.Errorf("the pod is assigned to %q, want %q", node, test.assigned)
 			}
 			select {
-			case <-b.Notified():
+			case <-b.Queue().Filled():
 			case <-time.After(time.Second):
 				t.Fatal("it is not tried again within a second")
 			}
 			activated := map[types.UID]bool{}
-			for _, other := range b.TakeActions().Activate {
+			for _, other := range b.Queue().Take().Activate {
 				activated[other.UID] = true
 			}
 			if !activated[pod.UID] {

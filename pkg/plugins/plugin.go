@@ -5,6 +5,7 @@ package plugins
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,14 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/config"
-	"github.com/davidlangworthy/jobtree/pkg/controllers"
-	"github.com/davidlangworthy/jobtree/pkg/metrics"
 )
 
 // Name of the plugin in the registry and in configurations.
@@ -35,34 +35,20 @@ type Jobtree struct {
 	turnstile *turnstile
 }
 
-// NewFactory returns the plugin's factory. The plugin follows the cluster from the start, and decides once leading is
-// closed. Then holds says whether this process still leads; the client set and the configuration of its handle are to be fenced.
-func NewFactory(leading <-chan struct{}, holds func() bool) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
-	return func(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-		metrics.Register()
-		args, err := parse(raw)
-		if err != nil {
-			return nil, err
-		}
-		ledger, err := controllers.NewClient(handle.KubeConfig())
-		if err != nil {
-			return nil, err
-		}
-		pl := &Jobtree{handle: handle, book: book.New(args), ledger: ledger, clock: clock.RealClock{}, turnstile: newTurnstile(bindings)}
-		c, err := controllers.New(controllers.Options{
-			Args: args, Book: pl.book, Kube: handle.ClientSet(), Client: ledger,
-			Shared: handle.SharedInformerFactory(), Events: handle.EventRecorder(), Clock: pl.clock, Holds: holds,
-		})
-		if err != nil {
-			return nil, err
-		}
-		go c.Start(ctx, leading)
-		go pl.act(ctx, c)
+// NewFactory returns the plugin's factory. Every profile that names the plugin has one of its own, which asks the same book as
+// all others do, and writes Leases with the same client.
+func NewFactory(b *book.Book, ledger client.Client, clock clock.Clock) frameworkruntime.PluginFactory {
+	turnstile := newTurnstile(bindings)
+	var first sync.Once // the queue, and those that wait at the barrier, are the process's: one handle reaches them all
+	return func(ctx context.Context, _ runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+		pl := &Jobtree{handle: handle, book: b, ledger: ledger, clock: clock, turnstile: turnstile}
+		first.Do(func() { go pl.act(ctx) })
 		return pl, nil
 	}
 }
 
-func parse(raw runtime.Object) (*config.Args, error) {
+// ParseArgs returns the plugin's arguments, as they are found in a profile.
+func ParseArgs(raw runtime.Object) (*config.Args, error) {
 	if raw == nil {
 		return config.Parse(nil)
 	}
@@ -94,33 +80,27 @@ func ours(pod *corev1.Pod) bool { return pod.Labels[rqv1.LabelRun] != "" }
 
 // act carries the book's requests to the scheduling queue. It runs on its own: the queue calls the plugin under its lock,
 // so that the plugin must not call the queue from there.
-func (pl *Jobtree) act(ctx context.Context, c *controllers.Controllers) {
+func (pl *Jobtree) act(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-pl.book.Notified():
+		case <-pl.book.Queue().Filled():
 		}
-		actions := pl.book.TakeActions()
-		for _, pod := range actions.Reject {
+		asked := pl.book.Queue().Take()
+		for _, pod := range asked.Reject {
 			if !pl.reject(pod) {
 				// It may be on its way to the barrier: between Permit and the list of those that wait.
 				time.AfterFunc(50*time.Millisecond, func() { pl.reject(pod) })
 			}
 		}
-		if len(actions.Activate) > 0 {
-			pods := make(map[string]*corev1.Pod, len(actions.Activate))
-			for _, pod := range actions.Activate {
+		if len(asked.Activate) > 0 {
+			pods := make(map[string]*corev1.Pod, len(asked.Activate))
+			for _, pod := range asked.Activate {
 				pods[pod.Namespace+"/"+pod.Name] = pod
 			}
 			pl.handle.Activate(logger, pods)
-		}
-		if len(actions.Lookup) > 0 {
-			go c.LookUp(ctx, actions.Lookup)
-		}
-		for _, run := range actions.Reconcile {
-			c.Changed(run)
 		}
 	}
 }

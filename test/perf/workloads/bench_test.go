@@ -1,15 +1,22 @@
 package workloads
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	fwk "k8s.io/kube-scheduler/framework"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	perf "k8s.io/kubernetes/test/integration/scheduler_perf"
 	"k8s.io/kubernetes/test/utils/client-go/ktesting"
+	"k8s.io/utils/clock"
 
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/controllers"
+	"github.com/davidlangworthy/jobtree/pkg/metrics"
 	"github.com/davidlangworthy/jobtree/pkg/plugins"
 )
 
@@ -40,9 +47,7 @@ func BenchmarkStock(b *testing.B) {
 
 func BenchmarkJobtree(b *testing.B) {
 	s := &stopwatch{}
-	leading := make(chan struct{})
-	close(leading)
-	registry := frameworkruntime.Registry{plugins.Name: plugins.NewFactory(leading, func() bool { return true })}
+	registry := frameworkruntime.Registry{plugins.Name: newJobtree}
 	perf.RunBenchmarkPerfScheduling(b, "jobtree.yaml", "jobtree", registry,
 		perf.WithPreRunFn(s.reset),
 		perf.WithPrepareFn(func(tCtx ktesting.TContext) error {
@@ -53,4 +58,30 @@ func BenchmarkJobtree(b *testing.B) {
 			return s.watch(tCtx)
 		}),
 		perf.WithNodeUpdateFn(submit(s)))
+}
+
+// newJobtree makes what cmd/scheduler makes before its scheduler, with what the library's scheduler has made. There is one profile, so
+// that there is one of everything.
+func newJobtree(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	metrics.Register()
+	args, err := plugins.ParseArgs(raw)
+	if err != nil {
+		return nil, err
+	}
+	client, err := controllers.NewClient(handle.KubeConfig())
+	if err != nil {
+		return nil, err
+	}
+	known, clock := book.New(args), clock.RealClock{}
+	c, err := controllers.New(controllers.Options{
+		Args: args, Book: known, Kube: handle.ClientSet(), Client: client, Shared: handle.SharedInformerFactory(),
+		Events: handle.EventRecorder(), Clock: clock, Holds: func() bool { return true },
+	})
+	if err != nil {
+		return nil, err
+	}
+	leading := make(chan struct{})
+	close(leading)
+	go c.Start(ctx, leading)
+	return plugins.NewFactory(known, client, clock)(ctx, raw, handle)
 }

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+)
+
+// jobtreeProfile is a profile that enables the plugin, with the given lines of its arguments.
+func jobtreeProfile(name string, args ...string) string {
+	profile := `
+- schedulerName: ` + name + `
+  plugins:
+    multiPoint: {enabled: [{name: Jobtree}]}
+    queueSort: {disabled: [{name: PrioritySort}]}
+  pluginConfig:
+  - name: Jobtree
+    args:
+      apiVersion: rq.davidlangworthy.io/v1
+      kind: JobtreeArgs
+`
+	for _, arg := range args {
+		profile += "      " + arg + "\n"
+	}
+	return profile
+}
+
+// withProfiles returns a configuration with profiles, as it is read from a file.
+func withProfiles(t *testing.T, profiles ...string) *schedulerconfig.KubeSchedulerConfiguration {
+	t.Helper()
+	text := "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+	if len(profiles) > 0 {
+		text += "profiles:" + strings.Join(profiles, "")
+	}
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := options.LoadConfigFromFile(klog.Background(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestArgsOfProfiles(t *testing.T) {
+	for name, test := range map[string]struct {
+		profiles []string
+		fabric   string
+		problem  string
+	}{
+		"one":  {[]string{jobtreeProfile("a", "fabricLevel: region")}, "region", ""},
+		"same": {[]string{jobtreeProfile("a", "fabricLevel: region"), jobtreeProfile("b", "fabricLevel: region")}, "region", ""},
+		"different": {[]string{jobtreeProfile("a"), jobtreeProfile("b", "fabricLevel: region")}, "",
+			"profiles a and b have different arguments for plugin Jobtree: it decides for all profiles together, so give them the same pluginConfig"},
+		"wrong": {[]string{jobtreeProfile("a"), jobtreeProfile("b", "fabricLevel: nowhere")}, "", "profile b: JobtreeArgs:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args, err := argsOf(withProfiles(t, test.profiles...).Profiles)
+			switch {
+			case test.problem != "":
+				if err == nil || !strings.HasPrefix(err.Error(), test.problem) {
+					t.Errorf("got %v, want %s", err, test.problem)
+				}
+			case err != nil || args.FabricLevel != test.fabric:
+				t.Errorf("got %+v, %v", args, err)
+			}
+		})
+	}
+}
