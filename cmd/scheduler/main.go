@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	genericapiserver "k8s.io/apiserver/pkg/server"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-base/cli"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/cli/globalflag"
@@ -63,11 +62,6 @@ func newCommand() *cobra.Command {
 
 // run schedules until the context ends or the leader's lease is lost.
 func run(ctx context.Context, o *options.Options) error {
-	name, err := cache.NewInformerName("jobtree-scheduler")
-	if err != nil {
-		return err
-	}
-	o.InformerName = name
 	c, leads, err := configure(ctx, o)
 	if err != nil {
 		return fmt.Errorf("starting: %w", err)

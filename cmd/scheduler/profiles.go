@@ -2,14 +2,43 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
 	jobtree "github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/plugins"
 )
+
+// profilesOf returns the profiles of a configuration as they are when it is read, before kube-scheduler's own checks.
+func profilesOf(o *options.Options, logger klog.Logger) ([]schedulerconfig.KubeSchedulerProfile, error) {
+	if o.ConfigFile == "" {
+		return o.ComponentConfig.Profiles, nil // there is one by default
+	}
+	c, err := options.LoadConfigFromFile(logger, o.ConfigFile)
+	if err != nil {
+		return nil, err
+	}
+	return c.Profiles, nil
+}
+
+// enabled fails when a profile does not enable the plugin: its pods would go where kube-scheduler has them go, past the book.
+func enabled(profiles []schedulerconfig.KubeSchedulerProfile) error {
+	names := func(p schedulerconfig.Plugin) bool { return p.Name == plugins.Name }
+	for i := range profiles {
+		of := profiles[i].Plugins
+		if of == nil || !slices.ContainsFunc(of.MultiPoint.Enabled, names) && !slices.Contains(of.Names(), plugins.Name) {
+			return fmt.Errorf("profile %s does not enable plugin %s: in the file that --config names, add %s to its plugins.multiPoint.enabled "+
+				"and PrioritySort to its plugins.queueSort.disabled, as manifests/scheduler/config.yaml has it; or remove the profile",
+				profiles[i].SchedulerName, plugins.Name, plugins.Name)
+		}
+	}
+	return nil
+}
 
 // argsOf returns the plugin's arguments. They are the same in all profiles, since one book serves them all.
 func argsOf(profiles []schedulerconfig.KubeSchedulerProfile) (*jobtree.Args, error) {

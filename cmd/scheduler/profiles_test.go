@@ -30,8 +30,8 @@ func jobtreeProfile(name string, args ...string) string {
 	return profile
 }
 
-// withProfiles returns a configuration with profiles, as it is read from a file.
-func withProfiles(t *testing.T, profiles ...string) *schedulerconfig.KubeSchedulerConfiguration {
+// configFile returns a file that holds a configuration with profiles.
+func configFile(t *testing.T, profiles ...string) string {
 	t.Helper()
 	text := "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 	if len(profiles) > 0 {
@@ -41,7 +41,13 @@ func withProfiles(t *testing.T, profiles ...string) *schedulerconfig.KubeSchedul
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := options.LoadConfigFromFile(klog.Background(), file)
+	return file
+}
+
+// withProfiles returns a configuration with profiles, as it is read.
+func withProfiles(t *testing.T, profiles ...string) *schedulerconfig.KubeSchedulerConfiguration {
+	t.Helper()
+	c, err := options.LoadConfigFromFile(klog.Background(), configFile(t, profiles...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,5 +77,47 @@ func TestArgsOfProfiles(t *testing.T) {
 				t.Errorf("got %+v, %v", args, err)
 			}
 		})
+	}
+}
+
+// TestEveryProfileEnablesThePlugin starts the scheduler with profiles that do not.
+func TestEveryProfileEnablesThePlugin(t *testing.T) {
+	const fix = ": in the file that --config names, add Jobtree to its plugins.multiPoint.enabled and PrioritySort to its " +
+		"plugins.queueSort.disabled, as manifests/scheduler/config.yaml has it; or remove the profile"
+	without, atPoints := "\n- schedulerName: other", "\n- {schedulerName: a, plugins: {filter: {enabled: [{name: Jobtree}]}}}"
+	for name, test := range map[string]struct {
+		profiles []string
+		lacks    string
+	}{
+		"no profile":           {nil, "default-scheduler"},
+		"one that does not":    {[]string{without}, "other"},
+		"the second does not":  {[]string{jobtreeProfile("a"), without}, "other"},
+		"the first does not":   {[]string{without, jobtreeProfile("a")}, "other"},
+		"other plugins only":   {[]string{without + "\n  plugins: {multiPoint: {enabled: [{name: Another}]}}"}, "other"},
+		"both do":              {[]string{jobtreeProfile("a"), jobtreeProfile("b")}, ""},
+		"one at single points": {[]string{atPoints}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := options.NewOptions()
+			o.ConfigFile = configFile(t, test.profiles...)
+			profiles, err := profilesOf(o, klog.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.lacks == "" {
+				if err := enabled(profiles); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			want := "starting: profile " + test.lacks + " does not enable plugin Jobtree" + fix
+			if err := run(t.Context(), o); err == nil || err.Error() != want {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		})
+	}
+	o := options.NewOptions()
+	if err := run(t.Context(), o); err == nil || !strings.HasSuffix(err.Error(), fix) {
+		t.Errorf("without a configuration: %v", err)
 	}
 }

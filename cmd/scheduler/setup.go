@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/config"
@@ -18,7 +19,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/fence"
 )
 
-// configure reads the configuration as kube-scheduler's own command does. Clients that are made of it from then on write only
+// configure reads the configuration as kube-scheduler's own command does, if all of its profiles enable the plugin. Clients that are made of it from then on write only
 // while this process leads, and so does the scheduler's; the election's lock, and what only tells events, are made already. It
 // returns whether this process leads.
 func configure(ctx context.Context, o *options.Options) (*config.Config, func() bool, error) {
@@ -29,6 +30,16 @@ func configure(ctx context.Context, o *options.Options) (*config.Config, func() 
 	o.ComponentConfig = defaults
 	if errs := o.Validate(); len(errs) > 0 {
 		return nil, nil, errors.Join(errs...)
+	}
+	profiles, err := profilesOf(o, klog.FromContext(ctx))
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := enabled(profiles); err != nil {
+		return nil, nil, err
+	}
+	if o.InformerName, err = cache.NewInformerName("jobtree-scheduler"); err != nil {
+		return nil, nil, err
 	}
 	c, err := o.Config(ctx)
 	if err != nil {
