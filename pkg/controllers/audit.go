@@ -35,13 +35,7 @@ type auditor struct {
 func (c *Controllers) audit(ctx context.Context) {
 	a := &auditor{rules: audit.RulesOf(c.args)}
 	period := min(auditPeriod, max(auditLeast, c.args.GangDeadline.Duration/4))
-	for {
-		took := c.lookAround(ctx, a)
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.clock.After(max(period, auditShare*took)):
-		}
+	for took := c.lookAround(ctx, a); pause(ctx, c.clock, max(period, auditShare*took)); took = c.lookAround(ctx, a) {
 	}
 }
 

@@ -41,14 +41,9 @@ func (c *Controllers) watchBrake(ctx context.Context) {
 	if len(informer.GetStore().List()) == 0 {
 		c.setBrake(ctx, nil) // nobody has said anything
 	}
-	for {
+	every(ctx, c.clock, 5*time.Second, func() {
 		metrics.RunsCutLastHour.Set(float64(c.book.CutsWithinHour(c.clock.Now())))
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.clock.After(5 * time.Second):
-		}
-	}
+	})
 }
 
 // setBrake has the book know how the brakes stand, and tells of changes; nil when nobody has said anything.

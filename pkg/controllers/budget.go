@@ -29,7 +29,7 @@ const (
 
 // reportBudgets keeps the overdraft and the status of Budgets current.
 func (c *Controllers) reportBudgets(ctx context.Context) {
-	for {
+	every(ctx, c.clock, budgetPeriod, func() {
 		now := c.clock.Now()
 		c.book.RefreshBudgets(now)
 		written := 0
@@ -45,12 +45,7 @@ func (c *Controllers) reportBudgets(ctx context.Context) {
 				written++
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.clock.After(budgetPeriod):
-		}
-	}
+	})
 }
 
 // budgets returns the Budgets, those whose status is oldest first.

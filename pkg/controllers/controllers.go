@@ -131,10 +131,8 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	keyless := c.readLotteryKey(ctx)
 	for err := c.readLedger(ctx); err != nil; err = c.readLedger(ctx) {
 		logger.Error(err, "Reading the ledger")
-		select {
-		case <-ctx.Done():
+		if !pause(ctx, c.clock, time.Second) {
 			return
-		case <-c.clock.After(time.Second):
 		}
 	}
 	c.book.SetBrake(unread)
@@ -200,9 +198,10 @@ func (c *Controllers) retry() {
 // watchWindows wakes Runs when a budget window opens or closes.
 func (c *Controllers) watchWindows(ctx context.Context) {
 	const longest = 2 * time.Second // bounds how late the window of an edited Budget, or a clock that jumped, is noticed
-	seen := c.clock.Now()
-	for {
-		now, wait := c.clock.Now(), longest
+	seen, wait := c.clock.Now(), time.Duration(0)
+	for pause(ctx, c.clock, wait) {
+		now := c.clock.Now()
+		wait = longest
 		if next, ok := c.book.NextWindow(seen); ok && !now.Before(next) {
 			c.book.WindowPassed()
 			wait = 0 // another may be near
@@ -210,18 +209,13 @@ func (c *Controllers) watchWindows(ctx context.Context) {
 			wait = min(wait, next.Sub(now))
 		}
 		seen = now
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.clock.After(wait):
-		}
 	}
 }
 
 // reportNodes tells, as an event on the node, that it is left out for want of a label (R11).
 func (c *Controllers) reportNodes(ctx context.Context) {
 	told := map[string]string{}
-	for {
+	every(ctx, c.clock, 5*time.Second, func() {
 		for _, out := range c.book.LeftOut() {
 			if told[out.Node] == out.Reason {
 				continue
@@ -229,10 +223,5 @@ func (c *Controllers) reportNodes(ctx context.Context) {
 			told[out.Node] = out.Reason
 			c.tellNode(out.Node, corev1.EventTypeWarning, "LeftOut", "jobtree places nothing here: "+out.Reason)
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.clock.After(5 * time.Second):
-		}
-	}
+	})
 }

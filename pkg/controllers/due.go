@@ -41,24 +41,14 @@ func (c *Controllers) activate(ctx context.Context) {
 
 // refreshPromises works promises out again as the world changes, a few at a time.
 func (c *Controllers) refreshPromises(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.clock.After(promisePeriod):
-		}
+	for pause(ctx, c.clock, promisePeriod) {
 		c.book.Refresh(c.clock.Now(), promises)
 	}
 }
 
 // growRuns has Runs grow that could use the room that there is (R23), and shards of opportunistic Runs use what is left (R15).
 func (c *Controllers) growRuns(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.clock.After(growthPeriod):
-		}
+	for pause(ctx, c.clock, growthPeriod) {
 		c.book.Lapse(c.clock.Now())
 		c.book.Grow(c.clock.Now())
 		c.book.Fill(c.clock.Now())

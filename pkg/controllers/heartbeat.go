@@ -37,14 +37,7 @@ type contact struct {
 // keepContact asks the API server for a sign of life several times within a grace, until the context ends.
 func (c *Controllers) keepContact(ctx context.Context) {
 	period := c.args.NodeLossGrace.Duration / 4
-	for {
-		c.nodes.noteContact(c.answers(ctx, period), period, c.clock.Now())
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.clock.After(period):
-		}
-	}
+	every(ctx, c.clock, period, func() { c.nodes.noteContact(c.answers(ctx, period), period, c.clock.Now()) })
 }
 
 // answers reports whether the API server answers within a time.

@@ -103,7 +103,7 @@ func (c *Controllers) applyHeldBack() {
 func (c *Controllers) watchHeldBack(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	told := time.Time{}
-	for {
+	every(ctx, c.clock, heldBackPeriod, func() {
 		now := c.clock.Now()
 		if s, held := c.reviewHeldBack(now); held == 0 {
 			told = time.Time{}
@@ -112,12 +112,7 @@ func (c *Controllers) watchHeldBack(ctx context.Context) {
 			logger.Error(nil, "Nodes that show signs of loss are not taken for lost, since too many do at once", "heldBack", held, "signs", s.String())
 		}
 		c.markHeldBack(ctx, now)
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.clock.After(heldBackPeriod):
-		}
-	}
+	})
 }
 
 // reviewHeldBack gives those nodes up that are not to be held back any more: too few show a sign by now, and all of them are

@@ -45,13 +45,7 @@ func (c *Controllers) readLotteryKey(ctx context.Context) error {
 
 // awaitLotteryKey tries to read the key until it has it. Until then Runs start where there is room, and are promised dates.
 func (c *Controllers) awaitLotteryKey(ctx context.Context) {
-	const pause = 5 * time.Second
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.clock.After(pause):
-		}
+	for pause(ctx, c.clock, 5*time.Second) {
 		if c.readLotteryKey(ctx) == nil {
 			return
 		}

@@ -118,7 +118,7 @@ func (c *Controllers) tellReservation(verb lifecycle.Verb, r *rqv1.Reservation, 
 
 // tidyReservations deletes Reservations that ended longer ago than closed GPU leases are kept, and counts those that wait.
 func (c *Controllers) tidyReservations(ctx context.Context) {
-	for {
+	every(ctx, c.clock, 5*time.Second, func() {
 		now, waiting, oldest := c.clock.Now(), 0, metav1.Time{}
 		for _, o := range c.watches.reservations.GetStore().List() {
 			r := o.(*rqv1.Reservation)
@@ -137,10 +137,5 @@ func (c *Controllers) tidyReservations(ctx context.Context) {
 			age = now.Sub(oldest.Time)
 		}
 		metrics.OldestReservation.Set(age.Seconds())
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.clock.After(5 * time.Second):
-		}
-	}
+	})
 }
