@@ -83,7 +83,7 @@ func leader(t *testing.T, s *store) (*Controllers, *deletes) {
 		t.Fatal(err)
 	}
 	d := &deletes{}
-	c := &Controllers{book: book.New(args), kube: s, client: d,
+	c := &Controllers{args: args, book: book.New(args), kube: s, client: d,
 		settled: settled{budgets: map[string]bool{}, versions: map[string]string{}, hurry: make(chan struct{}, 1)}}
 	return c, d
 }

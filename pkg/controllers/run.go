@@ -34,11 +34,8 @@ func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedNam
 		return 0, err
 	}
 	decision := lifecycle.Decide(observed)
-	if status := decision.Status; decision.TellFirst() {
-		if err := c.writeStatus(ctx, observed.Run, status); err != nil {
-			return 0, err
-		}
-		decision.Status = nil
+	if err := c.tellFirst(ctx, observed, &decision); err != nil {
+		return 0, err
 	}
 	if err := c.deletePods(ctx, decision.Delete); err != nil {
 		return 0, err
@@ -63,11 +60,9 @@ func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedNam
 		c.retries.AddAfter(name, decision.Retry)
 	}
 	if behind := c.behind(name, observed.Run); decision.Status != nil && !behind {
-		if err := c.writeStatus(ctx, observed.Run, decision.Status); err != nil {
+		if err := c.tell(ctx, observed, decision.Status); err != nil {
 			return 0, err
 		}
-		c.countAdmission(observed, decision.Status)
-		countWidth(observed.Run.Status.Width, decision.Status.Width)
 	}
 	return decision.After, problem
 }

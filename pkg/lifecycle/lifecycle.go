@@ -174,6 +174,7 @@ type state struct {
 	// planned the one that the book plans it at.
 	granted, growing, planned int32
 	cut                       *rank.Cut // what ends the Run as it runs now; nil when nothing does
+	said                      *toldShards
 	// claims are the pods that take the places of spares, by the spare's UID, and relief the replacements to be made, by rank.
 	claims map[types.UID]*corev1.Pod
 	relief map[int]rank.Replacement
@@ -192,6 +193,7 @@ func newState(o Observed) *state {
 		s.leases[lease.PodUID()] = lease
 	}
 	if s.stays() {
+		s.said = whoGaveWay(o.Run)
 		s.settleGrowth()
 		s.cut = s.ending()
 		if !s.opportunistic() {

@@ -39,9 +39,11 @@ func (o *Observed) dies() {
 		}
 		o.Run = run
 	}
+	gone := map[*corev1.Pod]bool{}
 	for _, deletion := range d.Delete {
-		o.Pods = without(o.Pods, deletion.Pod)
+		gone[deletion.Pod] = true
 	}
+	o.Pods = slices.DeleteFunc(slices.Clone(o.Pods), func(pod *corev1.Pod) bool { return gone[pod] })
 	o.Cuts, o.Reclaimed = nil, func(types.UID) (rqv1.ClosureReason, bool) { return "", false }
 }
 
