@@ -131,8 +131,9 @@ func (b *Book) payerOwner(m *member) rqv1.Owner {
 }
 
 // SetLease records a Lease. While it is open its charge and its GPUs stay taken, and its pod goes where it says, whatever
-// was planned. When it is closed, what it spent remains.
-func (b *Book) SetLease(l *rqv1.Lease) {
+// was planned. When it is closed, what it spent remains. It returns the Budgets that are to be settled at once, since the namespace
+// of a closed Lease is being deleted, and its object with it.
+func (b *Book) SetLease(l *rqv1.Lease) []string {
 	b.mu.Lock()
 	defer b.unlock()
 	name, charge := client(l), ChargeIn(l)
@@ -141,10 +142,13 @@ func (b *Book) SetLease(l *rqv1.Lease) {
 		b.accounts.Open(name.String(), charge)
 		b.closeLease(name, l.Status.Ended.Time)
 		b.noteUnwound(l)
-		return
+		if b.accounts.Leaves(name.String()) {
+			return []string{charge.Payer.Budget}
+		}
+		return nil
 	}
 	if b.leases[name] != nil || b.accounts.IsPast(name.String(), charge.Payer) {
-		return
+		return nil
 	}
 	entry := entryOf(l, charge)
 	pod := entry.pod
@@ -163,6 +167,7 @@ func (b *Book) SetLease(l *rqv1.Lease) {
 	if m := b.members[pod]; m != nil && !m.part.Spare {
 		delete(m.gang.kept, m.part.Index) // it is paid for
 	}
+	return nil
 }
 
 // HasLease reports whether a pod's Lease is known to be open.

@@ -195,7 +195,7 @@ func (a *Accounts) Past(lease string, c Charge, ended time.Time) {
 		at.fold(lease, at.closed[lease])
 		s.settled(lease, ended.Unix())
 		s.late = append(s.late, lease)
-	case a.leaves(lease):
+	case a.Leaves(lease):
 		s.going = append(s.going, goingLease{lease, c.Payer})
 	}
 }

@@ -2,7 +2,6 @@ package budget
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -18,36 +17,48 @@ type goingLease struct {
 }
 
 // Leave has the closed Leases of a namespace settled early, since the namespace is being deleted and takes their objects with it:
-// a process that comes after would find them nowhere. Those that are closed later follow. It returns the Budgets that are to be
-// settled for it. A record tells their names and speaks of no later end for their sake, so that others do not count as settled.
+// a process that comes after would find them nowhere. Those that are closed later follow. It returns the Budgets that have any to be
+// settled, also when it is told again. A record tells their names and speaks of no later end for their sake, so that others do not
+// count as settled.
 func (a *Accounts) Leave(namespace string) []string {
-	if a.leaving[namespace] {
-		return nil
+	if !a.leaving[namespace] {
+		a.leaving[namespace] = true
+		a.leave()
 	}
-	a.leaving[namespace] = true
-	changed := map[string]bool{}
+	var out []string
+	for budget, s := range a.settlings {
+		if len(s.going) > 0 || len(s.late) > 0 {
+			out = append(out, budget)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// leave notes the closed Leases that go with their namespaces.
+func (a *Accounts) leave() {
+	changed := map[*settling]bool{}
 	for payer, at := range a.accounts {
 		for lease := range at.closed {
-			if a.leaves(lease) {
+			if a.Leaves(lease) {
 				s := a.settlingOf(payer.Budget)
 				s.going = append(s.going, goingLease{lease, payer})
-				changed[payer.Budget] = true
+				changed[s] = true
 			}
 		}
 	}
-	for budget := range changed {
-		slices.SortFunc(a.settlingOf(budget).going, func(x, y goingLease) int {
+	for s := range changed {
+		slices.SortFunc(s.going, func(x, y goingLease) int {
 			return cmp.Or(strings.Compare(x.lease, y.lease), compareKeys(x.payer, y.payer))
 		})
 	}
-	return slices.Sorted(maps.Keys(changed))
 }
 
 // Left tells that a namespace is gone. One of the same name is another.
 func (a *Accounts) Left(namespace string) { delete(a.leaving, namespace) }
 
-// leaves reports whether the namespace of a Lease is being deleted.
-func (a *Accounts) leaves(lease string) bool {
+// Leaves reports whether the namespace of a Lease is being deleted.
+func (a *Accounts) Leaves(lease string) bool {
 	namespace, _, _ := strings.Cut(lease, "/")
 	return a.leaving[namespace]
 }

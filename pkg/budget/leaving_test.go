@@ -21,8 +21,9 @@ func TestANamespaceThatGoes(t *testing.T) {
 	}
 	want := a.spentOn(key, noon.Add(time.Hour))
 	same(t, "changed", []string{"b"}, a.Leave("ns"))
-	same(t, "changed when it is told again", []string(nil), a.Leave("ns"))
+	same(t, "changed when it is told again", []string{"b"}, a.Leave("ns"))
 	record, folded, changed := a.Settle("b", noon.Add(-time.Hour))
+	same(t, "changed when it is told once more", []string(nil), a.Leave("ns"))
 	same(t, "folded", []string{"ns/x", "ns/y"}, folded)
 	same(t, "record", []any{true, int64(0), []string{"ns/x", "ns/y"}}, []any{changed, record.Through, record.Leases})
 
@@ -60,6 +61,19 @@ func TestANamespaceThatGoes(t *testing.T) {
 			same(t, "spent after a restart "+name, want, b.spentOn(key, noon.Add(time.Hour)))
 		}
 	}
+}
+
+// What is closed while its namespace goes is to be settled at once: when the namespace is gone at the latest.
+func TestALeaseThatIsClosedWhileItsNamespaceGoes(t *testing.T) {
+	a := accountsOf(flat("b", "o", 64))
+	a.Complete()
+	a.Open("ns/z", held(Key{"b", "e"}, "o", rqv1.RelationOwn, rqv1.RoleActive, 1))
+	same(t, "changed when the namespace is told to go", []string(nil), a.Leave("ns"))
+	a.Close("ns/z", noon.Add(2*time.Minute))
+	same(t, "hurried", []bool{true, false}, []bool{a.Leaves("ns/z"), a.Leaves("nsx/z")})
+	same(t, "changed when it is gone", []string{"b"}, a.Leave("ns"))
+	record, _, _ := a.Settle("b", noon.Add(-time.Hour))
+	same(t, "names", []string{"ns/z"}, record.Leases)
 }
 
 // A record has room for so many names: the others follow once the objects of the first are gone.

@@ -51,7 +51,7 @@ func liveBook(ctx context.Context, c client.Client, configFile string, now time.
 	each(budgets.Items, b.SetBudget)
 	each(runs.Items, b.SetRun)
 	each(pods.Items, func(pod *corev1.Pod) { b.SetPod(pod); b.SetMember(pod) })
-	each(leases.Items, b.SetLease)
+	each(leases.Items, func(l *rqv1.Lease) { b.SetLease(l) })
 	each(reservations.Items, b.SetReservation)
 	for i := range budgets.Items {
 		if err := spendAs(b, &budgets.Items[i]); err != nil {

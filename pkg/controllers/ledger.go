@@ -59,7 +59,7 @@ func (c *Controllers) lookUp(ctx context.Context, leases []types.NamespacedName)
 			klog.FromContext(ctx).Error(err, "Looking up when a Lease ended", "lease", name)
 			time.AfterFunc(time.Second, func() { c.lookUp(ctx, []types.NamespacedName{name}) })
 		default:
-			c.book.SetLease(lease)
+			c.settled.lost(c.book.SetLease(lease))
 			c.changed(runOfLease(lease))
 		}
 	}

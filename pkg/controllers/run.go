@@ -272,7 +272,7 @@ func (c *Controllers) closeLease(ctx context.Context, closing lifecycle.Closing)
 		return nil, ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
 	}
 	metrics.LeasesClosed.WithLabelValues(string(closing.Reason)).Inc()
-	c.book.SetLease(lease)
+	c.settled.lost(c.book.SetLease(lease))
 	return lease, nil
 }
 

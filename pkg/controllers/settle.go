@@ -45,8 +45,8 @@ func (s *settled) changed(budgets []string) {
 	}
 }
 
-// lost notes records that have changed because Lease objects are gone already: until they are written, they are nowhere
-// else.
+// lost notes records that have changed because Lease objects are gone already, or about to go: until they are written, they are
+// nowhere else.
 func (s *settled) lost(budgets []string) {
 	if len(budgets) == 0 {
 		return

@@ -12,10 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 )
 
 // Get finds Leases that are there, and those that are kept although they were deleted.
@@ -95,5 +97,37 @@ func TestWhatANamespaceSpentThatIsToldToGo(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"x"}, d.gone); diff != "" {
 		t.Errorf("deleted (-want +got):\n%s", diff)
+	}
+}
+
+// What is closed while its namespace goes is recorded at once, and not within a minute: its object may be gone by then.
+func TestWhatIsClosedWhileItsNamespaceGoesIsRecordedAtOnce(t *testing.T) {
+	s := newStore()
+	c, d := leader(t, s)
+	c.book.Open(noon)
+	c.clock = clocktesting.NewFakeClock(noon)
+	c.settled.lost(c.book.NamespaceLeaves("ns", false))
+	last := closed("b", "x")
+	last.Status = rqv1.LeaseStatus{}
+	c.settled.lost(c.book.SetLease(last))
+	select {
+	case <-c.settled.hurry:
+		t.Error("there is nothing to be settled yet")
+	default:
+	}
+	c.client = &answers{}
+	if _, err := c.closeLease(t.Context(), lifecycle.Closing{Lease: last, Reason: rqv1.ClosedDeleted}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-c.settled.hurry:
+	default:
+		t.Fatal("nothing hurries")
+	}
+	c.client = d
+	c.fold(noon.Add(-time.Hour))
+	c.storeSettled(t.Context())
+	if got := spentAfter(t, s); got != budget.GPUHour {
+		t.Errorf("%s GPU-hours are spent after a restart, want 1", got)
 	}
 }
