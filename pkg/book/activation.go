@@ -22,7 +22,7 @@ type Activation struct {
 	Promise   *forecast.Promise
 	Conflicts []rqv1.Conflict
 	Odds      string
-	Nonce     [32]byte
+	Nonce     [32]byte `json:"-"` // nobody may know it before it is revealed
 	Draws     []rqv1.Draw
 	Cuts      []rqv1.Cut
 	// Failed says that the Run does not start after all: what was published is revealed, and nobody is cut. Cause and Why say
@@ -38,7 +38,7 @@ func (b *Book) SetLotteryKey(key []byte) {
 	defer b.unlock()
 	b.key = key
 	for _, g := range b.waiting.gangs {
-		b.reconcile(client(g.run)) // its Reservation can commit now
+		b.reconcile(keyOf(g.run)) // its Reservation can commit now
 		if g.activating() {
 			b.again(g)
 		}
@@ -46,10 +46,8 @@ func (b *Book) SetLotteryKey(key []byte) {
 	b.signalDue()
 }
 
-// Commitment returns what a Reservation publishes when it is made (R21); empty while the key is not known.
-func (b *Book) Commitment(reservation types.UID) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// commitment returns what a Reservation publishes when it is made (R21); empty while the key is not known.
+func (b *Book) commitment(reservation types.UID) string {
 	if b.key == nil {
 		return ""
 	}
@@ -199,7 +197,7 @@ func (b *Book) activateGang(g *gang, a *Activation, assignments []plan.Assignmen
 	if g.awaiting == 0 {
 		b.proceed(g)
 	}
-	b.reconcile(client(g.run))
+	b.reconcile(keyOf(g.run))
 }
 
 // whileLeaving is why a gang that has its places does not take them yet.
@@ -328,11 +326,9 @@ func (m *member) doomed() bool {
 	return m.awaited != nil && m.awaited.run != nil && (m.awaited.activation != nil || m.awaited.activating())
 }
 
-// Outstanding reports whether a Run still holds what a cut of a Reservation takes.
-func (b *Book) Outstanding(r *rqv1.Reservation, c *rqv1.Cut) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.victims(&Activation{At: r.Status.ActivatedAt.Time, Cuts: []rqv1.Cut{*c}})) > 0
+// awaited reports whether Runs still hold what the cuts of a Reservation take.
+func (b *Book) awaited(r *rqv1.Reservation) bool {
+	return r.Status.ActivatedAt != nil && len(b.victims(&Activation{At: r.Status.ActivatedAt.Time, Cuts: r.Status.Cuts})) > 0
 }
 
 // gone notes that a pod which gangs wait for holds nothing any more.

@@ -4,9 +4,11 @@ import (
 	"sync"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 // TestManyAskAtOnce has the plugin, the controllers and the watches ask and tell the book at the same time, as they do, for the race
@@ -16,11 +18,13 @@ func TestManyAskAtOnce(t *testing.T) {
 	f.run(0, 2, []int{0, 1})
 	f.run(5, 2, []int{2, 3}) // elastic
 	pods := f.run(1, 4, nil)
+	running := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run0001", UID: "uid-run0001"}}
 	f.refuse(f.run(2, 6000, nil))
 	uid, name, pod := types.UID("uid-run0001"), types.NamespacedName{Namespace: "ns", Name: "run0001"}, pods[0]
 	run := &rqv1.Run{}
 	run.Namespace, run.Name, run.UID, run.Generation = "ns", "new", "uid-new", 1
 	run.Spec = rqv1.RunSpec{Owner: "org:t1", Resources: rqv1.RunResources{GPUType: flavor, TotalGPUs: 8}}
+	seen := book.Objects{Name: name, Run: running, Pods: pods}
 	var all sync.WaitGroup
 	all.Go(func() {
 		for i := range 20 {
@@ -36,14 +40,7 @@ func TestManyAskAtOnce(t *testing.T) {
 		func() { f.book.SetMember(pods[1]) },
 		func() { f.book.SetPod(pods[2]) },
 		func() { f.book.Prospect(uid) },
-		func() { f.book.Demand(uid) },
 		func() { f.book.Refusal(uid) },
-		func() { f.book.CutsOf(uid) },
-		func() { f.book.Unpaid(uid, f.now) },
-		func() { f.book.Risks(name) },
-		func() { f.book.HasLease(pod.UID) },
-		func() { f.book.Stands(nodeName(0)) },
-		func() { f.book.Accepts(uid, nodeName(0)) },
 		func() { f.book.Lapse(f.now) },
 		func() { f.book.Grow(f.now) },
 		func() { f.book.Fill(f.now) },
@@ -57,8 +54,7 @@ func TestManyAskAtOnce(t *testing.T) {
 		func() { f.book.OpenLeases() },
 		func() { f.book.CutsWithinHour(f.now) },
 		func() { f.book.TakeActions() },
-		func() { f.book.Reclaimed(pod.UID) },
-		func() { f.book.HeldBack(nodeName(0)) },
+		func() { f.book.Look(seen, f.now) },
 		func() { f.book.Settle("b1", f.now) },
 		func() { f.book.Payers() },
 	} {
@@ -69,7 +65,7 @@ func TestManyAskAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if _, _, known := f.book.Demand(uid); !known {
+	if _, known := f.book.Look(seen, f.now); !known {
 		t.Error("the book has forgotten a Run")
 	}
 }

@@ -101,7 +101,7 @@ func (s *beside) take(pod types.UID) bool {
 func (b *Book) holdsBeside(pod types.UID, h *holding) {
 	if g := b.gangs[h.run]; g != nil && g.run != nil && h.claimed() && (h.spare || h.seated) {
 		if asks := b.besides(g); len(asks) > 0 {
-			b.beside.set(pod, besideOf{node: h.node, run: client(g.run), amounts: asks})
+			b.beside.set(pod, besideOf{node: h.node, run: keyOf(g.run), amounts: asks})
 		}
 		return
 	}

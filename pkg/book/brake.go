@@ -36,10 +36,10 @@ func (b *Book) SetBrake(s brake.State) (was string) {
 		}
 		off := false
 		if g.reservation != nil {
-			_, off = s.Off(client(g.reservation), g.reservation.UID)
+			_, off = s.Off(keyOf(g.reservation), g.reservation.UID)
 		}
 		if off || g.promise != nil && g.promise.Cuts {
-			b.reconcile(client(g.run))
+			b.reconcile(keyOf(g.run))
 		}
 	}
 	b.signalDue()
@@ -134,7 +134,7 @@ func (b *Book) word(g *gang) *brake.Word {
 	if g.reservation == nil {
 		return nil
 	}
-	if word, off := b.brake.Off(client(g.reservation), g.reservation.UID); off {
+	if word, off := b.brake.Off(keyOf(g.reservation), g.reservation.UID); off {
 		return &word
 	}
 	return nil

@@ -12,10 +12,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// CutsOf returns the cuts of a Run by Reservations that are activating, the oldest activation first, then by Reservation.
-func (b *Book) CutsOf(run types.UID) []rank.Cut {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// cutsOf returns the cuts of a Run by Reservations that are activating, the oldest activation first, then by Reservation.
+func (b *Book) cutsOf(run types.UID) []rank.Cut {
 	var out []rank.Cut
 	for _, cuts := range b.cuts {
 		for i := range cuts {
@@ -62,7 +60,7 @@ func cutsIn(r *rqv1.Reservation) []rank.Cut {
 	}
 	var out []rank.Cut
 	for _, cut := range r.Status.Cuts {
-		out = append(out, rank.Cut{Cut: cut, Reservation: client(r), For: named(r.Spec.RunRef), At: r.Status.ActivatedAt.Time})
+		out = append(out, rank.Cut{Cut: cut, Reservation: keyOf(r), For: named(r.Spec.RunRef), At: r.Status.ActivatedAt.Time})
 	}
 	return out
 }

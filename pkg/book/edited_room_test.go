@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 // A Run that is requeued keeps its room and its money. Whoever it is given to meanwhile, by an edit of its owner, has no claim to
@@ -71,8 +72,7 @@ func TestABoundedRunThatNobodyPaysForRests(t *testing.T) {
 		}
 		w.book.TakeActions()
 		for range 5 {
-			w.book.Demand(w.runs["run0"].UID)
-			w.book.Unpaid(w.runs["run0"].UID, w.now)
+			w.book.Look(book.Objects{Run: w.runs["run0"]}, w.now)
 			if slices.Contains(w.book.TakeActions().Reconcile, types.NamespacedName{Namespace: "ns", Name: "run0"}) {
 				w.t.Fatalf("run0 asks to be looked at again though nothing has changed")
 			}

@@ -9,7 +9,46 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
+
+// Prospect returns when a Run is going to start, or whether it is going to grow.
+func (b *Book) Prospect(run types.UID) Prospect {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if g := b.gangs[run]; g != nil {
+		return b.prospectOf(g)
+	}
+	return Prospect{}
+}
+
+// CutsOf returns what Reservations that are activating do to a Run.
+func (b *Book) CutsOf(run types.UID) []rank.Cut {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.cutsOf(run)
+}
+
+// Unpaid reports whether nobody can pay for a Run that waits.
+func (b *Book) Unpaid(run types.UID, now time.Time) bool {
+	b.mu.Lock()
+	defer b.unlock()
+	return b.gangs[run] != nil && b.isUnpaid(b.gangs[run], now)
+}
+
+// Awaited reports whether Runs still hold what the cuts of a Reservation take.
+func (b *Book) Awaited(r *rqv1.Reservation) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.awaited(r)
+}
+
+// Overdraft returns how many GPUs of a Lease are beyond what its payer allows.
+func (b *Book) Overdraft(lease types.NamespacedName) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.accounts.OverdraftOf(lease.String())
+}
 
 // Remains lists what the book still knows of Runs and of what they hold: nothing once all of them are gone.
 func (b *Book) Remains() []string {

@@ -92,7 +92,7 @@ func (b *Book) reclaim(node string, reason rqv1.ClosureReason, g *gang) {
 	for i, pod := range pods {
 		shards[i] = plan.Shard{Key: string(pod), GPUs: b.fill.shards[node][pod], Leaving: b.givesWay(pod)}
 		if m := b.members[pod]; m != nil {
-			shards[i].Key, shards[i].Since = client(m.pod).String(), b.heldSince(m)
+			shards[i].Key, shards[i].Since = keyOf(m.pod).String(), b.heldSince(m)
 		}
 	}
 	for _, i := range plan.Reclaim(shards, over) {
@@ -139,16 +139,8 @@ func (b *Book) evict(m *member, reason rqv1.ClosureReason) {
 	}
 	b.fill.reclaimed[m.pod.UID] = reason
 	if m.gang.run != nil {
-		b.reconcile(client(m.gang.run))
+		b.reconcile(keyOf(m.gang.run))
 	}
-}
-
-// Reclaimed returns why a shard has been told to give its GPUs back; false when it has not.
-func (b *Book) Reclaimed(pod types.UID) (rqv1.ClosureReason, bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	reason, told := b.fill.reclaimed[pod]
-	return reason, told
 }
 
 // Fill gives shards that wait the GPUs that are idle, older Runs first, and has those leave that are in somebody's way. It
@@ -223,7 +215,7 @@ func (b *Book) fillGang(g *gang, idle []string, now time.Time) {
 	}
 	if (refusal == nil) != (g.refusal == nil) || refusal != nil && refusal.Message != g.refusal.Message {
 		g.refusal = refusal
-		b.reconcile(client(g.run))
+		b.reconcile(keyOf(g.run))
 	}
 }
 

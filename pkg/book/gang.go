@@ -73,7 +73,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	replans := g.run != nil && edited && replans(g.run, run)
 	g.run = run
 	b.classes.note(g)
-	b.runs[client(run)] = run.UID
+	b.runs[keyOf(run)] = run.UID
 	b.adopt(g)
 	if ran {
 		b.tellCutters(run.UID)
@@ -117,8 +117,8 @@ func (b *Book) DeleteRun(run *rqv1.Run) {
 }
 
 func (b *Book) deleteRun(run *rqv1.Run) {
-	if b.runs[client(run)] == run.UID {
-		delete(b.runs, client(run))
+	if b.runs[keyOf(run)] == run.UID {
+		delete(b.runs, keyOf(run))
 	}
 	g := b.gangs[run.UID]
 	if g == nil {
@@ -135,7 +135,7 @@ func (b *Book) deleteRun(run *rqv1.Run) {
 	b.forgetIfEmpty(run.UID, g)
 }
 
-func client(o metav1.Object) types.NamespacedName {
+func keyOf(o metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 

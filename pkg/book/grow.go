@@ -149,7 +149,7 @@ func (b *Book) letGrow(g *gang, was, to int32, fits bool, now time.Time) {
 		return
 	}
 	if g.growth.to = to; was != to {
-		b.reconcile(client(g.run))
+		b.reconcile(keyOf(g.run))
 	}
 }
 

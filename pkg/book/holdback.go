@@ -30,10 +30,3 @@ func (b *Book) HoldBack(nodes map[string]bool) {
 	}
 	b.reconcileOn(changed)
 }
-
-// HeldBack reports whether a node shows a sign of loss and is not taken for lost.
-func (b *Book) HeldBack(name string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.heldBack[name]
-}

@@ -136,7 +136,7 @@ func (b *Book) payerOwner(m *member) rqv1.Owner {
 func (b *Book) SetLease(l *rqv1.Lease) []string {
 	b.mu.Lock()
 	defer b.unlock()
-	name, charge := client(l), ChargeIn(l)
+	name, charge := keyOf(l), ChargeIn(l)
 	if l.Status.Closed {
 		b.noteClosed(l, charge)
 		b.accounts.Open(name.String(), charge)
@@ -168,14 +168,6 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 		delete(m.gang.kept, m.part.Index) // it is paid for
 	}
 	return nil
-}
-
-// HasLease reports whether a pod's Lease is known to be open.
-func (b *Book) HasLease(pod types.UID) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	h := b.held[pod]
-	return h != nil && h.leased
 }
 
 // LeaseGone records that a Lease is no longer among the open ones. If it is not known when it ended, it goes on counting

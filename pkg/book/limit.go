@@ -27,7 +27,7 @@ func (b *Book) withinLimit(g *gang, cuts []rqv1.Cut, now time.Time) bool {
 	case first != nil:
 		r.until = latest(first.restraint.until, now.Add(soon))
 		r.why = fmt.Sprintf("%d Runs are to be cut for it, and cutsPerHour (%d) is for Run %s first, whose date came before (R36)",
-			need, limit, client(first.run))
+			need, limit, keyOf(first.run))
 	case over <= 0:
 		return true
 	default:

@@ -14,13 +14,6 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
-// Stands reports whether a node exists and is not lost (R25).
-func (b *Book) Stands(name string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.stands(name)
-}
-
 func (b *Book) stands(name string) bool {
 	node := b.nodes[name]
 	_, lost := b.lossOf(name)
@@ -104,7 +97,7 @@ func (b *Book) reconcileOn(nodes map[string]bool) {
 			continue
 		}
 		if m.gang.run != nil {
-			concerned[client(m.gang.run)] = true
+			concerned[keyOf(m.gang.run)] = true
 		}
 		if (m.stage == assigned || m.stage == reserved) && !b.stands(m.node) {
 			adrift = append(adrift, m)

@@ -45,13 +45,6 @@ func (b *Book) RefreshBudgets(now time.Time) {
 	}
 }
 
-// Overdraft returns how many GPUs of a Lease are beyond what its payer allows, as of the last refresh (R8).
-func (b *Book) Overdraft(lease types.NamespacedName) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.accounts.OverdraftOf(lease.String())
-}
-
 // BudgetReport is what a Budget's status is made from.
 type BudgetReport struct {
 	Status     rqv1.BudgetStatus

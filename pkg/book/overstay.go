@@ -146,7 +146,7 @@ func (b *Book) stuckAmong(pods []types.UID, now time.Time) []Stuck {
 			continue
 		}
 		until, _ := b.goesBy(pod, b.held[pod], now)
-		out = append(out, Stuck{Pod: client(m.pod), Node: b.held[pod].node, Until: until, uid: pod})
+		out = append(out, Stuck{Pod: keyOf(m.pod), Node: b.held[pod].node, Until: until, uid: pod})
 	}
 	slices.SortFunc(out, func(x, y Stuck) int { return cmp.Compare(x.Pod.String(), y.Pod.String()) })
 	return out

@@ -258,7 +258,7 @@ func (g *gang) scope(m *member) int {
 func (b *Book) refuse(g *gang, refusal *plan.Refusal) {
 	g.refusal = refusal
 	b.waiting.add(g)
-	b.reconcile(client(g.run))
+	b.reconcile(keyOf(g.run))
 }
 
 // Assigned returns the node that a pod of a Run is to go to; empty when it has none.

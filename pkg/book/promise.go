@@ -150,7 +150,7 @@ func (b *Book) setPromise(g *gang, p *forecast.Promise) {
 		}
 	}
 	if g.run != nil {
-		b.reconcile(client(g.run))
+		b.reconcile(keyOf(g.run))
 	}
 	b.signalDue()
 }

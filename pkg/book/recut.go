@@ -27,7 +27,7 @@ func (b *Book) fail(g *gang, a *Activation, now time.Time) {
 		b.noteRebuff(g, g.reservation.UID, slices.Collect(maps.Keys(g.excluded)))
 	}
 	g.activation, g.since = a, now
-	b.reconcile(client(g.run))
+	b.reconcile(keyOf(g.run))
 }
 
 // turnedDown says which nodes other scheduling rules keep a gang from, for want of something else than GPUs; empty when they do

@@ -243,7 +243,7 @@ func (b *Book) Lapse(now time.Time) {
 		}
 		b.dropRoom(g)
 		g.kept, g.requeue.lapsed = nil, true
-		b.reconcile(client(g.run))
+		b.reconcile(keyOf(g.run))
 	}
 }
 

@@ -30,12 +30,12 @@ func (r *reservations) set(reservation *rqv1.Reservation) {
 	if r.byRun[run] == nil {
 		r.byRun[run] = map[types.NamespacedName]*rqv1.Reservation{}
 	}
-	r.byRun[run][client(reservation)] = reservation
+	r.byRun[run][keyOf(reservation)] = reservation
 	for victim := range victimsOf(reservation) {
 		if r.draws[victim] == nil {
 			r.draws[victim] = map[types.NamespacedName]time.Time{}
 		}
-		r.draws[victim][client(reservation)] = reservation.Status.ActivatedAt.Time
+		r.draws[victim][keyOf(reservation)] = reservation.Status.ActivatedAt.Time
 	}
 }
 
@@ -54,15 +54,15 @@ func victimsOf(reservation *rqv1.Reservation) iter.Seq[types.UID] {
 // remove forgets a Reservation.
 func (r *reservations) remove(reservation *rqv1.Reservation) {
 	run := runOf(reservation)
-	known := r.byRun[run][client(reservation)]
+	known := r.byRun[run][keyOf(reservation)]
 	if known == nil {
 		return
 	}
-	if delete(r.byRun[run], client(reservation)); len(r.byRun[run]) == 0 {
+	if delete(r.byRun[run], keyOf(reservation)); len(r.byRun[run]) == 0 {
 		delete(r.byRun, run)
 	}
 	for victim := range victimsOf(known) {
-		if delete(r.draws[victim], client(reservation)); len(r.draws[victim]) == 0 {
+		if delete(r.draws[victim], keyOf(reservation)); len(r.draws[victim]) == 0 {
 			delete(r.draws, victim)
 		}
 	}
@@ -115,7 +115,7 @@ func runOf(r *rqv1.Reservation) types.UID { return types.UID(r.Labels[rqv1.Label
 // older reports whether a version of a Reservation comes before the one that is known: a watch brings what this process has
 // written itself a while later.
 func (r *reservations) older(reservation *rqv1.Reservation) bool {
-	known := r.byRun[runOf(reservation)][client(reservation)]
+	known := r.byRun[runOf(reservation)][keyOf(reservation)]
 	if known == nil || known.UID != reservation.UID {
 		return false
 	}
@@ -131,7 +131,7 @@ func (b *Book) SetReservation(r *rqv1.Reservation) {
 		return
 	}
 	b.reservations.set(r)
-	b.setCuts(client(r), cutsIn(r))
+	b.setCuts(keyOf(r), cutsIn(r))
 	g := b.gangs[runOf(r)]
 	switch {
 	case g == nil:
@@ -147,7 +147,7 @@ func (b *Book) DeleteReservation(r *rqv1.Reservation) {
 	b.mu.Lock()
 	defer b.unlock()
 	b.reservations.remove(r)
-	b.setCuts(client(r), nil)
+	b.setCuts(keyOf(r), nil)
 	if g := b.gangs[runOf(r)]; g != nil {
 		b.dismiss(g, r)
 	}
@@ -172,7 +172,7 @@ func (b *Book) dismiss(g *gang, r *rqv1.Reservation) {
 		b.unwind(g)
 	}
 	if g.run != nil {
-		b.reconcile(client(g.run))
+		b.reconcile(keyOf(g.run))
 	}
 	b.again(g)
 }

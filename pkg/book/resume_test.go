@@ -74,7 +74,7 @@ func TestACutIsOverOnceItsVictimHasLeft(t *testing.T) {
 		r := w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: "run0"}, Action: rqv1.CutLottery, GPUs: 8})
 		w.book.SetReservation(r)
 		w.act()
-		if !w.book.Outstanding(r, &r.Status.Cuts[0]) {
+		if !w.book.Awaited(r) {
 			w.t.Fatalf("the cut is over before the Run has been told")
 		}
 		w.reconcile("run0")
@@ -84,7 +84,7 @@ func TestACutIsOverOnceItsVictimHasLeft(t *testing.T) {
 		}
 		w.pass(time.Second)
 		w.reconcile("run0")
-		if uid := w.place("run0-0"); w.book.Assigned(uid) == "" || w.book.Outstanding(r, &r.Status.Cuts[0]) {
+		if uid := w.place("run0-0"); w.book.Assigned(uid) == "" || w.book.Awaited(r) {
 			w.t.Fatalf("the Run is to be on %q, and what it holds there is taken for what it was cut", w.book.Assigned(uid))
 		}
 	})

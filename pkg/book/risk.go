@@ -45,30 +45,22 @@ type Prospect struct {
 	RoomLapsed bool
 }
 
-// Prospect returns when a Run is going to start, or whether it is going to grow.
-func (b *Book) Prospect(run types.UID) Prospect {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	g := b.gangs[run]
-	if g == nil {
-		return Prospect{}
-	}
+// prospectOf returns when a Run is going to start, or whether it is going to grow.
+func (b *Book) prospectOf(g *gang) Prospect {
 	return Prospect{Promise: g.promise, Refusal: g.refusal, Activation: g.activation, Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
 		Brake: b.brakeOn(g), CalledOff: b.word(g), GrowTo: g.growth.to, Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
 		Shards: g.allowedShards(), Lost: b.lostRanks(g)}
 }
 
-// Risks returns the Reservations whose activation may cut a Run, by date and name (R18).
-func (b *Book) Risks(run types.NamespacedName) []rqv1.RunRisk {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// risksOf returns the Reservations whose activation may cut a Run, by date and name (R18).
+func (b *Book) risksOf(run types.NamespacedName) []rqv1.RunRisk {
 	var out []rqv1.RunRisk
 	for g := range b.threats[run] {
 		if g.promise == nil || g.reservation == nil {
 			continue // it is told when the Reservation is there
 		}
 		if odds := chance(g.promise.Conflicts, rqv1.NamespacedName{Namespace: run.Namespace, Name: run.Name}); odds != "0" {
-			out = append(out, rqv1.RunRisk{Reservation: client(g.reservation).String(), At: metav1.NewTime(g.promise.At), Probability: odds})
+			out = append(out, rqv1.RunRisk{Reservation: keyOf(g.reservation).String(), At: metav1.NewTime(g.promise.At), Probability: odds})
 		}
 	}
 	slices.SortFunc(out, func(x, y rqv1.RunRisk) int {

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
@@ -43,14 +41,8 @@ func (b *Book) shape(g *gang) {
 	}
 }
 
-// Demand returns the shape of a Run, or why it has none; false when the book has not seen the Run yet.
-func (b *Book) Demand(run types.UID) (plan.Demand, *plan.Refusal, bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	g := b.gangs[run]
-	if g == nil || g.run == nil {
-		return plan.Demand{}, nil, false
-	}
+// demandOf brings the shape of a gang that has none, or asks for less than its Run, up to date with the nodes that there are.
+func (b *Book) demandOf(g *gang) {
 	if g.shape != nil {
 		if b.shape(g); g.complete() {
 			b.wake(g)
@@ -58,7 +50,6 @@ func (b *Book) Demand(run types.UID) (plan.Demand, *plan.Refusal, bool) {
 	} else if g.bounded && g.boundTo != b.gpusOfAll(g.full.Flavor) {
 		b.shape(g)
 	}
-	return g.demand, g.shape, true
 }
 
 // bound narrows what a gang asks for that has not started to what all nodes of its type have: a pod is made for each rank that

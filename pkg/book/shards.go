@@ -29,7 +29,7 @@ func (b *Book) allowShards(wanting []*gang, idle map[string][]string, now time.T
 		left[flavor] -= fits * gpus
 		if more := g.active.assigned + max(waitingShards, fits); more != g.shards {
 			if g.shards = more; more > g.active.within {
-				b.reconcile(client(g.run))
+				b.reconcile(keyOf(g.run))
 			}
 		}
 	}

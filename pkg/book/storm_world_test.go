@@ -109,35 +109,6 @@ func (s *storm) refused(pod types.UID) {
 	}
 }
 
-// reserve brings a Run's Reservations to where they should stand, and observes them. It returns false if a write failed.
-func (s *storm) reserve(name string, o *lifecycle.Observed) bool {
-	if s == nil {
-		return true
-	}
-	o.NoticePeriod = noticePeriod
-	all := s.seenOf(name)
-	for {
-		p := lifecycle.Promised{Run: o.Run, Reservations: all, Commitment: s.book.Commitment, Outstanding: s.book.Outstanding, Now: s.now}
-		if o.Run != nil {
-			p.Prospect = s.book.Prospect(o.Run.UID)
-			o.Leaving, o.Stuck, o.Risks = p.Leaving, p.Stuck, s.book.Risks(types.NamespacedName{Namespace: "ns", Name: name})
-		}
-		write := lifecycle.Reserve(p)
-		if write == nil {
-			break
-		}
-		written, ok := s.put(write)
-		if !ok {
-			return false
-		}
-		all = append(slices.DeleteFunc(all, func(r *rqv1.Reservation) bool { return r.Name == written.Name }), written)
-	}
-	if i := slices.IndexFunc(all, func(r *rqv1.Reservation) bool { return !r.Ended() }); i >= 0 {
-		o.Reservation = all[i]
-	}
-	return true
-}
-
 func (s *storm) seenOf(run string) []*rqv1.Reservation {
 	var out []*rqv1.Reservation
 	for _, name := range slices.Sorted(maps.Keys(s.seen)) {

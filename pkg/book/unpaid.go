@@ -4,21 +4,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
-// Unpaid reports whether nobody can pay for a Run that waits and has no pod: then it gets none (R32). Its refusal and its date are
+// isUnpaid reports whether nobody can pay for a Run that waits and has no pod: then it gets none (R32). Its refusal and its date are
 // worked out without, and it is asked about again when somebody may be able to pay, not before.
-func (b *Book) Unpaid(run types.UID, now time.Time) bool {
-	b.mu.Lock()
-	defer b.unlock()
-	g := b.gangs[run]
-	if g == nil {
-		return false
-	}
+func (b *Book) isUnpaid(g *gang, now time.Time) bool {
 	unpaid := b.goesUnpaid(g, now)
 	if !unpaid && g.opportunistic() && g.shape == nil && g.shards == 0 && !g.over() {
 		b.allowShards(b.wanting(), b.idleNodes(), now) // it is new

@@ -188,15 +188,6 @@ func (b *Book) usable(g *gang, v *vacancy, rejected func(string) bool) bool {
 		b.accounts.Reaches(v.payer.key, b.nodes[v.node].Labels)
 }
 
-// Accepts reports whether pods of a Run could be bound to a node, as far as the node itself says: it stands, is not cordoned
-// and has no taint that the Run's template does not tolerate.
-func (b *Book) Accepts(run types.UID, node string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	g := b.gangs[run]
-	return g != nil && g.run != nil && !g.spurned[node] && b.accepts(g, node)
-}
-
 func (b *Book) accepts(g *gang, name string) bool {
 	node := b.nodes[name]
 	return node != nil && b.serves(node) && g.excluded[name] == "" && tolerates(podOf(g.run), node)

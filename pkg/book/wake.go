@@ -198,7 +198,7 @@ func (b *Book) wake(g *gang) {
 		g.tried = b.waiting.epoch
 		g.woken, g.asked = false, true
 		if g.run != nil {
-			b.reconcile(client(g.run))
+			b.reconcile(keyOf(g.run))
 		}
 		return
 	}

@@ -52,7 +52,7 @@ func (b *Book) resize(g *gang, d plan.Demand) {
 	b.vacate(g, from(d.Pods()))
 	maps.DeleteFunc(g.kept, func(rank int, _ budget.Charge) bool { return rank >= d.Pods() })
 	if before > 0 && before != d.Pods() && g.run != nil {
-		b.reconcile(client(g.run)) // it may have too many pods now, or too few
+		b.reconcile(keyOf(g.run)) // it may have too many pods now, or too few
 	}
 }
 

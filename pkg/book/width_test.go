@@ -311,12 +311,12 @@ func TestWhatIsCutIsOutstandingUntilItIsGone(t *testing.T) {
 		r := w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: "run0"}, Action: rqv1.CutShrink, GPUs: 16, Width: &width})
 		w.book.SetReservation(r)
 		w.reconcile("run0")
-		if granted := w.runs["run0"].Status.Width.Granted; granted != 8 || !w.book.Outstanding(r, &r.Status.Cuts[0]) {
+		if granted := w.runs["run0"].Status.Width.Granted; granted != 8 || !w.book.Awaited(r) {
 			w.t.Fatalf("%d GPUs are granted, and nothing is outstanding", granted)
 		}
 		w.reconcile("run0")
 		w.reconcile("run0")
-		if w.book.Outstanding(r, &r.Status.Cuts[0]) {
+		if w.book.Awaited(r) {
 			w.t.Fatalf("something is outstanding although all pods are gone")
 		}
 	})

@@ -240,26 +240,36 @@ func (w *world) endPod(uid types.UID, phase corev1.PodPhase) {
 	w.setPod(pod)
 }
 
+// rules are those of the worlds' configuration that decisions go by.
+var rules = lifecycle.Rules{GangDeadline: gangDeadline, NoticePeriod: noticePeriod, OpportunisticGrace: time.Second, MaxGracePeriod: longestGrace,
+	GPUResource: "nvidia.com/gpu", PauseImage: "pause"}
+
+// observe looks at a Run and brings its Reservations to where they should stand. It returns false if a write failed.
+func (w *world) observe(o *lifecycle.Observed) bool {
+	if w.storm != nil {
+		o.Reservations = w.storm.seenOf(o.Name.Name)
+	}
+	for {
+		o.Now = w.now
+		o.Look, _ = w.book.Look(o.Objects, w.now)
+		if w.storm == nil {
+			return true
+		}
+		write := lifecycle.Reserve(*o)
+		if write == nil {
+			return true
+		}
+		written, ok := w.storm.put(write)
+		if !ok {
+			return false
+		}
+		o.Reservations = append(slices.DeleteFunc(o.Reservations, func(r *rqv1.Reservation) bool { return r.Name == written.Name }), written)
+	}
+}
+
 // reconcile does what the Run controller does.
 func (w *world) reconcile(name string) {
-	o := lifecycle.Observed{
-		Stands: w.book.Stands, HasLease: w.book.HasLease, Overdraft: w.book.Overdraft, Now: w.now, GangDeadline: gangDeadline,
-		NoticePeriod: time.Second, Reclaimed: w.book.Reclaimed, OpportunisticGrace: time.Second, GPUResource: "nvidia.com/gpu", PauseImage: "pause",
-		MaxGracePeriod: longestGrace,
-	}
-	o.Problem = w.problems[name]
-	if o.Run = w.runs[name]; o.Run != nil {
-		o.Demand, o.Shape, _ = w.book.Demand(o.Run.UID)
-		o.Unpaid = w.book.Unpaid(o.Run.UID, w.now)
-		prospect := w.book.Prospect(o.Run.UID)
-		o.Refusal, o.GrowTo, o.Narrower, o.RoomLapsed = prospect.Refusal, prospect.GrowTo, prospect.Narrower, prospect.RoomLapsed
-		o.Shards, o.Lost = prospect.Shards, prospect.Lost
-		o.Cuts = w.book.CutsOf(o.Run.UID)
-		o.Accepts = func(node string) bool { return w.book.Accepts(o.Run.UID, node) }
-	}
-	if !w.storm.reserve(name, &o) {
-		return
-	}
+	o := lifecycle.Observed{Objects: book.Objects{Name: types.NamespacedName{Namespace: "ns", Name: name}, Run: w.runs[name]}, Rules: rules, Problem: w.problems[name]}
 	for _, uid := range w.sortedPods() {
 		if w.pods[uid].Labels[rqv1.LabelRun] == name {
 			o.Pods = append(o.Pods, w.pods[uid])
@@ -269,6 +279,9 @@ func (w *world) reconcile(name string) {
 		if lease.Spec.RunRef.Name == name {
 			o.Leases = append(o.Leases, lease)
 		}
+	}
+	if !w.observe(&o) {
+		return
 	}
 	delete(w.problems, name)
 	w.apply(o.Run, lifecycle.Decide(o))

@@ -49,6 +49,12 @@ func (b *braked) see(index int, changes ...func(*corev1.Node)) {
 	b.nodes.setNode(node, "nvidia.com/gpu", b.clock.Now())
 }
 
+// node returns how a node is for a Run with a pod on it.
+func (b *braked) node(name string) book.NodeState {
+	look, _ := b.book.Look(book.Objects{Pods: []*corev1.Pod{{Spec: corev1.PodSpec{NodeName: name}}}}, b.clock.Now())
+	return look.Nodes[name]
+}
+
 func (b *braked) renew(index int) {
 	now := b.clock.Now()
 	b.nodes.mu.Lock()
@@ -110,12 +116,12 @@ func TestTooManySilentNodes(t *testing.T) {
 	}
 	want := signs{shown: 15, nodes: 40, limit: 4}
 	count, held := b.reviewHeldBack(b.clock.Now())
-	if diff := cmp.Diff(want, count, cmp.AllowUnexported(signs{})); diff != "" || held != 15 || !b.book.HeldBack("n15") || b.book.HeldBack("n00") {
+	if diff := cmp.Diff(want, count, cmp.AllowUnexported(signs{})); diff != "" || held != 15 || !b.node("n15").HeldBack || b.node("n00").HeldBack {
 		t.Errorf("%d are held back, by %s", held, diff)
 	}
 	b.pass(time.Second, 4, 40)
 	count, held = b.reviewHeldBack(b.clock.Now())
-	if count.shown != 3 || held != 0 || b.book.HeldBack("n01") {
+	if count.shown != 3 || held != 0 || b.node("n01").HeldBack {
 		t.Errorf("%d are held back for %s", held, count)
 	}
 	if free := b.brake(b.suspects(40), b.clock.Now()); len(free) != 4 {
@@ -152,7 +158,7 @@ func TestTooManyConditions(t *testing.T) {
 	if len(due) != 1 || due[0].verdict.Reason != nodeloss.Condition {
 		t.Fatalf("%v are due", due)
 	}
-	if free := b.brake(due, b.clock.Now()); len(free) != 0 || !b.book.Stands("n00") {
+	if free := b.brake(due, b.clock.Now()); len(free) != 0 || !b.node("n00").Stands {
 		t.Errorf("%v are taken for lost", free)
 	}
 }

@@ -3,13 +3,11 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -17,45 +15,6 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
 )
-
-// reserve brings a Run's Reservations to where they should stand, and returns the one that the Run waits for; nil when there
-// is none.
-func (c *Controllers) reserve(ctx context.Context, name types.NamespacedName, run *rqv1.Run) (*rqv1.Reservation, error) {
-	all, err := c.reservationsOf(name)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		p := lifecycle.Promised{Run: run, Reservations: all, Commitment: c.book.Commitment, Outstanding: c.book.Outstanding, Now: c.clock.Now()}
-		if run != nil {
-			p.Prospect = c.book.Prospect(run.UID)
-		}
-		write := lifecycle.Reserve(p)
-		if write == nil {
-			break
-		}
-		written, err := c.writeReservation(ctx, write)
-		if err != nil {
-			return nil, err
-		}
-		all = slices.DeleteFunc(all, func(r *rqv1.Reservation) bool { return r.Name == written.Name })
-		all = append(all, written)
-	}
-	i := slices.IndexFunc(all, func(r *rqv1.Reservation) bool { return !r.Ended() })
-	if i < 0 {
-		return nil, nil
-	}
-	return all[i], nil
-}
-
-func (c *Controllers) reservationsOf(run types.NamespacedName) ([]*rqv1.Reservation, error) {
-	objects, err := c.watches.reservations.GetIndexer().ByIndex(byRun, run.String())
-	out := make([]*rqv1.Reservation, 0, len(objects))
-	for _, o := range objects {
-		out = append(out, o.(*rqv1.Reservation))
-	}
-	return out, err
-}
 
 // writeReservation carries a write out and has the book know at once.
 func (c *Controllers) writeReservation(ctx context.Context, w *lifecycle.Write) (*rqv1.Reservation, error) {

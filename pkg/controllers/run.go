@@ -16,8 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/tools/cache"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
@@ -26,11 +28,8 @@ import (
 
 // reconcileRun brings one Run a decision further. It returns when to look again without an event; 0 for never.
 func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedName) (time.Duration, error) {
-	observed, err := c.observe(name)
+	observed, err := c.observe(ctx, name)
 	if err != nil {
-		return 0, err
-	}
-	if observed.Reservation, err = c.reserve(ctx, name, observed.Run); err != nil {
 		return 0, err
 	}
 	decision := lifecycle.Decide(observed)
@@ -44,6 +43,9 @@ func (c *Controllers) reconcileRun(ctx context.Context, name types.NamespacedNam
 		return 0, err
 	}
 	problem := c.createPods(ctx, decision.Replace)
+	if passes(problem) {
+		return 0, problem // the Leases of lost ranks still tell of the loss
+	}
 	closed, err := c.closeLeases(ctx, name, observed.Pods, decision.Close)
 	if err != nil {
 		return 0, err
@@ -77,10 +79,10 @@ func (c *Controllers) countAdmission(o lifecycle.Observed, status *rqv1.RunStatu
 		since = waits.LastTransitionTime.Time
 	}
 	outcome := "immediate"
-	switch {
-	case o.Reservation != nil && o.Reservation.Status.ActivatedAt != nil:
+	switch r := o.Waits(); {
+	case r != nil && r.Status.ActivatedAt != nil:
 		outcome = "activated"
-	case o.Reservation != nil:
+	case r != nil:
 		outcome = "reserved"
 	}
 	metrics.AdmissionSeconds.WithLabelValues(outcome).Observe(c.clock.Since(since).Seconds())
@@ -99,6 +101,13 @@ func countWidth(was, is *rqv1.RunWidth) {
 	}
 }
 
+// passes reports whether a failure to make pods passes by itself: the API server, or this process, was not up to it. What it holds
+// against the pods stays.
+func passes(problem error) bool {
+	taken := nameTaken{}
+	return problem != nil && !errors.As(problem, &taken) && !apierrors.IsForbidden(first(problem)) && !apierrors.IsInvalid(first(problem))
+}
+
 // note remembers what the API server holds against a Run's pods, so that the next decision tells it.
 func (c *Controllers) note(name types.NamespacedName, run *rqv1.Run, problem error) {
 	taken := nameTaken{}
@@ -107,51 +116,57 @@ func (c *Controllers) note(name types.NamespacedName, run *rqv1.Run, problem err
 		c.problems.Delete(name)
 	case errors.As(problem, &taken):
 		c.problems.Store(name, taken.Error())
-	case apierrors.IsForbidden(first(problem)) || apierrors.IsInvalid(first(problem)):
+	case !passes(problem):
 		c.problems.Store(name, "the API server does not take the Run's pods: "+first(problem).Error())
 	}
 }
 
-// observe gathers what the caches and the book know of a Run.
-func (c *Controllers) observe(name types.NamespacedName) (lifecycle.Observed, error) {
-	o := lifecycle.Observed{
-		Stands: c.book.Stands, HasLease: c.book.HasLease, Overdraft: c.book.Overdraft, Now: c.clock.Now(), GangDeadline: c.args.GangDeadline.Duration,
-		NoticePeriod: c.args.NoticePeriod.Duration, MaxGracePeriod: c.args.MaxGracePeriod.Duration, Reclaimed: c.book.Reclaimed, OpportunisticGrace: c.args.OpportunisticGrace.Duration,
-		GPUResource: c.args.GPUResource, PauseImage: c.args.PauseImage, HeldBack: c.book.HeldBack,
-	}
+// observe gathers what the caches hold of a Run and what the book knows of it, and brings its Reservations to where they should
+// stand.
+func (c *Controllers) observe(ctx context.Context, name types.NamespacedName) (lifecycle.Observed, error) {
+	o := lifecycle.Observed{Objects: book.Objects{Name: name}, Rules: lifecycle.RulesOf(c.args)}
 	if run, ok, err := c.watches.runs.GetStore().GetByKey(name.String()); err != nil {
 		return o, err
 	} else if ok {
 		o.Run = run.(*rqv1.Run)
 	}
-	if o.Run != nil && o.Run.DeletionTimestamp == nil { // else the book has forgotten it
-		known := false
-		if o.Demand, o.Shape, known = c.book.Demand(o.Run.UID); !known {
-			return o, fmt.Errorf("the book has not seen Run %s yet", name)
-		}
-		o.Unpaid = c.book.Unpaid(o.Run.UID, o.Now)
-		prospect := c.book.Prospect(o.Run.UID)
-		o.Refusal, o.Leaving, o.Stuck = prospect.Refusal, prospect.Leaving, prospect.Stuck
-		o.GrowTo, o.Narrower, o.RoomLapsed = prospect.GrowTo, prospect.Narrower, prospect.RoomLapsed
-		o.Shards, o.Brake, o.Lost = prospect.Shards, prospect.Brake, prospect.Lost
-		o.Cuts, o.Risks = c.book.CutsOf(o.Run.UID), c.book.Risks(name)
-		o.Accepts = func(node string) bool { return c.book.Accepts(o.Run.UID, node) }
-		if problem, ok := c.problems.Load(name); ok {
-			o.Problem = problem.(string)
-		}
+	if problem, ok := c.problems.Load(name); ok && o.Run != nil {
+		o.Problem = problem.(string)
 	}
-	pods, err := c.watches.pods.GetIndexer().ByIndex(byRun, name.String())
-	if err != nil {
+	var errs [3]error
+	o.Pods, errs[0] = ofRun[corev1.Pod](c.watches.pods, name)
+	o.Leases, errs[1] = ofRun[rqv1.Lease](c.watches.leases, name)
+	o.Reservations, errs[2] = ofRun[rqv1.Reservation](c.watches.reservations, name)
+	if err := errors.Join(errs[:]...); err != nil {
 		return o, err
 	}
-	for _, pod := range pods {
-		o.Pods = append(o.Pods, pod.(*corev1.Pod))
+	for {
+		known := false
+		o.Now = c.clock.Now()
+		if o.Look, known = c.book.Look(o.Objects, o.Now); !known {
+			return o, fmt.Errorf("the book has not seen Run %s yet", name)
+		}
+		write := lifecycle.Reserve(o)
+		if write == nil {
+			return o, nil
+		}
+		written, err := c.writeReservation(ctx, write)
+		if err != nil {
+			return o, err
+		}
+		o.Reservations = slices.DeleteFunc(o.Reservations, func(r *rqv1.Reservation) bool { return r.Name == written.Name })
+		o.Reservations = append(o.Reservations, written)
 	}
-	leases, err := c.watches.leases.GetIndexer().ByIndex(byRun, name.String())
-	for _, lease := range leases {
-		o.Leases = append(o.Leases, lease.(*rqv1.Lease))
+}
+
+// ofRun returns the objects of a kind that a cache holds of a Run.
+func ofRun[T any](watch cache.SharedIndexInformer, name types.NamespacedName) ([]*T, error) {
+	objects, err := watch.GetIndexer().ByIndex(byRun, name.String())
+	out := make([]*T, 0, len(objects))
+	for _, o := range objects {
+		out = append(out, o.(any).(*T))
 	}
-	return o, err
+	return out, err
 }
 
 // inParallel runs n API writes, several at a time, and returns their errors together.

@@ -8,7 +8,7 @@ import (
 
 // callOff ends the Reservation of a Run that waits by the word of whoever may brake (R36): what its activation has not yet ended
 // stays.
-func (p *Promised) callOff(r *rqv1.Reservation) *Write {
+func (p *Observed) callOff(r *rqv1.Reservation) *Write {
 	said := "called off" + p.CalledOff.String()
 	w := p.end(r, rqv1.ReservationCanceled, said)
 	s := &w.Reservation.Status

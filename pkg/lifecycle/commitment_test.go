@@ -23,8 +23,8 @@ func TestACommitmentIsKeptOrGivenUpOpenly(t *testing.T) {
 		"another key after nothing is said": {"", "b", "b"},
 	} {
 		run := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run", UID: "uid"}, Status: rqv1.RunStatus{Phase: rqv1.RunPending}}
-		p := Promised{Run: run, Prospect: book.Prospect{Promise: &forecast.Promise{At: now.Add(time.Minute)}}, Now: now,
-			Commitment: func(types.UID) string { return test.key }}
+		p := Observed{Objects: book.Objects{Run: run}, Now: now, Look: book.Look{
+			Prospect: book.Prospect{Promise: &forecast.Promise{At: now.Add(time.Minute)}}, Commitments: map[types.UID]string{"": test.key}}}
 		r := p.newReservation()
 		r.Status.Lottery = &rqv1.Lottery{Commitment: test.said}
 		p.Reservations = []*rqv1.Reservation{r}

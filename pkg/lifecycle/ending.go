@@ -73,7 +73,7 @@ func (s *state) suspect(pod *corev1.Pod) []Deletion {
 	case node == "":
 	case !s.Stands(node):
 		return []Deletion{{Pod: pod, If: NodeLost, Node: node}}
-	case pod.Spec.NodeName != "" && alive(pod) && s.leases[pod.UID] == nil && !s.HasLease(pod.UID):
+	case pod.Spec.NodeName != "" && alive(pod) && s.leases[pod.UID] == nil && !s.Leased[pod.UID]:
 		return []Deletion{{Pod: pod, If: Unpaid, Node: node}}
 	}
 	return nil

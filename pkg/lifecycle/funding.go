@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -30,7 +29,7 @@ func (s *state) funding() *rqv1.RunFundingStatus {
 		if pod == nil || !holds(pod) {
 			continue
 		}
-		over := min(int32(s.Overdraft(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name})), lease.GPUs())
+		over := min(int32(s.Overdraft(lease)), lease.GPUs())
 		within := lease.GPUs() - over
 		if over > 0 {
 			others[other{lease.Spec.Payer.Owner, relationOverdraft}] += over

@@ -40,7 +40,7 @@ func (s *state) setHeldBack(next *rqv1.RunStatus) {
 func (s *state) heldBack() []string {
 	var nodes []string
 	for _, lease := range s.Leases {
-		if node := lease.Node(); s.HeldBack != nil && lease.Spec.RunRef.UID == s.Run.UID && s.HeldBack(node) {
+		if node := lease.Node(); lease.Spec.RunRef.UID == s.Run.UID && s.Nodes[node].HeldBack {
 			nodes = append(nodes, node)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 // TestHeldBack has a Run tell that the loss of its nodes is held back, once, and that it is not any more.
@@ -25,14 +26,14 @@ func TestHeldBack(t *testing.T) {
 	if c := held(); c != nil {
 		t.Errorf("without reason: %+v", c)
 	}
-	o.HeldBack = func(node string) bool { return node == "n2" || node == "n0" }
+	o.Nodes["n2"], o.Nodes["n0"] = book.NodeState{Stands: true, HeldBack: true}, book.NodeState{Stands: true, HeldBack: true}
 	if c := held(); c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, ": n0 n2. If they are gone") {
 		t.Errorf("held back: %+v", c)
 	}
 	if d := Decide(o); d.Status != nil {
 		t.Errorf("it is told again: %+v", d.Status)
 	}
-	o.HeldBack = nil
+	o.Nodes["n2"], o.Nodes["n0"] = book.NodeState{Stands: true}, book.NodeState{Stands: true}
 	if c := held(); c == nil || c.Status != metav1.ConditionFalse {
 		t.Errorf("afterwards: %+v", c)
 	}

@@ -12,59 +12,22 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
-	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// Observed is a Run as it stands.
+// Observed is a Run as it stands: data alone, so that it can be kept and decided on again.
 type Observed struct {
-	// Run is nil once it is gone.
-	Run *rqv1.Run
-	// Demand is the Run's shape, and Shape why it has none.
-	Demand plan.Demand
-	Shape  *plan.Refusal
-	// Refusal is why the gang was refused when it was last planned; nil when it was not.
-	Refusal *plan.Refusal
-	// Unpaid says that nobody can pay for the Run, so that it gets no pods.
-	Unpaid bool
+	book.Objects
+	book.Look
 	// Problem is what the API server last held against the Run's pods; empty when it took them.
 	Problem string
-	// Pods carry the Run's label and Leases are open and name the Run, whatever its UID.
-	Pods   []*corev1.Pod
-	Leases []*rqv1.Lease
-	// Narrower is the width in GPUs at which a Run that has lost ranks could go on; 0 when there is none.
-	Narrower int32
-	// Lost are the ranks that have no place because the node of the last one that they had was lost.
-	Lost []int
-	// RoomLapsed says that a requeued Run that keeps its room by its status does so no more.
-	RoomLapsed bool
-	// Shards is how many pods an opportunistic Run may have, those that have ended among them; 0 sets no bound.
-	Shards int
-	// Stands reports whether a node exists and is not lost, Accepts whether pods of the Run could be bound to one, and
-	// HasLease whether a pod's Lease is known to be open, even if it is not among Leases yet.
-	Stands, Accepts func(node string) bool
-	HasLease        func(pod types.UID) bool
-	// HeldBack reports whether a node shows a sign of loss and is not taken for lost (R25); nil for none.
-	HeldBack func(node string) bool
-	// Reclaimed returns why a shard of an opportunistic Run has been told to give its GPUs back; false when it has not.
-	Reclaimed func(pod types.UID) (rqv1.ClosureReason, bool)
-	// Overdraft returns how many GPUs of a Lease are beyond what its payer allows.
-	Overdraft func(lease types.NamespacedName) int
-	// Cuts are what Reservations that are activating do to the Run, in the order of their activation.
-	Cuts []rank.Cut
-	// Reservation is the one that the Run waits for, nil when it waits for none; Leaving how many pods of others are to end
-	// first once its turn has come.
-	Reservation *rqv1.Reservation
-	Leaving     int
-	// Stuck are the pods that were to make room for it and have not gone.
-	Stuck []book.Stuck
-	// Brake says why nobody is cut for the Run although its date may have come (R36).
-	Brake string
-	// GrowTo is the width in GPUs that the Run is to grow to now; 0 when it is not to (R23).
-	GrowTo int32
-	// Risks are the Reservations whose activation may cut the Run.
-	Risks []rqv1.RunRisk
-	Now   time.Time
+	Now     time.Time
+	Rules
+}
+
+// Rules are the parts of the configuration that decisions go by.
+type Rules struct {
 	// GangDeadline is the longest that a gang may be partly bound, NoticePeriod the time that pods which are cut have to end,
 	// at least, and OpportunisticGrace that of shards which give way, at most.
 	GangDeadline, NoticePeriod, OpportunisticGrace time.Duration
@@ -72,6 +35,23 @@ type Observed struct {
 	MaxGracePeriod time.Duration
 	// Pods are made with these.
 	GPUResource, PauseImage string
+}
+
+// RulesOf returns what decisions go by of a configuration.
+func RulesOf(args *config.Args) Rules {
+	return Rules{GangDeadline: args.GangDeadline.Duration, NoticePeriod: args.NoticePeriod.Duration,
+		OpportunisticGrace: args.OpportunisticGrace.Duration, MaxGracePeriod: args.MaxGracePeriod.Duration,
+		GPUResource: args.GPUResource, PauseImage: args.PauseImage}
+}
+
+// Waits returns the Reservation that the Run waits for; nil when it waits for none.
+func (o *Observed) Waits() *rqv1.Reservation {
+	for _, r := range o.Reservations {
+		if !r.Ended() {
+			return r
+		}
+	}
+	return nil
 }
 
 // Closing is a Lease to close.
@@ -175,6 +155,7 @@ type state struct {
 	granted, growing, planned int32
 	cut                       *rank.Cut // what ends the Run as it runs now; nil when nothing does
 	said                      *toldShards
+	waitsFor                  *rqv1.Reservation
 	// claims are the pods that take the places of spares, by the spare's UID, and relief the replacements to be made, by rank.
 	claims map[types.UID]*corev1.Pod
 	relief map[int]rank.Replacement
@@ -184,7 +165,7 @@ type state struct {
 }
 
 func newState(o Observed) *state {
-	s := &state{Observed: o, byUID: map[types.UID]*corev1.Pod{}, taken: map[string]bool{}, leases: map[types.UID]*rqv1.Lease{}}
+	s := &state{Observed: o, waitsFor: o.Waits(), byUID: map[types.UID]*corev1.Pod{}, taken: map[string]bool{}, leases: map[types.UID]*rqv1.Lease{}}
 	if o.Shape == nil && s.stays() {
 		s.grant()
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
@@ -23,24 +24,33 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // scene is a Run of four pods of 8 GPUs in two groups, submitted an hour ago, on nodes n0 to n3.
 func scene(edit func(*Observed)) Observed {
-	o := Observed{
+	o := Observed{Objects: book.Objects{Name: types.NamespacedName{Namespace: "ns", Name: "run"},
 		Run: &rqv1.Run{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run", UID: "run-uid", Generation: 3, CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour))},
 			Spec:       rqv1.RunSpec{Owner: "org:a", Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: 32}},
+		}},
+		Look: book.Look{
+			Demand: plan.Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 2, PodsPerGroup: 2, Confined: true},
+			Nodes:  map[string]book.NodeState{"cordoned": {Stands: true}},
 		},
-		Demand:       plan.Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 2, PodsPerGroup: 2, Confined: true},
-		Stands:       func(name string) bool { return name != "gone" },
-		Accepts:      func(name string) bool { return name != "gone" && name != "cordoned" },
-		HasLease:     func(types.UID) bool { return false },
-		Overdraft:    func(types.NamespacedName) int { return 0 },
-		Now:          noon,
-		GangDeadline: time.Minute, MaxGracePeriod: 10 * time.Minute,
-		GPUResource: "nvidia.com/gpu", PauseImage: "pause",
+		Now:   noon,
+		Rules: Rules{GangDeadline: time.Minute, MaxGracePeriod: 10 * time.Minute, GPUResource: "nvidia.com/gpu", PauseImage: "pause"},
+	}
+	for i := range 20 {
+		o.Nodes[fmt.Sprintf("n%d", i)] = book.NodeState{Stands: true, Accepts: true}
 	}
 	if edit != nil {
 		edit(&o)
 	}
 	return o
+}
+
+// allLeased has the Leases of all pods be known to be open.
+func (o *Observed) allLeased() {
+	o.Leased = map[types.UID]bool{}
+	for _, pod := range o.Pods {
+		o.Leased[pod.UID] = true
+	}
 }
 
 // pods adds a pod for every description: a node and a phase, a node alone (running), "-" (unbound) or "" (absent).
@@ -49,7 +59,7 @@ func (o *Observed) pods(descriptions ...string) {
 		if description == "" {
 			continue
 		}
-		s := newState(Observed{Run: o.Run, Demand: o.Demand, Stands: o.Stands, GPUResource: o.GPUResource, PauseImage: o.PauseImage})
+		s := newState(Observed{Objects: book.Objects{Run: o.Run}, Look: book.Look{Demand: o.Demand, Nodes: o.Nodes}, Rules: o.Rules})
 		pod := s.newPod(index)
 		pod.UID = types.UID(fmt.Sprintf("%08d", index))
 		node, phase, _ := strings.Cut(description, " ")
@@ -72,7 +82,7 @@ func (o *Observed) spares(descriptions ...string) {
 		if description == "" {
 			continue
 		}
-		s := newState(Observed{Run: o.Run, Demand: o.Demand, Stands: o.Stands, GPUResource: o.GPUResource, PauseImage: o.PauseImage})
+		s := newState(Observed{Objects: book.Objects{Run: o.Run}, Look: book.Look{Demand: o.Demand, Nodes: o.Nodes}, Rules: o.Rules})
 		pod := s.newSpare(index)
 		pod.UID = types.UID(fmt.Sprintf("%08d", 100+index))
 		node, phase, _ := strings.Cut(description, " ")
@@ -266,7 +276,7 @@ func TestDecide(t *testing.T) {
 			scene(func(o *Observed) {
 				o.pods("n0", "n1", "n2", "n3")
 				o.leases(time.Second, map[int]string{0: "n0", 1: "n1", 2: "n2"})
-				o.HasLease = func(types.UID) bool { return true }
+				o.allLeased()
 			}), ""},
 		"a Run that is gone": {
 			scene(func(o *Observed) { o.pods("n0", "", "n2", "n3"); started(o); o.Run = nil }),

@@ -22,7 +22,10 @@ func sweep(why rqv1.ClosureReason, told ...types.UID) Observed {
 		for _, lease := range o.Leases {
 			lease.Spec.Slice.Role = rqv1.RoleBorrowed
 		}
-		o.Reclaimed = func(pod types.UID) (rqv1.ClosureReason, bool) { return why, slices.Contains(told, pod) }
+		o.Told = map[types.UID]rqv1.ClosureReason{}
+		for _, pod := range told {
+			o.Told[pod] = why
+		}
 	})
 }
 
@@ -44,7 +47,7 @@ func (o *Observed) dies() {
 		gone[deletion.Pod] = true
 	}
 	o.Pods = slices.DeleteFunc(slices.Clone(o.Pods), func(pod *corev1.Pod) bool { return gone[pod] })
-	o.Cuts, o.Reclaimed = nil, func(types.UID) (rqv1.ClosureReason, bool) { return "", false }
+	o.Cuts, o.Told = nil, nil
 }
 
 // TestAReasonOutlivesTheProcess has the scheduler die between ending pods and closing their Leases. Whoever takes over closes them
@@ -100,7 +103,7 @@ func TestShardsThatHaveBeenToldStayInTheCondition(t *testing.T) {
 	o := sweep(rqv1.ClosedReclaimed, "00000001")
 	o.dies()
 	o.Now = noon.Add(2 * time.Second)
-	o.Reclaimed = func(pod types.UID) (rqv1.ClosureReason, bool) { return rqv1.ClosedReclaimed, pod == "00000003" }
+	o.Told = map[types.UID]rqv1.ClosureReason{"00000003": rqv1.ClosedReclaimed}
 	o.dies()
 	for _, closing := range Decide(o).Close {
 		if closing.Reason != rqv1.ClosedReclaimed {

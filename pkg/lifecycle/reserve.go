@@ -11,26 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
-
-// Promised is a Run as it stands with its Reservations.
-type Promised struct {
-	// Run is nil once it is gone.
-	Run *rqv1.Run
-	// Reservations are all that carry the Run's name, in any order.
-	Reservations []*rqv1.Reservation
-	book.Prospect
-	// Commitment returns what a Reservation commits to (R21), and Outstanding whether a Run still holds what it is cut.
-	Commitment  func(reservation types.UID) string
-	Outstanding func(r *rqv1.Reservation, c *rqv1.Cut) bool
-	Now         time.Time
-}
 
 // Write is one write of a Reservation.
 type Write struct {
@@ -53,7 +39,7 @@ const (
 // Reserve returns the next write that the Reservations of a Run need; nil when they stand as they should. A Reservation is
 // made with the refusal, follows the forecast, publishes what has been decided, and ends with the Run's start or with the
 // Run. Each write is decided on from what has been written before, so that any process may go on from there.
-func Reserve(p Promised) *Write {
+func Reserve(p Observed) *Write {
 	var current *rqv1.Reservation
 	gone := p.Run == nil || p.Run.DeletionTimestamp != nil
 	for _, r := range p.Reservations {
@@ -93,7 +79,7 @@ func Reserve(p Promised) *Write {
 }
 
 // newReservation returns a Run's next Reservation: RUN-r0, RUN-r1, …
-func (p *Promised) newReservation() *rqv1.Reservation {
+func (p *Observed) newReservation() *rqv1.Reservation {
 	next := 0
 	for _, r := range p.Reservations {
 		next = max(next, turn(r)+1)
@@ -127,14 +113,14 @@ func promised(spec *rqv1.ReservationSpec, p *forecast.Promise) {
 }
 
 // follow has a Reservation say what is promised now, and commit to a nonce.
-func (p *Promised) follow(r *rqv1.Reservation) *Write {
+func (p *Observed) follow(r *rqv1.Reservation) *Write {
 	next := r.DeepCopy()
 	promised(&next.Spec, p.Promise)
 	next.Spec.EarliestStart = metav1.NewTime(p.Promise.At.Truncate(time.Second))
 	if !equality.Semantic.DeepEqual(&next.Spec, &r.Spec) {
 		return &Write{Verb: Update, Reservation: next}
 	}
-	commitment := p.Commitment(r.UID)
+	commitment := p.Commitments[r.UID]
 	switch said := r.Status.Lottery; {
 	case said == nil || said.Commitment == "":
 	case commitment == "":
@@ -174,7 +160,7 @@ func tells(was, next *rqv1.ReservationStatus) bool {
 // publish writes what has been decided in two steps: the conflict set that the draw is about, in the slice that the
 // Reservation says, and then the nonce, the draws and the cuts (R21). Those who are cut learn of it from there. A decision
 // that cannot be carried out is revealed and canceled.
-func (p *Promised) publish(r *rqv1.Reservation) *Write {
+func (p *Observed) publish(r *rqv1.Reservation) *Write {
 	a := p.Activation
 	if a == nil {
 		return p.around(r) // it is published; or it is to be decided again
@@ -210,7 +196,7 @@ func (p *Promised) publish(r *rqv1.Reservation) *Write {
 }
 
 // around says that a Run whose turn has come was planned again around what is stuck; nil when nothing is, or it has been said.
-func (p *Promised) around(r *rqv1.Reservation) *Write {
+func (p *Observed) around(r *rqv1.Reservation) *Write {
 	if len(p.Stuck) == 0 {
 		return nil
 	}
@@ -241,16 +227,14 @@ func victims(cuts []rqv1.Cut) []rqv1.NamespacedName {
 }
 
 // release ends the Reservation of a Run that has started, once all that was cut for it has left.
-func (p *Promised) release(r *rqv1.Reservation) *Write {
-	for i := range r.Status.Cuts {
-		if p.Outstanding(r, &r.Status.Cuts[i]) {
-			return nil
-		}
+func (p *Observed) release(r *rqv1.Reservation) *Write {
+	if p.Awaited[r.UID] {
+		return nil
 	}
 	return p.end(r, rqv1.ReservationReleased, "the Run has started")
 }
 
-func (p *Promised) end(r *rqv1.Reservation, state rqv1.ReservationState, why string) *Write {
+func (p *Observed) end(r *rqv1.Reservation, state rqv1.ReservationState, why string) *Write {
 	next := r.DeepCopy()
 	now := metav1.NewTime(p.Now)
 	next.Status.State, next.Status.Reason, next.Status.EndedAt, next.Status.CountdownSeconds = state, why, &now, nil

@@ -16,8 +16,8 @@ import (
 func (s *state) setReservation(next *rqv1.RunStatus) {
 	next.PendingReservation, next.EarliestStart, next.AtRisk = "", nil, nil
 	switch {
-	case s.phase == rqv1.RunPending && s.Reservation != nil:
-		next.PendingReservation, next.EarliestStart = s.Reservation.Name, s.Reservation.Spec.EarliestStart.DeepCopy()
+	case s.phase == rqv1.RunPending && s.waitsFor != nil:
+		next.PendingReservation, next.EarliestStart = s.waitsFor.Name, s.waitsFor.Spec.EarliestStart.DeepCopy()
 	case s.phase == rqv1.RunRunning:
 		next.AtRisk = steady(s.Run.Status.AtRisk, s.Risks)
 	}
@@ -63,7 +63,7 @@ func (s *state) setAtRisk(next *rqv1.RunStatus) {
 
 // activating says what the Run waits for when its turn has come.
 func (s *state) activating() string {
-	text := fmt.Sprintf("its turn has come: %d pods of other Runs are leaving (Reservation %s)", s.Leaving, s.Reservation.Name)
+	text := fmt.Sprintf("its turn has come: %d pods of other Runs are leaving (Reservation %s)", s.Leaving, s.waitsFor.Name)
 	if len(s.Stuck) > 0 {
 		text += "; planned again around " + stuck(s.Stuck)
 	}

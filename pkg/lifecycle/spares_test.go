@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
@@ -231,7 +230,7 @@ func TestLookingAgainAtTheEarliestInstant(t *testing.T) {
 	replacing := func(o *Observed) {
 		o.Pods[1].Spec.NodeName, o.Pods[1].Status.Phase = "", corev1.PodPending
 		o.Leases[1].Spec.Start = metav1.NewMicroTime(noon.Add(-10 * time.Second))
-		o.HasLease = func(types.UID) bool { return true }
+		o.allLeased()
 	}
 	for name, test := range map[string]struct {
 		observed Observed

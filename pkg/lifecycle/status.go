@@ -91,7 +91,7 @@ func (s *state) story() (reason, message string) {
 		return string(plan.NotCreated), s.Problem
 	case s.opportunistic():
 		return s.shards()
-	case s.Reservation != nil && s.Reservation.Status.State == rqv1.ReservationActivating:
+	case s.waitsFor != nil && s.waitsFor.Status.State == rqv1.ReservationActivating:
 		return "Activating", s.activating()
 	case s.Refusal != nil:
 		return string(s.Refusal.Reason), withBrake(s.Refusal.Message, s.Brake)

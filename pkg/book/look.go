@@ -1,0 +1,128 @@
+package book
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// Objects are what a cache of the API server holds of a Run.
+type Objects struct {
+	Name types.NamespacedName
+	// Run is nil once it is gone.
+	Run *rqv1.Run
+	// Pods and Reservations carry the Run's label and Leases are open and name the Run, whatever its UID; in any order.
+	Pods         []*corev1.Pod
+	Leases       []*rqv1.Lease
+	Reservations []*rqv1.Reservation
+}
+
+// Look is what the book knows of a Run at one instant: data alone, so that a decision on it can be made again.
+type Look struct {
+	// Demand is the Run's shape, and Shape why it has none.
+	Demand plan.Demand
+	Shape  *plan.Refusal
+	// Unpaid says that nobody can pay for the Run, so that it gets no pods.
+	Unpaid bool
+	Prospect
+	// Cuts are what Reservations that are activating do to the Run, in the order of their activation.
+	Cuts []rank.Cut
+	// Risks are the Reservations whose activation may cut the Run.
+	Risks []rqv1.RunRisk
+	// Nodes are those on which the Run's pods and Leases are, by name; one that does not exist is not among them.
+	Nodes map[string]NodeState
+	// Leased are the pods whose Leases are known to be open, even if they are not among the Objects yet.
+	Leased map[types.UID]bool
+	// Told are the shards of an opportunistic Run that have been told to give their GPUs back, and why.
+	Told map[types.UID]rqv1.ClosureReason
+	// Owed is how many GPUs of a Lease are beyond what its payer allows, by the Lease's name.
+	Owed map[string]int
+	// Commitments are what Reservations commit to (R21), by UID; empty while the key of lotteries is not known. Awaited are
+	// those whose Runs run while the Runs that were cut for them still hold something.
+	Commitments map[types.UID]string
+	Awaited     map[types.UID]bool
+}
+
+// NodeState is how a node is.
+type NodeState struct {
+	// Stands says that the node is not lost, and Accepts that pods of the Run could be bound to it.
+	Stands, Accepts bool
+	// HeldBack says that the node shows a sign of loss and is not taken for lost, since too many nodes do at once (R25).
+	HeldBack bool
+}
+
+// Stands reports whether a node exists and is not lost.
+func (l *Look) Stands(node string) bool { return l.Nodes[node].Stands }
+
+// Accepts reports whether pods of the Run could be bound to a node.
+func (l *Look) Accepts(node string) bool { return l.Nodes[node].Accepts }
+
+// Overdraft returns how many GPUs of a Lease are beyond what its payer allows.
+func (l *Look) Overdraft(lease *rqv1.Lease) int { return l.Owed[keyOf(lease).String()] }
+
+// Reclaimed returns why a shard of an opportunistic Run has been told to give its GPUs back; false when it has not.
+func (l *Look) Reclaimed(pod types.UID) (rqv1.ClosureReason, bool) {
+	reason, told := l.Told[pod]
+	return reason, told
+}
+
+// Look brings a Run's shape, and whether anybody can pay for it, up to date, and returns all that is known of it. It returns false
+// for a Run that the book has not seen yet. Of one that is gone or being deleted it knows the nodes and Leases alone.
+func (b *Book) Look(o Objects, now time.Time) (Look, bool) {
+	b.mu.Lock()
+	defer b.unlock()
+	l := Look{Nodes: map[string]NodeState{}, Leased: map[types.UID]bool{}, Told: map[types.UID]rqv1.ClosureReason{}, Owed: map[string]int{},
+		Commitments: map[types.UID]string{}, Awaited: map[types.UID]bool{}}
+	var g *gang
+	if o.Run != nil && o.Run.DeletionTimestamp == nil { // else the book has forgotten it
+		if g = b.gangs[o.Run.UID]; g == nil || g.run == nil {
+			return l, false
+		}
+		b.demandOf(g)
+		l.Unpaid = b.isUnpaid(g, now)
+		l.Demand, l.Shape, l.Prospect = g.demand, g.shape, b.prospectOf(g)
+		l.Cuts, l.Risks = b.cutsOf(o.Run.UID), b.risksOf(o.Name)
+	}
+	for _, pod := range o.Pods {
+		b.lookAtNode(&l, g, pod.Spec.NodeName)
+		if h := b.held[pod.UID]; h != nil && h.leased {
+			l.Leased[pod.UID] = true
+		}
+		b.lookAtShard(&l, pod.UID)
+	}
+	for _, lease := range o.Leases {
+		b.lookAtNode(&l, g, lease.Node())
+		b.lookAtShard(&l, lease.PodUID())
+		if over := b.accounts.OverdraftOf(keyOf(lease).String()); over > 0 {
+			l.Owed[keyOf(lease).String()] = over
+		}
+	}
+	for _, r := range o.Reservations {
+		if !r.Ended() {
+			l.Commitments[r.UID] = b.commitment(r.UID)
+			l.Awaited[r.UID] = o.Run != nil && o.Run.Status.Phase == rqv1.RunRunning && b.awaited(r)
+		}
+	}
+	return l, true
+}
+
+// lookAtNode notes how a node is, for a gang if there is one.
+func (b *Book) lookAtNode(l *Look, g *gang, name string) {
+	if _, known := l.Nodes[name]; known || b.nodes[name] == nil {
+		return
+	}
+	l.Nodes[name] = NodeState{Stands: b.stands(name), HeldBack: b.heldBack[name],
+		Accepts: g != nil && !g.spurned[name] && b.accepts(g, name)}
+}
+
+// lookAtShard notes whether a shard has been told to give its GPUs back.
+func (b *Book) lookAtShard(l *Look, pod types.UID) {
+	if reason, told := b.fill.reclaimed[pod]; told {
+		l.Told[pod] = reason
+	}
+}
