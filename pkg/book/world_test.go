@@ -57,6 +57,8 @@ type world struct {
 	faults
 	brakes
 	storm *storm // nil in a world without Reservations
+	// replays has each decision be made again.
+	replays bool
 }
 
 func newWorld(t *rapid.T) *world {
@@ -284,7 +286,11 @@ func (w *world) reconcile(name string) {
 		return
 	}
 	delete(w.problems, name)
-	w.apply(o.Run, lifecycle.Decide(o))
+	d := lifecycle.Decide(o)
+	if w.replays {
+		w.replayed(o, d)
+	}
+	w.apply(o.Run, d)
 	if w.fuse < 0 {
 		w.fuse = 0
 		w.crash()
