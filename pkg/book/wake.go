@@ -153,9 +153,14 @@ func (b *Book) improved(g *gang, free int) bool {
 	return g.refusal.AboutMoney() && (b.richer(g) || g.refusal.Elsewhere && b.waiting.room[flavor] > g.tried)
 }
 
-// richer reports whether any of those who were asked to pay for a gang may be able to pay for more since.
+// richer reports whether any of those who were asked to pay for a gang may be able to pay for more since. No Lease that ends opens a
+// window, or has anybody pay who does not.
 func (b *Book) richer(g *gang) bool {
-	return b.waiting.payers > g.tried || slices.ContainsFunc(g.refusal.Payers, func(name string) bool { return b.waiting.budget[name] > g.tried })
+	if b.waiting.payers > g.tried {
+		return true
+	}
+	closed := g.refusal.Reason == plan.WindowClosed || g.refusal.Reason == plan.NoBudget
+	return !closed && slices.ContainsFunc(g.refusal.Payers, func(name string) bool { return b.waiting.budget[name] > g.tried })
 }
 
 // Retry has a Run planned again that was refused for something which may pass without an event, such as nodes that other
