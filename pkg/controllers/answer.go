@@ -12,7 +12,7 @@ func (c *Controllers) answer(ctx context.Context) {
 		}
 		asked := c.book.Controllers().Take()
 		if len(asked.Lookup) > 0 {
-			go c.lookUp(ctx, asked.Lookup)
+			go c.ledger.lookUp(ctx, asked.Lookup)
 		}
 		for _, run := range asked.Reconcile {
 			c.changed(run)

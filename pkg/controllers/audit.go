@@ -41,7 +41,7 @@ func (c *Controllers) audit(ctx context.Context) {
 
 // lookAround looks once, tells what stands since the look before, and returns how long that took.
 func (c *Controllers) lookAround(ctx context.Context, a *auditor) time.Duration {
-	if !c.holds() || !c.answers(ctx, auditAnswer) {
+	if !c.holds() || !responds(ctx, c.kube, auditAnswer) {
 		a.before = nil // what this process has seen may be old, and what it has to say is not written
 		countViolations(nil)
 		return 0

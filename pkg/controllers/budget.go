@@ -12,7 +12,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
@@ -27,19 +31,28 @@ const (
 	hoursPeriod = time.Minute
 )
 
-// reportBudgets keeps the overdraft and the status of Budgets current.
-func (c *Controllers) reportBudgets(ctx context.Context) {
-	every(ctx, c.clock, budgetPeriod, func() {
-		now := c.clock.Now()
-		c.book.RefreshBudgets(now)
+// budgets tells in the status of Budgets what they pay for.
+type budgets struct {
+	book    *book.Book
+	client  client.Client
+	events  events.EventRecorder
+	clock   clock.Clock
+	watched cache.SharedInformer
+}
+
+// report keeps the overdraft and the status of Budgets current.
+func (b *budgets) report(ctx context.Context) {
+	every(ctx, b.clock, budgetPeriod, func() {
+		now := b.clock.Now()
+		b.book.RefreshBudgets(now)
 		written := 0
-		for _, b := range c.budgets() {
+		for _, of := range b.oldestFirst() {
 			if written == budgetWrites {
 				break // the rest is older next time, and comes first
 			}
-			wrote, err := c.reportBudget(ctx, b, now)
+			wrote, err := b.write(ctx, of, now)
 			if err != nil {
-				klog.FromContext(ctx).V(2).Info("Budget status is to be written again", "budget", b.Name, "err", err)
+				klog.FromContext(ctx).V(2).Info("Budget status is to be written again", "budget", of.Name, "err", err)
 			}
 			if wrote {
 				written++
@@ -48,10 +61,10 @@ func (c *Controllers) reportBudgets(ctx context.Context) {
 	})
 }
 
-// budgets returns the Budgets, those whose status is oldest first.
-func (c *Controllers) budgets() []*rqv1.Budget {
+// oldestFirst returns the Budgets, those whose status is oldest first.
+func (b *budgets) oldestFirst() []*rqv1.Budget {
 	var out []*rqv1.Budget
-	for _, o := range c.watches.budgets.GetStore().List() {
+	for _, o := range b.watched.GetStore().List() {
 		out = append(out, o.(*rqv1.Budget))
 	}
 	age := func(b *rqv1.Budget) time.Time {
@@ -69,19 +82,19 @@ func (c *Controllers) budgets() []*rqv1.Budget {
 	return out
 }
 
-// reportBudget writes the status of a Budget if it is worth a write, and reports whether it did.
-func (c *Controllers) reportBudget(ctx context.Context, b *rqv1.Budget, now time.Time) (bool, error) {
-	report := c.book.BudgetReport(b, now)
-	next := b.DeepCopy()
+// write writes the status of a Budget if it is worth a write, and reports whether it did.
+func (b *budgets) write(ctx context.Context, of *rqv1.Budget, now time.Time) (bool, error) {
+	report := b.book.BudgetReport(of, now)
+	next := of.DeepCopy()
 	next.Status = report.Status
-	next.Status.Conditions = slices.Clone(b.Status.Conditions)
+	next.Status.Conditions = slices.Clone(of.Status.Conditions)
 	next.Status.Conditions = budgetConditions(next, report, now)
-	if !worthWriting(&b.Status, &next.Status) {
+	if !worthWriting(&of.Status, &next.Status) {
 		return false, nil
 	}
-	err := c.client.Status().Update(ctx, next)
+	err := b.client.Status().Update(ctx, next)
 	if err == nil {
-		c.tellBudget(b, next)
+		b.tell(of, next)
 	}
 	return true, ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
 }
@@ -156,8 +169,8 @@ func budgetConditions(b *rqv1.Budget, report book.BudgetReport, now time.Time) [
 	return out
 }
 
-// tellBudget makes an event of every condition of a Budget that has changed.
-func (c *Controllers) tellBudget(was, is *rqv1.Budget) {
+// tell makes an event of every condition of a Budget that has changed.
+func (b *budgets) tell(was, is *rqv1.Budget) {
 	for i := range is.Status.Conditions {
 		condition := &is.Status.Conditions[i]
 		old := meta.FindStatusCondition(was.Status.Conditions, condition.Type)
@@ -170,23 +183,6 @@ func (c *Controllers) tellBudget(was, is *rqv1.Budget) {
 		}
 		about := is.DeepCopy()
 		about.SetGroupVersionKind(rqv1.GroupVersion.WithKind("Budget"))
-		c.events.Eventf(about, nil, kind, condition.Reason, "Account", "%s", condition.Message)
-	}
-}
-
-// tellConditions makes events of a Run's coming into overdraft or into risk, or out of them, and of shards that give way.
-func (c *Controllers) tellConditions(run *rqv1.Run, status *rqv1.RunStatus) {
-	for _, kind := range []string{rqv1.ConditionOverdraft, rqv1.ConditionAtRisk, rqv1.ConditionReclaimed, rqv1.ConditionGraceCapped,
-		rqv1.ConditionNodesHeldBack} {
-		is := meta.FindStatusCondition(status.Conditions, kind)
-		was := meta.FindStatusCondition(run.Status.Conditions, kind)
-		if is == nil || was != nil && was.Status == is.Status && was.Message == is.Message {
-			continue
-		}
-		severity := corev1.EventTypeNormal
-		if is.Status == metav1.ConditionTrue {
-			severity = corev1.EventTypeWarning
-		}
-		c.events.Eventf(reference(run), nil, severity, is.Reason, "Account", "%s", is.Message)
+		b.events.Eventf(about, nil, kind, condition.Reason, "Account", "%s", condition.Message)
 	}
 }

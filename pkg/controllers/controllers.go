@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
@@ -35,7 +34,7 @@ const (
 // settle is how long events of one Run are gathered before it is looked at: a gang that starts makes many at once.
 const settle = 20 * time.Millisecond
 
-// Controllers reconcile Runs and Budgets with what the book and the API hold.
+// Controllers reconcile Runs with what the book and the API hold, and have everybody else look after their own.
 type Controllers struct {
 	args     *config.Args
 	book     *book.Book
@@ -45,10 +44,12 @@ type Controllers struct {
 	clock    clock.Clock
 	holds    func() bool
 	watches  *watches
+	nodes    *nodes
+	ledger   *ledger
+	budgets  *budgets
+	dates    *dates
 	runs     workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	retries  workqueue.TypedDelayingInterface[types.NamespacedName]
-	settled  settled
-	nodes    *nodeWatch
 	gone     gone
 	decides  atomic.Bool
 	written  sync.Map // resource versions of the statuses that were written last and not seen yet, by a Run's name
@@ -88,25 +89,30 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 
 // New returns controllers that do nothing until they are started.
 func New(o Options) (*Controllers, error) {
+	w := newWatches(o.Client, o.Kube)
 	c := &Controllers{
 		args: o.Args, book: o.Book, client: o.Client, kube: o.Kube, events: o.Events, clock: o.Clock, holds: o.Holds,
-		watches: newWatches(o.Client, o.Kube),
+		watches: w,
+		nodes: &nodes{args: o.Args, book: o.Book, kube: o.Kube, events: o.Events, clock: o.Clock, leads: o.Holds,
+			leases: w.leases, seen: newNodeWatch()},
+		ledger:  newLedger(o.Book, o.Client, o.Kube, o.Clock, o.Args.LedgerRetention.Duration),
+		budgets: &budgets{book: o.Book, client: o.Client, events: o.Events, clock: o.Clock, watched: w.budgets},
+		dates:   &dates{book: o.Book, clock: o.Clock},
 		runs: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](50*time.Millisecond, 10*time.Second),
 			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "runs"}),
 		retries: workqueue.NewTypedDelayingQueue[types.NamespacedName](),
-		nodes:   newNodeWatch(),
-		settled: settled{budgets: map[string]bool{}, versions: map[string]string{}, hurry: make(chan struct{}, 1)},
 		fleet:   o.Shared.Core().V1().Nodes().Informer(), everyPod: o.Shared.Core().V1().Pods().Informer(),
 	}
+	c.ledger.changed = c.changed
 	countViolations(nil)
-	if err := c.watches.feed(o.Book, o.Shared, c.changed, c.settled.lost); err != nil {
+	if err := w.feed(o.Book, o.Shared, c.changed, c.ledger.settled.lost); err != nil {
 		return nil, err
 	}
-	if err := c.followGone(c.watches.pods); err != nil {
+	if err := c.followGone(w.pods); err != nil {
 		return nil, err
 	}
-	return c, c.feedNodes(o.Shared.Core().V1().Nodes().Informer())
+	return c, c.nodes.follow(w, o.Shared.Core().V1().Nodes().Informer())
 }
 
 // Start feeds the book from now on. Once leading is closed it reads the ledger anew, lets decisions begin and reconciles,
@@ -129,7 +135,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	case <-leading:
 	}
 	keyless := c.readLotteryKey(ctx)
-	for err := c.readLedger(ctx); err != nil; err = c.readLedger(ctx) {
+	for err := c.ledger.read(ctx); err != nil; err = c.ledger.read(ctx) {
 		logger.Error(err, "Reading the ledger")
 		if !pause(ctx, c.clock, time.Second) {
 			return
@@ -147,19 +153,13 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 		go c.work(ctx)
 	}
 	go c.retry()
-	go c.settleLedger(ctx)
-	go c.watchWindows(ctx)
-	go c.reportNodes(ctx)
-	go c.keepContact(ctx)
-	go c.watchNodes(ctx)
-	go c.watchHeldBack(ctx)
-	go c.watchBrake(ctx)
-	go c.activate(ctx)
-	go c.tidyReservations(ctx)
-	go c.refreshPromises(ctx)
-	go c.growRuns(ctx)
-	go c.audit(ctx)
-	c.reportBudgets(ctx)
+	for _, look := range []func(context.Context){
+		c.ledger.settle, c.nodes.watch, c.nodes.keepContact, c.nodes.watchHeldBack, c.nodes.reportLeftOut, c.watchBrake,
+		c.dates.watchWindows, c.dates.activate, c.dates.refreshPromises, c.dates.growRuns, c.tidyReservations, c.audit,
+	} {
+		go look(ctx)
+	}
+	c.budgets.report(ctx)
 }
 
 func (c *Controllers) work(ctx context.Context) {
@@ -193,35 +193,4 @@ func (c *Controllers) retry() {
 		c.book.Retry(run)
 		c.retries.Done(run)
 	}
-}
-
-// watchWindows wakes Runs when a budget window opens or closes.
-func (c *Controllers) watchWindows(ctx context.Context) {
-	const longest = 2 * time.Second // bounds how late the window of an edited Budget, or a clock that jumped, is noticed
-	seen, wait := c.clock.Now(), time.Duration(0)
-	for pause(ctx, c.clock, wait) {
-		now := c.clock.Now()
-		wait = longest
-		if next, ok := c.book.NextWindow(seen); ok && !now.Before(next) {
-			c.book.WindowPassed()
-			wait = 0 // another may be near
-		} else if ok {
-			wait = min(wait, next.Sub(now))
-		}
-		seen = now
-	}
-}
-
-// reportNodes tells, as an event on the node, that it is left out for want of a label (R11).
-func (c *Controllers) reportNodes(ctx context.Context) {
-	told := map[string]string{}
-	every(ctx, c.clock, 5*time.Second, func() {
-		for _, out := range c.book.LeftOut() {
-			if told[out.Node] == out.Reason {
-				continue
-			}
-			told[out.Node] = out.Reason
-			c.tellNode(out.Node, corev1.EventTypeWarning, "LeftOut", "jobtree places nothing here: "+out.Reason)
-		}
-	})
 }

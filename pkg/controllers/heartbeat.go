@@ -35,16 +35,16 @@ type contact struct {
 }
 
 // keepContact asks the API server for a sign of life several times within a grace, until the context ends.
-func (c *Controllers) keepContact(ctx context.Context) {
-	period := c.args.NodeLossGrace.Duration / 4
-	every(ctx, c.clock, period, func() { c.nodes.noteContact(c.answers(ctx, period), period, c.clock.Now()) })
+func (n *nodes) keepContact(ctx context.Context) {
+	period := n.args.NodeLossGrace.Duration / 4
+	every(ctx, n.clock, period, func() { n.seen.noteContact(responds(ctx, n.kube, period), period, n.clock.Now()) })
 }
 
-// answers reports whether the API server answers within a time.
-func (c *Controllers) answers(ctx context.Context, within time.Duration) bool {
+// responds reports whether the API server answers within a time.
+func responds(ctx context.Context, kube kubernetes.Interface, within time.Duration) bool {
 	asked, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	_, err := c.kube.CoreV1().Nodes().List(asked, metav1.ListOptions{Limit: 1})
+	_, err := kube.CoreV1().Nodes().List(asked, metav1.ListOptions{Limit: 1})
 	return err == nil
 }
 

@@ -16,26 +16,26 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
 )
 
-// braked is a fleet of nodes with GPUs whose kubelets have been heard, and the controllers that watch them.
+// braked is a fleet of nodes with GPUs whose kubelets have been heard, and what watches them.
 type braked struct {
-	*Controllers
+	*nodes
 	clock *clocktesting.FakeClock
 }
 
 const broken = "GPUBroken"
 
-func newBraked(t *testing.T, nodes int) *braked {
+func newBraked(t *testing.T, size int) *braked {
 	args, err := config.Parse([]byte(`{nodeLossConditions: [` + broken + `]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	b := &braked{&Controllers{args: args, book: book.New(args), nodes: newNodeWatch(), clock: clock}, clock}
-	for i := range nodes {
+	b := &braked{&nodes{args: args, book: book.New(args), seen: newNodeWatch(), clock: clock}, clock}
+	for i := range size {
 		b.see(i)
 		b.renew(i)
 	}
-	b.nodes.noteContact(true, time.Second, clock.Now())
+	b.seen.noteContact(true, time.Second, clock.Now())
 	return b
 }
 
@@ -46,7 +46,7 @@ func (b *braked) see(index int, changes ...func(*corev1.Node)) {
 		change(node)
 	}
 	b.book.SetNode(node)
-	b.nodes.setNode(node, "nvidia.com/gpu", b.clock.Now())
+	b.seen.setNode(node, "nvidia.com/gpu", b.clock.Now())
 }
 
 // node returns how a node is for a Run with a pod on it.
@@ -57,9 +57,9 @@ func (b *braked) node(name string) book.NodeState {
 
 func (b *braked) renew(index int) {
 	now := b.clock.Now()
-	b.nodes.mu.Lock()
-	defer b.nodes.mu.Unlock()
-	b.nodes.sight(fmt.Sprintf("n%02d", index)).SeeHeartbeat(now, now)
+	b.seen.mu.Lock()
+	defer b.seen.mu.Unlock()
+	b.seen.sight(fmt.Sprintf("n%02d", index)).SeeHeartbeat(now, now)
 }
 
 // pass lets time go by in which all kubelets are heard from the one with an index on.
@@ -68,9 +68,9 @@ func (b *braked) pass(d time.Duration, from, nodes int) {
 	for i := from; i < nodes; i++ {
 		b.renew(i)
 	}
-	b.nodes.mu.Lock()
-	b.nodes.contact.last = b.clock.Now()
-	b.nodes.mu.Unlock()
+	b.seen.mu.Lock()
+	b.seen.contact.last = b.clock.Now()
+	b.seen.mu.Unlock()
 }
 
 // suspects judges nodes by what was seen of them, whatever they hold.
@@ -168,7 +168,7 @@ func TestNobodyListens(t *testing.T) {
 	b := newBraked(t, 40)
 	b.pass(30*time.Second, 16, 40)
 	b.brake(b.suspects(40), b.clock.Now())
-	b.nodes.noteContact(false, time.Second, b.clock.Now())
+	b.seen.noteContact(false, time.Second, b.clock.Now())
 	if _, held := b.reviewHeldBack(b.clock.Now()); held != 16 {
 		t.Errorf("%d are held back", held)
 	}

@@ -7,10 +7,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 const (
@@ -20,47 +23,63 @@ const (
 	page = 500
 )
 
-// readLedger reads the records and all Leases from the API server itself: a predecessor may have written some that the
+// ledger is what the API server stores of who paid for what: it is read once, and settled as it ages.
+type ledger struct {
+	book      *book.Book
+	client    client.Client
+	kube      kubernetes.Interface
+	clock     clock.Clock
+	retention time.Duration
+	settled   settled
+	changed   func(run types.NamespacedName) // is told of Runs whose Leases have been looked up
+}
+
+func newLedger(b *book.Book, c client.Client, kube kubernetes.Interface, clock clock.Clock, retention time.Duration) *ledger {
+	return &ledger{book: b, client: c, kube: kube, clock: clock, retention: retention,
+		settled: settled{budgets: map[string]bool{}, versions: map[string]string{}, hurry: make(chan struct{}, 1)}}
+}
+
+// read reads the records and all Leases from the API server itself: a predecessor may have written some that the
 // watch has not brought yet, and closed ones are not watched.
-func (c *Controllers) readLedger(ctx context.Context) error {
-	versions, through, err := c.readRecords(ctx)
+func (l *ledger) read(ctx context.Context) error {
+	versions, through, err := l.readRecords(ctx)
 	if err != nil {
 		return err
 	}
 	options := &client.ListOptions{Limit: page}
 	for {
 		leases := &rqv1.LeaseList{}
-		if err := c.client.List(ctx, leases, options); err != nil {
+		if err := l.client.List(ctx, leases, options); err != nil {
 			return fmt.Errorf("reading the Leases: %w", err)
 		}
 		for i := range leases.Items {
-			l := &leases.Items[i]
-			c.book.SetLease(l)
-			if l.Status.Closed && l.Status.Ended.Unix() <= through[l.Spec.Payer.Budget] {
-				c.settled.add(settledLease{client.ObjectKeyFromObject(l), l.Spec.Payer.Budget}) // a predecessor did not come to delete it
+			lease := &leases.Items[i]
+			l.book.SetLease(lease)
+			if of := lease.Spec.Payer.Budget; lease.Status.Closed && lease.Status.Ended.Unix() <= through[of] {
+				l.settled.add(settledLease{client.ObjectKeyFromObject(lease), of}) // a predecessor did not come to delete it
 			}
 		}
 		if options.Continue = leases.Continue; options.Continue == "" {
-			return c.unchanged(ctx, versions)
+			return l.unchanged(ctx, versions)
 		}
 	}
 }
 
 // lookUp finds out when Leases ended that are no longer among the open ones. A Lease that is gone altogether, with its
 // namespace, ended now.
-func (c *Controllers) lookUp(ctx context.Context, leases []types.NamespacedName) {
+func (l *ledger) lookUp(ctx context.Context, leases []types.NamespacedName) {
 	for _, name := range leases {
 		lease := &rqv1.Lease{}
-		err := c.client.Get(ctx, name, lease)
+		err := l.client.Get(ctx, name, lease)
 		switch {
 		case apierrors.IsNotFound(err):
-			c.settled.lost(c.book.LeaseLost(name, c.clock.Now()))
+			l.settled.lost(l.book.LeaseLost(name, l.clock.Now()))
 		case err != nil:
 			klog.FromContext(ctx).Error(err, "Looking up when a Lease ended", "lease", name)
-			time.AfterFunc(time.Second, func() { c.lookUp(ctx, []types.NamespacedName{name}) })
+			time.AfterFunc(time.Second, func() { l.lookUp(ctx, []types.NamespacedName{name}) })
 		default:
-			c.settled.lost(c.book.SetLease(lease))
-			c.changed(runOfLease(lease))
+			l.settled.lost(l.book.SetLease(lease))
+			l.changed(runOfLease(lease))
 		}
 	}
 }

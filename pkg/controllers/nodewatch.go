@@ -108,20 +108,20 @@ func nodesOf(o any) ([]string, error) {
 	return out, nil
 }
 
-// feedNodes has nodes followed that hold Leases.
-func (c *Controllers) feedNodes(nodes cache.SharedInformer) error {
-	if err := c.watches.leases.AddIndexers(cache.Indexers{byNode: nodesOf}); err != nil {
+// follow has nodes followed that hold Leases.
+func (n *nodes) follow(w *watches, fleet cache.SharedInformer) error {
+	if err := w.leases.AddIndexers(cache.Indexers{byNode: nodesOf}); err != nil {
 		return fmt.Errorf("indexing Leases: %w", err)
 	}
 	for _, add := range []func() error{
 		func() error {
-			return handle(c.watches, nodes, func(n *corev1.Node) { c.nodes.setNode(n, corev1.ResourceName(c.args.GPUResource), c.clock.Now()) },
-				func(n *corev1.Node) { c.nodes.removeNode(n.Name) })
+			return handle(w, fleet, func(o *corev1.Node) { n.seen.setNode(o, corev1.ResourceName(n.args.GPUResource), n.clock.Now()) },
+				func(o *corev1.Node) { n.seen.removeNode(o.Name) })
 		},
 		func() error {
-			return handle(c.watches, c.watches.leases, func(l *rqv1.Lease) {
+			return handle(w, w.leases, func(l *rqv1.Lease) {
 				for _, held := range l.Spec.Slice.Nodes {
-					c.nodes.queue.Add(held.Name)
+					n.seen.queue.Add(held.Name)
 				}
 			}, func(*rqv1.Lease) {})
 		},
@@ -130,15 +130,15 @@ func (c *Controllers) feedNodes(nodes cache.SharedInformer) error {
 			return err
 		}
 	}
-	_, err := c.watches.heartbeats.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { c.nodes.setHeartbeat(o.(*coordinationv1.Lease), c.clock.Now()) },
-		UpdateFunc: func(_, o any) { c.nodes.setHeartbeat(o.(*coordinationv1.Lease), c.clock.Now()) },
+	_, err := w.heartbeats.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { n.seen.setHeartbeat(o.(*coordinationv1.Lease), n.clock.Now()) },
+		UpdateFunc: func(_, o any) { n.seen.setHeartbeat(o.(*coordinationv1.Lease), n.clock.Now()) },
 		DeleteFunc: func(o any) {
 			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
 				o = gone.Obj
 			}
 			if lease, ok := o.(*coordinationv1.Lease); ok {
-				c.nodes.removeHeartbeat(lease.Name)
+				n.seen.removeHeartbeat(lease.Name)
 			}
 		},
 	})

@@ -26,31 +26,31 @@ const (
 
 // readRecords hands the stored records to the book, and returns the versions that they have, by ConfigMap, and up to when Leases
 // are in them, by Budget.
-func (c *Controllers) readRecords(ctx context.Context) (versions map[string]string, through map[string]int64, err error) {
-	stored, err := c.listRecords(ctx)
+func (l *ledger) readRecords(ctx context.Context) (versions map[string]string, through map[string]int64, err error) {
+	stored, err := l.listRecords(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	through = map[string]int64{}
-	c.settled.versions = map[string]string{}
+	l.settled.versions = map[string]string{}
 	for i := range stored.Items {
 		var record budget.Record
 		if err := json.Unmarshal([]byte(stored.Items[i].Data[recordKey]), &record); err != nil {
 			return nil, nil, fmt.Errorf("ConfigMap %s/%s, which holds the settled Leases of a Budget: %w", Namespace, stored.Items[i].Name, err)
 		}
-		c.book.SetRecord(record)
+		l.book.SetRecord(record)
 		through[record.Budget] = record.Through
 		for _, lease := range record.Leases { // a predecessor may not have come to delete them
 			namespace, name, _ := strings.Cut(lease, "/")
-			c.settled.add(settledLease{types.NamespacedName{Namespace: namespace, Name: name}, record.Budget})
+			l.settled.add(settledLease{types.NamespacedName{Namespace: namespace, Name: name}, record.Budget})
 		}
-		c.settled.versions[record.Budget] = stored.Items[i].ResourceVersion
+		l.settled.versions[record.Budget] = stored.Items[i].ResourceVersion
 	}
 	return versionsOf(stored), through, nil
 }
 
-func (c *Controllers) listRecords(ctx context.Context) (*corev1.ConfigMapList, error) {
-	stored, err := c.kube.CoreV1().ConfigMaps(Namespace).List(ctx, metav1.ListOptions{LabelSelector: labelRecord})
+func (l *ledger) listRecords(ctx context.Context) (*corev1.ConfigMapList, error) {
+	stored, err := l.kube.CoreV1().ConfigMaps(Namespace).List(ctx, metav1.ListOptions{LabelSelector: labelRecord})
 	if err != nil {
 		return nil, fmt.Errorf("reading the records of settled Leases: %w", err)
 	}
@@ -67,8 +67,8 @@ func versionsOf(list *corev1.ConfigMapList) map[string]string {
 
 // unchanged fails when a record has been written since it was read: by a predecessor whose request was late, and who may have
 // deleted Leases that were not read any more. What is written after this by others is not believed: this process knows better.
-func (c *Controllers) unchanged(ctx context.Context, versions map[string]string) error {
-	stored, err := c.listRecords(ctx)
+func (l *ledger) unchanged(ctx context.Context, versions map[string]string) error {
+	stored, err := l.listRecords(ctx)
 	if err != nil {
 		return err
 	}
@@ -81,27 +81,27 @@ func (c *Controllers) unchanged(ctx context.Context, versions map[string]string)
 // writeRecord stores the record of a Budget in its ConfigMap, in place of what this process knows to be there. A request that is
 // late, of a process that leads no more, finds another version and changes nothing. When it is this process that finds another
 // version, it writes again, if it leads still.
-func (c *Controllers) writeRecord(ctx context.Context, of string) error {
-	err := c.putRecord(ctx, of)
+func (l *ledger) writeRecord(ctx context.Context, of string) error {
+	err := l.putRecord(ctx, of)
 	if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
 		return err
 	}
-	stored, err := c.kube.CoreV1().ConfigMaps(Namespace).Get(ctx, recordName(of), metav1.GetOptions{})
+	stored, err := l.kube.CoreV1().ConfigMaps(Namespace).Get(ctx, recordName(of), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		delete(c.settled.versions, of)
+		delete(l.settled.versions, of)
 	case err != nil:
 		return err
 	default:
-		c.settled.versions[of] = stored.ResourceVersion
+		l.settled.versions[of] = stored.ResourceVersion
 	}
-	return c.putRecord(ctx, of)
+	return l.putRecord(ctx, of)
 }
 
 func recordName(budget string) string { return "settled-" + budget }
 
-func (c *Controllers) putRecord(ctx context.Context, of string) error {
-	text, err := json.Marshal(c.book.Record(of))
+func (l *ledger) putRecord(ctx context.Context, of string) error {
+	text, err := json.Marshal(l.book.Record(of))
 	if err != nil {
 		return err
 	}
@@ -109,14 +109,14 @@ func (c *Controllers) putRecord(ctx context.Context, of string) error {
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: recordName(of), Labels: map[string]string{labelRecord: "true"}},
 		Data:       map[string]string{recordKey: string(text)},
 	}
-	configs, stored := c.kube.CoreV1().ConfigMaps(Namespace), (*corev1.ConfigMap)(nil)
-	if record.ResourceVersion = c.settled.versions[of]; record.ResourceVersion == "" {
+	configs, stored := l.kube.CoreV1().ConfigMaps(Namespace), (*corev1.ConfigMap)(nil)
+	if record.ResourceVersion = l.settled.versions[of]; record.ResourceVersion == "" {
 		stored, err = configs.Create(ctx, record, metav1.CreateOptions{})
 	} else {
 		stored, err = configs.Update(ctx, record, metav1.UpdateOptions{})
 	}
 	if err == nil {
-		c.settled.versions[of] = stored.ResourceVersion
+		l.settled.versions[of] = stored.ResourceVersion
 	}
 	return err
 }

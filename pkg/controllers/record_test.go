@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	core "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/davidlangworthy/jobtree/pkg/book"
@@ -75,23 +76,32 @@ func (s *store) record(budget string) string {
 	return m.Data[recordKey]
 }
 
-// leader returns controllers of one process, and what they delete.
-func leader(t *testing.T, s *store) (*Controllers, *deletes) {
+// leader returns the ledger of one process, and what they delete.
+func leader(t *testing.T, s *store) (*ledger, *deletes) {
 	t.Helper()
 	args, err := config.Parse(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := &deletes{}
-	c := &Controllers{args: args, book: book.New(args), kube: s, client: d,
-		settled: settled{budgets: map[string]bool{}, versions: map[string]string{}, hurry: make(chan struct{}, 1)}}
-	return c, d
+	return newLedger(book.New(args), d, s, clocktesting.NewFakeClock(noon), args.LedgerRetention.Duration), d
+}
+
+// leading returns controllers of one process.
+func leading(t *testing.T, s *store) *Controllers {
+	t.Helper()
+	args, err := config.Parse(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, d := leader(t, s)
+	return &Controllers{args: args, book: l.book, kube: s, client: d, clock: l.clock, ledger: l}
 }
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // spend has a Lease of one GPU for an hour end at noon, and settles it.
-func spend(c *Controllers, budget, name string) {
+func spend(c *ledger, budget, name string) {
 	c.book.Open(noon)
 	c.book.SetLease(closed(budget, name))
 	c.book.Settle(budget, noon)

@@ -287,7 +287,7 @@ func (c *Controllers) closeLease(ctx context.Context, closing lifecycle.Closing)
 		return nil, ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
 	}
 	metrics.LeasesClosed.WithLabelValues(string(closing.Reason)).Inc()
-	c.settled.lost(c.book.SetLease(lease))
+	c.ledger.settled.lost(c.book.SetLease(lease))
 	return lease, nil
 }
 

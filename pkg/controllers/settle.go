@@ -73,33 +73,32 @@ func (s *settled) take() (budgets []string, leases []settledLease) {
 	return budgets, leases
 }
 
-// settleLedger folds closed Leases that have reached the age of retention into records, and those of namespaces that are being
+// settle folds closed Leases that have reached the age of retention into records, and those of namespaces that are being
 // deleted before they do, and deletes them (R9).
-func (c *Controllers) settleLedger(ctx context.Context) {
-	retention := c.args.LedgerRetention.Duration
-	period := max(time.Second, min(time.Minute, retention/4))
+func (l *ledger) settle(ctx context.Context) {
+	period := max(time.Second, min(time.Minute, l.retention/4))
 	for ctx.Err() == nil {
-		some := c.fold(c.clock.Now().Add(-retention))
-		if c.storeSettled(ctx); some {
+		some := l.fold(l.clock.Now().Add(-l.retention))
+		if l.storeSettled(ctx); some {
 			continue // more may follow now that these are stored
 		}
 		select {
 		case <-ctx.Done():
-		case <-c.settled.hurry:
-		case <-c.clock.After(period):
+		case <-l.settled.hurry:
+		case <-l.clock.After(period):
 		}
 	}
 }
 
 // fold settles what is to be settled, for storeSettled to write, and reports whether there was any.
-func (c *Controllers) fold(through time.Time) (some bool) {
-	for _, payer := range c.book.Payers() {
-		folded, changed := c.book.Settle(payer, through)
+func (l *ledger) fold(through time.Time) (some bool) {
+	for _, payer := range l.book.Payers() {
+		folded, changed := l.book.Settle(payer, through)
 		if changed {
-			c.settled.changed([]string{payer})
+			l.settled.changed([]string{payer})
 		}
 		for _, name := range folded {
-			c.settled.add(settledLease{name, payer})
+			l.settled.add(settledLease{name, payer})
 		}
 		some = some || len(folded) > 0
 	}
@@ -108,25 +107,25 @@ func (c *Controllers) fold(through time.Time) (some bool) {
 
 // storeSettled writes the records that have changed and then deletes the Leases in them. What fails is left for the next
 // time, and holds up nobody else's.
-func (c *Controllers) storeSettled(ctx context.Context) {
-	budgets, leases := c.settled.take()
+func (l *ledger) storeSettled(ctx context.Context) {
+	budgets, leases := l.settled.take()
 	unstored := map[string]bool{}
 	for _, b := range budgets {
-		if err := c.writeRecord(ctx, b); err != nil {
+		if err := l.writeRecord(ctx, b); err != nil {
 			klog.FromContext(ctx).Error(err, "Storing what a Budget's settled Leases have spent; they are kept until it can be stored", "budget", b)
 			unstored[b] = true
-			c.settled.changed([]string{b})
+			l.settled.changed([]string{b})
 		}
 	}
 	metrics.RecordsUnstored.Set(float64(len(unstored)))
 	var later []settledLease
-	defer func() { c.settled.add(later...) }()
+	defer func() { l.settled.add(later...) }()
 	later, leases = parted(leases, unstored)
 	n := min(deletions, len(leases))
 	later = append(later, leases[n:]...)
 	failed := make([]bool, n)
 	err := inParallel(n, func(i int) error {
-		err := c.deleteLease(ctx, leases[i])
+		err := l.deleteLease(ctx, leases[i])
 		failed[i] = err != nil
 		return err
 	})
@@ -154,17 +153,17 @@ func parted(leases []settledLease, unstored map[string]bool) (kept, stored []set
 
 // deleteLease deletes a settled Lease. It is gone when the API server does not have it any more: finalizers may keep it, and as long
 // as it is there its Budget's record has to tell that it counts no more.
-func (c *Controllers) deleteLease(ctx context.Context, l settledLease) error {
-	lease := &rqv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: l.Name}}
-	err := c.client.Delete(ctx, lease)
+func (l *ledger) deleteLease(ctx context.Context, of settledLease) error {
+	lease := &rqv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}}
+	err := l.client.Delete(ctx, lease)
 	if err == nil {
-		err = c.client.Get(ctx, l.NamespacedName, lease)
+		err = l.client.Get(ctx, of.NamespacedName, lease)
 	}
 	switch {
 	case err == nil:
-		return fmt.Errorf("Lease %s is deleted and stays: finalizers %q keep it", l.NamespacedName, lease.Finalizers)
+		return fmt.Errorf("Lease %s is deleted and stays: finalizers %q keep it", of.NamespacedName, lease.Finalizers)
 	case apierrors.IsNotFound(err):
-		c.book.Dropped(l.budget, l.NamespacedName)
+		l.book.Dropped(of.budget, of.NamespacedName)
 		return nil
 	}
 	return err

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -103,9 +102,8 @@ func TestWhatANamespaceSpentThatIsToldToGo(t *testing.T) {
 // What is closed while its namespace goes is recorded at once, and not within a minute: its object may be gone by then.
 func TestWhatIsClosedWhileItsNamespaceGoesIsRecordedAtOnce(t *testing.T) {
 	s := newStore()
-	c, d := leader(t, s)
+	c, _ := leader(t, s)
 	c.book.Open(noon)
-	c.clock = clocktesting.NewFakeClock(noon)
 	c.settled.lost(c.book.NamespaceLeaves("ns", false))
 	last := closed("b", "x")
 	last.Status = rqv1.LeaseStatus{}
@@ -115,8 +113,8 @@ func TestWhatIsClosedWhileItsNamespaceGoesIsRecordedAtOnce(t *testing.T) {
 		t.Error("there is nothing to be settled yet")
 	default:
 	}
-	c.client = &answers{}
-	if _, err := c.closeLease(t.Context(), lifecycle.Closing{Lease: last, Reason: rqv1.ClosedDeleted}); err != nil {
+	closes := &Controllers{book: c.book, client: &answers{}, clock: c.clock, ledger: c}
+	if _, err := closes.closeLease(t.Context(), lifecycle.Closing{Lease: last, Reason: rqv1.ClosedDeleted}); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -124,7 +122,6 @@ func TestWhatIsClosedWhileItsNamespaceGoesIsRecordedAtOnce(t *testing.T) {
 	default:
 		t.Fatal("nothing hurries")
 	}
-	c.client = d
 	c.fold(noon.Add(-time.Hour))
 	c.storeSettled(t.Context())
 	if got := spentAfter(t, s); got != budget.GPUHour {

@@ -13,7 +13,7 @@ import (
 // the node is to look at it.
 func (c *Controllers) tellNodes(r *rqv1.Reservation, stuck []book.Stuck) {
 	for _, s := range stuck {
-		c.tellNode(s.Node, corev1.EventTypeWarning, "PodStuck",
+		tellNode(c.events, s.Node, corev1.EventTypeWarning, "PodStuck",
 			fmt.Sprintf("%s; Run %s/%s, for which it was cut, is planned around it", s, r.Spec.RunRef.Namespace, r.Spec.RunRef.Name))
 	}
 }

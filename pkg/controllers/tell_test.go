@@ -60,7 +60,7 @@ func TestAStatusThatIsRefusedHoldsUpNoDeletion(t *testing.T) {
 		pods := []*corev1.Pod{rankOf(0, corev1.PodFailed), rankOf(1, corev1.PodRunning)}
 		kube := fake.NewClientset(pods[0], pods[1])
 		recorder := events.NewFakeRecorder(10)
-		c, _ := leader(t, &store{Clientset: kube})
+		c := leading(t, &store{Clientset: kube})
 		c.client, c.events, c.clock = &answers{status: statuses{err: test.err}}, recorder, clocktesting.NewFakeClock(noon)
 		c.watches = newWatches(nil, kube)
 		run := runAt("1")
@@ -121,7 +121,7 @@ func TestAWidthThatIsToldFirstIsCounted(t *testing.T) {
 		}
 		return count
 	}
-	c, _ := leader(t, newStore())
+	c := leading(t, newStore())
 	c.client, c.events, c.clock = &answers{}, events.NewFakeRecorder(10), clocktesting.NewFakeClock(noon)
 	var o lifecycle.Observed
 	o.Run = runAt("1")
