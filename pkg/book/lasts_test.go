@@ -188,7 +188,7 @@ func TestWhatIsOutOfAnEnvelopesReachIsOverdraft(t *testing.T) {
 				}
 				change(w)
 				w.book.RefreshBudgets(w.now)
-				report := w.book.BudgetReport(w.budgets["a"], w.now)
+				report, _ := w.book.BudgetReport(w.budgets["a"], w.now)
 				if over := w.book.Overdraft(named(lease)); over != 8 || len(report.Overdrafts) != 1 || report.Overdrafts[0].Cause != "FlavorOrSelectorChanged" {
 					w.t.Fatalf("%d GPUs are overdraft: %+v", over, report.Overdrafts)
 				}

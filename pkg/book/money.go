@@ -53,13 +53,17 @@ type BudgetReport struct {
 	Circle []rqv1.Owner
 }
 
-// BudgetReport returns the usage of a Budget, with the overdraft as of the last refresh.
-func (b *Book) BudgetReport(of *rqv1.Budget, now time.Time) BudgetReport {
+// BudgetReport returns the usage of a Budget, with the overdraft as of the last refresh; false for one that the book does not know
+// yet, or not any more.
+func (b *Book) BudgetReport(of *rqv1.Budget, now time.Time) (BudgetReport, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.accounts.Budget(of.Name) == nil {
+		return BudgetReport{}, false
+	}
 	return BudgetReport{
 		Status: b.accounts.Status(of, now), Overdrafts: b.accounts.Overdrafts(of.Name), Circle: b.accounts.Circular(of.Spec.Owner),
-	}
+	}, true
 }
 
 // NextWindow returns when the next budget window opens or closes; false if none does.

@@ -84,7 +84,10 @@ func (b *budgets) oldestFirst() []*rqv1.Budget {
 
 // write writes the status of a Budget if it is worth a write, and reports whether it did.
 func (b *budgets) write(ctx context.Context, of *rqv1.Budget, now time.Time) (bool, error) {
-	report := b.book.BudgetReport(of, now)
+	report, known := b.book.BudgetReport(of, now)
+	if !known {
+		return false, nil // what is cached and what the book knows change one after the other
+	}
 	next := of.DeepCopy()
 	next.Status = report.Status
 	next.Status.Conditions = slices.Clone(of.Status.Conditions)
