@@ -305,7 +305,7 @@ func (s *state) startingSince() (time.Time, bool) {
 // soon, with one write.
 func (s *state) fresh() bool {
 	return len(s.Run.Status.Conditions) == 0 && s.phase == rqv1.RunPending && s.Shape == nil && s.Refusal == nil &&
-		s.Problem == "" && !s.overdue() && !s.edited() && s.cappedGrace() == ""
+		s.Problem == "" && !s.overdue() && !s.edited() && s.cappedGrace() == "" && !s.givesWay()
 }
 
 // retryRejected is how long a gang waits before nodes that other scheduling rules rejected are tried again: those rules'

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -43,6 +44,11 @@ func (s *state) setReclaimed(next *rqv1.RunStatus) {
 	meta.RemoveStatusCondition(&next.Conditions, rqv1.ConditionReclaimed) // each time is one of its own
 	s.setCondition(next, metav1.Condition{Type: rqv1.ConditionReclaimed, Status: metav1.ConditionTrue, Reason: string(last),
 		Message: gaveWay(told) + needed(last), ObservedGeneration: s.Run.Generation})
+}
+
+// givesWay reports whether any shard has been told to go and is there.
+func (s *state) givesWay() bool {
+	return slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool { return alive(pod) && s.reclaims(pod) })
 }
 
 // saidReclaimed returns why a shard was told to give way, by its Run's own status; false when that does not say that it was.

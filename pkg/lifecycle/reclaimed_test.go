@@ -58,8 +58,13 @@ func TestAReasonOutlivesTheProcess(t *testing.T) {
 		closes   int
 		reason   rqv1.ClosureReason
 	}{
-		"shards":                    {sweep(rqv1.ClosedReclaimed, "00000001", "00000003"), 2, rqv1.ClosedReclaimed},
-		"shards on a spare":         {sweep(rqv1.ClosedReclaimedBySpare, "00000000"), 1, rqv1.ClosedReclaimedBySpare},
+		"shards":            {sweep(rqv1.ClosedReclaimed, "00000001", "00000003"), 2, rqv1.ClosedReclaimed},
+		"shards on a spare": {sweep(rqv1.ClosedReclaimedBySpare, "00000000"), 1, rqv1.ClosedReclaimedBySpare},
+		"all shards of a Run without a status": {func() Observed {
+			o := sweep(rqv1.ClosedReclaimed, "00000000", "00000001", "00000002", "00000003")
+			o.Run.Status = rqv1.RunStatus{Phase: rqv1.RunPending, Message: Waiting}
+			return o
+		}(), 4, rqv1.ClosedReclaimed},
 		"a lottery":                 {victim([]rank.Cut{cut(rqv1.CutLottery, nil)}, nil), 6, rqv1.ClosedRandomPreempt},
 		"a lottery with a return":   {victim([]rank.Cut{cut(rqv1.CutLottery, nil)}, checkpointed), 6, rqv1.ClosedRandomPreempt},
 		"a shrink that it was told": {victim([]rank.Cut{shrinkTo(16)}, func(o *Observed) { o.Run.Status.Width.Granted = 16 }), 3, rqv1.ClosedShrink},
