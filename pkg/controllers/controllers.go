@@ -48,6 +48,8 @@ type Controllers struct {
 	ledger   *ledger
 	budgets  *budgets
 	dates    *dates
+	brakes   *brakes
+	lottery  *lottery
 	runs     workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	retries  workqueue.TypedDelayingInterface[types.NamespacedName]
 	gone     gone
@@ -97,7 +99,9 @@ func New(o Options) (*Controllers, error) {
 			leases: w.leases, seen: newNodeWatch()},
 		ledger:  newLedger(o.Book, o.Client, o.Kube, o.Clock, o.Args.LedgerRetention.Duration),
 		budgets: &budgets{book: o.Book, client: o.Client, events: o.Events, clock: o.Clock, watched: w.budgets},
-		dates:   &dates{book: o.Book, clock: o.Clock},
+		dates:   &dates{book: o.Book, client: o.Client, clock: o.Clock, reservations: w.reservations, retention: o.Args.LedgerRetention.Duration},
+		brakes:  &brakes{book: o.Book, kube: o.Kube, events: o.Events, clock: o.Clock},
+		lottery: &lottery{book: o.Book, kube: o.Kube, clock: o.Clock},
 		runs: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](50*time.Millisecond, 10*time.Second),
 			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "runs"}),
@@ -134,7 +138,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 		return
 	case <-leading:
 	}
-	keyless := c.readLotteryKey(ctx)
+	keyless := c.lottery.readKey(ctx)
 	for err := c.ledger.read(ctx); err != nil; err = c.ledger.read(ctx) {
 		logger.Error(err, "Reading the ledger")
 		if !pause(ctx, c.clock, time.Second) {
@@ -147,15 +151,15 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	logger.Info("This process decides from now on")
 	if keyless != nil {
 		logger.Error(keyless, "Nobody is drawn until the lottery's key can be read")
-		go c.awaitLotteryKey(ctx)
+		go c.lottery.awaitKey(ctx)
 	}
 	for range workers {
 		go c.work(ctx)
 	}
 	go c.retry()
 	for _, look := range []func(context.Context){
-		c.ledger.settle, c.nodes.watch, c.nodes.keepContact, c.nodes.watchHeldBack, c.nodes.reportLeftOut, c.watchBrake,
-		c.dates.watchWindows, c.dates.activate, c.dates.refreshPromises, c.dates.growRuns, c.tidyReservations, c.audit,
+		c.ledger.settle, c.nodes.watch, c.nodes.keepContact, c.nodes.watchHeldBack, c.nodes.reportLeftOut, c.brakes.watch,
+		c.dates.watchWindows, c.dates.activate, c.dates.refreshPromises, c.dates.growRuns, c.dates.tidyReservations, c.audit,
 	} {
 		go look(ctx)
 	}

@@ -9,6 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+
+	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 const (
@@ -18,10 +22,17 @@ const (
 	keyBytes   = 32
 )
 
-// readLotteryKey reads the key that nonces are made of, and makes it when there is none. Every nonce follows from it and from
+// lottery gives the book the key that nonces are made of.
+type lottery struct {
+	book  *book.Book
+	kube  kubernetes.Interface
+	clock clock.Clock
+}
+
+// readKey reads the key that nonces are made of, and makes it when there is none. Every nonce follows from it and from
 // the UID of the Reservation, so that it survives this process and nobody else knows it before it is revealed (R21).
-func (c *Controllers) readLotteryKey(ctx context.Context) error {
-	secrets := c.kube.CoreV1().Secrets(Namespace)
+func (l *lottery) readKey(ctx context.Context) error {
+	secrets := l.kube.CoreV1().Secrets(Namespace)
 	secret, err := secrets.Get(ctx, lotteryKey, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		key := make([]byte, keyBytes)
@@ -39,14 +50,14 @@ func (c *Controllers) readLotteryKey(ctx context.Context) error {
 	if len(key) != keyBytes {
 		return fmt.Errorf("Secret %s/%s: %q holds %d bytes; it must hold %d: delete the Secret to have it made anew", Namespace, lotteryKey, keyField, len(key), keyBytes)
 	}
-	c.book.SetLotteryKey(key)
+	l.book.SetLotteryKey(key)
 	return nil
 }
 
-// awaitLotteryKey tries to read the key until it has it. Until then Runs start where there is room, and are promised dates.
-func (c *Controllers) awaitLotteryKey(ctx context.Context) {
-	for pause(ctx, c.clock, 5*time.Second) {
-		if c.readLotteryKey(ctx) == nil {
+// awaitKey tries to read the key until it has it. Until then Runs start where there is room, and are promised dates.
+func (l *lottery) awaitKey(ctx context.Context) {
+	for pause(ctx, l.clock, 5*time.Second) {
+		if l.readKey(ctx) == nil {
 			return
 		}
 	}

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -73,28 +72,4 @@ func (c *Controllers) tellReservation(verb lifecycle.Verb, r *rqv1.Reservation, 
 			metrics.ForecastError.Observe(r.Spec.EarliestStart.Sub(s.EndedAt.Time).Seconds())
 		}
 	}
-}
-
-// tidyReservations deletes Reservations that ended longer ago than closed GPU leases are kept, and counts those that wait.
-func (c *Controllers) tidyReservations(ctx context.Context) {
-	every(ctx, c.clock, 5*time.Second, func() {
-		now, waiting, oldest := c.clock.Now(), 0, metav1.Time{}
-		for _, o := range c.watches.reservations.GetStore().List() {
-			r := o.(*rqv1.Reservation)
-			switch {
-			case !r.Ended():
-				if waiting++; oldest.IsZero() || r.CreationTimestamp.Before(&oldest) {
-					oldest = r.CreationTimestamp
-				}
-			case r.Status.EndedAt != nil && now.Sub(r.Status.EndedAt.Time) > c.args.LedgerRetention.Duration:
-				_ = c.client.Delete(ctx, r) // else next time
-			}
-		}
-		metrics.ReservationsWaiting.Set(float64(waiting))
-		age := time.Duration(0)
-		if waiting > 0 {
-			age = now.Sub(oldest.Time)
-		}
-		metrics.OldestReservation.Set(age.Seconds())
-	})
 }
