@@ -3,6 +3,7 @@ package book
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -63,11 +64,11 @@ func (g *gang) spurn(m *member, node string) {
 }
 
 // pardon has a gang that is woken be tried again on the nodes that turned it down. A running gang is not, unless a node has changed,
-// before its retry: shards and spares make room for each try, and what they free and take again would wake it for ever.
+// before its retry: shards and spares make room for each try, and what they free and take again would wake it for ever. Nodes that
+// turned it down for want of GPUs have them as soon as whoever leaves them is gone.
 func (b *Book) pardon(g *gang) {
-	if !g.started() || b.waiting.nodes[g.full.Flavor] > g.tried {
-		clear(g.excluded)
-	}
+	all := !g.started() || b.waiting.nodes[g.full.Flavor] > g.tried
+	maps.DeleteFunc(g.excluded, func(_, why string) bool { return all || strings.Contains(why, b.args.GPUResource) })
 }
 
 // accept forgets which nodes turned ranks down once all ranks run, when a member has come to a stage.

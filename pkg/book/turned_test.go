@@ -166,3 +166,28 @@ func TestARankThatEveryNodeTurnsDown(t *testing.T) {
 		}
 	})
 }
+
+// A node whose GPUs are still being given back turns a rank down, and is tried again as soon as somebody has left.
+func TestANodeWhoseGPUsAreLeavingIsTriedAgain(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.guarded(3, 2, 0, checkpointed)
+		s.addNode("n9", "d1")
+		leaves, free := s.foreign("other", "n9", 8), s.idleNodes()[0]
+		s.rejects[free] = "Insufficient nvidia.com/gpu"
+		s.removeNode(s.on("run0-0"))
+		s.reconcile("run0")
+		s.reconcile("run0")
+		for range 3 {
+			s.act()
+			for _, uid := range s.sortedPods() {
+				s.cycle(uid)
+			}
+		}
+		clear(s.rejects)
+		s.deletePod(leaves)
+		s.act()
+		if uid := s.place("run0-0"); s.book.Assigned(uid) != free {
+			s.t.Fatalf("the rank has the node %q, want %s: %+v", s.book.Assigned(uid), free, s.book.Refusal(s.runs["run0"].UID))
+		}
+	})
+}
