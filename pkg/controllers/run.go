@@ -279,6 +279,9 @@ func (c *Controllers) podsAlive(ctx context.Context, run types.NamespacedName) (
 func (c *Controllers) closeLease(ctx context.Context, closing lifecycle.Closing) (*rqv1.Lease, error) {
 	lease := closing.Lease.DeepCopy()
 	ended := metav1.NewMicroTime(c.clock.Now())
+	if !closing.Ended.IsZero() {
+		ended = metav1.NewMicroTime(closing.Ended)
+	}
 	if ended.Before(&lease.Spec.Start) {
 		ended = lease.Spec.Start // a clock that was set back makes no negative time
 	}

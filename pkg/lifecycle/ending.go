@@ -1,10 +1,13 @@
 package lifecycle
 
 import (
+	"maps"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
@@ -82,20 +85,50 @@ func (s *state) suspect(pod *corev1.Pod) []Deletion {
 // closings returns the Leases whose pods hold nothing any more. A pod that terminates still holds its GPUs (R28).
 func (s *state) closings() []Closing {
 	var out []Closing
+	began := s.successors()
 	for _, lease := range s.Leases {
-		pod := s.byUID[lease.PodUID()]
+		pod, ended := s.byUID[lease.PodUID()], succeeded(lease, began[seatOf(lease)])
 		switch {
 		case pod == nil, pod.DeletionTimestamp != nil && !holds(pod):
-			out = append(out, Closing{lease, s.reasonGone(lease)})
+			out = append(out, Closing{lease, s.reasonGone(lease), ended})
 		case pod.Status.Phase == corev1.PodSucceeded:
-			out = append(out, Closing{lease, rqv1.ClosedCompleted})
+			out = append(out, Closing{lease, rqv1.ClosedCompleted, ended})
 		case pod.Status.Phase == corev1.PodFailed && !s.Stands(pod.Spec.NodeName):
-			out = append(out, Closing{lease, rqv1.ClosedNodeFailure})
+			out = append(out, Closing{lease, rqv1.ClosedNodeFailure, ended})
 		case pod.Status.Phase == corev1.PodFailed:
-			out = append(out, Closing{lease, rqv1.ClosedFailed})
+			out = append(out, Closing{lease, rqv1.ClosedFailed, ended})
 		}
 	}
 	return out
+}
+
+// seat is one rank, or one spare, of one Run.
+type seat struct {
+	run  types.UID
+	part rank.Part
+}
+
+func seatOf(lease *rqv1.Lease) seat { return seat{lease.Spec.RunRef.UID, rank.Held(lease)} }
+
+// successors returns when Leases began, by rank, for ranks that have several. The ledger may tell of a Lease late: one that a
+// process was writing when it died, for a pod that has gone since and been replaced. Its rank holds GPUs by one at a time.
+func (s *state) successors() map[seat][]time.Time {
+	began := map[seat][]time.Time{}
+	for _, lease := range s.Leases {
+		began[seatOf(lease)] = append(began[seatOf(lease)], lease.Spec.Start.Time)
+	}
+	maps.DeleteFunc(began, func(_ seat, at []time.Time) bool { return len(at) < 2 })
+	return began
+}
+
+// succeeded returns when the next Lease of the same rank began; zero when there is none.
+func succeeded(lease *rqv1.Lease, began []time.Time) (next time.Time) {
+	for _, at := range began {
+		if at.After(lease.Spec.Start.Time) && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	return next
 }
 
 // reasonGone says why a Lease whose pod is gone ended.

@@ -58,6 +58,8 @@ func (o *Observed) Waits() *rqv1.Reservation {
 type Closing struct {
 	Lease  *rqv1.Lease
 	Reason rqv1.ClosureReason
+	// Ended is when it ended; zero for now.
+	Ended time.Time
 }
 
 // Evidence is what must be seen on the API server itself, not in a cache, before a pod is deleted for it.

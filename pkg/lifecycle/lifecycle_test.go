@@ -359,3 +359,19 @@ func TestPodIdentity(t *testing.T) {
 		t.Errorf("membership %s, %+v, %v", run, part, ok)
 	}
 }
+
+// TestALeaseThatIsToldLateEndsWithItsSuccessor has the ledger tell, after a failover, of a Lease for a pod that is gone and replaced.
+func TestALeaseThatIsToldLateEndsWithItsSuccessor(t *testing.T) {
+	o := scene(func(o *Observed) {
+		started(o)
+		o.pods("n0", "n1", "n2", "n3")
+		late := o.Leases[2].DeepCopy()
+		late.Name, late.Labels[rqv1.LabelPodUID] = "late", "a pod that is gone"
+		late.Spec.Start.Time = o.Leases[2].Spec.Start.Add(-time.Second)
+		o.Leases = append(o.Leases, late)
+	})
+	closings := Decide(o).Close
+	if len(closings) != 1 || closings[0].Lease.Name != "late" || !closings[0].Ended.Equal(o.Leases[2].Spec.Start.Time) {
+		t.Errorf("it ends so: %+v", closings)
+	}
+}

@@ -191,7 +191,8 @@ func (w *world) twice() []string {
 		slices.SortFunc(leases, func(x, y *rqv1.Lease) int { return x.Spec.Start.Compare(y.Spec.Start.Time) })
 		for i := range leases[1:] {
 			if before, after := leases[i], leases[i+1]; before.Status.Ended == nil || before.Status.Ended.After(after.Spec.Start.Time) {
-				out = append(out, fmt.Sprintf("%s held GPUs by Leases %s and %s at once", rank, before.Name, after.Name))
+				out = append(out, fmt.Sprintf("%s held GPUs by Leases %s and %s at once: %+v, then %+v until %+v", rank, before.Name, after.Name,
+					before.Status, after.Spec.Start, after.Status))
 			}
 		}
 	}
