@@ -202,7 +202,7 @@ func newSight(r Rules, w *World) *sight {
 		}
 	}
 	for _, lease := range w.Leases {
-		pod := podOf(lease)
+		pod := lease.PodUID()
 		if lease.Status.Closed {
 			s.ended[pod] = lease
 			continue

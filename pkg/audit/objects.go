@@ -3,7 +3,6 @@ package audit
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
@@ -45,9 +44,6 @@ func leaseObjects(leases []*rqv1.Lease) []Object {
 	}
 	return out
 }
-
-// podOf returns the UID of the pod that a Lease is for.
-func podOf(lease *rqv1.Lease) types.UID { return types.UID(lease.Labels[rqv1.LabelPodUID]) }
 
 func chargeOf(lease *rqv1.Lease) budget.Charge { return book.ChargeIn(lease) }
 

@@ -52,7 +52,7 @@ func (s *sight) leases() {
 		if lease.Status.Closed {
 			continue
 		}
-		pod := s.podsBy[podOf(lease)]
+		pod := s.podsBy[lease.PodUID()]
 		switch {
 		case pod == nil:
 			s.find("I2", "", leaseObjects([]*rqv1.Lease{lease}), "GPU lease %s is open and holds %d GPUs of node %s, and there is no such pod",

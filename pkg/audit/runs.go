@@ -39,7 +39,7 @@ func (s *sight) runs() {
 // staying counts the pods of open Leases that have not been told to go, and their GPUs.
 func (s *sight) staying(leases []*rqv1.Lease) (pods, gpus int) {
 	for _, lease := range leases {
-		if alive(s.podsBy[podOf(lease)]) {
+		if alive(s.podsBy[lease.PodUID()]) {
 			pods++
 			gpus += int(lease.GPUs())
 		}
@@ -95,7 +95,7 @@ func (s *sight) width(run *rqv1.Run) {
 func (s *sight) overdue(run *rqv1.Run, kind func(*corev1.Pod) bool) {
 	pods, gpus, since := 0, 0, time.Time{}
 	for _, lease := range s.runLeases[run.UID] {
-		pod := s.podsBy[podOf(lease)]
+		pod := s.podsBy[lease.PodUID()]
 		if !alive(pod) || !kind(pod) || s.At.Sub(lease.Spec.Start.Time) <= s.GangDeadline+late {
 			continue
 		}

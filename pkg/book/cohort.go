@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/davidlangworthy/jobtree/pkg/plan"
-	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // cohort plans the pods that a gang lacks at a width, spares and all; nil when they do not fit or nobody pays.
@@ -31,7 +30,7 @@ func (g *gang) lacks(d plan.Demand, domains map[int]string) []plan.Missing {
 	var out []plan.Missing
 	settled := g.settled()
 	for _, pod := range everyPod(d) {
-		known := g.squad(rank.Part{Spare: pod.Spare}).between(pod.Index, pod.Index+1)
+		known := g.squad(pod.Part).between(pod.Index, pod.Index+1)
 		if settled.Has(pod.Part) || len(known) > 0 && known[0] != nil && known[0].stage > unplaced {
 			continue
 		}
@@ -49,7 +48,7 @@ func (g *gang) lacks(d plan.Demand, domains map[int]string) []plan.Missing {
 func (b *Book) earmark(g *gang, places []plan.Assignment, now time.Time) []func() {
 	var undo []func()
 	for i, a := range places {
-		m := &member{gang: g, part: rank.Part{Index: a.Index, Spare: a.Spare}, payer: payer{a.Payer, a.Relation}}
+		m := &member{gang: g, part: a.Part, payer: payer{a.Payer, a.Relation}}
 		name, gpus := fmt.Sprintf("growth/%s/%d", g.run.UID, i), g.full.GPUsPerPod
 		b.accounts.Open(name, b.chargeOf(m, now))
 		b.fleet.Take(a.Node, gpus)

@@ -101,6 +101,19 @@ func (f *fleetOf) run(i, pods int, on []int) []*corev1.Pod {
 	return out
 }
 
+// fill has 2,000 Runs of two or three nodes each take the fleet, and tells of the pods of each.
+func (f *fleetOf) fill(tell func(i int, pods []*corev1.Pod)) {
+	next := 0
+	for i := range 2000 {
+		on := make([]int, 2+i%2)
+		for p := range on {
+			on[p] = next
+			next++
+		}
+		tell(i, f.run(i, len(on), on))
+	}
+}
+
 // refuse has a waiting Run's leader be planned, which fails, and its promise worked out.
 func (f *fleetOf) refuse(pods []*corev1.Pod) {
 	if _, refusal := f.book.Place(pods[0].UID, f.now); refusal == nil {
@@ -113,16 +126,7 @@ func (f *fleetOf) refuse(pods []*corev1.Pod) {
 // in its way; and what would happen if another were submitted.
 func BenchmarkForecast(b *testing.B) {
 	f := newFleetOf(b)
-	next := 0
-	for i := range 2000 {
-		pods := 2 + i%2
-		on := make([]int, pods)
-		for p := range on {
-			on[p] = next
-			next++
-		}
-		f.run(i, pods, on)
-	}
+	f.fill(func(int, []*corev1.Pod) {})
 	for i := range 1000 {
 		f.refuse(f.run(2000+i, 4+i%29, nil))
 	}
@@ -166,15 +170,8 @@ func BenchmarkGrow(b *testing.B) {
 // with a grace period of its own, and a tenth of them should be long gone.
 func BenchmarkForecastAmidDepartures(b *testing.B) {
 	f := newFleetOf(b)
-	next := 0
-	for i := range 2000 {
-		pods := 2 + i%2
-		on := make([]int, pods)
-		for p := range on {
-			on[p] = next
-			next++
-		}
-		for _, pod := range f.run(i, pods, on) {
+	f.fill(func(i int, pods []*corev1.Pod) {
+		for _, pod := range pods {
 			if i%2 == 0 {
 				grace := int64(30 + i)
 				told := metav1.NewTime(f.now.Add(time.Duration(grace) * time.Second))
@@ -187,7 +184,7 @@ func BenchmarkForecastAmidDepartures(b *testing.B) {
 				f.book.SetMember(pod)
 			}
 		}
-	}
+	})
 	for i := range 100 {
 		f.refuse(f.run(2000+i, 4+i%29, nil))
 	}

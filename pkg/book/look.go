@@ -98,8 +98,9 @@ func (b *Book) Look(o Objects, now time.Time) (Look, bool) {
 	for _, lease := range o.Leases {
 		b.lookAtNode(&l, g, lease.Node())
 		b.lookAtShard(&l, lease.PodUID())
-		if over := b.accounts.OverdraftOf(keyOf(lease).String()); over > 0 {
-			l.Owed[keyOf(lease).String()] = over
+		name := keyOf(lease).String()
+		if over := b.accounts.OverdraftOf(name); over > 0 {
+			l.Owed[name] = over
 		}
 	}
 	for _, r := range o.Reservations {

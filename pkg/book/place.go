@@ -176,7 +176,7 @@ func (b *Book) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal
 func (b *Book) assume(g *gang, assignments []plan.Assignment, now time.Time) {
 	b.giveRoom(g)
 	for _, a := range assignments {
-		m := g.squad(rank.Part{Spare: a.Spare}).members[a.Index]
+		m := g.squad(a.Part).members[a.Index]
 		b.hold(m.pod.UID, a.Node, g.demand.GPUsPerPod, func(h *holding) {
 			h.planned, h.spare, h.shard, h.run = true, a.Spare, g.opportunistic(), g.run.UID
 		})

@@ -137,8 +137,8 @@ func (c *cuts) callOff(ctx context.Context, args []string) error {
 	} else if err != nil {
 		return err
 	}
-	if s := r.Status.State; s == rqv1.ReservationReleased || s == rqv1.ReservationCanceled {
-		return fail(exitError, "Reservation %s is %s: there is nothing left to call off", name, s)
+	if r.Ended() {
+		return fail(exitError, "Reservation %s is %s: there is nothing left to call off", name, r.Status.State)
 	}
 	change, err := brake.Off(name, brake.CallOff{UID: r.UID, Word: c.word(ctx, api)})
 	if err != nil {

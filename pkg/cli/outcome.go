@@ -21,7 +21,7 @@ func (w *runWatch) outcome() (over bool, err error) {
 		switch {
 		case w.deleted[name]:
 			astray = append(astray, fmt.Sprintf("Run %s was deleted", name))
-		case run == nil || !reached(w.phase, phaseOf(run)) && !ended(run):
+		case run == nil || !reached(w.phase, phaseOf(run)) && !run.Ended():
 			waiting = true
 		case !reached(w.phase, phaseOf(run)):
 			astray = append(astray, fmt.Sprintf("Run %s is %s: %s", name, run.Status.Phase, run.Status.Message))
@@ -47,8 +47,4 @@ func reached(awaited, phase rqv1.RunPhase) bool {
 		return phase == rqv1.RunCompleted
 	}
 	return phase == awaited
-}
-
-func ended(run *rqv1.Run) bool {
-	return run.Ended()
 }

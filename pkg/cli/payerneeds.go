@@ -68,7 +68,7 @@ func (q *payerQuestion) withSpares(width int) int {
 // wanted is how many GPUs the Run still needs: to start, the widest width that can be paid for, else the narrowest (R16);
 // later, the width that it tends to.
 func (q *payerQuestion) wanted(payable int) int {
-	if ended(&q.run) {
+	if q.run.Ended() {
 		return 0
 	}
 	total, held := int(q.run.Spec.Resources.TotalGPUs), q.held()

@@ -80,7 +80,7 @@ func sparesWanted(run *rqv1.Run) int32 {
 // standingBy says how many GPUs stand by for a Run of those that are to; empty for a Run without spares, or that has ended.
 func standingBy(run *rqv1.Run, standBy map[types.UID]int32) string {
 	switch {
-	case run.Spec.GroupSpares() == 0 || ended(run):
+	case run.Spec.GroupSpares() == 0 || run.Ended():
 		return ""
 	case standBy == nil:
 		return fmt.Sprintf("?/%d", sparesWanted(run))

@@ -15,8 +15,9 @@ import (
 )
 
 // An audit looks at everything auditPeriod apart, or more often where gangs have less time than that four times over, and what
-// two looks in a row have is a finding. It reads what is cached, and asks only whether the API server answers: closed Leases are not, so that GPU-hours are
-// for `kubectl runs audit` to check. Looks take a hundredth of the time at most.
+// two looks in a row have is a finding. It reads what is cached, and asks only whether the API server
+// answers: closed Leases are not cached, so that GPU-hours are for `kubectl runs audit` to check. Looks take a hundredth of the
+// time at most.
 const (
 	auditPeriod = 30 * time.Second
 	auditLeast  = 10 * time.Second

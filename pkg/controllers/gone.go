@@ -62,7 +62,7 @@ func (g *gone) keep(run types.NamespacedName, leases []*rqv1.Lease) {
 	}
 	open := map[types.UID]bool{}
 	for _, l := range leases {
-		open[types.UID(l.Labels[rqv1.LabelPodUID])] = true
+		open[l.PodUID()] = true
 	}
 	maps.DeleteFunc(g.pods[run], func(pod types.UID, _ bool) bool { return !open[pod] })
 	if len(g.pods[run]) == 0 {

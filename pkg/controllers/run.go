@@ -237,9 +237,9 @@ func (c *Controllers) closeLeases(ctx context.Context, run types.NamespacedName,
 	for _, pod := range cached {
 		known[pod.UID] = true
 	}
-	var alive map[string]bool
+	var alive map[types.UID]bool
 	for _, closing := range closings {
-		if pod := types.UID(closing.Lease.Labels[rqv1.LabelPodUID]); !known[pod] && !c.gone.has(run, pod) {
+		if pod := closing.Lease.PodUID(); !known[pod] && !c.gone.has(run, pod) {
 			var err error
 			if alive, err = c.podsAlive(ctx, run); err != nil {
 				return nil, err
@@ -249,7 +249,7 @@ func (c *Controllers) closeLeases(ctx context.Context, run types.NamespacedName,
 	}
 	closed := make([]*rqv1.Lease, len(closings))
 	err := inParallel(len(closings), func(i int) (err error) {
-		if alive[closings[i].Lease.Labels[rqv1.LabelPodUID]] {
+		if alive[closings[i].Lease.PodUID()] {
 			return nil // the cache is behind; the pod's own event looks again
 		}
 		closed[i], err = c.closeLease(ctx, closings[i])
@@ -259,17 +259,17 @@ func (c *Controllers) closeLeases(ctx context.Context, run types.NamespacedName,
 }
 
 // podsAlive returns the UIDs of a Run's pods that hold GPUs, as the API server has them.
-func (c *Controllers) podsAlive(ctx context.Context, run types.NamespacedName) (map[string]bool, error) {
+func (c *Controllers) podsAlive(ctx context.Context, run types.NamespacedName) (map[types.UID]bool, error) {
 	pods, err := c.kube.CoreV1().Pods(run.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: labels.Set{rqv1.LabelRun: run.Name}.String(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing pods of Run %s: %w", run, err)
 	}
-	alive := map[string]bool{}
+	alive := map[types.UID]bool{}
 	for i := range pods.Items {
 		if phase := pods.Items[i].Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
-			alive[string(pods.Items[i].UID)] = true
+			alive[pods.Items[i].UID] = true
 		}
 	}
 	return alive, nil

@@ -85,18 +85,23 @@ func (s *state) suspect(pod *corev1.Pod) []Deletion {
 // closings returns the Leases whose pods hold nothing any more. A pod that terminates still holds its GPUs (R28).
 func (s *state) closings() []Closing {
 	var out []Closing
-	began := s.successors()
 	for _, lease := range s.Leases {
-		pod, ended := s.byUID[lease.PodUID()], succeeded(lease, began[seatOf(lease)])
+		pod := s.byUID[lease.PodUID()]
 		switch {
 		case pod == nil, pod.DeletionTimestamp != nil && !holds(pod):
-			out = append(out, Closing{lease, s.reasonGone(lease), ended})
+			out = append(out, Closing{Lease: lease, Reason: s.reasonGone(lease)})
 		case pod.Status.Phase == corev1.PodSucceeded:
-			out = append(out, Closing{lease, rqv1.ClosedCompleted, ended})
+			out = append(out, Closing{Lease: lease, Reason: rqv1.ClosedCompleted})
 		case pod.Status.Phase == corev1.PodFailed && !s.Stands(pod.Spec.NodeName):
-			out = append(out, Closing{lease, rqv1.ClosedNodeFailure, ended})
+			out = append(out, Closing{Lease: lease, Reason: rqv1.ClosedNodeFailure})
 		case pod.Status.Phase == corev1.PodFailed:
-			out = append(out, Closing{lease, rqv1.ClosedFailed, ended})
+			out = append(out, Closing{Lease: lease, Reason: rqv1.ClosedFailed})
+		}
+	}
+	if len(out) > 0 {
+		began := s.successors()
+		for i := range out {
+			out[i].Ended = succeeded(out[i].Lease, began[seatOf(out[i].Lease)])
 		}
 	}
 	return out

@@ -19,7 +19,7 @@ const pauseUser = 65535
 // the Run's other pods are.
 func (s *state) newSpare(index int) *corev1.Pod {
 	part := rank.Part{Index: index, Spare: true}
-	group := strconv.Itoa(s.Demand.Group(rank.Part{Index: index, Spare: true}))
+	group := strconv.Itoa(s.Demand.Group(part))
 	template := corev1.PodSpec{}
 	if s.Run.Spec.Template != nil {
 		template = *s.Run.Spec.Template.Spec.DeepCopy()

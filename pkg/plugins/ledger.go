@@ -131,7 +131,7 @@ func (pl *Jobtree) adopt(ctx context.Context, pod *corev1.Pod, node string, want
 	if err := pl.ledger.Get(ctx, client.ObjectKeyFromObject(want), got); err != nil {
 		return fmt.Errorf("reading the pod's Lease: %w", err)
 	}
-	if got.Labels[rqv1.LabelPodUID] != string(pod.UID) || got.Status.Closed {
+	if got.PodUID() != pod.UID || got.Status.Closed {
 		return fmt.Errorf("Lease %s is not this pod's, or is closed", got.Name)
 	}
 	pl.book.SetLease(got)
