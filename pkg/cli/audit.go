@@ -11,14 +11,13 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/audit"
 )
 
 // auditor is one "kubectl runs audit".
 type auditor struct {
 	*session
-	format string
+	output *output
 	config string
 	wait   time.Duration
 }
@@ -85,14 +84,14 @@ The exit code is 1 if there is a violation, and 7 if what is needed could not be
 		Args: cobra.NoArgs,
 		RunE: s.runE(a.run),
 	}
-	dataFormat(cmd, &a.format, "wide, json, yaml, name")
+	a.output = newAnswerOutput(cmd, "wide, json, yaml, name")
 	cmd.Flags().StringVar(&a.config, "config", "", "File with the scheduler's configuration. Default: the one that it is installed with.")
 	cmd.Flags().DurationVar(&a.wait, "wait", 5*time.Second, "Time between the two looks, at least 1s.")
 	return cmd
 }
 
 func (a *auditor) run(ctx context.Context, _ []string) error {
-	if err := checkFormat(a.format); err != nil {
+	if err := a.output.check(); err != nil {
 		return err
 	}
 	if a.wait < time.Second {
@@ -167,28 +166,20 @@ func (a *auditor) examine(ctx context.Context) (*auditReport, error) {
 }
 
 func (a *auditor) print(report *auditReport) error {
-	switch a.format {
-	case "", "wide":
+	if a.output.forPeople() {
 		for _, what := range report.Unread {
 			fmt.Fprintf(a.ErrOut, "Not read: %s\n", what)
 		}
-		return writeAudit(a.Out, report, a.format == "wide")
-	case "name":
-		for i := range report.Findings {
-			fmt.Fprintln(a.Out, nameOfObject(report.Findings[i].Objects[0]))
+		return writeAudit(a.Out, report, a.output.wide())
+	}
+	names := make([]*answer, len(report.Findings))
+	for i := range report.Findings {
+		o := report.Findings[i].Objects[0]
+		if names[i] = about(o.Kind, o.Name); o.Kind == "Node" || o.Kind == "Pod" {
+			names[i] = aboutCore(o.Kind, o.Name)
 		}
-		return nil
 	}
-	return printData(a.Out, a.format, report)
-}
-
-// nameOfObject names an object as kubectl does.
-func nameOfObject(o audit.Object) string {
-	kind := strings.ToLower(o.Kind)
-	if kind != "node" && kind != "pod" {
-		kind += "." + rqv1.GroupName
-	}
-	return kind + "/" + o.Name
+	return a.output.printData(a.Out, report, names...)
 }
 
 // writeAudit writes what was found for people: a line each, and what to do about each invariant that is violated.

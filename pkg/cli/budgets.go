@@ -45,7 +45,7 @@ func readBudgets(ctx context.Context, c client.Client) ([]rqv1.Budget, error) {
 // budgetUsage is one "kubectl runs budgets usage".
 type budgetUsage struct {
 	*session
-	format string
+	output *output
 	owner  string
 	tree   bool
 }
@@ -81,7 +81,7 @@ GPUs are whole numbers; GPU-hours are decimals with five places, cut off. What h
 		Args: cobra.NoArgs,
 		RunE: s.runE(u.run),
 	}
-	dataFormat(cmd, &u.format, "wide, json, yaml, name")
+	u.output = newAnswerOutput(cmd, "wide, json, yaml, name")
 	cmd.Flags().StringVar(&u.owner, "owner", "", "Only Budgets of this owner; a trailing * makes it a prefix.")
 	cmd.Flags().BoolVar(&u.tree, "tree", false, "Draw the family as a tree, with a bar for each envelope.")
 	must(cmd.RegisterFlagCompletionFunc("owner", s.completeOwners))
@@ -89,11 +89,11 @@ GPUs are whole numbers; GPU-hours are decimals with five places, cut off. What h
 }
 
 func (u *budgetUsage) run(ctx context.Context, _ []string) error {
-	if err := checkFormat(u.format); err != nil {
+	if err := u.output.check(); err != nil {
 		return err
 	}
-	if u.tree && u.format != "" {
-		return fail(exitUsage, "--tree is for people: it has no --output %s; leave one of them out", u.format)
+	if format := *u.output.flags.OutputFormat; u.tree && format != "" {
+		return fail(exitUsage, "--tree is for people: it has no --output %s; leave one of them out", format)
 	}
 	c, _, _, err := u.connect()
 	if err != nil {
@@ -104,7 +104,7 @@ func (u *budgetUsage) run(ctx context.Context, _ []string) error {
 		return err
 	}
 	shown := slices.DeleteFunc(slices.Clone(all), func(b rqv1.Budget) bool { return !ownerMatches(u.owner, b.Spec.Owner) })
-	if len(shown) == 0 && (u.format == "" || u.format == "wide") {
+	if len(shown) == 0 && u.output.forPeople() {
 		fmt.Fprintln(u.ErrOut, noBudgets(u.owner))
 		return nil
 	}
@@ -113,22 +113,21 @@ func (u *budgetUsage) run(ctx context.Context, _ []string) error {
 
 func (u *budgetUsage) print(all, shown []rqv1.Budget) error {
 	data, err := usageOf(shown, u.now())
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case u.format == "name":
+	}
+	if !u.output.forPeople() {
+		names := make([]*answer, len(shown))
 		for i := range shown {
-			fmt.Fprintf(u.Out, "budget.%s/%s\n", rqv1.GroupName, shown[i].Name)
+			names[i] = about("Budget", shown[i].Name)
 		}
-		return nil
-	case u.format == "json" || u.format == "yaml":
-		return printData(u.Out, u.format, data)
+		return u.output.printData(u.Out, data, names...)
 	}
 	u.warnOf(shown)
 	if u.tree {
 		return writeTree(u.Out, newTree(all, shown, data), barsFor(u.Out))
 	}
-	return writeUsage(u.Out, data, u.format == "wide")
+	return writeUsage(u.Out, data, u.output.wide())
 }
 
 // budgetsNamed is how many Budgets a warning names.

@@ -22,7 +22,8 @@ import (
 // cuts is one "kubectl runs cuts …".
 type cuts struct {
 	*session
-	because, format string
+	output  *output
+	because string
 }
 
 func (s *session) cutsCommand() *cobra.Command {
@@ -226,13 +227,13 @@ Reservations that others leave for), calledOff[] with reservation and said.`,
 		Args: cobra.NoArgs,
 		RunE: s.runE(c.status),
 	}
-	dataFormat(cmd, &c.format, "json, yaml")
+	c.output = newAnswerOutput(cmd, "json, yaml, name (of the Reservations that others leave for)")
 	return cmd
 }
 
 func (c *cuts) status(ctx context.Context, _ []string) error {
-	if !slices.Contains([]string{"", "json", "yaml"}, c.format) {
-		return fail(exitUsage, "--output must be json or yaml, not %q", c.format)
+	if err := c.output.check(); err != nil {
+		return err
 	}
 	api, _, _, err := c.connect()
 	if err != nil {
@@ -246,20 +247,24 @@ func (c *cuts) status(ctx context.Context, _ []string) error {
 	if err := api.List(ctx, &list); err != nil {
 		return err
 	}
-	answer := cutsOf(&state, list.Items, c.now())
-	if c.format != "" {
-		return printData(c.Out, c.format, answer)
+	told := cutsOf(&state, list.Items, c.now())
+	if !c.output.forPeople() {
+		var names []*answer
+		for _, name := range told.Activating {
+			names = append(names, about("Reservation", name[strings.Index(name, "/")+1:]))
+		}
+		return c.output.printData(c.Out, told, names...)
 	}
 	says := state.Says()
 	if says == "" {
 		says = "cuts are not paused"
 	}
 	fmt.Fprintln(c.Out, says)
-	fmt.Fprintf(c.Out, "Runs cut in the last hour: %d\n", answer.CutsLastHour)
-	for _, name := range answer.Activating {
+	fmt.Fprintf(c.Out, "Runs cut in the last hour: %d\n", told.CutsLastHour)
+	for _, name := range told.Activating {
 		fmt.Fprintf(c.Out, "activating: %s\n", name)
 	}
-	for _, off := range answer.CalledOff {
+	for _, off := range told.CalledOff {
 		fmt.Fprintf(c.Out, "%s: %s\n", off.Reservation, off.Said)
 	}
 	return nil

@@ -3,38 +3,62 @@ package cli
 import (
 	"encoding/json"
 	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// dataFormat adds the -o flag of a command that prints data of its own rather than API objects.
-func dataFormat(cmd *cobra.Command, format *string, formats string) {
-	cmd.Flags().StringVarP(format, "output", "o", "", "Output format: one of "+formats+".")
-	completeFormats(cmd, formats)
+// templates are the formats that a template follows.
+const templates = "jsonpath=TEMPLATE, go-template=TEMPLATE"
+
+// answer is what a command prints that is no object of the API: to kubectl's printers it is one all the same.
+type answer struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+	data any
 }
 
-// checkFormat refuses an unknown format before anything is asked of the server.
-func checkFormat(format string) error {
-	if slices.Contains([]string{"", "wide", "json", "yaml", "name"}, format) {
-		return nil
-	}
-	return fail(exitUsage, "--output must be wide, json, yaml or name, not %q", format)
+// MarshalJSON leaves the data alone.
+func (a *answer) MarshalJSON() ([]byte, error) { return json.Marshal(a.data) }
+
+// DeepCopyObject returns the answer itself, which nobody changes.
+func (a *answer) DeepCopyObject() runtime.Object { return a }
+
+// about names an object of one of jobtree's kinds that an answer is about, for -o name.
+func about(kind, name string) *answer {
+	return &answer{TypeMeta: metav1.TypeMeta{APIVersion: rqv1.GroupVersion.String(), Kind: kind}, ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// printData prints data as JSON or YAML.
-func printData(out io.Writer, format string, data any) error {
-	if format == "yaml" {
-		text, err := yaml.Marshal(data)
-		if err != nil {
-			return err
-		}
-		_, err = out.Write(text)
+// aboutCore names an object of Kubernetes' own core.
+func aboutCore(kind, name string) *answer {
+	object := about(kind, name)
+	object.APIVersion = "v1"
+	return object
+}
+
+// newAnswerOutput returns the -o flag of a command that answers with data of its own rather than with API objects.
+func newAnswerOutput(cmd *cobra.Command, formats string) *output {
+	o := newOutput(cmd, "", formats+", "+templates)
+	cmd.Flags().Lookup("show-managed-fields").Hidden = true
+	return o
+}
+
+// printData prints data in a format for programs, or the names of the objects that it is about.
+func (o *output) printData(out io.Writer, data any, about ...*answer) error {
+	printer, err := o.printer()
+	if err != nil {
 		return err
 	}
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "    ")
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(data)
+	if !o.is("name") {
+		return printer.PrintObj(&answer{TypeMeta: metav1.TypeMeta{APIVersion: rqv1.GroupVersion.String(), Kind: "Answer"}, data: data}, out)
+	}
+	for _, object := range about {
+		if err := printer.PrintObj(object, out); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -139,7 +139,7 @@ func TestUsage(t *testing.T) {
 		"names in all":        {"watch -A x", exitUsage, "leave out -A or the names"},
 		"plan of two":         {"plan a b", exitUsage, "takes the name of one Run, not 2"},
 		"plan in all":         {"plan -A x", exitUsage, "leave out -A or the name"},
-		"format of plan":      {"plan -o csv", exitUsage, "--output must be wide, json, yaml or name"},
+		"format of plan":      {"plan -o csv", exitUsage, `--output "csv" is no format of this command; choose from wide`},
 		"selector":            {"list -l a=b=c", exitUsage, "--selector"},
 		"no cluster":          {"list", exitError, "no cluster is configured: pass --kubeconfig or set KUBECONFIG"},
 		"unreachable":         {"list -s https://127.0.0.1:1", exitError, "cannot reach the API server"},

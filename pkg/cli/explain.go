@@ -17,7 +17,7 @@ import (
 // explainer is one "kubectl runs explain".
 type explainer struct {
 	*session
-	format string
+	output *output
 	levels []string
 	verify string // name or file of the Reservation to check
 }
@@ -53,7 +53,7 @@ at, revealsAt, activatedAt, commitment, nonce, conflictSetDigest, seed, draws[] 
 		RunE:              s.runE(e.run),
 		ValidArgsFunction: s.completeRuns,
 	}
-	dataFormat(cmd, &e.format, "wide (nothing is left out), json, yaml, name")
+	e.output = newAnswerOutput(cmd, "wide (nothing is left out), json, yaml, name")
 	cmd.Flags().StringSliceVar(&e.levels, "topology-levels", []string{"region", "cluster", "fabric.domain"},
 		"Node labels that name a domain, widest first, as in the scheduler's topologyLevels.")
 	cmd.Flags().StringVar(&e.verify, "verify", "", `Run the lottery of this Reservation again, by name or from a file, and compare; "-" is standard input.`)
@@ -75,7 +75,7 @@ func (e *explainer) oneQuestion(cmd *cobra.Command, args []string) error {
 }
 
 func (e *explainer) run(ctx context.Context, args []string) error {
-	if err := checkFormat(e.format); err != nil {
+	if err := e.output.check(); err != nil {
 		return err
 	}
 	if e.verify != "" {
@@ -93,14 +93,10 @@ func (e *explainer) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	switch e.format {
-	case "", "wide":
-		return writeExplanation(e.Out, story, e.format == "wide", printers.AllowsColorOutput(e.Out))
-	case "name":
-		fmt.Fprintf(e.Out, "run.%s/%s\n", rqv1.GroupName, story.Run)
-		return nil
+	if e.output.forPeople() {
+		return writeExplanation(e.Out, story, e.output.wide(), printers.AllowsColorOutput(e.Out))
 	}
-	return printData(e.Out, e.format, story)
+	return e.output.printData(e.Out, story, about("Run", story.Run))
 }
 
 // read gathers what the explanation is made of. What the user may not read is named in it, and does not stop it.

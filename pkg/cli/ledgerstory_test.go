@@ -22,7 +22,7 @@ func explained(t *testing.T, name string, run *rqv1.Run, from evidence, wide boo
 		return
 	}
 	text.Reset()
-	if err := printData(&text, "yaml", e); err != nil {
+	if err := inFormat("yaml", &text, e); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, data, text.String())

@@ -19,7 +19,8 @@ import (
 // nodeList is one "kubectl runs nodes".
 type nodeList struct {
 	*session
-	format, gpuResource string
+	output      *output
+	gpuResource string
 }
 
 func (s *session) nodesCommand() *cobra.Command {
@@ -51,14 +52,14 @@ ready.`,
 		},
 		RunE: s.runE(l.run),
 	}
-	dataFormat(cmd, &l.format, "wide, json, yaml, name")
+	l.output = newAnswerOutput(cmd, "wide, json, yaml, name")
 	cmd.Flags().StringVar(&l.gpuResource, "gpu-resource", "nvidia.com/gpu", "Resource that is a GPU, as in the scheduler's gpuResource.")
 	cmd.AddCommand(s.nodesLostCommand())
 	return cmd
 }
 
 func (l *nodeList) run(ctx context.Context, _ []string) error {
-	if err := checkFormat(l.format); err != nil {
+	if err := l.output.check(); err != nil {
 		return err
 	}
 	c, _, _, err := l.connect()
@@ -70,16 +71,15 @@ func (l *nodeList) run(ctx context.Context, _ []string) error {
 		return err
 	}
 	standing := nodesStanding(list.Items, corev1.ResourceName(l.gpuResource))
-	switch {
-	case l.format == "json", l.format == "yaml":
-		return printData(l.Out, l.format, nodesAnswer{Nodes: standing})
-	case len(standing) == 0:
-		fmt.Fprintf(l.ErrOut, "No nodes with %s found; --gpu-resource names another resource.\n", l.gpuResource)
-		return nil
-	case l.format == "name":
+	if !l.output.forPeople() {
+		names := make([]*answer, len(standing))
 		for i := range standing {
-			fmt.Fprintf(l.Out, "node/%s\n", standing[i].Name)
+			names[i] = aboutCore("Node", standing[i].Name)
 		}
+		return l.output.printData(l.Out, nodesAnswer{Nodes: standing}, names...)
+	}
+	if len(standing) == 0 {
+		fmt.Fprintf(l.ErrOut, "No nodes with %s found; --gpu-resource names another resource.\n", l.gpuResource)
 		return nil
 	}
 	table := &metav1.Table{ColumnDefinitions: columns("Name", "GPUs", "State", "Since", "Why", "+Cordoned", "+Ready")}
@@ -92,7 +92,7 @@ func (l *nodeList) run(ctx context.Context, _ []string) error {
 		table.Rows = append(table.Rows, row(&corev1.Node{}, n.Name, fmt.Sprint(n.GPUs), n.State, since, why,
 			fmt.Sprint(n.Cordoned), n.Ready))
 	}
-	return printTable(table, l.Out, l.format == "wide", false)
+	return printTable(table, l.Out, l.output.wide(), false)
 }
 
 // nodesAnswer is what "kubectl runs nodes" prints as data.

@@ -18,7 +18,7 @@ import (
 // payerSearch is one "kubectl runs budgets explain".
 type payerSearch struct {
 	*session
-	format      string
+	output      *output
 	gpuResource string
 	flavorLabel string
 	spareRate   string
@@ -50,7 +50,7 @@ unread[]. A limit of kind maxGPUHours or lending.maxGPUHours is in GPU-hours, an
 		RunE:              s.runE(p.run),
 		ValidArgsFunction: s.completeRuns,
 	}
-	dataFormat(cmd, &p.format, "wide, json, yaml, name")
+	p.output = newAnswerOutput(cmd, "wide, json, yaml, name")
 	cmd.Flags().StringVar(&p.gpuResource, "gpu-resource", "nvidia.com/gpu", "Resource that is a GPU, as in the scheduler's gpuResource.")
 	cmd.Flags().StringVar(&p.flavorLabel, "flavor-label", "gpu.flavor", "Node label that holds the GPU type, as in the scheduler's flavorLabel.")
 	cmd.Flags().StringVar(&p.spareRate, "spare-rate", "0.5", "What a GPU-hour of a spare is charged, as in the scheduler's spareRate.")
@@ -58,7 +58,7 @@ unread[]. A limit of kind maxGPUHours or lending.maxGPUHours is in GPU-hours, an
 }
 
 func (p *payerSearch) run(ctx context.Context, args []string) error {
-	if err := checkFormat(p.format); err != nil {
+	if err := p.output.check(); err != nil {
 		return err
 	}
 	rate, err := budget.ParseRate(p.spareRate)
@@ -79,17 +79,13 @@ func (p *payerSearch) run(ctx context.Context, args []string) error {
 		return err
 	}
 	a.Unread = unread
-	switch p.format {
-	case "", "wide":
-		p.warnOf(slices.DeleteFunc(q.budgets, func(b rqv1.Budget) bool {
-			return !slices.ContainsFunc(a.Offers, func(o offer) bool { return o.Budget == b.Name })
-		}))
-		return writeAnswer(p.Out, a, p.format == "wide")
-	case "name":
-		fmt.Fprintf(p.Out, "run.%s/%s\n", rqv1.GroupName, a.Run)
-		return nil
+	if !p.output.forPeople() {
+		return p.output.printData(p.Out, a, about("Run", a.Run))
 	}
-	return printData(p.Out, p.format, a)
+	p.warnOf(slices.DeleteFunc(q.budgets, func(b rqv1.Budget) bool {
+		return !slices.ContainsFunc(a.Offers, func(o offer) bool { return o.Budget == b.Name })
+	}))
+	return writeAnswer(p.Out, a, p.output.wide())
 }
 
 // read gathers what the answer is made of. What the user may not read is named, and does not stop it; but without

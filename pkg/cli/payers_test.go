@@ -84,7 +84,7 @@ func TestPayers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text strings.Builder
-	if err := printData(&text, "json", a); err != nil {
+	if err := inFormat("json", &text, a); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "payers-json", text.String())

@@ -17,7 +17,7 @@ import (
 // planner is one "kubectl runs plan".
 type planner struct {
 	*session
-	format  string
+	output  *output
 	all     bool
 	files   []string
 	config  string
@@ -70,7 +70,7 @@ Without a name these are the items of runs[], earliest start first.`,
 		RunE:              s.runE(p.run),
 		ValidArgsFunction: s.completeRuns,
 	}
-	dataFormat(cmd, &p.format, "wide (no conflict and no node is left out), json, yaml, name")
+	p.output = newAnswerOutput(cmd, "wide (no conflict and no node is left out), json, yaml, name")
 	cmd.Flags().StringArrayVarP(&p.files, "file", "f", nil, `File, directory, or "-" for standard input: Runs that have not been submitted.`)
 	cmd.Flags().BoolVar(&p.changed, "changes", false, "Look for changes to the Run that would make it start now.")
 	cmd.Flags().StringVar(&p.config, "config", "", "File with the scheduler's configuration. Default: the one that it is installed with.")
@@ -79,7 +79,7 @@ Without a name these are the items of runs[], earliest start first.`,
 }
 
 func (p *planner) run(ctx context.Context, args []string) error {
-	if err := checkFormat(p.format); err != nil {
+	if err := p.output.check(); err != nil {
 		return err
 	}
 	if p.all && len(args) > 0 {
@@ -109,7 +109,7 @@ func (p *planner) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if len(t.Runs) == 0 && (p.format == "" || p.format == "wide") {
+	if len(t.Runs) == 0 && p.output.forPeople() {
 		fmt.Fprintln(p.ErrOut, nothingFound("waiting Runs", namespace))
 		return nil
 	}

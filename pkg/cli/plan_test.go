@@ -83,7 +83,7 @@ func TestPlan(t *testing.T) {
 		golden(t, name, text.String())
 	}
 	var text strings.Builder
-	if err := printData(&text, "json", planOf(&big, &r, noon.Add(2*time.Second))); err != nil {
+	if err := inFormat("json", &text, planOf(&big, &r, noon.Add(2*time.Second))); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "plan-json", text.String())

@@ -108,12 +108,8 @@ func (a *planAnswer) standing() string {
 }
 
 func (p *planner) print(a planAnswer) error {
-	switch p.format {
-	case "", "wide":
-		return writePlan(p.Out, a, p.format == "wide")
-	case "name":
-		fmt.Fprintf(p.Out, "run.%s/%s\n", rqv1.GroupName, a.Run)
-		return nil
+	if p.output.forPeople() {
+		return writePlan(p.Out, a, p.output.wide())
 	}
-	return printData(p.Out, p.format, a)
+	return p.output.printData(p.Out, a, about("Run", a.Run))
 }

@@ -48,7 +48,7 @@ func TestExplainReservations(t *testing.T) {
 		golden(t, name, text.String())
 	}
 	var text strings.Builder
-	if err := printData(&text, "yaml", explain(&big, from)); err != nil {
+	if err := inFormat("yaml", &text, explain(&big, from)); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "explain-cut-yaml", text.String())

@@ -46,20 +46,18 @@ func axisFor(last time.Duration) time.Duration {
 }
 
 func (p *planner) printAll(t timeline) error {
-	switch p.format {
-	case "", "wide":
+	if p.output.forPeople() {
 		width, _, err := term.TerminalSize(p.Out)
 		if err != nil || width == 0 {
 			width = plainWidth
 		}
-		return writeTimeline(p.Out, t, barsFor(p.Out), width, p.all, p.format == "wide")
-	case "name":
-		for i := range t.Runs {
-			fmt.Fprintf(p.Out, "run.%s/%s\n", rqv1.GroupName, t.Runs[i].Run)
-		}
-		return nil
+		return writeTimeline(p.Out, t, barsFor(p.Out), width, p.all, p.output.wide())
 	}
-	return printData(p.Out, p.format, t)
+	names := make([]*answer, len(t.Runs))
+	for i := range t.Runs {
+		names[i] = about("Run", t.Runs[i].Run)
+	}
+	return p.output.printData(p.Out, t, names...)
 }
 
 // writeTimeline draws the Runs that have a date on a time axis, and lists those that have none.

@@ -83,8 +83,8 @@ func TestBudgetsUsage(t *testing.T) {
 	for name, write := range map[string]func(*strings.Builder) error{
 		"usage":      func(text *strings.Builder) error { return writeUsage(text, u, false) },
 		"usage-wide": func(text *strings.Builder) error { return writeUsage(text, u, true) },
-		"usage-json": func(text *strings.Builder) error { return printData(text, "json", u) },
-		"usage-yaml": func(text *strings.Builder) error { return printData(text, "yaml", u) },
+		"usage-json": func(text *strings.Builder) error { return inFormat("json", text, u) },
+		"usage-yaml": func(text *strings.Builder) error { return inFormat("yaml", text, u) },
 		"usage-tree": func(text *strings.Builder) error { return writeTree(text, newTree(budgets, budgets, u), blocks) },
 		"usage-tree-ascii": func(text *strings.Builder) error {
 			some := budgets[len(budgets)-2:]

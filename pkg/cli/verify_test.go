@@ -103,7 +103,7 @@ func TestVerify(t *testing.T) {
 		golden(t, name, text.String())
 	}
 	var text strings.Builder
-	if err := printData(&text, "json", verify(takenBack(t), noon)); err != nil {
+	if err := inFormat("json", &text, verify(takenBack(t), noon)); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "verify-json", text.String())

@@ -5,20 +5,15 @@ import (
 	"io"
 	"strings"
 	"time"
-
-	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
 // printVerification prints a verification, and fails unless the record is valid, so that scripts can tell.
 func (e *explainer) printVerification(v verification) error {
 	var err error
-	switch e.format {
-	case "", "wide":
+	if e.output.forPeople() {
 		err = writeVerification(e.Out, v)
-	case "name":
-		_, err = fmt.Fprintf(e.Out, "reservation.%s/%s\n", rqv1.GroupName, v.Reservation)
-	default:
-		err = printData(e.Out, e.format, v)
+	} else {
+		err = e.output.printData(e.Out, v, about("Reservation", v.Reservation))
 	}
 	switch {
 	case err != nil:

@@ -59,7 +59,7 @@ func (p *planner) whatIf(ctx context.Context, c client.Client, namespace string,
 		run.UID, run.CreationTimestamp = "what-if", metav1.NewTime(now)
 		answer := imagined(run, b.WhatIf(run, now), now)
 		answer.Unread = unread
-		if told++; told > 1 && p.format == "" {
+		if told++; told > 1 && p.output.forPeople() {
 			fmt.Fprintln(p.Out)
 		}
 		if err := p.print(answer); err != nil {

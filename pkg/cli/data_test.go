@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+)
+
+// inFormat prints data as -o has it.
+func inFormat(format string, out io.Writer, data any, about ...*answer) error {
+	o := newAnswerOutput(&cobra.Command{}, "")
+	*o.flags.OutputFormat = format
+	return o.printData(out, data, about...)
+}
+
+func TestAnswersInEveryFormat(t *testing.T) {
+	data := struct {
+		Short int      `json:"shortGPUs"`
+		Of    []string `json:"of"`
+	}{8, []string{"a", "b"}}
+	for format, want := range map[string]string{
+		"name":                            "run.rq.davidlangworthy.io/big\nnode/n1\n",
+		"yaml":                            "of:\n- a\n- b\nshortGPUs: 8\n",
+		"jsonpath={.of[1]}":               "b",
+		"go-template={{.shortGPUs}} GPUs": "8 GPUs",
+	} {
+		var text strings.Builder
+		if err := inFormat(format, &text, data, about("Run", "big"), aboutCore("Node", "n1")); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, text.String()); diff != "" {
+			t.Errorf("-o %s (-want +got):\n%s", format, diff)
+		}
+	}
+}
