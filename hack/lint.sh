@@ -26,7 +26,7 @@ refuse 'tests that sleep; wait for what they wait for' < <(grep -n 'time\.Sleep'
 refuse 'files of more than 400 lines' < <(wc -l "${written[@]}" | awk '$2 != "total" && $1 > 400')
 
 # A pure package has no clients, clocks or randomness of its own.
-pure='^[^ ]*/pkg/(apis|audit|book|brake|budget|config|forecast|lifecycle|nodeloss|plan|rank|resolver|topology)[/:]'
+pure='^[^ ]*/pkg/(apis|audit|book|brake|budget|config|forecast|lifecycle|nodeloss|plan|rank|reconcile|resolver|topology)[/:]'
 impure=' (k8s\.io/client-go|sigs\.k8s\.io/controller-runtime|math/rand|crypto/rand|k8s\.io/utils/clock)'
 refuse 'pure packages that import a client, a clock or randomness' < <(
   "$go" list -f '{{.ImportPath}}: {{join .Imports " "}}' ./pkg/... | grep -E "$pure" | grep -E "$impure" | cut -d: -f1

@@ -15,7 +15,7 @@ func (c *Controllers) answer(ctx context.Context) {
 			go c.ledger.lookUp(ctx, asked.Lookup)
 		}
 		for _, run := range asked.Reconcile {
-			c.changed(run)
+			c.runs.changed(run)
 		}
 	}
 }

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/audit"
@@ -27,35 +29,48 @@ const (
 
 // auditor checks what always holds, from what the API server has told, apart from the book.
 type auditor struct {
-	rules  audit.Rules
+	rules   audit.Rules
+	period  time.Duration
+	kube    kubernetes.Interface
+	clock   clock.Clock
+	leads   func() bool
+	watches *watches
+	// fleet and everyPod are the scheduler's own informers of nodes and pods.
+	fleet, everyPod cache.SharedInformer
+
 	before *audit.Look
 	told   map[string]bool
 }
 
-// audit looks again and again, until the context ends.
-func (c *Controllers) audit(ctx context.Context) {
-	a := &auditor{rules: audit.RulesOf(c.args)}
-	period := min(auditPeriod, max(auditLeast, c.args.GangDeadline.Duration/4))
-	for took := c.lookAround(ctx, a); pause(ctx, c.clock, max(period, auditShare*took)); took = c.lookAround(ctx, a) {
+// newAuditor returns one that has seen nothing.
+func newAuditor(o *Options, w *watches) *auditor {
+	return &auditor{rules: audit.RulesOf(o.Args), period: min(auditPeriod, max(auditLeast, o.Args.GangDeadline.Duration/4)),
+		kube: o.Kube, clock: o.Clock, leads: o.Holds, watches: w,
+		fleet: o.Shared.Core().V1().Nodes().Informer(), everyPod: o.Shared.Core().V1().Pods().Informer()}
+}
+
+// watch looks again and again, until the context ends.
+func (a *auditor) watch(ctx context.Context) {
+	for took := a.look(ctx); pause(ctx, a.clock, max(a.period, auditShare*took)); took = a.look(ctx) {
 	}
 }
 
-// lookAround looks once, tells what stands since the look before, and returns how long that took.
-func (c *Controllers) lookAround(ctx context.Context, a *auditor) time.Duration {
-	if !c.holds() || !responds(ctx, c.kube, auditAnswer) {
+// look looks once, tells what stands since the look before, and returns how long that took.
+func (a *auditor) look(ctx context.Context) time.Duration {
+	if !a.leads() || !responds(ctx, a.kube, auditAnswer) {
 		a.before = nil // what this process has seen may be old, and what it has to say is not written
 		countViolations(nil)
 		return 0
 	}
-	began := c.clock.Now()
-	after := a.rules.Look(c.world(began))
+	began := a.clock.Now()
+	after := a.rules.Look(a.world(began))
 	if a.before != nil {
 		findings := audit.Standing(a.before, after)
 		countViolations(findings)
 		a.tell(klog.FromContext(ctx), findings)
 	}
 	a.before = after
-	return c.clock.Since(began)
+	return a.clock.Since(began)
 }
 
 // countViolations has the metric say how many violations stand, 0 included.
@@ -92,11 +107,11 @@ func (a *auditor) tell(logger klog.Logger, findings []audit.Finding) {
 
 // world is what the API server has told. Pods of Runs are watched in every phase, others as the scheduler does, without those that
 // have ended.
-func (c *Controllers) world(now time.Time) *audit.World {
-	w := &audit.World{At: now, Nodes: cached[corev1.Node](c.fleet), Pods: cached[corev1.Pod](c.watches.pods),
-		Runs: cached[rqv1.Run](c.watches.runs), Budgets: cached[rqv1.Budget](c.watches.budgets),
-		Reservations: cached[rqv1.Reservation](c.watches.reservations), Leases: cached[rqv1.Lease](c.watches.leases)}
-	for _, pod := range cached[corev1.Pod](c.everyPod) {
+func (a *auditor) world(now time.Time) *audit.World {
+	w := &audit.World{At: now, Nodes: cached[corev1.Node](a.fleet), Pods: cached[corev1.Pod](a.watches.pods),
+		Runs: cached[rqv1.Run](a.watches.runs), Budgets: cached[rqv1.Budget](a.watches.budgets),
+		Reservations: cached[rqv1.Reservation](a.watches.reservations), Leases: cached[rqv1.Lease](a.watches.leases)}
+	for _, pod := range cached[corev1.Pod](a.everyPod) {
 		if _, ours := pod.Labels[rqv1.LabelRun]; !ours {
 			w.Pods = append(w.Pods, pod)
 		}

@@ -3,18 +3,13 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,31 +29,20 @@ const (
 // settle is how long events of one Run are gathered before it is looked at: a gang that starts makes many at once.
 const settle = 20 * time.Millisecond
 
-// Controllers reconcile Runs with what the book and the API hold, and have everybody else look after their own.
+// Controllers are those who look after one concern each, from one set of watches.
 type Controllers struct {
-	args     *config.Args
-	book     *book.Book
-	client   client.WithWatch
-	kube     kubernetes.Interface
-	events   events.EventRecorder
-	clock    clock.Clock
-	holds    func() bool
-	watches  *watches
-	nodes    *nodes
-	ledger   *ledger
-	budgets  *budgets
-	dates    *dates
-	brakes   *brakes
-	lottery  *lottery
-	runs     workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	retries  workqueue.TypedDelayingInterface[types.NamespacedName]
-	gone     gone
-	decides  atomic.Bool
-	written  sync.Map // resource versions of the statuses that were written last and not seen yet, by a Run's name
-	problems sync.Map // what the API server held against a Run's pods, by name
-
-	// fleet and everyPod are the scheduler's own informers of nodes and pods.
-	fleet, everyPod cache.SharedInformer
+	book    *book.Book
+	clock   clock.Clock
+	kube    kubernetes.Interface
+	watches *watches
+	runs    *runs
+	nodes   *nodes
+	ledger  *ledger
+	budgets *budgets
+	dates   *dates
+	brakes  *brakes
+	lottery *lottery
+	audit   *auditor
 }
 
 // Options is what Controllers work with.
@@ -93,8 +77,7 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 func New(o Options) (*Controllers, error) {
 	w := newWatches(o.Client, o.Kube)
 	c := &Controllers{
-		args: o.Args, book: o.Book, client: o.Client, kube: o.Kube, events: o.Events, clock: o.Clock, holds: o.Holds,
-		watches: w,
+		book: o.Book, clock: o.Clock, kube: o.Kube, watches: w,
 		nodes: &nodes{args: o.Args, book: o.Book, kube: o.Kube, events: o.Events, clock: o.Clock, leads: o.Holds,
 			leases: w.leases, seen: newNodeWatch()},
 		ledger:  newLedger(o.Book, o.Client, o.Kube, o.Clock, o.Args.LedgerRetention.Duration),
@@ -102,18 +85,15 @@ func New(o Options) (*Controllers, error) {
 		dates:   &dates{book: o.Book, client: o.Client, clock: o.Clock, reservations: w.reservations, retention: o.Args.LedgerRetention.Duration},
 		brakes:  &brakes{book: o.Book, kube: o.Kube, events: o.Events, clock: o.Clock},
 		lottery: &lottery{book: o.Book, kube: o.Kube, clock: o.Clock},
-		runs: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](50*time.Millisecond, 10*time.Second),
-			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "runs"}),
-		retries: workqueue.NewTypedDelayingQueue[types.NamespacedName](),
-		fleet:   o.Shared.Core().V1().Nodes().Informer(), everyPod: o.Shared.Core().V1().Pods().Informer(),
+		audit:   newAuditor(&o, w),
 	}
-	c.ledger.changed = c.changed
+	c.runs = newRuns(&o, w, c.ledger.settled.lost)
+	c.ledger.changed = c.runs.changed
 	countViolations(nil)
-	if err := w.feed(o.Book, o.Shared, c.changed, c.ledger.settled.lost); err != nil {
+	if err := w.feed(o.Book, o.Shared, c.runs.changed, c.ledger.settled.lost); err != nil {
 		return nil, err
 	}
-	if err := c.followGone(w.pods); err != nil {
+	if err := c.runs.followGone(w.pods); err != nil {
 		return nil, err
 	}
 	return c, c.nodes.follow(w, o.Shared.Core().V1().Nodes().Informer())
@@ -123,8 +103,7 @@ func New(o Options) (*Controllers, error) {
 // until the context ends.
 func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	logger := klog.FromContext(ctx)
-	defer c.runs.ShutDown()
-	defer c.retries.ShutDown()
+	defer c.runs.shutDown()
 	go c.answer(ctx)
 	if err := awaitKinds(ctx, c.kube); err != nil {
 		return
@@ -147,54 +126,21 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	}
 	c.book.SetBrake(unread)
 	c.book.Open(c.clock.Now())
-	c.begin()
+	c.runs.begin()
 	logger.Info("This process decides from now on")
 	if keyless != nil {
 		logger.Error(keyless, "Nobody is drawn until the lottery's key can be read")
 		go c.lottery.awaitKey(ctx)
 	}
 	for range workers {
-		go c.work(ctx)
+		go c.runs.work(ctx)
 	}
-	go c.retry()
+	go c.runs.retry()
 	for _, look := range []func(context.Context){
 		c.ledger.settle, c.nodes.watch, c.nodes.keepContact, c.nodes.watchHeldBack, c.nodes.reportLeftOut, c.brakes.watch,
-		c.dates.watchWindows, c.dates.activate, c.dates.refreshPromises, c.dates.growRuns, c.dates.tidyReservations, c.audit,
+		c.dates.watchWindows, c.dates.activate, c.dates.refreshPromises, c.dates.growRuns, c.dates.tidyReservations, c.audit.watch,
 	} {
 		go look(ctx)
 	}
 	c.budgets.report(ctx)
-}
-
-func (c *Controllers) work(ctx context.Context) {
-	for {
-		run, shutdown := c.runs.Get()
-		if shutdown {
-			return
-		}
-		after, err := c.reconcileRun(ctx, run)
-		switch {
-		case err != nil:
-			klog.FromContext(ctx).V(2).Info("Run is to be looked at again", "run", run, "err", err)
-			c.runs.AddRateLimited(run)
-		default:
-			c.runs.Forget(run)
-			if after > 0 {
-				c.runs.AddAfter(run, after)
-			}
-		}
-		c.runs.Done(run)
-	}
-}
-
-// retry has Runs planned again when their time has come.
-func (c *Controllers) retry() {
-	for {
-		run, shutdown := c.retries.Get()
-		if shutdown {
-			return
-		}
-		c.book.Retry(run)
-		c.retries.Done(run)
-	}
 }

@@ -1,13 +1,10 @@
 package controllers
 
 import (
-	"fmt"
 	"maps"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -17,21 +14,6 @@ import (
 type gone struct {
 	mu   sync.Mutex
 	pods map[types.NamespacedName]map[types.UID]bool
-}
-
-// followGone notes what an informer of pods is told. What it finds out from a list after a watch was broken off is left out.
-func (c *Controllers) followGone(pods cache.SharedInformer) error {
-	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: c.tellGone}); err != nil {
-		return fmt.Errorf("watching pods: %w", err)
-	}
-	return nil
-}
-
-// tellGone notes that a pod is gone, if this process may have to close its Lease.
-func (c *Controllers) tellGone(o any) {
-	if pod, told := o.(*corev1.Pod); told && c.decides.Load() {
-		c.gone.add(runOfPod(pod), pod.UID)
-	}
 }
 
 func (g *gone) add(run types.NamespacedName, pod types.UID) {

@@ -87,17 +87,6 @@ func leader(t *testing.T, s *store) (*ledger, *deletes) {
 	return newLedger(book.New(args), d, s, clocktesting.NewFakeClock(noon), args.LedgerRetention.Duration), d
 }
 
-// leading returns controllers of one process.
-func leading(t *testing.T, s *store) *Controllers {
-	t.Helper()
-	args, err := config.Parse(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, d := leader(t, s)
-	return &Controllers{args: args, book: l.book, kube: s, client: d, clock: l.clock, ledger: l}
-}
-
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // spend has a Lease of one GPU for an hour end at noon, and settles it.

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -15,61 +16,77 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
 )
 
-// writeReservation carries a write out and has the book know at once.
-func (c *Controllers) writeReservation(ctx context.Context, w *lifecycle.Write) (*rqv1.Reservation, error) {
+// reservations writes Reservations, makes events of what becomes of them and counts it.
+type reservations struct {
+	book   *book.Book
+	client client.Client
+	events events.EventRecorder
+}
+
+// WriteReservation writes a Reservation and has the book know at once.
+func (s reservations) WriteReservation(ctx context.Context, w *lifecycle.Write) (*rqv1.Reservation, error) {
 	r := w.Reservation
 	var err error
 	switch w.Verb {
 	case lifecycle.Create:
-		if err = c.client.Create(ctx, r); apierrors.IsAlreadyExists(err) {
-			err = c.client.Get(ctx, client.ObjectKeyFromObject(r), r)
+		if err = s.client.Create(ctx, r); apierrors.IsAlreadyExists(err) {
+			err = s.client.Get(ctx, client.ObjectKeyFromObject(r), r)
 		}
 	case lifecycle.Update:
-		err = c.client.Update(ctx, r)
+		err = s.client.Update(ctx, r)
 	case lifecycle.UpdateStatus:
-		err = c.client.Status().Update(ctx, r)
+		err = s.client.Status().Update(ctx, r)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("writing Reservation %s/%s: %w", r.Namespace, r.Name, err)
 	}
-	c.book.SetReservation(r)
-	c.tellReservation(w.Verb, r, w.Stuck)
-	c.tellNodes(r, w.Stuck)
+	s.book.SetReservation(r)
+	s.tellReservation(w.Verb, r, w.Stuck)
+	s.tellNodes(r, w.Stuck)
 	return r, nil
 }
 
 // tellReservation makes events and counts of what has become of a Reservation.
-func (c *Controllers) tellReservation(verb lifecycle.Verb, r *rqv1.Reservation, stuck []book.Stuck) {
+func (s reservations) tellReservation(verb lifecycle.Verb, r *rqv1.Reservation, stuck []book.Stuck) {
 	about := r.DeepCopy()
 	about.SetGroupVersionKind(rqv1.GroupVersion.WithKind("Reservation"))
 	tell := func(reason, format string, args ...any) {
-		c.events.Eventf(about, nil, corev1.EventTypeNormal, reason, "Reserve", format, args...)
+		s.events.Eventf(about, nil, corev1.EventTypeNormal, reason, "Reserve", format, args...)
 	}
-	s := &r.Status
+	status := &r.Status
 	switch {
 	case verb == lifecycle.Create:
 		tell("Reserved", "Run %s is to start at %s", r.Spec.RunRef.Name, r.Spec.EarliestStart.UTC().Format(time.RFC3339))
-	case verb == lifecycle.Update, s.State == rqv1.ReservationPending:
-	case s.State == rqv1.ReservationActivating && len(stuck) > 0:
-		tell("PlannedAgain", "%s", s.Reason)
-	case s.State == rqv1.ReservationActivating && s.Lottery.Nonce == "":
-		tell("Activating", "the conflict set is published; its digest is %s", s.Lottery.ConflictSetDigest)
-	case s.State == rqv1.ReservationActivating:
-		tell("Cut", "%d draws, %d cuts; check them with kubectl runs explain --verify %s -n %s", len(s.Lottery.Draws), len(s.Cuts), r.Name, r.Namespace)
-		metrics.Draws.Add(float64(len(s.Lottery.Draws)))
-		for i := range s.Cuts {
-			metrics.Cuts.WithLabelValues(string(s.Cuts[i].Action)).Inc()
+	case verb == lifecycle.Update, status.State == rqv1.ReservationPending:
+	case status.State == rqv1.ReservationActivating && len(stuck) > 0:
+		tell("PlannedAgain", "%s", status.Reason)
+	case status.State == rqv1.ReservationActivating && status.Lottery.Nonce == "":
+		tell("Activating", "the conflict set is published; its digest is %s", status.Lottery.ConflictSetDigest)
+	case status.State == rqv1.ReservationActivating:
+		tell("Cut", "%d draws, %d cuts; check them with kubectl runs explain --verify %s -n %s", len(status.Lottery.Draws), len(status.Cuts), r.Name, r.Namespace)
+		metrics.Draws.Add(float64(len(status.Lottery.Draws)))
+		for i := range status.Cuts {
+			metrics.Cuts.WithLabelValues(string(status.Cuts[i].Action)).Inc()
 		}
 	default:
-		tell(string(s.State), "%s", s.Reason)
-		if s.Cause != "" {
-			metrics.CutsInVain.WithLabelValues(string(s.Cause)).Add(float64(len(s.Cuts)))
+		tell(string(status.State), "%s", status.Reason)
+		if status.Cause != "" {
+			metrics.CutsInVain.WithLabelValues(string(status.Cause)).Add(float64(len(status.Cuts)))
 		}
-		if s.CalledOff != "" {
+		if status.CalledOff != "" {
 			metrics.CalledOff.Inc()
 		}
-		if s.State == rqv1.ReservationReleased {
-			metrics.ForecastError.Observe(r.Spec.EarliestStart.Sub(s.EndedAt.Time).Seconds())
+		if status.State == rqv1.ReservationReleased {
+			metrics.ForecastError.Observe(r.Spec.EarliestStart.Sub(status.EndedAt.Time).Seconds())
 		}
+	}
+}
+
+// tellNodes makes events of pods that have not gone from their nodes long after their grace period (R37): whoever looks after
+// the node is to look at it.
+func (s reservations) tellNodes(r *rqv1.Reservation, stuck []book.Stuck) {
+	for _, at := range stuck {
+		tellNode(s.events, at.Node, corev1.EventTypeWarning, "PodStuck",
+			fmt.Sprintf("%s; Run %s/%s, for which it was cut, is planned around it", at, r.Spec.RunRef.Namespace, r.Spec.RunRef.Name))
 	}
 }

@@ -16,7 +16,6 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
-	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 )
 
 // Get finds Leases that are there, and those that are kept although they were deleted.
@@ -113,8 +112,10 @@ func TestWhatIsClosedWhileItsNamespaceGoesIsRecordedAtOnce(t *testing.T) {
 		t.Error("there is nothing to be settled yet")
 	default:
 	}
-	closes := &Controllers{book: c.book, client: &answers{}, clock: c.clock, ledger: c}
-	if _, err := closes.closeLease(t.Context(), lifecycle.Closing{Lease: last, Reason: rqv1.ClosedDeleted}); err != nil {
+	last = last.DeepCopy()
+	ended := metav1.NewMicroTime(c.clock.Now())
+	last.Status = rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: rqv1.ClosedDeleted}
+	if _, err := (leases{c.book, &answers{}, c.settled.lost}).CloseLeases(t.Context(), []*rqv1.Lease{last}); err != nil {
 		t.Fatal(err)
 	}
 	select {

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/util/workqueue"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -17,8 +16,7 @@ import (
 // A process that stands by keeps neither the names of Runs that come and go nor the pods that end. When it begins to decide it looks
 // at all there is, once.
 func TestStandbyKeepsNothingOfWhatIsGone(t *testing.T) {
-	c := &Controllers{watches: newWatches(nil, fake.NewClientset()),
-		runs: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]())}
+	c := &runs{watches: newWatches(nil, fake.NewClientset()), queue: newRunQueue()}
 	left := metav1.ObjectMeta{Namespace: "ns", Name: "x-0", UID: "x", Labels: map[string]string{rqv1.LabelRun: "left"}}
 	for _, err := range []error{
 		c.watches.runs.GetStore().Add(runAt("1")), c.watches.pods.GetStore().Add(&corev1.Pod{ObjectMeta: left}),
@@ -37,22 +35,22 @@ func TestStandbyKeepsNothingOfWhatIsGone(t *testing.T) {
 	c.begin()
 	var got []string
 	for range 3 {
-		run, _ := c.runs.Get()
+		run, _ := c.queue.Get()
 		got = append(got, run.String())
-		c.runs.Done(run)
+		c.queue.Done(run)
 	}
 	if slices.Sort(got); !cmp.Equal(got, []string{"ns/left", "ns/owes", "ns/train"}) {
 		t.Errorf("looked at %v", got)
 	}
-	c.runs.ShutDown()
-	if run, shut := c.runs.Get(); !shut {
+	c.queue.ShutDown()
+	if run, shut := c.queue.Get(); !shut {
 		t.Errorf("looked at %v as well", run)
 	}
 }
 
 // Of the pods that have ended those are remembered whose Leases are open.
 func TestEndedPodsAreForgottenWithTheirLeases(t *testing.T) {
-	c := &Controllers{}
+	c := &runs{}
 	c.decides.Store(true)
 	for _, uid := range []types.UID{"a", "b"} {
 		c.tellGone(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", UID: uid, Labels: map[string]string{rqv1.LabelRun: "train"}}})

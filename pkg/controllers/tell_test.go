@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
 )
@@ -28,17 +30,17 @@ import (
 // answers stands for an API server that answers every write of a status with an error, or takes it.
 type answers struct {
 	client.WithWatch
-	status statuses
+	status writes
 }
 
-type statuses struct {
+type writes struct {
 	client.SubResourceWriter
 	err error
 }
 
 func (a *answers) Status() client.SubResourceWriter { return &a.status }
 
-func (s *statuses) Update(context.Context, client.Object, ...client.SubResourceUpdateOption) error {
+func (s *writes) Update(context.Context, client.Object, ...client.SubResourceUpdateOption) error {
 	return s.err
 }
 
@@ -60,9 +62,7 @@ func TestAStatusThatIsRefusedHoldsUpNoDeletion(t *testing.T) {
 		pods := []*corev1.Pod{rankOf(0, corev1.PodFailed), rankOf(1, corev1.PodRunning)}
 		kube := fake.NewClientset(pods[0], pods[1])
 		recorder := events.NewFakeRecorder(10)
-		c := leading(t, &store{Clientset: kube})
-		c.client, c.events, c.clock = &answers{status: statuses{err: test.err}}, recorder, clocktesting.NewFakeClock(noon)
-		c.watches = newWatches(nil, kube)
+		c := reconciling(t, Options{Kube: kube, Client: &answers{status: writes{err: test.err}}, Events: recorder})
 		run := runAt("1")
 		run.Status.Phase = rqv1.RunRunning
 		run.Spec = rqv1.RunSpec{Owner: "o", Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: 16}}
@@ -76,7 +76,7 @@ func TestAStatusThatIsRefusedHoldsUpNoDeletion(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := c.reconcileRun(t.Context(), train); (err != nil) != test.fails {
+		if _, err := c.reconcile(t.Context(), train); (err != nil) != test.fails {
 			t.Errorf("%s: %v", name, err)
 		}
 		list, err := kube.CoreV1().Pods(train.Namespace).List(t.Context(), metav1.ListOptions{})
@@ -102,6 +102,17 @@ func TestAStatusThatIsRefusedHoldsUpNoDeletion(t *testing.T) {
 	}
 }
 
+// reconciling returns what reconciles Runs at noon, with a book that knows nothing yet.
+func reconciling(t *testing.T, o Options) *runs {
+	t.Helper()
+	args, err := config.Parse(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Args, o.Book, o.Clock = args, book.New(args), clocktesting.NewFakeClock(noon)
+	return newRuns(&o, newWatches(nil, o.Kube), func([]string) {})
+}
+
 // rankOf is a bound pod of train.
 func rankOf(index int, phase corev1.PodPhase) *corev1.Pod {
 	controller := true
@@ -121,17 +132,16 @@ func TestAWidthThatIsToldFirstIsCounted(t *testing.T) {
 		}
 		return count
 	}
-	c := leading(t, newStore())
-	c.client, c.events, c.clock = &answers{}, events.NewFakeRecorder(10), clocktesting.NewFakeClock(noon)
+	c := reconciling(t, Options{Kube: fake.NewClientset(), Client: &answers{}, Events: events.NewFakeRecorder(10)})
 	var o lifecycle.Observed
 	o.Run = runAt("1")
 	o.Run.Status = rqv1.RunStatus{Phase: rqv1.RunRunning, Width: &rqv1.RunWidth{Granted: 32}}
 	status := o.Run.Status.DeepCopy()
 	status.Width.Granted = 16
 	before := shrunk()
-	decision := lifecycle.Decision{Status: status, Delete: []lifecycle.Deletion{{Notice: &lifecycle.Notice{}}}}
-	if err := c.tellFirst(t.Context(), o, &decision); err != nil || decision.Status != nil {
-		t.Fatalf("%v, and %v is still to be told", err, decision.Status)
+	noticed := lifecycle.Deletion{Pod: rankOf(0, corev1.PodRunning), Notice: &lifecycle.Notice{}}
+	if _, err := c.order.CarryOut(t.Context(), o, lifecycle.Decision{Status: status, Delete: []lifecycle.Deletion{noticed}}); err != nil {
+		t.Fatal(err)
 	}
 	if got := shrunk() - before; got != 1 {
 		t.Errorf("%v shrinks are counted, want 1", got)

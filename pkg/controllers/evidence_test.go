@@ -1,0 +1,95 @@
+package controllers
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	core "k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+	"github.com/davidlangworthy/jobtree/pkg/reconcile"
+)
+
+// ours is an API server with objects of our kinds.
+func ours(t *testing.T, objects ...client.Object) client.WithWatch {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := rqv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithStatusSubresource(&rqv1.Run{}, &rqv1.Lease{}, &rqv1.Reservation{}).Build()
+}
+
+// named is an object of the namespace ns.
+func named(name string, uid types.UID) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "ns", Name: name, UID: uid}
+}
+
+// TestAsk asks of nodes, Leases and Runs whether they are gone.
+func TestAsk(t *testing.T) {
+	recorded := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "lost", Annotations: map[string]string{rqv1.AnnotationLost: "somebody says so"}},
+		Spec: corev1.NodeSpec{Unschedulable: true}}
+	closedLease := &rqv1.Lease{ObjectMeta: named("closed", "l"), Status: rqv1.LeaseStatus{Closed: true}}
+	e := evidence{
+		client: ours(t, &rqv1.Run{ObjectMeta: named("train", "run")}, &rqv1.Lease{ObjectMeta: named("open", "o")}, closedLease),
+		kube:   kubefake.NewClientset(recorded, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "stands"}}),
+	}
+	lease := func(name string) reconcile.Question {
+		return reconcile.Question{If: lifecycle.Unpaid, Lease: types.NamespacedName{Namespace: "ns", Name: name}}
+	}
+	run := func(name string, uid types.UID) reconcile.Question {
+		return reconcile.Question{If: lifecycle.RunGone, Run: types.NamespacedName{Namespace: "ns", Name: name}, UID: uid}
+	}
+	node := func(name string) reconcile.Question { return reconcile.Question{If: lifecycle.NodeLost, Node: name} }
+	answers, err := e.Ask(t.Context(), []reconcile.Question{
+		node("lost"), node("stands"), node("none"), lease("open"), lease("closed"), lease("none"),
+		run("train", "run"), run("train", "earlier"), run("none", "run"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]bool{true, false, true, false, true, true, false, true, true}, answers); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if answers, err := e.Ask(t.Context(), []reconcile.Question{{If: "Rumor"}, node("lost")}); err == nil || answers[0] || !answers[1] {
+		t.Errorf("%v, %v", answers, err)
+	}
+}
+
+// TestAlive asks for pods of which the ends of some were told.
+func TestAlive(t *testing.T) {
+	pod := func(rank int, phase corev1.PodPhase) *corev1.Pod { return rankOf(rank, phase) }
+	for name, c := range map[string]struct {
+		told []types.UID
+		away bool
+		want map[types.UID]bool
+		err  bool
+	}{
+		"nothing was told":           {want: map[types.UID]bool{"pod0": true}},
+		"the end of one was told":    {told: []types.UID{"pod0"}, want: map[types.UID]bool{"pod0": true}},
+		"the ends of both":           {told: []types.UID{"pod0", "pod1"}},
+		"both, by one that is away":  {told: []types.UID{"pod0", "pod1"}, away: true},
+		"an API server that is away": {away: true, err: true},
+	} {
+		kube := kubefake.NewClientset(pod(0, corev1.PodRunning), pod(1, corev1.PodFailed))
+		kube.PrependReactor("list", "pods", func(core.Action) (bool, runtime.Object, error) { return c.away, nil, errors.New("away") })
+		e := evidence{kube: kube, gone: &gone{}}
+		for _, uid := range c.told {
+			e.gone.add(train, uid)
+		}
+		got, err := e.Alive(t.Context(), train, []types.UID{"pod0", "pod1"})
+		if diff := cmp.Diff(c.want, got); diff != "" || (err != nil) != c.err {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+
+	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+)
+
+// pods makes the pods of Runs and their Services, and ends pods.
+type pods struct {
+	kube  kubernetes.Interface
+	clock clock.PassiveClock
+}
+
+// CreateService makes a Run's Service, unless it is there.
+func (p pods) CreateService(ctx context.Context, service *corev1.Service) error {
+	services := p.kube.CoreV1().Services(service.Namespace)
+	_, err := services.Create(ctx, service, metav1.CreateOptions{})
+	return made(ctx, "Service", service, err, services.Get)
+}
+
+// CreatePods makes pods, unless they are there, until one is not taken.
+func (p pods) CreatePods(ctx context.Context, wanted []*corev1.Pod) error {
+	var failed atomic.Bool
+	return inParallel(len(wanted), func(i int) error {
+		if failed.Load() {
+			return nil // what is held against one pod of a gang is held against all
+		}
+		pods := p.kube.CoreV1().Pods(wanted[i].Namespace)
+		_, err := pods.Create(ctx, wanted[i], metav1.CreateOptions{})
+		if err = made(ctx, "Pod", wanted[i], err, pods.Get); err != nil {
+			failed.Store(true)
+		}
+		return err
+	})
+}
+
+// DeletePods deletes pods with notice, unless they are gone or others have their names.
+func (p pods) DeletePods(ctx context.Context, deletions []lifecycle.Deletion) error {
+	return inParallel(len(deletions), func(i int) error {
+		d := &deletions[i]
+		if d.Notice != nil {
+			if err := p.giveNotice(ctx, d.Pod, d.Notice); err != nil {
+				return err
+			}
+		}
+		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(d.Pod.UID)), GracePeriodSeconds: d.GraceSeconds}
+		err := p.kube.CoreV1().Pods(d.Pod.Namespace).Delete(ctx, d.Pod.Name, options)
+		return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
+	})
+}
+
+// giveNotice tells a pod, by its condition DisruptionTarget, that it is about to end, and why. A pod that is gone, or that
+// another has taken the name of, needs no notice.
+func (p pods) giveNotice(ctx context.Context, pod *corev1.Pod, notice *lifecycle.Notice) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID},
+		"status": map[string]any{"conditions": []corev1.PodCondition{{
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: string(notice.Reason), Message: notice.Message,
+			LastTransitionTime: metav1.NewTime(p.clock.Now()),
+		}}},
+	})
+	if err != nil {
+		return fmt.Errorf("notice for pod %s: %w", pod.Name, err)
+	}
+	_, err = p.kube.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
+}

@@ -1,0 +1,144 @@
+package controllers
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+	"github.com/davidlangworthy/jobtree/pkg/metrics"
+	"github.com/davidlangworthy/jobtree/pkg/reconcile"
+)
+
+// statuses writes the statuses of Runs, makes events of what they say and counts it.
+type statuses struct {
+	client  client.Client
+	events  events.EventRecorder
+	clock   clock.PassiveClock
+	written *sync.Map // resource versions of the statuses that were written last and not seen yet, by a Run's name
+}
+
+// WriteStatus writes a Run's status, unless it is behind.
+func (s statuses) WriteStatus(ctx context.Context, o *lifecycle.Observed, status *rqv1.RunStatus) error {
+	name := types.NamespacedName{Namespace: o.Run.Namespace, Name: o.Run.Name}
+	if s.behind(name) {
+		return reconcile.ErrBehind
+	}
+	next := o.Run.DeepCopy()
+	next.Status = *status
+	if err := s.client.Status().Update(ctx, next); err != nil {
+		return ignore(err, apierrors.IsNotFound)
+	}
+	s.written.Store(name, next.ResourceVersion)
+	s.tell(o.Run, status)
+	s.count(o, status)
+	return nil
+}
+
+// see forgets which status was written last once the cache has it, or its Run is gone.
+func (s statuses) see(name types.NamespacedName, run *rqv1.Run) {
+	written, ok := s.written.Load(name)
+	if ok && run != nil {
+		order, err := resourceversion.CompareResourceVersion(run.ResourceVersion, written.(string))
+		if err == nil && order < 0 {
+			return
+		}
+	}
+	s.written.Delete(name)
+}
+
+// behind reports whether the cache lacks the status that was written last: a write before its event would be refused.
+func (s statuses) behind(name types.NamespacedName) bool {
+	_, behind := s.written.Load(name)
+	return behind
+}
+
+// tell makes events of a Run's new phase or message, of its coming into overdraft or into risk, or out of them, and of shards that
+// give way.
+func (s statuses) tell(run *rqv1.Run, status *rqv1.RunStatus) {
+	for _, kind := range []string{rqv1.ConditionOverdraft, rqv1.ConditionAtRisk, rqv1.ConditionReclaimed, rqv1.ConditionGraceCapped,
+		rqv1.ConditionNodesHeldBack} {
+		is := meta.FindStatusCondition(status.Conditions, kind)
+		was := meta.FindStatusCondition(run.Status.Conditions, kind)
+		if is == nil || was != nil && was.Status == is.Status && was.Message == is.Message {
+			continue
+		}
+		severity := corev1.EventTypeNormal
+		if is.Status == metav1.ConditionTrue {
+			severity = corev1.EventTypeWarning
+		}
+		s.events.Eventf(reference(run), nil, severity, is.Reason, "Account", "%s", is.Message)
+	}
+	if run.Status.Phase == status.Phase && run.Status.Message == status.Message {
+		return
+	}
+	severity := corev1.EventTypeNormal
+	if status.Phase == rqv1.RunFailed {
+		severity = corev1.EventTypeWarning
+	}
+	s.events.Eventf(reference(run), nil, severity, string(status.Phase), "Reconcile", "%s", status.Message)
+}
+
+// unsaid tells that pods go and that the Run's status cannot say so.
+func (s statuses) unsaid(ctx context.Context, run *rqv1.Run, why error) {
+	klog.FromContext(ctx).Error(why, "The API server refuses a Run's status; its pods go all the same", "run", klog.KObj(run))
+	s.events.Eventf(reference(run), nil, corev1.EventTypeWarning, "StatusRefused", "Reconcile",
+		"pods go, and the Run's status cannot say so: %.900s", why.Error())
+}
+
+// count counts what a status changes.
+func (s statuses) count(o *lifecycle.Observed, status *rqv1.RunStatus) {
+	was := &o.Run.Status
+	if was.Phase != status.Phase {
+		metrics.Phases.WithLabelValues(string(status.Phase)).Inc()
+	}
+	refused := meta.FindStatusCondition(status.Conditions, rqv1.ConditionStarted)
+	if status.Phase == rqv1.RunPending && refused != nil && was.Message != status.Message {
+		metrics.Refusals.WithLabelValues(refused.Reason).Inc()
+	}
+	if was.Phase != rqv1.RunRunning && status.Phase == rqv1.RunRunning {
+		s.countAdmission(o)
+	}
+	countWidth(was.Width, status.Width)
+}
+
+// countAdmission counts how long a Run that starts now has waited, and how it came to start.
+func (s statuses) countAdmission(o *lifecycle.Observed) {
+	since := o.Run.CreationTimestamp.Time
+	waits := meta.FindStatusCondition(o.Run.Status.Conditions, rqv1.ConditionStarted)
+	if waits != nil && waits.LastTransitionTime.After(since) {
+		since = waits.LastTransitionTime.Time
+	}
+	outcome := "immediate"
+	switch r := o.Waits(); {
+	case r != nil && r.Status.ActivatedAt != nil:
+		outcome = "activated"
+	case r != nil:
+		outcome = "reserved"
+	}
+	metrics.AdmissionSeconds.WithLabelValues(outcome).Observe(s.clock.Since(since).Seconds())
+}
+
+// countWidth counts a change of the width of a Run that runs, and growth that was given up.
+func countWidth(was, is *rqv1.RunWidth) {
+	switch {
+	case was == nil || is == nil || was.Granted == 0 || is.Granted == 0:
+	case is.Granted > was.Granted:
+		metrics.WidthChanges.WithLabelValues("grew").Inc()
+	case is.Granted < was.Granted:
+		metrics.WidthChanges.WithLabelValues("shrunk").Inc()
+	case was.Growing > 0 && is.Growing == 0:
+		metrics.WidthChanges.WithLabelValues("givenUp").Inc()
+	}
+}

@@ -1,0 +1,113 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// deletePods deletes those pods for which the API server itself says that there is evidence. What could not be found out of some
+// holds up no others.
+func (r *Runs) deletePods(ctx context.Context, deletions []lifecycle.Deletion) error {
+	var questions []Question
+	at := map[Question]int{}
+	for i := range deletions {
+		q := questionOf(&deletions[i])
+		if _, asked := at[q]; !asked && q.If != lifecycle.NoEvidence {
+			at[q] = len(questions)
+			questions = append(questions, q)
+		}
+	}
+	var answers []bool
+	var unanswered error
+	if len(questions) > 0 {
+		answers, unanswered = r.api.Ask(ctx, questions)
+	}
+	var certain []lifecycle.Deletion
+	for _, d := range deletions {
+		if q := questionOf(&d); q.If == lifecycle.NoEvidence || answers[at[q]] {
+			d.GraceSeconds = grace(&d)
+			certain = append(certain, d)
+		}
+	}
+	if len(certain) == 0 {
+		return unanswered
+	}
+	return errors.Join(unanswered, r.api.DeletePods(ctx, certain))
+}
+
+// questionOf returns what is to be so before a pod is deleted; pods of one node, or one Run, share the question.
+func questionOf(d *lifecycle.Deletion) Question {
+	q := Question{If: d.If}
+	switch d.If {
+	case lifecycle.NodeLost:
+		q.Node = d.Node
+	case lifecycle.RunGone:
+		q.Run, q.UID = types.NamespacedName{Namespace: d.Pod.Namespace, Name: d.Pod.Labels[rqv1.LabelRun]}, d.Run
+	case lifecycle.Unpaid:
+		q.Lease = types.NamespacedName{Namespace: d.Pod.Namespace, Name: rank.LeaseName(d.Pod.Name, d.Pod.UID)}
+	}
+	return q
+}
+
+// grace returns what a pod has to end, in seconds; nil for its own grace period.
+func grace(d *lifecycle.Deletion) *int64 {
+	switch {
+	case d.Notice != nil:
+		return &d.Notice.GraceSeconds
+	case d.If == lifecycle.NodeLost:
+		return new(int64) // nobody is there to confirm the end
+	}
+	return d.GraceSeconds
+}
+
+// closeLeases closes Leases whose pods have ended, and returns those that were open until now. Of a pod that no cache holds the API
+// server is asked first: while it holds GPUs the cache is behind, and the pod's own event looks again.
+func (r *Runs) closeLeases(ctx context.Context, o *lifecycle.Observed, closings []lifecycle.Closing) ([]*rqv1.Lease, error) {
+	seen := map[types.UID]bool{}
+	for _, pod := range o.Pods {
+		seen[pod.UID] = true
+	}
+	var unseen []types.UID
+	for _, c := range closings {
+		if pod := c.Lease.PodUID(); !seen[pod] {
+			unseen = append(unseen, pod)
+		}
+	}
+	if len(unseen) > 0 {
+		alive, err := r.api.Alive(ctx, o.Name, unseen)
+		if err != nil {
+			return nil, err
+		}
+		closings = slices.DeleteFunc(slices.Clone(closings), func(c lifecycle.Closing) bool { return alive[c.Lease.PodUID()] })
+	}
+	if len(closings) == 0 {
+		return nil, nil
+	}
+	leases := make([]*rqv1.Lease, len(closings))
+	for i := range closings {
+		leases[i] = r.close(&closings[i])
+	}
+	return r.api.CloseLeases(ctx, leases)
+}
+
+// close returns a Lease as it is once it is closed. A clock that was set back makes no negative time.
+func (r *Runs) close(c *lifecycle.Closing) *rqv1.Lease {
+	lease, at := c.Lease.DeepCopy(), c.Ended
+	if at.IsZero() {
+		at = r.now()
+	}
+	ended := metav1.NewMicroTime(at)
+	if ended.Before(&lease.Spec.Start) {
+		ended = lease.Spec.Start
+	}
+	lease.Status = rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: c.Reason}
+	return lease
+}

@@ -1,0 +1,130 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+)
+
+// TestClosings has Leases closed of pods that the cache holds, lacks, and lacks wrongly.
+func TestClosings(t *testing.T) {
+	at := func(rank string, ended time.Time) lifecycle.Closing {
+		c := closing(rank)
+		c.Ended = ended
+		return c
+	}
+	for name, c := range map[string]struct {
+		closings []lifecycle.Closing
+		alive    map[types.UID]bool
+		err      error
+		want     []string
+	}{
+		"none":          {},
+		"of seen pods":  {closings: []lifecycle.Closing{closing("1"), closing("9")}, want: []string{"close train-1:Completed@0s train-9:Completed@0s"}},
+		"at its time":   {closings: []lifecycle.Closing{at("1", noon.Add(-time.Minute))}, want: []string{"close train-1:Completed@-1m0s"}},
+		"not before it": {closings: []lifecycle.Closing{at("1", noon.Add(-2*time.Hour))}, want: []string{"close train-1:Completed@-1h0m0s"}},
+		"of unseen pods": {closings: []lifecycle.Closing{closing("1"), closing("2"), closing("3")}, alive: map[types.UID]bool{"uid2": true},
+			want: []string{"alive [uid2 uid3]", "close train-1:Completed@0s train-3:Completed@0s"}},
+		"all alive":      {closings: []lifecycle.Closing{closing("2")}, alive: map[types.UID]bool{"uid2": true}, want: []string{"alive [uid2]"}},
+		"nobody answers": {closings: []lifecycle.Closing{closing("1"), closing("2")}, err: errAway, want: []string{"alive [uid2]"}},
+	} {
+		api := &recorder{alive: c.alive, fails: map[string]error{"alive": c.err}}
+		o := observed()
+		_, err := New(nil, api, lifecycle.Rules{}, func() time.Time { return noon }).closeLeases(t.Context(), &o, c.closings)
+		if diff := cmp.Diff(c.want, api.calls); diff != "" || !errors.Is(err, c.err) {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
+
+// TestEpochs numbers ranks by Leases that closed just now and, where there are none, by the ledger.
+func TestEpochs(t *testing.T) {
+	lease := func(run types.UID, role rqv1.LeaseRole, rank, epoch string) *rqv1.Lease {
+		l := leaseOf(rank)
+		l.Labels[rqv1.LabelRole], l.Spec.RunRef.UID = string(role), run
+		if l.Labels[rqv1.LabelEpoch] = epoch; epoch == "" {
+			delete(l.Labels, rqv1.LabelEpoch)
+		}
+		return l
+	}
+	started := []metav1.Condition{{Type: rqv1.ConditionStarted}}
+	ledger := []map[string]string{{rqv1.LabelIndex: "2", rqv1.LabelEpoch: "3"}, {rqv1.LabelIndex: "2", rqv1.LabelEpoch: "1"}}
+	for name, c := range map[string]struct {
+		conditions []metav1.Condition
+		closed     []*rqv1.Lease
+		pods, want []string
+		calls      []string
+	}{
+		"a new Run":   {pods: []string{"0", "2"}, want: []string{"0", "0"}},
+		"one without": {conditions: started, closed: []*rqv1.Lease{lease("run", rqv1.RoleActive, "0", "")}, pods: []string{"0"}, want: []string{"1"}},
+		"closed just now": {conditions: started, pods: []string{"0", "1"}, want: []string{"10", "11"},
+			closed: []*rqv1.Lease{lease("run", rqv1.RoleActive, "0", "9"), lease("run", rqv1.RoleActive, "1", "9"), lease("run", rqv1.RoleActive, "1", "10")}},
+		"by the ledger": {conditions: started, pods: []string{"0", "2"}, want: []string{"1", "4"}, closed: []*rqv1.Lease{lease("run", rqv1.RoleActive, "0", "0")},
+			calls: []string{"ranks 2"}},
+		"not by a spare's, or another Run's": {conditions: started, pods: []string{"2"}, want: []string{"4"}, calls: []string{"ranks 2"},
+			closed: []*rqv1.Lease{lease("run", rqv1.RoleSpare, "2", "5"), lease("another", rqv1.RoleActive, "2", "5")}},
+		"of nothing": {conditions: started, closed: []*rqv1.Lease{lease("run", rqv1.RoleActive, "0", "0")}},
+	} {
+		api := &recorder{ranks: ledger}
+		run := observed().Run
+		run.Status.Conditions = c.conditions
+		var pods []*corev1.Pod
+		for _, rank := range c.pods {
+			pods = append(pods, podOf(rank))
+		}
+		if err := New(nil, api, lifecycle.Rules{}, nil).numberEpochs(t.Context(), run, pods, c.closed); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range pods {
+			got = append(got, p.Labels[rqv1.LabelEpoch])
+		}
+		if diff := cmp.Diff([][]string{c.want, c.calls}, [][]string{got, api.calls}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestASpareHasNoEpoch: it is no rank.
+func TestASpareHasNoEpoch(t *testing.T) {
+	spare := podOf("0")
+	delete(spare.Labels, rqv1.LabelEpoch)
+	if err := New(nil, &recorder{}, lifecycle.Rules{}, nil).numberEpochs(t.Context(), observed().Run, []*corev1.Pod{spare}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if epoch, has := spare.Labels[rqv1.LabelEpoch]; has {
+		t.Errorf("a spare has the epoch %q", epoch)
+	}
+}
+
+// TestPasses tells failures to make the replacements of lost ranks apart: the Leases by which the loss is known stay open as long as
+// the replacements may still be made.
+func TestPasses(t *testing.T) {
+	for name, c := range map[string]struct {
+		problem error
+		passes  bool
+	}{
+		"no failure":              {nil, false},
+		"a quota":                 {errQuota, false},
+		"a template nobody takes": {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "run-0", nil), false},
+		"one of several is taken": {errors.Join(NameTaken{}, context.Canceled), false},
+		"an API server in need":   {apierrors.NewTooManyRequests("later", 1), true},
+		"a time-out":              {context.DeadlineExceeded, true},
+		"one that does not lead":  {errors.Join(errors.New("this process does not lead")), true},
+	} {
+		if got := Passes(c.problem); got != c.passes {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+)
+
+// NameTaken is the error for a name that something else has.
+type NameTaken struct{ Kind, Name string }
+
+func (e NameTaken) Error() string {
+	return fmt.Sprintf("%s %s exists and is not this Run's; delete it, or give the Run another name", e.Kind, e.Name)
+}
+
+// Passes reports whether a failure to make pods passes by itself: the API server, or this process, was not up to it. What it holds
+// against the pods stays.
+func Passes(problem error) bool {
+	taken := NameTaken{}
+	return problem != nil && !errors.As(problem, &taken) && !apierrors.IsForbidden(first(problem)) && !apierrors.IsInvalid(first(problem))
+}
+
+// note remembers what the API server holds against a Run's pods, so that the next decision tells it.
+func (r *Runs) note(o *lifecycle.Observed, problem error) {
+	taken := NameTaken{}
+	switch {
+	case o.Run == nil || problem == nil:
+		r.problems.Delete(o.Name)
+	case errors.As(problem, &taken):
+		r.problems.Store(o.Name, taken.Error())
+	case !Passes(problem):
+		r.problems.Store(o.Name, "the API server does not take the Run's pods: "+first(problem).Error())
+	}
+}
+
+// first returns the first of errors that were joined: a gang's pods fail alike.
+func first(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 0 {
+		return joined.Unwrap()[0]
+	}
+	return err
+}

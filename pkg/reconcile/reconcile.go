@@ -1,0 +1,140 @@
+// Package reconcile brings one Run a decision further: it gathers what is known of it, has pkg/lifecycle decide, and carries the
+// decision out, in the one order in which a process may end between any two writes. The scheduler, the random worlds of the tests and
+// the simulator share it, each with an API server of its own.
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+)
+
+// Runs reconciles Runs, several at a time, but each only once at a time.
+type Runs struct {
+	book  *book.Book
+	api   API
+	rules lifecycle.Rules
+	now   func() time.Time
+	// problems are what the API server holds against the pods of Runs, by name.
+	problems sync.Map
+}
+
+// New returns what reconciles Runs by some rules.
+func New(b *book.Book, api API, rules lifecycle.Rules, now func() time.Time) *Runs {
+	return &Runs{book: b, api: api, rules: rules, now: now}
+}
+
+// Outcome is what is to happen to a Run later, although nothing tells of it.
+type Outcome struct {
+	// After is when to look at it again, and Retry when to plan it again; 0 for never.
+	After, Retry time.Duration
+	// Unsaid is why the API server takes a status for invalid that was to be written before pods went, which went all the same.
+	Unsaid error
+}
+
+// Reconcile brings one Run a decision further. What the outcome says holds also beside an error.
+func (r *Runs) Reconcile(ctx context.Context, objects book.Objects) (Outcome, error) {
+	o, err := r.Observe(ctx, objects)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return r.CarryOut(ctx, o, lifecycle.Decide(o))
+}
+
+// Observe adds what the book knows of a Run to what caches hold of it, and brings its Reservations to where they should stand.
+func (r *Runs) Observe(ctx context.Context, objects book.Objects) (lifecycle.Observed, error) {
+	o := lifecycle.Observed{Objects: objects, Rules: r.rules}
+	if problem, ok := r.problems.Load(o.Name); ok && o.Run != nil {
+		o.Problem = problem.(string)
+	}
+	for {
+		known := false
+		o.Now = r.now()
+		if o.Look, known = r.book.Look(o.Objects, o.Now); !known {
+			return o, fmt.Errorf("the book has not seen Run %s yet", o.Name)
+		}
+		write := lifecycle.Reserve(o)
+		if write == nil {
+			return o, nil
+		}
+		written, err := r.api.WriteReservation(ctx, write)
+		if err != nil || written == nil {
+			return o, err
+		}
+		others := slices.DeleteFunc(slices.Clone(o.Reservations), func(r *rqv1.Reservation) bool { return r.Name == written.Name })
+		o.Reservations = append(others, written)
+	}
+}
+
+// CarryOut makes the writes of a decision. Whatever happens between two of them, who comes after decides the rest from what has been
+// written:
+//   - the status comes first where nothing would tell any more, without the pods, what it says;
+//   - pods that replace lost ranks are made before the Leases close that tell of the loss;
+//   - other pods are made after the Leases that their ranks had are closed, and are numbered by them;
+//   - any other status comes last, and says what has been done.
+func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.Decision) (Outcome, error) {
+	var out Outcome
+	if d.TellFirst() {
+		err := r.api.WriteStatus(ctx, &o, d.Status)
+		if err != nil && !apierrors.IsInvalid(err) {
+			return out, err
+		}
+		out.Unsaid, d.Status = err, nil // invalid now, it is so the next time too, and keeps no pod from going
+	}
+	if err := r.deletePods(ctx, d.Delete); err != nil {
+		return out, err
+	}
+	if err := r.numberEpochs(ctx, o.Run, d.Replace, nil); err != nil {
+		return out, err
+	}
+	problem := r.createPods(ctx, d.Replace)
+	if Passes(problem) {
+		return out, problem // the Leases of lost ranks still tell of the loss
+	}
+	closed, err := r.closeLeases(ctx, &o, d.Close)
+	if err != nil {
+		return out, err
+	}
+	if err := r.numberEpochs(ctx, o.Run, d.Create, closed); err != nil {
+		return out, err
+	}
+	if problem == nil {
+		problem = r.create(ctx, &d)
+	}
+	r.note(&o, problem)
+	out.Retry = d.Retry
+	if d.Status != nil {
+		if err := r.api.WriteStatus(ctx, &o, d.Status); err != nil && !errors.Is(err, ErrBehind) {
+			return out, err
+		}
+	}
+	out.After = d.After
+	return out, problem
+}
+
+// create makes what a Run lacks.
+func (r *Runs) create(ctx context.Context, d *lifecycle.Decision) error {
+	if d.Service != nil {
+		if err := r.api.CreateService(ctx, d.Service); err != nil {
+			return err
+		}
+	}
+	return r.createPods(ctx, d.Create)
+}
+
+func (r *Runs) createPods(ctx context.Context, pods []*corev1.Pod) error {
+	if len(pods) == 0 {
+		return nil
+	}
+	return r.api.CreatePods(ctx, pods)
+}
