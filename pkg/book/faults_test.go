@@ -17,21 +17,9 @@ import (
 type faults struct {
 	// quota is how many more pods the API server admits; it admits all while that is below 0.
 	quota int
-	// problems are what the API server last held against the pods of a Run.
-	problems map[string]string
 }
 
-func newFaults() faults { return faults{quota: -1, problems: map[string]string{}} }
-
-// admits reports whether the API server takes one pod more of a Run.
-func (w *world) admits(run string) bool {
-	if w.quota == 0 {
-		w.problems[run] = "the API server does not take the Run's pods: exceeded quota"
-		return false
-	}
-	w.quota = max(-1, w.quota-1)
-	return true
-}
+func newFaults() faults { return faults{quota: -1} }
 
 // graces are the grace periods that templates ask for, in seconds; one that is not asked for is 30.
 var graces = []int64{0, 1, 20, 45, 31536000}

@@ -2,6 +2,7 @@ package book_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,7 +48,7 @@ type died struct{}
 func newStorm(w *world) *storm {
 	w.storm = &storm{world: w, kept: map[string]*rqv1.Reservation{}, seen: map[string]*rqv1.Reservation{}, fuse: -1,
 		ends: map[types.UID]time.Time{}, journal: newJournal()}
-	w.book = w.rebuilt(false)
+	w.boot(false)
 	return w.storm
 }
 
@@ -120,17 +121,17 @@ func (s *storm) seenOf(run string) []*rqv1.Reservation {
 }
 
 // put carries a write out, unless the process had not seen the latest version.
-func (s *storm) put(w *lifecycle.Write) (*rqv1.Reservation, bool) {
+func (s *storm) put(w *lifecycle.Write) (*rqv1.Reservation, error) {
 	s.write()
 	r, was := roundTrip(w.Reservation), s.kept[w.Reservation.Name]
 	switch {
 	case w.Verb == lifecycle.Create && was != nil:
 		s.book.SetReservation(was)
-		return was, true
+		return was, nil
 	case w.Verb == lifecycle.Create:
 		r.UID, r.CreationTimestamp, r.Status = s.uid(), metav1.NewTime(s.now.Truncate(time.Second)), rqv1.ReservationStatus{}
 	case was == nil || was.ResourceVersion != r.ResourceVersion:
-		return nil, false
+		return nil, errors.New("another version is stored")
 	case w.Verb == lifecycle.Update:
 		r.Status = *was.Status.DeepCopy()
 	default:
@@ -142,7 +143,7 @@ func (s *storm) put(w *lifecycle.Write) (*rqv1.Reservation, bool) {
 	s.under = append(s.under, version{r, false})
 	s.tell(was, r)
 	s.book.SetReservation(r)
-	return r, true
+	return r, nil
 }
 
 // remove deletes a Reservation, as somebody may. Nobody knows any more what was done for it.

@@ -16,6 +16,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+	"github.com/davidlangworthy/jobtree/pkg/reconcile"
 )
 
 const (
@@ -33,6 +34,7 @@ const (
 type world struct {
 	t       *rapid.T
 	book    *book.Book
+	order   *reconcile.Runs
 	now     time.Time
 	nextUID int
 
@@ -69,8 +71,14 @@ func newWorld(t *rapid.T) *world {
 		waiting: map[types.UID]time.Time{}, binding: map[types.UID]string{},
 		queue: map[types.UID]bool{}, retries: map[types.NamespacedName]time.Time{}, rejects: map[string]string{}, faults: newFaults(),
 	}
-	w.book = w.rebuilt(false)
+	w.boot(false)
 	return w
+}
+
+// boot has a process begin that has read everything there is.
+func (w *world) boot(shuffle bool) {
+	w.book = w.rebuilt(shuffle)
+	w.order = reconcile.New(w.book, w, rules, func() time.Time { return w.now })
 }
 
 func (w *world) uid() types.UID {
@@ -132,7 +140,7 @@ func (w *world) crash() {
 	for uid := range w.pods {
 		w.queue[uid] = true
 	}
-	w.book = w.rebuilt(true)
+	w.boot(true)
 }
 
 func (w *world) addNode(name, domain string) {
@@ -245,150 +253,3 @@ func (w *world) endPod(uid types.UID, phase corev1.PodPhase) {
 // rules are those of the worlds' configuration that decisions go by.
 var rules = lifecycle.Rules{GangDeadline: gangDeadline, NoticePeriod: noticePeriod, OpportunisticGrace: time.Second, MaxGracePeriod: longestGrace,
 	GPUResource: "nvidia.com/gpu", PauseImage: "pause"}
-
-// observe looks at a Run and brings its Reservations to where they should stand. It returns false if a write failed.
-func (w *world) observe(o *lifecycle.Observed) bool {
-	if w.storm != nil {
-		o.Reservations = w.storm.seenOf(o.Name.Name)
-	}
-	for {
-		o.Now = w.now
-		o.Look, _ = w.book.Look(o.Objects, w.now)
-		if w.storm == nil {
-			return true
-		}
-		write := lifecycle.Reserve(*o)
-		if write == nil {
-			return true
-		}
-		written, ok := w.storm.put(write)
-		if !ok {
-			return false
-		}
-		o.Reservations = append(slices.DeleteFunc(o.Reservations, func(r *rqv1.Reservation) bool { return r.Name == written.Name }), written)
-	}
-}
-
-// reconcile does what the Run controller does.
-func (w *world) reconcile(name string) {
-	o := lifecycle.Observed{Objects: book.Objects{Name: types.NamespacedName{Namespace: "ns", Name: name}, Run: w.runs[name]}, Rules: rules, Problem: w.problems[name]}
-	for _, uid := range w.sortedPods() {
-		if w.pods[uid].Labels[rqv1.LabelRun] == name {
-			o.Pods = append(o.Pods, w.pods[uid])
-		}
-	}
-	for _, lease := range w.openLeases() {
-		if lease.Spec.RunRef.Name == name {
-			o.Leases = append(o.Leases, lease)
-		}
-	}
-	if !w.observe(&o) {
-		return
-	}
-	delete(w.problems, name)
-	d := lifecycle.Decide(o)
-	if w.replays {
-		w.replayed(o, d)
-	}
-	w.apply(o.Run, d)
-	if w.fuse < 0 {
-		w.fuse = 0
-		w.crash()
-	}
-}
-
-// killed reports whether the controller dies before its next write.
-func (w *world) killed() bool {
-	if w.fuse > 0 {
-		if w.fuse--; w.fuse == 0 {
-			w.fuse = -1
-		}
-	}
-	return w.fuse < 0
-}
-
-func (w *world) apply(run *rqv1.Run, d lifecycle.Decision) {
-	if d.TellFirst() {
-		if w.killed() {
-			return
-		}
-		w.setStatus(run, d.Status)
-		d.Status = nil
-	}
-	for _, deletion := range d.Delete {
-		if deletion.If == lifecycle.NodeLost && !w.lost(deletion.Node) {
-			w.t.Fatalf("pod %s is deleted for a node that stands", deletion.Pod.Name)
-		}
-		if there := w.runs[deletion.Pod.Labels[rqv1.LabelRun]]; deletion.If == lifecycle.RunGone && there != nil && there.UID == deletion.Run {
-			w.t.Fatalf("pod %s is deleted for a Run that is there", deletion.Pod.Name)
-		}
-		if deletion.If == lifecycle.Unpaid {
-			w.t.Fatalf("pod %s is bound without a Lease", deletion.Pod.Name)
-		}
-		if w.killed() {
-			return
-		}
-		w.storm.write()
-		switch {
-		case deletion.If == lifecycle.NodeLost:
-			w.deletePod(deletion.Pod.UID)
-		case !w.storm.giveNotice(deletion):
-			w.terminateWithin(deletion.Pod.UID, deletion.GraceSeconds)
-		}
-	}
-	if !w.create(d.Replace) {
-		return
-	}
-	for _, closing := range d.Close {
-		if w.leases[closing.Lease.Name].Status.Closed {
-			w.t.Fatalf("I4: Lease %s is closed twice", closing.Lease.Name)
-		}
-		if w.killed() {
-			return
-		}
-		lease := closing.Lease.DeepCopy()
-		ended := metav1.NewMicroTime(w.now)
-		if ended.Before(&lease.Spec.Start) {
-			ended = lease.Spec.Start
-		}
-		lease.Status = rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: closing.Reason}
-		w.storm.write()
-		w.leases[lease.Name] = lease
-		w.book.SetLease(lease)
-	}
-	if !w.create(d.Create) {
-		return
-	}
-	if d.Retry > 0 {
-		if name := (types.NamespacedName{Namespace: run.Namespace, Name: run.Name}); w.retries[name].IsZero() {
-			w.retries[name] = w.now.Add(d.Retry)
-		}
-	}
-	if d.Status != nil && !w.killed() {
-		w.setStatus(run, d.Status)
-	}
-}
-
-// create creates pods; false if the controller dies meanwhile.
-func (w *world) create(pods []*corev1.Pod) bool {
-	for _, pod := range pods {
-		if w.killed() {
-			return false
-		}
-		if !w.admits(pod.Labels[rqv1.LabelRun]) {
-			return true // what is held against one pod of a gang is held against all
-		}
-		w.storm.write()
-		pod.UID, pod.CreationTimestamp = w.uid(), metav1.NewTime(w.now.Truncate(time.Second))
-		w.setPod(pod)
-	}
-	return true
-}
-
-func (w *world) setStatus(run *rqv1.Run, status *rqv1.RunStatus) {
-	w.storm.write()
-	next := run.DeepCopy()
-	next.Status = *status
-	w.runs[run.Name] = w.storm.stored(next)
-	w.book.SetRun(w.runs[run.Name])
-}
