@@ -25,7 +25,7 @@ func TestACommitmentIsKeptOrGivenUpOpenly(t *testing.T) {
 		run := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run", UID: "uid"}, Status: rqv1.RunStatus{Phase: rqv1.RunPending}}
 		p := Observed{Objects: book.Objects{Run: run}, Now: now, Look: book.Look{
 			Prospect: book.Prospect{Promise: &forecast.Promise{At: now.Add(time.Minute)}}, Commitments: map[types.UID]string{"": test.key}}}
-		r := p.newReservation()
+		r := newReservation(&p)
 		r.Status.Lottery = &rqv1.Lottery{Commitment: test.said}
 		p.Reservations = []*rqv1.Reservation{r}
 		w := Reserve(p)

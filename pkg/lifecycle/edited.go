@@ -9,36 +9,45 @@ import (
 
 // edited reports whether a Run that is starting has Leases that its spec, as it is by now, would not have opened: its owner,
 // funding or maxDuration was edited meanwhile, so that who pays is worked out anew, for all of it.
-func (s *state) edited() bool {
-	if was := s.Run.Status.Phase; was != rqv1.RunPending && was != "" {
+func edited(f *facts, c *cuts, r *roster) bool {
+	if !saysPending(f.Run) {
 		return false
 	}
+	spec := &f.Run.Spec
 	borrowed := int32(0)
-	for _, pod := range slices.Concat(s.pods, s.spares, s.beyond) {
-		if !alive(pod) || s.leases[pod.UID] == nil || s.doomed(pod) {
+	for _, pod := range r.all() {
+		if !active(pod) || c.doom(pod) {
 			continue
 		}
-		lease := s.leases[pod.UID]
-		if lease.Spec.Owner != s.Run.Spec.Owner || !s.lasts(lease) {
+		lease := f.leaseOf[pod.UID]
+		if lease == nil {
+			continue
+		}
+		if lease.Spec.Owner != spec.Owner || !lasts(lease, spec) {
 			return true
 		}
 		if lease.Relation() == rqv1.RelationSponsor {
 			borrowed += lease.GPUs()
-			if f := s.Run.Spec.Funding; f == nil || !f.AllowBorrow || !slices.Contains(f.Sponsors, lease.Spec.Payer.Owner) {
+			if !sponsored(spec.Funding, lease.Spec.Payer.Owner) {
 				return true
 			}
 		}
 	}
-	f := s.Run.Spec.Funding
-	return borrowed > 0 && f.MaxBorrowGPUs != nil && borrowed > *f.MaxBorrowGPUs
+	most := spec.Funding
+	return borrowed > 0 && most.MaxBorrowGPUs != nil && borrowed > *most.MaxBorrowGPUs
+}
+
+// sponsored reports whether a Run may borrow from an owner.
+func sponsored(funding *rqv1.RunFunding, owner rqv1.Owner) bool {
+	return funding != nil && funding.AllowBorrow && slices.Contains(funding.Sponsors, owner)
 }
 
 // lasts reports whether a Lease of a Run that starts ends when the Run's maxDuration says, to the microsecond, as it is kept.
-func (s *state) lasts(lease *rqv1.Lease) bool {
-	r := s.Run.Spec.Runtime
-	if lease.Spec.Until == nil || r == nil || r.MaxDuration == nil {
-		return lease.Spec.Until == nil && (r == nil || r.MaxDuration == nil)
+func lasts(lease *rqv1.Lease, spec *rqv1.RunSpec) bool {
+	limited := spec.Runtime != nil && spec.Runtime.MaxDuration != nil
+	if lease.Spec.Until == nil || !limited {
+		return lease.Spec.Until == nil && !limited
 	}
-	off := lease.Spec.Until.Sub(lease.Spec.Start.Time) - r.MaxDuration.Duration
+	off := lease.Spec.Until.Sub(lease.Spec.Start.Time) - spec.Runtime.MaxDuration.Duration
 	return off.Abs() < 2*time.Microsecond
 }

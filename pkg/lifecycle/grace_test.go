@@ -41,7 +41,7 @@ func TestPodsAreMadeWithACappedGracePeriod(t *testing.T) {
 		o := scene(func(o *Observed) { withGrace(o, test.asked); o.MaxGracePeriod = test.cap })
 		d := Decide(o)
 		for _, pod := range d.Create {
-			if got := grace(&pod.Spec); got != test.want {
+			if got := graceOf(&pod.Spec); got != test.want {
 				t.Errorf("%s: pod %s has %d seconds, want %d", name, pod.Name, got, test.want)
 			}
 		}

@@ -53,14 +53,18 @@ func (o *Observed) allLeased() {
 	}
 }
 
+// maker makes the pods that the Run starts with.
+func (o *Observed) maker() *maker {
+	return &maker{run: o.Run, rules: &o.Rules, kept: o.Demand, shape: o.Demand, cohort: firstCohort}
+}
+
 // pods adds a pod for every description: a node and a phase, a node alone (running), "-" (unbound) or "" (absent).
 func (o *Observed) pods(descriptions ...string) {
 	for index, description := range descriptions {
 		if description == "" {
 			continue
 		}
-		s := newState(Observed{Objects: book.Objects{Run: o.Run}, Look: book.Look{Demand: o.Demand, Nodes: o.Nodes}, Rules: o.Rules})
-		pod := s.newPod(index)
+		pod := o.maker().newRank(index)
 		pod.UID = types.UID(fmt.Sprintf("%08d", index))
 		node, phase, _ := strings.Cut(description, " ")
 		if node != "-" {
@@ -82,8 +86,7 @@ func (o *Observed) spares(descriptions ...string) {
 		if description == "" {
 			continue
 		}
-		s := newState(Observed{Objects: book.Objects{Run: o.Run}, Look: book.Look{Demand: o.Demand, Nodes: o.Nodes}, Rules: o.Rules})
-		pod := s.newSpare(index)
+		pod := o.maker().newSpare(index)
 		pod.UID = types.UID(fmt.Sprintf("%08d", 100+index))
 		node, phase, _ := strings.Cut(description, " ")
 		if node != "-" {

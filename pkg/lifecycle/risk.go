@@ -6,22 +6,18 @@ import (
 	"strconv"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
 // setReservation says what the Run waits for, or which Reservations of others may cut it (R18).
-func (s *state) setReservation(next *rqv1.RunStatus) {
+func setReservation(next *rqv1.RunStatus, s *situation) {
 	next.PendingReservation, next.EarliestStart, next.AtRisk = "", nil, nil
-	switch {
-	case s.phase == rqv1.RunPending && s.waitsFor != nil:
-		next.PendingReservation, next.EarliestStart = s.waitsFor.Name, s.waitsFor.Spec.EarliestStart.DeepCopy()
+	switch waits := s.facts.Waits(); {
+	case s.phase == rqv1.RunPending && waits != nil:
+		next.PendingReservation, next.EarliestStart = waits.Name, waits.Spec.EarliestStart.DeepCopy()
 	case s.phase == rqv1.RunRunning:
-		next.AtRisk = steady(s.Run.Status.AtRisk, s.Risks)
+		next.AtRisk = steady(s.facts.Run.Status.AtRisk, s.facts.Risks)
 	}
-	s.setAtRisk(next)
 }
 
 // slight is a change of a probability that is not worth a write: forecasts change as others come and go.
@@ -43,29 +39,16 @@ func steady(was, are []rqv1.RunRisk) []rqv1.RunRisk {
 	return was
 }
 
-// setAtRisk says in a condition whether some activation may cut the Run. It is absent until one may.
-func (s *state) setAtRisk(next *rqv1.RunStatus) {
-	condition := metav1.Condition{Type: rqv1.ConditionAtRisk, Status: metav1.ConditionFalse, Reason: "Safe",
-		Message: "no Reservation needs what the Run holds", ObservedGeneration: s.Run.Generation}
-	if len(next.AtRisk) > 0 {
-		first := &next.AtRisk[0]
-		condition.Status, condition.Reason = metav1.ConditionTrue, "Reserved"
-		condition.Message = fmt.Sprintf("Reservation %s may cut the Run at %s, with a probability of %s", first.Reservation,
-			first.At.UTC().Format(time.RFC3339), first.Probability)
-		if more := len(next.AtRisk) - 1; more > 0 {
-			condition.Message += fmt.Sprintf("; %d more Reservations may later", more)
+// setAtRisk says in a condition whether some activation may cut the Run.
+func setAtRisk(c conditions) {
+	var risk *saying
+	if len(c.next.AtRisk) > 0 {
+		first := &c.next.AtRisk[0]
+		risk = &saying{"Reserved", fmt.Sprintf("Reservation %s may cut the Run at %s, with a probability of %s",
+			first.Reservation, first.At.UTC().Format(time.RFC3339), first.Probability)}
+		if more := len(c.next.AtRisk) - 1; more > 0 {
+			risk.message += fmt.Sprintf("; %d more Reservations may later", more)
 		}
-	} else if meta.FindStatusCondition(next.Conditions, rqv1.ConditionAtRisk) == nil {
-		return
 	}
-	s.setCondition(next, condition)
-}
-
-// activating says what the Run waits for when its turn has come.
-func (s *state) activating() string {
-	text := fmt.Sprintf("its turn has come: %d pods of other Runs are leaving (Reservation %s)", s.Leaving, s.waitsFor.Name)
-	if len(s.Stuck) > 0 {
-		text += "; planned again around " + stuck(s.Stuck)
-	}
-	return text
+	c.raise(rqv1.ConditionAtRisk, risk, saying{"Safe", "no Reservation needs what the Run holds"})
 }

@@ -10,52 +10,14 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// opportunistic reports whether the Run's pods are shards, which come and go one by one (R15).
-func (s *state) opportunistic() bool { return s.Run != nil && s.Run.Spec.Opportunistic }
-
-// shardsPhase returns the phase that the shards have brought the Run to: it runs while any of them does, and waits while none
-// does. That some give way, or are lost, is no failure.
-func (s *state) shardsPhase() rqv1.RunPhase {
-	succeeded := 0
-	for _, pod := range s.pods {
-		switch {
-		case pod == nil || s.reclaims(pod):
-		case pod.Status.Phase == corev1.PodFailed && !s.lost(pod):
-			return rqv1.RunFailed
-		case pod.Status.Phase == corev1.PodSucceeded && pod.DeletionTimestamp == nil:
-			succeeded++
-		}
-	}
-	switch {
-	case succeeded == len(s.pods):
-		return rqv1.RunCompleted
-	case s.expired():
-		return rqv1.RunFailed
-	case s.running() > 0:
-		return rqv1.RunRunning
-	}
-	return rqv1.RunPending
-}
-
-// running returns the number of shards that run.
-func (s *state) running() int {
-	n := 0
-	for _, pod := range s.pods {
-		if alive(pod) && s.runs(pod) && !s.reclaims(pod) {
-			n++
-		}
-	}
-	return n
-}
-
-// mayWait returns how many more pods may be made. A Run may ask for a million shards: no more of them are there than have a place or
-// could have one, and one that waits.
-func (s *state) mayWait() int {
-	if !s.opportunistic() || s.Shards == 0 {
+// shardsToMake returns how many more ranks may be made. A Run may ask for a million shards: no more of them are there than have
+// a place or could have one, and one that waits.
+func shardsToMake(f *facts, ranks []*corev1.Pod) int {
+	if !f.opportunistic() || f.Shards == 0 {
 		return math.MaxInt
 	}
-	left := s.Shards
-	for _, pod := range s.pods {
+	left := f.Shards
+	for _, pod := range ranks {
 		if pod != nil {
 			left--
 		}
@@ -63,55 +25,24 @@ func (s *state) mayWait() int {
 	return left
 }
 
-// reclaims reports whether a shard has been told to give its GPUs back.
-func (s *state) reclaims(pod *corev1.Pod) bool {
-	if !s.opportunistic() {
-		return false
-	}
-	_, told := s.Reclaimed(pod.UID)
-	return told
-}
-
-// noticeOfReclaim is what a shard is told that gives way: whoever is given its GPUs does not wait for long.
-func (s *state) noticeOfReclaim(pod *corev1.Pod) *Notice {
-	reason, _ := s.Reclaimed(pod.UID)
-	seconds := wholeSeconds(s.OpportunisticGrace)
-	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {
-		seconds = min(seconds, *own)
-	}
-	return &Notice{Reason: reason, Message: needed(reason), GraceSeconds: seconds}
-}
-
-// needed says why shards give way.
-func needed(reason rqv1.ClosureReason) string {
-	if reason == rqv1.ClosedReclaimedBySpare {
-		return "the spare on these GPUs is needed in place of a failed node"
-	}
-	return "another Run has been given these GPUs"
-}
-
-// reasonOfShard says why the Lease of a shard that is gone ended; empty when it ended for what ends other pods too.
-func (s *state) reasonOfShard(lease *rqv1.Lease) rqv1.ClosureReason {
+// reasonOfShard says why the Lease of a shard that is gone ended; empty for the Lease of another pod. That the shard was told
+// to give way is known from the book, from its pod when an earlier process told it, or from the Run's status when that pod is
+// gone.
+func reasonOfShard(s *situation, lease *rqv1.Lease) rqv1.ClosureReason {
 	if lease.Spec.Slice.Role != rqv1.RoleBorrowed {
 		return ""
 	}
-	if reason, told := s.Reclaimed(lease.PodUID()); told {
+	if reason, told := s.facts.Reclaimed(lease.PodUID()); told {
 		return reason
 	}
-	if pod := s.byUID[lease.PodUID()]; pod != nil {
-		for i := range pod.Status.Conditions {
-			c := &pod.Status.Conditions[i]
-			reason := rqv1.ClosureReason(c.Reason)
-			if c.Type == corev1.DisruptionTarget && (reason == rqv1.ClosedReclaimed || reason == rqv1.ClosedReclaimedBySpare) {
-				return reason // an earlier process told it
-			}
-		}
+	if reason, told := toldToGo(s.facts.podOf[lease.PodUID()]); told {
+		return reason
 	}
-	if reason, said := s.saidReclaimed(lease); said {
-		return reason // likewise, and the pod is gone
+	if reason, said := s.facts.told.reasonFor(s.facts.Run, lease); said {
+		return reason
 	}
 	switch {
-	case s.Demand.GPUsPerPod > 0 && !s.has(rank.Held(lease)):
+	case s.facts.Shape == nil && !s.has(rank.Held(lease)):
 		return rqv1.ClosedShrink
 	case s.phase == rqv1.RunFailed:
 		return rqv1.ClosedFailed
@@ -119,15 +50,30 @@ func (s *state) reasonOfShard(lease *rqv1.Lease) rqv1.ClosureReason {
 	return rqv1.ClosedDeleted
 }
 
-// shards says how many shards run, and what the others wait for.
-func (s *state) shards() (reason, message string) {
-	running, ended := s.running(), 0
-	for _, pod := range s.pods {
-		if pod != nil && !holds(pod) {
+// toldToGo returns why a pod, if it is there, was told to give its GPUs back, by its own conditions.
+func toldToGo(pod *corev1.Pod) (rqv1.ClosureReason, bool) {
+	if pod == nil {
+		return "", false
+	}
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		reason := rqv1.ClosureReason(c.Reason)
+		if c.Type == corev1.DisruptionTarget && (reason == rqv1.ClosedReclaimed || reason == rqv1.ClosedReclaimedBySpare) {
+			return reason, true
+		}
+	}
+	return "", false
+}
+
+// storyOfShards says how many shards run, and what the others wait for.
+func storyOfShards(f *facts, shards []*corev1.Pod) (reason, message string) {
+	running, ended := runningShards(f, shards), 0
+	for _, pod := range shards {
+		if pod != nil && !unfinished(pod) {
 			ended++
 		}
 	}
-	message = fmt.Sprintf("%d of %d shards run", running, len(s.pods))
+	message = fmt.Sprintf("%d of %d shards run", running, len(shards))
 	if ended > 0 {
 		message += fmt.Sprintf(", %d have ended", ended)
 	}
@@ -135,12 +81,12 @@ func (s *state) shards() (reason, message string) {
 	if running == 0 {
 		reason = "Waiting"
 	}
-	switch waiting := len(s.pods) - running - ended; {
+	switch waiting := len(shards) - running - ended; {
 	case waiting == 0:
-	case s.Refusal != nil:
-		message += "; the others wait: " + s.Refusal.Message
+	case f.Refusal != nil:
+		message += "; the others wait: " + f.Refusal.Message
 		if running == 0 {
-			reason = string(s.Refusal.Reason)
+			reason = string(f.Refusal.Reason)
 		}
 	default:
 		message += "; the others wait for idle GPUs"

@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"fmt"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,15 +16,15 @@ const pauseUser = 65535
 // newSpare returns a spare's pod: a pause container that requests no GPU, since its Lease holds them (R15). It mounts the
 // images of the Run's template, so that the kubelet has them when the node is needed, and is admitted to the nodes that
 // the Run's other pods are.
-func (s *state) newSpare(index int) *corev1.Pod {
+func (m *maker) newSpare(index int) *corev1.Pod {
 	part := rank.Part{Index: index, Spare: true}
-	group := strconv.Itoa(s.Demand.Group(part))
+	group := m.groupLabel(part)
 	template := corev1.PodSpec{}
-	if s.Run.Spec.Template != nil {
-		template = *s.Run.Spec.Template.Spec.DeepCopy()
+	if m.run.Spec.Template != nil {
+		template = *m.run.Spec.Template.Spec.DeepCopy()
 	}
-	pause := corev1.Container{Name: "pause", Image: s.PauseImage, SecurityContext: leastPrivilege(), Env: []corev1.EnvVar{
-		{Name: "JOBTREE_RUN", Value: s.Run.Name},
+	pause := corev1.Container{Name: "pause", Image: m.rules.PauseImage, SecurityContext: leastPrivilege(), Env: []corev1.EnvVar{
+		{Name: "JOBTREE_RUN", Value: m.run.Name},
 		{Name: "JOBTREE_GROUP_INDEX", Value: group},
 	}}
 	volumes := images(&template)
@@ -35,9 +34,9 @@ func (s *state) newSpare(index int) *corev1.Pod {
 	}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.Run.Namespace, Name: part.PodName(s.Run.Name),
-			OwnerReferences: []metav1.OwnerReference{ownerOf(s.Run)},
-			Labels:          s.labelsOf(part, group),
+			Namespace: m.run.Namespace, Name: part.PodName(m.run.Name),
+			OwnerReferences: []metav1.OwnerReference{ownerOf(m.run)},
+			Labels:          m.labels(part),
 		},
 		Spec: corev1.PodSpec{
 			SchedulerName:                 rqv1.SchedulerName,

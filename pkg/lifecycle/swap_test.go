@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
@@ -29,8 +28,7 @@ func (o *Observed) rankLost(rank int) {
 
 // rankAgain adds a new pod of a rank, unbound, that records the spare of its group.
 func (o *Observed) rankAgain(index, spare int) {
-	s := newState(Observed{Objects: book.Objects{Run: o.Run}, Look: book.Look{Demand: o.Demand, Nodes: o.Nodes}, Rules: o.Rules})
-	pod := s.newPod(index)
+	pod := o.maker().newRank(index)
 	pod.UID = "again"
 	r := rank.Replacement{Lost: "gone", Spare: fmt.Sprintf("run-s%d", spare), Node: fmt.Sprintf("n%d", 4+spare)}
 	for _, other := range o.Pods {

@@ -1,89 +1,64 @@
 package lifecycle
 
 import (
-	"fmt"
-	"math"
-	"slices"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
-// grant works out the width that the Run may have: of one that runs, what its status grants, as far as the Run desires it
-// (R24) and its cuts leave it; of another, what it asks for or is planned at.
-func (s *state) grant() {
-	s.planned = int32(s.Demand.GPUs())
-	s.granted = s.planned
-	if s.opportunistic() || s.Run == nil || s.Run.Status.Phase != rqv1.RunRunning {
-		return
-	}
-	if recorded := s.recorded(); recorded > 0 {
-		s.granted = recorded
-	}
-	s.granted = min(s.granted, width(&s.Run.Spec).Desired, s.cutTo())
-	s.growing = s.growth()
-	s.Demand = s.Demand.At(int(s.widest()) / s.Demand.GPUsPerPod)
+// width is how wide the Run may be, in GPUs.
+type width struct {
+	// granted is what the Run may have, and growing what a cohort grows it to, 0 when none does.
+	granted, growing int32
+	// planned is the width that the book plans the Run at.
+	planned int32
+	// kept is the Run's shape without the cohort, and shape its shape with it.
+	kept, shape plan.Demand
 }
 
-// cutTo returns the width that the Run's cuts leave it.
-func (s *state) cutTo() int32 {
-	left := int32(math.MaxInt32)
-	for i := range s.Cuts {
-		if cut := &s.Cuts[i]; s.shrinks(cut) && s.ranBefore(cut.At) {
-			left = min(left, *cut.Width)
-		}
+// widthOf works out how wide the Run may be: one that runs as wide as its status grants, as far as the Run desires it (R24)
+// and its cuts leave it; any other as wide as it is planned. A Run without a shape has no width.
+func widthOf(f *facts, c *cuts) width {
+	if f.Shape != nil {
+		return width{}
 	}
-	return left
+	planned := int32(f.Demand.GPUs())
+	w := width{planned: planned, granted: planned, kept: f.Demand, shape: f.Demand}
+	if f.opportunistic() || !saysRunning(f.Run) {
+		return w
+	}
+	granted := planned
+	if recorded := grantedIn(f.Run); recorded > 0 {
+		granted = recorded
+	}
+	granted = min(granted, f.Run.Spec.Desired(), c.left)
+	return w.resized(granted, growthFrom(f, c, granted))
 }
 
-// recorded returns the width that the status grants; 0 when it grants none.
-func (s *state) recorded() int32 {
-	if s.Run.Status.Width == nil {
+// growthFrom returns the width that the Run is to grow to from a width: the one under way or, when none is, the one decided
+// on. It returns 0 when there is none, the Run does not desire it, or it is being shrunk.
+func growthFrom(f *facts, c *cuts, granted int32) int32 {
+	to := growingIn(f.Run)
+	if to == 0 {
+		to = f.GrowTo
+	}
+	if to <= granted || to > f.Run.Spec.Desired() || to > c.left || granted < grantedIn(f.Run) {
 		return 0
 	}
-	return s.Run.Status.Width.Granted
+	return to
 }
 
-// shrinks reports whether a cut makes the Run narrower.
-func (s *state) shrinks(cut *rank.Cut) bool {
-	return cut.Action == rqv1.CutShrink && cut.Width != nil && s.Shape == nil && s.Demand.GPUsPerPod > 0
+// resized returns the same Run's width when it has other GPUs.
+func (w width) resized(granted, growing int32) width {
+	w.granted, w.growing = granted, growing
+	w.kept = w.shape.At(int(granted) / w.shape.GPUsPerPod)
+	w.shape = w.shape.At(int(w.widest()) / w.shape.GPUsPerPod)
+	return w
 }
 
-// narrowed reports whether the Run runs and its status says how wide it may be: only then do pods beyond that go.
-func (s *state) narrowed() bool {
-	return s.Run.Status.Phase == rqv1.RunRunning && s.phase == rqv1.RunRunning && s.recorded() == s.granted && s.recordedGrowth() == s.growing
-}
+// widest returns the width in GPUs that the Run has or is growing to.
+func (w width) widest() int32 { return max(w.granted, w.growing) }
 
-// has reports whether the Run has a part at its width, or grows by it.
-func (s *state) has(part rank.Part) bool { return s.hasAt(s.widest(), part) }
-
-// hasAt reports whether the Run would have a part at a width in GPUs.
-func (s *state) hasAt(gpus int32, part rank.Part) bool {
-	return s.Demand.At(int(gpus) / s.Demand.GPUsPerPod).Has(part)
-}
-
-// bound says how wide the Run is, in a word and in a sentence. That it was shrunk or grew is said until its width changes
-// again or a pod is replaced, and that a spare was swapped in, until something else happens.
-func (s *state) bound() (reason, message string) {
-	started := meta.FindStatusCondition(s.Run.Status.Conditions, rqv1.ConditionStarted)
-	said := ""
-	if started != nil && s.Run.Status.Phase == rqv1.RunRunning {
-		said = started.Reason
-	}
-	shrinks, grew := s.recorded() > s.granted, s.recorded() > 0 && s.recorded() < s.granted
-	swaps := slices.ContainsFunc(s.core(), func(pod *corev1.Pod) bool { return pod != nil && s.swapping(pod) })
-	switch missing := s.missing(); {
-	case !shrinks && !grew && missing > 0 && (swaps || said != reasonShrink):
-		return "Replacing", fmt.Sprintf("replacing %d of %d pods", missing, len(s.core()))
-	case shrinks, said == reasonShrink && !grew:
-		return reasonShrink, fmt.Sprintf("shrunk to %d GPUs", s.granted)
-	case grew, said == reasonGrow:
-		return reasonGrow, fmt.Sprintf("grew to %d GPUs", s.granted)
-	case s.swapped() != "":
-		return reasonSwapped, s.swapped()
-	}
-	return "Started", fmt.Sprintf("bound %d GPUs", s.granted)
+// recorded reports whether the Run's status says how wide it is: only then do pods beyond that go.
+func (w width) recorded(run *rqv1.Run) bool {
+	return saysRunning(run) && grantedIn(run) == w.granted && growingIn(run) == w.growing
 }

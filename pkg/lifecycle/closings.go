@@ -1,0 +1,120 @@
+package lifecycle
+
+import (
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// closings returns the Leases whose pods hold nothing any more, for the reason that a pod which is gone has. A pod that
+// terminates still holds its GPUs (R28).
+func closings(f *facts, reasonGone func(*rqv1.Lease) rqv1.ClosureReason) []Closing {
+	var out []Closing
+	for _, lease := range f.Leases {
+		pod := f.podOf[lease.PodUID()]
+		switch {
+		case pod == nil, !present(pod) && !unfinished(pod):
+			out = append(out, Closing{Lease: lease, Reason: reasonGone(lease)})
+		case pod.Status.Phase == corev1.PodSucceeded:
+			out = append(out, Closing{Lease: lease, Reason: rqv1.ClosedCompleted})
+		case pod.Status.Phase == corev1.PodFailed && !f.Stands(pod.Spec.NodeName):
+			out = append(out, Closing{Lease: lease, Reason: rqv1.ClosedNodeFailure})
+		case pod.Status.Phase == corev1.PodFailed:
+			out = append(out, Closing{Lease: lease, Reason: rqv1.ClosedFailed})
+		}
+	}
+	if len(out) > 0 {
+		began := successors(f.Leases)
+		for i := range out {
+			out[i].Ended = nextBegan(out[i].Lease, began[seatOf(out[i].Lease)])
+		}
+	}
+	return out
+}
+
+// seat is one rank, or one spare, of one Run.
+type seat struct {
+	run  types.UID
+	part rank.Part
+}
+
+func seatOf(lease *rqv1.Lease) seat { return seat{lease.Spec.RunRef.UID, rank.Held(lease)} }
+
+// successors returns when Leases began, by rank, for ranks that have several. The ledger may tell of a Lease late: one that a
+// process was writing when it died, for a pod that has gone since and been replaced. Its rank holds GPUs by one at a time.
+func successors(leases []*rqv1.Lease) map[seat][]time.Time {
+	began := map[seat][]time.Time{}
+	for _, lease := range leases {
+		began[seatOf(lease)] = append(began[seatOf(lease)], lease.Spec.Start.Time)
+	}
+	maps.DeleteFunc(began, func(_ seat, at []time.Time) bool { return len(at) < 2 })
+	return began
+}
+
+// nextBegan returns when the next Lease of the same rank began; zero when there is none.
+func nextBegan(lease *rqv1.Lease, began []time.Time) (next time.Time) {
+	for _, at := range began {
+		if at.After(lease.Spec.Start.Time) && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	return next
+}
+
+// reasonWithoutRun says why a Lease ended whose pod is gone, and whose Run is or is being deleted.
+func (f *facts) reasonWithoutRun(lease *rqv1.Lease) rqv1.ClosureReason {
+	if !f.Stands(lease.Node()) {
+		return rqv1.ClosedNodeFailure
+	}
+	return rqv1.ClosedDeleted
+}
+
+// reasonGone says why a Lease whose pod is gone ended.
+func (s *situation) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
+	run := s.facts.Run
+	switch {
+	case !s.facts.Stands(lease.Node()):
+		return rqv1.ClosedNodeFailure
+	case s.swaps.claims[lease.PodUID()] != nil:
+		return rqv1.ClosedSwap
+	case run.UID != lease.Spec.RunRef.UID:
+		return rqv1.ClosedDeleted
+	}
+	if cut := s.cuts.of(lease); cut != nil {
+		return reasonOf(cut)
+	}
+	if reason := reasonOfShard(s, lease); reason != "" {
+		return reason
+	}
+	switch {
+	case preempted(run, lease):
+		return rqv1.ClosedRandomPreempt
+	case s.phase == rqv1.RunRunning && !s.has(rank.Held(lease)):
+		return rqv1.ClosedShrink
+	case s.phase == rqv1.RunFailed:
+		return rqv1.ClosedFailed
+	case s.phase == rqv1.RunPending:
+		return rqv1.ClosedUnwound
+	case s.phase == rqv1.RunCompleted && lease.Spec.Slice.Role == rqv1.RoleSpare:
+		return rqv1.ClosedCompleted
+	}
+	return rqv1.ClosedDeleted
+}
+
+// preempted reports whether a Lease is of before a lottery that ended its Run, by the Run's own status: the Reservation may have
+// been canceled since.
+func preempted(run *rqv1.Run, lease *rqv1.Lease) bool {
+	for _, kind := range []string{rqv1.ConditionFinished, rqv1.ConditionStarted} {
+		c := meta.FindStatusCondition(run.Status.Conditions, kind)
+		if c != nil && c.Reason == reasonRandomPreempt && lease.Spec.Start.Time.Before(c.LastTransitionTime.Time) {
+			return true
+		}
+	}
+	return false
+}

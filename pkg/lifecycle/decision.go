@@ -1,0 +1,82 @@
+package lifecycle
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// Closing is a Lease to close.
+type Closing struct {
+	Lease  *rqv1.Lease
+	Reason rqv1.ClosureReason
+	// Ended is when it ended; zero for now.
+	Ended time.Time
+}
+
+// Evidence is what must be seen on the API server itself, not in a cache, before a pod is deleted for it.
+type Evidence string
+
+// Kinds of evidence.
+const (
+	// NoEvidence: the pod is deleted by decision.
+	NoEvidence Evidence = ""
+	// NodeLost: the pod's node does not exist, or is recorded as lost.
+	NodeLost Evidence = "NodeLost"
+	// Unpaid: the pod is bound and has no open Lease.
+	Unpaid Evidence = "Unpaid"
+	// RunGone: there is no Run of the pod's name with the UID that made it.
+	RunGone Evidence = "RunGone"
+)
+
+// Deletion is a pod to delete once there is evidence for it.
+type Deletion struct {
+	Pod *corev1.Pod
+	If  Evidence
+	// Node is the pod's, or its Lease's while the pod is not bound.
+	Node string
+	// Run made the pod; set where the evidence is about that Run.
+	Run types.UID
+	// GraceSeconds are what the pod has to end where that is less than its own; nil where it is not.
+	GraceSeconds *int64
+	// Notice is what the pod is told first; nil when it is not cut but deleted for another reason.
+	Notice *Notice
+}
+
+// Notice is what a pod that is cut is told before it ends (R19).
+type Notice struct {
+	// Reason that the pod's Lease is going to close with, and a sentence that says for whom.
+	Reason  rqv1.ClosureReason
+	Message string
+	// GraceSeconds are what it has to end: its own, as far as that is allowed, and a notice period at least.
+	GraceSeconds int64
+}
+
+// Decision is what to do, in this order: delete pods, create replacements, close Leases, create the Service and pods, write the
+// status.
+type Decision struct {
+	Delete []Deletion
+	// Replace lists pods that record which spares make room for them. They come before the Leases close that tell of the loss:
+	// otherwise nothing would, should this process end in between.
+	Replace []*corev1.Pod
+	// Close lists Leases whose pods have ended, or are not there: the latter is to be seen on the API server too.
+	Close   []Closing
+	Service *corev1.Service
+	Create  []*corev1.Pod
+	// Status is the status to write; nil when it stands as it should.
+	Status *rqv1.RunStatus
+	// After is when to look again although nothing has happened, and Retry when to plan again; 0 for never.
+	After, Retry time.Duration
+	requeues     bool
+}
+
+// TellFirst reports whether the status is written before pods are deleted: without them nothing would tell any more that the Run
+// has failed, that it keeps their room, or, once the Reservation is over, why they were cut.
+func (d *Decision) TellFirst() bool {
+	noticed := func(deletion Deletion) bool { return deletion.Notice != nil }
+	return d.Status != nil && (d.Status.Phase == rqv1.RunFailed || d.requeues || slices.ContainsFunc(d.Delete, noticed))
+}

@@ -1,0 +1,85 @@
+package lifecycle
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// facts are an observation, with its pods and its Leases by the UID of the pod.
+type facts struct {
+	Observed
+	podOf   map[types.UID]*corev1.Pod
+	leaseOf map[types.UID]*rqv1.Lease
+	// told are the shards that gave way last, by the status of the Run; nil when it does not say.
+	told *toldShards
+}
+
+func factsOf(o Observed) *facts {
+	f := &facts{Observed: o, podOf: map[types.UID]*corev1.Pod{}, leaseOf: map[types.UID]*rqv1.Lease{}}
+	for _, pod := range o.Pods {
+		f.podOf[pod.UID] = pod
+	}
+	for _, lease := range o.Leases {
+		f.leaseOf[lease.PodUID()] = lease
+	}
+	if o.Run != nil {
+		f.told = whoGaveWay(o.Run)
+	}
+	return f
+}
+
+// stays reports whether the Run is there and is not being deleted.
+func (f *facts) stays() bool { return f.Run != nil && f.Run.DeletionTimestamp == nil }
+
+// opportunistic reports whether the Run's pods are shards, which come and go one by one (R15).
+func (f *facts) opportunistic() bool { return f.Run.Spec.Opportunistic }
+
+// runOf returns the Run that made a pod, as the pod itself says or, where that was taken off it, its Lease.
+func (f *facts) runOf(pod *corev1.Pod) (types.UID, bool) {
+	if run, ok := rank.RunOf(pod); ok {
+		return run, true
+	}
+	if lease := f.leaseOf[pod.UID]; lease != nil {
+		return lease.Spec.RunRef.UID, true
+	}
+	return "", false
+}
+
+// runs reports whether a pod is bound and has its Lease.
+func (f *facts) runs(pod *corev1.Pod) bool { return bound(pod) && f.leaseOf[pod.UID] != nil }
+
+// standBy reports whether every one of some spares is bound.
+func (f *facts) standBy(spares []*corev1.Pod) bool {
+	for _, pod := range spares {
+		if !f.runs(pod) {
+			return false
+		}
+	}
+	return true
+}
+
+// failed reports whether a pod failed by its own doing: not because its node went away, or because it was told to go.
+func (f *facts) failed(pod *corev1.Pod) bool {
+	return present(pod) && pod.Status.Phase == corev1.PodFailed && (!bound(pod) || f.Stands(pod.Spec.NodeName))
+}
+
+// swapping reports whether a rank's pod waits for the spare that it records to make room.
+func (f *facts) swapping(pod *corev1.Pod) bool {
+	if !active(pod) || bound(pod) {
+		return false
+	}
+	r, ok := rank.ReplacementOf(pod)
+	return ok && r.SpareUID != "" && (f.podOf[r.SpareUID] != nil || f.leaseOf[r.SpareUID] != nil)
+}
+
+// reclaims reports whether a pod is a shard that has been told to give its GPUs back.
+func (f *facts) reclaims(pod *corev1.Pod) bool {
+	if !f.opportunistic() {
+		return false
+	}
+	_, told := f.Reclaimed(pod.UID)
+	return told
+}

@@ -1,0 +1,35 @@
+package lifecycle
+
+import (
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// footing is what a Run has to go on with: each value is worked out once, from those above it.
+type footing struct {
+	facts  *facts
+	cuts   cuts
+	width  width
+	roster roster
+	swaps  swaps
+	// edited says that a gang which is starting starts again, since its spec was edited.
+	edited bool
+}
+
+func footingOf(f *facts) footing {
+	t := footing{facts: f, cuts: cutsOf(f)}
+	w := widthOf(f, &t.cuts)
+	t.width, t.roster = settled(f, w, rosterAt(f, w))
+	if !f.opportunistic() {
+		t.swaps = swapsOf(f, &t.cuts, t.width, &t.roster)
+	}
+	if t.swaps.stuck && f.Narrower > 0 && f.Narrower < t.width.granted { // it goes on narrower (R27)
+		t.swaps.stuck = false
+		t.width = t.width.resized(f.Narrower, 0)
+		t.roster = rosterAt(f, t.width)
+	}
+	t.edited = edited(f, &t.cuts, &t.roster)
+	return t
+}
+
+// has reports whether the Run has a part at its width, or grows by it.
+func (t *footing) has(part rank.Part) bool { return t.facts.Shape == nil && t.width.shape.Has(part) }

@@ -1,0 +1,87 @@
+package lifecycle
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// deletionsOf returns the pods that the Run gives up.
+func deletionsOf(s *situation) []Deletion {
+	r := &s.roster
+	switch {
+	case s.hasEnded():
+		return slices.Concat(endedBy(s, r.ranks, active), endedBy(s, r.spares, present), endedBy(s, r.beyond, active))
+	case s.startsAgain():
+		return endedBy(s, r.all(), present) // also what has ended: every rank runs again
+	case s.facts.Shape != nil:
+		return endedBy(s, r.spares, present) // nobody is left that they could replace
+	}
+	return leaving(s)
+}
+
+// endedBy returns the pods of a kind, to be deleted; those that are cut get notice.
+func endedBy(s *situation, pods []*corev1.Pod, kind func(*corev1.Pod) bool) []Deletion {
+	var out []Deletion
+	for _, pod := range pods {
+		if kind(pod) {
+			out = append(out, Deletion{Pod: pod, Notice: noticeFor(s, pod)})
+		}
+	}
+	return out
+}
+
+// leaving returns the pods that are to go while the Run stands: those that something seems to be wrong with, that are cut, that
+// wait in vain and are made anew to take the place of a spare, that are beyond the width of a Run that runs, spares that have
+// ended, and spares whose room a rank is to have.
+func leaving(s *situation) []Deletion {
+	out := leavingOf(s, s.roster.ranks, func(index int, pod *corev1.Pod) bool {
+		return s.cuts.doom(pod) || s.swaps.relief[index].Spare != "" || s.facts.reclaims(pod)
+	})
+	out = append(out, leavingOf(s, s.roster.spares, func(_ int, pod *corev1.Pod) bool {
+		return !unfinished(pod) || s.cuts.doom(pod) || s.swaps.claims[pod.UID] != nil
+	})...)
+	if s.narrowed() || s.facts.opportunistic() {
+		out = append(out, leavingOf(s, s.roster.beyond, func(int, *corev1.Pod) bool { return true })...)
+	}
+	return out
+}
+
+// leavingOf returns those of some pods, by index, that are suspect, and those there that are to go.
+func leavingOf(s *situation, pods []*corev1.Pod, goes func(int, *corev1.Pod) bool) []Deletion {
+	var out []Deletion
+	for index, pod := range pods {
+		if pod == nil {
+			continue
+		}
+		if wrong, found := suspect(s.facts, pod); found {
+			out = append(out, wrong)
+		} else if present(pod) && goes(index, pod) {
+			out = append(out, Deletion{Pod: pod, Notice: noticeFor(s, pod)})
+		}
+	}
+	return out
+}
+
+// suspect returns the deletion of a pod that something seems to be wrong with: it has lost its node, runs without a Lease, or
+// has a Lease and cannot be bound where that says. What has ended well needs no node.
+func suspect(f *facts, pod *corev1.Pod) (Deletion, bool) {
+	if pod.Status.Phase == corev1.PodSucceeded {
+		return Deletion{}, false
+	}
+	lease, node := f.leaseOf[pod.UID], pod.Spec.NodeName
+	if lease != nil && !bound(pod) {
+		node = lease.Node()
+		if active(pod) && f.Now.Sub(lease.Spec.Start.Time) > f.GangDeadline {
+			return Deletion{Pod: pod, Node: node}, true
+		}
+	}
+	switch {
+	case node == "":
+	case !f.Stands(node):
+		return Deletion{Pod: pod, If: NodeLost, Node: node}, true
+	case active(pod) && lease == nil && !f.Leased[pod.UID]:
+		return Deletion{Pod: pod, If: Unpaid, Node: node}, true
+	}
+	return Deletion{}, false
+}

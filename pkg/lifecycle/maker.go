@@ -1,0 +1,124 @@
+package lifecycle
+
+import (
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// RendezvousPort is the port of the rendezvous address, torchrun's default.
+const RendezvousPort = 29500
+
+// maker makes the pods of a Run.
+type maker struct {
+	run   *rqv1.Run
+	rules *Rules
+	// kept is the Run's shape without the cohort by which it grows, and shape its shape with it.
+	kept, shape plan.Demand
+	// cohort numbers the pods by which the Run grows.
+	cohort string
+}
+
+// firstCohort numbers the pods of the start, and replacements.
+const firstCohort = "0"
+
+// labels returns the labels that tell a pod's part in its Run.
+func (m *maker) labels(part rank.Part) map[string]string {
+	cohort := m.cohort
+	if m.kept.Has(part) {
+		cohort = firstCohort
+	}
+	return map[string]string{
+		rqv1.LabelRun:        m.run.Name,
+		rqv1.LabelRunUID:     string(m.run.UID),
+		rqv1.LabelIndex:      strconv.Itoa(part.Index),
+		rqv1.LabelGroupIndex: m.groupLabel(part),
+		rqv1.LabelCohort:     cohort,
+		rqv1.LabelRole:       string(rank.RoleOf(&m.run.Spec, part)),
+	}
+}
+
+// groupLabel returns the number of the group that a pod is in.
+func (m *maker) groupLabel(part rank.Part) string { return strconv.Itoa(m.shape.Group(part)) }
+
+// requestGPUs has the first container ask for the pod's GPUs, unless the template says which containers do.
+func (m *maker) requestGPUs(spec *corev1.PodSpec) {
+	if rank.PodGPUs(spec, m.rules.GPUResource) > 0 {
+		return
+	}
+	name, gpus := corev1.ResourceName(m.rules.GPUResource), int64(m.shape.GPUsPerPod)
+	resources := &spec.Containers[0].Resources
+	if resources.Limits == nil {
+		resources.Limits = corev1.ResourceList{}
+	}
+	delete(resources.Requests, name) // it may say 0
+	resources.Limits[name] = *resource.NewQuantity(gpus, resource.DecimalSI)
+}
+
+// identity is the environment that tells a container its rank: RANK and WORLD_SIZE count pods, and torchrun reads its
+// options from PET_*. Pods are made before it is known how wide a malleable Run starts: WORLD_SIZE is its total, or what it
+// has grown to when that is more.
+func (m *maker) identity(index int) []corev1.EnvVar {
+	world := max(int(m.run.Spec.Resources.TotalGPUs), m.shape.GPUs()) / m.shape.GPUsPerPod
+	number, pods := strconv.Itoa(index), strconv.Itoa(world)
+	address, port := rank.Part{}.PodName(m.run.Name)+"."+m.run.Name, strconv.Itoa(RendezvousPort)
+	return []corev1.EnvVar{
+		{Name: "RANK", Value: number},
+		{Name: "WORLD_SIZE", Value: pods},
+		{Name: "MASTER_ADDR", Value: address},
+		{Name: "MASTER_PORT", Value: port},
+		{Name: "PET_NNODES", Value: m.expectedNodes()},
+		{Name: "PET_NODE_RANK", Value: number},
+		{Name: "PET_NPROC_PER_NODE", Value: strconv.Itoa(m.shape.GPUsPerPod)},
+		{Name: "PET_MASTER_ADDR", Value: address},
+		{Name: "PET_MASTER_PORT", Value: port},
+		{Name: "PET_RDZV_ENDPOINT", Value: fmt.Sprintf("%s:%s", address, port)},
+		{Name: "PET_RDZV_ID", Value: string(m.run.UID)},
+		{Name: "JOBTREE_RUN", Value: m.run.Name},
+		{Name: epochVariable, Value: "0"},
+		{Name: "JOBTREE_GROUP_INDEX", Value: m.groupLabel(rank.Part{Index: index})},
+	}
+}
+
+// expectedNodes is how many pods torchrun is to expect: the least and the most that there may be of a malleable Run.
+func (m *maker) expectedNodes() string {
+	size := m.shape.GPUsPerPod
+	if m.run.Spec.Opportunistic {
+		return fmt.Sprintf("1:%d", m.shape.Pods())
+	}
+	malleable := m.run.Spec.Malleable
+	if malleable == nil {
+		return strconv.Itoa(int(m.run.Spec.Resources.TotalGPUs) / size)
+	}
+	return fmt.Sprintf("%d:%d", int(malleable.MinTotalGPUs)/size, int(malleable.MaxTotalGPUs)/size)
+}
+
+// service returns the headless Service that gives every rank a name: RUN-INDEX.RUN. Ranks find each other before they are
+// ready; spares have none.
+func service(run *rqv1.Run) *corev1.Service {
+	role := string(rank.RoleOf(&run.Spec, rank.Part{}))
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: run.Name, Namespace: run.Namespace,
+			Labels:          map[string]string{rqv1.LabelRun: run.Name},
+			OwnerReferences: []metav1.OwnerReference{ownerOf(run)},
+		},
+		Spec: corev1.ServiceSpec{
+			ClusterIP:                corev1.ClusterIPNone,
+			Selector:                 map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelRole: role},
+			PublishNotReadyAddresses: true,
+			Ports:                    []corev1.ServicePort{{Name: "rendezvous", Port: RendezvousPort}},
+		},
+	}
+}
+
+func ownerOf(run *rqv1.Run) metav1.OwnerReference {
+	return *metav1.NewControllerRef(run, rqv1.GroupVersion.WithKind("Run"))
+}

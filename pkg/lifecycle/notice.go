@@ -1,0 +1,49 @@
+package lifecycle
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// noticeFor returns what a pod is told that is to go; nil when it is not cut, or holds nothing any more.
+func noticeFor(s *situation, pod *corev1.Pod) *Notice {
+	if !bound(pod) || !unfinished(pod) {
+		return nil
+	}
+	cut, lease := s.cuts.final, s.facts.leaseOf[pod.UID]
+	if cut == nil && lease != nil {
+		cut = s.cuts.of(lease)
+	}
+	switch {
+	case s.facts.reclaims(pod):
+		return s.facts.noticeOfReclaim(pod)
+	case cut != nil:
+		return s.facts.notice(pod, reasonOf(cut), purpose(cut))
+	case lease != nil && s.narrowed() && !s.has(rank.Held(lease)):
+		return s.facts.notice(pod, rqv1.ClosedShrink, fmt.Sprintf("the Run is shrunk to %d GPUs", s.width.granted))
+	}
+	return nil
+}
+
+// notice returns what a pod is told that is cut: it has the notice period to end, or its own grace period where that is longer.
+func (r *Rules) notice(pod *corev1.Pod, reason rqv1.ClosureReason, message string) *Notice {
+	seconds := wholeSeconds(r.NoticePeriod)
+	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {
+		seconds = max(seconds, *own)
+	}
+	return &Notice{Reason: reason, Message: message, GraceSeconds: min(seconds, r.longestGrace())}
+}
+
+// noticeOfReclaim returns what a shard is told that gives way: whoever is given its GPUs does not wait for long.
+func (f *facts) noticeOfReclaim(pod *corev1.Pod) *Notice {
+	reason, _ := f.Reclaimed(pod.UID)
+	seconds := wholeSeconds(f.OpportunisticGrace)
+	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {
+		seconds = min(seconds, *own)
+	}
+	return &Notice{Reason: reason, Message: needed(reason), GraceSeconds: seconds}
+}

@@ -1,0 +1,49 @@
+package lifecycle
+
+import (
+	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/config"
+)
+
+// Observed is a Run as it stands: data alone, so that it can be kept and decided on again.
+type Observed struct {
+	book.Objects
+	book.Look
+	// Problem is what the API server last held against the Run's pods; empty when it took them.
+	Problem string
+	Now     time.Time
+	Rules
+}
+
+// Rules are the parts of the configuration that decisions go by.
+type Rules struct {
+	// GangDeadline is the longest that a gang may be partly bound.
+	GangDeadline time.Duration
+	// NoticePeriod is the least time that pods which are cut have to end, and OpportunisticGrace the most that shards have
+	// which give way.
+	NoticePeriod, OpportunisticGrace time.Duration
+	// MaxGracePeriod is the longest that a pod is made to take to end (R37).
+	MaxGracePeriod time.Duration
+	// GPUResource is the resource that pods request, and PauseImage what they run where no template says.
+	GPUResource, PauseImage string
+}
+
+// RulesOf returns what decisions go by of a configuration.
+func RulesOf(args *config.Args) Rules {
+	return Rules{GangDeadline: args.GangDeadline.Duration, NoticePeriod: args.NoticePeriod.Duration,
+		OpportunisticGrace: args.OpportunisticGrace.Duration, MaxGracePeriod: args.MaxGracePeriod.Duration,
+		GPUResource: args.GPUResource, PauseImage: args.PauseImage}
+}
+
+// Waits returns the Reservation that the Run waits for; nil when it waits for none.
+func (o *Observed) Waits() *rqv1.Reservation {
+	for _, r := range o.Reservations {
+		if !r.Ended() {
+			return r
+		}
+	}
+	return nil
+}

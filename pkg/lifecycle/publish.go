@@ -1,0 +1,137 @@
+package lifecycle
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/forecast"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
+)
+
+// follow has a Reservation say what is promised now, and commit to a nonce.
+func (r *revision) follow() *Write {
+	promise := r.seen.Promise
+	next := r.was.DeepCopy()
+	promised(&next.Spec, promise)
+	next.Spec.EarliestStart = metav1.NewTime(promise.At.Truncate(time.Second))
+	if !equality.Semantic.DeepEqual(&next.Spec, &r.was.Spec) {
+		return &Write{Verb: Update, Reservation: next}
+	}
+	commitment := r.seen.Commitments[r.was.UID]
+	switch said := r.was.Status.Lottery; {
+	case said == nil || said.Commitment == "":
+	case commitment == "":
+		commitment = said.Commitment // the key is not known at the moment
+	case said.Commitment != commitment:
+		return r.cancelFor("the key of lotteries has been replaced, so that what was committed to cannot be kept")
+	}
+	left := max(0, int64(promise.At.Sub(r.seen.Now)/time.Second))
+	s := &next.Status
+	s.State, s.CountdownSeconds = rqv1.ReservationPending, &left
+	if r.seen.Refusal != nil {
+		s.Reason = withBrake(r.seen.Refusal.Message, r.seen.Brake)
+	}
+	s.Forecast = forecastOf(promise)
+	s.ConflictSet = promise.Conflicts
+	s.Lottery = &rqv1.Lottery{Commitment: commitment, Odds: promise.Odds}
+	if !tells(&r.was.Status, s) {
+		return nil
+	}
+	return &Write{Verb: UpdateStatus, Reservation: next}
+}
+
+func forecastOf(p *forecast.Promise) *rqv1.Forecast {
+	return &rqv1.Forecast{DeficitGPUs: int32(p.Slice.Deficit), Scope: p.Slice.Scope, Confidence: p.Confidence, Remedies: p.Remedies}
+}
+
+// tells reports whether a status says something new: anything but the countdown, or that once it has halved.
+func tells(was, next *rqv1.ReservationStatus) bool {
+	a, b := *was, *next
+	a.CountdownSeconds, b.CountdownSeconds = nil, nil
+	if !equality.Semantic.DeepEqual(a, b) || was.CountdownSeconds == nil {
+		return true
+	}
+	return *next.CountdownSeconds < *was.CountdownSeconds && *next.CountdownSeconds <= *was.CountdownSeconds/2
+}
+
+// publish writes what has been decided in two steps: the conflict set that the draw is about, in the slice that the
+// Reservation says, and then the nonce, the draws and the cuts (R21). Those who are cut learn of it from there. A decision
+// that cannot be carried out is revealed and canceled.
+func (r *revision) publish() *Write {
+	a := r.seen.Activation
+	next := r.was.DeepCopy()
+	s := &next.Status
+	if a.Promise != nil && s.ActivatedAt == nil {
+		promised(&next.Spec, a.Promise)
+		if !equality.Semantic.DeepEqual(&next.Spec, &r.was.Spec) {
+			return &Write{Verb: Update, Reservation: next}
+		}
+	}
+	if s.Lottery == nil {
+		s.Lottery = &rqv1.Lottery{}
+	}
+	switch {
+	case a.Failed:
+		s.Lottery.Nonce, s.Cause = hex.EncodeToString(a.Nonce[:]), a.Cause
+		write := endOf(next, rqv1.ReservationCanceled, "the Run could not start after all: "+a.Why, r.seen.Now)
+		write.Stuck = r.seen.Stuck
+		return write
+	case s.ActivatedAt == nil:
+		at, none := metav1.NewMicroTime(a.At), int64(0)
+		s.State, s.Reason = rqv1.ReservationActivating, "its turn has come"
+		s.ActivatedAt, s.CountdownSeconds = &at, &none
+		s.ConflictSet = a.Conflicts
+		s.Lottery = &rqv1.Lottery{Commitment: resolver.Commitment(a.Nonce), ConflictSetDigest: resolver.Digest(a.Conflicts), Odds: a.Odds}
+	case s.Lottery.Nonce == "":
+		s.Lottery.Nonce, s.Lottery.Draws = hex.EncodeToString(a.Nonce[:]), a.Draws
+		s.Cuts = a.Cuts
+		s.Reason = fmt.Sprintf("GPUs of %d Runs are being freed", len(victims(a.Cuts)))
+	default:
+		return nil
+	}
+	return &Write{Verb: UpdateStatus, Reservation: next}
+}
+
+// victims returns the Runs that cuts are about.
+func victims(made []rqv1.Cut) []rqv1.NamespacedName {
+	var out []rqv1.NamespacedName
+	for i := range made {
+		if !slices.Contains(out, made[i].Run) {
+			out = append(out, made[i].Run)
+		}
+	}
+	return out
+}
+
+// planAround says that a Run whose turn has come was planned again around what is stuck; nil when nothing is, or it has been
+// said.
+func (r *revision) planAround() *Write {
+	if len(r.seen.Stuck) == 0 {
+		return nil
+	}
+	next := r.was.DeepCopy()
+	next.Status.Reason = "planned again around what has not gone: " + firstStuck(r.seen.Stuck)
+	if next.Status.Reason == r.was.Status.Reason {
+		return nil
+	}
+	return &Write{Verb: UpdateStatus, Reservation: next, Stuck: r.seen.Stuck}
+}
+
+// callOff ends the Reservation of a Run that waits by the word of whoever may brake (R36): what its activation has not yet ended
+// stays. What was published of a lottery can be checked, since its nonce is told.
+func (r *revision) callOff() *Write {
+	said := "called off" + r.seen.CalledOff.String()
+	w := r.cancelFor(said)
+	s := &w.Reservation.Status
+	s.CalledOff, s.Cause = said, rqv1.CanceledCalledOff
+	if s.ActivatedAt != nil && r.seen.Activation != nil && s.Lottery != nil {
+		s.Lottery.Nonce = hex.EncodeToString(r.seen.Activation.Nonce[:])
+	}
+	return w
+}

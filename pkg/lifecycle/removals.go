@@ -1,0 +1,80 @@
+package lifecycle
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// removals are the pods to delete.
+type removals struct {
+	facts *facts
+	list  []Deletion
+	known map[types.UID]bool
+}
+
+// removalsOf adds to pods that a Run gives up those that have to go whatever the Run has come to, and bounds how long all
+// of them take.
+func removalsOf(f *facts, given []Deletion) []Deletion {
+	r := removals{facts: f, known: map[types.UID]bool{}}
+	for i := range given {
+		r.add(given[i])
+	}
+	r.addStranded()
+	r.addOrphans()
+	r.limitGrace()
+	return r.list
+}
+
+func (r *removals) add(d Deletion) {
+	r.list = append(r.list, d)
+	r.known[d.Pod.UID] = true
+}
+
+// addStranded adds pods that nobody is there to end: what runs or terminates on a lost node.
+func (r *removals) addStranded() {
+	for _, pod := range r.facts.Pods {
+		_, ours := r.facts.runOf(pod)
+		if !ours || r.known[pod.UID] || !bound(pod) || r.facts.Stands(pod.Spec.NodeName) || present(pod) && !unfinished(pod) {
+			continue
+		}
+		r.add(Deletion{Pod: pod, If: NodeLost, Node: pod.Spec.NodeName})
+	}
+}
+
+// addOrphans adds the pods that no Run governs: those of a Run that is being deleted, whatever keeps its object; those whose
+// Run is gone, however it was deleted; and those that only their Leases tell of, whose ranks others take. What has ended goes
+// too: it has the names that a later Run's pods want.
+func (r *removals) addOrphans() {
+	for _, pod := range r.facts.Pods {
+		run, ours := r.facts.runOf(pod)
+		if !ours || r.known[pod.UID] || !present(pod) {
+			continue
+		}
+		_, _, member := rank.Membership(pod)
+		switch {
+		case r.facts.Run == nil || r.facts.Run.UID != run:
+			r.add(Deletion{Pod: pod, If: RunGone, Run: run})
+		case !r.facts.stays() || !member:
+			r.add(Deletion{Pod: pod})
+		}
+	}
+}
+
+// limitGrace has pods end in time which were made with more to end than is allowed, and adds those that were told to go by
+// others and given too long: deleted again they have what is left of that.
+func (r *removals) limitGrace() {
+	most := r.facts.longestGrace()
+	for i := range r.list {
+		d := &r.list[i]
+		if d.Notice == nil && d.If != NodeLost && graceOf(&d.Pod.Spec) > most {
+			d.GraceSeconds = &most
+		}
+	}
+	for _, pod := range r.facts.Pods {
+		given := pod.DeletionGracePeriodSeconds
+		if _, ours := r.facts.runOf(pod); ours && !r.known[pod.UID] && unfinished(pod) && given != nil && *given > most {
+			r.add(Deletion{Pod: pod, GraceSeconds: &most})
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// Values of a condition's reason that outlast the decision that they come from.
+const (
+	reasonShrink        = string(rqv1.ClosedShrink)
+	reasonGrow          = string(rqv1.ReasonGrow)
+	reasonRandomPreempt = string(rqv1.ClosedRandomPreempt)
+	reasonSwapped       = "Swapped"
+)
+
+// saysRunning reports whether the Run's status says that it runs.
+func saysRunning(run *rqv1.Run) bool { return run.Status.Phase == rqv1.RunRunning }
+
+// saysPending reports whether the Run's status says that it waits.
+func saysPending(run *rqv1.Run) bool {
+	return run.Status.Phase == rqv1.RunPending || run.Status.Phase == ""
+}
+
+// grantedIn returns the width that the Run's status grants; 0 when it grants none.
+func grantedIn(run *rqv1.Run) int32 {
+	if run.Status.Width == nil {
+		return 0
+	}
+	return run.Status.Width.Granted
+}
+
+// growingIn returns the width that the Run is growing to by its status; 0 when it is not.
+func growingIn(run *rqv1.Run) int32 {
+	if run.Status.Width == nil {
+		return 0
+	}
+	return run.Status.Width.Growing
+}
+
+// reasonStarted returns the reason of the Run's Started condition while it runs; empty when it does not.
+func reasonStarted(run *rqv1.Run) string {
+	started := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionStarted)
+	if started == nil || !saysRunning(run) {
+		return ""
+	}
+	return started.Reason
+}
+
+// ranBefore reports whether the Run runs and had started before an instant. Conditions have whole seconds.
+func ranBefore(run *rqv1.Run, at time.Time) bool {
+	started, known := run.StartedAt()
+	return known && started.Before(at.Truncate(time.Second))
+}
+
+// expired reports whether the Run has run for its maxDuration.
+func expired(run *rqv1.Run, now time.Time) bool {
+	at, limited := run.EndsAt()
+	return limited && !now.Before(at)
+}
+
+// ranOut says that the Run has run for its maxDuration.
+func ranOut(run *rqv1.Run) string {
+	return fmt.Sprintf("ran for its maxDuration of %s", run.Spec.MaxDuration())
+}
+
+// checkpoints reports whether the Run declares a checkpoint, so that it may be requeued.
+func checkpoints(run *rqv1.Run) bool {
+	return run.Spec.Runtime != nil && run.Spec.Runtime.Checkpoint != nil
+}
+
+// boundsOf returns the widths that a Run may have, and the one that it tends to. An opportunistic one takes whatever there is.
+func boundsOf(spec *rqv1.RunSpec) *rqv1.RunWidth {
+	out := &rqv1.RunWidth{Min: spec.Resources.TotalGPUs, Max: spec.Resources.TotalGPUs, Desired: spec.Desired()}
+	if m := spec.Malleable; m != nil {
+		out.Min, out.Max = m.MinTotalGPUs, m.MaxTotalGPUs
+	}
+	if spec.Opportunistic {
+		out.Min = 0
+	}
+	return out
+}

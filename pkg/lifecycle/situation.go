@@ -1,0 +1,66 @@
+package lifecycle
+
+import (
+	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// situation is how a Run stands that is there.
+type situation struct {
+	footing
+	phase rqv1.RunPhase
+	// starting is when the pods that are starting opened their first Lease; zero when none of them has.
+	starting time.Time
+}
+
+func situationOf(f *facts) *situation {
+	s := &situation{footing: footingOf(f)}
+	s.phase = phaseOf(&s.footing)
+	s.starting = startingSince(s)
+	return s
+}
+
+// narrowed reports whether the Run runs and its status says how wide it may be: only then do pods beyond that go.
+func (s *situation) narrowed() bool {
+	return s.phase == rqv1.RunRunning && s.width.recorded(s.facts.Run)
+}
+
+// requeued reports whether the Run gives up what it holds and waits for its turn again.
+func (s *situation) requeued() bool {
+	return saysRunning(s.facts.Run) && s.phase == rqv1.RunPending && !s.facts.opportunistic()
+}
+
+// overdue reports whether a gang that has not started has held GPUs for longer than its deadline (I9).
+func (s *situation) overdue() bool {
+	return s.phase == rqv1.RunPending && !s.facts.opportunistic() && !s.starting.IsZero() &&
+		s.facts.Now.Sub(s.starting) > s.facts.GangDeadline
+}
+
+// startsAgain reports whether the Run gives up all that it holds, to start again.
+func (s *situation) startsAgain() bool { return s.requeued() || s.overdue() || s.edited }
+
+// hasEnded reports whether the Run has ended.
+func (s *situation) hasEnded() bool { return s.phase == rqv1.RunCompleted || s.phase == rqv1.RunFailed }
+
+// goesOn reports whether the Run keeps its pods and gets those that it lacks.
+func (s *situation) goesOn() bool { return !s.hasEnded() && !s.startsAgain() && s.facts.Shape == nil }
+
+// startingSince returns when the pods that are starting opened their first Lease: all pods of a gang that has not started,
+// also those beyond the width that it desires by now, and those of a running one that are not bound. It is zero when none of
+// them has a Lease.
+func startingSince(s *situation) (first time.Time) {
+	for _, pod := range s.roster.all() {
+		if !active(pod) || s.cuts.doom(pod) || s.phase == rqv1.RunRunning && bound(pod) {
+			continue
+		}
+		lease := s.facts.leaseOf[pod.UID]
+		if lease == nil {
+			continue
+		}
+		if start := lease.Spec.Start.Time; first.IsZero() || start.Before(first) {
+			first = start
+		}
+	}
+	return first
+}

@@ -1,0 +1,204 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// Waiting is the message of a Run that has not been tried: the default in the API.
+const Waiting = "waiting to be placed"
+
+// storyOf returns why the Run is where it is, in a word and in a sentence.
+func storyOf(s *situation) (reason, message string) {
+	switch s.phase {
+	case rqv1.RunCompleted:
+		if s.facts.Run.Status.Phase == rqv1.RunCompleted && s.facts.Run.Status.Message != "" {
+			return "Completed", s.facts.Run.Status.Message
+		}
+		return "Completed", fmt.Sprintf("all %d pods completed", len(s.roster.core()))
+	case rqv1.RunFailed:
+		return storyOfFailure(s)
+	case rqv1.RunRunning:
+		if s.facts.opportunistic() {
+			return storyOfShards(s.facts, s.roster.ranks)
+		}
+		return storyOfRunning(s)
+	}
+	return storyOfPending(s)
+}
+
+// storyOfPending says what a Run waits for.
+func storyOfPending(s *situation) (reason, message string) {
+	f := s.facts
+	waits := f.Waits()
+	switch {
+	case f.Shape != nil:
+		return string(f.Shape.Reason), f.Shape.Message
+	case s.cuts.final != nil:
+		return string(reasonOf(s.cuts.final)), endedByCut(s.cuts.final, s.phase)
+	case s.requeued():
+		return "Requeued", "a lost pod could not be replaced; the Run waits to start again from its checkpoint: " + f.Refusal.Message
+	case s.edited:
+		return "Edited", "owner, funding or runtime was edited while the Run was starting; it starts again under its new terms"
+	case s.overdue():
+		return "DeadlineExceeded", fmt.Sprintf("not every pod could be bound within %s; the Run starts again", f.GangDeadline)
+	case f.Problem != "":
+		return string(plan.NotCreated), f.Problem
+	case f.opportunistic():
+		return storyOfShards(f, s.roster.ranks)
+	case waits != nil && waits.Status.State == rqv1.ReservationActivating:
+		return "Activating", activating(f, waits)
+	case f.Refusal != nil:
+		return string(f.Refusal.Reason), withBrake(f.Refusal.Message, f.Brake)
+	case f.Leaving > 0:
+		return "PodsLeaving", fmt.Sprintf("has its places: %d pods there are leaving already", f.Leaving)
+	}
+	// That the Run was cut is said until something else stands in its way.
+	if c := meta.FindStatusCondition(f.Run.Status.Conditions, rqv1.ConditionStarted); c != nil &&
+		c.Status == metav1.ConditionFalse && c.Reason == reasonRandomPreempt {
+		return c.Reason, c.Message
+	}
+	return "Waiting", Waiting
+}
+
+// storyOfFailure says what ended the Run: the pod that failed first by index, and how, its maxDuration, or a lost pod. What was
+// said once stays.
+func storyOfFailure(s *situation) (reason, message string) {
+	run := s.facts.Run
+	if run.Status.Phase == rqv1.RunFailed && run.Status.Message != "" {
+		reason = "Failed"
+		if finished := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionFinished); finished != nil {
+			reason = finished.Reason
+		}
+		return reason, run.Status.Message
+	}
+	for _, pod := range s.roster.core() {
+		if s.facts.failed(pod) {
+			return "Failed", fmt.Sprintf("pod %s failed%s", pod.Name, detail(pod))
+		}
+	}
+	switch {
+	case expired(run, s.facts.Now):
+		return "DeadlineExceeded", ranOut(run)
+	case s.cuts.final != nil:
+		return string(reasonOf(s.cuts.final)), endedByCut(s.cuts.final, s.phase)
+	case s.facts.Refusal != nil:
+		return "Failed", "a lost pod could not be replaced and the Run declares no checkpoint: " + s.facts.Refusal.Message
+	}
+	return "Failed", "a pod failed"
+}
+
+// detail returns the reason or the exit code of a failed pod.
+func detail(pod *corev1.Pod) string {
+	if pod.Status.Reason != "" || pod.Status.Message != "" {
+		return ": " + strings.TrimSpace(pod.Status.Reason+" "+pod.Status.Message)
+	}
+	for i := range pod.Status.ContainerStatuses {
+		c := &pod.Status.ContainerStatuses[i]
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+			return fmt.Sprintf(": container %s exited with code %d", c.Name, t.ExitCode)
+		}
+	}
+	return ""
+}
+
+// storyOfRunning says how wide a gang that runs is. That it was shrunk or grew is said until its width changes again or a pod
+// is replaced, and that a spare was swapped in, until something else happens.
+func storyOfRunning(s *situation) (reason, message string) {
+	recorded, granted := grantedIn(s.facts.Run), s.width.granted
+	shrinks, grows := recorded > granted, recorded > 0 && recorded < granted
+	said := reasonStarted(s.facts.Run)
+	ranks := s.roster.core()
+	missing, swapping := missing(ranks), slices.ContainsFunc(ranks, s.facts.swapping)
+	swapped := storyOfSwaps(s)
+	switch {
+	case !shrinks && !grows && missing > 0 && (swapping || said != reasonShrink):
+		return "Replacing", fmt.Sprintf("replacing %d of %d pods", missing, len(ranks))
+	case shrinks || said == reasonShrink && !grows:
+		return reasonShrink, fmt.Sprintf("shrunk to %d GPUs", granted)
+	case grows || said == reasonGrow:
+		return reasonGrow, fmt.Sprintf("grew to %d GPUs", granted)
+	case swapped != "":
+		return reasonSwapped, swapped
+	}
+	return "Started", fmt.Sprintf("bound %d GPUs", granted)
+}
+
+// missing returns the number of ranks without a bound pod.
+func missing(ranks []*corev1.Pod) int {
+	n := 0
+	for _, pod := range ranks {
+		if !bound(pod) {
+			n++
+		}
+	}
+	return n
+}
+
+// recent is how long before the last of them replacements count as one event.
+const recent = 10 * time.Second
+
+// storyOfSwaps says which groups have been swapped to spares most recently; empty when none has.
+func storyOfSwaps(s *situation) string {
+	var last time.Time
+	at := map[int]time.Time{}
+	for index, pod := range s.roster.ranks {
+		if !bound(pod) {
+			continue
+		}
+		r, ok := rank.ReplacementOf(pod)
+		if !ok || r.Spare == "" || r.Lost == "" {
+			continue
+		}
+		group, made := s.width.shape.GroupOf(index), pod.CreationTimestamp.Time
+		if _, known := at[group]; !known || made.After(at[group]) {
+			at[group] = made
+		}
+		if made.After(last) {
+			last = made
+		}
+	}
+	var groups []string
+	for group := range s.width.shape.Groups {
+		if made, ok := at[group]; ok && !made.Add(recent).Before(last) {
+			groups = append(groups, strconv.Itoa(group))
+		}
+	}
+	switch len(groups) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("group %s swapped to spare after node failure", groups[0])
+	}
+	return fmt.Sprintf("groups %s swapped to spares after node failure", strings.Join(groups, ", "))
+}
+
+// endedByCut says what a cut has brought the Run to, and how to check a draw.
+func endedByCut(cut *rank.Cut, phase rqv1.RunPhase) string {
+	after := "it declares no checkpoint, so it does not start again"
+	if phase == rqv1.RunPending {
+		after = "it waits to start again from its checkpoint"
+	}
+	return fmt.Sprintf("%s; %s; check the draw with kubectl runs explain --verify %s -n %s", purpose(cut), after,
+		cut.Reservation.Name, cut.Reservation.Namespace)
+}
+
+// activating says what the Run waits for when its turn has come.
+func activating(f *facts, r *rqv1.Reservation) string {
+	text := fmt.Sprintf("its turn has come: %d pods of other Runs are leaving (Reservation %s)", f.Leaving, r.Name)
+	if len(f.Stuck) > 0 {
+		text += "; planned again around " + firstStuck(f.Stuck)
+	}
+	return text
+}

@@ -1,0 +1,109 @@
+package lifecycle
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// swaps are what makes up for the ranks that a running gang has lost (R26).
+type swaps struct {
+	// claims are the pods that take the places of spares, as they record it, by the spare's UID.
+	claims map[types.UID]*corev1.Pod
+	// relief are the replacements to be made, by rank.
+	relief map[int]rank.Replacement
+	// stuck says that a rank finds neither room nor a spare.
+	stuck bool
+}
+
+// swapsOf finds a spare for every rank that was lost with its node, and for every one that has found no room. A rank whose pod
+// is there already, and waits in vain, is made anew with the record of its spare. A cohort under way has no ranks yet that
+// could be lost: it is completed, or given up.
+func swapsOf(f *facts, c *cuts, w width, r *roster) swaps {
+	s := swaps{claims: claimsIn(r), relief: map[int]rank.Replacement{}}
+	if !saysRunning(f.Run) || f.Shape != nil || c.final != nil {
+		return s
+	}
+	short := shortOfRoom(f, w)
+	free := standBySpares(f, c, w, r, s.claims)
+	swaps := false
+	for index, pod := range r.core() {
+		made, lost := rank.Replacement{}, false
+		switch {
+		case pod == nil:
+			made, lost = lostRank(f, index)
+		case bound(pod) || !active(pod) || f.leaseOf[pod.UID] != nil || f.swapping(pod):
+			continue
+		}
+		group := w.shape.GroupOf(index)
+		if spares := free[group]; len(spares) > 0 && (lost || short) {
+			made.Spare, made.SpareUID, made.Node = spares[0].Name, spares[0].UID, spares[0].Spec.NodeName
+			free[group], swaps = spares[1:], true
+		}
+		if lost || made.Spare != "" {
+			s.relief[index] = made
+		}
+	}
+	s.stuck = short && !swaps && !slices.ContainsFunc(r.core(), f.swapping) && slices.ContainsFunc(r.core(), f.inVain)
+	return s
+}
+
+// standBySpares returns the spares that could make room for a rank of their group now, and make room for no other, by group
+// and in order of their indexes.
+func standBySpares(f *facts, c *cuts, w width, r *roster, claims map[types.UID]*corev1.Pod) map[int][]*corev1.Pod {
+	free := map[int][]*corev1.Pod{}
+	for index, pod := range r.spares {
+		if active(pod) && f.runs(pod) && claims[pod.UID] == nil && !c.doom(pod) && f.Accepts(pod.Spec.NodeName) {
+			group := w.shape.Group(rank.Part{Index: index, Spare: true})
+			free[group] = append(free[group], pod)
+		}
+	}
+	return free
+}
+
+// claimsIn returns the pods that record whose place they take, by the spare's UID.
+func claimsIn(r *roster) map[types.UID]*corev1.Pod {
+	out := map[types.UID]*corev1.Pod{}
+	for _, pod := range slices.Concat(r.ranks, r.beyond) {
+		if pod == nil {
+			continue
+		}
+		if made, ok := rank.ReplacementOf(pod); ok && made.SpareUID != "" {
+			out[made.SpareUID] = pod
+		}
+	}
+	return out
+}
+
+// lostRank returns the record of a rank whose pod is gone with its node, and whose Lease is still open.
+func lostRank(f *facts, index int) (rank.Replacement, bool) {
+	for _, lease := range f.Leases {
+		node := lease.Node()
+		if lease.Spec.RunRef.UID == f.Run.UID && rank.Held(lease) == (rank.Part{Index: index}) && !f.Stands(node) {
+			return rank.Replacement{Lost: node}, true
+		}
+	}
+	return rank.Replacement{}, false
+}
+
+// shortOfRoom reports whether the missing ranks of a Run that runs were refused room or money, at the width that it has from now
+// on: of another width the book says nothing yet. A rank that no node accepts has no room.
+func shortOfRoom(f *facts, w width) bool {
+	refusal := f.Refusal
+	return refusal != nil && !refusal.Spare && !refusal.Grow && refusal.Reason != plan.NotYet && w.planned == w.widest()
+}
+
+// retryRejected is how long a gang waits before nodes that other scheduling rules rejected are tried again: those rules'
+// own causes may pass without an event.
+const retryRejected = 5 * time.Second
+
+// inVain reports whether a rank's pod has waited for a node long enough. Where other scheduling rules turned nodes down, they
+// are asked once more before the Run gives anything up: their causes may pass without an event.
+func (f *facts) inVain(pod *corev1.Pod) bool {
+	return pod != nil && !bound(pod) && (f.Refusal.Rejected == nil || f.Now.Sub(pod.CreationTimestamp.Time) >= retryRejected)
+}
