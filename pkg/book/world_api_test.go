@@ -148,9 +148,11 @@ func (w *world) checkEpoch(pod *corev1.Pod) {
 		return // no rank
 	}
 	run := w.runs[pod.Labels[rqv1.LabelRun]]
-	leases, _ := w.RankLeases(context.Background(), run, []string{pod.Labels[rqv1.LabelIndex]})
-	for _, labels := range leases {
-		if was, _ := strconv.Atoi(labels[rqv1.LabelEpoch]); was >= epoch && labels[rqv1.LabelRunUID] == string(run.UID) {
+	for _, l := range w.leases {
+		if l.Spec.RunRef.UID != run.UID || l.Labels[rqv1.LabelRole] != reconcile.RankRole(run) || l.Labels[rqv1.LabelIndex] != pod.Labels[rqv1.LabelIndex] {
+			continue
+		}
+		if was, _ := strconv.Atoi(l.Labels[rqv1.LabelEpoch]); was >= epoch {
 			w.t.Fatalf("pod %s has the epoch %d, and one before it has had %d", pod.Name, epoch, was)
 		}
 	}
