@@ -185,3 +185,22 @@ func TestARunThatNeverFitsKeepsNoRoomFromOthers(t *testing.T) {
 		}
 	})
 }
+
+// A rank whose pods come and go before its Run has said anything is numbered on: nothing but the Run's Service and a closed Lease
+// tell that it has had a pod.
+func TestARankIsNumberedOnBeforeItsRunSaysAnything(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.setBudget("a", "org:a", 2)
+		w.submit("run0", "org:a", 1, 1, 2)
+		w.round()
+		for _, epoch := range []string{"0", "1", "1"} { // the second has no Lease
+			pod := w.pod("run0-0")
+			if got := w.pods[pod].Labels[rqv1.LabelEpoch]; got != epoch || len(w.runs["run0"].Status.Conditions) > 0 {
+				w.t.Fatalf("the epoch is %s, want %s, of %+v", got, epoch, w.runs["run0"].Status)
+			}
+			w.deletePod(pod)
+			w.reconcile("run0")
+		}
+	})
+}

@@ -15,6 +15,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/reconcile"
 )
 
@@ -122,8 +123,15 @@ func (w *world) CloseLeases(_ context.Context, leases []*rqv1.Lease) ([]*rqv1.Le
 	return leases, nil
 }
 
-// CreateService makes nothing: nobody in these worlds looks for it.
-func (w *world) CreateService(context.Context, *corev1.Service) error { return nil }
+func (w *world) CreateService(_ context.Context, service *corev1.Service) (bool, error) {
+	if w.killed() {
+		return false, errKilled
+	}
+	run, _ := rank.RunOf(service)
+	made := w.services[service.Name] != run
+	w.services[service.Name] = run
+	return made, nil
+}
 
 func (w *world) CreatePods(_ context.Context, pods []*corev1.Pod) error {
 	for _, pod := range pods {

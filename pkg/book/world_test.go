@@ -43,6 +43,8 @@ type world struct {
 	runs    map[string]*rqv1.Run
 	pods    map[types.UID]*corev1.Pod
 	leases  map[string]*rqv1.Lease
+	// services are the Services of Runs, by name, and the Runs.
+	services map[string]types.UID
 	// activation is the Reservation that is activating; nil when none is.
 	activation *rqv1.Reservation
 
@@ -67,7 +69,7 @@ func newWorld(t *rapid.T) *world {
 	w := &world{
 		t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		nodes: map[string]*corev1.Node{}, budgets: map[string]*rqv1.Budget{}, runs: map[string]*rqv1.Run{},
-		pods: map[types.UID]*corev1.Pod{}, leases: map[string]*rqv1.Lease{},
+		pods: map[types.UID]*corev1.Pod{}, leases: map[string]*rqv1.Lease{}, services: map[string]types.UID{},
 		waiting: map[types.UID]time.Time{}, binding: map[types.UID]string{},
 		queue: map[types.UID]bool{}, retries: map[types.NamespacedName]time.Time{}, rejects: map[string]string{}, faults: newFaults(),
 	}

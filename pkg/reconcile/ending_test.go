@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -58,32 +57,29 @@ func TestEpochs(t *testing.T) {
 		}
 		return l
 	}
-	started := []metav1.Condition{{Type: rqv1.ConditionStarted}}
 	ledger := []map[string]string{{rqv1.LabelIndex: "2", rqv1.LabelEpoch: "3"}, {rqv1.LabelIndex: "2", rqv1.LabelEpoch: "1"}}
 	for name, c := range map[string]struct {
-		conditions []metav1.Condition
+		first      bool
 		closed     []*rqv1.Lease
 		pods, want []string
 		calls      []string
 	}{
-		"a new Run":   {pods: []string{"0", "2"}, want: []string{"0", "0"}},
-		"one without": {conditions: started, closed: []*rqv1.Lease{lease("run", rqv1.RoleActive, "0", "")}, pods: []string{"0"}, want: []string{"1"}},
-		"closed just now": {conditions: started, pods: []string{"0", "1"}, want: []string{"10", "11"},
+		"a new Run":   {first: true, pods: []string{"0", "2"}, want: []string{"0", "0"}},
+		"one without": {closed: []*rqv1.Lease{lease("run", rqv1.RoleActive, "0", "")}, pods: []string{"0"}, want: []string{"1"}},
+		"closed just now": {pods: []string{"0", "1"}, want: []string{"10", "11"},
 			closed: []*rqv1.Lease{lease("run", rqv1.RoleActive, "0", "9"), lease("run", rqv1.RoleActive, "1", "9"), lease("run", rqv1.RoleActive, "1", "10")}},
-		"by the ledger": {conditions: started, pods: []string{"0", "2"}, want: []string{"1", "4"}, closed: []*rqv1.Lease{lease("run", rqv1.RoleActive, "0", "0")},
+		"by the ledger": {pods: []string{"0", "2"}, want: []string{"1", "4"}, closed: []*rqv1.Lease{lease("run", rqv1.RoleActive, "0", "0")},
 			calls: []string{"ranks 2"}},
-		"not by a spare's, or another Run's": {conditions: started, pods: []string{"2"}, want: []string{"4"}, calls: []string{"ranks 2"},
+		"not by a spare's, or another Run's": {pods: []string{"2"}, want: []string{"4"}, calls: []string{"ranks 2"},
 			closed: []*rqv1.Lease{lease("run", rqv1.RoleSpare, "2", "5"), lease("another", rqv1.RoleActive, "2", "5")}},
-		"of nothing": {conditions: started, closed: []*rqv1.Lease{lease("run", rqv1.RoleActive, "0", "0")}},
+		"of nothing": {closed: []*rqv1.Lease{lease("run", rqv1.RoleActive, "0", "0")}},
 	} {
 		api := &recorder{ranks: ledger}
-		run := observed().Run
-		run.Status.Conditions = c.conditions
 		var pods []*corev1.Pod
 		for _, rank := range c.pods {
 			pods = append(pods, podOf(rank))
 		}
-		if err := New(nil, api, lifecycle.Rules{}, nil).numberEpochs(t.Context(), run, pods, c.closed); err != nil {
+		if err := New(nil, api, lifecycle.Rules{}, nil).numberEpochs(t.Context(), observed().Run, pods, c.closed, c.first); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
@@ -100,7 +96,7 @@ func TestEpochs(t *testing.T) {
 func TestASpareHasNoEpoch(t *testing.T) {
 	spare := podOf("0")
 	delete(spare.Labels, rqv1.LabelEpoch)
-	if err := New(nil, &recorder{}, lifecycle.Rules{}, nil).numberEpochs(t.Context(), observed().Run, []*corev1.Pod{spare}, nil); err != nil {
+	if err := New(nil, &recorder{}, lifecycle.Rules{}, nil).numberEpochs(t.Context(), observed().Run, []*corev1.Pod{spare}, nil, false); err != nil {
 		t.Fatal(err)
 	}
 	if epoch, has := spare.Labels[rqv1.LabelEpoch]; has {

@@ -12,9 +12,9 @@ import (
 )
 
 // numberEpochs gives each rank that is made anew an epoch above those that its Leases tell of, so that what is left of an
-// earlier pod of the rank can be told from it. A Run that is new has had no pods. Nothing of this is kept anywhere but in the
-// ledger; it need not be read for a rank whose Lease was closed just now, since that one is the rank's last.
-func (r *Runs) numberEpochs(ctx context.Context, run *rqv1.Run, pods []*corev1.Pod, closed []*rqv1.Lease) error {
+// earlier pod of the rank can be told from it. Nothing of this is kept anywhere but in the ledger. It need not be read for a Run's
+// first pods, nor for a rank whose Lease was closed just now, since that one is the rank's last.
+func (r *Runs) numberEpochs(ctx context.Context, run *rqv1.Run, pods []*corev1.Pod, closed []*rqv1.Lease, first bool) error {
 	if len(pods) == 0 {
 		return nil
 	}
@@ -31,7 +31,7 @@ func (r *Runs) numberEpochs(ctx context.Context, run *rqv1.Run, pods []*corev1.P
 			ranks = append(ranks, pod.Labels[rqv1.LabelIndex])
 		}
 	}
-	if len(ranks) > 0 && len(run.Status.Conditions) > 0 {
+	if len(ranks) > 0 && !first {
 		leases, err := r.api.RankLeases(ctx, run, ranks)
 		if err != nil {
 			return err

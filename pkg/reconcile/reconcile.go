@@ -80,7 +80,7 @@ func (r *Runs) Observe(ctx context.Context, objects book.Objects) (lifecycle.Obs
 // written:
 //   - the status comes first where nothing would tell any more, without the pods, what it says;
 //   - pods that replace lost ranks are made before the Leases close that tell of the loss;
-//   - other pods are made after the Leases that their ranks had are closed, and are numbered by them;
+//   - other pods are made after the Leases that their ranks had are closed and the Service is there, and are numbered by both;
 //   - any other status comes last, and says what has been done.
 func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.Decision) (Outcome, error) {
 	var out Outcome
@@ -94,7 +94,7 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 	if err := r.deletePods(ctx, d.Delete); err != nil {
 		return out, err
 	}
-	if err := r.numberEpochs(ctx, o.Run, d.Replace, nil); err != nil {
+	if err := r.numberEpochs(ctx, o.Run, d.Replace, nil, false); err != nil {
 		return out, err
 	}
 	problem := r.createPods(ctx, d.Replace)
@@ -105,11 +105,8 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 	if err != nil {
 		return out, err
 	}
-	if err := r.numberEpochs(ctx, o.Run, d.Create, closed); err != nil {
-		return out, err
-	}
 	if problem == nil {
-		problem = r.create(ctx, &d)
+		problem = r.create(ctx, o.Run, &d, closed)
 	}
 	r.note(&o, problem)
 	out.Retry = d.Retry
@@ -122,12 +119,18 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 	return out, problem
 }
 
-// create makes what a Run lacks.
-func (r *Runs) create(ctx context.Context, d *lifecycle.Decision) error {
+// create makes what a Run lacks, the Service first: a Run that has had one before may have had pods.
+func (r *Runs) create(ctx context.Context, run *rqv1.Run, d *lifecycle.Decision, closed []*rqv1.Lease) error {
+	first := false
 	if d.Service != nil {
-		if err := r.api.CreateService(ctx, d.Service); err != nil {
+		made, err := r.api.CreateService(ctx, d.Service)
+		if err != nil {
 			return err
 		}
+		first = made && len(run.Status.Conditions) == 0 // else somebody has deleted it
+	}
+	if err := r.numberEpochs(ctx, run, d.Create, closed, first); err != nil {
+		return err
 	}
 	return r.createPods(ctx, d.Create)
 }

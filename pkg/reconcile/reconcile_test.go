@@ -34,7 +34,9 @@ type recorder struct {
 	fails map[string]error
 	no    map[string]bool // the questions that are answered with no
 	alive map[types.UID]bool
-	ranks []map[string]string
+	// served is whether the Run's Service is there.
+	served bool
+	ranks  []map[string]string
 }
 
 func (r *recorder) call(what string, objects ...string) error {
@@ -89,8 +91,8 @@ func (r *recorder) CloseLeases(_ context.Context, leases []*rqv1.Lease) ([]*rqv1
 	return leases, r.call("close", names...)
 }
 
-func (r *recorder) CreateService(_ context.Context, s *corev1.Service) error {
-	return r.call("service", s.Name)
+func (r *recorder) CreateService(_ context.Context, s *corev1.Service) (bool, error) {
+	return !r.served, r.call("service", s.Name)
 }
 
 func (r *recorder) CreatePods(_ context.Context, pods []*corev1.Pod) error {
@@ -137,7 +139,7 @@ func observed() lifecycle.Observed {
 
 // TestOrder has a decision with one write of each kind carried out, as far as it comes when one of them fails.
 func TestOrder(t *testing.T) {
-	first := []string{"delete train-9:own", "create train-0"}
+	first := []string{"delete train-9:own", "ranks 0", "create train-0"}
 	last := []string{"close train-1:Completed@0s", "service train", "create train-1", "status told"}
 	all := append(append([]string{}, first...), last...)
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Run"}, "train", nil)
@@ -152,16 +154,16 @@ func TestOrder(t *testing.T) {
 		problem string
 	}{
 		"all goes well":                   {want: all, passed: true},
-		"a Run that failed says so first": {change: failed, want: append([]string{"status told"}, all[:5]...), passed: true},
+		"a Run that failed says so first": {change: failed, want: append([]string{"status told"}, all[:6]...), passed: true},
 		"and does not get that far":       {change: failed, at: "status", err: errAway, want: []string{"status told"}},
 		"what is behind does not end":     {change: failed, at: "status", err: ErrBehind, want: []string{"status told"}},
-		"nobody can say it":               {change: failed, at: "status", err: invalid, want: append([]string{"status told"}, all[:5]...), passed: true, unsaid: true},
+		"nobody can say it":               {change: failed, at: "status", err: invalid, want: append([]string{"status told"}, all[:6]...), passed: true, unsaid: true},
 		"pods stay":                       {at: "delete", err: errAway, want: all[:1]},
-		"no replacement for now":          {at: "create train-0", err: errAway, want: all[:2]},
-		"a replacement that is refused": {at: "create train-0", err: errQuota, want: append(append([]string{}, all[:3]...), "status told"),
+		"no replacement for now":          {at: "create train-0", err: errAway, want: all[:3]},
+		"a replacement that is refused": {at: "create train-0", err: errQuota, want: append(append([]string{}, all[:4]...), "status told"),
 			problem: "the API server does not take the Run's pods: pods \"train-0\" is forbidden: exceeded quota"},
-		"a Lease stays open": {at: "close", err: errAway, want: all[:3]},
-		"no Service":         {at: "service", err: NameTaken{"Service", "train"}, want: append(append([]string{}, all[:4]...), "status told"), problem: NameTaken{"Service", "train"}.Error()},
+		"a Lease stays open": {at: "close", err: errAway, want: all[:4]},
+		"no Service":         {at: "service", err: NameTaken{"Service", "train"}, want: append(append([]string{}, all[:5]...), "status told"), problem: NameTaken{"Service", "train"}.Error()},
 		"no pod":             {at: "create train-1", err: errAway, want: all},
 		"no status":          {at: "status", err: errAway, want: all},
 		"an old status":      {at: "status", err: ErrBehind, want: all, passed: true},
@@ -230,4 +232,27 @@ func TestEvidence(t *testing.T) {
 
 func leaseName(rank string) string {
 	return questionOf(&lifecycle.Deletion{Pod: podOf(rank), If: lifecycle.Unpaid}).Lease.Name
+}
+
+// TestARunThatHasItsServiceMayHaveHadPods has a pod made of a Run of which nothing else tells that it has had one before.
+func TestARunThatHasItsServiceMayHaveHadPods(t *testing.T) {
+	said := []metav1.Condition{{Type: rqv1.ConditionStarted}}
+	for name, c := range map[string]struct {
+		served     bool
+		conditions []metav1.Condition
+		want       []string
+	}{
+		"the first":              {want: []string{"service train", "create train-1"}},
+		"a later one":            {served: true, want: []string{"service train", "ranks 1", "create train-1"}},
+		"whose Service was lost": {conditions: said, want: []string{"service train", "ranks 1", "create train-1"}},
+	} {
+		api, o, d := &recorder{served: c.served}, observed(), everything()
+		o.Run.Status.Conditions = c.conditions
+		if _, err := New(nil, api, lifecycle.Rules{}, nil).CarryOut(t.Context(), o, lifecycle.Decision{Service: d.Service, Create: d.Create}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, api.calls); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
 }
