@@ -1,5 +1,5 @@
-// Command kubectl-runs is the kubectl plugin "kubectl runs". Under the name kubectl_complete-runs (a symbolic link does)
-// it is the completion of that plugin, as kubectl looks for it.
+// Command kubectl-runs is the kubectl plugin "kubectl runs". Under the name kubectl_complete-runs (a symbolic link
+// does) it is the completion of that plugin, as kubectl looks for it.
 package main
 
 import (

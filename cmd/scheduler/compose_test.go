@@ -21,8 +21,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/plugins"
 )
 
-// TestProfilesShareOneBook makes a scheduler with two profiles, and has each of their plugins say how full a node is that one
-// book knows of.
+// TestProfilesShareOneBook makes a scheduler with two profiles, and has each of their plugins say how full a node is
+// that one book knows of.
 func TestProfilesShareOneBook(t *testing.T) {
 	c := &config.Config{KubeConfig: &rest.Config{Host: "http://127.0.0.1:1"}, Client: fake.NewClientset()}
 	c.InformerFactory = scheduler.NewInformerFactory(c.Client, 0, nil)
@@ -44,7 +44,8 @@ func TestProfilesShareOneBook(t *testing.T) {
 		}
 		return pl, err
 	}
-	if _, err := newScheduler(t.Context(), options.NewOptions(), c, frameworkruntime.Registry{plugins.Name: factory}); err != nil {
+	if _, err := newScheduler(t.Context(), options.NewOptions(), c,
+		frameworkruntime.Registry{plugins.Name: factory}); err != nil {
 		t.Fatal(err)
 	}
 	four := corev1.ResourceList{corev1.ResourceName(args.GPUResource): resource.MustParse("4")}
@@ -55,7 +56,8 @@ func TestProfilesShareOneBook(t *testing.T) {
 	}
 	parts.book.SetNode(node)
 	parts.book.SetPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"},
-		Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: four}}}}})
+		Spec: corev1.PodSpec{NodeName: "n",
+			Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: four}}}}})
 	if len(made) != 2 {
 		t.Fatalf("%d plugins are made for two profiles", len(made))
 	}

@@ -10,8 +10,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// leadership watches this process's lock of the leader election. A process that was stopped for a while, and goes on when
-// another leads, would otherwise decide beside it until its own renewal times out.
+// leadership watches this process's lock of the leader election. A process that was stopped for a while, and goes on
+// when another leads, would otherwise decide beside it until its own renewal times out.
 type leadership struct {
 	resourcelock.Interface
 	deadline time.Duration
@@ -21,8 +21,8 @@ type leadership struct {
 	exit    func()
 }
 
-// watchLeadership puts a watch over an election's lock and returns whether this process may decide at the moment: always,
-// when there is no election.
+// watchLeadership puts a watch over an election's lock and returns whether this process may decide at the moment:
+// always, when there is no election.
 func watchLeadership(election *leaderelection.LeaderElectionConfig) func() bool {
 	if election == nil {
 		return func() bool { return true }

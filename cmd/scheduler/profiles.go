@@ -26,14 +26,17 @@ func profilesOf(o *options.Options, logger klog.Logger) ([]schedulerconfig.KubeS
 	return c.Profiles, nil
 }
 
-// enabled fails when a profile does not enable the plugin: its pods would go where kube-scheduler has them go, past the book.
+// enabled fails when a profile does not enable the plugin: its pods would go where kube-scheduler has them go, past the
+// book.
 func enabled(profiles []schedulerconfig.KubeSchedulerProfile) error {
 	names := func(p schedulerconfig.Plugin) bool { return p.Name == plugins.Name }
 	for i := range profiles {
 		of := profiles[i].Plugins
 		if of == nil || !slices.ContainsFunc(of.MultiPoint.Enabled, names) && !slices.Contains(of.Names(), plugins.Name) {
-			return fmt.Errorf("profile %s does not enable plugin %s: in the file that --config names, add %s to its plugins.multiPoint.enabled "+
-				"and PrioritySort to its plugins.queueSort.disabled, as manifests/scheduler/config.yaml has it; or remove the profile",
+			return fmt.Errorf("profile %s does not enable plugin %s: in the file that --config names, add %s to its "+
+				"plugins.multiPoint.enabled "+
+				"and PrioritySort to its plugins.queueSort.disabled, as manifests/scheduler/config.yaml has it; or "+
+				"remove the profile",
 				profiles[i].SchedulerName, plugins.Name, plugins.Name)
 		}
 	}
@@ -49,7 +52,8 @@ func argsOf(profiles []schedulerconfig.KubeSchedulerProfile) (*jobtree.Args, err
 			return nil, fmt.Errorf("profile %s: %w", profiles[i].SchedulerName, err)
 		}
 		if args != nil && !equality.Semantic.DeepEqual(args, of) {
-			return nil, fmt.Errorf("profiles %s and %s have different arguments for plugin %s: it decides for all profiles together, "+
+			return nil, fmt.Errorf("profiles %s and %s have different arguments for plugin %s: it decides for all "+
+				"profiles together, "+
 				"so give them the same pluginConfig", profiles[0].SchedulerName, profiles[i].SchedulerName, plugins.Name)
 		}
 		args = of

@@ -60,10 +60,12 @@ func TestArgsOfProfiles(t *testing.T) {
 		fabric   string
 		problem  string
 	}{
-		"one":  {[]string{jobtreeProfile("a", "fabricLevel: region")}, "region", ""},
-		"same": {[]string{jobtreeProfile("a", "fabricLevel: region"), jobtreeProfile("b", "fabricLevel: region")}, "region", ""},
+		"one": {[]string{jobtreeProfile("a", "fabricLevel: region")}, "region", ""},
+		"same": {[]string{jobtreeProfile("a", "fabricLevel: region"), jobtreeProfile("b", "fabricLevel: region")}, "region",
+			""},
 		"different": {[]string{jobtreeProfile("a"), jobtreeProfile("b", "fabricLevel: region")}, "",
-			"profiles a and b have different arguments for plugin Jobtree: it decides for all profiles together, so give them the same pluginConfig"},
+			"profiles a and b have different arguments for plugin Jobtree: it decides for all profiles together, so give them " +
+				"the same pluginConfig"},
 		"wrong": {[]string{jobtreeProfile("a"), jobtreeProfile("b", "fabricLevel: nowhere")}, "", "profile b: JobtreeArgs:"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,9 +84,11 @@ func TestArgsOfProfiles(t *testing.T) {
 
 // TestEveryProfileEnablesThePlugin starts the scheduler with profiles that do not.
 func TestEveryProfileEnablesThePlugin(t *testing.T) {
-	const fix = ": in the file that --config names, add Jobtree to its plugins.multiPoint.enabled and PrioritySort to its " +
+	const fix = ": in the file that --config names, add Jobtree to its plugins.multiPoint.enabled and " +
+		"PrioritySort to its " +
 		"plugins.queueSort.disabled, as manifests/scheduler/config.yaml has it; or remove the profile"
-	without, atPoints := "\n- schedulerName: other", "\n- {schedulerName: a, plugins: {filter: {enabled: [{name: Jobtree}]}}}"
+	without, atPoints := "\n- schedulerName: other",
+		"\n- {schedulerName: a, plugins: {filter: {enabled: [{name: Jobtree}]}}}"
 	for name, test := range map[string]struct {
 		profiles []string
 		lacks    string

@@ -19,9 +19,9 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/fence"
 )
 
-// configure reads the configuration as kube-scheduler's own command does, if all of its profiles enable the plugin. Clients that
-// are made of it from then on write only while this process leads, and so does the scheduler's; the election's lock, and what
-// only tells events, are made already. It returns whether this process leads.
+// configure reads the configuration as kube-scheduler's own command does, if all of its profiles enable the plugin.
+// Clients that are made of it from then on write only while this process leads, and so does the scheduler's; the
+// election's lock, and what only tells events, are made already. It returns whether this process leads.
 func configure(ctx context.Context, o *options.Options) (*config.Config, func() bool, error) {
 	defaults, err := latest.Default()
 	if err != nil {
@@ -54,7 +54,8 @@ func configure(ctx context.Context, o *options.Options) (*config.Config, func() 
 }
 
 // newScheduler makes the scheduler as kube-scheduler's own command does, with plugins of ours.
-func newScheduler(ctx context.Context, o *options.Options, c *config.Config, plugins frameworkruntime.Registry) (*scheduler.Scheduler, error) {
+func newScheduler(ctx context.Context, o *options.Options, c *config.Config,
+	plugins frameworkruntime.Registry) (*scheduler.Scheduler, error) {
 	var profiles []schedulerconfig.KubeSchedulerProfile // with the defaults filled in
 	s, err := scheduler.New(ctx, c.Client, c.InformerFactory, c.DynInformerFactory,
 		func(name string) events.EventRecorderLogger { return c.EventBroadcaster.NewRecorder(name) },
@@ -68,7 +69,9 @@ func newScheduler(ctx context.Context, o *options.Options, c *config.Config, plu
 		scheduler.WithPodMaxInUnschedulablePodsDuration(c.PodMaxInUnschedulablePodsDuration),
 		scheduler.WithExtenders(c.ComponentConfig.Extenders...),
 		scheduler.WithParallelism(c.ComponentConfig.Parallelism),
-		scheduler.WithBuildFrameworkCapturer(func(profile schedulerconfig.KubeSchedulerProfile) { profiles = append(profiles, profile) }),
+		scheduler.WithBuildFrameworkCapturer(func(profile schedulerconfig.KubeSchedulerProfile) {
+			profiles = append(profiles, profile)
+		}),
 	)
 	if err != nil {
 		return nil, err

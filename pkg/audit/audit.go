@@ -1,9 +1,9 @@
-// Package audit checks from API objects alone what always holds of Runs, GPU leases and Budgets: the invariants I1 to I12, and
-// the records of lotteries (R21). It is pure: it sees objects as they were read, and is told what time it is.
+// Package audit checks from API objects alone what always holds of Runs, GPU leases and Budgets: the invariants I1 to
+// I12, and the records of lotteries (R21). It is pure: it sees objects as they were read, and is told what time it is.
 //
-// Objects of several kinds cannot be read in one instant, and what spans two of them is written one after the other. So one
-// look proves nothing: a finding stands when two looks, seconds apart, have it. A state that may last for longer than that,
-// such as a gang that is starting, is known by what else says so, and is no finding.
+// Objects of several kinds cannot be read in one instant, and what spans two of them is written one after the other. So
+// one look proves nothing: a finding stands when two looks, seconds apart, have it. A state that may last for longer
+// than that, such as a gang that is starting, is known by what else says so, and is no finding.
 package audit
 
 import (
@@ -71,8 +71,8 @@ func (f *Finding) Key() string {
 	return strings.Join([]string{string(f.Invariant), string(f.Level), f.Objects[0].String(), f.about}, "|")
 }
 
-// World is what was read. GPU leases are to be read before the records of settled ones, since a lease that is in a record may be
-// deleted at any time.
+// World is what was read. GPU leases are to be read before the records of settled ones, since a lease that is in a
+// record may be deleted at any time.
 type World struct {
 	At    time.Time
 	Nodes []*corev1.Node
@@ -102,7 +102,8 @@ type Rules struct {
 
 // RulesOf returns the rules of a configuration.
 func RulesOf(args *config.Args) Rules {
-	return Rules{GPUResource: args.GPUResource, Domain: args.TopologyLevels[:slices.Index(args.TopologyLevels, args.FabricLevel)+1],
+	return Rules{GPUResource: args.GPUResource,
+		Domain:       args.TopologyLevels[:slices.Index(args.TopologyLevels, args.FabricLevel)+1],
 		GangDeadline: args.GangDeadline.Duration, MaxGrace: args.MaxGracePeriod.Duration,
 		Retention: args.LedgerRetention.Duration, Rates: args.Rates()}
 }
@@ -135,8 +136,8 @@ func (r Rules) Look(w *World) *Look {
 	return l
 }
 
-// Standing returns what stands in both of two looks, in order of invariants and objects. Of a settled world one look will do, for
-// both.
+// Standing returns what stands in both of two looks, in order of invariants and objects. Of a settled world one look
+// will do, for both.
 func Standing(before, after *Look) []Finding {
 	var out []Finding
 	for key, f := range after.found {
@@ -183,7 +184,8 @@ type sight struct {
 }
 
 func newSight(r Rules, w *World) *sight {
-	s := &sight{Rules: r, World: w, found: map[string]Finding{}, nodesBy: map[string]*corev1.Node{}, podsBy: map[types.UID]*corev1.Pod{},
+	s := &sight{Rules: r, World: w, found: map[string]Finding{}, nodesBy: map[string]*corev1.Node{},
+		podsBy: map[types.UID]*corev1.Pod{},
 		runsBy: map[types.UID]*rqv1.Run{}, runLeases: map[types.UID][]*rqv1.Lease{}, podLeases: map[types.UID][]*rqv1.Lease{},
 		ended: map[types.UID]*rqv1.Lease{}, runPods: map[types.UID][]*corev1.Pod{}, charges: map[*rqv1.Lease]budget.Charge{}}
 	for _, node := range w.Nodes {

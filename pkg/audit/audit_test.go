@@ -28,11 +28,13 @@ func activated(state rqv1.ReservationState, why string) *rqv1.Reservation {
 	set := []rqv1.Conflict{{Run: victim, Owner: "org:team", Action: rqv1.CutLottery, GPUs: 8, Probability: "1"}}
 	nonce := [32]byte{7}
 	first, _ := resolver.NewDraw(nonce, set).Next()
-	return &rqv1.Reservation{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "done-r0", Labels: map[string]string{rqv1.LabelRunUID: "run-train"}},
+	return &rqv1.Reservation{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "done-r0",
+		Labels: map[string]string{rqv1.LabelRunUID: "run-train"}},
 		Spec: rqv1.ReservationSpec{RunRef: rqv1.NamespacedName{Namespace: "ns", Name: "train"}},
 		Status: rqv1.ReservationStatus{State: state, Reason: why, ActivatedAt: &at, ConflictSet: set,
-			Lottery: &rqv1.Lottery{Commitment: resolver.Commitment(nonce), Nonce: fmt.Sprintf("%x", nonce), ConflictSetDigest: resolver.Digest(set), Draws: []rqv1.Draw{first}},
-			Cuts:    []rqv1.Cut{{Run: victim, UID: "victim", Action: rqv1.CutLottery, GPUs: 8}}}}
+			Lottery: &rqv1.Lottery{Commitment: resolver.Commitment(nonce), Nonce: fmt.Sprintf("%x", nonce),
+				ConflictSetDigest: resolver.Digest(set), Draws: []rqv1.Draw{first}},
+			Cuts: []rqv1.Cut{{Run: victim, UID: "victim", Action: rqv1.CutLottery, GPUs: 8}}}}
 }
 
 // TestBroken breaks a sound world in one way after the other. Each is found once, under its name and in words.
@@ -44,9 +46,13 @@ func TestBroken(t *testing.T) {
 		level  audit.Level
 		words  string
 	}{
-		"GPUs held twice": {func(w *audit.World) { w.Nodes[0].Status = corev1.NodeStatus{Allocatable: few(4), Capacity: few(4)} },
+		"GPUs held twice": {func(w *audit.World) {
+			w.Nodes[0].Status = corev1.NodeStatus{Allocatable: few(4),
+				Capacity: few(4)}
+		},
 			"I1", audit.Violation, "node n0 has 4 GPUs, and GPU leases that are not opportunistic hold 8"},
-		"a spare's held twice": {func(w *audit.World) { w.Nodes[2].Status = corev1.NodeStatus{Allocatable: few(7), Capacity: few(7)} },
+		"a spare's held twice": {
+			func(w *audit.World) { w.Nodes[2].Status = corev1.NodeStatus{Allocatable: few(7), Capacity: few(7)} },
 			"I1", audit.Violation, "node n2 has 7 GPUs, and GPU leases that are not opportunistic hold 8"},
 		"a GPU that fell ill": {func(w *audit.World) { w.Nodes[0].Status.Allocatable = few(7) },
 			"I1", audit.Information, "node n0 has 7 GPUs left to hand out"},
@@ -74,14 +80,16 @@ func TestBroken(t *testing.T) {
 			"I2", audit.Violation, "pod ns/shards-0 asks for 4 GPUs, and its GPU lease holds 2"},
 		"Lease of another role": {func(w *audit.World) { w.Leases[2].Spec.Slice.Role, w.Budgets = rqv1.RoleActive, nil },
 			"I2", audit.Violation, "pod ns/train-s0 has the role Spare, and its GPU lease the role Active"},
-		"more within a cap than it allows": {func(w *audit.World) { w.Budgets[0].Spec.AggregateCaps[0].MaxConcurrency = ptr.To[int32](16) },
+		"more within a cap than it allows": {
+			func(w *audit.World) { w.Budgets[0].Spec.AggregateCaps[0].MaxConcurrency = ptr.To[int32](16) },
 			"I3", audit.Violation, "aggregate cap cap of Budget team allows 16 GPUs, and 24 are counted as within it"},
 		"more within an envelope": {func(w *audit.World) { w.Budgets[0].Spec.Envelopes[0].Concurrency = 16 },
 			"I3", audit.Violation, "allows 16 GPUs"},
 		"more than a Budget ever allowed": {func(w *audit.World) {
 			w.Budgets[0].Spec.Envelopes[0].Concurrency = 16
 			team(w).OwnedGPUs, team(w).OverdraftGPUs, w.Budgets[0].Status.OverdraftGPUs = 8, 8, 8
-		}, "I3", audit.Violation, "envelope all of Budget team allows 16 GPUs and was never edited, and GPU leases that began since hold 24"},
+		}, "I3", audit.Violation, "envelope all of Budget team allows 16 GPUs and was never edited, and GPU leases that " +
+			"began since hold 24"},
 		"closed by half": {func(w *audit.World) { w.Leases[4].Status.ClosureReason = "" },
 			"I4", audit.Violation, `says closed: true, ended: true, closureReason: ""`},
 		"a Run that has ended and stays": {func(w *audit.World) { w.Runs[0].Status.Phase = rqv1.RunFailed },
@@ -97,7 +105,8 @@ func TestBroken(t *testing.T) {
 			w.Budgets[0].Status.UsedGPUs -= 8
 			w.Budgets[0].Status.AggregateCaps[0].UsedGPUs -= 8
 		},
-			"I8", audit.Violation, "counts of envelope all 8 owned, 8 spare, 4 opportunistic and 0 overdraft, and its open GPU leases hold 16 owned, 8 spare, 4 opportunistic"},
+			"I8", audit.Violation, "counts of envelope all 8 owned, 8 spare, 4 opportunistic and 0 overdraft, and its open " +
+				"GPU leases hold 16 owned, 8 spare, 4 opportunistic"},
 		"a status that counts too many": {func(w *audit.World) {
 			team(w).SpareGPUs = 9
 			w.Budgets[0].Status.UsedGPUs++
@@ -106,22 +115,38 @@ func TestBroken(t *testing.T) {
 			"I8", audit.Violation, "counts of envelope all 16 owned, 9 spare, 4 opportunistic"},
 		"a status that says who pays wrongly": {func(w *audit.World) { team(w).OwnedGPUs, team(w).LentGPUs = 8, 8 },
 			"I8", audit.Violation, "8 owned, 8 lent"},
-		"a status that does not add up":          {func(w *audit.World) { w.Budgets[0].Status.UsedGPUs = 7 }, "I8", audit.Violation, "says 7 GPUs used"},
-		"a cap that does not add up":             {func(w *audit.World) { w.Budgets[0].Status.AggregateCaps[0].UsedGPUs = 7 }, "I8", audit.Violation, "counts 7 GPUs under aggregate cap cap"},
-		"hours that were never spent":            {func(w *audit.World) { team(w).GPUHours.Spent = "999.00000" }, "I8", audit.Violation, "has 999.00000 GPU-hours (spent), and the ledger comes to 127"},
-		"hours that were forgotten":              {func(w *audit.World) { team(w).GPUHours.Owned = "1.00000" }, "I8", audit.Violation, "has 1.00000 GPU-hours (owned)"},
-		"a record that was lost":                 {func(w *audit.World) { w.Records = nil }, "I8", audit.Violation, "and the ledger comes to 27"},
-		"a gang that is bound in part":           {func(w *audit.World) { w.Runs[0].Status.Phase = rqv1.RunPending }, "I9", audit.Violation, "3 of its pods hold 24 GPUs since 2026-03-01T11:00:00Z"},
-		"a rank that holds GPUs and never comes": {func(w *audit.World) { w.Pods[1].Spec.NodeName = "" }, "I9", audit.Violation, "Run ns/train is Running, and 1 of its pods hold 8 GPUs"},
-		"cut in vain":                            {func(w *audit.World) { w.Reservations[0] = activated(rqv1.ReservationCanceled, "") }, "I10", audit.Violation, "did not start, and does not say why"},
-		"cut for a Run that was deleted":         {func(w *audit.World) { w.Reservations[0] = activated(rqv1.ReservationCanceled, "the Run is gone") }, "I10", audit.Information, "the Run is gone"},
-		"cut for a Run that never began":         {func(w *audit.World) { w.Reservations[0] = activated(rqv1.ReservationReleased, "the Run has started") }, "I10", audit.Violation, "no GPU lease of the Run began since"},
+		"a status that does not add up": {func(w *audit.World) { w.Budgets[0].Status.UsedGPUs = 7 }, "I8",
+			audit.Violation, "says 7 GPUs used"},
+		"a cap that does not add up": {func(w *audit.World) { w.Budgets[0].Status.AggregateCaps[0].UsedGPUs = 7 },
+			"I8", audit.Violation, "counts 7 GPUs under aggregate cap cap"},
+		"hours that were never spent": {func(w *audit.World) { team(w).GPUHours.Spent = "999.00000" }, "I8",
+			audit.Violation, "has 999.00000 GPU-hours (spent), and the ledger comes to 127"},
+		"hours that were forgotten": {func(w *audit.World) { team(w).GPUHours.Owned = "1.00000" }, "I8",
+			audit.Violation, "has 1.00000 GPU-hours (owned)"},
+		"a record that was lost": {func(w *audit.World) { w.Records = nil }, "I8", audit.Violation,
+			"and the ledger comes to 27"},
+		"a gang that is bound in part": {func(w *audit.World) { w.Runs[0].Status.Phase = rqv1.RunPending }, "I9",
+			audit.Violation, "3 of its pods hold 24 GPUs since 2026-03-01T11:00:00Z"},
+		"a rank that holds GPUs and never comes": {func(w *audit.World) { w.Pods[1].Spec.NodeName = "" }, "I9",
+			audit.Violation, "Run ns/train is Running, and 1 of its pods hold 8 GPUs"},
+		"cut in vain": {
+			func(w *audit.World) { w.Reservations[0] = activated(rqv1.ReservationCanceled, "") }, "I10", audit.Violation,
+			"did not start, and does not say why"},
+		"cut for a Run that was deleted": {
+			func(w *audit.World) { w.Reservations[0] = activated(rqv1.ReservationCanceled, "the Run is gone") }, "I10",
+			audit.Information, "the Run is gone"},
+		"cut for a Run that never began": {
+			func(w *audit.World) { w.Reservations[0] = activated(rqv1.ReservationReleased, "the Run has started") }, "I10",
+			audit.Violation, "no GPU lease of the Run began since"},
 		"a pod that nobody pays for": {func(w *audit.World) {
 			p := pod(w.Runs[0], rank.Part{Index: 9}, "n3", 1)
 			p.Labels = nil
 			w.Pods = append(w.Pods, p)
 		}, "I11", audit.Violation, "pod ns/train-9 holds 1 GPUs on node n3, and 0 GPU leases pay for them"},
-		"closed while its pod lives": {func(w *audit.World) { closed(w.Leases[0], time.Minute, rqv1.ClosedNodeFailure); w.Budgets = nil },
+		"closed while its pod lives": {func(w *audit.World) {
+			closed(w.Leases[0], time.Minute, rqv1.ClosedNodeFailure)
+			w.Budgets = nil
+		},
 			"I12", audit.Violation, "pod ns/train-0 runs on node n0, and its GPU lease was closed as NodeFailure"},
 		"a draw that was forged": {func(w *audit.World) {
 			w.Reservations[0] = activated(rqv1.ReservationCanceled, "the Run is gone")
@@ -136,7 +161,8 @@ func TestBroken(t *testing.T) {
 			w := sound()
 			c.breaks(w)
 			found := examine(t, w)
-			if len(found) != 1 || found[0].Invariant != c.want || found[0].Level != c.level || !strings.Contains(found[0].Message, c.words) || found[0].Remedy == "" {
+			if len(found) != 1 || found[0].Invariant != c.want || found[0].Level != c.level ||
+				!strings.Contains(found[0].Message, c.words) || found[0].Remedy == "" {
 				t.Errorf("found %+v, want one %s of %s: %s", found, c.level, c.want, c.words)
 			}
 		})
@@ -207,7 +233,10 @@ func TestUnderWay(t *testing.T) {
 				p.DeletionTimestamp = &now
 			}
 		},
-		"a Budget that was lowered": func(w *audit.World) { w.Budgets[0].Spec.Envelopes[0].Concurrency, w.Budgets[0].Generation = 8, 2 },
+		"a Budget that was lowered": func(w *audit.World) {
+			w.Budgets[0].Spec.Envelopes[0].Concurrency,
+				w.Budgets[0].Generation = 8, 2
+		},
 		"a node that was cordoned":  func(w *audit.World) { w.Nodes[0].Spec.Unschedulable = true },
 		"a node without its labels": func(w *audit.World) { w.Nodes[1].Labels = nil },
 		"a node that is gone":       func(w *audit.World) { w.Nodes = w.Nodes[1:]; w.Pods[0].DeletionTimestamp = &now },
@@ -226,7 +255,10 @@ func TestUnderWay(t *testing.T) {
 			w.Leases[0].Spec.Start = metav1.NewMicroTime(noon)
 			w.Budgets = nil
 		},
-		"a Run that is suspended by deleting": func(w *audit.World) { w.Runs[0].DeletionTimestamp = &now; w.Runs[0].Spec.Resources.TotalGPUs = 64 },
+		"a Run that is suspended by deleting": func(w *audit.World) {
+			w.Runs[0].DeletionTimestamp = &now
+			w.Runs[0].Spec.Resources.TotalGPUs = 64
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := sound()
@@ -238,15 +270,16 @@ func TestUnderWay(t *testing.T) {
 	}
 }
 
-// TestTwoLooks reads a world twice while it changes: what only one of them has is no finding, and what changed between them and
-// may not is one.
+// TestTwoLooks reads a world twice while it changes: what only one of them has is no finding, and what changed between
+// them and may not is one.
 func TestTwoLooks(t *testing.T) {
 	r := rules(t)
 	torn := sound()
 	torn.Pods = torn.Pods[1:] // read before the pod was there
 	less := sound()
 	less.Leases = less.Leases[1:] // read before its Lease was
-	for name, looks := range map[string][2]*audit.World{"pods first": {torn, sound()}, "Leases first": {less, sound()}, "torn in two ways": {torn, less}} {
+	for name, looks := range map[string][2]*audit.World{"pods first": {torn, sound()}, "Leases first": {less, sound()},
+		"torn in two ways": {torn, less}} {
 		if found := audit.Standing(r.Look(looks[0]), r.Look(looks[1])); len(found) > 0 {
 			t.Errorf("%s: found %+v", name, found)
 		}
@@ -257,7 +290,8 @@ func TestTwoLooks(t *testing.T) {
 	for _, after := range []*audit.World{reopened, retold} {
 		after.Budgets = nil
 		found := audit.Standing(r.Look(sound()), r.Look(after))
-		if len(found) != 1 || found[0].Invariant != "I4" || !strings.Contains(found[0].Message, "was closed and has changed since") {
+		if len(found) != 1 || found[0].Invariant != "I4" ||
+			!strings.Contains(found[0].Message, "was closed and has changed since") {
 			t.Errorf("found %+v, want I4", found)
 		}
 	}

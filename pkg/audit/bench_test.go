@@ -35,9 +35,12 @@ func large() *audit.World {
 		for j := i; j < 1250; j += 200 {
 			held += 32
 		}
-		w.Budgets = append(w.Budgets, &rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("team-%d", i), Generation: 1},
-			Spec:   rqv1.BudgetSpec{Owner: "org:team", Envelopes: []rqv1.Envelope{{Name: "all", Flavor: "H100", Concurrency: 1000}}},
-			Status: rqv1.BudgetStatus{ObservedGeneration: 1, UsedGPUs: held, Envelopes: []rqv1.EnvelopeStatus{{Name: "all", OwnedGPUs: held}}}})
+		w.Budgets = append(w.Budgets,
+			&rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("team-%d", i), Generation: 1},
+				Spec: rqv1.BudgetSpec{Owner: "org:team",
+					Envelopes: []rqv1.Envelope{{Name: "all", Flavor: "H100", Concurrency: 1000}}},
+				Status: rqv1.BudgetStatus{ObservedGeneration: 1, UsedGPUs: held,
+					Envelopes: []rqv1.EnvelopeStatus{{Name: "all", OwnedGPUs: held}}}})
 	}
 	return w
 }

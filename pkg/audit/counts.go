@@ -12,8 +12,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 )
 
-// The scheduler looks at Budgets every second and writes writesPerSecond of them at most: so long, and a while more, may a status
-// not know a GPU lease yet.
+// The scheduler looks at Budgets every second and writes writesPerSecond of them at most: so long, and a while more,
+// may a status not know a GPU lease yet.
 const (
 	writesPerSecond = 20
 	lag             = 4 * time.Second
@@ -24,8 +24,8 @@ type budgets struct {
 	seen    map[string]*rqv1.Budget
 	at      time.Time
 	settled bool
-	// promised are GPUs that activations are about to hold, by envelope; starting those of Runs that may be placed and have no
-	// GPU leases yet, and shards those of opportunistic ones: whoever pays for them, a status counts them already.
+	// promised are GPUs that activations are about to hold, by envelope; starting those of Runs that may be placed and
+	// have no GPU leases yet, and shards those of opportunistic ones: whoever pays for them, a status counts them already.
 	promised         map[budget.Key]int
 	starting, shards int
 }
@@ -62,14 +62,16 @@ func (s *sight) counted() budgets {
 	return out
 }
 
-// missing returns the GPUs that a Run may have been given a place for and has no Leases of. One that has been refused has none.
+// missing returns the GPUs that a Run may have been given a place for and has no Leases of. One that has been refused
+// has none.
 func (s *sight) missing(run *rqv1.Run) int {
 	wide := int(run.Spec.Resources.TotalGPUs)
 	if m := run.Spec.Malleable; m != nil {
 		wide = int(m.MaxTotalGPUs)
 	}
 	switch phase := run.Status.Phase; {
-	case phase == rqv1.RunCompleted || phase == rqv1.RunFailed || phase != rqv1.RunRunning && refused(run) && !s.recent(run) && !run.Spec.Opportunistic:
+	case phase == rqv1.RunCompleted || phase == rqv1.RunFailed || phase != rqv1.RunRunning && refused(run) &&
+		!s.recent(run) && !run.Spec.Opportunistic:
 		return 0
 	case phase == rqv1.RunRunning && run.Status.Width != nil && run.Status.Width.Granted > 0:
 		wide = int(max(run.Status.Width.Granted, run.Status.Width.Growing))
@@ -92,15 +94,16 @@ func sparesOf(run *rqv1.Run, wide int) int {
 // waits are the reasons of a Run that waits and has not been refused: it may be about to start.
 var waits = []string{"Waiting", "Activating", "Requeued", "DeadlineExceeded", string(rqv1.ClosedRandomPreempt)}
 
-// recent reports whether a Run came to wait so short a time ago that it may still hold places which it had before: one that ran
-// keeps its room for the gang's deadline from when the last of its pods is gone.
+// recent reports whether a Run came to wait so short a time ago that it may still hold places which it had before: one
+// that ran keeps its room for the gang's deadline from when the last of its pods is gone.
 func (s *sight) recent(run *rqv1.Run) bool {
 	started := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionStarted)
 	if started == nil {
 		return false
 	}
 	kept := s.GangDeadline + late
-	if started.LastTransitionTime.Sub(run.CreationTimestamp.Time) > writing { // it is not the first thing that was said of it
+	if started.LastTransitionTime.Sub(run.CreationTimestamp.Time) > writing {
+		// it is not the first thing that was said of it
 		kept += s.MaxGrace
 	}
 	return s.At.Sub(started.LastTransitionTime.Time) <= kept
@@ -163,8 +166,9 @@ func (t *tally) String() string {
 // bounds are the least and the most that a status may count of one envelope.
 type bounds struct{ least, most tally }
 
-// miscounted finds envelopes of which the status counts other GPUs than the Leases hold (I8), in both looks: fewer than those that
-// are open in both, or more than those that are open in either and what is under way. Overdraft may be any part of it.
+// miscounted finds envelopes of which the status counts other GPUs than the Leases hold (I8), in both looks: fewer than
+// those that are open in both, or more than those that are open in either and what is under way. Overdraft may be any
+// part of it.
 func miscounted(before, after *Look) []Finding {
 	between := map[budget.Key]*bounds{}
 	at := func(k budget.Key) *bounds {
@@ -198,7 +202,8 @@ func miscounted(before, after *Look) []Finding {
 			continue
 		}
 		said := after.said(k)
-		counted := tally{int(said.OwnedGPUs), int(said.FamilyGPUs), int(said.LentGPUs), int(said.SpareGPUs), int(said.OpportunisticGPUs), int(said.LendingGPUs)}
+		counted := tally{int(said.OwnedGPUs), int(said.FamilyGPUs), int(said.LentGPUs), int(said.SpareGPUs),
+			int(said.OpportunisticGPUs), int(said.LendingGPUs)}
 		out = append(out, newFinding(Violation, "I8", k.Envelope, []Object{object("Budget", after.seen[k.Budget])},
 			"the status of Budget %s counts of envelope %s %s and %d overdraft, and its open GPU leases hold %s",
 			k.Budget, k.Envelope, &counted, said.OverdraftGPUs, &b.most))
@@ -226,7 +231,8 @@ func (b *budgets) right(k budget.Key, between *bounds) bool {
 	e := b.said(k)
 	soon := b.promised[k] + b.starting
 	most, least := &between.most, &between.least
-	return int(e.OwnedGPUs) <= most.owned+soon && int(e.FamilyGPUs) <= most.family+soon && int(e.LentGPUs) <= most.lent+soon &&
+	return int(e.OwnedGPUs) <= most.owned+soon && int(e.FamilyGPUs) <= most.family+soon && int(e.LentGPUs) <= most.lent+
+		soon &&
 		int(e.SpareGPUs) <= most.spare+soon &&
 		least.all() <= int(holds(e)) && int(holds(e)) <= most.all()+soon &&
 		least.lending <= int(e.LendingGPUs) && int(e.LendingGPUs) <= most.lending+soon &&

@@ -14,7 +14,8 @@ const (
 	writing = 10 * time.Second
 )
 
-// hours replays the ledger as of when each Budget's status was written, and finds GPU-hours that it does not come to (I8).
+// hours replays the ledger as of when each Budget's status was written, and finds GPU-hours that it does not come to
+// (I8).
 func (s *sight) hours() {
 	if !s.Whole {
 		return
@@ -42,8 +43,9 @@ func (s *sight) hours() {
 	}
 }
 
-// replay charges GPU leases as they stood at an instant, and returns what a status may count beyond that, by envelope: a lease that
-// had just ended may not have been closed yet, and one that had just begun have counted from when its place was planned.
+// replay charges GPU leases as they stood at an instant, and returns what a status may count beyond that, by envelope:
+// a lease that had just ended may not have been closed yet, and one that had just begun have counted from when its
+// place was planned.
 func (s *sight) replay(a *budget.Accounts, leases []*rqv1.Lease, at time.Time) map[string]budget.Spend {
 	slack := map[string]budget.Spend{}
 	for _, lease := range leases {
@@ -67,8 +69,8 @@ func (s *sight) replay(a *budget.Accounts, leases []*rqv1.Lease, at time.Time) m
 	return slack
 }
 
-// recount compares the GPU-hours of a status with those of a replay. What the status counts beyond the replayed GPUs had been
-// given to somebody whose Lease was not written yet, who may have been charged for as long as a gang may take.
+// recount compares the GPU-hours of a status with those of a replay. What the status counts beyond the replayed GPUs
+// had been given to somebody whose Lease was not written yet, who may have been charged for as long as a gang may take.
 func (s *sight) recount(b *rqv1.Budget, replayed rqv1.BudgetStatus, slack map[string]budget.Spend) {
 	said := map[string]*rqv1.EnvelopeStatus{}
 	for i := range b.Status.Envelopes {
@@ -88,7 +90,8 @@ func (s *sight) recount(b *rqv1.Budget, replayed rqv1.BudgetStatus, slack map[st
 			{"spent", was.GPUHours.Spent, is.GPUHours.Spent},
 			{"owned", was.GPUHours.Owned, is.GPUHours.Owned}, {"family", was.GPUHours.Family, is.GPUHours.Family},
 			{"lent", was.GPUHours.Lent, is.GPUHours.Lent}, {"spare", was.GPUHours.Spare, is.GPUHours.Spare},
-			{"opportunistic", was.GPUHours.Opportunistic, is.GPUHours.Opportunistic}, {"lending", was.GPUHours.Lending, is.GPUHours.Lending},
+			{"opportunistic", was.GPUHours.Opportunistic, is.GPUHours.Opportunistic},
+			{"lending", was.GPUHours.Lending, is.GPUHours.Lending},
 		} {
 			x, err := budget.ParseSpend(kind.said)
 			y, err2 := budget.ParseSpend(kind.replayed)
@@ -97,7 +100,8 @@ func (s *sight) recount(b *rqv1.Budget, replayed rqv1.BudgetStatus, slack map[st
 			}
 			s.find("I8", is.Name+" hours", []Object{object("Budget", b)},
 				"the status of Budget %s says that envelope %s has %s GPU-hours (%s), and the ledger comes to %s at %s",
-				b.Name, is.Name, orNone(kind.said), kind.name, orNone(kind.replayed), b.Status.ObservedAt.UTC().Format(time.RFC3339))
+				b.Name, is.Name, orNone(kind.said), kind.name, orNone(kind.replayed),
+				b.Status.ObservedAt.UTC().Format(time.RFC3339))
 			break
 		}
 	}

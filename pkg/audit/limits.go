@@ -37,14 +37,16 @@ func (s *sight) caps() {
 		for i := range b.Spec.Envelopes {
 			e := &b.Spec.Envelopes[i]
 			if paid := fresh[budget.Key{Budget: b.Name, Envelope: e.Name}]; b.Generation <= 1 && paid > int(e.Concurrency) {
-				s.find("I3", e.Name, about, "envelope %s of Budget %s allows %d GPUs and was never edited, and GPU leases that began since hold %d",
+				s.find("I3", e.Name, about, "envelope %s of Budget %s allows %d GPUs and was never edited, and GPU leases that "+
+					"began since hold %d",
 					e.Name, b.Name, e.Concurrency, paid)
 			}
 		}
 	}
 }
 
-// untouched counts the GPUs of open Leases by envelope, those apart that may have begun before their Budget was created.
+// untouched counts the GPUs of open Leases by envelope, those apart that may have begun before their Budget was
+// created.
 func (s *sight) untouched() map[budget.Key]int {
 	budgets := map[string]*rqv1.Budget{}
 	for _, b := range s.Budgets {
@@ -64,7 +66,8 @@ func (s *sight) untouched() map[budget.Key]int {
 func (s *sight) within(b *rqv1.Budget, about []Object) {
 	exceeds := func(key, limit string, held int32, most *int32) {
 		if most != nil && held > *most {
-			s.find("I3", key, about, "%s of Budget %s allows %d GPUs, and %d are counted as within it", limit, b.Name, *most, held)
+			s.find("I3", key, about, "%s of Budget %s allows %d GPUs, and %d are counted as within it", limit, b.Name, *most,
+				held)
 		}
 	}
 	for i := range b.Status.Envelopes {
@@ -92,7 +95,8 @@ func (s *sight) sums(b *rqv1.Budget, about []Object) {
 		overdraft += b.Status.Envelopes[i].OverdraftGPUs
 	}
 	if b.Status.UsedGPUs != used || b.Status.OverdraftGPUs != overdraft {
-		s.find("I8", "", about, "the status of Budget %s says %d GPUs used and %d overdraft, and its envelopes add up to %d and %d",
+		s.find("I8", "", about, "the status of Budget %s says %d GPUs used and %d overdraft, and its envelopes add up "+
+			"to %d and %d",
 			b.Name, b.Status.UsedGPUs, b.Status.OverdraftGPUs, used, overdraft)
 	}
 	if b.Status.ObservedGeneration != b.Generation {
@@ -105,7 +109,9 @@ func (s *sight) sums(b *rqv1.Budget, about []Object) {
 			continue
 		}
 		if sum := under(b, &b.Spec.AggregateCaps[at], holds); sum != said.UsedGPUs {
-			s.find("I8", "cap "+said.Name, about, "the status of Budget %s counts %d GPUs under aggregate cap %s, and its envelopes %d", b.Name, said.UsedGPUs, said.Name, sum)
+			s.find("I8", "cap "+said.Name, about,
+				"the status of Budget %s counts %d GPUs under aggregate cap %s, and its envelopes %d", b.Name, said.UsedGPUs,
+				said.Name, sum)
 		}
 	}
 }

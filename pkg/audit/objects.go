@@ -12,14 +12,19 @@ import (
 
 // remedies say what to do about a violation.
 var remedies = map[Invariant]string{
-	"I1":  "See who holds the node with `kubectl runs leases -A --open`, and delete the Run that started there last.",
-	"I2":  "If the scheduler runs, it deletes such pods and closes such GPU leases within seconds: see its log. Delete the pod to have it done.",
-	"I3":  "See `kubectl runs budgets usage`; nothing is stopped for it. Report it with the Budget and its open GPU leases.",
-	"I4":  "The API server refuses such a change: find out who switched the CustomResourceDefinition's rules off, and restore the object from a backup.",
-	"I5":  "Delete the pods that are left; their GPU leases close by themselves while the scheduler runs.",
-	"I6":  "If the labels of nodes were changed after the group had started, change them back; else delete one of its pods, or the Run.",
-	"I7":  "See `kubectl runs explain` and the scheduler's log: nothing is replacing what the Run has lost.",
-	"I8":  "Restart the scheduler, which adds everything up anew from the GPU leases. If it stays, report it with the Budget, its record and its GPU leases.",
+	"I1": "See who holds the node with `kubectl runs leases -A --open`, and delete the Run that started there last.",
+	"I2": "If the scheduler runs, it deletes such pods and closes such GPU leases within seconds: see its log. Delete " +
+		"the pod to have it done.",
+	"I3": "See `kubectl runs budgets usage`; nothing is stopped for it. Report it with the Budget and its " +
+		"open GPU leases.",
+	"I4": "The API server refuses such a change: find out who switched the CustomResourceDefinition's rules off, and " +
+		"restore the object from a backup.",
+	"I5": "Delete the pods that are left; their GPU leases close by themselves while the scheduler runs.",
+	"I6": "If the labels of nodes were changed after the group had started, change them back; else delete one of its " +
+		"pods, or the Run.",
+	"I7": "See `kubectl runs explain` and the scheduler's log: nothing is replacing what the Run has lost.",
+	"I8": "Restart the scheduler, which adds everything up anew from the GPU leases. If it stays, report it with the " +
+		"Budget, its record and its GPU leases.",
 	"I9":  "If the scheduler runs, it takes such a gang back: see its log. Delete the Run's pods to have it done.",
 	"I10": "See the Reservation, and the scheduler's log at the time of its activation.",
 	"I11": "Delete the pod, and give its GPUs to a Run.",
@@ -47,7 +52,8 @@ func leaseObjects(leases []*rqv1.Lease) []Object {
 
 func chargeOf(lease *rqv1.Lease) budget.Charge { return book.ChargeIn(lease) }
 
-// ownedBy reports whether a pod that carries a Run's name is the Run's, and not that of an earlier one of the same name.
+// ownedBy reports whether a pod that carries a Run's name is the Run's, and not that of an earlier one of the same
+// name.
 func ownedBy(pod *corev1.Pod, run *rqv1.Run) bool {
 	made, ok := rank.RunOf(pod)
 	return !ok || made == run.UID

@@ -8,8 +8,9 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// nodes finds GPUs that are held twice (I1). What a node had when a Lease was opened is not known: a device that falls ill is no
-// longer allocatable and still counts to its capacity, so that what is held beyond the one and within the other fell later.
+// nodes finds GPUs that are held twice (I1). What a node had when a Lease was opened is not known: a device that falls
+// ill is no longer allocatable and still counts to its capacity, so that what is held beyond the one and within the
+// other fell later.
 func (s *sight) nodes() {
 	leased, used, foreign := map[string]int{}, map[string]int{}, map[string]int{}
 	on := map[string][]*rqv1.Lease{}
@@ -44,10 +45,12 @@ func (s *sight) nodes() {
 		case most > capacity && capacity > 0:
 			s.find("I1", "", about, "node %s has %d GPUs, and %s hold %d", name, capacity, what, most)
 		case most > room:
-			s.note(Information, "I1", "", about, "node %s has %d GPUs left to hand out, and %s hold %d: it has lost some since they began",
+			s.note(Information, "I1", "", about, "node %s has %d GPUs left to hand out, and %s hold %d: it has lost some "+
+				"since they began",
 				name, room, what, most)
 		case foreign[name] > 0 && used[name]+foreign[name] > capacity:
-			s.note(Information, "I1", "foreign", about[:1], "node %s has %d GPUs, and pods hold %d, of which %d were placed by others than jobtree",
+			s.note(Information, "I1", "foreign", about[:1],
+				"node %s has %d GPUs, and pods hold %d, of which %d were placed by others than jobtree",
 				name, capacity, used[name]+foreign[name], foreign[name])
 		}
 	}
@@ -82,7 +85,8 @@ func (s *sight) groups() {
 				group = "the Run"
 			}
 			if other, seen := domains[group]; seen && other != domain {
-				s.find("I6", group, []Object{object("Run", run), object("Pod", pod)}, "%s of Run %s lies in %s and in %s", group, nameOf(run),
+				s.find("I6", group, []Object{object("Run", run), object("Pod", pod)}, "%s of Run %s lies in %s and in %s", group,
+					nameOf(run),
 					min(other, domain), max(other, domain))
 			}
 			domains[group] = domain

@@ -6,8 +6,9 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// pods finds bound pods of Runs without exactly one open Lease for what they hold, on their own node (I2), among them those whose
-// Lease was closed while they live (I12), and other pods that our scheduler placed and that hold GPUs nobody pays for (I11).
+// pods finds bound pods of Runs without exactly one open Lease for what they hold, on their own node (I2), among them
+// those whose Lease was closed while they live (I12), and other pods that our scheduler placed and that hold GPUs
+// nobody pays for (I11).
 func (s *sight) pods() {
 	for _, pod := range s.Pods {
 		if pod.Spec.NodeName == "" || over(pod) || !ours(pod) {
@@ -16,33 +17,40 @@ func (s *sight) pods() {
 		mine, name, node := s.podLeases[pod.UID], nameOf(pod), pod.Spec.NodeName
 		if pod.Labels[rqv1.LabelRun] == "" {
 			if gpus := s.gpus(pod); gpus > 0 && len(mine) != 1 {
-				s.find("I11", "", aboutPod(pod, mine...), "pod %s holds %d GPUs on node %s, and %d GPU leases pay for them", name, gpus, node, len(mine))
+				s.find("I11", "", aboutPod(pod, mine...), "pod %s holds %d GPUs on node %s, and %d GPU leases pay for them", name,
+					gpus, node, len(mine))
 			}
 			continue
 		}
 		closed := s.ended[pod.UID]
 		switch {
 		case len(mine) == 0 && closed != nil:
-			s.find("I12", "", aboutPod(pod, closed), "pod %s runs on node %s, and its GPU lease was closed as %s", name, node, closed.Status.ClosureReason)
+			s.find("I12", "", aboutPod(pod, closed), "pod %s runs on node %s, and its GPU lease was closed as %s", name, node,
+				closed.Status.ClosureReason)
 		case len(mine) == 0 && pod.DeletionTimestamp != nil: // its namespace goes, and its Lease went first
 		case len(mine) != 1:
-			s.find("I2", "", aboutPod(pod, mine...), "pod %s runs on node %s with %d GPUs and has %d open GPU leases instead of one", name, node, s.gpus(pod), len(mine))
+			s.find("I2", "", aboutPod(pod, mine...),
+				"pod %s runs on node %s with %d GPUs and has %d open GPU leases instead of one", name, node, s.gpus(pod), len(mine))
 		default:
 			s.compare(pod, mine[0])
 		}
 	}
 }
 
-// compare finds what a pod's Lease says otherwise than the pod. A spare's pod asks for no GPUs: its Lease alone holds them.
+// compare finds what a pod's Lease says otherwise than the pod. A spare's pod asks for no GPUs: its Lease alone holds
+// them.
 func (s *sight) compare(pod *corev1.Pod, lease *rqv1.Lease) {
 	on, name := lease.Node(), nameOf(pod)
 	switch spare := lease.Spec.Slice.Role == rqv1.RoleSpare; {
 	case on != pod.Spec.NodeName:
-		s.find("I2", "", aboutPod(pod, lease), "pod %s runs on node %s, and its GPU lease is for node %s", name, pod.Spec.NodeName, on)
+		s.find("I2", "", aboutPod(pod, lease), "pod %s runs on node %s, and its GPU lease is for node %s", name,
+			pod.Spec.NodeName, on)
 	case spare != isSpare(pod):
-		s.find("I2", "", aboutPod(pod, lease), "pod %s has the role %s, and its GPU lease the role %s", name, pod.Labels[rqv1.LabelRole], lease.Spec.Slice.Role)
+		s.find("I2", "", aboutPod(pod, lease), "pod %s has the role %s, and its GPU lease the role %s", name,
+			pod.Labels[rqv1.LabelRole], lease.Spec.Slice.Role)
 	case !spare && s.gpus(pod) != int(lease.GPUs()):
-		s.find("I2", "", aboutPod(pod, lease), "pod %s asks for %d GPUs, and its GPU lease holds %d", name, s.gpus(pod), int(lease.GPUs()))
+		s.find("I2", "", aboutPod(pod, lease), "pod %s asks for %d GPUs, and its GPU lease holds %d", name, s.gpus(pod),
+			int(lease.GPUs()))
 	}
 }
 
@@ -55,7 +63,8 @@ func (s *sight) leases() {
 		pod := s.podsBy[lease.PodUID()]
 		switch {
 		case pod == nil:
-			s.find("I2", "", leaseObjects([]*rqv1.Lease{lease}), "GPU lease %s is open and holds %d GPUs of node %s, and there is no such pod",
+			s.find("I2", "", leaseObjects([]*rqv1.Lease{lease}),
+				"GPU lease %s is open and holds %d GPUs of node %s, and there is no such pod",
 				nameOf(lease), int(lease.GPUs()), lease.Node())
 		case over(pod):
 			s.find("I2", "", append(leaseObjects([]*rqv1.Lease{lease}), object("Pod", pod)),
@@ -63,7 +72,8 @@ func (s *sight) leases() {
 				lease.Node(), endedAs(pod))
 		case s.Settled && pod.Spec.NodeName == "":
 			s.find("I2", "", append(leaseObjects([]*rqv1.Lease{lease}), object("Pod", pod)),
-				"GPU lease %s is open and holds %d GPUs of node %s, and its pod is not bound", nameOf(lease), int(lease.GPUs()), lease.Node())
+				"GPU lease %s is open and holds %d GPUs of node %s, and its pod is not bound", nameOf(lease), int(lease.GPUs()),
+				lease.Node())
 		}
 	}
 }

@@ -28,7 +28,8 @@ func closingOf(lease *rqv1.Lease) closing {
 func (s *sight) closings() {
 	for _, lease := range s.Leases {
 		if is := &lease.Status; is.Closed != (is.Ended != nil) || is.Closed != (is.ClosureReason != "") {
-			s.find("I4", "", leaseObjects([]*rqv1.Lease{lease}), "GPU lease %s says closed: %t, ended: %t, closureReason: %q; all of them are written together",
+			s.find("I4", "", leaseObjects([]*rqv1.Lease{lease}),
+				"GPU lease %s says closed: %t, ended: %t, closureReason: %q; all of them are written together",
 				nameOf(lease), is.Closed, is.Ended != nil, is.ClosureReason)
 		}
 	}
@@ -41,14 +42,15 @@ func rewritten(before, after *Look) []Finding {
 		is, closed := after.closed[uid]
 		_, open := after.open[was.lease.Namespace+"/"+was.lease.Name]
 		if closed && is != was || !closed && open {
-			out = append(out, newFinding(Violation, "I4", "rewritten", []Object{was.lease}, "GPU lease %s/%s was closed and has changed since", was.lease.Namespace, was.lease.Name))
+			out = append(out, newFinding(Violation, "I4", "rewritten", []Object{was.lease},
+				"GPU lease %s/%s was closed and has changed since", was.lease.Namespace, was.lease.Name))
 		}
 	}
 	return out
 }
 
-// reservations checks the records of activations: that they verify (R21), and why Runs were cut for one that did not start
-// (I10).
+// reservations checks the records of activations: that they verify (R21), and why Runs were cut for one that did not
+// start (I10).
 func (s *sight) reservations() {
 	started := s.starts()
 	for _, r := range s.Reservations {
@@ -63,12 +65,15 @@ func (s *sight) reservations() {
 		why := strings.TrimSpace(r.Status.Reason)
 		switch state := r.Status.State; {
 		case state == rqv1.ReservationCanceled && why == "":
-			s.find("I10", "", about, "Reservation %s cut %d times for Run %s, which did not start, and does not say why", nameOf(r), len(r.Status.Cuts), r.Spec.RunRef.Name)
+			s.find("I10", "", about, "Reservation %s cut %d times for Run %s, which did not start, and does not say why",
+				nameOf(r), len(r.Status.Cuts), r.Spec.RunRef.Name)
 		case state == rqv1.ReservationCanceled:
-			s.note(Information, "I10", "", about, "Reservation %s cut %d times for Run %s, which did not start: %s", nameOf(r), len(r.Status.Cuts), r.Spec.RunRef.Name, why)
+			s.note(Information, "I10", "", about, "Reservation %s cut %d times for Run %s, which did not start: %s", nameOf(r),
+				len(r.Status.Cuts), r.Spec.RunRef.Name, why)
 		case state == rqv1.ReservationReleased && s.Whole && s.At.Sub(r.Status.ActivatedAt.Time) < s.Retention:
 			if last, held := started[types.UID(r.Labels[rqv1.LabelRunUID])]; !held || last < r.Status.ActivatedAt.Unix() {
-				s.find("I10", "", about, "Reservation %s cut %d times for Run %s and was released, and no GPU lease of the Run began since",
+				s.find("I10", "", about, "Reservation %s cut %d times for Run %s and was released, and no GPU lease of the "+
+					"Run began since",
 					nameOf(r), len(r.Status.Cuts), r.Spec.RunRef.Name)
 			}
 		}

@@ -16,14 +16,15 @@ const late = time.Minute
 // replacing is the reason of the Started condition of a Run whose lost ranks are being replaced.
 const replacing = "Replacing"
 
-// runs checks what Runs hold (I5, I7, I9). Pods that have been told to go hold their GPUs until they are gone, however long
-// that takes, and excuse their Run.
+// runs checks what Runs hold (I5, I7, I9). Pods that have been told to go hold their GPUs until they are gone, however
+// long that takes, and excuse their Run.
 func (s *sight) runs() {
 	for _, run := range s.Runs {
 		switch {
 		case run.Ended():
 			if pods, gpus := s.staying(s.runLeases[run.UID]); pods > 0 {
-				s.find("I5", "", []Object{object("Run", run)}, "Run %s is %s, and %d of its pods stay with %d GPUs", nameOf(run), run.Status.Phase, pods, gpus)
+				s.find("I5", "", []Object{object("Run", run)}, "Run %s is %s, and %d of its pods stay with %d GPUs", nameOf(run),
+					run.Status.Phase, pods, gpus)
 			}
 		case run.DeletionTimestamp != nil:
 		case run.Status.Phase == rqv1.RunRunning:
@@ -59,12 +60,13 @@ func (s *sight) orphans() {
 			continue
 		}
 		ref := s.runLeases[uid][0].Spec.RunRef
-		s.find("I5", string(uid), []Object{{"Run", ref.Namespace, ref.Name}}, "Run %s/%s is gone, and %d of its pods stay with %d GPUs", ref.Namespace, ref.Name, pods, gpus)
+		s.find("I5", string(uid), []Object{{"Run", ref.Namespace, ref.Name}},
+			"Run %s/%s is gone, and %d of its pods stay with %d GPUs", ref.Namespace, ref.Name, pods, gpus)
 	}
 }
 
-// width finds a Run that runs below its least width while nothing is being done about it (I7). Ranks that have succeeded are
-// never missing.
+// width finds a Run that runs below its least width while nothing is being done about it (I7). Ranks that have
+// succeeded are never missing.
 func (s *sight) width(run *rqv1.Run) {
 	least := run.Spec.Resources.TotalGPUs
 	if m := run.Spec.Malleable; m != nil {
@@ -87,7 +89,8 @@ func (s *sight) width(run *rqv1.Run) {
 		}
 	}
 	if has < int(least) {
-		s.find("I7", "", []Object{object("Run", run)}, "Run %s is Running with %d GPUs, needs %d at least, and nothing replaces the others", nameOf(run), has, least)
+		s.find("I7", "", []Object{object("Run", run)},
+			"Run %s is Running with %d GPUs, needs %d at least, and nothing replaces the others", nameOf(run), has, least)
 	}
 }
 
@@ -106,7 +109,8 @@ func (s *sight) overdue(run *rqv1.Run, kind func(*corev1.Pod) bool) {
 		}
 	}
 	if pods > 0 {
-		s.find("I9", "", []Object{object("Run", run)}, "Run %s is %s, and %d of its pods hold %d GPUs since %s without all being bound; its deadline is %s",
+		s.find("I9", "", []Object{object("Run", run)},
+			"Run %s is %s, and %d of its pods hold %d GPUs since %s without all being bound; its deadline is %s",
 			nameOf(run), phaseOf(run), pods, gpus, since.UTC().Format(time.RFC3339), s.GangDeadline)
 	}
 }

@@ -36,8 +36,9 @@ func rules(t testing.TB) audit.Rules {
 func node(name, domain string, gpus int) *corev1.Node {
 	has := corev1.ResourceList{gpu: *resource.NewQuantity(int64(gpus), resource.DecimalSI)}
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"region": "w", "cluster": "c", "fabric.domain": domain, "gpu.flavor": "H100"}},
-		Status:     corev1.NodeStatus{Allocatable: has, Capacity: has.DeepCopy()},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"region": "w", "cluster": "c",
+			"fabric.domain": domain, "gpu.flavor": "H100"}},
+		Status: corev1.NodeStatus{Allocatable: has, Capacity: has.DeepCopy()},
 	}
 }
 
@@ -45,14 +46,17 @@ func node(name, domain string, gpus int) *corev1.Node {
 func pod(run *rqv1.Run, part rank.Part, on string, gpus int) *corev1.Pod {
 	name := part.PodName(run.Name)
 	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: run.Namespace, Name: name, UID: types.UID(fmt.Sprintf("%s-pod-of-%s", name, run.UID)),
+		ObjectMeta: metav1.ObjectMeta{Namespace: run.Namespace, Name: name,
+			UID:             types.UID(fmt.Sprintf("%s-pod-of-%s", name, run.UID)),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(run, rqv1.GroupVersion.WithKind("Run"))},
-			Labels: map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelGroupIndex: "0", rqv1.LabelIndex: strconv.Itoa(part.Index),
-				rqv1.LabelRole: string(rank.RoleOf(&run.Spec, part))}},
+			Labels: map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelGroupIndex: "0",
+				rqv1.LabelIndex: strconv.Itoa(part.Index),
+				rqv1.LabelRole:  string(rank.RoleOf(&run.Spec, part))}},
 		Spec: corev1.PodSpec{SchedulerName: rqv1.SchedulerName, NodeName: on, Containers: []corev1.Container{{Name: "c"}}},
 	}
 	if !part.Spare {
-		p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{gpu: *resource.NewQuantity(int64(gpus), resource.DecimalSI)}
+		p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{
+			gpu: *resource.NewQuantity(int64(gpus), resource.DecimalSI)}
 	}
 	return p
 }
@@ -62,10 +66,13 @@ func lease(run *rqv1.Run, of *corev1.Pod, gpus int, ago time.Duration) *rqv1.Lea
 	return &rqv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: rank.LeaseName(of.Name, of.UID), UID: "lease-" + of.UID,
 			Labels: map[string]string{rqv1.LabelPodUID: string(of.UID), rqv1.LabelIndex: of.Labels[rqv1.LabelIndex]}},
-		Spec: rqv1.LeaseSpec{Owner: run.Spec.Owner, RunRef: rqv1.LeaseRunRef{Name: run.Name, Namespace: run.Namespace, UID: run.UID},
-			Slice: rqv1.LeaseSlice{Role: rqv1.LeaseRole(of.Labels[rqv1.LabelRole]), Nodes: []rqv1.NodeGPUs{{Name: of.Spec.NodeName, GPUs: int32(gpus)}}},
-			Payer: rqv1.LeasePayer{Budget: "team", Owner: "org:team", Relation: rqv1.RelationOwn, Rate: "1"}, PaidByEnvelope: "all",
-			Reason: rqv1.ReasonStart, Start: metav1.NewMicroTime(noon.Add(-ago))},
+		Spec: rqv1.LeaseSpec{Owner: run.Spec.Owner, RunRef: rqv1.LeaseRunRef{Name: run.Name, Namespace: run.Namespace,
+			UID: run.UID},
+			Slice: rqv1.LeaseSlice{Role: rqv1.LeaseRole(of.Labels[rqv1.LabelRole]),
+				Nodes: []rqv1.NodeGPUs{{Name: of.Spec.NodeName, GPUs: int32(gpus)}}},
+			Payer:          rqv1.LeasePayer{Budget: "team", Owner: "org:team", Relation: rqv1.RelationOwn, Rate: "1"},
+			PaidByEnvelope: "all",
+			Reason:         rqv1.ReasonStart, Start: metav1.NewMicroTime(noon.Add(-ago))},
 	}
 }
 
@@ -82,18 +89,20 @@ func run(name string, gpus int32, phase rqv1.RunPhase) *rqv1.Run {
 		Status: rqv1.RunStatus{Phase: phase}}
 }
 
-// sound is a world in which all is as it should be, and much is going on: a Run in a group with a spare, a shard under that, a Run
-// that has ended, and one that waits. It is read as a whole, at noon.
+// sound is a world in which all is as it should be, and much is going on: a Run in a group with a spare, a shard under
+// that, a Run that has ended, and one that waits. It is read as a whole, at noon.
 func sound() *audit.World {
 	w := &audit.World{At: noon, Whole: true}
 	for i, domain := range []string{"a", "a", "a", "b"} {
 		w.Nodes = append(w.Nodes, node(fmt.Sprintf("n%d", i), domain, 8))
 	}
-	train, shards, done, waits := run("train", 16, rqv1.RunRunning), run("shards", 4, rqv1.RunRunning), run("done", 8, rqv1.RunCompleted), run("waits", 64, rqv1.RunPending)
+	train, shards, done, waits := run("train", 16, rqv1.RunRunning), run("shards", 4, rqv1.RunRunning),
+		run("done", 8, rqv1.RunCompleted), run("waits", 64, rqv1.RunPending)
 	group, spares := int32(16), int32(8)
 	train.Spec.Locality, train.Spec.SparesPerGroup = &rqv1.RunLocality{GroupGPUs: &group}, &spares
 	shards.Spec.Opportunistic = true
-	waits.Status.Conditions = []metav1.Condition{{Type: rqv1.ConditionStarted, Status: metav1.ConditionFalse, Reason: "InsufficientGPUs"}}
+	waits.Status.Conditions = []metav1.Condition{{Type: rqv1.ConditionStarted, Status: metav1.ConditionFalse,
+		Reason: "InsufficientGPUs"}}
 	w.Runs = []*rqv1.Run{train, shards, done, waits}
 	add := func(r *rqv1.Run, part rank.Part, on string, gpus int) {
 		p := pod(r, part, on, gpus)
@@ -108,14 +117,21 @@ func sound() *audit.World {
 	ended.Status.Phase = corev1.PodSucceeded
 	w.Pods = append(w.Pods, ended, pod(waits, rank.Part{}, "", 64))
 	w.Leases = append(w.Leases, closed(lease(done, ended, 8, 3*time.Hour), 2*time.Hour, rqv1.ClosedCompleted))
-	w.Reservations = []*rqv1.Reservation{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "waits-r0", Labels: map[string]string{rqv1.LabelRunUID: "run-waits"}},
-		Spec: rqv1.ReservationSpec{RunRef: rqv1.NamespacedName{Namespace: "ns", Name: "waits"}}, Status: rqv1.ReservationStatus{State: rqv1.ReservationPending}}}
+	w.Reservations = []*rqv1.Reservation{
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "waits-r0",
+			Labels: map[string]string{rqv1.LabelRunUID: "run-waits"}},
+			Spec:   rqv1.ReservationSpec{RunRef: rqv1.NamespacedName{Namespace: "ns", Name: "waits"}},
+			Status: rqv1.ReservationStatus{State: rqv1.ReservationPending}}}
 	w.Records = []budget.Record{{Budget: "team", Through: noon.Add(-700 * time.Hour).Unix(),
-		Envelopes: map[string][]budget.Bucket{"all": {{Spent: [3][3]budget.Spend{{100 * budget.GPUHour}}}}}, Windows: map[string]int64{"all": 0}}}
+		Envelopes: map[string][]budget.Bucket{"all": {{Spent: [3][3]budget.Spend{{100 * budget.GPUHour}}}}},
+		Windows:   map[string]int64{"all": 0}}}
 	most := int32(32)
-	w.Budgets = []*rqv1.Budget{{ObjectMeta: metav1.ObjectMeta{Name: "team", Generation: 1, CreationTimestamp: metav1.NewTime(noon.Add(-1000 * time.Hour))},
-		Spec: rqv1.BudgetSpec{Owner: "org:team", Envelopes: []rqv1.Envelope{{Name: "all", Flavor: "H100", Concurrency: 32}},
-			AggregateCaps: []rqv1.AggregateCap{{Name: "cap", Flavor: "H100", Envelopes: []string{"all"}, MaxConcurrency: &most}}}}}
+	w.Budgets = []*rqv1.Budget{
+		{ObjectMeta: metav1.ObjectMeta{Name: "team", Generation: 1,
+			CreationTimestamp: metav1.NewTime(noon.Add(-1000 * time.Hour))},
+			Spec: rqv1.BudgetSpec{Owner: "org:team", Envelopes: []rqv1.Envelope{{Name: "all", Flavor: "H100", Concurrency: 32}},
+				AggregateCaps: []rqv1.AggregateCap{{Name: "cap", Flavor: "H100", Envelopes: []string{"all"},
+					MaxConcurrency: &most}}}}}
 	w.Budgets[0].Status = statusOf(w)
 	return w
 }

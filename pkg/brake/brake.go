@@ -1,5 +1,5 @@
-// Package brake reads and writes what an administrator says about cuts (R36): the ConfigMap jobtree-cuts in the scheduler's
-// namespace. It is pure. What does not parse brakes: a typing error cuts nobody.
+// Package brake reads and writes what an administrator says about cuts (R36): the ConfigMap jobtree-cuts in the
+// scheduler's namespace. It is pure. What does not parse brakes: a typing error cuts nobody.
 package brake
 
 import (
@@ -58,7 +58,8 @@ type CallOff struct {
 
 // State is how the brakes stand. The zero State brakes nothing.
 type State struct {
-	// Paused says that no activation is decided, and Word who said so. Problem is what does not parse, for which it is paused too.
+	// Paused says that no activation is decided, and Word who said so. Problem is what does not parse, for which it is
+	// paused too.
 	Paused bool
 	Word
 	Problem string
@@ -102,7 +103,8 @@ func Parse(data map[string]string) State {
 		namespace, name, ok := strings.Cut(rest, ".")
 		off := CallOff{}
 		if err := json.Unmarshal([]byte(text), &off); err != nil || !ok || namespace == "" || name == "" {
-			problems = append(problems, fmt.Sprintf("%s is no call-off.NAMESPACE.RESERVATION with a JSON object of uid, by, at and because", key))
+			problems = append(problems,
+				fmt.Sprintf("%s is no call-off.NAMESPACE.RESERVATION with a JSON object of uid, by, at and because", key))
 			continue
 		}
 		s.CalledOff[types.NamespacedName{Namespace: namespace, Name: name}] = off
@@ -125,7 +127,8 @@ func Resume() map[string]*string {
 	return map[string]*string{keyPaused: nil, keyBy: nil, keyAt: nil, keyBecause: nil}
 }
 
-// Off returns the change of the data that calls an activation off. Reservations have short enough names: a Run's and a number.
+// Off returns the change of the data that calls an activation off. Reservations have short enough names: a Run's and a
+// number.
 func Off(name types.NamespacedName, off CallOff) (map[string]*string, error) {
 	text, err := json.Marshal(off)
 	value := string(text)
@@ -135,7 +138,8 @@ func Off(name types.NamespacedName, off CallOff) (map[string]*string, error) {
 // KeyOf returns the key under which an activation is called off.
 func KeyOf(name types.NamespacedName) string { return callOff + name.Namespace + "." + name.Name }
 
-// Runs returns the Runs that cuts end or shrink, which is what is counted: a spare that is dropped is no cut of its Run.
+// Runs returns the Runs that cuts end or shrink, which is what is counted: a spare that is dropped is no cut of its
+// Run.
 func Runs(cuts []rqv1.Cut) []types.UID {
 	var out []types.UID
 	for i := range cuts {

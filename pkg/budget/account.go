@@ -111,7 +111,8 @@ type pastCharge struct {
 }
 
 func newAccount() *account {
-	return &account{owners: map[rqv1.Owner]int{}, flavors: map[string]int{}, live: map[string]Charge{}, closed: map[string]pastCharge{}}
+	return &account{owners: map[rqv1.Owner]int{}, flavors: map[string]int{}, live: map[string]Charge{},
+		closed: map[string]pastCharge{}}
 }
 
 // windowOf returns the Unix time from which an envelope's spending counts.

@@ -130,14 +130,14 @@ func (a *Accounts) account(k Key) *account {
 	return at
 }
 
-// Circular returns the owners that are their own ancestors together with an owner, itself among them, sorted; nil when it
-// is in no circle of parents. The parents along the circle are ignored.
+// Circular returns the owners that are their own ancestors together with an owner, itself among them, sorted; nil when
+// it is in no circle of parents. The parents along the circle are ignored.
 func (a *Accounts) Circular(owner rqv1.Owner) []rqv1.Owner {
 	return slices.Clone(a.related().circular[owner])
 }
 
-// Open charges a Lease to its payer. Opening the same Lease again replaces its charge. A Lease that is recorded as closed
-// is open again: it is never both.
+// Open charges a Lease to its payer. Opening the same Lease again replaces its charge. A Lease that is recorded as
+// closed is open again: it is never both.
 func (a *Accounts) Open(lease string, c Charge) {
 	if old, ok := a.charges[lease]; ok {
 		if old == c {
@@ -171,8 +171,8 @@ func (a *Accounts) Void(lease string) (Charge, bool) {
 	return c, true
 }
 
-// Close ends a Lease: its GPUs are free, and what it spent until its end stays. It returns false for a Lease that is not
-// open.
+// Close ends a Lease: its GPUs are free, and what it spent until its end stays. It returns false for a Lease that is
+// not open.
 func (a *Accounts) Close(lease string, ended time.Time) (Charge, bool) {
 	c, ok := a.charges[lease]
 	if ok {
@@ -181,8 +181,8 @@ func (a *Accounts) Close(lease string, ended time.Time) (Charge, bool) {
 	return c, ok
 }
 
-// Past records a Lease that has been closed, and is not open any more if it was. Recording it again changes nothing, nor
-// does recording what is settled.
+// Past records a Lease that has been closed, and is not open any more if it was. Recording it again changes nothing,
+// nor does recording what is settled.
 func (a *Accounts) Past(lease string, c Charge, ended time.Time) {
 	a.Void(lease)
 	at, s := a.account(c.Payer), a.settlingOf(c.Payer.Budget)
@@ -246,7 +246,8 @@ func (a *Accounts) Headroom(budget, flavor string) int {
 	return total
 }
 
-// Spent returns what has been spent in each envelope's window until now, for every envelope with a charge, open or past.
+// Spent returns what has been spent in each envelope's window until now, for every envelope with a charge, open or
+// past.
 func (a *Accounts) Spent(now time.Time) map[Key]Spend {
 	out := map[Key]Spend{}
 	for k, at := range a.accounts {

@@ -2,7 +2,8 @@ package budget
 
 import "container/heap"
 
-// aging orders closed Leases by their ends, so that those that are to be settled are found without looking at the others.
+// aging orders closed Leases by their ends, so that those that are to be settled are found without looking at the
+// others.
 type aging []aged
 
 type aged struct {
@@ -22,8 +23,8 @@ func (a *aging) Pop() any {
 	return x
 }
 
-// endedBy returns the closed Leases that ended by an instant, and forgets their order. Some may have been taken back since
-// they were ordered, or be there twice: those are not closed any more, or not again.
+// endedBy returns the closed Leases that ended by an instant, and forgets their order. Some may have been taken back
+// since they were ordered, or be there twice: those are not closed any more, or not again.
 func (a *account) endedBy(unix int64) []string {
 	var out []string
 	seen := map[string]bool{}

@@ -2,8 +2,9 @@ package budget
 
 import rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 
-// beginnings are the open charges of an account, added up by the second from which they accrue. A sum that grows is short of what
-// begins after the instant at which it is read: a clock may have been fast when a Lease was opened, and it gives nothing back.
+// beginnings are the open charges of an account, added up by the second from which they accrue. A sum that grows is
+// short of what begins after the instant at which it is read: a clock may have been fast when a Lease was opened, and
+// it gives nothing back.
 type beginnings struct {
 	at map[int64]*beginning
 	// latest is no earlier than any of them, so that none need be looked at while the clock is where it should be.

@@ -16,17 +16,20 @@ func fleet(closed, open int) *Accounts {
 		b := of(fmt.Sprintf("b%03d", i), owner)
 		var names []string
 		for j := range 10 {
-			e := rqv1.Envelope{Name: fmt.Sprintf("e%d", j), Flavor: "H100", Concurrency: 64, MaxGPUHours: ptr(int64(1e9)), Lending: lends("org*")}
+			e := rqv1.Envelope{Name: fmt.Sprintf("e%d", j), Flavor: "H100", Concurrency: 64, MaxGPUHours: ptr(int64(1e9)),
+				Lending: lends("org*")}
 			if j%2 == 0 {
 				e.Selector = map[string]string{"region": "west"}
 			}
 			b.Spec.Envelopes, names = append(b.Spec.Envelopes, e), append(names, e.Name)
 		}
-		capped(b, rqv1.AggregateCap{Name: "all", Envelopes: names, MaxConcurrency: ptr(int32(600)), MaxGPUHours: ptr(int64(1e9))})
+		capped(b, rqv1.AggregateCap{Name: "all", Envelopes: names, MaxConcurrency: ptr(int32(600)),
+			MaxGPUHours: ptr(int64(1e9))})
 		a.SetBudget(under(b, rqv1.Owner(fmt.Sprintf("org%d", i/20))))
 	}
 	charge := func(i int) Charge {
-		c := held(Key{fmt.Sprintf("b%03d", i%500), fmt.Sprintf("e%d", i/500%10)}, "org0:team0", rqv1.RelationSponsor, rqv1.RoleActive, 1)
+		c := held(Key{fmt.Sprintf("b%03d", i%500), fmt.Sprintf("e%d", i/500%10)}, "org0:team0", rqv1.RelationSponsor,
+			rqv1.RoleActive, 1)
 		c.Run, c.Start = fmt.Sprint(i), noon.Add(-time.Duration(i)*time.Second)
 		if i%2 == 0 {
 			c.Until = noon.Add(time.Duration(i) * time.Second)
@@ -42,13 +45,14 @@ func fleet(closed, open int) *Accounts {
 	return a
 }
 
-// BenchmarkCover finds who pays for a gang of 1,000 pods on nodes of two classes. It is to take less than 5 ms, and not to
-// grow with what is closed.
+// BenchmarkCover finds who pays for a gang of 1,000 pods on nodes of two classes. It is to take less than 5 ms, and not
+// to grow with what is closed.
 func BenchmarkCover(b *testing.B) {
 	for _, size := range []struct{ closed, open int }{{0, 0}, {100_000, 0}, {0, 10_000}, {100_000, 10_000}} {
 		b.Run(fmt.Sprintf("closed=%d/open=%d", size.closed, size.open), func(b *testing.B) {
 			a := fleet(size.closed, size.open)
-			ask := Ask{Owner: "org0:team7", Flavor: "H100", GPUsPerPod: 8, Run: "run", Funding: from("org1:team1", "org2:team2"), MaxDuration: 24 * time.Hour}
+			ask := Ask{Owner: "org0:team7", Flavor: "H100", GPUsPerPod: 8, Run: "run", Funding: from("org1:team1", "org2:team2"),
+				MaxDuration: 24 * time.Hour}
 			classes, spare := make([]int, 1000), make([]bool, 1000)
 			b.ReportAllocs()
 			for b.Loop() {

@@ -18,7 +18,8 @@ func TestConservation(t *testing.T) {
 		h := newHistory()
 		t.Repeat(map[string]func(*rapid.T){
 			"open": h.open, "open another": h.open, "void": h.void, "close": h.close, "pass": h.pass, "edit": h.edit,
-			"settle": h.settle, "remove": h.remove, "forget": h.forget, "leave": h.leave, "restart": h.restart, "jump": h.jump, "again": h.again,
+			"settle": h.settle, "remove": h.remove, "forget": h.forget, "leave": h.leave, "restart": h.restart, "jump": h.jump,
+			"again": h.again,
 			"": func(t *rapid.T) {
 				h.checkSpent(t)
 				h.checkOverdraft(t)
@@ -124,7 +125,8 @@ func (h *history) rooms() (out []*room) {
 			e, k := &b.Spec.Envelopes[i], Key{b.Name, b.Spec.Envelopes[i].Name}
 			gpus(&e.Concurrency, e.MaxGPUHours, func(c Charge) bool { return c.Payer == k }, window)
 			if l := e.Lending; l != nil {
-				gpus(l.MaxConcurrency, l.MaxGPUHours, func(c Charge) bool { return c.Payer == k && c.Relation == rqv1.RelationSponsor }, window)
+				gpus(l.MaxConcurrency, l.MaxGPUHours,
+					func(c Charge) bool { return c.Payer == k && c.Relation == rqv1.RelationSponsor }, window)
 			}
 		}
 		for i := range b.Spec.AggregateCaps {
@@ -137,8 +139,8 @@ func (h *history) rooms() (out []*room) {
 	return out
 }
 
-// serves reports whether an envelope is there, open, and may pay for an owner: the owners are p and p:o, who have Budgets,
-// p:s under p, and x.
+// serves reports whether an envelope is there, open, and may pay for an owner: the owners are p and p:o, who have
+// Budgets, p:s under p, and x.
 func (h *history) serves(c Charge) bool {
 	e, ok := h.find(c.Payer)
 	if !ok || e.Start != nil && h.now.Before(e.Start.Time) || e.End != nil && !h.now.Before(e.End.Time) {
@@ -147,7 +149,8 @@ func (h *history) serves(c Charge) bool {
 	if e.owner == c.Owner || e.Lending != nil && e.Lending.Allow {
 		return true
 	}
-	parent := slices.ContainsFunc(slices.Collect(maps.Values(h.budgets)), func(b *rqv1.Budget) bool { return b.Spec.Owner == "p" })
+	parent := slices.ContainsFunc(slices.Collect(maps.Values(h.budgets)),
+		func(b *rqv1.Budget) bool { return b.Spec.Owner == "p" })
 	return parent && c.Owner != "x" && e.Sharing != rqv1.SharingNone
 }
 
@@ -233,7 +236,8 @@ func (h *history) checkParts(t *rapid.T, total map[Key]int) {
 	for _, b := range h.budgets {
 		for _, s := range h.Status(b, h.now).Envelopes {
 			held := int(s.OwnedGPUs + s.FamilyGPUs + s.LentGPUs + s.SpareGPUs + s.OverdraftGPUs)
-			if at := h.account(Key{b.Name, s.Name}); held != at.inUse() || s.OwnedGPUs < 0 || s.FamilyGPUs < 0 || s.LentGPUs < 0 || s.SpareGPUs < 0 {
+			if at := h.account(Key{b.Name, s.Name}); held != at.inUse() || s.OwnedGPUs < 0 || s.FamilyGPUs < 0 ||
+				s.LentGPUs < 0 || s.SpareGPUs < 0 {
 				t.Fatalf("status of %s/%s adds up to %d, want %d", b.Name, s.Name, held, at.inUse())
 			}
 		}

@@ -29,7 +29,8 @@ type Ask struct {
 	Kept map[Key]Kept
 }
 
-// Kept are pods that an envelope pays for and that are being replaced, and what it was to the Run's owner when they were opened.
+// Kept are pods that an envelope pays for and that are being replaced, and what it was to the Run's owner when they
+// were opened.
 type Kept struct {
 	Pods     int
 	Relation rqv1.Relation
@@ -58,8 +59,8 @@ type Offer struct {
 	limits   []int // of the cover, that bound this offer
 }
 
-// Cover answers, for one Run at one instant, what can be paid for and by whom. It is a topology.Purse, so that pack never
-// looks where nobody pays (R3). It is valid until the accounts change.
+// Cover answers, for one Run at one instant, what can be paid for and by whom. It is a topology.Purse, so that pack
+// never looks where nobody pays (R3). It is valid until the accounts change.
 type Cover struct {
 	Offers  []Offer
 	ask     Ask
@@ -152,8 +153,8 @@ func (b *binder) keep(step int) {
 }
 
 // keeper returns the offer of an envelope that paid for pods which are being replaced: the one that takes part, if any,
-// or else a refused one, which is added if there is none. Nothing is known of the owner of a Budget that is gone; what it was to
-// the Run's owner it still is.
+// or else a refused one, which is added if there is none. Nothing is known of the owner of a Budget that is gone; what
+// it was to the Run's owner it still is.
 func (b *binder) keeper(k Key, step int) *Offer {
 	c, found := b.cover, -1
 	for i := range c.Offers {
@@ -176,8 +177,8 @@ func (b *binder) keeper(k Key, step int) *Offer {
 	return &c.Offers[found]
 }
 
-// revive has a refused offer pay for pods that it paid for before, and no more. What it pays for counts under the limits
-// that others share with it.
+// revive has a refused offer pay for pods that it paid for before, and no more. What it pays for counts under the
+// limits that others share with it.
 func (b *binder) revive(o *Offer, pods int) {
 	o.Refusal, o.Opens = "", time.Time{}
 	o.limits = []int{b.limit(limit{Limit: Limit{Kind: Concurrency, Max: int64(pods * b.cover.ask.GPUsPerPod)}})}
@@ -236,7 +237,8 @@ func (c *Cover) Payable() int {
 	return total * c.ask.GPUsPerPod
 }
 
-// BorrowLimit returns the Run's own maxBorrowGPUs, and whether it is all that keeps a number of GPUs from being paid for.
+// BorrowLimit returns the Run's own maxBorrowGPUs, and whether it is all that keeps a number of GPUs from being paid
+// for.
 func (c *Cover) BorrowLimit(wanted int) (Limit, bool) {
 	if c.borrow < 0 || c.Payable() >= wanted {
 		return Limit{}, false
@@ -252,9 +254,9 @@ func (c *Cover) BorrowLimit(wanted int) (Limit, bool) {
 // spare, in order of group: earlier offers pay as much as they can without leaving others unpaid, and for the earlier
 // pods (R2, R6). It returns nil if the pods cannot be covered.
 //
-// What it returns keeps every limit to the GPU-second. It is the best there is, and found whenever there is any, as long
-// as no limit on GPU-hours tells spares from other pods; where one does, that holds for one payer and one class of nodes,
-// and elsewhere a payment may be missed that would hardly do.
+// What it returns keeps every limit to the GPU-second. It is the best there is, and found whenever there is any, as
+// long as no limit on GPU-hours tells spares from other pods; where one does, that holds for one payer and one class of
+// nodes, and elsewhere a payment may be missed that would hardly do.
 func (c *Cover) Assign(classes []int, spare []bool) []int {
 	demand, spares := make([]int, len(c.classes)), 0
 	for pod, class := range classes {

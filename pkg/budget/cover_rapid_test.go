@@ -20,11 +20,13 @@ func maybe[T int32 | int64](t *rapid.T, low, high T, name string) *T {
 	return nil
 }
 
-// draw makes up Budgets of the asker, a sibling, a parent and two sponsors with up to five envelopes, and what is charged.
+// draw makes up Budgets of the asker, a sibling, a parent and two sponsors with up to five envelopes, and what is
+// charged.
 func draw(t *rapid.T) *reference {
 	r := &reference{now: noon, relations: map[rqv1.Owner]rqv1.Relation{
 		"p:a": rqv1.RelationOwn, "p:b": rqv1.RelationSibling, "p": rqv1.RelationAncestor}}
-	r.ask = Ask{Owner: "p:a", Flavor: "H100", GPUsPerPod: rapid.SampledFrom([]int{1, 2}).Draw(t, "GPUs per pod"), Run: "run"}
+	r.ask = Ask{Owner: "p:a", Flavor: "H100", GPUsPerPod: rapid.SampledFrom([]int{1, 2}).Draw(t, "GPUs per pod"),
+		Run: "run"}
 	if rapid.Bool().Draw(t, "borrows") {
 		r.ask.Funding = from(rapid.Permutation([]rqv1.Owner{"x", "y", "p:b"}).Draw(t, "sponsors")...)
 		r.ask.Funding.MaxBorrowGPUs = maybe[int32](t, 1, 8, "maxBorrowGPUs")
@@ -45,7 +47,8 @@ func drawBudget(t *rapid.T, name string, owner rqv1.Owner, n int) *rqv1.Budget {
 	b := of(name, owner)
 	var names []string
 	for i := range n {
-		e := rqv1.Envelope{Name: fmt.Sprintf("e%d", i), Flavor: "H100", Concurrency: rapid.Int32Range(1, 8).Draw(t, "concurrency")}
+		e := rqv1.Envelope{Name: fmt.Sprintf("e%d", i), Flavor: "H100",
+			Concurrency: rapid.Int32Range(1, 8).Draw(t, "concurrency")}
 		if rapid.IntRange(0, 9).Draw(t, "flavor") == 0 {
 			e.Flavor = "A100"
 		}
@@ -65,14 +68,18 @@ func drawBudget(t *rapid.T, name string, owner rqv1.Owner, n int) *rqv1.Budget {
 			e.Sharing = rqv1.SharingNone
 		}
 		if owner != "p" && owner != "p:a" && rapid.IntRange(0, 4).Draw(t, "lending") > 0 {
-			e.Lending = &rqv1.Lending{Allow: rapid.IntRange(0, 4).Draw(t, "allow") > 0, MaxConcurrency: maybe[int32](t, 1, 8, "lending.maxConcurrency"),
-				MaxGPUHours: maybe[int64](t, 1, 15, "lending.maxGPUHours"), To: rapid.SampledFrom([][]rqv1.ACLEntry{{"*"}, {"p:*"}, {"p:a"}, {"q", "p"}}).Draw(t, "to")}
+			e.Lending = &rqv1.Lending{Allow: rapid.IntRange(0, 4).Draw(t, "allow") > 0,
+				MaxConcurrency: maybe[int32](t, 1, 8, "lending.maxConcurrency"),
+				MaxGPUHours:    maybe[int64](t, 1, 15, "lending.maxGPUHours"),
+				To:             rapid.SampledFrom([][]rqv1.ACLEntry{{"*"}, {"p:*"}, {"p:a"}, {"q", "p"}}).Draw(t, "to")}
 		}
 		b.Spec.Envelopes, names = append(b.Spec.Envelopes, e), append(names, e.Name)
 	}
 	for i := range rapid.IntRange(0, min(3, n)).Draw(t, "caps") {
-		c := rqv1.AggregateCap{Name: fmt.Sprintf("c%d", i), MaxConcurrency: maybe[int32](t, 1, 10, "cap.maxConcurrency"), MaxGPUHours: maybe[int64](t, 1, 30, "cap.maxGPUHours")}
-		c.Envelopes = slices.DeleteFunc(slices.Clone(names), func(string) bool { return rapid.IntRange(0, 2).Draw(t, "outside") == 0 })
+		c := rqv1.AggregateCap{Name: fmt.Sprintf("c%d", i), MaxConcurrency: maybe[int32](t, 1, 10, "cap.maxConcurrency"),
+			MaxGPUHours: maybe[int64](t, 1, 30, "cap.maxGPUHours")}
+		c.Envelopes = slices.DeleteFunc(slices.Clone(names),
+			func(string) bool { return rapid.IntRange(0, 2).Draw(t, "outside") == 0 })
 		b.Spec.AggregateCaps = append(b.Spec.AggregateCaps, c)
 	}
 	return b
@@ -89,8 +96,10 @@ func (r *reference) drawCharges(t *rapid.T) {
 		return
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "charges") {
-		c := held(rapid.SampledFrom(keys).Draw(t, "payer"), "p:a", rapid.SampledFrom([]rqv1.Relation{rqv1.RelationOwn, rqv1.RelationSibling, rqv1.RelationSponsor}).Draw(t, "relation"),
-			rapid.SampledFrom([]rqv1.LeaseRole{rqv1.RoleActive, rqv1.RoleSpare, rqv1.RoleBorrowed}).Draw(t, "role"), rapid.IntRange(1, 4).Draw(t, "GPUs"))
+		c := held(rapid.SampledFrom(keys).Draw(t, "payer"), "p:a",
+			rapid.SampledFrom([]rqv1.Relation{rqv1.RelationOwn, rqv1.RelationSibling, rqv1.RelationSponsor}).Draw(t, "relation"),
+			rapid.SampledFrom([]rqv1.LeaseRole{rqv1.RoleActive, rqv1.RoleSpare, rqv1.RoleBorrowed}).Draw(t, "role"),
+			rapid.IntRange(1, 4).Draw(t, "GPUs"))
 		c.Run = rapid.SampledFrom([]string{"run", "other"}).Draw(t, "run")
 		// Charges lie in the windows of their envelopes, which a Budget whose window has yet to open has none of.
 		if e, ok := accountsOf(r.budgets...).find(c.Payer); ok && e.Start != nil {
@@ -136,8 +145,8 @@ func (r *reference) drawPods(t *rapid.T) (pods []pod, zones, spares int) {
 	return pods, len(seen), spares
 }
 
-// compare returns whether the pods can be paid for at all, and whether that was found. It fails if they are paid for when
-// they cannot be, or, if told that it must be exact, by others than the best.
+// compare returns whether the pods can be paid for at all, and whether that was found. It fails if they are paid for
+// when they cannot be, or, if told that it must be exact, by others than the best.
 func (r *reference) compare(t *rapid.T, pods []pod, exact func([]candidate, *Cover) bool) (payable, found bool) {
 	candidates := r.candidates()
 	want := r.best(candidates, pods)
@@ -195,8 +204,8 @@ func metered(c *Cover) bool {
 	return slices.ContainsFunc(c.limits, func(l limit) bool { return l.Hours() })
 }
 
-// TestCoverAgainstReference compares what is paid for, and by whom, with trying everything. Where limits on GPU-hours tell
-// spares from other pods, whatever is paid for must still be legal, and found nearly always.
+// TestCoverAgainstReference compares what is paid for, and by whom, with trying everything. Where limits on GPU-hours
+// tell spares from other pods, whatever is paid for must still be legal, and found nearly always.
 func TestCoverAgainstReference(t *testing.T) {
 	var mixed, missed int
 	rapid.Check(t, func(t *rapid.T) {
@@ -220,14 +229,17 @@ func TestCoverAgainstReference(t *testing.T) {
 	}
 }
 
-// TestCapsAgainstReference has envelopes share caps in every way, nested and crossing, while they pay for different nodes.
+// TestCapsAgainstReference has envelopes share caps in every way, nested and crossing, while they pay for different
+// nodes.
 func TestCapsAgainstReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := &reference{now: noon, relations: map[rqv1.Owner]rqv1.Relation{"o": rqv1.RelationOwn}, ask: Ask{Owner: "o", Flavor: "H100", GPUsPerPod: 1}}
+		r := &reference{now: noon, relations: map[rqv1.Owner]rqv1.Relation{"o": rqv1.RelationOwn},
+			ask: Ask{Owner: "o", Flavor: "H100", GPUsPerPod: 1}}
 		b := of("b", "o")
 		n := rapid.IntRange(3, 5).Draw(t, "envelopes")
 		for i := range n {
-			e := rqv1.Envelope{Name: fmt.Sprintf("e%d", i), Flavor: "H100", Concurrency: rapid.Int32Range(1, 4).Draw(t, "concurrency")}
+			e := rqv1.Envelope{Name: fmt.Sprintf("e%d", i), Flavor: "H100",
+				Concurrency: rapid.Int32Range(1, 4).Draw(t, "concurrency")}
 			if zone := rapid.SampledFrom([]string{"w", "e", "*"}).Draw(t, "zone"); zone != "*" {
 				e.Selector = map[string]string{"zone": zone}
 			}

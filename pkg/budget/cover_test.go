@@ -11,8 +11,10 @@ import (
 func TestOrderOfPayers(t *testing.T) {
 	a := accountsOf(
 		of("own-b", "org:a", rqv1.Envelope{Name: "open", Concurrency: 4}),
-		of("own-a", "org:a", rqv1.Envelope{Name: "open", Concurrency: 4}, rqv1.Envelope{Name: "late", Concurrency: 4, End: after(48 * time.Hour)},
-			rqv1.Envelope{Name: "early", Concurrency: 4, End: after(24 * time.Hour)}, rqv1.Envelope{Name: "other", Concurrency: 4, Flavor: "A100"}),
+		of("own-a", "org:a", rqv1.Envelope{Name: "open", Concurrency: 4},
+			rqv1.Envelope{Name: "late", Concurrency: 4, End: after(48 * time.Hour)},
+			rqv1.Envelope{Name: "early", Concurrency: 4, End: after(24 * time.Hour)},
+			rqv1.Envelope{Name: "other", Concurrency: 4, Flavor: "A100"}),
 		of("sib-z", "org:b", rqv1.Envelope{Name: "e", Concurrency: 4, End: after(time.Hour)}), flat("sib-y", "org:c", 4),
 		flat("org", "org", 4), flat("s1", "x:s1", 4), flat("s2", "x:s2", 4),
 	)
@@ -30,7 +32,8 @@ func TestOrderOfPayers(t *testing.T) {
 2 ancestor org/e: 2 pods, concurrency: 4 of 4 GPUs left
 3 sponsor s2/e: 2 pods, concurrency: 4 of 4 GPUs left
 4 sponsor s1/e: 2 pods, concurrency: 4 of 4 GPUs left`), offers(a.Cover(ask, noon)))
-	same(t, "payers", []string{"own-a/early 4 (own)", "own-a/late 4 (own)", "own-a/open 4 (own)", "own-b/open 4 (own)", "sib-z/e 4 (sibling)",
+	same(t, "payers", []string{"own-a/early 4 (own)", "own-a/late 4 (own)", "own-a/open 4 (own)", "own-b/open 4 (own)",
+		"sib-z/e 4 (sibling)",
 		"sib-y/e 4 (sibling)", "org/e 4 (ancestor)", "s2/e 4 (sponsor)", "s1/e 2 (sponsor)"}, start(t, a, "r", ask, 17, noon))
 	same(t, "payers of two more pods", []string{"nobody"}, start(t, a, "s", ask, 2, noon))
 }
@@ -59,7 +62,8 @@ func TestSelectors(t *testing.T) {
 func TestSharedCapAcrossClasses(t *testing.T) {
 	west, east := map[string]string{"region": "west"}, map[string]string{"region": "east"}
 	a := accountsOf(flat("org", "org", 1),
-		capped(of("a", "org:a", rqv1.Envelope{Name: "a-west", Concurrency: 400, Selector: west}, rqv1.Envelope{Name: "b-east", Concurrency: 400, Selector: east}),
+		capped(of("a", "org:a", rqv1.Envelope{Name: "a-west", Concurrency: 400, Selector: west},
+			rqv1.Envelope{Name: "b-east", Concurrency: 400, Selector: east}),
 			rqv1.AggregateCap{Name: "all", Envelopes: []string{"a-west", "b-east"}, MaxConcurrency: ptr(int32(500))}),
 		of("b", "org:b", rqv1.Envelope{Name: "e", Concurrency: 600, Selector: west}))
 	c := a.Cover(Ask{Owner: "org:a", Flavor: "H100", GPUsPerPod: 1}, noon)
@@ -71,7 +75,8 @@ func TestSharedCapAcrossClasses(t *testing.T) {
 		}
 	}
 	spare := make([]bool, 1000)
-	same(t, "payers", []string{"a/a-west 201 (own)", "b/e 499 (sibling)", "a/b-east 299 (own)", "org/e 1 (ancestor)"}, paid(c, c.Assign(classes, spare), spare, 1))
+	same(t, "payers", []string{"a/a-west 201 (own)", "b/e 499 (sibling)", "a/b-east 299 (own)", "org/e 1 (ancestor)"},
+		paid(c, c.Assign(classes, spare), spare, 1))
 	demand := make([]int, 2)
 	demand[w], demand[e] = 801, 300
 	same(t, "whether all that is payable is covered", true, c.Covers(demand))
@@ -82,20 +87,23 @@ func TestSharedCapAcrossClasses(t *testing.T) {
 
 func TestKeptPodsGoOnBeingPaid(t *testing.T) {
 	a := accountsOf(
-		flat("org", "org", 0), flat("low", "org:a", 8), of("shut", "org:b", rqv1.Envelope{Name: "e", Concurrency: 8, End: after(0)}),
+		flat("org", "org", 0), flat("low", "org:a", 8),
+		of("shut", "org:b", rqv1.Envelope{Name: "e", Concurrency: 8, End: after(0)}),
 		of("lender", "x", rqv1.Envelope{Name: "e", Concurrency: 16, Lending: lends("*")}), flat("hidden", "org:c", 8),
 	)
 	a.Budget("hidden").Spec.Envelopes[0].Sharing = rqv1.SharingNone
 	a.Open("ns/over", held(Key{"low", "e"}, "org:a", rqv1.RelationOwn, rqv1.RoleActive, 12))
 	ask := Ask{Owner: "org:a", Flavor: "H100", GPUsPerPod: 4, Run: "run", Funding: from("x"), Kept: map[Key]Kept{
-		{"low", "e"}: {Pods: 1}, {"shut", "e"}: {Pods: 1}, {"hidden", "e"}: {Pods: 1}, {"gone", "e"}: {Pods: 1, Relation: rqv1.RelationSponsor}}}
+		{"low", "e"}: {Pods: 1}, {"shut", "e"}: {Pods: 1}, {"hidden", "e"}: {Pods: 1},
+		{"gone", "e"}: {Pods: 1, Relation: rqv1.RelationSponsor}}}
 	ask.Funding.MaxBorrowGPUs = ptr(int32(8))
 	c := a.Cover(ask, noon)
 	var got []string
 	for _, o := range c.Offers {
 		got = append(got, o.Key.String()+" "+string(o.Relation)+" "+string(rune('0'+o.Pods)))
 	}
-	same(t, "offers", []string{"low/e own 1", "shut/e sibling 1", "hidden/e sibling 1", "org/e ancestor 0", "lender/e sponsor 2", "gone/e sponsor 1"}, got)
+	same(t, "offers", []string{"low/e own 1", "shut/e sibling 1", "hidden/e sibling 1", "org/e ancestor 0",
+		"lender/e sponsor 2", "gone/e sponsor 1"}, got)
 	same(t, "payable, the lender and the one that is gone within what may be borrowed", 20, c.Payable())
 	_, alone := c.BorrowLimit(32)
 	same(t, "whether the borrow limit is all that keeps 32 from being paid for", true, alone)
@@ -103,10 +111,12 @@ func TestKeptPodsGoOnBeingPaid(t *testing.T) {
 	same(t, "whether it is all that keeps 33 from being paid for", false, alone)
 }
 
-// TestKeptPodsKeepTheRelation: what paid as the owner's own goes on doing so when its Budget is gone, and is no debt to a sponsor.
+// TestKeptPodsKeepTheRelation: what paid as the owner's own goes on doing so when its Budget is gone, and is no debt to
+// a sponsor.
 func TestKeptPodsKeepTheRelation(t *testing.T) {
 	a := accountsOf(flat("other", "org:a", 1))
-	ask := Ask{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Run: "run", Funding: from("x"), Kept: map[Key]Kept{{"gone", "e"}: {1, rqv1.RelationOwn}}}
+	ask := Ask{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Run: "run", Funding: from("x"),
+		Kept: map[Key]Kept{{"gone", "e"}: {1, rqv1.RelationOwn}}}
 	ask.Funding.MaxBorrowGPUs = ptr(int32(0))
 	same(t, "who pays", []string{"gone/e 8 (own)"}, start(t, a, "run", ask, 1, noon))
 }
@@ -149,7 +159,8 @@ func TestALeaseIsOpenOrClosedButNotBoth(t *testing.T) {
 }
 
 func TestNextWindow(t *testing.T) {
-	a := accountsOf(of("b", "org:a", rqv1.Envelope{Name: "x", Concurrency: 1, Start: after(3 * time.Hour), End: after(5 * time.Hour)},
+	a := accountsOf(of("b", "org:a", rqv1.Envelope{Name: "x", Concurrency: 1, Start: after(3 * time.Hour),
+		End: after(5 * time.Hour)},
 		rqv1.Envelope{Name: "y", Concurrency: 1, Start: after(-time.Hour), End: after(4 * time.Hour)}))
 	next, ok := a.NextWindow(noon)
 	if !ok || !next.Equal(noon.Add(3*time.Hour)) {
@@ -161,11 +172,15 @@ func TestNextWindow(t *testing.T) {
 }
 
 func TestCoverDoesNotDependOnOrder(t *testing.T) {
-	budgets := []*rqv1.Budget{flat("x", "org:a", 3), flat("y", "org:a", 5), flat("z", "org:b", 2), flat("w", "org:c", 2), flat("org", "org", 4),
+	budgets := []*rqv1.Budget{flat("x", "org:a", 3), flat("y", "org:a", 5), flat("z", "org:b", 2), flat("w", "org:c", 2),
+		flat("org", "org", 4),
 		under(flat("p", "org:d", 4), "org", "org:c")}
 	var want []string
 	for seed := range int64(20) {
-		rand.New(rand.NewSource(seed)).Shuffle(len(budgets), func(i, j int) { budgets[i], budgets[j] = budgets[j], budgets[i] })
+		rand.New(rand.NewSource(seed)).Shuffle(len(budgets), func(i, j int) {
+			budgets[i], budgets[j] = budgets[j],
+				budgets[i]
+		})
 		got := start(t, accountsOf(budgets...), "r", Ask{Owner: "org:a", Flavor: "H100", GPUsPerPod: 1}, 17, noon)
 		if want == nil {
 			want = got

@@ -2,8 +2,8 @@ package budget
 
 import "slices"
 
-// endings are the open charges of an account that end by themselves, added up by the second in which they do: the pods of one
-// Run end together, so that there are far fewer of them than Leases.
+// endings are the open charges of an account that end by themselves, added up by the second in which they do: the pods
+// of one Run end together, so that there are far fewer of them than Leases.
 type endings struct {
 	list []ending
 	at   map[int64]int // where in the list a second is

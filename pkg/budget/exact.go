@@ -140,8 +140,9 @@ func (x *exact) branch(bound []int) {
 	x.best = s
 }
 
-// solve pays for all demand under the limits in the tree: as much as can be by the first offer, then by the second, and so
-// on. It returns nil if that is not possible. Nodes are the root, the limits in the tree, offers, classes and the sink.
+// solve pays for all demand under the limits in the tree: as much as can be by the first offer, then by the second, and
+// so on. It returns nil if that is not possible. Nodes are the root, the limits in the tree, offers, classes and the
+// sink.
 func (x *exact) solve(bound []int) *payment {
 	limits, offers, classes := 1, 1+len(x.tree), 1+len(x.tree)+len(bound)
 	sink := classes + len(x.demand)

@@ -60,8 +60,8 @@ func newFamily(budgets map[string]*rqv1.Budget) *family {
 	return f
 }
 
-// parentsOf returns an owner's parents, also of one without a Budget: the nearest ancestor by name, if it has none of its
-// own.
+// parentsOf returns an owner's parents, also of one without a Budget: the nearest ancestor by name, if it has none of
+// its own.
 func (f *family) parentsOf(owner rqv1.Owner) []rqv1.Owner {
 	if explicit := f.parents[owner]; len(explicit) > 0 {
 		explicit = slices.Clone(explicit)
@@ -95,8 +95,10 @@ func (f *family) breakCircles() {
 		if !above[owner][owner] {
 			continue
 		}
-		cut[owner] = slices.DeleteFunc(slices.Clone(parents), func(p rqv1.Owner) bool { return p == owner || above[p][owner] })
-		circle := slices.DeleteFunc(slices.Sorted(maps.Keys(above[owner])), func(o rqv1.Owner) bool { return !above[o][owner] })
+		cut[owner] = slices.DeleteFunc(slices.Clone(parents),
+			func(p rqv1.Owner) bool { return p == owner || above[p][owner] })
+		circle := slices.DeleteFunc(slices.Sorted(maps.Keys(above[owner])),
+			func(o rqv1.Owner) bool { return !above[o][owner] })
 		f.circular[owner] = circle
 	}
 	for owner, parents := range cut {

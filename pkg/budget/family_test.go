@@ -18,7 +18,8 @@ func kin(a *Accounts, owner rqv1.Owner) []string {
 
 func TestFamily(t *testing.T) {
 	tree := []*rqv1.Budget{
-		flat("ai", "org:ai", 1), flat("rai", "org:ai:rai", 1), flat("al", "org:ai:rai:al", 1), flat("sys", "org:ai:rai:sys", 1),
+		flat("ai", "org:ai", 1), flat("rai", "org:ai:rai", 1), flat("al", "org:ai:rai:al", 1),
+		flat("sys", "org:ai:rai:sys", 1),
 		flat("mm", "org:ai:mm", 1), flat("vis", "org:ai:mm:vis", 1),
 	}
 	dag := []*rqv1.Budget{
@@ -34,23 +35,30 @@ func TestFamily(t *testing.T) {
 	}{
 		{"a leaf", tree, "org:ai:rai:al",
 			[]string{"own [org:ai:rai:al]", "sibling [org:ai:rai:sys]", "ancestor [org:ai:rai]", "ancestor [org:ai]"}},
-		{"cousins are no family", tree, "org:ai:mm:vis", []string{"own [org:ai:mm:vis]", "ancestor [org:ai:mm]", "ancestor [org:ai]"}},
-		{"children do not pay for parents", tree, "org:ai:rai", []string{"own [org:ai:rai]", "sibling [org:ai:mm]", "ancestor [org:ai]"}},
+		{"cousins are no family", tree, "org:ai:mm:vis", []string{"own [org:ai:mm:vis]", "ancestor [org:ai:mm]",
+			"ancestor [org:ai]"}},
+		{"children do not pay for parents", tree, "org:ai:rai", []string{"own [org:ai:rai]", "sibling [org:ai:mm]",
+			"ancestor [org:ai]"}},
 		{"the root has nobody", tree, "org:ai", []string{"own [org:ai]"}},
 		{"an owner without a Budget, under the nearest that has one", tree, "org:ai:rai:new:team",
-			[]string{"own [org:ai:rai:new:team]", "sibling [org:ai:rai:al org:ai:rai:sys]", "ancestor [org:ai:rai]", "ancestor [org:ai]"}},
-		{"a prefix of a name is no ancestor", []*rqv1.Budget{flat("r", "org:ai:r", 1)}, "org:ai:rai", []string{"own [org:ai:rai]"}},
+			[]string{"own [org:ai:rai:new:team]", "sibling [org:ai:rai:al org:ai:rai:sys]", "ancestor [org:ai:rai]",
+				"ancestor [org:ai]"}},
+		{"a prefix of a name is no ancestor", []*rqv1.Budget{flat("r", "org:ai:r", 1)}, "org:ai:rai",
+			[]string{"own [org:ai:rai]"}},
 		{"strangers", tree, "other:team", []string{"own [other:team]"}},
 		{"parents of all Budgets of an owner", dag, "both",
 			[]string{"own [both]", "sibling [xs ys zs]", "ancestor [x y z]", "ancestor [root]"}},
 		{"an ancestor that shares a parent is an ancestor",
-			[]*rqv1.Budget{flat("r", "r", 1), under(flat("p", "p", 1), "r"), under(flat("c", "c", 1), "p", "r"), under(flat("d", "d", 1), "r")},
+			[]*rqv1.Budget{flat("r", "r", 1), under(flat("p", "p", 1), "r"), under(flat("c", "c", 1), "p", "r"),
+				under(flat("d", "d", 1), "r")},
 			"c", []string{"own [c]", "sibling [d]", "ancestor [p r]"}},
 		{"nearest first, by the shortest way",
-			[]*rqv1.Budget{under(flat("c", "c", 1), "far", "near"), under(flat("far", "far", 1), "mid"), under(flat("mid", "mid", 1), "top"),
+			[]*rqv1.Budget{under(flat("c", "c", 1), "far", "near"), under(flat("far", "far", 1), "mid"),
+				under(flat("mid", "mid", 1), "top"),
 				under(flat("near", "near", 1), "top"), flat("top", "top", 1)},
 			"c", []string{"own [c]", "ancestor [far near]", "ancestor [mid top]"}},
-		{"a parent without a Budget joins siblings", []*rqv1.Budget{under(flat("a", "a", 1), "p"), under(flat("b", "b", 1), "p")},
+		{"a parent without a Budget joins siblings",
+			[]*rqv1.Budget{under(flat("a", "a", 1), "p"), under(flat("b", "b", 1), "p")},
 			"a", []string{"own [a]", "sibling [b]", "ancestor [p]"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) { same(t, "order", tc.want, kin(accountsOf(tc.budgets...), tc.owner)) })
@@ -61,7 +69,8 @@ func TestCirclesOfParents(t *testing.T) {
 	a := accountsOf(
 		under(flat("a", "a", 1), "b", "out"), under(flat("b", "b", 1), "c"), under(flat("c", "c", 1), "a"),
 		under(flat("s", "s", 1), "s"), flat("out", "out", 1), under(flat("child", "child", 1), "a"),
-		under(flat("org", "org", 1), "x"), under(flat("x", "x", 1), "org:sub"), flat("sub", "org:sub", 1), flat("leaf", "org:sub:leaf", 1),
+		under(flat("org", "org", 1), "x"), under(flat("x", "x", 1), "org:sub"), flat("sub", "org:sub", 1),
+		flat("leaf", "org:sub:leaf", 1),
 	)
 	for owner, want := range map[rqv1.Owner][]rqv1.Owner{
 		"a": {"a", "b", "c"}, "b": {"a", "b", "c"}, "c": {"a", "b", "c"}, "s": {"s"}, "child": nil, "out": nil, "nobody": nil,

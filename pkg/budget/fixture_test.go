@@ -28,7 +28,8 @@ func of(name string, owner rqv1.Owner, envelopes ...rqv1.Envelope) *rqv1.Budget 
 			envelopes[i].Flavor = "H100"
 		}
 	}
-	return &rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: rqv1.BudgetSpec{Owner: owner, Envelopes: envelopes}}
+	return &rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: rqv1.BudgetSpec{Owner: owner, Envelopes: envelopes}}
 }
 
 // flat states a Budget with one envelope, named e, of so many GPUs.
@@ -63,7 +64,8 @@ func accountsOf(budgets ...*rqv1.Budget) *Accounts {
 
 // held is an open charge since an hour before noon.
 func held(payer Key, owner rqv1.Owner, relation rqv1.Relation, role rqv1.LeaseRole, gpus int) Charge {
-	c := Charge{Payer: payer, Owner: owner, Run: "run", Relation: relation, Role: role, GPUs: gpus, Rate: FullRate, Start: noon.Add(-time.Hour)}
+	c := Charge{Payer: payer, Owner: owner, Run: "run", Relation: relation, Role: role, GPUs: gpus, Rate: FullRate,
+		Start: noon.Add(-time.Hour)}
 	switch role {
 	case rqv1.RoleSpare:
 		c.Rate = rates.Spare

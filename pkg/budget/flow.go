@@ -3,10 +3,10 @@ package budget
 import "slices"
 
 // flow shares demand by class among offers. Offers are filled in their order, each as far as its limits and the demand
-// allow, moving what earlier offers pay for among the classes but never paying less: so that the first pays as much as it
-// can, then the second, and so on (R2). Whatever meets all demand like this is the best there is. Where offers share a
-// limit and pay for different classes, it may take an earlier offer to pay less: the exact search sees to that. Flow keeps
-// its arrays between calls, since pack asks many times.
+// allow, moving what earlier offers pay for among the classes but never paying less: so that the first pays as much as
+// it can, then the second, and so on (R2). Whatever meets all demand like this is the best there is. Where offers share
+// a limit and pay for different classes, it may take an earlier offer to pay less: the exact search sees to that. Flow
+// keeps its arrays between calls, since pack asks many times.
 type flow struct {
 	left  []int   // pods that each limit still lets in
 	sent  [][]int // by class and offer
@@ -57,8 +57,8 @@ func (c *Cover) share(demand []int, p price) bool {
 	return true
 }
 
-// short reports whether demand that the offers did not meet cannot be met: because no two of them share a limit, or because
-// all that pay for the classes concerned, or for any, pay for too little together.
+// short reports whether demand that the offers did not meet cannot be met: because no two of them share a limit, or
+// because all that pay for the classes concerned, or for any, pay for too little together.
 func (c *Cover) short(demand []int, p price) bool {
 	f, t := &c.flow, c.nested()
 	if len(t.crossing) > 0 {

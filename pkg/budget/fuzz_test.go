@@ -39,8 +39,8 @@ func FuzzRate(f *testing.F) {
 	})
 }
 
-// FuzzRecord: a record of settled Leases that somebody has edited is taken over or refused, and what is taken over is what
-// the next record says, so that restarting changes nothing.
+// FuzzRecord: a record of settled Leases that somebody has edited is taken over or refused, and what is taken over is
+// what the next record says, so that restarting changes nothing.
 func FuzzRecord(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		var stored Record

@@ -39,9 +39,11 @@ type past struct {
 }
 
 func newHistory() *history {
-	h := &history{Accounts: NewAccounts(rates), now: noon, budgets: map[string]*rqv1.Budget{}, leases: map[string]*past{}, stored: map[string]string{},
-		going: map[string]bool{}}
-	h.set(capped(of("a", "p:o", rqv1.Envelope{Name: "e", Concurrency: 800, MaxGPUHours: ptr(int64(1))}, rqv1.Envelope{Name: "f", Concurrency: 400}),
+	h := &history{Accounts: NewAccounts(rates), now: noon, budgets: map[string]*rqv1.Budget{}, leases: map[string]*past{},
+		stored: map[string]string{},
+		going:  map[string]bool{}}
+	h.set(capped(of("a", "p:o", rqv1.Envelope{Name: "e", Concurrency: 800, MaxGPUHours: ptr(int64(1))},
+		rqv1.Envelope{Name: "f", Concurrency: 400}),
 		rqv1.AggregateCap{Name: "all", Envelopes: []string{"e", "f"}, MaxConcurrency: ptr(int32(900))}))
 	h.set(of("b", "p", rqv1.Envelope{Name: "e", Concurrency: 600, Lending: lends("x")}))
 	h.Complete()
@@ -75,9 +77,11 @@ func (h *history) open(t *rapid.T) {
 	c := Charge{
 		Payer: rapid.SampledFrom([]Key{{"a", "e"}, {"a", "f"}, {"b", "e"}, {"c", "e"}}).Draw(t, "payer"),
 		Owner: rapid.SampledFrom([]rqv1.Owner{"p:o", "p:s", "x"}).Draw(t, "owner"), Run: "r",
-		Relation: rapid.SampledFrom([]rqv1.Relation{rqv1.RelationOwn, rqv1.RelationSibling, rqv1.RelationAncestor, rqv1.RelationSponsor}).Draw(t, "relation"),
-		Role:     rapid.SampledFrom([]rqv1.LeaseRole{rqv1.RoleActive, rqv1.RoleActive, rqv1.RoleSpare, rqv1.RoleBorrowed}).Draw(t, "role"),
-		GPUs:     rapid.IntRange(1, 400).Draw(t, "GPUs"), Rate: Rate(rapid.IntRange(0, 1000).Draw(t, "rate")),
+		Relation: rapid.SampledFrom([]rqv1.Relation{rqv1.RelationOwn, rqv1.RelationSibling, rqv1.RelationAncestor,
+			rqv1.RelationSponsor}).Draw(t, "relation"),
+		Role: rapid.SampledFrom([]rqv1.LeaseRole{rqv1.RoleActive, rqv1.RoleActive, rqv1.RoleSpare,
+			rqv1.RoleBorrowed}).Draw(t, "role"),
+		GPUs: rapid.IntRange(1, 400).Draw(t, "GPUs"), Rate: Rate(rapid.IntRange(0, 1000).Draw(t, "rate")),
 		Start: h.now.Add(-time.Duration(rapid.IntRange(0, 2500).Draw(t, "ms ago")) * time.Millisecond),
 	}
 	if rapid.Bool().Draw(t, "ends") {
@@ -151,20 +155,23 @@ func (h *history) edit(t *rapid.T) {
 		}
 	}
 	if len(b.Spec.Envelopes) > 0 && rapid.Bool().Draw(t, "capped") {
-		capped(b, rqv1.AggregateCap{Name: "all", Envelopes: []string{"e", "f"}, MaxConcurrency: maybe[int32](t, 1, 1200, "cap"), MaxGPUHours: maybe[int64](t, 1, 2, "hours of cap")},
+		capped(b, rqv1.AggregateCap{Name: "all", Envelopes: []string{"e", "f"},
+			MaxConcurrency: maybe[int32](t, 1, 1200, "cap"), MaxGPUHours: maybe[int64](t, 1, 2, "hours of cap")},
 			rqv1.AggregateCap{Name: "one", Envelopes: []string{"f"}, MaxConcurrency: maybe[int32](t, 1, 400, "cap of f")})
 	}
 	h.set(b)
 }
 
 func (h *history) envelope(t *rapid.T, k Key) rqv1.Envelope {
-	e := rqv1.Envelope{Name: k.Envelope, Flavor: "H100", Concurrency: rapid.Int32Range(1, 1200).Draw(t, "concurrency"), MaxGPUHours: maybe[int64](t, 1, 2, "hours")}
+	e := rqv1.Envelope{Name: k.Envelope, Flavor: "H100", Concurrency: rapid.Int32Range(1, 1200).Draw(t, "concurrency"),
+		MaxGPUHours: maybe[int64](t, 1, 2, "hours")}
 	if rapid.IntRange(0, 4).Draw(t, "sharing") == 0 {
 		e.Sharing = rqv1.SharingNone
 	}
 	if rapid.Bool().Draw(t, "lends") {
-		e.Lending = &rqv1.Lending{Allow: rapid.IntRange(0, 4).Draw(t, "allow") > 0, To: []rqv1.ACLEntry{"*"}, MaxConcurrency: maybe[int32](t, 1, 400, "lent"),
-			MaxGPUHours: maybe[int64](t, 1, 1, "hours lent")}
+		e.Lending = &rqv1.Lending{Allow: rapid.IntRange(0, 4).Draw(t, "allow") > 0, To: []rqv1.ACLEntry{"*"},
+			MaxConcurrency: maybe[int32](t, 1, 400, "lent"),
+			MaxGPUHours:    maybe[int64](t, 1, 1, "hours lent")}
 	}
 	// A window may begin again where it once began, or after all that is settled.
 	latest := noon.Unix() - 60
@@ -296,7 +303,10 @@ func (h *history) restart(t *rapid.T) {
 
 // oldestFirst returns the open Leases that use concurrency, the oldest first.
 func (h *history) oldestFirst() []string {
-	names := slices.DeleteFunc(slices.Collect(maps.Keys(h.leases)), func(n string) bool { return !isOpen(h.leases[n]) || h.leases[n].Role == rqv1.RoleBorrowed })
+	names := slices.DeleteFunc(slices.Collect(maps.Keys(h.leases)), func(n string) bool {
+		return !isOpen(h.leases[n]) ||
+			h.leases[n].Role == rqv1.RoleBorrowed
+	})
 	slices.SortFunc(names, func(x, y string) int {
 		return cmp.Or(h.leases[x].Start.Compare(h.leases[y].Start), strings.Compare(x, y))
 	})

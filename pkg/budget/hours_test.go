@@ -26,7 +26,8 @@ func TestGPUHoursAreNotPromisedTwice(t *testing.T) {
 		{"what was spent is gone, and another hour is promised", 24, 0, 0, 0, time.Hour, 4, 4},
 		{"a whole maxDuration", 40, 0, 3 * time.Hour, time.Hour, 0, 4, 8},
 		{"what is left of a maxDuration", 40, 0, 3 * time.Hour, time.Hour, 2 * time.Hour, 4, 8},
-		{"a maxDuration that is over promises nothing, and is still spent", 40, 0, time.Hour, time.Hour, 2 * time.Hour, 4, 12},
+		{"a maxDuration that is over promises nothing, and is still spent", 40, 0, time.Hour, time.Hour, 2 * time.Hour, 4,
+			12},
 		{"half a second more is a second more", 16, 0, 0, time.Hour + time.Second/2, 0, 4, 3},
 		{"spares at half the price", 16, 4, 0, 0, 0, 4, 6},
 	} {
@@ -58,8 +59,10 @@ func TestMoreSparesThanThereIsTimeFor(t *testing.T) {
 	a = accountsOf(of("b", "o", rqv1.Envelope{Name: "e", Concurrency: 100, MaxGPUHours: ptr(int64(3))}))
 	c := a.Cover(ask, noon)
 	class := c.Class(nil)
-	same(t, "payers when there are fewer spares than was said", []int{0, 0, 0, 0}, c.Assign([]int{class, class, class, class}, []bool{false, false, true, true}))
-	same(t, "payers of three and a spare", []int(nil), c.Assign([]int{class, class, class, class}, []bool{false, false, false, true}))
+	same(t, "payers when there are fewer spares than was said", []int{0, 0, 0, 0},
+		c.Assign([]int{class, class, class, class}, []bool{false, false, true, true}))
+	same(t, "payers of three and a spare", []int(nil),
+		c.Assign([]int{class, class, class, class}, []bool{false, false, false, true}))
 }
 
 func TestALeaseThatEndsBeforeItStartsCostsNothing(t *testing.T) {
@@ -84,7 +87,8 @@ func TestOpportunisticWorkUsesNoConcurrency(t *testing.T) {
 func TestWindowsStartFresh(t *testing.T) {
 	key := Key{"b", "e"}
 	b := func(from, to time.Duration) *rqv1.Budget {
-		return of("b", "o", rqv1.Envelope{Name: "e", Concurrency: 8, Start: after(from), End: after(to), MaxGPUHours: ptr(int64(100))})
+		return of("b", "o", rqv1.Envelope{Name: "e", Concurrency: 8, Start: after(from), End: after(to),
+			MaxGPUHours: ptr(int64(100))})
 	}
 	a := accountsOf(b(-2*time.Hour, time.Hour))
 	c := held(key, "o", rqv1.RelationOwn, rqv1.RoleActive, 4)
@@ -108,7 +112,8 @@ func TestWindowsStartFresh(t *testing.T) {
 }
 
 func TestRatesAndSpend(t *testing.T) {
-	for text, want := range map[string]Rate{"": 1000, "1": 1000, "1.000": 1000, "0": 0, "0.5": 500, "0.05": 50, "0.125": 125, "0.": 0} {
+	for text, want := range map[string]Rate{"": 1000, "1": 1000, "1.000": 1000, "0": 0, "0.5": 500, "0.05": 50,
+		"0.125": 125, "0.": 0} {
 		got, err := ParseRate(text)
 		if err != nil || got != want {
 			t.Errorf("rate %q: %d, %v; want %d", text, got, err, want)
@@ -122,7 +127,8 @@ func TestRatesAndSpend(t *testing.T) {
 	for rate, want := range map[Rate]string{1000: "1", 0: "0", 500: "0.5", 50: "0.05", 125: "0.125"} {
 		same(t, "rate", want, rate.String())
 	}
-	for spend, want := range map[Spend]string{0: "0.00000", GPUSecond: "0.00027", GPUHour: "1.00000", 3*GPUHour/2 + 1: "1.50000", -GPUHour / 2: "-0.50000"} {
+	for spend, want := range map[Spend]string{0: "0.00000", GPUSecond: "0.00027", GPUHour: "1.00000",
+		3*GPUHour/2 + 1: "1.50000", -GPUHour / 2: "-0.50000"} {
 		same(t, "spend", want, spend.String())
 	}
 	for _, text := range []string{"x", "-1", "1.000001", "1.+2", "9000000000000", "1.-2"} {
@@ -136,8 +142,8 @@ func TestRatesAndSpend(t *testing.T) {
 	}
 }
 
-// A Lease that was opened by a clock that was fast gives nothing back when the clock comes right: it has spent nothing until it
-// begins.
+// A Lease that was opened by a clock that was fast gives nothing back when the clock comes right: it has spent nothing
+// until it begins.
 func TestALeaseThatBeginsInTheFutureHasSpentNothing(t *testing.T) {
 	key := Key{"b", "e"}
 	a := accountsOf(of("b", "o", rqv1.Envelope{Name: "e", Concurrency: 100, MaxGPUHours: ptr(int64(100))}))
@@ -171,7 +177,8 @@ func TestALeaseThatBeginsInTheFutureHasSpentNothing(t *testing.T) {
 // TestEnormousNumbers keeps sums of what is promised for very long from passing what an int64 holds.
 func TestEnormousNumbers(t *testing.T) {
 	const century = 100 * 365 * 24 * time.Hour
-	a := accountsOf(of("b", "o", rqv1.Envelope{Name: "e", Concurrency: 10_000_000, MaxGPUHours: ptr(int64(1_000_000_000_000))}))
+	a := accountsOf(of("b", "o", rqv1.Envelope{Name: "e", Concurrency: 10_000_000,
+		MaxGPUHours: ptr(int64(1_000_000_000_000))}))
 	ask := Ask{Owner: "o", Flavor: "H100", GPUsPerPod: 1_000_000, MaxDuration: century}
 	same(t, "pods", 5, a.Cover(ask, noon).Offers[0].Pods)
 	for range 9 {

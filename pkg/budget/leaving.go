@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// portion is how many Leases of one Budget are settled early at a time: a record holds their names, and there is an end to what
-// a ConfigMap holds.
+// portion is how many Leases of one Budget are settled early at a time: a record holds their names, and there is an end
+// to what a ConfigMap holds.
 const portion = 1000
 
 // goingLease is a closed Lease whose namespace is being deleted, and its payer.
@@ -16,10 +16,10 @@ type goingLease struct {
 	payer Key
 }
 
-// Leave has the closed Leases of a namespace settled early, since the namespace is being deleted and takes their objects with it:
-// a process that comes after would find them nowhere. Those that are closed later follow. It returns the Budgets that have any to be
-// settled, also when it is told again. A record tells their names and speaks of no later end for their sake, so that others do not
-// count as settled.
+// Leave has the closed Leases of a namespace settled early, since the namespace is being deleted and takes their
+// objects with it: a process that comes after would find them nowhere. Those that are closed later follow. It returns
+// the Budgets that have any to be settled, also when it is told again. A record tells their names and speaks of no
+// later end for their sake, so that others do not count as settled.
 func (a *Accounts) Leave(namespace string) []string {
 	if !a.leaving[namespace] {
 		a.leaving[namespace] = true

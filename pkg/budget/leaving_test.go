@@ -8,14 +8,15 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// TestANamespaceThatGoes has what its closed Leases spent in the record while their objects may or may not be there, for a process
-// that comes after: no other Lease counts as settled for that.
+// TestANamespaceThatGoes has what its closed Leases spent in the record while their objects may or may not be there,
+// for a process that comes after: no other Lease counts as settled for that.
 func TestANamespaceThatGoes(t *testing.T) {
 	key := Key{"b", "e"}
 	a := accountsOf(flat("b", "o", 64))
 	a.Complete()
 	c := held(key, "o", rqv1.RelationOwn, rqv1.RoleActive, 1)
-	ended := map[string]time.Time{"ns/x": noon, "ns/y": noon.Add(time.Minute), "other/x": noon, "nsx/x": noon.Add(-time.Minute)}
+	ended := map[string]time.Time{"ns/x": noon, "ns/y": noon.Add(time.Minute), "other/x": noon,
+		"nsx/x": noon.Add(-time.Minute)}
 	for name, end := range ended {
 		a.Past(name, c, end)
 	}

@@ -15,15 +15,19 @@ func TestOffersAndLimits(t *testing.T) {
 		of("future", "org:a", rqv1.Envelope{Name: "e", Concurrency: 8, Start: after(time.Hour)}),
 		of("hours", "org:a", rqv1.Envelope{Name: "e", Concurrency: 8, MaxGPUHours: ptr(int64(10))}),
 		flat("lowered", "org:a", 2),
-		capped(flat("nested", "org:a", 8), rqv1.AggregateCap{Name: "all", Envelopes: []string{"e"}, MaxConcurrency: ptr(int32(5)), MaxGPUHours: ptr(int64(3))}),
+		capped(flat("nested", "org:a", 8), rqv1.AggregateCap{Name: "all", Envelopes: []string{"e"},
+			MaxConcurrency: ptr(int32(5)), MaxGPUHours: ptr(int64(3))}),
 		of("past", "org:a", rqv1.Envelope{Name: "e", Concurrency: 8, End: after(0)}),
 		flat("used", "org:a", 8),
 		of("hidden", "org:b", rqv1.Envelope{Name: "e", Concurrency: 8, Sharing: rqv1.SharingNone}),
 		flat("org", "org", 1),
-		of("lender", "x:s", rqv1.Envelope{Name: "closed", Concurrency: 8}, rqv1.Envelope{Name: "off", Concurrency: 8, Lending: &rqv1.Lending{To: []rqv1.ACLEntry{"*"}}},
+		of("lender", "x:s", rqv1.Envelope{Name: "closed", Concurrency: 8},
+			rqv1.Envelope{Name: "off", Concurrency: 8, Lending: &rqv1.Lending{To: []rqv1.ACLEntry{"*"}}},
 			rqv1.Envelope{Name: "other", Concurrency: 8, Lending: lends("org:b")},
-			rqv1.Envelope{Name: "small", Concurrency: 8, Lending: &rqv1.Lending{Allow: true, To: []rqv1.ACLEntry{"org:*"}, MaxConcurrency: ptr(int32(4))}},
-			rqv1.Envelope{Name: "spent", Concurrency: 8, Lending: &rqv1.Lending{Allow: true, To: []rqv1.ACLEntry{"org:a"}, MaxGPUHours: ptr(int64(1))}}),
+			rqv1.Envelope{Name: "small", Concurrency: 8, Lending: &rqv1.Lending{Allow: true, To: []rqv1.ACLEntry{"org:*"},
+				MaxConcurrency: ptr(int32(4))}},
+			rqv1.Envelope{Name: "spent", Concurrency: 8, Lending: &rqv1.Lending{Allow: true, To: []rqv1.ACLEntry{"org:a"},
+				MaxGPUHours: ptr(int64(1))}}),
 	)
 	a.Open("ns/x", active("used", 5))
 	a.Open("ns/y", active("lowered", 4))
@@ -48,7 +52,8 @@ func TestOffersAndLimits(t *testing.T) {
 
 func TestSponsors(t *testing.T) {
 	a := accountsOf(flat("org", "org", 2), flat("own", "org:a", 2),
-		of("kin", "org:b", rqv1.Envelope{Name: "hidden", Concurrency: 2, Sharing: rqv1.SharingNone, Lending: lends("org:a")}, rqv1.Envelope{Name: "shared", Concurrency: 2}),
+		of("kin", "org:b", rqv1.Envelope{Name: "hidden", Concurrency: 2, Sharing: rqv1.SharingNone, Lending: lends("org:a")},
+			rqv1.Envelope{Name: "shared", Concurrency: 2}),
 		of("lender", "x", rqv1.Envelope{Name: "e", Concurrency: 8, Lending: lends("org:*")}))
 	ask := Ask{Owner: "org:a", Flavor: "H100", GPUsPerPod: 2, Funding: from("x", "x", "org:a", "org:b")}
 	want := lines(`
@@ -64,7 +69,8 @@ func TestSponsors(t *testing.T) {
 }
 
 func TestAnOwnEnvelopeIsNotLentToItsOwner(t *testing.T) {
-	a := accountsOf(of("own", "org:a", rqv1.Envelope{Name: "e", Concurrency: 2, Sharing: rqv1.SharingNone, Lending: lends("*")}))
+	a := accountsOf(of("own", "org:a", rqv1.Envelope{Name: "e", Concurrency: 2, Sharing: rqv1.SharingNone,
+		Lending: lends("*")}))
 	ask := Ask{Owner: "org:a", Flavor: "H100", GPUsPerPod: 1, Funding: from("org:a")}
 	same(t, "payable", 2, a.Cover(ask, noon).Payable())
 }
@@ -103,12 +109,15 @@ func TestAggregateCaps(t *testing.T) {
 		{"over two", []rqv1.AggregateCap{{Name: "x", Envelopes: []string{"a", "b"}, MaxConcurrency: ptr(int32(9))}}, 8 + 8},
 		{"nested", []rqv1.AggregateCap{{Name: "x", Envelopes: []string{"a", "b"}, MaxConcurrency: ptr(int32(4))},
 			{Name: "y", Envelopes: []string{"a", "b", "c"}, MaxConcurrency: ptr(int32(10))}}, 10},
-		{"crossing, best without the one in the middle", []rqv1.AggregateCap{{Name: "x", Envelopes: []string{"a", "b"}, MaxConcurrency: ptr(int32(4))},
-			{Name: "y", Envelopes: []string{"b", "c"}, MaxConcurrency: ptr(int32(4))}}, 8},
-		{"crossing, best without the first", []rqv1.AggregateCap{{Name: "x", Envelopes: []string{"a", "b"}, MaxConcurrency: ptr(int32(8))},
-			{Name: "y", Envelopes: []string{"a", "c"}, MaxConcurrency: ptr(int32(8))}}, 16},
+		{"crossing, best without the one in the middle",
+			[]rqv1.AggregateCap{{Name: "x", Envelopes: []string{"a", "b"}, MaxConcurrency: ptr(int32(4))},
+				{Name: "y", Envelopes: []string{"b", "c"}, MaxConcurrency: ptr(int32(4))}}, 8},
+		{"crossing, best without the first",
+			[]rqv1.AggregateCap{{Name: "x", Envelopes: []string{"a", "b"}, MaxConcurrency: ptr(int32(8))},
+				{Name: "y", Envelopes: []string{"a", "c"}, MaxConcurrency: ptr(int32(8))}}, 16},
 		{"hours", []rqv1.AggregateCap{{Name: "x", Envelopes: []string{"b", "c"}, MaxGPUHours: ptr(int64(5))}}, 8 + 4},
-		{"an envelope that is gone", []rqv1.AggregateCap{{Name: "x", Envelopes: []string{"a", "gone"}, MaxConcurrency: ptr(int32(6))}}, 4 + 16},
+		{"an envelope that is gone",
+			[]rqv1.AggregateCap{{Name: "x", Envelopes: []string{"a", "gone"}, MaxConcurrency: ptr(int32(6))}}, 4 + 16},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := accountsOf(capped(of("b", "o", envelopes...), tc.caps...))

@@ -14,8 +14,8 @@ func (a *Accounts) SetNode(name, flavor string, labels map[string]string) {
 // DeleteNode forgets a node. What is charged there is not known to be out of anybody's reach any more.
 func (a *Accounts) DeleteNode(name string) { delete(a.nodes, name) }
 
-// covers reports whether a charge is for GPUs of an envelope's flavor on a node that its selector matches (R3), as far as that is
-// known. A Lease that does not record its flavor has that of its node.
+// covers reports whether a charge is for GPUs of an envelope's flavor on a node that its selector matches (R3), as far
+// as that is known. A Lease that does not record its flavor has that of its node.
 func (a *Accounts) covers(e envelope, c *Charge) bool {
 	on, known := a.nodes[c.Node]
 	flavor := c.Flavor

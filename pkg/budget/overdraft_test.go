@@ -11,11 +11,14 @@ import (
 // payer is a Budget with everybody who may hold of it: its owner, a sibling, a child and a borrower.
 func payer(edit func(*rqv1.Budget)) []*rqv1.Budget {
 	b := of("b", "p:own", rqv1.Envelope{Name: "e", Concurrency: 100, MaxGPUHours: ptr(int64(1000)),
-		Lending: &rqv1.Lending{Allow: true, To: []rqv1.ACLEntry{"x:*"}, MaxConcurrency: ptr(int32(20)), MaxGPUHours: ptr(int64(200))}},
+		Lending: &rqv1.Lending{Allow: true, To: []rqv1.ACLEntry{"x:*"}, MaxConcurrency: ptr(int32(20)),
+			MaxGPUHours: ptr(int64(200))}},
 		rqv1.Envelope{Name: "f", Concurrency: 100})
-	capped(b, rqv1.AggregateCap{Name: "both", Envelopes: []string{"e", "f"}, MaxConcurrency: ptr(int32(60)), MaxGPUHours: ptr(int64(5000))})
+	capped(b, rqv1.AggregateCap{Name: "both", Envelopes: []string{"e", "f"}, MaxConcurrency: ptr(int32(60)),
+		MaxGPUHours: ptr(int64(5000))})
 	edit(b)
-	return []*rqv1.Budget{b, flat("parent", "p", 1), flat("sibling", "p:sib", 1), flat("child", "p:own:child", 1), flat("borrower", "x:y", 1)}
+	return []*rqv1.Budget{b, flat("parent", "p", 1), flat("sibling", "p:sib", 1), flat("child", "p:own:child", 1),
+		flat("borrower", "x:y", 1)}
 }
 
 // TestCausesOfOverdraft changes the payer of 10 GPUs of its owner, then of a sibling, a child and a borrower, and of 10
@@ -35,32 +38,42 @@ func TestCausesOfOverdraft(t *testing.T) {
 		{"nothing", func(*rqv1.Budget) {}, hour(6), []int{0, 0, 0, 0, 0}, nil},
 		{"concurrency, the youngest first", e(func(e *rqv1.Envelope) { e.Concurrency = 25 }), hour(6), []int{0, 0, 5, 10, 0},
 			[]Overdraft{{Key{"b", "e"}, 15, CauseConcurrency}}},
-		{"lending cap alone", e(func(e *rqv1.Envelope) { e.Lending.MaxConcurrency = ptr(int32(4)) }), hour(6), []int{0, 0, 0, 6, 0},
+		{"lending cap alone", e(func(e *rqv1.Envelope) { e.Lending.MaxConcurrency = ptr(int32(4)) }), hour(6),
+			[]int{0, 0, 0, 6, 0},
 			[]Overdraft{{Key{"b", "e"}, 6, CauseConcurrency}}},
-		{"lending hours", e(func(e *rqv1.Envelope) { e.Lending.MaxGPUHours = ptr(int64(30)) }), hour(6), []int{0, 0, 0, 10, 0},
+		{"lending hours", e(func(e *rqv1.Envelope) { e.Lending.MaxGPUHours = ptr(int64(30)) }), hour(6),
+			[]int{0, 0, 0, 10, 0},
 			[]Overdraft{{Key{"b", "e"}, 10, CauseHours}}},
-		{"lending hours, a second before", e(func(e *rqv1.Envelope) { e.Lending.MaxGPUHours = ptr(int64(30)) }), hour(6).Add(-time.Second),
+		{"lending hours, a second before", e(func(e *rqv1.Envelope) { e.Lending.MaxGPUHours = ptr(int64(30)) }),
+			hour(6).Add(-time.Second),
 			[]int{0, 0, 0, 0, 0}, nil},
 		{"lending off", e(func(e *rqv1.Envelope) { e.Lending.Allow = false }), hour(6), []int{0, 0, 0, 10, 0},
 			[]Overdraft{{Key{"b", "e"}, 10, CauseWithdrawn}}},
-		{"lending gone", e(func(e *rqv1.Envelope) { e.Lending = nil }), hour(6), []int{0, 0, 0, 10, 0}, []Overdraft{{Key{"b", "e"}, 10, CauseWithdrawn}}},
-		{"lending to others", e(func(e *rqv1.Envelope) { e.Lending.To = []rqv1.ACLEntry{"x", "p:*"} }), hour(6), []int{0, 0, 0, 10, 0},
+		{"lending gone", e(func(e *rqv1.Envelope) { e.Lending = nil }), hour(6), []int{0, 0, 0, 10, 0},
+			[]Overdraft{{Key{"b", "e"}, 10, CauseWithdrawn}}},
+		{"lending to others", e(func(e *rqv1.Envelope) { e.Lending.To = []rqv1.ACLEntry{"x", "p:*"} }), hour(6),
+			[]int{0, 0, 0, 10, 0},
 			[]Overdraft{{Key{"b", "e"}, 10, CauseWithdrawn}}},
 		{"sharing off", e(func(e *rqv1.Envelope) { e.Sharing = rqv1.SharingNone }), hour(6), []int{0, 10, 10, 0, 0},
 			[]Overdraft{{Key{"b", "e"}, 20, CauseWithdrawn}}},
-		{"other parents", func(b *rqv1.Budget) { under(b, "q") }, hour(6), []int{0, 10, 0, 0, 0}, []Overdraft{{Key{"b", "e"}, 10, CauseWithdrawn}}},
+		{"other parents", func(b *rqv1.Budget) { under(b, "q") }, hour(6), []int{0, 10, 0, 0, 0},
+			[]Overdraft{{Key{"b", "e"}, 10, CauseWithdrawn}}},
 		{"another owner", func(b *rqv1.Budget) { b.Spec.Owner = "x:z" }, hour(6), []int{10, 10, 10, 0, 10},
 			[]Overdraft{{Key{"b", "e"}, 30, CauseWithdrawn}, {Key{"b", "f"}, 10, CauseWithdrawn}}},
 		{"window over", e(func(e *rqv1.Envelope) { e.End = after(5 * time.Hour) }), hour(6), []int{10, 10, 10, 10, 0},
 			[]Overdraft{{Key{"b", "e"}, 40, CauseWindow}}},
 		{"window not open", e(func(e *rqv1.Envelope) { e.Start = after(7 * time.Hour) }), hour(6), []int{10, 10, 10, 10, 0},
 			[]Overdraft{{Key{"b", "e"}, 40, CauseWindow}}},
-		{"hours, 60 + 50 + 40 + 30 spent", e(func(e *rqv1.Envelope) { e.MaxGPUHours = ptr(int64(180)) }), hour(6), []int{10, 10, 10, 10, 0},
+		{"hours, 60 + 50 + 40 + 30 spent", e(func(e *rqv1.Envelope) { e.MaxGPUHours = ptr(int64(180)) }), hour(6),
+			[]int{10, 10, 10, 10, 0},
 			[]Overdraft{{Key{"b", "e"}, 40, CauseHours}}},
-		{"hours, one to go", e(func(e *rqv1.Envelope) { e.MaxGPUHours = ptr(int64(181)) }), hour(6), []int{0, 0, 0, 0, 0}, nil},
-		{"cap", func(b *rqv1.Budget) { b.Spec.AggregateCaps[0].MaxConcurrency = ptr(int32(32)) }, hour(6), []int{0, 0, 0, 8, 10},
+		{"hours, one to go", e(func(e *rqv1.Envelope) { e.MaxGPUHours = ptr(int64(181)) }), hour(6), []int{0, 0, 0, 0, 0},
+			nil},
+		{"cap", func(b *rqv1.Budget) { b.Spec.AggregateCaps[0].MaxConcurrency = ptr(int32(32)) }, hour(6),
+			[]int{0, 0, 0, 8, 10},
 			[]Overdraft{{Key{"b", "e"}, 8, CauseConcurrency}, {Key{"b", "f"}, 10, CauseConcurrency}}},
-		{"hours of a cap", func(b *rqv1.Budget) { b.Spec.AggregateCaps[0].MaxGPUHours = ptr(int64(200)) }, hour(6), []int{10, 10, 10, 10, 10},
+		{"hours of a cap", func(b *rqv1.Budget) { b.Spec.AggregateCaps[0].MaxGPUHours = ptr(int64(200)) }, hour(6),
+			[]int{10, 10, 10, 10, 10},
 			[]Overdraft{{Key{"b", "e"}, 40, CauseHours}, {Key{"b", "f"}, 10, CauseHours}}},
 		{"envelope gone", func(b *rqv1.Budget) { b.Spec.Envelopes = b.Spec.Envelopes[1:] }, hour(6), []int{10, 10, 10, 10, 0},
 			[]Overdraft{{Key{"b", "e"}, 40, CauseRemoved}}},
@@ -75,7 +88,8 @@ func TestCausesOfOverdraft(t *testing.T) {
 			a := accountsOf(payer(func(*rqv1.Budget) {})...)
 			for i, c := range []Charge{
 				{Owner: "p:own", Relation: rqv1.RelationOwn}, {Owner: "p:sib", Relation: rqv1.RelationSibling},
-				{Owner: "p:own:child", Relation: rqv1.RelationAncestor}, {Owner: "x:y", Relation: rqv1.RelationSponsor}, {Owner: "p:own", Relation: rqv1.RelationOwn},
+				{Owner: "p:own:child", Relation: rqv1.RelationAncestor}, {Owner: "x:y", Relation: rqv1.RelationSponsor},
+				{Owner: "p:own", Relation: rqv1.RelationOwn},
 			} {
 				c.Payer, c.Role, c.GPUs, c.Rate, c.Start = Key{"b", "e"}, rqv1.RoleActive, 10, FullRate, hour(i)
 				if i == 4 {
@@ -124,8 +138,11 @@ func TestRemovedBudgetLosesNothing(t *testing.T) {
 
 // TestLendingOverdraftStopsLendingAlone keeps the limits apart: each refuses by itself.
 func TestLendingOverdraftStopsLendingAlone(t *testing.T) {
-	a := accountsOf(of("b", "o", rqv1.Envelope{Name: "e", Concurrency: 20, Lending: &rqv1.Lending{Allow: true, To: []rqv1.ACLEntry{"*"}, MaxConcurrency: ptr(int32(4))}}))
+	a := accountsOf(of("b", "o",
+		rqv1.Envelope{Name: "e", Concurrency: 20, Lending: &rqv1.Lending{Allow: true, To: []rqv1.ACLEntry{"*"},
+			MaxConcurrency: ptr(int32(4))}}))
 	a.Open("ns/x", held(Key{"b", "e"}, "x", rqv1.RelationSponsor, rqv1.RoleActive, 8))
 	same(t, "payable for the owner", 12, a.Cover(Ask{Owner: "o", Flavor: "H100", GPUsPerPod: 1}, noon).Payable())
-	same(t, "payable for a borrower", 0, a.Cover(Ask{Owner: "y", Flavor: "H100", GPUsPerPod: 1, Funding: from("o")}, noon).Payable())
+	same(t, "payable for a borrower", 0, a.Cover(Ask{Owner: "y", Flavor: "H100", GPUsPerPod: 1, Funding: from("o")},
+		noon).Payable())
 }

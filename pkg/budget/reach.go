@@ -1,7 +1,7 @@
 package budget
 
-// Reaches reports whether an envelope may pay on a node that carries labels (R3). One that is gone goes on paying for what it
-// pays for already, anywhere (R8).
+// Reaches reports whether an envelope may pay on a node that carries labels (R3). One that is gone goes on paying for
+// what it pays for already, anywhere (R8).
 func (a *Accounts) Reaches(k Key, labels map[string]string) bool {
 	payer := a.Budget(k.Budget)
 	if payer == nil {

@@ -9,8 +9,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// reference decides who pays by trying everything: slow, and straight from the rules. Its families are simple: what every
-// owner is to the asker is given.
+// reference decides who pays by trying everything: slow, and straight from the rules. Its families are simple: what
+// every owner is to the asker is given.
 type reference struct {
 	budgets   []*rqv1.Budget
 	charges   []Charge // open ones
@@ -56,7 +56,8 @@ func (r *reference) candidates() []candidate {
 				relation, step = rqv1.RelationSponsor, 1<<20 // it pays only for what it paid for before, after all others
 			}
 			open := serves && (e.Start == nil || !e.Start.After(r.now)) && (e.End == nil || e.End.After(r.now))
-			c := ranked{candidate{Key{b.Name, e.Name}, relation, e.Selector, nil}, step, 1 << 62, r.ask.Kept[Key{b.Name, e.Name}].Pods, e, b, open}
+			c := ranked{candidate{Key{b.Name, e.Name}, relation, e.Selector, nil}, step, 1 << 62,
+				r.ask.Kept[Key{b.Name, e.Name}].Pods, e, b, open}
 			if e.End != nil && step < 1<<20 {
 				c.end = e.End.Unix()
 			}
@@ -66,7 +67,8 @@ func (r *reference) candidates() []candidate {
 		}
 	}
 	slices.SortFunc(all, func(x, y ranked) int {
-		return cmp.Or(cmp.Compare(x.step, y.step), cmp.Compare(x.end, y.end), strings.Compare(x.key.Budget, y.key.Budget), strings.Compare(x.key.Envelope, y.key.Envelope))
+		return cmp.Or(cmp.Compare(x.step, y.step), cmp.Compare(x.end, y.end), strings.Compare(x.key.Budget, y.key.Budget),
+			strings.Compare(x.key.Envelope, y.key.Envelope))
 	})
 	pods := int64(r.ask.GPUsPerPod)
 	keptBy := func(match func(ranked) bool) (n int64) {
@@ -95,7 +97,8 @@ func (r *reference) candidates() []candidate {
 				borrowed += int64(c.GPUs)
 			}
 		}
-		borrow = gpus(int64(*f.MaxBorrowGPUs), borrowed, keptBy(func(c ranked) bool { return c.relation == rqv1.RelationSponsor }))
+		borrow = gpus(int64(*f.MaxBorrowGPUs), borrowed,
+			keptBy(func(c ranked) bool { return c.relation == rqv1.RelationSponsor }))
 	}
 	var out []candidate
 	for _, c := range all {
@@ -176,8 +179,8 @@ type pod struct {
 	spare  bool
 }
 
-// best returns how many pods each candidate pays for in the best assignment: the most for the first, then for the second,
-// and so on; nil if there is none.
+// best returns how many pods each candidate pays for in the best assignment: the most for the first, then for the
+// second, and so on; nil if there is none.
 func (r *reference) best(candidates []candidate, pods []pod) (best []int) {
 	counts := make([]int, len(candidates))
 	var try func(at int)

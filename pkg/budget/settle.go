@@ -21,8 +21,8 @@ type Bucket struct {
 // Record is the settled spending of one Budget: what remains of closed Leases when their objects go.
 type Record struct {
 	Budget string `json:"budget"`
-	// Through is Unix time in seconds: Leases that are found closed at a start and ended by then are in the record, and do not
-	// count once more.
+	// Through is Unix time in seconds: Leases that are found closed at a start and ended by then are in the record, and do
+	// not count once more.
 	Through int64 `json:"through"`
 	// Leases are in the record as well whenever they ended, and may still have objects: NAMESPACE/NAME.
 	Leases []string `json:"leases,omitempty"`
@@ -32,11 +32,11 @@ type Record struct {
 }
 
 // Settle folds the closed Leases of a Budget that ended by an instant into its record, and returns the record and the
-// Leases that are in it since the last time. Their objects may go once the record is stored; Dropped tells that one has. It
-// returns false when the record is what it was.
+// Leases that are in it since the last time. Their objects may go once the record is stored; Dropped tells that one
+// has. It returns false when the record is what it was.
 //
-// The record speaks of no later end than that of a Lease in it, whatever the instant: a clock that jumps ahead and back makes
-// nothing count as settled that is not.
+// The record speaks of no later end than that of a Lease in it, whatever the instant: a clock that jumps ahead and back
+// makes nothing count as settled that is not.
 func (a *Accounts) Settle(budget string, through time.Time) (Record, []string, bool) {
 	s := a.settlingOf(budget)
 	folded, stale := s.late, s.stale
@@ -76,8 +76,9 @@ func (a *Accounts) Forget(lease string) []string {
 // Record returns the settled spending of a Budget.
 func (a *Accounts) Record(budget string) Record {
 	s := a.settlingOf(budget)
-	r := Record{Budget: budget, Through: s.latest(), Leases: slices.Sorted(maps.Keys(s.early)), Envelopes: map[string][]Bucket{},
-		Windows: map[string]int64{}}
+	r := Record{Budget: budget, Through: s.latest(), Leases: slices.Sorted(maps.Keys(s.early)),
+		Envelopes: map[string][]Bucket{},
+		Windows:   map[string]int64{}}
 	for _, k := range a.envelopesPaying(budget) {
 		at := a.accounts[k]
 		r.Envelopes[k.Envelope] = slices.Clone(at.buckets)
@@ -86,8 +87,8 @@ func (a *Accounts) Record(budget string) Record {
 	return r
 }
 
-// SetRecord takes over a stored record, at the start. Closed Leases that are in it are dropped, whether they came before
-// or come after.
+// SetRecord takes over a stored record, at the start. Closed Leases that are in it are dropped, whether they came
+// before or come after.
 func (a *Accounts) SetRecord(r Record) {
 	s := a.settlingOf(r.Budget)
 	s.through = r.Through

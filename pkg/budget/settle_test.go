@@ -34,7 +34,8 @@ func TestSettle(t *testing.T) {
 	start := noon.Add(window).Unix()
 	buckets := []Bucket{{Start: 0}, {Start: start}}
 	buckets[0].Spent[tieOwn][partActive], buckets[1].Spent[tieOwn][partActive] = GPUHour, GPUHour
-	want := Record{Budget: "b", Through: noon.Add(-time.Hour).Unix(), Envelopes: map[string][]Bucket{"e": buckets}, Windows: map[string]int64{"e": start}}
+	want := Record{Budget: "b", Through: noon.Add(-time.Hour).Unix(), Envelopes: map[string][]Bucket{"e": buckets},
+		Windows: map[string]int64{"e": start}}
 	same(t, "record", want, record)
 	spent(total, "after")
 	same(t, "what is left to settle", []bool{false, true}, []bool{a.IsPast("ns/old", key), a.IsPast("ns/new", key)})
@@ -76,8 +77,8 @@ func TestRecordSurvivesStorage(t *testing.T) {
 	}
 }
 
-// TestClockThatJumps sets the clock a month ahead, has the ledger settled, and sets it back: what is closed after that counts,
-// now and after a restart, and so does what the fast clock made end in the future.
+// TestClockThatJumps sets the clock a month ahead, has the ledger settled, and sets it back: what is closed after that
+// counts, now and after a restart, and so does what the fast clock made end in the future.
 func TestClockThatJumps(t *testing.T) {
 	const month = 30 * 24 * time.Hour
 	key := Key{"b", "e"}

@@ -6,12 +6,12 @@ type settling struct {
 	through int64
 	// waiting are the settled Leases whose objects may still be there, with their ends: they do not count once more.
 	waiting map[string]int64
-	// early are such Leases too, of namespaces that are being deleted: the record has their names. Going are those that are to
-	// follow.
+	// early are such Leases too, of namespaces that are being deleted: the record has their names. Going are those that
+	// are to follow.
 	early map[string]bool
 	going []goingLease
-	// late are Leases that were settled as soon as they were recorded as closed, and stale says that the stored record is to be
-	// written again, since it speaks of more than what is in it.
+	// late are Leases that were settled as soon as they were recorded as closed, and stale says that the stored record is
+	// to be written again, since it speaks of more than what is in it.
 	late  []string
 	stale bool
 }
@@ -25,8 +25,8 @@ func (a *Accounts) settlingOf(budget string) *settling {
 	return s
 }
 
-// Complete tells that every Lease that is in a stored record and still has an object has been recorded. From then on, whatever
-// is recorded as closed is new, and counts, whenever it says that it ended: the clock may have been set back.
+// Complete tells that every Lease that is in a stored record and still has an object has been recorded. From then on,
+// whatever is recorded as closed is new, and counts, whenever it says that it ended: the clock may have been set back.
 func (a *Accounts) Complete() { a.complete = true }
 
 // Dropped tells that the object of a settled Lease is gone.
@@ -48,8 +48,8 @@ func (s *settling) isSettled(lease string, ended int64, complete bool) bool {
 	return true
 }
 
-// isLate reports whether a restart would take a Lease that ends now for one that is in the record, as long as there are others
-// in it that still have objects. When there are none the record need not speak of any.
+// isLate reports whether a restart would take a Lease that ends now for one that is in the record, as long as there are
+// others in it that still have objects. When there are none the record need not speak of any.
 func (s *settling) isLate(ended int64) bool {
 	if ended > s.through {
 		return false

@@ -68,8 +68,8 @@ const anchor = 1767225600
 // whole, wherever it is cut.
 func seconds(x, y time.Time) int64 { return y.Unix() - x.Unix() }
 
-// accrual is a sum of Spend that grows with time while Leases are open. It can be read at any instant without looking at
-// a Lease, and does not depend on the order in which they came.
+// accrual is a sum of Spend that grows with time while Leases are open. It can be read at any instant without looking
+// at a Lease, and does not depend on the order in which they came.
 type accrual struct {
 	base   Spend
 	weight int64 // thousandths of a GPU

@@ -13,8 +13,9 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// Status returns the usage of a Budget: its envelopes in the Budget's own order, then removed ones that Leases still hold
-// GPUs of, its aggregate caps, and the totals. The overdraft in it is as of the last Refresh. Conditions are left out.
+// Status returns the usage of a Budget: its envelopes in the Budget's own order, then removed ones that Leases still
+// hold GPUs of, its aggregate caps, and the totals. The overdraft in it is as of the last Refresh. Conditions are left
+// out.
 func (a *Accounts) Status(b *rqv1.Budget, now time.Time) rqv1.BudgetStatus {
 	out := rqv1.BudgetStatus{ObservedGeneration: b.Generation, ObservedAt: &metav1.Time{Time: now.Truncate(time.Second)}}
 	envelopes := slices.Clone(b.Spec.Envelopes)
@@ -40,14 +41,15 @@ func (a *Accounts) envelopeStatus(b *rqv1.Budget, e *rqv1.Envelope, now time.Tim
 	at := a.account(Key{b.Name, e.Name})
 	within := func(t tie, p part) int { return at.gpus[t][p] - at.over[t][p] }
 	s := rqv1.EnvelopeStatus{
-		Name:              e.Name,
-		OwnedGPUs:         int32(within(tieOwn, partActive)),
-		FamilyGPUs:        int32(within(tieFamily, partActive)),
-		LentGPUs:          int32(within(tieLent, partActive)),
-		SpareGPUs:         int32(within(tieOwn, partSpare) + within(tieFamily, partSpare) + within(tieLent, partSpare)),
-		OpportunisticGPUs: int32(at.gpus[tieOwn][partOpportunistic] + at.gpus[tieFamily][partOpportunistic] + at.gpus[tieLent][partOpportunistic]),
-		LendingGPUs:       int32(at.heldBy(tieLent)),
-		GPUHours:          a.hoursStatus(at, e, now),
+		Name:       e.Name,
+		OwnedGPUs:  int32(within(tieOwn, partActive)),
+		FamilyGPUs: int32(within(tieFamily, partActive)),
+		LentGPUs:   int32(within(tieLent, partActive)),
+		SpareGPUs:  int32(within(tieOwn, partSpare) + within(tieFamily, partSpare) + within(tieLent, partSpare)),
+		OpportunisticGPUs: int32(at.gpus[tieOwn][partOpportunistic] + at.gpus[tieFamily][partOpportunistic] +
+			at.gpus[tieLent][partOpportunistic]),
+		LendingGPUs: int32(at.heldBy(tieLent)),
+		GPUHours:    a.hoursStatus(at, e, now),
 	}
 	for t := range at.over {
 		for p := range at.over[t] {
@@ -92,7 +94,8 @@ func (a *Accounts) hoursStatus(at *account, e *rqv1.Envelope, now time.Time) *rq
 	hours.Owned = amount(spent.spent[tieOwn][partActive])
 	hours.Family = amount(spent.spent[tieFamily][partActive])
 	hours.Lent = amount(spent.spent[tieLent][partActive])
-	hours.Spare = amount(spent.spent[tieOwn][partSpare] + spent.spent[tieFamily][partSpare] + spent.spent[tieLent][partSpare])
+	hours.Spare = amount(spent.spent[tieOwn][partSpare] + spent.spent[tieFamily][partSpare] +
+		spent.spent[tieLent][partSpare])
 	hours.Opportunistic = amount(spent.held)
 	hours.Lending = amount(spent.of(tieLent))
 	hours.LendingPromised = amount(at.promised(now, tieLent))
@@ -147,8 +150,8 @@ func ParseSpend(text string) (Spend, error) {
 	return Spend(n)*GPUHour + Spend(rest)*GPUHour/100000, nil
 }
 
-// FromStatus returns accounts as Budgets' own status tells them: for those who may read Budgets and not every Lease. They
-// answer what could be paid for, as of when each status was written.
+// FromStatus returns accounts as Budgets' own status tells them: for those who may read Budgets and not every Lease.
+// They answer what could be paid for, as of when each status was written.
 func FromStatus(budgets []rqv1.Budget, rates Rates) (*Accounts, error) {
 	a := NewAccounts(rates)
 	for i := range budgets {

@@ -10,12 +10,15 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// lender has all kinds of work: own, family's and a borrower's, spares and opportunistic work, an envelope that is gone.
+// lender has all kinds of work: own, family's and a borrower's, spares and opportunistic work, an envelope that is
+// gone.
 func lender() (*Accounts, *rqv1.Budget) {
 	b := capped(of("b", "o", rqv1.Envelope{Name: "e", Concurrency: 40, MaxGPUHours: ptr(int64(200)),
-		Lending: &rqv1.Lending{Allow: true, To: []rqv1.ACLEntry{"x"}, MaxConcurrency: ptr(int32(8)), MaxGPUHours: ptr(int64(20))}},
+		Lending: &rqv1.Lending{Allow: true, To: []rqv1.ACLEntry{"x"}, MaxConcurrency: ptr(int32(8)),
+			MaxGPUHours: ptr(int64(20))}},
 		rqv1.Envelope{Name: "f", Concurrency: 10, Start: after(time.Hour)}),
-		rqv1.AggregateCap{Name: "all", Envelopes: []string{"e", "f"}, MaxConcurrency: ptr(int32(30)), MaxGPUHours: ptr(int64(1000))})
+		rqv1.AggregateCap{Name: "all", Envelopes: []string{"e", "f"}, MaxConcurrency: ptr(int32(30)),
+			MaxGPUHours: ptr(int64(1000))})
 	b.Generation = 7
 	a := accountsOf(b, flat("child", "o:c", 1))
 	key := Key{"b", "e"}
@@ -35,11 +38,14 @@ func TestStatus(t *testing.T) {
 	want := rqv1.BudgetStatus{
 		ObservedGeneration: 7, ObservedAt: &metav1.Time{Time: noon}, UsedGPUs: 20, OverdraftGPUs: 1, HeadroomGPUs: 11,
 		Envelopes: []rqv1.EnvelopeStatus{
-			{Name: "e", OwnedGPUs: 10, FamilyGPUs: 4, LentGPUs: 3, SpareGPUs: 2, OpportunisticGPUs: 6, HeadroomGPUs: 11, LendableGPUs: 3, LendingGPUs: 5,
+			{Name: "e", OwnedGPUs: 10, FamilyGPUs: 4, LentGPUs: 3, SpareGPUs: 2, OpportunisticGPUs: 6, HeadroomGPUs: 11,
+				LendableGPUs: 3, LendingGPUs: 5,
 				GPUHours: &rqv1.GPUHours{Spent: "22.91666", Owned: "14.91666", Family: "4.00000", Lent: "3.00000", Spare: "1.00000",
-					Opportunistic: "6.00000", Lending: "4.00000", Promised: "18.00000", LendingPromised: "4.00000", Left: "177.08333", Hourly: "18.00000"}},
+					Opportunistic: "6.00000", Lending: "4.00000", Promised: "18.00000", LendingPromised: "4.00000", Left: "177.08333",
+					Hourly: "18.00000"}},
 			{Name: "f", GPUHours: &rqv1.GPUHours{Spent: "0.00000"}},
-			{Name: "gone", OverdraftGPUs: 1, GPUHours: &rqv1.GPUHours{Spent: "1.00000", Owned: "1.00000", Promised: "1.00000", Hourly: "1.00000"}},
+			{Name: "gone", OverdraftGPUs: 1, GPUHours: &rqv1.GPUHours{Spent: "1.00000", Owned: "1.00000", Promised: "1.00000",
+				Hourly: "1.00000"}},
 		},
 		AggregateCaps: []rqv1.AggregateCapStatus{{Name: "all", UsedGPUs: 19, HeadroomGPUs: ptr(int32(11)),
 			GPUHours: &rqv1.GPUHours{Spent: "22.91666", Promised: "18.00000", Left: "977.08333", Hourly: "18.00000"}}},
@@ -56,7 +62,8 @@ func TestFromStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ask := range []Ask{
-		{Owner: "o"}, {Owner: "o:c"}, {Owner: "x", Funding: from("o")}, {Owner: "o", MaxDuration: 20 * time.Hour}, {Owner: "x", Funding: from("o"), MaxDuration: 5 * time.Hour},
+		{Owner: "o"}, {Owner: "o:c"}, {Owner: "x", Funding: from("o")}, {Owner: "o", MaxDuration: 20 * time.Hour},
+		{Owner: "x", Funding: from("o"), MaxDuration: 5 * time.Hour},
 	} {
 		ask.Flavor, ask.GPUsPerPod = "H100", 1
 		got, want := told.Cover(ask, noon), a.Cover(ask, noon)

@@ -24,8 +24,8 @@ type Take struct {
 	Limit Limit
 }
 
-// Takes returns how many of a number of pods each offer pays for, in the order of Offers, wherever their selectors allow.
-// The sum is what Payable says, but no more than is asked for; it may be less where aggregate caps overlap.
+// Takes returns how many of a number of pods each offer pays for, in the order of Offers, wherever their selectors
+// allow. The sum is what Payable says, but no more than is asked for; it may be less where aggregate caps overlap.
 func (c *Cover) Takes(pods int) []Take {
 	c.flow.reset(0, c.residuals(hopeful))
 	out := make([]Take, len(c.Offers))

@@ -32,7 +32,8 @@ func newPurse(most int, maxHours *int64, spent Spend) *purse {
 	return &purse{left: most}
 }
 
-// walletOf returns the wallet of an envelope, with the purses of aggregate caps, which envelopes share, by Budget and name.
+// walletOf returns the wallet of an envelope, with the purses of aggregate caps, which envelopes share, by Budget and
+// name.
 func (a *Accounts) walletOf(k Key, caps map[Key]*purse, now time.Time) *wallet {
 	e, ok := a.find(k)
 	switch {
@@ -41,7 +42,8 @@ func (a *Accounts) walletOf(k Key, caps map[Key]*purse, now time.Time) *wallet {
 	case !open(e.Envelope, now):
 		return &wallet{closed: CauseWindow}
 	}
-	w := &wallet{lending: &purse{left: unbounded}, serves: a.server(e), covers: func(c *Charge) bool { return a.covers(e, c) }}
+	w := &wallet{lending: &purse{left: unbounded}, serves: a.server(e),
+		covers: func(c *Charge) bool { return a.covers(e, c) }}
 	w.purses = append(w.purses, newPurse(int(e.Concurrency), e.MaxGPUHours, a.spentOn(k, now)))
 	if l := e.Lending; l != nil {
 		most := unbounded

@@ -6,8 +6,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// allWithin reports whether nothing under the envelopes of a Budget is overdraft, by counters alone. Where it reports false there
-// need not be any.
+// allWithin reports whether nothing under the envelopes of a Budget is overdraft, by counters alone. Where it reports
+// false there need not be any.
 func (a *Accounts) allWithin(budget string, keys []Key, now time.Time) bool {
 	idle := true
 	for _, k := range keys {
@@ -45,7 +45,8 @@ func (a *Accounts) keeps(e envelope, at *account, now time.Time) bool {
 		return false
 	}
 	if l := e.Lending; l != nil && lent > 0 &&
-		(l.MaxConcurrency != nil && lent > int(*l.MaxConcurrency) || spentOut(l.MaxGPUHours, a.spentOn(e.key, now, tieLent))) {
+		(l.MaxConcurrency != nil && lent > int(*l.MaxConcurrency) ||
+			spentOut(l.MaxGPUHours, a.spentOn(e.key, now, tieLent))) {
 		return false
 	}
 	for owner := range at.owners {

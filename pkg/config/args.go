@@ -45,35 +45,38 @@ type Args struct {
 	ReservationLead *metav1.Duration `json:"reservationLead,omitempty"`
 	// WindowDelay is how long after a budget window opens a Reservation for it activates (R17). Default: 10s.
 	WindowDelay *metav1.Duration `json:"windowDelay,omitempty"`
-	// NoticePeriod is the time that a pod which is cut has to end, unless its own grace period is longer (R19). Default: 30s.
+	// NoticePeriod is the time that a pod which is cut has to end, unless its own grace period is longer (R19). Default:
+	// 30s.
 	NoticePeriod *metav1.Duration `json:"noticePeriod,omitempty"`
-	// ActivationShield is how long a Run that was started by activation, or was drawn in a lottery before, is not cut when it
-	// declares no checkpoint (R22); at least 1s. Default: 10m.
+	// ActivationShield is how long a Run that was started by activation, or was drawn in a lottery before, is not cut when
+	// it declares no checkpoint (R22); at least 1s. Default: 10m.
 	ActivationShield *metav1.Duration `json:"activationShield,omitempty"`
-	// MaxGracePeriod is the longest grace period that a pod of a Run is made with, whatever its template asks for (R37); at
-	// least 1s. Default: 10m.
+	// MaxGracePeriod is the longest grace period that a pod of a Run is made with, whatever its template asks for (R37);
+	// at least 1s. Default: 10m.
 	MaxGracePeriod *metav1.Duration `json:"maxGracePeriod,omitempty"`
 	// MaxShield is the longest that a Run is kept from cuts, whatever checkpoint interval it declares (R22); at least 1s.
 	// Default: 1h.
 	MaxShield *metav1.Duration `json:"maxShield,omitempty"`
-	// CutsPerHour is how many Runs activations may end or shrink within an hour (R36); at least 0. One that needs more waits until
-	// nobody has been cut for an hour. Default: no limit.
+	// CutsPerHour is how many Runs activations may end or shrink within an hour (R36); at least 0. One that needs more
+	// waits until nobody has been cut for an hour. Default: no limit.
 	CutsPerHour *int32 `json:"cutsPerHour,omitempty"`
 	// SpareRate is what a GPU-hour of a spare is charged, and OpportunisticRate one of opportunistic work: decimals from 0
 	// to 1 with at most three places (R7). Defaults: "0.5" and "0".
 	SpareRate         string `json:"spareRate,omitempty"`
 	OpportunisticRate string `json:"opportunisticRate,omitempty"`
 	// NodeLossGrace is how long a node may be not Ready, or its kubelet's lease not be renewed, before it counts as lost
-	// (R25); at least 1s. A kubelet renews its lease every 10s, and one renewal may take 10s more to time out. Default: 30s.
+	// (R25); at least 1s. A kubelet renews its lease every 10s, and one renewal may take 10s more to time out. Default:
+	// 30s.
 	NodeLossGrace *metav1.Duration `json:"nodeLossGrace,omitempty"`
-	// NodeLossLimit is the share of the nodes with GPUs, a percentage from 0% to 100%, that may show a sign of loss at once:
-	// while more than that, and more than three, do, none of them is taken for lost by such a sign (R25). Default: 10%.
+	// NodeLossLimit is the share of the nodes with GPUs, a percentage from 0% to 100%, that may show a sign of loss at
+	// once: while more than that, and more than three, do, none of them is taken for lost by such a sign (R25). Default:
+	// 10%.
 	NodeLossLimit string `json:"nodeLossLimit,omitempty"`
 	// NodeLossConditions are types of node conditions that mean, when they are True, that the node is lost (R25). Default:
 	// none.
 	NodeLossConditions []string `json:"nodeLossConditions,omitempty"`
-	// OpportunisticGrace is the time that a shard of an opportunistic Run has to end when its GPUs are needed, unless its own
-	// grace period is shorter (R15). Default: 5s.
+	// OpportunisticGrace is the time that a shard of an opportunistic Run has to end when its GPUs are needed, unless its
+	// own grace period is shorter (R15). Default: 5s.
 	OpportunisticGrace *metav1.Duration `json:"opportunisticGrace,omitempty"`
 	// LedgerRetention is the age at which closed Leases go, once they are settled. Default: 720h.
 	LedgerRetention *metav1.Duration `json:"ledgerRetention,omitempty"`
@@ -253,8 +256,8 @@ func (a *Args) Rates() budget.Rates {
 	return budget.Rates{Spare: spare, Opportunistic: opportunistic}
 }
 
-// NodesAtOnce returns how many of a number of nodes with GPUs may show a sign of loss at once (R25): the limit's share of them,
-// rounded down, and three at least.
+// NodesAtOnce returns how many of a number of nodes with GPUs may show a sign of loss at once (R25): the limit's share
+// of them, rounded down, and three at least.
 func (a *Args) NodesAtOnce(nodes int) int {
 	percent, _ := strconv.Atoi(strings.TrimSuffix(a.NodeLossLimit, "%")) // validated
 	return max(3, nodes*percent/100)

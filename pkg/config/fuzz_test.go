@@ -25,7 +25,8 @@ func FuzzParse(f *testing.F) {
 		if err != nil || !reflect.DeepEqual(args, again) {
 			t.Errorf("%s\nis read as\n%+v, %v", written, again, err)
 		}
-		if rates := args.Rates(); rates.Spare < 0 || rates.Spare > 1000 || rates.Opportunistic < 0 || rates.Opportunistic > 1000 {
+		if rates := args.Rates(); rates.Spare < 0 || rates.Spare > 1000 || rates.Opportunistic < 0 ||
+			rates.Opportunistic > 1000 {
 			t.Errorf("rates are %v", rates)
 		}
 		if n := args.NodesAtOnce(1000); n < 3 || n > 1000 {

@@ -13,8 +13,8 @@ import (
 // ErrNotLeading is the error for a request that was not sent: whatever it was to write is not written.
 var ErrNotLeading = errors.New("this process does not lead at the moment")
 
-// Around returns a configuration whose clients change something only while leads says that this process does. They may always
-// read.
+// Around returns a configuration whose clients change something only while leads says that this process does. They may
+// always read.
 func Around(config *rest.Config, leads func() bool) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &fence{next, leads} })

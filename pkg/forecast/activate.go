@@ -9,7 +9,8 @@ import (
 // Activate decides which cuts make a Run start now in some fabric domains, and where it starts then (R19). published is
 // the conflict set that was made public, and nonce what was committed to (R21). It returns false if no cuts in the
 // conflict set would do.
-func Activate(s State, ask Ask, domains map[string]bool, published []rqv1.Conflict, nonce [32]byte) (resolver.Plan, []plan.Assignment, bool) {
+func Activate(s State, ask Ask, domains map[string]bool, published []rqv1.Conflict,
+	nonce [32]byte) (resolver.Plan, []plan.Assignment, bool) {
 	attempt := plan.Prepare(s.Accounts, ask.Demand, ask.Claim, ask.Missing, ask.Excluded, s.Now)
 	if attempt.Unpaid(s.Fleet) != nil {
 		return resolver.Plan{}, nil, false
@@ -27,7 +28,8 @@ func Activate(s State, ask Ask, domains map[string]bool, published []rqv1.Confli
 	return decided, assignments, refusal == nil
 }
 
-// Complete says where a Run starts once some GPUs are free that are about to be: those of Runs that have been cut for it.
+// Complete says where a Run starts once some GPUs are free that are about to be: those of Runs that have been cut for
+// it.
 func Complete(s State, ask Ask, freed []resolver.Holding) ([]plan.Assignment, *plan.Refusal) {
 	give(s.Fleet, freed)
 	defer take(s.Fleet, freed)

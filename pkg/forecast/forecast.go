@@ -1,6 +1,6 @@
-// Package forecast says when and where a Run can start: without anybody being cut, from what is known to end or to open,
-// and else by which cuts (R17 to R19). It is pure. It tries the future out on the fleet and the accounts that it is given,
-// and leaves them as they were.
+// Package forecast says when and where a Run can start: without anybody being cut, from what is known to end or to
+// open, and else by which cuts (R17 to R19). It is pure. It tries the future out on the fleet and the accounts that it
+// is given, and leaves them as they were.
 package forecast
 
 import (
@@ -83,7 +83,8 @@ type Promise struct {
 	Paid []Paid
 }
 
-// Paid is a number of GPUs that one envelope is going to pay for: of active pods or of spares, as what it is to the owner.
+// Paid is a number of GPUs that one envelope is going to pay for: of active pods or of spares, as what it is to the
+// owner.
 type Paid struct {
 	Payer    budget.Key
 	Relation rqv1.Relation
@@ -96,8 +97,8 @@ const later = 8
 
 // Earliest returns when a Run that does not fit now can start (R17): at the first known release or opening window that
 // makes it fit, or, if others may be cut before that, when they may. It returns the refusal of a Run that gets no date:
-// nobody is going to pay for it, or nothing that may be cut would make room. Nobody is cut while what is leaving already would
-// do (R19).
+// nobody is going to pay for it, or nothing that may be cut would make room. Nobody is cut while what is leaving
+// already would do (R19).
 func Earliest(s State, ask Ask) (*Promise, *plan.Refusal) {
 	t := newTimeline(&s, &ask)
 	defer t.rewind()
@@ -170,8 +171,8 @@ func (t *timeline) cutting(events int, at time.Time) *Promise {
 	return nil
 }
 
-// cuttingIn works out the cuts in a slice, and reports false if they would not do. The slice ends up with no other domains than
-// the Run is going to lie in, so that whoever reads where that is knows the slice.
+// cuttingIn works out the cuts in a slice, and reports false if they would not do. The slice ends up with no other
+// domains than the Run is going to lie in, so that whoever reads where that is knows the slice.
 func (t *timeline) cuttingIn(p *Promise, slice Slice, attempt *plan.Attempt, at time.Time) bool {
 	for {
 		w := world{t.s.Fleet, attempt.Within(slice.Domains)}
@@ -228,15 +229,17 @@ func (t *timeline) known(n int) *Promise {
 	return p
 }
 
-// departing returns the promise to start once those have left who are leaving already when others may be cut; nil if that
-// would not do. It waits for no other ends.
+// departing returns the promise to start once those have left who are leaving already when others may be cut; nil if
+// that would not do. It waits for no other ends.
 func (t *timeline) departing(at time.Time) *Promise {
 	if !slices.ContainsFunc(t.events, func(e event) bool { return e.departs() && e.at.After(at) }) {
 		return nil
 	}
 	t.to(0)
 	u := *t
-	u.events = slices.DeleteFunc(slices.Clone(t.events), func(e event) bool { return e.at.After(at) && !e.takes && !e.departs() })
+	u.events = slices.DeleteFunc(slices.Clone(t.events), func(e event) bool {
+		return e.at.After(at) && !e.takes && !e.departs()
+	})
 	defer u.rewind()
 	n, ok := u.first(u.count(at)+1, len(u.events), u.fits)
 	if !ok {

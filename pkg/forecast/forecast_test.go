@@ -29,8 +29,9 @@ type scene struct {
 
 func newScene(budgeted int32, window *metav1.Time, domains ...int) *scene {
 	s := &scene{State: forecast.State{
-		Fleet: topology.NewFleet([]string{"region", "fabric.domain"}, "fabric.domain"), Accounts: budget.NewAccounts(budget.Rates{}),
-		Now: noon, NotBefore: noon.Add(15 * time.Minute), WindowDelay: 10 * time.Second,
+		Fleet:    topology.NewFleet([]string{"region", "fabric.domain"}, "fabric.domain"),
+		Accounts: budget.NewAccounts(budget.Rates{}),
+		Now:      noon, NotBefore: noon.Add(15 * time.Minute), WindowDelay: 10 * time.Second,
 	}}
 	for d, nodes := range domains {
 		for n := range nodes {
@@ -58,7 +59,8 @@ func newScene(budgeted int32, window *metav1.Time, domains ...int) *scene {
 
 // holds has a fixed Run hold all GPUs of some nodes.
 func (s *scene) holds(run string, nodes ...string) {
-	t := resolver.Tenant{Run: rqv1.NamespacedName{Namespace: "ns", Name: run}, Owner: rqv1.Owner("org:" + run), Ticket: true}
+	t := resolver.Tenant{Run: rqv1.NamespacedName{Namespace: "ns", Name: run}, Owner: rqv1.Owner("org:" + run),
+		Ticket: true}
 	for _, node := range nodes {
 		t.Rest = append(t.Rest, resolver.Holding{Node: node, GPUs: 8})
 		s.Fleet.Take(node, 8)
@@ -78,7 +80,8 @@ func (s *scene) leaves(run int, after time.Duration) {
 }
 
 func ask(pods int) forecast.Ask {
-	a := forecast.Ask{Demand: plan.Demand{Owner: "org:a", Flavor: flavor, GPUsPerPod: 8, Groups: 1, PodsPerGroup: pods, Confined: true}}
+	a := forecast.Ask{Demand: plan.Demand{Owner: "org:a", Flavor: flavor, GPUsPerPod: 8, Groups: 1, PodsPerGroup: pods,
+		Confined: true}}
 	for i := range pods {
 		a.Missing = append(a.Missing, plan.Missing{Part: rank.Part{Index: i}})
 	}

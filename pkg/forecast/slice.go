@@ -96,8 +96,8 @@ func (t *timeline) short(attempt *plan.Attempt, domains []string) (gpus int, pos
 	return short.ShortGPUs, short.Kind == topology.NoRoom || short.Kind == topology.Unpayable
 }
 
-// sliceOf describes a slice. Its deficit is what the Run wants beyond the GPUs that are free in it; when those are enough
-// but lie badly, what finds no place.
+// sliceOf describes a slice. Its deficit is what the Run wants beyond the GPUs that are free in it; when those are
+// enough but lie badly, what finds no place.
 func (t *timeline) sliceOf(domains map[string]bool, attempt *plan.Attempt) Slice {
 	out := Slice{Domains: domains, Labels: map[string]string{}}
 	levels := t.s.Fleet.Levels()

@@ -55,8 +55,8 @@ func newTimeline(s *State, ask *Ask) *timeline {
 	return t
 }
 
-// order has what is taken come before what is given at the same instant, so that nobody fits in between; but after it what
-// younger Runs take.
+// order has what is taken come before what is given at the same instant, so that nobody fits in between; but after it
+// what younger Runs take.
 func order(e *event) int {
 	switch {
 	case e.younger():
@@ -157,8 +157,8 @@ func (t *timeline) hopeless() *plan.Refusal {
 // stretches is how many times, at most, a search begins anew after something was taken.
 const stretches = 16
 
-// first returns the number of the first event, from one to another, from which something holds. Between events that take,
-// what holds once holds on, so that halving finds it.
+// first returns the number of the first event, from one to another, from which something holds. Between events that
+// take, what holds once holds on, so that halving finds it.
 func (t *timeline) first(from, to int, holds func(at time.Time) bool) (int, bool) {
 	for n := 0; from <= to && n < stretches; n++ {
 		end := from

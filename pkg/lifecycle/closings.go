@@ -46,8 +46,9 @@ type seat struct {
 
 func seatOf(lease *rqv1.Lease) seat { return seat{lease.Spec.RunRef.UID, rank.Held(lease)} }
 
-// successors returns when Leases began, by rank, for ranks that have several. The ledger may tell of a Lease late: one that a
-// process was writing when it died, for a pod that has gone since and been replaced. Its rank holds GPUs by one at a time.
+// successors returns when Leases began, by rank, for ranks that have several. The ledger may tell of a Lease late: one
+// that a process was writing when it died, for a pod that has gone since and been replaced. Its rank holds GPUs by one
+// at a time.
 func successors(leases []*rqv1.Lease) map[seat][]time.Time {
 	began := map[seat][]time.Time{}
 	for _, lease := range leases {
@@ -107,8 +108,8 @@ func (s *situation) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
 	return rqv1.ClosedDeleted
 }
 
-// preempted reports whether a Lease is of before a lottery that ended its Run, by the Run's own status: the Reservation may have
-// been canceled since.
+// preempted reports whether a Lease is of before a lottery that ended its Run, by the Run's own status: the Reservation
+// may have been canceled since.
 func preempted(run *rqv1.Run, lease *rqv1.Lease) bool {
 	for _, kind := range []string{rqv1.ConditionFinished, rqv1.ConditionStarted} {
 		c := meta.FindStatusCondition(run.Status.Conditions, kind)

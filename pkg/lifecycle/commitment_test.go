@@ -22,9 +22,11 @@ func TestACommitmentIsKeptOrGivenUpOpenly(t *testing.T) {
 		"another key: it cannot be kept":    {"a", "b", "Canceled"},
 		"another key after nothing is said": {"", "b", "b"},
 	} {
-		run := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run", UID: "uid"}, Status: rqv1.RunStatus{Phase: rqv1.RunPending}}
+		run := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run", UID: "uid"},
+			Status: rqv1.RunStatus{Phase: rqv1.RunPending}}
 		p := Observed{Objects: book.Objects{Run: run}, Now: now, Look: book.Look{
-			Prospect: book.Prospect{Promise: &forecast.Promise{At: now.Add(time.Minute)}}, Commitments: map[types.UID]string{"": test.key}}}
+			Prospect:    book.Prospect{Promise: &forecast.Promise{At: now.Add(time.Minute)}},
+			Commitments: map[types.UID]string{"": test.key}}}
 		r := newReservation(&p)
 		r.Status.Lottery = &rqv1.Lottery{Commitment: test.said}
 		p.Reservations = []*rqv1.Reservation{r}

@@ -38,7 +38,8 @@ func (c conditions) renew(kind string, why saying) {
 	c.put(kind, metav1.ConditionTrue, why)
 }
 
-// raise sets a condition that is absent until it is true for the first time: true for a reason, or false when there is none.
+// raise sets a condition that is absent until it is true for the first time: true for a reason, or false when there is
+// none.
 func (c conditions) raise(kind string, yes *saying, no saying) {
 	switch {
 	case yes != nil:
@@ -75,8 +76,9 @@ func setOverdraft(c conditions) {
 	}
 	var beyond *saying
 	if gpus > 0 {
-		beyond = &saying{"BeyondBudget", fmt.Sprintf("%d GPUs are beyond what their payers allow by now (%s); the Run goes on, "+
-			"and they count under every cap of their payers until they are gone", gpus, strings.Join(owed, ", "))}
+		beyond = &saying{"BeyondBudget",
+			fmt.Sprintf("%d GPUs are beyond what their payers allow by now (%s); the Run goes on, "+
+				"and they count under every cap of their payers until they are gone", gpus, strings.Join(owed, ", "))}
 	}
 	c.raise(rqv1.ConditionOverdraft, beyond, saying{"WithinBudget", "every GPU is within what its payer allows"})
 }
@@ -84,8 +86,8 @@ func setOverdraft(c conditions) {
 // nodesTold is how many nodes a message names.
 const nodesTold = 5
 
-// setHeldBack says which nodes of the Run show signs of loss and are not taken for lost. It says nothing that changes from
-// second to second: many Runs have such nodes at once.
+// setHeldBack says which nodes of the Run show signs of loss and are not taken for lost. It says nothing that changes
+// from second to second: many Runs have such nodes at once.
 func setHeldBack(c conditions, f *facts) {
 	var held *saying
 	if nodes := heldBack(f); len(nodes) > 0 {
@@ -112,7 +114,8 @@ func heldBack(f *facts) []string {
 	return slices.Compact(nodes)
 }
 
-// setGrace says that the Run's pods are made with less to end than its template asks for; it is absent when they are not.
+// setGrace says that the Run's pods are made with less to end than its template asks for; it is absent when they are
+// not.
 func setGrace(c conditions, rules *Rules) {
 	asked, most, short := rules.cutShort(c.run)
 	if !short {
@@ -120,13 +123,14 @@ func setGrace(c conditions, rules *Rules) {
 		return
 	}
 	c.put(rqv1.ConditionGraceCapped, metav1.ConditionTrue, saying{"MaxGracePeriod", fmt.Sprintf(
-		"spec.template.spec.terminationGracePeriodSeconds is %d; the Run's pods have %d, the most that this scheduler allows "+
+		"spec.template.spec.terminationGracePeriodSeconds is %d; the Run's pods have %d, the most that this "+
+			"scheduler allows "+
 			"(maxGracePeriod, R37)", asked, most)})
 }
 
-// setRoomKept says whether the Run keeps its room: from when it is requeued because of a node's loss until it has started again
-// or has not in time (R22). One that was cut keeps nothing, nor does one that lacks a rank which somebody ended. The book goes by
-// it, also after a restart.
+// setRoomKept says whether the Run keeps its room: from when it is requeued because of a node's loss until it has
+// started again or has not in time (R22). One that was cut keeps nothing, nor does one that lacks a rank which somebody
+// ended. The book goes by it, also after a restart.
 func setRoomKept(c conditions, s *situation) {
 	f := s.facts
 	switch kept := meta.IsStatusConditionTrue(c.next.Conditions, rqv1.ConditionRoomKept); {

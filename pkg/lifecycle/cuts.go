@@ -21,8 +21,8 @@ type cuts struct {
 	left int32
 }
 
-// cutsOf works out what the cuts do to the Run as it runs now: it had started by their activation. Cuts of an earlier start
-// do not concern a later one.
+// cutsOf works out what the cuts do to the Run as it runs now: it had started by their activation. Cuts of an earlier
+// start do not concern a later one.
 func cutsOf(f *facts) cuts {
 	c := cuts{facts: f, left: math.MaxInt32}
 	for i := range f.Cuts {
@@ -60,8 +60,8 @@ func (c *cuts) of(lease *rqv1.Lease) *rank.Cut {
 	return nil
 }
 
-// doom reports whether a pod goes by a cut, whatever its Run's status says by now: a spare that is dropped, or a pod that
-// is left of a Run that was sent back to wait.
+// doom reports whether a pod goes by a cut, whatever its Run's status says by now: a spare that is dropped, or a pod
+// that is left of a Run that was sent back to wait.
 func (c *cuts) doom(pod *corev1.Pod) bool {
 	waits := saysPending(c.facts.Run)
 	if lease := c.facts.leaseOf[pod.UID]; lease != nil {

@@ -21,9 +21,11 @@ import (
 // cut returns what Reservation ns/other-r0, activated half a minute ago, does to the scene's Run.
 func cut(action rqv1.CutAction, edit func(*rank.Cut)) rank.Cut {
 	c := rank.Cut{
-		Cut:         rqv1.Cut{Run: rqv1.NamespacedName{Namespace: "ns", Name: "run"}, UID: "run-uid", Action: action, GPUs: 8},
-		Reservation: types.NamespacedName{Namespace: "ns", Name: "other-r0"}, For: types.NamespacedName{Namespace: "ns", Name: "other"},
-		At: noon.Add(-30*time.Second + 500*time.Millisecond),
+		Cut: rqv1.Cut{Run: rqv1.NamespacedName{Namespace: "ns", Name: "run"}, UID: "run-uid", Action: action,
+			GPUs: 8},
+		Reservation: types.NamespacedName{Namespace: "ns", Name: "other-r0"},
+		For:         types.NamespacedName{Namespace: "ns", Name: "other"},
+		At:          noon.Add(-30*time.Second + 500*time.Millisecond),
 	}
 	if edit != nil {
 		edit(&c)
@@ -41,7 +43,8 @@ func victim(cuts []rank.Cut, edit func(*Observed)) Observed {
 	o.Run.Spec.Malleable = &rqv1.RunMalleable{MinTotalGPUs: 8, MaxTotalGPUs: 32, StepGPUs: 8}
 	o.Run.Status.Width = &rqv1.RunWidth{Min: 8, Max: 32, Desired: 32, Granted: 32, Allocated: 32}
 	o.Run.Status.Conditions = []metav1.Condition{{
-		Type: rqv1.ConditionStarted, Status: metav1.ConditionTrue, Reason: "Started", LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour)),
+		Type: rqv1.ConditionStarted, Status: metav1.ConditionTrue, Reason: "Started",
+		LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour)),
 	}}
 	o.Cuts, o.NoticePeriod = cuts, 30*time.Second
 	if edit != nil {
@@ -55,8 +58,8 @@ func checkpointed(o *Observed) {
 }
 
 // play carries decisions out one after the other until nothing is left to do, the way that a controller does and the
-// cluster answers: pods that are deleted terminate first and are gone after the next decision. It returns what was done,
-// decision by decision.
+// cluster answers: pods that are deleted terminate first and are gone after the next decision. It returns what was
+// done, decision by decision.
 func (o *Observed) play(t *testing.T) []string {
 	t.Helper()
 	var told []string
@@ -155,13 +158,16 @@ func TestCuts(t *testing.T) {
 		"shrink a Run that is narrower already": {victim([]rank.Cut{shrinkTo(32)}, nil), []string{"Running: bound 32 GPUs"}},
 		"drop a spare": {victim([]rank.Cut{drop}, nil), []string{
 			"delete run-s1; Running: bound 32 GPUs", "close lease-s1 DropSpare; create run-s1; Running: bound 32 GPUs"}},
-		"drop a spare that came later": {victim([]rank.Cut{drop}, func(o *Observed) { o.Leases[5].Spec.Start = metav1.NewMicroTime(drop.At) }), []string{
-			"Running: bound 32 GPUs"}},
+		"drop a spare that came later": {
+			victim([]rank.Cut{drop}, func(o *Observed) { o.Leases[5].Spec.Start = metav1.NewMicroTime(drop.At) }), []string{
+				"Running: bound 32 GPUs"}},
 		"lottery, with a checkpoint": {victim([]rank.Cut{lottery}, checkpointed), []string{
-			everything + "; Pending: cut by lottery for Run ns/other (Reservation ns/other-r0); it waits to start again from its checkpoint" + verify,
+			everything + "; Pending: cut by lottery for Run ns/other (Reservation ns/other-r0); it waits to start again from " +
+				"its checkpoint" + verify,
 			closed + "; " + anew}},
 		"lottery, without": {victim([]rank.Cut{lottery}, nil), []string{
-			everything + "; Failed: cut by lottery for Run ns/other (Reservation ns/other-r0); it declares no checkpoint, so it does not start again" + verify,
+			everything + "; Failed: cut by lottery for Run ns/other (Reservation ns/other-r0); it declares no checkpoint, so " +
+				"it does not start again" + verify,
 			closed}},
 		"a lottery before the Run started anew": {victim([]rank.Cut{lottery}, func(o *Observed) {
 			o.Run.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-10 * time.Second))
@@ -177,7 +183,8 @@ func TestCuts(t *testing.T) {
 				pod.Status.Phase = corev1.PodSucceeded
 			}
 			o.Leases = o.Leases[4:]
-		}), []string{"delete run-s0; delete run-s1; Completed: all 4 pods completed", "close lease-s0 RandomPreempt; close lease-s1 RandomPreempt"}},
+		}), []string{"delete run-s0; delete run-s1; Completed: all 4 pods completed",
+			"close lease-s0 RandomPreempt; close lease-s1 RandomPreempt"}},
 	} {
 		o := test.observed
 		if diff := cmp.Diff(test.want, o.play(t)); diff != "" {
@@ -186,8 +193,8 @@ func TestCuts(t *testing.T) {
 	}
 }
 
-// TestCutsConvergeFromEveryCrash kills the process after every step of the first decision and of each later one: the Run
-// ends up the same, every Lease that was open closes with the cut's reason, and nothing is left.
+// TestCutsConvergeFromEveryCrash kills the process after every step of the first decision and of each later one: the
+// Run ends up the same, every Lease that was open closes with the cut's reason, and nothing is left.
 func TestCutsConvergeFromEveryCrash(t *testing.T) {
 	drop := cut(rqv1.CutDropSpare, func(c *rank.Cut) { c.Spares = []int32{0} })
 	for name, test := range map[string]struct {
@@ -259,7 +266,8 @@ func TestNotice(t *testing.T) {
 	why := "cut by lottery for Run ns/other (Reservation ns/other-r0)"
 	short := &Notice{rqv1.ClosedRandomPreempt, why, 2}
 	want := map[string]*Notice{
-		"run-0": {rqv1.ClosedRandomPreempt, why, 600}, "run-1": short, "run-2": short, "run-3": short, "run-s0": short, "run-s1": short,
+		"run-0": {rqv1.ClosedRandomPreempt, why, 600}, "run-1": short, "run-2": short, "run-3": short, "run-s0": short,
+		"run-s1": short,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("of a lottery (-want +got):\n%s", diff)
@@ -267,7 +275,8 @@ func TestNotice(t *testing.T) {
 
 	o = victim([]rank.Cut{shrinkTo(16)}, func(o *Observed) { o.Run.Status.Width.Granted = 16 })
 	for _, deletion := range Decide(o).Delete {
-		if want := (&Notice{rqv1.ClosedShrink, "shrunk for Run ns/other (Reservation ns/other-r0)", 30}); !cmp.Equal(want, deletion.Notice) {
+		if want := (&Notice{rqv1.ClosedShrink, "shrunk for Run ns/other (Reservation ns/other-r0)", 30}); !cmp.Equal(want,
+			deletion.Notice) {
 			t.Errorf("of a shrink: %s", cmp.Diff(want, deletion.Notice))
 		}
 	}
@@ -283,7 +292,8 @@ func TestConditionsOfACutRun(t *testing.T) {
 	o := victim([]rank.Cut{cut(rqv1.CutLottery, nil)}, checkpointed)
 	next := Decide(o).Status
 	started := meta.FindStatusCondition(next.Conditions, rqv1.ConditionStarted)
-	if started.Status != metav1.ConditionFalse || started.Reason != "RandomPreempt" || next.Width.Granted != 0 || next.Funding != nil {
+	if started.Status != metav1.ConditionFalse || started.Reason != "RandomPreempt" || next.Width.Granted != 0 ||
+		next.Funding != nil {
 		t.Errorf("a Run that waits again: %+v, width %+v, funding %+v", started, next.Width, next.Funding)
 	}
 	told := next.Message

@@ -23,8 +23,8 @@ func Decide(o Observed) Decision {
 	return d
 }
 
-// untilDue returns when something is due although nothing happens: a gang that has begun to start or a cohort passes its
-// deadline, or the Run's maxDuration is over. It returns 0 when nothing is.
+// untilDue returns when something is due although nothing happens: a gang that has begun to start or a cohort passes
+// its deadline, or the Run's maxDuration is over. It returns 0 when nothing is.
 func untilDue(s *situation) time.Duration {
 	due := time.Duration(0)
 	sooner := func(left time.Duration) {

@@ -56,12 +56,12 @@ type Notice struct {
 	GraceSeconds int64
 }
 
-// Decision is what to do, in this order: delete pods, create replacements, close Leases, create the Service and pods, write the
-// status.
+// Decision is what to do, in this order: delete pods, create replacements, close Leases, create the Service and pods,
+// write the status.
 type Decision struct {
 	Delete []Deletion
-	// Replace lists pods that record which spares make room for them. They come before the Leases close that tell of the loss:
-	// otherwise nothing would, should this process end in between.
+	// Replace lists pods that record which spares make room for them. They come before the Leases close that tell of the
+	// loss: otherwise nothing would, should this process end in between.
 	Replace []*corev1.Pod
 	// Close lists Leases whose pods have ended, or are not there: the latter is to be seen on the API server too.
 	Close   []Closing
@@ -74,8 +74,8 @@ type Decision struct {
 	requeues     bool
 }
 
-// TellFirst reports whether the status is written before pods are deleted: without them nothing would tell any more that the Run
-// has failed, that it keeps their room, or, once the Reservation is over, why they were cut.
+// TellFirst reports whether the status is written before pods are deleted: without them nothing would tell any more
+// that the Run has failed, that it keeps their room, or, once the Reservation is over, why they were cut.
 func (d *Decision) TellFirst() bool {
 	noticed := func(deletion Deletion) bool { return deletion.Notice != nil }
 	return d.Status != nil && (d.Status.Phase == rqv1.RunFailed || d.requeues || slices.ContainsFunc(d.Delete, noticed))

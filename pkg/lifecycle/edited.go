@@ -7,8 +7,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// edited reports whether a Run that is starting has Leases that its spec, as it is by now, would not have opened: its owner,
-// funding or maxDuration was edited meanwhile, so that who pays is worked out anew, for all of it.
+// edited reports whether a Run that is starting has Leases that its spec, as it is by now, would not have opened: its
+// owner, funding or maxDuration was edited meanwhile, so that who pays is worked out anew, for all of it.
 func edited(f *facts, c *cuts, r *roster) bool {
 	if !saysPending(f.Run) {
 		return false
@@ -42,7 +42,8 @@ func sponsored(funding *rqv1.RunFunding, owner rqv1.Owner) bool {
 	return funding != nil && funding.AllowBorrow && slices.Contains(funding.Sponsors, owner)
 }
 
-// lasts reports whether a Lease of a Run that starts ends when the Run's maxDuration says, to the microsecond, as it is kept.
+// lasts reports whether a Lease of a Run that starts ends when the Run's maxDuration says, to the microsecond, as it is
+// kept.
 func lasts(lease *rqv1.Lease, spec *rqv1.RunSpec) bool {
 	limited := spec.Runtime != nil && spec.Runtime.MaxDuration != nil
 	if lease.Spec.Until == nil || !limited {

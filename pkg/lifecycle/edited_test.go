@@ -9,7 +9,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// TestEditedWhileStarting has all pods of a start bound under terms that the Run has or has no more: it runs, or starts again.
+// TestEditedWhileStarting has all pods of a start bound under terms that the Run has or has no more: it runs, or starts
+// again.
 func TestEditedWhileStarting(t *testing.T) {
 	lends := func(most int32, sponsors ...rqv1.Owner) func(*rqv1.RunSpec) {
 		return func(s *rqv1.RunSpec) {

@@ -11,8 +11,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// farewell is the status of a Run that is deleted before it has ended, for as long as something keeps its object: it says what
-// does. It is nil when that stands there, and for a Run that is gone.
+// farewell is the status of a Run that is deleted before it has ended, for as long as something keeps its object: it
+// says what does. It is nil when that stands there, and for a Run that is gone.
 func farewell(f *facts) *rqv1.RunStatus {
 	if f.Run == nil || f.Run.Ended() {
 		return nil

@@ -10,8 +10,8 @@ import (
 // relationOverdraft marks GPUs that their payer allows no more, in place of what it is to the owner (R8).
 const relationOverdraft = "overdraft"
 
-// fundingOf adds up who pays for the Run's open Leases. Whatever the owner's own envelopes do not pay for, or allow no more,
-// is borrowed.
+// fundingOf adds up who pays for the Run's open Leases. Whatever the owner's own envelopes do not pay for, or allow no
+// more, is borrowed.
 func fundingOf(f *facts) *rqv1.RunFundingStatus {
 	out := &rqv1.RunFundingStatus{}
 	type other struct {

@@ -28,7 +28,8 @@ const (
 	beforeShards = "shards "
 	afterShards  = " gave way: "
 	someOf       = "some of "
-	// longestList bounds what is said of shards one by one, in bytes: a Run may have a million, and an event holds 1024 bytes.
+	// longestList bounds what is said of shards one by one, in bytes: a Run may have a million, and an event holds 1024
+	// bytes.
 	longestList = 900
 )
 
@@ -40,8 +41,8 @@ func needed(reason rqv1.ClosureReason) string {
 	return "another Run has been given these GPUs"
 }
 
-// gaveWay begins a message with the indexes of shards, as ranges. Of those at the end of too long a list it says some of a range,
-// and who reads it takes all of that range for told.
+// gaveWay begins a message with the indexes of shards, as ranges. Of those at the end of too long a list it says some
+// of a range, and who reads it takes all of that range for told.
 func gaveWay(shards map[int]bool) string {
 	var out []string
 	indexes, length := slices.Sorted(maps.Keys(shards)), 0
@@ -88,7 +89,8 @@ func whoGaveWay(run *rqv1.Run) *toldShards {
 	return told
 }
 
-// reasonFor returns why the shard that held a Lease was told to give way; false when the status does not say that it was.
+// reasonFor returns why the shard that held a Lease was told to give way; false when the status does not say that it
+// was.
 func (t *toldShards) reasonFor(run *rqv1.Run, lease *rqv1.Lease) (rqv1.ClosureReason, bool) {
 	if t == nil || lease.Spec.RunRef.UID != run.UID || lease.Spec.Start.Truncate(time.Second).After(t.at) {
 		return "", false

@@ -33,7 +33,8 @@ func (r *Rules) capGrace(spec *corev1.PodSpec) {
 	}
 }
 
-// cutShort returns what the template of a Run asks for its pods to end, and what they have; false when they have what it asks.
+// cutShort returns what the template of a Run asks for its pods to end, and what they have; false when they have what
+// it asks.
 func (r *Rules) cutShort(run *rqv1.Run) (asked, most int64, short bool) {
 	if run.Spec.Template == nil || run.Spec.Template.Spec.TerminationGracePeriodSeconds == nil {
 		return 0, 0, false

@@ -18,7 +18,8 @@ const year = int64(365 * 24 * 60 * 60)
 
 // withGrace gives the scene's Run a template that asks for a grace period; none when it is negative.
 func withGrace(o *Observed, seconds int64) {
-	o.Run.Spec.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "train"}}}}
+	o.Run.Spec.Template = &corev1.PodTemplateSpec{
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "train"}}}}
 	if seconds >= 0 {
 		o.Run.Spec.Template.Spec.TerminationGracePeriodSeconds = &seconds
 	}
@@ -31,12 +32,15 @@ func TestPodsAreMadeWithACappedGracePeriod(t *testing.T) {
 		told        string
 	}{
 		"more than the cap": {asked: year, want: 600, cap: 10 * time.Minute,
-			told: "spec.template.spec.terminationGracePeriodSeconds is 31536000; the Run's pods have 600, the most that this scheduler allows (maxGracePeriod, R37)"},
-		"the cap":                      {asked: 600, want: 600, cap: 10 * time.Minute},
-		"less than the cap":            {asked: 0, want: 0, cap: 10 * time.Minute},
-		"none":                         {asked: -1, want: 30, cap: 10 * time.Minute},
-		"none, and less by the cap":    {asked: -1, want: 5, cap: 4500 * time.Millisecond},
-		"more than a cap of less than": {asked: 30, want: 1, cap: time.Second, told: "spec.template.spec.terminationGracePeriodSeconds is 30; the Run's pods have 1, the most that this scheduler allows (maxGracePeriod, R37)"},
+			told: "spec.template.spec.terminationGracePeriodSeconds is 31536000; the Run's pods have 600, the most that this " +
+				"scheduler allows (maxGracePeriod, R37)"},
+		"the cap":                   {asked: 600, want: 600, cap: 10 * time.Minute},
+		"less than the cap":         {asked: 0, want: 0, cap: 10 * time.Minute},
+		"none":                      {asked: -1, want: 30, cap: 10 * time.Minute},
+		"none, and less by the cap": {asked: -1, want: 5, cap: 4500 * time.Millisecond},
+		"more than a cap of less than": {asked: 30, want: 1, cap: time.Second,
+			told: "spec.template.spec.terminationGracePeriodSeconds is 30; the Run's pods have 1, the most that this " +
+				"scheduler allows (maxGracePeriod, R37)"},
 	} {
 		o := scene(func(o *Observed) { withGrace(o, test.asked); o.MaxGracePeriod = test.cap })
 		d := Decide(o)
@@ -47,7 +51,8 @@ func TestPodsAreMadeWithACappedGracePeriod(t *testing.T) {
 		}
 		told := ""
 		if d.Status != nil {
-			if c := meta.FindStatusCondition(d.Status.Conditions, rqv1.ConditionGraceCapped); c != nil && c.Status == metav1.ConditionTrue {
+			if c := meta.FindStatusCondition(d.Status.Conditions, rqv1.ConditionGraceCapped); c != nil &&
+				c.Status == metav1.ConditionTrue {
 				told = c.Message
 			}
 		}
@@ -70,8 +75,8 @@ func TestTheConditionGoesWhenTheCapIsRaised(t *testing.T) {
 	}
 }
 
-// Pods of before there was a cap, and those that somebody else told to go and gave longer, end in time too, whatever ends
-// them.
+// Pods of before there was a cap, and those that somebody else told to go and gave longer, end in time too, whatever
+// ends them.
 func TestNoPodIsGivenLongerThanTheCap(t *testing.T) {
 	asking := func(o *Observed) {
 		for _, pod := range o.Pods {
@@ -82,7 +87,8 @@ func TestNoPodIsGivenLongerThanTheCap(t *testing.T) {
 		return scene(func(o *Observed) {
 			o.pods("n0", "n1", "n2", "n3")
 			started(o)
-			o.Run.Status.Conditions = []metav1.Condition{{Type: rqv1.ConditionStarted, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour))}}
+			o.Run.Status.Conditions = []metav1.Condition{{Type: rqv1.ConditionStarted, Status: metav1.ConditionTrue,
+				LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour))}}
 			asking(o)
 			edit(o)
 		})
@@ -102,14 +108,17 @@ func TestNoPodIsGivenLongerThanTheCap(t *testing.T) {
 		"a Run that is deleted": {running(func(o *Observed) { o.Run.DeletionTimestamp = &metav1.Time{Time: noon} }),
 			"run-0 600s, run-1 600s, run-2 600s, run-3 600s"},
 		"a Run that is gone": {running(func(o *Observed) { o.Run = nil }), "run-0 600s, run-1 600s, run-2 600s, run-3 600s"},
-		"a Run that has failed": {running(func(o *Observed) { o.Run.Status = rqv1.RunStatus{Phase: rqv1.RunFailed, Message: "it broke"} }),
+		"a Run that has failed": {
+			running(func(o *Observed) { o.Run.Status = rqv1.RunStatus{Phase: rqv1.RunFailed, Message: "it broke"} }),
 			"run-0 600s, run-1 600s, run-2 600s, run-3 600s"},
 		"a pod that somebody has told to go": {running(func(o *Observed) {
-			o.Pods[1].DeletionTimestamp, o.Pods[1].DeletionGracePeriodSeconds = &metav1.Time{Time: noon.Add(time.Hour)}, new(int64(3600))
+			o.Pods[1].DeletionTimestamp, o.Pods[1].DeletionGracePeriodSeconds = &metav1.Time{Time: noon.Add(time.Hour)},
+				new(int64(3600))
 			o.Pods[2].DeletionTimestamp, o.Pods[2].DeletionGracePeriodSeconds = &metav1.Time{Time: noon}, new(int64(600))
 		}), "run-1 600s"},
 		"one that has ended": {running(func(o *Observed) {
-			o.Pods[1].DeletionTimestamp, o.Pods[1].DeletionGracePeriodSeconds = &metav1.Time{Time: noon.Add(time.Hour)}, new(int64(3600))
+			o.Pods[1].DeletionTimestamp, o.Pods[1].DeletionGracePeriodSeconds = &metav1.Time{Time: noon.Add(time.Hour)},
+				new(int64(3600))
 			o.Pods[1].Status.Phase = corev1.PodSucceeded
 		}), ""},
 		"one on a lost node, which has none": {running(func(o *Observed) { o.Pods[1].Spec.NodeName = "gone" }), "run-1 own"},

@@ -15,8 +15,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// breathing is a Run that started an hour ago with one group of two pods of 8 GPUs, may have up to three, and is let grow to
-// two.
+// breathing is a Run that started an hour ago with one group of two pods of 8 GPUs, may have up to three, and is let
+// grow to two.
 func breathing(edit func(*Observed)) Observed {
 	o := scene(func(o *Observed) {
 		o.Demand.Groups, o.Demand.LeastPods, o.Demand.StepPods = 1, 2, 2
@@ -25,7 +25,8 @@ func breathing(edit func(*Observed)) Observed {
 		o.Run.Status = rqv1.RunStatus{ObservedGeneration: 3, Phase: rqv1.RunRunning, Message: "bound 16 GPUs",
 			Width:   &rqv1.RunWidth{Min: 16, Max: 48, Desired: 48, Granted: 16, Allocated: 16},
 			Funding: &rqv1.RunFundingStatus{OwnedGPUs: 16},
-			Conditions: []metav1.Condition{{Type: rqv1.ConditionStarted, Status: metav1.ConditionTrue, Reason: "Started", Message: "bound 16 GPUs",
+			Conditions: []metav1.Condition{{Type: rqv1.ConditionStarted, Status: metav1.ConditionTrue, Reason: "Started",
+				Message:            "bound 16 GPUs",
 				LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour)), ObservedGeneration: 3}},
 		}
 		o.pods("n0", "n1")
@@ -73,12 +74,14 @@ func breath(d Decision) string {
 	text := story(d)
 	if d.Status != nil {
 		w := d.Status.Width
-		text += fmt.Sprintf(" [granted %d, growing %d, allocated %d, pending %q]", w.Granted, w.Growing, w.Allocated, w.Pending)
+		text += fmt.Sprintf(" [granted %d, growing %d, allocated %d, pending %q]", w.Granted, w.Growing, w.Allocated,
+			w.Pending)
 	}
 	return text
 }
 
-// TestGrowth goes through every state of a cohort, and everything that may come in between: the Run itself is never hurt.
+// TestGrowth goes through every state of a cohort, and everything that may come in between: the Run itself is never
+// hurt.
 func TestGrowth(t *testing.T) {
 	bound := also(midway("n2", "n3"), paid)
 	refused := func(o *Observed) {
@@ -102,27 +105,39 @@ func TestGrowth(t *testing.T) {
 			o.Leases = slices.Delete(o.Leases, 2, 3)
 		}), `Running: grew to 32 GPUs [granted 32, growing 0, allocated 24, pending ""]`},
 		"bound without its Leases": {midway("n2", "n3"),
-			`delete run-2 if Unpaid; delete run-3 if Unpaid; Running: bound 16 GPUs [granted 16, growing 32, allocated 32, pending "Grow to 32"]`},
-		"not desired":                     {desire(16), givenUp},
-		"not desired any more":            {also(midway("-", "-"), desire(16)), givenUp},
-		"refused":                         {also(midway("-", "-"), refused), givenUp},
-		"refused by the API server":       {also(midway("", ""), func(o *Observed) { o.Problem = "exceeded quota" }), givenUp},
-		"too late":                        {also(midway("-", "-"), func(o *Observed) { o.Now = noon.Add(time.Minute) }), givenUp},
-		"a pod of the Run is lost":        {also(midway("-", "-"), func(o *Observed) { o.Pods = o.Pods[1:] }), "close lease-0 Deleted; create run-0; Running: replacing 1 of 2 pods [granted 16, growing 0, allocated 8, pending \"\"]"},
-		"a node of the Run is lost":       {also(midway("-", "-"), func(o *Observed) { o.Pods[0].Spec.NodeName = "gone" }), "delete run-0 if NodeLost; " + givenUp},
-		"a pod of the Run is lost before": {func(o *Observed) { o.Pods = o.Pods[1:] }, "close lease-0 Deleted; create run-0; Running: replacing 1 of 2 pods [granted 16, growing 0, allocated 8, pending \"\"]"},
+			`delete run-2 if Unpaid; delete run-3 if Unpaid; Running: bound 16 GPUs [granted 16, growing 32, allocated 32, ` +
+				`pending "Grow to 32"]`},
+		"not desired":          {desire(16), givenUp},
+		"not desired any more": {also(midway("-", "-"), desire(16)), givenUp},
+		"refused":              {also(midway("-", "-"), refused), givenUp},
+		"refused by the API server": {also(midway("", ""), func(o *Observed) { o.Problem = "exceeded quota" }),
+			givenUp},
+		"too late": {also(midway("-", "-"), func(o *Observed) { o.Now = noon.Add(time.Minute) }),
+			givenUp},
+		"a pod of the Run is lost": {also(midway("-", "-"), func(o *Observed) { o.Pods = o.Pods[1:] }),
+			"close lease-0 Deleted; create run-0; Running: replacing 1 of 2 pods [granted 16, growing 0, allocated 8, " +
+				"pending \"\"]"},
+		"a node of the Run is lost": {also(midway("-", "-"), func(o *Observed) { o.Pods[0].Spec.NodeName = "gone" }),
+			"delete run-0 if NodeLost; " + givenUp},
+		"a pod of the Run is lost before": {func(o *Observed) { o.Pods = o.Pods[1:] },
+			"close lease-0 Deleted; create run-0; Running: replacing 1 of 2 pods [granted 16, growing 0, allocated 8, " +
+				"pending \"\"]"},
 		"a pod of the cohort breaks": {also(midway("n2 Failed", "-"), paid),
 			"close lease-2 Failed; " + givenUp},
 		"a rank has ended meanwhile": {also(bound, func(o *Observed) { o.Pods[0].Status.Phase = corev1.PodSucceeded }),
 			`close lease-0 Completed; Running: grew to 32 GPUs [granted 32, growing 0, allocated 24, pending ""]`},
-		"a pod of the Run is lost as the last is bound": {also(bound, func(o *Observed) { o.Pods[0].DeletionTimestamp = &metav1.Time{Time: noon} }),
+		"a pod of the Run is lost as the last is bound": {
+			also(bound, func(o *Observed) { o.Pods[0].DeletionTimestamp = &metav1.Time{Time: noon} }),
 			`Running: grew to 32 GPUs [granted 32, growing 0, allocated 32, pending ""]`},
 		"the Run completes": {also(midway("n2", "-"), paid, func(o *Observed) {
 			o.Pods[0].Status.Phase, o.Pods[1].Status.Phase = corev1.PodSucceeded, corev1.PodSucceeded
-		}), `delete run-2; delete run-3; close lease-0 Completed; close lease-1 Completed; Completed: all 2 pods completed [granted 0, growing 0, allocated 0, pending ""]`},
+		}), `delete run-2; delete run-3; close lease-0 Completed; close lease-1 Completed; Completed: all 2 pods completed ` +
+			`[granted 0, growing 0, allocated 0, pending ""]`},
 		"a rank fails": {also(midway("n2", "-"), paid, func(o *Observed) { o.Pods[1].Status.Phase = corev1.PodFailed }),
-			`delete run-0; delete run-2; delete run-3; close lease-1 Failed; Failed: pod run-1 failed [granted 0, growing 0, allocated 0, pending ""]`},
-		"a Reservation shrinks below the cohort": {also(bound, func(o *Observed) { o.Pods[3].Spec.NodeName = ""; o.Cuts = []rank.Cut{shrinkTo(16)} }),
+			`delete run-0; delete run-2; delete run-3; close lease-1 Failed; Failed: pod run-1 failed [granted 0, growing 0, ` +
+				`allocated 0, pending ""]`},
+		"a Reservation shrinks below the cohort": {
+			also(bound, func(o *Observed) { o.Pods[3].Spec.NodeName = ""; o.Cuts = []rank.Cut{shrinkTo(16)} }),
 			`Running: bound 16 GPUs [granted 16, growing 0, allocated 24, pending "Shrink to 16"]`},
 		"no growth while a Reservation holds the Run down": {func(o *Observed) { o.Cuts = []rank.Cut{shrinkTo(16)} }, ""},
 	} {
@@ -157,12 +172,14 @@ func TestWidthsInTurn(t *testing.T) {
 			o.standing(time.Hour)
 		})), []string{narrowed, "delete run-2; delete run-3; delete run-s1",
 			"close lease-2 Shrink; close lease-3 Shrink; close lease-s1 Shrink; " + narrowed}},
-		"shrinks for a Reservation and stays": {grown(func(o *Observed) { o.Cuts, o.GrowTo = []rank.Cut{shrinkTo(16)}, 32 }), ended},
+		"shrinks for a Reservation and stays": {grown(func(o *Observed) { o.Cuts, o.GrowTo = []rank.Cut{shrinkTo(16)}, 32 }),
+			ended},
 		"gives a cohort up": {breathing(also(midway("n2", "-"), func(o *Observed) {
 			o.leases(5*time.Second, map[int]string{2: "n2"})
 			o.Now = noon.Add(time.Hour)
 			o.Pods[3].Status.Phase = corev1.PodPending
-		})), []string{"Running: bound 16 GPUs", "delete run-2; delete run-3", "close lease-2 Shrink; Running: bound 16 GPUs"}},
+		})), []string{"Running: bound 16 GPUs", "delete run-2; delete run-3",
+			"close lease-2 Shrink; Running: bound 16 GPUs"}},
 		"is wide enough": {grown(nil), nil},
 	} {
 		if diff := cmp.Diff(test.want, test.observed.play(t)); diff != "" {
@@ -171,8 +188,8 @@ func TestWidthsInTurn(t *testing.T) {
 	}
 }
 
-// TestWidthsConvergeFromEveryCrash kills the process after every step of every decision while a Run shrinks, or gives a cohort
-// up: it ends up the same.
+// TestWidthsConvergeFromEveryCrash kills the process after every step of every decision while a Run shrinks, or gives a
+// cohort up: it ends up the same.
 func TestWidthsConvergeFromEveryCrash(t *testing.T) {
 	for name, scene := range map[string]func() Observed{
 		"shrink": func() Observed { return grown(desire(16)) },
@@ -180,7 +197,8 @@ func TestWidthsConvergeFromEveryCrash(t *testing.T) {
 			return breathing(also(midway("n2", "n3"), paid, desire(16)))
 		},
 		"cohort refused": func() Observed {
-			return breathing(also(midway("n2", "-"), desire(16), func(o *Observed) { o.leases(time.Second, map[int]string{2: "n2"}) }))
+			return breathing(also(midway("n2", "-"), desire(16),
+				func(o *Observed) { o.leases(time.Second, map[int]string{2: "n2"}) }))
 		},
 	} {
 		for round := range 4 {
@@ -197,7 +215,8 @@ func TestWidthsConvergeFromEveryCrash(t *testing.T) {
 				if d := story(Decide(o)); d != "" {
 					t.Errorf("%s: it does not come to rest: %s", at, d)
 				}
-				if w := o.Run.Status.Width; len(o.Pods) != 2 || len(o.Leases) != 2 || w.Granted != 16 || w.Growing != 0 || w.Allocated != 16 || w.Pending != "" {
+				if w := o.Run.Status.Width; len(o.Pods) != 2 || len(o.Leases) != 2 || w.Granted != 16 || w.Growing != 0 ||
+					w.Allocated != 16 || w.Pending != "" {
 					t.Errorf("%s: %d pods, %d Leases, width %+v", at, len(o.Pods), len(o.Leases), w)
 				}
 			}
@@ -210,9 +229,10 @@ func TestCohortsAreNumbered(t *testing.T) {
 		edit func(*Observed)
 		want string
 	}{
-		"the first":                       {midway("", ""), "1"},
-		"the rest of the first":           {midway("", "-"), "1"},
-		"after another":                   {also(midway("", ""), func(o *Observed) { o.Pods[1].Labels[rqv1.LabelCohort] = "4" }), "5"},
+		"the first":             {midway("", ""), "1"},
+		"the rest of the first": {midway("", "-"), "1"},
+		"after another": {
+			also(midway("", ""), func(o *Observed) { o.Pods[1].Labels[rqv1.LabelCohort] = "4" }), "5"},
 		"after one whose Leases are open": {also(midway("", ""), func(o *Observed) { o.Leases[0].Spec.Cohort = 7 }), "8"},
 	} {
 		pod := Decide(breathing(test.edit)).Create[0]

@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// settled returns the width and the pods of a Run whose growth has ended: all of the cohort is bound, or it is given up, which
-// leaves the Run as it was (R23). Growth that goes on is left alone.
+// settled returns the width and the pods of a Run whose growth has ended: all of the cohort is bound, or it is given
+// up, which leaves the Run as it was (R23). Growth that goes on is left alone.
 func settled(f *facts, w width, r roster) (width, roster) {
 	switch {
 	case w.growing == 0:
@@ -28,8 +28,8 @@ func (f *facts) awaited(pod *corev1.Pod) bool {
 	return pod == nil || !f.runs(pod) && pod.Status.Phase != corev1.PodSucceeded
 }
 
-// stunted reports whether the growth under way fails: the cohort does not fit, is not taken by the API server, is not bound in
-// time or breaks, or the Run itself has lost a pod, which comes first.
+// stunted reports whether the growth under way fails: the cohort does not fit, is not taken by the API server, is not
+// bound in time or breaks, or the Run itself has lost a pod, which comes first.
 func stunted(f *facts, r *roster) bool {
 	since, begun := growingSince(r)
 	return f.Refusal != nil && f.Refusal.Grow || f.Problem != "" || begun && f.Now.Sub(since) > f.GangDeadline ||

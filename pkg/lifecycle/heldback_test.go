@@ -26,8 +26,10 @@ func TestHeldBack(t *testing.T) {
 	if c := held(); c != nil {
 		t.Errorf("without reason: %+v", c)
 	}
-	o.Nodes["n2"], o.Nodes["n0"] = book.NodeState{Stands: true, HeldBack: true}, book.NodeState{Stands: true, HeldBack: true}
-	if c := held(); c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, ": n0 n2. If they are gone") {
+	o.Nodes["n2"], o.Nodes["n0"] = book.NodeState{Stands: true, HeldBack: true},
+		book.NodeState{Stands: true, HeldBack: true}
+	if c := held(); c == nil || c.Status != metav1.ConditionTrue ||
+		!strings.Contains(c.Message, ": n0 n2. If they are gone") {
 		t.Errorf("held back: %+v", c)
 	}
 	if d := Decide(o); d.Status != nil {

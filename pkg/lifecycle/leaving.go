@@ -31,9 +31,9 @@ func endedBy(s *situation, pods []*corev1.Pod, kind func(*corev1.Pod) bool) []De
 	return out
 }
 
-// leaving returns the pods that are to go while the Run stands: those that something seems to be wrong with, that are cut, that
-// wait in vain and are made anew to take the place of a spare, that are beyond the width of a Run that runs, spares that have
-// ended, and spares whose room a rank is to have.
+// leaving returns the pods that are to go while the Run stands: those that something seems to be wrong with, that are
+// cut, that wait in vain and are made anew to take the place of a spare, that are beyond the width of a Run that runs,
+// spares that have ended, and spares whose room a rank is to have.
 func leaving(s *situation) []Deletion {
 	out := leavingOf(s, s.roster.ranks, func(index int, pod *corev1.Pod) bool {
 		return s.cuts.doom(pod) || s.swaps.relief[index].Spare != "" || s.facts.reclaims(pod)
@@ -63,8 +63,8 @@ func leavingOf(s *situation, pods []*corev1.Pod, goes func(int, *corev1.Pod) boo
 	return out
 }
 
-// suspect returns the deletion of a pod that something seems to be wrong with: it has lost its node, runs without a Lease, or
-// has a Lease and cannot be bound where that says. What has ended well needs no node.
+// suspect returns the deletion of a pod that something seems to be wrong with: it has lost its node, runs without a
+// Lease, or has a Lease and cannot be bound where that says. What has ended well needs no node.
 func suspect(f *facts, pod *corev1.Pod) (Deletion, bool) {
 	if pod.Status.Phase == corev1.PodSucceeded {
 		return Deletion{}, false

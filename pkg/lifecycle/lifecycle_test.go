@@ -26,15 +26,17 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func scene(edit func(*Observed)) Observed {
 	o := Observed{Objects: book.Objects{Name: types.NamespacedName{Namespace: "ns", Name: "run"},
 		Run: &rqv1.Run{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run", UID: "run-uid", Generation: 3, CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour))},
-			Spec:       rqv1.RunSpec{Owner: "org:a", Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: 32}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run", UID: "run-uid", Generation: 3,
+				CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour))},
+			Spec: rqv1.RunSpec{Owner: "org:a", Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: 32}},
 		}},
 		Look: book.Look{
 			Demand: plan.Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 2, PodsPerGroup: 2, Confined: true},
 			Nodes:  map[string]book.NodeState{"cordoned": {Stands: true}},
 		},
-		Now:   noon,
-		Rules: Rules{GangDeadline: time.Minute, MaxGracePeriod: 10 * time.Minute, GPUResource: "nvidia.com/gpu", PauseImage: "pause"},
+		Now: noon,
+		Rules: Rules{GangDeadline: time.Minute, MaxGracePeriod: 10 * time.Minute, GPUResource: "nvidia.com/gpu",
+			PauseImage: "pause"},
 	}
 	for i := range 20 {
 		o.Nodes[fmt.Sprintf("n%d", i)] = book.NodeState{Stands: true, Accepts: true}
@@ -122,7 +124,8 @@ func (o *Observed) leases(age time.Duration, nodes map[int]string) {
 				Spec: rqv1.LeaseSpec{
 					Owner: "org:a", RunRef: rqv1.LeaseRunRef{Name: "run", Namespace: "ns", UID: "run-uid"},
 					Slice: rqv1.LeaseSlice{Role: rqv1.RoleActive, Nodes: []rqv1.NodeGPUs{{Name: node, GPUs: 8}}},
-					Payer: rqv1.LeasePayer{Budget: "b", Owner: "org:a"}, PaidByEnvelope: "e", Start: metav1.NewMicroTime(noon.Add(-age)),
+					Payer: rqv1.LeasePayer{Budget: "b", Owner: "org:a"}, PaidByEnvelope: "e",
+					Start: metav1.NewMicroTime(noon.Add(-age)),
 				},
 			})
 		}
@@ -178,12 +181,14 @@ func TestDecide(t *testing.T) {
 		"missing indexes are filled, not counts": {
 			scene(func(o *Observed) { o.pods("-", "", "-", "") }), "create run-1; create run-3"},
 		"bound pods make it run": {
-			scene(func(o *Observed) { o.pods("n0", "n1", "n2", "n3"); o.leases(time.Second, everywhere()) }), "Running: bound 32 GPUs"},
+			scene(func(o *Observed) { o.pods("n0", "n1", "n2", "n3"); o.leases(time.Second, everywhere()) }),
+			"Running: bound 32 GPUs"},
 		"a partly bound gang is left alone before its deadline": {
 			scene(func(o *Observed) { o.pods("n0", "-", "-", "-"); o.leases(time.Second, map[int]string{0: "n0"}) }), ""},
 		"and ended after it": {
 			scene(func(o *Observed) { o.pods("n0", "-", "-", "-"); o.leases(2*time.Minute, map[int]string{0: "n0"}) }),
-			"delete run-0; delete run-1; delete run-2; delete run-3; Pending: not every pod could be bound within 1m0s; the Run starts again"},
+			"delete run-0; delete run-1; delete run-2; delete run-3; Pending: not every pod could be bound within 1m0s; the " +
+				"Run starts again"},
 		"also when what is bound is beyond the width that it desires by then": {
 			scene(func(o *Observed) {
 				o.Demand.Groups = 1
@@ -198,7 +203,8 @@ func TestDecide(t *testing.T) {
 			}),
 			"close lease-0 Unwound; create run-0"},
 		"a pod of a running Run that cannot be bound where its Lease says": {
-			scene(func(o *Observed) { o.pods("n0", "-", "n2", "n3"); started(o) }), "delete run-1; Running: replacing 1 of 4 pods"},
+			scene(func(o *Observed) { o.pods("n0", "-", "n2", "n3"); started(o) }),
+			"delete run-1; Running: replacing 1 of 4 pods"},
 		"a pod that ends because it was told to go is replaced": {
 			scene(func(o *Observed) {
 				o.pods("n0", "n1 Succeeded", "n2", "n3")
@@ -235,7 +241,8 @@ func TestDecide(t *testing.T) {
 				o.Refusal = noRoom
 				checkpoint(o)
 			}),
-			"delete run-0; delete run-1; delete run-2; delete run-3; Pending: a lost pod could not be replaced; the Run waits to start again from its checkpoint: short by 8"},
+			"delete run-0; delete run-1; delete run-2; delete run-3; Pending: a lost pod could not be replaced; the Run waits " +
+				"to start again from its checkpoint: short by 8"},
 		"and without": {
 			scene(func(o *Observed) {
 				o.pods("n0", "-", "n2", "n3")
@@ -243,9 +250,11 @@ func TestDecide(t *testing.T) {
 				o.Leases = slices.Delete(o.Leases, 1, 2)
 				o.Refusal = noRoom
 			}),
-			"delete run-0; delete run-1; delete run-2; delete run-3; Failed: a lost pod could not be replaced and the Run declares no checkpoint: short by 8"},
+			"delete run-0; delete run-1; delete run-2; delete run-3; Failed: a lost pod could not be replaced and the Run " +
+				"declares no checkpoint: short by 8"},
 		"a rank that ended well is not missed": {
-			scene(func(o *Observed) { o.pods("n0", "n1 Succeeded", "n2", "n3"); started(o) }), "close lease-1 Completed; Running: bound 32 GPUs"},
+			scene(func(o *Observed) { o.pods("n0", "n1 Succeeded", "n2", "n3"); started(o) }),
+			"close lease-1 Completed; Running: bound 32 GPUs"},
 		"all ranks ended well": {
 			scene(func(o *Observed) {
 				o.pods("n0 Succeeded", "n1 Succeeded", "n2 Succeeded", "n3 Succeeded")
@@ -257,9 +266,11 @@ func TestDecide(t *testing.T) {
 			scene(func(o *Observed) {
 				o.pods("n0", "n1", "n2 Failed", "n3")
 				started(o)
-				o.Pods[2].Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7}}}}
+				o.Pods[2].Status.ContainerStatuses = []corev1.ContainerStatus{
+					{Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7}}}}
 			}),
-			"delete run-0; delete run-1; delete run-3; close lease-2 Failed; Failed: pod run-2 failed: container main exited with code 7"},
+			"delete run-0; delete run-1; delete run-3; close lease-2 Failed; Failed: pod run-2 failed: container main " +
+				"exited with code 7"},
 		"a failed Run makes no new pods": {
 			scene(func(o *Observed) {
 				o.Run.Status = rqv1.RunStatus{Phase: rqv1.RunFailed, Message: "it broke"}
@@ -316,7 +327,8 @@ func TestStatusOfARunningRun(t *testing.T) {
 		t.Errorf("funding (-want +got):\n%s", diff)
 	}
 	c := meta.FindStatusCondition(got.Conditions, rqv1.ConditionStarted)
-	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != 3 || !c.LastTransitionTime.Time.Equal(noon) {
+	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != 3 ||
+		!c.LastTransitionTime.Time.Equal(noon) {
 		t.Errorf("condition %s: %+v", rqv1.ConditionStarted, c)
 	}
 }
@@ -326,14 +338,16 @@ func TestPodIdentity(t *testing.T) {
 		o.Run.Spec.Template = &corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"team": "x"}},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{
-				{Name: "main", Image: "train", Env: []corev1.EnvVar{{Name: "MASTER_PORT", Value: "1234"}}}, {Name: "side", Image: "log"},
+				{Name: "main", Image: "train", Env: []corev1.EnvVar{{Name: "MASTER_PORT", Value: "1234"}}},
+				{Name: "side", Image: "log"},
 			}},
 		}
 	})
 	d := Decide(o)
 	pod := d.Create[3]
 	wantLabels := map[string]string{
-		"team": "x", rqv1.LabelRun: "run", rqv1.LabelIndex: "3", rqv1.LabelGroupIndex: "1", rqv1.LabelCohort: "0", rqv1.LabelRole: "Active",
+		"team": "x", rqv1.LabelRun: "run", rqv1.LabelIndex: "3", rqv1.LabelGroupIndex: "1", rqv1.LabelCohort: "0",
+		rqv1.LabelRole:  "Active",
 		rqv1.LabelEpoch: "0", rqv1.LabelRunUID: "run-uid",
 	}
 	if diff := cmp.Diff(wantLabels, pod.Labels); diff != "" {
@@ -343,8 +357,9 @@ func TestPodIdentity(t *testing.T) {
 	for _, variable := range pod.Spec.Containers[0].Env {
 		env[variable.Name] = variable.Value
 	}
-	for name, want := range map[string]string{"RANK": "3", "WORLD_SIZE": "4", "MASTER_ADDR": "run-0.run", "MASTER_PORT": "1234",
-		"PET_NNODES": "4", "JOBTREE_EPOCH": "0", "PET_NODE_RANK": "3", "PET_NPROC_PER_NODE": "8"} {
+	for name, want := range map[string]string{"RANK": "3", "WORLD_SIZE": "4", "MASTER_ADDR": "run-0.run",
+		"MASTER_PORT": "1234",
+		"PET_NNODES":  "4", "JOBTREE_EPOCH": "0", "PET_NODE_RANK": "3", "PET_NPROC_PER_NODE": "8"} {
 		if env[name] != want {
 			t.Errorf("environment %s is %q, want %q", name, env[name], want)
 		}
@@ -352,8 +367,10 @@ func TestPodIdentity(t *testing.T) {
 	if got := rank.PodGPUs(&pod.Spec, "nvidia.com/gpu"); got != 8 {
 		t.Errorf("the pod asks for %d GPUs, want 8", got)
 	}
-	if pod.Spec.SchedulerName != rqv1.SchedulerName || pod.Spec.Hostname != "run-3" || pod.Spec.Subdomain != "run" || pod.Spec.RestartPolicy != corev1.RestartPolicyNever {
-		t.Errorf("scheduler %q, hostname %q, subdomain %q, restart policy %q", pod.Spec.SchedulerName, pod.Spec.Hostname, pod.Spec.Subdomain, pod.Spec.RestartPolicy)
+	if pod.Spec.SchedulerName != rqv1.SchedulerName || pod.Spec.Hostname != "run-3" || pod.Spec.Subdomain != "run" ||
+		pod.Spec.RestartPolicy != corev1.RestartPolicyNever {
+		t.Errorf("scheduler %q, hostname %q, subdomain %q, restart policy %q", pod.Spec.SchedulerName, pod.Spec.Hostname,
+			pod.Spec.Subdomain, pod.Spec.RestartPolicy)
 	}
 	if d.Service == nil || d.Service.Name != "run" || d.Service.Spec.ClusterIP != corev1.ClusterIPNone {
 		t.Errorf("service %+v", d.Service)
@@ -363,7 +380,8 @@ func TestPodIdentity(t *testing.T) {
 	}
 }
 
-// TestALeaseThatIsToldLateEndsWithItsSuccessor has the ledger tell, after a failover, of a Lease for a pod that is gone and replaced.
+// TestALeaseThatIsToldLateEndsWithItsSuccessor has the ledger tell, after a failover, of a Lease for a pod that is gone
+// and replaced.
 func TestALeaseThatIsToldLateEndsWithItsSuccessor(t *testing.T) {
 	o := scene(func(o *Observed) {
 		started(o)

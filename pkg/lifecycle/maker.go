@@ -63,8 +63,8 @@ func (m *maker) requestGPUs(spec *corev1.PodSpec) {
 }
 
 // identity is the environment that tells a container its rank: RANK and WORLD_SIZE count pods, and torchrun reads its
-// options from PET_*. Pods are made before it is known how wide a malleable Run starts: WORLD_SIZE is its total, or what it
-// has grown to when that is more.
+// options from PET_*. Pods are made before it is known how wide a malleable Run starts: WORLD_SIZE is its total, or
+// what it has grown to when that is more.
 func (m *maker) identity(index int) []corev1.EnvVar {
 	world := max(int(m.run.Spec.Resources.TotalGPUs), m.shape.GPUs()) / m.shape.GPUsPerPod
 	number, pods := strconv.Itoa(index), strconv.Itoa(world)
@@ -100,8 +100,8 @@ func (m *maker) expectedNodes() string {
 	return fmt.Sprintf("%d:%d", int(malleable.MinTotalGPUs)/size, int(malleable.MaxTotalGPUs)/size)
 }
 
-// service returns the headless Service that gives every rank a name: RUN-INDEX.RUN. Ranks find each other before they are
-// ready; spares have none.
+// service returns the headless Service that gives every rank a name: RUN-INDEX.RUN. Ranks find each other before they
+// are ready; spares have none.
 func service(run *rqv1.Run) *corev1.Service {
 	role := string(rank.RoleOf(&run.Spec, rank.Part{}))
 	return &corev1.Service{

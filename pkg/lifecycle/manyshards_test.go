@@ -27,23 +27,25 @@ func largeSweep(n int, told func(index int) bool) Observed {
 	for i := range n {
 		p, l, uid := pod.DeepCopy(), lease.DeepCopy(), types.UID(fmt.Sprintf("%08d", i))
 		p.Name, p.UID, p.Labels[rqv1.LabelIndex] = fmt.Sprintf("%s-%d", o.Run.Name, i), uid, strconv.Itoa(i)
-		l.Name, l.Labels[rqv1.LabelPodUID], l.Labels[rqv1.LabelIndex] = fmt.Sprintf("lease-%d", i), string(uid), strconv.Itoa(i)
+		l.Name, l.Labels[rqv1.LabelPodUID], l.Labels[rqv1.LabelIndex] = fmt.Sprintf("lease-%d", i), string(uid),
+			strconv.Itoa(i)
 		o.Pods, o.Leases = append(o.Pods, p), append(o.Leases, l)
 	}
 	return o
 }
 
-// TestManyShardsGiveWayAtOnce has the status say so in a message that the API and an event have room for, and whoever takes over
-// close all their Leases by it.
+// TestManyShardsGiveWayAtOnce has the status say so in a message that the API and an event have room for, and whoever
+// takes over close all their Leases by it.
 func TestManyShardsGiveWayAtOnce(t *testing.T) {
 	const n = 3000
 	for name, test := range map[string]struct {
 		told  func(index int) bool
 		begin string
 	}{
-		"all but the first":  {func(i int) bool { return i > 0 }, "shards 1-2999 gave way: "},
-		"two ranges and one": {func(i int) bool { return i < 2000 || i == 2345 || i >= 2998 }, "shards 0-1999, 2345, 2998-2999 gave way: "},
-		"every other":        {func(i int) bool { return i%2 == 0 }, "shards 0, 2, 4, 6, 8, 10, 12, "},
+		"all but the first": {func(i int) bool { return i > 0 }, "shards 1-2999 gave way: "},
+		"two ranges and one": {func(i int) bool { return i < 2000 || i == 2345 || i >= 2998 },
+			"shards 0-1999, 2345, 2998-2999 gave way: "},
+		"every other": {func(i int) bool { return i%2 == 0 }, "shards 0, 2, 4, 6, 8, 10, 12, "},
 	} {
 		o := largeSweep(n, test.told)
 		want := 0

@@ -29,7 +29,8 @@ func noticeFor(s *situation, pod *corev1.Pod) *Notice {
 	return nil
 }
 
-// notice returns what a pod is told that is cut: it has the notice period to end, or its own grace period where that is longer.
+// notice returns what a pod is told that is cut: it has the notice period to end, or its own grace period where that is
+// longer.
 func (r *Rules) notice(pod *corev1.Pod, reason rqv1.ClosureReason, message string) *Notice {
 	seconds := wholeSeconds(r.NoticePeriod)
 	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {

@@ -22,7 +22,8 @@ func TestDecideOnPodsThatNoRunGoverns(t *testing.T) {
 			o.pods("n0", "n1", "n2", "n3")
 			started(o)
 			// The book has forgotten it, so nothing is known of its shape.
-			o.Run.DeletionTimestamp, o.Run.Finalizers = &metav1.Time{Time: noon}, []string{metav1.FinalizerDeleteDependents, "example.com/audit"}
+			o.Run.DeletionTimestamp, o.Run.Finalizers = &metav1.Time{Time: noon},
+				[]string{metav1.FinalizerDeleteDependents, "example.com/audit"}
 			o.Run.Status.Width = &rqv1.RunWidth{Min: 32, Max: 32, Desired: 32, Granted: 32, Allocated: 32}
 			o.Demand = scene(nil).Demand.At(0)
 			o.Demand.GPUsPerPod = 0
@@ -34,7 +35,8 @@ func TestDecideOnPodsThatNoRunGoverns(t *testing.T) {
 		observed Observed
 		want     string
 	}{
-		"of a Run that a finalizer keeps": {deleted(func(*Observed) {}), all + "; Running: being deleted: its pods are ending"},
+		"of a Run that a finalizer keeps": {deleted(func(*Observed) {}),
+			all + "; Running: being deleted: its pods are ending"},
 		"of one whose cuts are published": {deleted(func(o *Observed) { o.Cuts = []rank.Cut{cut(rqv1.CutLottery, nil)} }),
 			all + "; Running: being deleted: its pods are ending"},
 		"of one that has lost a node": {deleted(func(o *Observed) { o.Pods[1].Spec.NodeName = "gone" }),
@@ -45,7 +47,8 @@ func TestDecideOnPodsThatNoRunGoverns(t *testing.T) {
 				pod.Spec.NodeName, pod.Status.Phase = "", corev1.PodPending
 			}
 		}), all + "; Pending: being deleted: its pods are ending"},
-		"of one that has failed": {deleted(func(o *Observed) { o.Run.Status = rqv1.RunStatus{Phase: rqv1.RunFailed, Message: "it broke"} }), all},
+		"of one that has failed": {
+			deleted(func(o *Observed) { o.Run.Status = rqv1.RunStatus{Phase: rqv1.RunFailed, Message: "it broke"} }), all},
 		"of one whose pods are gone": {deleted(func(o *Observed) { o.Pods, o.Leases = nil, nil }),
 			"Running: deleted: it holds nothing any more; its object is kept by finalizers example.com/audit"},
 		"and what has ended of a Run that is gone": {scene(func(o *Observed) {
@@ -86,10 +89,12 @@ func TestADeletedRunIsToldOnce(t *testing.T) {
 	o := scene(func(o *Observed) {
 		o.Run.DeletionTimestamp, o.Run.Finalizers = &metav1.Time{Time: noon}, []string{"example.com/audit"}
 		o.Run.Status = rqv1.RunStatus{Phase: rqv1.RunRunning, Width: &rqv1.RunWidth{Allocated: 32, Pending: "Shrink to 16"},
-			Funding: &rqv1.RunFundingStatus{OwnedGPUs: 32}, PendingReservation: "run-r0", AtRisk: []rqv1.RunRisk{{Reservation: "ns/other-r0"}}}
+			Funding: &rqv1.RunFundingStatus{OwnedGPUs: 32}, PendingReservation: "run-r0",
+			AtRisk: []rqv1.RunRisk{{Reservation: "ns/other-r0"}}}
 	})
 	first := Decide(o).Status
-	if first.Width.Allocated != 0 || first.Width.Pending != "" || first.Funding != nil || first.PendingReservation != "" || first.AtRisk != nil {
+	if first.Width.Allocated != 0 || first.Width.Pending != "" || first.Funding != nil || first.PendingReservation != "" ||
+		first.AtRisk != nil {
 		t.Errorf("it says that it holds or awaits something: %+v", first)
 	}
 	o.Run.Status = *first

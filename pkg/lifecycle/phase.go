@@ -48,8 +48,8 @@ func gangPhase(t *footing) rqv1.RunPhase {
 	return rqv1.RunPending
 }
 
-// phaseAfterLoss returns the phase of a Run that cannot go on: Pending again if it declares a checkpoint, and Failed otherwise
-// (R22).
+// phaseAfterLoss returns the phase of a Run that cannot go on: Pending again if it declares a checkpoint, and Failed
+// otherwise (R22).
 func phaseAfterLoss(run *rqv1.Run) rqv1.RunPhase {
 	if checkpoints(run) {
 		return rqv1.RunPending
@@ -57,8 +57,8 @@ func phaseAfterLoss(run *rqv1.Run) rqv1.RunPhase {
 	return rqv1.RunFailed
 }
 
-// shardsPhase returns the phase that the shards have brought the Run to: it runs while any of them does, and waits while none
-// does. That some give way, or are lost, is no failure.
+// shardsPhase returns the phase that the shards have brought the Run to: it runs while any of them does, and waits
+// while none does. That some give way, or are lost, is no failure.
 func shardsPhase(f *facts, shards []*corev1.Pod) rqv1.RunPhase {
 	succeeded := 0
 	for _, pod := range shards {

@@ -28,7 +28,8 @@ func TestATemplateSaysNothingForTheScheduler(t *testing.T) {
 	}))
 	for _, pod := range d.Create {
 		spare := pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare)
-		if spare != (pod.Labels[rqv1.LabelEpoch] == "") || pod.Labels[rqv1.GroupName+"/other"] != "" || len(pod.Spec.SchedulingGates) > 0 {
+		if spare != (pod.Labels[rqv1.LabelEpoch] == "") || pod.Labels[rqv1.GroupName+"/other"] != "" ||
+			len(pod.Spec.SchedulingGates) > 0 {
 			t.Errorf("pod %s has labels %v and gates %v", pod.Name, pod.Labels, pod.Spec.SchedulingGates)
 		}
 		want := map[string]string{"note": "mine"}

@@ -47,7 +47,8 @@ func (r *revision) follow() *Write {
 }
 
 func forecastOf(p *forecast.Promise) *rqv1.Forecast {
-	return &rqv1.Forecast{DeficitGPUs: int32(p.Slice.Deficit), Scope: p.Slice.Scope, Confidence: p.Confidence, Remedies: p.Remedies}
+	return &rqv1.Forecast{DeficitGPUs: int32(p.Slice.Deficit), Scope: p.Slice.Scope, Confidence: p.Confidence,
+		Remedies: p.Remedies}
 }
 
 // tells reports whether a status says something new: anything but the countdown, or that once it has halved.
@@ -61,8 +62,8 @@ func tells(was, next *rqv1.ReservationStatus) bool {
 }
 
 // publish writes what has been decided in two steps: the conflict set that the draw is about, in the slice that the
-// Reservation says, and then the nonce, the draws and the cuts (R21). Those who are cut learn of it from there. A decision
-// that cannot be carried out is revealed and canceled.
+// Reservation says, and then the nonce, the draws and the cuts (R21). Those who are cut learn of it from there. A
+// decision that cannot be carried out is revealed and canceled.
 func (r *revision) publish() *Write {
 	a := r.seen.Activation
 	next := r.was.DeepCopy()
@@ -87,7 +88,8 @@ func (r *revision) publish() *Write {
 		s.State, s.Reason = rqv1.ReservationActivating, "its turn has come"
 		s.ActivatedAt, s.CountdownSeconds = &at, &none
 		s.ConflictSet = a.Conflicts
-		s.Lottery = &rqv1.Lottery{Commitment: resolver.Commitment(a.Nonce), ConflictSetDigest: resolver.Digest(a.Conflicts), Odds: a.Odds}
+		s.Lottery = &rqv1.Lottery{Commitment: resolver.Commitment(a.Nonce), ConflictSetDigest: resolver.Digest(a.Conflicts),
+			Odds: a.Odds}
 	case s.Lottery.Nonce == "":
 		s.Lottery.Nonce, s.Lottery.Draws = hex.EncodeToString(a.Nonce[:]), a.Draws
 		s.Cuts = a.Cuts
@@ -109,8 +111,8 @@ func victims(made []rqv1.Cut) []rqv1.NamespacedName {
 	return out
 }
 
-// planAround says that a Run whose turn has come was planned again around what is stuck; nil when nothing is, or it has been
-// said.
+// planAround says that a Run whose turn has come was planned again around what is stuck; nil when nothing is, or it has
+// been said.
 func (r *revision) planAround() *Write {
 	if len(r.seen.Stuck) == 0 {
 		return nil
@@ -123,8 +125,8 @@ func (r *revision) planAround() *Write {
 	return &Write{Verb: UpdateStatus, Reservation: next, Stuck: r.seen.Stuck}
 }
 
-// callOff ends the Reservation of a Run that waits by the word of whoever may brake (R36): what its activation has not yet ended
-// stays. What was published of a lottery can be checked, since its nonce is told.
+// callOff ends the Reservation of a Run that waits by the word of whoever may brake (R36): what its activation has not
+// yet ended stays. What was published of a lottery can be checked, since its nonce is told.
 func (r *revision) callOff() *Write {
 	said := "called off" + r.seen.CalledOff.String()
 	w := r.cancelFor(said)

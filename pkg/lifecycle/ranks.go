@@ -44,8 +44,8 @@ func (m *maker) newRank(index int) *corev1.Pod {
 	return pod
 }
 
-// withoutOurs takes out of a template's labels or annotations what only the scheduler writes. Admission refuses it; a Run may be
-// older than that.
+// withoutOurs takes out of a template's labels or annotations what only the scheduler writes. Admission refuses it; a
+// Run may be older than that.
 func withoutOurs(template map[string]string) {
 	maps.DeleteFunc(template, func(key, _ string) bool { return strings.HasPrefix(key, rqv1.GroupName+"/") })
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// setReclaimed says which shards gave way last, when, and why. The condition is absent until one does. It is written before their
-// pods are deleted, and those of whom the Lease is still open stay in it: a process that takes over when the pods are gone closes
-// their Leases by it.
+// setReclaimed says which shards gave way last, when, and why. The condition is absent until one does. It is written
+// before their pods are deleted, and those of whom the Lease is still open stay in it: a process that takes over when
+// the pods are gone closes their Leases by it.
 func setReclaimed(c conditions, s *situation) {
 	f := s.facts
 	told, last := map[int]bool{}, rqv1.ClosureReason("")

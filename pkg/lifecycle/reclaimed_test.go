@@ -29,8 +29,8 @@ func sweep(why rqv1.ClosureReason, told ...types.UID) Observed {
 	})
 }
 
-// dies has a process die once it has carried out a decision's deletions, and whoever takes over see the pods gone, the Reservations
-// over, and nothing that only the dead one knew.
+// dies has a process die once it has carried out a decision's deletions, and whoever takes over see the pods gone, the
+// Reservations over, and nothing that only the dead one knew.
 func (o *Observed) dies() {
 	d := Decide(*o)
 	if d.TellFirst() {
@@ -50,8 +50,8 @@ func (o *Observed) dies() {
 	o.Cuts, o.Told = nil, nil
 }
 
-// TestAReasonOutlivesTheProcess has the scheduler die between ending pods and closing their Leases. Whoever takes over closes them
-// for what the pods were ended for.
+// TestAReasonOutlivesTheProcess has the scheduler die between ending pods and closing their Leases. Whoever takes over
+// closes them for what the pods were ended for.
 func TestAReasonOutlivesTheProcess(t *testing.T) {
 	for name, test := range map[string]struct {
 		observed Observed
@@ -65,9 +65,11 @@ func TestAReasonOutlivesTheProcess(t *testing.T) {
 			o.Run.Status = rqv1.RunStatus{Phase: rqv1.RunPending, Message: Waiting}
 			return o
 		}(), 4, rqv1.ClosedReclaimed},
-		"a lottery":                 {victim([]rank.Cut{cut(rqv1.CutLottery, nil)}, nil), 6, rqv1.ClosedRandomPreempt},
-		"a lottery with a return":   {victim([]rank.Cut{cut(rqv1.CutLottery, nil)}, checkpointed), 6, rqv1.ClosedRandomPreempt},
-		"a shrink that it was told": {victim([]rank.Cut{shrinkTo(16)}, func(o *Observed) { o.Run.Status.Width.Granted = 16 }), 3, rqv1.ClosedShrink},
+		"a lottery": {victim([]rank.Cut{cut(rqv1.CutLottery, nil)}, nil), 6, rqv1.ClosedRandomPreempt},
+		"a lottery with a return": {victim([]rank.Cut{cut(rqv1.CutLottery, nil)}, checkpointed), 6,
+			rqv1.ClosedRandomPreempt},
+		"a shrink that it was told": {victim([]rank.Cut{shrinkTo(16)}, func(o *Observed) { o.Run.Status.Width.Granted = 16 }),
+			3, rqv1.ClosedShrink},
 	} {
 		o := test.observed
 		o.dies()
@@ -83,7 +85,8 @@ func TestAReasonOutlivesTheProcess(t *testing.T) {
 	}
 }
 
-// TestWhatAShardWasToldIsOfThatTimeAndThatShard has shards end that were not told to give way, or were told before they began again.
+// TestWhatAShardWasToldIsOfThatTimeAndThatShard has shards end that were not told to give way, or were told before they
+// began again.
 func TestWhatAShardWasToldIsOfThatTimeAndThatShard(t *testing.T) {
 	o := sweep(rqv1.ClosedReclaimed, "00000001")
 	o.dies()

@@ -12,8 +12,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// TestRoomKept follows the condition by which a requeued Run keeps its room: it is written before a pod is deleted, is of the
-// last requeue, and ends with a start or in time. A Run that was cut, or whose gang was overdue, never has it.
+// TestRoomKept follows the condition by which a requeued Run keeps its room: it is written before a pod is deleted, is
+// of the last requeue, and ends with a start or in time. A Run that was cut, or whose gang was overdue, never has it.
 func TestRoomKept(t *testing.T) {
 	lost := func(o *Observed) {
 		o.pods("n0", "-", "n2", "n3")
@@ -23,7 +23,8 @@ func TestRoomKept(t *testing.T) {
 		o.Run.Spec.Runtime = &rqv1.RunRuntime{Checkpoint: &metav1.Duration{Duration: time.Minute}}
 	}
 	kept := func(o *Observed) {
-		o.Run.Status.Conditions = []metav1.Condition{{Type: rqv1.ConditionRoomKept, Status: metav1.ConditionTrue, Reason: "Requeued",
+		o.Run.Status.Conditions = []metav1.Condition{{Type: rqv1.ConditionRoomKept, Status: metav1.ConditionTrue,
+			Reason:             "Requeued",
 			LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour))}}
 	}
 	for name, test := range map[string]struct {

@@ -6,9 +6,9 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// Reserve returns the next write that the Reservations of a Run need; nil when they stand as they should. A Reservation is
-// made with the refusal, follows the forecast, publishes what has been decided, and ends with the Run's start or with the
-// Run. Each write is decided on from what has been written before, so that any process may go on from there.
+// Reserve returns the next write that the Reservations of a Run need; nil when they stand as they should. A Reservation
+// is made with the refusal, follows the forecast, publishes what has been decided, and ends with the Run's start or
+// with the Run. Each write is decided on from what has been written before, so that any process may go on from there.
 func Reserve(o Observed) *Write {
 	gone := o.Run == nil || o.Run.DeletionTimestamp != nil
 	var current *revision
@@ -32,8 +32,8 @@ func Reserve(o Observed) *Write {
 	return nil
 }
 
-// due returns the next write that the Reservation needs; nil when it stands as it should, has not been tried again, or is
-// about to start.
+// due returns the next write that the Reservation needs; nil when it stands as it should, has not been tried again, or
+// is about to start.
 func (r *revision) due() *Write {
 	f := r.seen
 	switch phase := f.Run.Status.Phase; {

@@ -72,7 +72,8 @@ func checkpoints(run *rqv1.Run) bool {
 	return run.Spec.Runtime != nil && run.Spec.Runtime.Checkpoint != nil
 }
 
-// boundsOf returns the widths that a Run may have, and the one that it tends to. An opportunistic one takes whatever there is.
+// boundsOf returns the widths that a Run may have, and the one that it tends to. An opportunistic one takes whatever
+// there is.
 func boundsOf(spec *rqv1.RunSpec) *rqv1.RunWidth {
 	out := &rqv1.RunWidth{Min: spec.Resources.TotalGPUs, Max: spec.Resources.TotalGPUs, Desired: spec.Desired()}
 	if m := spec.Malleable; m != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// shardsToMake returns how many more ranks may be made. A Run may ask for a million shards: no more of them are there than have
-// a place or could have one, and one that waits.
+// shardsToMake returns how many more ranks may be made. A Run may ask for a million shards: no more of them are there
+// than have a place or could have one, and one that waits.
 func shardsToMake(f *facts, ranks []*corev1.Pod) int {
 	if !f.opportunistic() || f.Shards == 0 {
 		return math.MaxInt
@@ -25,9 +25,9 @@ func shardsToMake(f *facts, ranks []*corev1.Pod) int {
 	return left
 }
 
-// reasonOfShard says why the Lease of a shard that is gone ended; empty for the Lease of another pod. That the shard was told
-// to give way is known from the book, from its pod when an earlier process told it, or from the Run's status when that pod is
-// gone.
+// reasonOfShard says why the Lease of a shard that is gone ended; empty for the Lease of another pod. That the shard
+// was told to give way is known from the book, from its pod when an earlier process told it, or from the Run's status
+// when that pod is gone.
 func reasonOfShard(s *situation, lease *rqv1.Lease) rqv1.ClosureReason {
 	if lease.Spec.Slice.Role != rqv1.RoleBorrowed {
 		return ""

@@ -46,9 +46,9 @@ func (s *situation) hasEnded() bool { return s.phase == rqv1.RunCompleted || s.p
 // goesOn reports whether the Run keeps its pods and gets those that it lacks.
 func (s *situation) goesOn() bool { return !s.hasEnded() && !s.startsAgain() && s.facts.Shape == nil }
 
-// startingSince returns when the pods that are starting opened their first Lease: all pods of a gang that has not started,
-// also those beyond the width that it desires by now, and those of a running one that are not bound. It is zero when none of
-// them has a Lease.
+// startingSince returns when the pods that are starting opened their first Lease: all pods of a gang that has not
+// started, also those beyond the width that it desires by now, and those of a running one that are not bound. It is
+// zero when none of them has a Lease.
 func startingSince(s *situation) (first time.Time) {
 	for _, pod := range s.roster.all() {
 		if !active(pod) || s.cuts.doom(pod) || s.phase == rqv1.RunRunning && bound(pod) {

@@ -13,9 +13,9 @@ import (
 // pauseUser is the user that a spare's container runs as: nobody, which every image can run as.
 const pauseUser = 65535
 
-// newSpare returns a spare's pod: a pause container that requests no GPU, since its Lease holds them (R15). It mounts the
-// images of the Run's template, so that the kubelet has them when the node is needed, and is admitted to the nodes that
-// the Run's other pods are.
+// newSpare returns a spare's pod: a pause container that requests no GPU, since its Lease holds them (R15). It mounts
+// the images of the Run's template, so that the kubelet has them when the node is needed, and is admitted to the nodes
+// that the Run's other pods are.
 func (m *maker) newSpare(index int) *corev1.Pod {
 	part := rank.Part{Index: index, Spare: true}
 	group := m.groupLabel(part)
@@ -23,10 +23,11 @@ func (m *maker) newSpare(index int) *corev1.Pod {
 	if m.run.Spec.Template != nil {
 		template = *m.run.Spec.Template.Spec.DeepCopy()
 	}
-	pause := corev1.Container{Name: "pause", Image: m.rules.PauseImage, SecurityContext: leastPrivilege(), Env: []corev1.EnvVar{
-		{Name: "JOBTREE_RUN", Value: m.run.Name},
-		{Name: "JOBTREE_GROUP_INDEX", Value: group},
-	}}
+	pause := corev1.Container{Name: "pause", Image: m.rules.PauseImage, SecurityContext: leastPrivilege(),
+		Env: []corev1.EnvVar{
+			{Name: "JOBTREE_RUN", Value: m.run.Name},
+			{Name: "JOBTREE_GROUP_INDEX", Value: group},
+		}}
 	volumes := images(&template)
 	for i := range volumes {
 		pause.VolumeMounts = append(pause.VolumeMounts,
@@ -73,8 +74,8 @@ func images(spec *corev1.PodSpec) []corev1.Volume {
 	return out
 }
 
-// leastPrivilege is what the strictest pod security standard asks for: spares, and Runs without a template, are to be admitted
-// in every namespace.
+// leastPrivilege is what the strictest pod security standard asks for: spares, and Runs without a template, are to be
+// admitted in every namespace.
 func leastPrivilege() *corev1.SecurityContext {
 	yes, no, user := true, false, int64(pauseUser)
 	return &corev1.SecurityContext{

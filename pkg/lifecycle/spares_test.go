@@ -34,9 +34,12 @@ func TestDecideWithSpares(t *testing.T) {
 		want     string
 	}{
 		"a new Run gets its spares too": {
-			scene(func(o *Observed) { o.Demand.SparesPerGroup = 1 }), "create run-0; create run-1; create run-2; create run-3; create run-s0; create run-s1"},
+			scene(func(o *Observed) { o.Demand.SparesPerGroup = 1 }),
+			"create run-0; create run-1; create run-2; create run-3; create run-s0; create run-s1"},
 		"it runs when all are bound": {spared(pending, "n4", "n5"), "Running: bound 32 GPUs"},
-		"and not before":             {spared(pending, "n4", "-"), "delete run-0; delete run-1; delete run-2; delete run-3; delete run-s0; delete run-s1; Pending: not every pod could be bound within 1m0s; the Run starts again"},
+		"and not before": {spared(pending, "n4", "-"),
+			"delete run-0; delete run-1; delete run-2; delete run-3; delete run-s0; delete run-s1; Pending: not every pod " +
+				"could be bound within 1m0s; the Run starts again"},
 		"a running Run goes on without a spare": {
 			spared(nil, "n4", ""), "close lease-s1 Deleted; create run-s1; Running: bound 32 GPUs"},
 		"and without room for one": {
@@ -50,7 +53,8 @@ func TestDecideWithSpares(t *testing.T) {
 			spared(func(o *Observed) { o.Leases[4].Spec.Slice.Nodes[0].Name = "gone" }, "gone", "n5"),
 			"delete run-s0 if NodeLost; Running: bound 32 GPUs"},
 		"a spare without a Lease": {
-			spared(func(o *Observed) { o.Leases = o.Leases[:5] }, "n4", "n5"), "delete run-s1 if Unpaid; Running: bound 32 GPUs"},
+			spared(func(o *Observed) { o.Leases = o.Leases[:5] }, "n4", "n5"),
+			"delete run-s1 if Unpaid; Running: bound 32 GPUs"},
 		"a spare that cannot be bound where its Lease says": {
 			spared(nil, "n4", "-"), "delete run-s1; Running: bound 32 GPUs"},
 		"spares go when all ranks have ended well": {
@@ -76,7 +80,8 @@ func TestDecideWithSpares(t *testing.T) {
 			}, "n4", "-"), "delete run-s0; delete run-s1; Pending: too wide"},
 		"spares go with a Run that fails": {
 			spared(func(o *Observed) { o.Pods[1].Status.Phase = corev1.PodFailed }, "n4", "n5"),
-			"delete run-0; delete run-2; delete run-3; delete run-s0; delete run-s1; close lease-1 Failed; Failed: pod run-1 failed"},
+			"delete run-0; delete run-2; delete run-3; delete run-s0; delete run-s1; close lease-1 Failed; Failed: pod " +
+				"run-1 failed"},
 	} {
 		if got := story(Decide(test.observed)); got != test.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, test.want)
@@ -97,8 +102,9 @@ func TestSparePod(t *testing.T) {
 	o := scene(func(o *Observed) {
 		o.Demand.SparesPerGroup = 1
 		o.Run.Spec.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-			InitContainers:     []corev1.Container{{Name: "fetch", Image: "fetch"}},
-			Containers:         []corev1.Container{{Name: "main", Image: "train", ImagePullPolicy: corev1.PullAlways}, {Name: "side", Image: "train"}},
+			InitContainers: []corev1.Container{{Name: "fetch", Image: "fetch"}},
+			Containers: []corev1.Container{{Name: "main", Image: "train", ImagePullPolicy: corev1.PullAlways},
+				{Name: "side", Image: "train"}},
 			Tolerations:        []corev1.Toleration{toleration},
 			NodeSelector:       map[string]string{"pool": "a"},
 			ServiceAccountName: "trainer",
@@ -129,7 +135,8 @@ func TestSparePod(t *testing.T) {
 		}},
 		Volumes: []corev1.Volume{
 			{Name: "image-0", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "fetch"}}},
-			{Name: "image-1", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "train", PullPolicy: corev1.PullAlways}}},
+			{Name: "image-1", VolumeSource: corev1.VolumeSource{
+				Image: &corev1.ImageVolumeSource{Reference: "train", PullPolicy: corev1.PullAlways}}},
 		},
 		Tolerations: []corev1.Toleration{toleration}, NodeSelector: map[string]string{"pool": "a"},
 		ServiceAccountName: "trainer", ImagePullSecrets: []corev1.LocalObjectReference{{Name: "registry"}},
@@ -152,7 +159,8 @@ func TestMalleableRun(t *testing.T) {
 		"or to what it says":  {&desired, rqv1.RunWidth{Min: 16, Max: 64, Desired: 48, Granted: 32, Allocated: 32}},
 	} {
 		o := scene(func(o *Observed) {
-			o.Run.Spec.Malleable = &rqv1.RunMalleable{MinTotalGPUs: 16, MaxTotalGPUs: 64, StepGPUs: 16, DesiredTotalGPUs: test.desired}
+			o.Run.Spec.Malleable = &rqv1.RunMalleable{MinTotalGPUs: 16, MaxTotalGPUs: 64, StepGPUs: 16,
+				DesiredTotalGPUs: test.desired}
 			o.pods("n0", "n1", "n2", "n3")
 			o.leases(time.Second, everywhere())
 		})
@@ -171,9 +179,11 @@ func TestMalleableRun(t *testing.T) {
 // ageing is a Run that has run for an hour and may run for most.
 func ageing(most time.Duration, edit func(*Observed)) Observed {
 	return scene(func(o *Observed) {
-		o.Run.Spec.Runtime = &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: most}, Checkpoint: &metav1.Duration{Duration: time.Minute}}
+		o.Run.Spec.Runtime = &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: most},
+			Checkpoint: &metav1.Duration{Duration: time.Minute}}
 		o.Run.Status.Conditions = []metav1.Condition{{
-			Type: rqv1.ConditionStarted, Status: metav1.ConditionTrue, Reason: "Started", LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour)),
+			Type: rqv1.ConditionStarted, Status: metav1.ConditionTrue, Reason: "Started",
+			LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour)),
 		}}
 		o.pods("n0", "n1", "n2", "n3")
 		started(o)
@@ -186,7 +196,8 @@ func ageing(most time.Duration, edit func(*Observed)) Observed {
 func TestARunEndsAfterItsMaxDuration(t *testing.T) {
 	o := ageing(time.Hour, nil)
 	d := Decide(o)
-	if want := "delete run-0; delete run-1; delete run-2; delete run-3; Failed: ran for its maxDuration of 1h0m0s"; story(d) != want {
+	if want := "delete run-0; delete run-1; delete run-2; delete run-3; Failed: ran for its " +
+		"maxDuration of 1h0m0s"; story(d) != want {
 		t.Errorf("got %s\nwant %s", story(d), want)
 	}
 	for range 2 { // what was said once stays

@@ -10,8 +10,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// statusOf returns the status that the Run should have; nil when it has it. It does not count pods while a gang starts or
-// waits: none of it has started until all of it has.
+// statusOf returns the status that the Run should have; nil when it has it. It does not count pods while a gang starts
+// or waits: none of it has started until all of it has.
 func statusOf(s *situation) *rqv1.RunStatus {
 	if fresh(s) {
 		return nil
@@ -45,19 +45,20 @@ func statusOf(s *situation) *rqv1.RunStatus {
 	return next
 }
 
-// fresh reports whether nothing is known of a new Run beyond what its default status says: most Runs start or are refused
-// soon, with one write.
+// fresh reports whether nothing is known of a new Run beyond what its default status says: most Runs start or are
+// refused soon, with one write.
 func fresh(s *situation) bool {
 	f := s.facts
 	if len(f.Run.Status.Conditions) > 0 || s.phase != rqv1.RunPending || s.startsAgain() {
 		return false
 	}
 	_, _, short := f.cutShort(f.Run)
-	return f.Shape == nil && f.Refusal == nil && f.Problem == "" && !short && !slices.ContainsFunc(s.roster.ranks, f.givesWay)
+	return f.Shape == nil && f.Refusal == nil && f.Problem == "" && !short &&
+		!slices.ContainsFunc(s.roster.ranks, f.givesWay)
 }
 
-// allocated returns the GPUs of bound active pods that have not ended. Those that are shrunk away hold theirs until they
-// are gone (R28).
+// allocated returns the GPUs of bound active pods that have not ended. Those that are shrunk away hold theirs until
+// they are gone (R28).
 func allocated(s *situation) int32 {
 	gpus := 0
 	for _, pod := range slices.Concat(s.roster.ranks, s.roster.beyond) {

@@ -48,9 +48,11 @@ func storyOfPending(s *situation) (reason, message string) {
 	case s.cuts.final != nil:
 		return string(reasonOf(s.cuts.final)), endedByCut(s.cuts.final, s.phase)
 	case s.requeued():
-		return "Requeued", "a lost pod could not be replaced; the Run waits to start again from its checkpoint: " + f.Refusal.Message
+		return "Requeued", "a lost pod could not be replaced; the Run waits to start again from its checkpoint: " +
+			f.Refusal.Message
 	case s.edited:
-		return "Edited", "owner, funding or runtime was edited while the Run was starting; it starts again under its new terms"
+		return "Edited", "owner, funding or runtime was edited while the Run was starting; it starts again under " +
+			"its new terms"
 	case s.overdue():
 		return "DeadlineExceeded", fmt.Sprintf("not every pod could be bound within %s; the Run starts again", f.GangDeadline)
 	case f.Problem != "":
@@ -72,8 +74,8 @@ func storyOfPending(s *situation) (reason, message string) {
 	return "Waiting", Waiting
 }
 
-// storyOfFailure says what ended the Run: the pod that failed first by index, and how, its maxDuration, or a lost pod. What was
-// said once stays.
+// storyOfFailure says what ended the Run: the pod that failed first by index, and how, its maxDuration, or a lost pod.
+// What was said once stays.
 func storyOfFailure(s *situation) (reason, message string) {
 	run := s.facts.Run
 	if run.Status.Phase == rqv1.RunFailed && run.Status.Message != "" {
@@ -113,8 +115,8 @@ func detail(pod *corev1.Pod) string {
 	return ""
 }
 
-// storyOfRunning says how wide a gang that runs is. That it was shrunk or grew is said until its width changes again or a pod
-// is replaced, and that a spare was swapped in, until something else happens.
+// storyOfRunning says how wide a gang that runs is. That it was shrunk or grew is said until its width changes again or
+// a pod is replaced, and that a spare was swapped in, until something else happens.
 func storyOfRunning(s *situation) (reason, message string) {
 	recorded, granted := grantedIn(s.facts.Run), s.width.granted
 	shrinks, grows := recorded > granted, recorded > 0 && recorded < granted

@@ -66,7 +66,8 @@ func TestDecideOnALostNode(t *testing.T) {
 	}{
 		"a rank that is lost takes the spare's place": {
 			spared(func(o *Observed) { o.rankLost(1) }, "n4", "n5"),
-			"replace run-1; close lease-1 NodeFailure; Running: replacing 1 of 4 pods", map[string]rank.Replacement{"run-1": spare}},
+			"replace run-1; close lease-1 NodeFailure; Running: replacing 1 of 4 pods",
+			map[string]rank.Replacement{"run-1": spare}},
 		"the spare makes room once that is recorded": {
 			spared(func(o *Observed) {
 				o.rankLost(1)
@@ -83,10 +84,12 @@ func TestDecideOnALostNode(t *testing.T) {
 			"close lease-s0 Swap; create run-s0; Running: replacing 1 of 4 pods", nil},
 		"the spare of another group is none": {
 			spared(func(o *Observed) { o.rankLost(1) }, "", "n5"),
-			"close lease-1 NodeFailure; close lease-s0 Deleted; create run-1; create run-s0; Running: replacing 1 of 4 pods", map[string]rank.Replacement{"run-1": none}},
+			"close lease-1 NodeFailure; close lease-s0 Deleted; create run-1; create run-s0; Running: replacing 1 of 4 pods",
+			map[string]rank.Replacement{"run-1": none}},
 		"nor is one on a node that takes no pods": {
 			spared(func(o *Observed) { o.rankLost(1); o.Leases[4].Spec.Slice.Nodes[0].Name = "cordoned" }, "cordoned", "n5"),
-			"close lease-1 NodeFailure; create run-1; Running: replacing 1 of 4 pods", map[string]rank.Replacement{"run-1": none}},
+			"close lease-1 NodeFailure; create run-1; Running: replacing 1 of 4 pods",
+			map[string]rank.Replacement{"run-1": none}},
 		"one spare serves one rank": {
 			spared(func(o *Observed) { o.rankLost(0); o.rankLost(1) }, "n4", "n5"),
 			"replace run-0; close lease-0 NodeFailure; close lease-1 NodeFailure; create run-1; Running: replacing 2 of 4 pods",
@@ -105,13 +108,15 @@ func TestDecideOnALostNode(t *testing.T) {
 				o.Pods = append(o.Pods[:1:1], o.Pods[2:]...)
 				o.Leases = append(o.Leases[:1:1], o.Leases[2:]...)
 				o.Refusal = noRoom
-			}, "n4", "n5"), "replace run-1; Running: replacing 1 of 4 pods", map[string]rank.Replacement{"run-1": {Spare: "run-s0",
+			}, "n4", "n5"), "replace run-1; Running: replacing 1 of 4 pods",
+			map[string]rank.Replacement{"run-1": {Spare: "run-s0",
 				SpareUID: "00000100", Node: "n4"}}},
 		"also when other rules turned the nodes down": {
 			spared(func(o *Observed) {
 				o.Pods[1].Spec.NodeName, o.Pods[1].Status.Phase = "", ""
 				o.Leases = append(o.Leases[:1:1], o.Leases[2:]...)
-				o.Refusal = &plan.Refusal{Reason: plan.NodesRejected, Message: "no CPU", Rejected: &plan.Rejection{Nodes: 1, Node: "n9", Rule: "no CPU"}}
+				o.Refusal = &plan.Refusal{Reason: plan.NodesRejected, Message: "no CPU",
+					Rejected: &plan.Rejection{Nodes: 1, Node: "n9", Rule: "no CPU"}}
 			}, "n4", "n5"), "delete run-1; Running: replacing 1 of 4 pods", nil},
 		"not for what passes by itself": {
 			spared(func(o *Observed) {
@@ -137,7 +142,8 @@ func TestDecideOnALostNode(t *testing.T) {
 				o.Pods[1].Spec.NodeName = "gone"
 			}, "n4", "n5"), "delete run-1 if NodeLost; Failed: it broke", nil},
 		"what ended well needs no node": {
-			spared(func(o *Observed) { o.Pods[1].Spec.NodeName, o.Pods[1].Status.Phase = "gone", corev1.PodSucceeded }, "n4", "n5"),
+			spared(func(o *Observed) { o.Pods[1].Spec.NodeName, o.Pods[1].Status.Phase = "gone", corev1.PodSucceeded }, "n4",
+				"n5"),
 			"close lease-1 Completed; Running: bound 32 GPUs", nil},
 		"a swap is told": {
 			spared(func(o *Observed) {
@@ -164,8 +170,8 @@ func TestDecideOnALostNode(t *testing.T) {
 	}
 }
 
-// A malleable Run that has neither room nor a spare goes on narrower, and is not touched further while the book does not
-// know that.
+// A malleable Run that has neither room nor a spare goes on narrower, and is not touched further while the book does
+// not know that.
 func TestDecideToGoOnNarrower(t *testing.T) {
 	malleable := func(recorded int32) Observed {
 		return scene(func(o *Observed) {
@@ -181,7 +187,8 @@ func TestDecideToGoOnNarrower(t *testing.T) {
 	if got, want := story(Decide(malleable(32))), "Running: shrunk to 16 GPUs"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got, want := story(Decide(malleable(16))), "delete run-2; delete run-3; Running: replacing 1 of 2 pods"; got != want {
+	if got, want := story(Decide(malleable(16))),
+		"delete run-2; delete run-3; Running: replacing 1 of 2 pods"; got != want {
 		t.Errorf("once it is recorded: got %s, want %s", got, want)
 	}
 }
@@ -193,11 +200,13 @@ func TestDecideOnARankThatNodesTurnDown(t *testing.T) {
 			o.pods("n0", "-", "n2", "n3")
 			started(o)
 			o.Leases = append(o.Leases[:1:1], o.Leases[2:]...)
-			o.Refusal = &plan.Refusal{Reason: reason, Message: "no CPU", Rejected: &plan.Rejection{Nodes: 1, Node: "n1", Rule: "no CPU"}}
+			o.Refusal = &plan.Refusal{Reason: reason, Message: "no CPU",
+				Rejected: &plan.Rejection{Nodes: 1, Node: "n1", Rule: "no CPU"}}
 			o.Pods[1].CreationTimestamp = metav1.NewTime(noon.Add(-age))
 		})
 	}
-	const failed = "delete run-0; delete run-1; delete run-2; delete run-3; Failed: a lost pod could not be replaced and the Run declares no checkpoint: no CPU"
+	const failed = "delete run-0; delete run-1; delete run-2; delete run-3; Failed: a lost pod could not be replaced " +
+		"and the Run declares no checkpoint: no CPU"
 	for _, test := range []struct {
 		reason plan.Reason
 		age    time.Duration

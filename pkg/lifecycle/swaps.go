@@ -21,9 +21,9 @@ type swaps struct {
 	stuck bool
 }
 
-// swapsOf finds a spare for every rank that was lost with its node, and for every one that has found no room. A rank whose pod
-// is there already, and waits in vain, is made anew with the record of its spare. A cohort under way has no ranks yet that
-// could be lost: it is completed, or given up.
+// swapsOf finds a spare for every rank that was lost with its node, and for every one that has found no room. A rank
+// whose pod is there already, and waits in vain, is made anew with the record of its spare. A cohort under way has no
+// ranks yet that could be lost: it is completed, or given up.
 func swapsOf(f *facts, c *cuts, w width, r *roster) swaps {
 	s := swaps{claims: claimsIn(r), relief: map[int]rank.Replacement{}}
 	if !saysRunning(f.Run) || f.Shape != nil || c.final != nil {
@@ -53,8 +53,8 @@ func swapsOf(f *facts, c *cuts, w width, r *roster) swaps {
 	return s
 }
 
-// standBySpares returns the spares that could make room for a rank of their group now, and make room for no other, by group
-// and in order of their indexes.
+// standBySpares returns the spares that could make room for a rank of their group now, and make room for no other, by
+// group and in order of their indexes.
 func standBySpares(f *facts, c *cuts, w width, r *roster, claims map[types.UID]*corev1.Pod) map[int][]*corev1.Pod {
 	free := map[int][]*corev1.Pod{}
 	for index, pod := range r.spares {
@@ -91,19 +91,20 @@ func lostRank(f *facts, index int) (rank.Replacement, bool) {
 	return rank.Replacement{}, false
 }
 
-// shortOfRoom reports whether the missing ranks of a Run that runs were refused room or money, at the width that it has from now
-// on: of another width the book says nothing yet. A rank that no node accepts has no room.
+// shortOfRoom reports whether the missing ranks of a Run that runs were refused room or money, at the width that it has
+// from now on: of another width the book says nothing yet. A rank that no node accepts has no room.
 func shortOfRoom(f *facts, w width) bool {
 	refusal := f.Refusal
 	return refusal != nil && !refusal.Spare && !refusal.Grow && refusal.Reason != plan.NotYet && w.planned == w.widest()
 }
 
-// retryRejected is how long a gang waits before nodes that other scheduling rules rejected are tried again: those rules'
-// own causes may pass without an event.
+// retryRejected is how long a gang waits before nodes that other scheduling rules rejected are tried again: those
+// rules' own causes may pass without an event.
 const retryRejected = 5 * time.Second
 
-// inVain reports whether a rank's pod has waited for a node long enough. Where other scheduling rules turned nodes down, they
-// are asked once more before the Run gives anything up: their causes may pass without an event.
+// inVain reports whether a rank's pod has waited for a node long enough. Where other scheduling rules turned nodes
+// down, they are asked once more before the Run gives anything up: their causes may pass without an event.
 func (f *facts) inVain(pod *corev1.Pod) bool {
-	return pod != nil && !bound(pod) && (f.Refusal.Rejected == nil || f.Now.Sub(pod.CreationTimestamp.Time) >= retryRejected)
+	return pod != nil && !bound(pod) &&
+		(f.Refusal.Rejected == nil || f.Now.Sub(pod.CreationTimestamp.Time) >= retryRejected)
 }

@@ -15,8 +15,8 @@ type width struct {
 	kept, shape plan.Demand
 }
 
-// widthOf works out how wide the Run may be: one that runs as wide as its status grants, as far as the Run desires it (R24)
-// and its cuts leave it; any other as wide as it is planned. A Run without a shape has no width.
+// widthOf works out how wide the Run may be: one that runs as wide as its status grants, as far as the Run desires it
+// (R24) and its cuts leave it; any other as wide as it is planned. A Run without a shape has no width.
 func widthOf(f *facts, c *cuts) width {
 	if f.Shape != nil {
 		return width{}
@@ -34,8 +34,8 @@ func widthOf(f *facts, c *cuts) width {
 	return w.resized(granted, growthFrom(f, c, granted))
 }
 
-// growthFrom returns the width that the Run is to grow to from a width: the one under way or, when none is, the one decided
-// on. It returns 0 when there is none, the Run does not desire it, or it is being shrunk.
+// growthFrom returns the width that the Run is to grow to from a width: the one under way or, when none is, the one
+// decided on. It returns 0 when there is none, the Run does not desire it, or it is being shrunk.
 func growthFrom(f *facts, c *cuts, granted int32) int32 {
 	to := growingIn(f.Run)
 	if to == 0 {

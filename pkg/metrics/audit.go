@@ -2,8 +2,8 @@ package metrics
 
 import "k8s.io/component-base/metrics"
 
-// InvariantViolations is how many violations of each invariant stand by the last audit, and InvariantViolationsFound how many were
-// ever found.
+// InvariantViolations is how many violations of each invariant stand by the last audit, and InvariantViolationsFound
+// how many were ever found.
 var (
 	InvariantViolations = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Subsystem: subsystem, Name: "invariant_violations", StabilityLevel: metrics.ALPHA,

@@ -10,7 +10,8 @@ var (
 	})
 	RunsCutLastHour = metrics.NewGauge(&metrics.GaugeOpts{
 		Subsystem: subsystem, Name: "runs_cut_last_hour", StabilityLevel: metrics.ALPHA,
-		Help: "Runs that activations of Reservations have ended or shrunk within the last hour, of which cutsPerHour allows so many.",
+		Help: "Runs that activations of Reservations have ended or shrunk within the last hour, of which cutsPerHour " +
+			"allows so many.",
 	})
 	CalledOff = metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem: subsystem, Name: "activations_called_off_total", StabilityLevel: metrics.ALPHA,

@@ -1,4 +1,5 @@
-// Package metrics holds what jobtree counts in production. The scheduler serves it on /metrics with kube-scheduler's own.
+// Package metrics holds what jobtree counts in production. The scheduler serves it on /metrics with kube-scheduler's
+// own.
 package metrics
 
 import (
@@ -46,7 +47,8 @@ var Cuts = metrics.NewCounterVec(&metrics.CounterOpts{
 // CutsInVain counts the cuts of activations by which their Run did not start, by cause (I10).
 var CutsInVain = metrics.NewCounterVec(&metrics.CounterOpts{
 	Subsystem: subsystem, Name: "cuts_in_vain_total", StabilityLevel: metrics.ALPHA,
-	Help: "Cuts of activations by which the Run did not start, by what came between: VictimStayed, NodesRejected, RoomTaken.",
+	Help: "Cuts of activations by which the Run did not start, by what came between: VictimStayed, " +
+		"NodesRejected, RoomTaken.",
 }, []string{"cause"})
 
 // Draws counts tickets drawn (R20).
@@ -72,7 +74,8 @@ var ForecastError = metrics.NewHistogram(&metrics.HistogramOpts{
 // AdmissionSeconds is how long Runs waited from their creation until they had started, by how they came to start.
 var AdmissionSeconds = metrics.NewHistogramVec(&metrics.HistogramOpts{
 	Subsystem: subsystem, Name: "admission_duration_seconds", StabilityLevel: metrics.ALPHA,
-	Help:    "Time from a Run's creation, or its return to Pending, until all of it was bound, by outcome: immediate, reserved, activated.",
+	Help: "Time from a Run's creation, or its return to Pending, until all of it was bound, by outcome: immediate, " +
+		"reserved, activated.",
 	Buckets: metrics.ExponentialBuckets(0.1, 4, 10),
 }, []string{"outcome"})
 
@@ -109,15 +112,17 @@ var NodesLost = metrics.NewCounterVec(&metrics.CounterOpts{
 // NodesHeldBack is how many nodes show signs of loss and are not taken for lost, since too many do at once (R25).
 var NodesHeldBack = metrics.NewGauge(&metrics.GaugeOpts{
 	Subsystem: subsystem, Name: "nodes_held_back", StabilityLevel: metrics.ALPHA,
-	Help: "Nodes that hold GPUs of Runs, show signs of loss, and are not taken for lost, since more nodes do at once than nodeLossLimit allows.",
+	Help: "Nodes that hold GPUs of Runs, show signs of loss, and are not taken for lost, since more nodes do at once " +
+		"than nodeLossLimit allows.",
 })
 
-// DetectionSeconds, DecisionSeconds and RebindSeconds are the parts of the time from the first sign of a node's loss until its
-// ranks are bound elsewhere.
+// DetectionSeconds, DecisionSeconds and RebindSeconds are the parts of the time from the first sign of a node's loss
+// until its ranks are bound elsewhere.
 var (
 	DetectionSeconds = metrics.NewHistogram(&metrics.HistogramOpts{
 		Subsystem: subsystem, Name: "node_loss_detection_seconds", StabilityLevel: metrics.ALPHA,
-		Help:    "Time from the first sign that a node is lost until there was evidence: for silence, the configured grace and more.",
+		Help: "Time from the first sign that a node is lost until there was evidence: for silence, the configured " +
+			"grace and more.",
 		Buckets: []float64{0.1, 1, 5, 10, 15, 20, 21, 22, 25, 30, 60, 120},
 	})
 	DecisionSeconds = metrics.NewHistogram(&metrics.HistogramOpts{
@@ -138,15 +143,18 @@ var Swaps = metrics.NewCounterVec(&metrics.CounterOpts{
 	Help: "Replacements of lost ranks that were bound, by source of their room: spare, free.",
 }, []string{"source"})
 
-// RecordsUnstored is how many Budgets have a record of settled Leases that could not be stored: their Leases are kept (R9).
+// RecordsUnstored is how many Budgets have a record of settled Leases that could not be stored: their Leases are kept
+// (R9).
 var RecordsUnstored = metrics.NewGauge(&metrics.GaugeOpts{
 	Subsystem: subsystem, Name: "records_unstored", StabilityLevel: metrics.ALPHA,
-	Help: "Budgets whose record of settled GPU leases could not be stored the last time; their leases are kept until it is.",
+	Help: "Budgets whose record of settled GPU leases could not be stored the last time; their leases are kept " +
+		"until it is.",
 })
 
 // Register adds the metrics to the process's registry. It may be called again.
 func Register() {
-	for _, m := range []metrics.Registerable{Refusals, Phases, LeasesOpened, LeasesClosed, PlanSeconds, Cuts, CutsInVain, Draws,
+	for _, m := range []metrics.Registerable{Refusals, Phases, LeasesOpened, LeasesClosed, PlanSeconds, Cuts, CutsInVain,
+		Draws,
 		ForecastSeconds, ForecastError, AdmissionSeconds, WidthChanges, ReservationsWaiting, OldestReservation,
 		HeldGPUs, NodesLost, NodesHeldBack, CutsPaused, RunsCutLastHour, CalledOff,
 		DetectionSeconds, DecisionSeconds, RebindSeconds, Swaps, RecordsUnstored,

@@ -10,8 +10,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// FuzzRecorded: whoever may annotate nodes may write anything as the record of a loss. A cordoned node with any record is
-// lost, one that is not cordoned is not, and the instant of a record of ours is read as it was written.
+// FuzzRecorded: whoever may annotate nodes may write anything as the record of a loss. A cordoned node with any record
+// is lost, one that is not cordoned is not, and the instant of a record of ours is read as it was written.
 func FuzzRecorded(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, cordoned bool, at int64) {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{rqv1.AnnotationLost: text}}}

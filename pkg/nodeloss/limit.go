@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// early is how long before a silence is evidence it counts against the limit: kubelets renew every 10 s, so that those that
-	// fall silent together have renewed last at any time within 10 s.
+	// early is how long before a silence is evidence it counts against the limit: kubelets renew every 10 s, so that those
+	// that fall silent together have renewed last at any time within 10 s.
 	early = 10 * time.Second
 	// usual is the silence that healthy kubelets keep between two renewals, and a little more: it never counts.
 	usual = 11 * time.Second
-	// gathering is how long a condition has to be True until it is evidence: what befalls many nodes at once shows on one of
-	// them first.
+	// gathering is how long a condition has to be True until it is evidence: what befalls many nodes at once shows on one
+	// of them first.
 	gathering = 5 * time.Second
-	// recent is for how long a node that was lost by a sign goes on counting as one that shows it: what goes wrong on one node
-	// after the other is held back too.
+	// recent is for how long a node that was lost by a sign goes on counting as one that shows it: what goes wrong on one
+	// node after the other is held back too.
 	recent = time.Hour
 )
 
@@ -26,9 +26,9 @@ func (r Rules) gathering() time.Duration { return min(gathering, r.Grace) }
 // counted returns the silence from which on a node counts against the limit.
 func (r Rules) counted() time.Duration { return max(r.Grace-early, min(r.Grace, usual)) }
 
-// Sign reports whether a node counts against the limit of nodes that show signs of loss at once (R25): it has a condition that
-// means a loss, or has been silent for almost the grace. One that an administrator has told about, or that has been lost for
-// long, does not: nothing is to be decided about it.
+// Sign reports whether a node counts against the limit of nodes that show signs of loss at once (R25): it has a
+// condition that means a loss, or has been silent for almost the grace. One that an administrator has told about, or
+// that has been lost for long, does not: nothing is to be decided about it.
 func (r Rules) Sign(s *Sight, contact, now time.Time) bool {
 	if s.gone || s.node == nil {
 		return false

@@ -46,9 +46,10 @@ func TestSign(t *testing.T) {
 		"a condition, at once":                {30, func(s *Sight) { s.SeeNode(node(ready, broken), noon) }, 0, 0, true},
 		"out of service":                      {30, silent(ready, tainted(corev1.TaintNodeOutOfService)), 0, 100, false},
 		"lost a moment ago":                   {30, silent(ready, lost(Stale, 30)), 0, 40, true},
-		"lost a moment ago and back":          {30, func(s *Sight) { s.SeeNode(node(ready, lost(Stale, 30)), noon) }, 0, 40, false},
-		"lost for an hour":                    {30, silent(ready, lost(Stale, 30)), 0, 3630, false},
-		"lost by word":                        {30, silent(ready, lost(Administrator, 30)), 0, 40, false},
+		"lost a moment ago and back": {30, func(s *Sight) { s.SeeNode(node(ready, lost(Stale, 30)), noon) }, 0, 40,
+			false},
+		"lost for an hour": {30, silent(ready, lost(Stale, 30)), 0, 3630, false},
+		"lost by word":     {30, silent(ready, lost(Administrator, 30)), 0, 40, false},
 	} {
 		var s Sight
 		c.see(&s)

@@ -1,5 +1,5 @@
-// Package nodeloss judges whether a node is lost (R25). It is pure: it sees what has been observed of a node, and when, by
-// the clock of the one who observes; the clocks of the nodes do not matter. What is not there proves nothing: a node
+// Package nodeloss judges whether a node is lost (R25). It is pure: it sees what has been observed of a node, and when,
+// by the clock of the one who observes; the clocks of the nodes do not matter. What is not there proves nothing: a node
 // without a kubelet lease is judged by its other signs, and so is one without a condition Ready.
 package nodeloss
 
@@ -91,8 +91,8 @@ type Verdict struct {
 	Again time.Time
 }
 
-// Judge returns whether a node is lost at an instant. contact is since when what was seen is known to be current without
-// interruption: nobody's silence counts from before that.
+// Judge returns whether a node is lost at an instant. contact is since when what was seen is known to be current
+// without interruption: nobody's silence counts from before that.
 func (r Rules) Judge(s *Sight, contact, now time.Time) Verdict {
 	switch {
 	case s.gone:
@@ -114,8 +114,8 @@ func (r Rules) Judge(s *Sight, contact, now time.Time) Verdict {
 	return r.silence(s, contact, now)
 }
 
-// Evident reports whether a Node says of itself that it is lost, whatever the time: by its taints and by the conditions that
-// configuration lists.
+// Evident reports whether a Node says of itself that it is lost, whatever the time: by its taints and by the conditions
+// that configuration lists.
 func (r Rules) Evident(node *corev1.Node) (reason Reason, message string, lost bool) {
 	for i := range node.Spec.Taints {
 		if t := &node.Spec.Taints[i]; t.Key == corev1.TaintNodeOutOfService {
@@ -151,7 +151,8 @@ func (r Rules) silence(s *Sight, contact, now time.Time) Verdict {
 		}
 		due := since.Add(r.Grace)
 		if !now.Before(due) {
-			return Verdict{Lost: true, Reason: sign.reason, Message: fmt.Sprintf(sign.message, now.Sub(since).Truncate(time.Second)), Since: since}
+			return Verdict{Lost: true, Reason: sign.reason,
+				Message: fmt.Sprintf(sign.message, now.Sub(since).Truncate(time.Second)), Since: since}
 		}
 		if again.IsZero() || due.Before(again) {
 			again = due

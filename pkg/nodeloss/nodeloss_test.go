@@ -28,7 +28,8 @@ func node(changes ...func(*corev1.Node)) *corev1.Node {
 
 func is(kind corev1.NodeConditionType, status corev1.ConditionStatus) func(*corev1.Node) {
 	return func(n *corev1.Node) {
-		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status, Message: "so it is"})
+		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status,
+			Message: "so it is"})
 	}
 }
 
@@ -55,12 +56,15 @@ func TestEvidence(t *testing.T) {
 		"healthy":                   {func(s *Sight) { s.SeeNode(node(ready), noon) }, noon, 1000, Verdict{}},
 		"without a condition Ready": {func(s *Sight) { s.SeeNode(node(), noon) }, noon, 1000, Verdict{}},
 		"cordoned alone":            {func(s *Sight) { s.SeeNode(node(ready, cordoned), noon) }, noon, 1000, Verdict{}},
-		"another taint":             {func(s *Sight) { s.SeeNode(node(ready, tainted("maintenance")), noon) }, noon, 1000, Verdict{}},
+		"another taint": {func(s *Sight) { s.SeeNode(node(ready, tainted("maintenance")), noon) }, noon, 1000,
+			Verdict{}},
 		"out of service": {func(s *Sight) { s.SeeNode(node(ready, tainted(corev1.TaintNodeOutOfService)), noon) }, noon, 1,
 			Verdict{Lost: true, Reason: OutOfService, Message: "taint node.kubernetes.io/out-of-service=v", Since: after(1)}},
-		"a condition that is listed": {func(s *Sight) { s.SeeNode(node(ready, is("XIDError", corev1.ConditionTrue)), noon) }, noon, 5,
+		"a condition that is listed": {func(s *Sight) { s.SeeNode(node(ready, is("XIDError", corev1.ConditionTrue)), noon) },
+			noon, 5,
 			Verdict{Lost: true, Reason: Condition, Message: "condition XIDError is True: so it is", Since: noon}},
-		"which others may show in a moment": {func(s *Sight) { s.SeeNode(node(ready, is("XIDError", corev1.ConditionTrue)), noon) }, noon, 4,
+		"which others may show in a moment": {
+			func(s *Sight) { s.SeeNode(node(ready, is("XIDError", corev1.ConditionTrue)), noon) }, noon, 4,
 			Verdict{Again: after(5)}},
 		"which was False in between": {func(s *Sight) {
 			s.SeeNode(node(ready, is("XIDError", corev1.ConditionTrue)), noon)
@@ -71,12 +75,15 @@ func TestEvidence(t *testing.T) {
 			s.SeeNode(node(ready, is("XIDError", corev1.ConditionTrue)), noon)
 			s.SeeNode(node(ready, is("XIDError", corev1.ConditionTrue)), after(4))
 		}, noon, 5, Verdict{Lost: true, Reason: Condition, Message: "condition XIDError is True: so it is", Since: noon}},
-		"which is not True":       {func(s *Sight) { s.SeeNode(node(ready, is("XIDError", corev1.ConditionUnknown)), noon) }, noon, 100, Verdict{}},
-		"one that is not listed":  {func(s *Sight) { s.SeeNode(node(ready, is("Hot", corev1.ConditionTrue)), noon) }, noon, 100, Verdict{}},
+		"which is not True": {func(s *Sight) { s.SeeNode(node(ready, is("XIDError", corev1.ConditionUnknown)), noon) },
+			noon, 100, Verdict{}},
+		"one that is not listed": {func(s *Sight) { s.SeeNode(node(ready, is("Hot", corev1.ConditionTrue)), noon) }, noon,
+			100, Verdict{}},
 		"not Ready for too short": {func(s *Sight) { s.SeeNode(node(unready), noon) }, noon, 19, Verdict{Again: after(20)}},
 		"not Ready for too long": {func(s *Sight) { s.SeeNode(node(unready), noon) }, noon, 20,
 			Verdict{Lost: true, Reason: NotReady, Message: "the condition Ready has not been True for 20s", Since: noon}},
-		"not known to be Ready": {func(s *Sight) { s.SeeNode(node(unready), noon); s.SeeNode(node(unknown), after(10)) }, noon, 21,
+		"not known to be Ready": {func(s *Sight) { s.SeeNode(node(unready), noon); s.SeeNode(node(unknown), after(10)) },
+			noon, 21,
 			Verdict{Lost: true, Reason: NotReady, Message: "the condition Ready has not been True for 21s", Since: noon}},
 		"a flap": {func(s *Sight) {
 			s.SeeNode(node(unready), noon)
@@ -92,7 +99,8 @@ func TestEvidence(t *testing.T) {
 			s.SeeNode(node(ready), noon)
 			s.SeeHeartbeat(noon, noon)
 			s.SeeHeartbeat(noon, after(15)) // another list, the same renewal
-		}, noon, 20, Verdict{Lost: true, Reason: Stale, Message: "the kubelet has not renewed its lease for 20s", Since: noon}},
+		}, noon, 20, Verdict{Lost: true, Reason: Stale, Message: "the kubelet has not renewed its lease for 20s",
+			Since: noon}},
 		"a kubelet whose clock is wrong": {func(s *Sight) {
 			s.SeeNode(node(ready), noon)
 			s.SeeHeartbeat(after(-3600), noon)

@@ -15,8 +15,8 @@ func Record(v Verdict, at time.Time) string {
 	return fmt.Sprintf("%s %s %s", at.UTC().Format(time.RFC3339Nano), v.Reason, v.Message)
 }
 
-// Recorded reports whether a node was found to be lost and when, zero if its record does not say. It counts as lost until a
-// person uncordons it or removes the record, whatever becomes of it meanwhile (R26).
+// Recorded reports whether a node was found to be lost and when, zero if its record does not say. It counts as lost
+// until a person uncordons it or removes the record, whatever becomes of it meanwhile (R26).
 func Recorded(node *corev1.Node) (at time.Time, lost bool) {
 	record, marked := node.Annotations[rqv1.AnnotationLost]
 	if !marked || !node.Spec.Unschedulable {
@@ -27,7 +27,8 @@ func Recorded(node *corev1.Node) (at time.Time, lost bool) {
 	return at, true
 }
 
-// Told takes a record apart: when and why a node was found to be lost. It is false for one that a person has written otherwise.
+// Told takes a record apart: when and why a node was found to be lost. It is false for one that a person has written
+// otherwise.
 func Told(record string) (at time.Time, reason Reason, message string, ok bool) {
 	stamp, rest, _ := strings.Cut(record, " ")
 	why, message, _ := strings.Cut(rest, " ")

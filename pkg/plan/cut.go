@@ -7,8 +7,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// Cuts reports whether a cut takes a pod of a Run whose full shape this is (R19): a lottery all, dropped spares those that it
-// lists, and a shrink what is beyond the width that it leaves.
+// Cuts reports whether a cut takes a pod of a Run whose full shape this is (R19): a lottery all, dropped spares those
+// that it lists, and a shrink what is beyond the width that it leaves.
 func (d Demand) Cuts(c *rqv1.Cut, p rank.Part) bool {
 	switch c.Action {
 	case rqv1.CutDropSpare:

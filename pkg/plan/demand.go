@@ -50,8 +50,8 @@ func (d Demand) Group(p rank.Part) int {
 
 // DemandOf returns the shape of a Run. templateGPUs is the GPU request of the Run's template, 0 when it has none;
 // nodeGPUs is the number of GPUs of the largest node of the flavor, 0 when there is no such node. A Run of a fixed pod
-// size has a shape whatever the nodes are; otherwise a Run of an unknown flavor is refused. A malleable Run that desires less
-// than its total has the shape of that width.
+// size has a shape whatever the nodes are; otherwise a Run of an unknown flavor is refused. A malleable Run that
+// desires less than its total has the shape of that width.
 func DemandOf(spec *rqv1.RunSpec, templateGPUs, nodeGPUs int) (Demand, *Refusal) {
 	d := Demand{Owner: spec.Owner, Flavor: spec.Resources.GPUType}
 	total := int(spec.Resources.TotalGPUs)
@@ -89,13 +89,14 @@ func DemandOf(spec *rqv1.RunSpec, templateGPUs, nodeGPUs int) (Demand, *Refusal)
 	return d, nil
 }
 
-// shardsOf returns the shape of an opportunistic Run: as many shards of one pod as it desires, each a group of its own, any
-// number of which may run (R15).
+// shardsOf returns the shape of an opportunistic Run: as many shards of one pod as it desires, each a group of its own,
+// any number of which may run (R15).
 func shardsOf(spec *rqv1.RunSpec, d Demand, size int, widths []int) (Demand, *Refusal) {
 	desired := int(spec.Desired())
 	if l := spec.Locality; l != nil && l.GroupGPUs != nil && int(*l.GroupGPUs) != size || !divides(size, widths) {
 		return d, &Refusal{Reason: Indivisible, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: desired,
-			Message: fmt.Sprintf("each shard of an opportunistic Run is one pod, of %d GPUs here, and all widths are whole shards; "+
+			Message: fmt.Sprintf("each shard of an opportunistic Run is one pod, of %d GPUs here, and all widths are "+
+				"whole shards; "+
 				"change gpusPerPod, groupGPUs, totalGPUs or malleable", size)}
 	}
 	d.GPUsPerPod, d.PodsPerGroup, d.Groups, d.LeastPods, d.Confined = size, 1, desired/size, 1, true

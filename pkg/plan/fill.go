@@ -23,19 +23,22 @@ type Room struct {
 // gpus is how many GPUs of the room shards may use.
 func (r *Room) gpus() int { return r.Idle + r.UnderSpares }
 
-// Fill gives as many shards of an opportunistic Run as there is room and money for a node and a payer, those of lowest index
-// first, and says why the next one has none; the refusal is nil when all have. GPUs under spares come first, since others
-// need them last, then the emptiest nodes, which others are packed onto last, and then those that Reservations intend. Shards
-// use no concurrency, but GPU-hours at their rate (R7). It changes nothing.
-func Fill(accounts *budget.Accounts, d Demand, claim Claim, shards []int, rooms []Room, now time.Time) ([]Assignment, *Refusal) {
+// Fill gives as many shards of an opportunistic Run as there is room and money for a node and a payer, those of lowest
+// index first, and says why the next one has none; the refusal is nil when all have. GPUs under spares come first,
+// since others need them last, then the emptiest nodes, which others are packed onto last, and then those that
+// Reservations intend. Shards use no concurrency, but GPU-hours at their rate (R7). It changes nothing.
+func Fill(accounts *budget.Accounts, d Demand, claim Claim, shards []int, rooms []Room,
+	now time.Time) ([]Assignment, *Refusal) {
 	cover := shardCover(accounts, d, claim, now)
 	payable := cover.Payable() / d.GPUsPerPod
 	var out []Assignment
 	var classes []int
 	for _, room := range byNeed(rooms, d.GPUsPerPod) {
 		class := cover.Class(room.Labels)
-		for left := room.gpus(); class >= 0 && left >= d.GPUsPerPod && len(out) < min(payable, len(shards)); left -= d.GPUsPerPod {
-			out = append(out, Assignment{Part: rank.Part{Index: shards[len(out)]}, Group: d.GroupOf(shards[len(out)]), Node: room.Node})
+		for left := room.gpus(); class >= 0 && left >= d.GPUsPerPod &&
+			len(out) < min(payable, len(shards)); left -= d.GPUsPerPod {
+			out = append(out, Assignment{Part: rank.Part{Index: shards[len(out)]}, Group: d.GroupOf(shards[len(out)]),
+				Node: room.Node})
 			classes = append(classes, class)
 		}
 	}
@@ -55,8 +58,9 @@ func Fill(accounts *budget.Accounts, d Demand, claim Claim, shards []int, rooms 
 	case payable <= len(out):
 		return out, ofBudget(d, cover, len(shards)*d.GPUsPerPod, payable*d.GPUsPerPod)
 	default:
-		return out, &Refusal{Reason: InsufficientGPUs, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: len(shards) * d.GPUsPerPod,
-			ShortGPUs: missing * d.GPUsPerPod, Message: "no GPUs are idle that a shard could use"}
+		return out, &Refusal{Reason: InsufficientGPUs, Owner: d.Owner, Flavor: d.Flavor,
+			WantedGPUs: len(shards) * d.GPUsPerPod,
+			ShortGPUs:  missing * d.GPUsPerPod, Message: "no GPUs are idle that a shard could use"}
 	}
 }
 
@@ -67,7 +71,8 @@ func Shards(accounts *budget.Accounts, d Demand, claim Claim, now time.Time) int
 
 func shardCover(accounts *budget.Accounts, d Demand, claim Claim, now time.Time) *budget.Cover {
 	return accounts.Cover(budget.Ask{
-		Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Opportunistic: true, Run: claim.Run, Funding: claim.Funding,
+		Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Opportunistic: true, Run: claim.Run,
+		Funding:     claim.Funding,
 		MaxDuration: claim.lasts(now),
 	}, now)
 }
@@ -101,8 +106,9 @@ type Shard struct {
 	Leaving bool
 }
 
-// Reclaim returns which shards on a node have to go so that a number of GPUs on it become free, as indexes, in order of key:
-// the youngest, and no more than it takes. What those that are leaving give up counts first. It returns all when they are too few.
+// Reclaim returns which shards on a node have to go so that a number of GPUs on it become free, as indexes, in order of
+// key: the youngest, and no more than it takes. What those that are leaving give up counts first. It returns all when
+// they are too few.
 func Reclaim(shards []Shard, gpus int) []int {
 	order := make([]int, 0, len(shards))
 	for i := range shards {

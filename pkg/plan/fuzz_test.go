@@ -9,13 +9,14 @@ import (
 // widest is the most that the schema lets any width be.
 const widest = 1000000
 
-// FuzzDemand: whatever widths the schema lets somebody write, a Run has a shape or is told why not; the shape has whole pods
-// that add up to the width, and no more of them than GPUs.
+// FuzzDemand: whatever widths the schema lets somebody write, a Run has a shape or is told why not; the shape has whole
+// pods that add up to the width, and no more of them than GPUs.
 func FuzzDemand(f *testing.F) {
 	f.Fuzz(func(t *testing.T, total, pod, group, spares, least, most, step, desired, template, node int32, flags uint8) {
 		spec := specOf(total, pod, group, spares, least, most, step, desired, flags)
 		d, refusal := DemandOf(spec, int(within(template, 0, 9999)), int(within(node, 0, 1024)))
-		if again, other := DemandOf(spec, int(within(template, 0, 9999)), int(within(node, 0, 1024))); d != again || (other == nil) != (refusal == nil) {
+		if again, other := DemandOf(spec, int(within(template, 0, 9999)), int(within(node, 0, 1024))); d != again ||
+			(other == nil) != (refusal == nil) {
 			t.Errorf("first %+v, then %+v", d, again)
 		}
 		if refusal != nil {
@@ -50,8 +51,8 @@ func within(n, low, high int32) int32 {
 	return n
 }
 
-// specOf is a spec that the rules of the schema let pass, but for those about gpusPerPod: each number is in its range, each width
-// is a whole number of steps from the least and of groups, and the spares are no more than a group.
+// specOf is a spec that the rules of the schema let pass, but for those about gpusPerPod: each number is in its range,
+// each width is a whole number of steps from the least and of groups, and the spares are no more than a group.
 func specOf(total, pod, group, spares, least, most, step, desired int32, flags uint8) *rqv1.RunSpec {
 	spec := &rqv1.RunSpec{Owner: "org:a", Resources: rqv1.RunResources{GPUType: "H100"}, Opportunistic: flags&16 != 0}
 	unit := int32(1)
@@ -64,7 +65,8 @@ func specOf(total, pod, group, spares, least, most, step, desired int32, flags u
 		spec.Resources.GPUsPerPod = ptr(within(pod, 1, 1024))
 	}
 	if flags&32 != 0 {
-		m := &rqv1.RunMalleable{MinTotalGPUs: unit * within(least, 1, widest/unit), StepGPUs: unit * within(step, 1, widest/unit)}
+		m := &rqv1.RunMalleable{MinTotalGPUs: unit * within(least, 1, widest/unit),
+			StepGPUs: unit * within(step, 1, widest/unit)}
 		steps := (widest - m.MinTotalGPUs) / m.StepGPUs
 		m.MaxTotalGPUs = m.MinTotalGPUs + within(most, 0, steps)*m.StepGPUs
 		steps = (m.MaxTotalGPUs - m.MinTotalGPUs) / m.StepGPUs

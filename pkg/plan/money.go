@@ -11,10 +11,12 @@ import (
 
 // ofBudget says why wanted GPUs are not paid for, of which payable would be.
 func ofBudget(d Demand, cover *budget.Cover, wanted, payable int) *Refusal {
-	r := &Refusal{Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: wanted, ShortGPUs: wanted - payable, Payers: payersOf(cover.Offers)}
+	r := &Refusal{Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: wanted, ShortGPUs: wanted - payable,
+		Payers: payersOf(cover.Offers)}
 	if limit, binds := cover.BorrowLimit(wanted); binds {
 		r.Reason, r.Limit = BorrowLimit, limit
-		r.Message = fmt.Sprintf("borrow limit of %d GPUs exhausted for requested width: %d more GPUs would have to be borrowed; "+
+		r.Message = fmt.Sprintf("borrow limit of %d GPUs exhausted for requested width: %d more GPUs would have to "+
+			"be borrowed; "+
 			"raise spec.funding.maxBorrowGPUs or ask for fewer GPUs", limit.Max, r.ShortGPUs)
 		return r
 	}
@@ -25,7 +27,8 @@ func ofBudget(d Demand, cover *budget.Cover, wanted, payable int) *Refusal {
 		return r
 	}
 	nearest(r, cover.Offers)
-	r.Message = fmt.Sprintf("budget of %s is short by %d of %d GPUs (%s)", d.Owner, r.ShortGPUs, wanted, details(cover.Offers))
+	r.Message = fmt.Sprintf("budget of %s is short by %d of %d GPUs (%s)", d.Owner, r.ShortGPUs, wanted,
+		details(cover.Offers))
 	return r
 }
 

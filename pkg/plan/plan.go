@@ -45,8 +45,8 @@ type Claim struct {
 // Kept are the pods that are being replaced, by who pays for them (R8).
 type Kept map[budget.Key]budget.Kept
 
-// lasts is for how long a Run has to be paid for from an instant on: for its maxDuration, or for what is left of it; 0 when it has
-// none.
+// lasts is for how long a Run has to be paid for from an instant on: for its maxDuration, or for what is left of it; 0
+// when it has none.
 func (c *Claim) lasts(now time.Time) time.Duration {
 	if c.Until.IsZero() {
 		return c.MaxDuration
@@ -59,14 +59,15 @@ func ClaimOf(run *rqv1.Run) Claim {
 	return Claim{Run: string(run.UID), Funding: run.Spec.Funding, MaxDuration: run.Spec.MaxDuration()}
 }
 
-// Gang plans all missing pods of a gang at once: it returns an assignment for each, or a refusal. Assignments come group by
-// group, a group's active pods before its spares. It changes nothing.
-func Gang(fleet *topology.Fleet, accounts *budget.Accounts, d Demand, claim Claim, missing []Missing, excluded func(node string) bool, now time.Time) ([]Assignment, *Refusal) {
+// Gang plans all missing pods of a gang at once: it returns an assignment for each, or a refusal. Assignments come
+// group by group, a group's active pods before its spares. It changes nothing.
+func Gang(fleet *topology.Fleet, accounts *budget.Accounts, d Demand, claim Claim, missing []Missing,
+	excluded func(node string) bool, now time.Time) ([]Assignment, *Refusal) {
 	return Prepare(accounts, d, claim, missing, excluded, now).Place(fleet)
 }
 
-// Attempt is a gang that may be placed on several states of a fleet, with one state of the accounts. It is valid until the
-// accounts change.
+// Attempt is a gang that may be placed on several states of a fleet, with one state of the accounts. It is valid until
+// the accounts change.
 type Attempt struct {
 	demand  Demand
 	missing []Missing
@@ -77,7 +78,8 @@ type Attempt struct {
 }
 
 // Prepare asks who pays for the missing pods of a gang.
-func Prepare(accounts *budget.Accounts, d Demand, claim Claim, missing []Missing, excluded func(node string) bool, now time.Time) *Attempt {
+func Prepare(accounts *budget.Accounts, d Demand, claim Claim, missing []Missing, excluded func(node string) bool,
+	now time.Time) *Attempt {
 	missing = byGroup(d, missing)
 	a := &Attempt{demand: d, missing: missing, spare: make([]bool, len(missing)), wanted: len(missing) * d.GPUsPerPod}
 	spares := 0
@@ -178,8 +180,8 @@ func (a *Attempt) assign(placement topology.Placement) []int {
 	return a.cover.Assign(classes, a.spare)
 }
 
-// align lets payers follow groups (R6): of groups that are alike, those that are paid for by earlier offers get the lower
-// indexes. Slots and payers are rearranged in step; groups that are bound to a domain stay as they are.
+// align lets payers follow groups (R6): of groups that are alike, those that are paid for by earlier offers get the
+// lower indexes. Slots and payers are rearranged in step; groups that are bound to a domain stay as they are.
 func align(slots []topology.Slot, groups []topology.Group, payers []int) {
 	type block struct{ group, from, to, worst int }
 	type shape struct{ pods, spares int }
@@ -233,7 +235,8 @@ func byGroup(d Demand, missing []Missing) []Missing {
 		return 0
 	}
 	return slices.SortedFunc(slices.Values(missing), func(a, b Missing) int {
-		return cmp.Or(cmp.Compare(d.Group(a.Part), d.Group(b.Part)), cmp.Compare(role(a), role(b)), cmp.Compare(a.Index, b.Index))
+		return cmp.Or(cmp.Compare(d.Group(a.Part), d.Group(b.Part)), cmp.Compare(role(a), role(b)),
+			cmp.Compare(a.Index, b.Index))
 	})
 }
 

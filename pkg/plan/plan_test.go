@@ -44,27 +44,36 @@ func TestDemand(t *testing.T) {
 		templateGPUs, nodeGPUs int
 		want                   string
 	}{
-		"largest size that fits a node":       {spec(64, nil), 0, 8, "1 groups of 8 pods of 8"},
-		"largest divisor":                     {spec(12, nil), 0, 8, "1 groups of 2 pods of 6"},
-		"prime":                               {spec(13, nil), 0, 8, "1 groups of 13 pods of 1"},
-		"smaller than a node":                 {spec(2, nil), 0, 8, "1 groups of 1 pods of 2"},
-		"groups bound the size":               {spec(24, groups(12)), 0, 8, "2 groups of 2 pods of 6, confined"},
-		"what the Run says":                   {spec(16, func(s *rqv1.RunSpec) { s.Resources.GPUsPerPod = ptr(int32(2)) }), 8, 8, "1 groups of 8 pods of 2"},
-		"what the template requests":          {spec(16, nil), 4, 8, "1 groups of 4 pods of 4"},
-		"a template that does not divide":     {spec(16, nil), 3, 8, "Indivisible: pods of 3 GPUs do not divide"},
-		"no node of the type":                 {spec(16, nil), 0, 0, "UnknownGPUType: no node has GPUs of type H100"},
-		"a fixed size needs no node":          {spec(16, nil), 8, 0, "1 groups of 2 pods of 8"},
-		"one domain":                          {spec(16, func(s *rqv1.RunSpec) { s.Locality = &rqv1.RunLocality{AllowCrossGroupSpread: ptr(false)} }), 0, 8, "1 groups of 2 pods of 8, one domain"},
+		"largest size that fits a node": {spec(64, nil), 0, 8, "1 groups of 8 pods of 8"},
+		"largest divisor":               {spec(12, nil), 0, 8, "1 groups of 2 pods of 6"},
+		"prime":                         {spec(13, nil), 0, 8, "1 groups of 13 pods of 1"},
+		"smaller than a node":           {spec(2, nil), 0, 8, "1 groups of 1 pods of 2"},
+		"groups bound the size":         {spec(24, groups(12)), 0, 8, "2 groups of 2 pods of 6, confined"},
+		"what the Run says": {spec(16, func(s *rqv1.RunSpec) { s.Resources.GPUsPerPod = ptr(int32(2)) }), 8,
+			8, "1 groups of 8 pods of 2"},
+		"what the template requests":      {spec(16, nil), 4, 8, "1 groups of 4 pods of 4"},
+		"a template that does not divide": {spec(16, nil), 3, 8, "Indivisible: pods of 3 GPUs do not divide"},
+		"no node of the type":             {spec(16, nil), 0, 0, "UnknownGPUType: no node has GPUs of type H100"},
+		"a fixed size needs no node":      {spec(16, nil), 8, 0, "1 groups of 2 pods of 8"},
+		"one domain": {
+			spec(16, func(s *rqv1.RunSpec) { s.Locality = &rqv1.RunLocality{AllowCrossGroupSpread: ptr(false)} }), 0, 8,
+			"1 groups of 2 pods of 8, one domain"},
 		"a malleable Run starts at its total": {spec(32, malleable(16, 64, 16)), 0, 8, "1 groups of 4 pods of 8"},
 		"steps bound the size":                {spec(32, malleable(16, 64, 4)), 0, 8, "1 groups of 8 pods of 4"},
 		"so does the least width":             {spec(32, malleable(2, 64, 6)), 0, 8, "1 groups of 16 pods of 2"},
-		"and pods of another size do not fit": {spec(32, malleable(4, 64, 4)), 8, 8, "Indivisible: pods of 8 GPUs do not divide groups of 32 and a total of 32 GPUs, a least width of 4 and steps of 4"},
-		"spares":                              {spec(64, spares(8)), 0, 8, "1 groups of 8 pods of 8 and 1 spares"},
-		"spares of each group":                {spec(64, both(groups(16), spares(8))), 0, 8, "4 groups of 2 pods of 8 and 1 spares, confined"},
-		"spares bound the size":               {spec(128, both(groups(32), spares(1))), 0, 8, "4 groups of 32 pods of 1 and 1 spares, confined"},
-		"no spares":                           {spec(16, spares(0)), 0, 8, "1 groups of 2 pods of 8"},
-		"spares under their other name":       {spec(16, func(s *rqv1.RunSpec) { s.SparesPerGroup = ptr(int32(4)) }), 0, 8, "1 groups of 4 pods of 4 and 1 spares"},
-		"spares that pods do not divide":      {spec(16, spares(4)), 8, 8, "Indivisible: pods of 8 GPUs do not divide groups of 16 and a total of 16 GPUs, and 4 spares a group; change gpusPerPod, groupGPUs or totalGPUs or sparesPerGroup"},
+		"and pods of another size do not fit": {spec(32, malleable(4, 64, 4)), 8, 8,
+			"Indivisible: pods of 8 GPUs do not divide groups of 32 and a total of 32 GPUs, a least width of 4 and steps of 4"},
+		"spares": {spec(64, spares(8)), 0, 8, "1 groups of 8 pods of 8 and 1 spares"},
+		"spares of each group": {spec(64, both(groups(16), spares(8))), 0, 8,
+			"4 groups of 2 pods of 8 and 1 spares, confined"},
+		"spares bound the size": {spec(128, both(groups(32), spares(1))), 0, 8,
+			"4 groups of 32 pods of 1 and 1 spares, confined"},
+		"no spares": {spec(16, spares(0)), 0, 8, "1 groups of 2 pods of 8"},
+		"spares under their other name": {spec(16, func(s *rqv1.RunSpec) { s.SparesPerGroup = ptr(int32(4)) }), 0, 8,
+			"1 groups of 4 pods of 4 and 1 spares"},
+		"spares that pods do not divide": {spec(16, spares(4)), 8, 8,
+			"Indivisible: pods of 8 GPUs do not divide groups of 16 and a total of 16 GPUs, and 4 spares a group; change " +
+				"gpusPerPod, groupGPUs or totalGPUs or sparesPerGroup"},
 		"an end": {spec(16, func(s *rqv1.RunSpec) {
 			s.Runtime = &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: time.Hour}}
 		}), 0, 8, "1 groups of 2 pods of 8"},
@@ -97,8 +106,10 @@ func TestDemand(t *testing.T) {
 func fleet() *topology.Fleet {
 	f := topology.NewFleet([]string{"region", "fabric.domain"}, "fabric.domain")
 	f.SetSelectorKeys([]string{"region"})
-	for _, n := range []struct{ name, region, domain string }{{"a1", "west", "A"}, {"a2", "west", "A"}, {"b1", "east", "B"}, {"b2", "east", "B"}} {
-		f.SetNode(topology.Node{Name: n.name, Flavor: "H100", GPUs: 8, Labels: map[string]string{"region": n.region, "fabric.domain": n.domain}})
+	for _, n := range []struct{ name, region, domain string }{{"a1", "west", "A"}, {"a2", "west", "A"},
+		{"b1", "east", "B"}, {"b2", "east", "B"}} {
+		f.SetNode(topology.Node{Name: n.name, Flavor: "H100", GPUs: 8,
+			Labels: map[string]string{"region": n.region, "fabric.domain": n.domain}})
 	}
 	return f
 }
@@ -108,7 +119,8 @@ func accounts(envelopes ...rqv1.Envelope) *budget.Accounts {
 	for i := range envelopes {
 		envelopes[i].Flavor = "H100"
 	}
-	a.SetBudget(&rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: rqv1.BudgetSpec{Owner: "org:a", Envelopes: envelopes}})
+	a.SetBudget(&rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: "b"},
+		Spec: rqv1.BudgetSpec{Owner: "org:a", Envelopes: envelopes}})
 	return a
 }
 
@@ -137,13 +149,18 @@ func TestCoverAndPackChooseTogether(t *testing.T) {
 		want     string
 	}{
 		"a domain that nobody pays for is no candidate": {one, accounts(east(16)), "0:b1:b/east 0:b2:b/east"},
-		"two domains, two envelopes":                    {groups, accounts(west(16), east(16)), "0:b1:b/east 0:b2:b/east 1:a1:b/west 1:a2:b/west"},
+		"two domains, two envelopes": {groups, accounts(west(16), east(16)),
+			"0:b1:b/east 0:b2:b/east 1:a1:b/west 1:a2:b/west"},
 		"too little in one of them": {groups, accounts(west(16), east(8)),
-			"InsufficientBudget: budget of org:a is short by 8 of 32 GPUs (b/east: 0 of 8 GPUs in use; b/west: 0 of 16 GPUs in use)"},
+			"InsufficientBudget: budget of org:a is short by 8 of 32 GPUs (b/east: 0 of 8 GPUs in use; b/west: 0 of 16 " +
+				"GPUs in use)"},
 		"enough together, not where it is needed": {one, accounts(west(8), east(8)),
-			"InsufficientBudget: budget of org:a is short by 8 of 16 GPUs (b/east: 0 of 8 GPUs in use; b/west: 0 of 8 GPUs in use)"},
-		"nobody": {one, budget.NewAccounts(budget.Rates{}), "NoBudget: owner org:a has no Budget with an envelope of flavor H100"},
-		"closed window": {one, accounts(rqv1.Envelope{Name: "later", Concurrency: 16, Start: ptr(metav1.NewTime(noon.Add(time.Hour)))}),
+			"InsufficientBudget: budget of org:a is short by 8 of 16 GPUs (b/east: 0 of 8 GPUs in use; b/west: 0 of 8 " +
+				"GPUs in use)"},
+		"nobody": {one, budget.NewAccounts(budget.Rates{}),
+			"NoBudget: owner org:a has no Budget with an envelope of flavor H100"},
+		"closed window": {one, accounts(rqv1.Envelope{Name: "later", Concurrency: 16,
+			Start: ptr(metav1.NewTime(noon.Add(time.Hour)))}),
 			"WindowClosed: budget of org:a is short by 16 of 16 GPUs (b/later: its window opens at 2026-03-01T13:00:00Z)"},
 		"what never fits is said before what nobody pays for": {
 			Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 1, PodsPerGroup: 3, Confined: true}, accounts(west(8)),
@@ -180,8 +197,10 @@ func TestRefusalIsData(t *testing.T) {
 }
 
 func TestSparesAreInTheirGroupsDomainAndPaidFor(t *testing.T) {
-	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 4, Groups: 2, PodsPerGroup: 2, SparesPerGroup: 1, Confined: true}
-	missing := append(all(d), Missing{Part: rank.Part{Index: 0, Spare: true}}, Missing{Part: rank.Part{Index: 1, Spare: true}})
+	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 4, Groups: 2, PodsPerGroup: 2, SparesPerGroup: 1,
+		Confined: true}
+	missing := append(all(d), Missing{Part: rank.Part{Index: 0, Spare: true}},
+		Missing{Part: rank.Part{Index: 1, Spare: true}})
 	got, refusal := Gang(fleet(), accounts(west(16), east(16)), d, Claim{}, missing, nil, noon)
 	if refusal != nil {
 		t.Fatal(refusal)
@@ -197,11 +216,13 @@ func TestSparesAreInTheirGroupsDomainAndPaidFor(t *testing.T) {
 }
 
 func TestALoneSpareStandsApartFromItsGroup(t *testing.T) {
-	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 4, Groups: 2, PodsPerGroup: 1, SparesPerGroup: 1, Confined: true}
+	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 4, Groups: 2, PodsPerGroup: 1, SparesPerGroup: 1,
+		Confined: true}
 	f := fleet()
 	f.Take("b1", 4)
 	domain, _, _ := f.Domain("b1")
-	got, refusal := Gang(f, accounts(east(16)), d, Claim{}, []Missing{{Part: rank.Part{Index: 1, Spare: true}, Domain: domain, Beside: []string{"b1"}}}, nil, noon)
+	got, refusal := Gang(f, accounts(east(16)), d, Claim{},
+		[]Missing{{Part: rank.Part{Index: 1, Spare: true}, Domain: domain, Beside: []string{"b1"}}}, nil, noon)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
@@ -228,11 +249,13 @@ func TestMissingPodsJoinTheirGroup(t *testing.T) {
 	f := fleet()
 	f.Take("b1", 4)
 	domain, _, _ := f.Domain("b1")
-	got, refusal := Gang(f, accounts(west(16), east(16)), d, Claim{}, []Missing{{Part: rank.Part{Index: 3}, Domain: domain}}, nil, noon)
+	got, refusal := Gang(f, accounts(west(16), east(16)), d, Claim{},
+		[]Missing{{Part: rank.Part{Index: 3}, Domain: domain}}, nil, noon)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	want := []Assignment{{Part: rank.Part{Index: 3}, Group: 1, Node: "b1", Domain: domain, Payer: budget.Key{Budget: "b", Envelope: "east"}, Relation: rqv1.RelationOwn}}
+	want := []Assignment{{Part: rank.Part{Index: 3}, Group: 1, Node: "b1", Domain: domain,
+		Payer: budget.Key{Budget: "b", Envelope: "east"}, Relation: rqv1.RelationOwn}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("assignment (-want +got):\n%s", diff)
 	}

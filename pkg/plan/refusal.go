@@ -50,7 +50,8 @@ type Refusal struct {
 	Flavor string
 	// WantedGPUs is what the Run needs and ShortGPUs how much of it is missing.
 	WantedGPUs, ShortGPUs int
-	// Elsewhere says that there is money, and room, but no room where the money pays: room there would end the refusal too.
+	// Elsewhere says that there is money, and room, but no room where the money pays: room there would end the refusal
+	// too.
 	Elsewhere bool
 	// Spare says that only spares of a Run that has started are refused: it runs on without them.
 	Spare bool
@@ -65,15 +66,15 @@ type Refusal struct {
 	Payers []string
 	// Opens is when a closed window opens; zero when none is going to.
 	Opens time.Time
-	// Rejected are the nodes that other scheduling rules turned down; nil when none was. The reason is what is short beside
-	// them, and NodesRejected only where nothing is.
+	// Rejected are the nodes that other scheduling rules turned down; nil when none was. The reason is what is short
+	// beside them, and NodesRejected only where nothing is.
 	Rejected *Rejection
 	// Message is the sentence for people.
 	Message string
 }
 
-// Rejection is what other scheduling rules turned down: so many nodes, one of them, and the rule there. No node is named
-// where the pod was turned down as a whole.
+// Rejection is what other scheduling rules turned down: so many nodes, one of them, and the rule there. No node is
+// named where the pod was turned down as a whole.
 type Rejection struct {
 	Nodes int
 	Node  string
@@ -89,7 +90,8 @@ func (r *Refusal) Without(rejected *Rejection) {
 	if rejected.Nodes != 1 {
 		nodes = fmt.Sprintf("%d nodes were", rejected.Nodes)
 	}
-	r.Message = fmt.Sprintf("%s; %s rejected by other rules, such as %s: %s", r.Message, nodes, rejected.Node, rejected.Rule)
+	r.Message = fmt.Sprintf("%s; %s rejected by other rules, such as %s: %s", r.Message, nodes, rejected.Node,
+		rejected.Rule)
 }
 
 // Passes reports whether a refusal may end without anything changing that a plan looks at: it is worth another try.
@@ -120,8 +122,10 @@ func (r *Refusal) AboutMoney() bool {
 
 // UnknownType says that no node has GPUs of a Run's type.
 func UnknownType(d Demand) *Refusal {
-	return &Refusal{Reason: UnknownGPUType, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: d.HeldGPUs(), ShortGPUs: d.HeldGPUs(),
-		Message: fmt.Sprintf("no node has GPUs of type %s; correct spec.resources.gpuType or wait for such nodes", d.Flavor)}
+	return &Refusal{Reason: UnknownGPUType, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: d.HeldGPUs(),
+		ShortGPUs: d.HeldGPUs(),
+		Message: fmt.Sprintf("no node has GPUs of type %s; correct spec.resources.gpuType or wait for such nodes",
+			d.Flavor)}
 }
 
 // TooWide says that a Run wants more GPUs than there are on all nodes of its type, gpus.
@@ -133,7 +137,8 @@ func TooWide(d Demand, gpus int) *Refusal {
 // ofRoom turns pack's shortfall into a refusal.
 func ofRoom(d Demand, s *topology.Shortfall) *Refusal {
 	r := &Refusal{
-		Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: s.WantedGPUs, ShortGPUs: s.ShortGPUs, Domain: s.Domain, Message: s.String(),
+		Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: s.WantedGPUs, ShortGPUs: s.ShortGPUs, Domain: s.Domain,
+		Message: s.String(),
 	}
 	switch s.Kind {
 	case topology.UnknownFlavor:

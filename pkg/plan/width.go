@@ -8,8 +8,8 @@ import (
 )
 
 // At returns the shape of the same Run with so many active pods: with groups, fewer or more whole groups; without, one
-// group of another size. Spares of a group stay as they are, and a group that is not there has none. pods is a width that
-// the Run may have.
+// group of another size. Spares of a group stay as they are, and a group that is not there has none. pods is a width
+// that the Run may have.
 func (d Demand) At(pods int) Demand {
 	if d.Confined {
 		d.Groups = pods / d.PodsPerGroup
@@ -44,8 +44,9 @@ func (d Demand) Atop(pods int) int {
 	return min(width, d.Pods())
 }
 
-// Holding returns the shape of the Run at the widest width, up to its total, at which it holds at most so many GPUs, spares and
-// all; at the least width that has room for so many active pods if that is wider, and at its least width if none will do.
+// Holding returns the shape of the Run at the widest width, up to its total, at which it holds at most so many GPUs,
+// spares and all; at the least width that has room for so many active pods if that is wider, and at its least width if
+// none will do.
 func (d Demand) Holding(gpus, pods int) Demand {
 	if d.HeldGPUs() <= gpus || d.StepPods == 0 {
 		return d
@@ -56,11 +57,12 @@ func (d Demand) Holding(gpus, pods int) Demand {
 	return d.At(max(at(beyond), d.Atop(pods)))
 }
 
-// Widest returns the widest width from least to the Run's total, by steps, that fits, and what fits returned for it (R16).
-// Widths are in pods, and least is one of the Run's. The total is tried first and least second: if least does not fit
-// either, none does and its refusal is returned. Between the two a width is taken to fit if a wider one does. Widths above
-// most, from which on none fits, are not tried.
-func (d Demand) Widest(least, most int, fits func(width int) ([]Assignment, *Refusal)) (width int, found []Assignment, refusal *Refusal) {
+// Widest returns the widest width from least to the Run's total, by steps, that fits, and what fits returned for it
+// (R16). Widths are in pods, and least is one of the Run's. The total is tried first and least second: if least does
+// not fit either, none does and its refusal is returned. Between the two a width is taken to fit if a wider one does.
+// Widths above most, from which on none fits, are not tried.
+func (d Demand) Widest(least, most int,
+	fits func(width int) ([]Assignment, *Refusal)) (width int, found []Assignment, refusal *Refusal) {
 	if total := d.Pods(); total <= most || total == least {
 		if found, refusal = fits(total); refusal == nil || total == least {
 			return total, found, refusal

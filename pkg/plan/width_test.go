@@ -12,7 +12,8 @@ import (
 // elastic is a Run of 32 GPUs in pods of 4, which may shrink to 8 by steps of 8, with a spare pod in every group.
 func elastic(grouped bool) *rqv1.RunSpec {
 	spec := &rqv1.RunSpec{
-		Owner: "org:a", Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: 32, GPUsPerPod: ptr(int32(4))}, Spares: ptr(int32(4)),
+		Owner: "org:a", Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: 32, GPUsPerPod: ptr(int32(4))},
+		Spares:    ptr(int32(4)),
 		Malleable: &rqv1.RunMalleable{MinTotalGPUs: 8, MaxTotalGPUs: 64, StepGPUs: 8},
 	}
 	if grouped {
@@ -38,7 +39,8 @@ func TestDemandAtAnotherWidth(t *testing.T) {
 			t.Fatal(refusal)
 		}
 		at := d.At(test.pods)
-		if got := fmt.Sprintf("%d groups of %d pods and %d spares", at.Groups, at.PodsPerGroup, at.SparesPerGroup); got != test.want || at.Pods() != test.pods {
+		if got := fmt.Sprintf("%d groups of %d pods and %d spares", at.Groups, at.PodsPerGroup,
+			at.SparesPerGroup); got != test.want || at.Pods() != test.pods {
 			t.Errorf("%s: %s, %d pods in all, want %s", name, got, at.Pods(), test.want)
 		}
 		if diff := cmp.Diff(d, at.At(d.Pods())); diff != "" {

@@ -24,8 +24,8 @@ var (
 	_ fwk.PostBindPlugin = &Jobtree{}
 )
 
-// bindings is how many pods of Runs are being bound at a time. A barrier that opens lets a thousand pods go at once, and
-// the API server does more per second when it is not asked for all of them in the same instant.
+// bindings is how many pods of Runs are being bound at a time. A barrier that opens lets a thousand pods go at once,
+// and the API server does more per second when it is not asked for all of them in the same instant.
 const bindings = 32
 
 // turnstile lets a bounded number of pods through to the API server.
@@ -54,7 +54,8 @@ func (t *turnstile) leave(pod types.UID) {
 }
 
 // PreBindPreFlight says that pods of Runs have something to do before they are bound.
-func (pl *Jobtree) PreBindPreFlight(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
+func (pl *Jobtree) PreBindPreFlight(_ context.Context, _ fwk.CycleState, pod *corev1.Pod,
+	_ string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
 	if !ours(pod) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
@@ -90,8 +91,8 @@ func (pl *Jobtree) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Po
 	return nil
 }
 
-// settle finds out whether the Lease of a pod that is gone was written, when the answer of the API server was lost. For a
-// pod that is there, the next attempt to bind it finds out.
+// settle finds out whether the Lease of a pod that is gone was written, when the answer of the API server was lost. For
+// a pod that is there, the next attempt to bind it finds out.
 func (pl *Jobtree) settle(pod types.UID, lease *rqv1.Lease) {
 	const pause = 5 * time.Second
 	for pl.clock.Sleep(pause); pl.book.Unsettled(pod); pl.clock.Sleep(pause) {
@@ -141,8 +142,9 @@ func (pl *Jobtree) adopt(ctx context.Context, pod *corev1.Pod, node string, want
 	return nil
 }
 
-// refused reports whether the API server has answered that it does not hold the object, or was not asked. Any other error leaves
-// that open.
+// refused reports whether the API server has answered that it does not hold the object, or was not asked. Any other
+// error leaves that open.
 func refused(err error) bool {
-	return errors.Is(err, fence.ErrNotLeading) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsBadRequest(err)
+	return errors.Is(err, fence.ErrNotLeading) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) ||
+		apierrors.IsNotFound(err) || apierrors.IsBadRequest(err)
 }

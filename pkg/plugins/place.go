@@ -17,9 +17,10 @@ var (
 	_ fwk.PostFilterPlugin = &Jobtree{}
 )
 
-// PreFilter gives a pod of a Run its one node. The first pod of a gang to come here plans the whole gang. Other pods may go where
-// kube-scheduler's own rules have them go, unless they ask for GPUs.
-func (pl *Jobtree) PreFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+// PreFilter gives a pod of a Run its one node. The first pod of a gang to come here plans the whole gang. Other pods
+// may go where kube-scheduler's own rules have them go, unless they ask for GPUs.
+func (pl *Jobtree) PreFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod,
+	_ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	if !ours(pod) {
 		if refusal := pl.book.Foreign(pod); refusal != nil {
 			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, refusal.Message)
@@ -41,8 +42,8 @@ func (pl *Jobtree) PreFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Po
 // PreFilterExtensions returns nil: a plan does not change while a pod's cycle looks at preemption.
 func (pl *Jobtree) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 
-// Filter checks the assignment again, since a nominated node bypasses the result of PreFilter, and keeps pods from what spares
-// hold beside their GPUs.
+// Filter checks the assignment again, since a nominated node bypasses the result of PreFilter, and keeps pods from what
+// spares hold beside their GPUs.
 func (pl *Jobtree) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
 	name := node.Node().Name
 	if ours(pod) && pl.book.Assigned(pod.UID) != name {
@@ -75,9 +76,10 @@ func freeOn(node fwk.NodeInfo) func(corev1.ResourceName) int64 {
 	}
 }
 
-// PostFilter tells the book when another scheduling rule turned the pod's node down. A refusal of our own becomes a promise
-// there, which the Run's Reservation tells; and when the promise is due, the book decides who is cut for it.
-func (pl *Jobtree) PostFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, nodes fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+// PostFilter tells the book when another scheduling rule turned the pod's node down. A refusal of our own becomes a
+// promise there, which the Run's Reservation tells; and when the promise is due, the book decides who is cut for it.
+func (pl *Jobtree) PostFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod,
+	nodes fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if ours(pod) {
 		node := pl.book.Assigned(pod.UID)
 		status := nodes.Get(node)
@@ -95,8 +97,8 @@ func (pl *Jobtree) PostFilter(_ context.Context, _ fwk.CycleState, pod *corev1.P
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }
 
-// unnamed deals with a node that no plugin has turned down. The scheduler's snapshot lacks it, so that the pod is tried again
-// soon: no event of the queue's would. Otherwise an extender has turned it down.
+// unnamed deals with a node that no plugin has turned down. The scheduler's snapshot lacks it, so that the pod is tried
+// again soon: no event of the queue's would. Otherwise an extender has turned it down.
 func (pl *Jobtree) unnamed(pod *corev1.Pod, node, why string) {
 	if _, err := pl.handle.SnapshotSharedLister().NodeInfos().Get(node); err == nil {
 		pl.book.Turned(pod.UID, node, why)
@@ -107,8 +109,8 @@ func (pl *Jobtree) unnamed(pod *corev1.Pod, node, why string) {
 	}
 }
 
-// turnedDown reports whether it was a node that was turned down, by any plugin: of our own the Filter says so, and PreFilter that
-// the pod has no node yet.
+// turnedDown reports whether it was a node that was turned down, by any plugin: of our own the Filter says so, and
+// PreFilter that the pod has no node yet.
 func turnedDown(status *fwk.Status) bool {
 	return status.Plugin() != "" && (status.Plugin() != Name || status.Code() == fwk.UnschedulableAndUnresolvable)
 }

@@ -45,17 +45,21 @@ func placed(t *testing.T) (*book.Book, *corev1.Pod) {
 	}
 	b, size, controls := book.New(args), int32(8), true
 	b.SetNode(&corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "n0", Labels: map[string]string{"region": "r", "cluster": "c", "fabric.domain": "d", "gpu.flavor": "H100"}},
-		Status:     corev1.NodeStatus{Allocatable: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}},
+		ObjectMeta: metav1.ObjectMeta{Name: "n0", Labels: map[string]string{"region": "r", "cluster": "c",
+			"fabric.domain": "d", "gpu.flavor": "H100"}},
+		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}},
 	})
 	b.SetBudget(&rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: "b", Generation: 1},
 		Spec: rqv1.BudgetSpec{Owner: "org", Envelopes: []rqv1.Envelope{{Name: "e", Flavor: "H100", Concurrency: 8}}}})
 	b.SetRun(&rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run", UID: "run", Generation: 1},
 		Spec: rqv1.RunSpec{Owner: "org", Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: 8, GPUsPerPod: &size}}})
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run-0", UID: "pod-00000",
-		Labels:          map[string]string{rqv1.LabelRun: "run", rqv1.LabelIndex: "0", rqv1.LabelRole: string(rqv1.RoleActive)},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: rqv1.GroupVersion.String(), Kind: "Run", Name: "run", UID: "run", Controller: &controls}}}}
-	pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}}}
+		Labels: map[string]string{rqv1.LabelRun: "run", rqv1.LabelIndex: "0",
+			rqv1.LabelRole: string(rqv1.RoleActive)},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: rqv1.GroupVersion.String(), Kind: "Run", Name: "run",
+			UID: "run", Controller: &controls}}}}
+	pod.Spec.Containers = []corev1.Container{
+		{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}}}
 	b.SetMember(pod)
 	b.Open(time.Now())
 	if node, refusal := b.Place(pod.UID, time.Now()); node != "n0" {
@@ -65,8 +69,8 @@ func placed(t *testing.T) (*book.Book, *corev1.Pod) {
 	return b, pod
 }
 
-// TestPostFilterOfANodeThatNoPluginTurnedDown has the scheduler's snapshot lack the pod's node, which is tried again soon; or an
-// extender turn it down, which is a rejection like any other.
+// TestPostFilterOfANodeThatNoPluginTurnedDown has the scheduler's snapshot lack the pod's node, which is tried again
+// soon; or an extender turn it down, which is a rejection like any other.
 func TestPostFilterOfANodeThatNoPluginTurnedDown(t *testing.T) {
 	for name, test := range map[string]struct{ snapshot, assigned string }{
 		"not in the snapshot":        {"", "n0"},
@@ -76,7 +80,8 @@ func TestPostFilterOfANodeThatNoPluginTurnedDown(t *testing.T) {
 			b, pod := placed(t)
 			pl := &Jobtree{handle: &snapshot{node: test.snapshot}, book: b, clock: clock.RealClock{}}
 			nodes := framework.NewDefaultNodeToStatus()
-			nodes.SetAbsentNodesStatus(fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "node(s) didn't satisfy plugin(s) [Jobtree]"))
+			nodes.SetAbsentNodesStatus(fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
+				"node(s) didn't satisfy plugin(s) [Jobtree]"))
 			select {
 			case <-b.Queue().Filled(): // of what came before
 			default:

@@ -1,5 +1,5 @@
-// Package plugins is the scheduler-framework glue: one small file per concern, each a thin adapter to the book. It holds
-// no policy.
+// Package plugins is the scheduler-framework glue: one small file per concern, each a thin adapter to the book. It
+// holds no policy.
 package plugins
 
 import (
@@ -35,8 +35,8 @@ type Jobtree struct {
 	turnstile *turnstile
 }
 
-// NewFactory returns the plugin's factory. Every profile that names the plugin has one of its own, which asks the same book as
-// all others do, and writes Leases with the same client.
+// NewFactory returns the plugin's factory. Every profile that names the plugin has one of its own, which asks the same
+// book as all others do, and writes Leases with the same client.
 func NewFactory(b *book.Book, ledger client.Client, clock clock.Clock) frameworkruntime.PluginFactory {
 	turnstile := newTurnstile(bindings)
 	var first sync.Once // the queue, and those that wait at the barrier, are the process's: one handle reaches them all
@@ -78,8 +78,8 @@ func (pl *Jobtree) reject(pod types.UID) bool {
 // ours reports whether a pod is to be placed as part of a Run.
 func ours(pod *corev1.Pod) bool { return pod.Labels[rqv1.LabelRun] != "" }
 
-// act carries the book's requests to the scheduling queue. It runs on its own: the queue calls the plugin under its lock,
-// so that the plugin must not call the queue from there.
+// act carries the book's requests to the scheduling queue. It runs on its own: the queue calls the plugin under its
+// lock, so that the plugin must not call the queue from there.
 func (pl *Jobtree) act(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	for {

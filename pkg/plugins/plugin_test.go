@@ -20,8 +20,8 @@ type queue struct {
 
 func (q *queue) Activate(_ klog.Logger, pods map[string]*corev1.Pod) { q.activated <- pods }
 
-// TestProfilesShareOneBook has one profile's plugin say where a pod goes that the book has given a node through another's, and the
-// queue asked once.
+// TestProfilesShareOneBook has one profile's plugin say where a pod goes that the book has given a node through
+// another's, and the queue asked once.
 func TestProfilesShareOneBook(t *testing.T) {
 	b, pod := placed(t)
 	factory := NewFactory(b, nil, clock.RealClock{})

@@ -13,7 +13,8 @@ var (
 	_ fwk.EnqueueExtensions = &Jobtree{}
 )
 
-// PreEnqueue holds a gang's pods back while the gang has no plan, all but the leader, so that a waiting gang costs nothing.
+// PreEnqueue holds a gang's pods back while the gang has no plan, all but the leader, so that a waiting gang costs
+// nothing.
 func (pl *Jobtree) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
 	if !ours(pod) {
 		return nil

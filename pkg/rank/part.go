@@ -19,8 +19,8 @@ type Part struct {
 // MaxPods bounds the index of a pod: the API allows no Run more GPUs.
 const MaxPods = 1000000
 
-// PodName returns the name of the pod that has a part in a Run: RUN-0, RUN-1, … for the active pods and RUN-s0, RUN-s1, …
-// for the spares. Replacements keep it.
+// PodName returns the name of the pod that has a part in a Run: RUN-0, RUN-1, … for the active pods and RUN-s0, RUN-s1,
+// … for the spares. Replacements keep it.
 func (p Part) PodName(run string) string {
 	if p.Spare {
 		return run + "-s" + strconv.Itoa(p.Index)
@@ -39,15 +39,16 @@ func RoleOf(spec *rqv1.RunSpec, p Part) rqv1.LeaseRole {
 	return rqv1.RoleActive
 }
 
-// RunOf returns the UID of the Run that an object was made for; false for what no Run made. A pod's label says so, which only
-// the scheduler writes: references are everybody's to change, and the garbage collector takes them away when the pods of a Run
-// are to outlive it. Pods of before there was the label have the reference alone.
+// RunOf returns the UID of the Run that an object was made for; false for what no Run made. A pod's label says so,
+// which only the scheduler writes: references are everybody's to change, and the garbage collector takes them away when
+// the pods of a Run are to outlive it. Pods of before there was the label have the reference alone.
 func RunOf(o metav1.Object) (types.UID, bool) {
 	if uid := o.GetLabels()[rqv1.LabelRunUID]; uid != "" {
 		return types.UID(uid), true
 	}
 	owner := metav1.GetControllerOfNoCopy(o)
-	if owner == nil || owner.Kind != "Run" || owner.APIVersion != rqv1.GroupVersion.String() || owner.Name != o.GetLabels()[rqv1.LabelRun] {
+	if owner == nil || owner.Kind != "Run" || owner.APIVersion != rqv1.GroupVersion.String() ||
+		owner.Name != o.GetLabels()[rqv1.LabelRun] {
 		return "", false
 	}
 	return owner.UID, true

@@ -9,9 +9,9 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// Replacement says whose place a pod takes that has the rank of a lost one (R26). The pod carries it as an annotation from
-// its creation on: it is the record of the swap, and whoever decides goes by it, as far as the ledger agrees. Who pays is not
-// in it: that is the ledger's to say.
+// Replacement says whose place a pod takes that has the rank of a lost one (R26). The pod carries it as an annotation
+// from its creation on: it is the record of the swap, and whoever decides goes by it, as far as the ledger agrees. Who
+// pays is not in it: that is the ledger's to say.
 type Replacement struct {
 	// Lost is the node that the rank was lost with; empty when it was lost otherwise.
 	Lost string `json:"lost,omitempty"`

@@ -6,8 +6,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// TestChiSquare counts the first two draws of 10,000 nonces. Critical values are those of one false alarm in a thousand;
-// the nonces are fixed, so that there is none.
+// TestChiSquare counts the first two draws of 10,000 nonces. Critical values are those of one false alarm in a
+// thousand; the nonces are fixed, so that there is none.
 func TestChiSquare(t *testing.T) {
 	critical := []float64{0, 10.83, 13.82, 16.27, 18.47, 20.52, 22.46, 24.32, 26.12, 27.88, 29.59, 31.26, 32.91}
 	for _, tc := range []struct {

@@ -33,8 +33,8 @@ func Freed(cuts []rqv1.Cut, tenants []Tenant) []Holding {
 	return out
 }
 
-// AtRisk returns what the tenants in a conflict set hold of what may be cut. Spares and steps that it does not list go with their
-// Run.
+// AtRisk returns what the tenants in a conflict set hold of what may be cut. Spares and steps that it does not list go
+// with their Run.
 func AtRisk(conflicts []rqv1.Conflict, tenants []Tenant) []Holding {
 	listed := map[rqv1.NamespacedName][]rqv1.CutAction{}
 	for i := range conflicts {

@@ -32,8 +32,8 @@ func Commitment(nonce [32]byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Seed is what the draws of an activation follow from: the SHA-256 of the 32 bytes of the nonce followed by the 32 bytes
-// of the conflict set's digest (R21).
+// Seed is what the draws of an activation follow from: the SHA-256 of the 32 bytes of the nonce followed by the 32
+// bytes of the conflict set's digest (R21).
 func Seed(nonce [32]byte, published []rqv1.Conflict) [32]byte {
 	digest := sha256.Sum256([]byte(Text(published)))
 	return sha256.Sum256(append(nonce[:], digest[:]...))
@@ -56,8 +56,8 @@ func newDraw(seed [32]byte, tickets urn) *Draw {
 	return &Draw{mac: hmac.New(sha256.New, seed[:]), left: tickets}
 }
 
-// Next draws an owner, each with the same probability, then one of its tickets, each with the same probability, and takes
-// that ticket out (R20). It returns false when no ticket is left.
+// Next draws an owner, each with the same probability, then one of its tickets, each with the same probability, and
+// takes that ticket out (R20). It returns false when no ticket is left.
 func (d *Draw) Next() (Ticket, bool) {
 	if len(d.left) == 0 {
 		return Ticket{}, false
@@ -69,9 +69,9 @@ func (d *Draw) Next() (Ticket, bool) {
 	return drawn, true
 }
 
-// below draws a number from 0 to n−1: the first 8 bytes of the next HMAC, as a big-endian number, modulo n. Numbers from
-// the largest multiple of n below 2^64 upwards are passed over, since they would favor small results. Nothing is drawn
-// when n is 1.
+// below draws a number from 0 to n−1: the first 8 bytes of the next HMAC, as a big-endian number, modulo n. Numbers
+// from the largest multiple of n below 2^64 upwards are passed over, since they would favor small results. Nothing is
+// drawn when n is 1.
 func (d *Draw) below(n int) int {
 	if n == 1 {
 		return 0

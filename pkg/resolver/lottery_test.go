@@ -25,7 +25,8 @@ func unhex(t *testing.T, text string) []byte {
 	return raw
 }
 
-// TestByHand compares with what sha256sum and `openssl dgst -sha256 -mac HMAC -macopt hexkey:…` print for the same input.
+// TestByHand compares with what sha256sum and `openssl dgst -sha256 -mac HMAC -macopt hexkey:…` print for the same
+// input.
 func TestByHand(t *testing.T) {
 	w, tenants := firstExample()
 	set, _, _ := Odds(w, tenants)
@@ -57,7 +58,8 @@ func TestNumbersThatWouldBeUnfair(t *testing.T) {
 	d := newDraw([32]byte(unhex(t, "26bd80aa2e0524a74e3c4fa337169b224f5ce4b0a8dff3b2130d7acd44ab99f6")), nil)
 	got := []int{d.below(3 << 61), d.below(3 << 61), d.below(3 << 61)}
 	// By hand: a03f… and ad3a… less 6000000000000000; dced… is not below c000000000000000; 9dec… less 6000000000000000.
-	if diff := cmp.Diff([]int{0x403fd36a8a8cb629, 0x4d3a5d41d2d122bf, 0x3dec293ddd4da24c}, got); diff != "" || d.counter != 4 {
+	if diff := cmp.Diff([]int{0x403fd36a8a8cb629, 0x4d3a5d41d2d122bf, 0x3dec293ddd4da24c}, got); diff != "" ||
+		d.counter != 4 {
 		t.Errorf("%d HMACs, want 4; numbers (-by hand +got):\n%s", d.counter, diff)
 	}
 }
@@ -123,7 +125,8 @@ func TestDrawsIgnoreHoldings(t *testing.T) {
 			changed[i].Spares = []Spare{{Index: i, Holds: l.take(i)}}
 		}
 		after, ok := Resolve(&domain{free: l.free, pods: 16, each: 4}, changed, set, nonce(n))
-		if shared := min(len(before.Draws), len(after.Draws)); !ok || !slices.Equal(before.Draws[:shared], after.Draws[:shared]) {
+		if shared := min(len(before.Draws), len(after.Draws)); !ok ||
+			!slices.Equal(before.Draws[:shared], after.Draws[:shared]) {
 			t.Errorf("nonce %d draws %v, and %v when other GPUs are held", n, before.Draws, after.Draws)
 		}
 	}

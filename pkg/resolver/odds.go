@@ -9,13 +9,14 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// Odds returns the conflict set for a Run that waits: what may be cut, with the probability that Resolve cuts it, in the
-// order in which it is published, and how the probabilities were found, `exact` or `sampled 400, within 0.05 at 95 %`.
-// It returns false if the Run would not start even when everything is cut, and an empty set when it starts without cuts.
+// Odds returns the conflict set for a Run that waits: what may be cut, with the probability that Resolve cuts it, in
+// the order in which it is published, and how the probabilities were found, `exact` or `sampled 400, within 0.05 at 95
+// %`. It returns false if the Run would not start even when everything is cut, and an empty set when it starts without
+// cuts.
 //
-// Spares and steps that are cut in no way of drawing are left out; those of a sample are all listed. The tickets are listed
-// whenever there is a lottery, since it cannot be run again without them. A ticket's GPUs are the rest of its Run, with the
-// spares and steps that no entry lists.
+// Spares and steps that are cut in no way of drawing are left out; those of a sample are all listed. The tickets are
+// listed whenever there is a lottery, since it cannot be run again without them. A ticket's GPUs are the rest of its
+// Run, with the spares and steps that no entry lists.
 func Odds(w World, tenants []Tenant) ([]rqv1.Conflict, string, bool) {
 	t := newTrial(w, tenants)
 	defer t.restore()

@@ -82,7 +82,8 @@ func TestOddsAreFrequencies(t *testing.T) {
 	}
 }
 
-func checkFrequencies(t *testing.T, w World, tenants []Tenant, set []rqv1.Conflict, draws int, margin func(p float64) float64) {
+func checkFrequencies(t *testing.T, w World, tenants []Tenant, set []rqv1.Conflict, draws int,
+	margin func(p float64) float64) {
 	met := map[claim]int{}
 	for n := range draws {
 		plan, _ := Resolve(w, tenants, set, nonce(n))
@@ -125,7 +126,8 @@ func TestSampledOdds(t *testing.T) {
 	set, how, ok := Odds(w, tenants)
 	var size int
 	var within float64
-	if n, err := fmt.Sscanf(how, "sampled %d, within %f at 95 %%", &size, &within); n != 2 || err != nil || !ok || size < 30 || within > 0.2 {
+	if n, err := fmt.Sscanf(how, "sampled %d, within %f at 95 %%", &size, &within); n != 2 || err != nil || !ok ||
+		size < 30 || within > 0.2 {
 		t.Fatalf("odds are %q, %v: %v", how, ok, err)
 	}
 	checkFrequencies(t, w, tenants, set, 2000, func(float64) float64 { return 2 * within })
@@ -133,7 +135,8 @@ func TestSampledOdds(t *testing.T) {
 	for _, c := range set {
 		listed[c.Action]++
 	}
-	if diff := cmp.Diff(map[rqv1.CutAction]int{rqv1.CutDropSpare: 4, rqv1.CutShrink: 5, rqv1.CutLottery: 20}, listed); diff != "" {
+	if diff := cmp.Diff(map[rqv1.CutAction]int{rqv1.CutDropSpare: 4, rqv1.CutShrink: 5, rqv1.CutLottery: 20},
+		listed); diff != "" {
 		t.Errorf("entries (-want +got):\n%s", diff)
 	}
 	seed := nonce(1)

@@ -109,7 +109,8 @@ func record(set []rqv1.Conflict, how string, seed [32]byte, plan Plan) *rqv1.Res
 		ActivatedAt: &at,
 		ConflictSet: set,
 		Lottery: &rqv1.Lottery{
-			Commitment: Commitment(seed), ConflictSetDigest: Digest(set), Nonce: hex.EncodeToString(seed[:]), Odds: how, Draws: plan.Draws,
+			Commitment: Commitment(seed), ConflictSetDigest: Digest(set), Nonce: hex.EncodeToString(seed[:]), Odds: how,
+			Draws: plan.Draws,
 		},
 		Cuts: plan.Cuts,
 	}}

@@ -9,8 +9,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// Text is the conflict set as it is hashed: a line for each entry, in order, of the action, the owner, NAMESPACE/NAME of
-// the Run, the GPUs and the probability, with one space between them and a line feed after each line.
+// Text is the conflict set as it is hashed: a line for each entry, in order, of the action, the owner, NAMESPACE/NAME
+// of the Run, the GPUs and the probability, with one space between them and a line feed after each line.
 func Text(published []rqv1.Conflict) string {
 	var text strings.Builder
 	for _, c := range published {

@@ -19,11 +19,14 @@ func TestRemedies(t *testing.T) {
 		tenants []Tenant
 		want    []string
 	}{
-		{"first example", 18, first, []string{"Shrink elastic Runs by steps (16 GPUs)", "Run a fair lottery if a deficit remains (2 GPUs)"}},
+		{"first example", 18, first, []string{"Shrink elastic Runs by steps (16 GPUs)",
+			"Run a fair lottery if a deficit remains (2 GPUs)"}},
 		{"all kinds", 100, []Tenant{x, s}, []string{
-			"Drop spares in scope (32 GPUs)", "Shrink elastic Runs by steps (4 GPUs)", "Run a fair lottery if a deficit remains (1 GPU)",
+			"Drop spares in scope (32 GPUs)", "Shrink elastic Runs by steps (4 GPUs)",
+			"Run a fair lottery if a deficit remains (1 GPU)",
 		}},
-		{"no more than is short", 34, []Tenant{x, s}, []string{"Drop spares in scope (32 GPUs)", "Shrink elastic Runs by steps (2 GPUs)"}},
+		{"no more than is short", 34, []Tenant{x, s},
+			[]string{"Drop spares in scope (32 GPUs)", "Shrink elastic Runs by steps (2 GPUs)"}},
 		{"nothing is short", 0, []Tenant{x, s}, nil},
 		{"nothing to give", 5, nil, nil},
 	} {

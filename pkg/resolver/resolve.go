@@ -7,10 +7,10 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// Resolve chooses what is cut so that the Run that waits starts (R19). Only what the published conflict set lists is cut,
-// and tickets are drawn with the nonce: the same record gives the same draws, also after a restart. A ticket whose tenant
-// holds nothing any more frees nothing, and drawing goes on. Resolve returns false if the Run would not start even with
-// all of it cut. The World is left as it was.
+// Resolve chooses what is cut so that the Run that waits starts (R19). Only what the published conflict set lists is
+// cut, and tickets are drawn with the nonce: the same record gives the same draws, also after a restart. A ticket whose
+// tenant holds nothing any more frees nothing, and drawing goes on. Resolve returns false if the Run would not start
+// even with all of it cut. The World is left as it was.
 func Resolve(w World, tenants []Tenant, published []rqv1.Conflict, nonce [32]byte) (Plan, bool) {
 	t := newTrial(w, within(tenants, published))
 	defer t.restore()
@@ -57,8 +57,9 @@ func (t *trial) draw(d *Draw) (draws []Ticket, until []int) {
 	return draws, until
 }
 
-// cutUntilFits cuts pieces in order, on top of what is cut, until the Run fits, and returns how many it takes; all of them
-// are known to be enough. What fits still fits when more is cut, so the number is found by halving, with few questions.
+// cutUntilFits cuts pieces in order, on top of what is cut, until the Run fits, and returns how many it takes; all of
+// them are known to be enough. What fits still fits when more is cut, so the number is found by halving, with few
+// questions.
 func (t *trial) cutUntilFits(order []int) int {
 	base := t.cut
 	cut := func(n int) {
@@ -74,8 +75,8 @@ func (t *trial) cutUntilFits(order []int) int {
 }
 
 // takeBack takes back what is not needed: tickets in the order of drawing, then steps and spares in the order of being
-// cut. The last ticket is needed, for without it the Run did not fit. When a ticket stays, the spares and steps of its Run
-// go with it; when it is taken back they are cuts of their own again.
+// cut. The last ticket is needed, for without it the Run did not fit. When a ticket stays, the spares and steps of its
+// Run go with it; when it is taken back they are cuts of their own again.
 func (t *trial) takeBack(drawn []int) {
 	for i, p := range drawn {
 		if i < len(drawn)-1 {

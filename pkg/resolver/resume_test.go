@@ -76,7 +76,8 @@ func TestOnlyWhatIsPublishedIsCut(t *testing.T) {
 		{"the steps go with the ticket", []rqv1.Conflict{entry(1, rqv1.CutLottery)}, []int32{24}},
 		{"only steps", []rqv1.Conflict{entry(1, rqv1.CutShrink)}, nil},
 		{"a ticket of a Run that is gone", []rqv1.Conflict{
-			{Run: rqv1.NamespacedName{Namespace: "ns-a", Name: "gone"}, Owner: "org:a", Action: rqv1.CutLottery}, entry(0, rqv1.CutLottery),
+			{Run: rqv1.NamespacedName{Namespace: "ns-a", Name: "gone"}, Owner: "org:a", Action: rqv1.CutLottery},
+			entry(0, rqv1.CutLottery),
 		}, []int32{32}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

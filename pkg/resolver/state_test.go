@@ -70,8 +70,8 @@ func (s *state) domain(t *rapid.T) *domain {
 	return &domain{free: s.free, each: each, pods: rapid.IntRange(fit, room+1).Draw(t, "pods")}
 }
 
-// change is one thing that a plan does, stated without the resolver: what it frees, and what it is called when it alone is
-// left undone. Steps are separate, the last one of a Run first in undoing.
+// change is one thing that a plan does, stated without the resolver: what it frees, and what it is called when it alone
+// is left undone. Steps are separate, the last one of a Run first in undoing.
 type change struct {
 	name  string
 	holds []Holding

@@ -10,8 +10,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// TestVerifyFindsEveryChange changes one byte of one string of the record. The names of its Runs differ in more than one
-// byte, so that no change turns a Run into another.
+// TestVerifyFindsEveryChange changes one byte of one string of the record. The names of its Runs differ in more than
+// one byte, so that no change turns a Run into another.
 func TestVerifyFindsEveryChange(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := published(t)
@@ -48,8 +48,10 @@ func places(s *rqv1.ReservationStatus) []place {
 	for i := range s.ConflictSet {
 		c := &s.ConflictSet[i]
 		runAt("conflictSet", &c.Run)
-		all = append(all, at("conflictSet.owner", &c.Owner), at("conflictSet.action", &c.Action), at("conflictSet.probability", &c.Probability),
-			place{"conflictSet.gpus", func() string { return fmt.Sprintf("%c", c.GPUs) }, func(text string) { c.GPUs = int32(text[0]) }})
+		all = append(all, at("conflictSet.owner", &c.Owner), at("conflictSet.action", &c.Action),
+			at("conflictSet.probability", &c.Probability),
+			place{"conflictSet.gpus", func() string { return fmt.Sprintf("%c", c.GPUs) },
+				func(text string) { c.GPUs = int32(text[0]) }})
 	}
 	for i := range l.Draws {
 		runAt("draws", &l.Draws[i].Run)

@@ -1,5 +1,5 @@
-// Package resolver decides what is cut so that a Run with a Reservation starts: structural cuts first, then a lottery that
-// anyone can re-run and check (rules R19 to R21).
+// Package resolver decides what is cut so that a Run with a Reservation starts: structural cuts first, then a lottery
+// that anyone can re-run and check (rules R19 to R21).
 //
 // It is pure: no clock, no randomness, no API client. Draws follow from a nonce and from what was published.
 package resolver
@@ -56,8 +56,8 @@ type Tenant struct {
 	Ticket bool
 }
 
-// World answers whether the Run that waits would start. What fits must still fit when more is free; only then is every cut
-// of a Plan needed.
+// World answers whether the Run that waits would start. What fits must still fit when more is free; only then is every
+// cut of a Plan needed.
 type World interface {
 	// Free gives back GPUs that a tenant holds.
 	Free([]Holding)

@@ -49,7 +49,8 @@ func (t *trial) sparesOf(step piece) []int {
 	var out []int
 	own := &t.tenants[step.tenant]
 	for _, p := range t.of[step.tenant] {
-		if piece := &t.pieces[p]; piece.action == rqv1.CutDropSpare && slices.Contains(own.Steps[step.part].Spares, own.Spares[piece.part].Index) {
+		if piece := &t.pieces[p]; piece.action == rqv1.CutDropSpare &&
+			slices.Contains(own.Steps[step.part].Spares, own.Spares[piece.part].Index) {
 			out = append(out, p)
 		}
 	}

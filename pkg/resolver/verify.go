@@ -11,8 +11,8 @@ import (
 )
 
 // Verify checks a Reservation's published record offline, with nothing else at hand (R21), and returns a sentence for
-// each thing that is not as it must be; none when the record is valid. A record that is not revealed yet is not valid. It
-// does not tell whether each cut was needed, since the record does not say who held which GPUs.
+// each thing that is not as it must be; none when the record is valid. A record that is not revealed yet is not valid.
+// It does not tell whether each cut was needed, since the record does not say who held which GPUs.
 func Verify(r *rqv1.Reservation) []string {
 	v := &verifier{status: &r.Status}
 	if r.Status.Lottery != nil {
@@ -44,7 +44,8 @@ func (v *verifier) say(format string, args ...any) {
 // unused says that there is nothing in the record that an activation writes.
 func (v *verifier) unused() bool {
 	l := &v.lottery
-	return v.status.ActivatedAt == nil && l.ConflictSetDigest == "" && l.Nonce == "" && len(l.Draws) == 0 && len(v.status.Cuts) == 0
+	return v.status.ActivatedAt == nil && l.ConflictSetDigest == "" && l.Nonce == "" && len(l.Draws) == 0 &&
+		len(v.status.Cuts) == 0
 }
 
 var probability = regexp.MustCompile(`^(0(\.[0-9]+)?|1(\.0+)?)$`)
@@ -84,7 +85,8 @@ func (v *verifier) checkNonce() ([32]byte, bool) {
 	if l.Nonce == "" {
 		v.say("The nonce is not revealed yet: the draw cannot be checked.")
 		if len(l.Draws) > 0 || len(v.status.Cuts) > 0 {
-			v.say("There are %d draws and %d cuts, although they may be published only with the nonce.", len(l.Draws), len(v.status.Cuts))
+			v.say("There are %d draws and %d cuts, although they may be published only with the nonce.", len(l.Draws),
+				len(v.status.Cuts))
 		}
 		return [32]byte{}, false
 	}

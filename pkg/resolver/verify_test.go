@@ -55,8 +55,10 @@ func TestVerifySays(t *testing.T) {
 		{"never fixed", func(s *rqv1.ReservationStatus) { s.ActivatedAt = nil }, []string{"activatedAt is missing"}},
 		{"commitment", func(s *rqv1.ReservationStatus) { s.Lottery.Commitment = zero },
 			[]string{`commitment is "` + zero + `", but the revealed nonce has the SHA-256 ` + Commitment(nonce(2))}},
-		{"nonce in upper case", func(s *rqv1.ReservationStatus) { s.Lottery.Nonce = strings.ToUpper(s.Lottery.Nonce) }, []string{`nonce is "`}},
-		{"digest", func(s *rqv1.ReservationStatus) { s.Lottery.ConflictSetDigest = zero }, []string{`conflictSetDigest is "` + zero}},
+		{"nonce in upper case", func(s *rqv1.ReservationStatus) { s.Lottery.Nonce = strings.ToUpper(s.Lottery.Nonce) },
+			[]string{`nonce is "`}},
+		{"digest", func(s *rqv1.ReservationStatus) { s.Lottery.ConflictSetDigest = zero },
+			[]string{`conflictSetDigest is "` + zero}},
 		{"a draw less", func(s *rqv1.ReservationStatus) { s.Lottery.Draws = s.Lottery.Draws[:1] },
 			[]string{"Cut 3 ends ns-echo/five by lottery"}},
 		{"the last draw is not cut", func(s *rqv1.ReservationStatus) {
@@ -69,19 +71,23 @@ func TestVerifySays(t *testing.T) {
 		{"draws swapped", func(s *rqv1.ReservationStatus) {
 			s.Lottery.Draws[0], s.Lottery.Draws[1] = s.Lottery.Draws[1], s.Lottery.Draws[0]
 		}, []string{"Draw 1 is ns-", "Draw 2 is ns-"}},
-		{"a cut twice", func(s *rqv1.ReservationStatus) { s.Cuts = append(s.Cuts, s.Cuts[0]) }, []string{"Cut 5 repeats DropSpare of ns-bravo/two."}},
+		{"a cut twice", func(s *rqv1.ReservationStatus) { s.Cuts = append(s.Cuts, s.Cuts[0]) },
+			[]string{"Cut 5 repeats DropSpare of ns-bravo/two."}},
 		{"a cut that was not published", func(s *rqv1.ReservationStatus) { s.Cuts[0].Run.Name = "other" },
 			[]string{"Cut 1 is DropSpare of ns-bravo/other, which the conflict set does not list."}},
 		{"more GPUs", func(s *rqv1.ReservationStatus) { s.Cuts[0].GPUs = 9 },
 			[]string{"Cut 1 is DropSpare of ns-bravo/two with 9 GPUs, but the conflict set lists 8."}},
-		{"a width where none belongs", func(s *rqv1.ReservationStatus) { s.Cuts[0].Width = new(int32) }, []string{"Cut 1 is DropSpare of ns-bravo/two: a width"}},
-		{"no spares", func(s *rqv1.ReservationStatus) { s.Cuts[0].Spares = nil }, []string{"Cut 1 is DropSpare of ns-bravo/two: spares"}},
+		{"a width where none belongs", func(s *rqv1.ReservationStatus) { s.Cuts[0].Width = new(int32) },
+			[]string{"Cut 1 is DropSpare of ns-bravo/two: a width"}},
+		{"no spares", func(s *rqv1.ReservationStatus) { s.Cuts[0].Spares = nil },
+			[]string{"Cut 1 is DropSpare of ns-bravo/two: spares"}},
 		{"an end and a shrink", func(s *rqv1.ReservationStatus) {
 			c := s.Cuts[1]
 			c.Action, c.Width = rqv1.CutLottery, nil
 			s.Cuts = append(s.Cuts, c)
 		}, []string{
-			"Cut 2 is Shrink of ns-charlie/three, which another cut ends", "Cut 5 is Lottery of ns-charlie/three, which the conflict set",
+			"Cut 2 is Shrink of ns-charlie/three, which another cut ends",
+			"Cut 5 is Lottery of ns-charlie/three, which the conflict set",
 			"Cut 5 ends ns-charlie/three by lottery, which was not drawn",
 		}},
 	} {
@@ -109,7 +115,8 @@ func TestVerifyFindsTwoTickets(t *testing.T) {
 		change func() []rqv1.Conflict
 		want   string
 	}{
-		{"twice", func() []rqv1.Conflict { return append(set, set[0]) }, "Entry 4 of the conflict set repeats Lottery of a/1."},
+		{"twice", func() []rqv1.Conflict { return append(set, set[0]) },
+			"Entry 4 of the conflict set repeats Lottery of a/1."},
 		{"two lines in one", func() []rqv1.Conflict {
 			c := set[0]
 			c.Owner = "a a/1 8 0.5\nLottery b"

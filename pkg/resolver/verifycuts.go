@@ -25,15 +25,16 @@ func (v *verifier) checkCuts() {
 		seen[key] = true
 		v.checkListed(i, &c)
 		v.checkForm(i, &c)
-		if c.Action == rqv1.CutLottery && !slices.ContainsFunc(v.lottery.Draws, func(d rqv1.Draw) bool { return d.Run == c.Run }) {
+		if c.Action == rqv1.CutLottery &&
+			!slices.ContainsFunc(v.lottery.Draws, func(d rqv1.Draw) bool { return d.Run == c.Run }) {
 			v.say("Cut %d ends %s by lottery, which was not drawn.", i+1, name(c.Run))
 		}
 	}
 	v.checkLast(seen)
 }
 
-// checkListed checks that a cut is in the conflict set, and takes no more than that says. A Run that ends loses all that
-// its entries list.
+// checkListed checks that a cut is in the conflict set, and takes no more than that says. A Run that ends loses all
+// that its entries list.
 func (v *verifier) checkListed(i int, c *rqv1.Cut) {
 	listed, limit := false, int64(0)
 	for _, e := range v.status.ConflictSet {
@@ -67,6 +68,7 @@ func (v *verifier) checkLast(cut map[claim]bool) {
 		return
 	}
 	if last := draws[len(draws)-1].Run; !cut[claim{last, rqv1.CutLottery}] {
-		v.say("Draw %d, the last, is %s, which is not cut, although drawing stops with the first ticket that is enough.", len(draws), name(last))
+		v.say("Draw %d, the last, is %s, which is not cut, although drawing stops with the first ticket that is enough.",
+			len(draws), name(last))
 	}
 }

@@ -31,8 +31,8 @@ func (o *odds) finish(drawn []int, weight *big.Rat) {
 	o.cut = cut
 }
 
-// exact walks all ways to draw, and returns false when they are too many. One draw of the sample tells at once when there
-// is no hope.
+// exact walks all ways to draw, and returns false when they are too many. One draw of the sample tells at once when
+// there is no hope.
 func (o *odds) exact() bool {
 	structure := o.cut
 	length, ways := o.cutUntilFits(o.sampled(0)), 1

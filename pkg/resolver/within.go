@@ -12,8 +12,8 @@ type claim struct {
 	action rqv1.CutAction
 }
 
-// within keeps what the published conflict set says may be cut. Spares that it does not list go with their steps, and they
-// and steps that it does not list with the rest of their Run.
+// within keeps what the published conflict set says may be cut. Spares that it does not list go with their steps, and
+// they and steps that it does not list with the rest of their Run.
 func within(tenants []Tenant, published []rqv1.Conflict) []Tenant {
 	listed := map[claim]bool{}
 	for _, c := range published {

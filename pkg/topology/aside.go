@@ -18,9 +18,9 @@ type stand struct {
 	spares int // how many stand there
 }
 
-// setAside decides how many spares of a solution stand on nodes of their own, and where: as many as can, all groups that
-// share a domain taken together. Pods that may lie anywhere are taken together over all domains, of which those that
-// hold most of them come first. It returns a stand for every lot, or nil when there are no spares to place.
+// setAside decides how many spares of a solution stand on nodes of their own, and where: as many as can, all groups
+// that share a domain taken together. Pods that may lie anywhere are taken together over all domains, of which those
+// that hold most of them come first. It returns a stand for every lot, or nil when there are no spares to place.
 func (f *Fleet) setAside(r *Request, p *problem, took, home []int) []stand {
 	if r.spares() == 0 {
 		return nil
@@ -58,7 +58,8 @@ func (f *Fleet) survey(st *stand, r *Request, p *problem, at *site) {
 			beside[name] = beside[name] || r.Groups[i].Spares > 0
 		}
 	}
-	for _, of := range [...]func(*pool) shelf{func(p *pool) shelf { return p.used }, func(p *pool) shelf { return p.empty }} {
+	for _, of := range [...]func(*pool) shelf{func(p *pool) shelf { return p.used },
+		func(p *pool) shelf { return p.empty }} {
 		for _, nodes := range f.usable(r, p, at.block, p.lots[st.lot].class, nil, of) {
 			st.nodes = append(st.nodes, nodes...)
 			for _, n := range slices.Backward(nodes) { // the last of equal nodes: active pods have the first

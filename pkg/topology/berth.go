@@ -48,8 +48,8 @@ func (f *Fleet) board(out []berth, r *Request, p *problem, b *block, class, pods
 	return out
 }
 
-// usable lists a block's nodes of one class that this request may use, but for those set aside, by free GPUs and then by
-// order.
+// usable lists a block's nodes of one class that this request may use, but for those set aside, by free GPUs and then
+// by order.
 func (f *Fleet) usable(r *Request, p *problem, b *block, class int, aside map[*node]bool, of func(*pool) shelf) shelf {
 	var all shelf
 	from := 0

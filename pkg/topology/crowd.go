@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// crowd knows which groups' pods are on which nodes, and parts the spares that could not be given nodes of their own from
-// their groups' active pods.
+// crowd knows which groups' pods are on which nodes, and parts the spares that could not be given nodes of their own
+// from their groups' active pods.
 type crowd struct {
 	*dealer
 	groups []Group
@@ -44,8 +44,8 @@ func newCrowd(r *Request, p *problem, stands []stand, d *dealer) *crowd {
 // window is the slots of a group.
 func (c *crowd) window(i int) []Slot { return c.slots[c.at[i]:][:c.groups[i].size()] }
 
-// part looks, for every spare that is beside its group's active pods, for a change that leaves fewer such spares: the spare
-// or one of those active pods changes places with another pod of the domain, or goes where there is room.
+// part looks, for every spare that is beside its group's active pods, for a change that leaves fewer such spares: the
+// spare or one of those active pods changes places with another pod of the domain, or goes where there is room.
 func (c *crowd) part() {
 	for i := range c.groups {
 		for k := range c.window(i) {

@@ -16,7 +16,8 @@ func (f *Fleet) emit(r *Request, p *problem, best *solution) Placement {
 			if stands != nil {
 				aside = stands[l]
 			}
-			d.active[s] = f.board(d.active[s], r, p, p.sites[s].block, p.lots[l].class, best.took[l]-aside.spares, aside.chosen())
+			d.active[s] = f.board(d.active[s], r, p, p.sites[s].block, p.lots[l].class, best.took[l]-aside.spares,
+				aside.chosen())
 			d.spare[s] = aside.board(d.spare[s], p.gpus)
 		}
 	}

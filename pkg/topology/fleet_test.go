@@ -33,11 +33,15 @@ func TestNodesThatAreLeftOut(t *testing.T) {
 		{"complete", Node{Labels: labels("west", "a"), Flavor: "H100", GPUs: 8}, nil},
 		{"cordoned", Node{Labels: labels("west", "a"), Flavor: "H100", GPUs: 8, Unschedulable: true}, nil},
 		{"no labels", Node{Flavor: "H100", GPUs: 8}, []LeftOut{{"n", `label "region" is missing`}}},
-		{"no fabric", Node{Labels: map[string]string{"region": "west"}, Flavor: "H100", GPUs: 8}, []LeftOut{{"n", `label "fabric" is missing`}}},
-		{"empty fabric", Node{Labels: labels("west", ""), Flavor: "H100", GPUs: 8}, []LeftOut{{"n", `label "fabric" is empty`}}},
+		{"no fabric", Node{Labels: map[string]string{"region": "west"}, Flavor: "H100", GPUs: 8},
+			[]LeftOut{{"n", `label "fabric" is missing`}}},
+		{"empty fabric", Node{Labels: labels("west", ""), Flavor: "H100", GPUs: 8},
+			[]LeftOut{{"n", `label "fabric" is empty`}}},
 		{"no flavor", Node{Labels: labels("west", "a"), GPUs: 8}, []LeftOut{{"n", "flavor is missing"}}},
-		{"flavor without GPUs", Node{Labels: labels("west", "a"), Flavor: "H100"}, []LeftOut{{"n", `flavor is "H100" but no GPU is allocatable`}}},
-		{"absurd", Node{Labels: labels("west", "a"), Flavor: "H100", GPUs: 1025}, []LeftOut{{"n", "1025 allocatable GPUs are more than the limit of 1024"}}},
+		{"flavor without GPUs", Node{Labels: labels("west", "a"), Flavor: "H100"},
+			[]LeftOut{{"n", `flavor is "H100" but no GPU is allocatable`}}},
+		{"absurd", Node{Labels: labels("west", "a"), Flavor: "H100", GPUs: 1025},
+			[]LeftOut{{"n", "1025 allocatable GPUs are more than the limit of 1024"}}},
 		{"no GPU node at all", Node{Labels: labels("west", "a")}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -87,7 +91,8 @@ func TestHeldGPUs(t *testing.T) {
 		{"the cordon is lifted", func() { f.SetNode(host("n", "west", "a", 7)) }, counts{0, 7, 7}},
 		{"a pod", func() { f.Take("n", 2) }, counts{2, 5, 5}},
 		{"the node is deleted", func() { f.RemoveNode("n") }, counts{2, 0, 0}},
-		{"it comes back with another flavor", func() { n := host("n", "west", "a", 7); n.Flavor = "A100"; f.SetNode(n) }, counts{2, 5, 0}},
+		{"it comes back with another flavor", func() { n := host("n", "west", "a", 7); n.Flavor = "A100"; f.SetNode(n) },
+			counts{2, 5, 0}},
 		{"it loses a label", func() { f.SetNode(host("n", "west", "", 7)) }, counts{2, 0, 0}},
 		{"gone again", func() { f.RemoveNode("n") }, counts{2, 0, 0}},
 		{"and its pod too", func() { f.Give("n", 2) }, counts{0, 0, 0}},
@@ -123,9 +128,11 @@ func TestDomains(t *testing.T) {
 	cordoned.Labels["rack"], cordoned.Unschedulable = "r9", true
 	f.SetNode(cordoned)
 	want := []Domain{
-		{Key: "west/a", Values: []string{"west", "a"}, Flavor: "H100", Nodes: []NodeRoom{{Name: "n4", GPUs: 8, Free: 8, Unschedulable: true}}},
+		{Key: "west/a", Values: []string{"west", "a"}, Flavor: "H100",
+			Nodes: []NodeRoom{{Name: "n4", GPUs: 8, Free: 8, Unschedulable: true}}},
 		{Key: "west/b", Values: []string{"west", "b"}, Flavor: "A100", Nodes: []NodeRoom{{Name: "n3", GPUs: 8, Free: 8}}},
-		{Key: "west/b", Values: []string{"west", "b"}, Flavor: "H100", Nodes: []NodeRoom{{Name: "n2", GPUs: 8, Free: 8}, {Name: "n1", GPUs: 8, Free: 5}}},
+		{Key: "west/b", Values: []string{"west", "b"}, Flavor: "H100",
+			Nodes: []NodeRoom{{Name: "n2", GPUs: 8, Free: 8}, {Name: "n1", GPUs: 8, Free: 5}}},
 	}
 	if diff := cmp.Diff(want, f.Domains()); diff != "" {
 		t.Error(diff)

@@ -41,7 +41,8 @@ func TestGreedyAlone(t *testing.T) {
 		}, {
 			"as much as can be paid for",
 			sketch("west/a n1=8", "west/b n2=8"), nil,
-			Request{GPUsPerPod: 4, Groups: groups(4, 1), Confined: true, Purse: byLabel{"fabric", map[string]int{"a": 1, "b": 2}, 0}},
+			Request{GPUsPerPod: 4, Groups: groups(4, 1), Confined: true, Purse: byLabel{"fabric", map[string]int{"a": 1, "b": 2},
+				0}},
 			result{false, []int{1, 2}, 1, 2, 2},
 		},
 	} {

@@ -145,15 +145,18 @@ func TestPack(t *testing.T) {
 			[]string{"0: west/a n2 n1 n1", "1: west/b n3 n4 n4"},
 		}, {
 			"groups of different sizes find the one way to fit",
-			sketch("west/a n1=8 n2=8", "west/b n3=8 n4=4"), confined(4, Group{Index: 4, Pods: 1}, Group{Index: 5, Pods: 2}, Group{Index: 6, Pods: 2}, Group{Index: 7, Pods: 2}),
+			sketch("west/a n1=8 n2=8", "west/b n3=8 n4=4"), confined(4, Group{Index: 4, Pods: 1}, Group{Index: 5, Pods: 2},
+				Group{Index: 6, Pods: 2}, Group{Index: 7, Pods: 2}),
 			[]string{"4: west/b n3", "5: west/a n1 n1", "6: west/a n2 n2", "7: west/b n3 n4"},
 		}, {
 			"a bound group follows its pods, and the others join it",
-			sketch("west/a n1=8-4 n2=8-4", "west/b n3=8 n4=8"), confined(4, Group{Index: 0, Pods: 2}, Group{Index: 1, Pods: 1, Domain: "west/b"}),
+			sketch("west/a n1=8-4 n2=8-4", "west/b n3=8 n4=8"),
+			confined(4, Group{Index: 0, Pods: 2}, Group{Index: 1, Pods: 1, Domain: "west/b"}),
 			[]string{"0: west/b n3 n4", "1: west/b n3"},
 		}, {
 			"pods that may go anywhere stay where their group is bound",
-			sketch("west/a n1=8-4", "west/b n2=8"), Request{GPUsPerPod: 4, Groups: []Group{{Index: 0, Pods: 1}, {Index: 1, Pods: 1, Domain: "west/b"}}},
+			sketch("west/a n1=8-4", "west/b n2=8"),
+			Request{GPUsPerPod: 4, Groups: []Group{{Index: 0, Pods: 1}, {Index: 1, Pods: 1, Domain: "west/b"}}},
 			[]string{"0: west/b n2", "1: west/b n2"},
 		}, {
 			"all groups in one domain",
@@ -163,7 +166,8 @@ func TestPack(t *testing.T) {
 		}, {
 			"all groups in the domain where some already are",
 			sketch("west/a n1=8-4 n2=8-4", "west/b n3=8"),
-			Request{GPUsPerPod: 4, Groups: []Group{{Index: 2, Pods: 1}, {Index: 0, Pods: 0, Domain: "west/b"}, {Index: 1, Pods: 1}}, Confined: true, OneDomain: true},
+			Request{GPUsPerPod: 4, Groups: []Group{{Index: 2, Pods: 1}, {Index: 0, Pods: 0, Domain: "west/b"},
+				{Index: 1, Pods: 1}}, Confined: true, OneDomain: true},
 			[]string{"2: west/b n3", "1: west/b n3"},
 		}, {
 			"excluded nodes are passed over",
@@ -183,7 +187,8 @@ func TestPack(t *testing.T) {
 		}, {
 			"payers of two domains together",
 			sketch("west/a n1=8 n2=8", "west/b n3=8 n4=8"),
-			Request{GPUsPerPod: 4, Groups: groups(2, 2), Confined: true, Purse: byLabel{"fabric", map[string]int{"a": 3, "b": 2}, 0}},
+			Request{GPUsPerPod: 4, Groups: groups(2, 2), Confined: true, Purse: byLabel{"fabric", map[string]int{"a": 3, "b": 2},
+				0}},
 			[]string{"0: west/a n1 n1", "1: west/b n3 n3"},
 		}, {
 			"the largest group is not always first",
@@ -224,7 +229,8 @@ func TestSlotsCarryThePayersClass(t *testing.T) {
 		Flavor: "H100", GPUsPerPod: 4, Groups: groups(1, 3),
 		Purse: byLabel{"region", map[string]int{"west": 2, "east": 1}, 0},
 	})
-	want := []Slot{{Node: "n2", Class: 1, Domain: "east/a"}, {Node: "n1", Class: 0, Domain: "west/a"}, {Node: "n1", Class: 0, Domain: "west/a"}}
+	want := []Slot{{Node: "n2", Class: 1, Domain: "east/a"}, {Node: "n1", Class: 0, Domain: "west/a"},
+		{Node: "n1", Class: 0, Domain: "west/a"}}
 	if diff := cmp.Diff(want, got.Slots); diff != "" || shortfall != nil {
 		t.Error(shortfall, diff)
 	}
@@ -234,7 +240,8 @@ func TestSlotsCarryThePayersClass(t *testing.T) {
 func TestRacksKeepRanksTogether(t *testing.T) {
 	f := NewFleet([]string{"fabric", "rack"}, "fabric")
 	for i, rack := range []string{"r2", "r1", "r2", "r1"} {
-		f.SetNode(Node{Name: fmt.Sprint("n", i), Flavor: "H100", GPUs: 8, Labels: map[string]string{"fabric": "a", "rack": rack}})
+		f.SetNode(Node{Name: fmt.Sprint("n", i), Flavor: "H100", GPUs: 8,
+			Labels: map[string]string{"fabric": "a", "rack": rack}})
 	}
 	got, shortfall := f.Pack(Request{Flavor: "H100", GPUsPerPod: 8, Groups: groups(1, 4)})
 	if diff := cmp.Diff([]string{"0: a n1 n3 n0 n2"}, show(got)); diff != "" || shortfall != nil {

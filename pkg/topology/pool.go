@@ -112,7 +112,8 @@ func (b *block) podsIfEmpty(gpus int) int {
 	return pods
 }
 
-// within returns the part of a stock that lies in some domains, which shares everything with it; nil when none of it does.
+// within returns the part of a stock that lies in some domains, which shares everything with it; nil when none of it
+// does.
 func (s *stock) within(domains map[string]bool) *stock {
 	if s == nil || domains == nil {
 		return s

@@ -66,7 +66,8 @@ func (s *Shortfall) String() string {
 		fmt.Fprintf(&b, "%d %s GPUs are wanted and at most %d fit even when the fleet is empty: short by %d",
 			s.WantedGPUs, s.Flavor, s.PlaceableGPUs, s.ShortGPUs)
 	case NoRoom:
-		fmt.Fprintf(&b, "%d %s GPUs are wanted and %d fit now: short by %d", s.WantedGPUs, s.Flavor, s.PlaceableGPUs, s.ShortGPUs)
+		fmt.Fprintf(&b, "%d %s GPUs are wanted and %d fit now: short by %d", s.WantedGPUs, s.Flavor, s.PlaceableGPUs,
+			s.ShortGPUs)
 	case Unpayable:
 		fmt.Fprintf(&b, "there is room for %d %s GPUs but only %d of them can be paid for: short by %d",
 			s.WantedGPUs, s.Flavor, s.PlaceableGPUs, s.ShortGPUs)

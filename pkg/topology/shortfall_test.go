@@ -33,8 +33,10 @@ func TestShortfall(t *testing.T) {
 			"a group needs 20 H100 GPUs in one domain and at most 16 fit even when it is empty",
 		}, {
 			"bound groups larger than their domain", small,
-			Request{Flavor: "H100", GPUsPerPod: 4, Groups: []Group{{Index: 0, Pods: 1, Domain: "east/c"}, {Index: 1, Pods: 1, Domain: "east/c"}}, Confined: true},
-			Shortfall{Kind: GroupTooLarge, Flavor: "H100", WantedGPUs: 8, ShortGPUs: 4, UnitGPUs: 8, LargestGPUs: 4, Domain: "east/c"},
+			Request{Flavor: "H100", GPUsPerPod: 4, Groups: []Group{{Index: 0, Pods: 1, Domain: "east/c"},
+				{Index: 1, Pods: 1, Domain: "east/c"}}, Confined: true},
+			Shortfall{Kind: GroupTooLarge, Flavor: "H100", WantedGPUs: 8, ShortGPUs: 4, UnitGPUs: 8, LargestGPUs: 4,
+				Domain: "east/c"},
 			"a group needs 8 H100 GPUs in one domain, east/c where its other pods run, and at most 4 fit even when it is empty",
 		}, {
 			"bound to a domain that is gone", small,
@@ -46,7 +48,8 @@ func TestShortfall(t *testing.T) {
 			Shortfall{Kind: FleetTooSmall, Flavor: "H100", WantedGPUs: 40, PlaceableGPUs: 36, ShortGPUs: 4},
 			"40 H100 GPUs are wanted and at most 36 fit even when the fleet is empty: short by 4",
 		}, {
-			"more groups than the domains hold", small, Request{Flavor: "H100", GPUsPerPod: 4, Groups: groups(3, 3), Confined: true},
+			"more groups than the domains hold", small, Request{Flavor: "H100", GPUsPerPod: 4, Groups: groups(3, 3),
+				Confined: true},
 			Shortfall{Kind: FleetTooSmall, Flavor: "H100", WantedGPUs: 36, PlaceableGPUs: 24, ShortGPUs: 12},
 			"36 H100 GPUs are wanted and at most 24 fit even when the fleet is empty: short by 12",
 		}, {
@@ -55,24 +58,33 @@ func TestShortfall(t *testing.T) {
 			"32 H100 GPUs are wanted and 20 fit now: short by 12",
 		}, {
 			"no room for a whole group", small, Request{Flavor: "H100", GPUsPerPod: 4, Groups: groups(1, 4), Confined: true},
-			Shortfall{Kind: NoRoom, Flavor: "H100", WantedGPUs: 16, PlaceableGPUs: 12, ShortGPUs: 4, Domain: "west/a", DomainGPUs: 12},
-			"16 H100 GPUs are wanted and 12 fit now: short by 4; domain west/a comes nearest, with room for 12 of the next group",
+			Shortfall{Kind: NoRoom, Flavor: "H100", WantedGPUs: 16, PlaceableGPUs: 12, ShortGPUs: 4, Domain: "west/a",
+				DomainGPUs: 12},
+			"16 H100 GPUs are wanted and 12 fit now: short by 4; domain west/a comes nearest, with room for 12 of " +
+				"the next group",
 		}, {
 			"no room for the second group", small, Request{Flavor: "H100", GPUsPerPod: 4, Groups: groups(2, 3), Confined: true},
-			Shortfall{Kind: NoRoom, Flavor: "H100", WantedGPUs: 24, PlaceableGPUs: 16, ShortGPUs: 8, Domain: "east/c", DomainGPUs: 4},
+			Shortfall{Kind: NoRoom, Flavor: "H100", WantedGPUs: 24, PlaceableGPUs: 16, ShortGPUs: 8, Domain: "east/c",
+				DomainGPUs: 4},
 			"24 H100 GPUs are wanted and 16 fit now: short by 8; domain east/c comes nearest, with room for 4 of the next group",
 		}, {
-			"no room beside the pods of a group", small, Request{Flavor: "H100", GPUsPerPod: 4, Groups: []Group{{Index: 0, Pods: 3, Domain: "west/b"}}, Confined: true},
-			Shortfall{Kind: NoRoom, Flavor: "H100", WantedGPUs: 12, PlaceableGPUs: 4, ShortGPUs: 8, Domain: "west/b", DomainGPUs: 4},
+			"no room beside the pods of a group", small,
+			Request{Flavor: "H100", GPUsPerPod: 4, Groups: []Group{{Index: 0, Pods: 3, Domain: "west/b"}}, Confined: true},
+			Shortfall{Kind: NoRoom, Flavor: "H100", WantedGPUs: 12, PlaceableGPUs: 4, ShortGPUs: 8, Domain: "west/b",
+				DomainGPUs: 4},
 			"12 H100 GPUs are wanted and 4 fit now: short by 8; domain west/b comes nearest, with room for 4 of the next group",
 		}, {
 			"a new group beside bound pods", sketch("west/a n1=20-4"),
-			Request{Flavor: "H100", GPUsPerPod: 4, Groups: []Group{{Index: 0, Pods: 1, Domain: "west/a"}, {Index: 1, Pods: 4}}, Confined: true},
-			Shortfall{Kind: NoRoom, Flavor: "H100", WantedGPUs: 20, PlaceableGPUs: 16, ShortGPUs: 4, Domain: "west/a", DomainGPUs: 12},
-			"20 H100 GPUs are wanted and 16 fit now: short by 4; domain west/a comes nearest, with room for 12 of the next group",
+			Request{Flavor: "H100", GPUsPerPod: 4, Groups: []Group{{Index: 0, Pods: 1, Domain: "west/a"}, {Index: 1, Pods: 4}},
+				Confined: true},
+			Shortfall{Kind: NoRoom, Flavor: "H100", WantedGPUs: 20, PlaceableGPUs: 16, ShortGPUs: 4, Domain: "west/a",
+				DomainGPUs: 12},
+			"20 H100 GPUs are wanted and 16 fit now: short by 4; domain west/a comes nearest, with room for 12 of " +
+				"the next group",
 		}, {
 			"room on excluded nodes only", sketch("west/a n1=8 n2=8"),
-			Request{Flavor: "H100", GPUsPerPod: 8, Groups: groups(2, 1), Excluded: func(node string) bool { return node == "n2" }},
+			Request{Flavor: "H100", GPUsPerPod: 8, Groups: groups(2, 1),
+				Excluded: func(node string) bool { return node == "n2" }},
 			Shortfall{Kind: NoRoom, Flavor: "H100", WantedGPUs: 16, PlaceableGPUs: 8, ShortGPUs: 8, ExcludedGPUs: 8},
 			"16 H100 GPUs are wanted and 8 fit now: short by 8; 8 more are free on nodes that these pods may not use",
 		}, {
@@ -91,8 +103,10 @@ func TestShortfall(t *testing.T) {
 			"there is room for 16 H100 GPUs but only 0 of them can be paid for: short by 16",
 		}, {
 			"each domain has a payer but both together exceed a cap", sketch("west/a n1=8", "west/b n2=8"),
-			Request{Flavor: "H100", GPUsPerPod: 4, Groups: groups(2, 2), Confined: true, Purse: byLabel{"fabric", map[string]int{"a": 2, "b": 2}, 3}},
-			Shortfall{Kind: Unpayable, Flavor: "H100", WantedGPUs: 16, PlaceableGPUs: 12, ShortGPUs: 4, Domain: "west/b", DomainGPUs: 4},
+			Request{Flavor: "H100", GPUsPerPod: 4, Groups: groups(2, 2), Confined: true,
+				Purse: byLabel{"fabric", map[string]int{"a": 2, "b": 2}, 3}},
+			Shortfall{Kind: Unpayable, Flavor: "H100", WantedGPUs: 16, PlaceableGPUs: 12, ShortGPUs: 4, Domain: "west/b",
+				DomainGPUs: 4},
 			"there is room for 16 H100 GPUs but only 12 of them can be paid for: short by 4",
 		},
 	} {

@@ -104,8 +104,8 @@ func (b *parting) try(k int) {
 }
 
 // TestSparesStandApart compares the packer with brute force: no spare is on a node with its group's active pods if the
-// same domains have nodes for it. Where several groups compete for nodes, and not all have spares, or some have pods there
-// already or may lie in any domain, the packer comes close and no more.
+// same domains have nodes for it. Where several groups compete for nodes, and not all have spares, or some have pods
+// there already or may lie in any domain, the packer comes close and no more.
 func TestSparesStandApart(t *testing.T) {
 	for range 50 {
 		rapid.Check(t, checkApart)

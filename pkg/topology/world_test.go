@@ -123,7 +123,8 @@ func (w *world) legal(n Node) bool {
 
 // drawWorld makes small fleets with at most the given pods wanted.
 func drawWorld(t *rapid.T, pods int) *world {
-	w := &world{levels: []string{"region", "cluster", "fabric"}, fabric: "fabric", held: map[string]int{}, excluded: map[string]bool{}}
+	w := &world{levels: []string{"region", "cluster", "fabric"}, fabric: "fabric", held: map[string]int{},
+		excluded: map[string]bool{}}
 	if rapid.Bool().Draw(t, "racks") {
 		w.levels = []string{"region", "fabric", "rack"}
 	}
@@ -144,7 +145,8 @@ func drawWorld(t *rapid.T, pods int) *world {
 }
 
 func (w *world) drawNode(t *rapid.T, name string, labels map[string]string) {
-	n := Node{Name: name, Labels: labels, Flavor: "H100", GPUs: rapid.SampledFrom([]int{4, 4, 4, 2, 1, 3, 6}).Draw(t, "gpus")}
+	n := Node{Name: name, Labels: labels, Flavor: "H100", GPUs: rapid.SampledFrom([]int{4, 4, 4, 2, 1, 3, 6}).Draw(t,
+		"gpus")}
 	if team := rapid.SampledFrom([]string{"", "a", "a", "b", "c"}).Draw(t, "team"); team != "" {
 		labels["team"] = team
 	}
@@ -184,7 +186,8 @@ func (w *world) drawRequest(t *rapid.T, pods int) {
 		if rapid.IntRange(0, 2).Draw(t, "with spares") == 0 && g.Pods > 0 {
 			w.drawSpares(t, &g)
 		}
-		if n := rapid.SampledFrom(w.nodes).Draw(t, "neighbor"); bound && w.legal(n) && n.Flavor == "H100" && rapid.Bool().Draw(t, "binds") {
+		if n := rapid.SampledFrom(w.nodes).Draw(t, "neighbor"); bound && w.legal(n) && n.Flavor == "H100" &&
+			rapid.Bool().Draw(t, "binds") {
 			g.Domain = strings.Join(w.path(n), "/")
 		}
 		w.request.Groups = append(w.request.Groups, g)
@@ -232,7 +235,8 @@ func (w *world) drawPurse(t *rapid.T) {
 
 // reference states the world for the brute force.
 func (w *world) reference() *reference {
-	r := &reference{bound: map[string]int{}, classes: 3, levels: slices.Index(w.levels, w.fabric) + 1, covers: func([]int) bool { return true }}
+	r := &reference{bound: map[string]int{}, classes: 3, levels: slices.Index(w.levels, w.fabric) + 1,
+		covers: func([]int) bool { return true }}
 	if w.request.Purse != nil {
 		r.covers = w.request.Purse.Covers
 	}

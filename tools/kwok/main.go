@@ -1,8 +1,8 @@
 // Command kwok is kwok as it is released, made safe to start where nodes and pods are already there.
 //
 // What kwok knows of types for its expressions is in maps of the process (github.com/wzshiming/easycel, types.go) that
-// nothing guards. It fills them when its first node and its first pod arrive, on a goroutine for each, and dies when that
-// happens at once. Here they are full before it starts.
+// nothing guards. It fills them when its first node and its first pod arrive, on a goroutine for each, and dies when
+// that happens at once. Here they are full before it starts.
 package main
 
 import (
