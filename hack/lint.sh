@@ -29,6 +29,10 @@ refuse 'files of more than 400 lines' < <(wc -l "${written[@]}" | awk '$2 != "to
 wide='^(pkg/(apis|book|cli|controllers|reconcile)|test)/'
 mapfile -t narrow < <(printf '%s\n' "${written[@]}" | grep -Ev "$wide")
 refuse 'lines of more than 120 columns' < <(LC_ALL=C.UTF-8 grep -nE '^.{121,}' "${narrow[@]}")
+refuse 'assignments in the head of an if that tests something else' < <(
+  printf '%s\n' "${narrow[@]}" | grep -v '_test\.go$' |
+    xargs grep -nE '^\s*(\} else )?if [A-Za-z_.]+(\[[^]]*\])?((, [A-Za-z_.]+)* [-+*/]?= |\+\+;|--;)' | grep -v '; err != nil'
+)
 
 # A pure package has no clients, clocks or randomness of its own.
 pure='^[^ ]*/pkg/(apis|audit|book|brake|budget|config|forecast|lifecycle|nodeloss|plan|rank|reconcile|resolver|topology)[/:]'

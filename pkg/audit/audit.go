@@ -228,7 +228,8 @@ func (s *sight) note(level Level, i Invariant, about string, objects []Object, f
 
 func newFinding(level Level, i Invariant, about string, objects []Object, format string, args ...any) Finding {
 	f := Finding{Invariant: i, Level: level, Objects: objects, Message: fmt.Sprintf(format, args...), about: about}
-	if f.Remedy = remedies[i]; level == Information {
+	f.Remedy = remedies[i]
+	if level == Information {
 		f.Remedy = "Nothing, unless you did not expect it."
 	}
 	return f

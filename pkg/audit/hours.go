@@ -55,7 +55,8 @@ func (s *sight) replay(a *budget.Accounts, leases []*rqv1.Lease, at time.Time) m
 		case c.Start.Unix() > at.Unix():
 			continue
 		case ended != nil && ended.Unix() <= at.Unix():
-			if a.Past(nameOf(lease), c, ended.Time); at.Sub(ended.Time) < writing {
+			a.Past(nameOf(lease), c, ended.Time)
+			if at.Sub(ended.Time) < writing {
 				before = writing
 			}
 		default:

@@ -143,7 +143,8 @@ func (a *account) open(lease string, c *Charge) {
 
 // promise counts what a charge is still to spend, or no longer.
 func (a *account) promise(c *Charge, by int64) {
-	if t := tieOf(c.Relation); c.Until.IsZero() {
+	t := tieOf(c.Relation)
+	if c.Until.IsZero() {
 		a.endless[t] += by * c.weight()
 	} else {
 		a.ends.add(c.Until.Unix(), t, c.weight(), by)

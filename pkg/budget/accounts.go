@@ -164,7 +164,8 @@ func (a *Accounts) Void(lease string) (Charge, bool) {
 	delete(a.charges, lease)
 	a.account(c.Payer).void(lease, &c)
 	if c.Relation == rqv1.RelationSponsor {
-		if a.borrowed[c.Run] -= c.GPUs; a.borrowed[c.Run] == 0 {
+		a.borrowed[c.Run] -= c.GPUs
+		if a.borrowed[c.Run] == 0 {
 			delete(a.borrowed, c.Run)
 		}
 	}

@@ -111,7 +111,8 @@ func (c *Cover) bounds(pods []int) []int {
 // branch solves the network with a bound on every offer. If that breaks a limit that cuts across the tree, then one of
 // its offers has to pay less.
 func (x *exact) branch(bound []int) {
-	if x.steps--; x.steps < 0 {
+	x.steps--
+	if x.steps < 0 {
 		return
 	}
 	s := x.solve(bound)

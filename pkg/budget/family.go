@@ -76,7 +76,8 @@ func (f *family) parentsOf(owner rqv1.Owner) []rqv1.Owner {
 		if i < 0 {
 			return nil
 		}
-		if path = path[:i]; len(f.budgets[rqv1.Owner(path)]) > 0 {
+		path = path[:i]
+		if len(f.budgets[rqv1.Owner(path)]) > 0 {
 			return []rqv1.Owner{rqv1.Owner(path)}
 		}
 	}
@@ -165,7 +166,8 @@ func (f *family) steps(owner rqv1.Owner) []step {
 		level = next
 	}
 	if len(f.budgets[owner]) == 0 { // owners without a Budget are anybody's to name: not all of them are remembered
-		if f.strangers++; f.strangers > mostStrangers {
+		f.strangers++
+		if f.strangers > mostStrangers {
 			maps.DeleteFunc(f.kin, func(o rqv1.Owner, _ []step) bool { return len(f.budgets[o]) == 0 })
 			f.strangers = 1
 		}

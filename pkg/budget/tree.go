@@ -32,7 +32,8 @@ func (c *Cover) Takes(pods int) []Take {
 	for i := range c.Offers {
 		o := &c.Offers[i]
 		out[i].Pods = c.flow.take(o, pods)
-		if pods -= out[i].Pods; pods == 0 {
+		pods -= out[i].Pods
+		if pods == 0 {
 			continue
 		}
 		out[i].Limit = o.Limit

@@ -63,10 +63,12 @@ func (a *account) count(c *Charge, by int) {
 	if c.Role == rqv1.RoleBorrowed {
 		return
 	}
-	if a.owners[c.Owner] += by; a.owners[c.Owner] == 0 {
+	a.owners[c.Owner] += by
+	if a.owners[c.Owner] == 0 {
 		delete(a.owners, c.Owner)
 	}
-	if a.flavors[c.Flavor] += by; a.flavors[c.Flavor] == 0 {
+	a.flavors[c.Flavor] += by
+	if a.flavors[c.Flavor] == 0 {
 		delete(a.flavors, c.Flavor)
 	}
 }

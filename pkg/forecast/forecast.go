@@ -121,7 +121,8 @@ func Earliest(s State, ask Ask) (*Promise, *plan.Refusal) {
 			return nil, t.attempt(s.Now).Unpaid(s.Fleet)
 		}
 		cut, at = n, t.events[n-1].at
-		if t.to(n); t.fits(at) {
+		t.to(n)
+		if t.fits(at) {
 			return t.known(n), nil
 		}
 	}
@@ -178,7 +179,8 @@ func (t *timeline) cuttingIn(p *Promise, slice Slice, attempt *plan.Attempt, at 
 		w := world{t.s.Fleet, attempt.Within(slice.Domains)}
 		tenants := t.tenants(slice.Domains, at)
 		var ok bool
-		if p.Conflicts, p.Odds, ok = resolver.Odds(w, tenants); !ok {
+		p.Conflicts, p.Odds, ok = resolver.Odds(w, tenants)
+		if !ok {
 			return false
 		}
 		freed := resolver.AtRisk(p.Conflicts, tenants)

@@ -121,7 +121,8 @@ func (t *timeline) sliceOf(domains map[string]bool, attempt *plan.Attempt) Slice
 		}
 	}
 	out.Scope = strings.Join(scope, ",")
-	if out.Deficit = attempt.WantedGPUs() - free; out.Deficit <= 0 {
+	out.Deficit = attempt.WantedGPUs() - free
+	if out.Deficit <= 0 {
 		out.Deficit = 0
 		if short := attempt.Within(domains).Short(t.s.Fleet); short != nil && short.Kind == topology.NoRoom {
 			out.Deficit = short.ShortGPUs

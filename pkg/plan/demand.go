@@ -80,7 +80,8 @@ func DemandOf(spec *rqv1.RunSpec, templateGPUs, nodeGPUs int) (Demand, *Refusal)
 		return d, &Refusal{Reason: Indivisible, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: total,
 			Message: indivisible(spec, size, total, group, spares)}
 	}
-	d.GPUsPerPod, d.PodsPerGroup, d.SparesPerGroup, d.Groups = size, group/size, spares/size, total/group
+	d.GPUsPerPod = size
+	d.Groups, d.PodsPerGroup, d.SparesPerGroup = total/group, group/size, spares/size
 	d.LeastPods = d.Pods()
 	if m := spec.Malleable; m != nil {
 		d.LeastPods, d.StepPods = int(m.MinTotalGPUs)/size, int(m.StepGPUs)/size
@@ -99,7 +100,9 @@ func shardsOf(spec *rqv1.RunSpec, d Demand, size int, widths []int) (Demand, *Re
 				"whole shards; "+
 				"change gpusPerPod, groupGPUs, totalGPUs or malleable", size)}
 	}
-	d.GPUsPerPod, d.PodsPerGroup, d.Groups, d.LeastPods, d.Confined = size, 1, desired/size, 1, true
+	d.GPUsPerPod = size
+	d.Groups, d.PodsPerGroup, d.Confined = desired/size, 1, true
+	d.LeastPods = 1
 	return d, nil
 }
 

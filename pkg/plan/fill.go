@@ -44,7 +44,8 @@ func Fill(accounts *budget.Accounts, d Demand, claim Claim, shards []int, rooms 
 	}
 	var payers []int
 	for len(out) > 0 && payers == nil {
-		if payers = cover.Assign(classes, make([]bool, len(out))); payers == nil {
+		payers = cover.Assign(classes, make([]bool, len(out)))
+		if payers == nil {
 			out, classes = out[:len(out)-1], classes[:len(out)-1] // whoever pays on these nodes cannot pay for so many
 		}
 	}

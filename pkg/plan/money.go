@@ -55,7 +55,8 @@ func nearest(r *Refusal, offers []budget.Offer) {
 			}
 			return
 		case !o.Opens.IsZero() && (r.Opens.IsZero() || o.Opens.Before(r.Opens)):
-			r.Reason, r.Envelope, r.Limit, r.Opens = WindowClosed, o.Key, o.Limit, o.Opens
+			r.Reason, r.Opens = WindowClosed, o.Opens
+			r.Envelope, r.Limit = o.Key, o.Limit
 		}
 	}
 }

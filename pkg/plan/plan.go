@@ -84,7 +84,8 @@ func Prepare(accounts *budget.Accounts, d Demand, claim Claim, missing []Missing
 	a := &Attempt{demand: d, missing: missing, spare: make([]bool, len(missing)), wanted: len(missing) * d.GPUsPerPod}
 	spares := 0
 	for i, m := range missing {
-		if a.spare[i] = m.Spare; m.Spare {
+		a.spare[i] = m.Spare
+		if m.Spare {
 			spares++
 		}
 	}
@@ -192,7 +193,8 @@ func align(slots []topology.Slot, groups []topology.Group, payers []int) {
 		for _, payer := range payers[b.from:b.to] {
 			b.worst = max(b.worst, payer)
 		}
-		if at = b.to; g.Domain == "" && b.to > b.from {
+		at = b.to
+		if g.Domain == "" && b.to > b.from {
 			free = append(free, b)
 		}
 	}
@@ -248,7 +250,8 @@ func groups(d Demand, missing []Missing) []topology.Group {
 		if n := len(out); n == 0 || out[n-1].Index != group {
 			out = append(out, topology.Group{Index: group, Domain: m.Domain})
 		}
-		if g := &out[len(out)-1]; m.Spare {
+		g := &out[len(out)-1]
+		if m.Spare {
 			g.Spares++
 			g.Beside = m.Beside
 		} else {

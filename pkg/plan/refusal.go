@@ -83,7 +83,8 @@ type Rejection struct {
 
 // Without says of a refusal which nodes could not be used.
 func (r *Refusal) Without(rejected *Rejection) {
-	if r.Rejected = rejected; rejected == nil {
+	r.Rejected = rejected
+	if rejected == nil {
 		return
 	}
 	nodes := "1 node was"

@@ -64,11 +64,13 @@ func (d Demand) Holding(gpus, pods int) Demand {
 func (d Demand) Widest(least, most int,
 	fits func(width int) ([]Assignment, *Refusal)) (width int, found []Assignment, refusal *Refusal) {
 	if total := d.Pods(); total <= most || total == least {
-		if found, refusal = fits(total); refusal == nil || total == least {
+		found, refusal = fits(total)
+		if refusal == nil || total == least {
 			return total, found, refusal
 		}
 	}
-	if found, refusal = fits(least); refusal != nil {
+	found, refusal = fits(least)
+	if refusal != nil {
 		return least, nil, refusal
 	}
 	low, high := 0, (min(d.Pods()-d.StepPods, most)-least)/d.StepPods // in steps above least; low fits

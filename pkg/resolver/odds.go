@@ -28,7 +28,8 @@ func Odds(w World, tenants []Tenant) ([]rqv1.Conflict, string, bool) {
 	}
 	o := &odds{trial: t, weights: map[claim]*big.Rat{}, total: new(big.Rat)}
 	structure := t.structure()
-	if t.cut.add(structure...); t.fits() {
+	t.cut.add(structure...)
+	if t.fits() {
 		t.cut = newSet(len(t.pieces))
 		t.cutUntilFits(structure)
 		t.takeBack(nil)
@@ -48,7 +49,8 @@ func Odds(w World, tenants []Tenant) ([]rqv1.Conflict, string, bool) {
 func (t *trial) tickets() []Ticket {
 	var tickets []Ticket
 	for _, p := range t.pieces {
-		if own := t.tenants[p.tenant]; p.action == rqv1.CutLottery {
+		own := t.tenants[p.tenant]
+		if p.action == rqv1.CutLottery {
 			tickets = append(tickets, Ticket{Owner: own.Owner, Run: own.Run})
 		}
 	}

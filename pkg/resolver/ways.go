@@ -38,7 +38,8 @@ func (o *odds) exact() bool {
 	length, ways := o.cutUntilFits(o.sampled(0)), 1
 	o.cut = structure
 	for i := range length {
-		if ways *= len(o.drawable) - i; ways > walkSteps {
+		ways *= len(o.drawable) - i
+		if ways > walkSteps {
 			return false
 		}
 	}
@@ -50,7 +51,8 @@ func (o *odds) exact() bool {
 
 // walk draws in every possible way from what is left in the urn; false when that takes too long.
 func (o *odds) walk(left urn, weight *big.Rat, drawn []int) bool {
-	if o.steps++; o.steps > walkSteps || o.asked > walkAsks {
+	o.steps++
+	if o.steps > walkSteps || o.asked > walkAsks {
 		return false
 	}
 	for i := range left {

@@ -45,7 +45,8 @@ func (out *Shortfall) never(s *stock, p *problem) bool {
 		}
 	}
 	if largest < p.gpus {
-		out.Kind, out.UnitGPUs, out.LargestGPUs, out.ShortGPUs = PodTooLarge, p.gpus, largest, p.gpus-largest
+		out.Kind, out.UnitGPUs, out.LargestGPUs = PodTooLarge, p.gpus, largest
+		out.ShortGPUs = out.UnitGPUs - out.LargestGPUs
 		return true
 	}
 	if out.boundTooLarge(s, p) {

@@ -72,7 +72,8 @@ func (d *draft) touch(s, n int) {
 	d.cost[costFree] += by * at.block.free
 	for l := range d.p.levels {
 		count := &d.touched[l][at.units[l]]
-		if *count += by; *count == max(by, 0) {
+		*count += by
+		if *count == max(by, 0) {
 			d.cost[l] += by
 		}
 	}

@@ -115,7 +115,8 @@ func (f *Fleet) attach(n *node) {
 	if !n.known {
 		return
 	}
-	if n.reason = f.outOfService(n.Node); n.reason != "" {
+	n.reason = f.outOfService(n.Node)
+	if n.reason != "" {
 		return
 	}
 	values, order := f.place(n.Node)
@@ -136,7 +137,8 @@ func (f *Fleet) detach(n *node) {
 		if p.nodes == 0 {
 			i, _ := p.block.findPool(p.set)
 			p.block.pools = slices.Delete(p.block.pools, i, i+1)
-			if p.set.pools--; p.set.pools == 0 {
+			p.set.pools--
+			if p.set.pools == 0 {
 				delete(f.sets, p.set.key)
 			}
 		}
