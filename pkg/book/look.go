@@ -85,6 +85,7 @@ func (b *Book) Look(o Objects, now time.Time) (Look, bool) {
 		}
 		b.demandOf(g)
 		l.Unpaid = b.isUnpaid(g, now)
+		b.advise(g, now)
 		l.Demand, l.Shape, l.Prospect = g.demand, g.shape, b.prospectOf(g)
 		l.Cuts, l.Risks = b.cutsOf(o.Run.UID), b.risksOf(o.Name)
 	}
@@ -110,6 +111,15 @@ func (b *Book) Look(o Objects, now time.Time) (Look, bool) {
 		}
 	}
 	return l, true
+}
+
+// advise adds to the refusal of a Run that waits who was asked to pay and what would help, once for each refusal.
+func (b *Book) advise(g *gang, now time.Time) {
+	r := g.refusal
+	if r == nil || r.Advice != nil || g.shape != nil || r.Reason == plan.NotYet || g.run.Status.Phase != rqv1.RunPending {
+		return
+	}
+	r.Advice = plan.Advise(b.accounts, g.full.Least(), b.claim(g, nil), g.opportunistic(), r, now)
 }
 
 // lookAtNode notes how a node is, for a gang if there is one.

@@ -3,7 +3,6 @@ package book
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"sort"
 	"time"
 
@@ -55,6 +54,9 @@ func (b *Book) WhatIf(run *rqv1.Run, now time.Time) Outlook {
 		if out.Promise, refusal = forecast.Earliest(state, ask); refusal != nil {
 			out.Refusal = refusal
 		}
+	}
+	if g.shape == nil {
+		out.Refusal.Advice = plan.Advise(b.accounts, g.full.Least(), b.claim(g, nil), false, out.Refusal, now)
 	}
 	out.Changes = b.changes(g, now)
 	return out
@@ -123,8 +125,8 @@ func everyPod(d plan.Demand) []plan.Missing {
 	return out
 }
 
-// changes looks for single changes to a Run that would make it start now: fewer GPUs, no spares, more borrowing, another
-// sponsor, another type.
+// changes looks for single changes to a Run that would make it start now: fewer GPUs, no spares, another type. What would have it
+// paid for is the advice on its refusal.
 func (b *Book) changes(g *gang, now time.Time) []Change {
 	var out []Change
 	run := g.run
@@ -141,19 +143,6 @@ func (b *Book) changes(g *gang, now time.Time) []Change {
 	}
 	if cmp.Or(value(run.Spec.Spares), value(run.Spec.SparesPerGroup)) > 0 {
 		try("no spares", func(s *rqv1.RunSpec) { s.Spares, s.SparesPerGroup = nil, nil })
-	}
-	if f := run.Spec.Funding; f != nil && f.MaxBorrowGPUs != nil {
-		try("no funding.maxBorrowGPUs", func(s *rqv1.RunSpec) { s.Funding.MaxBorrowGPUs = nil })
-	}
-	for _, sponsor := range b.accounts.Lenders(run.Spec.Owner) {
-		if f := run.Spec.Funding; f == nil || !slices.Contains(f.Sponsors, sponsor) {
-			try(fmt.Sprintf("funding.sponsors: %s", sponsor), func(s *rqv1.RunSpec) {
-				if s.Funding == nil {
-					s.Funding = &rqv1.RunFunding{}
-				}
-				s.Funding.AllowBorrow, s.Funding.Sponsors = true, append(slices.Clone(s.Funding.Sponsors), sponsor)
-			})
-		}
 	}
 	for _, flavor := range b.fleet.Flavors() {
 		if flavor != run.Spec.Resources.GPUType {

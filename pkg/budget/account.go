@@ -100,8 +100,6 @@ type account struct {
 	buckets []Bucket // of settled spending, by start
 	// over are the GPUs beyond what the envelope allows, as of the last Refresh.
 	over [ties][parts]int
-	// observed is what is promised in a status that this account was made from.
-	observed [ties]Spend
 }
 
 // pastCharge is a closed Lease that is not settled.
@@ -243,7 +241,7 @@ const horizon = 20 * 365 * 24 * 3600
 func (a *account) promised(now time.Time, which ...tie) Spend {
 	var sum Spend
 	for _, t := range which {
-		sum += Spend(a.endless[t]*ahead) + a.observed[t]
+		sum += Spend(a.endless[t] * ahead)
 	}
 	return sum + a.ends.left(now.Unix(), which)
 }

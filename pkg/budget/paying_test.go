@@ -162,7 +162,7 @@ func whatItCosts() []statement {
 		{"R7", "from 10:00:00.9 to 10:00:02.1 is 2.", equal(int64(2), seconds(fraction(900), fraction(2100)))},
 		{"R7", "Sums are whole numbers, exact to a thousandth of a GPU-second.", equal(Spend(1), GPUSecond/1000)},
 		{"R7", "its `maxDuration` if it has one, or else its next hour.",
-			equal([]time.Duration{time.Hour, 3 * time.Hour}, []time.Duration{Lookahead(0), Lookahead(3 * time.Hour)})},
+			equal([]int64{3600, 3 * 3600}, []int64{lookahead(0), lookahead(3 * time.Hour)})},
 		{"R7", "| cap | 100 |", equal(100*GPUHour, hours(100))},
 		{"R7", "| spent: 16 × 1.25 | 20 |", equal(20*GPUHour, spent.all())},
 		{"R7", "| promised: 16 × 1 | 16 |", equal(16*GPUHour, at.promised(noon, tieOwn))},

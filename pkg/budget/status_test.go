@@ -1,7 +1,6 @@
 package budget
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -51,30 +50,4 @@ func TestStatus(t *testing.T) {
 			GPUHours: &rqv1.GPUHours{Spent: "22.91666", Promised: "18.00000", Left: "977.08333", Hourly: "18.00000"}}},
 	}
 	same(t, "status", want, a.Status(b, noon))
-}
-
-// TestFromStatus has what a status tells answer like the accounts that it was made from.
-func TestFromStatus(t *testing.T) {
-	a, b := lender()
-	b.Status = a.Status(b, noon)
-	told, err := FromStatus([]rqv1.Budget{*b, *flat("child", "o:c", 1)}, rates)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, ask := range []Ask{
-		{Owner: "o"}, {Owner: "o:c"}, {Owner: "x", Funding: from("o")}, {Owner: "o", MaxDuration: 20 * time.Hour},
-		{Owner: "x", Funding: from("o"), MaxDuration: 5 * time.Hour},
-	} {
-		ask.Flavor, ask.GPUsPerPod = "H100", 1
-		got, want := told.Cover(ask, noon), a.Cover(ask, noon)
-		same(t, fmt.Sprintf("payable for %s", ask.Owner), want.Payable(), got.Payable())
-		for i := range want.Offers {
-			same(t, "pods of an offer", want.Offers[i].Pods, got.Offers[i].Pods)
-			same(t, "what limits it", want.Offers[i].Limit.Kind, got.Offers[i].Limit.Kind)
-		}
-	}
-	b.Status.Envelopes[0].GPUHours.Spent = "many"
-	if _, err := FromStatus([]rqv1.Budget{*b}, rates); err == nil {
-		t.Errorf("a status with %q GPU-hours is read", "many")
-	}
 }

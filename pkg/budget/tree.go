@@ -3,7 +3,6 @@ package budget
 import (
 	"maps"
 	"slices"
-	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -11,10 +10,6 @@ import (
 // Parents returns the owners right above an owner in the family, sorted (R2): those that its Budgets name, else the
 // nearest ancestor in the colon path that has a Budget. Parents that would make a circle are left out.
 func (a *Accounts) Parents(owner rqv1.Owner) []rqv1.Owner { return a.related().parentsOf(owner) }
-
-// SetBorrowed notes how many GPUs a Run, by its UID, holds from sponsors (R5). Accounts made by FromStatus do not know
-// it, since a Budget's status names no Run.
-func (a *Accounts) SetBorrowed(run string, gpus int) { a.borrowed[run] = gpus }
 
 // Take is the part of one offer in a number of pods.
 type Take struct {
@@ -45,11 +40,6 @@ func (c *Cover) Takes(pods int) []Take {
 		}
 	}
 	return out
-}
-
-// Lookahead is for how long a Run has to be paid for when it starts: its maxDuration, or an hour when that is 0 (R7).
-func Lookahead(maxDuration time.Duration) time.Duration {
-	return time.Duration(lookahead(maxDuration)) * time.Second
 }
 
 // Lenders returns the owners outside a borrower's family of whom some envelope lends to it, sorted (R4).

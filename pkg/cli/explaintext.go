@@ -106,6 +106,9 @@ func writeWait(text *strings.Builder, e explanation, wide bool) error {
 		return nil
 	}
 	fmt.Fprintf(text, "\nWaits%s\n", because(e.Waits.Reason, e.Waits.Message))
+	for _, line := range helpLines(e.Waits.Refusal) {
+		fmt.Fprintf(text, "  would help: %s\n", printers.EscapeTerminal(line))
+	}
 	promised := e.Waits.promised(e.Reservations)
 	if promised == nil {
 		return nil

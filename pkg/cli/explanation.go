@@ -63,6 +63,8 @@ type waiting struct {
 	Reservation      string       `json:"reservation,omitempty"`
 	EarliestStart    *metav1.Time `json:"earliestStart,omitempty"`
 	CountdownSeconds *int64       `json:"countdownSeconds,omitempty"`
+	// Refusal is the same as data, as the scheduler has published it.
+	Refusal *rqv1.RunRefusal `json:"refusal,omitempty"`
 }
 
 // moment is one step of a Run's life.
@@ -176,7 +178,8 @@ func waitOf(run *rqv1.Run, now time.Time) *waiting {
 	if phaseOf(run) != rqv1.RunPending {
 		return nil
 	}
-	w := &waiting{Reservation: run.Status.PendingReservation, EarliestStart: run.Status.EarliestStart, Message: run.Status.Message}
+	w := &waiting{Reservation: run.Status.PendingReservation, EarliestStart: run.Status.EarliestStart, Message: run.Status.Message,
+		Refusal: run.Status.Refusal}
 	if w.EarliestStart != nil {
 		w.CountdownSeconds = countdownSeconds(*w.EarliestStart, now)
 	}

@@ -1,184 +1,219 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"io"
 	"slices"
-	"time"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/printers"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
-// payerQuestion is what the answer to "who pays for this Run" is made of.
-type payerQuestion struct {
-	run     rqv1.Run
-	budgets []rqv1.Budget
-	leases  []rqv1.Lease // open ones of the Run
-	rates   budget.Rates
-	now     time.Time
-	size    podSize
-	demand  plan.Demand // worked out from the Run and the size
-}
-
-// payerAnswer says who pays and who would pay for a Run. It is what "kubectl runs budgets explain" prints, as text or as
-// data.
+// payerAnswer says who pays for a Run and who was asked to. It is what "kubectl runs budgets explain" prints, as text or as data.
 type payerAnswer struct {
-	Run         string        `json:"run"`
-	Namespace   string        `json:"namespace"`
-	Owner       rqv1.Owner    `json:"owner"`
-	Phase       rqv1.RunPhase `json:"phase"`
-	Flavor      string        `json:"flavor"`
-	GPUsPerPod  int           `json:"gpusPerPod"`
-	PodSizeFrom string        `json:"podSizeFrom"`
-	// HeldGPUs are paid for now, WantedGPUs still needed, PayableGPUs how many of these would be paid for.
-	HeldGPUs    int      `json:"heldGPUs"`
-	WantedGPUs  int      `json:"wantedGPUs"`
-	PayableGPUs int      `json:"payableGPUs"`
-	ShortGPUs   int      `json:"shortGPUs"`
-	Message     string   `json:"message,omitempty"`
-	Remedies    []remedy `json:"remedies,omitempty"`
-	Offers      []offer  `json:"offers"`
+	Run       string        `json:"run"`
+	Namespace string        `json:"namespace"`
+	Owner     rqv1.Owner    `json:"owner"`
+	Phase     rqv1.RunPhase `json:"phase"`
+	// Looked is false until the scheduler has looked at the Run as it is now.
+	Looked bool   `json:"looked"`
+	Flavor string `json:"flavor"`
+	// HeldGPUs are paid for now. Of a Run that waits, WantedGPUs are needed, PayableGPUs of these would be paid for, and ShortGPUs not.
+	HeldGPUs    int32                `json:"heldGPUs"`
+	WantedGPUs  int32                `json:"wantedGPUs"`
+	PayableGPUs int32                `json:"payableGPUs"`
+	ShortGPUs   int32                `json:"shortGPUs"`
+	Reason      string               `json:"reason,omitempty"`
+	Message     string               `json:"message,omitempty"`
+	Changes     []rqv1.RefusalChange `json:"changes,omitempty"`
+	Payers      []payerView          `json:"payers"`
 	// Unread says what could not be read, and so is missing above.
 	Unread []string `json:"unread,omitempty"`
 }
 
-// offer is the part of one envelope.
-type offer struct {
-	Step        int               `json:"step"`
-	Relation    rqv1.Relation     `json:"relation"`
-	Owner       rqv1.Owner        `json:"owner"`
-	Budget      string            `json:"budget"`
-	Envelope    string            `json:"envelope"`
-	Selector    map[string]string `json:"selector,omitempty"`
-	Concurrency int               `json:"concurrency"`
-	UsedGPUs    int               `json:"usedGPUs"`
-	FreeGPUs    int               `json:"freeGPUs"`
-	OffersGPUs  int               `json:"offersGPUs"`
-	PaysGPUs    int               `json:"paysGPUs"`
-	TakesGPUs   int               `json:"takesGPUs"`
-	Limit       *limit            `json:"limit,omitempty"`
-	Stops       string            `json:"stops"`
+// payerView is the part of one envelope.
+type payerView struct {
+	Step        int32              `json:"step,omitempty"`
+	Relation    rqv1.Relation      `json:"relation"`
+	Owner       rqv1.Owner         `json:"owner"`
+	Budget      string             `json:"budget"`
+	Envelope    string             `json:"envelope"`
+	Selector    map[string]string  `json:"selector,omitempty"`
+	Concurrency int32              `json:"concurrency"`
+	UsedGPUs    int32              `json:"usedGPUs"`
+	FreeGPUs    int32              `json:"freeGPUs"`
+	PaysGPUs    int32              `json:"paysGPUs"`
+	TakesGPUs   int32              `json:"takesGPUs"`
+	Limit       *rqv1.RefusalLimit `json:"limit,omitempty"`
+	Stops       string             `json:"stops,omitempty"`
 }
 
-// limit is what keeps an envelope from paying for more.
-type limit struct {
-	Kind string `json:"kind"`
-	Cap  string `json:"cap,omitempty"`
-	Max  int64  `json:"max"`
-	Left int64  `json:"left"`
-}
-
-// answer works out who pays and who would pay.
-func (q *payerQuestion) answer() (payerAnswer, error) {
-	if err := q.shape(); err != nil {
-		return payerAnswer{}, err
-	}
-	a := payerAnswer{Run: q.run.Name, Namespace: q.run.Namespace, Owner: q.run.Spec.Owner, Phase: phaseOf(&q.run),
-		Flavor: q.run.Spec.Resources.GPUType, GPUsPerPod: q.demand.GPUsPerPod, PodSizeFrom: q.size.from, HeldGPUs: q.held(), Offers: []offer{}}
-	if started := waitOf(&q.run, q.now); started != nil {
-		a.Message = started.Message
-	}
-	ask := q.ask()
-	cover, err := q.cover(q.budgets, ask, q.now)
-	if err != nil {
-		return a, err
-	}
-	wanted := q.wanted(cover.Payable())
-	takes := cover.Takes(wanted / q.demand.GPUsPerPod)
-	a.WantedGPUs, a.PayableGPUs = wanted, min(wanted, cover.Payable())
-	a.ShortGPUs = wanted - a.PayableGPUs
-	left := wanted
-	for i := range cover.Offers {
-		left -= takes[i].Pods * q.demand.GPUsPerPod
-		a.Offers = append(a.Offers, q.offer(&cover.Offers[i], takes[i], left))
-	}
-	a.Offers = append(a.Offers, q.others(cover)...)
-	if a.ShortGPUs > 0 {
-		a.Remedies, err = q.remedies(cover, ask, wanted)
-	}
-	return a, err
-}
-
-// cover asks what could be paid for, by Budgets as their status tells.
-func (q *payerQuestion) cover(budgets []rqv1.Budget, ask budget.Ask, now time.Time) (*budget.Cover, error) {
-	accounts, err := budget.FromStatus(budgets, q.rates)
-	if err != nil {
-		return nil, err
-	}
-	accounts.SetBorrowed(ask.Run, q.borrowed())
-	return accounts.Cover(ask, now), nil
-}
-
-// offer describes an envelope's part; left is what is still to be paid for after it.
-func (q *payerQuestion) offer(o *budget.Offer, take budget.Take, left int) offer {
-	out := offer{Step: o.Step + 1, Relation: o.Relation, Owner: o.Owner, Budget: o.Key.Budget, Envelope: o.Key.Envelope,
-		Selector: q.selector(o.Key), Concurrency: o.Concurrency, UsedGPUs: o.Used, FreeGPUs: max(0, o.Concurrency-o.Used),
-		OffersGPUs: o.Pods * q.demand.GPUsPerPod, PaysGPUs: q.pays(o.Key), TakesGPUs: take.Pods * q.demand.GPUsPerPod}
-	switch {
-	case o.Refusal != "":
-		out.Stops = o.Refusal
-	case left == 0 && take.Pods > 0:
-		out.Stops = "nothing: it pays for all the rest"
-	case left == 0:
-		out.Stops = "nothing: it is not needed"
-	default:
-		out.Limit = limitOf(take.Limit)
-		out.Stops = take.Limit.String()
-		if take.Limit.Left > 0 && out.TakesGPUs == 0 {
-			out.Stops += ", less than the next pod takes"
+// payersOf answers from a Run, its open GPU leases and all Budgets.
+func payersOf(run *rqv1.Run, leases []rqv1.Lease, budgets []rqv1.Budget) payerAnswer {
+	a := payerAnswer{Run: run.Name, Namespace: run.Namespace, Owner: run.Spec.Owner, Phase: phaseOf(run), Looked: lookedAt(run),
+		Flavor: run.Spec.Resources.GPUType, Payers: []payerView{}}
+	if r := run.Status.Refusal; r != nil && a.Phase == rqv1.RunPending {
+		a.Reason, a.Message, a.Changes, a.WantedGPUs, a.PayableGPUs = r.Reason, run.Status.Message, r.Changes, r.WantedGPUs, r.WantedGPUs
+		if isAboutMoney(r) {
+			a.ShortGPUs, a.PayableGPUs = r.ShortGPUs, r.WantedGPUs-r.ShortGPUs
+		}
+		for _, p := range r.Payers {
+			a.Payers = append(a.Payers, payerView{Step: p.Step, Relation: p.Relation, Owner: p.Owner, Budget: p.Budget, Envelope: p.Envelope,
+				TakesGPUs: p.GPUs, Limit: p.Limit, Stops: p.Stops})
 		}
 	}
-	return out
-}
-
-func limitOf(l budget.Limit) *limit {
-	out := &limit{Kind: string(l.Kind), Cap: l.Cap, Max: l.Max, Left: l.Left}
-	if l.Hours() {
-		out.Max, out.Left = l.Max/int64(budget.GPUHour), l.Left/int64(budget.GPUHour)
+	asked := len(a.Payers)
+	for i := range leases {
+		a.add(&leases[i])
 	}
-	return out
+	order := []rqv1.Relation{rqv1.RelationOwn, rqv1.RelationSibling, rqv1.RelationAncestor, rqv1.RelationSponsor}
+	slices.SortStableFunc(a.Payers[asked:], func(x, y payerView) int {
+		return cmp.Or(cmp.Compare(slices.Index(order, x.Relation), slices.Index(order, y.Relation)),
+			cmp.Compare(len(y.Owner), len(x.Owner)), // the nearest ancestor first
+			strings.Compare(string(x.Owner), string(y.Owner)), strings.Compare(x.Budget, y.Budget), strings.Compare(x.Envelope, y.Envelope))
+	})
+	for i := range a.Payers {
+		a.Payers[i].measure(budgets)
+	}
+	return a
 }
 
-// others are envelopes that pay for the Run now and would not be asked again (R8).
-func (q *payerQuestion) others(cover *budget.Cover) []offer {
-	var out []offer
-	for i := range q.leases {
-		l := &q.leases[i]
-		key := budget.Key{Budget: l.Spec.Payer.Budget, Envelope: l.Spec.PaidByEnvelope}
-		if slices.ContainsFunc(cover.Offers, func(o budget.Offer) bool { return o.Key == key }) ||
-			slices.ContainsFunc(out, func(o offer) bool { return o.Budget == key.Budget && o.Envelope == key.Envelope }) {
+func isAboutMoney(r *rqv1.RunRefusal) bool {
+	return (&plan.Refusal{Reason: plan.Reason(r.Reason)}).AboutMoney()
+}
+
+// add counts a GPU lease with its payer.
+func (a *payerAnswer) add(lease *rqv1.Lease) {
+	budget, envelope := lease.Spec.Payer.Budget, lease.Spec.PaidByEnvelope
+	i := slices.IndexFunc(a.Payers, func(p payerView) bool { return p.Budget == budget && p.Envelope == envelope })
+	if i < 0 {
+		i = len(a.Payers)
+		a.Payers = append(a.Payers, payerView{Relation: lease.Relation(), Owner: lease.Spec.Payer.Owner, Budget: budget, Envelope: envelope})
+	}
+	a.Payers[i].PaysGPUs += lease.GPUs()
+	a.HeldGPUs += lease.GPUs()
+}
+
+// measure adds what an envelope has, as its Budget tells.
+func (p *payerView) measure(budgets []rqv1.Budget) {
+	for i := range budgets {
+		b := &budgets[i]
+		if b.Name != p.Budget {
 			continue
 		}
-		out = append(out, offer{Relation: l.Relation(), Owner: l.Spec.Payer.Owner, Budget: key.Budget, Envelope: key.Envelope,
-			Selector: q.selector(key), PaysGPUs: q.pays(key), Stops: "it would not be asked now; what runs stays"})
-	}
-	return out
-}
-
-// pays is how many of the Run's GPUs an envelope pays for now.
-func (q *payerQuestion) pays(key budget.Key) int {
-	sum := 0
-	for i := range q.leases {
-		if l := &q.leases[i]; l.Spec.Payer.Budget == key.Budget && l.Spec.PaidByEnvelope == key.Envelope {
-			sum += int(l.GPUs())
-		}
-	}
-	return sum
-}
-
-func (q *payerQuestion) selector(key budget.Key) map[string]string {
-	for i := range q.budgets {
-		for j := range q.budgets[i].Spec.Envelopes {
-			if e := &q.budgets[i].Spec.Envelopes[j]; q.budgets[i].Name == key.Budget && e.Name == key.Envelope {
-				return e.Selector
+		for j := range b.Spec.Envelopes {
+			if e := &b.Spec.Envelopes[j]; e.Name == p.Envelope {
+				p.Selector, p.Concurrency = e.Selector, e.Concurrency
 			}
 		}
+		for _, s := range b.Status.Envelopes {
+			if s.Name == p.Envelope {
+				p.UsedGPUs = s.OwnedGPUs + s.FamilyGPUs + s.LentGPUs + s.SpareGPUs + s.OverdraftGPUs
+			}
+		}
+		p.FreeGPUs = max(0, p.Concurrency-p.UsedGPUs)
+		return
 	}
-	return nil
 }
 
-// short says what is short, for people.
-func (a *payerAnswer) short() string {
-	return fmt.Sprintf("nobody pays for %d of the %d %s GPUs that it needs", a.ShortGPUs, a.HeldGPUs+a.WantedGPUs, a.Flavor)
+// writePayers writes an answer for people.
+func writePayers(out io.Writer, a payerAnswer, wide bool) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "Run %s/%s of %s is %s: %s", a.Namespace, a.Run, a.Owner, a.Phase, a.verdict())
+	text.WriteString(changesInWords(a.Changes, a.WantedGPUs))
+	if a.Message != "" {
+		fmt.Fprintf(&text, "\nThe scheduler says: %s\n", printers.EscapeTerminal(a.Message))
+	}
+	if len(a.Payers) > 0 {
+		title, table := "Who pays:", payingTable(a.Payers)
+		if a.Payers[0].Step > 0 {
+			title, table = "Who is asked, in this order:", askedTable(a.Payers)
+		}
+		fmt.Fprintf(&text, "\n%s\n", title)
+		if err := printTable(table, &text, wide, false); err != nil {
+			return err
+		}
+	}
+	for i, what := range a.Unread {
+		if i == 0 {
+			text.WriteString("\nCould not be read:\n")
+		}
+		fmt.Fprintf(&text, "  %s\n", what)
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// verdict says in a sentence how the Run stands with those who pay.
+func (a *payerAnswer) verdict() string {
+	switch {
+	case a.ShortGPUs > 0:
+		return fmt.Sprintf("nobody pays for %d of the %d %s GPUs that it needs.", a.ShortGPUs, a.WantedGPUs, a.Flavor)
+	case a.HeldGPUs > 0:
+		return fmt.Sprintf("all its %d GPUs are paid for.", a.HeldGPUs)
+	case a.Phase != rqv1.RunPending:
+		return "it needs no GPUs any more."
+	case !a.Looked:
+		return "who would pay is not known yet. " + notLooked
+	case len(a.Payers) > 0:
+		return fmt.Sprintf("all %d %s GPUs that it still needs could be paid for; what it waits for is room.", a.WantedGPUs, a.Flavor)
+	}
+	return "who pays is not what it waits for."
+}
+
+// changesInWords says what would help, and of each thing what it leaves short.
+func changesInWords(changes []rqv1.RefusalChange, wanted int32) string {
+	var text strings.Builder
+	for i, c := range changes {
+		before := "  "
+		switch i {
+		case 0:
+			before = " What would help: "
+		case 1:
+			text.WriteString("What else would help:\n")
+		}
+		text.WriteString(before + changeInWords(c, wanted) + ".\n")
+	}
+	if len(changes) == 0 {
+		return "\n"
+	}
+	return text.String()
+}
+
+func changeInWords(c rqv1.RefusalChange, wanted int32) string {
+	if c.GPUs < wanted {
+		return fmt.Sprintf("%s (still short by %d)", c.What, wanted-c.GPUs)
+	}
+	return c.What
+}
+
+func payingTable(payers []payerView) *metav1.Table {
+	table := &metav1.Table{ColumnDefinitions: columns("Relation", "Owner", "Envelope", "Selector", "+Concurrency", "+Used", "Free", "Pays")}
+	for i := range payers {
+		p := &payers[i]
+		table.Rows = append(table.Rows, row(nil, string(p.Relation), string(p.Owner), p.Budget+"/"+p.Envelope, selectorText(p.Selector),
+			fmt.Sprint(p.Concurrency), fmt.Sprint(p.UsedGPUs), fmt.Sprint(p.FreeGPUs), fmt.Sprint(p.PaysGPUs)))
+	}
+	return table
+}
+
+func askedTable(payers []payerView) *metav1.Table {
+	table := &metav1.Table{ColumnDefinitions: columns("Step", "Relation", "Owner", "Envelope", "Selector", "+Concurrency", "+Used",
+		"Free", "Pays", "Takes", "Stops")}
+	for i := range payers {
+		p := &payers[i]
+		step := ""
+		if p.Step > 0 {
+			step = fmt.Sprint(p.Step)
+		}
+		table.Rows = append(table.Rows, row(nil, step, string(p.Relation), string(p.Owner), p.Budget+"/"+p.Envelope,
+			selectorText(p.Selector), fmt.Sprint(p.Concurrency), fmt.Sprint(p.UsedGPUs), fmt.Sprint(p.FreeGPUs),
+			fmt.Sprint(p.PaysGPUs), fmt.Sprint(p.TakesGPUs), p.Stops))
+	}
+	return table
 }

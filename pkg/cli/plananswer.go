@@ -26,6 +26,8 @@ type planAnswer struct {
 	Looked  bool   `json:"looked"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
+	// Refusal is the same as data, as the scheduler has published it.
+	Refusal *rqv1.RunRefusal `json:"refusal,omitempty"`
 	// promise is nil when the Run has no date.
 	*promise
 	// StartsNow is how a Run that is asked about with -f would start; nil when it would wait.
@@ -60,7 +62,7 @@ func planOf(run *rqv1.Run, r *rqv1.Reservation, now time.Time) planAnswer {
 		if r != nil {
 			promises = append(promises, promiseOf(r, now))
 		}
-		a.Reason, a.Message, a.promise = w.Reason, w.Message, w.promised(promises)
+		a.Reason, a.Message, a.Refusal, a.promise = w.Reason, w.Message, w.Refusal, w.promised(promises)
 	}
 	return a
 }
@@ -85,6 +87,7 @@ func writePlan(out io.Writer, a planAnswer, wide bool) error {
 		risks = append(risks, fmt.Sprintf("from %s at %s (%s)", r.inWords(), at(r.At), countdown(r.At, a.At.Time)))
 	}
 	facts = append(facts,
+		fact{"would help", helpLines(a.Refusal)},
 		fact{"starts now with", changeLines(a.Changes)},
 		fact{"phase", only(strings.TrimSuffix(string(a.Phase)+": "+a.standing(), ": "))},
 		fact{"at risk", risks},

@@ -96,7 +96,7 @@ func imagined(run *rqv1.Run, o book.Outlook, now time.Time) planAnswer {
 	if o.Refusal == nil {
 		return a
 	}
-	a.Reason, a.Message = string(o.Refusal.Reason), o.Refusal.Message
+	a.Reason, a.Message, a.Refusal = string(o.Refusal.Reason), o.Refusal.Message, o.Refusal.Published()
 	if o.Promise == nil {
 		return a
 	}
@@ -147,6 +147,17 @@ func (s *start) lines(wide bool) []string {
 	out := []string{fmt.Sprintf("now, with %d GPUs on %s", s.GPUs, nodesInWords(s.Nodes, wide))}
 	for _, e := range s.Payers {
 		out = append(out, fmt.Sprintf("paid by %s/%s (%d GPUs)", e.Budget, e.Envelope, e.GPUs))
+	}
+	return out
+}
+
+// helpLines says what would have a Run paid for.
+func helpLines(r *rqv1.RunRefusal) []string {
+	var out []string
+	if r != nil {
+		for _, c := range r.Changes {
+			out = append(out, changeInWords(c, r.WantedGPUs))
+		}
 	}
 	return out
 }

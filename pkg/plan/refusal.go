@@ -69,6 +69,8 @@ type Refusal struct {
 	// Rejected are the nodes that other scheduling rules turned down; nil when none was. The reason is what is short
 	// beside them, and NodesRejected only where nothing is.
 	Rejected *Rejection
+	// Advice is who was asked to pay, and what would help; nil until it is asked for.
+	Advice *Advice
 	// Message is the sentence for people.
 	Message string
 }

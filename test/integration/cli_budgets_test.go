@@ -139,34 +139,31 @@ func (s *site) checkUsageTexts(team, kin, lender rqv1.Owner, name func(string) s
 // checkExplained asks who pays for a Run that runs, and for one that waits.
 func (s *site) checkExplained(team, kin, lender rqv1.Owner, name func(string) string) {
 	s.t.Helper()
-	type offer struct {
+	type payer struct {
 		Relation, Owner, Budget string
-		OffersGPUs, PaysGPUs    int
+		TakesGPUs, PaysGPUs     int
 	}
 	var loan, waits struct {
 		ShortGPUs int
-		Offers    []offer
-		Remedies  []struct{ What string }
+		Payers    []payer
+		Changes   []struct{ What string }
 	}
 	for run, into := range map[string]any{"loan": &loan, "waits": &waits} {
 		if err := json.Unmarshal([]byte(s.runs("budgets explain -o json -n "+s.namespace+" "+run)), into); err != nil {
 			s.t.Fatal(err)
 		}
 	}
-	order := func(paidByParent, paidByLender int) []offer {
-		return []offer{
-			{"own", string(team), name("a"), 0, 0}, {"sibling", string(kin), name("b"), 0, 0},
-			{"ancestor", string(s.owner), s.namespace, 0, paidByParent}, {"sponsor", string(lender), name("lender"), 0, paidByLender},
-		}
-	}
-	if diff := cmp.Diff(order(8, 8), loan.Offers); diff != "" || loan.ShortGPUs != 0 {
+	paying := []payer{{"ancestor", string(s.owner), s.namespace, 0, 8}, {"sponsor", string(lender), name("lender"), 0, 8}}
+	if diff := cmp.Diff(paying, loan.Payers); diff != "" || loan.ShortGPUs != 0 {
 		s.t.Errorf("who pays for the loan, short by %d (-want +got):\n%s", loan.ShortGPUs, diff)
 	}
-	if diff := cmp.Diff(order(0, 0), waits.Offers); diff != "" || waits.ShortGPUs != 24 {
+	asked := []payer{{"own", string(team), name("a"), 0, 0}, {"sibling", string(kin), name("b"), 0, 0},
+		{"ancestor", string(s.owner), s.namespace, 0, 0}, {"sponsor", string(lender), name("lender"), 0, 0}}
+	if diff := cmp.Diff(asked, waits.Payers); diff != "" || waits.ShortGPUs != 24 {
 		s.t.Errorf("who would pay for what waits, short by %d (-want +got):\n%s", waits.ShortGPUs, diff)
 	}
-	if want := fmt.Sprintf("raise envelopes[all].concurrency of Budget %s from 8 to 32", name("a")); len(waits.Remedies) == 0 || waits.Remedies[0].What != want {
-		s.t.Errorf("what would help: %v, want %q", waits.Remedies, want)
+	if want := fmt.Sprintf("raise envelopes[all].concurrency of Budget %s from 8 to 32", name("a")); len(waits.Changes) == 0 || waits.Changes[0].What != want {
+		s.t.Errorf("what would help: %v, want %q", waits.Changes, want)
 	}
 	first, _, _ := strings.Cut(s.runs("budgets explain -n "+s.namespace+" waits"), "\n")
 	if want := "nobody pays for 24 of the 24 " + s.flavor + " GPUs that it needs. What would help: raise"; !strings.Contains(first, want) {

@@ -112,7 +112,7 @@ func TestCLIOnAnAPIServerAlone(t *testing.T) {
 		{name: "everybody may read Budgets", line: "runs budgets usage --kubeconfig " + bob, err: "No Budgets found.\n"},
 		{name: "a tree is no data", line: "runs budgets usage --tree -o json", err: "--tree is for people", code: 2},
 		{name: "no such command of budgets", line: "runs budgets use", err: `"use" is no command of "kubectl runs budgets"; choose from usage, explain`, code: 2},
-		{name: "nobody to pay", line: "runs budgets explain -n cli first", out: "What would help: ask for a Budget of org:cli with an envelope of flavor H100-80GB and concurrency 8."},
+		{name: "nobody has been asked", line: "runs budgets explain -n cli first", out: "who would pay is not known yet. The scheduler has not looked at this Run"},
 		{name: "whose payers", line: "runs budgets explain -n cli nothing", err: `Run "nothing" not found in namespace "cli"`, code: 1},
 		{name: "no such time", line: "runs leases --since yesterday", err: "--since must be a time such as 12h or 30d", code: 2},
 		{name: "an empty ledger for finance", line: "runs leases -n cli -o csv", out: "namespace,run,run_owner,payer_owner,"},

@@ -286,6 +286,9 @@ type RunStatus struct {
 	// +optional
 	// +listType=atomic
 	AtRisk []RunRisk `json:"atRisk,omitempty"`
+	// refusal says as data why a Run that waits does not start, when it was tried last; absent when it has not been refused.
+	// +optional
+	Refusal *RunRefusal `json:"refusal,omitempty"`
 }
 
 // RunWidth is the width of a Run, in GPUs, spares apart.

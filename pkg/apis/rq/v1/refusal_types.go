@@ -1,0 +1,97 @@
+package v1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Most entries of a refusal's lists.
+const (
+	RefusalPayers  = 16
+	RefusalChanges = 8
+)
+
+// RunRefusal is why a Run does not start (rule R29): which limit, whose, where, and by how much it is short. It is as of the last
+// time that the Run was tried.
+type RunRefusal struct {
+	// reason in one word, such as InsufficientGPUs or NoBudget: that of the condition Started.
+	Reason string `json:"reason"`
+	// owner who is to pay.
+	// +optional
+	Owner Owner `json:"owner,omitempty"`
+	// wantedGPUs are what the Run needs at its narrowest, spares included.
+	// +optional
+	WantedGPUs int32 `json:"wantedGPUs,omitempty"`
+	// shortGPUs are how many of them are missing.
+	// +optional
+	ShortGPUs int32 `json:"shortGPUs,omitempty"`
+	// envelope that is short, as Budget/envelope.
+	// +optional
+	Envelope string `json:"envelope,omitempty"`
+	// limit that bounds it.
+	// +optional
+	Limit *RefusalLimit `json:"limit,omitempty"`
+	// domain of the fast fabric that comes nearest to having room.
+	// +optional
+	Domain string `json:"domain,omitempty"`
+	// opens is when the first window opens that is closed.
+	// +optional
+	Opens *metav1.Time `json:"opens,omitempty"`
+	// rule of Kubernetes that turns nodes down, in its own words.
+	// +optional
+	Rule string `json:"rule,omitempty"`
+	// node that it turns down, one of them.
+	// +optional
+	Node string `json:"node,omitempty"`
+	// payers are the envelopes that were asked, in order (rule R2), the first 16 of them.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Payers []RefusalPayer `json:"payers,omitempty"`
+	// changes would have more of the Run paid for, each by itself, the best first: the first 8 of them.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Changes []RefusalChange `json:"changes,omitempty"`
+}
+
+// RefusalLimit is what keeps an envelope from paying for more.
+type RefusalLimit struct {
+	// kind of the limit, named as in the Budget or the Run: concurrency, maxGPUHours, lending.maxConcurrency,
+	// lending.maxGPUHours, funding.maxBorrowGPUs or window.
+	Kind string `json:"kind"`
+	// cap is the aggregate cap that sets it; absent when the envelope itself does.
+	// +optional
+	Cap string `json:"cap,omitempty"`
+	// max is the limit, in GPUs or GPU-hours.
+	Max int64 `json:"max"`
+	// left may still be taken, in GPUs or whole GPU-hours; negative when more is taken than allowed.
+	Left int64 `json:"left"`
+}
+
+// RefusalPayer is one envelope that was asked to pay for a Run.
+type RefusalPayer struct {
+	// step of the order in which envelopes are asked, from 1.
+	Step int32 `json:"step"`
+	// relation of its owner to the Run's.
+	Relation Relation `json:"relation"`
+	// owner of its Budget.
+	Owner Owner `json:"owner"`
+	// budget by name.
+	Budget string `json:"budget"`
+	// envelope in it.
+	Envelope string `json:"envelope"`
+	// gpus that it would pay for.
+	GPUs int32 `json:"gpus"`
+	// limit that keeps it from paying for more; absent when more was not needed, or it takes no part.
+	// +optional
+	Limit *RefusalLimit `json:"limit,omitempty"`
+	// stops says why it does not pay for more; absent when more was not needed.
+	// +optional
+	Stops string `json:"stops,omitempty"`
+}
+
+// RefusalChange is something that would have more of a Run paid for.
+type RefusalChange struct {
+	// what to do.
+	What string `json:"what"`
+	// gpus of those that are wanted that would be paid for then.
+	GPUs int32 `json:"gpus"`
+}

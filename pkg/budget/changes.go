@@ -1,0 +1,133 @@
+package budget
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// Change is something that would have more of a Run paid for: what to do, in words, and how many of the wanted GPUs
+// would be paid for then.
+type Change struct {
+	What string
+	GPUs int
+}
+
+// lendersTold is how many owners who would lend are named.
+const lendersTold = 3
+
+// advisor looks for what would have a Run paid for, or more of it.
+type advisor struct {
+	*Accounts
+	ask    Ask
+	cover  *Cover
+	wanted int
+	now    time.Time
+}
+
+// Changes returns what would have more paid for of some wanted GPUs, each change by itself, the best first. Each is
+// tried before it is told; nothing is changed.
+func (a *Accounts) Changes(ask Ask, wanted int, now time.Time) []Change {
+	v := &advisor{Accounts: a, ask: ask, cover: a.Cover(ask, now), wanted: wanted, now: now}
+	out := slices.Concat(v.borrowMore(), v.raise(), v.wait(), v.addSponsor())
+	if len(out) == 0 {
+		out = []Change{{fmt.Sprintf("ask for a Budget of %s with an envelope of flavor %s and concurrency %d", ask.Owner,
+			ask.Flavor, wanted), wanted}}
+	}
+	slices.SortStableFunc(out, func(x, y Change) int { return cmp.Compare(y.GPUs, x.GPUs) })
+	return out
+}
+
+// borrowMore raises the Run's own maxBorrowGPUs (R5).
+func (v *advisor) borrowMore() []Change {
+	if v.ask.Funding == nil || v.ask.Funding.MaxBorrowGPUs == nil {
+		return nil
+	}
+	free := *v.ask.Funding
+	free.MaxBorrowGPUs = nil
+	paid, lent := v.borrowing(free)
+	if paid <= v.cover.Payable() {
+		return nil
+	}
+	return []Change{{fmt.Sprintf("raise spec.funding.maxBorrowGPUs of the Run from %d to %d", *v.ask.Funding.MaxBorrowGPUs,
+		lent), paid}}
+}
+
+// borrowing is how much would be paid for under another funding, and what sponsors would pay for in all.
+func (v *advisor) borrowing(funding rqv1.RunFunding) (paid, lent int) {
+	ask := v.ask
+	ask.Funding = &funding
+	cover := v.Cover(ask, v.now)
+	lent = v.borrowed[ask.Run]
+	for i, take := range cover.Takes(v.wanted / ask.GPUsPerPod) {
+		paid += take.Pods * ask.GPUsPerPod
+		if cover.Offers[i].Relation == rqv1.RelationSponsor {
+			lent += take.Pods * ask.GPUsPerPod
+		}
+	}
+	return paid, lent
+}
+
+// wait waits for a window to open.
+func (v *advisor) wait() []Change {
+	var opens []time.Time
+	for i := range v.cover.Offers {
+		if at := v.cover.Offers[i].Opens; !at.IsZero() {
+			opens = append(opens, at)
+		}
+	}
+	slices.SortFunc(opens, time.Time.Compare)
+	for _, at := range slices.CompactFunc(opens, time.Time.Equal) {
+		if v.Cover(v.ask, at).Payable() >= v.wanted {
+			return []Change{{"wait until " + at.UTC().Format(time.RFC3339) + ", when a window opens", v.wanted}}
+		}
+	}
+	return nil
+}
+
+// addSponsor tries the owners outside the family who lend to the Run's owner and have most to offer.
+func (v *advisor) addSponsor() []Change {
+	var funding rqv1.RunFunding
+	if v.ask.Funding != nil {
+		funding = *v.ask.Funding
+	}
+	without := rqv1.RunFunding{AllowBorrow: true, Sponsors: funding.Sponsors} // as much as they lend
+	before, _ := v.borrowing(without)
+	var out []Change
+	for _, owner := range v.ableLenders(funding.Sponsors) {
+		more := without
+		more.Sponsors = append(slices.Clone(funding.Sponsors), owner)
+		paid, lent := v.borrowing(more)
+		if paid <= max(before, v.cover.Payable()) {
+			continue
+		}
+		what := fmt.Sprintf("add %s to spec.funding.sponsors of the Run: it would lend %d GPUs", owner, paid-before)
+		if !funding.AllowBorrow {
+			what = fmt.Sprintf("set spec.funding.allowBorrow of the Run and add %s to spec.funding.sponsors: it would lend "+
+				"%d GPUs", owner, paid-before)
+		}
+		if most := funding.MaxBorrowGPUs; most != nil && lent > int(*most) {
+			what += fmt.Sprintf(", if maxBorrowGPUs is raised to %d", lent)
+		}
+		out = append(out, Change{what, paid})
+	}
+	return out
+}
+
+// ableLenders returns the owners who lend to the Run's and offer most, but for those whom it asks already.
+func (v *advisor) ableLenders(asked []rqv1.Owner) []rqv1.Owner {
+	lenders := slices.DeleteFunc(v.Lenders(v.ask.Owner), func(o rqv1.Owner) bool { return slices.Contains(asked, o) })
+	ask := v.ask
+	ask.Funding = &rqv1.RunFunding{AllowBorrow: true, Sponsors: lenders}
+	offered := map[rqv1.Owner]int{}
+	cover := v.Cover(ask, v.now)
+	for i := range cover.Offers {
+		offered[cover.Offers[i].Owner] += cover.Offers[i].Pods
+	}
+	lenders = slices.DeleteFunc(lenders, func(o rqv1.Owner) bool { return offered[o] == 0 })
+	slices.SortStableFunc(lenders, func(x, y rqv1.Owner) int { return cmp.Compare(offered[y], offered[x]) })
+	return lenders[:min(len(lenders), lendersTold)]
+}
