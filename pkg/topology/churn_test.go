@@ -14,18 +14,18 @@ import (
 // dump writes down everything that a fleet knows, in its own order.
 func dump(f *Fleet) []string {
 	var out []string
-	for _, flavor := range slices.Sorted(maps.Keys(f.stocks)) {
-		s := f.stocks[flavor]
+	for _, flavor := range slices.Sorted(maps.Keys(f.flavors)) {
+		s := f.flavors[flavor]
 		out = append(out, fmt.Sprintf("flavor %s: %d free", flavor, s.free))
-		for _, b := range s.blocks {
-			out = append(out, fmt.Sprintf("block %s: %d free, sizes %v", b.path, b.free, trim(b.sizes)))
+		for _, b := range s.domains {
+			out = append(out, fmt.Sprintf("domain %s: %d free, sizes %v", b.path, b.free, trim(b.sizes)))
 			for _, n := range b.nodes {
 				out = append(out, fmt.Sprintf("node %s: %d of %d free, schedulable %v", n.order, n.free(), n.GPUs, n.pool != nil))
 			}
 			for _, p := range b.pools {
 				out = append(out, fmt.Sprintf("pool %v: %d free, %d nodes", p.set.labels, p.free, p.nodes))
-				out = append(out, dumpShelf("used", p.used)...)
-				out = append(out, dumpShelf("empty", p.empty)...)
+				out = append(out, dumpFreeList("used", p.used)...)
+				out = append(out, dumpFreeList("empty", p.empty)...)
 			}
 		}
 	}
@@ -39,11 +39,11 @@ func dump(f *Fleet) []string {
 	return out
 }
 
-func dumpShelf(name string, s shelf) []string {
+func dumpFreeList(name string, s freeList) []string {
 	var out []string
 	for free, nodes := range s {
 		for _, n := range nodes {
-			out = append(out, fmt.Sprintf("%s shelf %d: %s", name, free, n.Name))
+			out = append(out, fmt.Sprintf("%s freeList %d: %s", name, free, n.Name))
 		}
 	}
 	return out

@@ -12,7 +12,7 @@ func (f *Fleet) unknownFlavor(r *Request) *Shortfall {
 }
 
 // shortfall says why p has no solution: first what could never fit, then what does not fit now, then who cannot pay.
-func (f *Fleet) shortfall(r *Request, s *stock, p *problem) *Shortfall {
+func (f *Fleet) shortfall(r *Request, s *flavorNodes, p *problem) *Shortfall {
 	out := &Shortfall{Flavor: r.Flavor, WantedGPUs: r.pods() * r.GPUsPerPod, ExcludedGPUs: r.excludedGPUs(s)}
 	if out.never(s, p) {
 		return out
@@ -20,7 +20,7 @@ func (f *Fleet) shortfall(r *Request, s *stock, p *problem) *Shortfall {
 	// Without the purse the same problem tells room from money.
 	unpaid := *r
 	unpaid.Purse = nil
-	room := f.lay(&unpaid, s)
+	room := f.layOut(&unpaid, s)
 	if room.solve() != nil {
 		out.Kind = Unpayable
 		out.measure(p)
@@ -32,9 +32,9 @@ func (f *Fleet) shortfall(r *Request, s *stock, p *problem) *Shortfall {
 }
 
 // never finds what would not fit even if nothing ran, and says whether there is such a limit.
-func (out *Shortfall) never(s *stock, p *problem) bool {
-	largest, best, total := 0, (*block)(nil), 0
-	for _, b := range s.blocks {
+func (out *Shortfall) never(s *flavorNodes, p *problem) bool {
+	largest, best, total := 0, (*fabricDomain)(nil), 0
+	for _, b := range s.domains {
 		for size, nodes := range b.sizes {
 			if nodes > 0 {
 				largest = max(largest, size)
@@ -61,7 +61,7 @@ func (out *Shortfall) never(s *stock, p *problem) bool {
 		return true
 	}
 	smallest := p.sizes[len(p.sizes)-1]
-	for _, b := range s.blocks {
+	for _, b := range s.domains {
 		must := p.must[b.path]
 		total += must + (b.podsIfEmpty(p.gpus)-must)/smallest*smallest
 	}
@@ -73,11 +73,11 @@ func (out *Shortfall) never(s *stock, p *problem) bool {
 }
 
 // boundTooLarge finds the first domain that could never hold the pods that are bound to it.
-func (out *Shortfall) boundTooLarge(s *stock, p *problem) bool {
+func (out *Shortfall) boundTooLarge(s *flavorNodes, p *problem) bool {
 	for _, domain := range slices.Sorted(maps.Keys(p.must)) {
 		holds := 0
 		if i, ok := s.find(domain); ok {
-			holds = s.blocks[i].podsIfEmpty(p.gpus)
+			holds = s.domains[i].podsIfEmpty(p.gpus)
 		}
 		if holds < p.must[domain] {
 			out.Kind, out.Domain = GroupTooLarge, domain
@@ -89,14 +89,14 @@ func (out *Shortfall) boundTooLarge(s *stock, p *problem) bool {
 	return false
 }
 
-// measure fills the problem as far as it goes, then lets every piece that found no place take what its best site has
-// left, and reports the sum.
+// measure fills the problem as far as it goes, then lets every piece that found no place take what its best candidate
+// has left, and reports the sum.
 func (out *Shortfall) measure(p *problem) {
 	d := newDraft(p)
 	d.greedy()
 	short := d.left
-	for s := range p.sites {
-		at := &p.sites[s]
+	for s := range p.candidates {
+		at := &p.candidates[s]
 		pods := 0
 		for l := at.lo; l < at.hi; l++ {
 			pods += d.took[l]
@@ -107,27 +107,27 @@ func (out *Shortfall) measure(p *problem) {
 		if at.must > pods {
 			short += at.must - pods
 			if out.Domain == "" {
-				out.Domain, out.DomainGPUs = at.block.path, pods*p.gpus
+				out.Domain, out.DomainGPUs = at.domain.path, pods*p.gpus
 			}
 		}
 	}
 	for _, part := range d.parts() {
 		short -= part.pods
 		if out.Domain == "" {
-			out.Domain, out.DomainGPUs = p.sites[part.site].block.path, part.pods*p.gpus
+			out.Domain, out.DomainGPUs = p.candidates[part.candidate].domain.path, part.pods*p.gpus
 		}
 	}
 	out.ShortGPUs = short * p.gpus
 	out.PlaceableGPUs = out.WantedGPUs - out.ShortGPUs
 }
 
-// part is the pods of a piece that fit on a site that cannot hold all of it.
-type part struct{ site, pods int }
+// part is the pods of a piece that fit on a candidate that cannot hold all of it.
+type part struct{ candidate, pods int }
 
-// parts gives every piece that is left, largest first, the site that holds most of it; no site serves two.
+// parts gives every piece that is left, largest first, the candidate that holds most of it; no candidate serves two.
 func (d *draft) parts() []part {
 	var open []part
-	for s := range d.p.sites {
+	for s := range d.p.candidates {
 		mark := len(d.log)
 		if pods := d.fill(s, d.left); pods > 0 {
 			open = append(open, part{s, pods})
@@ -138,8 +138,8 @@ func (d *draft) parts() []part {
 	var out []part
 	for i, size := range d.p.sizes {
 		for n := d.rest[i]; n > 0 && len(open) > 0; n-- {
-			if pods := d.fill(open[0].site, min(size, open[0].pods)); pods > 0 {
-				out = append(out, part{open[0].site, pods})
+			if pods := d.fill(open[0].candidate, min(size, open[0].pods)); pods > 0 {
+				out = append(out, part{open[0].candidate, pods})
 			}
 			open = open[1:]
 		}
@@ -147,12 +147,12 @@ func (d *draft) parts() []part {
 	return out
 }
 
-func (r *Request) excludedGPUs(s *stock) int {
+func (r *Request) excludedGPUs(s *flavorNodes) int {
 	gpus := 0
 	if r.Excluded == nil {
 		return 0
 	}
-	for _, b := range s.blocks {
+	for _, b := range s.domains {
 		for _, n := range b.nodes {
 			if n.pool != nil && r.Excluded(n.Name) {
 				gpus += n.free()

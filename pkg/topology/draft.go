@@ -21,43 +21,43 @@ type draft struct {
 	p       *problem
 	rest    []int // pieces left, by size
 	left    int   // pods of the pieces left
-	took    []int // pods, by lot
-	put     []int // pieces, by site and size
-	visits  []int // reasons why a site counts as touched: pods on it, and 1 if it must hold some
+	took    []int // pods, by bin
+	put     []int // pieces, by candidate and size
+	visits  []int // reasons why a candidate counts as touched: pods on it, and 1 if it must hold some
 	touched [][]int
-	demand  []int // pods, by class
+	pods    []int // pods, by class
 	cost    cost
 	log     []move
 }
 
-// move is a step of a draft: pods that went to a lot, or pieces of a size that were assigned to a site.
-type move struct{ site, lot, size, n int }
+// move is a step of a draft: pods that went to a bin, or pieces of a size that were assigned to a candidate.
+type move struct{ candidate, bin, size, n int }
 
 func newDraft(p *problem) *draft {
 	d := &draft{
 		p:       p,
 		rest:    slices.Clone(p.counts),
-		took:    make([]int, len(p.lots)),
-		put:     make([]int, len(p.sites)*len(p.sizes)),
-		visits:  make([]int, len(p.sites)),
+		took:    make([]int, len(p.bins)),
+		put:     make([]int, len(p.candidates)*len(p.sizes)),
+		visits:  make([]int, len(p.candidates)),
 		touched: make([][]int, p.levels),
-		demand:  make([]int, p.classes),
+		pods:    make([]int, p.classes),
 	}
 	for l := range d.touched {
-		d.touched[l] = make([]int, len(p.sites))
+		d.touched[l] = make([]int, len(p.candidates))
 	}
 	for i, size := range p.sizes {
 		d.left += size * p.counts[i]
 	}
-	for s := range p.sites {
-		if p.sites[s].must > 0 {
+	for s := range p.candidates {
+		if p.candidates[s].must > 0 {
 			d.touch(s, 1)
 		}
 	}
 	return d
 }
 
-// touch changes the reasons why a site counts as touched, and the cost with the first and the last of them.
+// touch changes the reasons why a candidate counts as touched, and the cost with the first and the last of them.
 func (d *draft) touch(s, n int) {
 	before := d.visits[s] > 0
 	d.visits[s] += n
@@ -65,11 +65,11 @@ func (d *draft) touch(s, n int) {
 	if before == after {
 		return
 	}
-	at, by := &d.p.sites[s], 1
+	at, by := &d.p.candidates[s], 1
 	if before {
 		by = -1
 	}
-	d.cost[costFree] += by * at.block.free
+	d.cost[costFree] += by * at.domain.free
 	for l := range d.p.levels {
 		count := &d.touched[l][at.units[l]]
 		*count += by
@@ -80,17 +80,17 @@ func (d *draft) touch(s, n int) {
 }
 
 func (d *draft) apply(m move) {
-	if m.lot < 0 {
+	if m.bin < 0 {
 		d.rest[m.size] -= m.n
 		d.left -= m.n * d.p.sizes[m.size]
-		d.put[m.site*len(d.p.sizes)+m.size] += m.n
+		d.put[m.candidate*len(d.p.sizes)+m.size] += m.n
 		return
 	}
-	lot := &d.p.lots[m.lot]
-	d.cost[costOpened] += lot.opens(d.took[m.lot]+m.n) - lot.opens(d.took[m.lot])
-	d.took[m.lot] += m.n
-	d.demand[lot.class] += m.n
-	d.touch(m.site, m.n)
+	bin := &d.p.bins[m.bin]
+	d.cost[costOpened] += bin.opens(d.took[m.bin]+m.n) - bin.opens(d.took[m.bin])
+	d.took[m.bin] += m.n
+	d.pods[bin.class] += m.n
+	d.touch(m.candidate, m.n)
 }
 
 func (d *draft) do(m move) {
@@ -108,7 +108,7 @@ func (d *draft) undo(mark int) {
 	}
 }
 
-// afford is how many more pods of a class can be paid for, up to n.
+// afford finds by binary search how many more pods of a class can be paid for, up to n.
 func (d *draft) afford(class, n int) int {
 	if n <= 0 || d.covered(class, n) {
 		return n
@@ -121,25 +121,25 @@ func (d *draft) covered(class, n int) bool {
 	if d.p.purse == nil {
 		return true
 	}
-	d.demand[class] += n
-	ok := d.p.purse.Covers(d.demand)
-	d.demand[class] -= n
+	d.pods[class] += n
+	ok := d.p.purse.Covers(d.pods)
+	d.pods[class] -= n
 	return ok
 }
 
-// fill puts up to want pods on a site, on part-used nodes first, and returns how many found room and a payer. Filling
-// with less than it returned takes a prefix of the same steps, and so succeeds whole.
+// fill puts up to want pods on a candidate, on part-used nodes first, and returns how many found room and a payer.
+// Filling with less than it returned takes a prefix of the same steps, and so succeeds whole.
 func (d *draft) fill(s, want int) int {
-	at, placed := &d.p.sites[s], 0
+	at, placed := &d.p.candidates[s], 0
 	for _, opening := range [...]bool{false, true} {
 		for l := at.lo; l < at.hi && placed < want; l++ {
-			room := d.p.lots[l].used
+			room := d.p.bins[l].used
 			if opening {
-				room = d.p.lots[l].pods
+				room = d.p.bins[l].pods
 			}
-			n := d.afford(d.p.lots[l].class, min(want-placed, room-d.took[l]))
+			n := d.afford(d.p.bins[l].class, min(want-placed, room-d.took[l]))
 			if n > 0 {
-				d.do(move{site: s, lot: l, n: n})
+				d.do(move{candidate: s, bin: l, n: n})
 				placed += n
 			}
 		}
@@ -147,15 +147,15 @@ func (d *draft) fill(s, want int) int {
 	return placed
 }
 
-// stuff puts as many of the pieces that are left on a site as fit and can be paid for, largest first.
-func (d *draft) stuff(s int) {
+// fillPieces puts as many of the pieces that are left on a candidate as fit and can be paid for, largest first.
+func (d *draft) fillPieces(s int) {
 	mark := len(d.log)
 	room := d.fill(s, d.left)
 	d.undo(mark)
 	pods := 0
 	for i, size := range d.p.sizes {
 		if n := min(d.rest[i], (room-pods)/size); n > 0 {
-			d.do(move{site: s, lot: -1, size: i, n: n})
+			d.do(move{candidate: s, bin: -1, size: i, n: n})
 			pods += n * size
 		}
 	}

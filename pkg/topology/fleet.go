@@ -11,13 +11,13 @@ const MaxLevels = 8
 // Fleet is the GPU nodes by topology and flavor, with the GPUs that are free on each (R11, R28). What it holds does not
 // depend on the order of the calls that built it (R30).
 type Fleet struct {
-	levels []string
-	fabric int      // index of the fabric level
-	keys   []string // the selector keys, sorted
-	nodes  map[string]*node
-	stocks map[string]*stock
-	sets   map[string]*labelSet
-	packs  uint64 // how many problems have been laid out
+	levels  []string
+	fabric  int      // index of the fabric level
+	keys    []string // the selector keys, sorted
+	nodes   map[string]*node
+	flavors map[string]*flavorNodes
+	sets    map[string]*labelSet
+	packs   uint64 // how many problems have been laid out
 }
 
 // NewFleet returns an empty fleet. levels are 1 to MaxLevels node label keys, widest first, and fabricLevel is the one
@@ -28,11 +28,11 @@ func NewFleet(levels []string, fabricLevel string) *Fleet {
 		panic(fmt.Sprintf("topology levels %q: want at most %d, with %q among them", levels, MaxLevels, fabricLevel))
 	}
 	return &Fleet{
-		levels: slices.Clone(levels),
-		fabric: fabric,
-		nodes:  map[string]*node{},
-		stocks: map[string]*stock{},
-		sets:   map[string]*labelSet{},
+		levels:  slices.Clone(levels),
+		fabric:  fabric,
+		nodes:   map[string]*node{},
+		flavors: map[string]*flavorNodes{},
+		sets:    map[string]*labelSet{},
 	}
 }
 
@@ -121,36 +121,36 @@ func (f *Fleet) attach(n *node) {
 	}
 	values, order := f.place(n.Node)
 	n.order = order
-	n.block = f.blockFor(n, values)
-	n.block.insert(n)
+	n.domain = f.domainFor(n, values)
+	n.domain.insert(n)
 	if !n.Unschedulable {
 		n.pool = f.poolFor(n)
 		n.pool.insert(n)
 	}
 }
 
-// detach takes a node out, with the pool, block and flavor that would be left without nodes.
+// detach takes a node out, with the pool, domain and flavor that would be left without nodes.
 func (f *Fleet) detach(n *node) {
 	if p := n.pool; p != nil {
 		p.remove(n)
 		n.pool = nil
 		if p.nodes == 0 {
-			i, _ := p.block.findPool(p.set)
-			p.block.pools = slices.Delete(p.block.pools, i, i+1)
+			i, _ := p.domain.findPool(p.set)
+			p.domain.pools = slices.Delete(p.domain.pools, i, i+1)
 			p.set.pools--
 			if p.set.pools == 0 {
 				delete(f.sets, p.set.key)
 			}
 		}
 	}
-	if b := n.block; b != nil {
+	if b := n.domain; b != nil {
 		b.remove(n)
-		n.block = nil
+		n.domain = nil
 		if len(b.nodes) == 0 {
-			i, _ := b.stock.find(b.path)
-			b.stock.blocks = slices.Delete(b.stock.blocks, i, i+1)
-			if len(b.stock.blocks) == 0 {
-				delete(f.stocks, b.stock.flavor)
+			i, _ := b.of.find(b.path)
+			b.of.domains = slices.Delete(b.of.domains, i, i+1)
+			if len(b.of.domains) == 0 {
+				delete(f.flavors, b.of.name)
 			}
 		}
 	}

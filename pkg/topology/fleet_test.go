@@ -107,8 +107,8 @@ func TestHeldGPUs(t *testing.T) {
 	}
 	f.RemoveNode("n")
 	f.RemoveNode("n")
-	if len(f.nodes)+len(f.stocks)+len(f.sets) != 0 {
-		t.Errorf("an empty fleet remembers %d names, %d flavors, %d label sets", len(f.nodes), len(f.stocks), len(f.sets))
+	if len(f.nodes)+len(f.flavors)+len(f.sets) != 0 {
+		t.Errorf("an empty fleet remembers %d names, %d flavors, %d label sets", len(f.nodes), len(f.flavors), len(f.sets))
 	}
 }
 

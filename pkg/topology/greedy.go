@@ -2,26 +2,26 @@ package topology
 
 import "slices"
 
-// span is a run of sites that make up a unit of some level.
+// span is a run of candidates that make up a unit of some level.
 type span struct{ lo, hi int }
 
 // greedy places the bound pods, then every piece that it can, and says whether nothing is left over. At every level it
 // looks for the one unit that takes all that is left at the least cost, and while there is none fills the roomiest.
 func (d *draft) greedy() bool {
 	whole := true
-	for s := range d.p.sites {
-		must := d.p.sites[s].must
+	for s := range d.p.candidates {
+		must := d.p.candidates[s].must
 		whole = d.fill(s, must) == must && whole
 	}
-	if len(d.p.sites) > 0 {
-		d.spread(span{0, len(d.p.sites)}, 0)
+	if len(d.p.candidates) > 0 {
+		d.spread(span{0, len(d.p.candidates)}, 0)
 	}
 	return whole && d.left == 0
 }
 
 func (d *draft) spread(in span, level int) {
 	if level == d.p.levels {
-		d.stuff(in.lo)
+		d.fillPieces(in.lo)
 		return
 	}
 	units := d.p.split(in, level)
@@ -36,7 +36,7 @@ func (d *draft) spread(in span, level int) {
 func (p *problem) split(in span, level int) []span {
 	var units []span
 	for s := in.lo; s < in.hi; s++ {
-		if s == in.lo || p.sites[s].units[level] != p.sites[s-1].units[level] {
+		if s == in.lo || p.candidates[s].units[level] != p.candidates[s-1].units[level] {
 			units = append(units, span{s, s})
 		}
 		units[len(units)-1].hi = s + 1
@@ -61,7 +61,7 @@ func (d *draft) choose(units []span, level int) int {
 			}
 			d.undo(mark)
 		}
-		if d.touched[level][d.p.sites[u.lo].units[level]] > 0 && room > 0 {
+		if d.touched[level][d.p.candidates[u.lo].units[level]] > 0 && room > 0 {
 			room += d.left // costs nothing more: goes before every other
 		}
 		if room > most {
@@ -74,14 +74,14 @@ func (d *draft) choose(units []span, level int) int {
 	return roomiest
 }
 
-// room is how many pods of whole pieces the sites could take if each class were the only one to be paid for.
+// room is how many pods of whole pieces the candidates could take if each class were the only one to be paid for.
 func (d *draft) room(u span) int {
 	smallest := d.p.sizes[len(d.p.sizes)-1]
 	pods := 0
 	for s := u.lo; s < u.hi; s++ {
-		at, free := &d.p.sites[s], 0
+		at, free := &d.p.candidates[s], 0
 		for l := at.lo; l < at.hi; l++ {
-			free += d.p.lots[l].pods - d.took[l]
+			free += d.p.bins[l].pods - d.took[l]
 		}
 		pods += free / smallest * smallest
 	}

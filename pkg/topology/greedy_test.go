@@ -11,7 +11,7 @@ import (
 func TestGreedyAlone(t *testing.T) {
 	type result struct {
 		Placed  bool
-		Took    []int // by lot, in the order of the domains
+		Took    []int // by bin, in the order of the domains
 		Regions int
 		Domains int
 		Opened  int
@@ -50,7 +50,7 @@ func TestGreedyAlone(t *testing.T) {
 			if c.keys != nil {
 				relabel(c.fleet, c.keys[0])
 			}
-			d := newDraft(c.fleet.lay(&c.request, c.fleet.stocks["H100"]))
+			d := newDraft(c.fleet.layOut(&c.request, c.fleet.flavors["H100"]))
 			got := result{d.greedy(), d.took, d.cost[0], d.cost[1], d.cost[costOpened]}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)

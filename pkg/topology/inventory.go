@@ -36,7 +36,7 @@ type NodeRoom struct {
 
 // Free is the number of GPUs of a node that nobody holds, whether or not it is cordoned; 0 when it is left out.
 func (f *Fleet) Free(name string) int {
-	if n := f.nodes[name]; n != nil && n.block != nil {
+	if n := f.nodes[name]; n != nil && n.domain != nil {
 		return n.free()
 	}
 	return 0
@@ -52,7 +52,7 @@ func (f *Fleet) Held(name string) int {
 
 // FreeOf is the number of GPUs of a flavor that are free on schedulable nodes.
 func (f *Fleet) FreeOf(flavor string) int {
-	if s := f.stocks[flavor]; s != nil {
+	if s := f.flavors[flavor]; s != nil {
 		return s.free
 	}
 	return 0
@@ -69,12 +69,12 @@ type DomainRoom struct {
 
 // RoomOf lists the domains that have nodes of a flavor, by key.
 func (f *Fleet) RoomOf(flavor string) []DomainRoom {
-	s := f.stocks[flavor]
+	s := f.flavors[flavor]
 	if s == nil {
 		return nil
 	}
-	out := make([]DomainRoom, len(s.blocks))
-	for i, b := range s.blocks {
+	out := make([]DomainRoom, len(s.domains))
+	for i, b := range s.domains {
 		out[i] = DomainRoom{Key: b.path, Values: b.values, Free: b.free}
 	}
 	return out
@@ -84,7 +84,7 @@ func (f *Fleet) RoomOf(flavor string) []DomainRoom {
 func (f *Fleet) Levels() []string { return f.levels[:f.fabric+1] }
 
 // Flavors lists the flavors of which there is a node, sorted.
-func (f *Fleet) Flavors() []string { return slices.Sorted(maps.Keys(f.stocks)) }
+func (f *Fleet) Flavors() []string { return slices.Sorted(maps.Keys(f.flavors)) }
 
 // LeftOut lists, by name, the nodes that are left out although they have GPUs or name a flavor (R11). Nodes with
 // neither are no part of a GPU fleet.
@@ -102,9 +102,9 @@ func (f *Fleet) LeftOut() []LeftOut {
 // Domains lists what the fleet holds, by key and flavor.
 func (f *Fleet) Domains() []Domain {
 	var out []Domain
-	for _, s := range f.stocks {
-		for _, b := range s.blocks {
-			d := Domain{Key: b.path, Values: slices.Clone(b.values), Flavor: s.flavor, Nodes: make([]NodeRoom, len(b.nodes))}
+	for _, s := range f.flavors {
+		for _, b := range s.domains {
+			d := Domain{Key: b.path, Values: slices.Clone(b.values), Flavor: s.name, Nodes: make([]NodeRoom, len(b.nodes))}
 			for i, n := range b.nodes {
 				d.Nodes[i] = NodeRoom{Name: n.Name, GPUs: n.GPUs, Free: n.free(), Unschedulable: n.Unschedulable}
 			}
@@ -119,8 +119,8 @@ func (f *Fleet) Domains() []Domain {
 
 // DomainOf gives the key of a node's fabric domain; "" when the node is unknown or left out.
 func (f *Fleet) DomainOf(name string) string {
-	if n := f.nodes[name]; n != nil && n.block != nil {
-		return n.block.path
+	if n := f.nodes[name]; n != nil && n.domain != nil {
+		return n.domain.path
 	}
 	return ""
 }
@@ -129,12 +129,12 @@ func (f *Fleet) DomainOf(name string) string {
 // is unknown or left out.
 func (f *Fleet) Domain(name string) (key string, labels map[string]string, ok bool) {
 	n := f.nodes[name]
-	if n == nil || n.block == nil {
+	if n == nil || n.domain == nil {
 		return "", nil, false
 	}
 	labels = map[string]string{}
-	for i, value := range n.block.values {
+	for i, value := range n.domain.values {
 		labels[f.levels[i]] = value
 	}
-	return n.block.path, labels, true
+	return n.domain.path, labels, true
 }

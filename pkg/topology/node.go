@@ -32,11 +32,11 @@ func (n Node) equal(o Node) bool {
 type node struct {
 	Node
 	known  bool
-	reason string // why it is left out; "" when it is in a block
+	reason string // why it is left out; "" when it is in a domain
 	held   int
-	order  string // sorts the nodes of a block: the levels below the fabric level, then the name
-	block  *block // nil when left out
-	pool   *pool  // nil when left out or cordoned
+	order  string        // sorts the nodes of a domain: the levels below the fabric level, then the name
+	domain *fabricDomain // nil when left out
+	pool   *pool         // nil when left out or cordoned
 }
 
 func (n *node) free() int {

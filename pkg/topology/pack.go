@@ -10,18 +10,18 @@ func (f *Fleet) Pack(r Request) (Placement, *Shortfall) {
 	if r.pods() == 0 {
 		return Placement{}, nil
 	}
-	s := f.stocks[r.Flavor].within(r.Within)
+	s := f.flavors[r.Flavor].within(r.Within)
 	if s == nil {
 		return Placement{}, f.unknownFlavor(&r)
 	}
-	p := f.lay(&r, s)
+	p := f.layOut(&r, s)
 	if best := p.solve(); best != nil {
-		return f.emit(&r, p, best), nil
+		return f.slotsOf(&r, p, best), nil
 	}
 	return Placement{}, f.shortfall(&r, s, p)
 }
 
-// solution is how many pods go to each lot, and how many pieces of each size to each site.
+// solution is how many pods go to each bin, and how many pieces of each size to each candidate.
 type solution struct {
 	took, put []int
 	cost      cost

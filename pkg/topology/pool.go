@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// stock is all nodes of one flavor.
-type stock struct {
-	flavor string
-	free   int      // GPUs free on schedulable nodes
-	blocks []*block // by path
+// flavorNodes is all nodes of one flavor.
+type flavorNodes struct {
+	name    string
+	free    int             // GPUs free on schedulable nodes
+	domains []*fabricDomain // by path
 }
 
-// block is the nodes of one flavor in one fabric domain.
-type block struct {
+// fabricDomain is the nodes of one flavor in one fabric domain.
+type fabricDomain struct {
 	path   string
 	values []string // of the levels down to the fabric level
-	stock  *stock
+	of     *flavorNodes
 	nodes  []*node // by order, the cordoned ones too
 	pools  []*pool // by label set
 	sizes  []int   // how many nodes have so many allocatable GPUs
@@ -33,22 +33,22 @@ type labelSet struct {
 	pack   uint64
 }
 
-// pool is the schedulable nodes of a block that have the same label set.
+// pool is the schedulable nodes of a domain that have the same label set.
 type pool struct {
-	block *block
-	set   *labelSet
-	used  shelf // nodes that hold something
-	empty shelf // nodes that hold nothing
-	free  int   // GPUs
-	nodes int
+	domain *fabricDomain
+	set    *labelSet
+	used   freeList // nodes that hold something
+	empty  freeList // nodes that hold nothing
+	free   int      // GPUs
+	nodes  int
 }
 
-// shelf lists nodes by how many GPUs they have free, and each list by the nodes' order.
-type shelf [][]*node
+// freeList lists nodes by how many GPUs they have free; nodes with as many are listed by order.
+type freeList [][]*node
 
 func byOrder(a, b *node) int { return cmp.Compare(a.order, b.order) }
 
-func (s *shelf) insert(n *node, free int) {
+func (s *freeList) insert(n *node, free int) {
 	for len(*s) <= free {
 		*s = append(*s, nil)
 	}
@@ -57,12 +57,12 @@ func (s *shelf) insert(n *node, free int) {
 	(*s)[free] = slices.Insert(list, i, n)
 }
 
-func (s shelf) remove(n *node, free int) {
+func (s freeList) remove(n *node, free int) {
 	i, _ := slices.BinarySearchFunc(s[free], n, byOrder)
 	s[free] = slices.Delete(s[free], i, i+1)
 }
 
-func (p *pool) shelf(n *node) *shelf {
+func (p *pool) freeList(n *node) *freeList {
 	if n.held > 0 {
 		return &p.used
 	}
@@ -70,13 +70,13 @@ func (p *pool) shelf(n *node) *shelf {
 }
 
 func (p *pool) insert(n *node) {
-	p.shelf(n).insert(n, n.free())
+	p.freeList(n).insert(n, n.free())
 	p.nodes++
 	p.count(n.free())
 }
 
 func (p *pool) remove(n *node) {
-	p.shelf(n).remove(n, n.free())
+	p.freeList(n).remove(n, n.free())
 	p.nodes--
 	p.count(-n.free())
 }
@@ -84,11 +84,11 @@ func (p *pool) remove(n *node) {
 // count adds GPUs to what is free in the pool and in everything that contains it.
 func (p *pool) count(gpus int) {
 	p.free += gpus
-	p.block.free += gpus
-	p.block.stock.free += gpus
+	p.domain.free += gpus
+	p.domain.of.free += gpus
 }
 
-func (b *block) insert(n *node) {
+func (b *fabricDomain) insert(n *node) {
 	i, _ := slices.BinarySearchFunc(b.nodes, n, byOrder)
 	b.nodes = slices.Insert(b.nodes, i, n)
 	for len(b.sizes) <= n.GPUs {
@@ -97,14 +97,14 @@ func (b *block) insert(n *node) {
 	b.sizes[n.GPUs]++
 }
 
-func (b *block) remove(n *node) {
+func (b *fabricDomain) remove(n *node) {
 	i, _ := slices.BinarySearchFunc(b.nodes, n, byOrder)
 	b.nodes = slices.Delete(b.nodes, i, i+1)
 	b.sizes[n.GPUs]--
 }
 
-// podsIfEmpty is how many pods of the given GPUs the block's nodes could ever hold.
-func (b *block) podsIfEmpty(gpus int) int {
+// podsIfEmpty is how many pods of the given GPUs the domain's nodes could ever hold.
+func (b *fabricDomain) podsIfEmpty(gpus int) int {
 	pods := 0
 	for size := gpus; size < len(b.sizes); size++ {
 		pods += b.sizes[size] * (size / gpus)
@@ -112,55 +112,56 @@ func (b *block) podsIfEmpty(gpus int) int {
 	return pods
 }
 
-// within returns the part of a stock that lies in some domains, which shares everything with it; nil when none of it
+// within returns the part of a flavor that lies in some domains, which shares everything with it; nil when none of it
 // does.
-func (s *stock) within(domains map[string]bool) *stock {
+func (s *flavorNodes) within(domains map[string]bool) *flavorNodes {
 	if s == nil || domains == nil {
 		return s
 	}
-	part := &stock{flavor: s.flavor}
-	for _, b := range s.blocks {
+	part := &flavorNodes{name: s.name}
+	for _, b := range s.domains {
 		if domains[b.path] {
-			part.blocks = append(part.blocks, b)
+			part.domains = append(part.domains, b)
 			part.free += b.free
 		}
 	}
-	if len(part.blocks) == 0 {
+	if len(part.domains) == 0 {
 		return nil
 	}
 	return part
 }
 
-func (s *stock) find(path string) (int, bool) {
-	return slices.BinarySearchFunc(s.blocks, path, func(b *block, path string) int { return cmp.Compare(b.path, path) })
+func (s *flavorNodes) find(path string) (int, bool) {
+	return slices.BinarySearchFunc(s.domains, path,
+		func(b *fabricDomain, path string) int { return cmp.Compare(b.path, path) })
 }
 
-func (f *Fleet) blockFor(n *node, values []string) *block {
-	s := f.stocks[n.Flavor]
+func (f *Fleet) domainFor(n *node, values []string) *fabricDomain {
+	s := f.flavors[n.Flavor]
 	if s == nil {
-		s = &stock{flavor: n.Flavor}
-		f.stocks[n.Flavor] = s
+		s = &flavorNodes{name: n.Flavor}
+		f.flavors[n.Flavor] = s
 	}
 	path := strings.Join(values, "/")
 	i, ok := s.find(path)
 	if !ok {
-		s.blocks = slices.Insert(s.blocks, i, &block{path: path, values: values, stock: s})
+		s.domains = slices.Insert(s.domains, i, &fabricDomain{path: path, values: values, of: s})
 	}
-	return s.blocks[i]
+	return s.domains[i]
 }
 
 func (f *Fleet) poolFor(n *node) *pool {
 	set := f.labelSet(n.Labels)
-	b := n.block
+	b := n.domain
 	i, ok := b.findPool(set)
 	if !ok {
 		set.pools++
-		b.pools = slices.Insert(b.pools, i, &pool{block: b, set: set})
+		b.pools = slices.Insert(b.pools, i, &pool{domain: b, set: set})
 	}
 	return b.pools[i]
 }
 
-func (b *block) findPool(set *labelSet) (int, bool) {
+func (b *fabricDomain) findPool(set *labelSet) (int, bool) {
 	return slices.BinarySearchFunc(b.pools, set.key, func(p *pool, key string) int { return cmp.Compare(p.set.key, key) })
 }
 

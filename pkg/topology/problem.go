@@ -5,40 +5,41 @@ import (
 	"slices"
 )
 
-// problem is a Request laid over the fleet: pieces, which must each lie in one site, and sites with room.
+// problem is a Request laid over the fleet, as bin packing: pieces, each of which must lie in one candidate domain, and
+// candidates with room.
 type problem struct {
-	gpus    int   // of a pod
-	sizes   []int // distinct sizes of the pieces in pods, largest first
-	counts  []int // how many pieces have each size
-	levels  int   // topology levels down to the fabric level
-	sites   []site
-	lots    []lot
-	purse   Purse // nil when it has nothing to refuse
-	merged  bool  // whether all payable nodes count as class 0
-	classes int
-	must    map[string]int // pods that are bound to a domain, by its key
-	lost    bool           // whether such a domain has no node of the flavor
+	gpus       int   // of a pod
+	sizes      []int // distinct sizes of the pieces in pods, largest first
+	counts     []int // how many pieces have each size
+	levels     int   // topology levels down to the fabric level
+	candidates []candidate
+	bins       []bin
+	purse      Purse // nil when it has nothing to refuse
+	merged     bool  // whether all payable nodes count as class 0
+	classes    int
+	must       map[string]int // pods that are bound to a domain, by its key
+	lost       bool           // whether such a domain has no node of the flavor
 }
 
-// site is the part of a block that this request may use.
-type site struct {
-	block  *block
-	units  [MaxLevels]int // which unit of each level it lies in; numbers rise with the sites
-	lo, hi int            // its lots
+// candidate is the part of a domain that the request may use.
+type candidate struct {
+	domain *fabricDomain
+	units  [MaxLevels]int // which unit of each level it lies in; numbers rise with the candidates
+	lo, hi int            // its bins
 	pods   int            // that fit
 	must   int            // pods of groups that are bound to it
 }
 
-// lay reads the fleet once for a request.
-func (f *Fleet) lay(r *Request, s *stock) *problem {
+// layOut reads the fleet once for a request.
+func (f *Fleet) layOut(r *Request, s *flavorNodes) *problem {
 	f.packs++
 	p := &problem{gpus: r.GPUsPerPod, levels: f.fabric + 1, purse: r.Purse, classes: 1}
-	p.cut(r)
-	p.meetPurse(f, r, s)
-	p.sites = make([]site, 0, len(s.blocks))
-	p.lots = make([]lot, 0, len(s.blocks))
-	for _, b := range s.blocks {
-		p.addSite(f, r, b, p.must[b.path])
+	p.makePieces(r)
+	p.readClasses(f, r, s)
+	p.candidates = make([]candidate, 0, len(s.domains))
+	p.bins = make([]bin, 0, len(s.domains))
+	for _, b := range s.domains {
+		p.addCandidate(f, r, b, p.must[b.path])
 	}
 	for path := range p.must {
 		if _, ok := s.find(path); !ok {
@@ -48,8 +49,8 @@ func (f *Fleet) lay(r *Request, s *stock) *problem {
 	return p
 }
 
-// cut makes the pieces, and counts the pods that are bound to a domain.
-func (p *problem) cut(r *Request) {
+// makePieces makes the pieces, and counts the pods that are bound to a domain.
+func (p *problem) makePieces(r *Request) {
 	var loose []int
 	total := 0
 	for i, domain := range r.domains() {
@@ -82,44 +83,45 @@ func (p *problem) cut(r *Request) {
 	}
 }
 
-func (p *problem) addSite(f *Fleet, r *Request, b *block, must int) {
-	at := site{block: b, lo: len(p.lots), hi: len(p.lots), must: must}
+func (p *problem) addCandidate(f *Fleet, r *Request, b *fabricDomain, must int) {
+	at := candidate{domain: b, lo: len(p.bins), hi: len(p.bins), must: must}
 	for _, pool := range b.pools {
 		class := p.class(f, pool.set)
 		if class < 0 || pool.free < p.gpus {
 			continue
 		}
 		i := at.lo
-		for i < at.hi && p.lots[i].class != class {
+		for i < at.hi && p.bins[i].class != class {
 			i++
 		}
 		if i == at.hi {
-			p.lots = append(p.lots, lot{class: class})
+			p.bins = append(p.bins, bin{class: class})
 			at.hi++
 		}
-		p.lots[i].add(pool, r)
+		p.bins[i].add(pool, r)
 	}
 	for i := at.lo; i < at.hi; i++ {
-		at.pods += p.lots[i].pods
+		at.pods += p.bins[i].pods
 	}
 	if at.pods == 0 && must == 0 {
-		p.lots = p.lots[:at.lo]
+		p.bins = p.bins[:at.lo]
 		return
 	}
-	slices.SortFunc(p.lots[at.lo:at.hi], func(a, b lot) int { return cmp.Compare(a.class, b.class) })
-	p.number(&at)
-	p.sites = append(p.sites, at)
+	slices.SortFunc(p.bins[at.lo:at.hi], func(a, b bin) int { return cmp.Compare(a.class, b.class) })
+	p.numberUnits(&at)
+	p.candidates = append(p.candidates, at)
 }
 
-// number gives the site its units: those of the site before it as far as their level values agree, new ones below.
-func (p *problem) number(at *site) {
-	if len(p.sites) == 0 {
+// numberUnits gives the candidate its units: those of the candidate before it as far as their level values agree, new
+// ones below.
+func (p *problem) numberUnits(at *candidate) {
+	if len(p.candidates) == 0 {
 		return
 	}
-	before := &p.sites[len(p.sites)-1]
+	before := &p.candidates[len(p.candidates)-1]
 	same := true
 	for l := range p.levels {
-		same = same && before.block.values[l] == at.block.values[l]
+		same = same && before.domain.values[l] == at.domain.values[l]
 		at.units[l] = before.units[l]
 		if !same {
 			at.units[l]++

@@ -11,16 +11,16 @@ type Purse interface {
 	Covers(demand []int) bool
 }
 
-// meetPurse asks for the class of every label set, and whether the purse could refuse anything at all: when it covers
+// readClasses asks for the class of every label set, and whether the purse could refuse anything at all: when it covers
 // as many pods of every class as the request could put there, classes play no part in the choice.
-func (p *problem) meetPurse(f *Fleet, r *Request, s *stock) {
+func (p *problem) readClasses(f *Fleet, r *Request, s *flavorNodes) {
 	if p.purse == nil {
 		p.merged = true
 		return
 	}
 	demand := make([]int, 0, 8)
 	total := r.pods()
-	for _, b := range s.blocks {
+	for _, b := range s.domains {
 		for _, pool := range b.pools {
 			class := pool.set.payer(f, p.purse)
 			if class < 0 {

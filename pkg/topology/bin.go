@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// lot is the nodes of a site that have one payer class.
-type lot struct {
+// bin is the nodes of a candidate domain that have one payer class: pods are packed into bins.
+type bin struct {
 	class int
 	pods  int    // that fit
 	used  int    // of them, on nodes that already hold something
@@ -17,7 +17,7 @@ type lot struct {
 type tier struct{ pods, nodes int }
 
 // opens is how many empty nodes so many pods open at least.
-func (l *lot) opens(pods int) int {
+func (l *bin) opens(pods int) int {
 	opened, left := 0, pods-l.used
 	for _, t := range l.empty {
 		if left <= 0 {
@@ -30,14 +30,14 @@ func (l *lot) opens(pods int) int {
 	return opened
 }
 
-// add puts the nodes of a pool into the lot.
-func (l *lot) add(p *pool, r *Request) {
+// add puts the nodes of a pool into the bin.
+func (l *bin) add(p *pool, r *Request) {
 	for free := r.GPUsPerPod; free < len(p.used); free++ {
-		l.used += r.usable(p.used[free]) * (free / r.GPUsPerPod)
+		l.used += r.countUsable(p.used[free]) * (free / r.GPUsPerPod)
 	}
 	l.pods = l.used
 	for free := r.GPUsPerPod; free < len(p.empty); free++ {
-		if n := r.usable(p.empty[free]); n > 0 {
+		if n := r.countUsable(p.empty[free]); n > 0 {
 			l.addTier(tier{pods: free / r.GPUsPerPod, nodes: n})
 		}
 	}
@@ -46,7 +46,7 @@ func (l *lot) add(p *pool, r *Request) {
 	}
 }
 
-func (l *lot) addTier(t tier) {
+func (l *bin) addTier(t tier) {
 	i, ok := slices.BinarySearchFunc(l.empty, t, func(a, b tier) int { return cmp.Compare(b.pods, a.pods) })
 	if ok {
 		l.empty[i].nodes += t.nodes
@@ -55,7 +55,7 @@ func (l *lot) addTier(t tier) {
 	}
 }
 
-func (r *Request) usable(nodes []*node) int {
+func (r *Request) countUsable(nodes []*node) int {
 	if r.Excluded == nil {
 		return len(nodes)
 	}

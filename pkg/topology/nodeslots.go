@@ -2,26 +2,28 @@ package topology
 
 import "slices"
 
-// berth is one pod's place on a node.
-type berth struct {
+// nodeSlot is one pod's place on a node.
+type nodeSlot struct {
 	node  *node
 	class int
 }
 
-// board picks nodes for pods on a lot: the part-used ones first, fullest first; then empty ones, largest first so that
-// few are opened, and for the last of them the smallest that holds the rest. Nodes that are set aside are not used.
-func (f *Fleet) board(out []berth, r *Request, p *problem, b *block, class, pods int, aside map[*node]bool) []berth {
+// pickNodes picks nodes of one class for pods: the part-used ones first, fullest first; then empty ones, largest first
+// so that few are opened, and for the last of them the smallest that holds the rest. Nodes that are set aside are not
+// used.
+func (f *Fleet) pickNodes(out []nodeSlot, r *Request, p *problem, b *fabricDomain, class, pods int,
+	aside map[*node]bool) []nodeSlot {
 	if pods == 0 {
 		return out
 	}
 	out = slices.Grow(out, pods)
 	fill := func(n *node, each int) {
 		for range min(each, pods) {
-			out = append(out, berth{node: n, class: n.pool.set.class})
+			out = append(out, nodeSlot{node: n, class: n.pool.set.class})
 		}
 		pods -= min(each, pods)
 	}
-	used := f.usable(r, p, b, class, aside, func(p *pool) shelf { return p.used })
+	used := f.usableNodes(r, p, b, class, aside, func(p *pool) freeList { return p.used })
 	for free := p.gpus; free < len(used) && pods > 0; free++ {
 		for i := 0; i < len(used[free]) && pods > 0; i++ {
 			fill(used[free][i], free/p.gpus)
@@ -30,7 +32,7 @@ func (f *Fleet) board(out []berth, r *Request, p *problem, b *block, class, pods
 	if pods == 0 {
 		return out
 	}
-	empty := f.usable(r, p, b, class, aside, func(p *pool) shelf { return p.empty })
+	empty := f.usableNodes(r, p, b, class, aside, func(p *pool) freeList { return p.empty })
 	for free := len(empty) - 1; free >= p.gpus; free-- {
 		for len(empty[free]) > 0 && pods > free/p.gpus {
 			fill(empty[free][0], free/p.gpus)
@@ -48,10 +50,11 @@ func (f *Fleet) board(out []berth, r *Request, p *problem, b *block, class, pods
 	return out
 }
 
-// usable lists a block's nodes of one class that this request may use, but for those set aside, by free GPUs and then
-// by order.
-func (f *Fleet) usable(r *Request, p *problem, b *block, class int, aside map[*node]bool, of func(*pool) shelf) shelf {
-	var all shelf
+// usableNodes lists a domain's nodes of one class that this request may use, but for those set aside, by free GPUs and
+// then by order.
+func (f *Fleet) usableNodes(r *Request, p *problem, b *fabricDomain, class int, aside map[*node]bool,
+	of func(*pool) freeList) freeList {
+	var all freeList
 	from := 0
 	for _, pool := range b.pools {
 		if p.class(f, pool.set) != class {
