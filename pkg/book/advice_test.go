@@ -23,12 +23,12 @@ func TestARefusalIsPublishedAsData(t *testing.T) {
 				Limit: limit, Stops: "concurrency: 8 of 8 GPUs left"}},
 			Changes: []rqv1.RefusalChange{{What: "raise envelopes[e].concurrency of Budget a from 8 to 16", GPUs: 16}},
 		}
-		if diff := cmp.Diff(want, w.runs["run0"].Status.Refusal); diff != "" {
+		if diff := cmp.Diff(want, w.Runs["run0"].Status.Refusal); diff != "" {
 			w.t.Errorf("while money is short (-want +got):\n%s", diff)
 		}
 		w.setBudget("a", "org:a", 16)
 		w.settle()
-		if r := w.runs["run0"].Status.Refusal; r != nil {
+		if r := w.Runs["run0"].Status.Refusal; r != nil {
 			w.t.Errorf("it runs, and is refused with %+v", r)
 		}
 	})
@@ -43,7 +43,7 @@ func TestARefusalForRoomNamesWhoWouldPay(t *testing.T) {
 		w.submit("run1", "org:a", 1, 1, 8)
 		w.settle()
 		want := []rqv1.RefusalPayer{{Step: 1, Relation: rqv1.RelationOwn, Owner: "org:a", Budget: "a", Envelope: "e", GPUs: 8}}
-		r := w.runs["run1"].Status.Refusal
+		r := w.Runs["run1"].Status.Refusal
 		if r == nil || r.Reason != "InsufficientGPUs" || r.ShortGPUs != 8 || r.Changes != nil {
 			w.t.Fatalf("while room is short: %+v", r)
 		}

@@ -16,11 +16,10 @@ func TestAPromiseToABorrowerTakesFromWhatIsLent(t *testing.T) {
 		w.fleet("d0", 3)
 		most := int32(8)
 		w.setBudget("l", "lender", 64)
-		b := w.budgets["l"].DeepCopy()
+		b := w.Budgets["l"].DeepCopy()
 		b.Spec.Envelopes[0].Lending = &rqv1.Lending{Allow: true, To: []rqv1.ACLEntry{"*"}, MaxConcurrency: &most}
 		b.Generation += 1000
-		w.budgets["l"] = b
-		w.book.SetBudget(b)
+		w.SetBudget(b)
 		w.submitWithSpares("run0", "lender", 1, 3, 8, 0, func(s *rqv1.RunSpec) {
 			s.Runtime = &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: 5 * time.Minute}}
 		})
@@ -30,14 +29,14 @@ func TestAPromiseToABorrowerTakesFromWhatIsLent(t *testing.T) {
 		}
 		for _, run := range []string{"run1", "run2"} {
 			w.submitWithSpares(run, "owner:of:"+rqv1.Owner(run), 1, 1, 8, 0, borrows)
-			w.pass(time.Second)
+			w.Pass(time.Second)
 		}
 		w.rounds(3)
 		for _, when := range []string{"at first", "after a restart"} {
-			if p := w.book.Prospect(w.runs["run1"].UID).Promise; p == nil {
-				w.t.Fatalf("run1 has no date %s: %+v", when, w.book.Refusal(w.runs["run1"].UID))
+			if p := w.Book.Prospect(w.Runs["run1"].UID).Promise; p == nil {
+				w.t.Fatalf("run1 has no date %s: %+v", when, w.Book.Refusal(w.Runs["run1"].UID))
 			}
-			if p := w.book.Prospect(w.runs["run2"].UID).Promise; p != nil {
+			if p := w.Book.Prospect(w.Runs["run2"].UID).Promise; p != nil {
 				w.t.Fatalf("run2 is promised %+v %s, on what run1 borrows", p, when)
 			}
 			w.crash()

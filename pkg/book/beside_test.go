@@ -19,7 +19,7 @@ func askingFor(cpu, memory string) func(*rqv1.RunSpec) {
 
 // withheld tells why a pod may not go to a node of which so many CPUs are free, and plenty of all else.
 func (w *world) withheld(pod *corev1.Pod, node string, cpus int64) string {
-	return w.book.Withheld(pod, node, func(name corev1.ResourceName) int64 {
+	return w.Book.Withheld(pod, node, func(name corev1.ResourceName) int64 {
 		if name == corev1.ResourceCPU {
 			return cpus * 1000
 		}
@@ -48,13 +48,13 @@ func TestASparesCPUIsHeld(t *testing.T) {
 				"the rank's node":         w.withheld(cpuPod("a", "8"), rank, 8),
 				"no CPU":                  w.withheld(asking(map[corev1.ResourceName]string{"memory": "1Gi"}, nil), spare, 0),
 				"a shard":                 w.withheld(shard, spare, 3),
-				"the spare, at its place": w.withheld(w.pods[w.pod("run0-s0")], spare, 6),
+				"the spare, at its place": w.withheld(w.Pods[w.pod("run0-s0")], spare, 6),
 			} {
 				if why != "" {
 					w.t.Fatalf("round %d: %s is refused: %s", round, what, why)
 				}
 			}
-			if why := w.withheld(w.pods[w.pod("run0-s0")], spare, 5); why == "" {
+			if why := w.withheld(w.Pods[w.pod("run0-s0")], spare, 5); why == "" {
 				w.t.Fatalf("the spare has its place although its rank could not run there")
 			}
 			w.crash()
@@ -68,7 +68,7 @@ func TestARankTakesOverItsSparesCPU(t *testing.T) {
 	tell(t, func(w *world) {
 		w.guarded(2, 1, 1, askingFor("6", "1Gi"))
 		spare := w.on("run0-s0")
-		w.lose(w.on("run0-0"))
+		w.Lose(w.on("run0-0"))
 		for range 5 { // until the spare is gone, and its Lease closed
 			w.reconcile("run0")
 		}
@@ -76,24 +76,24 @@ func TestARankTakesOverItsSparesCPU(t *testing.T) {
 			w.t.Fatalf("the CPU is free before the rank has it")
 		}
 		uid := w.pod("run0-0")
-		if node, refusal := w.book.Place(uid, w.now); node != spare {
+		if node, refusal := w.Book.Place(uid, w.Now); node != spare {
 			w.t.Fatalf("the rank goes to %q: %v", node, refusal)
 		}
-		if why := w.withheld(w.pods[uid], spare, 6); why != "" {
+		if why := w.withheld(w.Pods[uid], spare, 6); why != "" {
 			w.t.Fatalf("the rank may not have its spare's CPU: %s", why)
 		}
 		if w.withheld(cpuPod("a", "3"), spare, 8) == "" {
 			w.t.Fatalf("the CPU is free before the rank is counted")
 		}
-		w.book.TakeActions()
-		if err := w.book.Reserve(uid, spare); err != nil {
+		w.Book.TakeActions()
+		if err := w.Book.Reserve(uid, spare); err != nil {
 			w.t.Fatal(err)
 		}
 		if why := w.withheld(cpuPod("a", "8"), spare, 8); why != "" {
 			w.t.Fatalf("the CPU is counted twice: %s", why)
 		}
 		woken := false
-		for _, pod := range w.book.TakeActions().Activate {
+		for _, pod := range w.Book.TakeActions().Activate {
 			woken = woken || pod.UID == "cpu-pod"
 		}
 		if !woken {
@@ -107,9 +107,9 @@ func TestADeletedRunHoldsNoCPU(t *testing.T) {
 	tell(t, func(w *world) {
 		w.guarded(2, 1, 1, askingFor("6", "1Gi"))
 		spare := w.on("run0-s0")
-		w.deleteRun("run0")
+		w.DeleteRun("run0")
 		w.settle()
-		if why := w.withheld(cpuPod("a", "8"), spare, 8); why != "" || w.book.HoldsBeside() {
+		if why := w.withheld(cpuPod("a", "8"), spare, 8); why != "" || w.Book.HoldsBeside() {
 			w.t.Fatalf("the CPU is held: %s", strings.TrimSpace(why))
 		}
 	})

@@ -15,6 +15,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
 // check asserts the invariants that hold at every moment, whatever is under way.
@@ -22,7 +23,7 @@ func (w *world) check() {
 	held, runs := map[string]int{}, map[string]int{} // for all but shards, and for all that runs
 	byPod := map[string]*rqv1.Lease{}
 	domains := map[string]string{}
-	for _, lease := range w.openLeases() {
+	for _, lease := range w.OpenLeases() {
 		on := lease.Spec.Slice.Nodes[0]
 		if lease.Spec.Slice.Role != rqv1.RoleBorrowed {
 			held[on.Name] += int(on.GPUs)
@@ -34,11 +35,11 @@ func (w *world) check() {
 			w.t.Fatalf("I2: two open Leases for one pod: %s", lease.Name)
 		}
 		byPod[lease.Labels[rqv1.LabelPodUID]] = lease
-		pod := w.pods[types.UID(lease.Labels[rqv1.LabelPodUID])]
+		pod := w.Pods[types.UID(lease.Labels[rqv1.LabelPodUID])]
 		if pod != nil && string(lease.Spec.Slice.Role) != pod.Labels[rqv1.LabelRole] {
 			w.t.Fatalf("Lease %s of a pod that is %s has the role %s", lease.Name, pod.Labels[rqv1.LabelRole], lease.Spec.Slice.Role)
 		}
-		if node := w.nodes[on.Name]; node != nil && !w.lost(on.Name) && pod != nil && w.confined(lease) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		if node := w.Nodes[on.Name]; node != nil && !w.Lost(on.Name) && pod != nil && w.confined(lease) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
 			group := fmt.Sprintf("%s/%d", lease.Spec.RunRef.UID, lease.Spec.GroupIndex)
 			domain := w.domainOf(node)
 			if domains[group] != "" && domains[group] != domain {
@@ -47,19 +48,19 @@ func (w *world) check() {
 			domains[group] = domain
 		}
 	}
-	usage := w.book.Usage()
+	usage := w.Book.Usage()
 	for payer, gpus := range w.ledgerUsage() {
 		if usage[payer] < gpus {
 			w.t.Fatalf("I8: %s pays for %d GPUs and %d are counted", payer, gpus, usage[payer])
 		}
 	}
-	for name := range w.nodes {
+	for name := range w.Nodes {
 		if gpus := max(held[name], runs[name]); gpus > gpusPerNode {
 			w.t.Fatalf("I1: %d of %d GPUs of node %s are held, %d are in use", held[name], gpusPerNode, name, runs[name])
 		}
 	}
-	for _, uid := range w.sortedPods() {
-		pod := w.pods[uid]
+	for _, uid := range w.SortedPods() {
+		pod := w.Pods[uid]
 		lease := byPod[string(uid)]
 		if pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodRunning && (lease == nil || lease.Node() != pod.Spec.NodeName) {
 			w.t.Fatalf("I2: pod %s runs on %s without a Lease there", pod.Name, pod.Spec.NodeName)
@@ -69,14 +70,14 @@ func (w *world) check() {
 
 // confined reports whether a Lease's group lies in one domain.
 func (w *world) confined(lease *rqv1.Lease) bool {
-	run := w.runs[lease.Spec.RunRef.Name]
+	run := w.Runs[lease.Spec.RunRef.Name]
 	return run != nil && run.UID == lease.Spec.RunRef.UID && run.Spec.Locality != nil
 }
 
 // ledgerUsage adds up what the open Leases charge to each envelope.
 func (w *world) ledgerUsage() map[budget.Key]int {
 	usage := map[budget.Key]int{}
-	for _, lease := range w.openLeases() {
+	for _, lease := range w.OpenLeases() {
 		if lease.Spec.Slice.Role == rqv1.RoleBorrowed {
 			continue
 		}
@@ -87,31 +88,31 @@ func (w *world) ledgerUsage() map[budget.Key]int {
 
 // checkSettled asserts what holds once everybody has done their work.
 func (w *world) checkSettled() {
-	for _, lease := range w.openLeases() {
-		pod := w.pods[types.UID(lease.Labels[rqv1.LabelPodUID])]
-		if w.lost(lease.Node()) {
+	for _, lease := range w.OpenLeases() {
+		pod := w.Pods[types.UID(lease.Labels[rqv1.LabelPodUID])]
+		if w.Lost(lease.Node()) {
 			w.t.Fatalf("Lease %s is open on a lost node", lease.Name)
 		}
 		if pod == nil || pod.Status.Phase != corev1.PodRunning {
 			w.t.Fatalf("I2: Lease %s is open and its pod does not run", lease.Name)
 		}
-		if run := w.runs[lease.Spec.RunRef.Name]; run == nil || run.Status.Phase != rqv1.RunRunning {
+		if run := w.Runs[lease.Spec.RunRef.Name]; run == nil || run.Status.Phase != rqv1.RunRunning {
 			w.t.Fatalf("I5, I9: Lease %s is open and its Run does not run", lease.Name)
 		}
 	}
-	if diff := cmp.Diff(w.ledgerUsage(), w.book.Usage()); diff != "" {
+	if diff := cmp.Diff(w.ledgerUsage(), w.Book.Usage()); diff != "" {
 		w.t.Fatalf("I8: the counters are not what the Leases add up to (-leases +counters):\n%s", diff)
 	}
 	w.checkHeld()
 	w.checkWidths()
-	fresh := w.rebuilt(true)
+	fresh := w.Rebuilt(w.shuffle)
 	w.checkShards(fresh)
-	for _, name := range slices.Sorted(maps.Keys(w.runs)) {
-		for _, uid := range w.sortedPods() {
-			if pod := w.pods[uid]; pod.Labels[rqv1.LabelRun] == name && pod.Spec.NodeName == "" && fresh.Gate(pod) == "" {
-				if node, refusal := fresh.Place(uid, w.now); refusal == nil {
+	for _, name := range slices.Sorted(maps.Keys(w.Runs)) {
+		for _, uid := range w.SortedPods() {
+			if pod := w.Pods[uid]; pod.Labels[rqv1.LabelRun] == name && pod.Spec.NodeName == "" && fresh.Gate(pod) == "" {
+				if node, refusal := fresh.Place(uid, w.Now); refusal == nil {
 					w.t.Fatalf("Run %s waits although it would fit: pod %s on node %s; its book says: %v\n%s", name, pod.Name, node,
-						w.book.Refusal(w.runs[name].UID), w.describe(name))
+						w.Book.Refusal(w.Runs[name].UID), w.describe(name))
 				}
 			}
 		}
@@ -121,14 +122,14 @@ func (w *world) checkSettled() {
 // checkHeld asserts that the GPUs of a node that count as held are those of its open Leases (I1).
 func (w *world) checkHeld() {
 	held := map[string]int64{}
-	for _, lease := range w.openLeases() {
+	for _, lease := range w.OpenLeases() {
 		if lease.Spec.Slice.Role == rqv1.RoleBorrowed {
 			continue
 		}
 		held[lease.Node()] += int64(lease.Spec.Slice.Nodes[0].GPUs)
 	}
-	for name := range w.nodes {
-		if counted := w.book.Fullness(name, gpusPerNode); counted != held[name] {
+	for name := range w.Nodes {
+		if counted := w.Book.Fullness(name, gpusPerNode); counted != held[name] {
 			w.t.Fatalf("I1: node %s has %d GPUs in open Leases and %d are counted", name, held[name], counted)
 		}
 	}
@@ -137,7 +138,7 @@ func (w *world) checkHeld() {
 // submitAny submits a Run of a small random shape.
 func (w *world) submitAny(t *rapid.T, owner rqv1.Owner, changes ...func(*rqv1.RunSpec)) {
 	name := fmt.Sprintf("run%d", rapid.IntRange(0, 4).Draw(t, "name"))
-	if w.runs[name] != nil || slices.Contains(w.names(), name) {
+	if w.Runs[name] != nil || slices.Contains(w.Names(), name) {
 		return
 	}
 	groups, pods := rapid.IntRange(1, 3).Draw(t, "groups"), rapid.IntRange(1, 3).Draw(t, "pods per group")
@@ -162,8 +163,8 @@ func (w *world) submitAny(t *rapid.T, owner rqv1.Owner, changes ...func(*rqv1.Ru
 // cutAny has a Reservation cut a Run that runs, in a random way.
 func (w *world) cutAny(t *rapid.T) {
 	var running []string
-	for _, name := range slices.Sorted(maps.Keys(w.runs)) {
-		if w.runs[name].Status.Phase == rqv1.RunRunning && !w.runs[name].Spec.Opportunistic {
+	for _, name := range slices.Sorted(maps.Keys(w.Runs)) {
+		if w.Runs[name].Status.Phase == rqv1.RunRunning && !w.Runs[name].Spec.Opportunistic {
 			running = append(running, name)
 		}
 	}
@@ -171,7 +172,7 @@ func (w *world) cutAny(t *rapid.T) {
 	if !ok {
 		return
 	}
-	run, cut := w.runs[name], rqv1.Cut{Run: rqv1.NamespacedName{Name: name}, GPUs: 1}
+	run, cut := w.Runs[name], rqv1.Cut{Run: rqv1.NamespacedName{Name: name}, GPUs: 1}
 	cut.Action = rapid.SampledFrom([]rqv1.CutAction{rqv1.CutLottery, rqv1.CutDropSpare, rqv1.CutShrink}).Draw(t, "action")
 	switch m := run.Spec.Malleable; {
 	case cut.Action == rqv1.CutDropSpare:
@@ -183,7 +184,7 @@ func (w *world) cutAny(t *rapid.T) {
 		cut.Width = &width
 	}
 	w.activation = w.activating(cut)
-	w.book.SetReservation(w.activation)
+	w.Book.SetReservation(w.activation)
 }
 
 func pick[K ~string](t *rapid.T, what string, from []K) (K, bool) {
@@ -205,63 +206,63 @@ func (w *world) happenings() map[string]func(*rapid.T) {
 			w.submitAny(t, owner, func(s *rqv1.RunSpec) { s.Runtime = runtime })
 		},
 		"reconcile": func(t *rapid.T) {
-			if name, ok := pick(t, "run", w.names()); ok {
+			if name, ok := pick(t, "run", w.Names()); ok {
 				w.reconcile(name)
 			}
 		},
 		"cycle": func(t *rapid.T) {
-			if uid, ok := pick(t, "pod", w.sortedPods()); ok {
+			if uid, ok := pick(t, "pod", w.SortedPods()); ok {
 				w.cycle(uid)
 			}
 		},
 		"cycles": func(t *rapid.T) {
-			for _, uid := range w.sortedPods() {
+			for _, uid := range w.SortedPods() {
 				w.cycle(uid)
 			}
 		},
 		"bind": func(t *rapid.T) {
-			if uid, ok := pick(t, "pod", slices.Sorted(maps.Keys(w.binding))); ok {
-				w.bind(uid, outcome(rapid.IntRange(0, 2).Draw(t, "outcome")))
+			if uid, ok := pick(t, "pod", w.Bindings()); ok {
+				w.Bind(uid, sim.Effect(rapid.IntRange(0, 2).Draw(t, "outcome")))
 			}
 		},
-		"act":  func(*rapid.T) { w.act() },
-		"pass": func(t *rapid.T) { w.pass(time.Duration(rapid.IntRange(1, 40).Draw(t, "seconds")) * time.Second) },
+		"act":  func(*rapid.T) { w.Act() },
+		"pass": func(t *rapid.T) { w.Pass(time.Duration(rapid.IntRange(1, 40).Draw(t, "seconds")) * time.Second) },
 		"end pod": func(t *rapid.T) {
-			if uid, ok := pick(t, "pod", w.sortedPods()); ok && w.pods[uid].Status.Phase == corev1.PodRunning {
-				w.endPod(uid, rapid.SampledFrom([]corev1.PodPhase{corev1.PodSucceeded, corev1.PodSucceeded, corev1.PodFailed}).Draw(t, "phase"))
+			if uid, ok := pick(t, "pod", w.SortedPods()); ok && w.Pods[uid].Status.Phase == corev1.PodRunning {
+				w.EndPod(uid, rapid.SampledFrom([]corev1.PodPhase{corev1.PodSucceeded, corev1.PodSucceeded, corev1.PodFailed}).Draw(t, "phase"))
 			}
 		},
 		"delete pod": func(t *rapid.T) {
-			if uid, ok := pick(t, "pod", w.sortedPods()); ok {
-				w.deletePod(uid)
+			if uid, ok := pick(t, "pod", w.SortedPods()); ok {
+				w.DeletePod(uid)
 			}
 		},
 		"delete run": func(t *rapid.T) {
-			if name, ok := pick(t, "run", slices.Sorted(maps.Keys(w.runs))); ok {
-				w.deleteRun(name)
+			if name, ok := pick(t, "run", slices.Sorted(maps.Keys(w.Runs))); ok {
+				w.DeleteRun(name)
 			}
 		},
 		"add node": func(t *rapid.T) { w.addNode("n1", "d0") },
 		"remove node": func(t *rapid.T) {
-			if w.nodes["n1"] != nil {
-				w.removeNode("n1")
+			if w.Nodes["n1"] != nil {
+				w.RemoveNode("n1")
 			}
 		},
 		"budget":     func(t *rapid.T) { w.setBudget("a", "org:a", rapid.IntRange(4, 40).Draw(t, "budget of a")) },
 		"lose nodes": w.loseAny,
 		"forgive":    w.forgiveAny,
-		"fuse":       func(t *rapid.T) { w.fuse = rapid.IntRange(1, 8).Draw(t, "writes") },
+		"fuse":       func(t *rapid.T) { w.dies(rapid.IntRange(1, 8).Draw(t, "writes")-1, sim.ByControllers) },
 		"crash":      func(*rapid.T) { w.crash() },
 		"cut":        w.cutAny,
 		"grow":       func(*rapid.T) { w.grow() },
-		"fill":       func(*rapid.T) { w.book.Fill(w.now) },
+		"fill":       func(*rapid.T) { w.Book.Fill(w.Now) },
 		"round":      func(*rapid.T) { w.round() },
 		"desire":     w.desireAny,
 		"turn down":  w.turnDownAny,
 		"unlabel":    w.unlabelAny,
 		"release": func(*rapid.T) {
 			if w.activation != nil {
-				w.book.DeleteReservation(w.activation)
+				w.Book.DeleteReservation(w.activation)
 				w.activation = nil
 			}
 		},

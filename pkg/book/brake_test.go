@@ -34,35 +34,35 @@ func calledOff(name string) brake.State {
 func TestPausedCuts(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.full()
-		date := s.kept["run1-r0"].Spec.EarliestStart
-		s.book.SetBrake(paused)
+		date := s.Reservations["run1-r0"].Spec.EarliestStart
+		s.Book.SetBrake(paused)
 		s.during(reservationLead + time.Minute)
 		s.work()
 		for range 3 {
-			s.book.Refresh(s.now, 8)
+			s.Book.Refresh(s.Now, 8)
 			s.work()
 			s.during(time.Minute)
 		}
-		r := s.kept["run1-r0"]
-		if _, due := s.book.NextDue(); due || !r.Spec.EarliestStart.Equal(&date) || r.Status.State != rqv1.ReservationPending {
+		r := s.Reservations["run1-r0"]
+		if _, due := s.Book.NextDue(); due || !r.Spec.EarliestStart.Equal(&date) || r.Status.State != rqv1.ReservationPending {
 			s.t.Fatalf("due %v, date %s, was %s: %s", due, r.Spec.EarliestStart, date, s.story())
 		}
 		if !strings.Contains(r.Status.Reason, "cuts are paused by ada") {
 			s.t.Fatalf("the Reservation says %q", r.Status.Reason)
 		}
 		s.running("run0", "although cuts are paused")
-		if n := s.book.CutsWithinHour(s.now); n != 0 {
+		if n := s.Book.CutsWithinHour(s.Now); n != 0 {
 			s.t.Fatalf("%d cuts are counted", n)
 		}
 		s.crashed()
-		s.book.SetBrake(paused)
+		s.Book.SetBrake(paused)
 		s.work()
 		s.running("run0", "although cuts are paused, after a restart")
 
-		s.book.SetBrake(brake.State{})
+		s.Book.SetBrake(brake.State{})
 		for range 3 {
-			if next, ok := s.book.NextDue(); ok && !next.After(s.now) {
-				s.book.Due(s.now)
+			if next, ok := s.Book.NextDue(); ok && !next.After(s.Now) {
+				s.Book.Due(s.Now)
 			}
 			s.work()
 			s.during(noticePeriod)
@@ -73,34 +73,34 @@ func TestPausedCuts(t *testing.T) {
 }
 
 // crashed starts another process in the place of this one.
-func (s *storm) crashed() { s.step(func() { s.fuse = 0; s.write() }); s.fuse = -1 }
+func (s *storm) crashed() { s.restart() }
 
 // An activation that is called off before its victims are told to go is Canceled, and ends nobody. Its Run gets no date for a
 // lead.
 func TestAnActivationIsCalledOff(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.full()
-		s.book.SetBrake(calledOff("run1-r0"))
+		s.Book.SetBrake(calledOff("run1-r0"))
 		s.work()
-		r := s.kept["run1-r0"]
+		r := s.Reservations["run1-r0"]
 		if r.Status.State != rqv1.ReservationCanceled || r.Status.CalledOff != "called off by ada" {
 			s.t.Fatalf("the Reservation is %s: %q", r.Status.State, r.Status.CalledOff)
 		}
 		for range 3 {
 			s.during(30 * time.Second)
-			s.book.Refresh(s.now, 8)
+			s.Book.Refresh(s.Now, 8)
 			s.work()
 		}
-		if len(s.kept) != 1 {
+		if len(s.Reservations) != 1 {
 			s.t.Fatalf("it has another date within a lead:\n%s", s.story())
 		}
-		if p := s.book.Prospect(s.runs["run1"].UID); !strings.Contains(p.Brake, "no new date before") {
+		if p := s.Book.Prospect(s.Runs["run1"].UID); !strings.Contains(p.Brake, "no new date before") {
 			s.t.Fatalf("it says %q", p.Brake)
 		}
 		s.during(31 * time.Second)
-		s.book.Refresh(s.now, 8)
+		s.Book.Refresh(s.Now, 8)
 		s.work()
-		if again := s.kept["run1-r1"]; again == nil || again.Status.State != rqv1.ReservationPending {
+		if again := s.Reservations["run1-r1"]; again == nil || again.Status.State != rqv1.ReservationPending {
 			s.t.Fatalf("it has no date after a lead:\n%s", s.story())
 		}
 		s.running("run0", "although all was called off")
@@ -110,17 +110,17 @@ func TestAnActivationIsCalledOff(t *testing.T) {
 // An activation that needs more cuts than cutsPerHour allows waits, and says so.
 func TestCutsPerHour(t *testing.T) {
 	tellStorm(t, func(s *storm) {
-		s.book.LimitCuts(0)
+		s.Book.LimitCuts(0)
 		s.full()
 		s.due()
 		s.work()
 		s.work() // what has been refused is written
 		s.running("run0", "although nobody may be cut")
-		r := s.kept["run1-r0"]
+		r := s.Reservations["run1-r0"]
 		if r.Status.State != rqv1.ReservationPending || !strings.Contains(r.Status.Reason, "cutsPerHour") {
-			s.t.Fatalf("the Reservation is %s: %s\n%s %+v", r.Status.State, r.Status.Reason, s.story(), s.book.Prospect(s.runs["run1"].UID))
+			s.t.Fatalf("the Reservation is %s: %s\n%s %+v", r.Status.State, r.Status.Reason, s.story(), s.Book.Prospect(s.Runs["run1"].UID))
 		}
-		if next, due := s.book.NextDue(); due && next.Before(s.now.Add(time.Minute)) {
+		if next, due := s.Book.NextDue(); due && next.Before(s.Now.Add(time.Minute)) {
 			s.t.Fatalf("it is due at once, again and again: at %s", next)
 		}
 	})
@@ -130,7 +130,7 @@ func TestCutsPerHour(t *testing.T) {
 // process.
 func TestCutsPerHourAreCountedFromRecords(t *testing.T) {
 	tellStorm(t, func(s *storm) {
-		s.book.LimitCuts(1)
+		s.Book.LimitCuts(1)
 		s.full()
 		s.due()
 		for range 3 {
@@ -139,12 +139,12 @@ func TestCutsPerHourAreCountedFromRecords(t *testing.T) {
 		}
 		s.work()
 		s.running("run1", "although one cut an hour is allowed")
-		first := s.kept["run1-r0"].Status.ActivatedAt.Time
-		if n := s.book.CutsWithinHour(s.now); n != 1 {
+		first := s.Reservations["run1-r0"].Status.ActivatedAt.Time
+		if n := s.Book.CutsWithinHour(s.Now); n != 1 {
 			s.t.Fatalf("%d cuts are counted, want 1", n)
 		}
 		s.crashed()
-		s.book.LimitCuts(1)
+		s.Book.LimitCuts(1)
 		s.setBudget("a", "org:a", 8)
 		s.during(10 * time.Minute)
 		s.submit("run2", "org:a", 1, 1, 8)
@@ -153,7 +153,7 @@ func TestCutsPerHourAreCountedFromRecords(t *testing.T) {
 		s.work()
 		s.work()
 		s.running("run1", "although a second cut within an hour is not allowed")
-		next, due := s.book.NextDue()
+		next, due := s.Book.NextDue()
 		if want := first.Add(time.Hour); !due || !next.Equal(want) {
 			s.t.Fatalf("due %v at %s, want %s:\n%s", due, next, want, s.story())
 		}

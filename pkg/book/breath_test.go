@@ -14,7 +14,7 @@ import (
 // held lists the open Leases of a Run, with who pays for each.
 func (w *world) held(run string) []string {
 	var out []string
-	for _, lease := range w.openLeases() {
+	for _, lease := range w.OpenLeases() {
 		if lease.Spec.RunRef.Name == run {
 			out = append(out, lease.Name+" paid by "+lease.Spec.Payer.Budget)
 		}
@@ -37,13 +37,13 @@ func TestGrowthAndShrinkAreInverse(t *testing.T) {
 		spares := rapid.IntRange(0, 1).Draw(t, "spares")
 		w.submitWithSpares("run0", "org:a", least+step, 1, rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "size"), spares,
 			elastic(least, step), upTo(rapid.IntRange(0, 3).Draw(t, "steps above the total")))
-		m := w.runs["run0"].Spec.Malleable
+		m := w.Runs["run0"].Spec.Malleable
 		w.desire("run0", m.MinTotalGPUs)
 		w.settle()
 		before := w.held("run0")
 		for range 2 {
 			for _, desired := range []int32{m.MaxTotalGPUs, m.MinTotalGPUs} {
-				w.pass(time.Hour)
+				w.Pass(time.Hour)
 				w.desire("run0", desired)
 				w.settle()
 				w.check()
@@ -54,7 +54,7 @@ func TestGrowthAndShrinkAreInverse(t *testing.T) {
 					}
 				}
 			}
-			if w.runs["run0"].Status.Phase != rqv1.RunRunning {
+			if w.Runs["run0"].Status.Phase != rqv1.RunRunning {
 				before = nil // it does not fit at all
 			}
 			if diff := cmp.Diff(before, w.held("run0")); diff != "" {

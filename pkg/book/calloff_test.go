@@ -9,7 +9,7 @@ import (
 
 // contested has two Runs hold a node each, and run1, of another owner, wait for so many nodes. The draw is another for another seed.
 func (s *storm) contested(nodes, seed int) {
-	s.nextUID += seed
+	s.NextUID += seed
 	s.setBudget("a", "org:a", 64)
 	s.setBudget("b", "org:b", 64)
 	for _, name := range []string{"n0", "n1"} {
@@ -24,18 +24,18 @@ func (s *storm) contested(nodes, seed int) {
 
 // decided has run1's turn come and its cuts published, before anybody is told to go.
 func (s *storm) decided(reservation string) []rqv1.Cut {
-	s.book.Due(s.now)
-	s.act()
-	for _, uid := range s.sortedPods() {
+	s.Book.Due(s.Now)
+	s.Act()
+	for _, uid := range s.SortedPods() {
 		s.cycle(uid)
 	}
 	for range 4 {
 		s.reconcile("run1")
-		for len(s.under) > 0 {
-			s.deliver()
+		for s.Delivers() {
+			s.Deliver()
 		}
 	}
-	r := s.kept[reservation]
+	r := s.Reservations[reservation]
 	if r == nil || len(r.Status.Cuts) == 0 {
 		s.t.Fatalf("%s is not decided: %+v\n%s", reservation, r, s.story())
 	}
@@ -51,10 +51,10 @@ func TestAnActivationIsCalledOffAmidItsCuts(t *testing.T) {
 			s.t.Fatalf("the cuts are %v", cuts)
 		}
 		s.reconcile("on-n0")
-		s.book.SetBrake(calledOff("run1-r0"))
+		s.Book.SetBrake(calledOff("run1-r0"))
 		s.reconcile("run1")
 		s.work()
-		r := s.kept["run1-r0"]
+		r := s.Reservations["run1-r0"]
 		if r.Status.State != rqv1.ReservationCanceled || r.Status.Cause != rqv1.CanceledCalledOff || r.Status.Lottery.Nonce == "" {
 			s.t.Fatalf("the Reservation is %s for %q", r.Status.State, r.Status.Cause)
 		}
@@ -62,7 +62,7 @@ func TestAnActivationIsCalledOffAmidItsCuts(t *testing.T) {
 		s.work()
 		s.running("on-n1", "although it had not been told to go")
 		s.running("on-n0", "on the node that it had to leave, which is free")
-		if p := s.book.Prospect(s.runs["run1"].UID); p.Leaving != 0 || p.Promise != nil {
+		if p := s.Book.Prospect(s.Runs["run1"].UID); p.Leaving != 0 || p.Promise != nil {
 			s.t.Fatalf("run1 waits for %d pods and is promised %+v", p.Leaving, p.Promise)
 		}
 		s.checkRecords()
@@ -79,7 +79,7 @@ func TestWhoIsSparedByACallOffStaysSpared(t *testing.T) {
 			s.contested(1, seed)
 			s.due()
 			spared := s.decided("run1-r0")[0].Run.Name
-			s.book.SetBrake(calledOff("run1-r0"))
+			s.Book.SetBrake(calledOff("run1-r0"))
 			s.reconcile("run1") // before anybody is told to go
 			s.work()
 			s.running(spared, "although its cut was called off")
@@ -92,10 +92,10 @@ func TestWhoIsSparedByACallOffStaysSpared(t *testing.T) {
 			others++
 			s.submit("run2", "org:b", 1, 1, 8)
 			s.reconcile("run2")
-			s.act()
+			s.Act()
 			s.cycle(s.pod("run2-0"))
-			p := s.book.Prospect(s.runs["run2"].UID).Promise
-			if p != nil && (!p.Cuts || p.At.Before(s.now.Add(reservationLead))) {
+			p := s.Book.Prospect(s.Runs["run2"].UID).Promise
+			if p != nil && (!p.Cuts || p.At.Before(s.Now.Add(reservationLead))) {
 				s.t.Fatalf("run2 is promised %+v, in the room of %s that stays", p, spared)
 			}
 		})

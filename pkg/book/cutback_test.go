@@ -28,10 +28,10 @@ func TestTheOneThatWasCutMayCutInTurnAfterTheShield(t *testing.T) {
 		s.during(noticePeriod)
 		s.work()
 		s.running("run1", "for which run0 was drawn")
-		shielded := s.now.Truncate(time.Second).Add(activationShield)
+		shielded := s.Now.Truncate(time.Second).Add(activationShield)
 		s.during(time.Second)
 		s.work()
-		p := s.book.Prospect(s.runs["run0"].UID)
+		p := s.Book.Prospect(s.Runs["run0"].UID)
 		if p.Promise == nil {
 			s.t.Fatalf("run0 has no date: %v\n%s", p.Refusal, s.story())
 		}
@@ -40,7 +40,7 @@ func TestTheOneThatWasCutMayCutInTurnAfterTheShield(t *testing.T) {
 		}
 		s.due()
 		s.work()
-		if cuts := s.book.CutsOf(s.runs["run1"].UID); len(cuts) != 1 {
+		if cuts := s.Book.CutsOf(s.Runs["run1"].UID); len(cuts) != 1 {
 			s.t.Fatalf("run1 is cut %d times after its shield, want once\n%s", len(cuts), s.story())
 		}
 	})

@@ -11,20 +11,18 @@ import (
 
 // dismissRun deletes a Run whose object a finalizer keeps. Its pods are left to the scheduler.
 func (w *world) dismissRun(name string) {
-	run := w.runs[name].DeepCopy()
-	run.DeletionTimestamp, run.Finalizers = &metav1.Time{Time: w.now}, []string{"example.com/audit"}
-	w.runs[name] = run
-	w.book.SetRun(run)
+	run := w.Runs[name].DeepCopy()
+	run.DeletionTimestamp, run.Finalizers = &metav1.Time{Time: w.Now}, []string{"example.com/audit"}
+	w.SetRun(run)
 }
 
 // orphanRun deletes a Run the way that leaves its pods behind, without their references.
 func (w *world) orphanRun(name string) {
-	w.book.DeleteRun(w.runs[name])
-	delete(w.runs, name)
-	for _, uid := range w.sortedPods() {
-		if pod := w.pods[uid].DeepCopy(); pod.Labels[rqv1.LabelRun] == name {
+	w.ForgetRun(name)
+	for _, uid := range w.SortedPods() {
+		if pod := w.Pods[uid].DeepCopy(); pod.Labels[rqv1.LabelRun] == name {
 			pod.OwnerReferences = nil
-			w.setPod(pod)
+			w.SetPod(pod)
 		}
 	}
 }
@@ -40,20 +38,20 @@ func TestADeletedRunHoldsNothingWhateverKeepsItsObject(t *testing.T) {
 		s.during(time.Second)
 		s.submit("run1", "org:a", 1, 1, 8)
 		s.work()
-		if p := s.book.Prospect(s.runs["run1"].UID).Promise; p == nil || !p.Cuts {
+		if p := s.Book.Prospect(s.Runs["run1"].UID).Promise; p == nil || !p.Cuts {
 			s.t.Fatalf("run1 is not to start at the cost of run0: %+v", p)
 		}
 		s.dismissRun("run0")
-		s.book.Refresh(s.now.Add(time.Minute), 10)
-		if p := s.book.Prospect(s.runs["run1"].UID).Promise; p == nil || len(p.Conflicts) > 0 {
+		s.Book.Refresh(s.Now.Add(time.Minute), 10)
+		if p := s.Book.Prospect(s.Runs["run1"].UID).Promise; p == nil || len(p.Conflicts) > 0 {
 			s.t.Fatalf("run0 may be cut though it is being deleted: %+v", p)
 		}
 		s.work()
 		s.running("run1", "though nothing is left of run0")
-		if message := s.runs["run0"].Status.Message; message != "deleted: it holds nothing any more; its object is kept by finalizers example.com/audit" {
+		if message := s.Runs["run0"].Status.Message; message != "deleted: it holds nothing any more; its object is kept by finalizers example.com/audit" {
 			s.t.Fatalf("run0 says: %s", message)
 		}
-		s.deleteRun("run0")
+		s.DeleteRun("run0")
 		s.work()
 	})
 }
@@ -69,14 +67,14 @@ func TestADeletedRunThatWaitsHasNoReservation(t *testing.T) {
 		s.work()
 		s.dismissRun("run1")
 		s.work()
-		if r := s.kept["run1-r0"]; r == nil || r.Status.State != rqv1.ReservationCanceled {
+		if r := s.Reservations["run1-r0"]; r == nil || r.Status.State != rqv1.ReservationCanceled {
 			s.t.Fatalf("the Reservation of run1 is %+v, want it canceled", r)
 		}
 		s.finish("run0")
 		s.during(time.Hour)
 		s.work()
-		if pods := s.podsOf("run1"); len(pods) > 0 || s.runs["run1"].Status.Phase != rqv1.RunPending {
-			s.t.Fatalf("run1 is %s and has pods %v", s.runs["run1"].Status.Phase, pods)
+		if pods := s.podsOf("run1"); len(pods) > 0 || s.Runs["run1"].Status.Phase != rqv1.RunPending {
+			s.t.Fatalf("run1 is %s and has pods %v", s.Runs["run1"].Status.Phase, pods)
 		}
 	})
 }
@@ -106,10 +104,10 @@ func TestPodsWithoutReferencesAreGoverned(t *testing.T) {
 		w.submit("run0", "org:a", 1, 2, 4)
 		w.settle()
 		before := w.podsOf("run0")
-		for _, uid := range w.sortedPods() {
-			pod := w.pods[uid].DeepCopy()
+		for _, uid := range w.SortedPods() {
+			pod := w.Pods[uid].DeepCopy()
 			pod.OwnerReferences = nil
-			w.setPod(pod)
+			w.SetPod(pod)
 		}
 		w.settle()
 		w.crash()
@@ -121,7 +119,7 @@ func TestPodsWithoutReferencesAreGoverned(t *testing.T) {
 		if left := w.podsOf("run0"); len(left) > 0 {
 			w.t.Fatalf("pods %v outlive run0", left)
 		}
-		w.deleteRun("run0")
+		w.DeleteRun("run0")
 		w.settle()
 		w.checkSettled()
 	})
@@ -144,10 +142,10 @@ func TestNoCheckpointShieldsForEver(t *testing.T) {
 		s.during(noticePeriod)
 		s.work()
 		s.running("run1", "for which run0 was drawn")
-		started := s.now.Truncate(time.Second)
+		started := s.Now.Truncate(time.Second)
 		s.submit("run2", "org:a", 1, 1, 8)
 		s.work()
-		if p := s.book.Prospect(s.runs["run2"].UID).Promise; p == nil || p.At.After(started.Add(time.Hour)) {
+		if p := s.Book.Prospect(s.Runs["run2"].UID).Promise; p == nil || p.At.After(started.Add(time.Hour)) {
 			s.t.Fatalf("run2 has no date within an hour of the start of run1: %+v\n%s", p, s.story())
 		}
 	})

@@ -20,7 +20,7 @@ func TestAnotherOwnerHasNoClaimToTheMoneyThatWasKept(t *testing.T) {
 		w.amend("run0", func(s *rqv1.RunSpec) { s.Owner = "org:pauper" })
 		w.addNode("n9", "d0")
 		w.rounds(10)
-		for name, l := range w.leases {
+		for name, l := range w.Leases {
 			if l.Spec.RunRef.Name == "run0" && !l.Status.Closed {
 				t.Errorf("Lease %s of %s is paid by %s (%s)", name, l.Spec.Owner, l.Spec.Payer.Budget, l.Spec.Payer.Relation)
 			}
@@ -39,22 +39,22 @@ func TestAnEndedPodThatStaysKeepsNoRoom(t *testing.T) {
 		s.during(time.Minute)
 		s.submit("run1", "org:b", 1, 1, 8)
 		s.work()
-		s.lose(s.on("run0-0"))
+		s.Lose(s.on("run0-0"))
 		kept := s.pod("run0-1")
 		s.hang(kept)
 		s.work()
-		s.ends[kept] = s.now.Add(1000 * time.Hour)
+		s.Ends.Set(kept, s.Now.Add(1000*time.Hour))
 		s.during(6 * time.Second)
 		s.work()
-		s.endPod(kept, "Failed")
+		s.EndPod(kept, "Failed")
 		s.work()
 		s.submit("run2", "org:b", 1, 1, 8)
 		for range 10 {
 			s.during(30 * time.Second)
-			s.book.Refresh(s.now, 8)
+			s.Book.Refresh(s.Now, 8)
 			s.work()
 		}
-		if meta.IsStatusConditionTrue(s.runs["run0"].Status.Conditions, rqv1.ConditionRoomKept) {
+		if meta.IsStatusConditionTrue(s.Runs["run0"].Status.Conditions, rqv1.ConditionRoomKept) {
 			s.t.Fatalf("run0 keeps its room:\n%s", s.story())
 		}
 		s.running("run1", "and nothing had to be cut")
@@ -70,10 +70,10 @@ func TestABoundedRunThatNobodyPaysForRests(t *testing.T) {
 		for range 5 {
 			w.reconcile("run0")
 		}
-		w.book.TakeActions()
+		w.Book.TakeActions()
 		for range 5 {
-			w.book.Look(book.Objects{Run: w.runs["run0"]}, w.now)
-			if slices.Contains(w.book.TakeActions().Reconcile, types.NamespacedName{Namespace: "ns", Name: "run0"}) {
+			w.Book.Look(book.Objects{Run: w.Runs["run0"]}, w.Now)
+			if slices.Contains(w.Book.TakeActions().Reconcile, types.NamespacedName{Namespace: "ns", Name: "run0"}) {
 				w.t.Fatalf("run0 asks to be looked at again though nothing has changed")
 			}
 		}

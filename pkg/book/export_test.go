@@ -168,8 +168,12 @@ func (b *Book) Dump() string {
 	return out
 }
 
-// LimitCuts is cutsPerHour.
-func (b *Book) LimitCuts(limit int32) { b.args.CutsPerHour = &limit }
+// LimitCuts is cutsPerHour, for this book alone.
+func (b *Book) LimitCuts(limit int32) {
+	args := *b.args
+	args.CutsPerHour = &limit
+	b.args = &args
+}
 
 // GoRound is the part of a refresh that looks for gangs that wait in vain.
 func (b *Book) GoRound(now time.Time) {

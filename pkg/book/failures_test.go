@@ -12,14 +12,15 @@ import (
 	"pgregory.net/rapid"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
 // podsOf returns the pods of a Run by name.
 func (w *world) podsOf(run string) map[string]types.UID {
 	out := map[string]types.UID{}
-	for _, uid := range w.sortedPods() {
-		if w.pods[uid].Labels[rqv1.LabelRun] == run {
-			out[w.pods[uid].Name] = uid
+	for _, uid := range w.SortedPods() {
+		if w.Pods[uid].Labels[rqv1.LabelRun] == run {
+			out[w.Pods[uid].Name] = uid
 		}
 	}
 	return out
@@ -28,7 +29,7 @@ func (w *world) podsOf(run string) map[string]types.UID {
 // unchanged asserts that of some pods only those named were replaced.
 func (w *world) unchanged(before map[string]types.UID, replaced ...string) {
 	for _, name := range slices.Sorted(maps.Keys(before)) {
-		if same := w.pods[before[name]] != nil; same == slices.Contains(replaced, name) {
+		if same := w.Pods[before[name]] != nil; same == slices.Contains(replaced, name) {
 			w.t.Fatalf("pod %s is still the same: %v", name, same)
 		}
 	}
@@ -58,24 +59,24 @@ func TestANodeIsLostDuringGrowth(t *testing.T) {
 				w.granted("run0", 16)
 				before := w.podsOf("run0")
 				w.fleet("d1", 4)
-				w.pass(time.Minute)
+				w.Pass(time.Minute)
 				w.grow()
 				w.reconcile("run0")
 				w.reconcile("run0")
-				for _, uid := range append(w.sortedPods(), w.sortedPods()...) {
+				for _, uid := range append(w.SortedPods(), w.SortedPods()...) {
 					w.cycle(uid)
 				}
-				for _, uid := range slices.Sorted(maps.Keys(w.binding))[:c.bound] {
-					w.bind(uid, written)
+				for _, uid := range w.Bindings()[:c.bound] {
+					w.Bind(uid, sim.Written)
 				}
 				var lost, replaced []string
 				for _, pod := range c.lose {
-					lost = append(lost, w.book.Assigned(w.pod(pod)))
+					lost = append(lost, w.Book.Assigned(w.pod(pod)))
 					if _, own := before[pod]; own {
 						replaced = append(replaced, pod)
 					}
 				}
-				w.lose(lost...)
+				w.Lose(lost...)
 				w.settle()
 				w.granted("run0", 32)
 				w.unchanged(before, replaced...)
@@ -108,7 +109,7 @@ func TestANodeIsLostDuringAVoluntaryShrink(t *testing.T) {
 				for range c.passes {
 					w.reconcile("run0")
 				}
-				w.lose(w.on(c.lose))
+				w.Lose(w.on(c.lose))
 				w.settle()
 				w.unchanged(before, c.replaced...)
 				w.expect("run0", rqv1.RunRunning, "shrunk to 16 GPUs", c.ledger)
@@ -124,7 +125,7 @@ func TestShardsWhenTheSpareIsLostWithARank(t *testing.T) {
 		w.guarded(3, 1, 1)
 		w.sweep("run1", "org:b", 8, 2)
 		w.settle()
-		w.lose(w.on("run0-0"), w.on("run0-s0"))
+		w.Lose(w.on("run0-0"), w.on("run0-s0"))
 		w.settle()
 		w.expect("run0", rqv1.RunRunning, "bound 8 GPUs", map[string]int{"NodeFailure": 2, "open Swap Active": 1})
 		w.expect("run1", rqv1.RunPending, "0 of 8 shards run; the others wait: no GPUs are idle that a shard could use",
@@ -141,7 +142,7 @@ func TestTwoRanksOfAGroupWithOneSpareAndAStep(t *testing.T) {
 		w.settle()
 		w.granted("run0", 32)
 		spare := w.on("run0-s0")
-		w.lose(w.on("run0-0"), w.on("run0-1"))
+		w.Lose(w.on("run0-0"), w.on("run0-1"))
 		w.settle()
 		if on := []string{w.on("run0-0"), w.on("run0-1")}; !slices.Contains(on, spare) {
 			w.t.Fatalf("the ranks are on %v, and the spare was on %s", on, spare)
@@ -162,14 +163,14 @@ func (s *storm) activates(nodes int) {
 	s.during(time.Minute)
 	s.submit("run1", "org:b", nodes, 1, 8) // more than is free
 	if nodes > 2 {
-		s.deleteRun("run1")
+		s.DeleteRun("run1")
 		s.submit("run1", "org:b", 2, 1, 8)
 	}
 	s.work()
 	s.due()
 	s.work()
-	if len(s.ends) != 2 {
-		s.t.Fatalf("%d pods have been told to go:\n%s", len(s.ends), s.story())
+	if s.Ends.Len() != 2 {
+		s.t.Fatalf("%d pods have been told to go:\n%s", s.Ends.Len(), s.story())
 	}
 	s.disturb()
 }
@@ -193,16 +194,16 @@ func TestAVictimsNodeIsLost(t *testing.T) {
 				s.activates(nodes)
 				ranks := []string{s.on("run0-0"), s.on("run0-1")}
 				at := slices.IndexFunc(ranks, func(node string) bool {
-					return node == s.book.Assigned(s.pod("run1-0")) || node == s.book.Assigned(s.pod("run1-1"))
+					return node == s.Book.Assigned(s.pod("run1-0")) || node == s.Book.Assigned(s.pod("run1-1"))
 				})
-				s.lose(ranks[at])
+				s.Lose(ranks[at])
 				s.rest()
 				if nodes == 2 {
-					if phase := s.runs["run1"].Status.Phase; phase != rqv1.RunPending {
+					if phase := s.Runs["run1"].Status.Phase; phase != rqv1.RunPending {
 						s.t.Fatalf("run1 is %s without room:\n%s%s", phase, s.story(), s.describe("run1"))
 					}
 					s.checkSettled()
-					s.forgive(ranks[at])
+					s.Forgive(ranks[at])
 					s.rest()
 				}
 				s.running("run1", "although it fits")
@@ -229,19 +230,19 @@ func TestTheNodeOfARunThatActivatesIsLost(t *testing.T) {
 						s.place(pod)
 					}
 				}
-				if len(s.binding) != 2 {
-					s.t.Fatalf("%d pods are past the barrier", len(s.binding))
+				if len(s.Binding) != 2 {
+					s.t.Fatalf("%d pods are past the barrier", len(s.Binding))
 				}
-				s.bind(s.pod("run1-0"), written)
+				s.Bind(s.pod("run1-0"), sim.Written)
 				lost := s.on("run1-0")
-				s.lose(lost)
+				s.Lose(lost)
 				s.rest()
 				if nodes == 2 {
-					if phase := s.runs["run1"].Status.Phase; phase != rqv1.RunPending {
+					if phase := s.Runs["run1"].Status.Phase; phase != rqv1.RunPending {
 						s.t.Fatalf("run1 is %s without room:\n%s%s", phase, s.story(), s.describe("run1"))
 					}
 					s.checkSettled()
-					s.forgive(lost)
+					s.Forgive(lost)
 					s.rest()
 				}
 				s.running("run1", "although it fits")
@@ -256,8 +257,8 @@ func TestASpareIsNotForgottenByWhoIsKilled(t *testing.T) {
 	tell(t, func(w *world) {
 		w.guarded(4, 2, 1)
 		spare := w.on("run0-s0")
-		w.lose(w.on("run0-0"))
-		w.fuse = rapid.IntRange(1, 8).Draw(w.t, "writes")
+		w.Lose(w.on("run0-0"))
+		w.dies(rapid.IntRange(1, 8).Draw(w.t, "writes")-1, sim.ByControllers)
 		w.settle()
 		if on := w.on("run0-0"); on != spare {
 			w.t.Fatalf("the rank is on %s, want the spare's node %s", on, spare)
@@ -273,7 +274,7 @@ func TestASpareIsHeldAnewUnderShards(t *testing.T) {
 		w.guarded(3, 1, 1)
 		w.sweep("run1", "org:b", 8, 2)
 		w.settle()
-		w.lose(w.on("run0-0"))
+		w.Lose(w.on("run0-0"))
 		w.settle()
 		w.expect("run0", rqv1.RunRunning, swapped, map[string]int{"NodeFailure": 1, "Swap": 1, "open Swap Active": 1, "open Start Spare": 1})
 		w.expect("run1", rqv1.RunRunning, "4 of 8 shards run; the others wait: no GPUs are idle that a shard could use",
@@ -287,25 +288,25 @@ func TestASpareThatIsMadeWhileShardsLeave(t *testing.T) {
 		w.guarded(3, 1, 1)
 		w.sweep("run1", "org:b", 8, 2)
 		w.settle()
-		w.lose(w.on("run0-0"))
+		w.Lose(w.on("run0-0"))
 		for range 6 {
 			w.reconcile("run0")
-			w.act()
-			for _, uid := range w.sortedPods() {
+			w.Act()
+			for _, uid := range w.SortedPods() {
 				w.cycle(uid)
 			}
 		}
-		w.deletePod(w.pod("run0-s0")) // while the rank has its place already
+		w.DeletePod(w.pod("run0-s0")) // while the rank has its place already
 		w.reconcile("run0")
 		spare := w.pod("run0-s0")
-		if gate := w.book.Gate(w.pods[spare]); gate == "" || w.book.Assigned(spare) != "" {
-			w.t.Fatalf("the spare is on %q and its gate %q", w.book.Assigned(spare), gate)
+		if gate := w.Book.Gate(w.Pods[spare]); gate == "" || w.Book.Assigned(spare) != "" {
+			w.t.Fatalf("the spare is on %q and its gate %q", w.Book.Assigned(spare), gate)
 		}
-		w.act()
+		w.Act()
 		for range 3 {
 			w.reconcile("run1")
 		}
-		if entered := w.book.TakeActions().Activate; !slices.ContainsFunc(entered, func(pod *corev1.Pod) bool { return pod.UID == spare }) {
+		if entered := w.Book.TakeActions().Activate; !slices.ContainsFunc(entered, func(pod *corev1.Pod) bool { return pod.UID == spare }) {
 			w.t.Fatalf("the shards have left, and the spare does not enter the queue:\n%s", w.describe("run0"))
 		}
 	})

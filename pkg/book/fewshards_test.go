@@ -32,16 +32,15 @@ func TestShardsAreMadeWhenAWindowOpens(t *testing.T) {
 	tell(t, func(w *world) {
 		w.fleet("d0", 4)
 		w.setBudget("a", "org:a", 8)
-		opens := metav1.NewTime(w.now.Add(24 * time.Hour))
-		b := w.budgets["a"].DeepCopy()
+		opens := metav1.NewTime(w.Now.Add(24 * time.Hour))
+		b := w.Budgets["a"].DeepCopy()
 		b.Spec.Envelopes[0].Start, b.Generation = &opens, b.Generation+1000
-		w.budgets["a"] = b
-		w.book.SetBudget(b)
+		w.SetBudget(b)
 		w.sweep("run0", "org:a", 4, 2)
 		w.settle()
 		w.refusedWith("run0", plan.WindowClosed)
-		w.pass(opens.Sub(w.now))
-		w.book.WindowPassed()
+		w.Pass(opens.Sub(w.Now))
+		w.Book.WindowPassed()
 		w.settle()
 		w.expect("run0", "Running", "4 of 4 shards run", map[string]int{"open Start Borrowed": 4})
 	})
@@ -50,7 +49,7 @@ func TestShardsAreMadeWhenAWindowOpens(t *testing.T) {
 // refusedWith asserts that a Run waits for a reason, without a pod.
 func (w *world) refusedWith(run string, reason plan.Reason) {
 	w.t.Helper()
-	if refusal := w.book.Refusal(w.runs[run].UID); refusal == nil || refusal.Reason != reason {
+	if refusal := w.Book.Refusal(w.Runs[run].UID); refusal == nil || refusal.Reason != reason {
 		w.t.Fatalf("%s is refused with %+v, want %s", run, refusal, reason)
 	}
 	if pods := w.podsOf(run); len(pods) > 0 {
@@ -71,7 +70,7 @@ func TestFewShardsWait(t *testing.T) {
 		w.expect("run2", "Pending", "0 of 1000 shards run; the others wait: no GPUs are idle that a shard could use", map[string]int{})
 		for run, want := range map[string]int{"run1": 1, "run2": 1} {
 			waiting := 0
-			for _, pod := range w.pods {
+			for _, pod := range w.Pods {
 				if pod.Labels["rq.davidlangworthy.io/run"] == run && pod.Status.Phase != corev1.PodRunning {
 					waiting++
 				}

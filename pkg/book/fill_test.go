@@ -22,7 +22,7 @@ func (w *world) sweep(name string, owner rqv1.Owner, shards, gpus int) {
 // shards returns how many shards of a Run run on each node.
 func (w *world) shards(run string) map[string]int {
 	out := map[string]int{}
-	for _, pod := range w.pods {
+	for _, pod := range w.Pods {
 		if pod.Labels[rqv1.LabelRun] == run && pod.Status.Phase == corev1.PodRunning {
 			out[pod.Spec.NodeName]++
 		}
@@ -33,13 +33,13 @@ func (w *world) shards(run string) map[string]int {
 // checkShards asserts that no shard waits for GPUs that are idle, and that a Run of shards runs while one of them does.
 func (w *world) checkShards(fresh *book.Book) {
 	fresh.TakeActions()
-	fresh.Fill(w.now)
+	fresh.Fill(w.Now)
 	for _, pod := range fresh.TakeActions().Activate {
 		if pod.Labels[rqv1.LabelRole] == string(rqv1.RoleBorrowed) {
 			w.t.Fatalf("shard %s waits although GPUs are idle:\n%s", pod.Name, w.describe(pod.Labels[rqv1.LabelRun]))
 		}
 	}
-	for name, run := range w.runs {
+	for name, run := range w.Runs {
 		if running := len(w.shards(name)) > 0; run.Spec.Opportunistic && running != (run.Status.Phase == rqv1.RunRunning) {
 			w.t.Fatalf("%s is %s, and shards of it run: %v", name, run.Status.Phase, running)
 		}
@@ -66,7 +66,7 @@ func TestShardsGiveWayToASpareThatIsNeeded(t *testing.T) {
 		w.guarded(2, 1, 1)
 		w.sweep("run1", "org:b", 4, 2)
 		w.settle()
-		w.lose(w.pods[w.pod("run0-0")].Spec.NodeName)
+		w.Lose(w.Pods[w.pod("run0-0")].Spec.NodeName)
 		w.settle()
 		w.expect("run0", rqv1.RunRunning, "group 0 swapped to spare after node failure",
 			map[string]int{"NodeFailure": 1, "Swap": 1, "open Swap Active": 1})
@@ -82,13 +82,13 @@ func TestShardsGiveWayToARunThatFitsNowhereElse(t *testing.T) {
 		w.setBudget("a", "org:a", 16)
 		w.sweep("run0", "org:a", 4, 4)
 		w.settle()
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		w.submit("run1", "org:a", 1, 1, 4)
 		w.settle()
 		w.running("run1", "although only shards are in its way")
 		w.expect("run0", rqv1.RunRunning, "3 of 4 shards run; the others wait: no GPUs are idle that a shard could use",
 			map[string]int{"Reclaimed": 1, "open Start Borrowed": 3})
-		w.deleteRun("run1")
+		w.DeleteRun("run1")
 		w.settle()
 		w.expect("run0", rqv1.RunRunning, "4 of 4 shards run", map[string]int{"Reclaimed": 1, "open Start Borrowed": 4})
 	})
@@ -114,7 +114,7 @@ func TestALostNodesShardsRunElsewhere(t *testing.T) {
 		w.sweep("run0", "org:a", 2, 4)
 		w.settle()
 		for node := range w.shards("run0") {
-			w.lose(node)
+			w.Lose(node)
 		}
 		w.settle()
 		w.expect("run0", rqv1.RunRunning, "2 of 2 shards run", map[string]int{"NodeFailure": 2, "open Start Borrowed": 2})
@@ -130,10 +130,10 @@ func TestAProcessThatStartsHasShardsLeaveWhoAreInTheWay(t *testing.T) {
 		w.settle()
 		w.submit("run1", "org:a", 1, 1, 8)
 		for range 2 {
-			for _, name := range w.names() {
+			for _, name := range w.Names() {
 				w.reconcile(name)
 			}
-			for _, uid := range w.sortedPods() {
+			for _, uid := range w.SortedPods() {
 				w.cycle(uid)
 			}
 			w.crash()
@@ -154,12 +154,12 @@ func TestShardsTurnedDownByANodeKeepOffItForAWhile(t *testing.T) {
 		w.setBudget("a", "org:a", 16)
 		w.sweep("run0", "org:a", 1, 4)
 		w.reconcile("run0")
-		w.book.Fill(w.now)
+		w.Book.Fill(w.Now)
 		uid := w.pod("run0-0")
-		first := w.book.Assigned(uid)
-		w.book.Turned(uid, first, "no CPU")
-		w.book.Fill(w.now.Add(time.Second))
-		if second := w.book.Assigned(uid); second == first || !slices.Contains([]string{"n0", "n1"}, second) {
+		first := w.Book.Assigned(uid)
+		w.Book.Turned(uid, first, "no CPU")
+		w.Book.Fill(w.Now.Add(time.Second))
+		if second := w.Book.Assigned(uid); second == first || !slices.Contains([]string{"n0", "n1"}, second) {
 			w.t.Fatalf("the shard goes to %q after %s turned it down", second, first)
 		}
 	})
@@ -170,7 +170,7 @@ func TestWhatIfAShardedRunWereSubmitted(t *testing.T) {
 		w.guarded(2, 1, 1)
 		run := &rqv1.Run{Spec: rqv1.RunSpec{Owner: "org:b", Opportunistic: true, Resources: rqv1.RunResources{GPUType: flavor, TotalGPUs: 16, GPUsPerPod: new(int32)}}}
 		*run.Spec.Resources.GPUsPerPod = 2
-		if o := w.book.WhatIf(run, w.now); o.GPUs != 8 || o.Refusal == nil || len(o.Places) != 4 {
+		if o := w.Book.WhatIf(run, w.Now); o.GPUs != 8 || o.Refusal == nil || len(o.Places) != 4 {
 			w.t.Fatalf("it would run on %d GPUs, %d places, %v; want 8 under the spare", o.GPUs, len(o.Places), o.Refusal)
 		}
 	})

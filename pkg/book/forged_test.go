@@ -12,17 +12,17 @@ import (
 
 // remake deletes a pod of a Run and makes it again, with a record that it claims to be.
 func (w *world) remake(name, record string) {
-	old := w.pods[w.pod(name)]
-	w.deletePod(old.UID)
+	old := w.Pods[w.pod(name)]
+	w.DeletePod(old.UID)
 	pod := old.DeepCopy()
-	pod.UID, pod.Spec.NodeName, pod.Status = w.uid(), "", corev1.PodStatus{}
+	pod.UID, pod.Spec.NodeName, pod.Status = w.UID(), "", corev1.PodStatus{}
 	pod.Annotations = map[string]string{rqv1.AnnotationReplaces: record}
-	w.setPod(pod)
+	w.SetPod(pod)
 }
 
 // paidFor returns who pays for the open Lease of a pod, and where it is.
 func (w *world) paidFor(name string) (budget, node string) {
-	for _, lease := range w.openLeases() {
+	for _, lease := range w.OpenLeases() {
 		if lease.Spec.RunRef.Name+"-"+lease.Labels[rqv1.LabelIndex] == name && lease.Spec.Slice.Role == rqv1.RoleActive {
 			return lease.Spec.Payer.Budget, lease.Node()
 		}
@@ -44,7 +44,7 @@ func TestAForgedRecordGivesNothing(t *testing.T) {
 				foreign.Spec.NodeName = "n2"
 				foreign.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{
 					Limits: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(4, resource.DecimalSI)}}}}
-				w.book.SetPod(foreign)
+				w.Book.SetPod(foreign)
 				w.remake("run0-0", record)
 				w.settle()
 				w.running("run0", "although its rank has room")
@@ -55,7 +55,7 @@ func TestAForgedRecordGivesNothing(t *testing.T) {
 				w.submit("run1", "org:b", 1, 1, 8)
 				w.submit("run2", "org:b", 1, 1, 8)
 				w.settle()
-				if phase := w.runs["run2"].Status.Phase; phase != rqv1.RunPending {
+				if phase := w.Runs["run2"].Status.Phase; phase != rqv1.RunPending {
 					w.t.Fatalf("run2 is %s on GPUs of a foreign pod", phase)
 				}
 			})
@@ -67,7 +67,7 @@ func TestAForgedRecordGivesNothing(t *testing.T) {
 func TestAReplacementIsPaidForAsTheLedgerSays(t *testing.T) {
 	tell(t, func(w *world) {
 		w.guarded(2, 1, 1)
-		spare := w.pods[w.pod("run0-s0")]
+		spare := w.Pods[w.pod("run0-s0")]
 		w.remake("run0-0", `{"spare":"run0-s0","spareUID":"`+string(spare.UID)+`","node":"`+spare.Spec.NodeName+
 			`","budget":"b","envelope":"e","relation":"own"}`)
 		w.settle()

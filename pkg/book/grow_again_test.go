@@ -24,16 +24,16 @@ func TestARunGrowsOnceItsOldSparesAreGone(t *testing.T) {
 		s.desire("run0", 16)
 		s.disturb()
 		s.work()
-		if to := s.book.Prospect(s.runs["run0"].UID).GrowTo; to != 0 {
+		if to := s.Book.Prospect(s.Runs["run0"].UID).GrowTo; to != 0 {
 			s.t.Fatalf("run0 is to grow to %d GPUs beside a spare that is leaving", to)
 		}
-		delete(s.ends, s.pod("run0-s1"))
-		s.deletePod(s.pod("run0-s1"))
+		s.Ends.Delete(s.pod("run0-s1"))
+		s.DeletePod(s.pod("run0-s1"))
 		for range 3 {
 			s.during(time.Minute)
 			s.work()
 		}
-		if width := s.runs["run0"].Status.Width; width.Granted != 16 {
+		if width := s.Runs["run0"].Status.Width; width.Granted != 16 {
 			s.t.Fatalf("run0 does not grow once the spare is gone: %+v", width)
 		}
 	})
@@ -49,19 +49,19 @@ func TestARunGrowsWhereItWasOnceTurnedDown(t *testing.T) {
 		w.settle()
 		w.running("run0", "although it fits")
 		for _, node := range w.idleNodes() {
-			w.rejects[node] = "Insufficient cpu"
+			w.Rejects[node] = "Insufficient cpu"
 		}
 		w.desire("run0", 24)
 		for range 60 {
-			w.pass(10 * time.Second)
+			w.Pass(10 * time.Second)
 			w.round()
 		}
-		clear(w.rejects)
+		clear(w.Rejects)
 		for range 60 {
-			w.pass(10 * time.Second)
+			w.Pass(10 * time.Second)
 			w.round()
 		}
-		if width := w.runs["run0"].Status.Width; width.Granted != 24 {
+		if width := w.Runs["run0"].Status.Width; width.Granted != 24 {
 			w.t.Fatalf("it does not grow: %s", w.growths())
 		}
 	})

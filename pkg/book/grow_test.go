@@ -13,6 +13,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
 // upTo lets a Run grow by so many steps beyond its total.
@@ -22,47 +23,46 @@ func upTo(steps int) func(*rqv1.RunSpec) {
 
 // desire edits the width that a Run tends to.
 func (w *world) desire(name string, gpus int32) {
-	run := w.runs[name].DeepCopy()
+	run := w.Runs[name].DeepCopy()
 	run.Generation++
 	run.Spec.Malleable.DesiredTotalGPUs = &gpus
-	w.runs[name] = run
-	w.book.SetRun(run)
+	w.SetRun(run)
 }
 
 // desireAny does so in a random way.
 func (w *world) desireAny(t *rapid.T) {
 	var elastic []string
-	for _, name := range slices.Sorted(maps.Keys(w.runs)) {
-		if w.runs[name].Spec.Malleable != nil {
+	for _, name := range slices.Sorted(maps.Keys(w.Runs)) {
+		if w.Runs[name].Spec.Malleable != nil {
 			elastic = append(elastic, name)
 		}
 	}
 	if name, ok := pick(t, "elastic Run", elastic); ok {
-		m := w.runs[name].Spec.Malleable
+		m := w.Runs[name].Spec.Malleable
 		w.desire(name, m.MinTotalGPUs+m.StepGPUs*rapid.Int32Range(0, (m.MaxTotalGPUs-m.MinTotalGPUs)/m.StepGPUs).Draw(t, "steps desired"))
 	}
 }
 
 // growths tells how wide Runs are, how wide they may grow, and how full nodes are, for failures.
 func (w *world) growths() (out string) {
-	for _, name := range slices.Sorted(maps.Keys(w.runs)) {
-		run := w.runs[name]
-		out += fmt.Sprintf("%s %s %+v grows to %d of %+v locality %v;\n", name, run.Status.Phase, run.Status.Width, w.book.Prospect(run.UID).GrowTo, run.Spec.Malleable, run.Spec.Locality)
+	for _, name := range slices.Sorted(maps.Keys(w.Runs)) {
+		run := w.Runs[name]
+		out += fmt.Sprintf("%s %s %+v grows to %d of %+v locality %v;\n", name, run.Status.Phase, run.Status.Width, w.Book.Prospect(run.UID).GrowTo, run.Spec.Malleable, run.Spec.Locality)
 	}
-	for _, node := range slices.Sorted(maps.Keys(w.nodes)) {
-		out += fmt.Sprintf("%s %d of %d;", node, w.book.Fullness(node, gpusPerNode), gpusPerNode)
+	for _, node := range slices.Sorted(maps.Keys(w.Nodes)) {
+		out += fmt.Sprintf("%s %d of %d;", node, w.Book.Fullness(node, gpusPerNode), gpusPerNode)
 	}
 	return out
 }
 
 // grow has the book decide who grows, and asserts that there are room and money for all of them together.
 func (w *world) grow() {
-	w.book.Lapse(w.now)
-	w.book.Grow(w.now)
+	w.Book.Lapse(w.Now)
+	w.Book.Grow(w.Now)
 	gpus, money := 0, map[string]int{}
-	for _, name := range slices.Sorted(maps.Keys(w.runs)) {
-		run := w.runs[name]
-		to := w.book.Prospect(run.UID).GrowTo
+	for _, name := range slices.Sorted(maps.Keys(w.Runs)) {
+		run := w.Runs[name]
+		to := w.Book.Prospect(run.UID).GrowTo
 		if to == 0 {
 			continue
 		}
@@ -77,18 +77,18 @@ func (w *world) grow() {
 		money[string(run.Spec.Owner)[len("org:"):]] += int(by)
 	}
 	free := 0
-	for node := range w.nodes {
-		free += gpusPerNode - int(w.book.Fullness(node, gpusPerNode))
+	for node := range w.Nodes {
+		free += gpusPerNode - int(w.Book.Fullness(node, gpusPerNode))
 	}
 	if gpus > free {
 		w.t.Fatalf("Runs are let grow by %d GPUs and %d are free: %s", gpus, free, w.growths())
 	}
-	usage := w.book.Usage()
+	usage := w.Book.Usage()
 	left := func(payer string) int {
-		if w.budgets[payer] == nil {
+		if w.Budgets[payer] == nil {
 			return 0
 		}
-		return max(0, int(w.budgets[payer].Spec.Envelopes[0].Concurrency)-usage[budget.Key{Budget: payer, Envelope: "e"}])
+		return max(0, int(w.Budgets[payer].Spec.Envelopes[0].Concurrency)-usage[budget.Key{Budget: payer, Envelope: "e"}])
 	}
 	for payer, by := range money {
 		if has := left(payer) + left("p"); by > has {
@@ -99,9 +99,9 @@ func (w *world) grow() {
 
 // checkIntended asserts that a pod of a cohort is not placed where a Reservation intends to be (R23).
 func (w *world) checkIntended(pod *corev1.Pod, node string) {
-	for _, name := range slices.Sorted(maps.Keys(w.runs)) {
-		p := w.book.Prospect(w.runs[name].UID).Promise
-		if p == nil || p.At.After(w.now.Add(reservationLead)) {
+	for _, name := range slices.Sorted(maps.Keys(w.Runs)) {
+		p := w.Book.Prospect(w.Runs[name].UID).Promise
+		if p == nil || p.At.After(w.Now.Add(reservationLead)) {
 			continue
 		}
 		for _, held := range p.Nodes {
@@ -128,14 +128,14 @@ func TestARunGrowsStepByStep(t *testing.T) {
 		for range 40 {
 			w.reconcile("run0")
 			w.grow()
-			for _, uid := range w.sortedPods() {
+			for _, uid := range w.SortedPods() {
 				w.cycle(uid)
 			}
-			for _, uid := range slices.Sorted(maps.Keys(w.binding)) {
-				w.bind(uid, written)
+			for _, uid := range w.Bindings() {
+				w.Bind(uid, sim.Written)
 			}
-			w.pass(time.Second)
-			if width := w.runs["run0"].Status.Width; width != nil && width.Granted > 0 && !slices.Contains(widths, width.Granted) {
+			w.Pass(time.Second)
+			if width := w.Runs["run0"].Status.Width; width != nil && width.Granted > 0 && !slices.Contains(widths, width.Granted) {
 				widths = append(widths, width.Granted)
 			}
 		}
@@ -144,7 +144,7 @@ func TestARunGrowsStepByStep(t *testing.T) {
 		}
 		w.granted("run0", 32)
 		cohorts := map[int32]rqv1.LeaseReason{}
-		for _, lease := range w.openLeases() {
+		for _, lease := range w.OpenLeases() {
 			cohorts[lease.Spec.Cohort] = lease.Spec.Reason
 		}
 		if want := map[int32]rqv1.LeaseReason{0: rqv1.ReasonStart, 1: rqv1.ReasonGrow, 2: rqv1.ReasonGrow}; !maps.Equal(cohorts, want) {
@@ -153,7 +153,7 @@ func TestARunGrowsStepByStep(t *testing.T) {
 		w.desire("run0", 8)
 		w.settle()
 		w.granted("run0", 8)
-		for _, lease := range w.leases {
+		for _, lease := range w.Leases {
 			if lease.Status.Closed && lease.Status.ClosureReason != rqv1.ClosedShrink {
 				w.t.Fatalf("Lease %s is closed as %s", lease.Name, lease.Status.ClosureReason)
 			}
@@ -202,11 +202,11 @@ func TestGrowthYieldsToReservations(t *testing.T) {
 		w.submitWithSpares("run0", "org:a", 2, 1, 8, 0, elastic(1, 1), upTo(2))
 		w.reconcile("run0")
 		for range 2 {
-			for _, uid := range w.sortedPods() {
+			for _, uid := range w.SortedPods() {
 				w.cycle(uid)
 			}
-			for _, uid := range slices.Sorted(maps.Keys(w.binding)) {
-				w.bind(uid, written)
+			for _, uid := range w.Bindings() {
+				w.Bind(uid, sim.Written)
 			}
 			w.reconcile("run0")
 		}
@@ -214,14 +214,14 @@ func TestGrowthYieldsToReservations(t *testing.T) {
 		w.submit("run1", "org:b", 3, 1, 8)
 		w.reconcile("run1")
 		w.place("run1-0") // it is refused, and promised
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		w.settle()
 		w.granted("run0", 16)
 		w.addNode("d0-n04", "d0")
 		w.settle()
 		w.running("run1", "although it fits")
 		w.granted("run0", 16)
-		w.deleteRun("run1")
+		w.DeleteRun("run1")
 		w.settle()
 		w.granted("run0", 32)
 	})
@@ -238,24 +238,24 @@ func TestGrowthGoesOnAfterARestart(t *testing.T) {
 				w.settle()
 				w.granted("run0", 16)
 				w.fleet("d1", 2)
-				w.pass(time.Minute)
+				w.Pass(time.Minute)
 				w.grow()
 				w.reconcile("run0")
 				w.reconcile("run0")
-				for _, uid := range append(w.sortedPods(), w.sortedPods()...) {
+				for _, uid := range append(w.SortedPods(), w.SortedPods()...) {
 					w.cycle(uid)
 				}
-				binding := slices.Sorted(maps.Keys(w.binding))
+				binding := w.Bindings()
 				if len(binding) != 2 {
 					w.t.Fatalf("%d pods are being bound, want the cohort of 2", len(binding))
 				}
 				for _, uid := range binding[:bound] {
-					w.bind(uid, written)
+					w.Bind(uid, sim.Written)
 				}
 				w.crash()
 				w.settle()
 				w.granted("run0", 32)
-				for _, lease := range w.leases {
+				for _, lease := range w.Leases {
 					if lease.Status.Closed {
 						w.t.Fatalf("Lease %s was given up", lease.Name)
 					}
@@ -273,24 +273,24 @@ func TestACohortThatDoesNotFitIsGivenUp(t *testing.T) {
 		w.submitWithSpares("run0", "org:a", 2, 1, 8, 0, elastic(2, 1), upTo(1))
 		w.settle()
 		w.fleet("d1", 1)
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		w.grow()
 		w.reconcile("run0")
 		w.reconcile("run0")
-		w.removeNode("d1-n00")
+		w.RemoveNode("d1-n00")
 		cohort := w.place("run0-2")
-		if refusal := w.book.Refusal(w.runs["run0"].UID); refusal == nil || !refusal.Grow {
+		if refusal := w.Book.Refusal(w.Runs["run0"].UID); refusal == nil || !refusal.Grow {
 			w.t.Fatalf("the refusal is %+v, want that of a cohort", refusal)
 		}
 		w.reconcile("run0")
 		w.reconcile("run0")
-		if w.pods[cohort] != nil || w.book.Refusal(w.runs["run0"].UID) != nil {
-			w.t.Fatalf("something is left of the cohort: pod %v, refusal %v", w.pods[cohort], w.book.Refusal(w.runs["run0"].UID))
+		if w.Pods[cohort] != nil || w.Book.Refusal(w.Runs["run0"].UID) != nil {
+			w.t.Fatalf("something is left of the cohort: pod %v, refusal %v", w.Pods[cohort], w.Book.Refusal(w.Runs["run0"].UID))
 		}
 		w.granted("run0", 16)
 		w.fleet("d1", 1)
 		w.grow()
-		if to := w.book.Prospect(w.runs["run0"].UID).GrowTo; to != 0 {
+		if to := w.Book.Prospect(w.Runs["run0"].UID).GrowTo; to != 0 {
 			w.t.Fatalf("it is let grow to %d at once", to)
 		}
 		w.settle()
@@ -306,24 +306,24 @@ func TestALostPodEndsAGrowth(t *testing.T) {
 		w.submitWithSpares("run0", "org:a", 1, 2, 4, 0, ungrouped, elastic(2, 1), upTo(3))
 		w.submit("run1", "org:a", 1, 1, 8)
 		w.settle()
-		w.deleteRun("run1")
+		w.DeleteRun("run1")
 		w.reconcile("run1")
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		w.grow()
 		w.reconcile("run0")
 		w.reconcile("run0")
 		lost := w.pod("run0-0")
-		w.deletePod(lost)
+		w.DeletePod(lost)
 		w.settle()
 		w.granted("run0", 20)
-		if ended := w.leases[leaseOf(w, lost)]; ended.Status.ClosureReason != rqv1.ClosedDeleted {
+		if ended := w.Leases[leaseOf(w, lost)]; ended.Status.ClosureReason != rqv1.ClosedDeleted {
 			w.t.Fatalf("the lost pod's Lease is closed as %s", ended.Status.ClosureReason)
 		}
 	})
 }
 
 func leaseOf(w *world, pod types.UID) string {
-	for name, lease := range w.leases {
+	for name, lease := range w.Leases {
 		if lease.Labels["rq.davidlangworthy.io/pod-uid"] == string(pod) {
 			return name
 		}
@@ -344,17 +344,17 @@ func TestTheBarrierOfACohortIsItsOwn(t *testing.T) {
 		w.grow()
 		w.reconcile("run0")
 		w.reconcile("run0")
-		w.deletePod(w.pod("run0-0"))
-		w.fuse = 3 // after the Lease and the pod, before the status says that the growth is given up
+		w.DeletePod(w.pod("run0-0"))
+		w.dies(2, sim.ByControllers) // after the Lease and the pod, before the status says that the growth is given up
 		w.reconcile("run0")
-		if growing := w.runs["run0"].Status.Width.Growing; growing != 32 {
+		if growing := w.Runs["run0"].Status.Width.Growing; growing != 32 {
 			w.t.Fatalf("the Run grows to %d", growing)
 		}
 		for _, name := range []string{"run0-0", "run0-2", "run0-3"} {
 			w.cycle(w.pod(name))
 		}
-		if len(w.binding) != 3 {
-			w.t.Fatalf("%d pods are past the barrier", len(w.binding))
+		if len(w.Binding) != 3 {
+			w.t.Fatalf("%d pods are past the barrier", len(w.Binding))
 		}
 		w.settle()
 		w.granted("run0", 32)

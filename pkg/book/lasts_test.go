@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
 // lasting bounds a Run's time.
@@ -18,25 +19,23 @@ func lasting(d time.Duration) func(*rqv1.RunSpec) {
 
 // hours bounds the GPU-hours of a Budget.
 func (w *world) hours(budget string, most int64) {
-	b := w.budgets[budget].DeepCopy()
+	b := w.Budgets[budget].DeepCopy()
 	b.Generation += 1000
 	b.Spec.Envelopes[0].MaxGPUHours = &most
-	w.budgets[budget] = b
-	w.book.SetBudget(b)
+	w.SetBudget(b)
 }
 
 // amend edits the spec of a Run.
 func (w *world) amend(name string, edit func(*rqv1.RunSpec)) {
-	run := w.runs[name].DeepCopy()
+	run := w.Runs[name].DeepCopy()
 	run.Generation++
 	edit(&run.Spec)
-	w.runs[name] = run
-	w.book.SetRun(run)
+	w.SetRun(run)
 }
 
 // began returns when a Run started.
 func (w *world) began(name string) time.Time {
-	for _, c := range w.runs[name].Status.Conditions {
+	for _, c := range w.Runs[name].Status.Conditions {
 		if c.Type == rqv1.ConditionStarted {
 			return c.LastTransitionTime.Time
 		}
@@ -49,7 +48,7 @@ func (w *world) began(name string) time.Time {
 // pod for the last of them is 8.
 func TestLatecomersArePaidForUntilTheRunEnds(t *testing.T) {
 	for name, hurt := range map[string]func(*world){
-		"a replacement": func(w *world) { w.removeNode(w.on("run0-0")) },
+		"a replacement": func(w *world) { w.RemoveNode(w.on("run0-0")) },
 		"a cohort":      func(w *world) { w.desire("run0", 16) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,12 +57,12 @@ func TestLatecomersArePaidForUntilTheRunEnds(t *testing.T) {
 				w.setBudget("a", "org:a", 16)
 				w.hours("a", 90)
 				end := w.began("run0").Add(10 * time.Hour)
-				w.pass(w.began("run0").Add(9 * time.Hour).Sub(w.now))
+				w.Pass(w.began("run0").Add(9 * time.Hour).Sub(w.Now))
 				hurt(w)
 				w.settle()
 				w.running("run0", "although what is left of its time is paid for")
 				late := 0
-				for _, lease := range w.openLeases() {
+				for _, lease := range w.OpenLeases() {
 					if lease.Spec.Until == nil || lease.Spec.Reason != rqv1.ReasonStart && !lease.Spec.Until.Time.Equal(end) {
 						w.t.Fatalf("Lease %s (%s) ends at %v, its Run at %v", lease.Name, lease.Spec.Reason, lease.Spec.Until, end)
 					}
@@ -104,12 +103,12 @@ func TestAnEditDuringAStartIsPlannedAnew(t *testing.T) {
 					w.place("run0-0")
 					w.place("run0-1")
 					for i := range bound {
-						w.bind(w.pod([]string{"run0-0", "run0-1"}[i]), written)
+						w.Bind(w.pod([]string{"run0-0", "run0-1"}[i]), sim.Written)
 					}
 					w.amend("run0", c.edit)
 					w.settle()
 					w.running("run0", "although it fits and can be paid for")
-					for _, lease := range w.openLeases() {
+					for _, lease := range w.OpenLeases() {
 						if !c.want(lease) {
 							w.t.Fatalf("Lease %s of %s is paid by %v until %v", lease.Name, lease.Spec.Owner, lease.Spec.Payer, lease.Spec.Until)
 						}
@@ -126,19 +125,19 @@ func TestAReplacementKeepsItsAge(t *testing.T) {
 	tell(t, func(w *world) {
 		w.guarded(3, 1, 0)
 		w.setBudget("a", "org:a", 16)
-		w.pass(time.Hour)
+		w.Pass(time.Hour)
 		w.submit("young", "org:a", 1, 1, 8)
 		w.settle()
 		w.running("young", "although it fits")
-		w.pass(time.Hour)
-		w.removeNode(w.on("run0-0"))
+		w.Pass(time.Hour)
+		w.RemoveNode(w.on("run0-0"))
 		w.settle()
 		w.running("run0", "although a node is free")
 		w.setBudget("a", "org:a", 8)
 		for _, b := range []string{"as it is", "after a restart"} {
-			w.book.RefreshBudgets(w.now)
-			for _, lease := range w.openLeases() {
-				over := w.book.Overdraft(named(lease))
+			w.Book.RefreshBudgets(w.Now)
+			for _, lease := range w.OpenLeases() {
+				over := w.Book.Overdraft(named(lease))
 				if young := lease.Spec.RunRef.Name == "young"; young != (over == 8) {
 					w.t.Fatalf("%s: of %s, admitted %v, %d GPUs are overdraft", b, lease.Name, lease.Spec.Admitted, over)
 				}
@@ -156,8 +155,8 @@ func TestOpportunisticRunsAreNotPromisedAnything(t *testing.T) {
 		w.submitWithSpares("run0", "org:a", 1, 1, 8, 0, func(s *rqv1.RunSpec) { s.Opportunistic, s.SparesPerGroup = true, nil })
 		w.submit("big", "org:a", 1, 1, 8)
 		w.settle()
-		w.book.Promise(w.pod("run0-0"), w.now)
-		if p := w.book.Prospect(w.runs["run0"].UID).Promise; p != nil {
+		w.Book.Promise(w.pod("run0-0"), w.Now)
+		if p := w.Book.Prospect(w.Runs["run0"].UID).Promise; p != nil {
 			w.t.Fatalf("an opportunistic Run is promised %+v", p)
 		}
 	})
@@ -172,24 +171,23 @@ func TestWhatIsOutOfAnEnvelopesReachIsOverdraft(t *testing.T) {
 		},
 		"labels": func(w *world) {
 			w.edit("a", func(e *rqv1.Envelope) { e.Selector = map[string]string{"region": "r"} })
-			node := w.nodes[w.on("run0-0")].DeepCopy()
+			node := w.Nodes[w.on("run0-0")].DeepCopy()
 			node.Labels["region"] = "other"
-			w.nodes[node.Name] = node
-			w.book.SetNode(node)
+			w.SetNode(node)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tell(t, func(w *world) {
 				w.guarded(1, 1, 0)
-				w.book.RefreshBudgets(w.now)
-				lease := w.openLeases()[0]
-				if over := w.book.Overdraft(named(lease)); over != 0 || lease.Spec.Flavor != flavor {
+				w.Book.RefreshBudgets(w.Now)
+				lease := w.OpenLeases()[0]
+				if over := w.Book.Overdraft(named(lease)); over != 0 || lease.Spec.Flavor != flavor {
 					w.t.Fatalf("%d GPUs of %q are overdraft before anything has changed", over, lease.Spec.Flavor)
 				}
 				change(w)
-				w.book.RefreshBudgets(w.now)
-				report, _ := w.book.BudgetReport(w.budgets["a"], w.now)
-				if over := w.book.Overdraft(named(lease)); over != 8 || len(report.Overdrafts) != 1 || report.Overdrafts[0].Cause != "FlavorOrSelectorChanged" {
+				w.Book.RefreshBudgets(w.Now)
+				report, _ := w.Book.BudgetReport(w.Budgets["a"], w.Now)
+				if over := w.Book.Overdraft(named(lease)); over != 8 || len(report.Overdrafts) != 1 || report.Overdrafts[0].Cause != "FlavorOrSelectorChanged" {
 					w.t.Fatalf("%d GPUs are overdraft: %+v", over, report.Overdrafts)
 				}
 			})
@@ -199,11 +197,10 @@ func TestWhatIsOutOfAnEnvelopesReachIsOverdraft(t *testing.T) {
 
 // edit changes the envelope of a Budget.
 func (w *world) edit(budget string, change func(*rqv1.Envelope)) {
-	b := w.budgets[budget].DeepCopy()
+	b := w.Budgets[budget].DeepCopy()
 	b.Generation += 1000
 	change(&b.Spec.Envelopes[0])
-	w.budgets[budget] = b
-	w.book.SetBudget(b)
+	w.SetBudget(b)
 }
 
 func named(o metav1.Object) types.NamespacedName {

@@ -16,28 +16,22 @@ import (
 
 // leave has a pod told to go, and be gone after its grace period; never if that is 0.
 func (s *storm) leave(uid types.UID, grace time.Duration) {
-	pod := s.pods[uid].DeepCopy()
-	until := metav1.NewTime(s.now.Add(grace))
+	pod := s.Pods[uid].DeepCopy()
+	until := metav1.NewTime(s.Now.Add(grace))
 	if pod.DeletionTimestamp = &until; grace > 0 {
-		s.ends[uid] = until.Time
+		s.Ends.Set(uid, until.Time)
 	} else {
-		s.ends[uid] = s.now.Add(1000 * time.Hour)
+		s.Ends.Set(uid, s.Now.Add(1000*time.Hour))
 	}
-	s.setPod(pod)
-}
-
-// forget deletes a Run whose pods the garbage collector has not come to yet.
-func (s *storm) forget(name string) {
-	s.book.DeleteRun(s.runs[name])
-	delete(s.runs, name)
+	s.SetPod(pod)
 }
 
 // foreign is a pod of nobody's Run on a node.
 func (s *storm) foreign(name, node string, gpus int) types.UID {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: s.uid()}, Spec: corev1.PodSpec{NodeName: node,
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: s.UID()}, Spec: corev1.PodSpec{NodeName: node,
 		Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{
 			"nvidia.com/gpu": *resource.NewQuantity(int64(gpus), resource.DecimalSI)}}}}}}
-	s.setPod(pod)
+	s.SetPod(pod)
 	return pod.UID
 }
 
@@ -73,10 +67,10 @@ func TestNobodyIsCutWhileWhatIsLeavingWouldDo(t *testing.T) {
 		free    time.Duration
 	}{
 		"a Run is deleted": {happens: func(s *storm) {
-			s.forget("run0")
+			s.ForgetRun("run0")
 			s.leave(s.pod("run0-0"), time.Minute)
 		}, free: time.Minute},
-		"a Run is deleted, and its pods have not been told yet": {happens: func(s *storm) { s.forget("run0") }, free: time.Minute},
+		"a Run is deleted, and its pods have not been told yet": {happens: func(s *storm) { s.ForgetRun("run0") }, free: time.Minute},
 		"a Run ends by its maxDuration": {runtime: &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: reservationLead - 10*time.Second}},
 			happens: func(*storm) {}, free: 70 * time.Second},
 		"a foreign pod is deleted": {foreign: true, happens: func(s *storm) { s.leave(s.pod("other"), time.Minute) }, free: time.Minute},
@@ -85,17 +79,17 @@ func TestNobodyIsCutWhileWhatIsLeavingWouldDo(t *testing.T) {
 			tellStorm(t, func(s *storm) {
 				s.crowd(!test.foreign, test.runtime)
 				test.happens(s)
-				free := s.now.Add(test.free)
+				free := s.Now.Add(test.free)
 				for range 9 {
 					s.work()
-					if cuts := s.book.CutsOf(s.runs["run1"].UID); len(cuts) > 0 {
-						s.t.Fatalf("run1 is cut at %s: %+v\n%s", s.now, cuts, s.story())
+					if cuts := s.Book.CutsOf(s.Runs["run1"].UID); len(cuts) > 0 {
+						s.t.Fatalf("run1 is cut at %s: %+v\n%s", s.Now, cuts, s.story())
 					}
-					if p := s.book.Prospect(s.runs["run2"].UID).Promise; p == nil || p.Cuts && s.now.After(free.Add(-40*time.Second)) {
-						s.t.Fatalf("at %s run2 is promised %+v\n%s", s.now, p, s.story())
+					if p := s.Book.Prospect(s.Runs["run2"].UID).Promise; p == nil || p.Cuts && s.Now.After(free.Add(-40*time.Second)) {
+						s.t.Fatalf("at %s run2 is promised %+v\n%s", s.Now, p, s.story())
 					} else if !p.Cuts {
 						if diff := cmp.Diff(free.Truncate(time.Second), p.At.Truncate(time.Second)); diff != "" {
-							s.t.Fatalf("at %s run2's date (-want +got):\n%s", s.now, diff)
+							s.t.Fatalf("at %s run2's date (-want +got):\n%s", s.Now, diff)
 						}
 					}
 					s.during(5 * time.Second)
@@ -112,18 +106,18 @@ func TestWhatOverstaysIsNotWaitedFor(t *testing.T) {
 		t.Run(fmt.Sprint(told), func(t *testing.T) {
 			tellStorm(t, func(s *storm) {
 				s.crowd(true, nil)
-				s.forget("run0")
+				s.ForgetRun("run0")
 				if told {
 					s.leave(s.pod("run0-0"), time.Minute)
 				} else {
 					s.work() // the scheduler tells it
 				}
-				s.ends[s.pod("run0-0")] = s.now.Add(1000 * time.Hour)
+				s.Ends.Set(s.pod("run0-0"), s.Now.Add(1000*time.Hour))
 				before := s.writes
 				for range 17 {
 					s.work()
-					if cuts := s.book.CutsOf(s.runs["run1"].UID); len(cuts) > 0 {
-						s.t.Fatalf("run1 is cut at %s: %+v\n%s", s.now, cuts, s.story())
+					if cuts := s.Book.CutsOf(s.Runs["run1"].UID); len(cuts) > 0 {
+						s.t.Fatalf("run1 is cut at %s: %+v\n%s", s.Now, cuts, s.story())
 					}
 					s.during(5 * time.Second)
 				}
@@ -132,8 +126,8 @@ func TestWhatOverstaysIsNotWaitedFor(t *testing.T) {
 				}
 				s.during(10 * time.Second)
 				s.work()
-				if cuts := s.book.CutsOf(s.runs["run1"].UID); len(cuts) != 1 {
-					s.t.Fatalf("at %s run1 is cut %d times, want once: what run0 has left stays\n%s", s.now, len(cuts), s.story())
+				if cuts := s.Book.CutsOf(s.Runs["run1"].UID); len(cuts) != 1 {
+					s.t.Fatalf("at %s run1 is cut %d times, want once: what run0 has left stays\n%s", s.Now, len(cuts), s.story())
 				}
 			})
 		})
@@ -155,13 +149,13 @@ func TestSmallRunsDoNotTakeWhatLeavesForALargeOne(t *testing.T) {
 			s.work()
 			s.submit("small", "org:a", 1, 1, 8)
 			s.during(reservationLead - 5*time.Second)
-			s.forget("run0")
+			s.ForgetRun("run0")
 			s.leave(s.pod("run0-0"), 10*time.Second)
 			s.leave(s.pod("run0-1"), 60*time.Second)
 			for range 12 {
 				s.work()
 				if s.on("small-0") != "" {
-					s.t.Fatalf("at %s small runs\n%s", s.now, s.story())
+					s.t.Fatalf("at %s small runs\n%s", s.Now, s.story())
 				}
 				if restarts {
 					s.restart()
@@ -171,7 +165,7 @@ func TestSmallRunsDoNotTakeWhatLeavesForALargeOne(t *testing.T) {
 			}
 			s.work()
 			s.running("run1", "where run0 has left")
-			if r := s.kept["run1-r0"]; r.Status.ActivatedAt != nil || r.Status.State != rqv1.ReservationReleased {
+			if r := s.Reservations["run1-r0"]; r.Status.ActivatedAt != nil || r.Status.State != rqv1.ReservationReleased {
 				s.t.Fatalf("its Reservation is %s: %+v", r.Status.State, r.Status)
 			}
 		})

@@ -12,7 +12,7 @@ import (
 // contest has Runs of org:a hold two nodes of one domain and two of others, and Runs of org:b be given those two by cuts, 20 minutes
 // after each other, with so many cuts an hour.
 func (s *storm) contest(limit int32) {
-	s.book.LimitCuts(limit)
+	s.Book.LimitCuts(limit)
 	s.setBudget("a", "org:a", 64)
 	s.setBudget("b", "org:b", 64)
 	for i, domain := range []string{"d0", "d0", "d1", "d2"} {
@@ -38,12 +38,12 @@ func (s *storm) admitted(name string) {
 func (s *storm) first(run, other string) {
 	for range 120 {
 		step := time.Minute
-		if next, ok := s.book.NextDue(); ok {
-			step = min(step, max(0, next.Sub(s.now)))
+		if next, ok := s.Book.NextDue(); ok {
+			step = min(step, max(0, next.Sub(s.Now)))
 		}
 		s.during(step)
 		s.work()
-		if s.runs[run].Status.Phase == rqv1.RunRunning {
+		if s.Runs[run].Status.Phase == rqv1.RunRunning {
 			return
 		}
 		s.waits(other, "before a Run whose date came first")
@@ -60,7 +60,7 @@ func TestARunThatNeedsMoreCutsThanAllowedStartsInTheEnd(t *testing.T) {
 		s.work()
 		s.due()
 		s.rest()
-		if r := s.kept["large-r0"]; !strings.Contains(r.Status.Reason, "cutsPerHour") {
+		if r := s.Reservations["large-r0"]; !strings.Contains(r.Status.Reason, "cutsPerHour") {
 			s.t.Fatalf("the Reservation is %s: %s", r.Status.State, r.Status.Reason)
 		}
 		s.submit("little", "org:b", 1, 1, 8)
@@ -102,7 +102,7 @@ func TestTheLineMovesWhenItsFirstGoes(t *testing.T) {
 			s.work()
 		}
 		s.waits("little", "it waits for large")
-		s.deleteRun("large")
+		s.DeleteRun("large")
 		s.rest()
 		for range 4 {
 			s.during(time.Minute)

@@ -12,57 +12,27 @@ import (
 	"pgregory.net/rapid"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
-
-// lose has nodes found to be lost, all at once, as the controller does: they are cordoned with a record.
-func (w *world) lose(names ...string) {
-	w.book.Lose(names)
-	for _, name := range names {
-		node := w.nodes[name].DeepCopy()
-		node.Spec.Unschedulable = true
-		node.Annotations = map[string]string{rqv1.AnnotationLost: nodeloss.Record(nodeloss.Verdict{Reason: nodeloss.Stale}, w.now)}
-		w.nodes[name] = node
-		w.book.SetNode(node)
-	}
-}
-
-// forgive has a person uncordon a node.
-func (w *world) forgive(name string) {
-	node := w.nodes[name].DeepCopy()
-	node.Spec.Unschedulable = false
-	w.nodes[name] = node
-	w.book.SetNode(node)
-	w.revive(name)
-}
 
 // loseAny loses a random set of nodes.
 func (w *world) loseAny(t *rapid.T) {
 	var names []string
-	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
-		if !w.lost(name) && rapid.IntRange(0, 2).Draw(t, name) == 0 {
+	for _, name := range slices.Sorted(maps.Keys(w.Nodes)) {
+		if !w.Lost(name) && rapid.IntRange(0, 2).Draw(t, name) == 0 {
 			names = append(names, name)
 		}
 	}
-	w.lose(names...)
+	w.Lose(names...)
 }
 
 // forgiveAny has a person uncordon some of the nodes that are lost.
 func (w *world) forgiveAny(t *rapid.T) {
-	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
-		if w.lost(name) && rapid.Bool().Draw(t, name) {
-			w.forgive(name)
+	for _, name := range slices.Sorted(maps.Keys(w.Nodes)) {
+		if w.Lost(name) && rapid.Bool().Draw(t, name) {
+			w.Forgive(name)
 		}
 	}
-}
-
-// lost reports whether a node does not exist or is recorded as lost.
-func (w *world) lost(name string) bool {
-	if w.nodes[name] == nil {
-		return true
-	}
-	_, lost := nodeloss.Recorded(w.nodes[name])
-	return lost
 }
 
 // guarded starts a Run of one group with a spare a pod of 8 GPUs, on nodes n0, n1, … of one domain, with others of its own.
@@ -84,7 +54,7 @@ func checkpointed(s *rqv1.RunSpec) {
 // ledger counts the Leases of a Run: why they closed, or why they were opened if they are open.
 func (w *world) ledger(run string) map[string]int {
 	out := map[string]int{}
-	for _, lease := range w.leases {
+	for _, lease := range w.Leases {
 		switch {
 		case lease.Spec.RunRef.Name != run:
 		case lease.Status.Closed:
@@ -97,7 +67,7 @@ func (w *world) ledger(run string) map[string]int {
 }
 
 func (w *world) expect(run string, phase rqv1.RunPhase, message string, ledger map[string]int) {
-	if got := w.runs[run].Status; got.Phase != phase || got.Message != message {
+	if got := w.Runs[run].Status; got.Phase != phase || got.Message != message {
 		w.t.Fatalf("%s is %s (%s), want %s (%s)", run, got.Phase, got.Message, phase, message)
 	}
 	if diff := cmp.Diff(ledger, w.ledger(run)); diff != "" {
@@ -115,7 +85,7 @@ func TestASpareTakesTheRankOfALostNode(t *testing.T) {
 		w.submit("run2", "org:b", 1, 1, 8) // takes what is free
 		w.settle()
 		spare, other := w.on("run0-s0"), w.pod("run0-1")
-		w.lose(w.on("run0-0"))
+		w.Lose(w.on("run0-0"))
 		w.settle()
 		if on := w.on("run0-0"); on != spare {
 			w.t.Fatalf("the rank is on %q, want the spare's node %s", on, spare)
@@ -134,12 +104,12 @@ func TestASwapIsPaidAsBefore(t *testing.T) {
 		w.setBudget("a", "org:a", 4)
 		w.setBudget("rich", "org", 64) // an ancestor's, that pays for what is new
 		lost, spare := w.on("run0-0"), w.on("run0-s0")
-		w.lose(lost)
+		w.Lose(lost)
 		w.settle()
 		if on := w.on("run0-0"); on != spare {
 			w.t.Fatalf("the rank is on %q, want the spare's node %s", on, spare)
 		}
-		for _, lease := range w.openLeases() {
+		for _, lease := range w.OpenLeases() {
 			if lease.Spec.Reason == rqv1.ReasonSwap && lease.Spec.Payer.Budget != "a" {
 				w.t.Fatalf("%s pays for the swapped rank", lease.Spec.Payer.Budget)
 			}
@@ -186,12 +156,12 @@ func TestWhatBecomesOfLostRanks(t *testing.T) {
 			tell(t, func(w *world) {
 				w.guarded(c.nodes, c.pods, c.spares, c.changes...)
 				for _, pod := range c.lose {
-					w.lose(w.on(pod))
+					w.Lose(w.on(pod))
 					w.settle()
 				}
 				message := c.message
 				if c.phase == rqv1.RunPending {
-					message = w.runs["run0"].Status.Message // of what it waits for, which is told elsewhere
+					message = w.Runs["run0"].Status.Message // of what it waits for, which is told elsewhere
 				}
 				w.expect("run0", c.phase, message, c.ledger)
 			})
@@ -215,7 +185,7 @@ func TestAGroupStaysTogetherWhenOneRankHasASpare(t *testing.T) {
 			w.t.Fatalf("the ranks are on %s and %s", w.on("run0-0"), w.on("run0-1"))
 		}
 		spare := w.on("run0-s0")
-		w.lose(w.on("run0-0"))
+		w.Lose(w.on("run0-0"))
 		w.settle()
 		if zero, one := w.on("run0-0"), w.on("run0-1"); zero != spare || one != spare {
 			w.t.Fatalf("the ranks are on %q and %q, want %s", zero, one, spare)
@@ -252,11 +222,11 @@ func TestNodesLostTogether(t *testing.T) {
 				for _, pod := range c.lose {
 					names = append(names, w.on(pod))
 				}
-				w.lose(names...)
+				w.Lose(names...)
 				w.settle()
 				message := c.message
 				if c.phase == rqv1.RunPending {
-					message = w.runs["run0"].Status.Message
+					message = w.Runs["run0"].Status.Message
 				}
 				w.expect("run0", c.phase, message, c.ledger)
 			})
@@ -271,11 +241,11 @@ func TestKilledWhileItSwaps(t *testing.T) {
 		w.guarded(3, 2, 1)
 		w.submit("run1", "org:b", 1, 1, 8)
 		w.settle()
-		w.lose(w.on("run0-0"))
-		w.fuse = rapid.IntRange(1, 12).Draw(w.t, "writes")
+		w.Lose(w.on("run0-0"))
+		w.dies(rapid.IntRange(1, 12).Draw(w.t, "writes")-1, sim.ByControllers)
 		w.settle()
 		w.running("run0", "although it has a spare")
-		if phase := w.runs["run1"].Status.Phase; phase != rqv1.RunPending {
+		if phase := w.Runs["run1"].Status.Phase; phase != rqv1.RunPending {
 			w.t.Fatalf("run1 is %s in the room of a spare", phase)
 		}
 		want := map[string]int{"NodeFailure": 1, "Swap": 1, "open Swap Active": 1, "open Start Active": 1}
@@ -290,10 +260,10 @@ func TestKilledWhileItSwaps(t *testing.T) {
 func TestAReplacementIsDeletedBeforeItsSpareGoes(t *testing.T) {
 	tell(t, func(w *world) {
 		w.guarded(3, 2, 1)
-		w.lose(w.on("run0-0"))
+		w.Lose(w.on("run0-0"))
 		w.reconcile("run0")
 		w.reconcile("run0")
-		w.deletePod(w.pod("run0-0"))
+		w.DeletePod(w.pod("run0-0"))
 		w.settle()
 		w.running("run0", "although it has a spare")
 		w.checkSettled()
@@ -305,24 +275,23 @@ func TestALostNodeStaysLostUntilAPersonSaysOtherwise(t *testing.T) {
 	tell(t, func(w *world) {
 		w.guarded(3, 2, 1)
 		lost := w.on("run0-0")
-		w.lose(lost)
+		w.Lose(lost)
 		for range rapid.IntRange(0, 6).Draw(w.t, "passes") {
 			w.reconcile("run0")
 		}
-		flap := w.nodes[lost].DeepCopy()
+		flap := w.Nodes[lost].DeepCopy()
 		flap.Labels["seen"] = "again"
-		w.nodes[lost] = flap
-		w.book.SetNode(flap)
+		w.SetNode(flap)
 		w.settle()
 		if on := w.on("run0-0"); on == lost {
 			w.t.Fatalf("the rank is on the lost node")
 		}
 		w.submit("run1", "org:b", 1, 1, 8)
 		w.settle()
-		if phase := w.runs["run1"].Status.Phase; phase != rqv1.RunPending {
+		if phase := w.Runs["run1"].Status.Phase; phase != rqv1.RunPending {
 			w.t.Fatalf("run1 is %s on a lost node", phase)
 		}
-		w.forgive(lost)
+		w.Forgive(lost)
 		w.settle()
 		if on := []string{w.on("run0-s0")}; !slices.Contains(on, lost) {
 			w.t.Fatalf("the spare is on %q, want %s, which a person uncordoned", on, lost)
@@ -339,10 +308,10 @@ func TestADeletedRunLeavesALostNode(t *testing.T) {
 				w.guarded(3, 2, 1)
 				lost := w.on("run0-0")
 				if deletedFirst {
-					w.book.Lose([]string{lost}) // the kubelet is silent already
+					w.Book.Lose([]string{lost}) // the kubelet is silent already
 				}
-				w.lose(lost)
-				w.deleteRun("run0")
+				w.Lose(lost)
+				w.DeleteRun("run0")
 				w.settle()
 				if diff := cmp.Diff(map[string]int{"NodeFailure": 1, "Deleted": 2}, w.ledger("run0")); diff != "" {
 					w.t.Fatal(diff)

@@ -10,13 +10,14 @@ import (
 	"pgregory.net/rapid"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
 // overstay is how long a pod may be there after its grace period before others are planned around it.
 const overstay = 30 * time.Second
 
 // hang has a pod that has been told to go stay for ever.
-func (s *storm) hang(uid types.UID) { s.ends[uid] = s.now.Add(1000 * time.Hour) }
+func (s *storm) hang(uid types.UID) { s.Ends.Set(uid, s.Now.Add(1000*time.Hour)) }
 
 // stuckVictim has a Run of two pods be drawn for another of two, on a fleet of so many nodes, and one of its pods hang.
 func (s *storm) stuckVictim(nodes int) {
@@ -33,7 +34,7 @@ func (s *storm) stuckVictim(nodes int) {
 	s.work()
 	s.due()
 	s.work()
-	if len(s.book.CutsOf(s.runs["run0"].UID)) != 1 {
+	if len(s.Book.CutsOf(s.Runs["run0"].UID)) != 1 {
 		s.t.Fatalf("run0 is not cut:\n%s", s.story())
 	}
 	s.hang(s.pod("run0-0"))
@@ -56,7 +57,7 @@ func TestAnActivationGoesRoundAStuckVictim(t *testing.T) {
 			s.running("run2", "on a node of its own")
 			s.during(overstay - time.Second)
 			s.work()
-			if p := s.book.Prospect(s.runs["run1"].UID); p.Leaving != 1 || len(p.Stuck) > 0 {
+			if p := s.Book.Prospect(s.Runs["run1"].UID); p.Leaving != 1 || len(p.Stuck) > 0 {
 				s.t.Fatalf("before the time is up run1 waits for %d pods, and %v are stuck", p.Leaving, p.Stuck)
 			}
 			if restarts {
@@ -72,14 +73,14 @@ func TestAnActivationGoesRoundAStuckVictim(t *testing.T) {
 					s.t.Fatalf("%s is on the node on which a pod hangs", pod)
 				}
 			}
-			r := s.kept["run1-r0"]
+			r := s.Reservations["run1-r0"]
 			if r.Status.State != rqv1.ReservationActivating || !strings.Contains(r.Status.Reason, "ns/run0-0 on node "+stuck) {
 				s.t.Fatalf("the Reservation is %s: %s", r.Status.State, r.Status.Reason)
 			}
-			delete(s.ends, s.pod("run0-0"))
-			s.deletePod(s.pod("run0-0"))
+			s.Ends.Delete(s.pod("run0-0"))
+			s.DeletePod(s.pod("run0-0"))
 			s.work()
-			if state := s.kept["run1-r0"].Status.State; state != rqv1.ReservationReleased {
+			if state := s.Reservations["run1-r0"].Status.State; state != rqv1.ReservationReleased {
 				s.t.Fatalf("the Reservation is %s once its last victim has left", state)
 			}
 		})
@@ -102,7 +103,7 @@ func TestAnActivationIsDecidedAnewAroundAStuckVictim(t *testing.T) {
 			s.during(noticePeriod)
 		}
 		s.work()
-		r0, r1 := s.kept["run1-r0"], s.kept["run1-r1"]
+		r0, r1 := s.Reservations["run1-r0"], s.Reservations["run1-r1"]
 		if r0.Status.State != rqv1.ReservationCanceled || r0.Status.Cause != rqv1.CanceledVictimStayed {
 			s.t.Fatalf("the first Reservation is %s for %q: %s", r0.Status.State, r0.Status.Cause, r0.Status.Reason)
 		}
@@ -134,7 +135,7 @@ func (s *storm) stuck(prepare func()) {
 	prepare()
 	s.due()
 	s.work()
-	cuts := s.kept["run1-r0"].Status.Cuts
+	cuts := s.Reservations["run1-r0"].Status.Cuts
 	if len(cuts) != 1 {
 		s.t.Fatalf("the cuts are %v:\n%s", cuts, s.story())
 	}
@@ -156,16 +157,16 @@ func TestWhatWasFreedIsKeptWhileItIsDecidedAnew(t *testing.T) {
 		s.submit("small", "org:b", 1, 1, 8) // it is in no hurry to wait for what is free
 		s.work()
 		s.during(overstay)
-		s.book.Refresh(s.now, 8)
+		s.Book.Refresh(s.Now, 8)
 		for range 3 {
 			s.reconcile("run1")
-			s.act()
-			if s.place("small-0"); s.on("small-0") != "" || s.book.Assigned(s.pod("small-0")) != "" {
+			s.Act()
+			if s.place("small-0"); s.on("small-0") != "" || s.Book.Assigned(s.pod("small-0")) != "" {
 				s.t.Fatalf("small has what was freed for run1:\n%s", s.story())
 			}
 		}
 		s.work()
-		if r := s.kept["run1-r1"]; r == nil || len(r.Status.Cuts) != 1 || r.Status.Cuts[0].GPUs > 16 {
+		if r := s.Reservations["run1-r1"]; r == nil || len(r.Status.Cuts) != 1 || r.Status.Cuts[0].GPUs > 16 {
 			s.t.Fatalf("run1 is not decided anew: %+v", r)
 		}
 	})
@@ -194,12 +195,12 @@ func TestAStuckVictimSurvivesDeathsAtAnyWrite(t *testing.T) {
 		s.stuckVictim(2)
 		s.during(noticePeriod + overstay)
 		s.addNode("n9", "d0")
-		s.fuse = rapid.IntRange(0, 12).Draw(s.t, "writes")
+		s.dies(rapid.IntRange(0, 12).Draw(s.t, "writes"), sim.All)
 		for range 4 {
 			s.step(s.work)
 			s.during(time.Second)
 		}
-		s.fuse = -1
+		s.Faults.Drop(sim.Crash)
 		for range 3 {
 			s.work()
 			s.during(noticePeriod)
@@ -219,13 +220,13 @@ func TestAStuckShardIsInTheWay(t *testing.T) {
 		s.submit("run1", "org:a", 1, 1, 8)
 		for range 2 {
 			s.reconcile("run1")
-			s.act()
+			s.Act()
 			s.cycle(s.pod("run1-0"))
 		}
 		s.leave(s.pod("run0-0"), noticePeriod)
 		s.hang(s.pod("run0-0"))
 		s.work()
-		if p := s.book.Prospect(s.runs["run1"].UID); p.Leaving == 0 {
+		if p := s.Book.Prospect(s.Runs["run1"].UID); p.Leaving == 0 {
 			s.t.Fatalf("run1 does not wait for the shard:\n%s", s.story())
 		}
 		s.addNode("n9", "d0")
@@ -248,22 +249,22 @@ func TestAStuckShardIsInTheWayOfALostRank(t *testing.T) {
 		s.work()
 		s.sweep("run1", "org:a", 8, 2)
 		s.work()
-		s.lose(s.on("run0-0"))
+		s.Lose(s.on("run0-0"))
 		for range 4 {
 			s.reconcile("run0")
-			s.act()
-			for _, uid := range s.sortedPods() {
+			s.Act()
+			for _, uid := range s.SortedPods() {
 				s.cycle(uid)
 			}
 		}
-		for uid, pod := range s.pods {
+		for uid, pod := range s.Pods {
 			if pod.Labels[rqv1.LabelRun] == "run1" && pod.Spec.NodeName != "" {
 				s.leave(uid, noticePeriod)
 				s.hang(uid)
 			}
 		}
 		s.work()
-		if p := s.book.Prospect(s.runs["run0"].UID); p.Leaving == 0 {
+		if p := s.Book.Prospect(s.Runs["run0"].UID); p.Leaving == 0 {
 			s.t.Fatalf("run0 does not wait for shards:\n%s", s.story())
 		}
 		s.addNode("n9", "d0")
@@ -292,7 +293,7 @@ func TestNobodyIsCutAgainInVain(t *testing.T) {
 		s.during(time.Second)
 		s.submit("run1", "org:a", 1, 1, 8)
 		s.work()
-		s.rejects["n0"], s.rejects["n1"] = "Insufficient cpu", "Insufficient cpu"
+		s.Rejects["n0"], s.Rejects["n1"] = "Insufficient cpu", "Insufficient cpu"
 		s.due()
 		s.work()
 		s.disturb()
@@ -300,7 +301,7 @@ func TestNobodyIsCutAgainInVain(t *testing.T) {
 			s.during(noticePeriod)
 			s.work()
 		}
-		r := s.kept["run1-r0"]
+		r := s.Reservations["run1-r0"]
 		if r.Status.State != rqv1.ReservationCanceled || r.Status.Cause != rqv1.CanceledNodesRejected || len(r.Status.Cuts) != 1 {
 			s.t.Fatalf("the Reservation is %s for %q: %s\n%s", r.Status.State, r.Status.Cause, r.Status.Reason, s.story())
 		}
@@ -310,17 +311,16 @@ func TestNobodyIsCutAgainInVain(t *testing.T) {
 			if revealed := s.revealed(); revealed != 1 {
 				s.t.Fatalf("others were cut %d times\n%s", revealed, s.story())
 			}
-			if r := s.book.Refusal(s.runs["run1"].UID); r == nil || !strings.Contains(r.Message, "nobody is cut for it again until a node") {
+			if r := s.Book.Refusal(s.Runs["run1"].UID); r == nil || !strings.Contains(r.Message, "nobody is cut for it again until a node") {
 				s.t.Fatalf("run1 is refused for %+v\n%s", r, s.story())
 			}
 			s.restart()
 		}
-		for name, node := range s.nodes {
-			delete(s.rejects, name)
+		for name, node := range s.Nodes {
+			delete(s.Rejects, name)
 			node = node.DeepCopy()
 			node.Labels["zone"] = "other"
-			s.nodes[name] = node
-			s.book.SetNode(node)
+			s.SetNode(node)
 		}
 		s.work()
 		s.running("run1", "where it is accepted now")
@@ -330,7 +330,7 @@ func TestNobodyIsCutAgainInVain(t *testing.T) {
 // revealed counts the Reservations that have cut others.
 func (s *storm) revealed() int {
 	n := 0
-	for _, r := range s.kept {
+	for _, r := range s.Reservations {
 		if len(r.Status.Cuts) > 0 {
 			n++
 		}

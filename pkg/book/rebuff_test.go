@@ -18,37 +18,36 @@ func (s *storm) rebuffed() (refused string) {
 	s.submit("on-far", "org:c", 1, 1, 8)
 	s.work()
 	s.contested(1, 0)
-	s.rejects["n0"], s.rejects["n1"] = "Insufficient cpu", "Insufficient cpu"
+	s.Rejects["n0"], s.Rejects["n1"] = "Insufficient cpu", "Insufficient cpu"
 	s.due()
 	cut := s.on(s.decided("run1-r0")[0].Run.Name + "-0")
 	for range 3 {
 		s.work()
 		s.during(noticePeriod)
 	}
-	r := s.kept["run1-r0"]
+	r := s.Reservations["run1-r0"]
 	if r.Status.Cause != rqv1.CanceledNodesRejected || len(r.Status.Cuts) != 1 {
 		s.t.Fatalf("the Reservation is %s for %q: %s\n%s", r.Status.State, r.Status.Cause, r.Status.Reason, s.story())
 	}
-	s.deleteRun(r.Status.Cuts[0].Run.Name) // it would have others cut for itself
+	s.DeleteRun(r.Status.Cuts[0].Run.Name) // it would have others cut for itself
 	return cut
 }
 
 // change has a node be another.
 func (s *storm) change(name string, change func(*corev1.Node)) {
-	node := s.nodes[name].DeepCopy()
+	node := s.Nodes[name].DeepCopy()
 	change(node)
-	s.nodes[name] = node
-	s.book.SetNode(node)
+	s.SetNode(node)
 }
 
 // vain lets time go by in which others could be cut for run1, and asserts whether that is in vain, so that they are not.
 func (s *storm) vain(want bool, after string) {
 	for range 3 {
 		s.during(reservationLead + activationShield)
-		s.book.Refresh(s.now, 8)
+		s.Book.Refresh(s.Now, 8)
 		s.work()
 	}
-	refusal := s.book.Refusal(s.runs["run1"].UID)
+	refusal := s.Book.Refusal(s.Runs["run1"].UID)
 	banned := refusal != nil && strings.Contains(refusal.Message, "nobody is cut for it again")
 	if again := s.revealed() > 1; want && !banned || again == want { // when it may, it is cut in vain again, and banned again
 		s.t.Fatalf("%s others were cut %d times, and run1 is refused for %+v", after, s.revealed(), refusal)
@@ -72,8 +71,8 @@ func TestWhatDoesNotHelpEndsNoRebuff(t *testing.T) {
 			s.vain(true, "after the end of that cordon")
 			s.change("far", func(n *corev1.Node) { n.Labels["team"] = "x" })
 			s.vain(true, "after a label elsewhere")
-			s.book.HoldBack(map[string]bool{"far": true})
-			s.book.HoldBack(nil)
+			s.Book.HoldBack(map[string]bool{"far": true})
+			s.Book.HoldBack(nil)
 			s.vain(true, "after a node was held back")
 			s.change(refused, func(n *corev1.Node) { n.Labels["team"] = "x" })
 			s.vain(false, "after a change of the node that turned it down")
@@ -109,7 +108,7 @@ func (s *storm) rests(rest time.Duration, then int) {
 	for _, d := range []time.Duration{rest - time.Hour, time.Hour, reservationLead, noticePeriod, noticePeriod, noticePeriod} {
 		before := s.revealed()
 		s.during(d)
-		s.book.Refresh(s.now, 8)
+		s.Book.Refresh(s.Now, 8)
 		s.work()
 		if d == rest-time.Hour && s.revealed() != before {
 			s.t.Fatalf("others are cut again within %s", d)
@@ -139,7 +138,7 @@ func TestBothReasonsOfAFailedActivationAreTold(t *testing.T) {
 		s.reconcile("run0")
 		s.hang(s.pod("run0-0"))
 		s.disturb()
-		s.rejects[s.on("run0-1")] = "Insufficient cpu"
+		s.Rejects[s.on("run0-1")] = "Insufficient cpu"
 		s.during(noticePeriod)
 		s.work()
 		s.during(overstay)
@@ -147,7 +146,7 @@ func TestBothReasonsOfAFailedActivationAreTold(t *testing.T) {
 			s.work()
 			s.during(time.Second)
 		}
-		r := s.kept["run1-r0"]
+		r := s.Reservations["run1-r0"]
 		if r.Status.Cause != rqv1.CanceledNodesRejected || !strings.Contains(r.Status.Reason, "Insufficient cpu") ||
 			!strings.Contains(r.Status.Reason, "is still there") {
 			s.t.Fatalf("the Reservation is %s for %q: %s\n%s", r.Status.State, r.Status.Cause, r.Status.Reason, s.story())

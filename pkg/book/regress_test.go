@@ -19,8 +19,8 @@ func tell(t *testing.T, story func(w *world)) {
 }
 
 func (w *world) pod(name string) types.UID {
-	for _, uid := range w.sortedPods() {
-		if w.pods[uid].Name == name {
+	for _, uid := range w.SortedPods() {
+		if w.Pods[uid].Name == name {
 			return uid
 		}
 	}
@@ -31,7 +31,7 @@ func (w *world) pod(name string) types.UID {
 // place brings a pod as far as it comes in one cycle.
 func (w *world) place(name string) types.UID {
 	uid := w.pod(name)
-	w.queue[uid] = true
+	w.Queue[uid] = true
 	w.cycle(uid)
 	return uid
 }
@@ -42,11 +42,11 @@ func TestAGangThatStartsAgainPassesTheBarrierAsAWhole(t *testing.T) {
 		w.setBudget("a", "org:a", 8)
 		w.submit("run0", "org:a", 1, 2, 2)
 		w.settle()
-		for _, uid := range w.sortedPods() {
-			w.deletePod(uid)
+		for _, uid := range w.SortedPods() {
+			w.DeletePod(uid)
 		}
 		w.reconcile("run0")
-		if uid := w.place("run0-0"); w.binding[uid] != "" {
+		if uid := w.place("run0-0"); w.Binding[uid] != "" {
 			w.t.Fatalf("the first pod of the second start is bound alone")
 		}
 	})
@@ -61,19 +61,19 @@ func TestGPUsStayHeldWhileALeaseIsBeingWritten(t *testing.T) {
 		w.reconcile("run0")
 		w.reconcile("run1")
 		first := w.place("run0-0")
-		lease, err := w.book.NewLease(first, w.now)
+		lease, err := w.Book.NewLease(first, w.Now)
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		w.deletePod(first)
-		if second := w.place("run1-0"); w.binding[second] != "" {
+		w.DeletePod(first)
+		if second := w.place("run1-0"); w.Binding[second] != "" {
 			w.t.Fatalf("the GPUs of a Lease that may be in the ledger are given to another pod")
 		}
-		if !w.book.Unsettled(first) {
+		if !w.Book.Unsettled(first) {
 			w.t.Fatalf("the book does not know that the outcome is open")
 		}
-		w.book.NotWritten(first, types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name})
-		if second := w.place("run1-0"); w.binding[second] == "" {
+		w.Book.NotWritten(first, types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name})
+		if second := w.place("run1-0"); w.Binding[second] == "" {
 			w.t.Fatalf("the GPUs are not free although the Lease was not written")
 		}
 	})
@@ -87,9 +87,9 @@ func TestALostPodsRoomIsKeptForItsReplacement(t *testing.T) {
 		w.settle()
 		w.submit("run1", "org:a", 1, 1, 4)
 		w.settle()
-		w.deletePod(w.pod("run0-1"))
+		w.DeletePod(w.pod("run0-1"))
 		w.settle()
-		if phase := w.runs["run0"].Status.Phase; phase != rqv1.RunRunning {
+		if phase := w.Runs["run0"].Status.Phase; phase != rqv1.RunRunning {
 			w.t.Fatalf("run0 is %s because a Run that waits took its room", phase)
 		}
 		w.checkSettled()
@@ -105,14 +105,14 @@ func TestAGangThatCannotBePlannedKeepsNoRoomFromOthers(t *testing.T) {
 		w.submit("run1", "org:a", 1, 2, 4)
 		w.submit("run2", "org:a", 1, 1, 8)
 		w.settle()
-		w.book.TakeActions()
-		w.deletePod(w.pod("run1-1")) // and it cannot be created again
-		w.deleteRun("run0")
-		for _, lease := range w.openLeases() {
-			w.book.LeaseLost(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name}, w.now)
+		w.Book.TakeActions()
+		w.DeletePod(w.pod("run1-1")) // and it cannot be created again
+		w.DeleteRun("run0")
+		for _, lease := range w.OpenLeases() {
+			w.Book.LeaseLost(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name}, w.Now)
 		}
 		woken := false
-		for _, pod := range w.book.TakeActions().Activate {
+		for _, pod := range w.Book.TakeActions().Activate {
 			woken = woken || pod.Name == "run2-0"
 		}
 		if !woken {
@@ -127,12 +127,12 @@ func TestAPlanThatWasNotFollowedEnds(t *testing.T) {
 		w.setBudget("a", "org:a", 8)
 		w.submit("run0", "org:a", 1, 2, 4)
 		w.reconcile("run0")
-		if _, refusal := w.book.Place(w.pod("run0-0"), w.now); refusal != nil {
+		if _, refusal := w.Book.Place(w.pod("run0-0"), w.Now); refusal != nil {
 			w.t.Fatal(refusal)
 		}
-		w.pass(2 * gangDeadline)
+		w.Pass(2 * gangDeadline)
 		w.settle()
-		if phase := w.runs["run0"].Status.Phase; phase != rqv1.RunRunning {
+		if phase := w.Runs["run0"].Status.Phase; phase != rqv1.RunRunning {
 			w.t.Fatalf("run0 is %s after a cycle that ended between plan and barrier", phase)
 		}
 	})
@@ -147,14 +147,14 @@ func TestTheMoneyOfADeletedNamespaceIsFreeAgain(t *testing.T) {
 		w.settle()
 		w.submit("run1", "org:a", 1, 1, 8)
 		w.settle()
-		w.book.TakeActions()
-		w.deletePod(w.pod("run0-0")) // the namespace's controller deletes pods, Leases and Runs as it likes
-		for _, lease := range w.openLeases() {
-			delete(w.leases, lease.Name)
-			w.book.LeaseLost(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name}, w.now)
+		w.Book.TakeActions()
+		w.DeletePod(w.pod("run0-0")) // the namespace's controller deletes pods, Leases and Runs as it likes
+		for _, lease := range w.OpenLeases() {
+			w.ForgetLease(lease.Name)
+			w.Book.LeaseLost(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name}, w.Now)
 		}
-		w.deleteRun("run0")
-		if !slices.ContainsFunc(w.book.TakeActions().Reconcile, func(run types.NamespacedName) bool { return run.Name == "run1" }) {
+		w.DeleteRun("run0")
+		if !slices.ContainsFunc(w.Book.TakeActions().Reconcile, func(run types.NamespacedName) bool { return run.Name == "run1" }) {
 			w.t.Fatalf("run1 is not looked at although its owner can pay")
 		}
 		w.settle()
@@ -167,17 +167,17 @@ func TestARunThatNeverFitsKeepsNoRoomFromOthers(t *testing.T) {
 		w.addNode("n0", "d0")
 		w.setBudget("a", "org:a", 1000)
 		w.submit("run0", "org:a", 10, 1, 8)
-		w.pass(time.Second)
+		w.Pass(time.Second)
 		w.addNode("n1", "d0")
-		notReady := w.nodes["n1"].DeepCopy()
+		notReady := w.Nodes["n1"].DeepCopy()
 		notReady.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}
-		w.book.SetNode(notReady)
+		w.Book.SetNode(notReady)
 		w.submit("run1", "org:a", 2, 1, 8)
 		w.settle()
-		w.book.TakeActions()
+		w.Book.TakeActions()
 		w.addNode("n1", "d0") // it is ready now
 		woken := false
-		for _, pod := range w.book.TakeActions().Activate {
+		for _, pod := range w.Book.TakeActions().Activate {
 			woken = woken || pod.Name == "run1-0"
 		}
 		if !woken {
@@ -196,10 +196,10 @@ func TestARankIsNumberedOnBeforeItsRunSaysAnything(t *testing.T) {
 		w.round()
 		for _, epoch := range []string{"0", "1", "1"} { // the second has no Lease
 			pod := w.pod("run0-0")
-			if got := w.pods[pod].Labels[rqv1.LabelEpoch]; got != epoch || len(w.runs["run0"].Status.Conditions) > 0 {
-				w.t.Fatalf("the epoch is %s, want %s, of %+v", got, epoch, w.runs["run0"].Status)
+			if got := w.Pods[pod].Labels[rqv1.LabelEpoch]; got != epoch || len(w.Runs["run0"].Status.Conditions) > 0 {
+				w.t.Fatalf("the epoch is %s, want %s, of %+v", got, epoch, w.Runs["run0"].Status)
 			}
-			w.deletePod(pod)
+			w.DeletePod(pod)
 			w.reconcile("run0")
 		}
 	})

@@ -34,7 +34,7 @@ func TestDecisionsCanBeReplayed(t *testing.T) {
 		s.submitWithSpares("run2", "org:a", 1, 1, 8, 0, opportunistic)
 		s.during(noticePeriod)
 		s.work()
-		s.removeNode(s.on("run1-0"))
+		s.RemoveNode(s.on("run1-0"))
 		for range 3 {
 			s.during(overstay)
 			s.work()

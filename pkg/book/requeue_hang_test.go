@@ -20,11 +20,11 @@ func (s *storm) requeuedSlowly() {
 	s.during(time.Minute)
 	s.submit("run1", "org:b", 1, 1, 8)
 	s.work()
-	s.lose(s.on("run0-0"))
+	s.Lose(s.on("run0-0"))
 	s.disturb()
 	s.work()
-	if run := s.runs["run0"]; run.Status.Phase != rqv1.RunPending || len(s.ends) != 2 {
-		s.t.Fatalf("run0 is %s and %d of its pods end:\n%s", run.Status.Phase, len(s.ends), s.story())
+	if run := s.Runs["run0"]; run.Status.Phase != rqv1.RunPending || s.Ends.Len() != 2 {
+		s.t.Fatalf("run0 is %s and %d of its pods end:\n%s", run.Status.Phase, s.Ends.Len(), s.story())
 	}
 }
 
@@ -37,7 +37,7 @@ func TestAPodThatHangsKeepsNoRoomForARequeuedRun(t *testing.T) {
 			s.during(10 * time.Second)
 			s.work()
 		}
-		if s.now.Sub(s.disturbed) < 20*time.Second+overstay+gangDeadline {
+		if s.Now.Sub(s.disturbed) < 20*time.Second+overstay+gangDeadline {
 			s.during(20 * time.Second)
 			s.work()
 		}
@@ -49,9 +49,9 @@ func TestAPodThatHangsKeepsNoRoomForARequeuedRun(t *testing.T) {
 func TestTheRoomOfARequeuedRunIsKnownToComeFree(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.requeuedSlowly()
-		s.book.Refresh(s.now, 8)
-		want := s.now.Add(20 * time.Second).Add(gangDeadline)
-		p := s.book.Prospect(s.runs["run1"].UID).Promise
+		s.Book.Refresh(s.Now, 8)
+		want := s.Now.Add(20 * time.Second).Add(gangDeadline)
+		p := s.Book.Prospect(s.Runs["run1"].UID).Promise
 		if p == nil || p.Cuts || p.At.Before(want) || p.At.After(want.Add(10*time.Second)) {
 			s.t.Fatalf("run1 is promised %+v, and the room is kept until %s at most", p, want)
 		}

@@ -8,19 +8,20 @@ import (
 	"pgregory.net/rapid"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
 // requeued starts a Run with a checkpoint on two nodes, has a younger one wait for a node, and takes one of the first's nodes away.
 // Nothing settles from then on: rounds are counted.
 func (w *world) requeued(spares int, changes ...func(*rqv1.RunSpec)) (lost string) {
 	w.guarded(2+spares, 2, spares, append(changes, checkpointed)...)
-	w.pass(time.Second)
+	w.Pass(time.Second)
 	w.submit("run1", "org:b", 1, 1, 8)
 	w.settle()
 	lost = w.on("run0-0")
-	w.lose(append([]string{lost}, w.sparesOn("run0")...)...)
+	w.Lose(append([]string{lost}, w.sparesOn("run0")...)...)
 	w.rounds(6)
-	if run := w.runs["run0"]; run.Status.Phase != rqv1.RunPending || !meta.IsStatusConditionTrue(run.Status.Conditions, rqv1.ConditionRoomKept) {
+	if run := w.Runs["run0"]; run.Status.Phase != rqv1.RunPending || !meta.IsStatusConditionTrue(run.Status.Conditions, rqv1.ConditionRoomKept) {
 		w.t.Fatalf("run0 is %s: %+v", run.Status.Phase, run.Status)
 	}
 	return lost
@@ -29,7 +30,7 @@ func (w *world) requeued(spares int, changes ...func(*rqv1.RunSpec)) (lost strin
 // sparesOn returns the nodes of a Run's spares.
 func (w *world) sparesOn(run string) []string {
 	var out []string
-	for _, pod := range w.pods {
+	for _, pod := range w.Pods {
 		if pod.Labels[rqv1.LabelRun] == run && pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare) && pod.Spec.NodeName != "" {
 			out = append(out, pod.Spec.NodeName)
 		}
@@ -41,13 +42,13 @@ func (w *world) sparesOn(run string) []string {
 func (w *world) rounds(n int) {
 	for range n {
 		w.round()
-		w.pass(time.Second)
+		w.Pass(time.Second)
 	}
 }
 
 // waits asserts that a Run is Pending.
 func (w *world) waits(run, why string) {
-	if phase := w.runs[run].Status.Phase; phase != rqv1.RunPending {
+	if phase := w.Runs[run].Status.Phase; phase != rqv1.RunPending {
 		w.t.Fatalf("%s is %s %s", run, phase, why)
 	}
 }
@@ -63,7 +64,7 @@ func TestARequeuedRunHasItsRoomBackBeforeYoungerOnes(t *testing.T) {
 		w.waits("run1", "although there is no room")
 		w.settle()
 		w.checkSettled()
-		if c := meta.FindStatusCondition(w.runs["run0"].Status.Conditions, rqv1.ConditionRoomKept); c.Reason != "Started" {
+		if c := meta.FindStatusCondition(w.Runs["run0"].Status.Conditions, rqv1.ConditionRoomKept); c.Reason != "Started" {
 			w.t.Fatalf("its room is kept: %+v", c)
 		}
 	})
@@ -78,7 +79,7 @@ func TestARequeuedRunLosesItsRoomWhenItDoesNotStart(t *testing.T) {
 		w.rounds(20)
 		w.running("run1", "although the deadline has passed")
 		w.waits("run0", "without room")
-		if c := meta.FindStatusCondition(w.runs["run0"].Status.Conditions, rqv1.ConditionRoomKept); c.Reason != "Lapsed" {
+		if c := meta.FindStatusCondition(w.Runs["run0"].Status.Conditions, rqv1.ConditionRoomKept); c.Reason != "Lapsed" {
 			w.t.Fatalf("its room is kept: %+v", c)
 		}
 		w.settle()
@@ -109,17 +110,16 @@ func TestARequeuedRunKeepsItsMoney(t *testing.T) {
 func TestARunThatLostNoNodeKeepsNoRoom(t *testing.T) {
 	tell(t, func(w *world) {
 		w.guarded(2, 2, 0, checkpointed)
-		w.pass(time.Second)
+		w.Pass(time.Second)
 		w.submit("run1", "org:b", 1, 1, 8)
 		w.settle()
-		node := w.nodes[w.on("run0-0")].DeepCopy()
+		node := w.Nodes[w.on("run0-0")].DeepCopy()
 		node.Spec.Unschedulable = true
-		w.nodes[node.Name] = node
-		w.book.SetNode(node)
-		w.deletePod(w.pod("run0-0"))
+		w.SetNode(node)
+		w.DeletePod(w.pod("run0-0"))
 		w.rounds(10)
 		w.waits("run0", "although a rank of it has no room")
-		if c := meta.FindStatusCondition(w.runs["run0"].Status.Conditions, rqv1.ConditionRoomKept); c != nil {
+		if c := meta.FindStatusCondition(w.Runs["run0"].Status.Conditions, rqv1.ConditionRoomKept); c != nil {
 			w.t.Fatalf("its room is kept: %+v", c)
 		}
 		w.running("run1", "although what run0 held is everybody's")
@@ -131,13 +131,13 @@ func TestARunThatLostNoNodeKeepsNoRoom(t *testing.T) {
 // A process that is killed meanwhile leaves what its successor goes by.
 func TestARequeuedRunHasItsRoomBackAfterARestart(t *testing.T) {
 	tell(t, func(w *world) {
-		w.fuse = rapid.IntRange(0, 12).Draw(w.t, "writes")
+		w.dies(rapid.IntRange(0, 12).Draw(w.t, "writes")-1, sim.ByControllers)
 		w.guarded(2, 2, 0, checkpointed)
-		w.pass(time.Second)
+		w.Pass(time.Second)
 		w.submit("run1", "org:b", 1, 1, 8)
 		w.settle()
-		w.lose(w.on("run0-0"))
-		w.fuse = rapid.IntRange(0, 12).Draw(w.t, "writes")
+		w.Lose(w.on("run0-0"))
+		w.dies(rapid.IntRange(0, 12).Draw(w.t, "writes")-1, sim.ByControllers)
 		w.rounds(6)
 		w.crash()
 		w.rounds(3)
@@ -155,15 +155,15 @@ func TestARequeuedRunHasItsRoomBackAfterARestart(t *testing.T) {
 func TestARequeuedRunThatIsTurnedDownKeepsItsRoom(t *testing.T) {
 	tell(t, func(w *world) {
 		w.requeued(0)
-		w.rejects["n9"] = "Insufficient cpu"
+		w.Rejects["n9"] = "Insufficient cpu"
 		w.addNode("n9", "d0")
 		w.rounds(10)
 		w.waits("run0", "on a node that turns it down")
-		if run := w.runs["run1"]; run.Status.Phase == rqv1.RunRunning && w.on("run1-0") != "n9" {
+		if run := w.Runs["run1"]; run.Status.Phase == rqv1.RunRunning && w.on("run1-0") != "n9" {
 			w.t.Fatalf("run1 runs on %s", w.on("run1-0"))
 		}
-		w.deleteRun("run1")
-		delete(w.rejects, "n9")
+		w.DeleteRun("run1")
+		delete(w.Rejects, "n9")
 		w.rounds(10)
 		w.running("run0", "although the node takes it by now")
 		w.settle()
@@ -182,14 +182,14 @@ func TestWhatARequeuedRunKeeps(t *testing.T) {
 	})
 	tell(t, func(w *world) {
 		w.guarded(2, 2, 0, checkpointed)
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		w.submit("run1", "org:b", 1, 1, 8)
 		w.settle()
 		w.activation = w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: "run0"}, GPUs: 16, Action: rqv1.CutLottery})
-		w.book.SetReservation(w.activation)
+		w.Book.SetReservation(w.activation)
 		w.rounds(6)
-		if meta.FindStatusCondition(w.runs["run0"].Status.Conditions, rqv1.ConditionRoomKept) != nil {
-			w.t.Fatalf("a Run that was cut keeps its room: %+v", w.runs["run0"].Status)
+		if meta.FindStatusCondition(w.Runs["run0"].Status.Conditions, rqv1.ConditionRoomKept) != nil {
+			w.t.Fatalf("a Run that was cut keeps its room: %+v", w.Runs["run0"].Status)
 		}
 	})
 }

@@ -20,15 +20,15 @@ func TestAnActivationGoesOnWhateverIsLeftOfItsVictims(t *testing.T) {
 		leaving int
 	}{
 		"its pod":      {func(*world) {}, 1},
-		"an ended pod": {func(w *world) { w.endPod(w.pod("run0-0"), corev1.PodFailed) }, 1},
-		"its Lease":    {func(w *world) { w.deletePod(w.pod("run0-0")) }, 1},
+		"an ended pod": {func(w *world) { w.EndPod(w.pod("run0-0"), corev1.PodFailed) }, 1},
+		"its Lease":    {func(w *world) { w.DeletePod(w.pod("run0-0")) }, 1},
 		"its pod, when it has failed": {func(w *world) {
-			run := w.runs["run0"].DeepCopy()
+			run := w.Runs["run0"].DeepCopy()
 			run.Status.Phase = rqv1.RunFailed
-			w.runs["run0"] = run
+			w.Runs["run0"] = run
 		}, 1},
 		"nothing": {func(w *world) {
-			w.deletePod(w.pod("run0-0"))
+			w.DeletePod(w.pod("run0-0"))
 			w.reconcile("run0")
 		}, 0},
 	} {
@@ -40,20 +40,20 @@ func TestAnActivationGoesOnWhateverIsLeftOfItsVictims(t *testing.T) {
 				w.settle()
 				w.submit("run1", "org:a", 1, 1, 8)
 				w.settle()
-				w.pass(time.Second)
-				victim, waits := w.runs["run0"], w.runs["run1"]
+				w.Pass(time.Second)
+				victim, waits := w.Runs["run0"], w.Runs["run1"]
 				w.activation = w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Namespace: "ns", Name: "run0"}, UID: victim.UID, Action: rqv1.CutLottery, GPUs: 8})
 				w.activation.Labels = map[string]string{rqv1.LabelRunUID: string(waits.UID)}
 				w.activation.Status.Lottery = &rqv1.Lottery{Nonce: "revealed"}
 				test.happens(w)
 				w.crash()
-				p := w.book.Prospect(waits.UID)
+				p := w.Book.Prospect(waits.UID)
 				if p.Activation != nil || p.Leaving != test.leaving {
 					w.t.Fatalf("it is to publish %+v and waits for %d pods, want %d", p.Activation, p.Leaving, test.leaving)
 				}
 				w.settle()
-				if phase := w.runs["run1"].Status.Phase; phase != rqv1.RunRunning {
-					w.t.Fatalf("the Run that others are cut for is %s: %s", phase, w.runs["run1"].Status.Message)
+				if phase := w.Runs["run1"].Status.Phase; phase != rqv1.RunRunning {
+					w.t.Fatalf("the Run that others are cut for is %s: %s", phase, w.Runs["run1"].Status.Message)
 				}
 			})
 		})
@@ -70,22 +70,22 @@ func TestACutIsOverOnceItsVictimHasLeft(t *testing.T) {
 			s.Runtime = &rqv1.RunRuntime{Checkpoint: &metav1.Duration{Duration: time.Hour}}
 		})
 		w.settle()
-		w.pass(time.Second)
+		w.Pass(time.Second)
 		r := w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: "run0"}, Action: rqv1.CutLottery, GPUs: 8})
-		w.book.SetReservation(r)
-		w.act()
-		if !w.book.Awaited(r) {
+		w.Book.SetReservation(r)
+		w.Act()
+		if !w.Book.Awaited(r) {
 			w.t.Fatalf("the cut is over before the Run has been told")
 		}
 		w.reconcile("run0")
-		told := w.book.TakeActions().Reconcile
+		told := w.Book.TakeActions().Reconcile
 		if !slices.Contains(told, types.NamespacedName{Namespace: "ns", Name: "other"}) {
 			w.t.Fatalf("the Run that it is cut for is not looked at, only %v", told)
 		}
-		w.pass(time.Second)
+		w.Pass(time.Second)
 		w.reconcile("run0")
-		if uid := w.place("run0-0"); w.book.Assigned(uid) == "" || w.book.Awaited(r) {
-			w.t.Fatalf("the Run is to be on %q, and what it holds there is taken for what it was cut", w.book.Assigned(uid))
+		if uid := w.place("run0-0"); w.Book.Assigned(uid) == "" || w.Book.Awaited(r) {
+			w.t.Fatalf("the Run is to be on %q, and what it holds there is taken for what it was cut", w.Book.Assigned(uid))
 		}
 	})
 }
@@ -102,21 +102,21 @@ func TestAnActivationGoesOnWhenItsVictimIsNarrowerAlready(t *testing.T) {
 		w.settle()
 		w.submit("run1", "org:a", 1, 2, 8)
 		w.settle()
-		w.pass(time.Second)
-		width, waits := int32(8), w.runs["run1"]
+		w.Pass(time.Second)
+		width, waits := int32(8), w.Runs["run1"]
 		w.activation = w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: "run0"}, Action: rqv1.CutShrink, GPUs: 16, Width: &width})
 		w.activation.Labels = map[string]string{rqv1.LabelRunUID: string(waits.UID)}
 		w.activation.Status.Lottery = &rqv1.Lottery{Nonce: "revealed"}
-		run := w.runs["run0"].DeepCopy()
+		run := w.Runs["run0"].DeepCopy()
 		run.Status.Width.Granted = width
-		w.runs["run0"] = run
+		w.Runs["run0"] = run
 		w.crash()
-		if p := w.book.Prospect(waits.UID); p.Activation != nil || p.Leaving != 2 {
+		if p := w.Book.Prospect(waits.UID); p.Activation != nil || p.Leaving != 2 {
 			w.t.Fatalf("it is to publish %+v and waits for %d pods, want 2", p.Activation, p.Leaving)
 		}
 		w.settle()
-		if phase := w.runs["run1"].Status.Phase; phase != rqv1.RunRunning {
-			w.t.Fatalf("the Run that another is shrunk for is %s: %s", phase, w.runs["run1"].Status.Message)
+		if phase := w.Runs["run1"].Status.Phase; phase != rqv1.RunRunning {
+			w.t.Fatalf("the Run that another is shrunk for is %s: %s", phase, w.Runs["run1"].Status.Message)
 		}
 	})
 }
@@ -131,14 +131,13 @@ func TestADateWhileADeletedRunLeaves(t *testing.T) {
 		w.submit("run0", "org:a", 1, 1, 8)
 		w.submit("run1", "org:a", 1, 1, 8)
 		w.settle()
-		w.book.DeleteRun(w.runs["run0"])
-		delete(w.runs, "run0")
+		w.ForgetRun("run0")
 		w.submit("run2", "org:a", 1, 2, 8)
 		w.reconcile("run2")
 		uid := w.place("run2-0")
 		w.reconcile("run2")
-		w.book.Promise(uid, w.now)
-		p := w.book.Prospect(w.runs["run2"].UID)
+		w.Book.Promise(uid, w.Now)
+		p := w.Book.Prospect(w.Runs["run2"].UID)
 		if p.Promise == nil || len(p.Promise.Conflicts) != 1 || p.Promise.Conflicts[0].Run.Name != "run1" {
 			w.t.Fatalf("its promise is %+v, for %v", p.Promise, p.Refusal)
 		}

@@ -26,7 +26,7 @@ func TestASwapLeavesShardsAloneThatAreNotUnderTheSpare(t *testing.T) {
 		if w.shards("run1")[spare] != 4 {
 			w.t.Fatalf("shards run on %v, want four under and beside the spare", w.shards("run1"))
 		}
-		w.lose(w.on("run0-0"))
+		w.Lose(w.on("run0-0"))
 		w.settle()
 		w.expect("run0", rqv1.RunRunning, swapped, map[string]int{"NodeFailure": 1, "Swap": 1, "open Swap Active": 1, "open Start Spare": 1})
 		w.expect("run1", rqv1.RunRunning, "2 of 6 shards run; the others wait: no GPUs are idle that a shard could use",
@@ -39,20 +39,18 @@ const formerly = "formerly"
 
 // unlabel takes the fabric domain's label off a node.
 func (w *world) unlabel(name string) {
-	node := w.nodes[name].DeepCopy()
+	node := w.Nodes[name].DeepCopy()
 	node.Labels[formerly] = w.domainOf(node)
 	delete(node.Labels, "fabric.domain")
-	w.nodes[name] = node
-	w.book.SetNode(node)
+	w.SetNode(node)
 }
 
 // relabel gives it back.
 func (w *world) relabel(name string) {
-	node := w.nodes[name].DeepCopy()
+	node := w.Nodes[name].DeepCopy()
 	node.Labels["fabric.domain"] = w.domainOf(node)
 	delete(node.Labels, formerly)
-	w.nodes[name] = node
-	w.book.SetNode(node)
+	w.SetNode(node)
 }
 
 // domainOf returns the domain that a node is or was in.
@@ -62,10 +60,10 @@ func (w *world) domainOf(node *corev1.Node) string {
 
 // unlabelAny takes the label off a node, or gives it back.
 func (w *world) unlabelAny(t *rapid.T) {
-	name, ok := pick(t, "node", slices.Sorted(maps.Keys(w.nodes)))
+	name, ok := pick(t, "node", slices.Sorted(maps.Keys(w.Nodes)))
 	switch {
 	case !ok:
-	case w.nodes[name].Labels[formerly] != "":
+	case w.Nodes[name].Labels[formerly] != "":
 		w.relabel(name)
 	default:
 		w.unlabel(name)
@@ -74,21 +72,21 @@ func (w *world) unlabelAny(t *rapid.T) {
 
 // turnDownAny has another scheduling rule turn a node down from now on, or no more.
 func (w *world) turnDownAny(t *rapid.T) {
-	name, ok := pick(t, "node", slices.Sorted(maps.Keys(w.nodes)))
+	name, ok := pick(t, "node", slices.Sorted(maps.Keys(w.Nodes)))
 	switch {
 	case !ok:
-	case w.rejects[name] != "":
-		delete(w.rejects, name)
+	case w.Rejects[name] != "":
+		delete(w.Rejects, name)
 	default:
-		w.rejects[name] = "Insufficient cpu"
+		w.Rejects[name] = "Insufficient cpu"
 	}
 }
 
 // mend gives all labels back and has no node turned down any more.
 func (w *world) mend() {
-	clear(w.rejects)
-	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
-		if w.nodes[name].Labels[formerly] != "" {
+	clear(w.Rejects)
+	for _, name := range slices.Sorted(maps.Keys(w.Nodes)) {
+		if w.Nodes[name].Labels[formerly] != "" {
 			w.relabel(name)
 		}
 	}
@@ -118,8 +116,8 @@ func TestANodeWithoutItsLabelDoesNotHoldUpReplacements(t *testing.T) {
 				w.guarded(c.nodes, 3, c.spares)
 				w.fleet("d1", 2) // another domain with room for the rank, which would part the group
 				want := w.on("run0-0")
-				for _, node := range slices.Sorted(maps.Keys(w.nodes)) {
-					if c.on == "" && w.nodes[node].Labels["fabric.domain"] == "d0" && slices.Contains(w.idleNodes(), node) {
+				for _, node := range slices.Sorted(maps.Keys(w.Nodes)) {
+					if c.on == "" && w.Nodes[node].Labels["fabric.domain"] == "d0" && slices.Contains(w.idleNodes(), node) {
 						want = node
 					}
 				}
@@ -132,10 +130,10 @@ func TestANodeWithoutItsLabelDoesNotHoldUpReplacements(t *testing.T) {
 				if c.restarts {
 					w.crash()
 				}
-				w.lose(w.on("run0-0"))
+				w.Lose(w.on("run0-0"))
 				w.settle()
-				if phase := w.runs["run0"].Status.Phase; phase != c.phase {
-					w.t.Fatalf("run0 is %s: %s", phase, w.runs["run0"].Status.Message)
+				if phase := w.Runs["run0"].Status.Phase; phase != c.phase {
+					w.t.Fatalf("run0 is %s: %s", phase, w.Runs["run0"].Status.Message)
 				}
 				if c.phase == rqv1.RunRunning && w.on("run0-0") != want {
 					w.t.Fatalf("the rank is on %q, want %s", w.on("run0-0"), want)

@@ -32,18 +32,18 @@ func TestARunThatWasDrawnIsShieldedWhenItStartsAgain(t *testing.T) {
 		s.finish("run1")
 		s.work()
 		s.running("run0", "although there is room again")
-		again := s.now.Truncate(time.Second)
+		again := s.Now.Truncate(time.Second)
 		s.submit("run2", "org:a", 1, 1, 8)
 		for _, wait := range []time.Duration{0, reservationLead} {
 			s.during(wait)
 			s.work()
-			if diff := cmp.Diff(again.Add(interval), s.book.Prospect(s.runs["run2"].UID).Promise.At); diff != "" {
+			if diff := cmp.Diff(again.Add(interval), s.Book.Prospect(s.Runs["run2"].UID).Promise.At); diff != "" {
 				s.t.Fatalf("when run2 starts (-want +got):\n%s\n%s", diff, s.story())
 			}
 		}
 		s.due()
 		s.work()
-		if cuts := s.book.CutsOf(s.runs["run0"].UID); len(cuts) != 1 {
+		if cuts := s.Book.CutsOf(s.Runs["run0"].UID); len(cuts) != 1 {
 			s.t.Fatalf("run0 is cut %d times after its interval, want once", len(cuts))
 		}
 	})

@@ -9,12 +9,12 @@ import (
 )
 
 // on returns the node of a pod.
-func (w *world) on(name string) string { return w.pods[w.pod(name)].Spec.NodeName }
+func (w *world) on(name string) string { return w.Pods[w.pod(name)].Spec.NodeName }
 
 // running asserts that a Run runs.
 func (w *world) running(name, why string) {
-	if phase := w.runs[name].Status.Phase; phase != rqv1.RunRunning {
-		w.t.Fatalf("%s is %s %s: %s", name, phase, why, w.runs[name].Status.Message)
+	if phase := w.Runs[name].Status.Phase; phase != rqv1.RunRunning {
+		w.t.Fatalf("%s is %s %s: %s", name, phase, why, w.Runs[name].Status.Message)
 	}
 }
 
@@ -24,8 +24,8 @@ func TestSparesStartWithTheirGang(t *testing.T) {
 		w.setBudget("a", "org:a", 16)
 		w.submitWithSpares("run0", "org:a", 1, 1, 8, 1)
 		w.settle()
-		if phase := w.runs["run0"].Status.Phase; phase != rqv1.RunPending || len(w.openLeases()) > 0 {
-			w.t.Fatalf("run0 is %s with %d Leases although its spare has no room", phase, len(w.openLeases()))
+		if phase := w.Runs["run0"].Status.Phase; phase != rqv1.RunPending || len(w.OpenLeases()) > 0 {
+			w.t.Fatalf("run0 is %s with %d Leases although its spare has no room", phase, len(w.OpenLeases()))
 		}
 		w.addNode("n1", "d0")
 		w.settle()
@@ -48,7 +48,7 @@ func TestALostSpareIsReplacedWhenThereIsRoom(t *testing.T) {
 		if on := w.on("run0-s0"); on != "n1" {
 			w.t.Fatalf("the spare is on %s, want n1", on)
 		}
-		w.removeNode("n1")
+		w.RemoveNode("n1")
 		w.settle()
 		w.running("run0", "after it lost its spare")
 		if on := w.on("run0-s0"); on != "" {
@@ -70,9 +70,9 @@ func TestALostRankIsReplacedThoughASpareIsMissing(t *testing.T) {
 		w.setBudget("a", "org:a", 32)
 		w.submitWithSpares("run0", "org:a", 1, 1, 8, 1)
 		w.settle()
-		w.removeNode("n1")
+		w.RemoveNode("n1")
 		w.settle()
-		w.deletePod(w.pod("run0-0"))
+		w.DeletePod(w.pod("run0-0"))
 		w.settle()
 		w.running("run0", "after it lost a pod that has room")
 		if on := w.on("run0-0"); on != "n0" {
@@ -92,11 +92,11 @@ func TestSparesThatAreRefusedDoNotHoldUpOthers(t *testing.T) {
 		w.settle()
 		w.running("run0", "although there is room")
 		for _, spare := range []string{"run0-s0", "run0-s1"} {
-			w.removeNode(w.on(spare))
+			w.RemoveNode(w.on(spare))
 		}
 		w.settle()
 		freed := "d1"
-		if w.nodes[w.on("run0-1")].Labels["fabric.domain"] == "d0" {
+		if w.Nodes[w.on("run0-1")].Labels["fabric.domain"] == "d0" {
 			freed = "d0"
 		}
 		w.addNode("n4", freed)
@@ -118,16 +118,16 @@ func TestASpareHoldsGPUsUntilItsLeaseCloses(t *testing.T) {
 		w.settle()
 		w.submit("run1", "org:a", 1, 1, 8)
 		w.settle()
-		if phase := w.runs["run1"].Status.Phase; phase != rqv1.RunPending {
+		if phase := w.Runs["run1"].Status.Phase; phase != rqv1.RunPending {
 			w.t.Fatalf("run1 is %s on GPUs that a spare holds", phase)
 		}
-		w.endPod(w.pod("run0-0"), corev1.PodSucceeded)
+		w.EndPod(w.pod("run0-0"), corev1.PodSucceeded)
 		w.settle()
-		if phase := w.runs["run0"].Status.Phase; phase != rqv1.RunCompleted {
+		if phase := w.Runs["run0"].Status.Phase; phase != rqv1.RunCompleted {
 			w.t.Fatalf("run0 is %s after all of its ranks succeeded", phase)
 		}
 		w.running("run1", "after run0 gave its GPUs back")
-		for _, lease := range w.leases {
+		for _, lease := range w.Leases {
 			if lease.Spec.RunRef.Name == "run0" && lease.Status.ClosureReason != rqv1.ClosedCompleted {
 				w.t.Fatalf("Lease %s is closed as %q", lease.Name, lease.Status.ClosureReason)
 			}
@@ -144,14 +144,14 @@ func TestASpareWhoseNodeGoesBeforeItIsBoundIsPlacedAgain(t *testing.T) {
 		w.setBudget("a", "org:a", 32)
 		w.submitWithSpares("run0", "org:a", 1, 1, 8, 1)
 		w.settle()
-		w.deletePod(w.pod("run0-s0"))
+		w.DeletePod(w.pod("run0-s0"))
 		w.reconcile("run0")
 		spare := w.pod("run0-s0")
-		node, refusal := w.book.Place(spare, w.now)
+		node, refusal := w.Book.Place(spare, w.Now)
 		if refusal != nil {
 			w.t.Fatal(refusal)
 		}
-		w.removeNode(node)
+		w.RemoveNode(node)
 		w.settle()
 		if on := w.on("run0-s0"); on == "" || on == node {
 			w.t.Fatalf("the spare is on %q", on)
@@ -168,9 +168,9 @@ func TestSparesOfAFinishedGroupStayTogether(t *testing.T) {
 		w.submitWithSpares("run0", "org:a", 2, 1, 4, 2)
 		w.settle()
 		w.fleet("d1", 2)
-		w.endPod(w.pod("run0-0"), corev1.PodSucceeded)
-		w.deletePod(w.pod("run0-s0"))
-		w.deletePod(w.pod("run0-s1"))
+		w.EndPod(w.pod("run0-0"), corev1.PodSucceeded)
+		w.DeletePod(w.pod("run0-s0"))
+		w.DeletePod(w.pod("run0-s1"))
 		w.reconcile("run0")
 		w.submit("run1", "org:a", 1, 2, 4) // leaves room for one of them
 		w.reconcile("run1")

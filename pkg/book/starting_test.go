@@ -23,9 +23,9 @@ func (s *storm) starting() {
 	s.during(2 * reservationLead)
 	s.finish("run0")
 	s.reconcile("run0")
-	s.act()
+	s.Act()
 	s.cycle(s.pod("run1-0"))
-	if s.book.Assigned(s.pod("run1-0")) == "" {
+	if s.Book.Assigned(s.pod("run1-0")) == "" {
 		s.t.Fatalf("run1 has no place:\n%s", s.story())
 	}
 }
@@ -34,23 +34,23 @@ func (s *storm) starting() {
 func TestARunThatIsStartingDoesNotCancelReservations(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.starting()
-		s.book.Refresh(s.now, 8)
+		s.Book.Refresh(s.Now, 8)
 		s.judge()
 		for _, name := range []string{"run2", "run3"} {
 			s.place(name + "-0")
 			s.reconcile(name)
-			if r := s.kept[name+"-r0"]; r == nil || r.Status.State != rqv1.ReservationPending {
+			if r := s.Reservations[name+"-r0"]; r == nil || r.Status.State != rqv1.ReservationPending {
 				s.t.Fatalf("%s's Reservation is not kept:\n%s", name, s.story())
 			}
 		}
-		p := s.book.Prospect(s.runs["run2"].UID)
-		if p.Activation != nil || p.Promise == nil || !p.Promise.At.After(s.now) || len(p.Promise.Conflicts) != 1 || p.Promise.Conflicts[0].Run.Name != "run1" {
+		p := s.Book.Prospect(s.Runs["run2"].UID)
+		if p.Activation != nil || p.Promise == nil || !p.Promise.At.After(s.Now) || len(p.Promise.Conflicts) != 1 || p.Promise.Conflicts[0].Run.Name != "run1" {
 			s.t.Fatalf("run2 is promised %+v and decided on: %+v", p.Promise, p.Activation)
 		}
 		s.work() // run1 starts
 		s.during(10 * time.Second)
 		s.work()
-		if len(s.book.CutsOf(s.runs["run1"].UID)) != 1 {
+		if len(s.Book.CutsOf(s.Runs["run1"].UID)) != 1 {
 			s.t.Fatalf("run1 is not cut for run2, whose turn has come:\n%s", s.story())
 		}
 	})
@@ -64,7 +64,7 @@ func TestDatesBehindARunThatIsStartingComeToRest(t *testing.T) {
 		var dates [2][]time.Time
 		for round := range 8 {
 			for _, name := range []string{"run3", "run2"} {
-				s.book.Promise(s.pod(name+"-0"), s.now)
+				s.Book.Promise(s.pod(name+"-0"), s.Now)
 				s.judge()
 			}
 			dates[round%2] = s.dates()
@@ -91,7 +91,7 @@ func TestActivationsDoNotTakeEachOthersRoomAfterACrash(t *testing.T) {
 		s.due()
 		s.work()
 		for _, name := range []string{"run1-r0", "run2-r0"} {
-			if r := s.kept[name]; r.Status.State != rqv1.ReservationActivating || len(r.Status.Cuts) != 1 {
+			if r := s.Reservations[name]; r.Status.State != rqv1.ReservationActivating || len(r.Status.Cuts) != 1 {
 				s.t.Fatalf("%s is %s and cuts %v", name, r.Status.State, r.Status.Cuts)
 			}
 		}
@@ -100,7 +100,7 @@ func TestActivationsDoNotTakeEachOthersRoomAfterACrash(t *testing.T) {
 		s.restart()
 		s.work()
 		for _, name := range []string{"run1-r0", "run2-r0"} {
-			if !s.kept[name].Ended() || s.kept[name].Status.State != rqv1.ReservationReleased {
+			if !s.Reservations[name].Ended() || s.Reservations[name].Status.State != rqv1.ReservationReleased {
 				s.t.Fatalf("%s is not released:\n%s", name, s.story())
 			}
 		}

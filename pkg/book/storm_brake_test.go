@@ -59,7 +59,7 @@ func (s *storm) brakeActions() map[string]func(*rapid.T) {
 // pause pauses cuts, or resumes them.
 func (s *storm) pause(paused bool) {
 	s.cuts.Paused = paused
-	s.book.SetBrake(s.cuts)
+	s.Book.SetBrake(s.cuts)
 }
 
 // callOff calls an activation off.
@@ -68,29 +68,29 @@ func (s *storm) callOff(name string) {
 	if s.cuts.CalledOff == nil {
 		s.cuts.CalledOff = map[types.NamespacedName]brake.CallOff{}
 	}
-	s.cuts.CalledOff[types.NamespacedName{Namespace: "ns", Name: name}] = brake.CallOff{UID: s.kept[name].UID}
-	s.book.SetBrake(s.cuts)
-	s.tally["called off "+string(s.kept[name].Status.State)]++
+	s.cuts.CalledOff[types.NamespacedName{Namespace: "ns", Name: name}] = brake.CallOff{UID: s.Reservations[name].UID}
+	s.Book.SetBrake(s.cuts)
+	s.tally["called off "+string(s.Reservations[name].Status.State)]++
 	s.disturb()
 }
 
 // callOffAtTurn has a Run's turn come, be decided and published as far as chance has it, and be called off then.
 func (s *storm) callOffAtTurn(t *rapid.T) {
 	s.step(s.work)
-	if next, ok := s.book.NextDue(); ok {
-		s.during(max(0, next.Sub(s.now)))
+	if next, ok := s.Book.NextDue(); ok {
+		s.during(max(0, next.Sub(s.Now)))
 	}
-	s.book.Due(s.now)
-	s.act()
-	for _, uid := range s.sortedPods() {
+	s.Book.Due(s.Now)
+	s.Act()
+	for _, uid := range s.SortedPods() {
 		s.cycle(uid)
 	}
 	for range rapid.IntRange(0, 6).Draw(t, "reconciles") {
-		if name, ok := pick(t, "run", s.live()); ok {
+		if name, ok := pick(t, "run", s.Live()); ok {
 			s.step(func() { s.reconcile(name) })
 		}
-		for len(s.under) > 0 {
-			s.deliver()
+		for s.Delivers() {
+			s.Deliver()
 		}
 	}
 	if name, ok := pick(t, "reservation", s.liveReservations(func(r *rqv1.Reservation) bool {
@@ -104,8 +104,8 @@ func (s *storm) callOffAtTurn(t *rapid.T) {
 // liveReservations returns the names of Reservations that have not ended.
 func (s *storm) liveReservations(also func(*rqv1.Reservation) bool) []string {
 	var out []string
-	for _, name := range slices.Sorted(maps.Keys(s.kept)) {
-		if !s.kept[name].Ended() && also(s.kept[name]) {
+	for _, name := range slices.Sorted(maps.Keys(s.Reservations)) {
+		if !s.Reservations[name].Ended() && also(s.Reservations[name]) {
 			out = append(out, name)
 		}
 	}
@@ -117,8 +117,8 @@ func (w *world) holdActions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"hold back": func(t *rapid.T) {
 			next := map[string]bool{}
-			for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
-				if !w.lost(name) && (w.signs[name] || rapid.IntRange(0, 2).Draw(t, name) == 0) {
+			for _, name := range slices.Sorted(maps.Keys(w.Nodes)) {
+				if !w.Lost(name) && (w.signs[name] || rapid.IntRange(0, 2).Draw(t, name) == 0) {
 					next[name] = true
 				}
 			}
@@ -126,10 +126,10 @@ func (w *world) holdActions() map[string]func(*rapid.T) {
 		},
 		"let go": func(*rapid.T) { w.holdBack(nil) },
 		"lose what is held back": func(*rapid.T) {
-			names := slices.DeleteFunc(slices.Sorted(maps.Keys(w.signs)), w.lost)
-			w.book.Lose(names)
+			names := slices.DeleteFunc(slices.Sorted(maps.Keys(w.signs)), w.Lost)
+			w.Book.Lose(names)
 			w.holdBack(nil)
-			w.lose(names...)
+			w.Lose(names...)
 		},
 	}
 }
@@ -143,26 +143,25 @@ func (w *world) holdBack(next map[string]bool) {
 		both = map[string]bool{}
 	}
 	maps.Copy(both, was)
-	w.book.HoldBack(both)
+	w.Book.HoldBack(both)
 	for _, name := range slices.Sorted(maps.Keys(both)) {
-		if node := w.nodes[name]; node != nil {
+		if node := w.Nodes[name]; node != nil {
 			node = node.DeepCopy()
 			node.Status.Conditions = nil
 			if next[name] {
 				node.Status.Conditions = []corev1.NodeCondition{{Type: broken, Status: corev1.ConditionTrue}}
 			}
-			w.nodes[name] = node
-			w.book.SetNode(node)
+			w.SetNode(node)
 		}
 	}
-	w.book.HoldBack(next)
+	w.Book.HoldBack(next)
 	w.unforeseen()
 }
 
 // release ends all that brakes cuts. What configuration says changes with the process.
 func (s *storm) release() {
 	s.cuts = brake.State{CalledOff: s.cuts.CalledOff}
-	s.book.SetBrake(s.cuts)
+	s.Book.SetBrake(s.cuts)
 	if s.limit != nil {
 		s.limit = nil
 		s.restart()
@@ -172,12 +171,12 @@ func (s *storm) release() {
 // judgeBrake asserts that what has just been decided was not braked.
 func (s *storm) judgeBrake(run *rqv1.Run) {
 	if says := s.cuts.Says(); says != "" {
-		s.t.Fatalf("R36: others are cut for %s at %s, and %s", run.Name, s.now, says)
+		s.t.Fatalf("R36: others are cut for %s at %s, and %s", run.Name, s.Now, says)
 	}
-	for _, r := range s.kept {
-		if r.Labels[rqv1.LabelRunUID] == string(run.UID) && r.Status.CalledOff != "" && s.disturbed.Before(s.now) &&
-			s.now.Before(r.Status.EndedAt.Add(reservationLead-time.Second)) {
-			s.t.Fatalf("R36: others are cut for %s at %s, which was called off at %s", run.Name, s.now, r.Status.EndedAt)
+	for _, r := range s.Reservations {
+		if r.Labels[rqv1.LabelRunUID] == string(run.UID) && r.Status.CalledOff != "" && s.disturbed.Before(s.Now) &&
+			s.Now.Before(r.Status.EndedAt.Add(reservationLead-time.Second)) {
+			s.t.Fatalf("R36: others are cut for %s at %s, which was called off at %s", run.Name, s.Now, r.Status.EndedAt)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
 // journal is what has happened in a storm.
@@ -35,25 +36,25 @@ func newJournal() journal {
 
 // disturb notes that something has happened which nobody could foresee.
 func (s *storm) disturb() {
-	if s.now.After(s.disturbed) {
-		s.disturbed = s.now
+	if s.Now.After(s.disturbed) {
+		s.disturbed = s.Now
 	}
 	s.changes++
 }
 
 // judge looks at what has just been decided.
 func (s *storm) judge() {
-	for _, name := range slices.Sorted(maps.Keys(s.runs)) {
-		run := s.runs[name]
-		p := s.book.Prospect(run.UID)
+	for _, name := range slices.Sorted(maps.Keys(s.Runs)) {
+		run := s.Runs[name]
+		p := s.Book.Prospect(run.UID)
 		if p.Activation == nil || p.Activation.Failed || p.Reservation == nil || !s.judged[p.Reservation.UID].IsZero() {
 			continue
 		}
-		s.judged[p.Reservation.UID] = s.now
+		s.judged[p.Reservation.UID] = s.Now
 		s.tally["decided"]++
 		s.judgeBrake(run)
-		for _, wrong := range s.book.Needless(run.UID) {
-			s.t.Fatalf("R19: what was decided for %s at %s: %s", name, s.now, wrong)
+		for _, wrong := range s.Book.Needless(run.UID) {
+			s.t.Fatalf("R19: what was decided for %s at %s: %s", name, s.Now, wrong)
 		}
 		for i := range p.Activation.Cuts {
 			s.judgeCut(run, p.Activation, &p.Activation.Cuts[i])
@@ -73,7 +74,7 @@ func (s *storm) judgeCut(run *rqv1.Run, a *book.Activation, c *rqv1.Cut) {
 
 // started notes a Run that starts, and until when it is not cut if others were cut for it or it has been drawn before.
 func (s *storm) started(next *rqv1.Run) {
-	was := s.runs[next.Name]
+	was := s.Runs[next.Name]
 	if now, before := next.Status.Width, was.Status.Width; now != nil && before != nil && now.Granted > before.Granted && before.Granted > 0 {
 		s.tally["grew"]++
 	}
@@ -82,13 +83,13 @@ func (s *storm) started(next *rqv1.Run) {
 	}
 	s.tally["started"]++
 	delete(s.shielded, next.UID)
-	for _, r := range s.kept {
+	for _, r := range s.Reservations {
 		drawn := slices.ContainsFunc(r.Status.Cuts, func(c rqv1.Cut) bool { return c.UID == next.UID && c.Action == rqv1.CutLottery })
-		if s.disturbed.After(s.now) {
+		if s.disturbed.After(s.Now) {
 			continue // the clock was set back
 		}
 		if drawn || r.Labels[rqv1.LabelRunUID] == string(next.UID) && r.Status.State == rqv1.ReservationActivating {
-			s.shielded[next.UID] = s.now.Truncate(time.Second).Add(shieldIn(next))
+			s.shielded[next.UID] = s.Now.Truncate(time.Second).Add(shieldIn(next))
 		}
 	}
 }
@@ -127,7 +128,7 @@ func (s *storm) tell(was, r *rqv1.Reservation) {
 		if s.cutters[victim] == nil {
 			s.cutters[victim] = map[types.UID]time.Time{}
 		}
-		if run := s.runs[r.Spec.RunRef.Name]; run != nil {
+		if run := s.Runs[r.Spec.RunRef.Name]; run != nil {
 			s.cutters[victim][cutter] = r.Status.ActivatedAt.Add(shieldIn(run))
 		}
 	}
@@ -144,7 +145,7 @@ func (s *storm) tellEnd(r *rqv1.Reservation, revealed bool) {
 		return
 	}
 	s.tally[state+" after cuts"]++
-	run := s.runs[r.Spec.RunRef.Name]
+	run := s.Runs[r.Spec.RunRef.Name]
 	there := run != nil && string(run.UID) == r.Labels[rqv1.LabelRunUID]
 	if r.Status.State == rqv1.ReservationCanceled && r.Status.Cause != rqv1.CanceledCalledOff && there && s.disturbed.Before(r.Status.ActivatedAt.Truncate(time.Millisecond)) {
 		s.t.Fatalf("Reservation %s cut %v in vain: %s\n%s", r.Name, r.Status.Cuts, r.Status.Reason, s.describe(run.Name))
@@ -154,8 +155,8 @@ func (s *storm) tellEnd(r *rqv1.Reservation, revealed bool) {
 // checkRecords asserts what holds of Reservations at every moment.
 func (s *storm) checkRecords() {
 	live := map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(s.kept)) {
-		r := s.kept[name]
+	for _, name := range slices.Sorted(maps.Keys(s.Reservations)) {
+		r := s.Reservations[name]
 		run := r.Labels[rqv1.LabelRunUID]
 		if !r.Ended() {
 			if live[run] != "" {
@@ -177,34 +178,34 @@ func (s *storm) checkRecords() {
 
 // checkPromises asserts what holds of Reservations once everybody has done their work.
 func (s *storm) checkPromises() {
-	for _, name := range slices.Sorted(maps.Keys(s.kept)) {
-		r := s.kept[name]
+	for _, name := range slices.Sorted(maps.Keys(s.Reservations)) {
+		r := s.Reservations[name]
 		if r.Ended() {
 			continue
 		}
-		run := s.runs[r.Spec.RunRef.Name]
+		run := s.Runs[r.Spec.RunRef.Name]
 		if run == nil || string(run.UID) != r.Labels[rqv1.LabelRunUID] || run.Ended() {
 			s.t.Fatalf("Reservation %s is %s and its Run is gone or has ended", name, r.Status.State)
 		}
 		if r.Status.State == rqv1.ReservationPending && run.Status.Phase == rqv1.RunRunning {
 			s.t.Fatalf("Reservation %s waits and its Run runs", name)
 		}
-		if late := s.now.Sub(r.Spec.EarliestStart.Time); r.Status.State == rqv1.ReservationPending && late > time.Second {
-			p := s.book.Prospect(run.UID)
+		if late := s.Now.Sub(r.Spec.EarliestStart.Time); r.Status.State == rqv1.ReservationPending && late > time.Second {
+			p := s.Book.Prospect(run.UID)
 			if p.Leaving > 0 || s.ending(run) {
 				continue // it has its places, and shards are leaving them; or its own pods leave, since it took too long to start
 			}
 			s.t.Fatalf("Reservation %s of %s is %s late: %+v %v\n%s\n%s", name, run.Status.Phase, late, p.Promise, p.Refusal, s.describe(run.Name), s.story())
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.runs)) {
-		p := s.book.Prospect(s.runs[name].UID)
+	for _, name := range slices.Sorted(maps.Keys(s.Runs)) {
+		p := s.Book.Prospect(s.Runs[name].UID)
 		if p.Promise != nil && p.Reservation == nil {
 			s.t.Fatalf("%s is promised a start at %s and has no Reservation", name, p.Promise.At)
 		}
 	}
-	if next, ok := s.book.NextDue(); ok && !next.After(s.now) {
-		s.t.Fatalf("something is due since %s and it is %s", next, s.now)
+	if next, ok := s.Book.NextDue(); ok && !next.After(s.Now) {
+		s.t.Fatalf("something is due since %s and it is %s", next, s.Now)
 	}
 }
 
@@ -212,28 +213,28 @@ func (s *storm) checkPromises() {
 // something was decided that is not published at all, for that is forgotten by whoever comes after.
 func (s *storm) undisclosed() map[string]*book.Activation {
 	out := map[string]*book.Activation{}
-	for _, name := range slices.Sorted(maps.Keys(s.kept)) {
-		r := s.kept[name]
-		run := s.runs[r.Spec.RunRef.Name]
-		if r.Status.ActivatedAt == nil && run != nil && s.book.Prospect(run.UID).Activation != nil {
+	for _, name := range slices.Sorted(maps.Keys(s.Reservations)) {
+		r := s.Reservations[name]
+		run := s.Runs[r.Spec.RunRef.Name]
+		if r.Status.ActivatedAt == nil && run != nil && s.Book.Prospect(run.UID).Activation != nil {
 			return nil
 		}
 		if r.Status.State != rqv1.ReservationActivating || r.Status.Lottery.Nonce != "" || run == nil || string(run.UID) != r.Labels[rqv1.LabelRunUID] {
 			continue
 		}
-		out[name] = s.book.Prospect(run.UID).Activation
+		out[name] = s.Book.Prospect(run.UID).Activation
 	}
 	return out
 }
 
 // compare asserts that a process decides what the one before it did.
 func (s *storm) compare(before, after map[string]*book.Activation) {
-	if s.quota == 0 {
+	if s.Faults.Next(sim.Creations) == sim.Refused {
 		return // what is kept for ranks whose pods the API server does not take is forgotten with the process
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		x, y := before[name], after[name]
-		if s.disturbed.Before(s.kept[name].Status.ActivatedAt.Truncate(time.Millisecond)) && (y == nil || x != nil && !cmp.Equal([]any{x.Draws, x.Cuts}, []any{y.Draws, y.Cuts})) {
+		if s.disturbed.Before(s.Reservations[name].Status.ActivatedAt.Truncate(time.Millisecond)) && (y == nil || x != nil && !cmp.Equal([]any{x.Draws, x.Cuts}, []any{y.Draws, y.Cuts})) {
 			s.t.Fatalf("R21: after a crash %s is decided otherwise:\n%+v\n%+v", name, x, y)
 		}
 		s.tally["crash between publish and reveal"]++
@@ -242,8 +243,8 @@ func (s *storm) compare(before, after map[string]*book.Activation) {
 
 // ending reports whether a pod of a Run has been told to go and has not gone.
 func (s *storm) ending(run *rqv1.Run) bool {
-	for uid := range s.ends {
-		if pod := s.pods[uid]; pod != nil && pod.Labels[rqv1.LabelRun] == run.Name {
+	for _, uid := range s.Ends.Keys() {
+		if pod := s.Pods[uid]; pod != nil && pod.Labels[rqv1.LabelRun] == run.Name {
 			return true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
 // A spare that is on its way to its node when its Run is cut opens no Lease any more: that Lease would be younger than the
@@ -20,22 +21,22 @@ func TestACutPodOpensNoLease(t *testing.T) {
 		s.during(time.Minute)
 		s.submit("run1", "org:b", 1, 2, 8)
 		s.work()
-		next, _ := s.book.NextDue()
-		s.during(next.Add(-time.Minute).Sub(s.now))
-		s.deletePod(s.pod("run0-s0"))
+		next, _ := s.Book.NextDue()
+		s.during(next.Add(-time.Minute).Sub(s.Now))
+		s.DeletePod(s.pod("run0-s0"))
 		s.reconcile("run0")
-		s.during(next.Sub(s.now))
+		s.during(next.Sub(s.Now))
 		spare := s.place("run0-s0")
-		if s.binding[spare] == "" {
+		if s.Binding[spare] == "" {
 			s.t.Fatalf("the spare is not on its way:\n%s", s.story())
 		}
-		s.book.Due(s.now)
-		s.act()
+		s.Book.Due(s.Now)
+		s.Act()
 		s.cycle(s.pod("run1-0"))
-		if a := s.book.Prospect(s.runs["run1"].UID).Activation; a == nil {
+		if a := s.Book.Prospect(s.Runs["run1"].UID).Activation; a == nil {
 			s.t.Fatalf("run0 is not cut:\n%s", s.story())
 		}
-		s.bind(spare, written)
+		s.Bind(spare, sim.Written)
 		for range 2 {
 			s.reconcile("run1") // publishes and reveals
 		}
@@ -46,7 +47,7 @@ func TestACutPodOpensNoLease(t *testing.T) {
 		}
 		s.work()
 		s.running("run1", "although run0 was cut for it")
-		if r := s.kept["run1-r0"]; r.Status.State != rqv1.ReservationReleased {
+		if r := s.Reservations["run1-r0"]; r.Status.State != rqv1.ReservationReleased {
 			s.t.Fatalf("the Reservation is %s: %s", r.Status.State, r.Status.Reason)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
 // tellStorm plays a story with Reservations that needs no chance.
@@ -19,11 +20,11 @@ func tellStorm(t *testing.T, story func(s *storm)) {
 
 // due lets time go by until the next Run's turn comes, and has it decided on.
 func (s *storm) due() {
-	next, ok := s.book.NextDue()
+	next, ok := s.Book.NextDue()
 	if !ok {
 		s.t.Fatalf("nothing is due:\n%s", s.story())
 	}
-	s.during(next.Sub(s.now))
+	s.during(next.Sub(s.Now))
 }
 
 // The scheduler dies after any of the writes of an activation. The same is drawn, and the Run starts.
@@ -39,16 +40,16 @@ func TestAnActivationSurvivesADeathAtAnyWrite(t *testing.T) {
 		s.submit("run1", "org:b", 2, 1, 8)
 		s.work()
 		s.due()
-		s.fuse = rapid.IntRange(0, 12).Draw(s.t, "writes")
+		s.dies(rapid.IntRange(0, 12).Draw(s.t, "writes"), sim.All)
 		s.step(s.work)
-		s.fuse = -1
+		s.Faults.Drop(sim.Crash)
 		for range 2 {
 			s.work()
 			s.during(noticePeriod)
 		}
 		s.work()
 		s.running("run1", "although run0 was cut for it")
-		if r := s.kept["run1-r0"]; r.Status.State != rqv1.ReservationReleased {
+		if r := s.Reservations["run1-r0"]; r.Status.State != rqv1.ReservationReleased {
 			s.t.Fatalf("the Reservation is %s: %s", r.Status.State, r.Status.Reason)
 		}
 		s.checkRecords()
@@ -61,18 +62,17 @@ func TestRunsThatWaitForOneWindowComeToRest(t *testing.T) {
 		s.addNode("n0", "d0")
 		s.addNode("n1", "d1")
 		s.setBudget("a", "org:a", 8)
-		b := s.budgets["a"].DeepCopy()
-		opens := metav1.NewTime(s.now.Add(time.Hour))
+		b := s.Budgets["a"].DeepCopy()
+		opens := metav1.NewTime(s.Now.Add(time.Hour))
 		b.Spec.Envelopes[0].Start, b.Generation = &opens, 1000
-		s.budgets["a"] = b
-		s.book.SetBudget(b)
+		s.SetBudget(b)
 		s.submit("run0", "org:a", 1, 1, 8)
 		s.submit("run1", "org:a", 1, 1, 8)
 		s.work()
 		writes := s.writes
 		s.during(time.Second)
 		s.work()
-		if s.writes != writes || len(s.kept) > 2 {
+		if s.writes != writes || len(s.Reservations) > 2 {
 			s.t.Fatalf("Reservations come and go:\n%s", s.story())
 		}
 	})
@@ -88,15 +88,15 @@ func TestAnOldVersionOfAReservationChangesNothing(t *testing.T) {
 		s.during(time.Minute)
 		s.submit("run1", "org:a", 1, 1, 8)
 		s.work()
-		old := s.kept["run1-r0"]
+		old := s.Reservations["run1-r0"]
 		s.due()
 		s.work()
-		cuts := s.book.CutsOf(s.runs["run0"].UID)
+		cuts := s.Book.CutsOf(s.Runs["run0"].UID)
 		if len(cuts) != 1 {
 			s.t.Fatalf("run0 is cut %d times, want once", len(cuts))
 		}
-		s.book.SetReservation(old)
-		if diff := cmp.Diff(cuts, s.book.CutsOf(s.runs["run0"].UID)); diff != "" {
+		s.Book.SetReservation(old)
+		if diff := cmp.Diff(cuts, s.Book.CutsOf(s.Runs["run0"].UID)); diff != "" {
 			s.t.Fatalf("an old version changes the cuts (-before +after):\n%s", diff)
 		}
 	})
@@ -117,7 +117,7 @@ func TestAStepTakesItsSparesAlong(t *testing.T) {
 		s.work()
 		s.due()
 		s.work() // which judges what is decided
-		r := s.kept["run1-r0"]
+		r := s.Reservations["run1-r0"]
 		if len(r.Status.Cuts) != 1 || r.Status.Cuts[0].Action != rqv1.CutShrink {
 			s.t.Fatalf("the cuts are %+v, want run0 shrunk and no more", r.Status.Cuts)
 		}

@@ -12,12 +12,13 @@ import (
 	"pgregory.net/rapid"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
 // during lets time go by. Windows open, and Runs get on with their work.
 func (s *storm) during(d time.Duration) {
-	window, ok := s.book.NextWindow(s.now)
-	for _, run := range s.runs {
+	window, ok := s.Book.NextWindow(s.Now)
+	for _, run := range s.Runs {
 		if run.Status.Phase == rqv1.RunRunning {
 			s.worked[run.UID] += d
 		}
@@ -25,18 +26,18 @@ func (s *storm) during(d time.Duration) {
 	if s.partly() && d > gangDeadline/2 {
 		s.disturb() // a gang that takes so long to start is given up
 	}
-	s.pass(d)
-	if ok && !window.After(s.now) {
-		s.book.WindowPassed()
+	s.Pass(d)
+	if ok && !window.After(s.Now) {
+		s.Book.WindowPassed()
 	}
-	s.book.RefreshBudgets(s.now)
-	s.end()
+	s.Book.RefreshBudgets(s.Now)
+	s.EndPods()
 }
 
 // partly reports whether a gang that has not started holds Leases.
 func (s *storm) partly() bool {
-	return slices.ContainsFunc(s.openLeases(), func(l *rqv1.Lease) bool {
-		run := s.runs[l.Spec.RunRef.Name]
+	return slices.ContainsFunc(s.OpenLeases(), func(l *rqv1.Lease) bool {
+		run := s.Runs[l.Spec.RunRef.Name]
 		return run != nil && run.UID == l.Spec.RunRef.UID && run.Status.Phase == rqv1.RunPending
 	})
 }
@@ -61,13 +62,12 @@ func (s *storm) submitAnything(t *rapid.T) {
 func (s *storm) budgetAny(t *rapid.T, name string) {
 	s.setBudget(name, rqv1.Owner("org:"+name), rapid.IntRange(8, 64).Draw(t, "budget of "+name))
 	if rapid.IntRange(0, 4).Draw(t, "window") == 0 {
-		b := s.budgets[name].DeepCopy()
-		opens := metav1.NewTime(s.now.Add(time.Duration(rapid.IntRange(-100, 400).Draw(t, "opens")) * time.Second))
+		b := s.Budgets[name].DeepCopy()
+		opens := metav1.NewTime(s.Now.Add(time.Duration(rapid.IntRange(-100, 400).Draw(t, "opens")) * time.Second))
 		b.Spec.Envelopes[0].Start = &opens
-		b.Generation = int64(s.nextUID)
-		s.nextUID++
-		s.budgets[name] = b
-		s.book.SetBudget(b)
+		b.Generation = int64(s.NextUID)
+		s.NextUID++
+		s.SetBudget(b)
 	}
 	s.disturb()
 }
@@ -75,27 +75,27 @@ func (s *storm) budgetAny(t *rapid.T, name string) {
 // calm lets everybody finish, whoever still comes to their turn.
 func (s *storm) calm() {
 	// Until then a gang that is stuck may have to be given up, also by a clock that was set back.
-	quiet := slices.MaxFunc([]time.Time{s.now, s.disturbed}, time.Time.Compare).Add(3 * gangDeadline)
+	quiet := slices.MaxFunc([]time.Time{s.Now, s.disturbed}, time.Time.Compare).Add(3 * gangDeadline)
 	for range 400 {
 		s.work()
 		s.checkPromises()
-		busy := len(s.ends) > 0 || s.now.Before(quiet)
-		for _, name := range slices.Sorted(maps.Keys(s.runs)) {
-			if run := s.runs[name]; run.Status.Phase == rqv1.RunRunning {
+		busy := s.Ends.Len() > 0 || s.Now.Before(quiet)
+		for _, name := range slices.Sorted(maps.Keys(s.Runs)) {
+			if run := s.Runs[name]; run.Status.Phase == rqv1.RunRunning {
 				if busy = true; s.worked[run.UID] >= 3*time.Minute {
 					s.finish(name)
 				}
 			}
 		}
-		next, due := s.book.NextDue()
+		next, due := s.Book.NextDue()
 		if !busy && !due {
 			return
 		}
 		step := 20 * time.Second
-		if due && next.Before(s.now.Add(step)) {
-			step = max(0, next.Sub(s.now))
+		if due && next.Before(s.Now.Add(step)) {
+			step = max(0, next.Sub(s.Now))
 		}
-		if len(s.ends) > 0 {
+		if s.Ends.Len() > 0 {
 			step = min(step, time.Second)
 		}
 		s.during(step)
@@ -105,13 +105,13 @@ func (s *storm) calm() {
 
 // story tells how Runs and Reservations stand, for failures.
 func (s *storm) story() string {
-	out := s.now.String() + "\n"
-	for _, name := range slices.Sorted(maps.Keys(s.runs)) {
-		p := s.book.Prospect(s.runs[name].UID)
-		out += fmt.Sprintf("%s %s %s worked %s promise %+v\n", name, s.runs[name].Status.Phase, s.runs[name].Status.Message, s.worked[s.runs[name].UID], p.Promise)
+	out := s.Now.String() + "\n"
+	for _, name := range slices.Sorted(maps.Keys(s.Runs)) {
+		p := s.Book.Prospect(s.Runs[name].UID)
+		out += fmt.Sprintf("%s %s %s worked %s promise %+v\n", name, s.Runs[name].Status.Phase, s.Runs[name].Status.Message, s.worked[s.Runs[name].UID], p.Promise)
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.kept)) {
-		r := s.kept[name]
+	for _, name := range slices.Sorted(maps.Keys(s.Reservations)) {
+		r := s.Reservations[name]
 		out += fmt.Sprintf("%s %s %s %s\n", name, r.Status.State, r.Status.Reason, r.Spec.EarliestStart)
 	}
 	return out
@@ -148,21 +148,21 @@ func TestStorms(t *testing.T) {
 			maps.Copy(actions, s.holdActions())
 			if limit := rapid.Int32Range(0, 3).Draw(t, "cuts an hour"); limit > 0 {
 				s.limit = &limit
-				s.book.LimitCuts(limit)
+				s.Book.LimitCuts(limit)
 			}
 		}
 		t.Repeat(actions)
 		s.relent()
 		s.release()
-		s.fuse = -1
+		s.Faults.Drop(sim.Crash)
 		s.calm()
 		w.check()
 		w.checkSettled()
-		for _, name := range slices.Sorted(maps.Keys(s.runs)) {
-			w.deleteRun(name)
+		for _, name := range slices.Sorted(maps.Keys(s.Runs)) {
+			w.DeleteRun(name)
 		}
 		s.work()
-		if remains := s.book.Remains(); len(remains) > 0 {
+		if remains := s.Book.Remains(); len(remains) > 0 {
 			t.Fatalf("all Runs are gone, and the book still knows: %v", remains)
 		}
 		for what, n := range s.tally {
@@ -175,8 +175,8 @@ func TestStorms(t *testing.T) {
 // turn has time go by until the next Run's turn comes.
 func (s *storm) turn(*rapid.T) {
 	s.step(s.work)
-	if next, ok := s.book.NextDue(); ok {
-		s.during(max(0, next.Sub(s.now)))
+	if next, ok := s.Book.NextDue(); ok {
+		s.during(max(0, next.Sub(s.Now)))
 	}
 	s.step(s.work)
 }
@@ -193,35 +193,35 @@ func (s *storm) quietActions() map[string]func(*rapid.T) {
 		},
 		"turn with a crash": func(t *rapid.T) {
 			s.step(s.work)
-			s.fuse = rapid.IntRange(0, 12).Draw(t, "writes")
+			s.dies(rapid.IntRange(0, 12).Draw(t, "writes"), sim.All)
 			s.turn(t)
 		},
 		"reconcile": func(t *rapid.T) {
-			if name, ok := pick(t, "run", s.live()); ok {
+			if name, ok := pick(t, "run", s.Live()); ok {
 				s.step(func() { s.reconcile(name) })
 			}
 		},
 		"cycles": func(t *rapid.T) {
-			for _, uid := range s.sortedPods() {
+			for _, uid := range s.SortedPods() {
 				s.cycle(uid)
 			}
 		},
 		"bind": func(t *rapid.T) {
-			if uid, ok := pick(t, "pod", slices.Sorted(maps.Keys(s.binding))); ok {
-				s.step(func() { s.bind(uid, outcome(rapid.IntRange(0, 2).Draw(t, "outcome"))) })
+			if uid, ok := pick(t, "pod", s.Bindings()); ok {
+				s.step(func() { s.Bind(uid, sim.Effect(rapid.IntRange(0, 2).Draw(t, "outcome"))) })
 			}
 		},
 		"grow":    func(*rapid.T) { s.grow() },
 		"desire":  s.desireAny,
-		"deliver": func(*rapid.T) { s.deliver() },
-		"due":     func(*rapid.T) { s.book.Due(s.now) },
-		"refresh": func(*rapid.T) { s.book.Refresh(s.now, 8); s.judge() },
+		"deliver": func(*rapid.T) { s.Deliver() },
+		"due":     func(*rapid.T) { s.Book.Due(s.Now) },
+		"refresh": func(*rapid.T) { s.Book.Refresh(s.Now, 8); s.judge() },
 		"pass":    func(t *rapid.T) { s.during(time.Duration(rapid.IntRange(1, 40000).Draw(t, "ms")) * time.Millisecond) },
 		"long":    func(t *rapid.T) { s.during(time.Duration(rapid.IntRange(30, 200).Draw(t, "seconds")) * time.Second) },
 		"crash":   func(*rapid.T) { s.restart() },
-		"fuse":    func(t *rapid.T) { s.fuse = rapid.IntRange(0, 12).Draw(t, "writes") },
+		"fuse":    func(t *rapid.T) { s.dies(rapid.IntRange(0, 12).Draw(t, "writes"), sim.All) },
 		"add node": func(t *rapid.T) {
-			if s.nodes["n1"] == nil {
+			if s.Nodes["n1"] == nil {
 				s.addNode("n1", "d0")
 				s.disturb()
 			}
@@ -234,26 +234,26 @@ func (s *storm) quietActions() map[string]func(*rapid.T) {
 func (s *storm) wildActions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"end pod": func(t *rapid.T) {
-			if uid, ok := pick(t, "pod", s.sortedPods()); ok && s.pods[uid].Status.Phase == corev1.PodRunning {
-				s.endPod(uid, rapid.SampledFrom([]corev1.PodPhase{corev1.PodSucceeded, corev1.PodSucceeded, corev1.PodFailed}).Draw(t, "phase"))
+			if uid, ok := pick(t, "pod", s.SortedPods()); ok && s.Pods[uid].Status.Phase == corev1.PodRunning {
+				s.EndPod(uid, rapid.SampledFrom([]corev1.PodPhase{corev1.PodSucceeded, corev1.PodSucceeded, corev1.PodFailed}).Draw(t, "phase"))
 				s.disturb()
 			}
 		},
 		"delete pod": func(t *rapid.T) {
-			if uid, ok := pick(t, "pod", s.sortedPods()); ok {
-				s.deletePod(uid)
+			if uid, ok := pick(t, "pod", s.SortedPods()); ok {
+				s.DeletePod(uid)
 				s.disturb()
 			}
 		},
 		"delete run": func(t *rapid.T) {
-			if name, ok := pick(t, "run", slices.Sorted(maps.Keys(s.runs))); ok {
-				s.deleteRun(name)
+			if name, ok := pick(t, "run", slices.Sorted(maps.Keys(s.Runs))); ok {
+				s.DeleteRun(name)
 				s.disturb()
 			}
 		},
 		"remove node": func(*rapid.T) {
-			if s.nodes["n1"] != nil {
-				s.removeNode("n1")
+			if s.Nodes["n1"] != nil {
+				s.RemoveNode("n1")
 				s.disturb()
 			}
 		},
@@ -266,15 +266,15 @@ func (s *storm) wildActions() map[string]func(*rapid.T) {
 			s.disturb()
 		},
 		"hang": func(t *rapid.T) {
-			if uid, ok := pick(t, "pod", slices.Sorted(maps.Keys(s.ends))); ok {
-				if until := s.now.Add(time.Duration(rapid.IntRange(1, 100).Draw(t, "seconds")) * time.Second); until.After(s.ends[uid]) {
-					s.ends[uid] = until
+			if uid, ok := pick(t, "pod", s.Ends.Keys()); ok {
+				if until := s.Now.Add(time.Duration(rapid.IntRange(1, 100).Draw(t, "seconds")) * time.Second); until.After(s.Ends.At(uid)) {
+					s.Ends.Set(uid, until)
 				}
 				s.disturb()
 			}
 		},
 		"delete reservation": func(t *rapid.T) {
-			if name, ok := pick(t, "reservation", slices.Sorted(maps.Keys(s.kept))); ok {
+			if name, ok := pick(t, "reservation", slices.Sorted(maps.Keys(s.Reservations))); ok {
 				s.remove(name)
 				s.disturb()
 			}

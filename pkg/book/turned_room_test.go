@@ -25,8 +25,8 @@ func (s *storm) cleared() {
 			s.reconcile(name)
 		}
 	}
-	s.act()
-	if p := s.book.Prospect(s.runs["run1"].UID); p.Leaving > 0 || s.book.Assigned(s.pod("run1-0")) == "" {
+	s.Act()
+	if p := s.Book.Prospect(s.Runs["run1"].UID); p.Leaving > 0 || s.Book.Assigned(s.pod("run1-0")) == "" {
 		s.t.Fatalf("run1 still waits for %d pods:\n%s", p.Leaving, s.story())
 	}
 }
@@ -35,19 +35,19 @@ func (s *storm) cleared() {
 func TestWhatWasFreedIsKeptWhenANodeTurnsTheGangDown(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.cleared()
-		bad := s.book.Assigned(s.pod("run1-0"))
-		s.rejects[bad] = "Insufficient cpu"
-		s.queue = map[types.UID]bool{}
+		bad := s.Book.Assigned(s.pod("run1-0"))
+		s.Rejects[bad] = "Insufficient cpu"
+		s.Queue = map[types.UID]bool{}
 		s.place("run1-0")
 		s.place("small-0") // the same node turns it down
 		s.place("small-0")
-		if on := s.book.Assigned(s.pod("small-0")); on != "" && on != bad {
+		if on := s.Book.Assigned(s.pod("small-0")); on != "" && on != bad {
 			s.t.Fatalf("small has %s, which was freed for run1", on)
 		}
 		s.addNode("n9", "d0")
 		s.work()
 		s.running("run1", "on what was freed for it and the node that is free")
-		if state := s.kept["run1-r0"].Status.State; state != rqv1.ReservationReleased {
+		if state := s.Reservations["run1-r0"].Status.State; state != rqv1.ReservationReleased {
 			s.t.Fatalf("the Reservation is %s", state)
 		}
 	})
@@ -57,9 +57,9 @@ func TestWhatWasFreedIsKeptWhenANodeTurnsTheGangDown(t *testing.T) {
 func TestWhatWasFreedIsGivenUpWhenTheGangCannotStart(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.cleared()
-		s.rejects[s.book.Assigned(s.pod("run1-0"))] = "Insufficient cpu"
+		s.Rejects[s.Book.Assigned(s.pod("run1-0"))] = "Insufficient cpu"
 		s.work()
-		if r := s.kept["run1-r0"]; r.Status.Cause != rqv1.CanceledNodesRejected {
+		if r := s.Reservations["run1-r0"]; r.Status.Cause != rqv1.CanceledNodesRejected {
 			s.t.Fatalf("the Reservation is %s for %q", r.Status.State, r.Status.Cause)
 		}
 		if free := s.idleNodes(); len(free) > 1 {

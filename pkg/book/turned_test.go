@@ -14,16 +14,16 @@ import (
 // evict deletes a rank's pod, and has other scheduling rules turn its node down from then on.
 func (w *world) evict(pod string) {
 	uid := w.pod(pod)
-	w.rejects[w.pods[uid].Spec.NodeName] = "Insufficient cpu"
-	w.deletePod(uid)
+	w.Rejects[w.Pods[uid].Spec.NodeName] = "Insufficient cpu"
+	w.DeletePod(uid)
 }
 
 // idleNodes returns the nodes on which no pod runs.
 func (w *world) idleNodes() []string {
 	var out []string
-	for name := range w.nodes {
+	for name := range w.Nodes {
 		idle := true
-		for _, pod := range w.pods {
+		for _, pod := range w.Pods {
 			idle = idle && pod.Spec.NodeName != name
 		}
 		if idle {
@@ -54,14 +54,14 @@ func TestWhatBecomesOfRanksThatNodesTurnDown(t *testing.T) {
 			tell(t, func(w *world) {
 				w.guarded(c.nodes, c.pods, c.spares, c.changes...)
 				for _, node := range w.idleNodes() {
-					w.rejects[node] = "Insufficient cpu"
+					w.Rejects[node] = "Insufficient cpu"
 				}
 				w.evict("run0-0")
 				for range 20 { // it does not come to rest: nodes that turn pods down are tried again
 					w.round()
-					w.pass(time.Second)
+					w.Pass(time.Second)
 				}
-				if got := w.runs["run0"].Status; got.Phase != c.phase || !strings.Contains(got.Message, c.says) {
+				if got := w.Runs["run0"].Status; got.Phase != c.phase || !strings.Contains(got.Message, c.says) {
 					w.t.Fatalf("run0 is %s (%s), want %s (%s)", got.Phase, got.Message, c.phase, c.says)
 				}
 				got := w.ledger("run0")
@@ -85,7 +85,7 @@ func TestARankThatANodeTurnsDownTriesTheOthers(t *testing.T) {
 		w.guarded(5, 2, 1)
 		spare, free := w.pod("run0-s0"), w.idleNodes()
 		w.evict("run0-0")
-		w.rejects[min(free[0], free[1])] = "Insufficient cpu"
+		w.Rejects[min(free[0], free[1])] = "Insufficient cpu"
 		w.settle()
 		w.running("run0", "although a node is free and takes it")
 		if w.on("run0-0") != max(free[0], free[1]) || w.pod("run0-s0") != spare {
@@ -113,17 +113,17 @@ func TestRefusalsTellRejectionFromShortage(t *testing.T) {
 		w.submit("run0", "org:a", 1, 1, 8)
 		w.settle()
 		full, free := w.on("run0-0"), w.idleNodes()[0]
-		w.rejects[free] = "Insufficient cpu"
+		w.Rejects[free] = "Insufficient cpu"
 		w.submit("small", "org:a", 1, 1, 8)
 		w.submit("large", "org:a", 1, 2, 8)
 		w.settle()
 		for run, reason := range map[string]plan.Reason{"small": plan.NodesRejected, "large": plan.InsufficientGPUs} {
-			r := w.book.Refusal(w.runs[run].UID)
+			r := w.Book.Refusal(w.Runs[run].UID)
 			if r == nil || r.Reason != reason {
 				w.t.Fatalf("%s is refused with %+v, want %s; %s is full", run, r, reason, full)
 			}
 		}
-		r := w.book.Refusal(w.runs["small"].UID)
+		r := w.Book.Refusal(w.Runs["small"].UID)
 		if r.Rejected == nil || *r.Rejected != (plan.Rejection{Nodes: 1, Node: free, Rule: "Insufficient cpu"}) {
 			w.t.Fatalf("it names %+v", r.Rejected)
 		}
@@ -134,13 +134,13 @@ func TestRefusalsTellRejectionFromShortage(t *testing.T) {
 func TestARankWaitsForTheLeaseOfItsPredecessor(t *testing.T) {
 	tell(t, func(w *world) {
 		w.guarded(2, 2, 0)
-		old := w.pods[w.pod("run0-0")]
-		w.deletePod(old.UID)
+		old := w.Pods[w.pod("run0-0")]
+		w.DeletePod(old.UID)
 		again := old.DeepCopy()
-		again.UID, again.Spec.NodeName, again.Status.Phase = w.uid(), "", corev1.PodPending
-		w.setPod(again)
+		again.UID, again.Spec.NodeName, again.Status.Phase = w.UID(), "", corev1.PodPending
+		w.SetPod(again)
 		w.place("run0-0")
-		if r := w.book.Refusal(w.runs["run0"].UID); r == nil || r.Reason != plan.NotYet {
+		if r := w.Book.Refusal(w.Runs["run0"].UID); r == nil || r.Reason != plan.NotYet {
 			w.t.Fatalf("the rank is refused with %+v", r)
 		}
 		w.settle()
@@ -153,15 +153,14 @@ func TestARankThatEveryNodeTurnsDown(t *testing.T) {
 	tell(t, func(w *world) {
 		w.guarded(4, 2, 1)
 		for _, node := range append(w.idleNodes(), w.on("run0-s0")) {
-			w.rejects[node] = "Insufficient cpu"
+			w.Rejects[node] = "Insufficient cpu"
 		}
-		node := w.nodes[w.on("run0-0")].DeepCopy()
+		node := w.Nodes[w.on("run0-0")].DeepCopy()
 		node.Spec.Unschedulable = true
-		w.nodes[node.Name] = node
-		w.book.SetNode(node)
-		w.deletePod(w.pod("run0-0"))
+		w.SetNode(node)
+		w.DeletePod(w.pod("run0-0"))
 		w.rounds(30)
-		if run := w.runs["run0"]; run.Status.Phase != rqv1.RunFailed {
+		if run := w.Runs["run0"]; run.Status.Phase != rqv1.RunFailed {
 			w.t.Fatalf("run0 is %s (%s): %s", run.Status.Phase, run.Status.Message, w.describe("run0"))
 		}
 	})
@@ -173,21 +172,21 @@ func TestANodeWhoseGPUsAreLeavingIsTriedAgain(t *testing.T) {
 		s.guarded(3, 2, 0, checkpointed)
 		s.addNode("n9", "d1")
 		leaves, free := s.foreign("other", "n9", 8), s.idleNodes()[0]
-		s.rejects[free] = "Insufficient nvidia.com/gpu"
-		s.removeNode(s.on("run0-0"))
+		s.Rejects[free] = "Insufficient nvidia.com/gpu"
+		s.RemoveNode(s.on("run0-0"))
 		s.reconcile("run0")
 		s.reconcile("run0")
 		for range 3 {
-			s.act()
-			for _, uid := range s.sortedPods() {
+			s.Act()
+			for _, uid := range s.SortedPods() {
 				s.cycle(uid)
 			}
 		}
-		clear(s.rejects)
-		s.deletePod(leaves)
-		s.act()
-		if uid := s.place("run0-0"); s.book.Assigned(uid) != free {
-			s.t.Fatalf("the rank has the node %q, want %s: %+v", s.book.Assigned(uid), free, s.book.Refusal(s.runs["run0"].UID))
+		clear(s.Rejects)
+		s.DeletePod(leaves)
+		s.Act()
+		if uid := s.place("run0-0"); s.Book.Assigned(uid) != free {
+			s.t.Fatalf("the rank has the node %q, want %s: %+v", s.Book.Assigned(uid), free, s.Book.Refusal(s.Runs["run0"].UID))
 		}
 	})
 }

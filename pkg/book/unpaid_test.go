@@ -15,9 +15,9 @@ import (
 // refusedFor asserts that a Run waits for a reason, without a pod.
 func (w *world) refusedFor(run string, reason plan.Reason) {
 	w.t.Helper()
-	refusal := w.book.Refusal(w.runs[run].UID)
-	if refusal == nil || refusal.Reason != reason || w.runs[run].Status.Message != refusal.Message {
-		w.t.Fatalf("%s is refused with %+v and says %q, want %s", run, refusal, w.runs[run].Status.Message, reason)
+	refusal := w.Book.Refusal(w.Runs[run].UID)
+	if refusal == nil || refusal.Reason != reason || w.Runs[run].Status.Message != refusal.Message {
+		w.t.Fatalf("%s is refused with %+v and says %q, want %s", run, refusal, w.Runs[run].Status.Message, reason)
 	}
 	if pods := w.podsOf(run); len(pods) > 0 {
 		w.t.Fatalf("%s has pods %v although nobody can pay for it", run, pods)
@@ -70,7 +70,7 @@ func TestMoneyThatIsFreeMakesPodsForOneRun(t *testing.T) {
 			w.running(map[string]string{"run1": "run0", "run2": "run1", "run3": "run2"}[next], "first")
 			w.refusedFor(next, plan.InsufficientBudget)
 			w.refusedFor("run3", plan.InsufficientBudget)
-			w.deleteRun(map[string]string{"run1": "run0", "run2": "run1", "run3": "run2"}[next])
+			w.DeleteRun(map[string]string{"run1": "run0", "run2": "run1", "run3": "run2"}[next])
 			w.settle()
 		}
 		w.running("run3", "last")
@@ -82,25 +82,25 @@ func TestAWindowIsPromisedWithoutPods(t *testing.T) {
 	tell(t, func(w *world) {
 		w.addNode("n0", "d0")
 		w.setBudget("a", "org:a", 8)
-		opens := metav1.NewTime(w.now.Add(24 * time.Hour))
-		w.budgets["a"] = w.budgets["a"].DeepCopy()
-		w.budgets["a"].Spec.Envelopes[0].Start = &opens
-		w.budgets["a"].Generation = int64(w.nextUID)
-		w.book.SetBudget(w.budgets["a"])
+		opens := metav1.NewTime(w.Now.Add(24 * time.Hour))
+		w.Budgets["a"] = w.Budgets["a"].DeepCopy()
+		w.Budgets["a"].Spec.Envelopes[0].Start = &opens
+		w.Budgets["a"].Generation = int64(w.NextUID)
+		w.Book.SetBudget(w.Budgets["a"])
 		w.submit("run0", "org:a", 1, 1, 8)
 		w.setBudget("b", "org:b", 8)
 		w.submit("run1", "org:b", 1, 1, 8)
 		w.settle()
 		w.refusedFor("run0", plan.WindowClosed)
 		w.running("run1", "in the meantime")
-		p := w.book.Prospect(w.runs["run0"].UID).Promise
+		p := w.Book.Prospect(w.Runs["run0"].UID).Promise
 		if p == nil || !p.At.Equal(opens.Add(time.Second)) {
 			w.t.Fatalf("the promise is %+v, want it a second after %s", p, opens)
 		}
-		w.deleteRun("run1")
+		w.DeleteRun("run1")
 		w.settle()
-		w.pass(opens.Sub(w.now))
-		w.book.WindowPassed()
+		w.Pass(opens.Sub(w.Now))
+		w.Book.WindowPassed()
 		w.settle()
 		w.running("run0", "although the window is open")
 	})
@@ -116,24 +116,23 @@ func TestMoneyThatIsNotUsedIsForTheNext(t *testing.T) {
 			w.settle()
 		}
 		told := func(run string) bool {
-			return slices.Contains(w.book.TakeActions().Reconcile, types.NamespacedName{Namespace: "ns", Name: run})
+			return slices.Contains(w.Book.TakeActions().Reconcile, types.NamespacedName{Namespace: "ns", Name: run})
 		}
-		w.book.TakeActions()
-		w.deleteRun("run0")
-		for _, lease := range w.openLeases() {
+		w.Book.TakeActions()
+		w.DeleteRun("run0")
+		for _, lease := range w.OpenLeases() {
 			closed := lease.DeepCopy()
-			closed.Status = rqv1.LeaseStatus{Closed: true, Ended: &metav1.MicroTime{Time: w.now}, ClosureReason: rqv1.ClosedDeleted}
-			w.leases[lease.Name] = closed
-			w.book.SetLease(closed)
+			closed.Status = rqv1.LeaseStatus{Closed: true, Ended: &metav1.MicroTime{Time: w.Now}, ClosureReason: rqv1.ClosedDeleted}
+			w.SetLease(closed)
 		}
 		if told("run2") {
 			w.t.Fatalf("run2 is looked at although the money is enough for run1 alone")
 		}
-		if w.book.Unpaid(w.runs["run1"].UID, w.now) || !w.book.Unpaid(w.runs["run2"].UID, w.now) {
+		if w.Book.Unpaid(w.Runs["run1"].UID, w.Now) || !w.Book.Unpaid(w.Runs["run2"].UID, w.Now) {
 			w.t.Fatalf("run1 is to have pods, and run2 none")
 		}
-		w.book.TakeActions()
-		w.book.Refresh(w.now.Add(time.Second), 8)
+		w.Book.TakeActions()
+		w.Book.Refresh(w.Now.Add(time.Second), 8)
 		if !told("run2") {
 			w.t.Fatalf("run2 is not looked at although run1 has not taken the money")
 		}
@@ -152,19 +151,18 @@ func TestWhatCannotStartIsPromisedNothing(t *testing.T) {
 		s.during(time.Second)
 		s.submit("run1", "org:a", 1, 2, 8)
 		s.work()
-		if r := s.kept["run1-r0"]; r == nil || r.Status.State != rqv1.ReservationPending {
+		if r := s.Reservations["run1-r0"]; r == nil || r.Status.State != rqv1.ReservationPending {
 			s.t.Fatalf("run1 has no date:\n%s", s.story())
 		}
-		s.removeNode(map[string]string{"n0": "n1", "n1": "n0"}[s.on("run0-0")])
-		s.runs["run1"] = s.runs["run1"].DeepCopy()
-		s.runs["run1"].Spec.Runtime = &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: time.Hour}}
-		s.runs["run1"].Generation++
-		s.book.SetRun(s.runs["run1"])
+		s.RemoveNode(map[string]string{"n0": "n1", "n1": "n0"}[s.on("run0-0")])
+		s.amend("run1", func(r *rqv1.RunSpec) {
+			r.Runtime = &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: time.Hour}}
+		})
 		s.work()
-		if p := s.book.Prospect(s.runs["run1"].UID).Promise; p != nil {
+		if p := s.Book.Prospect(s.Runs["run1"].UID).Promise; p != nil {
 			s.t.Fatalf("run1 wants two nodes of one, and is promised them at %s", p.At)
 		}
-		if state := s.kept["run1-r0"].Status.State; state != rqv1.ReservationCanceled {
+		if state := s.Reservations["run1-r0"].Status.State; state != rqv1.ReservationCanceled {
 			s.t.Fatalf("its Reservation is %s", state)
 		}
 	})
@@ -180,18 +178,18 @@ func TestARunWithoutItsPodsKeepsNobodyFromItsRoom(t *testing.T) {
 		s.during(time.Second)
 		s.submit("run1", "org:a", 1, 1, 8)
 		s.work()
-		if p := s.book.Prospect(s.runs["run1"].UID).Promise; p == nil {
+		if p := s.Book.Prospect(s.Runs["run1"].UID).Promise; p == nil {
 			s.t.Fatalf("run1 has no date:\n%s", s.story())
 		}
-		s.quota = 0
+		s.quota(0)
 		s.during(2 * time.Minute)
 		s.work()
 		s.during(time.Minute)
 		s.work()
-		if p := s.book.Prospect(s.runs["run1"].UID).Promise; p != nil || len(s.podsOf("run1")) > 0 {
+		if p := s.Book.Prospect(s.Runs["run1"].UID).Promise; p != nil || len(s.podsOf("run1")) > 0 {
 			s.t.Fatalf("run1 has the pods %v and is promised a start at %s:\n%s", s.podsOf("run1"), p.At, s.story())
 		}
-		s.quota = -1
+		s.quota(-1)
 		s.work()
 		s.during(time.Minute)
 		s.work()

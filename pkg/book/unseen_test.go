@@ -14,21 +14,21 @@ func TestAGangOnANodeThatTheSchedulerDoesNotSee(t *testing.T) {
 		w.submit("run0", "org:a", 1, 2, 4)
 		w.reconcile("run0")
 		lead := w.pod("run0-0")
-		if _, refusal := w.book.Place(lead, w.now); refusal != nil {
+		if _, refusal := w.Book.Place(lead, w.Now); refusal != nil {
 			w.t.Fatal(refusal)
 		}
-		w.book.TakeActions()
-		first := w.book.Unseen(lead, "n0")
+		w.Book.TakeActions()
+		first := w.Book.Unseen(lead, "n0")
 		if first <= 0 || first >= time.Second {
 			w.t.Fatalf("it is tried again after %s", first)
 		}
-		w.book.Again(lead)
-		if pods := w.book.TakeActions().Activate; len(pods) != 1 || pods[0].UID != lead {
+		w.Book.Again(lead)
+		if pods := w.Book.TakeActions().Activate; len(pods) != 1 || pods[0].UID != lead {
 			w.t.Fatalf("it is not tried again: %v", pods)
 		}
 		waited := first
-		for last := first; w.book.Assigned(lead) != ""; {
-			wait := w.book.Unseen(lead, "n0")
+		for last := first; w.Book.Assigned(lead) != ""; {
+			wait := w.Book.Unseen(lead, "n0")
 			if wait > 0 && wait < last {
 				w.t.Fatalf("it is tried again after %s and then after %s", last, wait)
 			}
@@ -36,7 +36,7 @@ func TestAGangOnANodeThatTheSchedulerDoesNotSee(t *testing.T) {
 				w.t.Fatalf("it holds GPUs on a node that does not come")
 			}
 		}
-		if w.book.Unseen(lead, "n0") != 0 {
+		if w.Book.Unseen(lead, "n0") != 0 {
 			w.t.Fatalf("it is tried on a node that it has no more")
 		}
 		w.settle()

@@ -10,7 +10,7 @@ func TestARunThatEndsBeforeItIsTriedLeavesItsRoomToTheNext(t *testing.T) {
 		w.submitWithSpares("run0", "org:a", 1, 2, 4, 0, elastic(2, 2), upTo(4))
 		w.round()
 		w.round()
-		w.lose("d0-n00")
+		w.Lose("d0-n00")
 		w.round()
 		w.submitWithSpares("run2", "org:a", 1, 1, 2, 0)
 		w.round()

@@ -13,13 +13,14 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
 // checkWidths asserts that every Run that runs has one of its widths (R16), that its pods are those of that width and no
 // others, and that a Run which waits is granted nothing.
 func (w *world) checkWidths() {
-	for _, name := range slices.Sorted(maps.Keys(w.runs)) {
-		run := w.runs[name]
+	for _, name := range slices.Sorted(maps.Keys(w.Runs)) {
+		run := w.Runs[name]
 		if run.Status.Phase != rqv1.RunRunning {
 			if run.Status.Width != nil && run.Status.Width.Granted > 0 {
 				w.t.Fatalf("Run %s is %s and is granted %d GPUs", name, run.Status.Phase, run.Status.Width.Granted)
@@ -53,7 +54,7 @@ func (w *world) checkWidths() {
 
 // countPods returns how many active pods and how many spares of a Run there are.
 func (w *world) countPods(run string) (active, spares int32) {
-	for _, pod := range w.pods {
+	for _, pod := range w.Pods {
 		switch {
 		case pod.Labels[rqv1.LabelRun] != run:
 		case pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare):
@@ -68,7 +69,7 @@ func (w *world) countPods(run string) (active, spares int32) {
 // granted asserts the width that a Run started at.
 func (w *world) granted(run string, gpus int32) {
 	w.running(run, "although a width of it fits")
-	if got := w.runs[run].Status.Width; got.Granted != gpus || got.Allocated != gpus {
+	if got := w.Runs[run].Status.Width; got.Granted != gpus || got.Allocated != gpus {
 		w.t.Fatalf("%s is granted %d GPUs and has %d, want %d", run, got.Granted, got.Allocated, gpus)
 	}
 	w.checkSettled()
@@ -123,16 +124,16 @@ func TestARunWaitsForItsLeastWidth(t *testing.T) {
 		w.running("run1", "although it fits")
 		w.addNode("n1", "d0")
 		w.settle()
-		if refusal := w.book.Refusal(w.runs["run0"].UID); refusal == nil || refusal.WantedGPUs != 16 || refusal.ShortGPUs != 8 {
+		if refusal := w.Book.Refusal(w.Runs["run0"].UID); refusal == nil || refusal.WantedGPUs != 16 || refusal.ShortGPUs != 8 {
 			w.t.Fatalf("the refusal is %+v, want that of 16 GPUs", refusal)
 		}
-		w.act()
+		w.Act()
 		w.addNode("n2", "d0")
-		woken := w.book.TakeActions().Activate
+		woken := w.Book.TakeActions().Activate
 		if len(woken) != 1 || woken[0].Name != "run0-0" {
 			w.t.Fatalf("%d pods are woken, want the leader of run0", len(woken))
 		}
-		w.queue[woken[0].UID] = true
+		w.Queue[woken[0].UID] = true
 		w.settle()
 		w.granted("run0", 16)
 	})
@@ -157,13 +158,13 @@ func TestSurplusPodsTakeNoPart(t *testing.T) {
 		w.reconcile("run0")
 		w.place("run0-0")
 		surplus := w.pod("run0-2")
-		if why := w.book.Gate(w.pods[surplus]); why != "beyond the width that the Run starts at" {
+		if why := w.Book.Gate(w.Pods[surplus]); why != "beyond the width that the Run starts at" {
 			w.t.Fatalf("the surplus pod is gated by %q", why)
 		}
-		if node, refusal := w.book.Place(surplus, w.now); refusal == nil {
+		if node, refusal := w.Book.Place(surplus, w.Now); refusal == nil {
 			w.t.Fatalf("the surplus pod is placed on %q", node)
 		}
-		w.deletePod(surplus) // which breaks no plan
+		w.DeletePod(surplus) // which breaks no plan
 		w.reconcile("run0")
 		if active, _ := w.countPods("run0"); active != 2 {
 			w.t.Fatalf("there are %d pods, want no new surplus one", active)
@@ -184,9 +185,9 @@ func TestAPlanThatIsUnwoundAsksForTheTotalAgain(t *testing.T) {
 		w.submitWithSpares("run0", "org:a", 3, 1, 8, 0, elastic(1, 1))
 		w.reconcile("run0")
 		w.place("run0-0")
-		w.deletePod(w.pod("run0-2"))
+		w.DeletePod(w.pod("run0-2"))
 		w.addNode("n2", "d0")
-		w.pass(2 * gangDeadline) // the others never come to the barrier
+		w.Pass(2 * gangDeadline) // the others never come to the barrier
 		w.settle()
 		w.granted("run0", 24)
 	})
@@ -217,15 +218,15 @@ func TestANarrowStartGoesOnAfterARestart(t *testing.T) {
 				w.setBudget("a", "org:a", 64)
 				w.submitWithSpares("run0", "org:a", 3, 1, 8, test.spares, elastic(2, 1))
 				w.reconcile("run0")
-				for _, uid := range append(w.sortedPods(), w.sortedPods()...) {
+				for _, uid := range append(w.SortedPods(), w.SortedPods()...) {
 					w.cycle(uid)
 				}
-				binding := slices.Sorted(maps.Keys(w.binding))
+				binding := w.Bindings()
 				if len(binding) != nodes {
 					w.t.Fatalf("%d pods are being bound, want %d", len(binding), nodes)
 				}
 				for _, uid := range binding[:test.bound] {
-					w.bind(uid, written)
+					w.Bind(uid, sim.Written)
 				}
 				for i := range test.more * (1 - test.spares) {
 					w.addNode(fmt.Sprintf("m%d", i), "d0")
@@ -233,7 +234,7 @@ func TestANarrowStartGoesOnAfterARestart(t *testing.T) {
 				w.crash()
 				w.settle()
 				w.granted("run0", test.want)
-				for _, lease := range w.leases {
+				for _, lease := range w.Leases {
 					if lease.Status.Closed {
 						w.t.Fatalf("Lease %s was given up", lease.Name)
 					}
@@ -255,7 +256,7 @@ func TestALostPodOfANarrowRunIsReplaced(t *testing.T) {
 		w.desire("run0", 16)
 		w.addNode("n2", "d0")
 		w.crash()
-		w.deletePod(w.pod("run0-1"))
+		w.DeletePod(w.pod("run0-1"))
 		w.settle()
 		w.granted("run0", 16)
 	})
@@ -263,7 +264,7 @@ func TestALostPodOfANarrowRunIsReplaced(t *testing.T) {
 
 // activating is a Reservation that does this to a Run.
 func (w *world) activating(cut rqv1.Cut) *rqv1.Reservation {
-	run, at := w.runs[cut.Run.Name], metav1.NewMicroTime(w.now)
+	run, at := w.Runs[cut.Run.Name], metav1.NewMicroTime(w.Now)
 	cut.Run.Namespace, cut.UID = run.Namespace, run.UID
 	return &rqv1.Reservation{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other-r0"},
@@ -282,13 +283,13 @@ func TestARunThatIsShrunkGivesItsRoomToOthers(t *testing.T) {
 		w.settle()
 		w.granted("run0", 24)
 		w.submit("run1", "org:a", 2, 1, 8)
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		width := int32(8)
-		w.book.SetReservation(w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: "run0"}, Action: rqv1.CutShrink, GPUs: 16, Width: &width}))
+		w.Book.SetReservation(w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: "run0"}, Action: rqv1.CutShrink, GPUs: 16, Width: &width}))
 		w.settle()
 		w.granted("run0", 8)
 		w.granted("run1", 16)
-		for _, lease := range w.leases {
+		for _, lease := range w.Leases {
 			if lease.Status.Closed && lease.Status.ClosureReason != rqv1.ClosedShrink {
 				w.t.Fatalf("Lease %s is closed as %s", lease.Name, lease.Status.ClosureReason)
 			}
@@ -306,17 +307,17 @@ func TestWhatIsCutIsOutstandingUntilItIsGone(t *testing.T) {
 		w.setBudget("a", "org:a", 64)
 		w.submitWithSpares("run0", "org:a", 3, 1, 8, 0, elastic(1, 1))
 		w.settle()
-		w.pass(time.Minute)
+		w.Pass(time.Minute)
 		width := int32(8)
 		r := w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: "run0"}, Action: rqv1.CutShrink, GPUs: 16, Width: &width})
-		w.book.SetReservation(r)
+		w.Book.SetReservation(r)
 		w.reconcile("run0")
-		if granted := w.runs["run0"].Status.Width.Granted; granted != 8 || !w.book.Awaited(r) {
+		if granted := w.Runs["run0"].Status.Width.Granted; granted != 8 || !w.Book.Awaited(r) {
 			w.t.Fatalf("%d GPUs are granted, and nothing is outstanding", granted)
 		}
 		w.reconcile("run0")
 		w.reconcile("run0")
-		if w.book.Awaited(r) {
+		if w.Book.Awaited(r) {
 			w.t.Fatalf("something is outstanding although all pods are gone")
 		}
 	})
@@ -325,41 +326,41 @@ func TestWhatIsCutIsOutstandingUntilItIsGone(t *testing.T) {
 func TestCutsAreThoseOfReservationsThatActivate(t *testing.T) {
 	tell(t, func(w *world) {
 		w.submit("run0", "org:a", 1, 1, 8)
-		run := w.runs["run0"]
+		run := w.Runs["run0"]
 		r := w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: "run0"}, Action: rqv1.CutLottery, GPUs: 8})
 		told := func(why string, times int, cuts ...rank.Cut) {
-			if diff := cmp.Diff(cuts, w.book.CutsOf(run.UID)); diff != "" {
+			if diff := cmp.Diff(cuts, w.Book.CutsOf(run.UID)); diff != "" {
 				w.t.Fatalf("cuts of %s (-want +got):\n%s", why, diff)
 			}
 			want := slices.Repeat([]types.NamespacedName{{Namespace: "ns", Name: "run0"}}, times)
-			if diff := cmp.Diff(want, w.book.TakeActions().Reconcile, cmp.Comparer(func(x, y []types.NamespacedName) bool { return slices.Equal(x, y) })); diff != "" {
+			if diff := cmp.Diff(want, w.Book.TakeActions().Reconcile, cmp.Comparer(func(x, y []types.NamespacedName) bool { return slices.Equal(x, y) })); diff != "" {
 				w.t.Fatalf("Runs that %s concerns (-want +got):\n%s", why, diff)
 			}
 		}
-		w.book.TakeActions()
+		w.Book.TakeActions()
 		pending := r.DeepCopy()
 		pending.Status.State = rqv1.ReservationPending
-		w.book.SetReservation(pending)
+		w.Book.SetReservation(pending)
 		told("a Reservation that waits", 0)
 		want := rank.Cut{Cut: r.Status.Cuts[0], Reservation: types.NamespacedName{Namespace: "ns", Name: "other-r0"},
-			For: types.NamespacedName{Namespace: "ns", Name: "other"}, At: w.now}
-		w.book.SetReservation(r)
+			For: types.NamespacedName{Namespace: "ns", Name: "other"}, At: w.Now}
+		w.Book.SetReservation(r)
 		told("one that activates", 1, want)
-		w.book.SetReservation(r.DeepCopy())
+		w.Book.SetReservation(r.DeepCopy())
 		told("one that has not changed", 0, want)
 		older := r.DeepCopy()
 		older.Name = "another-r0"
-		earlier := metav1.NewMicroTime(w.now.Add(-time.Second))
+		earlier := metav1.NewMicroTime(w.Now.Add(-time.Second))
 		older.Status.ActivatedAt = &earlier
 		first := want
 		first.Reservation.Name, first.At = "another-r0", earlier.Time
-		w.book.SetReservation(older)
+		w.Book.SetReservation(older)
 		told("an older one", 1, first, want)
-		w.book.DeleteReservation(older)
+		w.Book.DeleteReservation(older)
 		told("one that is gone", 1, want)
 		released := r.DeepCopy()
 		released.Status.State = rqv1.ReservationReleased
-		w.book.SetReservation(released)
+		w.Book.SetReservation(released)
 		told("one that has ended", 1)
 	})
 }

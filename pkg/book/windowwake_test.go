@@ -18,11 +18,10 @@ func TestALeaseThatEndsOpensNoWindow(t *testing.T) {
 		w.submit("run0", "org:a", 1, 1, 8)
 		w.settle()
 		w.running("run0", "at first")
-		opens := metav1.NewTime(w.now.Add(24 * time.Hour))
-		b := w.budgets["a"].DeepCopy()
+		opens := metav1.NewTime(w.Now.Add(24 * time.Hour))
+		b := w.Budgets["a"].DeepCopy()
 		b.Spec.Envelopes[0].Start, b.Generation = &opens, b.Generation+1000
-		w.budgets["a"] = b
-		w.book.SetBudget(b)
+		w.SetBudget(b)
 		w.submit("run1", "org:a", 1, 1, 8)
 		w.sweep("run2", "org:a", 4, 2)
 		w.submit("run3", "org:b", 1, 1, 8)
@@ -31,24 +30,24 @@ func TestALeaseThatEndsOpensNoWindow(t *testing.T) {
 		for run, reason := range waiting {
 			w.refusedWith(run, reason)
 		}
-		w.book.TakeActions()
+		w.Book.TakeActions()
 		asked := func() []string {
 			var out []string
-			for _, run := range w.book.TakeActions().Reconcile {
+			for _, run := range w.Book.TakeActions().Reconcile {
 				if waiting[run.Name] != "" {
 					out = append(out, run.Name)
 				}
 			}
 			return out
 		}
-		w.deleteRun("run0")
-		for _, lease := range w.openLeases() {
-			w.book.SetLease(ended(lease, w.now))
+		w.DeleteRun("run0")
+		for _, lease := range w.OpenLeases() {
+			w.Book.SetLease(ended(lease, w.Now))
 		}
 		if got := asked(); len(got) > 0 {
 			w.t.Fatalf("%v are asked again because a Lease has ended", got)
 		}
-		w.book.WindowPassed()
+		w.Book.WindowPassed()
 		if got := asked(); len(got) != len(waiting) {
 			w.t.Fatalf("%v are asked again when a window has opened", got)
 		}

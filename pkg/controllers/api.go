@@ -46,9 +46,10 @@ func ignore(err error, kinds ...func(error) bool) error {
 	return err
 }
 
-// made returns what became of making an object. One that has the name already is as good if it is the same Run's, so that making it
-// again is harmless: names are the ranks'.
-func made[T metav1.Object](ctx context.Context, kind string, wanted T, err error, get func(context.Context, string, metav1.GetOptions) (T, error)) error {
+// made returns what became of making an object. One that has the name already is as good if it is the same Run's, so
+// that making it again is harmless: names are the ranks'.
+func made[T metav1.Object](ctx context.Context, kind string, wanted T, err error,
+	get func(context.Context, string, metav1.GetOptions) (T, error)) error {
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
 )
 
-// An audit looks at everything auditPeriod apart, or more often where gangs have less time than that four times over, and what
-// two looks in a row have is a finding. It reads what is cached, and asks only whether the API server
-// answers: closed Leases are not cached, so that GPU-hours are for `kubectl runs audit` to check. Looks take a hundredth of the
-// time at most.
+// An audit looks at everything auditPeriod apart, or more often where gangs have less time than that four times over,
+// and what two looks in a row have is a finding. It reads what is cached, and asks only whether the API server
+// answers: closed Leases are not cached, so that GPU-hours are for `kubectl runs audit` to check. Looks take a
+// hundredth of the time at most.
 const (
 	auditPeriod = 30 * time.Second
 	auditLeast  = 10 * time.Second
@@ -105,8 +105,8 @@ func (a *auditor) tell(logger klog.Logger, findings []audit.Finding) {
 	a.told = stands
 }
 
-// world is what the API server has told. Pods of Runs are watched in every phase, others as the scheduler does, without those that
-// have ended.
+// world is what the API server has told. Pods of Runs are watched in every phase, others as the scheduler does,
+// without those that have ended.
 func (a *auditor) world(now time.Time) *audit.World {
 	w := &audit.World{At: now, Nodes: cached[corev1.Node](a.fleet), Pods: cached[corev1.Pod](a.watches.pods),
 		Runs: cached[rqv1.Run](a.watches.runs), Budgets: cached[rqv1.Budget](a.watches.budgets),

@@ -19,8 +19,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/config"
 )
 
-// workers is how many Runs are reconciled at once, and writers how many API writes one of them has under way. More of the
-// former would take the API server away from pods that are being bound.
+// workers is how many Runs are reconciled at once, and writers how many API writes one of them has under way. More of
+// the former would take the API server away from pods that are being bound.
 const (
 	workers = 4
 	writers = 16
@@ -82,7 +82,8 @@ func New(o Options) (*Controllers, error) {
 			leases: w.leases, seen: newNodeWatch()},
 		ledger:  newLedger(o.Book, o.Client, o.Kube, o.Clock, o.Args.LedgerRetention.Duration),
 		budgets: &budgets{book: o.Book, client: o.Client, events: o.Events, clock: o.Clock, watched: w.budgets},
-		dates:   &dates{book: o.Book, client: o.Client, clock: o.Clock, reservations: w.reservations, retention: o.Args.LedgerRetention.Duration},
+		dates: &dates{book: o.Book, client: o.Client, clock: o.Clock, reservations: w.reservations,
+			retention: o.Args.LedgerRetention.Duration},
 		brakes:  &brakes{book: o.Book, kube: o.Kube, events: o.Events, clock: o.Clock},
 		lottery: &lottery{book: o.Book, kube: o.Kube, clock: o.Clock},
 		audit:   newAuditor(&o, w),
@@ -99,8 +100,8 @@ func New(o Options) (*Controllers, error) {
 	return c, c.nodes.follow(w, o.Shared.Core().V1().Nodes().Informer())
 }
 
-// Start feeds the book from now on. Once leading is closed it reads the ledger anew, lets decisions begin and reconciles,
-// until the context ends.
+// Start feeds the book from now on. Once leading is closed it reads the ledger anew, lets decisions begin and
+// reconciles, until the context ends.
 func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	logger := klog.FromContext(ctx)
 	defer c.runs.shutDown()

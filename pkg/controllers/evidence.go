@@ -62,8 +62,8 @@ func (e evidence) ask(ctx context.Context, q *reconcile.Question) (bool, error) 
 	return false, fmt.Errorf("no such evidence: %s", q.If)
 }
 
-// Alive returns the pods of a Run that hold GPUs, as the API server has them. It need not be asked when it has told of the end of
-// all those that the cache lacks.
+// Alive returns the pods of a Run that hold GPUs, as the API server has them. It need not be asked when it has told
+// of the end of all those that the cache lacks.
 func (e evidence) Alive(ctx context.Context, run types.NamespacedName, unseen []types.UID) (map[types.UID]bool, error) {
 	if !slices.ContainsFunc(unseen, func(pod types.UID) bool { return !e.gone.has(run, pod) }) {
 		return nil, nil
@@ -91,8 +91,9 @@ func (e evidence) RankLeases(ctx context.Context, run *rqv1.Run, ranks []string)
 	}
 	leases := &metav1.PartialObjectMetadataList{}
 	leases.SetGroupVersionKind(rqv1.GroupVersion.WithKind("LeaseList"))
-	selector := labels.SelectorFromSet(labels.Set{rqv1.LabelRun: run.Name, rqv1.LabelRole: reconcile.RankRole(run)}).Add(*of)
-	if err := e.client.List(ctx, leases, client.InNamespace(run.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	all := labels.SelectorFromSet(labels.Set{rqv1.LabelRun: run.Name, rqv1.LabelRole: reconcile.RankRole(run)})
+	selector := client.MatchingLabelsSelector{Selector: all.Add(*of)}
+	if err := e.client.List(ctx, leases, client.InNamespace(run.Namespace), selector); err != nil {
 		return nil, fmt.Errorf("counting the epochs of ranks: %w", err)
 	}
 	out := make([]map[string]string, len(leases.Items))

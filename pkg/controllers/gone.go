@@ -9,8 +9,9 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// gone are the pods whose deletion the API server has told, by Run. That a cache lacks a pod proves nothing; that its end was
-// told does, and saves asking while a rank waits for its replacement. A pod whose Lease is not open needs none of it.
+// gone are the pods whose deletion the API server has told, by Run. That a cache lacks a pod proves nothing; that its
+// end was told does, and saves asking while a rank waits for its replacement. A pod whose Lease is not open needs
+// none of it.
 type gone struct {
 	mu   sync.Mutex
 	pods map[types.NamespacedName]map[types.UID]bool

@@ -54,14 +54,15 @@ func (p pods) DeletePods(ctx context.Context, deletions []lifecycle.Deletion) er
 				return err
 			}
 		}
-		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(d.Pod.UID)), GracePeriodSeconds: d.GraceSeconds}
+		uid := metav1.NewUIDPreconditions(string(d.Pod.UID))
+		options := metav1.DeleteOptions{Preconditions: uid, GracePeriodSeconds: d.GraceSeconds}
 		err := p.kube.CoreV1().Pods(d.Pod.Namespace).Delete(ctx, d.Pod.Name, options)
 		return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
 	})
 }
 
-// giveNotice tells a pod, by its condition DisruptionTarget, that it is about to end, and why. A pod that is gone, or that
-// another has taken the name of, needs no notice.
+// giveNotice tells a pod, by its condition DisruptionTarget, that it is about to end, and why. A pod that is gone, or
+// that another has taken the name of, needs no notice.
 func (p pods) giveNotice(ctx context.Context, pod *corev1.Pod, notice *lifecycle.Notice) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID},
@@ -73,6 +74,7 @@ func (p pods) giveNotice(ctx context.Context, pod *corev1.Pod, notice *lifecycle
 	if err != nil {
 		return fmt.Errorf("notice for pod %s: %w", pod.Name, err)
 	}
-	_, err = p.kube.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	pods, how := p.kube.CoreV1().Pods(pod.Namespace), types.StrategicMergePatchType
+	_, err = pods.Patch(ctx, pod.Name, how, patch, metav1.PatchOptions{}, "status")
 	return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
 }

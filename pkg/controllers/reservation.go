@@ -63,7 +63,8 @@ func (s reservations) tellReservation(verb lifecycle.Verb, r *rqv1.Reservation, 
 	case status.State == rqv1.ReservationActivating && status.Lottery.Nonce == "":
 		tell("Activating", "the conflict set is published; its digest is %s", status.Lottery.ConflictSetDigest)
 	case status.State == rqv1.ReservationActivating:
-		tell("Cut", "%d draws, %d cuts; check them with kubectl runs explain --verify %s -n %s", len(status.Lottery.Draws), len(status.Cuts), r.Name, r.Namespace)
+		tell("Cut", "%d draws, %d cuts; check them with kubectl runs explain --verify %s -n %s",
+			len(status.Lottery.Draws), len(status.Cuts), r.Name, r.Namespace)
 		metrics.Draws.Add(float64(len(status.Lottery.Draws)))
 		for i := range status.Cuts {
 			metrics.Cuts.WithLabelValues(string(status.Cuts[i].Action)).Inc()
@@ -82,8 +83,8 @@ func (s reservations) tellReservation(verb lifecycle.Verb, r *rqv1.Reservation, 
 	}
 }
 
-// tellNodes makes events of pods that have not gone from their nodes long after their grace period (R37): whoever looks after
-// the node is to look at it.
+// tellNodes makes events of pods that have not gone from their nodes long after their grace period (R37): whoever
+// looks after the node is to look at it.
 func (s reservations) tellNodes(r *rqv1.Reservation, stuck []book.Stuck) {
 	for _, at := range stuck {
 		tellNode(s.events, at.Node, corev1.EventTypeWarning, "PodStuck",

@@ -55,15 +55,16 @@ func newRunQueue() workqueue.TypedRateLimitingInterface[types.NamespacedName] {
 		workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "runs"})
 }
 
-// changed has a Run looked at soon. A process that does not decide yet keeps no list: it stands by for as long as another leads,
-// while Runs come and go.
+// changed has a Run looked at soon. A process that does not decide yet keeps no list: it stands by for as long as
+// another leads, while Runs come and go.
 func (r *runs) changed(run types.NamespacedName) {
 	if r.decides.Load() {
 		r.queue.AddAfter(run, settle)
 	}
 }
 
-// begin has every Run looked at, also those of which only pods, Leases or Reservations are left: this process decides from now on.
+// begin has every Run looked at, also those of which only pods, Leases or Reservations are left: this process decides
+// from now on.
 func (r *runs) begin() {
 	r.decides.Store(true)
 	names := r.watches.runs.GetStore().ListKeys()
@@ -76,7 +77,8 @@ func (r *runs) begin() {
 	}
 }
 
-// followGone notes what an informer of pods is told. What it finds out from a list after a watch was broken off is left out.
+// followGone notes what an informer of pods is told. What it finds out from a list after a watch was broken off is
+// left out.
 func (r *runs) followGone(pods cache.SharedInformer) error {
 	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: r.tellGone}); err != nil {
 		return fmt.Errorf("watching pods: %w", err)

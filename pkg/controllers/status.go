@@ -64,11 +64,11 @@ func (s statuses) behind(name types.NamespacedName) bool {
 	return behind
 }
 
-// tell makes events of a Run's new phase or message, of its coming into overdraft or into risk, or out of them, and of shards that
-// give way.
+// tell makes events of a Run's new phase or message, of its coming into overdraft or into risk, or out of them, and
+// of shards that give way.
 func (s statuses) tell(run *rqv1.Run, status *rqv1.RunStatus) {
-	for _, kind := range []string{rqv1.ConditionOverdraft, rqv1.ConditionAtRisk, rqv1.ConditionReclaimed, rqv1.ConditionGraceCapped,
-		rqv1.ConditionNodesHeldBack} {
+	for _, kind := range []string{rqv1.ConditionOverdraft, rqv1.ConditionAtRisk, rqv1.ConditionReclaimed,
+		rqv1.ConditionGraceCapped, rqv1.ConditionNodesHeldBack} {
 		is := meta.FindStatusCondition(status.Conditions, kind)
 		was := meta.FindStatusCondition(run.Status.Conditions, kind)
 		if is == nil || was != nil && was.Status == is.Status && was.Message == is.Message {
@@ -92,7 +92,8 @@ func (s statuses) tell(run *rqv1.Run, status *rqv1.RunStatus) {
 
 // unsaid tells that pods go and that the Run's status cannot say so.
 func (s statuses) unsaid(ctx context.Context, run *rqv1.Run, why error) {
-	klog.FromContext(ctx).Error(why, "The API server refuses a Run's status; its pods go all the same", "run", klog.KObj(run))
+	logger := klog.FromContext(ctx)
+	logger.Error(why, "The API server refuses a Run's status; its pods go all the same", "run", klog.KObj(run))
 	s.events.Eventf(reference(run), nil, corev1.EventTypeWarning, "StatusRefused", "Reconcile",
 		"pods go, and the Run's status cannot say so: %.900s", why.Error())
 }

@@ -11,23 +11,26 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 )
 
-// API is the API server, as decisions are carried out on it. Writes of one kind come as a slice and may be made in any order, several
-// at a time; one that was made before, or whose object is gone or has changed, is no error. What has been written the book knows when
-// the call returns.
+// API is the API server, as decisions are carried out on it. Writes of one kind come as a slice and may be made in
+// any order, several at a time; one that was made before, or whose object is gone or has changed, is no error. What
+// has been written the book knows when the call returns.
 type API interface {
 	Evidence
-	// WriteStatus writes the status of the Run that was observed. It returns ErrBehind instead when a later status has been written.
+	// WriteStatus writes the status of the Run that was observed. It returns ErrBehind instead when a later status
+	// has been written.
 	WriteStatus(ctx context.Context, o *lifecycle.Observed, status *rqv1.RunStatus) error
 	// WriteReservation returns the Reservation as it is stored then; nil for a cluster that keeps none.
 	WriteReservation(ctx context.Context, write *lifecycle.Write) (*rqv1.Reservation, error)
-	// DeletePods gives each pod its notice, if there is one, and deletes it with the grace period that the deletion says.
+	// DeletePods gives each pod its notice, if there is one, and deletes it with the grace period that the deletion
+	// says.
 	DeletePods(ctx context.Context, deletions []lifecycle.Deletion) error
-	// CloseLeases writes the status that the Leases have, and returns those that were open until then, also beside an error.
+	// CloseLeases writes the status that the Leases have, and returns those that were open until then, also beside an
+	// error.
 	CloseLeases(ctx context.Context, leases []*rqv1.Lease) ([]*rqv1.Lease, error)
 	// CreateService reports whether the Run's Service was made just now.
 	CreateService(ctx context.Context, service *corev1.Service) (made bool, err error)
-	// CreatePods stops at the first pod that is not taken: what is held against one pod of a gang is held against all. A name that
-	// something else has is NameTaken.
+	// CreatePods stops at the first pod that is not taken: what is held against one pod of a gang is held against
+	// all. A name that something else has is NameTaken.
 	CreatePods(ctx context.Context, pods []*corev1.Pod) error
 }
 
@@ -37,12 +40,13 @@ type Evidence interface {
 	Ask(ctx context.Context, questions []Question) ([]bool, error)
 	// Alive returns the pods of a Run that hold GPUs, for some that no cache holds.
 	Alive(ctx context.Context, run types.NamespacedName, unseen []types.UID) (map[types.UID]bool, error)
-	// RankLeases returns the labels of all Leases, closed ones too, that some ranks of a Run have had, or its namesakes'.
+	// RankLeases returns the labels of all Leases, closed ones too, that some ranks of a Run have had, or its
+	// namesakes'.
 	RankLeases(ctx context.Context, run *rqv1.Run, ranks []string) ([]map[string]string, error)
 }
 
-// ErrBehind is the error for a status that is not written because what it was decided on is older than the one that was written last:
-// the event of that write has the Run looked at again.
+// ErrBehind is the error for a status that is not written because what it was decided on is older than the one that
+// was written last: the event of that write has the Run looked at again.
 var ErrBehind = errors.New("the Run that was observed is older than its last status")
 
 // Question is about one thing that is to be so before pods are deleted for it.

@@ -13,8 +13,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// deletePods deletes those pods for which the API server itself says that there is evidence. What could not be found out of some
-// holds up no others.
+// deletePods deletes those pods for which the API server itself says that there is evidence. What could not be found
+// out of some holds up no others.
 func (r *Runs) deletePods(ctx context.Context, deletions []lifecycle.Deletion) error {
 	var questions []Question
 	at := map[Question]int{}
@@ -68,8 +68,8 @@ func grace(d *lifecycle.Deletion) *int64 {
 	return d.GraceSeconds
 }
 
-// closeLeases closes Leases whose pods have ended, and returns those that were open until now. Of a pod that no cache holds the API
-// server is asked first: while it holds GPUs the cache is behind, and the pod's own event looks again.
+// closeLeases closes Leases whose pods have ended, and returns those that were open until now. Of a pod that no cache
+// holds the API server is asked first: while it holds GPUs the cache is behind, and the pod's own event looks again.
 func (r *Runs) closeLeases(ctx context.Context, o *lifecycle.Observed, closings []lifecycle.Closing) ([]*rqv1.Lease, error) {
 	seen := map[types.UID]bool{}
 	for _, pod := range o.Pods {

@@ -104,8 +104,8 @@ func TestASpareHasNoEpoch(t *testing.T) {
 	}
 }
 
-// TestPasses tells failures to make the replacements of lost ranks apart: the Leases by which the loss is known stay open as long as
-// the replacements may still be made.
+// TestPasses tells failures to make the replacements of lost ranks apart: the Leases by which the loss is known stay
+// open as long as the replacements may still be made.
 func TestPasses(t *testing.T) {
 	for name, c := range map[string]struct {
 		problem error

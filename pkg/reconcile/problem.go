@@ -16,11 +16,11 @@ func (e NameTaken) Error() string {
 	return fmt.Sprintf("%s %s exists and is not this Run's; delete it, or give the Run another name", e.Kind, e.Name)
 }
 
-// Passes reports whether a failure to make pods passes by itself: the API server, or this process, was not up to it. What it holds
-// against the pods stays.
+// Passes reports whether a failure to make pods passes by itself: the API server, or this process, was not up to it.
+// What it holds against the pods stays.
 func Passes(problem error) bool {
-	taken := NameTaken{}
-	return problem != nil && !errors.As(problem, &taken) && !apierrors.IsForbidden(first(problem)) && !apierrors.IsInvalid(first(problem))
+	taken, cause := NameTaken{}, first(problem)
+	return problem != nil && !errors.As(problem, &taken) && !apierrors.IsForbidden(cause) && !apierrors.IsInvalid(cause)
 }
 
 // note remembers what the API server holds against a Run's pods, so that the next decision tells it.

@@ -1,6 +1,6 @@
-// Package reconcile brings one Run a decision further: it gathers what is known of it, has pkg/lifecycle decide, and carries the
-// decision out, in the one order in which a process may end between any two writes. The scheduler, the random worlds of the tests and
-// the simulator share it, each with an API server of its own.
+// Package reconcile brings one Run a decision further: it gathers what is known of it, has pkg/lifecycle decide, and
+// carries the decision out, in the one order in which a process may end between any two writes. The scheduler, the
+// random worlds of the tests and the simulator share it, each with an API server of its own.
 package reconcile
 
 import (
@@ -38,7 +38,8 @@ func New(b *book.Book, api API, rules lifecycle.Rules, now func() time.Time) *Ru
 type Outcome struct {
 	// After is when to look at it again, and Retry when to plan it again; 0 for never.
 	After, Retry time.Duration
-	// Unsaid is why the API server takes a status for invalid that was to be written before pods went, which went all the same.
+	// Unsaid is why the API server takes a status for invalid that was to be written before pods went, which went all
+	// the same.
 	Unsaid error
 }
 
@@ -51,7 +52,8 @@ func (r *Runs) Reconcile(ctx context.Context, objects book.Objects) (Outcome, er
 	return r.CarryOut(ctx, o, lifecycle.Decide(o))
 }
 
-// Observe adds what the book knows of a Run to what caches hold of it, and brings its Reservations to where they should stand.
+// Observe adds what the book knows of a Run to what caches hold of it, and brings its Reservations to where they
+// should stand.
 func (r *Runs) Observe(ctx context.Context, objects book.Objects) (lifecycle.Observed, error) {
 	o := lifecycle.Observed{Objects: objects, Rules: r.rules}
 	if problem, ok := r.problems.Load(o.Name); ok && o.Run != nil {
@@ -76,8 +78,8 @@ func (r *Runs) Observe(ctx context.Context, objects book.Objects) (lifecycle.Obs
 	}
 }
 
-// CarryOut makes the writes of a decision. Whatever happens between two of them, who comes after decides the rest from what has been
-// written:
+// CarryOut makes the writes of a decision. Whatever happens between two of them, who comes after decides the rest
+// from what has been written:
 //   - the status comes first where nothing would tell any more, without the pods, what it says;
 //   - pods that replace lost ranks are made before the Leases close that tell of the loss;
 //   - other pods are made after the Leases that their ranks had are closed and the Service is there, and are numbered by both;

@@ -234,7 +234,8 @@ func leaseName(rank string) string {
 	return questionOf(&lifecycle.Deletion{Pod: podOf(rank), If: lifecycle.Unpaid}).Lease.Name
 }
 
-// TestARunThatHasItsServiceMayHaveHadPods has a pod made of a Run of which nothing else tells that it has had one before.
+// TestARunThatHasItsServiceMayHaveHadPods has a pod made of a Run of which nothing else tells that it has had one
+// before.
 func TestARunThatHasItsServiceMayHaveHadPods(t *testing.T) {
 	said := []metav1.Condition{{Type: rqv1.ConditionStarted}}
 	for name, c := range map[string]struct {

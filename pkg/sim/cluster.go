@@ -1,0 +1,174 @@
+// Package sim is a cluster in memory: an API server, kubelets and a scheduling queue, around one process that decides
+// as the scheduler does. It has no clock and no chance of its own: whoever drives it says what happens, and when. The
+// random worlds of the tests drive it step by step; Play has it go through a history by itself.
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+	"github.com/davidlangworthy/jobtree/pkg/reconcile"
+)
+
+// Namespace is the one in which all Runs are.
+const Namespace = "ns"
+
+// Options is what a Cluster is made with.
+type Options struct {
+	Args  *config.Args
+	Rules lifecycle.Rules
+	Begin time.Time
+	// Reserves has waiting Runs get Reservations, and be started by them.
+	Reserves bool
+	// AtOnce has pods end as soon as they are told to, whatever their grace.
+	AtOnce bool
+	Witness
+}
+
+// Witness is told what happens. What is nil is told nothing.
+type Witness struct {
+	// Violated is told what must never be.
+	Violated func(format string, args ...any)
+	// Began is told of the book of each process before it learns anything, and may add to what it learns.
+	Began func(b *book.Book) []func()
+	// Decided is told of every decision, Stored of every status that is written, beside the Run as it was, and
+	// Reserved of every write of a Reservation, beside the one before it; nil for a new one.
+	Decided  func(o lifecycle.Observed, d lifecycle.Decision)
+	Stored   func(next *rqv1.Run)
+	Reserved func(was, next *rqv1.Reservation)
+	// Rejected is told of pods that the rules of other schedulers turned down from where they had been placed.
+	Rejected func(pod *corev1.Pod, node string)
+	// Placed is told of pods that were planned just now.
+	Placed func(pod *corev1.Pod, node string)
+}
+
+// Cluster is the cluster. Maps of objects are to be read only: what writes them has an own verb.
+type Cluster struct {
+	Options
+	Now  time.Time
+	Book *book.Book
+	objects
+	Faults Faults
+	// Writes is how many writes there have been.
+	Writes int
+	// Rejects are the nodes that the rules of other schedulers turn down, and why.
+	Rejects map[string]string
+
+	// Waiting are the pods at the barrier, and until when, Binding those past it, with their nodes, and Queue those
+	// that the scheduling queue is going to try.
+	Waiting *Agenda[types.UID]
+	Binding map[types.UID]string
+	Queue   map[types.UID]bool
+	// Ends are the pods that were told to go, and when they are gone.
+	Ends *Agenda[types.UID]
+	// Retries are the Runs that are to be planned again.
+	Retries *Agenda[string]
+	// looks are the Runs that are to be looked at again, and changed those of which something has changed since they
+	// were.
+	looks   *Agenda[string]
+	changed map[string]bool
+	order   *reconcile.Runs
+	// NextUID numbers objects.
+	NextUID int
+}
+
+// New returns a cluster without nodes, in which a process has begun.
+func New(o Options) *Cluster {
+	c := &Cluster{
+		Options: o, Now: o.Begin, objects: newObjects(), Rejects: map[string]string{},
+		Waiting: newAgenda[types.UID](), Binding: map[types.UID]string{}, Queue: map[types.UID]bool{},
+		Ends: newAgenda[types.UID](), Retries: newAgenda[string](), looks: newAgenda[string](), changed: map[string]bool{},
+	}
+	c.Boot(nil)
+	return c
+}
+
+// keyOf is the key of the Run of a name.
+func keyOf(run string) types.NamespacedName {
+	return types.NamespacedName{Namespace: Namespace, Name: run}
+}
+
+// UID returns one that nobody has.
+func (c *Cluster) UID() types.UID {
+	c.NextUID++
+	return types.UID(fmt.Sprintf("%08d-uid", c.NextUID))
+}
+
+// Boot has a process begin that has read everything there is, in an order of its own.
+func (c *Cluster) Boot(shuffle func(events []func()) []func()) {
+	c.Book = c.Rebuilt(shuffle)
+	c.order = reconcile.New(c.Book, c, c.Rules, func() time.Time { return c.Now })
+	for _, name := range c.Live() {
+		c.changed[name] = true
+	}
+}
+
+// Crash loses everything that only the process knew.
+func (c *Cluster) Crash(shuffle func(events []func()) []func()) {
+	c.Waiting.Clear()
+	clear(c.Binding)
+	for uid := range c.Pods {
+		c.Queue[uid] = true
+	}
+	c.looks.Clear()
+	c.seeAll()
+	c.Boot(shuffle)
+}
+
+// Rebuilt returns a book that has read everything there is; nil leaves it in its order.
+func (c *Cluster) Rebuilt(shuffle func(events []func()) []func()) *book.Book {
+	b := book.New(c.Args)
+	b.SetLotteryKey([]byte("0123456789abcdef0123456789abcdef"))
+	var events []func()
+	if c.Began != nil {
+		events = c.Began(b)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Nodes)) {
+		events = append(events, func() { b.SetNode(c.Nodes[name]) })
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Budgets)) {
+		events = append(events, func() { b.SetBudget(c.Budgets[name]) })
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Runs)) {
+		events = append(events, func() { b.SetRun(c.Runs[name]) })
+	}
+	for _, uid := range c.SortedPods() {
+		events = append(events, func() { b.SetPod(c.Pods[uid]) }, func() { b.SetMember(c.Pods[uid]) })
+	}
+	for _, lease := range c.OpenLeases() {
+		events = append(events, func() { b.SetLease(lease) })
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Reservations)) {
+		events = append(events, func() { b.SetReservation(c.Reservations[name]) })
+	}
+	if shuffle != nil {
+		events = shuffle(events)
+	}
+	for _, event := range events {
+		event()
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Leases)) { // closed ones are not watched, but read at the end
+		if lease := c.Leases[name]; lease.Status.Closed {
+			b.SetLease(lease)
+		}
+	}
+	b.Open(c.Now)
+	return b
+}
+
+// violated tells of what must never be.
+func (c *Cluster) violated(format string, args ...any) {
+	if c.Violated == nil {
+		panic(fmt.Sprintf(format, args...))
+	}
+	c.Violated(format, args...)
+}

@@ -1,0 +1,131 @@
+package sim
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
+)
+
+// Lost reports whether a node does not exist or is recorded as lost.
+func (c *Cluster) Lost(name string) bool {
+	if c.Nodes[name] == nil {
+		return true
+	}
+	_, lost := nodeloss.Recorded(c.Nodes[name])
+	return lost
+}
+
+// Lose has nodes found to be lost, all at once, as the controller does: they are cordoned with a record.
+func (c *Cluster) Lose(names ...string) {
+	c.Book.Lose(names)
+	for _, name := range names {
+		node := c.Nodes[name].DeepCopy()
+		node.Spec.Unschedulable = true
+		record := nodeloss.Record(nodeloss.Verdict{Reason: nodeloss.Stale}, c.Now)
+		node.Annotations = map[string]string{rqv1.AnnotationLost: record}
+		c.SetNode(node)
+	}
+}
+
+// Forgive has a person uncordon a node.
+func (c *Cluster) Forgive(name string) {
+	node := c.Nodes[name].DeepCopy()
+	node.Spec.Unschedulable = false
+	c.SetNode(node)
+	c.Revive(name)
+}
+
+// Revive has the kubelet of a node end what terminates there.
+func (c *Cluster) Revive(node string) {
+	for _, uid := range c.SortedPods() {
+		if pod := c.Pods[uid]; pod.Spec.NodeName == node && pod.DeletionTimestamp != nil {
+			c.DeletePod(uid)
+		}
+	}
+}
+
+// RemoveNode deletes a node and, as the pod garbage collector does, the pods on it.
+func (c *Cluster) RemoveNode(name string) {
+	delete(c.Nodes, name)
+	c.Book.RemoveNode(name)
+	for _, uid := range c.SortedPods() {
+		if c.Pods[uid].Spec.NodeName == name {
+			c.DeletePod(uid)
+		}
+	}
+}
+
+// EndPod has a pod's containers end.
+func (c *Cluster) EndPod(uid types.UID, phase corev1.PodPhase) {
+	pod := c.Pods[uid].DeepCopy()
+	pod.Status.Phase = phase
+	c.SetPod(pod)
+}
+
+// DeleteRun deletes a Run and, as the garbage collector does, its pods.
+func (c *Cluster) DeleteRun(name string) {
+	c.ForgetRun(name)
+	for _, pod := range c.PodsOf(name) {
+		c.TerminateWithin(pod.UID, nil)
+	}
+}
+
+// TerminateWithin deletes a pod with a grace period in seconds; nil for its own. On a lost node nobody is there to
+// end it, and one that is not bound is gone at once.
+func (c *Cluster) TerminateWithin(uid types.UID, seconds *int64) {
+	pod := c.Pods[uid]
+	if pod == nil {
+		return
+	}
+	grace := graceOf(pod)
+	if seconds != nil {
+		grace = time.Duration(*seconds) * time.Second
+	}
+	switch node := pod.Spec.NodeName; {
+	case node != "" && c.Lost(node):
+		c.tellToGo(pod, c.Now)
+	case node != "" && !c.AtOnce && grace > 0 && pod.Status.Phase == corev1.PodRunning:
+		c.EndAt(pod, c.Now.Add(grace))
+	default:
+		c.DeletePod(uid)
+	}
+}
+
+// graceOf returns the time that a pod takes to end once it is told to: none, unless it says so.
+func graceOf(pod *corev1.Pod) time.Duration {
+	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {
+		return time.Duration(*own) * time.Second
+	}
+	return 0
+}
+
+// EndAt tells a pod to go by an instant, or sooner than it was told before.
+func (c *Cluster) EndAt(pod *corev1.Pod, at time.Time) {
+	if was := c.Ends.At(pod.UID); was.IsZero() || at.Before(was) {
+		c.Ends.Set(pod.UID, at)
+	}
+	c.tellToGo(pod, at)
+}
+
+// tellToGo has the API server note by when a pod is to be gone, unless it has been told before.
+func (c *Cluster) tellToGo(pod *corev1.Pod, by time.Time) {
+	if pod.DeletionTimestamp == nil {
+		pod = pod.DeepCopy()
+		pod.DeletionTimestamp = &metav1.Time{Time: by}
+		c.SetPod(pod)
+	}
+}
+
+// EndPods has pods go whose time is over.
+func (c *Cluster) EndPods() {
+	for _, uid := range c.Ends.Due(c.Now) {
+		if pod := c.Pods[uid]; pod != nil && !c.Lost(pod.Spec.NodeName) {
+			c.DeletePod(uid)
+		}
+	}
+}

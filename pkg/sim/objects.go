@@ -1,0 +1,202 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// objects are what the API server has, and by Run what a decision on one needs.
+type objects struct {
+	Nodes   map[string]*corev1.Node
+	Budgets map[string]*rqv1.Budget
+	Runs    map[string]*rqv1.Run
+	Pods    map[types.UID]*corev1.Pod
+	Leases  map[string]*rqv1.Lease
+	// Reservations are as they are stored, Seen as the process has seen them, which is a while later, and under what
+	// is on its way.
+	Reservations map[string]*rqv1.Reservation
+	Seen         map[string]*rqv1.Reservation
+	under        []version
+	// services are the Services of Runs, by name, and their Runs.
+	services map[string]types.UID
+
+	podsOf   index[types.UID] // by the label of the Run
+	leasesOf index[string]    // those of each rank, closed ones too
+	openOf   index[string]    // the open ones
+	seenOf   index[string]
+}
+
+// version is a Reservation as it was once, or that it is gone.
+type version struct {
+	*rqv1.Reservation
+	gone bool
+}
+
+func newObjects() objects {
+	return objects{
+		Nodes: map[string]*corev1.Node{}, Budgets: map[string]*rqv1.Budget{}, Runs: map[string]*rqv1.Run{},
+		Pods: map[types.UID]*corev1.Pod{}, Leases: map[string]*rqv1.Lease{}, services: map[string]types.UID{},
+		Reservations: map[string]*rqv1.Reservation{}, Seen: map[string]*rqv1.Reservation{},
+		podsOf: index[types.UID]{}, leasesOf: index[string]{}, openOf: index[string]{}, seenOf: index[string]{},
+	}
+}
+
+// index has the keys of objects by the name of something that they are about.
+type index[K ~string] map[string]map[K]bool
+
+func (i index[K]) add(of string, key K) {
+	if i[of] == nil {
+		i[of] = map[K]bool{}
+	}
+	i[of][key] = true
+}
+
+func (i index[K]) drop(of string, key K) {
+	delete(i[of], key)
+	if len(i[of]) == 0 {
+		delete(i, of)
+	}
+}
+
+// sorted returns the keys that are about something, in order.
+func (i index[K]) sorted(of string) []K { return slices.Sorted(maps.Keys(i[of])) }
+
+// SetNode makes or changes a node.
+func (c *Cluster) SetNode(node *corev1.Node) {
+	c.Nodes[node.Name] = node
+	c.Book.SetNode(node)
+}
+
+// SetBudget makes or changes a Budget.
+func (c *Cluster) SetBudget(budget *rqv1.Budget) {
+	c.Budgets[budget.Name] = budget
+	c.Book.SetBudget(budget)
+}
+
+// SetRun makes or changes a Run.
+func (c *Cluster) SetRun(run *rqv1.Run) {
+	c.Runs[run.Name] = run
+	c.changed[run.Name] = true
+	c.Book.SetRun(run)
+}
+
+// ForgetRun deletes a Run's object alone, as its pods' references keep them, or do not.
+func (c *Cluster) ForgetRun(name string) {
+	run := c.Runs[name]
+	delete(c.Runs, name)
+	c.changed[name] = true
+	c.Book.DeleteRun(run)
+}
+
+// SetPod makes or changes a pod. A new one is tried once.
+func (c *Cluster) SetPod(pod *corev1.Pod) {
+	was := c.Pods[pod.UID]
+	if was == nil {
+		c.Queue[pod.UID] = true
+	} else {
+		c.podsOf.drop(was.Labels[rqv1.LabelRun], pod.UID)
+	}
+	c.Pods[pod.UID] = pod
+	if run, ours := pod.Labels[rqv1.LabelRun]; ours {
+		c.podsOf.add(run, pod.UID)
+		c.changed[run] = true
+	}
+	c.Book.SetMember(pod)
+	c.Book.SetPod(pod)
+}
+
+// DeletePod removes a pod's object.
+func (c *Cluster) DeletePod(uid types.UID) {
+	pod := c.Pods[uid]
+	delete(c.Pods, uid)
+	c.podsOf.drop(pod.Labels[rqv1.LabelRun], uid)
+	c.changed[pod.Labels[rqv1.LabelRun]] = true
+	c.Book.DeletePod(pod)
+	c.Book.DeleteMember(pod)
+	c.Unreserve(uid)
+}
+
+// SetLease stores a Lease, and has the process see it.
+func (c *Cluster) SetLease(lease *rqv1.Lease) {
+	c.storeLease(lease)
+	c.Book.SetLease(lease)
+}
+
+func (c *Cluster) storeLease(lease *rqv1.Lease) {
+	run := lease.Spec.RunRef.Name
+	c.Leases[lease.Name] = lease
+	c.leasesOf.add(rankOf(run, lease.Labels), lease.Name)
+	if c.openOf.drop(run, lease.Name); !lease.Status.Closed {
+		c.openOf.add(run, lease.Name)
+	}
+	c.changed[run] = true
+}
+
+// ForgetLease removes a Lease's object, which the process does not see.
+func (c *Cluster) ForgetLease(name string) {
+	lease := c.Leases[name]
+	delete(c.Leases, name)
+	c.leasesOf.drop(rankOf(lease.Spec.RunRef.Name, lease.Labels), name)
+	c.openOf.drop(lease.Spec.RunRef.Name, name)
+}
+
+// rankOf is the key of a rank's Leases.
+func rankOf(run string, labels map[string]string) string {
+	return run + "/" + labels[rqv1.LabelRole] + "/" + labels[rqv1.LabelIndex]
+}
+
+// SortedPods returns the UIDs of all pods, in order.
+func (c *Cluster) SortedPods() []types.UID { return slices.Sorted(maps.Keys(c.Pods)) }
+
+// PodsOf returns a Run's pods.
+func (c *Cluster) PodsOf(run string) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, uid := range c.podsOf.sorted(run) {
+		out = append(out, c.Pods[uid])
+	}
+	return out
+}
+
+// OpenLeases returns all open Leases.
+func (c *Cluster) OpenLeases() []*rqv1.Lease {
+	var out []*rqv1.Lease
+	for _, name := range slices.Sorted(maps.Keys(c.Leases)) {
+		if !c.Leases[name].Status.Closed {
+			out = append(out, c.Leases[name])
+		}
+	}
+	return out
+}
+
+// Names returns the names of Runs that there are, or of which pods or open Leases are left.
+func (c *Cluster) Names() []string { return slices.Sorted(maps.Keys(c.names())) }
+
+// Live returns those, and the ones for which Reservations wait.
+func (c *Cluster) Live() []string {
+	names := c.names()
+	for _, r := range c.Reservations {
+		if !r.Ended() {
+			names[r.Spec.RunRef.Name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+func (c *Cluster) names() map[string]bool {
+	names := map[string]bool{}
+	for name := range c.Runs {
+		names[name] = true
+	}
+	for name := range c.podsOf {
+		names[name] = true
+	}
+	for name := range c.openOf {
+		names[name] = true
+	}
+	return names
+}

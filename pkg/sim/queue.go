@@ -1,0 +1,177 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// Act carries out what the book asks of the queue and of the controllers.
+func (c *Cluster) Act() {
+	queue, controllers := c.Book.Queue().Take(), c.Book.Controllers().Take()
+	for _, uid := range queue.Reject {
+		c.Unreserve(uid)
+	}
+	for _, pod := range queue.Activate {
+		c.Queue[pod.UID] = true
+	}
+	for _, run := range controllers.Reconcile {
+		c.changed[run.Name] = true
+	}
+	for _, name := range controllers.Lookup {
+		if lease := c.Leases[name.Name]; lease != nil {
+			c.Book.SetLease(lease)
+		} else {
+			c.Book.LeaseLost(name, c.Now)
+		}
+	}
+}
+
+// Cycle is one scheduling cycle of a pod, if the queue tries it: one that was turned down, or let in and refused, is
+// left alone until the book asks for it.
+func (c *Cluster) Cycle(uid types.UID) {
+	pod := c.Pods[uid]
+	if !c.Queue[uid] {
+		return
+	}
+	delete(c.Queue, uid)
+	if pod == nil || c.Waiting.Has(uid) || c.Binding[uid] != "" || pod.Spec.NodeName != "" || c.Book.Gate(pod) != "" {
+		return
+	}
+	planned := c.Book.Assigned(uid) == ""
+	node, refusal := c.Book.Place(uid, c.Now)
+	if refusal != nil {
+		if c.Book.Assigned(uid) == "" {
+			c.Book.Promise(uid, c.Now)
+		}
+		return
+	}
+	why := c.Rejects[node]
+	if why != "" && pod.Labels[rqv1.LabelRole] != string(rqv1.RoleSpare) { // which asks for little
+		if c.Rejected != nil {
+			c.Rejected(pod, node)
+		}
+		c.Book.Turned(uid, node, why)
+		return
+	}
+	if planned && c.Placed != nil {
+		c.Placed(pod, node)
+	}
+	if err := c.Book.Reserve(uid, node); err != nil {
+		c.violated("a pod placed in this cycle cannot be reserved: %v", err)
+	}
+	for _, sibling := range c.Book.Follow(uid) {
+		c.Queue[sibling.UID] = true
+	}
+	c.permit(uid, node)
+}
+
+// permit has a pod arrive at the barrier of its gang.
+func (c *Cluster) permit(uid types.UID, node string) {
+	open, release, wait := c.Book.Arrive(uid, c.Now)
+	switch {
+	case !open && wait <= 0:
+		c.Book.Unreserve(uid, c.Now)
+	case !open:
+		c.Waiting.Set(uid, c.Now.Add(wait))
+	default:
+		c.Binding[uid] = node
+		for _, other := range release {
+			if !c.Waiting.Has(other) {
+				c.violated("the barrier releases a pod that is not there")
+			}
+			c.Waiting.Delete(other)
+			c.Binding[other] = c.Book.Assigned(other)
+		}
+	}
+}
+
+// Unreserve ends a pod's wait or its binding.
+func (c *Cluster) Unreserve(uid types.UID) {
+	_, binds := c.Binding[uid]
+	waits := c.Waiting.Has(uid)
+	c.Waiting.Delete(uid)
+	delete(c.Binding, uid)
+	if waits || binds {
+		c.Queue[uid] = true // after a while
+		c.Book.Unreserve(uid, c.Now)
+	}
+}
+
+// Bindings returns the pods past the barrier, in order.
+func (c *Cluster) Bindings() []types.UID { return slices.Sorted(maps.Keys(c.Binding)) }
+
+// Bind writes a pod's Lease, with some outcome, and binds the pod.
+func (c *Cluster) Bind(uid types.UID, how Effect) {
+	if planned := c.Faults.at(Bindings); planned == Crash {
+		panic(Crashed{})
+	} else if planned != Written {
+		how = planned
+	}
+	c.Writes++
+	node, ok := c.Binding[uid]
+	if !ok {
+		return
+	}
+	lease, err := c.Book.NewLease(uid, c.Now)
+	if err != nil {
+		c.Unreserve(uid)
+		return
+	}
+	if how == Refused && c.Leases[lease.Name] == nil {
+		c.Book.NotWritten(uid, types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name})
+		c.Unreserve(uid)
+		return
+	}
+	if stored := c.Leases[lease.Name]; stored != nil {
+		lease = stored
+	} else {
+		c.storeLease(lease)
+	}
+	if how == Late {
+		c.Unreserve(uid)
+		c.Book.SetLease(lease)
+		return
+	}
+	c.Book.SetLease(lease)
+	if on := lease.Node(); on != node {
+		c.violated("pod %s has its Lease on %s and is bound to %s", c.Pods[uid].Name, on, node)
+	}
+	delete(c.Binding, uid)
+	if c.Nodes[node] == nil {
+		c.Queue[uid] = true
+		return
+	}
+	pod := c.Pods[uid].DeepCopy()
+	pod.Spec.NodeName, pod.Status.Phase = node, corev1.PodRunning
+	c.SetPod(pod)
+}
+
+// Pass lets time go by and ends waits that are over.
+func (c *Cluster) Pass(d time.Duration) {
+	c.Now = c.Now.Add(d)
+	for _, run := range c.Retries.Due(c.Now) {
+		c.Book.Retry(keyOf(run))
+	}
+	for _, run := range c.looks.Due(c.Now) {
+		c.changed[run] = true
+	}
+	for uid, at, ok := c.Waiting.First(); ok && at.Before(c.Now); uid, at, ok = c.Waiting.First() {
+		c.Unreserve(uid)
+	}
+}
+
+// Jump sets all clocks forward or back, as somebody does who finds them wrong. What kubelets and timers count goes on
+// as before.
+func (c *Cluster) Jump(by time.Duration) {
+	c.Now = c.Now.Add(by)
+	c.Ends.Shift(by)
+	c.Waiting.Shift(by)
+	c.Retries.Shift(by)
+	c.looks.Shift(by)
+}
