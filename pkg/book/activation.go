@@ -125,7 +125,7 @@ func (b *Book) resume(g *gang, pod *corev1.Pod, now time.Time) {
 		refusal = g.notYet("the key of lotteries has been replaced")
 	default:
 		// Whom the draw is about was fixed then, though they may have ended since, and others started.
-		state.Tenants = func(domains map[string]bool, _ time.Time) []resolver.Tenant {
+		state.Candidates = func(domains map[string]bool, _ time.Time) []resolver.Candidate {
 			return b.tenants(g, domains, a.At, latest(now, a.At))
 		}
 		decided, places, ok := forecast.Activate(state, ask, b.domainsAround(g.reservation), a.Conflicts, a.Nonce)

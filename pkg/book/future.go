@@ -30,7 +30,7 @@ func (b *Book) future(g *gang, pod *corev1.Pod, now time.Time) (forecast.State, 
 	ask := forecast.Ask{Demand: least, Claim: b.claim(g, nil), Missing: least.Within(missing), Excluded: b.rejected(g, pod)}
 	state := b.stateFor(g, now)
 	if !g.activating() && b.rebuffed(g, now) != nil {
-		state.Tenants = nobody
+		state.Candidates = nobody
 	}
 	return state, ask, refusal
 }
@@ -40,7 +40,9 @@ func (b *Book) stateFor(g *gang, now time.Time) forecast.State {
 	state := forecast.State{
 		Fleet: b.fleet, Accounts: b.accounts, Now: now, NotBefore: b.refusedSince(g).Add(b.args.ReservationLead.Duration),
 		WindowDelay: b.args.WindowDelay.Duration, Ahead: b.aheadOf(g),
-		Tenants: func(domains map[string]bool, at time.Time) []resolver.Tenant { return b.tenants(g, domains, at, now) },
+		Candidates: func(domains map[string]bool, at time.Time) []resolver.Candidate {
+			return b.tenants(g, domains, at, now)
+		},
 	}
 	state.Releases = b.departures(now)
 	for _, other := range b.gangs {
@@ -205,8 +207,8 @@ func nameOf(o metav1.Object) rqv1.NamespacedName {
 // tenants returns the Runs that hold GPUs in some fabric domains and may be cut at an instant for a gang: those that run and
 // have not ended by then and are not shielded from it (R22). Of an activation that goes on, they had started when it was
 // published. What is starting now runs by the time at which it may be cut.
-func (b *Book) tenants(g *gang, domains map[string]bool, at, now time.Time) []resolver.Tenant {
-	var out []resolver.Tenant
+func (b *Book) tenants(g *gang, domains map[string]bool, at, now time.Time) []resolver.Candidate {
+	var out []resolver.Candidate
 	since := at
 	if g.activating() && g.reservation.Status.ActivatedAt != nil {
 		since = g.reservation.Status.ActivatedAt.Time
@@ -228,7 +230,7 @@ func (b *Book) tenants(g *gang, domains map[string]bool, at, now time.Time) []re
 			out = append(out, tenant)
 		}
 	}
-	slices.SortFunc(out, func(x, y resolver.Tenant) int {
+	slices.SortFunc(out, func(x, y resolver.Candidate) int {
 		return cmp.Or(cmp.Compare(x.Run.Namespace, y.Run.Namespace), cmp.Compare(x.Run.Name, y.Run.Name))
 	})
 	return out
@@ -253,8 +255,8 @@ func (g *gang) startedBefore(at time.Time) bool {
 
 // tenant returns what may be cut of a Run in some fabric domains and was there at an instant; false if it holds nothing
 // there.
-func (b *Book) tenant(g *gang, domains map[string]bool, since, now time.Time) (resolver.Tenant, bool) {
-	t := resolver.Tenant{Run: nameOf(g.run), UID: g.run.UID, Owner: g.run.Spec.Owner}
+func (b *Book) tenant(g *gang, domains map[string]bool, since, now time.Time) (resolver.Candidate, bool) {
+	t := resolver.Candidate{Run: nameOf(g.run), UID: g.run.UID, Owner: g.run.Spec.Owner}
 	within := func(m *member) bool { return domains[b.fleet.DomainOf(m.node)] }
 	if !g.touches(within) {
 		return t, false

@@ -132,7 +132,7 @@ func (b *Book) nodesAround(r *rqv1.Reservation) (names []string) {
 }
 
 // nobody is who may be cut for a gang that has been rebuffed.
-func nobody(map[string]bool, time.Time) []resolver.Tenant { return nil }
+func nobody(map[string]bool, time.Time) []resolver.Candidate { return nil }
 
 // tellRebuff has the refusal of a gang that has been rebuffed say so.
 func (b *Book) tellRebuff(g *gang, now time.Time) {

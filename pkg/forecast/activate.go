@@ -15,13 +15,13 @@ func Activate(s State, ask Ask, domains map[string]bool, published []rqv1.Confli
 	if attempt.Unpaid(s.Fleet) != nil {
 		return resolver.Plan{}, nil, false
 	}
-	w := world{s.Fleet, attempt.Within(domains)}
-	tenants := s.Tenants(domains, s.Now)
-	decided, ok := resolver.Resolve(w, tenants, published, nonce)
+	w := feasibility{s.Fleet, attempt.Within(domains)}
+	candidates := s.Candidates(domains, s.Now)
+	decided, ok := resolver.Resolve(w, candidates, published, nonce)
 	if !ok {
 		return decided, nil, false
 	}
-	freed := resolver.Freed(decided.Cuts, tenants)
+	freed := resolver.Freed(decided.Cuts, candidates)
 	w.Free(freed)
 	defer w.Hold(freed)
 	assignments, refusal := w.attempt.Place(s.Fleet)

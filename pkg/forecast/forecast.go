@@ -28,7 +28,7 @@ type State struct {
 	// Ahead are the Reservations of other Runs, in order.
 	Ahead []Ahead
 	// Tenants returns the Runs that hold GPUs in some fabric domains and may be cut at an instant.
-	Tenants func(domains map[string]bool, at time.Time) []resolver.Tenant
+	Candidates func(domains map[string]bool, at time.Time) []resolver.Candidate
 	// Shields are the instants from which Runs may be cut that may not be now (R22).
 	Shields []time.Time
 }
@@ -92,8 +92,8 @@ type Paid struct {
 	GPUs     int
 }
 
-// later is how many shields, at most, a forecast waits for.
-const later = 8
+// mostShields is how many shields, at most, a forecast waits for.
+const mostShields = 8
 
 // Earliest returns when a Run that does not fit now can start (R17): at the first known release or opening window that
 // makes it fit, or, if others may be cut before that, when they may. It returns the refusal of a Run that gets no date:
@@ -102,26 +102,26 @@ const later = 8
 func Earliest(s State, ask Ask) (*Promise, *plan.Refusal) {
 	t := newTimeline(&s, &ask)
 	defer t.rewind()
-	if refusal := t.hopeless(); refusal != nil {
+	if refusal := t.neverStarts(); refusal != nil {
 		return nil, refusal
 	}
 	cut := t.count(latest(s.Now, s.NotBefore))
-	if n, ok := t.first(1, cut, t.fits); ok {
+	if n, ok := t.firstFrom(1, cut, t.fits); ok {
 		return t.known(n), nil
 	}
 	at := latest(s.Now, s.NotBefore)
 	if p := t.departing(at); p != nil {
 		return p, nil
 	}
-	t.to(cut)
+	t.seek(cut)
 	if t.attempt(at).Unpaid(s.Fleet) != nil {
-		n, ok := t.first(cut+1, len(t.events), t.paid)
+		n, ok := t.firstFrom(cut+1, len(t.events), t.paid)
 		if !ok {
-			t.to(0)
+			t.seek(0)
 			return nil, t.attempt(s.Now).Unpaid(s.Fleet)
 		}
 		cut, at = n, t.events[n-1].at
-		t.to(n)
+		t.seek(n)
 		if t.fits(at) {
 			return t.known(n), nil
 		}
@@ -134,10 +134,10 @@ func Earliest(s State, ask Ask) (*Promise, *plan.Refusal) {
 
 // afterwards looks beyond the time at which cuts do not help: for releases, and for Runs that may be cut later.
 func (t *timeline) afterwards(cut int, at time.Time) (*Promise, *plan.Refusal) {
-	n, known := t.first(cut+1, len(t.events), t.fits)
+	n, known := t.firstFrom(cut+1, len(t.events), t.fits)
 	tried := 0
 	for _, shield := range t.s.Shields {
-		if !shield.After(at) || known && !shield.Before(t.events[n-1].at) || tried == later {
+		if !shield.After(at) || known && !shield.Before(t.events[n-1].at) || tried == mostShields {
 			continue
 		}
 		tried++
@@ -148,14 +148,14 @@ func (t *timeline) afterwards(cut int, at time.Time) (*Promise, *plan.Refusal) {
 	if known {
 		return t.known(n), nil
 	}
-	t.to(0)
+	t.seek(0)
 	_, refusal := t.attempt(t.s.Now).Place(t.s.Fleet)
 	return nil, refusal
 }
 
 // cutting returns the promise to start at an instant by cutting others; nil if that would not do.
 func (t *timeline) cutting(events int, at time.Time) *Promise {
-	t.to(events)
+	t.seek(events)
 	attempt := t.attempt(at)
 	if attempt.Unpaid(t.s.Fleet) != nil {
 		return nil
@@ -176,14 +176,14 @@ func (t *timeline) cutting(events int, at time.Time) *Promise {
 // domains than the Run is going to lie in, so that whoever reads where that is knows the slice.
 func (t *timeline) cuttingIn(p *Promise, slice Slice, attempt *plan.Attempt, at time.Time) bool {
 	for {
-		w := world{t.s.Fleet, attempt.Within(slice.Domains)}
-		tenants := t.tenants(slice.Domains, at)
+		w := feasibility{t.s.Fleet, attempt.Within(slice.Domains)}
+		candidates := t.candidates(slice.Domains, at)
 		var ok bool
-		p.Conflicts, p.Odds, ok = resolver.Odds(w, tenants)
+		p.Conflicts, p.Odds, ok = resolver.Odds(w, candidates)
 		if !ok {
 			return false
 		}
-		freed := resolver.AtRisk(p.Conflicts, tenants)
+		freed := resolver.AtRisk(p.Conflicts, candidates)
 		w.Free(freed)
 		assignments, refusal := w.attempt.Place(t.s.Fleet)
 		w.Hold(freed)
@@ -195,8 +195,8 @@ func (t *timeline) cuttingIn(p *Promise, slice Slice, attempt *plan.Attempt, at 
 			continue
 		}
 		p.Slice = slice
-		p.Remedies = resolver.Remedies(slice.Deficit, tenants)
-		p.settle(assignments, t.ask.Demand.GPUsPerPod)
+		p.Remedies = resolver.Remedies(slice.Deficit, candidates)
+		p.record(assignments, t.ask.Demand.GPUsPerPod)
 		return true
 	}
 }
@@ -212,12 +212,12 @@ func domainsOf(assignments []plan.Assignment) map[string]bool {
 
 // known returns the promise to start at an event that makes the Run fit.
 func (t *timeline) known(n int) *Promise {
-	t.to(n)
+	t.seek(n)
 	e := t.events[n-1]
 	p := &Promise{At: e.at, Confidence: rqv1.ConfidenceKnownRelease}
 	assignments, _ := t.attempt(e.at).Place(t.s.Fleet)
-	p.settle(assignments, t.ask.Demand.GPUsPerPod)
-	t.to(0)
+	p.record(assignments, t.ask.Demand.GPUsPerPod)
+	t.seek(0)
 	p.Slice = t.sliceOf(domainsOf(assignments), t.attempt(t.s.Now))
 	switch until := e.at.UTC().Format(time.RFC3339); {
 	case e.opens:
@@ -237,13 +237,13 @@ func (t *timeline) departing(at time.Time) *Promise {
 	if !slices.ContainsFunc(t.events, func(e event) bool { return e.departs() && e.at.After(at) }) {
 		return nil
 	}
-	t.to(0)
+	t.seek(0)
 	u := *t
 	u.events = slices.DeleteFunc(slices.Clone(t.events), func(e event) bool {
 		return e.at.After(at) && !e.takes && !e.departs()
 	})
 	defer u.rewind()
-	n, ok := u.first(u.count(at)+1, len(u.events), u.fits)
+	n, ok := u.firstFrom(u.count(at)+1, len(u.events), u.fits)
 	if !ok {
 		return nil
 	}

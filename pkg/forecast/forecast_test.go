@@ -24,7 +24,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // scene is a fleet of domains of nodes with 8 GPUs each, one Budget, and what is known of the future.
 type scene struct {
 	forecast.State
-	tenants []resolver.Tenant
+	candidates []resolver.Candidate
 }
 
 func newScene(budgeted int32, window *metav1.Time, domains ...int) *scene {
@@ -42,9 +42,9 @@ func newScene(budgeted int32, window *metav1.Time, domains ...int) *scene {
 	}
 	s.Accounts.SetBudget(&rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: rqv1.BudgetSpec{Owner: "org:a",
 		Envelopes: []rqv1.Envelope{{Name: "e", Flavor: flavor, Concurrency: budgeted, Start: window}}}})
-	s.Tenants = func(domains map[string]bool, _ time.Time) []resolver.Tenant {
-		var out []resolver.Tenant
-		for _, t := range s.tenants {
+	s.Candidates = func(domains map[string]bool, _ time.Time) []resolver.Candidate {
+		var out []resolver.Candidate
+		for _, t := range s.candidates {
 			for _, h := range t.Rest {
 				if domain, _, _ := s.Fleet.Domain(h.Node); domains[domain] {
 					out = append(out, t)
@@ -59,18 +59,18 @@ func newScene(budgeted int32, window *metav1.Time, domains ...int) *scene {
 
 // holds has a fixed Run hold all GPUs of some nodes.
 func (s *scene) holds(run string, nodes ...string) {
-	t := resolver.Tenant{Run: rqv1.NamespacedName{Namespace: "ns", Name: run}, Owner: rqv1.Owner("org:" + run),
+	t := resolver.Candidate{Run: rqv1.NamespacedName{Namespace: "ns", Name: run}, Owner: rqv1.Owner("org:" + run),
 		Ticket: true}
 	for _, node := range nodes {
 		t.Rest = append(t.Rest, resolver.Holding{Node: node, GPUs: 8})
 		s.Fleet.Take(node, 8)
 	}
-	s.tenants = append(s.tenants, t)
+	s.candidates = append(s.candidates, t)
 }
 
 // ends has what a Run holds be free at an instant.
 func (s *scene) ends(run int, after time.Duration) {
-	s.Releases = append(s.Releases, forecast.Release{At: noon.Add(after), Holds: s.tenants[run].Rest})
+	s.Releases = append(s.Releases, forecast.Release{At: noon.Add(after), Holds: s.candidates[run].Rest})
 }
 
 // leaves has what a Run holds be on its way out.
@@ -161,7 +161,7 @@ func TestEarliest(t *testing.T) {
 			s.leaves(0, 40*time.Second)
 			s.Ahead = []forecast.Ahead{{Run: rqv1.NamespacedName{Name: "first"}, Owner: "org:b", At: noon.Add(40 * time.Second),
 				Shielded: noon.Add(30 * time.Minute), Holds: []resolver.Holding{{Node: "A0", GPUs: 8}}}}
-			s.tenants = nil
+			s.candidates = nil
 			s.Shields = []time.Time{noon.Add(30 * time.Minute)}
 			return s
 		}, 2, "+30m0s conservative, short by 8 in region=west,fabric.domain=A, on A0:8 A1:8; Lottery first 1"},
@@ -180,7 +180,7 @@ func TestEarliest(t *testing.T) {
 			s := newScene(64, nil, 2)
 			s.holds("x", "A0", "A1")
 			s.ends(0, 50*time.Minute)
-			s.tenants = nil
+			s.candidates = nil
 			return s
 		}, 2, "+50m0s known-release, short by 16 in region=west,fabric.domain=A, on A0:8 A1:8"},
 		"nobody pays": {func() *scene { return newScene(8, nil, 2) }, 2, "no date: InsufficientBudget"},
@@ -189,7 +189,7 @@ func TestEarliest(t *testing.T) {
 			s := newScene(64, nil, 2)
 			s.holds("x", "A0", "A1")
 			s.ends(0, 5*time.Minute)
-			s.tenants = nil
+			s.candidates = nil
 			s.Ahead = []forecast.Ahead{{Run: rqv1.NamespacedName{Name: "first"}, Owner: "org:b", At: noon.Add(5 * time.Minute),
 				Shielded: noon.Add(30 * time.Minute), Holds: []resolver.Holding{{Node: "A0", GPUs: 8}}}}
 			s.Shields = []time.Time{noon.Add(30 * time.Minute)}

@@ -24,20 +24,20 @@ type Slice struct {
 	Deficit int
 }
 
-// world is the fleet as the resolver sees it.
-type world struct {
+// feasibility is the fleet as the resolver sees it.
+type feasibility struct {
 	fleet   *topology.Fleet
 	attempt *plan.Attempt
 }
 
-// Free has nobody hold some GPUs.
-func (w world) Free(holds []resolver.Holding) { give(w.fleet, holds) }
+// Free marks held GPUs as free.
+func (w feasibility) Free(holds []resolver.Holding) { give(w.fleet, holds) }
 
-// Hold has them held again.
-func (w world) Hold(holds []resolver.Holding) { take(w.fleet, holds) }
+// Hold marks GPUs that were freed as held again.
+func (w feasibility) Hold(holds []resolver.Holding) { take(w.fleet, holds) }
 
 // Fits reports whether the Run would start.
-func (w world) Fits() bool { return w.attempt.Fits(w.fleet) }
+func (w feasibility) Fits() bool { return w.attempt.Fits(w.fleet) }
 
 func give(fleet *topology.Fleet, holds []resolver.Holding) {
 	for _, h := range holds {
@@ -74,7 +74,7 @@ func (t *timeline) slices(attempt *plan.Attempt) []Slice {
 			best = without
 		}
 	}
-	out := []Slice{t.sliceOf(set(best), attempt)}
+	out := []Slice{t.sliceOf(setOf(best), attempt)}
 	for wider := len(best); wider < len(all); {
 		wider = min(2*wider, len(all))
 		for _, domain := range all {
@@ -82,14 +82,14 @@ func (t *timeline) slices(attempt *plan.Attempt) []Slice {
 				best = append(best, domain)
 			}
 		}
-		out = append(out, t.sliceOf(set(best), attempt))
+		out = append(out, t.sliceOf(setOf(best), attempt))
 	}
 	return out
 }
 
 // short returns how many GPUs have no place in some domains, and whether they could ever have.
 func (t *timeline) short(attempt *plan.Attempt, domains []string) (gpus int, possible bool) {
-	short := attempt.Within(set(domains)).Short(t.s.Fleet)
+	short := attempt.Within(setOf(domains)).Short(t.s.Fleet)
 	if short == nil {
 		return 0, true
 	}
@@ -139,7 +139,7 @@ func keysOf(rooms []topology.DomainRoom) []string {
 	return out
 }
 
-func set(keys []string) map[string]bool {
+func setOf(keys []string) map[string]bool {
 	out := map[string]bool{}
 	for _, key := range keys {
 		out[key] = true

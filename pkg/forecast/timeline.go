@@ -23,7 +23,7 @@ type event struct {
 	// release, and ahead, is what it is about; nil for a window.
 	release *Release
 	ahead   *Ahead
-	// opened are the charges that were open when the event came to pass.
+	// closed are the charges that the event has closed, to be opened again when it is taken back.
 	closed map[string]budget.Charge
 }
 
@@ -87,20 +87,20 @@ func (t *timeline) count(at time.Time) int {
 	})
 }
 
-// to has the first n events come to pass, and no others.
-func (t *timeline) to(n int) {
+// seek has the first n events come to pass, and no others.
+func (t *timeline) seek(n int) {
 	for ; t.passed < n; t.passed++ {
-		t.pass(&t.events[t.passed])
+		t.apply(&t.events[t.passed])
 	}
 	for ; t.passed > n; t.passed-- {
-		t.takeBack(&t.events[t.passed-1])
+		t.undo(&t.events[t.passed-1])
 	}
 }
 
 // rewind leaves the fleet and the accounts as they were.
-func (t *timeline) rewind() { t.to(0) }
+func (t *timeline) rewind() { t.seek(0) }
 
-func (t *timeline) pass(e *event) {
+func (t *timeline) apply(e *event) {
 	switch {
 	case e.release != nil:
 		e.closed = map[string]budget.Charge{}
@@ -118,7 +118,7 @@ func (t *timeline) pass(e *event) {
 	}
 }
 
-func (t *timeline) takeBack(e *event) {
+func (t *timeline) undo(e *event) {
 	switch {
 	case e.release != nil:
 		for lease, charge := range e.closed {
@@ -145,8 +145,8 @@ func (t *timeline) fits(at time.Time) bool {
 
 func (t *timeline) paid(at time.Time) bool { return t.attempt(at).Unpaid(t.s.Fleet) == nil }
 
-// hopeless returns why the Run is never going to start as things are, whoever is cut; nil when it might.
-func (t *timeline) hopeless() *plan.Refusal {
+// neverStarts returns why the Run is never going to start as things are, whoever is cut; nil when it might.
+func (t *timeline) neverStarts() *plan.Refusal {
 	_, refusal := t.attempt(t.s.Now).Place(t.s.Fleet)
 	if refusal != nil && (refusal.Reason == plan.InsufficientGPUs || refusal.AboutMoney()) {
 		return nil
@@ -157,9 +157,9 @@ func (t *timeline) hopeless() *plan.Refusal {
 // stretches is how many times, at most, a search begins anew after something was taken.
 const stretches = 16
 
-// first returns the number of the first event, from one to another, from which something holds. Between events that
-// take, what holds once holds on, so that halving finds it.
-func (t *timeline) first(from, to int, holds func(at time.Time) bool) (int, bool) {
+// firstFrom returns the number of the first event, from one to another, from which something holds. Between events that
+// take, what holds once holds on, so that binary search finds it.
+func (t *timeline) firstFrom(from, to int, holds func(at time.Time) bool) (int, bool) {
 	for n := 0; from <= to && n < stretches; n++ {
 		end := from
 		for end < to && !t.events[end].takes {
@@ -175,14 +175,14 @@ func (t *timeline) first(from, to int, holds func(at time.Time) bool) (int, bool
 }
 
 func (t *timeline) holdsAfter(n int, holds func(at time.Time) bool) bool {
-	t.to(n)
+	t.seek(n)
 	return holds(t.events[n-1].at)
 }
 
-// tenants returns the Runs that may be cut at an instant, as far as it has come to pass: those that have not ended, and
-// those that Reservations ahead have started.
-func (t *timeline) tenants(domains map[string]bool, at time.Time) []resolver.Tenant {
-	out := t.s.Tenants(domains, at)
+// candidates returns the Runs that may be cut at an instant, as far as it has come to pass: those that have not ended,
+// and those that Reservations ahead have started.
+func (t *timeline) candidates(domains map[string]bool, at time.Time) []resolver.Candidate {
+	out := t.s.Candidates(domains, at)
 	for i := range t.events[:t.passed] {
 		a := t.events[i].ahead
 		if a == nil || at.Before(a.Shielded) || !slices.ContainsFunc(a.Holds, func(h resolver.Holding) bool {
@@ -191,13 +191,13 @@ func (t *timeline) tenants(domains map[string]bool, at time.Time) []resolver.Ten
 		}) {
 			continue
 		}
-		out = append(out, resolver.Tenant{Run: a.Run, Owner: a.Owner, Rest: a.Holds, Ticket: true})
+		out = append(out, resolver.Candidate{Run: a.Run, Owner: a.Owner, Rest: a.Holds, Ticket: true})
 	}
 	return out
 }
 
-// settle notes where the Run is going to be and who is going to pay.
-func (p *Promise) settle(assignments []plan.Assignment, gpus int) {
+// record notes where the Run is going to be and who is going to pay.
+func (p *Promise) record(assignments []plan.Assignment, gpus int) {
 	nodes, payers := map[string]int{}, map[budget.Key]int{}
 	for _, a := range assignments {
 		nodes[a.Node] += gpus

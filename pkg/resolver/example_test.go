@@ -10,30 +10,30 @@ import (
 )
 
 // firstExample is DESIGN's first: 14 GPUs of 72 are free, and 32 are wanted in pods of 4.
-func firstExample() (*domain, []Tenant) {
+func firstExample() (*domain, []Candidate) {
 	l := newLot(18, 4)
 	j1, j2, j3 := run("a", "j1"), run("b", "j2"), run("a", "j3")
 	j1.Rest, j1.Ticket = l.take(32), true
 	j2.Rest, j2.Ticket = l.take(8), true
 	j2.Steps = []Step{{Width: 16, Holds: l.take(8)}, {Width: 8, Holds: l.take(8)}}
 	j3.Rest, j3.Ticket = l.take(2), true
-	return &domain{free: l.free, pods: 8, each: 4}, []Tenant{j1, j2, j3}
+	return &domain{free: l.free, pods: 8, each: 4}, []Candidate{j1, j2, j3}
 }
 
 // secondExample is DESIGN's second: 4 GPUs of 72 are free, and 64 are wanted.
-func secondExample() (*domain, []Tenant) {
+func secondExample() (*domain, []Candidate) {
 	l := newLot(18, 4)
 	ra2, mm1, mm2 := run("sys", "ra2"), run("vis", "mm1"), run("aud", "mm2")
 	ra2.Rest, ra2.Ticket = l.take(16), true
 	mm1.Rest, mm1.Ticket = l.take(48), true
 	mm2.Rest, mm2.Ticket = l.take(4), true
-	return &domain{free: l.free, pods: 16, each: 4}, []Tenant{ra2, mm1, mm2}
+	return &domain{free: l.free, pods: 16, each: 4}, []Candidate{ra2, mm1, mm2}
 }
 
 func TestOddsOfTheExamples(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
-		world func() (*domain, []Tenant)
+		world func() (*domain, []Candidate)
 		want  string
 	}{
 		{"first", firstExample, "Shrink org:b ns-b/j2 16 0.25\n" +
@@ -42,8 +42,8 @@ func TestOddsOfTheExamples(t *testing.T) {
 			"Lottery org:sys ns-sys/ra2 16 1\nLottery org:vis ns-vis/mm1 48 1\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			w, tenants := tc.world()
-			set, how, ok := Odds(w, tenants)
+			w, candidates := tc.world()
+			set, how, ok := Odds(w, candidates)
 			if !ok || how != "exact" {
 				t.Fatalf("odds are %q, %v; want exact ones", how, ok)
 			}
@@ -55,11 +55,11 @@ func TestOddsOfTheExamples(t *testing.T) {
 }
 
 func TestSecondExampleSparesMM2(t *testing.T) {
-	w, tenants := secondExample()
-	set, _, _ := Odds(w, tenants)
+	w, candidates := secondExample()
+	set, _, _ := Odds(w, candidates)
 	drawn := 0
 	for n := range 200 {
-		plan, ok := Resolve(w, tenants, set, nonce(n))
+		plan, ok := Resolve(w, candidates, set, nonce(n))
 		var ended []string
 		for _, c := range plan.Cuts {
 			ended = append(ended, c.Run.Name)
@@ -77,17 +77,17 @@ func TestSecondExampleSparesMM2(t *testing.T) {
 }
 
 func TestFirstExamplePlans(t *testing.T) {
-	w, tenants := firstExample()
-	set, _, _ := Odds(w, tenants)
+	w, candidates := firstExample()
+	set, _, _ := Odds(w, candidates)
 	width := int32(8)
-	j1 := rqv1.Cut{Run: tenants[0].Run, UID: tenants[0].UID, Action: rqv1.CutLottery, GPUs: 32}
-	j2 := rqv1.Cut{Run: tenants[1].Run, UID: tenants[1].UID, Action: rqv1.CutLottery, GPUs: 24}
-	j3 := rqv1.Cut{Run: tenants[2].Run, UID: tenants[2].UID, Action: rqv1.CutLottery, GPUs: 2}
-	shrink := rqv1.Cut{Run: tenants[1].Run, UID: tenants[1].UID, Action: rqv1.CutShrink, GPUs: 16, Width: &width}
+	j1 := rqv1.Cut{Run: candidates[0].Run, UID: candidates[0].UID, Action: rqv1.CutLottery, GPUs: 32}
+	j2 := rqv1.Cut{Run: candidates[1].Run, UID: candidates[1].UID, Action: rqv1.CutLottery, GPUs: 24}
+	j3 := rqv1.Cut{Run: candidates[2].Run, UID: candidates[2].UID, Action: rqv1.CutLottery, GPUs: 2}
+	shrink := rqv1.Cut{Run: candidates[1].Run, UID: candidates[1].UID, Action: rqv1.CutShrink, GPUs: 16, Width: &width}
 	want := map[string][]rqv1.Cut{"j1": {j1}, "j2": {j2}, "j3": {shrink, j3}}
 	met := map[string]int{}
 	for n := range 400 {
-		plan, ok := Resolve(w, tenants, set, nonce(n))
+		plan, ok := Resolve(w, candidates, set, nonce(n))
 		if !ok || len(plan.Draws) != 1 {
 			t.Fatalf("nonce %d: draws %v, want one", n, plan.Draws)
 		}

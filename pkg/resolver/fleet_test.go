@@ -11,7 +11,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
-// fleet is a World of the real packer: groups with spares, each in a domain of several.
+// fleet is the Feasibility of the real packer: groups with spares, each in a domain of several.
 type fleet struct {
 	*topology.Fleet
 	request topology.Request
@@ -56,6 +56,6 @@ func (s *state) fleet(t *rapid.T) *fleet {
 func TestNothingDiesInVainInAFleet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawState(t, 7, 7)
-		checkState(t, s.fleet(t), s.tenants)
+		checkState(t, s.fleet(t), s.candidates)
 	})
 }

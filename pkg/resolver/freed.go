@@ -6,14 +6,14 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// Freed returns what cuts free of what their tenants hold in scope (R19).
-func Freed(cuts []rqv1.Cut, tenants []Tenant) []Holding {
+// Freed returns what cuts free of what their candidates hold in scope (R19).
+func Freed(cuts []rqv1.Cut, candidates []Candidate) []Holding {
 	var out []Holding
 	for _, c := range cuts {
-		at := slices.IndexFunc(tenants, func(t Tenant) bool { return t.Run == c.Run })
-		tenant := &tenants[at]
+		at := slices.IndexFunc(candidates, func(t Candidate) bool { return t.Run == c.Run })
+		candidate := &candidates[at]
 		c.Spares = slices.Clone(c.Spares)
-		for _, step := range tenant.Steps {
+		for _, step := range candidate.Steps {
 			if c.Action == rqv1.CutLottery || c.Action == rqv1.CutShrink && c.Width != nil && step.Width >= int(*c.Width) {
 				out = append(out, step.Holds...)
 				for _, spare := range step.Spares {
@@ -21,21 +21,21 @@ func Freed(cuts []rqv1.Cut, tenants []Tenant) []Holding {
 				}
 			}
 		}
-		for _, spare := range tenant.Spares {
+		for _, spare := range candidate.Spares {
 			if c.Action == rqv1.CutLottery || slices.Contains(c.Spares, int32(spare.Index)) {
 				out = append(out, spare.Holds...)
 			}
 		}
 		if c.Action == rqv1.CutLottery {
-			out = append(out, tenant.Rest...)
+			out = append(out, candidate.Rest...)
 		}
 	}
 	return out
 }
 
-// AtRisk returns what the tenants in a conflict set hold of what may be cut. Spares and steps that it does not list go
-// with their Run.
-func AtRisk(conflicts []rqv1.Conflict, tenants []Tenant) []Holding {
+// AtRisk returns what the candidates in a conflict set hold of what may be cut. Spares and steps that it does not list
+// go with their Run.
+func AtRisk(conflicts []rqv1.Conflict, candidates []Candidate) []Holding {
 	listed := map[rqv1.NamespacedName][]rqv1.CutAction{}
 	for i := range conflicts {
 		if c := &conflicts[i]; c.Probability != "0" {
@@ -43,24 +43,24 @@ func AtRisk(conflicts []rqv1.Conflict, tenants []Tenant) []Holding {
 		}
 	}
 	var out []Holding
-	for i := range tenants {
-		tenant := &tenants[i]
-		actions := listed[tenant.Run]
+	for i := range candidates {
+		candidate := &candidates[i]
+		actions := listed[candidate.Run]
 		ends := slices.Contains(actions, rqv1.CutLottery)
 		var with []int // spares that go with steps
 		if ends || slices.Contains(actions, rqv1.CutShrink) {
-			for _, step := range tenant.Steps {
+			for _, step := range candidate.Steps {
 				out = append(out, step.Holds...)
 				with = append(with, step.Spares...)
 			}
 		}
-		for _, spare := range tenant.Spares {
+		for _, spare := range candidate.Spares {
 			if ends || slices.Contains(actions, rqv1.CutDropSpare) || slices.Contains(with, spare.Index) {
 				out = append(out, spare.Holds...)
 			}
 		}
 		if ends {
-			out = append(out, tenant.Rest...)
+			out = append(out, candidate.Rest...)
 		}
 	}
 	return out

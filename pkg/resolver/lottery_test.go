@@ -28,8 +28,8 @@ func unhex(t *testing.T, text string) []byte {
 // TestByHand compares with what sha256sum and `openssl dgst -sha256 -mac HMAC -macopt hexkey:…` print for the same
 // input.
 func TestByHand(t *testing.T) {
-	w, tenants := firstExample()
-	set, _, _ := Odds(w, tenants)
+	w, candidates := firstExample()
+	set, _, _ := Odds(w, candidates)
 	key := unhex(t, "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f")
 	secret := Nonce(key, "5d1a7c52-9f0e-4a53-8a4b-2f1f6f0c9e11")
 	d, seed := NewDraw(secret, set), Seed(secret, set)
@@ -112,14 +112,14 @@ func TestDrawsDependOnNothingElse(t *testing.T) {
 	})
 }
 
-// TestDrawsIgnoreHoldings changes how many GPUs tenants hold, with the same record.
+// TestDrawsIgnoreHoldings changes how many GPUs candidates hold, with the same record.
 func TestDrawsIgnoreHoldings(t *testing.T) {
-	w, tenants := secondExample()
-	set, _, _ := Odds(w, tenants)
+	w, candidates := secondExample()
+	set, _, _ := Odds(w, candidates)
 	for n := range 100 {
-		before, _ := Resolve(w, tenants, set, nonce(n))
+		before, _ := Resolve(w, candidates, set, nonce(n))
 		l := newLot(18, 4)
-		changed := slices.Clone(tenants)
+		changed := slices.Clone(candidates)
 		for i, size := range []int{4, 56, 4} {
 			changed[i].Rest = l.take(size)
 			changed[i].Spares = []Spare{{Index: i, Holds: l.take(i)}}

@@ -14,11 +14,11 @@ import (
 // %`. It returns false if the Run would not start even when everything is cut, and an empty set when it starts without
 // cuts.
 //
-// Spares and steps that are cut in no way of drawing are left out; those of a sample are all listed. The tickets are
-// listed whenever there is a lottery, since it cannot be run again without them. A ticket's GPUs are the rest of its
-// Run, with the spares and steps that no entry lists.
-func Odds(w World, tenants []Tenant) ([]rqv1.Conflict, string, bool) {
-	t := newTrial(w, tenants)
+// Spares and steps that no way of drawing cuts are left out of an exact answer; a sampled answer lists all. The tickets
+// are listed whenever there is a lottery, since it cannot be run again without them. A ticket's GPUs are the rest of
+// its Run, with the spares and steps that no entry lists.
+func Odds(w Feasibility, candidates []Candidate) ([]rqv1.Conflict, string, bool) {
+	t := newSimulation(w, candidates)
 	defer t.restore()
 	if t.fits() {
 		return nil, "exact", true
@@ -26,13 +26,13 @@ func Odds(w World, tenants []Tenant) ([]rqv1.Conflict, string, bool) {
 	if !t.possible() {
 		return nil, "", false
 	}
-	o := &odds{trial: t, weights: map[claim]*big.Rat{}, total: new(big.Rat)}
-	structure := t.structure()
-	t.cut.add(structure...)
+	o := &odds{trial: t, weights: map[entryKey]*big.Rat{}, total: new(big.Rat)}
+	structure := t.structural()
+	t.chosen.add(structure...)
 	if t.fits() {
-		t.cut = newSet(len(t.pieces))
+		t.chosen = newSet(len(t.units))
 		t.cutUntilFits(structure)
-		t.takeBack(nil)
+		t.putBackUnneeded(nil)
 		o.count(big.NewRat(1, 1))
 		return o.conflicts(false, false), "exact", true
 	}
@@ -40,16 +40,16 @@ func Odds(w World, tenants []Tenant) ([]rqv1.Conflict, string, bool) {
 	if o.exact() {
 		return o.conflicts(true, false), "exact", true
 	}
-	o.weights, o.total = map[claim]*big.Rat{}, new(big.Rat)
+	o.weights, o.total = map[entryKey]*big.Rat{}, new(big.Rat)
 	size := o.sample()
 	return o.conflicts(true, true), fmt.Sprintf("sampled %d, within %s at 95 %%", size, margin(size)), true
 }
 
-// tickets are those that can be drawn, by owner, namespace and name.
-func (t *trial) tickets() []Ticket {
+// tickets lists the tickets that can be drawn, by owner, namespace and name.
+func (t *simulation) tickets() []Ticket {
 	var tickets []Ticket
-	for _, p := range t.pieces {
-		own := t.tenants[p.tenant]
+	for _, p := range t.units {
+		own := t.candidates[p.candidate]
 		if p.action == rqv1.CutLottery {
 			tickets = append(tickets, Ticket{Owner: own.Owner, Run: own.Run})
 		}
@@ -59,9 +59,9 @@ func (t *trial) tickets() []Ticket {
 
 // odds sums up how likely each cut is.
 type odds struct {
-	*trial
+	trial   *simulation
 	all     urn
-	weights map[claim]*big.Rat
+	weights map[entryKey]*big.Rat
 	total   *big.Rat
 	steps   int // beginnings of draws that have been walked
 }
@@ -69,11 +69,11 @@ type odds struct {
 // count notes an outcome.
 func (o *odds) count(weight *big.Rat) {
 	o.total.Add(o.total, weight)
-	for _, c := range o.cuts() {
-		sum := o.weights[claim{c.Run, c.Action}]
+	for _, c := range o.trial.cuts() {
+		sum := o.weights[entryKey{c.Run, c.Action}]
 		if sum == nil {
 			sum = new(big.Rat)
-			o.weights[claim{c.Run, c.Action}] = sum
+			o.weights[entryKey{c.Run, c.Action}] = sum
 		}
 		sum.Add(sum, weight)
 	}
@@ -83,7 +83,7 @@ func (o *odds) count(weight *big.Rat) {
 func (o *odds) conflicts(lottery, sampled bool) []rqv1.Conflict {
 	var out []rqv1.Conflict
 	for _, action := range actions {
-		for i := range o.tenants {
+		for i := range o.trial.candidates {
 			c := o.conflict(i, action, lottery, sampled)
 			if c.GPUs > 0 {
 				out = append(out, c)
@@ -94,19 +94,19 @@ func (o *odds) conflicts(lottery, sampled bool) []rqv1.Conflict {
 }
 
 // conflict states one entry; it has no GPUs when there is no such entry.
-func (o *odds) conflict(tenant int, action rqv1.CutAction, lottery, sampled bool) rqv1.Conflict {
-	own := &o.tenants[tenant]
+func (o *odds) conflict(candidate int, action rqv1.CutAction, lottery, sampled bool) rqv1.Conflict {
+	own := &o.trial.candidates[candidate]
 	c := rqv1.Conflict{Run: own.Run, Owner: own.Owner, Action: action, Probability: o.probability(own.Run, action)}
-	listed := func(a rqv1.CutAction) bool { return sampled || o.weights[claim{own.Run, a}] != nil }
+	listed := func(a rqv1.CutAction) bool { return sampled || o.weights[entryKey{own.Run, a}] != nil }
 	ticket := action == rqv1.CutLottery && lottery && own.draws()
 	if !ticket && (action == rqv1.CutLottery || !listed(action)) {
 		return c
 	}
-	for _, p := range o.of[tenant] {
-		piece := &o.pieces[p]
-		with := piece.action == rqv1.CutDropSpare && !listed(piece.action) && listed(rqv1.CutShrink) && o.goesWithStep(p)
-		if piece.action == action || with && action == rqv1.CutShrink || ticket && !listed(piece.action) && !with {
-			c.GPUs += int32(piece.gpus)
+	for _, p := range o.trial.of[candidate] {
+		unit := &o.trial.units[p]
+		with := unit.action == rqv1.CutDropSpare && !listed(unit.action) && listed(rqv1.CutShrink) && o.goesWithStep(p)
+		if unit.action == action || with && action == rqv1.CutShrink || ticket && !listed(unit.action) && !with {
+			c.GPUs += int32(unit.gpus)
 		}
 	}
 	return c
@@ -114,7 +114,7 @@ func (o *odds) conflict(tenant int, action rqv1.CutAction, lottery, sampled bool
 
 // goesWithStep says that a spare goes with a step of its Run.
 func (o *odds) goesWithStep(p int) bool {
-	for _, spares := range o.with {
+	for _, spares := range o.trial.goesWith {
 		if slices.Contains(spares, p) {
 			return true
 		}
@@ -124,7 +124,7 @@ func (o *odds) goesWithStep(p int) bool {
 
 // probability in at most four decimals.
 func (o *odds) probability(run rqv1.NamespacedName, action rqv1.CutAction) string {
-	sum := o.weights[claim{run, action}]
+	sum := o.weights[entryKey{run, action}]
 	if sum == nil {
 		return "0"
 	}

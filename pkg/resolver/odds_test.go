@@ -13,46 +13,46 @@ import (
 )
 
 func TestOdds(t *testing.T) {
-	spares := func(own Tenant, l *lot, each int, indexes ...int) Tenant {
+	spares := func(own Candidate, l *lot, each int, indexes ...int) Candidate {
 		for _, i := range indexes {
 			own.Spares = append(own.Spares, Spare{Index: i, Holds: l.take(each)})
 		}
 		return own
 	}
-	rest := func(own Tenant, l *lot, size int) Tenant {
+	rest := func(own Candidate, l *lot, size int) Candidate {
 		own.Rest, own.Ticket = l.take(size), true
 		return own
 	}
 	for _, tc := range []struct {
 		name string
 		pods int // of 4 GPUs, in 8 nodes of 4
-		make func(l *lot) []Tenant
+		make func(l *lot) []Candidate
 		want string // "none" when the Run cannot start
 	}{
-		{"it fits", 2, func(l *lot) []Tenant { return []Tenant{rest(run("a", "x"), l, 24)} }, ""},
-		{"never", 6, func(l *lot) []Tenant {
+		{"it fits", 2, func(l *lot) []Candidate { return []Candidate{rest(run("a", "x"), l, 24)} }, ""},
+		{"never", 6, func(l *lot) []Candidate {
 			l.take(16)
-			return []Tenant{rest(run("a", "x"), l, 4)}
+			return []Candidate{rest(run("a", "x"), l, 4)}
 		}, "none"},
-		{"some of the spares are enough", 3, func(l *lot) []Tenant {
-			return []Tenant{rest(spares(run("b", "x"), l, 4, 1, 2, 3), l, 8), spares(run("a", "y"), l, 4, 9)}
+		{"some of the spares are enough", 3, func(l *lot) []Candidate {
+			return []Candidate{rest(spares(run("b", "x"), l, 4, 1, 2, 3), l, 8), spares(run("a", "y"), l, 4, 9)}
 		}, "DropSpare org:a ns-a/y 4 1\n"},
-		{"a part of an entry", 4, func(l *lot) []Tenant {
-			return []Tenant{rest(spares(run("b", "x"), l, 4, 1, 2, 3), l, 8)}
+		{"a part of an entry", 4, func(l *lot) []Candidate {
+			return []Candidate{rest(spares(run("b", "x"), l, 4, 1, 2, 3), l, 8)}
 		}, "DropSpare org:b ns-b/x 12 1\n"},
-		{"a ticket takes its spares along", 8, func(l *lot) []Tenant {
-			return []Tenant{rest(spares(run("b", "x"), l, 4, 1, 2), l, 8), rest(run("c", "y"), l, 4)}
+		{"a ticket takes its spares along", 8, func(l *lot) []Candidate {
+			return []Candidate{rest(spares(run("b", "x"), l, 4, 1, 2), l, 8), rest(run("c", "y"), l, 4)}
 		}, "Lottery org:b ns-b/x 16 1\nLottery org:c ns-c/y 4 1\n"},
-		{"only spares of one without a ticket", 4, func(l *lot) []Tenant {
+		{"only spares of one without a ticket", 4, func(l *lot) []Candidate {
 			x := rest(spares(run("b", "x"), l, 4, 1), l, 4)
 			x.Ticket = false
-			return []Tenant{x, rest(run("c", "y"), l, 4), rest(run("d", "z"), l, 12)}
+			return []Candidate{x, rest(run("c", "y"), l, 4), rest(run("d", "z"), l, 12)}
 		}, "DropSpare org:b ns-b/x 4 0.5\nLottery org:c ns-c/y 4 0.5\nLottery org:d ns-d/z 12 0.5\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := newLot(8, 4)
-			tenants := tc.make(l)
-			set, how, ok := Odds(&domain{free: l.free, pods: tc.pods, each: 4}, tenants)
+			candidates := tc.make(l)
+			set, how, ok := Odds(&domain{free: l.free, pods: tc.pods, each: 4}, candidates)
 			got := Text(set)
 			if !ok {
 				got = "none"
@@ -70,41 +70,41 @@ func TestOddsAreFrequencies(t *testing.T) {
 	for example := range 300 {
 		s := rapid.Custom(func(t *rapid.T) *state { return drawState(t, 6, 7) }).Example(example)
 		w := rapid.Custom(s.domain).Example(example)
-		set, how, ok := Odds(w, s.tenants)
+		set, how, ok := Odds(w, s.candidates)
 		if !ok || how != "exact" || len(Tickets(set)) == 0 {
 			continue
 		}
 		lotteries++
-		checkFrequencies(t, w, s.tenants, set, 2000, func(p float64) float64 { return 4*math.Sqrt(p*(1-p)/2000) + 0.0001 })
+		checkFrequencies(t, w, s.candidates, set, 2000, func(p float64) float64 { return 4*math.Sqrt(p*(1-p)/2000) + 0.0001 })
 	}
 	if lotteries < 24 {
 		t.Errorf("%d states with a lottery, want at least 24", lotteries)
 	}
 }
 
-func checkFrequencies(t *testing.T, w World, tenants []Tenant, set []rqv1.Conflict, draws int,
+func checkFrequencies(t *testing.T, w Feasibility, candidates []Candidate, set []rqv1.Conflict, draws int,
 	margin func(p float64) float64) {
-	met := map[claim]int{}
+	met := map[entryKey]int{}
 	for n := range draws {
-		plan, _ := Resolve(w, tenants, set, nonce(n))
+		plan, _ := Resolve(w, candidates, set, nonce(n))
 		for _, c := range plan.Cuts {
-			met[claim{c.Run, c.Action}]++
+			met[entryKey{c.Run, c.Action}]++
 		}
 	}
 	for _, c := range set {
 		p, err := strconv.ParseFloat(c.Probability, 64)
-		got := float64(met[claim{c.Run, c.Action}]) / float64(draws)
+		got := float64(met[entryKey{c.Run, c.Action}]) / float64(draws)
 		if err != nil || math.Abs(p-got) > margin(p) {
 			t.Errorf("%s of %s has probability %s and frequency %.4f\n%s", c.Action, c.Run.Name, c.Probability, got, Text(set))
 		}
 	}
 }
 
-// crowd is many tenants in a domain of 128 nodes of 8.
-func crowd(tenants, pods int) (*domain, []Tenant) {
+// crowd is many candidates in a domain of 128 nodes of 8.
+func crowd(candidates, pods int) (*domain, []Candidate) {
 	l := newLot(128, 8)
-	var out []Tenant
-	for i := range tenants {
+	var out []Candidate
+	for i := range candidates {
 		own := run(fmt.Sprint("o", i%9), fmt.Sprint("r", i))
 		own.Rest, own.Ticket = l.take(4+i%3*4), true
 		if i%4 == 0 {
@@ -122,15 +122,15 @@ func crowd(tenants, pods int) (*domain, []Tenant) {
 // TestSampledOdds draws 2,000 times and compares with the sample, of which hardly any of its dozens of probabilities is
 // further off than twice the margin that is stated.
 func TestSampledOdds(t *testing.T) {
-	w, tenants := crowd(20, 20)
-	set, how, ok := Odds(w, tenants)
+	w, candidates := crowd(20, 20)
+	set, how, ok := Odds(w, candidates)
 	var size int
 	var within float64
 	if n, err := fmt.Sscanf(how, "sampled %d, within %f at 95 %%", &size, &within); n != 2 || err != nil || !ok ||
 		size < 30 || within > 0.2 {
 		t.Fatalf("odds are %q, %v: %v", how, ok, err)
 	}
-	checkFrequencies(t, w, tenants, set, 2000, func(float64) float64 { return 2 * within })
+	checkFrequencies(t, w, candidates, set, 2000, func(float64) float64 { return 2 * within })
 	listed := map[rqv1.CutAction]int{}
 	for _, c := range set {
 		listed[c.Action]++
@@ -140,7 +140,7 @@ func TestSampledOdds(t *testing.T) {
 		t.Errorf("entries (-want +got):\n%s", diff)
 	}
 	seed := nonce(1)
-	plan, _ := Resolve(w, tenants, set, seed)
+	plan, _ := Resolve(w, candidates, set, seed)
 	if found := Verify(record(set, how, seed, plan)); len(found) > 0 {
 		t.Errorf("the record is not valid: %q", found)
 	}
@@ -149,17 +149,17 @@ func TestSampledOdds(t *testing.T) {
 // TestExactWithManyTickets: two of 25 tickets are enough, so that all ways to draw can be walked.
 func TestExactWithManyTickets(t *testing.T) {
 	l := newLot(25, 8)
-	var tenants []Tenant
+	var candidates []Candidate
 	for i := range 25 {
 		own := run(fmt.Sprint("o", i/5), fmt.Sprint("r", i))
 		own.Rest, own.Ticket = l.take(8), true
-		tenants = append(tenants, own)
+		candidates = append(candidates, own)
 	}
 	for _, tc := range []struct {
 		pods int
 		want string
 	}{{1, "0.04"}, {2, "0.08"}} {
-		set, how, _ := Odds(&domain{free: l.free, pods: tc.pods, each: 8}, tenants)
+		set, how, _ := Odds(&domain{free: l.free, pods: tc.pods, each: 8}, candidates)
 		for _, c := range set {
 			if how != "exact" || c.Probability != tc.want {
 				t.Fatalf("%d pods: %s has probability %s, %s; want exactly %s", tc.pods, c.Run.Name, c.Probability, how, tc.want)
@@ -179,11 +179,11 @@ func TestMargin(t *testing.T) {
 	}
 }
 
-// TestOddsAskLittle bounds the questions to the World, which are what takes time.
+// TestOddsAskLittle bounds the questions to feasibility, which are what takes time.
 func TestOddsAskLittle(t *testing.T) {
 	for _, pods := range []int{25, 40, 60, 80} {
-		w, tenants := crowd(70, pods)
-		if _, how, ok := Odds(w, tenants); !ok || w.asks > 1000 {
+		w, candidates := crowd(70, pods)
+		if _, how, ok := Odds(w, candidates); !ok || w.asks > 1000 {
 			t.Errorf("%d pods: %d questions, odds %q, %v; want at most 1000", pods, w.asks, how, ok)
 		} else {
 			t.Logf("%d pods: %d questions, %s", pods, w.asks, how)
@@ -193,11 +193,11 @@ func TestOddsAskLittle(t *testing.T) {
 
 func BenchmarkOdds(b *testing.B) {
 	for _, size := range []int{6, 70} {
-		b.Run(fmt.Sprint(size, " tenants"), func(b *testing.B) {
-			w, tenants := crowd(size, 7*size/10)
+		b.Run(fmt.Sprint(size, " candidates"), func(b *testing.B) {
+			w, candidates := crowd(size, 7*size/10)
 			w.asks = 0
 			for b.Loop() {
-				Odds(w, tenants)
+				Odds(w, candidates)
 			}
 			b.ReportMetric(float64(w.asks)/float64(b.N), "questions/op")
 		})

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOrderOfCuts states R19's order piece by piece.
+// TestOrderOfCuts states R19's order unit by unit.
 func TestOrderOfCuts(t *testing.T) {
 	steps := func(widths ...int) []Step {
 		var out []Step
@@ -28,16 +28,16 @@ func TestOrderOfCuts(t *testing.T) {
 		"Shrink a 24", "Shrink b 12", "Shrink b 8", "Shrink z 8", "Shrink a 16", "Shrink z 4", "Shrink a 8", "Shrink b 4",
 		"Lottery z",
 	}
-	tenants := sorted([]Tenant{b, z, a})
+	candidates := sorted([]Candidate{b, z, a})
 	var got []string
-	for _, piece := range pieces(tenants) {
-		own := tenants[piece.tenant]
-		text := fmt.Sprintf("%s %s", piece.action, own.Run.Name)
-		switch piece.action {
+	for _, unit := range unitsOf(candidates) {
+		own := candidates[unit.candidate]
+		text := fmt.Sprintf("%s %s", unit.action, own.Run.Name)
+		switch unit.action {
 		case "DropSpare":
-			text += fmt.Sprint(" ", own.Spares[piece.part].Index)
+			text += fmt.Sprint(" ", own.Spares[unit.index].Index)
 		case "Shrink":
-			text += fmt.Sprint(" ", own.Steps[piece.part].Width)
+			text += fmt.Sprint(" ", own.Steps[unit.index].Width)
 		}
 		got = append(got, text)
 	}

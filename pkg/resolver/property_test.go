@@ -17,20 +17,20 @@ import (
 func TestNothingDiesInVain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawState(t, 6, 8)
-		checkState(t, s.domain(t), s.tenants)
+		checkState(t, s.domain(t), s.candidates)
 	})
 }
 
 // checkState holds the odds and a plan against what R19 to R21 promise.
-func checkState(t *rapid.T, w World, tenants []Tenant) {
+func checkState(t *rapid.T, w Feasibility, candidates []Candidate) {
 	var all []Holding
-	for _, own := range tenants {
+	for _, own := range candidates {
 		all = append(all, mayCut(own)...)
 	}
 	w.Free(all)
 	possible := w.Fits()
 	w.Hold(all)
-	set, how, ok := Odds(w, tenants)
+	set, how, ok := Odds(w, candidates)
 	if ok != possible {
 		t.Fatalf("Odds says %v, and with everything cut the Run fits: %v", ok, possible)
 	}
@@ -38,24 +38,24 @@ func checkState(t *rapid.T, w World, tenants []Tenant) {
 		return
 	}
 	seed := nonce(rapid.IntRange(0, 1<<20).Draw(t, "nonce"))
-	plan, ok := Resolve(w, tenants, set, seed)
+	plan, ok := Resolve(w, candidates, set, seed)
 	if !ok {
 		t.Fatalf("no plan, although everything cut is enough")
 	}
-	checkPlan(t, w, tenants, plan)
+	checkPlan(t, w, candidates, plan)
 	if found := Verify(record(set, how, seed, plan)); len(found) > 0 {
 		t.Errorf("the record is not valid: %q", found)
 	}
-	again, _ := Resolve(w, tenants, allCuts(tenants), seed)
-	checkPlan(t, w, tenants, again)
+	again, _ := Resolve(w, candidates, allCuts(candidates), seed)
+	checkPlan(t, w, candidates, again)
 }
 
 // checkPlan carries a plan out, then leaves one thing at a time undone.
-func checkPlan(t *rapid.T, w World, tenants []Tenant, plan Plan) {
+func checkPlan(t *rapid.T, w Feasibility, candidates []Candidate, plan Plan) {
 	if len(plan.Cuts) > 0 && w.Fits() {
 		t.Errorf("%d cuts, although the Run fits without", len(plan.Cuts))
 	}
-	done := changes(tenants, plan.Cuts)
+	done := changes(candidates, plan.Cuts)
 	freed := 0
 	for _, c := range done {
 		w.Free(c.holds)
@@ -75,7 +75,7 @@ func checkPlan(t *rapid.T, w World, tenants []Tenant, plan Plan) {
 	}
 	for _, c := range plan.Cuts {
 		freed -= int(c.GPUs)
-		own := tenants[slices.IndexFunc(tenants, func(t Tenant) bool { return t.Run == c.Run })]
+		own := candidates[slices.IndexFunc(candidates, func(t Candidate) bool { return t.Run == c.Run })]
 		if !slices.IsSorted(c.Spares) {
 			t.Errorf("spares %v are not in order", c.Spares)
 		}
@@ -88,10 +88,10 @@ func checkPlan(t *rapid.T, w World, tenants []Tenant, plan Plan) {
 	}
 }
 
-// allCuts lists every action on every tenant.
-func allCuts(tenants []Tenant) []rqv1.Conflict {
+// allCuts lists every action on every candidate.
+func allCuts(candidates []Candidate) []rqv1.Conflict {
 	var set []rqv1.Conflict
-	for _, own := range tenants {
+	for _, own := range candidates {
 		for _, action := range actions {
 			if action != rqv1.CutLottery || own.Ticket {
 				set = append(set, rqv1.Conflict{Run: own.Run, Owner: own.Owner, Action: action, GPUs: 1, Probability: "0"})
@@ -121,11 +121,11 @@ func TestTheWorldIsLeftAsItWas(t *testing.T) {
 		s := drawState(t, 4, 5)
 		w := s.domain(t)
 		before := maps.Clone(w.free)
-		set, _, _ := Odds(w, s.tenants)
+		set, _, _ := Odds(w, s.candidates)
 		if diff := cmp.Diff(before, w.free); diff != "" {
 			t.Fatalf("Odds changed it (-before +after):\n%s", diff)
 		}
-		Resolve(w, s.tenants, set, nonce(0))
+		Resolve(w, s.candidates, set, nonce(0))
 		if diff := cmp.Diff(before, w.free); diff != "" {
 			t.Fatalf("Resolve changed it (-before +after):\n%s", diff)
 		}
@@ -137,9 +137,9 @@ func TestOrderOfInputDecidesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawState(t, 5, 9)
 		w := s.domain(t)
-		set, how, ok := Odds(w, s.tenants)
-		plan, _ := Resolve(w, s.tenants, set, nonce(1))
-		shuffled := rapid.Permutation(s.tenants).Draw(t, "shuffled")
+		set, how, ok := Odds(w, s.candidates)
+		plan, _ := Resolve(w, s.candidates, set, nonce(1))
+		shuffled := rapid.Permutation(s.candidates).Draw(t, "shuffled")
 		for i := range shuffled {
 			if len(shuffled[i].Spares) > 0 {
 				shuffled[i].Spares = rapid.Permutation(shuffled[i].Spares).Draw(t, "spares")

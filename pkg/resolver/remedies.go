@@ -4,9 +4,9 @@ import "fmt"
 
 // Remedies are sentences that say, in the order of R19, what each kind of cut can give of a deficit, in GPUs. A kind
 // that has nothing to give, or that is not reached, is left out.
-func Remedies(deficit int, tenants []Tenant) []string {
+func Remedies(deficit int, candidates []Candidate) []string {
 	var spares, steps, tickets int
-	for _, t := range tenants {
+	for _, t := range candidates {
 		spares += t.spareGPUs()
 		steps += t.stepGPUs()
 		if t.draws() {

@@ -14,24 +14,24 @@ func TestRemedies(t *testing.T) {
 	s.Steps = []Step{{Width: 9, Holds: l.take(4)}}
 	x.Rest, x.Ticket = l.take(1), true
 	for _, tc := range []struct {
-		name    string
-		deficit int
-		tenants []Tenant
-		want    []string
+		name       string
+		deficit    int
+		candidates []Candidate
+		want       []string
 	}{
 		{"first example", 18, first, []string{"Shrink elastic Runs by steps (16 GPUs)",
 			"Run a fair lottery if a deficit remains (2 GPUs)"}},
-		{"all kinds", 100, []Tenant{x, s}, []string{
+		{"all kinds", 100, []Candidate{x, s}, []string{
 			"Drop spares in scope (32 GPUs)", "Shrink elastic Runs by steps (4 GPUs)",
 			"Run a fair lottery if a deficit remains (1 GPU)",
 		}},
-		{"no more than is short", 34, []Tenant{x, s},
+		{"no more than is short", 34, []Candidate{x, s},
 			[]string{"Drop spares in scope (32 GPUs)", "Shrink elastic Runs by steps (2 GPUs)"}},
-		{"nothing is short", 0, []Tenant{x, s}, nil},
+		{"nothing is short", 0, []Candidate{x, s}, nil},
 		{"nothing to give", 5, nil, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Remedies(tc.deficit, tc.tenants)); diff != "" {
+			if diff := cmp.Diff(tc.want, Remedies(tc.deficit, tc.candidates)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -11,20 +11,20 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// TestActivationIsResumed has tenants end between the publication of the conflict set and the draw, as after a restart:
-// the draw is the same, and still only what was published is cut.
+// TestActivationIsResumed has candidates end between the publication of the conflict set and the draw, as after a
+// restart: the draw is the same, and still only what was published is cut.
 func TestActivationIsResumed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawState(t, 6, 8)
 		w := s.domain(t)
-		set, how, ok := Odds(w, s.tenants)
+		set, how, ok := Odds(w, s.candidates)
 		if !ok {
 			return
 		}
 		seed := nonce(rapid.IntRange(0, 1000).Draw(t, "nonce"))
-		before, _ := Resolve(w, s.tenants, set, seed)
-		var left []Tenant
-		for _, own := range s.tenants {
+		before, _ := Resolve(w, s.candidates, set, seed)
+		var left []Candidate
+		for _, own := range s.candidates {
 			if rapid.IntRange(0, 3).Draw(t, "ends") == 0 {
 				w.Free(everything(own))
 			} else {
@@ -48,25 +48,25 @@ func TestActivationIsResumed(t *testing.T) {
 
 // TestAllOrNothing has the published cuts not suffice any more, because room was lost.
 func TestAllOrNothing(t *testing.T) {
-	w, tenants := secondExample()
-	set, _, _ := Odds(w, tenants)
+	w, candidates := secondExample()
+	set, _, _ := Odds(w, candidates)
 	for node := range w.free {
 		w.free[node] -= 2
 	}
 	before := maps.Clone(w.free)
-	if plan, ok := Resolve(w, tenants, set, nonce(0)); ok || len(plan.Cuts)+len(plan.Draws) > 0 {
+	if plan, ok := Resolve(w, candidates, set, nonce(0)); ok || len(plan.Cuts)+len(plan.Draws) > 0 {
 		t.Errorf("a plan %+v, although the Run cannot start", plan)
 	}
 	if diff := cmp.Diff(before, w.free); diff != "" {
-		t.Errorf("the World changed (-before +after):\n%s", diff)
+		t.Errorf("feasibility changed (-before +after):\n%s", diff)
 	}
 }
 
 // TestOnlyWhatIsPublishedIsCut leaves entries out of the first example's conflict set.
 func TestOnlyWhatIsPublishedIsCut(t *testing.T) {
-	w, tenants := firstExample()
+	w, candidates := firstExample()
 	entry := func(i int, action rqv1.CutAction) rqv1.Conflict {
-		return rqv1.Conflict{Run: tenants[i].Run, Owner: tenants[i].Owner, Action: action, GPUs: 1, Probability: "1"}
+		return rqv1.Conflict{Run: candidates[i].Run, Owner: candidates[i].Owner, Action: action, GPUs: 1, Probability: "1"}
 	}
 	for _, tc := range []struct {
 		name      string
@@ -81,7 +81,7 @@ func TestOnlyWhatIsPublishedIsCut(t *testing.T) {
 		}, []int32{32}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			plan, _ := Resolve(w, tenants, tc.published, nonce(0))
+			plan, _ := Resolve(w, candidates, tc.published, nonce(0))
 			var got []int32
 			for _, c := range plan.Cuts {
 				got = append(got, c.GPUs)

@@ -10,22 +10,22 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// state is nodes and tenants that hold some of their GPUs.
+// state is nodes and candidates that hold some of their GPUs.
 type state struct {
-	size    map[string]int // GPUs of each node
-	free    map[string]int
-	tenants []Tenant
+	size       map[string]int // GPUs of each node
+	free       map[string]int
+	candidates []Candidate
 }
 
 // drawState makes small states in which every way to cut occurs.
-func drawState(t *rapid.T, nodes, tenants int) *state {
+func drawState(t *rapid.T, nodes, candidates int) *state {
 	s := &state{size: map[string]int{}, free: map[string]int{}}
 	for n := range rapid.IntRange(1, nodes).Draw(t, "nodes") {
 		name := fmt.Sprint("n", n)
 		s.size[name] = rapid.SampledFrom([]int{2, 4, 4, 8}).Draw(t, "size")
 		s.free[name] = s.size[name]
 	}
-	for i := range rapid.IntRange(0, tenants).Draw(t, "tenants") {
+	for i := range rapid.IntRange(0, candidates).Draw(t, "candidates") {
 		s.drawTenant(t, i)
 	}
 	return s
@@ -43,7 +43,7 @@ func (s *state) drawTenant(t *rapid.T, i int) {
 		borrowed := rapid.IntRange(0, 3).Draw(t, "borrowed") == 0
 		own.Steps = append(own.Steps, Step{Width: 4 * (steps - n), Borrowed: borrowed, Holds: s.hold(t)})
 	}
-	s.tenants = append(s.tenants, own)
+	s.candidates = append(s.candidates, own)
 }
 
 // hold takes GPUs of up to two nodes.
@@ -59,7 +59,7 @@ func (s *state) hold(t *rapid.T) []Holding {
 	return holds
 }
 
-// domain returns a World of the state's nodes, for pods of one size, most often more than fit.
+// domain returns the Feasibility of the state's nodes, for pods of one size, most often more than fit.
 func (s *state) domain(t *rapid.T) *domain {
 	each := rapid.SampledFrom([]int{1, 2, 4}).Draw(t, "each")
 	fit, room := 0, 0
@@ -80,10 +80,10 @@ type change struct {
 }
 
 // changes reads a plan as those who carry it out do.
-func changes(tenants []Tenant, cuts []rqv1.Cut) []change {
+func changes(candidates []Candidate, cuts []rqv1.Cut) []change {
 	var out []change
 	for _, c := range cuts {
-		own := tenants[slices.IndexFunc(tenants, func(t Tenant) bool { return t.Run == c.Run && t.UID == c.UID })]
+		own := candidates[slices.IndexFunc(candidates, func(t Candidate) bool { return t.Run == c.Run && t.UID == c.UID })]
 		called := fmt.Sprintf("%s of %s", c.Action, c.Run.Name)
 		switch c.Action {
 		case rqv1.CutDropSpare:
@@ -105,7 +105,7 @@ func changes(tenants []Tenant, cuts []rqv1.Cut) []change {
 	return out
 }
 
-func everything(t Tenant) []Holding {
+func everything(t Candidate) []Holding {
 	holds := slices.Clone(t.Rest)
 	for _, s := range t.Spares {
 		holds = append(holds, s.Holds...)
@@ -116,8 +116,8 @@ func everything(t Tenant) []Holding {
 	return holds
 }
 
-// mayCut is all that R19 allows to cut from a tenant.
-func mayCut(t Tenant) []Holding {
+// mayCut is all that R19 allows to cut from a candidate.
+func mayCut(t Candidate) []Holding {
 	all := everything(t)
 	if !t.Ticket {
 		return all[len(t.Rest):]

@@ -53,13 +53,13 @@ var probability = regexp.MustCompile(`^(0(\.[0-9]+)?|1(\.0+)?)$`)
 // checkEntries finds entries that could be read in two ways, and Runs that are listed twice for one action: they would
 // have two tickets.
 func (v *verifier) checkEntries() {
-	seen := map[claim]bool{}
+	seen := map[entryKey]bool{}
 	for i, c := range v.status.ConflictSet {
 		if !slices.Contains(actions, c.Action) || ambiguous(string(c.Owner)) || ambiguous(c.Run.Namespace) ||
 			ambiguous(c.Run.Name) || c.GPUs < 1 || !probability.MatchString(c.Probability) {
 			v.say("Entry %d of the conflict set is malformed: %q.", i+1, Text([]rqv1.Conflict{c}))
 		}
-		if key := (claim{c.Run, c.Action}); seen[key] {
+		if key := (entryKey{c.Run, c.Action}); seen[key] {
 			v.say("Entry %d of the conflict set repeats %s of %s.", i+1, c.Action, name(c.Run))
 		} else {
 			seen[key] = true

@@ -21,9 +21,9 @@ func published(t testing.TB) *rqv1.Reservation {
 	echo.Rest, echo.Ticket = l.take(12), true
 	foxtrot := run("foxtrot", "six")
 	foxtrot.Rest, foxtrot.Ticket = l.take(12), true
-	w, tenants := &domain{free: l.free, pods: 13, each: 4}, []Tenant{bravo, charlie, delta, echo, foxtrot}
-	set, how, _ := Odds(w, tenants)
-	plan, ok := Resolve(w, tenants, set, nonce(2))
+	w, candidates := &domain{free: l.free, pods: 13, each: 4}, []Candidate{bravo, charlie, delta, echo, foxtrot}
+	set, how, _ := Odds(w, candidates)
+	plan, ok := Resolve(w, candidates, set, nonce(2))
 	if !ok || len(plan.Draws) < 2 || len(plan.Cuts) < 4 {
 		t.Fatalf("draws %v and cuts %v; want several", plan.Draws, plan.Cuts)
 	}

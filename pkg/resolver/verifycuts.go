@@ -8,14 +8,14 @@ import (
 
 // checkCuts checks that what was cut had been published, and that a Run ended by lottery was drawn.
 func (v *verifier) checkCuts() {
-	seen, ended := map[claim]bool{}, map[rqv1.NamespacedName]bool{}
+	seen, ended := map[entryKey]bool{}, map[rqv1.NamespacedName]bool{}
 	for _, c := range v.status.Cuts {
 		if c.Action == rqv1.CutLottery {
 			ended[c.Run] = true
 		}
 	}
 	for i, c := range v.status.Cuts {
-		key := claim{c.Run, c.Action}
+		key := entryKey{c.Run, c.Action}
 		if seen[key] {
 			v.say("Cut %d repeats %s of %s.", i+1, c.Action, name(c.Run))
 		}
@@ -62,12 +62,12 @@ func (v *verifier) checkForm(i int, c *rqv1.Cut) {
 }
 
 // checkLast checks that drawing stopped where it had to: the last ticket made the Run fit, so it is cut.
-func (v *verifier) checkLast(cut map[claim]bool) {
+func (v *verifier) checkLast(cut map[entryKey]bool) {
 	draws := v.lottery.Draws
 	if len(draws) == 0 {
 		return
 	}
-	if last := draws[len(draws)-1].Run; !cut[claim{last, rqv1.CutLottery}] {
+	if last := draws[len(draws)-1].Run; !cut[entryKey{last, rqv1.CutLottery}] {
 		v.say("Draw %d, the last, is %s, which is not cut, although drawing stops with the first ticket that is enough.",
 			len(draws), name(last))
 	}

@@ -12,12 +12,12 @@ import (
 
 const (
 	// walkSteps and walkAsks bound an exact answer: how many beginnings of a draw are walked, and how many questions the
-	// World has been asked by then. All orders of six tickets have 1,957 beginnings, of no more than 64 sets, so they take
+	// fleet has been asked by then. All orders of six tickets have 1,957 beginnings, of no more than 64 sets, so they take
 	// about a millisecond and 8 ms of questions of 20 µs; so do the first two draws of some 25 tickets. Each ticket more
 	// would multiply that.
 	walkSteps = 2000
 	walkAsks  = 400
-	// sampleSize is how many draws are tried otherwise. The sample ends earlier once the World has been asked sampleAsks
+	// sampleSize is how many draws are tried otherwise. The sample ends earlier once feasibility has been asked sampleAsks
 	// questions in all, so that a forecast stays quick: 16 ms when a question takes 20 µs.
 	sampleSize = 400
 	sampleAsks = 800
@@ -25,49 +25,49 @@ const (
 
 // finish takes back what is not needed once the Run fits, notes the outcome, and cuts it all again.
 func (o *odds) finish(drawn []int, weight *big.Rat) {
-	cut := slices.Clone(o.cut)
-	o.takeBack(drawn)
+	cut := slices.Clone(o.trial.chosen)
+	o.trial.putBackUnneeded(drawn)
 	o.count(weight)
-	o.cut = cut
+	o.trial.chosen = cut
 }
 
 // exact walks all ways to draw, and returns false when they are too many. One draw of the sample tells at once when
 // there is no hope.
 func (o *odds) exact() bool {
-	structure := o.cut
-	length, ways := o.cutUntilFits(o.sampled(0)), 1
-	o.cut = structure
+	structure := o.trial.chosen
+	length, ways := o.trial.cutUntilFits(o.sampled(0)), 1
+	o.trial.chosen = structure
 	for i := range length {
-		ways *= len(o.drawable) - i
+		ways *= len(o.trial.unitOf) - i
 		if ways > walkSteps {
 			return false
 		}
 	}
-	o.cut = slices.Clone(structure)
+	o.trial.chosen = slices.Clone(structure)
 	done := o.walk(o.all, big.NewRat(1, 1), nil)
-	o.cut = structure
+	o.trial.chosen = structure
 	return done
 }
 
 // walk draws in every possible way from what is left in the urn; false when that takes too long.
 func (o *odds) walk(left urn, weight *big.Rat, drawn []int) bool {
 	o.steps++
-	if o.steps > walkSteps || o.asked > walkAsks {
+	if o.steps > walkSteps || o.trial.asks > walkAsks {
 		return false
 	}
 	for i := range left {
 		each := new(big.Rat).Mul(weight, big.NewRat(1, int64(len(left)*len(left[i]))))
 		for j, ticket := range left[i] {
-			p := o.drawable[ticket.Run]
+			p := o.trial.unitOf[ticket.Run]
 			drawn := append(drawn, p)
-			o.cut.add(p)
-			if o.fits() {
+			o.trial.chosen.add(p)
+			if o.trial.fits() {
 				o.steps++
 				o.finish(drawn, each)
 			} else if !o.walk(left.without(i, j), each, drawn) {
 				return false
 			}
-			o.cut.remove(p)
+			o.trial.chosen.remove(p)
 		}
 	}
 	return true
@@ -75,12 +75,12 @@ func (o *odds) walk(left urn, weight *big.Rat, drawn []int) bool {
 
 // sample draws with public seeds, and returns how often.
 func (o *odds) sample() int {
-	one, structure := big.NewRat(1, 1), o.cut
+	one, structure := big.NewRat(1, 1), o.trial.chosen
 	n := 0
-	for ; n < sampleSize && (n == 0 || o.asked < sampleAsks); n++ {
+	for ; n < sampleSize && (n == 0 || o.trial.asks < sampleAsks); n++ {
 		order := o.sampled(n)
-		o.finish(order[:o.cutUntilFits(order)], one)
-		o.cut = structure
+		o.finish(order[:o.trial.cutUntilFits(order)], one)
+		o.trial.chosen = structure
 	}
 	return n
 }
@@ -88,10 +88,10 @@ func (o *odds) sample() int {
 // sampled is the order in which the n-th draw of the sample takes the tickets.
 func (o *odds) sampled(n int) []int {
 	seed := publicSeed(o.all)
-	draws, _ := o.draw(newDraw(sha256.Sum256(strconv.AppendInt(seed[:], int64(n), 10)), o.all))
+	draws, _ := o.trial.drawAll(newDraw(sha256.Sum256(strconv.AppendInt(seed[:], int64(n), 10)), o.all))
 	order := make([]int, len(draws))
 	for i, ticket := range draws {
-		order[i] = o.drawable[ticket.Run]
+		order[i] = o.trial.unitOf[ticket.Run]
 	}
 	return order
 }

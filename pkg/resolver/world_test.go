@@ -9,7 +9,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// domain is a World of nodes in one domain, for pods of equal size.
+// domain is the Feasibility of nodes in one domain, for pods of equal size.
 type domain struct {
 	free map[string]int
 	pods int // that wait
@@ -45,8 +45,8 @@ func (d *domain) clone() *domain {
 }
 
 // run names a Run, in the namespace of its owner.
-func run(owner, name string) Tenant {
-	return Tenant{
+func run(owner, name string) Candidate {
+	return Candidate{
 		Run:   rqv1.NamespacedName{Namespace: "ns-" + owner, Name: name},
 		UID:   types.UID("uid-" + owner + "-" + name),
 		Owner: rqv1.Owner("org:" + owner),

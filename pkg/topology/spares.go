@@ -13,8 +13,8 @@ type spareBin struct {
 	nodes     []*node // all of them, part-used ones first
 	eligible  []*node // those that no group's active pods are on already
 	gpus      int     // of a pod
-	// last is, by a number of pods, the last of the nodes of apart that hold exactly so many together, counted from 1; 0
-	// where no choice of nodes does.
+	// sums is the parent table of a subset sum: by a number of pods, the last of the eligible nodes that hold exactly so
+	// many together, counted from 1; 0 where no choice of nodes does.
 	sums   []int
 	spares int // how many go there
 }

@@ -40,8 +40,8 @@ type Spare struct {
 	Holds []Holding
 }
 
-// Tenant is a Run that holds GPUs in scope and may be cut. A Run is at most one tenant.
-type Tenant struct {
+// Candidate is a Run that holds GPUs in scope and may be cut. A Run is at most one candidate.
+type Candidate struct {
 	Run   rqv1.NamespacedName
 	UID   types.UID
 	Owner rqv1.Owner
@@ -56,10 +56,10 @@ type Tenant struct {
 	Ticket bool
 }
 
-// World answers whether the Run that waits would start. What fits must still fit when more is free; only then is every
-// cut of a Plan needed.
-type World interface {
-	// Free gives back GPUs that a tenant holds.
+// Feasibility answers whether the Run that waits would start. What fits must still fit when more is free; only then is
+// every cut of a Plan needed.
+type Feasibility interface {
+	// Free gives back GPUs that a candidate holds.
 	Free([]Holding)
 	// Hold takes GPUs that Free gave back.
 	Hold([]Holding)
@@ -89,7 +89,7 @@ func gpus(holds []Holding) int {
 	return n
 }
 
-func (t *Tenant) spareGPUs() int {
+func (t *Candidate) spareGPUs() int {
 	n := 0
 	for _, s := range t.Spares {
 		n += gpus(s.Holds)
@@ -97,7 +97,7 @@ func (t *Tenant) spareGPUs() int {
 	return n
 }
 
-func (t *Tenant) stepGPUs() int {
+func (t *Candidate) stepGPUs() int {
 	n := 0
 	for _, s := range t.Steps {
 		n += gpus(s.Holds)
@@ -105,16 +105,16 @@ func (t *Tenant) stepGPUs() int {
 	return n
 }
 
-// draws says whether the tenant takes part in the lottery.
-func (t *Tenant) draws() bool { return t.Ticket && gpus(t.Rest) > 0 }
+// draws says whether the candidate takes part in the lottery.
+func (t *Candidate) draws() bool { return t.Ticket && gpus(t.Rest) > 0 }
 
-// sorted returns the tenants by owner, namespace and name: the order of published entries of one action.
-func sorted(tenants []Tenant) []Tenant {
-	tenants = slices.Clone(tenants)
-	slices.SortFunc(tenants, func(a, b Tenant) int {
+// sorted returns the candidates by owner, namespace and name: the order of published entries of one action.
+func sorted(candidates []Candidate) []Candidate {
+	candidates = slices.Clone(candidates)
+	slices.SortFunc(candidates, func(a, b Candidate) int {
 		return cmp.Or(cmp.Compare(a.Owner, b.Owner), byName(a.Run, b.Run))
 	})
-	return tenants
+	return candidates
 }
 
 // byName orders Runs by namespace, then name.
