@@ -2,91 +2,101 @@ package book
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
-	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
-// Activation is what has been decided for a Run whose turn has come, for its Reservation to publish (R21).
-type Activation struct {
-	At time.Time
-	// Promise is what it is decided on, which the Reservation is to say first; nil when it does already.
-	Promise   *forecast.Promise
-	Conflicts []rqv1.Conflict
-	Odds      string
-	Nonce     [32]byte `json:"-"` // nobody may know it before it is revealed
-	Draws     []rqv1.Draw
-	Cuts      []rqv1.Cut
-	// Failed says that the Run does not start after all: what was published is revealed, and nobody is cut. Cause and Why say
-	// what has come between.
-	Failed bool
-	Cause  rqv1.CancelCause
-	Why    string
-}
-
-// SetLotteryKey gives the book the key that nonces are made of.
-func (b *Book) SetLotteryKey(key []byte) {
-	b.mu.Lock()
-	defer b.unlock()
-	b.key = key
-	for _, g := range b.waiting.gangs {
-		b.reconcile(keyOf(g.run)) // its Reservation can commit now
-		if g.activating() {
-			b.again(g)
-		}
-	}
-	b.signalDue()
-}
-
-// commitment returns what a Reservation publishes when it is made (R21); empty while the key is not known.
-func (b *Book) commitment(reservation types.UID) string {
-	if b.key == nil {
-		return ""
-	}
-	return resolver.Commitment(resolver.Nonce(b.key, reservation))
+// activations makes promises to gangs that wait, and carries out those whose turn has come.
+type activations struct {
+	args       *config.Args
+	mu         *guard
+	mail       *mailbox
+	nodes      *nodeTable
+	roster     *roster
+	waiting    *waitlist
+	agenda     *agenda
+	seats      *seating
+	kept       *keptRooms
+	places     *placement
+	departures *departures
+	candidates *candidates
+	rebuffs    *rebuffs
+	future     *horizon
 }
 
 // decide draws, if it must, and gives the gang its places: those that are free and those that are going to be. Nobody is told
 // before the decision is published. Each decision has an instant of its own, as the API tells it, and is about what is held
 // then. It reports false if the gang could not start after all.
-func (b *Book) decide(g *gang, pod *corev1.Pod, now time.Time) bool {
-	at := latest(now.Truncate(time.Microsecond), b.decided.Add(time.Microsecond))
-	state, ask, refusal := b.future(g, pod, at)
+func (v *activations) decide(g *gang, pod *corev1.Pod, now time.Time) bool {
+	at := latest(now.Truncate(time.Microsecond), v.agenda.decided.Add(time.Microsecond))
+	state, ask, refusal := v.future.future(g, pod, at)
 	if refusal != nil {
 		return false
 	}
-	p, _ := b.earliest(state, &ask)
+	p, _ := v.future.earliest(state, &ask)
 	if p == nil || !p.Cuts || p.At.After(at) {
 		return false
 	}
-	a := &Activation{At: at, Promise: p, Conflicts: p.Conflicts, Odds: p.Odds, Nonce: resolver.Nonce(b.key, g.reservation.UID)}
+	a := &Activation{At: at, Promise: p, Conflicts: p.Conflicts, Odds: p.Odds, Nonce: resolver.Nonce(v.agenda.key, g.reservation.UID)}
 	decided, assignments, ok := forecast.Activate(state, ask, p.Slice.Domains, a.Conflicts, a.Nonce)
-	if ok = ok && b.withinLimit(g, decided.Cuts, at); ok {
-		b.decided, a.Draws, a.Cuts = at, decided.Draws, decided.Cuts
-		b.activateGang(g, a, assignments, at)
+	if ok = ok && v.agenda.withinLimit(g, decided.Cuts, at); ok {
+		v.agenda.decided, a.Draws, a.Cuts = at, decided.Draws, decided.Cuts
+		v.activateGang(g, a, assignments, at)
 	}
 	return ok
 }
 
-func latest(x, y time.Time) time.Time {
-	if x.After(y) {
-		return x
+// resume completes what a predecessor of this process has published: the same draw, and the same cuts.
+func (v *activations) resume(g *gang, pod *corev1.Pod, now time.Time) {
+	status := &g.reservation.Status
+	if status.ActivatedAt == nil || status.Lottery == nil || v.agenda.key == nil && status.Lottery.Nonce == "" {
+		return
 	}
-	return y
+	a := &Activation{At: status.ActivatedAt.Time, Conflicts: status.ConflictSet, Odds: status.Lottery.Odds,
+		Nonce: resolver.Nonce(v.agenda.key, g.reservation.UID), Draws: status.Lottery.Draws, Cuts: status.Cuts}
+	state, ask, refusal := v.future.future(g, pod, now)
+	var assignments []plan.Assignment
+	switch {
+	case refusal != nil:
+	case status.Lottery.Nonce != "":
+		g.stuck = v.stuckFor(g, a, now)
+		assignments, refusal = v.completed(g, state, ask, v.beingFreed(a, now))
+	case !v.agenda.committedTo(g):
+		refusal = g.notYet("the key of lotteries has been replaced")
+	default:
+		// Whom the draw is about was fixed then, though they may have ended since, and others started.
+		state.Candidates = func(domains map[string]bool, _ time.Time) []resolver.Candidate {
+			return v.candidates.tenants(g, domains, a.At, latest(now, a.At))
+		}
+		decided, places, ok := forecast.Activate(state, ask, v.nodes.domainsAround(g.reservation), a.Conflicts, a.Nonce)
+		if assignments = places; !ok {
+			refusal = g.notYet("what was to be cut is gone")
+		}
+		a.Draws, a.Cuts = decided.Draws, decided.Cuts
+	}
+	if refusal != nil {
+		v.fail(g, a, now)
+		return
+	}
+	v.activateGang(g, a, assignments, now)
 }
 
 // resumeAll completes what has been published, in the order in which it was decided.
-func (b *Book) resumeAll(now time.Time) {
+func (v *activations) resumeAll(now time.Time) {
 	var published []*gang
-	for _, g := range b.gangs {
+	for _, g := range v.roster.gangs {
 		if g.run != nil && g.run.Status.Phase == rqv1.RunPending && g.complete() && g.activating() && g.reservation.Status.ActivatedAt != nil {
 			published = append(published, g)
 		}
@@ -96,56 +106,95 @@ func (b *Book) resumeAll(now time.Time) {
 	})
 	for _, g := range published {
 		if lead := g.leader(); lead != nil {
-			b.resume(g, lead.pod, now)
+			v.resume(g, lead.pod, now)
 		}
 	}
 }
 
-// activating reports whether the gang's turn has come and it has not ended.
-func (g *gang) activating() bool {
-	return g.reservation != nil && g.reservation.Status.State == rqv1.ReservationActivating
+// activateGang has a gang take its places, and wait there until those who are cut have left.
+func (v *activations) activateGang(g *gang, a *Activation, assignments []plan.Assignment, now time.Time) {
+	v.agenda.setPromise(g, nil)
+	if g.activation = a; g.reservation.Status.Lottery.Nonce != "" {
+		g.activation = nil // all of it is published
+	}
+	places := v.takePlaces(g, assignments, now)
+	for _, pod := range v.victims(a) {
+		if m := v.roster.members[pod]; m != nil {
+			m.awaited = g
+		}
+		if a.Promise != nil {
+			v.seats.held[pod].asked = time.Time{} // if it was to be cut before, that came to nothing
+		}
+		if !v.departures.overstayed(pod, now) {
+			v.seats.held[pod].await(g)
+		}
+	}
+	for pod, h := range v.seats.held {
+		if len(h.awaitedBy) > 0 && places[h.node] && !v.departures.overstayed(pod, now) {
+			h.await(g) // it leaves for another, who may have got a place elsewhere after a restart
+		}
+	}
+	if g.awaiting == 0 {
+		v.waiting.proceed(g)
+	}
+	v.mail.reconcile(keyOf(g.run))
 }
 
-// resume completes what a predecessor of this process has published: the same draw, and the same cuts.
-func (b *Book) resume(g *gang, pod *corev1.Pod, now time.Time) {
-	status := &g.reservation.Status
-	if status.ActivatedAt == nil || status.Lottery == nil || b.key == nil && status.Lottery.Nonce == "" {
-		return
+// fail ends an activation by which its Run does not start after all, and says what has come between.
+func (v *activations) fail(g *gang, a *Activation, now time.Time) {
+	a.Failed, a.Cause, a.Why = true, rqv1.CanceledRoomTaken, "what was to be free is not"
+	if len(g.stuck) > 0 {
+		a.Cause, a.Why = rqv1.CanceledVictimStayed, g.stuck[0].String()
 	}
-	a := &Activation{At: status.ActivatedAt.Time, Conflicts: status.ConflictSet, Odds: status.Lottery.Odds,
-		Nonce: resolver.Nonce(b.key, g.reservation.UID), Draws: status.Lottery.Draws, Cuts: status.Cuts}
-	state, ask, refusal := b.future(g, pod, now)
-	var assignments []plan.Assignment
-	switch {
-	case refusal != nil:
-	case status.Lottery.Nonce != "":
-		g.stuck = b.stuckFor(g, a, now)
-		assignments, refusal = b.completed(g, state, ask, b.leaving(a, now))
-	case !b.committedTo(g):
-		refusal = g.notYet("the key of lotteries has been replaced")
-	default:
-		// Whom the draw is about was fixed then, though they may have ended since, and others started.
-		state.Candidates = func(domains map[string]bool, _ time.Time) []resolver.Candidate {
-			return b.tenants(g, domains, a.At, latest(now, a.At))
+	if why := v.turnedDown(g); why != "" { // it goes before the other: nobody is cut anew then
+		if a.Cause == rqv1.CanceledVictimStayed {
+			why += "; and " + a.Why
 		}
-		decided, places, ok := forecast.Activate(state, ask, b.domainsAround(g.reservation), a.Conflicts, a.Nonce)
-		if assignments = places; !ok {
-			refusal = g.notYet("what was to be cut is gone")
+		a.Cause, a.Why = rqv1.CanceledNodesRejected, why
+		v.rebuffs.noteRebuff(g, g.reservation.UID, slices.Collect(maps.Keys(g.excluded)))
+	}
+	g.activation, g.since = a, now
+	v.mail.reconcile(keyOf(g.run))
+}
+
+// turnedDown says which nodes other scheduling rules keep a gang from, for want of something else than GPUs; empty when they do
+// not. GPUs are taken by somebody who came between, and may be free the next time.
+func (v *activations) turnedDown(g *gang) string {
+	var nodes []string
+	for node, why := range g.excluded {
+		if !strings.Contains(why, v.args.GPUResource) {
+			nodes = append(nodes, node)
 		}
-		a.Draws, a.Cuts = decided.Draws, decided.Cuts
 	}
-	if refusal != nil {
-		b.fail(g, a, now)
-		return
+	if len(nodes) == 0 {
+		return ""
 	}
-	b.activateGang(g, a, assignments, now)
+	slices.Sort(nodes)
+	return fmt.Sprintf("other rules turned %d nodes down, such as %s: %s", len(nodes), nodes[0], g.excluded[nodes[0]])
+}
+
+// completed says where a gang starts once what has been cut for it is free: away from what has been cut for others who do not
+// run yet, and from nodes on which something is stuck, if it can.
+func (v *activations) completed(g *gang, state forecast.State, ask forecast.Ask, freed []resolver.Holding) (found []plan.Assignment, refusal *plan.Refusal) {
+	asks := []forecast.Ask{v.aside(g, ask), ask}
+	if len(g.stuck) > 0 {
+		elsewhere := ask
+		elsewhere.Excluded = off(g.stuck, ask.Excluded)
+		asks = slices.Insert(asks, 0, v.aside(g, elsewhere), elsewhere)
+	}
+	for _, ask := range asks {
+		if found, refusal = forecast.Complete(state, ask, freed); refusal == nil {
+			return found, nil
+		}
+	}
+	return nil, refusal
 }
 
 // aside returns what a gang asks for, away from the slices of other gangs whose turn has come and who do not run yet: what has
 // been cut for them may be free before they have taken it.
-func (b *Book) aside(g *gang, ask forecast.Ask) forecast.Ask {
+func (v *activations) aside(g *gang, ask forecast.Ask) forecast.Ask {
 	others, excluded := map[string]bool{}, ask.Excluded
-	for _, other := range b.gangs {
+	for _, other := range v.roster.gangs {
 		if other == g || !other.activating() || other.started() || other.reservation.Spec.IntendedSlice == nil {
 			continue
 		}
@@ -157,71 +206,41 @@ func (b *Book) aside(g *gang, ask forecast.Ask) forecast.Ask {
 	return ask
 }
 
-// domainsAround returns the fabric domains of a Reservation's slice.
-func (b *Book) domainsAround(r *rqv1.Reservation) map[string]bool {
-	out := map[string]bool{}
-	if r.Spec.IntendedSlice == nil {
-		return out
+// beingFreed returns what the victims of an activation still hold, and those that others wait for, who have their places by now,
+// but for what is stuck.
+func (v *activations) beingFreed(a *Activation, now time.Time) []resolver.Holding {
+	pods := map[types.UID]bool{}
+	for _, pod := range v.victims(a) {
+		pods[pod] = true
 	}
-	for _, node := range r.Spec.IntendedSlice.Nodes {
-		if domain := b.fleet.DomainOf(node); domain != "" {
-			out[domain] = true
+	var out []resolver.Holding
+	for pod, h := range v.seats.held {
+		if !h.shard && (pods[pod] || len(h.awaitedBy) > 0) && !v.departures.overstayed(pod, now) {
+			out = append(out, resolver.Holding{Node: h.node, GPUs: h.gpus})
 		}
 	}
 	return out
 }
 
-// activateGang has a gang take its places, and wait there until those who are cut have left.
-func (b *Book) activateGang(g *gang, a *Activation, assignments []plan.Assignment, now time.Time) {
-	b.setPromise(g, nil)
-	if g.activation = a; g.reservation.Status.Lottery.Nonce != "" {
-		g.activation = nil // all of it is published
-	}
-	places := b.takePlaces(g, assignments, now)
-	for _, pod := range b.victims(a) {
-		if m := b.members[pod]; m != nil {
-			m.awaited = g
-		}
-		if a.Promise != nil {
-			b.held[pod].asked = time.Time{} // if it was to be cut before, that came to nothing
-		}
-		if !b.overstayed(pod, now) {
-			b.held[pod].await(g)
-		}
-	}
-	for pod, h := range b.held {
-		if len(h.awaitedBy) > 0 && places[h.node] && !b.overstayed(pod, now) {
-			h.await(g) // it leaves for another, who may have got a place elsewhere after a restart
-		}
-	}
-	if g.awaiting == 0 {
-		b.proceed(g)
-	}
-	b.reconcile(keyOf(g.run))
-}
-
-// whileLeaving is why a gang that has its places does not take them yet.
-const whileLeaving = "waiting for those who are cut to leave"
-
 // victims returns the pods that the cuts of an activation take, as far as they hold GPUs: also those that are gone and whose
 // Leases are still open.
-func (b *Book) victims(a *Activation) []types.UID {
+func (v *activations) victims(a *Activation) []types.UID {
 	var out []types.UID
 	for i := range a.Cuts {
 		c := &a.Cuts[i]
-		g := b.gangs[c.UID]
+		g := v.roster.gangs[c.UID]
 		if g != nil {
 			for _, m := range slices.Concat(g.active.members, g.spares.members) {
-				if m == nil || b.held[m.pod.UID] == nil {
+				if m == nil || v.seats.held[m.pod.UID] == nil {
 					continue
 				}
-				if taken(g, m.part, c) && b.heldSince(m).Before(a.At) {
+				if taken(g, m.part, c) && v.seats.heldSince(m).Before(a.At) {
 					out = append(out, m.pod.UID)
 				}
 			}
 		}
-		for _, l := range b.leases {
-			if l.charge.Run == string(c.UID) && b.members[l.pod] == nil && taken(g, l.part, c) && l.charge.Start.Before(a.At) {
+		for _, l := range v.seats.leases {
+			if l.charge.Run == string(c.UID) && v.roster.members[l.pod] == nil && taken(g, l.part, c) && l.charge.Start.Before(a.At) {
 				out = append(out, l.pod)
 			}
 		}
@@ -229,114 +248,73 @@ func (b *Book) victims(a *Activation) []types.UID {
 	return out
 }
 
-// heldSince returns when a member's Lease was opened; when its pod was made, as long as it has none.
-func (b *Book) heldSince(m *member) time.Time {
-	if l := b.leases[leaseName(m.pod)]; l != nil {
-		return l.charge.Start
-	}
-	return m.pod.CreationTimestamp.Time
+// victimsRemain reports whether Runs still hold what the cuts of a Reservation take.
+func (v *activations) victimsRemain(r *rqv1.Reservation) bool {
+	return r.Status.ActivatedAt != nil && len(v.victims(&Activation{At: r.Status.ActivatedAt.Time, Cuts: r.Status.Cuts})) > 0
 }
 
-// taken reports whether a cut takes a part of a gang. A Run that has ended or is gone leaves all that it held.
-func taken(g *gang, part rank.Part, c *rqv1.Cut) bool {
-	if g == nil || g.run == nil || g.over() || g.shape != nil {
-		return true
-	}
-	return g.full.Cuts(c, part)
-}
-
-// leaving returns what the victims of an activation still hold, and those that others wait for, who have their places by now,
-// but for what is stuck.
-func (b *Book) leaving(a *Activation, now time.Time) []resolver.Holding {
-	pods := map[types.UID]bool{}
-	for _, pod := range b.victims(a) {
-		pods[pod] = true
-	}
-	var out []resolver.Holding
-	for pod, h := range b.held {
-		if !h.shard && (pods[pod] || len(h.awaitedBy) > 0) && !b.overstayed(pod, now) {
-			out = append(out, resolver.Holding{Node: h.node, GPUs: h.gpus})
+// stuckFor returns the pods that were to make room for a gang and should be long gone, by name: those that are cut by its
+// activation, and those that it was known to wait for.
+func (v *activations) stuckFor(g *gang, a *Activation, now time.Time) []Stuck {
+	pods := v.victims(a)
+	for _, s := range g.stuck {
+		if v.seats.held[s.uid] != nil && !slices.Contains(pods, s.uid) {
+			pods = append(pods, s.uid)
 		}
 	}
-	return out
+	return v.departures.stuckAmong(pods, now)
 }
 
-// proceed lets a gang whose places are free into the queue, and who leads those that have none: they have been held back too.
-func (b *Book) proceed(g *gang) {
-	for m := range g.all() {
-		if m.stage == assigned {
-			b.activate(m.pod)
-		}
+// takePlaces gives a gang whose turn has come its places at its narrowest, some of which are not free yet, and returns their nodes.
+func (v *activations) takePlaces(g *gang, assignments []plan.Assignment, now time.Time) (nodes map[string]bool) {
+	v.waiting.remove(g)
+	g.refusal, g.woken, g.planned, g.committed, g.deadline = nil, false, true, false, time.Time{}
+	v.places.resize(g, g.narrowest())
+	v.places.assume(g, assignments, now)
+	nodes = map[string]bool{}
+	for i := range assignments {
+		nodes[assignments[i].Node] = true
 	}
-	if g.complete() && g.leader() != nil {
-		b.wake(g) // a spare that was made meanwhile
-	}
+	return nodes
 }
 
-// await has a gang wait until the holding is gone.
-func (h *holding) await(g *gang) {
-	if !slices.Contains(h.awaitedBy, g) {
-		h.awaitedBy = append(h.awaitedBy, g)
-		g.awaiting++
+// takeLeaving has a gang whose turn has come take its places where pods are leaving already, and wait until they are gone: nobody
+// is cut for it, and nobody younger takes the room meanwhile, bit by bit as it gets free. It does nothing where that would not
+// do.
+func (v *activations) takeLeaving(g *gang, p *forecast.Promise, state forecast.State, ask forecast.Ask, now time.Time) {
+	nodes := map[string]bool{}
+	for _, held := range p.Nodes {
+		nodes[held.Node] = true
 	}
-}
-
-// leaveOff has a gang not wait for anybody any more.
-func (b *Book) leaveOff(g *gang) {
-	if g.awaiting == 0 {
+	pods := v.departures.leavingOn(nodes, now)
+	if len(pods) == 0 {
 		return
 	}
-	g.awaiting = 0
-	for _, h := range b.held {
-		h.awaitedBy = slices.DeleteFunc(h.awaitedBy, func(other *gang) bool { return other == g })
-	}
-}
-
-// adopt has a gang that waits know its Reservation, and one that does not wait forget its promise.
-func (b *Book) adopt(g *gang) {
-	if g.run.Status.Phase != rqv1.RunPending && g.run.Status.Phase != "" {
-		b.withdraw(g)
-	} else if g.reservation == nil {
-		if r := b.reservations.current(g.run.UID); r != nil {
-			b.reserve(g, r)
+	var freed []resolver.Holding
+	until := now
+	for _, pod := range pods {
+		h := v.seats.held[pod]
+		freed = append(freed, resolver.Holding{Node: h.node, GPUs: h.gpus})
+		if by, ok := v.departures.goesBy(pod, h, now); ok {
+			until = latest(until, by)
 		}
 	}
-}
-
-// withdraw takes back what was promised to a gang: it has started, or it is gone.
-func (b *Book) withdraw(g *gang) {
-	b.giveUpRoom(g)
-	if g.restraint.limited {
-		g.restraint = restraint{}
-		for _, other := range b.waiting.gangs {
-			if other.restraint.limited {
-				other.restraint.until = time.Time{} // it may have waited for this one alone
-			}
-		}
-		b.signalDue()
+	ask.Excluded = func(node string) bool { return !nodes[node] }
+	assignments, refusal := forecast.Complete(state, ask, freed)
+	if refusal != nil {
+		return
 	}
-	if g.promise != nil {
-		b.setPromise(g, nil)
-	}
-	g.since, g.looked, g.activation, g.stuck = time.Time{}, time.Time{}, nil, nil
-}
-
-// doomed reports whether a member is cut for another gang.
-func (m *member) doomed() bool {
-	return m.awaited != nil && m.awaited.run != nil && (m.awaited.activation != nil || m.awaited.activating())
-}
-
-// awaited reports whether Runs still hold what the cuts of a Reservation take.
-func (b *Book) awaited(r *rqv1.Reservation) bool {
-	return r.Status.ActivatedAt != nil && len(b.victims(&Activation{At: r.Status.ActivatedAt.Time, Cuts: r.Status.Cuts})) > 0
-}
-
-// gone notes that a pod which gangs wait for holds nothing any more.
-func (b *Book) gone(h *holding) {
-	for _, g := range h.awaitedBy {
-		if g.awaiting--; g.awaiting == 0 && g.run != nil {
-			b.proceed(g)
+	g.freeBy = until
+	places := v.takePlaces(g, assignments, now)
+	for _, pod := range pods {
+		if h := v.seats.held[pod]; places[h.node] {
+			h.await(g)
 		}
 	}
-	h.awaitedBy = nil
+	if g.awaiting == 0 {
+		v.waiting.proceed(g)
+	}
 }
+
+// whileLeaving is why a gang that has its places does not take them yet.
+const whileLeaving = "waiting for those who are cut to leave"

@@ -11,14 +11,14 @@ import (
 // taken back meanwhile.
 func (b *Book) Reserve(pod types.UID, node string) error {
 	b.mu.Lock()
-	defer b.unlock()
-	m := b.members[pod]
+	defer b.mu.Unlock()
+	m := b.roster.members[pod]
 	if m == nil || m.node != node || m.stage < assigned {
 		return fmt.Errorf("the gang's plan has changed")
 	}
 	if m.stage == assigned {
-		b.advance(m, reserved, m.node, m.payer)
-		b.hold(pod, "", 0, func(h *holding) { h.seated = false }) // kube-scheduler counts what it requests
+		b.seats.advance(m, reserved, m.node, m.payer)
+		b.seats.hold(pod, "", 0, func(h *holding) { h.seated = false }) // kube-scheduler counts what it requests
 	}
 	return nil
 }
@@ -28,24 +28,24 @@ func (b *Book) Reserve(pod types.UID, node string) error {
 // nobody else.
 func (b *Book) Unreserve(pod types.UID, now time.Time) {
 	b.mu.Lock()
-	defer b.unlock()
-	m := b.members[pod]
+	defer b.mu.Unlock()
+	m := b.roster.members[pod]
 	if m == nil || m.stage != reserved {
 		return
 	}
 	g := m.gang
 	if m.extra() {
-		b.release(m)
+		b.places.release(m)
 		return
 	}
 	if g.committed && now.Before(g.deadline) {
-		b.advance(m, assigned, m.node, m.payer)
+		b.seats.advance(m, assigned, m.node, m.payer)
 		return
 	}
-	b.release(m) // before the others, so that it is not rejected again
-	b.unwind(g)
+	b.places.release(m) // before the others, so that it is not rejected again
+	b.places.unwind(g)
 	if lead := g.leader(); lead != nil && g.complete() {
-		b.activate(lead.pod)
+		b.mail.activate(lead.pod)
 	}
 }
 
@@ -53,7 +53,7 @@ func (b *Book) Unreserve(pod types.UID, now time.Time) {
 func (b *Book) Waits(pod types.UID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	m := b.members[pod]
+	m := b.roster.members[pod]
 	return m != nil && m.stage >= reserved
 }
 
@@ -63,7 +63,7 @@ func (b *Book) Waits(pod types.UID) bool {
 func (b *Book) Arrive(pod types.UID, now time.Time) (open bool, release []types.UID, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	m := b.members[pod]
+	m := b.roster.members[pod]
 	if m == nil || m.stage < reserved {
 		return false, nil, 0 // unwound on the way here
 	}

@@ -10,10 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	resourcehelper "k8s.io/component-helpers/resource"
-
-	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
 // amounts are resources by name: CPU in thousandths, all others in their units.
@@ -95,110 +91,6 @@ func (s *beside) take(pod types.UID) bool {
 		delete(s.nodes, of.node)
 	}
 	return true
-}
-
-// holdsBeside keeps what a pod holds beside its GPUs in step with its holding. A spare's is what its Run's ranks ask for.
-func (b *Book) holdsBeside(pod types.UID, h *holding) {
-	if g := b.gangs[h.run]; g != nil && g.run != nil && h.claimed() && (h.spare || h.seated) {
-		if asks := b.besides(g); len(asks) > 0 {
-			b.beside.set(pod, besideOf{node: h.node, run: keyOf(g.run), amounts: asks})
-		}
-		return
-	}
-	if woken := b.beside.drop(pod); len(woken) > 0 {
-		b.activate(woken...)
-	}
-}
-
-// sit has ranks that take the places of spares hold what those held beside GPUs.
-func (b *Book) sit(g *gang, seated []plan.Assignment) {
-	for _, a := range seated {
-		b.hold(g.active.members[a.Index].pod.UID, "", 0, func(h *holding) { h.seated = true })
-	}
-}
-
-// besides returns what a rank of a gang asks for beside GPUs, as the API server admitted it if there is one.
-func (b *Book) besides(g *gang) amounts {
-	pod := podOf(g.run)
-	if i := slices.IndexFunc(g.active.members, func(m *member) bool { return m != nil }); i >= 0 {
-		pod = g.active.members[i].pod
-	}
-	return b.asks(pod)
-}
-
-func (b *Book) asks(pod *corev1.Pod) amounts {
-	out := amounts{}
-	for resource, quantity := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
-		n := quantity.Value()
-		if resource == corev1.ResourceCPU {
-			n = quantity.MilliValue()
-		}
-		if n > 0 && resource != corev1.ResourceName(b.args.GPUResource) {
-			out[resource] = n
-		}
-	}
-	return out
-}
-
-// HoldsBeside reports whether spares hold anything beside GPUs.
-func (b *Book) HoldsBeside() bool {
-	b.beside.mu.RLock()
-	defer b.beside.mu.RUnlock()
-	return len(b.beside.nodes) > 0
-}
-
-// Withheld says why a pod may not go to a node although the node has what it asks for: spares hold that for their ranks. Free
-// returns how much of a resource nobody has requested there. Shards are not kept from it: they give way with the GPUs that they
-// run on. A spare needs room for its rank.
-func (b *Book) Withheld(pod *corev1.Pod, node string, free func(corev1.ResourceName) int64) string {
-	if pod.Labels[rqv1.LabelRole] == string(rqv1.RoleBorrowed) {
-		return ""
-	}
-	b.beside.mu.RLock()
-	own, holds := b.beside.pods[pod.UID]
-	on := b.beside.nodes[node]
-	if on == nil {
-		b.beside.mu.RUnlock()
-		return ""
-	}
-	held, run := maps.Clone(on.total), ""
-	for name := range on.runs {
-		if run == "" || name.String() < run {
-			run = name.String()
-		}
-	}
-	b.beside.mu.RUnlock()
-	asks := own.amounts
-	if !holds {
-		asks = b.asks(pod)
-	} else if own.node == node {
-		for resource, n := range own.amounts {
-			held[resource] -= n
-		}
-	}
-	for _, resource := range slices.Sorted(maps.Keys(asks)) {
-		if left := free(resource); asks[resource]+held[resource] > left && (held[resource] > 0 || holds) {
-			if pod.Labels[rqv1.LabelRun] == "" {
-				b.withhold(pod)
-			}
-			return fmt.Sprintf("%s is held for ranks by spares of Run %s (R38): %s asked for, %s held, %s free", resource, run,
-				said(resource, asks[resource]), said(resource, held[resource]), said(resource, left))
-		}
-	}
-	return ""
-}
-
-func (b *Book) withhold(pod *corev1.Pod) {
-	b.beside.mu.Lock()
-	defer b.beside.mu.Unlock()
-	b.beside.withheld[pod.UID] = pod
-}
-
-// forgetWithheld drops a pod that is gone.
-func (b *Book) forgetWithheld(pod types.UID) {
-	b.beside.mu.Lock()
-	defer b.beside.mu.Unlock()
-	delete(b.beside.withheld, pod)
 }
 
 // said writes an amount as pods do.

@@ -4,115 +4,149 @@
 package book
 
 import (
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/brake"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
-// Book is the one in-memory structure that decisions read.
+// Book is the one in-memory structure that decisions read. It locks, and hands events and questions to those who own what they
+// are about, each of whom knows only those before it.
 type Book struct {
-	mu       sync.Mutex
+	mu       *guard
 	args     *config.Args
 	fleet    *topology.Fleet
 	accounts *budget.Accounts
-	nodes    map[string]*corev1.Node
-	sizes    map[string]map[int]int // GPUs per node by flavor: how many nodes of each size
-	tainted  map[string]*corev1.Node
-	losing   map[string]bool        // nodes whose loss is being recorded
-	strayed  map[string]string      // the former domains of nodes that are left out
-	heldBack map[string]bool        // nodes with signs of loss that are not taken for lost, since too many show one
-	brake    brake.State            // on cuts
-	held     map[types.UID]*holding // by pod
-	leavers  map[types.UID]*holding // those of held whose pods have been told to go
-	leases   map[types.NamespacedName]*lease
-	unwound  map[types.UID][]*rqv1.Lease // closed ones by Run, until this process decides
-	roles    map[rqv1.LeaseRole]int      // GPUs of open Leases by role
-	gangs    map[types.UID]*gang         // by Run
-	runs     map[types.NamespacedName]types.UID
-	members  map[types.UID]*member               // by pod
-	cuts     map[types.NamespacedName][]rank.Cut // by Reservation
-	waiting  waitlist
-	classes  classes
-	fill     fill
-	beside   beside
-	// reservations are those that there are and were. intended are the gangs whose promise lies on a node, and threats those
-	// whose promise may cut a Run.
-	reservations reservations
-	intended     map[string][]*gang
-	vacated      int64 // counts the promises that were taken back or have moved
-	threats      map[types.NamespacedName]map[*gang]bool
-	key          []byte    // of the lottery
-	decided      time.Time // the latest activation
-	dues         chan struct{}
-	open         bool // the ledger has been read and this process decides
-	stirred      bool // something has improved since the waiting gangs were last looked at
-	queue        *Outlet[ForQueue]
-	controllers  *Outlet[ForControllers]
+
+	// What there is.
+	mail   *mailbox
+	nodes  *nodeTable
+	roster *roster
+	// Who waits, and for what they have been promised.
+	waiting *waitlist
+	cuts    *cutTable
+	agenda  *agenda
+	// What is held, and by whom.
+	seats  *seating
+	kept   *keptRooms
+	places *placement
+	ledger *ledger
+	// What is to come.
+	departures *departures
+	candidates *candidates
+	rebuffs    *rebuffs
+	future     *horizon
+	// The decisions.
+	turns  *activations
+	starts *starter
+	shapes *shaper
+	growth *grower
+	fill   *filler
+	trials *trials
+	views  *observer
+
+	Budgets *Budgets
 }
 
-// New returns an empty book.
-func New(args *config.Args) *Book {
-	b := &Book{
-		args:     args,
-		fleet:    topology.NewFleet(args.TopologyLevels, args.FabricLevel),
-		accounts: budget.NewAccounts(args.Rates()),
-		nodes:    map[string]*corev1.Node{},
-		sizes:    map[string]map[int]int{},
-		tainted:  map[string]*corev1.Node{},
-		losing:   map[string]bool{},
-		strayed:  map[string]string{},
-		heldBack: map[string]bool{},
-		held:     map[types.UID]*holding{},
-		leavers:  map[types.UID]*holding{},
-		leases:   map[types.NamespacedName]*lease{},
-		unwound:  map[types.UID][]*rqv1.Lease{},
-		roles:    map[rqv1.LeaseRole]int{},
-		gangs:    map[types.UID]*gang{},
-		runs:     map[types.NamespacedName]types.UID{},
-		members:  map[types.UID]*member{},
-		cuts:     map[types.NamespacedName][]rank.Cut{},
-		waiting:  waitlist{room: map[string]int64{}, nodes: map[string]int64{}, budget: map[string]int64{}},
-		classes:  newClasses(),
-		fill:     newFill(),
-		beside:   newBeside(),
-
+// New returns an empty book, which keeps a configuration of its own.
+func New(given *config.Args) *Book {
+	own := *given
+	args := &own
+	b := &Book{args: args, fleet: topology.NewFleet(args.TopologyLevels, args.FabricLevel), accounts: budget.NewAccounts(args.Rates())}
+	b.mail = &mailbox{}
+	b.waiting = &waitlist{args: args, fleet: b.fleet, accounts: b.accounts, mail: b.mail,
+		room: map[string]int64{}, nodes: map[string]int64{}, budget: map[string]int64{}}
+	b.mu = &guard{onUnlock: b.waiting.wakeStirred}
+	b.mail.queue, b.mail.controllers = newOutlet[ForQueue](b.mu), newOutlet[ForControllers](b.mu)
+	b.nodes = &nodeTable{accounts: b.accounts, args: args, fleet: b.fleet,
+		byName: map[string]*corev1.Node{}, sizes: map[string]map[int]int{}, tainted: map[string]*corev1.Node{},
+		losing: map[string]bool{}, strayed: map[string]string{}, heldBack: map[string]bool{}}
+	b.roster = &roster{gangs: map[types.UID]*gang{}, runs: map[types.NamespacedName]types.UID{}, members: map[types.UID]*member{},
+		classes: newClasses()}
+	b.cuts = &cutTable{mail: b.mail, byReservation: map[types.NamespacedName][]rank.Cut{}}
+	b.agenda = &agenda{args: args, mail: b.mail, roster: b.roster, waiting: b.waiting,
 		reservations: newReservations(), intended: map[string][]*gang{}, threats: map[types.NamespacedName]map[*gang]bool{},
-		dues: make(chan struct{}, 1),
-	}
-	b.queue, b.controllers = newOutlet[ForQueue](&b.mu), newOutlet[ForControllers](&b.mu)
+		dues: make(chan struct{}, 1)}
+	b.seats = &seating{accounts: b.accounts, args: args, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting,
+		held: map[types.UID]*holding{}, leavers: map[types.UID]*holding{}, leases: map[types.NamespacedName]*lease{},
+		roles: map[rqv1.LeaseRole]int{}, beside: newBeside(), shards: map[string]map[types.UID]int{}, standby: map[string]int{}}
+	b.kept = &keptRooms{accounts: b.accounts, args: args, fleet: b.fleet, nodes: b.nodes, roster: b.roster, seats: b.seats, waiting: b.waiting,
+		unwound: map[types.UID][]*rqv1.Lease{}}
+	b.places = &placement{accounts: b.accounts, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting, agenda: b.agenda, seats: b.seats,
+		kept: b.kept, reclaimed: map[types.UID]rqv1.ClosureReason{}}
+	b.ledger = &ledger{accounts: b.accounts, args: args, nodes: b.nodes, roster: b.roster, waiting: b.waiting, cuts: b.cuts, seats: b.seats}
+	b.departures = &departures{args: args, nodes: b.nodes, roster: b.roster, seats: b.seats, kept: b.kept}
+	decideWith(b, args)
 	return b
 }
 
-// Open lets decisions begin: everything there was to read has been read. Pods that were held back meanwhile are woken.
-func (b *Book) Open(now time.Time) {
+// decideWith gives a book those who decide, who own next to nothing.
+func decideWith(b *Book, args *config.Args) {
+	b.candidates = &candidates{args: args, fleet: b.fleet, roster: b.roster, agenda: b.agenda, seats: b.seats}
+	b.rebuffs = &rebuffs{nodes: b.nodes, waiting: b.waiting, agenda: b.agenda}
+	b.future = &horizon{accounts: b.accounts, args: args, fleet: b.fleet, nodes: b.nodes, roster: b.roster, waiting: b.waiting, agenda: b.agenda,
+		seats: b.seats, departures: b.departures, candidates: b.candidates, rebuffs: b.rebuffs}
+	b.turns = &activations{args: args, mu: b.mu, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting, agenda: b.agenda, seats: b.seats,
+		kept: b.kept, places: b.places, departures: b.departures, candidates: b.candidates, rebuffs: b.rebuffs, future: b.future}
+	b.starts = &starter{accounts: b.accounts, args: args, fleet: b.fleet, mail: b.mail, nodes: b.nodes, waiting: b.waiting, agenda: b.agenda,
+		seats: b.seats, kept: b.kept, places: b.places}
+	b.shapes = &shaper{nodes: b.nodes, roster: b.roster, waiting: b.waiting, agenda: b.agenda, seats: b.seats, places: b.places}
+	b.growth = &grower{accounts: b.accounts, fleet: b.fleet, mail: b.mail, nodes: b.nodes, waiting: b.waiting, cuts: b.cuts, agenda: b.agenda,
+		seats: b.seats}
+	b.fill = &filler{accounts: b.accounts, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting, agenda: b.agenda,
+		seats: b.seats, places: b.places, turns: b.turns}
+	b.trials = &trials{accounts: b.accounts, fleet: b.fleet, nodes: b.nodes, starts: b.starts, fill: b.fill}
+	b.views = &observer{nodes: b.nodes, places: b.places}
+	b.Budgets = &Budgets{accounts: b.accounts, fleet: b.fleet, mu: b.mu, mail: b.mail, waiting: b.waiting, seats: b.seats}
+}
+
+// Begin lets decisions begin: everything there was to read has been read. Pods that were held back meanwhile are woken.
+func (b *Book) Begin(now time.Time) {
 	b.mu.Lock()
-	defer b.unlock()
-	b.open = true
+	defer b.mu.Unlock()
+	b.roster.open = true
 	b.accounts.Complete()
-	b.noteAll()
-	b.boundAgain()
-	b.claimSeats()
-	b.restoreRooms()
-	b.resumeAll(now) // before anybody else takes the room
-	for _, m := range b.members {
+	b.ledger.noteAll()
+	b.shapes.boundAgain()
+	b.places.claimSeats()
+	b.kept.restoreRooms()
+	b.turns.resumeAll(now) // before anybody else takes the room
+	for _, m := range b.roster.members {
 		if m.stage < bound {
-			b.activate(m.pod)
+			b.mail.activate(m.pod)
 		}
 	}
 }
 
-// LeftOut returns the nodes with GPUs that nothing can be placed on for want of a label, and why.
-func (b *Book) LeftOut() []topology.LeftOut {
+// Queue is the outlet for the scheduling queue.
+func (b *Book) Queue() *Outlet[ForQueue] { return b.mail.queue }
+
+// Controllers is the outlet for those who carry decisions out.
+func (b *Book) Controllers() *Outlet[ForControllers] { return b.mail.controllers }
+
+// LeftOutNodes returns the nodes with GPUs that nothing can be placed on for want of a label, and why.
+func (b *Book) LeftOutNodes() []topology.LeftOut {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.fleet.LeftOut()
+}
+
+// TakeOver has gangs that wait be promised what their Reservations say, for a book that reads the objects and decides
+// nothing.
+func (b *Book) TakeOver() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, g := range b.roster.gangs {
+		if g.run == nil || g.reservation == nil || g.run.Status.Phase != rqv1.RunPending || g.shape != nil {
+			continue
+		}
+		b.agenda.setPromise(g, b.turns.recorded(g))
+		b.waiting.add(g)
+	}
 }

@@ -48,7 +48,7 @@ func (w *world) check() {
 			domains[group] = domain
 		}
 	}
-	usage := w.Book.Usage()
+	usage := w.Book.Budgets.Usage()
 	for payer, gpus := range w.ledgerUsage() {
 		if usage[payer] < gpus {
 			w.t.Fatalf("I8: %s pays for %d GPUs and %d are counted", payer, gpus, usage[payer])
@@ -100,7 +100,7 @@ func (w *world) checkSettled() {
 			w.t.Fatalf("I5, I9: Lease %s is open and its Run does not run", lease.Name)
 		}
 	}
-	if diff := cmp.Diff(w.ledgerUsage(), w.Book.Usage()); diff != "" {
+	if diff := cmp.Diff(w.ledgerUsage(), w.Book.Budgets.Usage()); diff != "" {
 		w.t.Fatalf("I8: the counters are not what the Leases add up to (-leases +counters):\n%s", diff)
 	}
 	w.checkHeld()

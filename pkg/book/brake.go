@@ -1,74 +1,50 @@
 package book
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/brake"
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
 )
 
-// cutWindow is the time over which cuts are counted (R36).
-const cutWindow = time.Hour
-
-// restraint is until when a gang's activation is held back, and a sentence that says why.
-type restraint struct {
-	until time.Time
-	why   string
-	// limited says that it is for cutsPerHour.
-	limited bool
-}
-
-// SetBrake says how the brakes on cuts stand, and returns what was said before. What has been decided goes on, unless it is
-// called off.
-func (b *Book) SetBrake(s brake.State) (was string) {
-	b.mu.Lock()
-	defer b.unlock()
-	was = b.brake.Says()
-	b.brake = s
-	for _, g := range b.gangs {
-		if g.run == nil {
-			continue
-		}
-		off := false
-		if g.reservation != nil {
-			_, off = s.Off(keyOf(g.reservation), g.reservation.UID)
-		}
-		if off || g.promise != nil && g.promise.Cuts {
-			b.reconcile(keyOf(g.run))
-		}
-	}
-	b.signalDue()
-	return was
-}
-
 // braked reports whether nobody may be cut for a gang now: cuts are paused, or too many have been made.
-func (b *Book) braked(g *gang, now time.Time) bool {
-	return b.brake.Says() != "" || now.Before(g.restraint.until)
+func (a *agenda) braked(g *gang, now time.Time) bool {
+	return a.brake.Says() != "" || now.Before(g.restraint.until)
 }
 
-// stand has the date of a gang stand still that has come and may not be acted upon.
-func (b *Book) stand(g *gang, p *forecast.Promise, now time.Time) {
-	if was := g.reservation.Spec.EarliestStart.Time; was.Before(now) {
-		p.At = was
+// brakeOn returns a sentence that says why nobody is cut for a gang that waits; empty when that is not so.
+func (a *agenda) brakeOn(g *gang) string {
+	if says := a.brake.Says(); says != "" && g.promise != nil && g.promise.Cuts {
+		return says + "; the date stands still once it has come"
 	}
-	b.setPromise(g, p)
+	return g.restraint.why
+}
+
+// calledOffBy returns by which word the activation of a gang is called off; nil when it is not.
+func (a *agenda) calledOffBy(g *gang) *brake.Word {
+	if g.reservation == nil {
+		return nil
+	}
+	if word, off := a.brake.Off(keyOf(g.reservation), g.reservation.UID); off {
+		return &word
+	}
+	return nil
 }
 
 // dateless reports whether a gang gets no date, since its activation was called off a short while ago. Its lead begins anew after
 // that.
-func (b *Book) dateless(g *gang, now time.Time) bool {
-	at, word := b.reservations.calledOff(g.run.UID)
-	until := at.Add(b.args.ReservationLead.Duration)
+func (a *agenda) dateless(g *gang, now time.Time) bool {
+	at, word := a.reservations.calledOff(g.run.UID)
+	until := at.Add(a.args.ReservationLead.Duration)
 	switch {
 	case !at.IsZero() && now.Before(until):
-		g.since, g.looked, g.seen, g.woken = until, now, b.waiting.epoch, false
+		g.since, g.looked, g.seen, g.woken = until, now, a.waiting.epoch, false
 		g.restraint = restraint{until: until, why: fmt.Sprintf("its activation was %s; it gets no new date before %s", word, until.UTC().Format(time.RFC3339))}
-		b.setPromise(g, nil)
+		a.setPromise(g, nil)
 		return true
 	case !now.Before(g.restraint.until):
 		g.restraint = restraint{}
@@ -76,27 +52,35 @@ func (b *Book) dateless(g *gang, now time.Time) bool {
 	return false
 }
 
-// calledOff returns when an activation for a Run was last called off, and by which word; zero when none ever was.
-func (r *reservations) calledOff(run types.UID) (at time.Time, word string) {
-	for _, reservation := range r.byRun[run] {
-		s := &reservation.Status
-		if s.CalledOff != "" && s.EndedAt != nil && s.EndedAt.After(at) {
-			at, word = s.EndedAt.Time, s.CalledOff
-		}
+// stand has the date of a gang stand still that has come and may not be acted upon.
+func (a *agenda) stand(g *gang, p *forecast.Promise, now time.Time) {
+	if was := g.reservation.Spec.EarliestStart.Time; was.Before(now) {
+		p.At = was
 	}
-	return at, word
+	a.setPromise(g, p)
 }
 
-// CutsWithinHour returns how many Runs activations have ended or shrunk within the last hour.
-func (b *Book) CutsWithinHour(now time.Time) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.cutsWithin(now))
+// firstInLine returns the gang that waits for the limit of cuts and whose date came first; nil when none comes before a gang.
+func (a *agenda) firstInLine(g *gang, now time.Time) *gang {
+	first := g
+	for _, other := range a.waiting.gangs {
+		p := other.promise
+		if other == g || !other.restraint.limited || p == nil || !p.Cuts || p.At.After(now) || !other.waits() || other.unpaid || !a.committedTo(other) {
+			continue
+		}
+		if cmp.Or(other.dateCame().Compare(first.dateCame()), byAge(other, first)) < 0 {
+			first = other
+		}
+	}
+	if first == g {
+		return nil
+	}
+	return first
 }
 
 // cutsWithin returns when Runs were cut within the last hour, in order: as Reservations record it, so that a restart changes
 // nothing, and as it has been decided and is being published.
-func (b *Book) cutsWithin(now time.Time) []time.Time {
+func (a *agenda) cutsWithin(now time.Time) []time.Time {
 	var out []time.Time
 	note := func(at time.Time, cuts []rqv1.Cut) {
 		if now.Sub(at) < cutWindow {
@@ -105,37 +89,52 @@ func (b *Book) cutsWithin(now time.Time) []time.Time {
 			}
 		}
 	}
-	for _, of := range b.reservations.byRun {
+	for _, of := range a.reservations.byRun {
 		for _, r := range of {
 			if r.Status.ActivatedAt != nil {
 				note(r.Status.ActivatedAt.Time, r.Status.Cuts)
 			}
 		}
 	}
-	for _, g := range b.gangs {
-		if a := g.activation; a != nil && !a.Failed && (g.reservation == nil || len(g.reservation.Status.Cuts) == 0) {
-			note(a.At, a.Cuts)
+	for _, g := range a.roster.gangs {
+		decided := g.activation != nil && !g.activation.Failed
+		if decided && (g.reservation == nil || len(g.reservation.Status.Cuts) == 0) {
+			note(g.activation.At, g.activation.Cuts)
 		}
 	}
 	slices.SortFunc(out, time.Time.Compare)
 	return out
 }
 
-// brakeOn returns a sentence that says why nobody is cut for a gang that waits; empty when that is not so.
-func (b *Book) brakeOn(g *gang) string {
-	if says := b.brake.Says(); says != "" && g.promise != nil && g.promise.Cuts {
-		return says + "; the date stands still once it has come"
+// withinLimit reports whether the cuts of an activation are within what may be cut in an hour (R36). If not, the gang waits until they
+// are; one that needs more than is ever allowed waits until nobody was cut within the hour. Whoever waits for that longer comes first:
+// otherwise those that need few cuts would use up every hour, and those that need many would never start.
+func (a *agenda) withinLimit(g *gang, cuts []rqv1.Cut, now time.Time) bool {
+	need := len(brake.Runs(cuts))
+	if a.args.CutsPerHour == nil || need == 0 {
+		return true
 	}
-	return g.restraint.why
+	limit, made := int(*a.args.CutsPerHour), a.cutsWithin(now)
+	over := min(len(made)+need-limit, len(made))
+	first := a.firstInLine(g, now)
+	r := restraint{limited: true}
+	switch {
+	case limit == 0:
+		r.until, r.why = now.Add(cutWindow), fmt.Sprintf("%d Runs are to be cut for it, and cutsPerHour (0) allows none (R36)", need)
+	case first != nil:
+		r.until = latest(first.restraint.until, now.Add(soon))
+		r.why = fmt.Sprintf("%d Runs are to be cut for it, and cutsPerHour (%d) is for Run %s first, whose date came before (R36)",
+			need, limit, keyOf(first.run))
+	case over <= 0:
+		return true
+	default:
+		r.until = made[over-1].Add(cutWindow)
+		r.why = fmt.Sprintf("%d Runs are to be cut for it, and cutsPerHour (%d) does not allow so many before %s (R36)",
+			need, limit, r.until.UTC().Format(time.RFC3339))
+	}
+	g.restraint = r
+	return false
 }
 
-// word returns by which word the activation of a gang is called off; nil when it is not.
-func (b *Book) word(g *gang) *brake.Word {
-	if g.reservation == nil {
-		return nil
-	}
-	if word, off := b.brake.Off(keyOf(g.reservation), g.reservation.UID); off {
-		return &word
-	}
-	return nil
-}
+// cutWindow is the time over which cuts are counted (R36).
+const cutWindow = time.Hour

@@ -12,10 +12,42 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
+// cutTable is what Reservations that are activating do to Runs.
+type cutTable struct {
+	mail *mailbox
+
+	byReservation map[types.NamespacedName][]rank.Cut
+}
+
+// setCuts replaces the cuts of a Reservation, and has the Runs looked at that they concern.
+func (ct *cutTable) setCuts(reservation types.NamespacedName, cuts []rank.Cut) {
+	old := ct.byReservation[reservation]
+	if reflect.DeepEqual(old, cuts) {
+		return
+	}
+	if ct.byReservation[reservation] = cuts; len(cuts) == 0 {
+		delete(ct.byReservation, reservation)
+	}
+	for _, cut := range slices.Concat(old, cuts) {
+		ct.mail.reconcile(named(cut.Run))
+	}
+}
+
+// tellCutters has the Runs looked at that a Run is cut for: it may hold nothing any more of what they wait for.
+func (ct *cutTable) tellCutters(run types.UID) {
+	for _, cuts := range ct.byReservation {
+		for i := range cuts {
+			if cuts[i].UID == run {
+				ct.mail.reconcile(cuts[i].For)
+			}
+		}
+	}
+}
+
 // cutsOf returns the cuts of a Run by Reservations that are activating, the oldest activation first, then by Reservation.
-func (b *Book) cutsOf(run types.UID) []rank.Cut {
+func (ct *cutTable) cutsOf(run types.UID) []rank.Cut {
 	var out []rank.Cut
-	for _, cuts := range b.cuts {
+	for _, cuts := range ct.byReservation {
 		for i := range cuts {
 			if cuts[i].UID == run {
 				out = append(out, cuts[i])
@@ -28,29 +60,14 @@ func (b *Book) cutsOf(run types.UID) []rank.Cut {
 	return out
 }
 
-// setCuts replaces the cuts of a Reservation, and has the Runs looked at that they concern.
-func (b *Book) setCuts(reservation types.NamespacedName, cuts []rank.Cut) {
-	old := b.cuts[reservation]
-	if reflect.DeepEqual(old, cuts) {
-		return
-	}
-	if b.cuts[reservation] = cuts; len(cuts) == 0 {
-		delete(b.cuts, reservation)
-	}
-	for _, cut := range slices.Concat(old, cuts) {
-		b.reconcile(named(cut.Run))
-	}
-}
-
-// tellCutters has the Runs looked at that a Run is cut for: it may hold nothing any more of what they wait for.
-func (b *Book) tellCutters(run types.UID) {
-	for _, cuts := range b.cuts {
-		for i := range cuts {
-			if cuts[i].UID == run {
-				b.reconcile(cuts[i].For)
-			}
+// isCut reports whether the activation of a Reservation cuts a gang.
+func (ct *cutTable) isCut(g *gang) bool {
+	for _, cuts := range ct.byReservation {
+		if slices.ContainsFunc(cuts, func(c rank.Cut) bool { return c.UID == g.run.UID }) {
+			return true
 		}
 	}
+	return false
 }
 
 // cutsIn returns the cuts that a Reservation records; none unless it is activating.
@@ -63,8 +80,4 @@ func cutsIn(r *rqv1.Reservation) []rank.Cut {
 		out = append(out, rank.Cut{Cut: cut, Reservation: keyOf(r), For: named(r.Spec.RunRef), At: r.Status.ActivatedAt.Time})
 	}
 	return out
-}
-
-func named(n rqv1.NamespacedName) types.NamespacedName {
-	return types.NamespacedName{Namespace: n.Namespace, Name: n.Name}
 }

@@ -4,35 +4,33 @@ import (
 	"fmt"
 	"slices"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
-// unknown stands for the domain of ranks that must go where the rest of their group is, when nobody knows where that is.
-const unknown = "?"
-
 // domainOf returns the fabric domain of a node, the one that it was in when it has been left out since: what runs there is
 // where it was. It is empty when that is not known.
-func (b *Book) domainOf(node string) string {
-	if domain := b.fleet.DomainOf(node); domain != "" {
+func (t *nodeTable) domainOf(node string) string {
+	if domain := t.fleet.DomainOf(node); domain != "" {
 		return domain
 	}
-	return b.strayed[node]
+	return t.strayed[node]
 }
 
 // stray remembers the domain of a node that has just been left out, and forgets that of one that is not.
-func (b *Book) stray(node, domain string) {
-	switch is := b.fleet.DomainOf(node); {
+func (t *nodeTable) stray(node, domain string) {
+	switch is := t.fleet.DomainOf(node); {
 	case is != "":
-		delete(b.strayed, node)
+		delete(t.strayed, node)
 	case domain != "":
-		b.strayed[node] = domain
+		t.strayed[node] = domain
 	}
 }
 
 // domainsOf returns the domain of every scope of a gang that has one already: where most of its ranks are, if somebody has
 // moved a node's label; of its spares when it has no ranks; or unknown. It refuses while a pod that decides it is on a node
 // that is gone; such a spare of a Run that has started decides nothing.
-func (b *Book) domainsOf(g *gang) (map[int]string, *plan.Refusal) {
+func (t *nodeTable) domainsOf(g *gang) (map[int]string, *plan.Refusal) {
 	domains := map[int]string{}
 	if !g.demand.Confined && !g.demand.OneDomain {
 		return domains, nil
@@ -43,10 +41,10 @@ func (b *Book) domainsOf(g *gang) (map[int]string, *plan.Refusal) {
 		if !m.placed() || m.part.Spare && len(votes[scope]) > 0 {
 			continue
 		}
-		switch domain := b.domainOf(m.node); {
+		switch domain := t.domainOf(m.node); {
 		case domain != "":
 			votes[scope] = append(votes[scope], domain)
-		case b.nodes[m.node] != nil:
+		case t.byName[m.node] != nil:
 			domains[scope] = unknown
 		case !m.part.Spare || !g.started():
 			return nil, g.notYet(fmt.Sprintf("pod %s holds GPUs on node %s, which is gone; it is replaced first", m.pod.Name, m.node))
@@ -56,6 +54,62 @@ func (b *Book) domainsOf(g *gang) (map[int]string, *plan.Refusal) {
 		domains[scope] = most(of)
 	}
 	return domains, nil
+}
+
+// astray refuses ranks whose group is in a domain that nobody knows; nil when there are none.
+func (t *nodeTable) astray(g *gang, missing []plan.Missing) *plan.Refusal {
+	at := slices.IndexFunc(missing, func(m plan.Missing) bool { return m.Domain == unknown })
+	if at < 0 {
+		return nil
+	}
+	node, reason := "", ""
+	for m := range g.all() {
+		if m.placed() && t.domainOf(m.node) == "" && (g.demand.OneDomain || m.group() == g.demand.Group(missing[at].Part)) {
+			node = m.node
+			break
+		}
+	}
+	for i := range g.vacant { // or a rank is to go where a spare was
+		if v := &g.vacant[i]; node == "" && v.seat() && t.domainOf(v.node) == "" {
+			node = v.node
+		}
+	}
+	for _, out := range t.fleet.LeftOut() {
+		if out.Node == node {
+			reason = out.Reason
+		}
+	}
+	gpus := g.demand.GPUsPerPod * len(missing)
+	return &plan.Refusal{
+		Reason: plan.InsufficientGPUs, Owner: g.demand.Owner, Flavor: g.demand.Flavor, WantedGPUs: gpus, ShortGPUs: gpus,
+		Message: fmt.Sprintf("group %d must stay in its domain, which is not known: node %s is left out (%s); mend its labels",
+			g.demand.Group(missing[at].Part), node, reason),
+	}
+}
+
+// domainsAround returns the fabric domains of a Reservation's slice.
+func (t *nodeTable) domainsAround(r *rqv1.Reservation) map[string]bool {
+	out := map[string]bool{}
+	if r.Spec.IntendedSlice == nil {
+		return out
+	}
+	for _, node := range r.Spec.IntendedSlice.Nodes {
+		if domain := t.fleet.DomainOf(node); domain != "" {
+			out[domain] = true
+		}
+	}
+	return out
+}
+
+// nodesAround returns the nodes in the domains of a Reservation's slice, of which those are that turned its Run down.
+func (t *nodeTable) nodesAround(r *rqv1.Reservation) (names []string) {
+	domains := t.domainsAround(r)
+	for name := range t.byName {
+		if domains[t.fleet.DomainOf(name)] {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // most returns the most frequent of some names, the first by name of several.
@@ -73,35 +127,4 @@ func most(of []string) string {
 		from = end
 	}
 	return best
-}
-
-// astray refuses ranks whose group is in a domain that nobody knows; nil when there are none.
-func (b *Book) astray(g *gang, missing []plan.Missing) *plan.Refusal {
-	at := slices.IndexFunc(missing, func(m plan.Missing) bool { return m.Domain == unknown })
-	if at < 0 {
-		return nil
-	}
-	node, reason := "", ""
-	for m := range g.all() {
-		if m.placed() && b.domainOf(m.node) == "" && (g.demand.OneDomain || m.group() == g.demand.Group(missing[at].Part)) {
-			node = m.node
-			break
-		}
-	}
-	for i := range g.vacant { // or a rank is to go where a spare was
-		if v := &g.vacant[i]; node == "" && v.seat() && b.domainOf(v.node) == "" {
-			node = v.node
-		}
-	}
-	for _, out := range b.fleet.LeftOut() {
-		if out.Node == node {
-			reason = out.Reason
-		}
-	}
-	gpus := g.demand.GPUsPerPod * len(missing)
-	return &plan.Refusal{
-		Reason: plan.InsufficientGPUs, Owner: g.demand.Owner, Flavor: g.demand.Flavor, WantedGPUs: gpus, ShortGPUs: gpus,
-		Message: fmt.Sprintf("group %d must stay in its domain, which is not known: node %s is left out (%s); mend its labels",
-			g.demand.Group(missing[at].Part), node, reason),
-	}
 }

@@ -2,12 +2,14 @@ package book
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
@@ -16,8 +18,8 @@ import (
 func (b *Book) Prospect(run types.UID) Prospect {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if g := b.gangs[run]; g != nil {
-		return b.prospectOf(g)
+	if g := b.roster.gangs[run]; g != nil {
+		return b.turns.prospectOf(g)
 	}
 	return Prospect{}
 }
@@ -26,21 +28,21 @@ func (b *Book) Prospect(run types.UID) Prospect {
 func (b *Book) CutsOf(run types.UID) []rank.Cut {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.cutsOf(run)
+	return b.cuts.cutsOf(run)
 }
 
 // Unpaid reports whether nobody can pay for a Run that waits.
 func (b *Book) Unpaid(run types.UID, now time.Time) bool {
 	b.mu.Lock()
-	defer b.unlock()
-	return b.gangs[run] != nil && b.isUnpaid(b.gangs[run], now)
+	defer b.mu.Unlock()
+	return b.roster.gangs[run] != nil && b.fill.isUnpaid(b.roster.gangs[run], now)
 }
 
 // Awaited reports whether Runs still hold what the cuts of a Reservation take.
 func (b *Book) Awaited(r *rqv1.Reservation) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.awaited(r)
+	return b.turns.victimsRemain(r)
 }
 
 // Overdraft returns how many GPUs of a Lease are beyond what its payer allows.
@@ -54,8 +56,8 @@ func (b *Book) Overdraft(lease types.NamespacedName) int {
 func (b *Book) Remains() []string {
 	var out []string
 	for what, n := range map[string]int{
-		"held": len(b.held), "leavers": len(b.leavers), "leases": len(b.leases), "gangs": len(b.gangs), "runs": len(b.runs), "members": len(b.members),
-		"cuts": len(b.cuts), "waiting": len(b.waiting.gangs), "intended": len(b.intended), "threats": len(b.threats),
+		"held": len(b.seats.held), "leavers": len(b.seats.leavers), "leases": len(b.seats.leases), "gangs": len(b.roster.gangs), "runs": len(b.roster.runs), "members": len(b.roster.members),
+		"cuts": len(b.cuts.byReservation), "waiting": len(b.waiting.gangs), "intended": len(b.agenda.intended), "threats": len(b.agenda.threats),
 	} {
 		if n > 0 {
 			out = append(out, fmt.Sprintf("%s: %d", what, n))
@@ -73,37 +75,37 @@ func (b *Book) Remains() []string {
 // Needless packs a Run that has just been decided on anew, and lists what is wrong with its cuts: that it does not fit with
 // all of them, or that it fits without one.
 func (b *Book) Needless(run types.UID) []string {
-	g := b.gangs[run]
+	g := b.roster.gangs[run]
 	within := map[string]bool{}
 	for m := range g.all() {
 		if domain, _, ok := b.fleet.Domain(m.node); ok {
 			within[domain] = true
 		}
 	}
-	rejected := b.rejected(g, g.active.members[0].pod)
-	if around := off(b.stuckNow(g.activation.At), rejected); !g.touches(func(m *member) bool { return around(m.node) }) {
+	rejected := b.nodes.rejected(g, g.active.members[0].pod)
+	if around := off(b.departures.stuckNow(g.activation.At), rejected); !g.touches(func(m *member) bool { return around(m.node) }) {
 		rejected = around // it keeps off nodes on which something is stuck, if that is possible at all
 	}
 	defer b.unplace(g)()
-	missing, refusal := b.missingOf(g)
+	missing, refusal := b.seats.missingOf(g)
 	if refusal != nil {
 		return []string{refusal.Message}
 	}
 	var out []string
 	for at := -1; at < len(g.activation.Cuts); at++ {
 		for _, cuts := range b.without(g.activation.Cuts, at) {
-			freed := slices.DeleteFunc(b.victims(&Activation{At: g.activation.At, Cuts: cuts}), func(pod types.UID) bool {
-				m := b.members[pod]
-				others := slices.ContainsFunc(b.held[pod].awaitedBy, func(other *gang) bool { return other != g })
+			freed := slices.DeleteFunc(b.turns.victims(&Activation{At: g.activation.At, Cuts: cuts}), func(pod types.UID) bool {
+				m := b.roster.members[pod]
+				others := slices.ContainsFunc(b.seats.held[pod].awaitedBy, func(other *gang) bool { return other != g })
 				return at >= 0 && (m == nil || m.leaving || m.surplus() || others) // it goes anyway
 			})
 			for _, pod := range freed {
-				b.fleet.Give(b.held[pod].node, b.held[pod].gpus)
+				b.fleet.Give(b.seats.held[pod].node, b.seats.held[pod].gpus)
 			}
-			attempt := plan.Prepare(b.accounts, g.demand, b.claim(g, nil), missing, rejected, g.activation.At).Within(within)
+			attempt := plan.Prepare(b.accounts, g.demand, g.claim(nil), missing, rejected, g.activation.At).Within(within)
 			fits := attempt.Unpaid(b.fleet) == nil && attempt.Fits(b.fleet)
 			for _, pod := range freed {
-				b.fleet.Take(b.held[pod].node, b.held[pod].gpus)
+				b.fleet.Take(b.seats.held[pod].node, b.seats.held[pod].gpus)
 			}
 			if at < 0 && !fits {
 				out = append(out, fmt.Sprintf("it does not fit with the cuts %v", cuts))
@@ -130,7 +132,7 @@ func (b *Book) unplace(g *gang) (undo func()) {
 		for m, node := range places {
 			m.stage, m.node = assigned, node
 			b.fleet.Take(node, g.demand.GPUsPerPod)
-			b.accounts.Open(leaseName(m.pod).String(), b.chargeOf(m, g.activation.At))
+			b.accounts.Open(leaseName(m.pod).String(), b.seats.chargeOf(m, g.activation.At))
 		}
 	}
 }
@@ -147,7 +149,7 @@ func (b *Book) without(cuts []rqv1.Cut, at int) [][]rqv1.Cut {
 		out = append(out, fewer)
 	}
 	if width := cuts[at].Width; width != nil {
-		d := b.gangs[cuts[at].UID].full
+		d := b.roster.gangs[cuts[at].UID].full
 		wider := slices.Clone(cuts)
 		next := *width + int32(d.StepPods*d.GPUsPerPod)
 		wider[at].Width = &next
@@ -159,25 +161,42 @@ func (b *Book) without(cuts []rqv1.Cut, at int) [][]rqv1.Cut {
 // Dump is for debugging.
 func (b *Book) Dump() string {
 	out := ""
-	for _, g := range b.gangs {
+	for _, g := range b.roster.gangs {
 		out += fmt.Sprintf("%s vacant %+v refusal %+v leader %v\n", g.run.Name, g.vacant, g.refusal, g.leader())
 	}
-	for uid, h := range b.held {
+	for uid, h := range b.seats.held {
 		out += fmt.Sprintf("held %s %+v\n", uid, *h)
 	}
 	return out
 }
 
 // LimitCuts is cutsPerHour, for this book alone.
-func (b *Book) LimitCuts(limit int32) {
-	args := *b.args
-	args.CutsPerHour = &limit
-	b.args = &args
-}
+func (b *Book) LimitCuts(limit int32) { b.args.CutsPerHour = &limit }
 
 // GoRound is the part of a refresh that looks for gangs that wait in vain.
 func (b *Book) GoRound(now time.Time) {
 	b.mu.Lock()
-	defer b.unlock()
-	b.goRound(now)
+	defer b.mu.Unlock()
+	b.turns.goRound(now)
+}
+
+// Refusal returns why a Run does not start; nil when it has started, or has not been tried.
+func (b *Book) Refusal(run types.UID) *plan.Refusal {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if g := b.roster.gangs[run]; g != nil {
+		return g.refusal
+	}
+	return nil
+}
+
+// OpenLeases returns the charges of the open Leases by name: what the counters must add up to (I8).
+func (b *Book) OpenLeases() map[types.NamespacedName]budget.Charge {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := make(map[types.NamespacedName]budget.Charge, len(b.seats.leases))
+	for name, l := range maps.All(b.seats.leases) {
+		out[name] = l.charge
+	}
+	return out
 }

@@ -47,10 +47,10 @@ func newFleetOf(tb testing.TB) *fleetOf {
 		}
 	}
 	for o := range 50 {
-		f.book.SetBudget(&rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("b%d", o), UID: types.UID(fmt.Sprintf("b%d", o))}, Spec: rqv1.BudgetSpec{
+		f.book.Budgets.SetBudget(&rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("b%d", o), UID: types.UID(fmt.Sprintf("b%d", o))}, Spec: rqv1.BudgetSpec{
 			Owner: rqv1.Owner(fmt.Sprintf("org:t%d", o)), Envelopes: []rqv1.Envelope{{Name: "e", Flavor: flavor, Concurrency: 100000}}}})
 	}
-	f.book.Open(f.now)
+	f.book.Begin(f.now)
 	return f
 }
 
@@ -119,7 +119,7 @@ func (f *fleetOf) refuse(pods []*corev1.Pod) {
 	if _, refusal := f.book.Place(pods[0].UID, f.now); refusal == nil {
 		f.tb.Fatal("a Run fits a full fleet")
 	}
-	f.book.Promise(pods[0].UID, f.now)
+	f.book.Forecast(pods[0].UID, f.now)
 }
 
 // BenchmarkForecast works out when one Run among 1,000 that wait starts, on 5,000 nodes with 2,000 Runs, with the odds of those
@@ -159,7 +159,7 @@ func BenchmarkGrow(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		f.book.Grow(f.now)
+		f.book.GrowRuns(f.now)
 	}
 	if f.book.Prospect("uid-run0000").GrowTo != 24 {
 		b.Fatal("the oldest Run is not let grow")

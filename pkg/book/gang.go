@@ -2,11 +2,11 @@ package book
 
 import (
 	"iter"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
@@ -53,274 +53,6 @@ type gang struct {
 	shards int
 }
 
-// payer is who pays for a pod, and what it is to the Run's owner.
-type payer struct {
-	key      budget.Key
-	relation rqv1.Relation
-}
-
-// SetRun adds or replaces a Run. A Run that is edited may fit now, so it is woken. One that is being deleted counts as gone,
-// however long its finalizers keep the object: its pods go, and it wants nothing any more.
-func (b *Book) SetRun(run *rqv1.Run) {
-	b.mu.Lock()
-	defer b.unlock()
-	if run.DeletionTimestamp != nil {
-		b.deleteRun(run)
-		return
-	}
-	g := b.gangOf(run.UID)
-	edited, ran, grew := g.run == nil || g.run.Generation != run.Generation, g.started(), g.growing()
-	replans := g.run != nil && edited && replans(g.run, run)
-	g.run = run
-	b.classes.note(g)
-	b.runs[keyOf(run)] = run.UID
-	b.adopt(g)
-	if ran {
-		b.tellCutters(run.UID)
-	}
-	if ran != g.started() {
-		b.waiting.epoch++ // others may have another date now
-	}
-	b.regardRoom(g)
-	if run.Status.Phase != rqv1.RunRunning {
-		g.growth = growth{}
-		if g.over() {
-			b.waiting.remove(g)
-			b.passOn(g)
-			g.refusal, g.latest = nil, nil
-			return
-		}
-	}
-	if edited {
-		b.shape(g)
-	}
-	if replans && !g.started() {
-		b.unwind(g) // what has its Lease already is deleted
-	}
-	if before := g.demand; ran || g.started() {
-		b.resize(g, g.granted())
-		b.regard(g, grew, edited)
-		if g.started() && g.demand != before {
-			b.reconsider(g)
-		}
-	}
-	if edited && (g.refusal != nil || g.complete()) {
-		b.wake(g)
-	}
-}
-
-// DeleteRun forgets a Run. Its pods and Leases go on counting until they are gone.
-func (b *Book) DeleteRun(run *rqv1.Run) {
-	b.mu.Lock()
-	defer b.unlock()
-	b.deleteRun(run)
-}
-
-func (b *Book) deleteRun(run *rqv1.Run) {
-	if b.runs[keyOf(run)] == run.UID {
-		delete(b.runs, keyOf(run))
-	}
-	g := b.gangs[run.UID]
-	if g == nil {
-		return
-	}
-	b.unwind(g)
-	b.vacateAll(g)
-	b.dropRoom(g)
-	b.waiting.remove(g)
-	b.withdraw(g)
-	g.run, g.refusal, g.growth = nil, nil, growth{}
-	b.classes.note(g)
-	b.waiting.epoch++ // what its pods hold is on its way out
-	b.forgetIfEmpty(run.UID, g)
-}
-
-func keyOf(o metav1.Object) types.NamespacedName {
-	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
-}
-
-func (b *Book) gangOf(run types.UID) *gang {
-	g := b.gangs[run]
-	if g == nil {
-		g = &gang{excluded: map[string]string{}}
-		b.gangs[run] = g
-	}
-	return g
-}
-
-func (b *Book) forgetIfEmpty(run types.UID, g *gang) {
-	if g.run == nil && g.active.present == 0 && g.spares.present == 0 {
-		delete(b.gangs, run)
-	}
-}
-
-// Refusal returns why a Run does not start; nil when it has started, or has not been tried.
-func (b *Book) Refusal(run types.UID) *plan.Refusal {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if g := b.gangs[run]; g != nil {
-		return g.refusal
-	}
-	return nil
-}
-
-// SetMember adds or updates a pod of a Run. What a pod once was in its Run it stays, whatever becomes of its references.
-func (b *Book) SetMember(pod *corev1.Pod) {
-	b.mu.Lock()
-	defer b.unlock()
-	m := b.members[pod.UID]
-	added := m == nil
-	if added {
-		run, part, ok := rank.Membership(pod)
-		if !ok {
-			return
-		}
-		m = b.join(b.gangOf(run), part, pod)
-	}
-	g, part := m.gang, m.part
-	m.pod = pod
-	if pod.DeletionTimestamp != nil && !m.leaving {
-		s := g.squad(part)
-		s.count(m, -1)
-		m.leaving = true
-		s.count(m, +1)
-	}
-	if l := b.leases[leaseName(pod)]; l != nil && m.stage < leased {
-		b.advance(m, leased, l.node, payerOf(l.charge))
-	}
-	switch {
-	case terminal(pod):
-		b.advance(m, finished, pod.Spec.NodeName, m.payer)
-	case pod.Spec.NodeName != "" && m.stage < bound:
-		b.advance(m, bound, pod.Spec.NodeName, m.payer)
-	}
-	if added && !m.surplus() {
-		if b.open {
-			b.claimSeat(m)
-		}
-		if g.started() && !part.Spare {
-			b.reconsider(g)
-		} else if g.complete() {
-			b.wake(g)
-		}
-	}
-}
-
-// join gives a pod its part in the gang, in place of the pod that had it before.
-func (b *Book) join(g *gang, part rank.Part, pod *corev1.Pod) *member {
-	s := g.squad(part)
-	for len(s.members) <= part.Index {
-		s.members = append(s.members, nil)
-	}
-	if old := s.members[part.Index]; old != nil {
-		b.drop(old)
-	}
-	m := &member{gang: g, part: part, pod: pod}
-	s.members[part.Index] = m
-	s.count(m, +1)
-	s.lowest = min(s.lowest, part.Index)
-	b.members[pod.UID] = m
-	if s.present++; s.present == 1 && !part.Spare {
-		b.shape(g)
-	}
-	return m
-}
-
-// DeleteMember forgets a pod of a Run. If its gang was on its way to the barrier, the gang gives everything back: it is
-// planned anew with the pod's replacement.
-func (b *Book) DeleteMember(pod *corev1.Pod) {
-	b.mu.Lock()
-	defer b.unlock()
-	m := b.members[pod.UID]
-	if m == nil {
-		return
-	}
-	g := m.gang
-	if m.leavesRoom() {
-		b.keepRoom(m)
-	}
-	b.drop(m)
-	if !m.extra() && !m.surplus() && (!g.committed || !g.started() && !g.underWay()) {
-		b.unwind(g)
-	}
-	if run, ok := rank.RunOf(pod); ok {
-		b.forgetIfEmpty(run, g)
-	}
-}
-
-// drop takes a member out of its gang.
-func (b *Book) drop(m *member) {
-	b.release(m)
-	delete(b.members, m.pod.UID)
-	s := m.gang.squad(m.part)
-	s.count(m, -1)
-	s.members[m.part.Index] = nil
-	s.present--
-	b.passOn(m.gang)
-	b.leaveSeat(m)
-}
-
-// advance moves a member to a later stage on a node, and keeps the counters in step.
-func (b *Book) advance(m *member, to stage, node string, payer payer) {
-	s := m.gang.squad(m.part)
-	s.count(m, -1)
-	m.stage, m.payer, m.node, m.unseen = to, payer, node, 0
-	s.count(m, +1)
-	m.gang.accept(to)
-	if to == unplaced {
-		s.lowest = min(s.lowest, m.part.Index)
-	}
-}
-
-// release takes a member's assignment back, if neither the ledger nor the node holds it. While its Lease is being written
-// the GPUs and the charge stay taken: only the outcome of the write says whether they are.
-func (b *Book) release(m *member) {
-	name := leaseName(m.pod)
-	if m.stage > unplaced && m.stage != writing && b.leases[name] == nil {
-		b.accounts.Void(name.String())
-		b.wakeBudget(m.payer.key.Budget)
-		b.hold(m.pod.UID, "", 0, func(h *holding) { h.planned = false })
-	}
-	b.advance(m, unplaced, "", payer{})
-	if b.open {
-		b.claimSeat(m)
-	}
-}
-
-// reconsider forgets why a running gang was refused: its ranks or its width have changed, and it is planned anew.
-func (b *Book) reconsider(g *gang) {
-	if g.shape != nil {
-		return
-	}
-	b.waiting.remove(g)
-	g.refusal, g.narrower = nil, 0
-	if g.active.whole() && g.active.first() == nil {
-		b.vacate(g, func(v *vacancy) bool { return v.index == anyRank }) // no rank is left that wants it
-	}
-	if g.complete() {
-		b.wake(g)
-	}
-}
-
-// unwind takes back the assignments of every member that has no Lease yet, but for the spares of a Run that has started.
-// Those that wait at the barrier are rejected. A Run that has not started asks for its total again.
-func (b *Book) unwind(g *gang) {
-	g.committed = false
-	b.passOn(g)
-	b.leaveOff(g)
-	for m := range g.all() {
-		if m.extra() || (m.stage != assigned && m.stage != reserved) {
-			continue
-		}
-		if m.stage == reserved {
-			b.reject(m.pod.UID)
-		}
-		b.release(m)
-	}
-	b.retake(g)
-	b.resize(g, g.granted())
-}
-
 // squad returns the pods that have the same role.
 func (g *gang) squad(part rank.Part) *squad {
 	if part.Spare {
@@ -340,4 +72,186 @@ func (g *gang) all() iter.Seq[*member] {
 			}
 		}
 	}
+}
+
+// started reports whether the whole gang was bound.
+func (g *gang) started() bool { return g.run != nil && g.run.Status.Phase == rqv1.RunRunning }
+
+// over reports whether the Run has ended.
+func (g *gang) over() bool {
+	return g.run != nil && g.run.Ended()
+}
+
+// opportunistic reports whether the gang's pods are shards, which come and go one by one.
+func (g *gang) opportunistic() bool { return g.run != nil && g.run.Spec.Opportunistic }
+
+// complete reports whether every pod of the gang exists, at the width that it has. Once it has started, spares may lack.
+func (g *gang) complete() bool {
+	return g.run != nil && g.shape == nil && g.active.whole() && (g.started() || g.spares.whole())
+}
+
+// underWay reports whether a member that the barrier waits for has a node.
+func (g *gang) underWay() bool { return g.active.assigned > 0 || !g.started() && g.spares.assigned > 0 }
+
+// ready reports whether every member that the barrier waits for has reached it.
+func (g *gang) ready() bool {
+	return g.complete() && g.active.reserved == g.active.size && (g.started() || g.spares.reserved == g.spares.size)
+}
+
+// leader returns the member that plans for the gang: the unplaced one of lowest index, active pods first, surplus ones
+// never. It is nil when all are placed.
+func (g *gang) leader() *member {
+	if m := g.active.first(); m != nil {
+		return m
+	}
+	return g.spares.first()
+}
+
+// accept forgets which nodes turned ranks down once all ranks run, when a member has come to a stage.
+func (g *gang) accept(to stage) {
+	if to < bound || len(g.spurned) == 0 {
+		return
+	}
+	for _, m := range g.active.between(0, g.active.size) {
+		if m == nil || m.stage < bound {
+			return
+		}
+	}
+	g.spurned = nil
+}
+
+// spurn remembers that a node turned a rank of a running gang down. A spare, which asks for little, would be taken there: the rank
+// would go from spare to spare for ever.
+func (g *gang) spurn(m *member, node string) {
+	if m.part.Spare || !g.started() {
+		return
+	}
+	if g.spurned == nil {
+		g.spurned = map[string]bool{}
+	}
+	g.spurned[node] = true
+}
+
+// rejection returns what other scheduling rules turned down since a gang was last woken; nil when they turned down nothing.
+func (g *gang) rejection() *plan.Rejection {
+	if len(g.excluded) == 0 {
+		return nil
+	}
+	first := slices.Min(slices.Collect(maps.Keys(g.excluded)))
+	return &plan.Rejection{Nodes: len(g.excluded), Node: first, Rule: g.excluded[first]}
+}
+
+// stage is how far a pod has come.
+type stage int
+
+const (
+	unplaced stage = iota
+	assigned       // has a node and a payer
+	reserved       // waits at the barrier, or has passed it
+	writing        // its Lease may or may not be in the ledger by now
+	leased         // its Lease is open in the ledger
+	bound          // runs on its node
+	finished       // succeeded or failed
+)
+
+// member is one pod of a gang.
+type member struct {
+	gang  *gang
+	pod   *corev1.Pod
+	part  rank.Part
+	stage stage
+	node  string
+	payer payer
+	// leaving says that the pod has been told to go.
+	leaving bool
+	// awaited is the gang that the pod is cut for; nil when it is not.
+	awaited *gang
+	// unseen counts how often the scheduler's cache has lacked the node that the pod was given.
+	unseen int
+}
+
+// placed reports whether the member has a node where it holds GPUs, or is going to.
+func (m *member) placed() bool { return m.stage > unplaced && m.stage < finished }
+
+// extra reports whether the member is a spare of a Run that has started, or a shard. It is placed by itself, when there is
+// room: the Run goes on without it.
+func (m *member) extra() bool { return m.part.Spare && m.gang.started() || m.gang.opportunistic() }
+
+// group returns the member's group.
+func (m *member) group() int { return m.gang.demand.Group(m.part) }
+
+// surplus reports whether the member is beyond the width that its gang has at the moment: it takes part in nothing.
+func (m *member) surplus() bool {
+	return m.gang.shape == nil && m.part.Index >= m.gang.squad(m.part).size
+}
+
+// squad is the pods of a gang that have one role.
+type squad struct {
+	// members by index; nil where the pod does not exist. present counts those that do, and no member below lowest is
+	// unplaced.
+	members         []*member
+	present, lowest int
+	// size is how many members take part, at the width that the gang has at the moment. The other counters leave those
+	// with a higher index out.
+	size int
+	// within counts the members that exist, and leaving those that have been told to go and are not gone: the gang waits
+	// for their replacements.
+	within, leaving int
+	// assigned counts members with a node, reserved those that have reached the barrier.
+	assigned, reserved int
+}
+
+// between returns the members with an index from first to before end, as far as there are any.
+func (s *squad) between(first, end int) []*member {
+	end = min(end, len(s.members))
+	return s.members[min(first, end):end]
+}
+
+// whole reports whether every member that takes part exists.
+func (s *squad) whole() bool { return s.within == s.size && s.leaving == 0 }
+
+// resize changes how many members take part.
+func (s *squad) resize(size int) {
+	s.size, s.within, s.leaving, s.assigned, s.reserved = size, 0, 0, 0, 0
+	for _, m := range s.members {
+		if m != nil {
+			s.count(m, +1)
+		}
+	}
+}
+
+// first returns the unplaced member of lowest index that takes part; nil when all are placed.
+func (s *squad) first() *member {
+	for ; s.lowest < min(s.size, len(s.members)); s.lowest++ {
+		if m := s.members[s.lowest]; m != nil && m.stage == unplaced && !m.leaving {
+			return m
+		}
+	}
+	return nil
+}
+
+func (s *squad) count(m *member, by int) {
+	if m.part.Index >= s.size {
+		return
+	}
+	s.within += by
+	if m.leaving {
+		s.leaving += by
+	}
+	if m.stage >= assigned {
+		s.assigned += by
+	}
+	if m.stage >= reserved {
+		s.reserved += by
+	}
+}
+
+// highest returns the highest index of a member with a node that takes part; -1 when none has one.
+func (s *squad) highest() int {
+	for i := min(s.size, len(s.members)) - 1; i >= 0; i-- {
+		if m := s.members[i]; m != nil && m.stage > unplaced {
+			return i
+		}
+	}
+	return -1
 }

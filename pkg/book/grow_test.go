@@ -58,7 +58,7 @@ func (w *world) growths() (out string) {
 // grow has the book decide who grows, and asserts that there are room and money for all of them together.
 func (w *world) grow() {
 	w.Book.Lapse(w.Now)
-	w.Book.Grow(w.Now)
+	w.Book.GrowRuns(w.Now)
 	gpus, money := 0, map[string]int{}
 	for _, name := range slices.Sorted(maps.Keys(w.Runs)) {
 		run := w.Runs[name]
@@ -83,7 +83,7 @@ func (w *world) grow() {
 	if gpus > free {
 		w.t.Fatalf("Runs are let grow by %d GPUs and %d are free: %s", gpus, free, w.growths())
 	}
-	usage := w.Book.Usage()
+	usage := w.Book.Budgets.Usage()
 	left := func(payer string) int {
 		if w.Budgets[payer] == nil {
 			return 0

@@ -135,7 +135,7 @@ func TestAReplacementKeepsItsAge(t *testing.T) {
 		w.running("run0", "although a node is free")
 		w.setBudget("a", "org:a", 8)
 		for _, b := range []string{"as it is", "after a restart"} {
-			w.Book.RefreshBudgets(w.Now)
+			w.Book.Budgets.RefreshBudgets(w.Now)
 			for _, lease := range w.OpenLeases() {
 				over := w.Book.Overdraft(named(lease))
 				if young := lease.Spec.RunRef.Name == "young"; young != (over == 8) {
@@ -155,7 +155,7 @@ func TestOpportunisticRunsAreNotPromisedAnything(t *testing.T) {
 		w.submitWithSpares("run0", "org:a", 1, 1, 8, 0, func(s *rqv1.RunSpec) { s.Opportunistic, s.SparesPerGroup = true, nil })
 		w.submit("big", "org:a", 1, 1, 8)
 		w.settle()
-		w.Book.Promise(w.pod("run0-0"), w.Now)
+		w.Book.Forecast(w.pod("run0-0"), w.Now)
 		if p := w.Book.Prospect(w.Runs["run0"].UID).Promise; p != nil {
 			w.t.Fatalf("an opportunistic Run is promised %+v", p)
 		}
@@ -179,14 +179,14 @@ func TestWhatIsOutOfAnEnvelopesReachIsOverdraft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tell(t, func(w *world) {
 				w.guarded(1, 1, 0)
-				w.Book.RefreshBudgets(w.Now)
+				w.Book.Budgets.RefreshBudgets(w.Now)
 				lease := w.OpenLeases()[0]
 				if over := w.Book.Overdraft(named(lease)); over != 0 || lease.Spec.Flavor != flavor {
 					w.t.Fatalf("%d GPUs of %q are overdraft before anything has changed", over, lease.Spec.Flavor)
 				}
 				change(w)
-				w.Book.RefreshBudgets(w.Now)
-				report, _ := w.Book.BudgetReport(w.Budgets["a"], w.Now)
+				w.Book.Budgets.RefreshBudgets(w.Now)
+				report, _ := w.Book.Budgets.BudgetReport(w.Budgets["a"], w.Now)
 				if over := w.Book.Overdraft(named(lease)); over != 8 || len(report.Overdrafts) != 1 || report.Overdrafts[0].Cause != "FlavorOrSelectorChanged" {
 					w.t.Fatalf("%d GPUs are overdraft: %+v", over, report.Overdrafts)
 				}

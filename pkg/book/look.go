@@ -1,8 +1,6 @@
 package book
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -10,6 +8,28 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
+
+// observer says what is known of the nodes and shards of a Run.
+type observer struct {
+	nodes  *nodeTable
+	places *placement
+}
+
+// lookAtNode notes how a node is, for a gang if there is one.
+func (o *observer) lookAtNode(l *Look, g *gang, name string) {
+	if _, known := l.Nodes[name]; known || o.nodes.byName[name] == nil {
+		return
+	}
+	l.Nodes[name] = NodeState{Stands: o.nodes.stands(name), HeldBack: o.nodes.heldBack[name],
+		Accepts: g != nil && !g.spurned[name] && o.nodes.accepts(g, name)}
+}
+
+// lookAtShard notes whether a shard has been told to give its GPUs back.
+func (o *observer) lookAtShard(l *Look, pod types.UID) {
+	if reason, told := o.places.reclaimed[pod]; told {
+		l.Told[pod] = reason
+	}
+}
 
 // Objects are what a cache of the API server holds of a Run.
 type Objects struct {
@@ -69,71 +89,4 @@ func (l *Look) Overdraft(lease *rqv1.Lease) int { return l.Owed[keyOf(lease).Str
 func (l *Look) Reclaimed(pod types.UID) (rqv1.ClosureReason, bool) {
 	reason, told := l.Told[pod]
 	return reason, told
-}
-
-// Look brings a Run's shape, and whether anybody can pay for it, up to date, and returns all that is known of it. It returns false
-// for a Run that the book has not seen yet. Of one that is gone or being deleted it knows the nodes and Leases alone.
-func (b *Book) Look(o Objects, now time.Time) (Look, bool) {
-	b.mu.Lock()
-	defer b.unlock()
-	l := Look{Nodes: map[string]NodeState{}, Leased: map[types.UID]bool{}, Told: map[types.UID]rqv1.ClosureReason{}, Owed: map[string]int{},
-		Commitments: map[types.UID]string{}, Awaited: map[types.UID]bool{}}
-	var g *gang
-	if o.Run != nil && o.Run.DeletionTimestamp == nil { // else the book has forgotten it
-		if g = b.gangs[o.Run.UID]; g == nil || g.run == nil {
-			return l, false
-		}
-		b.demandOf(g)
-		l.Unpaid = b.isUnpaid(g, now)
-		b.advise(g, now)
-		l.Demand, l.Shape, l.Prospect = g.demand, g.shape, b.prospectOf(g)
-		l.Cuts, l.Risks = b.cutsOf(o.Run.UID), b.risksOf(o.Name)
-	}
-	for _, pod := range o.Pods {
-		b.lookAtNode(&l, g, pod.Spec.NodeName)
-		if h := b.held[pod.UID]; h != nil && h.leased {
-			l.Leased[pod.UID] = true
-		}
-		b.lookAtShard(&l, pod.UID)
-	}
-	for _, lease := range o.Leases {
-		b.lookAtNode(&l, g, lease.Node())
-		b.lookAtShard(&l, lease.PodUID())
-		name := keyOf(lease).String()
-		if over := b.accounts.OverdraftOf(name); over > 0 {
-			l.Owed[name] = over
-		}
-	}
-	for _, r := range o.Reservations {
-		if !r.Ended() {
-			l.Commitments[r.UID] = b.commitment(r.UID)
-			l.Awaited[r.UID] = o.Run != nil && o.Run.Status.Phase == rqv1.RunRunning && b.awaited(r)
-		}
-	}
-	return l, true
-}
-
-// advise adds to the refusal of a Run that waits who was asked to pay and what would help, once for each refusal.
-func (b *Book) advise(g *gang, now time.Time) {
-	r := g.refusal
-	if r == nil || r.Advice != nil || g.shape != nil || r.Reason == plan.NotYet || g.run.Status.Phase != rqv1.RunPending {
-		return
-	}
-	r.Advice = plan.Advise(b.accounts, g.full.Least(), b.claim(g, nil), g.opportunistic(), r, now)
-}
-
-// lookAtNode notes how a node is, for a gang if there is one.
-func (b *Book) lookAtNode(l *Look, g *gang, name string) {
-	if _, known := l.Nodes[name]; known || b.nodes[name] == nil {
-		return
-	}
-	l.Nodes[name] = NodeState{Stands: b.stands(name), HeldBack: b.heldBack[name],
-		Accepts: g != nil && !g.spurned[name] && b.accepts(g, name)}
-}
-
-// lookAtShard notes whether a shard has been told to give its GPUs back.
-func (b *Book) lookAtShard(l *Look, pod types.UID) {
-	if reason, told := b.fill.reclaimed[pod]; told {
-		l.Told[pod] = reason
-	}
 }

@@ -308,7 +308,7 @@ func TestADeletedRunLeavesALostNode(t *testing.T) {
 				w.guarded(3, 2, 1)
 				lost := w.on("run0-0")
 				if deletedFirst {
-					w.Book.Lose([]string{lost}) // the kubelet is silent already
+					w.Book.SetLosing([]string{lost}, true) // the kubelet is silent already
 				}
 				w.Lose(lost)
 				w.DeleteRun("run0")

@@ -7,6 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// mailbox is where the book leaves what it asks of the scheduling queue and of those who carry decisions out: it calls nobody.
+type mailbox struct {
+	queue       *Outlet[ForQueue]
+	controllers *Outlet[ForControllers]
+}
+
 // ForQueue is what events and decisions ask of the scheduling queue.
 type ForQueue struct {
 	// Activate lists pods that may now be schedulable.
@@ -25,12 +31,12 @@ type ForControllers struct {
 
 // Outlet is where the book leaves what it asks of somebody, who takes it from there on their own: the book calls nobody.
 type Outlet[T any] struct {
-	mu     *sync.Mutex // the book's
+	mu     sync.Locker // the book's
 	asked  T
 	filled chan struct{}
 }
 
-func newOutlet[T any](mu *sync.Mutex) *Outlet[T] {
+func newOutlet[T any](mu sync.Locker) *Outlet[T] {
 	return &Outlet[T]{mu: mu, filled: make(chan struct{}, 1)}
 }
 
@@ -55,28 +61,22 @@ func (o *Outlet[T]) signal() {
 	}
 }
 
-// Queue is the outlet for the scheduling queue.
-func (b *Book) Queue() *Outlet[ForQueue] { return b.queue }
-
-// Controllers is the outlet for those who carry decisions out.
-func (b *Book) Controllers() *Outlet[ForControllers] { return b.controllers }
-
-func (b *Book) activate(pods ...*corev1.Pod) {
-	b.queue.asked.Activate = append(b.queue.asked.Activate, pods...)
-	b.queue.signal()
+func (out *mailbox) activate(pods ...*corev1.Pod) {
+	out.queue.asked.Activate = append(out.queue.asked.Activate, pods...)
+	out.queue.signal()
 }
 
-func (b *Book) reject(pods ...types.UID) {
-	b.queue.asked.Reject = append(b.queue.asked.Reject, pods...)
-	b.queue.signal()
+func (out *mailbox) reject(pods ...types.UID) {
+	out.queue.asked.Reject = append(out.queue.asked.Reject, pods...)
+	out.queue.signal()
 }
 
-func (b *Book) reconcile(run types.NamespacedName) {
-	b.controllers.asked.Reconcile = append(b.controllers.asked.Reconcile, run)
-	b.controllers.signal()
+func (out *mailbox) reconcile(run types.NamespacedName) {
+	out.controllers.asked.Reconcile = append(out.controllers.asked.Reconcile, run)
+	out.controllers.signal()
 }
 
-func (b *Book) lookUp(lease types.NamespacedName) {
-	b.controllers.asked.Lookup = append(b.controllers.asked.Lookup, lease)
-	b.controllers.signal()
+func (out *mailbox) lookUp(name types.NamespacedName) {
+	out.controllers.asked.Lookup = append(out.controllers.asked.Lookup, name)
+	out.controllers.signal()
 }

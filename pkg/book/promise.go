@@ -1,290 +1,187 @@
 package book
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/brake"
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
-// prospect is when a gang that waits is going to start.
-type prospect struct {
-	// since is when the gang was first refused: others may be cut for it from a lead after that on (R17).
-	since time.Time
-	// promise is when and where it starts; nil when it has no date. looked is when that was worked out, and seen the epoch.
-	promise *forecast.Promise
-	looked  time.Time
-	seen    int64
-	// reservation is the gang's own as the API has it; nil when there is none that has not ended.
-	reservation *rqv1.Reservation
-	// activation is what has been decided at the gang's turn and waits to be published; nil when nothing is.
-	activation *Activation
-	// restraint is what holds its activation back (R36).
-	restraint restraint
-	// awaiting is how many pods are still to end before the gang, which has its places, may take them.
-	awaiting int
-	// freeBy is when those are to be gone whom it waits for although nobody was cut for it.
-	freeBy time.Time
-	// turn is when others could be cut for the gang that is promised to start without.
-	turn time.Time
-	// stuck are the pods that were to make room for the gang and have not gone (R37).
-	stuck []Stuck
-	// rebuff is the last activation that other scheduling rules have made vain, if any.
-	rebuff rebuff
-	// room is what is kept for the gang while it is planned again.
-	room room
-	// unpaid says that nobody can pay for the gang, so that it has no pods, and asked that somebody may by now.
-	unpaid, asked bool
-}
-
-// Promise works out when the gang of a refused pod starts. When that is now, and others have to be cut for it, it decides
-// which.
-func (b *Book) Promise(pod types.UID, now time.Time) {
-	b.mu.Lock()
-	defer b.unlock()
-	if m := b.members[pod]; m != nil && m.gang.waits() {
-		b.promise(m.gang, m.pod, now)
-	}
-}
-
-// waits reports whether the gang has been refused a start.
-func (g *gang) waits() bool {
-	return g.run != nil && !g.opportunistic() && g.run.Status.Phase == rqv1.RunPending && g.refusal != nil && g.shape == nil && (g.complete() || g.unpaid)
-}
-
-func (b *Book) promise(g *gang, pod *corev1.Pod, now time.Time) {
-	defer b.lend(g)()
-	b.openRoom(g)
-	defer b.closeRoom(g)
+func (v *activations) makePromise(g *gang, pod *corev1.Pod, now time.Time) {
+	defer v.kept.lend(g)()
+	v.kept.openRoom(g)
+	defer v.kept.closeRoom(g)
 	switch {
 	case g.activation != nil:
 		return // it is being published
 	case g.activating():
-		b.resume(g, pod, now)
+		v.resume(g, pod, now)
 		return
-	case b.dateless(g, now):
+	case v.agenda.dateless(g, now):
 		return
 	case g.since.IsZero():
 		g.since = now
 	}
-	g.looked, g.seen, g.woken = now, b.waiting.epoch, false
+	g.looked, g.seen, g.woken = now, v.waiting.epoch, false
 	var p *forecast.Promise
-	state, ask, refusal := b.future(g, pod, now)
+	state, ask, refusal := v.future.future(g, pod, now)
 	if refusal == nil {
-		p, refusal = b.earliest(state, &ask)
+		p, refusal = v.future.earliest(state, &ask)
 	}
 	if p == nil && refusal != nil && refusal.Reason == g.refusal.Reason {
 		refusal.Without(g.refusal.Rejected)
 		g.refusal = refusal
 	}
-	b.tellRebuff(g, now)
-	if p != nil && p.Cuts && !p.At.After(now) && b.committedTo(g) && !g.unpaid {
-		if !b.braked(g, now) && b.decide(g, pod, now) {
+	v.rebuffs.tellRebuff(g, now)
+	if p != nil && p.Cuts && !p.At.After(now) && v.agenda.committedTo(g) && !g.unpaid {
+		if !v.agenda.braked(g, now) && v.decide(g, pod, now) {
 			return
 		}
-		if b.braked(g, now) {
-			b.stand(g, p, now)
+		if v.agenda.braked(g, now) {
+			v.agenda.stand(g, p, now)
 			return
 		}
-		g.since, state.NotBefore = now, now.Add(b.args.ReservationLead.Duration) // its turn comes again
+		g.since, state.NotBefore = now, now.Add(v.args.ReservationLead.Duration) // its turn comes again
 		p, _ = forecast.Earliest(state, ask)
 	}
 	g.turn = time.Time{}
-	switch b.setPromise(g, p); {
+	switch v.agenda.setPromise(g, p); {
 	case p == nil || p.Cuts || g.unpaid:
 	case now.Before(state.NotBefore):
 		g.turn = state.NotBefore
 	default:
-		b.takeLeaving(g, p, state, ask, now)
+		v.takeLeaving(g, p, state, ask, now)
 	}
 }
 
-// dueAt returns when something is to be done about a gang's promise: on its date or, if that rests on what leaves by itself, when
-// its turn comes, from which on nobody younger takes that. One whose cuts are held back waits for as long.
-func (g *gang) dueAt() time.Time {
-	if !g.turn.IsZero() && g.turn.Before(g.promise.At) {
-		return g.turn
-	}
-	return latest(g.promise.At, g.restraint.until)
-}
-
-// committedTo reports whether the gang's Reservation has published its commitment, without which nobody may be drawn, and
-// whether the book's key keeps it.
-func (b *Book) committedTo(g *gang) bool {
-	r := g.reservation
-	return r != nil && b.key != nil && r.Status.Lottery != nil && r.Status.Lottery.Commitment == resolver.Commitment(resolver.Nonce(b.key, r.UID))
-}
-
-// setPromise replaces a gang's promise. Those whose risk it changes are looked at.
-func (b *Book) setPromise(g *gang, p *forecast.Promise) {
-	concerned := map[types.NamespacedName]bool{}
-	old := g.promise
-	if old != nil {
-		if p == nil || !slices.Equal(old.Nodes, p.Nodes) {
-			b.vacated++
+// adopt has a gang that waits know its Reservation, and one that does not wait forget its promise.
+func (v *activations) adopt(g *gang) {
+	if g.run.Status.Phase != rqv1.RunPending && g.run.Status.Phase != "" {
+		v.withdraw(g)
+	} else if g.reservation == nil {
+		if r := v.agenda.reservations.current(g.run.UID); r != nil {
+			v.reserve(g, r)
 		}
-		for _, held := range old.Nodes {
-			b.intended[held.Node] = slices.DeleteFunc(b.intended[held.Node], func(other *gang) bool { return other == g })
-			if len(b.intended[held.Node]) == 0 {
-				delete(b.intended, held.Node)
+	}
+}
+
+// withdraw takes back what was promised to a gang: it has started, or it is gone.
+func (v *activations) withdraw(g *gang) {
+	v.kept.giveUpRoom(g)
+	if g.restraint.limited {
+		g.restraint = restraint{}
+		for _, other := range v.waiting.gangs {
+			if other.restraint.limited {
+				other.restraint.until = time.Time{} // it may have waited for this one alone
 			}
 		}
-		b.threaten(g, old, concerned, false)
+		v.agenda.signalDue()
 	}
-	g.promise = p
-	if p != nil {
-		for _, held := range p.Nodes {
-			b.intended[held.Node] = append(b.intended[held.Node], g)
-		}
-		b.threaten(g, p, concerned, true)
+	if g.promise != nil {
+		v.agenda.setPromise(g, nil)
 	}
-	if old == nil || p == nil || !old.At.Equal(p.At) || !slices.Equal(old.Conflicts, p.Conflicts) {
-		for run := range concerned {
-			b.reconcile(run)
-		}
-	}
-	if g.run != nil {
-		b.reconcile(keyOf(g.run))
-	}
-	b.signalDue()
+	g.since, g.looked, g.activation, g.stuck = time.Time{}, time.Time{}, nil, nil
 }
 
-// threaten notes which Runs a promise may cut, or that it no longer does.
-func (b *Book) threaten(g *gang, p *forecast.Promise, concerned map[types.NamespacedName]bool, does bool) {
-	for i := range p.Conflicts {
-		run := named(p.Conflicts[i].Run)
-		concerned[run] = true
-		if b.threats[run] == nil {
-			b.threats[run] = map[*gang]bool{}
-		}
-		if b.threats[run][g] = true; !does {
-			delete(b.threats[run], g)
-		}
-		if len(b.threats[run]) == 0 {
-			delete(b.threats, run)
-		}
-	}
-}
-
-// outOfTheWay returns a test for the nodes that a gang's pods had better not use: those excluded anyway, and those on which they
-// would be in the way of a Reservation (R18). A gang that is over in time is in nobody's way.
-func (b *Book) outOfTheWay(g *gang, excluded func(string) bool, now time.Time) func(string) bool {
-	switch {
-	case g.grows():
-		return b.unintended(excluded, now)
-	case len(b.intended) == 0:
-		return excluded
-	}
-	over := g.run.Spec.Until(now)
-	return func(node string) bool {
-		return excluded != nil && excluded(node) || slices.ContainsFunc(b.intended[node], func(other *gang) bool {
-			return other != g && (over.IsZero() || over.After(other.promise.At))
-		})
-	}
-}
-
-// placeAside plans a gang where no Reservation intends to be, and anywhere when it does not fit there, unless the gang only
-// grows.
-func (b *Book) placeAside(g *gang, d plan.Demand, claim plan.Claim, missing []plan.Missing, excluded func(string) bool, now time.Time) ([]plan.Assignment, *plan.Refusal) {
-	assignments, refusal := plan.Gang(b.fleet, b.accounts, d, claim, missing, b.outOfTheWay(g, excluded, now), now)
-	if refusal == nil || g.grows() || len(b.intended) == 0 {
-		return assignments, refusal
-	}
-	return plan.Gang(b.fleet, b.accounts, d, claim, missing, excluded, now)
-}
-
-// Dues is signalled when the instant at which the next gang is due may have changed.
-func (b *Book) Dues() <-chan struct{} { return b.dues }
-
-func (b *Book) signalDue() {
-	select {
-	case b.dues <- struct{}{}:
-	default:
-	}
-}
-
-// NextDue returns when the next gang that waits is due; false if none is.
-func (b *Book) NextDue() (time.Time, bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var next time.Time
-	for _, g := range b.waiting.gangs {
-		if b.ripens(g) && (next.IsZero() || g.dueAt().Before(next)) {
-			next = g.dueAt()
-		}
-	}
-	return next, !next.IsZero()
-}
-
-// ripens reports whether something is to be done when the gang's date has come.
-func (b *Book) ripens(g *gang) bool {
-	return g.promise != nil && !g.woken && !(g.unpaid && g.asked) && g.activation == nil && g.waits() &&
-		(!g.promise.Cuts || b.committedTo(g) && b.brake.Says() == "")
-}
-
-// Due wakes the gangs whose date has come, oldest Run first.
-func (b *Book) Due(now time.Time) {
-	b.mu.Lock()
-	defer b.unlock()
-	for _, g := range b.waiting.gangs {
-		if b.ripens(g) && !g.dueAt().After(now) {
-			b.wake(g)
-		}
-	}
-}
-
-// refreshed is how old a promise may grow while nothing has improved that would change it.
-const refreshed = 30 * time.Second
-
-// Refresh works promises out again that may have changed: those that are oldest, and so many at a time. Gangs that wait for what
-// is stuck are planned around it. Others get their turn between two promises, each of which may take a tenth of a second.
-func (b *Book) Refresh(now time.Time, most int) {
-	for _, run := range b.stale(now, most) {
-		b.refresh(run, now)
-	}
-}
-
-// stale returns the Runs whose promises are the oldest of those to be worked out again.
-func (b *Book) stale(now time.Time, most int) []types.UID {
-	b.mu.Lock()
-	defer b.unlock()
-	b.goRound(now)
-	var stale []*gang
-	for _, g := range b.waiting.gangs {
-		if g.unpaid && !g.asked && b.richer(g) {
-			b.stirred = true // those that were woken before it have not used what there is
-		}
-		if b.outdated(g, now) {
-			stale = append(stale, g)
-		}
-	}
-	slices.SortStableFunc(stale, func(x, y *gang) int { return x.looked.Compare(y.looked) })
-	var runs []types.UID
-	for _, g := range stale[:min(most, len(stale))] {
-		runs = append(runs, g.run.UID)
-	}
-	return runs
-}
-
-// outdated reports whether what a gang is promised may have changed since it was worked out.
-func (b *Book) outdated(g *gang, now time.Time) bool {
-	return g.waits() && !g.woken && g.activation == nil && !g.looked.IsZero() && (g.seen < b.waiting.epoch || now.Sub(g.looked) >= refreshed)
-}
-
-func (b *Book) refresh(run types.UID, now time.Time) {
-	b.mu.Lock()
-	defer b.unlock()
-	g := b.gangs[run]
-	if g == nil || !b.outdated(g, now) {
+// dismiss has a gang forget its Reservation. If others were to be cut for it who have not left, it gives its places back and
+// is planned anew.
+func (v *activations) dismiss(g *gang, r *rqv1.Reservation) {
+	if g.reservation == nil || g.reservation.UID != r.UID {
 		return
 	}
-	if pod := g.sample(); pod != nil {
-		b.promise(g, pod, now)
+	g.reservation, g.activation, g.stuck = nil, nil, nil
+	for _, m := range v.roster.members {
+		if m.awaited == g {
+			m.awaited = nil // whoever has not been told to go stays
+		}
 	}
+	if r.Status.CalledOff != "" {
+		v.agenda.setPromise(g, nil) // it is given another one later
+	}
+	if g.awaiting > 0 {
+		v.places.unwind(g)
+	}
+	if g.run != nil {
+		v.mail.reconcile(keyOf(g.run))
+	}
+	v.waiting.again(g)
+}
+
+// reserve notes the Reservation of a gang. What has been decided is published once the nonce is there.
+func (v *activations) reserve(g *gang, r *rqv1.Reservation) {
+	if g.reservation == nil && g.promise != nil {
+		for i := range g.promise.Conflicts {
+			v.mail.reconcile(named(g.promise.Conflicts[i].Run)) // its name was not known when they came to be at risk
+		}
+	}
+	g.reservation = r
+	if g.since.IsZero() {
+		g.since = r.CreationTimestamp.Time
+	}
+	if r.Status.Lottery != nil && r.Status.Lottery.Nonce != "" {
+		g.activation = nil
+		v.waiting.again(g)
+	}
+	v.agenda.signalDue()
+}
+
+// recorded returns what a gang's Reservation promises. It names nodes; how many pods are on each follows from their size.
+func (v *activations) recorded(g *gang) *forecast.Promise {
+	spec := &g.reservation.Spec
+	p := &forecast.Promise{At: spec.EarliestStart.Time, Payers: spec.PayingEnvelopes, Conflicts: g.reservation.Status.ConflictSet}
+	if spec.IntendedSlice == nil {
+		return p
+	}
+	least := g.full.Least()
+	left := least.HeldGPUs()
+	for _, name := range spec.IntendedSlice.Nodes {
+		if node := v.nodes.byName[name]; node != nil && left > 0 {
+			gpus := min(left, v.nodes.gpusOf(node)/least.GPUsPerPod*least.GPUsPerPod)
+			p.Nodes = append(p.Nodes, resolver.Holding{Node: name, GPUs: gpus})
+			left -= gpus
+		}
+	}
+	return p
+}
+
+// prospectOf returns when a Run is going to start, or whether it is going to grow.
+func (v *activations) prospectOf(g *gang) Prospect {
+	return Prospect{Promise: g.promise, Refusal: g.refusal, Activation: g.activation, Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
+		Brake: v.agenda.brakeOn(g), CalledOff: v.agenda.calledOffBy(g), GrowTo: g.growth.to, Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
+		Shards: g.allowedShards(), Lost: v.nodes.lostRanks(g)}
+}
+
+// Prospect is when a Run that waits is going to start, and whether one that runs is going to grow.
+type Prospect struct {
+	// Promise is nil for a Run that has no date, and Refusal why it does not start now.
+	Promise *forecast.Promise
+	Refusal *plan.Refusal
+	// Activation is what is to be published; nil when nothing is.
+	Activation *Activation
+	// Reservation is the Run's as the API was last seen to have it; nil when there is none that has not ended.
+	Reservation *rqv1.Reservation
+	// Brake says why nobody is cut for the Run although its date may have come, and CalledOff by which word its activation is not to
+	// go on; nil when it is (R36).
+	Brake     string
+	CalledOff *brake.Word
+	// Leaving is how many pods of others are still to end before the Run starts.
+	Leaving int
+	// Stuck are the pods that were to make room for the Run and should be long gone: it is planned around them (R37).
+	Stuck []Stuck
+	// GrowTo is the width in GPUs that the Run, which has started, is to grow to now; 0 when it is not to (R23).
+	GrowTo int32
+	// Narrower is the width in GPUs at which a running Run that has lost ranks could go on without more room; 0 when there
+	// is none (R27).
+	Narrower int32
+	// Shards is how many pods an opportunistic Run may have; 0 for any other Run.
+	Shards int
+	// Lost are the ranks of a running Run that have no place because the node of the last one that they had was lost.
+	Lost []int
+	// RoomLapsed says that a requeued Run no longer keeps its room, and its status says that it does (R22).
+	RoomLapsed bool
 }

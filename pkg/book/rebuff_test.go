@@ -44,7 +44,7 @@ func (s *storm) change(name string, change func(*corev1.Node)) {
 func (s *storm) vain(want bool, after string) {
 	for range 3 {
 		s.during(reservationLead + activationShield)
-		s.Book.Refresh(s.Now, 8)
+		s.Book.RefreshPromises(s.Now, 8)
 		s.work()
 	}
 	refusal := s.Book.Refusal(s.Runs["run1"].UID)
@@ -108,7 +108,7 @@ func (s *storm) rests(rest time.Duration, then int) {
 	for _, d := range []time.Duration{rest - time.Hour, time.Hour, reservationLead, noticePeriod, noticePeriod, noticePeriod} {
 		before := s.revealed()
 		s.during(d)
-		s.Book.Refresh(s.Now, 8)
+		s.Book.RefreshPromises(s.Now, 8)
 		s.work()
 		if d == rest-time.Hour && s.revealed() != before {
 			s.t.Fatalf("others are cut again within %s", d)

@@ -1,8 +1,11 @@
 package book
 
 import (
+	"cmp"
 	"iter"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -123,82 +126,22 @@ func (r *reservations) older(reservation *rqv1.Reservation) bool {
 	return err == nil && order < 0
 }
 
-// SetReservation adds or replaces a Reservation.
-func (b *Book) SetReservation(r *rqv1.Reservation) {
-	b.mu.Lock()
-	defer b.unlock()
-	if b.reservations.older(r) {
-		return
-	}
-	b.reservations.set(r)
-	b.setCuts(keyOf(r), cutsIn(r))
-	g := b.gangs[runOf(r)]
-	switch {
-	case g == nil:
-	case r.Ended():
-		b.dismiss(g, r)
-	default:
-		b.reserve(g, r)
-	}
+// ofRun returns a Run's Reservations, the latest first.
+func (r *reservations) ofRun(run types.UID) []*rqv1.Reservation {
+	out := slices.Collect(maps.Values(r.byRun[run]))
+	slices.SortFunc(out, func(x, y *rqv1.Reservation) int {
+		return cmp.Or(y.CreationTimestamp.Compare(x.CreationTimestamp.Time), strings.Compare(y.Name, x.Name))
+	})
+	return out
 }
 
-// DeleteReservation forgets a Reservation, which somebody deleted or which is old.
-func (b *Book) DeleteReservation(r *rqv1.Reservation) {
-	b.mu.Lock()
-	defer b.unlock()
-	b.reservations.remove(r)
-	b.setCuts(keyOf(r), nil)
-	if g := b.gangs[runOf(r)]; g != nil {
-		b.dismiss(g, r)
-	}
-}
-
-// dismiss has a gang forget its Reservation. If others were to be cut for it who have not left, it gives its places back and
-// is planned anew.
-func (b *Book) dismiss(g *gang, r *rqv1.Reservation) {
-	if g.reservation == nil || g.reservation.UID != r.UID {
-		return
-	}
-	g.reservation, g.activation, g.stuck = nil, nil, nil
-	for _, m := range b.members {
-		if m.awaited == g {
-			m.awaited = nil // whoever has not been told to go stays
+// calledOff returns when an activation for a Run was last called off, and by which word; zero when none ever was.
+func (r *reservations) calledOff(run types.UID) (at time.Time, word string) {
+	for _, reservation := range r.byRun[run] {
+		s := &reservation.Status
+		if s.CalledOff != "" && s.EndedAt != nil && s.EndedAt.After(at) {
+			at, word = s.EndedAt.Time, s.CalledOff
 		}
 	}
-	if r.Status.CalledOff != "" {
-		b.setPromise(g, nil) // it is given another one later
-	}
-	if g.awaiting > 0 {
-		b.unwind(g)
-	}
-	if g.run != nil {
-		b.reconcile(keyOf(g.run))
-	}
-	b.again(g)
-}
-
-// reserve notes the Reservation of a gang. What has been decided is published once the nonce is there.
-func (b *Book) reserve(g *gang, r *rqv1.Reservation) {
-	if g.reservation == nil && g.promise != nil {
-		for i := range g.promise.Conflicts {
-			b.reconcile(named(g.promise.Conflicts[i].Run)) // its name was not known when they came to be at risk
-		}
-	}
-	g.reservation = r
-	if g.since.IsZero() {
-		g.since = r.CreationTimestamp.Time
-	}
-	if r.Status.Lottery != nil && r.Status.Lottery.Nonce != "" {
-		g.activation = nil
-		b.again(g)
-	}
-	b.signalDue()
-}
-
-// again has a gang that waits, or has given its places back, planned anew, because what was decided for it cannot be carried
-// out as it was.
-func (b *Book) again(g *gang) {
-	if g.complete() && !g.started() && !g.woken && g.leader() != nil {
-		b.wake(g)
-	}
+	return at, word
 }

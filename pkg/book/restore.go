@@ -8,47 +8,47 @@ import (
 )
 
 // noteUnwound remembers a closed Lease that a process reads before it decides: it may be of a Run that keeps its room.
-func (b *Book) noteUnwound(l *rqv1.Lease) {
-	if run := l.Spec.RunRef.UID; !b.open && l.Status.ClosureReason == rqv1.ClosedUnwound && l.Status.Ended != nil {
-		b.unwound[run] = append(b.unwound[run], l)
+func (k *keptRooms) noteUnwound(l *rqv1.Lease) {
+	if run := l.Spec.RunRef.UID; !k.roster.open && l.Status.ClosureReason == rqv1.ClosedUnwound && l.Status.Ended != nil {
+		k.unwound[run] = append(k.unwound[run], l)
 	}
 }
 
 // restoreRooms has requeued Runs keep what a predecessor of this process kept for them, as far as nobody has it: what their old
 // Leases hold whose pods are gone, and what those held that were closed since.
-func (b *Book) restoreRooms() {
+func (k *keptRooms) restoreRooms() {
 	var requeued []*gang
-	for _, g := range b.gangs {
+	for _, g := range k.roster.gangs {
 		if g.keepsRoom() && !g.opportunistic() {
 			requeued = append(requeued, g)
 		}
 	}
 	slices.SortFunc(requeued, byAge)
 	for _, g := range requeued {
-		for _, l := range b.leases {
-			if l.charge.Run == string(g.run.UID) && b.members[l.pod] == nil && g.old(l.charge.Start) && b.stands(l.node) {
-				b.hold(l.pod, "", 0, func(h *holding) { h.vacant = true })
+		for _, l := range k.seats.leases {
+			if l.charge.Run == string(g.run.UID) && k.roster.members[l.pod] == nil && g.old(l.charge.Start) && k.nodes.stands(l.node) {
+				k.seats.hold(l.pod, "", 0, func(h *holding) { h.vacant = true })
 				g.requeue.places = append(g.requeue.places, place{pod: l.pod, index: anyRank, node: l.node, gpus: l.charge.GPUs, kept: true})
 			}
 		}
-		b.restoreClosed(g)
+		k.restoreClosed(g)
 	}
-	clear(b.unwound)
+	clear(k.unwound)
 }
 
 // restoreClosed has a gang keep what its old Leases held that have been closed since it was requeued.
-func (b *Book) restoreClosed(g *gang) {
+func (k *keptRooms) restoreClosed(g *gang) {
 	at, _ := g.requeuedAt()
-	for _, l := range b.unwound[g.run.UID] {
+	for _, l := range k.unwound[g.run.UID] {
 		charge, node, ended := ChargeIn(l), l.Node(), l.Status.Ended.Time
 		pod := l.PodUID()
-		if ended.Before(at) || !g.old(charge.Start) || !b.stands(node) || b.held[pod] != nil {
+		if ended.Before(at) || !g.old(charge.Start) || !k.nodes.stands(node) || k.seats.held[pod] != nil {
 			continue
 		}
 		charge.Start = ended
-		g.requeue.until = latest(g.requeue.until, ended.Add(b.args.GangDeadline.Duration))
+		g.requeue.until = latest(g.requeue.until, ended.Add(k.args.GangDeadline.Duration))
 		g.requeue.places = append(g.requeue.places, place{pod: pod, index: anyRank, node: node, gpus: charge.GPUs, charge: charge})
 	}
 	slices.SortFunc(g.requeue.places, func(x, y place) int { return strings.Compare(string(x.pod), string(y.pod)) })
-	b.keepAgain(g)
+	k.keepAgain(g)
 }

@@ -26,10 +26,10 @@ func BenchmarkSecond(b *testing.B) {
 		"onecut":  func() { f.book.Awaited(cutter) },
 		"lapse":   func() { f.book.Lapse(f.now) },
 		"goRound": func() { f.book.GoRound(f.now) },
-		"grow":    func() { f.book.Grow(f.now) },
+		"grow":    func() { f.book.GrowRuns(f.now) },
 		"fill":    func() { f.book.Fill(f.now) },
 		"cuts":    func() { f.book.CutsWithinHour(f.now) },
-		"refresh": func() { f.book.Refresh(f.now, 0) },
+		"refresh": func() { f.book.RefreshPromises(f.now, 0) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

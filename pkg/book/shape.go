@@ -4,72 +4,107 @@ import (
 	"cmp"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// shape works the gang's demand out. Pods that exist fix the size of a pod, whatever the nodes have become since: active ones
+// shaper works out what gangs ask for.
+type shaper struct {
+	nodes   *nodeTable
+	roster  *roster
+	waiting *waitlist
+	agenda  *agenda
+	seats   *seating
+	places  *placement
+}
+
+// reshape works the gang's demand out. Pods that exist fix the size of a pod, whatever the nodes have become since: active ones
 // by what they request, spares by what was found before.
-func (b *Book) shape(g *gang) {
+func (z *shaper) reshape(g *gang) {
 	if g.run == nil {
 		return
 	}
-	gpus := b.podGPUs(podOf(g.run))
+	gpus := z.nodes.podGPUs(podOf(g.run))
 	if i := slices.IndexFunc(g.active.members, func(m *member) bool { return m != nil }); i >= 0 {
-		gpus = b.podGPUs(g.active.members[i].pod)
+		gpus = z.nodes.podGPUs(g.active.members[i].pod)
 	} else if g.spares.present > 0 {
 		gpus = cmp.Or(g.full.GPUsPerPod, gpus)
 	}
 	was := g.shape
-	g.full, g.shape = plan.DemandOf(&g.run.Spec, gpus, b.largestNode(g.run.Spec.Resources.GPUType))
-	if all := b.gpusOfAll(g.full.Flavor); g.shape == nil && g.active.present == 0 && all == 0 {
+	g.full, g.shape = plan.DemandOf(&g.run.Spec, gpus, z.nodes.largestNode(g.run.Spec.Resources.GPUType))
+	if all := z.nodes.gpusOfAll(g.full.Flavor); g.shape == nil && g.active.present == 0 && all == 0 {
 		g.shape = plan.UnknownType(g.full.Least())
 	} else if g.shape == nil && g.active.present == 0 && g.full.Least().HeldGPUs() > all {
 		g.shape = plan.TooWide(g.full.Least(), all) // before any of its pods is made, which may be a million
 	}
-	b.bound(g, b.gpusOfAll(g.full.Flavor))
-	b.resize(g, g.reshaped())
+	g.bound(z.nodes.gpusOfAll(g.full.Flavor))
+	z.places.resize(g, g.reshaped())
 	if g.shape != nil {
 		g.refusal = g.shape
 		if g.promise != nil {
-			b.setPromise(g, nil) // what cannot start keeps others from nothing
+			z.agenda.setPromise(g, nil) // what cannot start keeps others from nothing
 		}
-		b.waiting.add(g)
+		z.waiting.add(g)
 	} else if g.active.present == 0 || was != nil && g.refusal == was {
 		g.refusal = nil // it has not been tried since, or was not when the nodes were not known yet
 		g.asked = true  // nor asked who pays
-		b.waiting.remove(g)
+		z.waiting.remove(g)
+	}
+}
+
+// boundAgain takes the bound of gangs anew when this process begins to decide: their Runs may have come before all nodes and pods.
+func (z *shaper) boundAgain() {
+	for _, g := range z.roster.gangs {
+		if g.bounded {
+			z.reshape(g)
+		}
 	}
 }
 
 // demandOf brings the shape of a gang that has none, or asks for less than its Run, up to date with the nodes that there are.
-func (b *Book) demandOf(g *gang) {
+func (z *shaper) demandOf(g *gang) {
 	if g.shape != nil {
-		if b.shape(g); g.complete() {
-			b.wake(g)
+		if z.reshape(g); g.complete() {
+			z.waiting.wake(g)
 		}
-	} else if g.bounded && g.boundTo != b.gpusOfAll(g.full.Flavor) {
-		b.shape(g)
+	} else if g.bounded && g.boundTo != z.nodes.gpusOfAll(g.full.Flavor) {
+		z.reshape(g)
 	}
 }
 
-// bound narrows what a gang asks for that has not started to what all nodes of its type have: a pod is made for each rank that
-// the gang might start with, and a malleable Run may ask for a million where it needs one. Pods that exist are not beyond it.
-// Once it has started it grows as any other.
-func (b *Book) bound(g *gang, gpus int) {
-	g.bounded, g.boundTo = false, gpus
-	if g.shape != nil || g.started() || g.opportunistic() {
+// reconsider forgets why a running gang was refused: its ranks or its width have changed, and it is planned anew.
+func (z *shaper) reconsider(g *gang) {
+	if g.shape != nil {
 		return
 	}
-	within := g.full.Holding(gpus, len(g.active.members))
-	g.bounded = within != g.full
-	g.full = within
+	z.waiting.remove(g)
+	g.refusal, g.narrower = nil, 0
+	if g.active.whole() && g.active.first() == nil {
+		z.seats.vacate(g, func(v *vacancy) bool { return v.index == anyRank }) // no rank is left that wants it
+	}
+	if g.complete() {
+		z.waiting.wake(g)
+	}
 }
 
-// boundAgain takes the bound of gangs anew when this process begins to decide: their Runs may have come before all nodes and pods.
-func (b *Book) boundAgain() {
-	for _, g := range b.gangs {
-		if g.bounded {
-			b.shape(g)
-		}
+// join gives a pod its part in the gang, in place of the pod that had it before.
+func (z *shaper) join(g *gang, part rank.Part, pod *corev1.Pod) *member {
+	s := g.squad(part)
+	for len(s.members) <= part.Index {
+		s.members = append(s.members, nil)
 	}
+	if old := s.members[part.Index]; old != nil {
+		z.places.drop(old)
+	}
+	m := &member{gang: g, part: part, pod: pod}
+	s.members[part.Index] = m
+	s.count(m, +1)
+	s.lowest = min(s.lowest, part.Index)
+	z.roster.members[pod.UID] = m
+	if s.present++; s.present == 1 && !part.Spare {
+		z.reshape(g)
+	}
+	return m
 }

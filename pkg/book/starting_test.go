@@ -34,7 +34,7 @@ func (s *storm) starting() {
 func TestARunThatIsStartingDoesNotCancelReservations(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.starting()
-		s.Book.Refresh(s.Now, 8)
+		s.Book.RefreshPromises(s.Now, 8)
 		s.judge()
 		for _, name := range []string{"run2", "run3"} {
 			s.place(name + "-0")
@@ -64,7 +64,7 @@ func TestDatesBehindARunThatIsStartingComeToRest(t *testing.T) {
 		var dates [2][]time.Time
 		for round := range 8 {
 			for _, name := range []string{"run3", "run2"} {
-				s.Book.Promise(s.pod(name+"-0"), s.Now)
+				s.Book.Forecast(s.pod(name+"-0"), s.Now)
 				s.judge()
 			}
 			dates[round%2] = s.dates()

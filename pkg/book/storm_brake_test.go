@@ -127,7 +127,7 @@ func (w *world) holdActions() map[string]func(*rapid.T) {
 		"let go": func(*rapid.T) { w.holdBack(nil) },
 		"lose what is held back": func(*rapid.T) {
 			names := slices.DeleteFunc(slices.Sorted(maps.Keys(w.signs)), w.Lost)
-			w.Book.Lose(names)
+			w.Book.SetLosing(names, true)
 			w.holdBack(nil)
 			w.Lose(names...)
 		},

@@ -17,7 +17,7 @@ import (
 
 // during lets time go by. Windows open, and Runs get on with their work.
 func (s *storm) during(d time.Duration) {
-	window, ok := s.Book.NextWindow(s.Now)
+	window, ok := s.Book.Budgets.NextWindow(s.Now)
 	for _, run := range s.Runs {
 		if run.Status.Phase == rqv1.RunRunning {
 			s.worked[run.UID] += d
@@ -28,9 +28,9 @@ func (s *storm) during(d time.Duration) {
 	}
 	s.Pass(d)
 	if ok && !window.After(s.Now) {
-		s.Book.WindowPassed()
+		s.Book.Budgets.WindowPassed()
 	}
-	s.Book.RefreshBudgets(s.Now)
+	s.Book.Budgets.RefreshBudgets(s.Now)
 	s.EndPods()
 }
 
@@ -215,7 +215,7 @@ func (s *storm) quietActions() map[string]func(*rapid.T) {
 		"desire":  s.desireAny,
 		"deliver": func(*rapid.T) { s.Deliver() },
 		"due":     func(*rapid.T) { s.Book.Due(s.Now) },
-		"refresh": func(*rapid.T) { s.Book.Refresh(s.Now, 8); s.judge() },
+		"refresh": func(*rapid.T) { s.Book.RefreshPromises(s.Now, 8); s.judge() },
 		"pass":    func(t *rapid.T) { s.during(time.Duration(rapid.IntRange(1, 40000).Draw(t, "ms")) * time.Millisecond) },
 		"long":    func(t *rapid.T) { s.during(time.Duration(rapid.IntRange(30, 200).Draw(t, "seconds")) * time.Second) },
 		"crash":   func(*rapid.T) { s.restart() },

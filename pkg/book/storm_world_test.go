@@ -84,7 +84,7 @@ func (s *storm) work() {
 		for _, uid := range s.Bindings() {
 			s.Bind(uid, sim.Written)
 		}
-		s.Book.Refresh(s.Now, 8)
+		s.Book.RefreshPromises(s.Now, 8)
 		s.judge()
 		s.EndPods()
 		s.check()

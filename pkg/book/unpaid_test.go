@@ -86,7 +86,7 @@ func TestAWindowIsPromisedWithoutPods(t *testing.T) {
 		w.Budgets["a"] = w.Budgets["a"].DeepCopy()
 		w.Budgets["a"].Spec.Envelopes[0].Start = &opens
 		w.Budgets["a"].Generation = int64(w.NextUID)
-		w.Book.SetBudget(w.Budgets["a"])
+		w.Book.Budgets.SetBudget(w.Budgets["a"])
 		w.submit("run0", "org:a", 1, 1, 8)
 		w.setBudget("b", "org:b", 8)
 		w.submit("run1", "org:b", 1, 1, 8)
@@ -100,7 +100,7 @@ func TestAWindowIsPromisedWithoutPods(t *testing.T) {
 		w.DeleteRun("run1")
 		w.settle()
 		w.Pass(opens.Sub(w.Now))
-		w.Book.WindowPassed()
+		w.Book.Budgets.WindowPassed()
 		w.settle()
 		w.running("run0", "although the window is open")
 	})
@@ -132,7 +132,7 @@ func TestMoneyThatIsNotUsedIsForTheNext(t *testing.T) {
 			w.t.Fatalf("run1 is to have pods, and run2 none")
 		}
 		w.Book.TakeActions()
-		w.Book.Refresh(w.Now.Add(time.Second), 8)
+		w.Book.RefreshPromises(w.Now.Add(time.Second), 8)
 		if !told("run2") {
 			w.t.Fatalf("run2 is not looked at although run1 has not taken the money")
 		}

@@ -48,7 +48,7 @@ func liveBook(ctx context.Context, c client.Client, configFile string, now time.
 		}
 	}
 	each(nodes.Items, b.SetNode)
-	each(budgets.Items, b.SetBudget)
+	each(budgets.Items, b.Budgets.SetBudget)
 	each(runs.Items, b.SetRun)
 	each(pods.Items, func(pod *corev1.Pod) { b.SetPod(pod); b.SetMember(pod) })
 	each(leases.Items, func(l *rqv1.Lease) { b.SetLease(l) })
@@ -58,7 +58,7 @@ func liveBook(ctx context.Context, c client.Client, configFile string, now time.
 			return nil, nil, err
 		}
 	}
-	b.RefreshBudgets(now)
+	b.Budgets.RefreshBudgets(now)
 	b.TakeOver()
 	return b, unread, nil
 }
@@ -76,7 +76,7 @@ func spendAs(b *book.Book, of *rqv1.Budget) error {
 		return nil
 	}
 	record := budget.Record{Budget: of.Name, Envelopes: map[string][]budget.Bucket{}, Windows: map[string]int64{}}
-	open := b.Spent(of.Status.ObservedAt.Time)
+	open := b.Budgets.Spent(of.Status.ObservedAt.Time)
 	for i := range of.Status.Envelopes {
 		s := &of.Status.Envelopes[i]
 		if s.GPUHours == nil {
@@ -90,7 +90,7 @@ func spendAs(b *book.Book, of *rqv1.Budget) error {
 		bucket.Spent[0][0] = max(0, spent-open[budget.Key{Budget: of.Name, Envelope: s.Name}])
 		record.Envelopes[s.Name], record.Windows[s.Name] = []budget.Bucket{bucket}, bucket.Start
 	}
-	b.SetRecord(record)
+	b.Budgets.SetRecord(record)
 	return nil
 }
 

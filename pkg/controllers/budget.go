@@ -44,7 +44,7 @@ type budgets struct {
 func (b *budgets) report(ctx context.Context) {
 	every(ctx, b.clock, budgetPeriod, func() {
 		now := b.clock.Now()
-		b.book.RefreshBudgets(now)
+		b.book.Budgets.RefreshBudgets(now)
 		written := 0
 		for _, of := range b.oldestFirst() {
 			if written == budgetWrites {
@@ -84,7 +84,7 @@ func (b *budgets) oldestFirst() []*rqv1.Budget {
 
 // write writes the status of a Budget if it is worth a write, and reports whether it did.
 func (b *budgets) write(ctx context.Context, of *rqv1.Budget, now time.Time) (bool, error) {
-	report, known := b.book.BudgetReport(of, now)
+	report, known := b.book.Budgets.BudgetReport(of, now)
 	if !known {
 		return false, nil // what is cached and what the book knows change one after the other
 	}

@@ -34,8 +34,8 @@ func newBudgets(t *testing.T) (*budgets, *rqv1.Budget, *events.FakeRecorder) {
 	recorder := events.NewFakeRecorder(10)
 	b := &budgets{book: book.New(args), events: recorder, clock: clocktesting.NewFakeClock(noon),
 		client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(budget).WithStatusSubresource(budget).Build()}
-	b.book.SetBudget(budget)
-	b.book.Open(noon)
+	b.book.Budgets.SetBudget(budget)
+	b.book.Begin(noon)
 	return b, budget, recorder
 }
 
@@ -57,7 +57,7 @@ func TestBudgetStatusIsWorthAWrite(t *testing.T) {
 		"nothing":                   {func(*budgets, *rqv1.Budget) {}, hoursPeriod, false, ""},
 		"GPUs are held":             {func(b *budgets, _ *rqv1.Budget) { b.book.SetLease(holding(4)) }, 0, true, ""},
 		"more than there may be":    {func(b *budgets, _ *rqv1.Budget) { b.book.SetLease(holding(9)) }, 0, true, "Warning"},
-		"the book has forgotten it": {func(b *budgets, of *rqv1.Budget) { b.book.DeleteBudget(of.Name) }, hoursPeriod, false, ""},
+		"the book has forgotten it": {func(b *budgets, of *rqv1.Budget) { b.book.Budgets.DeleteBudget(of.Name) }, hoursPeriod, false, ""},
 		"it is gone": {func(b *budgets, of *rqv1.Budget) {
 			b.book.SetLease(holding(9))
 			_ = b.client.Delete(context.Background(), of.DeepCopy())
@@ -73,7 +73,7 @@ func TestBudgetStatusIsWorthAWrite(t *testing.T) {
 			}
 			test.happens(b, of)
 			at := noon.Add(test.later)
-			b.book.RefreshBudgets(at)
+			b.book.Budgets.RefreshBudgets(at)
 			if wrote, err := b.write(t.Context(), of, at); err != nil || wrote != test.wrote {
 				t.Errorf("written %v, want %v: %v", wrote, test.wrote, err)
 			}

@@ -126,7 +126,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 		}
 	}
 	c.book.SetBrake(unread)
-	c.book.Open(c.clock.Now())
+	c.book.Begin(c.clock.Now())
 	c.runs.begin()
 	logger.Info("This process decides from now on")
 	if keyless != nil {

@@ -58,7 +58,7 @@ func (d *dates) activate(ctx context.Context) {
 // refreshPromises works promises out again as the world changes, a few at a time.
 func (d *dates) refreshPromises(ctx context.Context) {
 	for pause(ctx, d.clock, promisePeriod) {
-		d.book.Refresh(d.clock.Now(), promises)
+		d.book.RefreshPromises(d.clock.Now(), promises)
 	}
 }
 
@@ -66,9 +66,9 @@ func (d *dates) refreshPromises(ctx context.Context) {
 func (d *dates) growRuns(ctx context.Context) {
 	for pause(ctx, d.clock, growthPeriod) {
 		d.book.Lapse(d.clock.Now())
-		d.book.Grow(d.clock.Now())
+		d.book.GrowRuns(d.clock.Now())
 		d.book.Fill(d.clock.Now())
-		for role, gpus := range d.book.HeldGPUs() {
+		for role, gpus := range d.book.GPUsByRole() {
 			metrics.HeldGPUs.WithLabelValues(string(role)).Set(float64(gpus))
 		}
 	}
@@ -81,8 +81,8 @@ func (d *dates) watchWindows(ctx context.Context) {
 	for pause(ctx, d.clock, wait) {
 		now := d.clock.Now()
 		wait = longest
-		if next, ok := d.book.NextWindow(seen); ok && !now.Before(next) {
-			d.book.WindowPassed()
+		if next, ok := d.book.Budgets.NextWindow(seen); ok && !now.Before(next) {
+			d.book.Budgets.WindowPassed()
 			wait = 0 // another may be near
 		} else if ok {
 			wait = min(wait, next.Sub(now))

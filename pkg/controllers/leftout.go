@@ -11,7 +11,7 @@ import (
 func (n *nodes) reportLeftOut(ctx context.Context) {
 	told := map[string]string{}
 	every(ctx, n.clock, 5*time.Second, func() {
-		for _, out := range n.book.LeftOut() {
+		for _, out := range n.book.LeftOutNodes() {
 			if told[out.Node] == out.Reason {
 				continue
 			}

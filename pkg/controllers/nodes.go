@@ -199,13 +199,13 @@ func (n *nodes) lose(ctx context.Context, found []*finding, began time.Time) {
 	for _, f := range found {
 		names = append(names, f.node.Name)
 	}
-	n.book.Lose(names)
+	n.book.SetLosing(names, true)
 	_ = inParallel(len(found), func(i int) error {
 		f := found[i]
 		err := n.recordLoss(ctx, f)
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Recording that a node is lost", "node", f.node.Name)
-			n.book.Keep([]string{f.node.Name})
+			n.book.SetLosing([]string{f.node.Name}, false)
 			n.seen.queue.AddAfter(f.node.Name, retryNode)
 			return err
 		}

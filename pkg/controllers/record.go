@@ -38,7 +38,7 @@ func (l *ledger) readRecords(ctx context.Context) (versions map[string]string, t
 		if err := json.Unmarshal([]byte(stored.Items[i].Data[recordKey]), &record); err != nil {
 			return nil, nil, fmt.Errorf("ConfigMap %s/%s, which holds the settled Leases of a Budget: %w", Namespace, stored.Items[i].Name, err)
 		}
-		l.book.SetRecord(record)
+		l.book.Budgets.SetRecord(record)
 		through[record.Budget] = record.Through
 		for _, lease := range record.Leases { // a predecessor may not have come to delete them
 			namespace, name, _ := strings.Cut(lease, "/")
@@ -101,7 +101,7 @@ func (l *ledger) writeRecord(ctx context.Context, of string) error {
 func recordName(budget string) string { return "settled-" + budget }
 
 func (l *ledger) putRecord(ctx context.Context, of string) error {
-	text, err := json.Marshal(l.book.Record(of))
+	text, err := json.Marshal(l.book.Budgets.Record(of))
 	if err != nil {
 		return err
 	}

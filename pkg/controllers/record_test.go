@@ -91,9 +91,9 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // spend has a Lease of one GPU for an hour end at noon, and settles it.
 func spend(c *ledger, budget, name string) {
-	c.book.Open(noon)
+	c.book.Begin(noon)
 	c.book.SetLease(closed(budget, name))
-	c.book.Settle(budget, noon)
+	c.book.Budgets.Settle(budget, noon)
 	c.settled.changed([]string{budget})
 	c.settled.add(settledLease{types.NamespacedName{Namespace: "ns", Name: name}, budget})
 }

@@ -92,8 +92,8 @@ func (l *ledger) settle(ctx context.Context) {
 
 // fold settles what is to be settled, for storeSettled to write, and reports whether there was any.
 func (l *ledger) fold(through time.Time) (some bool) {
-	for _, payer := range l.book.Payers() {
-		folded, changed := l.book.Settle(payer, through)
+	for _, payer := range l.book.Budgets.Charged() {
+		folded, changed := l.book.Budgets.Settle(payer, through)
 		if changed {
 			l.settled.changed([]string{payer})
 		}
@@ -163,7 +163,7 @@ func (l *ledger) deleteLease(ctx context.Context, of settledLease) error {
 	case err == nil:
 		return fmt.Errorf("Lease %s is deleted and stays: finalizers %q keep it", of.NamespacedName, lease.Finalizers)
 	case apierrors.IsNotFound(err):
-		l.book.Dropped(of.budget, of.NamespacedName)
+		l.book.Budgets.Dropped(of.budget, of.NamespacedName)
 		return nil
 	}
 	return err

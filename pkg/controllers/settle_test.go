@@ -45,8 +45,8 @@ func spentAfter(t *testing.T, s *store, left ...*rqv1.Lease) budget.Spend {
 	for _, lease := range left {
 		next.book.SetLease(lease)
 	}
-	next.book.Open(noon)
-	return next.book.Spent(noon)[budget.Key{Budget: "b", Envelope: "e"}]
+	next.book.Begin(noon)
+	return next.book.Budgets.Spent(noon)[budget.Key{Budget: "b", Envelope: "e"}]
 }
 
 // A settled Lease that somebody's finalizer keeps when it is deleted is not gone: it counts once, now and after a restart.
@@ -72,7 +72,7 @@ func TestALeaseThatIsKeptCountsOnce(t *testing.T) {
 func TestWhatANamespaceSpentThatIsToldToGo(t *testing.T) {
 	s := newStore()
 	c, d := leader(t, s)
-	c.book.Open(noon)
+	c.book.Begin(noon)
 	c.book.SetLease(closed("b", "x"))
 	told := make(chan []string, 1)
 	shared := informers.NewSharedInformerFactory(fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -102,8 +102,8 @@ func TestWhatANamespaceSpentThatIsToldToGo(t *testing.T) {
 func TestWhatIsClosedWhileItsNamespaceGoesIsRecordedAtOnce(t *testing.T) {
 	s := newStore()
 	c, _ := leader(t, s)
-	c.book.Open(noon)
-	c.settled.lost(c.book.NamespaceLeaves("ns", false))
+	c.book.Begin(noon)
+	c.settled.lost(c.book.Budgets.NamespaceLeaves("ns", false))
 	last := closed("b", "x")
 	last.Status = rqv1.LeaseStatus{}
 	c.settled.lost(c.book.SetLease(last))

@@ -148,13 +148,13 @@ func (w *watches) feed(b *book.Book, shared informers.SharedInformerFactory, cha
 			return handle(w, shared.Core().V1().Namespaces().Informer(),
 				func(n *corev1.Namespace) {
 					if n.DeletionTimestamp != nil { // it may hang in that for long
-						spent(b.NamespaceLeaves(n.Name, false))
+						spent(b.Budgets.NamespaceLeaves(n.Name, false))
 					}
 				},
-				func(n *corev1.Namespace) { spent(b.NamespaceLeaves(n.Name, true)) })
+				func(n *corev1.Namespace) { spent(b.Budgets.NamespaceLeaves(n.Name, true)) })
 		},
 		func() error {
-			return handle(w, w.budgets, b.SetBudget, func(o *rqv1.Budget) { b.DeleteBudget(o.Name) })
+			return handle(w, w.budgets, b.Budgets.SetBudget, func(o *rqv1.Budget) { b.Budgets.DeleteBudget(o.Name) })
 		},
 		func() error {
 			return handle(w, w.runs,

@@ -88,7 +88,7 @@ func (pl *Jobtree) PostFilter(_ context.Context, _ fwk.CycleState, pod *corev1.P
 			pl.book.Turned(pod.UID, node, status.Message())
 		case node == "":
 			start := pl.clock.Now()
-			pl.book.Promise(pod.UID, start)
+			pl.book.Forecast(pod.UID, start)
 			metrics.ForecastSeconds.Observe(pl.clock.Since(start).Seconds())
 		case status != nil && status.Plugin() == "":
 			pl.unnamed(pod, node, status.Message())

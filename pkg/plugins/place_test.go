@@ -49,7 +49,7 @@ func placed(t *testing.T) (*book.Book, *corev1.Pod) {
 			"fabric.domain": "d", "gpu.flavor": "H100"}},
 		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}},
 	})
-	b.SetBudget(&rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: "b", Generation: 1},
+	b.Budgets.SetBudget(&rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: "b", Generation: 1},
 		Spec: rqv1.BudgetSpec{Owner: "org", Envelopes: []rqv1.Envelope{{Name: "e", Flavor: "H100", Concurrency: 8}}}})
 	b.SetRun(&rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run", UID: "run", Generation: 1},
 		Spec: rqv1.RunSpec{Owner: "org", Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: 8, GPUsPerPod: &size}}})
@@ -61,7 +61,7 @@ func placed(t *testing.T) (*book.Book, *corev1.Pod) {
 	pod.Spec.Containers = []corev1.Container{
 		{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}}}
 	b.SetMember(pod)
-	b.Open(time.Now())
+	b.Begin(time.Now())
 	if node, refusal := b.Place(pod.UID, time.Now()); node != "n0" {
 		t.Fatalf("the pod is on %q: %v", node, refusal)
 	}

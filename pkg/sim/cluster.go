@@ -136,7 +136,7 @@ func (c *Cluster) Rebuilt(shuffle func(events []func()) []func()) *book.Book {
 		events = append(events, func() { b.SetNode(c.Nodes[name]) })
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Budgets)) {
-		events = append(events, func() { b.SetBudget(c.Budgets[name]) })
+		events = append(events, func() { b.Budgets.SetBudget(c.Budgets[name]) })
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Runs)) {
 		events = append(events, func() { b.SetRun(c.Runs[name]) })
@@ -161,7 +161,7 @@ func (c *Cluster) Rebuilt(shuffle func(events []func()) []func()) *book.Book {
 			b.SetLease(lease)
 		}
 	}
-	b.Open(c.Now)
+	b.Begin(c.Now)
 	return b
 }
 

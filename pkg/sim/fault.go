@@ -79,7 +79,8 @@ func (f *Faults) at(kind Kind) Effect {
 		case counts && fault.After > 0:
 			fault.After--
 		case counts && effect == Written:
-			if effect = fault.Do; !fault.Lasts {
+			effect = fault.Do
+			if !fault.Lasts {
 				continue
 			}
 		}

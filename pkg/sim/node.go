@@ -22,7 +22,7 @@ func (c *Cluster) Lost(name string) bool {
 
 // Lose has nodes found to be lost, all at once, as the controller does: they are cordoned with a record.
 func (c *Cluster) Lose(names ...string) {
-	c.Book.Lose(names)
+	c.Book.SetLosing(names, true)
 	for _, name := range names {
 		node := c.Nodes[name].DeepCopy()
 		node.Spec.Unschedulable = true

@@ -75,7 +75,7 @@ func (c *Cluster) SetNode(node *corev1.Node) {
 // SetBudget makes or changes a Budget.
 func (c *Cluster) SetBudget(budget *rqv1.Budget) {
 	c.Budgets[budget.Name] = budget
-	c.Book.SetBudget(budget)
+	c.Book.Budgets.SetBudget(budget)
 }
 
 // SetRun makes or changes a Run.

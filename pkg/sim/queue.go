@@ -47,7 +47,7 @@ func (c *Cluster) Cycle(uid types.UID) {
 	node, refusal := c.Book.Place(uid, c.Now)
 	if refusal != nil {
 		if c.Book.Assigned(uid) == "" {
-			c.Book.Promise(uid, c.Now)
+			c.Book.Forecast(uid, c.Now)
 		}
 		return
 	}

@@ -1,0 +1,206 @@
+package book
+
+import (
+	"cmp"
+	"math/big"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/brake"
+	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/forecast"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
+)
+
+// agenda is what has been promised to gangs that wait, by their Reservations, and what holds the promises back.
+type agenda struct {
+	args    *config.Args
+	mail    *mailbox
+	roster  *roster
+	waiting *waitlist
+
+	reservations reservations                            // those that there are and were
+	intended     map[string][]*gang                      // the gangs whose promise lies on a node
+	vacated      int64                                   // counts the promises that were taken back or have moved
+	threats      map[types.NamespacedName]map[*gang]bool // the gangs whose promise may cut a Run
+	key          []byte                                  // of the lottery
+	decided      time.Time                               // the latest activation
+	brake        brake.State                             // on cuts
+	dues         chan struct{}
+}
+
+// setPromise replaces a gang's promise. Those whose risk it changes are looked at.
+func (a *agenda) setPromise(g *gang, p *forecast.Promise) {
+	concerned := map[types.NamespacedName]bool{}
+	old := g.promise
+	if old != nil {
+		if p == nil || !slices.Equal(old.Nodes, p.Nodes) {
+			a.vacated++
+		}
+		for _, held := range old.Nodes {
+			a.intended[held.Node] = slices.DeleteFunc(a.intended[held.Node], func(other *gang) bool { return other == g })
+			if len(a.intended[held.Node]) == 0 {
+				delete(a.intended, held.Node)
+			}
+		}
+		a.threaten(g, old, concerned, false)
+	}
+	g.promise = p
+	if p != nil {
+		for _, held := range p.Nodes {
+			a.intended[held.Node] = append(a.intended[held.Node], g)
+		}
+		a.threaten(g, p, concerned, true)
+	}
+	if old == nil || p == nil || !old.At.Equal(p.At) || !slices.Equal(old.Conflicts, p.Conflicts) {
+		for run := range concerned {
+			a.mail.reconcile(run)
+		}
+	}
+	if g.run != nil {
+		a.mail.reconcile(keyOf(g.run))
+	}
+	a.signalDue()
+}
+
+// threaten notes which Runs a promise may cut, or that it no longer does.
+func (a *agenda) threaten(g *gang, p *forecast.Promise, concerned map[types.NamespacedName]bool, does bool) {
+	for i := range p.Conflicts {
+		run := named(p.Conflicts[i].Run)
+		concerned[run] = true
+		if a.threats[run] == nil {
+			a.threats[run] = map[*gang]bool{}
+		}
+		if a.threats[run][g] = true; !does {
+			delete(a.threats[run], g)
+		}
+		if len(a.threats[run]) == 0 {
+			delete(a.threats, run)
+		}
+	}
+}
+
+func (a *agenda) signalDue() {
+	select {
+	case a.dues <- struct{}{}:
+	default:
+	}
+}
+
+// commitment returns what a Reservation publishes when it is made (R21); empty while the key is not known.
+func (a *agenda) commitment(reservation types.UID) string {
+	if a.key == nil {
+		return ""
+	}
+	return resolver.Commitment(resolver.Nonce(a.key, reservation))
+}
+
+// committedTo reports whether the gang's Reservation has published its commitment, without which nobody may be drawn, and
+// whether the book's key keeps it.
+func (a *agenda) committedTo(g *gang) bool {
+	r := g.reservation
+	return r != nil && a.key != nil && r.Status.Lottery != nil && r.Status.Lottery.Commitment == resolver.Commitment(resolver.Nonce(a.key, r.UID))
+}
+
+// ripens reports whether something is to be done when the gang's date has come.
+func (a *agenda) ripens(g *gang) bool {
+	return g.promise != nil && !g.woken && !(g.unpaid && g.asked) && g.activation == nil && g.waits() &&
+		(!g.promise.Cuts || a.committedTo(g) && a.brake.Says() == "")
+}
+
+// outOfTheWay returns a test for the nodes that a gang's pods had better not use: those excluded anyway, and those on which they
+// would be in the way of a Reservation (R18). A gang that is over in time is in nobody's way.
+func (a *agenda) outOfTheWay(g *gang, excluded func(string) bool, now time.Time) func(string) bool {
+	switch {
+	case g.grows():
+		return a.unintended(excluded, now)
+	case len(a.intended) == 0:
+		return excluded
+	}
+	over := g.run.Spec.Until(now)
+	return func(node string) bool {
+		return excluded != nil && excluded(node) || slices.ContainsFunc(a.intended[node], func(other *gang) bool {
+			return other != g && (over.IsZero() || over.After(other.promise.At))
+		})
+	}
+}
+
+// unintended returns a test for the nodes that a Run may not grow onto: those excluded anyway, and those that a Reservation
+// intends whose date is no further off than the lead (R23).
+func (a *agenda) unintended(excluded func(node string) bool, now time.Time) func(node string) bool {
+	if len(a.intended) == 0 {
+		return excluded
+	}
+	near := now.Add(a.args.ReservationLead.Duration)
+	return func(node string) bool {
+		return excluded != nil && excluded(node) ||
+			slices.ContainsFunc(a.intended[node], func(g *gang) bool { return !g.promise.At.After(near) })
+	}
+}
+
+// risksOf returns the Reservations whose activation may cut a Run, by date and name (R18).
+func (a *agenda) risksOf(run types.NamespacedName) []rqv1.RunRisk {
+	var out []rqv1.RunRisk
+	for g := range a.threats[run] {
+		if g.promise == nil || g.reservation == nil {
+			continue // it is told when the Reservation is there
+		}
+		if odds := chance(g.promise.Conflicts, rqv1.NamespacedName{Namespace: run.Namespace, Name: run.Name}); odds != "0" {
+			out = append(out, rqv1.RunRisk{Reservation: keyOf(g.reservation).String(), At: metav1.NewTime(g.promise.At), Probability: odds})
+		}
+	}
+	slices.SortFunc(out, func(x, y rqv1.RunRisk) int {
+		return cmp.Or(x.At.Compare(y.At.Time), cmp.Compare(x.Reservation, y.Reservation))
+	})
+	return out
+}
+
+// outdated reports whether what a gang is promised may have changed since it was worked out.
+func (a *agenda) outdated(g *gang, now time.Time) bool {
+	return g.waits() && !g.woken && g.activation == nil && !g.looked.IsZero() && (g.seen < a.waiting.epoch || now.Sub(g.looked) >= refreshed)
+}
+
+// refusedSince returns from when on a gang waits for its turn: when it was first refused. A gang whose last activation was
+// planned again because of what is stuck has waited since that one was promised.
+func (a *agenda) refusedSince(g *gang) time.Time {
+	since := g.since
+	for _, r := range a.reservations.ofRun(g.run.UID) {
+		s := &r.Status
+		if s.Cause == rqv1.CanceledVictimStayed && s.EndedAt != nil && since.Sub(s.EndedAt.Time).Abs() < time.Minute && r.CreationTimestamp.Time.Before(since) {
+			since = r.CreationTimestamp.Time
+		}
+	}
+	return since
+}
+
+// chance returns the probability that a Run is cut: it is shrunk or ended, which exclude each other, or loses spares.
+func chance(conflicts []rqv1.Conflict, run rqv1.NamespacedName) string {
+	cut, spares := new(big.Rat), new(big.Rat)
+	for i := range conflicts {
+		if conflicts[i].Run != run {
+			continue
+		}
+		p, ok := new(big.Rat).SetString(conflicts[i].Probability)
+		switch {
+		case !ok:
+		case conflicts[i].Action == rqv1.CutDropSpare:
+			spares = p
+		default:
+			cut.Add(cut, p)
+		}
+	}
+	if one := big.NewRat(1, 1); cut.Cmp(one) > 0 {
+		cut = one
+	}
+	if spares.Cmp(cut) > 0 {
+		cut = spares
+	}
+	return resolver.Decimal(cut)
+}
+
+// refreshed is how old a promise may grow while nothing has improved that would change it.
+const refreshed = 30 * time.Second

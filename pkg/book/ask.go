@@ -1,0 +1,81 @@
+package book
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/forecast"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+// Look brings a Run's shape, and whether anybody can pay for it, up to date, and returns all that is known of it. It returns false
+// for a Run that the book has not seen yet. Of one that is gone or being deleted it knows the nodes and Leases alone.
+func (b *Book) Look(o Objects, now time.Time) (Look, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := Look{Nodes: map[string]NodeState{}, Leased: map[types.UID]bool{}, Told: map[types.UID]rqv1.ClosureReason{}, Owed: map[string]int{},
+		Commitments: map[types.UID]string{}, Awaited: map[types.UID]bool{}}
+	var g *gang
+	if o.Run != nil && o.Run.DeletionTimestamp == nil { // else the book has forgotten it
+		if g = b.roster.gangs[o.Run.UID]; g == nil || g.run == nil {
+			return l, false
+		}
+		b.shapes.demandOf(g)
+		l.Unpaid = b.fill.isUnpaid(g, now)
+		b.trials.advise(g, now)
+		l.Demand, l.Shape, l.Prospect = g.demand, g.shape, b.turns.prospectOf(g)
+		l.Cuts, l.Risks = b.cuts.cutsOf(o.Run.UID), b.agenda.risksOf(o.Name)
+	}
+	for _, pod := range o.Pods {
+		b.views.lookAtNode(&l, g, pod.Spec.NodeName)
+		if h := b.seats.held[pod.UID]; h != nil && h.leased {
+			l.Leased[pod.UID] = true
+		}
+		b.views.lookAtShard(&l, pod.UID)
+	}
+	for _, lease := range o.Leases {
+		b.views.lookAtNode(&l, g, lease.Node())
+		b.views.lookAtShard(&l, lease.PodUID())
+		name := keyOf(lease).String()
+		if over := b.accounts.OverdraftOf(name); over > 0 {
+			l.Owed[name] = over
+		}
+	}
+	for _, r := range o.Reservations {
+		if !r.Ended() {
+			l.Commitments[r.UID] = b.agenda.commitment(r.UID)
+			l.Awaited[r.UID] = o.Run != nil && o.Run.Status.Phase == rqv1.RunRunning && b.turns.victimsRemain(r)
+		}
+	}
+	return l, true
+}
+
+// WhatIf says what would happen if a Run were submitted now. It changes nothing. A Run of the same UID, if there is one, is
+// left aside as long as it waits.
+func (b *Book) WhatIf(run *rqv1.Run, now time.Time) Outlook {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if run.Spec.Opportunistic {
+		return b.trials.fillWith(run, now)
+	}
+	places, g, refusal := b.trials.tryOut(run, now)
+	if refusal == nil {
+		return Outlook{GPUs: g.demand.GPUs(), GPUsPerPod: g.demand.GPUsPerPod, Places: places}
+	}
+	out := Outlook{Refusal: refusal}
+	if g.shape == nil {
+		least := g.full.Least()
+		state := b.future.stateFor(g, now)
+		ask := forecast.Ask{Demand: least, Claim: g.claim(nil), Missing: everyPod(least), Excluded: b.nodes.rejected(g, podOf(run))}
+		if out.Promise, refusal = forecast.Earliest(state, ask); refusal != nil {
+			out.Refusal = refusal
+		}
+	}
+	if g.shape == nil {
+		out.Refusal.Advice = plan.Advise(b.accounts, g.full.Least(), g.claim(nil), false, out.Refusal, now)
+	}
+	out.Changes = b.trials.changes(g, now)
+	return out
+}

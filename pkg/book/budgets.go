@@ -1,0 +1,158 @@
+package book
+
+import (
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
+)
+
+// Budgets is the side of the book that the controllers of Budgets talk to: who pays, and what has been spent.
+type Budgets struct {
+	accounts *budget.Accounts
+	fleet    *topology.Fleet
+	mu       *guard
+	mail     *mailbox
+	waiting  *waitlist
+	seats    *seating
+}
+
+// SetBudget adds or replaces a Budget, for the gangs that wait for somebody to be able to pay.
+func (u *Budgets) SetBudget(budget *rqv1.Budget) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if old := u.accounts.Budget(budget.Name); old != nil && old.Generation == budget.Generation && old.UID == budget.UID {
+		return // only the status has changed
+	}
+	u.accounts.SetBudget(budget)
+	u.fleet.SetSelectorKeys(u.accounts.SelectorKeys())
+	u.waiting.wakePayers()
+}
+
+// DeleteBudget forgets a Budget; what it pays for goes on.
+func (u *Budgets) DeleteBudget(name string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.accounts.DeleteBudget(name)
+	u.fleet.SetSelectorKeys(u.accounts.SelectorKeys())
+	u.waiting.wakePayers() // whose family it was in has another now
+}
+
+// RefreshBudgets assigns the overdraft as of an instant. Runs whose share of it has changed are looked at.
+func (u *Budgets) RefreshBudgets(now time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, name := range u.accounts.Refresh(now) {
+		namespace, lease, _ := strings.Cut(name, "/")
+		if l := u.seats.leases[types.NamespacedName{Namespace: namespace, Name: lease}]; l != nil {
+			u.mail.reconcile(l.run)
+		}
+	}
+}
+
+// BudgetReport returns the usage of a Budget, with the overdraft as of the last refresh; false for one that the book does not know
+// yet, or not any more.
+func (u *Budgets) BudgetReport(of *rqv1.Budget, now time.Time) (BudgetReport, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.accounts.Budget(of.Name) == nil {
+		return BudgetReport{}, false
+	}
+	return BudgetReport{
+		Status: u.accounts.Status(of, now), Overdrafts: u.accounts.Overdrafts(of.Name), Circle: u.accounts.Circular(of.Spec.Owner),
+	}, true
+}
+
+// NextWindow returns when the next budget window opens or closes; false if none does.
+func (u *Budgets) NextWindow(now time.Time) (time.Time, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.accounts.NextWindow(now)
+}
+
+// WindowPassed wakes the gangs that wait for somebody to be able to pay, because a window has opened.
+func (u *Budgets) WindowPassed() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.waiting.wakePayers()
+}
+
+// Usage returns the GPUs that open Leases charge, by envelope.
+func (u *Budgets) Usage() map[budget.Key]int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.accounts.Usage()
+}
+
+// Spent returns the GPU time spent in each envelope's window until an instant, by envelope.
+func (u *Budgets) Spent(now time.Time) map[budget.Key]budget.Spend {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.accounts.Spent(now)
+}
+
+// SetRecord takes over the stored record of what a Budget's settled Leases have spent.
+func (u *Budgets) SetRecord(r budget.Record) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.accounts.SetRecord(r)
+}
+
+// Settle folds the closed Leases of a Budget that ended by an instant into its record, and reports whether it has changed.
+// Their objects may go once the record is stored; Dropped tells that one has.
+func (u *Budgets) Settle(of string, through time.Time) ([]types.NamespacedName, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, folded, changed := u.accounts.Settle(of, through)
+	names := make([]types.NamespacedName, 0, len(folded))
+	for _, lease := range folded {
+		namespace, name, _ := strings.Cut(lease, "/")
+		names = append(names, types.NamespacedName{Namespace: namespace, Name: name})
+	}
+	return names, changed
+}
+
+// Dropped tells that the object of a settled Lease is gone.
+func (u *Budgets) Dropped(of string, lease types.NamespacedName) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.accounts.Dropped(of, lease.String())
+}
+
+// Charged returns the Budgets that anything was ever charged to, sorted.
+func (u *Budgets) Charged() []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.accounts.Payers()
+}
+
+// Record returns the settled spending of a Budget.
+func (u *Budgets) Record(of string) budget.Record {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.accounts.Record(of)
+}
+
+// NamespaceLeaves has what the closed Leases of a namespace have spent recorded, since it is being deleted, or gone, and they with
+// it. It returns the Budgets that are to be settled.
+func (u *Budgets) NamespaceLeaves(namespace string, gone bool) []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	changed := u.accounts.Leave(namespace)
+	if gone {
+		u.accounts.Left(namespace)
+	}
+	return changed
+}
+
+// BudgetReport is what a Budget's status is made from.
+type BudgetReport struct {
+	Status     rqv1.BudgetStatus
+	Overdrafts []budget.Overdraft
+	// Circle is the circle of parents that the Budget's owner is in; nil when it is in none.
+	Circle []rqv1.Owner
+}

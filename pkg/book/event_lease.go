@@ -1,0 +1,162 @@
+package book
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// NewLease returns the Lease that a reserved pod is to hold from now on. Until the ledger is known to hold it, or
+// NotWritten tells that it does not, the pod keeps its node.
+func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.roster.members[pod]
+	if m == nil || m.stage < reserved || m.gang.run == nil {
+		return nil, fmt.Errorf("the pod is no longer part of a gang that starts")
+	}
+	if m.doomed() { // the Lease would be younger than the decision, which is about what was held then
+		return nil, fmt.Errorf("the pod is cut")
+	}
+	if m.stage == reserved {
+		b.seats.advance(m, writing, m.node, m.payer)
+		b.seats.hold(pod, "", 0, func(h *holding) { h.writing = true })
+	}
+	g, name := m.gang, leaseName(m.pod)
+	cohort, _ := strconv.ParseInt(m.pod.Labels[rqv1.LabelCohort], 10, 32)
+	labels := map[string]string{rqv1.LabelPodUID: string(pod)}
+	for _, key := range []string{rqv1.LabelRun, rqv1.LabelGroupIndex, rqv1.LabelRole, rqv1.LabelCohort, rqv1.LabelIndex} {
+		labels[key] = m.pod.Labels[key]
+	}
+	if epoch, ok := m.pod.Labels[rqv1.LabelEpoch]; ok {
+		labels[rqv1.LabelEpoch] = epoch
+	}
+	charge := b.seats.chargeOf(m, now)
+	return &rqv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, Labels: labels},
+		Spec: rqv1.LeaseSpec{
+			Owner:      g.run.Spec.Owner,
+			RunRef:     rqv1.LeaseRunRef{Name: g.run.Name, Namespace: g.run.Namespace, UID: g.run.UID},
+			GroupIndex: int32(m.group()),
+			Cohort:     int32(cohort),
+			Slice: rqv1.LeaseSlice{
+				Role:  charge.Role,
+				Nodes: []rqv1.NodeGPUs{{Name: m.node, GPUs: int32(charge.GPUs)}},
+			},
+			Payer: rqv1.LeasePayer{Budget: charge.Payer.Budget, Owner: b.seats.payerOwner(m), Relation: charge.Relation,
+				Rate: charge.Rate.String()},
+			PaidByEnvelope: charge.Payer.Envelope,
+			Reason:         reasonFor(m),
+			Start:          metav1.NewMicroTime(now),
+			Until:          instant(charge.Until),
+			Admitted:       instant(charge.Admitted),
+			Flavor:         charge.Flavor,
+		},
+	}, nil
+}
+
+// NotWritten tells that the ledger does not hold a Lease that was being written for a pod, which may be gone meanwhile.
+func (b *Book) NotWritten(pod types.UID, name types.NamespacedName) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.seats.leases[name] != nil {
+		return
+	}
+	if m := b.roster.members[pod]; m != nil {
+		if m.stage == writing {
+			b.seats.advance(m, reserved, m.node, m.payer)
+			b.seats.hold(pod, "", 0, func(h *holding) { h.writing = false })
+		}
+		return
+	}
+	if charge, ok := b.accounts.Void(name.String()); ok {
+		b.waiting.wakeBudget(charge.Payer.Budget)
+	}
+	b.seats.hold(pod, "", 0, func(h *holding) { h.writing = false })
+}
+
+// Unsettled reports whether a pod is gone whose Lease may or may not have been written.
+func (b *Book) Unsettled(pod types.UID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := b.seats.held[pod]
+	return b.roster.members[pod] == nil && h != nil && h.writing
+}
+
+// SetLease records a Lease. While it is open its charge and its GPUs stay taken, and its pod goes where it says, whatever
+// was planned. When it is closed, what it spent remains. It returns the Budgets that are to be settled at once, since the namespace
+// of a closed Lease is being deleted, and its object with it.
+func (b *Book) SetLease(l *rqv1.Lease) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	name, charge := keyOf(l), ChargeIn(l)
+	if l.Status.Closed {
+		b.ledger.noteClosed(l, charge)
+		b.accounts.Open(name.String(), charge)
+		b.ledger.closeLease(name, l.Status.Ended.Time)
+		b.kept.noteUnwound(l)
+		if b.accounts.Leaves(name.String()) {
+			return []string{charge.Payer.Budget}
+		}
+		return nil
+	}
+	if b.seats.leases[name] != nil || b.accounts.IsPast(name.String(), charge.Payer) {
+		return nil
+	}
+	entry := entryOf(l, charge)
+	pod := entry.pod
+	b.seats.leases[name] = entry
+	b.ledger.note(entry)
+	b.seats.roles[charge.Role] += charge.GPUs
+	b.accounts.Open(name.String(), charge)
+	b.seats.hold(pod, entry.node, charge.GPUs, func(h *holding) {
+		h.leased, h.planned, h.writing = true, false, false
+		h.spare, h.shard = entry.part.Spare, charge.Role == rqv1.RoleBorrowed
+		h.run, h.seated = types.UID(charge.Run), false
+	})
+	if m := b.roster.members[pod]; m != nil && m.stage < leased {
+		b.seats.advance(m, leased, entry.node, payerOf(charge))
+	}
+	if m := b.roster.members[pod]; m != nil && !m.part.Spare {
+		delete(m.gang.kept, m.part.Index) // it is paid for
+	}
+	return nil
+}
+
+// LeaseGone records that a Lease is no longer among the open ones. If it is not known when it ended, it goes on counting
+// until that has been looked up; a process that does not decide yet reads the whole ledger before it does.
+func (b *Book) LeaseGone(name types.NamespacedName) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.seats.leases[name]
+	switch {
+	case l == nil:
+	case !b.roster.open:
+		b.accounts.Void(name.String())
+		b.ledger.vacateLease(name, l, time.Time{})
+	default:
+		b.mail.lookUp(name)
+	}
+}
+
+// LeaseLost records that a Lease is gone with its namespace, whose pods were gone before it. What it spent until now stays counted,
+// in the records of the Budgets that it returns.
+func (b *Book) LeaseLost(name types.NamespacedName, now time.Time) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ledger.closeLease(name, now)
+	return b.accounts.Forget(name.String())
+}
+
+// GPUsByRole returns the GPUs of open Leases by role; a role that none has any more is 0.
+func (b *Book) GPUsByRole() map[rqv1.LeaseRole]int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return maps.Clone(b.seats.roles)
+}

@@ -1,0 +1,121 @@
+package book
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
+)
+
+// SetNode adds or replaces a node and wakes the gangs that wait for room of its flavor.
+func (b *Book) SetNode(node *corev1.Node) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	flavor, gpus := b.nodes.flavorOf(node), b.nodes.gpusOf(node)
+	if old := b.nodes.byName[node.Name]; old != nil && b.nodes.gpusOf(old) == gpus && maps.Equal(old.Labels, node.Labels) &&
+		equality.Semantic.DeepEqual(old.Spec, node.Spec) && old.Annotations[rqv1.AnnotationLost] == node.Annotations[rqv1.AnnotationLost] &&
+		b.nodes.evident(old) == b.nodes.evident(node) {
+		b.nodes.byName[node.Name] = node // a heartbeat: nothing that decisions read has changed
+		return
+	}
+	_, was := b.nodes.lossOf(node.Name)
+	stood := b.nodes.stands(node.Name)
+	b.nodes.forgetNode(node.Name)
+	b.nodes.byName[node.Name] = node
+	b.accounts.SetNode(node.Name, flavor, node.Labels)
+	if _, lost := nodeloss.Recorded(node); lost {
+		delete(b.nodes.losing, node.Name) // the record tells from now on
+	}
+	if gpus > 0 {
+		if b.nodes.sizes[flavor] == nil {
+			b.nodes.sizes[flavor] = map[int]int{}
+		}
+		b.nodes.sizes[flavor][gpus]++
+	}
+	for i := range node.Spec.Taints {
+		if node.Spec.Taints[i].Effect != corev1.TaintEffectPreferNoSchedule {
+			b.nodes.tainted[node.Name] = node
+		}
+	}
+	domain := b.fleet.DomainOf(node.Name)
+	b.fleet.SetNode(b.nodes.inFleet(node))
+	b.nodes.stray(node.Name, domain)
+	b.waiting.wakeNodes(flavor)
+	if _, is := b.nodes.lossOf(node.Name); is != was || stood != b.nodes.stands(node.Name) {
+		b.places.reconcileOn(map[string]bool{node.Name: true})
+	}
+}
+
+// RemoveNode forgets a node. What is held on it stays held until its pods and Leases are gone.
+func (b *Book) RemoveNode(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.nodes.forgetNode(name)
+	delete(b.nodes.losing, name)
+	delete(b.nodes.strayed, name)
+	b.fleet.RemoveNode(name)
+	b.places.reconcileOn(map[string]bool{name: true})
+}
+
+// HoldBack says which nodes show signs of loss and are not taken for lost, since too many do at once (R25); all others are not
+// held back any more. What is on them stays there, and nothing else comes.
+func (b *Book) HoldBack(nodes map[string]bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if maps.Equal(nodes, b.nodes.heldBack) {
+		return
+	}
+	changed := map[string]bool{}
+	for name := range nodes {
+		changed[name] = !b.nodes.heldBack[name]
+	}
+	for name := range b.nodes.heldBack {
+		changed[name] = !nodes[name]
+	}
+	maps.DeleteFunc(changed, func(_ string, is bool) bool { return !is })
+	b.nodes.heldBack = maps.Clone(nodes)
+	for _, name := range slices.Sorted(maps.Keys(changed)) {
+		if node := b.nodes.byName[name]; node != nil {
+			b.fleet.SetNode(b.nodes.inFleet(node))
+			b.waiting.wakeNodes(b.nodes.flavorOf(node))
+		}
+	}
+	b.places.reconcileOn(changed)
+}
+
+// SetLosing counts nodes as lost from now on, all at once, so that nobody is moved from one of them to another. The record on each
+// of them is to follow, and has the Runs looked at. If it cannot be made, losing is false and they count as standing again.
+func (b *Book) SetLosing(names []string, losing bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, name := range names {
+		if b.nodes.losing[name] = losing; !losing {
+			delete(b.nodes.losing, name)
+		}
+		if node := b.nodes.byName[name]; node != nil {
+			b.fleet.SetNode(b.nodes.inFleet(node))
+			b.waiting.wakeNodes(b.nodes.flavorOf(node))
+		}
+	}
+}
+
+// Recorded reports whether a node is recorded as lost, or is about to be.
+func (b *Book) Recorded(name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, lost := b.nodes.lossOf(name)
+	return lost || b.nodes.losing[name]
+}
+
+// LostAt returns when a node was recorded as lost; zero when it is not, or the record does not say.
+func (b *Book) LostAt(name string) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at, _ := b.nodes.lossOf(name)
+	return at
+}

@@ -1,0 +1,99 @@
+package book
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+// SetPod records what a pod, ours or foreign, takes from the node that it is bound to.
+func (b *Book) SetPod(pod *corev1.Pod) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	gpus := b.nodes.podGPUs(pod)
+	if pod.Spec.NodeName == "" || gpus == 0 {
+		return
+	}
+	if terminal(pod) {
+		b.seats.hold(pod.UID, "", 0, (*holding).unbind)
+		return
+	}
+	b.seats.hold(pod.UID, pod.Spec.NodeName, gpus, func(h *holding) {
+		h.bound, h.shard = true, pod.Labels[rqv1.LabelRole] == string(rqv1.RoleBorrowed) && !h.stays
+		b.seats.told(h, pod)
+	})
+}
+
+// DeletePod records that a pod is gone.
+func (b *Book) DeletePod(pod *corev1.Pod) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.seats.forgetWithheld(pod.UID)
+	b.seats.hold(pod.UID, "", 0, (*holding).unbind)
+}
+
+// Foreign says why a pod that is no Run's is not placed: it asks for GPUs, and those are given to nobody who has no payer (R41). It
+// returns nil for one that asks for none, which is placed as any scheduler places it.
+func (b *Book) Foreign(pod *corev1.Pod) *plan.Refusal {
+	gpus := b.nodes.podGPUs(pod)
+	if gpus == 0 {
+		return nil
+	}
+	return &plan.Refusal{Reason: plan.Unsupported, WantedGPUs: gpus, ShortGPUs: gpus, Message: fmt.Sprintf(
+		"nobody pays for the %d %s that the pod asks for in spec.containers[].resources, and scheduler %s gives GPUs to Runs alone "+
+			"(R41): submit a Run with the pod's spec as its template (kubectl runs submit -f RUN.yaml), or ask for no GPUs",
+		gpus, b.args.GPUResource, rqv1.SchedulerName)}
+}
+
+// HoldsBeside reports whether spares hold anything beside GPUs.
+func (b *Book) HoldsBeside() bool {
+	b.seats.beside.mu.RLock()
+	defer b.seats.beside.mu.RUnlock()
+	return len(b.seats.beside.nodes) > 0
+}
+
+// Withheld says why a pod may not go to a node although the node has what it asks for: spares hold that for their ranks. Free
+// returns how much of a resource nobody has requested there. Shards are not kept from it: they give way with the GPUs that they
+// run on. A spare needs room for its rank.
+func (b *Book) Withheld(pod *corev1.Pod, node string, free func(corev1.ResourceName) int64) string {
+	if pod.Labels[rqv1.LabelRole] == string(rqv1.RoleBorrowed) {
+		return ""
+	}
+	b.seats.beside.mu.RLock()
+	own, holds := b.seats.beside.pods[pod.UID]
+	on := b.seats.beside.nodes[node]
+	if on == nil {
+		b.seats.beside.mu.RUnlock()
+		return ""
+	}
+	held, run := maps.Clone(on.total), ""
+	for name := range on.runs {
+		if run == "" || name.String() < run {
+			run = name.String()
+		}
+	}
+	b.seats.beside.mu.RUnlock()
+	asks := own.amounts
+	if !holds {
+		asks = b.seats.asks(pod)
+	} else if own.node == node {
+		for resource, n := range own.amounts {
+			held[resource] -= n
+		}
+	}
+	for _, resource := range slices.Sorted(maps.Keys(asks)) {
+		if left := free(resource); asks[resource]+held[resource] > left && (held[resource] > 0 || holds) {
+			if pod.Labels[rqv1.LabelRun] == "" {
+				b.seats.withhold(pod)
+			}
+			return fmt.Sprintf("%s is held for ranks by spares of Run %s (R38): %s asked for, %s held, %s free", resource, run,
+				said(resource, asks[resource]), said(resource, held[resource]), said(resource, left))
+		}
+	}
+	return ""
+}

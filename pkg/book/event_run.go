@@ -1,0 +1,148 @@
+package book
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// SetRun adds or replaces a Run. A Run that is edited may fit now, so it is woken. One that is being deleted counts as gone,
+// however long its finalizers keep the object: its pods go, and it wants nothing any more.
+func (b *Book) SetRun(run *rqv1.Run) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if run.DeletionTimestamp != nil {
+		b.deleteRun(run)
+		return
+	}
+	g := b.roster.gangOf(run.UID)
+	edited, ran, grew := g.run == nil || g.run.Generation != run.Generation, g.started(), g.growing()
+	replans := g.run != nil && edited && replans(g.run, run)
+	g.run = run
+	b.roster.classes.note(g)
+	b.roster.runs[keyOf(run)] = run.UID
+	b.turns.adopt(g)
+	if ran {
+		b.cuts.tellCutters(run.UID)
+	}
+	if ran != g.started() {
+		b.waiting.epoch++ // others may have another date now
+	}
+	b.kept.regardRoom(g)
+	if run.Status.Phase != rqv1.RunRunning {
+		g.growth = growth{}
+		if g.over() {
+			b.waiting.remove(g)
+			b.waiting.passOn(g)
+			g.refusal, g.latest = nil, nil
+			return
+		}
+	}
+	if edited {
+		b.shapes.reshape(g)
+	}
+	if replans && !g.started() {
+		b.places.unwind(g) // what has its Lease already is deleted
+	}
+	if before := g.demand; ran || g.started() {
+		b.places.resize(g, g.granted())
+		b.growth.regard(g, grew, edited)
+		if g.started() && g.demand != before {
+			b.shapes.reconsider(g)
+		}
+	}
+	if edited && (g.refusal != nil || g.complete()) {
+		b.waiting.wake(g)
+	}
+}
+
+// DeleteRun forgets a Run. Its pods and Leases go on counting until they are gone.
+func (b *Book) DeleteRun(run *rqv1.Run) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.deleteRun(run)
+}
+
+func (b *Book) deleteRun(run *rqv1.Run) {
+	if b.roster.runs[keyOf(run)] == run.UID {
+		delete(b.roster.runs, keyOf(run))
+	}
+	g := b.roster.gangs[run.UID]
+	if g == nil {
+		return
+	}
+	b.places.unwind(g)
+	b.seats.vacateAll(g)
+	b.kept.dropRoom(g)
+	b.waiting.remove(g)
+	b.turns.withdraw(g)
+	g.run, g.refusal, g.growth = nil, nil, growth{}
+	b.roster.classes.note(g)
+	b.waiting.epoch++ // what its pods hold is on its way out
+	b.roster.forgetIfEmpty(run.UID, g)
+}
+
+// SetMember adds or updates a pod of a Run. What a pod once was in its Run it stays, whatever becomes of its references.
+func (b *Book) SetMember(pod *corev1.Pod) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.roster.members[pod.UID]
+	added := m == nil
+	if added {
+		run, part, ok := rank.Membership(pod)
+		if !ok {
+			return
+		}
+		m = b.shapes.join(b.roster.gangOf(run), part, pod)
+	}
+	g, part := m.gang, m.part
+	m.pod = pod
+	if pod.DeletionTimestamp != nil && !m.leaving {
+		s := g.squad(part)
+		s.count(m, -1)
+		m.leaving = true
+		s.count(m, +1)
+	}
+	if l := b.seats.leases[leaseName(pod)]; l != nil && m.stage < leased {
+		b.seats.advance(m, leased, l.node, payerOf(l.charge))
+	}
+	switch {
+	case terminal(pod):
+		b.seats.advance(m, finished, pod.Spec.NodeName, m.payer)
+	case pod.Spec.NodeName != "" && m.stage < bound:
+		b.seats.advance(m, bound, pod.Spec.NodeName, m.payer)
+	}
+	if added && !m.surplus() {
+		if b.roster.open {
+			b.places.claimSeat(m)
+		}
+		if g.started() && !part.Spare {
+			b.shapes.reconsider(g)
+		} else if g.complete() {
+			b.waiting.wake(g)
+		}
+	}
+}
+
+// DeleteMember forgets a pod of a Run. If its gang was on its way to the barrier, the gang gives everything back: it is
+// planned anew with the pod's replacement.
+func (b *Book) DeleteMember(pod *corev1.Pod) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.roster.members[pod.UID]
+	if m == nil {
+		return
+	}
+	g := m.gang
+	if m.leavesRoom() {
+		b.kept.keepRoom(m)
+	}
+	b.places.drop(m)
+	if !m.extra() && !m.surplus() && (!g.committed || !g.started() && !g.underWay()) {
+		b.places.unwind(g)
+	}
+	if run, ok := rank.RunOf(pod); ok {
+		b.roster.forgetIfEmpty(run, g)
+	}
+}

@@ -1,0 +1,68 @@
+package book
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
+)
+
+// holding returns the GPUs that a member holds.
+func (g *gang) holding(m *member) resolver.Holding {
+	return resolver.Holding{Node: m.node, GPUs: g.demand.GPUsPerPod}
+}
+
+// placesOf returns what a gang has been given and nothing else says yet.
+func (g *gang) placesOf() []resolver.Holding {
+	var out []resolver.Holding
+	for m := range g.all() {
+		if m.stage == assigned || m.stage == reserved {
+			out = append(out, g.holding(m))
+		}
+	}
+	return out
+}
+
+// scope is what must lie in one domain together: the member's group, or the whole gang.
+func (g *gang) scope(m *member) int {
+	if g.demand.OneDomain {
+		return 0
+	}
+	return m.group()
+}
+
+// missingPod says where a pod without a node may go.
+func (g *gang) missingPod(m *member, domains map[int]string) plan.Missing {
+	out := plan.Missing{Part: m.part, Domain: domains[g.scope(m)]}
+	if out.Spare {
+		first := m.group() * g.demand.PodsPerGroup
+		for _, other := range g.active.between(first, first+g.demand.PodsPerGroup) {
+			if other != nil && other.placed() {
+				out.Beside = append(out.Beside, other.node)
+			}
+		}
+	}
+	return out
+}
+
+// gather has missing pods that are free to go to any domain go where others of their group are about to be.
+func (g *gang) gather(seated []plan.Assignment, missing []plan.Missing) {
+	for i := range missing {
+		m := &missing[i]
+		at := slices.IndexFunc(seated, func(a plan.Assignment) bool {
+			return !m.Spare && (g.demand.OneDomain || a.Group == g.demand.Group(m.Part))
+		})
+		if at >= 0 && (m.Domain == "" || m.Domain == unknown && seated[at].Domain != "") {
+			m.Domain = cmp.Or(seated[at].Domain, unknown)
+		}
+	}
+}
+
+// notYet refuses a gang for now: what stands in its way passes by itself.
+func (g *gang) notYet(message string) *plan.Refusal {
+	return &plan.Refusal{Reason: plan.NotYet, Owner: g.demand.Owner, Flavor: g.demand.Flavor, Message: message}
+}
+
+// unknown stands for the domain of ranks that must go where the rest of their group is, when nobody knows where that is.
+const unknown = "?"

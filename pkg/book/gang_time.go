@@ -1,0 +1,181 @@
+package book
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// startedAt returns when a Run that runs started.
+func (g *gang) startedAt() (time.Time, bool) {
+	if g.run == nil {
+		return time.Time{}, false
+	}
+	return g.run.StartedAt()
+}
+
+// endsAt returns when a Run that runs ends by its maxDuration; one that is about to start, as if it started now.
+func (g *gang) endsAt(now time.Time) (time.Time, bool) {
+	at, ok := g.startedAt()
+	if !ok {
+		at = now
+	}
+	end := g.run.Spec.Until(at)
+	return end, !end.IsZero()
+}
+
+// startedBefore reports whether a Run runs and started before an instant, as its status tells it, in whole seconds: only such
+// a Run is ended by an activation at that instant.
+func (g *gang) startedBefore(at time.Time) bool {
+	started, ok := g.startedAt()
+	return ok && started.Before(at.Truncate(time.Second))
+}
+
+// starts reports whether a Run that waits has its places. Pods that are leaving are of an earlier start.
+func (g *gang) starts() bool {
+	return g.run != nil && g.run.Status.Phase == rqv1.RunPending && g.underWay() && g.touches(func(m *member) bool { return !m.leaving })
+}
+
+// touches reports whether any member is where asked for.
+func (g *gang) touches(within func(*member) bool) bool {
+	for m := range g.all() {
+		if m.placed() && within(m) {
+			return true
+		}
+	}
+	return false
+}
+
+// requeuedAt returns when a Run that waits was requeued because of a node's loss, as its status says in whole seconds.
+func (g *gang) requeuedAt() (time.Time, bool) {
+	if g.run == nil || g.run.Status.Phase != rqv1.RunPending {
+		return time.Time{}, false
+	}
+	c := meta.FindStatusCondition(g.run.Status.Conditions, rqv1.ConditionRoomKept)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return time.Time{}, false
+	}
+	return c.LastTransitionTime.Time, true
+}
+
+// keepsRoom reports whether the gang's old room is still its own.
+func (g *gang) keepsRoom() bool {
+	_, requeued := g.requeuedAt()
+	return requeued && !g.requeue.lapsed
+}
+
+// old reports whether what was held from an instant on was held before the gang was requeued.
+func (g *gang) old(since time.Time) bool {
+	at, ok := g.requeuedAt()
+	return ok && since.Before(at.Add(time.Second))
+}
+
+// has reports whether a place is among those that a gang keeps, or kept.
+func (g *gang) has(pod types.UID) bool {
+	return slices.ContainsFunc(g.requeue.places, func(p place) bool { return p.pod == pod })
+}
+
+// waits reports whether the gang has been refused a start.
+func (g *gang) waits() bool {
+	return g.run != nil && !g.opportunistic() && g.run.Status.Phase == rqv1.RunPending && g.refusal != nil && g.shape == nil && (g.complete() || g.unpaid)
+}
+
+// activating reports whether the gang's turn has come and it has not ended.
+func (g *gang) activating() bool {
+	return g.reservation != nil && g.reservation.Status.State == rqv1.ReservationActivating
+}
+
+// activatedAt returns when it was decided who is cut for a gang; zero if nobody is.
+func (g *gang) activatedAt() time.Time {
+	if g.activating() && g.reservation.Status.ActivatedAt != nil {
+		return g.reservation.Status.ActivatedAt.Time
+	}
+	return time.Time{}
+}
+
+// vain reports whether the gang's activation has failed for want of nodes that accept it: nobody is cut for it anew.
+func (g *gang) vain() bool {
+	return g.activation != nil && g.activation.Cause == rqv1.CanceledNodesRejected
+}
+
+// dueAt returns when something is to be done about a gang's promise: on its date or, if that rests on what leaves by itself, when
+// its turn comes, from which on nobody younger takes that. One whose cuts are held back waits for as long.
+func (g *gang) dueAt() time.Time {
+	if !g.turn.IsZero() && g.turn.Before(g.promise.At) {
+		return g.turn
+	}
+	return latest(g.promise.At, g.restraint.until)
+}
+
+// dateCame returns the date of a gang's Reservation, which stands still once it has come.
+func (g *gang) dateCame() time.Time { return g.reservation.Spec.EarliestStart.Time }
+
+// unmade reports whether a Run waits for its start and has no pod, nor anything that is kept for one.
+func (g *gang) unmade() bool {
+	if g.run == nil || g.shape != nil || g.run.Status.Phase != rqv1.RunPending || g.run.DeletionTimestamp != nil ||
+		g.active.present > 0 || g.spares.present > 0 || len(g.vacant) > 0 || g.keepsRoom() || g.activation != nil || g.activating() {
+		return false
+	}
+	for _, l := range g.latest {
+		if l.reason == "" {
+			return false // what it held before is still charged to it
+		}
+	}
+	return true
+}
+
+// sample returns a pod by which the nodes are judged that the gang's pods may use: the leader's, or the template's while it has
+// none; nil when all pods are placed.
+func (g *gang) sample() *corev1.Pod {
+	if lead := g.leader(); lead != nil {
+		return lead.pod
+	}
+	if g.unpaid {
+		return podOf(g.run)
+	}
+	return nil
+}
+
+// doomed reports whether a member is cut for another gang.
+func (m *member) doomed() bool {
+	return m.awaited != nil && m.awaited.run != nil && (m.awaited.activation != nil || m.awaited.activating())
+}
+
+// leavesRoom reports whether what a lost pod held is to be kept for its gang.
+func (m *member) leavesRoom() bool {
+	g := m.gang
+	switch {
+	case g.keepsRoom():
+		return m.stage >= leased && m.stage < finished && !m.doomed() && !g.opportunistic()
+	case m.stage != bound || !g.started() || m.doomed() || g.opportunistic():
+		return false
+	case m.surplus():
+		return !g.active.whole() || g.active.first() != nil
+	}
+	return !m.part.Spare
+}
+
+// outgoing reports whether a member is on its way out, and nobody takes its place there: it is cut, its Run waits, or goes on
+// without it.
+func (m *member) outgoing() bool {
+	return m.doomed() || m.leaving && (!m.gang.started() || m.surplus() && !m.leavesRoom())
+}
+
+// hangs reports whether a pod has been told to go and should be long gone: who has it cut gains nothing.
+func (m *member) hangs(now time.Time) bool {
+	at := m.pod.DeletionTimestamp
+	return at != nil && !now.Before(at.Add(overstay))
+}
+
+// overstay is how long a pod may still be there once its grace period is over: its kubelet stops its containers then, and
+// takes a moment to say so. From then on it is not known when it goes (R37).
+const overstay = 30 * time.Second
+
+// soon is when, at a guess, something is free whose time is up.
+const soon = 5 * time.Second

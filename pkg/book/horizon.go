@@ -1,0 +1,154 @@
+package book
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/forecast"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
+)
+
+// horizon says what is known of the time to come, as a gang is to be forecast.
+type horizon struct {
+	accounts   *budget.Accounts
+	args       *config.Args
+	fleet      *topology.Fleet
+	nodes      *nodeTable
+	roster     *roster
+	waiting    *waitlist
+	agenda     *agenda
+	seats      *seating
+	departures *departures
+	candidates *candidates
+	rebuffs    *rebuffs
+}
+
+// future returns what a gang asks for, and what is known of the time to come.
+func (f *horizon) future(g *gang, pod *corev1.Pod, now time.Time) (forecast.State, forecast.Ask, *plan.Refusal) {
+	least := g.narrowest() // what a malleable Run waits for
+	if g.unpaid {
+		return f.stateFor(g, now), forecast.Ask{Demand: least, Claim: g.claim(nil), Missing: everyPod(least), Excluded: f.nodes.rejected(g, pod)}, nil
+	}
+	missing, refusal := f.seats.missingOf(g)
+	ask := forecast.Ask{Demand: least, Claim: g.claim(nil), Missing: least.Within(missing), Excluded: f.nodes.rejected(g, pod)}
+	state := f.stateFor(g, now)
+	if !g.activating() && f.rebuffs.rebuffed(g, now) != nil {
+		state.Candidates = nobody
+	}
+	return state, ask, refusal
+}
+
+// stateFor returns what is known of the time to come, as it concerns a gang.
+func (f *horizon) stateFor(g *gang, now time.Time) forecast.State {
+	state := forecast.State{
+		Fleet: f.fleet, Accounts: f.accounts, Now: now, NotBefore: f.agenda.refusedSince(g).Add(f.args.ReservationLead.Duration),
+		WindowDelay: f.args.WindowDelay.Duration, Ahead: f.aheadOf(g),
+		Candidates: func(domains map[string]bool, at time.Time) []resolver.Candidate {
+			return f.candidates.tenants(g, domains, at, now)
+		},
+	}
+	state.Releases = f.departures.departures(now)
+	for _, other := range f.roster.gangs {
+		if r := f.departures.lapses(other, now); r != nil && other != g {
+			state.Releases = append(state.Releases, *r)
+		}
+		if other == g || other.opportunistic() || !other.started() && !other.starts() {
+			continue
+		}
+		if end, bounded := other.endsAt(now); bounded && end.After(now) { // else it is leaving
+			state.Releases = append(state.Releases, f.departures.releaseOf(other, end.Add(f.departures.graceOfAll(other))))
+		}
+		if until := f.candidates.shieldFrom(other, g, now); until.After(now) {
+			state.Shields = append(state.Shields, until)
+		}
+	}
+	for i := range state.Ahead {
+		state.Shields = append(state.Shields, state.Ahead[i].Shielded)
+	}
+	slices.SortFunc(state.Releases, func(x, y forecast.Release) int {
+		return cmp.Or(x.At.Compare(y.At), slices.Compare(x.Leases, y.Leases))
+	})
+	slices.SortFunc(state.Shields, time.Time.Compare)
+	state.Shields = slices.CompactFunc(state.Shields, time.Time.Equal)
+	return state
+}
+
+// earliest returns when a gang can start, with nobody cut on nodes where something is stuck if there is another way: what is
+// freed there may not go either.
+func (f *horizon) earliest(state forecast.State, ask *forecast.Ask) (*forecast.Promise, *plan.Refusal) {
+	if stuck := f.departures.stuckNow(state.Now); len(stuck) > 0 {
+		elsewhere := *ask
+		elsewhere.Excluded = off(stuck, ask.Excluded)
+		if p, _ := forecast.Earliest(state, elsewhere); p != nil {
+			*ask = elsewhere
+			return p, nil
+		}
+	}
+	return forecast.Earliest(state, *ask)
+}
+
+func (f *horizon) ahead(g *gang) forecast.Ahead {
+	at := g.promise.At
+	a := forecast.Ahead{Run: nameOf(g.run), Owner: g.run.Spec.Owner, At: at, Shielded: at.Add(f.candidates.shieldOf(g.run)), Holds: g.promise.Nodes,
+		Charges: map[string]budget.Charge{}}
+	for i, paid := range paidBy(g.promise) {
+		role := rqv1.RoleActive
+		if paid.Spare {
+			role = rqv1.RoleSpare
+		}
+		a.Charges[fmt.Sprintf("ahead/%s/%d", g.run.UID, i)] = budget.Charge{
+			Payer: paid.Payer, Owner: g.run.Spec.Owner, Run: string(g.run.UID), Relation: paid.Relation, Role: role,
+			GPUs: paid.GPUs, Rate: f.accounts.RateOf(role), Start: at, Until: g.run.Spec.Until(at),
+		}
+	}
+	return a
+}
+
+// aheadOf returns the promises made to others, in order of their dates and of age. What they hold from then on matters to a
+// gang only if its own date is not before; which of them comes first on the same date is a matter of age.
+func (f *horizon) aheadOf(g *gang) []forecast.Ahead {
+	var promised []*gang
+	for _, other := range f.waiting.gangs {
+		if other != g && other.promise != nil && other.run != nil {
+			promised = append(promised, other)
+		}
+	}
+	slices.SortFunc(promised, func(x, y *gang) int { return cmp.Or(x.promise.At.Compare(y.promise.At), byAge(x, y)) })
+	var out []forecast.Ahead
+	for _, other := range promised[:min(len(promised), furthest)] {
+		a := f.ahead(other)
+		a.Younger = byAge(other, g) > 0
+		out = append(out, a)
+	}
+	return out
+}
+
+// paidBy returns what a promise is going to charge. A Reservation that was read at a start names the payers alone, until it is
+// worked out anew: as if all were active pods of their owners.
+func paidBy(p *forecast.Promise) []forecast.Paid {
+	if p.Paid != nil {
+		return p.Paid
+	}
+	var out []forecast.Paid
+	for _, payer := range p.Payers {
+		key := budget.Key{Budget: payer.Budget, Envelope: payer.Envelope}
+		out = append(out, forecast.Paid{Payer: key, Relation: rqv1.RelationOwn, GPUs: int(payer.GPUs)})
+	}
+	return out
+}
+
+// nobody is who may be cut for a gang that has been rebuffed.
+func nobody(map[string]bool, time.Time) []resolver.Candidate { return nil }
+
+// furthest is how many Reservations ahead of its own a forecast looks at: the date of a Run that is further back is of
+// little use to anybody.
+const furthest = 64

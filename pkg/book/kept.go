@@ -1,0 +1,258 @@
+package book
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
+)
+
+// keptRooms is the room and the money that are kept for gangs which are to be planned again: of lost ranks, of requeued Runs, and
+// of activations that are decided anew.
+type keptRooms struct {
+	accounts *budget.Accounts
+	args     *config.Args
+	fleet    *topology.Fleet
+	nodes    *nodeTable
+	roster   *roster
+	waiting  *waitlist
+	seats    *seating
+
+	unwound map[types.UID][]*rqv1.Lease // closed Leases by Run, until this process decides
+}
+
+// keepFor keeps what is free of some places for a gang that has had them, until an instant.
+func (k *keptRooms) keepFor(g *gang, places []resolver.Holding, until time.Time) {
+	k.giveUpRoom(g)
+	g.room.until = until
+	for i, p := range places {
+		if node := k.nodes.byName[p.Node]; node == nil || !k.nodes.serves(node) || k.nodes.freeOn(p.Node) < p.GPUs {
+			continue
+		}
+		uid := types.UID(fmt.Sprintf("room/%s/%d", g.run.UID, i))
+		k.seats.hold(uid, p.Node, p.GPUs, func(h *holding) { h.vacant = true })
+		g.room.held = append(g.room.held, uid)
+		g.room.gpus += p.GPUs
+	}
+}
+
+// giveUpRoom lets others have what was kept for a gang.
+func (k *keptRooms) giveUpRoom(g *gang) {
+	for _, uid := range g.room.held {
+		k.seats.hold(uid, "", 0, func(h *holding) { h.vacant = false })
+	}
+	g.room = room{}
+}
+
+// lend has a gang be planned with the room that is kept for it. What it returns has the room kept again, or not, if the gang
+// has its places by then, or is not going to be decided anew.
+func (k *keptRooms) lend(g *gang) (back func()) {
+	if len(g.room.held) == 0 {
+		return func() {}
+	}
+	for _, uid := range g.room.held {
+		k.fleet.Give(k.seats.held[uid].node, k.seats.held[uid].gpus)
+	}
+	return func() {
+		for _, uid := range g.room.held {
+			k.fleet.Take(k.seats.held[uid].node, k.seats.held[uid].gpus)
+		}
+		if g.underWay() || g.vain() {
+			k.giveUpRoom(g)
+		}
+	}
+}
+
+// addPlace keeps the room of an old pod that is gone, if its node stands.
+func (k *keptRooms) addPlace(m *member) {
+	h := k.seats.held[m.pod.UID]
+	if h == nil || !k.nodes.stands(h.node) || m.gang.has(m.pod.UID) {
+		return
+	}
+	p := place{pod: m.pod.UID, index: m.part.Index, node: h.node, gpus: h.gpus, kept: true}
+	if m.part.Spare {
+		p.index = anyRank
+	}
+	k.seats.hold(p.pod, "", 0, func(h *holding) { h.vacant = true })
+	m.gang.requeue.places = append(m.gang.requeue.places, p)
+}
+
+// keepRoom keeps the room and the money of a pod that is lost, once the pod's Lease is closed: otherwise whoever waits would
+// take it first, and the Run would end for want of it. The room of a rank is its replacement's; that of a pod which makes
+// room for ranks that have none is theirs.
+func (k *keptRooms) keepRoom(m *member) {
+	if m.gang.keepsRoom() {
+		k.addPlace(m)
+		return
+	}
+	index := m.part.Index
+	if m.surplus() {
+		index = anyRank
+	}
+	k.seats.hold(m.pod.UID, "", 0, func(h *holding) { h.vacant = true })
+	m.gang.vacant = append(m.gang.vacant, vacancy{pod: m.pod.UID, index: index})
+}
+
+// openRoom has the fleet and the Budgets look as if the gang's room were free, for a plan of its own, until closeRoom. Nobody is
+// woken by it.
+func (k *keptRooms) openRoom(g *gang) {
+	if g.requeue.open {
+		return
+	}
+	for i := range g.requeue.places {
+		p := &g.requeue.places[i]
+		if !p.kept {
+			continue
+		}
+		if charge, ok := k.accounts.Void(charged(p.pod)); ok {
+			p.charge = charge
+		}
+		if p.gpus > 0 {
+			k.fleet.Give(p.node, p.gpus)
+		}
+		if p.index != anyRank && p.charge.GPUs > 0 {
+			g.keptBy(p.index, p.charge)
+		}
+		g.requeue.open = true
+	}
+}
+
+// closeRoom takes the room back.
+func (k *keptRooms) closeRoom(g *gang) {
+	if !g.requeue.open {
+		return
+	}
+	g.requeue.open = false
+	for i := range g.requeue.places {
+		p := &g.requeue.places[i]
+		if !p.kept {
+			continue
+		}
+		if p.charge.GPUs > 0 {
+			k.accounts.Open(charged(p.pod), p.charge)
+		}
+		if p.gpus > 0 {
+			k.fleet.Take(p.node, p.gpus)
+		}
+	}
+}
+
+// giveRoom frees the room: the gang has its places, or its time is over.
+func (k *keptRooms) giveRoom(g *gang) {
+	k.closeRoom(g)
+	for i := range g.requeue.places {
+		p := &g.requeue.places[i]
+		if !p.kept {
+			continue
+		}
+		p.kept = false
+		if charge, ok := k.accounts.Void(charged(p.pod)); ok {
+			p.charge = charge
+			k.waiting.wakeBudget(charge.Payer.Budget)
+		}
+		if p.gpus > 0 {
+			k.seats.hold(p.pod, "", 0, func(h *holding) { h.vacant = false })
+		}
+	}
+}
+
+// dropRoom gives it up for good.
+func (k *keptRooms) dropRoom(g *gang) {
+	if len(g.requeue.places) > 0 {
+		k.giveRoom(g)
+	}
+	g.requeue.places, g.requeue.until = nil, time.Time{}
+}
+
+// keepAgain keeps those places that the gang does not have, as far as they are free.
+func (k *keptRooms) keepAgain(g *gang) {
+	for i := range g.requeue.places {
+		p := &g.requeue.places[i]
+		if p.kept || p.gpus > 0 && (!k.nodes.stands(p.node) || k.nodes.freeOn(p.node) < p.gpus || k.seats.held[p.pod] != nil) {
+			continue
+		}
+		p.kept = true
+		if p.gpus > 0 {
+			k.seats.hold(p.pod, p.node, p.gpus, func(h *holding) { h.vacant = true })
+		}
+		if p.charge.GPUs > 0 {
+			k.accounts.Open(charged(p.pod), p.charge)
+		}
+	}
+}
+
+// retake keeps the room again that a gang has given back with its places: it has not started yet.
+func (k *keptRooms) retake(g *gang) {
+	if len(g.requeue.places) > 0 && g.keepsRoom() && g.active.assigned+g.spares.assigned == 0 {
+		k.keepAgain(g)
+	}
+}
+
+// regardRoom follows what a Run's status says of its room. What was kept for the ranks that it had lost while it ran is part of
+// what it keeps, and so is the money of those whose room was on a lost node.
+func (k *keptRooms) regardRoom(g *gang) {
+	switch {
+	case g.started():
+		k.dropRoom(g)
+		g.requeue = requeue{}
+		return
+	case !g.keepsRoom():
+		k.seats.vacateAll(g)
+		k.dropRoom(g)
+		_, requeued := g.requeuedAt()
+		g.kept, g.requeue.lapsed = nil, requeued && g.requeue.lapsed
+		return
+	}
+	vacant := g.vacant
+	g.vacant = nil
+	for i := range vacant {
+		v := &vacant[i]
+		if h := k.seats.held[v.pod]; h != nil && k.nodes.stands(h.node) {
+			g.requeue.places = append(g.requeue.places, place{pod: v.pod, index: v.index, node: h.node, gpus: h.gpus, kept: true})
+			delete(g.kept, v.index)
+		} else {
+			g.vacant = append(g.vacant, *v)
+		}
+	}
+	k.seats.notePayers(g)
+	k.seats.vacateAll(g)
+	for _, rank := range slices.Sorted(maps.Keys(g.kept)) {
+		if p := (place{pod: types.UID(fmt.Sprintf("%s/%d", g.run.UID, rank)), index: rank, charge: g.kept[rank], kept: true}); !g.has(p.pod) {
+			k.accounts.Open(charged(p.pod), p.charge)
+			g.requeue.places = append(g.requeue.places, p)
+		}
+	}
+}
+
+// oldPods returns the old pods of a requeued gang that have not ended, but for those that should be long gone.
+func (k *keptRooms) oldPods(g *gang, now time.Time) []*member {
+	var out []*member
+	for _, s := range [...]*squad{&g.active, &g.spares} {
+		for _, m := range s.members {
+			if m != nil && m.stage >= leased && m.stage < finished && g.old(k.seats.heldSince(m)) && !m.hangs(now) {
+				out = append(out, m)
+			}
+		}
+	}
+	return out
+}
+
+// goes reports whether an old pod of a requeued gang is there that has not ended, or the Lease of one is open. What should be long
+// gone is waited for no more: nobody knows when it goes (R37).
+func (k *keptRooms) goes(g *gang, now time.Time) bool {
+	for i := range g.requeue.places {
+		h := k.seats.held[g.requeue.places[i].pod]
+		if h != nil && (h.leased || h.bound) && (h.until.IsZero() || now.Before(h.until.Add(overstay))) {
+			return true
+		}
+	}
+	return len(k.oldPods(g, now)) > 0
+}

@@ -1,0 +1,73 @@
+package book
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// lease is an open Lease as the ledger holds it.
+type lease struct {
+	pod    types.UID
+	part   rank.Part
+	run    types.NamespacedName
+	node   string
+	charge budget.Charge
+	seen   sighting           // of its end
+	reason rqv1.ClosureReason // why it closed; empty while it is open
+}
+
+// payer is who pays for a pod, and what it is to the Run's owner.
+type payer struct {
+	key      budget.Key
+	relation rqv1.Relation
+}
+
+// sighting is when it was first seen that something is about to be free which the API does not tell an instant of. It begins
+// anew once the pod has ended.
+type sighting struct {
+	at    time.Time
+	ended bool
+}
+
+func payerOf(c budget.Charge) payer { return payer{c.Payer, c.Relation} }
+
+// leaseName returns the name of a pod's Lease. It is made of the pod's name and UID, so that whoever writes it, and
+// however often, there is one Lease per pod.
+func leaseName(pod *corev1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: pod.Namespace, Name: rank.LeaseName(pod.Name, pod.UID)}
+}
+
+// entryOf returns what the book keeps of a Lease.
+func entryOf(l *rqv1.Lease, charge budget.Charge) *lease {
+	return &lease{
+		pod: l.PodUID(), part: rank.Held(l),
+		run:  types.NamespacedName{Namespace: l.Spec.RunRef.Namespace, Name: l.Spec.RunRef.Name},
+		node: l.Node(), charge: charge, reason: l.Status.ClosureReason,
+	}
+}
+
+// ChargeIn returns the charge that a Lease records.
+func ChargeIn(l *rqv1.Lease) budget.Charge {
+	rate, err := budget.ParseRate(l.Spec.Payer.Rate)
+	if err != nil {
+		rate = budget.FullRate // the API admits no such rate
+	}
+	c := budget.Charge{
+		Payer: budget.Key{Budget: l.Spec.Payer.Budget, Envelope: l.Spec.PaidByEnvelope}, Owner: l.Spec.Owner,
+		Run: string(l.Spec.RunRef.UID), Relation: l.Relation(), GPUs: int(l.GPUs()), Role: l.Spec.Slice.Role, Rate: rate, Start: l.Spec.Start.Time,
+	}
+	if l.Spec.Until != nil {
+		c.Until = l.Spec.Until.Time
+	}
+	if l.Spec.Admitted != nil {
+		c.Admitted = l.Spec.Admitted.Time
+	}
+	c.Flavor, c.Node = l.Spec.Flavor, l.Node()
+	return c
+}

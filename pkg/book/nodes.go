@@ -1,0 +1,142 @@
+package book
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
+)
+
+// nodeTable is what is known of nodes: what they are, which of them serve, and in which fabric domains they are.
+type nodeTable struct {
+	accounts *budget.Accounts
+	args     *config.Args
+	fleet    *topology.Fleet
+
+	byName   map[string]*corev1.Node
+	sizes    map[string]map[int]int // GPUs per node by flavor: how many nodes of each size
+	tainted  map[string]*corev1.Node
+	losing   map[string]bool   // nodes whose loss is being recorded
+	strayed  map[string]string // the former domains of nodes that are left out
+	heldBack map[string]bool   // nodes with signs of loss that are not taken for lost, since too many show one
+}
+
+func (t *nodeTable) flavorOf(node *corev1.Node) string {
+	value := node.Labels[t.args.FlavorLabel]
+	if value == "" {
+		return ""
+	}
+	return t.args.FlavorOf(value)
+}
+
+func (t *nodeTable) gpusOf(node *corev1.Node) int {
+	quantity := node.Status.Allocatable[corev1.ResourceName(t.args.GPUResource)]
+	return int(quantity.Value())
+}
+
+// podGPUs returns the GPUs that a pod requests: as PodGPUs counts them.
+func (t *nodeTable) podGPUs(pod *corev1.Pod) int {
+	return rank.PodGPUs(&pod.Spec, t.args.GPUResource)
+}
+
+func (t *nodeTable) nodeFlavor(name string) string {
+	if node := t.byName[name]; node != nil {
+		return t.flavorOf(node)
+	}
+	return ""
+}
+
+// largestNode returns the number of GPUs of the largest node of a flavor; 0 when there is none.
+func (t *nodeTable) largestNode(flavor string) int {
+	largest := 0
+	for gpus, nodes := range t.sizes[flavor] {
+		if nodes > 0 {
+			largest = max(largest, gpus)
+		}
+	}
+	return largest
+}
+
+// gpusOfAll returns the number of GPUs of all nodes of a flavor together.
+func (t *nodeTable) gpusOfAll(flavor string) int {
+	total := 0
+	for gpus, nodes := range t.sizes[flavor] {
+		total += gpus * nodes
+	}
+	return total
+}
+
+// freeOn returns how many GPUs of a node are free; 0 for one that is not there.
+func (t *nodeTable) freeOn(name string) int {
+	node := t.byName[name]
+	if node == nil {
+		return 0
+	}
+	return t.gpusOf(node) - t.fleet.Held(name)
+}
+
+// evident reports whether a node says of itself that it is lost: what happens to its pods happens for that, also before it is
+// recorded. A sign that is held back says nothing.
+func (t *nodeTable) evident(node *corev1.Node) bool {
+	reason, _, lost := nodeloss.Rules{Conditions: t.args.NodeLossConditions}.Evident(node)
+	return lost && (reason.Certain() || !t.heldBack[node.Name])
+}
+
+// lossOf reports whether a node that exists is recorded as lost, and when.
+func (t *nodeTable) lossOf(name string) (time.Time, bool) {
+	if node := t.byName[name]; node != nil {
+		return nodeloss.Recorded(node)
+	}
+	return time.Time{}, false
+}
+
+func (t *nodeTable) stands(name string) bool {
+	node := t.byName[name]
+	_, lost := t.lossOf(name)
+	return node != nil && !t.losing[name] && !lost && !t.evident(node)
+}
+
+// serves reports whether anything may be placed on a node: it stands, without a sign of loss, and is not cordoned.
+func (t *nodeTable) serves(node *corev1.Node) bool {
+	return !node.Spec.Unschedulable && t.stands(node.Name) && !t.heldBack[node.Name]
+}
+
+// inFleet returns what the packer is to know of a node.
+func (t *nodeTable) inFleet(node *corev1.Node) topology.Node {
+	return topology.Node{Name: node.Name, Labels: node.Labels, Flavor: t.flavorOf(node), GPUs: t.gpusOf(node),
+		Unschedulable: !t.serves(node)}
+}
+
+func (t *nodeTable) forgetNode(name string) {
+	old := t.byName[name]
+	if old == nil {
+		return
+	}
+	if gpus := t.gpusOf(old); gpus > 0 {
+		t.sizes[t.flavorOf(old)][gpus]--
+	}
+	delete(t.byName, name)
+	t.accounts.DeleteNode(name)
+	delete(t.tainted, name)
+}
+
+// lostRanks returns the ranks of a running gang that were refused a place after a node was lost with the last one that they had.
+func (t *nodeTable) lostRanks(g *gang) []int {
+	if !g.started() || g.refusal == nil {
+		return nil
+	}
+	var out []int
+	for index, m := range g.active.between(0, g.active.size) {
+		if last := g.latest[rank.Part{Index: index}]; (m == nil || m.stage == unplaced) && last != nil &&
+			(last.reason == rqv1.ClosedNodeFailure || !t.stands(last.node)) {
+			out = append(out, index)
+		}
+	}
+	return out
+}

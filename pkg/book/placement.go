@@ -1,0 +1,264 @@
+package book
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// placement gives gangs their places and takes them back, and has shards give way.
+type placement struct {
+	accounts *budget.Accounts
+	mail     *mailbox
+	nodes    *nodeTable
+	roster   *roster
+	waiting  *waitlist
+	agenda   *agenda
+	seats    *seating
+	kept     *keptRooms
+
+	reclaimed map[types.UID]rqv1.ClosureReason // the shards that have been told to go, until their Leases are closed, and why
+}
+
+// assume takes the GPUs and the money of assignments.
+func (p *placement) assume(g *gang, assignments []plan.Assignment, now time.Time) {
+	p.kept.giveRoom(g)
+	for _, a := range assignments {
+		m := g.squad(a.Part).members[a.Index]
+		p.seats.hold(m.pod.UID, a.Node, g.demand.GPUsPerPod, func(h *holding) {
+			h.planned, h.spare, h.shard, h.run = true, a.Spare, g.opportunistic(), g.run.UID
+		})
+		p.seats.advance(m, assigned, a.Node, payer{a.Payer, a.Relation})
+		p.accounts.Open(leaseName(m.pod).String(), p.seats.chargeOf(m, now))
+		for _, other := range p.agenda.intended[a.Node] {
+			other.seen = -1 // its promise, and whom it threatens, is not what it was
+		}
+	}
+	p.makeRoom(g, assignments)
+}
+
+// makeRoom has shards leave that are in the way of a gang which has been given places. Spares run nothing.
+func (p *placement) makeRoom(g *gang, assignments []plan.Assignment) {
+	if g.opportunistic() {
+		return
+	}
+	for _, a := range assignments {
+		if !a.Spare && len(p.seats.shards[a.Node]) > 0 {
+			reason := rqv1.ClosedReclaimed
+			if r, ok := rank.ReplacementOf(g.active.members[a.Index].pod); ok && r.Node == a.Node {
+				reason = rqv1.ClosedReclaimedBySpare
+			}
+			p.reclaim(a.Node, reason, g)
+		}
+	}
+}
+
+// release takes a member's assignment back, if neither the ledger nor the node holds it. While its Lease is being written
+// the GPUs and the charge stay taken: only the outcome of the write says whether they are.
+func (p *placement) release(m *member) {
+	name := leaseName(m.pod)
+	if m.stage > unplaced && m.stage != writing && p.seats.leases[name] == nil {
+		p.accounts.Void(name.String())
+		p.waiting.wakeBudget(m.payer.key.Budget)
+		p.seats.hold(m.pod.UID, "", 0, func(h *holding) { h.planned = false })
+	}
+	p.seats.advance(m, unplaced, "", payer{})
+	if p.roster.open {
+		p.claimSeat(m)
+	}
+}
+
+// claimSeat keeps the room of the spare that a pod's record names for that pod alone, from before the spare gives it up
+// until the pod has it. Where that is and who pays is what the ledger says.
+func (p *placement) claimSeat(m *member) {
+	g := m.gang
+	r, ok := rank.ReplacementOf(m.pod)
+	if !ok || m.part.Spare || m.stage != unplaced || !g.started() || g.shape != nil || m.surplus() || m.joins() ||
+		g.excluded[r.Node] != "" || g.seats(r.SpareUID) {
+		return
+	}
+	spare := g.spareLease(r)
+	if spare == nil {
+		return
+	}
+	if m := p.roster.members[r.SpareUID]; m != nil && (m.gang != g || !m.part.Spare || m.doomed()) {
+		return
+	}
+	if h := p.seats.held[r.SpareUID]; h != nil && (h.node != r.Node || len(h.awaitedBy) > 0) || h == nil && p.nodes.freeOn(r.Node) < g.demand.GPUsPerPod {
+		return // the record is of no use any more
+	}
+	p.seats.hold(r.SpareUID, r.Node, g.demand.GPUsPerPod, func(h *holding) { h.vacant, h.spare, h.run = true, true, g.run.UID })
+	g.vacant = append(g.vacant, vacancy{pod: r.SpareUID, index: m.part.Index, node: r.Node, payer: g.paysForSeat(m.part, r, spare)})
+	p.reclaim(r.Node, rqv1.ClosedReclaimedBySpare, nil) // they leave while the ledger follows
+}
+
+// claimSeats has all ranks whose records name spares claim their rooms, those of older Runs first.
+func (p *placement) claimSeats() {
+	var started []*gang
+	for _, g := range p.roster.gangs {
+		if g.started() {
+			started = append(started, g)
+		}
+	}
+	slices.SortFunc(started, byAge)
+	for _, g := range started {
+		for _, m := range g.active.members {
+			if m != nil {
+				p.claimSeat(m)
+			}
+		}
+	}
+}
+
+// reclaim has shards leave a node until others have what they have been given there. A gang that is given waits for all that
+// leave; it may be nil. The youngest shards go, and one that has no Lease yet leaves at once.
+func (p *placement) reclaim(node string, reason rqv1.ClosureReason, g *gang) {
+	over := p.seats.shardGPUs(node) - p.seats.roomFor(node)
+	if over <= 0 {
+		return
+	}
+	pods := slices.Sorted(maps.Keys(p.seats.shards[node]))
+	shards := make([]plan.Shard, len(pods))
+	for i, pod := range pods {
+		shards[i] = plan.Shard{Key: string(pod), GPUs: p.seats.shards[node][pod], Leaving: p.givesWay(pod)}
+		if m := p.roster.members[pod]; m != nil {
+			shards[i].Key, shards[i].Since = keyOf(m.pod).String(), p.seats.heldSince(m)
+		}
+	}
+	for _, i := range plan.Reclaim(shards, over) {
+		p.evict(p.roster.members[pods[i]], reason)
+	}
+	if p.seats.shardGPUs(node) <= p.seats.roomFor(node) || g == nil {
+		return
+	}
+	for _, pod := range pods {
+		if h := p.seats.held[pod]; h != nil && p.givesWay(pod) {
+			h.await(g)
+		}
+	}
+}
+
+// evict has a shard leave its node.
+func (p *placement) evict(m *member, reason rqv1.ClosureReason) {
+	if m.stage < writing {
+		p.release(m)
+		return
+	}
+	p.reclaimed[m.pod.UID] = reason
+	if m.gang.run != nil {
+		p.mail.reconcile(keyOf(m.gang.run))
+	}
+}
+
+// givesWay reports whether a shard is on its way out: it has been told to go, for others or for good, or it is gone and its Lease
+// is open.
+func (p *placement) givesWay(pod types.UID) bool {
+	m := p.roster.members[pod]
+	return m == nil || m.leaving || p.reclaimed[pod] != ""
+}
+
+// drop takes a member out of its gang.
+func (p *placement) drop(m *member) {
+	p.release(m)
+	delete(p.roster.members, m.pod.UID)
+	s := m.gang.squad(m.part)
+	s.count(m, -1)
+	s.members[m.part.Index] = nil
+	s.present--
+	p.waiting.passOn(m.gang)
+	p.seats.leaveSeat(m)
+}
+
+// resize changes the width of a gang. Pods beyond it hold nothing but what the ledger or their node says.
+func (p *placement) resize(g *gang, d plan.Demand) {
+	if g.demand == d {
+		return
+	}
+	before := g.demand.Pods()
+	g.demand = d
+	p.resizeSquad(&g.active, d.Pods())
+	p.resizeSquad(&g.spares, d.Spares())
+	p.seats.vacate(g, from(d.Pods()))
+	maps.DeleteFunc(g.kept, func(rank int, _ budget.Charge) bool { return rank >= d.Pods() })
+	if before > 0 && before != d.Pods() && g.run != nil {
+		p.mail.reconcile(keyOf(g.run)) // it may have too many pods now, or too few
+	}
+}
+
+func (p *placement) resizeSquad(s *squad, size int) {
+	s.resize(size)
+	for _, m := range s.members[min(size, len(s.members)):] {
+		if m == nil || m.stage != assigned && m.stage != reserved {
+			continue
+		}
+		if m.stage == reserved {
+			p.mail.reject(m.pod.UID)
+		}
+		p.release(m)
+	}
+}
+
+// unwind takes back the assignments of every member that has no Lease yet, but for the spares of a Run that has started.
+// Those that wait at the barrier are rejected. A Run that has not started asks for its total again.
+func (p *placement) unwind(g *gang) {
+	g.committed = false
+	p.waiting.passOn(g)
+	p.seats.leaveOff(g)
+	for m := range g.all() {
+		if m.extra() || (m.stage != assigned && m.stage != reserved) {
+			continue
+		}
+		if m.stage == reserved {
+			p.mail.reject(m.pod.UID)
+		}
+		p.release(m)
+	}
+	p.kept.retake(g)
+	p.resize(g, g.granted())
+}
+
+// giveBack takes back what a member's gang was assigned, or what the member was if it concerns nobody else.
+func (p *placement) giveBack(m *member) {
+	if !m.extra() {
+		p.unwind(m.gang)
+	} else if m.stage == assigned || m.stage == reserved {
+		p.release(m)
+	}
+}
+
+// reconcileOn has the Runs looked at that have pods on some nodes. Places on those that do not stand, which no Lease holds yet,
+// are taken back, each with the rest of its gang's: a gang that took them would start with a pod missing.
+func (p *placement) reconcileOn(nodes map[string]bool) {
+	concerned := map[types.NamespacedName]bool{}
+	var adrift []*member
+	for _, m := range p.roster.members {
+		if !nodes[m.node] {
+			continue
+		}
+		if m.gang.run != nil {
+			concerned[keyOf(m.gang.run)] = true
+		}
+		if (m.stage == assigned || m.stage == reserved) && !p.nodes.stands(m.node) {
+			adrift = append(adrift, m)
+		}
+	}
+	slices.SortFunc(adrift, func(x, y *member) int { return cmp.Compare(x.pod.UID, y.pod.UID) })
+	for _, m := range adrift {
+		if m.stage == reserved && m.extra() {
+			p.mail.reject(m.pod.UID)
+		}
+		p.giveBack(m) // nothing, if its gang's places have been taken back by now
+		p.waiting.wake(m.gang)
+	}
+	for run := range concerned {
+		p.mail.reconcile(run)
+	}
+}

@@ -1,0 +1,122 @@
+package book
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/forecast"
+)
+
+// prospect is when a gang that waits is going to start.
+type prospect struct {
+	// since is when the gang was first refused: others may be cut for it from a lead after that on (R17).
+	since time.Time
+	// promise is when and where it starts; nil when it has no date. looked is when that was worked out, and seen the epoch.
+	promise *forecast.Promise
+	looked  time.Time
+	seen    int64
+	// reservation is the gang's own as the API has it; nil when there is none that has not ended.
+	reservation *rqv1.Reservation
+	// activation is what has been decided at the gang's turn and waits to be published; nil when nothing is.
+	activation *Activation
+	// restraint is what holds its activation back (R36).
+	restraint restraint
+	// awaiting is how many pods are still to end before the gang, which has its places, may take them.
+	awaiting int
+	// freeBy is when those are to be gone whom it waits for although nobody was cut for it.
+	freeBy time.Time
+	// turn is when others could be cut for the gang that is promised to start without.
+	turn time.Time
+	// stuck are the pods that were to make room for the gang and have not gone (R37).
+	stuck []Stuck
+	// rebuff is the last activation that other scheduling rules have made vain, if any.
+	rebuff rebuff
+	// room is what is kept for the gang while it is planned again.
+	room room
+	// unpaid says that nobody can pay for the gang, so that it has no pods, and asked that somebody may by now.
+	unpaid, asked bool
+}
+
+// growth is what has been decided about making a gang that runs wider (R23).
+type growth struct {
+	// to is the width in GPUs that the gang is to grow to, until its status says so; 0 when it is not to.
+	to int32
+	// looked is the state of the world in which the gang was last found not to fit at its next width, and rest when it is
+	// worth another look.
+	looked int64
+	rest   time.Time
+	// failed says that a cohort was given up since the gang was last looked at.
+	failed bool
+}
+
+// restraint is until when a gang's activation is held back, and a sentence that says why.
+type restraint struct {
+	until time.Time
+	why   string
+	// limited says that it is for cutsPerHour.
+	limited bool
+}
+
+// rebuff is an activation that other scheduling rules have made vain. Nobody is cut for its gang again until the fleet has changed so
+// that it could end otherwise, or until it has rested: what kept the gang off may be other people's pods, which are not in the book.
+type rebuff struct {
+	reservation types.UID
+	// refused are the nodes that turned the gang down, as they were; a process that was not there takes all in the domains of the
+	// Reservation's slice for them.
+	refused map[string]*corev1.Node
+	// served is what there was for the gang then, by node, and seen the state of the nodes that was last compared with it.
+	served map[string]serving
+	seen   int64
+	// over says that something has changed since.
+	moot bool
+}
+
+// serving is a node that serves a gang, and how many GPUs it has for it.
+type serving struct {
+	node types.UID
+	gpus int
+}
+
+// Activation is what has been decided for a Run whose turn has come, for its Reservation to publish (R21).
+type Activation struct {
+	At time.Time
+	// Promise is what it is decided on, which the Reservation is to say first; nil when it does already.
+	Promise   *forecast.Promise
+	Conflicts []rqv1.Conflict
+	Odds      string
+	Nonce     [32]byte `json:"-"` // nobody may know it before it is revealed
+	Draws     []rqv1.Draw
+	Cuts      []rqv1.Cut
+	// Failed says that the Run does not start after all: what was published is revealed, and nobody is cut. Cause and Why say
+	// what has come between.
+	Failed bool
+	Cause  rqv1.CancelCause
+	Why    string
+}
+
+// Stuck is a pod that was to make room for others and is still there long after its grace period (R37).
+type Stuck struct {
+	Pod  types.NamespacedName
+	Node string
+	// Until is when it was to be gone at the latest.
+	Until time.Time
+	uid   types.UID
+}
+
+// String says what is stuck, in a part of a sentence.
+func (s Stuck) String() string {
+	return fmt.Sprintf("pod %s on node %s, which was to end by %s and is still there", s.Pod, s.Node, s.Until.UTC().Format(time.RFC3339))
+}
+
+// off returns a test for the nodes that are excluded anyway and those on which something is stuck.
+func off(stuck []Stuck, excluded func(node string) bool) func(node string) bool {
+	nodes := map[string]bool{}
+	for _, s := range stuck {
+		nodes[s.Node] = true
+	}
+	return func(node string) bool { return nodes[node] || excluded != nil && excluded(node) }
+}

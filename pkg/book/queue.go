@@ -1,0 +1,187 @@
+package book
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+// Gate reports why a pod of a Run may not enter the scheduling queue yet; empty when it may. Of a gang without a plan only
+// the leader enters, so that a waiting gang of any size costs one scheduling cycle.
+func (b *Book) Gate(pod *corev1.Pod) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.roster.members[pod.UID]
+	switch {
+	case !b.roster.open:
+		return "waiting for the ledger to be read"
+	case m == nil || m.gang.run == nil:
+		return "waiting for the Run to be seen"
+	case m.surplus():
+		return beyondWidth
+	case m.gang.awaiting > 0:
+		return whileLeaving
+	case m.stage >= assigned:
+		return ""
+	case m.gang.opportunistic():
+		return waitsForIdle
+	case !m.gang.complete():
+		return "waiting for the Run's other pods to be created"
+	case m.gang.leader() != m:
+		return "waiting for the gang to be planned"
+	}
+	if refusal := b.seats.stillLeased(m.gang); refusal != nil && !m.part.Spare {
+		// As a cycle that plans would, at the cost of none: it is woken in the same way.
+		b.waiting.stirred = true
+		m.gang.woken, m.gang.tried = false, b.waiting.epoch
+		b.waiting.refuse(m.gang, refusal)
+		return refusal.Message
+	}
+	return ""
+}
+
+// Less reports whether a pod comes before another in the scheduling queue: pods of older Runs first, each gang together
+// and in order of index (R30). Pods that are not a Run's come by their own age.
+func (b *Book) Less(x, y *corev1.Pod) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p, q := b.roster.place(x), b.roster.place(y)
+	return cmp.Or(p.age.Compare(q.age), strings.Compare(p.namespace, q.namespace), strings.Compare(p.name, q.name),
+		cmp.Compare(p.index, q.index), strings.Compare(string(x.UID), string(y.UID))) < 0
+}
+
+// Place returns the node of a pod of a Run. The leader's call plans the whole gang: every missing pod gets a node and a
+// payer at once, or the gang is refused and holds nothing.
+func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.roster.members[pod]
+	if m == nil {
+		return "", &plan.Refusal{Reason: plan.Unsupported, Message: "the pod is not a Run's"}
+	}
+	switch {
+	case m.surplus():
+		return "", m.gang.notYet(beyondWidth)
+	case m.gang.awaiting > 0:
+		return "", m.gang.notYet(whileLeaving)
+	case m.stage == unplaced && m.gang.opportunistic():
+		return "", m.gang.notYet(waitsForIdle)
+	case m.stage == assigned && m.gang.deadline.IsZero():
+		m.gang.deadline = now.Add(b.args.GangDeadline.Duration)
+	}
+	if m.stage == assigned && !m.gang.committed && !m.extra() && !now.Before(m.gang.deadline) {
+		b.places.unwind(m.gang) // an earlier cycle of the gang ended between its plan and the barrier
+	}
+	if m.stage == unplaced {
+		if m.gang.leader() != m || !m.gang.complete() {
+			return "", &plan.Refusal{Reason: plan.InsufficientGPUs, Message: "waiting for the gang to be planned"}
+		}
+		b.starts.plan(m.gang, m.pod, now)
+		switch {
+		case m.stage == unplaced && m.surplus():
+			b.mail.activate(b.starts.follow(m)...) // it does not lead them to the barrier itself
+			return "", m.gang.notYet(beyondWidth)
+		case m.stage == unplaced:
+			return "", m.gang.refusal
+		case m.gang.awaiting > 0:
+			return "", m.gang.notYet(whileLeaving)
+		}
+	}
+	return m.node, nil
+}
+
+// Assigned returns the node that a pod of a Run is to go to; empty when it has none.
+func (b *Book) Assigned(pod types.UID) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m := b.roster.members[pod]; m != nil {
+		return m.node
+	}
+	return ""
+}
+
+// Follow returns the rest of a pod's gang, once for every plan: pods that have a node and wait to be let into the queue.
+func (b *Book) Follow(pod types.UID) []*corev1.Pod {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m := b.roster.members[pod]; m != nil {
+		return b.starts.follow(m)
+	}
+	return nil
+}
+
+// Fullness returns how full of held GPUs a node is, from 0 to most; 0 for a node without GPUs.
+func (b *Book) Fullness(node string, most int64) int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	known := b.nodes.byName[node]
+	if known == nil {
+		return 0
+	}
+	gpus := int64(b.nodes.gpusOf(known))
+	if gpus == 0 {
+		return 0
+	}
+	return min(most, most*int64(b.fleet.Held(node))/gpus)
+}
+
+// Turned records that another scheduling rule turned a pod's node down, or the pod as a whole when node is empty. The
+// gang gives everything back and is planned anew without the node.
+func (b *Book) Turned(pod types.UID, node, why string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m := b.roster.members[pod]; m != nil && m.gang.run != nil {
+		b.starts.turned(m, node, why)
+	}
+}
+
+// Unseen records that the scheduler's cache lacks the node that a pod was given, and returns how soon to try the pod again; 0
+// when it is not to be.
+func (b *Book) Unseen(pod types.UID, node string) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.roster.members[pod]
+	if m == nil || m.gang.run == nil || m.node != node || m.stage == unplaced || m.stage >= bound {
+		return 0
+	}
+	m.unseen++
+	if m.unseen > unseenTries && m.stage == assigned && !m.gang.committed {
+		b.starts.turned(m, node, "the scheduler does not see the node")
+		return 0
+	}
+	return min(unseenSoon<<min(m.unseen-1, 10), unseenLongest)
+}
+
+// Again has a pod tried again that has a node and is not bound.
+func (b *Book) Again(pod types.UID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m := b.roster.members[pod]; m != nil && m.stage >= assigned && m.stage < bound {
+		b.mail.activate(m.pod)
+	}
+}
+
+// Retry has a Run planned again that was refused for something which may pass without an event, such as nodes that other
+// scheduling rules rejected: what those look at is not in the book.
+func (b *Book) Retry(run types.NamespacedName) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if g := b.roster.gangs[b.roster.runs[run]]; g != nil && g.refusal != nil && g.refusal.Passes() && !g.woken {
+		clear(g.excluded)
+		b.waiting.wake(g)
+	}
+}
+
+// The book and the scheduler's cache learn of nodes apart, so that a gang may be given one that the cache lacks for a moment.
+// Its pods are tried again soon, and less often as time goes by, up to unseenLongest. After unseenTries the node is left alone
+// for as long as one that another rule turned down: the gang is not to hold its GPUs in vain.
+const (
+	unseenSoon    = 100 * time.Millisecond
+	unseenLongest = 5 * time.Second
+	unseenTries   = 5
+)

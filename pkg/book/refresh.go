@@ -1,0 +1,103 @@
+package book
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
+)
+
+// goRound plans the gangs again that wait for pods which should be long gone: what these hold is not going to be free (R37).
+func (v *activations) goRound(now time.Time) {
+	waits := false
+	for _, g := range v.roster.gangs {
+		waits = waits || g.awaiting > 0 && g.activation == nil // else nobody has been told to go yet
+		if len(g.room.held) > 0 && !now.Before(g.room.until) {
+			v.kept.giveUpRoom(g)
+		}
+	}
+	if !waits || !v.roster.open {
+		return
+	}
+	var stuck []types.UID
+	for pod, h := range v.seats.held {
+		if slices.ContainsFunc(h.awaitedBy, func(g *gang) bool { return g.activation == nil }) && v.departures.overstayed(pod, now) {
+			stuck = append(stuck, pod)
+		}
+	}
+	slices.Sort(stuck)
+	var held []*gang
+	for _, pod := range stuck {
+		h := v.seats.held[pod]
+		for _, g := range h.awaitedBy {
+			if g.activation != nil || g.run == nil {
+				continue
+			}
+			if g.activating() {
+				g.stuck = append(g.stuck, v.departures.stuckAmong([]types.UID{pod}, now)...)
+			}
+			if !slices.Contains(held, g) {
+				held = append(held, g)
+			}
+		}
+		if h.shard { // from now on it is in everybody's way
+			v.seats.hold(pod, "", 0, func(h *holding) { h.shard, h.stays = false, true })
+		}
+	}
+	slices.SortFunc(held, func(x, y *gang) int { return cmp.Or(x.activatedAt().Compare(y.activatedAt()), byAge(x, y)) })
+	places := map[*gang][]resolver.Holding{}
+	for _, g := range held {
+		places[g] = g.placesOf()
+		v.places.unwind(g)
+	}
+	for _, g := range held {
+		lead := g.leader()
+		if !g.complete() || lead == nil {
+			continue
+		}
+		if !g.activating() {
+			v.waiting.wake(g) // also of a Run that runs, whose ranks are replaced
+			continue
+		}
+		if v.resume(g, lead.pod, now); g.activation != nil && !g.vain() { // it is decided anew; what has been freed for it stays its own until then
+			v.kept.keepFor(g, places[g], now.Add(v.args.GangDeadline.Duration))
+		}
+	}
+}
+
+// stale returns the Runs whose promises are the oldest of those to be worked out again.
+func (v *activations) stale(now time.Time, most int) []types.UID {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.goRound(now)
+	var stale []*gang
+	for _, g := range v.waiting.gangs {
+		if g.unpaid && !g.asked && v.waiting.richer(g) {
+			v.waiting.stirred = true // those that were woken before it have not used what there is
+		}
+		if v.agenda.outdated(g, now) {
+			stale = append(stale, g)
+		}
+	}
+	slices.SortStableFunc(stale, func(x, y *gang) int { return x.looked.Compare(y.looked) })
+	var runs []types.UID
+	for _, g := range stale[:min(most, len(stale))] {
+		runs = append(runs, g.run.UID)
+	}
+	return runs
+}
+
+func (v *activations) refresh(run types.UID, now time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	g := v.roster.gangs[run]
+	if g == nil || !v.agenda.outdated(g, now) {
+		return
+	}
+	if pod := g.sample(); pod != nil {
+		v.makePromise(g, pod, now)
+	}
+}

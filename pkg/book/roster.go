@@ -1,0 +1,99 @@
+package book
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// roster is the gangs that there are and their pods.
+type roster struct {
+	gangs   map[types.UID]*gang // by Run
+	runs    map[types.NamespacedName]types.UID
+	members map[types.UID]*member // by pod
+	classes classes
+	open    bool // the ledger has been read and this process decides
+}
+
+// classes are the gangs of the few kinds that something is looked for every second, so that nobody need go through the thousands
+// that only wait.
+type classes struct {
+	// elastic are malleable Runs that run, and sweeps the opportunistic ones.
+	elastic, sweeps map[*gang]bool
+}
+
+func newClasses() classes { return classes{elastic: map[*gang]bool{}, sweeps: map[*gang]bool{}} }
+
+// note puts a gang where its Run belongs, which has changed.
+func (c *classes) note(g *gang) {
+	put := func(class map[*gang]bool, in bool) {
+		if in {
+			class[g] = true
+		} else {
+			delete(class, g)
+		}
+	}
+	put(c.elastic, g.started() && g.run.Spec.Malleable != nil)
+	put(c.sweeps, g.opportunistic())
+}
+
+func (r *roster) gangOf(run types.UID) *gang {
+	g := r.gangs[run]
+	if g == nil {
+		g = &gang{excluded: map[string]string{}}
+		r.gangs[run] = g
+	}
+	return g
+}
+
+func (r *roster) forgetIfEmpty(run types.UID, g *gang) {
+	if g.run == nil && g.active.present == 0 && g.spares.present == 0 {
+		delete(r.gangs, run)
+	}
+}
+
+// wanting returns the gangs of shards that take what is idle, older Runs first.
+func (r *roster) wanting() []*gang {
+	var out []*gang
+	for g := range r.classes.sweeps {
+		if g.shape == nil && !g.unpaid && !g.over() && g.run.DeletionTimestamp == nil {
+			out = append(out, g)
+		}
+	}
+	slices.SortFunc(out, byAge)
+	return out
+}
+
+// contested returns the flavors whose room Runs that wait are about to be tried on, or have not said yet where they intend to
+// be, and so do ranks that were lost. They come first.
+func (r *roster) contested() map[string]bool {
+	out := map[string]bool{}
+	for _, g := range r.gangs {
+		if (g.woken || g.reservation != nil) && g.run != nil && !out[g.full.Flavor] && g.contests() {
+			out[g.full.Flavor] = true
+		}
+	}
+	return out
+}
+
+func (r *roster) place(pod *corev1.Pod) queuePlace {
+	if m := r.members[pod.UID]; m != nil && m.gang.run != nil {
+		run := m.gang.run
+		index := m.part.Index
+		if m.part.Spare {
+			index += rank.MaxPods // after the active pods
+		}
+		return queuePlace{run.CreationTimestamp.Time, run.Namespace, run.Name, index}
+	}
+	return queuePlace{pod.CreationTimestamp.Time, pod.Namespace, pod.Name, 0}
+}
+
+type queuePlace struct {
+	age             time.Time
+	namespace, name string
+	index           int
+}

@@ -1,0 +1,242 @@
+package book
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
+)
+
+// starter plans gangs that start, and the ranks and spares that running ones lack.
+type starter struct {
+	accounts *budget.Accounts
+	args     *config.Args
+	fleet    *topology.Fleet
+	mail     *mailbox
+	nodes    *nodeTable
+	waiting  *waitlist
+	agenda   *agenda
+	seats    *seating
+	kept     *keptRooms
+	places   *placement
+}
+
+// plan places all missing pods of a gang and assumes the result. Spares of a Run that has started come last, each by
+// itself.
+func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
+	defer x.kept.lend(g)()
+	x.waiting.stirred = true
+	g.woken, g.tried = false, x.waiting.epoch
+	g.committed = g.committed && g.underWay() // a gang that starts anew passes the barrier as a whole
+	var refusal *plan.Refusal
+	if !g.started() || g.active.first() != nil {
+		refusal = x.planGang(g, pod, now)
+	}
+	if refusal == nil && g.started() {
+		refusal = x.planSpares(g, pod, now)
+	}
+	if refusal != nil {
+		refusal.Grow = !refusal.Spare && g.grows()
+		x.waiting.refuse(g, refusal)
+		return
+	}
+	g.refusal = nil
+	x.waiting.remove(g)
+}
+
+// planGang places all missing pods at once, or none. A gang that starts gets the widest width that fits (R16).
+func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
+	if !g.started() && !g.committed {
+		x.places.resize(g, g.full)
+		if !g.complete() {
+			return g.notYet("waiting for the Run's other pods to be created")
+		}
+	}
+	missing, refusal := x.seats.missingOf(g)
+	if refusal != nil {
+		return refusal
+	}
+	x.kept.openRoom(g)
+	defer x.kept.closeRoom(g)
+	rejected := x.nodes.rejected(g, pod)
+	seated, missing := x.takeSeats(g, missing, rejected)
+	if refusal := x.nodes.astray(g, missing); refusal != nil {
+		return x.withoutRoom(g, pod, missing, refusal, now)
+	}
+	claim := g.claim(g.keptFor(missing))
+	fits := func(width int) ([]plan.Assignment, *plan.Refusal) {
+		d := g.full.At(width)
+		within := d.Within(missing)
+		if len(within) == 0 {
+			return nil, nil // all of them have their nodes
+		}
+		return x.placeAside(g, d, claim, within, rejected, now)
+	}
+	least := g.narrowest().Pods()
+	most := x.fleet.FreeOf(g.full.Flavor)/g.full.GPUsPerPod + g.active.assigned + g.spares.assigned + len(seated)
+	width, assignments, refusal := g.demand.Widest(least, most, fits)
+	if refusal != nil {
+		x.nodes.blame(g, pod, refusal, func(rejected func(string) bool) bool {
+			d := g.full.At(least)
+			_, short := plan.Gang(x.fleet, x.accounts, d, claim, d.Within(missing), rejected, now)
+			return short == nil
+		})
+		return x.withoutRoom(g, pod, missing, refusal, now)
+	}
+	x.places.resize(g, g.full.At(width))
+	assignments = x.seats.besideShards(g.full.Flavor, assignments, func() ([]plan.Assignment, *plan.Refusal) {
+		return plan.Gang(x.fleet, x.accounts, g.demand, claim, g.demand.Within(missing), x.agenda.outOfTheWay(g, rejected, now), now)
+	})
+	g.planned = true
+	g.deadline = now.Add(x.args.GangDeadline.Duration)
+	x.seats.vacateAll(g) // what is kept for the gang and what it gets would count twice, and shards leave that are in nobody's way
+	x.places.assume(g, slices.Concat(seated, assignments), now)
+	x.seats.sit(g, seated)
+	g.narrower = 0
+	return nil
+}
+
+// planSpares places each missing spare that there is room for, lets it into the queue, and returns why the first of the
+// others is refused. The pod that plans is in the queue already.
+func (x *starter) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
+	domains, refusal := x.nodes.domainsOf(g)
+	if refusal != nil {
+		refusal.Spare = true
+		return refusal
+	}
+	for _, m := range g.spares.between(0, g.spares.size) {
+		if m == nil || m.stage != unplaced || m.leaving {
+			continue
+		}
+		missing := []plan.Missing{g.missingPod(m, domains)}
+		assignments, short := plan.Gang(x.fleet, x.accounts, g.demand, g.claim(nil), missing, x.nodes.unfitForSpares(g, x.nodes.rejected(g, m.pod)), now)
+		switch {
+		case short == nil:
+			x.places.assume(g, assignments, now)
+			if g.demand.Confined || g.demand.OneDomain {
+				domains[g.scope(m)] = assignments[0].Domain
+			}
+			if m.pod != pod {
+				x.mail.activate(m.pod)
+			}
+		case refusal == nil:
+			refusal = short
+			refusal.Spare = true
+			x.nodes.blame(g, pod, refusal, func(rejected func(string) bool) bool {
+				_, short := plan.Gang(x.fleet, x.accounts, g.demand, g.claim(nil), missing, rejected, now)
+				return short == nil
+			})
+		}
+	}
+	return refusal
+}
+
+// takeSeats gives ranks the rooms of the spares that are kept for them, with the payers that they had, and returns the ranks
+// that have none, which follow those of their group to their domain. Rooms that a rank cannot use are given up.
+func (x *starter) takeSeats(g *gang, missing []plan.Missing, rejected func(string) bool) (seated []plan.Assignment, rest []plan.Missing) {
+	x.seats.vacate(g, func(v *vacancy) bool { return v.seat() && !x.usable(g, v, rejected) })
+	for _, m := range missing {
+		at := slices.IndexFunc(g.vacant, func(v vacancy) bool { return v.seat() && v.index == m.Index })
+		domain := ""
+		if at >= 0 {
+			domain = x.nodes.domainOf(g.vacant[at].node)
+		}
+		// A spare was placed in its group's domain, so that it serves when nobody knows any more which that is.
+		if m.Spare || at < 0 || m.Domain != "" && m.Domain != unknown && domain != "" && m.Domain != domain {
+			rest = append(rest, m)
+			continue
+		}
+		v := &g.vacant[at]
+		seated = append(seated, plan.Assignment{Part: m.Part, Group: g.demand.Group(m.Part), Node: v.node, Domain: domain,
+			Payer: v.payer.key, Relation: v.payer.relation})
+	}
+	if g.demand.Confined || g.demand.OneDomain {
+		g.gather(seated, rest)
+	}
+	return seated, rest
+}
+
+// usable reports whether a rank could run where a spare was, at the cost of who is to pay.
+func (x *starter) usable(g *gang, v *vacancy, rejected func(string) bool) bool {
+	return x.nodes.accepts(g, v.node) && (rejected == nil || !rejected(v.node)) && v.payer.key.Budget != "" &&
+		x.accounts.Reaches(v.payer.key, x.nodes.byName[v.node].Labels)
+}
+
+// withoutRoom says what becomes of a gang whose missing ranks were refused. Those that wait for the room of pods beyond the
+// width get it together, once all of it is there. When there is none to wait for, a running gang is told at which width it
+// could go on. A cohort waits for nothing: the gang goes on without it.
+func (x *starter) withoutRoom(g *gang, pod *corev1.Pod, missing []plan.Missing, refusal *plan.Refusal, now time.Time) *plan.Refusal {
+	switch {
+	case !g.started(), g.grows():
+		return refusal
+	case x.seats.stillLeaving(g):
+		return g.notYet(fmt.Sprintf("%s; pods beyond the width of the Run are leaving", refusal.Message))
+	case slices.ContainsFunc(g.vacant, func(v vacancy) bool { return v.index == anyRank }):
+		x.seats.vacate(g, func(v *vacancy) bool { return v.index == anyRank })
+		return x.planGang(g, pod, now)
+	}
+	g.narrower = x.widthWithout(g, missing, x.nodes.rejected(g, pod), now)
+	return refusal
+}
+
+// widthWithout returns the widest width in pods below its own at which a gang that lost ranks could go on, once the pods beyond
+// it have given up their room; 0 when there is none (R27). Widths are tried as they are given up, one step at a time.
+func (x *starter) widthWithout(g *gang, missing []plan.Missing, rejected func(string) bool, now time.Time) int {
+	if g.demand.StepPods == 0 || !g.started() {
+		return 0
+	}
+	for width := g.demand.Pods() - g.demand.StepPods; width >= g.demand.LeastPods; width -= g.demand.StepPods {
+		d := g.full.At(width)
+		if within := d.Within(missing); len(within) == 0 || x.fitsWithout(g, d, within, rejected, now) {
+			return width
+		}
+	}
+	return 0
+}
+
+// fitsWithout reports whether missing ranks would fit a narrower shape of their gang if the pods beyond it were gone.
+func (x *starter) fitsWithout(g *gang, d plan.Demand, missing []plan.Missing, rejected func(string) bool, now time.Time) bool {
+	var gone []*member
+	for m := range g.all() {
+		if m.placed() && !d.Has(m.part) {
+			gone = append(gone, m)
+			x.fleet.Give(m.node, g.demand.GPUsPerPod)
+		}
+	}
+	claim := g.claim(g.keptFor(missing))
+	_, refusal := plan.Gang(x.fleet, x.accounts, d, claim, missing, rejected, now)
+	for _, m := range gone {
+		x.fleet.Take(m.node, g.demand.GPUsPerPod)
+	}
+	return refusal == nil
+}
+
+// placeAside plans a gang where no Reservation intends to be, and anywhere when it does not fit there, unless the gang only
+// grows.
+func (x *starter) placeAside(g *gang, d plan.Demand, claim plan.Claim, missing []plan.Missing, excluded func(string) bool, now time.Time) ([]plan.Assignment, *plan.Refusal) {
+	assignments, refusal := plan.Gang(x.fleet, x.accounts, d, claim, missing, x.agenda.outOfTheWay(g, excluded, now), now)
+	if refusal == nil || g.grows() || len(x.agenda.intended) == 0 {
+		return assignments, refusal
+	}
+	return plan.Gang(x.fleet, x.accounts, d, claim, missing, excluded, now)
+}
+
+func (x *starter) follow(m *member) []*corev1.Pod {
+	if !m.gang.planned {
+		return nil
+	}
+	m.gang.planned = false
+	var out []*corev1.Pod
+	for other := range m.gang.all() {
+		if other != m && other.stage >= assigned && other.stage < bound && other.stage != reserved {
+			out = append(out, other.pod)
+		}
+	}
+	return out
+}

@@ -1,0 +1,236 @@
+package book
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
+)
+
+// waitlist holds the refused gangs, oldest Run first, and when the things that they wait for last improved. A refused
+// gang costs nothing until something improves that could change its fate.
+type waitlist struct {
+	args     *config.Args
+	fleet    *topology.Fleet
+	accounts *budget.Accounts
+	mail     *mailbox
+
+	gangs []*gang
+	// epoch counts improvements. It stands beside what the last one improved: the GPUs that are free and the nodes that
+	// there are, by flavor, and what can be paid, by Budget.
+	epoch       int64
+	room, nodes map[string]int64
+	budget      map[string]int64
+	payers      int64 // when any Budget changed, and with it perhaps who may ask whom
+	stirred     bool  // something has improved since the gangs were last looked at
+}
+
+// purse is what Budgets could still pay for, less what the gangs that are woken might take of it.
+type purse struct {
+	accounts *budget.Accounts
+	payers   int64 // when any Budget changed
+	left     map[purseKey]int
+}
+
+type purseKey struct{ budget, flavor string }
+
+// take takes what a gang needs from the Budgets that it may ask, and reports whether they could have so much.
+func (p purse) take(g *gang, flavor string) bool {
+	need, have := g.missing()*g.demand.GPUsPerPod, 0
+	payers := g.refusal.Payers
+	if p.payers > g.tried {
+		return true // others may have come to be asked
+	}
+	for _, name := range payers {
+		k := purseKey{name, flavor}
+		if _, known := p.left[k]; !known {
+			p.left[k] = p.accounts.Headroom(name, flavor)
+		}
+		have += p.left[k]
+	}
+	if have < need {
+		return false
+	}
+	for _, name := range payers {
+		k := purseKey{name, flavor}
+		n := min(need, p.left[k])
+		p.left[k] -= n
+		need -= n
+	}
+	return true
+}
+
+func (w *waitlist) add(g *gang) {
+	if at, found := slices.BinarySearchFunc(w.gangs, g, byAge); !found {
+		w.gangs = slices.Insert(w.gangs, at, g)
+	}
+}
+
+func (w *waitlist) remove(g *gang) {
+	if g.run == nil {
+		return
+	}
+	if at, found := slices.BinarySearchFunc(w.gangs, g, byAge); found {
+		w.gangs = slices.Delete(w.gangs, at, at+1)
+	}
+}
+
+// wakeRoom notes that GPUs of a flavor have become free, for the gangs that may fit now.
+func (w *waitlist) wakeRoom(flavor string) {
+	w.epoch++
+	w.room[flavor] = w.epoch
+	w.stirred = true
+}
+
+// wakeNodes notes that the nodes of a flavor have changed, also for the gangs that fitted none of them.
+func (w *waitlist) wakeNodes(flavor string) {
+	w.wakeRoom(flavor)
+	w.nodes[flavor] = w.epoch
+}
+
+// wakeBudget notes that a Budget may be able to pay for more.
+func (w *waitlist) wakeBudget(name string) {
+	w.epoch++
+	w.budget[name] = w.epoch
+	w.stirred = true
+}
+
+// wakePayers notes that Budgets have changed, so that anybody may be able to pay for more.
+func (w *waitlist) wakePayers() {
+	w.epoch++
+	w.payers = w.epoch
+	w.stirred = true
+}
+
+// passOn has a gang that was woken not be planned now, so that what it was woken for is the next one's.
+func (w *waitlist) passOn(g *gang) {
+	if g.woken {
+		g.woken, w.stirred = false, true
+	}
+}
+
+// richer reports whether any of those who were asked to pay for a gang may be able to pay for more since. No Lease that ends opens a
+// window, or has anybody pay who does not.
+func (w *waitlist) richer(g *gang) bool {
+	if w.payers > g.tried {
+		return true
+	}
+	closed := g.refusal.Reason == plan.WindowClosed || g.refusal.Reason == plan.NoBudget
+	return !closed && slices.ContainsFunc(g.refusal.Payers, func(name string) bool { return w.budget[name] > g.tried })
+}
+
+// improved reports whether what a gang waits for has improved since it was last tried, and could be enough now.
+func (w *waitlist) improved(g *gang, free int) bool {
+	flavor := g.run.Spec.Resources.GPUType
+	switch g.refusal.Reason {
+	case plan.InsufficientGPUs:
+		return w.room[flavor] > g.tried && g.needs() <= free
+	case plan.NodesRejected, plan.NotYet:
+		return w.room[flavor] > g.tried
+	case plan.UnknownGPUType, plan.NeverFits, plan.Indivisible:
+		return w.nodes[flavor] > g.tried
+	}
+	return g.refusal.AboutMoney() && (w.richer(g) || g.refusal.Elsewhere && w.room[flavor] > g.tried)
+}
+
+// pardon has a gang that is woken be tried again on the nodes that turned it down. A running gang is not, unless a node has changed,
+// before its retry: shards and spares make room for each try, and what they free and take again would wake it for ever. Nodes that
+// turned it down for want of GPUs have them as soon as whoever leaves them is gone.
+func (w *waitlist) pardon(g *gang) {
+	all := !g.started() || w.nodes[g.full.Flavor] > g.tried
+	maps.DeleteFunc(g.excluded, func(_, why string) bool { return all || strings.Contains(why, w.args.GPUResource) })
+}
+
+// wake has a gang planned again: by its leader's scheduling cycle, or, when it has no pods for want of a shape, by the Run
+// controller.
+func (w *waitlist) wake(g *gang) {
+	if g.opportunistic() && g.shape == nil && !g.unpaid {
+		return // Fill looks after it
+	}
+	g.woken = true
+	w.pardon(g)
+	if g.shape != nil || g.active.present == 0 {
+		g.tried = w.epoch
+		g.woken, g.asked = false, true
+		if g.run != nil {
+			w.mail.reconcile(keyOf(g.run))
+		}
+		return
+	}
+	if lead := g.leader(); lead != nil {
+		w.mail.activate(lead.pod)
+	}
+}
+
+// wakeStirred wakes the gangs that what was improved since they were last looked at may be for, once.
+func (w *waitlist) wakeStirred() {
+	if w.stirred {
+		w.stirred = false
+		w.wakeNext()
+	}
+}
+
+// wakeNext wakes refused gangs, oldest first, for which something has improved since they were last tried, and no more of
+// them than the free GPUs could serve: the rest are looked at again when those have been planned.
+func (w *waitlist) wakeNext() {
+	free := map[string]int{}
+	purse := purse{accounts: w.accounts, payers: w.payers, left: map[purseKey]int{}}
+	for _, g := range w.gangs {
+		if g.shape == nil && !g.complete() && !g.unpaid {
+			continue // its last pod's arrival wakes it
+		}
+		flavor := g.run.Spec.Resources.GPUType
+		if _, known := free[flavor]; !known {
+			free[flavor] = w.fleet.FreeOf(flavor)
+		}
+		if !g.woken && (!w.improved(g, free[flavor]+g.room.gpus) || g.refusal.AboutMoney() && !g.keepsRoom() && !g.opportunistic() && !purse.take(g, flavor)) {
+			continue
+		}
+		if g.shape == nil && !g.unpaid { // else it is not planned now, so that nobody would look at the rest
+			free[flavor] -= g.needs()
+		}
+		if !g.woken {
+			w.wake(g)
+		}
+	}
+}
+
+func (w *waitlist) refuse(g *gang, refusal *plan.Refusal) {
+	g.refusal = refusal
+	w.add(g)
+	w.mail.reconcile(keyOf(g.run))
+}
+
+// proceed lets a gang whose places are free into the queue, and who leads those that have none: they have been held back too.
+func (w *waitlist) proceed(g *gang) {
+	for m := range g.all() {
+		if m.stage == assigned {
+			w.mail.activate(m.pod)
+		}
+	}
+	if g.complete() && g.leader() != nil {
+		w.wake(g) // a spare that was made meanwhile
+	}
+}
+
+// gone notes that a pod which gangs wait for holds nothing any more.
+func (w *waitlist) gone(h *holding) {
+	for _, g := range h.awaitedBy {
+		if g.awaiting--; g.awaiting == 0 && g.run != nil {
+			w.proceed(g)
+		}
+	}
+	h.awaitedBy = nil
+}
+
+// again has a gang that waits, or has given its places back, planned anew, because what was decided for it cannot be carried
+// out as it was.
+func (w *waitlist) again(g *gang) {
+	if g.complete() && !g.started() && !g.woken && g.leader() != nil {
+		w.wake(g)
+	}
+}
