@@ -1,5 +1,6 @@
-// Package cli is the kubectl plugin "kubectl runs": it submits Runs and shows where they are, who pays for them and why
-// they wait. It reads and writes API objects only; no scheduling decision is taken here.
+// Package cli is the kubectl plugin "kubectl runs": it submits Runs and shows where they are, who pays for them and
+// why they wait. It reads and writes API objects only; no scheduling decision is taken here. Each command has a
+// package of its own.
 package cli
 
 import (
@@ -12,18 +13,24 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-)
 
-// session is what every command shares: where to read and write, which cluster to talk to, and what time it is.
-type session struct {
-	genericiooptions.IOStreams
-	flags *genericclioptions.ConfigFlags
-	now   func() time.Time
-}
+	"github.com/davidlangworthy/jobtree/pkg/cli/audit"
+	"github.com/davidlangworthy/jobtree/pkg/cli/budgets"
+	"github.com/davidlangworthy/jobtree/pkg/cli/cuts"
+	"github.com/davidlangworthy/jobtree/pkg/cli/explain"
+	"github.com/davidlangworthy/jobtree/pkg/cli/leases"
+	"github.com/davidlangworthy/jobtree/pkg/cli/list"
+	"github.com/davidlangworthy/jobtree/pkg/cli/nodes"
+	"github.com/davidlangworthy/jobtree/pkg/cli/plan"
+	"github.com/davidlangworthy/jobtree/pkg/cli/resize"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+	"github.com/davidlangworthy/jobtree/pkg/cli/submit"
+	"github.com/davidlangworthy/jobtree/pkg/cli/watch"
+)
 
 // NewCommand returns the command tree of "kubectl runs", which reads and writes the given streams.
 func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	s := &session{IOStreams: streams, flags: genericclioptions.NewConfigFlags(true), now: time.Now}
+	s := &session.Session{IOStreams: streams, Flags: genericclioptions.NewConfigFlags(true), Now: time.Now}
 	root := &cobra.Command{
 		Use:   "kubectl-runs",
 		Short: "Submit Runs to jobtree and see where they are, who pays, why they wait and until when",
@@ -33,12 +40,14 @@ A Run (runs.rq.davidlangworthy.io) is a gang of pods that asks for GPUs: all of 
 A Budget (budgets.rq.davidlangworthy.io) says what an owner may hold.
 A GPU lease (leases.rq.davidlangworthy.io, not the Lease of coordination.k8s.io) records who held which GPUs and
 which envelope of which Budget paid.
-A Reservation (reservations.rq.davidlangworthy.io) says when a Run that waits is going to start, and what is done for it.
+A Reservation (reservations.rq.davidlangworthy.io) says when a Run that waits is going to start, and what is done for
+it.
 
-To complete commands and the names of Runs behind "kubectl runs", put a symbolic link to kubectl-runs into PATH under the
-name kubectl_complete-runs and load kubectl's own completion. For the bare command see "kubectl-runs completion --help".
+To complete commands and the names of Runs behind "kubectl runs", put a symbolic link to kubectl-runs into PATH under
+the name kubectl_complete-runs and load kubectl's own completion. For the bare command see "kubectl-runs completion
+--help".
 
-` + exitCodesHelp,
+` + session.ExitCodesHelp,
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl runs"},
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -47,10 +56,12 @@ name kubectl_complete-runs and load kubectl's own completion. For the bare comma
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	s.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(s.submitCommand(), s.listCommand(), s.watchCommand(), s.planCommand(), s.explainCommand(), s.leasesCommand(),
-		s.growCommand(), s.shrinkCommand(), s.budgetsCommand(), s.nodesCommand(), s.cutsCommand(), s.auditCommand(), s.versionCommand())
-	s.addCompletion(root)
+	s.Flags.AddFlags(root.PersistentFlags())
+	root.AddCommand(submit.Command(s), list.Command(s), watch.Command(s), plan.Command(s), explain.Command(s),
+		leases.Command(s),
+		resize.Grow(s), resize.Shrink(s), budgets.Command(s), nodes.Command(s), cuts.Command(s), audit.Command(s),
+		versionCommand(s))
+	s.AddCompletion(root)
 	return root
 }
 
@@ -59,37 +70,14 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, errOut io.
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		return exitOK
+		return session.ExitOK
 	}
-	var failed *failure
+	var failed *session.Failure
 	if !errors.As(err, &failed) { // cobra's own errors come from parsing the command line
-		failed = &failure{code: exitUsage, message: err.Error() + `; see "kubectl runs --help"`}
+		failed = &session.Failure{Code: session.ExitUsage, Message: err.Error() + `; see "kubectl runs --help"`}
 	}
-	if failed.message != "" {
-		fmt.Fprintf(errOut, "Error: %s\n", failed.message)
+	if failed.Message != "" {
+		fmt.Fprintf(errOut, "Error: %s\n", failed.Message)
 	}
-	return failed.code
-}
-
-// runE adapts a command's body to cobra: its error is put into words for people.
-func (s *session) runE(body func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := body(cmd.Context(), args); err != nil {
-			return s.inWords(err)
-		}
-		return nil
-	}
-}
-
-// runNames accepts between least and most names of Runs as arguments.
-func runNames(least, most int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < least:
-			return fail(exitUsage, "say which Run: %s", cmd.UseLine())
-		case len(args) > most:
-			return fail(exitUsage, "%s takes the name of one Run, not %d", cmd.CommandPath(), len(args))
-		}
-		return nil
-	}
+	return failed.Code
 }

@@ -8,20 +8,22 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/component-base/version"
+
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 )
 
-func (s *session) versionCommand() *cobra.Command {
+func versionCommand(s *session.Session) *cobra.Command {
 	var clientOnly bool
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of kubectl runs and of the API server",
 		Args:  cobra.NoArgs,
-		RunE: s.runE(func(_ context.Context, _ []string) error {
+		RunE: s.RunE(func(_ context.Context, _ []string) error {
 			fmt.Fprintf(s.Out, "Client: %s\n", clientVersion())
 			if clientOnly {
 				return nil
 			}
-			discovery, err := s.flags.ToDiscoveryClient()
+			discovery, err := s.Flags.ToDiscoveryClient()
 			if err != nil {
 				return err
 			}

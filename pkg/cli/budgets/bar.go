@@ -1,0 +1,73 @@
+package budgets
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/davidlangworthy/jobtree/pkg/cli/view"
+)
+
+// barCells is the width of a bar.
+const barCells = 20
+
+// drawBar draws an envelope. Whatever there is has at least one cell.
+func drawBar(p *view.Palette, e *envelopeUsage) string {
+	if e.ObservedAt == nil {
+		return "[" + strings.Repeat("?", barCells) + "]"
+	}
+	shut := max(0, e.Concurrency-e.held()-e.FreeGPUs)
+	parts := [6]int32{e.OwnedGPUs, e.FamilyGPUs + e.LentGPUs, e.SpareGPUs, e.OverdraftGPUs, e.FreeGPUs, shut}
+	var text strings.Builder
+	for i, n := range divide(parts[:], barCells) {
+		text.WriteString(strings.Repeat(p.Cells[i], n))
+	}
+	return "[" + text.String() + "]"
+}
+
+// divide shares cells among parts: one for each that is not nought, the others by size.
+func divide(parts []int32, cells int) []int {
+	var total int64
+	rest := int64(cells)
+	for _, n := range parts {
+		if n > 0 {
+			total += int64(n)
+			rest--
+		}
+	}
+	out := make([]int, len(parts))
+	var sum, given int64
+	for i, n := range parts {
+		if n > 0 {
+			sum += int64(n)
+			upTo := (2*sum*rest + total) / (2 * total)
+			out[i] = 1 + int(upTo-given)
+			given = upTo
+		}
+	}
+	return out
+}
+
+// numbers says what a bar shows.
+func (e *envelopeUsage) numbers() string {
+	if e.ObservedAt == nil {
+		return fmt.Sprintf("%d GPUs, not looked at yet", e.Concurrency)
+	}
+	words := []string{fmt.Sprintf("%d of %d used", e.held(), e.Concurrency)}
+	for _, part := range []struct {
+		gpus int32
+		what string
+	}{{e.OverdraftGPUs, "overdraft"}, {e.FamilyGPUs, "lent to family"}, {e.LentGPUs, "lent"}, {e.SpareGPUs, "spare"}} {
+		if part.gpus > 0 {
+			words = append(words, fmt.Sprintf("%d %s", part.gpus, part.what))
+		}
+	}
+	words = append(words, fmt.Sprintf("%d free", e.FreeGPUs))
+	hours := view.Short(e.SpentGPUHours) + " GPU-hours spent"
+	if e.MaxGPUHours != nil {
+		hours += fmt.Sprintf(", %s left", e.left())
+	}
+	if e.RunsOut != nil {
+		hours += ", runs out " + e.end()
+	}
+	return strings.Join(words, ", ") + "; " + hours
+}

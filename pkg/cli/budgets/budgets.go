@@ -1,0 +1,176 @@
+// Package budgets is "kubectl runs budgets".
+package budgets
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+	"github.com/davidlangworthy/jobtree/pkg/cli/view"
+)
+
+// Command returns "kubectl runs budgets".
+func Command(s *session.Session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "budgets",
+		Aliases: []string{"budget"},
+		Short:   "See what owners may hold, what they hold, and who would pay for a Run",
+		Long: `See what owners may hold (budgets.rq.davidlangworthy.io), what is held and spent, and who would pay for a Run.
+
+The numbers are those that the scheduler keeps in the status of each Budget. To edit Budgets use "kubectl edit
+budget".`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return session.Fail(session.ExitUsage, "%q is no command of %q; choose from usage, explain", args[0],
+					cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(usageCommand(s), coverCommand(s))
+	return cmd
+}
+
+// budgetUsage is one "kubectl runs budgets usage".
+type budgetUsage struct {
+	*session.Session
+	output *session.Output
+	owner  string
+	tree   bool
+}
+
+func usageCommand(s *session.Session) *cobra.Command {
+	u := &budgetUsage{Session: s}
+	cmd := &cobra.Command{
+		Use:   "usage",
+		Short: "Show what is held of each envelope, and the GPU-hours spent and left",
+		Long: `Show what is held of each envelope of each Budget, and the GPU-hours spent and left.
+
+Every GPU that is held counts once: OWNED by the owner's own Runs, lent to its FAMILY or LENT to borrowers outside it,
+held by a SPARE, or OVERDRAFT: beyond what the envelope allows, after an edit or when its window closed or its GPU-hours
+ran out. FREE may still be taken. GPU-HOURS SPENT and LEFT are counted in the envelope's window and carried on to now at
+the present rate; RUNS OUT is when that rate spends what is left, if it does so before the window ends.
+
+With -o json or yaml the same is printed as data:
+
+  at                when the numbers hold
+  envelopes[]       owner, budget, envelope, flavor, start, end, observedAt (absent until the scheduler has looked at
+                    the envelope: its numbers are 0 then); in GPUs: concurrency, ownedGPUs, familyGPUs, lentGPUs,
+                    spareGPUs, overdraftGPUs, opportunisticGPUs, freeGPUs, lendableGPUs; in GPU-hours: maxGPUHours,
+                    spentGPUHours, leftGPUHours, promisedGPUHours, hourlyGPUHours; runsOut
+  aggregateCaps[]   owner, budget, cap, flavor, envelopes[], maxConcurrency, usedGPUs, freeGPUs, and GPU-hours as above
+  conditions[]      owner, budget, type (Overdrawn or Circular), reason, message: of Budgets with which something is
+                    wrong
+
+GPUs are whole numbers; GPU-hours are decimals with five places, cut off. What has no limit has no max, left or free.`,
+		Example: `  # One team and all below it, as a tree
+  kubectl runs budgets usage --owner 'org:ai*' --tree
+
+  # GPUs that can be had now, by flavor
+  kubectl runs budgets usage -o json | jq '.envelopes | group_by(.flavor)[] | {(.[0].flavor): map(.freeGPUs) | add}'`,
+		Args: cobra.NoArgs,
+		RunE: s.RunE(u.run),
+	}
+	u.output = session.NewAnswerOutput(cmd, "wide, json, yaml, name")
+	cmd.Flags().StringVar(&u.owner, "owner", "", "Only Budgets of this owner; a trailing * makes it a prefix.")
+	cmd.Flags().BoolVar(&u.tree, "tree", false, "Draw the family as a tree, with a bar for each envelope.")
+	session.Must(cmd.RegisterFlagCompletionFunc("owner", s.CompleteOwners))
+	return cmd
+}
+
+func (u *budgetUsage) run(ctx context.Context, _ []string) error {
+	if err := u.output.Check(); err != nil {
+		return err
+	}
+	if format := *u.output.Flags.OutputFormat; u.tree && format != "" {
+		return session.Fail(session.ExitUsage, "--tree is for people: it has no --output %s; leave one of them out", format)
+	}
+	c, _, _, err := u.Connect()
+	if err != nil {
+		return err
+	}
+	all, err := session.ReadBudgets(ctx, c)
+	if err != nil {
+		return err
+	}
+	shown := slices.DeleteFunc(slices.Clone(all), func(b rqv1.Budget) bool {
+		return !session.OwnerMatches(u.owner,
+			b.Spec.Owner)
+	})
+	if len(shown) == 0 && u.output.ForPeople() {
+		fmt.Fprintln(u.ErrOut, noBudgets(u.owner))
+		return nil
+	}
+	return u.print(all, shown)
+}
+
+func (u *budgetUsage) print(all, shown []rqv1.Budget) error {
+	data, err := usageOf(shown, u.Now())
+	if err != nil {
+		return err
+	}
+	if !u.output.ForPeople() {
+		names := make([]*session.Answer, len(shown))
+		for i := range shown {
+			names[i] = session.About("Budget", shown[i].Name)
+		}
+		return u.output.PrintData(u.Out, data, names...)
+	}
+	warnOf(u.Session, shown)
+	if u.tree {
+		return writeTree(u.Out, newTree(all, shown, data), view.BarsFor(u.Out))
+	}
+	return writeUsage(u.Out, data, u.output.Wide())
+}
+
+// budgetsNamed is how many Budgets a warning names.
+const budgetsNamed = 4
+
+// warnOf says which Budgets' numbers may not hold any more.
+func warnOf(s *session.Session, budgets []rqv1.Budget) {
+	names := outdated(budgets, s.Now())
+	if len(names) == 0 {
+		return
+	}
+	if more := len(names) - budgetsNamed; more > 0 {
+		names = append(names[:budgetsNamed], fmt.Sprintf("and %d more", more))
+	}
+	fmt.Fprintf(s.ErrOut,
+		"The scheduler has not looked lately at these Budgets as they are now: %s. If that lasts, see whether "+
+			"jobtree-scheduler is running.\n",
+		strings.Join(names, ", "))
+}
+
+// lately is how old a status may be while GPU-hours are spent; the scheduler writes it once a minute then.
+const lately = 10 * time.Minute
+
+// outdated names the Budgets whose status is not about their present spec, or old although GPU-hours are spent.
+func outdated(budgets []rqv1.Budget, now time.Time) []string {
+	var names []string
+	for i := range budgets {
+		b := &budgets[i]
+		spends := slices.ContainsFunc(b.Status.Envelopes, func(e rqv1.EnvelopeStatus) bool {
+			return e.GPUHours != nil &&
+				e.GPUHours.Hourly != ""
+		})
+		if at := b.Status.ObservedAt; at == nil || b.Status.ObservedGeneration < b.Generation || spends &&
+			now.Sub(at.Time) > lately {
+			names = append(names, b.Name)
+		}
+	}
+	return names
+}
+
+func noBudgets(owner string) string {
+	if owner == "" {
+		return "No Budgets found."
+	}
+	return fmt.Sprintf("No Budgets of owner %s found; \"kubectl runs budgets usage\" shows all.", owner)
+}

@@ -1,0 +1,79 @@
+package budgets
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+)
+
+// payerSearch is one "kubectl runs budgets explain".
+type payerSearch struct {
+	*session.Session
+	output *session.Output
+}
+
+func coverCommand(s *session.Session) *cobra.Command {
+	p := &payerSearch{Session: s}
+	cmd := &cobra.Command{
+		Use:   "explain RUN",
+		Short: "Say who would pay for a Run, in which order, and what stops each of them",
+		Long: `Say who pays for a Run and, while it waits, who was asked to pay: envelope by envelope in the order in which
+they are asked, its owner's own, its siblings', its ancestors', then its sponsors' as listed. Who was asked, and what
+would help, is what the scheduler has published in status.refusal of the Run when it was tried last.
+
+FREE is what the envelope's concurrency leaves now, PAYS what it pays for now, TAKES what it would pay for of what the
+Run needs at its narrowest, and STOPS what keeps it from more. An envelope pays only on nodes that match its SELECTOR.
+For a Run that nobody can pay for in full the answer begins with what is short and what would help.
+
+With -o json or yaml the same is printed as data: run, namespace, owner, phase, looked, flavor, heldGPUs, wantedGPUs,
+payableGPUs, shortGPUs, reason, message, changes[] (what, gpus), payers[] (step, relation, owner, budget, envelope,
+selector, concurrency, usedGPUs, freeGPUs, paysGPUs, takesGPUs, limit (kind, cap, max, left), stops), unread[]. A limit
+of kind maxGPUHours or lending.maxGPUHours is in GPU-hours, any other in GPUs.`,
+		Example: `  kubectl runs budgets explain trainer-64
+
+  # How many GPUs are short, for a script
+  kubectl runs budgets explain trainer-64 -o jsonpath='{.shortGPUs}'`,
+		Args:              session.RunNames(1, 1),
+		RunE:              s.RunE(p.run),
+		ValidArgsFunction: s.CompleteRuns,
+	}
+	p.output = session.NewAnswerOutput(cmd, "wide, json, yaml, name")
+	return cmd
+}
+
+func (p *payerSearch) run(ctx context.Context, args []string) error {
+	if err := p.output.Check(); err != nil {
+		return err
+	}
+	c, namespace, _, err := p.Connect()
+	if err != nil {
+		return err
+	}
+	var run rqv1.Run
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: args[0]}, &run); err != nil {
+		return session.NotFoundInWords(err, namespace, args[0])
+	}
+	budgets, err := session.ReadBudgets(ctx, c)
+	if err != nil {
+		return err
+	}
+	leases, err := session.ReadLeases(ctx, c, namespace, args, session.LeasesOpen)
+	leases = slices.DeleteFunc(leases, func(l rqv1.Lease) bool { return l.Spec.RunRef.UID != run.UID })
+	a := payersOf(&run, leases, budgets)
+	if err != nil {
+		a.Unread = []string{fmt.Sprintf("GPU leases, which say what is paid for now: %s", session.Refusal(err))}
+	}
+	if !p.output.ForPeople() {
+		return p.output.PrintData(p.Out, a, session.About("Run", a.Run))
+	}
+	warnOf(p.Session, slices.DeleteFunc(budgets, func(b rqv1.Budget) bool {
+		return !slices.ContainsFunc(a.Payers, func(o payerView) bool { return o.Budget == b.Name })
+	}))
+	return writePayers(p.Out, a, p.output.Wide())
+}

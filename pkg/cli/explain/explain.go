@@ -1,0 +1,159 @@
+// Package explain is "kubectl runs explain".
+package explain
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+	"github.com/davidlangworthy/jobtree/pkg/cli/verify"
+)
+
+// explainer is one "kubectl runs explain".
+type explainer struct {
+	*session.Session
+	output *session.Output
+	levels []string
+	verify string // name or file of the Reservation to check
+}
+
+// Command returns "kubectl runs explain".
+func Command(s *session.Session) *cobra.Command {
+	e := &explainer{Session: s}
+	cmd := &cobra.Command{
+		Use:   "explain RUN",
+		Short: "Say why a Run is where it is, and check that a lottery was fair",
+		Long: `Say why a Run is where it is: what it asks for, what happened to it, what it waits for, which nodes its groups
+are on, who pays, what it has given back, and what Reservations (reservations.rq.davidlangworthy.io) promise to it, may
+do to it and have done to it. The answer comes from the Run, its GPU leases (leases.rq.davidlangworthy.io), the labels
+of their nodes, the Reservations and the Events about the Run.
+
+With --verify the lottery of a Reservation is run again from its published record, and the record is called valid or
+not, with what differs. The name of a file ends in .yaml, .yml or .json or has a slash; "-" is standard input. A file
+needs no cluster: save one with "kubectl get reservation NAME -o yaml". Whether the commitment in it is the one that was
+published before the draw, only those can tell who saw it then.
+
+With -o json or yaml, --verify prints reservation, namespace, run, state, verdict (valid, invalid or unrevealed),
+differs[],
+at, revealsAt, activatedAt, commitment, nonce, conflictSetDigest, seed, draws[] (owner, owners, run, tickets, cut),
+cuts[].`,
+		Example: `  kubectl runs explain trainer-64
+
+  # The same as data
+  kubectl runs explain trainer-64 -o json
+
+  # Was the draw fair that ended a Run of mine?
+  kubectl runs explain --verify big-r0 -n rai
+
+  # The same, anywhere, from a saved record
+  kubectl runs explain --verify big-r0.yaml`,
+		Args:              e.oneQuestion,
+		RunE:              s.RunE(e.run),
+		ValidArgsFunction: s.CompleteRuns,
+	}
+	e.output = session.NewAnswerOutput(cmd, "wide (nothing is left out), json, yaml, name")
+	cmd.Flags().StringSliceVar(&e.levels, "topology-levels", []string{"region", "cluster", "fabric.domain"},
+		"Node labels that name a domain, widest first, as in the scheduler's topologyLevels.")
+	cmd.Flags().StringVar(&e.verify, "verify", "",
+		`Run the lottery of this Reservation again, by name or from a file, and compare; "-" is standard input.`)
+	session.Must(cmd.RegisterFlagCompletionFunc("verify", s.CompleteReservations))
+	return cmd
+}
+
+// oneQuestion accepts either the name of a Run or --verify.
+func (e *explainer) oneQuestion(cmd *cobra.Command, args []string) error {
+	switch {
+	case !cmd.Flags().Changed("verify"):
+		return session.RunNames(1, 1)(cmd, args)
+	case len(args) > 0:
+		return session.Fail(session.ExitUsage, "--verify checks a Reservation: leave out the Run %q", args[0])
+	case e.verify == "":
+		return session.Fail(session.ExitUsage, "say which Reservation or file to check: %s --verify RESERVATION|FILE",
+			cmd.CommandPath())
+	}
+	return nil
+}
+
+func (e *explainer) run(ctx context.Context, args []string) error {
+	if err := e.output.Check(); err != nil {
+		return err
+	}
+	if e.verify != "" {
+		r, err := e.record(ctx)
+		if err != nil {
+			return err
+		}
+		return verify.PrintVerification(e.Out, e.output, verify.Run(r, e.Now()))
+	}
+	c, namespace, _, err := e.Connect()
+	if err != nil {
+		return err
+	}
+	story, err := e.read(ctx, c, client.ObjectKey{Namespace: namespace, Name: args[0]})
+	if err != nil {
+		return err
+	}
+	if e.output.ForPeople() {
+		return writeExplanation(e.Out, story, e.output.Wide(), printers.AllowsColorOutput(e.Out))
+	}
+	return e.output.PrintData(e.Out, story, session.About("Run", story.Run))
+}
+
+// read gathers what the explanation is made of. What the user may not read is named in it, and does not stop it.
+func (e *explainer) read(ctx context.Context, c client.Client, key client.ObjectKey) (explanation, error) {
+	var run rqv1.Run
+	if err := c.Get(ctx, key, &run); err != nil {
+		return explanation{}, session.NotFoundInWords(err, key.Namespace, key.Name)
+	}
+	var unread []string
+	note := func(what string, err error) {
+		if err != nil {
+			unread = append(unread, fmt.Sprintf("%s: %s", what, session.Refusal(err)))
+		}
+	}
+	leases, err := session.ReadLeases(ctx, c, key.Namespace, []string{key.Name}, &client.ListOptions{})
+	note("GPU leases", err)
+	var events corev1.EventList
+	note("events", c.List(ctx, &events, client.InNamespace(key.Namespace), client.MatchingFields{
+		"involvedObject.kind": "Run", "involvedObject.name": key.Name, "involvedObject.uid": string(run.UID)}))
+	var nodes nodeFacts
+	if len(leases) > 0 {
+		nodes, err = e.nodes(ctx, c)
+		note("Nodes, which say in which domain they are and when they were lost", err)
+	}
+	reservations, err := session.ReadReservations(ctx, c, key.Namespace)
+	note("Reservations, which say who may cut or has cut the Run", err)
+	story := explain(&run, evidence{e.Now(), leases, nodes, reservations, events.Items})
+	story.Unread = unread
+	return story, nil
+}
+
+// nodes returns what is said of every node: its domain, which is the values of the topology's labels, widest first,
+// and the record of its loss.
+func (e *explainer) nodes(ctx context.Context, c client.Client) (nodeFacts, error) {
+	nodes := metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}}
+	if err := c.List(ctx, &nodes); err != nil {
+		return nodeFacts{}, err
+	}
+	facts := nodeFacts{domains: map[string]string{}, lost: map[string]string{}}
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		values := make([]string, len(e.levels))
+		for j, level := range e.levels {
+			values[j] = node.Labels[level]
+		}
+		facts.domains[node.Name] = strings.Join(values, "/")
+		if record := node.Annotations[rqv1.AnnotationLost]; record != "" {
+			facts.lost[node.Name] = record
+		}
+	}
+	return facts, nil
+}

@@ -1,0 +1,165 @@
+package explain
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/view"
+)
+
+// momentsShown is how many moments of the past the text tells, the latest ones, unless all are asked for.
+const momentsShown = 20
+
+// writeExplanation writes an explanation for people.
+func writeExplanation(out io.Writer, e explanation, wide, colours bool) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "Run %s/%s is %s.\n", e.Namespace, e.Run, strings.ReplaceAll(view.Paint(string(e.Phase), colours),
+		" ", ""))
+	fmt.Fprintf(&text, "  asks:    %s\n", asksInWords(e))
+	writeStanding(&text, e)
+	if e.Message != "" && (e.Waits == nil || e.Waits.Message != e.Message) {
+		fmt.Fprintf(&text, "  message: %s\n", printers.EscapeTerminal(e.Message))
+	}
+	if err := writeWait(&text, e, wide); err != nil {
+		return err
+	}
+	writeStory(&text, e, wide)
+	writeHoldings(&text, e, wide)
+	if len(e.Events) > 0 {
+		text.WriteString("\nEvents:\n")
+	}
+	for _, v := range e.Events {
+		times := ""
+		if v.Count > 1 {
+			times = fmt.Sprintf(" (%d times)", v.Count)
+		}
+		fmt.Fprintf(&text, "  %s  %s%s%s\n", view.At(v.Time), v.Type, view.Because(v.Reason, v.Message), times)
+	}
+	for i, what := range e.Unread {
+		if i == 0 {
+			text.WriteString("\nCould not be read:\n")
+		}
+		fmt.Fprintf(&text, "  %s\n", what)
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// writeStanding says what a Run has of what it tends to.
+func writeStanding(text *strings.Builder, e explanation) {
+	running := e.Phase == rqv1.RunRunning
+	if running && e.Width != nil {
+		fmt.Fprintf(text, "  width:   %d/%d GPUs%s\n", e.Width.Allocated, e.Width.Desired, view.Bracketed(e.Width.Pending))
+	}
+	if running && e.Spares != nil {
+		fmt.Fprintf(text, "  spares:  %s\n", e.Spares.inWords())
+	}
+	if e.Shards != nil {
+		fmt.Fprintf(text, "  shards:  %s\n", e.Shards.inWords())
+	}
+}
+
+func asksInWords(e explanation) string {
+	words := fmt.Sprintf("%d GPUs of type %s for %s", e.Asks.GPUs, e.Asks.GPUType, e.Owner)
+	switch groups := e.Asks.GroupGPUs; {
+	case groups > 0 && groups == e.Asks.GPUs:
+		words += " that all share a fast-fabric domain"
+	case groups > 0:
+		words += fmt.Sprintf(", in %d groups of %d that each share a fast-fabric domain", e.Asks.GPUs/groups, groups)
+	}
+	if m := e.Asks.Malleable; m != nil {
+		words += fmt.Sprintf(", malleable from %d to %d by %d", m.MinTotalGPUs, m.MaxTotalGPUs, m.StepGPUs)
+	}
+	switch spare := e.Asks.SparesPerGroup; {
+	case spare > 0 && e.Asks.GroupGPUs > 0:
+		words += fmt.Sprintf(", %d spare GPUs to a group", spare)
+	case spare > 0:
+		words += fmt.Sprintf(", %d spare GPUs", spare)
+	}
+	if e.Asks.Opportunistic {
+		words += ", opportunistic: in shards, on GPUs that nobody else needs at the moment"
+	}
+	if e.Asks.GPUsPerPod > 0 {
+		words += fmt.Sprintf(", %d to a pod", e.Asks.GPUsPerPod)
+	}
+	return words
+}
+
+// writeWait says what the Run waits for, and what is promised to it.
+func writeWait(text *strings.Builder, e explanation, wide bool) error {
+	if !e.Looked {
+		fmt.Fprintf(text, "\n%s\n", view.NotLooked)
+	}
+	if e.Waits == nil || !e.Looked {
+		return nil
+	}
+	fmt.Fprintf(text, "\nWaits%s\n", view.Because(e.Waits.Reason, e.Waits.Message))
+	for _, line := range view.HelpLines(e.Waits.Refusal) {
+		fmt.Fprintf(text, "  would help: %s\n", printers.EscapeTerminal(line))
+	}
+	promised := e.Waits.Promised(e.Reservations)
+	if promised == nil {
+		return nil
+	}
+	facts, err := promised.Facts(e.At.Time, wide)
+	if err != nil {
+		return err
+	}
+	view.WriteFacts(text, "  ", func(label string) string { return label + ":" }, facts)
+	return nil
+}
+
+// writeStory tells what happened, and after that what is to come.
+func writeStory(text *strings.Builder, e explanation, wide bool) {
+	text.WriteString("\nWhat happened:\n")
+	past := slices.IndexFunc(e.Story, func(m moment) bool { return m.Time.After(e.At.Time) })
+	if past < 0 {
+		past = len(e.Story)
+	}
+	shown := e.Story[:past]
+	if more := past - momentsShown; more > 0 && !wide {
+		fmt.Fprintf(text, "  %d moments before these; -o wide shows all\n", more)
+		shown = shown[more:]
+	}
+	for _, m := range shown {
+		fmt.Fprintf(text, "  %s  %s%s\n", view.At(m.Time), m.What, view.Because(m.Reason, m.Message))
+	}
+	if past < len(e.Story) {
+		text.WriteString("\nWhat is to come:\n")
+	}
+	for _, m := range e.Story[past:] {
+		fmt.Fprintf(text, "  %s, %s  %s%s\n", view.At(m.Time), view.Countdown(m.Time, e.At.Time), m.What,
+			view.Because(m.Reason, m.Message))
+	}
+}
+
+func writeHoldings(text *strings.Builder, e explanation, wide bool) {
+	if len(e.Holds) > 0 {
+		text.WriteString("\nHolds:\n")
+	}
+	for _, h := range e.Holds {
+		role := ""
+		if h.Role != "Active" {
+			role = " (" + strings.ToLower(string(h.Role)) + ")"
+		}
+		domain := ""
+		if h.Domain != "" {
+			domain = " in " + h.Domain
+		}
+		fmt.Fprintf(text, "  group %d%s: %d GPUs%s on %s; paid by %s/%s (%s)\n",
+			h.Group, role, h.GPUs, domain, view.NodesInWords(h.Nodes, wide), h.Budget, h.Envelope, h.Payer)
+	}
+	if len(e.Gave) > 0 {
+		text.WriteString("\nGave back:\n")
+	}
+	for _, g := range e.Gave {
+		fmt.Fprintf(text, "  %d GPUs (%s, GPU leases: %d), the last at %s\n", g.GPUs, g.Reason, g.Leases,
+			view.At(metav1.Time{Time: g.Last.Time}))
+	}
+}

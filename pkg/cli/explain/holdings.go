@@ -1,0 +1,51 @@
+package explain
+
+import (
+	"slices"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// addHolding adds an open GPU lease to what its group holds in a domain from the same payer.
+func addHolding(holdings []holding, lease *rqv1.Lease, domains map[string]string) []holding {
+	for _, node := range lease.Spec.Slice.Nodes {
+		next := holding{
+			Group:    lease.Spec.GroupIndex,
+			Role:     lease.Spec.Slice.Role,
+			Domain:   domains[node.Name],
+			Budget:   lease.Spec.Payer.Budget,
+			Envelope: lease.Spec.PaidByEnvelope,
+			Payer:    lease.Spec.Payer.Owner,
+		}
+		i := slices.IndexFunc(holdings, func(h holding) bool {
+			h.Nodes, h.GPUs = nil, 0
+			return h.Group == next.Group && h.Role == next.Role && h.Domain == next.Domain &&
+				h.Budget == next.Budget && h.Envelope == next.Envelope && h.Payer == next.Payer
+		})
+		if i < 0 {
+			i = len(holdings)
+			holdings = append(holdings, next)
+		}
+		holdings[i].GPUs += node.GPUs
+		if !slices.Contains(holdings[i].Nodes, node.Name) {
+			holdings[i].Nodes = append(holdings[i].Nodes, node.Name)
+			slices.Sort(holdings[i].Nodes)
+		}
+	}
+	return holdings
+}
+
+// addGivenUp adds a closed GPU lease to those of the same reason.
+func addGivenUp(given []givenUp, lease *rqv1.Lease) []givenUp {
+	i := slices.IndexFunc(given, func(g givenUp) bool { return g.Reason == lease.Status.ClosureReason })
+	if i < 0 {
+		i = len(given)
+		given = append(given, givenUp{Reason: lease.Status.ClosureReason})
+	}
+	given[i].Leases++
+	given[i].GPUs += lease.GPUs()
+	if ended := lease.Status.Ended; ended != nil && ended.After(given[i].Last.Time) {
+		given[i].Last = *ended
+	}
+	return given
+}

@@ -1,0 +1,132 @@
+// Package leases is "kubectl runs leases".
+package leases
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+	"github.com/davidlangworthy/jobtree/pkg/cli/view"
+)
+
+// ledger is one "kubectl runs leases".
+type ledger struct {
+	*session.Session
+	output *session.Output
+	all    bool
+	open   bool
+	closed bool
+	owner  string
+	since  string
+}
+
+// Command returns "kubectl runs leases".
+func Command(s *session.Session) *cobra.Command {
+	l := &ledger{Session: s}
+	cmd := &cobra.Command{
+		Use:   "leases [RUN]",
+		Short: "List GPU leases (leases.rq.davidlangworthy.io): who held which GPUs, and who paid",
+		Long: `List GPU leases: who held which GPUs from when to when, and which envelope of which Budget paid.
+
+A GPU lease is a leases.rq.davidlangworthy.io (short name gl), not the Lease of coordination.k8s.io. There is one for
+each pod of a Run. It stays when it is closed and when its Run is gone, so the name of a deleted Run is a good argument.
+
+OWNER is the owner of the Budget that pays; RUN-OWNER, in the wide format, is the owner of the Run. GPU-HOURS are what
+is charged: the hours held times the GPUs times the rate, which is 1 except for spares and opportunistic work; an open
+GPU lease counts until now.
+
+With -o csv there is a line for each GPU lease under a header, quoted as RFC 4180 has it: namespace, run, run_owner,
+payer_owner, budget, envelope, relation, role, node, gpus, start, end (empty while open), hours, rate, gpu_hours,
+gpu_seconds, reason, closure_reason, lease. Hours have five decimals, cut off; gpu_seconds are what gpu_hours are made
+of, and exact: sums of these are what the Budgets are charged. With --since a GPU lease that began earlier is still
+listed as a whole. The scheduler deletes GPU leases that have been closed for longer than its ledgerRetention, 30 days
+by default.`,
+		Example: `  # Who pays for a Run
+  kubectl runs leases resnet-small
+
+  # What the owners below org:ai:rai pay for now, in all namespaces
+  kubectl runs leases -A --open --owner 'org:ai:rai*'
+
+  # What was held in the last 30 days, for a spreadsheet
+  kubectl runs leases -A --since 30d -o csv > leases.csv`,
+		Args:              session.RunNames(0, 1),
+		RunE:              s.RunE(l.run),
+		ValidArgsFunction: s.CompleteRuns,
+	}
+	l.output = session.NewOutput(cmd, "", "wide, csv, json, yaml, name, jsonpath=TEMPLATE, go-template=TEMPLATE")
+	cmd.Flags().BoolVarP(&l.all, "all-namespaces", "A", false, "List the GPU leases of all namespaces.")
+	cmd.Flags().BoolVar(&l.open, "open", false, "Only GPU leases that are open.")
+	cmd.Flags().BoolVar(&l.closed, "closed", false, "Only GPU leases that are closed.")
+	cmd.Flags().StringVar(&l.owner, "owner", "",
+		"Only GPU leases that this owner pays for; a trailing * makes it a prefix.")
+	cmd.Flags().StringVar(&l.since, "since", "",
+		"Only GPU leases that were open at any time since then: 12h, 30d, 2026-01-31 or 2026-01-31T00:00:00Z.")
+	cmd.MarkFlagsMutuallyExclusive("open", "closed")
+	session.Must(cmd.RegisterFlagCompletionFunc("owner", s.CompleteOwners))
+	return cmd
+}
+
+func (l *ledger) run(ctx context.Context, args []string) error {
+	since, err := parseSince(l.since, l.Now())
+	if err != nil {
+		return err
+	}
+	if !l.output.Is("csv") {
+		if err := l.output.Check(); err != nil {
+			return err
+		}
+	}
+	c, namespace, _, err := l.Connect()
+	if err != nil {
+		return err
+	}
+	if l.all {
+		namespace = ""
+	}
+	leases, err := session.ReadLeases(ctx, c, namespace, args, l.state())
+	if err != nil {
+		return err
+	}
+	leases = slices.DeleteFunc(leases, func(lease rqv1.Lease) bool {
+		return !session.OwnerMatches(l.owner, lease.Spec.Payer.Owner) || !openSince(&lease, since)
+	})
+	return l.print(leases, args, namespace)
+}
+
+func (l *ledger) print(leases []rqv1.Lease, args []string, namespace string) error {
+	if l.output.Is("csv") {
+		return writeCSV(l.Out, leases, l.Now())
+	}
+	if !l.output.ForPeople() {
+		return l.output.PrintList(view.Pointers[rqv1.Lease](leases), l.Out)
+	}
+	if len(leases) == 0 {
+		what := "GPU leases"
+		if len(args) > 0 {
+			what += " of Run " + args[0]
+		}
+		fmt.Fprintln(l.ErrOut, view.NothingFound(what, namespace))
+		return nil
+	}
+	table, err := leaseTable(leases, l.Now())
+	if err != nil {
+		return err
+	}
+	return session.PrintTable(table, l.Out, l.output.Wide(), l.all)
+}
+
+// state selects open or closed GPU leases on the server.
+func (l *ledger) state() client.ListOption {
+	switch {
+	case l.open:
+		return session.LeasesOpen
+	case l.closed:
+		return session.LeasesClosed
+	}
+	return &client.ListOptions{}
+}

@@ -1,0 +1,58 @@
+package leases
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+	"github.com/davidlangworthy/jobtree/pkg/cli/view"
+)
+
+func leaseTable(leases []rqv1.Lease, now time.Time) (*metav1.Table, error) {
+	table := &metav1.Table{ColumnDefinitions: session.Columns(
+		"Run", "Role", "Group", "+Cohort", "Nodes", "GPUs", "Budget", "Envelope", "Owner", "+Relation", "+Run-Owner", "Start",
+		"End",
+		"+Duration", "+Rate", "+GPU-Hours", "Reason", "Closure", "+Run-UID", "+Lease")}
+	for i := range leases {
+		lease := &leases[i]
+		spec := &lease.Spec
+		charged, err := chargeOf(lease, now)
+		if err != nil {
+			return nil, err
+		}
+		table.Rows = append(table.Rows, session.Row(lease,
+			spec.RunRef.Name,
+			string(spec.Slice.Role),
+			fmt.Sprint(spec.GroupIndex),
+			fmt.Sprint(spec.Cohort),
+			session.NodesOf(lease),
+			fmt.Sprint(lease.GPUs()),
+			spec.Payer.Budget,
+			spec.PaidByEnvelope,
+			string(spec.Payer.Owner),
+			string(lease.Relation()),
+			string(spec.Owner),
+			spec.Start.UTC().Format(time.RFC3339),
+			endOf(lease),
+			duration.HumanDuration(time.Duration(charged.seconds)*time.Second),
+			charged.rate.String(),
+			view.Short(view.Number(charged.spend)),
+			string(spec.Reason),
+			string(lease.Status.ClosureReason),
+			string(spec.RunRef.UID),
+			lease.Name,
+		))
+	}
+	return table, nil
+}
+
+func endOf(lease *rqv1.Lease) string {
+	if lease.Status.Ended == nil {
+		return ""
+	}
+	return lease.Status.Ended.UTC().Format(time.RFC3339)
+}

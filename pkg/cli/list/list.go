@@ -1,0 +1,116 @@
+// Package list is "kubectl runs list".
+package list
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+	"github.com/davidlangworthy/jobtree/pkg/cli/view"
+)
+
+// runList is one "kubectl runs list".
+type runList struct {
+	*session.Session
+	output   *session.Output
+	all      bool
+	selector string
+	phases   []string
+}
+
+// Command returns "kubectl runs list".
+func Command(s *session.Session) *cobra.Command {
+	l := &runList{Session: s}
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List Runs",
+		Long: `List Runs (runs.rq.davidlangworthy.io): what they ask for, what they have, and where they are.
+
+WIDTH is the GPUs that are bound and those that the Run tends to, spares apart. SPARES is the GPUs that stand by and
+those that are to at this width. The wide format adds the change of width that is under way, when a Run that waits is
+expected to start, and the odds that a Run is cut when a Reservation activates, and when that is. For more see "kubectl
+runs plan".`,
+		Example: `  # What waits, and for what, in all namespaces
+  kubectl runs list -A --phase Pending
+
+  # The Runs that carry a label, with their GPU type, groups and funding
+  kubectl runs list -l team=vision -o wide`,
+		Args: cobra.NoArgs,
+		RunE: s.RunE(l.run),
+	}
+	l.output = session.NewOutput(cmd, "", "wide, json, yaml, name, jsonpath=TEMPLATE, go-template=TEMPLATE")
+	cmd.Flags().BoolVarP(&l.all, "all-namespaces", "A", false, "List the Runs of all namespaces.")
+	cmd.Flags().StringVarP(&l.selector, "selector", "l", "", "Label selector, such as team=vision,tier!=dev.")
+	cmd.Flags().StringSliceVar(&l.phases, "phase", nil, "Only Runs in these phases: "+strings.Join(view.Phases, ", ")+".")
+	session.Must(cmd.RegisterFlagCompletionFunc("phase", cobra.FixedCompletions(view.Phases,
+		cobra.ShellCompDirectiveNoFileComp)))
+	return cmd
+}
+
+func (l *runList) run(ctx context.Context, _ []string) error {
+	wanted, err := view.ParsePhases(l.phases)
+	if err != nil {
+		return err
+	}
+	if err := l.output.Check(); err != nil {
+		return err
+	}
+	selector, err := labels.Parse(l.selector)
+	if err != nil {
+		return session.Fail(session.ExitUsage, "--selector: %v", err)
+	}
+	c, namespace, _, err := l.Connect()
+	if err != nil {
+		return err
+	}
+	if l.all {
+		namespace = ""
+	}
+	var list rqv1.RunList
+	if err := c.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabelsSelector{
+		Selector: selector}); err != nil {
+		return err
+	}
+	runs := slices.DeleteFunc(list.Items, func(run rqv1.Run) bool {
+		return len(wanted) > 0 && !slices.Contains(wanted, view.PhaseOf(&run))
+	})
+	if !l.output.ForPeople() {
+		return l.output.PrintList(view.Pointers[rqv1.Run](runs), l.Out)
+	}
+	if len(runs) == 0 {
+		fmt.Fprintln(l.ErrOut, view.NothingFound("Runs", namespace))
+		return nil
+	}
+	spares, err := standBy(ctx, c, namespace, runs)
+	if err != nil {
+		fmt.Fprintf(l.ErrOut, "GPU leases, which say what stands by, could not be read: %s\n", session.Refusal(err))
+	}
+	return session.PrintTable(runTable(runs, spares, l.Now()), l.Out, l.output.Wide(), l.all)
+}
+
+// standBy counts the GPUs that stand by for Runs, by their UIDs. It asks nothing when none of them has spares.
+func standBy(ctx context.Context, c client.Client, namespace string, runs []rqv1.Run) (map[types.UID]int32, error) {
+	if !slices.ContainsFunc(runs, func(run rqv1.Run) bool { return run.Spec.GroupSpares() > 0 }) {
+		return nil, nil
+	}
+	var spares rqv1.LeaseList
+	err := c.List(ctx, &spares, client.InNamespace(namespace), session.LeasesOpen,
+		client.MatchingLabels{rqv1.LabelRole: string(rqv1.RoleSpare)})
+	if err != nil {
+		return nil, err
+	}
+	gpus := map[types.UID]int32{}
+	for i := range spares.Items {
+		gpus[spares.Items[i].Spec.RunRef.UID] += spares.Items[i].GPUs()
+	}
+	return gpus, nil
+}

@@ -1,0 +1,70 @@
+package manifest
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+)
+
+// ReadEntries decodes every document of every file. Its error lists the problems of all of them.
+func ReadEntries(paths []string, recursive bool, in io.Reader) ([]entry, error) {
+	files, err := expand(paths, recursive)
+	if err != nil {
+		return nil, err
+	}
+	var entries []entry
+	var problems []string
+	for _, file := range files {
+		documents, err := ReadDocuments(file, in)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range documents {
+			objects, err := Decode(d)
+			if err != nil {
+				problems = append(problems, fmt.Sprintf("%v: %v", d, err))
+			}
+			for _, object := range objects {
+				entries = append(entries, entry{From: d, Object: object})
+			}
+		}
+	}
+	if len(problems) > 0 {
+		return nil, session.Fail(session.ExitError, "%s\nNothing was created.", strings.Join(problems, "\nError: "))
+	}
+	if len(entries) == 0 {
+		return nil, session.Fail(session.ExitError, "there are no objects to submit in %s", strings.Join(paths, ", "))
+	}
+	return entries, nil
+}
+
+// SetNamespaces gives every namespaced object its namespace; one that -n contradicts is refused.
+func SetNamespaces(entries []entry, namespace string, explicit bool) error {
+	for _, e := range entries {
+		own := e.Object.GetNamespace()
+		switch {
+		case e.Object.GetKind() == "Budget" && own != "":
+			return session.Fail(session.ExitError,
+				"%v: %s: Budgets belong to the cluster; leave metadata.namespace out. Nothing was created.",
+				e.From, describe(e.Object))
+		case e.Object.GetKind() == "Budget":
+		case own == "":
+			e.Object.SetNamespace(namespace)
+		case explicit && own != namespace:
+			return session.Fail(session.ExitError,
+				"%v: %s is in namespace %q, but -n says %q; leave one of them out. Nothing was created.",
+				e.From, describe(e.Object), own, namespace)
+		}
+	}
+	return nil
+}
+
+// entry is an object to submit and the document that it comes from.
+type entry struct {
+	From   document
+	Object *unstructured.Unstructured
+}

@@ -1,0 +1,178 @@
+// Package nodes is "kubectl runs nodes".
+package nodes
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
+)
+
+// nodeList is one "kubectl runs nodes".
+type nodeList struct {
+	*session.Session
+	output      *session.Output
+	gpuResource string
+}
+
+// Command returns "kubectl runs nodes".
+func Command(s *session.Session) *cobra.Command {
+	l := &nodeList{Session: s}
+	cmd := &cobra.Command{
+		Use:     "nodes",
+		Aliases: []string{"node"},
+		Short:   "List the nodes with GPUs, and which of them are lost",
+		Long: `List the nodes with GPUs and how they stand with jobtree:
+
+  Lost       its Runs have moved away, or ended; it is given nothing until somebody uncordons it
+  HeldBack   it shows a sign of loss, but so do more nodes at once than nodeLossLimit allows: its Runs stay where
+             they are, and nothing new comes, until fewer do or "kubectl runs nodes lost" says that it is gone
+  NotReady   its condition Ready is not True
+  Cordoned   somebody has cordoned it
+  OK         none of these
+
+SINCE and WHY are from the record that the scheduler, or an administrator, has left on the node.
+
+With -o json or yaml the same is printed as data: nodes[] with name, gpus, state, since, reason, message, cordoned,
+ready.`,
+		Example: `  # Nodes that are lost, and why
+  kubectl runs nodes -o json | jq -r '.nodes[] | select(.state == "Lost") | [.name, .since, .message] | @tsv'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return session.Fail(session.ExitUsage, "%q is no command of %q; choose from lost", args[0], cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: s.RunE(l.run),
+	}
+	l.output = session.NewAnswerOutput(cmd, "wide, json, yaml, name")
+	cmd.Flags().StringVar(&l.gpuResource, "gpu-resource", "nvidia.com/gpu",
+		"Resource that is a GPU, as in the scheduler's gpuResource.")
+	cmd.AddCommand(nodesLostCommand(s))
+	return cmd
+}
+
+func (l *nodeList) run(ctx context.Context, _ []string) error {
+	if err := l.output.Check(); err != nil {
+		return err
+	}
+	c, _, _, err := l.Connect()
+	if err != nil {
+		return err
+	}
+	var list corev1.NodeList
+	if err := c.List(ctx, &list); err != nil {
+		return err
+	}
+	standing := nodesStanding(list.Items, corev1.ResourceName(l.gpuResource))
+	if !l.output.ForPeople() {
+		names := make([]*session.Answer, len(standing))
+		for i := range standing {
+			names[i] = session.AboutCore("Node", standing[i].Name)
+		}
+		return l.output.PrintData(l.Out, nodesAnswer{Nodes: standing}, names...)
+	}
+	if len(standing) == 0 {
+		fmt.Fprintf(l.ErrOut, "No nodes with %s found; --gpu-resource names another resource.\n", l.gpuResource)
+		return nil
+	}
+	table := &metav1.Table{ColumnDefinitions: session.Columns("Name", "GPUs", "State", "Since", "Why", "+Cordoned",
+		"+Ready")}
+	for i := range standing {
+		n, since := &standing[i], ""
+		if n.Since != nil {
+			since = duration.HumanDuration(l.Now().Sub(n.Since.Time))
+		}
+		why := strings.TrimSpace(n.Reason + " " + n.Message)
+		table.Rows = append(table.Rows, session.Row(&corev1.Node{}, n.Name, fmt.Sprint(n.GPUs), n.State, since, why,
+			fmt.Sprint(n.Cordoned), n.Ready))
+	}
+	return session.PrintTable(table, l.Out, l.output.Wide(), false)
+}
+
+// nodesAnswer is what "kubectl runs nodes" prints as data.
+type nodesAnswer struct {
+	Nodes []nodeStanding `json:"nodes"`
+}
+
+// nodeStanding is how one node stands with jobtree.
+type nodeStanding struct {
+	Name     string       `json:"name"`
+	GPUs     int64        `json:"gpus"`
+	State    string       `json:"state"`
+	Since    *metav1.Time `json:"since,omitempty"`
+	Reason   string       `json:"reason,omitempty"`
+	Message  string       `json:"message,omitempty"`
+	Cordoned bool         `json:"cordoned"`
+	Ready    string       `json:"ready"`
+}
+
+// States of a node, the worst first.
+const (
+	nodeLost     = "Lost"
+	nodeHeldBack = "HeldBack"
+	nodeNotReady = "NotReady"
+	nodeCordoned = "Cordoned"
+	nodeOK       = "OK"
+)
+
+// nodesStanding returns how the nodes with GPUs stand, the worst first.
+func nodesStanding(nodes []corev1.Node, gpus corev1.ResourceName) []nodeStanding {
+	out := []nodeStanding{}
+	for i := range nodes {
+		capacity, allocatable := nodes[i].Status.Capacity[gpus], nodes[i].Status.Allocatable[gpus]
+		if n := max(capacity.Value(), allocatable.Value()); n > 0 {
+			out = append(out, standingOf(&nodes[i], n))
+		}
+	}
+	order := []string{nodeLost, nodeHeldBack, nodeNotReady, nodeCordoned, nodeOK}
+	slices.SortFunc(out, func(a, b nodeStanding) int {
+		return cmp.Or(cmp.Compare(slices.Index(order, a.State), slices.Index(order, b.State)),
+			strings.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+func standingOf(node *corev1.Node, gpus int64) nodeStanding {
+	n := nodeStanding{Name: node.Name, GPUs: gpus, State: nodeOK,
+		Cordoned: node.Spec.Unschedulable, Ready: readinessOf(node)}
+	_, lost := nodeloss.Recorded(node)
+	record, held := node.Annotations[rqv1.AnnotationHeldBack]
+	switch {
+	case lost:
+		n.State, record = nodeLost, node.Annotations[rqv1.AnnotationLost]
+	case held:
+		n.State = nodeHeldBack
+	case n.Ready != string(corev1.ConditionTrue):
+		n.State, record = nodeNotReady, ""
+	case n.Cordoned:
+		n.State = nodeCordoned
+	}
+	if at, reason, message, ok := nodeloss.Told(record); ok {
+		since := metav1.NewTime(at)
+		n.Since, n.Reason, n.Message = &since, string(reason), message
+	} else {
+		n.Message = record
+	}
+	return n
+}
+
+// readinessOf is the status of a node's condition Ready; Unknown without one.
+func readinessOf(node *corev1.Node) string {
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			return string(c.Status)
+		}
+	}
+	return string(corev1.ConditionUnknown)
+}

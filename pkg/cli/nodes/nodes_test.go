@@ -1,0 +1,53 @@
+package nodes
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/clitest"
+)
+
+func TestNodesStanding(t *testing.T) {
+	node := func(name, gpus string, ready corev1.ConditionStatus, cordoned bool,
+		annotations map[string]string) corev1.Node {
+		n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations},
+			Spec: corev1.NodeSpec{Unschedulable: cordoned}}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
+		if gpus != "" {
+			n.Status.Allocatable = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(gpus)}
+		}
+		return n
+	}
+	lost := map[string]string{rqv1.AnnotationLost: "2030-01-02T12:00:00Z KubeletLeaseStale silent for 30s"}
+	held := map[string]string{rqv1.AnnotationHeldBack: "2030-01-02T12:00:00Z NodeNotReady not Ready for 30s"}
+	got := nodesStanding([]corev1.Node{
+		node("fine", "8", corev1.ConditionTrue, false, nil),
+		node("uncordoned", "8", corev1.ConditionTrue, false, lost),
+		node("cpu", "", corev1.ConditionTrue, false, nil),
+		node("b-lost", "8", corev1.ConditionUnknown, true, lost),
+		node("a-lost", "4", corev1.ConditionTrue, true, map[string]string{rqv1.AnnotationLost: "by hand"}),
+		node("held", "8", corev1.ConditionUnknown, false, held),
+		node("cordoned", "8", corev1.ConditionTrue, true, nil),
+		node("unready", "8", corev1.ConditionFalse, false, nil),
+	}, "nvidia.com/gpu")
+	since := clitest.After(0)
+	want := []nodeStanding{
+		{Name: "a-lost", GPUs: 4, State: "Lost", Message: "by hand", Cordoned: true, Ready: "True"},
+		{Name: "b-lost", GPUs: 8, State: "Lost", Since: &since, Reason: "KubeletLeaseStale", Message: "silent for 30s",
+			Cordoned: true, Ready: "Unknown"},
+		{Name: "held", GPUs: 8, State: "HeldBack", Since: &since, Reason: "NodeNotReady", Message: "not Ready for 30s",
+			Ready: "Unknown"},
+		{Name: "unready", GPUs: 8, State: "NotReady", Ready: "False"},
+		{Name: "cordoned", GPUs: 8, State: "Cordoned", Cordoned: true, Ready: "True"},
+		{Name: "fine", GPUs: 8, State: "OK", Ready: "True"},
+		{Name: "uncordoned", GPUs: 8, State: "OK", Ready: "True"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

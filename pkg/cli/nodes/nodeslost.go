@@ -1,0 +1,119 @@
+package nodes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
+)
+
+// nodesLost is one "kubectl runs nodes lost".
+type nodesLost struct {
+	*session.Session
+	because string
+	force   bool
+}
+
+func nodesLostCommand(s *session.Session) *cobra.Command {
+	l := &nodesLost{Session: s}
+	cmd := &cobra.Command{
+		Use:   "lost NODE...",
+		Short: "Say that nodes are gone, so that their Runs move away at once",
+		Long: `Say that nodes are gone. They are cordoned and recorded as lost, as the scheduler does with a node that it
+finds lost, and whatever their number: their pods are deleted without grace, and their ranks move to spares or other
+room. This is how losses go on that the scheduler holds back because too many nodes show signs at once.
+
+Nobody asks the nodes. Make sure that nothing runs on them any more, by power or by network: a pod that does would go on
+beside its replacement. A node that is Ready and whose loss is not held back is refused without --force.
+
+It takes the right to patch nodes. To give a node back: kubectl uncordon NODE.`,
+		Example: `  # A rack has lost its power
+  kubectl runs nodes lost rack7-n1 rack7-n2 rack7-n3 rack7-n4 --because 'PDU 7b has failed'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return session.Fail(session.ExitUsage, "say which nodes: %s", cmd.UseLine())
+			}
+			return nil
+		},
+		RunE: s.RunE(l.run),
+	}
+	cmd.Flags().StringVar(&l.because, "because", "", "Why, for the record on the nodes.")
+	cmd.Flags().BoolVar(&l.force, "force", false, "Also nodes that are Ready and whose loss is not held back.")
+	return cmd
+}
+
+func (l *nodesLost) run(ctx context.Context, names []string) error {
+	c, _, _, err := l.Connect()
+	if err != nil {
+		return err
+	}
+	var nodes []*corev1.Node
+	for _, name := range names {
+		node := &corev1.Node{}
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, node); apierrors.IsNotFound(err) {
+			return session.Fail(session.ExitError,
+				"there is no node %s: one that is deleted counts as lost anyway; \"kubectl runs nodes\" lists those that there are",
+				name)
+		} else if err != nil {
+			return err
+		}
+		_, held := node.Annotations[rqv1.AnnotationHeldBack]
+		_, recorded := nodeloss.Recorded(node)
+		switch {
+		case recorded:
+			fmt.Fprintf(l.Out, "node %s is recorded as lost already\n", name)
+			continue
+		case !held && !l.force && readinessOf(node) == string(corev1.ConditionTrue):
+			return session.Fail(session.ExitError,
+				"node %s is Ready and its loss is not held back: what runs on it would go on beside its replacement; "+
+					"drain it, or say --force if you know that it is gone", name)
+		}
+		nodes = append(nodes, node)
+	}
+	return l.record(ctx, c, nodes)
+}
+
+// record cordons all nodes before the first of them is lost: what moves away from one is not to come to another.
+func (l *nodesLost) record(ctx context.Context, c client.Client, nodes []*corev1.Node) error {
+	message := l.because
+	if message == "" {
+		message = "no reason given"
+	}
+	message = fmt.Sprintf("said by %s: %s", session.Whoami(ctx, c), message)
+	for _, node := range nodes {
+		if err := patchNode(ctx, c, node, map[string]any{"spec": map[string]any{"unschedulable": true}}); err != nil {
+			return err
+		}
+	}
+	for _, node := range nodes {
+		record := nodeloss.Record(nodeloss.Verdict{Reason: nodeloss.Administrator, Message: message}, l.Now())
+		if err := patchNode(ctx, c, node, map[string]any{
+			"metadata": map[string]any{"uid": node.UID, "annotations": map[string]any{rqv1.AnnotationLost: record}},
+			"spec":     map[string]any{"unschedulable": true},
+		}); err != nil {
+			return err
+		}
+		fmt.Fprintf(l.Out, "node %s is lost\n", node.Name)
+	}
+	if len(nodes) > 0 {
+		fmt.Fprintln(l.ErrOut, "Their Runs move away. To give a node back: kubectl uncordon NODE")
+	}
+	return nil
+}
+
+func patchNode(ctx context.Context, c client.Client, node *corev1.Node, change map[string]any) error {
+	patch, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	return c.Patch(ctx, node.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
+}

@@ -1,0 +1,164 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/cli/manifest"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+	"github.com/davidlangworthy/jobtree/pkg/cli/view"
+	"github.com/davidlangworthy/jobtree/pkg/cli/world"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+// start is how a Run would start now.
+type start struct {
+	GPUs   int                   `json:"gpus"`
+	Nodes  []string              `json:"nodes"`
+	Payers []rqv1.PayingEnvelope `json:"payingEnvelopes"`
+}
+
+// change is a change to a Run that would make it start now.
+type change struct {
+	What string `json:"what"`
+	GPUs int    `json:"gpus"`
+}
+
+// whatIf answers what would happen to each Run of some files if it were submitted now. Nothing is written.
+func (p *planner) whatIf(ctx context.Context, c client.Client, namespace string, explicit bool) error {
+	entries, err := manifest.ReadEntries(p.files, false, p.In)
+	if err != nil {
+		return err
+	}
+	if err := manifest.SetNamespaces(entries, namespace, explicit); err != nil {
+		return err
+	}
+	now := p.Now()
+	b, unread, err := world.LiveBook(ctx, c, p.config, now)
+	if err != nil {
+		return err
+	}
+	told := 0
+	for _, e := range entries {
+		if e.Object.GetKind() != "Run" {
+			continue
+		}
+		if err := c.Create(ctx, e.Object.DeepCopy(), client.DryRunAll); err != nil {
+			return session.Fail(session.ExitError, "%s", manifest.RefusedInWords(p.Session, e, err))
+		}
+		run := &rqv1.Run{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(e.Object.Object, run); err != nil {
+			return session.Fail(session.ExitError, "%v: %v", e.From, err)
+		}
+		run.UID, run.CreationTimestamp = "what-if", metav1.NewTime(now)
+		answer := imagined(run, b.WhatIf(run, now), now)
+		answer.Unread = unread
+		told++
+		if told > 1 && p.output.ForPeople() {
+			fmt.Fprintln(p.Out)
+		}
+		if err := p.print(answer); err != nil {
+			return err
+		}
+	}
+	if told == 0 {
+		return session.Fail(session.ExitError, "there is no Run in %v", p.files)
+	}
+	return nil
+}
+
+// changes looks for what would make a Run that waits start now.
+func (p *planner) changes(ctx context.Context, c client.Client, run *rqv1.Run, answer *planAnswer) error {
+	b, unread, err := world.LiveBook(ctx, c, p.config, p.Now())
+	if err != nil {
+		return err
+	}
+	outlook := b.WhatIf(run, p.Now())
+	answer.Unread = append(answer.Unread, unread...)
+	answer.Changes = changesOf(outlook)
+	return nil
+}
+
+// imagined is the answer about a Run that has not been submitted.
+func imagined(run *rqv1.Run, o book.Outlook, now time.Time) planAnswer {
+	a := planOf(run, nil, now)
+	a.Phase, a.Looked, a.Message = rqv1.RunPending, true, ""
+	a.Changes = changesOf(o)
+	if len(o.Places) > 0 {
+		a.StartsNow = &start{GPUs: o.GPUs}
+		a.StartsNow.Nodes, a.StartsNow.Payers = placesOf(o.Places, o.GPUsPerPod)
+	}
+	if o.Refusal == nil {
+		return a
+	}
+	a.Reason, a.Message, a.Refusal = string(o.Refusal.Reason), o.Refusal.Message, o.Refusal.Published()
+	if o.Promise == nil {
+		return a
+	}
+	left := int64(o.Promise.At.Sub(now) / time.Second)
+	a.Promise = &view.Promise{
+		EarliestStart: metav1.NewTime(o.Promise.At), CountdownSeconds: &left, Confidence: o.Promise.Confidence,
+		DeficitGPUs: int32(o.Promise.Slice.Deficit), Scope: o.Promise.Slice.Scope, Remedies: o.Promise.Remedies,
+		ConflictSet: o.Promise.Conflicts, Odds: o.Promise.Odds, PayingEnvelopes: o.Promise.Payers,
+		IntendedSlice: &rqv1.IntendedSlice{Domain: o.Promise.Slice.Labels},
+	}
+	for _, held := range o.Promise.Nodes {
+		a.Promise.IntendedSlice.Nodes = append(a.Promise.IntendedSlice.Nodes, held.Node)
+	}
+	return a
+}
+
+func changesOf(o book.Outlook) []change {
+	var out []change
+	for _, c := range o.Changes {
+		out = append(out, change(c))
+	}
+	return out
+}
+
+// placesOf returns the nodes of some pods of a size, sorted, and who pays for them.
+func placesOf(places []plan.Assignment, gpus int) ([]string, []rqv1.PayingEnvelope) {
+	nodes, payers := map[string]bool{}, map[rqv1.PayingEnvelope]int{}
+	for _, place := range places {
+		nodes[place.Node] = true
+		payers[rqv1.PayingEnvelope{Budget: place.Payer.Budget, Envelope: place.Payer.Envelope}] += gpus
+	}
+	var paying []rqv1.PayingEnvelope
+	for payer, gpus := range payers {
+		payer.GPUs = int32(gpus)
+		paying = append(paying, payer)
+	}
+	slices.SortFunc(paying, func(x, y rqv1.PayingEnvelope) int {
+		return slices.Compare([]string{x.Budget, x.Envelope}, []string{y.Budget, y.Envelope})
+	})
+	return slices.Sorted(maps.Keys(nodes)), paying
+}
+
+// lines says how a Run would start now.
+func (s *start) lines(wide bool) []string {
+	if s == nil {
+		return nil
+	}
+	out := []string{fmt.Sprintf("now, with %d GPUs on %s", s.GPUs, view.NodesInWords(s.Nodes, wide))}
+	for _, e := range s.Payers {
+		out = append(out, fmt.Sprintf("paid by %s/%s (%d GPUs)", e.Budget, e.Envelope, e.GPUs))
+	}
+	return out
+}
+
+func changeLines(changes []change) []string {
+	var out []string
+	for _, c := range changes {
+		out = append(out, fmt.Sprintf("%s (%d GPUs)", c.What, c.GPUs))
+	}
+	return out
+}

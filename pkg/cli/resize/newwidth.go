@@ -1,0 +1,56 @@
+package resize
+
+import (
+	"fmt"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+	"github.com/davidlangworthy/jobtree/pkg/cli/view"
+)
+
+// hasWidth returns the width in GPUs that a Run has, or starts with, as far as it desires that.
+func hasWidth(run *rqv1.Run) int32 {
+	has := run.Spec.Resources.TotalGPUs
+	if w := run.Status.Width; w != nil && w.Granted > 0 {
+		has = w.Granted
+	}
+	return min(has, run.Spec.Desired())
+}
+
+// newWidth returns the width that a Run is to desire, or says which rule is against it and what would do.
+func (r *resize) newWidth(run *rqv1.Run) (int32, error) {
+	const field = "spec.malleable.desiredTotalGPUs"
+	m, desired := run.Spec.Malleable, run.Spec.Desired()
+	refused := func(why string, args ...any) (int32, error) {
+		return 0, session.Fail(session.ExitError, "Run %s: %s", run.Name, fmt.Sprintf(why, args...))
+	}
+	switch phase := view.PhaseOf(run); {
+	case m == nil:
+		return refused("spec.malleable is not set, so the Run keeps its %d GPUs (R16); delete it and submit it anew with "+
+			"spec.malleable", desired)
+	case phase == rqv1.RunCompleted, phase == rqv1.RunFailed:
+		return refused("the Run is %s and holds nothing any more", phase)
+	}
+	to, least, most := r.to, m.MinTotalGPUs, m.MaxTotalGPUs
+	switch {
+	case r.by > 0 && r.wider:
+		to = desired + r.by
+	case r.by > 0:
+		to = hasWidth(run) - r.by
+	}
+	switch over := (to - least) % m.StepGPUs; {
+	case to < least:
+		return refused("%s: %d is less than malleable.minTotalGPUs (R24); %d is the least", field, to, least)
+	case to > most:
+		return refused("%s: %d is more than malleable.maxTotalGPUs (R23); %d is the most", field, to, most)
+	case over != 0:
+		return refused("%s: %d is not malleable.minTotalGPUs (%d) plus whole steps of malleable.stepGPUs (%d) (R16); %d "+
+			"and %d are",
+			field, to, least, m.StepGPUs, to-over, to-over+m.StepGPUs)
+	case r.wider && to < desired:
+		return refused("%s: %d is less than the %d GPUs that it desires; use kubectl runs shrink", field, to, desired)
+	case !r.wider && to > desired:
+		return refused("%s: %d is more than the %d GPUs that it desires; use kubectl runs grow", field, to, desired)
+	}
+	return to, nil
+}

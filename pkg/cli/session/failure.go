@@ -1,0 +1,111 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Exit codes of "kubectl runs".
+const (
+	ExitOK          = 0
+	ExitError       = 1
+	ExitUsage       = 2
+	ExitNotReached  = 3
+	ExitTimeout     = 4
+	ExitInvalid     = 5
+	ExitUnrevealed  = 6
+	ExitUnread      = 7
+	exitInterrupted = 130
+)
+
+// ExitCodesHelp lists the exit codes for people.
+const ExitCodesHelp = `Exit codes:
+
+  0    done
+  1    something was refused or could not be read or written; audit: something that always holds does not
+  2    the command line is wrong
+  3    watch: a Run ended otherwise than awaited
+  4    watch: the time given by --timeout has passed
+  5    explain --verify: the record is not valid
+  6    explain --verify: nothing has been drawn, or not yet, so that there is nothing to check
+  7    audit: what is needed could not be read, so that nothing is known
+  130  interrupted`
+
+// Failure is an error in words for people, with the exit code that it leads to.
+type Failure struct {
+	Code    int
+	Message string
+}
+
+// Error returns the message.
+func (f *Failure) Error() string { return f.Message }
+
+// Fail is an error in words for people, with an exit code.
+func Fail(code int, format string, args ...any) error {
+	return &Failure{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// InWords says what went wrong, why, and what to do next.
+func (s *Session) InWords(err error) error {
+	var failed *Failure
+	var unreachable *url.Error
+	switch {
+	case errors.As(err, &failed):
+		return failed
+	case errors.Is(err, context.Canceled):
+		return &Failure{Code: exitInterrupted}
+	case errors.As(err, &unreachable) && s.unconfigured():
+		return Fail(ExitError, "no cluster is configured: pass --kubeconfig or set KUBECONFIG")
+	case errors.As(err, &unreachable):
+		return Fail(ExitError,
+			"cannot reach the API server: %v; is it running, and do --kubeconfig and --context name the right one?", err)
+	case IsMissingKind(err):
+		return Fail(ExitError,
+			"the API server does not know jobtree's kinds: install them with \"kubectl apply -k manifests\"")
+	case apierrors.IsUnauthorized(err):
+		return Fail(ExitError, "the API server does not accept these credentials; check --kubeconfig, --context and --token")
+	case apierrors.IsForbidden(err):
+		return Fail(ExitError, "%s; ask an administrator for the right, or choose another namespace with -n", Refusal(err))
+	}
+	return Fail(ExitError, "%s", Refusal(err))
+}
+
+// unconfigured is true when neither a kubeconfig nor a flag names a cluster, so that the client has guessed one.
+func (s *Session) unconfigured() bool {
+	config, err := s.Flags.ToRawKubeConfigLoader().RawConfig()
+	return err == nil && len(config.Clusters) == 0 && *s.Flags.APIServer == ""
+}
+
+// IsMissingKind tells a resource that the server does not serve from an object that does not exist.
+func IsMissingKind(err error) bool {
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// Refusal is the server's own message; several causes are listed one a line.
+func Refusal(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return err.Error()
+	}
+	details := status.Status().Details
+	if status.Status().Reason != metav1.StatusReasonInvalid || details == nil || len(details.Causes) == 0 {
+		return status.Status().Message
+	}
+	lines := make([]string, len(details.Causes))
+	for i, cause := range details.Causes {
+		lines[i] = cause.Message
+		if cause.Field != "" && cause.Field != "<nil>" {
+			lines[i] = cause.Field + ": " + cause.Message
+		}
+	}
+	if len(lines) == 1 {
+		return lines[0]
+	}
+	return "\n  " + strings.Join(lines, "\n  ")
+}

@@ -1,0 +1,141 @@
+// Package submit is "kubectl runs submit".
+package submit
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/davidlangworthy/jobtree/pkg/cli/manifest"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+)
+
+// submission is one "kubectl runs submit".
+type submission struct {
+	*session.Session
+	output    *session.Output
+	paths     []string
+	recursive bool
+	dryRun    string
+}
+
+// Command returns "kubectl runs submit".
+func Command(s *session.Session) *cobra.Command {
+	sub := &submission{Session: s}
+	cmd := &cobra.Command{
+		Use:   "submit -f FILE",
+		Short: "Create Runs, and Budgets, from files",
+		Long: `Create Runs (runs.rq.davidlangworthy.io), and objects of jobtree's other kinds, from YAML or JSON.
+
+A file may hold several documents and Lists. Unknown fields, fields given twice and values of the wrong type are
+refused. Nothing is created before every file has been read and checked; after that each object is created on its own,
+so an object that the server refuses does not stop the others, and the exit code is 1. An object that exists already is
+refused: a submitted Run is not replaced.`,
+		Example: `  # Submit a Run to the namespace of the current context
+  kubectl runs submit -f resnet-small.yaml
+
+  # Submit every Run in a directory, and one from standard input
+  kubectl runs submit -f runs/ -f - < trainer.yaml
+
+  # Ask the server whether it would accept the Run, and create nothing
+  kubectl runs submit -f resnet-small.yaml --dry-run=server`,
+		Args: cobra.NoArgs,
+		RunE: s.RunE(sub.run),
+	}
+	sub.output = session.NewOutput(cmd, "created", "json, yaml, name")
+	cmd.Flags().StringArrayVarP(&sub.paths, "file", "f", nil,
+		`File, directory, or "-" for standard input; may be given several times. Also --filename.`)
+	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "filename" {
+			name = "file"
+		}
+		return pflag.NormalizedName(name)
+	})
+	cmd.Flags().BoolVarP(&sub.recursive, "recursive", "R", false, "Read directories below the given ones too.")
+	cmd.Flags().StringVar(&sub.dryRun, "dry-run", "none",
+		"none, client (check the files only) or server (have the server check, too, and create nothing).")
+	session.Must(cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{"none", "client", "server"},
+		cobra.ShellCompDirectiveNoFileComp)))
+	return cmd
+}
+
+func (s *submission) run(ctx context.Context, _ []string) error {
+	if err := s.completeFlags(); err != nil {
+		return err
+	}
+	printer, err := s.output.Printer()
+	if err != nil {
+		return err
+	}
+	entries, err := manifest.ReadEntries(s.paths, s.recursive, s.In)
+	if err != nil {
+		return err
+	}
+	c, namespace, explicit, err := s.Connect()
+	if err != nil {
+		return err
+	}
+	if err := manifest.SetNamespaces(entries, namespace, explicit); err != nil {
+		return err
+	}
+	var refused []string
+	var created []*unstructured.Unstructured
+	for _, e := range entries {
+		if err := s.create(ctx, c, e.Object); err != nil {
+			refused = append(refused, manifest.RefusedInWords(s.Session, e, err))
+			continue
+		}
+		created = append(created, e.Object)
+		if err := printer.PrintObj(e.Object, s.Out); err != nil {
+			return err
+		}
+	}
+	s.hint(created)
+	if len(refused) > 0 {
+		return session.Fail(session.ExitError, "%s", strings.Join(refused, "\nError: "))
+	}
+	return nil
+}
+
+func (s *submission) completeFlags() error {
+	if len(s.paths) == 0 {
+		return session.Fail(session.ExitUsage, `say what to submit with -f FILE; "-" is standard input`)
+	}
+	suffix, ok := map[string]string{"none": "%s", "client": "%s (dry run)", "server": "%s (server dry run)"}[s.dryRun]
+	if !ok {
+		return session.Fail(session.ExitUsage, "--dry-run must be none, client or server, not %q", s.dryRun)
+	}
+	return s.output.Flags.Complete(suffix)
+}
+
+func (s *submission) create(ctx context.Context, c client.Client, object *unstructured.Unstructured) error {
+	switch s.dryRun {
+	case "client":
+		return nil
+	case "server":
+		return c.Create(ctx, object, client.DryRunAll)
+	}
+	return c.Create(ctx, object)
+}
+
+// hint says on standard error how to follow the Runs that were created.
+func (s *submission) hint(created []*unstructured.Unstructured) {
+	names := map[string][]string{}
+	var order []string
+	for _, object := range created {
+		if object.GetKind() == "Run" && s.dryRun == "none" {
+			if names[object.GetNamespace()] == nil {
+				order = append(order, object.GetNamespace())
+			}
+			names[object.GetNamespace()] = append(names[object.GetNamespace()], object.GetName())
+		}
+	}
+	for _, namespace := range order {
+		fmt.Fprintf(s.ErrOut, "Follow with: kubectl runs watch -n %s %s\n", namespace, strings.Join(names[namespace], " "))
+	}
+}

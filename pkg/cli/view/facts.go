@@ -1,0 +1,134 @@
+// Package view puts what several commands tell of a Run into words: where it is, what it waits for, what befell its
+// GPU leases.
+package view
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+)
+
+// conflictsShown is how many entries of a conflict set the text names unless all are asked for.
+const conflictsShown = 10
+
+// Fact is one line or several under a label.
+type Fact struct {
+	Label string
+	Lines []string
+}
+
+// WriteFacts writes facts under each other, with what labels say in a column of its own. Facts without lines are left
+// out.
+func WriteFacts(text *strings.Builder, indent string, style func(label string) string, facts []Fact) {
+	width := 0
+	for _, f := range facts {
+		if len(f.Lines) > 0 {
+			width = max(width, len(style(f.Label)))
+		}
+	}
+	for _, f := range facts {
+		label := style(f.Label)
+		for _, line := range f.Lines {
+			fmt.Fprintf(text, "%s%-*s %s\n", indent, width, label, strings.TrimRight(printers.EscapeTerminal(line), " "))
+			label = ""
+		}
+	}
+}
+
+// Only is a fact's only line, or none when the text is empty.
+func Only(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
+}
+
+// Facts says what is promised. Ten conflicts and four nodes are shown, or all of them when wide is set.
+func (p *Promise) Facts(now time.Time, wide bool) ([]Fact, error) {
+	conflicts, err := p.conflictLines(wide)
+	if err != nil {
+		return nil, err
+	}
+	deficit, reservation := "", p.Reservation
+	if p.DeficitGPUs > 0 {
+		deficit = fmt.Sprintf("%d GPUs", p.DeficitGPUs)
+		if p.Scope != "" {
+			deficit += " in " + p.Scope
+		}
+	}
+	if p.State != "" {
+		reservation += fmt.Sprintf(" (%s)", p.State)
+	}
+	var payers []string
+	for _, e := range p.PayingEnvelopes {
+		payers = append(payers, fmt.Sprintf("%s/%s (%d GPUs)", e.Budget, e.Envelope, e.GPUs))
+	}
+	return []Fact{
+		{"earliest start", Only(p.startInWords(now))},
+		{"deficit", Only(deficit)},
+		{"remedies", p.Remedies},
+		{"conflicts", conflicts},
+		{"odds", Only(p.Odds)},
+		{"slice", Only(p.sliceInWords(wide))},
+		{"payers", payers},
+		{"reservation", Only(reservation)},
+	}, nil
+}
+
+// startInWords is the earliest start, how far away it is and how sure.
+func (p *Promise) startInWords(now time.Time) string {
+	words := Countdown(p.EarliestStart, now)
+	if p.State == rqv1.ReservationActivating {
+		words = "activating"
+	}
+	if p.Confidence != "" {
+		words += ", " + p.Confidence
+	}
+	return fmt.Sprintf("%s (%s)", At(p.EarliestStart), words)
+}
+
+func (p *Promise) sliceInWords(wide bool) string {
+	if p.IntendedSlice == nil {
+		return ""
+	}
+	words := SelectorText(p.IntendedSlice.Domain)
+	if len(p.IntendedSlice.Nodes) == 0 {
+		return words
+	}
+	if words != "" {
+		words += ": "
+	}
+	return words + NodesInWords(p.IntendedSlice.Nodes, wide)
+}
+
+// conflictLines is the conflict set as a table.
+func (p *Promise) conflictLines(wide bool) ([]string, error) {
+	if len(p.ConflictSet) == 0 {
+		return nil, nil
+	}
+	shown := p.ConflictSet
+	if !wide && len(shown) > conflictsShown {
+		shown = shown[:conflictsShown]
+	}
+	table := &metav1.Table{ColumnDefinitions: session.Columns("Run", "Owner", "Action", "GPUs", "Odds")}
+	for i := range shown {
+		c := &shown[i]
+		table.Rows = append(table.Rows, session.Row(nil, FullName(c.Run), string(c.Owner), string(c.Action),
+			fmt.Sprint(c.GPUs), percent(c.Probability)))
+	}
+	var text strings.Builder
+	if err := session.PrintTable(table, &text, wide, false); err != nil {
+		return nil, err
+	}
+	lines := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
+	if more := len(p.ConflictSet) - len(shown); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more; -o wide shows all", more))
+	}
+	return lines, nil
+}

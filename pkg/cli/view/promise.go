@@ -1,0 +1,156 @@
+package view
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// Promise is what a Reservation says at an instant: when a Run starts, what stands in its way and what is done about
+// it.
+type Promise struct {
+	Reservation string                `json:"reservation,omitempty"`
+	State       rqv1.ReservationState `json:"state,omitempty"`
+	StateReason string                `json:"stateReason,omitempty"`
+	// EarliestStart is when the Run starts, CountdownSeconds how far away that is; absent once the Reservation has
+	// ended.
+	EarliestStart    metav1.Time           `json:"earliestStart"`
+	CountdownSeconds *int64                `json:"countdownSeconds,omitempty"`
+	Confidence       string                `json:"confidence,omitempty"`
+	DeficitGPUs      int32                 `json:"deficitGPUs"`
+	Scope            string                `json:"scope,omitempty"`
+	Remedies         []string              `json:"remedies,omitempty"`
+	ConflictSet      []rqv1.Conflict       `json:"conflictSet,omitempty"`
+	Odds             string                `json:"odds,omitempty"`
+	IntendedSlice    *rqv1.IntendedSlice   `json:"intendedSlice,omitempty"`
+	PayingEnvelopes  []rqv1.PayingEnvelope `json:"payingEnvelopes,omitempty"`
+	ActivatedAt      *metav1.MicroTime     `json:"activatedAt,omitempty"`
+	Cuts             []rqv1.Cut            `json:"cuts,omitempty"`
+	EndedAt          *metav1.Time          `json:"endedAt,omitempty"`
+}
+
+// PromiseOf reads a Reservation.
+func PromiseOf(r *rqv1.Reservation, now time.Time) Promise {
+	p := Promise{
+		Reservation:     r.Name,
+		State:           StateOf(r),
+		StateReason:     r.Status.Reason,
+		EarliestStart:   r.Spec.EarliestStart,
+		ConflictSet:     r.Status.ConflictSet,
+		IntendedSlice:   r.Spec.IntendedSlice,
+		PayingEnvelopes: r.Spec.PayingEnvelopes,
+		ActivatedAt:     r.Status.ActivatedAt,
+		Cuts:            r.Status.Cuts,
+		EndedAt:         r.Status.EndedAt,
+	}
+	if f := r.Status.Forecast; f != nil {
+		p.Confidence, p.DeficitGPUs, p.Scope, p.Remedies = f.Confidence, f.DeficitGPUs, f.Scope, f.Remedies
+	}
+	if r.Status.Lottery != nil {
+		p.Odds = r.Status.Lottery.Odds
+	}
+	if !HasEnded(r) {
+		p.CountdownSeconds = countdownSeconds(p.EarliestStart, now)
+	}
+	return p
+}
+
+// Promised is what the Run waits for, among the promises of its Reservations: without the one that it names, the date
+// that it knows by itself, and nil without a date.
+func (w *Waiting) Promised(promises []Promise) *Promise {
+	for i := range promises {
+		if p := &promises[i]; p.Reservation == w.Reservation && p.CountdownSeconds != nil {
+			return p
+		}
+	}
+	if w.EarliestStart == nil {
+		return nil
+	}
+	return &Promise{Reservation: w.Reservation, EarliestStart: *w.EarliestStart, CountdownSeconds: w.CountdownSeconds}
+}
+
+// StateOf is the state of a Reservation; one without a state is Pending.
+func StateOf(r *rqv1.Reservation) rqv1.ReservationState {
+	if r.Status.State == "" {
+		return rqv1.ReservationPending
+	}
+	return r.Status.State
+}
+
+// HasEnded is true when nothing is promised any more.
+func HasEnded(r *rqv1.Reservation) bool {
+	return StateOf(r) == rqv1.ReservationReleased || StateOf(r) == rqv1.ReservationCanceled
+}
+
+// IsFor is true when the Reservation is the Run's own, and not that of an earlier Run of the same name.
+func IsFor(r *rqv1.Reservation, run *rqv1.Run) bool {
+	return r.Spec.RunRef == rqv1.NamespacedName{Namespace: run.Namespace, Name: run.Name} &&
+		!r.CreationTimestamp.Before(&run.CreationTimestamp)
+}
+
+// Risk is a Reservation whose activation may cut a Run, and the Run that it is for, where it could be read. Both are
+// namespace/name.
+type Risk struct {
+	Reservation      string      `json:"reservation"`
+	For              string      `json:"for,omitempty"`
+	At               metav1.Time `json:"at"`
+	CountdownSeconds *int64      `json:"countdownSeconds"`
+	Probability      string      `json:"probability"`
+}
+
+// RisksOf are those that the Run's status lists.
+func RisksOf(run *rqv1.Run, now time.Time) []Risk {
+	var risks []Risk
+	for _, r := range run.Status.AtRisk {
+		risks = append(risks, Risk{Reservation: r.Reservation, At: r.At, CountdownSeconds: countdownSeconds(r.At, now),
+			Probability: r.Probability})
+	}
+	return risks
+}
+
+// InWords says from whom the danger comes and how great it is.
+func (r *Risk) InWords() string {
+	from := "Reservation " + r.Reservation
+	if r.For != "" {
+		from = fmt.Sprintf("%s's %s", r.For, from)
+	}
+	return fmt.Sprintf("%s (%s)", from, percent(r.Probability))
+}
+
+// chance reads a probability, a decimal from 0 to 1; it is 0 when it is none.
+func chance(probability string) *big.Rat {
+	p, ok := new(big.Rat).SetString(probability)
+	if !ok {
+		return new(big.Rat)
+	}
+	return p
+}
+
+// percent prints a probability exactly: 0.25 is 25 %.
+func percent(probability string) string {
+	digits := new(big.Rat).Mul(chance(probability), big.NewRat(100, 1)).FloatString(len(probability))
+	return strings.TrimRight(strings.TrimRight(digits, "0"), ".") + " %"
+}
+
+// Countdown says how far away an instant is, to the second within the hour.
+func Countdown(t metav1.Time, now time.Time) string {
+	switch left := t.Sub(now).Truncate(time.Second); {
+	case left <= 0:
+		return "now"
+	case left < time.Hour:
+		return "in " + left.String()
+	default:
+		return "in " + duration.HumanDuration(left)
+	}
+}
+
+func countdownSeconds(t metav1.Time, now time.Time) *int64 {
+	seconds := max(0, int64(t.Sub(now)/time.Second))
+	return &seconds
+}

@@ -1,0 +1,137 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+)
+
+// NotLooked is said of a Run whose status is not about its present spec.
+const NotLooked = "The scheduler has not looked at this Run as it is now. If that lasts, see whether " +
+	"jobtree-scheduler is running."
+
+// Waiting is what a Run waits for.
+type Waiting struct {
+	Reason           string       `json:"reason,omitempty"`
+	Message          string       `json:"message,omitempty"`
+	Reservation      string       `json:"reservation,omitempty"`
+	EarliestStart    *metav1.Time `json:"earliestStart,omitempty"`
+	CountdownSeconds *int64       `json:"countdownSeconds,omitempty"`
+	// Refusal is the same as data, as the scheduler has published it.
+	Refusal *rqv1.RunRefusal `json:"refusal,omitempty"`
+}
+
+// LookedAt is true once the scheduler has looked at the Run as it is now.
+func LookedAt(run *rqv1.Run) bool {
+	return run.Status.Phase != "" && run.Status.ObservedGeneration >= run.Generation
+}
+
+// WaitOf is nil for a Run that does not wait to start.
+func WaitOf(run *rqv1.Run, now time.Time) *Waiting {
+	if PhaseOf(run) != rqv1.RunPending {
+		return nil
+	}
+	w := &Waiting{Reservation: run.Status.PendingReservation, EarliestStart: run.Status.EarliestStart,
+		Message: run.Status.Message,
+		Refusal: run.Status.Refusal}
+	if w.EarliestStart != nil {
+		w.CountdownSeconds = countdownSeconds(*w.EarliestStart, now)
+	}
+	if started := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionStarted); started != nil {
+		w.Reason, w.Message = started.Reason, started.Message
+	}
+	return w
+}
+
+// Phases of a Run, in the order of its life.
+var Phases = []string{string(rqv1.RunPending), string(rqv1.RunRunning), string(rqv1.RunCompleted),
+	string(rqv1.RunFailed)}
+
+// ParsePhases accepts phases in any case.
+func ParsePhases(names []string) ([]rqv1.RunPhase, error) {
+	var parsed []rqv1.RunPhase
+	for _, name := range names {
+		i := slices.IndexFunc(Phases, func(phase string) bool { return strings.EqualFold(phase, name) })
+		if i < 0 {
+			return nil, session.Fail(session.ExitUsage, "%q is no phase of a Run; choose from %s", name,
+				strings.Join(Phases, ", "))
+		}
+		parsed = append(parsed, rqv1.RunPhase(Phases[i]))
+	}
+	return parsed, nil
+}
+
+// PhaseOf is the Run's phase; a Run without one is Pending.
+func PhaseOf(run *rqv1.Run) rqv1.RunPhase {
+	if run.Status.Phase == "" {
+		return rqv1.RunPending
+	}
+	return run.Status.Phase
+}
+
+// WidthOf is what a Run has of what it tends to, in GPUs, such as 96/160.
+func WidthOf(run *rqv1.Run) string {
+	if w := run.Status.Width; w != nil {
+		return fmt.Sprintf("%d/%d", w.Allocated, w.Desired)
+	}
+	return fmt.Sprintf("0/%d", run.Spec.Resources.TotalGPUs)
+}
+
+// PendingOf is the change of width that is under way.
+func PendingOf(run *rqv1.Run) string {
+	if run.Status.Width == nil {
+		return ""
+	}
+	return run.Status.Width.Pending
+}
+
+// SparesWanted is how many GPUs are to stand by for a Run at the width that it has, or starts with.
+func SparesWanted(run *rqv1.Run) int32 {
+	width := run.Spec.Resources.TotalGPUs
+	if w := run.Status.Width; w != nil && w.Allocated > 0 {
+		width = w.Allocated
+	}
+	groups := int32(1)
+	if run.Spec.Locality != nil && run.Spec.Locality.GroupGPUs != nil && *run.Spec.Locality.GroupGPUs > 0 {
+		groups = width / *run.Spec.Locality.GroupGPUs
+	}
+	return groups * run.Spec.GroupSpares()
+}
+
+// StartOf is when a Run that waits is expected to start; empty when it does not wait or has no date.
+func StartOf(run *rqv1.Run, now time.Time) string {
+	if w := WaitOf(run, now); w != nil && w.EarliestStart != nil {
+		return fmt.Sprintf("%s (%s)", At(*w.EarliestStart), Countdown(*w.EarliestStart, now))
+	}
+	return ""
+}
+
+// RiskOf is the first of the greatest risks that a Run has of being cut; empty when it has none.
+func RiskOf(run *rqv1.Run, now time.Time) string {
+	risks := RisksOf(run, now)
+	if len(risks) == 0 {
+		return ""
+	}
+	worst := slices.MinFunc(risks, func(a, b Risk) int {
+		return cmp.Or(-chance(a.Probability).Cmp(chance(b.Probability)), a.At.Compare(b.At.Time))
+	})
+	return fmt.Sprintf("%s at %s (%s)", percent(worst.Probability), At(worst.At), Countdown(worst.At, now))
+}
+
+// Paint pads a phase and, on a terminal, colours it.
+func Paint(phase string, colours bool) string {
+	padded := fmt.Sprintf("%-9s", phase)
+	colour := map[string]string{"Pending": "33", "Running": "32", "Completed": "36", "Failed": "31"}[phase]
+	if !colours || colour == "" {
+		return padded
+	}
+	return "\x1b[" + colour + "m" + padded + "\x1b[0m"
+}

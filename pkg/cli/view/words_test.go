@@ -1,0 +1,49 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/clitest"
+)
+
+func TestPercentAndCountdown(t *testing.T) {
+	var got []string
+	for _, p := range []string{"0", "1", "1.0", "0.25", "0.3333", "0.0834", "0.000001", "often"} {
+		got = append(got, percent(p))
+	}
+	for _, d := range []time.Duration{-time.Second, 0, 999 * time.Millisecond, time.Second, time.Hour - time.Second,
+		90 * time.Minute, 50 * time.Hour} {
+		got = append(got, Countdown(clitest.After(d), clitest.Noon))
+	}
+	want := []string{"0 %", "100 %", "100 %", "25 %", "33.33 %", "8.34 %", "0.0001 %", "0 %",
+		"now", "now", "now", "in 1s", "in 59m59s", "in 90m", "in 2d2h"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestCutInWords(t *testing.T) {
+	for want, cut := range map[string]rqv1.Cut{
+		"cut by lottery":    {Action: rqv1.CutLottery},
+		"gave up spares":    {Action: rqv1.CutDropSpare, Spares: []int32{1}},
+		"shrunk to 96 GPUs": {Action: rqv1.CutShrink, Width: clitest.Ptr[int32](96)},
+		"shrunk":            {Action: rqv1.CutShrink},
+	} {
+		if diff := cmp.Diff(want, CutInWords(cut)); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestBarsFor(t *testing.T) {
+	t.Setenv("LANG", "C.UTF-8")
+	if p := BarsFor(&strings.Builder{}); p != Ascii {
+		t.Errorf("what is no terminal gets %s", fmt.Sprint(p.Cells))
+	}
+}

@@ -1,0 +1,69 @@
+package watch
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/view"
+)
+
+// tell says what has befallen a Run's GPU leases, and then how the Run is now, unless a reader would see no
+// difference.
+func (r *reporter) tell(f *followed) error {
+	happenings := f.leases.Take(r.eachLease)
+	if r.print != nil {
+		if f.run == nil || len(happenings) == 0 && f.said == f.run.ResourceVersion {
+			return nil
+		}
+		f.said = f.run.ResourceVersion
+		seen := sighting{Time: metav1.NewTime(r.now()), Changes: happenings}
+		if !r.countless {
+			seen.Leases = new(view.Tally)
+			*seen.Leases = f.leases.Tally(f.run.UID)
+		}
+		return r.print(f.run, seen)
+	}
+	for i := range happenings {
+		r.line(f.name, happenings[i].What)
+	}
+	if f.run == nil {
+		return nil
+	}
+	counts := f.leases.Tally(f.run.UID)
+	timeless := r.standing(f.run, counts, time.Time{}) // a countdown that goes on is no change
+	if f.said == timeless {
+		return nil
+	}
+	f.said = timeless
+	r.line(f.name, r.standing(f.run, counts, r.now()))
+	return nil
+}
+
+// standing is how a Run stands, in a line.
+func (r *reporter) standing(run *rqv1.Run, counts view.Tally, now time.Time) string {
+	leases := ""
+	// while a gang comes or goes, the lines about its GPU leases tell enough
+	if view.PhaseOf(run) == rqv1.RunRunning && !r.countless {
+		leases = counts.InWords(run)
+	}
+	notes := view.Bracketed(view.PendingOf(run)) + view.NoteOf("leases:", leases) +
+		view.NoteOf("starts", view.StartOf(run, now)) + view.NoteOf("at risk:", view.RiskOf(run, now))
+	return strings.TrimRight(fmt.Sprintf("%s  %-12s%s  %s", view.Paint(string(view.PhaseOf(run)), r.colours),
+		view.WidthOf(run)+" GPUs", notes,
+		printers.EscapeTerminal(run.Status.Message)), " ")
+}
+
+func (r *reporter) line(run types.NamespacedName, story string) {
+	name := run.Name
+	if r.namespaces {
+		name = run.String()
+	}
+	r.nameWidth = max(r.nameWidth, len(name))
+	fmt.Fprintf(r.out, "%s  %-*s  %s\n", r.now().Format(time.TimeOnly), r.nameWidth, name, story)
+}

@@ -1,0 +1,163 @@
+// Package world reads what the scheduler decides from, so that commands can say what it would decide.
+package world
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/config"
+)
+
+// SchedulerNamespace is where the scheduler and its configuration are installed.
+const SchedulerNamespace = "jobtree-system"
+
+// LiveBook reads the objects that the scheduler decides from into a book of its own, which decides as the scheduler
+// does. unread says what had to be guessed.
+func LiveBook(ctx context.Context, c client.Client, configFile string, now time.Time) (b *book.Book, unread []string,
+	err error) {
+	args, guessed, err := SchedulerArgs(ctx, c, configFile)
+	if err != nil {
+		return nil, nil, err
+	}
+	if guessed != "" {
+		unread = append(unread, guessed)
+	}
+	b = book.New(args)
+	var nodes corev1.NodeList
+	var pods corev1.PodList
+	var budgets rqv1.BudgetList
+	var runs rqv1.RunList
+	var leases rqv1.LeaseList
+	var reservations rqv1.ReservationList
+	holding := client.MatchingFieldsSelector{Selector: fields.ParseSelectorOrDie(
+		"status.phase!=Succeeded,status.phase!=Failed")}
+	open := client.MatchingFieldsSelector{Selector: fields.OneTermNotEqualSelector("status.closed", "true")}
+	for _, list := range []struct {
+		into    client.ObjectList
+		options []client.ListOption
+	}{{&nodes, nil}, {&budgets, nil}, {&runs, nil}, {&pods, []client.ListOption{holding}},
+		{&leases, []client.ListOption{open}}, {&reservations, nil}} {
+		if err := c.List(ctx, list.into, list.options...); err != nil {
+			return nil, nil, err
+		}
+	}
+	each(nodes.Items, b.SetNode)
+	each(budgets.Items, b.Budgets.SetBudget)
+	each(runs.Items, b.SetRun)
+	each(pods.Items, func(pod *corev1.Pod) { b.SetPod(pod); b.SetMember(pod) })
+	each(leases.Items, func(l *rqv1.Lease) { b.SetLease(l) })
+	each(reservations.Items, b.SetReservation)
+	for i := range budgets.Items {
+		if err := spendAs(b, &budgets.Items[i]); err != nil {
+			return nil, nil, err
+		}
+	}
+	b.Budgets.RefreshBudgets(now)
+	b.TakeOver()
+	return b, unread, nil
+}
+
+// each hands every item of a list to a function.
+func each[T any](items []T, set func(*T)) {
+	for i := range items {
+		set(&items[i])
+	}
+}
+
+// spendAs has a book know what a Budget has spent, as its status tells it, beyond what the open GPU leases have.
+func spendAs(b *book.Book, of *rqv1.Budget) error {
+	if of.Status.ObservedAt == nil {
+		return nil
+	}
+	record := budget.Record{Budget: of.Name, Envelopes: map[string][]budget.Bucket{}, Windows: map[string]int64{}}
+	open := b.Budgets.Spent(of.Status.ObservedAt.Time)
+	for i := range of.Status.Envelopes {
+		s := &of.Status.Envelopes[i]
+		if s.GPUHours == nil {
+			continue
+		}
+		spent, err := budget.ParseSpend(s.GPUHours.Spent)
+		if err != nil {
+			return fmt.Errorf("status of Budget %s, envelope %s: %w", of.Name, s.Name, err)
+		}
+		bucket := budget.Bucket{Start: windowStart(of, s.Name)}
+		bucket.Spent[0][0] = max(0, spent-open[budget.Key{Budget: of.Name, Envelope: s.Name}])
+		record.Envelopes[s.Name], record.Windows[s.Name] = []budget.Bucket{bucket}, bucket.Start
+	}
+	b.Budgets.SetRecord(record)
+	return nil
+}
+
+// windowStart is when an envelope's window began, Unix time in seconds; 0 for ever.
+func windowStart(b *rqv1.Budget, envelope string) int64 {
+	for i := range b.Spec.Envelopes {
+		if e := &b.Spec.Envelopes[i]; e.Name == envelope && e.Start != nil {
+			return e.Start.Unix()
+		}
+	}
+	return 0
+}
+
+// SchedulerArgs returns the arguments of the scheduler's plugin: from a file, from the ConfigMap that it is installed
+// with, or else the defaults, which guessed says.
+func SchedulerArgs(ctx context.Context, c client.Client, file string) (args *config.Args, guessed string, err error) {
+	if file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, "", err
+		}
+		args, err := pluginArgs(text)
+		return args, "", err
+	}
+	var maps corev1.ConfigMapList
+	err = c.List(ctx, &maps, client.InNamespace(SchedulerNamespace), client.MatchingLabels{
+		"app.kubernetes.io/part-of": "jobtree"})
+	guessed = "the scheduler's configuration: its defaults are assumed; name its file with --config"
+	if err == nil {
+		for i := range maps.Items {
+			if text, ok := maps.Items[i].Data["config.yaml"]; ok {
+				args, err := pluginArgs([]byte(text))
+				return args, "", err
+			}
+		}
+	}
+	args, err = config.Parse(nil)
+	return args, guessed, err
+}
+
+// pluginArgs finds the plugin's arguments in a scheduler's configuration.
+func pluginArgs(text []byte) (*config.Args, error) {
+	var file struct {
+		Profiles []struct {
+			PluginConfig []struct {
+				Name string         `json:"name"`
+				Args map[string]any `json:"args"`
+			} `json:"pluginConfig"`
+		} `json:"profiles"`
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		return nil, fmt.Errorf("the scheduler's configuration: %w", err)
+	}
+	for _, profile := range file.Profiles {
+		for _, plugin := range profile.PluginConfig {
+			if plugin.Name == "Jobtree" {
+				raw, err := yaml.Marshal(plugin.Args)
+				if err != nil {
+					return nil, err
+				}
+				return config.Parse(raw)
+			}
+		}
+	}
+	return config.Parse(nil)
+}
