@@ -7,49 +7,49 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// tie sorts charges by how close the holder is to the payer: the owner itself, its family, borrowers.
-type tie int
+// holder is who holds what a charge pays for, as seen from the payer: the owner itself, its family, borrowers.
+type holder int
 
 const (
-	tieOwn tie = iota
-	tieFamily
-	tieLent
-	ties
+	holderOwner holder = iota
+	holderFamily
+	holderBorrower
+	holders
 )
 
-func tieOf(r rqv1.Relation) tie {
+func holderOf(r rqv1.Relation) holder {
 	switch r {
 	case rqv1.RelationOwn:
-		return tieOwn
+		return holderOwner
 	case rqv1.RelationSponsor:
-		return tieLent
+		return holderBorrower
 	}
-	return tieFamily
+	return holderFamily
 }
 
-// part sorts charges by what the GPUs do.
-type part int
+// use sorts charges by what the GPUs do.
+type use int
 
 const (
-	partActive part = iota
-	partSpare
-	partOpportunistic
-	parts
+	useActive use = iota
+	useSpare
+	useOpportunistic
+	uses
 )
 
-func partOf(r rqv1.LeaseRole) part {
+func useOf(r rqv1.LeaseRole) use {
 	switch r {
 	case rqv1.RoleSpare:
-		return partSpare
+		return useSpare
 	case rqv1.RoleBorrowed:
-		return partOpportunistic
+		return useOpportunistic
 	}
-	return partActive
+	return useActive
 }
 
-// sums are amounts of Spend by tie and part, and what opportunistic Leases held regardless of their rate.
+// sums are amounts of Spend by holder and use, and what opportunistic Leases held regardless of their rate.
 type sums struct {
-	spent [ties][parts]Spend
+	spent [holders][uses]Spend
 	held  Spend
 }
 
@@ -62,8 +62,8 @@ func (s *sums) add(o *sums) {
 	s.held += o.held
 }
 
-// of returns the sum over the parts of some ties.
-func (s *sums) of(which ...tie) Spend {
+// of returns the sum over all uses by some holders.
+func (s *sums) of(which ...holder) Spend {
 	var sum Spend
 	for _, t := range which {
 		for p := range s.spent[t] {
@@ -74,18 +74,18 @@ func (s *sums) of(which ...tie) Spend {
 }
 
 // all returns the whole of what was charged.
-func (s *sums) all() Spend { return s.of(tieOwn, tieFamily, tieLent) }
+func (s *sums) all() Spend { return s.of(holderOwner, holderFamily, holderBorrower) }
 
 // account is what is charged to one envelope. Counters answer in constant time, however much has been charged.
 type account struct {
-	gpus [ties][parts]int
+	gpus [holders][uses]int
 	// owners are those of live charges that may become overdraft, with their number.
 	owners map[rqv1.Owner]int
 	// flavors are theirs, as far as their Leases record it, likewise.
 	flavors map[string]int
 	// accrued holds what open Leases, and closed ones that are not settled, have spent in the window; held what
 	// opportunistic ones among them have held.
-	accrued [ties][parts]accrual
+	accrued [holders][uses]accrual
 	held    accrual
 	begun   beginnings // of what is open
 	live    map[string]Charge
@@ -93,13 +93,13 @@ type account struct {
 	byEnd   aging // of the closed
 	// ends are live charges that end by themselves; endless is the weight of the others.
 	ends    endings
-	endless [ties]int64
+	endless [holders]int64
 	// window is the Unix time from which spending counts; 0 for ever. Settled is the part of it that is settled.
 	window  int64
 	settled sums
 	buckets []Bucket // of settled spending, by start
 	// over are the GPUs beyond what the envelope allows, as of the last Refresh.
-	over [ties][parts]int
+	over [holders][uses]int
 }
 
 // pastCharge is a closed Lease that is not settled.
@@ -121,16 +121,16 @@ func windowOf(e *rqv1.Envelope) int64 {
 	return max(0, e.Start.Unix())
 }
 
-// heldBy returns the GPUs of some ties that count against concurrency: opportunistic ones do not.
-func (a *account) heldBy(which ...tie) int {
+// heldBy returns the GPUs of some holders that count against concurrency: opportunistic ones do not.
+func (a *account) heldBy(which ...holder) int {
 	n := 0
 	for _, t := range which {
-		n += a.gpus[t][partActive] + a.gpus[t][partSpare]
+		n += a.gpus[t][useActive] + a.gpus[t][useSpare]
 	}
 	return n
 }
 
-func (a *account) inUse() int { return a.heldBy(tieOwn, tieFamily, tieLent) }
+func (a *account) inUse() int { return a.heldBy(holderOwner, holderFamily, holderBorrower) }
 
 func (a *account) open(lease string, c *Charge) {
 	a.live[lease] = *c
@@ -141,7 +141,7 @@ func (a *account) open(lease string, c *Charge) {
 
 // promise counts what a charge is still to spend, or no longer.
 func (a *account) promise(c *Charge, by int64) {
-	t := tieOf(c.Relation)
+	t := holderOf(c.Relation)
 	if c.Until.IsZero() {
 		a.endless[t] += by * c.weight()
 	} else {
@@ -165,7 +165,7 @@ func (a *account) accrueOpen(c *Charge, by int64) {
 // accrue has a charge accrue from an instant on, or no longer.
 func (a *account) accrue(c *Charge, from, by int64) {
 	from = max(from, a.window)
-	a.accrued[tieOf(c.Relation)][partOf(c.Role)].grow(by*c.weight(), from)
+	a.accrued[holderOf(c.Relation)][useOf(c.Role)].grow(by*c.weight(), from)
 	if c.Role == rqv1.RoleBorrowed {
 		a.held.grow(by*int64(c.GPUs)*int64(FullRate), from)
 	}
@@ -186,8 +186,8 @@ func (a *account) accruePast(p pastCharge, by int64) {
 	a.accrue(&p.Charge, max(p.Start.Unix(), p.ended.Unix()), -by)
 }
 
-// takeBack forgets that a Lease has been closed.
-func (a *account) takeBack(lease string) {
+// forget forgets that a Lease has been closed.
+func (a *account) forget(lease string) {
 	if p, closed := a.closed[lease]; closed {
 		a.accruePast(p, -1)
 		delete(a.closed, lease)
@@ -205,7 +205,7 @@ func (a *account) reopen(window int64) {
 		return
 	}
 	a.window = window
-	a.accrued, a.held, a.begun = [ties][parts]accrual{}, accrual{}, beginnings{}
+	a.accrued, a.held, a.begun = [holders][uses]accrual{}, accrual{}, beginnings{}
 	for _, c := range a.live {
 		a.accrueOpen(&c, 1)
 	}
@@ -236,9 +236,9 @@ const ahead = 3600
 // horizon is how far ahead, in seconds, GPU-hours are promised at most: 20 years, so that sums of Spend stay in range.
 const horizon = 20 * 365 * 24 * 3600
 
-// promised returns what is still to be spent by what runs for some ties: until its maxDuration ends it, or for another
-// hour.
-func (a *account) promised(now time.Time, which ...tie) Spend {
+// promised returns what is still to be spent by what runs for some holders: until its maxDuration ends it, or for
+// another hour.
+func (a *account) promised(now time.Time, which ...holder) Spend {
 	var sum Spend
 	for _, t := range which {
 		sum += Spend(a.endless[t] * ahead)

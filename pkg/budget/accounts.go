@@ -147,7 +147,7 @@ func (a *Accounts) Open(lease string, c Charge) {
 	}
 	a.charges[lease] = c
 	at := a.account(c.Payer)
-	at.takeBack(lease)
+	at.forget(lease)
 	at.open(lease, &c)
 	if c.Relation == rqv1.RelationSponsor {
 		a.borrowed[c.Run] += c.GPUs

@@ -13,7 +13,7 @@ type beginnings struct {
 
 type beginning struct {
 	leases int
-	weight [ties][parts]int64
+	weight [holders][uses]int64
 	held   int64
 }
 
@@ -29,7 +29,7 @@ func (b *beginnings) add(c *Charge, unix, by int64) {
 		b.latest = max(b.latest, unix)
 	}
 	x.leases += int(by)
-	x.weight[tieOf(c.Relation)][partOf(c.Role)] += by * c.weight()
+	x.weight[holderOf(c.Relation)][useOf(c.Role)] += by * c.weight()
 	if c.Role == rqv1.RoleBorrowed {
 		x.held += by * int64(c.GPUs) * int64(FullRate)
 	}

@@ -39,9 +39,9 @@ func standings(all []standing) *Accounts {
 		a.SetBudget(s.budget)
 		for name, gpus := range s.gpus {
 			at := a.account(Key{s.budget.Name, name})
-			at.gpus[tieOwn][partActive] = gpus
+			at.gpus[holderOwner][useActive] = gpus
 			at.buckets = []Bucket{{Start: at.window}}
-			at.buckets[0].Spent[tieOwn][partActive] = s.spent
+			at.buckets[0].Spent[holderOwner][useActive] = s.spent
 			at.sumSettled()
 		}
 	}

@@ -66,10 +66,10 @@ func (h *history) checkSpent(t *rapid.T) {
 		for i := range b.Spec.Envelopes {
 			e := &b.Spec.Envelopes[i]
 			k := Key{b.Name, e.Name}
-			for tie, matches := range map[tie]func(Charge) bool{
-				tieOwn:    func(c Charge) bool { return c.Payer == k && c.Relation == rqv1.RelationOwn },
-				tieFamily: func(c Charge) bool { return c.Payer == k && tieOf(c.Relation) == tieFamily },
-				tieLent:   func(c Charge) bool { return c.Payer == k && c.Relation == rqv1.RelationSponsor },
+			for tie, matches := range map[holder]func(Charge) bool{
+				holderOwner:    func(c Charge) bool { return c.Payer == k && c.Relation == rqv1.RelationOwn },
+				holderFamily:   func(c Charge) bool { return c.Payer == k && holderOf(c.Relation) == holderFamily },
+				holderBorrower: func(c Charge) bool { return c.Payer == k && c.Relation == rqv1.RelationSponsor },
 			} {
 				spent, promised := h.replay(matches, windowStart(e))
 				got := h.account(k).spent(h.now)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget/internal/payflow"
 )
 
 // Ask is what a Run asks to be paid for.
@@ -67,8 +68,8 @@ type Cover struct {
 	limits  []limit
 	borrow  int     // the limit that is the Run's own: maxBorrowGPUs; -1 when it has none
 	classes [][]int // offers that pay on nodes of the class, in order of R2
-	flow    flow
-	nest    *nest // nil until it is needed
+	payers  *payflow.Payers
+	pods    []int // that each limit lets in, kept between calls
 }
 
 // Cover returns what envelopes offer for a Run, in the order in which they pay: the owner's own, its siblings', its
@@ -76,7 +77,7 @@ type Cover struct {
 func (a *Accounts) Cover(ask Ask, now time.Time) *Cover {
 	c := &Cover{ask: ask, borrow: -1}
 	steps := a.related().steps(ask.Owner)
-	b := &binder{Accounts: a, cover: c, now: now, caps: map[Key][]int{}}
+	b := &builder{accounts: a, cover: c, now: now, caps: map[Key][]int{}}
 	for n, s := range steps {
 		for _, e := range a.envelopesOf(s.owners, ask.Flavor) {
 			b.offer(e, s.relation, n)
@@ -96,13 +97,27 @@ func (a *Accounts) Cover(ask Ask, now time.Time) *Cover {
 	}
 	b.keep(n)
 	b.measure()
+	over := make([][]int, len(c.Offers))
+	for i := range c.Offers {
+		over[i] = c.Offers[i].limits
+	}
+	c.payers = payflow.New(len(c.limits), over)
 	return c
 }
 
+// room returns how many pods each limit lets in; the answer is valid until the next call.
+func (c *Cover) room(spares spareGuess) []int {
+	c.pods = slices.Grow(c.pods[:0], len(c.limits))[:len(c.limits)]
+	for i := range c.limits {
+		c.pods[i] = c.limits[i].pods(spares)
+	}
+	return c.pods
+}
+
 // sponsor adds the envelopes of a sponsor that have not been offered within the family.
-func (b *binder) sponsor(owner rqv1.Owner, step int) {
-	relation, family := b.related().relation(b.cover.ask.Owner, owner)
-	for _, e := range b.envelopesOf([]rqv1.Owner{owner}, b.cover.ask.Flavor) {
+func (b *builder) sponsor(owner rqv1.Owner, step int) {
+	relation, family := b.accounts.related().relation(b.cover.ask.Owner, owner)
+	for _, e := range b.accounts.envelopesOf([]rqv1.Owner{owner}, b.cover.ask.Flavor) {
 		if !family || (e.Sharing == rqv1.SharingNone && relation != rqv1.RelationOwn) {
 			b.offer(e, rqv1.RelationSponsor, step)
 		}
@@ -110,9 +125,9 @@ func (b *binder) sponsor(owner rqv1.Owner, step int) {
 }
 
 // offer adds an envelope with all the limits over it.
-func (b *binder) offer(e envelope, relation rqv1.Relation, step int) {
+func (b *builder) offer(e envelope, relation rqv1.Relation, step int) {
 	o := Offer{Key: e.key, Owner: e.owner, Relation: relation, Step: step, Concurrency: int(e.Concurrency),
-		Used: b.Used(e.key), selector: e.Selector}
+		Used: b.accounts.Used(e.key), selector: e.Selector}
 	if e.End != nil && b.now.Before(e.End.Time) {
 		o.Closes = e.End.Time
 	}
@@ -139,7 +154,7 @@ func (b *binder) offer(e envelope, relation rqv1.Relation, step int) {
 }
 
 // keep has the payers of pods that are being replaced go on paying for as many.
-func (b *binder) keep(step int) {
+func (b *builder) keep(step int) {
 	for _, k := range slices.SortedFunc(maps.Keys(b.cover.ask.Kept), compareKeys) {
 		pods := b.cover.ask.Kept[k].Pods
 		o := b.keeper(k, step)
@@ -155,7 +170,7 @@ func (b *binder) keep(step int) {
 // keeper returns the offer of an envelope that paid for pods which are being replaced: the one that takes part, if any,
 // or else a refused one, which is added if there is none. Nothing is known of the owner of a Budget that is gone; what
 // it was to the Run's owner it still is.
-func (b *binder) keeper(k Key, step int) *Offer {
+func (b *builder) keeper(k Key, step int) *Offer {
 	c, found := b.cover, -1
 	for i := range c.Offers {
 		if c.Offers[i].Key == k && (found < 0 || c.Offers[found].Refusal != "") {
@@ -163,10 +178,11 @@ func (b *binder) keeper(k Key, step int) *Offer {
 		}
 	}
 	if found < 0 {
-		o := Offer{Key: k, Relation: rqv1.RelationSponsor, Step: step, Used: b.Used(k), Refusal: "it does not pay any more"}
-		if e, ok := b.find(k); ok {
+		o := Offer{Key: k, Relation: rqv1.RelationSponsor, Step: step, Used: b.accounts.Used(k),
+			Refusal: "it does not pay any more"}
+		if e, ok := b.accounts.find(k); ok {
 			o.Owner, o.Concurrency, o.selector = e.owner, int(e.Concurrency), e.Selector
-			if relation, family := b.related().relation(c.ask.Owner, e.owner); family {
+			if relation, family := b.accounts.related().relation(c.ask.Owner, e.owner); family {
 				o.Relation = relation
 			}
 		}
@@ -179,10 +195,10 @@ func (b *binder) keeper(k Key, step int) *Offer {
 
 // revive has a refused offer pay for pods that it paid for before, and no more. What it pays for counts under the
 // limits that others share with it.
-func (b *binder) revive(o *Offer, pods int) {
+func (b *builder) revive(o *Offer, pods int) {
 	o.Refusal, o.Opens = "", time.Time{}
 	o.limits = []int{b.limit(limit{Limit: Limit{Kind: Concurrency, Max: int64(pods * b.cover.ask.GPUsPerPod)}})}
-	if e, ok := b.find(o.Key); ok {
+	if e, ok := b.accounts.find(o.Key); ok {
 		o.limits = append(o.limits, b.limitsOf(e, o.Relation)...)
 	} else if o.Relation == rqv1.RelationSponsor && b.cover.borrow >= 0 {
 		o.limits = append(o.limits, b.cover.borrow)
@@ -222,19 +238,14 @@ func matches(selector, labels map[string]string) bool {
 
 // Covers reports whether the offers can pay for demand[class] pods on nodes of every class at once. It takes as many of
 // them for spares as the Run has, since it is not told which they are; Assign is exact.
-func (c *Cover) Covers(demand []int) bool { return c.share(demand, hopeful) }
+func (c *Cover) Covers(demand []int) bool {
+	_, covered := c.payers.Share(c.classes, demand, c.room(optimistic))
+	return covered
+}
 
 // Payable returns how many GPUs the offers could pay for, wherever their selectors allow.
 func (c *Cover) Payable() int {
-	c.flow.reset(0, c.residuals(hopeful))
-	total := 0
-	for i := range c.Offers {
-		total += c.flow.take(&c.Offers[i], 1<<40)
-	}
-	if len(c.nested().crossing) > 0 {
-		total = c.most(total, hopeful)
-	}
-	return total * c.ask.GPUsPerPod
+	return c.payers.Total(c.room(optimistic)) * c.ask.GPUsPerPod
 }
 
 // BorrowLimit returns the Run's own maxBorrowGPUs, and whether it is all that keeps a number of GPUs from being paid
@@ -270,11 +281,12 @@ func (c *Cover) Assign(classes []int, spare []bool) []int {
 	}
 	c.expect(spares)
 	defer c.expect(c.ask.Spares)
-	for _, price := range []price{hopeful, strict} {
-		if !c.share(demand, price) {
+	for _, guess := range []spareGuess{optimistic, pessimistic} {
+		sent, covered := c.payers.Share(c.classes, demand, c.room(guess))
+		if !covered {
 			continue
 		}
-		if payers := c.deal(classes); c.within(payers, spare) {
+		if payers := assignEach(classes, sent); c.within(payers, spare) {
 			return payers
 		}
 	}
@@ -288,15 +300,15 @@ func (c *Cover) expect(spares int) {
 	}
 }
 
-// deal hands what the flow gave each class to its pods: earlier offers to earlier pods.
-func (c *Cover) deal(classes []int) []int {
+// assignEach returns the offer that pays for each pod, of so many by class and offer: earlier offers for earlier pods.
+func assignEach(classes []int, sent [][]int) []int {
 	payers := make([]int, 0, len(classes))
-	next := make([]int, len(c.classes))
+	next := make([]int, len(sent))
 	for _, class := range classes {
-		for c.flow.sent[class][next[class]] == 0 {
+		for sent[class][next[class]] == 0 {
 			next[class]++
 		}
-		c.flow.sent[class][next[class]]--
+		sent[class][next[class]]--
 		payers = append(payers, next[class])
 	}
 	return payers

@@ -12,11 +12,11 @@ type endings struct {
 type ending struct {
 	unix   int64
 	leases int
-	weight [ties]int64
+	weight [holders]int64
 }
 
 // add counts a charge that ends at an instant, or with -1 counts it no more.
-func (e *endings) add(unix int64, t tie, weight, by int64) {
+func (e *endings) add(unix int64, t holder, weight, by int64) {
 	i, known := e.at[unix]
 	if !known {
 		if e.at == nil {
@@ -38,9 +38,9 @@ func (e *endings) add(unix int64, t tie, weight, by int64) {
 	e.list = e.list[:last]
 }
 
-// left returns what is still to be spent by the charges of some ties.
-func (e *endings) left(now int64, which []tie) Spend {
-	var sum [ties]Spend
+// left returns what is still to be spent by the charges of some holders.
+func (e *endings) left(now int64, which []holder) Spend {
+	var sum [holders]Spend
 	for i := range e.list {
 		seconds := min(max(0, e.list[i].unix-now), horizon)
 		for t, weight := range e.list[i].weight {
@@ -49,7 +49,7 @@ func (e *endings) left(now int64, which []tie) Spend {
 	}
 	var out Spend
 	for t, s := range sum {
-		if slices.Contains(which, tie(t)) {
+		if slices.Contains(which, holder(t)) {
 			out += s
 		}
 	}

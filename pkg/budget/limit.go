@@ -58,12 +58,13 @@ type limit struct {
 	kept          int   // pods that stay, whatever is left
 }
 
-// price says how to count the pods that a limit lets in: as if all spares were under it, or as if none were.
-type price int
+// spareGuess says how to count the pods that a limit lets in before it is known which of them are spares: as if all
+// spares were under it, or as if none were.
+type spareGuess int
 
 const (
-	hopeful price = iota
-	strict
+	optimistic spareGuess = iota
+	pessimistic
 )
 
 // cost is what one pod takes from the limit.
@@ -78,12 +79,12 @@ func (l *limit) cost(spare bool) int64 {
 func (l *limit) allowed() int64 { return max(l.left, int64(l.kept)*l.active) }
 
 // pods is how many pods fit under the limit.
-func (l *limit) pods(p price) int {
+func (l *limit) pods(guess spareGuess) int {
 	left := l.allowed()
 	if left <= 0 {
 		return 0
 	}
-	if p == strict || l.spare == l.active {
+	if guess == pessimistic || l.spare == l.active {
 		return int(left / l.active)
 	}
 	cheap := int64(l.spares)
@@ -93,23 +94,23 @@ func (l *limit) pods(p price) int {
 	return int(cheap + (left-cheap*l.spare)/l.active)
 }
 
-// binder collects the offers and limits of a cover.
-type binder struct {
-	*Accounts
-	cover *Cover
-	now   time.Time
-	caps  map[Key][]int // limits of aggregate caps, by Budget and name
+// builder collects the offers and limits of a cover.
+type builder struct {
+	accounts *Accounts
+	cover    *Cover
+	now      time.Time
+	caps     map[Key][]int // limits of aggregate caps, by Budget and name
 }
 
 // limit adds a limit on GPUs, or on GPU-hours, and returns its index.
-func (b *binder) limit(l limit) int {
+func (b *builder) limit(l limit) int {
 	ask := &b.cover.ask
 	l.Left, l.spares = l.left, ask.Spares
 	l.active = int64(ask.GPUsPerPod)
 	l.spare = l.active
 	rate := FullRate
 	if ask.Opportunistic {
-		rate = b.rates.Opportunistic
+		rate = b.accounts.rates.Opportunistic
 	}
 	switch {
 	case l.Kind == MaxBorrow: // whatever the GPUs do (R5)
@@ -117,7 +118,7 @@ func (b *binder) limit(l limit) int {
 		l.left = unbounded * l.active
 	case l.Hours():
 		perSecond := int64(ask.GPUsPerPod) * lookahead(ask.MaxDuration)
-		l.active, l.spare = perSecond*int64(rate), perSecond*int64(b.rates.Spare)
+		l.active, l.spare = perSecond*int64(rate), perSecond*int64(b.accounts.rates.Spare)
 	}
 	b.cover.limits = append(b.cover.limits, l)
 	return len(b.cover.limits) - 1
@@ -132,24 +133,24 @@ func lookahead(maxDuration time.Duration) int64 {
 }
 
 // limitsOf returns the limits over an envelope, for a payer of some relation.
-func (b *binder) limitsOf(e envelope, relation rqv1.Relation) []int {
-	at := b.account(e.key)
+func (b *builder) limitsOf(e envelope, relation rqv1.Relation) []int {
+	at := b.accounts.account(e.key)
 	out := []int{b.gpus(Concurrency, e.Concurrency, at.inUse())}
 	if e.MaxGPUHours != nil {
 		out = append(out, b.hours(GPUHours, *e.MaxGPUHours, at.committed(b.now)))
 	}
 	if relation == rqv1.RelationSponsor {
 		if l := e.Lending; l != nil && l.MaxConcurrency != nil {
-			out = append(out, b.gpus(LendingConcurrency, *l.MaxConcurrency, at.heldBy(tieLent)))
+			out = append(out, b.gpus(LendingConcurrency, *l.MaxConcurrency, at.heldBy(holderBorrower)))
 		}
 		if l := e.Lending; l != nil && l.MaxGPUHours != nil {
-			out = append(out, b.hours(LendingGPUHours, *l.MaxGPUHours, at.committed(b.now, tieLent)))
+			out = append(out, b.hours(LendingGPUHours, *l.MaxGPUHours, at.committed(b.now, holderBorrower)))
 		}
 		if b.cover.borrow >= 0 {
 			out = append(out, b.cover.borrow)
 		}
 	}
-	spec := &b.budgets[e.key.Budget].Spec
+	spec := &b.accounts.budgets[e.key.Budget].Spec
 	for i := range spec.AggregateCaps {
 		if c := &spec.AggregateCaps[i]; slices.Contains(c.Envelopes, e.Name) {
 			out = append(out, b.capLimits(e.key.Budget, c)...)
@@ -159,23 +160,23 @@ func (b *binder) limitsOf(e envelope, relation rqv1.Relation) []int {
 }
 
 // gpus adds a limit on GPUs of which some are used.
-func (b *binder) gpus(kind LimitKind, most int32, used int) int {
+func (b *builder) gpus(kind LimitKind, most int32, used int) int {
 	return b.limit(limit{Limit: Limit{Kind: kind, Max: int64(most)}, left: int64(most) - int64(used)})
 }
 
 // hours adds a limit on GPU-hours of which some are spent or promised.
-func (b *binder) hours(kind LimitKind, most int64, committed Spend) int {
+func (b *builder) hours(kind LimitKind, most int64, committed Spend) int {
 	return b.limit(limit{Limit: Limit{Kind: kind, Max: int64(hours(most))}, left: int64(hours(most) - committed)})
 }
 
 // capLimits returns the limits of an aggregate cap, which all envelopes under it share.
-func (b *binder) capLimits(budget string, c *rqv1.AggregateCap) []int {
+func (b *builder) capLimits(budget string, c *rqv1.AggregateCap) []int {
 	key := Key{budget, c.Name}
 	if known, ok := b.caps[key]; ok {
 		return known
 	}
 	var out []int
-	used, committed := b.under(budget, c, b.now)
+	used, committed := b.accounts.under(budget, c, b.now)
 	if c.MaxConcurrency != nil {
 		out = append(out, b.gpus(Concurrency, *c.MaxConcurrency, used))
 	}
@@ -200,10 +201,10 @@ func (a *Accounts) under(budget string, c *rqv1.AggregateCap, now time.Time) (us
 	return used, committed
 }
 
-// committed returns what is spent or promised, by some ties or by all.
-func (a *account) committed(now time.Time, which ...tie) Spend {
+// committed returns what is spent or promised, by some holders or by all.
+func (a *account) committed(now time.Time, which ...holder) Spend {
 	if len(which) == 0 {
-		which = []tie{tieOwn, tieFamily, tieLent}
+		which = []holder{holderOwner, holderFamily, holderBorrower}
 	}
 	spent := a.spent(now)
 	return spent.of(which...) + a.promised(now, which...)
@@ -213,12 +214,12 @@ func (a *account) committed(now time.Time, which ...tie) Spend {
 func hours(n int64) Spend { return Spend(n) * GPUHour }
 
 // measure works out how many pods each offer could pay for by itself, and what bounds it.
-func (b *binder) measure() {
+func (b *builder) measure() {
 	for i := range b.cover.Offers {
 		o := &b.cover.Offers[i]
 		for at, l := range o.limits {
 			bound := &b.cover.limits[l]
-			if pods := bound.pods(hopeful); at == 0 || pods < o.Pods {
+			if pods := bound.pods(optimistic); at == 0 || pods < o.Pods {
 				o.Pods, o.Limit = pods, bound.Limit
 			}
 		}

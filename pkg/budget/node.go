@@ -31,7 +31,7 @@ func (a *Accounts) coversAll(e envelope, at *account) bool {
 		return true
 	}
 	for _, c := range at.live {
-		if partOf(c.Role) != partOpportunistic && !a.covers(e, &c) {
+		if useOf(c.Role) != useOpportunistic && !a.covers(e, &c) {
 			return false
 		}
 	}

@@ -44,7 +44,7 @@ func (a *Accounts) Refresh(now time.Time) []string {
 	a.overdrafts = map[Key]Overdraft{}
 	for budget, keys := range a.paying {
 		for _, k := range keys {
-			a.accounts[k].over = [ties][parts]int{}
+			a.accounts[k].over = [holders][uses]int{}
 		}
 		if !a.allWithin(budget, keys, now) {
 			a.overdraw(keys, now)
@@ -72,9 +72,9 @@ func (a *Accounts) overdraw(keys []Key, now time.Time) {
 		Charge
 	}
 	var all []entry
-	wallets, purses := map[Key]*wallet{}, map[Key]*purse{}
+	wallets, balances := map[Key]*wallet{}, map[Key]*balance{}
 	for _, k := range keys {
-		wallets[k] = a.walletOf(k, purses, now)
+		wallets[k] = a.walletOf(k, balances, now)
 		for lease, c := range a.accounts[k].live {
 			if c.Role != rqv1.RoleBorrowed {
 				all = append(all, entry{lease, c})
@@ -90,7 +90,7 @@ func (a *Accounts) overdraw(keys []Key, now time.Time) {
 			continue
 		}
 		a.over[c.lease] = over
-		a.accounts[c.Payer].over[tieOf(c.Relation)][partOf(c.Role)] += over
+		a.accounts[c.Payer].over[holderOf(c.Relation)][useOf(c.Role)] += over
 		o, known := a.overdrafts[c.Payer]
 		if !known {
 			o = Overdraft{Key: c.Payer, Cause: cause}

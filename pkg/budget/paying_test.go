@@ -165,14 +165,14 @@ func whatItCosts() []statement {
 			equal([]int64{3600, 3 * 3600}, []int64{lookahead(0), lookahead(3 * time.Hour)})},
 		{"R7", "| cap | 100 |", equal(100*GPUHour, hours(100))},
 		{"R7", "| spent: 16 × 1.25 | 20 |", equal(20*GPUHour, spent.all())},
-		{"R7", "| promised: 16 × 1 | 16 |", equal(16*GPUHour, at.promised(noon, tieOwn))},
+		{"R7", "| promised: 16 × 1 | 16 |", equal(16*GPUHour, at.promised(noon, holderOwner))},
 		{"R7", "| left for others | 64 |",
 			equal([]bool{true, false}, []bool{pays(hundred, 64, 0, noon), pays(hundred, 72, 0, noon)})},
 		{"R7", "A Run of 32 GPUs without a `maxDuration` needs 32 and starts.", equal(true, pays(hundred, 32, 0, noon))},
 		{"R7", "One of 32 GPUs for 2 hours needs 64 and starts.", equal(true, pays(hundred, 32, 2*time.Hour, noon))},
 		{"R7", "One for 3 hours needs 96 and waits.", equal(false, pays(hundred, 32, 3*time.Hour, noon))},
 		{"R7", "An hour later the first Run has spent 36 and is promised 16 still.",
-			equal([]Spend{36 * GPUHour, 16 * GPUHour}, []Spend{later.all(), at.promised(noon.Add(time.Hour), tieOwn)})},
+			equal([]Spend{36 * GPUHour, 16 * GPUHour}, []Spend{later.all(), at.promised(noon.Add(time.Hour), holderOwner)})},
 	}
 }
 

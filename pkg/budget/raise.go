@@ -65,10 +65,10 @@ func (c *Cover) raise(offer, wanted int) (edits []string) {
 // binding returns the limit that keeps an offer from paying for more of so many GPUs; false when that is not one of its
 // Budget.
 func (c *Cover) binding(offer, wanted int) (int, bool) {
-	c.Takes(wanted / c.ask.GPUsPerPod)
+	_, room := c.takes(wanted / c.ask.GPUsPerPod)
 	tightest := -1
 	for _, l := range c.Offers[offer].limits {
-		if tightest < 0 || c.flow.left[l] < c.flow.left[tightest] {
+		if tightest < 0 || room[l] < room[tightest] {
 			tightest = l
 		}
 	}

@@ -13,7 +13,7 @@ type Bucket struct {
 	// Start of the window, Unix time in seconds; 0 for ever.
 	Start int64 `json:"start"`
 	// Spent by active ranks, spares and opportunistic work, in this order, of the owner, its family and borrowers.
-	Spent [ties][parts]Spend `json:"spent"`
+	Spent [holders][uses]Spend `json:"spent"`
 	// Held by opportunistic work, whatever it was charged.
 	Held Spend `json:"held"`
 }
@@ -102,9 +102,9 @@ func (a *Accounts) SetRecord(r Record) {
 		for lease, p := range at.closed {
 			switch ended := p.ended.Unix(); {
 			case s.early[lease]:
-				at.takeBack(lease)
+				at.forget(lease)
 			case ended <= r.Through:
-				at.takeBack(lease)
+				at.forget(lease)
 				s.waiting[lease] = ended
 			}
 		}
@@ -134,8 +134,8 @@ func (a *account) fold(lease string, p pastCharge) {
 		if to <= from {
 			continue
 		}
-		a.buckets[i].Spent[tieOf(p.Relation)][partOf(p.Role)] += Spend(p.weight() * (to - from))
-		if partOf(p.Role) == partOpportunistic {
+		a.buckets[i].Spent[holderOf(p.Relation)][useOf(p.Role)] += Spend(p.weight() * (to - from))
+		if useOf(p.Role) == useOpportunistic {
 			a.buckets[i].Held += Spend(int64(p.GPUs) * int64(FullRate) * (to - from))
 		}
 	}

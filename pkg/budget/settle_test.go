@@ -33,7 +33,7 @@ func TestSettle(t *testing.T) {
 	same(t, "folded", []string{"ns/old"}, folded)
 	start := noon.Add(window).Unix()
 	buckets := []Bucket{{Start: 0}, {Start: start}}
-	buckets[0].Spent[tieOwn][partActive], buckets[1].Spent[tieOwn][partActive] = GPUHour, GPUHour
+	buckets[0].Spent[holderOwner][useActive], buckets[1].Spent[holderOwner][useActive] = GPUHour, GPUHour
 	want := Record{Budget: "b", Through: noon.Add(-time.Hour).Unix(), Envelopes: map[string][]Bucket{"e": buckets},
 		Windows: map[string]int64{"e": start}}
 	same(t, "record", want, record)

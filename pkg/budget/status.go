@@ -39,16 +39,16 @@ func (a *Accounts) Status(b *rqv1.Budget, now time.Time) rqv1.BudgetStatus {
 
 func (a *Accounts) envelopeStatus(b *rqv1.Budget, e *rqv1.Envelope, now time.Time) rqv1.EnvelopeStatus {
 	at := a.account(Key{b.Name, e.Name})
-	within := func(t tie, p part) int { return at.gpus[t][p] - at.over[t][p] }
+	within := func(t holder, p use) int { return at.gpus[t][p] - at.over[t][p] }
 	s := rqv1.EnvelopeStatus{
 		Name:       e.Name,
-		OwnedGPUs:  int32(within(tieOwn, partActive)),
-		FamilyGPUs: int32(within(tieFamily, partActive)),
-		LentGPUs:   int32(within(tieLent, partActive)),
-		SpareGPUs:  int32(within(tieOwn, partSpare) + within(tieFamily, partSpare) + within(tieLent, partSpare)),
-		OpportunisticGPUs: int32(at.gpus[tieOwn][partOpportunistic] + at.gpus[tieFamily][partOpportunistic] +
-			at.gpus[tieLent][partOpportunistic]),
-		LendingGPUs: int32(at.heldBy(tieLent)),
+		OwnedGPUs:  int32(within(holderOwner, useActive)),
+		FamilyGPUs: int32(within(holderFamily, useActive)),
+		LentGPUs:   int32(within(holderBorrower, useActive)),
+		SpareGPUs:  int32(within(holderOwner, useSpare) + within(holderFamily, useSpare) + within(holderBorrower, useSpare)),
+		OpportunisticGPUs: int32(at.gpus[holderOwner][useOpportunistic] + at.gpus[holderFamily][useOpportunistic] +
+			at.gpus[holderBorrower][useOpportunistic]),
+		LendingGPUs: int32(at.heldBy(holderBorrower)),
 		GPUHours:    a.hoursStatus(at, e, now),
 	}
 	for t := range at.over {
@@ -67,7 +67,7 @@ func (a *Accounts) headroom(b *rqv1.Budget, e *rqv1.Envelope, now time.Time) (ow
 		return 0, 0
 	}
 	c := &Cover{ask: Ask{GPUsPerPod: 1}, borrow: -1}
-	bind := &binder{Accounts: a, cover: c, now: now, caps: map[Key][]int{}}
+	bind := &builder{accounts: a, cover: c, now: now, caps: map[Key][]int{}}
 	relation := rqv1.RelationOwn
 	lends := e.Lending != nil && e.Lending.Allow && len(e.Lending.To) > 0
 	if lends {
@@ -76,7 +76,7 @@ func (a *Accounts) headroom(b *rqv1.Budget, e *rqv1.Envelope, now time.Time) (ow
 	own, lent = math.MaxInt32, math.MaxInt32
 	for _, l := range bind.limitsOf(envelope{Key{b.Name, e.Name}, b.Spec.Owner, e}, relation) {
 		at := &c.limits[l]
-		pods := at.pods(strict)
+		pods := at.pods(pessimistic)
 		lent = min(lent, pods)
 		if at.Kind != LendingConcurrency && at.Kind != LendingGPUHours {
 			own = min(own, pods)
@@ -90,15 +90,15 @@ func (a *Accounts) headroom(b *rqv1.Budget, e *rqv1.Envelope, now time.Time) (ow
 
 func (a *Accounts) hoursStatus(at *account, e *rqv1.Envelope, now time.Time) *rqv1.GPUHours {
 	spent := at.spent(now)
-	hours := hoursOf(spent.all(), at.promised(now, tieOwn, tieFamily, tieLent), at.hourly(), e.MaxGPUHours)
-	hours.Owned = amount(spent.spent[tieOwn][partActive])
-	hours.Family = amount(spent.spent[tieFamily][partActive])
-	hours.Lent = amount(spent.spent[tieLent][partActive])
-	hours.Spare = amount(spent.spent[tieOwn][partSpare] + spent.spent[tieFamily][partSpare] +
-		spent.spent[tieLent][partSpare])
+	hours := hoursOf(spent.all(), at.promised(now, holderOwner, holderFamily, holderBorrower), at.hourly(), e.MaxGPUHours)
+	hours.Owned = amount(spent.spent[holderOwner][useActive])
+	hours.Family = amount(spent.spent[holderFamily][useActive])
+	hours.Lent = amount(spent.spent[holderBorrower][useActive])
+	hours.Spare = amount(spent.spent[holderOwner][useSpare] + spent.spent[holderFamily][useSpare] +
+		spent.spent[holderBorrower][useSpare])
 	hours.Opportunistic = amount(spent.held)
-	hours.Lending = amount(spent.of(tieLent))
-	hours.LendingPromised = amount(at.promised(now, tieLent))
+	hours.Lending = amount(spent.of(holderBorrower))
+	hours.LendingPromised = amount(at.promised(now, holderBorrower))
 	return hours
 }
 

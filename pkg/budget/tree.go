@@ -22,24 +22,30 @@ type Take struct {
 // Takes returns how many of a number of pods each offer pays for, in the order of Offers, wherever their selectors
 // allow. The sum is what Payable says, but no more than is asked for; it may be less where aggregate caps overlap.
 func (c *Cover) Takes(pods int) []Take {
-	c.flow.reset(0, c.residuals(hopeful))
-	out := make([]Take, len(c.Offers))
+	out, _ := c.takes(pods)
+	return out
+}
+
+// takes returns also how many pods each limit lets in after that.
+func (c *Cover) takes(pods int) (out []Take, room []int) {
+	room = c.room(optimistic)
+	out = make([]Take, len(c.Offers))
 	for i := range c.Offers {
 		o := &c.Offers[i]
-		out[i].Pods = c.flow.take(o, pods)
+		out[i].Pods = c.payers.Take(i, pods, room)
 		pods -= out[i].Pods
 		if pods == 0 {
 			continue
 		}
 		out[i].Limit = o.Limit
 		for _, l := range o.limits {
-			if c.flow.left[l] <= 0 {
+			if room[l] <= 0 {
 				out[i].Limit = c.limits[l].Limit
 				break
 			}
 		}
 	}
-	return out
+	return out, room
 }
 
 // Lenders returns the owners outside a borrower's family of whom some envelope lends to it, sorted (R4).

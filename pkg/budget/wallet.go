@@ -9,15 +9,16 @@ import (
 
 // wallet is what an envelope still allows while its charges are gone through (R8).
 type wallet struct {
-	closed  Cause    // why nothing is allowed to anybody; empty otherwise
-	purses  []*purse // of the envelope first, then of the aggregate caps over it
-	lending *purse   // what borrowers may hold
-	serves  func(rqv1.Owner) bool
-	covers  func(*Charge) bool // whether it is for the envelope's flavor and selector
+	closed   Cause      // why nothing is allowed to anybody; empty otherwise
+	balances []*balance // of the envelope first, then of the aggregate caps over it
+	lending  *balance   // what borrowers may hold
+	serves   func(rqv1.Owner) bool
+	covers   func(*Charge) bool // whether it is for the envelope's flavor and selector
 }
 
-// purse is what one limit on GPUs, together with one on GPU-hours, still allows. It is empty once the hours are spent.
-type purse struct {
+// balance is what one limit on GPUs, together with one on GPU-hours, still allows. It is empty once the hours are
+// spent.
+type balance struct {
 	left  int // GPUs
 	spent bool
 }
@@ -25,16 +26,16 @@ type purse struct {
 // unbounded is more GPUs than there can be.
 const unbounded = 1 << 40
 
-func newPurse(most int, maxHours *int64, spent Spend) *purse {
+func newBalance(most int, maxHours *int64, spent Spend) *balance {
 	if spentOut(maxHours, spent) {
-		return &purse{spent: true}
+		return &balance{spent: true}
 	}
-	return &purse{left: most}
+	return &balance{left: most}
 }
 
-// walletOf returns the wallet of an envelope, with the purses of aggregate caps, which envelopes share, by Budget and
+// walletOf returns the wallet of an envelope, with the balances of aggregate caps, which envelopes share, by Budget and
 // name.
-func (a *Accounts) walletOf(k Key, caps map[Key]*purse, now time.Time) *wallet {
+func (a *Accounts) walletOf(k Key, caps map[Key]*balance, now time.Time) *wallet {
 	e, ok := a.find(k)
 	switch {
 	case !ok:
@@ -42,26 +43,26 @@ func (a *Accounts) walletOf(k Key, caps map[Key]*purse, now time.Time) *wallet {
 	case !open(e.Envelope, now):
 		return &wallet{closed: CauseWindow}
 	}
-	w := &wallet{lending: &purse{left: unbounded}, serves: a.server(e),
+	w := &wallet{lending: &balance{left: unbounded}, serves: a.server(e),
 		covers: func(c *Charge) bool { return a.covers(e, c) }}
-	w.purses = append(w.purses, newPurse(int(e.Concurrency), e.MaxGPUHours, a.spentOn(k, now)))
+	w.balances = append(w.balances, newBalance(int(e.Concurrency), e.MaxGPUHours, a.spentOn(k, now)))
 	if l := e.Lending; l != nil {
 		most := unbounded
 		if l.MaxConcurrency != nil {
 			most = int(*l.MaxConcurrency)
 		}
-		w.lending = newPurse(most, l.MaxGPUHours, a.spentOn(k, now, tieLent))
+		w.lending = newBalance(most, l.MaxGPUHours, a.spentOn(k, now, holderBorrower))
 	}
 	spec := &a.budgets[k.Budget].Spec
 	for i := range spec.AggregateCaps {
 		if c := &spec.AggregateCaps[i]; slices.Contains(c.Envelopes, e.Name) {
-			w.purses = append(w.purses, a.capPurse(Key{k.Budget, c.Name}, c, caps, now))
+			w.balances = append(w.balances, a.capBalance(Key{k.Budget, c.Name}, c, caps, now))
 		}
 	}
 	return w
 }
 
-func (a *Accounts) capPurse(key Key, c *rqv1.AggregateCap, caps map[Key]*purse, now time.Time) *purse {
+func (a *Accounts) capBalance(key Key, c *rqv1.AggregateCap, caps map[Key]*balance, now time.Time) *balance {
 	if caps[key] == nil {
 		most := unbounded
 		if c.MaxConcurrency != nil {
@@ -71,7 +72,7 @@ func (a *Accounts) capPurse(key Key, c *rqv1.AggregateCap, caps map[Key]*purse, 
 		for _, name := range c.Envelopes {
 			spent += a.spentOn(Key{key.Budget, name}, now)
 		}
-		caps[key] = newPurse(most, c.MaxGPUHours, spent)
+		caps[key] = newBalance(most, c.MaxGPUHours, spent)
 	}
 	return caps[key]
 }
@@ -88,18 +89,18 @@ func (w *wallet) take(c *Charge) (over int, cause Cause) {
 	if !w.covers(c) {
 		return c.GPUs, CauseReach
 	}
-	purses := w.purses
-	if tieOf(c.Relation) == tieLent {
-		purses = append(slices.Clone(purses), w.lending)
+	balances := w.balances
+	if holderOf(c.Relation) == holderBorrower {
+		balances = append(slices.Clone(balances), w.lending)
 	}
 	allowed, cause := c.GPUs, CauseConcurrency
-	for _, p := range purses {
+	for _, p := range balances {
 		allowed = min(allowed, p.left)
 		if p.spent {
 			cause = CauseHours
 		}
 	}
-	for _, p := range purses {
+	for _, p := range balances {
 		p.left -= allowed
 	}
 	return c.GPUs - allowed, cause
@@ -117,13 +118,13 @@ func (a *Accounts) server(e envelope) func(rqv1.Owner) bool {
 	}
 }
 
-func (a *Accounts) spentOn(k Key, now time.Time, which ...tie) Spend {
+func (a *Accounts) spentOn(k Key, now time.Time, which ...holder) Spend {
 	at := a.accounts[k]
 	if at == nil {
 		return 0
 	}
 	if len(which) == 0 {
-		which = []tie{tieOwn, tieFamily, tieLent}
+		which = []holder{holderOwner, holderFamily, holderBorrower}
 	}
 	spent := at.spent(now)
 	return spent.of(which...)

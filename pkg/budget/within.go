@@ -40,13 +40,13 @@ func (a *Accounts) allWithin(budget string, keys []Key, now time.Time) bool {
 
 // keeps reports whether an envelope whose window is open keeps its own limits and serves everybody whom it pays for.
 func (a *Accounts) keeps(e envelope, at *account, now time.Time) bool {
-	used, lent := at.inUse(), at.heldBy(tieLent)
+	used, lent := at.inUse(), at.heldBy(holderBorrower)
 	if used > int(e.Concurrency) || used > 0 && spentOut(e.MaxGPUHours, a.spentOn(e.key, now)) {
 		return false
 	}
 	if l := e.Lending; l != nil && lent > 0 &&
 		(l.MaxConcurrency != nil && lent > int(*l.MaxConcurrency) ||
-			spentOut(l.MaxGPUHours, a.spentOn(e.key, now, tieLent))) {
+			spentOut(l.MaxGPUHours, a.spentOn(e.key, now, holderBorrower))) {
 		return false
 	}
 	for owner := range at.owners {
@@ -59,7 +59,7 @@ func (a *Accounts) keeps(e envelope, at *account, now time.Time) bool {
 
 // count counts the GPUs of a charge, and whose they are.
 func (a *account) count(c *Charge, by int) {
-	a.gpus[tieOf(c.Relation)][partOf(c.Role)] += by * c.GPUs
+	a.gpus[holderOf(c.Relation)][useOf(c.Role)] += by * c.GPUs
 	if c.Role == rqv1.RoleBorrowed {
 		return
 	}

@@ -1,7 +1,7 @@
-package budget
+package payflow
 
-// network is a flow network with whole capacities. It keeps what each arc still lets through; arcs i and i^1 are an arc
-// and its reverse, which lets back through what was sent.
+// network is a flow network with whole capacities, for max-flow by shortest augmenting paths (Edmonds–Karp). It keeps
+// the residual capacity of each arc; arcs i and i^1 are an arc and its reverse, which lets back through what was sent.
 type network struct {
 	arcs  []arc
 	out   [][]int // arcs by the node that they leave
@@ -27,7 +27,8 @@ func (n *network) join(from, to, capacity int) int {
 // sent is what an arc carries.
 func (n *network) sent(i int) int { return n.arcs[i^1].left }
 
-// push sends up to an amount from one node to another along a shortest way, and returns how much; 0 if there is no way.
+// push sends up to an amount from one node to another along a shortest path, and returns how much; 0 if there is no
+// path.
 func (n *network) push(from, to, most int) int {
 	if most <= 0 || !n.reach(from, to) {
 		return 0
@@ -42,7 +43,22 @@ func (n *network) push(from, to, most int) int {
 	return most
 }
 
-// reach searches for a shortest way with room.
+// raise has an arc carry as much as it can without changing the whole flow, fixes it, and returns how much that is.
+func (n *network) raise(i int) int {
+	sent, room := n.sent(i), n.arcs[i].left
+	from, to := n.arcs[i^1].to, n.arcs[i].to
+	n.arcs[i].left, n.arcs[i^1].left = 0, 0
+	for {
+		more := n.push(to, from, room)
+		if more == 0 {
+			break
+		}
+		sent, room = sent+more, room-more
+	}
+	return sent
+}
+
+// reach searches breadth first for a shortest path with room.
 func (n *network) reach(from, to int) bool {
 	for i := range n.via {
 		n.via[i] = -1
