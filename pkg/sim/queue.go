@@ -131,6 +131,7 @@ func (c *Cluster) Bind(uid types.UID, how Effect) {
 	if stored := c.Leases[lease.Name]; stored != nil {
 		lease = stored
 	} else {
+		lease.UID = c.UID()
 		c.storeLease(lease)
 	}
 	if how == Late {
