@@ -1,24 +1,17 @@
-// Package config holds the arguments of the Jobtree plugin: everything that an operator may set.
 package config
 
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
-	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
-	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
 // Kind of the plugin's arguments in a KubeSchedulerConfiguration.
@@ -99,7 +92,7 @@ func Parse(raw []byte) (*Args, error) {
 		}
 	}
 	args.setDefaults()
-	if err := args.validate(); err != nil {
+	if err := args.validate().ToAggregate(); err != nil {
 		return nil, fmt.Errorf("%s: %w", Kind, err)
 	}
 	return args, nil
@@ -157,98 +150,6 @@ func setDefault(field *string, value string) {
 	}
 }
 
-var (
-	imageReference = regexp.MustCompile(`^[^\s]+$`)
-	percentage     = regexp.MustCompile(`^(100|[1-9]?[0-9])%$`)
-)
-
-func (a *Args) validate() error {
-	if a.Kind != "" && a.Kind != Kind {
-		return fmt.Errorf("kind is %q; it must be %s", a.Kind, Kind)
-	}
-	if a.APIVersion != "" && a.APIVersion != rqv1.GroupVersion.String() {
-		return fmt.Errorf("apiVersion is %q; it must be %s", a.APIVersion, rqv1.GroupVersion)
-	}
-	if len(a.TopologyLevels) == 0 {
-		return fmt.Errorf("topologyLevels is empty; name at least the label key of the fast-fabric domain")
-	}
-	if len(a.TopologyLevels) > topology.MaxLevels {
-		return fmt.Errorf("topologyLevels has %d keys; at most %d are possible", len(a.TopologyLevels), topology.MaxLevels)
-	}
-	for i, key := range a.TopologyLevels {
-		if err := labelKey(fmt.Sprintf("topologyLevels[%d]", i), key); err != nil {
-			return err
-		}
-		if slices.Contains(a.TopologyLevels[:i], key) {
-			return fmt.Errorf("topologyLevels[%d]: %q stands there twice", i, key)
-		}
-	}
-	if !slices.Contains(a.TopologyLevels, a.FabricLevel) {
-		return fmt.Errorf("fabricLevel is %q; it must be one of topologyLevels %v", a.FabricLevel, a.TopologyLevels)
-	}
-	if err := labelKey("flavorLabel", a.FlavorLabel); err != nil {
-		return err
-	}
-	if err := labelKey("gpuResource", a.GPUResource); err != nil {
-		return err
-	}
-	if !strings.Contains(a.GPUResource, "/") {
-		return fmt.Errorf("gpuResource is %q; it must be an extended resource such as nvidia.com/gpu", a.GPUResource)
-	}
-	for _, d := range a.durations() {
-		if is := (*d.field).Duration; is < d.least {
-			return fmt.Errorf("%s is %s; it must be at least %s", d.name, is, d.least)
-		}
-	}
-	if _, err := budget.ParseRate(a.SpareRate); err != nil {
-		return fmt.Errorf("spareRate: %w", err)
-	}
-	if _, err := budget.ParseRate(a.OpportunisticRate); err != nil {
-		return fmt.Errorf("opportunisticRate: %w", err)
-	}
-	if !imageReference.MatchString(a.PauseImage) {
-		return fmt.Errorf("pauseImage is %q; it must be an image reference", a.PauseImage)
-	}
-	if !percentage.MatchString(a.NodeLossLimit) {
-		return fmt.Errorf("nodeLossLimit is %q; it must be a percentage from 0%% to 100%%", a.NodeLossLimit)
-	}
-	if a.CutsPerHour != nil && *a.CutsPerHour < 0 {
-		return fmt.Errorf("cutsPerHour is %d; it must be at least 0, or left out for no limit", *a.CutsPerHour)
-	}
-	if err := a.validateConditions(); err != nil {
-		return err
-	}
-	return a.validateFlavors()
-}
-
-func (a *Args) validateConditions() error {
-	for i, kind := range a.NodeLossConditions {
-		if problems := validation.IsQualifiedName(kind); len(problems) > 0 {
-			return fmt.Errorf("nodeLossConditions[%d] is %q: %s", i, kind, strings.Join(problems, "; "))
-		}
-		if kind == string(corev1.NodeReady) {
-			return fmt.Errorf("nodeLossConditions[%d] is Ready, which is True on healthy nodes; its absence counts anyway", i)
-		}
-	}
-	return nil
-}
-
-func (a *Args) validateFlavors() error {
-	meaning := map[string]string{}
-	for _, flavor := range slices.Sorted(maps.Keys(a.Flavors)) {
-		if len(a.Flavors[flavor]) == 0 {
-			return fmt.Errorf("flavors[%s] is empty; list the label values that mean it", flavor)
-		}
-		for _, value := range a.Flavors[flavor] {
-			if other, ok := meaning[value]; ok {
-				return fmt.Errorf("flavors: label value %q means both %s and %s", value, other, flavor)
-			}
-			meaning[value] = flavor
-		}
-	}
-	return nil
-}
-
 // Rates returns the prices of what is not an active rank.
 func (a *Args) Rates() budget.Rates {
 	spare, _ := budget.ParseRate(a.SpareRate) // validated
@@ -271,11 +172,4 @@ func (a *Args) FlavorOf(labelValue string) string {
 		}
 	}
 	return labelValue
-}
-
-func labelKey(field, key string) error {
-	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-		return fmt.Errorf("%s is %q: %s", field, key, strings.Join(problems, "; "))
-	}
-	return nil
 }

@@ -41,40 +41,50 @@ func TestDefaults(t *testing.T) {
 func TestErrorsNameTheField(t *testing.T) {
 	for _, test := range []struct{ raw, want string }{
 		{`{"topologyLevel":["x"]}`, `unknown field "topologyLevel"`},
-		{`{"topologyLevels":[]}`, "topologyLevels is empty"},
-		{`{"topologyLevels":["a","b","c","d","e","f","g","h","fabric.domain"]}`, "topologyLevels has 9 keys"},
-		{`{"topologyLevels":["a b","fabric.domain"]}`, `topologyLevels[0] is "a b"`},
-		{`{"topologyLevels":["fabric.domain","fabric.domain"]}`, "topologyLevels[1]"},
-		{`{"topologyLevels":["rack"]}`, `fabricLevel is "fabric.domain"; it must be one of topologyLevels [rack]`},
+		{`{"topologyLevels":[]}`, "topologyLevels: Required value"},
+		{`{"topologyLevels":["a","b","c","d","e","f","g","h","fabric.domain"]}`, "topologyLevels: Too many: 9: must have at most 8 items"},
+		{`{"topologyLevels":["a b","fabric.domain"]}`, `topologyLevels[0]: Invalid value: "a b"`},
+		{`{"topologyLevels":["fabric.domain","fabric.domain"]}`, `topologyLevels[1]: Duplicate value: "fabric.domain"`},
+		{`{"topologyLevels":["rack"]}`, `fabricLevel: Invalid value: "fabric.domain": must be one of topologyLevels [rack]`},
 		{`{"gpuResource":"gpu"}`, "gpuResource"},
 		{`{"flavorLabel":"-"}`, "flavorLabel"},
-		{`{"gangDeadline":"0s"}`, "gangDeadline is 0s; it must be at least 1s"},
+		{`{"gangDeadline":"0s"}`, `gangDeadline: Invalid value: "0s": must be at least 1s`},
 		{`{"gangDeadline":"soon"}`, "soon"},
 		{`{"pauseImage":"a b"}`, "pauseImage"},
-		{`{"spareRate":"1.5"}`, `spareRate: "1.5" is not a rate`},
+		{`{"spareRate":"1.5"}`, `spareRate: Invalid value: "1.5"`},
 		{`{"spareRate":"0.1234"}`, "spareRate"},
 		{`{"opportunisticRate":"-0.1"}`, "opportunisticRate"},
 		{`{"opportunisticRate":"half"}`, "opportunisticRate"},
-		{`{"ledgerRetention":"0s"}`, "ledgerRetention is 0s; it must be at least 1s"},
-		{`{"noticePeriod":"-1s"}`, "noticePeriod is -1s; it must be at least 0s"},
-		{`{"activationShield":"0s"}`, "activationShield is 0s; it must be at least 1s"},
-		{`{"nodeLossGrace":"0s"}`, "nodeLossGrace is 0s; it must be at least 1s"},
-		{`{"nodeLossLimit":"101%"}`, `nodeLossLimit is "101%"; it must be a percentage`},
-		{`{"nodeLossLimit":"0.1"}`, `nodeLossLimit is "0.1"; it must be a percentage`},
-		{`{"maxGracePeriod":"0s"}`, "maxGracePeriod is 0s; it must be at least 1s"},
-		{`{"maxShield":"0s"}`, "maxShield is 0s; it must be at least 1s"},
-		{`{"cutsPerHour":-1}`, "cutsPerHour is -1; it must be at least 0"},
-		{`{"nodeLossConditions":["XIDError","a b"]}`, `nodeLossConditions[1] is "a b"`},
-		{`{"nodeLossConditions":["Ready"]}`, "nodeLossConditions[0] is Ready"},
-		{`{"flavors":{"H100":[]}}`, "flavors[H100] is empty"},
-		{`{"flavors":{"H100":["x"],"A100":["x"]}}`, `label value "x" means both A100 and H100`},
-		{`{"kind":"OtherArgs"}`, "kind is"},
-		{`{"apiVersion":"v2"}`, "apiVersion is"},
+		{`{"ledgerRetention":"0s"}`, `ledgerRetention: Invalid value: "0s": must be at least 1s`},
+		{`{"noticePeriod":"-1s"}`, `noticePeriod: Invalid value: "-1s": must be at least 0s`},
+		{`{"activationShield":"0s"}`, `activationShield: Invalid value: "0s": must be at least 1s`},
+		{`{"nodeLossGrace":"0s"}`, `nodeLossGrace: Invalid value: "0s": must be at least 1s`},
+		{`{"nodeLossLimit":"101%"}`, `nodeLossLimit: Invalid value: "101%": must be a percentage`},
+		{`{"nodeLossLimit":"0.1"}`, `nodeLossLimit: Invalid value: "0.1": must be a percentage`},
+		{`{"maxGracePeriod":"0s"}`, `maxGracePeriod: Invalid value: "0s": must be at least 1s`},
+		{`{"maxShield":"0s"}`, `maxShield: Invalid value: "0s": must be at least 1s`},
+		{`{"cutsPerHour":-1}`, "cutsPerHour: Invalid value: -1: must be at least 0"},
+		{`{"nodeLossConditions":["XIDError","a b"]}`, `nodeLossConditions[1]: Invalid value: "a b"`},
+		{`{"nodeLossConditions":["Ready"]}`, `nodeLossConditions[0]: Invalid value: "Ready"`},
+		{`{"flavors":{"H100":[]}}`, "flavors[H100]: Required value"},
+		{`{"flavors":{"H100":["x"],"A100":["x"]}}`, `flavors[H100][0]: Invalid value: "x": the label value means both A100 and H100`},
+		{`{"kind":"OtherArgs"}`, `kind: Unsupported value: "OtherArgs"`},
+		{`{"apiVersion":"v2"}`, `apiVersion: Unsupported value: "v2"`},
 		{"gangDeadline: 1m\ngangDeadline: 2m", "already set"},
 	} {
 		_, err := Parse([]byte(test.raw))
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), Kind+": ") {
 			t.Errorf("%s: error %q, want %q in it", test.raw, err, test.want)
+		}
+	}
+}
+
+// TestAllErrorsAtOnce has the operator mend a file in one go.
+func TestAllErrorsAtOnce(t *testing.T) {
+	_, err := Parse([]byte(`{"gangDeadline":"0s","spareRate":"2","pauseImage":"a b","flavors":{"H100":[]}}`))
+	for _, field := range []string{"gangDeadline", "spareRate", "pauseImage", "flavors[H100]"} {
+		if err == nil || !strings.Contains(err.Error(), field+": ") {
+			t.Errorf("error %q does not name %s", err, field)
 		}
 	}
 }

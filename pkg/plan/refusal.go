@@ -1,4 +1,3 @@
-// Package plan decides, for one gang at one instant, where it goes and who pays: cover and pack together. It is pure.
 package plan
 
 import (
