@@ -252,6 +252,7 @@ func (w *world) happenings() map[string]func(*rapid.T) {
 		"lose nodes": w.loseAny,
 		"forgive":    w.forgiveAny,
 		"fuse":       func(t *rapid.T) { w.dies(rapid.IntRange(1, 8).Draw(t, "writes")-1, sim.ByControllers) },
+		"fault":      w.faultAny,
 		"crash":      func(*rapid.T) { w.crash() },
 		"cut":        w.cutAny,
 		"grow":       func(*rapid.T) { w.grow() },

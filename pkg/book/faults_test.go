@@ -18,6 +18,12 @@ func (w *world) dies(after int, of sim.Kind) {
 	w.Faults.Add(sim.Fault{Of: of, After: after, Do: sim.Crash})
 }
 
+// faultAny has a write soon be refused, or its answer not come.
+func (w *world) faultAny(t *rapid.T) {
+	how := rapid.SampledFrom([]sim.Effect{sim.Refused, sim.Late}).Draw(t, "how it ends")
+	w.Faults.Add(sim.Fault{Of: sim.All, After: rapid.IntRange(0, 6).Draw(t, "writes"), Do: how})
+}
+
 // quota has the API server take so many pods more; all again while that is below 0.
 func (w *world) quota(pods int) {
 	w.Faults.Drop(sim.Refused)
@@ -80,6 +86,7 @@ func (s *storm) jump(t *rapid.T) {
 // relent ends all that the cluster does.
 func (w *world) relent() {
 	w.quota(-1)
+	w.Faults.Drop(sim.Late)
 	clear(w.Rejects)
 	w.finalize()
 	w.holdBack(nil)

@@ -218,6 +218,7 @@ func (s *storm) quietActions() map[string]func(*rapid.T) {
 		"refresh": func(*rapid.T) { s.Book.RefreshPromises(s.Now, 8); s.judge() },
 		"pass":    func(t *rapid.T) { s.during(time.Duration(rapid.IntRange(1, 40000).Draw(t, "ms")) * time.Millisecond) },
 		"long":    func(t *rapid.T) { s.during(time.Duration(rapid.IntRange(30, 200).Draw(t, "seconds")) * time.Second) },
+		"fault":   s.faultAny,
 		"crash":   func(*rapid.T) { s.restart() },
 		"fuse":    func(t *rapid.T) { s.dies(rapid.IntRange(0, 12).Draw(t, "writes"), sim.All) },
 		"add node": func(t *rapid.T) {

@@ -189,13 +189,9 @@ func (c *Cluster) WriteReservation(_ context.Context, w *lifecycle.Write) (*rqv1
 		return nil, nil
 	}
 	r, was := stored(w.Reservation), c.Reservations[w.Reservation.Name]
-	err := c.write(Reservations, r.Name, func() {})
 	switch {
-	case err != nil:
-		return nil, err
 	case w.Verb == lifecycle.Create && was != nil:
-		c.Book.SetReservation(was)
-		return was, nil
+		r = was
 	case w.Verb == lifecycle.Create:
 		r.UID, r.CreationTimestamp, r.Status = c.UID(), metav1.NewTime(c.Now.Truncate(time.Second)), rqv1.ReservationStatus{}
 	case was == nil || was.ResourceVersion != r.ResourceVersion:
@@ -205,14 +201,24 @@ func (c *Cluster) WriteReservation(_ context.Context, w *lifecycle.Write) (*rqv1
 	default:
 		r.Spec = *was.Spec.DeepCopy()
 	}
+	if err := c.write(Reservations, r.Name, func() { c.storeReservation(was, r) }); err != nil {
+		return nil, err
+	}
+	c.Book.SetReservation(r)
+	return r, nil
+}
+
+// storeReservation stores a Reservation that is not as it was.
+func (c *Cluster) storeReservation(was, r *rqv1.Reservation) {
+	if was == r {
+		return
+	}
 	r.ResourceVersion = strconv.Itoa(c.Writes)
 	c.Reservations[r.Name] = r
 	c.under = append(c.under, version{r, false})
 	if c.Reserved != nil {
 		c.Reserved(was, r)
 	}
-	c.Book.SetReservation(r)
-	return r, nil
 }
 
 // ForgetReservation deletes a Reservation, as somebody may.

@@ -151,35 +151,35 @@ func rankOf(run string, labels map[string]string) string {
 }
 
 // SortedPods returns the UIDs of all pods, in order.
-func (c *Cluster) SortedPods() []types.UID { return slices.Sorted(maps.Keys(c.Pods)) }
+func (o *objects) SortedPods() []types.UID { return slices.Sorted(maps.Keys(o.Pods)) }
 
 // PodsOf returns a Run's pods.
-func (c *Cluster) PodsOf(run string) []*corev1.Pod {
+func (o *objects) PodsOf(run string) []*corev1.Pod {
 	var out []*corev1.Pod
-	for _, uid := range c.podsOf.sorted(run) {
-		out = append(out, c.Pods[uid])
+	for _, uid := range o.podsOf.sorted(run) {
+		out = append(out, o.Pods[uid])
 	}
 	return out
 }
 
 // OpenLeases returns all open Leases.
-func (c *Cluster) OpenLeases() []*rqv1.Lease {
+func (o *objects) OpenLeases() []*rqv1.Lease {
 	var out []*rqv1.Lease
-	for _, name := range slices.Sorted(maps.Keys(c.Leases)) {
-		if !c.Leases[name].Status.Closed {
-			out = append(out, c.Leases[name])
+	for _, name := range slices.Sorted(maps.Keys(o.Leases)) {
+		if !o.Leases[name].Status.Closed {
+			out = append(out, o.Leases[name])
 		}
 	}
 	return out
 }
 
 // Names returns the names of Runs that there are, or of which pods or open Leases are left.
-func (c *Cluster) Names() []string { return slices.Sorted(maps.Keys(c.names())) }
+func (o *objects) Names() []string { return slices.Sorted(maps.Keys(o.names())) }
 
 // Live returns those, and the ones for which Reservations wait.
-func (c *Cluster) Live() []string {
-	names := c.names()
-	for _, r := range c.Reservations {
+func (o *objects) Live() []string {
+	names := o.names()
+	for _, r := range o.Reservations {
 		if !r.Ended() {
 			names[r.Spec.RunRef.Name] = true
 		}
@@ -187,15 +187,15 @@ func (c *Cluster) Live() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-func (c *Cluster) names() map[string]bool {
+func (o *objects) names() map[string]bool {
 	names := map[string]bool{}
-	for name := range c.Runs {
+	for name := range o.Runs {
 		names[name] = true
 	}
-	for name := range c.podsOf {
+	for name := range o.podsOf {
 		names[name] = true
 	}
-	for name := range c.openOf {
+	for name := range o.openOf {
 		names[name] = true
 	}
 	return names
