@@ -118,6 +118,7 @@ func (v *activations) activateGang(g *gang, a *Activation, assignments []plan.As
 		g.activation = nil // all of it is published
 	}
 	places := v.takePlaces(g, assignments, now)
+	v.noteCuts(g, a)
 	for _, pod := range v.victims(a) {
 		if m := v.roster.members[pod]; m != nil {
 			m.awaited = g
@@ -138,6 +139,36 @@ func (v *activations) activateGang(g *gang, a *Activation, assignments []plan.As
 		v.waiting.proceed(g)
 	}
 	v.mail.reconcile(keyOf(g.run))
+}
+
+// noteCuts remembers whom an activation cuts, also where they hold nothing yet.
+func (v *activations) noteCuts(g *gang, a *Activation) {
+	for i := range a.Cuts {
+		cut := v.roster.gangs[a.Cuts[i].UID]
+		if cut == nil {
+			continue
+		}
+		g.cuts = append(g.cuts, cut)
+		if a.Cuts[i].Action != rqv1.CutDropSpare && cut.startedBefore(a.At) {
+			cut.cutters = append(cut.cutters, g)
+		}
+	}
+}
+
+// letOff has those go on who were cut for a gang and have not been told to go.
+func (v *activations) letOff(g *gang) {
+	for _, cut := range g.cuts {
+		cut.cutters = slices.DeleteFunc(cut.cutters, func(by *gang) bool { return by == g })
+		for _, m := range slices.Concat(cut.active.members, cut.spares.members) {
+			if m != nil && m.awaited == g {
+				m.awaited = nil
+			}
+		}
+		if cut.started() && cut.leader() != nil && cut.complete() {
+			v.waiting.wake(cut) // it was not planned meanwhile
+		}
+	}
+	g.cuts = nil
 }
 
 // fail ends an activation by which its Run does not start after all, and says what has come between.

@@ -28,7 +28,7 @@ type agenda struct {
 	vacated      int64                                   // counts the promises that were taken back or have moved
 	threats      map[types.NamespacedName]map[*gang]bool // the gangs whose promise may cut a Run
 	key          []byte                                  // of the lottery
-	decided      time.Time                               // the latest activation
+	decided      time.Time                               // the latest activation, or the latest Lease that was opened
 	brake        brake.State                             // on cuts
 	dues         chan struct{}
 }

@@ -17,6 +17,7 @@ import (
 func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.agenda.decided = latest(b.agenda.decided, now)
 	m := b.roster.members[pod]
 	if m == nil || m.stage < reserved || m.gang.run == nil {
 		return nil, fmt.Errorf("the pod is no longer part of a gang that starts")

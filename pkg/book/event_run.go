@@ -27,6 +27,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 		b.cuts.tellCutters(run.UID)
 	}
 	if ran != g.started() {
+		g.cutters = nil
 		b.waiting.epoch++ // others may have another date now
 	}
 	b.kept.regardRoom(g)
@@ -77,6 +78,7 @@ func (b *Book) deleteRun(run *rqv1.Run) {
 	b.kept.dropRoom(g)
 	b.waiting.remove(g)
 	b.turns.withdraw(g)
+	b.turns.letOff(g)
 	g.run, g.refusal, g.growth = nil, nil, growth{}
 	b.roster.classes.note(g)
 	b.waiting.epoch++ // what its pods hold is on its way out

@@ -44,6 +44,8 @@ type gang struct {
 	// bounded says that the gang asks for less than its Run, because there is no more; boundTo is how many GPUs there were.
 	bounded bool
 	boundTo int
+	// cutters are the gangs whose activations end or shrink this one, since it started.
+	cutters []*gang
 	// woken says that the gang has been activated and not been planned since; tried is the epoch of its last plan.
 	woken bool
 	tried int64

@@ -95,11 +95,7 @@ func (v *activations) dismiss(g *gang, r *rqv1.Reservation) {
 		return
 	}
 	g.reservation, g.activation, g.stuck = nil, nil, nil
-	for _, m := range v.roster.members {
-		if m.awaited == g {
-			m.awaited = nil // whoever has not been told to go stays
-		}
-	}
+	v.letOff(g)
 	if r.Status.CalledOff != "" {
 		v.agenda.setPromise(g, nil) // it is given another one later
 	}

@@ -35,7 +35,10 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 	g.woken, g.tried = false, x.waiting.epoch
 	g.committed = g.committed && g.underWay() // a gang that starts anew passes the barrier as a whole
 	var refusal *plan.Refusal
-	if !g.started() || g.active.first() != nil {
+	switch {
+	case g.isEndedOrShrunk():
+		refusal = g.notYet("the Run is being cut for another; what it lacks is placed when that is done")
+	case !g.started() || g.active.first() != nil:
 		refusal = x.planGang(g, pod, now)
 	}
 	if refusal == nil && g.started() {

@@ -25,12 +25,14 @@ type journal struct {
 	// not cut by anybody.
 	cutters  map[types.UID]map[types.UID]time.Time
 	shielded map[types.UID]time.Time
-	worked   map[types.UID]time.Duration
-	tally    map[string]int
+	// cutAt tells when it was last decided that a Run is cut.
+	cutAt  map[types.UID]time.Time
+	worked map[types.UID]time.Duration
+	tally  map[string]int
 }
 
 func newJournal() journal {
-	return journal{judged: map[types.UID]time.Time{}, cutters: map[types.UID]map[types.UID]time.Time{}, shielded: map[types.UID]time.Time{},
+	return journal{judged: map[types.UID]time.Time{}, cutters: map[types.UID]map[types.UID]time.Time{}, shielded: map[types.UID]time.Time{}, cutAt: map[types.UID]time.Time{},
 		worked: map[types.UID]time.Duration{}, tally: map[string]int{}}
 }
 
@@ -125,6 +127,9 @@ func (s *storm) tell(was, r *rqv1.Reservation) {
 	}
 	for i := range r.Status.Cuts {
 		victim, cutter := r.Status.Cuts[i].UID, types.UID(r.Labels[rqv1.LabelRunUID])
+		if at := r.Status.ActivatedAt.Time; at.After(s.cutAt[victim]) {
+			s.cutAt[victim] = at
+		}
 		if s.cutters[victim] == nil {
 			s.cutters[victim] = map[types.UID]time.Time{}
 		}
@@ -172,6 +177,19 @@ func (s *storm) checkRecords() {
 			}
 		case len(l.Draws) > 0 || len(r.Status.Cuts) > 0:
 			s.t.Fatalf("R21: %s tells who is drawn before the nonce", name)
+		}
+	}
+}
+
+// checkCut asserts that what was closed as cut was held before that was decided.
+func (s *storm) checkCut() {
+	for name, l := range s.Leases {
+		reason := l.Status.ClosureReason
+		if reason != rqv1.ClosedRandomPreempt && reason != rqv1.ClosedDropSpare {
+			continue
+		}
+		if at := s.cutAt[l.Spec.RunRef.UID]; !l.Spec.Start.Time.Before(at) {
+			s.t.Fatalf("R19: Lease %s of %s is closed as %s, and nothing has cut it since: its Run was last cut at %s", name, l.Spec.Start, reason, at)
 		}
 	}
 }

@@ -227,7 +227,7 @@ func (s *storm) quietActions() map[string]func(*rapid.T) {
 				s.disturb()
 			}
 		},
-		"": func(*rapid.T) { s.check(); s.checkRecords() },
+		"": func(*rapid.T) { s.check(); s.checkRecords(); s.checkCut() },
 	}
 }
 

@@ -1,0 +1,71 @@
+package book_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A decision about who is cut is about what was held before it: its instant is after those of all Leases that were opened by then,
+// also when the one who asks read the clock before the one who opened the last of them.
+func TestAnActivationComesAfterAllLeasesBeforeIt(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 64)
+		s.submit("run0", "org:a", 1, 1, 8)
+		s.work()
+		s.during(time.Second)
+		s.submit("run1", "org:a", 1, 1, 8)
+		s.work()
+		opened := time.Time{}
+		for _, pod := range s.Pods {
+			if pod.Spec.NodeName != "" {
+				due, _ := s.Book.NextDue()
+				lease, err := s.Book.NewLease(pod.UID, due.Add(3*time.Millisecond))
+				if err != nil {
+					s.t.Fatal(err)
+				}
+				opened = lease.Spec.Start.Time
+			}
+		}
+		s.due()
+		s.work()
+		var activated *metav1.MicroTime
+		for _, r := range s.Reservations {
+			activated = r.Status.ActivatedAt
+		}
+		if activated == nil || !activated.After(opened) {
+			s.t.Fatalf("run1 was activated at %v, and a Lease opened at %v before", activated, opened)
+		}
+	})
+}
+
+// A rank of a Run that a lottery ends, and whose pod had no place when that was decided, gets none afterwards: its Lease would be
+// younger than the decision that closes it.
+func TestARankOfARunThatIsEndedGetsNoPlace(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.addNode("n1", "d0")
+		s.setBudget("a", "org:a", 64)
+		s.setBudget("b", "org:b", 64)
+		s.submit("run0", "org:a", 1, 2, 8)
+		s.work()
+		s.during(time.Second)
+		s.submit("run1", "org:b", 1, 1, 8)
+		s.work()
+		s.EndPod(s.pod("run0-1"), "")
+		s.DeletePod(s.pod("run0-1"))
+		s.reconcile("run0")
+		s.due()
+		s.Book.Forecast(s.pod("run1-0"), s.Now)
+		s.reconcile("run1")
+		if len(s.Book.CutsOf(s.Runs["run0"].UID)) != 1 {
+			s.t.Fatalf("run0 is not cut:\n%s", s.story())
+		}
+		s.cycle(s.pod("run0-1"))
+		if node := s.Book.Assigned(s.pod("run0-1")); node != "" {
+			s.t.Fatalf("a rank of a Run that is ended got a place on %s:\n%s", node, s.story())
+		}
+	})
+}
