@@ -41,6 +41,7 @@ type Controllers struct {
 	budgets *budgets
 	dates   *dates
 	brakes  *brakes
+	dumps   *dumps
 	lottery *lottery
 	audit   *auditor
 }
@@ -89,6 +90,7 @@ func New(o Options) (*Controllers, error) {
 		audit:   newAuditor(&o, w),
 	}
 	c.runs = newRuns(&o, w, c.ledger.settled.lost)
+	c.dumps = &dumps{kube: o.Kube, see: c.runs.seen}
 	c.ledger.changed = c.runs.changed
 	countViolations(nil)
 	if err := w.feed(o.Book, o.Shared, c.runs.changed, c.ledger.settled.lost); err != nil {
@@ -138,7 +140,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	}
 	go c.runs.retry()
 	for _, look := range []func(context.Context){
-		c.ledger.settle, c.nodes.watch, c.nodes.keepContact, c.nodes.watchHeldBack, c.nodes.reportLeftOut, c.brakes.watch,
+		c.ledger.settle, c.nodes.watch, c.nodes.keepContact, c.nodes.watchHeldBack, c.nodes.reportLeftOut, c.brakes.watch, c.dumps.watch,
 		c.dates.watchWindows, c.dates.activate, c.dates.refreshPromises, c.dates.growRuns, c.dates.tidyReservations, c.audit.watch,
 	} {
 		go look(ctx)

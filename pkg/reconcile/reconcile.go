@@ -55,15 +55,10 @@ func (r *Runs) Reconcile(ctx context.Context, objects book.Objects) (Outcome, er
 // Observe adds what the book knows of a Run to what caches hold of it, and brings its Reservations to where they
 // should stand.
 func (r *Runs) Observe(ctx context.Context, objects book.Objects) (lifecycle.Observed, error) {
-	o := lifecycle.Observed{Objects: objects, Rules: r.rules}
-	if problem, ok := r.problems.Load(o.Name); ok && o.Run != nil {
-		o.Problem = problem.(string)
-	}
 	for {
-		known := false
-		o.Now = r.now()
-		if o.Look, known = r.book.Look(o.Objects, o.Now); !known {
-			return o, fmt.Errorf("the book has not seen Run %s yet", o.Name)
+		o, err := r.See(objects)
+		if err != nil {
+			return o, err
 		}
 		write := lifecycle.Reserve(o)
 		if write == nil {
@@ -74,8 +69,21 @@ func (r *Runs) Observe(ctx context.Context, objects book.Objects) (lifecycle.Obs
 			return o, err
 		}
 		others := slices.DeleteFunc(slices.Clone(o.Reservations), func(r *rqv1.Reservation) bool { return r.Name == written.Name })
-		o.Reservations = append(others, written)
+		objects.Reservations = append(others, written)
 	}
+}
+
+// See adds what the book knows of a Run to what caches hold of it, and writes nothing.
+func (r *Runs) See(objects book.Objects) (lifecycle.Observed, error) {
+	o := lifecycle.Observed{Objects: objects, Rules: r.rules, Now: r.now()}
+	if problem, ok := r.problems.Load(o.Name); ok && o.Run != nil {
+		o.Problem = problem.(string)
+	}
+	known := false
+	if o.Look, known = r.book.Look(o.Objects, o.Now); !known {
+		return o, fmt.Errorf("the book has not seen Run %s yet", o.Name)
+	}
+	return o, nil
 }
 
 // CarryOut makes the writes of a decision. Whatever happens between two of them, who comes after decides the rest

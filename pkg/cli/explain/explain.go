@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,6 +23,7 @@ type explainer struct {
 	*session.Session
 	output *session.Output
 	levels []string
+	debugs bool
 	verify string // name or file of the Reservation to check
 }
 
@@ -42,9 +44,12 @@ needs no cluster: save one with "kubectl get reservation NAME -o yaml". Whether 
 published before the draw, only those can tell who saw it then.
 
 With -o json or yaml, --verify prints reservation, namespace, run, state, verdict (valid, invalid or unrevealed),
-differs[],
-at, revealsAt, activatedAt, commitment, nonce, conflictSetDigest, seed, draws[] (owner, owners, run, tickets, cut),
-cuts[].`,
+differs[], at, revealsAt, activatedAt, commitment, nonce, conflictSetDigest, seed, draws[] (owner, owners, run, tickets,
+cut), cuts[].
+
+With --debug the scheduler that leads is asked for all that it knows of the Run and decides on, which is printed as
+JSON: to be sent along with a report of a Run that is stuck. Its decision can be made again from it. The question is a
+ConfigMap in jobtree-system, jobtree-dump, which whoever asks must be allowed to create, read and delete.`,
 		Example: `  kubectl runs explain trainer-64
 
   # The same as data
@@ -64,6 +69,8 @@ cuts[].`,
 		"Node labels that name a domain, widest first, as in the scheduler's topologyLevels.")
 	cmd.Flags().StringVar(&e.verify, "verify", "",
 		`Run the lottery of this Reservation again, by name or from a file, and compare; "-" is standard input.`)
+	cmd.Flags().BoolVar(&e.debugs, "debug", false,
+		"For administrators: print as JSON all that the scheduler knows of the Run and decides on.")
 	session.Must(cmd.RegisterFlagCompletionFunc("verify", s.CompleteReservations))
 	return cmd
 }
@@ -96,6 +103,9 @@ func (e *explainer) run(ctx context.Context, args []string) error {
 	c, namespace, _, err := e.Connect()
 	if err != nil {
 		return err
+	}
+	if e.debugs {
+		return e.debug(ctx, c, types.NamespacedName{Namespace: namespace, Name: args[0]})
 	}
 	story, err := e.read(ctx, c, client.ObjectKey{Namespace: namespace, Name: args[0]})
 	if err != nil {
