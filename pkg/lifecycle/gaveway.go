@@ -92,9 +92,14 @@ func whoGaveWay(run *rqv1.Run) *toldShards {
 // reasonFor returns why the shard that held a Lease was told to give way; false when the status does not say that it
 // was.
 func (t *toldShards) reasonFor(run *rqv1.Run, lease *rqv1.Lease) (rqv1.ClosureReason, bool) {
-	if t == nil || lease.Spec.RunRef.UID != run.UID || lease.Spec.Start.Truncate(time.Second).After(t.at) {
+	if lease.Spec.RunRef.UID != run.UID || !t.says(rank.Held(lease).Index, lease.Spec.Start.Time) {
 		return "", false
 	}
-	index := rank.Held(lease).Index
-	return t.reason, slices.ContainsFunc(t.shards, func(r shardRange) bool { return r.first <= index && index <= r.last })
+	return t.reason, true
+}
+
+// says reports whether a shard that began at an instant was told to give way.
+func (t *toldShards) says(index int, since time.Time) bool {
+	return t != nil && !since.Truncate(time.Second).After(t.at) &&
+		slices.ContainsFunc(t.shards, func(r shardRange) bool { return r.first <= index && index <= r.last })
 }

@@ -14,7 +14,7 @@ func setReclaimed(c conditions, s *situation) {
 	f := s.facts
 	told, last := map[int]bool{}, rqv1.ClosureReason("")
 	for index, pod := range s.roster.ranks {
-		if !f.givesWay(pod) || f.saidReclaimed(pod) {
+		if !f.givesWay(pod) || !f.leased(pod) || f.saidReclaimed(index, pod) {
 			continue
 		}
 		told[index] = true
@@ -34,12 +34,15 @@ func setReclaimed(c conditions, s *situation) {
 // givesWay reports whether a pod is there and is a shard that has been told to go.
 func (f *facts) givesWay(pod *corev1.Pod) bool { return active(pod) && f.reclaims(pod) }
 
-// saidReclaimed reports whether the Run's status says already that a shard gave way.
-func (f *facts) saidReclaimed(pod *corev1.Pod) bool {
-	lease := f.leaseOf[pod.UID]
-	if lease == nil {
-		return false
+// leased reports whether a pod has a Lease, which is going to be closed.
+func (f *facts) leased(pod *corev1.Pod) bool { return f.leaseOf[pod.UID] != nil || f.Leased[pod.UID] }
+
+// saidReclaimed reports whether the Run's status says already that a shard gave way. Of a Lease that is not listed yet
+// it is known only that it is no older than the pod.
+func (f *facts) saidReclaimed(index int, pod *corev1.Pod) bool {
+	since := pod.CreationTimestamp.Time
+	if lease := f.leaseOf[pod.UID]; lease != nil {
+		since = lease.Spec.Start.Time
 	}
-	_, said := f.told.reasonFor(f.Run, lease)
-	return said
+	return f.told.says(index, since)
 }

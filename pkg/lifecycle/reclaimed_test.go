@@ -2,10 +2,12 @@ package lifecycle
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -103,6 +105,26 @@ func TestWhatAShardWasToldIsOfThatTimeAndThatShard(t *testing.T) {
 	o.Leases[0].Spec.Start.Time = noon.Add(time.Minute) // it has begun again since
 	if closings := Decide(o).Close; len(closings) != 1 || closings[0].Reason != rqv1.ClosedDeleted {
 		t.Errorf("a shard that somebody deleted, long after it had given way once: %+v", closings)
+	}
+}
+
+// TestAShardWithoutALeaseIsNotTold has a shard give way before it has a Lease, beside one that has: nothing of the
+// first is to be closed, and it does not take the other's place in the condition.
+func TestAShardWithoutALeaseIsNotTold(t *testing.T) {
+	o := sweep(rqv1.ClosedReclaimed, "00000000")
+	o.Told["00000001"] = rqv1.ClosedReclaimedBySpare
+	o.Leases = o.Leases[1:]
+	for range 2 { // the second time it has been said
+		d := Decide(o)
+		if d.Status == nil {
+			break
+		}
+		o.Run = o.Run.DeepCopy()
+		o.Run.Status = *d.Status
+	}
+	told := meta.FindStatusCondition(o.Run.Status.Conditions, rqv1.ConditionReclaimed)
+	if told == nil || told.Reason != string(rqv1.ClosedReclaimedBySpare) || !strings.HasPrefix(told.Message, "shards 1 ") {
+		t.Errorf("the condition is %+v", told)
 	}
 }
 
