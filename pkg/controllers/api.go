@@ -1,17 +1,6 @@
 package controllers
 
-import (
-	"context"
-	"errors"
-
-	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/rank"
-	"github.com/davidlangworthy/jobtree/pkg/reconcile"
-)
+import "github.com/davidlangworthy/jobtree/pkg/reconcile"
 
 // api carries decisions out on the API server.
 type api struct {
@@ -23,50 +12,3 @@ type api struct {
 }
 
 var _ reconcile.API = api{}
-
-// inParallel runs n API writes, several at a time, and returns their errors together.
-func inParallel(n int, do func(i int) error) error {
-	var group errgroup.Group
-	group.SetLimit(writers)
-	errs := make([]error, n)
-	for i := range n {
-		group.Go(func() error { errs[i] = do(i); return nil })
-	}
-	_ = group.Wait()
-	return errors.Join(errs...)
-}
-
-// ignore returns nil for errors of the given kinds.
-func ignore(err error, kinds ...func(error) bool) error {
-	for _, is := range kinds {
-		if is(err) {
-			return nil
-		}
-	}
-	return err
-}
-
-// made returns what became of making an object. One that has the name already is as good if it is the same Run's, so
-// that making it again is harmless: names are the ranks'.
-func made[T metav1.Object](ctx context.Context, kind string, wanted T, err error,
-	get func(context.Context, string, metav1.GetOptions) (T, error)) error {
-	if !apierrors.IsAlreadyExists(err) {
-		return err
-	}
-	got, err := get(ctx, wanted.GetName(), metav1.GetOptions{})
-	if err != nil {
-		return ignore(err, apierrors.IsNotFound)
-	}
-	run, _ := rank.RunOf(wanted)
-	if of, ok := rank.RunOf(got); !ok || of != run {
-		return reconcile.NameTaken{Kind: kind, Name: wanted.GetName()}
-	}
-	return nil
-}
-
-// reference returns a Run that events can point at: objects from a watch carry no kind.
-func reference(run *rqv1.Run) *rqv1.Run {
-	run = run.DeepCopy()
-	run.SetGroupVersionKind(rqv1.GroupVersion.WithKind("Run"))
-	return run
-}

@@ -6,28 +6,15 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
-	"github.com/davidlangworthy/jobtree/pkg/config"
 )
-
-// workers is how many Runs are reconciled at once, and writers how many API writes one of them has under way. More of
-// the former would take the API server away from pods that are being bound.
-const (
-	workers = 4
-	writers = 16
-)
-
-// settle is how long events of one Run are gathered before it is looked at: a gang that starts makes many at once.
-const settle = 20 * time.Millisecond
 
 // Controllers are those who look after one concern each, from one set of watches.
 type Controllers struct {
@@ -44,19 +31,6 @@ type Controllers struct {
 	dumps   *dumps
 	lottery *lottery
 	audit   *auditor
-}
-
-// Options is what Controllers work with.
-type Options struct {
-	Args   *config.Args
-	Book   *book.Book
-	Kube   kubernetes.Interface
-	Client client.WithWatch
-	Shared informers.SharedInformerFactory
-	Events events.EventRecorder
-	Clock  clock.Clock
-	// Holds reports whether this process still leads. What it may not write without that, its clients refuse.
-	Holds func() bool
 }
 
 // NewClient returns a client for our kinds. They are custom resources, which the API server serves as JSON only.
@@ -146,4 +120,22 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 		go look(ctx)
 	}
 	c.budgets.report(ctx)
+}
+
+// answer does what the book asks for, until the context ends.
+func (c *Controllers) answer(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.book.Controllers().Filled():
+		}
+		asked := c.book.Controllers().Take()
+		if len(asked.Lookup) > 0 {
+			go c.ledger.lookUp(ctx, asked.Lookup)
+		}
+		for _, run := range asked.Reconcile {
+			c.runs.changed(run)
+		}
+	}
 }

@@ -251,10 +251,3 @@ func (n *nodes) patchNode(ctx context.Context, node *corev1.Node, change map[str
 	}
 	return ignore(err, apierrors.IsNotFound)
 }
-
-// tellNode makes an event on a node.
-func tellNode(events events.EventRecorder, name, kind, reason, message string) {
-	about := &corev1.Node{}
-	about.APIVersion, about.Kind, about.Name, about.UID = "v1", "Node", name, types.UID(name)
-	events.Eventf(about, nil, kind, reason, "Schedule", "%s", message)
-}

@@ -20,6 +20,10 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/reconcile"
 )
 
+// workers is how many Runs are reconciled at once. More of them would take the API server away from pods that are being
+// bound.
+const workers = 4
+
 // runs has Runs reconciled that have changed, several at a time.
 type runs struct {
 	watches *watches

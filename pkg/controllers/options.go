@@ -1,0 +1,25 @@
+package controllers
+
+import (
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/config"
+)
+
+// Options is what Controllers work with.
+type Options struct {
+	Args   *config.Args
+	Book   *book.Book
+	Kube   kubernetes.Interface
+	Client client.WithWatch
+	Shared informers.SharedInformerFactory
+	Events events.EventRecorder
+	Clock  clock.Clock
+	// Holds reports whether this process still leads. What it may not write without that, its clients refuse.
+	Holds func() bool
+}
