@@ -83,7 +83,7 @@ func (pl *Jobtree) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Po
 		pl.book.NotWritten(pod.UID, client.ObjectKeyFromObject(lease))
 		return fwk.AsStatus(fmt.Errorf("the pod's Lease is not written: %w", err))
 	case err != nil:
-		go pl.settle(pod.UID, lease)
+		go pl.findLease(pl.process, pod.UID, lease)
 		return fwk.AsStatus(fmt.Errorf("writing the pod's Lease: %w", err))
 	}
 	metrics.LeasesOpened.Inc()
@@ -91,14 +91,22 @@ func (pl *Jobtree) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Po
 	return nil
 }
 
-// settle finds out whether the Lease of a pod that is gone was written, when the answer of the API server was lost. For
-// a pod that is there, the next attempt to bind it finds out.
-func (pl *Jobtree) settle(pod types.UID, lease *rqv1.Lease) {
+// findLease finds out whether the Lease of a pod that is gone was written, when the answer of the API server was lost.
+// For a pod that is there, the next attempt to bind it finds out.
+func (pl *Jobtree) findLease(ctx context.Context, pod types.UID, lease *rqv1.Lease) {
 	const pause = 5 * time.Second
-	for pl.clock.Sleep(pause); pl.book.Unsettled(pod); pl.clock.Sleep(pause) {
-		ctx, cancel := context.WithTimeout(context.Background(), pause)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-pl.clock.After(pause):
+		}
+		if !pl.book.Unsettled(pod) {
+			return
+		}
+		asking, cancel := context.WithTimeout(ctx, pause)
 		got := &rqv1.Lease{}
-		err := pl.ledger.Get(ctx, client.ObjectKeyFromObject(lease), got)
+		err := pl.ledger.Get(asking, client.ObjectKeyFromObject(lease), got)
 		cancel()
 		switch {
 		case err == nil:

@@ -29,7 +29,8 @@ type Jobtree struct {
 	book   *book.Book
 	ledger client.Client
 	clock  clock.Clock
-
+	// process ends with the process: what a binding leaves to be found out outlasts the binding.
+	process   context.Context
 	turnstile *turnstile
 }
 
@@ -39,7 +40,7 @@ func NewFactory(b *book.Book, ledger client.Client, clock clock.Clock) framework
 	turnstile := newTurnstile(bindings)
 	var first sync.Once // the queue, and those that wait at the barrier, are the process's: one handle reaches them all
 	return func(ctx context.Context, _ runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-		pl := &Jobtree{handle: handle, book: b, ledger: ledger, clock: clock, turnstile: turnstile}
+		pl := &Jobtree{handle: handle, book: b, ledger: ledger, clock: clock, process: ctx, turnstile: turnstile}
 		first.Do(func() { go pl.act(ctx) })
 		return pl, nil
 	}
