@@ -26,7 +26,7 @@ refuse 'tests that sleep; wait for what they wait for' < <(grep -n 'time\.Sleep'
 refuse 'files of more than 400 lines' < <(wc -l "${written[@]}" | awk '$2 != "total" && $1 > 400')
 
 # Packages whose lines were long before there was this rule are listed until they have been broken.
-wide='^(pkg/(apis|book|controllers|reconcile)|test)/'
+wide='^(pkg/(apis|book|controllers)/|test/integration/cli)'
 mapfile -t narrow < <(printf '%s\n' "${written[@]}" | grep -Ev "$wide")
 refuse 'lines of more than 120 columns' < <(LC_ALL=C.UTF-8 grep -nE '^.{121,}' "${narrow[@]}")
 refuse 'assignments in the head of an if that tests something else' < <(

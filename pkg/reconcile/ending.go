@@ -70,7 +70,8 @@ func grace(d *lifecycle.Deletion) *int64 {
 
 // closeLeases closes Leases whose pods have ended, and returns those that were open until now. Of a pod that no cache
 // holds the API server is asked first: while it holds GPUs the cache is behind, and the pod's own event looks again.
-func (r *Runs) closeLeases(ctx context.Context, o *lifecycle.Observed, closings []lifecycle.Closing) ([]*rqv1.Lease, error) {
+func (r *Runs) closeLeases(ctx context.Context, o *lifecycle.Observed, closings []lifecycle.Closing) ([]*rqv1.Lease,
+	error) {
 	seen := map[types.UID]bool{}
 	for _, pod := range o.Pods {
 		seen[pod.UID] = true
@@ -86,7 +87,9 @@ func (r *Runs) closeLeases(ctx context.Context, o *lifecycle.Observed, closings 
 		if err != nil {
 			return nil, err
 		}
-		closings = slices.DeleteFunc(slices.Clone(closings), func(c lifecycle.Closing) bool { return alive[c.Lease.PodUID()] })
+		closings = slices.DeleteFunc(slices.Clone(closings), func(c lifecycle.Closing) bool {
+			return alive[c.Lease.PodUID()]
+		})
 	}
 	if len(closings) == 0 {
 		return nil, nil

@@ -29,14 +29,20 @@ func TestClosings(t *testing.T) {
 		err      error
 		want     []string
 	}{
-		"none":          {},
-		"of seen pods":  {closings: []lifecycle.Closing{closing("1"), closing("9")}, want: []string{"close train-1:Completed@0s train-9:Completed@0s"}},
-		"at its time":   {closings: []lifecycle.Closing{at("1", noon.Add(-time.Minute))}, want: []string{"close train-1:Completed@-1m0s"}},
-		"not before it": {closings: []lifecycle.Closing{at("1", noon.Add(-2*time.Hour))}, want: []string{"close train-1:Completed@-1h0m0s"}},
-		"of unseen pods": {closings: []lifecycle.Closing{closing("1"), closing("2"), closing("3")}, alive: map[types.UID]bool{"uid2": true},
-			want: []string{"alive [uid2 uid3]", "close train-1:Completed@0s train-3:Completed@0s"}},
-		"all alive":      {closings: []lifecycle.Closing{closing("2")}, alive: map[types.UID]bool{"uid2": true}, want: []string{"alive [uid2]"}},
-		"nobody answers": {closings: []lifecycle.Closing{closing("1"), closing("2")}, err: errAway, want: []string{"alive [uid2]"}},
+		"none": {},
+		"of seen pods": {closings: []lifecycle.Closing{closing("1"), closing("9")},
+			want: []string{"close train-1:Completed@0s train-9:Completed@0s"}},
+		"at its time": {closings: []lifecycle.Closing{at("1", noon.Add(-time.Minute))},
+			want: []string{"close train-1:Completed@-1m0s"}},
+		"not before it": {closings: []lifecycle.Closing{at("1", noon.Add(-2*time.Hour))},
+			want: []string{"close train-1:Completed@-1h0m0s"}},
+		"of unseen pods": {closings: []lifecycle.Closing{closing("1"), closing("2"), closing("3")},
+			alive: map[types.UID]bool{"uid2": true},
+			want:  []string{"alive [uid2 uid3]", "close train-1:Completed@0s train-3:Completed@0s"}},
+		"all alive": {closings: []lifecycle.Closing{closing("2")}, alive: map[types.UID]bool{"uid2": true},
+			want: []string{"alive [uid2]"}},
+		"nobody answers": {closings: []lifecycle.Closing{closing("1"), closing("2")}, err: errAway,
+			want: []string{"alive [uid2]"}},
 	} {
 		api := &recorder{alive: c.alive, fails: map[string]error{"alive": c.err}}
 		o := observed()
@@ -57,19 +63,23 @@ func TestEpochs(t *testing.T) {
 		}
 		return l
 	}
-	ledger := []map[string]string{{rqv1.LabelIndex: "2", rqv1.LabelEpoch: "3"}, {rqv1.LabelIndex: "2", rqv1.LabelEpoch: "1"}}
+	ledger := []map[string]string{{rqv1.LabelIndex: "2", rqv1.LabelEpoch: "3"},
+		{rqv1.LabelIndex: "2", rqv1.LabelEpoch: "1"}}
 	for name, c := range map[string]struct {
 		first      bool
 		closed     []*rqv1.Lease
 		pods, want []string
 		calls      []string
 	}{
-		"a new Run":   {first: true, pods: []string{"0", "2"}, want: []string{"0", "0"}},
-		"one without": {closed: []*rqv1.Lease{lease("run", rqv1.RoleActive, "0", "")}, pods: []string{"0"}, want: []string{"1"}},
+		"a new Run": {first: true, pods: []string{"0", "2"}, want: []string{"0", "0"}},
+		"one without": {closed: []*rqv1.Lease{lease("run", rqv1.RoleActive, "0", "")}, pods: []string{"0"},
+			want: []string{"1"}},
 		"closed just now": {pods: []string{"0", "1"}, want: []string{"10", "11"},
-			closed: []*rqv1.Lease{lease("run", rqv1.RoleActive, "0", "9"), lease("run", rqv1.RoleActive, "1", "9"), lease("run", rqv1.RoleActive, "1", "10")}},
-		"by the ledger": {pods: []string{"0", "2"}, want: []string{"1", "4"}, closed: []*rqv1.Lease{lease("run", rqv1.RoleActive, "0", "0")},
-			calls: []string{"ranks 2"}},
+			closed: []*rqv1.Lease{lease("run", rqv1.RoleActive, "0", "9"), lease("run", rqv1.RoleActive, "1", "9"),
+				lease("run", rqv1.RoleActive, "1", "10")}},
+		"by the ledger": {pods: []string{"0", "2"}, want: []string{"1", "4"},
+			closed: []*rqv1.Lease{lease("run", rqv1.RoleActive, "0", "0")},
+			calls:  []string{"ranks 2"}},
 		"not by a spare's, or another Run's": {pods: []string{"2"}, want: []string{"4"}, calls: []string{"ranks 2"},
 			closed: []*rqv1.Lease{lease("run", rqv1.RoleSpare, "2", "5"), lease("another", rqv1.RoleActive, "2", "5")}},
 		"of nothing": {closed: []*rqv1.Lease{lease("run", rqv1.RoleActive, "0", "0")}},
@@ -79,7 +89,8 @@ func TestEpochs(t *testing.T) {
 		for _, rank := range c.pods {
 			pods = append(pods, podOf(rank))
 		}
-		if err := New(nil, api, lifecycle.Rules{}, nil).numberEpochs(t.Context(), observed().Run, pods, c.closed, c.first); err != nil {
+		if err := New(nil, api, lifecycle.Rules{}, nil).numberEpochs(t.Context(), observed().Run, pods, c.closed,
+			c.first); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
@@ -96,7 +107,8 @@ func TestEpochs(t *testing.T) {
 func TestASpareHasNoEpoch(t *testing.T) {
 	spare := podOf("0")
 	delete(spare.Labels, rqv1.LabelEpoch)
-	if err := New(nil, &recorder{}, lifecycle.Rules{}, nil).numberEpochs(t.Context(), observed().Run, []*corev1.Pod{spare}, nil, false); err != nil {
+	if err := New(nil, &recorder{}, lifecycle.Rules{}, nil).numberEpochs(t.Context(), observed().Run, []*corev1.Pod{spare},
+		nil, false); err != nil {
 		t.Fatal(err)
 	}
 	if epoch, has := spare.Labels[rqv1.LabelEpoch]; has {

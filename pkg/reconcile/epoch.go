@@ -14,7 +14,8 @@ import (
 // numberEpochs gives each rank that is made anew an epoch above those that its Leases tell of, so that what is left
 // of an earlier pod of the rank can be told from it. Nothing of this is kept anywhere but in the ledger. It need not
 // be read for a Run's first pods, nor for a rank whose Lease was closed just now, since that one is the rank's last.
-func (r *Runs) numberEpochs(ctx context.Context, run *rqv1.Run, pods []*corev1.Pod, closed []*rqv1.Lease, first bool) error {
+func (r *Runs) numberEpochs(ctx context.Context, run *rqv1.Run, pods []*corev1.Pod, closed []*rqv1.Lease,
+	first bool) error {
 	if len(pods) == 0 {
 		return nil
 	}

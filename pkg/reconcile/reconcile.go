@@ -68,7 +68,9 @@ func (r *Runs) Observe(ctx context.Context, objects book.Objects) (lifecycle.Obs
 		if err != nil || written == nil {
 			return o, err
 		}
-		others := slices.DeleteFunc(slices.Clone(o.Reservations), func(r *rqv1.Reservation) bool { return r.Name == written.Name })
+		others := slices.DeleteFunc(slices.Clone(o.Reservations), func(r *rqv1.Reservation) bool {
+			return r.Name == written.Name
+		})
 		objects.Reservations = append(others, written)
 	}
 }
@@ -79,8 +81,9 @@ func (r *Runs) See(objects book.Objects) (lifecycle.Observed, error) {
 	if problem, ok := r.problems.Load(o.Name); ok && o.Run != nil {
 		o.Problem = problem.(string)
 	}
-	known := false
-	if o.Look, known = r.book.Look(o.Objects, o.Now); !known {
+	look, known := r.book.Look(o.Objects, o.Now)
+	o.Look = look
+	if !known {
 		return o, fmt.Errorf("the book has not seen Run %s yet", o.Name)
 	}
 	return o, nil
@@ -90,7 +93,7 @@ func (r *Runs) See(objects book.Objects) (lifecycle.Observed, error) {
 // from what has been written:
 //   - the status comes first where nothing would tell any more, without the pods, what it says;
 //   - pods that replace lost ranks are made before the Leases close that tell of the loss;
-//   - other pods are made after the Leases that their ranks had are closed and the Service is there, and are numbered by both;
+//   - other pods are made once their ranks' earlier Leases are closed and the Service is there, and numbered by both;
 //   - any other status comes last, and says what has been done.
 func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.Decision) (Outcome, error) {
 	var out Outcome

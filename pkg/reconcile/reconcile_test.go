@@ -105,14 +105,17 @@ func (r *recorder) CreatePods(_ context.Context, pods []*corev1.Pod) error {
 
 // ranked is a pod or a Lease of a rank of train.
 func ranked(rank string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: "ns", Name: "train-" + rank, UID: types.UID("uid" + rank), Labels: map[string]string{
-		rqv1.LabelRun: "train", rqv1.LabelIndex: rank, rqv1.LabelEpoch: "0", rqv1.LabelRole: string(rqv1.RoleActive), rqv1.LabelPodUID: "uid" + rank}}
+	return metav1.ObjectMeta{Namespace: "ns", Name: "train-" + rank, UID: types.UID("uid" + rank),
+		Labels: map[string]string{
+			rqv1.LabelRun: "train", rqv1.LabelIndex: rank, rqv1.LabelEpoch: "0", rqv1.LabelRole: string(rqv1.RoleActive),
+			rqv1.LabelPodUID: "uid" + rank}}
 }
 
 func podOf(rank string) *corev1.Pod { return &corev1.Pod{ObjectMeta: ranked(rank)} }
 
 func leaseOf(rank string) *rqv1.Lease {
-	return &rqv1.Lease{ObjectMeta: ranked(rank), Spec: rqv1.LeaseSpec{Start: metav1.NewMicroTime(noon.Add(-time.Hour)), RunRef: rqv1.LeaseRunRef{Name: "train", UID: "run"}}}
+	return &rqv1.Lease{ObjectMeta: ranked(rank), Spec: rqv1.LeaseSpec{Start: metav1.NewMicroTime(noon.Add(-time.Hour)),
+		RunRef: rqv1.LeaseRunRef{Name: "train", UID: "run"}}}
 }
 
 func closing(rank string) lifecycle.Closing {
@@ -122,7 +125,8 @@ func closing(rank string) lifecycle.Closing {
 // everything is a decision with one write of each kind.
 func everything() lifecycle.Decision {
 	return lifecycle.Decision{
-		Delete: []lifecycle.Deletion{{Pod: podOf("9")}}, Replace: []*corev1.Pod{podOf("0")}, Close: []lifecycle.Closing{closing("1")},
+		Delete: []lifecycle.Deletion{{Pod: podOf("9")}}, Replace: []*corev1.Pod{podOf("0")},
+		Close:   []lifecycle.Closing{closing("1")},
 		Service: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "train"}}, Create: []*corev1.Pod{podOf("1")},
 		Status: &rqv1.RunStatus{Phase: rqv1.RunPending, Message: "told"}, After: time.Minute, Retry: time.Second,
 	}
@@ -157,16 +161,19 @@ func TestOrder(t *testing.T) {
 		"a Run that failed says so first": {change: failed, want: append([]string{"status told"}, all[:6]...), passed: true},
 		"and does not get that far":       {change: failed, at: "status", err: errAway, want: []string{"status told"}},
 		"what is behind does not end":     {change: failed, at: "status", err: ErrBehind, want: []string{"status told"}},
-		"nobody can say it":               {change: failed, at: "status", err: invalid, want: append([]string{"status told"}, all[:6]...), passed: true, unsaid: true},
-		"pods stay":                       {at: "delete", err: errAway, want: all[:1]},
-		"no replacement for now":          {at: "create train-0", err: errAway, want: all[:3]},
-		"a replacement that is refused": {at: "create train-0", err: errQuota, want: append(append([]string{}, all[:4]...), "status told"),
+		"nobody can say it": {change: failed, at: "status", err: invalid,
+			want: append([]string{"status told"}, all[:6]...), passed: true, unsaid: true},
+		"pods stay":              {at: "delete", err: errAway, want: all[:1]},
+		"no replacement for now": {at: "create train-0", err: errAway, want: all[:3]},
+		"a replacement that is refused": {at: "create train-0", err: errQuota,
+			want:    append(append([]string{}, all[:4]...), "status told"),
 			problem: "the API server does not take the Run's pods: pods \"train-0\" is forbidden: exceeded quota"},
 		"a Lease stays open": {at: "close", err: errAway, want: all[:4]},
-		"no Service":         {at: "service", err: NameTaken{"Service", "train"}, want: append(append([]string{}, all[:5]...), "status told"), problem: NameTaken{"Service", "train"}.Error()},
-		"no pod":             {at: "create train-1", err: errAway, want: all},
-		"no status":          {at: "status", err: errAway, want: all},
-		"an old status":      {at: "status", err: ErrBehind, want: all, passed: true},
+		"no Service": {at: "service", err: NameTaken{"Service", "train"},
+			want: append(append([]string{}, all[:5]...), "status told"), problem: NameTaken{"Service", "train"}.Error()},
+		"no pod":        {at: "create train-1", err: errAway, want: all},
+		"no status":     {at: "status", err: errAway, want: all},
+		"an old status": {at: "status", err: ErrBehind, want: all, passed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := &recorder{fails: map[string]error{c.at: c.err}}
@@ -209,17 +216,22 @@ func TestEvidence(t *testing.T) {
 		want      []string
 	}{
 		"nothing": {},
-		"by decision": {deletions: []lifecycle.Deletion{{Pod: podOf("0")}, {Pod: podOf("1"), GraceSeconds: new(int64)}, {Pod: podOf("2"), Notice: notice}},
+		"by decision": {deletions: []lifecycle.Deletion{{Pod: podOf("0")}, {Pod: podOf("1"), GraceSeconds: new(int64)},
+			{Pod: podOf("2"), Notice: notice}},
 			want: []string{"delete train-0:own train-1:0 train-2:30"}},
 		"each node is asked for once": {deletions: []lifecycle.Deletion{lost("0", "a"), lost("1", "a"), lost("2", "b")},
 			want: []string{"ask NodeLost(a) NodeLost(b)", "delete train-0:0 train-1:0 train-2:0"}},
 		"one stands": {deletions: []lifecycle.Deletion{lost("0", "a"), lost("1", "b")}, no: map[string]bool{"a": true},
 			want: []string{"ask NodeLost(a) NodeLost(b)", "delete train-1:0"}},
-		"all stand": {deletions: []lifecycle.Deletion{lost("0", "a")}, no: map[string]bool{"a": true}, want: []string{"ask NodeLost(a)"}},
-		"of Runs that are gone": {deletions: []lifecycle.Deletion{ofGone("0", "x"), ofGone("1", "x"), ofGone("2", "y")}, no: map[string]bool{"y": true},
+		"all stand": {deletions: []lifecycle.Deletion{lost("0", "a")}, no: map[string]bool{"a": true},
+			want: []string{"ask NodeLost(a)"}},
+		"of Runs that are gone": {deletions: []lifecycle.Deletion{ofGone("0", "x"), ofGone("1", "x"), ofGone("2", "y")},
+			no:   map[string]bool{"y": true},
 			want: []string{"ask RunGone(x) RunGone(y)", "delete train-0:own train-1:own"}},
-		"unpaid": {deletions: []lifecycle.Deletion{{Pod: podOf("0"), If: lifecycle.Unpaid}}, want: []string{"ask Unpaid(" + leaseName("0") + ")", "delete train-0:own"}},
-		"what is not found out holds up no others": {deletions: []lifecycle.Deletion{lost("0", "a"), {Pod: podOf("1")}}, no: map[string]bool{"a": true}, err: errAway,
+		"unpaid": {deletions: []lifecycle.Deletion{{Pod: podOf("0"), If: lifecycle.Unpaid}},
+			want: []string{"ask Unpaid(" + leaseName("0") + ")", "delete train-0:own"}},
+		"what is not found out holds up no others": {deletions: []lifecycle.Deletion{lost("0", "a"), {Pod: podOf("1")}},
+			no: map[string]bool{"a": true}, err: errAway,
 			want: []string{"ask NodeLost(a)", "delete train-1:own"}},
 	} {
 		api := &recorder{no: c.no, fails: map[string]error{"ask": c.err}}
@@ -249,7 +261,8 @@ func TestARunThatHasItsServiceMayHaveHadPods(t *testing.T) {
 	} {
 		api, o, d := &recorder{served: c.served}, observed(), everything()
 		o.Run.Status.Conditions = c.conditions
-		if _, err := New(nil, api, lifecycle.Rules{}, nil).CarryOut(t.Context(), o, lifecycle.Decision{Service: d.Service, Create: d.Create}); err != nil {
+		if _, err := New(nil, api, lifecycle.Rules{}, nil).CarryOut(t.Context(), o,
+			lifecycle.Decision{Service: d.Service, Create: d.Create}); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(c.want, api.calls); diff != "" {

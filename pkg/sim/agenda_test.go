@@ -74,11 +74,15 @@ func TestFaults(t *testing.T) {
 		writes []Kind
 		want   []Effect
 	}{
-		"none":         {writes: []Kind{Statuses}, want: []Effect{Written}},
-		"the second":   {plan: []Fault{{Of: All, After: 1, Do: Late}}, writes: []Kind{Statuses, Closings, Statuses}, want: []Effect{Written, Late, Written}},
-		"of one kind":  {plan: []Fault{{Of: Closings, Do: Refused}}, writes: []Kind{Statuses, Closings, Closings}, want: []Effect{Written, Refused, Written}},
-		"from then on": {plan: []Fault{{Of: Creations, After: 1, Do: Refused, Lasts: true}}, writes: []Kind{Creations, Statuses, Creations, Creations}, want: []Effect{Written, Written, Refused, Refused}},
-		"one by one":   {plan: []Fault{{Of: All, Do: Late}, {Of: All, Do: Refused}}, writes: []Kind{Bindings, Bindings, Bindings}, want: []Effect{Late, Refused, Written}},
+		"none": {writes: []Kind{Statuses}, want: []Effect{Written}},
+		"the second": {plan: []Fault{{Of: All, After: 1, Do: Late}}, writes: []Kind{Statuses, Closings, Statuses},
+			want: []Effect{Written, Late, Written}},
+		"of one kind": {plan: []Fault{{Of: Closings, Do: Refused}}, writes: []Kind{Statuses, Closings, Closings},
+			want: []Effect{Written, Refused, Written}},
+		"from then on": {plan: []Fault{{Of: Creations, After: 1, Do: Refused, Lasts: true}},
+			writes: []Kind{Creations, Statuses, Creations, Creations}, want: []Effect{Written, Written, Refused, Refused}},
+		"one by one": {plan: []Fault{{Of: All, Do: Late}, {Of: All, Do: Refused}},
+			writes: []Kind{Bindings, Bindings, Bindings}, want: []Effect{Late, Refused, Written}},
 	} {
 		var f Faults
 		f.Add(c.plan...)

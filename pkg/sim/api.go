@@ -46,7 +46,8 @@ func (c *Cluster) Reconcile(name string) error {
 	if out.Retry > 0 && !c.Retries.Has(name) {
 		c.Retries.Set(name, c.Now.Add(out.Retry))
 	}
-	if c.looks.Delete(name); out.After > 0 {
+	c.looks.Delete(name)
+	if out.After > 0 {
 		c.looks.Set(name, c.Now.Add(out.After))
 	}
 	return err

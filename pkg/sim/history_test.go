@@ -45,7 +45,8 @@ func fleet(t testing.TB, nodes int) *sim.Cluster {
 	for i := range teams {
 		name := fmt.Sprint("team", i)
 		c.SetBudget(&rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1}, Spec: rqv1.BudgetSpec{
-			Owner: rqv1.Owner("org:" + name), Envelopes: []rqv1.Envelope{{Name: "e", Flavor: flavor, Concurrency: int32(nodes * 8 / 4)}},
+			Owner:     rqv1.Owner("org:" + name),
+			Envelopes: []rqv1.Envelope{{Name: "e", Flavor: flavor, Concurrency: int32(nodes * 8 / 4)}},
 		}})
 	}
 	return c
@@ -71,7 +72,8 @@ func history(runs int, every time.Duration) []sim.Job {
 		case 3:
 			run.Spec.Opportunistic = i%10 == 3
 		}
-		jobs = append(jobs, sim.Job{At: noon.Add(time.Duration(i) * every), Run: run, Works: time.Duration(10+i*13%50) * time.Minute})
+		jobs = append(jobs, sim.Job{At: noon.Add(time.Duration(i) * every), Run: run,
+			Works: time.Duration(10+i*13%50) * time.Minute})
 	}
 	return jobs
 }

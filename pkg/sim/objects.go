@@ -131,7 +131,8 @@ func (c *Cluster) storeLease(lease *rqv1.Lease) {
 	run := lease.Spec.RunRef.Name
 	c.Leases[lease.Name] = lease
 	c.leasesOf.add(rankOf(run, lease.Labels), lease.Name)
-	if c.openOf.drop(run, lease.Name); !lease.Status.Closed {
+	c.openOf.drop(run, lease.Name)
+	if !lease.Status.Closed {
 		c.openOf.add(run, lease.Name)
 	}
 	c.changed[run] = true

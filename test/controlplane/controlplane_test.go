@@ -45,7 +45,8 @@ func TestUpDown(t *testing.T) {
 		t.Error(diff)
 	}
 	note := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "note"}}
-	if _, err := c.client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(ctx, note, metav1.CreateOptions{}); err != nil {
+	if _, err := c.client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(ctx, note,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -126,7 +127,8 @@ func TestUsersHaveTheRightsTheyWereGiven(t *testing.T) {
 		{"nobody", func() (string, error) { return c.KubeconfigForUser("someone", "researchers") }, true},
 		{"administrator", func() (string, error) { return c.KubeconfigForUser("someone:else", "system:masters") }, false},
 		{"service account", func() (string, error) { return c.KubeconfigForServiceAccount(ctx, "default", "default") }, true},
-		{"scheduler", func() (string, error) { return c.KubeconfigForServiceAccount(ctx, Namespace, SchedulerAccount) }, false},
+		{"scheduler", func() (string, error) { return c.KubeconfigForServiceAccount(ctx, Namespace, SchedulerAccount) },
+			false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

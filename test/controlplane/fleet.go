@@ -97,7 +97,8 @@ func (c *ControlPlane) CreateNodes(ctx context.Context, nodes []corev1.Node) ([]
 	for i := range nodes {
 		group.Go(func() error {
 			_, err := c.client.CoreV1().Nodes().Create(ctx, &nodes[i], metav1.CreateOptions{})
-			if exists[i] = apierrors.IsAlreadyExists(err); exists[i] {
+			exists[i] = apierrors.IsAlreadyExists(err)
+			if exists[i] {
 				return nil
 			}
 			return err

@@ -17,10 +17,13 @@ func TestReadFleet(t *testing.T) {
 	}{
 		{name: "nothing", yaml: "# no nodes\n"},
 		{name: "documents", yaml: testFleet, want: []string{"played", "absent"}},
-		{name: "list", yaml: "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Node, metadata: {name: a}}\n", want: []string{"a"}},
+		{name: "list", yaml: "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Node, metadata: {name: a}}\n",
+			want: []string{"a"}},
 		{name: "json", yaml: `{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}`, want: []string{"a"}},
-		{name: "other kind", yaml: testFleet + "---\napiVersion: v1\nkind: Pod\n", wantError: "document 3: v1 Pod is not a Node"},
-		{name: "other kind in a list", yaml: "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: a}}\n", wantError: "Pod a is not a Node"},
+		{name: "other kind", yaml: testFleet + "---\napiVersion: v1\nkind: Pod\n",
+			wantError: "document 3: v1 Pod is not a Node"},
+		{name: "other kind in a list", yaml: "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: " +
+			"{name: a}}\n", wantError: "Pod a is not a Node"},
 		{name: "unknown field", yaml: "apiVersion: v1\nkind: Node\nspecs: {}\n", wantError: `unknown field "specs"`},
 		{name: "duplicate field", yaml: "apiVersion: v1\nkind: Node\nkind: Node\n", wantError: `key "kind" already set`},
 		{name: "no YAML", yaml: "apiVersion: [", wantError: "document 1"},
@@ -64,7 +67,8 @@ func TestSampleFleet(t *testing.T) {
 	got := map[string]int64{}
 	for _, node := range nodes {
 		gpus := node.Status.Allocatable["nvidia.com/gpu"]
-		got[strings.Join([]string{node.Labels["region"], node.Labels["cluster"], node.Labels["fabric.domain"], node.Labels["gpu.flavor"]}, "/")] += gpus.Value()
+		got[strings.Join([]string{node.Labels["region"], node.Labels["cluster"], node.Labels["fabric.domain"],
+			node.Labels["gpu.flavor"]}, "/")] += gpus.Value()
 	}
 	want := map[string]int64{
 		"us-west/gpu-a/A/H100-80GB": 32, "us-west/gpu-a/B/H100-80GB": 32,

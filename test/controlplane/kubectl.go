@@ -15,7 +15,8 @@ func (c *ControlPlane) Kubectl(ctx context.Context, args ...string) (stdout, std
 }
 
 // KubectlStdin is Kubectl with standard input, as for `apply -f -`.
-func (c *ControlPlane) KubectlStdin(ctx context.Context, stdin io.Reader, args ...string) (stdout, stderr string, err error) {
+func (c *ControlPlane) KubectlStdin(ctx context.Context, stdin io.Reader, args ...string) (stdout, stderr string,
+	err error) {
 	path, err := binary(c.options.BinDir, "kubectl")
 	if err != nil {
 		return "", "", err

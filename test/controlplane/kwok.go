@@ -55,7 +55,8 @@ func (c *ControlPlane) wakePods(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"kwok.x-k8s.io/woken":%q}}}`, time.Now().Format(time.RFC3339Nano))
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"kwok.x-k8s.io/woken":%q}}}`,
+		time.Now().Format(time.RFC3339Nano))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
 	for _, pod := range pods.Items {
@@ -63,7 +64,8 @@ func (c *ControlPlane) wakePods(ctx context.Context) error {
 			continue
 		}
 		group.Go(func() error {
-			_, err := c.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+			_, err := c.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch,
+				metav1.PatchOptions{})
 			if apierrors.IsNotFound(err) {
 				return nil
 			}

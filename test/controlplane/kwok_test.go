@@ -96,7 +96,8 @@ func TestNodesKeepWhatTheFleetSays(t *testing.T) {
 
 func TestBrokenNodeStaysBroken(t *testing.T) {
 	c, ctx := testPlane(t), t.Context()
-	broken := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "broken", Annotations: map[string]string{kwokAnnotation: "fake"}}}
+	broken := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "broken",
+		Annotations: map[string]string{kwokAnnotation: "fake"}}}
 	if _, err := c.CreateNodes(ctx, []corev1.Node{broken}); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,8 @@ func TestBrokenNodeStaysBroken(t *testing.T) {
 	setReady := func(status string) {
 		t.Helper()
 		patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":%q}]}}`, status)
-		_, err := c.client.CoreV1().Nodes().Patch(ctx, "broken", types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		_, err := c.client.CoreV1().Nodes().Patch(ctx, "broken", types.StrategicMergePatchType, patch, metav1.PatchOptions{},
+			"status")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,8 @@ type authority struct {
 	private *ecdsa.PrivateKey
 }
 
-// loadAuthority reads the authority in dir, or makes one with the API server's certificate and the service accounts' key.
+// loadAuthority reads the authority in dir, or makes one with the API server's certificate and the service accounts'
+// key.
 func loadAuthority(dir string) (*authority, error) {
 	a := &authority{dir: dir}
 	if _, err := os.Stat(a.file("apiserver.crt")); err != nil {

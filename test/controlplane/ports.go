@@ -72,7 +72,8 @@ func freePort() (int, error) {
 	for range 100 {
 		port := lowest + rand.IntN(count)
 		var l net.Listener
-		if l, err = net.Listen("tcp", local(port)); err == nil {
+		l, err = net.Listen("tcp", local(port))
+		if err == nil {
 			return port, l.Close()
 		}
 	}

@@ -44,7 +44,8 @@ func (w *world) shares(closed bool) ([]share, map[share]*holding) {
 		if lease.Status.Closed != closed {
 			continue
 		}
-		key := share{runOf(lease), lease.Spec.GroupIndex, lease.Spec.Payer.Budget + "/" + lease.Spec.PaidByEnvelope, lease.Spec.Payer.Owner}
+		key := share{runOf(lease), lease.Spec.GroupIndex, lease.Spec.Payer.Budget + "/" + lease.Spec.PaidByEnvelope,
+			lease.Spec.Payer.Owner}
 		if found[key] == nil {
 			found[key] = &holding{}
 			order = append(order, key)
@@ -59,7 +60,8 @@ func (w *world) shares(closed bool) ([]share, map[share]*holding) {
 		h.nodes = slices.Compact(h.nodes)
 	}
 	slices.SortFunc(order, func(a, b share) int {
-		return strings.Compare(fmt.Sprintf("%s %08d %s", a.run, a.group, a.envelope), fmt.Sprintf("%s %08d %s", b.run, b.group, b.envelope))
+		return strings.Compare(fmt.Sprintf("%s %08d %s", a.run, a.group, a.envelope),
+			fmt.Sprintf("%s %08d %s", b.run, b.group, b.envelope))
 	})
 	return order, found
 }
@@ -108,7 +110,8 @@ func (w *world) payers() string {
 	order, found := w.shares(false)
 	for _, s := range order {
 		h := found[s]
-		fmt.Fprintf(table, "  %s\t%d\t%s\t%d\t%s\t%s\n", s.run, s.group, strings.Join(w.domains(h.nodes), "+"), h.gpus, s.envelope, s.owner)
+		fmt.Fprintf(table, "  %s\t%d\t%s\t%d\t%s\t%s\n", s.run, s.group, strings.Join(w.domains(h.nodes), "+"), h.gpus,
+			s.envelope, s.owner)
 	}
 	_ = table.Flush() // a strings.Builder takes everything
 	return out.String()

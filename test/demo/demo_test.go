@@ -60,7 +60,8 @@ func lease(run string, group int32, node string, gpus int32, envelope string) (r
 			Payer: rqv1.LeasePayer{Budget: "team", Owner: "org:team"}, PaidByEnvelope: envelope,
 		},
 	}
-	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", UID: types.UID(uid), Labels: map[string]string{rqv1.LabelRun: run}}}
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", UID: types.UID(uid),
+		Labels: map[string]string{rqv1.LabelRun: run}}}
 	pod.Spec.NodeName = node
 	return l, pod
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // contradictions checks what must hold whatever has happened, and says what does not: nodes hold no more than they have
-// (I1), a bound pod of a Run has one open Lease on its own node and an open Lease has its pod (I2), envelopes pay for no
-// more than their cap (I3), a group lies in one domain (I6).
+// (I1), a bound pod of a Run has one open Lease on its own node and an open Lease has its pod (I2), envelopes pay for
+// no more than their cap (I3), a group lies in one domain (I6).
 func (w *world) contradictions() []string {
 	out := slices.Concat(w.unpaid(), w.overfull(), w.overspent())
 	order, found := w.shares(false)
@@ -74,7 +74,8 @@ func (w *world) overspent() (out []string) {
 	for i := range w.budgets {
 		for _, e := range w.budgets[i].Spec.Envelopes {
 			if used := paid[w.budgets[i].Name+"/"+e.Name]; used > e.Concurrency {
-				out = append(out, fmt.Sprintf("envelope %s/%s pays for %d of %d GPUs", w.budgets[i].Name, e.Name, used, e.Concurrency))
+				out = append(out, fmt.Sprintf("envelope %s/%s pays for %d of %d GPUs", w.budgets[i].Name, e.Name, used,
+					e.Concurrency))
 			}
 		}
 	}

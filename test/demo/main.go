@@ -63,7 +63,8 @@ func run(ctx context.Context) (err error) {
 	}
 	defer c.Stop()
 	fmt.Printf("It was ready after %.0f seconds.\n", time.Since(started).Seconds())
-	s := &stage{c: c, bin: filepath.Join(root, "bin"), out: os.Stdout, colours: printers.AllowsColorOutput(os.Stdout), close: func() {}}
+	s := &stage{c: c, bin: filepath.Join(root, "bin"), out: os.Stdout, colours: printers.AllowsColorOutput(os.Stdout),
+		close: func() {}}
 	defer func() { s.close() }()
 	if err := s.play(ctx); err != nil {
 		return fmt.Errorf("%w\n\nThe scheduler's log ends with:\n%s", err, c.Scheduler.LogTail(10))

@@ -52,8 +52,8 @@ func (l *letters) taken(letter byte) bool {
 // paint colours the letter of the n-th Run.
 func paint(n int, s string) string { return fmt.Sprintf("\033[%dm%s\033[0m", 31+n%6, s) }
 
-// draw returns the fleet as text: a row for each fast-fabric domain, a cell for each node, a character for each GPU. GPUs
-// under an open Lease carry the letter of its Run, which must have one, and free ones a dot.
+// draw returns the fleet as text: a row for each fast-fabric domain, a cell for each node, a character for each GPU.
+// GPUs under an open Lease carry the letter of its Run, which must have one, and free ones a dot.
 func draw(nodes []corev1.Node, leases []rqv1.Lease, l *letters, colours bool) string {
 	runs, held := holders(nodes, leases)
 	rows := map[string][]string{}
@@ -63,7 +63,8 @@ func draw(nodes []corev1.Node, leases []rqv1.Lease, l *letters, colours bool) st
 		cell, gpus := "", 0
 		for n, run := range l.order {
 			letters := strings.Repeat(string(l.of[run]), held[node.Name][run])
-			if gpus += len(letters); colours && letters != "" {
+			gpus += len(letters)
+			if colours && letters != "" {
 				letters = paint(n, letters)
 			}
 			cell += letters

@@ -160,5 +160,6 @@ func (s *stage) check(what string, want, got []string) error {
 	if slices.Equal(want, got) {
 		return nil
 	}
-	return fmt.Errorf("%s: not as expected\nexpected: %s\n     got: %s", what, strings.Join(want, "\n          "), strings.Join(got, "\n          "))
+	return fmt.Errorf("%s: not as expected\nexpected: %s\n     got: %s", what, strings.Join(want, "\n          "),
+		strings.Join(got, "\n          "))
 }

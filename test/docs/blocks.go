@@ -1,5 +1,5 @@
-// Package docs tests that what the documentation shows is so: its objects are accepted by a real API server, its commands
-// work, and they print what it says they print. The first line of a fenced block says what is done with it:
+// Package docs tests that what the documentation shows is so: its objects are accepted by a real API server, its
+// commands work, and they print what it says they print. The first line of a fenced block says what is done with it:
 //
 //	```yaml              an object: the API server has to accept it; scheduler configuration: the scheduler has to
 //	```yaml file=NAME    the same, and later blocks find it in the file NAME
@@ -7,7 +7,8 @@
 //	```console run       a session: each line after "$ " is run and has to print the lines that follow it
 //	```sh up             how to follow the file: the scheduler has the configuration of `make up CONFIG=FILE`
 //
-// Blocks of one file run in order against a control plane of their own with the sample fleet. All others are only shown.
+// Blocks of one file run in order against a control plane of their own with the sample fleet. All others are only
+// shown.
 package docs
 
 import (
@@ -99,7 +100,8 @@ func (b *block) session() []step {
 }
 
 // variable matches what differs from one time to the next: dates, times of day, ages and what was spent meanwhile.
-var variable = regexp.MustCompile(`\b\d+\.\d+ GPU-hours\b|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|\b\d\d:\d\d:\d\d\b|\b\d+[smh]\d*s?\b`)
+var variable = regexp.MustCompile(`\b\d+\.\d+ ` +
+	`GPU-hours\b|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|\b\d\d:\d\d:\d\d\b|\b\d+[smh]\d*s?\b`)
 
 // canonical is an output without what differs from one time to the next, and without the widths of columns.
 func canonical(output string) []string {

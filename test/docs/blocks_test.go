@@ -8,7 +8,8 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	const markdown = "text\n```yaml file=a.yaml\nkind: Run\n```\n```\nplain\n```\n\n```console run\n$ date\n12:00:00 now\n$ true\n```\n"
+	const markdown = "text\n```yaml file=a.yaml\nkind: Run\n```\n```\nplain\n```\n\n```console run\n$ date\n12:00:00 " +
+		"now\n$ true\n```\n"
 	blocks, err := parse(markdown)
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +36,8 @@ func TestParse(t *testing.T) {
 
 func TestCanonical(t *testing.T) {
 	want := []string{"TIME rai/a Running TIME", "until TIME", "pod-5 a100s", "8 of 8 used, TIME spent"}
-	got := canonical("12:30:01   rai/a   Running 2m30s\n\nuntil 2030-01-02T03:04:05Z\npod-5  a100s\n8 of 8 used, 0.02 GPU-hours spent\n")
+	got := canonical("12:30:01   rai/a   Running 2m30s\n\nuntil 2030-01-02T03:04:05Z\npod-5  a100s\n8 of 8 used, 0.02 " +
+		"GPU-hours spent\n")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -27,7 +27,8 @@ func TestConfigurationTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z][A-Za-z]*)` \\| ([^|]*) \\|").FindAllStringSubmatch(string(data), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z][A-Za-z]*)` \\| ([^|]*) \\|").FindAllStringSubmatch(
+		string(data), -1) {
 		got[row[1]] = strings.Trim(row[2], "`")
 	}
 	defaults, err := config.Parse(nil)

@@ -67,12 +67,14 @@ func (s *site) reached(step string) error {
 		}
 		return open
 	}
-	held, revealed := leases(func(run string) bool { return run == "wanted" }), r.Status.Lottery != nil && r.Status.Lottery.Nonce != ""
+	held, revealed := leases(func(run string) bool { return run == "wanted" }), r.Status.Lottery != nil &&
+		r.Status.Lottery.Nonce != ""
 	all := leases(func(string) bool { return true })
 	conditions := map[string]bool{
-		"refused":   r.Name == "" && count(false, unschedulable) > 0,
-		"reserved":  r.Name != "" && r.Status.Lottery == nil,
-		"committed": r.Status.Lottery != nil && r.Status.ActivatedAt == nil && time.Since(r.Spec.EarliestStart.Time) > time.Second,
+		"refused":  r.Name == "" && count(false, unschedulable) > 0,
+		"reserved": r.Name != "" && r.Status.Lottery == nil,
+		"committed": r.Status.Lottery != nil && r.Status.ActivatedAt == nil &&
+			time.Since(r.Spec.EarliestStart.Time) > time.Second,
 		"published": r.Status.ActivatedAt != nil && !revealed,
 		"revealed":  revealed && count(true, noticed) == 0 && count(true, leaving) == 0,
 		"noticed":   count(true, noticed) == 4 && count(true, leaving) == 0,
@@ -84,7 +86,8 @@ func (s *site) reached(step string) error {
 		"started":   wanted.Status.Phase == rqv1.RunRunning && r.Status.State == rqv1.ReservationActivating,
 	}
 	if !conditions[step] {
-		return fmt.Errorf("%s has not come to %q: Run %s (%s), Reservation %+v", s.namespace, step, wanted.Status.Phase, wanted.Status.Message, r.Status)
+		return fmt.Errorf("%s has not come to %q: Run %s (%s), Reservation %+v", s.namespace, step, wanted.Status.Phase,
+			wanted.Status.Message, r.Status)
 	}
 	return nil
 }
@@ -99,7 +102,9 @@ func unschedulable(pod *corev1.Pod) bool {
 }
 
 func hasCondition(pod *corev1.Pod, kind corev1.PodConditionType, status corev1.ConditionStatus) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind && c.Status == status })
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == kind && c.Status == status
+	})
 }
 
 // TestKillBetweenStepsOfAnActivation kills the scheduler when it has come to each step of an activation and cannot take
@@ -162,8 +167,8 @@ func TestKillBetweenStepsOfAnActivation(t *testing.T) {
 	}
 }
 
-// completes waits until wanted has started, and checks that it did so by the record that there was, that what was cut was
-// cut once, and that nobody else lost a pod.
+// completes waits until wanted has started, and checks that it did so by the record that there was, that what was cut
+// was cut once, and that nobody else lost a pod.
 func (s *site) completes(record rqv1.Reservation, before map[string]map[string]string) {
 	s.t.Helper()
 	s.await("wanted", rqv1.RunRunning, "bound 32 GPUs")
@@ -210,8 +215,8 @@ func (s *site) isCut(run string) bool {
 	})
 }
 
-// TestKillTheSchedulerWhileRunsAreCut kills the scheduler at random instants while several activations are under way: each
-// completes with the draw that it has published, and nobody is hurt whom no Reservation has cut.
+// TestKillTheSchedulerWhileRunsAreCut kills the scheduler at random instants while several activations are under way:
+// each completes with the draw that it has published, and nobody is hurt whom no Reservation has cut.
 func TestKillTheSchedulerWhileRunsAreCut(t *testing.T) {
 	t.Parallel()
 	random := seeded(t)
@@ -236,7 +241,8 @@ func TestKillTheSchedulerWhileRunsAreCut(t *testing.T) {
 		}
 		sites[0].killAfter(time.Duration(random.IntN(1500)) * time.Millisecond)
 		for _, s := range sites[:min(i+1, len(sites))] {
-			if all, err := s.reservations("wanted"); err == nil && len(all) > 0 && all[0].Status.State == rqv1.ReservationActivating {
+			if all, err := s.reservations("wanted"); err == nil && len(all) > 0 &&
+				all[0].Status.State == rqv1.ReservationActivating {
 				activating++
 			}
 		}

@@ -46,11 +46,13 @@ type apiStep struct {
 
 // users are whom the cases name. Mallory has every right that RBAC gives, so that only the policies stop her.
 var users = map[string]rest.ImpersonationConfig{
-	"admin":     {},
-	"mallory":   {UserName: "mallory", Groups: []string{"system:authenticated", "everything"}},
-	"scheduler": {UserName: "system:serviceaccount:jobtree-system:jobtree-scheduler", Groups: []string{"system:serviceaccounts"}},
+	"admin":   {},
+	"mallory": {UserName: "mallory", Groups: []string{"system:authenticated", "everything"}},
+	"scheduler": {UserName: "system:serviceaccount:jobtree-system:jobtree-scheduler",
+		Groups: []string{"system:serviceaccounts"}},
 	// Nobody else but the scheduler may delete Leases and Reservations.
-	"collector": {UserName: "system:serviceaccount:kube-system:generic-garbage-collector", Groups: []string{"system:serviceaccounts"}},
+	"collector": {UserName: "system:serviceaccount:kube-system:generic-garbage-collector",
+		Groups: []string{"system:serviceaccounts"}},
 }
 
 func TestAPI(t *testing.T) {
@@ -113,10 +115,11 @@ func apiClients(t *testing.T) map[string]client.Client {
 func (cases apiCases) waitReady(t *testing.T, clients map[string]client.Client) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		last = clients["mallory"].Create(ctx, merged(cases.Base, cases.Ready), client.DryRunAll)
-		return last != nil && strings.Contains(last.Error(), "ValidatingAdmissionPolicy"), nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true,
+		func(ctx context.Context) (bool, error) {
+			last = clients["mallory"].Create(ctx, merged(cases.Base, cases.Ready), client.DryRunAll)
+			return last != nil && strings.Contains(last.Error(), "ValidatingAdmissionPolicy"), nil
+		})
 	if err != nil {
 		t.Fatalf("no policy refuses the object: %v; the last answer was: %v", err, last)
 	}
@@ -180,7 +183,8 @@ func merge(into, patch map[string]any) {
 
 func remove(t *testing.T, by client.Client, object client.Object) {
 	t.Helper()
-	if err := by.Delete(context.WithoutCancel(t.Context()), object, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+	if err := by.Delete(context.WithoutCancel(t.Context()), object,
+		client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
 		t.Errorf("delete %s: %v", object.GetName(), err)
 	}
 }
@@ -209,7 +213,8 @@ func first(names ...string) string {
 // TestClientSideApply shows that the CustomResourceDefinitions fit the annotation of `kubectl apply`.
 func TestClientSideApply(t *testing.T) {
 	for _, dir := range []string{"crd", "policy"} {
-		_, stderr, err := apiServer(t).Kubectl(t.Context(), "apply", "--dry-run=server", "-k", filepath.Join("..", "..", "manifests", dir))
+		_, stderr, err := apiServer(t).Kubectl(t.Context(), "apply", "--dry-run=server", "-k",
+			filepath.Join("..", "..", "manifests", dir))
 		if err != nil {
 			t.Errorf("kubectl apply -k manifests/%s: %v: %s", dir, err, stderr)
 		}

@@ -83,7 +83,8 @@ func TestAudit(t *testing.T) {
 		!strings.Contains(found.Findings[0].Message, "GPU lease audit/forged is open and holds 4 GPUs") {
 		t.Errorf("found %+v", found)
 	}
-	if text := command(t, s.ControlPlane, "", "runs audit --wait 1s"); text.code != 1 || !strings.Contains(text.out, "Lease audit/forged") {
+	if text := command(t, s.ControlPlane, "", "runs audit --wait 1s"); text.code != 1 ||
+		!strings.Contains(text.out, "Lease audit/forged") {
 		t.Errorf("exit code %d, printed %s", text.code, text.out)
 	}
 	s.startScheduler() // which finds no such pod, and closes the Lease
@@ -106,7 +107,8 @@ func (s *site) forge(run string) {
 	lease.TypeMeta = metav1.TypeMeta{APIVersion: rqv1.GroupVersion.String(), Kind: "Lease"}
 	lease.ObjectMeta = metav1.ObjectMeta{Namespace: s.namespace, Name: "forged",
 		Labels: map[string]string{rqv1.LabelRun: run, rqv1.LabelIndex: "0", rqv1.LabelPodUID: "nobody"}}
-	lease.Spec.Slice = rqv1.LeaseSlice{Role: rqv1.RoleActive, Nodes: []rqv1.NodeGPUs{{Name: slices.Min(slices.Collect(maps.Keys(w.nodes))), GPUs: 4}}}
+	lease.Spec.Slice = rqv1.LeaseSlice{Role: rqv1.RoleActive,
+		Nodes: []rqv1.NodeGPUs{{Name: slices.Min(slices.Collect(maps.Keys(w.nodes))), GPUs: 4}}}
 	lease.Status = rqv1.LeaseStatus{}
 	text, err := json.Marshal(lease)
 	if err != nil {

@@ -47,8 +47,11 @@ func someBudget(name string) *rqv1.Budget {
 func TestLedgerIsTheSchedulersAlone(t *testing.T) {
 	const ns = "authz-ledger"
 	makeNamespace(t, ns)
-	policyEnforced(t, "jobtree-ledger", func() error { return actAs(t, mallory).Create(t.Context(), someLease(ns, "probe"), client.DryRunAll) })
-	lease, reservation, run, budget := someLease(ns, "train-0"), someReservation(ns, "train"), runAs(ns, "train", "org:ai:rai"), someBudget(ns)
+	policyEnforced(t, "jobtree-ledger", func() error {
+		return actAs(t, mallory).Create(t.Context(), someLease(ns, "probe"), client.DryRunAll)
+	})
+	lease, reservation, run, budget := someLease(ns, "train-0"), someReservation(ns, "train"),
+		runAs(ns, "train", "org:ai:rai"), someBudget(ns)
 	writer := actAs(t, scheduler)
 	for _, object := range []client.Object{lease, reservation, run, budget} {
 		if err := writer.Create(t.Context(), object); err != nil {
@@ -64,16 +67,24 @@ func TestLedgerIsTheSchedulersAlone(t *testing.T) {
 		patch  string
 		want   string
 	}{
-		{"close a Lease", lease, true, `{"status":{"closed":true,"ended":"2026-01-01T01:00:00.000000Z","closureReason":"Completed"}}`, "writes leases.rq.davidlangworthy.io/status"},
+		{"close a Lease", lease, true,
+			`{"status":{"closed":true,"ended":"2026-01-01T01:00:00.000000Z","closureReason":"Completed"}}`,
+			"writes leases.rq.davidlangworthy.io/status"},
 		{"another payer", lease, false, `{"spec":{"payer":{"budget":"mm","owner":"org:ai:mm"}}}`, ""},
-		{"another Run's Lease", lease, false, `{"metadata":{"labels":{"rq.davidlangworthy.io/run":"other"}}}`, "writes leases.rq.davidlangworthy.io (R10)"},
-		{"a Lease to be collected", lease, false, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"gone","uid":"gone"}]}}`, "writes leases.rq.davidlangworthy.io (R10)"},
+		{"another Run's Lease", lease, false, `{"metadata":{"labels":{"rq.davidlangworthy.io/run":"other"}}}`,
+			"writes leases.rq.davidlangworthy.io (R10)"},
+		{"a Lease to be collected", lease, false,
+			`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"gone","uid":"gone"}]}}`,
+			"writes leases.rq.davidlangworthy.io (R10)"},
 		{"a Lease for ever", lease, false, `{"metadata":{"finalizers":["example.com/mine"]}}`, "finalizer"},
-		{"a sooner start", reservation, false, `{"spec":{"earliestStart":"2025-01-01T00:00:00Z"}}`, "writes reservations.rq.davidlangworthy.io (R10)"},
-		{"release a Reservation", reservation, true, `{"status":{"state":"Released"}}`, "writes reservations.rq.davidlangworthy.io/status"},
+		{"a sooner start", reservation, false, `{"spec":{"earliestStart":"2025-01-01T00:00:00Z"}}`,
+			"writes reservations.rq.davidlangworthy.io (R10)"},
+		{"release a Reservation", reservation, true, `{"status":{"state":"Released"}}`,
+			"writes reservations.rq.davidlangworthy.io/status"},
 		{"complete a Run", run, true, `{"status":{"phase":"Completed"}}`, "writes runs.rq.davidlangworthy.io/status"},
 		{"speak for a Run", run, true, `{"status":{"message":"all is well"}}`, "writes runs.rq.davidlangworthy.io/status"},
-		{"free a Budget", budget, true, `{"status":{"envelopes":null,"observedGeneration":99}}`, "writes budgets.rq.davidlangworthy.io/status"},
+		{"free a Budget", budget, true, `{"status":{"envelopes":null,"observedGeneration":99}}`,
+			"writes budgets.rq.davidlangworthy.io/status"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			target, patch := c.object.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(c.patch))
@@ -82,7 +93,8 @@ func TestLedgerIsTheSchedulersAlone(t *testing.T) {
 			case "":
 				expect(t, c.patch, err, "the spec of a Lease is immutable")
 			case "finalizer":
-				refused(t, c.patch, err, "metadata.finalizers: nobody adds finalizers, such as example.com/mine, to a GPU lease", "(R9); leave it out")
+				refused(t, c.patch, err, "metadata.finalizers: nobody adds finalizers, such as example.com/mine, to a GPU lease",
+					"(R9); leave it out")
 			default:
 				refused(t, c.patch, err, "only the scheduler, "+scheduler.UserName+", "+c.want, "not user mallory",
 					"--as="+scheduler.UserName+" --as-group=system:masters")
@@ -120,8 +132,10 @@ func benignLedger(t *testing.T, objects ...client.Object) {
 		if _, kept := object.(*rqv1.Lease); kept {
 			finalizers = ""
 		}
-		for _, patch := range []string{`{"metadata":{"annotations":{"note":"seen"}` + finalizers + `}}`, `{"metadata":{"finalizers":null}}`} {
-			if err := actAs(t, mallory).Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		for _, patch := range []string{`{"metadata":{"annotations":{"note":"seen"}` + finalizers + `}}`,
+			`{"metadata":{"finalizers":null}}`} {
+			if err := actAs(t, mallory).Patch(t.Context(), object,
+				client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 				t.Errorf("%s: %v", patch, err)
 			}
 		}
@@ -142,14 +156,16 @@ func deleteLedger(t *testing.T, lease *rqv1.Lease, reservation *rqv1.Reservation
 		unchanged(t, object)
 	}
 	// As the message says, an administrator can.
-	_, stderr, err := apiServer(t).Kubectl(t.Context(), "delete", "leases.rq.davidlangworthy.io", "-n", lease.Namespace, lease.Name,
+	_, stderr, err := apiServer(t).Kubectl(t.Context(), "delete", "leases.rq.davidlangworthy.io", "-n", lease.Namespace,
+		lease.Name,
 		"--as="+scheduler.UserName, "--as-group=system:masters")
 	if err != nil {
 		t.Errorf("%v: %s", err, stderr)
 	}
 }
 
-// The controllers that clean up are not stopped: what is left in a deleted namespace goes, and what a deleted Run owned.
+// The controllers that clean up are not stopped: what is left in a deleted namespace goes, and what a deleted Run
+// owned.
 func TestControllersCollectTheLedger(t *testing.T) {
 	const ns = "authz-collect"
 	admin, writer := actAs(t, rest.ImpersonationConfig{}), actAs(t, scheduler)

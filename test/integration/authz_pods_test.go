@@ -21,7 +21,8 @@ var runLabels = map[string]string{rqv1.LabelRun: "train", rqv1.LabelIndex: "0"}
 func somePod(namespace, name string, labels map[string]string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels},
-		Spec:       corev1.PodSpec{SchedulerName: rqv1.SchedulerName, Containers: []corev1.Container{{Name: "a", Image: "b"}}},
+		Spec: corev1.PodSpec{SchedulerName: rqv1.SchedulerName,
+			Containers: []corev1.Container{{Name: "a", Image: "b"}}},
 	}
 }
 
@@ -54,7 +55,8 @@ func TestPodsOfRunsCannotBeForged(t *testing.T) {
 	refused(t, "update", by.Update(t.Context(), labelled.DeepCopy()), labelsAreOurs)
 	refused(t, "patch", by.Patch(t.Context(), labelled.DeepCopy(), client.MergeFrom(plain)), labelsAreOurs)
 	refused(t, "apply", by.Patch(t.Context(), somePod(ns, "train-0", nil),
-		client.RawPatch(types.ApplyPatchType, []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"`+rqv1.LabelRun+`":"train"}}}`)),
+		client.RawPatch(types.ApplyPatchType, []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"`+rqv1.LabelRun+
+			`":"train"}}}`)),
 		client.FieldOwner("mallory"), client.ForceOwnership), labelsAreOurs)
 	refused(t, "status", by.Status().Update(t.Context(), labelled.DeepCopy()), labelsAreOurs)
 	unchanged(t, plain)
@@ -89,7 +91,8 @@ func forgeByDeployment(t *testing.T, ns string, by client.Client) {
 		return errors.New("no ReplicaSet says that its pods are refused")
 	})
 	var pods corev1.PodList
-	if err := by.List(t.Context(), &pods, client.InNamespace(ns), client.HasLabels{rqv1.LabelRun}); err != nil || len(pods.Items) > 0 {
+	if err := by.List(t.Context(), &pods, client.InNamespace(ns), client.HasLabels{rqv1.LabelRun}); err != nil ||
+		len(pods.Items) > 0 {
 		t.Errorf("%d forged pods, %v", len(pods.Items), err)
 	}
 }
@@ -106,23 +109,33 @@ func TestPodsOfRunsAreServedAsOthersAre(t *testing.T) {
 		return actAs(t, rest.ImpersonationConfig{UserName: name, Groups: mallory.Groups})
 	}
 	patch := func(text string) client.Patch { return client.RawPatch(types.StrategicMergePatchType, []byte(text)) }
-	bind := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: "n1"}}
+	bind := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name},
+		Target: corev1.ObjectReference{Kind: "Node", Name: "n1"}}
 	debug := pod.DeepCopy()
-	debug.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
-		Name: "debug", Image: "busybox", TerminationMessagePolicy: corev1.TerminationMessageReadFile, ImagePullPolicy: corev1.PullAlways,
-	}}}
+	debug.Spec.EphemeralContainers = []corev1.EphemeralContainer{
+		{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+			Name: "debug", Image: "busybox", TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+			ImagePullPolicy: corev1.PullAlways,
+		}}}
 	for _, step := range []struct {
 		what string
 		err  error
 	}{
 		{"bind", actAs(t, schedulerAccount).SubResource("binding").Create(t.Context(), pod.DeepCopy(), bind)},
-		{"kubelet", with("system:node:n1").Status().Patch(t.Context(), pod.DeepCopy(), patch(`{"status":{"phase":"Running","podIP":"10.0.0.1"}}`))},
-		{"taint eviction", with("system:serviceaccount:kube-system:node-controller").Status().Patch(t.Context(), pod.DeepCopy(),
+		{"kubelet", with("system:node:n1").Status().Patch(t.Context(), pod.DeepCopy(),
+			patch(`{"status":{"phase":"Running","podIP":"10.0.0.1"}}`))},
+		{"taint eviction", with("system:serviceaccount:kube-system:node-controller").Status().Patch(t.Context(),
+			pod.DeepCopy(),
 			patch(`{"status":{"conditions":[{"type":"DisruptionTarget","status":"True","reason":"DeletionByTaintManager"}]}}`))},
-		{"finalizer", with("controller").Patch(t.Context(), pod.DeepCopy(), patch(`{"metadata":{"finalizers":["example.com/mine"]}}`))},
-		{"its removal", with("system:serviceaccount:kube-system:generic-garbage-collector").Patch(t.Context(), pod.DeepCopy(), patch(`{"metadata":{"finalizers":null}}`))},
-		{"annotation and label", with("ann").Patch(t.Context(), pod.DeepCopy(), patch(`{"metadata":{"annotations":{"note":"seen"},"labels":{"team":"rai"}}}`))},
-		{"kubectl debug", with("ann").SubResource("ephemeralcontainers").Patch(t.Context(), debug, client.StrategicMergeFrom(pod))},
+		{"finalizer", with("controller").Patch(t.Context(), pod.DeepCopy(),
+			patch(`{"metadata":{"finalizers":["example.com/mine"]}}`))},
+		{"its removal", with("system:serviceaccount:kube-system:generic-garbage-collector").Patch(t.Context(), pod.DeepCopy(),
+			patch(`{"metadata":{"finalizers":null}}`))},
+		{"annotation and label",
+			with("ann").Patch(t.Context(), pod.DeepCopy(),
+				patch(`{"metadata":{"annotations":{"note":"seen"},"labels":{"team":"rai"}}}`))},
+		{"kubectl debug", with("ann").SubResource("ephemeralcontainers").Patch(t.Context(), debug,
+			client.StrategicMergeFrom(pod))},
 		{"delete", with("ann").Delete(t.Context(), pod.DeepCopy(), client.GracePeriodSeconds(0))},
 	} {
 		if step.err != nil {

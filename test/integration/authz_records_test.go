@@ -22,7 +22,9 @@ func TestRecordsAreTheSchedulersAlone(t *testing.T) {
 		}
 	}
 	by, writer := actAs(t, mallory), actAs(t, schedulerAccount)
-	policyEnforced(t, "jobtree-records", func() error { return by.Create(t.Context(), recordNamed("probe", label), client.DryRunAll) })
+	policyEnforced(t, "jobtree-records", func() error {
+		return by.Create(t.Context(), recordNamed("probe", label), client.DryRunAll)
+	})
 	record := recordNamed("settled-authz", label)
 	if err := writer.Create(t.Context(), record); err != nil {
 		t.Fatal(err)
@@ -39,7 +41,8 @@ func TestRecordsAreTheSchedulersAlone(t *testing.T) {
 		"delete all": by.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(controlplane.Namespace),
 			client.MatchingLabels(label)),
 	} {
-		refused(t, what, err, "only the scheduler, "+scheduler.UserName+", writes the record of what was spent (R10), not user mallory")
+		refused(t, what, err, "only the scheduler, "+scheduler.UserName+
+			", writes the record of what was spent (R10), not user mallory")
 	}
 	unchanged(t, record)
 	install(t, recordNamed("notes", nil))

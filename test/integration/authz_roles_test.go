@@ -76,7 +76,8 @@ func TestAuthCanI(t *testing.T) {
 		{"owners.rq.davidlangworthy.io/org:ai:rai", "mm", "no"},
 		{"owners.rq.davidlangworthy.io", "rai", "no"},
 	} {
-		stdout, stderr, err := apiServer(t).Kubectl(t.Context(), "auth", "can-i", "use", c.what, "-n", c.namespace, "--as=ann", "--as-group=rai")
+		stdout, stderr, err := apiServer(t).Kubectl(t.Context(), "auth", "can-i", "use", c.what, "-n", c.namespace,
+			"--as=ann", "--as-group=rai")
 		if got := strings.TrimSpace(stdout); got != c.want || stderr != "" || (err == nil) != (c.want == "yes") {
 			t.Errorf("use %s in %s: %s, want %s: %v: %s", c.what, c.namespace, got, c.want, err, stderr)
 		}

@@ -32,7 +32,8 @@ func spenders(t *testing.T) {
 	t.Helper()
 	sampleTeams(t)
 	use := func(names ...string) []rbacv1.PolicyRule {
-		return []rbacv1.PolicyRule{{APIGroups: []string{rqv1.GroupName}, Resources: []string{"owners"}, ResourceNames: names, Verbs: []string{"use"}}}
+		return []rbacv1.PolicyRule{{APIGroups: []string{rqv1.GroupName}, Resources: []string{"owners"}, ResourceNames: names,
+			Verbs: []string{"use"}}}
 	}
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "rai", Name: "guest-mm"}, Rules: use("org:ai:mm")}
 	all := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "spend-as-anybody"}, Rules: append(use(),
@@ -88,7 +89,8 @@ func createAsOwners(t *testing.T) {
 		{"somebody else", ann, "rai", "org:ai:mm", []string{
 			"spec.owner: user ann may not spend as org:ai:mm in namespace rai (R10)",
 			"kubectl auth can-i use owners.rq.davidlangworthy.io/org:ai:mm -n rai",
-			"ask an administrator of namespace rai for a RoleBinding to a Role with verb use on owners.rq.davidlangworthy.io org:ai:mm",
+			"ask an administrator of namespace rai for a RoleBinding to a Role with verb use on " +
+				"owners.rq.davidlangworthy.io org:ai:mm",
 		}},
 		{"below one's own owner", ann, "rai", "org:ai:rai:sys", []string{"user ann may not spend as org:ai:rai:sys"}},
 		{"above one's own owner", ann, "rai", "org:ai", []string{"user ann may not spend as org:ai in"}},
@@ -138,7 +140,8 @@ func updateAsOwners(t *testing.T) {
 	}{
 		{"own width", ann, wider, nil},
 		{"own sponsors", ann, sponsors, nil},
-		{"from one's own to another's owner", ann, toMM, []string{"spec.owner: user ann may not spend as org:ai:mm in namespace rai"}},
+		{"from one's own to another's owner", ann, toMM,
+			[]string{"spec.owner: user ann may not spend as org:ai:mm in namespace rai"}},
 		{"from another's to one's own owner", eve, toMM, mayNot("eve")},
 		{"between two owners of one's own", fay, toMM, nil},
 		{"another's width", dan, wider, mayNot("dan")},

@@ -56,7 +56,8 @@ func person(name string, groups ...string) rest.ImpersonationConfig {
 func sampleTeams(t *testing.T) {
 	t.Helper()
 	samples := filepath.Join(manifests, "samples")
-	kubectl(t, "apply", "--server-side", "-f", filepath.Join(samples, "namespaces.yaml"), "-f", filepath.Join(samples, "teams.yaml"))
+	kubectl(t, "apply", "--server-side", "-f", filepath.Join(samples, "namespaces.yaml"), "-f",
+		filepath.Join(samples, "teams.yaml"))
 	for _, team := range []string{"rai", "mm"} {
 		waitAllowed(t, person("somebody", team), access{"use", rqv1.GroupName, "owners", team, "org:ai:" + team})
 		waitAllowed(t, person("somebody", team), access{"create", rqv1.GroupName, "runs", team, ""})

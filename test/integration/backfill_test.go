@@ -11,8 +11,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// TestBackfillIsToldItsRisk starts Runs in the slice of a Reservation: the one that may still run then is told at once that
-// it may be cut, and the one that has ended by then is not. When the Run that waits is deleted, so are the risks.
+// TestBackfillIsToldItsRisk starts Runs in the slice of a Reservation: the one that may still run then is told at once
+// that it may be cut, and the one that has ended by then is not. When the Run that waits is deleted, so are the risks.
 func TestBackfillIsToldItsRisk(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 4, 64)
@@ -31,7 +31,8 @@ func TestBackfillIsToldItsRisk(t *testing.T) {
 	if err := s.atRisk("filler", metav1.ConditionTrue); err != nil {
 		t.Error(err)
 	}
-	same(t, "conflict set", []string{"filler Lottery 8 1", "holder Lottery 16 1"}, conflicts(s.awaitReservation("wanted", inState(rqv1.ReservationPending))))
+	same(t, "conflict set", []string{"filler Lottery 8 1", "holder Lottery 16 1"},
+		conflicts(s.awaitReservation("wanted", inState(rqv1.ReservationPending))))
 
 	s.removeRun("wanted")
 	s.awaitReservation("wanted", inState(rqv1.ReservationCanceled))
@@ -58,8 +59,8 @@ func (s *site) atRisk(name string, status metav1.ConditionStatus) error {
 	return nil
 }
 
-// TestPackingAvoidsReservedSlices starts Runs beside a Reservation: they go elsewhere while they can, unless they end in
-// time.
+// TestPackingAvoidsReservedSlices starts Runs beside a Reservation: they go elsewhere while they can, unless they end
+// in time.
 func TestPackingAvoidsReservedSlices(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 2, 64)

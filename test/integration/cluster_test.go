@@ -22,7 +22,8 @@ import (
 	"github.com/davidlangworthy/jobtree/test/controlplane"
 )
 
-// patience is the longest that a test waits for something: the machine may be busy with much else, and in hours of a soak it once is.
+// patience is the longest that a test waits for something: the machine may be busy with much else, and in hours of a
+// soak it once is.
 var patience = 90 * time.Second
 
 // soak returns for how long a test goes on that JOBTREE_SOAK, a duration, may have take longer than usual.
@@ -44,8 +45,8 @@ type cluster struct {
 	ledger *ledger
 }
 
-// live is the cluster that tests share that do not kill anything: one with a running scheduler. The first of them starts
-// it. Each test has a namespace, a GPU type and an owner of its own there, so that they do not meet.
+// live is the cluster that tests share that do not kill anything: one with a running scheduler. The first of them
+// starts it. Each test has a namespace, a GPU type and an owner of its own there, so that they do not meet.
 var live struct {
 	sync.Once
 	*cluster
@@ -71,8 +72,8 @@ func liveCluster(t *testing.T) *cluster {
 	return live.cluster
 }
 
-// ownCluster starts a cluster for one test, without a scheduler. Its schedulers' configuration is the installed one with
-// changes merged into it, and arguments into the plugin's.
+// ownCluster starts a cluster for one test, without a scheduler. Its schedulers' configuration is the installed one
+// with changes merged into it, and arguments into the plugin's.
 func ownCluster(t *testing.T, changes, arguments map[string]any) *cluster {
 	t.Helper()
 	c, err := openCluster(controlplane.Options{
@@ -85,7 +86,8 @@ func ownCluster(t *testing.T, changes, arguments map[string]any) *cluster {
 	return c
 }
 
-// schedulerConfig writes into dir the installed configuration with changes merged into it, and arguments into the plugin's.
+// schedulerConfig writes into dir the installed configuration with changes merged into it, and arguments into the
+// plugin's.
 func schedulerConfig(t *testing.T, dir string, changes, arguments map[string]any) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(manifests, "scheduler", "config.yaml"))
@@ -131,8 +133,8 @@ func openCluster(o controlplane.Options) (*cluster, error) {
 	return c, err
 }
 
-// ledger remembers what no later look at the API can show: every pod of a Run that was ever bound, every Lease as it was
-// last seen, and those that changed when they may not.
+// ledger remembers what no later look at the API can show: every pod of a Run that was ever bound, every Lease as it
+// was last seen, and those that changed when they may not.
 type ledger struct {
 	mutex sync.Mutex
 	// bound are the pods, by namespace and UID.
@@ -197,7 +199,8 @@ func (l *ledger) holds(lease *rqv1.Lease) {
 }
 
 func (l *ledger) changed(old, now *rqv1.Lease) {
-	if old.UID != now.UID || equality.Semantic.DeepEqual(old.Spec, now.Spec) && (!old.Status.Closed || equality.Semantic.DeepEqual(old.Status, now.Status)) {
+	if old.UID != now.UID || equality.Semantic.DeepEqual(old.Spec, now.Spec) &&
+		(!old.Status.Closed || equality.Semantic.DeepEqual(old.Status, now.Status)) {
 		return
 	}
 	l.mutex.Lock()

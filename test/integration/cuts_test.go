@@ -16,8 +16,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/brake"
 )
 
-// TestBrakesOnCuts pauses cuts past a date, kills the scheduler meanwhile, lets them go on, and calls an activation off while its
-// victim takes its time.
+// TestBrakesOnCuts pauses cuts past a date, kills the scheduler meanwhile, lets them go on, and calls an activation off
+// while its victim takes its time.
 func TestBrakesOnCuts(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, ownCluster(t, withoutElection, led("5s")), 1, 2, 100)

@@ -12,8 +12,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 )
 
-// TestAStuckRunCanBeTakenAway has the scheduler print all that it decides on for a Run that waits, and makes the decision
-// again from that alone: there is nothing to write, and without what was written it is written again.
+// TestAStuckRunCanBeTakenAway has the scheduler print all that it decides on for a Run that waits, and makes the
+// decision again from that alone: there is nothing to write, and without what was written it is written again.
 func TestAStuckRunCanBeTakenAway(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 1, 2000000)

@@ -11,8 +11,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// TestMaxDurationEndsARun lets a Run run past its maxDuration: it ends, although it could be requeued, and gives back what
-// it held.
+// TestMaxDurationEndsARun lets a Run run past its maxDuration: it ends, although it could be requeued, and gives back
+// what it held.
 func TestMaxDurationEndsARun(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 3, 24)
@@ -51,7 +51,8 @@ func TestMalleableRunStarts(t *testing.T) {
 		r.Spec.Malleable = &rqv1.RunMalleable{MinTotalGPUs: 8, MaxTotalGPUs: 32, StepGPUs: 4}
 	})
 	run := s.await("elastic", rqv1.RunRunning, "bound 16 GPUs")
-	if diff := cmp.Diff(&rqv1.RunWidth{Min: 8, Max: 32, Desired: 32, Granted: 16, Allocated: 16}, run.Status.Width); diff != "" {
+	if diff := cmp.Diff(&rqv1.RunWidth{Min: 8, Max: 32, Desired: 32, Granted: 16, Allocated: 16},
+		run.Status.Width); diff != "" {
 		t.Error(diff)
 	}
 	for _, pod := range s.podsOf("elastic") {

@@ -20,8 +20,8 @@ import (
 // keptBy is a finalizer that nobody takes off.
 const keptBy = "example.com/audit"
 
-// TestDeletedRunsGiveBackTheirGPUs deletes Runs in all ways that would keep their pods, if it were for the garbage collector alone. The
-// next Run starts all the same.
+// TestDeletedRunsGiveBackTheirGPUs deletes Runs in all ways that would keep their pods, if it were for the garbage
+// collector alone. The next Run starts all the same.
 func TestDeletedRunsGiveBackTheirGPUs(t *testing.T) {
 	t.Parallel()
 	propagation := func(how metav1.DeletionPropagation) func(*site, *rqv1.Run) {
@@ -108,8 +108,8 @@ func TestPodsWithoutReferencesStay(t *testing.T) {
 	s.settled()
 }
 
-// TestGracePeriodsAreCapped runs a template that asks for a year to end. Its pods have the scheduler's ten minutes, by whatever
-// they are ended, and somebody who gives one of them a year gives it no more.
+// TestGracePeriodsAreCapped runs a template that asks for a year to end. Its pods have the scheduler's ten minutes, by
+// whatever they are ended, and somebody who gives one of them a year gives it no more.
 func TestGracePeriodsAreCapped(t *testing.T) {
 	t.Parallel()
 	const year = int64(31536000)
@@ -120,7 +120,8 @@ func TestGracePeriodsAreCapped(t *testing.T) {
 		r.Spec.Runtime = &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: 10 * time.Second}}
 	})
 	run := s.await("slow", rqv1.RunRunning, "bound 16 GPUs")
-	if c := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionGraceCapped); c == nil || c.Status != metav1.ConditionTrue {
+	if c := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionGraceCapped); c == nil ||
+		c.Status != metav1.ConditionTrue {
 		t.Errorf("conditions %+v", run.Status.Conditions)
 	}
 	for name, pod := range s.podsOf("slow") {
@@ -162,8 +163,8 @@ func (s *site) awaitNoPods(run string) {
 	})
 }
 
-// TestANamespaceIsPaidForUntilItsPodsAreGone deletes a namespace with a Run whose pods take a while to end: what they hold is
-// charged until they are gone, because Kubernetes deletes the pods of a namespace before its GPU leases.
+// TestANamespaceIsPaidForUntilItsPodsAreGone deletes a namespace with a Run whose pods take a while to end: what they
+// hold is charged until they are gone, because Kubernetes deletes the pods of a namespace before its GPU leases.
 func TestANamespaceIsPaidForUntilItsPodsAreGone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 2, 100)

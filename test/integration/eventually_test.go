@@ -22,8 +22,8 @@ func eventually(t *testing.T, what string, check func() error) {
 	}
 }
 
-// within polls until check returns nil, for as long as limit, and returns its last answer. Many checks list all there is, which is work
-// for the API server: what has not come about within a second is looked for less often.
+// within polls until check returns nil, for as long as limit, and returns its last answer. Many checks list all there
+// is, which is work for the API server: what has not come about within a second is looked for less often.
 func within(limit time.Duration, check func() error) error {
 	last := errors.New("never looked")
 	look := func(context.Context) (bool, error) {
@@ -31,7 +31,8 @@ func within(limit time.Duration, check func() error) error {
 		return last == nil, nil
 	}
 	const soon = time.Second
-	if wait.PollUntilContextTimeout(context.Background(), 25*time.Millisecond, min(soon, limit), true, look) != nil && limit > soon {
+	if wait.PollUntilContextTimeout(context.Background(), 25*time.Millisecond, min(soon, limit), true, look) != nil &&
+		limit > soon {
 		_ = wait.PollUntilContextTimeout(context.Background(), 100*time.Millisecond, limit-soon, true, look)
 	}
 	return last

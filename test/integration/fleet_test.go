@@ -60,7 +60,8 @@ func (s *site) leftOut(node, why string) error {
 		return err
 	}
 	for _, event := range events.Items {
-		if event.Regarding.Kind == "Node" && event.Regarding.Name == node && event.Reason == "LeftOut" && strings.Contains(event.Note, why) {
+		if event.Regarding.Kind == "Node" && event.Regarding.Name == node && event.Reason == "LeftOut" &&
+			strings.Contains(event.Note, why) {
 			return nil
 		}
 	}
@@ -103,7 +104,8 @@ func TestForgedLabels(t *testing.T) {
 	s := newSite(t, liveCluster(t), 1, 1, 100)
 	pod := s.foreign("forged", "d0-0", 1)
 	pod.Labels = map[string]string{rqv1.LabelRun: "somebody"}
-	eventually(t, "a pod that forges labels is to be refused", func() error { // the policy comes into force some time after it is applied
+	eventually(t, "a pod that forges labels is to be refused", func() error {
+		// the policy comes into force some time after it is applied
 		err := s.api.Create(t.Context(), pod.DeepCopy())
 		if err == nil {
 			s.delete(pod)

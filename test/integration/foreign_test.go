@@ -20,7 +20,8 @@ func (s *site) foreignPod(name string, asks corev1.ResourceList) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
 		Spec: corev1.PodSpec{
 			SchedulerName: rqv1.SchedulerName, NodeSelector: map[string]string{"gpu.flavor": s.flavor},
-			Containers: []corev1.Container{{Name: "main", Image: "registry.k8s.io/pause:3.10.1", Resources: corev1.ResourceRequirements{Limits: asks}}},
+			Containers: []corev1.Container{
+				{Name: "main", Image: "registry.k8s.io/pause:3.10.1", Resources: corev1.ResourceRequirements{Limits: asks}}},
 		},
 	}
 }
@@ -85,7 +86,8 @@ func TestGPUsWithoutAPayerAreNotGiven(t *testing.T) {
 	}
 }
 
-// What a spare's rank would ask for beside GPUs is kept from other pods while the spare stands by, and free when it is gone.
+// What a spare's rank would ask for beside GPUs is kept from other pods while the spare stands by, and free when it is
+// gone.
 func TestASparesCPUIsKeptFromOtherPods(t *testing.T) {
 	s := newSite(t, liveCluster(t), 1, 2, 16)
 	s.submit("train", 8, inPods(8), func(r *rqv1.Run) {

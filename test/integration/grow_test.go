@@ -16,8 +16,8 @@ func desiring(gpus int32) func(*rqv1.Run) {
 	return func(r *rqv1.Run) { r.Spec.Malleable.DesiredTotalGPUs = &gpus }
 }
 
-// widths records what the Runs of the site say of their widths from now on, without repeating themselves, until the function
-// that it returns is called.
+// widths records what the Runs of the site say of their widths from now on, without repeating themselves, until the
+// function that it returns is called.
 func (s *site) widths() func() []string {
 	s.t.Helper()
 	watch, err := s.api.Watch(s.t.Context(), &rqv1.RunList{}, client.InNamespace(s.namespace))
@@ -48,8 +48,8 @@ func (s *site) widths() func() []string {
 	}
 }
 
-// TestGrowAndShrink is worked example 4: a Run of 96 GPUs grows to 160 by two cohorts, and gives 64 GPUs back when it is told
-// to.
+// TestGrowAndShrink is worked example 4: a Run of 96 GPUs grows to 160 by two cohorts, and gives 64 GPUs back when it
+// is told to.
 func TestGrowAndShrink(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 20, 160)
@@ -91,13 +91,14 @@ func TestGrowAndShrink(t *testing.T) {
 	eventually(t, "how it shrank", func() error { return s.closedAs("train", rqv1.ClosedShrink, 8) })
 	s.settled()
 	same(t, "what it said", []string{
-		"bound 96 GPUs", "bound 96 GPUs, Grow to 128", "grew to 128 GPUs", "grew to 128 GPUs, Grow to 160", "grew to 160 GPUs",
+		"bound 96 GPUs", "bound 96 GPUs, Grow to 128", "grew to 128 GPUs", "grew to 128 GPUs, Grow to 160",
+		"grew to 160 GPUs",
 		"shrunk to 96 GPUs, Shrink to 96", "shrunk to 96 GPUs",
 	}, said())
 }
 
-// TestGrowthYieldsToAReservation has a Run desire room that another is promised: it does not take it, gives up a step for the
-// other, and does not take that back.
+// TestGrowthYieldsToAReservation has a Run desire room that another is promised: it does not take it, gives up a step
+// for the other, and does not take that back.
 func TestGrowthYieldsToAReservation(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, ownCluster(t, withoutElection, led("5s")), 1, 4, 0)
@@ -127,12 +128,13 @@ func TestGrowthYieldsToAReservation(t *testing.T) {
 	}
 }
 
-// TestKillTheSchedulerInBreath kills the scheduler at random moments while a Run grows or shrinks: it comes to the width that it
-// desires, and is never hurt.
+// TestKillTheSchedulerInBreath kills the scheduler at random moments while a Run grows or shrinks: it comes to the
+// width that it desires, and is never hurt.
 func TestKillTheSchedulerInBreath(t *testing.T) {
 	t.Parallel()
 	random := seeded(t)
-	s := newSite(t, ownCluster(t, withoutElection, map[string]any{"gangDeadline": "10s", "noticePeriod": "1s"}), 1, 6, 1000)
+	s := newSite(t, ownCluster(t, withoutElection, map[string]any{"gangDeadline": "10s", "noticePeriod": "1s"}), 1, 6,
+		1000)
 	s.startScheduler()
 	s.submit("train", 24, inPods(1), inGroups(8), malleable(8, 48, 8), desiring(24))
 	s.await("train", rqv1.RunRunning, "bound 24 GPUs")
@@ -141,7 +143,8 @@ func TestKillTheSchedulerInBreath(t *testing.T) {
 		if desired -= 16; desired < 8 {
 			desired = 48
 		}
-		s.runs(fmt.Sprintf("%s train --to %d -n %s", map[bool]string{true: "grow", false: "shrink"}[desired == 48], desired, s.namespace))
+		s.runs(fmt.Sprintf("%s train --to %d -n %s", map[bool]string{true: "grow", false: "shrink"}[desired == 48], desired,
+			s.namespace))
 		_ = within(2*time.Second, func() error { // it may be over sooner than it is seen
 			if run, err := s.get("train"); err != nil || run.Status.Width.Pending == "" {
 				return fmt.Errorf("the width does not change yet (%v)", err)
@@ -156,7 +159,8 @@ func TestKillTheSchedulerInBreath(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if w := run.Status.Width; *w != (rqv1.RunWidth{Min: 8, Max: 48, Desired: desired, Granted: desired, Allocated: desired}) {
+			if w := run.Status.Width; *w != (rqv1.RunWidth{Min: 8, Max: 48, Desired: desired, Granted: desired,
+				Allocated: desired}) {
 				return fmt.Errorf("width %+v: %s", w, run.Status.Message)
 			}
 			return s.asWideAs(run, desired)

@@ -51,7 +51,8 @@ func installHolds(t *testing.T, c *cluster, writes map[string]string) {
 			{Name: "held", Expression: `namespaceObject.metadata.?labels["` + labelHold + `"].orValue("")`},
 			{Name: "what", Expression: `[request.resource.resource, request.?subResource.orValue("")].join("/")`},
 		},
-		Validations: []admissionv1.Validation{{Expression: `variables.what != "configmaps/" || variables.held == ""`, Message: "held"}},
+		Validations: []admissionv1.Validation{{Expression: `variables.what != "configmaps/" || variables.held == ""`,
+			Message: "held"}},
 	}}
 	for step, write := range writes {
 		policy.Spec.Validations = append(policy.Spec.Validations, admissionv1.Validation{

@@ -32,7 +32,8 @@ func TestFlood(t *testing.T) {
 	var tenant sync.WaitGroup
 	tenant.Go(func() {
 		for i := range floodRuns {
-			if err := s.api.Create(t.Context(), s.run(fmt.Sprintf("flood-%d", i), floodPods, s.by("tenant"), inPods(1))); err != nil {
+			if err := s.api.Create(t.Context(), s.run(fmt.Sprintf("flood-%d", i), floodPods, s.by("tenant"),
+				inPods(1))); err != nil {
 				t.Errorf("Run %d of the flood: %v", i, err)
 				return
 			}
@@ -62,7 +63,8 @@ func (s *site) startsIn(name string, gpus int32, changes ...func(*rqv1.Run)) tim
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
-	watch, err := s.api.Watch(ctx, &rqv1.RunList{}, client.InNamespace(s.namespace), client.MatchingFields{"metadata.name": name})
+	watch, err := s.api.Watch(ctx, &rqv1.RunList{}, client.InNamespace(s.namespace),
+		client.MatchingFields{"metadata.name": name})
 	if err != nil {
 		s.t.Fatal(err)
 	}

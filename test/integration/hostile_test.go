@@ -26,7 +26,8 @@ type attempt struct {
 	how func(h *hostile, as client.Client) error
 	// refused is what the answer says, all of it: which field or right, by which rule, and what to do.
 	refused []string
-	// harmless says, of an attempt that is not refused, what an observer sees instead, and after is an error until he does.
+	// harmless says, of an attempt that is not refused, what an observer sees instead, and after is an error until he
+	// does.
 	harmless string
 	after    func(h *hostile) error
 	// lifted undoes what would concern the neighbour as well, who is in the same namespace.
@@ -36,7 +37,8 @@ type attempt struct {
 // bearable is how long it may take at most until an observer sees that an attempt has come to nothing.
 const bearable = 30 * time.Second
 
-// hostiles are the users of the attempts, by what they may do. The team's owner has a Budget of 8 GPUs that it does not share.
+// hostiles are the users of the attempts, by what they may do. The team's owner has a Budget of 8 GPUs that it does not
+// share.
 var hostiles = map[string]string{
 	"tenant":   "edit in the team's namespace, use of the team's owner",
 	"pupil":    "jobtree-researcher in the team's namespace, use of the team's owner",
@@ -63,11 +65,15 @@ func newHostile(t *testing.T, name string, nodes int) *hostile {
 		ResourceNames: []string{string(h.of("team"))}, Verbs: []string{"use"}})
 	h.role("spend-nothing", rbacv1.PolicyRule{APIGroups: []string{rqv1.GroupName}, Resources: []string{"owners"},
 		ResourceNames: []string{string(h.of("poor"))}, Verbs: []string{"use"}})
-	h.role("bind", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"bindings", "pods/binding"}, Verbs: []string{"create"}})
+	h.role("bind", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"bindings", "pods/binding"},
+		Verbs: []string{"create"}})
 	for _, b := range [][3]string{
-		{"tenant", "ClusterRole", "edit"}, {"tenant", "Role", "spend"}, {"pupil", "ClusterRole", "jobtree-researcher"}, {"pupil", "Role", "spend"},
-		{"editor", "ClusterRole", "edit"}, {"pauper", "ClusterRole", "edit"}, {"pauper", "Role", "spend-nothing"}, {"viewer", "ClusterRole", "view"},
-		{"chief", "ClusterRole", "admin"}, {"binder", "ClusterRole", "edit"}, {"binder", "Role", "spend"}, {"binder", "Role", "bind"},
+		{"tenant", "ClusterRole", "edit"}, {"tenant", "Role", "spend"}, {"pupil", "ClusterRole", "jobtree-researcher"},
+		{"pupil", "Role", "spend"},
+		{"editor", "ClusterRole", "edit"}, {"pauper", "ClusterRole", "edit"}, {"pauper", "Role", "spend-nothing"},
+		{"viewer", "ClusterRole", "view"},
+		{"chief", "ClusterRole", "admin"}, {"binder", "ClusterRole", "edit"}, {"binder", "Role", "spend"},
+		{"binder", "Role", "bind"},
 	} {
 		h.create(&rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: b[0] + "-" + b[2]},
@@ -122,7 +128,9 @@ func (h *hostile) neighbourStarts() {
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		h.t.Fatal(err)
 	}
-	if err := within(bearable, func() error { return saying("neighbour", rqv1.RunRunning, "bound 8 GPUs")(h) }); err != nil {
+	if err := within(bearable, func() error {
+		return saying("neighbour", rqv1.RunRunning, "bound 8 GPUs")(h)
+	}); err != nil {
 		h.t.Errorf("the neighbour does not start: %v", err)
 	}
 }
@@ -162,14 +170,16 @@ func (h *hostile) judge(t *testing.T, a attempt) {
 
 // fill puts the site's names into a text.
 func (h *hostile) fill(text string) string {
-	return strings.NewReplacer("$TEAM", string(h.of("team")), "$NEXT", string(h.of("next")), "$ORG", string(h.owner), "$NS", h.namespace,
+	return strings.NewReplacer("$TEAM", string(h.of("team")), "$NEXT", string(h.of("next")), "$ORG", string(h.owner),
+		"$NS", h.namespace,
 		"$FLAVOR", h.flavor, "$NODE", h.namespace+"-d0-0").Replace(text)
 }
 
 // TestHostileList compares the list of all attempts with the one in testdata, which is there to be read.
 func TestHostileList(t *testing.T) {
 	var out strings.Builder
-	out.WriteString("# Hostile attempts\n\nWhat users try on the real control plane who mean no good, and what becomes of it. " +
+	out.WriteString("# Hostile attempts\n\nWhat users try on the real control plane who mean no good, and what " +
+		"becomes of it. " +
 		"Written by TestHostileList from the\ntables that the tests run.\n\n| user | may |\n|---|---|\n")
 	users := make([]string, 0, len(hostiles))
 	for user := range hostiles {

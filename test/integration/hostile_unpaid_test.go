@@ -11,11 +11,16 @@ import (
 // attemptsWithoutPayer are for GPUs that nobody would pay for.
 func attemptsWithoutPayer() []attempt {
 	plain := func(name string) how {
-		return creates("{apiVersion: v1, kind: Pod, metadata: {name: " + name + ", namespace: $NS}, spec: {schedulerName: jobtree, containers: [{name: a, image: b, resources: {limits: {nvidia.com/gpu: 8}}}]}}")
+		return creates("{apiVersion: v1, kind: Pod, metadata: {name: " + name +
+			", namespace: $NS}, spec: {schedulerName: jobtree, containers: [{name: a, image: b, resources: {limits: " +
+			"{nvidia.com/gpu: 8}}}]}}")
 	}
 	return []attempt{
-		{by: "tenant", try: "a pod for jobtree that no Run made", how: plain("free"), harmless: "it stays Pending, and is told what to do", after: unpaidWaits("free")},
-		{by: "tenant", try: "such a pod beside a spare, whose GPUs look free", how: all(specs("{resources: {totalGPUs: 4, gpusPerPod: 4}, sparesPerGroup: 4}"), running("evil"), plain("free")),
+		{by: "tenant", try: "a pod for jobtree that no Run made", how: plain("free"),
+			harmless: "it stays Pending, and is told what to do", after: unpaidWaits("free")},
+		{by: "tenant", try: "such a pod beside a spare, whose GPUs look free",
+			how: all(specs("{resources: {totalGPUs: 4, gpusPerPod: 4}, sparesPerGroup: 4}"), running("evil"),
+				plain("free")),
 			harmless: "it stays Pending, and is told what to do", after: unpaidWaits("free")},
 	}
 }

@@ -69,14 +69,16 @@ func templates(changes string) how {
 	return func(h *hostile, as client.Client) error {
 		base := h.object(`{metadata: {}, spec: {containers: [{name: main, image: pause}]}}`).Object
 		merge(base, h.object(changes).Object)
-		return as.Create(context.Background(), merged(h.object(baseRun).Object, map[string]any{"spec": map[string]any{"template": base}}))
+		return as.Create(context.Background(),
+			merged(h.object(baseRun).Object, map[string]any{"spec": map[string]any{"template": base}}))
 	}
 }
 
 // patches merges changes into an object that is there.
 func patches(what, changes string) how { return patchesWith(types.MergePatchType, what, changes) }
 
-// patchesWith changes an object that is there by a kind of patch, in JSON or YAML; KIND/SUBRESOURCE is a subresource of it.
+// patchesWith changes an object that is there by a kind of patch, in JSON or YAML; KIND/SUBRESOURCE is a subresource of
+// it.
 func patchesWith(kind types.PatchType, what, changes string) how {
 	return func(h *hostile, as client.Client) error {
 		what, sub, _ := strings.Cut(what, " of ")
@@ -148,9 +150,10 @@ func withFirst(kind string, do func(name string) how) how {
 // posing has a user act as somebody else.
 func posing(whom string) how {
 	return func(h *hostile, as client.Client) error {
-		// The API server is asked for what it asks itself of who impersonates: both headers are the administrator's otherwise.
-		review := h.object(fmt.Sprintf(`{apiVersion: authorization.k8s.io/v1, kind: SelfSubjectAccessReview, spec: {resourceAttributes:
-{verb: impersonate, resource: serviceaccounts, namespace: jobtree-system, name: %s}}}`, whom))
+		// The API server is asked for what it asks itself of who impersonates: both headers are the administrator's
+		// otherwise.
+		review := h.object(fmt.Sprintf(`{apiVersion: authorization.k8s.io/v1, kind: SelfSubjectAccessReview, spec:
+{resourceAttributes: {verb: impersonate, resource: serviceaccounts, namespace: jobtree-system, name: %s}}}`, whom))
 		if err := as.Create(context.Background(), review); err != nil {
 			return err
 		}
@@ -246,7 +249,8 @@ func podsGo(h *hostile, _ client.Client) error {
 		_ = deletes("rq.davidlangworthy.io/v1/Run $NS evil")(h, h.api)
 		_ = within(patience, func() error {
 			var pods corev1.PodList
-			err := h.api.List(context.Background(), &pods, client.InNamespace(h.namespace), client.MatchingLabels{rqv1.LabelRun: "evil"})
+			err := h.api.List(context.Background(), &pods, client.InNamespace(h.namespace),
+				client.MatchingLabels{rqv1.LabelRun: "evil"})
 			for i := range pods.Items {
 				_ = h.api.Delete(context.Background(), &pods.Items[i], client.GracePeriodSeconds(0))
 				err = errors.New("there are pods")

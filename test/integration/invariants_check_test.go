@@ -20,11 +20,13 @@ func sound() *world {
 	w := &world{nodes: map[string]corev1.Node{}, runs: map[string]rqv1.Run{}, bound: map[string]string{}}
 	for _, name := range []string{"a", "b"} {
 		w.nodes[name] = corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"region": "r", "cluster": "c", "fabric.domain": "d"}},
-			Status:     corev1.NodeStatus{Allocatable: corev1.ResourceList{gpuResource: resource.MustParse("4")}},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"region": "r", "cluster": "c",
+				"fabric.domain": "d"}},
+			Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{gpuResource: resource.MustParse("4")}},
 		}
 		w.pods = append(w.pods, corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{rqv1.LabelRun: "run", rqv1.LabelGroupIndex: "0"}},
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name),
+				Labels: map[string]string{rqv1.LabelRun: "run", rqv1.LabelGroupIndex: "0"}},
 			Spec: corev1.PodSpec{NodeName: name, Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
 				Limits: corev1.ResourceList{gpuResource: resource.MustParse("4")},
 			}}}},
@@ -32,8 +34,9 @@ func sound() *world {
 		w.leases = append(w.leases, rqv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{rqv1.LabelPodUID: name}},
 			Spec: rqv1.LeaseSpec{
-				RunRef: rqv1.LeaseRunRef{Name: "run", UID: "run"}, Slice: rqv1.LeaseSlice{Role: rqv1.RoleActive, Nodes: []rqv1.NodeGPUs{{Name: name, GPUs: 4}}},
-				Payer: rqv1.LeasePayer{Budget: "budget", Owner: "org", Relation: rqv1.RelationOwn}, PaidByEnvelope: "all",
+				RunRef: rqv1.LeaseRunRef{Name: "run", UID: "run"},
+				Slice:  rqv1.LeaseSlice{Role: rqv1.RoleActive, Nodes: []rqv1.NodeGPUs{{Name: name, GPUs: 4}}},
+				Payer:  rqv1.LeasePayer{Budget: "budget", Owner: "org", Relation: rqv1.RelationOwn}, PaidByEnvelope: "all",
 				Start: metav1.NewMicroTime(time.Unix(1, 0)),
 			},
 		})
@@ -72,9 +75,11 @@ func TestInvariantsAreChecked(t *testing.T) {
 		breaks func(*world)
 		want   []string
 	}{
-		"nothing":           {func(*world) {}, nil},
-		"two on a node":     {func(w *world) { w.pods[1].Spec.NodeName, w.leases[1].Spec.Slice.Nodes[0].Name = "a", "a" }, []string{"I1", "I1"}},
-		"two at an instant": {func(w *world) { w.leases = append(w.leases, closed(w.leases[0], ended)) }, []string{"I1", "I2"}},
+		"nothing": {func(*world) {}, nil},
+		"two on a node": {func(w *world) { w.pods[1].Spec.NodeName, w.leases[1].Spec.Slice.Nodes[0].Name = "a", "a" },
+			[]string{"I1", "I1"}},
+		"two at an instant": {func(w *world) { w.leases = append(w.leases, closed(w.leases[0], ended)) },
+			[]string{"I1", "I2"}},
 		"pod without Lease": {func(w *world) { w.leases = w.leases[:1] }, []string{"I2", "I2", "I2", "I8"}},
 		"Lease without pod": {func(w *world) { w.pods = w.pods[:1] }, []string{"I2", "I7", "I7"}},
 		"spare without Lease": {func(w *world) {
@@ -83,20 +88,24 @@ func TestInvariantsAreChecked(t *testing.T) {
 			spare.Spec.Containers = nil
 			w.pods = append(w.pods, *spare)
 		}, []string{"I2"}},
-		"Lease of the wrong role": {func(w *world) { w.leases[0].Spec.Slice.Role = rqv1.RoleSpare }, []string{"I2", "I2", "I8"}},
-		"Lease elsewhere":         {func(w *world) { w.pods[0].Spec.NodeName, w.pods[1].Spec.NodeName = "b", "a" }, []string{"I2", "I2"}},
-		"closed without end":      {func(w *world) { w.leases[0].Status.ClosureReason = rqv1.ClosedFailed }, []string{"I4"}},
-		"ended Run holds":         {func(w *world) { setPhase(w, rqv1.RunCompleted) }, []string{"I5", "I5"}},
-		"gone Run holds":          {func(w *world) { delete(w.runs, "run") }, []string{"I5", "I5"}},
-		"split group":             {func(w *world) { w.nodes["b"].Labels["fabric.domain"] = "e" }, []string{"I6"}},
-		"partly bound":            {func(w *world) { setPhase(w, rqv1.RunPending) }, []string{"I9", "I9"}},
-		"miscounted":              {func(w *world) { all(w).OwnedGPUs, w.budgets[0].Status.AggregateCaps[0].UsedGPUs = 7, 7 }, []string{"I8", "I8"}},
-		"cap miscounted":          {func(w *world) { w.budgets[0].Status.AggregateCaps[0].UsedGPUs = 7 }, []string{"I8"}},
-		"total miscounted":        {func(w *world) { w.budgets[0].Status.UsedGPUs = 7 }, []string{"I8"}},
-		"under a wrong name":      {func(w *world) { all(w).OwnedGPUs, all(w).LentGPUs = 4, 4 }, []string{"I8"}},
-		"envelope gone":           {func(w *world) { w.budgets[0].Status.Envelopes = nil }, []string{"I8", "I8", "I8"}},
-		"overspent":               {func(w *world) { w.budgets[0].Spec.Envelopes[0].Concurrency = 4 }, []string{"I3"}},
-		"cap overspent":           {func(w *world) { w.budgets[0].Spec.AggregateCaps[0].MaxConcurrency = ptr.To[int32](4) }, []string{"I3"}},
+		"Lease of the wrong role": {func(w *world) { w.leases[0].Spec.Slice.Role = rqv1.RoleSpare },
+			[]string{"I2", "I2", "I8"}},
+		"Lease elsewhere": {func(w *world) { w.pods[0].Spec.NodeName, w.pods[1].Spec.NodeName = "b", "a" },
+			[]string{"I2", "I2"}},
+		"closed without end": {func(w *world) { w.leases[0].Status.ClosureReason = rqv1.ClosedFailed }, []string{"I4"}},
+		"ended Run holds":    {func(w *world) { setPhase(w, rqv1.RunCompleted) }, []string{"I5", "I5"}},
+		"gone Run holds":     {func(w *world) { delete(w.runs, "run") }, []string{"I5", "I5"}},
+		"split group":        {func(w *world) { w.nodes["b"].Labels["fabric.domain"] = "e" }, []string{"I6"}},
+		"partly bound":       {func(w *world) { setPhase(w, rqv1.RunPending) }, []string{"I9", "I9"}},
+		"miscounted": {func(w *world) { all(w).OwnedGPUs, w.budgets[0].Status.AggregateCaps[0].UsedGPUs = 7, 7 },
+			[]string{"I8", "I8"}},
+		"cap miscounted":     {func(w *world) { w.budgets[0].Status.AggregateCaps[0].UsedGPUs = 7 }, []string{"I8"}},
+		"total miscounted":   {func(w *world) { w.budgets[0].Status.UsedGPUs = 7 }, []string{"I8"}},
+		"under a wrong name": {func(w *world) { all(w).OwnedGPUs, all(w).LentGPUs = 4, 4 }, []string{"I8"}},
+		"envelope gone":      {func(w *world) { w.budgets[0].Status.Envelopes = nil }, []string{"I8", "I8", "I8"}},
+		"overspent":          {func(w *world) { w.budgets[0].Spec.Envelopes[0].Concurrency = 4 }, []string{"I3"}},
+		"cap overspent": {func(w *world) { w.budgets[0].Spec.AggregateCaps[0].MaxConcurrency = ptr.To[int32](4) },
+			[]string{"I3"}},
 		"lending overspent": {func(w *world) {
 			for i := range w.leases {
 				w.leases[i].Spec.Payer.Relation = rqv1.RelationSponsor
@@ -111,7 +120,8 @@ func TestInvariantsAreChecked(t *testing.T) {
 			all(w).OwnedGPUs, all(w).OverdraftGPUs, w.budgets[0].Status.OverdraftGPUs = 4, 4, 4
 			w.budgets[0].Generation = 2
 		}, nil},
-		"Reservation of a Run that runs": {func(w *world) { w.reservations = []rqv1.Reservation{reservedFor("run")} }, []string{"R17"}},
+		"Reservation of a Run that runs": {func(w *world) { w.reservations = []rqv1.Reservation{reservedFor("run")} },
+			[]string{"R17"}},
 		"two Reservations of one Run": {func(w *world) {
 			setPhase(w, rqv1.RunPending)
 			w.pods, w.leases, w.bound = nil, nil, nil
@@ -157,7 +167,8 @@ func closed(lease rqv1.Lease, ended metav1.MicroTime) rqv1.Lease {
 func reservedFor(run string) rqv1.Reservation {
 	return rqv1.Reservation{
 		ObjectMeta: metav1.ObjectMeta{Name: run + "-r0", Labels: map[string]string{rqv1.LabelRunUID: run}},
-		Spec:       rqv1.ReservationSpec{RunRef: rqv1.NamespacedName{Name: run}}, Status: rqv1.ReservationStatus{State: rqv1.ReservationPending},
+		Spec:       rqv1.ReservationSpec{RunRef: rqv1.NamespacedName{Name: run}},
+		Status:     rqv1.ReservationStatus{State: rqv1.ReservationPending},
 	}
 }
 
@@ -181,14 +192,18 @@ func TestRecordsAreWatched(t *testing.T) {
 		change func(*rqv1.ReservationStatus)
 		wrong  bool
 	}{
-		"a promise follows the forecast": {rqv1.ReservationStatus{}, func(s *rqv1.ReservationStatus) { *s = published }, false},
-		"reveal":                         {published, func(s *rqv1.ReservationStatus) { *s = revealed }, false},
-		"other commitment":               {published, func(s *rqv1.ReservationStatus) { s.Lottery.Commitment = "e" }, true},
-		"other conflict set":             {published, func(s *rqv1.ReservationStatus) { s.ConflictSet[0].GPUs++ }, true},
-		"other digest":                   {published, func(s *rqv1.ReservationStatus) { s.Lottery.ConflictSetDigest = "e" }, true},
-		"activated again":                {published, func(s *rqv1.ReservationStatus) { s.ActivatedAt = &metav1.MicroTime{} }, true},
-		"other draws":                    {revealed, func(s *rqv1.ReservationStatus) { s.Lottery.Draws = nil }, true},
-		"other cuts":                     {revealed, func(s *rqv1.ReservationStatus) { s.Cuts[0].UID = "v" }, true},
+		"a promise follows the forecast": {rqv1.ReservationStatus{}, func(s *rqv1.ReservationStatus) {
+			*s = published
+		}, false},
+		"reveal":             {published, func(s *rqv1.ReservationStatus) { *s = revealed }, false},
+		"other commitment":   {published, func(s *rqv1.ReservationStatus) { s.Lottery.Commitment = "e" }, true},
+		"other conflict set": {published, func(s *rqv1.ReservationStatus) { s.ConflictSet[0].GPUs++ }, true},
+		"other digest": {published, func(s *rqv1.ReservationStatus) { s.Lottery.ConflictSetDigest = "e" },
+			true},
+		"activated again": {published, func(s *rqv1.ReservationStatus) { s.ActivatedAt = &metav1.MicroTime{} },
+			true},
+		"other draws": {revealed, func(s *rqv1.ReservationStatus) { s.Lottery.Draws = nil }, true},
+		"other cuts":  {revealed, func(s *rqv1.ReservationStatus) { s.Cuts[0].UID = "v" }, true},
 	}
 	for name, c := range cases {
 		now := c.old.DeepCopy()

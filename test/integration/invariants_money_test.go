@@ -12,14 +12,15 @@ func (w *world) overdrawn() []string {
 	var out []string
 	for i := range w.budgets {
 		if b := &w.budgets[i]; b.Status.OverdraftGPUs > 0 && w.constant() {
-			out = append(out, fmt.Sprintf("I3: Budget %s has an overdraft of %d GPUs, and no limit has changed", b.Name, b.Status.OverdraftGPUs))
+			out = append(out, fmt.Sprintf("I3: Budget %s has an overdraft of %d GPUs, and no limit has changed", b.Name,
+				b.Status.OverdraftGPUs))
 		}
 	}
 	return out
 }
 
-// constant tells whether what the Budgets allow has always been the same: they are as they were created, and neither time
-// nor use takes anything away.
+// constant tells whether what the Budgets allow has always been the same: they are as they were created, and neither
+// time nor use takes anything away.
 func (w *world) constant() bool {
 	for i := range w.budgets {
 		b := &w.budgets[i]

@@ -15,8 +15,8 @@ import (
 // runOf is the UID of the Run that a Reservation is for.
 func runOf(r *rqv1.Reservation) types.UID { return types.UID(r.Labels[rqv1.LabelRunUID]) }
 
-// misreserved finds Reservations that do not go with their Runs, or with themselves: of a Run, one at most has not ended,
-// and none once it runs, ends or is gone (R17).
+// misreserved finds Reservations that do not go with their Runs, or with themselves: of a Run, one at most has not
+// ended, and none once it runs, ends or is gone (R17).
 func (w *world) misreserved() []string {
 	var out []string
 	current := map[types.UID]string{}
@@ -46,12 +46,14 @@ func (w *world) misreserved() []string {
 // Run has started (R19).
 func (w *world) hurt() []string {
 	var out []string
-	actions := map[rqv1.ClosureReason]rqv1.CutAction{rqv1.ClosedRandomPreempt: rqv1.CutLottery, rqv1.ClosedDropSpare: rqv1.CutDropSpare}
+	actions := map[rqv1.ClosureReason]rqv1.CutAction{rqv1.ClosedRandomPreempt: rqv1.CutLottery,
+		rqv1.ClosedDropSpare: rqv1.CutDropSpare}
 	for i := range w.leases {
 		lease := &w.leases[i]
 		action, cut := actions[lease.Status.ClosureReason]
 		if cut && !slices.ContainsFunc(w.reservations, func(r rqv1.Reservation) bool { return takes(&r, lease, action) }) {
-			out = append(out, fmt.Sprintf("R19: Lease %s is closed as %s, and nothing has cut it", lease.Name, lease.Status.ClosureReason))
+			out = append(out, fmt.Sprintf("R19: Lease %s is closed as %s, and nothing has cut it", lease.Name,
+				lease.Status.ClosureReason))
 		}
 		if lease.Status.Closed {
 			continue
@@ -70,7 +72,8 @@ func takes(r *rqv1.Reservation, lease *rqv1.Lease, action rqv1.CutAction) bool {
 	index, _ := strconv.Atoi(lease.Labels[rqv1.LabelIndex])
 	spare := lease.Spec.Slice.Role == rqv1.RoleSpare
 	return slices.ContainsFunc(r.Status.Cuts, func(c rqv1.Cut) bool {
-		if c.UID != lease.Spec.RunRef.UID || action != "" && c.Action != action || !lease.Spec.Start.Before(r.Status.ActivatedAt) {
+		if c.UID != lease.Spec.RunRef.UID || action != "" && c.Action != action ||
+			!lease.Spec.Start.Before(r.Status.ActivatedAt) {
 			return false
 		}
 		switch c.Action {
@@ -83,8 +86,8 @@ func takes(r *rqv1.Reservation, lease *rqv1.Lease, action rqv1.CutAction) bool {
 	})
 }
 
-// feuds finds Runs that were cut by one that they had cut, before that one's shield was over (R22): a checkpoint interval from the
-// activation, or what the tests' schedulers are configured with at the least.
+// feuds finds Runs that were cut by one that they had cut, before that one's shield was over (R22): a checkpoint
+// interval from the activation, or what the tests' schedulers are configured with at the least.
 func (w *world) feuds() []string {
 	var out []string
 	cut := map[[2]types.UID]*rqv1.Reservation{}
@@ -96,12 +99,14 @@ func (w *world) feuds() []string {
 		for _, c := range r.Status.Cuts {
 			cut[[2]types.UID{runOf(r), c.UID}] = r
 			shield := time.Second
-			if run, there := w.runs[c.Run.Name]; there && run.UID == c.UID && run.Spec.Runtime != nil && run.Spec.Runtime.Checkpoint != nil {
+			if run, there := w.runs[c.Run.Name]; there && run.UID == c.UID && run.Spec.Runtime != nil &&
+				run.Spec.Runtime.Checkpoint != nil {
 				shield = run.Spec.Runtime.Checkpoint.Duration
 			}
 			other := cut[[2]types.UID{c.UID, runOf(r)}]
 			if other != nil && activatedAt(r).Sub(activatedAt(other)) < shield {
-				out = append(out, fmt.Sprintf("R22: Reservation %s cut Run %s, which had cut its Run by %s, %s after", r.Name, c.Run.Name, other.Name,
+				out = append(out, fmt.Sprintf("R22: Reservation %s cut Run %s, which had cut its Run by %s, %s after", r.Name,
+					c.Run.Name, other.Name,
 					activatedAt(r).Sub(activatedAt(other))))
 			}
 		}

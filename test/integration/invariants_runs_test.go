@@ -8,8 +8,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// incomplete finds Runs that hold neither nothing nor all: a Running one holds all that it was granted (I7), and one that waits, has ended or
-// is gone holds nothing (I5, I9).
+// incomplete finds Runs that hold neither nothing nor all: a Running one holds all that it was granted (I7), and one
+// that waits, has ended or is gone holds nothing (I5, I9).
 func (w *world) incomplete() []string {
 	open, active := map[string]int32{}, map[string]int32{} // GPUs in open Leases, with and without spares
 	bound, running := map[string]int32{}, map[string]int32{}
@@ -40,19 +40,23 @@ func (w *world) incomplete() []string {
 		switch {
 		case run.DeletionTimestamp != nil:
 			if open[name] > 0 || bound[name] > 0 {
-				out = append(out, fmt.Sprintf("I5: Run %s is being deleted with %d GPUs in pods and %d in open Leases", name, bound[name], open[name]))
+				out = append(out, fmt.Sprintf("I5: Run %s is being deleted with %d GPUs in pods and %d in open Leases", name,
+					bound[name], open[name]))
 			}
 		case run.Status.Phase == rqv1.RunRunning && (running[name] < total || running[name] > most):
 			out = append(out, fmt.Sprintf("I7: Run %s is Running with %d of %d GPUs", name, running[name], total))
 		case run.Status.Phase == rqv1.RunRunning && active[name] != bound[name]:
-			out = append(out, fmt.Sprintf("I2: Run %s has %d GPUs in pods and %d in open Leases", name, bound[name], active[name]))
+			out = append(out, fmt.Sprintf("I2: Run %s has %d GPUs in pods and %d in open Leases", name, bound[name],
+				active[name]))
 		case run.Status.Phase == rqv1.RunRunning:
 		case run.Status.Phase == "" || run.Status.Phase == rqv1.RunPending:
 			if open[name] > 0 || bound[name] > 0 {
-				out = append(out, fmt.Sprintf("I9: Run %s waits with %d GPUs in pods and %d in open Leases", name, bound[name], open[name]))
+				out = append(out, fmt.Sprintf("I9: Run %s waits with %d GPUs in pods and %d in open Leases", name, bound[name],
+					open[name]))
 			}
 		case open[name] > 0 || bound[name] > 0:
-			out = append(out, fmt.Sprintf("I5: Run %s is %s with %d GPUs in pods and %d in open Leases", name, run.Status.Phase, bound[name], open[name]))
+			out = append(out, fmt.Sprintf("I5: Run %s is %s with %d GPUs in pods and %d in open Leases", name, run.Status.Phase,
+				bound[name], open[name]))
 		}
 	}
 	for name := range open {
@@ -63,8 +67,8 @@ func (w *world) incomplete() []string {
 	return out
 }
 
-// widthOf is the width that a Run was granted, and the one that it has when the cohort that it grows by is there; its total
-// before that.
+// widthOf is the width that a Run was granted, and the one that it has when the cohort that it grows by is there; its
+// total before that.
 func widthOf(run *rqv1.Run) (least, most int32) {
 	if w := run.Status.Width; run.Spec.Opportunistic && w != nil {
 		return 1, w.Max

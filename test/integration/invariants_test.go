@@ -18,8 +18,8 @@ import (
 
 const gpuResource = "nvidia.com/gpu"
 
-// world is what the API shows of one site: its nodes and every pod on them, its Runs, Budgets and Leases, and those that it
-// showed once and that are settled.
+// world is what the API shows of one site: its nodes and every pod on them, its Runs, Budgets and Leases, and those
+// that it showed once and that are settled.
 type world struct {
 	nodes   map[string]corev1.Node
 	pods    []corev1.Pod
@@ -49,8 +49,9 @@ func (s *site) look(ctx context.Context) (*world, error) {
 			return nil, list
 		}
 	}
-	w := &world{nodes: map[string]corev1.Node{}, runs: map[string]rqv1.Run{}, leases: leases.Items, reservations: reservations.Items,
-		bound: map[string]string{}}
+	w := &world{nodes: map[string]corev1.Node{}, runs: map[string]rqv1.Run{}, leases: leases.Items,
+		reservations: reservations.Items,
+		bound:        map[string]string{}}
 	for _, node := range nodes.Items {
 		w.nodes[node.Name] = node
 	}
@@ -88,12 +89,13 @@ func (s *site) look(ctx context.Context) (*world, error) {
 	return w, nil
 }
 
-// broken lists every invariant of the design that does not hold, in a settled world: one in which nothing is under way. Beside
-// what an audit of the objects shows, it knows what there was before, and what must be over by now.
+// broken lists every invariant of the design that does not hold, in a settled world: one in which nothing is under way.
+// Beside what an audit of the objects shows, it knows what there was before, and what must be over by now.
 func (w *world) broken() []string {
 	var out []string
 	for _, check := range []func() []string{
-		func() []string { return w.audited() }, w.overcommittedOnce, w.unpaid, w.incomplete, w.overdrawn, w.misreserved, w.hurt, w.feuds,
+		func() []string { return w.audited() }, w.overcommittedOnce, w.unpaid, w.incomplete, w.overdrawn, w.misreserved,
+		w.hurt, w.feuds,
 	} {
 		out = append(out, check()...)
 	}
@@ -101,7 +103,8 @@ func (w *world) broken() []string {
 	return out
 }
 
-// audited lists what an audit of the API objects finds wrong, given that nothing is under way: all of it, or some invariants.
+// audited lists what an audit of the API objects finds wrong, given that nothing is under way: all of it, or some
+// invariants.
 func (w *world) audited(only ...audit.Invariant) []string {
 	args, err := config.Parse(nil)
 	if err != nil {
@@ -136,8 +139,8 @@ func pointers[T any](items []T) []*T {
 	return out
 }
 
-// overcommittedOnce replays the ledger and finds nodes that held more than they have at any instant (I1): for all that is not
-// opportunistic, and for all that runs, which spares do not.
+// overcommittedOnce replays the ledger and finds nodes that held more than they have at any instant (I1): for all that
+// is not opportunistic, and for all that runs, which spares do not.
 func (w *world) overcommittedOnce() []string {
 	if out := w.replay(rqv1.RoleBorrowed); len(out) > 0 {
 		return out
@@ -186,7 +189,8 @@ func (w *world) heldAt(node string, at time.Time) string {
 	for _, lease := range w.leases {
 		opened := !lease.Spec.Start.After(at)
 		if lease.Node() == node && opened && (lease.Status.Ended == nil || lease.Status.Ended.After(at)) {
-			fmt.Fprintf(&out, " %s of %d from %s", lease.Name, lease.Spec.Slice.Nodes[0].GPUs, lease.Spec.Start.Format(time.StampMicro))
+			fmt.Fprintf(&out, " %s of %d from %s", lease.Name, lease.Spec.Slice.Nodes[0].GPUs,
+				lease.Spec.Start.Format(time.StampMicro))
 		}
 	}
 	return out.String()

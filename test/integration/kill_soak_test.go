@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// soakKills is how often the scheduler is killed under a mixed load. JOBTREE_SOAK, a duration, has it go on for so long
-	// instead: about a thousand kills an hour.
+	// soakKills is how often the scheduler is killed under a mixed load. JOBTREE_SOAK, a duration, has it go on for so
+	// long instead: about a thousand kills an hour.
 	soakKills       = 32
 	soakKillsARound = 4
 )
@@ -43,9 +43,9 @@ var enduring = map[string][]func(*rqv1.Run){
 	"sweep":   {inPods(2), opportunistic},
 }
 
-// TestKillsUnderAMixedLoad kills the scheduler at random moments while Runs start, grow and shrink, are cut for others, lose
-// nodes and are swapped, shards come and go, and Leases are settled. After each round everything comes to rest: nothing is
-// partial, double, orphaned or unexplained, and everybody runs who fits.
+// TestKillsUnderAMixedLoad kills the scheduler at random moments while Runs start, grow and shrink, are cut for others,
+// lose nodes and are swapped, shards come and go, and Leases are settled. After each round everything comes to rest:
+// nothing is partial, double, orphaned or unexplained, and everybody runs who fits.
 func TestKillsUnderAMixedLoad(t *testing.T) {
 	t.Parallel()
 	arguments := led("2s")
@@ -70,8 +70,8 @@ func TestKillsUnderAMixedLoad(t *testing.T) {
 	}
 }
 
-// round kills the scheduler a few times while something of everything is under way, and has all of it come to rest. Every
-// other round asks for more than there is, so that some are cut.
+// round kills the scheduler a few times while something of everything is under way, and has all of it come to rest.
+// Every other round asks for more than there is, so that some are cut.
 func (m *mixture) round() {
 	crowded := m.rounds%2 == 1
 	if crowded {
@@ -111,7 +111,9 @@ func (m *mixture) stir(kill int) {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	held := slices.DeleteFunc(w.leases, func(l rqv1.Lease) bool { return l.Status.Closed || l.Spec.Slice.Role != rqv1.RoleActive })
+	held := slices.DeleteFunc(w.leases, func(l rqv1.Lease) bool {
+		return l.Status.Closed || l.Spec.Slice.Role != rqv1.RoleActive
+	})
 	if len(held) > 0 {
 		node := held[m.random.IntN(len(held))].Spec.Slice.Nodes[0].Name
 		m.strike(node)
@@ -149,7 +151,8 @@ func (m *mixture) rest() {
 		for name, run := range w.runs {
 			if err := is(&run, rqv1.RunRunning, ""); err != nil {
 				left = append(left, fmt.Errorf("%s: %w", name, err))
-			} else if width := run.Status.Width; width != nil && (width.Growing != 0 || !run.Spec.Opportunistic && width.Granted != width.Desired) {
+			} else if width := run.Status.Width; width != nil && (width.Growing != 0 || !run.Spec.Opportunistic &&
+				width.Granted != width.Desired) {
 				left = append(left, fmt.Errorf("%s has the width %+v", name, *width))
 			}
 		}
@@ -172,7 +175,8 @@ func (m *mixture) shown() {
 		happened["a Lease closed as "+string(w.leases[i].Status.ClosureReason)]++
 		happened["a Lease opened for "+string(w.leases[i].Spec.Reason)]++
 	}
-	for _, what := range []string{"a kill in the middle of something", "a Lease closed as Shrink", "a Lease closed as NodeFailure",
+	for _, what := range []string{"a kill in the middle of something", "a Lease closed as Shrink",
+		"a Lease closed as NodeFailure",
 		"a Lease closed as RandomPreempt", "a Lease opened for Grow", "a Lease opened for Swap"} {
 		if happened[what] == 0 {
 			m.t.Errorf("there was not once %s: the soak has shown nothing of it", what)

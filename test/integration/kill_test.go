@@ -18,8 +18,8 @@ const (
 // withoutElection has a scheduler decide as soon as it is up, so that it can be killed again soon.
 var withoutElection = map[string]any{"leaderElection": map[string]any{"leaderElect": false}}
 
-// TestKillTheScheduler kills the scheduler at random moments while several gangs start, again and again: after each round
-// every Run that fits runs, every invariant holds, and nothing has been decided twice.
+// TestKillTheScheduler kills the scheduler at random moments while several gangs start, again and again: after each
+// round every Run that fits runs, every invariant holds, and nothing has been decided twice.
 func TestKillTheScheduler(t *testing.T) {
 	t.Parallel()
 	random := seeded(t)
@@ -72,8 +72,8 @@ func (s *site) submitGangs(suffix string, random *rand.Rand) []string {
 	return gangs
 }
 
-// killAfter kills the scheduler after a delay and starts it again. It tells whether that left a gang partly started, or between
-// two widths.
+// killAfter kills the scheduler after a delay and starts it again. It tells whether that left a gang partly started, or
+// between two widths.
 func (s *site) killAfter(delay time.Duration) bool {
 	s.t.Helper()
 	timer := time.NewTimer(delay)
@@ -119,7 +119,8 @@ func (w *world) torn() bool {
 	return false
 }
 
-// converge waits until every invariant holds and every gang either runs or cannot for want of GPUs that it really lacks.
+// converge waits until every invariant holds and every gang either runs or cannot for want of GPUs that it really
+// lacks.
 func (s *site) converge(gangs []string) {
 	s.t.Helper()
 	eventually(s.t, "convergence", func() error {

@@ -31,8 +31,8 @@ const nobody = -1
 // TestStandbyTakesOver kills the leader of two schedulers again and again.
 func TestStandbyTakesOver(t *testing.T) { takeOver(t, syscall.SIGKILL) }
 
-// TestStandbyTakesOverFromAStoppedLeader stops the leader in its tracks and lets it go on once the standby leads: it must
-// decide nothing any more.
+// TestStandbyTakesOverFromAStoppedLeader stops the leader in its tracks and lets it go on once the standby leads: it
+// must decide nothing any more.
 func TestStandbyTakesOverFromAStoppedLeader(t *testing.T) { takeOver(t, syscall.SIGSTOP) }
 
 // takeOver has two schedulers and takes the leader away with a signal until the other leads: Runs submitted before,
@@ -84,8 +84,9 @@ func (p *pair) start(i int) {
 	}
 }
 
-// supervise starts a scheduler again that has ended, until the test ends, as the installed Deployment does: where a machine is so
-// busy that the leader cannot renew its lease in time, it loses its office and ends, with nobody struck or with the other stopped.
+// supervise starts a scheduler again that has ended, until the test ends, as the installed Deployment does: where a
+// machine is so busy that the leader cannot renew its lease in time, it loses its office and ends, with nobody struck
+// or with the other stopped.
 func (p *pair) supervise() {
 	for again := time.NewTicker(250 * time.Millisecond); ; {
 		select {

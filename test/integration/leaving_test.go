@@ -9,8 +9,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// hangs has a pod that is cut not go: the Run that it is cut for is planned again around it, with what has been freed, and the
-// Node and the Reservation tell. Others have the room that it does not take.
+// hangs has a pod that is cut not go: the Run that it is cut for is planned again around it, with what has been freed,
+// and the Node and the Reservation tell. Others have the room that it does not take.
 func hangs(s *site) {
 	s.addNodes("d", 2)
 	for _, team := range []string{"a", "b"} {
@@ -31,7 +31,8 @@ func hangs(s *site) {
 	}
 	s.awaitEvent("Node", stuck.Spec.NodeName, "PodStuck")
 	s.awaitReservation("wanted", func(r *rqv1.Reservation) error {
-		if r.Status.State != rqv1.ReservationActivating || !strings.Contains(r.Status.Reason, "stays-0 on node "+stuck.Spec.NodeName) {
+		if r.Status.State != rqv1.ReservationActivating ||
+			!strings.Contains(r.Status.Reason, "stays-0 on node "+stuck.Spec.NodeName) {
 			return fmt.Errorf("it is %s: %s", r.Status.State, r.Status.Reason)
 		}
 		return nil

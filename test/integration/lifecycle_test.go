@@ -88,7 +88,8 @@ func TestRunFails(t *testing.T) {
 	s.submit("doomed", 16, inPods(4))
 	s.await("doomed", rqv1.RunRunning, "bound 16 GPUs")
 	pod := s.podsOf("doomed")["doomed-2"]
-	fail := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"pod-fail.stage.kwok.x-k8s.io/delay":"0s"}}}`))
+	fail := client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"pod-fail.stage.kwok.x-k8s.io/delay":"0s"}}}`))
 	if err := s.api.Patch(t.Context(), &pod, fail); err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +153,8 @@ func (s *site) resolves(run string, ranks int) error {
 		return fmt.Errorf("Service %+v", service.Spec)
 	}
 	var found discoveryv1.EndpointSliceList
-	err := s.api.List(s.t.Context(), &found, client.InNamespace(s.namespace), client.MatchingLabels{discoveryv1.LabelServiceName: run})
+	err := s.api.List(s.t.Context(), &found, client.InNamespace(s.namespace),
+		client.MatchingLabels{discoveryv1.LabelServiceName: run})
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// TestNodesLostWhileAWidthChanges loses the node of a rank at a random moment of a growth, and of a shrink: the Run comes to the
-// width that it desires, and its other ranks are left alone.
+// TestNodesLostWhileAWidthChanges loses the node of a rank at a random moment of a growth, and of a shrink: the Run
+// comes to the width that it desires, and its other ranks are left alone.
 func TestNodesLostWhileAWidthChanges(t *testing.T) {
 	t.Parallel()
 	random := seeded(t)
@@ -22,7 +22,8 @@ func TestNodesLostWhileAWidthChanges(t *testing.T) {
 	s.settled()
 	for rank, to := range []int32{64, 16} {
 		before := s.podsOf("train")
-		s.runs(fmt.Sprintf("%s train --to %d -n %s", map[bool]string{true: "grow", false: "shrink"}[to == 64], to, s.namespace))
+		s.runs(fmt.Sprintf("%s train --to %d -n %s", map[bool]string{true: "grow", false: "shrink"}[to == 64], to,
+			s.namespace))
 		pause(random, time.Second)
 		lost := fmt.Sprintf("train-%d", rank)
 		s.strike(before[lost].Spec.NodeName)
@@ -45,8 +46,8 @@ func TestNodesLostWhileAWidthChanges(t *testing.T) {
 	}
 }
 
-// TestNodeLostUnderARunThatIsDeleted has the pods of a Run that is deleted take their time to end: those on a node that is lost
-// meanwhile are not waited for.
+// TestNodeLostUnderARunThatIsDeleted has the pods of a Run that is deleted take their time to end: those on a node that
+// is lost meanwhile are not waited for.
 func TestNodeLostUnderARunThatIsDeleted(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 2, 100)

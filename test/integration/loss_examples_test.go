@@ -8,8 +8,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// TestALostNodeAfterTheLottery is T4 of worked example 1, when J1 was drawn: J2 has 24 GPUs beside J3 and J4, somebody uses
-// the room that is left, a node of J2 fails, and J2 shrinks by a step.
+// TestALostNodeAfterTheLottery is T4 of worked example 1, when J1 was drawn: J2 has 24 GPUs beside J3 and J4, somebody
+// uses the room that is left, a node of J2 fails, and J2 shrinks by a step.
 func TestALostNodeAfterTheLottery(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 0, 0, 0)
@@ -41,8 +41,8 @@ func TestALostNodeAfterTheLottery(t *testing.T) {
 	same(t, "the other Runs", others, []map[string]string{s.versions("j3"), s.versions("j4"), s.versions("rest")})
 }
 
-// swapsOnA is T3 of worked example 2: shards use the GPUs under RA1's spares on A, a node of RA1 fails, and the shards on the
-// spare that takes its place give way.
+// swapsOnA is T3 of worked example 2: shards use the GPUs under RA1's spares on A, a node of RA1 fails, and the shards
+// on the spare that takes its place give way.
 func (s *site) swapsOnA() {
 	s.t.Helper()
 	s.submit("sweep", 16, s.by("ai:mm:aud"), s.on("a"), inPods(2), opportunistic)
@@ -63,7 +63,8 @@ func (s *site) swapsOnA() {
 		return differs(map[rqv1.ClosureReason]int{"": 17, rqv1.ClosedNodeFailure: 1, rqv1.ClosedSwap: 1}, s.closures("ra1"))
 	})
 	for name, pod := range s.podsOf("ra1") {
-		if role := pod.Labels[rqv1.LabelRole]; role == string(rqv1.RoleActive) && (pod.UID == before[name].UID) == (name == "ra1-3") {
+		if role := pod.Labels[rqv1.LabelRole]; role == string(rqv1.RoleActive) &&
+			(pod.UID == before[name].UID) == (name == "ra1-3") {
 			s.t.Errorf("pod %s is still the same: %v", name, pod.UID == before[name].UID)
 		}
 	}

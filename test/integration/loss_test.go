@@ -162,8 +162,8 @@ func TestPodDeletedByHand(t *testing.T) {
 	}
 }
 
-// TestNodeDeletedUnderARun deletes a node under a Run: lost pods are replaced in their group's domain when there is room;
-// else the Run waits again if it has a checkpoint, and fails if not (R22, R27).
+// TestNodeDeletedUnderARun deletes a node under a Run: lost pods are replaced in their group's domain when there is
+// room; else the Run waits again if it has a checkpoint, and fails if not (R22, R27).
 func TestNodeDeletedUnderARun(t *testing.T) {
 	t.Parallel()
 	checkpoint := func(r *rqv1.Run) {

@@ -33,7 +33,8 @@ func kubectl(t *testing.T, args ...string) string {
 // removeDeployment takes the scheduler's Deployment away again after a test: nothing runs its pods here.
 func removeDeployment(t *testing.T) {
 	t.Cleanup(func() {
-		stdout, stderr, err := apiServer(t).Kubectl(context.Background(), "delete", "--ignore-not-found", "-k", manifests+"/scheduler")
+		stdout, stderr, err := apiServer(t).Kubectl(context.Background(), "delete", "--ignore-not-found", "-k",
+			manifests+"/scheduler")
 		if err != nil {
 			t.Errorf("%v: %s%s", err, stdout, stderr)
 		}
@@ -65,10 +66,13 @@ func TestManifestsInstall(t *testing.T) {
 func TestSchedulerPodIsRestricted(t *testing.T) {
 	removeDeployment(t)
 	kubectl(t, "apply", "--server-side", "--force-conflicts", "-k", manifests)
-	template := kubectl(t, "get", "deployment", "-n", controlplane.Namespace, "jobtree-scheduler", "-o", `jsonpath={.spec.template}`)
-	pod := `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe", "namespace": "` + controlplane.Namespace + `"}, ` +
+	template := kubectl(t, "get", "deployment", "-n", controlplane.Namespace, "jobtree-scheduler", "-o",
+		`jsonpath={.spec.template}`)
+	pod := `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe", "namespace": "` + controlplane.Namespace +
+		`"}, ` +
 		template[strings.Index(template, `"spec"`):]
-	_, stderr, err := apiServer(t).KubectlStdin(t.Context(), strings.NewReader(pod), "create", "--dry-run=server", "-f", "-")
+	_, stderr, err := apiServer(t).KubectlStdin(t.Context(), strings.NewReader(pod), "create", "--dry-run=server", "-f",
+		"-")
 	if err != nil {
 		t.Errorf("%v: %s", err, stderr)
 	}
@@ -104,12 +108,14 @@ func TestSchedulerHasTheRightsItNeedsAndNoMore(t *testing.T) {
 	may := []right{
 		{"list", rq, "runs", anywhere, ""}, {"watch", rq, "budgets", anywhere, ""},
 		{"update", rq, "runs/status", "team", "run"}, {"patch", rq, "budgets/status", anywhere, "b"},
-		{"create", rq, "leases", "team", ""}, {"update", rq, "leases/status", "team", "l"}, {"delete", rq, "leases", "team", "l"},
+		{"create", rq, "leases", "team", ""}, {"update", rq, "leases/status", "team", "l"},
+		{"delete", rq, "leases", "team", "l"},
 		{"create", rq, "reservations", "team", ""}, {"patch", rq, "reservations/status", "team", "r"},
 		{"create", "", "pods", "team", ""}, {"delete", "", "pods", "team", "p"}, {"patch", "", "pods", "team", "p"},
 		{"create", "", "pods/binding", "team", "p"}, {"patch", "", "pods/status", "team", "p"},
 		{"create", "", "services", "team", ""}, {"delete", "", "services", "team", "s"},
-		{"create", "events.k8s.io", "events", "team", ""}, {"watch", "", "nodes", anywhere, ""}, {"patch", "", "nodes", anywhere, "n"},
+		{"create", "events.k8s.io", "events", "team", ""}, {"watch", "", "nodes", anywhere, ""},
+		{"patch", "", "nodes", anywhere, "n"},
 		{"watch", "coordination.k8s.io", "leases", "kube-node-lease", ""},
 		{"watch", "", "namespaces", anywhere, ""}, {"watch", "storage.k8s.io", "csinodes", anywhere, ""},
 		{"create", "coordination.k8s.io", "leases", controlplane.Namespace, ""},
@@ -118,11 +124,13 @@ func TestSchedulerHasTheRightsItNeedsAndNoMore(t *testing.T) {
 		{"create", "authentication.k8s.io", "tokenreviews", anywhere, ""},
 	}
 	mayNot := []right{
-		{"delete", "", "nodes", anywhere, "n"}, {"create", "", "nodes", anywhere, ""}, {"update", "", "nodes", anywhere, "n"}, {"patch", "", "nodes/status", anywhere, "n"},
+		{"delete", "", "nodes", anywhere, "n"}, {"create", "", "nodes", anywhere, ""}, {"update", "", "nodes", anywhere, "n"},
+		{"patch", "", "nodes/status", anywhere, "n"},
 		{"get", "", "secrets", "team", "s"}, {"list", "", "secrets", anywhere, ""}, {"get", "", "configmaps", "team", "c"},
 		{"create", rq, "runs", "team", ""}, {"update", rq, "runs", "team", "run"}, {"delete", rq, "runs", "team", "run"},
 		{"create", rq, "budgets", anywhere, ""}, {"update", rq, "budgets", anywhere, "b"},
-		{"create", "", "pods/exec", "team", "p"}, {"update", "", "services", "team", "s"}, {"deletecollection", "", "pods", "team", ""},
+		{"create", "", "pods/exec", "team", "p"}, {"update", "", "services", "team", "s"},
+		{"deletecollection", "", "pods", "team", ""},
 		{"update", "coordination.k8s.io", "leases", "kube-system", "kube-scheduler"},
 		{"update", "coordination.k8s.io", "leases", "kube-node-lease", "n"},
 		{"create", "", "serviceaccounts/token", controlplane.Namespace, controlplane.SchedulerAccount},
@@ -147,8 +155,9 @@ func allowed(t *testing.T, client kubernetes.Interface, r right) bool {
 	t.Helper()
 	resource, subresource, _ := strings.Cut(r.resource, "/")
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:   "system:serviceaccount:" + controlplane.Namespace + ":" + controlplane.SchedulerAccount,
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + controlplane.Namespace, "system:authenticated"},
+		User: "system:serviceaccount:" + controlplane.Namespace + ":" + controlplane.SchedulerAccount,
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + controlplane.Namespace,
+			"system:authenticated"},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: r.verb, Group: r.group, Resource: resource, Subresource: subresource, Namespace: r.namespace, Name: r.name,
 		},

@@ -38,11 +38,12 @@ type fleet struct {
 	spared []string
 }
 
-// TestMassLoss has 40 % of 1,000 nodes show a sign of loss at once, first by silence, then by a condition: none of them is taken
-// for lost, and it is told, while nodes that are deleted or out of service are replaced as ever. When the sign is gone all goes
-// on: a single node with the same sign is lost.
+// TestMassLoss has 40 % of 1,000 nodes show a sign of loss at once, first by silence, then by a condition: none of them
+// is taken for lost, and it is told, while nodes that are deleted or out of service are replaced as ever. When the sign
+// is gone all goes on: a single node with the same sign is lost.
 func TestMassLoss(t *testing.T) {
-	s := newSite(t, ownCluster(t, withoutElection, map[string]any{"nodeLossGrace": massGrace, "nodeLossConditions": []string{brokenGPU}}),
+	s := newSite(t, ownCluster(t, withoutElection,
+		map[string]any{"nodeLossGrace": massGrace, "nodeLossConditions": []string{brokenGPU}}),
 		massDomains, massSize, 4*massRuns*8)
 	s.startScheduler()
 	f := &fleet{site: s}
@@ -53,12 +54,14 @@ func TestMassLoss(t *testing.T) {
 	f.swappedMeanwhile(f.spared[0], func(node *corev1.Node) { f.delete(node) })
 	f.swappedMeanwhile(f.spared[1], func(node *corev1.Node) {
 		edit(s, node, func(n *corev1.Node) {
-			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown",
+				Effect: corev1.TaintEffectNoExecute})
 		})
 	})
 	f.staysUntouched()
 	f.each(f.struck, func(ctx context.Context, node string) error {
-		return s.api.Delete(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: node}})
+		return s.api.Delete(ctx,
+			&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: node}})
 	})
 	f.released()
 
@@ -83,8 +86,8 @@ func TestMassLoss(t *testing.T) {
 	s.settled()
 }
 
-// fill starts the Runs, and chooses which nodes are struck: those of the first pods of all Runs but two, and others that are
-// empty.
+// fill starts the Runs, and chooses which nodes are struck: those of the first pods of all Runs but two, and others
+// that are empty.
 func (f *fleet) fill() {
 	f.t.Helper()
 	for i := range massRuns {
@@ -159,7 +162,8 @@ func (f *fleet) mendOne(ctx context.Context, node string) error {
 
 func (f *fleet) setBroken(ctx context.Context, node, status string) error {
 	_, err := f.kube.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType,
-		fmt.Appendf(nil, `{"status":{"conditions":[{"type":%q,"status":%q,"reason":"XID","message":"XID 79"}]}}`, brokenGPU, status),
+		fmt.Appendf(nil, `{"status":{"conditions":[{"type":%q,"status":%q,"reason":"XID","message":"XID 79"}]}}`, brokenGPU,
+			status),
 		metav1.PatchOptions{}, "status")
 	return err
 }
@@ -187,7 +191,8 @@ func (f *fleet) heldBack(reason string) {
 			if err != nil {
 				return err
 			}
-			if c := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionNodesHeldBack); c == nil || !strings.Contains(c.Message, node.Name) {
+			if c := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionNodesHeldBack); c == nil ||
+				!strings.Contains(c.Message, node.Name) {
 				return fmt.Errorf("Run %s says %+v", name, c)
 			}
 		}
@@ -264,7 +269,8 @@ func (f *fleet) released() {
 	})
 	for name, was := range f.before {
 		pod := &corev1.Pod{}
-		if err := f.api.Get(f.t.Context(), client.ObjectKeyFromObject(&was), pod); err != nil || pod.UID != was.UID || pod.DeletionTimestamp != nil {
+		if err := f.api.Get(f.t.Context(), client.ObjectKeyFromObject(&was), pod); err != nil || pod.UID != was.UID ||
+			pod.DeletionTimestamp != nil {
 			f.t.Errorf("pod %s is another, or goes: %v", name, err)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/davidlangworthy/jobtree/test/controlplane"
 )
 
-// counters reads the counters of a scheduler whose names start with a prefix, with the administrator's certificate: their
-// sums over all labels, by name.
+// counters reads the counters of a scheduler whose names start with a prefix, with the administrator's certificate:
+// their sums over all labels, by name.
 func (c *cluster) counters(ctx context.Context, of *controlplane.Process, prefix string) (map[string]float64, error) {
 	config, err := rest.TLSConfigFor(c.AdminConfig())
 	if err != nil {

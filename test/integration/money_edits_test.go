@@ -12,8 +12,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// edits change the Budget that pays for 8 of a team's GPUs, in each way that takes the money away. The team has no money
-// of its own; it is a sibling of the payer's for family, and a stranger otherwise.
+// edits change the Budget that pays for 8 of a team's GPUs, in each way that takes the money away. The team has no
+// money of its own; it is a sibling of the payer's for family, and a stranger otherwise.
 var edits = map[string]struct {
 	family bool
 	change func(s *site, b *rqv1.Budget)
@@ -23,27 +23,36 @@ var edits = map[string]struct {
 }{
 	"cap lowered": {true, func(_ *site, b *rqv1.Budget) { b.Spec.Envelopes[0].Concurrency = 6 }, "ConcurrencyExceeded", 6},
 	"aggregate cap set": {true, func(s *site, b *rqv1.Budget) {
-		b.Spec.AggregateCaps = []rqv1.AggregateCap{{Name: "cap", Flavor: s.flavor, Envelopes: []string{"all"}, MaxConcurrency: ptr.To[int32](2)}}
+		b.Spec.AggregateCaps = []rqv1.AggregateCap{{Name: "cap", Flavor: s.flavor, Envelopes: []string{"all"},
+			MaxConcurrency: ptr.To[int32](2)}}
 	}, "ConcurrencyExceeded", 2},
-	"window closed": {true, func(_ *site, b *rqv1.Budget) { b.Spec.Envelopes[0].End = fromNow(-time.Minute) }, "WindowClosed", 0},
-	"window closes": {true, func(_ *site, b *rqv1.Budget) { b.Spec.Envelopes[0].End = fromNow(4 * time.Second) }, "WindowClosed", 0},
-	"window moved":  {true, func(_ *site, b *rqv1.Budget) { b.Spec.Envelopes[0].Start = fromNow(time.Hour) }, "WindowClosed", 0},
+	"window closed": {true, func(_ *site, b *rqv1.Budget) { b.Spec.Envelopes[0].End = fromNow(-time.Minute) },
+		"WindowClosed", 0},
+	"window closes": {true, func(_ *site, b *rqv1.Budget) { b.Spec.Envelopes[0].End = fromNow(4 * time.Second) },
+		"WindowClosed", 0},
+	"window moved": {true, func(_ *site, b *rqv1.Budget) { b.Spec.Envelopes[0].Start = fromNow(time.Hour) },
+		"WindowClosed", 0},
 	"envelope removed": {true, func(s *site, b *rqv1.Budget) {
 		b.Spec.Envelopes[0].Name, b.Spec.Envelopes[0].Flavor = "other", s.flavor+"-other"
 	}, "EnvelopeRemoved", 0},
-	"sharing none":   {true, func(_ *site, b *rqv1.Budget) { b.Spec.Envelopes[0].Sharing = rqv1.SharingNone }, "SharingWithdrawn", 0},
-	"parents edited": {true, func(s *site, b *rqv1.Budget) { b.Spec.Parents = []rqv1.Owner{s.of("adopted")} }, "SharingWithdrawn", 0},
-	"owner edited":   {true, func(s *site, b *rqv1.Budget) { b.Spec.Owner = s.of("adopted") }, "SharingWithdrawn", 0},
-	"lending off":    {false, func(_ *site, b *rqv1.Budget) { b.Spec.Envelopes[0].Lending.Allow = false }, "SharingWithdrawn", 0},
-	"lending gone":   {false, func(_ *site, b *rqv1.Budget) { b.Spec.Envelopes[0].Lending = nil }, "SharingWithdrawn", 0},
+	"sharing none": {true, func(_ *site, b *rqv1.Budget) { b.Spec.Envelopes[0].Sharing = rqv1.SharingNone },
+		"SharingWithdrawn", 0},
+	"parents edited": {true, func(s *site, b *rqv1.Budget) { b.Spec.Parents = []rqv1.Owner{s.of("adopted")} },
+		"SharingWithdrawn", 0},
+	"owner edited": {true, func(s *site, b *rqv1.Budget) { b.Spec.Owner = s.of("adopted") }, "SharingWithdrawn", 0},
+	"lending off": {false, func(_ *site, b *rqv1.Budget) { b.Spec.Envelopes[0].Lending.Allow = false },
+		"SharingWithdrawn", 0},
+	"lending gone": {false, func(_ *site, b *rqv1.Budget) { b.Spec.Envelopes[0].Lending = nil }, "SharingWithdrawn", 0},
 	"ACL edited": {false, func(s *site, b *rqv1.Budget) {
 		b.Spec.Envelopes[0].Lending.To = []rqv1.ACLEntry{rqv1.ACLEntry(s.of("elsewhere"))}
 	}, "SharingWithdrawn", 0},
-	"lending cap lowered": {false, func(_ *site, b *rqv1.Budget) { b.Spec.Envelopes[0].Lending.MaxConcurrency = ptr.To[int32](4) }, "ConcurrencyExceeded", 4},
+	"lending cap lowered": {false, func(_ *site, b *rqv1.Budget) {
+		b.Spec.Envelopes[0].Lending.MaxConcurrency = ptr.To[int32](4)
+	}, "ConcurrencyExceeded", 4},
 }
 
-// TestBudgetEditedWhileItPays takes money away from a Run that runs: nothing of it is touched, the overdraft and its cause
-// are visible, nothing new is paid for; and when the edit is undone, all of that is gone.
+// TestBudgetEditedWhileItPays takes money away from a Run that runs: nothing of it is touched, the overdraft and its
+// cause are visible, nothing new is paid for; and when the edit is undone, all of that is gone.
 func TestBudgetEditedWhileItPays(t *testing.T) {
 	t.Parallel()
 	for name, c := range edits {
@@ -109,8 +118,8 @@ func (s *site) specs(run string) map[string]rqv1.LeaseSpec {
 	return out
 }
 
-// TestBudgetLostAndFound deletes a Budget by accident while it pays and has paid: the Run goes on, and once the Budget is
-// back, so are its usage and every GPU-second.
+// TestBudgetLostAndFound deletes a Budget by accident while it pays and has paid: the Run goes on, and once the Budget
+// is back, so are its usage and every GPU-second.
 func TestBudgetLostAndFound(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 2, 0)
@@ -142,8 +151,8 @@ func TestBudgetLostAndFound(t *testing.T) {
 	s.awaitSpent("team")
 }
 
-// awaitSpent waits until nothing is charged to an owner's Budget any more, and its GPU-hours are what all Leases that the
-// site ever had add up to, whether they are still there or not (I8, R9).
+// awaitSpent waits until nothing is charged to an owner's Budget any more, and its GPU-hours are what all Leases that
+// the site ever had add up to, whether they are still there or not (I8, R9).
 func (s *site) awaitSpent(path string) {
 	s.t.Helper()
 	eventually(s.t, "the GPU-hours of "+path, func() error {

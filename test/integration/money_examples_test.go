@@ -177,11 +177,12 @@ func TestSponsorsThatDoNotPay(t *testing.T) {
 		lender          func(*rqv1.Envelope)
 		reason, message string
 	}{
-		"silent":    {0, func(*rqv1.Envelope) {}, "InsufficientBudget", "it does not lend"},
-		"unwilling": {0, func(e *rqv1.Envelope) { s.lends(0, "borrower")(e); e.Lending.Allow = false }, "InsufficientBudget", "it does not lend"},
-		"nobody":    {0, s.lends(0), "InsufficientBudget", "it does not lend to"},
-		"other":     {0, s.lends(0, "borrowers", "borrower:team"), "InsufficientBudget", "it does not lend to"},
-		"stingy":    {0, s.lends(7, "borrower"), "InsufficientBudget", "lending.maxConcurrency: 7 of 7 GPUs left"},
+		"silent": {0, func(*rqv1.Envelope) {}, "InsufficientBudget", "it does not lend"},
+		"unwilling": {0, func(e *rqv1.Envelope) { s.lends(0, "borrower")(e); e.Lending.Allow = false }, "InsufficientBudget",
+			"it does not lend"},
+		"nobody": {0, s.lends(0), "InsufficientBudget", "it does not lend to"},
+		"other":  {0, s.lends(0, "borrowers", "borrower:team"), "InsufficientBudget", "it does not lend to"},
+		"stingy": {0, s.lends(7, "borrower"), "InsufficientBudget", "lending.maxConcurrency: 7 of 7 GPUs left"},
 		"hourly": {0, func(e *rqv1.Envelope) { s.lends(0, "borrower")(e); e.Lending.MaxGPUHours = ptr.To[int64](7) },
 			"InsufficientBudget", "lending.maxGPUHours: 7.00000 of 7.00000 GPU-hours left"},
 		"modest": {7, s.lends(0, "borrower"), "BorrowLimit", "borrow limit of 7 GPUs exhausted for requested width"},

@@ -53,7 +53,8 @@ func TestGPUHoursAhead(t *testing.T) {
 	s := newSite(t, liveCluster(t), 1, 2, 0)
 	s.fund("team", s.envelope("all", 16, hours(1)))
 	s.submit("endless", 2, s.by("team"), inPods(2))
-	s.awaitRefusal("endless", "InsufficientGPUHours", "short by 2 of 2 GPUs", "maxGPUHours: 1.00000 of 1.00000 GPU-hours left")
+	s.awaitRefusal("endless", "InsufficientGPUHours", "short by 2 of 2 GPUs",
+		"maxGPUHours: 1.00000 of 1.00000 GPU-hours left")
 	s.submit("short", 4, s.by("team"), inPods(4), lasting(10*time.Minute))
 	s.await("short", rqv1.RunRunning, "bound 4 GPUs")
 	s.submit("second", 4, s.by("team"), inPods(4), lasting(10*time.Minute))

@@ -24,8 +24,8 @@ const (
 	racerWinners = 25
 )
 
-// TestRaceForMoney creates many Runs at once for the last GPUs that are paid for, of which there is room for all: exactly
-// as many start as fit, and never one GPU over; the others wait, and start when some of the first are deleted.
+// TestRaceForMoney creates many Runs at once for the last GPUs that are paid for, of which there is room for all:
+// exactly as many start as fit, and never one GPU over; the others wait, and start when some of the first are deleted.
 func TestRaceForMoney(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -94,8 +94,8 @@ func (s *site) race(run func(i int) *rqv1.Run) {
 	}
 }
 
-// winners waits until exactly as many Runs of so many run as fit, and the others wait because of a limit. It returns those
-// that run.
+// winners waits until exactly as many Runs of so many run as fit, and the others wait because of a limit. It returns
+// those that run.
 func (s *site) winners(limit string, of int) []string {
 	s.t.Helper()
 	var running []string

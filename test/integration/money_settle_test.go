@@ -21,9 +21,9 @@ import (
 // payersOfSettlement are the owners whose envelopes pay for the Runs of TestSettlement.
 var payersOfSettlement = []string{"ai:team", "ai:sister", "lender"}
 
-// TestSettlement runs many short Runs while closed Leases go after two seconds, and kills the scheduler at random moments:
-// in the end every Lease object is gone, and the Budgets have spent what all of them together did, to the GPU-second. So
-// they have after a restart, and when a Budget is deleted and created again.
+// TestSettlement runs many short Runs while closed Leases go after two seconds, and kills the scheduler at random
+// moments: in the end every Lease object is gone, and the Budgets have spent what all of them together did, to the
+// GPU-second. So they have after a restart, and when a Budget is deleted and created again.
 func TestSettlement(t *testing.T) {
 	t.Parallel()
 	random := seeded(t)
@@ -88,8 +88,8 @@ func (s *site) awaitAllSettled() {
 	})
 }
 
-// awaitRecorded waits until the Budgets have spent, by their status and by their records, what all Leases that there ever
-// were add up to, and returns the sum.
+// awaitRecorded waits until the Budgets have spent, by their status and by their records, what all Leases that there
+// ever were add up to, and returns the sum.
 func (s *site) awaitRecorded() budget.Spend {
 	s.t.Helper()
 	sum := budget.Spend(0)
@@ -137,8 +137,8 @@ func (s *site) recorded(path string) (map[string]budget.Spend, error) {
 	return out, nil
 }
 
-// TestMoneyOutlivesItsNamespace deletes a namespace, and with it Leases that are not settled, of which some are open: what they
-// spent stays spent, and is on record before the namespace is gone, which somebody's finalizer keeps.
+// TestMoneyOutlivesItsNamespace deletes a namespace, and with it Leases that are not settled, of which some are open:
+// what they spent stays spent, and is on record before the namespace is gone, which somebody's finalizer keeps.
 func TestMoneyOutlivesItsNamespace(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 2, 0)
@@ -155,7 +155,8 @@ func TestMoneyOutlivesItsNamespace(t *testing.T) {
 	started := s.leasesOf("present")[0].Spec.Start.Time
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
-	hangs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "hangs", Finalizers: []string{"example.com/mine"}}}
+	hangs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "hangs",
+		Finalizers: []string{"example.com/mine"}}}
 	s.create(hangs)
 	deleted := time.Now()
 	s.delete(namespace)

@@ -146,7 +146,8 @@ func (s *site) payers(run string) map[string]int32 {
 	for _, lease := range s.leasesOf(run) {
 		if !lease.Status.Closed {
 			path := strings.TrimPrefix(string(lease.Spec.Payer.Owner), string(s.owner)+":")
-			out[fmt.Sprintf("%s/%s %s %s", path, lease.Spec.PaidByEnvelope, lease.Spec.Payer.Relation, lease.Spec.Slice.Role)] += lease.Spec.Slice.Nodes[0].GPUs
+			out[fmt.Sprintf("%s/%s %s %s", path, lease.Spec.PaidByEnvelope, lease.Spec.Payer.Relation,
+				lease.Spec.Slice.Role)] += lease.Spec.Slice.Nodes[0].GPUs
 		}
 	}
 	return out
@@ -161,7 +162,8 @@ func (s *site) paidBy(run string, want map[string]int32) {
 }
 
 // awaitBudgetCondition waits until a condition of a Budget has a status and a reason, and an event has told so.
-func (s *site) awaitBudgetCondition(path, condition string, status metav1.ConditionStatus, reason string) metav1.Condition {
+func (s *site) awaitBudgetCondition(path, condition string, status metav1.ConditionStatus,
+	reason string) metav1.Condition {
 	s.t.Helper()
 	var found *metav1.Condition
 	eventually(s.t, fmt.Sprintf("%s of Budget %s is to be %s by %s", condition, path, status, reason), func() error {
@@ -169,7 +171,8 @@ func (s *site) awaitBudgetCondition(path, condition string, status metav1.Condit
 		if err != nil {
 			return err
 		}
-		if found = meta.FindStatusCondition(is.Conditions, condition); found == nil || found.Status != status || found.Reason != reason {
+		if found = meta.FindStatusCondition(is.Conditions, condition); found == nil || found.Status != status ||
+			found.Reason != reason {
 			return fmt.Errorf("conditions %+v", is.Conditions)
 		}
 		return nil
@@ -181,7 +184,8 @@ func (s *site) awaitBudgetCondition(path, condition string, status metav1.Condit
 // awaitOverdraft waits until a Run's overdraft condition has a status, and an event has told so.
 func (s *site) awaitOverdraft(run string, status metav1.ConditionStatus) {
 	s.t.Helper()
-	reason := map[metav1.ConditionStatus]string{metav1.ConditionTrue: "BeyondBudget", metav1.ConditionFalse: "WithinBudget"}[status]
+	reason := map[metav1.ConditionStatus]string{metav1.ConditionTrue: "BeyondBudget",
+		metav1.ConditionFalse: "WithinBudget"}[status]
 	eventually(s.t, fmt.Sprintf("overdraft of Run %s is to be %s", run, status), func() error {
 		is, err := s.get(run)
 		if err != nil {
@@ -201,7 +205,8 @@ func (s *site) awaitEvent(kind, name, reason string) {
 	s.t.Helper()
 	eventually(s.t, fmt.Sprintf("event %s of %s %s", reason, kind, name), func() error {
 		var events eventsv1.EventList
-		err := s.api.List(s.t.Context(), &events, client.MatchingFields{"regarding.kind": kind, "regarding.name": name, "reason": reason})
+		err := s.api.List(s.t.Context(), &events, client.MatchingFields{"regarding.kind": kind, "regarding.name": name,
+			"reason": reason})
 		if err == nil && len(events.Items) == 0 {
 			err = errors.New("there is none")
 		}

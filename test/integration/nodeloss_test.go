@@ -32,8 +32,8 @@ func (s *site) guarded() map[string]corev1.Pod {
 	return s.podsOf("guarded")
 }
 
-// silence stops a node's heartbeats: somebody who does not renew it takes its kubelet lease over, so that kwok plays neither
-// the node nor its pods any more.
+// silence stops a node's heartbeats: somebody who does not renew it takes its kubelet lease over, so that kwok plays
+// neither the node nor its pods any more.
 func (s *site) silence(node string) {
 	s.t.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: node}}
@@ -54,16 +54,18 @@ func (s *site) forsake(node string) {
 	s.delete(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: node}})
 }
 
-// wake has kwok look at the pods of a node that it has again: it leaves those alone that it saw before. It is an error while
-// kwok does not have the node.
+// wake has kwok look at the pods of a node that it has again: it leaves those alone that it saw before. It is an error
+// while kwok does not have the node.
 func (s *site) wake(node string) error {
-	if err := s.api.Get(s.t.Context(), client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: node}, &coordinationv1.Lease{}); err != nil {
+	if err := s.api.Get(s.t.Context(), client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: node},
+		&coordinationv1.Lease{}); err != nil {
 		return err
 	}
 	var pods corev1.PodList
 	err := s.api.List(s.t.Context(), &pods, client.MatchingFields{"spec.nodeName": node})
 	for i := range pods.Items {
-		woken := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"test.jobtree/woken":%q}}}`, time.Now()))
+		woken := client.RawPatch(types.MergePatchType,
+			fmt.Appendf(nil, `{"metadata":{"annotations":{"test.jobtree/woken":%q}}}`, time.Now()))
 		err = errors.Join(err, client.IgnoreNotFound(s.api.Patch(s.t.Context(), &pods.Items[i], woken)))
 	}
 	return err
@@ -86,12 +88,14 @@ func (s *site) swapped(before map[string]corev1.Pod, rank string) {
 			s.t.Errorf("pod %s survived: %v", name, survived)
 		}
 	}
-	if diff := cmp.Diff(map[rqv1.ClosureReason]int{"": 3, rqv1.ClosedNodeFailure: 1, rqv1.ClosedSwap: 1}, s.closures("guarded")); diff != "" {
+	if diff := cmp.Diff(map[rqv1.ClosureReason]int{"": 3, rqv1.ClosedNodeFailure: 1, rqv1.ClosedSwap: 1},
+		s.closures("guarded")); diff != "" {
 		s.t.Error(diff)
 	}
 	for _, lease := range s.leasesOf("guarded") {
 		want := rqv1.ReasonStart
-		if !lease.Status.Closed && lease.Labels[rqv1.LabelIndex] == after[rank].Labels[rqv1.LabelIndex] && lease.Spec.Slice.Role == rqv1.RoleActive {
+		if !lease.Status.Closed && lease.Labels[rqv1.LabelIndex] == after[rank].Labels[rqv1.LabelIndex] &&
+			lease.Spec.Slice.Role == rqv1.RoleActive {
 			want = rqv1.ReasonSwap
 		}
 		if lease.Spec.Reason != want {
@@ -131,7 +135,8 @@ func TestLostNodes(t *testing.T) {
 		"deleted": {func(s *site, node *corev1.Node) { s.delete(node) }, ""},
 		"out of service": {func(s *site, node *corev1.Node) {
 			edit(s, node, func(n *corev1.Node) {
-				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})
+				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown",
+					Effect: corev1.TaintEffectNoExecute})
 			})
 		}, "OutOfService"},
 		"condition": {func(s *site, node *corev1.Node) {
@@ -139,7 +144,8 @@ func TestLostNodes(t *testing.T) {
 				if err := s.api.Get(s.t.Context(), client.ObjectKeyFromObject(node), node); err != nil {
 					return err
 				}
-				node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: brokenGPU, Status: corev1.ConditionTrue, Reason: "XID", Message: "XID 79"})
+				node.Status.Conditions = append(node.Status.Conditions,
+					corev1.NodeCondition{Type: brokenGPU, Status: corev1.ConditionTrue, Reason: "XID", Message: "XID 79"})
 				return s.api.Status().Update(s.t.Context(), node)
 			})
 		}, "condition GPUBroken is True: XID 79"},
@@ -164,7 +170,9 @@ func TestCordonIsNoLoss(t *testing.T) {
 	s := newSite(t, liveCluster(t), 1, 4, 100)
 	before := s.guarded()
 	for _, pod := range []string{"guarded-0", "guarded-s0"} {
-		edit(s, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: before[pod].Spec.NodeName}}, func(n *corev1.Node) { n.Spec.Unschedulable = true })
+		edit(s, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: before[pod].Spec.NodeName}}, func(n *corev1.Node) {
+			n.Spec.Unschedulable = true
+		})
 	}
 	throughout(t, 3*time.Second, "the pods are to stay", func() error {
 		for name, pod := range s.podsOf("guarded") {
@@ -180,8 +188,8 @@ func TestCordonIsNoLoss(t *testing.T) {
 	})
 }
 
-// TestSilentNode stops a node's heartbeats: once its kubelet lease is stale the spare takes over. The node comes back, and
-// nothing changes until a person uncordons it.
+// TestSilentNode stops a node's heartbeats: once its kubelet lease is stale the spare takes over. The node comes back,
+// and nothing changes until a person uncordons it.
 func TestSilentNode(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, ownCluster(t, withoutElection, nil), 1, 3, 100)
@@ -240,7 +248,8 @@ func TestALostNodeNarrowsAMalleableRun(t *testing.T) {
 	s.settled()
 	before := s.podsOf("elastic")
 	edit(s, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: before["elastic-0"].Spec.NodeName}}, func(n *corev1.Node) {
-		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown",
+			Effect: corev1.TaintEffectNoExecute})
 	})
 	s.await("elastic", rqv1.RunRunning, "shrunk to 16 GPUs")
 	s.settled()
@@ -248,7 +257,8 @@ func TestALostNodeNarrowsAMalleableRun(t *testing.T) {
 	if on, want := after["elastic-0"].Spec.NodeName, before["elastic-2"].Spec.NodeName; on != want || len(after) != 2 {
 		t.Errorf("%d pods, and rank 0 is on %s, want %s", len(after), on, want)
 	}
-	if diff := cmp.Diff(map[rqv1.ClosureReason]int{"": 2, rqv1.ClosedNodeFailure: 1, rqv1.ClosedShrink: 1}, s.closures("elastic")); diff != "" {
+	if diff := cmp.Diff(map[rqv1.ClosureReason]int{"": 2, rqv1.ClosedNodeFailure: 1, rqv1.ClosedShrink: 1},
+		s.closures("elastic")); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -23,7 +23,8 @@ func opportunistic(r *rqv1.Run) { r.Spec.Opportunistic = true }
 func (s *site) strike(node string) {
 	s.t.Helper()
 	edit(s, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, func(n *corev1.Node) {
-		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown",
+			Effect: corev1.TaintEffectNoExecute})
 	})
 }
 
@@ -67,8 +68,8 @@ func (s *site) borrowed(run string, want map[rqv1.ClosureReason]int) error {
 	return nil
 }
 
-// TestOpportunisticFillAndSwap is worked example 3: shards run on the idle node and on the one of the spare; when a node of J1
-// fails, those on the spare's give way to it.
+// TestOpportunisticFillAndSwap is worked example 3: shards run on the idle node and on the one of the spare; when a
+// node of J1 fails, those on the spare's give way to it.
 func TestOpportunisticFillAndSwap(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 0, 0, 0)
@@ -105,7 +106,8 @@ func TestOpportunisticFillAndSwap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if told := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionReclaimed); told == nil || told.Reason != string(rqv1.ClosedReclaimedBySpare) {
+	if told := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionReclaimed); told == nil ||
+		told.Reason != string(rqv1.ClosedReclaimedBySpare) {
 		t.Errorf("the Run does not tell why its shards gave way: %+v", told)
 	}
 	eventually(t, "J1's Leases", func() error {
@@ -125,8 +127,8 @@ func TestOpportunisticFillAndSwap(t *testing.T) {
 	}
 }
 
-// TestShardsGiveWay has a normal Run fit only where shards run: the youngest go, and no more than it takes. They come back
-// when it has ended.
+// TestShardsGiveWay has a normal Run fit only where shards run: the youngest go, and no more than it takes. They come
+// back when it has ended.
 func TestShardsGiveWay(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 3, 100)
@@ -183,12 +185,13 @@ func TestShardsWithTheirNode(t *testing.T) {
 	s.settled()
 }
 
-// TestShardsEnd has shards complete one by one: those that have ended well do not run again, and the Run completes with the
-// last.
+// TestShardsEnd has shards complete one by one: those that have ended well do not run again, and the Run completes with
+// the last.
 func TestShardsEnd(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 1, 0)
-	s.submit("sweep", 16, s.by("nobody"), inPods(2), opportunistic, annotated("pod-complete.stage.kwok.x-k8s.io/delay", "1s"))
+	s.submit("sweep", 16, s.by("nobody"), inPods(2), opportunistic, annotated("pod-complete.stage.kwok.x-k8s.io/delay",
+		"1s"))
 	s.await("sweep", rqv1.RunPending, "0 of 8 shards run; the others wait: owner")
 	s.fund("nobody", s.envelope("all", 1))
 	s.await("sweep", rqv1.RunCompleted, "all 8 pods completed")

@@ -14,8 +14,8 @@ import (
 // outage is how long the API server is away.
 const outage = 30 * time.Second
 
-// TestRestart restarts the scheduler, and takes the API server away while gangs start: usage is what it was, nothing that
-// runs is touched, what was being started starts, and nobody holds more than is paid for.
+// TestRestart restarts the scheduler, and takes the API server away while gangs start: usage is what it was, nothing
+// that runs is touched, what was being started starts, and nobody holds more than is paid for.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, ownCluster(t, withoutElection, map[string]any{"gangDeadline": "40s"}), 4, 4, 64)

@@ -30,7 +30,8 @@ func TestRefusals(t *testing.T) {
 			"NoBudget", "owner org:nobody:here has no Budget"},
 
 		"more CPU than a node": {8, func(r *rqv1.Run) {
-			template(r).Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000")}
+			template(r).Spec.Containers[0].Resources.Requests = corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("1000")}
 		}, "NodesRejected", "Insufficient cpu"},
 		"no such claim": {8, func(r *rqv1.Run) {
 			template(r).Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{

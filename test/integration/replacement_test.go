@@ -31,13 +31,14 @@ func (s *site) crowd(run string, nodes ...string) {
 			continue
 		}
 		pod := s.foreign("crowd-"+node, node, 0)
-		pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("63")}}
+		pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("63")}}
 		s.create(pod)
 	}
 }
 
-// TestNoCPUForARank loses a rank where the only node with free GPUs has no CPU: the spare of its group serves, or a malleable Run
-// goes on narrower. Where the spare's node has none either, the Run ends.
+// TestNoCPUForARank loses a rank where the only node with free GPUs has no CPU: the spare of its group serves, or a
+// malleable Run goes on narrower. Where the spare's node has none either, the Run ends.
 func TestNoCPUForARank(t *testing.T) {
 	t.Parallel()
 	t.Run("spare", func(t *testing.T) {
@@ -48,7 +49,9 @@ func TestNoCPUForARank(t *testing.T) {
 		s.crowd("train", "d0-0", "d0-1", "d0-2", "d0-3")
 		pods := s.podsOf("train")
 		rank, spare := pods["train-0"], pods["train-s0"]
-		edit(s, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: rank.Spec.NodeName}}, func(n *corev1.Node) { n.Spec.Unschedulable = true })
+		edit(s, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: rank.Spec.NodeName}}, func(n *corev1.Node) {
+			n.Spec.Unschedulable = true
+		})
 		s.delete(&rank)
 		eventually(t, "the rank is to take the spare's place", func() error {
 			if on := s.podsOf("train")["train-0"].Spec.NodeName; on != spare.Spec.NodeName {
@@ -66,7 +69,9 @@ func TestNoCPUForARank(t *testing.T) {
 		s.await("train", rqv1.RunRunning, "bound 16 GPUs")
 		s.crowd("none", "d0-0", "d0-1", "d0-2", "d0-3") // also where the spare is
 		rank := s.podsOf("train")["train-0"]
-		edit(s, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: rank.Spec.NodeName}}, func(n *corev1.Node) { n.Spec.Unschedulable = true })
+		edit(s, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: rank.Spec.NodeName}}, func(n *corev1.Node) {
+			n.Spec.Unschedulable = true
+		})
 		s.delete(&rank)
 		s.await("train", rqv1.RunFailed, "rejected by other rules, such as")
 		s.settled()
@@ -83,8 +88,8 @@ func TestNoCPUForARank(t *testing.T) {
 	})
 }
 
-// TestLabelRemovedUnderARun takes the topology label off a node of a Run that runs, and then another of its nodes away: the lost
-// rank is replaced where its group lies.
+// TestLabelRemovedUnderARun takes the topology label off a node of a Run that runs, and then another of its nodes away:
+// the lost rank is replaced where its group lies.
 func TestLabelRemovedUnderARun(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 2, 4, 100)
@@ -120,8 +125,8 @@ func (s *site) domainOf(name string) string {
 	return node.Labels["fabric.domain"]
 }
 
-// TestRequeuedRunKeepsItsRoom takes a node from a Run that cannot go on without it: a younger Run that waits does not get the
-// room of its other ranks, and it starts there again when a node has come.
+// TestRequeuedRunKeepsItsRoom takes a node from a Run that cannot go on without it: a younger Run that waits does not
+// get the room of its other ranks, and it starts there again when a node has come.
 func TestRequeuedRunKeepsItsRoom(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 2, 100)

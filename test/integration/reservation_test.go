@@ -19,7 +19,8 @@ import (
 
 // led shortens what a Reservation waits for.
 func led(lead string) map[string]any {
-	return map[string]any{"reservationLead": lead, "noticePeriod": "1s", "activationShield": "1s", "windowDelay": "1s", "gangDeadline": "30s"}
+	return map[string]any{"reservationLead": lead, "noticePeriod": "1s", "activationShield": "1s", "windowDelay": "1s",
+		"gangDeadline": "30s"}
 }
 
 // checkpoint makes a Run safe to requeue.
@@ -45,7 +46,8 @@ func lasts(most time.Duration) func(*rqv1.Run) {
 // reservations returns the Reservations of a Run, in order of their turn.
 func (s *site) reservations(run string) ([]rqv1.Reservation, error) {
 	list := &rqv1.ReservationList{}
-	if err := s.api.List(s.t.Context(), list, client.InNamespace(s.namespace), client.MatchingLabels{rqv1.LabelRun: run}); err != nil {
+	if err := s.api.List(s.t.Context(), list, client.InNamespace(s.namespace),
+		client.MatchingLabels{rqv1.LabelRun: run}); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(list.Items, func(x, y rqv1.Reservation) int {
@@ -123,8 +125,8 @@ func shrunk(r *rqv1.Reservation, run string) int32 {
 	return 0
 }
 
-// TestLotteryAfterABudgetCut is worked example 1 to the end of T3: a Run that does not fit is promised a start, and others are
-// shrunk or drawn for it when its turn comes.
+// TestLotteryAfterABudgetCut is worked example 1 to the end of T3: a Run that does not fit is promised a start, and
+// others are shrunk or drawn for it when its turn comes.
 func TestLotteryAfterABudgetCut(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, ownCluster(t, withoutElection, led("5s")), 0, 0, 0)
@@ -147,8 +149,10 @@ func TestLotteryAfterABudgetCut(t *testing.T) {
 	r := s.awaitReservation("j4", inState(rqv1.ReservationPending))
 	same(t, "deficit", int32(18), r.Status.Forecast.DeficitGPUs)
 	same(t, "confidence", rqv1.ConfidenceConservative, r.Status.Forecast.Confidence)
-	same(t, "remedies", []string{"Shrink elastic Runs by steps (16 GPUs)", "Run a fair lottery if a deficit remains (2 GPUs)"}, r.Status.Forecast.Remedies)
-	same(t, "conflict set", []string{"j1 Lottery 32 0.25", "j2 Lottery 8 0.5", "j2 Shrink 16 0.25", "j3 Lottery 2 0.25"}, conflicts(r))
+	same(t, "remedies", []string{"Shrink elastic Runs by steps (16 GPUs)",
+		"Run a fair lottery if a deficit remains (2 GPUs)"}, r.Status.Forecast.Remedies)
+	same(t, "conflict set", []string{"j1 Lottery 32 0.25", "j2 Lottery 8 0.5", "j2 Shrink 16 0.25", "j3 Lottery 2 0.25"},
+		conflicts(r))
 	same(t, "conflict set foreseen", r.Status.ConflictSet, foreseen.ConflictSet)
 	same(t, "deficit foreseen", int32(18), foreseen.DeficitGPUs)
 	same(t, "what would start at once", []string{"resources.totalGPUs: 12"}, foreseen.changes())
@@ -213,7 +217,8 @@ func (s *site) planned(run *rqv1.Run) *outlook {
 		s.t.Fatal(err)
 	}
 	out := &outlook{}
-	if err := json.Unmarshal([]byte(mustCommand(s.t, s.ControlPlane, string(text), "runs plan -f - -o json")), out); err != nil {
+	if err := json.Unmarshal([]byte(mustCommand(s.t, s.ControlPlane, string(text), "runs plan -f - -o json")),
+		out); err != nil {
 		s.t.Fatal(err)
 	}
 	if _, err := s.get(run.Name); !apierrors.IsNotFound(err) {
@@ -247,8 +252,8 @@ func (s *site) awaitRisk(run, reservation, probability string) {
 	})
 }
 
-// TestNobodyDiesInVain is worked example 2: the lottery ends those whose room the Run needs, and takes a ticket back that it
-// turns out not to need; then a node of another Run fails.
+// TestNobodyDiesInVain is worked example 2: the lottery ends those whose room the Run needs, and takes a ticket back
+// that it turns out not to need; then a node of another Run fails.
 func TestNobodyDiesInVain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, ownCluster(t, withoutElection, led("4s")), 0, 0, 0)
@@ -289,12 +294,13 @@ func TestNobodyDiesInVain(t *testing.T) {
 
 	mm3 := s.versions("mm3")
 	s.swapsOnA()
-	same(t, "the Runs on B", []map[string]string{before[1], mm3}, []map[string]string{s.versions("mm2"), s.versions("mm3")})
+	same(t, "the Runs on B", []map[string]string{before[1], mm3},
+		[]map[string]string{s.versions("mm2"), s.versions("mm3")})
 	s.settled()
 }
 
-// TestWindowOpens is worked example 6: a Run whose Budget opens later is promised to start then, others use the room until
-// then, and it starts.
+// TestWindowOpens is worked example 6: a Run whose Budget opens later is promised to start then, others use the room
+// until then, and it starts.
 func TestWindowOpens(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, ownCluster(t, withoutElection, led("1h")), 2, 4, 0)

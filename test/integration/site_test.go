@@ -16,8 +16,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// site is one test's own part of a cluster: a namespace, nodes of a GPU type that nobody else uses, and an owner with all
-// below it.
+// site is one test's own part of a cluster: a namespace, nodes of a GPU type that nobody else uses, and an owner with
+// all below it.
 type site struct {
 	*cluster
 	t         *testing.T
@@ -30,7 +30,8 @@ type site struct {
 // When the test ends its Runs are deleted, and their Leases must close.
 func newSite(t *testing.T, c *cluster, domains, nodes int, budget int32) *site {
 	t.Helper()
-	name := strings.NewReplacer("/", "-", "_", "-", ",", "", " ", "-").Replace(strings.ToLower(strings.TrimPrefix(t.Name(), "Test")))
+	name := strings.NewReplacer("/", "-", "_", "-", ",", "", " ",
+		"-").Replace(strings.ToLower(strings.TrimPrefix(t.Name(), "Test")))
 	return namedSite(t, c, strings.TrimRight(name[:min(len(name), 40)], "-"), domains, nodes, budget)
 }
 
@@ -99,11 +100,13 @@ func (s *site) tell(ctx context.Context) {
 	}
 	for i := range w.pods {
 		if pod := &w.pods[i]; pod.Labels[rqv1.LabelRun] != "" && (pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil) {
-			s.t.Logf("%s: pod %s on %q, told to go at %v: %+v", s.namespace, pod.Name, pod.Spec.NodeName, pod.DeletionTimestamp, pod.Status.Conditions)
+			s.t.Logf("%s: pod %s on %q, told to go at %v: %+v", s.namespace, pod.Name, pod.Spec.NodeName, pod.DeletionTimestamp,
+				pod.Status.Conditions)
 		}
 	}
 	for _, r := range w.reservations {
-		s.t.Logf("%s: Reservation %s is %s: %s; from %v to %v, cuts %+v", s.namespace, r.Name, r.Status.State, r.Status.Reason, r.Status.ActivatedAt,
+		s.t.Logf("%s: Reservation %s is %s: %s; from %v to %v, cuts %+v", s.namespace, r.Name, r.Status.State,
+			r.Status.Reason, r.Status.ActivatedAt,
 			r.Status.EndedAt, r.Status.Cuts)
 	}
 }

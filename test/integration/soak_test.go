@@ -16,25 +16,25 @@ import (
 )
 
 const (
-	// soakSpan is for how long Runs arrive; JOBTREE_SOAK, a duration, has it take longer. A lead of 3 s stands for one of 15
-	// minutes, and so the span for four hours.
+	// soakSpan is for how long Runs arrive; JOBTREE_SOAK, a duration, has it take longer. A lead of 3 s stands for one of
+	// 15 minutes, and so the span for four hours.
 	soakSpan = 45 * time.Second
 	// soakRuns is how many arrive at least: a machine that is busy lets them arrive more slowly.
 	soakRuns = 60
 	// soakLoad is what arrives in GPU-seconds per second and GPU of the fleet, of which there are soakGPUs.
 	soakLoad = 1.3
 	soakGPUs = 64
-	// overdue is how long a date may have passed without anything having come of it: a decision, or another date. A soak that goes
-	// on for long waits as for anything else.
+	// overdue is how long a date may have passed without anything having come of it: a decision, or another date. A soak
+	// that goes on for long waits as for anything else.
 	overdue = 15 * time.Second
 )
 
 // soakTeams are the owners of a soak. Their Budgets together are more than the fleet.
 var soakTeams = []string{"red", "green", "blue", "grey"}
 
-// TestSoak has Runs of every kind arrive at random, faster than the fleet can serve them, and then no more: each starts,
-// or says why it never does, and nothing is left over. Reservations do not outlast their turn and no two Runs cut each
-// other, all the time.
+// TestSoak has Runs of every kind arrive at random, faster than the fleet can serve them, and then no more: each
+// starts, or says why it never does, and nothing is left over. Reservations do not outlast their turn and no two Runs
+// cut each other, all the time.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	random := seeded(t)
@@ -44,7 +44,9 @@ func TestSoak(t *testing.T) {
 	s := newSite(t, ownCluster(t, withoutElection, arguments), 2, soakGPUs/2/8, 0)
 	s.startScheduler()
 	for _, team := range soakTeams {
-		s.fund(team, s.envelope("all", soakGPUs*3/4, s.lends(8, soakTeams...), func(e *rqv1.Envelope) { e.Sharing = rqv1.SharingNone }))
+		s.fund(team, s.envelope("all", soakGPUs*3/4, s.lends(8, soakTeams...), func(e *rqv1.Envelope) {
+			e.Sharing = rqv1.SharingNone
+		}))
 	}
 	hopeless := map[string]string{"huge": "NeverFits", "poor": "NoBudget", "dear": "InsufficientBudget"}
 	s.submit("huge", soakGPUs, s.by("red"), inGroups(soakGPUs), inPods(8))
@@ -178,7 +180,8 @@ func (s *site) drained(hopeless map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(w.runs)) {
 		run := w.runs[name]
 		ended := run.Status.Phase == rqv1.RunCompleted ||
-			run.Status.Phase == rqv1.RunFailed && (strings.Contains(run.Status.Message, "cut by lottery") || strings.Contains(run.Status.Message, "maxDuration"))
+			run.Status.Phase == rqv1.RunFailed && (strings.Contains(run.Status.Message, "cut by lottery") ||
+				strings.Contains(run.Status.Message, "maxDuration"))
 		if hopeless[name] == "" && !ended {
 			left = append(left, fmt.Sprintf("%s %s: %s", name, run.Status.Phase, run.Status.Message))
 		}
@@ -226,7 +229,8 @@ func (s *site) report(submitted int, latest time.Duration) {
 	}
 	starts, err := s.counters(s.t.Context(), s.cluster.Scheduler, "jobtree_admission_duration_seconds_count")
 	s.t.Logf("%d Runs: %v; starts %v (%v); %d Reservations: %v, canceled as %v; %d activations, %d draws, cuts %v, "+
-		"at most %d of one Run; dates passed by %s", submitted, phases, starts, err, len(w.reservations), states, canceled, activations, draws, cuts, slices.Max(append(slices.Collect(maps.Values(most)), 0)), latest)
+		"at most %d of one Run; dates passed by %s", submitted, phases, starts, err, len(w.reservations), states, canceled,
+		activations, draws, cuts, slices.Max(append(slices.Collect(maps.Values(most)), 0)), latest)
 	if activations < 3 || draws == 0 || cuts[rqv1.CutShrink] == 0 || cuts[rqv1.CutDropSpare] == 0 {
 		s.t.Error("there was too little of it: the soak has shown nothing")
 	}

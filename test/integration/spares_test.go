@@ -34,14 +34,15 @@ func (s *site) nodesByRole(run string) map[rqv1.LeaseRole]map[string]int32 {
 	return out
 }
 
-// TestSpares starts a Run with a spare node in each group's domain, loses a spare, and completes: the Run goes on without
-// it, another takes its place, and all that was held is given back.
+// TestSpares starts a Run with a spare node in each group's domain, loses a spare, and completes: the Run goes on
+// without it, another takes its place, and all that was held is given back.
 func TestSpares(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 2, 5, 80)
 	s.submit("guarded", 64, inGroups(32), withSpares(8), func(r *rqv1.Run) { template(r) })
 	run := s.await("guarded", rqv1.RunRunning, "bound 64 GPUs")
-	if diff := cmp.Diff(&rqv1.RunWidth{Min: 64, Max: 64, Desired: 64, Granted: 64, Allocated: 64}, run.Status.Width); diff != "" {
+	if diff := cmp.Diff(&rqv1.RunWidth{Min: 64, Max: 64, Desired: 64, Granted: 64, Allocated: 64},
+		run.Status.Width); diff != "" {
 		t.Error(diff)
 	}
 	s.settled()
@@ -78,7 +79,8 @@ func TestSpares(t *testing.T) {
 	s.succeed("guarded")
 	s.await("guarded", rqv1.RunCompleted, "all 8 pods completed")
 	s.settled()
-	if diff := cmp.Diff(map[rqv1.ClosureReason]int{rqv1.ClosedCompleted: 10, rqv1.ClosedDeleted: 1}, s.closures("guarded")); diff != "" {
+	if diff := cmp.Diff(map[rqv1.ClosureReason]int{rqv1.ClosedCompleted: 10, rqv1.ClosedDeleted: 1},
+		s.closures("guarded")); diff != "" {
 		t.Error(diff)
 	}
 	for name, pod := range s.podsOf("guarded") {
@@ -91,7 +93,8 @@ func TestSpares(t *testing.T) {
 // succeed has every active pod of a Run end well.
 func (s *site) succeed(run string) {
 	s.t.Helper()
-	end := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"pod-complete.stage.kwok.x-k8s.io/delay":"0s"}}}`))
+	end := client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"pod-complete.stage.kwok.x-k8s.io/delay":"0s"}}}`))
 	for _, pod := range s.podsOf(run) {
 		if pod.Labels[rqv1.LabelRole] != string(rqv1.RoleActive) {
 			continue
@@ -137,7 +140,8 @@ func TestSpareOnALostNode(t *testing.T) {
 	s.await("guarded", rqv1.RunRunning, "bound 16 GPUs")
 	s.settled()
 	node := &corev1.Node{}
-	if err := s.api.Get(t.Context(), client.ObjectKey{Name: s.podsOf("guarded")["guarded-s0"].Spec.NodeName}, node); err != nil {
+	if err := s.api.Get(t.Context(), client.ObjectKey{Name: s.podsOf("guarded")["guarded-s0"].Spec.NodeName},
+		node); err != nil {
 		t.Fatal(err)
 	}
 	s.delete(node)

@@ -17,8 +17,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
 )
 
-// sightings are what a watch has seen: the nodes that were lost once, when each Run first ran, the pod that each rank runs
-// in, and what was wrong with it.
+// sightings are what a watch has seen: the nodes that were lost once, when each Run first ran, the pod that each rank
+// runs in, and what was wrong with it.
 type sightings struct {
 	mutex sync.Mutex
 	lost  map[string]bool
@@ -38,31 +38,36 @@ func (s *site) observe() *sightings {
 		go informer.RunWithContext(s.t.Context())
 		cache.WaitForCacheSync(s.t.Context().Done(), informer.HasSynced)
 	}
-	watch(cache.NewSharedIndexInformer(listWatch(s.api, &corev1.NodeList{}), &corev1.Node{}, 0, nil), cache.ResourceEventHandlerFuncs{
-		AddFunc: func(n any) { seen.node(n.(*corev1.Node), false) }, UpdateFunc: func(_, n any) { seen.node(n.(*corev1.Node), false) },
-		DeleteFunc: func(n any) {
-			if node, ok := n.(*corev1.Node); ok {
-				seen.node(node, true)
-			}
-		},
-	})
-	watch(cache.NewSharedIndexInformer(listWatch(s.api, &corev1.PodList{}), &corev1.Pod{}, 0, nil), cache.ResourceEventHandlerFuncs{
-		AddFunc: func(p any) { seen.pod(p.(*corev1.Pod), false) },
-		UpdateFunc: func(old, p any) {
-			if was := old.(*corev1.Pod); was.UID != p.(*corev1.Pod).UID {
-				seen.pod(was, true)
-			}
-			seen.pod(p.(*corev1.Pod), false)
-		},
-		DeleteFunc: func(p any) {
-			if pod, ok := p.(*corev1.Pod); ok {
-				seen.pod(pod, true)
-			}
-		},
-	})
-	watch(cache.NewSharedIndexInformer(listWatch(s.api, &rqv1.RunList{}), &rqv1.Run{}, 0, nil), cache.ResourceEventHandlerFuncs{
-		AddFunc: func(r any) { seen.run(r.(*rqv1.Run)) }, UpdateFunc: func(_, r any) { seen.run(r.(*rqv1.Run)) },
-	})
+	watch(cache.NewSharedIndexInformer(listWatch(s.api, &corev1.NodeList{}), &corev1.Node{}, 0, nil),
+		cache.ResourceEventHandlerFuncs{
+			AddFunc: func(n any) { seen.node(n.(*corev1.Node), false) }, UpdateFunc: func(_, n any) {
+				seen.node(n.(*corev1.Node), false)
+			},
+			DeleteFunc: func(n any) {
+				if node, ok := n.(*corev1.Node); ok {
+					seen.node(node, true)
+				}
+			},
+		})
+	watch(cache.NewSharedIndexInformer(listWatch(s.api, &corev1.PodList{}), &corev1.Pod{}, 0, nil),
+		cache.ResourceEventHandlerFuncs{
+			AddFunc: func(p any) { seen.pod(p.(*corev1.Pod), false) },
+			UpdateFunc: func(old, p any) {
+				if was := old.(*corev1.Pod); was.UID != p.(*corev1.Pod).UID {
+					seen.pod(was, true)
+				}
+				seen.pod(p.(*corev1.Pod), false)
+			},
+			DeleteFunc: func(p any) {
+				if pod, ok := p.(*corev1.Pod); ok {
+					seen.pod(pod, true)
+				}
+			},
+		})
+	watch(cache.NewSharedIndexInformer(listWatch(s.api, &rqv1.RunList{}), &rqv1.Run{}, 0, nil),
+		cache.ResourceEventHandlerFuncs{
+			AddFunc: func(r any) { seen.run(r.(*rqv1.Run)) }, UpdateFunc: func(_, r any) { seen.run(r.(*rqv1.Run)) },
+		})
 	return seen
 }
 
@@ -91,7 +96,8 @@ func (seen *sightings) pod(pod *corev1.Pod, gone bool) {
 	}
 	seen.mutex.Lock()
 	defer seen.mutex.Unlock()
-	rank := fmt.Sprintf("%s %s of Run %s (%s)", pod.Labels[rqv1.LabelRole], pod.Labels[rqv1.LabelIndex], pod.Labels[rqv1.LabelRun], owner.UID)
+	rank := fmt.Sprintf("%s %s of Run %s (%s)", pod.Labels[rqv1.LabelRole], pod.Labels[rqv1.LabelIndex],
+		pod.Labels[rqv1.LabelRun], owner.UID)
 	switch other, runs := seen.ranks[rank]; {
 	case gone || ended(pod):
 		if other == pod.UID {
@@ -127,8 +133,8 @@ func (s *site) abandoned() error {
 	return nil
 }
 
-// judge tells, once all is over, which ranks held GPUs twice at a time by the ledger, which Leases ended for the loss of a node
-// that stood, and which Runs were hurt that had lost no node and that nothing had cut.
+// judge tells, once all is over, which ranks held GPUs twice at a time by the ledger, which Leases ended for the loss
+// of a node that stood, and which Runs were hurt that had lost no node and that nothing had cut.
 func (seen *sightings) judge(s *site, removed map[string]bool) []string {
 	w, err := s.look(context.Background())
 	if err != nil {
@@ -147,12 +153,15 @@ func (seen *sightings) judge(s *site, removed map[string]bool) []string {
 	for i := range w.leases {
 		lease := &w.leases[i]
 		lost := seen.lost[lease.Node()]
-		touched[lease.Spec.RunRef.UID] = touched[lease.Spec.RunRef.UID] || lost || removed[lease.Spec.RunRef.Name] || lease.Spec.Slice.Role == rqv1.RoleBorrowed
+		touched[lease.Spec.RunRef.UID] = touched[lease.Spec.RunRef.UID] || lost || removed[lease.Spec.RunRef.Name] ||
+			lease.Spec.Slice.Role == rqv1.RoleBorrowed
 		if lease.Status.ClosureReason == rqv1.ClosedNodeFailure && !lost {
-			out = append(out, fmt.Sprintf("Lease %s ended as NodeFailure, and its node %s was never lost", lease.Name, lease.Node()))
+			out = append(out, fmt.Sprintf("Lease %s ended as NodeFailure, and its node %s was never lost", lease.Name,
+				lease.Node()))
 		}
-		// A scheduler that dies between ending pods and closing their Leases leaves it to the next to find out why they ended. A node
-		// that has been healed meanwhile does not tell any more, nor does a Reservation that is over which spares it had dropped.
+		// A scheduler that dies between ending pods and closing their Leases leaves it to the next to find out why they
+		// ended. A node that has been healed meanwhile does not tell any more, nor does a Reservation that is over which
+		// spares it had dropped.
 		told := lost || lease.Spec.Slice.Role == rqv1.RoleSpare && dropped[lease.Spec.RunRef.UID]
 		if lease.Status.ClosureReason == rqv1.ClosedDeleted && !removed[lease.Spec.RunRef.Name] && !told {
 			out = append(out, fmt.Sprintf("Lease %s ended as Deleted, and nobody has deleted its Run or its pod", lease.Name))
@@ -170,7 +179,8 @@ func (seen *sightings) judge(s *site, removed map[string]bool) []string {
 		case reason == "", reason == rqv1.ClosedShrink:
 		case reason == rqv1.ClosedUnwound && (began.IsZero() || lease.Status.Ended.Time.Before(began)):
 		default:
-			out = append(out, fmt.Sprintf("Run %s lost no node and was not cut, and its Lease %s ended as %s", lease.Spec.RunRef.Name, lease.Name, reason))
+			out = append(out, fmt.Sprintf("Run %s lost no node and was not cut, and its Lease %s ended as %s",
+				lease.Spec.RunRef.Name, lease.Name, reason))
 		}
 	}
 	s.t.Logf("%d Leases are of Runs that lost no node", healthy)
@@ -182,7 +192,8 @@ func (w *world) twice() []string {
 	ranks := map[string][]*rqv1.Lease{}
 	for i := range w.leases {
 		l := &w.leases[i]
-		rank := fmt.Sprintf("%s %s of Run %s (%s)", l.Spec.Slice.Role, l.Labels[rqv1.LabelIndex], l.Spec.RunRef.Name, l.Spec.RunRef.UID)
+		rank := fmt.Sprintf("%s %s of Run %s (%s)", l.Spec.Slice.Role, l.Labels[rqv1.LabelIndex], l.Spec.RunRef.Name,
+			l.Spec.RunRef.UID)
 		ranks[rank] = append(ranks[rank], l)
 	}
 	var out []string
@@ -190,8 +201,10 @@ func (w *world) twice() []string {
 		leases := ranks[rank]
 		slices.SortFunc(leases, func(x, y *rqv1.Lease) int { return x.Spec.Start.Compare(y.Spec.Start.Time) })
 		for i := range leases[1:] {
-			if before, after := leases[i], leases[i+1]; before.Status.Ended == nil || before.Status.Ended.After(after.Spec.Start.Time) {
-				out = append(out, fmt.Sprintf("%s held GPUs by Leases %s and %s at once: %+v, then %+v until %+v", rank, before.Name, after.Name,
+			if before, after := leases[i], leases[i+1]; before.Status.Ended == nil ||
+				before.Status.Ended.After(after.Spec.Start.Time) {
+				out = append(out, fmt.Sprintf("%s held GPUs by Leases %s and %s at once: %+v, then %+v until %+v", rank,
+					before.Name, after.Name,
 					before.Status, after.Spec.Start, after.Status))
 			}
 		}
@@ -205,7 +218,8 @@ func (s *site) outcome() string {
 	if err != nil {
 		return err.Error()
 	}
-	opened, closed, phases, activations := map[rqv1.LeaseReason]int{}, map[rqv1.ClosureReason]int{}, map[rqv1.RunPhase]int{}, 0
+	opened, closed, phases, activations := map[rqv1.LeaseReason]int{}, map[rqv1.ClosureReason]int{},
+		map[rqv1.RunPhase]int{}, 0
 	for i := range w.leases {
 		opened[w.leases[i].Spec.Reason]++
 		closed[w.leases[i].Status.ClosureReason]++
@@ -218,5 +232,6 @@ func (s *site) outcome() string {
 	for _, run := range w.runs {
 		phases[run.Status.Phase]++
 	}
-	return fmt.Sprintf("Leases opened for %v and closed for %v; Runs %v; %d Reservations, %d activations", opened, closed, phases, len(w.reservations), activations)
+	return fmt.Sprintf("Leases opened for %v and closed for %v; Runs %v; %d Reservations, %d activations", opened, closed,
+		phases, len(w.reservations), activations)
 }

@@ -55,8 +55,9 @@ var stormKinds = map[string][]func(*rqv1.Run){
 	"sweep":   {opportunistic},
 }
 
-// TestNodeStorm has nodes fail in every way at a rate far above real, under Runs of every kind, and kills the scheduler in
-// between. Then no more fail: nothing is held on a lost node. Then all come back: every Run has come to what R27 says.
+// TestNodeStorm has nodes fail in every way at a rate far above real, under Runs of every kind, and kills the scheduler
+// in between. Then no more fail: nothing is held on a lost node. Then all come back: every Run has come to what R27
+// says.
 func TestNodeStorm(t *testing.T) {
 	t.Parallel()
 	arguments := led("5s")
@@ -66,7 +67,8 @@ func TestNodeStorm(t *testing.T) {
 	s.addNodes("calm", 2)
 	seen := s.observe()
 	s.startScheduler()
-	st := &storm{site: s, random: seeded(t), wounds: map[string]wound{}, live: map[string][]string{}, removed: map[string]bool{}, tally: map[string]int{}}
+	st := &storm{site: s, random: seeded(t), wounds: map[string]wound{}, live: map[string][]string{},
+		removed: map[string]bool{}, tally: map[string]int{}}
 	st.resupply()
 	for kind := range stormKinds {
 		for _, run := range st.live[kind] {
@@ -138,7 +140,8 @@ func (st *storm) rage(seen *sightings) {
 	}
 }
 
-// harm does something to a node that nothing ails, if there are not too many of the others; now and then to several at once.
+// harm does something to a node that nothing ails, if there are not too many of the others; now and then to several at
+// once.
 func (st *storm) harm() {
 	for many := 1 + st.random.IntN(4)/3; many > 0; many-- {
 		at := st.random.IntN(stormDomains * stormSize)
@@ -147,7 +150,8 @@ func (st *storm) harm() {
 		if _, ails := st.wounds[node.Name]; ails || len(st.wounds) >= stormDown {
 			continue
 		}
-		what := []string{"taint", "taint", "delete", "delete", "condition", "condition", "silence", "silence", "flap", "cordon"}[st.random.IntN(10)]
+		what := []string{"taint", "taint", "delete", "delete", "condition", "condition", "silence", "silence", "flap",
+			"cordon"}[st.random.IntN(10)]
 		if what == "silence" && st.ailing(what) == stormSilent {
 			what = "flap"
 		}
@@ -215,8 +219,11 @@ func (s *site) broken(node *corev1.Node, status corev1.ConditionStatus) {
 		if err := s.api.Get(s.t.Context(), client.ObjectKeyFromObject(node), node); err != nil {
 			return err
 		}
-		node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == brokenGPU })
-		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: brokenGPU, Status: status, Reason: "XID", Message: "XID 79"})
+		node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == brokenGPU
+		})
+		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: brokenGPU, Status: status,
+			Reason: "XID", Message: "XID 79"})
 		return s.api.Status().Update(s.t.Context(), node)
 	})
 }
@@ -225,7 +232,9 @@ func (s *site) broken(node *corev1.Node, status corev1.ConditionStatus) {
 func (s *site) uncordon(node *corev1.Node) {
 	edit(s, node, func(n *corev1.Node) {
 		n.Spec.Unschedulable = false
-		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
+		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+			return t.Key == corev1.TaintNodeOutOfService
+		})
 	})
 }
 
@@ -254,8 +263,8 @@ func (st *storm) meddle() {
 	st.removed[name] = true
 }
 
-// ended tells which Runs have not come to what R27 says: with all nodes back, those that do not run have failed for a node that
-// was lost and had no checkpoint.
+// ended tells which Runs have not come to what R27 says: with all nodes back, those that do not run have failed for a
+// node that was lost and had no checkpoint.
 func (st *storm) ended() error {
 	st.resupply()
 	w, err := st.look(st.t.Context())
@@ -267,7 +276,9 @@ func (st *storm) ended() error {
 		run := w.runs[name]
 		saved := run.Spec.Runtime != nil && run.Spec.Runtime.Checkpoint != nil
 		switch m, width := run.Spec.Malleable, run.Status.Width; {
-		case run.Status.Phase == rqv1.RunFailed && !saved && !run.Spec.Opportunistic && (strings.Contains(run.Status.Message, "could not be replaced") || strings.Contains(run.Status.Message, "cut by lottery")):
+		case run.Status.Phase == rqv1.RunFailed && !saved && !run.Spec.Opportunistic &&
+			(strings.Contains(run.Status.Message, "could not be replaced") ||
+				strings.Contains(run.Status.Message, "cut by lottery")):
 		case run.Status.Phase != rqv1.RunRunning:
 			left = append(left, fmt.Sprintf("%s %s: %s", name, run.Status.Phase, run.Status.Message))
 		case m != nil && (width.Granted != width.Desired || width.Growing != 0 || width.Allocated != width.Granted):

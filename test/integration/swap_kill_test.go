@@ -14,13 +14,15 @@ import (
 
 // swapWrites are the writes of a swap, by the name of the step that the scheduler comes to before it.
 var swapWrites = map[string]string{
-	"recorded": `what == "pods/" && request.operation == "DELETE" && oldObject.metadata.labels["` + rqv1.LabelRole + `"] == "Active"`,
-	"gone":     `what == "leases/status" && object.status.closureReason == "NodeFailure"`,
-	"replaced": `what == "pods/" && request.operation == "DELETE" && oldObject.metadata.labels["` + rqv1.LabelRole + `"] == "Spare"`,
-	"left":     `what == "leases/status" && object.status.closureReason == "Swap"`,
-	"freed":    `what == "leases/" && request.operation == "CREATE"`,
-	"leased":   `what == "pods/binding"`,
-	"bound":    `what == "runs/status" && object.status.message.contains("swapped")`,
+	"recorded": `what == "pods/" && request.operation == "DELETE" && oldObject.metadata.labels["` + rqv1.LabelRole +
+		`"] == "Active"`,
+	"gone": `what == "leases/status" && object.status.closureReason == "NodeFailure"`,
+	"replaced": `what == "pods/" && request.operation == "DELETE" && oldObject.metadata.labels["` + rqv1.LabelRole +
+		`"] == "Spare"`,
+	"left":   `what == "leases/status" && object.status.closureReason == "Swap"`,
+	"freed":  `what == "leases/" && request.operation == "CREATE"`,
+	"leased": `what == "pods/binding"`,
+	"bound":  `what == "runs/status" && object.status.message.contains("swapped")`,
 }
 
 // swaps tells how far the swap of rank 1 to the spare has not come.
@@ -55,14 +57,15 @@ func (s *site) swaps(before map[string]corev1.Pod, step string) error {
 		"bound":    rank.Spec.NodeName != "" && made,
 	}
 	if run := w.runs["guarded"]; !conditions[step] || run.Status.Message == swappedMessage {
-		return fmt.Errorf("%s has not come to %q: Run %s (%s), pod %s on %q, spare there: %v", s.namespace, step, run.Status.Phase, run.Status.Message,
+		return fmt.Errorf("%s has not come to %q: Run %s (%s), pod %s on %q, spare there: %v", s.namespace, step,
+			run.Status.Phase, run.Status.Message,
 			rank.UID, rank.Spec.NodeName, spareThere)
 	}
 	return nil
 }
 
-// TestKillBetweenStepsOfASwap kills the scheduler when it has come to each step of a swap and cannot take the next one, as many
-// sites as there are steps at once: the rank takes the place of the spare all the same, once.
+// TestKillBetweenStepsOfASwap kills the scheduler when it has come to each step of a swap and cannot take the next one,
+// as many sites as there are steps at once: the rank takes the place of the spare all the same, once.
 func TestKillBetweenStepsOfASwap(t *testing.T) {
 	t.Parallel()
 	c := ownCluster(t, withoutElection, map[string]any{"gangDeadline": "10m", "nodeLossGrace": "2m"})

@@ -42,7 +42,8 @@ func endsSlowly(grace int64) func(*rqv1.Run) {
 	}
 }
 
-// victims are told and given time; the one with a checkpoint waits and starts again before younger Runs, the other fails.
+// victims are told and given time; the one with a checkpoint waits and starts again before younger Runs, the other
+// fails.
 func victims(s *site) {
 	s.addNodes("d", 3)
 	for _, team := range []string{"again", "lost", "wanted", "late"} {
@@ -56,7 +57,8 @@ func victims(s *site) {
 	for run, grace := range map[string]int64{"again": 2, "lost": 5} {
 		eventually(s.t, "notice to "+run, func() error { return s.isTold(run, grace) })
 	}
-	s.await("lost", rqv1.RunFailed, "cut by lottery for Run "+s.namespace+"/wanted (Reservation "+s.namespace+"/wanted-r0)")
+	s.await("lost", rqv1.RunFailed, "cut by lottery for Run "+s.namespace+"/wanted (Reservation "+s.namespace+
+		"/wanted-r0)")
 	s.await("lost", rqv1.RunFailed, "explain --verify wanted-r0 -n "+s.namespace)
 	s.await("again", rqv1.RunPending, "")
 	s.await("wanted", rqv1.RunRunning, "bound 24 GPUs")
@@ -71,19 +73,23 @@ func victims(s *site) {
 	}
 	s.awaitReservation("again", inState(rqv1.ReservationReleased))
 	same(s.t, "how lost ended", map[rqv1.ClosureReason]int{rqv1.ClosedRandomPreempt: 1}, s.closures("lost"))
-	same(s.t, "how again ended, and runs", map[rqv1.ClosureReason]int{rqv1.ClosedRandomPreempt: 2, "": 2}, s.closures("again"))
+	same(s.t, "how again ended, and runs", map[rqv1.ClosureReason]int{rqv1.ClosedRandomPreempt: 2, "": 2},
+		s.closures("again"))
 }
 
 // isTold is an error unless a pod of a Run is told that it is cut and has so many seconds to end.
 func (s *site) isTold(run string, grace int64) error {
 	for _, pod := range s.podsOf(run) {
-		at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget })
+		at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.DisruptionTarget
+		})
 		if at < 0 || pod.DeletionTimestamp == nil {
 			continue
 		}
 		told := pod.Status.Conditions[at]
 		return differs([]any{corev1.ConditionTrue, string(rqv1.ClosedRandomPreempt), grace, true},
-			[]any{told.Status, told.Reason, *pod.DeletionGracePeriodSeconds, strings.Contains(told.Message, s.namespace+"/wanted-r0")})
+			[]any{told.Status, told.Reason, *pod.DeletionGracePeriodSeconds,
+				strings.Contains(told.Message, s.namespace+"/wanted-r0")})
 	}
 	return fmt.Errorf("no pod is told")
 }
@@ -160,7 +166,8 @@ func stepsInOrder(s *site) {
 	s.await("most", rqv1.RunRunning, "bound 32 GPUs")
 	s.submit("debtor", 32, s.by("borrower"), inPods(8), inGroups(8), malleable(8, 32, 8), s.from(0, "lender"))
 	s.await("debtor", rqv1.RunRunning, "bound 32 GPUs")
-	same(s.t, "who pays", map[string]int32{"borrower/all own Active": 16, "lender/all sponsor Active": 16}, s.payers("debtor"))
+	same(s.t, "who pays", map[string]int32{"borrower/all own Active": 16, "lender/all sponsor Active": 16},
+		s.payers("debtor"))
 	before := s.versions("most")
 	s.submit("first", 16, s.by("wanted"), inPods(8))
 	s.await("first", rqv1.RunRunning, "bound 16 GPUs")
@@ -188,8 +195,8 @@ func (s *site) amendAll(change func(*rqv1.Envelope), paths ...string) {
 	}
 }
 
-// noDate has Runs that cannot be paid for, or never fit: they are told so, get no date, and nobody is cut for them, though
-// their turn would come.
+// noDate has Runs that cannot be paid for, or never fit: they are told so, get no date, and nobody is cut for them,
+// though their turn would come.
 func noDate(s *site) {
 	s.addNodes("d", 4)
 	s.fund("poor", s.envelope("all", 16))
@@ -222,8 +229,8 @@ func noDate(s *site) {
 	s.await("poor", rqv1.RunRunning, "bound 24 GPUs")
 }
 
-// knownDates promises a start for when another Run of the family ends by its maxDuration and gives its money back, where there is
-// room. Nobody is cut, though the lead has passed.
+// knownDates promises a start for when another Run of the family ends by its maxDuration and gives its money back,
+// where there is room. Nobody is cut, though the lead has passed.
 func knownDates(s *site) {
 	s.addNodes("d", 6)
 	s.fund("family", s.envelope("all", 16))

@@ -24,14 +24,15 @@ func (s *site) foreign(name, node string, gpus int64) *corev1.Pod {
 			NodeName: s.namespace + "-" + node, TerminationGracePeriodSeconds: &grace,
 			Containers: []corev1.Container{{
 				Name: "main", Image: "registry.k8s.io/pause:3.10.1",
-				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{gpuResource: *resource.NewQuantity(gpus, resource.DecimalSI)}},
+				Resources: corev1.ResourceRequirements{
+					Limits: corev1.ResourceList{gpuResource: *resource.NewQuantity(gpus, resource.DecimalSI)}},
 			}},
 		},
 	}
 }
 
-// TestWaitingGangCostsOneCycle counts scheduling cycles, and so runs beside no other test: a gang of 16 pods that does not fit
-// costs one, holds nothing, and is not tried again for events that do not concern it.
+// TestWaitingGangCostsOneCycle counts scheduling cycles, and so runs beside no other test: a gang of 16 pods that does
+// not fit costs one, holds nothing, and is not tried again for events that do not concern it.
 func TestWaitingGangCostsOneCycle(t *testing.T) {
 	s := newSite(t, liveCluster(t), 2, 1, 100)
 	s.submit("holder", 8)

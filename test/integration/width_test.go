@@ -17,8 +17,8 @@ func elastic(least, step int32) func(*rqv1.Run) {
 	}
 }
 
-// TestMalleableRunStartsNarrower starts a Run of 16 to 32 GPUs where 24 are free: it starts at 24, says so, and its other
-// pods go.
+// TestMalleableRunStartsNarrower starts a Run of 16 to 32 GPUs where 24 are free: it starts at 24, says so, and its
+// other pods go.
 func TestMalleableRunStartsNarrower(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 3, 64)
@@ -57,8 +57,8 @@ func (s *site) asWideAs(run *rqv1.Run, width int32) error {
 	return nil
 }
 
-// TestKillTheSchedulerInNarrowStarts kills the scheduler at random moments while a malleable Run starts with less than its
-// total: it runs in the end, at one of its widths, with the pods of that width and no others.
+// TestKillTheSchedulerInNarrowStarts kills the scheduler at random moments while a malleable Run starts with less than
+// its total: it runs in the end, at one of its widths, with the pods of that width and no others.
 func TestKillTheSchedulerInNarrowStarts(t *testing.T) {
 	t.Parallel()
 	random := seeded(t)

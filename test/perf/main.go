@@ -2,10 +2,10 @@
 //
 //	go run ./test/perf [-size full|tiny] [-case REGEXP] [-out bench/latest.json]
 //
-// Run it from the root of the repository, with the tools and the scheduler in bin/. Size full is 5,000 nodes in 50 domains and
-// takes about half an hour; tiny is 50 nodes and takes two minutes once built. Every workload runs in a process of its
-// own, the default scheduler's and ours in turn, so that a machine that slows down slows both. The figures of the table
-// are written to -out as JSON, and each workload's log is kept beside it.
+// Run it from the root of the repository, with the tools and the scheduler in bin/. Size full is 5,000 nodes in 50
+// domains and takes about half an hour; tiny is 50 nodes and takes two minutes once built. Every workload runs in a
+// process of its own, the default scheduler's and ours in turn, so that a machine that slows down slows both. The
+// figures of the table are written to -out as JSON, and each workload's log is kept beside it.
 package main
 
 import (

@@ -33,20 +33,23 @@ func TestReadResult(t *testing.T) {
 	const library = `{"version": "v1", "dataItems": [
 		{"data": {"Average": 250, "Perc50": 200}, "unit": "pods/s", "labels": {"Metric": "SchedulingThroughput"}},
 		{"data": {"Perc99": 7}, "labels": {"Metric": "scheduler_scheduling_attempt_duration_seconds", "result": "error"}},
-		{"data": {"Perc99": 3}, "labels": {"Metric": "scheduler_scheduling_attempt_duration_seconds", "result": "scheduled"}}]}`
+		{"data": {"Perc99": 3}, "labels": {"Metric": "scheduler_scheduling_attempt_duration_seconds",
+			"result": "scheduled"}}]}`
 	for name, tc := range map[string]struct {
 		files map[string]string
 		want  result
 		err   string
 	}{
 		"complete": {
-			files: map[string]string{"whole.json": `{"pods": 3000, "seconds": 12, "cpuSeconds": 20}`, "BenchmarkStock_x.json": library},
+			files: map[string]string{"whole.json": `{"pods": 3000, "seconds": 12, "cpuSeconds": 20}`,
+				"BenchmarkStock_x.json": library},
 			want: result{Case: "Gangs/a", Scheduler: stock, Pods: 3000, Seconds: 12, CPUSeconds: 20, PodsPerSecond: 250,
 				ThroughputAverage: 250, AttemptP99Milliseconds: 3},
 		},
-		"no such workload":          {err: "did not run"},
-		"nothing from the library":  {files: map[string]string{"whole.json": `{"pods": 1, "seconds": 1}`}, err: "0 files"},
-		"garbage from the library":  {files: map[string]string{"whole.json": `{"pods": 1, "seconds": 1}`, "Benchmark.json": "?"}, err: "invalid character"},
+		"no such workload":         {err: "did not run"},
+		"nothing from the library": {files: map[string]string{"whole.json": `{"pods": 1, "seconds": 1}`}, err: "0 files"},
+		"garbage from the library": {files: map[string]string{"whole.json": `{"pods": 1, "seconds": 1}`,
+			"Benchmark.json": "?"}, err: "invalid character"},
 		"garbage from the workload": {files: map[string]string{"whole.json": "?"}, err: "invalid character"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +88,8 @@ BenchmarkCover 	 1000000	       901.5 ns/op	     128 B/op	       2 allocs/op
 PASS
 `
 	want := []result{
-		{Case: "Planner/topology/Pack/1000-pods", Scheduler: jobtree, NanosecondsPerOp: 9876543, BytesPerOp: 654321, AllocsPerOp: 210},
+		{Case: "Planner/topology/Pack/1000-pods", Scheduler: jobtree, NanosecondsPerOp: 9876543, BytesPerOp: 654321,
+			AllocsPerOp: 210},
 		{Case: "Planner/budget/Cover", Scheduler: jobtree, NanosecondsPerOp: 901.5, BytesPerOp: 128, AllocsPerOp: 2},
 	}
 	if diff := cmp.Diff(want, parseBenchmarks([]byte(out))); diff != "" {
@@ -97,10 +101,12 @@ func TestPrintTable(t *testing.T) {
 	var got bytes.Buffer
 	printTable(&got,
 		[]result{
-			{Case: "Gangs/a", Scheduler: stock, Pods: 3000, Seconds: 24.8, CPUSeconds: 41.5, PodsPerSecond: 120.97, RatioToStock: 1, AttemptP99Milliseconds: 4.5},
+			{Case: "Gangs/a", Scheduler: stock, Pods: 3000, Seconds: 24.8, CPUSeconds: 41.5, PodsPerSecond: 120.97,
+				RatioToStock: 1, AttemptP99Milliseconds: 4.5},
 			{Case: "Gangs/a", Scheduler: jobtree, Pods: 3000, Seconds: 10, PodsPerSecond: 300, RatioToStock: 2.48},
 		},
-		[]result{{Case: "Planner/budget/Cover", Scheduler: jobtree, NanosecondsPerOp: 901.5, BytesPerOp: 128, AllocsPerOp: 2}}, nil)
+		[]result{{Case: "Planner/budget/Cover", Scheduler: jobtree, NanosecondsPerOp: 901.5, BytesPerOp: 128,
+			AllocsPerOp: 2}}, nil)
 	const want = `     case  scheduler  pods  seconds  cpu s  pods/s  x stock  x single pods  attempt p99 ms
   Gangs/a      stock  3000    24.80  41.50  120.97     1.00              -            4.50
   Gangs/a    jobtree  3000    10.00      -  300.00     2.48              -               -

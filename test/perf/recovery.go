@@ -13,8 +13,8 @@ import (
 	"github.com/davidlangworthy/jobtree/test/perf/rebind"
 )
 
-// rebindCase begins the name of every case of lost nodes; one filter selects or leaves out all of them, since they share a
-// fleet.
+// rebindCase begins the name of every case of lost nodes; one filter selects or leaves out all of them, since they
+// share a fleet.
 const rebindCase = "Rebind/"
 
 // rebindCases measures how long lost ranks are without a node, unless the filter leaves that out.

@@ -10,8 +10,8 @@ import (
 )
 
 // result is one row of the table: a workload under one scheduler or, with the figures per operation only, one of the
-// planner's Go benchmarks or, with a distribution only, how long lost ranks were without a node. What was not measured is
-// left out.
+// planner's Go benchmarks or, with a distribution only, how long lost ranks were without a node. What was not measured
+// is left out.
 type result struct {
 	Case      string `json:"case"`
 	Scheduler string `json:"scheduler"`

@@ -32,7 +32,8 @@ func printTable(w io.Writer, results, planner, rebinds []result) {
 	}
 	for _, r := range rebinds {
 		d := r.Distribution
-		row(table, r.Case, r.Scheduler, fmt.Sprint(d.Samples), millis(d.Min), millis(d.P50), millis(d.P90), millis(d.P99), millis(d.Max), verdict(d))
+		row(table, r.Case, r.Scheduler, fmt.Sprint(d.Samples), millis(d.Min), millis(d.P50), millis(d.P90), millis(d.P99),
+			millis(d.Max), verdict(d))
 	}
 }
 

@@ -39,8 +39,8 @@ func distribute(samples []time.Duration, target time.Duration) Distribution {
 	return d
 }
 
-// percentile returns the smallest sample that a share of them does not exceed: nothing is interpolated, so that the 99th of
-// few samples is their largest.
+// percentile returns the smallest sample that a share of them does not exceed: nothing is interpolated, so that the
+// 99th of few samples is their largest.
 func percentile(sorted []time.Duration, share float64) float64 {
 	return sorted[int(math.Ceil(share*float64(len(sorted))))-1].Seconds()
 }

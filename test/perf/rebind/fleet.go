@@ -68,12 +68,14 @@ func (l *lab) loadNodes(ctx context.Context, count int) error {
 
 // loadOwner makes the namespace and a Budget for all GPUs.
 func (l *lab) loadOwner(ctx context.Context, gpus int32) error {
-	if _, err := l.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
+	if _, err := l.kube.CoreV1().Namespaces().Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	if err := l.api.Create(ctx, &rqv1.Budget{
 		ObjectMeta: metav1.ObjectMeta{Name: namespace},
-		Spec:       rqv1.BudgetSpec{Owner: "org:bench", Envelopes: []rqv1.Envelope{{Name: "all", Flavor: flavor, Concurrency: gpus}}},
+		Spec: rqv1.BudgetSpec{Owner: "org:bench",
+			Envelopes: []rqv1.Envelope{{Name: "all", Flavor: flavor, Concurrency: gpus}}},
 	}); err != nil {
 		return err
 	}

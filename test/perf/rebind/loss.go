@@ -23,8 +23,8 @@ type loss struct {
 	began, written time.Time
 }
 
-// strike has nodes be lost. Their kubelets die first, so that nobody confirms the end of their pods; then each of them gets
-// the taint that says that it is out of service, which is the evidence.
+// strike has nodes be lost. Their kubelets die first, so that nobody confirms the end of their pods; then each of them
+// gets the taint that says that it is out of service, which is the evidence.
 func (l *lab) strike(ctx context.Context, nodes []string) (*loss, error) {
 	lost := &loss{leases: map[string]coordinationv1.LeaseSpec{}, ranks: map[string]types.UID{}}
 	for _, name := range nodes {
@@ -80,12 +80,14 @@ func (l *lab) heal(ctx context.Context, lost *loss) error {
 	return l.patchNodes(ctx, nodes, map[string]any{"spec": map[string]any{"taints": nil, "unschedulable": nil}})
 }
 
-func (l *lab) patchLease(ctx context.Context, name string, spec *coordinationv1.LeaseSpec) (*coordinationv1.Lease, error) {
+func (l *lab) patchLease(ctx context.Context, name string, spec *coordinationv1.LeaseSpec) (*coordinationv1.Lease,
+	error) {
 	patch, err := json.Marshal(map[string]any{"spec": spec})
 	if err != nil {
 		return nil, err
 	}
-	return l.kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	return l.kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).Patch(ctx, name, types.MergePatchType, patch,
+		metav1.PatchOptions{})
 }
 
 // patchNodes makes the same change to nodes, all at once.
@@ -122,7 +124,8 @@ func (v *view) replaced(lost *loss) error {
 			others++
 		}
 	}
-	return fmt.Errorf("lost ranks %v are not bound again; %d other nodes are not usable, lost for silence if the machine is too busy for kwok", missing, others)
+	return fmt.Errorf("lost ranks %v are not bound again; %d other nodes are not usable, lost for silence if the "+
+		"machine is too busy for kwok", missing, others)
 }
 
 // recorded is against a world in which a node's loss is not recorded on it. The lock is held.

@@ -1,7 +1,7 @@
-// Package rebind measures how long ranks of Runs are without a node after theirs has been lost. It runs the scheduler's own
-// process against a control plane of real processes, in which kwok plays the kubelets of a fleet that Runs with spares use for
-// the most part. Again and again it takes nodes away, waits by a watch until every lost rank is bound elsewhere, brings the
-// nodes back, and waits until the world is as it was.
+// Package rebind measures how long ranks of Runs are without a node after theirs has been lost. It runs the scheduler's
+// own process against a control plane of real processes, in which kwok plays the kubelets of a fleet that Runs with
+// spares use for the most part. Again and again it takes nodes away, waits by a watch until every lost rank is bound
+// elsewhere, brings the nodes back, and waits until the world is as it was.
 package rebind
 
 import (
@@ -44,8 +44,8 @@ type lab struct {
 	size  Size
 }
 
-// Measure makes a fleet of a size and returns the distributions of all cases. The scheduler's log is copied to log. After an
-// error the cases that were measured are returned with it.
+// Measure makes a fleet of a size and returns the distributions of all cases. The scheduler's log is copied to log.
+// After an error the cases that were measured are returned with it.
 func Measure(ctx context.Context, size Size, log string) (cases []Case, err error) {
 	dir, err := os.MkdirTemp("", "jobtree-rebind-")
 	if err != nil {
@@ -112,7 +112,9 @@ func (l *lab) measure(ctx context.Context) (cases []Case, err error) {
 		nodes   func(sample int) []string
 	}{
 		{"1-node", l.size.Singles, singleTarget, func(sample int) []string { return l.nodesOf(sample, 1) }},
-		{fmt.Sprintf("%d-nodes", l.size.StormNodes), l.size.Storms, stormTarget, func(sample int) []string { return l.nodesOf(sample, l.size.StormNodes) }},
+		{fmt.Sprintf("%d-nodes", l.size.StormNodes), l.size.Storms, stormTarget, func(sample int) []string {
+			return l.nodesOf(sample, l.size.StormNodes)
+		}},
 		{"domain", l.size.Domains, stormTarget, l.domainOf},
 	} {
 		fmt.Fprintf(os.Stderr, "perf: Rebind/%s\n", c.name)
@@ -130,8 +132,8 @@ func (l *lab) measure(ctx context.Context) (cases []Case, err error) {
 	return append(cases, Case{"Detection/silence", distribute(silences, 0)}), nil
 }
 
-// stride picks the gangs that are struck one after the other from all over the fleet. It has no divisor in common with the
-// number of Runs.
+// stride picks the gangs that are struck one after the other from all over the fleet. It has no divisor in common with
+// the number of Runs.
 const stride = 7
 
 // gang returns the one that is the nth to be struck.

@@ -24,10 +24,13 @@ func TestDistribute(t *testing.T) {
 		want    Distribution
 		met     bool
 	}{
-		"none":             {nil, Distribution{Target: 99}, false},
-		"one":              {hundred[99:], Distribution{Samples: 1, Min: 1, P50: 1, P90: 1, P99: 1, Max: 1, Target: 99}, true},
-		"hundred":          {hundred, Distribution{Samples: 100, Min: 1, P50: 50, P90: 90, P99: 99, Max: 100, Target: 99}, false},
-		"all but the last": {hundred[2:], Distribution{Samples: 98, Min: 1, P50: 49, P90: 89, P99: 98, Max: 98, Target: 99}, true},
+		"none": {nil, Distribution{Target: 99}, false},
+		"one": {hundred[99:], Distribution{Samples: 1, Min: 1, P50: 1, P90: 1, P99: 1, Max: 1, Target: 99},
+			true},
+		"hundred": {hundred, Distribution{Samples: 100, Min: 1, P50: 50, P90: 90, P99: 99, Max: 100, Target: 99},
+			false},
+		"all but the last": {hundred[2:], Distribution{Samples: 98, Min: 1, P50: 49, P90: 89, P99: 98, Max: 98, Target: 99},
+			true},
 	} {
 		got := distribute(c.samples, 99*time.Second)
 		if diff := cmp.Diff(c.want, got); diff != "" || got.Met() != c.met {
@@ -43,8 +46,9 @@ func at(milliseconds int) time.Time { return noon.Add(time.Duration(milliseconds
 // seen has a view see a pod of a Run.
 func (v *view) seen(name, uid, node string, role rqv1.LeaseRole, milliseconds int) {
 	v.setPod(&corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid), Labels: map[string]string{rqv1.LabelRun: "r", rqv1.LabelRole: string(role)}},
-		Spec:       corev1.PodSpec{NodeName: node},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid),
+			Labels: map[string]string{rqv1.LabelRun: "r", rqv1.LabelRole: string(role)}},
+		Spec: corev1.PodSpec{NodeName: node},
 	}, at(milliseconds))
 }
 
@@ -71,7 +75,8 @@ func TestSample(t *testing.T) {
 	if err := v.atRest(3); err != nil {
 		t.Fatal(err)
 	}
-	lost := &loss{leases: map[string]coordinationv1.LeaseSpec{"a": {}}, ranks: map[string]types.UID{"r-0": "1"}, began: at(100), written: at(110)}
+	lost := &loss{leases: map[string]coordinationv1.LeaseSpec{"a": {}}, ranks: map[string]types.UID{"r-0": "1"},
+		began: at(100), written: at(110)}
 
 	steps := []struct {
 		what               string
@@ -81,23 +86,28 @@ func TestSample(t *testing.T) {
 		{"nothing", func() {}, false, false},
 		{"the record", func() { v.fleetSeen("a", true, 130) }, true, false},
 		{"the record, again", func() { v.fleetSeen("a", true, 500) }, true, false},
-		{"the end of the lost pod", func() { v.removePod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "r-0", UID: "1"}}) }, true, false},
+		{"the end of the lost pod", func() { v.removePod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "r-0", UID: "1"}}) },
+			true, false},
 		{"its replacement", func() { v.seen("r-0", "4", "", rqv1.RoleActive, 200) }, true, false},
-		{"an old event of the lost pod", func() { v.removePod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "r-0", UID: "1"}}) }, true, false},
+		{"an old event of the lost pod", func() {
+			v.removePod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "r-0", UID: "1"}})
+		}, true, false},
 		{"the bind", func() { v.seen("r-0", "4", "c", rqv1.RoleActive, 260) }, true, true},
 		{"a later event", func() { v.seen("r-0", "4", "c", rqv1.RoleActive, 300) }, true, true},
 	}
 	for _, step := range steps {
 		step.do()
 		recorded, replaced := v.recorded(lost), v.replaced(lost)
-		if (recorded == nil) != step.recorded || (replaced == nil) != step.replaced || v.atRest(3) == nil != (step.what == "nothing") {
+		if (recorded == nil) != step.recorded || (replaced == nil) != step.replaced ||
+			v.atRest(3) == nil != (step.what == "nothing") {
 			t.Errorf("after %s: %v; %v; at rest: %v", step.what, recorded, replaced, v.atRest(3))
 		}
 	}
 	s := &stages{}
 	s.add(v, lost)
 	ms := func(n int) []time.Duration { return []time.Duration{time.Duration(n) * time.Millisecond} }
-	if diff := cmp.Diff(&stages{ms(10), ms(30), ms(100), ms(160)}, s, cmp.AllowUnexported(stages{}), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(&stages{ms(10), ms(30), ms(100), ms(160)}, s, cmp.AllowUnexported(stages{}),
+		cmpopts.EquateEmpty()); diff != "" {
 		t.Error(diff)
 	}
 	v.fleetSeen("a", false, 600)

@@ -11,8 +11,8 @@ import (
 // pace is the time between two nodes that fall silent, so that each is found out on its own.
 const pace = 300 * time.Millisecond
 
-// stages are the samples of one case: how long after the evidence the API server had taken all of it, all nodes were recorded
-// as lost, all replacements were made, and all were bound.
+// stages are the samples of one case: how long after the evidence the API server had taken all of it, all nodes were
+// recorded as lost, all replacements were made, and all were bound.
 type stages struct {
 	written, recorded, made, bound []time.Duration
 }

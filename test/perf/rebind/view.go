@@ -91,7 +91,8 @@ func (v *view) setNode(n *corev1.Node, now time.Time) {
 	seen := node{domain: n.Labels[domainLabel], usable: !n.Spec.Unschedulable && len(n.Spec.Taints) == 0}
 	if _, lost := n.Annotations[rqv1.AnnotationLost]; lost {
 		seen.usable = false
-		if seen.recorded = v.nodes[n.Name].recorded; seen.recorded.IsZero() {
+		seen.recorded = v.nodes[n.Name].recorded
+		if seen.recorded.IsZero() {
 			seen.recorded = now
 		}
 	}
@@ -106,7 +107,8 @@ func (v *view) setPod(p *corev1.Pod, now time.Time) {
 	if seen.uid != p.UID {
 		seen = pod{uid: p.UID, made: now, spare: p.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare)}
 	}
-	if seen.leaving = p.DeletionTimestamp != nil; seen.node == "" && p.Spec.NodeName != "" {
+	seen.leaving = p.DeletionTimestamp != nil
+	if seen.node == "" && p.Spec.NodeName != "" {
 		seen.node, seen.bound = p.Spec.NodeName, now
 	}
 	v.pods[p.Name] = seen

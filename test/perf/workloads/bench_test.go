@@ -60,8 +60,8 @@ func BenchmarkJobtree(b *testing.B) {
 		perf.WithNodeUpdateFn(submit(s)))
 }
 
-// newJobtree makes what cmd/scheduler makes before its scheduler, with what the library's scheduler has made. There is one profile, so
-// that there is one of everything.
+// newJobtree makes what cmd/scheduler makes before its scheduler, with what the library's scheduler has made. There is
+// one profile, so that there is one of everything.
 func newJobtree(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 	metrics.Register()
 	args, err := plugins.ParseArgs(raw)

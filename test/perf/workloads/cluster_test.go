@@ -55,8 +55,8 @@ func createBudgets(ctx context.Context, c client.Client, nodes []corev1.Node) er
 	return nil
 }
 
-// warmUp waits until a Run of one pod is bound, in a namespace that is not measured: only then does the scheduler, which
-// starts before the CRDs exist, know the kinds and the Nodes.
+// warmUp waits until a Run of one pod is bound, in a namespace that is not measured: only then does the scheduler,
+// which starts before the CRDs exist, know the kinds and the Nodes.
 func warmUp(tCtx ktesting.TContext, c client.Client, template *rqv1.Run) error {
 	run := newRun(template, "warm-up", 0, 1)
 	run.Namespace = metav1.NamespaceDefault

@@ -24,9 +24,9 @@ import (
 // submitters create Runs at the same time: as many as the library's own createPods.
 const submitters = 30
 
-// submit returns the step that follows the creation of the Nodes: Budgets, one Run to warm up, then the clock starts, the
-// Runs are created, and all their pods are waited for. It runs there because the library has no operation that waits for
-// pods which it did not create itself.
+// submit returns the step that follows the creation of the Nodes: Budgets, one Run to warm up, then the clock starts,
+// the Runs are created, and all their pods are waited for. It runs there because the library has no operation that
+// waits for pods which it did not create itself.
 func submit(s *stopwatch) perf.NodeUpdateFn {
 	return func(tCtx ktesting.TContext, sched *scheduler.Scheduler, _ *perf.Workload, nodes *corev1.NodeList) error {
 		plugins.WithoutScheduledEvents(sched) // as cmd/scheduler does
