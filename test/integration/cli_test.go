@@ -86,6 +86,8 @@ func TestCLIOnAnAPIServerAlone(t *testing.T) {
 		{name: "dry runs create nothing", line: "runs list -n cli -o name"},
 		{name: "refused by the server, dry", stdin: runYAML("zero", strings.Replace(eightGPUs, "8}", "0}", 1)), line: "runs submit -n cli -f - --dry-run=server",
 			err: "the server refused Run cli/zero: spec.resources.totalGPUs: ", code: 1},
+		{name: "a duration that is none", stdin: runYAML("slow", eightGPUs+"\n  runtime: {checkpoint: ten}"), line: "runs submit -n cli -f -",
+			err: "the server refused Run cli/slow: spec.runtime.checkpoint: ", code: 1},
 		{name: "no such namespace", stdin: first, line: "runs submit -n nowhere -f -", err: `namespaces "nowhere" not found; create the namespace first`, code: 1},
 		{name: "namespaces at odds", stdin: strings.Replace(first, "metadata:", "metadata:\n  namespace: cli", 1), line: "runs submit -n default -f -",
 			err: `Run cli/first is in namespace "cli", but -n says "default"`, code: 1},

@@ -89,12 +89,10 @@ func decodeObject(text []byte, kind *schema.GroupVersionKind) (*unstructured.Uns
 	case runtime.IsNotRegisteredError(err):
 		return nil, fmt.Errorf("kind %s of %s is none of jobtree's kinds; create it with \"kubectl create\"", gvk.Kind,
 			gvk.GroupVersion())
-	case err != nil:
-		if path := blame(text, kind, err); path != "" {
-			return nil, fmt.Errorf("field %q: %w", path, inField(err))
-		}
+	case runtime.IsStrictDecodingError(err) || isMismatch(err):
 		return nil, inField(err)
 	}
+	// Whatever else is wrong, such as a duration that is none, the server says, and where.
 	object := &unstructured.Unstructured{}
 	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(text, &object.Object); err != nil {
 		return nil, err
@@ -104,6 +102,12 @@ func decodeObject(text []byte, kind *schema.GroupVersionKind) (*unstructured.Uns
 		return nil, errors.New(`field "metadata.name" is missing`)
 	}
 	return object, nil
+}
+
+// isMismatch reports whether a value is of another type than its field.
+func isMismatch(err error) bool {
+	var mismatch *json.UnmarshalTypeError
+	return errors.As(err, &mismatch)
 }
 
 // inField puts a decoder's error into words, with the field first when it is known.
