@@ -18,6 +18,13 @@ type Bucket struct {
 	Held Spend `json:"held"`
 }
 
+// OwnBucket returns a bucket of what is only known to be spent, not by whom: as if it were active ranks of the owner.
+func OwnBucket(start int64, spent Spend) Bucket {
+	b := Bucket{Start: start}
+	b.Spent[holderOwner][useActive] = spent
+	return b
+}
+
 // Record is the settled spending of one Budget: what remains of closed Leases when their objects go.
 type Record struct {
 	Budget string `json:"budget"`

@@ -86,6 +86,16 @@ func Waits(reason, message string) rqv1.RunStatus {
 	}
 }
 
+// Poor is the status of a Run that nobody can pay for.
+func Poor() rqv1.RunStatus {
+	status := Waits("InsufficientBudget", "budget of org:ai:rai is short by 8 of 16 GPUs")
+	status.Refusal = &rqv1.RunRefusal{Reason: "InsufficientBudget", Owner: "org:ai:rai", WantedGPUs: 16, ShortGPUs: 8,
+		Envelope: "rai/west-h100",
+		Changes: []rqv1.RefusalChange{{What: "raise envelopes[west-h100].concurrency of Budget rai from 64 to 72", GPUs: 16},
+			{What: "raise spec.funding.maxBorrowGPUs of the Run from 8 to 12", GPUs: 12}}}
+	return status
+}
+
 // Runs is the status of a Run that runs on its own money.
 func Runs(gpus int32) rqv1.RunStatus {
 	return rqv1.RunStatus{

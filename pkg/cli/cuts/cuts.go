@@ -86,8 +86,7 @@ func cutsCallOffCommand(s *session.Session) *cobra.Command {
 		Use:   "call-off RESERVATION | NAMESPACE/RESERVATION",
 		Short: "Call off what is done, or is going to be done, for a Reservation",
 		Long: `Call off what is done, or is going to be done, for a Reservation. It is Canceled: what has not been told to end
-yet stays, and
-the Run that it was for gets no new date for reservationLead. It starts earlier if there is room.`,
+yet stays, and the Run that it was for gets no new date for reservationLead. It starts earlier if there is room.`,
 		Example: "  kubectl runs cuts call-off -n team big-r0 --because 'their paper is due'",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {

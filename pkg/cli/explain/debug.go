@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +27,7 @@ const (
 
 // debug prints all that the scheduler knows of a Run. It is asked by a ConfigMap, which is deleted when it has
 // answered, since a Run's template may hold what not everybody is to read.
-func (e *explainer) debug(ctx context.Context, c client.Client, run types.NamespacedName) error {
+func debug(ctx context.Context, c client.Client, run types.NamespacedName, out io.Writer) error {
 	asked := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: world.SchedulerNamespace, Name: dump.ConfigMap}}
 	dump.Ask(asked, run)
 	err := c.Create(ctx, asked)
@@ -60,6 +61,6 @@ func (e *explainer) debug(ctx context.Context, c client.Client, run types.Namesp
 	if err := json.Indent(&pretty, text, "", "    "); err != nil {
 		return err
 	}
-	_, err = e.Out.Write(pretty.Bytes())
+	_, err = out.Write(pretty.Bytes())
 	return err
 }

@@ -94,7 +94,7 @@ func (e *explainer) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if e.verify != "" {
-		r, err := e.record(ctx)
+		r, err := recordOf(ctx, e.Session, e.verify)
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (e *explainer) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if e.debugs {
-		return e.debug(ctx, c, types.NamespacedName{Namespace: namespace, Name: args[0]})
+		return debug(ctx, c, types.NamespacedName{Namespace: namespace, Name: args[0]}, e.Out)
 	}
 	story, err := e.read(ctx, c, client.ObjectKey{Namespace: namespace, Name: args[0]})
 	if err != nil {

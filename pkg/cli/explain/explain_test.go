@@ -38,6 +38,7 @@ func TestExplanation(t *testing.T) {
 	for name, e := range map[string]explanation{
 		"explain-running": explain(&running, evidence{now: at.now, leases: leases, nodes: nodes, events: events}),
 		"explain-new":     explain(clitest.Ptr(clitest.RunOf("new", 8, 0, rqv1.RunStatus{})), at),
+		"explain-poor":    explain(clitest.Ptr(clitest.RunOf("poor", 16, 0, clitest.Poor())), at),
 		"explain-waits":   unreadable,
 		"explain-dated":   explain(clitest.Ptr(clitest.RunOf("dated", 16, 0, dated)), at),
 	} {

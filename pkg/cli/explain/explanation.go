@@ -1,9 +1,6 @@
 package explain
 
 import (
-	"cmp"
-	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -95,6 +92,34 @@ type event struct {
 	Count   int32       `json:"count"`
 }
 
+// spares is what stands by for a Run that asks for spares, in GPUs. Wanted is what is to, at the width that the Run
+// has.
+type spares struct {
+	GPUs   int32 `json:"gpus"`
+	Wanted int32 `json:"wanted"`
+	// ShortGroups hold GPUs and have fewer spares than they are to have.
+	ShortGroups []int32 `json:"shortGroups,omitempty"`
+}
+
+// shards is what an opportunistic Run is doing: how many shards run, and how many have ended for which reason.
+type shards struct {
+	Running    int       `json:"running"`
+	GPUs       int32     `json:"gpus"`
+	WantedGPUs int32     `json:"wantedGPUs"`
+	Ended      []givenUp `json:"ended,omitempty"`
+}
+
+// cutBy is what the activation of another Run's Reservation did to a Run. Reservation and For, the Run that it was
+// for, are namespace/name.
+type cutBy struct {
+	Time        metav1.Time    `json:"time"`
+	Action      rqv1.CutAction `json:"action"`
+	GPUs        int32          `json:"gpus"`
+	Width       *int32         `json:"width,omitempty"`
+	Reservation string         `json:"reservation"`
+	For         string         `json:"for"`
+}
+
 // evidence is what a Run's story is made from: the GPU leases of its name, what is said of their nodes, Reservations
 // of any Run, and the Events about the Run, as read at an instant.
 type evidence struct {
@@ -109,54 +134,4 @@ type evidence struct {
 // lost.
 type nodeFacts struct {
 	domains, lost map[string]string
-}
-
-// explain tells a Run's story.
-func explain(run *rqv1.Run, from evidence) explanation {
-	e := explanation{
-		Run:       run.Name,
-		Namespace: run.Namespace,
-		Owner:     run.Spec.Owner,
-		Phase:     view.PhaseOf(run),
-		Message:   run.Status.Message,
-		Looked:    view.LookedAt(run),
-		Asks:      requestOf(run),
-		Width:     run.Status.Width,
-		Waits:     view.WaitOf(run, from.now),
-		At:        metav1.NewTime(from.now),
-		Story:     storyOf(run),
-		Events:    eventsOf(from.events),
-	}
-	// of an earlier Run of the same name
-	earlier := func(lease rqv1.Lease) bool { return lease.Spec.RunRef.UID != run.UID }
-	leases := slices.DeleteFunc(slices.Clone(from.leases), earlier)
-	e.Story = slices.Concat(e.Story, lossesOf(leases, from.nodes.lost), toldByLeases(leases))
-	e.reserve(run, from)
-	for i := range leases {
-		if lease := &leases[i]; lease.Status.Closed {
-			e.Gave = addGivenUp(e.Gave, lease)
-		} else {
-			e.Holds = addHolding(e.Holds, lease, from.nodes.domains)
-		}
-	}
-	slices.SortStableFunc(e.Holds, func(a, b holding) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), strings.Compare(string(a.Role), string(b.Role)),
-			strings.Compare(a.Domain, b.Domain))
-	})
-	slices.SortFunc(e.Gave, func(a, b givenUp) int { return strings.Compare(string(a.Reason), string(b.Reason)) })
-	e.Spares, e.Shards = sparesHeld(run, e.Holds), shardsOf(run, leases)
-	return e
-}
-
-func requestOf(run *rqv1.Run) request {
-	r := request{GPUs: run.Spec.Resources.TotalGPUs, GPUType: run.Spec.Resources.GPUType,
-		SparesPerGroup: run.Spec.GroupSpares(),
-		Malleable:      run.Spec.Malleable, Opportunistic: run.Spec.Opportunistic}
-	if perPod := run.Spec.Resources.GPUsPerPod; perPod != nil {
-		r.GPUsPerPod = *perPod
-	}
-	if run.Spec.Locality != nil && run.Spec.Locality.GroupGPUs != nil {
-		r.GroupGPUs = *run.Spec.Locality.GroupGPUs
-	}
-	return r
 }

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"context"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,29 +17,29 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 )
 
-// record reads the Reservation to check: from a file, for which no cluster is needed, or by name, which has no slash.
-func (e *explainer) record(ctx context.Context) (*rqv1.Reservation, error) {
-	if e.verify == manifest.Stdin || strings.Contains(e.verify, "/") || slices.Contains(manifest.ManifestEndings,
-		filepath.Ext(e.verify)) {
-		return e.recordIn(e.verify)
+// recordOf reads the Reservation to check: from a file, for which no cluster is needed, or by name, which has no slash.
+func recordOf(ctx context.Context, s *session.Session, of string) (*rqv1.Reservation, error) {
+	if of == manifest.Stdin || strings.Contains(of, "/") || slices.Contains(manifest.ManifestEndings,
+		filepath.Ext(of)) {
+		return recordIn(of, s.In)
 	}
-	c, namespace, _, err := e.Connect()
+	c, namespace, _, err := s.Connect()
 	if err != nil {
 		return nil, err
 	}
 	r := &rqv1.Reservation{}
-	err = c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: e.verify}, r)
+	err = c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: of}, r)
 	if apierrors.IsNotFound(err) && !session.IsMissingKind(err) {
 		return nil, session.Fail(session.ExitError,
 			"Reservation %q not found in namespace %q; \"kubectl get reservations -A\" shows all; the name of a file ends in %s",
-			e.verify, namespace, strings.Join(manifest.ManifestEndings, ", "))
+			of, namespace, strings.Join(manifest.ManifestEndings, ", "))
 	}
 	return r, err
 }
 
 // recordIn reads a file that holds one Reservation, as such or as the only item of a List.
-func (e *explainer) recordIn(file string) (*rqv1.Reservation, error) {
-	documents, err := manifest.ReadDocuments(file, e.In)
+func recordIn(file string, in io.Reader) (*rqv1.Reservation, error) {
+	documents, err := manifest.ReadDocuments(file, in)
 	if err != nil {
 		return nil, err
 	}

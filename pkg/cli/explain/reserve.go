@@ -13,17 +13,6 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/cli/view"
 )
 
-// cutBy is what the activation of another Run's Reservation did to a Run. Reservation and For, the Run that it was
-// for, are namespace/name.
-type cutBy struct {
-	Time        metav1.Time    `json:"time"`
-	Action      rqv1.CutAction `json:"action"`
-	GPUs        int32          `json:"gpus"`
-	Width       *int32         `json:"width,omitempty"`
-	Reservation string         `json:"reservation"`
-	For         string         `json:"for"`
-}
-
 // reserve adds what Reservations promise to the Run, and what those of others do to it, and orders the story.
 func (e *explanation) reserve(run *rqv1.Run, from evidence) {
 	slices.SortFunc(from.reservations, func(a, b rqv1.Reservation) int {

@@ -9,15 +9,6 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/cli/view"
 )
 
-// spares is what stands by for a Run that asks for spares, in GPUs. Wanted is what is to, at the width that the Run
-// has.
-type spares struct {
-	GPUs   int32 `json:"gpus"`
-	Wanted int32 `json:"wanted"`
-	// ShortGroups hold GPUs and have fewer spares than they are to have.
-	ShortGroups []int32 `json:"shortGroups,omitempty"`
-}
-
 // sparesHeld is nil for a Run that asks for no spares.
 func sparesHeld(run *rqv1.Run, holds []holding) *spares {
 	perGroup := run.Spec.GroupSpares()
@@ -49,14 +40,6 @@ func (s *spares) inWords() string {
 		words += "; short in " + view.Numbered("group", s.ShortGroups)
 	}
 	return words
-}
-
-// shards is what an opportunistic Run is doing: how many shards run, and how many have ended for which reason.
-type shards struct {
-	Running    int       `json:"running"`
-	GPUs       int32     `json:"gpus"`
-	WantedGPUs int32     `json:"wantedGPUs"`
-	Ended      []givenUp `json:"ended,omitempty"`
 }
 
 // shardsOf is nil for a Run that is not opportunistic.

@@ -42,7 +42,7 @@ that may be cut, with the odds of each. A Run that runs is shown with the Reserv
 starts before its date if there is room before.
 
 With -f it says what would happen if the Runs of a file were submitted now, and with --changes what would make a Run
-start now: fewer GPUs, no spares, another type, more borrowing. Nothing is written. For both it reads the objects that
+start now: fewer GPUs, no spares, another type. Nothing is written. For both it reads the objects that
 the scheduler decides from, in all namespaces, and decides as it does.
 
 With -o json or yaml the same is printed as data:
@@ -51,6 +51,7 @@ With -o json or yaml the same is printed as data:
   run, namespace, owner, phase, gpus, gpuType, submitted, maxDuration
   looked                false until the scheduler has looked at the Run as it is now
   reason, message       why it waits, or where it is
+  refusal               the same as data, with who was asked to pay and what would help, as in status.refusal of the Run
   earliestStart, countdownSeconds, confidence, deficitGPUs, scope, remedies[], odds, intendedSlice, payingEnvelopes[],
   conflictSet[], reservation, state, stateReason, activatedAt, cuts[]
                         as in the Reservation; absent when the Run has no date

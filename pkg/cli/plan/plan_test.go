@@ -38,6 +38,7 @@ func TestPlan(t *testing.T) {
 		Probability: "0.25"}}
 	never := clitest.RunOf("ring-40", 40, 40,
 		clitest.Waits("NeverFits", "a group needs 40 H100-80GB GPUs in one domain and at most 32 fit even when it is empty"))
+	poor := clitest.RunOf("poor", 16, 0, clitest.Poor())
 	for name, c := range map[string]struct {
 		answer planAnswer
 		wide   bool
@@ -49,6 +50,7 @@ func TestPlan(t *testing.T) {
 		"plan-released":   {planOf(&never, &released, clitest.Noon), false},
 		"plan-unread":     {unread, false},
 		"plan-running":    {planOf(&threatened, nil, clitest.Noon), false},
+		"plan-poor":       {planOf(&poor, nil, clitest.Noon), false},
 		"plan-new":        {planOf(clitest.Ptr(clitest.RunOf("new", 8, 0, rqv1.RunStatus{})), nil, clitest.Noon), false},
 	} {
 		var text strings.Builder

@@ -90,8 +90,8 @@ func spendAs(b *book.Book, of *rqv1.Budget) error {
 		if err != nil {
 			return fmt.Errorf("status of Budget %s, envelope %s: %w", of.Name, s.Name, err)
 		}
-		bucket := budget.Bucket{Start: windowStart(of, s.Name)}
-		bucket.Spent[0][0] = max(0, spent-open[budget.Key{Budget: of.Name, Envelope: s.Name}])
+		settled := max(0, spent-open[budget.Key{Budget: of.Name, Envelope: s.Name}])
+		bucket := budget.OwnBucket(windowStart(of, s.Name), settled)
 		record.Envelopes[s.Name], record.Windows[s.Name] = []budget.Bucket{bucket}, bucket.Start
 	}
 	b.Budgets.SetRecord(record)
