@@ -166,9 +166,9 @@ func (t *tally) String() string {
 // bounds are the least and the most that a status may count of one envelope.
 type bounds struct{ least, most tally }
 
-// miscounted finds envelopes of which the status counts other GPUs than the Leases hold (I8), in both looks: fewer than
-// those that are open in both, or more than those that are open in either and what is under way. Overdraft may be any
-// part of it.
+// miscounted finds envelopes whose status counts other GPUs than the Leases hold (I8), in both looks: fewer than the
+// Leases that are open in both looks hold, or more than the Leases that are open in either look hold, with what is
+// under way. Overdraft may be any part of it.
 func miscounted(before, after *Look) []Finding {
 	between := map[budget.Key]*bounds{}
 	at := func(k budget.Key) *bounds {

@@ -79,9 +79,9 @@ func (s *sums) all() Spend { return s.of(holderOwner, holderFamily, holderBorrow
 // account is what is charged to one envelope. Counters answer in constant time, however much has been charged.
 type account struct {
 	gpus [holders][uses]int
-	// owners are those of live charges that may become overdraft, with their number.
+	// owners counts the live charges that may become overdraft, by the owner of each.
 	owners map[rqv1.Owner]int
-	// flavors are theirs, as far as their Leases record it, likewise.
+	// flavors counts the same charges by flavor, as far as their Leases record it.
 	flavors map[string]int
 	// accrued holds what open Leases, and closed ones that are not settled, have spent in the window; held what
 	// opportunistic ones among them have held.

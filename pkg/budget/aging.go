@@ -2,8 +2,7 @@ package budget
 
 import "container/heap"
 
-// aging orders closed Leases by their ends, so that those that are to be settled are found without looking at the
-// others.
+// aging is a heap of closed Leases by their ends: the Leases to settle are found without a look at the others.
 type aging []aged
 
 type aged struct {

@@ -36,8 +36,8 @@ type Overdraft struct {
 	Cause Cause
 }
 
-// Refresh assigns the overdraft anew and returns the Leases of which it has changed, sorted. Of what an envelope pays
-// for, what no longer fits is overdraft, the youngest Leases first (R8).
+// Refresh assigns the overdraft anew and returns the Leases whose overdraft has changed, sorted. When an envelope pays
+// for more than it allows, its youngest Leases are overdraft (R8).
 func (a *Accounts) Refresh(now time.Time) []string {
 	before := a.over
 	a.over = map[string]int{}

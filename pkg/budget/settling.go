@@ -6,8 +6,8 @@ type settling struct {
 	through int64
 	// waiting are the settled Leases whose objects may still be there, with their ends: they do not count once more.
 	waiting map[string]int64
-	// early are such Leases too, of namespaces that are being deleted: the record has their names. Going are those that
-	// are to follow.
+	// early are settled Leases of namespaces that are being deleted, by name: the record has their names. Going are Leases
+	// that are to be settled so next.
 	early map[string]bool
 	going []goingLease
 	// late are Leases that were settled as soon as they were recorded as closed, and stale says that the stored record is

@@ -48,7 +48,7 @@ func (c *Cover) takes(pods int) (out []Take, room []int) {
 	return out, room
 }
 
-// Lenders returns the owners outside a borrower's family of whom some envelope lends to it, sorted (R4).
+// Lenders returns the owners outside a borrower's family that have an envelope which lends to it, sorted (R4).
 func (a *Accounts) Lenders(borrower rqv1.Owner) []rqv1.Owner {
 	lenders := map[rqv1.Owner]bool{}
 	for _, b := range a.budgets {

@@ -27,7 +27,7 @@ type event struct {
 	closed map[string]budget.Charge
 }
 
-// timeline is the known future as events, of which the first ones have come to pass on the fleet and the accounts.
+// timeline is the known future as events. The first events have come to pass on the fleet and the accounts.
 type timeline struct {
 	s      *State
 	ask    *Ask
@@ -179,8 +179,8 @@ func (t *timeline) holdsAfter(n int, holds func(at time.Time) bool) bool {
 	return holds(t.events[n-1].at)
 }
 
-// candidates returns the Runs that may be cut at an instant, as far as it has come to pass: those that have not ended,
-// and those that Reservations ahead have started.
+// candidates returns the Runs that may be cut at an instant: Runs that have not ended by then, and Runs that
+// Reservations ahead have started by then.
 func (t *timeline) candidates(domains map[string]bool, at time.Time) []resolver.Candidate {
 	out := t.s.Candidates(domains, at)
 	for i := range t.events[:t.passed] {

@@ -10,9 +10,9 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// absent returns the pods that the Run should have and has not, those that take the places of spares apart. A rank
-// whose pod ended well is not missed (R28), and a name that an earlier pod still has, also of an earlier Run of the
-// same name, is waited for. A Run that nobody can pay for has none (R32).
+// absent returns the pods that the Run should have and has not; replacements are the pods that take the places of
+// spares. A rank whose pod ended well is not missed (R28), and a name that an earlier pod still has, also of an earlier
+// Run of the same name, is waited for. A Run that nobody can pay for gets no pods (R32).
 func absent(s *situation) (replacements, out []*corev1.Pod) {
 	f := s.facts
 	if f.Unpaid {

@@ -63,7 +63,8 @@ type Decision struct {
 	// Replace lists pods that record which spares make room for them. They come before the Leases close that tell of the
 	// loss: otherwise nothing would, should this process end in between.
 	Replace []*corev1.Pod
-	// Close lists Leases whose pods have ended, or are not there: the latter is to be seen on the API server too.
+	// Close lists Leases whose pods have ended, or are not there. That a pod is not there is to be seen on the API server
+	// too.
 	Close   []Closing
 	Service *corev1.Service
 	Create  []*corev1.Pod

@@ -20,7 +20,7 @@ func deletionsOf(s *situation) []Deletion {
 	return leaving(s)
 }
 
-// endedBy returns the pods of a kind, to be deleted; those that are cut get notice.
+// endedBy returns deletions of the pods of a kind; a pod that is cut gets notice.
 func endedBy(s *situation, pods []*corev1.Pod, kind func(*corev1.Pod) bool) []Deletion {
 	var out []Deletion
 	for _, pod := range pods {
@@ -31,9 +31,8 @@ func endedBy(s *situation, pods []*corev1.Pod, kind func(*corev1.Pod) bool) []De
 	return out
 }
 
-// leaving returns the pods that are to go while the Run stands: those that something seems to be wrong with, that are
-// cut, that wait in vain and are made anew to take the place of a spare, that are beyond the width of a Run that runs,
-// spares that have ended, and spares whose room a rank is to have.
+// leaving returns the pods that go while the Run stands: suspect ones, ranks that are cut or are made anew in the place
+// of a spare, spares that have ended or make room for a rank, and pods beyond the width of a Run that runs.
 func leaving(s *situation) []Deletion {
 	out := leavingOf(s, s.roster.ranks, func(index int, pod *corev1.Pod) bool {
 		return s.cuts.doom(pod) || s.swaps.relief[index].Spare != "" || s.facts.reclaims(pod)

@@ -8,7 +8,7 @@ import (
 )
 
 // setReclaimed says which shards gave way last, when, and why. The condition is absent until one does. It is written
-// before their pods are deleted, and those of whom the Lease is still open stay in it: a process that takes over when
+// before the shards' pods are deleted, and tells of a shard until its Lease is closed: a process that takes over when
 // the pods are gone closes their Leases by it.
 func setReclaimed(c conditions, s *situation) {
 	f := s.facts

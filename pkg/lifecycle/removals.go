@@ -13,8 +13,8 @@ type removals struct {
 	known map[types.UID]bool
 }
 
-// removalsOf adds to pods that a Run gives up those that have to go whatever the Run has come to, and bounds how long
-// all of them take.
+// removalsOf returns the pods that a Run gives up, and the pods that have to go whatever the Run has come to, all of
+// them with a bounded time to end.
 func removalsOf(f *facts, given []Deletion) []Deletion {
 	r := removals{facts: f, known: map[types.UID]bool{}}
 	for i := range given {
@@ -42,9 +42,9 @@ func (r *removals) addStranded() {
 	}
 }
 
-// addOrphans adds the pods that no Run governs: those of a Run that is being deleted, whatever keeps its object; those
-// whose Run is gone, however it was deleted; and those that only their Leases tell of, whose ranks others take. What
-// has ended goes too: it has the names that a later Run's pods want.
+// addOrphans adds the pods that no Run governs: the pods of a Run that is being deleted, whatever keeps its object; the
+// pods of a Run that is gone, however it was deleted; and pods that only their Leases tell of, whose ranks other pods
+// take. Pods that have ended go too, since a later Run's pods want their names.
 func (r *removals) addOrphans() {
 	for _, pod := range r.facts.Pods {
 		run, ours := r.facts.runOf(pod)
@@ -61,8 +61,8 @@ func (r *removals) addOrphans() {
 	}
 }
 
-// limitGrace has pods end in time which were made with more to end than is allowed, and adds those that were told to go
-// by others and given too long: deleted again they have what is left of that.
+// limitGrace bounds the time that pods have to end. A pod that was made with more gets less; a pod that somebody else
+// told to go, and gave too long, is deleted again and has what is left of the bound.
 func (r *removals) limitGrace() {
 	most := r.facts.longestGrace()
 	for i := range r.list {

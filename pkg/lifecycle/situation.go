@@ -43,7 +43,7 @@ func (s *situation) startsAgain() bool { return s.requeued() || s.overdue() || s
 // hasEnded reports whether the Run has ended.
 func (s *situation) hasEnded() bool { return s.phase == rqv1.RunCompleted || s.phase == rqv1.RunFailed }
 
-// goesOn reports whether the Run keeps its pods and gets those that it lacks.
+// goesOn reports whether the Run keeps its pods and gets the pods that it lacks.
 func (s *situation) goesOn() bool { return !s.hasEnded() && !s.startsAgain() && s.facts.Shape == nil }
 
 // startingSince returns when the pods that are starting opened their first Lease: all pods of a gang that has not

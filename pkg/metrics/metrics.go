@@ -28,7 +28,7 @@ var (
 		Subsystem: subsystem, Name: "leases_closed_total", StabilityLevel: metrics.ALPHA,
 		Help: "GPU leases closed, by closure reason.",
 	}, []string{"reason"})
-	// PlanSeconds is how long it takes to place a pod, of which only a gang's leader plans.
+	// PlanSeconds is how long it takes to place a pod. Only a gang's leader plans; the others follow.
 	PlanSeconds = metrics.NewHistogram(&metrics.HistogramOpts{
 		Subsystem: subsystem, Name: "gang_plan_duration_seconds", StabilityLevel: metrics.ALPHA,
 		Help:    "Time to place a pod of a Run; a gang's first pod plans the whole gang.",

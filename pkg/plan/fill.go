@@ -23,10 +23,10 @@ type Room struct {
 // gpus is how many GPUs of the room shards may use.
 func (r *Room) gpus() int { return r.Idle + r.UnderSpares }
 
-// Fill gives as many shards of an opportunistic Run as there is room and money for a node and a payer, those of lowest
+// Fill gives as many shards of an opportunistic Run as there is room and money for a node and a payer, shards of low
 // index first, and says why the next one has none; the refusal is nil when all have. GPUs under spares come first,
-// since others need them last, then the emptiest nodes, which others are packed onto last, and then those that
-// Reservations intend. Shards use no concurrency, but GPU-hours at their rate (R7). It changes nothing.
+// since others need them last, then the emptiest nodes, which others are packed onto last, then nodes that Reservations
+// intend. Shards use no concurrency, but GPU-hours at their rate (R7). It changes nothing.
 func Fill(accounts *budget.Accounts, d Demand, claim Claim, shards []int, rooms []Room,
 	now time.Time) ([]Assignment, *Refusal) {
 	cover := shardCover(accounts, d, claim, now)
@@ -108,7 +108,7 @@ type Shard struct {
 }
 
 // Reclaim returns which shards on a node have to go so that a number of GPUs on it become free, as indexes, in order of
-// key: the youngest, and no more than it takes. What those that are leaving give up counts first. It returns all when
+// key: the youngest, and no more than it takes. What shards that are leaving give up counts first. It returns all when
 // they are too few.
 func Reclaim(shards []Shard, gpus int) []int {
 	order := make([]int, 0, len(shards))

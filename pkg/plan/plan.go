@@ -113,7 +113,7 @@ func (a *Attempt) WantedGPUs() int { return a.wanted }
 // Window is when an envelope that could pay begins to, and when it stops; zero when it does or has already, or never.
 type Window struct{ Opens, Closes time.Time }
 
-// Windows returns the edges of the windows of those who could pay that lie ahead.
+// Windows returns the edges, still to come, of the windows of envelopes that could pay.
 func (a *Attempt) Windows() []Window {
 	var out []Window
 	for i := range a.cover.Offers {
@@ -181,8 +181,8 @@ func (a *Attempt) assign(placement topology.Placement) []int {
 	return a.cover.Assign(classes, a.spare)
 }
 
-// align lets payers follow groups (R6): of groups that are alike, those that are paid for by earlier offers get the
-// lower indexes. Slots and payers are rearranged in step; groups that are bound to a domain stay as they are.
+// align lets payers follow groups (R6): among groups that are alike, a group that earlier offers pay for gets a lower
+// index. Slots and payers are rearranged in step; groups that are bound to a domain stay as they are.
 func align(slots []topology.Slot, groups []topology.Group, payers []int) {
 	type block struct{ group, from, to, worst int }
 	type shape struct{ pods, spares int }

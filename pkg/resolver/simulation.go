@@ -57,7 +57,7 @@ func (t *simulation) sparesOf(step unit) []int {
 	return out
 }
 
-// freedByChoice is the units that are chosen and those that go with them.
+// freedByChoice is the units that are chosen and the spares that go with them.
 func (t *simulation) freedByChoice() set {
 	s := slices.Clone(t.chosen)
 	for p, spares := range t.goesWith {

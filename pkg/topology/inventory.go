@@ -83,7 +83,7 @@ func (f *Fleet) RoomOf(flavor string) []DomainRoom {
 // Levels are the topology label keys, widest first, down to the fabric level.
 func (f *Fleet) Levels() []string { return f.levels[:f.fabric+1] }
 
-// Flavors lists the flavors of which there is a node, sorted.
+// Flavors lists the flavors that have a node, sorted.
 func (f *Fleet) Flavors() []string { return slices.Sorted(maps.Keys(f.flavors)) }
 
 // LeftOut lists, by name, the nodes that are left out although they have GPUs or name a flavor (R11). Nodes with

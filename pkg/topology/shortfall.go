@@ -27,7 +27,7 @@ const (
 type Shortfall struct {
 	Kind   Kind
 	Flavor string
-	// Flavors are those that exist, sorted; for UnknownFlavor.
+	// Flavors are the flavors that exist, sorted; for UnknownFlavor.
 	Flavors []string
 	// WantedGPUs is the whole request, and PlaceableGPUs the part of it that has a place (and a payer, for Unpayable):
 	// now, or in the empty fleet for FleetTooSmall. A group that does not fit whole counts as far as its best domain

@@ -19,9 +19,9 @@ type spareBin struct {
 	spares int // how many go there
 }
 
-// setAside decides how many spares of a solution have nodes of their own, and where: as many as can, all groups
-// that share a domain taken together. Pods that may lie anywhere are taken together over all domains, of which those
-// that hold most of them come first. It returns one for every bin, or nil when there are no spares to place.
+// setAside decides how many spares of a solution have nodes of their own, and where: as many as can, all groups that
+// share a domain taken together. Pods that may lie anywhere are taken together over all domains, the domains that hold
+// most of them first. It returns a spareBin for every bin, or nil when there are no spares to place.
 func (f *Fleet) setAside(r *Request, p *problem, took, home []int) []spareBin {
 	if r.spares() == 0 {
 		return nil
