@@ -93,3 +93,28 @@ func TestAlive(t *testing.T) {
 		}
 	}
 }
+
+// TestRankLeases reads the Leases of some ranks among those of other ranks, of spares and of other Runs.
+func TestRankLeases(t *testing.T) {
+	var all []client.Object
+	for name, l := range map[string][3]string{
+		"a": {"train", "Active", "0"}, "b": {"train", "Active", "1"}, "c": {"train", "Active", "2"}, "d": {"train", "Spare", "0"},
+		"e": {"other", "Active", "0"},
+	} {
+		lease := &rqv1.Lease{ObjectMeta: named(name, types.UID(name))}
+		lease.Labels = map[string]string{rqv1.LabelRun: l[0], rqv1.LabelRole: l[1], rqv1.LabelIndex: l[2], "name": name}
+		lease.Status.Closed = name == "a"
+		all = append(all, lease)
+	}
+	got, err := evidence{client: ours(t, all...)}.RankLeases(t.Context(), runAt("1"), []string{"0", "2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, labels := range got {
+		names = append(names, labels["name"])
+	}
+	if diff := cmp.Diff([]string{"a", "c"}, names); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

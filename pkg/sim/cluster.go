@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -106,7 +107,7 @@ func (c *Cluster) UID() types.UID {
 // Boot has a process begin that has read everything there is, in an order of its own.
 func (c *Cluster) Boot(shuffle func(events []func()) []func()) {
 	c.Book = c.Rebuilt(shuffle)
-	c.order = reconcile.New(c.Book, c, c.Rules, func() time.Time { return c.Now })
+	c.order = reconcile.New(c.Book, server{c}, c.Rules, func() time.Time { return c.Now })
 	for _, name := range c.Live() {
 		c.changed[name] = true
 	}
@@ -163,6 +164,36 @@ func (c *Cluster) Rebuilt(shuffle func(events []func()) []func()) *book.Book {
 	}
 	b.Begin(c.Now)
 	return b
+}
+
+// Reconcile does what the Run controller does for one Run.
+func (c *Cluster) Reconcile(name string) error {
+	delete(c.changed, name)
+	ctx := context.Background()
+	objects := book.Objects{Name: keyOf(name), Run: c.Runs[name], Pods: c.PodsOf(name)}
+	for _, lease := range c.openOf.sorted(name) {
+		objects.Leases = append(objects.Leases, c.Leases[lease])
+	}
+	for _, reservation := range c.seenOf.sorted(name) {
+		objects.Reservations = append(objects.Reservations, c.Seen[reservation])
+	}
+	observed, err := c.order.Observe(ctx, objects)
+	if err != nil {
+		return err
+	}
+	d := lifecycle.Decide(observed)
+	if c.Decided != nil {
+		c.Decided(observed, d)
+	}
+	out, err := c.order.CarryOut(ctx, observed, d)
+	if out.Retry > 0 && !c.Retries.Has(name) {
+		c.Retries.Set(name, c.Now.Add(out.Retry))
+	}
+	c.looks.Delete(name)
+	if out.After > 0 {
+		c.looks.Set(name, c.Now.Add(out.After))
+	}
+	return err
 }
 
 // violated tells of what must never be.

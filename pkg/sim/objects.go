@@ -130,7 +130,7 @@ func (c *Cluster) SetLease(lease *rqv1.Lease) {
 func (c *Cluster) storeLease(lease *rqv1.Lease) {
 	run := lease.Spec.RunRef.Name
 	c.Leases[lease.Name] = lease
-	c.leasesOf.add(rankOf(run, lease.Labels), lease.Name)
+	c.leasesOf.add(rankOf(lease), lease.Name)
 	c.openOf.drop(run, lease.Name)
 	if !lease.Status.Closed {
 		c.openOf.add(run, lease.Name)
@@ -142,14 +142,16 @@ func (c *Cluster) storeLease(lease *rqv1.Lease) {
 func (c *Cluster) ForgetLease(name string) {
 	lease := c.Leases[name]
 	delete(c.Leases, name)
-	c.leasesOf.drop(rankOf(lease.Spec.RunRef.Name, lease.Labels), name)
+	c.leasesOf.drop(rankOf(lease), name)
 	c.openOf.drop(lease.Spec.RunRef.Name, name)
 }
 
-// rankOf is the key of a rank's Leases.
-func rankOf(run string, labels map[string]string) string {
-	return run + "/" + labels[rqv1.LabelRole] + "/" + labels[rqv1.LabelIndex]
+// rankOf is the key of the rank that a Lease is of.
+func rankOf(lease *rqv1.Lease) string {
+	return rankKey(lease.Spec.RunRef.Name, lease.Labels[rqv1.LabelRole], lease.Labels[rqv1.LabelIndex])
 }
+
+func rankKey(run, role, index string) string { return run + "/" + role + "/" + index }
 
 // SortedPods returns the UIDs of all pods, in order.
 func (o *objects) SortedPods() []types.UID { return slices.Sorted(maps.Keys(o.Pods)) }
