@@ -19,17 +19,6 @@ const (
 	lag             = 4 * time.Second
 )
 
-// budgets is what a look saw of Budgets, to be compared with the GPU leases of two looks.
-type budgets struct {
-	seen    map[string]*rqv1.Budget
-	at      time.Time
-	settled bool
-	// promised are GPUs that activations are about to hold, by envelope; starting those of Runs that may be placed and
-	// have no GPU leases yet, and shards those of opportunistic ones: whoever pays for them, a status counts them already.
-	promised         map[budget.Key]int
-	starting, shards int
-}
-
 // counted notes what the Budgets say, and what of it need not be in GPU leases.
 func (s *sight) counted() budgets {
 	out := budgets{seen: map[string]*rqv1.Budget{}, promised: map[budget.Key]int{}, at: s.At, settled: s.Settled}

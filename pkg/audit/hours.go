@@ -7,12 +7,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 )
 
-const (
-	// cutOff is what five decimals of a GPU-hour do not tell, of two amounts.
-	cutOff = 2 * budget.GPUHour / 100000
-	// writing is how long it may take until the scheduler knows that a GPU lease that it writes is written.
-	writing = 10 * time.Second
-)
+// cutOff is what five decimals of a GPU-hour do not tell, of two amounts.
+const cutOff = 2 * budget.GPUHour / 100000
 
 // hours replays the ledger as of when each Budget's status was written, and finds GPU-hours that it does not come to
 // (I8).

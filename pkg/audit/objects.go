@@ -10,28 +10,6 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// remedies say what to do about a violation.
-var remedies = map[Invariant]string{
-	"I1": "See who holds the node with `kubectl runs leases -A --open`, and delete the Run that started there last.",
-	"I2": "If the scheduler runs, it deletes such pods and closes such GPU leases within seconds: see its log. Delete " +
-		"the pod to have it done.",
-	"I3": "See `kubectl runs budgets usage`; nothing is stopped for it. Report it with the Budget and its " +
-		"open GPU leases.",
-	"I4": "The API server refuses such a change: find out who switched the CustomResourceDefinition's rules off, and " +
-		"restore the object from a backup.",
-	"I5": "Delete the pods that are left; their GPU leases close by themselves while the scheduler runs.",
-	"I6": "If the labels of nodes were changed after the group had started, change them back; else delete one of its " +
-		"pods, or the Run.",
-	"I7": "See `kubectl runs explain` and the scheduler's log: nothing is replacing what the Run has lost.",
-	"I8": "Restart the scheduler, which adds everything up anew from the GPU leases. If it stays, report it with the " +
-		"Budget, its record and its GPU leases.",
-	"I9":  "If the scheduler runs, it takes such a gang back: see its log. Delete the Run's pods to have it done.",
-	"I10": "See the Reservation, and the scheduler's log at the time of its activation.",
-	"I11": "Delete the pod, and give its GPUs to a Run.",
-	"I12": "The pod holds GPUs that nobody pays for: delete it. Report what the scheduler's log says of its GPU lease.",
-	"R21": "Check it with `kubectl runs explain --verify`, and find out who has written the Reservation.",
-}
-
 func nameOf(o metav1.Object) string { return o.GetNamespace() + "/" + o.GetName() }
 
 func object(kind string, o metav1.Object) Object {
@@ -69,4 +47,7 @@ func alive(pod *corev1.Pod) bool { return pod != nil && !over(pod) && pod.Deleti
 
 func isSpare(pod *corev1.Pod) bool { return pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare) }
 
-func (s *sight) gpus(pod *corev1.Pod) int { return rank.PodGPUs(&pod.Spec, s.GPUResource) }
+// ours reports whether our scheduler placed a pod.
+func ours(pod *corev1.Pod) bool {
+	return pod.Spec.SchedulerName == rqv1.SchedulerName || pod.Labels[rqv1.LabelRun] != ""
+}

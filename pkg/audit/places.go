@@ -56,11 +56,6 @@ func (s *sight) nodes() {
 	}
 }
 
-// ours reports whether our scheduler placed a pod.
-func ours(pod *corev1.Pod) bool {
-	return pod.Spec.SchedulerName == rqv1.SchedulerName || pod.Labels[rqv1.LabelRun] != ""
-}
-
 func (s *sight) room(of corev1.ResourceList) int {
 	quantity := of[corev1.ResourceName(s.GPUResource)]
 	return int(quantity.Value())

@@ -9,13 +9,6 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
-// closing is how a Lease ended.
-type closing struct {
-	lease  Object
-	ended  int64
-	reason rqv1.ClosureReason
-}
-
 func closingOf(lease *rqv1.Lease) closing {
 	c := closing{lease: object("Lease", lease), reason: lease.Status.ClosureReason}
 	if lease.Status.Ended != nil {
