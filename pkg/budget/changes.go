@@ -16,8 +16,11 @@ type Change struct {
 	GPUs int
 }
 
-// lendersTold is how many owners who would lend are named.
-const lendersTold = 3
+// Owners who would lend: how many are asked, those with most GPUs left, and how many are told of.
+const (
+	lendersAsked = 8
+	lendersTold  = 3
+)
 
 // advisor looks for what would have a Run paid for, or more of it.
 type advisor struct {
@@ -88,7 +91,7 @@ func (v *advisor) wait() []Change {
 	return nil
 }
 
-// addSponsor tries the owners outside the family who lend to the Run's owner and have most to offer.
+// addSponsor tries owners outside the family who lend to the Run's owner and have most GPUs left.
 func (v *advisor) addSponsor() []Change {
 	var funding rqv1.RunFunding
 	if v.ask.Funding != nil {
@@ -97,7 +100,10 @@ func (v *advisor) addSponsor() []Change {
 	without := rqv1.RunFunding{AllowBorrow: true, Sponsors: funding.Sponsors} // as much as they lend
 	before, _ := v.borrowing(without)
 	var out []Change
-	for _, owner := range v.ableLenders(funding.Sponsors) {
+	able := slices.DeleteFunc(v.lenders(v.ask.Owner, v.ask.Flavor), func(o rqv1.Owner) bool {
+		return slices.Contains(funding.Sponsors, o)
+	})
+	for _, owner := range able[:min(len(able), lendersAsked)] {
 		more := without
 		more.Sponsors = append(slices.Clone(funding.Sponsors), owner)
 		paid, lent := v.borrowing(more)
@@ -114,20 +120,6 @@ func (v *advisor) addSponsor() []Change {
 		}
 		out = append(out, Change{what, paid})
 	}
-	return out
-}
-
-// ableLenders returns the owners who lend to the Run's and offer most, but for those whom it asks already.
-func (v *advisor) ableLenders(asked []rqv1.Owner) []rqv1.Owner {
-	lenders := slices.DeleteFunc(v.Lenders(v.ask.Owner), func(o rqv1.Owner) bool { return slices.Contains(asked, o) })
-	ask := v.ask
-	ask.Funding = &rqv1.RunFunding{AllowBorrow: true, Sponsors: lenders}
-	offered := map[rqv1.Owner]int{}
-	cover := v.Cover(ask, v.now)
-	for i := range cover.Offers {
-		offered[cover.Offers[i].Owner] += cover.Offers[i].Pods
-	}
-	lenders = slices.DeleteFunc(lenders, func(o rqv1.Owner) bool { return offered[o] == 0 })
-	slices.SortStableFunc(lenders, func(x, y rqv1.Owner) int { return cmp.Compare(offered[y], offered[x]) })
-	return lenders[:min(len(lenders), lendersTold)]
+	slices.SortStableFunc(out, func(x, y Change) int { return cmp.Compare(y.GPUs, x.GPUs) })
+	return out[:min(len(out), lendersTold)]
 }

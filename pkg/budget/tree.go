@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -48,18 +49,29 @@ func (c *Cover) takes(pods int) (out []Take, room []int) {
 	return out, room
 }
 
-// Lenders returns the owners outside a borrower's family that have an envelope which lends to it, sorted (R4).
-func (a *Accounts) Lenders(borrower rqv1.Owner) []rqv1.Owner {
-	lenders := map[rqv1.Owner]bool{}
-	for _, b := range a.budgets {
-		if _, family := a.related().relation(borrower, b.Spec.Owner); family {
-			continue
+// lenders returns the owners outside a borrower's family of whom some envelope of a flavor lends to it (R4) and has
+// GPUs left, those with most of them first.
+func (a *Accounts) lenders(borrower rqv1.Owner, flavor string) []rqv1.Owner {
+	family := map[rqv1.Owner]bool{}
+	for _, s := range a.related().steps(borrower) {
+		for _, owner := range s.owners {
+			family[owner] = true
 		}
+	}
+	left := map[rqv1.Owner]int{}
+	for _, b := range a.budgets {
 		for i := range b.Spec.Envelopes {
-			if l := b.Spec.Envelopes[i].Lending; l != nil && l.Allow && Admits(l.To, borrower) {
-				lenders[b.Spec.Owner] = true
+			e := &b.Spec.Envelopes[i]
+			if e.Flavor != flavor || family[b.Spec.Owner] || e.Lending == nil || !e.Lending.Allow ||
+				!Admits(e.Lending.To, borrower) {
+				continue
+			}
+			if free := int(e.Concurrency) - a.Used(Key{b.Name, e.Name}); free > 0 {
+				left[b.Spec.Owner] += free
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(lenders))
+	out := slices.Sorted(maps.Keys(left))
+	slices.SortStableFunc(out, func(x, y rqv1.Owner) int { return cmp.Compare(left[y], left[x]) })
+	return out
 }
