@@ -159,6 +159,36 @@ func (a *agenda) risksOf(run types.NamespacedName) []rqv1.RunRisk {
 	return out
 }
 
+// nextDate tells when the date of a gang comes.
+func (a *agenda) nextDate(e *earliest) {
+	for _, g := range a.waiting.gangs {
+		if a.ripens(g) {
+			e.by(g.dueAt())
+		}
+	}
+}
+
+// wakeDue wakes the gangs whose date has come, oldest Run first.
+func (a *agenda) wakeDue(now time.Time) {
+	for _, g := range a.waiting.gangs {
+		if a.ripens(g) && !g.dueAt().After(now) {
+			a.waiting.wake(g)
+		}
+	}
+}
+
+// nextOutdated tells when a promise is to be worked out again.
+func (a *agenda) nextOutdated(e *earliest, now time.Time) {
+	for _, g := range a.waiting.gangs {
+		switch {
+		case a.outdated(g, now):
+			e.by(now)
+		case a.outdated(g, g.looked.Add(refreshed)):
+			e.by(g.looked.Add(refreshed))
+		}
+	}
+}
+
 // outdated reports whether what a gang is promised may have changed since it was worked out.
 func (a *agenda) outdated(g *gang, now time.Time) bool {
 	return g.waits() && !g.woken && g.activation == nil && !g.looked.IsZero() && (g.seen < a.waiting.epoch || now.Sub(g.looked) >= refreshed)

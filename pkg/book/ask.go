@@ -56,7 +56,7 @@ func (b *Book) Look(o Objects, now time.Time) (Look, bool) {
 // left aside as long as it waits.
 func (b *Book) WhatIf(run *rqv1.Run, now time.Time) Outlook {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.mu.unlockUnchanged()
 	if run.Spec.Opportunistic {
 		return b.trials.fillWith(run, now)
 	}

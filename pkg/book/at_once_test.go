@@ -47,7 +47,7 @@ func TestManyAskAtOnce(t *testing.T) {
 		func() { f.book.RefreshPromises(f.now, 1) },
 		func() { f.book.NextDue() },
 		func() { f.book.Due(f.now) },
-		func() { f.book.Budgets.NextWindow(f.now) },
+		func() { f.book.Next(f.now) },
 		func() { f.book.Budgets.RefreshBudgets(f.now) },
 		func() { f.book.GPUsByRole() },
 		func() { f.book.LeftOutNodes() },

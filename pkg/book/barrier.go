@@ -52,7 +52,7 @@ func (b *Book) Unreserve(pod types.UID, now time.Time) {
 // Waits reports whether a pod is still part of a plan at the barrier.
 func (b *Book) Waits(pod types.UID) bool {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.mu.unlockUnchanged()
 	m := b.roster.members[pod]
 	return m != nil && m.stage >= reserved
 }

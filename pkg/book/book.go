@@ -51,6 +51,8 @@ type Book struct {
 	trials *trials
 	views  *observer
 
+	pace pace
+
 	Budgets *Budgets
 }
 
@@ -73,10 +75,11 @@ func New(given *config.Args) *Book {
 	b.agenda = &agenda{args: args, mail: b.mail, roster: b.roster, waiting: b.waiting,
 		reservations: newReservations(), intended: map[string][]*gang{}, threats: map[types.NamespacedName]map[*gang]bool{},
 		dues: make(chan struct{}, 1)}
+	b.mu.onChange = b.agenda.signalDue
 	b.seats = &seating{accounts: b.accounts, args: args, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting,
 		held: map[types.UID]*holding{}, leavers: map[types.UID]*holding{}, leases: map[types.NamespacedName]*lease{},
 		roles: map[rqv1.LeaseRole]int{}, beside: newBeside(), shards: map[string]map[types.UID]int{}, standby: map[string]int{}}
-	b.kept = &keptRooms{accounts: b.accounts, args: args, fleet: b.fleet, nodes: b.nodes, roster: b.roster, seats: b.seats, waiting: b.waiting,
+	b.kept = &keptRooms{mail: b.mail, accounts: b.accounts, args: args, fleet: b.fleet, nodes: b.nodes, roster: b.roster, seats: b.seats, waiting: b.waiting,
 		unwound: map[types.UID][]*rqv1.Lease{}}
 	b.places = &placement{accounts: b.accounts, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting, agenda: b.agenda, seats: b.seats,
 		kept: b.kept, reclaimed: map[types.UID]rqv1.ClosureReason{}}
@@ -97,7 +100,7 @@ func decideWith(b *Book, args *config.Args) {
 	b.starts = &starter{accounts: b.accounts, args: args, fleet: b.fleet, mail: b.mail, nodes: b.nodes, waiting: b.waiting, agenda: b.agenda,
 		seats: b.seats, kept: b.kept, places: b.places}
 	b.shapes = &shaper{nodes: b.nodes, roster: b.roster, waiting: b.waiting, agenda: b.agenda, seats: b.seats, places: b.places}
-	b.growth = &grower{accounts: b.accounts, fleet: b.fleet, mail: b.mail, nodes: b.nodes, waiting: b.waiting, cuts: b.cuts, agenda: b.agenda,
+	b.growth = &grower{accounts: b.accounts, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting, cuts: b.cuts, agenda: b.agenda,
 		seats: b.seats}
 	b.fill = &filler{accounts: b.accounts, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting, agenda: b.agenda,
 		seats: b.seats, places: b.places, turns: b.turns}
@@ -111,6 +114,7 @@ func (b *Book) Begin(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.roster.open = true
+	b.pace.windows = now
 	b.accounts.Complete()
 	b.ledger.noteAll()
 	b.shapes.boundAgain()
@@ -133,7 +137,7 @@ func (b *Book) Controllers() *Outlet[ForControllers] { return b.mail.controllers
 // LeftOutNodes returns the nodes with GPUs that nothing can be placed on for want of a label, and why.
 func (b *Book) LeftOutNodes() []topology.LeftOut {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.mu.unlockUnchanged()
 	return b.fleet.LeftOut()
 }
 

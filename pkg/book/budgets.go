@@ -45,7 +45,7 @@ func (u *Budgets) DeleteBudget(name string) {
 // RefreshBudgets assigns the overdraft as of an instant. Runs whose share of it has changed are looked at.
 func (u *Budgets) RefreshBudgets(now time.Time) {
 	u.mu.Lock()
-	defer u.mu.Unlock()
+	defer u.mu.unlockUnchanged() // whoever is looked at brings an event if anything changes
 	for _, name := range u.accounts.Refresh(now) {
 		namespace, lease, _ := strings.Cut(name, "/")
 		if l := u.seats.leases[types.NamespacedName{Namespace: namespace, Name: lease}]; l != nil {
@@ -58,7 +58,7 @@ func (u *Budgets) RefreshBudgets(now time.Time) {
 // yet, or not any more.
 func (u *Budgets) BudgetReport(of *rqv1.Budget, now time.Time) (BudgetReport, bool) {
 	u.mu.Lock()
-	defer u.mu.Unlock()
+	defer u.mu.unlockUnchanged()
 	if u.accounts.Budget(of.Name) == nil {
 		return BudgetReport{}, false
 	}
@@ -67,31 +67,17 @@ func (u *Budgets) BudgetReport(of *rqv1.Budget, now time.Time) (BudgetReport, bo
 	}, true
 }
 
-// NextWindow returns when the next budget window opens or closes; false if none does.
-func (u *Budgets) NextWindow(now time.Time) (time.Time, bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.accounts.NextWindow(now)
-}
-
-// WindowPassed wakes the gangs that wait for somebody to be able to pay, because a window has opened.
-func (u *Budgets) WindowPassed() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.waiting.wakePayers()
-}
-
 // Usage returns the GPUs that open Leases charge, by envelope.
 func (u *Budgets) Usage() map[budget.Key]int {
 	u.mu.Lock()
-	defer u.mu.Unlock()
+	defer u.mu.unlockUnchanged()
 	return u.accounts.Usage()
 }
 
 // Spent returns the GPU time spent in each envelope's window until an instant, by envelope.
 func (u *Budgets) Spent(now time.Time) map[budget.Key]budget.Spend {
 	u.mu.Lock()
-	defer u.mu.Unlock()
+	defer u.mu.unlockUnchanged()
 	return u.accounts.Spent(now)
 }
 
@@ -126,14 +112,14 @@ func (u *Budgets) Dropped(of string, lease types.NamespacedName) {
 // Charged returns the Budgets that anything was ever charged to, sorted.
 func (u *Budgets) Charged() []string {
 	u.mu.Lock()
-	defer u.mu.Unlock()
+	defer u.mu.unlockUnchanged()
 	return u.accounts.Payers()
 }
 
 // Record returns the settled spending of a Budget.
 func (u *Budgets) Record(of string) budget.Record {
 	u.mu.Lock()
-	defer u.mu.Unlock()
+	defer u.mu.unlockUnchanged()
 	return u.accounts.Record(of)
 }
 

@@ -85,7 +85,7 @@ func (b *Book) NotWritten(pod types.UID, name types.NamespacedName) {
 // Unsettled reports whether a pod is gone whose Lease may or may not have been written.
 func (b *Book) Unsettled(pod types.UID) bool {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.mu.unlockUnchanged()
 	h := b.seats.held[pod]
 	return b.roster.members[pod] == nil && h != nil && h.writing
 }
@@ -158,6 +158,6 @@ func (b *Book) LeaseLost(name types.NamespacedName, now time.Time) []string {
 // GPUsByRole returns the GPUs of open Leases by role; a role that none has any more is 0.
 func (b *Book) GPUsByRole() map[rqv1.LeaseRole]int {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.mu.unlockUnchanged()
 	return maps.Clone(b.seats.roles)
 }

@@ -107,7 +107,7 @@ func (b *Book) SetLosing(names []string, losing bool) {
 // Recorded reports whether a node is recorded as lost, or is about to be.
 func (b *Book) Recorded(name string) bool {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.mu.unlockUnchanged()
 	_, lost := b.nodes.lossOf(name)
 	return lost || b.nodes.losing[name]
 }
@@ -115,7 +115,7 @@ func (b *Book) Recorded(name string) bool {
 // LostAt returns when a node was recorded as lost; zero when it is not, or the record does not say.
 func (b *Book) LostAt(name string) time.Time {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.mu.unlockUnchanged()
 	at, _ := b.nodes.lossOf(name)
 	return at
 }

@@ -77,6 +77,6 @@ func (b *Book) SetBrake(s brake.State) (was string) {
 // CutsWithinHour returns how many Runs activations have ended or shrunk within the last hour.
 func (b *Book) CutsWithinHour(now time.Time) int {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.mu.unlockUnchanged()
 	return len(b.agenda.cutsWithin(now))
 }

@@ -200,3 +200,78 @@ func (b *Book) OpenLeases() map[types.NamespacedName]budget.Charge {
 	}
 	return out
 }
+
+// NextDue returns when the next gang that waits is due; false if none is.
+func (b *Book) NextDue() (time.Time, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var next earliest
+	b.agenda.nextDate(&next)
+	return next.at, !next.at.IsZero()
+}
+
+// Due wakes the gangs whose date has come.
+func (b *Book) Due(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.agenda.wakeDue(now)
+}
+
+// RefreshPromises works promises out again that may have changed, so many at a time.
+func (b *Book) RefreshPromises(now time.Time, most int) {
+	b.mu.Lock()
+	b.turns.goRound(now)
+	b.turns.remind()
+	b.mu.Unlock()
+	for _, run := range b.turns.stale(now, most) {
+		b.turns.refresh(run, now)
+	}
+}
+
+// Lapse ends what is kept for Runs that have not started again in time.
+func (b *Book) Lapse(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.roster.open {
+		b.kept.lapse(now)
+	}
+}
+
+// GrowRuns decides which Runs grow now.
+func (b *Book) GrowRuns(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.roster.open {
+		b.growth.grow(now)
+	}
+}
+
+// Fill gives shards that wait the GPUs that are idle.
+func (b *Book) Fill(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.roster.open {
+		b.fill.sweep(now)
+	}
+}
+
+// WindowPassed wakes those that wait for somebody to be able to pay, as a window of a budget does.
+func (b *Book) WindowPassed() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.waiting.wakePayers()
+}
+
+// NextWindow returns when the next budget window opens or closes; false if none does.
+func (u *Budgets) NextWindow(now time.Time) (time.Time, bool) {
+	u.mu.Lock()
+	defer u.mu.unlockUnchanged()
+	return u.accounts.NextWindow(now)
+}
+
+// Quiet reports whether nothing has changed since the last sweep.
+func (b *Book) Quiet() bool {
+	b.mu.Lock()
+	defer b.mu.unlockUnchanged()
+	return b.mu.changes == b.mu.swept
+}

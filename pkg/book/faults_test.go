@@ -80,7 +80,7 @@ func (s *storm) jump(t *rapid.T) {
 		s.disturbed = slices.MaxFunc([]time.Time{s.disturbed, s.Now.Add(-by + gangDeadline)}, time.Time.Compare)
 		clear(s.shielded)
 	}
-	s.Book.Budgets.WindowPassed()
+	s.Book.WindowPassed()
 }
 
 // relent ends all that the cluster does.

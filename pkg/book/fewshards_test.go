@@ -40,7 +40,7 @@ func TestShardsAreMadeWhenAWindowOpens(t *testing.T) {
 		w.settle()
 		w.refusedWith("run0", plan.WindowClosed)
 		w.Pass(opens.Sub(w.Now))
-		w.Book.Budgets.WindowPassed()
+		w.Book.WindowPassed()
 		w.settle()
 		w.expect("run0", "Running", "4 of 4 shards run", map[string]int{"open Start Borrowed": 4})
 	})

@@ -1,10 +1,14 @@
 package book
 
 import (
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
@@ -173,3 +177,43 @@ const forgiveness = 5 * time.Second
 
 // waitsForIdle is why a shard is held back.
 const waitsForIdle = "waiting for idle GPUs"
+
+// nextForgiveness tells when the nodes that turned shards down are tried again.
+func (y *filler) nextForgiveness(next *earliest) {
+	for g := range y.roster.classes.sweeps {
+		if len(g.excluded) > 0 && !g.over() {
+			next.by(y.forgiven.Add(forgiveness))
+		}
+	}
+}
+
+// sweep gives shards that wait the GPUs that are idle, older Runs first, and has those leave that are in somebody's way. It
+// leaves GPUs alone that Runs which wait are about to be tried on.
+func (y *filler) sweep(now time.Time) {
+	for pod := range y.places.reclaimed {
+		if y.seats.held[pod] == nil && y.roster.members[pod] == nil {
+			delete(y.places.reclaimed, pod)
+		}
+	}
+	for _, node := range slices.Sorted(maps.Keys(y.seats.shards)) {
+		y.places.reclaim(node, rqv1.ClosedReclaimed, nil) // its GPUs have become fewer, or this process has just begun
+	}
+	forgive := now.Sub(y.forgiven) >= forgiveness
+	if forgive {
+		y.forgiven = now
+	}
+	wanting := y.roster.wanting()
+	contested, idle := sync.OnceValue(y.roster.contested), sync.OnceValue(y.idleNodes) // all that wait, and all nodes, are looked at for them
+	for _, g := range wanting {
+		if forgive {
+			clear(g.excluded)
+		}
+		if (g.active.first() != nil || g.refusal != nil) && !contested()[g.full.Flavor] {
+			y.fillGang(g, idle()[g.full.Flavor], now)
+		}
+	}
+	wanting = slices.DeleteFunc(wanting, func(g *gang) bool { return g.wants() == 0 || contested()[g.full.Flavor] })
+	if len(wanting) > 0 {
+		y.allowShards(wanting, idle(), now)
+	}
+}

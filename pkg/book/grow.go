@@ -3,6 +3,7 @@ package book
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/davidlangworthy/jobtree/pkg/budget"
@@ -16,10 +17,20 @@ type grower struct {
 	fleet    *topology.Fleet
 	mail     *mailbox
 	nodes    *nodeTable
+	roster   *roster
 	waiting  *waitlist
 	cuts     *cutTable
 	agenda   *agenda
 	seats    *seating
+}
+
+// nextTry tells when a Run that rests may be tried again, as far as that may end otherwise than the last time.
+func (e *grower) nextTry(next *earliest, now time.Time) {
+	for g := range e.roster.classes.elastic {
+		if g.growth.rest.After(now) && g.growth.looked != e.improvements() && g.shape == nil && g.nextWidth() > 0 {
+			next.by(g.growth.rest)
+		}
+	}
 }
 
 // cohort plans the pods that a gang lacks at a width, spares and all; nil when they do not fit or nobody pays.
@@ -115,3 +126,47 @@ const (
 	growthRest  = 30 * time.Second
 	growthTries = 32
 )
+
+// grow decides which Runs grow now, and by how much: older Runs first, each by one step, where there is room and money that
+// nobody else has been given or is going to need (R23). The Run controllers carry it out. It
+// reports whether all were looked at that are worth it: no more than growthTries are at a time.
+func (e *grower) grow(now time.Time) bool {
+	var aspirants []*gang
+	for g := range e.roster.classes.elastic {
+		if g.shape == nil && g.full.StepPods > 0 {
+			aspirants = append(aspirants, g)
+		}
+	}
+	slices.SortFunc(aspirants, byAge)
+	contested := sync.OnceValue(e.roster.contested) // all that wait are looked at for it
+	var undo []func()
+	tries, all := growthTries, true
+	for _, g := range aspirants {
+		was := g.growth.to
+		g.growth.to = 0
+		if g.growth.failed {
+			g.growth.failed, g.growth.rest = false, now.Add(growthRest)
+		}
+		to := g.growing()
+		switch {
+		case to > 0:
+		case tries == 0:
+			all = false
+			continue
+		case !e.mayGrow(g, was, now) || contested()[g.full.Flavor]:
+			continue
+		default:
+			tries--
+			to = g.nextWidth()
+		}
+		places := e.cohort(g, to, now)
+		if g.growing() == 0 {
+			e.letGrow(g, was, to, places != nil, now)
+		}
+		undo = append(undo, e.earmark(g, places, now)...)
+	}
+	for _, back := range undo {
+		back()
+	}
+	return all
+}

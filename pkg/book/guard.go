@@ -8,10 +8,29 @@ import (
 type guard struct {
 	sync.Mutex
 	onUnlock func()
+	// changes counts how often the book may have been changed, up to swept those that the last sweep has seen; onChange is called
+	// at the first that it has not.
+	changes, swept int64
+	onChange       func()
 }
 
-// Unlock ends a look at the book, or a change to it.
+// Unlock ends a change to the book.
 func (g *guard) Unlock() {
 	g.onUnlock()
+	if g.changes == g.swept {
+		g.onChange()
+	}
+	g.changes++
+	g.Mutex.Unlock()
+}
+
+// unlockUnchanged ends a look at the book that has changed nothing.
+func (g *guard) unlockUnchanged() { g.Mutex.Unlock() }
+
+// unlockSwept ends a sweep: until something else changes, there is nothing to be found by another.
+func (g *guard) unlockSwept() {
+	g.onUnlock()
+	g.changes++
+	g.swept = g.changes
 	g.Mutex.Unlock()
 }

@@ -18,6 +18,7 @@ import (
 // keptRooms is the room and the money that are kept for gangs which are to be planned again: of lost ranks, of requeued Runs, and
 // of activations that are decided anew.
 type keptRooms struct {
+	mail     *mailbox
 	accounts *budget.Accounts
 	args     *config.Args
 	fleet    *topology.Fleet
@@ -255,4 +256,34 @@ func (k *keptRooms) goes(g *gang, now time.Time) bool {
 		}
 	}
 	return len(k.oldPods(g, now)) > 0
+}
+
+// nextLapse tells when the time of a requeued Run may be over. While old pods of it end, that is looked at every now and then.
+func (k *keptRooms) nextLapse(e *earliest, now time.Time) {
+	for _, g := range k.roster.gangs {
+		at, requeued := g.requeuedAt()
+		switch {
+		case !requeued || g.requeue.lapsed:
+		case k.goes(g, now):
+			e.by(now.Add(sweepPeriod))
+		default:
+			e.by(latest(g.requeue.until, at.Add(k.args.GangDeadline.Duration)))
+		}
+	}
+}
+
+// lapse ends what is kept for Runs that have not started again in time: they wait as any other from then on.
+func (k *keptRooms) lapse(now time.Time) {
+	for _, g := range k.roster.gangs {
+		at, requeued := g.requeuedAt()
+		if !requeued || g.requeue.lapsed || k.goes(g, now) {
+			continue
+		}
+		if now.Before(latest(g.requeue.until, at.Add(k.args.GangDeadline.Duration))) {
+			continue
+		}
+		k.dropRoom(g)
+		g.kept, g.requeue.lapsed = nil, true
+		k.mail.reconcile(keyOf(g.run))
+	}
 }

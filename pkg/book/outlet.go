@@ -1,8 +1,6 @@
 package book
 
 import (
-	"sync"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -31,12 +29,12 @@ type ForControllers struct {
 
 // Outlet is where the book leaves what it asks of somebody, who takes it from there on their own: the book calls nobody.
 type Outlet[T any] struct {
-	mu     sync.Locker // the book's
+	mu     *guard // the book's
 	asked  T
 	filled chan struct{}
 }
 
-func newOutlet[T any](mu sync.Locker) *Outlet[T] {
+func newOutlet[T any](mu *guard) *Outlet[T] {
 	return &Outlet[T]{mu: mu, filled: make(chan struct{}, 1)}
 }
 
@@ -46,7 +44,7 @@ func (o *Outlet[T]) Filled() <-chan struct{} { return o.filled }
 // Take returns what has been asked for since the last call.
 func (o *Outlet[T]) Take() T {
 	o.mu.Lock()
-	defer o.mu.Unlock()
+	defer o.mu.unlockUnchanged()
 	var none T
 	asked := o.asked
 	o.asked = none

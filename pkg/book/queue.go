@@ -12,44 +12,53 @@ import (
 )
 
 // Gate reports why a pod of a Run may not enter the scheduling queue yet; empty when it may. Of a gang without a plan only
-// the leader enters, so that a waiting gang of any size costs one scheduling cycle.
+// the leader enters, so that a waiting gang of any size costs one scheduling cycle. One that is refused here is woken in the same
+// way as by a cycle that plans, at the cost of none.
 func (b *Book) Gate(pod *corev1.Pod) string {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	m := b.roster.members[pod.UID]
+	why, refusal := b.gate(m)
+	if refusal == nil {
+		b.mu.unlockUnchanged()
+		return why
+	}
+	defer b.mu.Unlock()
+	b.waiting.stirred = true
+	m.gang.woken, m.gang.tried = false, b.waiting.epoch
+	b.waiting.refuse(m.gang, refusal)
+	return refusal.Message
+}
+
+// gate says why a pod may not enter the queue, with a refusal where its whole gang is to wait.
+func (b *Book) gate(m *member) (string, *plan.Refusal) {
 	switch {
 	case !b.roster.open:
-		return "waiting for the ledger to be read"
+		return "waiting for the ledger to be read", nil
 	case m == nil || m.gang.run == nil:
-		return "waiting for the Run to be seen"
+		return "waiting for the Run to be seen", nil
 	case m.surplus():
-		return beyondWidth
+		return beyondWidth, nil
 	case m.gang.awaiting > 0:
-		return whileLeaving
+		return whileLeaving, nil
 	case m.stage >= assigned:
-		return ""
+		return "", nil
 	case m.gang.opportunistic():
-		return waitsForIdle
+		return waitsForIdle, nil
 	case !m.gang.complete():
-		return "waiting for the Run's other pods to be created"
+		return "waiting for the Run's other pods to be created", nil
 	case m.gang.leader() != m:
-		return "waiting for the gang to be planned"
+		return "waiting for the gang to be planned", nil
+	case m.part.Spare:
+		return "", nil
 	}
-	if refusal := b.seats.stillLeased(m.gang); refusal != nil && !m.part.Spare {
-		// As a cycle that plans would, at the cost of none: it is woken in the same way.
-		b.waiting.stirred = true
-		m.gang.woken, m.gang.tried = false, b.waiting.epoch
-		b.waiting.refuse(m.gang, refusal)
-		return refusal.Message
-	}
-	return ""
+	return "", b.seats.stillLeased(m.gang)
 }
 
 // Less reports whether a pod comes before another in the scheduling queue: pods of older Runs first, each gang together
 // and in order of index (R30). Pods that are not a Run's come by their own age.
 func (b *Book) Less(x, y *corev1.Pod) bool {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.mu.unlockUnchanged()
 	p, q := b.roster.place(x), b.roster.place(y)
 	return cmp.Or(p.age.Compare(q.age), strings.Compare(p.namespace, q.namespace), strings.Compare(p.name, q.name),
 		cmp.Compare(p.index, q.index), strings.Compare(string(x.UID), string(y.UID))) < 0
@@ -98,7 +107,7 @@ func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
 // Assigned returns the node that a pod of a Run is to go to; empty when it has none.
 func (b *Book) Assigned(pod types.UID) string {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.mu.unlockUnchanged()
 	if m := b.roster.members[pod]; m != nil {
 		return m.node
 	}
@@ -118,7 +127,7 @@ func (b *Book) Follow(pod types.UID) []*corev1.Pod {
 // Fullness returns how full of held GPUs a node is, from 0 to most; 0 for a node without GPUs.
 func (b *Book) Fullness(node string, most int64) int64 {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.mu.unlockUnchanged()
 	known := b.nodes.byName[node]
 	if known == nil {
 		return 0

@@ -68,16 +68,43 @@ func (v *activations) goRound(now time.Time) {
 	}
 }
 
+// remind has those looked at again who cannot be paid for, and for whom somebody may be able to pay by now: those that were woken
+// before them have not used what there is.
+func (v *activations) remind() {
+	for _, g := range v.waiting.gangs {
+		if g.unpaid && !g.asked && v.waiting.richer(g) {
+			v.waiting.stirred = true
+		}
+	}
+}
+
+// nextRound tells when a pod that gangs wait for should be long gone, or the room lapses that is kept for one that is planned again.
+func (v *activations) nextRound(e *earliest, now time.Time) {
+	waits := false
+	for _, g := range v.roster.gangs {
+		waits = waits || g.awaiting > 0 && g.activation == nil
+		if len(g.room.held) > 0 {
+			e.by(g.room.until)
+		}
+	}
+	if !waits {
+		return
+	}
+	for pod, h := range v.seats.held {
+		if slices.ContainsFunc(h.awaitedBy, func(g *gang) bool { return g.activation == nil }) {
+			if until, ok := v.departures.goesBy(pod, h, now); ok {
+				e.by(until.Add(overstay))
+			}
+		}
+	}
+}
+
 // stale returns the Runs whose promises are the oldest of those to be worked out again.
 func (v *activations) stale(now time.Time, most int) []types.UID {
 	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.goRound(now)
+	defer v.mu.unlockUnchanged()
 	var stale []*gang
 	for _, g := range v.waiting.gangs {
-		if g.unpaid && !g.asked && v.waiting.richer(g) {
-			v.waiting.stirred = true // those that were woken before it have not used what there is
-		}
 		if v.agenda.outdated(g, now) {
 			stale = append(stale, g)
 		}
@@ -100,4 +127,5 @@ func (v *activations) refresh(run types.UID, now time.Time) {
 	if pod := g.sample(); pod != nil {
 		v.makePromise(g, pod, now)
 	}
+	g.looked, g.seen = now, v.waiting.epoch // also where nothing was to be worked out
 }

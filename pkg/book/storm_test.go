@@ -28,7 +28,7 @@ func (s *storm) during(d time.Duration) {
 	}
 	s.Pass(d)
 	if ok && !window.After(s.Now) {
-		s.Book.Budgets.WindowPassed()
+		s.Book.WindowPassed()
 	}
 	s.Book.Budgets.RefreshBudgets(s.Now)
 	s.EndPods()
@@ -220,6 +220,7 @@ func (s *storm) quietActions() map[string]func(*rapid.T) {
 		"long":    func(t *rapid.T) { s.during(time.Duration(rapid.IntRange(30, 200).Draw(t, "seconds")) * time.Second) },
 		"fault":   s.faultAny,
 		"crash":   func(*rapid.T) { s.restart() },
+		"still":   s.still,
 		"fuse":    func(t *rapid.T) { s.dies(rapid.IntRange(0, 12).Draw(t, "writes"), sim.All) },
 		"add node": func(t *rapid.T) {
 			if s.Nodes["n1"] == nil {

@@ -100,7 +100,7 @@ func TestAWindowIsPromisedWithoutPods(t *testing.T) {
 		w.DeleteRun("run1")
 		w.settle()
 		w.Pass(opens.Sub(w.Now))
-		w.Book.Budgets.WindowPassed()
+		w.Book.WindowPassed()
 		w.settle()
 		w.running("run0", "although the window is open")
 	})

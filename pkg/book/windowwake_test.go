@@ -47,7 +47,7 @@ func TestALeaseThatEndsOpensNoWindow(t *testing.T) {
 		if got := asked(); len(got) > 0 {
 			w.t.Fatalf("%v are asked again because a Lease has ended", got)
 		}
-		w.Book.Budgets.WindowPassed()
+		w.Book.WindowPassed()
 		if got := asked(); len(got) != len(waiting) {
 			w.t.Fatalf("%v are asked again when a window has opened", got)
 		}

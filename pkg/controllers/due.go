@@ -14,15 +14,6 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
 )
 
-const (
-	// promisePeriod is how often promises are looked at that may have changed, and promises how many of them each time.
-	promisePeriod = time.Second
-	promises      = 8
-)
-
-// growthPeriod is how often it is looked whether Runs could grow, or idle GPUs be put to use.
-const growthPeriod = time.Second
-
 // dates has things happen whose time has come.
 type dates struct {
 	book         *book.Book
@@ -32,62 +23,25 @@ type dates struct {
 	retention    time.Duration // of Reservations that have ended
 }
 
-// activate has Runs looked at whose date has come, until the context ends. It sleeps until the next one is due; a clock
-// that jumps is noticed after a while.
-func (d *dates) activate(ctx context.Context) {
-	const longest = 15 * time.Second
+// keep has everything happen in time that no event brings, until the context ends. It sleeps until then; a clock that jumps is
+// noticed after a while.
+func (d *dates) keep(ctx context.Context) {
+	const longest, least = 15 * time.Second, 5 * time.Millisecond
 	for {
-		wait := longest
-		if next, ok := d.book.NextDue(); ok {
-			now := d.clock.Now()
-			if !next.After(now) {
-				d.book.Due(now)
-				continue
-			}
-			wait = min(wait, next.Sub(now))
+		d.book.Advance(d.clock.Now())
+		for role, gpus := range d.book.GPUsByRole() {
+			metrics.HeldGPUs.WithLabelValues(string(role)).Set(float64(gpus))
+		}
+		wait, now := longest, d.clock.Now()
+		if next, ok := d.book.Next(now); ok {
+			wait = min(longest, max(least, next.Sub(now)))
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-d.book.Dues():
+		case <-d.book.Changed():
 		case <-d.clock.After(wait):
 		}
-	}
-}
-
-// refreshPromises works promises out again as the world changes, a few at a time.
-func (d *dates) refreshPromises(ctx context.Context) {
-	for pause(ctx, d.clock, promisePeriod) {
-		d.book.RefreshPromises(d.clock.Now(), promises)
-	}
-}
-
-// growRuns has Runs grow that could use the room that there is (R23), and shards of opportunistic Runs use what is left (R15).
-func (d *dates) growRuns(ctx context.Context) {
-	for pause(ctx, d.clock, growthPeriod) {
-		d.book.Lapse(d.clock.Now())
-		d.book.GrowRuns(d.clock.Now())
-		d.book.Fill(d.clock.Now())
-		for role, gpus := range d.book.GPUsByRole() {
-			metrics.HeldGPUs.WithLabelValues(string(role)).Set(float64(gpus))
-		}
-	}
-}
-
-// watchWindows wakes Runs when a budget window opens or closes.
-func (d *dates) watchWindows(ctx context.Context) {
-	const longest = 2 * time.Second // bounds how late the window of an edited Budget, or a clock that jumped, is noticed
-	seen, wait := d.clock.Now(), time.Duration(0)
-	for pause(ctx, d.clock, wait) {
-		now := d.clock.Now()
-		wait = longest
-		if next, ok := d.book.Budgets.NextWindow(seen); ok && !now.Before(next) {
-			d.book.Budgets.WindowPassed()
-			wait = 0 // another may be near
-		} else if ok {
-			wait = min(wait, next.Sub(now))
-		}
-		seen = now
 	}
 }
 

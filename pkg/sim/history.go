@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,11 +15,8 @@ import (
 )
 
 const (
-	// tick is how long after a change the book is asked whether others may grow, fill or be promised something else
-	// by now, and idle how often while nothing changes.
-	tick, idle = time.Second, 30 * time.Second
-	// promises is how many of them are worked out again each time.
-	promises = 1
+	// reckoned is how often it is worked out how much each Run is beyond its payer's limit.
+	reckoned = 30 * time.Second
 	// backoff is how long after a failure a Run is looked at again.
 	backoff = time.Second
 	// rounds is how often everybody may find something more to do at one instant.
@@ -107,27 +103,13 @@ func (p *player) now() error {
 		p.succeed(name)
 	}
 	p.EndPods()
-	p.Book.Due(p.Now)
-	changed, err := p.Work()
+	p.Book.Advance(p.Now)
 	if !p.Now.Before(p.next) {
-		p.look()
-		again, failed := p.Work()
-		changed, err = changed || again, cmp.Or(err, failed)
-		p.next = p.Now.Add(idle)
+		p.Book.Budgets.RefreshBudgets(p.Now)
+		p.next = p.Now.Add(reckoned)
 	}
-	if changed {
-		p.next = p.Now.Add(tick)
-	}
+	_, err := p.Work()
 	return err
-}
-
-// look asks the book for what is asked of it every second.
-func (p *player) look() {
-	p.Book.Lapse(p.Now)
-	p.Book.GrowRuns(p.Now)
-	p.Book.Fill(p.Now)
-	p.Book.Budgets.RefreshBudgets(p.Now)
-	p.Book.RefreshPromises(p.Now, promises)
 }
 
 // follow notes what a Run's status says: when it is over, or that it runs no more.
@@ -175,13 +157,8 @@ func (p *player) goOn() {
 	sooner(at, ok)
 	_, at, ok = p.Waiting.First()
 	sooner(at.Add(1), ok)
-	sooner(p.Book.NextDue())
-	window, opens := p.Book.Budgets.NextWindow(p.Now)
-	sooner(window, opens)
+	sooner(p.Book.Next(p.Now))
 	p.Pass(max(1, next.Sub(p.Now)))
-	if opens && !p.Now.Before(window) {
-		p.Book.Budgets.WindowPassed()
-	}
 }
 
 // Work lets everybody do their work until there is none at this instant, and reports whether there was any.

@@ -1,0 +1,42 @@
+package book
+
+import "time"
+
+// earliest is the earliest of some instants; zero when there are none.
+type earliest struct{ at time.Time }
+
+// by adds an instant.
+func (e *earliest) by(at time.Time) {
+	if e.at.IsZero() || at.Before(e.at) {
+		e.at = at
+	}
+}
+
+// sweepPeriod is the least time between two looks at who could grow, shrink or be filled in, and promisePeriod between two promises
+// that are worked out again: a forecast may take a tenth of a second.
+const (
+	sweepPeriod   = time.Second
+	promisePeriod = 125 * time.Millisecond
+)
+
+// after returns when a period is over that began at an instant; now if that has not come yet, as when the clock was put back.
+func after(last time.Time, period time.Duration, now time.Time) time.Time {
+	if last.After(now) {
+		return now
+	}
+	return last.Add(period)
+}
+
+// earlier returns the earlier of two instants.
+func earlier(x, y time.Time) time.Time {
+	if x.Before(y) {
+		return x
+	}
+	return y
+}
+
+// pace is when what is done every now and then was last done.
+type pace struct {
+	swept, refreshed time.Time
+	windows          time.Time // up to which the windows of budgets have been seen to open and close
+}
