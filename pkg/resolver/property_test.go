@@ -94,7 +94,7 @@ func allCuts(candidates []Candidate) []rqv1.Conflict {
 	for _, own := range candidates {
 		for _, action := range actions {
 			if action != rqv1.CutLottery || own.Ticket {
-				set = append(set, rqv1.Conflict{Run: own.Run, Owner: own.Owner, Action: action, GPUs: 1, Probability: "0"})
+				set = append(set, rqv1.Conflict{Run: own.Run, Owner: own.Owner, Action: action, GPUs: 1000, Probability: "0"})
 			}
 		}
 	}

@@ -29,10 +29,31 @@ func Resolve(w Feasibility, candidates []Candidate, published []rqv1.Conflict, n
 	n := t.cutUntilFits(order)
 	if n <= lottery {
 		t.putBackUnneeded(nil)
-		return Plan{Cuts: t.cuts()}, true
+		return Plan{Cuts: asListed(t.cuts(), published)}, true
 	}
 	t.putBackUnneeded(order[lottery:n])
-	return Plan{Cuts: t.cuts(), Draws: draws[:until[n-lottery-1]]}, true
+	return Plan{Cuts: asListed(t.cuts(), published), Draws: draws[:until[n-lottery-1]]}, true
+}
+
+// asListed has cuts say no more GPUs than the conflict set lists: after a restart a Run may hold more than when that was published,
+// and what it holds besides goes with it.
+func asListed(cuts []rqv1.Cut, published []rqv1.Conflict) []rqv1.Cut {
+	for i := range cuts {
+		if most := listedGPUs(&cuts[i], published); most > 0 {
+			cuts[i].GPUs = int32(min(int64(cuts[i].GPUs), most))
+		}
+	}
+	return cuts
+}
+
+// listedGPUs returns how many GPUs the conflict set lists for a cut. A Run that ends loses all that its entries list.
+func listedGPUs(c *rqv1.Cut, published []rqv1.Conflict) (most int64) {
+	for i := range published {
+		if e := &published[i]; e.Run == c.Run && (e.Action == c.Action || c.Action == rqv1.CutLottery) {
+			most += int64(e.GPUs)
+		}
+	}
+	return most
 }
 
 // structural lists the units that are cut before any ticket is drawn.

@@ -46,6 +46,42 @@ func TestActivationIsResumed(t *testing.T) {
 	})
 }
 
+// TestWhatIsGainedSinceIsNotCountedOn has candidates hold more by the time of the draw than when the conflict set was published: the
+// record says no more than that did.
+func TestWhatIsGainedSinceIsNotCountedOn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawState(t, 6, 8)
+		w := s.domain(t)
+		later := slices.Clone(s.candidates)
+		var gained []Holding
+		for i := range s.candidates {
+			own := &s.candidates[i]
+			if len(own.Spares) > 0 && rapid.Bool().Draw(t, "a spare comes") {
+				gained = append(gained, own.Spares[0].Holds...)
+				own.Spares = own.Spares[1:]
+			}
+			if len(own.Rest) > 1 && rapid.Bool().Draw(t, "a rank comes") {
+				gained = append(gained, own.Rest[0])
+				own.Rest = own.Rest[1:]
+			}
+		}
+		w.Free(gained)
+		set, how, ok := Odds(w, s.candidates)
+		w.Hold(gained)
+		if !ok {
+			return
+		}
+		seed := nonce(rapid.IntRange(0, 1000).Draw(t, "nonce"))
+		decided, ok := Resolve(w, later, set, seed)
+		if !ok || len(decided.Cuts) == 0 {
+			return // others have taken what was to be free
+		}
+		if found := Verify(record(set, how, seed, decided)); len(found) > 0 {
+			t.Errorf("the record is not valid: %q", found)
+		}
+	})
+}
+
 // TestAllOrNothing has the published cuts not suffice any more, because room was lost.
 func TestAllOrNothing(t *testing.T) {
 	w, candidates := secondExample()
@@ -66,7 +102,7 @@ func TestAllOrNothing(t *testing.T) {
 func TestOnlyWhatIsPublishedIsCut(t *testing.T) {
 	w, candidates := firstExample()
 	entry := func(i int, action rqv1.CutAction) rqv1.Conflict {
-		return rqv1.Conflict{Run: candidates[i].Run, Owner: candidates[i].Owner, Action: action, GPUs: 1, Probability: "1"}
+		return rqv1.Conflict{Run: candidates[i].Run, Owner: candidates[i].Owner, Action: action, GPUs: 1000, Probability: "1"}
 	}
 	for _, tc := range []struct {
 		name      string

@@ -33,21 +33,17 @@ func (v *verifier) checkCuts() {
 	v.checkLast(seen)
 }
 
-// checkListed checks that a cut is in the conflict set, and takes no more than that says. A Run that ends loses all
-// that its entries list.
+// checkListed checks that a cut is in the conflict set, and takes no more than that says.
 func (v *verifier) checkListed(i int, c *rqv1.Cut) {
-	listed, limit := false, int64(0)
-	for _, e := range v.status.ConflictSet {
-		if e.Run == c.Run && (e.Action == c.Action || c.Action == rqv1.CutLottery) {
-			listed = listed || e.Action == c.Action
-			limit += int64(e.GPUs)
-		}
-	}
+	listed := slices.ContainsFunc(v.status.ConflictSet, func(e rqv1.Conflict) bool {
+		return e.Run == c.Run && e.Action == c.Action
+	})
+	most := listedGPUs(c, v.status.ConflictSet)
 	switch {
 	case !listed:
 		v.say("Cut %d is %s of %s, which the conflict set does not list.", i+1, c.Action, name(c.Run))
-	case c.GPUs < 1 || int64(c.GPUs) > limit:
-		v.say("Cut %d is %s of %s with %d GPUs, but the conflict set lists %d.", i+1, c.Action, name(c.Run), c.GPUs, limit)
+	case c.GPUs < 1 || int64(c.GPUs) > most:
+		v.say("Cut %d is %s of %s with %d GPUs, but the conflict set lists %d.", i+1, c.Action, name(c.Run), c.GPUs, most)
 	}
 }
 
