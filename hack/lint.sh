@@ -25,8 +25,8 @@ refuse 'tests that may not run' < <(grep -nE '\b[tb]\.Skip|testing\.Short\(' "${
 refuse 'tests that sleep; wait for what they wait for' < <(grep -n 'time\.Sleep' "${tests[@]}")
 refuse 'files of more than 400 lines' < <(wc -l "${written[@]}" | awk '$2 != "total" && $1 > 400')
 
-# Packages whose lines were long before there was this rule are listed until they have been broken.
-wide='^(pkg/(apis|book|controllers)/|test/integration/cli)'
+# The API's comments become the CRDs' texts, which are wrapped by whoever shows them.
+wide='^pkg/apis/'
 mapfile -t narrow < <(printf '%s\n' "${written[@]}" | grep -Ev "$wide")
 refuse 'lines of more than 120 columns' < <(LC_ALL=C.UTF-8 grep -nE '^.{121,}' "${narrow[@]}")
 refuse 'assignments in the head of an if that tests something else' < <(

@@ -36,9 +36,9 @@ type activations struct {
 	future     *horizon
 }
 
-// decide draws, if it must, and gives the gang its places: those that are free and those that are going to be. Nobody is told
-// before the decision is published. Each decision has an instant of its own, as the API tells it, and is about what is held
-// then. It reports false if the gang could not start after all.
+// decide draws, if it must, and gives the gang its places: those that are free and those that are going to be. Nobody
+// is told before the decision is published. Each decision has an instant of its own, as the API tells it, and is about
+// what is held then. It reports false if the gang could not start after all.
 func (v *activations) decide(g *gang, pod *corev1.Pod, now time.Time) bool {
 	at := latest(now.Truncate(time.Microsecond), v.agenda.decided.Add(time.Microsecond))
 	state, ask, refusal := v.future.future(g, pod, at)
@@ -49,9 +49,11 @@ func (v *activations) decide(g *gang, pod *corev1.Pod, now time.Time) bool {
 	if p == nil || !p.Cuts || p.At.After(at) {
 		return false
 	}
-	a := &Activation{At: at, Promise: p, Conflicts: p.Conflicts, Odds: p.Odds, Nonce: resolver.Nonce(v.agenda.key, g.reservation.UID)}
+	a := &Activation{At: at, Promise: p, Conflicts: p.Conflicts, Odds: p.Odds,
+		Nonce: resolver.Nonce(v.agenda.key, g.reservation.UID)}
 	decided, assignments, ok := forecast.Activate(state, ask, p.Slice.Domains, a.Conflicts, a.Nonce)
-	if ok = ok && v.agenda.withinLimit(g, decided.Cuts, at); ok {
+	ok = ok && v.agenda.withinLimit(g, decided.Cuts, at)
+	if ok {
 		v.agenda.decided, a.Draws, a.Cuts = at, decided.Draws, decided.Cuts
 		v.activateGang(g, a, assignments, at)
 	}
@@ -81,7 +83,8 @@ func (v *activations) resume(g *gang, pod *corev1.Pod, now time.Time) {
 			return v.candidates.tenants(g, domains, a.At, latest(now, a.At))
 		}
 		decided, places, ok := forecast.Activate(state, ask, v.nodes.domainsAround(g.reservation), a.Conflicts, a.Nonce)
-		if assignments = places; !ok {
+		assignments = places
+		if !ok {
 			refusal = g.notYet("what was to be cut is gone")
 		}
 		a.Draws, a.Cuts = decided.Draws, decided.Cuts
@@ -97,7 +100,8 @@ func (v *activations) resume(g *gang, pod *corev1.Pod, now time.Time) {
 func (v *activations) resumeAll(now time.Time) {
 	var published []*gang
 	for _, g := range v.roster.gangs {
-		if g.run != nil && g.run.Status.Phase == rqv1.RunPending && g.complete() && g.activating() && g.reservation.Status.ActivatedAt != nil {
+		if g.run != nil && g.run.Status.Phase == rqv1.RunPending && g.complete() && g.activating() &&
+			g.reservation.Status.ActivatedAt != nil {
 			published = append(published, g)
 		}
 	}
@@ -114,7 +118,8 @@ func (v *activations) resumeAll(now time.Time) {
 // activateGang has a gang take its places, and wait there until those who are cut have left.
 func (v *activations) activateGang(g *gang, a *Activation, assignments []plan.Assignment, now time.Time) {
 	v.agenda.setPromise(g, nil)
-	if g.activation = a; g.reservation.Status.Lottery.Nonce != "" {
+	g.activation = a
+	if g.reservation.Status.Lottery.Nonce != "" {
 		g.activation = nil // all of it is published
 	}
 	places := v.takePlaces(g, assignments, now)
@@ -188,8 +193,8 @@ func (v *activations) fail(g *gang, a *Activation, now time.Time) {
 	v.mail.reconcile(keyOf(g.run))
 }
 
-// turnedDown says which nodes other scheduling rules keep a gang from, for want of something else than GPUs; empty when they do
-// not. GPUs are taken by somebody who came between, and may be free the next time.
+// turnedDown says which nodes other scheduling rules keep a gang from, for want of something else than GPUs; empty when
+// they do not. GPUs are taken by somebody who came between, and may be free the next time.
 func (v *activations) turnedDown(g *gang) string {
 	var nodes []string
 	for node, why := range g.excluded {
@@ -204,9 +209,10 @@ func (v *activations) turnedDown(g *gang) string {
 	return fmt.Sprintf("other rules turned %d nodes down, such as %s: %s", len(nodes), nodes[0], g.excluded[nodes[0]])
 }
 
-// completed says where a gang starts once what has been cut for it is free: away from what has been cut for others who do not
-// run yet, and from nodes on which something is stuck, if it can.
-func (v *activations) completed(g *gang, state forecast.State, ask forecast.Ask, freed []resolver.Holding) (found []plan.Assignment, refusal *plan.Refusal) {
+// completed says where a gang starts once what has been cut for it is free: away from what has been cut for others who
+// do not run yet, and from nodes on which something is stuck, if it can.
+func (v *activations) completed(g *gang, state forecast.State, ask forecast.Ask,
+	freed []resolver.Holding) (found []plan.Assignment, refusal *plan.Refusal) {
 	asks := []forecast.Ask{v.aside(g, ask), ask}
 	if len(g.stuck) > 0 {
 		elsewhere := ask
@@ -214,15 +220,16 @@ func (v *activations) completed(g *gang, state forecast.State, ask forecast.Ask,
 		asks = slices.Insert(asks, 0, v.aside(g, elsewhere), elsewhere)
 	}
 	for _, ask := range asks {
-		if found, refusal = forecast.Complete(state, ask, freed); refusal == nil {
+		found, refusal = forecast.Complete(state, ask, freed)
+		if refusal == nil {
 			return found, nil
 		}
 	}
 	return nil, refusal
 }
 
-// aside returns what a gang asks for, away from the slices of other gangs whose turn has come and who do not run yet: what has
-// been cut for them may be free before they have taken it.
+// aside returns what a gang asks for, away from the slices of other gangs whose turn has come and who do not run yet:
+// what has been cut for them may be free before they have taken it.
 func (v *activations) aside(g *gang, ask forecast.Ask) forecast.Ask {
 	others, excluded := map[string]bool{}, ask.Excluded
 	for _, other := range v.roster.gangs {
@@ -237,8 +244,8 @@ func (v *activations) aside(g *gang, ask forecast.Ask) forecast.Ask {
 	return ask
 }
 
-// beingFreed returns what the victims of an activation still hold, and those that others wait for, who have their places by now,
-// but for what is stuck.
+// beingFreed returns what the victims of an activation still hold, and those that others wait for, who have their
+// places by now, but for what is stuck.
 func (v *activations) beingFreed(a *Activation, now time.Time) []resolver.Holding {
 	pods := map[types.UID]bool{}
 	for _, pod := range v.victims(a) {
@@ -253,8 +260,8 @@ func (v *activations) beingFreed(a *Activation, now time.Time) []resolver.Holdin
 	return out
 }
 
-// victims returns the pods that the cuts of an activation take, as far as they hold GPUs: also those that are gone and whose
-// Leases are still open.
+// victims returns the pods that the cuts of an activation take, as far as they hold GPUs: also those that are gone and
+// whose Leases are still open.
 func (v *activations) victims(a *Activation) []types.UID {
 	var out []types.UID
 	for i := range a.Cuts {
@@ -271,7 +278,8 @@ func (v *activations) victims(a *Activation) []types.UID {
 			}
 		}
 		for _, l := range v.seats.leases {
-			if l.charge.Run == string(c.UID) && v.roster.members[l.pod] == nil && taken(g, l.part, c) && l.charge.Start.Before(a.At) {
+			if l.charge.Run == string(c.UID) && v.roster.members[l.pod] == nil && taken(g, l.part, c) &&
+				l.charge.Start.Before(a.At) {
 				out = append(out, l.pod)
 			}
 		}
@@ -281,11 +289,12 @@ func (v *activations) victims(a *Activation) []types.UID {
 
 // victimsRemain reports whether Runs still hold what the cuts of a Reservation take.
 func (v *activations) victimsRemain(r *rqv1.Reservation) bool {
-	return r.Status.ActivatedAt != nil && len(v.victims(&Activation{At: r.Status.ActivatedAt.Time, Cuts: r.Status.Cuts})) > 0
+	return r.Status.ActivatedAt != nil &&
+		len(v.victims(&Activation{At: r.Status.ActivatedAt.Time, Cuts: r.Status.Cuts})) > 0
 }
 
-// stuckFor returns the pods that were to make room for a gang and should be long gone, by name: those that are cut by its
-// activation, and those that it was known to wait for.
+// stuckFor returns the pods that were to make room for a gang and should be long gone, by name: those that are cut by
+// its activation, and those that it was known to wait for.
 func (v *activations) stuckFor(g *gang, a *Activation, now time.Time) []Stuck {
 	pods := v.victims(a)
 	for _, s := range g.stuck {
@@ -296,7 +305,8 @@ func (v *activations) stuckFor(g *gang, a *Activation, now time.Time) []Stuck {
 	return v.departures.stuckAmong(pods, now)
 }
 
-// takePlaces gives a gang whose turn has come its places at its narrowest, some of which are not free yet, and returns their nodes.
+// takePlaces gives a gang whose turn has come its places at its narrowest, some of which are not free yet, and returns
+// their nodes.
 func (v *activations) takePlaces(g *gang, assignments []plan.Assignment, now time.Time) (nodes map[string]bool) {
 	v.waiting.remove(g)
 	g.refusal, g.woken, g.planned, g.committed, g.deadline = nil, false, true, false, time.Time{}
@@ -309,9 +319,9 @@ func (v *activations) takePlaces(g *gang, assignments []plan.Assignment, now tim
 	return nodes
 }
 
-// takeLeaving has a gang whose turn has come take its places where pods are leaving already, and wait until they are gone: nobody
-// is cut for it, and nobody younger takes the room meanwhile, bit by bit as it gets free. It does nothing where that would not
-// do.
+// takeLeaving has a gang whose turn has come take its places where pods are leaving already, and wait until they are
+// gone: nobody is cut for it, and nobody younger takes the room meanwhile, bit by bit as it gets free. It does nothing
+// where that would not do.
 func (v *activations) takeLeaving(g *gang, p *forecast.Promise, state forecast.State, ask forecast.Ask, now time.Time) {
 	nodes := map[string]bool{}
 	for _, held := range p.Nodes {

@@ -19,7 +19,8 @@ func TestARefusalIsPublishedAsData(t *testing.T) {
 		limit := &rqv1.RefusalLimit{Kind: "concurrency", Max: 8, Left: 8}
 		want := &rqv1.RunRefusal{
 			Reason: "InsufficientBudget", Owner: "org:a", WantedGPUs: 16, ShortGPUs: 8, Envelope: "a/e", Limit: limit,
-			Payers: []rqv1.RefusalPayer{{Step: 1, Relation: rqv1.RelationOwn, Owner: "org:a", Budget: "a", Envelope: "e", GPUs: 8,
+			Payers: []rqv1.RefusalPayer{{Step: 1, Relation: rqv1.RelationOwn, Owner: "org:a", Budget: "a", Envelope: "e",
+				GPUs:  8,
 				Limit: limit, Stops: "concurrency: 8 of 8 GPUs left"}},
 			Changes: []rqv1.RefusalChange{{What: "raise envelopes[e].concurrency of Budget a from 8 to 16", GPUs: 16}},
 		}
@@ -42,7 +43,8 @@ func TestARefusalForRoomNamesWhoWouldPay(t *testing.T) {
 		w.submit("run0", "org:a", 1, 1, 8)
 		w.submit("run1", "org:a", 1, 1, 8)
 		w.settle()
-		want := []rqv1.RefusalPayer{{Step: 1, Relation: rqv1.RelationOwn, Owner: "org:a", Budget: "a", Envelope: "e", GPUs: 8}}
+		want := []rqv1.RefusalPayer{{Step: 1, Relation: rqv1.RelationOwn, Owner: "org:a", Budget: "a", Envelope: "e",
+			GPUs: 8}}
 		r := w.Runs["run1"].Status.Refusal
 		if r == nil || r.Reason != "InsufficientGPUs" || r.ShortGPUs != 8 || r.Changes != nil {
 			w.t.Fatalf("while room is short: %+v", r)

@@ -99,11 +99,12 @@ func (a *agenda) commitment(reservation types.UID) string {
 	return resolver.Commitment(resolver.Nonce(a.key, reservation))
 }
 
-// committedTo reports whether the gang's Reservation has published its commitment, without which nobody may be drawn, and
-// whether the book's key keeps it.
+// committedTo reports whether the gang's Reservation has published its commitment, without which nobody may be drawn,
+// and whether the book's key keeps it.
 func (a *agenda) committedTo(g *gang) bool {
 	r := g.reservation
-	return r != nil && a.key != nil && r.Status.Lottery != nil && r.Status.Lottery.Commitment == resolver.Commitment(resolver.Nonce(a.key, r.UID))
+	return r != nil && a.key != nil && r.Status.Lottery != nil &&
+		r.Status.Lottery.Commitment == resolver.Commitment(resolver.Nonce(a.key, r.UID))
 }
 
 // ripens reports whether something is to be done when the gang's date has come.
@@ -112,8 +113,8 @@ func (a *agenda) ripens(g *gang) bool {
 		(!g.promise.Cuts || a.committedTo(g) && a.brake.Says() == "")
 }
 
-// outOfTheWay returns a test for the nodes that a gang's pods had better not use: those excluded anyway, and those on which they
-// would be in the way of a Reservation (R18). A gang that is over in time is in nobody's way.
+// outOfTheWay returns a test for the nodes that a gang's pods had better not use: those excluded anyway, and those on
+// which they would be in the way of a Reservation (R18). A gang that is over in time is in nobody's way.
 func (a *agenda) outOfTheWay(g *gang, excluded func(string) bool, now time.Time) func(string) bool {
 	switch {
 	case g.grows():
@@ -129,8 +130,8 @@ func (a *agenda) outOfTheWay(g *gang, excluded func(string) bool, now time.Time)
 	}
 }
 
-// unintended returns a test for the nodes that a Run may not grow onto: those excluded anyway, and those that a Reservation
-// intends whose date is no further off than the lead (R23).
+// unintended returns a test for the nodes that a Run may not grow onto: those excluded anyway, and those that a
+// Reservation intends whose date is no further off than the lead (R23).
 func (a *agenda) unintended(excluded func(node string) bool, now time.Time) func(node string) bool {
 	if len(a.intended) == 0 {
 		return excluded
@@ -150,7 +151,8 @@ func (a *agenda) risksOf(run types.NamespacedName) []rqv1.RunRisk {
 			continue // it is told when the Reservation is there
 		}
 		if odds := chance(g.promise.Conflicts, rqv1.NamespacedName{Namespace: run.Namespace, Name: run.Name}); odds != "0" {
-			out = append(out, rqv1.RunRisk{Reservation: keyOf(g.reservation).String(), At: metav1.NewTime(g.promise.At), Probability: odds})
+			out = append(out, rqv1.RunRisk{Reservation: keyOf(g.reservation).String(), At: metav1.NewTime(g.promise.At),
+				Probability: odds})
 		}
 	}
 	slices.SortFunc(out, func(x, y rqv1.RunRisk) int {
@@ -191,16 +193,18 @@ func (a *agenda) nextOutdated(e *earliest, now time.Time) {
 
 // outdated reports whether what a gang is promised may have changed since it was worked out.
 func (a *agenda) outdated(g *gang, now time.Time) bool {
-	return g.waits() && !g.woken && g.activation == nil && !g.looked.IsZero() && (g.seen < a.waiting.epoch || now.Sub(g.looked) >= refreshed)
+	return g.waits() && !g.woken && g.activation == nil && !g.looked.IsZero() &&
+		(g.seen < a.waiting.epoch || now.Sub(g.looked) >= refreshed)
 }
 
-// refusedSince returns from when on a gang waits for its turn: when it was first refused. A gang whose last activation was
-// planned again because of what is stuck has waited since that one was promised.
+// refusedSince returns from when on a gang waits for its turn: when it was first refused. A gang whose last activation
+// was planned again because of what is stuck has waited since that one was promised.
 func (a *agenda) refusedSince(g *gang) time.Time {
 	since := g.since
 	for _, r := range a.reservations.ofRun(g.run.UID) {
 		s := &r.Status
-		if s.Cause == rqv1.CanceledVictimStayed && s.EndedAt != nil && since.Sub(s.EndedAt.Time).Abs() < time.Minute && r.CreationTimestamp.Time.Before(since) {
+		if s.Cause == rqv1.CanceledVictimStayed && s.EndedAt != nil && since.Sub(s.EndedAt.Time).Abs() < time.Minute &&
+			r.CreationTimestamp.Time.Before(since) {
 			since = r.CreationTimestamp.Time
 		}
 	}

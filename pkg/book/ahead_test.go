@@ -9,8 +9,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// A Run that is promised to borrow takes from what the sponsor lends as a borrower: another one gets no date on the same money, also
-// after a restart, and although the sponsor itself has more.
+// A Run that is promised to borrow takes from what the sponsor lends as a borrower: another one gets no date on the
+// same money, also after a restart, and although the sponsor itself has more.
 func TestAPromiseToABorrowerTakesFromWhatIsLent(t *testing.T) {
 	tell(t, func(w *world) {
 		w.fleet("d0", 3)

@@ -10,16 +10,19 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
-// Look brings a Run's shape, and whether anybody can pay for it, up to date, and returns all that is known of it. It returns false
-// for a Run that the book has not seen yet. Of one that is gone or being deleted it knows the nodes and Leases alone.
+// Look brings a Run's shape, and whether anybody can pay for it, up to date, and returns all that is known of it. It
+// returns false for a Run that the book has not seen yet. Of one that is gone or being deleted it knows the nodes and
+// Leases alone.
 func (b *Book) Look(o Objects, now time.Time) (Look, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l := Look{Nodes: map[string]NodeState{}, Leased: map[types.UID]bool{}, Told: map[types.UID]rqv1.ClosureReason{}, Owed: map[string]int{},
+	l := Look{Nodes: map[string]NodeState{}, Leased: map[types.UID]bool{}, Told: map[types.UID]rqv1.ClosureReason{},
+		Owed:        map[string]int{},
 		Commitments: map[types.UID]string{}, Awaited: map[types.UID]bool{}}
 	var g *gang
 	if o.Run != nil && o.Run.DeletionTimestamp == nil { // else the book has forgotten it
-		if g = b.roster.gangs[o.Run.UID]; g == nil || g.run == nil {
+		g = b.roster.gangs[o.Run.UID]
+		if g == nil || g.run == nil {
 			return l, false
 		}
 		b.shapes.demandOf(g)
@@ -52,8 +55,8 @@ func (b *Book) Look(o Objects, now time.Time) (Look, bool) {
 	return l, true
 }
 
-// WhatIf says what would happen if a Run were submitted now. It changes nothing. A Run of the same UID, if there is one, is
-// left aside as long as it waits.
+// WhatIf says what would happen if a Run were submitted now. It changes nothing. A Run of the same UID, if there is
+// one, is left aside as long as it waits.
 func (b *Book) WhatIf(run *rqv1.Run, now time.Time) Outlook {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
@@ -68,8 +71,10 @@ func (b *Book) WhatIf(run *rqv1.Run, now time.Time) Outlook {
 	if g.shape == nil {
 		least := g.full.Least()
 		state := b.future.stateFor(g, now)
-		ask := forecast.Ask{Demand: least, Claim: g.claim(nil), Missing: everyPod(least), Excluded: b.nodes.rejected(g, podOf(run))}
-		if out.Promise, refusal = forecast.Earliest(state, ask); refusal != nil {
+		ask := forecast.Ask{Demand: least, Claim: g.claim(nil), Missing: everyPod(least),
+			Excluded: b.nodes.rejected(g, podOf(run))}
+		out.Promise, refusal = forecast.Earliest(state, ask)
+		if refusal != nil {
 			out.Refusal = refusal
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
-// TestManyAskAtOnce has the plugin, the controllers and the watches ask and tell the book at the same time, as they do, for the race
-// detector to look on. Nothing else in the pure packages ever runs at once.
+// TestManyAskAtOnce has the plugin, the controllers and the watches ask and tell the book at the same time, as they do,
+// for the race detector to look on. Nothing else in the pure packages ever runs at once.
 func TestManyAskAtOnce(t *testing.T) {
 	f := newFleetOf(t)
 	f.run(0, 2, []int{0, 1})

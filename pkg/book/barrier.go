@@ -24,8 +24,8 @@ func (b *Book) Reserve(pod types.UID, node string) error {
 }
 
 // Unreserve takes a pod's reservation back. Before the barrier opens, or past the gang's deadline, one member's failure
-// unwinds the gang; otherwise the pod keeps its assignment and is tried again. A spare of a Run that has started concerns
-// nobody else.
+// unwinds the gang; otherwise the pod keeps its assignment and is tried again. A spare of a Run that has started
+// concerns nobody else.
 func (b *Book) Unreserve(pod types.UID, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,9 +57,9 @@ func (b *Book) Waits(pod types.UID) bool {
 	return m != nil && m.stage >= reserved
 }
 
-// Arrive tells that a pod has reached the barrier. When it is the last of its gang the barrier opens, and Arrive returns
-// the pods that were waiting; before that it returns how long the pod is to wait. A cohort that a Run grows
-// by is a gang of its own, which the Run's other pods do not wait for.
+// Arrive tells that a pod has reached the barrier. When it is the last of its gang the barrier opens, and Arrive
+// returns the pods that were waiting; before that it returns how long the pod is to wait. A cohort that a Run grows by
+// is a gang of its own, which the Run's other pods do not wait for.
 func (b *Book) Arrive(pod types.UID, now time.Time) (open bool, release []types.UID, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

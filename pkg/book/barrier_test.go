@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A gang that others were cut for passes the barrier like any other: no pod of it is bound before all can be, and it has its
-// deadline from when its places are free, not from when it was decided (I9).
+// A gang that others were cut for passes the barrier like any other: no pod of it is bound before all can be, and it
+// has its deadline from when its places are free, not from when it was decided (I9).
 func TestAnActivatedGangPassesTheBarrierAsAWhole(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.stuckVictim(2)
@@ -22,7 +22,8 @@ func TestAnActivatedGangPassesTheBarrierAsAWhole(t *testing.T) {
 		if len(s.Binding) > 0 {
 			s.t.Fatalf("%d pods are bound before all can be", len(s.Binding))
 		}
-		if diff := cmp.Diff(map[bool]time.Time{true: s.Now.Add(gangDeadline)}, map[bool]time.Time{true: s.Waiting.At(first)}); diff != "" {
+		if diff := cmp.Diff(map[bool]time.Time{true: s.Now.Add(gangDeadline)},
+			map[bool]time.Time{true: s.Waiting.At(first)}); diff != "" {
 			s.t.Fatalf("until when it waits (-want +got):\n%s\n%s", diff, s.describe("run1"))
 		}
 		s.Rejects[s.Book.Assigned(s.pod("run1-1"))] = "Insufficient cpu"

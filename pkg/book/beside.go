@@ -15,9 +15,9 @@ import (
 // amounts are resources by name: CPU in thousandths, all others in their units.
 type amounts map[corev1.ResourceName]int64
 
-// beside is what spares hold on their nodes beside GPUs, for the ranks that are to run there (R38): their pods request nothing. A
-// rank that takes a spare's place holds it until kube-scheduler counts the rank's own. It has a lock of its own, since every node
-// that a pod might go to is asked about, also while the book plans.
+// beside is what spares hold on their nodes beside GPUs, for the ranks that are to run there (R38): their pods request
+// nothing. A rank that takes a spare's place holds it until kube-scheduler counts the rank's own. It has a lock of its
+// own, since every node that a pod might go to is asked about, also while the book plans.
 type beside struct {
 	mu    sync.RWMutex
 	nodes map[string]*besideOn
@@ -80,11 +80,13 @@ func (s *beside) take(pod types.UID) bool {
 	delete(s.pods, pod)
 	on := s.nodes[of.node]
 	for resource, n := range of.amounts {
-		if on.total[resource] -= n; on.total[resource] == 0 {
+		on.total[resource] -= n
+		if on.total[resource] == 0 {
 			delete(on.total, resource)
 		}
 	}
-	if on.runs[of.run]--; on.runs[of.run] == 0 {
+	on.runs[of.run]--
+	if on.runs[of.run] == 0 {
 		delete(on.runs, of.run)
 	}
 	if len(on.runs) == 0 {

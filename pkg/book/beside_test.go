@@ -12,7 +12,8 @@ import (
 // askingFor has a Run's pods ask for CPU and memory.
 func askingFor(cpu, memory string) func(*rqv1.RunSpec) {
 	return func(s *rqv1.RunSpec) {
-		s.Template = &corev1.PodTemplateSpec{Spec: asking(map[corev1.ResourceName]string{"cpu": cpu, "memory": memory}, nil).Spec}
+		s.Template = &corev1.PodTemplateSpec{Spec: asking(map[corev1.ResourceName]string{"cpu": cpu, "memory": memory},
+			nil).Spec}
 		s.Template.Spec.Containers[0].Name = "main"
 	}
 }
@@ -40,7 +41,8 @@ func TestASparesCPUIsHeld(t *testing.T) {
 		shard := cpuPod("shard", "3")
 		shard.Labels = map[string]string{rqv1.LabelRun: "other", rqv1.LabelRole: string(rqv1.RoleBorrowed)}
 		for round := range 2 {
-			if why := w.withheld(cpuPod("a", "3"), spare, 8); why != "cpu is held for ranks by spares of Run ns/run0 (R38): 3 asked for, 6 held, 8 free" {
+			if why := w.withheld(cpuPod("a", "3"), spare, 8); why != "cpu is held for ranks by spares of Run ns/run0 (R38): "+
+				"3 asked for, 6 held, 8 free" {
 				w.t.Fatalf("round %d: %q", round, why)
 			}
 			for what, why := range map[string]string{

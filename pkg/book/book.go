@@ -1,6 +1,6 @@
-// Package book holds what the decider knows: the fleet, the budgets, the gangs and their open Leases, with counters kept
-// up to date by events. It decides where gangs go and tells which of them an event may have unblocked. Everything in it
-// is rebuilt from API objects at start. It reads no clock and calls no API; it is safe for concurrent use.
+// Package book holds what the decider knows: the fleet, the budgets, the gangs and their open Leases, with counters
+// kept up to date by events. It decides where gangs go and tells which of them an event may have unblocked. Everything
+// in it is rebuilt from API objects at start. It reads no clock and calls no API; it is safe for concurrent use.
 package book
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
-// Book is the one in-memory structure that decisions read. It locks, and hands events and questions to those who own what they
-// are about, each of whom knows only those before it.
+// Book is the one in-memory structure that decisions read. It locks, and hands events and questions to those who own
+// what they are about, each of whom knows only those before it.
 type Book struct {
 	mu       *guard
 	args     *config.Args
@@ -60,7 +60,8 @@ type Book struct {
 func New(given *config.Args) *Book {
 	own := *given
 	args := &own
-	b := &Book{args: args, fleet: topology.NewFleet(args.TopologyLevels, args.FabricLevel), accounts: budget.NewAccounts(args.Rates())}
+	b := &Book{args: args, fleet: topology.NewFleet(args.TopologyLevels, args.FabricLevel),
+		accounts: budget.NewAccounts(args.Rates())}
 	b.mail = &mailbox{}
 	b.waiting = &waitlist{args: args, fleet: b.fleet, accounts: b.accounts, mail: b.mail,
 		room: map[string]int64{}, nodes: map[string]int64{}, budget: map[string]int64{}}
@@ -69,21 +70,27 @@ func New(given *config.Args) *Book {
 	b.nodes = &nodeTable{accounts: b.accounts, args: args, fleet: b.fleet,
 		byName: map[string]*corev1.Node{}, sizes: map[string]map[int]int{}, tainted: map[string]*corev1.Node{},
 		losing: map[string]bool{}, strayed: map[string]string{}, heldBack: map[string]bool{}}
-	b.roster = &roster{gangs: map[types.UID]*gang{}, runs: map[types.NamespacedName]types.UID{}, members: map[types.UID]*member{},
+	b.roster = &roster{gangs: map[types.UID]*gang{}, runs: map[types.NamespacedName]types.UID{},
+		members: map[types.UID]*member{},
 		classes: newClasses()}
 	b.cuts = &cutTable{mail: b.mail, byReservation: map[types.NamespacedName][]rank.Cut{}}
 	b.agenda = &agenda{args: args, mail: b.mail, roster: b.roster, waiting: b.waiting,
 		reservations: newReservations(), intended: map[string][]*gang{}, threats: map[types.NamespacedName]map[*gang]bool{},
 		dues: make(chan struct{}, 1)}
 	b.mu.onChange = b.agenda.signalDue
-	b.seats = &seating{accounts: b.accounts, args: args, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting,
-		held: map[types.UID]*holding{}, leavers: map[types.UID]*holding{}, leases: map[types.NamespacedName]*lease{},
-		roles: map[rqv1.LeaseRole]int{}, beside: newBeside(), shards: map[string]map[types.UID]int{}, standby: map[string]int{}}
-	b.kept = &keptRooms{mail: b.mail, accounts: b.accounts, args: args, fleet: b.fleet, nodes: b.nodes, roster: b.roster, seats: b.seats, waiting: b.waiting,
+	b.seats = &seating{accounts: b.accounts, args: args, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster,
+		waiting: b.waiting,
+		held:    map[types.UID]*holding{}, leavers: map[types.UID]*holding{}, leases: map[types.NamespacedName]*lease{},
+		roles: map[rqv1.LeaseRole]int{}, beside: newBeside(), shards: map[string]map[types.UID]int{},
+		standby: map[string]int{}}
+	b.kept = &keptRooms{mail: b.mail, accounts: b.accounts, args: args, fleet: b.fleet, nodes: b.nodes, roster: b.roster,
+		seats: b.seats, waiting: b.waiting,
 		unwound: map[types.UID][]*rqv1.Lease{}}
-	b.places = &placement{accounts: b.accounts, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting, agenda: b.agenda, seats: b.seats,
+	b.places = &placement{accounts: b.accounts, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting,
+		agenda: b.agenda, seats: b.seats,
 		kept: b.kept, reclaimed: map[types.UID]rqv1.ClosureReason{}}
-	b.ledger = &ledger{accounts: b.accounts, args: args, nodes: b.nodes, roster: b.roster, waiting: b.waiting, cuts: b.cuts, seats: b.seats}
+	b.ledger = &ledger{accounts: b.accounts, args: args, nodes: b.nodes, roster: b.roster, waiting: b.waiting,
+		cuts: b.cuts, seats: b.seats}
 	b.departures = &departures{args: args, nodes: b.nodes, roster: b.roster, seats: b.seats, kept: b.kept}
 	decideWith(b, args)
 	return b
@@ -93,16 +100,23 @@ func New(given *config.Args) *Book {
 func decideWith(b *Book, args *config.Args) {
 	b.candidates = &candidates{args: args, fleet: b.fleet, roster: b.roster, agenda: b.agenda, seats: b.seats}
 	b.rebuffs = &rebuffs{nodes: b.nodes, waiting: b.waiting, agenda: b.agenda}
-	b.future = &horizon{accounts: b.accounts, args: args, fleet: b.fleet, nodes: b.nodes, roster: b.roster, waiting: b.waiting, agenda: b.agenda,
+	b.future = &horizon{accounts: b.accounts, args: args, fleet: b.fleet, nodes: b.nodes, roster: b.roster,
+		waiting: b.waiting, agenda: b.agenda,
 		seats: b.seats, departures: b.departures, candidates: b.candidates, rebuffs: b.rebuffs}
-	b.turns = &activations{args: args, mu: b.mu, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting, agenda: b.agenda, seats: b.seats,
-		kept: b.kept, places: b.places, departures: b.departures, candidates: b.candidates, rebuffs: b.rebuffs, future: b.future}
-	b.starts = &starter{accounts: b.accounts, args: args, fleet: b.fleet, mail: b.mail, nodes: b.nodes, waiting: b.waiting, agenda: b.agenda,
-		seats: b.seats, kept: b.kept, places: b.places}
-	b.shapes = &shaper{nodes: b.nodes, roster: b.roster, waiting: b.waiting, agenda: b.agenda, seats: b.seats, places: b.places}
-	b.growth = &grower{accounts: b.accounts, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting, cuts: b.cuts, agenda: b.agenda,
+	b.turns = &activations{args: args, mu: b.mu, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting,
+		agenda: b.agenda, seats: b.seats,
+		kept: b.kept, places: b.places, departures: b.departures, candidates: b.candidates, rebuffs: b.rebuffs,
+		future: b.future}
+	b.starts = &starter{accounts: b.accounts, args: args, fleet: b.fleet, mail: b.mail, nodes: b.nodes, waiting: b.waiting,
+		agenda: b.agenda,
+		seats:  b.seats, kept: b.kept, places: b.places}
+	b.shapes = &shaper{nodes: b.nodes, roster: b.roster, waiting: b.waiting, agenda: b.agenda, seats: b.seats,
+		places: b.places}
+	b.growth = &grower{accounts: b.accounts, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster,
+		waiting: b.waiting, cuts: b.cuts, agenda: b.agenda,
 		seats: b.seats}
-	b.fill = &filler{accounts: b.accounts, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting, agenda: b.agenda,
+	b.fill = &filler{accounts: b.accounts, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster,
+		waiting: b.waiting, agenda: b.agenda,
 		seats: b.seats, places: b.places, turns: b.turns}
 	b.trials = &trials{accounts: b.accounts, fleet: b.fleet, nodes: b.nodes, starts: b.starts, fill: b.fill}
 	b.views = &observer{nodes: b.nodes, places: b.places}

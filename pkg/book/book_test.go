@@ -37,9 +37,11 @@ func (w *world) check() {
 		byPod[lease.Labels[rqv1.LabelPodUID]] = lease
 		pod := w.Pods[types.UID(lease.Labels[rqv1.LabelPodUID])]
 		if pod != nil && string(lease.Spec.Slice.Role) != pod.Labels[rqv1.LabelRole] {
-			w.t.Fatalf("Lease %s of a pod that is %s has the role %s", lease.Name, pod.Labels[rqv1.LabelRole], lease.Spec.Slice.Role)
+			w.t.Fatalf("Lease %s of a pod that is %s has the role %s", lease.Name, pod.Labels[rqv1.LabelRole],
+				lease.Spec.Slice.Role)
 		}
-		if node := w.Nodes[on.Name]; node != nil && !w.Lost(on.Name) && pod != nil && w.confined(lease) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		if node := w.Nodes[on.Name]; node != nil && !w.Lost(on.Name) && pod != nil && w.confined(lease) &&
+			pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
 			group := fmt.Sprintf("%s/%d", lease.Spec.RunRef.UID, lease.Spec.GroupIndex)
 			domain := w.domainOf(node)
 			if domains[group] != "" && domains[group] != domain {
@@ -62,7 +64,8 @@ func (w *world) check() {
 	for _, uid := range w.SortedPods() {
 		pod := w.Pods[uid]
 		lease := byPod[string(uid)]
-		if pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodRunning && (lease == nil || lease.Node() != pod.Spec.NodeName) {
+		if pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodRunning &&
+			(lease == nil || lease.Node() != pod.Spec.NodeName) {
 			w.t.Fatalf("I2: pod %s runs on %s without a Lease there", pod.Name, pod.Spec.NodeName)
 		}
 	}
@@ -81,7 +84,8 @@ func (w *world) ledgerUsage() map[budget.Key]int {
 		if lease.Spec.Slice.Role == rqv1.RoleBorrowed {
 			continue
 		}
-		usage[budget.Key{Budget: lease.Spec.Payer.Budget, Envelope: lease.Spec.PaidByEnvelope}] += int(lease.Spec.Slice.Nodes[0].GPUs)
+		usage[budget.Key{Budget: lease.Spec.Payer.Budget, Envelope: lease.Spec.PaidByEnvelope}] += int(
+			lease.Spec.Slice.Nodes[0].GPUs)
 	}
 	return usage
 }
@@ -142,7 +146,8 @@ func (w *world) submitAny(t *rapid.T, owner rqv1.Owner, changes ...func(*rqv1.Ru
 		return
 	}
 	groups, pods := rapid.IntRange(1, 3).Draw(t, "groups"), rapid.IntRange(1, 3).Draw(t, "pods per group")
-	size, spares := rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "GPUs per pod"), rapid.IntRange(0, min(2, pods)).Draw(t, "spares per group")
+	size, spares := rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "GPUs per pod"),
+		rapid.IntRange(0, min(2, pods)).Draw(t, "spares per group")
 	part := pods // what widths are made of
 	if rapid.Bool().Draw(t, "without groups") {
 		part = 1
@@ -229,7 +234,8 @@ func (w *world) happenings() map[string]func(*rapid.T) {
 		"pass": func(t *rapid.T) { w.Pass(time.Duration(rapid.IntRange(1, 40).Draw(t, "seconds")) * time.Second) },
 		"end pod": func(t *rapid.T) {
 			if uid, ok := pick(t, "pod", w.SortedPods()); ok && w.Pods[uid].Status.Phase == corev1.PodRunning {
-				w.EndPod(uid, rapid.SampledFrom([]corev1.PodPhase{corev1.PodSucceeded, corev1.PodSucceeded, corev1.PodFailed}).Draw(t, "phase"))
+				w.EndPod(uid, rapid.SampledFrom([]corev1.PodPhase{corev1.PodSucceeded, corev1.PodSucceeded,
+					corev1.PodFailed}).Draw(t, "phase"))
 			}
 		},
 		"delete pod": func(t *rapid.T) {
@@ -271,9 +277,9 @@ func (w *world) happenings() map[string]func(*rapid.T) {
 	}
 }
 
-// TestRandomHistories lets submissions, scheduling cycles, bindings, failures and restarts happen in any order, and asserts
-// the invariants after every one of them; then lets everybody finish, and asserts that nothing is left half done and
-// nobody waits for nothing.
+// TestRandomHistories lets submissions, scheduling cycles, bindings, failures and restarts happen in any order, and
+// asserts the invariants after every one of them; then lets everybody finish, and asserts that nothing is left half
+// done and nobody waits for nothing.
 func TestRandomHistories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)

@@ -35,15 +35,16 @@ func (a *agenda) calledOffBy(g *gang) *brake.Word {
 	return nil
 }
 
-// dateless reports whether a gang gets no date, since its activation was called off a short while ago. Its lead begins anew after
-// that.
+// dateless reports whether a gang gets no date, since its activation was called off a short while ago. Its lead begins
+// anew after that.
 func (a *agenda) dateless(g *gang, now time.Time) bool {
 	at, word := a.reservations.calledOff(g.run.UID)
 	until := at.Add(a.args.ReservationLead.Duration)
 	switch {
 	case !at.IsZero() && now.Before(until):
 		g.since, g.looked, g.seen, g.woken = until, now, a.waiting.epoch, false
-		g.restraint = restraint{until: until, why: fmt.Sprintf("its activation was %s; it gets no new date before %s", word, until.UTC().Format(time.RFC3339))}
+		g.restraint = restraint{until: until, why: fmt.Sprintf("its activation was %s; it gets no new date before %s", word,
+			until.UTC().Format(time.RFC3339))}
 		a.setPromise(g, nil)
 		return true
 	case !now.Before(g.restraint.until):
@@ -60,12 +61,14 @@ func (a *agenda) stand(g *gang, p *forecast.Promise, now time.Time) {
 	a.setPromise(g, p)
 }
 
-// firstInLine returns the gang that waits for the limit of cuts and whose date came first; nil when none comes before a gang.
+// firstInLine returns the gang that waits for the limit of cuts and whose date came first; nil when none comes before a
+// gang.
 func (a *agenda) firstInLine(g *gang, now time.Time) *gang {
 	first := g
 	for _, other := range a.waiting.gangs {
 		p := other.promise
-		if other == g || !other.restraint.limited || p == nil || !p.Cuts || p.At.After(now) || !other.waits() || other.unpaid || !a.committedTo(other) {
+		if other == g || !other.restraint.limited || p == nil || !p.Cuts || p.At.After(now) || !other.waits() ||
+			other.unpaid || !a.committedTo(other) {
 			continue
 		}
 		if cmp.Or(other.dateCame().Compare(first.dateCame()), byAge(other, first)) < 0 {
@@ -78,8 +81,8 @@ func (a *agenda) firstInLine(g *gang, now time.Time) *gang {
 	return first
 }
 
-// cutsWithin returns when Runs were cut within the last hour, in order: as Reservations record it, so that a restart changes
-// nothing, and as it has been decided and is being published.
+// cutsWithin returns when Runs were cut within the last hour, in order: as Reservations record it, so that a restart
+// changes nothing, and as it has been decided and is being published.
 func (a *agenda) cutsWithin(now time.Time) []time.Time {
 	var out []time.Time
 	note := func(at time.Time, cuts []rqv1.Cut) {
@@ -106,9 +109,10 @@ func (a *agenda) cutsWithin(now time.Time) []time.Time {
 	return out
 }
 
-// withinLimit reports whether the cuts of an activation are within what may be cut in an hour (R36). If not, the gang waits until they
-// are; one that needs more than is ever allowed waits until nobody was cut within the hour. Whoever waits for that longer comes first:
-// otherwise those that need few cuts would use up every hour, and those that need many would never start.
+// withinLimit reports whether the cuts of an activation are within what may be cut in an hour (R36). If not, the gang
+// waits until they are; one that needs more than is ever allowed waits until nobody was cut within the hour. Whoever
+// waits for that longer comes first: otherwise those that need few cuts would use up every hour, and those that need
+// many would never start.
 func (a *agenda) withinLimit(g *gang, cuts []rqv1.Cut, now time.Time) bool {
 	need := len(brake.Runs(cuts))
 	if a.args.CutsPerHour == nil || need == 0 {
@@ -120,10 +124,12 @@ func (a *agenda) withinLimit(g *gang, cuts []rqv1.Cut, now time.Time) bool {
 	r := restraint{limited: true}
 	switch {
 	case limit == 0:
-		r.until, r.why = now.Add(cutWindow), fmt.Sprintf("%d Runs are to be cut for it, and cutsPerHour (0) allows none (R36)", need)
+		r.until, r.why = now.Add(cutWindow),
+			fmt.Sprintf("%d Runs are to be cut for it, and cutsPerHour (0) allows none (R36)", need)
 	case first != nil:
 		r.until = latest(first.restraint.until, now.Add(soon))
-		r.why = fmt.Sprintf("%d Runs are to be cut for it, and cutsPerHour (%d) is for Run %s first, whose date came before (R36)",
+		r.why = fmt.Sprintf("%d Runs are to be cut for it, and cutsPerHour (%d) is for Run %s first, whose date came "+
+			"before (R36)",
 			need, limit, keyOf(first.run))
 	case over <= 0:
 		return true

@@ -27,7 +27,8 @@ func (s *storm) full() {
 
 // calledOff is what an administrator says of a Reservation.
 func calledOff(name string) brake.State {
-	return brake.State{CalledOff: map[types.NamespacedName]brake.CallOff{{Namespace: "ns", Name: name}: {Word: brake.Word{By: "ada"}}}}
+	return brake.State{CalledOff: map[types.NamespacedName]brake.CallOff{
+		{Namespace: "ns", Name: name}: {Word: brake.Word{By: "ada"}}}}
 }
 
 // While cuts are paused a date that has come stands still, and nobody is cut; after that it is acted upon at once.
@@ -44,7 +45,8 @@ func TestPausedCuts(t *testing.T) {
 			s.during(time.Minute)
 		}
 		r := s.Reservations["run1-r0"]
-		if _, due := s.Book.NextDue(); due || !r.Spec.EarliestStart.Equal(&date) || r.Status.State != rqv1.ReservationPending {
+		if _, due := s.Book.NextDue(); due || !r.Spec.EarliestStart.Equal(&date) ||
+			r.Status.State != rqv1.ReservationPending {
 			s.t.Fatalf("due %v, date %s, was %s: %s", due, r.Spec.EarliestStart, date, s.story())
 		}
 		if !strings.Contains(r.Status.Reason, "cuts are paused by ada") {
@@ -75,8 +77,8 @@ func TestPausedCuts(t *testing.T) {
 // crashed starts another process in the place of this one.
 func (s *storm) crashed() { s.restart() }
 
-// An activation that is called off before its victims are told to go is Canceled, and ends nobody. Its Run gets no date for a
-// lead.
+// An activation that is called off before its victims are told to go is Canceled, and ends nobody. Its Run gets no date
+// for a lead.
 func TestAnActivationIsCalledOff(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.full()
@@ -118,7 +120,8 @@ func TestCutsPerHour(t *testing.T) {
 		s.running("run0", "although nobody may be cut")
 		r := s.Reservations["run1-r0"]
 		if r.Status.State != rqv1.ReservationPending || !strings.Contains(r.Status.Reason, "cutsPerHour") {
-			s.t.Fatalf("the Reservation is %s: %s\n%s %+v", r.Status.State, r.Status.Reason, s.story(), s.Book.Prospect(s.Runs["run1"].UID))
+			s.t.Fatalf("the Reservation is %s: %s\n%s %+v", r.Status.State, r.Status.Reason, s.story(),
+				s.Book.Prospect(s.Runs["run1"].UID))
 		}
 		if next, due := s.Book.NextDue(); due && next.Before(s.Now.Add(time.Minute)) {
 			s.t.Fatalf("it is due at once, again and again: at %s", next)
@@ -126,8 +129,8 @@ func TestCutsPerHour(t *testing.T) {
 	})
 }
 
-// Of two activations that cut a Run each, cutsPerHour 1 has the second wait until the first was an hour ago, also in another
-// process.
+// Of two activations that cut a Run each, cutsPerHour 1 has the second wait until the first was an hour ago, also in
+// another process.
 func TestCutsPerHourAreCountedFromRecords(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.Book.LimitCuts(1)

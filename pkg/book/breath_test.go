@@ -23,14 +23,15 @@ func (w *world) held(run string) []string {
 	return out
 }
 
-// TestGrowthAndShrinkAreInverse lets a Run grow as far as room and money go and shrink again, twice: its width is always on a
-// step, what it holds is always paid for, and afterwards the ledger is as it was.
+// TestGrowthAndShrinkAreInverse lets a Run grow as far as room and money go and shrink again, twice: its width is
+// always on a step, what it holds is always paid for, and afterwards the ledger is as it was.
 func TestGrowthAndShrinkAreInverse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		w.fleet("d0", rapid.IntRange(1, 4).Draw(t, "nodes of d0"))
 		w.fleet("d1", rapid.IntRange(1, 4).Draw(t, "nodes of d1"))
-		caps := map[string]int{"a": rapid.IntRange(8, 64).Draw(t, "budget"), "p": rapid.IntRange(1, 64).Draw(t, "budget of the family")}
+		caps := map[string]int{"a": rapid.IntRange(8, 64).Draw(t, "budget"),
+			"p": rapid.IntRange(1, 64).Draw(t, "budget of the family")}
 		w.setBudget("a", "org:a", caps["a"])
 		w.setBudget("p", "org", caps["p"])
 		least, step := rapid.IntRange(1, 2).Draw(t, "least"), rapid.IntRange(1, 2).Draw(t, "step")

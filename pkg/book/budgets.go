@@ -54,8 +54,8 @@ func (u *Budgets) RefreshBudgets(now time.Time) {
 	}
 }
 
-// BudgetReport returns the usage of a Budget, with the overdraft as of the last refresh; false for one that the book does not know
-// yet, or not any more.
+// BudgetReport returns the usage of a Budget, with the overdraft as of the last refresh; false for one that the book
+// does not know yet, or not any more.
 func (u *Budgets) BudgetReport(of *rqv1.Budget, now time.Time) (BudgetReport, bool) {
 	u.mu.Lock()
 	defer u.mu.unlockUnchanged()
@@ -63,7 +63,8 @@ func (u *Budgets) BudgetReport(of *rqv1.Budget, now time.Time) (BudgetReport, bo
 		return BudgetReport{}, false
 	}
 	return BudgetReport{
-		Status: u.accounts.Status(of, now), Overdrafts: u.accounts.Overdrafts(of.Name), Circle: u.accounts.Circular(of.Spec.Owner),
+		Status: u.accounts.Status(of, now), Overdrafts: u.accounts.Overdrafts(of.Name),
+		Circle: u.accounts.Circular(of.Spec.Owner),
 	}, true
 }
 
@@ -88,8 +89,8 @@ func (u *Budgets) SetRecord(r budget.Record) {
 	u.accounts.SetRecord(r)
 }
 
-// Settle folds the closed Leases of a Budget that ended by an instant into its record, and reports whether it has changed.
-// Their objects may go once the record is stored; Dropped tells that one has.
+// Settle folds the closed Leases of a Budget that ended by an instant into its record, and reports whether it has
+// changed. Their objects may go once the record is stored; Dropped tells that one has.
 func (u *Budgets) Settle(of string, through time.Time) ([]types.NamespacedName, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -123,8 +124,8 @@ func (u *Budgets) Record(of string) budget.Record {
 	return u.accounts.Record(of)
 }
 
-// NamespaceLeaves has what the closed Leases of a namespace have spent recorded, since it is being deleted, or gone, and they with
-// it. It returns the Budgets that are to be settled.
+// NamespaceLeaves has what the closed Leases of a namespace have spent recorded, since it is being deleted, or gone,
+// and they with it. It returns the Budgets that are to be settled.
 func (u *Budgets) NamespaceLeaves(namespace string, gone bool) []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -7,7 +7,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// contested has two Runs hold a node each, and run1, of another owner, wait for so many nodes. The draw is another for another seed.
+// contested has two Runs hold a node each, and run1, of another owner, wait for so many nodes. The draw is another for
+// another seed.
 func (s *storm) contested(nodes, seed int) {
 	s.NextUID += seed
 	s.setBudget("a", "org:a", 64)
@@ -42,7 +43,8 @@ func (s *storm) decided(reservation string) []rqv1.Cut {
 	return r.Status.Cuts
 }
 
-// An activation is called off amid its cuts: who has not been told to go stays, who has been goes, and nobody is waited for.
+// An activation is called off amid its cuts: who has not been told to go stays, who has been goes, and nobody is waited
+// for.
 func TestAnActivationIsCalledOffAmidItsCuts(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.contested(2, 0)
@@ -55,7 +57,8 @@ func TestAnActivationIsCalledOffAmidItsCuts(t *testing.T) {
 		s.reconcile("run1")
 		s.work()
 		r := s.Reservations["run1-r0"]
-		if r.Status.State != rqv1.ReservationCanceled || r.Status.Cause != rqv1.CanceledCalledOff || r.Status.Lottery.Nonce == "" {
+		if r.Status.State != rqv1.ReservationCanceled || r.Status.Cause != rqv1.CanceledCalledOff ||
+			r.Status.Lottery.Nonce == "" {
 			s.t.Fatalf("the Reservation is %s for %q", r.Status.State, r.Status.Cause)
 		}
 		s.during(noticePeriod)
@@ -70,8 +73,8 @@ func TestAnActivationIsCalledOffAmidItsCuts(t *testing.T) {
 	})
 }
 
-// Who was to be cut by an activation that was called off is not cut by the next one of the same Run, which is about somebody else:
-// nobody counts on what it holds.
+// Who was to be cut by an activation that was called off is not cut by the next one of the same Run, which is about
+// somebody else: nobody counts on what it holds.
 func TestWhoIsSparedByACallOffStaysSpared(t *testing.T) {
 	others := 0
 	for seed := range 6 {

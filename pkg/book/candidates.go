@@ -20,9 +20,9 @@ type candidates struct {
 	seats  *seating
 }
 
-// tenants returns the Runs that hold GPUs in some fabric domains and may be cut at an instant for a gang: those that run and
-// have not ended by then and are not shielded from it (R22). Of an activation that goes on, they had started when it was
-// published. What is starting now runs by the time at which it may be cut.
+// tenants returns the Runs that hold GPUs in some fabric domains and may be cut at an instant for a gang: those that
+// run and have not ended by then and are not shielded from it (R22). Of an activation that goes on, they had started
+// when it was published. What is starting now runs by the time at which it may be cut.
 func (i *candidates) tenants(g *gang, domains map[string]bool, at, now time.Time) []resolver.Candidate {
 	var out []resolver.Candidate
 	since := at
@@ -105,8 +105,8 @@ func (i *candidates) tenant(g *gang, domains map[string]bool, since, now time.Ti
 	return t, t.Ticket || len(t.Spares) > 0 || len(t.Steps) > 0
 }
 
-// shieldOf returns for how long a Run is not cut that is shielded when it starts: a checkpoint interval, or what configuration
-// says, and never longer than that allows: the interval is the Run's own word (R22).
+// shieldOf returns for how long a Run is not cut that is shielded when it starts: a checkpoint interval, or what
+// configuration says, and never longer than that allows: the interval is the Run's own word (R22).
 func (i *candidates) shieldOf(run *rqv1.Run) time.Duration {
 	shield := i.args.ActivationShield.Duration
 	if r := run.Spec.Runtime; r != nil && r.Checkpoint != nil {
@@ -115,22 +115,24 @@ func (i *candidates) shieldOf(run *rqv1.Run) time.Duration {
 	return min(shield, i.args.MaxShield.Duration)
 }
 
-// shield returns until when a Run that runs, or starts, may not be cut: because it was started by an activation, or had been
-// drawn before (R22), and not within the second in which it started, since its status would not tell that it did so before.
-// One that is starting has not started: it is not cut before it has, and whoever waits for what it holds has a date after that.
+// shield returns until when a Run that runs, or starts, may not be cut: because it was started by an activation, or had
+// been drawn before (R22), and not within the second in which it started, since its status would not tell that it did
+// so before. One that is starting has not started: it is not cut before it has, and whoever waits for what it holds has
+// a date after that.
 func (i *candidates) shield(g *gang, now time.Time) time.Time {
 	at, ok := g.startedAt()
 	if !ok {
 		at = i.startsAt(g, now)
 	}
-	if g.activation != nil || i.agenda.reservations.activated(g.run.UID, at) || i.agenda.reservations.drawn(g.run.UID, at) {
+	if g.activation != nil || i.agenda.reservations.activated(g.run.UID, at) ||
+		i.agenda.reservations.drawn(g.run.UID, at) {
 		return at.Add(max(time.Second, i.shieldOf(g.run)))
 	}
 	return at.Add(time.Second)
 }
 
-// startsAt returns when, at a guess, a Run starts that has its places: soon, but not while those have time to leave who are
-// cut for it.
+// startsAt returns when, at a guess, a Run starts that has its places: soon, but not while those have time to leave who
+// are cut for it.
 func (i *candidates) startsAt(g *gang, now time.Time) time.Time {
 	left := now
 	switch notice := i.args.NoticePeriod.Duration; {
@@ -145,9 +147,9 @@ func (i *candidates) startsAt(g *gang, now time.Time) time.Time {
 	return latest(now, left).Add(soon)
 }
 
-// shieldFrom returns until when a Run may not be cut for another: until its shield is over and, if the other has been cut for
-// it, as long again from when that was decided, whether or not it has started anew since. No longer than that: who loses
-// once is to have a date like anybody else (R17, R22).
+// shieldFrom returns until when a Run may not be cut for another: until its shield is over and, if the other has been
+// cut for it, as long again from when that was decided, whether or not it has started anew since. No longer than that:
+// who loses once is to have a date like anybody else (R17, R22).
 func (i *candidates) shieldFrom(g, other *gang, now time.Time) time.Time {
 	until := i.shield(g, now)
 	if other.run == nil {

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Forecast works out when the gang of a refused pod starts. When that is now, and others have to be cut for it, it decides
-// which.
+// Forecast works out when the gang of a refused pod starts. When that is now, and others have to be cut for it, it
+// decides which.
 func (b *Book) Forecast(pod types.UID, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -19,7 +19,8 @@ func (b *Book) Forecast(pod types.UID, now time.Time) {
 // Changed is signalled when what Next says may have come to be earlier.
 func (b *Book) Changed() <-chan struct{} { return b.agenda.dues }
 
-// Next returns the earliest instant at which Advance would do anything if no event comes before; false if it never would.
+// Next returns the earliest instant at which Advance would do anything if no event comes before; false if it never
+// would.
 func (b *Book) Next(now time.Time) (time.Time, bool) {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
@@ -51,8 +52,9 @@ func (b *Book) nextSweep(e *earliest, now time.Time) {
 	b.fill.nextForgiveness(e)
 }
 
-// Advance has everything happen whose time has come: dates, windows of budgets, what was kept too long, growth, idle GPUs that are
-// used, and one promise that is worked out again. Others get their turn before that, which may take a tenth of a second.
+// Advance has everything happen whose time has come: dates, windows of budgets, what was kept too long, growth, idle
+// GPUs that are used, and one promise that is worked out again. Others get their turn before that, which may take a
+// tenth of a second.
 func (b *Book) Advance(now time.Time) {
 	b.dates(now)
 	b.sweep(now)

@@ -10,8 +10,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// A Run that was cut may in turn have the Run cut that it was cut for, once that has had its shield: else it would be without
-// a date for as long as that one runs (R17, R22).
+// A Run that was cut may in turn have the Run cut that it was cut for, once that has had its shield: else it would be
+// without a date for as long as that one runs (R17, R22).
 func TestTheOneThatWasCutMayCutInTurnAfterTheShield(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.addNode("n0", "d0")

@@ -25,7 +25,8 @@ func (ct *cutTable) setCuts(reservation types.NamespacedName, cuts []rank.Cut) {
 	if reflect.DeepEqual(old, cuts) {
 		return
 	}
-	if ct.byReservation[reservation] = cuts; len(cuts) == 0 {
+	ct.byReservation[reservation] = cuts
+	if len(cuts) == 0 {
 		delete(ct.byReservation, reservation)
 	}
 	for _, cut := range slices.Concat(old, cuts) {
@@ -44,7 +45,8 @@ func (ct *cutTable) tellCutters(run types.UID) {
 	}
 }
 
-// cutsOf returns the cuts of a Run by Reservations that are activating, the oldest activation first, then by Reservation.
+// cutsOf returns the cuts of a Run by Reservations that are activating, the oldest activation first, then by
+// Reservation.
 func (ct *cutTable) cutsOf(run types.UID) []rank.Cut {
 	var out []rank.Cut
 	for _, cuts := range ct.byReservation {

@@ -27,8 +27,8 @@ func (w *world) orphanRun(name string) {
 	}
 }
 
-// A finalizer keeps the object of a deleted Run for as long as somebody likes. What the Run held is given to others all the
-// same, and nobody is drawn for it meanwhile.
+// A finalizer keeps the object of a deleted Run for as long as somebody likes. What the Run held is given to others all
+// the same, and nobody is drawn for it meanwhile.
 func TestADeletedRunHoldsNothingWhateverKeepsItsObject(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.addNode("n0", "d0")
@@ -48,7 +48,8 @@ func TestADeletedRunHoldsNothingWhateverKeepsItsObject(t *testing.T) {
 		}
 		s.work()
 		s.running("run1", "though nothing is left of run0")
-		if message := s.Runs["run0"].Status.Message; message != "deleted: it holds nothing any more; its object is kept by finalizers example.com/audit" {
+		if message := s.Runs["run0"].Status.Message; message != "deleted: it holds nothing any more; its object is kept by "+
+			"finalizers example.com/audit" {
 			s.t.Fatalf("run0 says: %s", message)
 		}
 		s.DeleteRun("run0")
@@ -56,7 +57,8 @@ func TestADeletedRunHoldsNothingWhateverKeepsItsObject(t *testing.T) {
 	})
 }
 
-// A Run that waits and is deleted waits no more: its Reservation is canceled and no pod is made for it, whatever keeps its object.
+// A Run that waits and is deleted waits no more: its Reservation is canceled and no pod is made for it, whatever keeps
+// its object.
 func TestADeletedRunThatWaitsHasNoReservation(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.addNode("n0", "d0")
@@ -79,7 +81,8 @@ func TestADeletedRunThatWaitsHasNoReservation(t *testing.T) {
 	})
 }
 
-// Pods that were to outlive their Run end when it is gone, and so do those of a Run that is deleted while nobody decides.
+// Pods that were to outlive their Run end when it is gone, and so do those of a Run that is deleted while nobody
+// decides.
 func TestOrphanedPodsEnd(t *testing.T) {
 	tell(t, func(w *world) {
 		w.addNode("n0", "d0")

@@ -23,7 +23,8 @@ type departures struct {
 	kept   *keptRooms
 }
 
-// graceOf returns how long a pod may take to end: what the API server has set in it, as far as it is given so much (R37).
+// graceOf returns how long a pod may take to end: what the API server has set in it, as far as it is given so much
+// (R37).
 func (d *departures) graceOf(pod *corev1.Pod) time.Duration {
 	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
 		longest := max(d.args.MaxGracePeriod.Duration, d.args.NoticePeriod.Duration)
@@ -43,8 +44,9 @@ func (d *departures) graceOfAll(g *gang) time.Duration {
 	return longest
 }
 
-// goesBy returns until when a pod that a gang waits for may stay. One that has not been told yet is about to be: it counts
-// from when that was first seen. It returns false for a Lease whose pod is gone, which this process closes itself.
+// goesBy returns until when a pod that a gang waits for may stay. One that has not been told yet is about to be: it
+// counts from when that was first seen. It returns false for a Lease whose pod is gone, which this process closes
+// itself.
 func (d *departures) goesBy(pod types.UID, h *holding, now time.Time) (time.Time, bool) {
 	if told := d.seats.toldToGo(pod); !told.IsZero() {
 		return told, true
@@ -108,8 +110,8 @@ func (d *departures) ending(l *lease, now time.Time) bool {
 	return g.over() || bounded && !end.After(now)
 }
 
-// untilOf returns until when what a Lease holds, which is about to be closed, may stay: as the API tells, or for as long as its
-// pod may take from when that was first seen.
+// untilOf returns until when what a Lease holds, which is about to be closed, may stay: as the API tells, or for as
+// long as its pod may take from when that was first seen.
 func (d *departures) untilOf(l *lease, now time.Time) time.Time {
 	if told := d.seats.toldToGo(l.pod); !told.IsZero() {
 		return told
@@ -127,8 +129,8 @@ func (d *departures) untilOf(l *lease, now time.Time) time.Time {
 	return l.seen.at.Add(d.graceOf(m.pod))
 }
 
-// departures returns what is on its way out, by when it is free: what pods hold that have been told to go or that are about
-// to be, and Leases that are about to be closed. What is there although its time is long over is nobody's hope.
+// departures returns what is on its way out, by when it is free: what pods hold that have been told to go or that are
+// about to be, and Leases that are about to be closed. What is there although its time is long over is nobody's hope.
 func (d *departures) departures(now time.Time) []forecast.Release {
 	byTime := map[int64]*forecast.Release{}
 	add := func(until time.Time, held resolver.Holding) *forecast.Release {
@@ -166,8 +168,8 @@ func (d *departures) departures(now time.Time) []forecast.Release {
 	return out
 }
 
-// leavingOn returns the pods on some nodes whose GPUs are about to be free for others: those that have been told to go or whose
-// Leases are about to be closed, but for what hangs.
+// leavingOn returns the pods on some nodes whose GPUs are about to be free for others: those that have been told to go
+// or whose Leases are about to be closed, but for what hangs.
 func (d *departures) leavingOn(nodes map[string]bool, now time.Time) []types.UID {
 	var out []types.UID
 	for _, l := range d.seats.leases {
@@ -180,7 +182,8 @@ func (d *departures) leavingOn(nodes map[string]bool, now time.Time) []types.UID
 		}
 	}
 	for pod, h := range d.seats.leavers {
-		if _, known := freeAt(h.until, now); nodes[h.node] && known && !h.leased && !h.shard && !h.vacant && d.roster.members[pod] == nil {
+		if _, known := freeAt(h.until, now); nodes[h.node] && known && !h.leased && !h.shard && !h.vacant &&
+			d.roster.members[pod] == nil {
 			out = append(out, pod)
 		}
 	}
@@ -200,8 +203,8 @@ func (d *departures) releaseOf(g *gang, at time.Time) forecast.Release {
 	return r
 }
 
-// lapses returns what Runs that were requeued give back when their time is over, unless they start before. While old pods end it is
-// told by what these may take at most, and is about what they hold as well.
+// lapses returns what Runs that were requeued give back when their time is over, unless they start before. While old
+// pods end it is told by what these may take at most, and is about what they hold as well.
 func (d *departures) lapses(g *gang, now time.Time) *forecast.Release {
 	if len(g.requeue.places) == 0 && !g.underWay() || !g.keepsRoom() || g.opportunistic() {
 		return nil
@@ -231,14 +234,15 @@ func (d *departures) lapses(g *gang, now time.Time) *forecast.Release {
 			r.Holds = append(r.Holds, resolver.Holding{Node: p.node, GPUs: p.gpus})
 		}
 	}
-	if r.At = latest(r.At, now.Add(soon)); len(r.Holds)+len(r.Leases) == 0 {
+	r.At = latest(r.At, now.Add(soon))
+	if len(r.Holds)+len(r.Leases) == 0 {
 		return nil
 	}
 	return r
 }
 
-// freeAt returns when something is free that may stay until an instant: then, or soon if that has passed; false once it has
-// stayed so long that it is not known any more.
+// freeAt returns when something is free that may stay until an instant: then, or soon if that has passed; false once it
+// has stayed so long that it is not known any more.
 func freeAt(until, now time.Time) (time.Time, bool) {
 	for _, at := range [...]time.Time{until, until.Add(soon), until.Add(overstay)} {
 		if at.After(now) {

@@ -8,8 +8,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
-// domainOf returns the fabric domain of a node, the one that it was in when it has been left out since: what runs there is
-// where it was. It is empty when that is not known.
+// domainOf returns the fabric domain of a node, the one that it was in when it has been left out since: what runs there
+// is where it was. It is empty when that is not known.
 func (t *nodeTable) domainOf(node string) string {
 	if domain := t.fleet.DomainOf(node); domain != "" {
 		return domain
@@ -27,9 +27,9 @@ func (t *nodeTable) stray(node, domain string) {
 	}
 }
 
-// domainsOf returns the domain of every scope of a gang that has one already: where most of its ranks are, if somebody has
-// moved a node's label; of its spares when it has no ranks; or unknown. It refuses while a pod that decides it is on a node
-// that is gone; such a spare of a Run that has started decides nothing.
+// domainsOf returns the domain of every scope of a gang that has one already: where most of its ranks are, if somebody
+// has moved a node's label; of its spares when it has no ranks; or unknown. It refuses while a pod that decides it is
+// on a node that is gone; such a spare of a Run that has started decides nothing.
 func (t *nodeTable) domainsOf(g *gang) (map[int]string, *plan.Refusal) {
 	domains := map[int]string{}
 	if !g.demand.Confined && !g.demand.OneDomain {
@@ -47,7 +47,8 @@ func (t *nodeTable) domainsOf(g *gang) (map[int]string, *plan.Refusal) {
 		case t.byName[m.node] != nil:
 			domains[scope] = unknown
 		case !m.part.Spare || !g.started():
-			return nil, g.notYet(fmt.Sprintf("pod %s holds GPUs on node %s, which is gone; it is replaced first", m.pod.Name, m.node))
+			return nil, g.notYet(fmt.Sprintf("pod %s holds GPUs on node %s, which is gone; it is replaced first", m.pod.Name,
+				m.node))
 		}
 	}
 	for scope, of := range votes {
@@ -82,7 +83,8 @@ func (t *nodeTable) astray(g *gang, missing []plan.Missing) *plan.Refusal {
 	gpus := g.demand.GPUsPerPod * len(missing)
 	return &plan.Refusal{
 		Reason: plan.InsufficientGPUs, Owner: g.demand.Owner, Flavor: g.demand.Flavor, WantedGPUs: gpus, ShortGPUs: gpus,
-		Message: fmt.Sprintf("group %d must stay in its domain, which is not known: node %s is left out (%s); mend its labels",
+		Message: fmt.Sprintf("group %d must stay in its domain, which is not known: node %s is left out (%s); "+
+			"mend its labels",
 			g.demand.Group(missing[at].Part), node, reason),
 	}
 }

@@ -12,14 +12,15 @@ func (e *earliest) by(at time.Time) {
 	}
 }
 
-// sweepPeriod is the least time between two looks at who could grow, shrink or be filled in, and promisePeriod between two promises
-// that are worked out again: a forecast may take a tenth of a second.
+// sweepPeriod is the least time between two looks at who could grow, shrink or be filled in, and promisePeriod between
+// two promises that are worked out again: a forecast may take a tenth of a second.
 const (
 	sweepPeriod   = time.Second
 	promisePeriod = 125 * time.Millisecond
 )
 
-// after returns when a period is over that began at an instant; now if that has not come yet, as when the clock was put back.
+// after returns when a period is over that began at an instant; now if that has not come yet, as when the clock was put
+// back.
 func after(last time.Time, period time.Duration, now time.Time) time.Time {
 	if last.After(now) {
 		return now

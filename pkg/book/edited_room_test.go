@@ -12,8 +12,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
-// A Run that is requeued keeps its room and its money. Whoever it is given to meanwhile, by an edit of its owner, has no claim to
-// the money of the one before, or of that one's sponsors.
+// A Run that is requeued keeps its room and its money. Whoever it is given to meanwhile, by an edit of its owner, has
+// no claim to the money of the one before, or of that one's sponsors.
 func TestAnotherOwnerHasNoClaimToTheMoneyThatWasKept(t *testing.T) {
 	tell(t, func(w *world) {
 		w.requeued(0)
@@ -28,7 +28,8 @@ func TestAnotherOwnerHasNoClaimToTheMoneyThatWasKept(t *testing.T) {
 	})
 }
 
-// An ended pod of a requeued Run whose object somebody keeps does not keep the Run's room: that lapses, and nobody is cut beside it.
+// An ended pod of a requeued Run whose object somebody keeps does not keep the Run's room: that lapses, and nobody is
+// cut beside it.
 func TestAnEndedPodThatStaysKeepsNoRoom(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.fleet("d0", 3)
@@ -62,7 +63,8 @@ func TestAnEndedPodThatStaysKeepsNoRoom(t *testing.T) {
 	})
 }
 
-// A Run that may be wider than the fleet and that nobody can pay for is not looked at again and again while nothing changes.
+// A Run that may be wider than the fleet and that nobody can pay for is not looked at again and again while nothing
+// changes.
 func TestABoundedRunThatNobodyPaysForRests(t *testing.T) {
 	tell(t, func(w *world) {
 		w.fleet("d0", 2)

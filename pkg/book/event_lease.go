@@ -90,9 +90,9 @@ func (b *Book) Unsettled(pod types.UID) bool {
 	return b.roster.members[pod] == nil && h != nil && h.writing
 }
 
-// SetLease records a Lease. While it is open its charge and its GPUs stay taken, and its pod goes where it says, whatever
-// was planned. When it is closed, what it spent remains. It returns the Budgets that are to be settled at once, since the namespace
-// of a closed Lease is being deleted, and its object with it.
+// SetLease records a Lease. While it is open its charge and its GPUs stay taken, and its pod goes where it says,
+// whatever was planned. When it is closed, what it spent remains. It returns the Budgets that are to be settled at
+// once, since the namespace of a closed Lease is being deleted, and its object with it.
 func (b *Book) SetLease(l *rqv1.Lease) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,8 +130,8 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 	return nil
 }
 
-// LeaseGone records that a Lease is no longer among the open ones. If it is not known when it ended, it goes on counting
-// until that has been looked up; a process that does not decide yet reads the whole ledger before it does.
+// LeaseGone records that a Lease is no longer among the open ones. If it is not known when it ended, it goes on
+// counting until that has been looked up; a process that does not decide yet reads the whole ledger before it does.
 func (b *Book) LeaseGone(name types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,8 +146,8 @@ func (b *Book) LeaseGone(name types.NamespacedName) {
 	}
 }
 
-// LeaseLost records that a Lease is gone with its namespace, whose pods were gone before it. What it spent until now stays counted,
-// in the records of the Budgets that it returns.
+// LeaseLost records that a Lease is gone with its namespace, whose pods were gone before it. What it spent until now
+// stays counted, in the records of the Budgets that it returns.
 func (b *Book) LeaseLost(name types.NamespacedName, now time.Time) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -17,8 +17,10 @@ func (b *Book) SetNode(node *corev1.Node) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	flavor, gpus := b.nodes.flavorOf(node), b.nodes.gpusOf(node)
-	if old := b.nodes.byName[node.Name]; old != nil && b.nodes.gpusOf(old) == gpus && maps.Equal(old.Labels, node.Labels) &&
-		equality.Semantic.DeepEqual(old.Spec, node.Spec) && old.Annotations[rqv1.AnnotationLost] == node.Annotations[rqv1.AnnotationLost] &&
+	if old := b.nodes.byName[node.Name]; old != nil && b.nodes.gpusOf(old) == gpus &&
+		maps.Equal(old.Labels, node.Labels) &&
+		equality.Semantic.DeepEqual(old.Spec, node.Spec) &&
+		old.Annotations[rqv1.AnnotationLost] == node.Annotations[rqv1.AnnotationLost] &&
 		b.nodes.evident(old) == b.nodes.evident(node) {
 		b.nodes.byName[node.Name] = node // a heartbeat: nothing that decisions read has changed
 		return
@@ -62,8 +64,8 @@ func (b *Book) RemoveNode(name string) {
 	b.places.reconcileOn(map[string]bool{name: true})
 }
 
-// HoldBack says which nodes show signs of loss and are not taken for lost, since too many do at once (R25); all others are not
-// held back any more. What is on them stays there, and nothing else comes.
+// HoldBack says which nodes show signs of loss and are not taken for lost, since too many do at once (R25); all others
+// are not held back any more. What is on them stays there, and nothing else comes.
 func (b *Book) HoldBack(nodes map[string]bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -88,13 +90,15 @@ func (b *Book) HoldBack(nodes map[string]bool) {
 	b.places.reconcileOn(changed)
 }
 
-// SetLosing counts nodes as lost from now on, all at once, so that nobody is moved from one of them to another. The record on each
-// of them is to follow, and has the Runs looked at. If it cannot be made, losing is false and they count as standing again.
+// SetLosing counts nodes as lost from now on, all at once, so that nobody is moved from one of them to another. The
+// record on each of them is to follow, and has the Runs looked at. If it cannot be made, losing is false and they count
+// as standing again.
 func (b *Book) SetLosing(names []string, losing bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, name := range names {
-		if b.nodes.losing[name] = losing; !losing {
+		b.nodes.losing[name] = losing
+		if !losing {
 			delete(b.nodes.losing, name)
 		}
 		if node := b.nodes.byName[name]; node != nil {

@@ -37,15 +37,16 @@ func (b *Book) DeletePod(pod *corev1.Pod) {
 	b.seats.hold(pod.UID, "", 0, (*holding).unbind)
 }
 
-// Foreign says why a pod that is no Run's is not placed: it asks for GPUs, and those are given to nobody who has no payer (R41). It
-// returns nil for one that asks for none, which is placed as any scheduler places it.
+// Foreign says why a pod that is no Run's is not placed: it asks for GPUs, and those are given to nobody who has no
+// payer (R41). It returns nil for one that asks for none, which is placed as any scheduler places it.
 func (b *Book) Foreign(pod *corev1.Pod) *plan.Refusal {
 	gpus := b.nodes.podGPUs(pod)
 	if gpus == 0 {
 		return nil
 	}
 	return &plan.Refusal{Reason: plan.Unsupported, WantedGPUs: gpus, ShortGPUs: gpus, Message: fmt.Sprintf(
-		"nobody pays for the %d %s that the pod asks for in spec.containers[].resources, and scheduler %s gives GPUs to Runs alone "+
+		"nobody pays for the %d %s that the pod asks for in spec.containers[].resources, and scheduler %s gives GPUs "+
+			"to Runs alone "+
 			"(R41): submit a Run with the pod's spec as its template (kubectl runs submit -f RUN.yaml), or ask for no GPUs",
 		gpus, b.args.GPUResource, rqv1.SchedulerName)}
 }
@@ -57,9 +58,9 @@ func (b *Book) HoldsBeside() bool {
 	return len(b.seats.beside.nodes) > 0
 }
 
-// Withheld says why a pod may not go to a node although the node has what it asks for: spares hold that for their ranks. Free
-// returns how much of a resource nobody has requested there. Shards are not kept from it: they give way with the GPUs that they
-// run on. A spare needs room for its rank.
+// Withheld says why a pod may not go to a node although the node has what it asks for: spares hold that for their
+// ranks. Free returns how much of a resource nobody has requested there. Shards are not kept from it: they give way
+// with the GPUs that they run on. A spare needs room for its rank.
 func (b *Book) Withheld(pod *corev1.Pod, node string, free func(corev1.ResourceName) int64) string {
 	if pod.Labels[rqv1.LabelRole] == string(rqv1.RoleBorrowed) {
 		return ""

@@ -51,8 +51,8 @@ func (b *Book) SetLotteryKey(key []byte) {
 	b.agenda.signalDue()
 }
 
-// SetBrake says how the brakes on cuts stand, and returns what was said before. What has been decided goes on, unless it is
-// called off.
+// SetBrake says how the brakes on cuts stand, and returns what was said before. What has been decided goes on, unless
+// it is called off.
 func (b *Book) SetBrake(s brake.State) (was string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// SetRun adds or replaces a Run. A Run that is edited may fit now, so it is woken. One that is being deleted counts as gone,
-// however long its finalizers keep the object: its pods go, and it wants nothing any more.
+// SetRun adds or replaces a Run. A Run that is edited may fit now, so it is woken. One that is being deleted counts as
+// gone, however long its finalizers keep the object: its pods go, and it wants nothing any more.
 func (b *Book) SetRun(run *rqv1.Run) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,7 +85,8 @@ func (b *Book) deleteRun(run *rqv1.Run) {
 	b.roster.forgetIfEmpty(run.UID, g)
 }
 
-// SetMember adds or updates a pod of a Run. What a pod once was in its Run it stays, whatever becomes of its references.
+// SetMember adds or updates a pod of a Run. What a pod once was in its Run it stays, whatever becomes of its
+// references.
 func (b *Book) SetMember(pod *corev1.Pod) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
-// barred returns a test for the nodes that a pod may not use by what they and the pod say: taints that it does not tolerate,
-// and node affinity that does not match. It returns nil when there is none.
+// barred returns a test for the nodes that a pod may not use by what they and the pod say: taints that it does not
+// tolerate, and node affinity that does not match. It returns nil when there is none.
 func (t *nodeTable) barred(pod *corev1.Pod) func(node string) bool {
 	bad := map[string]bool{}
 	for name, node := range t.tainted {
@@ -34,7 +34,8 @@ func (t *nodeTable) barred(pod *corev1.Pod) func(node string) bool {
 }
 
 // rejected returns a test for the nodes that a gang's pods may not use: those that they are barred from, and those that
-// another scheduling rule has turned down. It returns nil when there is none, so that pack need not look at single nodes.
+// another scheduling rule has turned down. It returns nil when there is none, so that pack need not look at single
+// nodes.
 func (t *nodeTable) rejected(g *gang, pod *corev1.Pod) func(node string) bool {
 	barred := t.barred(pod)
 	if len(g.excluded) == 0 {
@@ -59,8 +60,9 @@ func (t *nodeTable) accepts(g *gang, name string) bool {
 	return node != nil && t.serves(node) && g.excluded[name] == "" && tolerates(podOf(g.run), node)
 }
 
-// blame adds to a refusal for want of room which nodes other scheduling rules turned down. They are its reason only where
-// the gang would fit if they had not: a fleet that is full is full, whatever else was found out about one of its nodes.
+// blame adds to a refusal for want of room which nodes other scheduling rules turned down. They are its reason only
+// where the gang would fit if they had not: a fleet that is full is full, whatever else was found out about one of its
+// nodes.
 func (t *nodeTable) blame(g *gang, pod *corev1.Pod, refusal *plan.Refusal, fits func(rejected func(string) bool) bool) {
 	if len(g.excluded) == 0 || !refusal.AboutRoom() {
 		return
@@ -71,8 +73,8 @@ func (t *nodeTable) blame(g *gang, pod *corev1.Pod, refusal *plan.Refusal, fits 
 	refusal.Without(g.rejection())
 }
 
-// unfitForSpares returns a test for the nodes that spares of a gang may not use: those that it may not use anyway, and those
-// that turned its ranks down.
+// unfitForSpares returns a test for the nodes that spares of a gang may not use: those that it may not use anyway, and
+// those that turned its ranks down.
 func (t *nodeTable) unfitForSpares(g *gang, rejected func(node string) bool) func(node string) bool {
 	if len(g.spurned) == 0 {
 		return rejected
@@ -93,7 +95,8 @@ func (t *nodeTable) servedBy(g *gang) map[string]serving {
 
 // tolerates reports whether no taint of a node keeps a pod off it.
 func tolerates(pod *corev1.Pod, node *corev1.Node) bool {
-	_, untolerated := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations, blocksScheduling, true)
+	_, untolerated := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints,
+		pod.Spec.Tolerations, blocksScheduling, true)
 	return !untolerated
 }
 

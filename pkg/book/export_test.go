@@ -56,8 +56,10 @@ func (b *Book) Overdraft(lease types.NamespacedName) int {
 func (b *Book) Remains() []string {
 	var out []string
 	for what, n := range map[string]int{
-		"held": len(b.seats.held), "leavers": len(b.seats.leavers), "leases": len(b.seats.leases), "gangs": len(b.roster.gangs), "runs": len(b.roster.runs), "members": len(b.roster.members),
-		"cuts": len(b.cuts.byReservation), "waiting": len(b.waiting.gangs), "intended": len(b.agenda.intended), "threats": len(b.agenda.threats),
+		"held": len(b.seats.held), "leavers": len(b.seats.leavers), "leases": len(b.seats.leases),
+		"gangs": len(b.roster.gangs), "runs": len(b.roster.runs), "members": len(b.roster.members),
+		"cuts": len(b.cuts.byReservation), "waiting": len(b.waiting.gangs), "intended": len(b.agenda.intended),
+		"threats": len(b.agenda.threats),
 	} {
 		if n > 0 {
 			out = append(out, fmt.Sprintf("%s: %d", what, n))
@@ -72,8 +74,8 @@ func (b *Book) Remains() []string {
 	return out
 }
 
-// Needless packs a Run that has just been decided on anew, and lists what is wrong with its cuts: that it does not fit with
-// all of them, or that it fits without one.
+// Needless packs a Run that has just been decided on anew, and lists what is wrong with its cuts: that it does not fit
+// with all of them, or that it fits without one.
 func (b *Book) Needless(run types.UID) []string {
 	g := b.roster.gangs[run]
 	within := map[string]bool{}
@@ -83,7 +85,9 @@ func (b *Book) Needless(run types.UID) []string {
 		}
 	}
 	rejected := b.nodes.rejected(g, g.active.members[0].pod)
-	if around := off(b.departures.stuckNow(g.activation.At), rejected); !g.touches(func(m *member) bool { return around(m.node) }) {
+	if around := off(b.departures.stuckNow(g.activation.At), rejected); !g.touches(func(m *member) bool {
+		return around(m.node)
+	}) {
 		rejected = around // it keeps off nodes on which something is stuck, if that is possible at all
 	}
 	defer b.unplace(g)()

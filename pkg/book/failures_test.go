@@ -35,8 +35,8 @@ func (w *world) unchanged(before map[string]types.UID, replaced ...string) {
 	}
 }
 
-// A node is lost while its Run grows: a cohort that loses its node is given up or made whole, one that loses the Run's own is
-// given up, the Run goes on as it was, and grows in the end.
+// A node is lost while its Run grows: a cohort that loses its node is given up or made whole, one that loses the Run's
+// own is given up, the Run goes on as it was, and grows in the end.
 func TestANodeIsLostDuringGrowth(t *testing.T) {
 	for name, c := range map[string]struct {
 		bound int // pods of the cohort
@@ -118,8 +118,8 @@ func TestANodeIsLostDuringAVoluntaryShrink(t *testing.T) {
 	}
 }
 
-// Both the spare's node and a rank's are lost: the shards under the spare end with their node, and others give way to the rank
-// that has to go elsewhere.
+// Both the spare's node and a rank's are lost: the shards under the spare end with their node, and others give way to
+// the rank that has to go elsewhere.
 func TestShardsWhenTheSpareIsLostWithARank(t *testing.T) {
 	tell(t, func(w *world) {
 		w.guarded(3, 1, 1)
@@ -133,7 +133,8 @@ func TestShardsWhenTheSpareIsLostWithARank(t *testing.T) {
 	})
 }
 
-// A group that loses two ranks and has one spare gives the spare to one; the Run gives up a step, whose GPUs the other gets.
+// A group that loses two ranks and has one spare gives the spare to one; the Run gives up a step, whose GPUs the other
+// gets.
 func TestTwoRanksOfAGroupWithOneSpareAndAStep(t *testing.T) {
 	tell(t, func(w *world) {
 		w.fleet("d0", 6) // two groups of two nodes, with a spare each
@@ -186,7 +187,8 @@ func (s *storm) rest() {
 	s.checkRecords()
 }
 
-// A victim's node, which the Run that it is cut for was to have, is lost before it has left: the Run takes another, or waits.
+// A victim's node, which the Run that it is cut for was to have, is lost before it has left: the Run takes another, or
+// waits.
 func TestAVictimsNodeIsLost(t *testing.T) {
 	for name, nodes := range map[string]int{"another is free": 3, "no other is free": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -216,8 +218,8 @@ func TestAVictimsNodeIsLost(t *testing.T) {
 	}
 }
 
-// A node is lost on which a Run starts, when some of its pods are bound by an activation: it starts as a whole elsewhere, or
-// waits and holds nothing.
+// A node is lost on which a Run starts, when some of its pods are bound by an activation: it starts as a whole
+// elsewhere, or waits and holds nothing.
 func TestTheNodeOfARunThatActivatesIsLost(t *testing.T) {
 	for name, nodes := range map[string]int{"another is free": 3, "no other is free": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -252,7 +254,8 @@ func TestTheNodeOfARunThatActivatesIsLost(t *testing.T) {
 	}
 }
 
-// A controller that is killed between two writes of a swap does not forget that there is a spare, though other GPUs are free.
+// A controller that is killed between two writes of a swap does not forget that there is a spare, though other GPUs are
+// free.
 func TestASpareIsNotForgottenByWhoIsKilled(t *testing.T) {
 	tell(t, func(w *world) {
 		w.guarded(4, 2, 1)
@@ -276,13 +279,15 @@ func TestASpareIsHeldAnewUnderShards(t *testing.T) {
 		w.settle()
 		w.Lose(w.on("run0-0"))
 		w.settle()
-		w.expect("run0", rqv1.RunRunning, swapped, map[string]int{"NodeFailure": 1, "Swap": 1, "open Swap Active": 1, "open Start Spare": 1})
+		w.expect("run0", rqv1.RunRunning, swapped, map[string]int{"NodeFailure": 1, "Swap": 1, "open Swap Active": 1,
+			"open Start Spare": 1})
 		w.expect("run1", rqv1.RunRunning, "4 of 8 shards run; the others wait: no GPUs are idle that a shard could use",
 			map[string]int{"ReclaimedBySpare": 4, "open Start Borrowed": 4})
 	})
 }
 
-// A spare that is made while its Run waits for shards to leave enters the queue when they have: nothing else would wake it.
+// A spare that is made while its Run waits for shards to leave enters the queue when they have: nothing else would wake
+// it.
 func TestASpareThatIsMadeWhileShardsLeave(t *testing.T) {
 	tell(t, func(w *world) {
 		w.guarded(3, 1, 1)
@@ -306,7 +311,9 @@ func TestASpareThatIsMadeWhileShardsLeave(t *testing.T) {
 		for range 3 {
 			w.reconcile("run1")
 		}
-		if entered := w.Book.TakeActions().Activate; !slices.ContainsFunc(entered, func(pod *corev1.Pod) bool { return pod.UID == spare }) {
+		if entered := w.Book.TakeActions().Activate; !slices.ContainsFunc(entered, func(pod *corev1.Pod) bool {
+			return pod.UID == spare
+		}) {
 			w.t.Fatalf("the shards have left, and the spare does not enter the queue:\n%s", w.describe("run0"))
 		}
 	})

@@ -71,7 +71,8 @@ func (w *world) clusterActions() map[string]func(*rapid.T) {
 	}
 }
 
-// jump sets all clocks forward or back, as somebody does who finds them wrong. What kubelets and timers count goes on as before.
+// jump sets all clocks forward or back, as somebody does who finds them wrong. What kubelets and timers count goes on
+// as before.
 func (s *storm) jump(t *rapid.T) {
 	by := time.Duration(rapid.IntRange(-900, 900).Draw(t, "seconds")) * time.Second
 	s.Jump(by)
@@ -94,7 +95,9 @@ func (w *world) relent() {
 
 // undeleted returns the names of the Runs that nobody has deleted.
 func (w *world) undeleted() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(w.Runs)), func(name string) bool { return w.Runs[name].DeletionTimestamp != nil })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(w.Runs)), func(name string) bool {
+		return w.Runs[name].DeletionTimestamp != nil
+	})
 }
 
 // finalize has those who kept deleted Runs let go of them.

@@ -41,7 +41,8 @@ func (y *filler) fillGang(g *gang, idle []string, now time.Time) {
 	var refusal *plan.Refusal
 	if len(shards) > 0 {
 		var assignments []plan.Assignment
-		assignments, refusal = plan.Fill(y.accounts, g.demand, g.claim(nil), shards, y.rooms(g, g.active.members[shards[0]].pod, idle), now)
+		assignments, refusal = plan.Fill(y.accounts, g.demand, g.claim(nil), shards,
+			y.rooms(g, g.active.members[shards[0]].pod, idle), now)
 		y.places.assume(g, assignments, now)
 		for _, a := range assignments {
 			y.mail.activate(g.active.members[a.Index].pod)
@@ -58,9 +59,9 @@ func (y *filler) fillGang(g *gang, idle []string, now time.Time) {
 	}
 }
 
-// allowShards says how many pods each Run of shards may have: a Run may ask for a million. Beyond those that have their places, and
-// the one that waits, they are as many as there is room and money for, of older Runs first. Wanting are the Runs by age,
-// and idle the nodes that have room.
+// allowShards says how many pods each Run of shards may have: a Run may ask for a million. Beyond those that have their
+// places, and the one that waits, they are as many as there is room and money for, of older Runs first. Wanting are the
+// Runs by age, and idle the nodes that have room.
 func (y *filler) allowShards(wanting []*gang, idle map[string][]string, now time.Time) {
 	left := map[string]int{}
 	for flavor, nodes := range idle {
@@ -76,15 +77,16 @@ func (y *filler) allowShards(wanting []*gang, idle map[string][]string, now time
 		}
 		left[flavor] -= fits * gpus
 		if more := g.active.assigned + max(waitingShards, fits); more != g.shards {
-			if g.shards = more; more > g.active.within {
+			g.shards = more
+			if more > g.active.within {
 				y.mail.reconcile(keyOf(g.run))
 			}
 		}
 	}
 }
 
-// idleNodes lists the nodes that have GPUs which shards may use, by flavor: of a fleet that is full, none need be looked at for
-// each of the Runs that wait.
+// idleNodes lists the nodes that have GPUs which shards may use, by flavor: of a fleet that is full, none need be
+// looked at for each of the Runs that wait.
 func (y *filler) idleNodes() map[string][]string {
 	out := map[string][]string{}
 	for name, node := range y.nodes.byName {
@@ -113,13 +115,14 @@ func (y *filler) roomsBut(g *gang, rejected func(node string) bool, idle []strin
 			continue
 		}
 		under := min(left, max(0, y.seats.standby[name]-y.seats.shardGPUs(name)))
-		out = append(out, plan.Room{Node: name, Labels: y.nodes.byName[name].Labels, Idle: left - under, UnderSpares: under, Intended: len(y.agenda.intended[name]) > 0})
+		out = append(out, plan.Room{Node: name, Labels: y.nodes.byName[name].Labels, Idle: left - under, UnderSpares: under,
+			Intended: len(y.agenda.intended[name]) > 0})
 	}
 	return out
 }
 
-// whyUnpaid says why nobody can pay for a gang that has no pod, at its narrowest: a shard, of an opportunistic Run. It is nil when
-// somebody can.
+// whyUnpaid says why nobody can pay for a gang that has no pod, at its narrowest: a shard, of an opportunistic Run. It
+// is nil when somebody can.
 func (y *filler) whyUnpaid(g *gang, now time.Time) *plan.Refusal {
 	if g.opportunistic() {
 		if _, refusal := plan.Fill(y.accounts, g.full, g.claim(nil), []int{0}, nil, now); refusal.AboutMoney() {
@@ -128,7 +131,8 @@ func (y *filler) whyUnpaid(g *gang, now time.Time) *plan.Refusal {
 		return nil
 	}
 	least := g.full.Least()
-	return plan.Prepare(y.accounts, least, g.claim(nil), everyPod(least), y.nodes.rejected(g, podOf(g.run)), now).Unpaid(y.fleet)
+	return plan.Prepare(y.accounts, least, g.claim(nil), everyPod(least), y.nodes.rejected(g, podOf(g.run)),
+		now).Unpaid(y.fleet)
 }
 
 func (y *filler) goesUnpaid(g *gang, now time.Time) bool {
@@ -145,7 +149,8 @@ func (y *filler) goesUnpaid(g *gang, now time.Time) bool {
 	before := g.unpaid
 	g.asked = false
 	refusal := y.whyUnpaid(g, now)
-	if g.unpaid = refusal != nil; !g.unpaid {
+	g.unpaid = refusal != nil
+	if !g.unpaid {
 		y.waiting.remove(g)
 		g.refusal = nil
 		if g.promise != nil {
@@ -162,8 +167,8 @@ func (y *filler) goesUnpaid(g *gang, now time.Time) bool {
 	return true
 }
 
-// isUnpaid reports whether nobody can pay for a Run that waits and has no pod: then it gets none (R32). Its refusal and its date are
-// worked out without, and it is asked about again when somebody may be able to pay, not before.
+// isUnpaid reports whether nobody can pay for a Run that waits and has no pod: then it gets none (R32). Its refusal and
+// its date are worked out without, and it is asked about again when somebody may be able to pay, not before.
 func (y *filler) isUnpaid(g *gang, now time.Time) bool {
 	unpaid := y.goesUnpaid(g, now)
 	if !unpaid && g.opportunistic() && g.shape == nil && g.shards == 0 && !g.over() {
@@ -187,8 +192,8 @@ func (y *filler) nextForgiveness(next *earliest) {
 	}
 }
 
-// sweep gives shards that wait the GPUs that are idle, older Runs first, and has those leave that are in somebody's way. It
-// leaves GPUs alone that Runs which wait are about to be tried on.
+// sweep gives shards that wait the GPUs that are idle, older Runs first, and has those leave that are in somebody's
+// way. It leaves GPUs alone that Runs which wait are about to be tried on.
 func (y *filler) sweep(now time.Time) {
 	for pod := range y.places.reclaimed {
 		if y.seats.held[pod] == nil && y.roster.members[pod] == nil {
@@ -203,7 +208,8 @@ func (y *filler) sweep(now time.Time) {
 		y.forgiven = now
 	}
 	wanting := y.roster.wanting()
-	contested, idle := sync.OnceValue(y.roster.contested), sync.OnceValue(y.idleNodes) // all that wait, and all nodes, are looked at for them
+	// all that wait, and all nodes, are looked at for them
+	contested, idle := sync.OnceValue(y.roster.contested), sync.OnceValue(y.idleNodes)
 	for _, g := range wanting {
 		if forgive {
 			clear(g.excluded)

@@ -168,7 +168,8 @@ func TestShardsTurnedDownByANodeKeepOffItForAWhile(t *testing.T) {
 func TestWhatIfAShardedRunWereSubmitted(t *testing.T) {
 	tell(t, func(w *world) {
 		w.guarded(2, 1, 1)
-		run := &rqv1.Run{Spec: rqv1.RunSpec{Owner: "org:b", Opportunistic: true, Resources: rqv1.RunResources{GPUType: flavor, TotalGPUs: 16, GPUsPerPod: new(int32)}}}
+		run := &rqv1.Run{Spec: rqv1.RunSpec{Owner: "org:b", Opportunistic: true,
+			Resources: rqv1.RunResources{GPUType: flavor, TotalGPUs: 16, GPUsPerPod: new(int32)}}}
 		*run.Spec.Resources.GPUsPerPod = 2
 		if o := w.Book.WhatIf(run, w.Now); o.GPUs != 8 || o.Refusal == nil || len(o.Places) != 4 {
 			w.t.Fatalf("it would run on %d GPUs, %d places, %v; want 8 under the spare", o.GPUs, len(o.Places), o.Refusal)

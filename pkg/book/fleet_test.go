@@ -14,7 +14,8 @@ import (
 
 // gpuContainer is a container that asks for GPUs, one that stays beside those that follow if it is a sidecar.
 func gpuContainer(gpus int, sidecar bool) corev1.Container {
-	c := corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(int64(gpus), resource.DecimalSI)}}}
+	c := corev1.Container{Resources: corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(int64(gpus), resource.DecimalSI)}}}
 	if always := corev1.ContainerRestartPolicyAlways; sidecar {
 		c.RestartPolicy = &always
 	}
@@ -34,10 +35,12 @@ func TestPodGPUsAreThoseOfKubeScheduler(t *testing.T) {
 		pod := corev1.Pod{}
 		for i := range rapid.IntRange(0, 5).Draw(t, "init containers") {
 			of := fmt.Sprint("of init container ", i)
-			pod.Spec.InitContainers = append(pod.Spec.InitContainers, gpuContainer(rapid.IntRange(0, 8).Draw(t, "GPUs "+of), rapid.Bool().Draw(t, "sidecar "+of)))
+			pod.Spec.InitContainers = append(pod.Spec.InitContainers, gpuContainer(rapid.IntRange(0, 8).Draw(t, "GPUs "+of),
+				rapid.Bool().Draw(t, "sidecar "+of)))
 		}
 		for i := range rapid.IntRange(1, 3).Draw(t, "containers") {
-			pod.Spec.Containers = append(pod.Spec.Containers, gpuContainer(rapid.IntRange(0, 8).Draw(t, fmt.Sprint("GPUs of container ", i)), false))
+			pod.Spec.Containers = append(pod.Spec.Containers,
+				gpuContainer(rapid.IntRange(0, 8).Draw(t, fmt.Sprint("GPUs of container ", i)), false))
 		}
 		requests := resourcehelper.PodRequests(&pod, resourcehelper.PodResourcesOptions{})
 		gpus := requests["nvidia.com/gpu"]

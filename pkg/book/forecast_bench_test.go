@@ -16,8 +16,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// fleetOf is a book with 5,000 nodes in 40 domains, full of Runs of two or three nodes, some elastic, some with spares, some
-// that end, and others that wait.
+// fleetOf is a book with 5,000 nodes in 40 domains, full of Runs of two or three nodes, some elastic, some with spares,
+// some that end, and others that wait.
 type fleetOf struct {
 	tb    testing.TB
 	book  *book.Book
@@ -41,14 +41,18 @@ func newFleetOf(tb testing.TB) *fleetOf {
 		for n := range benchNodes {
 			f.book.SetNode(&corev1.Node{
 				ObjectMeta: metav1.ObjectMeta{Name: nodeName(d*benchNodes + n), Labels: map[string]string{
-					"region": fmt.Sprintf("r%d", d%4), "cluster": fmt.Sprintf("c%d", d%8), "fabric.domain": fmt.Sprintf("d%02d", d), "gpu.flavor": flavor}},
-				Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(8, resource.DecimalSI)}},
+					"region": fmt.Sprintf("r%d", d%4), "cluster": fmt.Sprintf("c%d", d%8), "fabric.domain": fmt.Sprintf("d%02d", d),
+					"gpu.flavor": flavor}},
+				Status: corev1.NodeStatus{
+					Allocatable: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(8, resource.DecimalSI)}},
 			})
 		}
 	}
 	for o := range 50 {
-		f.book.Budgets.SetBudget(&rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("b%d", o), UID: types.UID(fmt.Sprintf("b%d", o))}, Spec: rqv1.BudgetSpec{
-			Owner: rqv1.Owner(fmt.Sprintf("org:t%d", o)), Envelopes: []rqv1.Envelope{{Name: "e", Flavor: flavor, Concurrency: 100000}}}})
+		f.book.Budgets.SetBudget(&rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("b%d", o),
+			UID: types.UID(fmt.Sprintf("b%d", o))}, Spec: rqv1.BudgetSpec{
+			Owner:     rqv1.Owner(fmt.Sprintf("org:t%d", o)),
+			Envelopes: []rqv1.Envelope{{Name: "e", Flavor: flavor, Concurrency: 100000}}}})
 	}
 	f.book.Begin(f.now)
 	return f
@@ -60,18 +64,23 @@ func nodeName(i int) string { return fmt.Sprintf("n%04d", i) }
 func (f *fleetOf) run(i, pods int, on []int) []*corev1.Pod {
 	name := fmt.Sprintf("run%04d", i)
 	run := &rqv1.Run{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name), Generation: 1, CreationTimestamp: metav1.NewTime(f.now.Add(time.Duration(i) * time.Second))},
-		Spec:       rqv1.RunSpec{Owner: rqv1.Owner(fmt.Sprintf("org:t%d", i%50)), Resources: rqv1.RunResources{GPUType: flavor, TotalGPUs: int32(8 * pods)}},
-		Status:     rqv1.RunStatus{Phase: rqv1.RunPending},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name), Generation: 1,
+			CreationTimestamp: metav1.NewTime(f.now.Add(time.Duration(i) * time.Second))},
+		Spec: rqv1.RunSpec{Owner: rqv1.Owner(fmt.Sprintf("org:t%d", i%50)),
+			Resources: rqv1.RunResources{GPUType: flavor, TotalGPUs: int32(8 * pods)}},
+		Status: rqv1.RunStatus{Phase: rqv1.RunPending},
 	}
 	if on != nil {
-		started := metav1.Condition{Type: rqv1.ConditionStarted, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(f.now.Add(-time.Hour))}
-		run.Status = rqv1.RunStatus{Phase: rqv1.RunRunning, Conditions: []metav1.Condition{started}, Width: &rqv1.RunWidth{Granted: int32(8 * pods)}}
+		started := metav1.Condition{Type: rqv1.ConditionStarted, Status: metav1.ConditionTrue,
+			LastTransitionTime: metav1.NewTime(f.now.Add(-time.Hour))}
+		run.Status = rqv1.RunStatus{Phase: rqv1.RunRunning, Conditions: []metav1.Condition{started},
+			Width: &rqv1.RunWidth{Granted: int32(8 * pods)}}
 		switch {
 		case i%5 == 0:
 			run.Spec.Malleable = &rqv1.RunMalleable{MinTotalGPUs: 8, MaxTotalGPUs: int32(8 * (pods + 8)), StepGPUs: 8}
 		case i%3 == 0:
-			run.Spec.Runtime = &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: time.Hour + time.Duration(i)*time.Second}}
+			run.Spec.Runtime = &rqv1.RunRuntime{
+				MaxDuration: &metav1.Duration{Duration: time.Hour + time.Duration(i)*time.Second}}
 		}
 	}
 	f.book.SetRun(run)
@@ -79,9 +88,11 @@ func (f *fleetOf) run(i, pods int, on []int) []*corev1.Pod {
 	for p := range pods {
 		part := rank.Part{Index: p}
 		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: part.PodName(name), UID: types.UID(fmt.Sprintf("%04d%04d", i, p)), CreationTimestamp: run.CreationTimestamp,
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: part.PodName(name),
+				UID: types.UID(fmt.Sprintf("%04d%04d", i, p)), CreationTimestamp: run.CreationTimestamp,
 				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(run, rqv1.GroupVersion.WithKind("Run"))},
-				Labels:          map[string]string{rqv1.LabelRun: name, rqv1.LabelIndex: fmt.Sprint(p), rqv1.LabelGroupIndex: "0", rqv1.LabelRole: "Active", rqv1.LabelCohort: "0"}},
+				Labels: map[string]string{rqv1.LabelRun: name, rqv1.LabelIndex: fmt.Sprint(p), rqv1.LabelGroupIndex: "0",
+					rqv1.LabelRole: "Active", rqv1.LabelCohort: "0"}},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
 				Limits: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(8, resource.DecimalSI)}}}}},
 		}
@@ -89,10 +100,14 @@ func (f *fleetOf) run(i, pods int, on []int) []*corev1.Pod {
 			pod.Spec.NodeName = nodeName(on[p])
 			f.book.SetPod(pod)
 			f.book.SetLease(&rqv1.Lease{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: rank.LeaseName(pod.Name, pod.UID), Labels: map[string]string{rqv1.LabelPodUID: string(pod.UID)}},
-				Spec: rqv1.LeaseSpec{Owner: run.Spec.Owner, RunRef: rqv1.LeaseRunRef{Namespace: "ns", Name: name, UID: run.UID}, PaidByEnvelope: "e",
-					Payer: rqv1.LeasePayer{Budget: fmt.Sprintf("b%d", i%50), Owner: run.Spec.Owner}, Start: metav1.NewMicroTime(f.now.Add(-time.Hour)),
-					Slice: rqv1.LeaseSlice{Role: rqv1.RoleActive, Nodes: []rqv1.NodeGPUs{{Name: pod.Spec.NodeName, GPUs: 8}}}},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: rank.LeaseName(pod.Name, pod.UID),
+					Labels: map[string]string{rqv1.LabelPodUID: string(pod.UID)}},
+				Spec: rqv1.LeaseSpec{Owner: run.Spec.Owner, RunRef: rqv1.LeaseRunRef{Namespace: "ns", Name: name, UID: run.UID},
+					PaidByEnvelope: "e",
+					Payer:          rqv1.LeasePayer{Budget: fmt.Sprintf("b%d", i%50), Owner: run.Spec.Owner},
+					Start:          metav1.NewMicroTime(f.now.Add(-time.Hour)),
+					Slice: rqv1.LeaseSlice{Role: rqv1.RoleActive,
+						Nodes: []rqv1.NodeGPUs{{Name: pod.Spec.NodeName, GPUs: 8}}}},
 			})
 		}
 		f.book.SetMember(pod)
@@ -122,8 +137,8 @@ func (f *fleetOf) refuse(pods []*corev1.Pod) {
 	f.book.Forecast(pods[0].UID, f.now)
 }
 
-// BenchmarkForecast works out when one Run among 1,000 that wait starts, on 5,000 nodes with 2,000 Runs, with the odds of those
-// in its way; and what would happen if another were submitted.
+// BenchmarkForecast works out when one Run among 1,000 that wait starts, on 5,000 nodes with 2,000 Runs, with the odds
+// of those in its way; and what would happen if another were submitted.
 func BenchmarkForecast(b *testing.B) {
 	f := newFleetOf(b)
 	f.fill(func(int, []*corev1.Pod) {})
@@ -138,7 +153,8 @@ func BenchmarkForecast(b *testing.B) {
 				f.refuse(pods)
 			}
 		})
-		run := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "new", UID: "new", CreationTimestamp: metav1.NewTime(f.now.Add(time.Hour))},
+		run := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "new", UID: "new",
+			CreationTimestamp: metav1.NewTime(f.now.Add(time.Hour))},
 			Spec: rqv1.RunSpec{Owner: "org:t1", Resources: rqv1.RunResources{GPUType: flavor, TotalGPUs: int32(gpus)}}}
 		b.Run(fmt.Sprintf("plan/gpus=%d", gpus), func(b *testing.B) {
 			b.ReportAllocs()
@@ -166,8 +182,8 @@ func BenchmarkGrow(b *testing.B) {
 	}
 }
 
-// BenchmarkForecastAmidDepartures works out when one Run starts while the pods of half of 2,000 Runs have been told to go, each
-// with a grace period of its own, and a tenth of them should be long gone.
+// BenchmarkForecastAmidDepartures works out when one Run starts while the pods of half of 2,000 Runs have been told to
+// go, each with a grace period of its own, and a tenth of them should be long gone.
 func BenchmarkForecastAmidDepartures(b *testing.B) {
 	f := newFleetOf(b)
 	f.fill(func(i int, pods []*corev1.Pod) {

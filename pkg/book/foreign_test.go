@@ -45,7 +45,8 @@ func TestOnlyRunsAreGivenGPUs(t *testing.T) {
 		refusal := b.Foreign(test.pod)
 		if (refusal == nil) != (test.gpus == "") {
 			t.Errorf("%s: refused with %v", name, refusal)
-		} else if refusal != nil && (!strings.Contains(refusal.Message, test.gpus) || !strings.Contains(refusal.Message, "submit a Run")) {
+		} else if refusal != nil && (!strings.Contains(refusal.Message, test.gpus) ||
+			!strings.Contains(refusal.Message, "submit a Run")) {
 			t.Errorf("%s: %s", name, refusal.Message)
 		}
 	}

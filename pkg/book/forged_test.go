@@ -33,9 +33,10 @@ func (w *world) paidFor(name string) (budget, node string) {
 // A pod that says that it takes somebody's place gets no place and no payer by that: the ledger knows better.
 func TestAForgedRecordGivesNothing(t *testing.T) {
 	for name, record := range map[string]string{
-		"nobody's pod":            `{"spareUID":"zz","node":"n1","budget":"b","envelope":"e","relation":"own"}`,
-		"as if its rank was lost": `{"lost":"n0","spare":"run0-s0","spareUID":"zz","node":"n1","budget":"b","envelope":"e","relation":"own"}`,
-		"a pod that is no Run's":  `{"spareUID":"foreign","node":"n2","budget":"b","envelope":"e","relation":"own"}`,
+		"nobody's pod": `{"spareUID":"zz","node":"n1","budget":"b","envelope":"e","relation":"own"}`,
+		"as if its rank was lost": `{"lost":"n0","spare":"run0-s0","spareUID":"zz","node":"n1",` +
+			`"budget":"b","envelope":"e","relation":"own"}`,
+		"a pod that is no Run's": `{"spareUID":"foreign","node":"n2","budget":"b","envelope":"e","relation":"own"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			tell(t, func(w *world) {

@@ -10,8 +10,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// FuzzReplacement: whatever stands in the annotation, it is read as a record or not at all, and what is read can be written and
-// read again.
+// FuzzReplacement: whatever stands in the annotation, it is read as a record or not at all, and what is read can be
+// written and read again.
 func FuzzReplacement(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{rqv1.AnnotationReplaces: text}}}

@@ -17,7 +17,8 @@ import (
 // gang is a Run with its pods.
 type gang struct {
 	run *rqv1.Run // nil when only pods or Leases of it have been seen yet
-	// full is the shape that the Run asks for, and demand the one at the width that it has at the moment: planned or granted.
+	// full is the shape that the Run asks for, and demand the one at the width that it has at the moment: planned or
+	// granted.
 	full, demand   plan.Demand
 	shape          *plan.Refusal // why the Run has no demand
 	active, spares squad
@@ -41,7 +42,8 @@ type gang struct {
 	excluded map[string]string
 	// spurned are the nodes that turned ranks of a running gang down, until all of them run.
 	spurned map[string]bool
-	// bounded says that the gang asks for less than its Run, because there is no more; boundTo is how many GPUs there were.
+	// bounded says that the gang asks for less than its Run, because there is no more; boundTo is how many GPUs there
+	// were.
 	bounded bool
 	boundTo int
 	// cutters are the gangs whose activations end or shrink this one, since it started.
@@ -87,7 +89,8 @@ func (g *gang) over() bool {
 // opportunistic reports whether the gang's pods are shards, which come and go one by one.
 func (g *gang) opportunistic() bool { return g.run != nil && g.run.Spec.Opportunistic }
 
-// complete reports whether every pod of the gang exists, at the width that it has. Once it has started, spares may lack.
+// complete reports whether every pod of the gang exists, at the width that it has. Once it has started, spares may
+// lack.
 func (g *gang) complete() bool {
 	return g.run != nil && g.shape == nil && g.active.whole() && (g.started() || g.spares.whole())
 }
@@ -122,8 +125,8 @@ func (g *gang) accept(to stage) {
 	g.spurned = nil
 }
 
-// spurn remembers that a node turned a rank of a running gang down. A spare, which asks for little, would be taken there: the rank
-// would go from spare to spare for ever.
+// spurn remembers that a node turned a rank of a running gang down. A spare, which asks for little, would be taken
+// there: the rank would go from spare to spare for ever.
 func (g *gang) spurn(m *member, node string) {
 	if m.part.Spare || !g.started() {
 		return
@@ -134,7 +137,8 @@ func (g *gang) spurn(m *member, node string) {
 	g.spurned[node] = true
 }
 
-// rejection returns what other scheduling rules turned down since a gang was last woken; nil when they turned down nothing.
+// rejection returns what other scheduling rules turned down since a gang was last woken; nil when they turned down
+// nothing.
 func (g *gang) rejection() *plan.Rejection {
 	if len(g.excluded) == 0 {
 		return nil
@@ -175,8 +179,8 @@ type member struct {
 // placed reports whether the member has a node where it holds GPUs, or is going to.
 func (m *member) placed() bool { return m.stage > unplaced && m.stage < finished }
 
-// extra reports whether the member is a spare of a Run that has started, or a shard. It is placed by itself, when there is
-// room: the Run goes on without it.
+// extra reports whether the member is a spare of a Run that has started, or a shard. It is placed by itself, when there
+// is room: the Run goes on without it.
 func (m *member) extra() bool { return m.part.Spare && m.gang.started() || m.gang.opportunistic() }
 
 // group returns the member's group.

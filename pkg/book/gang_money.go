@@ -12,15 +12,15 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// lastsUntil returns when a Run's maxDuration ends what opens at an instant: what joins a Run that runs, as a replacement, a spare
-// or a cohort, ends with it. It is zero for a Run without one.
+// lastsUntil returns when a Run's maxDuration ends what opens at an instant: what joins a Run that runs, as a
+// replacement, a spare or a cohort, ends with it. It is zero for a Run without one.
 func (g *gang) lastsUntil(now time.Time) time.Time {
 	end, _ := g.endsAt(now)
 	return end
 }
 
-// admittedBefore returns when what opens at an instant was admitted (R8) if that was before: a replacement when its Run was. It is
-// zero for what is admitted as it opens, as a start or a cohort.
+// admittedBefore returns when what opens at an instant was admitted (R8) if that was before: a replacement when its Run
+// was. It is zero for what is admitted as it opens, as a start or a cohort.
 func (m *member) admittedBefore(now time.Time) time.Time {
 	if at, ok := m.gang.startedAt(); ok && at.Before(now) && !m.joins() {
 		return at
@@ -39,8 +39,8 @@ func (g *gang) claim(kept plan.Kept) plan.Claim {
 }
 
 // keptFor returns the pods of a running Run that are gone, by who pays for them: the payers go on paying for their
-// replacements (R8), until all of them are placed. They pay for the owner that they paid for: one who comes after, by an edit of
-// a Run that was requeued, has no claim to them.
+// replacements (R8), until all of them are placed. They pay for the owner that they paid for: one who comes after, by
+// an edit of a Run that was requeued, has no claim to them.
 func (g *gang) keptFor(missing []plan.Missing) plan.Kept {
 	kept := plan.Kept{}
 	for _, m := range missing {
@@ -58,8 +58,9 @@ func (g *gang) keptFor(missing []plan.Missing) plan.Kept {
 	return kept
 }
 
-// lastPaid returns what a missing rank of a running gang was charged last, if it was lost or deleted: a process that has begun since
-// knows from the ledger alone who goes on paying for it. A rank by which the gang grows is none that it had.
+// lastPaid returns what a missing rank of a running gang was charged last, if it was lost or deleted: a process that
+// has begun since knows from the ledger alone who goes on paying for it. A rank by which the gang grows is none that it
+// had.
 func (g *gang) lastPaid(m plan.Missing) (budget.Charge, bool) {
 	last := g.latest[rank.Part{Index: m.Index}]
 	if last == nil || !g.started() || g.growing() > 0 && !g.settled().Has(m.Part) ||
@@ -69,8 +70,8 @@ func (g *gang) lastPaid(m plan.Missing) (budget.Charge, bool) {
 	return last.charge, true
 }
 
-// spareLease returns the Lease of the spare that a record names, if the ledger knows it as a spare of the gang on the node that
-// the record names, which stands by or has given way for a rank; else nil.
+// spareLease returns the Lease of the spare that a record names, if the ledger knows it as a spare of the gang on the
+// node that the record names, which stands by or has given way for a rank; else nil.
 func (g *gang) spareLease(r rank.Replacement) *lease {
 	for index := range g.full.Spares() {
 		l := g.latest[rank.Part{Index: index, Spare: true}]
@@ -81,8 +82,8 @@ func (g *gang) spareLease(r rank.Replacement) *lease {
 	return nil
 }
 
-// paysForSeat returns who pays for a rank that takes a spare's place: whoever paid for the rank that was lost with its node,
-// else for the spare. A rank that has waited for room since it was lost has no money set aside any more.
+// paysForSeat returns who pays for a rank that takes a spare's place: whoever paid for the rank that was lost with its
+// node, else for the spare. A rank that has waited for room since it was lost has no money set aside any more.
 func (g *gang) paysForSeat(seat rank.Part, r rank.Replacement, spare *lease) payer {
 	lost := g.latest[seat]
 	if r.Lost != "" && lost != nil && lost.node == r.Lost && (lost.reason == "" || lost.reason == rqv1.ClosedNodeFailure) {

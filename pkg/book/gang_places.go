@@ -64,5 +64,6 @@ func (g *gang) notYet(message string) *plan.Refusal {
 	return &plan.Refusal{Reason: plan.NotYet, Owner: g.demand.Owner, Flavor: g.demand.Flavor, Message: message}
 }
 
-// unknown stands for the domain of ranks that must go where the rest of their group is, when nobody knows where that is.
+// unknown stands for the domain of ranks that must go where the rest of their group is, when nobody knows where that
+// is.
 const unknown = "?"

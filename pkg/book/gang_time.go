@@ -30,8 +30,8 @@ func (g *gang) endsAt(now time.Time) (time.Time, bool) {
 	return end, !end.IsZero()
 }
 
-// startedBefore reports whether a Run runs and started before an instant, as its status tells it, in whole seconds: only such
-// a Run is ended by an activation at that instant.
+// startedBefore reports whether a Run runs and started before an instant, as its status tells it, in whole seconds:
+// only such a Run is ended by an activation at that instant.
 func (g *gang) startedBefore(at time.Time) bool {
 	started, ok := g.startedAt()
 	return ok && started.Before(at.Truncate(time.Second))
@@ -39,7 +39,9 @@ func (g *gang) startedBefore(at time.Time) bool {
 
 // starts reports whether a Run that waits has its places. Pods that are leaving are of an earlier start.
 func (g *gang) starts() bool {
-	return g.run != nil && g.run.Status.Phase == rqv1.RunPending && g.underWay() && g.touches(func(m *member) bool { return !m.leaving })
+	return g.run != nil && g.run.Status.Phase == rqv1.RunPending && g.underWay() && g.touches(func(m *member) bool {
+		return !m.leaving
+	})
 }
 
 // touches reports whether any member is where asked for.
@@ -83,7 +85,8 @@ func (g *gang) has(pod types.UID) bool {
 
 // waits reports whether the gang has been refused a start.
 func (g *gang) waits() bool {
-	return g.run != nil && !g.opportunistic() && g.run.Status.Phase == rqv1.RunPending && g.refusal != nil && g.shape == nil && (g.complete() || g.unpaid)
+	return g.run != nil && !g.opportunistic() && g.run.Status.Phase == rqv1.RunPending && g.refusal != nil &&
+		g.shape == nil && (g.complete() || g.unpaid)
 }
 
 // activating reports whether the gang's turn has come and it has not ended.
@@ -104,8 +107,8 @@ func (g *gang) vain() bool {
 	return g.activation != nil && g.activation.Cause == rqv1.CanceledNodesRejected
 }
 
-// dueAt returns when something is to be done about a gang's promise: on its date or, if that rests on what leaves by itself, when
-// its turn comes, from which on nobody younger takes that. One whose cuts are held back waits for as long.
+// dueAt returns when something is to be done about a gang's promise: on its date or, if that rests on what leaves by
+// itself, when its turn comes, from which on nobody younger takes that. One whose cuts are held back waits for as long.
 func (g *gang) dueAt() time.Time {
 	if !g.turn.IsZero() && g.turn.Before(g.promise.At) {
 		return g.turn
@@ -119,7 +122,8 @@ func (g *gang) dateCame() time.Time { return g.reservation.Spec.EarliestStart.Ti
 // unmade reports whether a Run waits for its start and has no pod, nor anything that is kept for one.
 func (g *gang) unmade() bool {
 	if g.run == nil || g.shape != nil || g.run.Status.Phase != rqv1.RunPending || g.run.DeletionTimestamp != nil ||
-		g.active.present > 0 || g.spares.present > 0 || len(g.vacant) > 0 || g.keepsRoom() || g.activation != nil || g.activating() {
+		g.active.present > 0 || g.spares.present > 0 || len(g.vacant) > 0 || g.keepsRoom() || g.activation != nil ||
+		g.activating() {
 		return false
 	}
 	for _, l := range g.latest {
@@ -130,8 +134,8 @@ func (g *gang) unmade() bool {
 	return true
 }
 
-// sample returns a pod by which the nodes are judged that the gang's pods may use: the leader's, or the template's while it has
-// none; nil when all pods are placed.
+// sample returns a pod by which the nodes are judged that the gang's pods may use: the leader's, or the template's
+// while it has none; nil when all pods are placed.
 func (g *gang) sample() *corev1.Pod {
 	if lead := g.leader(); lead != nil {
 		return lead.pod
@@ -167,8 +171,8 @@ func (m *member) leavesRoom() bool {
 	return !m.part.Spare
 }
 
-// outgoing reports whether a member is on its way out, and nobody takes its place there: it is cut, its Run waits, or goes on
-// without it.
+// outgoing reports whether a member is on its way out, and nobody takes its place there: it is cut, its Run waits, or
+// goes on without it.
 func (m *member) outgoing() bool {
 	return m.doomed() || m.leaving && (!m.gang.started() || m.surplus() && !m.leavesRoom())
 }
@@ -179,8 +183,8 @@ func (m *member) hangs(now time.Time) bool {
 	return at != nil && !now.Before(at.Add(overstay))
 }
 
-// overstay is how long a pod may still be there once its grace period is over: its kubelet stops its containers then, and
-// takes a moment to say so. From then on it is not known when it goes (R37).
+// overstay is how long a pod may still be there once its grace period is over: its kubelet stops its containers then,
+// and takes a moment to say so. From then on it is not known when it goes (R37).
 const overstay = 30 * time.Second
 
 // soon is when, at a guess, something is free whose time is up.

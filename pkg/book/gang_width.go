@@ -13,8 +13,8 @@ func (g *gang) growing() int32 {
 	return 0
 }
 
-// settled returns the shape of a gang that has started, at the width that it was granted; of one that has not, as it asks
-// for.
+// settled returns the shape of a gang that has started, at the width that it was granted; of one that has not, as it
+// asks for.
 func (g *gang) settled() plan.Demand {
 	if g.shape == nil && g.started() && g.run.Status.Width != nil && g.run.Status.Width.Granted > 0 {
 		return g.full.At(int(g.run.Status.Width.Granted) / g.full.GPUsPerPod)
@@ -50,8 +50,8 @@ func (g *gang) placedWidth() int {
 	return pods
 }
 
-// narrowest returns the shape at the least width that the gang may start at now (R16): not below what pods that have a node
-// or a Lease require. Once it has started, or its barrier is open, its width stands.
+// narrowest returns the shape at the least width that the gang may start at now (R16): not below what pods that have a
+// node or a Lease require. Once it has started, or its barrier is open, its width stands.
 func (g *gang) narrowest() plan.Demand {
 	if g.shape != nil || g.started() || g.committed {
 		return g.demand
@@ -116,7 +116,8 @@ func (g *gang) grows() bool {
 	return g.growing() > 0 && (first == nil || first.joins())
 }
 
-// contests reports whether a Run is about to be tried, or has lost ranks that are, or has not said yet where it intends to be.
+// contests reports whether a Run is about to be tried, or has lost ranks that are, or has not said yet where it intends
+// to be.
 func (g *gang) contests() bool {
 	if g.started() {
 		return g.woken && !g.grows() && g.active.first() != nil
@@ -144,8 +145,8 @@ func (g *gang) lacks(d plan.Demand, domains map[int]string) []plan.Missing {
 	return out
 }
 
-// waitingShards is how many shards wait of a Run that there is no room for: one, so that the API server has seen such a pod and the
-// other plugins can be asked about it.
+// waitingShards is how many shards wait of a Run that there is no room for: one, so that the API server has seen such a
+// pod and the other plugins can be asked about it.
 const waitingShards = 1
 
 // beyondWidth is why a pod that takes no part in its gang's plan is held back.
@@ -156,9 +157,9 @@ func (m *member) joins() bool {
 	return m.gang.growing() > 0 && !m.gang.settled().Has(m.part)
 }
 
-// bound narrows what a gang asks for that has not started to what all nodes of its type have: a pod is made for each rank that
-// the gang might start with, and a malleable Run may ask for a million where it needs one. Pods that exist are not beyond it.
-// Once it has started it grows as any other.
+// bound narrows what a gang asks for that has not started to what all nodes of its type have: a pod is made for each
+// rank that the gang might start with, and a malleable Run may ask for a million where it needs one. Pods that exist
+// are not beyond it. Once it has started it grows as any other.
 func (g *gang) bound(gpus int) {
 	g.bounded, g.boundTo = false, gpus
 	if g.shape != nil || g.started() || g.opportunistic() {

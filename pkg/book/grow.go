@@ -50,8 +50,8 @@ func (e *grower) cohort(g *gang, to int32, now time.Time) []plan.Assignment {
 	return assignments
 }
 
-// earmark takes the room and the money of a cohort's places until the functions that it returns give them back, so that no two Runs
-// are let grow into the same.
+// earmark takes the room and the money of a cohort's places until the functions that it returns give them back, so that
+// no two Runs are let grow into the same.
 func (e *grower) earmark(g *gang, places []plan.Assignment, now time.Time) []func() {
 	var undo []func()
 	for i, a := range places {
@@ -73,31 +73,36 @@ func (e *grower) letGrow(g *gang, was, to int32, fits bool, now time.Time) {
 		g.growth.looked, g.growth.rest = e.improvements(), now.Add(growthRest)
 		return
 	}
-	if g.growth.to = to; was != to {
+	g.growth.to = to
+	if was != to {
 		e.mail.reconcile(keyOf(g.run))
 	}
 }
 
-// mayGrow reports whether it is worth looking if a gang's next cohort fits. One for which that was decided before, and whose
-// status does not say so yet, is looked at again.
+// mayGrow reports whether it is worth looking if a gang's next cohort fits. One for which that was decided before, and
+// whose status does not say so yet, is looked at again.
 func (e *grower) mayGrow(g *gang, was int32, now time.Time) bool {
 	to := g.nextWidth()
 	rests := now.Before(g.growth.rest) || g.growth.looked == e.improvements()
-	return to > 0 && (was == to || !rests) && e.steady(g) && !e.cuts.isCut(g) && e.fleet.FreeOf(g.full.Flavor) >= g.full.StepPods*g.full.GPUsPerPod
+	return to > 0 && (was == to || !rests) && e.steady(g) && !e.cuts.isCut(g) &&
+		e.fleet.FreeOf(g.full.Flavor) >= g.full.StepPods*g.full.GPUsPerPod
 }
 
 // improvements counts what may let a gang grow that could not before.
 func (e *grower) improvements() int64 { return e.waiting.epoch + e.agenda.vacated }
 
-// steady reports whether a gang has exactly the active pods of its width, all of them bound to nodes that stand, and no spare that
-// it had at a wider one.
+// steady reports whether a gang has exactly the active pods of its width, all of them bound to nodes that stand, and no
+// spare that it had at a wider one.
 func (e *grower) steady(g *gang) bool {
-	return g.active.present == g.active.size && g.active.whole() && g.spares.present == g.spares.within && len(g.vacant) == 0 &&
-		!slices.ContainsFunc(g.active.between(0, g.active.size), func(m *member) bool { return m == nil || m.stage != bound || m.doomed() || !e.nodes.stands(m.node) })
+	return g.active.present == g.active.size && g.active.whole() && g.spares.present == g.spares.within &&
+		len(g.vacant) == 0 &&
+		!slices.ContainsFunc(g.active.between(0, g.active.size), func(m *member) bool {
+			return m == nil || m.stage != bound || m.doomed() || !e.nodes.stands(m.node)
+		})
 }
 
-// regard notes what has become of a gang's growth since it grew to a width. A cohort passes the barrier by itself; one that
-// was given up leaves nothing behind.
+// regard notes what has become of a gang's growth since it grew to a width. A cohort passes the barrier by itself; one
+// that was given up leaves nothing behind.
 func (e *grower) regard(g *gang, grew int32, edited bool) {
 	to := g.growing()
 	if edited {
@@ -120,16 +125,16 @@ func (e *grower) regard(g *gang, grew int32, edited bool) {
 	}
 }
 
-// growthRest is how long a gang that could not grow is left alone, and growthTries how many gangs are tried each time: there
-// may be thousands that would like to grow.
+// growthRest is how long a gang that could not grow is left alone, and growthTries how many gangs are tried each time:
+// there may be thousands that would like to grow.
 const (
 	growthRest  = 30 * time.Second
 	growthTries = 32
 )
 
-// grow decides which Runs grow now, and by how much: older Runs first, each by one step, where there is room and money that
-// nobody else has been given or is going to need (R23). The Run controllers carry it out. It
-// reports whether all were looked at that are worth it: no more than growthTries are at a time.
+// grow decides which Runs grow now, and by how much: older Runs first, each by one step, where there is room and money
+// that nobody else has been given or is going to need (R23). The Run controllers carry it out. It reports whether all
+// were looked at that are worth it: no more than growthTries are at a time.
 func (e *grower) grow(now time.Time) bool {
 	var aspirants []*gang
 	for g := range e.roster.classes.elastic {

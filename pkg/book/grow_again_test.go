@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A Run that was shrunk grows again only once the spares of the group that it gave up are gone: they are nobody's any more.
+// A Run that was shrunk grows again only once the spares of the group that it gave up are gone: they are nobody's any
+// more.
 func TestARunGrowsOnceItsOldSparesAreGone(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.fleet("d0", 5)

@@ -39,7 +39,8 @@ func (w *world) desireAny(t *rapid.T) {
 	}
 	if name, ok := pick(t, "elastic Run", elastic); ok {
 		m := w.Runs[name].Spec.Malleable
-		w.desire(name, m.MinTotalGPUs+m.StepGPUs*rapid.Int32Range(0, (m.MaxTotalGPUs-m.MinTotalGPUs)/m.StepGPUs).Draw(t, "steps desired"))
+		w.desire(name, m.MinTotalGPUs+m.StepGPUs*rapid.Int32Range(0, (m.MaxTotalGPUs-m.MinTotalGPUs)/m.StepGPUs).Draw(t,
+			"steps desired"))
 	}
 }
 
@@ -47,7 +48,8 @@ func (w *world) desireAny(t *rapid.T) {
 func (w *world) growths() (out string) {
 	for _, name := range slices.Sorted(maps.Keys(w.Runs)) {
 		run := w.Runs[name]
-		out += fmt.Sprintf("%s %s %+v grows to %d of %+v locality %v;\n", name, run.Status.Phase, run.Status.Width, w.Book.Prospect(run.UID).GrowTo, run.Spec.Malleable, run.Spec.Locality)
+		out += fmt.Sprintf("%s %s %+v grows to %d of %+v locality %v;\n", name, run.Status.Phase, run.Status.Width,
+			w.Book.Prospect(run.UID).GrowTo, run.Spec.Malleable, run.Spec.Locality)
 	}
 	for _, node := range slices.Sorted(maps.Keys(w.Nodes)) {
 		out += fmt.Sprintf("%s %d of %d;", node, w.Book.Fullness(node, gpusPerNode), gpusPerNode)
@@ -135,7 +137,8 @@ func TestARunGrowsStepByStep(t *testing.T) {
 				w.Bind(uid, sim.Written)
 			}
 			w.Pass(time.Second)
-			if width := w.Runs["run0"].Status.Width; width != nil && width.Granted > 0 && !slices.Contains(widths, width.Granted) {
+			if width := w.Runs["run0"].Status.Width; width != nil && width.Granted > 0 &&
+				!slices.Contains(widths, width.Granted) {
 				widths = append(widths, width.Granted)
 			}
 		}
@@ -147,7 +150,8 @@ func TestARunGrowsStepByStep(t *testing.T) {
 		for _, lease := range w.OpenLeases() {
 			cohorts[lease.Spec.Cohort] = lease.Spec.Reason
 		}
-		if want := map[int32]rqv1.LeaseReason{0: rqv1.ReasonStart, 1: rqv1.ReasonGrow, 2: rqv1.ReasonGrow}; !maps.Equal(cohorts, want) {
+		if want := map[int32]rqv1.LeaseReason{0: rqv1.ReasonStart, 1: rqv1.ReasonGrow,
+			2: rqv1.ReasonGrow}; !maps.Equal(cohorts, want) {
 			w.t.Fatalf("the cohorts are %v, want %v", cohorts, want)
 		}
 		w.desire("run0", 8)
@@ -331,8 +335,8 @@ func leaseOf(w *world, pod types.UID) string {
 	return ""
 }
 
-// A rank that is replaced while its Run still grows passes the barrier by itself, and the cohort's last pod does not open it
-// for that rank again.
+// A rank that is replaced while its Run still grows passes the barrier by itself, and the cohort's last pod does not
+// open it for that rank again.
 func TestTheBarrierOfACohortIsItsOwn(t *testing.T) {
 	tell(t, func(w *world) {
 		w.fleet("d0", 5)

@@ -4,12 +4,13 @@ import (
 	"sync"
 )
 
-// guard is the book's lock. Whatever was improved while it was held wakes those that wait for it, once, as it is given back.
+// guard is the book's lock. Whatever was improved while it was held wakes those that wait for it, once, as it is given
+// back.
 type guard struct {
 	sync.Mutex
 	onUnlock func()
-	// changes counts how often the book may have been changed, up to swept those that the last sweep has seen; onChange is called
-	// at the first that it has not.
+	// changes counts how often the book may have been changed, up to swept those that the last sweep has seen; onChange is
+	// called at the first that it has not.
 	changes, swept int64
 	onChange       func()
 }

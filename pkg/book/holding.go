@@ -7,21 +7,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// holding is what one pod takes from a node, and who says so. The GPUs are free again once nobody does: a planned pod may
-// be given up, a bound one holds until it is gone (R28), and an open Lease holds until it is closed (I1).
+// holding is what one pod takes from a node, and who says so. The GPUs are free again once nobody does: a planned pod
+// may be given up, a bound one holds until it is gone (R28), and an open Lease holds until it is closed (I1).
 type holding struct {
 	node string
 	gpus int
-	// planned by a gang's plan; writing, leased: in the ledger, perhaps or certainly; bound: the pod is there; vacant: kept
-	// for the pod's replacement.
+	// planned by a gang's plan; writing, leased: in the ledger, perhaps or certainly; bound: the pod is there; vacant:
+	// kept for the pod's replacement.
 	planned, writing, leased, bound, vacant bool
-	// spare says that it is a spare's, and shard an opportunistic Run's: others run on the one, and are not kept from the other.
+	// spare says that it is a spare's, and shard an opportunistic Run's: others run on the one, and are not kept from the
+	// other.
 	spare, shard bool
-	// until is when the pod's grace period is over, once it has been told to go; asked is when a pod that gangs wait for, and that
-	// has not been told, was first seen; stays says that it is a shard that does not go.
+	// until is when the pod's grace period is over, once it has been told to go; asked is when a pod that gangs wait for,
+	// and that has not been told, was first seen; stays says that it is a shard that does not go.
 	until, asked time.Time
 	stays        bool
-	// run is the Run of a spare, and of a rank that takes one's place. The latter is seated until kube-scheduler counts it.
+	// run is the Run of a spare, and of a rank that takes one's place. The latter is seated until kube-scheduler counts
+	// it.
 	run    types.UID
 	seated bool
 	// awaitedBy are the gangs that wait for the GPUs.

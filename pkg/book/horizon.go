@@ -36,10 +36,12 @@ type horizon struct {
 func (f *horizon) future(g *gang, pod *corev1.Pod, now time.Time) (forecast.State, forecast.Ask, *plan.Refusal) {
 	least := g.narrowest() // what a malleable Run waits for
 	if g.unpaid {
-		return f.stateFor(g, now), forecast.Ask{Demand: least, Claim: g.claim(nil), Missing: everyPod(least), Excluded: f.nodes.rejected(g, pod)}, nil
+		return f.stateFor(g, now), forecast.Ask{Demand: least, Claim: g.claim(nil), Missing: everyPod(least),
+			Excluded: f.nodes.rejected(g, pod)}, nil
 	}
 	missing, refusal := f.seats.missingOf(g)
-	ask := forecast.Ask{Demand: least, Claim: g.claim(nil), Missing: least.Within(missing), Excluded: f.nodes.rejected(g, pod)}
+	ask := forecast.Ask{Demand: least, Claim: g.claim(nil), Missing: least.Within(missing),
+		Excluded: f.nodes.rejected(g, pod)}
 	state := f.stateFor(g, now)
 	if !g.activating() && f.rebuffs.rebuffed(g, now) != nil {
 		state.Candidates = nobody
@@ -50,7 +52,8 @@ func (f *horizon) future(g *gang, pod *corev1.Pod, now time.Time) (forecast.Stat
 // stateFor returns what is known of the time to come, as it concerns a gang.
 func (f *horizon) stateFor(g *gang, now time.Time) forecast.State {
 	state := forecast.State{
-		Fleet: f.fleet, Accounts: f.accounts, Now: now, NotBefore: f.agenda.refusedSince(g).Add(f.args.ReservationLead.Duration),
+		Fleet: f.fleet, Accounts: f.accounts, Now: now,
+		NotBefore:   f.agenda.refusedSince(g).Add(f.args.ReservationLead.Duration),
 		WindowDelay: f.args.WindowDelay.Duration, Ahead: f.aheadOf(g),
 		Candidates: func(domains map[string]bool, at time.Time) []resolver.Candidate {
 			return f.candidates.tenants(g, domains, at, now)
@@ -82,8 +85,8 @@ func (f *horizon) stateFor(g *gang, now time.Time) forecast.State {
 	return state
 }
 
-// earliest returns when a gang can start, with nobody cut on nodes where something is stuck if there is another way: what is
-// freed there may not go either.
+// earliest returns when a gang can start, with nobody cut on nodes where something is stuck if there is another way:
+// what is freed there may not go either.
 func (f *horizon) earliest(state forecast.State, ask *forecast.Ask) (*forecast.Promise, *plan.Refusal) {
 	if stuck := f.departures.stuckNow(state.Now); len(stuck) > 0 {
 		elsewhere := *ask
@@ -98,7 +101,8 @@ func (f *horizon) earliest(state forecast.State, ask *forecast.Ask) (*forecast.P
 
 func (f *horizon) ahead(g *gang) forecast.Ahead {
 	at := g.promise.At
-	a := forecast.Ahead{Run: nameOf(g.run), Owner: g.run.Spec.Owner, At: at, Shielded: at.Add(f.candidates.shieldOf(g.run)), Holds: g.promise.Nodes,
+	a := forecast.Ahead{Run: nameOf(g.run), Owner: g.run.Spec.Owner, At: at,
+		Shielded: at.Add(f.candidates.shieldOf(g.run)), Holds: g.promise.Nodes,
 		Charges: map[string]budget.Charge{}}
 	for i, paid := range paidBy(g.promise) {
 		role := rqv1.RoleActive
@@ -113,8 +117,8 @@ func (f *horizon) ahead(g *gang) forecast.Ahead {
 	return a
 }
 
-// aheadOf returns the promises made to others, in order of their dates and of age. What they hold from then on matters to a
-// gang only if its own date is not before; which of them comes first on the same date is a matter of age.
+// aheadOf returns the promises made to others, in order of their dates and of age. What they hold from then on matters
+// to a gang only if its own date is not before; which of them comes first on the same date is a matter of age.
 func (f *horizon) aheadOf(g *gang) []forecast.Ahead {
 	var promised []*gang
 	for _, other := range f.waiting.gangs {
@@ -132,8 +136,8 @@ func (f *horizon) aheadOf(g *gang) []forecast.Ahead {
 	return out
 }
 
-// paidBy returns what a promise is going to charge. A Reservation that was read at a start names the payers alone, until it is
-// worked out anew: as if all were active pods of their owners.
+// paidBy returns what a promise is going to charge. A Reservation that was read at a start names the payers alone,
+// until it is worked out anew: as if all were active pods of their owners.
 func paidBy(p *forecast.Promise) []forecast.Paid {
 	if p.Paid != nil {
 		return p.Paid

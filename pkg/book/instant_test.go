@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A decision about who is cut is about what was held before it: its instant is after those of all Leases that were opened by then,
-// also when the one who asks read the clock before the one who opened the last of them.
+// A decision about who is cut is about what was held before it: its instant is after those of all Leases that were
+// opened by then, also when the one who asks read the clock before the one who opened the last of them.
 func TestAnActivationComesAfterAllLeasesBeforeIt(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.addNode("n0", "d0")
@@ -41,8 +41,8 @@ func TestAnActivationComesAfterAllLeasesBeforeIt(t *testing.T) {
 	})
 }
 
-// A rank of a Run that a lottery ends, and whose pod had no place when that was decided, gets none afterwards: its Lease would be
-// younger than the decision that closes it.
+// A rank of a Run that a lottery ends, and whose pod had no place when that was decided, gets none afterwards: its
+// Lease would be younger than the decision that closes it.
 func TestARankOfARunThatIsEndedGetsNoPlace(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.addNode("n0", "d0")

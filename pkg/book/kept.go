@@ -15,8 +15,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
-// keptRooms is the room and the money that are kept for gangs which are to be planned again: of lost ranks, of requeued Runs, and
-// of activations that are decided anew.
+// keptRooms is the room and the money that are kept for gangs which are to be planned again: of lost ranks, of requeued
+// Runs, and of activations that are decided anew.
 type keptRooms struct {
 	mail     *mailbox
 	accounts *budget.Accounts
@@ -53,8 +53,8 @@ func (k *keptRooms) giveUpRoom(g *gang) {
 	g.room = room{}
 }
 
-// lend has a gang be planned with the room that is kept for it. What it returns has the room kept again, or not, if the gang
-// has its places by then, or is not going to be decided anew.
+// lend has a gang be planned with the room that is kept for it. What it returns has the room kept again, or not, if the
+// gang has its places by then, or is not going to be decided anew.
 func (k *keptRooms) lend(g *gang) (back func()) {
 	if len(g.room.held) == 0 {
 		return func() {}
@@ -86,9 +86,9 @@ func (k *keptRooms) addPlace(m *member) {
 	m.gang.requeue.places = append(m.gang.requeue.places, p)
 }
 
-// keepRoom keeps the room and the money of a pod that is lost, once the pod's Lease is closed: otherwise whoever waits would
-// take it first, and the Run would end for want of it. The room of a rank is its replacement's; that of a pod which makes
-// room for ranks that have none is theirs.
+// keepRoom keeps the room and the money of a pod that is lost, once the pod's Lease is closed: otherwise whoever waits
+// would take it first, and the Run would end for want of it. The room of a rank is its replacement's; that of a pod
+// which makes room for ranks that have none is theirs.
 func (k *keptRooms) keepRoom(m *member) {
 	if m.gang.keepsRoom() {
 		k.addPlace(m)
@@ -102,8 +102,8 @@ func (k *keptRooms) keepRoom(m *member) {
 	m.gang.vacant = append(m.gang.vacant, vacancy{pod: m.pod.UID, index: index})
 }
 
-// openRoom has the fleet and the Budgets look as if the gang's room were free, for a plan of its own, until closeRoom. Nobody is
-// woken by it.
+// openRoom has the fleet and the Budgets look as if the gang's room were free, for a plan of its own, until closeRoom.
+// Nobody is woken by it.
 func (k *keptRooms) openRoom(g *gang) {
 	if g.requeue.open {
 		return
@@ -177,7 +177,8 @@ func (k *keptRooms) dropRoom(g *gang) {
 func (k *keptRooms) keepAgain(g *gang) {
 	for i := range g.requeue.places {
 		p := &g.requeue.places[i]
-		if p.kept || p.gpus > 0 && (!k.nodes.stands(p.node) || k.nodes.freeOn(p.node) < p.gpus || k.seats.held[p.pod] != nil) {
+		if p.kept || p.gpus > 0 && (!k.nodes.stands(p.node) || k.nodes.freeOn(p.node) < p.gpus ||
+			k.seats.held[p.pod] != nil) {
 			continue
 		}
 		p.kept = true
@@ -197,8 +198,8 @@ func (k *keptRooms) retake(g *gang) {
 	}
 }
 
-// regardRoom follows what a Run's status says of its room. What was kept for the ranks that it had lost while it ran is part of
-// what it keeps, and so is the money of those whose room was on a lost node.
+// regardRoom follows what a Run's status says of its room. What was kept for the ranks that it had lost while it ran is
+// part of what it keeps, and so is the money of those whose room was on a lost node.
 func (k *keptRooms) regardRoom(g *gang) {
 	switch {
 	case g.started():
@@ -217,7 +218,8 @@ func (k *keptRooms) regardRoom(g *gang) {
 	for i := range vacant {
 		v := &vacant[i]
 		if h := k.seats.held[v.pod]; h != nil && k.nodes.stands(h.node) {
-			g.requeue.places = append(g.requeue.places, place{pod: v.pod, index: v.index, node: h.node, gpus: h.gpus, kept: true})
+			g.requeue.places = append(g.requeue.places, place{pod: v.pod, index: v.index, node: h.node, gpus: h.gpus,
+				kept: true})
 			delete(g.kept, v.index)
 		} else {
 			g.vacant = append(g.vacant, *v)
@@ -226,7 +228,8 @@ func (k *keptRooms) regardRoom(g *gang) {
 	k.seats.notePayers(g)
 	k.seats.vacateAll(g)
 	for _, rank := range slices.Sorted(maps.Keys(g.kept)) {
-		if p := (place{pod: types.UID(fmt.Sprintf("%s/%d", g.run.UID, rank)), index: rank, charge: g.kept[rank], kept: true}); !g.has(p.pod) {
+		if p := (place{pod: types.UID(fmt.Sprintf("%s/%d", g.run.UID, rank)), index: rank, charge: g.kept[rank],
+			kept: true}); !g.has(p.pod) {
 			k.accounts.Open(charged(p.pod), p.charge)
 			g.requeue.places = append(g.requeue.places, p)
 		}
@@ -246,8 +249,8 @@ func (k *keptRooms) oldPods(g *gang, now time.Time) []*member {
 	return out
 }
 
-// goes reports whether an old pod of a requeued gang is there that has not ended, or the Lease of one is open. What should be long
-// gone is waited for no more: nobody knows when it goes (R37).
+// goes reports whether an old pod of a requeued gang is there that has not ended, or the Lease of one is open. What
+// should be long gone is waited for no more: nobody knows when it goes (R37).
 func (k *keptRooms) goes(g *gang, now time.Time) bool {
 	for i := range g.requeue.places {
 		h := k.seats.held[g.requeue.places[i].pod]
@@ -258,7 +261,8 @@ func (k *keptRooms) goes(g *gang, now time.Time) bool {
 	return len(k.oldPods(g, now)) > 0
 }
 
-// nextLapse tells when the time of a requeued Run may be over. While old pods of it end, that is looked at every now and then.
+// nextLapse tells when the time of a requeued Run may be over. While old pods of it end, that is looked at every now
+// and then.
 func (k *keptRooms) nextLapse(e *earliest, now time.Time) {
 	for _, g := range k.roster.gangs {
 		at, requeued := g.requeuedAt()

@@ -9,8 +9,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
-// Who paid for a rank that is lost pays for its replacement, though by now the Budget allows less: also when the process is killed
-// between the two.
+// Who paid for a rank that is lost pays for its replacement, though by now the Budget allows less: also when the
+// process is killed between the two.
 func TestWhoPaidPaysForTheReplacementAfterARestart(t *testing.T) {
 	tell(t, func(w *world) {
 		w.fleet("d0", 3)

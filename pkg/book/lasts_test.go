@@ -44,8 +44,8 @@ func (w *world) began(name string) time.Time {
 	return time.Time{}
 }
 
-// What joins a Run late ends with it, and is asked to be paid for no longer: 8 GPUs for 10 hours are 80 GPU-hours, and one more
-// pod for the last of them is 8.
+// What joins a Run late ends with it, and is asked to be paid for no longer: 8 GPUs for 10 hours are 80 GPU-hours, and
+// one more pod for the last of them is 8.
 func TestLatecomersArePaidForUntilTheRunEnds(t *testing.T) {
 	for name, hurt := range map[string]func(*world){
 		"a replacement": func(w *world) { w.RemoveNode(w.on("run0-0")) },
@@ -53,7 +53,9 @@ func TestLatecomersArePaidForUntilTheRunEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tell(t, func(w *world) {
-				w.guarded(3, 1, 0, elastic(1, 1), upTo(1), func(s *rqv1.RunSpec) { s.Malleable.DesiredTotalGPUs = ptr.To[int32](8) }, lasting(10*time.Hour))
+				w.guarded(3, 1, 0, elastic(1, 1), upTo(1), func(s *rqv1.RunSpec) {
+					s.Malleable.DesiredTotalGPUs = ptr.To[int32](8)
+				}, lasting(10*time.Hour))
 				w.setBudget("a", "org:a", 16)
 				w.hours("a", 90)
 				end := w.began("run0").Add(10 * time.Hour)
@@ -110,7 +112,8 @@ func TestAnEditDuringAStartIsPlannedAnew(t *testing.T) {
 					w.running("run0", "although it fits and can be paid for")
 					for _, lease := range w.OpenLeases() {
 						if !c.want(lease) {
-							w.t.Fatalf("Lease %s of %s is paid by %v until %v", lease.Name, lease.Spec.Owner, lease.Spec.Payer, lease.Spec.Until)
+							w.t.Fatalf("Lease %s of %s is paid by %v until %v", lease.Name, lease.Spec.Owner, lease.Spec.Payer,
+								lease.Spec.Until)
 						}
 					}
 					w.checkSettled()
@@ -152,7 +155,9 @@ func TestOpportunisticRunsAreNotPromisedAnything(t *testing.T) {
 	tell(t, func(w *world) {
 		w.addNode("n0", "d0")
 		w.setBudget("a", "org:a", 8)
-		w.submitWithSpares("run0", "org:a", 1, 1, 8, 0, func(s *rqv1.RunSpec) { s.Opportunistic, s.SparesPerGroup = true, nil })
+		w.submitWithSpares("run0", "org:a", 1, 1, 8, 0, func(s *rqv1.RunSpec) {
+			s.Opportunistic, s.SparesPerGroup = true, nil
+		})
 		w.submit("big", "org:a", 1, 1, 8)
 		w.settle()
 		w.Book.Forecast(w.pod("run0-0"), w.Now)
@@ -162,7 +167,8 @@ func TestOpportunisticRunsAreNotPromisedAnything(t *testing.T) {
 	})
 }
 
-// The flavor or the selector of an envelope, and the labels of a node, may come to be others than those of what it pays for.
+// The flavor or the selector of an envelope, and the labels of a node, may come to be others than those of what it pays
+// for.
 func TestWhatIsOutOfAnEnvelopesReachIsOverdraft(t *testing.T) {
 	for name, change := range map[string]func(*world){
 		"flavor": func(w *world) { w.edit("a", func(e *rqv1.Envelope) { e.Flavor = "A100" }) },
@@ -187,7 +193,8 @@ func TestWhatIsOutOfAnEnvelopesReachIsOverdraft(t *testing.T) {
 				change(w)
 				w.Book.Budgets.RefreshBudgets(w.Now)
 				report, _ := w.Book.Budgets.BudgetReport(w.Budgets["a"], w.Now)
-				if over := w.Book.Overdraft(named(lease)); over != 8 || len(report.Overdrafts) != 1 || report.Overdrafts[0].Cause != "FlavorOrSelectorChanged" {
+				if over := w.Book.Overdraft(named(lease)); over != 8 || len(report.Overdrafts) != 1 ||
+					report.Overdrafts[0].Cause != "FlavorOrSelectorChanged" {
 					w.t.Fatalf("%d GPUs are overdraft: %+v", over, report.Overdrafts)
 				}
 			})

@@ -28,8 +28,8 @@ type payer struct {
 	relation rqv1.Relation
 }
 
-// sighting is when it was first seen that something is about to be free which the API does not tell an instant of. It begins
-// anew once the pod has ended.
+// sighting is when it was first seen that something is about to be free which the API does not tell an instant of. It
+// begins anew once the pod has ended.
 type sighting struct {
 	at    time.Time
 	ended bool
@@ -60,7 +60,8 @@ func ChargeIn(l *rqv1.Lease) budget.Charge {
 	}
 	c := budget.Charge{
 		Payer: budget.Key{Budget: l.Spec.Payer.Budget, Envelope: l.Spec.PaidByEnvelope}, Owner: l.Spec.Owner,
-		Run: string(l.Spec.RunRef.UID), Relation: l.Relation(), GPUs: int(l.GPUs()), Role: l.Spec.Slice.Role, Rate: rate, Start: l.Spec.Start.Time,
+		Run: string(l.Spec.RunRef.UID), Relation: l.Relation(), GPUs: int(l.GPUs()), Role: l.Spec.Slice.Role, Rate: rate,
+		Start: l.Spec.Start.Time,
 	}
 	if l.Spec.Until != nil {
 		c.Until = l.Spec.Until.Time

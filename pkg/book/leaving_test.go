@@ -28,14 +28,16 @@ func (s *storm) leave(uid types.UID, grace time.Duration) {
 
 // foreign is a pod of nobody's Run on a node.
 func (s *storm) foreign(name, node string, gpus int) types.UID {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: s.UID()}, Spec: corev1.PodSpec{NodeName: node,
-		Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{
-			"nvidia.com/gpu": *resource.NewQuantity(int64(gpus), resource.DecimalSI)}}}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: s.UID()},
+		Spec: corev1.PodSpec{NodeName: node,
+			Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{
+				"nvidia.com/gpu": *resource.NewQuantity(int64(gpus), resource.DecimalSI)}}}}}}
 	s.SetPod(pod)
 	return pod.UID
 }
 
-// crowd has two Runs fill a domain of two nodes, or a Run and a foreign pod, and another Run wait, whose turn comes in 20 s.
+// crowd has two Runs fill a domain of two nodes, or a Run and a foreign pod, and another Run wait, whose turn comes in
+// 20 s.
 func (s *storm) crowd(first bool, runtime *rqv1.RunRuntime) {
 	s.addNode("n0", "d0")
 	s.addNode("n1", "d0")
@@ -44,7 +46,8 @@ func (s *storm) crowd(first bool, runtime *rqv1.RunRuntime) {
 		grace := int64(60)
 		s.submitWithSpares("run0", "org:a", 1, 1, 8, 0, func(r *rqv1.RunSpec) {
 			r.Runtime = runtime
-			r.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &grace, Containers: []corev1.Container{{Name: "c"}}}}
+			r.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &grace,
+				Containers: []corev1.Container{{Name: "c"}}}}
 		})
 	} else {
 		s.foreign("other", "n0", 8)
@@ -70,10 +73,14 @@ func TestNobodyIsCutWhileWhatIsLeavingWouldDo(t *testing.T) {
 			s.ForgetRun("run0")
 			s.leave(s.pod("run0-0"), time.Minute)
 		}, free: time.Minute},
-		"a Run is deleted, and its pods have not been told yet": {happens: func(s *storm) { s.ForgetRun("run0") }, free: time.Minute},
-		"a Run ends by its maxDuration": {runtime: &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: reservationLead - 10*time.Second}},
+		"a Run is deleted, and its pods have not been told yet": {happens: func(s *storm) {
+			s.ForgetRun("run0")
+		}, free: time.Minute},
+		"a Run ends by its maxDuration": {
+			runtime: &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: reservationLead - 10*time.Second}},
 			happens: func(*storm) {}, free: 70 * time.Second},
-		"a foreign pod is deleted": {foreign: true, happens: func(s *storm) { s.leave(s.pod("other"), time.Minute) }, free: time.Minute},
+		"a foreign pod is deleted": {foreign: true, happens: func(s *storm) { s.leave(s.pod("other"), time.Minute) },
+			free: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tellStorm(t, func(s *storm) {
@@ -99,8 +106,8 @@ func TestNobodyIsCutWhileWhatIsLeavingWouldDo(t *testing.T) {
 	}
 }
 
-// What is still there long after its grace period is nobody's hope any more, and until then a Reservation that waits for it is
-// not written over and over.
+// What is still there long after its grace period is nobody's hope any more, and until then a Reservation that waits
+// for it is not written over and over.
 func TestWhatOverstaysIsNotWaitedFor(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		t.Run(fmt.Sprint(told), func(t *testing.T) {
@@ -134,8 +141,8 @@ func TestWhatOverstaysIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// What leaves bit by bit, when a Run's turn has come for which all of it would do, is nobody else's: small Runs do not overtake a
-// large one for ever (R18).
+// What leaves bit by bit, when a Run's turn has come for which all of it would do, is nobody else's: small Runs do not
+// overtake a large one for ever (R18).
 func TestSmallRunsDoNotTakeWhatLeavesForALargeOne(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		tellStorm(t, func(s *storm) {

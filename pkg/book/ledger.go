@@ -22,8 +22,8 @@ type ledger struct {
 	seats    *seating
 }
 
-// note remembers the Lease that a part of a Run has had last: who takes a part over is paid for by what the ledger says of it,
-// whatever a pod says. Shards take nothing over.
+// note remembers the Lease that a part of a Run has had last: who takes a part over is paid for by what the ledger says
+// of it, whatever a pod says. Shards take nothing over.
 func (led *ledger) note(l *lease) {
 	g := led.roster.gangs[types.UID(l.charge.Run)]
 	if g == nil || g.over() || l.charge.Role == rqv1.RoleBorrowed {
@@ -48,8 +48,8 @@ func (led *ledger) noteAll() {
 	}
 }
 
-// noteClosed notes that a Lease is closed, and why. Only a Run that runs has parts to take over; of others it is noted that
-// they hold no more what they held.
+// noteClosed notes that a Lease is closed, and why. Only a Run that runs has parts to take over; of others it is noted
+// that they hold no more what they held.
 func (led *ledger) noteClosed(l *rqv1.Lease, charge budget.Charge) {
 	g, entry := led.roster.gangs[l.Spec.RunRef.UID], entryOf(l, charge)
 	if g == nil {

@@ -9,8 +9,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// contest has Runs of org:a hold two nodes of one domain and two of others, and Runs of org:b be given those two by cuts, 20 minutes
-// after each other, with so many cuts an hour.
+// contest has Runs of org:a hold two nodes of one domain and two of others, and Runs of org:b be given those two by
+// cuts, 20 minutes after each other, with so many cuts an hour.
 func (s *storm) contest(limit int32) {
 	s.Book.LimitCuts(limit)
 	s.setBudget("a", "org:a", 64)

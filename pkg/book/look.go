@@ -62,8 +62,8 @@ type Look struct {
 	Told map[types.UID]rqv1.ClosureReason
 	// Owed is how many GPUs of a Lease are beyond what its payer allows, by the Lease's name.
 	Owed map[string]int
-	// Commitments are what Reservations commit to (R21), by UID; empty while the key of lotteries is not known. Awaited are
-	// those whose Runs run while the Runs that were cut for them still hold something.
+	// Commitments are what Reservations commit to (R21), by UID; empty while the key of lotteries is not known. Awaited
+	// are those whose Runs run while the Runs that were cut for them still hold something.
 	Commitments map[types.UID]string
 	Awaited     map[types.UID]bool
 }

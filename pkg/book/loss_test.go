@@ -35,7 +35,8 @@ func (w *world) forgiveAny(t *rapid.T) {
 	}
 }
 
-// guarded starts a Run of one group with a spare a pod of 8 GPUs, on nodes n0, n1, … of one domain, with others of its own.
+// guarded starts a Run of one group with a spare a pod of 8 GPUs, on nodes n0, n1, … of one domain, with others of its
+// own.
 func (w *world) guarded(nodes, pods, spares int, changes ...func(*rqv1.RunSpec)) {
 	for i := range nodes {
 		w.addNode(fmt.Sprintf("n%d", i), "d0")
@@ -93,7 +94,8 @@ func TestASpareTakesTheRankOfALostNode(t *testing.T) {
 		if w.pod("run0-1") != other {
 			w.t.Fatalf("the survivor was touched")
 		}
-		w.expect("run0", rqv1.RunRunning, swapped, map[string]int{"NodeFailure": 1, "Swap": 1, "open Swap Active": 1, "open Start Active": 1})
+		w.expect("run0", rqv1.RunRunning, swapped, map[string]int{"NodeFailure": 1, "Swap": 1, "open Swap Active": 1,
+			"open Start Active": 1})
 	})
 }
 
@@ -130,7 +132,8 @@ func TestWhatBecomesOfLostRanks(t *testing.T) {
 		ledger              map[string]int
 	}{
 		"two in one group with one spare, one after the other": {3, 2, 1, nil, []string{"run0-0", "run0-1"}, rqv1.RunFailed,
-			failed + "8 H100-80GB GPUs are wanted and 0 fit now: short by 8; domain r/c/d0 comes nearest, with room for 0 of the next group", map[string]int{"NodeFailure": 2, "Swap": 1, "Failed": 1}},
+			failed + "8 H100-80GB GPUs are wanted and 0 fit now: short by 8; domain r/c/d0 comes nearest, with room for 0 of " +
+				"the next group", map[string]int{"NodeFailure": 2, "Swap": 1, "Failed": 1}},
 		"and with a free node": {4, 2, 1, nil, []string{"run0-0", "run0-1"}, rqv1.RunRunning, swapped,
 			map[string]int{"NodeFailure": 2, "Swap": 2, "open Swap Active": 2}},
 		"the spare's node": {3, 2, 1, nil, []string{"run0-s0"}, rqv1.RunRunning, "bound 16 GPUs",
@@ -143,13 +146,16 @@ func TestWhatBecomesOfLostRanks(t *testing.T) {
 			map[string]int{"NodeFailure": 1, "open Start Active": 1, "open Swap Active": 1}},
 		"no room, with a checkpoint": {2, 2, 0, []func(*rqv1.RunSpec){checkpointed}, []string{"run0-1"}, rqv1.RunPending, "",
 			map[string]int{"NodeFailure": 1, "Unwound": 1}},
-		"no room, narrower": {3, 3, 0, []func(*rqv1.RunSpec){ungrouped, elastic(1, 1)}, []string{"run0-2"}, rqv1.RunRunning, "shrunk to 16 GPUs",
+		"no room, narrower": {3, 3, 0, []func(*rqv1.RunSpec){ungrouped, elastic(1, 1)}, []string{"run0-2"}, rqv1.RunRunning,
+			"shrunk to 16 GPUs",
 			map[string]int{"NodeFailure": 1, "open Start Active": 2}},
-		"no room, with the GPUs of the highest step": {3, 3, 0, []func(*rqv1.RunSpec){ungrouped, elastic(1, 1)}, []string{"run0-0"}, rqv1.RunRunning,
+		"no room, with the GPUs of the highest step": {3, 3, 0, []func(*rqv1.RunSpec){ungrouped, elastic(1, 1)},
+			[]string{"run0-0"}, rqv1.RunRunning,
 			"shrunk to 16 GPUs", map[string]int{"NodeFailure": 1, "Shrink": 1, "open Start Active": 1, "open Swap Active": 1}},
 		"no room, by steps": {4, 4, 0, []func(*rqv1.RunSpec){ungrouped, elastic(2, 2)}, []string{"run0-0"}, rqv1.RunRunning,
 			"shrunk to 16 GPUs", map[string]int{"NodeFailure": 1, "Shrink": 2, "open Start Active": 1, "open Swap Active": 1}},
-		"no room at the least width": {2, 2, 0, []func(*rqv1.RunSpec){ungrouped, elastic(2, 1), checkpointed}, []string{"run0-0"}, rqv1.RunPending, "",
+		"no room at the least width": {2, 2, 0, []func(*rqv1.RunSpec){ungrouped, elastic(2, 1), checkpointed},
+			[]string{"run0-0"}, rqv1.RunPending, "",
 			map[string]int{"NodeFailure": 1, "Unwound": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -169,7 +175,8 @@ func TestWhatBecomesOfLostRanks(t *testing.T) {
 	}
 }
 
-// A rank for which there is no spare follows the one that has taken a spare's place, though all others of its group are lost.
+// A rank for which there is no spare follows the one that has taken a spare's place, though all others of its group are
+// lost.
 func TestAGroupStaysTogetherWhenOneRankHasASpare(t *testing.T) {
 	tell(t, func(w *world) {
 		w.addNode("n0", "d0")
@@ -205,7 +212,8 @@ func TestNodesLostTogether(t *testing.T) {
 	}{
 		"a rank and the first spare": {4, 2, []string{"run0-0", "run0-s0"}, rqv1.RunRunning, swapped,
 			map[string]int{"NodeFailure": 2, "Swap": 1, "open Swap Active": 1, "open Start Active": 1}},
-		"both ranks": {4, 2, []string{"run0-0", "run0-1"}, rqv1.RunRunning, swapped, map[string]int{"NodeFailure": 2, "Swap": 2, "open Swap Active": 2}},
+		"both ranks": {4, 2, []string{"run0-0", "run0-1"}, rqv1.RunRunning, swapped,
+			map[string]int{"NodeFailure": 2, "Swap": 2, "open Swap Active": 2}},
 		"both ranks, with one spare and a free node": {4, 1, []string{"run0-0", "run0-1"}, rqv1.RunRunning, swapped,
 			map[string]int{"NodeFailure": 2, "Swap": 1, "open Swap Active": 2}},
 		"both ranks, with one spare alone": {3, 1, []string{"run0-0", "run0-1"}, rqv1.RunPending, "",
@@ -234,8 +242,8 @@ func TestNodesLostTogether(t *testing.T) {
 	}
 }
 
-// A controller that is killed after any of its writes leaves a record that its successor goes by: the spare takes the rank,
-// and nobody else takes its room.
+// A controller that is killed after any of its writes leaves a record that its successor goes by: the spare takes the
+// rank, and nobody else takes its room.
 func TestKilledWhileItSwaps(t *testing.T) {
 	tell(t, func(w *world) {
 		w.guarded(3, 2, 1)

@@ -10,8 +10,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// A pod belongs to a Run by the scheduler's labels, which nobody else may write, whatever becomes of its references. A pod of
-// before there was the label of its Run's UID belongs to the Run that controls it.
+// A pod belongs to a Run by the scheduler's labels, which nobody else may write, whatever becomes of its references. A
+// pod of before there was the label of its Run's UID belongs to the Run that controls it.
 func TestMembershipTakesLabels(t *testing.T) {
 	labelled := func(p *corev1.Pod) { p.Labels[rqv1.LabelRunUID] = "run-uid" }
 	for name, c := range map[string]struct {
@@ -25,19 +25,26 @@ func TestMembershipTakesLabels(t *testing.T) {
 			labelled(p)
 			p.OwnerReferences = append(p.OwnerReferences, metav1.OwnerReference{UID: "o"})
 		}, true},
-		"labelled, with the name of another rank":      {func(p *corev1.Pod) { labelled(p); p.Name = "train-4" }, false},
-		"pod of before there was the label":            {func(*corev1.Pod) {}, true},
-		"labels without a reference":                   {func(p *corev1.Pod) { p.OwnerReferences = nil }, false},
-		"labels and a reference that does not control": {func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil }, false},
-		"reference without labels":                     {func(p *corev1.Pod) { p.Labels = nil }, false},
-		"reference without a Run's label":              {func(p *corev1.Pod) { delete(p.Labels, rqv1.LabelRun) }, false},
-		"reference without an index":                   {func(p *corev1.Pod) { delete(p.Labels, rqv1.LabelIndex) }, false},
-		"negative index":                               {func(p *corev1.Pod) { p.Labels[rqv1.LabelIndex], p.Name = "-1", "train--1" }, false},
-		"enormous index":                               {func(p *corev1.Pod) { p.Labels[rqv1.LabelIndex], p.Name = "1000000", "train-1000000" }, false},
-		"label of another Run":                         {func(p *corev1.Pod) { p.Labels[rqv1.LabelRun] = "other" }, false},
-		"name of another rank":                         {func(p *corev1.Pod) { p.Name = "train-4" }, false},
-		"controlled by another kind":                   {func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "Job" }, false},
-		"controlled by a Run of another group":         {func(p *corev1.Pod) { p.OwnerReferences[0].APIVersion = "example.com/v1" }, false},
+		"labelled, with the name of another rank": {func(p *corev1.Pod) { labelled(p); p.Name = "train-4" }, false},
+		"pod of before there was the label":       {func(*corev1.Pod) {}, true},
+		"labels without a reference":              {func(p *corev1.Pod) { p.OwnerReferences = nil }, false},
+		"labels and a reference that does not control": {func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil },
+			false},
+		"reference without labels":        {func(p *corev1.Pod) { p.Labels = nil }, false},
+		"reference without a Run's label": {func(p *corev1.Pod) { delete(p.Labels, rqv1.LabelRun) }, false},
+		"reference without an index":      {func(p *corev1.Pod) { delete(p.Labels, rqv1.LabelIndex) }, false},
+		"negative index": {func(p *corev1.Pod) {
+			p.Labels[rqv1.LabelIndex], p.Name = "-1", "train--1"
+		}, false},
+		"enormous index": {func(p *corev1.Pod) {
+			p.Labels[rqv1.LabelIndex], p.Name = "1000000", "train-1000000"
+		}, false},
+		"label of another Run":       {func(p *corev1.Pod) { p.Labels[rqv1.LabelRun] = "other" }, false},
+		"name of another rank":       {func(p *corev1.Pod) { p.Name = "train-4" }, false},
+		"controlled by another kind": {func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "Job" }, false},
+		"controlled by a Run of another group": {func(p *corev1.Pod) {
+			p.OwnerReferences[0].APIVersion = "example.com/v1"
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			controls := true

@@ -81,8 +81,8 @@ func (t *nodeTable) freeOn(name string) int {
 	return t.gpusOf(node) - t.fleet.Held(name)
 }
 
-// evident reports whether a node says of itself that it is lost: what happens to its pods happens for that, also before it is
-// recorded. A sign that is held back says nothing.
+// evident reports whether a node says of itself that it is lost: what happens to its pods happens for that, also before
+// it is recorded. A sign that is held back says nothing.
 func (t *nodeTable) evident(node *corev1.Node) bool {
 	reason, _, lost := nodeloss.Rules{Conditions: t.args.NodeLossConditions}.Evident(node)
 	return lost && (reason.Certain() || !t.heldBack[node.Name])
@@ -126,7 +126,8 @@ func (t *nodeTable) forgetNode(name string) {
 	delete(t.tainted, name)
 }
 
-// lostRanks returns the ranks of a running gang that were refused a place after a node was lost with the last one that they had.
+// lostRanks returns the ranks of a running gang that were refused a place after a node was lost with the last one that
+// they had.
 func (t *nodeTable) lostRanks(g *gang) []int {
 	if !g.started() || g.refusal == nil {
 		return nil

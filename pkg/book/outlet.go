@@ -5,7 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// mailbox is where the book leaves what it asks of the scheduling queue and of those who carry decisions out: it calls nobody.
+// mailbox is where the book leaves what it asks of the scheduling queue and of those who carry decisions out: it calls
+// nobody.
 type mailbox struct {
 	queue       *Outlet[ForQueue]
 	controllers *Outlet[ForControllers]
@@ -27,7 +28,8 @@ type ForControllers struct {
 	Lookup []types.NamespacedName
 }
 
-// Outlet is where the book leaves what it asks of somebody, who takes it from there on their own: the book calls nobody.
+// Outlet is where the book leaves what it asks of somebody, who takes it from there on their own: the book calls
+// nobody.
 type Outlet[T any] struct {
 	mu     *guard // the book's
 	asked  T

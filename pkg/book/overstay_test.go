@@ -41,8 +41,8 @@ func (s *storm) stuckVictim(nodes int) {
 	s.disturb()
 }
 
-// An activation whose victim hangs is planned again around it where there is room, and takes what has been freed for it; before
-// and after a restart (R37).
+// An activation whose victim hangs is planned again around it where there is room, and takes what has been freed for
+// it; before and after a restart (R37).
 func TestAnActivationGoesRoundAStuckVictim(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		tellStorm(t, func(s *storm) {
@@ -87,8 +87,8 @@ func TestAnActivationGoesRoundAStuckVictim(t *testing.T) {
 	}
 }
 
-// Where there is no room around the victim that hangs, the activation is over, and the next decision comes at once: it is
-// published like any other, and cuts whom it must, not on the node where the pod hangs.
+// Where there is no room around the victim that hangs, the activation is over, and the next decision comes at once: it
+// is published like any other, and cuts whom it must, not on the node where the pod hangs.
 func TestAnActivationIsDecidedAnewAroundAStuckVictim(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.addNode("m0", "d0")
@@ -280,8 +280,8 @@ func TestAStuckShardIsInTheWayOfALostRank(t *testing.T) {
 	})
 }
 
-// A Run for which others were cut in vain, because another rule turns its nodes down, has nobody cut again until the nodes
-// change; also after a restart.
+// A Run for which others were cut in vain, because another rule turns its nodes down, has nobody cut again until the
+// nodes change; also after a restart.
 func TestNobodyIsCutAgainInVain(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		for _, name := range []string{"n0", "n1"} {
@@ -302,7 +302,8 @@ func TestNobodyIsCutAgainInVain(t *testing.T) {
 			s.work()
 		}
 		r := s.Reservations["run1-r0"]
-		if r.Status.State != rqv1.ReservationCanceled || r.Status.Cause != rqv1.CanceledNodesRejected || len(r.Status.Cuts) != 1 {
+		if r.Status.State != rqv1.ReservationCanceled || r.Status.Cause != rqv1.CanceledNodesRejected ||
+			len(r.Status.Cuts) != 1 {
 			s.t.Fatalf("the Reservation is %s for %q: %s\n%s", r.Status.State, r.Status.Cause, r.Status.Reason, s.story())
 		}
 		for range 3 {
@@ -311,7 +312,8 @@ func TestNobodyIsCutAgainInVain(t *testing.T) {
 			if revealed := s.revealed(); revealed != 1 {
 				s.t.Fatalf("others were cut %d times\n%s", revealed, s.story())
 			}
-			if r := s.Book.Refusal(s.Runs["run1"].UID); r == nil || !strings.Contains(r.Message, "nobody is cut for it again until a node") {
+			if r := s.Book.Refusal(s.Runs["run1"].UID); r == nil ||
+				!strings.Contains(r.Message, "nobody is cut for it again until a node") {
 				s.t.Fatalf("run1 is refused for %+v\n%s", r, s.story())
 			}
 			s.restart()

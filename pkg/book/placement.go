@@ -25,7 +25,8 @@ type placement struct {
 	seats    *seating
 	kept     *keptRooms
 
-	reclaimed map[types.UID]rqv1.ClosureReason // the shards that have been told to go, until their Leases are closed, and why
+	// the shards that have been told to go, until their Leases are closed, and why
+	reclaimed map[types.UID]rqv1.ClosureReason
 }
 
 // assume takes the GPUs and the money of assignments.
@@ -61,8 +62,8 @@ func (p *placement) makeRoom(g *gang, assignments []plan.Assignment) {
 	}
 }
 
-// release takes a member's assignment back, if neither the ledger nor the node holds it. While its Lease is being written
-// the GPUs and the charge stay taken: only the outcome of the write says whether they are.
+// release takes a member's assignment back, if neither the ledger nor the node holds it. While its Lease is being
+// written the GPUs and the charge stay taken: only the outcome of the write says whether they are.
 func (p *placement) release(m *member) {
 	name := leaseName(m.pod)
 	if m.stage > unplaced && m.stage != writing && p.seats.leases[name] == nil {
@@ -92,11 +93,15 @@ func (p *placement) claimSeat(m *member) {
 	if m := p.roster.members[r.SpareUID]; m != nil && (m.gang != g || !m.part.Spare || m.doomed()) {
 		return
 	}
-	if h := p.seats.held[r.SpareUID]; h != nil && (h.node != r.Node || len(h.awaitedBy) > 0) || h == nil && p.nodes.freeOn(r.Node) < g.demand.GPUsPerPod {
+	if h := p.seats.held[r.SpareUID]; h != nil && (h.node != r.Node || len(h.awaitedBy) > 0) || h == nil &&
+		p.nodes.freeOn(r.Node) < g.demand.GPUsPerPod {
 		return // the record is of no use any more
 	}
-	p.seats.hold(r.SpareUID, r.Node, g.demand.GPUsPerPod, func(h *holding) { h.vacant, h.spare, h.run = true, true, g.run.UID })
-	g.vacant = append(g.vacant, vacancy{pod: r.SpareUID, index: m.part.Index, node: r.Node, payer: g.paysForSeat(m.part, r, spare)})
+	p.seats.hold(r.SpareUID, r.Node, g.demand.GPUsPerPod, func(h *holding) {
+		h.vacant, h.spare, h.run = true, true, g.run.UID
+	})
+	g.vacant = append(g.vacant, vacancy{pod: r.SpareUID, index: m.part.Index, node: r.Node,
+		payer: g.paysForSeat(m.part, r, spare)})
 	p.reclaim(r.Node, rqv1.ClosedReclaimedBySpare, nil) // they leave while the ledger follows
 }
 
@@ -118,8 +123,8 @@ func (p *placement) claimSeats() {
 	}
 }
 
-// reclaim has shards leave a node until others have what they have been given there. A gang that is given waits for all that
-// leave; it may be nil. The youngest shards go, and one that has no Lease yet leaves at once.
+// reclaim has shards leave a node until others have what they have been given there. A gang that is given waits for all
+// that leave; it may be nil. The youngest shards go, and one that has no Lease yet leaves at once.
 func (p *placement) reclaim(node string, reason rqv1.ClosureReason, g *gang) {
 	over := p.seats.shardGPUs(node) - p.seats.roomFor(node)
 	if over <= 0 {
@@ -158,8 +163,8 @@ func (p *placement) evict(m *member, reason rqv1.ClosureReason) {
 	}
 }
 
-// givesWay reports whether a shard is on its way out: it has been told to go, for others or for good, or it is gone and its Lease
-// is open.
+// givesWay reports whether a shard is on its way out: it has been told to go, for others or for good, or it is gone and
+// its Lease is open.
 func (p *placement) givesWay(pod types.UID) bool {
 	m := p.roster.members[pod]
 	return m == nil || m.leaving || p.reclaimed[pod] != ""
@@ -206,8 +211,8 @@ func (p *placement) resizeSquad(s *squad, size int) {
 	}
 }
 
-// unwind takes back the assignments of every member that has no Lease yet, but for the spares of a Run that has started.
-// Those that wait at the barrier are rejected. A Run that has not started asks for its total again.
+// unwind takes back the assignments of every member that has no Lease yet, but for the spares of a Run that has
+// started. Those that wait at the barrier are rejected. A Run that has not started asks for its total again.
 func (p *placement) unwind(g *gang) {
 	g.committed = false
 	p.waiting.passOn(g)
@@ -234,8 +239,8 @@ func (p *placement) giveBack(m *member) {
 	}
 }
 
-// reconcileOn has the Runs looked at that have pods on some nodes. Places on those that do not stand, which no Lease holds yet,
-// are taken back, each with the rest of its gang's: a gang that took them would start with a pod missing.
+// reconcileOn has the Runs looked at that have pods on some nodes. Places on those that do not stand, which no Lease
+// holds yet, are taken back, each with the rest of its gang's: a gang that took them would start with a pod missing.
 func (p *placement) reconcileOn(nodes map[string]bool) {
 	concerned := map[types.NamespacedName]bool{}
 	var adrift []*member

@@ -88,8 +88,8 @@ func (v *activations) withdraw(g *gang) {
 	g.since, g.looked, g.activation, g.stuck = time.Time{}, time.Time{}, nil, nil
 }
 
-// dismiss has a gang forget its Reservation. If others were to be cut for it who have not left, it gives its places back and
-// is planned anew.
+// dismiss has a gang forget its Reservation. If others were to be cut for it who have not left, it gives its places
+// back and is planned anew.
 func (v *activations) dismiss(g *gang, r *rqv1.Reservation) {
 	if g.reservation == nil || g.reservation.UID != r.UID {
 		return
@@ -126,10 +126,12 @@ func (v *activations) reserve(g *gang, r *rqv1.Reservation) {
 	v.agenda.signalDue()
 }
 
-// recorded returns what a gang's Reservation promises. It names nodes; how many pods are on each follows from their size.
+// recorded returns what a gang's Reservation promises. It names nodes; how many pods are on each follows from their
+// size.
 func (v *activations) recorded(g *gang) *forecast.Promise {
 	spec := &g.reservation.Spec
-	p := &forecast.Promise{At: spec.EarliestStart.Time, Payers: spec.PayingEnvelopes, Conflicts: g.reservation.Status.ConflictSet}
+	p := &forecast.Promise{At: spec.EarliestStart.Time, Payers: spec.PayingEnvelopes,
+		Conflicts: g.reservation.Status.ConflictSet}
 	if spec.IntendedSlice == nil {
 		return p
 	}
@@ -147,8 +149,10 @@ func (v *activations) recorded(g *gang) *forecast.Promise {
 
 // prospectOf returns when a Run is going to start, or whether it is going to grow.
 func (v *activations) prospectOf(g *gang) Prospect {
-	return Prospect{Promise: g.promise, Refusal: g.refusal, Activation: g.activation, Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
-		Brake: v.agenda.brakeOn(g), CalledOff: v.agenda.calledOffBy(g), GrowTo: g.growth.to, Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
+	return Prospect{Promise: g.promise, Refusal: g.refusal, Activation: g.activation, Reservation: g.reservation,
+		Leaving: g.awaiting, Stuck: g.stuck,
+		Brake: v.agenda.brakeOn(g), CalledOff: v.agenda.calledOffBy(g), GrowTo: g.growth.to,
+		Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
 		Shards: g.allowedShards(), Lost: v.nodes.lostRanks(g)}
 }
 
@@ -161,8 +165,8 @@ type Prospect struct {
 	Activation *Activation
 	// Reservation is the Run's as the API was last seen to have it; nil when there is none that has not ended.
 	Reservation *rqv1.Reservation
-	// Brake says why nobody is cut for the Run although its date may have come, and CalledOff by which word its activation is not to
-	// go on; nil when it is (R36).
+	// Brake says why nobody is cut for the Run although its date may have come, and CalledOff by which word its activation
+	// is not to go on; nil when it is (R36).
 	Brake     string
 	CalledOff *brake.Word
 	// Leaving is how many pods of others are still to end before the Run starts.

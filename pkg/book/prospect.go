@@ -15,7 +15,8 @@ import (
 type prospect struct {
 	// since is when the gang was first refused: others may be cut for it from a lead after that on (R17).
 	since time.Time
-	// promise is when and where it starts; nil when it has no date. looked is when that was worked out, and seen the epoch.
+	// promise is when and where it starts; nil when it has no date. looked is when that was worked out, and seen the
+	// epoch.
 	promise *forecast.Promise
 	looked  time.Time
 	seen    int64
@@ -63,12 +64,13 @@ type restraint struct {
 	limited bool
 }
 
-// rebuff is an activation that other scheduling rules have made vain. Nobody is cut for its gang again until the fleet has changed so
-// that it could end otherwise, or until it has rested: what kept the gang off may be other people's pods, which are not in the book.
+// rebuff is an activation that other scheduling rules have made vain. Nobody is cut for its gang again until the fleet
+// has changed so that it could end otherwise, or until it has rested: what kept the gang off may be other people's
+// pods, which are not in the book.
 type rebuff struct {
 	reservation types.UID
-	// refused are the nodes that turned the gang down, as they were; a process that was not there takes all in the domains of the
-	// Reservation's slice for them.
+	// refused are the nodes that turned the gang down, as they were; a process that was not there takes all in the domains
+	// of the Reservation's slice for them.
 	refused map[string]*corev1.Node
 	// served is what there was for the gang then, by node, and seen the state of the nodes that was last compared with it.
 	served map[string]serving
@@ -93,8 +95,8 @@ type Activation struct {
 	Nonce     [32]byte `json:"-"` // nobody may know it before it is revealed
 	Draws     []rqv1.Draw
 	Cuts      []rqv1.Cut
-	// Failed says that the Run does not start after all: what was published is revealed, and nobody is cut. Cause and Why say
-	// what has come between.
+	// Failed says that the Run does not start after all: what was published is revealed, and nobody is cut. Cause and Why
+	// say what has come between.
 	Failed bool
 	Cause  rqv1.CancelCause
 	Why    string
@@ -111,7 +113,8 @@ type Stuck struct {
 
 // String says what is stuck, in a part of a sentence.
 func (s Stuck) String() string {
-	return fmt.Sprintf("pod %s on node %s, which was to end by %s and is still there", s.Pod, s.Node, s.Until.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("pod %s on node %s, which was to end by %s and is still there", s.Pod, s.Node,
+		s.Until.UTC().Format(time.RFC3339))
 }
 
 // off returns a test for the nodes that are excluded anyway and those on which something is stuck.

@@ -11,9 +11,9 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
-// Gate reports why a pod of a Run may not enter the scheduling queue yet; empty when it may. Of a gang without a plan only
-// the leader enters, so that a waiting gang of any size costs one scheduling cycle. One that is refused here is woken in the same
-// way as by a cycle that plans, at the cost of none.
+// Gate reports why a pod of a Run may not enter the scheduling queue yet; empty when it may. Of a gang without a plan
+// only the leader enters, so that a waiting gang of any size costs one scheduling cycle. One that is refused here is
+// woken in the same way as by a cycle that plans, at the cost of none.
 func (b *Book) Gate(pod *corev1.Pod) string {
 	b.mu.Lock()
 	m := b.roster.members[pod.UID]
@@ -114,7 +114,8 @@ func (b *Book) Assigned(pod types.UID) string {
 	return ""
 }
 
-// Follow returns the rest of a pod's gang, once for every plan: pods that have a node and wait to be let into the queue.
+// Follow returns the rest of a pod's gang, once for every plan: pods that have a node and wait to be let into the
+// queue.
 func (b *Book) Follow(pod types.UID) []*corev1.Pod {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -149,8 +150,8 @@ func (b *Book) Turned(pod types.UID, node, why string) {
 	}
 }
 
-// Unseen records that the scheduler's cache lacks the node that a pod was given, and returns how soon to try the pod again; 0
-// when it is not to be.
+// Unseen records that the scheduler's cache lacks the node that a pod was given, and returns how soon to try the pod
+// again; 0 when it is not to be.
 func (b *Book) Unseen(pod types.UID, node string) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -175,8 +176,8 @@ func (b *Book) Again(pod types.UID) {
 	}
 }
 
-// Retry has a Run planned again that was refused for something which may pass without an event, such as nodes that other
-// scheduling rules rejected: what those look at is not in the book.
+// Retry has a Run planned again that was refused for something which may pass without an event, such as nodes that
+// other scheduling rules rejected: what those look at is not in the book.
 func (b *Book) Retry(run types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -186,9 +187,9 @@ func (b *Book) Retry(run types.NamespacedName) {
 	}
 }
 
-// The book and the scheduler's cache learn of nodes apart, so that a gang may be given one that the cache lacks for a moment.
-// Its pods are tried again soon, and less often as time goes by, up to unseenLongest. After unseenTries the node is left alone
-// for as long as one that another rule turned down: the gang is not to hold its GPUs in vain.
+// The book and the scheduler's cache learn of nodes apart, so that a gang may be given one that the cache lacks for a
+// moment. Its pods are tried again soon, and less often as time goes by, up to unseenLongest. After unseenTries the
+// node is left alone for as long as one that another rule turned down: the gang is not to hold its GPUs in vain.
 const (
 	unseenSoon    = 100 * time.Millisecond
 	unseenLongest = 5 * time.Second

@@ -20,9 +20,9 @@ type rebuffs struct {
 	agenda  *agenda
 }
 
-// rebuffed returns the Reservation by which others were last cut for a gang in vain, because other scheduling rules kept it from its
-// nodes; nil when there is none, when that is long ago, when one of the nodes that turned it down is another by now, or when more of
-// them serve it.
+// rebuffed returns the Reservation by which others were last cut for a gang in vain, because other scheduling rules
+// kept it from its nodes; nil when there is none, when that is long ago, when one of the nodes that turned it down is
+// another by now, or when more of them serve it.
 func (j *rebuffs) rebuffed(g *gang, now time.Time) *rqv1.Reservation {
 	var last *rqv1.Reservation
 	rest := firstRest / 2
@@ -44,14 +44,16 @@ func (j *rebuffs) rebuffed(g *gang, now time.Time) *rqv1.Reservation {
 			g.rebuff.moot = g.rebuff.moot || j.nodes.byName[name].CreationTimestamp.After(last.Status.EndedAt.Time)
 		}
 	}
-	if g.rebuff.moot = g.rebuff.moot || j.helped(g); g.rebuff.moot {
+	g.rebuff.moot = g.rebuff.moot || j.helped(g)
+	if g.rebuff.moot {
 		g.rebuff.refused, g.rebuff.served = nil, nil
 		return nil
 	}
 	return last
 }
 
-// helped reports whether what there is for a gang that has been rebuffed differs so from what there was that it might be accepted.
+// helped reports whether what there is for a gang that has been rebuffed differs so from what there was that it might
+// be accepted.
 func (j *rebuffs) helped(g *gang) bool {
 	for name, then := range g.rebuff.refused {
 		if now := j.nodes.byName[name]; now != nil && j.nodes.serves(now) && differ(then, now) {
@@ -71,7 +73,8 @@ func (j *rebuffs) helped(g *gang) bool {
 	return false
 }
 
-// noteRebuff notes that an activation was in vain because nodes turned the gang down, and what there is for the gang now.
+// noteRebuff notes that an activation was in vain because nodes turned the gang down, and what there is for the gang
+// now.
 func (j *rebuffs) noteRebuff(g *gang, reservation types.UID, refused []string) {
 	nodes := map[string]*corev1.Node{}
 	for _, name := range refused {
@@ -79,14 +82,16 @@ func (j *rebuffs) noteRebuff(g *gang, reservation types.UID, refused []string) {
 			nodes[name] = node
 		}
 	}
-	g.rebuff = rebuff{reservation: reservation, refused: nodes, served: j.nodes.servedBy(g), seen: j.waiting.nodes[g.run.Spec.Resources.GPUType]}
+	g.rebuff = rebuff{reservation: reservation, refused: nodes, served: j.nodes.servedBy(g),
+		seen: j.waiting.nodes[g.run.Spec.Resources.GPUType]}
 }
 
 // tellRebuff has the refusal of a gang that has been rebuffed say so.
 func (j *rebuffs) tellRebuff(g *gang, now time.Time) {
 	if r := j.rebuffed(g, now); r != nil && g.refusal != nil && !strings.Contains(g.refusal.Message, r.Name) {
 		told := *g.refusal
-		told.Message += fmt.Sprintf("; nobody is cut for it again until a node that turned it down changes or more nodes serve it, or for hours: "+
+		told.Message += fmt.Sprintf("; nobody is cut for it again until a node that turned it down changes or more nodes "+
+			"serve it, or for hours: "+
 			"the cuts of Reservation %s were in vain", r.Name)
 		g.refusal = &told
 	}
@@ -98,8 +103,8 @@ func differ(x, y *corev1.Node) bool {
 		!equality.Semantic.DeepEqual(x.Status.Allocatable, y.Status.Allocatable)
 }
 
-// firstRest is how long nobody is cut again after the first activation of a Run that was in vain, and longestRest how long after any;
-// each in between lasts twice as long as the one before.
+// firstRest is how long nobody is cut again after the first activation of a Run that was in vain, and longestRest how
+// long after any; each in between lasts twice as long as the one before.
 const (
 	firstRest   = 4 * time.Hour
 	longestRest = 24 * time.Hour

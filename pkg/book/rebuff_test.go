@@ -10,8 +10,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// rebuffed has somebody be cut in vain for run1, on whose node another rule turns it down. A node of another domain is full as well,
-// and is no use to it.
+// rebuffed has somebody be cut in vain for run1, on whose node another rule turns it down. A node of another domain is
+// full as well, and is no use to it.
 func (s *storm) rebuffed() (refused string) {
 	s.addNode("far", "d1")
 	s.setBudget("c", "org:c", 8)
@@ -40,7 +40,8 @@ func (s *storm) change(name string, change func(*corev1.Node)) {
 	s.SetNode(node)
 }
 
-// vain lets time go by in which others could be cut for run1, and asserts whether that is in vain, so that they are not.
+// vain lets time go by in which others could be cut for run1, and asserts whether that is in vain, so that they are
+// not.
 func (s *storm) vain(want bool, after string) {
 	for range 3 {
 		s.during(reservationLead + activationShield)
@@ -49,13 +50,14 @@ func (s *storm) vain(want bool, after string) {
 	}
 	refusal := s.Book.Refusal(s.Runs["run1"].UID)
 	banned := refusal != nil && strings.Contains(refusal.Message, "nobody is cut for it again")
-	if again := s.revealed() > 1; want && !banned || again == want { // when it may, it is cut in vain again, and banned again
+	if again := s.revealed() > 1; want && !banned || again == want {
+		// when it may, it is cut in vain again, and banned again
 		s.t.Fatalf("%s others were cut %d times, and run1 is refused for %+v", after, s.revealed(), refusal)
 	}
 }
 
-// A change of the fleet that does not help a Run for which others were cut in vain has nobody cut for it again: nodes that were of no
-// use to it, or are of none any more, and those that come back as they were.
+// A change of the fleet that does not help a Run for which others were cut in vain has nobody cut for it again: nodes
+// that were of no use to it, or are of none any more, and those that come back as they were.
 func TestWhatDoesNotHelpEndsNoRebuff(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		tellStorm(t, func(s *storm) {
@@ -90,8 +92,8 @@ func TestANewNodeEndsARebuff(t *testing.T) {
 	})
 }
 
-// What kept a gang off a node may go without a change of the Node, as other people's pods do: others are cut again after a rest, and
-// if that is in vain too, after one twice as long.
+// What kept a gang off a node may go without a change of the Node, as other people's pods do: others are cut again
+// after a rest, and if that is in vain too, after one twice as long.
 func TestARebuffRests(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.rebuffed()
@@ -102,10 +104,12 @@ func TestARebuffRests(t *testing.T) {
 	})
 }
 
-// rests lets time go by and asserts that nobody is cut before a rest is over, and how many activations have cut somebody soon after.
+// rests lets time go by and asserts that nobody is cut before a rest is over, and how many activations have cut
+// somebody soon after.
 func (s *storm) rests(rest time.Duration, then int) {
 	s.t.Helper()
-	for _, d := range []time.Duration{rest - time.Hour, time.Hour, reservationLead, noticePeriod, noticePeriod, noticePeriod} {
+	for _, d := range []time.Duration{rest - time.Hour, time.Hour, reservationLead, noticePeriod, noticePeriod,
+		noticePeriod} {
 		before := s.revealed()
 		s.during(d)
 		s.Book.RefreshPromises(s.Now, 8)
@@ -122,7 +126,8 @@ func (s *storm) rests(rest time.Duration, then int) {
 	}
 }
 
-// A pod that hangs hides nothing: when the other nodes turn the gang down, both are told, and nobody is cut again in vain.
+// A pod that hangs hides nothing: when the other nodes turn the gang down, both are told, and nobody is cut again in
+// vain.
 func TestBothReasonsOfAFailedActivationAreTold(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.setBudget("a", "org:a", 64)

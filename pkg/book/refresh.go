@@ -10,7 +10,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
-// goRound plans the gangs again that wait for pods which should be long gone: what these hold is not going to be free (R37).
+// goRound plans the gangs again that wait for pods which should be long gone: what these hold is not going to be free
+// (R37).
 func (v *activations) goRound(now time.Time) {
 	waits := false
 	for _, g := range v.roster.gangs {
@@ -24,7 +25,8 @@ func (v *activations) goRound(now time.Time) {
 	}
 	var stuck []types.UID
 	for pod, h := range v.seats.held {
-		if slices.ContainsFunc(h.awaitedBy, func(g *gang) bool { return g.activation == nil }) && v.departures.overstayed(pod, now) {
+		if slices.ContainsFunc(h.awaitedBy, func(g *gang) bool { return g.activation == nil }) &&
+			v.departures.overstayed(pod, now) {
 			stuck = append(stuck, pod)
 		}
 	}
@@ -62,14 +64,15 @@ func (v *activations) goRound(now time.Time) {
 			v.waiting.wake(g) // also of a Run that runs, whose ranks are replaced
 			continue
 		}
-		if v.resume(g, lead.pod, now); g.activation != nil && !g.vain() { // it is decided anew; what has been freed for it stays its own until then
+		if v.resume(g, lead.pod, now); g.activation != nil && !g.vain() {
+			// it is decided anew; what has been freed for it stays its own until then
 			v.kept.keepFor(g, places[g], now.Add(v.args.GangDeadline.Duration))
 		}
 	}
 }
 
-// remind has those looked at again who cannot be paid for, and for whom somebody may be able to pay by now: those that were woken
-// before them have not used what there is.
+// remind has those looked at again who cannot be paid for, and for whom somebody may be able to pay by now: those that
+// were woken before them have not used what there is.
 func (v *activations) remind() {
 	for _, g := range v.waiting.gangs {
 		if g.unpaid && !g.asked && v.waiting.richer(g) {
@@ -78,7 +81,8 @@ func (v *activations) remind() {
 	}
 }
 
-// nextRound tells when a pod that gangs wait for should be long gone, or the room lapses that is kept for one that is planned again.
+// nextRound tells when a pod that gangs wait for should be long gone, or the room lapses that is kept for one that is
+// planned again.
 func (v *activations) nextRound(e *earliest, now time.Time) {
 	waits := false
 	for _, g := range v.roster.gangs {

@@ -154,7 +154,9 @@ func TestTheMoneyOfADeletedNamespaceIsFreeAgain(t *testing.T) {
 			w.Book.LeaseLost(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name}, w.Now)
 		}
 		w.DeleteRun("run0")
-		if !slices.ContainsFunc(w.Book.TakeActions().Reconcile, func(run types.NamespacedName) bool { return run.Name == "run1" }) {
+		if !slices.ContainsFunc(w.Book.TakeActions().Reconcile, func(run types.NamespacedName) bool {
+			return run.Name == "run1"
+		}) {
 			w.t.Fatalf("run1 is not looked at although its owner can pay")
 		}
 		w.settle()
@@ -186,8 +188,8 @@ func TestARunThatNeverFitsKeepsNoRoomFromOthers(t *testing.T) {
 	})
 }
 
-// A rank whose pods come and go before its Run has said anything is numbered on: nothing but the Run's Service and a closed Lease
-// tell that it has had a pod.
+// A rank whose pods come and go before its Run has said anything is numbered on: nothing but the Run's Service and a
+// closed Lease tell that it has had a pod.
 func TestARankIsNumberedOnBeforeItsRunSaysAnything(t *testing.T) {
 	tell(t, func(w *world) {
 		w.addNode("n0", "d0")

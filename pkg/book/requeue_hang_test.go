@@ -7,8 +7,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// requeuedSlowly has a Run of three pods requeued because of a node's loss, whose other pods take their time to end, and a younger Run
-// wait for a node.
+// requeuedSlowly has a Run of three pods requeued because of a node's loss, whose other pods take their time to end,
+// and a younger Run wait for a node.
 func (s *storm) requeuedSlowly() {
 	for _, name := range []string{"n0", "n1", "n2"} {
 		s.addNode(name, "d0")
@@ -28,7 +28,8 @@ func (s *storm) requeuedSlowly() {
 	}
 }
 
-// An old pod that never ends does not keep the room of the others for ever: they are kept until the deadline, and then anybody's.
+// An old pod that never ends does not keep the room of the others for ever: they are kept until the deadline, and then
+// anybody's.
 func TestAPodThatHangsKeepsNoRoomForARequeuedRun(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.requeuedSlowly()

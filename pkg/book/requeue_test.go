@@ -11,8 +11,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
-// requeued starts a Run with a checkpoint on two nodes, has a younger one wait for a node, and takes one of the first's nodes away.
-// Nothing settles from then on: rounds are counted.
+// requeued starts a Run with a checkpoint on two nodes, has a younger one wait for a node, and takes one of the first's
+// nodes away. Nothing settles from then on: rounds are counted.
 func (w *world) requeued(spares int, changes ...func(*rqv1.RunSpec)) (lost string) {
 	w.guarded(2+spares, 2, spares, append(changes, checkpointed)...)
 	w.Pass(time.Second)
@@ -21,7 +21,8 @@ func (w *world) requeued(spares int, changes ...func(*rqv1.RunSpec)) (lost strin
 	lost = w.on("run0-0")
 	w.Lose(append([]string{lost}, w.sparesOn("run0")...)...)
 	w.rounds(6)
-	if run := w.Runs["run0"]; run.Status.Phase != rqv1.RunPending || !meta.IsStatusConditionTrue(run.Status.Conditions, rqv1.ConditionRoomKept) {
+	if run := w.Runs["run0"]; run.Status.Phase != rqv1.RunPending || !meta.IsStatusConditionTrue(run.Status.Conditions,
+		rqv1.ConditionRoomKept) {
 		w.t.Fatalf("run0 is %s: %+v", run.Status.Phase, run.Status)
 	}
 	return lost
@@ -31,7 +32,8 @@ func (w *world) requeued(spares int, changes ...func(*rqv1.RunSpec)) (lost strin
 func (w *world) sparesOn(run string) []string {
 	var out []string
 	for _, pod := range w.Pods {
-		if pod.Labels[rqv1.LabelRun] == run && pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare) && pod.Spec.NodeName != "" {
+		if pod.Labels[rqv1.LabelRun] == run && pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare) &&
+			pod.Spec.NodeName != "" {
 			out = append(out, pod.Spec.NodeName)
 		}
 	}
@@ -106,7 +108,8 @@ func TestARequeuedRunKeepsItsMoney(t *testing.T) {
 	})
 }
 
-// A Run keeps its room for a node's loss alone: a rank that somebody ended, and that its node does not take again, is none.
+// A Run keeps its room for a node's loss alone: a rank that somebody ended, and that its node does not take again, is
+// none.
 func TestARunThatLostNoNodeKeepsNoRoom(t *testing.T) {
 	tell(t, func(w *world) {
 		w.guarded(2, 2, 0, checkpointed)

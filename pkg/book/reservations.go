@@ -23,7 +23,8 @@ type reservations struct {
 }
 
 func newReservations() reservations {
-	return reservations{byRun: map[types.UID]map[types.NamespacedName]*rqv1.Reservation{}, draws: map[types.UID]map[types.NamespacedName]time.Time{}}
+	return reservations{byRun: map[types.UID]map[types.NamespacedName]*rqv1.Reservation{},
+		draws: map[types.UID]map[types.NamespacedName]time.Time{}}
 }
 
 // set adds or replaces a Reservation.
@@ -85,7 +86,8 @@ func (r *reservations) current(run types.UID) *rqv1.Reservation {
 func (r *reservations) activated(run types.UID, started time.Time) bool {
 	for _, reservation := range r.byRun[run] {
 		s := &reservation.Status
-		if s.ActivatedAt != nil && !s.ActivatedAt.After(started.Add(time.Second)) && (s.EndedAt == nil || !s.EndedAt.Time.Before(started)) {
+		if s.ActivatedAt != nil && !s.ActivatedAt.After(started.Add(time.Second)) &&
+			(s.EndedAt == nil || !s.EndedAt.Time.Before(started)) {
 			return true
 		}
 	}
@@ -115,8 +117,8 @@ func (r *reservations) lastCut(cutter, victim types.UID) (at time.Time) {
 
 func runOf(r *rqv1.Reservation) types.UID { return types.UID(r.Labels[rqv1.LabelRunUID]) }
 
-// older reports whether a version of a Reservation comes before the one that is known: a watch brings what this process has
-// written itself a while later.
+// older reports whether a version of a Reservation comes before the one that is known: a watch brings what this process
+// has written itself a while later.
 func (r *reservations) older(reservation *rqv1.Reservation) bool {
 	known := r.byRun[runOf(reservation)][keyOf(reservation)]
 	if known == nil || known.UID != reservation.UID {

@@ -14,8 +14,8 @@ func (k *keptRooms) noteUnwound(l *rqv1.Lease) {
 	}
 }
 
-// restoreRooms has requeued Runs keep what a predecessor of this process kept for them, as far as nobody has it: what their old
-// Leases hold whose pods are gone, and what those held that were closed since.
+// restoreRooms has requeued Runs keep what a predecessor of this process kept for them, as far as nobody has it: what
+// their old Leases hold whose pods are gone, and what those held that were closed since.
 func (k *keptRooms) restoreRooms() {
 	var requeued []*gang
 	for _, g := range k.roster.gangs {
@@ -26,9 +26,11 @@ func (k *keptRooms) restoreRooms() {
 	slices.SortFunc(requeued, byAge)
 	for _, g := range requeued {
 		for _, l := range k.seats.leases {
-			if l.charge.Run == string(g.run.UID) && k.roster.members[l.pod] == nil && g.old(l.charge.Start) && k.nodes.stands(l.node) {
+			if l.charge.Run == string(g.run.UID) && k.roster.members[l.pod] == nil && g.old(l.charge.Start) &&
+				k.nodes.stands(l.node) {
 				k.seats.hold(l.pod, "", 0, func(h *holding) { h.vacant = true })
-				g.requeue.places = append(g.requeue.places, place{pod: l.pod, index: anyRank, node: l.node, gpus: l.charge.GPUs, kept: true})
+				g.requeue.places = append(g.requeue.places, place{pod: l.pod, index: anyRank, node: l.node, gpus: l.charge.GPUs,
+					kept: true})
 			}
 		}
 		k.restoreClosed(g)
@@ -47,7 +49,8 @@ func (k *keptRooms) restoreClosed(g *gang) {
 		}
 		charge.Start = ended
 		g.requeue.until = latest(g.requeue.until, ended.Add(k.args.GangDeadline.Duration))
-		g.requeue.places = append(g.requeue.places, place{pod: pod, index: anyRank, node: node, gpus: charge.GPUs, charge: charge})
+		g.requeue.places = append(g.requeue.places, place{pod: pod, index: anyRank, node: node, gpus: charge.GPUs,
+			charge: charge})
 	}
 	slices.SortFunc(g.requeue.places, func(x, y place) int { return strings.Compare(string(x.pod), string(y.pod)) })
 	k.keepAgain(g)

@@ -12,8 +12,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// TestAnActivationGoesOnWhateverIsLeftOfItsVictims starts anew while a Run that is cut has its pod, has a pod that has ended,
-// has only a Lease, and has nothing any more: the Run that it is cut for keeps its place, and starts.
+// TestAnActivationGoesOnWhateverIsLeftOfItsVictims starts anew while a Run that is cut has its pod, has a pod that has
+// ended, has only a Lease, and has nothing any more: the Run that it is cut for keeps its place, and starts.
 func TestAnActivationGoesOnWhateverIsLeftOfItsVictims(t *testing.T) {
 	for name, test := range map[string]struct {
 		happens func(w *world)
@@ -42,7 +42,8 @@ func TestAnActivationGoesOnWhateverIsLeftOfItsVictims(t *testing.T) {
 				w.settle()
 				w.Pass(time.Second)
 				victim, waits := w.Runs["run0"], w.Runs["run1"]
-				w.activation = w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Namespace: "ns", Name: "run0"}, UID: victim.UID, Action: rqv1.CutLottery, GPUs: 8})
+				w.activation = w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Namespace: "ns", Name: "run0"}, UID: victim.UID,
+					Action: rqv1.CutLottery, GPUs: 8})
 				w.activation.Labels = map[string]string{rqv1.LabelRunUID: string(waits.UID)}
 				w.activation.Status.Lottery = &rqv1.Lottery{Nonce: "revealed"}
 				test.happens(w)
@@ -60,8 +61,8 @@ func TestAnActivationGoesOnWhateverIsLeftOfItsVictims(t *testing.T) {
 	}
 }
 
-// TestACutIsOverOnceItsVictimHasLeft has a Run that was cut wait and be placed anew: what it is going to hold then is not
-// what it was cut, and the Run that it was cut for is looked at as it leaves.
+// TestACutIsOverOnceItsVictimHasLeft has a Run that was cut wait and be placed anew: what it is going to hold then is
+// not what it was cut, and the Run that it was cut for is looked at as it leaves.
 func TestACutIsOverOnceItsVictimHasLeft(t *testing.T) {
 	tell(t, func(w *world) {
 		w.addNode("n0", "d0")
@@ -90,8 +91,8 @@ func TestACutIsOverOnceItsVictimHasLeft(t *testing.T) {
 	})
 }
 
-// TestAnActivationGoesOnWhenItsVictimIsNarrowerAlready starts anew when a Run that is shrunk has its new width in its status,
-// and still has its pods.
+// TestAnActivationGoesOnWhenItsVictimIsNarrowerAlready starts anew when a Run that is shrunk has its new width in its
+// status, and still has its pods.
 func TestAnActivationGoesOnWhenItsVictimIsNarrowerAlready(t *testing.T) {
 	tell(t, func(w *world) {
 		for _, node := range []string{"n0", "n1", "n2"} {
@@ -104,7 +105,8 @@ func TestAnActivationGoesOnWhenItsVictimIsNarrowerAlready(t *testing.T) {
 		w.settle()
 		w.Pass(time.Second)
 		width, waits := int32(8), w.Runs["run1"]
-		w.activation = w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: "run0"}, Action: rqv1.CutShrink, GPUs: 16, Width: &width})
+		w.activation = w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: "run0"}, Action: rqv1.CutShrink, GPUs: 16,
+			Width: &width})
 		w.activation.Labels = map[string]string{rqv1.LabelRunUID: string(waits.UID)}
 		w.activation.Status.Lottery = &rqv1.Lottery{Nonce: "revealed"}
 		run := w.Runs["run0"].DeepCopy()
@@ -121,8 +123,8 @@ func TestAnActivationGoesOnWhenItsVictimIsNarrowerAlready(t *testing.T) {
 	})
 }
 
-// TestADateWhileADeletedRunLeaves works a date out beside the pods and the Lease of a Run that is deleted: they are free
-// soon, and only others are cut.
+// TestADateWhileADeletedRunLeaves works a date out beside the pods and the Lease of a Run that is deleted: they are
+// free soon, and only others are cut.
 func TestADateWhileADeletedRunLeaves(t *testing.T) {
 	tell(t, func(w *world) {
 		w.addNode("n0", "d0")

@@ -19,8 +19,8 @@ type roster struct {
 	open    bool // the ledger has been read and this process decides
 }
 
-// classes are the gangs of the few kinds that something is looked for every second, so that nobody need go through the thousands
-// that only wait.
+// classes are the gangs of the few kinds that something is looked for every second, so that nobody need go through the
+// thousands that only wait.
 type classes struct {
 	// elastic are malleable Runs that run, and sweeps the opportunistic ones.
 	elastic, sweeps map[*gang]bool
@@ -68,8 +68,8 @@ func (r *roster) wanting() []*gang {
 	return out
 }
 
-// contested returns the flavors whose room Runs that wait are about to be tried on, or have not said yet where they intend to
-// be, and so do ranks that were lost. They come first.
+// contested returns the flavors whose room Runs that wait are about to be tried on, or have not said yet where they
+// intend to be, and so do ranks that were lost. They come first.
 func (r *roster) contested() map[string]bool {
 	out := map[string]bool{}
 	for _, g := range r.gangs {

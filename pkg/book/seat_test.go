@@ -28,7 +28,8 @@ func TestASwapLeavesShardsAloneThatAreNotUnderTheSpare(t *testing.T) {
 		}
 		w.Lose(w.on("run0-0"))
 		w.settle()
-		w.expect("run0", rqv1.RunRunning, swapped, map[string]int{"NodeFailure": 1, "Swap": 1, "open Swap Active": 1, "open Start Spare": 1})
+		w.expect("run0", rqv1.RunRunning, swapped, map[string]int{"NodeFailure": 1, "Swap": 1, "open Swap Active": 1,
+			"open Start Spare": 1})
 		w.expect("run1", rqv1.RunRunning, "2 of 6 shards run; the others wait: no GPUs are idle that a shard could use",
 			map[string]int{"NodeFailure": 2, "ReclaimedBySpare": 2, "open Start Borrowed": 2})
 	})
@@ -92,8 +93,8 @@ func (w *world) mend() {
 	}
 }
 
-// A node that loses a label under a Run takes nothing new, and does not keep the Run's other ranks from being replaced in the
-// domain where their group lies.
+// A node that loses a label under a Run takes nothing new, and does not keep the Run's other ranks from being replaced
+// in the domain where their group lies.
 func TestANodeWithoutItsLabelDoesNotHoldUpReplacements(t *testing.T) {
 	for name, c := range map[string]struct {
 		nodes, spares int
@@ -102,14 +103,15 @@ func TestANodeWithoutItsLabelDoesNotHoldUpReplacements(t *testing.T) {
 		phase         rqv1.RunPhase
 		on            string // the pod whose node the rank gets; "" for the free one
 	}{
-		"another rank's":                               {4, 0, []string{"run0-1"}, false, rqv1.RunRunning, ""},
-		"all others'":                                  {4, 0, []string{"run0-1", "run0-2"}, false, rqv1.RunRunning, ""},
-		"another rank's, after a restart":              {4, 0, []string{"run0-1"}, true, rqv1.RunRunning, ""},
-		"another rank's, with a spare":                 {5, 1, []string{"run0-1"}, false, rqv1.RunRunning, "run0-s0"},
-		"the spare's":                                  {5, 1, []string{"run0-s0"}, false, rqv1.RunRunning, "run0-s0"},
-		"the spare's, after a restart":                 {5, 1, []string{"run0-s0"}, true, rqv1.RunRunning, "run0-s0"},
-		"all others' and the spare's, after a restart": {5, 1, []string{"run0-1", "run0-2", "run0-s0"}, true, rqv1.RunRunning, "run0-s0"},
-		"all others', after a restart":                 {4, 0, []string{"run0-1", "run0-2"}, true, rqv1.RunFailed, ""},
+		"another rank's":                  {4, 0, []string{"run0-1"}, false, rqv1.RunRunning, ""},
+		"all others'":                     {4, 0, []string{"run0-1", "run0-2"}, false, rqv1.RunRunning, ""},
+		"another rank's, after a restart": {4, 0, []string{"run0-1"}, true, rqv1.RunRunning, ""},
+		"another rank's, with a spare":    {5, 1, []string{"run0-1"}, false, rqv1.RunRunning, "run0-s0"},
+		"the spare's":                     {5, 1, []string{"run0-s0"}, false, rqv1.RunRunning, "run0-s0"},
+		"the spare's, after a restart":    {5, 1, []string{"run0-s0"}, true, rqv1.RunRunning, "run0-s0"},
+		"all others' and the spare's, after a restart": {5, 1, []string{"run0-1", "run0-2", "run0-s0"}, true, rqv1.RunRunning,
+			"run0-s0"},
+		"all others', after a restart": {4, 0, []string{"run0-1", "run0-2"}, true, rqv1.RunFailed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tell(t, func(w *world) {

@@ -84,14 +84,16 @@ func (s *seating) occupy(h *holding, pod types.UID, gpus int) {
 		return
 	}
 	if h.idles() {
-		if s.standby[node] += gpus; s.standby[node] == 0 {
+		s.standby[node] += gpus
+		if s.standby[node] == 0 {
 			delete(s.standby, node)
 		}
 	}
 	s.fleet.Take(node, gpus)
 }
 
-// holdsBeside keeps what a pod holds beside its GPUs in step with its holding. A spare's is what its Run's ranks ask for.
+// holdsBeside keeps what a pod holds beside its GPUs in step with its holding. A spare's is what its Run's ranks ask
+// for.
 func (s *seating) holdsBeside(pod types.UID, h *holding) {
 	if g := s.roster.gangs[h.run]; g != nil && g.run != nil && h.claimed() && (h.spare || h.seated) {
 		if asks := s.besides(g); len(asks) > 0 {
@@ -136,7 +138,8 @@ func (s *seating) told(h *holding, pod *corev1.Pod) {
 	}
 }
 
-// toldToGo returns until when a pod that has been told to go may stay, as the API has it; zero when it has not been told.
+// toldToGo returns until when a pod that has been told to go may stay, as the API has it; zero when it has not been
+// told.
 func (s *seating) toldToGo(pod types.UID) time.Time {
 	if m := s.roster.members[pod]; m != nil {
 		if at := m.pod.DeletionTimestamp; at != nil && m.stage != finished {
@@ -175,7 +178,8 @@ func (s *seating) vacate(g *gang, unwanted func(*vacancy) bool) {
 // vacateAll gives up all of it.
 func (s *seating) vacateAll(g *gang) { s.vacate(g, func(*vacancy) bool { return true }) }
 
-// leaveSeat gives up what was kept for a pod that is gone, if its spare has not been told to go: the spare stands by again.
+// leaveSeat gives up what was kept for a pod that is gone, if its spare has not been told to go: the spare stands by
+// again.
 func (s *seating) leaveSeat(m *member) {
 	s.vacate(m.gang, func(v *vacancy) bool {
 		spare := s.roster.members[v.pod]
@@ -183,8 +187,8 @@ func (s *seating) leaveSeat(m *member) {
 	})
 }
 
-// stillLeased refuses a gang while the Lease is open of a lost rank, of the spare whose place one takes, or of an old pod whose
-// room it keeps.
+// stillLeased refuses a gang while the Lease is open of a lost rank, of the spare whose place one takes, or of an old
+// pod whose room it keeps.
 func (s *seating) stillLeased(g *gang) *plan.Refusal {
 	for i := range g.vacant {
 		if h := s.held[g.vacant[i].pod]; h != nil && h.leased && g.vacant[i].index != anyRank {
@@ -216,9 +220,10 @@ func (s *seating) stillLeaving(g *gang) bool {
 	return false
 }
 
-// missingOf lists the pods of a gang without a node, spares of a Run that has started apart. A cohort that it grows by comes
-// when nothing else is missing. It refuses while the Lease of a lost rank, or of the spare whose place it takes, is open: that
-// is closed first. The room that was kept for the missing is theirs now; that of spares stays kept until they have it.
+// missingOf lists the pods of a gang without a node, spares of a Run that has started apart. A cohort that it grows by
+// comes when nothing else is missing. It refuses while the Lease of a lost rank, or of the spare whose place it takes,
+// is open: that is closed first. The room that was kept for the missing is theirs now; that of spares stays kept until
+// they have it.
 func (s *seating) missingOf(g *gang) ([]plan.Missing, *plan.Refusal) {
 	if refusal := s.stillLeased(g); refusal != nil {
 		return nil, refusal
@@ -301,7 +306,8 @@ func (s *seating) payerOwner(m *member) rqv1.Owner {
 	return m.gang.demand.Owner
 }
 
-// roomFor returns how many GPUs of a node shards may hold: those that are nobody's and those under spares that stand by.
+// roomFor returns how many GPUs of a node shards may hold: those that are nobody's and those under spares that stand
+// by.
 func (s *seating) roomFor(node string) int { return s.nodes.freeOn(node) + s.standby[node] }
 
 // shardGPUs returns how many GPUs of a node shards hold.
@@ -313,9 +319,10 @@ func (s *seating) shardGPUs(node string) int {
 	return sum
 }
 
-// besideShards returns other places for a gang that leave shards where they are, or those found where there are none: it had
-// better not have them leave, but neither wait for anybody else's room nor be narrower for their sake.
-func (s *seating) besideShards(flavor string, found []plan.Assignment, again func() ([]plan.Assignment, *plan.Refusal)) []plan.Assignment {
+// besideShards returns other places for a gang that leave shards where they are, or those found where there are none:
+// it had better not have them leave, but neither wait for anybody else's room nor be narrower for their sake.
+func (s *seating) besideShards(flavor string, found []plan.Assignment,
+	again func() ([]plan.Assignment, *plan.Refusal)) []plan.Assignment {
 	if !slices.ContainsFunc(found, func(a plan.Assignment) bool { return len(s.shards[a.Node]) > 0 }) {
 		return found
 	}

@@ -9,8 +9,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// BenchmarkSecond is what is done every second, or every few, beside 15,000 Runs that wait for 5,000 nodes on which 2,000 others run:
-// each pass holds the book's lock. Promises apart, it is to cost less than 5 ms in all.
+// BenchmarkSecond is what is done every second, or every few, beside 15,000 Runs that wait for 5,000 nodes on which
+// 2,000 others run: each pass holds the book's lock. Promises apart, it is to cost less than 5 ms in all.
 func BenchmarkSecond(b *testing.B) {
 	f := newFleetOf(b)
 	f.fill(func(int, []*corev1.Pod) {})
@@ -21,7 +21,8 @@ func BenchmarkSecond(b *testing.B) {
 		}
 	}
 	at := metav1.NewMicroTime(f.now)
-	cutter := &rqv1.Reservation{Status: rqv1.ReservationStatus{ActivatedAt: &at, Cuts: []rqv1.Cut{{UID: "uid-run0001", Action: rqv1.CutLottery}}}}
+	cutter := &rqv1.Reservation{
+		Status: rqv1.ReservationStatus{ActivatedAt: &at, Cuts: []rqv1.Cut{{UID: "uid-run0001", Action: rqv1.CutLottery}}}}
 	for name, pass := range map[string]func(){
 		"onecut":  func() { f.book.Awaited(cutter) },
 		"lapse":   func() { f.book.Lapse(f.now) },

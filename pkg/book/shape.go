@@ -20,8 +20,8 @@ type shaper struct {
 	places  *placement
 }
 
-// reshape works the gang's demand out. Pods that exist fix the size of a pod, whatever the nodes have become since: active ones
-// by what they request, spares by what was found before.
+// reshape works the gang's demand out. Pods that exist fix the size of a pod, whatever the nodes have become since:
+// active ones by what they request, spares by what was found before.
 func (z *shaper) reshape(g *gang) {
 	if g.run == nil {
 		return
@@ -54,7 +54,8 @@ func (z *shaper) reshape(g *gang) {
 	}
 }
 
-// boundAgain takes the bound of gangs anew when this process begins to decide: their Runs may have come before all nodes and pods.
+// boundAgain takes the bound of gangs anew when this process begins to decide: their Runs may have come before all
+// nodes and pods.
 func (z *shaper) boundAgain() {
 	for _, g := range z.roster.gangs {
 		if g.bounded {
@@ -63,7 +64,8 @@ func (z *shaper) boundAgain() {
 	}
 }
 
-// demandOf brings the shape of a gang that has none, or asks for less than its Run, up to date with the nodes that there are.
+// demandOf brings the shape of a gang that has none, or asks for less than its Run, up to date with the nodes that
+// there are.
 func (z *shaper) demandOf(g *gang) {
 	if g.shape != nil {
 		if z.reshape(g); g.complete() {
@@ -103,7 +105,8 @@ func (z *shaper) join(g *gang, part rank.Part, pod *corev1.Pod) *member {
 	s.count(m, +1)
 	s.lowest = min(s.lowest, part.Index)
 	z.roster.members[pod.UID] = m
-	if s.present++; s.present == 1 && !part.Spare {
+	s.present++
+	if s.present == 1 && !part.Spare {
 		z.reshape(g)
 	}
 	return m

@@ -6,8 +6,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// TestNoMorePodsThanGPUs: a Run that may be two thousand GPUs wide has no more pods than there are GPUs, and uses what comes
-// later, as far as it can be paid for.
+// TestNoMorePodsThanGPUs: a Run that may be two thousand GPUs wide has no more pods than there are GPUs, and uses what
+// comes later, as far as it can be paid for.
 func TestNoMorePodsThanGPUs(t *testing.T) {
 	for name, test := range map[string]struct {
 		wide  []func(*rqv1.RunSpec)

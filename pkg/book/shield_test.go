@@ -10,8 +10,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// A Run that was drawn starts again when there is room, though nobody is cut for it. It gets as far as its next checkpoint,
-// whoever waits (R22).
+// A Run that was drawn starts again when there is room, though nobody is cut for it. It gets as far as its next
+// checkpoint, whoever waits (R22).
 func TestARunThatWasDrawnIsShieldedWhenItStartsAgain(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		const interval = reservationLead + 2*time.Minute

@@ -102,7 +102,8 @@ func TestSparesThatAreRefusedDoNotHoldUpOthers(t *testing.T) {
 		w.addNode("n4", freed)
 		w.settle()
 		if w.on("run0-s0") != "" || w.on("run0-s1") != "n4" {
-			w.t.Fatalf("the spares are on %q and %q, want only the second's domain to have room", w.on("run0-s0"), w.on("run0-s1"))
+			w.t.Fatalf("the spares are on %q and %q, want only the second's domain to have room", w.on("run0-s0"),
+				w.on("run0-s1"))
 		}
 		w.running("run0", "without one of its spares")
 		w.checkSettled()

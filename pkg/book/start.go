@@ -94,11 +94,13 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	}
 	x.places.resize(g, g.full.At(width))
 	assignments = x.seats.besideShards(g.full.Flavor, assignments, func() ([]plan.Assignment, *plan.Refusal) {
-		return plan.Gang(x.fleet, x.accounts, g.demand, claim, g.demand.Within(missing), x.agenda.outOfTheWay(g, rejected, now), now)
+		return plan.Gang(x.fleet, x.accounts, g.demand, claim, g.demand.Within(missing),
+			x.agenda.outOfTheWay(g, rejected, now), now)
 	})
 	g.planned = true
 	g.deadline = now.Add(x.args.GangDeadline.Duration)
-	x.seats.vacateAll(g) // what is kept for the gang and what it gets would count twice, and shards leave that are in nobody's way
+	// what is kept for the gang and what it gets would count twice, and shards leave that are in nobody's way
+	x.seats.vacateAll(g)
 	x.places.assume(g, slices.Concat(seated, assignments), now)
 	x.seats.sit(g, seated)
 	g.narrower = 0
@@ -118,7 +120,8 @@ func (x *starter) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refu
 			continue
 		}
 		missing := []plan.Missing{g.missingPod(m, domains)}
-		assignments, short := plan.Gang(x.fleet, x.accounts, g.demand, g.claim(nil), missing, x.nodes.unfitForSpares(g, x.nodes.rejected(g, m.pod)), now)
+		assignments, short := plan.Gang(x.fleet, x.accounts, g.demand, g.claim(nil), missing,
+			x.nodes.unfitForSpares(g, x.nodes.rejected(g, m.pod)), now)
 		switch {
 		case short == nil:
 			x.places.assume(g, assignments, now)
@@ -140,9 +143,10 @@ func (x *starter) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refu
 	return refusal
 }
 
-// takeSeats gives ranks the rooms of the spares that are kept for them, with the payers that they had, and returns the ranks
-// that have none, which follow those of their group to their domain. Rooms that a rank cannot use are given up.
-func (x *starter) takeSeats(g *gang, missing []plan.Missing, rejected func(string) bool) (seated []plan.Assignment, rest []plan.Missing) {
+// takeSeats gives ranks the rooms of the spares that are kept for them, with the payers that they had, and returns the
+// ranks that have none, which follow those of their group to their domain. Rooms that a rank cannot use are given up.
+func (x *starter) takeSeats(g *gang, missing []plan.Missing, rejected func(string) bool) (seated []plan.Assignment,
+	rest []plan.Missing) {
 	x.seats.vacate(g, func(v *vacancy) bool { return v.seat() && !x.usable(g, v, rejected) })
 	for _, m := range missing {
 		at := slices.IndexFunc(g.vacant, func(v vacancy) bool { return v.seat() && v.index == m.Index })
@@ -171,10 +175,11 @@ func (x *starter) usable(g *gang, v *vacancy, rejected func(string) bool) bool {
 		x.accounts.Reaches(v.payer.key, x.nodes.byName[v.node].Labels)
 }
 
-// withoutRoom says what becomes of a gang whose missing ranks were refused. Those that wait for the room of pods beyond the
-// width get it together, once all of it is there. When there is none to wait for, a running gang is told at which width it
-// could go on. A cohort waits for nothing: the gang goes on without it.
-func (x *starter) withoutRoom(g *gang, pod *corev1.Pod, missing []plan.Missing, refusal *plan.Refusal, now time.Time) *plan.Refusal {
+// withoutRoom says what becomes of a gang whose missing ranks were refused. Those that wait for the room of pods beyond
+// the width get it together, once all of it is there. When there is none to wait for, a running gang is told at which
+// width it could go on. A cohort waits for nothing: the gang goes on without it.
+func (x *starter) withoutRoom(g *gang, pod *corev1.Pod, missing []plan.Missing, refusal *plan.Refusal,
+	now time.Time) *plan.Refusal {
 	switch {
 	case !g.started(), g.grows():
 		return refusal
@@ -188,8 +193,9 @@ func (x *starter) withoutRoom(g *gang, pod *corev1.Pod, missing []plan.Missing, 
 	return refusal
 }
 
-// widthWithout returns the widest width in pods below its own at which a gang that lost ranks could go on, once the pods beyond
-// it have given up their room; 0 when there is none (R27). Widths are tried as they are given up, one step at a time.
+// widthWithout returns the widest width in pods below its own at which a gang that lost ranks could go on, once the
+// pods beyond it have given up their room; 0 when there is none (R27). Widths are tried as they are given up, one step
+// at a time.
 func (x *starter) widthWithout(g *gang, missing []plan.Missing, rejected func(string) bool, now time.Time) int {
 	if g.demand.StepPods == 0 || !g.started() {
 		return 0
@@ -204,7 +210,8 @@ func (x *starter) widthWithout(g *gang, missing []plan.Missing, rejected func(st
 }
 
 // fitsWithout reports whether missing ranks would fit a narrower shape of their gang if the pods beyond it were gone.
-func (x *starter) fitsWithout(g *gang, d plan.Demand, missing []plan.Missing, rejected func(string) bool, now time.Time) bool {
+func (x *starter) fitsWithout(g *gang, d plan.Demand, missing []plan.Missing, rejected func(string) bool,
+	now time.Time) bool {
 	var gone []*member
 	for m := range g.all() {
 		if m.placed() && !d.Has(m.part) {
@@ -220,9 +227,10 @@ func (x *starter) fitsWithout(g *gang, d plan.Demand, missing []plan.Missing, re
 	return refusal == nil
 }
 
-// placeAside plans a gang where no Reservation intends to be, and anywhere when it does not fit there, unless the gang only
-// grows.
-func (x *starter) placeAside(g *gang, d plan.Demand, claim plan.Claim, missing []plan.Missing, excluded func(string) bool, now time.Time) ([]plan.Assignment, *plan.Refusal) {
+// placeAside plans a gang where no Reservation intends to be, and anywhere when it does not fit there, unless the gang
+// only grows.
+func (x *starter) placeAside(g *gang, d plan.Demand, claim plan.Claim, missing []plan.Missing,
+	excluded func(string) bool, now time.Time) ([]plan.Assignment, *plan.Refusal) {
 	assignments, refusal := plan.Gang(x.fleet, x.accounts, d, claim, missing, x.agenda.outOfTheWay(g, excluded, now), now)
 	if refusal == nil || g.grows() || len(x.agenda.intended) == 0 {
 		return assignments, refusal

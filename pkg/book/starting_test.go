@@ -30,7 +30,8 @@ func (s *storm) starting() {
 	}
 }
 
-// A Run that is starting is in the way of a promise, and does not undo it. It is cut once it has started, and not before.
+// A Run that is starting is in the way of a promise, and does not undo it. It is cut once it has started, and not
+// before.
 func TestARunThatIsStartingDoesNotCancelReservations(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.starting()
@@ -44,7 +45,8 @@ func TestARunThatIsStartingDoesNotCancelReservations(t *testing.T) {
 			}
 		}
 		p := s.Book.Prospect(s.Runs["run2"].UID)
-		if p.Activation != nil || p.Promise == nil || !p.Promise.At.After(s.Now) || len(p.Promise.Conflicts) != 1 || p.Promise.Conflicts[0].Run.Name != "run1" {
+		if p.Activation != nil || p.Promise == nil || !p.Promise.At.After(s.Now) || len(p.Promise.Conflicts) != 1 ||
+			p.Promise.Conflicts[0].Run.Name != "run1" {
 			s.t.Fatalf("run2 is promised %+v and decided on: %+v", p.Promise, p.Activation)
 		}
 		s.work() // run1 starts
@@ -56,8 +58,8 @@ func TestARunThatIsStartingDoesNotCancelReservations(t *testing.T) {
 	})
 }
 
-// The dates of Runs that wait behind one that is starting do not chase each other: each has an instant at which what starts
-// may be cut, and needs not look for one after the other's turn.
+// The dates of Runs that wait behind one that is starting do not chase each other: each has an instant at which what
+// starts may be cut, and needs not look for one after the other's turn.
 func TestDatesBehindARunThatIsStartingComeToRest(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.starting()
@@ -75,8 +77,8 @@ func TestDatesBehindARunThatIsStartingComeToRest(t *testing.T) {
 	})
 }
 
-// Two Runs have others cut for them, and the scheduler dies when all of those have left. The first takes no room that the
-// second needs.
+// Two Runs have others cut for them, and the scheduler dies when all of those have left. The first takes no room that
+// the second needs.
 func TestActivationsDoNotTakeEachOthersRoomAfterACrash(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.addNode("n0", "d0")

@@ -32,7 +32,8 @@ type journal struct {
 }
 
 func newJournal() journal {
-	return journal{judged: map[types.UID]time.Time{}, cutters: map[types.UID]map[types.UID]time.Time{}, shielded: map[types.UID]time.Time{}, cutAt: map[types.UID]time.Time{},
+	return journal{judged: map[types.UID]time.Time{}, cutters: map[types.UID]map[types.UID]time.Time{},
+		shielded: map[types.UID]time.Time{}, cutAt: map[types.UID]time.Time{},
 		worked: map[types.UID]time.Duration{}, tally: map[string]int{}}
 }
 
@@ -70,14 +71,16 @@ func (s *storm) judgeCut(run *rqv1.Run, a *book.Activation, c *rqv1.Cut) {
 		s.t.Fatalf("R22: %s is cut at %s for %s and is shielded until %s", c.Run.Name, a.At, run.Name, until)
 	}
 	if until := s.cutters[run.UID][c.UID]; until.After(a.At) {
-		s.t.Fatalf("R22: %s cuts %s at %s, which has cut it and is shielded from it until %s", run.Name, c.Run.Name, a.At, until)
+		s.t.Fatalf("R22: %s cuts %s at %s, which has cut it and is shielded from it until %s", run.Name, c.Run.Name, a.At,
+			until)
 	}
 }
 
 // started notes a Run that starts, and until when it is not cut if others were cut for it or it has been drawn before.
 func (s *storm) started(next *rqv1.Run) {
 	was := s.Runs[next.Name]
-	if now, before := next.Status.Width, was.Status.Width; now != nil && before != nil && now.Granted > before.Granted && before.Granted > 0 {
+	if now, before := next.Status.Width, was.Status.Width; now != nil && before != nil && now.Granted > before.Granted &&
+		before.Granted > 0 {
 		s.tally["grew"]++
 	}
 	if was.Status.Phase == rqv1.RunRunning || next.Status.Phase != rqv1.RunRunning {
@@ -86,7 +89,9 @@ func (s *storm) started(next *rqv1.Run) {
 	s.tally["started"]++
 	delete(s.shielded, next.UID)
 	for _, r := range s.Reservations {
-		drawn := slices.ContainsFunc(r.Status.Cuts, func(c rqv1.Cut) bool { return c.UID == next.UID && c.Action == rqv1.CutLottery })
+		drawn := slices.ContainsFunc(r.Status.Cuts, func(c rqv1.Cut) bool {
+			return c.UID == next.UID && c.Action == rqv1.CutLottery
+		})
 		if s.disturbed.After(s.Now) {
 			continue // the clock was set back
 		}
@@ -118,7 +123,8 @@ func (s *storm) tell(was, r *rqv1.Reservation) {
 		if diff := cmp.Diff(was.Status.ConflictSet, r.Status.ConflictSet); diff != "" || !a.Equal(r.Status.ActivatedAt) {
 			s.t.Fatalf("Reservation %s was activated and changes:\n%s", r.Name, diff)
 		}
-		if was.Status.Lottery.Nonce != "" && !cmp.Equal([]any{was.Status.Lottery, was.Status.Cuts}, []any{r.Status.Lottery, r.Status.Cuts}) {
+		if was.Status.Lottery.Nonce != "" && !cmp.Equal([]any{was.Status.Lottery, was.Status.Cuts},
+			[]any{r.Status.Lottery, r.Status.Cuts}) {
 			s.t.Fatalf("Reservation %s was revealed and changes", r.Name)
 		}
 	}
@@ -152,7 +158,8 @@ func (s *storm) tellEnd(r *rqv1.Reservation, revealed bool) {
 	s.tally[state+" after cuts"]++
 	run := s.Runs[r.Spec.RunRef.Name]
 	there := run != nil && string(run.UID) == r.Labels[rqv1.LabelRunUID]
-	if r.Status.State == rqv1.ReservationCanceled && r.Status.Cause != rqv1.CanceledCalledOff && there && s.disturbed.Before(r.Status.ActivatedAt.Truncate(time.Millisecond)) {
+	if r.Status.State == rqv1.ReservationCanceled && r.Status.Cause != rqv1.CanceledCalledOff && there &&
+		s.disturbed.Before(r.Status.ActivatedAt.Truncate(time.Millisecond)) {
 		s.t.Fatalf("Reservation %s cut %v in vain: %s\n%s", r.Name, r.Status.Cuts, r.Status.Reason, s.describe(run.Name))
 	}
 }
@@ -189,7 +196,8 @@ func (s *storm) checkCut() {
 			continue
 		}
 		if at := s.cutAt[l.Spec.RunRef.UID]; !l.Spec.Start.Time.Before(at) {
-			s.t.Fatalf("R19: Lease %s of %s is closed as %s, and nothing has cut it since: its Run was last cut at %s", name, l.Spec.Start, reason, at)
+			s.t.Fatalf("R19: Lease %s of %s is closed as %s, and nothing has cut it since: its Run was last cut at %s", name,
+				l.Spec.Start, reason, at)
 		}
 	}
 }
@@ -213,7 +221,8 @@ func (s *storm) checkPromises() {
 			if p.Leaving > 0 || s.ending(run) {
 				continue // it has its places, and shards are leaving them; or its own pods leave, since it took too long to start
 			}
-			s.t.Fatalf("Reservation %s of %s is %s late: %+v %v\n%s\n%s", name, run.Status.Phase, late, p.Promise, p.Refusal, s.describe(run.Name), s.story())
+			s.t.Fatalf("Reservation %s of %s is %s late: %+v %v\n%s\n%s", name, run.Status.Phase, late, p.Promise, p.Refusal,
+				s.describe(run.Name), s.story())
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Runs)) {
@@ -227,8 +236,8 @@ func (s *storm) checkPromises() {
 	}
 }
 
-// undisclosed returns what has been decided about what is published already and not revealed, by Reservation; nothing if
-// something was decided that is not published at all, for that is forgotten by whoever comes after.
+// undisclosed returns what has been decided about what is published already and not revealed, by Reservation; nothing
+// if something was decided that is not published at all, for that is forgotten by whoever comes after.
 func (s *storm) undisclosed() map[string]*book.Activation {
 	out := map[string]*book.Activation{}
 	for _, name := range slices.Sorted(maps.Keys(s.Reservations)) {
@@ -237,7 +246,8 @@ func (s *storm) undisclosed() map[string]*book.Activation {
 		if r.Status.ActivatedAt == nil && run != nil && s.Book.Prospect(run.UID).Activation != nil {
 			return nil
 		}
-		if r.Status.State != rqv1.ReservationActivating || r.Status.Lottery.Nonce != "" || run == nil || string(run.UID) != r.Labels[rqv1.LabelRunUID] {
+		if r.Status.State != rqv1.ReservationActivating || r.Status.Lottery.Nonce != "" || run == nil ||
+			string(run.UID) != r.Labels[rqv1.LabelRunUID] {
 			continue
 		}
 		out[name] = s.Book.Prospect(run.UID).Activation
@@ -252,7 +262,8 @@ func (s *storm) compare(before, after map[string]*book.Activation) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		x, y := before[name], after[name]
-		if s.disturbed.Before(s.Reservations[name].Status.ActivatedAt.Truncate(time.Millisecond)) && (y == nil || x != nil && !cmp.Equal([]any{x.Draws, x.Cuts}, []any{y.Draws, y.Cuts})) {
+		if s.disturbed.Before(s.Reservations[name].Status.ActivatedAt.Truncate(time.Millisecond)) &&
+			(y == nil || x != nil && !cmp.Equal([]any{x.Draws, x.Cuts}, []any{y.Draws, y.Cuts})) {
 			s.t.Fatalf("R21: after a crash %s is decided otherwise:\n%+v\n%+v", name, x, y)
 		}
 		s.tally["crash between publish and reveal"]++

@@ -8,8 +8,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
-// A spare that is on its way to its node when its Run is cut opens no Lease any more: that Lease would be younger than the
-// decision, and whoever completes it after a restart would not know that it ends too.
+// A spare that is on its way to its node when its Run is cut opens no Lease any more: that Lease would be younger than
+// the decision, and whoever completes it after a restart would not know that it ends too.
 func TestACutPodOpensNoLease(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.addNode("n0", "d0")

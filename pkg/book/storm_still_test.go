@@ -11,8 +11,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
-// still has everybody come to rest, and asserts that nothing changes then before the instant that the book tells, however often
-// and whenever it is asked.
+// still has everybody come to rest, and asserts that nothing changes then before the instant that the book tells,
+// however often and whenever it is asked.
 func (s *storm) still(t *rapid.T) {
 	s.Faults.Drop(sim.Crash)
 	s.Faults.Drop(sim.Refused)

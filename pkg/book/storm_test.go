@@ -50,7 +50,8 @@ func (s *storm) submitAnything(t *rapid.T) {
 		runtime.Checkpoint = &metav1.Duration{Duration: time.Duration(rapid.IntRange(1, 4).Draw(t, "interval")) * time.Minute}
 	}
 	if rapid.IntRange(0, 2).Draw(t, "bounded") == 0 {
-		runtime.MaxDuration = &metav1.Duration{Duration: time.Duration(rapid.IntRange(1, 600).Draw(t, "maxDuration")) * time.Second}
+		runtime.MaxDuration = &metav1.Duration{
+			Duration: time.Duration(rapid.IntRange(1, 600).Draw(t, "maxDuration")) * time.Second}
 	}
 	grace := func(*rqv1.RunSpec) {}
 	if rapid.Bool().Draw(t, "template") {
@@ -108,7 +109,8 @@ func (s *storm) story() string {
 	out := s.Now.String() + "\n"
 	for _, name := range slices.Sorted(maps.Keys(s.Runs)) {
 		p := s.Book.Prospect(s.Runs[name].UID)
-		out += fmt.Sprintf("%s %s %s worked %s promise %+v\n", name, s.Runs[name].Status.Phase, s.Runs[name].Status.Message, s.worked[s.Runs[name].UID], p.Promise)
+		out += fmt.Sprintf("%s %s %s worked %s promise %+v\n", name, s.Runs[name].Status.Phase, s.Runs[name].Status.Message,
+			s.worked[s.Runs[name].UID], p.Promise)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Reservations)) {
 		r := s.Reservations[name]
@@ -117,8 +119,8 @@ func (s *storm) story() string {
 	return out
 }
 
-// TestStorms lets Runs reserve and be cut while anything may happen, in any order, and asserts that nobody is cut in vain,
-// twice or unfairly, that what is published holds, and that in the end everybody who can start has.
+// TestStorms lets Runs reserve and be cut while anything may happen, in any order, and asserts that nobody is cut in
+// vain, twice or unfairly, that what is published holds, and that in the end everybody who can start has.
 func TestStorms(t *testing.T) {
 	total := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -237,7 +239,8 @@ func (s *storm) wildActions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"end pod": func(t *rapid.T) {
 			if uid, ok := pick(t, "pod", s.SortedPods()); ok && s.Pods[uid].Status.Phase == corev1.PodRunning {
-				s.EndPod(uid, rapid.SampledFrom([]corev1.PodPhase{corev1.PodSucceeded, corev1.PodSucceeded, corev1.PodFailed}).Draw(t, "phase"))
+				s.EndPod(uid, rapid.SampledFrom([]corev1.PodPhase{corev1.PodSucceeded, corev1.PodSucceeded,
+					corev1.PodFailed}).Draw(t, "phase"))
 				s.disturb()
 			}
 		},
@@ -269,7 +272,8 @@ func (s *storm) wildActions() map[string]func(*rapid.T) {
 		},
 		"hang": func(t *rapid.T) {
 			if uid, ok := pick(t, "pod", s.Ends.Keys()); ok {
-				if until := s.Now.Add(time.Duration(rapid.IntRange(1, 100).Draw(t, "seconds")) * time.Second); until.After(s.Ends.At(uid)) {
+				if until := s.Now.Add(time.Duration(rapid.IntRange(1, 100).Draw(t, "seconds")) * time.Second); until.After(
+					s.Ends.At(uid)) {
 					s.Ends.Set(uid, until)
 				}
 				s.disturb()

@@ -145,7 +145,8 @@ func (s *storm) widths() []int32 {
 func (s *storm) finish(run string) {
 	for _, uid := range s.SortedPods() {
 		pod := s.Pods[uid]
-		if pod.Labels[rqv1.LabelRun] == run && pod.Labels[rqv1.LabelRole] != string(rqv1.RoleSpare) && pod.Status.Phase == corev1.PodRunning {
+		if pod.Labels[rqv1.LabelRun] == run && pod.Labels[rqv1.LabelRole] != string(rqv1.RoleSpare) &&
+			pod.Status.Phase == corev1.PodRunning {
 			s.EndPod(uid, corev1.PodSucceeded)
 		}
 	}

@@ -48,8 +48,8 @@ func byAge(x, y *gang) int {
 		strings.Compare(a.Name, b.Name))
 }
 
-// replans reports whether an edit of a Run changes who pays for it or for how long, so that what was planned before does not
-// hold any more. The API admits that only while the Run is Pending.
+// replans reports whether an edit of a Run changes who pays for it or for how long, so that what was planned before
+// does not hold any more. The API admits that only while the Run is Pending.
 func replans(was, is *rqv1.Run) bool {
 	return was.Spec.Owner != is.Spec.Owner || !equality.Semantic.DeepEqual(was.Spec.Funding, is.Spec.Funding) ||
 		!equality.Semantic.DeepEqual(was.Spec.Runtime, is.Spec.Runtime)

@@ -16,7 +16,8 @@ func (x *starter) turned(m *member, node, why string) {
 	}
 	if node == "" {
 		x.places.giveBack(m)
-		x.waiting.refuse(g, &plan.Refusal{Reason: plan.NodesRejected, Spare: m.extra() && !m.joins(), Grow: m.joins(), Owner: g.run.Spec.Owner,
+		x.waiting.refuse(g, &plan.Refusal{Reason: plan.NodesRejected, Spare: m.extra() && !m.joins(), Grow: m.joins(),
+			Owner:  g.run.Spec.Owner,
 			Flavor: g.demand.Flavor, Rejected: &plan.Rejection{Rule: why}, Message: why})
 		return
 	}
@@ -28,7 +29,8 @@ func (x *starter) turned(m *member, node, why string) {
 	places := slices.DeleteFunc(g.placesOf(), func(p resolver.Holding) bool { return g.excluded[p.Node] != "" })
 	x.places.giveBack(m)
 	if g.activating() && !g.underWay() {
-		x.kept.keepFor(g, places, g.deadline) // others were cut for it: it is the gang's until that has been planned without the node
+		// others were cut for it: it is the gang's until that has been planned without the node
+		x.kept.keepFor(g, places, g.deadline)
 	}
 	if lead := g.leader(); lead != nil {
 		g.woken = true // what it has just given back wakes others, and would have it forget the node
@@ -36,8 +38,8 @@ func (x *starter) turned(m *member, node, why string) {
 	}
 }
 
-// turnedShard takes a shard from a node that another scheduling rule turned down. It is placed elsewhere, or there again after
-// a while.
+// turnedShard takes a shard from a node that another scheduling rule turned down. It is placed elsewhere, or there
+// again after a while.
 func (x *starter) turnedShard(m *member, node, why string) {
 	m.gang.excluded[node] = why
 	if m.stage == assigned {

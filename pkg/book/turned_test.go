@@ -33,7 +33,8 @@ func (w *world) idleNodes() []string {
 	return out
 }
 
-// A rank that the nodes with free GPUs turn down has no room: its spare, a narrower width or a new start follow (R26, R27).
+// A rank that the nodes with free GPUs turn down has no room: its spare, a narrower width or a new start follow (R26,
+// R27).
 func TestWhatBecomesOfRanksThatNodesTurnDown(t *testing.T) {
 	for name, c := range map[string]struct {
 		nodes, pods, spares int
@@ -46,7 +47,8 @@ func TestWhatBecomesOfRanksThatNodesTurnDown(t *testing.T) {
 			map[string]int{"Deleted": 1, "Swap": 1, "open Start Active": 1, "open Swap Active": 1}},
 		"narrower": {4, 3, 0, []func(*rqv1.RunSpec){ungrouped, elastic(1, 1)}, rqv1.RunRunning, "shrunk to 16 GPUs",
 			map[string]int{"Deleted": 1, "Shrink": 1, "open Start Active": 2}},
-		"a new start": {3, 2, 0, []func(*rqv1.RunSpec){checkpointed}, rqv1.RunPending, "2 nodes were rejected by other rules, such as n0: Insufficient cpu",
+		"a new start": {3, 2, 0, []func(*rqv1.RunSpec){checkpointed}, rqv1.RunPending,
+			"2 nodes were rejected by other rules, such as n0: Insufficient cpu",
 			map[string]int{"Deleted": 1, "Unwound": 1}},
 		"the end": {3, 2, 0, nil, rqv1.RunFailed, "such as n0: Insufficient cpu", map[string]int{"Deleted": 1, "Failed": 1}},
 	} {

@@ -122,7 +122,8 @@ func TestMoneyThatIsNotUsedIsForTheNext(t *testing.T) {
 		w.DeleteRun("run0")
 		for _, lease := range w.OpenLeases() {
 			closed := lease.DeepCopy()
-			closed.Status = rqv1.LeaseStatus{Closed: true, Ended: &metav1.MicroTime{Time: w.Now}, ClosureReason: rqv1.ClosedDeleted}
+			closed.Status = rqv1.LeaseStatus{Closed: true, Ended: &metav1.MicroTime{Time: w.Now},
+				ClosureReason: rqv1.ClosedDeleted}
 			w.SetLease(closed)
 		}
 		if told("run2") {
@@ -139,8 +140,8 @@ func TestMoneyThatIsNotUsedIsForTheNext(t *testing.T) {
 	})
 }
 
-// A Run that waits for money and could not start any more if it had it, because nodes have gone, is promised nothing once it is
-// looked at again.
+// A Run that waits for money and could not start any more if it had it, because nodes have gone, is promised nothing
+// once it is looked at again.
 func TestWhatCannotStartIsPromisedNothing(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.addNode("n0", "d0")
@@ -168,7 +169,8 @@ func TestWhatCannotStartIsPromisedNothing(t *testing.T) {
 	})
 }
 
-// A Run that could be paid for, and whose pods a quota refuses, is promised nothing that others would have to stay away from.
+// A Run that could be paid for, and whose pods a quota refuses, is promised nothing that others would have to stay away
+// from.
 func TestARunWithoutItsPodsKeepsNobodyFromItsRoom(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.addNode("n0", "d0")

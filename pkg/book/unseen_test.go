@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A gang whose node the scheduler does not see yet is tried again within a second, and not in a hot loop; when the node does not
-// come it gives its GPUs back.
+// A gang whose node the scheduler does not see yet is tried again within a second, and not in a hot loop; when the node
+// does not come it gives its GPUs back.
 func TestAGangOnANodeThatTheSchedulerDoesNotSee(t *testing.T) {
 	tell(t, func(w *world) {
 		w.addNode("n0", "d0")

@@ -29,8 +29,8 @@ func from(index int) func(*vacancy) bool { return func(v *vacancy) bool { return
 // charged returns the name of the charge for the room of a pod that is gone.
 func charged(pod types.UID) string { return "vacant/" + string(pod) }
 
-// requeue is what a Run that was requeued because of a node's loss keeps of what it held (R22): younger Runs that wait would have
-// it before the Run's new pods are there.
+// requeue is what a Run that was requeued because of a node's loss keeps of what it held (R22): younger Runs that wait
+// would have it before the Run's new pods are there.
 type requeue struct {
 	places []place
 	// until is gangDeadline after the last of the old Leases was closed; zero while none has been.
@@ -50,8 +50,8 @@ type place struct {
 	kept   bool // else the gang has been given it
 }
 
-// room is what is kept for a gang that is planned again, for a while: nobody else is given it, and the gang itself is planned
-// as if it were free.
+// room is what is kept for a gang that is planned again, for a while: nobody else is given it, and the gang itself is
+// planned as if it were free.
 type room struct {
 	held  []types.UID
 	gpus  int // of all that is held

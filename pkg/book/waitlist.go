@@ -113,8 +113,8 @@ func (w *waitlist) passOn(g *gang) {
 	}
 }
 
-// richer reports whether any of those who were asked to pay for a gang may be able to pay for more since. No Lease that ends opens a
-// window, or has anybody pay who does not.
+// richer reports whether any of those who were asked to pay for a gang may be able to pay for more since. No Lease that
+// ends opens a window, or has anybody pay who does not.
 func (w *waitlist) richer(g *gang) bool {
 	if w.payers > g.tried {
 		return true
@@ -137,16 +137,16 @@ func (w *waitlist) improved(g *gang, free int) bool {
 	return g.refusal.AboutMoney() && (w.richer(g) || g.refusal.Elsewhere && w.room[flavor] > g.tried)
 }
 
-// pardon has a gang that is woken be tried again on the nodes that turned it down. A running gang is not, unless a node has changed,
-// before its retry: shards and spares make room for each try, and what they free and take again would wake it for ever. Nodes that
-// turned it down for want of GPUs have them as soon as whoever leaves them is gone.
+// pardon has a gang that is woken be tried again on the nodes that turned it down. A running gang is not, unless a node
+// has changed, before its retry: shards and spares make room for each try, and what they free and take again would wake
+// it for ever. Nodes that turned it down for want of GPUs have them as soon as whoever leaves them is gone.
 func (w *waitlist) pardon(g *gang) {
 	all := !g.started() || w.nodes[g.full.Flavor] > g.tried
 	maps.DeleteFunc(g.excluded, func(_, why string) bool { return all || strings.Contains(why, w.args.GPUResource) })
 }
 
-// wake has a gang planned again: by its leader's scheduling cycle, or, when it has no pods for want of a shape, by the Run
-// controller.
+// wake has a gang planned again: by its leader's scheduling cycle, or, when it has no pods for want of a shape, by the
+// Run controller.
 func (w *waitlist) wake(g *gang) {
 	if g.opportunistic() && g.shape == nil && !g.unpaid {
 		return // Fill looks after it
@@ -174,8 +174,8 @@ func (w *waitlist) wakeStirred() {
 	}
 }
 
-// wakeNext wakes refused gangs, oldest first, for which something has improved since they were last tried, and no more of
-// them than the free GPUs could serve: the rest are looked at again when those have been planned.
+// wakeNext wakes refused gangs, oldest first, for which something has improved since they were last tried, and no more
+// of them than the free GPUs could serve: the rest are looked at again when those have been planned.
 func (w *waitlist) wakeNext() {
 	free := map[string]int{}
 	purse := purse{accounts: w.accounts, payers: w.payers, left: map[purseKey]int{}}
@@ -187,7 +187,8 @@ func (w *waitlist) wakeNext() {
 		if _, known := free[flavor]; !known {
 			free[flavor] = w.fleet.FreeOf(flavor)
 		}
-		if !g.woken && (!w.improved(g, free[flavor]+g.room.gpus) || g.refusal.AboutMoney() && !g.keepsRoom() && !g.opportunistic() && !purse.take(g, flavor)) {
+		if !g.woken && (!w.improved(g, free[flavor]+g.room.gpus) || g.refusal.AboutMoney() && !g.keepsRoom() &&
+			!g.opportunistic() && !purse.take(g, flavor)) {
 			continue
 		}
 		if g.shape == nil && !g.unpaid { // else it is not planned now, so that nobody would look at the rest
@@ -205,7 +206,8 @@ func (w *waitlist) refuse(g *gang, refusal *plan.Refusal) {
 	w.mail.reconcile(keyOf(g.run))
 }
 
-// proceed lets a gang whose places are free into the queue, and who leads those that have none: they have been held back too.
+// proceed lets a gang whose places are free into the queue, and who leads those that have none: they have been held
+// back too.
 func (w *waitlist) proceed(g *gang) {
 	for m := range g.all() {
 		if m.stage == assigned {
@@ -220,15 +222,16 @@ func (w *waitlist) proceed(g *gang) {
 // gone notes that a pod which gangs wait for holds nothing any more.
 func (w *waitlist) gone(h *holding) {
 	for _, g := range h.awaitedBy {
-		if g.awaiting--; g.awaiting == 0 && g.run != nil {
+		g.awaiting--
+		if g.awaiting == 0 && g.run != nil {
 			w.proceed(g)
 		}
 	}
 	h.awaitedBy = nil
 }
 
-// again has a gang that waits, or has given its places back, planned anew, because what was decided for it cannot be carried
-// out as it was.
+// again has a gang that waits, or has given its places back, planned anew, because what was decided for it cannot be
+// carried out as it was.
 func (w *waitlist) again(g *gang) {
 	if g.complete() && !g.started() && !g.woken && g.leader() != nil {
 		w.wake(g)

@@ -43,7 +43,8 @@ func (q *trials) tryOut(run *rqv1.Run, now time.Time) ([]plan.Assignment, *gang,
 // newcomer returns the gang of a Run that has just been submitted.
 func (q *trials) newcomer(run *rqv1.Run, now time.Time) *gang {
 	g := &gang{run: run, excluded: map[string]string{}, prospect: prospect{since: now}}
-	g.full, g.shape = plan.DemandOf(&run.Spec, q.nodes.podGPUs(podOf(run)), q.nodes.largestNode(run.Spec.Resources.GPUType))
+	g.full, g.shape = plan.DemandOf(&run.Spec, q.nodes.podGPUs(podOf(run)),
+		q.nodes.largestNode(run.Spec.Resources.GPUType))
 	g.demand = g.full
 	return g
 }
@@ -54,12 +55,14 @@ func (q *trials) fillWith(run *rqv1.Run, now time.Time) Outlook {
 	if g.shape != nil {
 		return Outlook{Refusal: g.shape}
 	}
-	places, refusal := plan.Fill(q.accounts, g.demand, g.claim(nil), indexes(g.demand.Pods()), q.fill.rooms(g, podOf(run), q.fill.idleNodes()[g.full.Flavor]), now)
-	return Outlook{GPUs: len(places) * g.demand.GPUsPerPod, GPUsPerPod: g.demand.GPUsPerPod, Places: places, Refusal: refusal}
+	places, refusal := plan.Fill(q.accounts, g.demand, g.claim(nil), indexes(g.demand.Pods()),
+		q.fill.rooms(g, podOf(run), q.fill.idleNodes()[g.full.Flavor]), now)
+	return Outlook{GPUs: len(places) * g.demand.GPUsPerPod, GPUsPerPod: g.demand.GPUsPerPod, Places: places,
+		Refusal: refusal}
 }
 
-// changes looks for single changes to a Run that would make it start now: fewer GPUs, no spares, another type. What would have it
-// paid for is the advice on its refusal.
+// changes looks for single changes to a Run that would make it start now: fewer GPUs, no spares, another type. What
+// would have it paid for is the advice on its refusal.
 func (q *trials) changes(g *gang, now time.Time) []Change {
 	var out []Change
 	run := g.run
@@ -72,7 +75,9 @@ func (q *trials) changes(g *gang, now time.Time) []Change {
 		}
 	}
 	if total := q.mostGPUs(g, now); total > 0 {
-		try(fmt.Sprintf("resources.totalGPUs: %d", total), func(s *rqv1.RunSpec) { s.Resources.TotalGPUs, s.Malleable = total, nil })
+		try(fmt.Sprintf("resources.totalGPUs: %d", total), func(s *rqv1.RunSpec) {
+			s.Resources.TotalGPUs, s.Malleable = total, nil
+		})
 	}
 	if cmp.Or(ptr.Deref(run.Spec.Spares, 0), ptr.Deref(run.Spec.SparesPerGroup, 0)) > 0 {
 		try("no spares", func(s *rqv1.RunSpec) { s.Spares, s.SparesPerGroup = nil, nil })
@@ -85,8 +90,8 @@ func (q *trials) changes(g *gang, now time.Time) []Change {
 	return out
 }
 
-// mostGPUs returns the most GPUs that a Run of fewer than it asks for would start with now, in whole groups or pods; 0 when
-// not even one would.
+// mostGPUs returns the most GPUs that a Run of fewer than it asks for would start with now, in whole groups or pods; 0
+// when not even one would.
 func (q *trials) mostGPUs(g *gang, now time.Time) int32 {
 	unit := int32(1)
 	if l := g.run.Spec.Locality; l != nil && l.GroupGPUs != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
-// checkWidths asserts that every Run that runs has one of its widths (R16), that its pods are those of that width and no
-// others, and that a Run which waits is granted nothing.
+// checkWidths asserts that every Run that runs has one of its widths (R16), that its pods are those of that width and
+// no others, and that a Run which waits is granted nothing.
 func (w *world) checkWidths() {
 	for _, name := range slices.Sorted(maps.Keys(w.Runs)) {
 		run := w.Runs[name]
@@ -30,7 +30,8 @@ func (w *world) checkWidths() {
 		if run.Spec.Opportunistic {
 			continue
 		}
-		granted, most, least, step := run.Status.Width.Granted, run.Spec.Resources.TotalGPUs, run.Spec.Resources.TotalGPUs, int32(1)
+		granted, most, least, step := run.Status.Width.Granted, run.Spec.Resources.TotalGPUs, run.Spec.Resources.TotalGPUs,
+			int32(1)
 		if m := run.Spec.Malleable; m != nil {
 			least, step, most = m.MinTotalGPUs, m.StepGPUs, m.MaxTotalGPUs
 			if m.DesiredTotalGPUs != nil {
@@ -47,7 +48,8 @@ func (w *world) checkWidths() {
 		size := *run.Spec.Resources.GPUsPerPod
 		active, spares := w.countPods(name)
 		if active != granted/size || spares != groups**run.Spec.SparesPerGroup/size {
-			w.t.Fatalf("Run %s is granted %d GPUs and has %d pods and %d spares:\n%s", name, granted, active, spares, w.describe(name))
+			w.t.Fatalf("Run %s is granted %d GPUs and has %d pods and %d spares:\n%s", name, granted, active, spares,
+				w.describe(name))
 		}
 	}
 }
@@ -124,7 +126,8 @@ func TestARunWaitsForItsLeastWidth(t *testing.T) {
 		w.running("run1", "although it fits")
 		w.addNode("n1", "d0")
 		w.settle()
-		if refusal := w.Book.Refusal(w.Runs["run0"].UID); refusal == nil || refusal.WantedGPUs != 16 || refusal.ShortGPUs != 8 {
+		if refusal := w.Book.Refusal(w.Runs["run0"].UID); refusal == nil || refusal.WantedGPUs != 16 ||
+			refusal.ShortGPUs != 8 {
 			w.t.Fatalf("the refusal is %+v, want that of 16 GPUs", refusal)
 		}
 		w.Act()
@@ -285,7 +288,8 @@ func TestARunThatIsShrunkGivesItsRoomToOthers(t *testing.T) {
 		w.submit("run1", "org:a", 2, 1, 8)
 		w.Pass(time.Minute)
 		width := int32(8)
-		w.Book.SetReservation(w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: "run0"}, Action: rqv1.CutShrink, GPUs: 16, Width: &width}))
+		w.Book.SetReservation(w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: "run0"}, Action: rqv1.CutShrink, GPUs: 16,
+			Width: &width}))
 		w.settle()
 		w.granted("run0", 8)
 		w.granted("run1", 16)
@@ -333,7 +337,9 @@ func TestCutsAreThoseOfReservationsThatActivate(t *testing.T) {
 				w.t.Fatalf("cuts of %s (-want +got):\n%s", why, diff)
 			}
 			want := slices.Repeat([]types.NamespacedName{{Namespace: "ns", Name: "run0"}}, times)
-			if diff := cmp.Diff(want, w.Book.TakeActions().Reconcile, cmp.Comparer(func(x, y []types.NamespacedName) bool { return slices.Equal(x, y) })); diff != "" {
+			if diff := cmp.Diff(want, w.Book.TakeActions().Reconcile, cmp.Comparer(func(x, y []types.NamespacedName) bool {
+				return slices.Equal(x, y)
+			})); diff != "" {
 				w.t.Fatalf("Runs that %s concerns (-want +got):\n%s", why, diff)
 			}
 		}

@@ -10,7 +10,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
-// No Lease that ends opens a window: whoever waits for one is asked again when Budgets or windows change, and not before.
+// No Lease that ends opens a window: whoever waits for one is asked again when Budgets or windows change, and not
+// before.
 func TestALeaseThatEndsOpensNoWindow(t *testing.T) {
 	tell(t, func(w *world) {
 		w.fleet("d0", 2)

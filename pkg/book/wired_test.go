@@ -7,7 +7,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/config"
 )
 
-// TestNobodyIsLeftUnwired looks at everybody in a new book: whoever they need is there, as are the maps that they write to.
+// TestNobodyIsLeftUnwired looks at everybody in a new book: whoever they need is there, as are the maps that they write
+// to.
 func TestNobodyIsLeftUnwired(t *testing.T) {
 	args := config.Args{TopologyLevels: []string{"fabric.domain"}, FabricLevel: "fabric.domain"}
 	seen := map[uintptr]bool{}

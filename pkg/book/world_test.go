@@ -27,8 +27,8 @@ const (
 	activationShield = 3 * time.Minute
 )
 
-// world is a cluster in memory in which chance says what happens. The book under test learns of the objects only by the events that
-// the cluster delivers.
+// world is a cluster in memory in which chance says what happens. The book under test learns of the objects only by the
+// events that the cluster delivers.
 type world struct {
 	*sim.Cluster
 	t *rapid.T
@@ -42,8 +42,10 @@ type world struct {
 }
 
 func newWorld(t *rapid.T) *world {
-	args, err := config.Parse([]byte(fmt.Sprintf("{nodeLossConditions: [Broken], maxGracePeriod: %s, gangDeadline: %s, reservationLead: %s, activationShield: %s, windowDelay: 1s}",
-		longestGrace, gangDeadline, reservationLead, activationShield)))
+	args, err := config.Parse(
+		[]byte(fmt.Sprintf("{nodeLossConditions: [Broken], maxGracePeriod: %s, gangDeadline: %s, reservationLead: %s, "+
+			"activationShield: %s, windowDelay: 1s}",
+			longestGrace, gangDeadline, reservationLead, activationShield)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +115,8 @@ func (w *world) addNode(name, domain string) {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 			"region": "r", "cluster": "c", "fabric.domain": domain, "gpu.flavor": flavor,
 		}},
-		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(gpusPerNode, resource.DecimalSI)}},
+		Status: corev1.NodeStatus{
+			Allocatable: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(gpusPerNode, resource.DecimalSI)}},
 	})
 	w.Revive(name)
 }
@@ -123,7 +126,8 @@ func (w *world) setBudget(name string, owner rqv1.Owner, gpus int) {
 	w.NextUID++
 	w.SetBudget(&rqv1.Budget{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Generation: generation},
-		Spec:       rqv1.BudgetSpec{Owner: owner, Envelopes: []rqv1.Envelope{{Name: "e", Flavor: flavor, Concurrency: int32(gpus)}}},
+		Spec: rqv1.BudgetSpec{Owner: owner,
+			Envelopes: []rqv1.Envelope{{Name: "e", Flavor: flavor, Concurrency: int32(gpus)}}},
 	})
 }
 
@@ -135,7 +139,8 @@ func (w *world) submit(name string, owner rqv1.Owner, groups, podsPerGroup, gpus
 func elastic(least, step int) func(*rqv1.RunSpec) {
 	return func(s *rqv1.RunSpec) {
 		size := *s.Resources.GPUsPerPod
-		s.Malleable = &rqv1.RunMalleable{MinTotalGPUs: int32(least) * size, MaxTotalGPUs: s.Resources.TotalGPUs, StepGPUs: int32(step) * size}
+		s.Malleable = &rqv1.RunMalleable{MinTotalGPUs: int32(least) * size, MaxTotalGPUs: s.Resources.TotalGPUs,
+			StepGPUs: int32(step) * size}
 	}
 }
 
@@ -143,11 +148,13 @@ func elastic(least, step int) func(*rqv1.RunSpec) {
 func ungrouped(s *rqv1.RunSpec) { s.Locality = nil }
 
 // submitWithSpares submits a Run with so many spare pods in each group, and with changes.
-func (w *world) submitWithSpares(name string, owner rqv1.Owner, groups, podsPerGroup, gpusPerPod, spares int, changes ...func(*rqv1.RunSpec)) {
+func (w *world) submitWithSpares(name string, owner rqv1.Owner, groups, podsPerGroup, gpusPerPod, spares int,
+	changes ...func(*rqv1.RunSpec)) {
 	group, total, size := int32(podsPerGroup*gpusPerPod), int32(groups*podsPerGroup*gpusPerPod), int32(gpusPerPod)
 	spareGPUs := int32(spares * gpusPerPod)
 	run := &rqv1.Run{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: w.UID(), Generation: 1, CreationTimestamp: metav1.NewTime(w.Now.Truncate(time.Second))},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: w.UID(), Generation: 1,
+			CreationTimestamp: metav1.NewTime(w.Now.Truncate(time.Second))},
 		Spec: rqv1.RunSpec{
 			Owner: owner, Resources: rqv1.RunResources{GPUType: flavor, TotalGPUs: total, GPUsPerPod: &size},
 			Locality: &rqv1.RunLocality{GroupGPUs: &group}, SparesPerGroup: &spareGPUs,
@@ -161,5 +168,6 @@ func (w *world) submitWithSpares(name string, owner rqv1.Owner, groups, podsPerG
 }
 
 // rules are those of the worlds' configuration that decisions go by.
-var rules = lifecycle.Rules{GangDeadline: gangDeadline, NoticePeriod: noticePeriod, OpportunisticGrace: time.Second, MaxGracePeriod: longestGrace,
-	GPUResource: "nvidia.com/gpu", PauseImage: "pause"}
+var rules = lifecycle.Rules{GangDeadline: gangDeadline, NoticePeriod: noticePeriod, OpportunisticGrace: time.Second,
+	MaxGracePeriod: longestGrace,
+	GPUResource:    "nvidia.com/gpu", PauseImage: "pause"}

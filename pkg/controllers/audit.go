@@ -44,8 +44,9 @@ type auditor struct {
 
 // newAuditor returns one that has seen nothing.
 func newAuditor(o *Options, w *watches) *auditor {
-	return &auditor{rules: audit.RulesOf(o.Args), period: min(auditPeriod, max(auditLeast, o.Args.GangDeadline.Duration/4)),
-		kube: o.Kube, clock: o.Clock, leads: o.Holds, watches: w,
+	return &auditor{rules: audit.RulesOf(o.Args),
+		period: min(auditPeriod, max(auditLeast, o.Args.GangDeadline.Duration/4)),
+		kube:   o.Kube, clock: o.Clock, leads: o.Holds, watches: w,
 		fleet: o.Shared.Core().V1().Nodes().Informer(), everyPod: o.Shared.Core().V1().Pods().Informer()}
 }
 
@@ -90,7 +91,8 @@ func (a *auditor) tell(logger klog.Logger, findings []audit.Finding) {
 			continue
 		}
 		key := f.Key()
-		if stands[key] = true; a.told[key] {
+		stands[key] = true
+		if a.told[key] {
 			continue
 		}
 		metrics.InvariantViolationsFound.WithLabelValues(string(f.Invariant)).Inc()

@@ -19,7 +19,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
 )
 
-// unread is how the brakes stand until it is known what has been said: nobody is cut by a process that may have missed it.
+// unread is how the brakes stand until it is known what has been said: nobody is cut by a process that may have missed
+// it.
 var unread = brake.State{Problem: "ConfigMap " + Namespace + "/" + brake.ConfigMap + " has not been read yet"}
 
 // brakes are what an administrator says about cuts.
@@ -45,9 +46,10 @@ func (b *brakes) watch(ctx context.Context) {
 	})
 }
 
-// followConfigMap has set called with a ConfigMap of the scheduler's namespace whenever it changes, and with nil when it is
-// deleted, until the context ends. Once it has been read, it returns whether there is one.
-func followConfigMap(ctx context.Context, kube kubernetes.Interface, name string, set func(*corev1.ConfigMap)) (bool, error) {
+// followConfigMap has set called with a ConfigMap of the scheduler's namespace whenever it changes, and with nil when
+// it is deleted, until the context ends. Once it has been read, it returns whether there is one.
+func followConfigMap(ctx context.Context, kube kubernetes.Interface, name string, set func(*corev1.ConfigMap)) (bool,
+	error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(Namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()

@@ -107,7 +107,8 @@ func worthWriting(was, next *rqv1.BudgetStatus) bool {
 	if was.ObservedAt == nil {
 		return true
 	}
-	if next.ObservedAt.Sub(was.ObservedAt.Time) >= hoursPeriod && !equality.Semantic.DeepEqual(hoursIn(was), hoursIn(next)) {
+	if next.ObservedAt.Sub(was.ObservedAt.Time) >= hoursPeriod &&
+		!equality.Semantic.DeepEqual(hoursIn(was), hoursIn(next)) {
 		return true
 	}
 	return !equality.Semantic.DeepEqual(withoutHours(was), withoutHours(next))
@@ -148,13 +149,15 @@ func budgetConditions(b *rqv1.Budget, report book.BudgetReport, now time.Time) [
 			where = append(where, fmt.Sprintf("%s: %d GPUs (%s)", o.Key.Envelope, o.GPUs, o.Cause))
 		}
 		overdrawn.Status, overdrawn.Reason = metav1.ConditionTrue, string(report.Overdrafts[0].Cause)
-		overdrawn.Message = strings.Join(where, "; ") + ": nothing that runs is stopped, and it counts under every cap until it is gone"
+		overdrawn.Message = strings.Join(where, "; ") + ": nothing that runs is stopped, and it counts under every cap " +
+			"until it is gone"
 	}
 	circular := metav1.Condition{Type: rqv1.ConditionCircular, Status: metav1.ConditionFalse, Reason: "NoCircle",
 		Message: "no owner is its own ancestor"}
 	if len(report.Circle) > 0 {
 		circular.Status, circular.Reason = metav1.ConditionTrue, "CircleOfParents"
-		circular.Message = fmt.Sprintf("spec.parents make %s an ancestor of itself by way of %v; the parents in the circle are ignored until one of them is removed",
+		circular.Message = fmt.Sprintf("spec.parents make %s an ancestor of itself by way of %v; the parents in the circle "+
+			"are ignored until one of them is removed",
 			b.Spec.Owner, report.Circle)
 	}
 	out := b.Status.Conditions

@@ -46,7 +46,8 @@ func holding(gpus int32) *rqv1.Lease {
 	return l
 }
 
-// TestBudgetStatusIsWorthAWrite has things happen to a Budget whose status was written before, and tells what is written then.
+// TestBudgetStatusIsWorthAWrite has things happen to a Budget whose status was written before, and tells what is
+// written then.
 func TestBudgetStatusIsWorthAWrite(t *testing.T) {
 	for name, test := range map[string]struct {
 		happens func(b *budgets, of *rqv1.Budget)
@@ -54,10 +55,11 @@ func TestBudgetStatusIsWorthAWrite(t *testing.T) {
 		wrote   bool
 		event   string
 	}{
-		"nothing":                   {func(*budgets, *rqv1.Budget) {}, hoursPeriod, false, ""},
-		"GPUs are held":             {func(b *budgets, _ *rqv1.Budget) { b.book.SetLease(holding(4)) }, 0, true, ""},
-		"more than there may be":    {func(b *budgets, _ *rqv1.Budget) { b.book.SetLease(holding(9)) }, 0, true, "Warning"},
-		"the book has forgotten it": {func(b *budgets, of *rqv1.Budget) { b.book.Budgets.DeleteBudget(of.Name) }, hoursPeriod, false, ""},
+		"nothing":                {func(*budgets, *rqv1.Budget) {}, hoursPeriod, false, ""},
+		"GPUs are held":          {func(b *budgets, _ *rqv1.Budget) { b.book.SetLease(holding(4)) }, 0, true, ""},
+		"more than there may be": {func(b *budgets, _ *rqv1.Budget) { b.book.SetLease(holding(9)) }, 0, true, "Warning"},
+		"the book has forgotten it": {func(b *budgets, of *rqv1.Budget) { b.book.Budgets.DeleteBudget(of.Name) }, hoursPeriod,
+			false, ""},
 		"it is gone": {func(b *budgets, of *rqv1.Budget) {
 			b.book.SetLease(holding(9))
 			_ = b.client.Delete(context.Background(), of.DeepCopy())

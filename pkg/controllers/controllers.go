@@ -114,7 +114,8 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	}
 	go c.runs.retry()
 	for _, look := range []func(context.Context){
-		c.ledger.settle, c.nodes.watch, c.nodes.keepContact, c.nodes.watchHeldBack, c.nodes.reportLeftOut, c.brakes.watch, c.dumps.watch,
+		c.ledger.settle, c.nodes.watch, c.nodes.keepContact, c.nodes.watchHeldBack, c.nodes.reportLeftOut, c.brakes.watch,
+		c.dumps.watch,
 		c.dates.keep, c.dates.tidyReservations, c.audit.watch,
 	} {
 		go look(ctx)

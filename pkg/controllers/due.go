@@ -23,8 +23,8 @@ type dates struct {
 	retention    time.Duration // of Reservations that have ended
 }
 
-// keep has everything happen in time that no event brings, until the context ends. It sleeps until then; a clock that jumps is
-// noticed after a while.
+// keep has everything happen in time that no event brings, until the context ends. It sleeps until then; a clock that
+// jumps is noticed after a while.
 func (d *dates) keep(ctx context.Context) {
 	const longest, least = 15 * time.Second, 5 * time.Millisecond
 	for {
@@ -45,7 +45,8 @@ func (d *dates) keep(ctx context.Context) {
 	}
 }
 
-// tidyReservations deletes Reservations that ended longer ago than closed GPU leases are kept, and counts those that wait.
+// tidyReservations deletes Reservations that ended longer ago than closed GPU leases are kept, and counts those that
+// wait.
 func (d *dates) tidyReservations(ctx context.Context) {
 	every(ctx, d.clock, 5*time.Second, func() {
 		now, waiting, oldest := d.clock.Now(), 0, metav1.Time{}
@@ -53,7 +54,8 @@ func (d *dates) tidyReservations(ctx context.Context) {
 			r := o.(*rqv1.Reservation)
 			switch {
 			case !r.Ended():
-				if waiting++; oldest.IsZero() || r.CreationTimestamp.Before(&oldest) {
+				waiting++
+				if oldest.IsZero() || r.CreationTimestamp.Before(&oldest) {
 					oldest = r.CreationTimestamp
 				}
 			case r.Status.EndedAt != nil && now.Sub(r.Status.EndedAt.Time) > d.retention:

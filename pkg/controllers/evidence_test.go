@@ -37,12 +37,14 @@ func named(name string, uid types.UID) metav1.ObjectMeta {
 
 // TestAsk asks of nodes, Leases and Runs whether they are gone.
 func TestAsk(t *testing.T) {
-	recorded := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "lost", Annotations: map[string]string{rqv1.AnnotationLost: "somebody says so"}},
-		Spec: corev1.NodeSpec{Unschedulable: true}}
+	recorded := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "lost", Annotations: map[string]string{rqv1.AnnotationLost: "somebody says so"}},
+		Spec:       corev1.NodeSpec{Unschedulable: true}}
 	closedLease := &rqv1.Lease{ObjectMeta: named("closed", "l"), Status: rqv1.LeaseStatus{Closed: true}}
 	e := evidence{
-		client: ours(t, &rqv1.Run{ObjectMeta: named("train", "run")}, &rqv1.Lease{ObjectMeta: named("open", "o")}, closedLease),
-		kube:   kubefake.NewClientset(recorded, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "stands"}}),
+		client: ours(t, &rqv1.Run{ObjectMeta: named("train", "run")}, &rqv1.Lease{ObjectMeta: named("open", "o")},
+			closedLease),
+		kube: kubefake.NewClientset(recorded, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "stands"}}),
 	}
 	lease := func(name string) reconcile.Question {
 		return reconcile.Question{If: lifecycle.Unpaid, Lease: types.NamespacedName{Namespace: "ns", Name: name}}
@@ -61,7 +63,8 @@ func TestAsk(t *testing.T) {
 	if diff := cmp.Diff([]bool{true, false, true, false, true, true, false, true, true}, answers); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if answers, err := e.Ask(t.Context(), []reconcile.Question{{If: "Rumor"}, node("lost")}); err == nil || answers[0] || !answers[1] {
+	if answers, err := e.Ask(t.Context(), []reconcile.Question{{If: "Rumor"}, node("lost")}); err == nil || answers[0] ||
+		!answers[1] {
 		t.Errorf("%v, %v", answers, err)
 	}
 }
@@ -82,7 +85,9 @@ func TestAlive(t *testing.T) {
 		"an API server that is away": {away: true, err: true},
 	} {
 		kube := kubefake.NewClientset(pod(0, corev1.PodRunning), pod(1, corev1.PodFailed))
-		kube.PrependReactor("list", "pods", func(core.Action) (bool, runtime.Object, error) { return c.away, nil, errors.New("away") })
+		kube.PrependReactor("list", "pods", func(core.Action) (bool, runtime.Object, error) {
+			return c.away, nil, errors.New("away")
+		})
 		e := evidence{kube: kube, gone: &gone{}}
 		for _, uid := range c.told {
 			e.gone.add(train, uid)
@@ -98,7 +103,8 @@ func TestAlive(t *testing.T) {
 func TestRankLeases(t *testing.T) {
 	var all []client.Object
 	for name, l := range map[string][3]string{
-		"a": {"train", "Active", "0"}, "b": {"train", "Active", "1"}, "c": {"train", "Active", "2"}, "d": {"train", "Spare", "0"},
+		"a": {"train", "Active", "0"}, "b": {"train", "Active", "1"}, "c": {"train", "Active", "2"},
+		"d": {"train", "Spare", "0"},
 		"e": {"other", "Active", "0"},
 	} {
 		lease := &rqv1.Lease{ObjectMeta: named(name, types.UID(name))}

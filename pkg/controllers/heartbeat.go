@@ -12,15 +12,16 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// heartbeats watches the kubelets' leases. There is an event for every node every few seconds, so that nothing is kept of them
-// but when they were renewed, and nothing is looked at because of one.
+// heartbeats watches the kubelets' leases. There is an event for every node every few seconds, so that nothing is kept
+// of them but when they were renewed, and nothing is looked at because of one.
 func heartbeats(kube kubernetes.Interface) cache.SharedIndexInformer {
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(corev1.NamespaceNodeLease),
 		informers.WithTransform(func(o any) (any, error) {
 			if lease, ok := o.(*coordinationv1.Lease); ok {
 				return &coordinationv1.Lease{
-					ObjectMeta: metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name, UID: lease.UID, ResourceVersion: lease.ResourceVersion},
-					Spec:       coordinationv1.LeaseSpec{RenewTime: lease.Spec.RenewTime},
+					ObjectMeta: metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name, UID: lease.UID,
+						ResourceVersion: lease.ResourceVersion},
+					Spec: coordinationv1.LeaseSpec{RenewTime: lease.Spec.RenewTime},
 				}, nil
 			}
 			return o, nil
@@ -28,8 +29,8 @@ func heartbeats(kube kubernetes.Interface) cache.SharedIndexInformer {
 	return factory.Coordination().V1().Leases().Informer()
 }
 
-// contact is since when the API server has answered without interruption. What was not heard while it did not, or while this
-// process was stopped, is nobody's silence.
+// contact is since when the API server has answered without interruption. What was not heard while it did not, or while
+// this process was stopped, is nobody's silence.
 type contact struct {
 	since, last time.Time
 }

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// heldBackPeriod is how often nodes are looked at whose loss is held back, and marksAtOnce how many of them are written each
-	// time: when thousands show a sign the API server may be what ails.
+	// heldBackPeriod is how often nodes are looked at whose loss is held back, and marksAtOnce how many of them are
+	// written each time: when thousands show a sign the API server may be what ails.
 	heldBackPeriod = time.Second
 	marksAtOnce    = 100
 	// alarmPeriod is how often the log says that losses are held back.
@@ -36,7 +36,8 @@ type signs struct{ shown, nodes, limit int }
 func (s signs) tooMany() bool { return s.shown > s.limit }
 
 func (s signs) String() string {
-	return fmt.Sprintf("%d of %d nodes with GPUs show signs of loss at once, more than the %d that nodeLossLimit allows", s.shown, s.nodes, s.limit)
+	return fmt.Sprintf("%d of %d nodes with GPUs show signs of loss at once, more than the %d that nodeLossLimit allows",
+		s.shown, s.nodes, s.limit)
 }
 
 // countSigns looks at all nodes with GPUs, whether they hold anything or not.
@@ -54,7 +55,8 @@ func (n *nodes) countSigns(now time.Time) signs {
 	return s
 }
 
-// brake returns the suspects that may be taken for lost. The others are held back as long as too many nodes show a sign (R25).
+// brake returns the suspects that may be taken for lost. The others are held back as long as too many nodes show a sign
+// (R25).
 func (n *nodes) brake(suspects []suspect, now time.Time) []suspect {
 	certain := func(s suspect) bool { return s.verdict.Reason.Certain() }
 	if !slices.ContainsFunc(suspects, func(s suspect) bool { return !certain(s) }) || !n.countSigns(now).tooMany() {
@@ -109,14 +111,15 @@ func (n *nodes) watchHeldBack(ctx context.Context) {
 			told = time.Time{}
 		} else if now.Sub(told) >= alarmPeriod {
 			told = now
-			logger.Error(nil, "Nodes that show signs of loss are not taken for lost, since too many do at once", "heldBack", held, "signs", s.String())
+			logger.Error(nil, "Nodes that show signs of loss are not taken for lost, since too many do at once", "heldBack",
+				held, "signs", s.String())
 		}
 		n.markHeldBack(ctx, now)
 	})
 }
 
-// reviewHeldBack gives those nodes up that are not to be held back any more: too few show a sign by now, and all of them are
-// judged again, or a node's own sign has gone. While the API server does not answer nothing changes.
+// reviewHeldBack gives those nodes up that are not to be held back any more: too few show a sign by now, and all of
+// them are judged again, or a node's own sign has gone. While the API server does not answer nothing changes.
 func (n *nodes) reviewHeldBack(now time.Time) (signs, int) {
 	n.seen.mu.Lock()
 	held := slices.Sorted(maps.Keys(n.seen.heldBack))
@@ -144,8 +147,8 @@ func (n *nodes) reviewHeldBack(now time.Time) (signs, int) {
 	return count, left
 }
 
-// markHeldBack writes on nodes that their loss is held back, and takes it off others once that is certain: after a restart
-// nobody has been silent for long enough.
+// markHeldBack writes on nodes that their loss is held back, and takes it off others once that is certain: after a
+// restart nobody has been silent for long enough.
 func (n *nodes) markHeldBack(ctx context.Context, now time.Time) {
 	marks := map[string]*nodeloss.Verdict{}
 	n.seen.mu.Lock()
@@ -173,19 +176,23 @@ func (n *nodes) markHeldBack(ctx context.Context, now time.Time) {
 }
 
 // markNode writes on one node that its loss is held back, and makes an event of it; nil takes it off.
-func (n *nodes) markNode(ctx context.Context, name string, verdict *nodeloss.Verdict, count signs, now time.Time) error {
+func (n *nodes) markNode(ctx context.Context, name string, verdict *nodeloss.Verdict, count signs,
+	now time.Time) error {
 	node := &corev1.Node{}
 	node.Name = name
 	var mark any
 	if verdict != nil {
 		mark = nodeloss.Record(*verdict, now)
 	}
-	if err := n.patchNode(ctx, node, map[string]any{"metadata": map[string]any{"annotations": map[string]any{rqv1.AnnotationHeldBack: mark}}}); err != nil {
+	annotations := map[string]any{rqv1.AnnotationHeldBack: mark}
+	err := n.patchNode(ctx, node, map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	if err != nil {
 		return err
 	}
 	if verdict != nil {
-		tellNode(n.events, name, corev1.EventTypeWarning, "HeldBack", fmt.Sprintf("%s, but %s: none of them is taken for lost. If this one is gone, say so: "+
-			"kubectl runs nodes lost %s", verdict.Message, count, name))
+		tellNode(n.events, name, corev1.EventTypeWarning, "HeldBack",
+			fmt.Sprintf("%s, but %s: none of them is taken for lost. If this one is gone, say so: "+
+				"kubectl runs nodes lost %s", verdict.Message, count, name))
 	}
 	n.seen.mu.Lock()
 	defer n.seen.mu.Unlock()

@@ -97,8 +97,8 @@ func isBroken(n *corev1.Node) {
 // withoutPlugin is a node whose device plugin has died with it.
 func withoutPlugin(n *corev1.Node) { n.Status.Capacity = nil }
 
-// TestTooManySilentNodes has kubelets of 40 nodes fall silent: up to four are taken for lost, more are not, apart from one that
-// somebody says is out of service. They are again when most have come back.
+// TestTooManySilentNodes has kubelets of 40 nodes fall silent: up to four are taken for lost, more are not, apart from
+// one that somebody says is out of service. They are again when most have come back.
 func TestTooManySilentNodes(t *testing.T) {
 	b := newBraked(t, 40)
 	b.pass(30*time.Second, 4, 40)
@@ -116,7 +116,8 @@ func TestTooManySilentNodes(t *testing.T) {
 	}
 	want := signs{shown: 15, nodes: 40, limit: 4}
 	count, held := b.reviewHeldBack(b.clock.Now())
-	if diff := cmp.Diff(want, count, cmp.AllowUnexported(signs{})); diff != "" || held != 15 || !b.node("n15").HeldBack || b.node("n00").HeldBack {
+	if diff := cmp.Diff(want, count, cmp.AllowUnexported(signs{})); diff != "" || held != 15 || !b.node("n15").HeldBack ||
+		b.node("n00").HeldBack {
 		t.Errorf("%d are held back, by %s", held, diff)
 	}
 	b.pass(time.Second, 4, 40)
@@ -129,8 +130,8 @@ func TestTooManySilentNodes(t *testing.T) {
 	}
 }
 
-// TestSilentNodesThatWereHeardLastAtOtherTimes has nodes fall silent at once that renewed last at any time within ten seconds:
-// the first of them to be due is not taken for lost.
+// TestSilentNodesThatWereHeardLastAtOtherTimes has nodes fall silent at once that renewed last at any time within ten
+// seconds: the first of them to be due is not taken for lost.
 func TestSilentNodesThatWereHeardLastAtOtherTimes(t *testing.T) {
 	b := newBraked(t, 40)
 	for i := range 10 {

@@ -34,7 +34,8 @@ type ledger struct {
 	changed   func(run types.NamespacedName) // is told of Runs whose Leases have been looked up
 }
 
-func newLedger(b *book.Book, c client.Client, kube kubernetes.Interface, clock clock.Clock, retention time.Duration) *ledger {
+func newLedger(b *book.Book, c client.Client, kube kubernetes.Interface, clock clock.Clock,
+	retention time.Duration) *ledger {
 	return &ledger{book: b, client: c, kube: kube, clock: clock, retention: retention,
 		settled: settled{budgets: map[string]bool{}, versions: map[string]string{}, hurry: make(chan struct{}, 1)}}
 }
@@ -59,7 +60,8 @@ func (l *ledger) read(ctx context.Context) error {
 				l.settled.add(settledLease{client.ObjectKeyFromObject(lease), of}) // a predecessor did not come to delete it
 			}
 		}
-		if options.Continue = leases.Continue; options.Continue == "" {
+		options.Continue = leases.Continue
+		if options.Continue == "" {
 			return l.unchanged(ctx, versions)
 		}
 	}

@@ -88,7 +88,8 @@ func (n *nodes) judge(ctx context.Context, names []string) {
 			suspects = append(suspects, suspect{name, verdict})
 		}
 	}
-	if suspects = n.brake(suspects, began); len(suspects) == 0 {
+	suspects = n.brake(suspects, began)
+	if len(suspects) == 0 {
 		return
 	}
 	found := make([]*finding, len(suspects))
@@ -102,8 +103,8 @@ func (n *nodes) judge(ctx context.Context, names []string) {
 	n.lose(ctx, n.brakeAgain(found), began)
 }
 
-// suspected reports whether what has been seen of a node that holds Leases is evidence that it is lost. If it is going to be,
-// the node is looked at then.
+// suspected reports whether what has been seen of a node that holds Leases is evidence that it is lost. If it is going
+// to be, the node is looked at then.
 func (n *nodes) suspected(name string, now time.Time) (nodeloss.Verdict, bool) {
 	holding, err := n.leases.GetIndexer().IndexKeys(byNode, name)
 	verdict := n.verdict(name, now)
@@ -132,7 +133,8 @@ func (n *nodes) verdict(name string, now time.Time) nodeloss.Verdict {
 	return n.rules().Judge(s, n.heardSince(now), now)
 }
 
-// heardSince returns since when the API server has answered: nothing is silence while nobody listens. The watch's lock is held.
+// heardSince returns since when the API server has answered: nothing is silence while nobody listens. The watch's lock
+// is held.
 func (n *nodes) heardSince(now time.Time) time.Time {
 	since, ok := n.seen.inContact(n.args.NodeLossGrace.Duration/4, now)
 	if !ok {
@@ -145,8 +147,8 @@ func (n *nodes) rules() nodeloss.Rules {
 	return nodeloss.Rules{Grace: n.args.NodeLossGrace.Duration, Conditions: n.args.NodeLossConditions}
 }
 
-// confirm judges a node anew by what the API server itself says: a cache may be behind. It returns nil for one that is not
-// lost after all.
+// confirm judges a node anew by what the API server itself says: a cache may be behind. It returns nil for one that is
+// not lost after all.
 func (n *nodes) confirm(ctx context.Context, name string) (*finding, error) {
 	node, err := n.kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -213,7 +215,8 @@ func (n *nodes) lose(ctx context.Context, found []*finding, began time.Time) {
 		metrics.NodesLost.WithLabelValues(string(f.verdict.Reason)).Inc()
 		metrics.DetectionSeconds.Observe(began.Sub(f.verdict.Since).Seconds())
 		metrics.DecisionSeconds.Observe(now.Sub(began).Seconds())
-		tellNode(n.events, f.node.Name, corev1.EventTypeWarning, "Lost", "jobtree counts the node as lost until somebody uncordons it: "+f.verdict.Message)
+		tellNode(n.events, f.node.Name, corev1.EventTypeWarning, "Lost",
+			"jobtree counts the node as lost until somebody uncordons it: "+f.verdict.Message)
 		return nil
 	})
 }
@@ -221,8 +224,9 @@ func (n *nodes) lose(ctx context.Context, found []*finding, began time.Time) {
 // recordLoss cordons a node, with the reason in an annotation (R26).
 func (n *nodes) recordLoss(ctx context.Context, f *finding) error {
 	return n.patchNode(ctx, f.node, map[string]any{
-		"metadata": map[string]any{"uid": f.node.UID, "annotations": map[string]any{rqv1.AnnotationLost: nodeloss.Record(f.verdict, n.clock.Now())}},
-		"spec":     map[string]any{"unschedulable": true},
+		"metadata": map[string]any{"uid": f.node.UID,
+			"annotations": map[string]any{rqv1.AnnotationLost: nodeloss.Record(f.verdict, n.clock.Now())}},
+		"spec": map[string]any{"unschedulable": true},
 	})
 }
 
@@ -238,7 +242,8 @@ func (n *nodes) tidyNodes(ctx context.Context, names []string) {
 		err := n.patchNode(ctx, node, map[string]any{"metadata": map[string]any{
 			"uid": node.UID, "resourceVersion": node.ResourceVersion, "annotations": map[string]any{rqv1.AnnotationLost: nil}}})
 		if err = ignore(err, apierrors.IsConflict); err != nil {
-			klog.FromContext(ctx).V(2).Info("The record of a node that was uncordoned is to be removed", "node", name, "err", err)
+			klog.FromContext(ctx).V(2).Info("The record of a node that was uncordoned is to be removed", "node", name, "err",
+				err)
 			n.seen.queue.AddAfter(name, retryNode)
 		}
 	}

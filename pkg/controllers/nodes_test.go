@@ -52,7 +52,9 @@ func TestJudge(t *testing.T) {
 				return test.refuse, nil, errors.New("away")
 			})
 			recorder := events.NewFakeRecorder(10)
-			n := &nodes{args: args, book: book.New(args), kube: kube, events: recorder, clock: clock, leads: func() bool { return !test.stands },
+			n := &nodes{args: args, book: book.New(args), kube: kube, events: recorder, clock: clock, leads: func() bool {
+				return !test.stands
+			},
 				leases: cache.NewSharedIndexInformer(nil, nil, 0, cache.Indexers{byNode: nodesOf}), seen: newNodeWatch()}
 			queue := &soon{TypedDelayingInterface: n.seen.queue}
 			n.seen.queue = queue

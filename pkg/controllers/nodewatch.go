@@ -23,8 +23,8 @@ type nodeWatch struct {
 	sights map[string]*nodeloss.Sight
 	// forgiven are nodes that a person has uncordoned, whose record is to go.
 	forgiven map[string]*corev1.Node
-	// gpus are the nodes that have, or have had, GPUs: a device plugin may die with its node. marked are those whose object says
-	// that their loss is held back, and heldBack those that it is to say so of.
+	// gpus are the nodes that have, or have had, GPUs: a device plugin may die with its node. marked are those whose
+	// object says that their loss is held back, and heldBack those that it is to say so of.
 	gpus, marked map[string]bool
 	heldBack     map[string]nodeloss.Verdict
 	contact      contact
@@ -115,7 +115,9 @@ func (n *nodes) follow(w *watches, fleet cache.SharedInformer) error {
 	}
 	for _, add := range []func() error{
 		func() error {
-			return handle(w, fleet, func(o *corev1.Node) { n.seen.setNode(o, corev1.ResourceName(n.args.GPUResource), n.clock.Now()) },
+			return handle(w, fleet, func(o *corev1.Node) {
+				n.seen.setNode(o, corev1.ResourceName(n.args.GPUResource), n.clock.Now())
+			},
 				func(o *corev1.Node) { n.seen.removeNode(o.Name) })
 		},
 		func() error {

@@ -17,7 +17,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/reconcile"
 )
 
-// TestMakingPods makes pods whose names are free, are the same Run's, or another's, or of which the API server takes none.
+// TestMakingPods makes pods whose names are free, are the same Run's, or another's, or of which the API server takes
+// none.
 func TestMakingPods(t *testing.T) {
 	stranger := rankOf(0, corev1.PodRunning)
 	stranger.OwnerReferences[0].UID = "another"
@@ -28,9 +29,11 @@ func TestMakingPods(t *testing.T) {
 		is    func(error) bool
 		made  int
 	}{
-		"free":             {is: none, made: 2},
-		"there":            {there: rankOf(0, corev1.PodRunning), is: none, made: 2},
-		"another Run's":    {there: stranger, is: func(err error) bool { return errors.Is(err, reconcile.NameTaken{Kind: "Pod", Name: "train-0"}) }, made: 2},
+		"free":  {is: none, made: 2},
+		"there": {there: rankOf(0, corev1.PodRunning), is: none, made: 2},
+		"another Run's": {there: stranger, is: func(err error) bool {
+			return errors.Is(err, reconcile.NameTaken{Kind: "Pod", Name: "train-0"})
+		}, made: 2},
 		"beyond its quota": {quota: true, is: apierrors.IsForbidden},
 	} {
 		kube := fake.NewClientset()
@@ -63,7 +66,8 @@ func TestDeletingPods(t *testing.T) {
 		"its own grace": {want: []string{"delete"}},
 		"none":          {deletion: lifecycle.Deletion{GraceSeconds: &none}, want: []string{"delete"}, grace: &none},
 		"with notice":   {deletion: lifecycle.Deletion{Notice: &lifecycle.Notice{}}, want: []string{"patch", "delete"}},
-		"of a pod that is gone": {deletion: lifecycle.Deletion{Pod: rankOf(7, corev1.PodRunning), Notice: &lifecycle.Notice{}},
+		"of a pod that is gone": {deletion: lifecycle.Deletion{Pod: rankOf(7, corev1.PodRunning),
+			Notice: &lifecycle.Notice{}},
 			want: []string{"patch", "delete"}},
 	} {
 		kube := fake.NewClientset(rankOf(0, corev1.PodRunning))

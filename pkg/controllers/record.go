@@ -24,8 +24,8 @@ const (
 	recordKey = "record.json"
 )
 
-// readRecords hands the stored records to the book, and returns the versions that they have, by ConfigMap, and up to when Leases
-// are in them, by Budget.
+// readRecords hands the stored records to the book, and returns the versions that they have, by ConfigMap, and up to
+// when Leases are in them, by Budget.
 func (l *ledger) readRecords(ctx context.Context) (versions map[string]string, through map[string]int64, err error) {
 	stored, err := l.listRecords(ctx)
 	if err != nil {
@@ -36,7 +36,8 @@ func (l *ledger) readRecords(ctx context.Context) (versions map[string]string, t
 	for i := range stored.Items {
 		var record budget.Record
 		if err := json.Unmarshal([]byte(stored.Items[i].Data[recordKey]), &record); err != nil {
-			return nil, nil, fmt.Errorf("ConfigMap %s/%s, which holds the settled Leases of a Budget: %w", Namespace, stored.Items[i].Name, err)
+			return nil, nil, fmt.Errorf("ConfigMap %s/%s, which holds the settled Leases of a Budget: %w", Namespace,
+				stored.Items[i].Name, err)
 		}
 		l.book.Budgets.SetRecord(record)
 		through[record.Budget] = record.Through
@@ -65,8 +66,9 @@ func versionsOf(list *corev1.ConfigMapList) map[string]string {
 	return out
 }
 
-// unchanged fails when a record has been written since it was read: by a predecessor whose request was late, and who may have
-// deleted Leases that were not read any more. What is written after this by others is not believed: this process knows better.
+// unchanged fails when a record has been written since it was read: by a predecessor whose request was late, and who
+// may have deleted Leases that were not read any more. What is written after this by others is not believed: this
+// process knows better.
 func (l *ledger) unchanged(ctx context.Context, versions map[string]string) error {
 	stored, err := l.listRecords(ctx)
 	if err != nil {
@@ -78,9 +80,9 @@ func (l *ledger) unchanged(ctx context.Context, versions map[string]string) erro
 	return nil
 }
 
-// writeRecord stores the record of a Budget in its ConfigMap, in place of what this process knows to be there. A request that is
-// late, of a process that leads no more, finds another version and changes nothing. When it is this process that finds another
-// version, it writes again, if it leads still.
+// writeRecord stores the record of a Budget in its ConfigMap, in place of what this process knows to be there. A
+// request that is late, of a process that leads no more, finds another version and changes nothing. When it is this
+// process that finds another version, it writes again, if it leads still.
 func (l *ledger) writeRecord(ctx context.Context, of string) error {
 	err := l.putRecord(ctx, of)
 	if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
@@ -106,11 +108,13 @@ func (l *ledger) putRecord(ctx context.Context, of string) error {
 		return err
 	}
 	record := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: recordName(of), Labels: map[string]string{labelRecord: "true"}},
-		Data:       map[string]string{recordKey: string(text)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: recordName(of),
+			Labels: map[string]string{labelRecord: "true"}},
+		Data: map[string]string{recordKey: string(text)},
 	}
 	configs, stored := l.kube.CoreV1().ConfigMaps(Namespace), (*corev1.ConfigMap)(nil)
-	if record.ResourceVersion = l.settled.versions[of]; record.ResourceVersion == "" {
+	record.ResourceVersion = l.settled.versions[of]
+	if record.ResourceVersion == "" {
 		stored, err = configs.Create(ctx, record, metav1.CreateOptions{})
 	} else {
 		stored, err = configs.Update(ctx, record, metav1.UpdateOptions{})

@@ -118,8 +118,8 @@ func TestRecordThatCannotBeStored(t *testing.T) {
 	}
 }
 
-// TestLateRecordOfAPredecessor has a process that leads no more write a record after its successor has: nothing changes. The
-// successor writes over what a predecessor wrote before.
+// TestLateRecordOfAPredecessor has a process that leads no more write a record after its successor has: nothing
+// changes. The successor writes over what a predecessor wrote before.
 func TestLateRecordOfAPredecessor(t *testing.T) {
 	s := newStore()
 	old, _ := leader(t, s)
@@ -149,7 +149,8 @@ func TestLateRecordOfAPredecessor(t *testing.T) {
 		t.Errorf("the record after a late write of a predecessor (-want +got):\n%s", diff)
 	}
 
-	third := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: recordName("b"), ResourceVersion: fmt.Sprint(s.versions[recordName("b")])}}
+	third := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: recordName("b"),
+		ResourceVersion: fmt.Sprint(s.versions[recordName("b")])}}
 	if _, err := s.CoreV1().ConfigMaps(Namespace).Update(t.Context(), third, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,8 @@ func (s reservations) WriteReservation(ctx context.Context, w *lifecycle.Write) 
 	var err error
 	switch w.Verb {
 	case lifecycle.Create:
-		if err = s.client.Create(ctx, r); apierrors.IsAlreadyExists(err) {
+		err = s.client.Create(ctx, r)
+		if apierrors.IsAlreadyExists(err) {
 			err = s.client.Get(ctx, client.ObjectKeyFromObject(r), r)
 		}
 	case lifecycle.Update:
@@ -88,6 +89,7 @@ func (s reservations) tellReservation(verb lifecycle.Verb, r *rqv1.Reservation, 
 func (s reservations) tellNodes(r *rqv1.Reservation, stuck []book.Stuck) {
 	for _, at := range stuck {
 		tellNode(s.events, at.Node, corev1.EventTypeWarning, "PodStuck",
-			fmt.Sprintf("%s; Run %s/%s, for which it was cut, is planned around it", at, r.Spec.RunRef.Namespace, r.Spec.RunRef.Name))
+			fmt.Sprintf("%s; Run %s/%s, for which it was cut, is planned around it", at, r.Spec.RunRef.Namespace,
+				r.Spec.RunRef.Name))
 	}
 }

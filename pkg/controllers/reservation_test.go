@@ -18,8 +18,10 @@ import (
 // reserved is a Reservation of train.
 func reserved(state rqv1.ReservationState, reason string) *rqv1.Reservation {
 	return &rqv1.Reservation{ObjectMeta: named("train-r0", "r"),
-		Spec:   rqv1.ReservationSpec{RunRef: rqv1.NamespacedName{Namespace: "ns", Name: "train"}, EarliestStart: metav1.NewTime(noon)},
-		Status: rqv1.ReservationStatus{State: state, Reason: reason, Lottery: &rqv1.Lottery{}, EndedAt: &metav1.Time{Time: noon}}}
+		Spec: rqv1.ReservationSpec{RunRef: rqv1.NamespacedName{Namespace: "ns", Name: "train"},
+			EarliestStart: metav1.NewTime(noon)},
+		Status: rqv1.ReservationStatus{State: state, Reason: reason, Lottery: &rqv1.Lottery{},
+			EndedAt: &metav1.Time{Time: noon}}}
 }
 
 // TestWriteReservation writes in each way, over what is stored or is not, and reads what is stored then.
@@ -66,8 +68,10 @@ func TestWriteReservation(t *testing.T) {
 		if err := kinds.Get(t.Context(), client.ObjectKeyFromObject(next), stored); err != nil {
 			t.Fatal(err)
 		}
-		if is := stored.Spec.RunRef.Name + " " + stored.Status.Reason; is != c.want || got.ResourceVersion != stored.ResourceVersion {
-			t.Errorf("%s: %q is stored, want %q; version %s, and %s is returned", name, is, c.want, stored.ResourceVersion, got.ResourceVersion)
+		if is := stored.Spec.RunRef.Name + " " + stored.Status.Reason; is != c.want ||
+			got.ResourceVersion != stored.ResourceVersion {
+			t.Errorf("%s: %q is stored, want %q; version %s, and %s is returned", name, is, c.want, stored.ResourceVersion,
+				got.ResourceVersion)
 		}
 	}
 }
@@ -83,14 +87,18 @@ func TestWhatAReservationTells(t *testing.T) {
 		stuck []book.Stuck
 		want  []string // reasons
 	}{
-		"made":             {verb: lifecycle.Create, r: reserved("", ""), want: []string{"Reserved"}},
-		"moved":            {verb: lifecycle.Update, r: reserved(rqv1.ReservationPending, "")},
-		"waiting":          {verb: lifecycle.UpdateStatus, r: reserved(rqv1.ReservationPending, "later")},
-		"published":        {verb: lifecycle.UpdateStatus, r: reserved(rqv1.ReservationActivating, ""), want: []string{"Activating"}},
-		"revealed":         {verb: lifecycle.UpdateStatus, r: revealed, want: []string{"Cut"}},
-		"around the stuck": {verb: lifecycle.UpdateStatus, r: revealed, stuck: stuck, want: []string{"PlannedAgain", "PodStuck"}},
-		"released":         {verb: lifecycle.UpdateStatus, r: reserved(rqv1.ReservationReleased, "it has started"), want: []string{"Released"}},
-		"canceled":         {verb: lifecycle.UpdateStatus, r: reserved(rqv1.ReservationCanceled, "it is gone"), want: []string{"Canceled"}},
+		"made":    {verb: lifecycle.Create, r: reserved("", ""), want: []string{"Reserved"}},
+		"moved":   {verb: lifecycle.Update, r: reserved(rqv1.ReservationPending, "")},
+		"waiting": {verb: lifecycle.UpdateStatus, r: reserved(rqv1.ReservationPending, "later")},
+		"published": {verb: lifecycle.UpdateStatus, r: reserved(rqv1.ReservationActivating, ""),
+			want: []string{"Activating"}},
+		"revealed": {verb: lifecycle.UpdateStatus, r: revealed, want: []string{"Cut"}},
+		"around the stuck": {verb: lifecycle.UpdateStatus, r: revealed, stuck: stuck,
+			want: []string{"PlannedAgain", "PodStuck"}},
+		"released": {verb: lifecycle.UpdateStatus, r: reserved(rqv1.ReservationReleased, "it has started"),
+			want: []string{"Released"}},
+		"canceled": {verb: lifecycle.UpdateStatus, r: reserved(rqv1.ReservationCanceled, "it is gone"),
+			want: []string{"Canceled"}},
 	} {
 		recorder := events.NewFakeRecorder(10)
 		s := reservations{events: recorder}

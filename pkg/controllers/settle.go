@@ -45,8 +45,8 @@ func (s *settled) changed(budgets []string) {
 	}
 }
 
-// lost notes records that have changed because Lease objects are gone already, or about to go: until they are written, they are
-// nowhere else.
+// lost notes records that have changed because Lease objects are gone already, or about to go: until they are written,
+// they are nowhere else.
 func (s *settled) lost(budgets []string) {
 	if len(budgets) == 0 {
 		return
@@ -73,8 +73,8 @@ func (s *settled) take() (budgets []string, leases []settledLease) {
 	return budgets, leases
 }
 
-// settle folds closed Leases that have reached the age of retention into records, and those of namespaces that are being
-// deleted before they do, and deletes them (R9).
+// settle folds closed Leases that have reached the age of retention into records, and those of namespaces that are
+// being deleted before they do, and deletes them (R9).
 func (l *ledger) settle(ctx context.Context) {
 	period := max(time.Second, min(time.Minute, l.retention/4))
 	for ctx.Err() == nil {
@@ -105,14 +105,15 @@ func (l *ledger) fold(through time.Time) (some bool) {
 	return some
 }
 
-// storeSettled writes the records that have changed and then deletes the Leases in them. What fails is left for the next
-// time, and holds up nobody else's.
+// storeSettled writes the records that have changed and then deletes the Leases in them. What fails is left for the
+// next time, and holds up nobody else's.
 func (l *ledger) storeSettled(ctx context.Context) {
 	budgets, leases := l.settled.take()
 	unstored := map[string]bool{}
 	for _, b := range budgets {
 		if err := l.writeRecord(ctx, b); err != nil {
-			klog.FromContext(ctx).Error(err, "Storing what a Budget's settled Leases have spent; they are kept until it can be stored", "budget", b)
+			klog.FromContext(ctx).Error(err, "Storing what a Budget's settled Leases have spent; they are kept until it "+
+				"can be stored", "budget", b)
 			unstored[b] = true
 			l.settled.changed([]string{b})
 		}
@@ -151,8 +152,8 @@ func parted(leases []settledLease, unstored map[string]bool) (kept, stored []set
 	return kept, stored
 }
 
-// deleteLease deletes a settled Lease. It is gone when the API server does not have it any more: finalizers may keep it, and as long
-// as it is there its Budget's record has to tell that it counts no more.
+// deleteLease deletes a settled Lease. It is gone when the API server does not have it any more: finalizers may keep
+// it, and as long as it is there its Budget's record has to tell that it counts no more.
 func (l *ledger) deleteLease(ctx context.Context, of settledLease) error {
 	lease := &rqv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}}
 	err := l.client.Delete(ctx, lease)

@@ -31,7 +31,8 @@ func closed(budget, name string) *rqv1.Lease {
 	ended := metav1.NewMicroTime(noon)
 	return &rqv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: rqv1.LeaseSpec{
 		Owner: "o", Slice: rqv1.LeaseSlice{Role: rqv1.RoleActive, Nodes: []rqv1.NodeGPUs{{Name: "n", GPUs: 1}}},
-		Payer: rqv1.LeasePayer{Budget: budget, Owner: "o"}, PaidByEnvelope: "e", Start: metav1.NewMicroTime(noon.Add(-time.Hour)),
+		Payer: rqv1.LeasePayer{Budget: budget, Owner: "o"}, PaidByEnvelope: "e",
+		Start: metav1.NewMicroTime(noon.Add(-time.Hour)),
 	}, Status: rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: rqv1.ClosedCompleted}}
 }
 
@@ -49,7 +50,8 @@ func spentAfter(t *testing.T, s *store, left ...*rqv1.Lease) budget.Spend {
 	return next.book.Budgets.Spent(noon)[budget.Key{Budget: "b", Envelope: "e"}]
 }
 
-// A settled Lease that somebody's finalizer keeps when it is deleted is not gone: it counts once, now and after a restart.
+// A settled Lease that somebody's finalizer keeps when it is deleted is not gone: it counts once, now and after a
+// restart.
 func TestALeaseThatIsKeptCountsOnce(t *testing.T) {
 	s := newStore()
 	c, d := leader(t, s)

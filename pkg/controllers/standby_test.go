@@ -13,14 +13,15 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// A process that stands by keeps neither the names of Runs that come and go nor the pods that end. When it begins to decide it looks
-// at all there is, once.
+// A process that stands by keeps neither the names of Runs that come and go nor the pods that end. When it begins to
+// decide it looks at all there is, once.
 func TestStandbyKeepsNothingOfWhatIsGone(t *testing.T) {
 	c := &runs{watches: newWatches(nil, fake.NewClientset()), queue: newRunQueue()}
 	left := metav1.ObjectMeta{Namespace: "ns", Name: "x-0", UID: "x", Labels: map[string]string{rqv1.LabelRun: "left"}}
 	for _, err := range []error{
 		c.watches.runs.GetStore().Add(runAt("1")), c.watches.pods.GetStore().Add(&corev1.Pod{ObjectMeta: left}),
-		c.watches.leases.GetStore().Add(&rqv1.Lease{ObjectMeta: left, Spec: rqv1.LeaseSpec{RunRef: rqv1.LeaseRunRef{Namespace: "ns", Name: "owes"}}}),
+		c.watches.leases.GetStore().Add(&rqv1.Lease{ObjectMeta: left,
+			Spec: rqv1.LeaseSpec{RunRef: rqv1.LeaseRunRef{Namespace: "ns", Name: "owes"}}}),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +54,8 @@ func TestEndedPodsAreForgottenWithTheirLeases(t *testing.T) {
 	c := &runs{}
 	c.decides.Store(true)
 	for _, uid := range []types.UID{"a", "b"} {
-		c.tellGone(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", UID: uid, Labels: map[string]string{rqv1.LabelRun: "train"}}})
+		c.tellGone(&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", UID: uid, Labels: map[string]string{rqv1.LabelRun: "train"}}})
 	}
 	c.gone.keep(train, []*rqv1.Lease{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{rqv1.LabelPodUID: "b"}}}})
 	if got := []bool{c.gone.has(train, "a"), c.gone.has(train, "b")}; !cmp.Equal(got, []bool{false, true}) {

@@ -19,7 +19,8 @@ import (
 var train = types.NamespacedName{Namespace: "ns", Name: "train"}
 
 func runAt(version string) *rqv1.Run {
-	return &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: train.Namespace, Name: train.Name, UID: "run", ResourceVersion: version}}
+	return &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: train.Namespace, Name: train.Name, UID: "run",
+		ResourceVersion: version}}
 }
 
 // TestBehind writes a status and sees older and newer versions of the Run.
@@ -51,7 +52,8 @@ func TestBehind(t *testing.T) {
 
 // TestAStatusThatIsBehindIsNotWritten: the API server would refuse it.
 func TestAStatusThatIsBehindIsNotWritten(t *testing.T) {
-	s := statuses{client: &answers{}, events: events.NewFakeRecorder(1), clock: clocktesting.NewFakeClock(noon), written: &sync.Map{}}
+	s := statuses{client: &answers{}, events: events.NewFakeRecorder(1), clock: clocktesting.NewFakeClock(noon),
+		written: &sync.Map{}}
 	o := lifecycle.Observed{}
 	o.Run = runAt("5")
 	for i, want := range []error{nil, reconcile.ErrBehind} {
@@ -70,15 +72,21 @@ func TestWhatAStatusTells(t *testing.T) {
 		was, is rqv1.RunStatus
 		want    []string
 	}{
-		"nothing":          {},
-		"a start":          {is: rqv1.RunStatus{Phase: rqv1.RunRunning, Message: "bound"}, want: []string{"Normal Running bound"}},
-		"a failure":        {is: rqv1.RunStatus{Phase: rqv1.RunFailed, Message: "rank 0"}, want: []string{"Warning Failed rank 0"}},
-		"a new message":    {was: rqv1.RunStatus{Phase: rqv1.RunRunning, Message: "a"}, is: rqv1.RunStatus{Phase: rqv1.RunRunning, Message: "b"}, want: []string{"Normal Running b"}},
-		"a risk":           {is: rqv1.RunStatus{Conditions: risk("True", "at two")}, want: []string{"Warning Risk at two"}},
-		"a risk as it was": {was: rqv1.RunStatus{Conditions: risk("True", "at two")}, is: rqv1.RunStatus{Conditions: risk("True", "at two")}},
-		"a risk that is over": {was: rqv1.RunStatus{Conditions: risk("True", "at two")}, is: rqv1.RunStatus{Conditions: risk("False", "none")},
+		"nothing": {},
+		"a start": {is: rqv1.RunStatus{Phase: rqv1.RunRunning, Message: "bound"},
+			want: []string{"Normal Running bound"}},
+		"a failure": {is: rqv1.RunStatus{Phase: rqv1.RunFailed, Message: "rank 0"},
+			want: []string{"Warning Failed rank 0"}},
+		"a new message": {was: rqv1.RunStatus{Phase: rqv1.RunRunning, Message: "a"},
+			is: rqv1.RunStatus{Phase: rqv1.RunRunning, Message: "b"}, want: []string{"Normal Running b"}},
+		"a risk": {is: rqv1.RunStatus{Conditions: risk("True", "at two")}, want: []string{"Warning Risk at two"}},
+		"a risk as it was": {was: rqv1.RunStatus{Conditions: risk("True", "at two")},
+			is: rqv1.RunStatus{Conditions: risk("True", "at two")}},
+		"a risk that is over": {was: rqv1.RunStatus{Conditions: risk("True", "at two")},
+			is:   rqv1.RunStatus{Conditions: risk("False", "none")},
 			want: []string{"Normal Risk none"}},
-		"a condition that is not told": {is: rqv1.RunStatus{Conditions: []metav1.Condition{{Type: rqv1.ConditionStarted, Status: "True"}}}},
+		"a condition that is not told": {
+			is: rqv1.RunStatus{Conditions: []metav1.Condition{{Type: rqv1.ConditionStarted, Status: "True"}}}},
 	} {
 		recorder := events.NewFakeRecorder(10)
 		run := runAt("1")

@@ -44,8 +44,8 @@ func (s *writes) Update(context.Context, client.Object, ...client.SubResourceUpd
 	return s.err
 }
 
-// TestAStatusThatIsRefusedHoldsUpNoDeletion has a rank fail, so that the others are to go once the status says so. They go as well when
-// the API server takes the status for invalid, which is told, and not when it is merely not reached.
+// TestAStatusThatIsRefusedHoldsUpNoDeletion has a rank fail, so that the others are to go once the status says so. They
+// go as well when the API server takes the status for invalid, which is told, and not when it is merely not reached.
 func TestAStatusThatIsRefusedHoldsUpNoDeletion(t *testing.T) {
 	kind := rqv1.GroupVersion.WithKind("Run").GroupKind()
 	tooLong := field.TooLong(field.NewPath("status", "conditions").Index(0).Child("message"), "", 32768)
@@ -55,9 +55,11 @@ func TestAStatusThatIsRefusedHoldsUpNoDeletion(t *testing.T) {
 		told  bool
 		fails bool
 	}{
-		"taken":       {left: []string{"train-0"}},
-		"invalid":     {err: apierrors.NewInvalid(kind, "train", field.ErrorList{tooLong}), left: []string{"train-0"}, told: true},
-		"not reached": {err: apierrors.NewServerTimeout(rqv1.GroupVersion.WithResource("runs").GroupResource(), "update", 1), left: []string{"train-0", "train-1"}, fails: true},
+		"taken": {left: []string{"train-0"}},
+		"invalid": {err: apierrors.NewInvalid(kind, "train", field.ErrorList{tooLong}), left: []string{"train-0"},
+			told: true},
+		"not reached": {err: apierrors.NewServerTimeout(rqv1.GroupVersion.WithResource("runs").GroupResource(), "update", 1),
+			left: []string{"train-0", "train-1"}, fails: true},
 	} {
 		pods := []*corev1.Pod{rankOf(0, corev1.PodFailed), rankOf(1, corev1.PodRunning)}
 		kube := fake.NewClientset(pods[0], pods[1])
@@ -67,11 +69,14 @@ func TestAStatusThatIsRefusedHoldsUpNoDeletion(t *testing.T) {
 		run.Status.Phase = rqv1.RunRunning
 		run.Spec = rqv1.RunSpec{Owner: "o", Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: 16}}
 		for _, node := range []string{"n0", "n1"} {
-			c.book.SetNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, Labels: map[string]string{"gpu.flavor": "H100", "region": "r",
-				"cluster": "c", "fabric.domain": "d"}}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}})
+			c.book.SetNode(&corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{Name: node, Labels: map[string]string{"gpu.flavor": "H100", "region": "r",
+					"cluster": "c", "fabric.domain": "d"}}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
+					"nvidia.com/gpu": resource.MustParse("8")}}})
 		}
 		c.book.SetRun(run)
-		for _, err := range []error{c.watches.runs.GetStore().Add(run), c.watches.pods.GetStore().Add(pods[0]), c.watches.pods.GetStore().Add(pods[1])} {
+		for _, err := range []error{c.watches.runs.GetStore().Add(run), c.watches.pods.GetStore().Add(pods[0]),
+			c.watches.pods.GetStore().Add(pods[1])} {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,9 +121,12 @@ func reconciling(t *testing.T, o Options) *runs {
 // rankOf is a bound pod of train.
 func rankOf(index int, phase corev1.PodPhase) *corev1.Pod {
 	controller := true
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: train.Namespace, Name: fmt.Sprintf("train-%d", index), UID: types.UID(fmt.Sprint("pod", index)),
-		Labels:          map[string]string{rqv1.LabelRun: train.Name, rqv1.LabelRole: string(rqv1.RoleActive), rqv1.LabelIndex: fmt.Sprint(index), rqv1.LabelGroupIndex: "0"},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: rqv1.GroupVersion.String(), Kind: "Run", Name: train.Name, UID: "run", Controller: &controller}}},
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: train.Namespace, Name: fmt.Sprintf("train-%d", index),
+		UID: types.UID(fmt.Sprint("pod", index)),
+		Labels: map[string]string{rqv1.LabelRun: train.Name, rqv1.LabelRole: string(rqv1.RoleActive),
+			rqv1.LabelIndex: fmt.Sprint(index), rqv1.LabelGroupIndex: "0"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: rqv1.GroupVersion.String(), Kind: "Run", Name: train.Name,
+			UID: "run", Controller: &controller}}},
 		Spec: corev1.PodSpec{NodeName: fmt.Sprint("n", index)}, Status: corev1.PodStatus{Phase: phase}}
 }
 
@@ -140,7 +148,8 @@ func TestAWidthThatIsToldFirstIsCounted(t *testing.T) {
 	status.Width.Granted = 16
 	before := shrunk()
 	noticed := lifecycle.Deletion{Pod: rankOf(0, corev1.PodRunning), Notice: &lifecycle.Notice{}}
-	if _, err := c.order.CarryOut(t.Context(), o, lifecycle.Decision{Status: status, Delete: []lifecycle.Deletion{noticed}}); err != nil {
+	if _, err := c.order.CarryOut(t.Context(), o,
+		lifecycle.Decision{Status: status, Delete: []lifecycle.Deletion{noticed}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := shrunk() - before; got != 1 {

@@ -53,7 +53,8 @@ func openLeases() *client.ListOptions {
 }
 
 // informer watches one of our kinds. options narrow what is watched; run, if any, indexes it.
-func informer(c client.WithWatch, kind client.Object, list client.ObjectList, options client.ListOptions, run func(any) types.NamespacedName) cache.SharedIndexInformer {
+func informer(c client.WithWatch, kind client.Object, list client.ObjectList, options client.ListOptions,
+	run func(any) types.NamespacedName) cache.SharedIndexInformer {
 	fresh := func(raw metav1.ListOptions) (client.ObjectList, *client.ListOptions) {
 		o := options
 		o.Raw = &raw
@@ -81,11 +82,14 @@ func ourPods(kube kubernetes.Interface) cache.SharedIndexInformer {
 	if err != nil {
 		panic(err) // the label is a constant
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-		o.LabelSelector = labels.NewSelector().Add(*ours).String()
-	}))
+	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0,
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.LabelSelector = labels.NewSelector().Add(*ours).String()
+		}))
 	pods := factory.Core().V1().Pods().Informer()
-	err = pods.AddIndexers(cache.Indexers{byRun: func(o any) ([]string, error) { return []string{runOfPod(o.(*corev1.Pod)).String()}, nil }})
+	err = pods.AddIndexers(cache.Indexers{byRun: func(o any) ([]string, error) {
+		return []string{runOfPod(o.(*corev1.Pod)).String()}, nil
+	}})
 	if err != nil {
 		panic(err) // nothing has started yet
 	}
@@ -130,8 +134,10 @@ func handle[T metav1.Object](w *watches, i cache.SharedInformer, set, drop func(
 	return nil
 }
 
-// feed keeps the book in step with the API. It tells changed which Runs an event concerns, and spent which Budgets' records.
-func (w *watches) feed(b *book.Book, shared informers.SharedInformerFactory, changed func(types.NamespacedName), spent func([]string)) error {
+// feed keeps the book in step with the API. It tells changed which Runs an event concerns, and spent which Budgets'
+// records.
+func (w *watches) feed(b *book.Book, shared informers.SharedInformerFactory, changed func(types.NamespacedName),
+	spent func([]string)) error {
 	name := func(o metav1.Object) types.NamespacedName {
 		return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 	}
@@ -206,7 +212,8 @@ func awaitKinds(ctx context.Context, kube kubernetes.Interface) error {
 			return true, nil
 		}
 		if !told {
-			logger.Info("Waiting for the custom resource definitions to be installed", "groupVersion", rqv1.GroupVersion, "err", err)
+			logger.Info("Waiting for the custom resource definitions to be installed", "groupVersion", rqv1.GroupVersion, "err",
+				err)
 			told = true
 		}
 		return false, nil

@@ -35,8 +35,8 @@ func Resolve(w Feasibility, candidates []Candidate, published []rqv1.Conflict, n
 	return Plan{Cuts: asListed(t.cuts(), published), Draws: draws[:until[n-lottery-1]]}, true
 }
 
-// asListed has cuts say no more GPUs than the conflict set lists: after a restart a Run may hold more than when that was published,
-// and what it holds besides goes with it.
+// asListed has cuts say no more GPUs than the conflict set lists: after a restart a Run may hold more than when that
+// was published, and what it holds besides goes with it.
 func asListed(cuts []rqv1.Cut, published []rqv1.Conflict) []rqv1.Cut {
 	for i := range cuts {
 		if most := listedGPUs(&cuts[i], published); most > 0 {

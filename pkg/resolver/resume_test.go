@@ -46,8 +46,8 @@ func TestActivationIsResumed(t *testing.T) {
 	})
 }
 
-// TestWhatIsGainedSinceIsNotCountedOn has candidates hold more by the time of the draw than when the conflict set was published: the
-// record says no more than that did.
+// TestWhatIsGainedSinceIsNotCountedOn has candidates hold more by the time of the draw than when the conflict set was
+// published: the record says no more than that did.
 func TestWhatIsGainedSinceIsNotCountedOn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawState(t, 6, 8)

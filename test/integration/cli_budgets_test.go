@@ -45,7 +45,8 @@ func TestCLIOnAFamily(t *testing.T) {
 		name("lender"): {Concurrency: 16, LentGPUs: 8, FreeGPUs: 8},
 		s.namespace:    {Concurrency: 16, FamilyGPUs: 16},
 	})
-	if owners := s.complete("leases --owner org:"); !strings.Contains(owners, fmt.Sprintf("%s\n%s\n%s\n%s\n", s.owner, lender, team, kin)) {
+	if owners := s.complete("leases --owner org:"); !strings.Contains(owners,
+		fmt.Sprintf("%s\n%s\n%s\n%s\n", s.owner, lender, team, kin)) {
 		t.Errorf("owners to choose from:\n%s", owners)
 	}
 	s.checkUsageTexts(team, kin, lender, name)
@@ -58,7 +59,8 @@ func TestCLIOnAFamily(t *testing.T) {
 // budgetOf is a Budget of an owner with one envelope, named all.
 func (s *site) budgetOf(name string, owner rqv1.Owner, e rqv1.Envelope) *rqv1.Budget {
 	e.Name, e.Flavor = "all", s.flavor
-	return &rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: rqv1.BudgetSpec{Owner: owner, Envelopes: []rqv1.Envelope{e}}}
+	return &rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: rqv1.BudgetSpec{Owner: owner, Envelopes: []rqv1.Envelope{e}}}
 }
 
 // runs is the output of a kubectl runs command that succeeds.
@@ -109,7 +111,8 @@ func (s *site) checkUsageTexts(team, kin, lender rqv1.Owner, name func(string) s
 	s.t.Helper()
 	table := s.runs("budgets usage --owner " + string(kin))
 	overdrawn := fmt.Sprintf("! Budget %s of %s is overdrawn (ConcurrencyExceeded): all: 4 GPUs", name("b"), kin)
-	if fields := strings.Fields(strings.Split(table, "\n")[1]); fields[0] != name("b") || fields[8] != "4" || !strings.Contains(table, overdrawn) {
+	if fields := strings.Fields(strings.Split(table, "\n")[1]); fields[0] != name("b") || fields[8] != "4" ||
+		!strings.Contains(table, overdrawn) {
 		s.t.Errorf("the table does not show an overdraft of 4 and %q:\n%s", overdrawn, table)
 	}
 	var lines []string
@@ -162,11 +165,13 @@ func (s *site) checkExplained(team, kin, lender rqv1.Owner, name func(string) st
 	if diff := cmp.Diff(asked, waits.Payers); diff != "" || waits.ShortGPUs != 24 {
 		s.t.Errorf("who would pay for what waits, short by %d (-want +got):\n%s", waits.ShortGPUs, diff)
 	}
-	if want := fmt.Sprintf("raise envelopes[all].concurrency of Budget %s from 8 to 32", name("a")); len(waits.Changes) == 0 || waits.Changes[0].What != want {
+	if want := fmt.Sprintf("raise envelopes[all].concurrency of Budget %s from 8 to 32",
+		name("a")); len(waits.Changes) == 0 || waits.Changes[0].What != want {
 		s.t.Errorf("what would help: %v, want %q", waits.Changes, want)
 	}
 	first, _, _ := strings.Cut(s.runs("budgets explain -n "+s.namespace+" waits"), "\n")
-	if want := "nobody pays for 24 of the 24 " + s.flavor + " GPUs that it needs. What would help: raise"; !strings.Contains(first, want) {
+	if want := "nobody pays for 24 of the 24 " + s.flavor +
+		" GPUs that it needs. What would help: raise"; !strings.Contains(first, want) {
 		s.t.Errorf("the first line is %q, want %q in it", first, want)
 	}
 }
@@ -201,7 +206,8 @@ func (s *site) checkLedgerAsCSV(settled string) {
 					spent += n
 				}
 			}
-			want[lease.Name] = fmt.Sprintf("%s %s %s %s 8 %s", run, lease.Spec.Payer.Owner, lease.Spec.Payer.Budget, lease.Spec.Payer.Relation, seconds)
+			want[lease.Name] = fmt.Sprintf("%s %s %s %s 8 %s", run, lease.Spec.Payer.Owner, lease.Spec.Payer.Budget,
+				lease.Spec.Payer.Relation, seconds)
 		}
 	}
 	if diff := cmp.Diff(want, lines); diff != "" || len(lines) != 5 {
@@ -213,7 +219,8 @@ func (s *site) checkLedgerAsCSV(settled string) {
 	if err := json.Unmarshal([]byte(s.runs("budgets usage -o json --owner "+string(s.owner)+":a")), &list); err != nil {
 		s.t.Fatal(err)
 	}
-	if hours := fmt.Sprintf("%d.%05d", spent/3600, spent%3600*100000/3600); len(list.Envelopes) != 1 || list.Envelopes[0].SpentGPUHours.String() != hours {
+	if hours := fmt.Sprintf("%d.%05d", spent/3600, spent%3600*100000/3600); len(list.Envelopes) != 1 ||
+		list.Envelopes[0].SpentGPUHours.String() != hours {
 		s.t.Errorf("usage says %v, the ledger %s GPU-hours", list.Envelopes, hours)
 	}
 }

@@ -41,8 +41,9 @@ func promise(run *rqv1.Run, name string) *rqv1.Reservation {
 // drawAmong publishes the conflict set, the commitment and the forecast.
 func drawAmong(r *rqv1.Reservation, nonce [32]byte, tickets ...rqv1.Conflict) {
 	r.Status = rqv1.ReservationStatus{
-		State:       rqv1.ReservationPending,
-		Forecast:    &rqv1.Forecast{DeficitGPUs: 16, Scope: "fabric.domain=B", Confidence: rqv1.ConfidenceConservative, Remedies: []string{"Run a fair lottery if a deficit remains (16 GPUs)"}},
+		State: rqv1.ReservationPending,
+		Forecast: &rqv1.Forecast{DeficitGPUs: 16, Scope: "fabric.domain=B", Confidence: rqv1.ConfidenceConservative,
+			Remedies: []string{"Run a fair lottery if a deficit remains (16 GPUs)"}},
 		ConflictSet: tickets,
 		Lottery:     &rqv1.Lottery{Commitment: resolver.Commitment(nonce), Odds: "exact"},
 	}
@@ -59,19 +60,21 @@ func drawAll(r *rqv1.Reservation, nonce [32]byte, victims ...*rqv1.Run) {
 		l.Draws = append(l.Draws, ticket)
 	}
 	for _, victim := range victims {
-		r.Status.Cuts = append(r.Status.Cuts, rqv1.Cut{Run: rqv1.NamespacedName{Namespace: victim.Namespace, Name: victim.Name},
-			UID: victim.UID, Action: rqv1.CutLottery, GPUs: 8})
+		r.Status.Cuts = append(r.Status.Cuts,
+			rqv1.Cut{Run: rqv1.NamespacedName{Namespace: victim.Namespace, Name: victim.Name},
+				UID: victim.UID, Action: rqv1.CutLottery, GPUs: 8})
 	}
 }
 
-// contest writes, as the scheduler does, a Run that waits, a Reservation of it that has cut two others, and the next one,
-// which may cut them again and is returned.
+// contest writes, as the scheduler does, a Run that waits, a Reservation of it that has cut two others, and the next
+// one, which may cut them again and is returned.
 func contest(t *testing.T) *rqv1.Reservation {
 	t.Helper()
 	for _, ns := range []string{"cli-winner", "cli-loser"} {
 		makeNamespace(t, ns)
 	}
-	lost, other, big := runAs("cli-loser", "lost", "org:loser"), runAs("cli-loser", "other", "org:winner"), runAs("cli-winner", "big", "org:winner")
+	lost, other, big := runAs("cli-loser", "lost", "org:loser"), runAs("cli-loser", "other", "org:winner"),
+		runAs("cli-winner", "big", "org:winner")
 	done, next := promise(big, "big-r0"), promise(big, "big-r1")
 	report(t, lost, func(r *rqv1.Run) {
 		waiting(r)
@@ -93,8 +96,11 @@ func contest(t *testing.T) *rqv1.Reservation {
 }
 
 func waiting(r *rqv1.Run) {
-	r.Status = rqv1.RunStatus{Phase: rqv1.RunPending, ObservedGeneration: r.Generation, Message: "16 GPUs are short", Conditions: []metav1.Condition{
-		{Type: rqv1.ConditionStarted, Status: metav1.ConditionFalse, Reason: "InsufficientGPUs", Message: "16 GPUs are short", LastTransitionTime: metav1.Now()}}}
+	r.Status = rqv1.RunStatus{Phase: rqv1.RunPending, ObservedGeneration: r.Generation, Message: "16 GPUs are short",
+		Conditions: []metav1.Condition{
+			{Type: rqv1.ConditionStarted, Status: metav1.ConditionFalse, Reason: "InsufficientGPUs",
+				Message:            "16 GPUs are short",
+				LastTransitionTime: metav1.Now()}}}
 }
 
 func ticketOf(run *rqv1.Run) rqv1.Conflict {
@@ -129,14 +135,19 @@ func TestCLIReservations(t *testing.T) {
 		{name: "list", line: "runs list -n cli-winner -o wide", out: "(in 14m"},
 		{name: "the one who waits", line: "runs explain -n cli-winner big", out: "reservation:    big-r1 (Pending)"},
 		{name: "what the loser reads", line: "runs explain -n cli-loser lost --kubeconfig " + loser,
-			out: "cut by lottery: 8 GPUs freed for Run cli-winner/big, Reservation big-r0; check it: kubectl runs explain --verify big-r0 -n cli-winner"},
-		{name: "what is to come", line: "runs explain -n cli-loser lost --kubeconfig " + loser, out: "at risk from cli-winner/big's Reservation cli-winner/big-r1 (25 %)"},
-		{name: "the loser checks", line: "runs explain --verify big-r0 -n cli-winner --kubeconfig " + loser, out: "VERDICT    valid\n"},
+			out: "cut by lottery: 8 GPUs freed for Run cli-winner/big, Reservation big-r0; check it: kubectl runs explain " +
+				"--verify big-r0 -n cli-winner"},
+		{name: "what is to come", line: "runs explain -n cli-loser lost --kubeconfig " + loser,
+			out: "at risk from cli-winner/big's Reservation cli-winner/big-r1 (25 %)"},
+		{name: "the loser checks", line: "runs explain --verify big-r0 -n cli-winner --kubeconfig " + loser,
+			out: "VERDICT    valid\n"},
 		{name: "from a file", stdin: record, line: "runs explain --verify -", out: "VERDICT    valid\n"},
-		{name: "from an altered file", stdin: strings.Replace(record, "gpus: 8", "gpus: 9", 1), line: "runs explain --verify -", out: "VERDICT    not valid\n",
+		{name: "from an altered file", stdin: strings.Replace(record, "gpus: 8", "gpus: 9", 1),
+			line: "runs explain --verify -", out: "VERDICT    not valid\n",
 			err: "the record of Reservation cli-winner/big-r0 is not valid", code: 5},
 		{name: "too early", line: "runs explain --verify big-r1 -n cli-winner", out: "not revealed yet", code: 6},
-		{name: "no such Reservation", line: "runs explain --verify nothing -n cli-winner", err: `Reservation "nothing" not found in namespace "cli-winner"`, code: 1},
+		{name: "no such Reservation", line: "runs explain --verify nothing -n cli-winner",
+			err: `Reservation "nothing" not found in namespace "cli-winner"`, code: 1},
 		{name: "completion", line: "__complete runs explain -n cli-winner --verify b", out: "big-r0\nbig-r1\n"},
 	} {
 		t.Run(step.name, func(t *testing.T) {

@@ -54,7 +54,8 @@ func mustCommand(t *testing.T, c *controlplane.ControlPlane, stdin, line string)
 }
 
 func runYAML(name, spec string) string {
-	return "apiVersion: rq.davidlangworthy.io/v1\nkind: Run\nmetadata:\n  name: " + name + "\nspec:\n  owner: org:cli\n  " + spec + "\n---\n"
+	return "apiVersion: rq.davidlangworthy.io/v1\nkind: Run\nmetadata:\n  name: " + name +
+		"\nspec:\n  owner: org:cli\n  " + spec + "\n---\n"
 }
 
 const eightGPUs = "resources: {gpuType: H100-80GB, totalGPUs: 8}"
@@ -77,46 +78,64 @@ func TestCLIOnAnAPIServerAlone(t *testing.T) {
 	}{
 		{name: "nothing to list", line: "runs list -n cli", err: "No Runs found in namespace cli.\n"},
 		{name: "nothing paid", line: "runs leases -n cli", err: "No GPU leases found in namespace cli.\n"},
-		{name: "unknown field in the second document", stdin: first + runYAML("second", "gpus: 8"), line: "runs submit -n cli -f -",
-			err: `Error: standard input, document 2: unknown field "spec.gpus"` + "\nNothing was created.", code: 1},
+		{name: "unknown field in the second document", stdin: first + runYAML("second", "gpus: 8"),
+			line: "runs submit -n cli -f -",
+			err:  `Error: standard input, document 2: unknown field "spec.gpus"` + "\nNothing was created.", code: 1},
 		{name: "so the first was not created", line: "runs explain -n cli first",
 			err: `Run "first" not found in namespace "cli"; "kubectl runs list -A" shows all Runs`, code: 1},
-		{name: "dry run on the client", stdin: first, line: "runs submit -n cli -f - --dry-run=client", out: "run.rq.davidlangworthy.io/first created (dry run)\n"},
-		{name: "dry run on the server", stdin: first, line: "runs submit -n cli -f - --dry-run=server", out: "run.rq.davidlangworthy.io/first created (server dry run)\n"},
+		{name: "dry run on the client", stdin: first, line: "runs submit -n cli -f - --dry-run=client",
+			out: "run.rq.davidlangworthy.io/first created (dry run)\n"},
+		{name: "dry run on the server", stdin: first, line: "runs submit -n cli -f - --dry-run=server",
+			out: "run.rq.davidlangworthy.io/first created (server dry run)\n"},
 		{name: "dry runs create nothing", line: "runs list -n cli -o name"},
-		{name: "refused by the server, dry", stdin: runYAML("zero", strings.Replace(eightGPUs, "8}", "0}", 1)), line: "runs submit -n cli -f - --dry-run=server",
-			err: "the server refused Run cli/zero: spec.resources.totalGPUs: ", code: 1},
-		{name: "a duration that is none", stdin: runYAML("slow", eightGPUs+"\n  runtime: {checkpoint: ten}"), line: "runs submit -n cli -f -",
-			err: "the server refused Run cli/slow: spec.runtime.checkpoint: ", code: 1},
-		{name: "no such namespace", stdin: first, line: "runs submit -n nowhere -f -", err: `namespaces "nowhere" not found; create the namespace first`, code: 1},
-		{name: "namespaces at odds", stdin: strings.Replace(first, "metadata:", "metadata:\n  namespace: cli", 1), line: "runs submit -n default -f -",
-			err: `Run cli/first is in namespace "cli", but -n says "default"`, code: 1},
+		{name: "refused by the server, dry", stdin: runYAML("zero", strings.Replace(eightGPUs, "8}", "0}", 1)),
+			line: "runs submit -n cli -f - --dry-run=server",
+			err:  "the server refused Run cli/zero: spec.resources.totalGPUs: ", code: 1},
+		{name: "a duration that is none", stdin: runYAML("slow", eightGPUs+"\n  runtime: {checkpoint: ten}"),
+			line: "runs submit -n cli -f -",
+			err:  "the server refused Run cli/slow: spec.runtime.checkpoint: ", code: 1},
+		{name: "no such namespace", stdin: first, line: "runs submit -n nowhere -f -",
+			err: `namespaces "nowhere" not found; create the namespace first`, code: 1},
+		{name: "namespaces at odds", stdin: strings.Replace(first, "metadata:", "metadata:\n  namespace: cli", 1),
+			line: "runs submit -n default -f -",
+			err:  `Run cli/first is in namespace "cli", but -n says "default"`, code: 1},
 		{name: "one refused, one created", stdin: runYAML("Bad", eightGPUs) + first, line: "runs submit -n cli -f -",
 			out: "run.rq.davidlangworthy.io/first created\n", err: "the server refused Run cli/Bad", code: 1},
 		{name: "exists already", stdin: first + second, line: "runs submit -n cli --file -",
-			out: "run.rq.davidlangworthy.io/second created\n", err: "Run cli/first exists already; delete it first or choose another name", code: 1},
-		{name: "as written", stdin: runYAML("third", eightGPUs), line: "runs submit -n cli -f - -o jsonpath={.spec.resources}", out: `{"gpuType":"H100-80GB","totalGPUs":8}`},
+			out: "run.rq.davidlangworthy.io/second created\n",
+			err: "Run cli/first exists already; delete it first or choose another name", code: 1},
+		{name: "as written", stdin: runYAML("third", eightGPUs),
+			line: "runs submit -n cli -f - -o jsonpath={.spec.resources}", out: `{"gpuType":"H100-80GB","totalGPUs":8}`},
 		{name: "hint", stdin: runYAML("fourth", eightGPUs), line: "runs submit -n cli -f - -o name",
 			out: "run.rq.davidlangworthy.io/fourth\n", err: "Follow with: kubectl runs watch -n cli fourth\n"},
-		{name: "names", line: "runs list -n cli -o name", out: "run.rq.davidlangworthy.io/first\nrun.rq.davidlangworthy.io/fourth\n"},
-		{name: "a v1 List", line: "runs list -n cli -o jsonpath={.apiVersion}/{.kind}:{.items[*].kind}", out: "v1/List:Run Run Run Run"},
+		{name: "names", line: "runs list -n cli -o name",
+			out: "run.rq.davidlangworthy.io/first\nrun.rq.davidlangworthy.io/fourth\n"},
+		{name: "a v1 List", line: "runs list -n cli -o jsonpath={.apiVersion}/{.kind}:{.items[*].kind}",
+			out: "v1/List:Run Run Run Run"},
 		{name: "phase", line: "runs list -n cli --phase running", err: "No Runs found in namespace cli."},
 		{name: "all namespaces", line: "runs list -A", out: "NAMESPACE"},
 		{name: "a scheduler is missing", line: "runs explain -n cli first", out: "The scheduler has not looked at this Run"},
-		{name: "timeout", line: "runs watch -n cli first --until Running --timeout 1s", out: "first  Pending    0/8 GPUs      waiting to be placed",
+		{name: "timeout", line: "runs watch -n cli first --until Running --timeout 1s",
+			out: "first  Pending    0/8 GPUs      waiting to be placed",
 			err: "Error: timed out after 1s; Run first is Pending: waiting to be placed", code: 4},
 		{name: "watch what is not there", line: "runs watch -n cli nothing", err: `Run "nothing" not found`, code: 1},
 		{name: "no right", line: "runs list -n cli --kubeconfig " + bob,
-			err: `User "bob" cannot list resource "runs" in API group "rq.davidlangworthy.io" in the namespace "cli"; ask an administrator`, code: 1},
+			err: `User "bob" cannot list resource "runs" in API group "rq.davidlangworthy.io" in the namespace "cli"; ask an ` +
+				`administrator`, code: 1},
 		{name: "no Budgets", line: "runs budgets usage", err: "No Budgets found.\n"},
-		{name: "none of an owner", line: "runs budgets usage --owner org:no* --tree", err: "No Budgets of owner org:no* found; "},
+		{name: "none of an owner", line: "runs budgets usage --owner org:no* --tree",
+			err: "No Budgets of owner org:no* found; "},
 		{name: "no Budgets, for a script", line: "runs budgets usage -o json", out: `"envelopes": [],`},
 		{name: "everybody may read Budgets", line: "runs budgets usage --kubeconfig " + bob, err: "No Budgets found.\n"},
 		{name: "a tree is no data", line: "runs budgets usage --tree -o json", err: "--tree is for people", code: 2},
-		{name: "no such command of budgets", line: "runs budgets use", err: `"use" is no command of "kubectl runs budgets"; choose from usage, explain`, code: 2},
-		{name: "nobody has been asked", line: "runs budgets explain -n cli first", out: "who would pay is not known yet. The scheduler has not looked at this Run"},
-		{name: "whose payers", line: "runs budgets explain -n cli nothing", err: `Run "nothing" not found in namespace "cli"`, code: 1},
-		{name: "no such time", line: "runs leases --since yesterday", err: "--since must be a time such as 12h or 30d", code: 2},
+		{name: "no such command of budgets", line: "runs budgets use",
+			err: `"use" is no command of "kubectl runs budgets"; choose from usage, explain`, code: 2},
+		{name: "nobody has been asked", line: "runs budgets explain -n cli first",
+			out: "who would pay is not known yet. The scheduler has not looked at this Run"},
+		{name: "whose payers", line: "runs budgets explain -n cli nothing", err: `Run "nothing" not found in namespace "cli"`,
+			code: 1},
+		{name: "no such time", line: "runs leases --since yesterday", err: "--since must be a time such as 12h or 30d",
+			code: 2},
 		{name: "an empty ledger for finance", line: "runs leases -n cli -o csv", out: "namespace,run,run_owner,payer_owner,"},
 		{name: "completion", line: "__complete runs watch -n cli f", out: "first\nfourth\n"},
 		{name: "version", line: "runs version", out: "Server: v1."},
@@ -169,7 +188,8 @@ func TestCLIFollowsTheSamples(t *testing.T) {
 func checkLedger(t *testing.T, c *controlplane.ControlPlane) {
 	t.Helper()
 	var list struct{ Items []rqv1.Lease }
-	if err := json.Unmarshal([]byte(mustCommand(t, c, "", "runs leases -n rai trainer-64 --open -o json")), &list); err != nil {
+	if err := json.Unmarshal([]byte(mustCommand(t, c, "", "runs leases -n rai trainer-64 --open -o json")),
+		&list); err != nil {
 		t.Fatal(err)
 	}
 	held := map[int32]int32{}
@@ -183,7 +203,8 @@ func checkLedger(t *testing.T, c *controlplane.ControlPlane) {
 		t.Errorf("GPUs by group (-want +got):\n%s", diff)
 	}
 	text := mustCommand(t, c, "", "runs explain -n mm finetune-16")
-	if want := "group 0: 16 GPUs in us-east/gpu-b/"; !strings.Contains(text, want) || !strings.Contains(text, "paid by mm/east-h100 (org:ai:mm)") {
+	if want := "group 0: 16 GPUs in us-east/gpu-b/"; !strings.Contains(text, want) ||
+		!strings.Contains(text, "paid by mm/east-h100 (org:ai:mm)") {
 		t.Errorf("explain does not say %q and who pays:\n%s", want, text)
 	}
 	if s := command(t, c, "", "runs leases -A --closed"); s.out != "" || s.err != "No GPU leases found.\n" {
@@ -201,14 +222,15 @@ func checkWaiting(t *testing.T, c *controlplane.ControlPlane, samples string) {
 		"-n rai sweep-48":    "short by 8",
 	} {
 		var message string
-		err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
-			var story struct {
-				Waits struct{ Reason, Message string }
-			}
-			err := json.Unmarshal([]byte(mustCommand(t, c, "", "runs explain "+run+" -o json")), &story)
-			message = story.Waits.Message
-			return strings.Contains(message, want), err
-		})
+		err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, 30*time.Second, true,
+			func(context.Context) (bool, error) {
+				var story struct {
+					Waits struct{ Reason, Message string }
+				}
+				err := json.Unmarshal([]byte(mustCommand(t, c, "", "runs explain "+run+" -o json")), &story)
+				message = story.Waits.Message
+				return strings.Contains(message, want), err
+			})
 		if err != nil {
 			t.Errorf("explain %s says %q, want %q: %v", run, message, want, err)
 		}
@@ -234,7 +256,8 @@ func checkOutage(ctx context.Context, t *testing.T, c *controlplane.ControlPlane
 `
 	mustCommand(t, c, brief, "runs submit -n mm -f -")
 	mustCommand(t, c, "", "runs watch -n mm brief --until Running --timeout 60s")
-	watch := exec.CommandContext(ctx, filepath.Join(root, "bin", "kubectl-runs"), strings.Fields("watch -n mm brief --timeout 2m --kubeconfig "+c.Kubeconfig)...)
+	watch := exec.CommandContext(ctx, filepath.Join(root, "bin", "kubectl-runs"),
+		strings.Fields("watch -n mm brief --timeout 2m --kubeconfig "+c.Kubeconfig)...)
 	out, err := watch.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

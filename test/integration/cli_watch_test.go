@@ -93,18 +93,22 @@ func TestWatchTellsWidthAndLeases(t *testing.T) {
 	s.submit("train", 16, inGroups(8), withSpares(8), malleable(16, 32, 8))
 	text.await(" spare GPU lease", "bound 16 GPUs")
 	text.await("Running    16/32 GPUs   [leases: 2 active, 2 spare]  bound 16 GPUs",
-		"[Grow to 24]", "a GPU lease (Grow): 8 GPUs on ", "Running    32/32 GPUs   [leases: 4 active, 4 spare]  grew to 32 GPUs")
+		"[Grow to 24]", "a GPU lease (Grow): 8 GPUs on ",
+		"Running    32/32 GPUs   [leases: 4 active, 4 spare]  grew to 32 GPUs")
 	s.settled()
-	if list := s.runs("list -n " + s.namespace); !strings.Contains(strings.Join(strings.Fields(list), " "), " 32/32 32/32 Running ") {
+	if list := s.runs("list -n " + s.namespace); !strings.Contains(strings.Join(strings.Fields(list), " "),
+		" 32/32 32/32 Running ") {
 		t.Errorf("the list does not say how wide the Run is and what stands by:\n%s", list)
 	}
 	s.runs("shrink train --to 16 -n " + s.namespace)
-	text.await("grew to 32 GPUs", "[Shrink to 16]", "Running    16/16 GPUs   [leases: 2 active, 2 spare]  shrunk to 16 GPUs")
+	text.await("grew to 32 GPUs", "[Shrink to 16]",
+		"Running    16/16 GPUs   [leases: 2 active, 2 spare]  shrunk to 16 GPUs")
 	text.await("grew to 32 GPUs", "(Shrink): ")
 	text.await("grew to 32 GPUs", "closed: Shrink")
 	s.settled()
 	story := s.runs("explain train -n " + s.namespace)
-	for _, want := range []string{"  width:   16/16 GPUs\n  spares:  16/16 GPUs stand by\n", "Z  opened a spare GPU lease (Grow): 8 GPUs on ",
+	for _, want := range []string{"  width:   16/16 GPUs\n  spares:  16/16 GPUs stand by\n",
+		"Z  opened a spare GPU lease (Grow): 8 GPUs on ",
 		"Z  opened a GPU lease (Grow): 8 GPUs on ", " (Shrink): ", " closed: Shrink\n"} {
 		if !strings.Contains(story, want) {
 			t.Errorf("explain does not say %q:\n%s", want, story)

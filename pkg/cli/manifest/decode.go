@@ -91,6 +91,8 @@ func decodeObject(text []byte, kind *schema.GroupVersionKind) (*unstructured.Uns
 			gvk.GroupVersion())
 	case runtime.IsStrictDecodingError(err) || isMismatch(err):
 		return nil, inField(err)
+	case gvk == nil: // the apiVersion cannot be read
+		return nil, err
 	}
 	// Whatever else is wrong, such as a duration that is none, the server says, and where.
 	object := &unstructured.Unstructured{}
