@@ -8,6 +8,9 @@ go=${GO:-go}
 built=$(mktemp -d)
 trap 'rm -rf "$built"' EXIT
 
+# The fuzzer's own clock can fail a target that found nothing (golang/go#75804, mended in Go 1.27): then this line stands alone.
+ran_out() { grep -A2 '^--- FAIL' "$built/log" | tail -n +2 | cmp -s - <(printf '    context deadline exceeded\nFAIL\n'); }
+
 targets() { grep -hoE '^func Fuzz[A-Za-z0-9]*' "$1"/*_test.go | cut -d' ' -f2; }
 
 for package in $(grep -rlE --include='*_test.go' '^func Fuzz' pkg | xargs -n1 dirname | sort -u); do
@@ -17,7 +20,7 @@ for package in $(grep -rlE --include='*_test.go' '^func Fuzz' pkg | xargs -n1 di
   known=$("$go" env GOCACHE)/fuzz/$("$go" list "./$package")
   for target in $(targets "$package"); do
     (cd "$package" && "$built/test" -test.run='^$' -test.fuzz="^$target\$" -test.fuzztime="${FUZZ_TIME:-2s}" -test.fuzzcachedir="$known") \
-      >"$built/log" 2>&1 || { cat "$built/log"; echo "FAIL $package $target"; exit 1; }
+      >"$built/log" 2>&1 || ran_out || { cat "$built/log"; echo "FAIL $package $target"; exit 1; }
     echo "ok   $package $target: $(sed -nE 's/.*execs: ([0-9]+).*/\1/p' "$built/log" | tail -1) inputs"
   done
 done
