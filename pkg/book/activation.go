@@ -356,6 +356,3 @@ func (v *activations) takeLeaving(g *gang, p *forecast.Promise, state forecast.S
 		v.waiting.proceed(g)
 	}
 }
-
-// whileLeaving is why a gang that has its places does not take them yet.
-const whileLeaving = "waiting for those who are cut to leave"

@@ -185,8 +185,8 @@ func (a *agenda) nextOutdated(e *earliest, now time.Time) {
 		switch {
 		case a.outdated(g, now):
 			e.by(now)
-		case a.outdated(g, g.looked.Add(refreshed)):
-			e.by(g.looked.Add(refreshed))
+		case a.outdated(g, g.looked.Add(promiseMaxAge)):
+			e.by(g.looked.Add(promiseMaxAge))
 		}
 	}
 }
@@ -194,7 +194,7 @@ func (a *agenda) nextOutdated(e *earliest, now time.Time) {
 // outdated reports whether what a gang is promised may have changed since it was worked out.
 func (a *agenda) outdated(g *gang, now time.Time) bool {
 	return g.waits() && !g.woken && g.activation == nil && !g.looked.IsZero() &&
-		(g.seen < a.waiting.epoch || now.Sub(g.looked) >= refreshed)
+		(g.seen < a.waiting.epoch || now.Sub(g.looked) >= promiseMaxAge)
 }
 
 // refusedSince returns from when on a gang waits for its turn: when it was first refused. A gang whose last activation
@@ -236,5 +236,5 @@ func chance(conflicts []rqv1.Conflict, run rqv1.NamespacedName) string {
 	return resolver.Decimal(cut)
 }
 
-// refreshed is how old a promise may grow while nothing has improved that would change it.
-const refreshed = 30 * time.Second
+// promiseMaxAge is how old a promise may grow while nothing has improved that would change it.
+const promiseMaxAge = 30 * time.Second

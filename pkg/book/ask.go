@@ -10,12 +10,25 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
-// Look brings a Run's shape, and whether anybody can pay for it, up to date, and returns all that is known of it. It
-// returns false for a Run that the book has not seen yet. Of one that is gone or being deleted it knows the nodes and
-// Leases alone.
-func (b *Book) Look(o Objects, now time.Time) (Look, bool) {
+// Assess brings up to date what a Run asks for on the nodes that there are, whether anybody can pay for it and what
+// would help one that is refused.
+func (b *Book) Assess(run types.UID, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	g := b.roster.gangs[run]
+	if g == nil || g.run == nil {
+		return
+	}
+	b.shapes.demandOf(g)
+	b.fill.askWhoPays(g, now)
+	b.trials.advise(g, now)
+}
+
+// Look returns all that is known of a Run, and false for one that the book has not seen yet. Of a Run that is gone or
+// being deleted it knows the nodes and Leases alone.
+func (b *Book) Look(o Objects) (Look, bool) {
+	b.mu.Lock()
+	defer b.mu.unlockUnchanged()
 	l := Look{Nodes: map[string]NodeState{}, Leased: map[types.UID]bool{}, Told: map[types.UID]rqv1.ClosureReason{},
 		Owed:        map[string]int{},
 		Commitments: map[types.UID]string{}, Awaited: map[types.UID]bool{}}
@@ -25,10 +38,8 @@ func (b *Book) Look(o Objects, now time.Time) (Look, bool) {
 		if g == nil || g.run == nil {
 			return l, false
 		}
-		b.shapes.demandOf(g)
-		l.Unpaid = b.fill.isUnpaid(g, now)
-		b.trials.advise(g, now)
-		l.Demand, l.Shape, l.Prospect = g.demand, g.shape, b.turns.prospectOf(g)
+		l.State, l.Demand, l.Shape, l.Unpaid = g.state().String(), g.demand, g.shape, g.unpaid
+		l.Prospect = b.turns.prospectOf(g)
 		l.Cuts, l.Risks = b.cuts.cutsOf(o.Run.UID), b.agenda.risksOf(o.Name)
 	}
 	for _, pod := range o.Pods {

@@ -54,7 +54,8 @@ func TestManyAskAtOnce(t *testing.T) {
 		func() { f.book.OpenLeases() },
 		func() { f.book.CutsWithinHour(f.now) },
 		func() { f.book.TakeActions() },
-		func() { f.book.Look(seen, f.now) },
+		func() { f.book.Assess(uid, f.now) },
+		func() { f.book.Look(seen) },
 		func() { f.book.Budgets.Settle("b1", f.now) },
 		func() { f.book.Budgets.Charged() },
 	} {
@@ -65,7 +66,7 @@ func TestManyAskAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if _, known := f.book.Look(seen, f.now); !known {
+	if _, known := f.book.Look(seen); !known {
 		t.Error("the book has forgotten a Run")
 	}
 }

@@ -43,7 +43,7 @@ func (b *Book) Next(now time.Time) (time.Time, bool) {
 
 // nextSweep tells when a sweep might find something to do.
 func (b *Book) nextSweep(e *earliest, now time.Time) {
-	if b.mu.changes != b.mu.swept {
+	if b.mu.edits != b.mu.swept {
 		e.by(now)
 	}
 	b.kept.nextLapse(e, now)

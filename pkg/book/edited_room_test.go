@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 // A Run that is requeued keeps its room and its money. Whoever it is given to meanwhile, by an edit of its owner, has
@@ -74,7 +73,7 @@ func TestABoundedRunThatNobodyPaysForRests(t *testing.T) {
 		}
 		w.Book.TakeActions()
 		for range 5 {
-			w.Book.Look(book.Objects{Run: w.Runs["run0"]}, w.Now)
+			w.Book.Assess(w.Runs["run0"].UID, w.Now)
 			if slices.Contains(w.Book.TakeActions().Reconcile, types.NamespacedName{Namespace: "ns", Name: "run0"}) {
 				w.t.Fatalf("run0 asks to be looked at again though nothing has changed")
 			}

@@ -35,7 +35,11 @@ func (b *Book) CutsOf(run types.UID) []rank.Cut {
 func (b *Book) Unpaid(run types.UID, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.roster.gangs[run] != nil && b.fill.isUnpaid(b.roster.gangs[run], now)
+	if g := b.roster.gangs[run]; g != nil {
+		b.fill.askWhoPays(g, now)
+		return g.unpaid
+	}
+	return false
 }
 
 // Awaited reports whether Runs still hold what the cuts of a Reservation take.
@@ -277,5 +281,5 @@ func (u *Budgets) NextWindow(now time.Time) (time.Time, bool) {
 func (b *Book) Quiet() bool {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
-	return b.mu.changes == b.mu.swept
+	return b.mu.edits == b.mu.swept
 }

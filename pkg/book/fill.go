@@ -167,21 +167,16 @@ func (y *filler) goesUnpaid(g *gang, now time.Time) bool {
 	return true
 }
 
-// isUnpaid reports whether nobody can pay for a Run that waits and has no pod: then it gets none (R32). Its refusal and
-// its date are worked out without, and it is asked about again when somebody may be able to pay, not before.
-func (y *filler) isUnpaid(g *gang, now time.Time) bool {
-	unpaid := y.goesUnpaid(g, now)
-	if !unpaid && g.opportunistic() && g.shape == nil && g.shards == 0 && !g.over() {
+// askWhoPays finds out whether nobody can pay for a Run that waits and has no pod: then it gets none (R32). Its refusal
+// and its date are worked out without, and it is asked about again when somebody may be able to pay, not before.
+func (y *filler) askWhoPays(g *gang, now time.Time) {
+	if !y.goesUnpaid(g, now) && g.opportunistic() && g.shape == nil && g.shards == 0 && !g.over() {
 		y.allowShards(y.roster.wanting(), y.idleNodes(), now) // it is new
 	}
-	return unpaid
 }
 
 // forgiveness is how long a shard keeps off a node that another scheduling rule turned down.
 const forgiveness = 5 * time.Second
-
-// waitsForIdle is why a shard is held back.
-const waitsForIdle = "waiting for idle GPUs"
 
 // nextForgiveness tells when the nodes that turned shards down are tried again.
 func (y *filler) nextForgiveness(next *earliest) {

@@ -28,6 +28,7 @@ type gang struct {
 	kept     map[int]budget.Charge
 	narrower int
 	requeue  requeue
+	lent     *plan.Fork // while a plan for the gang looks at what is kept for it as if that were free
 	// latest is the Lease that each part of the Run had last, closed or not.
 	latest map[rank.Part]*lease
 	// planned says that a plan has been made that the leader's gang has not followed yet.
@@ -46,8 +47,9 @@ type gang struct {
 	// were.
 	bounded bool
 	boundTo int
-	// cutters are the gangs whose activations end or shrink this one, since it started.
-	cutters []*gang
+	// cuts are the gangs that its activation ends or shrinks, and cutters those whose activations do so to this one, since
+	// it started.
+	cuts, cutters []*gang
 	// woken says that the gang has been activated and not been planned since; tried is the epoch of its last plan.
 	woken bool
 	tried int64

@@ -50,21 +50,13 @@ func (e *grower) cohort(g *gang, to int32, now time.Time) []plan.Assignment {
 	return assignments
 }
 
-// earmark takes the room and the money of a cohort's places until the functions that it returns give them back, so that
-// no two Runs are let grow into the same.
-func (e *grower) earmark(g *gang, places []plan.Assignment, now time.Time) []func() {
-	var undo []func()
+// earmark takes the room and the money of a cohort's places on a fork, so that no two Runs are let grow into the same.
+func (e *grower) earmark(fork *plan.Fork, g *gang, places []plan.Assignment, now time.Time) {
 	for i, a := range places {
 		m := &member{gang: g, part: a.Part, payer: payer{a.Payer, a.Relation}}
-		name, gpus := fmt.Sprintf("growth/%s/%d", g.run.UID, i), g.full.GPUsPerPod
-		e.accounts.Open(name, e.seats.chargeOf(m, now))
-		e.fleet.Take(a.Node, gpus)
-		undo = append(undo, func() {
-			e.accounts.Void(name)
-			e.fleet.Give(a.Node, gpus)
-		})
+		fork.Open(fmt.Sprintf("growth/%s/%d", g.run.UID, i), e.seats.chargeOf(m, now))
+		fork.Take(a.Node, g.full.GPUsPerPod)
 	}
-	return undo
 }
 
 // letGrow lets a gang grow to a width if its cohort fits; otherwise it rests.
@@ -144,7 +136,8 @@ func (e *grower) grow(now time.Time) bool {
 	}
 	slices.SortFunc(aspirants, byAge)
 	contested := sync.OnceValue(e.roster.contested) // all that wait are looked at for it
-	var undo []func()
+	fork := plan.NewFork(e.fleet, e.accounts)
+	defer fork.Revert()
 	tries, all := growthTries, true
 	for _, g := range aspirants {
 		was := g.growth.to
@@ -168,10 +161,7 @@ func (e *grower) grow(now time.Time) bool {
 		if g.growing() == 0 {
 			e.letGrow(g, was, to, places != nil, now)
 		}
-		undo = append(undo, e.earmark(g, places, now)...)
-	}
-	for _, back := range undo {
-		back()
+		e.earmark(fork, g, places, now)
 	}
 	return all
 }

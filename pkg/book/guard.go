@@ -9,19 +9,19 @@ import (
 type guard struct {
 	sync.Mutex
 	onUnlock func()
-	// changes counts how often the book may have been changed, up to swept those that the last sweep has seen; onChange is
+	// edits counts how often the book may have been changed, up to swept those that the last sweep has seen; onChange is
 	// called at the first that it has not.
-	changes, swept int64
-	onChange       func()
+	edits, swept int64
+	onChange     func()
 }
 
 // Unlock ends a change to the book.
 func (g *guard) Unlock() {
 	g.onUnlock()
-	if g.changes == g.swept {
+	if g.edits == g.swept {
 		g.onChange()
 	}
-	g.changes++
+	g.edits++
 	g.Mutex.Unlock()
 }
 
@@ -31,7 +31,7 @@ func (g *guard) unlockUnchanged() { g.Mutex.Unlock() }
 // unlockSwept ends a sweep: until something else changes, there is nothing to be found by another.
 func (g *guard) unlockSwept() {
 	g.onUnlock()
-	g.changes++
-	g.swept = g.changes
+	g.edits++
+	g.swept = g.edits
 	g.Mutex.Unlock()
 }

@@ -11,6 +11,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
@@ -47,28 +48,52 @@ func (k *keptRooms) keepFor(g *gang, places []resolver.Holding, until time.Time)
 
 // giveUpRoom lets others have what was kept for a gang.
 func (k *keptRooms) giveUpRoom(g *gang) {
+	k.takeBack(g)
 	for _, uid := range g.room.held {
 		k.seats.hold(uid, "", 0, func(h *holding) { h.vacant = false })
 	}
 	g.room = room{}
 }
 
-// lend has a gang be planned with the room that is kept for it. What it returns has the room kept again, or not, if the
-// gang has its places by then, or is not going to be decided anew.
+// lend has a gang be planned as if what is kept for it were free, until what it returns is called. Nobody is woken by
+// it. The room of an activation is given up if the gang has its places by then, or is not going to be decided anew.
 func (k *keptRooms) lend(g *gang) (back func()) {
-	if len(g.room.held) == 0 {
+	if g.lent != nil || len(g.room.held) == 0 && len(g.requeue.places) == 0 {
 		return func() {}
 	}
+	g.lent = plan.NewFork(k.fleet, k.accounts)
 	for _, uid := range g.room.held {
-		k.fleet.Give(k.seats.held[uid].node, k.seats.held[uid].gpus)
+		g.lent.Give(k.seats.held[uid].node, k.seats.held[uid].gpus)
+	}
+	for i := range g.requeue.places {
+		if p := &g.requeue.places[i]; p.kept {
+			k.lendPlace(g, p)
+		}
 	}
 	return func() {
-		for _, uid := range g.room.held {
-			k.fleet.Take(k.seats.held[uid].node, k.seats.held[uid].gpus)
-		}
+		k.takeBack(g)
 		if g.underWay() || g.vain() {
 			k.giveUpRoom(g)
 		}
+	}
+}
+
+// lendPlace has one place of a requeued gang be free. The rank whose it was may have its payer.
+func (k *keptRooms) lendPlace(g *gang, p *place) {
+	if charge, ok := g.lent.Void(charged(p.pod)); ok {
+		p.charge = charge
+	}
+	g.lent.Give(p.node, p.gpus)
+	if p.index != anyRank && p.charge.GPUs > 0 {
+		g.keptBy(p.index, p.charge)
+	}
+}
+
+// takeBack has what is kept for a gang be held again.
+func (k *keptRooms) takeBack(g *gang) {
+	if g.lent != nil {
+		g.lent.Revert()
+		g.lent = nil
 	}
 }
 
@@ -102,53 +127,9 @@ func (k *keptRooms) keepRoom(m *member) {
 	m.gang.vacant = append(m.gang.vacant, vacancy{pod: m.pod.UID, index: index})
 }
 
-// openRoom has the fleet and the Budgets look as if the gang's room were free, for a plan of its own, until closeRoom.
-// Nobody is woken by it.
-func (k *keptRooms) openRoom(g *gang) {
-	if g.requeue.open {
-		return
-	}
-	for i := range g.requeue.places {
-		p := &g.requeue.places[i]
-		if !p.kept {
-			continue
-		}
-		if charge, ok := k.accounts.Void(charged(p.pod)); ok {
-			p.charge = charge
-		}
-		if p.gpus > 0 {
-			k.fleet.Give(p.node, p.gpus)
-		}
-		if p.index != anyRank && p.charge.GPUs > 0 {
-			g.keptBy(p.index, p.charge)
-		}
-		g.requeue.open = true
-	}
-}
-
-// closeRoom takes the room back.
-func (k *keptRooms) closeRoom(g *gang) {
-	if !g.requeue.open {
-		return
-	}
-	g.requeue.open = false
-	for i := range g.requeue.places {
-		p := &g.requeue.places[i]
-		if !p.kept {
-			continue
-		}
-		if p.charge.GPUs > 0 {
-			k.accounts.Open(charged(p.pod), p.charge)
-		}
-		if p.gpus > 0 {
-			k.fleet.Take(p.node, p.gpus)
-		}
-	}
-}
-
 // giveRoom frees the room: the gang has its places, or its time is over.
 func (k *keptRooms) giveRoom(g *gang) {
-	k.closeRoom(g)
+	k.takeBack(g)
 	for i := range g.requeue.places {
 		p := &g.requeue.places[i]
 		if !p.kept {

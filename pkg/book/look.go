@@ -44,6 +44,8 @@ type Objects struct {
 
 // Look is what the book knows of a Run at one instant: data alone, so that a decision on it can be made again.
 type Look struct {
+	// State is how far the Run's gang has come, in a word, for people.
+	State string
 	// Demand is the Run's shape, and Shape why it has none.
 	Demand plan.Demand
 	Shape  *plan.Refusal

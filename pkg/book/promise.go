@@ -14,8 +14,6 @@ import (
 
 func (v *activations) makePromise(g *gang, pod *corev1.Pod, now time.Time) {
 	defer v.kept.lend(g)()
-	v.kept.openRoom(g)
-	defer v.kept.closeRoom(g)
 	switch {
 	case g.activation != nil:
 		return // it is being published

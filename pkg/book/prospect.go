@@ -24,8 +24,6 @@ type prospect struct {
 	reservation *rqv1.Reservation
 	// activation is what has been decided at the gang's turn and waits to be published; nil when nothing is.
 	activation *Activation
-	// cuts are the gangs that its activation cuts.
-	cuts []*gang
 	// restraint is what holds its activation back (R36).
 	restraint restraint
 	// awaiting is how many pods are still to end before the gang, which has its places, may take them.

@@ -31,23 +31,26 @@ func (b *Book) Gate(pod *corev1.Pod) string {
 
 // gate says why a pod may not enter the queue, with a refusal where its whole gang is to wait.
 func (b *Book) gate(m *member) (string, *plan.Refusal) {
-	switch {
-	case !b.roster.open:
+	if !b.roster.open {
 		return "waiting for the ledger to be read", nil
-	case m == nil || m.gang.run == nil:
-		return "waiting for the Run to be seen", nil
+	}
+	if m == nil {
+		return gangUnseen.holdsBack(), nil
+	}
+	state := m.gang.state()
+	switch {
+	case state == gangUnseen:
+		return state.holdsBack(), nil
 	case m.surplus():
 		return beyondWidth, nil
-	case m.gang.awaiting > 0:
+	case state == gangClearing:
 		return whileLeaving, nil
 	case m.stage >= assigned:
 		return "", nil
-	case m.gang.opportunistic():
-		return waitsForIdle, nil
-	case !m.gang.complete():
-		return "waiting for the Run's other pods to be created", nil
+	case state < gangQueued:
+		return state.holdsBack(), nil
 	case m.gang.leader() != m:
-		return "waiting for the gang to be planned", nil
+		return waitsForPlan, nil
 	case m.part.Spare:
 		return "", nil
 	}
@@ -76,10 +79,8 @@ func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
 	switch {
 	case m.surplus():
 		return "", m.gang.notYet(beyondWidth)
-	case m.gang.awaiting > 0:
+	case m.gang.state() == gangClearing:
 		return "", m.gang.notYet(whileLeaving)
-	case m.stage == unplaced && m.gang.opportunistic():
-		return "", m.gang.notYet(waitsForIdle)
 	case m.stage == assigned && m.gang.deadline.IsZero():
 		m.gang.deadline = now.Add(b.args.GangDeadline.Duration)
 	}
@@ -87,19 +88,7 @@ func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
 		b.places.unwind(m.gang) // an earlier cycle of the gang ended between its plan and the barrier
 	}
 	if m.stage == unplaced {
-		if m.gang.leader() != m || !m.gang.complete() {
-			return "", &plan.Refusal{Reason: plan.InsufficientGPUs, Message: "waiting for the gang to be planned"}
-		}
-		b.starts.plan(m.gang, m.pod, now)
-		switch {
-		case m.stage == unplaced && m.surplus():
-			b.mail.activate(b.starts.follow(m)...) // it does not lead them to the barrier itself
-			return "", m.gang.notYet(beyondWidth)
-		case m.stage == unplaced:
-			return "", m.gang.refusal
-		case m.gang.awaiting > 0:
-			return "", m.gang.notYet(whileLeaving)
-		}
+		return b.starts.placeNew(m, now)
 	}
 	return m.node, nil
 }

@@ -326,17 +326,14 @@ func (s *seating) besideShards(flavor string, found []plan.Assignment,
 	if !slices.ContainsFunc(found, func(a plan.Assignment) bool { return len(s.shards[a.Node]) > 0 }) {
 		return found
 	}
-	taken := map[string]int{}
+	fork := plan.NewFork(s.fleet, s.accounts)
+	defer fork.Revert()
 	for node := range s.shards {
 		if gpus := s.shardGPUs(node) - s.standby[node]; gpus > 0 && s.nodes.nodeFlavor(node) == flavor {
-			taken[node] = gpus
-			s.fleet.Take(node, gpus)
+			fork.Take(node, gpus)
 		}
 	}
 	other, refusal := again()
-	for node, gpus := range taken {
-		s.fleet.Give(node, gpus)
-	}
 	if refusal != nil {
 		return found
 	}

@@ -27,6 +27,28 @@ type starter struct {
 	places   *placement
 }
 
+// placeNew plans the gang of a pod that has no node, if it is the gang's leader.
+func (x *starter) placeNew(m *member, now time.Time) (string, *plan.Refusal) {
+	g := m.gang
+	switch {
+	case g.state() == gangSweeping:
+		return "", g.notYet(waitsForIdle)
+	case g.state() != gangQueued || g.leader() != m:
+		return "", &plan.Refusal{Reason: plan.InsufficientGPUs, Message: waitsForPlan}
+	}
+	x.plan(g, m.pod, now)
+	switch {
+	case m.stage == unplaced && m.surplus():
+		x.mail.activate(x.follow(m)...) // it does not lead them to the barrier itself
+		return "", g.notYet(beyondWidth)
+	case m.stage == unplaced:
+		return "", g.refusal
+	case g.state() == gangClearing:
+		return "", g.notYet(whileLeaving)
+	}
+	return m.node, nil
+}
+
 // plan places all missing pods of a gang and assumes the result. Spares of a Run that has started come last, each by
 // itself.
 func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
@@ -65,8 +87,6 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	if refusal != nil {
 		return refusal
 	}
-	x.kept.openRoom(g)
-	defer x.kept.closeRoom(g)
 	rejected := x.nodes.rejected(g, pod)
 	seated, missing := x.takeSeats(g, missing, rejected)
 	if refusal := x.nodes.astray(g, missing); refusal != nil {
@@ -212,18 +232,15 @@ func (x *starter) widthWithout(g *gang, missing []plan.Missing, rejected func(st
 // fitsWithout reports whether missing ranks would fit a narrower shape of their gang if the pods beyond it were gone.
 func (x *starter) fitsWithout(g *gang, d plan.Demand, missing []plan.Missing, rejected func(string) bool,
 	now time.Time) bool {
-	var gone []*member
+	fork := plan.NewFork(x.fleet, x.accounts)
+	defer fork.Revert()
 	for m := range g.all() {
 		if m.placed() && !d.Has(m.part) {
-			gone = append(gone, m)
-			x.fleet.Give(m.node, g.demand.GPUsPerPod)
+			fork.Give(m.node, g.demand.GPUsPerPod)
 		}
 	}
 	claim := g.claim(g.keptFor(missing))
 	_, refusal := plan.Gang(x.fleet, x.accounts, d, claim, missing, rejected, now)
-	for _, m := range gone {
-		x.fleet.Take(m.node, g.demand.GPUsPerPod)
-	}
 	return refusal == nil
 }
 

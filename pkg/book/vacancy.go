@@ -35,9 +35,8 @@ type requeue struct {
 	places []place
 	// until is gangDeadline after the last of the old Leases was closed; zero while none has been.
 	until time.Time
-	// lapsed says that the Run did not start in time, until its status says so; open that a plan for the Run looks at the
-	// fleet, to which its places are free.
-	lapsed, open bool
+	// lapsed says that the Run did not start in time, until its status says so.
+	lapsed bool
 }
 
 // place is the room of one old pod, kept under its name, or no more than the money of a rank whose node is lost.

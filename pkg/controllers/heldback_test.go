@@ -51,7 +51,7 @@ func (b *braked) see(index int, changes ...func(*corev1.Node)) {
 
 // node returns how a node is for a Run with a pod on it.
 func (b *braked) node(name string) book.NodeState {
-	look, _ := b.book.Look(book.Objects{Pods: []*corev1.Pod{{Spec: corev1.PodSpec{NodeName: name}}}}, b.clock.Now())
+	look, _ := b.book.Look(book.Objects{Pods: []*corev1.Pod{{Spec: corev1.PodSpec{NodeName: name}}}})
 	return look.Nodes[name]
 }
 

@@ -21,9 +21,9 @@ func Activate(s State, ask Ask, domains map[string]bool, published []rqv1.Confli
 	if !ok {
 		return decided, nil, false
 	}
-	freed := resolver.Freed(decided.Cuts, candidates)
-	w.Free(freed)
-	defer w.Hold(freed)
+	fork := plan.NewFork(s.Fleet, s.Accounts)
+	defer fork.Revert()
+	free(fork, resolver.Freed(decided.Cuts, candidates))
 	assignments, refusal := w.attempt.Place(s.Fleet)
 	return decided, assignments, refusal == nil
 }
@@ -31,7 +31,8 @@ func Activate(s State, ask Ask, domains map[string]bool, published []rqv1.Confli
 // Complete says where a Run starts once some GPUs are free that are about to be: those of Runs that have been cut for
 // it.
 func Complete(s State, ask Ask, freed []resolver.Holding) ([]plan.Assignment, *plan.Refusal) {
-	give(s.Fleet, freed)
-	defer take(s.Fleet, freed)
+	fork := plan.NewFork(s.Fleet, s.Accounts)
+	defer fork.Revert()
+	free(fork, freed)
 	return plan.Prepare(s.Accounts, ask.Demand, ask.Claim, ask.Missing, ask.Excluded, s.Now).Place(s.Fleet)
 }

@@ -31,23 +31,25 @@ type feasibility struct {
 }
 
 // Free marks held GPUs as free.
-func (w feasibility) Free(holds []resolver.Holding) { give(w.fleet, holds) }
+func (w feasibility) Free(holds []resolver.Holding) {
+	for _, h := range holds {
+		w.fleet.Give(h.Node, h.GPUs)
+	}
+}
 
 // Hold marks GPUs that were freed as held again.
-func (w feasibility) Hold(holds []resolver.Holding) { take(w.fleet, holds) }
+func (w feasibility) Hold(holds []resolver.Holding) {
+	for _, h := range holds {
+		w.fleet.Take(h.Node, h.GPUs)
+	}
+}
 
 // Fits reports whether the Run would start.
 func (w feasibility) Fits() bool { return w.attempt.Fits(w.fleet) }
 
-func give(fleet *topology.Fleet, holds []resolver.Holding) {
+func free(fork *plan.Fork, holds []resolver.Holding) {
 	for _, h := range holds {
-		fleet.Give(h.Node, h.GPUs)
-	}
-}
-
-func take(fleet *topology.Fleet, holds []resolver.Holding) {
-	for _, h := range holds {
-		fleet.Take(h.Node, h.GPUs)
+		fork.Give(h.Node, h.GPUs)
 	}
 }
 

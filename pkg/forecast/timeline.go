@@ -23,20 +23,19 @@ type event struct {
 	// release, and ahead, is what it is about; nil for a window.
 	release *Release
 	ahead   *Ahead
-	// closed are the charges that the event has closed, to be opened again when it is taken back.
-	closed map[string]budget.Charge
 }
 
-// timeline is the known future as events. The first events have come to pass on the fleet and the accounts.
+// timeline is the known future as events. As many of them as there are marks have come to pass on the fork.
 type timeline struct {
 	s      *State
 	ask    *Ask
 	events []event
-	passed int
+	fork   *plan.Fork
+	marks  []int // where the fork stood before each event
 }
 
 func newTimeline(s *State, ask *Ask) *timeline {
-	t := &timeline{s: s, ask: ask}
+	t := &timeline{s: s, ask: ask, fork: plan.NewFork(s.Fleet, s.Accounts)}
 	for i := range s.Releases {
 		t.add(event{at: s.Releases[i].At, release: &s.Releases[i]})
 	}
@@ -89,11 +88,14 @@ func (t *timeline) count(at time.Time) int {
 
 // seek has the first n events come to pass, and no others.
 func (t *timeline) seek(n int) {
-	for ; t.passed < n; t.passed++ {
-		t.apply(&t.events[t.passed])
+	for len(t.marks) < n {
+		e := &t.events[len(t.marks)]
+		t.marks = append(t.marks, t.fork.Mark())
+		t.apply(e)
 	}
-	for ; t.passed > n; t.passed-- {
-		t.undo(&t.events[t.passed-1])
+	if n < len(t.marks) {
+		t.fork.RevertTo(t.marks[n])
+		t.marks = t.marks[:n]
 	}
 }
 
@@ -103,33 +105,17 @@ func (t *timeline) rewind() { t.seek(0) }
 func (t *timeline) apply(e *event) {
 	switch {
 	case e.release != nil:
-		e.closed = map[string]budget.Charge{}
 		for _, lease := range e.release.Leases {
-			if charge, open := t.s.Accounts.Close(lease, e.at); open {
-				e.closed[lease] = charge
-			}
+			t.fork.Close(lease, e.at)
 		}
-		give(t.s.Fleet, e.release.Holds)
+		free(t.fork, e.release.Holds)
 	case e.ahead != nil:
 		for name, charge := range e.ahead.Charges {
-			t.s.Accounts.Open(name, charge)
+			t.fork.Open(name, charge)
 		}
-		take(t.s.Fleet, e.ahead.Holds)
-	}
-}
-
-func (t *timeline) undo(e *event) {
-	switch {
-	case e.release != nil:
-		for lease, charge := range e.closed {
-			t.s.Accounts.Open(lease, charge)
+		for _, h := range e.ahead.Holds {
+			t.fork.Take(h.Node, h.GPUs)
 		}
-		take(t.s.Fleet, e.release.Holds)
-	case e.ahead != nil:
-		for name := range e.ahead.Charges {
-			t.s.Accounts.Void(name)
-		}
-		give(t.s.Fleet, e.ahead.Holds)
 	}
 }
 
@@ -183,7 +169,7 @@ func (t *timeline) holdsAfter(n int, holds func(at time.Time) bool) bool {
 // Reservations ahead have started by then.
 func (t *timeline) candidates(domains map[string]bool, at time.Time) []resolver.Candidate {
 	out := t.s.Candidates(domains, at)
-	for i := range t.events[:t.passed] {
+	for i := range t.events[:len(t.marks)] {
 		a := t.events[i].ahead
 		if a == nil || at.Before(a.Shielded) || !slices.ContainsFunc(a.Holds, func(h resolver.Holding) bool {
 			domain, _, _ := t.s.Fleet.Domain(h.Node)

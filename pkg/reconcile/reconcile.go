@@ -56,6 +56,9 @@ func (r *Runs) Reconcile(ctx context.Context, objects book.Objects) (Outcome, er
 // should stand.
 func (r *Runs) Observe(ctx context.Context, objects book.Objects) (lifecycle.Observed, error) {
 	for {
+		if objects.Run != nil {
+			r.book.Assess(objects.Run.UID, r.now())
+		}
 		o, err := r.See(objects)
 		if err != nil {
 			return o, err
@@ -81,7 +84,7 @@ func (r *Runs) See(objects book.Objects) (lifecycle.Observed, error) {
 	if problem, ok := r.problems.Load(o.Name); ok && o.Run != nil {
 		o.Problem = problem.(string)
 	}
-	look, known := r.book.Look(o.Objects, o.Now)
+	look, known := r.book.Look(o.Objects)
 	o.Look = look
 	if !known {
 		return o, fmt.Errorf("the book has not seen Run %s yet", o.Name)

@@ -1,0 +1,71 @@
+package book
+
+// state is how far a gang has come that is to start or, once its Run runs, what it lacks or grows by. It follows from
+// the Run and its pods, so that it never says anything else than they do.
+type state int
+
+const (
+	gangUnseen     state = iota // pods or Leases of a Run are known, and the Run is not
+	gangEnded                   // the Run is over
+	gangClearing                // has its places, and waits for other pods to leave them
+	gangShapeless               // it has no shape on the nodes that there are
+	gangUnpaid                  // nobody can pay for it, so that it has no pods
+	gangSweeping                // opportunistic: each of its shards comes and goes by itself
+	gangIncomplete              // some of its pods have not been made
+	gangQueued                  // all of its pods exist, and some have no place
+	gangPlaced                  // all have places, and are on their way to the barrier
+	gangCommitted               // all have reached the barrier, which is open
+	gangRunning                 // nothing is missing from a Run that runs
+)
+
+func (s state) String() string {
+	return [...]string{"Unseen", "Ended", "Clearing", "Shapeless", "Unpaid", "Sweeping", "Incomplete", "Queued", "Placed",
+		"Committed", "Running"}[s]
+}
+
+// state returns how far the gang has come.
+func (g *gang) state() state {
+	switch {
+	case g.run == nil:
+		return gangUnseen
+	case g.over():
+		return gangEnded
+	case g.awaiting > 0:
+		return gangClearing
+	case g.shape != nil:
+		return gangShapeless
+	case g.unpaid && g.active.present == 0:
+		return gangUnpaid
+	case g.opportunistic():
+		return gangSweeping
+	case !g.complete():
+		return gangIncomplete
+	case g.leader() != nil:
+		return gangQueued
+	case !g.ready() || !g.committed && !g.started():
+		return gangPlaced
+	case !g.started():
+		return gangCommitted
+	}
+	return gangRunning
+}
+
+// holdsBack says why a pod without a place is held back in a state in which its gang cannot be planned.
+func (s state) holdsBack() string {
+	switch s {
+	case gangUnseen:
+		return "waiting for the Run to be seen"
+	case gangSweeping:
+		return waitsForIdle
+	case gangClearing:
+		return whileLeaving
+	}
+	return "waiting for the Run's other pods to be created"
+}
+
+// Why pods are held back: in the order of the states, and last those of a gang that another pod of it plans for.
+const (
+	whileLeaving = "waiting for those who are cut to leave"
+	waitsForIdle = "waiting for idle GPUs"
+	waitsForPlan = "waiting for the gang to be planned"
+)
