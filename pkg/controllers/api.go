@@ -5,10 +5,21 @@ import "github.com/davidlangworthy/jobtree/pkg/reconcile"
 // api carries decisions out on the API server.
 type api struct {
 	evidence
-	pods
-	leases
-	statuses
-	reservations
+	podWriter
+	leaseCloser
+	statusWriter
+	reservationWriter
 }
 
 var _ reconcile.API = api{}
+
+// newAPI returns what carries decisions out. lost is told of Budgets whose records have changed.
+func newAPI(o *Options, gone *endedPods, tell statusWriter, lost func(budgets []string)) api {
+	return api{
+		evidence:          evidence{client: o.Client, kube: o.Kube, gone: gone},
+		podWriter:         podWriter{kube: o.Kube, clock: o.Clock},
+		leaseCloser:       leaseCloser{book: o.Book, client: o.Client, lost: lost},
+		statusWriter:      tell,
+		reservationWriter: reservationWriter{book: o.Book, client: o.Client, events: o.Events},
+	}
+}

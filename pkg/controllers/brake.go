@@ -5,11 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -33,43 +29,21 @@ type brakes struct {
 
 // watch follows what an administrator says about cuts (R36), until the context ends: one object, and no other.
 func (b *brakes) watch(ctx context.Context) {
-	there, err := followConfigMap(ctx, b.kube, brake.ConfigMap, func(said *corev1.ConfigMap) { b.set(ctx, said) })
+	there, err := followConfigMap(ctx, b.kube, brake.ConfigMap, func(said *corev1.ConfigMap) { b.apply(ctx, said) })
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Watching the brakes on cuts; cuts stay paused", "configMap", brake.ConfigMap)
 		return
 	}
 	if !there && ctx.Err() == nil {
-		b.set(ctx, nil) // nobody has said anything
+		b.apply(ctx, nil) // nobody has said anything
 	}
 	every(ctx, b.clock, 5*time.Second, func() {
 		metrics.RunsCutLastHour.Set(float64(b.book.CutsWithinHour(b.clock.Now())))
 	})
 }
 
-// followConfigMap has set called with a ConfigMap of the scheduler's namespace whenever it changes, and with nil when
-// it is deleted, until the context ends. Once it has been read, it returns whether there is one.
-func followConfigMap(ctx context.Context, kube kubernetes.Interface, name string, set func(*corev1.ConfigMap)) (bool,
-	error) {
-	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(Namespace),
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
-		}))
-	informer := factory.Core().V1().ConfigMaps().Informer()
-	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { set(o.(*corev1.ConfigMap)) },
-		UpdateFunc: func(_, o any) { set(o.(*corev1.ConfigMap)) },
-		DeleteFunc: func(any) { set(nil) },
-	})
-	if err != nil {
-		return false, err
-	}
-	go informer.RunWithContext(ctx)
-	cache.WaitForCacheSync(ctx.Done(), registration.HasSynced)
-	return len(informer.GetStore().List()) > 0, nil
-}
-
-// set has the book know how the brakes stand, and tells of changes; nil when nobody has said anything.
-func (b *brakes) set(ctx context.Context, said *corev1.ConfigMap) {
+// apply has the book know how the brakes stand, and tells of changes; nil when nobody has said anything.
+func (b *brakes) apply(ctx context.Context, said *corev1.ConfigMap) {
 	state := brake.State{}
 	if said != nil {
 		state = brake.Parse(said.Data)

@@ -31,8 +31,8 @@ const (
 	hoursPeriod = time.Minute
 )
 
-// budgets tells in the status of Budgets what they pay for.
-type budgets struct {
+// budgetReporter tells in the status of Budgets what they pay for.
+type budgetReporter struct {
 	book    *book.Book
 	client  client.Client
 	events  events.EventRecorder
@@ -41,7 +41,7 @@ type budgets struct {
 }
 
 // report keeps the overdraft and the status of Budgets current.
-func (b *budgets) report(ctx context.Context) {
+func (b *budgetReporter) report(ctx context.Context) {
 	every(ctx, b.clock, budgetPeriod, func() {
 		now := b.clock.Now()
 		b.book.Budgets.RefreshBudgets(now)
@@ -62,7 +62,7 @@ func (b *budgets) report(ctx context.Context) {
 }
 
 // oldestFirst returns the Budgets, those whose status is oldest first.
-func (b *budgets) oldestFirst() []*rqv1.Budget {
+func (b *budgetReporter) oldestFirst() []*rqv1.Budget {
 	var out []*rqv1.Budget
 	for _, o := range b.watched.GetStore().List() {
 		out = append(out, o.(*rqv1.Budget))
@@ -83,7 +83,7 @@ func (b *budgets) oldestFirst() []*rqv1.Budget {
 }
 
 // write writes the status of a Budget if it is worth a write, and reports whether it did.
-func (b *budgets) write(ctx context.Context, of *rqv1.Budget, now time.Time) (bool, error) {
+func (b *budgetReporter) write(ctx context.Context, of *rqv1.Budget, now time.Time) (bool, error) {
 	report, known := b.book.Budgets.BudgetReport(of, now)
 	if !known {
 		return false, nil // what is cached and what the book knows change one after the other
@@ -176,7 +176,7 @@ func budgetConditions(b *rqv1.Budget, report book.BudgetReport, now time.Time) [
 }
 
 // tell makes an event of every condition of a Budget that has changed.
-func (b *budgets) tell(was, is *rqv1.Budget) {
+func (b *budgetReporter) tell(was, is *rqv1.Budget) {
 	for i := range is.Status.Conditions {
 		condition := &is.Status.Conditions[i]
 		old := meta.FindStatusCondition(was.Status.Conditions, condition.Type)

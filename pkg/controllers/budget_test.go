@@ -19,7 +19,7 @@ import (
 )
 
 // newBudgets returns what reports on one Budget, of eight GPUs, and its events.
-func newBudgets(t *testing.T) (*budgets, *rqv1.Budget, *events.FakeRecorder) {
+func newBudgets(t *testing.T) (*budgetReporter, *rqv1.Budget, *events.FakeRecorder) {
 	t.Helper()
 	args, err := config.Parse(nil)
 	if err != nil {
@@ -32,7 +32,7 @@ func newBudgets(t *testing.T) (*budgets, *rqv1.Budget, *events.FakeRecorder) {
 	budget := &rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: "b", Generation: 1},
 		Spec: rqv1.BudgetSpec{Owner: "o", Envelopes: []rqv1.Envelope{{Name: "e", Flavor: "H100", Concurrency: 8}}}}
 	recorder := events.NewFakeRecorder(10)
-	b := &budgets{book: book.New(args), events: recorder, clock: clocktesting.NewFakeClock(noon),
+	b := &budgetReporter{book: book.New(args), events: recorder, clock: clocktesting.NewFakeClock(noon),
 		client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(budget).WithStatusSubresource(budget).Build()}
 	b.book.Budgets.SetBudget(budget)
 	b.book.Begin(noon)
@@ -50,17 +50,18 @@ func holding(gpus int32) *rqv1.Lease {
 // written then.
 func TestBudgetStatusIsWorthAWrite(t *testing.T) {
 	for name, test := range map[string]struct {
-		happens func(b *budgets, of *rqv1.Budget)
+		happens func(b *budgetReporter, of *rqv1.Budget)
 		later   time.Duration
 		wrote   bool
 		event   string
 	}{
-		"nothing":                {func(*budgets, *rqv1.Budget) {}, hoursPeriod, false, ""},
-		"GPUs are held":          {func(b *budgets, _ *rqv1.Budget) { b.book.SetLease(holding(4)) }, 0, true, ""},
-		"more than there may be": {func(b *budgets, _ *rqv1.Budget) { b.book.SetLease(holding(9)) }, 0, true, "Warning"},
-		"the book has forgotten it": {func(b *budgets, of *rqv1.Budget) { b.book.Budgets.DeleteBudget(of.Name) }, hoursPeriod,
-			false, ""},
-		"it is gone": {func(b *budgets, of *rqv1.Budget) {
+		"nothing":       {func(*budgetReporter, *rqv1.Budget) {}, hoursPeriod, false, ""},
+		"GPUs are held": {func(b *budgetReporter, _ *rqv1.Budget) { b.book.SetLease(holding(4)) }, 0, true, ""},
+		"more than there may be": {func(b *budgetReporter, _ *rqv1.Budget) { b.book.SetLease(holding(9)) }, 0, true,
+			"Warning"},
+		"the book has forgotten it": {func(b *budgetReporter, of *rqv1.Budget) { b.book.Budgets.DeleteBudget(of.Name) },
+			hoursPeriod, false, ""},
+		"it is gone": {func(b *budgetReporter, of *rqv1.Budget) {
 			b.book.SetLease(holding(9))
 			_ = b.client.Delete(context.Background(), of.DeepCopy())
 		}, 0, true, ""},

@@ -1,3 +1,4 @@
+// Package controllers feeds the book from the API and carries the decisions of pkg/lifecycle out. It holds no policy.
 package controllers
 
 import (
@@ -22,10 +23,13 @@ type Controllers struct {
 	clock   clock.Clock
 	kube    kubernetes.Interface
 	watches *watches
-	runs    *runs
-	nodes   *nodes
+	runs    *reconciler
+	nodes   *nodeJudge
+	limit   *lossLimit
+	contact *contact
+	leftOut *leftOut
 	ledger  *ledger
-	budgets *budgets
+	budgets *budgetReporter
 	dates   *dates
 	brakes  *brakes
 	dumps   *dumps
@@ -51,29 +55,32 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 // New returns controllers that do nothing until they are started.
 func New(o Options) (*Controllers, error) {
 	w := newWatches(o.Client, o.Kube)
+	seen := newNodeWatch(o.Args)
+	limit := &lossLimit{book: o.Book, kube: o.Kube, events: o.Events, clock: o.Clock, seen: seen}
 	c := &Controllers{
-		book: o.Book, clock: o.Clock, kube: o.Kube, watches: w,
-		nodes: &nodes{args: o.Args, book: o.Book, kube: o.Kube, events: o.Events, clock: o.Clock, leads: o.Holds,
-			leases: w.leases, seen: newNodeWatch()},
+		book: o.Book, clock: o.Clock, kube: o.Kube, watches: w, contact: seen.contact, limit: limit,
+		nodes: &nodeJudge{book: o.Book, kube: o.Kube, events: o.Events, clock: o.Clock, leads: o.Holds, leases: w.leases,
+			seen: seen, limit: limit},
 		ledger:  newLedger(o.Book, o.Client, o.Kube, o.Clock, o.Args.LedgerRetention.Duration),
-		budgets: &budgets{book: o.Book, client: o.Client, events: o.Events, clock: o.Clock, watched: w.budgets},
+		budgets: &budgetReporter{book: o.Book, client: o.Client, events: o.Events, clock: o.Clock, watched: w.budgets},
 		dates: &dates{book: o.Book, client: o.Client, clock: o.Clock, reservations: w.reservations,
 			retention: o.Args.LedgerRetention.Duration},
 		brakes:  &brakes{book: o.Book, kube: o.Kube, events: o.Events, clock: o.Clock},
 		lottery: &lottery{book: o.Book, kube: o.Kube, clock: o.Clock},
+		leftOut: &leftOut{book: o.Book, events: o.Events, clock: o.Clock},
 		audit:   newAuditor(&o, w),
 	}
-	c.runs = newRuns(&o, w, c.ledger.settled.lost)
-	c.dumps = &dumps{kube: o.Kube, see: c.runs.seen}
+	c.runs = newReconciler(&o, w, c.ledger.settled.storeSoon)
+	c.dumps = &dumps{kube: o.Kube, see: c.runs.observed}
 	c.ledger.changed = c.runs.changed
 	countViolations(nil)
-	if err := w.feed(o.Book, o.Shared, c.runs.changed, c.ledger.settled.lost); err != nil {
+	if err := w.feed(o.Book, o.Shared, c.runs.changed, c.ledger.settled.storeSoon); err != nil {
 		return nil, err
 	}
 	if err := c.runs.followGone(w.pods); err != nil {
 		return nil, err
 	}
-	return c, c.nodes.follow(w, o.Shared.Core().V1().Nodes().Informer())
+	return c, seen.follow(w, o.Shared.Core().V1().Nodes().Informer(), o.Clock)
 }
 
 // Start feeds the book from now on. Once leading is closed it reads the ledger anew, lets decisions begin and
@@ -85,7 +92,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	if err := awaitKinds(ctx, c.kube); err != nil {
 		return
 	}
-	if !c.watches.run(ctx) {
+	if !c.watches.sync(ctx) {
 		return
 	}
 	logger.Info("The book is up to date", "runs", len(c.watches.runs.GetStore().ListKeys()))
@@ -113,10 +120,10 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 		go c.runs.work(ctx)
 	}
 	go c.runs.retry()
+	go c.contact.keep(ctx, c.kube, c.clock)
 	for _, look := range []func(context.Context){
-		c.ledger.settle, c.nodes.watch, c.nodes.keepContact, c.nodes.watchHeldBack, c.nodes.reportLeftOut, c.brakes.watch,
-		c.dumps.watch,
-		c.dates.keep, c.dates.tidyReservations, c.audit.watch,
+		c.ledger.settle, c.nodes.watch, c.limit.watch, c.leftOut.watch, c.brakes.watch, c.dumps.watch, c.dates.keep,
+		c.dates.tidyReservations, c.audit.watch,
 	} {
 		go look(ctx)
 	}

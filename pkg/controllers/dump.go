@@ -45,12 +45,3 @@ func (d *dumps) answer(ctx context.Context, asked *corev1.ConfigMap) {
 	_, err = d.kube.CoreV1().ConfigMaps(Namespace).Update(ctx, answered, metav1.UpdateOptions{})
 	klog.FromContext(ctx).Info("All that is known of a Run has been asked for", "run", run, "err", err)
 }
-
-// seen returns what is known of a Run, as a decision would be made on it now.
-func (r *runs) seen(name types.NamespacedName) (lifecycle.Observed, error) {
-	objects, err := r.cached(name)
-	if err != nil {
-		return lifecycle.Observed{}, err
-	}
-	return r.order.See(objects)
-}

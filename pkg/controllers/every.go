@@ -7,9 +7,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// settle is how long events about one Run or node are gathered before it is looked at: a gang that starts makes many at
-// once, and so does a rack that is lost.
-const settle = 20 * time.Millisecond
+// debounce is how long events about one Run or node are gathered before it is looked at: a gang that starts makes many
+// at once, and so does a rack that is lost.
+const debounce = 20 * time.Millisecond
 
 // every does something at once and then again and again, a period apart, until the context ends.
 func every(ctx context.Context, clock clock.Clock, period time.Duration, do func()) {

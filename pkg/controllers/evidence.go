@@ -24,7 +24,7 @@ import (
 type evidence struct {
 	client client.Client
 	kube   kubernetes.Interface
-	gone   *gone
+	gone   *endedPods
 }
 
 // Ask answers each question by one request.

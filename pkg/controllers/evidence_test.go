@@ -88,7 +88,7 @@ func TestAlive(t *testing.T) {
 		kube.PrependReactor("list", "pods", func(core.Action) (bool, runtime.Object, error) {
 			return c.away, nil, errors.New("away")
 		})
-		e := evidence{kube: kube, gone: &gone{}}
+		e := evidence{kube: kube, gone: &endedPods{}}
 		for _, uid := range c.told {
 			e.gone.add(train, uid)
 		}

@@ -9,15 +9,15 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// gone are the pods whose deletion the API server has told, by Run. That a cache lacks a pod proves nothing; that its
-// end was told does, and saves asking while a rank waits for its replacement. A pod whose Lease is not open needs
+// endedPods are the pods whose deletion the API server has told, by Run. That a cache lacks a pod proves nothing; that
+// its end was told does, and saves asking while a rank waits for its replacement. A pod whose Lease is not open needs
 // none of it.
-type gone struct {
+type endedPods struct {
 	mu   sync.Mutex
 	pods map[types.NamespacedName]map[types.UID]bool
 }
 
-func (g *gone) add(run types.NamespacedName, pod types.UID) {
+func (g *endedPods) add(run types.NamespacedName, pod types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.pods == nil {
@@ -30,14 +30,14 @@ func (g *gone) add(run types.NamespacedName, pod types.UID) {
 }
 
 // has reports whether a pod's end was told.
-func (g *gone) has(run types.NamespacedName, pod types.UID) bool {
+func (g *endedPods) has(run types.NamespacedName, pod types.UID) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.pods[run][pod]
 }
 
 // keep drops what is known of a Run's pods but for those that some Leases name.
-func (g *gone) keep(run types.NamespacedName, leases []*rqv1.Lease) {
+func (g *endedPods) keep(run types.NamespacedName, leases []*rqv1.Lease) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.pods[run] == nil {

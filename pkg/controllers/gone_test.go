@@ -7,7 +7,7 @@ import (
 )
 
 func TestGone(t *testing.T) {
-	g, other := gone{}, types.NamespacedName{Namespace: "ns", Name: "other"}
+	g, other := endedPods{}, types.NamespacedName{Namespace: "ns", Name: "other"}
 	g.keep(train, nil)
 	g.add(train, "a")
 	g.add(other, "b")

@@ -8,9 +8,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
 )
@@ -30,186 +34,142 @@ type suspect struct {
 	verdict nodeloss.Verdict
 }
 
-// signs is how many of the nodes with GPUs show a sign of loss, and how many may (R25).
-type signs struct{ shown, nodes, limit int }
-
-func (s signs) tooMany() bool { return s.shown > s.limit }
-
-func (s signs) String() string {
-	return fmt.Sprintf("%d of %d nodes with GPUs show signs of loss at once, more than the %d that nodeLossLimit allows",
-		s.shown, s.nodes, s.limit)
+// lossLimit holds nodes back from being taken for lost while too many show a sign of it.
+type lossLimit struct {
+	book   *book.Book
+	kube   kubernetes.Interface
+	events events.EventRecorder
+	clock  clock.Clock
+	seen   *nodeWatch
 }
 
-// countSigns looks at all nodes with GPUs, whether they hold anything or not.
-func (n *nodes) countSigns(now time.Time) signs {
-	rules := n.rules()
-	n.seen.mu.Lock()
-	defer n.seen.mu.Unlock()
-	since := n.heardSince(now)
-	s := signs{nodes: len(n.seen.gpus), limit: n.args.NodesAtOnce(len(n.seen.gpus))}
-	for name := range n.seen.gpus {
-		if sight := n.seen.sights[name]; sight != nil && rules.Sign(sight, since, now) {
-			s.shown++
-		}
-	}
-	return s
-}
-
-// brake returns the suspects that may be taken for lost. The others are held back as long as too many nodes show a sign
+// free returns the suspects that may be taken for lost. The others are held back as long as too many nodes show a sign
 // (R25).
-func (n *nodes) brake(suspects []suspect, now time.Time) []suspect {
+func (l *lossLimit) free(suspects []suspect, now time.Time) []suspect {
 	certain := func(s suspect) bool { return s.verdict.Reason.Certain() }
-	if !slices.ContainsFunc(suspects, func(s suspect) bool { return !certain(s) }) || !n.countSigns(now).tooMany() {
+	if !slices.ContainsFunc(suspects, func(s suspect) bool { return !certain(s) }) || !l.seen.countSigns(now).tooMany() {
 		return suspects
 	}
 	var free []suspect
-	n.seen.mu.Lock()
+	l.seen.mu.Lock()
 	for _, s := range suspects {
 		if certain(s) {
 			free = append(free, s)
-		} else if _, known := n.seen.heldBack[s.name]; !known {
-			n.seen.heldBack[s.name] = s.verdict
+		} else if _, known := l.seen.heldBack[s.name]; !known {
+			l.seen.heldBack[s.name] = s.verdict
 		}
 	}
-	n.seen.mu.Unlock()
-	n.applyHeldBack()
+	l.seen.mu.Unlock()
+	l.apply()
 	return free
 }
 
-// brakeAgain is brake for what has been confirmed: more nodes may show a sign by now.
-func (n *nodes) brakeAgain(found []*finding) []*finding {
-	suspects := make([]suspect, len(found))
-	for i, f := range found {
-		suspects[i] = suspect{f.node.Name, f.verdict}
-	}
-	free := map[string]bool{}
-	for _, s := range n.brake(suspects, n.clock.Now()) {
-		free[s.name] = true
-	}
-	return slices.DeleteFunc(found, func(f *finding) bool { return !free[f.node.Name] })
-}
-
-// applyHeldBack has the book know which nodes are held back.
-func (n *nodes) applyHeldBack() {
+// apply has the book know which nodes are held back. The lock is held throughout, so that what is known last stays.
+func (l *lossLimit) apply() {
+	l.seen.mu.Lock()
+	defer l.seen.mu.Unlock()
 	names := map[string]bool{}
-	n.seen.mu.Lock()
-	for name := range n.seen.heldBack {
+	for name := range l.seen.heldBack {
 		names[name] = true
 	}
-	n.seen.mu.Unlock()
-	n.book.HoldBack(names)
+	l.book.HoldBack(names)
 	metrics.NodesHeldBack.Set(float64(len(names)))
 }
 
-// watchHeldBack keeps those nodes held back that are to be, and tells of them, until the context ends.
-func (n *nodes) watchHeldBack(ctx context.Context) {
+// watch keeps those nodes held back that are to be, and tells of them, until the context ends.
+func (l *lossLimit) watch(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	told := time.Time{}
-	every(ctx, n.clock, heldBackPeriod, func() {
-		now := n.clock.Now()
-		if s, held := n.reviewHeldBack(now); held == 0 {
+	every(ctx, l.clock, heldBackPeriod, func() {
+		now := l.clock.Now()
+		if s, held := l.review(now); held == 0 {
 			told = time.Time{}
 		} else if now.Sub(told) >= alarmPeriod {
 			told = now
 			logger.Error(nil, "Nodes that show signs of loss are not taken for lost, since too many do at once", "heldBack",
-				held, "signs", s.String())
+				held, "signs", s.says())
 		}
-		n.markHeldBack(ctx, now)
+		l.mark(ctx, now)
 	})
 }
 
-// reviewHeldBack gives those nodes up that are not to be held back any more: too few show a sign by now, and all of
-// them are judged again, or a node's own sign has gone. While the API server does not answer nothing changes.
-func (n *nodes) reviewHeldBack(now time.Time) (signs, int) {
-	n.seen.mu.Lock()
-	held := slices.Sorted(maps.Keys(n.seen.heldBack))
-	_, contact := n.seen.inContact(n.args.NodeLossGrace.Duration/4, now)
-	n.seen.mu.Unlock()
-	if len(held) == 0 || !contact {
+// review gives those nodes up that are not to be held back any more: too few show a sign by now, and all of them are
+// judged again, or a node's own sign has gone. While the API server does not answer nothing changes.
+func (l *lossLimit) review(now time.Time) (signs, int) {
+	l.seen.mu.Lock()
+	held := slices.Sorted(maps.Keys(l.seen.heldBack))
+	l.seen.mu.Unlock()
+	if _, answers := l.seen.contact.held(now); len(held) == 0 || !answers {
 		return signs{}, len(held)
 	}
-	count := n.countSigns(now)
+	count := l.seen.countSigns(now)
 	left := 0
 	for _, name := range held {
-		verdict := n.verdict(name, now)
-		if count.tooMany() && verdict.Lost && !verdict.Reason.Certain() && !n.book.Recorded(name) {
+		verdict := l.seen.verdict(name, now)
+		if count.tooMany() && verdict.Lost && !verdict.Reason.Certain() && !l.book.Recorded(name) {
 			left++
 			continue
 		}
-		n.seen.mu.Lock()
-		delete(n.seen.heldBack, name)
-		n.seen.mu.Unlock()
-		n.seen.queue.Add(name)
+		l.seen.mu.Lock()
+		delete(l.seen.heldBack, name)
+		l.seen.mu.Unlock()
+		l.seen.queue.Add(name)
 	}
 	if left < len(held) {
-		n.applyHeldBack()
+		l.apply()
 	}
 	return count, left
 }
 
-// markHeldBack writes on nodes that their loss is held back, and takes it off others once that is certain: after a
-// restart nobody has been silent for long enough.
-func (n *nodes) markHeldBack(ctx context.Context, now time.Time) {
+// mark writes on nodes that their loss is held back, and takes it off others once that is certain: after a restart
+// nobody has been silent for long enough.
+func (l *lossLimit) mark(ctx context.Context, now time.Time) {
 	marks := map[string]*nodeloss.Verdict{}
-	n.seen.mu.Lock()
-	for name, verdict := range n.seen.heldBack {
-		if !n.seen.marked[name] && len(marks) < marksAtOnce {
+	l.seen.mu.Lock()
+	for name, verdict := range l.seen.heldBack {
+		if !l.seen.marked[name] && len(marks) < marksAtOnce {
 			marks[name] = &verdict
 		}
 	}
-	certain := now.Sub(n.heardSince(now)) >= n.args.NodeLossGrace.Duration
-	for name := range n.seen.marked {
-		if _, held := n.seen.heldBack[name]; !held && certain && len(marks) < marksAtOnce {
+	certain := now.Sub(l.seen.heardSince(now)) >= l.seen.args.NodeLossGrace.Duration
+	for name := range l.seen.marked {
+		if _, held := l.seen.heldBack[name]; !held && certain && len(marks) < marksAtOnce {
 			marks[name] = nil
 		}
 	}
-	n.seen.mu.Unlock()
+	l.seen.mu.Unlock()
 	if len(marks) == 0 {
 		return
 	}
-	count := n.countSigns(now)
+	count := l.seen.countSigns(now)
 	names := slices.Sorted(maps.Keys(marks))
-	err := inParallel(len(names), func(i int) error { return n.markNode(ctx, names[i], marks[names[i]], count, now) })
+	err := inParallel(len(names), func(i int) error { return l.markNode(ctx, names[i], marks[names[i]], count, now) })
 	if err != nil {
 		klog.FromContext(ctx).V(2).Info("Nodes are to be marked again whose loss is held back, or not any more", "err", err)
 	}
 }
 
 // markNode writes on one node that its loss is held back, and makes an event of it; nil takes it off.
-func (n *nodes) markNode(ctx context.Context, name string, verdict *nodeloss.Verdict, count signs,
+func (l *lossLimit) markNode(ctx context.Context, name string, verdict *nodeloss.Verdict, count signs,
 	now time.Time) error {
-	node := &corev1.Node{}
-	node.Name = name
 	var mark any
 	if verdict != nil {
 		mark = nodeloss.Record(*verdict, now)
 	}
 	annotations := map[string]any{rqv1.AnnotationHeldBack: mark}
-	err := n.patchNode(ctx, node, map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	err := patchNode(ctx, l.kube, name, map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	if err != nil {
 		return err
 	}
 	if verdict != nil {
-		tellNode(n.events, name, corev1.EventTypeWarning, "HeldBack",
+		tellNode(l.events, name, corev1.EventTypeWarning, "HeldBack",
 			fmt.Sprintf("%s, but %s: none of them is taken for lost. If this one is gone, say so: "+
-				"kubectl runs nodes lost %s", verdict.Message, count, name))
+				"kubectl runs nodes lost %s", verdict.Message, count.says(), name))
 	}
-	n.seen.mu.Lock()
-	defer n.seen.mu.Unlock()
-	if delete(n.seen.marked, name); verdict != nil {
-		n.seen.marked[name] = true
+	l.seen.mu.Lock()
+	defer l.seen.mu.Unlock()
+	if delete(l.seen.marked, name); verdict != nil {
+		l.seen.marked[name] = true
 	}
 	return nil
-}
-
-// note remembers of a node whether it has GPUs and says that its loss is held back. The lock is held.
-func (w *nodeWatch) note(node *corev1.Node, gpus corev1.ResourceName) {
-	capacity, allocatable := node.Status.Capacity[gpus], node.Status.Allocatable[gpus]
-	if !capacity.IsZero() || !allocatable.IsZero() {
-		w.gpus[node.Name] = true
-	}
-	delete(w.marked, node.Name)
-	if _, marked := node.Annotations[rqv1.AnnotationHeldBack]; marked {
-		w.marked[node.Name] = true
-	}
 }

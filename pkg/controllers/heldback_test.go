@@ -18,7 +18,7 @@ import (
 
 // braked is a fleet of nodes with GPUs whose kubelets have been heard, and what watches them.
 type braked struct {
-	*nodes
+	*lossLimit
 	clock *clocktesting.FakeClock
 }
 
@@ -30,12 +30,12 @@ func newBraked(t *testing.T, size int) *braked {
 		t.Fatal(err)
 	}
 	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	b := &braked{&nodes{args: args, book: book.New(args), seen: newNodeWatch(), clock: clock}, clock}
+	b := &braked{&lossLimit{book: book.New(args), seen: newNodeWatch(args), clock: clock}, clock}
 	for i := range size {
 		b.see(i)
 		b.renew(i)
 	}
-	b.seen.noteContact(true, time.Second, clock.Now())
+	b.seen.contact.hear(true, clock.Now())
 	return b
 }
 
@@ -46,7 +46,7 @@ func (b *braked) see(index int, changes ...func(*corev1.Node)) {
 		change(node)
 	}
 	b.book.SetNode(node)
-	b.seen.setNode(node, "nvidia.com/gpu", b.clock.Now())
+	b.seen.setNode(node, b.clock.Now())
 }
 
 // node returns how a node is for a Run with a pod on it.
@@ -68,9 +68,9 @@ func (b *braked) pass(d time.Duration, from, nodes int) {
 	for i := from; i < nodes; i++ {
 		b.renew(i)
 	}
-	b.seen.mu.Lock()
+	b.seen.contact.mu.Lock()
 	b.seen.contact.last = b.clock.Now()
-	b.seen.mu.Unlock()
+	b.seen.contact.mu.Unlock()
 }
 
 // suspects judges nodes by what was seen of them, whatever they hold.
@@ -78,7 +78,7 @@ func (b *braked) suspects(upTo int) []suspect {
 	var out []suspect
 	for i := range upTo {
 		name := fmt.Sprintf("n%02d", i)
-		if v := b.verdict(name, b.clock.Now()); v.Lost {
+		if v := b.seen.verdict(name, b.clock.Now()); v.Lost {
 			out = append(out, suspect{name, v})
 		}
 	}
@@ -102,7 +102,7 @@ func withoutPlugin(n *corev1.Node) { n.Status.Capacity = nil }
 func TestTooManySilentNodes(t *testing.T) {
 	b := newBraked(t, 40)
 	b.pass(30*time.Second, 4, 40)
-	if free := b.brake(b.suspects(40), b.clock.Now()); len(free) != 4 {
+	if free := b.free(b.suspects(40), b.clock.Now()); len(free) != 4 {
 		t.Errorf("of four silent nodes %v are taken for lost", free)
 	}
 
@@ -111,21 +111,21 @@ func TestTooManySilentNodes(t *testing.T) {
 	b.see(0, outOfService)
 	b.see(1, withoutPlugin)
 	b.pass(21*time.Second, 16, 40)
-	if free := b.brake(b.suspects(40), b.clock.Now()); len(free) != 1 || free[0].name != "n00" {
+	if free := b.free(b.suspects(40), b.clock.Now()); len(free) != 1 || free[0].name != "n00" {
 		t.Errorf("%v are taken for lost", free)
 	}
 	want := signs{shown: 15, nodes: 40, limit: 4}
-	count, held := b.reviewHeldBack(b.clock.Now())
+	count, held := b.review(b.clock.Now())
 	if diff := cmp.Diff(want, count, cmp.AllowUnexported(signs{})); diff != "" || held != 15 || !b.node("n15").HeldBack ||
 		b.node("n00").HeldBack {
 		t.Errorf("%d are held back, by %s", held, diff)
 	}
 	b.pass(time.Second, 4, 40)
-	count, held = b.reviewHeldBack(b.clock.Now())
+	count, held = b.review(b.clock.Now())
 	if count.shown != 3 || held != 0 || b.node("n01").HeldBack {
-		t.Errorf("%d are held back for %s", held, count)
+		t.Errorf("%d are held back for %s", held, count.says())
 	}
-	if free := b.brake(b.suspects(40), b.clock.Now()); len(free) != 4 {
+	if free := b.free(b.suspects(40), b.clock.Now()); len(free) != 4 {
 		t.Errorf("afterwards %v are taken for lost", free)
 	}
 }
@@ -143,7 +143,7 @@ func TestSilentNodesThatWereHeardLastAtOtherTimes(t *testing.T) {
 	if len(first) != 1 {
 		t.Fatalf("%v are due", first)
 	}
-	if free := b.brake(first, b.clock.Now()); len(free) != 0 {
+	if free := b.free(first, b.clock.Now()); len(free) != 0 {
 		t.Errorf("%v are taken for lost", free)
 	}
 }
@@ -159,7 +159,7 @@ func TestTooManyConditions(t *testing.T) {
 	if len(due) != 1 || due[0].verdict.Reason != nodeloss.Condition {
 		t.Fatalf("%v are due", due)
 	}
-	if free := b.brake(due, b.clock.Now()); len(free) != 0 || !b.node("n00").Stands {
+	if free := b.free(due, b.clock.Now()); len(free) != 0 || !b.node("n00").Stands {
 		t.Errorf("%v are taken for lost", free)
 	}
 }
@@ -168,9 +168,9 @@ func TestTooManyConditions(t *testing.T) {
 func TestNobodyListens(t *testing.T) {
 	b := newBraked(t, 40)
 	b.pass(30*time.Second, 16, 40)
-	b.brake(b.suspects(40), b.clock.Now())
-	b.seen.noteContact(false, time.Second, b.clock.Now())
-	if _, held := b.reviewHeldBack(b.clock.Now()); held != 16 {
+	b.free(b.suspects(40), b.clock.Now())
+	b.seen.contact.hear(false, b.clock.Now())
+	if _, held := b.review(b.clock.Now()); held != 16 {
 		t.Errorf("%d are held back", held)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
 )
 
-// leases closes Leases.
-type leases struct {
+// leaseCloser closes Leases.
+type leaseCloser struct {
 	book   *book.Book
 	client client.Client
 	// lost is told of Budgets whose records have changed because a Lease is about to go with its namespace.
@@ -21,7 +21,7 @@ type leases struct {
 }
 
 // CloseLeases writes that Leases are closed, unless they were before or have changed.
-func (l leases) CloseLeases(ctx context.Context, ended []*rqv1.Lease) ([]*rqv1.Lease, error) {
+func (l leaseCloser) CloseLeases(ctx context.Context, ended []*rqv1.Lease) ([]*rqv1.Lease, error) {
 	closed := make([]*rqv1.Lease, len(ended))
 	err := inParallel(len(ended), func(i int) error {
 		lease := ended[i]

@@ -42,7 +42,7 @@ func TestCloseLeases(t *testing.T) {
 		l.Status = rqv1.LeaseStatus{Closed: true, Ended: &at, ClosureReason: rqv1.ClosedCompleted}
 		ended = append(ended, l)
 	}
-	got, err := leases{book: book.New(args), client: kinds, lost: func([]string) {}}.CloseLeases(t.Context(), ended)
+	got, err := leaseCloser{book: book.New(args), client: kinds, lost: func([]string) {}}.CloseLeases(t.Context(), ended)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,36 +17,41 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
-const (
-	// Namespace holds the scheduler and the records of settled Leases.
-	Namespace = "jobtree-system"
-	// page is how many Leases are read at a time.
-	page = 500
-)
+// page is how many Leases are read at a time.
+const page = 500
 
 // ledger is what the API server stores of who paid for what: it is read once, and settled as it ages.
 type ledger struct {
 	book      *book.Book
 	client    client.Client
-	kube      kubernetes.Interface
 	clock     clock.Clock
 	retention time.Duration
-	settled   settled
+	records   *records
+	settled   *settled
 	changed   func(run types.NamespacedName) // is told of Runs whose Leases have been looked up
 }
 
 func newLedger(b *book.Book, c client.Client, kube kubernetes.Interface, clock clock.Clock,
 	retention time.Duration) *ledger {
-	return &ledger{book: b, client: c, kube: kube, clock: clock, retention: retention,
-		settled: settled{budgets: map[string]bool{}, versions: map[string]string{}, hurry: make(chan struct{}, 1)}}
+	return &ledger{book: b, client: c, clock: clock, retention: retention, records: newRecords(b, kube),
+		settled: newSettled()}
 }
 
 // read reads the records and all Leases from the API server itself: a predecessor may have written some that the
 // watch has not brought yet, and closed ones are not watched.
 func (l *ledger) read(ctx context.Context) error {
-	versions, through, err := l.readRecords(ctx)
+	versions, stored, err := l.records.read(ctx)
 	if err != nil {
 		return err
+	}
+	through := map[string]int64{}
+	for i := range stored {
+		record := &stored[i]
+		through[record.Budget] = record.Through
+		for _, lease := range record.Leases { // a predecessor may not have come to delete them
+			namespace, name, _ := strings.Cut(lease, "/")
+			l.settled.add(settledLease{types.NamespacedName{Namespace: namespace, Name: name}, record.Budget})
+		}
 	}
 	options := &client.ListOptions{Limit: page}
 	for {
@@ -62,7 +68,7 @@ func (l *ledger) read(ctx context.Context) error {
 		}
 		options.Continue = leases.Continue
 		if options.Continue == "" {
-			return l.unchanged(ctx, versions)
+			return l.records.unchanged(ctx, versions)
 		}
 	}
 }
@@ -75,12 +81,12 @@ func (l *ledger) lookUp(ctx context.Context, leases []types.NamespacedName) {
 		err := l.client.Get(ctx, name, lease)
 		switch {
 		case apierrors.IsNotFound(err):
-			l.settled.lost(l.book.LeaseLost(name, l.clock.Now()))
+			l.settled.storeSoon(l.book.LeaseLost(name, l.clock.Now()))
 		case err != nil:
 			klog.FromContext(ctx).Error(err, "Looking up when a Lease ended", "lease", name)
 			time.AfterFunc(time.Second, func() { l.lookUp(ctx, []types.NamespacedName{name}) })
 		default:
-			l.settled.lost(l.book.SetLease(lease))
+			l.settled.storeSoon(l.book.SetLease(lease))
 			l.changed(runOfLease(lease))
 		}
 	}

@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -10,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
@@ -19,7 +17,6 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
-	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
 )
@@ -27,9 +24,8 @@ import (
 // retryNode is how long until a node is looked at again whose loss could not be found out or recorded.
 const retryNode = time.Second
 
-// nodes finds out which nodes are lost, and records it.
-type nodes struct {
-	args   *config.Args
+// nodeJudge finds out which nodes are lost, and records it.
+type nodeJudge struct {
 	book   *book.Book
 	kube   kubernetes.Interface
 	events events.EventRecorder
@@ -37,11 +33,12 @@ type nodes struct {
 	leads  func() bool
 	leases cache.SharedIndexInformer // the open ones, by node
 	seen   *nodeWatch
+	limit  *lossLimit
 }
 
 // watch judges the nodes that hold Leases, until the context ends: when something is seen of them, and when they have
 // been silent for too long. Nodes that are due at the same time are judged, and lost, together.
-func (n *nodes) watch(ctx context.Context) {
+func (n *nodeJudge) watch(ctx context.Context) {
 	defer n.seen.queue.ShutDown()
 	go func() {
 		<-ctx.Done()
@@ -52,7 +49,7 @@ func (n *nodes) watch(ctx context.Context) {
 		if shutdown {
 			return
 		}
-		<-n.clock.After(settle)
+		<-n.clock.After(debounce)
 		due := []string{first}
 		for n.seen.queue.Len() > 0 {
 			name, _ := n.seen.queue.Get()
@@ -73,7 +70,7 @@ type finding struct {
 }
 
 // judge looks at nodes together, and records those that are lost.
-func (n *nodes) judge(ctx context.Context, names []string) {
+func (n *nodeJudge) judge(ctx context.Context, names []string) {
 	if !n.leads() { // the book takes nothing for lost that cannot be recorded
 		for _, name := range names {
 			n.seen.queue.AddAfter(name, retryNode)
@@ -88,7 +85,7 @@ func (n *nodes) judge(ctx context.Context, names []string) {
 			suspects = append(suspects, suspect{name, verdict})
 		}
 	}
-	suspects = n.brake(suspects, began)
+	suspects = n.limit.free(suspects, began)
 	if len(suspects) == 0 {
 		return
 	}
@@ -100,14 +97,27 @@ func (n *nodes) judge(ctx context.Context, names []string) {
 		klog.FromContext(ctx).V(2).Info("Nodes are to be judged again", "err", err)
 	}
 	found = slices.DeleteFunc(found, func(f *finding) bool { return f == nil })
-	n.lose(ctx, n.brakeAgain(found), began)
+	n.lose(ctx, n.freeStill(found), began)
+}
+
+// freeStill asks about what has been confirmed whether it is held back: more nodes may show a sign by now.
+func (n *nodeJudge) freeStill(found []*finding) []*finding {
+	suspects := make([]suspect, len(found))
+	for i, f := range found {
+		suspects[i] = suspect{f.node.Name, f.verdict}
+	}
+	free := map[string]bool{}
+	for _, s := range n.limit.free(suspects, n.clock.Now()) {
+		free[s.name] = true
+	}
+	return slices.DeleteFunc(found, func(f *finding) bool { return !free[f.node.Name] })
 }
 
 // suspected reports whether what has been seen of a node that holds Leases is evidence that it is lost. If it is going
 // to be, the node is looked at then.
-func (n *nodes) suspected(name string, now time.Time) (nodeloss.Verdict, bool) {
+func (n *nodeJudge) suspected(name string, now time.Time) (nodeloss.Verdict, bool) {
 	holding, err := n.leases.GetIndexer().IndexKeys(byNode, name)
-	verdict := n.verdict(name, now)
+	verdict := n.seen.verdict(name, now)
 	switch {
 	case verdict.Reason == nodeloss.Deleted:
 		if n.seen.forget(name); len(holding) > 0 {
@@ -117,39 +127,14 @@ func (n *nodes) suspected(name string, now time.Time) (nodeloss.Verdict, bool) {
 	case verdict.Lost && !n.book.Recorded(name):
 		return verdict, true
 	case !verdict.Lost && !verdict.Again.IsZero():
-		n.seen.queue.AddAfter(name, verdict.Again.Sub(now)+settle)
+		n.seen.queue.AddAfter(name, verdict.Again.Sub(now)+debounce)
 	}
 	return nodeloss.Verdict{}, false
 }
 
-// verdict judges a node by what has been seen of it.
-func (n *nodes) verdict(name string, now time.Time) nodeloss.Verdict {
-	n.seen.mu.Lock()
-	defer n.seen.mu.Unlock()
-	s := n.seen.sights[name]
-	if s == nil {
-		return nodeloss.Verdict{}
-	}
-	return n.rules().Judge(s, n.heardSince(now), now)
-}
-
-// heardSince returns since when the API server has answered: nothing is silence while nobody listens. The watch's lock
-// is held.
-func (n *nodes) heardSince(now time.Time) time.Time {
-	since, ok := n.seen.inContact(n.args.NodeLossGrace.Duration/4, now)
-	if !ok {
-		return now
-	}
-	return since
-}
-
-func (n *nodes) rules() nodeloss.Rules {
-	return nodeloss.Rules{Grace: n.args.NodeLossGrace.Duration, Conditions: n.args.NodeLossConditions}
-}
-
 // confirm judges a node anew by what the API server itself says: a cache may be behind. It returns nil for one that is
 // not lost after all.
-func (n *nodes) confirm(ctx context.Context, name string) (*finding, error) {
+func (n *nodeJudge) confirm(ctx context.Context, name string) (*finding, error) {
 	node, err := n.kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil // its deletion is on its way
@@ -163,13 +148,13 @@ func (n *nodes) confirm(ctx context.Context, name string) (*finding, error) {
 		return nil, fmt.Errorf("confirming that node %s is lost: %w", name, err)
 	}
 	now := n.clock.Now()
-	verdict := n.verdict(name, now)
+	verdict := n.seen.verdict(name, now)
 	if _, recorded := nodeloss.Recorded(node); recorded {
 		return nil, nil // the record is on its way
 	}
 	if !verdict.Lost {
 		if !verdict.Again.IsZero() {
-			n.seen.queue.AddAfter(name, verdict.Again.Sub(now)+settle)
+			n.seen.queue.AddAfter(name, verdict.Again.Sub(now)+debounce)
 		}
 		return nil, nil
 	}
@@ -177,8 +162,8 @@ func (n *nodes) confirm(ctx context.Context, name string) (*finding, error) {
 }
 
 // listen notes when the kubelet was heard last. That does not matter for a node that says of itself that it is lost.
-func (n *nodes) listen(ctx context.Context, node *corev1.Node) error {
-	if _, _, evident := n.rules().Evident(node); evident {
+func (n *nodeJudge) listen(ctx context.Context, node *corev1.Node) error {
+	if _, _, evident := n.seen.rules().Evident(node); evident {
 		return nil
 	}
 	lease, err := n.kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, node.Name, metav1.GetOptions{})
@@ -193,7 +178,7 @@ func (n *nodes) listen(ctx context.Context, node *corev1.Node) error {
 }
 
 // lose records nodes as lost, all of them before anything is done about any.
-func (n *nodes) lose(ctx context.Context, found []*finding, began time.Time) {
+func (n *nodeJudge) lose(ctx context.Context, found []*finding, began time.Time) {
 	if len(found) == 0 {
 		return
 	}
@@ -222,8 +207,8 @@ func (n *nodes) lose(ctx context.Context, found []*finding, began time.Time) {
 }
 
 // recordLoss cordons a node, with the reason in an annotation (R26).
-func (n *nodes) recordLoss(ctx context.Context, f *finding) error {
-	return n.patchNode(ctx, f.node, map[string]any{
+func (n *nodeJudge) recordLoss(ctx context.Context, f *finding) error {
+	return patchNode(ctx, n.kube, f.node.Name, map[string]any{
 		"metadata": map[string]any{"uid": f.node.UID,
 			"annotations": map[string]any{rqv1.AnnotationLost: nodeloss.Record(f.verdict, n.clock.Now())}},
 		"spec": map[string]any{"unschedulable": true},
@@ -231,7 +216,7 @@ func (n *nodes) recordLoss(ctx context.Context, f *finding) error {
 }
 
 // tidyNodes removes the records of nodes that a person has uncordoned.
-func (n *nodes) tidyNodes(ctx context.Context, names []string) {
+func (n *nodeJudge) tidyNodes(ctx context.Context, names []string) {
 	for _, name := range names {
 		n.seen.mu.Lock()
 		node := n.seen.forgiven[name]
@@ -239,7 +224,7 @@ func (n *nodes) tidyNodes(ctx context.Context, names []string) {
 		if node == nil {
 			continue
 		}
-		err := n.patchNode(ctx, node, map[string]any{"metadata": map[string]any{
+		err := patchNode(ctx, n.kube, node.Name, map[string]any{"metadata": map[string]any{
 			"uid": node.UID, "resourceVersion": node.ResourceVersion, "annotations": map[string]any{rqv1.AnnotationLost: nil}}})
 		if err = ignore(err, apierrors.IsConflict); err != nil {
 			klog.FromContext(ctx).V(2).Info("The record of a node that was uncordoned is to be removed", "node", name, "err",
@@ -247,12 +232,4 @@ func (n *nodes) tidyNodes(ctx context.Context, names []string) {
 			n.seen.queue.AddAfter(name, retryNode)
 		}
 	}
-}
-
-func (n *nodes) patchNode(ctx context.Context, node *corev1.Node, change map[string]any) error {
-	patch, err := json.Marshal(change)
-	if err == nil {
-		_, err = n.kube.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	}
-	return ignore(err, apierrors.IsNotFound)
 }

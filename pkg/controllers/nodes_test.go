@@ -52,10 +52,10 @@ func TestJudge(t *testing.T) {
 				return test.refuse, nil, errors.New("away")
 			})
 			recorder := events.NewFakeRecorder(10)
-			n := &nodes{args: args, book: book.New(args), kube: kube, events: recorder, clock: clock, leads: func() bool {
-				return !test.stands
-			},
-				leases: cache.NewSharedIndexInformer(nil, nil, 0, cache.Indexers{byNode: nodesOf}), seen: newNodeWatch()}
+			limit := &lossLimit{book: book.New(args), clock: clock, seen: newNodeWatch(args)}
+			n := &nodeJudge{book: limit.book, kube: kube, events: recorder, clock: clock, seen: limit.seen, limit: limit,
+				leads:  func() bool { return !test.stands },
+				leases: cache.NewSharedIndexInformer(nil, nil, 0, cache.Indexers{byNode: nodesOf})}
 			queue := &soon{TypedDelayingInterface: n.seen.queue}
 			n.seen.queue = queue
 			if err := n.leases.GetStore().Add(closed("b", "held")); err != nil {
@@ -63,7 +63,7 @@ func TestJudge(t *testing.T) {
 			}
 			n.book.SetNode(test.cached)
 			n.seen.see(test.cached, noon)
-			n.seen.noteContact(true, args.NodeLossGrace.Duration, noon)
+			n.seen.contact.hear(true, noon)
 			n.judge(t.Context(), []string{"n"})
 
 			recorded := false

@@ -9,8 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
 )
 
@@ -19,6 +21,9 @@ const byNode = "node"
 
 // nodeWatch is what has been seen of nodes, and which of them are to be judged.
 type nodeWatch struct {
+	args    *config.Args
+	contact *contact
+
 	mu     sync.Mutex
 	sights map[string]*nodeloss.Sight
 	// forgiven are nodes that a person has uncordoned, whose record is to go.
@@ -27,12 +32,13 @@ type nodeWatch struct {
 	// object says that their loss is held back, and heldBack those that it is to say so of.
 	gpus, marked map[string]bool
 	heldBack     map[string]nodeloss.Verdict
-	contact      contact
-	queue        workqueue.TypedDelayingInterface[string]
+
+	queue workqueue.TypedDelayingInterface[string]
 }
 
-func newNodeWatch() *nodeWatch {
-	return &nodeWatch{sights: map[string]*nodeloss.Sight{}, forgiven: map[string]*corev1.Node{},
+func newNodeWatch(args *config.Args) *nodeWatch {
+	return &nodeWatch{args: args, contact: &contact{period: args.NodeLossGrace.Duration / 4},
+		sights: map[string]*nodeloss.Sight{}, forgiven: map[string]*corev1.Node{},
 		gpus: map[string]bool{}, marked: map[string]bool{}, heldBack: map[string]nodeloss.Verdict{},
 		queue: workqueue.NewTypedDelayingQueue[string]()}
 }
@@ -54,15 +60,28 @@ func (w *nodeWatch) see(node *corev1.Node, now time.Time) {
 	w.sight(node.Name).SeeNode(node, now)
 }
 
-func (w *nodeWatch) setNode(node *corev1.Node, gpus corev1.ResourceName, now time.Time) {
+func (w *nodeWatch) setNode(node *corev1.Node, now time.Time) {
 	w.mu.Lock()
 	w.sight(node.Name).SeeNode(node, now)
-	w.note(node, gpus)
+	w.note(node)
 	if delete(w.forgiven, node.Name); nodeloss.Forgiven(node) {
 		w.forgiven[node.Name] = node
 	}
 	w.mu.Unlock()
 	w.queue.Add(node.Name)
+}
+
+// note remembers of a node whether it has GPUs and says that its loss is held back. The lock is held.
+func (w *nodeWatch) note(node *corev1.Node) {
+	gpus := corev1.ResourceName(w.args.GPUResource)
+	capacity, allocatable := node.Status.Capacity[gpus], node.Status.Allocatable[gpus]
+	if !capacity.IsZero() || !allocatable.IsZero() {
+		w.gpus[node.Name] = true
+	}
+	delete(w.marked, node.Name)
+	if _, marked := node.Annotations[rqv1.AnnotationHeldBack]; marked {
+		w.marked[node.Name] = true
+	}
 }
 
 func (w *nodeWatch) removeNode(name string) {
@@ -99,6 +118,55 @@ func (w *nodeWatch) removeHeartbeat(name string) {
 	}
 }
 
+// rules are those by which nodes are judged.
+func (w *nodeWatch) rules() nodeloss.Rules {
+	return nodeloss.Rules{Grace: w.args.NodeLossGrace.Duration, Conditions: w.args.NodeLossConditions}
+}
+
+// verdict judges a node by what has been seen of it.
+func (w *nodeWatch) verdict(name string, now time.Time) nodeloss.Verdict {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.sights[name]
+	if s == nil {
+		return nodeloss.Verdict{}
+	}
+	return w.rules().Judge(s, w.heardSince(now), now)
+}
+
+// heardSince returns since when the API server has answered: nothing is silence while nobody listens.
+func (w *nodeWatch) heardSince(now time.Time) time.Time {
+	since, ok := w.contact.held(now)
+	if !ok {
+		return now
+	}
+	return since
+}
+
+// signs is how many of the nodes with GPUs show a sign of loss, and how many may (R25).
+type signs struct{ shown, nodes, limit int }
+
+func (s signs) tooMany() bool { return s.shown > s.limit }
+
+func (s signs) says() string {
+	return fmt.Sprintf("%d of %d nodes with GPUs show signs of loss at once, more than the %d that nodeLossLimit allows",
+		s.shown, s.nodes, s.limit)
+}
+
+// countSigns looks at all nodes with GPUs, whether they hold anything or not.
+func (w *nodeWatch) countSigns(now time.Time) signs {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	rules, since := w.rules(), w.heardSince(now)
+	s := signs{nodes: len(w.gpus), limit: w.args.NodesAtOnce(len(w.gpus))}
+	for name := range w.gpus {
+		if sight := w.sights[name]; sight != nil && rules.Sign(sight, since, now) {
+			s.shown++
+		}
+	}
+	return s
+}
+
 // nodesOf returns the nodes where a Lease holds GPUs, for the index.
 func nodesOf(o any) ([]string, error) {
 	var out []string
@@ -109,21 +177,19 @@ func nodesOf(o any) ([]string, error) {
 }
 
 // follow has nodes followed that hold Leases.
-func (n *nodes) follow(w *watches, fleet cache.SharedInformer) error {
-	if err := w.leases.AddIndexers(cache.Indexers{byNode: nodesOf}); err != nil {
+func (w *nodeWatch) follow(from *watches, fleet cache.SharedInformer, clock clock.PassiveClock) error {
+	if err := from.leases.AddIndexers(cache.Indexers{byNode: nodesOf}); err != nil {
 		return fmt.Errorf("indexing Leases: %w", err)
 	}
 	for _, add := range []func() error{
 		func() error {
-			return handle(w, fleet, func(o *corev1.Node) {
-				n.seen.setNode(o, corev1.ResourceName(n.args.GPUResource), n.clock.Now())
-			},
-				func(o *corev1.Node) { n.seen.removeNode(o.Name) })
+			return handle(from, fleet, func(o *corev1.Node) { w.setNode(o, clock.Now()) },
+				func(o *corev1.Node) { w.removeNode(o.Name) })
 		},
 		func() error {
-			return handle(w, w.leases, func(l *rqv1.Lease) {
+			return handle(from, from.leases, func(l *rqv1.Lease) {
 				for _, held := range l.Spec.Slice.Nodes {
-					n.seen.queue.Add(held.Name)
+					w.queue.Add(held.Name)
 				}
 			}, func(*rqv1.Lease) {})
 		},
@@ -132,15 +198,15 @@ func (n *nodes) follow(w *watches, fleet cache.SharedInformer) error {
 			return err
 		}
 	}
-	_, err := w.heartbeats.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { n.seen.setHeartbeat(o.(*coordinationv1.Lease), n.clock.Now()) },
-		UpdateFunc: func(_, o any) { n.seen.setHeartbeat(o.(*coordinationv1.Lease), n.clock.Now()) },
+	_, err := from.heartbeats.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { w.setHeartbeat(o.(*coordinationv1.Lease), clock.Now()) },
+		UpdateFunc: func(_, o any) { w.setHeartbeat(o.(*coordinationv1.Lease), clock.Now()) },
 		DeleteFunc: func(o any) {
 			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
 				o = gone.Obj
 			}
 			if lease, ok := o.(*coordinationv1.Lease); ok {
-				n.seen.removeHeartbeat(lease.Name)
+				w.removeHeartbeat(lease.Name)
 			}
 		},
 	})

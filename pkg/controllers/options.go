@@ -11,6 +11,9 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/config"
 )
 
+// Namespace holds the scheduler and the records of settled Leases.
+const Namespace = "jobtree-system"
+
 // Options is what Controllers work with.
 type Options struct {
 	Args   *config.Args

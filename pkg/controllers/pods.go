@@ -16,21 +16,21 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 )
 
-// pods makes the pods of Runs and their Services, and ends pods.
-type pods struct {
+// podWriter makes the pods of Runs and their Services, and ends pods.
+type podWriter struct {
 	kube  kubernetes.Interface
 	clock clock.PassiveClock
 }
 
 // CreateService makes a Run's Service, and reports whether it was not there.
-func (p pods) CreateService(ctx context.Context, service *corev1.Service) (bool, error) {
+func (p podWriter) CreateService(ctx context.Context, service *corev1.Service) (bool, error) {
 	services := p.kube.CoreV1().Services(service.Namespace)
 	_, err := services.Create(ctx, service, metav1.CreateOptions{})
 	return err == nil, made(ctx, "Service", service, err, services.Get)
 }
 
 // CreatePods makes pods, unless they are there, until one is not taken.
-func (p pods) CreatePods(ctx context.Context, wanted []*corev1.Pod) error {
+func (p podWriter) CreatePods(ctx context.Context, wanted []*corev1.Pod) error {
 	var failed atomic.Bool
 	return inParallel(len(wanted), func(i int) error {
 		if failed.Load() {
@@ -46,7 +46,7 @@ func (p pods) CreatePods(ctx context.Context, wanted []*corev1.Pod) error {
 }
 
 // DeletePods deletes pods with notice, unless they are gone or others have their names.
-func (p pods) DeletePods(ctx context.Context, deletions []lifecycle.Deletion) error {
+func (p podWriter) DeletePods(ctx context.Context, deletions []lifecycle.Deletion) error {
 	return inParallel(len(deletions), func(i int) error {
 		d := &deletions[i]
 		if d.Notice != nil {
@@ -63,7 +63,7 @@ func (p pods) DeletePods(ctx context.Context, deletions []lifecycle.Deletion) er
 
 // giveNotice tells a pod, by its condition DisruptionTarget, that it is about to end, and why. A pod that is gone, or
 // that another has taken the name of, needs no notice.
-func (p pods) giveNotice(ctx context.Context, pod *corev1.Pod, notice *lifecycle.Notice) error {
+func (p podWriter) giveNotice(ctx context.Context, pod *corev1.Pod, notice *lifecycle.Notice) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID},
 		"status": map[string]any{"conditions": []corev1.PodCondition{{

@@ -127,7 +127,7 @@ func TestLateRecordOfAPredecessor(t *testing.T) {
 	old.storeSettled(t.Context())
 
 	next, _ := leader(t, s)
-	if _, _, err := next.readRecords(t.Context()); err != nil {
+	if _, _, err := next.records.read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	spend(next, "b", "second")
@@ -167,16 +167,16 @@ func TestRecordWrittenWhileReading(t *testing.T) {
 	c, _ := leader(t, s)
 	spend(c, "b", "first")
 	c.storeSettled(t.Context())
-	versions, _, err := c.readRecords(t.Context())
+	versions, _, err := c.records.read(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.unchanged(t.Context(), versions); err != nil {
+	if err := c.records.unchanged(t.Context(), versions); err != nil {
 		t.Errorf("nothing was written: %v", err)
 	}
 	spend(c, "b", "second")
 	c.storeSettled(t.Context())
-	if c.unchanged(t.Context(), versions) == nil {
+	if c.records.unchanged(t.Context(), versions) == nil {
 		t.Errorf("a record that was written meanwhile is not noticed")
 	}
 }

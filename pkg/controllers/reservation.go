@@ -16,15 +16,15 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
 )
 
-// reservations writes Reservations, makes events of what becomes of them and counts it.
-type reservations struct {
+// reservationWriter writes Reservations, makes events of what becomes of them and counts it.
+type reservationWriter struct {
 	book   *book.Book
 	client client.Client
 	events events.EventRecorder
 }
 
 // WriteReservation writes a Reservation and has the book know at once.
-func (s reservations) WriteReservation(ctx context.Context, w *lifecycle.Write) (*rqv1.Reservation, error) {
+func (s reservationWriter) WriteReservation(ctx context.Context, w *lifecycle.Write) (*rqv1.Reservation, error) {
 	r := w.Reservation
 	var err error
 	switch w.Verb {
@@ -48,7 +48,7 @@ func (s reservations) WriteReservation(ctx context.Context, w *lifecycle.Write) 
 }
 
 // tellReservation makes events and counts of what has become of a Reservation.
-func (s reservations) tellReservation(verb lifecycle.Verb, r *rqv1.Reservation, stuck []book.Stuck) {
+func (s reservationWriter) tellReservation(verb lifecycle.Verb, r *rqv1.Reservation, stuck []book.Stuck) {
 	about := r.DeepCopy()
 	about.SetGroupVersionKind(rqv1.GroupVersion.WithKind("Reservation"))
 	tell := func(reason, format string, args ...any) {
@@ -86,7 +86,7 @@ func (s reservations) tellReservation(verb lifecycle.Verb, r *rqv1.Reservation, 
 
 // tellNodes makes events of pods that have not gone from their nodes long after their grace period (R37): whoever
 // looks after the node is to look at it.
-func (s reservations) tellNodes(r *rqv1.Reservation, stuck []book.Stuck) {
+func (s reservationWriter) tellNodes(r *rqv1.Reservation, stuck []book.Stuck) {
 	for _, at := range stuck {
 		tellNode(s.events, at.Node, corev1.EventTypeWarning, "PodStuck",
 			fmt.Sprintf("%s; Run %s/%s, for which it was cut, is planned around it", at, r.Spec.RunRef.Namespace,

@@ -52,7 +52,7 @@ func TestWriteReservation(t *testing.T) {
 			there = append(there, c.stored.DeepCopy())
 		}
 		kinds := ours(t, there...)
-		s := reservations{book: book.New(args), client: kinds, events: events.NewFakeRecorder(10)}
+		s := reservationWriter{book: book.New(args), client: kinds, events: events.NewFakeRecorder(10)}
 		w := &lifecycle.Write{Verb: c.verb, Reservation: next.DeepCopy()}
 		if c.verb != lifecycle.Create {
 			w.Reservation.ResourceVersion = map[bool]string{true: "1", false: "999"}[c.behind] // which the fake begins with
@@ -101,7 +101,7 @@ func TestWhatAReservationTells(t *testing.T) {
 			want: []string{"Canceled"}},
 	} {
 		recorder := events.NewFakeRecorder(10)
-		s := reservations{events: recorder}
+		s := reservationWriter{events: recorder}
 		s.tellReservation(c.verb, c.r, c.stuck)
 		s.tellNodes(c.r, c.stuck)
 		var got []string

@@ -24,32 +24,27 @@ import (
 // bound.
 const workers = 4
 
-// runs has Runs reconciled that have changed, several at a time.
-type runs struct {
+// reconciler has Runs reconciled that have changed, several at a time.
+type reconciler struct {
 	watches *watches
 	book    *book.Book
 	order   *reconcile.Runs
-	tell    statuses
-	gone    gone
+	tell    statusWriter
+	gone    endedPods
 	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	retries workqueue.TypedDelayingInterface[types.NamespacedName]
 	decides atomic.Bool
 }
 
-// newRuns returns what reconciles the Runs that some watches see. lost is told of Budgets whose records have changed.
-func newRuns(o *Options, w *watches, lost func(budgets []string)) *runs {
-	r := &runs{watches: w, book: o.Book,
-		tell:    statuses{client: o.Client, events: o.Events, clock: o.Clock, written: &sync.Map{}},
+// newReconciler returns what reconciles the Runs that some watches see. lost is told of Budgets whose records have
+// changed.
+func newReconciler(o *Options, w *watches, lost func(budgets []string)) *reconciler {
+	r := &reconciler{watches: w, book: o.Book,
+		tell:    statusWriter{client: o.Client, events: o.Events, clock: o.Clock, written: &sync.Map{}},
 		queue:   newRunQueue(),
 		retries: workqueue.NewTypedDelayingQueue[types.NamespacedName](),
 	}
-	r.order = reconcile.New(o.Book, api{
-		evidence:     evidence{client: o.Client, kube: o.Kube, gone: &r.gone},
-		pods:         pods{kube: o.Kube, clock: o.Clock},
-		leases:       leases{book: o.Book, client: o.Client, lost: lost},
-		statuses:     r.tell,
-		reservations: reservations{book: o.Book, client: o.Client, events: o.Events},
-	}, lifecycle.RulesOf(o.Args), o.Clock.Now)
+	r.order = reconcile.New(o.Book, newAPI(o, &r.gone, r.tell, lost), lifecycle.RulesOf(o.Args), o.Clock.Now)
 	return r
 }
 
@@ -61,15 +56,15 @@ func newRunQueue() workqueue.TypedRateLimitingInterface[types.NamespacedName] {
 
 // changed has a Run looked at soon. A process that does not decide yet keeps no list: it stands by for as long as
 // another leads, while Runs come and go.
-func (r *runs) changed(run types.NamespacedName) {
+func (r *reconciler) changed(run types.NamespacedName) {
 	if r.decides.Load() {
-		r.queue.AddAfter(run, settle)
+		r.queue.AddAfter(run, debounce)
 	}
 }
 
 // begin has every Run looked at, also those of which only pods, Leases or Reservations are left: this process decides
 // from now on.
-func (r *runs) begin() {
+func (r *reconciler) begin() {
 	r.decides.Store(true)
 	names := r.watches.runs.GetStore().ListKeys()
 	for _, of := range []cache.SharedIndexInformer{r.watches.pods, r.watches.leases, r.watches.reservations} {
@@ -83,7 +78,7 @@ func (r *runs) begin() {
 
 // followGone notes what an informer of pods is told. What it finds out from a list after a watch was broken off is
 // left out.
-func (r *runs) followGone(pods cache.SharedInformer) error {
+func (r *reconciler) followGone(pods cache.SharedInformer) error {
 	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: r.tellGone}); err != nil {
 		return fmt.Errorf("watching pods: %w", err)
 	}
@@ -91,14 +86,14 @@ func (r *runs) followGone(pods cache.SharedInformer) error {
 }
 
 // tellGone notes that a pod is gone, if this process may have to close its Lease.
-func (r *runs) tellGone(o any) {
+func (r *reconciler) tellGone(o any) {
 	if pod, told := o.(*corev1.Pod); told && r.decides.Load() {
 		r.gone.add(runOfPod(pod), pod.UID)
 	}
 }
 
 // work reconciles one Run after the other until the queue is shut down.
-func (r *runs) work(ctx context.Context) {
+func (r *reconciler) work(ctx context.Context) {
 	for {
 		run, shutdown := r.queue.Get()
 		if shutdown {
@@ -120,7 +115,7 @@ func (r *runs) work(ctx context.Context) {
 }
 
 // retry has Runs planned again when their time has come.
-func (r *runs) retry() {
+func (r *reconciler) retry() {
 	for {
 		run, shutdown := r.retries.Get()
 		if shutdown {
@@ -132,13 +127,13 @@ func (r *runs) retry() {
 }
 
 // shutDown ends work and retry.
-func (r *runs) shutDown() {
+func (r *reconciler) shutDown() {
 	r.queue.ShutDown()
 	r.retries.ShutDown()
 }
 
 // reconcile brings one Run a decision further. It returns when to look again without an event; 0 for never.
-func (r *runs) reconcile(ctx context.Context, name types.NamespacedName) (time.Duration, error) {
+func (r *reconciler) reconcile(ctx context.Context, name types.NamespacedName) (time.Duration, error) {
 	objects, err := r.cached(name)
 	if err != nil {
 		return 0, err
@@ -156,7 +151,7 @@ func (r *runs) reconcile(ctx context.Context, name types.NamespacedName) (time.D
 }
 
 // cached gathers what the caches hold of a Run.
-func (r *runs) cached(name types.NamespacedName) (book.Objects, error) {
+func (r *reconciler) cached(name types.NamespacedName) (book.Objects, error) {
 	o := book.Objects{Name: name}
 	if run, ok, err := r.watches.runs.GetStore().GetByKey(name.String()); err != nil {
 		return o, err
@@ -168,6 +163,15 @@ func (r *runs) cached(name types.NamespacedName) (book.Objects, error) {
 	o.Leases, errs[1] = ofRun[rqv1.Lease](r.watches.leases, name)
 	o.Reservations, errs[2] = ofRun[rqv1.Reservation](r.watches.reservations, name)
 	return o, errors.Join(errs[:]...)
+}
+
+// observed returns what is known of a Run, as a decision would be made on it now.
+func (r *reconciler) observed(name types.NamespacedName) (lifecycle.Observed, error) {
+	objects, err := r.cached(name)
+	if err != nil {
+		return lifecycle.Observed{}, err
+	}
+	return r.order.See(objects)
 }
 
 // ofRun returns the objects of a kind that a cache holds of a Run.

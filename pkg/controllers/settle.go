@@ -3,75 +3,18 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
 )
 
-// deletions is how many Leases go at most each time the ledger is settled.
-const deletions = 1000
-
-// settled is what is still to be written of the settlement of closed Leases. Records come first: a Lease goes only once
-// what it spent is stored, and a Lease that is in a record counts no more, so that a crash in between changes nothing.
-type settled struct {
-	mu      sync.Mutex
-	budgets map[string]bool // whose records have changed
-	leases  []settledLease
-	hurry   chan struct{} // holds one when something is to be written at once
-	// versions are the resource versions of the stored records, by Budget, as they were read or written last.
-	versions map[string]string
-}
-
-// settledLease is a Lease that is in the record of a Budget.
-type settledLease struct {
-	types.NamespacedName
-	budget string
-}
-
-func (s *settled) changed(budgets []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, b := range budgets {
-		s.budgets[b] = true
-	}
-}
-
-// lost notes records that have changed because Lease objects are gone already, or about to go: until they are written,
-// they are nowhere else.
-func (s *settled) lost(budgets []string) {
-	if len(budgets) == 0 {
-		return
-	}
-	s.changed(budgets)
-	select {
-	case s.hurry <- struct{}{}:
-	default: // it is on its way
-	}
-}
-
-func (s *settled) add(leases ...settledLease) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.leases = append(s.leases, leases...)
-}
-
-// take returns everything that is to be written, which is the caller's from then on.
-func (s *settled) take() (budgets []string, leases []settledLease) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	budgets, leases = slices.Sorted(maps.Keys(s.budgets)), s.leases
-	s.budgets, s.leases = map[string]bool{}, nil
-	return budgets, leases
-}
+// deletedAtOnce is how many Leases go at most each time the ledger is settled.
+const deletedAtOnce = 1000
 
 // settle folds closed Leases that have reached the age of retention into records, and those of namespaces that are
 // being deleted before they do, and deletes them (R9).
@@ -111,7 +54,7 @@ func (l *ledger) storeSettled(ctx context.Context) {
 	budgets, leases := l.settled.take()
 	unstored := map[string]bool{}
 	for _, b := range budgets {
-		if err := l.writeRecord(ctx, b); err != nil {
+		if err := l.records.write(ctx, b); err != nil {
 			klog.FromContext(ctx).Error(err, "Storing what a Budget's settled Leases have spent; they are kept until it "+
 				"can be stored", "budget", b)
 			unstored[b] = true
@@ -122,7 +65,7 @@ func (l *ledger) storeSettled(ctx context.Context) {
 	var later []settledLease
 	defer func() { l.settled.add(later...) }()
 	later, leases = parted(leases, unstored)
-	n := min(deletions, len(leases))
+	n := min(deletedAtOnce, len(leases))
 	later = append(later, leases[n:]...)
 	failed := make([]bool, n)
 	err := inParallel(n, func(i int) error {

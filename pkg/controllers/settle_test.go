@@ -40,7 +40,7 @@ func closed(budget, name string) *rqv1.Lease {
 func spentAfter(t *testing.T, s *store, left ...*rqv1.Lease) budget.Spend {
 	t.Helper()
 	next, _ := leader(t, s)
-	if _, _, err := next.readRecords(t.Context()); err != nil {
+	if _, _, err := next.records.read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, lease := range left {
@@ -105,10 +105,10 @@ func TestWhatIsClosedWhileItsNamespaceGoesIsRecordedAtOnce(t *testing.T) {
 	s := newStore()
 	c, _ := leader(t, s)
 	c.book.Begin(noon)
-	c.settled.lost(c.book.Budgets.NamespaceLeaves("ns", false))
+	c.settled.storeSoon(c.book.Budgets.NamespaceLeaves("ns", false))
 	last := closed("b", "x")
 	last.Status = rqv1.LeaseStatus{}
-	c.settled.lost(c.book.SetLease(last))
+	c.settled.storeSoon(c.book.SetLease(last))
 	select {
 	case <-c.settled.hurry:
 		t.Error("there is nothing to be settled yet")
@@ -117,7 +117,8 @@ func TestWhatIsClosedWhileItsNamespaceGoesIsRecordedAtOnce(t *testing.T) {
 	last = last.DeepCopy()
 	ended := metav1.NewMicroTime(c.clock.Now())
 	last.Status = rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: rqv1.ClosedDeleted}
-	if _, err := (leases{c.book, &answers{}, c.settled.lost}).CloseLeases(t.Context(), []*rqv1.Lease{last}); err != nil {
+	closer := leaseCloser{c.book, &answers{}, c.settled.storeSoon}
+	if _, err := closer.CloseLeases(t.Context(), []*rqv1.Lease{last}); err != nil {
 		t.Fatal(err)
 	}
 	select {

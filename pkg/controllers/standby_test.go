@@ -16,7 +16,7 @@ import (
 // A process that stands by keeps neither the names of Runs that come and go nor the pods that end. When it begins to
 // decide it looks at all there is, once.
 func TestStandbyKeepsNothingOfWhatIsGone(t *testing.T) {
-	c := &runs{watches: newWatches(nil, fake.NewClientset()), queue: newRunQueue()}
+	c := &reconciler{watches: newWatches(nil, fake.NewClientset()), queue: newRunQueue()}
 	left := metav1.ObjectMeta{Namespace: "ns", Name: "x-0", UID: "x", Labels: map[string]string{rqv1.LabelRun: "left"}}
 	for _, err := range []error{
 		c.watches.runs.GetStore().Add(runAt("1")), c.watches.pods.GetStore().Add(&corev1.Pod{ObjectMeta: left}),
@@ -51,7 +51,7 @@ func TestStandbyKeepsNothingOfWhatIsGone(t *testing.T) {
 
 // Of the pods that have ended those are remembered whose Leases are open.
 func TestEndedPodsAreForgottenWithTheirLeases(t *testing.T) {
-	c := &runs{}
+	c := &reconciler{}
 	c.decides.Store(true)
 	for _, uid := range []types.UID{"a", "b"} {
 		c.tellGone(&corev1.Pod{

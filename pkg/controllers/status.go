@@ -21,8 +21,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/reconcile"
 )
 
-// statuses writes the statuses of Runs, makes events of what they say and counts it.
-type statuses struct {
+// statusWriter writes the statuses of Runs, makes events of what they say and counts it.
+type statusWriter struct {
 	client  client.Client
 	events  events.EventRecorder
 	clock   clock.PassiveClock
@@ -30,7 +30,7 @@ type statuses struct {
 }
 
 // WriteStatus writes a Run's status, unless it is behind.
-func (s statuses) WriteStatus(ctx context.Context, o *lifecycle.Observed, status *rqv1.RunStatus) error {
+func (s statusWriter) WriteStatus(ctx context.Context, o *lifecycle.Observed, status *rqv1.RunStatus) error {
 	name := types.NamespacedName{Namespace: o.Run.Namespace, Name: o.Run.Name}
 	if s.behind(name) {
 		return reconcile.ErrBehind
@@ -47,7 +47,7 @@ func (s statuses) WriteStatus(ctx context.Context, o *lifecycle.Observed, status
 }
 
 // see forgets which status was written last once the cache has it, or its Run is gone.
-func (s statuses) see(name types.NamespacedName, run *rqv1.Run) {
+func (s statusWriter) see(name types.NamespacedName, run *rqv1.Run) {
 	written, ok := s.written.Load(name)
 	if ok && run != nil {
 		order, err := resourceversion.CompareResourceVersion(run.ResourceVersion, written.(string))
@@ -59,14 +59,14 @@ func (s statuses) see(name types.NamespacedName, run *rqv1.Run) {
 }
 
 // behind reports whether the cache lacks the status that was written last: a write before its event would be refused.
-func (s statuses) behind(name types.NamespacedName) bool {
+func (s statusWriter) behind(name types.NamespacedName) bool {
 	_, behind := s.written.Load(name)
 	return behind
 }
 
 // tell makes events of a Run's new phase or message, of its coming into overdraft or into risk, or out of them, and
 // of shards that give way.
-func (s statuses) tell(run *rqv1.Run, status *rqv1.RunStatus) {
+func (s statusWriter) tell(run *rqv1.Run, status *rqv1.RunStatus) {
 	for _, kind := range []string{rqv1.ConditionOverdraft, rqv1.ConditionAtRisk, rqv1.ConditionReclaimed,
 		rqv1.ConditionGraceCapped, rqv1.ConditionNodesHeldBack} {
 		is := meta.FindStatusCondition(status.Conditions, kind)
@@ -91,7 +91,7 @@ func (s statuses) tell(run *rqv1.Run, status *rqv1.RunStatus) {
 }
 
 // unsaid tells that pods go and that the Run's status cannot say so.
-func (s statuses) unsaid(ctx context.Context, run *rqv1.Run, why error) {
+func (s statusWriter) unsaid(ctx context.Context, run *rqv1.Run, why error) {
 	logger := klog.FromContext(ctx)
 	logger.Error(why, "The API server refuses a Run's status; its pods go all the same", "run", klog.KObj(run))
 	s.events.Eventf(reference(run), nil, corev1.EventTypeWarning, "StatusRefused", "Reconcile",
@@ -99,7 +99,7 @@ func (s statuses) unsaid(ctx context.Context, run *rqv1.Run, why error) {
 }
 
 // count counts what a status changes.
-func (s statuses) count(o *lifecycle.Observed, status *rqv1.RunStatus) {
+func (s statusWriter) count(o *lifecycle.Observed, status *rqv1.RunStatus) {
 	was := &o.Run.Status
 	if was.Phase != status.Phase {
 		metrics.Phases.WithLabelValues(string(status.Phase)).Inc()
@@ -115,7 +115,7 @@ func (s statuses) count(o *lifecycle.Observed, status *rqv1.RunStatus) {
 }
 
 // countAdmission counts how long a Run that starts now has waited, and how it came to start.
-func (s statuses) countAdmission(o *lifecycle.Observed) {
+func (s statusWriter) countAdmission(o *lifecycle.Observed) {
 	since := o.Run.CreationTimestamp.Time
 	waits := meta.FindStatusCondition(o.Run.Status.Conditions, rqv1.ConditionStarted)
 	if waits != nil && waits.LastTransitionTime.After(since) {

@@ -25,7 +25,7 @@ func runAt(version string) *rqv1.Run {
 
 // TestBehind writes a status and sees older and newer versions of the Run.
 func TestBehind(t *testing.T) {
-	s := statuses{written: &sync.Map{}}
+	s := statusWriter{written: &sync.Map{}}
 	for _, step := range []struct {
 		written string
 		run     *rqv1.Run
@@ -52,7 +52,7 @@ func TestBehind(t *testing.T) {
 
 // TestAStatusThatIsBehindIsNotWritten: the API server would refuse it.
 func TestAStatusThatIsBehindIsNotWritten(t *testing.T) {
-	s := statuses{client: &answers{}, events: events.NewFakeRecorder(1), clock: clocktesting.NewFakeClock(noon),
+	s := statusWriter{client: &answers{}, events: events.NewFakeRecorder(1), clock: clocktesting.NewFakeClock(noon),
 		written: &sync.Map{}}
 	o := lifecycle.Observed{}
 	o.Run = runAt("5")
@@ -91,7 +91,7 @@ func TestWhatAStatusTells(t *testing.T) {
 		recorder := events.NewFakeRecorder(10)
 		run := runAt("1")
 		run.Status = c.was
-		statuses{events: recorder}.tell(run, &c.is)
+		statusWriter{events: recorder}.tell(run, &c.is)
 		if diff := cmp.Diff(c.want, told(recorder)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

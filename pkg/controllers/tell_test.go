@@ -108,14 +108,14 @@ func TestAStatusThatIsRefusedHoldsUpNoDeletion(t *testing.T) {
 }
 
 // reconciling returns what reconciles Runs at noon, with a book that knows nothing yet.
-func reconciling(t *testing.T, o Options) *runs {
+func reconciling(t *testing.T, o Options) *reconciler {
 	t.Helper()
 	args, err := config.Parse(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.Args, o.Book, o.Clock = args, book.New(args), clocktesting.NewFakeClock(noon)
-	return newRuns(&o, newWatches(nil, o.Kube), func([]string) {})
+	return newReconciler(&o, newWatches(nil, o.Kube), func([]string) {})
 }
 
 // rankOf is a bound pod of train.

@@ -1,4 +1,3 @@
-// Package controllers feeds the book from the API and carries the decisions of pkg/lifecycle out. It holds no policy.
 package controllers
 
 import (
@@ -37,12 +36,12 @@ type watches struct {
 
 func newWatches(c client.WithWatch, kube kubernetes.Interface) *watches {
 	return &watches{
-		runs:    informer(c, &rqv1.Run{}, &rqv1.RunList{}, client.ListOptions{}, nil),
-		budgets: informer(c, &rqv1.Budget{}, &rqv1.BudgetList{}, client.ListOptions{}, nil),
-		leases: informer(c, &rqv1.Lease{}, &rqv1.LeaseList{}, *openLeases(),
+		runs:    newInformer(c, &rqv1.Run{}, &rqv1.RunList{}, client.ListOptions{}, nil),
+		budgets: newInformer(c, &rqv1.Budget{}, &rqv1.BudgetList{}, client.ListOptions{}, nil),
+		leases: newInformer(c, &rqv1.Lease{}, &rqv1.LeaseList{}, *openLeases(),
 			func(o any) types.NamespacedName { l := o.(*rqv1.Lease); return runOfLease(l) }),
-		pods: ourPods(kube), heartbeats: heartbeats(kube),
-		reservations: informer(c, &rqv1.Reservation{}, &rqv1.ReservationList{}, client.ListOptions{},
+		pods: ourPods(kube), heartbeats: newHeartbeats(kube),
+		reservations: newInformer(c, &rqv1.Reservation{}, &rqv1.ReservationList{}, client.ListOptions{},
 			func(o any) types.NamespacedName { return runOfReservation(o.(*rqv1.Reservation)) }),
 	}
 }
@@ -52,8 +51,8 @@ func openLeases() *client.ListOptions {
 	return &client.ListOptions{FieldSelector: fields.OneTermNotEqualSelector("status.closed", "true")}
 }
 
-// informer watches one of our kinds. options narrow what is watched; run, if any, indexes it.
-func informer(c client.WithWatch, kind client.Object, list client.ObjectList, options client.ListOptions,
+// newInformer watches one of our kinds. options narrow what is watched; run, if any, indexes it.
+func newInformer(c client.WithWatch, kind client.Object, list client.ObjectList, options client.ListOptions,
 	run func(any) types.NamespacedName) cache.SharedIndexInformer {
 	fresh := func(raw metav1.ListOptions) (client.ObjectList, *client.ListOptions) {
 		o := options
@@ -190,8 +189,8 @@ func (w *watches) feed(b *book.Book, shared informers.SharedInformerFactory, cha
 	return nil
 }
 
-// run starts the informers and waits until the book has seen everything that there is.
-func (w *watches) run(ctx context.Context) bool {
+// sync starts the informers and waits until the book has seen everything that there is.
+func (w *watches) sync(ctx context.Context) bool {
 	for _, i := range []cache.SharedIndexInformer{w.runs, w.budgets, w.leases, w.pods, w.reservations, w.heartbeats} {
 		go i.RunWithContext(ctx)
 	}

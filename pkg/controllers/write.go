@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"golang.org/x/sync/errgroup"
@@ -9,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -71,4 +73,13 @@ func tellNode(events events.EventRecorder, name, kind, reason, message string) {
 	about := &corev1.Node{}
 	about.APIVersion, about.Kind, about.Name, about.UID = "v1", "Node", name, types.UID(name)
 	events.Eventf(about, nil, kind, reason, "Schedule", "%s", message)
+}
+
+// patchNode changes a node, if it is there.
+func patchNode(ctx context.Context, kube kubernetes.Interface, name string, change map[string]any) error {
+	patch, err := json.Marshal(change)
+	if err == nil {
+		_, err = kube.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	}
+	return ignore(err, apierrors.IsNotFound)
 }
