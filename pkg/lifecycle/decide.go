@@ -19,8 +19,17 @@ func Decide(o Observed) Decision {
 			d.Service = service(f.Run)
 		}
 		d.After, d.Retry = untilDue(s), untilRetry(f)
+	} else if f.Now.Before(f.Unsaid) {
+		d.After = f.Unsaid.Sub(f.Now)
 	}
 	return d
+}
+
+// Withdrawn returns the deletions of all pods of a Run.
+func Withdrawn(o Observed) []Deletion {
+	f := factsOf(o)
+	s := situationOf(f)
+	return removalsOf(f, endedBy(s, s.roster.all(), present))
 }
 
 // untilDue returns when something is due although nothing happens: a gang that has begun to start or a cohort passes

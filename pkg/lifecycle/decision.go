@@ -75,6 +75,11 @@ type Decision struct {
 	requeues     bool
 }
 
+// Starts reports whether the status is the first that says that a Run runs.
+func (d *Decision) Starts(run *rqv1.Run) bool {
+	return d.Status != nil && d.Status.Phase == rqv1.RunRunning && !saysRunning(run)
+}
+
 // TellFirst reports whether the status is written before pods are deleted: without them nothing would tell any more
 // that the Run has failed, that it keeps their room, or, once the Reservation is over, why they were cut.
 func (d *Decision) TellFirst() bool {

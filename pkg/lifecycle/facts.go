@@ -1,6 +1,9 @@
 package lifecycle
 
 import (
+	"encoding/json"
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -15,6 +18,8 @@ type facts struct {
 	leaseOf map[types.UID]*rqv1.Lease
 	// told are the shards that gave way last, by the status of the Run; nil when it does not say.
 	told *toldShards
+	// tooLarge says that the Run leaves too little room for its status.
+	tooLarge bool
 }
 
 func factsOf(o Observed) *facts {
@@ -27,8 +32,33 @@ func factsOf(o Observed) *facts {
 	}
 	if o.Run != nil {
 		f.told = whoGaveWay(o.Run)
+		if n := bytesOf(o.Run); n > maxRunBytes {
+			f.tooLarge = true
+			f.Problem = fmt.Sprintf("the Run takes %d bytes as JSON, and may take %d, so that there is room for its status; "+
+				"make its template, its annotations or its other metadata shorter", n, maxRunBytes)
+		}
 	}
 	return f
+}
+
+// maxRunBytes is how much of the 1.5 MiB that etcd takes of an object a Run may have before it gets pods.
+const maxRunBytes = 1 << 20
+
+// bytesOf returns how many bytes a Run takes as JSON; 0 for one that is small by its protobuf encoding, which is a third
+// of it at least and takes no time.
+func bytesOf(run *rqv1.Run) int {
+	size := run.ObjectMeta.Size()
+	if run.Spec.Template != nil {
+		size += run.Spec.Template.Size()
+	}
+	if size < maxRunBytes/8 {
+		return 0
+	}
+	text, err := json.Marshal(run)
+	if err != nil {
+		return maxRunBytes + 1
+	}
+	return len(text)
 }
 
 // stays reports whether the Run is there and is not being deleted.

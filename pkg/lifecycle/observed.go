@@ -14,7 +14,9 @@ type Observed struct {
 	book.Look
 	// Problem is what the API server last held against the Run's pods; empty when it took them.
 	Problem string
-	Now     time.Time
+	// Unsaid is until when the Run gets no pods, since its status could not say that it runs; zero when it could.
+	Unsaid time.Time
+	Now    time.Time
 	Rules
 }
 

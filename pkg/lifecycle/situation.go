@@ -44,7 +44,13 @@ func (s *situation) startsAgain() bool { return s.requeued() || s.overdue() || s
 func (s *situation) hasEnded() bool { return s.phase == rqv1.RunCompleted || s.phase == rqv1.RunFailed }
 
 // goesOn reports whether the Run keeps its pods and gets the pods that it lacks.
-func (s *situation) goesOn() bool { return !s.hasEnded() && !s.startsAgain() && s.facts.Shape == nil }
+func (s *situation) goesOn() bool {
+	return !s.hasEnded() && !s.startsAgain() && s.facts.Shape == nil && !s.mute()
+}
+
+// mute reports whether what becomes of the Run could not be said: it is too large for its status, or was a short while
+// ago.
+func (s *situation) mute() bool { return s.facts.tooLarge || s.facts.Now.Before(s.facts.Unsaid) }
 
 // startingSince returns when the pods that are starting opened their first Lease: all pods of a gang that has not
 // started, also those beyond the width that it desires by now, and those of a running one that are not bound. It is

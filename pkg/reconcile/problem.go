@@ -3,6 +3,7 @@ package reconcile
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -23,12 +24,21 @@ func Passes(problem error) bool {
 	return problem != nil && !errors.As(problem, &taken) && !apierrors.IsForbidden(cause) && !apierrors.IsInvalid(cause)
 }
 
+// refuses reports whether the API server refuses a status for what it is, so that it would the next time too. That an
+// object is too large for etcd only the message says.
+func refuses(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsRequestEntityTooLargeError(err) ||
+		err != nil && strings.Contains(err.Error(), "request is too large")
+}
+
 // note remembers what the API server holds against a Run's pods, so that the next decision tells it.
 func (r *Runs) note(o *lifecycle.Observed, problem error) {
 	taken := NameTaken{}
 	switch {
+	case o.Run != nil && o.Now.Before(o.Unsaid):
 	case o.Run == nil || problem == nil:
 		r.problems.Delete(o.Name)
+		r.unsaid.Delete(o.Name)
 	case errors.As(problem, &taken):
 		r.problems.Store(o.Name, taken.Error())
 	case !Passes(problem):

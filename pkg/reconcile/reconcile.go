@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
@@ -25,8 +24,9 @@ type Runs struct {
 	api   API
 	rules lifecycle.Rules
 	now   func() time.Time
-	// problems are what the API server holds against the pods of Runs, by name.
-	problems sync.Map
+	// problems are what the API server holds against Runs, by name, and unsaid until when those get no pods whose status
+	// could not say that they run.
+	problems, unsaid sync.Map
 }
 
 // New returns what reconciles Runs by some rules.
@@ -38,8 +38,8 @@ func New(b *book.Book, api API, rules lifecycle.Rules, now func() time.Time) *Ru
 type Outcome struct {
 	// After is when to look at it again, and Retry when to plan it again; 0 for never.
 	After, Retry time.Duration
-	// Unsaid is why the API server takes a status for invalid that was to be written before pods went, which went all
-	// the same.
+	// Unsaid is why the API server refuses a status that was to be written before pods went, which went all the same, or
+	// that was to say that the Run runs, which does not.
 	Unsaid error
 }
 
@@ -84,6 +84,9 @@ func (r *Runs) See(objects book.Objects) (lifecycle.Observed, error) {
 	if problem, ok := r.problems.Load(o.Name); ok && o.Run != nil {
 		o.Problem = problem.(string)
 	}
+	if until, ok := r.unsaid.Load(o.Name); ok {
+		o.Unsaid = until.(time.Time)
+	}
 	look, known := r.book.Look(o.Objects)
 	o.Look = look
 	if !known {
@@ -94,18 +97,20 @@ func (r *Runs) See(objects book.Objects) (lifecycle.Observed, error) {
 
 // CarryOut makes the writes of a decision. Whatever happens between two of them, who comes after decides the rest
 // from what has been written:
-//   - the status comes first where nothing would tell any more, without the pods, what it says;
+//   - the status comes first where nothing would tell any more, without the pods, what it says; one that is refused for
+//     what it says would be the next time too, and keeps no pod from going;
 //   - pods that replace lost ranks are made before the Leases close that tell of the loss;
 //   - other pods are made once their ranks' earlier Leases are closed and the Service is there, and numbered by both;
-//   - any other status comes last, and says what has been done.
+//   - any other status comes last, and says what has been done. A Run whose status cannot say that it runs does not: its
+//     time would never be over, and nobody could cut it.
 func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.Decision) (Outcome, error) {
 	var out Outcome
 	if d.TellFirst() {
 		err := r.api.WriteStatus(ctx, &o, d.Status)
-		if err != nil && !apierrors.IsInvalid(err) {
+		if err != nil && !refuses(err) {
 			return out, err
 		}
-		out.Unsaid, d.Status = err, nil // invalid now, it is so the next time too, and keeps no pod from going
+		out.Unsaid, d.Status = err, nil
 	}
 	if err := r.deletePods(ctx, d.Delete); err != nil {
 		return out, err
@@ -126,14 +131,24 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 	}
 	r.note(&o, problem)
 	out.Retry = d.Retry
+	out.After = d.After
 	if d.Status != nil {
-		if err := r.api.WriteStatus(ctx, &o, d.Status); err != nil && !errors.Is(err, ErrBehind) {
+		err := r.api.WriteStatus(ctx, &o, d.Status)
+		switch {
+		case refuses(err) && d.Starts(o.Run):
+			out.Unsaid, out.After = err, unsaidRest
+			r.problems.Store(o.Name, "the API server does not take the Run's status: "+err.Error())
+			r.unsaid.Store(o.Name, o.Now.Add(unsaidRest))
+			return out, r.deletePods(ctx, lifecycle.Withdrawn(o))
+		case err != nil && !errors.Is(err, ErrBehind):
 			return out, err
 		}
 	}
-	out.After = d.After
 	return out, problem
 }
+
+// unsaidRest is how long a Run gets no pods whose status could not say that it runs.
+const unsaidRest = 5 * time.Minute
 
 // create makes what a Run lacks, the Service first: a Run that has had one before may have had pods.
 func (r *Runs) create(ctx context.Context, run *rqv1.Run, d *lifecycle.Decision, closed []*rqv1.Lease) error {
