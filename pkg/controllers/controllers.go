@@ -54,6 +54,7 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 
 // New returns controllers that do nothing until they are started.
 func New(o Options) (*Controllers, error) {
+	o.Events = shortNotes{o.Events}
 	w := newWatches(o.Client, o.Kube)
 	seen := newNodeWatch(o.Args)
 	limit := &lossLimit{book: o.Book, kube: o.Kube, events: o.Events, clock: o.Clock, seen: seen}

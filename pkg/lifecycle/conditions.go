@@ -24,8 +24,8 @@ type saying struct{ reason, message string }
 
 // put sets a condition, with the time at which it became so.
 func (c conditions) put(kind string, status metav1.ConditionStatus, why saying) {
-	condition := metav1.Condition{Type: kind, Status: status, Reason: why.reason, Message: why.message,
-		ObservedGeneration: c.run.Generation}
+	condition := metav1.Condition{Type: kind, Status: status, Reason: why.reason,
+		Message: Shortened(why.message, longestMessage), ObservedGeneration: c.run.Generation}
 	if old := meta.FindStatusCondition(c.next.Conditions, kind); old == nil || old.Status != status {
 		condition.LastTransitionTime = metav1.NewTime(c.now)
 	}

@@ -20,7 +20,7 @@ func statusOf(s *situation) *rqv1.RunStatus {
 	next := run.Status.DeepCopy()
 	next.ObservedGeneration, next.Phase = run.Generation, s.phase
 	reason, message := storyOf(s)
-	next.Message = message
+	next.Message = Shortened(message, longestMessage)
 	next.Width, next.Funding = boundsOf(&run.Spec), nil
 	c := conditions{run: run, now: s.facts.Now, next: next}
 	switch {

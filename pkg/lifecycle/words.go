@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/davidlangworthy/jobtree/pkg/book"
 )
@@ -20,4 +21,17 @@ func withBrake(message, brake string) string {
 		return message
 	}
 	return message + "; " + brake
+}
+
+// longestMessage is how many characters the API allows the message of a condition.
+const longestMessage = 32768
+
+// Shortened returns a text that has at most so many bytes, and says of a longer one that something is left out. What
+// others say, such as the API server of a template, may be of any length.
+func Shortened(text string, most int) string {
+	const left = "…"
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len(left)], "") + left
 }

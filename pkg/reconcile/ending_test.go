@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -136,3 +137,19 @@ func TestPasses(t *testing.T) {
 		}
 	}
 }
+
+// TestALongProblemIsRemembered by its beginning.
+func TestALongProblemIsRemembered(t *testing.T) {
+	r, o := New(nil, &recorder{}, lifecycle.Rules{}, nil), observed()
+	r.note(&o, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "train-0",
+		errors.New(strings.Repeat("ö=", 20000))))
+	problem, _ := r.problems.Load(o.Name)
+	got, _ := problem.(string)
+	begins := `the API server does not take the Run's pods: pods "train-0" is forbidden: ö=ö`
+	if len(got) > longestNote || !strings.HasPrefix(got, begins) {
+		t.Errorf("%d bytes are remembered: %.200s", len(got), got)
+	}
+}
+
+// longestNote is how many bytes an event may say.
+const longestNote = 1024

@@ -31,6 +31,15 @@ func refuses(err error) bool {
 		err != nil && strings.Contains(err.Error(), "request is too large")
 }
 
+// longestProblem bounds what is told of a problem, in bytes: an error quotes what it is about, such as a whole template.
+const longestProblem = 900
+
+// notTaken says what of a Run the API server does not take, and why.
+func notTaken(what string, why error) string {
+	return fmt.Sprintf("the API server does not take the Run's %s: %s", what,
+		lifecycle.Shortened(why.Error(), longestProblem))
+}
+
 // note remembers what the API server holds against a Run's pods, so that the next decision tells it.
 func (r *Runs) note(o *lifecycle.Observed, problem error) {
 	taken := NameTaken{}
@@ -42,7 +51,7 @@ func (r *Runs) note(o *lifecycle.Observed, problem error) {
 	case errors.As(problem, &taken):
 		r.problems.Store(o.Name, taken.Error())
 	case !Passes(problem):
-		r.problems.Store(o.Name, "the API server does not take the Run's pods: "+first(problem).Error())
+		r.problems.Store(o.Name, notTaken("pods", first(problem)))
 	}
 }
 

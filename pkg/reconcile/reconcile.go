@@ -137,7 +137,7 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 		switch {
 		case refuses(err) && d.Starts(o.Run):
 			out.Unsaid, out.After = err, unsaidRest
-			r.problems.Store(o.Name, "the API server does not take the Run's status: "+err.Error())
+			r.problems.Store(o.Name, notTaken("status", err))
 			r.unsaid.Store(o.Name, o.Now.Add(unsaidRest))
 			return out, r.deletePods(ctx, lifecycle.Withdrawn(o))
 		case err != nil && !errors.Is(err, ErrBehind):
