@@ -15,6 +15,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
@@ -26,6 +27,7 @@ type activations struct {
 	nodes      *nodeTable
 	roster     *roster
 	waiting    *waitlist
+	cuts       *cutTable
 	agenda     *agenda
 	seats      *seating
 	kept       *keptRooms
@@ -148,32 +150,46 @@ func (v *activations) activateGang(g *gang, a *Activation, assignments []plan.As
 
 // noteCuts remembers whom an activation cuts, also where they hold nothing yet.
 func (v *activations) noteCuts(g *gang, a *Activation) {
+	g.cuts = nil
 	for i := range a.Cuts {
-		cut := v.roster.gangs[a.Cuts[i].UID]
-		if cut == nil {
-			continue
-		}
-		g.cuts = append(g.cuts, cut)
-		if a.Cuts[i].Action != rqv1.CutDropSpare && cut.startedBefore(a.At) {
-			cut.cutters = append(cut.cutters, g)
-		}
+		g.cuts = append(g.cuts, rank.Cut{Cut: a.Cuts[i], Reservation: keyOf(g.reservation), For: keyOf(g.run), At: a.At})
 	}
+	if g.activation != nil {
+		v.cuts.decided[g] = g.cuts
+	}
+}
+
+// unsay has a gang have nothing more to publish: it is published, or off.
+func (v *activations) unsay(g *gang) {
+	g.activation = nil
+	delete(v.cuts.decided, g)
 }
 
 // letOff has those go on who were cut for a gang and have not been told to go.
 func (v *activations) letOff(g *gang) {
-	for _, cut := range g.cuts {
-		cut.cutters = slices.DeleteFunc(cut.cutters, func(by *gang) bool { return by == g })
+	v.unsay(g)
+	for i := range g.cuts {
+		cut := v.roster.gangs[g.cuts[i].UID]
+		if cut == nil {
+			continue
+		}
 		for _, m := range slices.Concat(cut.active.members, cut.spares.members) {
 			if m != nil && m.awaited == g {
 				m.awaited = nil
 			}
 		}
-		if cut.started() && cut.leader() != nil && cut.complete() {
-			v.waiting.wake(cut) // it was not planned meanwhile
+	}
+	v.resumePlans(g.cuts)
+	g.cuts = nil
+}
+
+// resumePlans has Runs be planned that were not while they were cut, as some cuts are off.
+func (v *activations) resumePlans(off []rank.Cut) {
+	for i := range off {
+		if g := v.roster.gangs[off[i].UID]; g != nil && g.started() && g.leader() != nil && g.complete() {
+			v.waiting.wake(g)
 		}
 	}
-	g.cuts = nil
 }
 
 // fail ends an activation by which its Run does not start after all, and says what has come between.

@@ -12,26 +12,31 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// cutTable is what Reservations that are activating do to Runs.
+// cutTable is what activations do to Runs: what Reservations say that are activating, and what has been decided for a
+// gang and they do not say yet.
 type cutTable struct {
 	mail *mailbox
 
 	byReservation map[types.NamespacedName][]rank.Cut
+	decided       map[*gang][]rank.Cut
 }
 
-// setCuts replaces the cuts of a Reservation, and has the Runs looked at that they concern.
-func (ct *cutTable) setCuts(reservation types.NamespacedName, cuts []rank.Cut) {
+// setCuts replaces the cuts of a Reservation, and has the Runs looked at that they concern. It returns the cuts that
+// are off.
+func (ct *cutTable) setCuts(reservation types.NamespacedName, cuts []rank.Cut) (off []rank.Cut) {
 	old := ct.byReservation[reservation]
 	if reflect.DeepEqual(old, cuts) {
-		return
+		return nil
 	}
 	ct.byReservation[reservation] = cuts
 	if len(cuts) == 0 {
 		delete(ct.byReservation, reservation)
+		off = old
 	}
 	for _, cut := range slices.Concat(old, cuts) {
 		ct.mail.reconcile(named(cut.Run))
 	}
+	return off
 }
 
 // tellCutters has the Runs looked at that a Run is cut for: it may hold nothing any more of what they wait for.
@@ -66,6 +71,33 @@ func (ct *cutTable) cutsOf(run types.UID) []rank.Cut {
 func (ct *cutTable) isCut(g *gang) bool {
 	for _, cuts := range ct.byReservation {
 		if slices.ContainsFunc(cuts, func(c rank.Cut) bool { return c.UID == g.run.UID }) {
+			return true
+		}
+	}
+	return false
+}
+
+// endsOrShrinks reports whether an activation is about to end a gang, which runs, or to make it narrower than it is.
+func (ct *cutTable) endsOrShrinks(g *gang) bool {
+	if !g.started() {
+		return false
+	}
+	does := func(c rank.Cut) bool {
+		switch {
+		case c.UID != g.run.UID || c.Action == rqv1.CutDropSpare || !g.startedBefore(c.At):
+			return false
+		case c.Action == rqv1.CutShrink && c.Width != nil:
+			return g.settled().GPUs() > int(*c.Width)
+		}
+		return true
+	}
+	for _, cuts := range ct.byReservation {
+		if slices.ContainsFunc(cuts, does) {
+			return true
+		}
+	}
+	for _, cuts := range ct.decided {
+		if slices.ContainsFunc(cuts, does) {
 			return true
 		}
 	}

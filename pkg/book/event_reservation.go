@@ -15,7 +15,7 @@ func (b *Book) SetReservation(r *rqv1.Reservation) {
 		return
 	}
 	b.agenda.reservations.set(r)
-	b.cuts.setCuts(keyOf(r), cutsIn(r))
+	b.turns.resumePlans(b.cuts.setCuts(keyOf(r), cutsIn(r)))
 	g := b.roster.gangs[runOf(r)]
 	switch {
 	case g == nil:
@@ -31,7 +31,7 @@ func (b *Book) DeleteReservation(r *rqv1.Reservation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.agenda.reservations.remove(r)
-	b.cuts.setCuts(keyOf(r), nil)
+	b.turns.resumePlans(b.cuts.setCuts(keyOf(r), nil))
 	if g := b.roster.gangs[runOf(r)]; g != nil {
 		b.turns.dismiss(g, r)
 	}

@@ -27,7 +27,6 @@ func (b *Book) SetRun(run *rqv1.Run) {
 		b.cuts.tellCutters(run.UID)
 	}
 	if ran != g.started() {
-		g.cutters = nil
 		b.waiting.epoch++ // others may have another date now
 	}
 	b.kept.regardRoom(g)

@@ -47,9 +47,8 @@ type gang struct {
 	// were.
 	bounded bool
 	boundTo int
-	// cuts are the gangs that its activation ends or shrinks, and cutters those whose activations do so to this one, since
-	// it started.
-	cuts, cutters []*gang
+	// cuts are what its activation does to others.
+	cuts []rank.Cut
 	// woken says that the gang has been activated and not been planned since; tried is the epoch of its last plan.
 	woken bool
 	tried int64

@@ -152,11 +152,6 @@ func (m *member) doomed() bool { return m.awaited != nil && m.awaited.activates(
 // activates reports whether it has been decided who is cut for the gang, and that has not ended.
 func (g *gang) activates() bool { return g.run != nil && (g.activation != nil || g.activating()) }
 
-// isEndedOrShrunk reports whether an activation is about to end the gang, which runs, or to make it narrower.
-func (g *gang) isEndedOrShrunk() bool {
-	return g.started() && slices.ContainsFunc(g.cutters, (*gang).activates)
-}
-
 // leavesRoom reports whether what a lost pod held is to be kept for its gang.
 func (m *member) leavesRoom() bool {
 	g := m.gang

@@ -83,7 +83,8 @@ func (v *activations) withdraw(g *gang) {
 	if g.promise != nil {
 		v.agenda.setPromise(g, nil)
 	}
-	g.since, g.looked, g.activation, g.stuck = time.Time{}, time.Time{}, nil, nil
+	v.unsay(g)
+	g.since, g.looked, g.stuck = time.Time{}, time.Time{}, nil
 }
 
 // dismiss has a gang forget its Reservation. If others were to be cut for it who have not left, it gives its places
@@ -92,8 +93,8 @@ func (v *activations) dismiss(g *gang, r *rqv1.Reservation) {
 	if g.reservation == nil || g.reservation.UID != r.UID {
 		return
 	}
-	g.reservation, g.activation, g.stuck = nil, nil, nil
 	v.letOff(g)
+	g.reservation, g.stuck = nil, nil
 	if r.Status.CalledOff != "" {
 		v.agenda.setPromise(g, nil) // it is given another one later
 	}
@@ -118,7 +119,7 @@ func (v *activations) reserve(g *gang, r *rqv1.Reservation) {
 		g.since = r.CreationTimestamp.Time
 	}
 	if r.Status.Lottery != nil && r.Status.Lottery.Nonce != "" {
-		g.activation = nil
+		v.unsay(g)
 		v.waiting.again(g)
 	}
 	v.agenda.signalDue()

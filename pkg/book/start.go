@@ -21,6 +21,7 @@ type starter struct {
 	mail     *mailbox
 	nodes    *nodeTable
 	waiting  *waitlist
+	cuts     *cutTable
 	agenda   *agenda
 	seats    *seating
 	kept     *keptRooms
@@ -58,7 +59,7 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 	g.committed = g.committed && g.underWay() // a gang that starts anew passes the barrier as a whole
 	var refusal *plan.Refusal
 	switch {
-	case g.isEndedOrShrunk():
+	case x.cuts.endsOrShrinks(g):
 		refusal = g.notYet("the Run is being cut for another; what it lacks is placed when that is done")
 	case !g.started() || g.active.first() != nil:
 		refusal = x.planGang(g, pod, now)
