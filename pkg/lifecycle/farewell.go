@@ -19,6 +19,7 @@ func farewell(f *facts) *rqv1.RunStatus {
 	}
 	next := f.Run.Status.DeepCopy()
 	next.Message = "being deleted: its pods are ending"
+	next.Refusal = nil
 	next.PendingReservation, next.EarliestStart, next.AtRisk = "", nil, nil
 	if !slices.ContainsFunc(f.Pods, f.heldBy) {
 		if keepers := keepers(f.Run); len(keepers) > 0 {

@@ -1,15 +1,31 @@
 package lifecycle
 
-import rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+import (
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
 
-// setRefusal publishes why a Run that waits does not start (R29).
-func setRefusal(next *rqv1.RunStatus, s *situation) {
+// setRefusal publishes as data why a Run that waits does not start (R29).
+func setRefusal(next *rqv1.RunStatus, s *situation, reason string) {
 	next.Refusal = nil
-	switch {
-	case s.phase != rqv1.RunPending:
-	case s.facts.Shape != nil:
-		next.Refusal = s.facts.Shape.Published()
-	case s.facts.Refusal != nil:
-		next.Refusal = s.facts.Refusal.Published()
+	if s.phase != rqv1.RunPending {
+		return
 	}
+	if r := refusalFor(s.facts, reason); r != nil {
+		next.Refusal = r.Published()
+	}
+}
+
+// refusalFor returns the refusal that a reason for waiting names; nil where it names something else.
+func refusalFor(f *facts, reason string) *plan.Refusal {
+	switch {
+	case f.Shape != nil:
+		return f.Shape
+	case reason == string(plan.NotCreated):
+		return &plan.Refusal{Reason: plan.NotCreated, Owner: f.Run.Spec.Owner, WantedGPUs: f.Demand.HeldGPUs(),
+			Message: f.Problem}
+	case f.Refusal != nil && reason == string(f.Refusal.Reason):
+		return f.Refusal
+	}
+	return nil
 }

@@ -35,7 +35,7 @@ func statusOf(s *situation) *rqv1.RunStatus {
 	setPhase(c, s.phase, reason, message)
 	setOverdraft(c)
 	setHeldBack(c, s.facts)
-	setRefusal(next, s)
+	setRefusal(next, s, reason)
 	setGrace(c, &s.facts.Rules)
 	setRoomKept(c, s)
 	setReservation(next, s)

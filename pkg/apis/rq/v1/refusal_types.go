@@ -11,7 +11,8 @@ const (
 // RunRefusal is why a Run does not start (rule R29): which limit, whose, where, and by how much it is short. It is as of the last
 // time that the Run was tried.
 type RunRefusal struct {
-	// reason in one word, such as InsufficientGPUs or NoBudget: that of the condition Started.
+	// reason in one word, such as InsufficientGPUs or NoBudget: that of the condition Started. While that names something
+	// else, such as Activating, there is no refusal.
 	Reason string `json:"reason"`
 	// owner who is to pay.
 	// +optional
