@@ -138,7 +138,9 @@ func (r *reconciler) reconcile(ctx context.Context, name types.NamespacedName) (
 	if err != nil {
 		return 0, err
 	}
-	r.tell.see(name, objects.Run)
+	if r.tell.behind(name, objects.Run) {
+		return 0, nil // the Run's own event looks again
+	}
 	outcome, err := r.order.Reconcile(ctx, objects)
 	r.gone.keep(name, objects.Leases)
 	if outcome.Retry > 0 {

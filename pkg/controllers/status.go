@@ -18,7 +18,6 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
-	"github.com/davidlangworthy/jobtree/pkg/reconcile"
 )
 
 // statusWriter writes the statuses of Runs, makes events of what they say and counts it.
@@ -26,42 +25,40 @@ type statusWriter struct {
 	client  client.Client
 	events  events.EventRecorder
 	clock   clock.PassiveClock
-	written *sync.Map // resource versions of the statuses that were written last and not seen yet, by a Run's name
+	written *sync.Map // the writes that have not been seen yet, the last of each Run, by its name
 }
 
-// WriteStatus writes a Run's status, unless it is behind.
+// write is of a Run's status: the version of the Run that it has made.
+type write struct {
+	run     types.UID
+	version string
+}
+
+// WriteStatus writes a Run's status.
 func (s statusWriter) WriteStatus(ctx context.Context, o *lifecycle.Observed, status *rqv1.RunStatus) error {
-	name := types.NamespacedName{Namespace: o.Run.Namespace, Name: o.Run.Name}
-	if s.behind(name) {
-		return reconcile.ErrBehind
-	}
 	next := o.Run.DeepCopy()
 	next.Status = *status
 	if err := s.client.Status().Update(ctx, next); err != nil {
 		return ignore(err, apierrors.IsNotFound)
 	}
-	s.written.Store(name, next.ResourceVersion)
+	s.written.Store(client.ObjectKeyFromObject(next), write{next.UID, next.ResourceVersion})
 	s.tell(o.Run, status)
 	s.count(o, status)
 	return nil
 }
 
-// see forgets which status was written last once the cache has it, or its Run is gone.
-func (s statusWriter) see(name types.NamespacedName, run *rqv1.Run) {
-	written, ok := s.written.Load(name)
-	if ok && run != nil {
-		order, err := resourceversion.CompareResourceVersion(run.ResourceVersion, written.(string))
+// behind reports whether a Run, as the cache has it, lacks the status that was written last: nothing is decided on it
+// before the event of that write. What the cache has had once, or whose Run is gone, is not waited for.
+func (s statusWriter) behind(name types.NamespacedName, run *rqv1.Run) bool {
+	last, unseen := s.written.Load(name)
+	if unseen && run != nil && run.UID == last.(write).run {
+		order, err := resourceversion.CompareResourceVersion(run.ResourceVersion, last.(write).version)
 		if err == nil && order < 0 {
-			return
+			return true
 		}
 	}
 	s.written.Delete(name)
-}
-
-// behind reports whether the cache lacks the status that was written last: a write before its event would be refused.
-func (s statusWriter) behind(name types.NamespacedName) bool {
-	_, behind := s.written.Load(name)
-	return behind
+	return false
 }
 
 // tell makes events of a Run's new phase or message, of its coming into overdraft or into risk, or out of them, and

@@ -199,7 +199,7 @@ func TestARunThatIsToEnd(t *testing.T) {
 				if err := c.kube.Tracker().Delete(resource, "ns", "train"); err != nil {
 					c.t.Fatal(err)
 				}
-			}, wrote: all([]string{theService}, thePods)},
+			}, wrote: all([]string{theService}, thePods, []string{theStatus})},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -234,5 +234,27 @@ func TestARankWhoseNodeIsLost(t *testing.T) {
 		{faults: []fault{{on: "update status leases", err: conflict}}, wrote: anew[1:]},
 		{wrote: anew[:1]},
 		{happens: func(c *cluster) { c.clock.Step(time.Minute) }, says: "Running: replacing 1 of 2 pods"},
+	})
+}
+
+// TestNothingIsDecidedOnAnOldStatus has a rank fail and the watch of Runs tell nothing: that the Run has failed is
+// known to the API server alone by then, and the cache has it run and lack a pod.
+func TestNothingIsDecidedOnAnOldStatus(t *testing.T) {
+	c := newCluster(t)
+	c.submit()
+	starts(c)
+	gone := func(c *cluster) {
+		if err := c.kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), "ns", "train-0"); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	play(t, c, []scene{
+		{happens: func(c *cluster) {
+			c.become(corev1.PodFailed, 0)
+			c.see()
+			c.runsHang = true
+		}, wrote: all([]string{theStatus, "delete pods train-1"}, theLeases[:1])},
+		{happens: gone},
+		{happens: func(c *cluster) { c.runsHang = false }, wrote: theLeases[1:], says: "Failed: pod train-0 failed"},
 	})
 }

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,8 +15,7 @@ import (
 // has been written the book knows when the call returns.
 type API interface {
 	Evidence
-	// WriteStatus writes the status of the Run that was observed. It returns ErrBehind instead when a later status
-	// has been written.
+	// WriteStatus writes the status of the Run that was observed.
 	WriteStatus(ctx context.Context, o *lifecycle.Observed, status *rqv1.RunStatus) error
 	// WriteReservation returns the Reservation as it is stored then; nil for a cluster that keeps none.
 	WriteReservation(ctx context.Context, write *lifecycle.Write) (*rqv1.Reservation, error)
@@ -44,10 +42,6 @@ type Evidence interface {
 	// namesakes'.
 	RankLeases(ctx context.Context, run *rqv1.Run, ranks []string) ([]map[string]string, error)
 }
-
-// ErrBehind is the error for a status that is not written because what it was decided on is older than the one that
-// was written last: the event of that write has the Run looked at again.
-var ErrBehind = errors.New("the Run that was observed is older than its last status")
 
 // Question is about one thing that is to be so before pods are deleted for it.
 type Question struct {

@@ -5,7 +5,6 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -140,7 +139,7 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 			r.problems.Store(o.Name, notTaken("status", err))
 			r.unsaid.Store(o.Name, o.Now.Add(unsaidRest))
 			return out, r.deletePods(ctx, lifecycle.Withdrawn(o))
-		case err != nil && !errors.Is(err, ErrBehind):
+		case err != nil:
 			return out, err
 		}
 	}

@@ -160,7 +160,6 @@ func TestOrder(t *testing.T) {
 		"all goes well":                   {want: all, passed: true},
 		"a Run that failed says so first": {change: failed, want: append([]string{"status told"}, all[:6]...), passed: true},
 		"and does not get that far":       {change: failed, at: "status", err: errAway, want: []string{"status told"}},
-		"what is behind does not end":     {change: failed, at: "status", err: ErrBehind, want: []string{"status told"}},
 		"nobody can say it": {change: failed, at: "status", err: invalid,
 			want: append([]string{"status told"}, all[:6]...), passed: true, unsaid: true},
 		"pods stay":              {at: "delete", err: errAway, want: all[:1]},
@@ -171,9 +170,8 @@ func TestOrder(t *testing.T) {
 		"a Lease stays open": {at: "close", err: errAway, want: all[:4]},
 		"no Service": {at: "service", err: NameTaken{"Service", "train"},
 			want: append(append([]string{}, all[:5]...), "status told"), problem: NameTaken{"Service", "train"}.Error()},
-		"no pod":        {at: "create train-1", err: errAway, want: all},
-		"no status":     {at: "status", err: errAway, want: all},
-		"an old status": {at: "status", err: ErrBehind, want: all, passed: true},
+		"no pod":    {at: "create train-1", err: errAway, want: all},
+		"no status": {at: "status", err: errAway, want: all},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := &recorder{fails: map[string]error{c.at: c.err}}
