@@ -76,6 +76,10 @@ func attemptsToStay() []attempt {
 					string(parent.UID) + "}]}}")
 				return all(begun(child), deletes("v1/ConfigMap $NS parent"))(h, as)
 			}, harmless: "its pods are gone", after: podsGone("evil")},
+		{by: "tenant", try: "filling a Run that runs until its status cannot be stored",
+			how: all(begun(specs("{runtime: {maxDuration: 15s}, template: {spec: {containers: [{name: a, image: b}], "+
+				"hostAliases: [{ip: 10.0.0.1, hostnames: ["+longNames(15000)+"]}]}}}")), fills("evil")),
+			harmless: "its pods are gone when its time is over", after: podsGone("evil")},
 		{by: "tenant", try: "creating a Run again while its pods end",
 			how: all(podsGo, begun(specs("{template: "+strings.Replace(lingers, "1h", "2s", 1)+"}")), deletes(evil),
 				runs("{}")),
@@ -111,6 +115,8 @@ func attemptsToStop() []attempt {
 	stuck("GPUs as overhead of its pods", templates("{spec: {overhead: {nvidia.com/gpu: 8}}}"), taken)
 	stuck("GPUs for its pods as a whole", templates("{spec: {resources: {limits: {nvidia.com/gpu: 8}}}}"), taken)
 	stuck("annotations of a megabyte", templates("{metadata: {annotations: {a: "+strings.Repeat("a", 300000)+"}}}"), taken)
+	stuck("a Run that leaves no room for its status", templates("{spec: {hostAliases: [{ip: 10.0.0.1, hostnames: ["+
+		longNames(20000)+"]}]}}"), "so that there is room for its status")
 	stuck("a sponsor that does not lend",
 		specs(`{resources: {totalGPUs: 16}, funding: {allowBorrow: true, sponsors: ["$NEXT"]}}`),
 		"budget of $TEAM is short by 8 of 16 GPUs")

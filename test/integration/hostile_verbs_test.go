@@ -243,6 +243,43 @@ func finalizerGoes(h *hostile, _ client.Client) error {
 	return nil
 }
 
+// longNames returns a list of names of 60 letters, in JSON.
+func longNames(n int) string {
+	return strings.TrimSuffix(strings.Repeat(`"`+strings.Repeat("a", 60)+`",`, n), ",")
+}
+
+// fills adds labels to a Run until the API server takes no more.
+func fills(run string) how {
+	return func(h *hostile, as client.Client) error {
+		added, prefix := 0, strings.Repeat("a", 200)+"/"
+		for n := 1000; n > 0; {
+			labels := map[string]string{}
+			for i := range n {
+				labels[fmt.Sprint(prefix, added+i)] = ""
+			}
+			text, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
+			if err != nil {
+				return err
+			}
+			err = patches("rq.davidlangworthy.io/v1/Run $NS "+run, string(text))(h, as)
+			switch {
+			case err == nil:
+				added += n
+			case strings.Contains(err.Error(), "too large") && n == 1 && prefix != "":
+				n, prefix = 100, "" // what little room there still is
+			case strings.Contains(err.Error(), "too large"):
+				n /= 2
+			default:
+				return err
+			}
+		}
+		if added == 0 {
+			return errors.New("the Run was full already")
+		}
+		return nil
+	}
+}
+
 // podsGo ends pods that linger when the test ends.
 func podsGo(h *hostile, _ client.Client) error {
 	h.t.Cleanup(func() {
