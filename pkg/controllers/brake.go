@@ -29,13 +29,10 @@ type brakes struct {
 
 // watch follows what an administrator says about cuts (R36), until the context ends: one object, and no other.
 func (b *brakes) watch(ctx context.Context) {
-	there, err := followConfigMap(ctx, b.kube, brake.ConfigMap, func(said *corev1.ConfigMap) { b.apply(ctx, said) })
+	err := followConfigMap(ctx, b.kube, brake.ConfigMap, func(said *corev1.ConfigMap) { b.apply(ctx, said) })
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Watching the brakes on cuts; cuts stay paused", "configMap", brake.ConfigMap)
 		return
-	}
-	if !there && ctx.Err() == nil {
-		b.apply(ctx, nil) // nobody has said anything
 	}
 	every(ctx, b.clock, 5*time.Second, func() {
 		metrics.RunsCutLastHour.Set(float64(b.book.CutsWithinHour(b.clock.Now())))

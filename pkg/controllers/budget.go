@@ -29,6 +29,8 @@ const (
 	budgetWrites = 20
 	// hoursPeriod is how old the GPU-hours of a status may grow when nothing else changes. In between, readers add hourly.
 	hoursPeriod = time.Minute
+	// longestMessage is how long the API server has the message of a condition be.
+	longestMessage = 32768
 )
 
 // budgetReporter tells in the status of Budgets what they pay for.
@@ -38,40 +40,53 @@ type budgetReporter struct {
 	events  events.EventRecorder
 	clock   clock.Clock
 	watched cache.SharedInformer
+	failed  map[string]time.Time // when a status could not be written last, by Budget
 }
 
-// report keeps the overdraft and the status of Budgets current.
+// watch keeps the overdraft and the status of Budgets current, until the context ends.
+func (b *budgetReporter) watch(ctx context.Context) {
+	every(ctx, b.clock, budgetPeriod, func() { b.report(ctx) })
+}
+
+// report writes what is worth a write, the oldest first.
 func (b *budgetReporter) report(ctx context.Context) {
-	every(ctx, b.clock, budgetPeriod, func() {
-		now := b.clock.Now()
-		b.book.Budgets.RefreshBudgets(now)
-		written := 0
-		for _, of := range b.oldestFirst() {
-			if written == budgetWrites {
-				break // the rest is older next time, and comes first
-			}
-			wrote, err := b.write(ctx, of, now)
-			if err != nil {
-				klog.FromContext(ctx).V(2).Info("Budget status is to be written again", "budget", of.Name, "err", err)
-			}
-			if wrote {
-				written++
-			}
+	now := b.clock.Now()
+	b.book.Budgets.RefreshBudgets(now)
+	written := 0
+	for _, of := range b.oldestFirst() {
+		if written == budgetWrites {
+			break // the rest is older next time, and comes first
 		}
-	})
+		wrote, err := b.write(ctx, of, now)
+		delete(b.failed, of.Name)
+		if err != nil {
+			b.failed[of.Name] = now
+			klog.FromContext(ctx).V(2).Info("Budget status is to be written again", "budget", of.Name, "err", err)
+		}
+		if wrote {
+			written++
+		}
+	}
 }
 
-// oldestFirst returns the Budgets, those whose status is oldest first.
+// oldestFirst returns the Budgets, those whose status is oldest first. What could not be written counts as if it were:
+// it is to keep nobody else's from being written.
 func (b *budgetReporter) oldestFirst() []*rqv1.Budget {
 	var out []*rqv1.Budget
+	failed := map[string]time.Time{} // of those that are left
 	for _, o := range b.watched.GetStore().List() {
-		out = append(out, o.(*rqv1.Budget))
-	}
-	age := func(b *rqv1.Budget) time.Time {
-		if b.Status.ObservedAt == nil {
-			return time.Time{}
+		of := o.(*rqv1.Budget)
+		out = append(out, of)
+		if at, did := b.failed[of.Name]; did {
+			failed[of.Name] = at
 		}
-		return b.Status.ObservedAt.Time
+	}
+	b.failed = failed
+	age := func(of *rqv1.Budget) time.Time {
+		if observed := of.Status.ObservedAt; observed != nil && observed.After(failed[of.Name]) {
+			return observed.Time
+		}
+		return failed[of.Name]
 	}
 	slices.SortFunc(out, func(x, y *rqv1.Budget) int {
 		if older := age(x).Compare(age(y)); older != 0 {
@@ -167,6 +182,7 @@ func budgetConditions(b *rqv1.Budget, report book.BudgetReport, now time.Time) [
 			continue // it never was otherwise
 		}
 		condition.ObservedGeneration = b.Generation
+		condition.Message = fmt.Sprintf("%.*s", longestMessage, condition.Message)
 		if old == nil || old.Status != condition.Status {
 			condition.LastTransitionTime = metav1.NewTime(now)
 		}

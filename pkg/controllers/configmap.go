@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,23 +13,36 @@ import (
 )
 
 // followConfigMap has set called with a ConfigMap of the scheduler's namespace whenever it changes, and with nil when
-// it is deleted, until the context ends. Once it has been read, it returns whether there is one.
-func followConfigMap(ctx context.Context, kube kubernetes.Interface, name string, set func(*corev1.ConfigMap)) (bool,
-	error) {
+// it turns out that there is none, until the context ends. It returns once it has been read. Calls are made one after
+// the other: that there was none is never said after what was read later.
+func followConfigMap(ctx context.Context, kube kubernetes.Interface, name string, set func(*corev1.ConfigMap)) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(Namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 		}))
 	informer := factory.Core().V1().ConfigMaps().Informer()
+	var mu sync.Mutex
+	tell := func(c *corev1.ConfigMap) {
+		mu.Lock()
+		defer mu.Unlock()
+		set(c)
+	}
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { set(o.(*corev1.ConfigMap)) },
-		UpdateFunc: func(_, o any) { set(o.(*corev1.ConfigMap)) },
-		DeleteFunc: func(any) { set(nil) },
+		AddFunc:    func(o any) { tell(o.(*corev1.ConfigMap)) },
+		UpdateFunc: func(_, o any) { tell(o.(*corev1.ConfigMap)) },
+		DeleteFunc: func(any) { tell(nil) },
 	})
 	if err != nil {
-		return false, err
+		return err
 	}
 	go informer.RunWithContext(ctx)
-	cache.WaitForCacheSync(ctx.Done(), registration.HasSynced)
-	return len(informer.GetStore().List()) > 0, nil
+	if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+		return nil
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(informer.GetStore().List()) == 0 {
+		set(nil)
+	}
+	return nil
 }

@@ -128,7 +128,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	} {
 		go look(ctx)
 	}
-	c.budgets.report(ctx)
+	c.budgets.watch(ctx)
 }
 
 // answer does what the book asks for, until the context ends.

@@ -59,7 +59,7 @@ func (d *dates) tidyReservations(ctx context.Context) {
 					oldest = r.CreationTimestamp
 				}
 			case r.Status.EndedAt != nil && now.Sub(r.Status.EndedAt.Time) > d.retention:
-				_ = d.client.Delete(ctx, r) // else next time
+				_ = d.client.Delete(ctx, r, client.Preconditions{UID: &r.UID}) // else next time: another may have the name
 			}
 		}
 		metrics.ReservationsWaiting.Set(float64(waiting))

@@ -22,7 +22,8 @@ type dumps struct {
 
 // watch answers until the context ends.
 func (d *dumps) watch(ctx context.Context) {
-	if _, err := followConfigMap(ctx, d.kube, dump.ConfigMap, func(c *corev1.ConfigMap) { d.answer(ctx, c) }); err != nil {
+	err := followConfigMap(ctx, d.kube, dump.ConfigMap, func(c *corev1.ConfigMap) { d.answer(ctx, c) })
+	if err != nil {
 		klog.FromContext(ctx).Error(err, "Watching for dumps that are asked for", "configMap", dump.ConfigMap)
 	}
 }

@@ -27,7 +27,7 @@ func ours(t *testing.T, objects ...client.Object) client.WithWatch {
 		t.Fatal(err)
 	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithStatusSubresource(&rqv1.Run{}, &rqv1.Lease{}, &rqv1.Reservation{}).Build()
+		WithStatusSubresource(&rqv1.Run{}, &rqv1.Lease{}, &rqv1.Reservation{}, &rqv1.Budget{}).Build()
 }
 
 // named is an object of the namespace ns.

@@ -44,13 +44,14 @@ func (l *ledger) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var settled []settledLease // which a predecessor may not have come to delete
 	through := map[string]int64{}
 	for i := range stored {
 		record := &stored[i]
 		through[record.Budget] = record.Through
-		for _, lease := range record.Leases { // a predecessor may not have come to delete them
+		for _, lease := range record.Leases {
 			namespace, name, _ := strings.Cut(lease, "/")
-			l.settled.add(settledLease{types.NamespacedName{Namespace: namespace, Name: name}, record.Budget})
+			settled = append(settled, settledLease{types.NamespacedName{Namespace: namespace, Name: name}, record.Budget})
 		}
 	}
 	options := &client.ListOptions{Limit: page}
@@ -63,19 +64,32 @@ func (l *ledger) read(ctx context.Context) error {
 			lease := &leases.Items[i]
 			l.book.SetLease(lease)
 			if of := lease.Spec.Payer.Budget; lease.Status.Closed && lease.Status.Ended.Unix() <= through[of] {
-				l.settled.add(settledLease{client.ObjectKeyFromObject(lease), of}) // a predecessor did not come to delete it
+				settled = append(settled, settledLease{client.ObjectKeyFromObject(lease), of})
 			}
 		}
 		options.Continue = leases.Continue
 		if options.Continue == "" {
-			return l.records.unchanged(ctx, versions)
+			break
 		}
+	}
+	if err := l.records.unchanged(ctx, versions); err != nil {
+		return err // and all is read again
+	}
+	l.settled.add(settled...)
+	return nil
+}
+
+// lookUp finds out when Leases ended that are no longer among the open ones, for as long as that takes or until the
+// context ends. A Lease that is gone altogether, with its namespace, ended now.
+func (l *ledger) lookUp(ctx context.Context, leases []types.NamespacedName) {
+	left := l.lookUpOnce(ctx, leases)
+	for len(left) > 0 && pause(ctx, l.clock, time.Second) {
+		left = l.lookUpOnce(ctx, left)
 	}
 }
 
-// lookUp finds out when Leases ended that are no longer among the open ones. A Lease that is gone altogether, with its
-// namespace, ended now.
-func (l *ledger) lookUp(ctx context.Context, leases []types.NamespacedName) {
+// lookUpOnce returns those of which it could not be found out.
+func (l *ledger) lookUpOnce(ctx context.Context, leases []types.NamespacedName) (left []types.NamespacedName) {
 	for _, name := range leases {
 		lease := &rqv1.Lease{}
 		err := l.client.Get(ctx, name, lease)
@@ -84,10 +98,11 @@ func (l *ledger) lookUp(ctx context.Context, leases []types.NamespacedName) {
 			l.settled.storeSoon(l.book.LeaseLost(name, l.clock.Now()))
 		case err != nil:
 			klog.FromContext(ctx).Error(err, "Looking up when a Lease ended", "lease", name)
-			time.AfterFunc(time.Second, func() { l.lookUp(ctx, []types.NamespacedName{name}) })
+			left = append(left, name)
 		default:
 			l.settled.storeSoon(l.book.SetLease(lease))
 			l.changed(runOfLease(lease))
 		}
 	}
+	return left
 }

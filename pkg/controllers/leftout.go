@@ -18,15 +18,17 @@ type leftOut struct {
 	clock  clock.Clock
 }
 
-// watch tells of each node and reason once, until the context ends.
+// watch tells of each node once for as long as it is left out for the same reason, until the context ends.
 func (l *leftOut) watch(ctx context.Context) {
 	told := map[string]string{}
 	every(ctx, l.clock, 5*time.Second, func() {
+		was := told
+		told = map[string]string{}
 		for _, out := range l.book.LeftOutNodes() {
-			if told[out.Node] == out.Reason {
+			told[out.Node] = out.Reason
+			if was[out.Node] == out.Reason {
 				continue
 			}
-			told[out.Node] = out.Reason
 			tellNode(l.events, out.Node, corev1.EventTypeWarning, "LeftOut", "jobtree places nothing here: "+out.Reason)
 		}
 	})

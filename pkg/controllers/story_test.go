@@ -171,8 +171,8 @@ func TestARunThatIsToEnd(t *testing.T) {
 			{wrote: theLeases},
 		},
 		"Leases are not closed, then are, and the answers are errors": {
-			{happens: fails, faults: []fault{{on: "update status leases", err: broken500}}, wrote: all([]string{theStatus}, rest),
-				fails: true},
+			{happens: fails, faults: []fault{{on: "update status leases", err: broken500}},
+				wrote: all([]string{theStatus}, rest), fails: true},
 			{faults: []fault{{on: "update status leases", err: broken500, stored: true}}, wrote: theLeases, fails: true},
 			{},
 		},
