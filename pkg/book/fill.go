@@ -53,7 +53,7 @@ func (y *filler) fillGang(g *gang, idle []string, now time.Time) {
 			})
 		}
 	}
-	if (refusal == nil) != (g.refusal == nil) || refusal != nil && refusal.Message != g.refusal.Message {
+	if (refusal == nil) != (g.refusal == nil) || refusal != nil && !refusal.SameAs(g.refusal) {
 		g.refusal = refusal
 		y.mail.reconcile(keyOf(g.run))
 	}

@@ -33,7 +33,9 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, now time.Time) {
 	}
 	if p == nil && refusal != nil && refusal.Reason == g.refusal.Reason {
 		refusal.Without(g.refusal.Rejected)
-		g.refusal = refusal
+		if !refusal.SameAs(g.refusal) {
+			g.refusal = refusal
+		}
 	}
 	v.rebuffs.tellRebuff(g, now)
 	if p != nil && p.Cuts && !p.At.After(now) && v.agenda.committedTo(g) && !g.unpaid {

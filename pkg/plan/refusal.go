@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"reflect"
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -94,6 +95,18 @@ func (r *Refusal) Without(rejected *Rejection) {
 	}
 	r.Message = fmt.Sprintf("%s; %s rejected by other rules, such as %s: %s", r.Message, nodes, rejected.Node,
 		rejected.Rule)
+}
+
+// SameAs reports whether a refusal says the same as another. What has been spent of GPU-hours changes by the second, and
+// alone is no news.
+func (r *Refusal) SameAs(o *Refusal) bool {
+	x, y := *r, *o
+	x.Advice, y.Advice = nil, nil
+	if x.Limit.Hours() && y.Limit.Hours() {
+		x.Message, y.Message = "", ""
+		x.Limit.Left, y.Limit.Left = 0, 0
+	}
+	return reflect.DeepEqual(x, y)
 }
 
 // Passes reports whether a refusal may end without anything changing that a plan looks at: it is worth another try.
