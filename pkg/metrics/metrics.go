@@ -46,7 +46,7 @@ var Cuts = metrics.NewCounterVec(&metrics.CounterOpts{
 var CutsInVain = metrics.NewCounterVec(&metrics.CounterOpts{
 	Subsystem: subsystem, Name: "cuts_in_vain_total", StabilityLevel: metrics.ALPHA,
 	Help: "Cuts of activations by which the Run did not start, by what came between: VictimStayed, " +
-		"NodesRejected, RoomTaken.",
+		"NodesRejected, RoomTaken, CalledOff.",
 }, []string{"cause"})
 
 // Draws counts tickets drawn (R20).
