@@ -1,0 +1,123 @@
+package clitest
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// create stores what is sent, or says who asks.
+func (s *Server) create(r *http.Request, w wanted, dry bool) (any, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if w.resource == "selfsubjectreviews" {
+		return map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview",
+			"status": map[string]any{"userInfo": map[string]any{"username": "ada"}}}, nil
+	}
+	object := &unstructured.Unstructured{}
+	if err := json.Unmarshal(body, &object.Object); err != nil { // the core's own kinds come in binary
+		decoded, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		text, err := json.Marshal(decoded)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(text, &object.Object); err != nil {
+			return nil, err
+		}
+	}
+	if s.find(object) >= 0 {
+		return nil, apierrors.NewAlreadyExists(schema.GroupResource{Resource: w.resource}, object.GetName())
+	}
+	if !dry {
+		s.store(object)
+	}
+	return object, nil
+}
+
+// patch merges what is sent into an object. A UID in it is to be that of the object.
+func (s *Server) patch(r *http.Request, object *unstructured.Unstructured, dry bool) (any, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	change := map[string]any{}
+	if err := json.Unmarshal(body, &change); err != nil {
+		return nil, err
+	}
+	patched := object.DeepCopy()
+	merge(patched.Object, change)
+	if patched.GetUID() != object.GetUID() {
+		return nil, apierrors.NewConflict(schema.GroupResource{Resource: plural(object.GetKind())}, object.GetName(),
+			errors.New("the UID in the precondition is another"))
+	}
+	if !dry {
+		s.store(patched)
+	}
+	return patched, nil
+}
+
+// merge is JSON merge patch (RFC 7386).
+func merge(into, change map[string]any) {
+	for key, value := range change {
+		inner, nested := value.(map[string]any)
+		was, had := into[key].(map[string]any)
+		switch {
+		case value == nil:
+			delete(into, key)
+		case nested && had:
+			merge(was, inner)
+		default:
+			into[key] = value
+		}
+	}
+}
+
+// watch sends what has changed since the version that is asked for, and what changes, until it is broken.
+func (s *Server) watch(out http.ResponseWriter, r *http.Request, w wanted) {
+	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
+	stop := make(chan struct{})
+	s.mu.Lock()
+	gone := from < s.since
+	s.stop = append(s.stop, stop)
+	s.mu.Unlock()
+	if gone {
+		refuse(out, apierrors.NewResourceExpired("too old resource version"))
+		return
+	}
+	out.Header().Set("Content-Type", "application/json")
+	out.WriteHeader(http.StatusOK)
+	encoder := json.NewEncoder(out)
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for {
+		s.mu.Lock()
+		for _, c := range s.changes {
+			if c.version > from && w.has(c.object) {
+				_ = encoder.Encode(map[string]any{"type": c.kind, "object": c.object})
+			}
+		}
+		from = max(from, s.version)
+		s.mu.Unlock()
+		out.(http.Flusher).Flush()
+		select {
+		case <-look.C:
+		case <-stop:
+			return
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
