@@ -318,3 +318,29 @@ func TestASpareThatIsMadeWhileShardsLeave(t *testing.T) {
 		}
 	})
 }
+
+// TestARunIsLostWithAllNodesOfItsType and has failed, unless it declares a checkpoint, also by a process that begins
+// before the ranks are made anew, to which the Run asks for nodes of a type that there is not.
+func TestARunIsLostWithAllNodesOfItsType(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		for want, changes := range map[rqv1.RunPhase][]func(*rqv1.RunSpec){
+			rqv1.RunFailed: nil, rqv1.RunPending: {checkpointed},
+		} {
+			tell(t, func(w *world) {
+				w.guarded(1, 1, 0, changes...)
+				w.RemoveNode(w.on("run0-0"))
+				w.quota(0)
+				w.reconcile("run0")
+				if restarts {
+					w.crash()
+				}
+				w.quota(-1)
+				w.settle()
+				if got := w.Runs["run0"].Status; got.Phase != want {
+					w.t.Errorf("restarted %v: it is %s, want %s: %s", restarts, got.Phase, want, got.Message)
+				}
+				w.checkSettled()
+			})
+		}
+	}
+}

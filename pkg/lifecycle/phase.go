@@ -12,11 +12,23 @@ func phaseOf(t *footing) rqv1.RunPhase {
 	case t.facts.Run.Ended():
 		return t.facts.Run.Status.Phase
 	case t.facts.Shape != nil:
-		return rqv1.RunPending
+		return shapelessPhase(t.facts)
 	case t.facts.opportunistic():
 		return shardsPhase(t.facts, t.roster.ranks)
 	}
 	return gangPhase(t)
+}
+
+// shapelessPhase returns the phase of a Run that the nodes there are have no room for, however idle: it waits for others.
+// A gang that runs has lost all of its ranks by then, or it would have a shape.
+func shapelessPhase(f *facts) rqv1.RunPhase {
+	switch {
+	case !saysRunning(f.Run) || f.opportunistic():
+		return rqv1.RunPending
+	case expired(f.Run, f.Now):
+		return rqv1.RunFailed
+	}
+	return phaseAfterLoss(f.Run)
 }
 
 // gangPhase returns the phase of a Run that starts with all of its pods or not at all.

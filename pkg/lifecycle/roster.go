@@ -18,8 +18,8 @@ type roster struct {
 	cohortRank, cohortSpare int
 }
 
-// rosterAt sorts the Run's pods at a width. A Run without a shape has spares alone, in any order: nobody knows which
-// ranks there are.
+// rosterAt sorts the Run's pods at a width. A Run without a shape has no ranks, and spares in any order: nobody knows
+// which there are.
 func rosterAt(f *facts, w width) roster {
 	r := roster{ranks: make([]*corev1.Pod, w.shape.Pods()), spares: make([]*corev1.Pod, w.shape.Spares()),
 		cohortRank: w.kept.Pods(), cohortSpare: w.kept.Spares()}
@@ -32,6 +32,7 @@ func rosterAt(f *facts, w width) roster {
 		case f.Shape != nil && part.Spare:
 			r.spares = append(r.spares, pod)
 		case f.Shape != nil:
+			r.beyond = append(r.beyond, pod)
 		case part.Spare && part.Index < len(r.spares):
 			r.spares[part.Index] = pod
 		case !part.Spare && part.Index < len(r.ranks):

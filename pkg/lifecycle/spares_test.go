@@ -78,6 +78,19 @@ func TestDecideWithSpares(t *testing.T) {
 				o.Pods, o.Leases = o.Pods[4:], o.Leases[4:]
 				o.Shape = &plan.Refusal{Reason: plan.NeverFits, Message: "too wide"}
 			}, "n4", "-"), "delete run-s0; delete run-s1; Pending: too wide"},
+		"one that runs has failed when all of its ranks are lost": {
+			spared(func(o *Observed) {
+				o.Pods, o.Leases = o.Pods[4:], o.Leases[4:]
+				o.Shape = &plan.Refusal{Reason: plan.UnknownGPUType, Message: "no such nodes"}
+				o.Refusal = o.Shape
+			}, "n4", "-"), "delete run-s0; delete run-s1; Failed: a lost pod could not be replaced and the Run declares no " +
+				"checkpoint: no such nodes"},
+		"and waits if it declares a checkpoint": {
+			spared(func(o *Observed) {
+				checkpointed(o)
+				o.Pods, o.Leases = o.Pods[4:], o.Leases[4:]
+				o.Shape = &plan.Refusal{Reason: plan.NeverFits, Message: "too wide"}
+			}, "n4", "-"), "delete run-s0; delete run-s1; Pending: too wide"},
 		"spares go with a Run that fails": {
 			spared(func(o *Observed) { o.Pods[1].Status.Phase = corev1.PodFailed }, "n4", "n5"),
 			"delete run-0; delete run-2; delete run-3; delete run-s0; delete run-s1; close lease-1 Failed; Failed: pod " +
