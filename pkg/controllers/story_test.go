@@ -78,8 +78,6 @@ func all(of ...[]string) []string {
 // TestARunFromItsBeginning has Run train made, by an API server that does not always do as it is told.
 func TestARunFromItsBeginning(t *testing.T) {
 	const refused = "Pending: the API server does not take the Run's pods: forbidden: quota exceeded"
-	stranger := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "train-1", UID: "stranger"}}
-	resource := corev1.SchemeGroupVersion.WithResource("pods")
 	for name, scenes := range map[string][]scene{
 		"as it should be": {
 			{wrote: all([]string{theService}, thePods)},
@@ -98,29 +96,10 @@ func TestARunFromItsBeginning(t *testing.T) {
 			{wrote: thePods},
 			{happens: (*cluster).bind, wrote: []string{theStatus}, says: "Running: bound 16 GPUs"},
 		},
-		"pods are stored, and the answer is an error": {
-			{faults: []fault{{on: "create pods", err: broken500, stored: true}},
-				wrote: []string{theService, "create pods train-0", "create pods train-1"}, fails: true},
-			{},
-		},
 		"the Service is not stored, then is, and the answer is an error": {
 			{faults: []fault{{on: "create services", err: broken500}}, fails: true},
 			{faults: []fault{{on: "create services", err: broken500, stored: true}}, wrote: []string{theService}, fails: true},
 			{wrote: thePods},
-		},
-		"a pod of somebody's has the name": {
-			{happens: func(c *cluster) {
-				if err := c.kube.Tracker().Add(stranger.DeepCopy()); err != nil {
-					c.t.Fatal(err)
-				}
-			}, wrote: []string{theService, "create pods train-0"}, fails: true},
-			{wrote: []string{theStatus}, fails: true,
-				says: "Pending: Pod train-1 exists and is not this Run's; delete it, or give the Run another name"},
-			{happens: func(c *cluster) {
-				if err := c.kube.Tracker().Delete(resource, "ns", "train-1"); err != nil {
-					c.t.Fatal(err)
-				}
-			}, wrote: thePods[1:]},
 		},
 		"this process does not lead for a while": {
 			{faults: []fault{{on: "create", err: fenced}, {on: "update", err: fenced}}, fails: true},
@@ -134,6 +113,43 @@ func TestARunFromItsBeginning(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
 			c.submit()
+			play(t, c, scenes)
+		})
+	}
+}
+
+// TestARunOfOnePod has Run train made where nothing that happens to one pod keeps another from being made.
+func TestARunOfOnePod(t *testing.T) {
+	stranger := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "train-0", UID: "stranger"}}
+	resource := corev1.SchemeGroupVersion.WithResource("pods")
+	thePod := thePods[:1]
+	for name, scenes := range map[string][]scene{
+		"the pod is stored, and the answer is an error": {
+			{faults: []fault{{on: "create pods", err: broken500, stored: true}}, wrote: []string{theService, thePod[0]}, fails: true},
+			{},
+		},
+		"the pod is refused for a moment": {
+			{faults: []fault{{on: "create pods", err: conflict}}, wrote: []string{theService}, fails: true},
+			{wrote: thePod},
+		},
+		"a pod of somebody's has the name": {
+			{happens: func(c *cluster) {
+				if err := c.kube.Tracker().Add(stranger.DeepCopy()); err != nil {
+					c.t.Fatal(err)
+				}
+			}, wrote: []string{theService}, fails: true},
+			{wrote: []string{theStatus}, fails: true,
+				says: "Pending: Pod train-0 exists and is not this Run's; delete it, or give the Run another name"},
+			{happens: func(c *cluster) {
+				if err := c.kube.Tracker().Delete(resource, "ns", "train-0"); err != nil {
+					c.t.Fatal(err)
+				}
+			}, wrote: thePod},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			c.submit(func(r *rqv1.Run) { r.Spec.Resources.TotalGPUs = 8 })
 			play(t, c, scenes)
 		})
 	}
