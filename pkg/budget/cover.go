@@ -51,6 +51,9 @@ type Offer struct {
 	Limit Limit
 	// Refusal says why it does not take part at all; empty when it does.
 	Refusal string
+	// Untold is true of an envelope that a sponsor does not lend from: what its owner has is not told to whoever names
+	// it as a sponsor. That the owner does not lend is told by an offer of its own, without a Key.
+	Untold bool
 	// Opens is when the window opens, for an envelope that is refused because it has not yet.
 	Opens time.Time
 	// Closes is when the window closes; zero for one that does not, or has closed.
@@ -114,17 +117,38 @@ func (c *Cover) room(spares spareGuess) []int {
 	return c.pods
 }
 
-// sponsor adds the envelopes of a sponsor that have not been offered within the family.
+// sponsor adds the envelopes of a sponsor that have not been offered within the family. One that lends nothing is told
+// of in the same words, whether it has envelopes or not.
 func (b *builder) sponsor(owner rqv1.Owner, step int) {
 	relation, family := b.accounts.related().relation(b.cover.ask.Owner, owner)
+	asked, lends := !family, false
 	for _, e := range b.accounts.envelopesOf([]rqv1.Owner{owner}, b.cover.ask.Flavor) {
 		if !family || (e.Sharing == rqv1.SharingNone && relation != rqv1.RelationOwn) {
+			asked = true
+			lends = lends || lendsTo(e.Lending, b.cover.ask.Owner)
 			b.offer(e, rqv1.RelationSponsor, step)
 		}
 	}
+	if asked && !lends {
+		o := Offer{Owner: owner, Relation: rqv1.RelationSponsor, Step: step}
+		b.unlent(&o)
+		b.cover.Offers = append(b.cover.Offers, o)
+	}
 }
 
-// offer adds an envelope with all the limits over it.
+// unlent has an offer say that a sponsor does not lend.
+func (b *builder) unlent(o *Offer) {
+	o.Limit.Kind = LendingPolicy
+	o.Refusal = fmt.Sprintf("it does not lend to %s", b.cover.ask.Owner)
+}
+
+// lendsTo reports whether a lending policy lets a borrower have anything (R4).
+func lendsTo(l *rqv1.Lending, borrower rqv1.Owner) bool {
+	return l != nil && l.Allow && Admits(l.To, borrower)
+}
+
+// offer adds an envelope with all the limits over it. Whom it serves is asked first: when it would pay is told to nobody
+// else, and is no date to wait for.
 func (b *builder) offer(e envelope, relation rqv1.Relation, step int) {
 	o := Offer{Key: e.key, Owner: e.owner, Relation: relation, Step: step, Concurrency: int(e.Concurrency),
 		Used: b.accounts.Used(e.key), selector: e.Selector}
@@ -132,21 +156,18 @@ func (b *builder) offer(e envelope, relation rqv1.Relation, step int) {
 		o.Closes = e.End.Time
 	}
 	switch {
+	case relation == rqv1.RelationSponsor && !lendsTo(e.Lending, b.cover.ask.Owner):
+		o.Untold = true
+		b.unlent(&o)
+	case (relation == rqv1.RelationSibling || relation == rqv1.RelationAncestor) && e.Sharing == rqv1.SharingNone:
+		o.Limit.Kind = Sharing
+		o.Refusal = "it is not shared with the family"
 	case e.Start != nil && b.now.Before(e.Start.Time):
 		o.Limit.Kind, o.Opens = Window, e.Start.Time
 		o.Refusal = "its window opens at " + e.Start.UTC().Format(time.RFC3339)
 	case e.End != nil && !b.now.Before(e.End.Time):
 		o.Limit.Kind = Window
 		o.Refusal = "its window closed at " + e.End.UTC().Format(time.RFC3339)
-	case (relation == rqv1.RelationSibling || relation == rqv1.RelationAncestor) && e.Sharing == rqv1.SharingNone:
-		o.Limit.Kind = Sharing
-		o.Refusal = "it is not shared with the family"
-	case relation == rqv1.RelationSponsor && (e.Lending == nil || !e.Lending.Allow):
-		o.Limit.Kind = LendingPolicy
-		o.Refusal = "it does not lend"
-	case relation == rqv1.RelationSponsor && !Admits(e.Lending.To, b.cover.ask.Owner):
-		o.Limit.Kind = LendingPolicy
-		o.Refusal = fmt.Sprintf("it does not lend to %s", b.cover.ask.Owner)
 	default:
 		o.limits = b.limitsOf(e, relation)
 	}
@@ -196,7 +217,7 @@ func (b *builder) keeper(k Key, step int) *Offer {
 // revive has a refused offer pay for pods that it paid for before, and no more. What it pays for counts under the
 // limits that others share with it.
 func (b *builder) revive(o *Offer, pods int) {
-	o.Refusal, o.Opens = "", time.Time{}
+	o.Refusal, o.Untold, o.Opens = "", false, time.Time{}
 	o.limits = []int{b.limit(limit{Limit: Limit{Kind: Concurrency, Max: int64(pods * b.cover.ask.GPUsPerPod)}})}
 	if e, ok := b.accounts.find(o.Key); ok {
 		o.limits = append(o.limits, b.limitsOf(e, o.Relation)...)

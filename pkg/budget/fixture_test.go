@@ -133,6 +133,9 @@ func offers(c *Cover) []string {
 		} else {
 			text += ", " + o.Limit.String()
 		}
+		if o.Untold {
+			text += ", untold"
+		}
 		out = append(out, text)
 	}
 	return out

@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -42,9 +43,9 @@ func TestOffersAndLimits(t *testing.T) {
 0 own used/e: 1 pods, concurrency: 3 of 8 GPUs left
 1 sibling hidden/e: 0 pods, it is not shared with the family
 2 ancestor org/e: 0 pods, concurrency: 1 of 1 GPUs left
-3 sponsor lender/closed: 0 pods, it does not lend
-3 sponsor lender/off: 0 pods, it does not lend
-3 sponsor lender/other: 0 pods, it does not lend to org:a
+3 sponsor lender/closed: 0 pods, it does not lend to org:a, untold
+3 sponsor lender/off: 0 pods, it does not lend to org:a, untold
+3 sponsor lender/other: 0 pods, it does not lend to org:a, untold
 3 sponsor lender/small: 0 pods, lending.maxConcurrency: 1 of 4 GPUs left
 3 sponsor lender/spent: 0 pods, lending.maxGPUHours: 1.00000 of 1.00000 GPU-hours left`),
 		offers(a.Cover(Ask{Owner: "org:a", Flavor: "H100", GPUsPerPod: 2, Funding: from("x:s")}, noon)))
@@ -66,6 +67,35 @@ func TestSponsors(t *testing.T) {
 	same(t, "offers, each envelope once", want, offers(a.Cover(ask, noon)))
 	ask.Funding.AllowBorrow = false
 	same(t, "offers without allowBorrow", want[:4], offers(a.Cover(ask, noon)))
+}
+
+// TestSponsorsThatDoNotLend offers the same of a sponsor that has no Budget, and of one that lends to others, and no
+// window of an envelope that would not pay once it were open.
+func TestSponsorsThatDoNotLend(t *testing.T) {
+	later := func(e rqv1.Envelope) rqv1.Envelope {
+		e.Name, e.Concurrency, e.Start = cmp.Or(e.Name, "later"), 8, after(time.Hour)
+		return e
+	}
+	a := accountsOf(of("kin", "org:b", later(rqv1.Envelope{Sharing: rqv1.SharingNone})), flat("org", "org", 1),
+		of("lender", "x", later(rqv1.Envelope{Lending: lends("org:b")}), later(rqv1.Envelope{Name: "none"})),
+		of("willing", "y", later(rqv1.Envelope{Lending: lends("org:a")}), later(rqv1.Envelope{Name: "none"})))
+	c := a.Cover(Ask{Owner: "org:a", Flavor: "H100", GPUsPerPod: 2, Funding: from("x", "y", "z", "org:a", "org:b")}, noon)
+	same(t, "offers", lines(`
+1 sibling kin/later: 0 pods, it is not shared with the family
+2 ancestor org/e: 0 pods, concurrency: 1 of 1 GPUs left
+3 sponsor lender/later: 0 pods, it does not lend to org:a, untold
+3 sponsor lender/none: 0 pods, it does not lend to org:a, untold
+3 sponsor /: 0 pods, it does not lend to org:a
+4 sponsor willing/later: 0 pods, its window opens at 2026-03-01T13:00:00Z
+4 sponsor willing/none: 0 pods, it does not lend to org:a, untold
+5 sponsor /: 0 pods, it does not lend to org:a
+7 sponsor kin/later: 0 pods, it does not lend to org:a, untold
+7 sponsor /: 0 pods, it does not lend to org:a`), offers(c))
+	for _, o := range c.Offers {
+		if !o.Opens.IsZero() && o.Key.Budget != "willing" {
+			t.Errorf("%s is waited for, which would not pay", o.Key)
+		}
+	}
 }
 
 func TestAnOwnEnvelopeIsNotLentToItsOwner(t *testing.T) {

@@ -121,6 +121,20 @@ func whoPays(t *testing.T) []statement {
 				same(t, "the class of a node in us-east, which nobody pays for", -1,
 					c.Class(map[string]string{"region": "us-east"}))
 			}},
+		{"R4", "So an entry in `lending.to` lets those that it admits see as much, and `*` everybody.", func(t *testing.T) {
+			a := theFamily()
+			a.Budget("mm").Spec.Envelopes[0].Lending.To = []rqv1.ACLEntry{"*"}
+			same(t, "what would help", []Change{{"set spec.funding.allowBorrow of the Run and add org:ai:mm to " +
+				"spec.funding.sponsors: it would lend 16 GPUs", 16}}, a.Changes(asks("x"), 24, noon))
+		}},
+		{"R4", "Of a sponsor that does not lend to its owner a Run is told nothing else, whether that sponsor has a Budget " +
+			"or not.", func(t *testing.T) {
+			ask := asks("x")
+			ask.Funding = from("org:ai:mm", "none")
+			same(t, "offers", []string{"1 sponsor mm/e: 0 pods, it does not lend to x, untold",
+				"1 sponsor /: 0 pods, it does not lend to x", "2 sponsor /: 0 pods, it does not lend to x"},
+				offers(theFamily().Cover(ask, noon)))
+		}},
 		{"R5", "Had `big` said `maxBorrowGPUs: 8`, it would wait with reason `BorrowLimit`, although MM would lend 16:",
 			func(t *testing.T) {
 				_, alone := theFamily().Cover(big(8), noon).BorrowLimit(80)

@@ -62,8 +62,7 @@ func (a *Accounts) lenders(borrower rqv1.Owner, flavor string) []rqv1.Owner {
 	for _, b := range a.budgets {
 		for i := range b.Spec.Envelopes {
 			e := &b.Spec.Envelopes[i]
-			if e.Flavor != flavor || family[b.Spec.Owner] || e.Lending == nil || !e.Lending.Allow ||
-				!Admits(e.Lending.To, borrower) {
+			if e.Flavor != flavor || family[b.Spec.Owner] || !lendsTo(e.Lending, borrower) {
 				continue
 			}
 			if free := int(e.Concurrency) - a.Used(Key{b.Name, e.Name}); free > 0 {

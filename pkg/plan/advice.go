@@ -14,8 +14,9 @@ type Advice struct {
 	Changes []budget.Change
 }
 
-// Payer is one envelope that was asked.
+// Payer is one envelope that was asked, or a sponsor that does not lend.
 type Payer struct {
+	// Key is empty for a sponsor that does not lend.
 	Key      budget.Key
 	Owner    rqv1.Owner
 	Relation rqv1.Relation
@@ -44,6 +45,9 @@ func Advise(accounts *budget.Accounts, d Demand, claim Claim, opportunistic bool
 	cover, out := accounts.Cover(ask, now), &Advice{}
 	for i, take := range cover.Takes(wanted / d.GPUsPerPod) {
 		o := &cover.Offers[i]
+		if o.Untold {
+			continue
+		}
 		p := Payer{Key: o.Key, Owner: o.Owner, Relation: o.Relation, Step: o.Step, GPUs: take.Pods * d.GPUsPerPod,
 			Refusal: o.Refusal}
 		if r.AboutMoney() && o.Refusal == "" {

@@ -20,27 +20,37 @@ func ofBudget(d Demand, cover *budget.Cover, wanted, payable int) *Refusal {
 			"raise spec.funding.maxBorrowGPUs or ask for fewer GPUs", limit.Max, r.ShortGPUs)
 		return r
 	}
-	if len(cover.Offers) == 0 {
+	offers := told(cover.Offers)
+	if !slices.ContainsFunc(offers, hasEnvelope) {
 		r.Reason = NoBudget
-		r.Message = fmt.Sprintf("owner %s has no Budget with an envelope of flavor %s, nor has its family or a sponsor; "+
-			"ask for one, or correct spec.owner or spec.resources.gpuType", d.Owner, d.Flavor)
+		r.Message = fmt.Sprintf("owner %s has no Budget with an envelope of flavor %s, nor has its family or a sponsor "+
+			"that lends to it; ask for one, or correct spec.owner or spec.resources.gpuType", d.Owner, d.Flavor)
 		return r
 	}
-	nearest(r, cover.Offers)
-	r.Message = fmt.Sprintf("budget of %s is short by %d of %d GPUs (%s)", d.Owner, r.ShortGPUs, wanted,
-		details(cover.Offers))
+	nearest(r, offers)
+	r.Message = fmt.Sprintf("budget of %s is short by %d of %d GPUs (%s)", d.Owner, r.ShortGPUs, wanted, details(offers))
 	return r
 }
 
-// payersOf returns the Budgets of some offers, sorted.
+// payersOf returns the Budgets of some offers, sorted, of those that are not told too.
 func payersOf(offers []budget.Offer) []string {
 	var out []string
 	for i := range offers {
-		out = append(out, offers[i].Key.Budget)
+		if hasEnvelope(offers[i]) {
+			out = append(out, offers[i].Key.Budget)
+		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
+
+// told returns the offers that whoever may read the Run is told of.
+func told(offers []budget.Offer) []budget.Offer {
+	return slices.DeleteFunc(slices.Clone(offers), func(o budget.Offer) bool { return o.Untold })
+}
+
+// hasEnvelope is false for what is told of a sponsor that does not lend.
+func hasEnvelope(o budget.Offer) bool { return o.Key != budget.Key{} }
 
 // nearest finds the envelope that is short: the first that takes part, else the one that opens first.
 func nearest(r *Refusal, offers []budget.Offer) {
@@ -61,33 +71,36 @@ func nearest(r *Refusal, offers []budget.Offer) {
 	}
 }
 
-// told is how many envelopes a message names; the command that it points to names all.
-const told = 4
+// named is how many envelopes a message names; the command that it points to names all.
+const named = 4
 
 // details says what each envelope offers, in the order in which they pay.
 func details(offers []budget.Offer) string {
 	var out []string
 	for i := range offers {
-		if i == told {
-			out = append(out, fmt.Sprintf("and %d more envelopes: see kubectl runs budgets explain", len(offers)-told))
+		if i == named {
+			out = append(out, fmt.Sprintf("and %d more: see kubectl runs budgets explain", len(offers)-named))
 			break
 		}
 		o := &offers[i]
 		switch {
 		case o.Refusal != "":
-			out = append(out, fmt.Sprintf("%s: %s", named(o), o.Refusal))
+			out = append(out, fmt.Sprintf("%s: %s", nameOf(o), o.Refusal))
 		case o.Limit.Kind == budget.Concurrency && o.Limit.Cap == "":
-			out = append(out, fmt.Sprintf("%s: %d of %d GPUs in use", named(o), o.Used, o.Concurrency))
+			out = append(out, fmt.Sprintf("%s: %d of %d GPUs in use", nameOf(o), o.Used, o.Concurrency))
 		default:
-			out = append(out, fmt.Sprintf("%s: %s", named(o), o.Limit))
+			out = append(out, fmt.Sprintf("%s: %s", nameOf(o), o.Limit))
 		}
 	}
 	return strings.Join(out, "; ")
 }
 
-// named returns an envelope with what its owner is to the Run's.
-func named(o *budget.Offer) string {
-	if o.Relation == rqv1.RelationOwn {
+// nameOf returns an envelope with what its owner is to the Run's; the owner alone where no envelope is told.
+func nameOf(o *budget.Offer) string {
+	switch {
+	case !hasEnvelope(*o):
+		return fmt.Sprintf("%s %s", o.Relation, o.Owner)
+	case o.Relation == rqv1.RelationOwn:
 		return o.Key.String()
 	}
 	return fmt.Sprintf("%s of %s %s", o.Key, o.Relation, o.Owner)

@@ -177,9 +177,9 @@ func TestSponsorsThatDoNotPay(t *testing.T) {
 		lender          func(*rqv1.Envelope)
 		reason, message string
 	}{
-		"silent": {0, func(*rqv1.Envelope) {}, "InsufficientBudget", "it does not lend"},
+		"silent": {0, func(*rqv1.Envelope) {}, "InsufficientBudget", "it does not lend to"},
 		"unwilling": {0, func(e *rqv1.Envelope) { s.lends(0, "borrower")(e); e.Lending.Allow = false }, "InsufficientBudget",
-			"it does not lend"},
+			"it does not lend to"},
 		"nobody": {0, s.lends(0), "InsufficientBudget", "it does not lend to"},
 		"other":  {0, s.lends(0, "borrowers", "borrower:team"), "InsufficientBudget", "it does not lend to"},
 		"stingy": {0, s.lends(7, "borrower"), "InsufficientBudget", "lending.maxConcurrency: 7 of 7 GPUs left"},

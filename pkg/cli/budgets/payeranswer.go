@@ -40,13 +40,13 @@ type payerAnswer struct {
 	Unread []string `json:"unread,omitempty"`
 }
 
-// payerView is the part of one envelope.
+// payerView is the part of one envelope, or of a sponsor that does not lend, which has none.
 type payerView struct {
 	Step        int32              `json:"step,omitempty"`
 	Relation    rqv1.Relation      `json:"relation"`
 	Owner       rqv1.Owner         `json:"owner"`
-	Budget      string             `json:"budget"`
-	Envelope    string             `json:"envelope"`
+	Budget      string             `json:"budget,omitempty"`
+	Envelope    string             `json:"envelope,omitempty"`
 	Selector    map[string]string  `json:"selector,omitempty"`
 	Concurrency int32              `json:"concurrency"`
 	UsedGPUs    int32              `json:"usedGPUs"`
@@ -217,9 +217,13 @@ func askedTable(payers []payerView) *metav1.Table {
 		if p.Step > 0 {
 			step = fmt.Sprint(p.Step)
 		}
-		table.Rows = append(table.Rows, session.Row(nil, step, string(p.Relation), string(p.Owner), p.Budget+"/"+p.Envelope,
-			view.SelectorText(p.Selector), fmt.Sprint(p.Concurrency), fmt.Sprint(p.UsedGPUs), fmt.Sprint(p.FreeGPUs),
-			fmt.Sprint(p.PaysGPUs), fmt.Sprint(p.TakesGPUs), p.Stops))
+		envelope, concurrency, used, free := "-", "-", "-", "-"
+		if p.Budget != "" {
+			envelope, concurrency = p.Budget+"/"+p.Envelope, fmt.Sprint(p.Concurrency)
+			used, free = fmt.Sprint(p.UsedGPUs), fmt.Sprint(p.FreeGPUs)
+		}
+		table.Rows = append(table.Rows, session.Row(nil, step, string(p.Relation), string(p.Owner), envelope,
+			view.SelectorText(p.Selector), concurrency, used, free, fmt.Sprint(p.PaysGPUs), fmt.Sprint(p.TakesGPUs), p.Stops))
 	}
 	return table
 }

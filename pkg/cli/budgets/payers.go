@@ -29,6 +29,7 @@ would help, is what the scheduler has published in status.refusal of the Run whe
 
 FREE is what the envelope's concurrency leaves now, PAYS what it pays for now, TAKES what it would pay for of what the
 Run needs at its narrowest, and STOPS what keeps it from more. An envelope pays only on nodes that match its SELECTOR.
+Of a sponsor that does not lend to the Run's owner nothing else is told.
 For a Run that nobody can pay for in full the answer begins with what is short and what would help.
 
 With -o json or yaml the same is printed as data: run, namespace, owner, phase, looked, flavor, heldGPUs, wantedGPUs,

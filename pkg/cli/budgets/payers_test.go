@@ -40,9 +40,9 @@ func aBorrower() rqv1.Run {
 				Left: 12}, "concurrency: 12 of 64 GPUs left"),
 			asked(3, rqv1.RelationAncestor, "org:ai", "ai", "reserve", 8, &rqv1.RefusalLimit{Kind: "concurrency", Max: 16,
 				Left: 8}, "concurrency: 8 of 16 GPUs left"),
-			asked(4, rqv1.RelationSponsor, "org:mm", "mm", "closed", 0, nil, "it does not lend"),
 			asked(4, rqv1.RelationSponsor, "org:mm", "mm", "pool", 8, &rqv1.RefusalLimit{Kind: "funding.maxBorrowGPUs", Max: 8,
 				Left: 8}, "funding.maxBorrowGPUs: 8 of 8 GPUs left"),
+			asked(5, rqv1.RelationSponsor, "org:vision", "", "", 0, nil, "it does not lend to org:ai:rai"),
 		},
 		Changes: []rqv1.RefusalChange{
 			{What: "raise envelopes[west-h100].concurrency of Budget rai from 64 to 100", GPUs: 64},

@@ -41,7 +41,8 @@ type RunRefusal struct {
 	// node that it turns down, one of them.
 	// +optional
 	Node string `json:"node,omitempty"`
-	// payers are the envelopes that were asked, in order (rule R2), the first 16 of them.
+	// payers are the envelopes that were asked, in order (rule R2), the first 16 of them. Of a sponsor that does not lend to
+	// the Run's owner only that is told.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -67,7 +68,7 @@ type RefusalLimit struct {
 	Left int64 `json:"left"`
 }
 
-// RefusalPayer is one envelope that was asked to pay for a Run.
+// RefusalPayer is one envelope that was asked to pay for a Run, or a sponsor that does not lend to its owner.
 type RefusalPayer struct {
 	// step of the order in which envelopes are asked, from 1.
 	Step int32 `json:"step"`
@@ -75,10 +76,12 @@ type RefusalPayer struct {
 	Relation Relation `json:"relation"`
 	// owner of its Budget.
 	Owner Owner `json:"owner"`
-	// budget by name.
-	Budget string `json:"budget"`
+	// budget by name; absent for a sponsor that does not lend.
+	// +optional
+	Budget string `json:"budget,omitempty"`
 	// envelope in it.
-	Envelope string `json:"envelope"`
+	// +optional
+	Envelope string `json:"envelope,omitempty"`
 	// gpus that it would pay for.
 	GPUs int32 `json:"gpus"`
 	// limit that keeps it from paying for more; absent when more was not needed, or it takes no part.
