@@ -62,8 +62,9 @@ func (b *Book) Remains() []string {
 	for what, n := range map[string]int{
 		"held": len(b.seats.held), "leavers": len(b.seats.leavers), "leases": len(b.seats.leases),
 		"gangs": len(b.roster.gangs), "runs": len(b.roster.runs), "members": len(b.roster.members),
-		"cuts": len(b.cuts.byReservation) + len(b.cuts.decided), "waiting": len(b.waiting.gangs), "intended": len(b.agenda.intended),
-		"threats": len(b.agenda.threats),
+		"cuts": len(b.cuts.byReservation) + len(b.cuts.decided), "waiting": len(b.waiting.gangs),
+		"intended": len(b.agenda.intended),
+		"threats":  len(b.agenda.threats),
 	} {
 		if n > 0 {
 			out = append(out, fmt.Sprintf("%s: %d", what, n))

@@ -1,13 +1,11 @@
 package book
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -78,46 +76,11 @@ func (g *gang) old(since time.Time) bool {
 	return ok && since.Before(at.Add(time.Second))
 }
 
-// has reports whether a place is among those that a gang keeps, or kept.
-func (g *gang) has(pod types.UID) bool {
-	return slices.ContainsFunc(g.requeue.places, func(p place) bool { return p.pod == pod })
-}
-
 // waits reports whether the gang has been refused a start.
 func (g *gang) waits() bool {
 	return g.run != nil && !g.opportunistic() && g.run.Status.Phase == rqv1.RunPending && g.refusal != nil &&
 		g.shape == nil && (g.complete() || g.unpaid)
 }
-
-// activating reports whether the gang's turn has come and it has not ended.
-func (g *gang) activating() bool {
-	return g.reservation != nil && g.reservation.Status.State == rqv1.ReservationActivating
-}
-
-// activatedAt returns when it was decided who is cut for a gang; zero if nobody is.
-func (g *gang) activatedAt() time.Time {
-	if g.activating() && g.reservation.Status.ActivatedAt != nil {
-		return g.reservation.Status.ActivatedAt.Time
-	}
-	return time.Time{}
-}
-
-// vain reports whether the gang's activation has failed for want of nodes that accept it: nobody is cut for it anew.
-func (g *gang) vain() bool {
-	return g.activation != nil && g.activation.Cause == rqv1.CanceledNodesRejected
-}
-
-// dueAt returns when something is to be done about a gang's promise: on its date or, if that rests on what leaves by
-// itself, when its turn comes, from which on nobody younger takes that. One whose cuts are held back waits for as long.
-func (g *gang) dueAt() time.Time {
-	if !g.turn.IsZero() && g.turn.Before(g.promise.At) {
-		return g.turn
-	}
-	return latest(g.promise.At, g.restraint.until)
-}
-
-// dateCame returns the date of a gang's Reservation, which stands still once it has come.
-func (g *gang) dateCame() time.Time { return g.reservation.Spec.EarliestStart.Time }
 
 // unmade reports whether a Run waits for its start and has no pod, nor anything that is kept for one.
 func (g *gang) unmade() bool {

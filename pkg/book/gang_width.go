@@ -74,18 +74,7 @@ func (g *gang) missing() int {
 }
 
 // needs returns how many free GPUs the gang needs together, beside those that are kept for it.
-func (g *gang) needs() int { return max(0, g.missing()*g.demand.GPUsPerPod-g.keptGPUs()) }
-
-// keptGPUs returns how many GPUs are kept for a gang that was requeued.
-func (g *gang) keptGPUs() int {
-	sum := 0
-	for i := range g.requeue.places {
-		if g.requeue.places[i].kept {
-			sum += g.requeue.places[i].gpus
-		}
-	}
-	return sum
-}
+func (g *gang) needs() int { return max(0, g.missing()*g.demand.GPUsPerPod-g.requeue.gpus()) }
 
 // wants returns how many shards of a gang have no place yet.
 func (g *gang) wants() int { return g.active.size - g.active.assigned }

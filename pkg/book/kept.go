@@ -100,7 +100,7 @@ func (k *keptRooms) takeBack(g *gang) {
 // addPlace keeps the room of an old pod that is gone, if its node stands.
 func (k *keptRooms) addPlace(m *member) {
 	h := k.seats.held[m.pod.UID]
-	if h == nil || !k.nodes.stands(h.node) || m.gang.has(m.pod.UID) {
+	if h == nil || !k.nodes.stands(h.node) || m.gang.requeue.has(m.pod.UID) {
 		return
 	}
 	p := place{pod: m.pod.UID, index: m.part.Index, node: h.node, gpus: h.gpus, kept: true}
@@ -210,7 +210,7 @@ func (k *keptRooms) regardRoom(g *gang) {
 	k.seats.vacateAll(g)
 	for _, rank := range slices.Sorted(maps.Keys(g.kept)) {
 		if p := (place{pod: types.UID(fmt.Sprintf("%s/%d", g.run.UID, rank)), index: rank, charge: g.kept[rank],
-			kept: true}); !g.has(p.pod) {
+			kept: true}); !g.requeue.has(p.pod) {
 			k.accounts.Open(charged(p.pod), p.charge)
 			g.requeue.places = append(g.requeue.places, p)
 		}

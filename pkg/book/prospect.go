@@ -42,6 +42,36 @@ type prospect struct {
 	unpaid, asked bool
 }
 
+// activating reports whether the gang's turn has come and it has not ended.
+func (p *prospect) activating() bool {
+	return p.reservation != nil && p.reservation.Status.State == rqv1.ReservationActivating
+}
+
+// activatedAt returns when it was decided who is cut for a gang; zero if nobody is.
+func (p *prospect) activatedAt() time.Time {
+	if p.activating() && p.reservation.Status.ActivatedAt != nil {
+		return p.reservation.Status.ActivatedAt.Time
+	}
+	return time.Time{}
+}
+
+// vain reports whether the gang's activation has failed for want of nodes that accept it: nobody is cut for it anew.
+func (p *prospect) vain() bool {
+	return p.activation != nil && p.activation.Cause == rqv1.CanceledNodesRejected
+}
+
+// dueAt returns when something is to be done about a gang's promise: on its date or, if that rests on what leaves by
+// itself, when its turn comes, from which on nobody younger takes that. One whose cuts are held back waits for as long.
+func (p *prospect) dueAt() time.Time {
+	if !p.turn.IsZero() && p.turn.Before(p.promise.At) {
+		return p.turn
+	}
+	return latest(p.promise.At, p.restraint.until)
+}
+
+// dateCame returns the date of a gang's Reservation, which stands still once it has come.
+func (p *prospect) dateCame() time.Time { return p.reservation.Spec.EarliestStart.Time }
+
 // growth is what has been decided about making a gang that runs wider (R23).
 type growth struct {
 	// to is the width in GPUs that the gang is to grow to, until its status says so; 0 when it is not to.

@@ -1,6 +1,7 @@
 package book
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -37,6 +38,22 @@ type requeue struct {
 	until time.Time
 	// lapsed says that the Run did not start in time, until its status says so.
 	lapsed bool
+}
+
+// has reports whether a place is among those that a gang keeps, or kept.
+func (r *requeue) has(pod types.UID) bool {
+	return slices.ContainsFunc(r.places, func(p place) bool { return p.pod == pod })
+}
+
+// gpus returns how many GPUs are kept for a gang that was requeued.
+func (r *requeue) gpus() int {
+	sum := 0
+	for i := range r.places {
+		if r.places[i].kept {
+			sum += r.places[i].gpus
+		}
+	}
+	return sum
 }
 
 // place is the room of one old pod, kept under its name, or no more than the money of a rank whose node is lost.

@@ -57,7 +57,7 @@ type Accounts struct {
 	family   *family           // nil when Budgets have changed since it was worked out
 	charges  map[string]Charge // by Lease
 	accounts map[Key]*account
-	nodes    map[string]node
+	nodes    nodes
 	paying   map[string][]Key // those of each Budget that anything was ever charged to, sorted
 	borrowed map[string]int   // GPUs held from sponsors, by Run
 	// settlings are by Budget; complete says that all that is in stored records is known.

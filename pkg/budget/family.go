@@ -214,3 +214,24 @@ func compareEnd(x, y *rqv1.Envelope) int {
 	}
 	return x.End.Compare(y.End.Time)
 }
+
+// server returns a function that says whether an envelope may pay for an owner at all (R2, R4).
+func (f *family) server(e envelope) func(rqv1.Owner) bool {
+	var last rqv1.Owner // charges of one owner come together as a rule
+	var serves, asked bool
+	return func(owner rqv1.Owner) bool {
+		if !asked || owner != last {
+			last, serves, asked = owner, f.serves(e, owner), true
+		}
+		return serves
+	}
+}
+
+// serves reports whether an envelope may pay for an owner at all (R2, R4).
+func (f *family) serves(e envelope, owner rqv1.Owner) bool {
+	relation, family := f.relation(owner, e.owner)
+	if family && (relation == rqv1.RelationOwn || e.Sharing != rqv1.SharingNone) {
+		return true
+	}
+	return e.Lending != nil && e.Lending.Allow && Admits(e.Lending.To, owner)
+}

@@ -43,8 +43,8 @@ func (a *Accounts) walletOf(k Key, caps map[Key]*balance, now time.Time) *wallet
 	case !open(e.Envelope, now):
 		return &wallet{closed: CauseWindow}
 	}
-	w := &wallet{lending: &balance{left: unbounded}, serves: a.server(e),
-		covers: func(c *Charge) bool { return a.covers(e, c) }}
+	w := &wallet{lending: &balance{left: unbounded}, serves: a.related().server(e),
+		covers: func(c *Charge) bool { return a.nodes.covered(e, c) }}
 	w.balances = append(w.balances, newBalance(int(e.Concurrency), e.MaxGPUHours, a.spentOn(k, now)))
 	if l := e.Lending; l != nil {
 		most := unbounded
@@ -106,18 +106,6 @@ func (w *wallet) take(c *Charge) (over int, cause Cause) {
 	return c.GPUs - allowed, cause
 }
 
-// server returns a function that says whether an envelope may pay for an owner at all (R2, R4).
-func (a *Accounts) server(e envelope) func(rqv1.Owner) bool {
-	var last rqv1.Owner // charges of one owner come together as a rule
-	var serves, asked bool
-	return func(owner rqv1.Owner) bool {
-		if !asked || owner != last {
-			last, serves, asked = owner, a.serves(e, owner), true
-		}
-		return serves
-	}
-}
-
 func (a *Accounts) spentOn(k Key, now time.Time, which ...holder) Spend {
 	at := a.accounts[k]
 	if at == nil {
@@ -135,13 +123,4 @@ func spentOut(most *int64, spent Spend) bool { return most != nil && spent >= ho
 // open reports whether an instant is in an envelope's window.
 func open(e *rqv1.Envelope, now time.Time) bool {
 	return (e.Start == nil || !now.Before(e.Start.Time)) && (e.End == nil || now.Before(e.End.Time))
-}
-
-// serves reports whether an envelope may pay for an owner at all (R2, R4).
-func (a *Accounts) serves(e envelope, owner rqv1.Owner) bool {
-	relation, family := a.related().relation(owner, e.owner)
-	if family && (relation == rqv1.RelationOwn || e.Sharing != rqv1.SharingNone) {
-		return true
-	}
-	return e.Lending != nil && e.Lending.Allow && Admits(e.Lending.To, owner)
 }

@@ -50,11 +50,11 @@ func (a *Accounts) keeps(e envelope, at *account, now time.Time) bool {
 		return false
 	}
 	for owner := range at.owners {
-		if !a.serves(e, owner) {
+		if !a.related().serves(e, owner) {
 			return false
 		}
 	}
-	return a.coversAll(e, at)
+	return a.nodes.coveredAll(e, at)
 }
 
 // count counts the GPUs of a charge, and whose they are.

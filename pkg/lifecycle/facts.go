@@ -44,8 +44,8 @@ func factsOf(o Observed) *facts {
 // maxRunBytes is how much of the 1.5 MiB that etcd takes of an object a Run may have before it gets pods.
 const maxRunBytes = 1 << 20
 
-// bytesOf returns how many bytes a Run takes as JSON; 0 for one that is small by its protobuf encoding, which is a third
-// of it at least and takes no time.
+// bytesOf returns how many bytes a Run takes as JSON; 0 for one that is small by its protobuf encoding, which is a
+// third of it at least and takes no time.
 func bytesOf(run *rqv1.Run) int {
 	size := run.ObjectMeta.Size()
 	if run.Spec.Template != nil {

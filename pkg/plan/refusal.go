@@ -97,8 +97,8 @@ func (r *Refusal) Without(rejected *Rejection) {
 		rejected.Rule)
 }
 
-// SameAs reports whether a refusal says the same as another. What has been spent of GPU-hours changes by the second, and
-// alone is no news.
+// SameAs reports whether a refusal says the same as another. What has been spent of GPU-hours changes by the second,
+// and alone is no news.
 func (r *Refusal) SameAs(o *Refusal) bool {
 	x, y := *r, *o
 	x.Advice, y.Advice = nil, nil

@@ -15,7 +15,8 @@ const gpu = "nvidia.com/gpu"
 
 var containers = rapid.Custom(func(t *rapid.T) corev1.Container {
 	c, kind := corev1.Container{}, rapid.SampledFrom([]string{"none", "limit", "both", "other"}).Draw(t, "asks")
-	gpus := corev1.ResourceList{gpu: *resource.NewQuantity(int64(rapid.IntRange(0, 8).Draw(t, "gpus")), resource.DecimalSI)}
+	gpus := corev1.ResourceList{gpu: *resource.NewQuantity(int64(rapid.IntRange(0, 8).Draw(t, "gpus")),
+		resource.DecimalSI)}
 	switch kind {
 	case "limit":
 		c.Resources.Limits = gpus

@@ -56,13 +56,15 @@ func TestAPodTellsItsPart(t *testing.T) {
 // A pod whose labels and name do not agree is nobody's: else somebody who copies a pod would take a rank.
 func TestAPodThatIsNotWhatItSays(t *testing.T) {
 	for name, change := range map[string]func(p *corev1.Pod){
-		"a copy under another name":     func(p *corev1.Pod) { p.Name = "train-4" },
-		"a rank that calls itself one":  func(p *corev1.Pod) { p.Labels[rqv1.LabelRole] = string(rqv1.RoleSpare) },
-		"another Run's name":            func(p *corev1.Pod) { p.Labels[rqv1.LabelRun] = "trains" },
-		"no index":                      func(p *corev1.Pod) { delete(p.Labels, rqv1.LabelIndex) },
-		"an index that is no number":    func(p *corev1.Pod) { p.Labels[rqv1.LabelIndex] = "3.0" },
-		"an index below the first":      func(p *corev1.Pod) { p.Labels[rqv1.LabelIndex], p.Name = "-3", "train--3" },
-		"an index above all":            func(p *corev1.Pod) { p.Labels[rqv1.LabelIndex], p.Name = "1000000", "train-1000000" },
+		"a copy under another name":    func(p *corev1.Pod) { p.Name = "train-4" },
+		"a rank that calls itself one": func(p *corev1.Pod) { p.Labels[rqv1.LabelRole] = string(rqv1.RoleSpare) },
+		"another Run's name":           func(p *corev1.Pod) { p.Labels[rqv1.LabelRun] = "trains" },
+		"no index":                     func(p *corev1.Pod) { delete(p.Labels, rqv1.LabelIndex) },
+		"an index that is no number":   func(p *corev1.Pod) { p.Labels[rqv1.LabelIndex] = "3.0" },
+		"an index below the first":     func(p *corev1.Pod) { p.Labels[rqv1.LabelIndex], p.Name = "-3", "train--3" },
+		"an index above all": func(p *corev1.Pod) {
+			p.Labels[rqv1.LabelIndex], p.Name = "1000000", "train-1000000"
+		},
 		"an index above what fits":      func(p *corev1.Pod) { p.Labels[rqv1.LabelIndex] = "99999999999999999999" },
 		"no Run":                        func(p *corev1.Pod) { delete(p.Labels, rqv1.LabelRunUID) },
 		"a pod without labels":          func(p *corev1.Pod) { p.Labels = nil },
@@ -88,15 +90,18 @@ func TestRunOf(t *testing.T) {
 		refs  []metav1.OwnerReference
 		want  types.UID
 	}{
-		"nobody's":                       {},
-		"by its label":                   {label: "labelled", want: "labelled"},
-		"by its label, not by reference": {"labelled", []metav1.OwnerReference{refers(ours, "Run", "train", true)}, "labelled"},
-		"by its reference":               {refs: []metav1.OwnerReference{refers(ours, "Run", "train", true)}, want: "referred"},
+		"nobody's":     {},
+		"by its label": {label: "labelled", want: "labelled"},
+		"by its label, not by reference": {"labelled", []metav1.OwnerReference{refers(ours, "Run", "train", true)},
+			"labelled"},
+		"by its reference": {refs: []metav1.OwnerReference{refers(ours, "Run", "train", true)},
+			want: "referred"},
 		"by the second reference": {refs: []metav1.OwnerReference{refers("v1", "Node", "n", false),
 			refers(ours, "Run", "train", true)}, want: "referred"},
-		"a Run that does not control it":      {refs: []metav1.OwnerReference{refers(ours, "Run", "train", false)}},
-		"a Run of another name":               {refs: []metav1.OwnerReference{refers(ours, "Run", "other", true)}},
-		"a Run of somebody else's API":        {refs: []metav1.OwnerReference{refers("example.com/v1", "Run", "train", true)}},
+		"a Run that does not control it": {refs: []metav1.OwnerReference{refers(ours, "Run", "train", false)}},
+		"a Run of another name":          {refs: []metav1.OwnerReference{refers(ours, "Run", "other", true)}},
+		"a Run of somebody else's API": {
+			refs: []metav1.OwnerReference{refers("example.com/v1", "Run", "train", true)}},
 		"a kind of ours that is no Run":       {refs: []metav1.OwnerReference{refers(ours, "Reservation", "train", true)}},
 		"a Job that is called as the Run was": {refs: []metav1.OwnerReference{refers("batch/v1", "Job", "train", true)}},
 	} {

@@ -31,7 +31,8 @@ func refuses(err error) bool {
 		err != nil && strings.Contains(err.Error(), "request is too large")
 }
 
-// longestProblem bounds what is told of a problem, in bytes: an error quotes what it is about, such as a whole template.
+// longestProblem bounds what is told of a problem, in bytes: an error quotes what it is about, such as a whole
+// template.
 const longestProblem = 900
 
 // notTaken says what of a Run the API server does not take, and why.

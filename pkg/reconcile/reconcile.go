@@ -100,8 +100,8 @@ func (r *Runs) See(objects book.Objects) (lifecycle.Observed, error) {
 //     what it says would be the next time too, and keeps no pod from going;
 //   - pods that replace lost ranks are made before the Leases close that tell of the loss;
 //   - other pods are made once their ranks' earlier Leases are closed and the Service is there, and numbered by both;
-//   - any other status comes last, and says what has been done. A Run whose status cannot say that it runs does not: its
-//     time would never be over, and nobody could cut it.
+//   - any other status comes last, and says what has been done. A Run whose status cannot say that it runs does not:
+//     its time would never be over, and nobody could cut it.
 func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.Decision) (Outcome, error) {
 	var out Outcome
 	if d.TellFirst() {
