@@ -147,8 +147,8 @@ func lendsTo(l *rqv1.Lending, borrower rqv1.Owner) bool {
 	return l != nil && l.Allow && Admits(l.To, borrower)
 }
 
-// offer adds an envelope with all the limits over it. Whom it serves is asked first: when it would pay is told to nobody
-// else, and is no date to wait for.
+// offer adds an envelope with all the limits over it. Whom it serves is asked first: when it would pay is told to
+// nobody else, and is no date to wait for.
 func (b *builder) offer(e envelope, relation rqv1.Relation, step int) {
 	o := Offer{Key: e.key, Owner: e.owner, Relation: relation, Step: step, Concurrency: int(e.Concurrency),
 		Used: b.accounts.Used(e.key), selector: e.Selector}

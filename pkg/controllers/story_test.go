@@ -125,7 +125,8 @@ func TestARunOfOnePod(t *testing.T) {
 	thePod := thePods[:1]
 	for name, scenes := range map[string][]scene{
 		"the pod is stored, and the answer is an error": {
-			{faults: []fault{{on: "create pods", err: broken500, stored: true}}, wrote: []string{theService, thePod[0]}, fails: true},
+			{faults: []fault{{on: "create pods", err: broken500, stored: true}}, wrote: []string{theService, thePod[0]},
+				fails: true},
 			{},
 		},
 		"the pod is refused for a moment": {

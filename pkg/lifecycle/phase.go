@@ -19,8 +19,8 @@ func phaseOf(t *footing) rqv1.RunPhase {
 	return gangPhase(t)
 }
 
-// shapelessPhase returns the phase of a Run that the nodes there are have no room for, however idle: it waits for others.
-// A gang that runs has lost all of its ranks by then, or it would have a shape.
+// shapelessPhase returns the phase of a Run that the nodes there are have no room for, however idle: it waits for
+// others. A gang that runs has lost all of its ranks by then, or it would have a shape.
 func shapelessPhase(f *facts) rqv1.RunPhase {
 	switch {
 	case !saysRunning(f.Run) || f.opportunistic():

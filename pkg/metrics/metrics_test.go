@@ -102,15 +102,16 @@ func selected(e ast.Expr) string {
 	return ""
 }
 
-// Whoever runs a fleet finds each metric, with its labels, in the list of docs/operators.md, and finds nothing there that
-// the scheduler does not serve.
+// Whoever runs a fleet finds each metric, with its labels, in the list of docs/operators.md, and finds nothing there
+// that the scheduler does not serve.
 func TestMetricsAreListed(t *testing.T) {
 	text, err := os.ReadFile("../../docs/operators.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var listed, served []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `(jobtree_[a-z_]+(?:\\{[a-z,]+\\})?)` \\|").FindAllSubmatch(text, -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(jobtree_[a-z_]+(?:\\{[a-z,]+\\})?)` \\|").FindAllSubmatch(text,
+		-1) {
 		listed = append(listed, string(row[1]))
 	}
 	for _, m := range inSource(t) {
@@ -149,8 +150,8 @@ func TestMetricsAreWritten(t *testing.T) {
 	}
 }
 
-// A process that composes itself twice, as tests do, registers the same metrics; what is counted is served under its name,
-// with kube-scheduler's own.
+// A process that composes itself twice, as tests do, registers the same metrics; what is counted is served under its
+// name, with kube-scheduler's own.
 func TestRegisteredTwice(t *testing.T) {
 	metrics.Register()
 	metrics.Register()

@@ -11,8 +11,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// life draws what is seen of a node, second by second, and returns when the last of it was seen. The node may fall silent
-// and come back, raise conditions, be cordoned, recorded as lost, tainted or deleted.
+// life draws what is seen of a node, second by second, and returns when the last of it was seen. The node may fall
+// silent and come back, raise conditions, be cordoned, recorded as lost, tainted or deleted.
 func life(t *rapid.T, s *Sight) time.Time {
 	ready := []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionTrue, corev1.ConditionFalse,
 		corev1.ConditionUnknown}
@@ -47,7 +47,8 @@ func life(t *rapid.T, s *Sight) time.Time {
 }
 
 func drawn(t *rapid.T) (r Rules, s Sight, contact, now time.Time) {
-	r = Rules{Grace: time.Duration(rapid.IntRange(1, 120).Draw(t, "grace")) * time.Second, Conditions: []string{"XIDError"}}
+	r = Rules{Grace: time.Duration(rapid.IntRange(1, 120).Draw(t, "grace")) * time.Second,
+		Conditions: []string{"XIDError"}}
 	now = life(t, &s)
 	contact = noon.Add(time.Duration(rapid.IntRange(-60, 60).Draw(t, "contact")) * time.Second)
 	if contact.After(now) {
@@ -56,8 +57,8 @@ func drawn(t *rapid.T) (r Rules, s Sight, contact, now time.Time) {
 	return r, s, contact, now.Add(time.Duration(rapid.IntRange(0, 130000).Draw(t, "judged ms later")) * time.Millisecond)
 }
 
-// A timer that is set for Again finds what it was set for: nothing is evident the moment before, and a loss is then. Without
-// an Again, nothing ever becomes evident by itself. What is lost stays so until something is seen.
+// A timer that is set for Again finds what it was set for: nothing is evident the moment before, and a loss is then.
+// Without an Again, nothing ever becomes evident by itself. What is lost stays so until something is seen.
 func TestAgainIsWhenThereIsEvidence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, s, contact, now := drawn(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 )
 
-// TestWhatASponsorHasIsNotTold has Runs name an owner that does not lend to theirs: they are told of it in the same words
-// whatever Budgets it has, and of nothing in them.
+// TestWhatASponsorHasIsNotTold has Runs name an owner that does not lend to theirs: they are told of it in the same
+// words whatever Budgets it has, and of nothing in them.
 func TestWhatASponsorHasIsNotTold(t *testing.T) {
 	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 1, PodsPerGroup: 2}
 	opens := metav1.NewTime(noon.Add(time.Hour))

@@ -291,7 +291,8 @@ func (s *Server) list(w wanted) any {
 		}
 	}
 	kind := map[string]string{"runs": "RunList", "leases": "LeaseList", "budgets": "BudgetList", "nodes": "NodeList",
-		"reservations": "ReservationList", "pods": "PodList", "configmaps": "ConfigMapList", "events": "EventList"}[w.resource]
+		"reservations": "ReservationList", "pods": "PodList", "configmaps": "ConfigMapList",
+		"events": "EventList"}[w.resource]
 	version := "rq.davidlangworthy.io/v1"
 	if slices.Contains([]string{"nodes", "pods", "configmaps", "events"}, w.resource) {
 		version = corev1.SchemeGroupVersion.String()
