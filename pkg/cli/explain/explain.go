@@ -105,7 +105,7 @@ func (e *explainer) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if e.debugs {
-		return debug(ctx, c, types.NamespacedName{Namespace: namespace, Name: args[0]}, e.Out)
+		return debug(ctx, e.Session, c, types.NamespacedName{Namespace: namespace, Name: args[0]})
 	}
 	story, err := e.read(ctx, c, client.ObjectKey{Namespace: namespace, Name: args[0]})
 	if err != nil {
