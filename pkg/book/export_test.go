@@ -17,7 +17,7 @@ import (
 // Prospect returns when a Run is going to start, or whether it is going to grow.
 func (b *Book) Prospect(run types.UID) Prospect {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.mu.unlockUnchanged()
 	if g := b.roster.gangs[run]; g != nil {
 		return b.turns.prospectOf(g)
 	}
@@ -27,7 +27,7 @@ func (b *Book) Prospect(run types.UID) Prospect {
 // CutsOf returns what Reservations that are activating do to a Run.
 func (b *Book) CutsOf(run types.UID) []rank.Cut {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.mu.unlockUnchanged()
 	return b.cuts.cutsOf(run)
 }
 
@@ -45,14 +45,14 @@ func (b *Book) Unpaid(run types.UID, now time.Time) bool {
 // Awaited reports whether Runs still hold what the cuts of a Reservation take.
 func (b *Book) Awaited(r *rqv1.Reservation) bool {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.mu.unlockUnchanged()
 	return b.turns.victimsRemain(r)
 }
 
 // Overdraft returns how many GPUs of a Lease are beyond what its payer allows.
 func (b *Book) Overdraft(lease types.NamespacedName) int {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.mu.unlockUnchanged()
 	return b.accounts.OverdraftOf(lease.String())
 }
 
@@ -192,7 +192,7 @@ func (b *Book) GoRound(now time.Time) {
 // Refusal returns why a Run does not start; nil when it has started, or has not been tried.
 func (b *Book) Refusal(run types.UID) *plan.Refusal {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.mu.unlockUnchanged()
 	if g := b.roster.gangs[run]; g != nil {
 		return g.refusal
 	}
@@ -202,7 +202,7 @@ func (b *Book) Refusal(run types.UID) *plan.Refusal {
 // OpenLeases returns the charges of the open Leases by name: what the counters must add up to (I8).
 func (b *Book) OpenLeases() map[types.NamespacedName]budget.Charge {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.mu.unlockUnchanged()
 	out := make(map[types.NamespacedName]budget.Charge, len(b.seats.leases))
 	for name, l := range maps.All(b.seats.leases) {
 		out[name] = l.charge
@@ -213,7 +213,7 @@ func (b *Book) OpenLeases() map[types.NamespacedName]budget.Charge {
 // NextDue returns when the next gang that waits is due; false if none is.
 func (b *Book) NextDue() (time.Time, bool) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.mu.unlockUnchanged()
 	var next earliest
 	b.agenda.nextDate(&next)
 	return next.at, !next.at.IsZero()

@@ -24,10 +24,11 @@ type grower struct {
 	seats    *seating
 }
 
-// nextTry tells when a Run that rests may be tried again, as far as that may end otherwise than the last time.
-func (e *grower) nextTry(next *earliest, now time.Time) {
+// nextTry tells when a Run that rested at the last sweep may be tried again, as far as that may end otherwise than the
+// last time.
+func (e *grower) nextTry(next *earliest, swept time.Time) {
 	for g := range e.roster.classes.elastic {
-		if g.growth.rest.After(now) && g.growth.looked != e.improvements() && g.shape == nil && g.nextWidth() > 0 {
+		if g.growth.rest.After(swept) && g.growth.looked != e.improvements() && g.shape == nil && g.nextWidth() > 0 {
 			next.by(g.growth.rest)
 		}
 	}

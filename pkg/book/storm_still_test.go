@@ -41,7 +41,11 @@ func (s *storm) still(t *rapid.T) {
 func (s *storm) unmoved(at time.Time) {
 	tell := func() string { return fmt.Sprint(s.dates(), s.refusals(), s.widths(), s.fingerprint()) }
 	before := tell()
-	s.Book.Advance(at)
+	s.Book.Due(at)
+	s.Book.Lapse(at)
+	s.Book.GrowRuns(at)
+	s.Book.Fill(at)
+	s.Book.RefreshPromises(at, 0)
 	if diff := cmp.Diff(book.ForQueue{}, s.Book.Queue().Take()); diff != "" {
 		s.t.Fatalf("at %s, before anything is due, the queue is asked:\n%s\n%s", at, diff, s.story())
 	}
