@@ -42,7 +42,7 @@ type activations struct {
 // is told before the decision is published. Each decision has an instant of its own, as the API tells it, and is about
 // what is held then. It reports false if the gang could not start after all.
 func (v *activations) decide(g *gang, pod *corev1.Pod, now time.Time) bool {
-	at := latest(now.Truncate(time.Microsecond), v.agenda.decided.Add(time.Microsecond))
+	at := v.agenda.instant(now)
 	state, ask, refusal := v.future.future(g, pod, at)
 	if refusal != nil {
 		return false

@@ -33,6 +33,15 @@ type agenda struct {
 	dues         chan struct{}
 }
 
+// instant returns the instant of a decision that is made now: after those of all decisions and Leases before it. What a
+// clock showed that was ahead does not count: whoever is cut in the future is cut again and again until it has come.
+func (a *agenda) instant(now time.Time) time.Time {
+	if a.decided.Round(0).After(now.Add(clockSkew)) {
+		a.decided = time.Time{}
+	}
+	return latest(now.Truncate(time.Microsecond), a.decided.Add(time.Microsecond))
+}
+
 // setPromise replaces a gang's promise. Those whose risk it changes are looked at.
 func (a *agenda) setPromise(g *gang, p *forecast.Promise) {
 	concerned := map[types.NamespacedName]bool{}
@@ -235,6 +244,9 @@ func chance(conflicts []rqv1.Conflict, run rqv1.NamespacedName) string {
 	}
 	return resolver.Decimal(cut)
 }
+
+// clockSkew is how far the clocks may differ that decisions and Leases were stamped by.
+const clockSkew = time.Second
 
 // promiseMaxAge is how old a promise may grow while nothing has improved that would change it.
 const promiseMaxAge = 30 * time.Second

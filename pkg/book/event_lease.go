@@ -113,6 +113,7 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 	entry := entryOf(l, charge)
 	pod := entry.pod
 	b.seats.leases[name] = entry
+	b.agenda.decided = latest(b.agenda.decided, charge.Start)
 	b.ledger.note(entry)
 	b.seats.roles[charge.Role] += charge.GPUs
 	b.accounts.Open(name.String(), charge)

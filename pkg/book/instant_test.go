@@ -41,6 +41,61 @@ func TestAnActivationComesAfterAllLeasesBeforeIt(t *testing.T) {
 	})
 }
 
+// So it is for a process that has read those Leases, and not opened them.
+func TestAnActivationComesAfterTheLeasesOfAnotherProcess(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleet("d0", 2)
+		s.setBudget("a", "org:a", 64)
+		s.submit("run0", "org:a", 1, 1, 8)
+		s.submit("run2", "org:a", 1, 1, 8)
+		s.work()
+		s.during(time.Second)
+		s.submit("run1", "org:a", 1, 1, 8)
+		s.work()
+		s.due()
+		lease := s.OpenLeases()[1].DeepCopy()
+		lease.Spec.Start = metav1.NewMicroTime(s.Now.Add(3 * time.Millisecond))
+		s.SetLease(lease)
+		s.restart()
+		s.work()
+		for _, r := range s.Reservations {
+			if at := r.Status.ActivatedAt; at == nil || !at.After(lease.Spec.Start.Time) {
+				s.t.Fatalf("run1 was activated at %v, and a Lease opened at %v before", at, lease.Spec.Start)
+			}
+		}
+	})
+}
+
+// A Lease is handed out while the clock is an hour ahead, which is mended a minute later. Whoever is cut then is cut
+// once: had the decision the hour that has not come, whoever started again would have started before it.
+func TestAClockThatWasAheadCutsNobodyTwice(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleet("d0", 2)
+		s.setBudget("a", "org:a", 64)
+		s.setBudget("b", "org:b", 64)
+		s.submitWithSpares("run0", "org:a", 1, 1, 8, 0, checkpointed)
+		s.submitWithSpares("run2", "org:a", 1, 1, 8, 0, checkpointed, patient(45))
+		s.work()
+		s.during(time.Second)
+		s.disturb()
+		if _, err := s.Book.NewLease(s.pod("run2-0"), s.Now.Add(time.Hour)); err != nil {
+			s.t.Fatal(err)
+		}
+		s.submit("run1", "org:b", 1, 2, 8)
+		s.work()
+		s.due()
+		s.work()
+		s.addNode("n2", "d0")
+		for range 100 {
+			s.during(time.Second)
+			s.work()
+		}
+		if n := s.ledger("run0")["RandomPreempt"]; n != 1 {
+			s.t.Fatalf("run0 is ended %d times by one draw:\n%s", n, s.story())
+		}
+	})
+}
+
 // A rank of a Run that a lottery ends, and whose pod had no place when that was decided, gets none afterwards: its
 // Lease would be younger than the decision that closes it.
 func TestARankOfARunThatIsEndedGetsNoPlace(t *testing.T) {
