@@ -114,13 +114,15 @@ func Earliest(s State, ask Ask) (*Promise, *plan.Refusal) {
 	if t.attempt(at).Unpaid(s.Fleet) != nil {
 		n, ok := t.firstFrom(cut+1, len(t.events), t.paid)
 		if !ok {
-			t.seek(0)
-			return nil, t.attempt(s.Now).Unpaid(s.Fleet)
+			return nil, t.refusal()
 		}
-		cut, at = n, t.events[n-1].at
-		t.seek(n)
-		if t.fits(at) {
+		at = t.events[n-1].at
+		cut = max(n, t.count(at)) // with all that comes to pass at the same instant
+		if n, ok := t.firstFrom(n, cut, t.fits); ok {
 			return t.known(n), nil
+		}
+		if p := t.departing(at); p != nil {
+			return p, nil
 		}
 	}
 	if p := t.cutting(cut, at); p != nil {
@@ -145,9 +147,14 @@ func (t *timeline) afterwards(cut int, at time.Time) (*Promise, *plan.Refusal) {
 	if known {
 		return t.known(n), nil
 	}
+	return nil, t.refusal()
+}
+
+// refusal says why the Run does not start now.
+func (t *timeline) refusal() *plan.Refusal {
 	t.seek(0)
 	_, refusal := t.attempt(t.s.Now).Place(t.s.Fleet)
-	return nil, refusal
+	return refusal
 }
 
 // cutting returns the promise to start at an instant by cutting others; nil if that would not do.
@@ -228,8 +235,8 @@ func (t *timeline) known(n int) *Promise {
 	return p
 }
 
-// departing returns the promise to start once those have left who are leaving already when others may be cut; nil if
-// that would not do. It waits for no other ends.
+// departing returns the promise to start once those have left who are leaving already when others may be cut, or
+// before that if something else ends in time; nil if their leaving alone would not do.
 func (t *timeline) departing(at time.Time) *Promise {
 	if !slices.ContainsFunc(t.events, func(e event) bool { return e.departs() && e.at.After(at) }) {
 		return nil
@@ -244,6 +251,11 @@ func (t *timeline) departing(at time.Time) *Promise {
 	if !ok {
 		return nil
 	}
+	u.rewind()
+	if first, ok := t.firstFrom(t.count(at)+1, t.count(u.events[n-1].at), t.fits); ok {
+		return t.known(first)
+	}
+	t.seek(0)
 	return u.known(n)
 }
 

@@ -40,8 +40,7 @@ func newScene(budgeted int32, window *metav1.Time, domains ...int) *scene {
 				Labels: map[string]string{"region": "west", "fabric.domain": domain}})
 		}
 	}
-	s.Accounts.SetBudget(&rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: rqv1.BudgetSpec{Owner: "org:a",
-		Envelopes: []rqv1.Envelope{{Name: "e", Flavor: flavor, Concurrency: budgeted, Start: window}}}})
+	s.setBudget(rqv1.Envelope{Name: "e", Flavor: flavor, Concurrency: budgeted, Start: window})
 	s.Candidates = func(domains map[string]bool, _ time.Time) []resolver.Candidate {
 		var out []resolver.Candidate
 		for _, t := range s.candidates {
@@ -55,6 +54,18 @@ func newScene(budgeted int32, window *metav1.Time, domains ...int) *scene {
 		return out
 	}
 	return s
+}
+
+func (s *scene) setBudget(e rqv1.Envelope) {
+	s.Accounts.SetBudget(&rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: rqv1.BudgetSpec{Owner: "org:a",
+		Envelopes: []rqv1.Envelope{e}}})
+}
+
+// pays has the envelope pay for what a Run holds on a node since now, without an end.
+func (s *scene) pays(run, node string) {
+	s.Accounts.Open(run, budget.Charge{Payer: budget.Key{Budget: "b", Envelope: "e"}, Owner: "org:a", Run: run,
+		Relation: rqv1.RelationOwn, Role: rqv1.RoleActive, GPUs: 8, Rate: budget.FullRate, Start: noon, Flavor: flavor,
+		Node: node})
 }
 
 // holds has a fixed Run hold all GPUs of some nodes.
@@ -103,7 +114,7 @@ func tell(p *forecast.Promise, r *plan.Refusal) string {
 }
 
 func TestEarliest(t *testing.T) {
-	tomorrow := metav1.NewTime(noon.Add(12 * time.Hour))
+	soon, tomorrow := metav1.NewTime(noon.Add(10*time.Minute)), metav1.NewTime(noon.Add(12*time.Hour))
 	for name, test := range map[string]struct {
 		scene func() *scene
 		pods  int
@@ -183,6 +194,56 @@ func TestEarliest(t *testing.T) {
 			s.candidates = nil
 			return s
 		}, 2, "+50m0s known-release, short by 16 in region=west,fabric.domain=A, on A0:8 A1:8"},
+		"what ends before those who leave": {func() *scene {
+			s := newScene(64, nil, 2)
+			s.holds("x", "A0")
+			s.holds("y", "A1")
+			s.leaves(0, 40*time.Minute)
+			s.ends(1, 20*time.Minute)
+			return s
+		}, 1, "+20m0s known-release, short by 8 in region=west,fabric.domain=A, on A1:8"},
+		"a window that closes before others may be cut": {func() *scene {
+			s := newScene(64, nil, 1)
+			s.setBudget(rqv1.Envelope{Name: "e", Flavor: flavor, Concurrency: 64, End: &soon})
+			s.holds("x", "A0")
+			return s
+		}, 1, "no date: InsufficientGPUs"},
+		"GPU-hours that somebody else spends": {func() *scene {
+			s := newScene(64, nil, 3)
+			hours := int64(20)
+			s.setBudget(rqv1.Envelope{Name: "e", Flavor: flavor, Concurrency: 64, MaxGPUHours: &hours})
+			s.holds("x", "A0")
+			s.holds("y", "A1")
+			s.holds("z", "A2")
+			s.pays("z", "A2")
+			s.ends(0, 5*time.Minute)
+			s.ends(1, 10*time.Hour)
+			s.candidates = nil
+			return s
+		}, 1, "+5m0s known-release, short by 8 in region=west,fabric.domain=A, on A0:8"},
+		"somebody ends when a window opens": {func() *scene {
+			s := newScene(64, &tomorrow, 2)
+			s.holds("x", "A0")
+			s.holds("y", "A1")
+			s.ends(0, 12*time.Hour+10*time.Second)
+			return s
+		}, 1, "+12h0m10s known-release, short by 8 in region=west,fabric.domain=A, on A0:8"},
+		"somebody leaves after a window opens": {func() *scene {
+			s := newScene(64, &tomorrow, 2)
+			s.holds("x", "A0")
+			s.holds("y", "A1")
+			s.leaves(0, 13*time.Hour)
+			return s
+		}, 1, "+13h0m0s known-release, short by 8 in region=west,fabric.domain=A, on A0:8"},
+		"two Reservations for when the window opens": {func() *scene {
+			s := newScene(64, &tomorrow, 2)
+			for _, node := range []string{"A0", "A1"} {
+				s.Ahead = append(s.Ahead, forecast.Ahead{Run: rqv1.NamespacedName{Name: "for " + node},
+					Owner: "org:b", At: tomorrow.Add(10 * time.Second), Shielded: tomorrow.Add(time.Hour),
+					Holds: []resolver.Holding{{Node: node, GPUs: 8}}})
+			}
+			return s
+		}, 1, "no date: WindowClosed"},
 		"nobody pays": {func() *scene { return newScene(8, nil, 2) }, 2, "no date: InsufficientBudget"},
 		"never fits":  {func() *scene { return newScene(64, nil, 2) }, 3, "no date: NeverFits"},
 		"behind another Reservation": {func() *scene {

@@ -144,20 +144,47 @@ func (t *timeline) neverStarts() *plan.Refusal {
 const stretches = 16
 
 // firstFrom returns the number of the first event, from one to another, from which something holds. Between events that
-// take, what holds once holds on, so that binary search finds it.
+// take, what holds once holds on, so that binary search finds it; unless GPU-hours run out meanwhile, which those spend
+// who run: then it is looked for as long as somebody pays, from each window's opening on.
 func (t *timeline) firstFrom(from, to int, holds func(at time.Time) bool) (int, bool) {
-	for n := 0; from <= to && n < stretches; n++ {
+	for n := 0; from <= to && n < stretches; {
+		from = t.taken(from, to)
 		end := from
-		for end < to && !t.events[end].takes {
+		for end < to && !t.events[end].takes && !t.events[end].opens {
 			end++
 		}
-		if t.holdsAfter(end, holds) {
-			found := from + sort.Search(end-from, func(i int) bool { return t.holdsAfter(from+i, holds) })
-			return found, true
+		last, held := end, t.holdsAfter(end, holds)
+		if !held {
+			last = t.stillPaid(from, end)
+			held = last >= from && t.holdsAfter(last, holds)
+		}
+		if held {
+			return from + sort.Search(last-from, func(i int) bool { return t.holdsAfter(from+i, holds) }), true
+		}
+		if end < to && t.events[end].takes {
+			n++
 		}
 		from = end + 1
 	}
 	return 0, false
+}
+
+// stillPaid returns the number of the last event, from one to another, after which somebody pays, if nobody does after
+// all of them; else the number before the first.
+func (t *timeline) stillPaid(from, to int) int {
+	if t.holdsAfter(to, t.paid) {
+		return from - 1 // it is room that is short
+	}
+	return from - 1 + sort.Search(to-from, func(i int) bool { return !t.holdsAfter(from+i, t.paid) })
+}
+
+// taken returns the number of an event up to which all is taken that is at the same instant: nobody fits in between,
+// although somebody may begin to pay at that instant.
+func (t *timeline) taken(n, to int) int {
+	for n < to && t.events[n-1].takes && t.events[n].at.Equal(t.events[n-1].at) && !t.events[n].younger() {
+		n++
+	}
+	return n
 }
 
 func (t *timeline) holdsAfter(n int, holds func(at time.Time) bool) bool {
