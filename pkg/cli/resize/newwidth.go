@@ -31,14 +31,14 @@ func (r *resize) newWidth(run *rqv1.Run) (int32, error) {
 	case phase == rqv1.RunCompleted, phase == rqv1.RunFailed:
 		return refused("the Run is %s and holds nothing any more", phase)
 	}
-	to, least, most := r.to, m.MinTotalGPUs, m.MaxTotalGPUs
+	to, least, most, step := int64(r.to), int64(m.MinTotalGPUs), int64(m.MaxTotalGPUs), int64(m.StepGPUs)
 	switch {
 	case r.by > 0 && r.wider:
-		to = desired + r.by
+		to = int64(desired) + int64(r.by)
 	case r.by > 0:
-		to = hasWidth(run) - r.by
+		to = int64(hasWidth(run)) - int64(r.by)
 	}
-	switch over := (to - least) % m.StepGPUs; {
+	switch over := (to - least) % step; {
 	case to < least:
 		return refused("%s: %d is less than malleable.minTotalGPUs (R24); %d is the least", field, to, least)
 	case to > most:
@@ -46,11 +46,11 @@ func (r *resize) newWidth(run *rqv1.Run) (int32, error) {
 	case over != 0:
 		return refused("%s: %d is not malleable.minTotalGPUs (%d) plus whole steps of malleable.stepGPUs (%d) (R16); %d "+
 			"and %d are",
-			field, to, least, m.StepGPUs, to-over, to-over+m.StepGPUs)
-	case r.wider && to < desired:
+			field, to, least, step, to-over, to-over+step)
+	case r.wider && to < int64(desired):
 		return refused("%s: %d is less than the %d GPUs that it desires; use kubectl runs shrink", field, to, desired)
-	case !r.wider && to > desired:
+	case !r.wider && to > int64(desired):
 		return refused("%s: %d is more than the %d GPUs that it desires; use kubectl runs grow", field, to, desired)
 	}
-	return to, nil
+	return int32(to), nil
 }

@@ -81,7 +81,7 @@ func (r *resize) run(ctx context.Context, names []string) error {
 	}
 	patch := fmt.Appendf(nil, `{"spec":{"malleable":{"desiredTotalGPUs":%d}}}`, to)
 	if err := c.Patch(ctx, &run, client.RawPatch("application/merge-patch+json", patch)); err != nil {
-		return err
+		return session.NotFoundInWords(err, namespace, names[0])
 	}
 	fmt.Fprintf(r.Out, "Run %s desires %d GPUs now, %d before\n", run.Name, to, was)
 	fmt.Fprintf(r.ErrOut, "Follow with: kubectl runs watch -n %s %s\n", namespace, run.Name)
