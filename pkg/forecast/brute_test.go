@@ -53,8 +53,8 @@ func (w *world) look(s *forecast.State) seen {
 	return out
 }
 
-// The date that a Run is promised is the first at which it fits, found by trying every instant on a world that is built
-// anew; a Run that gets none fits at none. The fleet and the accounts are as they were afterwards.
+// The date that a Run is promised is the first at which it fits, found by trying every instant on a world that is
+// built anew; a Run that gets none fits at none. The fleet and the accounts are as they were afterwards.
 func TestThePromiseIsTheFirstInstantThatFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
@@ -113,8 +113,9 @@ func (w *world) onlyLeaving(after time.Duration) *world {
 	return &out
 }
 
-// Where others may be cut, a Run that is promised a start by cuts would not start without them until then, nor once those
-// are gone who are leaving anyway; the cuts that are published suffice, and it is going to lie where it was said.
+// Where others may be cut, a Run that is promised a start by cuts would not start without them until then, nor once
+// those are gone who are leaving anyway; the cuts that are published suffice, and it is going to lie where it was
+// said.
 func TestAPromiseOfCutsIsNeededAndEnough(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)

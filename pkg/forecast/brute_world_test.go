@@ -60,13 +60,15 @@ func drawWorld(t *rapid.T) *world {
 		}
 	}
 	for i := range rapid.IntRange(1, 2).Draw(t, "envelopes") {
-		e := rqv1.Envelope{Name: fmt.Sprint("e", i), Flavor: flavor, Concurrency: int32(8 * rapid.IntRange(1, 5).Draw(t, "concurrency"))}
+		e := rqv1.Envelope{Name: fmt.Sprint("e", i), Flavor: flavor, Concurrency: int32(8 * rapid.IntRange(1, 5).Draw(t,
+			"concurrency"))}
 		if rapid.IntRange(0, 2).Draw(t, "opens") == 0 {
 			at := metav1.NewTime(noon.Add(minutes(t, "start")))
 			e.Start = &at
 		}
 		if rapid.IntRange(0, 2).Draw(t, "closes") == 0 {
-			at := metav1.NewTime(noon.Add(minutes(t, "end") + 80*time.Minute*time.Duration(rapid.IntRange(0, 1).Draw(t, "later"))))
+			at := metav1.NewTime(noon.Add(minutes(t, "end") + 80*time.Minute*time.Duration(rapid.IntRange(0, 1).Draw(t,
+				"later"))))
 			e.End = &at
 		}
 		if rapid.IntRange(0, 2).Draw(t, "limited") == 0 {
@@ -93,7 +95,8 @@ func drawWorld(t *rapid.T) *world {
 	}
 	for i := range rapid.IntRange(0, 2).Draw(t, "ahead") {
 		c := claimant{younger: rapid.Bool().Draw(t, "younger")}
-		c.tenant = tenant{name: fmt.Sprint("ahead", i), node: rapid.SampledFrom(sortedKeys(w.nodes)).Draw(t, "slice"), gpus: 4,
+		c.tenant = tenant{name: fmt.Sprint("ahead", i), node: rapid.SampledFrom(sortedKeys(w.nodes)).Draw(t, "slice"),
+			gpus:  4,
 			payer: payers(t), ends: minutes(t, "starts")}
 		w.ahead = append(w.ahead, c)
 	}
@@ -190,8 +193,8 @@ func (w *world) instants() []time.Time {
 	return slices.Compact(out)
 }
 
-// at builds the world as it is going to be for somebody who starts at an instant: Reservations ahead have taken what is
-// theirs by then, younger ones only before, and what ends then is free.
+// at builds the world as it is going to be for somebody who starts at an instant: Reservations ahead have taken what
+// is theirs by then, younger ones only before, and what ends then is free.
 func (w *world) at(at time.Time) *forecast.State {
 	s := w.now()
 	for i := range s.Ahead {
@@ -227,8 +230,8 @@ func (w *world) fits(at time.Time) bool {
 	return refusal == nil
 }
 
-// exact says that no GPU-hours can run out again that an end has given back: such a moment may be missed, and the Run starts
-// then although it was promised to start later.
+// exact says that no GPU-hours can run out again that an end has given back: such a moment may be missed, and the Run
+// starts then although it was promised to start later.
 func (w *world) exact() bool {
 	limited := slices.ContainsFunc(w.envelopes, func(e rqv1.Envelope) bool { return e.MaxGPUHours != nil })
 	return !limited || !slices.ContainsFunc(w.tenants, func(h tenant) bool { return h.payer != "" && h.ends > 0 })

@@ -85,8 +85,8 @@ func TestAgainIsWhenThereIsEvidence(t *testing.T) {
 	})
 }
 
-// Nobody is taken for lost by a sign that does not count against the limit: else many nodes that fail together would be
-// taken for lost one by one, none of them held back.
+// Nobody is taken for lost by a sign that does not count against the limit: else many nodes that fail together would
+// be taken for lost one by one, none of them held back.
 func TestEveryLossBySignCountsAgainstTheLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, s, contact, now := drawn(t)

@@ -121,7 +121,8 @@ func TestSayThatNodesAreLost(t *testing.T) {
 			}
 			lost = append(lost, o)
 			at, reason, why, _ := nodeloss.Told(record)
-			if !at.Equal(clitest.Noon.Add(3600e9)) || reason != nodeloss.Administrator || !strings.HasPrefix(why, "said by ada: ") {
+			if !at.Equal(clitest.Noon.Add(3600e9)) || reason != nodeloss.Administrator || !strings.HasPrefix(why,
+				"said by ada: ") {
 				t.Errorf("%s: node %s is recorded as %q", name, o, record)
 			}
 		}
@@ -131,8 +132,8 @@ func TestSayThatNodesAreLost(t *testing.T) {
 	}
 }
 
-// All nodes are cordoned before the first is lost, so that what moves away from one does not come to another; and a node
-// that is another one by then, under the same name, is not recorded.
+// All nodes are cordoned before the first is lost, so that what moves away from one does not come to another; and a
+// node that is another one by then, under the same name, is not recorded.
 func TestWhatHappensMeanwhile(t *testing.T) {
 	server := clitest.NewServer(t, nodeOf("n1", corev1.ConditionUnknown), nodeOf("n2", corev1.ConditionUnknown))
 	patches := 0

@@ -12,7 +12,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 )
 
-// TestResize asks for widths as a user does, and looks at what the Run desires afterwards: what is refused changes nothing.
+// TestResize asks for widths as a user does, and looks at what the Run desires afterwards: what is refused changes
+// nothing.
 func TestResize(t *testing.T) {
 	for name, c := range map[string]struct {
 		verb, args string
@@ -24,26 +25,40 @@ func TestResize(t *testing.T) {
 		"grow by a step": {verb: "grow", args: "trainer --by 32", desired: "160",
 			told: []string{"Run trainer desires 160 GPUs now, 128 before", "kubectl runs watch -n rai trainer"}},
 		"grow to all": {verb: "grow", args: "trainer --to=160", desired: "160"},
-		"shrink":      {verb: "shrink", args: "trainer --by 32", desired: "96", told: []string{"desires 96 GPUs now, 128 before"}},
+		"shrink": {verb: "shrink", args: "trainer --by 32", desired: "96",
+			told: []string{"desires 96 GPUs now, 128 before"}},
 		"shrink one that never said what it desires": {verb: "shrink", args: "trainer --by 32", desired: "96",
-			edit: func(r *rqv1.Run) { r.Spec.Malleable.DesiredTotalGPUs = nil }, told: []string{"desires 96 GPUs now, 160 before"}},
+			edit: func(r *rqv1.Run) { r.Spec.Malleable.DesiredTotalGPUs = nil },
+			told: []string{"desires 96 GPUs now, 160 before"}},
 		"to what it desires": {verb: "grow", args: "trainer --to 128", desired: "128",
 			told: []string{"desires 128 GPUs already"}},
-		"by more than there are numbers": {verb: "grow", args: "trainer --by 2147483647", code: session.ExitError, desired: "128",
-			told: []string{"is more than malleable.maxTotalGPUs (R23); 160 is the most"}},
-		"by the least that is too much": {verb: "grow", args: "trainer --by 2147483520", code: session.ExitError, desired: "128",
-			told: []string{"2147483648 is more than malleable.maxTotalGPUs"}},
-		"shrink by more than there is": {verb: "shrink", args: "trainer --by 2147483647", code: session.ExitError, desired: "128",
-			told: []string{"is less than malleable.minTotalGPUs (R24); 96 is the least"}},
-		"by nothing":         {verb: "grow", args: "trainer --by 0", code: session.ExitUsage, desired: "128", told: []string{"positive number"}},
-		"by less":            {verb: "grow", args: "trainer --by=-32", code: session.ExitUsage, desired: "128", told: []string{"positive number"}},
-		"by and to":          {verb: "grow", args: "trainer --by 32 --to 160", code: session.ExitUsage, desired: "128", told: []string{"[by to]"}},
-		"neither by nor to":  {verb: "grow", args: "trainer", code: session.ExitUsage, desired: "128", told: []string{"[by to]"}},
-		"no number":          {verb: "grow", args: "trainer --by half", code: session.ExitUsage, desired: "128", told: []string{"half"}},
-		"no Run":             {verb: "grow", args: "--by 32", code: session.ExitUsage, desired: "128", told: []string{"say which Run"}},
-		"another Run":        {verb: "grow", args: "trianer --by 32", code: session.ExitError, desired: "128", told: []string{`Run "trianer" not found in namespace "rai"`, "kubectl runs list -A"}},
-		"another namespace":  {verb: "grow", args: "trainer --by 32 -n mm", code: session.ExitError, desired: "128", told: []string{`not found in namespace "mm"`}},
-		"one that has ended": {verb: "shrink", args: "trainer --by 32", code: session.ExitError, desired: "128", edit: func(r *rqv1.Run) { r.Status.Phase = rqv1.RunCompleted }, told: []string{"is Completed and holds nothing"}},
+		"by more than there are numbers": {verb: "grow", args: "trainer --by 2147483647", code: session.ExitError,
+			desired: "128",
+			told:    []string{"is more than malleable.maxTotalGPUs (R23); 160 is the most"}},
+		"by the least that is too much": {verb: "grow", args: "trainer --by 2147483520", code: session.ExitError,
+			desired: "128",
+			told:    []string{"2147483648 is more than malleable.maxTotalGPUs"}},
+		"shrink by more than there is": {verb: "shrink", args: "trainer --by 2147483647", code: session.ExitError,
+			desired: "128",
+			told:    []string{"is less than malleable.minTotalGPUs (R24); 96 is the least"}},
+		"by nothing": {verb: "grow", args: "trainer --by 0", code: session.ExitUsage, desired: "128",
+			told: []string{"positive number"}},
+		"by less": {verb: "grow", args: "trainer --by=-32", code: session.ExitUsage, desired: "128",
+			told: []string{"positive number"}},
+		"by and to": {verb: "grow", args: "trainer --by 32 --to 160", code: session.ExitUsage, desired: "128",
+			told: []string{"[by to]"}},
+		"neither by nor to": {verb: "grow", args: "trainer", code: session.ExitUsage, desired: "128",
+			told: []string{"[by to]"}},
+		"no number": {verb: "grow", args: "trainer --by half", code: session.ExitUsage, desired: "128",
+			told: []string{"half"}},
+		"no Run": {verb: "grow", args: "--by 32", code: session.ExitUsage, desired: "128",
+			told: []string{"say which Run"}},
+		"another Run": {verb: "grow", args: "trianer --by 32", code: session.ExitError, desired: "128",
+			told: []string{`Run "trianer" not found in namespace "rai"`, "kubectl runs list -A"}},
+		"another namespace": {verb: "grow", args: "trainer --by 32 -n mm", code: session.ExitError, desired: "128",
+			told: []string{`not found in namespace "mm"`}},
+		"one that has ended": {verb: "shrink", args: "trainer --by 32", code: session.ExitError, desired: "128",
+			edit: func(r *rqv1.Run) { r.Status.Phase = rqv1.RunCompleted }, told: []string{"is Completed and holds nothing"}},
 	} {
 		run := elasticRun(c.edit)
 		server := clitest.NewServer(t, run)
@@ -69,7 +84,8 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// TestARunThatIsGoneMeanwhile is not there any more when its width is written: that is told as if it had never been there.
+// TestARunThatIsGoneMeanwhile is not there any more when its width is written: that is told as if it had never been
+// there.
 func TestARunThatIsGoneMeanwhile(t *testing.T) {
 	run := elasticRun(nil)
 	server := clitest.NewServer(t, run)
@@ -94,10 +110,14 @@ func TestWithoutTheRight(t *testing.T) {
 		err  error
 		told []string
 	}{
-		"to read":                   {"get runs/trainer", clitest.Forbidden("get", "runs"), []string{`cannot get resource "runs"`, "ask an administrator"}},
-		"to write":                  {"patch runs/trainer", clitest.Forbidden("patch", "runs"), []string{`cannot patch resource "runs"`, "ask an administrator"}},
-		"a policy":                  {"patch runs/trainer", apierrors.NewInvalid(kind, "trainer", nil), []string{`"trainer" is invalid`}},
-		"somebody who is not known": {"get runs/trainer", apierrors.NewUnauthorized("who?"), []string{"does not accept these credentials", "--kubeconfig"}},
+		"to read": {"get runs/trainer", clitest.Forbidden("get", "runs"),
+			[]string{`cannot get resource "runs"`, "ask an administrator"}},
+		"to write": {"patch runs/trainer", clitest.Forbidden("patch", "runs"),
+			[]string{`cannot patch resource "runs"`, "ask an administrator"}},
+		"a policy": {"patch runs/trainer", apierrors.NewInvalid(kind, "trainer", nil),
+			[]string{`"trainer" is invalid`}},
+		"somebody who is not known": {"get runs/trainer", apierrors.NewUnauthorized("who?"),
+			[]string{"does not accept these credentials", "--kubeconfig"}},
 	} {
 		server := clitest.NewServer(t, elasticRun(nil))
 		server.Before = func(request string) error {
