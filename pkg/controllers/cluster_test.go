@@ -33,8 +33,8 @@ type cluster struct {
 	clock *clocktesting.FakeClock
 	told  *events.FakeRecorder
 	made  int // pods, which have UIDs from when they are seen
-	// runsHang says that the watch of Runs tells nothing for now.
-	runsHang bool
+	// runsHang says that the watch of Runs tells nothing for now, and podsHang that that of our pods does not.
+	runsHang, podsHang bool
 }
 
 // newCluster has two nodes of eight GPUs, which a Budget pays for.
@@ -125,6 +125,9 @@ func (c *cluster) see() {
 			pods.Items[i].UID = types.UID(fmt.Sprintf("pod%d", c.made))
 			c.update(&pods.Items[i])
 		}
+	}
+	if c.podsHang {
+		return
 	}
 	kept(c, c.watches.pods, pods.Items, func(p *corev1.Pod) { c.book.SetPod(p); c.book.SetMember(p) },
 		func(p *corev1.Pod) { c.tellGone(p); c.book.DeletePod(p); c.book.DeleteMember(p) })

@@ -17,6 +17,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/reconcile"
 )
 
@@ -49,6 +50,13 @@ func (e evidence) ask(ctx context.Context, q *reconcile.Question) (bool, error) 
 		lease := &rqv1.Lease{}
 		err := e.client.Get(ctx, q.Lease, lease)
 		return apierrors.IsNotFound(err) || err == nil && lease.Status.Closed, ignore(err, apierrors.IsNotFound)
+	case lifecycle.Unbound:
+		pod, err := e.kube.CoreV1().Pods(q.Pod.Namespace).Get(ctx, q.Pod.Name, metav1.GetOptions{})
+		if err != nil {
+			return apierrors.IsNotFound(err), ignore(err, apierrors.IsNotFound)
+		}
+		run, _ := rank.RunOf(pod)
+		return run != q.UID || pod.Spec.NodeName == "", nil
 	case lifecycle.RunGone:
 		run := &rqv1.Run{}
 		switch err := e.client.Get(ctx, q.Run, run); {

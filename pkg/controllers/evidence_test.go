@@ -35,16 +35,19 @@ func named(name string, uid types.UID) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: "ns", Name: name, UID: uid}
 }
 
-// TestAsk asks of nodes, Leases and Runs whether they are gone.
+// TestAsk asks of nodes, Leases and Runs whether they are gone, and of pods whether they are not bound.
 func TestAsk(t *testing.T) {
 	recorded := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "lost", Annotations: map[string]string{rqv1.AnnotationLost: "somebody says so"}},
 		Spec:       corev1.NodeSpec{Unschedulable: true}}
 	closedLease := &rqv1.Lease{ObjectMeta: named("closed", "l"), Status: rqv1.LeaseStatus{Closed: true}}
+	boundPod, unbound := rankOf(0, corev1.PodRunning), rankOf(1, corev1.PodPending)
+	unbound.Spec.NodeName = ""
 	e := evidence{
 		client: ours(t, &rqv1.Run{ObjectMeta: named("train", "run")}, &rqv1.Lease{ObjectMeta: named("open", "o")},
 			closedLease),
-		kube: kubefake.NewClientset(recorded, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "stands"}}),
+		kube: kubefake.NewClientset(recorded, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "stands"}}, boundPod,
+			unbound),
 	}
 	lease := func(name string) reconcile.Question {
 		return reconcile.Question{If: lifecycle.Unpaid, Lease: types.NamespacedName{Namespace: "ns", Name: name}}
@@ -53,14 +56,19 @@ func TestAsk(t *testing.T) {
 		return reconcile.Question{If: lifecycle.RunGone, Run: types.NamespacedName{Namespace: "ns", Name: name}, UID: uid}
 	}
 	node := func(name string) reconcile.Question { return reconcile.Question{If: lifecycle.NodeLost, Node: name} }
+	pod := func(name string, run types.UID) reconcile.Question {
+		return reconcile.Question{If: lifecycle.Unbound, Pod: types.NamespacedName{Namespace: "ns", Name: name}, UID: run}
+	}
 	answers, err := e.Ask(t.Context(), []reconcile.Question{
 		node("lost"), node("stands"), node("none"), lease("open"), lease("closed"), lease("none"),
 		run("train", "run"), run("train", "earlier"), run("none", "run"),
+		pod("train-0", "run"), pod("train-0", "earlier"), pod("train-1", "run"), pod("train-2", "run"),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]bool{true, false, true, false, true, true, false, true, true}, answers); diff != "" {
+	want := []bool{true, false, true, false, true, true, false, true, true, false, true, true, true}
+	if diff := cmp.Diff(want, answers); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if answers, err := e.Ask(t.Context(), []reconcile.Question{{If: "Rumor"}, node("lost")}); err == nil || answers[0] ||

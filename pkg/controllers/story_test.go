@@ -275,3 +275,26 @@ func TestNothingIsDecidedOnAnOldStatus(t *testing.T) {
 		{happens: func(c *cluster) { c.runsHang = false }, wrote: theLeases[1:], says: "Failed: pod train-0 failed"},
 	})
 }
+
+// TestABindingThatIsNotSeen has a gang be bound while the watch of its pods tells nothing, for longer than a gang may
+// be bound in part: the Leases are seen, and the pods seem not to be bound. Nobody ends them for it.
+func TestABindingThatIsNotSeen(t *testing.T) {
+	for _, first := range []string{"train-0", "train-1"} {
+		c := newCluster(t)
+		c.submit()
+		later := func(hangs bool) func(c *cluster) {
+			return func(c *cluster) {
+				c.podsHang = hangs
+				c.bind()
+				c.clock.Step(time.Hour)
+			}
+		}
+		play(t, c, []scene{
+			{wrote: all([]string{theService}, thePods)},
+			{},
+			{happens: later(true)},
+			{faults: []fault{{on: "get pods " + first, err: broken500}}, fails: first == "train-0"},
+			{happens: func(c *cluster) { c.podsHang = false }, wrote: []string{theStatus}, says: "Running: bound 16 GPUs"},
+		})
+	}
+}

@@ -29,6 +29,8 @@ const (
 	NodeLost Evidence = "NodeLost"
 	// Unpaid: the pod is bound and has no open Lease.
 	Unpaid Evidence = "Unpaid"
+	// Unbound: there is no pod of the name that the Run has made and that is bound.
+	Unbound Evidence = "Unbound"
 	// RunGone: there is no Run of the pod's name with the UID that made it.
 	RunGone Evidence = "RunGone"
 )
@@ -39,7 +41,9 @@ type Deletion struct {
 	If  Evidence
 	// Node is the pod's, or its Lease's while the pod is not bound.
 	Node string
-	// Run made the pod; set where the evidence is about that Run.
+	// About is the pod that the evidence is about; nil for the one that goes.
+	About *corev1.Pod
+	// Run made the pod; set where the evidence is about that Run, or about what it has made.
 	Run types.UID
 	// GraceSeconds are what the pod has to end where that is less than its own; nil where it is not.
 	GraceSeconds *int64

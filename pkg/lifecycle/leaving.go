@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // deletionsOf returns the pods that the Run gives up.
@@ -13,11 +15,40 @@ func deletionsOf(s *situation) []Deletion {
 	case s.hasEnded():
 		return slices.Concat(endedBy(s, r.ranks, active), endedBy(s, r.spares, present), endedBy(s, r.beyond, active))
 	case s.startsAgain():
-		return endedBy(s, r.all(), present) // also what has ended: every rank runs again
+		out := endedBy(s, r.all(), present) // also what has ended: every rank runs again
+		if s.overdue() && !s.requeued() && !s.edited {
+			unlessWhole(s, out)
+		}
+		return out
 	case s.facts.Shape != nil:
 		return endedBy(s, r.spares, present) // nobody is left that they could replace
 	}
 	return leaving(s)
+}
+
+// unlessWhole has the pods of a gang go only if it has not started, as it seems: of the first of its pods that seems
+// not to run, the API server is asked. What has been told to go is not whole again.
+func unlessWhole(s *situation, gang []Deletion) {
+	parts := slices.Concat(s.roster.core(), s.roster.coreSpares())
+	first := slices.IndexFunc(parts, func(pod *corev1.Pod) bool { return !present(pod) || !s.facts.runs(pod) })
+	if first < 0 || parts[first] != nil && !present(parts[first]) {
+		return
+	}
+	about, evidence := parts[first], Unbound
+	switch ranks := len(s.roster.core()); {
+	case bound(about):
+		evidence = Unpaid
+	case about == nil:
+		part := rank.Part{Index: first}
+		if first >= ranks {
+			part = rank.Part{Index: first - ranks, Spare: true}
+		}
+		about = &corev1.Pod{}
+		about.Namespace, about.Name = s.facts.Run.Namespace, part.PodName(s.facts.Run.Name)
+	}
+	for i := range gang {
+		gang[i].If, gang[i].About, gang[i].Run = evidence, about, s.facts.Run.UID
+	}
 }
 
 // endedBy returns deletions of the pods of a kind; a pod that is cut gets notice.
@@ -72,7 +103,7 @@ func suspect(f *facts, pod *corev1.Pod) (Deletion, bool) {
 	if lease != nil && !bound(pod) {
 		node = lease.Node()
 		if active(pod) && f.Now.Sub(lease.Spec.Start.Time) > f.GangDeadline {
-			return Deletion{Pod: pod, Node: node}, true
+			return Deletion{Pod: pod, If: Unbound, Node: node, Run: f.Run.UID}, true
 		}
 	}
 	switch {

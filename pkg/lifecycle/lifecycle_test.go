@@ -187,15 +187,16 @@ func TestDecide(t *testing.T) {
 			scene(func(o *Observed) { o.pods("n0", "-", "-", "-"); o.leases(time.Second, map[int]string{0: "n0"}) }), ""},
 		"and ended after it": {
 			scene(func(o *Observed) { o.pods("n0", "-", "-", "-"); o.leases(2*time.Minute, map[int]string{0: "n0"}) }),
-			"delete run-0; delete run-1; delete run-2; delete run-3; Pending: not every pod could be bound within 1m0s; the " +
-				"Run starts again"},
+			"delete run-0 if Unbound; delete run-1 if Unbound; delete run-2 if Unbound; delete run-3 if Unbound; Pending: not " +
+				"every pod could be bound within 1m0s; the Run starts again"},
 		"also when what is bound is beyond the width that it desires by then": {
 			scene(func(o *Observed) {
 				o.Demand.Groups = 1
 				o.pods("-", "-", "n2", "")
 				o.leases(2*time.Minute, map[int]string{2: "n2"})
 			}),
-			"delete run-0; delete run-1; delete run-2; Pending: not every pod could be bound within 1m0s; the Run starts again"},
+			"delete run-0 if Unbound; delete run-1 if Unbound; delete run-2 if Unbound; Pending: not every pod could be bound " +
+				"within 1m0s; the Run starts again"},
 		"the Leases of an ended start are closed as the pods go": {
 			scene(func(o *Observed) {
 				o.pods("", "n1 deleting", "-", "-")
@@ -204,7 +205,7 @@ func TestDecide(t *testing.T) {
 			"close lease-0 Unwound; create run-0"},
 		"a pod of a running Run that cannot be bound where its Lease says": {
 			scene(func(o *Observed) { o.pods("n0", "-", "n2", "n3"); started(o) }),
-			"delete run-1; Running: replacing 1 of 4 pods"},
+			"delete run-1 if Unbound; Running: replacing 1 of 4 pods"},
 		"a pod that ends because it was told to go is replaced": {
 			scene(func(o *Observed) {
 				o.pods("n0", "n1 Succeeded", "n2", "n3")

@@ -38,8 +38,9 @@ func TestDecideWithSpares(t *testing.T) {
 			"create run-0; create run-1; create run-2; create run-3; create run-s0; create run-s1"},
 		"it runs when all are bound": {spared(pending, "n4", "n5"), "Running: bound 32 GPUs"},
 		"and not before": {spared(pending, "n4", "-"),
-			"delete run-0; delete run-1; delete run-2; delete run-3; delete run-s0; delete run-s1; Pending: not every pod " +
-				"could be bound within 1m0s; the Run starts again"},
+			"delete run-0 if Unbound; delete run-1 if Unbound; delete run-2 if Unbound; delete run-3 if Unbound; delete " +
+				"run-s0 if Unbound; delete run-s1 if Unbound; Pending: not every pod could be bound within 1m0s; the Run starts " +
+				"again"},
 		"a running Run goes on without a spare": {
 			spared(nil, "n4", ""), "close lease-s1 Deleted; create run-s1; Running: bound 32 GPUs"},
 		"and without room for one": {
@@ -56,7 +57,7 @@ func TestDecideWithSpares(t *testing.T) {
 			spared(func(o *Observed) { o.Leases = o.Leases[:5] }, "n4", "n5"),
 			"delete run-s1 if Unpaid; Running: bound 32 GPUs"},
 		"a spare that cannot be bound where its Lease says": {
-			spared(nil, "n4", "-"), "delete run-s1; Running: bound 32 GPUs"},
+			spared(nil, "n4", "-"), "delete run-s1 if Unbound; Running: bound 32 GPUs"},
 		"spares go when all ranks have ended well": {
 			spared(func(o *Observed) {
 				for _, pod := range o.Pods[:4] {

@@ -48,6 +48,8 @@ type Question struct {
 	If lifecycle.Evidence
 	// Node is not to exist, or to be recorded as lost, where that is what it is about.
 	Node string
+	// Pod is not to be bound if the Run with the UID has made it.
+	Pod types.NamespacedName
 	// Run is not to exist with the UID.
 	Run types.NamespacedName
 	UID types.UID

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -14,8 +15,9 @@ import (
 )
 
 // deletePods deletes those pods for which the API server itself says that there is evidence. What could not be found
-// out of some holds up no others.
-func (r *Runs) deletePods(ctx context.Context, deletions []lifecycle.Deletion) error {
+// out of some holds up no others. Behind says that the cache of pods, or that of Leases, lacks what a pod was to go
+// for: an event is on its way.
+func (r *Runs) deletePods(ctx context.Context, deletions []lifecycle.Deletion) (behind bool, err error) {
 	var questions []Question
 	at := map[Question]int{}
 	for i := range deletions {
@@ -32,27 +34,32 @@ func (r *Runs) deletePods(ctx context.Context, deletions []lifecycle.Deletion) e
 	}
 	var certain []lifecycle.Deletion
 	for _, d := range deletions {
-		if q := questionOf(&d); q.If == lifecycle.NoEvidence || answers[at[q]] {
+		q := questionOf(&d)
+		if q.If == lifecycle.NoEvidence || answers[at[q]] {
 			d.GraceSeconds = grace(&d)
 			certain = append(certain, d)
+		} else if q.If == lifecycle.Unbound || q.If == lifecycle.Unpaid {
+			behind = true
 		}
 	}
 	if len(certain) == 0 {
-		return unanswered
+		return behind, unanswered
 	}
-	return errors.Join(unanswered, r.api.DeletePods(ctx, certain))
+	return behind, errors.Join(unanswered, r.api.DeletePods(ctx, certain))
 }
 
 // questionOf returns what is to be so before a pod is deleted; pods of one node, or one Run, share the question.
 func questionOf(d *lifecycle.Deletion) Question {
-	q := Question{If: d.If}
+	q, about := Question{If: d.If}, cmp.Or(d.About, d.Pod)
 	switch d.If {
 	case lifecycle.NodeLost:
 		q.Node = d.Node
 	case lifecycle.RunGone:
 		q.Run, q.UID = types.NamespacedName{Namespace: d.Pod.Namespace, Name: d.Pod.Labels[rqv1.LabelRun]}, d.Run
 	case lifecycle.Unpaid:
-		q.Lease = types.NamespacedName{Namespace: d.Pod.Namespace, Name: rank.LeaseName(d.Pod.Name, d.Pod.UID)}
+		q.Lease = types.NamespacedName{Namespace: about.Namespace, Name: rank.LeaseName(about.Name, about.UID)}
+	case lifecycle.Unbound:
+		q.Pod, q.UID = types.NamespacedName{Namespace: about.Namespace, Name: about.Name}, d.Run
 	}
 	return q
 }

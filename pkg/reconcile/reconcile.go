@@ -111,8 +111,8 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 		}
 		out.Unsaid, d.Status = err, nil
 	}
-	if err := r.deletePods(ctx, d.Delete); err != nil {
-		return out, err
+	if behind, err := r.deletePods(ctx, d.Delete); err != nil || behind {
+		return out, err // what comes to the caches looks again
 	}
 	if err := r.numberEpochs(ctx, o.Run, d.Replace, nil, false); err != nil {
 		return out, err
@@ -138,7 +138,8 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 			out.Unsaid, out.After = err, unsaidRest
 			r.problems.Store(o.Name, notTaken("status", err))
 			r.unsaid.Store(o.Name, o.Now.Add(unsaidRest))
-			return out, r.deletePods(ctx, lifecycle.Withdrawn(o))
+			_, err = r.deletePods(ctx, lifecycle.Withdrawn(o))
+			return out, err
 		case err != nil:
 			return out, err
 		}

@@ -48,7 +48,7 @@ func (r *recorder) Ask(_ context.Context, questions []Question) ([]bool, error) 
 	answers := make([]bool, len(questions))
 	var asked []string
 	for i, q := range questions {
-		about := strings.Trim(fmt.Sprint(q.Node, q.UID, q.Lease.Name), " ")
+		about := strings.Trim(fmt.Sprint(q.Node, q.Pod.Name, q.UID, q.Lease.Name), " ")
 		asked = append(asked, fmt.Sprintf("%s(%s)", q.If, about))
 		answers[i] = !r.no[about]
 	}
@@ -154,6 +154,8 @@ func TestOrder(t *testing.T) {
 		err     error
 		want    []string
 		passed  bool // although something failed
+		no      map[string]bool
+		later   bool // an event looks again
 		unsaid  bool
 		problem string
 	}{
@@ -162,6 +164,9 @@ func TestOrder(t *testing.T) {
 		"and does not get that far":       {change: failed, at: "status", err: errAway, want: []string{"status told"}},
 		"nobody can say it": {change: failed, at: "status", err: invalid,
 			want: append([]string{"status told"}, all[:6]...), passed: true, unsaid: true},
+		"what is not so is carried out no further": {change: func(d *lifecycle.Decision) {
+			d.Delete[0].If = lifecycle.Unbound
+		}, no: map[string]bool{"train-9": true}, want: []string{"ask Unbound(train-9)"}, passed: true, later: true},
 		"pods stay":              {at: "delete", err: errAway, want: all[:1]},
 		"no replacement for now": {at: "create train-0", err: errAway, want: all[:3]},
 		"a replacement that is refused": {at: "create train-0", err: errQuota,
@@ -174,7 +179,7 @@ func TestOrder(t *testing.T) {
 		"no status": {at: "status", err: errAway, want: all},
 	} {
 		t.Run(name, func(t *testing.T) {
-			api := &recorder{fails: map[string]error{c.at: c.err}}
+			api := &recorder{fails: map[string]error{c.at: c.err}, no: c.no}
 			runs := New(nil, api, lifecycle.Rules{}, func() time.Time { return noon })
 			d := everything()
 			if c.change != nil {
@@ -184,7 +189,7 @@ func TestOrder(t *testing.T) {
 			if diff := cmp.Diff(c.want, api.calls); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if passed := err == nil; passed != c.passed || passed && out.After != time.Minute {
+			if passed := err == nil; passed != c.passed || passed && !c.later && out.After != time.Minute {
 				t.Errorf("%v, to be looked at again after %s", err, out.After)
 			}
 			if unsaid := out.Unsaid != nil; unsaid != c.unsaid {
@@ -233,7 +238,7 @@ func TestEvidence(t *testing.T) {
 			want: []string{"ask NodeLost(a)", "delete train-1:own"}},
 	} {
 		api := &recorder{no: c.no, fails: map[string]error{"ask": c.err}}
-		err := New(nil, api, lifecycle.Rules{}, nil).deletePods(t.Context(), c.deletions)
+		_, err := New(nil, api, lifecycle.Rules{}, nil).deletePods(t.Context(), c.deletions)
 		if diff := cmp.Diff(c.want, api.calls); diff != "" || !errors.Is(err, c.err) {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
