@@ -42,7 +42,7 @@ func (d *dumps) answer(ctx context.Context, asked *corev1.ConfigMap) {
 	if err == nil && o.Run == nil {
 		err = fmt.Errorf("the scheduler knows of no Run %s", run)
 	}
-	dump.Answer(answered, o, err)
+	dump.Answer(answered, err, o.Plain(), o.Abridged())
 	_, err = d.kube.CoreV1().ConfigMaps(Namespace).Update(ctx, answered, metav1.UpdateOptions{})
 	klog.FromContext(ctx).Info("All that is known of a Run has been asked for", "run", run, "err", err)
 }

@@ -25,8 +25,8 @@ const (
 	keyAnswer  = "observed.json.gz"
 )
 
-// most is how large an answer may be: an object of the API holds no more than a MiB, and encodes it.
-const most = 700 << 10
+// most is how large an answer may be: a ConfigMap holds no more than a MiB.
+const most = 1000 << 10
 
 // Ask makes a ConfigMap ask for a Run.
 func Ask(c *corev1.ConfigMap, run types.NamespacedName) {
@@ -40,21 +40,25 @@ func Asked(c *corev1.ConfigMap) (types.NamespacedName, bool) {
 		c.BinaryData[keyAnswer] == nil
 }
 
-// Answer adds what is known of the Run, or why nothing is.
-func Answer(c *corev1.ConfigMap, observed any, problem error) {
-	var packed bytes.Buffer
-	if problem == nil {
+// Answer adds what is known of the Run, or why nothing is. What is known may be told in several ways, the fullest
+// first: it is told in the first that there is room for.
+func Answer(c *corev1.ConfigMap, problem error, known ...any) {
+	for _, observed := range known {
+		if problem != nil {
+			break
+		}
+		var packed bytes.Buffer
 		w := gzip.NewWriter(&packed)
 		problem = errors.Join(json.NewEncoder(w).Encode(observed), w.Close())
+		if problem == nil && packed.Len() <= most {
+			c.BinaryData = map[string][]byte{keyAnswer: packed.Bytes()}
+			return
+		}
 	}
-	if problem == nil && packed.Len() > most {
+	if problem == nil {
 		problem = errors.New("the answer is too large for a ConfigMap")
 	}
-	if problem != nil {
-		c.Data[keyProblem] = problem.Error()
-		return
-	}
-	c.BinaryData = map[string][]byte{keyAnswer: packed.Bytes()}
+	c.Data[keyProblem] = problem.Error()
 }
 
 // Read returns the answer as JSON; nil when there is none yet.

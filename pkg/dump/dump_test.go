@@ -17,13 +17,15 @@ func TestAnswer(t *testing.T) {
 		noise = append(noise, sum[:]...)
 	}
 	for name, c := range map[string]struct {
-		observed      any
+		known         []any
 		problem       error
 		want, refused string
 	}{
-		"known":     {observed: map[string]int{"x": 1}, want: "{\"x\":1}\n"},
+		"known":     {known: []any{map[string]int{"x": 1}, "in short"}, want: "{\"x\":1}\n"},
 		"not known": {problem: errors.New("there is no such Run"), refused: "there is no such Run"},
-		"too large": {observed: noise, refused: "the answer is too large for a ConfigMap"},
+		"too large": {known: []any{noise, noise}, refused: "the answer is too large for a ConfigMap"},
+		"in short":  {known: []any{noise, "in short"}, want: "\"in short\"\n"},
+		"no JSON":   {known: []any{func() {}, "in short"}, refused: "json: unsupported type: func()"},
 	} {
 		var asked corev1.ConfigMap
 		if _, ok := Asked(&asked); ok {
@@ -36,7 +38,7 @@ func TestAnswer(t *testing.T) {
 		if got, err := Read(&asked); got != nil || err != nil {
 			t.Errorf("%s: before the answer: %s, %v", name, got, err)
 		}
-		Answer(&asked, c.observed, c.problem)
+		Answer(&asked, c.problem, c.known...)
 		if _, ok := Asked(&asked); ok {
 			t.Errorf("%s: it asks although it is answered", name)
 		}

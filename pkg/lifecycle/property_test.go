@@ -13,16 +13,18 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// told is a decision, and the write of the Reservation, as text, with lists in order.
-func told(t *rapid.T, o Observed) string {
-	d, w := Decide(o), Reserve(o)
+// told is what is decided, as text.
+func told(t *rapid.T, o Observed) string { return text(t, Decide(o), Reserve(o)) }
+
+// text is a decision, and the write of the Reservation, as text, with lists in order.
+func text(t *rapid.T, d Decision, w *Write) string {
 	slices.SortFunc(d.Delete, func(x, y Deletion) int { return strings.Compare(x.Pod.Name, y.Pod.Name) })
 	slices.SortFunc(d.Close, func(x, y Closing) int { return strings.Compare(x.Lease.Name, y.Lease.Name) })
-	text, err := json.MarshalIndent([]any{d, w, d.TellFirst()}, "", " ")
+	out, err := json.MarshalIndent([]any{d, w, d.TellFirst()}, "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
+	return string(out)
 }
 
 // TestADecisionFollowsFromTheObservation whatever the order of what was observed, and leaves it as it was.

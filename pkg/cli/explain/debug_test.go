@@ -24,7 +24,7 @@ func question(uid types.UID, name string, age time.Duration, answer any) *corev1
 			CreationTimestamp: clitest.After(time.Hour - age)}}
 	dump.Ask(c, types.NamespacedName{Namespace: "rai", Name: name})
 	if answer != nil {
-		dump.Answer(c, answer, nil)
+		dump.Answer(c, nil, answer)
 	}
 	return c
 }

@@ -1,0 +1,76 @@
+package lifecycle
+
+import (
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// Plain returns an observation without what the API server notes of who wrote which field, which is much and which
+// nothing is decided on.
+func (o Observed) Plain() Observed {
+	if o.Run != nil {
+		run := *o.Run
+		run.ManagedFields = nil
+		o.Run = &run
+	}
+	o.Pods = copies(o.Pods, func(p *corev1.Pod) { p.ManagedFields = nil })
+	o.Leases = copies(o.Leases, func(l *rqv1.Lease) { l.ManagedFields = nil })
+	o.Reservations = copies(o.Reservations, func(r *rqv1.Reservation) { r.ManagedFields = nil })
+	return o
+}
+
+// Abridged returns an observation with the first of its pods as it is, and no more of the others than is decided on: a
+// wide Run's pods differ in little else.
+func (o Observed) Abridged() Observed {
+	o = o.Plain()
+	for i, pod := range o.Pods {
+		if i > 0 {
+			o.Pods[i] = abridged(pod)
+		}
+	}
+	return o
+}
+
+// abridged returns what is decided on of a pod.
+func abridged(pod *corev1.Pod) *corev1.Pod {
+	out := &corev1.Pod{ObjectMeta: pod.ObjectMeta}
+	out.Labels, out.Annotations = ours(pod.Labels), ours(pod.Annotations)
+	out.Spec.NodeName = pod.Spec.NodeName
+	out.Spec.TerminationGracePeriodSeconds = pod.Spec.TerminationGracePeriodSeconds
+	out.Status = corev1.PodStatus{Phase: pod.Status.Phase, Reason: pod.Status.Reason, Message: pod.Status.Message}
+	for _, c := range pod.Status.Conditions {
+		c.LastProbeTime, c.LastTransitionTime = metav1.Time{}, metav1.Time{}
+		out.Status.Conditions = append(out.Status.Conditions, c)
+	}
+	for i := range pod.Status.ContainerStatuses {
+		if t := pod.Status.ContainerStatuses[i].State.Terminated; t != nil {
+			out.Status.ContainerStatuses = append(out.Status.ContainerStatuses, corev1.ContainerStatus{
+				Name: pod.Status.ContainerStatuses[i].Name, State: corev1.ContainerState{
+					Terminated: &corev1.ContainerStateTerminated{ExitCode: t.ExitCode, Reason: t.Reason}}})
+		}
+	}
+	return out
+}
+
+// ours returns the labels or annotations under our own name.
+func ours(all map[string]string) map[string]string {
+	out := maps.Clone(all)
+	maps.DeleteFunc(out, func(key, _ string) bool { return !strings.HasPrefix(key, rqv1.GroupName+"/") })
+	return out
+}
+
+// copies returns copies of some objects, edited.
+func copies[T any](objects []*T, edit func(*T)) []*T {
+	out := make([]*T, len(objects))
+	for i, object := range objects {
+		edited := *object
+		edit(&edited)
+		out[i] = &edited
+	}
+	return out
+}
