@@ -20,6 +20,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 )
 
 const (
@@ -182,7 +183,7 @@ func budgetConditions(b *rqv1.Budget, report book.BudgetReport, now time.Time) [
 			continue // it never was otherwise
 		}
 		condition.ObservedGeneration = b.Generation
-		condition.Message = fmt.Sprintf("%.*s", longestMessage, condition.Message)
+		condition.Message = lifecycle.Shortened(condition.Message, longestMessage)
 		if old == nil || old.Status != condition.Status {
 			condition.LastTransitionTime = metav1.NewTime(now)
 		}
