@@ -2,6 +2,7 @@ package clitest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -134,6 +135,9 @@ func Forbidden(verb, resource string) error {
 		fmt.Errorf("User %q cannot %s resource %q in the namespace %q", "ada", verb, resource, "rai"))
 }
 
+// NotServed is the answer of an API server that does not know the kind.
+var NotServed = errors.New("not served")
+
 func plural(kind string) string { return strings.ToLower(kind) + "s" }
 
 func (s *Server) find(o *unstructured.Unstructured) int {
@@ -245,6 +249,10 @@ func (s *Server) serve(out http.ResponseWriter, r *http.Request) {
 }
 
 func refuse(out http.ResponseWriter, err error) {
+	if err == NotServed {
+		http.Error(out, "404 page not found", http.StatusNotFound)
+		return
+	}
 	status := apierrors.NewInternalError(err).Status()
 	if known, ok := err.(apierrors.APIStatus); ok {
 		status = known.Status()
@@ -263,7 +271,7 @@ func write(out http.ResponseWriter, code int, answer any) {
 func (s *Server) answer(r *http.Request, w wanted) (any, error) {
 	dry := r.URL.Query().Get("dryRun") != ""
 	if w.verb == "list" {
-		return s.list(w), nil
+		return s.list(w, strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList")), nil
 	}
 	if w.verb == "create" {
 		return s.create(r, w, dry)
@@ -283,7 +291,8 @@ func (s *Server) answer(r *http.Request, w wanted) (any, error) {
 	}
 }
 
-func (s *Server) list(w wanted) any {
+// list returns the objects, or their metadata as far as that has a kind of its own.
+func (s *Server) list(w wanted, partial bool) any {
 	items := []any{}
 	for _, o := range s.objects {
 		if w.has(o) {
@@ -296,6 +305,9 @@ func (s *Server) list(w wanted) any {
 	version := "rq.davidlangworthy.io/v1"
 	if slices.Contains([]string{"nodes", "pods", "configmaps", "events"}, w.resource) {
 		version = corev1.SchemeGroupVersion.String()
+	}
+	if partial {
+		kind, version = "PartialObjectMetadataList", metav1.SchemeGroupVersion.String()
 	}
 	return map[string]any{"apiVersion": version, "kind": kind, "items": items,
 		"metadata": map[string]any{"resourceVersion": strconv.Itoa(s.version)}}
