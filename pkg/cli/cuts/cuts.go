@@ -162,13 +162,16 @@ func (c *cuts) callOff(ctx context.Context, args []string) error {
 	return nil
 }
 
-// tidy has what was called off and has ended go with the next word.
+// tidy has what was called off and has ended go with the next word, unless that is about one of the same name.
 func (c *cuts) tidy(ctx context.Context, api client.Client, change map[string]*string) error {
 	state, err := readBrake(ctx, api)
 	if err != nil {
 		return err
 	}
 	for name, off := range state.CalledOff {
+		if _, anew := change[brake.KeyOf(name)]; anew {
+			continue
+		}
 		var r rqv1.Reservation
 		err := api.Get(ctx, name, &r)
 		if apierrors.IsNotFound(err) || err == nil && (r.UID != off.UID && off.UID != "" || r.Status.EndedAt != nil) {
