@@ -329,3 +329,34 @@ func TestADeletedRunLeavesALostNode(t *testing.T) {
 		})
 	}
 }
+
+// TestAQuotaThatIsFullForAMomentLosesNoSwap: the pod that replaces a lost one is refused while the lost one is still
+// counted. Its rank has its spare all the same, also by a process that begins in between.
+func TestAQuotaThatIsFullForAMomentLosesNoSwap(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		tell(t, func(w *world) {
+			w.guarded(4, 2, 1)
+			spare := w.on("run0-s0")
+			w.Lose(w.on("run0-0"))
+			w.quota(0)
+			for range 3 {
+				w.reconcile("run0")
+				w.Pass(time.Second)
+			}
+			if restarts {
+				w.crash()
+			}
+			w.quota(-1)
+			w.settle()
+			if on, said := w.on("run0-0"), w.Runs["run0"].Status.Message; on != spare || said != swapped {
+				w.t.Errorf("restarted %v: the rank is on %q, want %s, and its Run says %q", restarts, on, spare, said)
+			}
+			want := map[string]int{"NodeFailure": 1, "Swap": 1, "open Swap Active": 1, "open Start Active": 1,
+				"open Start Spare": 1}
+			if diff := cmp.Diff(want, w.ledger("run0")); diff != "" {
+				w.t.Errorf("restarted %v: the ledger (-want +got):\n%s", restarts, diff)
+			}
+			w.checkSettled()
+		})
+	}
+}

@@ -126,18 +126,25 @@ func (t *nodeTable) forgetNode(name string) {
 	delete(t.tainted, name)
 }
 
-// lostRanks returns the ranks of a running gang that were refused a place after a node was lost with the last one that
-// they had.
-func (t *nodeTable) lostRanks(g *gang) []int {
-	if !g.started() || g.refusal == nil {
+// lostRanks returns the ranks of a running gang that have no place since a node was lost with the last one that they
+// had, and those nodes.
+func (t *nodeTable) lostRanks(g *gang) map[int]string {
+	if !g.started() {
 		return nil
 	}
-	var out []int
+	var out map[int]string
 	for index, m := range g.active.between(0, g.active.size) {
-		if last := g.latest[rank.Part{Index: index}]; (m == nil || m.stage == unplaced) && last != nil &&
-			(last.reason == rqv1.ClosedNodeFailure || !t.stands(last.node)) {
-			out = append(out, index)
+		if m != nil && m.stage > unplaced {
+			continue
 		}
+		last := g.latest[rank.Part{Index: index}]
+		if last == nil || last.reason != rqv1.ClosedNodeFailure && t.stands(last.node) {
+			continue
+		}
+		if out == nil {
+			out = map[int]string{}
+		}
+		out[index] = last.node
 	}
 	return out
 }

@@ -181,8 +181,9 @@ type Prospect struct {
 	Narrower int32
 	// Shards is how many pods an opportunistic Run may have; 0 for any other Run.
 	Shards int
-	// Lost are the ranks of a running Run that have no place because the node of the last one that they had was lost.
-	Lost []int
+	// Lost are the ranks of a running Run that have no place because the node of the last one that they had was lost, and
+	// those nodes.
+	Lost map[int]string
 	// RoomLapsed says that a requeued Run no longer keeps its room, and its status says that it does (R22).
 	RoomLapsed bool
 }

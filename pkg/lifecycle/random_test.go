@@ -219,7 +219,7 @@ func drawLook(t *rapid.T, o *Observed) {
 		}
 	}
 	o.Narrower, o.GrowTo = one(t, int32(0), 0, 16, 32), one(t, int32(0), 0, 48, 32)
-	o.Leaving, o.Lost = one(t, 0, 0, 2), one(t, nil, nil, []int{1})
+	o.Leaving, o.Lost = one(t, 0, 0, 2), one(t, nil, nil, map[int]string{1: "gone"})
 	o.RoomLapsed, o.Unpaid = oneIn(t, 5), oneIn(t, 8)
 	o.Problem, o.Brake = one(t, "", "", "", "quota"), one(t, "", "", "", "paused")
 	if oneIn(t, 25) {

@@ -19,7 +19,7 @@ func TestRoomKept(t *testing.T) {
 		o.pods("n0", "-", "n2", "n3")
 		started(o)
 		o.Leases = append(o.Leases[:1:1], o.Leases[2:]...)
-		o.Lost = []int{1}
+		o.Lost = map[int]string{1: "gone"}
 		o.Run.Spec.Runtime = &rqv1.RunRuntime{Checkpoint: &metav1.Duration{Duration: time.Minute}}
 	}
 	kept := func(o *Observed) {

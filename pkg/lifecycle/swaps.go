@@ -80,7 +80,8 @@ func claimsIn(r *roster) map[types.UID]*corev1.Pod {
 	return out
 }
 
-// lostRank returns the record of a rank whose pod is gone with its node, and whose Lease is still open.
+// lostRank returns the record of a rank whose pod is gone with its node. Its Lease is open, or was the last that the
+// rank has had: it is closed by then where the API server would not take a replacement.
 func lostRank(f *facts, index int) (rank.Replacement, bool) {
 	for _, lease := range f.Leases {
 		node := lease.Node()
@@ -88,7 +89,8 @@ func lostRank(f *facts, index int) (rank.Replacement, bool) {
 			return rank.Replacement{Lost: node}, true
 		}
 	}
-	return rank.Replacement{}, false
+	node, lost := f.Lost[index]
+	return rank.Replacement{Lost: node}, lost
 }
 
 // shortOfRoom reports whether the missing ranks of a Run that runs were refused room or money, at the width that it has
