@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 )
@@ -31,6 +33,14 @@ func refuses(err error) bool {
 		err != nil && strings.Contains(err.Error(), "request is too large")
 }
 
+// objection is what the API server holds against one Run, not against a later one of its name.
+type objection struct {
+	run     types.UID
+	problem string
+	// unsaid is until when the Run gets no pods since its status could not say that it runs; zero otherwise.
+	unsaid time.Time
+}
+
 // longestProblem bounds what is told of a problem, in bytes: an error quotes what it is about, such as a whole
 // template.
 const longestProblem = 900
@@ -47,12 +57,11 @@ func (r *Runs) note(o *lifecycle.Observed, problem error) {
 	switch {
 	case o.Run != nil && o.Now.Before(o.Unsaid):
 	case o.Run == nil || problem == nil:
-		r.problems.Delete(o.Name)
-		r.unsaid.Delete(o.Name)
+		r.objections.Delete(o.Name)
 	case errors.As(problem, &taken):
-		r.problems.Store(o.Name, taken.Error())
+		r.objections.Store(o.Name, objection{run: o.Run.UID, problem: taken.Error()})
 	case !Passes(problem):
-		r.problems.Store(o.Name, notTaken("pods", first(problem)))
+		r.objections.Store(o.Name, objection{run: o.Run.UID, problem: notTaken("pods", first(problem))})
 	}
 }
 

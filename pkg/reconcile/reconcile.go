@@ -23,9 +23,8 @@ type Runs struct {
 	api   API
 	rules lifecycle.Rules
 	now   func() time.Time
-	// problems are what the API server holds against Runs, by name, and unsaid until when those get no pods whose status
-	// could not say that they run.
-	problems, unsaid sync.Map
+	// objections are what the API server holds against Runs, by name.
+	objections sync.Map
 }
 
 // New returns what reconciles Runs by some rules.
@@ -80,11 +79,8 @@ func (r *Runs) Observe(ctx context.Context, objects book.Objects) (lifecycle.Obs
 // See adds what the book knows of a Run to what caches hold of it, and writes nothing.
 func (r *Runs) See(objects book.Objects) (lifecycle.Observed, error) {
 	o := lifecycle.Observed{Objects: objects, Rules: r.rules, Now: r.now()}
-	if problem, ok := r.problems.Load(o.Name); ok && o.Run != nil {
-		o.Problem = problem.(string)
-	}
-	if until, ok := r.unsaid.Load(o.Name); ok {
-		o.Unsaid = until.(time.Time)
+	if held, ok := r.objections.Load(o.Name); ok && o.Run != nil && held.(objection).run == o.Run.UID {
+		o.Problem, o.Unsaid = held.(objection).problem, held.(objection).unsaid
 	}
 	look, known := r.book.Look(o.Objects)
 	o.Look = look
@@ -136,8 +132,7 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 		switch {
 		case refuses(err) && d.Starts(o.Run):
 			out.Unsaid, out.After = err, unsaidRest
-			r.problems.Store(o.Name, notTaken("status", err))
-			r.unsaid.Store(o.Name, o.Now.Add(unsaidRest))
+			r.objections.Store(o.Name, objection{o.Run.UID, notTaken("status", err), o.Now.Add(unsaidRest)})
 			_, err = r.deletePods(ctx, lifecycle.Withdrawn(o))
 			return out, err
 		case err != nil:

@@ -195,8 +195,7 @@ func TestOrder(t *testing.T) {
 			if unsaid := out.Unsaid != nil; unsaid != c.unsaid {
 				t.Errorf("unsaid: %v", out.Unsaid)
 			}
-			problem, _ := runs.problems.Load(train)
-			if got, _ := problem.(string); got != c.problem {
+			if got := runs.problemOf(train); got != c.problem {
 				t.Errorf("remembered: %q, want %q", got, c.problem)
 			}
 		})

@@ -1,0 +1,167 @@
+package reconcile
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+)
+
+// problemOf is what is held against the Run of a name.
+func (r *Runs) problemOf(name types.NamespacedName) string {
+	held, _ := r.objections.Load(name)
+	o, _ := held.(objection)
+	return o.problem
+}
+
+// submitted is train as somebody submits it, with a UID.
+func submitted(uid types.UID) *rqv1.Run {
+	return &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "train", UID: uid,
+		CreationTimestamp: metav1.NewTime(noon)}, Spec: rqv1.RunSpec{Owner: "org:a",
+		Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: 8}}}
+}
+
+// deciding is what reconciles Runs with a book that knows some.
+func deciding(t *testing.T, api API, runs ...*rqv1.Run) (*Runs, *book.Book) {
+	t.Helper()
+	args, err := config.Parse(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := book.New(args)
+	for _, run := range runs {
+		b.SetRun(run)
+	}
+	return New(b, api, lifecycle.RulesOf(args), func() time.Time { return noon }), b
+}
+
+func objectsOf(run *rqv1.Run) book.Objects { return book.Objects{Name: train, Run: run} }
+
+// TestARunThatTheBookHasNotSeen is left alone: what its caches hold may be all there is, or half of it.
+func TestARunThatTheBookHasNotSeen(t *testing.T) {
+	api := &recorder{}
+	runs, _ := deciding(t, api)
+	out, err := runs.Reconcile(t.Context(), objectsOf(submitted("a")))
+	if err == nil || !strings.Contains(err.Error(), "ns/train") || len(api.calls) > 0 || out != (Outcome{}) {
+		t.Errorf("%v, %+v; written: %v", err, out, api.calls)
+	}
+}
+
+// TestARunThatNobodyPaysFor is told so and gets no pods, looked at once or twice.
+func TestARunThatNobodyPaysFor(t *testing.T) {
+	api := &recorder{}
+	run := submitted("a")
+	runs, _ := deciding(t, api, run)
+	for range 2 {
+		if _, err := runs.Reconcile(t.Context(), objectsOf(run)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, call := range api.calls {
+		if verb, _, _ := strings.Cut(call, " "); verb != "status" {
+			t.Errorf("%q is written for a Run that nobody pays for", call)
+		}
+	}
+	if len(api.calls) == 0 {
+		t.Error("it is told nothing")
+	}
+}
+
+// TestARunThatIsGone leaves nothing behind: what was held against it is forgotten with it.
+func TestARunThatIsGone(t *testing.T) {
+	api := &recorder{}
+	runs, _ := deciding(t, api)
+	o := observed()
+	runs.note(&o, errQuota)
+	if runs.problemOf(train) == "" {
+		t.Fatal("a quota is not held against a Run")
+	}
+	if _, err := runs.Reconcile(t.Context(), objectsOf(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if got := runs.problemOf(train); got != "" || len(api.calls) > 0 {
+		t.Errorf("%q is remembered of a Run that is gone; written: %v", got, api.calls)
+	}
+}
+
+// TestANewRunOfTheSameName begins anew: somebody whose Run was not taken mends it, and submits it under the same name,
+// and nobody need have looked between.
+func TestANewRunOfTheSameName(t *testing.T) {
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Run"}, "train", nil)
+	for name, refused := range map[string]func(r *Runs, o lifecycle.Observed){
+		"pods that a quota refuses": func(r *Runs, o lifecycle.Observed) { r.note(&o, errQuota) },
+		"a Service of that name":    func(r *Runs, o lifecycle.Observed) { r.note(&o, NameTaken{"Service", "train"}) },
+		"a status that cannot be written": func(r *Runs, o lifecycle.Observed) {
+			out, err := r.CarryOut(t.Context(), o, lifecycle.Decision{Status: &rqv1.RunStatus{Phase: rqv1.RunRunning,
+				Conditions: []metav1.Condition{{Type: rqv1.ConditionStarted, Status: metav1.ConditionTrue}}}})
+			if err != nil || !errors.Is(out.Unsaid, invalid) || out.After != unsaidRest {
+				t.Errorf("%v, %+v", err, out)
+			}
+		},
+	} {
+		old, mended := submitted("old"), submitted("mended")
+		runs, b := deciding(t, &recorder{fails: map[string]error{"status": invalid}}, old)
+		o, err := runs.See(objectsOf(old))
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused(runs, o)
+		again, err := runs.See(objectsOf(old))
+		if err != nil || again.Problem == "" {
+			t.Errorf("%s: it is not told to the Run (%v)", name, err)
+		}
+		if until := again.Unsaid; strings.Contains(name, "status") != until.Equal(noon.Add(unsaidRest)) {
+			t.Errorf("%s: it gets no pods until %s", name, until)
+		}
+		b.SetRun(mended)
+		next, err := runs.See(objectsOf(mended))
+		if diff := cmp.Diff([]any{"", time.Time{}}, []any{next.Problem, next.Unsaid}); err != nil || diff != "" {
+			t.Errorf("%s is held against the next Run of the name: %v\n%s", name, err, diff)
+		}
+	}
+}
+
+// TestWhatIsMendedIsForgotten as soon as all that was to be written is.
+func TestWhatIsMendedIsForgotten(t *testing.T) {
+	for name, c := range map[string]struct {
+		then  error
+		stays bool
+	}{"it is taken": {nil, false}, "the API server is away": {errAway, true}, "it is refused again": {errQuota, true}} {
+		runs, o := New(nil, &recorder{}, lifecycle.Rules{}, nil), observed()
+		runs.note(&o, errQuota)
+		runs.note(&o, c.then)
+		if stays := runs.problemOf(train) != ""; stays != c.stays {
+			t.Errorf("%s: remembered: %v", name, stays)
+		}
+	}
+}
+
+// TestNoWriteComesTwice within one decision, whatever fails: who comes after decides from what has been written.
+func TestNoWriteComesTwice(t *testing.T) {
+	for _, at := range []string{"", "ask", "delete", "ranks", "create train-0", "alive", "close", "service",
+		"create train-1",
+		"status"} {
+		for _, err := range []error{errAway, errQuota, NameTaken{"Pod", "train-1"}} {
+			api := &recorder{fails: map[string]error{at: err}}
+			_, _ = New(nil, api, lifecycle.Rules{}, func() time.Time { return noon }).CarryOut(t.Context(), observed(),
+				everything())
+			calls := slices.Clone(api.calls)
+			slices.Sort(calls)
+			if len(slices.Compact(calls)) != len(api.calls) {
+				t.Errorf("%v at %q: %v", err, at, api.calls)
+			}
+		}
+	}
+}
