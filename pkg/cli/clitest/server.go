@@ -293,8 +293,11 @@ func (s *Server) answer(r *http.Request, w wanted) (any, error) {
 
 // list returns the objects, or their metadata as far as that has a kind of its own.
 func (s *Server) list(w wanted, partial bool) any {
-	items := []any{}
-	for _, o := range s.objects {
+	items, inOrder := []any{}, slices.Clone(s.objects)
+	slices.SortFunc(inOrder, func(a, b *unstructured.Unstructured) int {
+		return strings.Compare(a.GetNamespace()+"/"+a.GetName(), b.GetNamespace()+"/"+b.GetName())
+	})
+	for _, o := range inOrder {
 		if w.has(o) {
 			items = append(items, o)
 		}
