@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,10 +30,13 @@ import (
 // deletes stands for an API server of which only Leases are deleted.
 type deletes struct {
 	client.WithWatch
+	mu         sync.Mutex // Leases are deleted several at a time
 	gone, kept []string
 }
 
 func (d *deletes) Delete(_ context.Context, o client.Object, _ ...client.DeleteOption) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.gone = append(d.gone, o.GetName())
 	return nil
 }

@@ -20,6 +20,8 @@ import (
 
 // Get finds Leases that are there, and those that are kept although they were deleted.
 func (d *deletes) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if slices.Contains(d.kept, key.Name) || !slices.Contains(d.gone, key.Name) {
 		return nil
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,35 +22,6 @@ var (
 	_ fwk.PreBindPlugin  = &Jobtree{}
 	_ fwk.PostBindPlugin = &Jobtree{}
 )
-
-// bindings is how many pods of Runs are being bound at a time. A barrier that opens lets a thousand pods go at once,
-// and the API server does more per second when it is not asked for all of them in the same instant.
-const bindings = 32
-
-// turnstile lets a bounded number of pods through to the API server.
-type turnstile struct {
-	slots  chan struct{}
-	within sync.Map // pods, by UID
-}
-
-func newTurnstile(slots int) *turnstile { return &turnstile{slots: make(chan struct{}, slots)} }
-
-// enter waits for a slot; leave, which is harmless for a pod that has none, gives it back.
-func (t *turnstile) enter(ctx context.Context, pod types.UID) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case t.slots <- struct{}{}:
-		t.within.Store(pod, true)
-		return nil
-	}
-}
-
-func (t *turnstile) leave(pod types.UID) {
-	if _, had := t.within.LoadAndDelete(pod); had {
-		<-t.slots
-	}
-}
 
 // PreBindPreFlight says that pods of Runs have something to do before they are bound.
 func (pl *Jobtree) PreBindPreFlight(_ context.Context, _ fwk.CycleState, pod *corev1.Pod,
