@@ -33,7 +33,7 @@ func (b *Book) SetReservation(r *rqv1.Reservation) {
 func (b *Book) DeleteReservation(r *rqv1.Reservation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.agenda.reservations.remove(r)
+	b.agenda.reservations.bury(r)
 	b.turns.resumePlans(b.cuts.setCuts(keyOf(r), nil))
 	if g := b.roster.gangs[runOf(r)]; g != nil {
 		b.turns.dismiss(g, r)

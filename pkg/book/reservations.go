@@ -20,7 +20,12 @@ type reservations struct {
 	byRun map[types.UID]map[types.NamespacedName]*rqv1.Reservation
 	// draws holds when Runs were drawn in lotteries, by their UIDs and by Reservation.
 	draws map[types.UID]map[types.NamespacedName]time.Time
+	// gone are the UIDs of those that were deleted last, the oldest first.
+	gone []types.UID
 }
+
+// keptGone is how many of those that were deleted are remembered: more than there are writes under way.
+const keptGone = 256
 
 func newReservations() reservations {
 	return reservations{byRun: map[types.UID]map[types.NamespacedName]*rqv1.Reservation{},
@@ -72,6 +77,13 @@ func (r *reservations) remove(reservation *rqv1.Reservation) {
 	}
 }
 
+// bury notes that a Reservation was deleted.
+func (r *reservations) bury(reservation *rqv1.Reservation) {
+	r.remove(reservation)
+	r.gone = append(r.gone, reservation.UID)
+	r.gone = r.gone[max(0, len(r.gone)-keptGone):]
+}
+
 // current returns the Reservation of a Run that has not ended; nil when there is none.
 func (r *reservations) current(run types.UID) *rqv1.Reservation {
 	for _, reservation := range r.byRun[run] {
@@ -117,9 +129,12 @@ func (r *reservations) lastCut(cutter, victim types.UID) (at time.Time) {
 
 func runOf(r *rqv1.Reservation) types.UID { return types.UID(r.Labels[rqv1.LabelRunUID]) }
 
-// older reports whether a version of a Reservation comes before the one that is known: a watch brings what this process
-// has written itself a while later.
+// older reports whether a version of a Reservation comes before what is known of it: a watch brings what this process
+// has written itself a while later, and may have told before the answer to a write that it was deleted.
 func (r *reservations) older(reservation *rqv1.Reservation) bool {
+	if slices.Contains(r.gone, reservation.UID) {
+		return true
+	}
 	known := r.byRun[runOf(reservation)][keyOf(reservation)]
 	if known == nil || known.UID != reservation.UID {
 		return false

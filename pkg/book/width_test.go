@@ -270,7 +270,7 @@ func (w *world) activating(cut rqv1.Cut) *rqv1.Reservation {
 	run, at := w.Runs[cut.Run.Name], metav1.NewMicroTime(w.Now)
 	cut.Run.Namespace, cut.UID = run.Namespace, run.UID
 	return &rqv1.Reservation{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other-r0"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other-r0", UID: w.UID()},
 		Spec:       rqv1.ReservationSpec{RunRef: rqv1.NamespacedName{Namespace: "ns", Name: "other"}},
 		Status:     rqv1.ReservationStatus{State: rqv1.ReservationActivating, ActivatedAt: &at, Cuts: []rqv1.Cut{cut}},
 	}
@@ -355,7 +355,7 @@ func TestCutsAreThoseOfReservationsThatActivate(t *testing.T) {
 		w.Book.SetReservation(r.DeepCopy())
 		told("one that has not changed", 0, want)
 		older := r.DeepCopy()
-		older.Name = "another-r0"
+		older.Name, older.UID = "another-r0", w.UID()
 		earlier := metav1.NewMicroTime(w.Now.Add(-time.Second))
 		older.Status.ActivatedAt = &earlier
 		first := want
