@@ -28,9 +28,9 @@ func after(last time.Time, period time.Duration, now time.Time) time.Time {
 	return last.Add(period)
 }
 
-// earlier returns the earlier of two instants.
+// earlier returns the earlier of two instants by what the clock showed, which may have been set back between them.
 func earlier(x, y time.Time) time.Time {
-	if x.Before(y) {
+	if x.Round(0).Before(y.Round(0)) {
 		return x
 	}
 	return y
