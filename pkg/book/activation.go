@@ -134,12 +134,12 @@ func (v *activations) activateGang(g *gang, a *Activation, assignments []plan.As
 			v.seats.held[pod].asked = time.Time{} // if it was to be cut before, that came to nothing
 		}
 		if !v.departures.overstayed(pod, now) {
-			v.seats.held[pod].await(g)
+			v.seats.await(pod, g)
 		}
 	}
-	for pod, h := range v.seats.held {
-		if len(h.awaitedBy) > 0 && places[h.node] && !v.departures.overstayed(pod, now) {
-			h.await(g) // it leaves for another, who may have got a place elsewhere after a restart
+	for pod, h := range v.seats.waitedFor {
+		if places[h.node] && !v.departures.overstayed(pod, now) {
+			v.seats.await(pod, g) // it leaves for another, who may have got a place elsewhere after a restart
 		}
 	}
 	if g.awaiting == 0 {
@@ -364,8 +364,8 @@ func (v *activations) takeLeaving(g *gang, p *forecast.Promise, state forecast.S
 	g.freeBy = until
 	places := v.takePlaces(g, assignments, now)
 	for _, pod := range pods {
-		if h := v.seats.held[pod]; places[h.node] {
-			h.await(g)
+		if places[v.seats.held[pod].node] {
+			v.seats.await(pod, g)
 		}
 	}
 	if g.awaiting == 0 {

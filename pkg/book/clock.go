@@ -16,7 +16,8 @@ func (b *Book) Forecast(pod types.UID, now time.Time) {
 	}
 }
 
-// Changed is signalled when what Next says may have come to be earlier.
+// Changed is signalled when what Next says may have come to be earlier. Of changes after the first since the last
+// sweep, the next sweep finds out: that is at most a second later.
 func (b *Book) Changed() <-chan struct{} { return b.agenda.dues }
 
 // Next returns the earliest instant at which Advance would do anything if no event comes before; false if it never
@@ -99,8 +100,10 @@ func (b *Book) dates(now time.Time) {
 func (b *Book) sweep(now time.Time) {
 	b.mu.Lock()
 	var due earliest
-	b.nextSweep(&due, now)
-	if !b.roster.open || due.at.IsZero() || due.at.After(now) || now.Before(after(b.pace.swept, sweepPeriod, now)) {
+	if b.roster.open && !now.Before(after(b.pace.swept, sweepPeriod, now)) {
+		b.nextSweep(&due, now)
+	}
+	if due.at.IsZero() || due.at.After(now) {
 		b.mu.unlockUnchanged()
 		return
 	}

@@ -60,8 +60,10 @@ func (b *Book) Overdraft(lease types.NamespacedName) int {
 func (b *Book) Remains() []string {
 	var out []string
 	for what, n := range map[string]int{
-		"held": len(b.seats.held), "leavers": len(b.seats.leavers), "leases": len(b.seats.leases),
-		"gangs": len(b.roster.gangs), "runs": len(b.roster.runs), "members": len(b.roster.members),
+		"held": len(b.seats.held), "leavers": len(b.seats.leavers), "waited for": len(b.seats.waitedFor),
+		"leases": len(b.seats.leases),
+		"gangs":  len(b.roster.gangs), "runs": len(b.roster.runs), "members": len(b.roster.members),
+		"requeued": len(b.roster.classes.requeued), "roomy": len(b.roster.classes.roomy),
 		"cuts": len(b.cuts.byReservation) + len(b.cuts.decided), "waiting": len(b.waiting.gangs),
 		"intended": len(b.agenda.intended),
 		"threats":  len(b.agenda.threats),

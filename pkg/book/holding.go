@@ -1,7 +1,6 @@
 package book
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -37,11 +36,3 @@ func (h *holding) claimed() bool { return h.planned || h.writing || h.leased || 
 
 // idles reports whether nothing runs on what a spare holds. That ends when a rank is to take its place.
 func (h *holding) idles() bool { return h.spare && !h.vacant }
-
-// await has a gang wait until the holding is gone.
-func (h *holding) await(g *gang) {
-	if !slices.Contains(h.awaitedBy, g) {
-		h.awaitedBy = append(h.awaitedBy, g)
-		g.awaiting++
-	}
-}

@@ -35,6 +35,7 @@ type keptRooms struct {
 func (k *keptRooms) keepFor(g *gang, places []resolver.Holding, until time.Time) {
 	k.giveUpRoom(g)
 	g.room.until = until
+	k.roster.classes.roomy[g] = true
 	for i, p := range places {
 		if node := k.nodes.byName[p.Node]; node == nil || !k.nodes.serves(node) || k.nodes.freeOn(p.Node) < p.GPUs {
 			continue
@@ -53,6 +54,7 @@ func (k *keptRooms) giveUpRoom(g *gang) {
 		k.seats.hold(uid, "", 0, func(h *holding) { h.vacant = false })
 	}
 	g.room = room{}
+	delete(k.roster.classes.roomy, g)
 }
 
 // lend has a gang be planned as if what is kept for it were free, until what it returns is called. Nobody is woken by
@@ -245,7 +247,7 @@ func (k *keptRooms) goes(g *gang, now time.Time) bool {
 // nextLapse tells when the time of a requeued Run may be over. While old pods of it end, that is looked at every now
 // and then.
 func (k *keptRooms) nextLapse(e *earliest, now time.Time) {
-	for _, g := range k.roster.gangs {
+	for g := range k.roster.classes.requeued {
 		at, requeued := g.requeuedAt()
 		switch {
 		case !requeued || g.requeue.lapsed:
@@ -259,7 +261,7 @@ func (k *keptRooms) nextLapse(e *earliest, now time.Time) {
 
 // lapse ends what is kept for Runs that have not started again in time: they wait as any other from then on.
 func (k *keptRooms) lapse(now time.Time) {
-	for _, g := range k.roster.gangs {
+	for g := range k.roster.classes.requeued {
 		at, requeued := g.requeuedAt()
 		if !requeued || g.requeue.lapsed || k.goes(g, now) {
 			continue

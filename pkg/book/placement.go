@@ -146,7 +146,7 @@ func (p *placement) reclaim(node string, reason rqv1.ClosureReason, g *gang) {
 	}
 	for _, pod := range pods {
 		if h := p.seats.held[pod]; h != nil && p.givesWay(pod) {
-			h.await(g)
+			p.seats.await(pod, g)
 		}
 	}
 }

@@ -124,7 +124,9 @@ func (v *activations) reserve(g *gang, r *rqv1.Reservation) {
 		v.unsay(g)
 		v.waiting.again(g)
 	}
-	v.agenda.signalDue()
+	if v.agenda.ripens(g) {
+		v.agenda.signalDue()
+	}
 }
 
 // recorded returns what a gang's Reservation promises. It names nodes; how many pods are on each follows from their

@@ -13,18 +13,17 @@ import (
 // goRound plans the gangs again that wait for pods which should be long gone: what these hold is not going to be free
 // (R37).
 func (v *activations) goRound(now time.Time) {
-	waits := false
-	for _, g := range v.roster.gangs {
-		waits = waits || g.awaiting > 0 && g.activation == nil // else nobody has been told to go yet
-		if len(g.room.held) > 0 && !now.Before(g.room.until) {
+	for g := range v.roster.classes.roomy {
+		if !now.Before(g.room.until) {
 			v.kept.giveUpRoom(g)
 		}
 	}
-	if !waits || !v.roster.open {
+	if !v.roster.open {
 		return
 	}
 	var stuck []types.UID
-	for pod, h := range v.seats.held {
+	for pod, h := range v.seats.waitedFor {
+		// else nobody has been told to go yet
 		if slices.ContainsFunc(h.awaitedBy, func(g *gang) bool { return g.activation == nil }) &&
 			v.departures.overstayed(pod, now) {
 			stuck = append(stuck, pod)
@@ -84,17 +83,10 @@ func (v *activations) remind() {
 // nextRound tells when a pod that gangs wait for should be long gone, or the room lapses that is kept for one that is
 // planned again.
 func (v *activations) nextRound(e *earliest, now time.Time) {
-	waits := false
-	for _, g := range v.roster.gangs {
-		waits = waits || g.awaiting > 0 && g.activation == nil
-		if len(g.room.held) > 0 {
-			e.by(g.room.until)
-		}
+	for g := range v.roster.classes.roomy {
+		e.by(g.room.until)
 	}
-	if !waits {
-		return
-	}
-	for pod, h := range v.seats.held {
+	for pod, h := range v.seats.waitedFor {
 		if slices.ContainsFunc(h.awaitedBy, func(g *gang) bool { return g.activation == nil }) {
 			if until, ok := v.departures.goesBy(pod, h, now); ok {
 				e.by(until.Add(overstay))

@@ -20,13 +20,19 @@ type roster struct {
 }
 
 // classes are the gangs of the few kinds that something is looked for every second, so that nobody need go through the
-// thousands that only wait.
+// thousands that only wait, or have ended.
 type classes struct {
 	// elastic are malleable Runs that run, and sweeps the opportunistic ones.
 	elastic, sweeps map[*gang]bool
+	// requeued are those that have lost a node and wait again, and roomy those for which room is kept while they are
+	// planned again.
+	requeued, roomy map[*gang]bool
 }
 
-func newClasses() classes { return classes{elastic: map[*gang]bool{}, sweeps: map[*gang]bool{}} }
+func newClasses() classes {
+	return classes{elastic: map[*gang]bool{}, sweeps: map[*gang]bool{},
+		requeued: map[*gang]bool{}, roomy: map[*gang]bool{}}
+}
 
 // note puts a gang where its Run belongs, which has changed.
 func (c *classes) note(g *gang) {
@@ -39,6 +45,8 @@ func (c *classes) note(g *gang) {
 	}
 	put(c.elastic, g.started() && g.run.Spec.Malleable != nil)
 	put(c.sweeps, g.opportunistic())
+	_, requeued := g.requeuedAt()
+	put(c.requeued, requeued)
 }
 
 func (r *roster) gangOf(run types.UID) *gang {

@@ -29,10 +29,12 @@ type seating struct {
 	held    map[types.UID]*holding // by pod
 	leavers map[types.UID]*holding // those of held whose pods have been told to go
 	leases  map[types.NamespacedName]*lease
-	roles   map[rqv1.LeaseRole]int // GPUs of open Leases by role
-	beside  beside
-	shards  map[string]map[types.UID]int // the GPUs of shards by node and pod
-	standby map[string]int               // the GPUs by node of spares that stand by: nothing else runs on those
+	// waitedFor are those of held that gangs wait for.
+	waitedFor map[types.UID]*holding
+	roles     map[rqv1.LeaseRole]int // GPUs of open Leases by role
+	beside    beside
+	shards    map[string]map[types.UID]int // the GPUs of shards by node and pod
+	standby   map[string]int               // the GPUs by node of spares that stand by: nothing else runs on those
 }
 
 // hold changes the holding of a pod and keeps the fleet's counters in step.
@@ -51,6 +53,7 @@ func (s *seating) hold(pod types.UID, node string, gpus int, change func(h *hold
 	} else {
 		delete(s.held, pod)
 		delete(s.leavers, pod)
+		delete(s.waitedFor, pod)
 		h.gpus = 0
 		s.waiting.gone(h)
 	}
@@ -244,14 +247,27 @@ func (s *seating) missingOf(g *gang) ([]plan.Missing, *plan.Refusal) {
 	return out, nil
 }
 
+// await has a gang wait until what a pod holds is free.
+func (s *seating) await(pod types.UID, g *gang) {
+	h := s.held[pod]
+	s.waitedFor[pod] = h
+	if !slices.Contains(h.awaitedBy, g) {
+		h.awaitedBy = append(h.awaitedBy, g)
+		g.awaiting++
+	}
+}
+
 // leaveOff has a gang not wait for anybody any more.
 func (s *seating) leaveOff(g *gang) {
 	if g.awaiting == 0 {
 		return
 	}
 	g.awaiting = 0
-	for _, h := range s.held {
+	for pod, h := range s.waitedFor {
 		h.awaitedBy = slices.DeleteFunc(h.awaitedBy, func(other *gang) bool { return other == g })
+		if len(h.awaitedBy) == 0 {
+			delete(s.waitedFor, pod)
+		}
 	}
 }
 

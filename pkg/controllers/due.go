@@ -24,9 +24,9 @@ type dates struct {
 }
 
 // keep has everything happen in time that no event brings, until the context ends. It sleeps until then; a clock that
-// jumps is noticed after a while.
+// jumps is noticed after a while. Of changes that come one upon the other, it sees many at once.
 func (d *dates) keep(ctx context.Context) {
-	const longest, least = 15 * time.Second, 5 * time.Millisecond
+	const longest, least, breath = 15 * time.Second, 5 * time.Millisecond, 50 * time.Millisecond
 	for {
 		d.book.Advance(d.clock.Now())
 		for role, gpus := range d.book.GPUsByRole() {
@@ -40,6 +40,9 @@ func (d *dates) keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-d.book.Changed():
+			if !pause(ctx, d.clock, breath) {
+				return
+			}
 		case <-d.clock.After(wait):
 		}
 	}
