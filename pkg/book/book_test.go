@@ -231,6 +231,7 @@ func (w *world) happenings() map[string]func(*rapid.T) {
 			}
 		},
 		"act":  func(*rapid.T) { w.Act() },
+		"hang": func(*rapid.T) { w.unseen(w.Pass) },
 		"pass": func(t *rapid.T) { w.Pass(time.Duration(rapid.IntRange(1, 40).Draw(t, "seconds")) * time.Second) },
 		"end pod": func(t *rapid.T) {
 			if uid, ok := pick(t, "pod", w.SortedPods()); ok && w.Pods[uid].Status.Phase == corev1.PodRunning {

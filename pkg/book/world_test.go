@@ -68,6 +68,7 @@ func (w *world) boots(b *book.Book) []func() {
 
 // decided makes a decision again.
 func (w *world) decided(o lifecycle.Observed, d lifecycle.Decision) {
+	w.checkBound(o, d)
 	if w.replays {
 		w.replayed(o, d)
 	}

@@ -17,13 +17,13 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/reconcile"
 )
 
-// server is the API server of a cluster, on which decisions are carried out. Caches of pods, Runs and Leases are never
-// behind here, so that what decisions rest on is so.
+// server is the API server of a cluster, on which decisions are carried out. Caches of Runs and Leases are never behind
+// here, nor is that of pods but while its watch hangs, so that what decisions rest on is so.
 type server struct{ *Cluster }
 
 var _ reconcile.API = server{}
 
-// Ask says yes: nothing is asked of which the cache is wrong.
+// Ask says yes, unless a pod was bound while the watch hung: nothing else is asked of which a cache is wrong.
 func (s server) Ask(_ context.Context, questions []reconcile.Question) ([]bool, error) {
 	answers := make([]bool, len(questions))
 	for i := range questions {
@@ -38,18 +38,27 @@ func (s server) Ask(_ context.Context, questions []reconcile.Question) ([]bool, 
 			s.violated("I2: a pod is bound without the Lease %s", q.Lease)
 		}
 		answers[i] = true
+		if q.If == lifecycle.Unbound {
+			pod := s.named(q.Pod.Name)
+			answers[i] = pod == nil || pod.Spec.NodeName == ""
+		}
 	}
 	return answers, nil
 }
 
-// Alive returns none: no Lease closes of a pod that holds GPUs.
+// Alive returns the pods that came while the watch hung: no Lease closes of another that holds GPUs.
 func (s server) Alive(_ context.Context, _ types.NamespacedName, unseen []types.UID) (map[types.UID]bool, error) {
+	alive := map[types.UID]bool{}
 	for _, uid := range unseen {
+		if _, late := s.untold[uid]; late {
+			alive[uid] = s.Pods[uid] != nil
+			continue
+		}
 		if pod := s.Pods[uid]; pod != nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
 			s.violated("I12: the Lease of pod %s closes, which holds GPUs", pod.Name)
 		}
 	}
-	return nil, nil
+	return alive, nil
 }
 
 // RankLeases returns the labels of the Leases of some ranks.
@@ -87,7 +96,7 @@ func (s server) WriteStatus(_ context.Context, o *lifecycle.Observed, status *rq
 func (s server) DeletePods(_ context.Context, deletions []lifecycle.Deletion) error {
 	for _, d := range deletions {
 		err := s.write(Deletions, d.Pod.Name, func() {
-			if d.If == lifecycle.NodeLost {
+			if d.If == lifecycle.NodeLost && s.Pods[d.Pod.UID] != nil {
 				s.DeletePod(d.Pod.UID)
 				return
 			}
@@ -123,9 +132,12 @@ func (s server) CreateService(_ context.Context, service *corev1.Service) (made 
 	return made, err
 }
 
-// CreatePods makes pods, as far as they are taken.
+// CreatePods makes pods, as far as they are taken and not there.
 func (s server) CreatePods(_ context.Context, pods []*corev1.Pod) error {
 	for _, pod := range pods {
+		if s.named(pod.Name) != nil {
+			continue
+		}
 		s.checkEpoch(pod)
 		err := s.write(Creations, pod.Name, func() {
 			pod.UID, pod.CreationTimestamp = s.UID(), metav1.NewTime(s.Now.Truncate(time.Second))

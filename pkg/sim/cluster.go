@@ -121,6 +121,8 @@ func (c *Cluster) Crash(shuffle func(events []func()) []func()) {
 		c.Queue[uid] = true
 	}
 	c.looks.Clear()
+	c.hangs = false
+	clear(c.untold)
 	c.seeAll()
 	c.Boot(shuffle)
 }
@@ -170,7 +172,7 @@ func (c *Cluster) Rebuilt(shuffle func(events []func()) []func()) *book.Book {
 func (c *Cluster) Reconcile(name string) error {
 	delete(c.changed, name)
 	ctx := context.Background()
-	objects := book.Objects{Name: keyOf(name), Run: c.Runs[name], Pods: c.PodsOf(name)}
+	objects := book.Objects{Name: keyOf(name), Run: c.Runs[name], Pods: c.toldOf(name)}
 	for _, lease := range c.openOf.sorted(name) {
 		objects.Leases = append(objects.Leases, c.Leases[lease])
 	}

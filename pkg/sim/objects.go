@@ -25,6 +25,11 @@ type objects struct {
 	// services are the Services of Runs, by name, and their Runs.
 	services map[string]types.UID
 
+	// hangs says that the watch of Runs' pods tells nothing for now, and untold are the pods that have changed, come or
+	// gone since, as the process was told of them before; nil for new ones.
+	hangs  bool
+	untold map[types.UID]*corev1.Pod
+
 	podsOf   index[types.UID] // by the label of the Run
 	leasesOf index[string]    // those of each rank, closed ones too
 	openOf   index[string]    // the open ones
@@ -41,6 +46,7 @@ func newObjects() objects {
 	return objects{
 		Nodes: map[string]*corev1.Node{}, Budgets: map[string]*rqv1.Budget{}, Runs: map[string]*rqv1.Run{},
 		Pods: map[types.UID]*corev1.Pod{}, Leases: map[string]*rqv1.Lease{}, services: map[string]types.UID{},
+		untold:       map[types.UID]*corev1.Pod{},
 		Reservations: map[string]*rqv1.Reservation{}, Seen: map[string]*rqv1.Reservation{},
 		podsOf: index[types.UID]{}, leasesOf: index[string]{}, openOf: index[string]{}, seenOf: index[string]{},
 	}
@@ -95,6 +101,7 @@ func (c *Cluster) ForgetRun(name string) {
 
 // SetPod makes or changes a pod. A new one is tried once.
 func (c *Cluster) SetPod(pod *corev1.Pod) {
+	withheld := c.withhold(pod.UID)
 	was := c.Pods[pod.UID]
 	if was == nil {
 		c.Queue[pod.UID] = true
@@ -104,20 +111,22 @@ func (c *Cluster) SetPod(pod *corev1.Pod) {
 	c.Pods[pod.UID] = pod
 	if run, ours := pod.Labels[rqv1.LabelRun]; ours {
 		c.podsOf.add(run, pod.UID)
-		c.changed[run] = true
 	}
-	c.Book.SetMember(pod)
+	if !withheld {
+		c.tellPod(pod)
+	}
 	c.Book.SetPod(pod)
 }
 
 // DeletePod removes a pod's object.
 func (c *Cluster) DeletePod(uid types.UID) {
-	pod := c.Pods[uid]
+	pod, withheld := c.Pods[uid], c.withhold(uid)
 	delete(c.Pods, uid)
 	c.podsOf.drop(pod.Labels[rqv1.LabelRun], uid)
-	c.changed[pod.Labels[rqv1.LabelRun]] = true
 	c.Book.DeletePod(pod)
-	c.Book.DeleteMember(pod)
+	if !withheld {
+		c.tellGone(pod)
+	}
 	c.Unreserve(uid)
 }
 
