@@ -11,9 +11,9 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
-// mute has the API server refuse every status from now on.
+// mute has every status be too large to be stored from now on.
 func (w *world) mute() {
-	w.Faults.Add(sim.Fault{Of: sim.Statuses, Do: sim.Refused, Lasts: true})
+	w.Faults.Add(sim.Fault{Of: sim.Statuses, Do: sim.TooLarge, Lasts: true})
 }
 
 // A Run whose status cannot be stored, as etcd takes no object of more than 1.5 MiB, holds its GPUs no longer than its
@@ -56,7 +56,7 @@ func TestARunWhoseStatusCouldNotBeStoredIsTriedAgain(t *testing.T) {
 		for range 10 {
 			w.round()
 		}
-		w.Faults.Drop(sim.Refused)
+		w.Faults.Drop(sim.TooLarge)
 		w.Pass(6 * time.Minute)
 		w.EndPods()
 		for range 10 {

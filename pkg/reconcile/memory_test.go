@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -99,20 +98,20 @@ func TestARunThatIsGone(t *testing.T) {
 // TestANewRunOfTheSameName begins anew: somebody whose Run was not taken mends it, and submits it under the same name,
 // and nobody need have looked between.
 func TestANewRunOfTheSameName(t *testing.T) {
-	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Run"}, "train", nil)
+	large := apierrors.NewRequestEntityTooLargeError("train")
 	for name, refused := range map[string]func(r *Runs, o lifecycle.Observed){
 		"pods that a quota refuses": func(r *Runs, o lifecycle.Observed) { r.note(&o, errQuota) },
 		"a Service of that name":    func(r *Runs, o lifecycle.Observed) { r.note(&o, NameTaken{"Service", "train"}) },
 		"a status that cannot be written": func(r *Runs, o lifecycle.Observed) {
 			out, err := r.CarryOut(t.Context(), o, lifecycle.Decision{Status: &rqv1.RunStatus{Phase: rqv1.RunRunning,
 				Conditions: []metav1.Condition{{Type: rqv1.ConditionStarted, Status: metav1.ConditionTrue}}}})
-			if err != nil || !errors.Is(out.Unsaid, invalid) || out.After != unsaidRest {
+			if err != nil || !errors.Is(out.Unsaid, large) || out.After != unsaidRest {
 				t.Errorf("%v, %+v", err, out)
 			}
 		},
 	} {
 		old, mended := submitted("old"), submitted("mended")
-		runs, b := deciding(t, &recorder{fails: map[string]error{"status": invalid}}, old)
+		runs, b := deciding(t, &recorder{fails: map[string]error{"status": large}}, old)
 		o, err := runs.See(objectsOf(old))
 		if err != nil {
 			t.Fatal(err)

@@ -26,10 +26,14 @@ func Passes(problem error) bool {
 	return problem != nil && !errors.As(problem, &taken) && !apierrors.IsForbidden(cause) && !apierrors.IsInvalid(cause)
 }
 
-// refuses reports whether the API server refuses a status for what it is, so that it would the next time too. That an
-// object is too large for etcd only the message says.
+// refuses reports whether the API server refuses a status for what it is, so that it would the next time too.
 func refuses(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsRequestEntityTooLargeError(err) ||
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || tooLarge(err)
+}
+
+// tooLarge reports whether an object is too large to be stored. That it is for etcd only the message says.
+func tooLarge(err error) bool {
+	return apierrors.IsRequestEntityTooLargeError(err) ||
 		err != nil && strings.Contains(err.Error(), "request is too large")
 }
 

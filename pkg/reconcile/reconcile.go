@@ -96,7 +96,7 @@ func (r *Runs) See(objects book.Objects) (lifecycle.Observed, error) {
 //     what it says would be the next time too, and keeps no pod from going;
 //   - pods that replace lost ranks are made before the Leases close that tell of the loss;
 //   - other pods are made once their ranks' earlier Leases are closed and the Service is there, and numbered by both;
-//   - any other status comes last, and says what has been done. A Run whose status cannot say that it runs does not:
+//   - any other status comes last, and says what has been done. A Run that leaves no room to say that it runs does not:
 //     its time would never be over, and nobody could cut it.
 func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.Decision) (Outcome, error) {
 	var out Outcome
@@ -130,7 +130,7 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 	if d.Status != nil {
 		err := r.api.WriteStatus(ctx, &o, d.Status)
 		switch {
-		case refuses(err) && d.Starts(o.Run):
+		case tooLarge(err) && d.Starts(o.Run):
 			out.Unsaid, out.After = err, unsaidRest
 			r.objections.Store(o.Name, objection{o.Run.UID, notTaken("status", err), o.Now.Add(unsaidRest)})
 			_, err = r.deletePods(ctx, lifecycle.Withdrawn(o))

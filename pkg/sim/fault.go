@@ -34,6 +34,8 @@ const (
 	Written Effect = iota
 	// Refused: the API server does not take it.
 	Refused
+	// TooLarge: it is of an object that is too large to be stored.
+	TooLarge
 	// Late: it is written, but the answer never comes.
 	Late
 	// Crash: the process dies before it.
@@ -104,6 +106,8 @@ func (c *Cluster) write(kind Kind, object string, do func()) error {
 		panic(Crashed{})
 	case Refused:
 		return apierrors.NewForbidden(schema.GroupResource{}, object, errors.New("exceeded quota"))
+	case TooLarge:
+		return apierrors.NewRequestEntityTooLargeError(object)
 	case Late:
 		do()
 		return errLate

@@ -77,7 +77,11 @@ func TestBudgetEditedWhileItPays(t *testing.T) {
 			}
 			s.awaitFunding("held", 0, funding...)
 			s.submit("new", 8, team, s.from(0, payer))
-			s.await("new", rqv1.RunPending, "budget of")
+			refusal := "budget of"
+			if !c.family && c.within == 0 {
+				refusal = "nor has its family or a sponsor that lends to it"
+			}
+			s.await("new", rqv1.RunPending, refusal)
 			s.settled()
 
 			edit(s, budget, func(b *rqv1.Budget) { b.Spec = was })
