@@ -33,6 +33,9 @@ func closings(f *facts, reasonGone func(*rqv1.Lease) rqv1.ClosureReason) []Closi
 		began := successors(f.Leases)
 		for i := range out {
 			out[i].Ended = nextBegan(out[i].Lease, began[seatOf(out[i].Lease)])
+			if !out[i].Ended.IsZero() && out[i].Reason == rqv1.ClosedDeleted {
+				out[i].Reason = rqv1.ClosedUnwound // its pod was never bound: a pod is replaced once its Lease is closed
+			}
 		}
 	}
 	return out

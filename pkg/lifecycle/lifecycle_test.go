@@ -393,7 +393,8 @@ func TestALeaseThatIsToldLateEndsWithItsSuccessor(t *testing.T) {
 		o.Leases = append(o.Leases, late)
 	})
 	closings := Decide(o).Close
-	if len(closings) != 1 || closings[0].Lease.Name != "late" || !closings[0].Ended.Equal(o.Leases[2].Spec.Start.Time) {
+	if len(closings) != 1 || closings[0].Lease.Name != "late" || closings[0].Reason != rqv1.ClosedUnwound ||
+		!closings[0].Ended.Equal(o.Leases[2].Spec.Start.Time) {
 		t.Errorf("it ends so: %+v", closings)
 	}
 }

@@ -164,7 +164,8 @@ func (seen *sightings) judge(s *site, removed map[string]bool) []string {
 		// spares it had dropped.
 		told := lost || lease.Spec.Slice.Role == rqv1.RoleSpare && dropped[lease.Spec.RunRef.UID]
 		if lease.Status.ClosureReason == rqv1.ClosedDeleted && !removed[lease.Spec.RunRef.Name] && !told {
-			out = append(out, fmt.Sprintf("Lease %s ended as Deleted, and nobody has deleted its Run or its pod", lease.Name))
+			out = append(out, fmt.Sprintf("Lease %s (%s on %s, from %s to %s) ended as Deleted, and nobody has deleted its Run "+
+				"or its pod", lease.Name, lease.Spec.Reason, lease.Node(), lease.Spec.Start, lease.Status.Ended))
 		}
 	}
 	healthy := 0
