@@ -213,7 +213,6 @@ func (s *storm) quietActions() map[string]func(*rapid.T) {
 				s.step(func() { s.Bind(uid, sim.Effect(rapid.IntRange(0, 2).Draw(t, "outcome"))) })
 			}
 		},
-		"unseen":  func(*rapid.T) { s.step(func() { s.unseen(s.during) }) },
 		"grow":    func(*rapid.T) { s.grow() },
 		"desire":  s.desireAny,
 		"deliver": func(*rapid.T) { s.Deliver() },

@@ -50,6 +50,9 @@ func inShort(t *rapid.T, o Observed) string {
 	d := Decide(o)
 	for i := range d.Delete {
 		d.Delete[i].Pod = abridged(d.Delete[i].Pod)
+		if about := d.Delete[i].About; about != nil {
+			d.Delete[i].About = abridged(about)
+		}
 	}
 	return text(t, d, Reserve(o))
 }

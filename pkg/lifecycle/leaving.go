@@ -30,7 +30,9 @@ func deletionsOf(s *situation) []Deletion {
 // not to run, the API server is asked. What has been told to go is not whole again.
 func unlessWhole(s *situation, gang []Deletion) {
 	parts := slices.Concat(s.roster.core(), s.roster.coreSpares())
-	first := slices.IndexFunc(parts, func(pod *corev1.Pod) bool { return !present(pod) || !s.facts.runs(pod) })
+	first := slices.IndexFunc(parts, func(pod *corev1.Pod) bool {
+		return !present(pod) || !s.facts.runs(pod) && pod.Status.Phase != corev1.PodSucceeded
+	})
 	if first < 0 || parts[first] != nil && !present(parts[first]) {
 		return
 	}

@@ -23,6 +23,7 @@ func TestWhoIsAskedAboutBeforeAGangStartsAgain(t *testing.T) {
 		"one is not there":       {[]string{"n0", "n1", "", "n3"}, everywhere(), "run-2 Unbound"},
 		"one has no Lease": {[]string{"n0", "n1", "n2", "n3"}, map[int]string{0: "n0", 1: "n1", 3: "n3"},
 			"run-2 Unpaid"},
+		"one has ended well": {[]string{"n0 Succeeded", "n1", "-", "n3"}, map[int]string{1: "n1", 3: "n3"}, "run-2 Unbound"},
 		"one has been told to go": {[]string{"n0", "n1 deleting", "-", "n3"}, everywhere(),
 			"nobody "},
 	} {
