@@ -288,7 +288,7 @@ func (v *activations) victims(a *Activation) []types.UID {
 				if m == nil || v.seats.held[m.pod.UID] == nil {
 					continue
 				}
-				if taken(g, m.part, c) && v.seats.heldSince(m).Before(a.At) {
+				if taken(g, m.part, c) && v.seats.heldBefore(m, a.At) {
 					out = append(out, m.pod.UID)
 				}
 			}

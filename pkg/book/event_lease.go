@@ -114,6 +114,7 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 	pod := entry.pod
 	b.seats.leases[name] = entry
 	b.agenda.decided = latest(b.agenda.decided, charge.Start)
+	b.cuts.tellCutters(types.UID(charge.Run)) // what it holds is not of before their activation any more
 	b.ledger.note(entry)
 	b.seats.roles[charge.Role] += charge.GPUs
 	b.accounts.Open(name.String(), charge)

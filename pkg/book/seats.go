@@ -164,6 +164,13 @@ func (s *seating) heldSince(m *member) time.Time {
 	return m.pod.CreationTimestamp.Time
 }
 
+// heldBefore reports whether a member holds something since before an instant. A pod is known to be made in whole
+// seconds; what a Run that waits has planned for its pods is of its next start.
+func (s *seating) heldBefore(m *member, at time.Time) bool {
+	planned := s.leases[leaseName(m.pod)] == nil
+	return s.heldSince(m).Before(at) && !(planned && !m.leaving && !m.gang.started())
+}
+
 // vacate gives up the room that is kept for replacements and that is not wanted any more.
 func (s *seating) vacate(g *gang, unwanted func(*vacancy) bool) {
 	g.vacant = slices.DeleteFunc(g.vacant, func(v vacancy) bool {
