@@ -11,8 +11,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// A Run that was cut has its pods again in the second of the activation, and places for them at once: they are not among
-// those whom the Run waits for that it was cut for. That Run is looked at when their Leases open.
+// A Run that was cut has its pods again in the second of the activation, and places for them at once: they are not
+// among those whom the Run waits for that it was cut for. That Run is looked at when their Leases open.
 func TestWhoStartsAgainInTheSecondOfItsCutIsNotAwaited(t *testing.T) {
 	tell(t, func(w *world) {
 		w.addNode("n0", "d0")

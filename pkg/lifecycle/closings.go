@@ -99,7 +99,7 @@ func (s *situation) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
 	switch {
 	case preempted(run, lease):
 		return rqv1.ClosedRandomPreempt
-	case s.phase == rqv1.RunRunning && !s.has(rank.Held(lease)):
+	case s.phase == rqv1.RunRunning && (!s.has(rank.Held(lease)) || !s.width.had(run, rank.Held(lease))):
 		return rqv1.ClosedShrink
 	case s.phase == rqv1.RunFailed:
 		return rqv1.ClosedFailed

@@ -258,6 +258,14 @@ func valueOf(pod *corev1.Pod, name string) string {
 	return ""
 }
 
+// TestALeaseOfBeforeAShrink has a Run be let grow again before the Lease is closed of a pod that went with its shrink.
+func TestALeaseOfBeforeAShrink(t *testing.T) {
+	closed := Decide(breathing(func(o *Observed) { o.leases(time.Hour, map[int]string{2: "n2"}) })).Close
+	if len(closed) != 1 || closed[0].Lease.Name != "lease-2" || closed[0].Reason != rqv1.ClosedShrink {
+		t.Errorf("it ends so: %+v", closed)
+	}
+}
+
 func TestNoticeOfAVoluntaryShrink(t *testing.T) {
 	o := grown(desire(16))
 	o.carryOut(Decide(o), -1)

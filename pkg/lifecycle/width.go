@@ -3,6 +3,7 @@ package lifecycle
 import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // width is how wide the Run may be, in GPUs.
@@ -57,6 +58,13 @@ func (w width) resized(granted, growing int32) width {
 
 // widest returns the width in GPUs that the Run has or is growing to.
 func (w width) widest() int32 { return max(w.granted, w.growing) }
+
+// had reports whether the Run has had a part by its status, at the width that it was granted or in the cohort that it
+// grows by. One that it is only going to grow by may be of before it was shrunk.
+func (w width) had(run *rqv1.Run, part rank.Part) bool {
+	said := max(grantedIn(run), growingIn(run))
+	return said == 0 || w.shape.At(int(said)/w.shape.GPUsPerPod).Has(part)
+}
 
 // recorded reports whether the Run's status says how wide it is: only then do pods beyond that go.
 func (w width) recorded(run *rqv1.Run) bool {
