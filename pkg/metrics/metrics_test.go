@@ -155,6 +155,7 @@ func TestMetricsAreWritten(t *testing.T) {
 func TestRegisteredTwice(t *testing.T) {
 	metrics.Register()
 	metrics.Register()
+	metrics.Cuts.Reset()
 	metrics.Cuts.WithLabelValues("Lottery").Inc()
 	metrics.NodesHeldBack.Set(3)
 	metrics.CutsInVain.WithLabelValues(string(rqv1.CanceledCalledOff)).Inc()
