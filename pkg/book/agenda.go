@@ -33,6 +33,9 @@ type agenda struct {
 	dues         chan struct{}
 }
 
+// stamped notes the instant of a Lease or of a decision: those that are made from now on come after it.
+func (a *agenda) stamped(at time.Time) { a.decided = latest(a.decided, at) }
+
 // instant returns the instant of a decision that is made now: after those of all decisions and Leases before it. What a
 // clock showed that was ahead does not count: whoever is cut in the future is cut again and again until it has come.
 func (a *agenda) instant(now time.Time) time.Time {

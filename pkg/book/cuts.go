@@ -2,6 +2,7 @@ package book
 
 import (
 	"cmp"
+	"iter"
 	"reflect"
 	"slices"
 	"strings"
@@ -39,40 +40,38 @@ func (ct *cutTable) setCuts(reservation types.NamespacedName, cuts []rank.Cut) (
 	return off
 }
 
-// tellCutters has the Runs looked at that a Run is cut for: it may hold nothing any more of what they wait for.
-func (ct *cutTable) tellCutters(run types.UID) {
-	for _, cuts := range ct.byReservation {
-		for i := range cuts {
-			if cuts[i].UID == run {
-				ct.mail.reconcile(cuts[i].For)
+// against goes through what activations do to a Run.
+func against[By comparable](run types.UID, all map[By][]rank.Cut) iter.Seq[rank.Cut] {
+	return func(yield func(rank.Cut) bool) {
+		for _, cuts := range all {
+			for i := range cuts {
+				if cuts[i].UID == run && !yield(cuts[i]) {
+					return
+				}
 			}
 		}
+	}
+}
+
+// tellCutters has the Runs looked at that a Run is cut for: it may hold nothing any more of what they wait for.
+func (ct *cutTable) tellCutters(run types.UID) {
+	for cut := range against(run, ct.byReservation) {
+		ct.mail.reconcile(cut.For)
 	}
 }
 
 // cutsOf returns the cuts of a Run by Reservations that are activating, the oldest activation first, then by
 // Reservation.
 func (ct *cutTable) cutsOf(run types.UID) []rank.Cut {
-	var out []rank.Cut
-	for _, cuts := range ct.byReservation {
-		for i := range cuts {
-			if cuts[i].UID == run {
-				out = append(out, cuts[i])
-			}
-		}
-	}
-	slices.SortStableFunc(out, func(x, y rank.Cut) int {
+	return slices.SortedStableFunc(against(run, ct.byReservation), func(x, y rank.Cut) int {
 		return cmp.Or(x.At.Compare(y.At), strings.Compare(x.Reservation.String(), y.Reservation.String()))
 	})
-	return out
 }
 
 // isCut reports whether the activation of a Reservation cuts a gang.
 func (ct *cutTable) isCut(g *gang) bool {
-	for _, cuts := range ct.byReservation {
-		if slices.ContainsFunc(cuts, func(c rank.Cut) bool { return c.UID == g.run.UID }) {
-			return true
-		}
+	for range against(g.run.UID, ct.byReservation) {
+		return true
 	}
 	return false
 }
@@ -84,20 +83,20 @@ func (ct *cutTable) endsOrShrinks(g *gang) bool {
 	}
 	does := func(c rank.Cut) bool {
 		switch {
-		case c.UID != g.run.UID || c.Action == rqv1.CutDropSpare || !g.startedBefore(c.At):
+		case c.Action == rqv1.CutDropSpare || !g.startedBefore(c.At):
 			return false
 		case c.Action == rqv1.CutShrink && c.Width != nil:
 			return g.settled().GPUs() > int(*c.Width)
 		}
 		return true
 	}
-	for _, cuts := range ct.byReservation {
-		if slices.ContainsFunc(cuts, does) {
+	for cut := range against(g.run.UID, ct.byReservation) {
+		if does(cut) {
 			return true
 		}
 	}
-	for _, cuts := range ct.decided {
-		if slices.ContainsFunc(cuts, does) {
+	for cut := range against(g.run.UID, ct.decided) {
+		if does(cut) {
 			return true
 		}
 	}

@@ -17,7 +17,7 @@ import (
 func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.agenda.decided = latest(b.agenda.decided, now)
+	b.agenda.stamped(now)
 	m := b.roster.members[pod]
 	if m == nil || m.stage < reserved || m.gang.run == nil {
 		return nil, fmt.Errorf("the pod is no longer part of a gang that starts")
@@ -113,7 +113,7 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 	entry := entryOf(l, charge)
 	pod := entry.pod
 	b.seats.leases[name] = entry
-	b.agenda.decided = latest(b.agenda.decided, charge.Start)
+	b.agenda.stamped(charge.Start)
 	b.cuts.tellCutters(types.UID(charge.Run)) // what it holds is not of before their activation any more
 	b.ledger.note(entry)
 	b.seats.roles[charge.Role] += charge.GPUs

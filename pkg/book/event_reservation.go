@@ -16,7 +16,7 @@ func (b *Book) SetReservation(r *rqv1.Reservation) {
 	}
 	b.agenda.reservations.set(r)
 	if at := r.Status.ActivatedAt; at != nil {
-		b.agenda.decided = latest(b.agenda.decided, at.Time)
+		b.agenda.stamped(at.Time)
 	}
 	b.turns.resumePlans(b.cuts.setCuts(keyOf(r), cutsIn(r)))
 	g := b.roster.gangs[runOf(r)]

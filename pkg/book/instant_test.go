@@ -96,6 +96,22 @@ func TestAClockThatWasAheadCutsNobodyTwice(t *testing.T) {
 	})
 }
 
+// cutAmidALoss has run1 of org:b come and run0 be cut for it, which has just lost its second rank.
+func (s *storm) cutAmidALoss() {
+	s.t.Helper()
+	s.submit("run1", "org:b", 1, 1, 8)
+	s.work()
+	s.EndPod(s.pod("run0-1"), "")
+	s.DeletePod(s.pod("run0-1"))
+	s.reconcile("run0")
+	s.due()
+	s.Book.Forecast(s.pod("run1-0"), s.Now)
+	s.reconcile("run1")
+	if len(s.Book.CutsOf(s.Runs["run0"].UID)) != 1 {
+		s.t.Fatalf("run0 is not cut:\n%s", s.story())
+	}
+}
+
 // A rank of a Run that a lottery ends, and whose pod had no place when that was decided, gets none afterwards: its
 // Lease would be younger than the decision that closes it.
 func TestARankOfARunThatIsEndedGetsNoPlace(t *testing.T) {
@@ -107,17 +123,7 @@ func TestARankOfARunThatIsEndedGetsNoPlace(t *testing.T) {
 		s.submit("run0", "org:a", 1, 2, 8)
 		s.work()
 		s.during(time.Second)
-		s.submit("run1", "org:b", 1, 1, 8)
-		s.work()
-		s.EndPod(s.pod("run0-1"), "")
-		s.DeletePod(s.pod("run0-1"))
-		s.reconcile("run0")
-		s.due()
-		s.Book.Forecast(s.pod("run1-0"), s.Now)
-		s.reconcile("run1")
-		if len(s.Book.CutsOf(s.Runs["run0"].UID)) != 1 {
-			s.t.Fatalf("run0 is not cut:\n%s", s.story())
-		}
+		s.cutAmidALoss()
 		s.cycle(s.pod("run0-1"))
 		if node := s.Book.Assigned(s.pod("run0-1")); node != "" {
 			s.t.Fatalf("a rank of a Run that is ended got a place on %s:\n%s", node, s.story())

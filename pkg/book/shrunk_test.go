@@ -96,17 +96,7 @@ func TestASuccessorPlacesNoRankOfARunThatIsEnded(t *testing.T) {
 		s.submitWithSpares("run0", "org:a", 1, 2, 8, 0, checkpointed, patient(45))
 		s.work()
 		s.during(time.Second)
-		s.submit("run1", "org:b", 1, 1, 8)
-		s.work()
-		s.EndPod(s.pod("run0-1"), "")
-		s.DeletePod(s.pod("run0-1"))
-		s.reconcile("run0")
-		s.due()
-		s.Book.Forecast(s.pod("run1-0"), s.Now)
-		s.reconcile("run1")
-		if len(s.Book.CutsOf(s.Runs["run0"].UID)) != 1 {
-			s.t.Fatalf("run0 is not cut:\n%s", s.story())
-		}
+		s.cutAmidALoss()
 		s.disturb()
 		s.DeletePod(s.pod("run1-0"))
 		s.restart()

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,27 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/clitest"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
-
-// golden compares text with a file of testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
 
 // fleet is nodes of 4 GPUs, given as DOMAIN-NODE, in an order that is not theirs.
 func fleet(names ...string) []corev1.Node {
@@ -101,12 +79,12 @@ func (w *world) add(l rqv1.Lease, pod corev1.Pod) {
 
 func TestPicture(t *testing.T) {
 	w, l := sample(), &letters{}
-	golden(t, "picture-empty", draw(w.nodes, nil, l, false))
+	clitest.Golden(t, "picture-empty", draw(w.nodes, nil, l, false))
 	for _, run := range []string{"team/tune", "team/train", "team/tune"} {
 		l.add(run)
 	}
-	golden(t, "picture", draw(w.nodes, w.leases, l, false))
-	golden(t, "picture-colours", draw(w.nodes, w.leases, l, true))
+	clitest.Golden(t, "picture", draw(w.nodes, w.leases, l, false))
+	clitest.Golden(t, "picture-colours", draw(w.nodes, w.leases, l, true))
 }
 
 func TestLettersAreUnique(t *testing.T) {
@@ -124,12 +102,12 @@ func TestLettersAreUnique(t *testing.T) {
 
 func TestAccounts(t *testing.T) {
 	w := sample()
-	golden(t, "payers", w.payers())
+	clitest.Golden(t, "payers", w.payers())
 	var all strings.Builder
 	for _, run := range []string{"team/train", "team/tune", "team/late", "team/gone"} {
 		fmt.Fprintf(&all, "%s: %s\n", run, w.account(run))
 	}
-	golden(t, "accounts", all.String())
+	clitest.Golden(t, "accounts", all.String())
 }
 
 func TestContradictions(t *testing.T) {

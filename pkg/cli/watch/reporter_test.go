@@ -116,17 +116,23 @@ func TestReporterOrdersChanges(t *testing.T) {
 	}
 }
 
-// A Run of two groups with spares loses nodes: once a node whose spare's swap is seen at once, once one whose spare
-// is slow, and then all nodes of a group.
-func TestReporterTellsSwaps(t *testing.T) {
-	var text strings.Builder
-	f := reporting(t, &text)
+// reportingGuarded has a Run of two groups with spares be told of that runs, and returns it and its open Leases.
+func reportingGuarded(t *testing.T, text *strings.Builder) (*feed, rqv1.Run, []rqv1.Lease) {
+	f := reporting(t, text)
 	run := clitest.RunOf("guarded", 64, 32, clitest.Runs(64))
 	run.Spec.SparesPerGroup = clitest.Ptr[int32](8)
 	open := clitest.Guarded(&run)
 	f.r.begin(open)
 	f.run(run)
 	f.flush()
+	return f, run, open
+}
+
+// A Run of two groups with spares loses nodes: once a node whose spare's swap is seen at once, once one whose spare
+// is slow, and then all nodes of a group.
+func TestReporterTellsSwaps(t *testing.T) {
+	var text strings.Builder
+	f, run, open := reportingGuarded(t, &text)
 
 	swapped := clitest.Since(clitest.As(clitest.LeaseOf(&run, "new-1", 0, "s0"), rqv1.RoleActive, 1), time.Hour,
 		rqv1.ReasonSwap)
@@ -218,13 +224,7 @@ func TestReporterDoesNotFlood(t *testing.T) {
 // After changes have been missed, what is open is counted anew, and what has opened meanwhile is told.
 func TestReporterResumes(t *testing.T) {
 	var text strings.Builder
-	f := reporting(t, &text)
-	run := clitest.RunOf("guarded", 64, 32, clitest.Runs(64))
-	run.Spec.SparesPerGroup = clitest.Ptr[int32](8)
-	open := clitest.Guarded(&run)
-	f.r.begin(open)
-	f.run(run)
-	f.flush()
+	f, run, open := reportingGuarded(t, &text)
 	fresh := clitest.Since(clitest.As(clitest.LeaseOf(&run, "g-s0-again", 0, "s9"), rqv1.RoleSpare, 0), time.Hour,
 		rqv1.ReasonStart)
 	f.r.resume(append(open[:8:8], fresh), f.next())
