@@ -65,6 +65,9 @@ func (s *seating) hold(pod types.UID, node string, gpus int, change func(h *hold
 	s.occupy(h, pod, h.gpus)
 	if before.gpus > h.gpus && !h.shard {
 		s.waiting.wakeRoom(s.nodes.nodeFlavor(before.node))
+		if !before.spare && (before.bound || before.leased) {
+			s.waiting.noteLeft(before.node)
+		}
 	}
 }
 

@@ -1,9 +1,11 @@
 package book_test
 
 import (
+	"fmt"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -65,5 +67,27 @@ func TestWhatWasFreedIsGivenUpWhenTheGangCannotStart(t *testing.T) {
 		if free := s.idleNodes(); len(free) > 1 {
 			s.t.Fatalf("%v are kept for nobody:\n%s", free, s.story())
 		}
+	})
+}
+
+// Two Runs that one Budget can pay for one at a time, and that need a node which turns both down, do not wake each
+// other for ever with what they are given and give back, nor with the shards that make room for each try.
+func TestWhatIsGivenBackPardonsNobody(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newStorm(newWorld(t))
+		s.setBudget("a", "org:a", 16)
+		s.setBudget("b", "org:b", 64)
+		for i, name := range []string{"n0", "n1", "n2"} {
+			s.addNode(name, fmt.Sprintf("d%d", i/2))
+		}
+		s.submitWithSpares("beside", "org:b", 1, 1, rapid.SampledFrom([]int{2, 4}).Draw(t, "beside"), 0, patient(90))
+		s.work()
+		s.submitWithSpares("shards", "org:b", 1, rapid.IntRange(1, 8).Draw(t, "shards"), 2, 0, opportunistic)
+		s.work()
+		s.Rejects["n0"] = "Insufficient cpu"
+		s.DeleteRun("beside")
+		s.submitWithSpares("one", "org:a", 1, rapid.IntRange(4, 8).Draw(t, "one"), 2, 0, ungrouped)
+		s.submitWithSpares("two", "org:a", 1, rapid.IntRange(2, 4).Draw(t, "two"), 4, 0, ungrouped)
+		s.work() // fails if that does not come to an end
 	})
 }

@@ -26,7 +26,9 @@ type waitlist struct {
 	room, nodes map[string]int64
 	budget      map[string]int64
 	payers      int64 // when any Budget changed, and with it perhaps who may ask whom
-	stirred     bool  // something has improved since the gangs were last looked at
+	// left tells when a pod last left a node that was more than a plan, neither a shard's nor a spare's.
+	left    map[string]int64
+	stirred bool // something has improved since the gangs were last looked at
 }
 
 // purse is what Budgets could still pay for, less what the gangs that are woken might take of it.
@@ -86,6 +88,9 @@ func (w *waitlist) wakeRoom(flavor string) {
 	w.stirred = true
 }
 
+// noteLeft notes that a pod has left a node, for the gangs that the node turned down.
+func (w *waitlist) noteLeft(node string) { w.left[node] = w.epoch }
+
 // wakeNodes notes that the nodes of a flavor have changed, also for the gangs that fitted none of them.
 func (w *waitlist) wakeNodes(flavor string) {
 	w.wakeRoom(flavor)
@@ -137,12 +142,16 @@ func (w *waitlist) improved(g *gang, free int) bool {
 	return g.refusal.AboutMoney() && (w.richer(g) || g.refusal.Elsewhere && w.room[flavor] > g.tried)
 }
 
-// pardon has a gang that is woken be tried again on the nodes that turned it down. A running gang is not, unless a node
-// has changed, before its retry: shards and spares make room for each try, and what they free and take again would wake
-// it for ever. Nodes that turned it down for want of GPUs have them as soon as whoever leaves them is gone.
+// pardon has a gang that is woken be tried again on the nodes that turned it down, if something has changed there
+// since. Places that were planned and given back change nothing: two gangs that give back to each other what neither
+// can use would wake each other for ever. Nor do shards and spares, which make room for each try. Nodes that turned it
+// down for want of GPUs have them as soon as whoever leaves them is gone. What else there is comes to light with its
+// retry.
 func (w *waitlist) pardon(g *gang) {
-	all := !g.started() || w.nodes[g.full.Flavor] > g.tried
-	maps.DeleteFunc(g.excluded, func(_, why string) bool { return all || strings.Contains(why, w.args.GPUResource) })
+	all := w.nodes[g.full.Flavor] > g.tried
+	maps.DeleteFunc(g.excluded, func(node, why string) bool {
+		return all || w.left[node] > g.tried || strings.Contains(why, w.args.GPUResource)
+	})
 }
 
 // wake has a gang planned again: by its leader's scheduling cycle, or, when it has no pods for want of a shape, by the
