@@ -113,17 +113,19 @@ func (g *gang) leader() *member {
 	return g.spares.first()
 }
 
-// accept forgets which nodes turned ranks down once all ranks run, when a member has come to a stage.
-func (g *gang) accept(to stage) {
+// accept forgets which nodes turned ranks down once all ranks run, when a member has come to a stage, and reports
+// whether it has: spares may go there then.
+func (g *gang) accept(to stage) bool {
 	if to < bound || len(g.spurned) == 0 {
-		return
+		return false
 	}
 	for _, m := range g.active.between(0, g.active.size) {
 		if m == nil || m.stage < bound {
-			return
+			return false
 		}
 	}
 	g.spurned = nil
+	return true
 }
 
 // spurn remembers that a node turned a rank of a running gang down. A spare, which asks for little, would be taken

@@ -294,7 +294,9 @@ func (s *seating) advance(m *member, to stage, node string, payer payer) {
 	squad.count(m, -1)
 	m.stage, m.payer, m.node, m.unseen = to, payer, node, 0
 	squad.count(m, +1)
-	m.gang.accept(to)
+	if m.gang.accept(to) && m.gang.refusal != nil {
+		s.waiting.wake(m.gang)
+	}
 	if to == unplaced {
 		squad.lowest = min(squad.lowest, m.part.Index)
 	}
