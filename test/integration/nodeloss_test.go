@@ -55,7 +55,8 @@ func (s *site) forsake(node string) {
 }
 
 // wake has kwok look at the pods of a node that it has again: it leaves those alone that it saw before. It is an error
-// while kwok does not have the node.
+// while kwok does not have the node, and while a pod is there that it has yet to start or to end: kwok goes by its own
+// cache of the leases, which may not know yet what the API server does.
 func (s *site) wake(node string) error {
 	if err := s.api.Get(s.t.Context(), client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: node},
 		&coordinationv1.Lease{}); err != nil {
@@ -64,9 +65,14 @@ func (s *site) wake(node string) error {
 	var pods corev1.PodList
 	err := s.api.List(s.t.Context(), &pods, client.MatchingFields{"spec.nodeName": node})
 	for i := range pods.Items {
+		pod := &pods.Items[i]
 		woken := client.RawPatch(types.MergePatchType,
 			fmt.Appendf(nil, `{"metadata":{"annotations":{"test.jobtree/woken":%q}}}`, time.Now()))
-		err = errors.Join(err, client.IgnoreNotFound(s.api.Patch(s.t.Context(), &pods.Items[i], woken)))
+		err = errors.Join(err, client.IgnoreNotFound(s.api.Patch(s.t.Context(), pod, woken)))
+		if pod.Status.Phase == corev1.PodPending || pod.DeletionTimestamp != nil {
+			err = errors.Join(err, fmt.Errorf("pod %s is %s and told to go at %v", pod.Name, pod.Status.Phase,
+				pod.DeletionTimestamp))
+		}
 	}
 	return err
 }

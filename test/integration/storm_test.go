@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -186,7 +187,12 @@ func (st *storm) inflict(what string, node *corev1.Node) (heal func() error) {
 		st.strike(node.Name)
 	case "delete":
 		st.delete(bare)
-		return func() error { return st.api.Create(st.t.Context(), node) }
+		return func() error {
+			if err := st.api.Create(st.t.Context(), node.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
+				return err
+			}
+			return st.wake(node.Name)
+		}
 	case "condition":
 		st.broken(bare, corev1.ConditionTrue)
 	case "silence", "flap":
