@@ -70,7 +70,7 @@ func (p *placement) release(m *member) {
 		p.accounts.Void(name.String())
 		p.waiting.wakeBudget(m.payer.key.Budget)
 		p.seats.hold(m.pod.UID, "", 0, func(h *holding) { h.planned = false })
-		if m.stage == reserved && !m.extra() && !m.gang.opportunistic() {
+		if m.stage == reserved && !m.extra() {
 			p.waiting.noteLeft(m.node) // kube-scheduler counted it there
 		}
 	}

@@ -26,8 +26,8 @@ type waitlist struct {
 	room, nodes map[string]int64
 	budget      map[string]int64
 	payers      int64 // when any Budget changed, and with it perhaps who may ask whom
-	// left tells when a pod last left a node that was more than a plan, neither a shard's nor a spare's.
-	left    map[string]int64
+	// leftAt tells by node when a pod last left it that was more than a plan, neither a shard's nor a spare's.
+	leftAt  map[string]int64
 	stirred bool // something has improved since the gangs were last looked at
 }
 
@@ -89,7 +89,7 @@ func (w *waitlist) wakeRoom(flavor string) {
 }
 
 // noteLeft notes that a pod has left a node, for the gangs that the node turned down.
-func (w *waitlist) noteLeft(node string) { w.left[node] = w.epoch }
+func (w *waitlist) noteLeft(node string) { w.leftAt[node] = w.epoch }
 
 // wakeNodes notes that the nodes of a flavor have changed, also for the gangs that fitted none of them.
 func (w *waitlist) wakeNodes(flavor string) {
@@ -150,7 +150,7 @@ func (w *waitlist) improved(g *gang, free int) bool {
 func (w *waitlist) pardon(g *gang) {
 	all := w.nodes[g.full.Flavor] > g.tried
 	maps.DeleteFunc(g.excluded, func(node, why string) bool {
-		return all || w.left[node] > g.tried || strings.Contains(why, w.args.GPUResource)
+		return all || w.leftAt[node] > g.tried || strings.Contains(why, w.args.GPUResource)
 	})
 }
 
