@@ -36,43 +36,58 @@ func (c *ControlPlane) StartKwok(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	return c.wakePods(ctx)
-}
-
-// wakePods changes every pod that runs, or should, on a node of kwok's. A kwok that starts looks at the pods that it
-// finds before it has noticed that it holds their node's lease, and then leaves them alone until they change.
-func (c *ControlPlane) wakePods(ctx context.Context) error {
 	nodes, err := c.kwokNodes(ctx)
 	if err != nil || nodes.Len() == 0 {
 		return err
 	}
-	if err := c.Kwok.WaitUntil(ctx, func(ctx context.Context) error { return c.leasesHeld(ctx, nodes) }); err != nil {
+	return c.Kwok.WaitUntil(ctx, func(ctx context.Context) error { return c.WakePods(ctx, nodes) })
+}
+
+// WakePods changes every pod that runs, or should, on some nodes that kwok has come to hold. A kwok looks at the pods
+// that it finds before it has noticed that it holds their node's lease, and then leaves them alone until they change.
+// Its cache of the leases may be behind, so that it is an error not only as long as a node has no lease, but also as
+// long as there is a pod that kwok has yet to start or to end.
+func (c *ControlPlane) WakePods(ctx context.Context, nodes sets.Set[string]) error {
+	if err := c.leasesHeld(ctx, nodes); err != nil {
 		return err
 	}
-	pods, err := c.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
-		FieldSelector: "status.phase!=Succeeded,status.phase!=Failed",
-	})
+	pods, err := c.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"kwok.x-k8s.io/woken":%q}}}`,
 		time.Now().Format(time.RFC3339Nano))
-	group, ctx := errgroup.WithContext(ctx)
+	var group errgroup.Group
 	group.SetLimit(16)
 	for _, pod := range pods.Items {
-		if !nodes.Has(pod.Spec.NodeName) {
+		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		if !nodes.Has(pod.Spec.NodeName) || ended && pod.DeletionTimestamp == nil {
 			continue
 		}
 		group.Go(func() error {
-			_, err := c.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch,
+			woken, err := c.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch,
 				metav1.PatchOptions{})
-			if apierrors.IsNotFound(err) {
+			switch {
+			case apierrors.IsNotFound(err):
 				return nil
+			case err == nil && unplayed(woken):
+				return fmt.Errorf("kwok has not seen to pod %s: it is %s, told to go at %v", pod.Name, woken.Status.Phase,
+					woken.DeletionTimestamp)
 			}
 			return err
 		})
 	}
 	return group.Wait()
+}
+
+// unplayed reports whether kwok has yet to start a pod, or to end it. One that somebody's finalizer holds, or that is
+// to take its time, may be there although kwok has seen it.
+func unplayed(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp == nil {
+		return pod.Status.Phase == corev1.PodPending
+	}
+	_, slow := pod.Annotations["pod-delete.stage.kwok.x-k8s.io/delay"]
+	return len(pod.Finalizers) == 0 && !slow
 }
 
 // kwokNodes are the names of the nodes that kwok plays.

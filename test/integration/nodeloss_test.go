@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -45,36 +45,13 @@ func (s *site) silence(node string) {
 func (s *site) revive(node string) {
 	s.t.Helper()
 	s.forsake(node)
-	eventually(s.t, "kwok is to have node "+node, func() error { return s.wake(node) })
+	eventually(s.t, "kwok is to have node "+node, func() error { return s.WakePods(s.t.Context(), sets.New(node)) })
 }
 
 // forsake has nobody hold a node that was silenced.
 func (s *site) forsake(node string) {
 	s.t.Helper()
 	s.delete(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: node}})
-}
-
-// wake has kwok look at the pods of a node that it has again: it leaves those alone that it saw before. It is an error
-// while kwok does not have the node, and while a pod is there that it has yet to start or to end: kwok goes by its own
-// cache of the leases, which may not know yet what the API server does.
-func (s *site) wake(node string) error {
-	if err := s.api.Get(s.t.Context(), client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: node},
-		&coordinationv1.Lease{}); err != nil {
-		return err
-	}
-	var pods corev1.PodList
-	err := s.api.List(s.t.Context(), &pods, client.MatchingFields{"spec.nodeName": node})
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		woken := client.RawPatch(types.MergePatchType,
-			fmt.Appendf(nil, `{"metadata":{"annotations":{"test.jobtree/woken":%q}}}`, time.Now()))
-		err = errors.Join(err, client.IgnoreNotFound(s.api.Patch(s.t.Context(), pod, woken)))
-		if pod.Status.Phase == corev1.PodPending || pod.DeletionTimestamp != nil {
-			err = errors.Join(err, fmt.Errorf("pod %s is %s and told to go at %v", pod.Name, pod.Status.Phase,
-				pod.DeletionTimestamp))
-		}
-	}
-	return err
 }
 
 // swapped asserts that a pod's rank has moved to the spare's node and nothing else has changed.
