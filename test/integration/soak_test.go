@@ -19,8 +19,9 @@ const (
 	// soakSpan is for how long Runs arrive; JOBTREE_SOAK, a duration, has it take longer. A lead of 3 s stands for one of
 	// 15 minutes, and so the span for four hours.
 	soakSpan = 45 * time.Second
-	// soakRuns is how many arrive at least: a machine that is busy lets them arrive more slowly.
-	soakRuns = 60
+	// soakRuns is how many arrive at least, as a machine that is busy lets them arrive more slowly, and soakMostRuns how
+	// many arrive in a short soak while nothing but chance keeps it from having shown everything.
+	soakRuns, soakMostRuns = 60, 180
 	// soakLoad is what arrives in GPU-seconds per second and GPU of the fleet, of which there are soakGPUs.
 	soakLoad = 1.3
 	soakGPUs = 64
@@ -96,7 +97,7 @@ func (s *site) arrive(random *rand.Rand, span time.Duration) *arrivals {
 
 // next waits for the next Run to arrive and submits it; false when none arrives any more.
 func (a *arrivals) next() bool {
-	if time.Now().After(a.until) && a.submitted >= soakRuns {
+	if time.Now().After(a.until) && a.submitted >= soakRuns && (a.submitted >= soakMostRuns || a.s.cutInAllWays()) {
 		return false
 	}
 	gpus := []int32{4, 8, 8, 16, 16, 24, 32}[a.random.IntN(7)]
@@ -108,6 +109,20 @@ func (a *arrivals) next() bool {
 	defer timer.Stop()
 	<-timer.C
 	return true
+}
+
+// cutInAllWays reports whether there has been a cut of each action.
+func (s *site) cutInAllWays() bool {
+	w, err := s.look(s.t.Context())
+	seen := map[rqv1.CutAction]bool{}
+	if err == nil {
+		for i := range w.reservations {
+			for _, cut := range w.reservations[i].Status.Cuts {
+				seen[cut.Action] = true
+			}
+		}
+	}
+	return seen[rqv1.CutDropSpare] && seen[rqv1.CutShrink] && seen[rqv1.CutLottery]
 }
 
 // kind makes a Run one of every kind there is.
@@ -125,7 +140,8 @@ func (a *arrivals) kind(gpus int32, takes time.Duration) []func(*rqv1.Run) {
 		out = append(out, withSpares(4))
 	}
 	if !one(3) {
-		out = append(out, checkpoint(takes/2+time.Duration(a.random.Int64N(int64(takes)))))
+		// One that is cut begins anew, so that a shorter interval could have two of them cut each other for ever.
+		out = append(out, checkpoint(takes+time.Duration(a.random.Int64N(int64(takes)))))
 	}
 	if one(3) {
 		out = append(out, lasts(takes+3*time.Second))
@@ -231,8 +247,7 @@ func (s *site) report(submitted int, latest time.Duration) {
 	s.t.Logf("%d Runs: %v; starts %v (%v); %d Reservations: %v, canceled as %v; %d activations, %d draws, cuts %v, "+
 		"at most %d of one Run; dates passed by %s", submitted, phases, starts, err, len(w.reservations), states, canceled,
 		activations, draws, cuts, slices.Max(append(slices.Collect(maps.Values(most)), 0)), latest)
-	// Whom a short soak cuts how is chance.
-	if activations < 3 || draws == 0 || isSoak() && (cuts[rqv1.CutShrink] == 0 || cuts[rqv1.CutDropSpare] == 0) {
+	if activations < 3 || draws == 0 || cuts[rqv1.CutShrink] == 0 || cuts[rqv1.CutDropSpare] == 0 {
 		s.t.Error("there was too little of it: the soak has shown nothing")
 	}
 }
