@@ -171,14 +171,16 @@ func TestCLIFollowsTheSamples(t *testing.T) {
 	t.Cleanup(c.Stop)
 
 	mustCommand(t, c, "", "apply -f "+samples+"/namespaces.yaml")
-	mustCommand(t, c, "", "runs submit -f "+samples+"/budgets.yaml -f "+samples+"/runs")
+	// MM can pay in one region alone, which trainer-64 may fill: the README has finetune-16 run first.
+	mustCommand(t, c, "", "runs submit -f "+samples+"/budgets.yaml -f "+samples+"/runs/finetune-16.yaml")
+	mustCommand(t, c, "", "runs watch -n mm finetune-16 --until Running --timeout 60s")
+	mustCommand(t, c, "", "runs submit -f "+samples+"/runs/trainer-64.yaml -f "+samples+"/runs/resnet-small.yaml")
 	watched := mustCommand(t, c, "", "runs watch -n rai trainer-64 resnet-small --until Running --timeout 60s")
 	for _, want := range []string{"Running    64/64 GPUs", "Running    8/8 GPUs"} {
 		if !strings.Contains(watched, want) {
 			t.Errorf("the watch does not show %q:\n%s", want, watched)
 		}
 	}
-	mustCommand(t, c, "", "runs watch -n mm finetune-16 --until Running --timeout 60s")
 	checkLedger(t, c)
 	checkOutage(ctx, t, c, root)
 	checkWaiting(t, c, samples)
