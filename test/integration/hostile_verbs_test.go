@@ -280,24 +280,6 @@ func fills(run string) how {
 	}
 }
 
-// podsGo ends pods that linger when the test ends.
-func podsGo(h *hostile, _ client.Client) error {
-	h.t.Cleanup(func() {
-		_ = deletes("rq.davidlangworthy.io/v1/Run $NS evil")(h, h.api)
-		_ = within(patience, func() error {
-			var pods corev1.PodList
-			err := h.api.List(context.Background(), &pods, client.InNamespace(h.namespace),
-				client.MatchingLabels{rqv1.LabelRun: "evil"})
-			for i := range pods.Items {
-				_ = h.api.Delete(context.Background(), &pods.Items[i], client.GracePeriodSeconds(0))
-				err = errors.New("there are pods")
-			}
-			return err
-		})
-	})
-	return nil
-}
-
 // quotaCounts waits until the controller of quotas has seen the one that is called q.
 func quotaCounts(h *hostile, _ client.Client) error {
 	return within(patience, func() error {

@@ -67,6 +67,7 @@ func (s *site) close() {
 			if err != nil {
 				return err
 			}
+			s.finish(ctx, w)
 			if pods := w.ours(); len(w.runs) > 0 || pods > 0 {
 				return fmt.Errorf("%d Runs and %d pods are left", len(w.runs), pods)
 			}
@@ -78,10 +79,23 @@ func (s *site) close() {
 	}
 	if err != nil {
 		s.t.Errorf("after the Runs of %s were deleted: %v", s.namespace, err)
+		s.tell(ctx)
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
 	if err := s.api.Delete(ctx, namespace); err != nil && !apierrors.IsNotFound(err) {
 		s.t.Error(err)
+	}
+}
+
+// finish ends the site's pods that were told to go: at the end of a test nobody waits for kubelets. A pod may have been
+// told only now, because a controller that did not know yet of its Run's deletion had replaced a lost one.
+func (s *site) finish(ctx context.Context, w *world) {
+	for i := range w.pods {
+		pod := &w.pods[i]
+		if pod.Namespace != s.namespace || pod.DeletionTimestamp == nil {
+			continue
+		}
+		_ = s.api.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID}) // or when it looks again
 	}
 }
 
