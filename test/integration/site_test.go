@@ -95,7 +95,10 @@ func (s *site) finish(ctx context.Context, w *world) {
 		if pod.Namespace != s.namespace || pod.DeletionTimestamp == nil {
 			continue
 		}
-		_ = s.api.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID}) // or when it looks again
+		err := s.api.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
+		if err != nil && !apierrors.IsNotFound(err) {
+			s.t.Log(err) // the site is looked at again
+		}
 	}
 }
 
