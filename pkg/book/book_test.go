@@ -56,6 +56,9 @@ func (w *world) check() {
 			w.t.Fatalf("I8: %s pays for %d GPUs and %d are counted", payer, gpus, usage[payer])
 		}
 	}
+	if ranks := w.Book.PaidTwice(); len(ranks) > 0 {
+		w.t.Fatalf("I8: the money of %v is kept twice", ranks)
+	}
 	for name := range w.Nodes {
 		if gpus := max(held[name], runs[name]); gpus > gpusPerNode {
 			w.t.Fatalf("I1: %d of %d GPUs of node %s are held, %d are in use", held[name], gpusPerNode, name, runs[name])

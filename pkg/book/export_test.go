@@ -81,6 +81,26 @@ func (b *Book) Remains() []string {
 	return out
 }
 
+// PaidTwice lists the ranks of requeued gangs whose money is kept more than once.
+func (b *Book) PaidTwice() []string {
+	var out []string
+	for g := range b.roster.classes.requeued {
+		ranks := map[int]bool{}
+		for i := range g.requeue.places {
+			p := &g.requeue.places[i]
+			if p.index == anyRank || !p.kept {
+				continue
+			}
+			if ranks[p.index] {
+				out = append(out, fmt.Sprintf("%s/%d", g.run.Name, p.index))
+			}
+			ranks[p.index] = true
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // Needless packs a Run that has just been decided on anew, and lists what is wrong with its cuts: that it does not fit
 // with all of them, or that it fits without one.
 func (b *Book) Needless(run types.UID) []string {

@@ -211,11 +211,12 @@ func (k *keptRooms) regardRoom(g *gang) {
 	k.seats.notePayers(g)
 	k.seats.vacateAll(g)
 	for _, rank := range slices.Sorted(maps.Keys(g.kept)) {
-		if p := (place{pod: types.UID(fmt.Sprintf("%s/%d", g.run.UID, rank)), index: rank, charge: g.kept[rank],
-			kept: true}); !g.requeue.has(p.pod) {
-			k.accounts.Open(charged(p.pod), p.charge)
-			g.requeue.places = append(g.requeue.places, p)
+		if g.requeue.seats(rank) {
+			continue
 		}
+		p := place{pod: types.UID(fmt.Sprintf("%s/%d", g.run.UID, rank)), index: rank, charge: g.kept[rank], kept: true}
+		k.accounts.Open(charged(p.pod), p.charge)
+		g.requeue.places = append(g.requeue.places, p)
 	}
 }
 

@@ -139,9 +139,17 @@ func (b *Book) Turned(pod types.UID, node, why string) {
 	}
 }
 
-// Unseen records that the scheduler's cache lacks the node that a pod was given, and returns how soon to try the pod
-// again; 0 when it is not to be.
-func (b *Book) Unseen(pod types.UID, node string) time.Duration {
+// Knows reports whether a node is what the book takes it for, in all that scheduling rules look at.
+func (b *Book) Knows(node *corev1.Node) bool {
+	b.mu.Lock()
+	defer b.mu.unlockUnchanged()
+	known := b.nodes.byName[node.Name]
+	return known != nil && !differ(known, node)
+}
+
+// Unseen records that the scheduler's cache does not have the node that a pod was given as the book has it, and why the
+// pod was not placed there. It returns how soon to try the pod again; 0 when it is not to be.
+func (b *Book) Unseen(pod types.UID, node, why string) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.roster.members[pod]
@@ -150,7 +158,7 @@ func (b *Book) Unseen(pod types.UID, node string) time.Duration {
 	}
 	m.unseen++
 	if m.unseen > unseenTries && m.stage == assigned && !m.gang.committed {
-		b.starts.turned(m, node, "the scheduler does not see the node")
+		b.starts.turned(m, node, why)
 		return 0
 	}
 	return min(unseenSoon<<min(m.unseen-1, 10), unseenLongest)
@@ -177,8 +185,9 @@ func (b *Book) Retry(run types.NamespacedName) {
 }
 
 // The book and the scheduler's cache learn of nodes apart, so that a gang may be given one that the cache lacks for a
-// moment. Its pods are tried again soon, and less often as time goes by, up to unseenLongest. After unseenTries the
-// node is left alone for as long as one that another rule turned down: the gang is not to hold its GPUs in vain.
+// moment, or knows as it was. Its pods are tried again soon, and less often as time goes by, up to unseenLongest. After
+// unseenTries the node is left alone for as long as one that another rule turned down: the gang is not to hold its GPUs
+// in vain.
 const (
 	unseenSoon    = 100 * time.Millisecond
 	unseenLongest = 5 * time.Second

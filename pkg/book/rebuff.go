@@ -99,7 +99,8 @@ func (j *rebuffs) tellRebuff(g *gang, now time.Time) {
 
 // differ reports whether a node is another in what scheduling rules look at.
 func differ(x, y *corev1.Node) bool {
-	return !maps.Equal(x.Labels, y.Labels) || !equality.Semantic.DeepEqual(x.Spec.Taints, y.Spec.Taints) ||
+	return x.Spec.Unschedulable != y.Spec.Unschedulable || !maps.Equal(x.Labels, y.Labels) ||
+		!equality.Semantic.DeepEqual(x.Spec.Taints, y.Spec.Taints) ||
 		!equality.Semantic.DeepEqual(x.Status.Allocatable, y.Status.Allocatable)
 }
 

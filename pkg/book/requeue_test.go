@@ -40,10 +40,11 @@ func (w *world) sparesOn(run string) []string {
 	return out
 }
 
-// rounds lets everybody do their work so many times, a second each.
+// rounds lets everybody do their work so many times, a second each, and checks what always holds.
 func (w *world) rounds(n int) {
 	for range n {
 		w.round()
+		w.check()
 		w.Pass(time.Second)
 	}
 }

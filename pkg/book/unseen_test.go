@@ -18,7 +18,7 @@ func TestAGangOnANodeThatTheSchedulerDoesNotSee(t *testing.T) {
 			w.t.Fatal(refusal)
 		}
 		w.Book.TakeActions()
-		first := w.Book.Unseen(lead, "n0")
+		first := w.Book.Unseen(lead, "n0", "not seen")
 		if first <= 0 || first >= time.Second {
 			w.t.Fatalf("it is tried again after %s", first)
 		}
@@ -28,7 +28,7 @@ func TestAGangOnANodeThatTheSchedulerDoesNotSee(t *testing.T) {
 		}
 		waited := first
 		for last := first; w.Book.Assigned(lead) != ""; {
-			wait := w.Book.Unseen(lead, "n0")
+			wait := w.Book.Unseen(lead, "n0", "not seen")
 			if wait > 0 && wait < last {
 				w.t.Fatalf("it is tried again after %s and then after %s", last, wait)
 			}
@@ -36,7 +36,7 @@ func TestAGangOnANodeThatTheSchedulerDoesNotSee(t *testing.T) {
 				w.t.Fatalf("it holds GPUs on a node that does not come")
 			}
 		}
-		if w.Book.Unseen(lead, "n0") != 0 {
+		if w.Book.Unseen(lead, "n0", "not seen") != 0 {
 			w.t.Fatalf("it is tried on a node that it has no more")
 		}
 		w.settle()

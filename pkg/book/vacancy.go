@@ -45,6 +45,11 @@ func (r *requeue) has(pod types.UID) bool {
 	return slices.ContainsFunc(r.places, func(p place) bool { return p.pod == pod })
 }
 
+// seats reports whether a place is a rank's, and its money with it.
+func (r *requeue) seats(rank int) bool {
+	return slices.ContainsFunc(r.places, func(p place) bool { return p.index == rank })
+}
+
 // gpus returns how many GPUs are kept for a gang that was requeued.
 func (r *requeue) gpus() int {
 	sum := 0

@@ -29,7 +29,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // barrier is where pods of the scheduler's wait for Permit, and tells what becomes of them.
 type barrier struct {
-	fwk.Handle
+	snapshot
 	waits map[types.UID]bool
 	told  []string
 }
@@ -99,7 +99,9 @@ func newGang(t *testing.T, size int) *gang {
 	g := &gang{t: t, clock: clocktesting.NewFakeClock(noon), barrier: &barrier{waits: map[types.UID]bool{}}}
 	b, perPod := book.New(args), int32(8)
 	for i := range size {
-		b.SetNode(nodeNamed(fmt.Sprint("n", i)))
+		node := nodeNamed(fmt.Sprint("n", i))
+		b.SetNode(node)
+		g.barrier.nodes = append(g.barrier.nodes, node)
 	}
 	b.Budgets.SetBudget(&rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: "b", Generation: 1},
 		Spec: rqv1.BudgetSpec{Owner: "org", Envelopes: []rqv1.Envelope{{Name: "e", Flavor: "H100", Concurrency: 800}}}})

@@ -84,27 +84,32 @@ func (pl *Jobtree) PostFilter(_ context.Context, _ fwk.CycleState, pod *corev1.P
 		node := pl.book.Assigned(pod.UID)
 		status := nodes.Get(node)
 		switch {
+		case node != "" && status != nil && (turnedDown(status) || status.Plugin() == ""):
+			pl.rejected(pod, node, status)
 		case status != nil && turnedDown(status):
 			pl.book.Turned(pod.UID, node, status.Message())
 		case node == "":
 			start := pl.clock.Now()
 			pl.book.Forecast(pod.UID, start)
 			metrics.ForecastSeconds.Observe(pl.clock.Since(start).Seconds())
-		case status != nil && status.Plugin() == "":
-			pl.unnamed(pod, node, status.Message())
 		}
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }
 
-// unnamed deals with a node that no plugin has turned down. The scheduler's snapshot lacks it, so that the pod is tried
-// again soon: no event of the queue's would. Otherwise an extender has turned it down.
-func (pl *Jobtree) unnamed(pod *corev1.Pod, node, why string) {
-	if _, err := pl.handle.SnapshotSharedLister().NodeInfos().Get(node); err == nil {
+// rejected deals with a node that a plugin or an extender has turned down, or that no plugin has, since the scheduler's
+// snapshot lacks it. One that the snapshot does not have as the book has it is tried again soon: no event of the
+// queue's would, and whoever comes next would be given it meanwhile.
+func (pl *Jobtree) rejected(pod *corev1.Pod, node string, status *fwk.Status) {
+	why := status.Message()
+	switch info, err := pl.handle.SnapshotSharedLister().NodeInfos().Get(node); {
+	case err != nil || info.Node() == nil:
+		why = "the scheduler does not see the node"
+	case pl.book.Knows(info.Node()):
 		pl.book.Turned(pod.UID, node, why)
 		return
 	}
-	if wait := pl.book.Unseen(pod.UID, node); wait > 0 {
+	if wait := pl.book.Unseen(pod.UID, node, why); wait > 0 {
 		time.AfterFunc(wait, func() { pl.book.Again(pod.UID) })
 	}
 }

@@ -18,22 +18,26 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/config"
 )
 
-// snapshot is a scheduler's view that holds one node, or none when it is empty.
+// snapshot is a scheduler's view of nodes, which may be older than the book's.
 type snapshot struct {
 	fwk.Handle
 	fwk.SharedLister
 	fwk.NodeInfoLister
-	node string
+	nodes []*corev1.Node
 }
 
 func (s *snapshot) SnapshotSharedLister() fwk.SharedLister { return s }
 func (s *snapshot) NodeInfos() fwk.NodeInfoLister          { return s }
 
 func (s *snapshot) Get(name string) (fwk.NodeInfo, error) {
-	if name != s.node {
-		return nil, errors.New("not found")
+	for _, node := range s.nodes {
+		if node.Name == name {
+			info := framework.NewNodeInfo()
+			info.SetNode(node)
+			return info, nil
+		}
 	}
-	return framework.NewNodeInfo(), nil
+	return nil, errors.New("not found")
 }
 
 // placed returns a book in which a Run of one pod has its node.
@@ -44,11 +48,7 @@ func placed(t *testing.T) (*book.Book, *corev1.Pod) {
 		t.Fatal(err)
 	}
 	b, size, controls := book.New(args), int32(8), true
-	b.SetNode(&corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "n0", Labels: map[string]string{"region": "r", "cluster": "c",
-			"fabric.domain": "d", "gpu.flavor": "H100"}},
-		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}},
-	})
+	b.SetNode(nodeNamed("n0"))
 	b.Budgets.SetBudget(&rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: "b", Generation: 1},
 		Spec: rqv1.BudgetSpec{Owner: "org", Envelopes: []rqv1.Envelope{{Name: "e", Flavor: "H100", Concurrency: 8}}}})
 	b.SetRun(&rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run", UID: "run", Generation: 1},
@@ -69,19 +69,33 @@ func placed(t *testing.T) (*book.Book, *corev1.Pod) {
 	return b, pod
 }
 
-// TestPostFilterOfANodeThatNoPluginTurnedDown has the scheduler's snapshot lack the pod's node, which is tried again
-// soon; or an extender turn it down, which is a rejection like any other.
-func TestPostFilterOfANodeThatNoPluginTurnedDown(t *testing.T) {
-	for name, test := range map[string]struct{ snapshot, assigned string }{
-		"not in the snapshot":        {"", "n0"},
-		"turned down by an extender": {"n0", ""},
+// TestPostFilterOfANodeThatTheSchedulerSees has the scheduler's snapshot lack the pod's node, or have it as it was, so
+// that the pod is tried there again soon; or an extender turn it down, which is a rejection like any other.
+func TestPostFilterOfANodeThatTheSchedulerSees(t *testing.T) {
+	tainted, closed := nodeNamed("n0"), nodeNamed("n0")
+	tainted.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}
+	closed.Spec.Unschedulable = true
+	beating := nodeNamed("n0")
+	beating.ResourceVersion, beating.Status.Phase = "7", corev1.NodeRunning
+	none, taints := "", "TaintToleration"
+	for name, test := range map[string]struct {
+		sees     []*corev1.Node
+		plugin   string
+		assigned string
+	}{
+		"not in the snapshot":                    {nil, none, "n0"},
+		"turned down by an extender":             {[]*corev1.Node{nodeNamed("n0")}, none, ""},
+		"turned down by a plugin":                {[]*corev1.Node{nodeNamed("n0")}, taints, ""},
+		"so, and a heartbeat behind":             {[]*corev1.Node{beating}, taints, ""},
+		"so, for a taint that is gone":           {[]*corev1.Node{tainted}, taints, "n0"},
+		"so, for a cordon that is gone":          {[]*corev1.Node{closed}, "NodeUnschedulable", "n0"},
+		"turned down by our own, and not as was": {[]*corev1.Node{tainted}, Name, "n0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, pod := placed(t)
-			pl := &Jobtree{handle: &snapshot{node: test.snapshot}, book: b, clock: clock.RealClock{}}
+			pl := &Jobtree{handle: &snapshot{nodes: test.sees}, book: b, clock: clock.RealClock{}}
 			nodes := framework.NewDefaultNodeToStatus()
-			nodes.SetAbsentNodesStatus(fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
-				"node(s) didn't satisfy plugin(s) [Jobtree]"))
+			nodes.SetAbsentNodesStatus(fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "no").WithPlugin(test.plugin))
 			select {
 			case <-b.Queue().Filled(): // of what came before
 			default:
