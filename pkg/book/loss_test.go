@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
@@ -71,13 +72,44 @@ func (w *world) expect(run string, phase rqv1.RunPhase, message string, ledger m
 	if got := w.Runs[run].Status; got.Phase != phase || got.Message != message {
 		w.t.Fatalf("%s is %s (%s), want %s (%s)", run, got.Phase, got.Message, phase, message)
 	}
-	if diff := cmp.Diff(ledger, w.ledger(run)); diff != "" {
-		w.t.Fatalf("the ledger of %s (-want +got):\n%s", run, diff)
-	}
+	w.expectLedger(run, ledger)
 	w.checkSettled()
 }
 
+func (w *world) expectLedger(run string, ledger map[string]int) {
+	if diff := cmp.Diff(ledger, w.ledger(run)); diff != "" {
+		w.t.Fatalf("the ledger of %s (-want +got):\n%s", run, diff)
+	}
+}
+
 const swapped = "group 0 swapped to spare after node failure"
+
+// The end of a pod may be told before that of its node, which was why.
+func TestASpareTakesTheRankOfANodeWhoseLossIsToldLate(t *testing.T) {
+	tell(t, func(w *world) {
+		w.guarded(4, 2, 1)
+		spare, lost := w.on("run0-s0"), w.on("run0-0")
+		node := w.Nodes[lost].DeepCopy()
+		node.Spec.Unschedulable = true
+		node.Annotations = map[string]string{
+			rqv1.AnnotationLost: nodeloss.Record(nodeloss.Verdict{Reason: nodeloss.OutOfService}, w.Now)}
+		w.Nodes[lost] = node
+		w.DeletePod(w.pod("run0-0"))
+		w.rounds(3)
+		w.expectLedger("run0", map[string]int{"open Start Active": 2, "open Start Spare": 1})
+		w.Act()
+		w.SetNode(node)
+		if runs := w.Book.TakeActions().Reconcile; len(runs) != 1 || runs[0].Name != "run0" {
+			w.t.Fatalf("looked at are %v, want run0", runs)
+		}
+		w.settle()
+		if on := w.on("run0-0"); on != spare {
+			w.t.Fatalf("the rank is on %q, want the spare's node %s", on, spare)
+		}
+		w.expect("run0", rqv1.RunRunning, swapped, map[string]int{"NodeFailure": 1, "Swap": 1, "open Swap Active": 1,
+			"open Start Active": 1, "open Start Spare": 1})
+	})
+}
 
 func TestASpareTakesTheRankOfALostNode(t *testing.T) {
 	tell(t, func(w *world) {

@@ -242,8 +242,9 @@ func (p *placement) giveBack(m *member) {
 	}
 }
 
-// reconcileOn has the Runs looked at that have pods on some nodes. Places on those that do not stand, which no Lease
-// holds yet, are taken back, each with the rest of its gang's: a gang that took them would start with a pod missing.
+// reconcileOn has the Runs looked at that have pods or Leases on some nodes. Places on those that do not stand, which
+// no Lease holds yet, are taken back, each with the rest of its gang's: a gang that took them would start with a pod
+// missing.
 func (p *placement) reconcileOn(nodes map[string]bool) {
 	concerned := map[types.NamespacedName]bool{}
 	var adrift []*member
@@ -256,6 +257,11 @@ func (p *placement) reconcileOn(nodes map[string]bool) {
 		}
 		if (m.stage == assigned || m.stage == reserved) && !p.nodes.stands(m.node) {
 			adrift = append(adrift, m)
+		}
+	}
+	for _, l := range p.seats.leases {
+		if nodes[l.node] {
+			concerned[l.run] = true // its pod may be gone
 		}
 	}
 	slices.SortFunc(adrift, func(x, y *member) int { return cmp.Compare(x.pod.UID, y.pod.UID) })

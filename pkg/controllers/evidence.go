@@ -39,13 +39,14 @@ func (e evidence) Ask(ctx context.Context, questions []reconcile.Question) ([]bo
 
 func (e evidence) ask(ctx context.Context, q *reconcile.Question) (bool, error) {
 	switch q.If {
-	case lifecycle.NodeLost:
+	case lifecycle.NodeLost, lifecycle.NodeStands:
 		node, err := e.kube.CoreV1().Nodes().Get(ctx, q.Node, metav1.GetOptions{})
 		if err != nil {
-			return apierrors.IsNotFound(err), ignore(err, apierrors.IsNotFound)
+			return q.If == lifecycle.NodeLost && apierrors.IsNotFound(err), ignore(err, apierrors.IsNotFound)
 		}
 		_, lost := nodeloss.Recorded(node)
-		return lost, nil
+		_, _, out := nodeloss.Rules{}.Evident(node)
+		return q.If == lifecycle.NodeLost && lost || q.If == lifecycle.NodeStands && !lost && !out, nil
 	case lifecycle.Unpaid:
 		lease := &rqv1.Lease{}
 		err := e.client.Get(ctx, q.Lease, lease)

@@ -40,13 +40,15 @@ func TestAsk(t *testing.T) {
 	recorded := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "lost", Annotations: map[string]string{rqv1.AnnotationLost: "somebody says so"}},
 		Spec:       corev1.NodeSpec{Unschedulable: true}}
+	out := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "out"}, Spec: corev1.NodeSpec{
+		Taints: []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}}}
 	closedLease := &rqv1.Lease{ObjectMeta: named("closed", "l"), Status: rqv1.LeaseStatus{Closed: true}}
 	boundPod, unbound := rankOf(0, corev1.PodRunning), rankOf(1, corev1.PodPending)
 	unbound.Spec.NodeName = ""
 	e := evidence{
 		client: ours(t, &rqv1.Run{ObjectMeta: named("train", "run")}, &rqv1.Lease{ObjectMeta: named("open", "o")},
 			closedLease),
-		kube: kubefake.NewClientset(recorded, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "stands"}}, boundPod,
+		kube: kubefake.NewClientset(recorded, out, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "stands"}}, boundPod,
 			unbound),
 	}
 	lease := func(name string) reconcile.Question {
@@ -56,18 +58,23 @@ func TestAsk(t *testing.T) {
 		return reconcile.Question{If: lifecycle.RunGone, Run: types.NamespacedName{Namespace: "ns", Name: name}, UID: uid}
 	}
 	node := func(name string) reconcile.Question { return reconcile.Question{If: lifecycle.NodeLost, Node: name} }
+	stands := func(name string) reconcile.Question {
+		return reconcile.Question{If: lifecycle.NodeStands, Node: name}
+	}
 	pod := func(name string, run types.UID) reconcile.Question {
 		return reconcile.Question{If: lifecycle.Unbound, Pod: types.NamespacedName{Namespace: "ns", Name: name}, UID: run}
 	}
 	answers, err := e.Ask(t.Context(), []reconcile.Question{
-		node("lost"), node("stands"), node("none"), lease("open"), lease("closed"), lease("none"),
+		node("lost"), node("out"), node("stands"), node("none"),
+		stands("lost"), stands("out"), stands("stands"), stands("none"), lease("open"), lease("closed"), lease("none"),
 		run("train", "run"), run("train", "earlier"), run("none", "run"),
 		pod("train-0", "run"), pod("train-0", "earlier"), pod("train-1", "run"), pod("train-2", "run"),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []bool{true, false, true, false, true, true, false, true, true, false, true, true, true}
+	want := []bool{true, false, false, true, false, false, true, false, false, true, true, false, true, true, false,
+		true, true, true}
 	if diff := cmp.Diff(want, answers); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -41,6 +41,17 @@ func closings(f *facts, reasonGone func(*rqv1.Lease) rqv1.ClosureReason) []Closi
 	return out
 }
 
+// doubted has it made certain that nothing is wrong with the nodes of pods which seem to have gone for no reason, or by
+// their own: news of nodes and of pods come apart, and a rank whose node is lost is its spare's, or makes the Run wait.
+func doubted(closings []Closing) []Closing {
+	for i := range closings {
+		if c := &closings[i]; c.Reason == rqv1.ClosedDeleted || c.Reason == rqv1.ClosedFailed {
+			c.If = NodeStands
+		}
+	}
+	return closings
+}
+
 // seat is one rank, or one spare, of one Run.
 type seat struct {
 	run  types.UID

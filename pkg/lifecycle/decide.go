@@ -14,6 +14,7 @@ func Decide(o Observed) Decision {
 	d := Decision{Close: closings(f, s.reasonGone), Delete: removalsOf(f, deletionsOf(s)), Status: statusOf(s),
 		requeues: s.requeued() && s.cuts.final == nil}
 	if s.goesOn() {
+		d.Close = doubted(d.Close)
 		d.Replace, d.Create = absent(s)
 		if len(d.Create) > 0 && !saysRunning(f.Run) { // one that runs has had it since it started
 			d.Service = service(f.Run)

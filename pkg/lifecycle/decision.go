@@ -10,15 +10,18 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// Closing is a Lease to close.
+// Closing is a Lease to close once there is evidence for its reason.
 type Closing struct {
 	Lease  *rqv1.Lease
 	Reason rqv1.ClosureReason
+	// If is NodeStands or NoEvidence.
+	If Evidence
 	// Ended is when it ended; zero for now.
 	Ended time.Time
 }
 
-// Evidence is what must be seen on the API server itself, not in a cache, before a pod is deleted for it.
+// Evidence is what must be seen on the API server itself, not in a cache, before a pod is deleted or a Lease closed for
+// it.
 type Evidence string
 
 // Kinds of evidence.
@@ -27,6 +30,8 @@ const (
 	NoEvidence Evidence = ""
 	// NodeLost: the pod's node does not exist, or is recorded as lost.
 	NodeLost Evidence = "NodeLost"
+	// NodeStands: the Lease's node exists, is not recorded as lost, and does not say of itself that it is out of service.
+	NodeStands Evidence = "NodeStands"
 	// Unpaid: the pod is bound and has no open Lease.
 	Unpaid Evidence = "Unpaid"
 	// Unbound: there is no pod of the name that the Run has made and that is bound.

@@ -142,14 +142,17 @@ func started(o *Observed) {
 // story tells a decision in a few words.
 func story(d Decision) string {
 	var words []string
+	tell := func(what string, evidence Evidence) {
+		words = append(words, strings.TrimSuffix(what+" if "+string(evidence), " if "))
+	}
 	for _, deletion := range d.Delete {
-		words = append(words, strings.TrimSuffix("delete "+deletion.Pod.Name+" if "+string(deletion.If), " if "))
+		tell("delete "+deletion.Pod.Name, deletion.If)
 	}
 	for _, pod := range d.Replace {
 		words = append(words, "replace "+pod.Name)
 	}
 	for _, closing := range d.Close {
-		words = append(words, fmt.Sprintf("close %s %s", closing.Lease.Name, closing.Reason))
+		tell("close "+closing.Lease.Name+" "+string(closing.Reason), closing.If)
 	}
 	for _, pod := range d.Create {
 		words = append(words, "create "+pod.Name)
@@ -211,10 +214,10 @@ func TestDecide(t *testing.T) {
 				o.pods("n0", "n1 Succeeded", "n2", "n3")
 				started(o)
 				o.Pods[1].DeletionTimestamp = &metav1.Time{Time: noon}
-			}), "close lease-1 Deleted; Running: bound 32 GPUs"},
+			}), "close lease-1 Deleted if NodeStands; Running: bound 32 GPUs"},
 		"a pod deleted by hand is replaced": {
 			scene(func(o *Observed) { o.pods("n0", "", "n2", "n3"); started(o) }),
-			"close lease-1 Deleted; create run-1; Running: replacing 1 of 4 pods"},
+			"close lease-1 Deleted if NodeStands; create run-1; Running: replacing 1 of 4 pods"},
 		"its name is waited for": {
 			scene(func(o *Observed) { o.pods("n0", "n1 deleting", "n2", "n3"); started(o) }), "Running: bound 32 GPUs"},
 		"a pod on a lost node": {
@@ -378,23 +381,5 @@ func TestPodIdentity(t *testing.T) {
 	}
 	if run, part, ok := rank.Membership(pod); !ok || run != "run-uid" || part != (rank.Part{Index: 3}) {
 		t.Errorf("membership %s, %+v, %v", run, part, ok)
-	}
-}
-
-// TestALeaseThatIsToldLateEndsWithItsSuccessor has the ledger tell, after a failover, of a Lease for a pod that is gone
-// and replaced.
-func TestALeaseThatIsToldLateEndsWithItsSuccessor(t *testing.T) {
-	o := scene(func(o *Observed) {
-		started(o)
-		o.pods("n0", "n1", "n2", "n3")
-		late := o.Leases[2].DeepCopy()
-		late.Name, late.Labels[rqv1.LabelPodUID] = "late", "a pod that is gone"
-		late.Spec.Start.Time = o.Leases[2].Spec.Start.Add(-time.Second)
-		o.Leases = append(o.Leases, late)
-	})
-	closings := Decide(o).Close
-	if len(closings) != 1 || closings[0].Lease.Name != "late" || closings[0].Reason != rqv1.ClosedUnwound ||
-		!closings[0].Ended.Equal(o.Leases[2].Spec.Start.Time) {
-		t.Errorf("it ends so: %+v", closings)
 	}
 }

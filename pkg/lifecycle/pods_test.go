@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -51,5 +52,23 @@ func TestThePauseContainerHasTheLeastPrivilege(t *testing.T) {
 		if diff := cmp.Diff(leastPrivilege(), pod.Spec.Containers[0].SecurityContext); diff != "" {
 			t.Errorf("pod %s (-want +got):\n%s", pod.Name, diff)
 		}
+	}
+}
+
+// TestALeaseThatIsToldLateEndsWithItsSuccessor has the ledger tell, after a failover, of a Lease for a pod that is gone
+// and replaced.
+func TestALeaseThatIsToldLateEndsWithItsSuccessor(t *testing.T) {
+	o := scene(func(o *Observed) {
+		started(o)
+		o.pods("n0", "n1", "n2", "n3")
+		late := o.Leases[2].DeepCopy()
+		late.Name, late.Labels[rqv1.LabelPodUID] = "late", "a pod that is gone"
+		late.Spec.Start.Time = o.Leases[2].Spec.Start.Add(-time.Second)
+		o.Leases = append(o.Leases, late)
+	})
+	closings := Decide(o).Close
+	if len(closings) != 1 || closings[0].Lease.Name != "late" || closings[0].Reason != rqv1.ClosedUnwound ||
+		!closings[0].Ended.Equal(o.Leases[2].Spec.Start.Time) {
+		t.Errorf("it ends so: %+v", closings)
 	}
 }

@@ -42,14 +42,14 @@ func TestDecideWithSpares(t *testing.T) {
 				"run-s0 if Unbound; delete run-s1 if Unbound; Pending: not every pod could be bound within 1m0s; the Run starts " +
 				"again"},
 		"a running Run goes on without a spare": {
-			spared(nil, "n4", ""), "close lease-s1 Deleted; create run-s1; Running: bound 32 GPUs"},
+			spared(nil, "n4", ""), "close lease-s1 Deleted if NodeStands; create run-s1; Running: bound 32 GPUs"},
 		"and without room for one": {
 			spared(func(o *Observed) {
 				o.Leases = o.Leases[:5]
 				o.Refusal = &plan.Refusal{Reason: plan.InsufficientGPUs, Spare: true, Message: "short by 8"}
 			}, "n4", "-"), "Running: bound 32 GPUs"},
 		"a spare that ended is replaced": {
-			spared(nil, "n4 Failed", "n5"), "delete run-s0; close lease-s0 Failed; Running: bound 32 GPUs"},
+			spared(nil, "n4 Failed", "n5"), "delete run-s0; close lease-s0 Failed if NodeStands; Running: bound 32 GPUs"},
 		"and one on a lost node": {
 			spared(func(o *Observed) { o.Leases[4].Spec.Slice.Nodes[0].Name = "gone" }, "gone", "n5"),
 			"delete run-s0 if NodeLost; Running: bound 32 GPUs"},

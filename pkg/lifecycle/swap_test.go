@@ -84,7 +84,8 @@ func TestDecideOnALostNode(t *testing.T) {
 			"close lease-s0 Swap; create run-s0; Running: replacing 1 of 4 pods", nil},
 		"the spare of another group is none": {
 			spared(func(o *Observed) { o.rankLost(1) }, "", "n5"),
-			"close lease-1 NodeFailure; close lease-s0 Deleted; create run-1; create run-s0; Running: replacing 1 of 4 pods",
+			"close lease-1 NodeFailure; close lease-s0 Deleted if NodeStands; create run-1; create run-s0; " +
+				"Running: replacing 1 of 4 pods",
 			map[string]rank.Replacement{"run-1": none}},
 		"nor is one on a node that takes no pods": {
 			spared(func(o *Observed) { o.rankLost(1); o.Leases[4].Spec.Slice.Nodes[0].Name = "cordoned" }, "cordoned", "n5"),
@@ -96,7 +97,7 @@ func TestDecideOnALostNode(t *testing.T) {
 			map[string]rank.Replacement{"run-0": spare, "run-1": none}},
 		"a pod deleted by hand needs no spare": {
 			spared(func(o *Observed) { o.rankLost(1); o.Leases[1].Spec.Slice.Nodes[0].Name = "n1" }, "n4", "n5"),
-			"close lease-1 Deleted; create run-1; Running: replacing 1 of 4 pods", nil},
+			"close lease-1 Deleted if NodeStands; create run-1; Running: replacing 1 of 4 pods", nil},
 		"a rank that waits in vain is made anew": {
 			spared(func(o *Observed) {
 				o.Pods[1].Spec.NodeName, o.Pods[1].Status.Phase = "", ""

@@ -43,10 +43,10 @@ type Evidence interface {
 	RankLeases(ctx context.Context, run *rqv1.Run, ranks []string) ([]map[string]string, error)
 }
 
-// Question is about one thing that is to be so before pods are deleted for it.
+// Question is about one thing that is to be so before pods are deleted, or Leases closed, for it.
 type Question struct {
 	If lifecycle.Evidence
-	// Node is not to exist, or to be recorded as lost, where that is what it is about.
+	// Node is not to exist, or to be recorded as lost, or is to stand, where that is what it is about.
 	Node string
 	// Pod is not to be bound if the Run with the UID has made it.
 	Pod types.NamespacedName

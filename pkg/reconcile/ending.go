@@ -18,10 +18,29 @@ import (
 // out of some holds up no others. Behind says that the cache of pods, or that of Leases, lacks what a pod was to go
 // for: an event is on its way.
 func (r *Runs) deletePods(ctx context.Context, deletions []lifecycle.Deletion) (behind bool, err error) {
+	so, unanswered := ask(ctx, r.api, deletions, questionOf)
+	var certain []lifecycle.Deletion
+	for i, d := range deletions {
+		if so[i] {
+			d.GraceSeconds = grace(&d)
+			certain = append(certain, d)
+		} else if d.If == lifecycle.Unbound || d.If == lifecycle.Unpaid {
+			behind = true
+		}
+	}
+	if len(certain) == 0 {
+		return behind, unanswered
+	}
+	return behind, errors.Join(unanswered, r.api.DeletePods(ctx, certain))
+}
+
+// ask reports of each thing to do whether there is evidence for it. Each question is asked once; what is done by
+// decision needs none.
+func ask[T any](ctx context.Context, of Evidence, things []T, question func(*T) Question) ([]bool, error) {
 	var questions []Question
 	at := map[Question]int{}
-	for i := range deletions {
-		q := questionOf(&deletions[i])
+	for i := range things {
+		q := question(&things[i])
 		if _, asked := at[q]; !asked && q.If != lifecycle.NoEvidence {
 			at[q] = len(questions)
 			questions = append(questions, q)
@@ -30,22 +49,14 @@ func (r *Runs) deletePods(ctx context.Context, deletions []lifecycle.Deletion) (
 	var answers []bool
 	var unanswered error
 	if len(questions) > 0 {
-		answers, unanswered = r.api.Ask(ctx, questions)
+		answers, unanswered = of.Ask(ctx, questions)
 	}
-	var certain []lifecycle.Deletion
-	for _, d := range deletions {
-		q := questionOf(&d)
-		if q.If == lifecycle.NoEvidence || answers[at[q]] {
-			d.GraceSeconds = grace(&d)
-			certain = append(certain, d)
-		} else if q.If == lifecycle.Unbound || q.If == lifecycle.Unpaid {
-			behind = true
-		}
+	so := make([]bool, len(things))
+	for i := range things {
+		q := question(&things[i])
+		so[i] = q.If == lifecycle.NoEvidence || answers[at[q]]
 	}
-	if len(certain) == 0 {
-		return behind, unanswered
-	}
-	return behind, errors.Join(unanswered, r.api.DeletePods(ctx, certain))
+	return so, unanswered
 }
 
 // questionOf returns what is to be so before a pod is deleted; pods of one node, or one Run, share the question.
@@ -77,8 +88,19 @@ func grace(d *lifecycle.Deletion) *int64 {
 
 // closeLeases closes Leases whose pods have ended, and returns those that were open until now. Of a pod that no cache
 // holds the API server is asked first: while it holds GPUs the cache is behind, and the pod's own event looks again.
-func (r *Runs) closeLeases(ctx context.Context, o *lifecycle.Observed, closings []lifecycle.Closing) ([]*rqv1.Lease,
-	error) {
+// What is behind says that no cache knows yet of a node what the API server does: nothing is closed then, and the
+// node's own event looks again.
+func (r *Runs) closeLeases(ctx context.Context, o *lifecycle.Observed, closings []lifecycle.Closing) (
+	closed []*rqv1.Lease, behind bool, err error) {
+	so, err := ask(ctx, r.api, closings, func(c *lifecycle.Closing) Question {
+		if c.If == lifecycle.NoEvidence {
+			return Question{}
+		}
+		return Question{If: c.If, Node: c.Lease.Node()}
+	})
+	if err != nil || slices.Contains(so, false) {
+		return nil, true, err
+	}
 	seen := map[types.UID]bool{}
 	for _, pod := range o.Pods {
 		seen[pod.UID] = true
@@ -92,20 +114,21 @@ func (r *Runs) closeLeases(ctx context.Context, o *lifecycle.Observed, closings 
 	if len(unseen) > 0 {
 		alive, err := r.api.Alive(ctx, o.Name, unseen)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		closings = slices.DeleteFunc(slices.Clone(closings), func(c lifecycle.Closing) bool {
 			return alive[c.Lease.PodUID()]
 		})
 	}
 	if len(closings) == 0 {
-		return nil, nil
+		return nil, false, nil
 	}
 	leases := make([]*rqv1.Lease, len(closings))
 	for i := range closings {
 		leases[i] = r.close(&closings[i])
 	}
-	return r.api.CloseLeases(ctx, leases)
+	closed, err = r.api.CloseLeases(ctx, leases)
+	return closed, false, err
 }
 
 // close returns a Lease as it is once it is closed. A clock that was set back makes no negative time.

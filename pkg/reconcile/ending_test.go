@@ -24,11 +24,18 @@ func TestClosings(t *testing.T) {
 		c.Ended = ended
 		return c
 	}
+	doubted := func(rank, node string) lifecycle.Closing {
+		c := closing(rank)
+		c.If, c.Reason, c.Lease.Spec.Slice.Nodes = lifecycle.NodeStands, rqv1.ClosedDeleted, []rqv1.NodeGPUs{{Name: node}}
+		return c
+	}
 	for name, c := range map[string]struct {
 		closings []lifecycle.Closing
 		alive    map[types.UID]bool
+		no       map[string]bool
 		err      error
 		want     []string
+		behind   bool
 	}{
 		"none": {},
 		"of seen pods": {closings: []lifecycle.Closing{closing("1"), closing("9")},
@@ -42,14 +49,20 @@ func TestClosings(t *testing.T) {
 			want:  []string{"alive [uid2 uid3]", "close train-1:Completed@0s train-3:Completed@0s"}},
 		"all alive": {closings: []lifecycle.Closing{closing("2")}, alive: map[types.UID]bool{"uid2": true},
 			want: []string{"alive [uid2]"}},
+		"of nodes that stand": {closings: []lifecycle.Closing{doubted("1", "a"), closing("9")},
+			want: []string{"ask NodeStands(a)", "close train-1:Deleted@0s train-9:Completed@0s"}},
+		"of a node that is lost, as no cache knows": {
+			closings: []lifecycle.Closing{doubted("1", "a"), doubted("2", "b"), closing("9")}, no: map[string]bool{"b": true},
+			want: []string{"ask NodeStands(a) NodeStands(b)"}, behind: true},
 		"nobody answers": {closings: []lifecycle.Closing{closing("1"), closing("2")}, err: errAway,
 			want: []string{"alive [uid2]"}},
 	} {
-		api := &recorder{alive: c.alive, fails: map[string]error{"alive": c.err}}
+		api := &recorder{alive: c.alive, no: c.no, fails: map[string]error{"alive": c.err}}
 		o := observed()
-		_, err := New(nil, api, lifecycle.Rules{}, func() time.Time { return noon }).closeLeases(t.Context(), &o, c.closings)
-		if diff := cmp.Diff(c.want, api.calls); diff != "" || !errors.Is(err, c.err) {
-			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		runs := New(nil, api, lifecycle.Rules{}, func() time.Time { return noon })
+		_, behind, err := runs.closeLeases(t.Context(), &o, c.closings)
+		if diff := cmp.Diff(c.want, api.calls); diff != "" || !errors.Is(err, c.err) || behind != c.behind {
+			t.Errorf("%s: %v, behind %v (-want +got):\n%s", name, err, behind, diff)
 		}
 	}
 }

@@ -117,8 +117,8 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 	if Passes(problem) {
 		return out, problem // the Leases of lost ranks still tell of the loss
 	}
-	closed, err := r.closeLeases(ctx, &o, d.Close)
-	if err != nil {
+	closed, behind, err := r.closeLeases(ctx, &o, d.Close)
+	if err != nil || behind {
 		return out, err
 	}
 	if problem == nil {

@@ -37,7 +37,7 @@ func (s server) Ask(_ context.Context, questions []reconcile.Question) ([]bool, 
 		case q.If == lifecycle.Unpaid:
 			s.violated("I2: a pod is bound without the Lease %s", q.Lease)
 		}
-		answers[i] = true
+		answers[i] = q.If != lifecycle.NodeStands || !s.Lost(q.Node)
 		if q.If == lifecycle.Unbound {
 			pod := s.named(q.Pod.Name)
 			answers[i] = pod == nil || pod.Spec.NodeName == ""
