@@ -19,12 +19,14 @@ import (
 // An audit looks at everything auditPeriod apart, or more often where gangs have less time than that four times over,
 // and what two looks in a row have is a finding. It reads what is cached, and asks only whether the API server
 // answers: closed Leases are not cached, so that GPU-hours are for `kubectl runs audit` to check. Looks take a
-// hundredth of the time at most.
+// hundredth of the time at most. Once the API server has not answered, its watches begin again one by one, within a
+// minute or so; until auditRest is over a look compares what is old with what is new.
 const (
 	auditPeriod = 30 * time.Second
 	auditLeast  = 10 * time.Second
 	auditShare  = 100
 	auditAnswer = 5 * time.Second
+	auditRest   = 90 * time.Second
 )
 
 // auditor checks what always holds, from what the API server has told, apart from the book.
@@ -40,6 +42,7 @@ type auditor struct {
 
 	before *audit.Look
 	told   map[string]bool
+	silent time.Time // when the API server last did not answer
 }
 
 // newAuditor returns one that has seen nothing.
@@ -58,12 +61,15 @@ func (a *auditor) watch(ctx context.Context) {
 
 // look looks once, tells what stands since the look before, and returns how long that took.
 func (a *auditor) look(ctx context.Context) time.Duration {
-	if !a.leads() || !responds(ctx, a.kube, auditAnswer) {
+	began := a.clock.Now()
+	if !responds(ctx, a.kube, auditAnswer) {
+		a.silent = began
+	}
+	if !a.leads() || !a.silent.IsZero() && began.Sub(a.silent) < auditRest {
 		a.before = nil // what this process has seen may be old, and what it has to say is not written
 		countViolations(nil)
 		return 0
 	}
-	began := a.clock.Now()
 	after := a.rules.Look(a.world(began))
 	if a.before != nil {
 		findings := audit.Standing(a.before, after)

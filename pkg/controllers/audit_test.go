@@ -24,7 +24,8 @@ func TestTheAuditLooksTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, leads := newServer(t), true
-	o := &Options{Args: args, Kube: s.kube, Clock: clocktesting.NewFakeClock(noon), Holds: func() bool { return leads },
+	clock := clocktesting.NewFakeClock(noon)
+	o := &Options{Args: args, Kube: s.kube, Clock: clock, Holds: func() bool { return leads },
 		Shared: informers.NewSharedInformerFactory(s.kube, 0)}
 	w := newWatches(nil, s.kube)
 	a := newAuditor(o, w)
@@ -76,7 +77,9 @@ func TestTheAuditLooksTwice(t *testing.T) {
 		{what: "still", stands: true, found: 1},
 		{what: "and still", stands: true, found: 1},
 		{what: "the API server does not answer", faults: []fault{{on: "list nodes", err: broken500}}, found: 1},
-		{what: "it does again", found: 1},
+		{what: "it does again, and its watches may not", found: 1},
+		{what: "nor now", does: func() { clock.Step(auditRest - 1) }, found: 1},
+		{what: "they do by now", does: func() { clock.Step(1) }, found: 1},
 		{what: "for the second time", stands: true, found: 1}, // which is told already
 		{what: "this process leads no more", does: func() { leads = false }, found: 1},
 		{what: "it does again", does: func() { leads = true }, found: 1},

@@ -102,7 +102,7 @@ func (s *site) finish(ctx context.Context, w *world) {
 	}
 }
 
-// tell logs how the Runs that have not completed and their Reservations stand.
+// tell logs how the Runs that have not completed, their Reservations and their nodes stand.
 func (s *site) tell(ctx context.Context) {
 	w, err := s.look(ctx)
 	if err != nil {
@@ -125,6 +125,21 @@ func (s *site) tell(ctx context.Context) {
 		s.t.Logf("%s: Reservation %s is %s: %s; from %v to %v, cuts %+v", s.namespace, r.Name, r.Status.State,
 			r.Status.Reason, r.Status.ActivatedAt,
 			r.Status.EndedAt, r.Status.Cuts)
+	}
+	s.tellNodes(w)
+}
+
+// tellNodes logs those nodes of the site about which there is something to tell.
+func (s *site) tellNodes(w *world) {
+	for name, node := range w.nodes {
+		odd := node.Spec.Unschedulable || len(node.Spec.Taints) > 0 || node.Annotations[rqv1.AnnotationLost] != ""
+		for _, c := range node.Status.Conditions {
+			odd = odd || (c.Status == corev1.ConditionTrue) != (c.Type == corev1.NodeReady)
+		}
+		if odd && strings.HasPrefix(name, s.namespace+"-") {
+			s.t.Logf("%s: node %s is cordoned: %v, lost: %q, tainted: %v: %+v", s.namespace, name, node.Spec.Unschedulable,
+				node.Annotations[rqv1.AnnotationLost], node.Spec.Taints, node.Status.Conditions)
+		}
 	}
 }
 
