@@ -126,6 +126,11 @@ func (s *site) tell(ctx context.Context) {
 			r.Status.Reason, r.Status.ActivatedAt,
 			r.Status.EndedAt, r.Status.Cuts)
 	}
+	for i := range w.leases {
+		l := &w.leases[i]
+		s.t.Logf("%s: Lease %s on %s, opened for %s, closed for %q at %v", s.namespace, l.Name, l.Node(), l.Spec.Reason,
+			l.Status.ClosureReason, l.Status.Ended)
+	}
 	s.tellNodes(w)
 }
 
