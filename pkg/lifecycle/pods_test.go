@@ -72,3 +72,26 @@ func TestALeaseThatIsToldLateEndsWithItsSuccessor(t *testing.T) {
 		t.Errorf("it ends so: %+v", closings)
 	}
 }
+
+// Nobody else is to end the pods of a node that may be lost: ranks and spares stay until its loss is recorded.
+func TestPodsOutlastTheTaintsOfLostNodes(t *testing.T) {
+	own := corev1.Toleration{Key: "gpu", Operator: corev1.TolerationOpExists}
+	o := scene(func(o *Observed) {
+		o.Demand.SparesPerGroup = 1
+		o.Run.Spec.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Tolerations: []corev1.Toleration{own}}}
+	})
+	for _, pod := range Decide(o).Create {
+		tolerated := map[string]bool{}
+		for _, toleration := range pod.Spec.Tolerations {
+			tolerated[toleration.Key] = toleration.TolerationSeconds == nil && (toleration.Key == own.Key ||
+				toleration.Effect == corev1.TaintEffectNoExecute)
+		}
+		if diff := cmp.Diff(map[string]bool{"gpu": true, corev1.TaintNodeNotReady: true, corev1.TaintNodeUnreachable: true,
+			corev1.TaintNodeOutOfService: true}, tolerated); diff != "" {
+			t.Errorf("pod %s (-want +got):\n%s", pod.Name, diff)
+		}
+	}
+	if n := len(o.Run.Spec.Template.Spec.Tolerations); n != 1 {
+		t.Errorf("the template has %d tolerations", n)
+	}
+}

@@ -35,6 +35,7 @@ func (m *maker) newRank(index int) *corev1.Pod {
 		spec.Containers = []corev1.Container{{Name: "pause", Image: m.rules.PauseImage, SecurityContext: leastPrivilege()}}
 		spec.TerminationGracePeriodSeconds = new(int64)
 	}
+	spec.Tolerations = enduring(spec.Tolerations)
 	m.rules.capGrace(spec)
 	m.requestGPUs(spec)
 	identity := m.identity(index)

@@ -45,7 +45,7 @@ func (m *maker) newSpare(index int) *corev1.Pod {
 			TerminationGracePeriodSeconds: new(int64),
 			Containers:                    []corev1.Container{pause},
 			Volumes:                       volumes,
-			Tolerations:                   template.Tolerations,
+			Tolerations:                   enduring(template.Tolerations),
 			NodeSelector:                  template.NodeSelector,
 			Affinity:                      template.Affinity,
 			ImagePullSecrets:              template.ImagePullSecrets,

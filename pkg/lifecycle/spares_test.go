@@ -152,7 +152,7 @@ func TestSparePod(t *testing.T) {
 			{Name: "image-1", VolumeSource: corev1.VolumeSource{
 				Image: &corev1.ImageVolumeSource{Reference: "train", PullPolicy: corev1.PullAlways}}},
 		},
-		Tolerations: []corev1.Toleration{toleration}, NodeSelector: map[string]string{"pool": "a"},
+		Tolerations: enduring([]corev1.Toleration{toleration}), NodeSelector: map[string]string{"pool": "a"},
 		ServiceAccountName: "trainer", ImagePullSecrets: []corev1.LocalObjectReference{{Name: "registry"}},
 	}
 	if diff := cmp.Diff(want, pod.Spec); diff != "" {
