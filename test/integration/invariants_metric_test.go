@@ -12,8 +12,11 @@ func (c *cluster) audits(ctx context.Context) error {
 	if c.Scheduler == nil || !c.Scheduler.Running() {
 		return nil
 	}
-	sums, err := c.counters(ctx, c.Scheduler, gauge)
-	if err != nil {
+	var sums map[string]float64
+	if err := within(patience, func() (err error) { // a machine that is busy answers late
+		sums, err = c.counters(ctx, c.Scheduler, gauge)
+		return err
+	}); err != nil {
 		return fmt.Errorf("the audit's metric: %w", err)
 	}
 	_, standing := sums[gauge]
