@@ -88,19 +88,23 @@ func grace(d *lifecycle.Deletion) *int64 {
 
 // closeLeases closes Leases whose pods have ended, and returns those that were open until now. Of a pod that no cache
 // holds the API server is asked first: while it holds GPUs the cache is behind, and the pod's own event looks again.
-// What is behind says that no cache knows yet of a node what the API server does: nothing is closed then, and the
-// node's own event looks again.
+// Behind says that no cache knows yet of a node what the API server does: what was held there stays open.
 func (r *Runs) closeLeases(ctx context.Context, o *lifecycle.Observed, closings []lifecycle.Closing) (
 	closed []*rqv1.Lease, behind bool, err error) {
-	so, err := ask(ctx, r.api, closings, func(c *lifecycle.Closing) Question {
+	so, unanswered := ask(ctx, r.api, closings, func(c *lifecycle.Closing) Question {
 		if c.If == lifecycle.NoEvidence {
 			return Question{}
 		}
 		return Question{If: c.If, Node: c.Lease.Node()}
 	})
-	if err != nil || slices.Contains(so, false) {
-		return nil, true, err
+	behind = slices.Contains(so, false)
+	var certain []lifecycle.Closing
+	for i := range closings {
+		if so[i] {
+			certain = append(certain, closings[i])
+		}
 	}
+	closings = certain
 	seen := map[types.UID]bool{}
 	for _, pod := range o.Pods {
 		seen[pod.UID] = true
@@ -114,21 +118,21 @@ func (r *Runs) closeLeases(ctx context.Context, o *lifecycle.Observed, closings 
 	if len(unseen) > 0 {
 		alive, err := r.api.Alive(ctx, o.Name, unseen)
 		if err != nil {
-			return nil, false, err
+			return nil, behind, errors.Join(unanswered, err)
 		}
 		closings = slices.DeleteFunc(slices.Clone(closings), func(c lifecycle.Closing) bool {
 			return alive[c.Lease.PodUID()]
 		})
 	}
 	if len(closings) == 0 {
-		return nil, false, nil
+		return nil, behind, unanswered
 	}
 	leases := make([]*rqv1.Lease, len(closings))
 	for i := range closings {
 		leases[i] = r.close(&closings[i])
 	}
 	closed, err = r.api.CloseLeases(ctx, leases)
-	return closed, false, err
+	return closed, behind, errors.Join(unanswered, err)
 }
 
 // close returns a Lease as it is once it is closed. A clock that was set back makes no negative time.
