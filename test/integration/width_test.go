@@ -71,7 +71,7 @@ func TestKillTheSchedulerInNarrowStarts(t *testing.T) {
 		if s.killAfter(time.Duration(random.IntN(400)) * time.Millisecond) {
 			torn++
 		}
-		s.await(name, rqv1.RunRunning, "48 GPUs") // one that the kill has taken past its deadline starts with less, and grows
+		s.await(name, rqv1.RunRunning, "bound 48 GPUs")
 		eventually(t, "the pods of its width", func() error {
 			run, err := s.get(name)
 			if err != nil {
