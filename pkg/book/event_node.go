@@ -17,7 +17,9 @@ func (b *Book) SetNode(node *corev1.Node) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	flavor, gpus := b.nodes.flavorOf(node), b.nodes.gpusOf(node)
-	if old := b.nodes.byName[node.Name]; old != nil && old.UID == node.UID && b.nodes.gpusOf(old) == gpus &&
+	old := b.nodes.byName[node.Name]
+	anew := old != nil && old.UID != node.UID
+	if old != nil && !anew && b.nodes.gpusOf(old) == gpus &&
 		maps.Equal(old.Labels, node.Labels) &&
 		equality.Semantic.DeepEqual(old.Spec, node.Spec) &&
 		old.Annotations[rqv1.AnnotationLost] == node.Annotations[rqv1.AnnotationLost] &&
@@ -25,7 +27,6 @@ func (b *Book) SetNode(node *corev1.Node) {
 		b.nodes.byName[node.Name] = node // a heartbeat: nothing that decisions read has changed
 		return
 	}
-	other := b.nodes.byName[node.Name] != nil && b.nodes.byName[node.Name].UID != node.UID
 	_, was := b.nodes.lossOf(node.Name)
 	stood := b.nodes.stands(node.Name)
 	b.nodes.forgetNode(node.Name)
@@ -49,7 +50,7 @@ func (b *Book) SetNode(node *corev1.Node) {
 	b.fleet.SetNode(b.nodes.inFleet(node))
 	b.nodes.stray(node.Name, domain)
 	b.waiting.wakeNodes(flavor)
-	if _, is := b.nodes.lossOf(node.Name); is != was || stood != b.nodes.stands(node.Name) || other {
+	if _, is := b.nodes.lossOf(node.Name); is != was || stood != b.nodes.stands(node.Name) || anew {
 		b.places.reconcileOn(map[string]bool{node.Name: true})
 	}
 }

@@ -3,6 +3,8 @@ package book_test
 import (
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // A gang whose node the scheduler does not see yet is tried again within a second, and not in a hot loop; when the node
@@ -69,6 +71,16 @@ func TestALostRankOnANodeThatTheSchedulerDoesNotSee(t *testing.T) {
 	})
 }
 
+// tellsOfNode tells of a node, for which one Run is to be looked at.
+func (w *world) tellsOfNode(node *corev1.Node, run string) {
+	w.Act()
+	w.Book.TakeActions()
+	w.SetNode(node)
+	if runs := w.Book.TakeActions().Reconcile; len(runs) != 1 || runs[0].Name != run {
+		w.t.Fatalf("looked at are %v, want %s", runs, run)
+	}
+}
+
 // A node that has come anew under its name is looked at, although it is what the one before was.
 func TestANodeThatIsMadeAnewIsLookedAt(t *testing.T) {
 	tell(t, func(w *world) {
@@ -76,11 +88,6 @@ func TestANodeThatIsMadeAnewIsLookedAt(t *testing.T) {
 		anew := w.Nodes[w.on("run0-0")].DeepCopy()
 		anew.UID = "another"
 		w.DeletePod(w.pod("run0-0"))
-		w.Act()
-		w.Book.TakeActions()
-		w.SetNode(anew)
-		if runs := w.Book.TakeActions().Reconcile; len(runs) != 1 || runs[0].Name != "run0" {
-			w.t.Fatalf("looked at are %v, want run0", runs)
-		}
+		w.tellsOfNode(anew, "run0")
 	})
 }
