@@ -156,16 +156,13 @@ func (k *keptRooms) dropRoom(g *gang) {
 	g.requeue.places, g.requeue.until = nil, time.Time{}
 }
 
-// keepAgain keeps those places that the gang does not have, as far as they are free, and of ranks the money at least.
+// keepAgain keeps those places that the gang does not have, as far as they are free.
 func (k *keptRooms) keepAgain(g *gang) {
 	for i := range g.requeue.places {
 		p := &g.requeue.places[i]
-		taken := p.gpus > 0 && (!k.nodes.stands(p.node) || k.nodes.freeOn(p.node) < p.gpus)
-		switch {
-		case p.kept, p.gpus > 0 && k.seats.held[p.pod] != nil, taken && p.index == anyRank:
+		if p.kept || p.gpus > 0 && (!k.nodes.stands(p.node) || k.nodes.freeOn(p.node) < p.gpus ||
+			k.seats.held[p.pod] != nil) {
 			continue
-		case taken:
-			p.node, p.gpus = "", 0
 		}
 		p.kept = true
 		if p.gpus > 0 {
