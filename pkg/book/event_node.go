@@ -27,6 +27,9 @@ func (b *Book) SetNode(node *corev1.Node) {
 		b.nodes.byName[node.Name] = node // a heartbeat: nothing that decisions read has changed
 		return
 	}
+	if anew {
+		delete(b.nodes.losing, node.Name)
+	}
 	_, was := b.nodes.lossOf(node.Name)
 	stood := b.nodes.stands(node.Name)
 	b.nodes.forgetNode(node.Name)

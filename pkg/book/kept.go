@@ -129,29 +129,53 @@ func (k *keptRooms) keepRoom(m *member) {
 	m.gang.vacant = append(m.gang.vacant, vacancy{pod: m.pod.UID, index: index})
 }
 
-// giveRoom frees the room: the gang has its places, or its time is over.
-func (k *keptRooms) giveRoom(g *gang) {
+// giveRoom frees the room of a gang that has been given places, and the money of those ranks that have one. That of
+// ranks for which the gang is too narrow now stays its own until it runs: the places may have to be given back.
+func (k *keptRooms) giveRoom(g *gang, places []plan.Assignment) {
 	k.takeBack(g)
+	ranks, spares := map[int]bool{}, 0
+	for _, a := range places {
+		if a.Spare {
+			spares++
+		} else {
+			ranks[a.Index] = true
+		}
+	}
 	for i := range g.requeue.places {
 		p := &g.requeue.places[i]
-		if !p.kept {
-			continue
+		k.emptyPlace(p)
+		switch {
+		case p.index == anyRank && spares > 0:
+			spares--
+			k.refund(p)
+		case ranks[p.index]:
+			k.refund(p)
 		}
-		p.kept = false
-		if charge, ok := k.accounts.Void(charged(p.pod)); ok {
-			p.charge = charge
-			k.waiting.wakeBudget(charge.Payer.Budget)
-		}
-		if p.gpus > 0 {
-			k.seats.hold(p.pod, "", 0, func(h *holding) { h.vacant = false })
-		}
+	}
+}
+
+// emptyPlace lets others have the room of a place.
+func (k *keptRooms) emptyPlace(p *place) {
+	if p.kept && p.gpus > 0 {
+		k.seats.hold(p.pod, "", 0, func(h *holding) { h.vacant = false })
+	}
+	p.kept = false
+}
+
+// refund lets others have the money of a place.
+func (k *keptRooms) refund(p *place) {
+	if charge, ok := k.accounts.Void(charged(p.pod)); ok {
+		p.charge = charge
+		k.waiting.wakeBudget(charge.Payer.Budget)
 	}
 }
 
 // dropRoom gives it up for good.
 func (k *keptRooms) dropRoom(g *gang) {
-	if len(g.requeue.places) > 0 {
-		k.giveRoom(g)
+	k.takeBack(g)
+	for i := range g.requeue.places {
+		k.emptyPlace(&g.requeue.places[i])
+		k.refund(&g.requeue.places[i])
 	}
 	g.requeue.places, g.requeue.until = nil, time.Time{}
 }
@@ -171,7 +195,7 @@ func (k *keptRooms) keepAgain(g *gang) {
 		if p.gpus > 0 {
 			k.seats.hold(p.pod, p.node, p.gpus, func(h *holding) { h.vacant = true })
 		}
-		if p.charge.GPUs > 0 {
+		if _, paid := k.accounts.Charge(charged(p.pod)); p.charge.GPUs > 0 && !paid {
 			k.accounts.Open(charged(p.pod), p.charge)
 		}
 	}

@@ -31,7 +31,7 @@ type placement struct {
 
 // assume takes the GPUs and the money of assignments.
 func (p *placement) assume(g *gang, assignments []plan.Assignment, now time.Time) {
-	p.kept.giveRoom(g)
+	p.kept.giveRoom(g, assignments)
 	for _, a := range assignments {
 		m := g.squad(a.Part).members[a.Index]
 		p.seats.hold(m.pod.UID, a.Node, g.demand.GPUsPerPod, func(h *holding) {
@@ -96,8 +96,8 @@ func (p *placement) claimSeat(m *member) {
 	if m := p.roster.members[r.SpareUID]; m != nil && (m.gang != g || !m.part.Spare || m.doomed()) {
 		return
 	}
-	if h := p.seats.held[r.SpareUID]; h != nil && (h.node != r.Node || len(h.awaitedBy) > 0) ||
-		p.seats.roomFor(r.Node) < g.demand.GPUsPerPod {
+	if h := p.seats.held[r.SpareUID]; h != nil && (h.node != r.Node || len(h.awaitedBy) > 0 ||
+		p.seats.roomFor(r.Node) < g.demand.GPUsPerPod) || h == nil && p.nodes.freeOn(r.Node) < g.demand.GPUsPerPod {
 		return // the record is of no use any more, or a shard stays that does not go
 	}
 	p.seats.hold(r.SpareUID, r.Node, g.demand.GPUsPerPod, func(h *holding) {

@@ -1,6 +1,7 @@
 package book_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -218,4 +219,59 @@ func TestWhatARequeuedRunKeeps(t *testing.T) {
 			w.t.Fatalf("a Run that was cut keeps its room: %+v", w.Runs["run0"].Status)
 		}
 	})
+}
+
+// What a requeued Run does not need of its money, because it is given places for a narrower width, stays its own until
+// it runs: it may have to give the places back, and nobody's Budget pays twice.
+func TestARequeuedRunKeepsTheMoneyOfRanksThatItDoesWithout(t *testing.T) {
+	for name, domain := range map[string]string{"money alone": "d0", "its room is taken": "d1"} {
+		t.Run(name, func(t *testing.T) {
+			tell(t, func(w *world) {
+				for i := range 3 {
+					w.addNode(fmt.Sprintf("n%d", i), "d0")
+				}
+				w.setBudget("a", "org:a", 24)
+				w.submitWithSpares("run0", "org:a", 3, 1, 8, 0, checkpointed, elastic(2, 1), func(s *rqv1.RunSpec) {
+					s.Locality.AllowCrossGroupSpread = new(bool)
+				})
+				w.settle()
+				w.granted("run0", 24)
+				w.Lose(w.on("run0-0"), w.on("run0-1"))
+				w.rounds(6)
+				w.waits("run0", "on one node")
+				if domain == "d1" {
+					w.addNode("n8", domain)
+				}
+				w.addNode("n9", domain)
+				w.reconcile("run0")
+				w.Act()
+				if node, refusal := w.Book.Place(w.pod("run0-0"), w.Now); node == "" {
+					w.t.Fatal(refusal)
+				}
+				w.submit("run2", "org:a", 1, 1, 8)
+				w.addNode("m0", "d1")
+				w.reconcile("run2")
+				w.Act()
+				for _, uid := range w.SortedPods() {
+					if w.Pods[uid].Labels[rqv1.LabelRun] == "run2" {
+						w.cycle(uid)
+					}
+				}
+				for _, uid := range w.Bindings() {
+					w.Bind(uid, sim.Written)
+				}
+				w.reconcile("run2")
+				w.Lose("n9")
+				for i := range 3 {
+					w.addNode(fmt.Sprintf("m%d", i+1), "d0")
+				}
+				w.settle()
+				for payer, gpus := range w.Book.Budgets.Usage() {
+					if gpus > 24 {
+						w.t.Fatalf("%s pays for %d GPUs of 24", payer, gpus)
+					}
+				}
+			})
+		})
+	}
 }

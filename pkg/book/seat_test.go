@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
 // A rank that takes a spare's place has those shards leave that are in its way, and no others.
@@ -140,6 +143,85 @@ func TestANodeWithoutItsLabelDoesNotHoldUpReplacements(t *testing.T) {
 				if c.phase == rqv1.RunRunning && w.on("run0-0") != want {
 					w.t.Fatalf("the rank is on %q, want %s", w.on("run0-0"), want)
 				}
+			})
+		})
+	}
+}
+
+// twoSpares has the rank of a Run with two spares on one node be lost, and another Run take the room of the spare that
+// was to take its place, which the node did not do for at that moment. It returns the node.
+func (w *world) twoSpares() (node string) {
+	w.fleet("d0", 2)
+	w.setBudget("a", "org:a", 64)
+	w.setBudget("b", "org:b", 64)
+	w.submitWithSpares("run0", "org:a", 1, 1, 4, 2, checkpointed)
+	w.settle()
+	node = w.on("run0-s0")
+	for _, name := range []string{"run1", "run2"} { // run1 goes beside the rank
+		w.submit(name, "org:b", 1, 1, 4)
+		w.settle()
+	}
+	w.waits("run2", "without room")
+	w.Lose(w.on("run0-0"))
+	for range 12 { // until the spare has left, and no longer
+		w.reconcile("run0")
+		w.Act()
+		w.EndPods()
+		if !w.holdsSeat("run0-s0") {
+			break
+		}
+		w.Pass(time.Second)
+	}
+	rank := w.pod("run0-0")
+	if on, refusal := w.Book.Place(rank, w.Now); on != node {
+		w.t.Fatalf("the rank is to go to %q, want %s: %v", on, node, refusal)
+	}
+	w.Book.Turned(rank, node, "Insufficient cpu")
+	w.Act()
+	w.reconcile("run2")
+	w.place("run2-0")
+	for _, uid := range w.Bindings() {
+		w.Bind(uid, sim.Written)
+	}
+	if on := w.on("run2-0"); on != node {
+		w.t.Fatalf("run2 is on %q, want %s", on, node)
+	}
+	return node
+}
+
+// holdsSeat reports whether a spare is there, or its Lease is open.
+func (w *world) holdsSeat(spare string) bool {
+	for _, pod := range w.Pods {
+		if pod.Name == spare {
+			return true
+		}
+	}
+	return slices.ContainsFunc(w.OpenLeases(), func(l *rqv1.Lease) bool { return strings.HasPrefix(l.Name, spare+"-") })
+}
+
+// The seat of a spare that has gone is nobody's once another Run has its room, whoever else stands by on the node.
+func TestASeatThatIsTakenIsNotClaimedBesideAnotherSpare(t *testing.T) {
+	for name, again := range map[string]func(w *world){
+		"after a restart": (*world).crash,
+		"on its way back": func(w *world) {
+			w.addNode("m1", "d0")
+			w.Act()
+			if on, refusal := w.Book.Place(w.pod("run0-0"), w.Now); on != "m1" {
+				w.t.Fatalf("the rank is to go to %q: %v", on, refusal)
+			}
+			w.Lose("m1")
+			w.Act()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tell(t, func(w *world) {
+				w.twoSpares()
+				again(w)
+				w.place("run0-0")
+				for _, uid := range w.Bindings() {
+					w.Bind(uid, sim.Written)
+				}
+				w.check()
 			})
 		})
 	}

@@ -55,10 +55,10 @@ func (z *shaper) reshape(g *gang) {
 }
 
 // boundAgain takes the bound of gangs anew when this process begins to decide: their Runs may have come before all
-// nodes and pods. No width that they were bound to meanwhile has been planned.
+// nodes and pods. No width that they have had meanwhile has been planned.
 func (z *shaper) boundAgain() {
 	for _, g := range z.roster.gangs {
-		if g.bounded {
+		if g.run != nil && !g.started() && !g.over() {
 			z.reshape(g)
 			z.places.resize(g, g.granted())
 		}

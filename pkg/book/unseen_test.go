@@ -91,3 +91,18 @@ func TestANodeThatIsMadeAnewIsLookedAt(t *testing.T) {
 		w.tellsOfNode(anew, "run0")
 	})
 }
+
+// Nothing is recorded of one that has come anew while the loss of the one before was being recorded: it serves.
+func TestANodeThatIsMadeAnewWhileItsLossIsRecorded(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.setBudget("a", "org:a", 8)
+		w.Book.SetLosing([]string{"n0"}, true)
+		anew := w.Nodes["n0"].DeepCopy()
+		anew.UID = "another"
+		w.SetNode(anew) // a new list tells of both at once
+		w.submit("run0", "org:a", 1, 1, 8)
+		w.settle()
+		w.running("run0", "although the new node has never been lost")
+	})
+}

@@ -13,7 +13,6 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
-	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
 // checkWidths asserts that every Run that runs has one of its widths (R16), that its pods are those of that width and
@@ -194,59 +193,6 @@ func TestAPlanThatIsUnwoundAsksForTheTotalAgain(t *testing.T) {
 		w.settle()
 		w.granted("run0", 24)
 	})
-}
-
-// The scheduler dies when the first of a narrow gang's Leases are written; there is more or less room when it is back.
-func TestANarrowStartGoesOnAfterARestart(t *testing.T) {
-	for name, test := range map[string]struct {
-		bound, more int
-		spares      int
-		want        int32
-	}{
-		"nothing is written":          {0, 0, 0, 16},
-		"one Lease is":                {1, 0, 0, 16},
-		"all are":                     {2, 0, 0, 16},
-		"and there is more room":      {1, 1, 0, 24},
-		"all are, and there is more":  {2, 1, 0, 24},
-		"one of a gang with spares":   {1, 2, 1, 16},
-		"three of a gang with spares": {3, 2, 1, 16},
-		"all of a gang with spares":   {4, 2, 1, 16},
-	} {
-		for _, least := range []int{1, 2} {
-			t.Run(fmt.Sprintf("%s, at least %d pods", name, least), func(t *testing.T) {
-				tell(t, func(w *world) {
-					nodes := 2 + 2*test.spares
-					for i := range nodes {
-						w.addNode(fmt.Sprintf("n%d", i), "d0")
-					}
-					w.setBudget("a", "org:a", 64)
-					w.submitWithSpares("run0", "org:a", 3, 1, 8, test.spares, elastic(least, 1))
-					w.reconcile("run0")
-					for _, uid := range append(w.SortedPods(), w.SortedPods()...) {
-						w.cycle(uid)
-					}
-					binding := w.Bindings()
-					if len(binding) != nodes {
-						w.t.Fatalf("%d pods are being bound, want %d", len(binding), nodes)
-					}
-					for _, uid := range binding[:test.bound] {
-						w.Bind(uid, sim.Written)
-					}
-					for i := range test.more * (1 - test.spares) {
-						w.addNode(fmt.Sprintf("m%d", i), "d0")
-					}
-					w.crash()
-					w.settle()
-					w.granted("run0", test.want)
-					for _, lease := range w.Leases {
-						if lease.Status.Closed {
-							w.t.Fatalf("Lease %s was given up", lease.Name)
-						}
-					}
-				})
-			})
-		}
-	}
 }
 
 // What a narrower Run lost is replaced at the width that it has, also after a restart and although there is more room.

@@ -40,7 +40,6 @@ type auditor struct {
 
 	before *audit.Look
 	told   map[string]bool
-	first  time.Time // since when the API server answered when that was first known: no watch had broken off then
 }
 
 // newAuditor returns one that has seen nothing.
@@ -65,10 +64,11 @@ func (a *auditor) look(ctx context.Context) time.Duration {
 		a.before = nil // what it has to say is not written
 		countViolations(nil)
 		return 0
-	case !a.fresh(began):
+	case !a.contact.settled(began, auditRest):
 		a.before = nil // what stood before is neither over nor there still
 		return 0
 	}
+	metrics.AuditLook.Set(float64(began.Unix()))
 	after := a.rules.Look(a.world(began))
 	if a.before != nil {
 		findings := audit.Standing(a.before, after)
@@ -77,15 +77,6 @@ func (a *auditor) look(ctx context.Context) time.Duration {
 	}
 	a.before = after
 	return a.clock.Since(began)
-}
-
-// fresh reports whether what is cached is what the API server has, but for what is on its way.
-func (a *auditor) fresh(now time.Time) bool {
-	since, answers := a.contact.held(now)
-	if answers && a.first.IsZero() {
-		a.first = since
-	}
-	return answers && (since.Equal(a.first) || now.Sub(since) >= auditRest)
 }
 
 // countViolations has the metric say how many violations stand, 0 included.

@@ -15,8 +15,8 @@ import (
 type contact struct {
 	period time.Duration // between two questions
 
-	mu          sync.Mutex
-	since, last time.Time
+	mu                 sync.Mutex
+	first, since, last time.Time // first is the first since that there was
 }
 
 // keep asks the API server for a sign of life again and again, until the context ends.
@@ -44,6 +44,9 @@ func (c *contact) hear(answered bool, now time.Time) {
 	default:
 		c.last = now
 	}
+	if c.first.IsZero() {
+		c.first = c.since
+	}
 }
 
 // lasts reports whether the API server has answered of late. The lock is held.
@@ -54,4 +57,11 @@ func (c *contact) held(now time.Time) (time.Time, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.since, c.lasts(now)
+}
+
+// settled reports whether the API server has answered without interruption for a time, or ever since it was first asked.
+func (c *contact) settled(now time.Time, rest time.Duration) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lasts(now) && (c.since.Equal(c.first) || now.Sub(c.since) >= rest)
 }

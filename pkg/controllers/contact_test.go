@@ -39,6 +39,31 @@ func TestContact(t *testing.T) {
 	}
 }
 
+// TestContactSettles at once when it has never been interrupted, and otherwise after a rest.
+func TestContactSettles(t *testing.T) {
+	const period, rest = 10 * time.Second, 15 * time.Second
+	at := func(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
+	c := contact{period: period}
+	for _, step := range []struct {
+		at      int
+		answers bool
+		settled bool
+	}{
+		{0, false, false}, // it has never begun
+		{10, true, true},
+		{20, true, true},
+		{30, false, false},
+		{40, true, false},
+		{50, true, false},
+		{55, true, true},
+	} {
+		c.hear(step.answers, at(step.at))
+		if settled := c.settled(at(step.at), rest); settled != step.settled {
+			t.Errorf("at %d s: settled %v", step.at, settled)
+		}
+	}
+}
+
 // TestContactIsKept by asking, so that it is lost when there is no answer.
 func TestContactIsKept(t *testing.T) {
 	s, clock := newServer(t), clocktesting.NewFakeClock(noon)

@@ -90,6 +90,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	logger := klog.FromContext(ctx)
 	defer c.runs.shutDown()
 	go c.answer(ctx)
+	go c.contact.keep(ctx, c.kube, c.clock)
 	if err := awaitKinds(ctx, c.kube); err != nil {
 		return
 	}
@@ -121,7 +122,6 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 		go c.runs.work(ctx)
 	}
 	go c.runs.retry()
-	go c.contact.keep(ctx, c.kube, c.clock)
 	for _, look := range []func(context.Context){
 		c.ledger.settle, c.nodes.watch, c.limit.watch, c.leftOut.watch, c.brakes.watch, c.dumps.watch, c.dates.keep,
 		c.dates.tidyReservations, c.audit.watch,

@@ -2,9 +2,13 @@ package metrics
 
 import "k8s.io/component-base/metrics"
 
-// InvariantViolations is how many violations of each invariant stand by the last audit, and InvariantViolationsFound
-// how many were ever found.
+// AuditLook is when the last audit looked, InvariantViolations how many violations of each invariant stand by it, and
+// InvariantViolationsFound how many were ever found.
 var (
+	AuditLook = metrics.NewGauge(&metrics.GaugeOpts{
+		Subsystem: subsystem, Name: "audit_last_look_timestamp_seconds", StabilityLevel: metrics.ALPHA,
+		Help: "When the process that leads last looked whether what always holds does, in seconds since 1970.",
+	})
 	InvariantViolations = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Subsystem: subsystem, Name: "invariant_violations", StabilityLevel: metrics.ALPHA,
 		Help: "Violations of what always holds that the last audit found, by invariant; see kubectl runs audit.",

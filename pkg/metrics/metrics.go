@@ -156,7 +156,7 @@ func Register() {
 		ForecastSeconds, ForecastError, AdmissionSeconds, WidthChanges, ReservationsWaiting, OldestReservation,
 		HeldGPUs, NodesLost, NodesHeldBack, CutsPaused, RunsCutLastHour, CalledOff,
 		DetectionSeconds, DecisionSeconds, RebindSeconds, Swaps, RecordsUnstored,
-		InvariantViolations, InvariantViolationsFound} {
+		AuditLook, InvariantViolations, InvariantViolationsFound} {
 		_ = legacyregistry.Register(m) // registered already: the process has composed itself before
 	}
 }
