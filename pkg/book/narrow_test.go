@@ -101,7 +101,8 @@ func TestAStartThatIsUnderWayHasNoWidthBeforeAllIsKnown(t *testing.T) {
 				}
 				b.Begin(w.Now)
 				b.Assess(run.UID, w.Now)
-				look, _ := b.Look(book.Objects{Name: types.NamespacedName{Namespace: run.Namespace, Name: run.Name}, Run: run, Leases: w.OpenLeases()})
+				look, _ := b.Look(book.Objects{Name: types.NamespacedName{Namespace: run.Namespace, Name: run.Name},
+					Run: run, Leases: w.OpenLeases()})
 				if width := look.Demand.Pods(); width != 3 {
 					w.t.Fatalf("it is %d pods wide and has 3 Leases", width)
 				}

@@ -59,7 +59,7 @@ func (c *contact) held(now time.Time) (time.Time, bool) {
 	return c.since, c.lasts(now)
 }
 
-// settled reports whether the API server has answered without interruption for a time, or ever since it was first asked.
+// settled reports whether the API server has answered without interruption for a time, or ever since it first did.
 func (c *contact) settled(now time.Time, rest time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
