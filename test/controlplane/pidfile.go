@@ -44,16 +44,9 @@ func (p pidfile) held() bool {
 
 // signal sends a signal to the process, and tells whether there was one.
 func (p pidfile) signal(s os.Signal) (bool, error) {
-	data, err := os.ReadFile(string(p))
-	if err != nil {
-		return false, nil
-	}
-	if !p.held() {
-		return false, nil
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
-	if err != nil {
-		return true, fmt.Errorf("%s is locked by a running process but does not hold its id", p)
+	pid, running, err := p.id()
+	if err != nil || !running {
+		return running, err
 	}
 	process, err := os.FindProcess(pid)
 	if err != nil {
@@ -68,6 +61,18 @@ func (p pidfile) signal(s os.Signal) (bool, error) {
 		return true, err
 	}
 	return true, nil
+}
+
+// id returns the process's id, and whether it lives.
+func (p pidfile) id() (pid int, running bool, err error) {
+	data, err := os.ReadFile(string(p))
+	if err != nil || !p.held() {
+		return 0, false, nil
+	}
+	if pid, err = strconv.Atoi(strings.TrimSpace(string(data))); err != nil {
+		return 0, true, fmt.Errorf("%s is locked by a running process but does not hold its id", p)
+	}
+	return pid, true, nil
 }
 
 // gone waits until the process is dead, at most for the given time, and tells whether it is.

@@ -47,6 +47,28 @@ func (c *ControlPlane) process(name, binaryName string, args ...string) (*Proces
 // Running tells whether the process lives.
 func (p *Process) Running() bool { return p.pidfile.held() }
 
+// PeakMemory returns the most bytes that the process has had resident since it started. It is an error if it does not
+// run, or the system keeps no /proc.
+func (p *Process) PeakMemory() (int64, error) {
+	pid, running, err := p.pidfile.id()
+	if err != nil {
+		return 0, err
+	}
+	if !running {
+		return 0, fmt.Errorf("%s is not running", p.Name)
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	_, after, _ := strings.Cut(string(status), "VmHWM:")
+	var kibibytes int64
+	if _, err := fmt.Sscanf(after, "%d kB", &kibibytes); err != nil {
+		return 0, fmt.Errorf("%s: no VmHWM in its status: %w", p.Name, err)
+	}
+	return kibibytes << 10, nil
+}
+
 // Start starts the process with the arguments of its first life. A running one is left alone.
 func (p *Process) Start() error {
 	if p.Running() {

@@ -2,7 +2,9 @@ package main
 
 import (
 	"regexp"
+	"time"
 
+	"github.com/davidlangworthy/jobtree/test/perf/backlog"
 	"github.com/davidlangworthy/jobtree/test/perf/rebind"
 )
 
@@ -24,6 +26,7 @@ type size struct {
 	// plannerTime is the -benchtime of the planner's Go benchmarks.
 	plannerTime string
 	rebind      rebind.Size
+	backlog     backlog.Size
 }
 
 // only returns the workloads that a filter selects.
@@ -55,6 +58,7 @@ var sizes = map[string]size{
 			Nodes: 1008, WideRuns: 150, NarrowRuns: 50,
 			Singles: 120, Storms: 20, StormNodes: 18, Domains: 10, Silences: 20,
 		},
+		backlog: backlog.Size{Cohorts: 5, QueuesPerCohort: 6, Share: 1, Target: 200 * time.Second},
 	},
 	"tiny": {
 		workloads: []workload{
@@ -67,5 +71,6 @@ var sizes = map[string]size{
 			Nodes: 54, WideRuns: 6, NarrowRuns: 2,
 			Singles: 4, Storms: 2, StormNodes: 6, Domains: 1, Silences: 2,
 		},
+		backlog: backlog.Size{Cohorts: 1, QueuesPerCohort: 2, Share: 50},
 	},
 }

@@ -54,8 +54,11 @@ func run(ctx context.Context, size, filter, out string) error {
 	errs = append(errs, err)
 	rebinds, err := rebindCases(ctx, plan.rebind, selected, logs)
 	errs = append(errs, err)
+	backlogs, err := backlogCases(ctx, plan.backlog, selected, logs)
+	errs = append(errs, err)
 	addRatios(results)
 	printTable(os.Stdout, results, planner, rebinds)
-	errs = append(errs, writeJSON(out, slices.Concat(results, planner, rebinds)))
+	printBacklogs(os.Stdout, backlogs)
+	errs = append(errs, writeJSON(out, slices.Concat(results, planner, rebinds, backlogs)))
 	return errors.Join(errs...)
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/davidlangworthy/jobtree/test/perf/backlog"
 	"github.com/davidlangworthy/jobtree/test/perf/rebind"
 )
 
@@ -36,6 +37,7 @@ type result struct {
 	AllocsPerOp      float64 `json:"allocsPerOp,omitempty"`
 
 	*rebind.Distribution
+	Backlog *backlog.Outcome `json:"backlog,omitempty"`
 }
 
 // addLibraryFigures takes what scheduler_perf measured itself from the file that it wrote.

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"text/tabwriter"
-
-	"github.com/davidlangworthy/jobtree/test/perf/rebind"
 )
 
 // printTable prints the workloads and, under them, the planner's benchmarks and the distributions of rebind times.
@@ -33,19 +33,41 @@ func printTable(w io.Writer, results, planner, rebinds []result) {
 	for _, r := range rebinds {
 		d := r.Distribution
 		row(table, r.Case, r.Scheduler, fmt.Sprint(d.Samples), millis(d.Min), millis(d.P50), millis(d.P90), millis(d.P99),
-			millis(d.Max), verdict(d))
+			millis(d.Max), verdict(d.Target, d.Met()))
 	}
 }
 
-// verdict says whether a target is met; a dash for a distribution that has none.
-func verdict(d *rebind.Distribution) string {
-	switch {
-	case d.Target == 0:
-		return "-"
-	case d.Met():
-		return fmt.Sprintf("%.0f met", d.Target)
+// printBacklogs prints how fast queues were worked off, how long the Runs of each class waited for their start, and what
+// memory that took.
+func printBacklogs(w io.Writer, backlogs []result) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	defer func() { _ = table.Flush() }()
+	for _, r := range backlogs {
+		b := r.Backlog
+		row(table)
+		row(table, r.Case, "Runs", "seconds", "Runs/s", "target for seconds")
+		row(table, "all", fmt.Sprint(b.Runs), number(b.Seconds), number(float64(b.Runs)/b.Seconds),
+			verdict(b.Target, b.Seconds < b.Target))
+		row(table, "seconds to start", "Runs", "mean", "p95")
+		for _, c := range b.Classes {
+			row(table, c.Name, fmt.Sprint(c.Runs), millis(c.Mean), millis(c.P95))
+		}
+		row(table, "peak memory", "MiB")
+		for _, name := range slices.Sorted(maps.Keys(b.PeakBytes)) {
+			row(table, name, fmt.Sprint(b.PeakBytes[name]>>20))
+		}
 	}
-	return fmt.Sprintf("%.0f MISSED", d.Target)
+}
+
+// verdict says whether a target is met; a dash for what has none.
+func verdict(target float64, met bool) string {
+	switch {
+	case target == 0:
+		return "-"
+	case met:
+		return fmt.Sprintf("%.0f met", target)
+	}
+	return fmt.Sprintf("%.0f MISSED", target)
 }
 
 // millis shows seconds to the millisecond.
