@@ -14,6 +14,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
@@ -145,7 +146,7 @@ func (v *activations) activateGang(g *gang, a *Activation, assignments []plan.As
 	if g.awaiting == 0 {
 		v.waiting.proceed(g)
 	}
-	v.mail.reconcile(keyOf(g.run))
+	v.mail.reconcile(keyOf(g.run), lane.Cut)
 }
 
 // noteCuts remembers whom an activation cuts, also where they hold nothing yet.
@@ -206,7 +207,7 @@ func (v *activations) fail(g *gang, a *Activation, now time.Time) {
 		v.rebuffs.noteRebuff(g, g.reservation.UID, slices.Collect(maps.Keys(g.excluded)))
 	}
 	g.activation, g.since = a, now
-	v.mail.reconcile(keyOf(g.run))
+	v.mail.reconcile(keyOf(g.run), lane.Cut)
 }
 
 // turnedDown says which nodes other scheduling rules keep a gang from, for want of something else than GPUs; empty when

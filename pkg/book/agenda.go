@@ -13,6 +13,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/brake"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
@@ -70,11 +71,11 @@ func (a *agenda) setPromise(g *gang, p *forecast.Promise) {
 	}
 	if old == nil || p == nil || !old.At.Equal(p.At) || !slices.Equal(old.Conflicts, p.Conflicts) {
 		for run := range concerned {
-			a.mail.reconcile(run)
+			a.mail.reconcile(run, lane.Date)
 		}
 	}
 	if g.run != nil {
-		a.mail.reconcile(keyOf(g.run))
+		a.mail.reconcile(keyOf(g.run), lane.Date)
 	}
 	a.signalDue()
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
@@ -68,7 +69,7 @@ func (e *grower) letGrow(g *gang, was, to int32, fits bool, now time.Time) {
 	}
 	g.growth.to = to
 	if was != to {
-		e.mail.reconcile(keyOf(g.run))
+		e.mail.reconcile(keyOf(g.run), lane.Begin)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/brake"
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
@@ -104,7 +105,7 @@ func (v *activations) dismiss(g *gang, r *rqv1.Reservation) {
 		v.places.unwind(g)
 	}
 	if g.run != nil {
-		v.mail.reconcile(keyOf(g.run))
+		v.mail.reconcile(keyOf(g.run), lane.Cut)
 	}
 	v.waiting.again(g)
 }
@@ -113,7 +114,7 @@ func (v *activations) dismiss(g *gang, r *rqv1.Reservation) {
 func (v *activations) reserve(g *gang, r *rqv1.Reservation) {
 	if g.reservation == nil && g.promise != nil {
 		for i := range g.promise.Conflicts {
-			v.mail.reconcile(named(g.promise.Conflicts[i].Run)) // its name was not known when they came to be at risk
+			v.mail.reconcile(named(g.promise.Conflicts[i].Run), lane.Date) // its name was not known when they came to be at risk
 		}
 	}
 	g.reservation = r
