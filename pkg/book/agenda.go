@@ -123,7 +123,7 @@ func (a *agenda) committedTo(g *gang) bool {
 // ripens reports whether something is to be done when the gang's date has come.
 func (a *agenda) ripens(g *gang) bool {
 	return g.promise != nil && !g.woken && !(g.unpaid && g.asked) && g.activation == nil && g.waits() &&
-		(!g.promise.Cuts || a.committedTo(g) && a.brake.Says() == "")
+		(!g.promise.Cuts || a.committedTo(g) && (g.promise.Returns() || a.brake.Says() == ""))
 }
 
 // outOfTheWay returns a test for the nodes that a gang's pods had better not use: those excluded anyway, and those on
@@ -225,10 +225,11 @@ func (a *agenda) refusedSince(g *gang) time.Time {
 }
 
 // chance returns the probability that a Run is cut: it is shrunk or ended, which exclude each other, or loses spares.
+// What it has on loan is not its own.
 func chance(conflicts []rqv1.Conflict, run rqv1.NamespacedName) string {
 	cut, spares := new(big.Rat), new(big.Rat)
 	for i := range conflicts {
-		if conflicts[i].Run != run {
+		if conflicts[i].Run != run || conflicts[i].Action == rqv1.CutReturn {
 			continue
 		}
 		p, ok := new(big.Rat).SetString(conflicts[i].Probability)

@@ -39,8 +39,18 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, now time.Time) {
 		}
 	}
 	v.rebuffs.tellRebuff(g, now)
-	if p != nil && p.Cuts && !p.At.After(now) && v.agenda.committedTo(g) && !g.unpaid {
-		if !v.agenda.braked(g, now) && v.decide(g, pod, now) {
+	if p != nil && p.Returns() && g.promise != nil && g.promise.Returns() {
+		p.At = g.promise.At // it has come, and stays
+	}
+	if due(p, now) && p.Returns() && v.agenda.committedTo(g) && !g.unpaid {
+		if v.decide(g, pod, true, now) {
+			return
+		}
+		g.asksAgain, state.Loans = now.Add(v.args.ReservationLead.Duration), nil
+		p, _ = forecast.Earliest(state, ask)
+	}
+	if due(p, now) && !p.Returns() && v.agenda.committedTo(g) && !g.unpaid {
+		if !v.agenda.braked(g, now) && v.decide(g, pod, false, now) {
 			return
 		}
 		if v.agenda.braked(g, now) {
@@ -59,6 +69,9 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, now time.Time) {
 		v.takeLeaving(g, p, state, ask, now)
 	}
 }
+
+// due reports whether others may be cut by a promise now, or give back what they have on loan.
+func due(p *forecast.Promise, now time.Time) bool { return p != nil && p.Cuts && !p.At.After(now) }
 
 // adopt has a gang that waits know its Reservation, and one that does not wait forget its promise.
 func (v *activations) adopt(g *gang) {

@@ -46,8 +46,8 @@ func newReconciler(o *Options, w *watches, lost func(budgets []string)) *reconci
 	return r
 }
 
-// changed has a Run looked at soon, for some work. A process that does not decide yet keeps no list: it stands by for as
-// long as another leads, while Runs come and go.
+// changed has a Run looked at soon, for some work. A process that does not decide yet keeps no list: it stands by for
+// as long as another leads, while Runs come and go.
 func (r *reconciler) changed(run types.NamespacedName, work lane.Work) {
 	if r.decides.Load() {
 		r.lanes.add(run, work, debounce)

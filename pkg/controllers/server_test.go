@@ -41,7 +41,8 @@ type fault struct {
 	err    error
 	stored bool // it has done what was asked, and the answer is an error all the same
 	once   bool
-	// until holds the answer back until it is closed, and then it is what was asked for. Each that is held is told to held.
+	// until holds the answer back until it is closed, and then it is what was asked for. Each that is held is told to
+	// held.
 	until <-chan struct{}
 	held  chan<- string
 }

@@ -136,8 +136,8 @@ func handle[T metav1.Object](w *watches, i cache.SharedInformer, set, drop func(
 
 // feed keeps the book in step with the API. It tells changed which Runs an event concerns, and spent which Budgets'
 // records.
-func (w *watches) feed(b *book.Book, shared informers.SharedInformerFactory, changed func(types.NamespacedName, lane.Work),
-	spent func([]string)) error {
+func (w *watches) feed(b *book.Book, shared informers.SharedInformerFactory,
+	changed func(types.NamespacedName, lane.Work), spent func([]string)) error {
 	name := func(o metav1.Object) types.NamespacedName {
 		return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 	}
