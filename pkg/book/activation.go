@@ -14,6 +14,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
@@ -40,15 +41,16 @@ type activations struct {
 
 // decide draws, if it must, and gives the gang its places: those that are free and those that are going to be. Nobody
 // is told before the decision is published. Each decision has an instant of its own, as the API tells it, and is about
-// what is held then. It reports false if the gang could not start after all.
-func (v *activations) decide(g *gang, pod *corev1.Pod, now time.Time) bool {
+// what is held then. It reports false if the gang could not start after all, or not by what is on loan alone where it
+// is to.
+func (v *activations) decide(g *gang, pod *corev1.Pod, onLoan bool, now time.Time) bool {
 	at := v.agenda.instant(now)
 	state, ask, refusal := v.future.future(g, pod, at)
 	if refusal != nil {
 		return false
 	}
 	p, _ := v.future.earliest(state, &ask)
-	if p == nil || !p.Cuts || p.At.After(at) {
+	if p == nil || !p.Cuts || p.At.After(at) || p.Returns() != onLoan {
 		return false
 	}
 	a := &Activation{At: at, Promise: p, Conflicts: p.Conflicts, Odds: p.Odds,
@@ -145,7 +147,7 @@ func (v *activations) activateGang(g *gang, a *Activation, assignments []plan.As
 	if g.awaiting == 0 {
 		v.waiting.proceed(g)
 	}
-	v.mail.reconcile(keyOf(g.run))
+	v.mail.reconcile(keyOf(g.run), lane.Cut)
 }
 
 // noteCuts remembers whom an activation cuts, also where they hold nothing yet.
@@ -205,8 +207,11 @@ func (v *activations) fail(g *gang, a *Activation, now time.Time) {
 		a.Cause, a.Why = rqv1.CanceledNodesRejected, why
 		v.rebuffs.noteRebuff(g, g.reservation.UID, slices.Collect(maps.Keys(g.excluded)))
 	}
-	g.activation, g.since = a, now
-	v.mail.reconcile(keyOf(g.run))
+	g.activation = a
+	if !a.returns() {
+		g.since = now
+	}
+	v.mail.reconcile(keyOf(g.run), lane.Cut)
 }
 
 // turnedDown says which nodes other scheduling rules keep a gang from, for want of something else than GPUs; empty when
@@ -280,6 +285,13 @@ func (v *activations) beingFreed(a *Activation, now time.Time) []resolver.Holdin
 // whose Leases are still open.
 func (v *activations) victims(a *Activation) []types.UID {
 	var out []types.UID
+	found := map[types.UID]bool{} // a Run that gives back what is on loan may be shrunk besides
+	find := func(pod types.UID) {
+		if !found[pod] {
+			found[pod] = true
+			out = append(out, pod)
+		}
+	}
 	for i := range a.Cuts {
 		c := &a.Cuts[i]
 		g := v.roster.gangs[c.UID]
@@ -289,14 +301,14 @@ func (v *activations) victims(a *Activation) []types.UID {
 					continue
 				}
 				if taken(g, m.part, c) && v.seats.heldBefore(m, a.At) {
-					out = append(out, m.pod.UID)
+					find(m.pod.UID)
 				}
 			}
 		}
 		for _, l := range v.seats.leases {
 			if l.charge.Run == string(c.UID) && v.roster.members[l.pod] == nil && taken(g, l.part, c) &&
 				l.charge.Start.Before(a.At) {
-				out = append(out, l.pod)
+				find(l.pod)
 			}
 		}
 	}

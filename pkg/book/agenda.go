@@ -13,6 +13,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/brake"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
@@ -70,11 +71,11 @@ func (a *agenda) setPromise(g *gang, p *forecast.Promise) {
 	}
 	if old == nil || p == nil || !old.At.Equal(p.At) || !slices.Equal(old.Conflicts, p.Conflicts) {
 		for run := range concerned {
-			a.mail.reconcile(run)
+			a.mail.reconcile(run, lane.Date)
 		}
 	}
 	if g.run != nil {
-		a.mail.reconcile(keyOf(g.run))
+		a.mail.reconcile(keyOf(g.run), lane.Date)
 	}
 	a.signalDue()
 }
@@ -122,7 +123,7 @@ func (a *agenda) committedTo(g *gang) bool {
 // ripens reports whether something is to be done when the gang's date has come.
 func (a *agenda) ripens(g *gang) bool {
 	return g.promise != nil && !g.woken && !(g.unpaid && g.asked) && g.activation == nil && g.waits() &&
-		(!g.promise.Cuts || a.committedTo(g) && a.brake.Says() == "")
+		(!g.promise.Cuts || a.committedTo(g) && (g.promise.Returns() || a.brake.Says() == ""))
 }
 
 // outOfTheWay returns a test for the nodes that a gang's pods had better not use: those excluded anyway, and those on
@@ -224,10 +225,11 @@ func (a *agenda) refusedSince(g *gang) time.Time {
 }
 
 // chance returns the probability that a Run is cut: it is shrunk or ended, which exclude each other, or loses spares.
+// What it has on loan is not its own.
 func chance(conflicts []rqv1.Conflict, run rqv1.NamespacedName) string {
 	cut, spares := new(big.Rat), new(big.Rat)
 	for i := range conflicts {
-		if conflicts[i].Run != run {
+		if conflicts[i].Run != run || conflicts[i].Action == rqv1.CutReturn {
 			continue
 		}
 		p, ok := new(big.Rat).SetString(conflicts[i].Probability)

@@ -18,7 +18,7 @@ func (a *agenda) braked(g *gang, now time.Time) bool {
 
 // brakeOn returns a sentence that says why nobody is cut for a gang that waits; empty when that is not so.
 func (a *agenda) brakeOn(g *gang) string {
-	if says := a.brake.Says(); says != "" && g.promise != nil && g.promise.Cuts {
+	if says := a.brake.Says(); says != "" && g.promise != nil && g.promise.Cuts && !g.promise.Returns() {
 		return says + "; the date stands still once it has come"
 	}
 	return g.restraint.why
@@ -67,8 +67,8 @@ func (a *agenda) firstInLine(g *gang, now time.Time) *gang {
 	first := g
 	for _, other := range a.waiting.gangs {
 		p := other.promise
-		if other == g || !other.restraint.limited || p == nil || !p.Cuts || p.At.After(now) || !other.waits() ||
-			other.unpaid || !a.committedTo(other) {
+		if other == g || !other.restraint.limited || p == nil || !p.Cuts || p.Returns() || p.At.After(now) ||
+			!other.waits() || other.unpaid || !a.committedTo(other) {
 			continue
 		}
 		if cmp.Or(other.dateCame().Compare(first.dateCame()), byAge(other, first)) < 0 {

@@ -8,6 +8,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
@@ -49,7 +50,7 @@ func (u *Budgets) RefreshBudgets(now time.Time) {
 	for _, name := range u.accounts.Refresh(now) {
 		namespace, lease, _ := strings.Cut(name, "/")
 		if l := u.seats.leases[types.NamespacedName{Namespace: namespace, Name: lease}]; l != nil {
-			u.mail.reconcile(l.run)
+			u.mail.reconcile(l.run, lane.Date)
 		}
 	}
 }

@@ -39,17 +39,37 @@ func (i *candidates) tenants(g *gang, domains map[string]bool, at, now time.Time
 		if end, bounded := other.endsAt(now); bounded && !end.After(at) {
 			continue
 		}
-		if i.shieldFrom(other, g, now).After(at) {
-			continue
-		}
-		if tenant, ok := i.tenant(other, domains, since, now); ok {
+		tenant, ok := i.tenant(other, domains, since, now)
+		switch {
+		case !ok:
+		case !i.shieldFrom(other, g, now).After(at):
 			out = append(out, tenant)
+		case other.startedBefore(since): // no shield is for what is on loan
+			out = append(out, resolver.Loans([]resolver.Candidate{tenant})...)
 		}
 	}
 	slices.SortFunc(out, func(x, y resolver.Candidate) int {
 		return cmp.Or(cmp.Compare(x.Run.Namespace, y.Run.Namespace), cmp.Compare(x.Run.Name, y.Run.Name))
 	})
 	return out
+}
+
+// lent reports whether anybody has grown beyond its total into what a gang could use.
+func (i *candidates) lent(to *gang) bool {
+	for g := range i.roster.classes.elastic {
+		same := g != to && g.shape == nil && g.full.Flavor == to.full.Flavor
+		if same && g.demand.GPUs() > int(g.run.Spec.Resources.TotalGPUs) {
+			return true
+		}
+	}
+	return false
+}
+
+// loans returns what the Runs that run have on loan in some fabric domains (R23).
+func (i *candidates) loans(g *gang, domains map[string]bool, at, now time.Time) []resolver.Candidate {
+	return slices.DeleteFunc(resolver.Loans(i.tenants(g, domains, at, now)), func(t resolver.Candidate) bool {
+		return !i.roster.gangs[t.UID].startedBefore(at)
+	})
 }
 
 // tenant returns what may be cut of a Run in some fabric domains and was there at an instant; false if it holds nothing
@@ -75,6 +95,7 @@ func (i *candidates) tenant(g *gang, domains map[string]bool, since, now time.Ti
 	width := g.demand.Pods()
 	for least, step := g.demand.LeastPods, g.demand.StepPods; step > 0 && width-step >= least; width -= step {
 		s, inside := resolver.Step{Width: (width - step) * g.demand.GPUsPerPod}, false
+		s.Loan = s.Width >= int(g.run.Spec.Resources.TotalGPUs)
 		for _, spare := range t.Spares {
 			if spare.Index >= g.full.At(width-step).Spares() && spare.Index < g.full.At(width).Spares() {
 				s.Spares = append(s.Spares, spare.Index)
@@ -124,7 +145,7 @@ func (i *candidates) shield(g *gang, now time.Time) time.Time {
 	if !ok {
 		at = i.startsAt(g, now)
 	}
-	if g.activation != nil || i.agenda.reservations.activated(g.run.UID, at) ||
+	if g.activation != nil && !g.activation.returns() || i.agenda.reservations.activated(g.run.UID, at) ||
 		i.agenda.reservations.drawn(g.run.UID, at) {
 		return at.Add(max(time.Second, i.shieldOf(g.run)))
 	}

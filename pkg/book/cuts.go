@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
@@ -35,7 +36,7 @@ func (ct *cutTable) setCuts(reservation types.NamespacedName, cuts []rank.Cut) (
 		off = old
 	}
 	for _, cut := range slices.Concat(old, cuts) {
-		ct.mail.reconcile(named(cut.Run))
+		ct.mail.reconcile(named(cut.Run), lane.Cut)
 	}
 	return off
 }
@@ -56,7 +57,7 @@ func against[By comparable](run types.UID, all map[By][]rank.Cut) iter.Seq[rank.
 // tellCutters has the Runs looked at that a Run is cut for: it may hold nothing any more of what they wait for.
 func (ct *cutTable) tellCutters(run types.UID) {
 	for cut := range against(run, ct.byReservation) {
-		ct.mail.reconcile(cut.For)
+		ct.mail.reconcile(cut.For, lane.Cut)
 	}
 }
 
@@ -85,7 +86,7 @@ func (ct *cutTable) endsOrShrinks(g *gang) bool {
 		switch {
 		case c.Action == rqv1.CutDropSpare || !g.startedBefore(c.At):
 			return false
-		case c.Action == rqv1.CutShrink && c.Width != nil:
+		case (c.Action == rqv1.CutShrink || c.Action == rqv1.CutReturn) && c.Width != nil:
 			return g.settled().GPUs() > int(*c.Width)
 		}
 		return true

@@ -5,6 +5,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/brake"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 )
 
 // SetReservation adds or replaces a Reservation.
@@ -46,7 +47,7 @@ func (b *Book) SetLotteryKey(key []byte) {
 	defer b.mu.Unlock()
 	b.agenda.key = key
 	for _, g := range b.waiting.gangs {
-		b.mail.reconcile(keyOf(g.run)) // its Reservation can commit now
+		b.mail.reconcile(keyOf(g.run), lane.Date) // its Reservation can commit now
 		if g.activating() {
 			b.waiting.again(g)
 		}
@@ -70,7 +71,11 @@ func (b *Book) SetBrake(s brake.State) (was string) {
 			_, off = s.Off(keyOf(g.reservation), g.reservation.UID)
 		}
 		if off || g.promise != nil && g.promise.Cuts {
-			b.mail.reconcile(keyOf(g.run))
+			work := lane.Date
+			if off {
+				work = lane.Cut // those who were to go may stay
+			}
+			b.mail.reconcile(keyOf(g.run), work)
 		}
 	}
 	b.agenda.signalDue()

@@ -118,6 +118,9 @@ func (b *Book) Needless(run types.UID) []string {
 		rejected = around // it keeps off nodes on which something is stuck, if that is possible at all
 	}
 	defer b.unplace(g)()
+	if g.activation.returns() {
+		defer b.promisedBefore(g)()
+	}
 	missing, refusal := b.seats.missingOf(g)
 	if refusal != nil {
 		return []string{refusal.Message}
@@ -173,6 +176,11 @@ func (b *Book) without(cuts []rqv1.Cut, at int) [][]rqv1.Cut {
 	if at < 0 {
 		return [][]rqv1.Cut{cuts}
 	}
+	if cuts[at].Action == rqv1.CutReturn && slices.ContainsFunc(cuts, func(c rqv1.Cut) bool {
+		return c.UID == cuts[at].UID && c.Action == rqv1.CutShrink
+	}) {
+		return nil // that takes it as well
+	}
 	out := [][]rqv1.Cut{slices.Delete(slices.Clone(cuts), at, at+1)}
 	for i := range cuts[at].Spares {
 		fewer := slices.Clone(cuts)
@@ -187,6 +195,23 @@ func (b *Book) without(cuts []rqv1.Cut, at int) [][]rqv1.Cut {
 		out = append(out, wider)
 	}
 	return out
+}
+
+// promisedBefore takes what older Runs are promised whose dates have come, and returns what gives it back.
+func (b *Book) promisedBefore(g *gang) func() {
+	fork := plan.NewFork(b.fleet, b.accounts)
+	for _, a := range b.turns.future.aheadOf(g) {
+		if a.Younger || a.At.After(g.activation.At) {
+			continue
+		}
+		for name, charge := range a.Charges {
+			fork.Open(name, charge)
+		}
+		for _, h := range a.Holds {
+			fork.Take(h.Node, h.GPUs)
+		}
+	}
+	return fork.Revert
 }
 
 // Dump is for debugging.

@@ -10,6 +10,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
@@ -55,7 +56,7 @@ func (y *filler) fillGang(g *gang, idle []string, now time.Time) {
 	}
 	if (refusal == nil) != (g.refusal == nil) || refusal != nil && !refusal.SameAs(g.refusal) {
 		g.refusal = refusal
-		y.mail.reconcile(keyOf(g.run))
+		y.mail.reconcile(keyOf(g.run), lane.Date)
 	}
 }
 
@@ -79,7 +80,7 @@ func (y *filler) allowShards(wanting []*gang, idle map[string][]string, now time
 		if more := g.active.assigned + max(waitingShards, fits); more != g.shards {
 			g.shards = more
 			if more > g.active.within {
-				y.mail.reconcile(keyOf(g.run))
+				y.mail.reconcile(keyOf(g.run), lane.Begin)
 			}
 		}
 	}

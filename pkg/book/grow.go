@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
@@ -68,7 +69,7 @@ func (e *grower) letGrow(g *gang, was, to int32, fits bool, now time.Time) {
 	}
 	g.growth.to = to
 	if was != to {
-		e.mail.reconcile(keyOf(g.run))
+		e.mail.reconcile(keyOf(g.run), lane.Begin)
 	}
 }
 
@@ -79,6 +80,22 @@ func (e *grower) mayGrow(g *gang, was int32, now time.Time) bool {
 	rests := now.Before(g.growth.rest) || g.growth.looked == e.improvements()
 	return to > 0 && (was == to || !rests) && e.steady(g) && !e.cuts.isCut(g) &&
 		e.fleet.FreeOf(g.full.Flavor) >= g.full.StepPods*g.full.GPUsPerPod
+}
+
+// takenBack returns the flavors of which a Run is about to start by what others have on loan: nobody grows into that
+// again meanwhile.
+func (e *grower) takenBack() map[string]bool {
+	out := map[string]bool{}
+	for _, g := range e.roster.gangs {
+		if g.run == nil || g.started() {
+			continue
+		}
+		if g.promise != nil && g.promise.Returns() || g.activating() && returned(&g.reservation.Status) ||
+			g.activation != nil && g.activation.returns() {
+			out[g.full.Flavor] = true
+		}
+	}
+	return out
 }
 
 // improvements counts what may let a gang grow that could not before.
@@ -137,6 +154,7 @@ func (e *grower) grow(now time.Time) bool {
 	}
 	slices.SortFunc(aspirants, byAge)
 	contested := sync.OnceValue(e.roster.contested) // all that wait are looked at for it
+	takenBack := sync.OnceValue(e.takenBack)
 	fork := plan.NewFork(e.fleet, e.accounts)
 	defer fork.Revert()
 	tries, all := growthTries, true
@@ -153,6 +171,8 @@ func (e *grower) grow(now time.Time) bool {
 			all = false
 			continue
 		case !e.mayGrow(g, was, now) || contested()[g.full.Flavor]:
+			continue
+		case g.nextWidth() > g.run.Spec.Resources.TotalGPUs && takenBack()[g.full.Flavor]:
 			continue
 		default:
 			tries--

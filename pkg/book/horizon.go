@@ -44,7 +44,7 @@ func (f *horizon) future(g *gang, pod *corev1.Pod, now time.Time) (forecast.Stat
 		Excluded: f.nodes.rejected(g, pod)}
 	state := f.stateFor(g, now)
 	if !g.activating() && f.rebuffs.rebuffed(g, now) != nil {
-		state.Candidates = nobody
+		state.Candidates, state.Loans = nobody, nil
 	}
 	return state, ask, refusal
 }
@@ -58,6 +58,13 @@ func (f *horizon) stateFor(g *gang, now time.Time) forecast.State {
 		Candidates: func(domains map[string]bool, at time.Time) []resolver.Candidate {
 			return f.candidates.tenants(g, domains, at, now)
 		},
+		Notice: f.args.NoticePeriod.Duration,
+	}
+	again := latest(g.asksAgain, f.agenda.reservations.missed(g.run.UID).Add(f.args.ReservationLead.Duration))
+	if f.candidates.lent(g) && !now.Before(again) {
+		state.Loans = func(domains map[string]bool, at time.Time) []resolver.Candidate {
+			return f.candidates.loans(g, domains, at, now)
+		}
 	}
 	state.Releases = f.departures.departures(now)
 	for _, other := range f.roster.gangs {
@@ -104,6 +111,9 @@ func (f *horizon) ahead(g *gang) forecast.Ahead {
 	a := forecast.Ahead{Run: nameOf(g.run), Owner: g.run.Spec.Owner, At: at,
 		Shielded: at.Add(f.candidates.shieldOf(g.run)), Holds: g.promise.Nodes,
 		Charges: map[string]budget.Charge{}}
+	if g.promise.Returns() {
+		a.Shielded = at.Add(time.Second)
+	}
 	for i, paid := range paidBy(g.promise) {
 		role := rqv1.RoleActive
 		if paid.Spare {

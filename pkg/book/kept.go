@@ -11,6 +11,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
@@ -299,6 +300,6 @@ func (k *keptRooms) lapse(now time.Time) {
 		}
 		k.dropRoom(g)
 		g.kept, g.requeue.lapsed = nil, true
-		k.mail.reconcile(keyOf(g.run))
+		k.mail.reconcile(keyOf(g.run), lane.Date)
 	}
 }

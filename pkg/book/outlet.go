@@ -3,6 +3,8 @@ package book
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 )
 
 // mailbox is where the book leaves what it asks of the scheduling queue and of those who carry decisions out: it calls
@@ -24,6 +26,8 @@ type ForQueue struct {
 type ForControllers struct {
 	// Reconcile lists Runs whose refusal, or whose overdraft, has changed.
 	Reconcile []types.NamespacedName
+	// Work is what is to be done for each of them; of several kinds, that which goes first.
+	Work map[types.NamespacedName]lane.Work
 	// Lookup lists Leases that are no longer among the open ones, and of which it is not known when they ended.
 	Lookup []types.NamespacedName
 }
@@ -71,8 +75,13 @@ func (out *mailbox) reject(pods ...types.UID) {
 	out.queue.signal()
 }
 
-func (out *mailbox) reconcile(run types.NamespacedName) {
-	out.controllers.asked.Reconcile = append(out.controllers.asked.Reconcile, run)
+func (out *mailbox) reconcile(run types.NamespacedName, work lane.Work) {
+	asked := &out.controllers.asked
+	asked.Reconcile = append(asked.Reconcile, run)
+	if asked.Work == nil {
+		asked.Work = map[types.NamespacedName]lane.Work{}
+	}
+	asked.Work[run] = max(asked.Work[run], work)
 	out.controllers.signal()
 }
 

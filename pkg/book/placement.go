@@ -10,6 +10,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
@@ -162,7 +163,7 @@ func (p *placement) evict(m *member, reason rqv1.ClosureReason) {
 	}
 	p.reclaimed[m.pod.UID] = reason
 	if m.gang.run != nil {
-		p.mail.reconcile(keyOf(m.gang.run))
+		p.mail.reconcile(keyOf(m.gang.run), lane.Cut)
 	}
 }
 
@@ -197,7 +198,7 @@ func (p *placement) resize(g *gang, d plan.Demand) {
 	p.seats.vacate(g, from(d.Pods()))
 	maps.DeleteFunc(g.kept, func(rank int, _ budget.Charge) bool { return rank >= d.Pods() })
 	if before > 0 && before != d.Pods() && g.run != nil {
-		p.mail.reconcile(keyOf(g.run)) // it may have too many pods now, or too few
+		p.mail.reconcile(keyOf(g.run), lane.Begin) // it may have too many pods now, or too few
 	}
 }
 
@@ -273,6 +274,6 @@ func (p *placement) reconcileOn(nodes map[string]bool) {
 		p.waiting.wake(m.gang)
 	}
 	for run := range concerned {
-		p.mail.reconcile(run)
+		p.mail.reconcile(run, lane.Cut)
 	}
 }

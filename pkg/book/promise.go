@@ -8,6 +8,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/brake"
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
@@ -38,8 +39,18 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, now time.Time) {
 		}
 	}
 	v.rebuffs.tellRebuff(g, now)
-	if p != nil && p.Cuts && !p.At.After(now) && v.agenda.committedTo(g) && !g.unpaid {
-		if !v.agenda.braked(g, now) && v.decide(g, pod, now) {
+	if p != nil && p.Returns() && g.promise != nil && g.promise.Returns() {
+		p.At = g.promise.At // it has come, and stays
+	}
+	if due(p, now) && p.Returns() && v.agenda.committedTo(g) && !g.unpaid {
+		if v.decide(g, pod, true, now) {
+			return
+		}
+		g.asksAgain, state.Loans = now.Add(v.args.ReservationLead.Duration), nil
+		p, _ = forecast.Earliest(state, ask)
+	}
+	if due(p, now) && !p.Returns() && v.agenda.committedTo(g) && !g.unpaid {
+		if !v.agenda.braked(g, now) && v.decide(g, pod, false, now) {
 			return
 		}
 		if v.agenda.braked(g, now) {
@@ -58,6 +69,9 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, now time.Time) {
 		v.takeLeaving(g, p, state, ask, now)
 	}
 }
+
+// due reports whether others may be cut by a promise now, or give back what they have on loan.
+func due(p *forecast.Promise, now time.Time) bool { return p != nil && p.Cuts && !p.At.After(now) }
 
 // adopt has a gang that waits know its Reservation, and one that does not wait forget its promise.
 func (v *activations) adopt(g *gang) {
@@ -104,7 +118,7 @@ func (v *activations) dismiss(g *gang, r *rqv1.Reservation) {
 		v.places.unwind(g)
 	}
 	if g.run != nil {
-		v.mail.reconcile(keyOf(g.run))
+		v.mail.reconcile(keyOf(g.run), lane.Cut)
 	}
 	v.waiting.again(g)
 }
@@ -113,7 +127,7 @@ func (v *activations) dismiss(g *gang, r *rqv1.Reservation) {
 func (v *activations) reserve(g *gang, r *rqv1.Reservation) {
 	if g.reservation == nil && g.promise != nil {
 		for i := range g.promise.Conflicts {
-			v.mail.reconcile(named(g.promise.Conflicts[i].Run)) // its name was not known when they came to be at risk
+			v.mail.reconcile(named(g.promise.Conflicts[i].Run), lane.Date) // its name was not known when they came to be at risk
 		}
 	}
 	g.reservation = r

@@ -2,6 +2,7 @@ package book
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
 // prospect is when a gang that waits is going to start.
@@ -24,6 +26,8 @@ type prospect struct {
 	reservation *rqv1.Reservation
 	// activation is what has been decided at the gang's turn and waits to be published; nil when nothing is.
 	activation *Activation
+	// asksAgain is from when on it may ask again for what is on loan, since that came to nothing (R23).
+	asksAgain time.Time
 	// restraint is what holds its activation back (R36).
 	restraint restraint
 	// awaiting is how many pods are still to end before the gang, which has its places, may take them.
@@ -65,6 +69,9 @@ func (p *prospect) vain() bool {
 func (p *prospect) dueAt() time.Time {
 	if !p.turn.IsZero() && p.turn.Before(p.promise.At) {
 		return p.turn
+	}
+	if p.promise.Returns() {
+		return p.promise.At
 	}
 	return latest(p.promise.At, p.restraint.until)
 }
@@ -128,6 +135,11 @@ type Activation struct {
 	Failed bool
 	Cause  rqv1.CancelCause
 	Why    string
+}
+
+// returns reports whether the activation cuts nobody: it takes back what is on loan.
+func (a *Activation) returns() bool {
+	return resolver.OnLoan(a.Conflicts) || len(a.Cuts) > 0 && !slices.ContainsFunc(a.Cuts, isCut)
 }
 
 // Stuck is a pod that was to make room for others and is still there long after its grace period (R37).

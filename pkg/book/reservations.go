@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
 // reservations is what the book knows of the Reservations that there are and were.
@@ -94,11 +95,29 @@ func (r *reservations) current(run types.UID) *rqv1.Reservation {
 	return nil
 }
 
+// missed returns when an activation for a Run last ended by which it did not start; zero when none did.
+func (r *reservations) missed(run types.UID) (at time.Time) {
+	for _, reservation := range r.byRun[run] {
+		if s := &reservation.Status; s.Cause != "" && s.EndedAt != nil {
+			at = latest(at, s.EndedAt.Time)
+		}
+	}
+	return at
+}
+
+// returned reports whether an activation cuts nobody: it takes back what is on loan.
+func returned(s *rqv1.ReservationStatus) bool {
+	return resolver.OnLoan(s.ConflictSet) || len(s.Cuts) > 0 && !slices.ContainsFunc(s.Cuts, isCut)
+}
+
+// isCut reports whether what an activation does to a Run is a cut.
+func isCut(c rqv1.Cut) bool { return c.Action != rqv1.CutReturn }
+
 // activated reports whether others were cut for a Run when it started at an instant, given in whole seconds.
 func (r *reservations) activated(run types.UID, started time.Time) bool {
 	for _, reservation := range r.byRun[run] {
 		s := &reservation.Status
-		if s.ActivatedAt != nil && !s.ActivatedAt.After(started.Add(time.Second)) &&
+		if s.ActivatedAt != nil && !returned(s) && !s.ActivatedAt.After(started.Add(time.Second)) &&
 			(s.EndedAt == nil || !s.EndedAt.Time.Before(started)) {
 			return true
 		}
@@ -120,7 +139,9 @@ func (r *reservations) drawn(run types.UID, started time.Time) bool {
 func (r *reservations) lastCut(cutter, victim types.UID) (at time.Time) {
 	for _, reservation := range r.byRun[cutter] {
 		s := &reservation.Status
-		if s.ActivatedAt != nil && slices.ContainsFunc(s.Cuts, func(c rqv1.Cut) bool { return c.UID == victim }) {
+		if s.ActivatedAt != nil && slices.ContainsFunc(s.Cuts, func(c rqv1.Cut) bool {
+			return c.UID == victim && isCut(c)
+		}) {
 			at = latest(at, s.ActivatedAt.Time)
 		}
 	}

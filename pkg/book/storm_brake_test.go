@@ -12,6 +12,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/brake"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
 // broken is the condition that is a sign of loss in these worlds.
@@ -168,9 +169,10 @@ func (s *storm) release() {
 	}
 }
 
-// judgeBrake asserts that what has just been decided was not braked.
+// judgeBrake asserts that what has just been decided was not braked. What is on loan is given back all the same.
 func (s *storm) judgeBrake(run *rqv1.Run) {
-	if says := s.cuts.Says(); says != "" {
+	onLoan := resolver.OnLoan(s.Book.Prospect(run.UID).Activation.Conflicts)
+	if says := s.cuts.Says(); says != "" && !onLoan {
 		s.t.Fatalf("R36: others are cut for %s at %s, and %s", run.Name, s.Now, says)
 	}
 	for _, r := range s.Reservations {

@@ -67,6 +67,13 @@ func (s *storm) judge() {
 
 func (s *storm) judgeCut(run *rqv1.Run, a *book.Activation, c *rqv1.Cut) {
 	s.tally["cut "+string(c.Action)]++
+	if c.Action == rqv1.CutReturn {
+		victim := s.Runs[c.Run.Name]
+		if victim == nil || c.Width == nil || *c.Width < victim.Spec.Resources.TotalGPUs {
+			s.t.Fatalf("R23: %s is to give back what is its own: %+v", c.Run.Name, c)
+		}
+		return // no shield is for that
+	}
 	if until := s.shielded[c.UID]; until.After(a.At) {
 		s.t.Fatalf("R22: %s is cut at %s for %s and is shielded until %s", c.Run.Name, a.At, run.Name, until)
 	}
@@ -95,7 +102,11 @@ func (s *storm) started(next *rqv1.Run) {
 		if s.disturbed.After(s.Now) {
 			continue // the clock was set back
 		}
-		if drawn || r.Labels[rqv1.LabelRunUID] == string(next.UID) && r.Status.State == rqv1.ReservationActivating {
+		cuts := !resolver.OnLoan(r.Status.ConflictSet) && slices.ContainsFunc(r.Status.Cuts, func(c rqv1.Cut) bool {
+			return c.Action != rqv1.CutReturn
+		})
+		if drawn || cuts && r.Labels[rqv1.LabelRunUID] == string(next.UID) &&
+			r.Status.State == rqv1.ReservationActivating {
 			s.shielded[next.UID] = s.Now.Truncate(time.Second).Add(shieldIn(next))
 		}
 	}
@@ -135,6 +146,9 @@ func (s *storm) tell(was, r *rqv1.Reservation) {
 		victim, cutter := r.Status.Cuts[i].UID, types.UID(r.Labels[rqv1.LabelRunUID])
 		if at := r.Status.ActivatedAt.Time; at.After(s.cutAt[victim]) {
 			s.cutAt[victim] = at
+		}
+		if r.Status.Cuts[i].Action == rqv1.CutReturn {
+			continue
 		}
 		if s.cutters[victim] == nil {
 			s.cutters[victim] = map[types.UID]time.Time{}

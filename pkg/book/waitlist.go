@@ -7,6 +7,7 @@ import (
 
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
@@ -166,7 +167,7 @@ func (w *waitlist) wake(g *gang) {
 		g.tried = w.epoch
 		g.woken, g.asked = false, true
 		if g.run != nil {
-			w.mail.reconcile(keyOf(g.run))
+			w.mail.reconcile(keyOf(g.run), lane.Begin)
 		}
 		return
 	}
@@ -212,7 +213,11 @@ func (w *waitlist) wakeNext() {
 func (w *waitlist) refuse(g *gang, refusal *plan.Refusal) {
 	g.refusal = refusal
 	w.add(g)
-	w.mail.reconcile(keyOf(g.run))
+	work := lane.Date
+	if g.started() {
+		work = lane.Cut // it goes on without the ranks that it has lost, or waits
+	}
+	w.mail.reconcile(keyOf(g.run), work)
 }
 
 // proceed lets a gang whose places are free into the queue, and who leads those that have none: they have been held

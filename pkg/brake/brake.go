@@ -137,11 +137,11 @@ func Off(name types.NamespacedName, off CallOff) (map[string]*string, error) {
 func KeyOf(name types.NamespacedName) string { return callOff + name.Namespace + "." + name.Name }
 
 // Runs returns the Runs that cuts end or shrink, which is what is counted: a spare that is dropped is no cut of its
-// Run.
+// Run, nor is a return of what it had on loan.
 func Runs(cuts []rqv1.Cut) []types.UID {
 	var out []types.UID
 	for i := range cuts {
-		if c := &cuts[i]; c.Action != rqv1.CutDropSpare && !slices.Contains(out, c.UID) {
+		if c := &cuts[i]; c.Action != rqv1.CutDropSpare && c.Action != rqv1.CutReturn && !slices.Contains(out, c.UID) {
 			out = append(out, c.UID)
 		}
 	}

@@ -46,6 +46,7 @@ func newCluster(t *testing.T) *cluster {
 	c := &cluster{server: newServer(t, objects...), t: t, clock: clocktesting.NewFakeClock(noon),
 		told: events.NewFakeRecorder(100)}
 	c.restart()
+	t.Cleanup(func() { c.shutDown() })
 	return c
 }
 
@@ -56,6 +57,9 @@ func (c *cluster) restart() {
 		c.t.Fatal(err)
 	}
 	o := &Options{Args: args, Book: book.New(args), Clock: c.clock, Kube: c.kube, Client: c.kinds, Events: c.told}
+	if c.reconciler != nil {
+		c.shutDown()
+	}
 	c.reconciler = newReconciler(o, newWatches(nil, c.kube), func([]string) {})
 	c.decides.Store(true)
 	for _, name := range []string{"n0", "n1"} {

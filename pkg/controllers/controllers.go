@@ -15,6 +15,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 )
 
 // Controllers are those who look after one concern each, from one set of watches.
@@ -118,13 +119,16 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 		logger.Error(keyless, "Nobody is drawn until the lottery's key can be read")
 		go c.lottery.awaitKey(ctx)
 	}
-	for range workers {
-		go c.runs.work(ctx)
+	for _, l := range lane.All {
+		for range l.Workers() {
+			go c.runs.work(ctx, l)
+		}
 	}
 	go c.runs.retry()
 	for _, look := range []func(context.Context){
 		c.ledger.settle, c.nodes.watch, c.limit.watch, c.leftOut.watch, c.brakes.watch, c.dumps.watch, c.dates.keep,
 		c.dates.tidyReservations, c.audit.watch,
+		func(ctx context.Context) { every(ctx, c.clock, 5*time.Second, c.runs.lanes.count) },
 	} {
 		go look(ctx)
 	}
@@ -144,7 +148,7 @@ func (c *Controllers) answer(ctx context.Context) {
 			go c.ledger.lookUp(ctx, asked.Lookup)
 		}
 		for _, run := range asked.Reconcile {
-			c.runs.changed(run)
+			c.runs.changed(run, asked.Work[run])
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 )
 
 // page is how many Leases are read at a time.
@@ -28,7 +29,7 @@ type ledger struct {
 	retention time.Duration
 	records   *records
 	settled   *settled
-	changed   func(run types.NamespacedName) // is told of Runs whose Leases have been looked up
+	changed   func(types.NamespacedName, lane.Work) // is told of Runs whose Leases have been looked up
 }
 
 func newLedger(b *book.Book, c client.Client, kube kubernetes.Interface, clock clock.Clock,
@@ -101,7 +102,7 @@ func (l *ledger) lookUpOnce(ctx context.Context, leases []types.NamespacedName) 
 			left = append(left, name)
 		default:
 			l.settled.storeSoon(l.book.SetLease(lease))
-			l.changed(runOfLease(lease))
+			l.changed(runOfLease(lease), lane.End)
 		}
 	}
 	return left

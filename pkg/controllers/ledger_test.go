@@ -19,6 +19,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 )
 
 // tick has time go by for those who wait for it, and returns when they wait again.
@@ -84,7 +85,7 @@ func keeping(t *testing.T, s *server) (*ledger, *clocktesting.FakeClock) {
 	}
 	clock := clocktesting.NewFakeClock(noon)
 	l := newLedger(book.New(args), s.kinds, s.kube, clock, time.Hour)
-	l.changed = func(types.NamespacedName) {}
+	l.changed = func(types.NamespacedName, lane.Work) {}
 	return l, clock
 }
 
@@ -201,7 +202,7 @@ func TestLookingUpLeases(t *testing.T) {
 	s := newServer(t, ended)
 	l, clock := keeping(t, s)
 	var looked []string
-	l.changed = func(run types.NamespacedName) { looked = append(looked, run.Name) }
+	l.changed = func(run types.NamespacedName, _ lane.Work) { looked = append(looked, run.Name) }
 	for _, name := range []string{"ended", "gone"} {
 		l.book.SetLease(open(name))
 	}

@@ -13,16 +13,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 	"github.com/davidlangworthy/jobtree/pkg/reconcile"
 )
-
-// workers is how many Runs are reconciled at once. More of them would take the API server away from pods that are being
-// bound.
-const workers = 4
 
 // reconciler has Runs reconciled that have changed, several at a time.
 type reconciler struct {
@@ -31,7 +29,7 @@ type reconciler struct {
 	order   *reconcile.Runs
 	tell    statusWriter
 	gone    endedPods
-	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	lanes   *lanes
 	retries workqueue.TypedDelayingInterface[types.NamespacedName]
 	decides atomic.Bool
 }
@@ -41,24 +39,18 @@ type reconciler struct {
 func newReconciler(o *Options, w *watches, lost func(budgets []string)) *reconciler {
 	r := &reconciler{watches: w, book: o.Book,
 		tell:    statusWriter{client: o.Client, events: o.Events, clock: o.Clock, written: &sync.Map{}},
-		queue:   newRunQueue(),
+		lanes:   newLanes(),
 		retries: workqueue.NewTypedDelayingQueue[types.NamespacedName](),
 	}
 	r.order = reconcile.New(o.Book, newAPI(o, &r.gone, r.tell, lost), lifecycle.RulesOf(o.Args), o.Clock.Now)
 	return r
 }
 
-func newRunQueue() workqueue.TypedRateLimitingInterface[types.NamespacedName] {
-	return workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](50*time.Millisecond, 10*time.Second),
-		workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "runs"})
-}
-
-// changed has a Run looked at soon. A process that does not decide yet keeps no list: it stands by for as long as
-// another leads, while Runs come and go.
-func (r *reconciler) changed(run types.NamespacedName) {
+// changed has a Run looked at soon, for some work. A process that does not decide yet keeps no list: it stands by for
+// as long as another leads, while Runs come and go.
+func (r *reconciler) changed(run types.NamespacedName, work lane.Work) {
 	if r.decides.Load() {
-		r.queue.AddAfter(run, debounce)
+		r.lanes.add(run, work, debounce)
 	}
 }
 
@@ -66,13 +58,21 @@ func (r *reconciler) changed(run types.NamespacedName) {
 // from now on.
 func (r *reconciler) begin() {
 	r.decides.Store(true)
-	names := r.watches.runs.GetStore().ListKeys()
-	for _, of := range []cache.SharedIndexInformer{r.watches.pods, r.watches.leases, r.watches.reservations} {
-		names = append(names, of.GetIndexer().ListIndexFuncValues(byRun)...)
+	for _, o := range r.watches.runs.GetStore().List() {
+		work, run := lane.Date, o.(*rqv1.Run)
+		if !run.Ended() { // else what is left of it brings it up, if anything is
+			work = lane.OfRun(run, false)
+		}
+		r.changed(client.ObjectKeyFromObject(run), work)
 	}
-	for _, key := range names {
-		namespace, name, _ := cache.SplitMetaNamespaceKey(key) // they are not malformed
-		r.changed(types.NamespacedName{Namespace: namespace, Name: name})
+	for _, o := range r.watches.pods.GetStore().List() {
+		r.changed(runOfPod(o.(*corev1.Pod)), lane.OfPod(o.(*corev1.Pod), false))
+	}
+	for _, o := range r.watches.leases.GetStore().List() {
+		r.changed(runOfLease(o.(*rqv1.Lease)), lane.End) // its pod may have ended
+	}
+	for _, o := range r.watches.reservations.GetStore().List() {
+		r.changed(runOfReservation(o.(*rqv1.Reservation)), lane.OfReservation(o.(*rqv1.Reservation), false))
 	}
 }
 
@@ -92,10 +92,10 @@ func (r *reconciler) tellGone(o any) {
 	}
 }
 
-// work reconciles one Run after the other until the queue is shut down.
-func (r *reconciler) work(ctx context.Context) {
+// work reconciles one Run of a lane after the other until the lanes are shut down.
+func (r *reconciler) work(ctx context.Context, of lane.Lane) {
 	for {
-		run, shutdown := r.queue.Get()
+		run, work, shutdown := r.lanes.next(of)
 		if shutdown {
 			return
 		}
@@ -103,16 +103,19 @@ func (r *reconciler) work(ctx context.Context) {
 		switch {
 		case err != nil:
 			klog.FromContext(ctx).V(2).Info("Run is to be looked at again", "run", run, "err", err)
-			r.queue.AddRateLimited(run)
+			r.lanes.again(run, work)
 		default:
-			r.queue.Forget(run)
+			r.lanes.forget(run)
 			if after > 0 {
-				r.queue.AddAfter(run, after)
+				r.lanes.add(run, lane.End, after) // its time is over then, or that of a start that has not come about
 			}
 		}
-		r.queue.Done(run)
+		r.lanes.done(run, work)
 	}
 }
+
+// errBehind says that a Run's own event is to be seen first. It looks again, and may do so in another lane.
+var errBehind = errors.New("the status that was written last has not been seen yet")
 
 // retry has Runs planned again when their time has come.
 func (r *reconciler) retry() {
@@ -128,7 +131,7 @@ func (r *reconciler) retry() {
 
 // shutDown ends work and retry.
 func (r *reconciler) shutDown() {
-	r.queue.ShutDown()
+	r.lanes.shutDown()
 	r.retries.ShutDown()
 }
 
@@ -139,7 +142,7 @@ func (r *reconciler) reconcile(ctx context.Context, name types.NamespacedName) (
 		return 0, err
 	}
 	if r.tell.behind(name, objects.Run) {
-		return 0, nil // the Run's own event looks again
+		return 0, errBehind
 	}
 	outcome, err := r.order.Reconcile(ctx, objects)
 	r.gone.keep(name, objects.Leases)

@@ -41,6 +41,10 @@ type fault struct {
 	err    error
 	stored bool // it has done what was asked, and the answer is an error all the same
 	once   bool
+	// until holds the answer back until it is closed, and then it is what was asked for. Each that is held is told to
+	// held.
+	until <-chan struct{}
+	held  chan<- string
 }
 
 // server is an API server of the built-in kinds and of ours. It notes what is written, in order, and checks UIDs that
@@ -52,6 +56,7 @@ type server struct {
 	mu     sync.Mutex
 	faults []fault
 	wrote  []string
+	heard  chan<- string // is told what is written; nil for nobody
 }
 
 // newServer has objects of the built-in kinds, and of ours, who are client.Objects.
@@ -136,6 +141,11 @@ func (s *server) said(what string, do func() error) error {
 	if f == nil {
 		return do()
 	}
+	if f.until != nil {
+		f.held <- what
+		<-f.until
+		return do()
+	}
 	if f.stored {
 		if err := do(); err != nil {
 			return err
@@ -162,6 +172,9 @@ func (s *server) note(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wrote = append(s.wrote, what)
+	if s.heard != nil {
+		s.heard <- what
+	}
 }
 
 // react answers requests for the built-in kinds.

@@ -11,12 +11,13 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 )
 
 // A process that stands by keeps neither the names of Runs that come and go nor the pods that end. When it begins to
 // decide it looks at all there is, once.
 func TestStandbyKeepsNothingOfWhatIsGone(t *testing.T) {
-	c := &reconciler{watches: newWatches(nil, fake.NewClientset()), queue: newRunQueue()}
+	c := &reconciler{watches: newWatches(nil, fake.NewClientset()), lanes: newLanes()}
 	left := metav1.ObjectMeta{Namespace: "ns", Name: "x-0", UID: "x", Labels: map[string]string{rqv1.LabelRun: "left"}}
 	for _, err := range []error{
 		c.watches.runs.GetStore().Add(runAt("1")), c.watches.pods.GetStore().Add(&corev1.Pod{ObjectMeta: left}),
@@ -28,24 +29,26 @@ func TestStandbyKeepsNothingOfWhatIsGone(t *testing.T) {
 		}
 	}
 	ended := &corev1.Pod{ObjectMeta: left}
-	c.changed(types.NamespacedName{Namespace: "ns", Name: "gone"})
+	c.changed(types.NamespacedName{Namespace: "ns", Name: "gone"}, lane.End)
 	c.tellGone(ended)
 	if c.gone.has(runOfPod(ended), ended.UID) {
 		t.Errorf("a pod that ended while another process led is remembered")
 	}
 	c.begin()
 	var got []string
-	for range 3 {
-		run, _ := c.queue.Get()
+	for _, l := range []lane.Lane{lane.Begins, lane.Begins, lane.Frees} {
+		run, work, _ := c.lanes.next(l)
 		got = append(got, run.String())
-		c.queue.Done(run)
+		c.lanes.done(run, work)
 	}
 	if slices.Sort(got); !cmp.Equal(got, []string{"ns/left", "ns/owes", "ns/train"}) {
 		t.Errorf("looked at %v", got)
 	}
-	c.queue.ShutDown()
-	if run, shut := c.queue.Get(); !shut {
-		t.Errorf("looked at %v as well", run)
+	c.lanes.shutDown()
+	for _, l := range lane.All {
+		if run, _, shut := c.lanes.next(l); !shut {
+			t.Errorf("looked at %v as well", run)
+		}
 	}
 }
 

@@ -271,7 +271,7 @@ func TestNothingIsDecidedOnAnOldStatus(t *testing.T) {
 			c.see()
 			c.runsHang = true
 		}, wrote: all([]string{theStatus, "delete pods train-1"}, theLeases[:1])},
-		{happens: gone},
+		{happens: gone, fails: true},
 		{happens: func(c *cluster) { c.runsHang = false }, wrote: theLeases[1:], says: "Failed: pod train-0 failed"},
 	})
 }

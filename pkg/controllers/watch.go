@@ -21,6 +21,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 )
 
 // byRun indexes pods and Leases by the Run that they name.
@@ -135,12 +136,12 @@ func handle[T metav1.Object](w *watches, i cache.SharedInformer, set, drop func(
 
 // feed keeps the book in step with the API. It tells changed which Runs an event concerns, and spent which Budgets'
 // records.
-func (w *watches) feed(b *book.Book, shared informers.SharedInformerFactory, changed func(types.NamespacedName),
-	spent func([]string)) error {
+func (w *watches) feed(b *book.Book, shared informers.SharedInformerFactory,
+	changed func(types.NamespacedName, lane.Work), spent func([]string)) error {
 	name := func(o metav1.Object) types.NamespacedName {
 		return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 	}
-	ignore := func(types.NamespacedName) {}
+	ignore := func(types.NamespacedName, lane.Work) {}
 	if changed == nil {
 		changed = ignore
 	}
@@ -163,23 +164,29 @@ func (w *watches) feed(b *book.Book, shared informers.SharedInformerFactory, cha
 		},
 		func() error {
 			return handle(w, w.runs,
-				func(r *rqv1.Run) { b.SetRun(r); changed(name(r)) },
-				func(r *rqv1.Run) { b.DeleteRun(r); changed(name(r)) })
+				func(r *rqv1.Run) { b.SetRun(r); changed(name(r), lane.OfRun(r, false)) },
+				func(r *rqv1.Run) { b.DeleteRun(r); changed(name(r), lane.OfRun(r, true)) })
 		},
 		func() error {
 			return handle(w, w.leases,
-				func(l *rqv1.Lease) { b.SetLease(l); changed(runOfLease(l)) },
-				func(l *rqv1.Lease) { b.LeaseGone(name(l)); changed(runOfLease(l)) })
+				func(l *rqv1.Lease) { b.SetLease(l); changed(runOfLease(l), lane.OfLease(false)) },
+				func(l *rqv1.Lease) { b.LeaseGone(name(l)); changed(runOfLease(l), lane.OfLease(true)) })
 		},
 		func() error {
 			return handle(w, w.reservations,
-				func(r *rqv1.Reservation) { b.SetReservation(r); changed(runOfReservation(r)) },
-				func(r *rqv1.Reservation) { b.DeleteReservation(r); changed(runOfReservation(r)) })
+				func(r *rqv1.Reservation) {
+					b.SetReservation(r)
+					changed(runOfReservation(r), lane.OfReservation(r, false))
+				},
+				func(r *rqv1.Reservation) {
+					b.DeleteReservation(r)
+					changed(runOfReservation(r), lane.OfReservation(r, true))
+				})
 		},
 		func() error {
 			return handle(w, w.pods,
-				func(p *corev1.Pod) { b.SetMember(p); changed(runOfPod(p)) },
-				func(p *corev1.Pod) { b.DeleteMember(p); changed(runOfPod(p)) })
+				func(p *corev1.Pod) { b.SetMember(p); changed(runOfPod(p), lane.OfPod(p, false)) },
+				func(p *corev1.Pod) { b.DeleteMember(p); changed(runOfPod(p), lane.OfPod(p, true)) })
 		},
 	} {
 		if err := add(); err != nil {

@@ -8,27 +8,32 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 )
 
-// asked is a queue of Runs that tells what becomes of each, instead of letting time go by.
+// asked is a line of Runs that tells what becomes of each, instead of letting time go by.
 type asked struct {
-	workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	line
 	next  chan types.NamespacedName
 	heard chan string
 }
 
-func (q *asked) Get() (types.NamespacedName, bool) {
+func (q *asked) GetWithPriority() (types.NamespacedName, int, bool) {
 	run, more := <-q.next
-	return run, !more
+	return run, int(lane.Begin), !more
 }
 
-func (q *asked) AddRateLimited(types.NamespacedName) { q.heard <- "again, after a while" }
-
-func (q *asked) AddAfter(_ types.NamespacedName, d time.Duration) {
-	q.heard <- "again, in " + d.Round(time.Second).String()
+func (q *asked) AddWithOpts(o priorityqueue.AddOpts, _ ...types.NamespacedName) {
+	if what := "again, in " + o.After.Round(time.Second).String(); !o.RateLimited {
+		q.heard <- what
+	} else {
+		q.heard <- "again, after a while"
+	}
 }
 
+func (q *asked) ShutDown()                   {}
 func (q *asked) Forget(types.NamespacedName) { q.heard <- "well" }
 func (q *asked) Done(types.NamespacedName)   { q.heard <- "done" }
 
@@ -36,12 +41,17 @@ func (q *asked) Done(types.NamespacedName)   { q.heard <- "done" }
 func TestWork(t *testing.T) {
 	c := newCluster(t)
 	q := &asked{next: make(chan types.NamespacedName), heard: make(chan string, 10)}
-	c.queue = q
+	c.shutDown()
+	c.lanes = newLanes()
+	for l, line := range c.lanes.lines {
+		line.ShutDown()
+		c.lanes.lines[l] = q
+	}
 	ctx, end := context.WithCancel(t.Context())
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		c.work(ctx)
+		c.work(ctx, lane.Begins)
 	}()
 	looked := func(run types.NamespacedName) []string {
 		q.next <- run

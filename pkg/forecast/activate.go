@@ -8,9 +8,14 @@ import (
 
 // Activate decides which cuts make a Run start now in some fabric domains, and where it starts then (R19). published is
 // the conflict set that was made public, and nonce what was committed to (R21). It returns false if no cuts in the
-// conflict set would do.
+// conflict set would do. Where nobody is cut, what older Runs are promised whose dates have come stays theirs.
 func Activate(s State, ask Ask, domains map[string]bool, published []rqv1.Conflict,
 	nonce [32]byte) (resolver.Plan, []plan.Assignment, bool) {
+	if resolver.OnLoan(published) {
+		t := newTimeline(&s, &ask)
+		t.seek(t.count(t.dueNow()))
+		defer t.rewind()
+	}
 	attempt := plan.Prepare(s.Accounts, ask.Demand, ask.Claim, ask.Missing, ask.Excluded, s.Now)
 	if attempt.Unpaid(s.Fleet) != nil {
 		return resolver.Plan{}, nil, false

@@ -26,6 +26,11 @@ type State struct {
 	Ahead []Ahead
 	// Tenants returns the Runs that hold GPUs in some fabric domains and may be cut at an instant.
 	Candidates func(domains map[string]bool, at time.Time) []resolver.Candidate
+	// Loans returns what Runs have on loan in some fabric domains, which whoever starts gets back at once (R23); nil where
+	// the Run is not to ask for it now.
+	Loans func(domains map[string]bool, at time.Time) []resolver.Candidate
+	// Notice is how long those have who give it back: what is free by then anyway need not be asked for.
+	Notice time.Duration
 	// Shields are the instants from which Runs may be cut that may not be now (R22).
 	Shields []time.Time
 }
@@ -89,6 +94,9 @@ type Paid struct {
 	GPUs     int
 }
 
+// Returns reports whether the Run starts by nothing but what is on loan: nobody is cut for it then.
+func (p *Promise) Returns() bool { return p.Cuts && resolver.OnLoan(p.Conflicts) }
+
 // mostShields is how many shields, at most, a forecast waits for.
 const mostShields = 8
 
@@ -101,6 +109,9 @@ func Earliest(s State, ask Ask) (*Promise, *plan.Refusal) {
 	defer t.rewind()
 	if refusal := t.neverStarts(); refusal != nil {
 		return nil, refusal
+	}
+	if p := t.returning(); p != nil {
+		return p, nil
 	}
 	cut := t.count(latest(s.Now, s.NotBefore))
 	if n, ok := t.firstFrom(1, cut, t.fits); ok {
@@ -125,7 +136,7 @@ func Earliest(s State, ask Ask) (*Promise, *plan.Refusal) {
 			return p, nil
 		}
 	}
-	if p := t.cutting(cut, at); p != nil {
+	if p := t.cutting(cut, at, t.candidates); p != nil {
 		return p, nil
 	}
 	return t.afterwards(cut, at)
@@ -140,7 +151,7 @@ func (t *timeline) afterwards(cut int, at time.Time) (*Promise, *plan.Refusal) {
 			continue
 		}
 		tried++
-		if p := t.cutting(t.count(shield), shield); p != nil {
+		if p := t.cutting(t.count(shield), shield, t.candidates); p != nil {
 			return p, nil
 		}
 	}
@@ -157,8 +168,30 @@ func (t *timeline) refusal() *plan.Refusal {
 	return refusal
 }
 
+// tenantsAt returns the Runs of which something may be had in some fabric domains at an instant.
+type tenantsAt func(domains map[string]bool, at time.Time) []resolver.Candidate
+
+// returning returns the promise to start now by what is on loan alone; nil if that would not do, or if nothing of it is
+// needed for what is free soon. What older Runs are promised whose dates have come is theirs.
+func (t *timeline) returning() *Promise {
+	if t.s.Loans == nil {
+		return nil
+	}
+	due := t.count(t.dueNow())
+	if _, ok := t.firstFrom(due+1, t.count(t.s.Now.Add(t.s.Notice)), t.fits); ok {
+		return nil
+	}
+	if p := t.cutting(due, t.s.Now, t.s.Loans); p != nil && p.Returns() {
+		return p
+	}
+	return nil
+}
+
+// dueNow is the instant by which everything has come to pass whose date has come.
+func (t *timeline) dueNow() time.Time { return t.s.Now.Add(1) }
+
 // cutting returns the promise to start at an instant by cutting others; nil if that would not do.
-func (t *timeline) cutting(events int, at time.Time) *Promise {
+func (t *timeline) cutting(events int, at time.Time, tenants tenantsAt) *Promise {
 	t.seek(events)
 	attempt := t.attempt(at)
 	if attempt.Unpaid(t.s.Fleet) != nil {
@@ -169,7 +202,7 @@ func (t *timeline) cutting(events int, at time.Time) *Promise {
 		p.Confidence = rqv1.ConfidenceWindowAligned
 	}
 	for _, slice := range t.slices(attempt) {
-		if t.cuttingIn(p, slice, attempt, at) {
+		if t.cuttingIn(p, slice, attempt, tenants) {
 			return p
 		}
 	}
@@ -178,10 +211,10 @@ func (t *timeline) cutting(events int, at time.Time) *Promise {
 
 // cuttingIn works out the cuts in a slice, and reports false if they would not do. The slice ends up with no other
 // domains than the Run is going to lie in, so that whoever reads where that is knows the slice.
-func (t *timeline) cuttingIn(p *Promise, slice Slice, attempt *plan.Attempt, at time.Time) bool {
+func (t *timeline) cuttingIn(p *Promise, slice Slice, attempt *plan.Attempt, tenants tenantsAt) bool {
 	for {
 		w := feasibility{t.s.Fleet, attempt.Within(slice.Domains)}
-		candidates := t.candidates(slice.Domains, at)
+		candidates := tenants(slice.Domains, p.At)
 		var ok bool
 		p.Conflicts, p.Odds, ok = resolver.Odds(w, candidates)
 		if !ok {

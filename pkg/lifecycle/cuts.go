@@ -42,7 +42,7 @@ func cutsOf(f *facts) cuts {
 
 // shrinks reports whether a cut makes the Run narrower.
 func (c *cuts) shrinks(cut *rank.Cut) bool {
-	return cut.Action == rqv1.CutShrink && cut.Width != nil && c.facts.Shape == nil && c.facts.Demand.GPUsPerPod > 0
+	return narrows(cut) && cut.Width != nil && c.facts.Shape == nil && c.facts.Demand.GPUsPerPod > 0
 }
 
 // of returns the cut that ends what a Lease holds; nil when none does. What was opened after the activation is not cut.
@@ -53,7 +53,7 @@ func (c *cuts) of(lease *rqv1.Lease) *rank.Cut {
 		if cut.UID != lease.Spec.RunRef.UID || !lease.Spec.Start.Time.Before(cut.At) {
 			continue
 		}
-		if (cut.Action != rqv1.CutShrink || c.shrinks(cut)) && c.facts.Demand.Cuts(&cut.Cut, part) {
+		if (!narrows(cut) || c.shrinks(cut)) && c.facts.Demand.Cuts(&cut.Cut, part) {
 			return cut
 		}
 	}
@@ -73,6 +73,9 @@ func (c *cuts) doom(pod *corev1.Pod) bool {
 	})
 }
 
+// narrows reports whether a cut says how wide it leaves a Run.
+func narrows(cut *rank.Cut) bool { return cut.Action == rqv1.CutShrink || cut.Action == rqv1.CutReturn }
+
 // endsAll reports whether a cut ends all that its Run held.
 func endsAll(cut *rank.Cut) bool { return cut.Action == rqv1.CutLottery }
 
@@ -81,7 +84,7 @@ func reasonOf(cut *rank.Cut) rqv1.ClosureReason {
 	switch cut.Action {
 	case rqv1.CutDropSpare:
 		return rqv1.ClosedDropSpare
-	case rqv1.CutShrink:
+	case rqv1.CutShrink, rqv1.CutReturn:
 		return rqv1.ClosedShrink
 	}
 	return rqv1.ClosedRandomPreempt
@@ -95,6 +98,8 @@ func purpose(cut *rank.Cut) string {
 		what = "spare dropped"
 	case rqv1.CutShrink:
 		what = "shrunk"
+	case rqv1.CutReturn:
+		what = "gives back what it has grown into beyond its total"
 	}
 	return fmt.Sprintf("%s for Run %s (Reservation %s)", what, cut.For, cut.Reservation)
 }

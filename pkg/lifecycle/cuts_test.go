@@ -205,7 +205,9 @@ func TestCutsConvergeFromEveryCrash(t *testing.T) {
 		granted int32
 		closes  int
 	}{
-		"shrink":                {shrinkTo(16), nil, rqv1.ClosedShrink, rqv1.RunRunning, 16, 3},
+		"shrink": {shrinkTo(16), nil, rqv1.ClosedShrink, rqv1.RunRunning, 16, 3},
+		"what is on loan": {cut(rqv1.CutReturn, func(c *rank.Cut) { c.Width = shrinkTo(16).Width }), nil, rqv1.ClosedShrink,
+			rqv1.RunRunning, 16, 3},
 		"drop":                  {drop, nil, rqv1.ClosedDropSpare, rqv1.RunRunning, 32, 1},
 		"lottery":               {cut(rqv1.CutLottery, nil), nil, rqv1.ClosedRandomPreempt, rqv1.RunFailed, 0, 6},
 		"lottery with a return": {cut(rqv1.CutLottery, nil), checkpointed, rqv1.ClosedRandomPreempt, rqv1.RunPending, 0, 6},

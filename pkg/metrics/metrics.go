@@ -95,6 +95,12 @@ var (
 	})
 )
 
+// RunsInLine counts the Runs that are to be looked at, by lane: what frees GPUs, what begins, and dates.
+var RunsInLine = metrics.NewGaugeVec(&metrics.GaugeOpts{
+	Subsystem: subsystem, Name: "runs_in_line", StabilityLevel: metrics.ALPHA,
+	Help: "Runs that are to be looked at, by lane: frees, begins, dates.",
+}, []string{"lane"})
+
 // HeldGPUs is what open Leases hold, by role: what runs, spares that stand by, and opportunistic shards.
 var HeldGPUs = metrics.NewGaugeVec(&metrics.GaugeOpts{
 	Subsystem: subsystem, Name: "held_gpus", StabilityLevel: metrics.ALPHA,
@@ -154,7 +160,7 @@ func Register() {
 	for _, m := range []metrics.Registerable{Refusals, Phases, LeasesOpened, LeasesClosed, PlanSeconds, Cuts, CutsInVain,
 		Draws,
 		ForecastSeconds, ForecastError, AdmissionSeconds, WidthChanges, ReservationsWaiting, OldestReservation,
-		HeldGPUs, NodesLost, NodesHeldBack, CutsPaused, RunsCutLastHour, CalledOff,
+		RunsInLine, HeldGPUs, NodesLost, NodesHeldBack, CutsPaused, RunsCutLastHour, CalledOff,
 		DetectionSeconds, DecisionSeconds, RebindSeconds, Swaps, RecordsUnstored,
 		AuditLook, InvariantViolations, InvariantViolationsFound} {
 		_ = legacyregistry.Register(m) // registered already: the process has composed itself before

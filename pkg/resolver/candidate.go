@@ -22,6 +22,8 @@ type Step struct {
 	Width int
 	// Borrowed says that a sponsor pays for some of it: such steps go first (R19).
 	Borrowed bool
+	// Loan says that it lies beyond the Run's total: such steps are given back before anybody is cut (R23).
+	Loan bool
 	// Spares are the indexes of the spares that go with it, because their groups do.
 	Spares []int
 	// Holds is what it frees in scope; it may be empty, when the step lies elsewhere and is given up on the way to others.
@@ -73,8 +75,16 @@ type Plan struct {
 	Draws []Ticket
 }
 
-// actions in the order of R19.
-var actions = []rqv1.CutAction{rqv1.CutDropSpare, rqv1.CutShrink, rqv1.CutLottery}
+// action is what giving the step up is.
+func (s *Step) action() rqv1.CutAction {
+	if s.Loan {
+		return rqv1.CutReturn
+	}
+	return rqv1.CutShrink
+}
+
+// actions in the order of R19, after what R23 has on loan.
+var actions = []rqv1.CutAction{rqv1.CutReturn, rqv1.CutDropSpare, rqv1.CutShrink, rqv1.CutLottery}
 
 // gpus is the size of holdings.
 func gpus(holds []Holding) int {
@@ -88,14 +98,6 @@ func gpus(holds []Holding) int {
 func (t *Candidate) spareGPUs() int {
 	n := 0
 	for _, s := range t.Spares {
-		n += gpus(s.Holds)
-	}
-	return n
-}
-
-func (t *Candidate) stepGPUs() int {
-	n := 0
-	for _, s := range t.Steps {
 		n += gpus(s.Holds)
 	}
 	return n

@@ -13,8 +13,10 @@ func Freed(cuts []rqv1.Cut, candidates []Candidate) []Holding {
 		at := slices.IndexFunc(candidates, func(t Candidate) bool { return t.Run == c.Run })
 		candidate := &candidates[at]
 		c.Spares = slices.Clone(c.Spares)
+		returns := slices.ContainsFunc(cuts, func(o rqv1.Cut) bool { return o.Run == c.Run && o.Action == rqv1.CutReturn })
 		for _, step := range candidate.Steps {
-			if c.Action == rqv1.CutLottery || c.Action == rqv1.CutShrink && c.Width != nil && step.Width >= int(*c.Width) {
+			step.Loan = step.Loan && returns // else it is given up as any other
+			if c.Action == rqv1.CutLottery || c.Action == step.action() && c.Width != nil && step.Width >= int(*c.Width) {
 				out = append(out, step.Holds...)
 				for _, spare := range step.Spares {
 					c.Spares = append(c.Spares, int32(spare))
@@ -48,8 +50,8 @@ func AtRisk(conflicts []rqv1.Conflict, candidates []Candidate) []Holding {
 		actions := listed[candidate.Run]
 		ends := slices.Contains(actions, rqv1.CutLottery)
 		var with []int // spares that go with steps
-		if ends || slices.Contains(actions, rqv1.CutShrink) {
-			for _, step := range candidate.Steps {
+		for _, step := range candidate.Steps {
+			if ends || slices.Contains(actions, rqv1.CutShrink) || step.Loan && slices.Contains(actions, rqv1.CutReturn) {
 				out = append(out, step.Holds...)
 				with = append(with, step.Spares...)
 			}

@@ -104,22 +104,23 @@ func (o *odds) conflict(candidate int, action rqv1.CutAction, lottery, sampled b
 	}
 	for _, p := range o.trial.of[candidate] {
 		unit := &o.trial.units[p]
-		with := unit.action == rqv1.CutDropSpare && !listed(unit.action) && listed(rqv1.CutShrink) && o.goesWithStep(p)
-		if unit.action == action || with && action == rqv1.CutShrink || ticket && !listed(unit.action) && !with {
+		step := o.stepOf(p)
+		with := unit.action == rqv1.CutDropSpare && !listed(unit.action) && step != "" && listed(step)
+		if unit.action == action || with && action == step || ticket && !listed(unit.action) && !with {
 			c.GPUs += int32(unit.gpus)
 		}
 	}
 	return c
 }
 
-// goesWithStep says that a spare goes with a step of its Run.
-func (o *odds) goesWithStep(p int) bool {
-	for _, spares := range o.trial.goesWith {
+// stepOf returns what giving up the step is that a spare goes with; empty for one that goes with none.
+func (o *odds) stepOf(p int) rqv1.CutAction {
+	for step, spares := range o.trial.goesWith {
 		if slices.Contains(spares, p) {
-			return true
+			return o.trial.units[step].action
 		}
 	}
-	return false
+	return ""
 }
 
 // probability in at most four decimals.

@@ -5,10 +5,16 @@ import "fmt"
 // Remedies are sentences that say, in the order of R19, what each kind of cut can give of a deficit, in GPUs. A kind
 // that has nothing to give, or that is not reached, is left out.
 func Remedies(deficit int, candidates []Candidate) []string {
-	var spares, steps, tickets int
+	var loans, spares, steps, tickets int
 	for _, t := range candidates {
 		spares += t.spareGPUs()
-		steps += t.stepGPUs()
+		for _, s := range t.Steps {
+			if s.Loan {
+				loans += gpus(s.Holds)
+			} else {
+				steps += gpus(s.Holds)
+			}
+		}
 		if t.draws() {
 			tickets += gpus(t.Rest)
 		}
@@ -18,6 +24,7 @@ func Remedies(deficit int, candidates []Candidate) []string {
 		sentence string
 		gpus     int
 	}{
+		{"Take back what Runs have grown into beyond their total", loans},
 		{"Drop spares in scope", spares},
 		{"Shrink elastic Runs by steps", steps},
 		{"Run a fair lottery if a deficit remains", tickets},

@@ -96,29 +96,31 @@ func (t *simulation) cutUntilFits(order []int) int {
 }
 
 // putBackUnneeded takes back what is not needed: tickets in the order of drawing, then steps and spares in the order of
-// being cut. The last ticket is needed, for without it the Run did not fit. When a ticket stays, the spares and steps
-// of its Run go with it; when it is taken back they are cuts of their own again.
+// being cut, and last what is on loan. The last ticket is needed, for without it the Run did not fit. When a ticket
+// stays, the spares and steps of its Run go with it; when it is taken back they are cuts of their own again.
 func (t *simulation) putBackUnneeded(drawn []int) {
 	for i, p := range drawn {
 		if i < len(drawn)-1 {
 			t.putBack(p)
 		}
 	}
-	t.putBackSteps()
+	t.putBackSteps(rqv1.CutShrink)
 	for p, unit := range t.units {
 		if unit.action == rqv1.CutDropSpare && t.chosen.has(p) && !t.endsAll(unit.candidate) {
 			t.putBack(p)
 		}
 	}
+	t.putBackSteps(rqv1.CutReturn)
 }
 
-// putBackSteps widens Runs again, a step for each that was cut. A Run gets its last step back first, so that its width
-// has no holes; once that one is needed, so are those before it.
-func (t *simulation) putBackSteps() {
+// putBackSteps widens Runs again, a step for each that was given up by an action. A Run gets its last step back first,
+// so that its width has no holes; once that one is needed, so are those before it.
+func (t *simulation) putBackSteps(action rqv1.CutAction) {
 	needed := make([]bool, len(t.candidates))
 	for _, unit := range t.units {
-		if unit.action == rqv1.CutShrink && !needed[unit.candidate] && !t.endsAll(unit.candidate) {
+		if unit.action == action && !needed[unit.candidate] && !t.endsAll(unit.candidate) {
 			last, ok := t.lastStep(unit.candidate)
+			ok = ok && t.units[last].action == action
 			needed[unit.candidate] = !ok || !t.putBack(last)
 		}
 	}
@@ -127,7 +129,7 @@ func (t *simulation) putBackSteps() {
 // lastStep is the last step that a candidate gave up and has not got back, if there is one.
 func (t *simulation) lastStep(candidate int) (int, bool) {
 	for _, p := range slices.Backward(t.of[candidate]) {
-		if t.units[p].action == rqv1.CutShrink && t.chosen.has(p) {
+		if _, step := t.goesWith[p]; step && t.chosen.has(p) {
 			return p, true
 		}
 	}

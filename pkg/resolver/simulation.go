@@ -37,7 +37,7 @@ func newSimulation(w Feasibility, candidates []Candidate) *simulation {
 		}
 	}
 	for p, unit := range all {
-		if unit.action == rqv1.CutShrink {
+		if unit.action == rqv1.CutShrink || unit.action == rqv1.CutReturn {
 			t.goesWith[p] = t.sparesOf(unit)
 		}
 	}
@@ -142,7 +142,7 @@ func (t *simulation) cutOf(candidate int, action rqv1.CutAction) rqv1.Cut {
 		switch action {
 		case rqv1.CutDropSpare:
 			c.Spares = append(c.Spares, int32(own.Spares[unit.index].Index))
-		case rqv1.CutShrink:
+		case rqv1.CutShrink, rqv1.CutReturn:
 			width := int32(own.Steps[unit.index].Width)
 			c.Width = &width
 		}

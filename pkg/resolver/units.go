@@ -16,16 +16,20 @@ type unit struct {
 	gpus      int
 }
 
-// unitsOf lists all that may be cut, in the order of R19. The tickets come last, in no order: they are drawn.
+// unitsOf lists all that may be cut, in the order of R19, after what is on loan. The tickets come last, in no order:
+// they are drawn.
 func unitsOf(candidates []Candidate) []unit {
 	var all []unit
 	add := func(action rqv1.CutAction, candidate, part int, holds []Holding) {
 		all = append(all, unit{action, candidate, part, holds, gpus(holds)})
 	}
+	for _, s := range stepOrder(candidates, true) {
+		add(rqv1.CutReturn, s.candidate, s.index, candidates[s.candidate].Steps[s.index].Holds)
+	}
 	for _, s := range spareOrder(candidates) {
 		add(rqv1.CutDropSpare, s.candidate, s.index, candidates[s.candidate].Spares[s.index].Holds)
 	}
-	for _, s := range stepOrder(candidates) {
+	for _, s := range stepOrder(candidates, false) {
 		add(rqv1.CutShrink, s.candidate, s.index, candidates[s.candidate].Steps[s.index].Holds)
 	}
 	for i := range candidates {
@@ -55,14 +59,24 @@ func spareOrder(candidates []Candidate) []ref {
 }
 
 // stepOrder gives up steps one at a time: of the candidates' next steps a borrowed one first, then one of the candidate
-// with the most steps left, then by namespace and name.
-func stepOrder(candidates []Candidate) []ref {
+// with the most steps left, then by namespace and name. They are those that are on loan, or the others, which come
+// after those.
+func stepOrder(candidates []Candidate, loans bool) []ref {
 	var order []ref
-	next := make([]int, len(candidates))
+	next, end := make([]int, len(candidates)), make([]int, len(candidates))
+	for i := range candidates {
+		steps := candidates[i].Steps
+		for end[i] < len(steps) && steps[end[i]].Loan {
+			end[i]++
+		}
+		if !loans {
+			next[i], end[i] = end[i], len(steps)
+		}
+	}
 	for {
 		best := -1
-		for i, t := range candidates {
-			if next[i] < len(t.Steps) && (best < 0 || stepsBefore(candidates, next, i, best)) {
+		for i := range candidates {
+			if next[i] < end[i] && (best < 0 || stepsBefore(candidates, next, end, i, best)) {
 				best = i
 			}
 		}
@@ -74,10 +88,10 @@ func stepOrder(candidates []Candidate) []ref {
 	}
 }
 
-func stepsBefore(candidates []Candidate, next []int, a, b int) bool {
+func stepsBefore(candidates []Candidate, next, end []int, a, b int) bool {
 	x, y := &candidates[a], &candidates[b]
 	if p, q := x.Steps[next[a]].Borrowed, y.Steps[next[b]].Borrowed; p != q {
 		return p
 	}
-	return cmp.Or(cmp.Compare(len(y.Steps)-next[b], len(x.Steps)-next[a]), byName(x.Run, y.Run)) < 0
+	return cmp.Or(cmp.Compare(end[b]-next[b], end[a]-next[a]), byName(x.Run, y.Run)) < 0
 }

@@ -29,16 +29,44 @@ func within(candidates []Candidate, published []rqv1.Conflict) []Candidate {
 			}
 			t.Spares = nil
 		}
-		if !listed[entryKey{t.Run, rqv1.CutShrink}] {
-			for _, s := range t.Steps {
+		returns := listed[entryKey{t.Run, rqv1.CutReturn}]
+		var steps []Step
+		for _, s := range t.Steps {
+			s.Loan = s.Loan && returns // it is an elastic step as any other
+			if listed[entryKey{t.Run, s.action()}] {
+				steps = append(steps, s)
+			} else {
 				t.Rest = append(t.Rest, s.Holds...)
 			}
-			t.Steps = nil
 		}
+		t.Steps = steps
 		t.Ticket = t.Ticket && listed[entryKey{t.Run, rqv1.CutLottery}]
 		kept = append(kept, t)
 	}
 	return kept
+}
+
+// Loans leaves candidates what they have on loan, with the spares that go with it (R23), and drops those who have
+// nothing.
+func Loans(candidates []Candidate) []Candidate {
+	var returned []rqv1.Conflict
+	for i := range candidates {
+		returned = append(returned, rqv1.Conflict{Run: candidates[i].Run, Action: rqv1.CutReturn})
+	}
+	var out []Candidate
+	for _, t := range within(candidates, returned) {
+		if t.Rest = nil; len(t.Steps) > 0 {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// OnLoan reports whether a conflict set lists nothing but what is on loan: nobody is cut then.
+func OnLoan(published []rqv1.Conflict) bool {
+	return len(published) > 0 && !slices.ContainsFunc(published, func(c rqv1.Conflict) bool {
+		return c.Action != rqv1.CutReturn
+	})
 }
 
 // withSpares returns the steps of a candidate with what their spares hold, and leaves it the other spares.

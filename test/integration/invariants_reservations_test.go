@@ -79,7 +79,7 @@ func takes(r *rqv1.Reservation, lease *rqv1.Lease, action rqv1.CutAction) bool {
 		switch c.Action {
 		case rqv1.CutDropSpare:
 			return spare && slices.Contains(c.Spares, int32(index))
-		case rqv1.CutShrink:
+		case rqv1.CutShrink, rqv1.CutReturn:
 			return !spare && int32(index+1)*lease.Spec.Slice.Nodes[0].GPUs > *c.Width
 		}
 		return true
@@ -97,6 +97,9 @@ func (w *world) feuds() []string {
 	for i := range byTime {
 		r := &byTime[i]
 		for _, c := range r.Status.Cuts {
+			if c.Action == rqv1.CutReturn {
+				continue
+			}
 			cut[[2]types.UID{runOf(r), c.UID}] = r
 			shield := time.Second
 			if run, there := w.runs[c.Run.Name]; there && run.UID == c.UID && run.Spec.Runtime != nil &&

@@ -98,6 +98,11 @@ func CutInWords(cut rqv1.Cut) string {
 		return "cut by lottery"
 	case rqv1.CutDropSpare:
 		return "gave up spares"
+	case rqv1.CutReturn:
+		if cut.Width != nil {
+			return fmt.Sprintf("gave back what was beyond %d GPUs", *cut.Width)
+		}
+		return "gave back what was beyond its total"
 	}
 	if cut.Width != nil {
 		return fmt.Sprintf("shrunk to %d GPUs", *cut.Width)

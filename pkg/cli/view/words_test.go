@@ -30,10 +30,12 @@ func TestPercentAndCountdown(t *testing.T) {
 
 func TestCutInWords(t *testing.T) {
 	for want, cut := range map[string]rqv1.Cut{
-		"cut by lottery":    {Action: rqv1.CutLottery},
-		"gave up spares":    {Action: rqv1.CutDropSpare, Spares: []int32{1}},
-		"shrunk to 96 GPUs": {Action: rqv1.CutShrink, Width: clitest.Ptr[int32](96)},
-		"shrunk":            {Action: rqv1.CutShrink},
+		"cut by lottery":                      {Action: rqv1.CutLottery},
+		"gave up spares":                      {Action: rqv1.CutDropSpare, Spares: []int32{1}},
+		"shrunk to 96 GPUs":                   {Action: rqv1.CutShrink, Width: clitest.Ptr[int32](96)},
+		"gave back what was beyond 96 GPUs":   {Action: rqv1.CutReturn, Width: clitest.Ptr[int32](96)},
+		"gave back what was beyond its total": {Action: rqv1.CutReturn},
+		"shrunk":                              {Action: rqv1.CutShrink},
 	} {
 		if diff := cmp.Diff(want, CutInWords(cut)); diff != "" {
 			t.Error(diff)

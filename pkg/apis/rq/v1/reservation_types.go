@@ -112,8 +112,8 @@ type ReservationStatus struct {
 	// forecast of what happens at earliestStart.
 	// +optional
 	Forecast *Forecast `json:"forecast,omitempty"`
-	// conflictSet lists what may be cut, in the order that conflictSetDigest hashes: spares, steps of elastic Runs,
-	// and the tickets of the lottery by owner, namespace and name. It does not change once activatedAt is set.
+	// conflictSet lists what may be cut, in the order that conflictSetDigest hashes: what is on loan, spares, steps of elastic
+	// Runs, and the tickets of the lottery by owner, namespace and name. It does not change once activatedAt is set.
 	// +optional
 	// +listType=atomic
 	ConflictSet []Conflict `json:"conflictSet,omitempty"`
@@ -184,11 +184,13 @@ const (
 
 // CutAction is what an activation does to a Run that holds GPUs (rule R19).
 //
-// +kubebuilder:validation:Enum=DropSpare;Shrink;Lottery
+// +kubebuilder:validation:Enum=Return;DropSpare;Shrink;Lottery
 type CutAction string
 
 // Values of CutAction, in the order in which they are tried.
 const (
+	// CutReturn gives back what a Run has grown into beyond its total. It is no cut of the Run: that was on loan (rule R23).
+	CutReturn    CutAction = "Return"
 	CutDropSpare CutAction = "DropSpare"
 	CutShrink    CutAction = "Shrink"
 	CutLottery   CutAction = "Lottery"
@@ -248,7 +250,8 @@ type Cut struct {
 	Run NamespacedName `json:"run"`
 	// uid of the Run.
 	UID types.UID `json:"uid"`
-	// action taken: Lottery ends all that the Run held, DropSpare the spares listed, Shrink what is beyond width.
+	// action taken: Lottery ends all that the Run held, DropSpare the spares listed, Shrink and Return what is beyond width,
+	// which for Return is the Run's total at least.
 	Action CutAction `json:"action"`
 	// gpus that it frees.
 	// +kubebuilder:validation:Minimum=1

@@ -1,0 +1,110 @@
+package controllers
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+
+	"github.com/davidlangworthy/jobtree/pkg/lane"
+	"github.com/davidlangworthy/jobtree/pkg/metrics"
+)
+
+// line is one lane's Runs.
+type line = priorityqueue.PriorityQueue[types.NamespacedName]
+
+// lanes are the Runs that are to be looked at, in a line for each lane. A Run may stand in several, and is worked on by
+// one worker at a time.
+type lanes struct {
+	lines map[lane.Lane]line
+	ended sync.Once
+
+	mu sync.Mutex
+	// busy are the Runs that are worked on, with what else came up for them meanwhile.
+	busy map[types.NamespacedName][]lane.Work
+}
+
+// newLanes returns lanes without Runs. How long a Run that fails rests is counted for the Run, whatever its lane.
+func newLanes() *lanes {
+	q := &lanes{lines: map[lane.Lane]line{}, busy: map[types.NamespacedName][]lane.Work{}}
+	rests := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](50*time.Millisecond, 10*time.Second)
+	for _, l := range lane.All {
+		q.lines[l] = priorityqueue.New("", func(o *priorityqueue.Opts[types.NamespacedName]) { o.RateLimiter = rests })
+	}
+	return q
+}
+
+// add has a Run looked at after a while for some work; the least while counts, and the work that goes first.
+func (q *lanes) add(run types.NamespacedName, work lane.Work, after time.Duration) {
+	q.put(run, work, priorityqueue.AddOpts{After: after})
+}
+
+// again has a Run looked at again that went wrong, the later the more often it has.
+func (q *lanes) again(run types.NamespacedName, work lane.Work) {
+	q.put(run, work, priorityqueue.AddOpts{RateLimited: true})
+}
+
+func (q *lanes) put(run types.NamespacedName, work lane.Work, how priorityqueue.AddOpts) {
+	priority := int(work)
+	how.Priority = &priority
+	q.lines[work.Lane()].AddWithOpts(how, run)
+}
+
+// next waits for a Run of a lane that nobody works on.
+func (q *lanes) next(l lane.Lane) (run types.NamespacedName, work lane.Work, shutdown bool) {
+	for {
+		run, priority, shutdown := q.lines[l].GetWithPriority()
+		if shutdown {
+			return run, 0, true
+		}
+		if work := lane.Work(priority); q.take(run, work) {
+			return run, work, false
+		}
+		q.lines[l].Done(run)
+	}
+}
+
+// take reports whether nobody works on a Run; whoever does looks at it again otherwise.
+func (q *lanes) take(run types.NamespacedName, work lane.Work) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	besides, busy := q.busy[run]
+	if busy {
+		q.busy[run] = append(besides, work)
+		return false
+	}
+	q.busy[run] = nil
+	return true
+}
+
+// done ends the work on a Run that next has returned.
+func (q *lanes) done(run types.NamespacedName, work lane.Work) {
+	q.mu.Lock()
+	besides := q.busy[run]
+	delete(q.busy, run)
+	q.mu.Unlock()
+	q.lines[work.Lane()].Done(run)
+	for _, other := range besides {
+		q.put(run, other, priorityqueue.AddOpts{})
+	}
+}
+
+// forget has a Run that went well not rest for long the next time that it does not.
+func (q *lanes) forget(run types.NamespacedName) { q.lines[lane.Frees].Forget(run) }
+
+// count tells how many Runs stand in each lane.
+func (q *lanes) count() {
+	for l, line := range q.lines {
+		metrics.RunsInLine.WithLabelValues(l.String()).Set(float64(line.Len()))
+	}
+}
+
+func (q *lanes) shutDown() {
+	q.ended.Do(func() {
+		for _, line := range q.lines {
+			line.ShutDown()
+		}
+	})
+}
