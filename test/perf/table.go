@@ -37,8 +37,8 @@ func printTable(w io.Writer, results, planner, rebinds []result) {
 	}
 }
 
-// printBacklogs prints how fast queues were worked off, how long the Runs of each class waited for their start, and what
-// memory that took.
+// printBacklogs prints how fast queues were worked off, how long the Runs of each class waited for their start, and
+// what memory that took.
 func printBacklogs(w io.Writer, backlogs []result) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	defer func() { _ = table.Flush() }()

@@ -40,7 +40,8 @@ func (l *lab) follow(ctx context.Context) error {
 	shared := informers.NewSharedInformerFactoryWithOptions(l.kube, 0, informers.WithNamespace(namespace))
 	pods := shared.Core().V1().Pods().Informer()
 	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) { l.view.setPod(o.(*corev1.Pod)) }, UpdateFunc: func(_, o any) { l.view.setPod(o.(*corev1.Pod)) },
+		AddFunc:    func(o any) { l.view.setPod(o.(*corev1.Pod)) },
+		UpdateFunc: func(_, o any) { l.view.setPod(o.(*corev1.Pod)) },
 	}); err != nil {
 		return err
 	}
@@ -140,7 +141,8 @@ func (v *view) until(ctx context.Context, runs int, report func(bound, ended int
 func (v *view) lastEnd() time.Time {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return slices.MaxFunc(slices.Collect(maps.Values(v.runs)), func(x, y life) int { return x.ended.Compare(y.ended) }).ended
+	byEnd := func(x, y life) int { return x.ended.Compare(y.ended) }
+	return slices.MaxFunc(slices.Collect(maps.Values(v.runs)), byEnd).ended
 }
 
 // waited returns how long the Runs of a class waited.
