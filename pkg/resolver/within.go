@@ -55,7 +55,8 @@ func Loans(candidates []Candidate) []Candidate {
 	}
 	var out []Candidate
 	for _, t := range within(candidates, returned) {
-		if t.Rest = nil; len(t.Steps) > 0 {
+		t.Rest = nil
+		if len(t.Steps) > 0 {
 			out = append(out, t)
 		}
 	}
