@@ -113,6 +113,7 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 	entry := entryOf(l, charge)
 	pod := entry.pod
 	b.seats.leases[name] = entry
+	b.seats.leasesOf[types.UID(charge.Run)]++
 	b.agenda.stamped(charge.Start)
 	b.cuts.tellCutters(types.UID(charge.Run)) // what it holds is not of before their activation any more
 	b.ledger.note(entry)

@@ -29,6 +29,8 @@ type seating struct {
 	held    map[types.UID]*holding // by pod
 	leavers map[types.UID]*holding // those of held whose pods have been told to go
 	leases  map[types.NamespacedName]*lease
+	// leasesOf is how many of leases each Run has, by its UID.
+	leasesOf map[types.UID]int
 	// waitedFor are those of held that gangs wait for.
 	waitedFor map[types.UID]*holding
 	roles     map[rqv1.LeaseRole]int // GPUs of open Leases by role
@@ -133,6 +135,14 @@ func (s *seating) asks(pod *corev1.Pod) amounts {
 		}
 	}
 	return out
+}
+
+// forgetLease counts a Lease of a Run no more.
+func (s *seating) forgetLease(run types.UID) {
+	s.leasesOf[run]--
+	if s.leasesOf[run] == 0 {
+		delete(s.leasesOf, run)
+	}
 }
 
 // told notes until when a pod may stay that has been told to go: others may have another date now.

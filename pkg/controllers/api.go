@@ -7,6 +7,7 @@ type api struct {
 	evidence
 	podWriter
 	leaseCloser
+	runDeleter
 	statusWriter
 	reservationWriter
 }
@@ -19,6 +20,7 @@ func newAPI(o *Options, gone *endedPods, tell statusWriter, lost func(budgets []
 		evidence:          evidence{client: o.Client, kube: o.Kube, gone: gone},
 		podWriter:         podWriter{kube: o.Kube, clock: o.Clock},
 		leaseCloser:       leaseCloser{book: o.Book, client: o.Client, lost: lost},
+		runDeleter:        runDeleter{client: o.Client},
 		statusWriter:      tell,
 		reservationWriter: reservationWriter{book: o.Book, client: o.Client, events: o.Events},
 	}

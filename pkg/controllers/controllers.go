@@ -31,6 +31,7 @@ type Controllers struct {
 	ledger  *ledger
 	budgets *budgetReporter
 	dates   *dates
+	ended   *expiries
 	brakes  *brakes
 	dumps   *dumps
 	lottery *lottery
@@ -72,6 +73,7 @@ func New(o Options) (*Controllers, error) {
 		audit:   newAuditor(&o, w),
 	}
 	c.runs = newReconciler(&o, w, c.ledger.settled.storeSoon)
+	c.ended = newExpiries(o.Args.FinishedRunTTL.Duration, o.Clock, c.runs.changed)
 	c.dumps = &dumps{kube: o.Kube, see: c.runs.observed}
 	c.ledger.changed = c.runs.changed
 	countViolations(nil)
@@ -79,6 +81,9 @@ func New(o Options) (*Controllers, error) {
 		return nil, err
 	}
 	if err := c.runs.followGone(w.pods); err != nil {
+		return nil, err
+	}
+	if err := handle(w, w.runs, c.ended.note, c.ended.drop); err != nil {
 		return nil, err
 	}
 	return c, seen.follow(w, o.Shared.Core().V1().Nodes().Informer(), o.Clock)
@@ -124,7 +129,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	go c.contact.keep(ctx, c.kube, c.clock)
 	for _, look := range []func(context.Context){
 		c.ledger.settle, c.nodes.watch, c.limit.watch, c.leftOut.watch, c.brakes.watch, c.dumps.watch, c.dates.keep,
-		c.dates.tidyReservations, c.audit.watch,
+		c.dates.tidyReservations, c.ended.watch, c.audit.watch,
 	} {
 		go look(ctx)
 	}

@@ -13,10 +13,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/reconcile"
 )
 
@@ -62,17 +64,36 @@ func (r *reconciler) changed(run types.NamespacedName) {
 	}
 }
 
-// begin has every Run looked at, also those of which only pods, Leases or Reservations are left: this process decides
-// from now on.
+// begin has every Run looked at of which anything may be left to do: this process decides from now on.
 func (r *reconciler) begin() {
 	r.decides.Store(true)
-	names := r.watches.runs.GetStore().ListKeys()
-	for _, of := range []cache.SharedIndexInformer{r.watches.pods, r.watches.leases, r.watches.reservations} {
-		names = append(names, of.GetIndexer().ListIndexFuncValues(byRun)...)
+	r.unfinished(r.changed)
+}
+
+// unfinished tells of all Runs of which anything may be left to do, also those of which only pods, Leases or
+// Reservations are left.
+func (r *reconciler) unfinished(tell func(run types.NamespacedName)) {
+	done := map[types.NamespacedName]types.UID{}
+	for _, run := range cached[rqv1.Run](r.watches.runs) {
+		if name := client.ObjectKeyFromObject(run); lifecycle.Done(run) {
+			done[name] = run.UID
+		} else {
+			tell(name)
+		}
 	}
-	for _, key := range names {
-		namespace, name, _ := cache.SplitMetaNamespaceKey(key) // they are not malformed
-		r.changed(types.NamespacedName{Namespace: namespace, Name: name})
+	for _, pod := range cached[corev1.Pod](r.watches.pods) {
+		of, ours := rank.RunOf(pod)
+		if name := runOfPod(pod); !ours || done[name] != of || !podEnded(pod) {
+			tell(name)
+		}
+	}
+	for _, lease := range cached[rqv1.Lease](r.watches.leases) {
+		tell(runOfLease(lease))
+	}
+	for _, reservation := range cached[rqv1.Reservation](r.watches.reservations) {
+		if !reservation.Ended() {
+			tell(runOfReservation(reservation))
+		}
 	}
 }
 

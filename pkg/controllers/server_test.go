@@ -89,6 +89,9 @@ func newServer(t *testing.T, objects ...runtime.Object) *server {
 				if how.Preconditions != nil && how.Preconditions.UID != nil && *how.Preconditions.UID != stored.GetUID() {
 					return conflict
 				}
+				if p := how.Preconditions; p != nil && p.ResourceVersion != nil && *p.ResourceVersion != stored.GetResourceVersion() {
+					return conflict
+				}
 				return c.Delete(ctx, o)
 			})
 		},

@@ -25,6 +25,15 @@ func saysPending(run *rqv1.Run) bool {
 	return run.Status.Phase == rqv1.RunPending || run.Status.Phase == ""
 }
 
+// Done reports whether a Run has ended and its status says all that is to be said: nothing is left to do for it itself,
+// until it is edited or its time is over.
+func Done(run *rqv1.Run) bool {
+	s := &run.Status
+	return run.Ended() && run.DeletionTimestamp == nil && s.ObservedGeneration == run.Generation &&
+		s.PendingReservation == "" && len(s.AtRisk) == 0 && s.Funding == nil && (s.Width == nil || s.Width.Allocated == 0) &&
+		!meta.IsStatusConditionTrue(s.Conditions, rqv1.ConditionOverdraft)
+}
+
 // grantedIn returns the width that the Run's status grants; 0 when it grants none.
 func grantedIn(run *rqv1.Run) int32 {
 	if run.Status.Width == nil {
