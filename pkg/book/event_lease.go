@@ -114,6 +114,9 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 	pod := entry.pod
 	b.seats.leases[name] = entry
 	b.seats.leasesOf[types.UID(charge.Run)]++
+	if g := b.roster.gangs[types.UID(charge.Run)]; g != nil && g.over() {
+		b.seats.settle(g)
+	}
 	b.agenda.stamped(charge.Start)
 	b.cuts.tellCutters(types.UID(charge.Run)) // what it holds is not of before their activation any more
 	b.ledger.note(entry)

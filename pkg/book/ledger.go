@@ -81,6 +81,9 @@ func (led *ledger) vacateLease(name types.NamespacedName, l *lease, ended time.T
 	}
 	led.seats.hold(l.pod, "", 0, func(h *holding) { h.leased = false })
 	led.cuts.tellCutters(types.UID(l.charge.Run))
+	if g := led.roster.gangs[types.UID(l.charge.Run)]; g != nil && g.over() {
+		led.seats.settle(g)
+	}
 	led.waiting.wakeBudget(l.charge.Payer.Budget)
 }
 

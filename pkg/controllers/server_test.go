@@ -89,7 +89,8 @@ func newServer(t *testing.T, objects ...runtime.Object) *server {
 				if how.Preconditions != nil && how.Preconditions.UID != nil && *how.Preconditions.UID != stored.GetUID() {
 					return conflict
 				}
-				if p := how.Preconditions; p != nil && p.ResourceVersion != nil && *p.ResourceVersion != stored.GetResourceVersion() {
+				is := stored.GetResourceVersion()
+				if p := how.Preconditions; p != nil && p.ResourceVersion != nil && *p.ResourceVersion != is {
 					return conflict
 				}
 				return c.Delete(ctx, o)

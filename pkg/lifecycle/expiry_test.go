@@ -41,12 +41,15 @@ func TestExpiry(t *testing.T) {
 			o.leases(time.Hour, map[int]string{0: "n0"})
 		}, false},
 		"one whose Lease no cache holds yet": {func(o *Observed) { o.Holds = true }, false},
-		"one that somebody deletes":          {func(o *Observed) { o.Run.DeletionTimestamp = &metav1.Time{Time: noon} }, false},
+		"one that somebody deletes": {func(o *Observed) {
+			o.Run.DeletionTimestamp = &metav1.Time{Time: noon}
+		}, false},
 	} {
 		o := scene(nil)
 		o.FinishedRunTTL = time.Hour
+		ended := metav1.NewTime(noon.Add(-2 * time.Hour))
 		o.Run.Status = rqv1.RunStatus{Phase: rqv1.RunCompleted, Conditions: []metav1.Condition{{
-			Type: rqv1.ConditionFinished, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(-2 * time.Hour))}}}
+			Type: rqv1.ConditionFinished, Status: metav1.ConditionTrue, LastTransitionTime: ended}}}
 		c.edit(&o)
 		d := Decide(o)
 		if d.Status != nil { // the event of that looks again
