@@ -3,6 +3,7 @@ package main
 import (
 	"regexp"
 
+	"github.com/davidlangworthy/jobtree/test/perf/history"
 	"github.com/davidlangworthy/jobtree/test/perf/rebind"
 )
 
@@ -24,6 +25,7 @@ type size struct {
 	// plannerTime is the -benchtime of the planner's Go benchmarks.
 	plannerTime string
 	rebind      rebind.Size
+	history     history.Size
 }
 
 // only returns the workloads that a filter selects.
@@ -55,6 +57,7 @@ var sizes = map[string]size{
 			Nodes: 1008, WideRuns: 150, NarrowRuns: 50,
 			Singles: 120, Storms: 20, StormNodes: 18, Domains: 10, Silences: 20,
 		},
+		history: history.Size{Nodes: 1008, Gangs: 750, PodsPerGang: 4, Leases: 100000, Runs: 100000},
 	},
 	"tiny": {
 		workloads: []workload{
@@ -67,5 +70,6 @@ var sizes = map[string]size{
 			Nodes: 54, WideRuns: 6, NarrowRuns: 2,
 			Singles: 4, Storms: 2, StormNodes: 6, Domains: 1, Silences: 2,
 		},
+		history: history.Size{Nodes: 18, Gangs: 6, PodsPerGang: 4, Leases: 200, Runs: 200},
 	},
 }

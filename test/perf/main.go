@@ -54,8 +54,11 @@ func run(ctx context.Context, size, filter, out string) error {
 	errs = append(errs, err)
 	rebinds, err := rebindCases(ctx, plan.rebind, selected, logs)
 	errs = append(errs, err)
+	histories, err := historyCases(ctx, plan.history, selected, logs)
+	errs = append(errs, err)
 	addRatios(results)
 	printTable(os.Stdout, results, planner, rebinds)
-	errs = append(errs, writeJSON(out, slices.Concat(results, planner, rebinds)))
+	printHistory(os.Stdout, histories)
+	errs = append(errs, writeJSON(out, slices.Concat(results, planner, rebinds, histories)))
 	return errors.Join(errs...)
 }

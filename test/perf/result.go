@@ -36,6 +36,7 @@ type result struct {
 	AllocsPerOp      float64 `json:"allocsPerOp,omitempty"`
 
 	*rebind.Distribution
+	*past
 }
 
 // addLibraryFigures takes what scheduler_perf measured itself from the file that it wrote.
