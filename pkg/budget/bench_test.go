@@ -127,6 +127,16 @@ func BenchmarkSettle(b *testing.B) {
 	}
 }
 
+// BenchmarkPast records a Lease that is closed: what it allocates is what is kept of it until it is settled.
+func BenchmarkPast(b *testing.B) {
+	a := fleet(0, 0)
+	c := held(Key{"b001", "e1"}, "org0:team0", rqv1.RelationSponsor, rqv1.RoleActive, 1)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		a.Past(fmt.Sprintf("ns/closed-%d", i), c, noon)
+	}
+}
+
 // BenchmarkForget has one Lease vanish of many that are closed.
 func BenchmarkForget(b *testing.B) {
 	a := fleet(100_000, 0)

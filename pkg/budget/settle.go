@@ -56,7 +56,7 @@ func (a *Accounts) Settle(budget string, through time.Time) (Record, []string, b
 			}
 			p := at.closed[lease]
 			at.fold(lease, p)
-			s.settled(lease, p.ended.Unix())
+			s.settled(lease, p.ended)
 			folded = append(folded, lease)
 		}
 	}
@@ -107,7 +107,7 @@ func (a *Accounts) SetRecord(r Record) {
 		at := a.account(k)
 		at.buckets = slices.Clone(buckets)
 		for lease, p := range at.closed {
-			switch ended := p.ended.Unix(); {
+			switch ended := p.ended; {
 			case s.early[lease]:
 				at.forget(lease)
 			case ended <= r.Through:
@@ -131,7 +131,7 @@ func (a *account) fold(lease string, p pastCharge) {
 	delete(a.closed, lease)
 	a.bucket(0)
 	a.bucket(a.window)
-	begin, end := p.Start.Unix(), max(p.Start.Unix(), p.ended.Unix())
+	begin, end := p.start, max(p.start, p.ended)
 	for i := range a.buckets {
 		from := max(begin, a.buckets[i].Start)
 		to := end
@@ -141,10 +141,8 @@ func (a *account) fold(lease string, p pastCharge) {
 		if to <= from {
 			continue
 		}
-		a.buckets[i].Spent[holderOf(p.Relation)][useOf(p.Role)] += Spend(p.weight() * (to - from))
-		if useOf(p.Role) == useOpportunistic {
-			a.buckets[i].Held += Spend(int64(p.GPUs) * int64(FullRate) * (to - from))
-		}
+		a.buckets[i].Spent[p.holder][p.use] += Spend(p.weight * (to - from))
+		a.buckets[i].Held += Spend(p.held * (to - from))
 	}
 	a.sumSettled()
 }

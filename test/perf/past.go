@@ -34,7 +34,8 @@ func historyCases(ctx context.Context, size history.Size, selected *regexp.Regex
 	if !selected.MatchString(historyCase) {
 		return nil, nil
 	}
-	fmt.Fprintf(os.Stderr, "perf: %sof %d closed Leases and %d Runs that have ended\n", historyCase, size.Leases, size.Runs)
+	fmt.Fprintf(os.Stderr, "perf: %s of %d closed Leases and %d Runs that have ended\n", historyCase, size.Leases,
+		size.Runs)
 	log.SetLogger(klog.Background())
 	empty, full, err := history.Measure(ctx, size, filepath.Join(logs, "History-jobtree"))
 	if err != nil {

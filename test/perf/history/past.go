@@ -32,7 +32,8 @@ func (l *lab) loadNodes(ctx context.Context) error {
 		name := fmt.Sprintf("n%04d", i)
 		resources := corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("512Gi"),
-			corev1.ResourcePods: resource.MustParse("110"), "nvidia.com/gpu": *resource.NewQuantity(nodeGPUs, resource.DecimalSI),
+			corev1.ResourcePods: resource.MustParse("110"),
+			"nvidia.com/gpu":    *resource.NewQuantity(nodeGPUs, resource.DecimalSI),
 		}
 		nodes = append(nodes, corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},

@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -17,37 +16,38 @@ import (
 func (l *lab) submit(ctx context.Context) (float64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	pods, err := l.kube.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{})
-	if err != nil {
-		return 0, err
-	}
-	defer pods.Stop()
-	began, failed := time.Now(), make(chan error, 1)
+	began, submitted := time.Now(), make(chan error, 1)
 	go func() {
-		failed <- inParallel(ctx, l.size.Gangs, func(ctx context.Context, i int) error {
+		submitted <- inParallel(ctx, l.size.Gangs, func(ctx context.Context, i int) error {
 			return l.api.Create(ctx, newRun(fmt.Sprintf("gang-%d", i), l.size.PodsPerGang))
 		})
 	}()
 	bound := map[string]bool{}
 	for len(bound) < l.size.Gangs*l.size.PodsPerGang {
-		select {
-		case event, open := <-pods.ResultChan():
-			if !open {
-				return 0, errors.New("the watch of pods ended")
-			}
-			if pod, is := event.Object.(*corev1.Pod); is && pod.Spec.NodeName != "" {
-				bound[pod.Name] = true
-			}
-		case err := <-failed:
-			if err != nil {
-				return 0, err
-			}
-			failed = nil
-		case <-ctx.Done():
-			return 0, fmt.Errorf("%d pods were bound: %w", len(bound), ctx.Err())
+		if err := l.watch(ctx, bound); err != nil {
+			return 0, fmt.Errorf("%d pods were bound: %w", len(bound), err)
 		}
 	}
-	return time.Since(began).Seconds(), nil
+	return time.Since(began).Seconds(), <-submitted
+}
+
+// watch notes the pods that are bound until all are. It may end before, as watches do; another one tells of all there
+// are.
+func (l *lab) watch(ctx context.Context, bound map[string]bool) error {
+	pods, err := l.kube.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	defer pods.Stop()
+	for event := range pods.ResultChan() {
+		if pod, is := event.Object.(*corev1.Pod); is && pod.Spec.NodeName != "" {
+			bound[pod.Name] = true
+		}
+		if len(bound) == l.size.Gangs*l.size.PodsPerGang {
+			break
+		}
+	}
+	return ctx.Err()
 }
 
 // megabytes returns what the process of a file that holds its id has in memory.
