@@ -157,7 +157,11 @@ func (b *Book) LeaseGone(name types.NamespacedName) {
 func (b *Book) LeaseLost(name types.NamespacedName, now time.Time) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	charge, open := b.accounts.Charge(name.String())
 	b.ledger.closeLease(name, now)
+	if open && b.accounts.ForgetOf(charge.Payer, name.String()) {
+		return []string{charge.Payer.Budget}
+	}
 	return b.accounts.Forget(name.String())
 }
 

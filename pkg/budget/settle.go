@@ -69,15 +69,28 @@ func (a *Accounts) Settle(budget string, through time.Time) (Record, []string, b
 }
 
 // Forget folds a closed Lease at once, because its object is gone, and returns the Budgets whose records have changed.
+// Of one whose payer is known, ForgetOf looks at that alone.
 func (a *Accounts) Forget(lease string) []string {
 	changed := map[string]bool{}
-	for k, at := range a.accounts {
-		if p, closed := at.closed[lease]; closed {
-			at.fold(lease, p)
+	for k := range a.accounts {
+		if a.ForgetOf(k, lease) {
 			changed[k.Budget] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(changed))
+}
+
+// ForgetOf folds a closed Lease of a payer, and reports whether there was one.
+func (a *Accounts) ForgetOf(payer Key, lease string) bool {
+	at := a.accounts[payer]
+	if at == nil {
+		return false
+	}
+	p, closed := at.closed[lease]
+	if closed {
+		at.fold(lease, p)
+	}
+	return closed
 }
 
 // Record returns the settled spending of a Budget.
