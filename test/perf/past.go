@@ -18,8 +18,8 @@ import (
 // historyCase begins the names of the two cases with a past and without; one filter selects both.
 const historyCase = "History/"
 
-// past is what the scheduler came into, and what that cost.
-type past struct {
+// Past is what the scheduler came into, and what that cost.
+type Past struct {
 	ClosedLeases int `json:"closedLeases"`
 	EndedRuns    int `json:"endedRuns"`
 	// LeadSeconds is from the start of the process until it decides, and Megabytes what it has in memory then.
@@ -45,7 +45,7 @@ func historyCases(ctx context.Context, size history.Size, selected *regexp.Regex
 	for name, f := range map[string]history.Figures{"empty": empty, "full": full} {
 		out = append(out, result{Case: fmt.Sprintf("%s%dx%d/%s", historyCase, size.Gangs, size.PodsPerGang, name),
 			Scheduler: jobtree, Pods: f.Pods, Seconds: f.Seconds, PodsPerSecond: float64(f.Pods) / f.Seconds,
-			past: &past{ClosedLeases: f.Leases, EndedRuns: f.Runs, LeadSeconds: f.LeadSeconds, Megabytes: f.Megabytes,
+			Past: &Past{ClosedLeases: f.Leases, EndedRuns: f.Runs, LeadSeconds: f.LeadSeconds, Megabytes: f.Megabytes,
 				RatioToEmpty: f.Seconds / empty.Seconds}})
 	}
 	if out[0].ClosedLeases > out[1].ClosedLeases {

@@ -36,7 +36,7 @@ type result struct {
 	AllocsPerOp      float64 `json:"allocsPerOp,omitempty"`
 
 	*rebind.Distribution
-	*past
+	*Past
 }
 
 // addLibraryFigures takes what scheduler_perf measured itself from the file that it wrote.
