@@ -62,7 +62,8 @@ func (b *Book) Remains() []string {
 	for what, n := range map[string]int{
 		"held": len(b.seats.held), "leavers": len(b.seats.leavers), "waited for": len(b.seats.waitedFor),
 		"leases": len(b.seats.leases),
-		"gangs":  len(b.roster.gangs), "living": len(b.roster.living), "runs": len(b.roster.runs), "members": len(b.roster.members),
+		"gangs":  len(b.roster.gangs), "living": len(b.roster.living),
+		"runs": len(b.roster.runs), "members": len(b.roster.members),
 		"requeued": len(b.roster.classes.requeued), "roomy": len(b.roster.classes.roomy),
 		"cuts": len(b.cuts.byReservation) + len(b.cuts.decided), "waiting": len(b.waiting.gangs),
 		"intended": len(b.agenda.intended),

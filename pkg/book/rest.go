@@ -13,7 +13,8 @@ func (s *seating) settle(g *gang) {
 	}
 }
 
-// settleAll finds out which gangs are at rest when a process begins to decide: until then it does not know what is open.
+// settleAll finds out which gangs are at rest when a process begins to decide: until then it does not know what is
+// open.
 func (s *seating) settleAll() {
 	for _, g := range s.roster.gangs {
 		s.settle(g)

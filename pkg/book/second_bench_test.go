@@ -46,8 +46,8 @@ func BenchmarkSecond(b *testing.B) {
 	}
 }
 
-// BenchmarkEnded is what is done again and again beside Runs that have ended, of which a week's are kept (R39): it is to
-// cost the same beside 100,000 as beside none.
+// BenchmarkEnded is what is done again and again beside Runs that have ended, of which a week's are kept (R39): it is
+// to cost the same beside 100,000 as beside none.
 func BenchmarkEnded(b *testing.B) {
 	for _, ended := range []int{0, 100000} {
 		f := newFleetOf(b)
