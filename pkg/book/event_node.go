@@ -17,7 +17,9 @@ func (b *Book) SetNode(node *corev1.Node) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	flavor, gpus := b.nodes.flavorOf(node), b.nodes.gpusOf(node)
-	if old := b.nodes.byName[node.Name]; old != nil && b.nodes.gpusOf(old) == gpus &&
+	old := b.nodes.byName[node.Name]
+	anew := old != nil && old.UID != node.UID
+	if old != nil && !anew && b.nodes.gpusOf(old) == gpus &&
 		maps.Equal(old.Labels, node.Labels) &&
 		equality.Semantic.DeepEqual(old.Spec, node.Spec) &&
 		old.Annotations[rqv1.AnnotationLost] == node.Annotations[rqv1.AnnotationLost] &&
@@ -48,7 +50,7 @@ func (b *Book) SetNode(node *corev1.Node) {
 	b.fleet.SetNode(b.nodes.inFleet(node))
 	b.nodes.stray(node.Name, domain)
 	b.waiting.wakeNodes(flavor)
-	if _, is := b.nodes.lossOf(node.Name); is != was || stood != b.nodes.stands(node.Name) {
+	if _, is := b.nodes.lossOf(node.Name); is != was || stood != b.nodes.stands(node.Name) || anew {
 		b.places.reconcileOn(map[string]bool{node.Name: true})
 	}
 }

@@ -156,13 +156,16 @@ func (k *keptRooms) dropRoom(g *gang) {
 	g.requeue.places, g.requeue.until = nil, time.Time{}
 }
 
-// keepAgain keeps those places that the gang does not have, as far as they are free.
+// keepAgain keeps those places that the gang does not have, as far as they are free, and of ranks the money at least.
 func (k *keptRooms) keepAgain(g *gang) {
 	for i := range g.requeue.places {
 		p := &g.requeue.places[i]
-		if p.kept || p.gpus > 0 && (!k.nodes.stands(p.node) || k.nodes.freeOn(p.node) < p.gpus ||
-			k.seats.held[p.pod] != nil) {
+		taken := p.gpus > 0 && (!k.nodes.stands(p.node) || k.nodes.freeOn(p.node) < p.gpus)
+		switch {
+		case p.kept, p.gpus > 0 && k.seats.held[p.pod] != nil, taken && p.index == anyRank:
 			continue
+		case taken:
+			p.node, p.gpus = "", 0
 		}
 		p.kept = true
 		if p.gpus > 0 {

@@ -97,11 +97,7 @@ func TestASpareTakesTheRankOfANodeWhoseLossIsToldLate(t *testing.T) {
 		w.DeletePod(w.pod("run0-0"))
 		w.rounds(3)
 		w.expectLedger("run0", map[string]int{"open Start Active": 2, "open Start Spare": 1})
-		w.Act()
-		w.SetNode(node)
-		if runs := w.Book.TakeActions().Reconcile; len(runs) != 1 || runs[0].Name != "run0" {
-			w.t.Fatalf("looked at are %v, want run0", runs)
-		}
+		w.tellsOfNode(node, "run0")
 		w.settle()
 		if on := w.on("run0-0"); on != spare {
 			w.t.Fatalf("the rank is on %q, want the spare's node %s", on, spare)

@@ -339,3 +339,35 @@ func (s *storm) revealed() int {
 	}
 	return n
 }
+
+// A shard that does not go has the GPUs of the spare above it: no rank takes the spare's place before it has left.
+func TestNoRankTakesTheSeatOfASpareOverAStuckShard(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleet("d0", 2)
+		s.setBudget("a", "org:a", 16)
+		s.setBudget("b", "org:b", 8)
+		s.submitWithSpares("run0", "org:a", 1, 1, 4, 1, func(r *rqv1.RunSpec) {
+			r.Runtime = &rqv1.RunRuntime{Checkpoint: &metav1.Duration{Duration: time.Hour}}
+		})
+		s.work()
+		spare := s.on("run0-s0")
+		s.sweep("run1", "org:b", 1, 8)
+		s.work()
+		if s.shards("run1")[spare] != 1 {
+			s.t.Fatalf("shards run on %v, want one under the spare", s.shards("run1"))
+		}
+		s.leave(s.pod("run1-0"), noticePeriod)
+		s.hang(s.pod("run1-0"))
+		s.submit("run2", "org:a", 1, 2, 4) // it waits for the shard, and then no more
+		s.work()
+		s.during(overstay + noticePeriod + time.Second)
+		s.work()
+		s.Lose(s.on("run0-0"))
+		s.work()
+		s.check()
+		s.Ends.Delete(s.pod("run1-0"))
+		s.DeletePod(s.pod("run1-0"))
+		s.work()
+		s.running("run0", "although the shard has left")
+	})
+}

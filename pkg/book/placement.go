@@ -96,9 +96,9 @@ func (p *placement) claimSeat(m *member) {
 	if m := p.roster.members[r.SpareUID]; m != nil && (m.gang != g || !m.part.Spare || m.doomed()) {
 		return
 	}
-	if h := p.seats.held[r.SpareUID]; h != nil && (h.node != r.Node || len(h.awaitedBy) > 0) || h == nil &&
-		p.nodes.freeOn(r.Node) < g.demand.GPUsPerPod {
-		return // the record is of no use any more
+	if h := p.seats.held[r.SpareUID]; h != nil && (h.node != r.Node || len(h.awaitedBy) > 0) ||
+		p.seats.roomFor(r.Node) < g.demand.GPUsPerPod {
+		return // the record is of no use any more, or a shard stays that does not go
 	}
 	p.seats.hold(r.SpareUID, r.Node, g.demand.GPUsPerPod, func(h *holding) {
 		h.vacant, h.spare, h.run = true, true, g.run.UID

@@ -157,7 +157,7 @@ func (b *Book) Unseen(pod types.UID, node, why string) time.Duration {
 		return 0
 	}
 	m.unseen++
-	if m.unseen > unseenTries && m.stage == assigned && !m.gang.committed {
+	if m.unseen > unseenTries && m.stage == assigned && (!m.gang.committed || m.gang.started()) {
 		b.starts.turned(m, node, why)
 		return 0
 	}

@@ -109,6 +109,28 @@ func TestARequeuedRunKeepsItsMoney(t *testing.T) {
 	})
 }
 
+// It is kept too when the room that was kept is lost after it has been given to the Run again.
+func TestARequeuedRunKeepsItsMoneyWhenItLosesItsRoom(t *testing.T) {
+	tell(t, func(w *world) {
+		kept := "n0"
+		if w.requeued(0) == kept {
+			kept = "n1"
+		}
+		w.submit("run2", "org:a", 1, 1, 8) // of the same owner, whose Budget pays for the requeued Run and no more
+		w.addNode("n8", "d1")
+		w.addNode("n7", "d1")
+		w.rounds(4)
+		w.addNode("n9", "d0")
+		if node, refusal := w.Book.Place(w.pod("run0-0"), w.Now); node == "" {
+			w.t.Fatal(refusal)
+		}
+		w.Lose(kept)
+		w.rounds(8)
+		w.waits("run0", "on one node")
+		w.waits("run2", "on the money of a Run that was requeued")
+	})
+}
+
 // A Run keeps its room for a node's loss alone: a rank that somebody ended, and that its node does not take again, is
 // none.
 func TestARunThatLostNoNodeKeepsNoRoom(t *testing.T) {

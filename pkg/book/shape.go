@@ -58,11 +58,12 @@ func (z *shaper) reshape(g *gang) {
 }
 
 // boundAgain takes the bound of gangs anew when this process begins to decide: their Runs may have come before all
-// nodes and pods.
+// nodes and pods. No width that they were bound to meanwhile has been planned.
 func (z *shaper) boundAgain() {
 	for _, g := range z.roster.gangs {
 		if g.bounded {
 			z.reshape(g)
+			z.places.resize(g, g.granted())
 		}
 	}
 }

@@ -3,6 +3,8 @@ package book_test
 import (
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // A gang whose node the scheduler does not see yet is tried again within a second, and not in a hot loop; when the node
@@ -41,5 +43,51 @@ func TestAGangOnANodeThatTheSchedulerDoesNotSee(t *testing.T) {
 		}
 		w.settle()
 		w.running("run0", "although the node has come")
+	})
+}
+
+// The same goes for a rank of a Run that runs.
+func TestALostRankOnANodeThatTheSchedulerDoesNotSee(t *testing.T) {
+	tell(t, func(w *world) {
+		w.guarded(4, 2, 0)
+		w.DeletePod(w.pod("run0-0"))
+		for range 3 {
+			w.reconcile("run0")
+			w.Act()
+		}
+		rank := w.pod("run0-0")
+		node, refusal := w.Book.Place(rank, w.Now)
+		if refusal != nil {
+			w.t.Fatal(refusal)
+		}
+		for range 10 {
+			w.Book.Unseen(rank, node, "not seen")
+		}
+		if w.Book.Assigned(rank) == node {
+			w.t.Fatalf("the rank is still to go to %s", node)
+		}
+		w.settle()
+		w.running("run0", "there is room elsewhere")
+	})
+}
+
+// tellsOfNode tells of a node, for which one Run is to be looked at.
+func (w *world) tellsOfNode(node *corev1.Node, run string) {
+	w.Act()
+	w.Book.TakeActions()
+	w.SetNode(node)
+	if runs := w.Book.TakeActions().Reconcile; len(runs) != 1 || runs[0].Name != run {
+		w.t.Fatalf("looked at are %v, want %s", runs, run)
+	}
+}
+
+// A node that has come anew under its name is looked at, although it is what the one before was.
+func TestANodeThatIsMadeAnewIsLookedAt(t *testing.T) {
+	tell(t, func(w *world) {
+		w.guarded(4, 2, 1)
+		anew := w.Nodes[w.on("run0-0")].DeepCopy()
+		anew.UID = "another"
+		w.DeletePod(w.pod("run0-0"))
+		w.tellsOfNode(anew, "run0")
 	})
 }

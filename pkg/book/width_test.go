@@ -212,38 +212,40 @@ func TestANarrowStartGoesOnAfterARestart(t *testing.T) {
 		"three of a gang with spares": {3, 2, 1, 16},
 		"all of a gang with spares":   {4, 2, 1, 16},
 	} {
-		t.Run(name, func(t *testing.T) {
-			tell(t, func(w *world) {
-				nodes := 2 + 2*test.spares
-				for i := range nodes {
-					w.addNode(fmt.Sprintf("n%d", i), "d0")
-				}
-				w.setBudget("a", "org:a", 64)
-				w.submitWithSpares("run0", "org:a", 3, 1, 8, test.spares, elastic(2, 1))
-				w.reconcile("run0")
-				for _, uid := range append(w.SortedPods(), w.SortedPods()...) {
-					w.cycle(uid)
-				}
-				binding := w.Bindings()
-				if len(binding) != nodes {
-					w.t.Fatalf("%d pods are being bound, want %d", len(binding), nodes)
-				}
-				for _, uid := range binding[:test.bound] {
-					w.Bind(uid, sim.Written)
-				}
-				for i := range test.more * (1 - test.spares) {
-					w.addNode(fmt.Sprintf("m%d", i), "d0")
-				}
-				w.crash()
-				w.settle()
-				w.granted("run0", test.want)
-				for _, lease := range w.Leases {
-					if lease.Status.Closed {
-						w.t.Fatalf("Lease %s was given up", lease.Name)
+		for _, least := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s, at least %d pods", name, least), func(t *testing.T) {
+				tell(t, func(w *world) {
+					nodes := 2 + 2*test.spares
+					for i := range nodes {
+						w.addNode(fmt.Sprintf("n%d", i), "d0")
 					}
-				}
+					w.setBudget("a", "org:a", 64)
+					w.submitWithSpares("run0", "org:a", 3, 1, 8, test.spares, elastic(least, 1))
+					w.reconcile("run0")
+					for _, uid := range append(w.SortedPods(), w.SortedPods()...) {
+						w.cycle(uid)
+					}
+					binding := w.Bindings()
+					if len(binding) != nodes {
+						w.t.Fatalf("%d pods are being bound, want %d", len(binding), nodes)
+					}
+					for _, uid := range binding[:test.bound] {
+						w.Bind(uid, sim.Written)
+					}
+					for i := range test.more * (1 - test.spares) {
+						w.addNode(fmt.Sprintf("m%d", i), "d0")
+					}
+					w.crash()
+					w.settle()
+					w.granted("run0", test.want)
+					for _, lease := range w.Leases {
+						if lease.Status.Closed {
+							w.t.Fatalf("Lease %s was given up", lease.Name)
+						}
+					}
+				})
 			})
-		})
+		}
 	}
 }
 

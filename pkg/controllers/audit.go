@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -17,15 +16,14 @@ import (
 )
 
 // An audit looks at everything auditPeriod apart, or more often where gangs have less time than that four times over,
-// and what two looks in a row have is a finding. It reads what is cached, and asks only whether the API server
-// answers: closed Leases are not cached, so that GPU-hours are for `kubectl runs audit` to check. Looks take a
-// hundredth of the time at most. Once the API server has not answered, its watches begin again one by one, within a
-// minute or so; until auditRest is over a look compares what is old with what is new.
+// and what two looks in a row have is a finding. It reads what is cached: closed Leases are not, so that GPU-hours are
+// for `kubectl runs audit` to check. Looks take a hundredth of the time at most. Once the API server has not answered,
+// its watches begin again one by one, within a minute or so; until auditRest is over a look compares what is old with
+// what is new.
 const (
 	auditPeriod = 30 * time.Second
 	auditLeast  = 10 * time.Second
 	auditShare  = 100
-	auditAnswer = 5 * time.Second
 	auditRest   = 90 * time.Second
 )
 
@@ -33,23 +31,23 @@ const (
 type auditor struct {
 	rules   audit.Rules
 	period  time.Duration
-	kube    kubernetes.Interface
 	clock   clock.Clock
 	leads   func() bool
+	contact *contact
 	watches *watches
 	// fleet and everyPod are the scheduler's own informers of nodes and pods.
 	fleet, everyPod cache.SharedInformer
 
 	before *audit.Look
 	told   map[string]bool
-	silent time.Time // when the API server last did not answer
+	first  time.Time // since when the API server answered when that was first known: no watch had broken off then
 }
 
 // newAuditor returns one that has seen nothing.
-func newAuditor(o *Options, w *watches) *auditor {
+func newAuditor(o *Options, w *watches, c *contact) *auditor {
 	return &auditor{rules: audit.RulesOf(o.Args),
 		period: min(auditPeriod, max(auditLeast, o.Args.GangDeadline.Duration/4)),
-		kube:   o.Kube, clock: o.Clock, leads: o.Holds, watches: w,
+		clock:  o.Clock, leads: o.Holds, contact: c, watches: w,
 		fleet: o.Shared.Core().V1().Nodes().Informer(), everyPod: o.Shared.Core().V1().Pods().Informer()}
 }
 
@@ -62,12 +60,13 @@ func (a *auditor) watch(ctx context.Context) {
 // look looks once, tells what stands since the look before, and returns how long that took.
 func (a *auditor) look(ctx context.Context) time.Duration {
 	began := a.clock.Now()
-	if !responds(ctx, a.kube, auditAnswer) {
-		a.silent = began
-	}
-	if !a.leads() || !a.silent.IsZero() && began.Sub(a.silent) < auditRest {
-		a.before = nil // what this process has seen may be old, and what it has to say is not written
+	switch {
+	case !a.leads():
+		a.before = nil // what it has to say is not written
 		countViolations(nil)
+		return 0
+	case !a.fresh(began):
+		a.before = nil // what stood before is neither over nor there still
 		return 0
 	}
 	after := a.rules.Look(a.world(began))
@@ -78,6 +77,15 @@ func (a *auditor) look(ctx context.Context) time.Duration {
 	}
 	a.before = after
 	return a.clock.Since(began)
+}
+
+// fresh reports whether what is cached is what the API server has, but for what is on its way.
+func (a *auditor) fresh(now time.Time) bool {
+	since, answers := a.contact.held(now)
+	if answers && a.first.IsZero() {
+		a.first = since
+	}
+	return answers && (since.Equal(a.first) || now.Sub(since) >= auditRest)
 }
 
 // countViolations has the metric say how many violations stand, 0 included.

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,10 +26,11 @@ func TestTheAuditLooksTwice(t *testing.T) {
 	}
 	s, leads := newServer(t), true
 	clock := clocktesting.NewFakeClock(noon)
-	o := &Options{Args: args, Kube: s.kube, Clock: clock, Holds: func() bool { return leads },
+	o := &Options{Args: args, Clock: clock, Holds: func() bool { return leads },
 		Shared: informers.NewSharedInformerFactory(s.kube, 0)}
 	w := newWatches(nil, s.kube)
-	a := newAuditor(o, w)
+	c := &contact{period: auditPeriod}
+	a := newAuditor(o, w, c)
 	add := func(in cache.SharedInformer, object any) {
 		if err := in.GetStore().Add(object); err != nil {
 			t.Fatal(err)
@@ -64,11 +66,18 @@ func TestTheAuditLooksTwice(t *testing.T) {
 		return n
 	}
 	add(w.leases, twice[0])
+	passes := func(d time.Duration) {
+		for range d / auditPeriod {
+			clock.Step(auditPeriod)
+			c.hear(true, clock.Now())
+		}
+		clock.Step(d % auditPeriod)
+	}
 	before := found()
 	for i, look := range []struct {
 		what   string
 		does   func()
-		faults []fault
+		silent bool
 		stands bool
 		found  float64 // in all
 	}{
@@ -76,10 +85,10 @@ func TestTheAuditLooksTwice(t *testing.T) {
 		{what: "they hold the same", does: func() { add(w.leases, twice[1]) }},
 		{what: "still", stands: true, found: 1},
 		{what: "and still", stands: true, found: 1},
-		{what: "the API server does not answer", faults: []fault{{on: "list nodes", err: broken500}}, found: 1},
-		{what: "it does again, and its watches may not", found: 1},
-		{what: "nor now", does: func() { clock.Step(auditRest - 1) }, found: 1},
-		{what: "they do by now", does: func() { clock.Step(1) }, found: 1},
+		{what: "the API server does not answer", silent: true, stands: true, found: 1},
+		{what: "it does again, and its watches may not", stands: true, found: 1},
+		{what: "nor now", does: func() { passes(auditRest - 1) }, stands: true, found: 1},
+		{what: "they do by now", does: func() { clock.Step(1) }, stands: true, found: 1},
 		{what: "for the second time", stands: true, found: 1}, // which is told already
 		{what: "this process leads no more", does: func() { leads = false }, found: 1},
 		{what: "it does again", does: func() { leads = true }, found: 1},
@@ -92,7 +101,7 @@ func TestTheAuditLooksTwice(t *testing.T) {
 		if look.does != nil {
 			look.does()
 		}
-		s.faults = look.faults
+		c.hear(!look.silent, clock.Now())
 		a.look(t.Context())
 		if stands() != look.stands || found()-before != look.found {
 			t.Errorf("look %d, %s: a violation stands %v, found %v", i, look.what, stands(), found()-before)

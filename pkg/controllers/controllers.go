@@ -70,7 +70,7 @@ func New(o Options) (*Controllers, error) {
 		brakes:  &brakes{book: o.Book, kube: o.Kube, events: o.Events, clock: o.Clock},
 		lottery: &lottery{book: o.Book, kube: o.Kube, clock: o.Clock},
 		leftOut: &leftOut{book: o.Book, events: o.Events, clock: o.Clock},
-		audit:   newAuditor(&o, w),
+		audit:   newAuditor(&o, w, seen.contact),
 	}
 	c.runs = newReconciler(&o, w, c.ledger.settled.storeSoon)
 	c.ended = newExpiries(o.Args.FinishedRunTTL.Duration, o.Clock, c.runs.changed)

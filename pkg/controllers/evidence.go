@@ -45,8 +45,11 @@ func (e evidence) ask(ctx context.Context, q *reconcile.Question) (bool, error) 
 			return q.If == lifecycle.NodeLost && apierrors.IsNotFound(err), ignore(err, apierrors.IsNotFound)
 		}
 		_, lost := nodeloss.Recorded(node)
+		if q.If == lifecycle.NodeLost {
+			return lost, nil
+		}
 		_, _, out := nodeloss.Rules{}.Evident(node)
-		return q.If == lifecycle.NodeLost && lost || q.If == lifecycle.NodeStands && !lost && !out, nil
+		return !lost && !out, nil
 	case lifecycle.Unpaid:
 		lease := &rqv1.Lease{}
 		err := e.client.Get(ctx, q.Lease, lease)

@@ -116,14 +116,12 @@ func TestGrowth(t *testing.T) {
 			givenUp},
 		"a pod of the Run is lost": {also(midway("-", "-"), func(o *Observed) { o.Pods = o.Pods[1:] }),
 			"close lease-0 Deleted if NodeStands; create run-0; Running: replacing 1 of 2 pods [granted 16, " +
-				"growing 0, allocated 8, " +
-				"pending \"\"]"},
+				"growing 0, allocated 8, pending \"\"]"},
 		"a node of the Run is lost": {also(midway("-", "-"), func(o *Observed) { o.Pods[0].Spec.NodeName = "gone" }),
 			"delete run-0 if NodeLost; " + givenUp},
 		"a pod of the Run is lost before": {func(o *Observed) { o.Pods = o.Pods[1:] },
 			"close lease-0 Deleted if NodeStands; create run-0; Running: replacing 1 of 2 pods [granted 16, " +
-				"growing 0, allocated 8, " +
-				"pending \"\"]"},
+				"growing 0, allocated 8, pending \"\"]"},
 		"a pod of the cohort breaks": {also(midway("n2 Failed", "-"), paid),
 			"close lease-2 Failed if NodeStands; " + givenUp},
 		"a rank has ended meanwhile": {also(bound, func(o *Observed) { o.Pods[0].Status.Phase = corev1.PodSucceeded }),

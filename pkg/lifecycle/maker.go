@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -88,17 +87,18 @@ func (m *maker) identity(index int) []corev1.EnvVar {
 	}
 }
 
-// enduring adds to a template's tolerations those by which nobody else ends the pods of a node that may be lost (R25).
-// Who evicts for a taint deletes by name, and might hit a pod that has taken the place of the lost one by then.
+// enduring puts those tolerations first by which nobody else ends the pods of a node that may be lost (R25): the first
+// that matches counts. Who evicts for a taint deletes by name, and might hit a pod that has taken the place of the lost
+// one by then.
 func enduring(own []corev1.Toleration) []corev1.Toleration {
-	out := slices.Clone(own)
+	var out []corev1.Toleration
 	for _, taint := range [...]string{
 		corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeOutOfService,
 	} {
 		out = append(out, corev1.Toleration{Key: taint, Operator: corev1.TolerationOpExists,
 			Effect: corev1.TaintEffectNoExecute})
 	}
-	return out
+	return append(out, own...)
 }
 
 // expectedNodes is how many pods torchrun is to expect: the least and the most that there may be of a malleable Run.

@@ -18,25 +18,23 @@ import (
 // out of some holds up no others. Behind says that the cache of pods, or that of Leases, lacks what a pod was to go
 // for: an event is on its way.
 func (r *Runs) deletePods(ctx context.Context, deletions []lifecycle.Deletion) (behind bool, err error) {
-	so, unanswered := ask(ctx, r.api, deletions, questionOf)
-	var certain []lifecycle.Deletion
-	for i, d := range deletions {
-		if so[i] {
-			d.GraceSeconds = grace(&d)
-			certain = append(certain, d)
-		} else if d.If == lifecycle.Unbound || d.If == lifecycle.Unpaid {
-			behind = true
-		}
-	}
+	certain, doubtful, unanswered := sift(ctx, r.api, deletions, questionOf)
+	behind = slices.ContainsFunc(doubtful, func(d lifecycle.Deletion) bool {
+		return d.If == lifecycle.Unbound || d.If == lifecycle.Unpaid
+	})
 	if len(certain) == 0 {
 		return behind, unanswered
+	}
+	for i := range certain {
+		certain[i].GraceSeconds = grace(&certain[i])
 	}
 	return behind, errors.Join(unanswered, r.api.DeletePods(ctx, certain))
 }
 
-// ask reports of each thing to do whether there is evidence for it. Each question is asked once; what is done by
+// sift tells what there is evidence for from what there is none for. Each question is asked once; what is done by
 // decision needs none.
-func ask[T any](ctx context.Context, of Evidence, things []T, question func(*T) Question) ([]bool, error) {
+func sift[T any](ctx context.Context, of Evidence, things []T, question func(*T) Question) (certain, doubtful []T,
+	unanswered error) {
 	var questions []Question
 	at := map[Question]int{}
 	for i := range things {
@@ -47,16 +45,17 @@ func ask[T any](ctx context.Context, of Evidence, things []T, question func(*T) 
 		}
 	}
 	var answers []bool
-	var unanswered error
 	if len(questions) > 0 {
 		answers, unanswered = of.Ask(ctx, questions)
 	}
-	so := make([]bool, len(things))
 	for i := range things {
-		q := question(&things[i])
-		so[i] = q.If == lifecycle.NoEvidence || answers[at[q]]
+		if q := question(&things[i]); q.If == lifecycle.NoEvidence || answers[at[q]] {
+			certain = append(certain, things[i])
+		} else {
+			doubtful = append(doubtful, things[i])
+		}
 	}
-	return so, unanswered
+	return certain, doubtful, unanswered
 }
 
 // questionOf returns what is to be so before a pod is deleted; pods of one node, or one Run, share the question.
@@ -88,19 +87,13 @@ func grace(d *lifecycle.Deletion) *int64 {
 
 // closeLeases closes Leases whose pods have ended, and returns those that were open until now. Of a pod that no cache
 // holds the API server is asked first: while it holds GPUs the cache is behind, and the pod's own event looks again.
-// What is behind says that no cache knows yet of a node what the API server does: nothing is closed then, and the
-// node's own event looks again.
+// Behind says that no cache knows yet of a node what the API server does: what was held there stays open.
 func (r *Runs) closeLeases(ctx context.Context, o *lifecycle.Observed, closings []lifecycle.Closing) (
 	closed []*rqv1.Lease, behind bool, err error) {
-	so, err := ask(ctx, r.api, closings, func(c *lifecycle.Closing) Question {
-		if c.If == lifecycle.NoEvidence {
-			return Question{}
-		}
+	closings, doubtful, unanswered := sift(ctx, r.api, closings, func(c *lifecycle.Closing) Question {
 		return Question{If: c.If, Node: c.Lease.Node()}
 	})
-	if err != nil || slices.Contains(so, false) {
-		return nil, true, err
-	}
+	behind = len(doubtful) > 0
 	seen := map[types.UID]bool{}
 	for _, pod := range o.Pods {
 		seen[pod.UID] = true
@@ -114,21 +107,21 @@ func (r *Runs) closeLeases(ctx context.Context, o *lifecycle.Observed, closings 
 	if len(unseen) > 0 {
 		alive, err := r.api.Alive(ctx, o.Name, unseen)
 		if err != nil {
-			return nil, false, err
+			return nil, behind, errors.Join(unanswered, err)
 		}
-		closings = slices.DeleteFunc(slices.Clone(closings), func(c lifecycle.Closing) bool {
+		closings = slices.DeleteFunc(closings, func(c lifecycle.Closing) bool {
 			return alive[c.Lease.PodUID()]
 		})
 	}
 	if len(closings) == 0 {
-		return nil, false, nil
+		return nil, behind, unanswered
 	}
 	leases := make([]*rqv1.Lease, len(closings))
 	for i := range closings {
 		leases[i] = r.close(&closings[i])
 	}
 	closed, err = r.api.CloseLeases(ctx, leases)
-	return closed, false, err
+	return closed, behind, errors.Join(unanswered, err)
 }
 
 // close returns a Lease as it is once it is closed. A clock that was set back makes no negative time.

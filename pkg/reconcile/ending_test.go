@@ -53,7 +53,7 @@ func TestClosings(t *testing.T) {
 			want: []string{"ask NodeStands(a)", "close train-1:Deleted@0s train-9:Completed@0s"}},
 		"of a node that is lost, as no cache knows": {
 			closings: []lifecycle.Closing{doubted("1", "a"), doubted("2", "b"), closing("9")}, no: map[string]bool{"b": true},
-			want: []string{"ask NodeStands(a) NodeStands(b)"}, behind: true},
+			want: []string{"ask NodeStands(a) NodeStands(b)", "close train-1:Deleted@0s train-9:Completed@0s"}, behind: true},
 		"nobody answers": {closings: []lifecycle.Closing{closing("1"), closing("2")}, err: errAway,
 			want: []string{"alive [uid2]"}},
 	} {
@@ -165,3 +165,19 @@ func TestALongProblemIsRemembered(t *testing.T) {
 
 // longestNote is how many bytes an event may say.
 const longestNote = 1024
+
+// TestWhatACacheDoesNotKnowYet is looked at again, also when nothing tells of it.
+func TestWhatACacheDoesNotKnowYet(t *testing.T) {
+	c := closing("1")
+	c.If, c.Reason, c.Lease.Spec.Slice.Nodes = lifecycle.NodeStands, rqv1.ClosedDeleted, []rqv1.NodeGPUs{{Name: "a"}}
+	api := &recorder{no: map[string]bool{"a": true}}
+	runs := New(nil, api, lifecycle.Rules{}, func() time.Time { return noon })
+	out, err := runs.CarryOut(t.Context(), observed(), lifecycle.Decision{Close: []lifecycle.Closing{c},
+		Create: []*corev1.Pod{podOf("1")}, After: time.Hour, Retry: time.Second})
+	if diff := cmp.Diff(Outcome{After: behindRest, Retry: time.Second}, out); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if diff := cmp.Diff([]string{"ask NodeStands(a)"}, api.calls); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -118,6 +118,9 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 		return out, problem // the Leases of lost ranks still tell of the loss
 	}
 	closed, behind, err := r.closeLeases(ctx, &o, d.Close)
+	if behind {
+		out.After, out.Retry = behindRest, d.Retry
+	}
 	if err != nil || behind {
 		return out, err
 	}
@@ -144,6 +147,10 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 	}
 	return out, problem
 }
+
+// behindRest is how long it takes at most until a Run is looked at again of whose nodes a cache did not know what the
+// API server did: by then there may be nothing to tell any more.
+const behindRest = 5 * time.Second
 
 // unsaidRest is how long a Run gets no pods whose status could not say that it runs.
 const unsaidRest = 5 * time.Minute

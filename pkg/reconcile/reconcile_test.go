@@ -119,7 +119,8 @@ func podOf(rank string) *corev1.Pod { return &corev1.Pod{ObjectMeta: ranked(rank
 
 func leaseOf(rank string) *rqv1.Lease {
 	return &rqv1.Lease{ObjectMeta: ranked(rank), Spec: rqv1.LeaseSpec{Start: metav1.NewMicroTime(noon.Add(-time.Hour)),
-		RunRef: rqv1.LeaseRunRef{Name: "train", UID: "run"}}}
+		RunRef: rqv1.LeaseRunRef{Name: "train", UID: "run"},
+		Slice:  rqv1.LeaseSlice{Nodes: []rqv1.NodeGPUs{{Name: "n0"}}}}}
 }
 
 func closing(rank string) lifecycle.Closing {
