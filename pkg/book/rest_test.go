@@ -39,7 +39,7 @@ func TestNobodyGoesThroughRunsThatHaveEnded(t *testing.T) {
 		w.settle()
 		gone(0)
 		look, known := w.Book.Look(book.Objects{Run: w.Runs["run0"]})
-		if !known || look.Demand.Pods() != 2 || look.Holds {
+		if !known || look.Demand.Pods() != 2 || !look.AtRest {
 			w.t.Fatalf("of a Run that has ended it is known: %v, %+v", known, look)
 		}
 		for i := range 5 {
@@ -80,7 +80,7 @@ func TestARunIsNotAtRestBeforeItsPodsAreGone(t *testing.T) {
 				s.t.Fatalf("%d gangs are gone through, and %d Leases are open", n, len(s.OpenLeases()))
 			}
 			look, _ := s.Book.Look(book.Objects{Run: s.Runs["run0"]})
-			if !look.Holds || look.Demand.Pods() != 3 {
+			if look.AtRest || look.Demand.Pods() != 3 {
 				s.t.Fatalf("of a Run whose pods end it is known: %+v", look)
 			}
 			s.DeletePod(pods[1].UID)

@@ -29,7 +29,7 @@ type seating struct {
 	held    map[types.UID]*holding // by pod
 	leavers map[types.UID]*holding // those of held whose pods have been told to go
 	leases  map[types.NamespacedName]*lease
-	// leasesOf is how many of leases each Run has, by its UID.
+	// leasesOf is how many of leases each Run has, by its UID, with those that are being written.
 	leasesOf map[types.UID]int
 	// waitedFor are those of held that gangs wait for.
 	waitedFor map[types.UID]*holding
@@ -60,6 +60,10 @@ func (s *seating) hold(pod types.UID, node string, gpus int, change func(h *hold
 		s.waiting.gone(h)
 	}
 	s.holdsBeside(pod, h)
+	if before.writing != h.writing {
+		s.countLease(h.writing, 1)
+		s.countLease(before.writing, -1)
+	}
 	if before.node == h.node && before.gpus == h.gpus && before.idles() == h.idles() && before.shard == h.shard {
 		return
 	}
@@ -137,11 +141,16 @@ func (s *seating) asks(pod *corev1.Pod) amounts {
 	return out
 }
 
-// forgetLease counts a Lease of a Run no more.
-func (s *seating) forgetLease(run types.UID) {
-	s.leasesOf[run]--
-	if s.leasesOf[run] == 0 {
+// countLease counts Leases of a Run that are there, or no more where n is negative.
+func (s *seating) countLease(run types.UID, n int) {
+	if run == "" {
+		return
+	}
+	if s.leasesOf[run] += n; s.leasesOf[run] == 0 {
 		delete(s.leasesOf, run)
+	}
+	if g := s.roster.gangs[run]; g != nil && g.over() {
+		s.settle(g)
 	}
 }
 

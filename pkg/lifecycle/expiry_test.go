@@ -40,13 +40,13 @@ func TestExpiry(t *testing.T) {
 			o.pods("n0 Succeeded")
 			o.leases(time.Hour, map[int]string{0: "n0"})
 		}, false},
-		"one whose Lease no cache holds yet": {func(o *Observed) { o.Holds = true }, false},
+		"one of which no cache holds all yet": {func(o *Observed) { o.AtRest = false }, false},
 		"one that somebody deletes": {func(o *Observed) {
 			o.Run.DeletionTimestamp = &metav1.Time{Time: noon}
 		}, false},
 	} {
 		o := scene(nil)
-		o.FinishedRunTTL = time.Hour
+		o.FinishedRunTTL, o.AtRest = time.Hour, true
 		ended := metav1.NewTime(noon.Add(-2 * time.Hour))
 		o.Run.Status = rqv1.RunStatus{Phase: rqv1.RunCompleted, Conditions: []metav1.Condition{{
 			Type: rqv1.ConditionFinished, Status: metav1.ConditionTrue, LastTransitionTime: ended}}}
@@ -73,17 +73,23 @@ func TestDone(t *testing.T) {
 	if !Done(o.Run) {
 		t.Error("a Run that has ended is looked at again")
 	}
+	says := func(condition string) func(r *rqv1.Run) {
+		return func(r *rqv1.Run) {
+			r.Status.Conditions = []metav1.Condition{{Type: condition, Status: metav1.ConditionTrue}}
+		}
+	}
 	for name, edit := range map[string]func(r *rqv1.Run){
-		"it runs":       func(r *rqv1.Run) { r.Status.Phase = rqv1.RunRunning },
-		"it is edited":  func(r *rqv1.Run) { r.Generation++ },
-		"it is deleted": func(r *rqv1.Run) { r.DeletionTimestamp = &metav1.Time{Time: noon} },
-		"it waits":      func(r *rqv1.Run) { r.Status.PendingReservation = "r" },
-		"it is at risk": func(r *rqv1.Run) { r.Status.AtRisk = make([]rqv1.RunRisk, 1) },
-		"it has GPUs":   func(r *rqv1.Run) { r.Status.Width.Allocated = 8 },
-		"it is paid":    func(r *rqv1.Run) { r.Status.Funding = &rqv1.RunFundingStatus{} },
-		"it owes": func(r *rqv1.Run) {
-			r.Status.Conditions = []metav1.Condition{{Type: rqv1.ConditionOverdraft, Status: metav1.ConditionTrue}}
-		},
+		"it runs":                    func(r *rqv1.Run) { r.Status.Phase = rqv1.RunRunning },
+		"it is edited":               func(r *rqv1.Run) { r.Generation++ },
+		"it is deleted":              func(r *rqv1.Run) { r.DeletionTimestamp = &metav1.Time{Time: noon} },
+		"it waits":                   func(r *rqv1.Run) { r.Status.PendingReservation = "r" },
+		"it is at risk":              func(r *rqv1.Run) { r.Status.AtRisk = make([]rqv1.RunRisk, 1) },
+		"it has GPUs":                func(r *rqv1.Run) { r.Status.Width.Allocated = 8 },
+		"it is paid":                 func(r *rqv1.Run) { r.Status.Funding = &rqv1.RunFundingStatus{} },
+		"it owes":                    says(rqv1.ConditionOverdraft),
+		"its nodes are held back":    says(rqv1.ConditionNodesHeldBack),
+		"room is kept for it":        says(rqv1.ConditionRoomKept),
+		"it says that it is at risk": says(rqv1.ConditionAtRisk),
 	} {
 		run := o.Run.DeepCopy()
 		if edit(run); Done(run) {
