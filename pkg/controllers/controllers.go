@@ -31,7 +31,6 @@ type Controllers struct {
 	ledger  *ledger
 	budgets *budgetReporter
 	dates   *dates
-	ended   *expiries
 	brakes  *brakes
 	dumps   *dumps
 	lottery *lottery
@@ -73,7 +72,6 @@ func New(o Options) (*Controllers, error) {
 		audit:   newAuditor(&o, w, seen.contact),
 	}
 	c.runs = newReconciler(&o, w, c.ledger.settled.storeSoon)
-	c.ended = newExpiries(o.Args.FinishedRunTTL.Duration, o.Clock, c.runs.changed)
 	c.dumps = &dumps{kube: o.Kube, see: c.runs.observed}
 	c.ledger.changed = c.runs.changed
 	countViolations(nil)
@@ -83,7 +81,7 @@ func New(o Options) (*Controllers, error) {
 	if err := c.runs.followGone(w.pods); err != nil {
 		return nil, err
 	}
-	if err := handle(w, w.runs, c.ended.note, c.ended.drop); err != nil {
+	if err := handle(w, w.runs, c.runs.ended.note, c.runs.ended.drop); err != nil {
 		return nil, err
 	}
 	return c, seen.follow(w, o.Shared.Core().V1().Nodes().Informer(), o.Clock)
@@ -129,7 +127,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	go c.contact.keep(ctx, c.kube, c.clock)
 	for _, look := range []func(context.Context){
 		c.ledger.settle, c.nodes.watch, c.limit.watch, c.leftOut.watch, c.brakes.watch, c.dumps.watch, c.dates.keep,
-		c.dates.tidyReservations, c.ended.watch, c.audit.watch,
+		c.dates.tidyReservations, c.runs.ended.watch, c.audit.watch,
 	} {
 		go look(ctx)
 	}

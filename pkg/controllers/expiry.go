@@ -25,15 +25,23 @@ type expiries struct {
 	mu     sync.Mutex
 	of     map[types.NamespacedName]*expiry
 	next   expiryHeap
-	sooner chan struct{} // holds one when the first of them is another
+	out    map[types.NamespacedName]bool // are about to be looked at
+	last   time.Time                     // when it was seen what is over
+	sooner chan struct{}                 // holds one when there may be something to do before its time
 }
 
-// again is after how long a Run is looked at again whose time was over. A clock that jumps is noticed after longest.
-const again, longest = time.Minute, 15 * time.Second
+// Runs whose time is over are looked at abreast, however many there are: what is urgent waits for no more than those.
+// One that is still there is looked at once more after a time that grows from again to seldom. A clock that jumps is
+// noticed after longest.
+const (
+	abreast       = 2
+	again, seldom = time.Minute, time.Hour
+	longest       = 15 * time.Second
+)
 
 func newExpiries(byDefault time.Duration, clock clock.Clock, changed func(types.NamespacedName)) *expiries {
 	return &expiries{byDefault: byDefault, clock: clock, changed: changed, of: map[types.NamespacedName]*expiry{},
-		sooner: make(chan struct{}, 1)}
+		out: map[types.NamespacedName]bool{}, sooner: make(chan struct{}, 1)}
 }
 
 // note notes when a Run is to go, as it stands by now.
@@ -47,10 +55,10 @@ func (e *expiries) note(run *rqv1.Run) {
 	defer e.mu.Unlock()
 	name := client.ObjectKeyFromObject(run)
 	if x := e.of[name]; x == nil {
-		e.of[name] = &expiry{run: name, at: at}
+		e.of[name] = &expiry{run: name, due: at, at: at, rest: again}
 		heap.Push(&e.next, e.of[name])
 	} else {
-		x.at = at
+		x.due, x.at, x.rest = at, at, again
 		heap.Fix(&e.next, x.place)
 	}
 	if e.next[0].run == name {
@@ -88,27 +96,47 @@ func (e *expiries) watch(ctx context.Context) {
 	}
 }
 
-// expire has those looked at whose time is over, and returns how long it is until the next one's is.
+// expire has some of those looked at whose time is over, and returns how long it is until the next one's is.
 func (e *expiries) expire() time.Duration {
-	now := e.clock.Now()
+	now := e.clock.Now().Round(0) // it is set by, and compared with, what objects say
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for len(e.next) > 0 && !e.next[0].at.After(now) {
-		e.changed(e.next[0].run)
-		e.next[0].at = now.Add(again) // unless it is gone by then
+	if now.Before(e.last) { // it was ahead, and so may be when some are to be looked at again
+		for _, x := range e.next {
+			x.at, x.rest = x.due, again
+		}
+		heap.Init(&e.next)
+	}
+	e.last = now
+	for len(e.next) > 0 && len(e.out) < abreast && !e.next[0].at.After(now) {
+		x := e.next[0]
+		e.out[x.run] = true
+		e.changed(x.run)
+		x.at, x.rest = now.Add(x.rest), min(2*x.rest, seldom) // unless it is gone by then
 		heap.Fix(&e.next, 0)
 	}
-	if len(e.next) == 0 {
+	if len(e.next) == 0 || len(e.out) == abreast {
 		return longest
 	}
 	return min(longest, e.next[0].at.Sub(now))
 }
 
-// expiry is when a Run is to go.
+// looked notes that a Run has been looked at.
+func (e *expiries) looked(run types.NamespacedName) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.out[run] {
+		delete(e.out, run)
+		e.stir()
+	}
+}
+
+// expiry is when a Run is to go, when it is looked at for that, and how long that rests then if it is still there.
 type expiry struct {
-	run   types.NamespacedName
-	at    time.Time
-	place int // in the heap
+	run     types.NamespacedName
+	due, at time.Time
+	rest    time.Duration
+	place   int // in the heap
 }
 
 // expiryHeap has the next one first.
@@ -136,14 +164,24 @@ func (h *expiryHeap) Pop() any {
 }
 
 // runDeleter deletes Runs whose time is over.
-type runDeleter struct{ client client.Client }
+type runDeleter struct {
+	client  client.Client
+	refused *sync.Once // is said by a process once; there may be as many as there are Runs
+}
 
-// DeleteRun deletes a Run as it was seen. One that has changed since brings an event, and is looked at again.
+// DeleteRun deletes a Run as it was seen. One that has changed since brings an event, and is looked at again; so is,
+// later, one that could not be deleted: nobody waits for it, and others are not to wait for more attempts.
 func (d runDeleter) DeleteRun(ctx context.Context, run *rqv1.Run) error {
-	err := d.client.Delete(ctx, run.DeepCopy(),
-		client.Preconditions{UID: &run.UID, ResourceVersion: &run.ResourceVersion})
+	logger := klog.FromContext(ctx)
+	err := ignore(d.client.Delete(ctx, run.DeepCopy(),
+		client.Preconditions{UID: &run.UID, ResourceVersion: &run.ResourceVersion}), apierrors.IsNotFound, apierrors.IsConflict)
 	if err == nil {
-		klog.FromContext(ctx).V(2).Info("A Run is deleted whose time after its end is over", "run", klog.KObj(run))
+		logger.V(2).Info("A Run is deleted whose time after its end is over", "run", klog.KObj(run))
+		return nil
 	}
-	return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
+	d.refused.Do(func() {
+		logger.Error(err, "A Run whose time after its end is over is not deleted yet", "run", klog.KObj(run))
+	})
+	logger.V(2).Info("Run is not deleted yet", "run", klog.KObj(run), "err", err)
+	return nil
 }

@@ -1,6 +1,8 @@
 package controllers
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -34,6 +37,10 @@ func TestRunsAreLookedAtWhenTheirTimeIsOver(t *testing.T) {
 		clock.Step(d)
 		looked = nil
 		next := e.expire()
+		for i := 0; i < len(looked); i++ {
+			e.looked(types.NamespacedName{Namespace: "ns", Name: looked[i]})
+			next = e.expire()
+		}
 		slices.Sort(looked)
 		if diff := cmp.Diff(want, looked); diff != "" {
 			t.Errorf("at %s (-want +got):\n%s", clock.Now().Format(time.TimeOnly), diff)
@@ -68,6 +75,74 @@ func TestRunsAreLookedAtWhenTheirTimeIsOver(t *testing.T) {
 	}
 }
 
+// TestAFewRunsGoAtATime however many there are whose time is over, and those that stay are tried ever more seldom.
+func TestAFewRunsGoAtATime(t *testing.T) {
+	const n = 100
+	clock := clocktesting.NewFakeClock(noon)
+	var waiting []types.NamespacedName
+	e := newExpiries(time.Hour, clock, func(run types.NamespacedName) { waiting = append(waiting, run) })
+	for i := range n {
+		e.note(endedRun(fmt.Sprint("run", i), 10, 5))
+	}
+	looks := func() map[string]int {
+		t.Helper()
+		looked := map[string]int{}
+		for e.expire(); len(waiting) > 0; e.expire() {
+			if len(waiting) > abreast {
+				t.Fatalf("%d Runs are about to be looked at, at once", len(waiting))
+			}
+			looked[waiting[0].Name]++
+			e.looked(waiting[0])
+			waiting = waiting[1:]
+		}
+		return looked
+	}
+	var at []int
+	for minute := range 200 {
+		got := looks()
+		if len(got) > 0 {
+			at = append(at, minute)
+		}
+		if len(got) != 0 && (len(got) != n || slices.Max(slices.Collect(maps.Values(got))) != 1) {
+			t.Errorf("after %d minutes %d are looked at", minute, len(got))
+		}
+		clock.Step(time.Minute)
+	}
+	if diff := cmp.Diff([]int{0, 1, 3, 7, 15, 31, 63, 123, 183}, at); diff != "" {
+		t.Errorf("looked at after minutes (-want +got):\n%s", diff)
+	}
+	for i := range n / 2 {
+		e.drop(endedRun(fmt.Sprint("run", i), 10, 5)) // is gone
+	}
+	clock.Step(time.Hour)
+	if got := looks(); len(got) != n/2 {
+		t.Errorf("%d are looked at that are there", len(got))
+	}
+}
+
+// TestAClockThatWasAheadPutsNothingOff that is over when it is right again.
+func TestAClockThatWasAheadPutsNothingOff(t *testing.T) {
+	clock := clocktesting.NewFakeClock(noon)
+	looked := 0
+	e := newExpiries(time.Hour, clock, func(types.NamespacedName) { looked++ })
+	held := endedRun("held", 10, 5)
+	look := func() {
+		e.expire()
+		e.looked(client.ObjectKeyFromObject(held))
+	}
+	e.note(held)
+	clock.SetTime(noon.AddDate(1, 0, 0))
+	look()
+	clock.SetTime(noon.Add(time.Second))
+	if look(); looked != 2 {
+		t.Errorf("looked at %d times, want 2", looked)
+	}
+	clock.Step(again)
+	if look(); looked != 3 {
+		t.Errorf("looked at %d times, want 3", looked)
+	}
+}
+
 // TestAnEndedRunGoes when its time is over, from whatever process leads then, and its Leases stay.
 func TestAnEndedRunGoes(t *testing.T) {
 	c := newCluster(t)
@@ -79,7 +154,7 @@ func TestAnEndedRunGoes(t *testing.T) {
 		{happens: func(c *cluster) { c.clock.Step(58 * time.Second) }},
 		{happens: func(c *cluster) { c.restart() }},
 		{happens: func(c *cluster) { c.clock.Step(2 * time.Second) },
-			faults: []fault{{on: "delete runs", err: broken500}}, fails: true},
+			faults: []fault{{on: "delete runs", err: broken500}}},
 		{happens: func(c *cluster) { // somebody has just made it stay, and the cache does not know
 			c.runsHang = true
 			run := c.run()

@@ -33,6 +33,7 @@ type reconciler struct {
 	order   *reconcile.Runs
 	tell    statusWriter
 	gone    endedPods
+	ended   *expiries
 	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	retries workqueue.TypedDelayingInterface[types.NamespacedName]
 	decides atomic.Bool
@@ -46,6 +47,7 @@ func newReconciler(o *Options, w *watches, lost func(budgets []string)) *reconci
 		queue:   newRunQueue(),
 		retries: workqueue.NewTypedDelayingQueue[types.NamespacedName](),
 	}
+	r.ended = newExpiries(o.Args.FinishedRunTTL.Duration, o.Clock, r.changed)
 	r.order = reconcile.New(o.Book, newAPI(o, &r.gone, r.tell, lost), lifecycle.RulesOf(o.Args), o.Clock.Now)
 	return r
 }
@@ -155,6 +157,7 @@ func (r *reconciler) shutDown() {
 
 // reconcile brings one Run a decision further. It returns when to look again without an event; 0 for never.
 func (r *reconciler) reconcile(ctx context.Context, name types.NamespacedName) (time.Duration, error) {
+	defer r.ended.looked(name)
 	objects, err := r.cached(name)
 	if err != nil {
 		return 0, err
