@@ -103,7 +103,7 @@ func (v *activations) resume(g *gang, pod *corev1.Pod, now time.Time) {
 // resumeAll completes what has been published, in the order in which it was decided.
 func (v *activations) resumeAll(now time.Time) {
 	var published []*gang
-	for _, g := range v.roster.gangs {
+	for g := range v.roster.living {
 		if g.run != nil && g.run.Status.Phase == rqv1.RunPending && g.complete() && g.activating() &&
 			g.reservation.Status.ActivatedAt != nil {
 			published = append(published, g)
@@ -253,7 +253,7 @@ func (v *activations) completed(g *gang, state forecast.State, ask forecast.Ask,
 // what has been cut for them may be free before they have taken it.
 func (v *activations) aside(g *gang, ask forecast.Ask) forecast.Ask {
 	others, excluded := map[string]bool{}, ask.Excluded
-	for _, other := range v.roster.gangs {
+	for other := range v.roster.living {
 		if other == g || !other.activating() || other.started() || other.reservation.Spec.IntendedSlice == nil {
 			continue
 		}

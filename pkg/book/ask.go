@@ -39,6 +39,7 @@ func (b *Book) Look(o Objects) (Look, bool) {
 			return l, false
 		}
 		l.State, l.Demand, l.Shape, l.Unpaid = g.state().String(), g.demand, g.shape, g.unpaid
+		l.AtRest = b.seats.atRest(g)
 		l.Prospect = b.turns.prospectOf(g)
 		l.Cuts, l.Risks = b.cuts.cutsOf(o.Run.UID), b.agenda.risksOf(o.Name)
 	}

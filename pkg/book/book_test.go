@@ -56,6 +56,9 @@ func (w *world) check() {
 			w.t.Fatalf("I8: %s pays for %d GPUs and %d are counted", payer, gpus, usage[payer])
 		}
 	}
+	if runs := w.Book.Restless(); len(runs) > 0 {
+		w.t.Fatalf("Runs that have ended are gone through, or others are not: %v", runs)
+	}
 	if ranks := w.Book.PaidTwice(); len(ranks) > 0 {
 		w.t.Fatalf("I8: the money of %v is kept twice", ranks)
 	}

@@ -99,7 +99,7 @@ func (a *agenda) cutsWithin(now time.Time) []time.Time {
 			}
 		}
 	}
-	for _, g := range a.roster.gangs {
+	for g := range a.roster.living {
 		decided := g.activation != nil && !g.activation.Failed
 		if decided && (g.reservation == nil || len(g.reservation.Status.Cuts) == 0) {
 			note(g.activation.At, g.activation.Cuts)

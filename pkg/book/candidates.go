@@ -29,7 +29,7 @@ func (i *candidates) tenants(g *gang, domains map[string]bool, at, now time.Time
 	if g.activating() && g.reservation.Status.ActivatedAt != nil {
 		since = g.reservation.Status.ActivatedAt.Time
 	}
-	for _, other := range i.roster.gangs {
+	for other := range i.roster.living {
 		if other.opportunistic() {
 			continue // its shards leave whoever is given their room
 		}

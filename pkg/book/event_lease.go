@@ -27,7 +27,7 @@ func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 	}
 	if m.stage == reserved {
 		b.seats.advance(m, writing, m.node, m.payer)
-		b.seats.hold(pod, "", 0, func(h *holding) { h.writing = true })
+		b.seats.hold(pod, "", 0, func(h *holding) { h.writing = m.gang.run.UID })
 	}
 	g, name := m.gang, leaseName(m.pod)
 	cohort, _ := strconv.ParseInt(m.pod.Labels[rqv1.LabelCohort], 10, 32)
@@ -72,14 +72,14 @@ func (b *Book) NotWritten(pod types.UID, name types.NamespacedName) {
 	if m := b.roster.members[pod]; m != nil {
 		if m.stage == writing {
 			b.seats.advance(m, reserved, m.node, m.payer)
-			b.seats.hold(pod, "", 0, func(h *holding) { h.writing = false })
+			b.seats.hold(pod, "", 0, func(h *holding) { h.writing = "" })
 		}
 		return
 	}
 	if charge, ok := b.accounts.Void(name.String()); ok {
 		b.waiting.wakeBudget(charge.Payer.Budget)
 	}
-	b.seats.hold(pod, "", 0, func(h *holding) { h.writing = false })
+	b.seats.hold(pod, "", 0, func(h *holding) { h.writing = "" })
 }
 
 // Unsettled reports whether a pod is gone whose Lease may or may not have been written.
@@ -87,7 +87,7 @@ func (b *Book) Unsettled(pod types.UID) bool {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
 	h := b.seats.held[pod]
-	return b.roster.members[pod] == nil && h != nil && h.writing
+	return b.roster.members[pod] == nil && h != nil && h.writing != ""
 }
 
 // SetLease records a Lease. While it is open its charge and its GPUs stay taken, and its pod goes where it says,
@@ -113,13 +113,14 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 	entry := entryOf(l, charge)
 	pod := entry.pod
 	b.seats.leases[name] = entry
+	b.seats.countLease(types.UID(charge.Run), 1)
 	b.agenda.stamped(charge.Start)
 	b.cuts.tellCutters(types.UID(charge.Run)) // what it holds is not of before their activation any more
 	b.ledger.note(entry)
 	b.seats.roles[charge.Role] += charge.GPUs
 	b.accounts.Open(name.String(), charge)
 	b.seats.hold(pod, entry.node, charge.GPUs, func(h *holding) {
-		h.leased, h.planned, h.writing = true, false, false
+		h.leased, h.planned, h.writing = true, false, ""
 		h.spare, h.shard = entry.part.Spare, charge.Role == rqv1.RoleBorrowed
 		h.run, h.seated = types.UID(charge.Run), false
 	})
@@ -153,7 +154,11 @@ func (b *Book) LeaseGone(name types.NamespacedName) {
 func (b *Book) LeaseLost(name types.NamespacedName, now time.Time) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	charge, open := b.accounts.Charge(name.String())
 	b.ledger.closeLease(name, now)
+	if open && b.accounts.ForgetOf(charge.Payer, name.String()) {
+		return []string{charge.Payer.Budget}
+	}
 	return b.accounts.Forget(name.String())
 }
 

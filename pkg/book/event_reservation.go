@@ -25,8 +25,10 @@ func (b *Book) SetReservation(r *rqv1.Reservation) {
 	case g == nil:
 	case r.Ended():
 		b.turns.dismiss(g, r)
+		b.seats.settle(g)
 	default:
 		b.turns.reserve(g, r)
+		b.seats.settle(g)
 	}
 }
 
@@ -38,6 +40,7 @@ func (b *Book) DeleteReservation(r *rqv1.Reservation) {
 	b.turns.resumePlans(b.cuts.setCuts(keyOf(r), nil))
 	if g := b.roster.gangs[runOf(r)]; g != nil {
 		b.turns.dismiss(g, r)
+		b.seats.settle(g)
 	}
 }
 
@@ -62,7 +65,7 @@ func (b *Book) SetBrake(s brake.State) (was string) {
 	defer b.mu.Unlock()
 	was = b.agenda.brake.Says()
 	b.agenda.brake = s
-	for _, g := range b.roster.gangs {
+	for g := range b.roster.living {
 		if g.run == nil {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
@@ -20,6 +21,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	edited, ran, grew := g.run == nil || g.run.Generation != run.Generation, g.started(), g.growing()
 	replans := g.run != nil && edited && replans(g.run, run)
 	g.run = run
+	defer b.seats.settle(g)
 	b.roster.classes.note(g)
 	b.roster.runs[keyOf(run)] = run.UID
 	b.turns.adopt(g)
@@ -35,6 +37,9 @@ func (b *Book) SetRun(run *rqv1.Run) {
 		if g.over() {
 			b.waiting.remove(g)
 			b.waiting.passOn(g)
+			if g.demand == (plan.Demand{}) {
+				b.shapes.reshape(g) // this process has not seen it before
+			}
 			g.refusal, g.latest = nil, nil
 			return
 		}
@@ -99,6 +104,9 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 		m = b.shapes.join(b.roster.gangOf(run), part, pod)
 	}
 	g, part := m.gang, m.part
+	if g.over() {
+		defer b.seats.settle(g)
+	}
 	m.pod = pod
 	if pod.DeletionTimestamp != nil && !m.leaving {
 		s := g.squad(part)
@@ -143,6 +151,9 @@ func (b *Book) DeleteMember(pod *corev1.Pod) {
 	b.places.drop(m)
 	if !m.extra() && !m.surplus() && (!g.committed || !g.started() && !g.underWay()) {
 		b.places.unwind(g)
+	}
+	if g.over() && b.roster.living[g] {
+		b.seats.settle(g)
 	}
 	if run, ok := rank.RunOf(pod); ok {
 		b.roster.forgetIfEmpty(run, g)

@@ -62,7 +62,8 @@ func (b *Book) Remains() []string {
 	for what, n := range map[string]int{
 		"held": len(b.seats.held), "leavers": len(b.seats.leavers), "waited for": len(b.seats.waitedFor),
 		"leases": len(b.seats.leases),
-		"gangs":  len(b.roster.gangs), "runs": len(b.roster.runs), "members": len(b.roster.members),
+		"gangs":  len(b.roster.gangs), "living": len(b.roster.living),
+		"runs": len(b.roster.runs), "members": len(b.roster.members),
 		"requeued": len(b.roster.classes.requeued), "roomy": len(b.roster.classes.roomy),
 		"cuts": len(b.cuts.byReservation) + len(b.cuts.decided), "waiting": len(b.waiting.gangs),
 		"intended": len(b.agenda.intended),
@@ -80,6 +81,21 @@ func (b *Book) Remains() []string {
 	slices.Sort(out)
 	return out
 }
+
+// Restless lists the Runs whose gangs are gone through although they are at rest, or are not although they are not.
+func (b *Book) Restless() []string {
+	var out []string
+	for _, g := range b.roster.gangs {
+		if g.run != nil && b.roster.living[g] == b.seats.atRest(g) {
+			out = append(out, g.run.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// GoneThrough returns how many gangs are gone through.
+func (b *Book) GoneThrough() int { return len(b.roster.living) }
 
 // PaidTwice lists the ranks of requeued gangs whose money is kept more than once.
 func (b *Book) PaidTwice() []string {

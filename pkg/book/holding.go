@@ -11,9 +11,10 @@ import (
 type holding struct {
 	node string
 	gpus int
-	// planned by a gang's plan; writing, leased: in the ledger, perhaps or certainly; bound: the pod is there; vacant:
-	// kept for the pod's replacement.
-	planned, writing, leased, bound, vacant bool
+	// planned by a gang's plan; leased: in the ledger; bound: the pod is there; vacant: kept for the pod's replacement.
+	planned, leased, bound, vacant bool
+	// writing is the Run for which it is perhaps in the ledger.
+	writing types.UID
 	// spare says that it is a spare's, and shard an opportunistic Run's: others run on the one, and are not kept from the
 	// other.
 	spare, shard bool
@@ -32,7 +33,9 @@ type holding struct {
 // unbind notes that the pod is there no more.
 func (h *holding) unbind() { h.bound, h.planned, h.until = false, false, time.Time{} }
 
-func (h *holding) claimed() bool { return h.planned || h.writing || h.leased || h.bound || h.vacant }
+func (h *holding) claimed() bool {
+	return h.planned || h.writing != "" || h.leased || h.bound || h.vacant
+}
 
 // idles reports whether nothing runs on what a spare holds. That ends when a rank is to take its place.
 func (h *holding) idles() bool { return h.spare && !h.vacant }

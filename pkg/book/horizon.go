@@ -67,7 +67,7 @@ func (f *horizon) stateFor(g *gang, now time.Time) forecast.State {
 		}
 	}
 	state.Releases = f.departures.departures(now)
-	for _, other := range f.roster.gangs {
+	for other := range f.roster.living {
 		if r := f.departures.lapses(other, now); r != nil && other != g {
 			state.Releases = append(state.Releases, *r)
 		}

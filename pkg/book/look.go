@@ -49,6 +49,8 @@ type Look struct {
 	// Demand is the Run's shape, and Shape why it has none.
 	Demand plan.Demand
 	Shape  *plan.Refusal
+	// AtRest says that the Run has ended and nothing of that end is still to come.
+	AtRest bool
 	// Unpaid says that nobody can pay for the Run, so that it gets no pods.
 	Unpaid bool
 	Prospect

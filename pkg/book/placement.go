@@ -112,7 +112,7 @@ func (p *placement) claimSeat(m *member) {
 // claimSeats has all ranks whose records name spares claim their rooms, those of older Runs first.
 func (p *placement) claimSeats() {
 	var started []*gang
-	for _, g := range p.roster.gangs {
+	for g := range p.roster.living {
 		if g.started() {
 			started = append(started, g)
 		}
@@ -249,15 +249,17 @@ func (p *placement) giveBack(m *member) {
 func (p *placement) reconcileOn(nodes map[string]bool) {
 	concerned := map[types.NamespacedName]bool{}
 	var adrift []*member
-	for _, m := range p.roster.members {
-		if !nodes[m.node] {
-			continue
-		}
-		if m.gang.run != nil {
-			concerned[keyOf(m.gang.run)] = true
-		}
-		if (m.stage == assigned || m.stage == reserved) && !p.nodes.stands(m.node) {
-			adrift = append(adrift, m)
+	for g := range p.roster.living {
+		for _, m := range slices.Concat(g.active.members, g.spares.members) {
+			if m == nil || !nodes[m.node] {
+				continue
+			}
+			if g.run != nil {
+				concerned[keyOf(g.run)] = true
+			}
+			if (m.stage == assigned || m.stage == reserved) && !p.nodes.stands(m.node) {
+				adrift = append(adrift, m)
+			}
 		}
 	}
 	for _, l := range p.seats.leases {

@@ -18,7 +18,7 @@ func (k *keptRooms) noteUnwound(l *rqv1.Lease) {
 // their old Leases hold whose pods are gone, and what those held that were closed since.
 func (k *keptRooms) restoreRooms() {
 	var requeued []*gang
-	for _, g := range k.roster.gangs {
+	for g := range k.roster.living {
 		if g.keepsRoom() && !g.opportunistic() {
 			requeued = append(requeued, g)
 		}

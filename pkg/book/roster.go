@@ -13,6 +13,7 @@ import (
 // roster is the gangs that there are and their pods.
 type roster struct {
 	gangs   map[types.UID]*gang // by Run
+	living  map[*gang]bool      // but for those at rest
 	runs    map[types.NamespacedName]types.UID
 	members map[types.UID]*member // by pod
 	classes classes
@@ -44,7 +45,7 @@ func (c *classes) note(g *gang) {
 		}
 	}
 	put(c.elastic, g.started() && g.run.Spec.Malleable != nil)
-	put(c.sweeps, g.opportunistic())
+	put(c.sweeps, g.opportunistic() && !g.over())
 	_, requeued := g.requeuedAt()
 	put(c.requeued, requeued)
 }
@@ -53,7 +54,7 @@ func (r *roster) gangOf(run types.UID) *gang {
 	g := r.gangs[run]
 	if g == nil {
 		g = &gang{excluded: map[string]string{}}
-		r.gangs[run] = g
+		r.gangs[run], r.living[g] = g, true
 	}
 	return g
 }
@@ -61,6 +62,7 @@ func (r *roster) gangOf(run types.UID) *gang {
 func (r *roster) forgetIfEmpty(run types.UID, g *gang) {
 	if g.run == nil && g.active.present == 0 && g.spares.present == 0 {
 		delete(r.gangs, run)
+		delete(r.living, g)
 	}
 }
 
@@ -80,7 +82,7 @@ func (r *roster) wanting() []*gang {
 // intend to be, and so do ranks that were lost. They come first.
 func (r *roster) contested() map[string]bool {
 	out := map[string]bool{}
-	for _, g := range r.gangs {
+	for g := range r.living {
 		if (g.woken || g.reservation != nil) && g.run != nil && !out[g.full.Flavor] && g.contests() {
 			out[g.full.Flavor] = true
 		}

@@ -41,6 +41,9 @@ func (z *shaper) reshape(g *gang) {
 	}
 	g.bound(z.nodes.gpusOfAll(g.full.Flavor))
 	z.places.resize(g, g.reshaped())
+	if g.over() {
+		return // it waits for nothing, and what its end is told by is its demand
+	}
 	if g.shape != nil {
 		g.refusal = g.shape
 		if g.promise != nil {
@@ -69,7 +72,7 @@ func (z *shaper) boundAgain() {
 // there are.
 func (z *shaper) demandOf(g *gang) {
 	if g.shape != nil {
-		if z.reshape(g); g.complete() {
+		if z.reshape(g); g.complete() && !g.over() {
 			z.waiting.wake(g)
 		}
 	} else if g.bounded && g.boundTo != z.nodes.gpusOfAll(g.full.Flavor) {

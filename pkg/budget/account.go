@@ -102,10 +102,25 @@ type account struct {
 	over [holders][uses]int
 }
 
-// pastCharge is a closed Lease that is not settled.
+// share is what a charge adds in a second: to what is spent, and to what opportunistic work has held.
+type share struct {
+	holder       holder
+	use          use
+	weight, held int64
+}
+
+func shareOf(c *Charge) share {
+	s := share{holder: holderOf(c.Relation), use: useOf(c.Role), weight: c.weight()}
+	if s.use == useOpportunistic {
+		s.held = int64(c.GPUs) * int64(FullRate)
+	}
+	return s
+}
+
+// pastCharge is a closed Lease that is not settled. There may be a million: it is no more than what is added up.
 type pastCharge struct {
-	Charge
-	ended time.Time
+	share
+	start, ended int64 // Unix time in seconds
 }
 
 func newAccount() *account {
@@ -158,16 +173,16 @@ func (a *account) void(lease string, c *Charge) {
 
 // accrueOpen has an open charge accrue from its start on, or with -1 takes back that it does.
 func (a *account) accrueOpen(c *Charge, by int64) {
-	a.accrue(c, c.Start.Unix(), by)
+	a.accrue(shareOf(c), c.Start.Unix(), by)
 	a.begun.add(c, max(c.Start.Unix(), a.window), by)
 }
 
-// accrue has a charge accrue from an instant on, or no longer.
-func (a *account) accrue(c *Charge, from, by int64) {
+// accrue has a share accrue from an instant on, or no longer.
+func (a *account) accrue(s share, from, by int64) {
 	from = max(from, a.window)
-	a.accrued[holderOf(c.Relation)][useOf(c.Role)].grow(by*c.weight(), from)
-	if c.Role == rqv1.RoleBorrowed {
-		a.held.grow(by*int64(c.GPUs)*int64(FullRate), from)
+	a.accrued[s.holder][s.use].grow(by*s.weight, from)
+	if s.held != 0 {
+		a.held.grow(by*s.held, from)
 	}
 }
 
@@ -175,15 +190,15 @@ func (a *account) past(lease string, c Charge, ended time.Time) {
 	if a.isPast(lease) {
 		return
 	}
-	a.closed[lease] = pastCharge{c, ended}
+	a.closed[lease] = pastCharge{shareOf(&c), c.Start.Unix(), ended.Unix()}
 	heap.Push(&a.byEnd, aged{ended.Unix(), lease})
 	a.accruePast(a.closed[lease], 1)
 }
 
 // accruePast adds, or takes off, what a closed Lease spent in the window.
 func (a *account) accruePast(p pastCharge, by int64) {
-	a.accrue(&p.Charge, p.Start.Unix(), by)
-	a.accrue(&p.Charge, max(p.Start.Unix(), p.ended.Unix()), -by)
+	a.accrue(p.share, p.start, by)
+	a.accrue(p.share, max(p.start, p.ended), -by)
 }
 
 // forget forgets that a Lease has been closed.

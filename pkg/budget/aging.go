@@ -29,7 +29,7 @@ func (a *account) endedBy(unix int64) []string {
 	seen := map[string]bool{}
 	for len(a.byEnd) > 0 && a.byEnd[0].ended <= unix {
 		x := heap.Pop(&a.byEnd).(aged)
-		if p, closed := a.closed[x.lease]; closed && p.ended.Unix() == x.ended && !seen[x.lease] {
+		if p, closed := a.closed[x.lease]; closed && p.ended == x.ended && !seen[x.lease] {
 			seen[x.lease] = true
 			out = append(out, x.lease)
 		}

@@ -127,11 +127,30 @@ func BenchmarkSettle(b *testing.B) {
 	}
 }
 
-// BenchmarkForget has one Lease vanish of many that are closed.
+// BenchmarkPast records a Lease that is closed: what it allocates is what is kept of it until it is settled.
+func BenchmarkPast(b *testing.B) {
+	a := fleet(0, 0)
+	c := held(Key{"b001", "e1"}, "org0:team0", rqv1.RelationSponsor, rqv1.RoleActive, 1)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		a.Past(fmt.Sprintf("ns/closed-%d", i), c, noon)
+	}
+}
+
+// BenchmarkForget has one Lease vanish beside many that are closed, as many of a namespace that is deleted do.
 func BenchmarkForget(b *testing.B) {
-	a := fleet(100_000, 0)
-	for b.Loop() {
-		a.Forget("ns/unknown")
+	for _, closed := range []int{1000, 1_000_000} {
+		b.Run(fmt.Sprintf("closed=%d", closed), func(b *testing.B) {
+			a := fleet(closed, 0)
+			c := held(Key{"b001", "e1"}, "org0:team0", rqv1.RelationSponsor, rqv1.RoleActive, 1)
+			for i := 0; b.Loop(); i++ {
+				lease := fmt.Sprintf("gone/%d", i)
+				a.Past(lease, c, noon)
+				if !a.ForgetOf(c.Payer, lease) {
+					b.Fatal("it was not closed")
+				}
+			}
+		})
 	}
 }
 

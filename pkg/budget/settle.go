@@ -56,7 +56,7 @@ func (a *Accounts) Settle(budget string, through time.Time) (Record, []string, b
 			}
 			p := at.closed[lease]
 			at.fold(lease, p)
-			s.settled(lease, p.ended.Unix())
+			s.settled(lease, p.ended)
 			folded = append(folded, lease)
 		}
 	}
@@ -69,15 +69,28 @@ func (a *Accounts) Settle(budget string, through time.Time) (Record, []string, b
 }
 
 // Forget folds a closed Lease at once, because its object is gone, and returns the Budgets whose records have changed.
+// Of one whose payer is known, ForgetOf looks at that alone.
 func (a *Accounts) Forget(lease string) []string {
 	changed := map[string]bool{}
-	for k, at := range a.accounts {
-		if p, closed := at.closed[lease]; closed {
-			at.fold(lease, p)
+	for k := range a.accounts {
+		if a.ForgetOf(k, lease) {
 			changed[k.Budget] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(changed))
+}
+
+// ForgetOf folds a closed Lease of a payer, and reports whether there was one.
+func (a *Accounts) ForgetOf(payer Key, lease string) bool {
+	at := a.accounts[payer]
+	if at == nil {
+		return false
+	}
+	p, closed := at.closed[lease]
+	if closed {
+		at.fold(lease, p)
+	}
+	return closed
 }
 
 // Record returns the settled spending of a Budget.
@@ -107,7 +120,7 @@ func (a *Accounts) SetRecord(r Record) {
 		at := a.account(k)
 		at.buckets = slices.Clone(buckets)
 		for lease, p := range at.closed {
-			switch ended := p.ended.Unix(); {
+			switch ended := p.ended; {
 			case s.early[lease]:
 				at.forget(lease)
 			case ended <= r.Through:
@@ -131,7 +144,7 @@ func (a *account) fold(lease string, p pastCharge) {
 	delete(a.closed, lease)
 	a.bucket(0)
 	a.bucket(a.window)
-	begin, end := p.Start.Unix(), max(p.Start.Unix(), p.ended.Unix())
+	begin, end := p.start, max(p.start, p.ended)
 	for i := range a.buckets {
 		from := max(begin, a.buckets[i].Start)
 		to := end
@@ -141,10 +154,8 @@ func (a *account) fold(lease string, p pastCharge) {
 		if to <= from {
 			continue
 		}
-		a.buckets[i].Spent[holderOf(p.Relation)][useOf(p.Role)] += Spend(p.weight() * (to - from))
-		if useOf(p.Role) == useOpportunistic {
-			a.buckets[i].Held += Spend(int64(p.GPUs) * int64(FullRate) * (to - from))
-		}
+		a.buckets[i].Spent[p.holder][p.use] += Spend(p.weight * (to - from))
+		a.buckets[i].Held += Spend(p.held * (to - from))
 	}
 	a.sumSettled()
 }

@@ -73,6 +73,9 @@ type Args struct {
 	OpportunisticGrace *metav1.Duration `json:"opportunisticGrace,omitempty"`
 	// LedgerRetention is the age at which closed Leases go, once they are settled. Default: 720h.
 	LedgerRetention *metav1.Duration `json:"ledgerRetention,omitempty"`
+	// FinishedRunTTL is how long after its end a Run is deleted that does not say so itself (R39); 0 for never. Default:
+	// 168h.
+	FinishedRunTTL *metav1.Duration `json:"finishedRunTTL,omitempty"`
 	// PauseImage is the image of pods of Runs without a template. Default: registry.k8s.io/pause:3.10.1.
 	PauseImage string `json:"pauseImage,omitempty"`
 }
@@ -141,6 +144,7 @@ func (a *Args) durations() []duration {
 		{"nodeLossGrace", &a.NodeLossGrace, 30 * time.Second, time.Second},
 		{"opportunisticGrace", &a.OpportunisticGrace, 5 * time.Second, 0},
 		{"ledgerRetention", &a.LedgerRetention, 720 * time.Hour, time.Second},
+		{"finishedRunTTL", &a.FinishedRunTTL, 168 * time.Hour, 0},
 	}
 }
 

@@ -30,7 +30,7 @@ func TestDefaults(t *testing.T) {
 			NodeLossGrace:      &metav1.Duration{Duration: 30 * time.Second},
 			NodeLossLimit:      "10%",
 			SpareRate:          "0.5", OpportunisticRate: "0", LedgerRetention: &metav1.Duration{Duration: 720 * time.Hour},
-			PauseImage: "registry.k8s.io/pause:3.10.1",
+			FinishedRunTTL: &metav1.Duration{Duration: 168 * time.Hour}, PauseImage: "registry.k8s.io/pause:3.10.1",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", raw, diff)
@@ -57,6 +57,7 @@ func TestErrorsNameTheField(t *testing.T) {
 		{`{"opportunisticRate":"-0.1"}`, "opportunisticRate"},
 		{`{"opportunisticRate":"half"}`, "opportunisticRate"},
 		{`{"ledgerRetention":"0s"}`, `ledgerRetention: Invalid value: "0s": must be at least 1s`},
+		{`{"finishedRunTTL":"-1s"}`, `finishedRunTTL: Invalid value: "-1s": must be at least 0s`},
 		{`{"noticePeriod":"-1s"}`, `noticePeriod: Invalid value: "-1s": must be at least 0s`},
 		{`{"activationShield":"0s"}`, `activationShield: Invalid value: "0s": must be at least 1s`},
 		{`{"nodeLossGrace":"0s"}`, `nodeLossGrace: Invalid value: "0s": must be at least 1s`},

@@ -1,12 +1,17 @@
 package controllers
 
-import "github.com/davidlangworthy/jobtree/pkg/reconcile"
+import (
+	"sync"
+
+	"github.com/davidlangworthy/jobtree/pkg/reconcile"
+)
 
 // api carries decisions out on the API server.
 type api struct {
 	evidence
 	podWriter
 	leaseCloser
+	runDeleter
 	statusWriter
 	reservationWriter
 }
@@ -19,6 +24,7 @@ func newAPI(o *Options, gone *endedPods, tell statusWriter, lost func(budgets []
 		evidence:          evidence{client: o.Client, kube: o.Kube, gone: gone},
 		podWriter:         podWriter{kube: o.Kube, clock: o.Clock},
 		leaseCloser:       leaseCloser{book: o.Book, client: o.Client, lost: lost},
+		runDeleter:        runDeleter{client: o.Client, refused: &sync.Once{}},
 		statusWriter:      tell,
 		reservationWriter: reservationWriter{book: o.Book, client: o.Client, events: o.Events},
 	}

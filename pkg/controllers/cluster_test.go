@@ -168,6 +168,13 @@ func (c *cluster) submit(changes ...func(*rqv1.Run)) {
 
 // bind has the pods that are there bound, each with its Lease.
 func (c *cluster) bind() {
+	c.bindAllBut("")
+	c.see()
+	c.written()
+}
+
+// bindAllBut has the pods that are there bound, but for one whose Lease it returns: that is on its way to the API server.
+func (c *cluster) bindAllBut(name string) (late *rqv1.Lease) {
 	c.see()
 	var pods []*corev1.Pod
 	for _, o := range c.watches.pods.GetStore().List() {
@@ -194,13 +201,16 @@ func (c *cluster) bind() {
 			c.t.Fatal(err)
 		}
 		lease.UID = types.UID("lease-of-" + pod.Name)
+		if pod.Name == name {
+			late = lease
+			continue
+		}
 		if err := c.kinds.Create(c.t.Context(), lease); err != nil {
 			c.t.Fatal(err)
 		}
 		c.update(pod)
 	}
-	c.see()
-	c.written()
+	return late
 }
 
 func (c *cluster) less(x, y *corev1.Pod) int {

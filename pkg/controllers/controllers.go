@@ -82,6 +82,9 @@ func New(o Options) (*Controllers, error) {
 	if err := c.runs.followGone(w.pods); err != nil {
 		return nil, err
 	}
+	if err := handle(w, w.runs, c.runs.ended.note, c.runs.ended.drop); err != nil {
+		return nil, err
+	}
 	return c, seen.follow(w, o.Shared.Core().V1().Nodes().Informer(), o.Clock)
 }
 
@@ -127,7 +130,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	go c.runs.retry()
 	for _, look := range []func(context.Context){
 		c.ledger.settle, c.nodes.watch, c.limit.watch, c.leftOut.watch, c.brakes.watch, c.dumps.watch, c.dates.keep,
-		c.dates.tidyReservations, c.audit.watch,
+		c.dates.tidyReservations, c.runs.ended.watch, c.audit.watch,
 		func(ctx context.Context) { every(ctx, c.clock, 5*time.Second, c.runs.lanes.count) },
 	} {
 		go look(ctx)

@@ -88,11 +88,15 @@ func (e evidence) Alive(ctx context.Context, run types.NamespacedName, unseen []
 	}
 	alive := map[types.UID]bool{}
 	for i := range pods.Items {
-		if phase := pods.Items[i].Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
+		if !podEnded(&pods.Items[i]) {
 			alive[pods.Items[i].UID] = true
 		}
 	}
 	return alive, nil
+}
+
+func podEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // RankLeases reads the labels of the Leases of some ranks from the ledger.

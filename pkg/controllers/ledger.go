@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -59,6 +60,10 @@ func (l *ledger) read(ctx context.Context) error {
 	for {
 		leases := &rqv1.LeaseList{}
 		if err := l.client.List(ctx, leases, options); err != nil {
+			if further := furtherOn(err); further != "" && further != options.Continue {
+				options.Continue = further
+				continue
+			}
 			return fmt.Errorf("reading the Leases: %w", err)
 		}
 		for i := range leases.Items {
@@ -78,6 +83,17 @@ func (l *ledger) read(ctx context.Context) error {
 	}
 	l.settled.add(settled...)
 	return nil
+}
+
+// furtherOn returns where to read on in a list of a version that etcd has compacted since its first page; empty where
+// the API server does not say. The rest is of a later version then: what changes meanwhile among the Leases that have
+// been read the watch tells. To begin again would take as long, and might never come to an end.
+func furtherOn(err error) string {
+	var status apierrors.APIStatus
+	if apierrors.IsResourceExpired(err) && errors.As(err, &status) {
+		return status.Status().Continue
+	}
+	return ""
 }
 
 // lookUp finds out when Leases ended that are no longer among the open ones, for as long as that takes or until the

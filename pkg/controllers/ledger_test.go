@@ -41,6 +41,7 @@ type paged struct {
 	lists int
 	// expired is the page at which what the list is of has gone by; it happens once.
 	expired int
+	resumes bool   // says where to read on then
 	between func() // is done after the first page
 }
 
@@ -59,7 +60,11 @@ func (p *paged) List(ctx context.Context, list client.ObjectList, options ...cli
 	p.lists++
 	if p.expired > 0 && from/p.size == p.expired {
 		p.expired = 0
-		return apierrors.NewResourceExpired("the continue parameter is too old")
+		err := apierrors.NewResourceExpired("the continue parameter is too old")
+		if p.resumes {
+			err.ErrStatus.Continue = how.Continue + " " // another token for the same place
+		}
+		return err
 	}
 	stored := &rqv1.LeaseList{}
 	if err := p.WithWatch.List(ctx, stored); err != nil {
@@ -104,13 +109,15 @@ func TestReadingTheLedger(t *testing.T) {
 	five := fmt.Sprint(5 * budget.GPUHour)
 	for name, test := range map[string]struct {
 		expired int
+		resumes bool
 		faults  []fault
 		late    bool // a predecessor's record is stored while the Leases are read
 		tries   int
 		lists   int
 	}{
-		"nothing is in the way":             {tries: 1, lists: 3},
-		"the list goes by while it is read": {expired: 1, tries: 2, lists: 5},
+		"nothing is in the way":                {tries: 1, lists: 3},
+		"the list goes by while it is read":    {expired: 1, tries: 2, lists: 5},
+		"it goes by, and the rest can be read": {expired: 1, resumes: true, tries: 1, lists: 4},
 		"a page is not answered": {faults: []fault{{on: "list leases", err: broken500, once: true}}, tries: 2,
 			lists: 4},
 		"the records are not answered": {faults: []fault{{on: "list configmaps", err: broken500, once: true}}, tries: 2,
@@ -120,7 +127,7 @@ func TestReadingTheLedger(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, leases...)
 			l, _ := keeping(t, s)
-			p := &paged{WithWatch: s.kinds, size: 2, expired: test.expired}
+			p := &paged{WithWatch: s.kinds, size: 2, expired: test.expired, resumes: test.resumes}
 			l.client = p
 			if test.late {
 				p.between = func() {

@@ -19,6 +19,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/reconcile"
 )
 
@@ -30,6 +31,7 @@ type reconciler struct {
 	tell    statusWriter
 	gone    endedPods
 	lanes   *lanes
+	ended   *expiries
 	retries workqueue.TypedDelayingInterface[types.NamespacedName]
 	decides atomic.Bool
 }
@@ -42,6 +44,8 @@ func newReconciler(o *Options, w *watches, lost func(budgets []string)) *reconci
 		lanes:   newLanes(),
 		retries: workqueue.NewTypedDelayingQueue[types.NamespacedName](),
 	}
+	r.ended = newExpiries(o.Args.FinishedRunTTL.Duration, o.Clock,
+		func(run types.NamespacedName) { r.changed(run, lane.Date) })
 	r.order = reconcile.New(o.Book, newAPI(o, &r.gone, r.tell, lost), lifecycle.RulesOf(o.Args), o.Clock.Now)
 	return r
 }
@@ -54,25 +58,36 @@ func (r *reconciler) changed(run types.NamespacedName, work lane.Work) {
 	}
 }
 
-// begin has every Run looked at, also those of which only pods, Leases or Reservations are left: this process decides
-// from now on.
+// begin has every Run looked at of which anything may be left to do: this process decides from now on.
 func (r *reconciler) begin() {
 	r.decides.Store(true)
-	for _, o := range r.watches.runs.GetStore().List() {
-		work, run := lane.Date, o.(*rqv1.Run)
-		if !run.Ended() { // else what is left of it brings it up, if anything is
-			work = lane.OfRun(run, false)
+	r.unfinished(r.changed)
+}
+
+// unfinished tells of all Runs of which anything may be left to do, also those of which only pods, Leases or
+// Reservations are left, and what.
+func (r *reconciler) unfinished(tell func(run types.NamespacedName, work lane.Work)) {
+	done := map[types.NamespacedName]types.UID{}
+	for _, run := range cached[rqv1.Run](r.watches.runs) {
+		if name := client.ObjectKeyFromObject(run); lifecycle.Done(run) {
+			done[name] = run.UID
+		} else {
+			tell(name, lane.OfRun(run, false))
 		}
-		r.changed(client.ObjectKeyFromObject(run), work)
 	}
-	for _, o := range r.watches.pods.GetStore().List() {
-		r.changed(runOfPod(o.(*corev1.Pod)), lane.OfPod(o.(*corev1.Pod), false))
+	for _, pod := range cached[corev1.Pod](r.watches.pods) {
+		of, ours := rank.RunOf(pod)
+		if name := runOfPod(pod); !ours || done[name] != of || !podEnded(pod) {
+			tell(name, lane.OfPod(pod, false))
+		}
 	}
-	for _, o := range r.watches.leases.GetStore().List() {
-		r.changed(runOfLease(o.(*rqv1.Lease)), lane.End) // its pod may have ended
+	for _, lease := range cached[rqv1.Lease](r.watches.leases) {
+		tell(runOfLease(lease), lane.End) // its pod may have ended
 	}
-	for _, o := range r.watches.reservations.GetStore().List() {
-		r.changed(runOfReservation(o.(*rqv1.Reservation)), lane.OfReservation(o.(*rqv1.Reservation), false))
+	for _, reservation := range cached[rqv1.Reservation](r.watches.reservations) {
+		if !reservation.Ended() {
+			tell(runOfReservation(reservation), lane.OfReservation(reservation, false))
+		}
 	}
 }
 
@@ -137,6 +152,7 @@ func (r *reconciler) shutDown() {
 
 // reconcile brings one Run a decision further. It returns when to look again without an event; 0 for never.
 func (r *reconciler) reconcile(ctx context.Context, name types.NamespacedName) (time.Duration, error) {
+	defer r.ended.looked(name)
 	objects, err := r.cached(name)
 	if err != nil {
 		return 0, err

@@ -94,6 +94,10 @@ func newServer(t *testing.T, objects ...runtime.Object) *server {
 				if how.Preconditions != nil && how.Preconditions.UID != nil && *how.Preconditions.UID != stored.GetUID() {
 					return conflict
 				}
+				is := stored.GetResourceVersion()
+				if p := how.Preconditions; p != nil && p.ResourceVersion != nil && *p.ResourceVersion != is {
+					return conflict
+				}
 				return c.Delete(ctx, o)
 			})
 		},

@@ -64,7 +64,7 @@ func newInformer(c client.WithWatch, kind client.Object, list client.ObjectList,
 	if run != nil {
 		indexers[byRun] = func(o any) ([]string, error) { return []string{run(o).String()}, nil }
 	}
-	return cache.NewSharedIndexInformer(&cache.ListWatch{
+	informer := cache.NewSharedIndexInformer(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
 			into, o := fresh(raw)
 			return into, c.List(ctx, into, o)
@@ -74,6 +74,15 @@ func newInformer(c client.WithWatch, kind client.Object, list client.ObjectList,
 			return c.Watch(ctx, into, o)
 		},
 	}, kind, 0, indexers)
+	keepLean(informer)
+	return informer
+}
+
+// keepLean has an informer that has not started keep only what is read.
+func keepLean(informer cache.SharedInformer) {
+	if err := informer.SetTransform(lean); err != nil {
+		panic(err) // nothing has started yet
+	}
 }
 
 // ourPods watches the pods of Runs in every phase: the scheduler's own informer drops pods as they end.
@@ -93,6 +102,7 @@ func ourPods(kube kubernetes.Interface) cache.SharedIndexInformer {
 	if err != nil {
 		panic(err) // nothing has started yet
 	}
+	keepLean(pods)
 	return pods
 }
 

@@ -1,7 +1,10 @@
 package lifecycle
 
 import (
+	"slices"
 	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
 // Decide returns what a Run needs next.
@@ -13,6 +16,7 @@ func Decide(o Observed) Decision {
 	s := situationOf(f)
 	d := Decision{Close: closings(f, s.reasonGone), Delete: removalsOf(f, deletionsOf(s)), Status: statusOf(s),
 		requeues: s.requeued() && s.cuts.final == nil}
+	d.Expire = d.Status == nil && expires(f) // the event of a status looks again
 	if s.goesOn() {
 		d.Close = doubted(d.Close)
 		d.Replace, d.Create = absent(s)
@@ -24,6 +28,14 @@ func Decide(o Observed) Decision {
 		d.After = f.Unsaid.Sub(f.Now)
 	}
 	return d
+}
+
+// expires reports whether the time of a Run that has ended is over (R39), and nothing is left for it to tell: all its
+// Leases are closed and its pods have ended, as the caches have it, and the book, which knows of writes under way.
+func expires(f *facts) bool {
+	at, goes := f.Run.ExpiresAt(f.FinishedRunTTL)
+	return goes && !f.Now.Before(at) && f.AtRest && !slices.ContainsFunc(f.Pods, f.heldBy) &&
+		!slices.ContainsFunc(f.Leases, func(l *rqv1.Lease) bool { return l.Spec.RunRef.UID == f.Run.UID })
 }
 
 // Withdrawn returns the deletions of all pods of a Run.

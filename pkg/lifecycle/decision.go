@@ -66,7 +66,7 @@ type Notice struct {
 }
 
 // Decision is what to do, in this order: delete pods, create replacements, close Leases, create the Service and pods,
-// write the status.
+// write the status, delete the Run.
 type Decision struct {
 	Delete []Deletion
 	// Replace lists pods that record which spares make room for them. They come before the Leases close that tell of the
@@ -79,6 +79,8 @@ type Decision struct {
 	Create  []*corev1.Pod
 	// Status is the status to write; nil when it stands as it should.
 	Status *rqv1.RunStatus
+	// Expire says that the Run's object is to be deleted, since its time is over and it holds nothing.
+	Expire bool
 	// After is when to look again although nothing has happened, and Retry when to plan again; 0 for never.
 	After, Retry time.Duration
 	requeues     bool

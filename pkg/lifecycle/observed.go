@@ -29,6 +29,8 @@ type Rules struct {
 	NoticePeriod, OpportunisticGrace time.Duration
 	// MaxGracePeriod is the longest that a pod is made to take to end (R37).
 	MaxGracePeriod time.Duration
+	// FinishedRunTTL is how long after its end a Run goes that does not say so itself (R39); 0 for never.
+	FinishedRunTTL time.Duration
 	// GPUResource is the resource that pods request, and PauseImage what they run where no template says.
 	GPUResource, PauseImage string
 }
@@ -37,7 +39,7 @@ type Rules struct {
 func RulesOf(args *config.Args) Rules {
 	return Rules{GangDeadline: args.GangDeadline.Duration, NoticePeriod: args.NoticePeriod.Duration,
 		OpportunisticGrace: args.OpportunisticGrace.Duration, MaxGracePeriod: args.MaxGracePeriod.Duration,
-		GPUResource: args.GPUResource, PauseImage: args.PauseImage}
+		FinishedRunTTL: args.FinishedRunTTL.Duration, GPUResource: args.GPUResource, PauseImage: args.PauseImage}
 }
 
 // Waits returns the Reservation that the Run waits for; nil when it waits for none.

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,6 +24,19 @@ func saysRunning(run *rqv1.Run) bool { return run.Status.Phase == rqv1.RunRunnin
 // saysPending reports whether the Run's status says that it waits.
 func saysPending(run *rqv1.Run) bool {
 	return run.Status.Phase == rqv1.RunPending || run.Status.Phase == ""
+}
+
+// passing are the conditions that are taken back when what they say of a Run is over.
+var passing = []string{rqv1.ConditionOverdraft, rqv1.ConditionAtRisk, rqv1.ConditionRoomKept,
+	rqv1.ConditionNodesHeldBack}
+
+// Done reports whether a Run has ended and its status says all that is to be said: nothing is left to do for it itself,
+// until it is edited or its time is over.
+func Done(run *rqv1.Run) bool {
+	s := &run.Status
+	return run.Ended() && run.DeletionTimestamp == nil && s.ObservedGeneration == run.Generation &&
+		s.PendingReservation == "" && len(s.AtRisk) == 0 && s.Funding == nil && (s.Width == nil || s.Width.Allocated == 0) &&
+		!slices.ContainsFunc(passing, func(c string) bool { return meta.IsStatusConditionTrue(s.Conditions, c) })
 }
 
 // grantedIn returns the width that the Run's status grants; 0 when it grants none.

@@ -25,6 +25,8 @@ type API interface {
 	// CloseLeases writes the status that the Leases have, and returns those that were open until then, also beside an
 	// error.
 	CloseLeases(ctx context.Context, leases []*rqv1.Lease) ([]*rqv1.Lease, error)
+	// DeleteRun deletes the Run as it was observed, and no other: one that has been edited stays.
+	DeleteRun(ctx context.Context, run *rqv1.Run) error
 	// CreateService reports whether the Run's Service was made just now.
 	CreateService(ctx context.Context, service *corev1.Service) (made bool, err error)
 	// CreatePods stops at the first pod that is not taken: what is held against one pod of a gang is held against

@@ -142,6 +142,9 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 			return out, err
 		}
 	}
+	if d.Expire {
+		return out, r.api.DeleteRun(ctx, o.Run)
+	}
 	return out, problem
 }
 

@@ -83,6 +83,10 @@ func (r *recorder) DeletePods(_ context.Context, deletions []lifecycle.Deletion)
 	return r.call("delete", names...)
 }
 
+func (r *recorder) DeleteRun(_ context.Context, run *rqv1.Run) error {
+	return r.call("expire", run.Name)
+}
+
 func (r *recorder) CloseLeases(_ context.Context, leases []*rqv1.Lease) ([]*rqv1.Lease, error) {
 	var names []string
 	for _, l := range leases {

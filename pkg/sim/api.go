@@ -122,6 +122,14 @@ func (s server) CloseLeases(_ context.Context, leases []*rqv1.Lease) ([]*rqv1.Le
 	return leases, nil
 }
 
+// DeleteRun deletes a Run, unless it is another by now or has been edited.
+func (s server) DeleteRun(_ context.Context, run *rqv1.Run) error {
+	if is := s.Runs[run.Name]; is == nil || is.UID != run.UID || is.Generation != run.Generation {
+		return nil
+	}
+	return s.write(Expiries, run.Name, func() { s.Cluster.DeleteRun(run.Name) })
+}
+
 // CreateService makes a Run's Service.
 func (s server) CreateService(_ context.Context, service *corev1.Service) (made bool, err error) {
 	run, _ := rank.RunOf(service)

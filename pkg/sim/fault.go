@@ -20,8 +20,9 @@ const (
 	Services
 	Creations
 	Bindings
+	Expiries
 	// ByControllers are those that decisions on Runs are carried out with.
-	ByControllers = Statuses | Reservations | Deletions | Closings | Services | Creations
+	ByControllers = Statuses | Reservations | Deletions | Closings | Services | Creations | Expiries
 	// All are all.
 	All = ByControllers | Bindings
 )

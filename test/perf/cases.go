@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/davidlangworthy/jobtree/test/perf/backlog"
+	"github.com/davidlangworthy/jobtree/test/perf/history"
 	"github.com/davidlangworthy/jobtree/test/perf/rebind"
 )
 
@@ -27,6 +28,7 @@ type size struct {
 	plannerTime string
 	rebind      rebind.Size
 	backlog     backlog.Size
+	history     history.Size
 }
 
 // only returns the workloads that a filter selects.
@@ -59,6 +61,7 @@ var sizes = map[string]size{
 			Singles: 120, Storms: 20, StormNodes: 18, Domains: 10, Silences: 20,
 		},
 		backlog: backlog.Size{Cohorts: 5, QueuesPerCohort: 6, Share: 1, Target: 200 * time.Second},
+		history: history.Size{Nodes: 1008, Gangs: 750, PodsPerGang: 4, Leases: 100000, Runs: 100000},
 	},
 	"tiny": {
 		workloads: []workload{
@@ -72,5 +75,6 @@ var sizes = map[string]size{
 			Singles: 4, Storms: 2, StormNodes: 6, Domains: 1, Silences: 2,
 		},
 		backlog: backlog.Size{Cohorts: 1, QueuesPerCohort: 2, Share: 50},
+		history: history.Size{Nodes: 18, Gangs: 6, PodsPerGang: 4, Leases: 200, Runs: 200},
 	},
 }

@@ -56,9 +56,12 @@ func run(ctx context.Context, size, filter, out string) error {
 	errs = append(errs, err)
 	backlogs, err := backlogCases(ctx, plan.backlog, selected, logs)
 	errs = append(errs, err)
+	histories, err := historyCases(ctx, plan.history, selected, logs)
+	errs = append(errs, err)
 	addRatios(results)
 	printTable(os.Stdout, results, planner, rebinds)
 	printBacklogs(os.Stdout, backlogs)
-	errs = append(errs, writeJSON(out, slices.Concat(results, planner, rebinds, backlogs)))
+	printHistory(os.Stdout, histories)
+	errs = append(errs, writeJSON(out, slices.Concat(results, planner, rebinds, backlogs, histories)))
 	return errors.Join(errs...)
 }

@@ -38,6 +38,7 @@ type result struct {
 
 	*rebind.Distribution
 	Backlog *backlog.Outcome `json:"backlog,omitempty"`
+	*Past
 }
 
 // addLibraryFigures takes what scheduler_perf measured itself from the file that it wrote.

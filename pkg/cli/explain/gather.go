@@ -24,7 +24,7 @@ func explain(run *rqv1.Run, from evidence) explanation {
 		Width:     run.Status.Width,
 		Waits:     view.WaitOf(run, from.now),
 		At:        metav1.NewTime(from.now),
-		Story:     storyOf(run),
+		Story:     storyOf(run, from.now),
 		Events:    eventsOf(from.events),
 	}
 	// of an earlier Run of the same name

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -12,8 +13,9 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// storyOf lists the moments that the Run itself records.
-func storyOf(run *rqv1.Run) []moment {
+// storyOf lists the moments that the Run itself records. When the scheduler deletes one that leaves that to its
+// configuration, it does not say.
+func storyOf(run *rqv1.Run, now time.Time) []moment {
 	story := []moment{{Time: run.CreationTimestamp, What: "submitted"}}
 	for _, c := range run.Status.Conditions {
 		if c.Type == rqv1.ConditionFinished && c.Status != metav1.ConditionTrue {
@@ -30,6 +32,10 @@ func storyOf(run *rqv1.Run) []moment {
 			c.Reason, c.Message = "", ""
 		}
 		story = append(story, moment{Time: c.LastTransitionTime, What: what, Reason: c.Reason, Message: c.Message})
+	}
+	if at, goes := run.ExpiresAt(0); goes && at.After(now) && run.DeletionTimestamp == nil {
+		story = append(story, moment{Time: metav1.NewTime(at), What: "deleted",
+			Message: fmt.Sprintf("its ttlSecondsAfterFinished is %d", *run.Spec.TTLSecondsAfterFinished)})
 	}
 	if run.DeletionTimestamp != nil {
 		story = append(story, moment{Time: *run.DeletionTimestamp, What: "deleted", Message: "waits for its pods to end"})

@@ -20,8 +20,12 @@ func (w *runWatch) outcome() (over bool, err error) {
 	var astray []string
 	for _, name := range w.names {
 		run := w.runs[types.NamespacedName{Namespace: w.namespace, Name: name}]
+		last := w.last[name]
+		if last != nil && last.Ended() { // its time was over, and what it had come to stands
+			run, last = last, nil
+		}
 		switch {
-		case w.deleted[name]:
+		case last != nil:
 			astray = append(astray, fmt.Sprintf("Run %s was deleted", name))
 		case run == nil || !reached(w.phase, view.PhaseOf(run)) && !run.Ended():
 			waiting = true

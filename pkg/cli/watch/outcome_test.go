@@ -1,7 +1,9 @@
 package watch
 
 import (
+	"io"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -39,7 +41,7 @@ func TestOutcome(t *testing.T) {
 	for name, c := range map[string]struct {
 		until   rqv1.RunPhase
 		a, b    rqv1.RunPhase
-		deleted bool // b
+		deleted bool // b, as it was
 		over    bool
 		code    int
 	}{
@@ -47,20 +49,30 @@ func TestOutcome(t *testing.T) {
 		"one goes on":               {a: rqv1.RunCompleted, b: rqv1.RunRunning},
 		"one failed, one goes on":   {a: rqv1.RunFailed, b: rqv1.RunRunning},
 		"one failed, one completed": {a: rqv1.RunFailed, b: rqv1.RunCompleted, over: true, code: session.ExitNotReached},
-		"one deleted":               {a: rqv1.RunCompleted, deleted: true, over: true, code: session.ExitNotReached},
-		"awaited, one started":      {until: rqv1.RunRunning, a: rqv1.RunRunning, b: rqv1.RunPending},
-		"awaited, both started":     {until: rqv1.RunRunning, a: rqv1.RunRunning, b: rqv1.RunCompleted, over: true},
+		"one deleted": {a: rqv1.RunCompleted, b: rqv1.RunRunning, deleted: true, over: true,
+			code: session.ExitNotReached},
+		"awaited, one deleted that runs": {until: rqv1.RunCompleted, a: rqv1.RunRunning, b: rqv1.RunRunning, deleted: true,
+			over: true, code: session.ExitNotReached},
+		"one completed and its time is over":           {a: rqv1.RunRunning, b: rqv1.RunCompleted, deleted: true},
+		"one completed and its time is over, both did": {a: rqv1.RunCompleted, b: rqv1.RunCompleted, deleted: true, over: true},
+		"awaited, one completed and its time is over": {until: rqv1.RunCompleted, a: rqv1.RunRunning, b: rqv1.RunCompleted,
+			deleted: true},
+		"one failed and its time is over": {a: rqv1.RunCompleted, b: rqv1.RunFailed, deleted: true, over: true,
+			code: session.ExitNotReached},
+		"awaited, one started":  {until: rqv1.RunRunning, a: rqv1.RunRunning, b: rqv1.RunPending},
+		"awaited, both started": {until: rqv1.RunRunning, a: rqv1.RunRunning, b: rqv1.RunCompleted, over: true},
 		"awaited, one can no more": {until: rqv1.RunRunning, a: rqv1.RunPending, b: rqv1.RunFailed, over: true,
 			code: session.ExitNotReached},
 		"awaited failure, it is there": {until: rqv1.RunFailed, a: rqv1.RunFailed, b: rqv1.RunFailed, over: true},
 	} {
 		w := &runWatch{namespace: "rai", names: []string{"a", "b"}, phase: c.until,
-			runs: map[types.NamespacedName]*rqv1.Run{}, deleted: map[string]bool{}}
+			report: &reporter{out: io.Discard, now: time.Now},
+			runs:   map[types.NamespacedName]*rqv1.Run{}, last: map[string]*rqv1.Run{}}
 		for name, p := range map[string]rqv1.RunPhase{"a": c.a, "b": c.b} {
 			w.runs[types.NamespacedName{Namespace: "rai", Name: name}] = clitest.Ptr(clitest.RunOf(name, 8, 0, phase(p)))
 		}
 		if c.deleted {
-			w.deleted["b"] = true
+			w.gone(w.runs[types.NamespacedName{Namespace: "rai", Name: "b"}], "")
 		}
 		over, err := w.outcome()
 		code := 0

@@ -30,7 +30,7 @@ type runWatch struct {
 	phase     rqv1.RunPhase // of --until; empty means the end of every Run
 	report    *reporter
 	runs      map[types.NamespacedName]*rqv1.Run
-	deleted   map[string]bool // named Runs that are gone
+	last      map[string]*rqv1.Run // named Runs that are gone, as they were
 }
 
 // Command returns "kubectl runs watch".
@@ -45,7 +45,8 @@ the GPUs that it has of those that it tends to, the change of width that is unde
 active ones of ranks, those of spares, and borrowed ones of an opportunistic Run's shards. Without names all Runs of the
 namespace are followed until the command is interrupted.
 
-With names the command ends by itself when all of them are Completed (exit code 0), or Failed or deleted (3). With
+With names the command ends by itself when all of them are Completed (exit code 0), or Failed or deleted before they ended
+(3). With
 --until it ends when all of them are in that phase, or, for Running, past it. It goes on through restarts of the API
 server.
 
@@ -117,7 +118,7 @@ func (w *runWatch) completeFlags(names []string) error {
 	}
 	w.names = names
 	w.runs = map[types.NamespacedName]*rqv1.Run{}
-	w.deleted = map[string]bool{}
+	w.last = map[string]*rqv1.Run{}
 	w.report = &reporter{
 		out:        w.Out,
 		now:        w.Now,
@@ -141,7 +142,7 @@ func (w *runWatch) seen(run *rqv1.Run) {
 	if !w.follows(run.Name) {
 		return
 	}
-	delete(w.deleted, run.Name)
+	delete(w.last, run.Name)
 	key := client.ObjectKeyFromObject(run)
 	last := w.runs[key]
 	w.runs[key] = run
@@ -156,7 +157,7 @@ func (w *runWatch) gone(run *rqv1.Run, version string) {
 		return
 	}
 	delete(w.runs, client.ObjectKeyFromObject(run))
-	w.deleted[run.Name] = true
+	w.last[run.Name] = run
 	w.report.gone(run, version)
 }
 

@@ -12,6 +12,29 @@ func (r *Run) Ended() bool {
 	return r.Status.Phase == RunCompleted || r.Status.Phase == RunFailed
 }
 
+// FinishedAt returns when a Run ended, in whole seconds; false for one that has not.
+func (r *Run) FinishedAt() (time.Time, bool) {
+	finished := meta.FindStatusCondition(r.Status.Conditions, ConditionFinished)
+	if !r.Ended() || finished == nil || finished.Status != metav1.ConditionTrue {
+		return time.Time{}, false
+	}
+	return finished.LastTransitionTime.Time, true
+}
+
+// ExpiresAt returns when a Run that has ended is to be deleted (R39), by its own ttlSecondsAfterFinished or else after
+// a time that is given, where 0 stands for never; false for one that has not ended or that stays.
+func (r *Run) ExpiresAt(byDefault time.Duration) (time.Time, bool) {
+	finished, ended := r.FinishedAt()
+	switch own := r.Spec.TTLSecondsAfterFinished; {
+	case !ended:
+	case own != nil:
+		return finished.Add(time.Duration(*own) * time.Second), true
+	case byDefault > 0:
+		return finished.Add(byDefault), true
+	}
+	return time.Time{}, false
+}
+
 // StartedAt returns when a Run that runs started, in whole seconds; false for one that does not run.
 func (r *Run) StartedAt() (time.Time, bool) {
 	started := meta.FindStatusCondition(r.Status.Conditions, ConditionStarted)

@@ -43,8 +43,8 @@ type RunList struct {
 	Items           []Run `json:"items"`
 }
 
-// RunSpec is the desired state of a Run. Once created, a Run keeps its shape: only malleable.desiredTotalGPUs changes at
-// any time, and owner, funding and runtime while the Run is Pending.
+// RunSpec is the desired state of a Run. Once created, a Run keeps its shape: only malleable.desiredTotalGPUs and
+// ttlSecondsAfterFinished change at any time, and owner, funding and runtime while the Run is Pending.
 //
 // +kubebuilder:validation:XValidation:rule=`!(has(self.locality) && has(self.locality.groupGPUs)) || self.locality.groupGPUs < 1 || self.resources.totalGPUs % self.locality.groupGPUs == 0`,message=`resources.totalGPUs must be a multiple of locality.groupGPUs, so that groups are whole (R12)`,fieldPath=".locality.groupGPUs"
 // +kubebuilder:validation:XValidation:rule=`!(has(self.locality) && has(self.locality.groupGPUs) && has(self.malleable)) || self.locality.groupGPUs < 1 || self.malleable.minTotalGPUs % self.locality.groupGPUs == 0`,message=`malleable.minTotalGPUs must be a multiple of locality.groupGPUs, so that groups are whole (R12)`,fieldPath=".malleable.minTotalGPUs"
@@ -100,6 +100,11 @@ type RunSpec struct {
 	// opportunistic Runs use GPUs that nobody else needs at the moment and give them back on demand. Default: false.
 	// +optional
 	Opportunistic bool `json:"opportunistic,omitempty"`
+	// ttlSecondsAfterFinished is how many seconds after its end a Run is deleted, 0 for at once, as in a Job. It may
+	// change at any time, also after the end (rule R39). Default: the scheduler's finishedRunTTL, 7 days unless configured.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self >= 0`,message=`ttlSecondsAfterFinished must be 0 or more seconds: 0 deletes the Run as soon as it has ended; leave it out for the scheduler's finishedRunTTL`
+	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 	// template of the pods, as in a Job; see `kubectl explain pod.spec`. It leaves out what jobtree sets: schedulerName,
 	// nodeName and the labels under rq.davidlangworthy.io/. restartPolicy is Never (the default) or OnFailure. GPUs are
 	// requested in the limits of containers. Default: a pause container, so that the Run holds its GPUs and does nothing.

@@ -1094,6 +1094,11 @@ func (in *RunSpec) DeepCopyInto(out *RunSpec) {
 		*out = new(RunRuntime)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.TTLSecondsAfterFinished != nil {
+		in, out := &in.TTLSecondsAfterFinished, &out.TTLSecondsAfterFinished
+		*out = new(int32)
+		**out = **in
+	}
 	if in.Template != nil {
 		in, out := &in.Template, &out.Template
 		*out = new(corev1.PodTemplateSpec)
