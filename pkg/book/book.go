@@ -123,7 +123,7 @@ func decideWith(b *Book, args *config.Args) {
 	b.Budgets = &Budgets{accounts: b.accounts, fleet: b.fleet, mu: b.mu, mail: b.mail, waiting: b.waiting, seats: b.seats}
 }
 
-// Reads tells that the whole ledger is about to be read: what happens to a Lease from now on may be after that has been.
+// Reads tells that the whole ledger is about to be read: a Lease may close from now on after it has been.
 func (b *Book) Reads() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
