@@ -123,11 +123,18 @@ func decideWith(b *Book, args *config.Args) {
 	b.Budgets = &Budgets{accounts: b.accounts, fleet: b.fleet, mu: b.mu, mail: b.mail, waiting: b.waiting, seats: b.seats}
 }
 
+// Reads tells that the whole ledger is about to be read: a Lease may close from now on after it has been.
+func (b *Book) Reads() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.roster.reading = true
+}
+
 // Begin lets decisions begin: everything there was to read has been read. Pods that were held back meanwhile are woken.
 func (b *Book) Begin(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.roster.open = true
+	b.roster.reading, b.roster.open = true, true
 	b.pace.windows = now
 	b.accounts.Complete()
 	b.ledger.noteAll()

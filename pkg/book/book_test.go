@@ -154,6 +154,9 @@ func (w *world) submitAny(t *rapid.T, owner rqv1.Owner, changes ...func(*rqv1.Ru
 	groups, pods := rapid.IntRange(1, 3).Draw(t, "groups"), rapid.IntRange(1, 3).Draw(t, "pods per group")
 	size, spares := rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "GPUs per pod"),
 		rapid.IntRange(0, min(2, pods)).Draw(t, "spares per group")
+	if rapid.IntRange(0, 3).Draw(t, "expires") == 0 {
+		changes = append(changes, expiring(rapid.SampledFrom([]int32{0, 1, 30, 300}).Draw(t, "ttl")))
+	}
 	part := pods // what widths are made of
 	if rapid.Bool().Draw(t, "without groups") {
 		part = 1

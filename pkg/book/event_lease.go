@@ -134,14 +134,14 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 }
 
 // LeaseGone records that a Lease is no longer among the open ones. If it is not known when it ended, it goes on
-// counting until that has been looked up; a process that does not decide yet reads the whole ledger before it does.
+// counting until that has been looked up; a process that stands by reads the whole ledger before it decides.
 func (b *Book) LeaseGone(name types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.seats.leases[name]
 	switch {
 	case l == nil:
-	case !b.roster.open:
+	case !b.roster.reading:
 		b.accounts.Void(name.String())
 		b.ledger.vacateLease(name, l, time.Time{})
 	default:

@@ -22,7 +22,8 @@ func (s *seating) settleAll() {
 }
 
 // atRest reports whether the Run of a gang has ended and nothing of that end is still to come: a Lease of it to be
-// closed, or to be found to have been written, a pod to go, or its Reservation, and what was decided for it, to be called off.
+// closed, or to turn up that is being written, a pod to go, or its Reservation, and what was decided for it, to be
+// called off.
 func (s *seating) atRest(g *gang) bool {
 	if !g.over() || g.reservation != nil || g.activation != nil || len(g.vacant)+len(g.requeue.places) > 0 ||
 		s.leasesOf[g.run.UID] > 0 {

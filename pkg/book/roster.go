@@ -17,6 +17,7 @@ type roster struct {
 	runs    map[types.NamespacedName]types.UID
 	members map[types.UID]*member // by pod
 	classes classes
+	reading bool // the ledger is being read, or has been
 	open    bool // the ledger has been read and this process decides
 }
 

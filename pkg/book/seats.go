@@ -146,7 +146,8 @@ func (s *seating) countLease(run types.UID, n int) {
 	if run == "" {
 		return
 	}
-	if s.leasesOf[run] += n; s.leasesOf[run] == 0 {
+	s.leasesOf[run] += n
+	if s.leasesOf[run] == 0 {
 		delete(s.leasesOf, run)
 	}
 	if g := s.roster.gangs[run]; g != nil && g.over() {

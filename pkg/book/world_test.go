@@ -148,6 +148,11 @@ func elastic(least, step int) func(*rqv1.RunSpec) {
 // ungrouped lets the pods of a Run lie anywhere.
 func ungrouped(s *rqv1.RunSpec) { s.Locality = nil }
 
+// expiring has a Run deleted so many seconds after its end.
+func expiring(seconds int32) func(*rqv1.RunSpec) {
+	return func(s *rqv1.RunSpec) { s.TTLSecondsAfterFinished = &seconds }
+}
+
 // submitWithSpares submits a Run with so many spare pods in each group, and with changes.
 func (w *world) submitWithSpares(name string, owner rqv1.Owner, groups, podsPerGroup, gpusPerPod, spares int,
 	changes ...func(*rqv1.RunSpec)) {

@@ -173,7 +173,7 @@ func (c *cluster) bind() {
 	c.written()
 }
 
-// bindAllBut has the pods that are there bound, but for one whose Lease it returns: that is on its way to the API server.
+// bindAllBut has the pods that are there bound, but for one whose Lease it returns, which is on its way.
 func (c *cluster) bindAllBut(name string) (late *rqv1.Lease) {
 	c.see()
 	var pods []*corev1.Pod

@@ -173,8 +173,8 @@ type runDeleter struct {
 // later, one that could not be deleted: nobody waits for it, and others are not to wait for more attempts.
 func (d runDeleter) DeleteRun(ctx context.Context, run *rqv1.Run) error {
 	logger := klog.FromContext(ctx)
-	err := ignore(d.client.Delete(ctx, run.DeepCopy(),
-		client.Preconditions{UID: &run.UID, ResourceVersion: &run.ResourceVersion}), apierrors.IsNotFound, apierrors.IsConflict)
+	as := client.Preconditions{UID: &run.UID, ResourceVersion: &run.ResourceVersion}
+	err := ignore(d.client.Delete(ctx, run.DeepCopy(), as), apierrors.IsNotFound, apierrors.IsConflict)
 	if err == nil {
 		logger.V(2).Info("A Run is deleted whose time after its end is over", "run", klog.KObj(run))
 		return nil

@@ -42,6 +42,7 @@ func newLedger(b *book.Book, c client.Client, kube kubernetes.Interface, clock c
 // read reads the records and all Leases from the API server itself: a predecessor may have written some that the
 // watch has not brought yet, and closed ones are not watched.
 func (l *ledger) read(ctx context.Context) error {
+	l.book.Reads()
 	versions, stored, err := l.records.read(ctx)
 	if err != nil {
 		return err
@@ -86,8 +87,8 @@ func (l *ledger) read(ctx context.Context) error {
 }
 
 // furtherOn returns where to read on in a list of a version that etcd has compacted since its first page; empty where
-// the API server does not say. The rest is of a later version then: what changes meanwhile among the Leases that have
-// been read the watch tells. To begin again would take as long, and might never come to an end.
+// the API server does not say. The rest is of a later version then: what is opened or closed meanwhile of what has been
+// read the watch tells. To begin again would take as long, and might never come to an end.
 func furtherOn(err error) string {
 	var status apierrors.APIStatus
 	if apierrors.IsResourceExpired(err) && errors.As(err, &status) {

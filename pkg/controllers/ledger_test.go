@@ -161,6 +161,41 @@ func TestReadingTheLedger(t *testing.T) {
 	}
 }
 
+// TestALeaseThatClosesWhileTheLedgerIsRead after it has been read: the watch alone tells, and what it spent counts.
+func TestALeaseThatClosesWhileTheLedgerIsRead(t *testing.T) {
+	var leases []kruntime.Object
+	for i := range 5 {
+		leases = append(leases, closed("b", fmt.Sprint("l", i)))
+	}
+	first := leases[0].(*rqv1.Lease)
+	status := first.Status
+	first.Status = rqv1.LeaseStatus{}
+	s := newServer(t, leases...)
+	l, _ := keeping(t, s)
+	p := &paged{WithWatch: s.kinds, size: 2, expired: 2, resumes: true}
+	p.between = func() {
+		is := &rqv1.Lease{}
+		if err := s.kinds.Get(t.Context(), client.ObjectKeyFromObject(first), is); err != nil {
+			t.Fatal(err)
+		}
+		l.book.SetLease(is.DeepCopy())
+		is.Status = status
+		if err := s.kinds.Status().Update(t.Context(), is); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.client = p
+	if err := l.read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.book.LeaseGone(client.ObjectKeyFromObject(first))
+	l.lookUp(t.Context(), l.book.Controllers().Take().Lookup)
+	l.book.Begin(noon)
+	if got, want := spentBy(l), fmt.Sprint(5*budget.GPUHour); got != want {
+		t.Errorf("spent are %s GPU-hours, want %s", got, want)
+	}
+}
+
 // TestWhatAPredecessorHasSettledIsDeletedOnce although it takes several tries to read the ledger.
 func TestWhatAPredecessorHasSettledIsDeletedOnce(t *testing.T) {
 	s := newServer(t, closed("b", "kept"), closed("b", "x"))

@@ -45,10 +45,9 @@ the GPUs that it has of those that it tends to, the change of width that is unde
 active ones of ranks, those of spares, and borrowed ones of an opportunistic Run's shards. Without names all Runs of the
 namespace are followed until the command is interrupted.
 
-With names the command ends by itself when all of them are Completed (exit code 0), or Failed or deleted before they ended
-(3). With
---until it ends when all of them are in that phase, or, for Running, past it. It goes on through restarts of the API
-server.
+With names the command ends by itself when all of them are Completed (exit code 0), or Failed or deleted before they
+ended (3). With --until it ends when all of them are in that phase, or, for Running, past it. It goes on through
+restarts of the API server.
 
 With -o json, a line each, or yaml the Runs themselves are printed, each time that they or their GPU leases have
 changed. Beside what the API has they carry watch: time, leases (the open ones: active, spare, borrowed) and changes[]
