@@ -49,8 +49,9 @@ type Look struct {
 	// Demand is the Run's shape, and Shape why it has none.
 	Demand plan.Demand
 	Shape  *plan.Refusal
-	// Unpaid says that nobody can pay for the Run, so that it gets no pods.
-	Unpaid bool
+	// Unpaid says that nobody can pay for the Run, so that it gets no pods, and HadLease that a pod of it has had a Lease,
+	// also one that is closed.
+	Unpaid, HadLease bool
 	Prospect
 	// Cuts are what Reservations that are activating do to the Run, in the order of their activation.
 	Cuts []rank.Cut

@@ -16,7 +16,7 @@ func Decide(o Observed) Decision {
 	if s.goesOn() {
 		d.Close = doubted(d.Close)
 		d.Replace, d.Create = absent(s)
-		if len(d.Create) > 0 && !saysRunning(f.Run) { // one that runs has had it since it started
+		if len(d.Create) > 0 && !saysRunning(f.Run) && !alone(f.Run, f.Demand) { // one that runs has had it from its start
 			d.Service = service(f.Run)
 		}
 		d.After, d.Retry = untilDue(s), untilRetry(f)

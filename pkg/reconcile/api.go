@@ -25,8 +25,8 @@ type API interface {
 	// CloseLeases writes the status that the Leases have, and returns those that were open until then, also beside an
 	// error.
 	CloseLeases(ctx context.Context, leases []*rqv1.Lease) ([]*rqv1.Lease, error)
-	// CreateService reports whether the Run's Service was made just now.
-	CreateService(ctx context.Context, service *corev1.Service) (made bool, err error)
+	// CreateService makes a Run's Service; a name that something else has is NameTaken.
+	CreateService(ctx context.Context, service *corev1.Service) error
 	// CreatePods stops at the first pod that is not taken: what is held against one pod of a gang is held against
 	// all. A name that something else has is NameTaken.
 	CreatePods(ctx context.Context, pods []*corev1.Pod) error

@@ -13,7 +13,6 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
-	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/reconcile"
 )
 
@@ -123,13 +122,8 @@ func (s server) CloseLeases(_ context.Context, leases []*rqv1.Lease) ([]*rqv1.Le
 }
 
 // CreateService makes a Run's Service.
-func (s server) CreateService(_ context.Context, service *corev1.Service) (made bool, err error) {
-	run, _ := rank.RunOf(service)
-	err = s.write(Services, service.Name, func() {
-		made = s.services[service.Name] != run
-		s.services[service.Name] = run
-	})
-	return made, err
+func (s server) CreateService(_ context.Context, service *corev1.Service) error {
+	return s.write(Services, service.Name, func() {})
 }
 
 // CreatePods makes pods, as far as they are taken and not there.
