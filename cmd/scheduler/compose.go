@@ -29,7 +29,7 @@ func compose(c *config.Config, args *jobtree.Args, leads func() bool) (*parts, e
 	b, clock := book.New(args), clock.RealClock{}
 	carry, err := controllers.New(controllers.Options{
 		Args: args, Book: b, Kube: c.Client, Client: client, Shared: c.InformerFactory,
-		Events: c.EventBroadcaster.NewRecorder(c.ComponentConfig.Profiles[0].SchedulerName), Clock: clock, Holds: leads,
+		Name: c.ComponentConfig.Profiles[0].SchedulerName, Clock: clock, Holds: leads,
 	})
 	if err != nil {
 		return nil, err

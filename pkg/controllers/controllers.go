@@ -22,6 +22,7 @@ type Controllers struct {
 	book    *book.Book
 	clock   clock.Clock
 	kube    kubernetes.Interface
+	told    *reporter
 	watches *watches
 	runs    *reconciler
 	nodes   *nodeJudge
@@ -54,12 +55,13 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 
 // New returns controllers that do nothing until they are started.
 func New(o Options) (*Controllers, error) {
-	o.Events = shortNotes{o.Events}
+	told := newReporter(o.Kube, o.Clock, o.Name)
+	o.Events = told
 	w := newWatches(o.Client, o.Kube)
 	seen := newNodeWatch(o.Args)
 	limit := &lossLimit{book: o.Book, kube: o.Kube, events: o.Events, clock: o.Clock, seen: seen}
 	c := &Controllers{
-		book: o.Book, clock: o.Clock, kube: o.Kube, watches: w, contact: seen.contact, limit: limit,
+		book: o.Book, clock: o.Clock, kube: o.Kube, told: told, watches: w, contact: seen.contact, limit: limit,
 		nodes: &nodeJudge{book: o.Book, kube: o.Kube, events: o.Events, clock: o.Clock, leads: o.Holds, leases: w.leases,
 			seen: seen, limit: limit},
 		ledger:  newLedger(o.Book, o.Client, o.Kube, o.Clock, o.Args.LedgerRetention.Duration),
@@ -90,6 +92,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	logger := klog.FromContext(ctx)
 	defer c.runs.shutDown()
 	go c.answer(ctx)
+	go c.told.watch(ctx)
 	if err := awaitKinds(ctx, c.kube); err != nil {
 		return
 	}

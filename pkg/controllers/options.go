@@ -21,6 +21,8 @@ type Options struct {
 	Kube   kubernetes.Interface
 	Client client.WithWatch
 	Shared informers.SharedInformerFactory
+	// Name is what events say who tells them, and Events makes them: New sees to that.
+	Name   string
 	Events events.EventRecorder
 	Clock  clock.Clock
 	// Holds reports whether this process still leads. What it may not write without that, its clients refuse.

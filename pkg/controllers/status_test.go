@@ -53,13 +53,22 @@ func TestWhatAStatusTells(t *testing.T) {
 	risk := func(status metav1.ConditionStatus, message string) []metav1.Condition {
 		return []metav1.Condition{{Type: rqv1.ConditionAtRisk, Status: status, Reason: "Risk", Message: message}}
 	}
+	started := func(reason string) []metav1.Condition {
+		return []metav1.Condition{{Type: rqv1.ConditionStarted, Status: metav1.ConditionTrue, Reason: reason}}
+	}
 	for name, c := range map[string]struct {
 		was, is rqv1.RunStatus
 		want    []string
 	}{
 		"nothing": {},
-		"a start": {is: rqv1.RunStatus{Phase: rqv1.RunRunning, Message: "bound"},
+		"a start": {is: rqv1.RunStatus{Phase: rqv1.RunRunning, Message: "bound", Conditions: started("Started")}},
+		"a start that is no plain one": {is: rqv1.RunStatus{Phase: rqv1.RunRunning, Message: "replacing",
+			Conditions: started("Replacing")}, want: []string{"Normal Running replacing"}},
+		"a width that is back": {was: rqv1.RunStatus{Phase: rqv1.RunRunning, Message: "replacing"},
+			is:   rqv1.RunStatus{Phase: rqv1.RunRunning, Message: "bound", Conditions: started("Started")},
 			want: []string{"Normal Running bound"}},
+		"a completion": {was: rqv1.RunStatus{Phase: rqv1.RunRunning, Message: "bound"},
+			is: rqv1.RunStatus{Phase: rqv1.RunCompleted, Message: "all pods"}},
 		"a failure": {is: rqv1.RunStatus{Phase: rqv1.RunFailed, Message: "rank 0"},
 			want: []string{"Warning Failed rank 0"}},
 		"a new message": {was: rqv1.RunStatus{Phase: rqv1.RunRunning, Message: "a"},

@@ -95,7 +95,7 @@ func (r *Runs) See(objects book.Objects) (lifecycle.Observed, error) {
 //   - the status comes first where nothing would tell any more, without the pods, what it says; one that is refused for
 //     what it says would be the next time too, and keeps no pod from going;
 //   - pods that replace lost ranks are made before the Leases close that tell of the loss;
-//   - other pods are made once their ranks' earlier Leases are closed and the Service is there, and numbered by the former;
+//   - other pods are made once their ranks' earlier Leases, which number them, are closed and the Service is there;
 //   - any other status comes last, and says what has been done. A Run that leaves no room to say that it runs does not:
 //     its time would never be over, and nobody could cut it.
 func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.Decision) (Outcome, error) {
