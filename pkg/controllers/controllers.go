@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,6 +86,9 @@ func New(o Options) (*Controllers, error) {
 	}
 	return c, seen.follow(w, o.Shared.Core().V1().Nodes().Informer(), o.Clock)
 }
+
+// Events makes events of what is told of Runs and their pods, from Start on.
+func (c *Controllers) Events() events.EventRecorder { return c.told }
 
 // Start feeds the book from now on. Once leading is closed it reads the ledger anew, lets decisions begin and
 // reconciles, until the context ends.
