@@ -12,8 +12,8 @@ import (
 
 // TellOfRuns has a scheduler tell what becomes of the pods of Runs where everything of Runs is told, and not in the
 // events of its own, of which one swallows the next of the same pod whatever it says; nil has it tell itself. That they
-// are scheduled it does not tell at all: their Lease does, and a started pod is to cost three writes, not four. It is to
-// be called before the scheduler runs.
+// are scheduled it does not tell at all: their Lease does, and a started pod is to cost three writes, not four. Call it
+// before the scheduler runs.
 func TellOfRuns(s *scheduler.Scheduler, to events.EventRecorder) {
 	for name, profile := range s.Profiles {
 		s.Profiles[name] = tellingProfile{profile, to}

@@ -11,8 +11,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
-// TestEveryWriteSaysSomething goes through an hour of a crowd, of which most wait with dates that move: each status that
-// is written differs from the one before it in something that people read. When a condition came to be so does not
+// TestEveryWriteSaysSomething goes through an hour of a crowd, of which most wait with dates that move: each status
+// that is written differs from the one before it in something that people read. When a condition came to be so does not
 // change by itself, and the time that is left follows from the date.
 func TestEveryWriteSaysSomething(t *testing.T) {
 	c := fleet(t, 8)
