@@ -1,7 +1,10 @@
 package lifecycle
 
 import (
+	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Decide returns what a Run needs next.
@@ -16,7 +19,7 @@ func Decide(o Observed) Decision {
 	if s.goesOn() {
 		d.Close = doubted(d.Close)
 		d.Replace, d.Create = absent(s)
-		if len(d.Create) > 0 && !saysRunning(f.Run) && !alone(f.Run, f.Demand) { // one that runs has had it from its start
+		if lookedUp(f, d.Create) {
 			d.Service = service(f.Run)
 		}
 		d.After, d.Retry = untilDue(s), untilRetry(f)
@@ -24,6 +27,16 @@ func Decide(o Observed) Decision {
 		d.After = f.Unsaid.Sub(f.Now)
 	}
 	return d
+}
+
+// lookedUp reports whether pods are the first of their Run that others look up, so that it may have no Service yet. A
+// Run that began alone may go on in more pods, if only smaller nodes are left.
+func lookedUp(f *facts, pods []*corev1.Pod) bool {
+	named := func(pod *corev1.Pod) bool { return pod.Spec.Subdomain != "" }
+	return slices.ContainsFunc(pods, named) && !slices.ContainsFunc(f.Pods, func(pod *corev1.Pod) bool {
+		run, ok := f.runOf(pod)
+		return ok && run == f.Run.UID && named(pod)
+	})
 }
 
 // Withdrawn returns the deletions of all pods of a Run.

@@ -13,6 +13,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/reconcile"
 )
 
@@ -123,7 +124,8 @@ func (s server) CloseLeases(_ context.Context, leases []*rqv1.Lease) ([]*rqv1.Le
 
 // CreateService makes a Run's Service.
 func (s server) CreateService(_ context.Context, service *corev1.Service) error {
-	return s.write(Services, service.Name, func() {})
+	run, _ := rank.RunOf(service)
+	return s.write(Services, service.Name, func() { s.services[service.Name] = run })
 }
 
 // CreatePods makes pods, as far as they are taken and not there.
@@ -133,6 +135,9 @@ func (s server) CreatePods(_ context.Context, pods []*corev1.Pod) error {
 			continue
 		}
 		s.checkEpoch(pod)
+		if run := types.UID(pod.Labels[rqv1.LabelRunUID]); pod.Spec.Subdomain != "" && s.services[pod.Spec.Subdomain] != run {
+			s.violated("pod %s has a subdomain, and its Run no Service", pod.Name)
+		}
 		err := s.write(Creations, pod.Name, func() {
 			pod.UID, pod.CreationTimestamp = s.UID(), metav1.NewTime(s.Now.Truncate(time.Second))
 			s.SetPod(pod)

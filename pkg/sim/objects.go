@@ -22,6 +22,8 @@ type objects struct {
 	Reservations map[string]*rqv1.Reservation
 	Seen         map[string]*rqv1.Reservation
 	under        []version
+	// services are the Services of Runs, by name, and their Runs.
+	services map[string]types.UID
 
 	// hangs says that the watch of Runs' pods tells nothing for now, and untold are the pods that have changed, come or
 	// gone since, as the process was told of them before; nil for new ones.
@@ -43,7 +45,7 @@ type version struct {
 func newObjects() objects {
 	return objects{
 		Nodes: map[string]*corev1.Node{}, Budgets: map[string]*rqv1.Budget{}, Runs: map[string]*rqv1.Run{},
-		Pods: map[types.UID]*corev1.Pod{}, Leases: map[string]*rqv1.Lease{},
+		Pods: map[types.UID]*corev1.Pod{}, Leases: map[string]*rqv1.Lease{}, services: map[string]types.UID{},
 		untold:       map[types.UID]*corev1.Pod{},
 		Reservations: map[string]*rqv1.Reservation{}, Seen: map[string]*rqv1.Reservation{},
 		podsOf: index[types.UID]{}, leasesOf: index[string]{}, openOf: index[string]{}, seenOf: index[string]{},
