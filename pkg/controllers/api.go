@@ -20,6 +20,6 @@ func newAPI(o *Options, gone *endedPods, tell statusWriter, lost func(budgets []
 		podWriter:         podWriter{kube: o.Kube, clock: o.Clock},
 		leaseCloser:       leaseCloser{book: o.Book, client: o.Client, lost: lost},
 		statusWriter:      tell,
-		reservationWriter: reservationWriter{book: o.Book, client: o.Client, events: o.Events},
+		reservationWriter: reservationWriter{book: o.Book, client: o.Client, events: o.events},
 	}
 }

@@ -55,7 +55,7 @@ func (c *cluster) restart() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	o := &Options{Args: args, Book: book.New(args), Clock: c.clock, Kube: c.kube, Client: c.kinds, Events: c.told}
+	o := &Options{Args: args, Book: book.New(args), Clock: c.clock, Kube: c.kube, Client: c.kinds, events: c.told}
 	c.reconciler = newReconciler(o, newWatches(nil, c.kube), func([]string) {})
 	c.decides.Store(true)
 	for _, name := range []string{"n0", "n1"} {

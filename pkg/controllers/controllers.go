@@ -56,22 +56,22 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 
 // New returns controllers that do nothing until they are started.
 func New(o Options) (*Controllers, error) {
-	told := newReporter(o.Kube, o.Clock, o.Name)
-	o.Events = told
+	told := newReporter(o.EventsClient, o.Clock, o.Name)
+	o.events = told
 	w := newWatches(o.Client, o.Kube)
 	seen := newNodeWatch(o.Args)
-	limit := &lossLimit{book: o.Book, kube: o.Kube, events: o.Events, clock: o.Clock, seen: seen}
+	limit := &lossLimit{book: o.Book, kube: o.Kube, events: o.events, clock: o.Clock, seen: seen}
 	c := &Controllers{
 		book: o.Book, clock: o.Clock, kube: o.Kube, told: told, watches: w, contact: seen.contact, limit: limit,
-		nodes: &nodeJudge{book: o.Book, kube: o.Kube, events: o.Events, clock: o.Clock, leads: o.Holds, leases: w.leases,
+		nodes: &nodeJudge{book: o.Book, kube: o.Kube, events: o.events, clock: o.Clock, leads: o.Holds, leases: w.leases,
 			seen: seen, limit: limit},
 		ledger:  newLedger(o.Book, o.Client, o.Kube, o.Clock, o.Args.LedgerRetention.Duration),
-		budgets: &budgetReporter{book: o.Book, client: o.Client, events: o.Events, clock: o.Clock, watched: w.budgets},
+		budgets: &budgetReporter{book: o.Book, client: o.Client, events: o.events, clock: o.Clock, watched: w.budgets},
 		dates: &dates{book: o.Book, client: o.Client, clock: o.Clock, reservations: w.reservations,
 			retention: o.Args.LedgerRetention.Duration},
-		brakes:  &brakes{book: o.Book, kube: o.Kube, events: o.Events, clock: o.Clock},
+		brakes:  &brakes{book: o.Book, kube: o.Kube, events: o.events, clock: o.Clock},
 		lottery: &lottery{book: o.Book, kube: o.Kube, clock: o.Clock},
-		leftOut: &leftOut{book: o.Book, events: o.Events, clock: o.Clock},
+		leftOut: &leftOut{book: o.Book, events: o.events, clock: o.Clock},
 		audit:   newAuditor(&o, w, seen.contact),
 	}
 	c.runs = newReconciler(&o, w, c.ledger.settled.storeSoon)

@@ -29,8 +29,11 @@ const (
 	// eventsAhead is how many events may wait to be written: more are dropped, since they are no part of any decision.
 	// eventWriters is how many are written at once.
 	eventsAhead, eventWriters = 10000, 4
-	// eventTries is how often an event is tried that the API server has no time for, and eventPause how long after.
-	eventTries, eventPause = 5, 10 * time.Second
+	// eventTries is how often an event is tried that the API server does not take now, and eventPause how long after:
+	// what is told while a control plane is upgraded is not lost.
+	eventTries, eventPause = 12, 10 * time.Second
+	// longestNote is how many bytes the API takes in the note of an event: it refuses a longer one.
+	longestNote = 1024
 )
 
 // reporter makes events of what is told. client-go's own recorder takes two things that are told of one object for one
@@ -60,12 +63,11 @@ func (r *reporter) Eventf(regarding, _ runtime.Object, kind, reason, action, not
 		return // it is none
 	}
 	of := regarding.GetObjectKind().GroupVersionKind()
-	topic := news.Topic{Type: kind, Reason: reason, Action: action, Regarding: corev1.ObjectReference{
-		APIVersion: of.GroupVersion().String(), Kind: of.Kind, Namespace: object.GetNamespace(), Name: object.GetName(),
-		UID: object.GetUID()}}
-	text := lifecycle.Shortened(fmt.Sprintf(note, args...), news.LongestNote)
+	fact := news.Fact{Type: kind, Reason: reason, Action: action, Note: fmt.Sprintf(note, args...),
+		Regarding: corev1.ObjectReference{APIVersion: of.GroupVersion().String(), Kind: of.Kind,
+			Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID()}}
 	r.mu.Lock()
-	event := r.desk.Tell(topic, text, r.clock.Now())
+	event := r.desk.Tell(fact, r.clock.Now())
 	r.mu.Unlock()
 	if event != nil {
 		r.send(event)
@@ -77,7 +79,7 @@ func (r *reporter) send(event *news.Event) {
 	select {
 	case r.ahead <- event:
 	default:
-		klog.Background().V(2).Info("Too many events wait to be written; this one is dropped", "reason", event.Reason,
+		klog.Background().Error(nil, "Too many events wait to be written; this one is dropped", "reason", event.Reason,
 			"note", event.Note)
 	}
 }
@@ -150,7 +152,8 @@ func (r *reporter) object(event *news.Event) *eventsv1.Event {
 	out := &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: event.Regarding.Namespace, Name: eventName(event)},
 		EventTime:  metav1.NewMicroTime(event.First), ReportingController: r.name, ReportingInstance: r.instance,
-		Action: event.Action, Reason: event.Reason, Regarding: event.Regarding, Note: event.Note, Type: event.Type,
+		Action: event.Action, Reason: event.Reason, Regarding: event.Regarding, Type: event.Type,
+		Note: lifecycle.Shortened(event.Note, longestNote),
 	}
 	if out.Namespace == "" {
 		out.Namespace = metav1.NamespaceDefault

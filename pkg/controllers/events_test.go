@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +19,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/news"
 )
 
 // told writes what waits, and returns the events that there are, and how often each was told.
@@ -99,19 +99,18 @@ func TestAnEventThatIsGoneIsToldAnew(t *testing.T) {
 	}
 }
 
-// TestAnEventIsTriedAgain has the API server have no time for an event at first.
+// TestAnEventIsTriedAgain has no API server answer for more than a minute.
 func TestAnEventIsTriedAgain(t *testing.T) {
 	clock, kube := clocktesting.NewFakeClock(noon), fake.NewClientset()
 	r := newReporter(kube, clock, "jobtree")
-	busy := true
+	back := noon.Add(90 * time.Second)
 	kube.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return busy, nil, apierrors.NewTooManyRequests("busy", 1)
+		return clock.Now().Before(back), nil, errors.New("connection refused")
 	})
 	tellNode(r, "n1", corev1.EventTypeNormal, "LeftOut", "a")
 	if got := r.told(t); len(got) > 0 {
 		t.Fatalf("written already: %v", got)
 	}
-	busy = false
 	within := time.After(10 * time.Second)
 	for len(r.told(t)) == 0 {
 		select {
@@ -125,6 +124,17 @@ func TestAnEventIsTriedAgain(t *testing.T) {
 	}
 }
 
+// TestLongMessagesThatDiffer tells two that differ behind what an event takes: both are told.
+func TestLongMessagesThatDiffer(t *testing.T) {
+	r := newTestReporter()
+	long := strings.Repeat("sponsor org:x does not lend; ", 40)
+	tellNode(r, "n1", corev1.EventTypeNormal, "LeftOut", long+"short by 8")
+	tellNode(r, "n1", corev1.EventTypeNormal, "LeftOut", long+"short by 16")
+	if got := r.told(t); len(got) != 2 {
+		t.Errorf("the events are %v", got)
+	}
+}
+
 // TestALongMessageIsToldInAnEvent: the API refuses an event whose note or name is too long.
 func TestALongMessageIsToldInAnEvent(t *testing.T) {
 	r := newTestReporter()
@@ -132,8 +142,8 @@ func TestALongMessageIsToldInAnEvent(t *testing.T) {
 	long := "short by 8 of 16 GPUs (" + strings.Repeat("sponsor org:ö does not lend, at 100%; ", 40)
 	s.tell(runAt("1"), &rqv1.RunStatus{Phase: rqv1.RunPending, Message: long})
 	event := <-r.ahead
-	note := event.Note
-	if cut := strings.TrimSuffix(note, "…"); len(note) > news.LongestNote || !strings.HasPrefix(long, cut) || cut == "" {
+	note := r.object(event).Note
+	if cut := strings.TrimSuffix(note, "…"); len(note) > longestNote || !strings.HasPrefix(long, cut) || cut == "" {
 		t.Errorf("a note of %d bytes: %s", len(note), note)
 	}
 	s.tell(runAt("1"), &rqv1.RunStatus{Phase: rqv1.RunPending, Message: "at 100%"})

@@ -1,42 +1,32 @@
 // Package news decides what becomes an event of what is told of objects, and when. What is told for the first time is
 // written at once. What is told again counts: an event says how often and when last, and need not be written each time.
-// Many different things that are told at once of one object for one reason are gathered into few events. Nothing that
-// is told is left out for being like something else that was told.
+// Nothing that is told is left out for being like something else that was told.
 package news
 
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
-
-// LongestNote is how many bytes the API takes in the note of an event: it refuses a longer one.
-const LongestNote = 1024
 
 const (
 	// keep is for how long a thing that is told again is the same news, since it was told last.
 	keep = 10 * time.Minute
 	// rest is how long news that goes on is not written again.
 	rest = time.Minute
-	// burst is how many things are told one by one of a topic.
-	burst = 10
-	// between separates things that are told together.
-	between = "; "
 )
 
-// Topic is what news are about: an object, whatever its version, and a reason.
-type Topic struct {
-	Regarding            corev1.ObjectReference
-	Type, Reason, Action string
+// Fact is what is told: of an object, whatever its version, for a reason.
+type Fact struct {
+	Regarding                  corev1.ObjectReference
+	Type, Reason, Action, Note string
 }
 
 // Event is one to write: a new one if it has been told once, or how often and when one was told that was written.
 type Event struct {
-	Topic
-	Note string
+	Fact
 	// ID tells it from all others, and First is when it was told first, Last when it was told last.
 	ID          int64
 	First, Last time.Time
@@ -45,19 +35,11 @@ type Event struct {
 
 // Desk remembers for a while what it was told.
 type Desk struct {
-	topics map[Topic]*coverage
-	// due are the topics of which something is to be written later.
-	due    map[Topic]bool
+	told map[Fact]*story
+	// due are those of which it is to be written later how often they were told.
+	due    map[Fact]bool
 	lastID int64
 	swept  time.Time
-}
-
-// coverage is what was told of a topic.
-type coverage struct {
-	told map[string]*story
-	// waiting are the things that wait to be told together, and begun is when an event was made last.
-	waiting []string
-	begun   time.Time
 }
 
 // story is an event that was written, and how often it was told then.
@@ -68,52 +50,31 @@ type story struct {
 }
 
 // NewDesk returns a desk that was told nothing.
-func NewDesk() *Desk { return &Desk{topics: map[Topic]*coverage{}, due: map[Topic]bool{}} }
+func NewDesk() *Desk { return &Desk{told: map[Fact]*story{}, due: map[Fact]bool{}} }
 
 // Tell tells something at an instant, and returns what is to be written of it now; nil for nothing.
-func (d *Desk) Tell(topic Topic, note string, now time.Time) *Event {
-	c := d.topics[topic]
-	if c == nil {
-		c = &coverage{told: map[string]*story{}}
-		d.topics[topic] = c
+func (d *Desk) Tell(fact Fact, now time.Time) *Event {
+	s := d.told[fact]
+	if s == nil || now.Sub(s.Last) >= keep {
+		d.lastID = max(d.lastID+1, now.UnixNano())
+		s = &story{Event: Event{Fact: fact, ID: d.lastID, First: now}}
+		d.told[fact] = s
 	}
-	switch s := c.told[note]; {
-	case s != nil && now.Sub(s.Last) < keep:
-		s.Count++
-		s.Last = now
-		if s.stored == 1 || now.Sub(s.written) >= rest {
-			return s.write(now)
-		}
-		d.due[topic] = true
-		return nil
-	case s == nil && len(c.told) >= burst:
-		if !slices.Contains(c.waiting, note) {
-			c.waiting = append(c.waiting, note)
-		}
-		d.due[topic] = true
+	s.Count++
+	s.Last = now
+	if s.stored > 1 && now.Sub(s.written) < rest {
+		d.due[fact] = true
 		return nil
 	}
-	return d.begin(topic, note, now)
+	return d.write(s, now)
 }
 
 // Due returns what is to be written by an instant of what was told before, and forgets what is no news any more.
 func (d *Desk) Due(now time.Time) []*Event {
 	var out []*Event
-	for topic := range d.due {
-		c := d.topics[topic]
-		left := len(c.waiting) > 0
-		if left && now.Sub(c.begun) >= rest {
-			out = append(out, d.begin(topic, c.gather(), now))
-			left = len(c.waiting) > 0
-		}
-		for _, s := range c.told {
-			if s.Count > s.stored && now.Sub(s.written) >= rest {
-				out = append(out, s.write(now))
-			}
-			left = left || s.Count > s.stored
-		}
-		if !left {
-			delete(d.due, topic)
+	for fact := range d.due {
+		if s := d.told[fact]; now.Sub(s.written) >= rest {
+			out = append(out, d.write(s, now))
 		}
 	}
 	slices.SortFunc(out, func(a, b *Event) int { return cmp.Compare(a.ID, b.ID) })
@@ -123,30 +84,10 @@ func (d *Desk) Due(now time.Time) []*Event {
 	return out
 }
 
-// begin makes an event.
-func (d *Desk) begin(topic Topic, note string, now time.Time) *Event {
-	c := d.topics[topic]
-	d.lastID = max(d.lastID+1, now.UnixNano())
-	c.begun = now
-	c.told[note] = &story{Event: Event{Topic: topic, Note: note, ID: d.lastID, First: now, Last: now, Count: 1}}
-	return c.told[note].write(now)
-}
-
-// gather returns as many of the things that wait as one note takes, the first of them in any case. They wait no more.
-func (c *coverage) gather() string {
-	n, size := 1, len(c.waiting[0])
-	for n < len(c.waiting) && size+len(between)+len(c.waiting[n]) <= LongestNote {
-		size += len(between) + len(c.waiting[n])
-		n++
-	}
-	note := strings.Join(c.waiting[:n], between)
-	c.waiting = slices.Clone(c.waiting[n:])
-	return note
-}
-
 // write returns a story's event, which is written.
-func (s *story) write(now time.Time) *Event {
+func (d *Desk) write(s *story, now time.Time) *Event {
 	s.stored, s.written = s.Count, now
+	delete(d.due, s.Fact)
 	event := s.Event
 	return &event
 }
@@ -154,14 +95,9 @@ func (s *story) write(now time.Time) *Event {
 // sweep forgets what is no news any more.
 func (d *Desk) sweep(now time.Time) {
 	d.swept = now
-	for topic, c := range d.topics {
-		for note, s := range c.told {
-			if s.stored == s.Count && now.Sub(s.Last) >= keep {
-				delete(c.told, note)
-			}
-		}
-		if len(c.told) == 0 && len(c.waiting) == 0 {
-			delete(d.topics, topic)
+	for fact, s := range d.told {
+		if !d.due[fact] && now.Sub(s.Last) >= keep {
+			delete(d.told, fact)
 		}
 	}
 }
