@@ -88,8 +88,8 @@ func (s statusWriter) tell(run *rqv1.Run, status *rqv1.RunStatus) {
 }
 
 // plain reports whether all that a status tells is that the Run has started, or completed: its conditions say so too,
-// and when. A Run that fares as it should is to cost six writes, not eight. Shards start one by one, and it is told what
-// the others wait for.
+// and when. A Run that fares as it should is to cost six writes, not eight. Shards start one by one, and it is told
+// what the others wait for.
 func plain(run *rqv1.Run, status *rqv1.RunStatus) bool {
 	if status.Phase == rqv1.RunRunning && run.Status.Phase != rqv1.RunRunning {
 		started := meta.FindStatusCondition(status.Conditions, rqv1.ConditionStarted)

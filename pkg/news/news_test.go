@@ -16,7 +16,8 @@ import (
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func about(name, reason, note string) news.Fact {
-	return news.Fact{Regarding: corev1.ObjectReference{Kind: "Run", Name: name}, Type: "Normal", Reason: reason, Note: note}
+	return news.Fact{Regarding: corev1.ObjectReference{Kind: "Run", Name: name}, Type: "Normal", Reason: reason,
+		Note: note}
 }
 
 // TestWhatIsWritten tells things of Run a, at seconds after noon.
