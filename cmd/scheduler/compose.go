@@ -1,6 +1,8 @@
 package main
 
 import (
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/config"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/utils/clock"
@@ -26,10 +28,14 @@ func compose(c *config.Config, args *jobtree.Args, leads func() bool) (*parts, e
 	if err != nil {
 		return nil, err
 	}
+	tells, err := kubernetes.NewForConfig(rest.AddUserAgent(c.KubeConfig, "events"))
+	if err != nil {
+		return nil, err
+	}
 	b, clock := book.New(args), clock.RealClock{}
 	carry, err := controllers.New(controllers.Options{
-		Args: args, Book: b, Kube: c.Client, Client: client, Shared: c.InformerFactory,
-		Events: c.EventBroadcaster.NewRecorder(c.ComponentConfig.Profiles[0].SchedulerName), Clock: clock, Holds: leads,
+		Args: args, Book: b, Kube: c.Client, EventsClient: tells, Client: client, Shared: c.InformerFactory,
+		Name: c.ComponentConfig.Profiles[0].SchedulerName, Clock: clock, Holds: leads,
 	})
 	if err != nil {
 		return nil, err

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -67,5 +70,40 @@ func TestProfilesShareOneBook(t *testing.T) {
 		if full, _ := pl.Score(t.Context(), nil, nil, info); full != fwk.MaxScore {
 			t.Errorf("the plugin of profile %d takes a full node for one that is full by %d of %d", i, full, fwk.MaxScore)
 		}
+	}
+}
+
+// TestEventsHaveAClientOfTheirOwn has an event told, and awaits it at the API server: the client of pods and bindings,
+// whose turns are few, is another.
+func TestEventsHaveAClientOfTheirOwn(t *testing.T) {
+	wrote := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			wrote <- r.URL.Path
+		}
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	t.Cleanup(server.Close)
+	c := &config.Config{KubeConfig: &rest.Config{Host: server.URL}, Client: fake.NewClientset()}
+	c.InformerFactory = scheduler.NewInformerFactory(c.Client, 0, nil)
+	c.ComponentConfig = *withProfiles(t, jobtreeProfile("jobtree"))
+	args, err := argsOf(c.ComponentConfig.Profiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := compose(c, args, func() bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	go parts.controllers.Start(t.Context(), nil)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+	parts.controllers.Events().Eventf(node, nil, corev1.EventTypeNormal, "LeftOut", "Count", "why")
+	select {
+	case path := <-wrote:
+		if path != "/apis/events.k8s.io/v1/namespaces/default/events" {
+			t.Errorf("written is %s", path)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("no event is written by another client")
 	}
 }

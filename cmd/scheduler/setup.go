@@ -21,7 +21,8 @@ import (
 
 // configure reads the configuration as kube-scheduler's own command does, if all of its profiles enable the plugin.
 // Clients that are made of it from then on write only while this process leads, and so does the scheduler's; the
-// election's lock, and what only tells events, are made already. It returns whether this process leads.
+// election's lock, and what writes kube-scheduler's own events, are made already. It returns whether this process
+// leads.
 func configure(ctx context.Context, o *options.Options) (*config.Config, func() bool, error) {
 	defaults, err := latest.Default()
 	if err != nil {

@@ -38,8 +38,8 @@ func (b *Book) Look(o Objects) (Look, bool) {
 		if g == nil || g.run == nil {
 			return l, false
 		}
-		l.State, l.Demand, l.Shape, l.Unpaid = g.state().String(), g.demand, g.shape, g.unpaid
-		l.AtRest = b.seats.atRest(g)
+		l.State, l.Demand, l.Shape = g.state().String(), g.demand, g.shape
+		l.Unpaid, l.HadLease, l.AtRest = g.unpaid, g.leased, b.seats.atRest(g)
 		l.Prospect = b.turns.prospectOf(g)
 		l.Cuts, l.Risks = b.cuts.cutsOf(o.Run.UID), b.agenda.risksOf(o.Name)
 	}

@@ -30,6 +30,7 @@ func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 		b.seats.hold(pod, "", 0, func(h *holding) { h.writing = m.gang.run.UID })
 	}
 	g, name := m.gang, leaseName(m.pod)
+	g.leased = true
 	cohort, _ := strconv.ParseInt(m.pod.Labels[rqv1.LabelCohort], 10, 32)
 	labels := map[string]string{rqv1.LabelPodUID: string(pod)}
 	for _, key := range []string{rqv1.LabelRun, rqv1.LabelGroupIndex, rqv1.LabelRole, rqv1.LabelCohort, rqv1.LabelIndex} {

@@ -26,7 +26,11 @@ type ledger struct {
 // of it, whatever a pod says. Shards take nothing over.
 func (led *ledger) note(l *lease) {
 	g := led.roster.gangs[types.UID(l.charge.Run)]
-	if g == nil || g.over() || l.charge.Role == rqv1.RoleBorrowed {
+	if g == nil {
+		return
+	}
+	g.leased = true
+	if g.over() || l.charge.Role == rqv1.RoleBorrowed {
 		return
 	}
 	if last := g.latest[l.part]; last != nil && last.pod != l.pod && last.charge.Start.After(l.charge.Start) {
@@ -55,6 +59,7 @@ func (led *ledger) noteClosed(l *rqv1.Lease, charge budget.Charge) {
 	if g == nil {
 		return
 	}
+	g.leased = true
 	if last := g.latest[entry.part]; g.started() || last != nil && last.pod == entry.pod {
 		led.note(entry)
 	}

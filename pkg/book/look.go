@@ -51,8 +51,9 @@ type Look struct {
 	Shape  *plan.Refusal
 	// AtRest says that the Run has ended and nothing of that end is still to come.
 	AtRest bool
-	// Unpaid says that nobody can pay for the Run, so that it gets no pods.
-	Unpaid bool
+	// Unpaid says that nobody can pay for the Run, so that it gets no pods, and HadLease that a pod of it has had a Lease,
+	// also one that is closed.
+	Unpaid, HadLease bool
 	Prospect
 	// Cuts are what Reservations that are activating do to the Run, in the order of their activation.
 	Cuts []rank.Cut

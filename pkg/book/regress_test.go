@@ -188,10 +188,10 @@ func TestARunThatNeverFitsKeepsNoRoomFromOthers(t *testing.T) {
 	})
 }
 
-// A rank whose pods come and go before its Run has said anything is numbered on: nothing but the Run's Service and a
-// closed Lease tell that it has had a pod.
+// A rank whose pods come and go before its Run has said anything is numbered on, by whoever leads: nothing but a closed
+// Lease tells that it has had a pod.
 func TestARankIsNumberedOnBeforeItsRunSaysAnything(t *testing.T) {
-	tell(t, func(w *world) {
+	tellStorm(t, func(w *storm) {
 		w.addNode("n0", "d0")
 		w.setBudget("a", "org:a", 2)
 		w.submit("run0", "org:a", 1, 1, 2)
@@ -202,6 +202,7 @@ func TestARankIsNumberedOnBeforeItsRunSaysAnything(t *testing.T) {
 				w.t.Fatalf("the epoch is %s, want %s, of %+v", got, epoch, w.Runs["run0"].Status)
 			}
 			w.DeletePod(pod)
+			w.restart()
 			w.reconcile("run0")
 		}
 	})

@@ -26,6 +26,6 @@ func newAPI(o *Options, gone *endedPods, tell statusWriter, lost func(budgets []
 		leaseCloser:       leaseCloser{book: o.Book, client: o.Client, lost: lost},
 		runDeleter:        runDeleter{client: o.Client, refused: &sync.Once{}},
 		statusWriter:      tell,
-		reservationWriter: reservationWriter{book: o.Book, client: o.Client, events: o.Events},
+		reservationWriter: reservationWriter{book: o.Book, client: o.Client, events: o.events},
 	}
 }

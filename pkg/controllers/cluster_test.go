@@ -56,7 +56,7 @@ func (c *cluster) restart() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	o := &Options{Args: args, Book: book.New(args), Clock: c.clock, Kube: c.kube, Client: c.kinds, Events: c.told}
+	o := &Options{Args: args, Book: book.New(args), Clock: c.clock, Kube: c.kube, Client: c.kinds, events: c.told}
 	if c.reconciler != nil {
 		c.shutDown()
 	}

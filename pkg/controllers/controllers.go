@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +24,7 @@ type Controllers struct {
 	book    *book.Book
 	clock   clock.Clock
 	kube    kubernetes.Interface
+	told    *reporter
 	watches *watches
 	runs    *reconciler
 	nodes   *nodeJudge
@@ -55,21 +57,22 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 
 // New returns controllers that do nothing until they are started.
 func New(o Options) (*Controllers, error) {
-	o.Events = shortNotes{o.Events}
+	told := newReporter(o.EventsClient, o.Clock, o.Name)
+	o.events = told
 	w := newWatches(o.Client, o.Kube)
 	seen := newNodeWatch(o.Args)
-	limit := &lossLimit{book: o.Book, kube: o.Kube, events: o.Events, clock: o.Clock, seen: seen}
+	limit := &lossLimit{book: o.Book, kube: o.Kube, events: o.events, clock: o.Clock, seen: seen}
 	c := &Controllers{
-		book: o.Book, clock: o.Clock, kube: o.Kube, watches: w, contact: seen.contact, limit: limit,
-		nodes: &nodeJudge{book: o.Book, kube: o.Kube, events: o.Events, clock: o.Clock, leads: o.Holds, leases: w.leases,
+		book: o.Book, clock: o.Clock, kube: o.Kube, told: told, watches: w, contact: seen.contact, limit: limit,
+		nodes: &nodeJudge{book: o.Book, kube: o.Kube, events: o.events, clock: o.Clock, leads: o.Holds, leases: w.leases,
 			seen: seen, limit: limit},
 		ledger:  newLedger(o.Book, o.Client, o.Kube, o.Clock, o.Args.LedgerRetention.Duration),
-		budgets: &budgetReporter{book: o.Book, client: o.Client, events: o.Events, clock: o.Clock, watched: w.budgets},
+		budgets: &budgetReporter{book: o.Book, client: o.Client, events: o.events, clock: o.Clock, watched: w.budgets},
 		dates: &dates{book: o.Book, client: o.Client, clock: o.Clock, reservations: w.reservations,
 			retention: o.Args.LedgerRetention.Duration},
-		brakes:  &brakes{book: o.Book, kube: o.Kube, events: o.Events, clock: o.Clock},
+		brakes:  &brakes{book: o.Book, kube: o.Kube, events: o.events, clock: o.Clock},
 		lottery: &lottery{book: o.Book, kube: o.Kube, clock: o.Clock},
-		leftOut: &leftOut{book: o.Book, events: o.Events, clock: o.Clock},
+		leftOut: &leftOut{book: o.Book, events: o.events, clock: o.Clock},
 		audit:   newAuditor(&o, w, seen.contact),
 	}
 	c.runs = newReconciler(&o, w, c.ledger.settled.storeSoon)
@@ -88,6 +91,9 @@ func New(o Options) (*Controllers, error) {
 	return c, seen.follow(w, o.Shared.Core().V1().Nodes().Informer(), o.Clock)
 }
 
+// Events makes events of what is told of Runs and their pods, from Start on.
+func (c *Controllers) Events() events.EventRecorder { return c.told }
+
 // Start feeds the book from now on. Once leading is closed it reads the ledger anew, lets decisions begin and
 // reconciles, until the context ends.
 func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
@@ -95,6 +101,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	defer c.runs.shutDown()
 	go c.answer(ctx)
 	go c.contact.keep(ctx, c.kube, c.clock)
+	go c.told.watch(ctx)
 	if err := awaitKinds(ctx, c.kube); err != nil {
 		return
 	}

@@ -21,8 +21,14 @@ type Options struct {
 	Kube   kubernetes.Interface
 	Client client.WithWatch
 	Shared informers.SharedInformerFactory
-	Events events.EventRecorder
-	Clock  clock.Clock
+	// EventsClient writes events. Its rate limiter is its own: they take no turn from pods and bindings.
+	EventsClient kubernetes.Interface
+	// Name is what events say who tells them.
+	Name  string
+	Clock clock.Clock
 	// Holds reports whether this process still leads. What it may not write without that, its clients refuse.
 	Holds func() bool
+
+	// events makes events: New sees to that.
+	events events.EventRecorder
 }

@@ -22,11 +22,11 @@ type podWriter struct {
 	clock clock.PassiveClock
 }
 
-// CreateService makes a Run's Service, and reports whether it was not there.
-func (p podWriter) CreateService(ctx context.Context, service *corev1.Service) (bool, error) {
+// CreateService makes a Run's Service, unless it is there.
+func (p podWriter) CreateService(ctx context.Context, service *corev1.Service) error {
 	services := p.kube.CoreV1().Services(service.Namespace)
 	_, err := services.Create(ctx, service, metav1.CreateOptions{})
-	return err == nil, made(ctx, "Service", service, err, services.Get)
+	return made(ctx, "Service", service, err, services.Get)
 }
 
 // CreatePods makes pods, unless they are there, until one is not taken.

@@ -40,7 +40,7 @@ type reconciler struct {
 // changed.
 func newReconciler(o *Options, w *watches, lost func(budgets []string)) *reconciler {
 	r := &reconciler{watches: w, book: o.Book,
-		tell:    statusWriter{client: o.Client, events: o.Events, clock: o.Clock, written: &sync.Map{}},
+		tell:    statusWriter{client: o.Client, events: o.events, clock: o.Clock, written: &sync.Map{}},
 		lanes:   newLanes(),
 		retries: workqueue.NewTypedDelayingQueue[types.NamespacedName](),
 	}

@@ -77,7 +77,7 @@ func (s statusWriter) tell(run *rqv1.Run, status *rqv1.RunStatus) {
 		}
 		s.events.Eventf(reference(run), nil, severity, is.Reason, "Account", "%s", is.Message)
 	}
-	if run.Status.Phase == status.Phase && run.Status.Message == status.Message {
+	if run.Status.Phase == status.Phase && run.Status.Message == status.Message || plain(run, status) {
 		return
 	}
 	severity := corev1.EventTypeNormal
@@ -85,6 +85,17 @@ func (s statusWriter) tell(run *rqv1.Run, status *rqv1.RunStatus) {
 		severity = corev1.EventTypeWarning
 	}
 	s.events.Eventf(reference(run), nil, severity, string(status.Phase), "Reconcile", "%s", status.Message)
+}
+
+// plain reports whether all that a status tells is that the Run has started, or completed: its conditions say so too,
+// and when. A Run that fares as it should is to cost six writes, not eight. Shards start one by one, and it is told
+// what the others wait for.
+func plain(run *rqv1.Run, status *rqv1.RunStatus) bool {
+	if status.Phase == rqv1.RunRunning && run.Status.Phase != rqv1.RunRunning {
+		started := meta.FindStatusCondition(status.Conditions, rqv1.ConditionStarted)
+		return started != nil && started.Reason == "Started" && !run.Spec.Opportunistic
+	}
+	return status.Phase == rqv1.RunCompleted
 }
 
 // unsaid tells that pods go and that the Run's status cannot say so.

@@ -53,13 +53,26 @@ func TestWhatAStatusTells(t *testing.T) {
 	risk := func(status metav1.ConditionStatus, message string) []metav1.Condition {
 		return []metav1.Condition{{Type: rqv1.ConditionAtRisk, Status: status, Reason: "Risk", Message: message}}
 	}
+	started := func(reason string) []metav1.Condition {
+		return []metav1.Condition{{Type: rqv1.ConditionStarted, Status: metav1.ConditionTrue, Reason: reason}}
+	}
 	for name, c := range map[string]struct {
-		was, is rqv1.RunStatus
-		want    []string
+		was, is       rqv1.RunStatus
+		opportunistic bool
+		want          []string
 	}{
 		"nothing": {},
-		"a start": {is: rqv1.RunStatus{Phase: rqv1.RunRunning, Message: "bound"},
+		"a start": {is: rqv1.RunStatus{Phase: rqv1.RunRunning, Message: "bound", Conditions: started("Started")}},
+		"a start that is no plain one": {is: rqv1.RunStatus{Phase: rqv1.RunRunning, Message: "replacing",
+			Conditions: started("Replacing")}, want: []string{"Normal Running replacing"}},
+		"a width that is back": {was: rqv1.RunStatus{Phase: rqv1.RunRunning, Message: "replacing"},
+			is:   rqv1.RunStatus{Phase: rqv1.RunRunning, Message: "bound", Conditions: started("Started")},
 			want: []string{"Normal Running bound"}},
+		"shards that start, and others that wait": {is: rqv1.RunStatus{Phase: rqv1.RunRunning,
+			Message: "2 of 8 shards run; the others wait", Conditions: started("Started")}, opportunistic: true,
+			want: []string{"Normal Running 2 of 8 shards run; the others wait"}},
+		"a completion": {was: rqv1.RunStatus{Phase: rqv1.RunRunning, Message: "bound"},
+			is: rqv1.RunStatus{Phase: rqv1.RunCompleted, Message: "all pods"}},
 		"a failure": {is: rqv1.RunStatus{Phase: rqv1.RunFailed, Message: "rank 0"},
 			want: []string{"Warning Failed rank 0"}},
 		"a new message": {was: rqv1.RunStatus{Phase: rqv1.RunRunning, Message: "a"},
@@ -75,7 +88,7 @@ func TestWhatAStatusTells(t *testing.T) {
 	} {
 		recorder := events.NewFakeRecorder(10)
 		run := runAt("1")
-		run.Status = c.was
+		run.Status, run.Spec.Opportunistic = c.was, c.opportunistic
 		statusWriter{events: recorder}.tell(run, &c.is)
 		if diff := cmp.Diff(c.want, told(recorder)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -64,7 +64,7 @@ func TestAStatusThatIsRefusedHoldsUpNoDeletion(t *testing.T) {
 		pods := []*corev1.Pod{rankOf(0, corev1.PodFailed), rankOf(1, corev1.PodRunning)}
 		kube := fake.NewClientset(pods[0], pods[1])
 		recorder := events.NewFakeRecorder(10)
-		c := reconciling(t, Options{Kube: kube, Client: &answers{status: writes{err: test.err}}, Events: recorder})
+		c := reconciling(t, Options{Kube: kube, Client: &answers{status: writes{err: test.err}}, events: recorder})
 		run := runAt("1")
 		run.Status.Phase = rqv1.RunRunning
 		run.Spec = rqv1.RunSpec{Owner: "o", Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: 16}}
@@ -140,7 +140,7 @@ func TestAWidthThatIsToldFirstIsCounted(t *testing.T) {
 		}
 		return count
 	}
-	c := reconciling(t, Options{Kube: fake.NewClientset(), Client: &answers{}, Events: events.NewFakeRecorder(10)})
+	c := reconciling(t, Options{Kube: fake.NewClientset(), Client: &answers{}, events: events.NewFakeRecorder(10)})
 	var o lifecycle.Observed
 	o.Run = runAt("1")
 	o.Run.Status = rqv1.RunStatus{Phase: rqv1.RunRunning, Width: &rqv1.RunWidth{Granted: 32}}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
@@ -20,7 +22,7 @@ func Decide(o Observed) Decision {
 	if s.goesOn() {
 		d.Close = doubted(d.Close)
 		d.Replace, d.Create = absent(s)
-		if len(d.Create) > 0 && !saysRunning(f.Run) { // one that runs has had it since it started
+		if lookedUp(f, d.Create) {
 			d.Service = service(f.Run)
 		}
 		d.After, d.Retry = untilDue(s), untilRetry(f)
@@ -36,6 +38,16 @@ func expires(f *facts) bool {
 	at, goes := f.Run.ExpiresAt(f.FinishedRunTTL)
 	return goes && !f.Now.Before(at) && f.AtRest && !slices.ContainsFunc(f.Pods, f.heldBy) &&
 		!slices.ContainsFunc(f.Leases, func(l *rqv1.Lease) bool { return l.Spec.RunRef.UID == f.Run.UID })
+}
+
+// lookedUp reports whether pods are the first of their Run that others look up, so that it may have no Service yet. A
+// Run that began alone may go on in more pods, if only smaller nodes are left.
+func lookedUp(f *facts, pods []*corev1.Pod) bool {
+	named := func(pod *corev1.Pod) bool { return pod.Spec.Subdomain != "" }
+	return slices.ContainsFunc(pods, named) && !slices.ContainsFunc(f.Pods, func(pod *corev1.Pod) bool {
+		run, ok := f.runOf(pod)
+		return ok && run == f.Run.UID && named(pod)
+	})
 }
 
 // Withdrawn returns the deletions of all pods of a Run.

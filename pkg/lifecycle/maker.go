@@ -68,7 +68,7 @@ func (m *maker) requestGPUs(spec *corev1.PodSpec) {
 func (m *maker) identity(index int) []corev1.EnvVar {
 	world := max(int(m.run.Spec.Resources.TotalGPUs), m.shape.GPUs()) / m.shape.GPUsPerPod
 	number, pods := strconv.Itoa(index), strconv.Itoa(world)
-	address, port := rank.Part{}.PodName(m.run.Name)+"."+m.run.Name, strconv.Itoa(RendezvousPort)
+	address, port := m.address(), strconv.Itoa(RendezvousPort)
 	return []corev1.EnvVar{
 		{Name: "RANK", Value: number},
 		{Name: "WORLD_SIZE", Value: pods},
@@ -85,6 +85,23 @@ func (m *maker) identity(index int) []corev1.EnvVar {
 		{Name: epochVariable, Value: "0"},
 		{Name: "JOBTREE_GROUP_INDEX", Value: m.groupLabel(rank.Part{Index: index})},
 	}
+}
+
+// address is where rank 0 is.
+func (m *maker) address() string {
+	if alone(m.run, m.shape) {
+		return "localhost"
+	}
+	return rank.Part{}.PodName(m.run.Name) + "." + m.run.Name
+}
+
+// alone reports whether a Run of a shape never has a second pod, spares included: nobody looks up where its pod is.
+func alone(run *rqv1.Run, shape plan.Demand) bool {
+	widest := run.Spec.Resources.TotalGPUs
+	if m := run.Spec.Malleable; m != nil {
+		widest = m.MaxTotalGPUs
+	}
+	return int(widest) == shape.GPUsPerPod && shape.SparesPerGroup == 0
 }
 
 // enduring puts those tolerations first by which nobody else ends the pods of a node that may be lost (R25): the first
@@ -115,7 +132,7 @@ func (m *maker) expectedNodes() string {
 }
 
 // service returns the headless Service that gives every rank a name: RUN-INDEX.RUN. Ranks find each other before they
-// are ready; spares have none.
+// are ready; spares have none, and a Run that is alone needs none.
 func service(run *rqv1.Run) *corev1.Service {
 	role := string(rank.RoleOf(&run.Spec, rank.Part{}))
 	return &corev1.Service{

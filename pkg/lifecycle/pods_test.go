@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	v1helper "k8s.io/kubernetes/pkg/apis/core/v1/helper"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
 // A Run that was there before admission refused it may have a template that says what only the scheduler says.
@@ -102,5 +104,51 @@ func TestPodsOutlastTheTaintsOfLostNodes(t *testing.T) {
 	}
 	if n := len(o.Run.Spec.Template.Spec.Tolerations); n != len(own) {
 		t.Errorf("the template has %d tolerations", n)
+	}
+}
+
+// TestARunOfOnePodHasNoService: only pods that others look for have a name that a Service gives them.
+func TestARunOfOnePodHasNoService(t *testing.T) {
+	width := func(most int32) *rqv1.RunMalleable {
+		return &rqv1.RunMalleable{MinTotalGPUs: 8, MaxTotalGPUs: most, StepGPUs: 8}
+	}
+	eight, two := int32(8), int32(2)
+	for name, c := range map[string]struct {
+		spec    rqv1.RunSpec
+		service bool
+	}{
+		"one pod":               {spec: rqv1.RunSpec{}},
+		"that cannot grow":      {spec: rqv1.RunSpec{Malleable: width(8)}},
+		"that may grow":         {spec: rqv1.RunSpec{Malleable: width(16)}, service: true},
+		"and a spare":           {spec: rqv1.RunSpec{SparesPerGroup: &eight}, service: true},
+		"four pods in one node": {spec: rqv1.RunSpec{Resources: rqv1.RunResources{GPUsPerPod: &two}}, service: true},
+	} {
+		o := scene(func(o *Observed) {
+			spec := c.spec
+			spec.Owner = o.Run.Spec.Owner
+			spec.Resources.GPUType, spec.Resources.TotalGPUs = o.Run.Spec.Resources.GPUType, 8
+			o.Run.Spec = spec
+			o.Demand, o.Shape = plan.DemandOf(&spec, 0, 8)
+		})
+		d := Decide(o)
+		if len(d.Create) == 0 {
+			t.Fatalf("%s: no pods are made", name)
+		}
+		subdomain, address := "", "localhost"
+		if c.service {
+			subdomain, address = "run", "run-0.run"
+		}
+		pod := d.Create[0]
+		got := map[string]string{"subdomain": pod.Spec.Subdomain, "hostname": pod.Spec.Hostname}
+		for _, v := range pod.Spec.Containers[0].Env {
+			if strings.Contains(v.Name, "ADDR") || strings.Contains(v.Name, "ENDPOINT") {
+				got[v.Name] = v.Value
+			}
+		}
+		want := map[string]string{"subdomain": subdomain, "hostname": "run-0", "MASTER_ADDR": address,
+			"PET_MASTER_ADDR": address, "PET_RDZV_ENDPOINT": address + ":29500"}
+		if diff := cmp.Diff(want, got); diff != "" || (d.Service != nil) != c.service {
+			t.Errorf("%s: a Service %v; (-want +got):\n%s", name, d.Service != nil, diff)
+		}
 	}
 }

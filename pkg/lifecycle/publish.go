@@ -51,14 +51,12 @@ func forecastOf(p *forecast.Promise) *rqv1.Forecast {
 		Remedies: p.Remedies}
 }
 
-// tells reports whether a status says something new: anything but the countdown, or that once it has halved.
+// tells reports whether a status says something new: anything but the countdown, which only says how much time was left
+// when the status was written.
 func tells(was, next *rqv1.ReservationStatus) bool {
 	a, b := *was, *next
 	a.CountdownSeconds, b.CountdownSeconds = nil, nil
-	if !equality.Semantic.DeepEqual(a, b) || was.CountdownSeconds == nil {
-		return true
-	}
-	return *next.CountdownSeconds < *was.CountdownSeconds && *next.CountdownSeconds <= *was.CountdownSeconds/2
+	return !equality.Semantic.DeepEqual(a, b) || was.CountdownSeconds == nil
 }
 
 // publish writes what has been decided in two steps: the conflict set that the draw is about, in the slice that the

@@ -31,6 +31,9 @@ func (m *maker) newRank(index int) *corev1.Pod {
 	spec.SchedulerName, spec.SchedulingGates, spec.NodeName = rqv1.SchedulerName, nil, ""
 	spec.RestartPolicy = cmp.Or(spec.RestartPolicy, corev1.RestartPolicyNever)
 	spec.Hostname, spec.Subdomain = pod.Name, m.run.Name
+	if alone(m.run, m.shape) {
+		spec.Subdomain = ""
+	}
 	if len(spec.Containers) == 0 {
 		spec.Containers = []corev1.Container{{Name: "pause", Image: m.rules.PauseImage, SecurityContext: leastPrivilege()}}
 		spec.TerminationGracePeriodSeconds = new(int64)

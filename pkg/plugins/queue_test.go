@@ -217,23 +217,37 @@ func (r recorder) Eventf(regarding, _ runtime.Object, _, reason, _, _ string, _ 
 	r.to.told = append(r.to.told, fmt.Sprintf("%s %s", reason, regarding.(metav1.Object).GetName()))
 }
 
-// TestWithoutScheduledEvents tells everything but that a pod of a Run is bound, which its Lease tells.
-func TestWithoutScheduledEvents(t *testing.T) {
-	l, web := &loud{}, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-	s := &scheduler.Scheduler{Profiles: profile.Map{"jobtree": l}}
-	WithoutScheduledEvents(s)
-	for _, to := range []events.EventRecorderLogger{s.Profiles["jobtree"].EventRecorder(),
-		s.Profiles["jobtree"].EventRecorder().WithLogger(klog.Background())} {
-		l.told = nil
-		for _, reason := range []string{"Scheduled", "FailedScheduling"} {
-			to.Eventf(rankOf("run", 0), nil, corev1.EventTypeNormal, reason, "Binding", "")
-			to.Eventf(web, nil, corev1.EventTypeNormal, reason, "Binding", "")
-			to.Eventf(nodeNamed("n0"), nil, corev1.EventTypeNormal, reason, "Binding", "")
+// TestTellOfRuns tells everything but that a pod of a Run is scheduled, which its Lease tells; of pods of Runs
+// elsewhere, if there is somewhere else.
+func TestTellOfRuns(t *testing.T) {
+	web := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	others := []string{"Scheduled web", "Scheduled n0", "FailedScheduling web", "FailedScheduling n0"}
+	for name, c := range map[string]struct {
+		elsewhere bool
+		own       []string
+		runs      []string
+	}{
+		"elsewhere": {elsewhere: true, own: others, runs: []string{"FailedScheduling run-0"}},
+		"itself":    {own: slices.Insert(slices.Clone(others), 2, "FailedScheduling run-0")},
+	} {
+		own, runs := &loud{}, &loud{}
+		s := &scheduler.Scheduler{Profiles: profile.Map{"jobtree": own}}
+		var to events.EventRecorder
+		if c.elsewhere {
+			to = runs.EventRecorder()
 		}
-		want := []string{"Scheduled web", "Scheduled n0", "FailedScheduling run-0", "FailedScheduling web",
-			"FailedScheduling n0"}
-		if diff := cmp.Diff(want, l.told); diff != "" {
-			t.Errorf("told (-want +got):\n%s", diff)
+		TellOfRuns(s, to)
+		for _, to := range []events.EventRecorderLogger{s.Profiles["jobtree"].EventRecorder(),
+			s.Profiles["jobtree"].EventRecorder().WithLogger(klog.Background())} {
+			own.told, runs.told = nil, nil
+			for _, reason := range []string{"Scheduled", "FailedScheduling"} {
+				to.Eventf(rankOf("run", 0), nil, corev1.EventTypeNormal, reason, "Binding", "")
+				to.Eventf(web, nil, corev1.EventTypeNormal, reason, "Binding", "")
+				to.Eventf(nodeNamed("n0"), nil, corev1.EventTypeNormal, reason, "Binding", "")
+			}
+			if diff := cmp.Diff([][]string{c.own, c.runs}, [][]string{own.told, runs.told}); diff != "" {
+				t.Errorf("%s: told (-want +got):\n%s", name, diff)
+			}
 		}
 	}
 }

@@ -27,8 +27,8 @@ type API interface {
 	CloseLeases(ctx context.Context, leases []*rqv1.Lease) ([]*rqv1.Lease, error)
 	// DeleteRun deletes the Run as it was observed, and no other: one that has been edited stays.
 	DeleteRun(ctx context.Context, run *rqv1.Run) error
-	// CreateService reports whether the Run's Service was made just now.
-	CreateService(ctx context.Context, service *corev1.Service) (made bool, err error)
+	// CreateService makes a Run's Service; a name that something else has is NameTaken.
+	CreateService(ctx context.Context, service *corev1.Service) error
 	// CreatePods stops at the first pod that is not taken: what is held against one pod of a gang is held against
 	// all. A name that something else has is NameTaken.
 	CreatePods(ctx context.Context, pods []*corev1.Pod) error

@@ -95,7 +95,7 @@ func (r *Runs) See(objects book.Objects) (lifecycle.Observed, error) {
 //   - the status comes first where nothing would tell any more, without the pods, what it says; one that is refused for
 //     what it says would be the next time too, and keeps no pod from going;
 //   - pods that replace lost ranks are made before the Leases close that tell of the loss;
-//   - other pods are made once their ranks' earlier Leases are closed and the Service is there, and numbered by both;
+//   - other pods are made once their ranks' earlier Leases, which number them, are closed and the Service is there;
 //   - any other status comes last, and says what has been done. A Run that leaves no room to say that it runs does not:
 //     its time would never be over, and nobody could cut it.
 func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.Decision) (Outcome, error) {
@@ -125,7 +125,7 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 		return out, err
 	}
 	if problem == nil {
-		problem = r.create(ctx, o.Run, &d, closed)
+		problem = r.create(ctx, &o, &d, closed)
 	}
 	r.note(&o, problem)
 	out.Retry = d.Retry
@@ -155,17 +155,16 @@ const behindRest = 5 * time.Second
 // unsaidRest is how long a Run gets no pods whose status could not say that it runs.
 const unsaidRest = 5 * time.Minute
 
-// create makes what a Run lacks, the Service first: a Run that has had one before may have had pods.
-func (r *Runs) create(ctx context.Context, run *rqv1.Run, d *lifecycle.Decision, closed []*rqv1.Lease) error {
-	first := false
+// create makes what a Run lacks, the Service first. The ledger need not be read for one that has had no Lease and has
+// said nothing.
+func (r *Runs) create(ctx context.Context, o *lifecycle.Observed, d *lifecycle.Decision, closed []*rqv1.Lease) error {
 	if d.Service != nil {
-		made, err := r.api.CreateService(ctx, d.Service)
-		if err != nil {
+		if err := r.api.CreateService(ctx, d.Service); err != nil {
 			return err
 		}
-		first = made && len(run.Status.Conditions) == 0 // else somebody has deleted it
 	}
-	if err := r.numberEpochs(ctx, run, d.Create, closed, first); err != nil {
+	first := !o.HadLease && (o.Run == nil || len(o.Run.Status.Conditions) == 0)
+	if err := r.numberEpochs(ctx, o.Run, d.Create, closed, first); err != nil {
 		return err
 	}
 	return r.createPods(ctx, d.Create)

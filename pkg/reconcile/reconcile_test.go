@@ -34,9 +34,7 @@ type recorder struct {
 	fails map[string]error
 	no    map[string]bool // the questions that are answered with no
 	alive map[types.UID]bool
-	// served is whether the Run's Service is there.
-	served bool
-	ranks  []map[string]string
+	ranks []map[string]string
 }
 
 func (r *recorder) call(what string, objects ...string) error {
@@ -95,8 +93,8 @@ func (r *recorder) CloseLeases(_ context.Context, leases []*rqv1.Lease) ([]*rqv1
 	return leases, r.call("close", names...)
 }
 
-func (r *recorder) CreateService(_ context.Context, s *corev1.Service) (bool, error) {
-	return !r.served, r.call("service", s.Name)
+func (r *recorder) CreateService(_ context.Context, s *corev1.Service) error {
+	return r.call("service", s.Name)
 }
 
 func (r *recorder) CreatePods(_ context.Context, pods []*corev1.Pod) error {
@@ -253,21 +251,21 @@ func leaseName(rank string) string {
 	return questionOf(&lifecycle.Deletion{Pod: podOf(rank), If: lifecycle.Unpaid}).Lease.Name
 }
 
-// TestARunThatHasItsServiceMayHaveHadPods has a pod made of a Run of which nothing else tells that it has had one
-// before.
-func TestARunThatHasItsServiceMayHaveHadPods(t *testing.T) {
-	said := []metav1.Condition{{Type: rqv1.ConditionStarted}}
+// TestARunMayHaveHadPods has a pod made of a Run: it is the rank's first only if no Lease of the Run is known and the
+// Run has said nothing.
+func TestARunMayHaveHadPods(t *testing.T) {
+	first, later := []string{"service train", "create train-1"}, []string{"service train", "ranks 1", "create train-1"}
 	for name, c := range map[string]struct {
-		served     bool
+		had        bool
 		conditions []metav1.Condition
 		want       []string
 	}{
-		"the first":              {want: []string{"service train", "create train-1"}},
-		"a later one":            {served: true, want: []string{"service train", "ranks 1", "create train-1"}},
-		"whose Service was lost": {conditions: said, want: []string{"service train", "ranks 1", "create train-1"}},
+		"a new one":               {want: first},
+		"one that had a Lease":    {had: true, want: later},
+		"one that said something": {conditions: []metav1.Condition{{Type: rqv1.ConditionStarted}}, want: later},
 	} {
-		api, o, d := &recorder{served: c.served}, observed(), everything()
-		o.Run.Status.Conditions = c.conditions
+		api, o, d := &recorder{}, observed(), everything()
+		o.Run.Status.Conditions, o.HadLease = c.conditions, c.had
 		if _, err := New(nil, api, lifecycle.Rules{}, nil).CarryOut(t.Context(), o,
 			lifecycle.Decision{Service: d.Service, Create: d.Create}); err != nil {
 			t.Fatal(err)

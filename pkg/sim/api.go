@@ -131,13 +131,9 @@ func (s server) DeleteRun(_ context.Context, run *rqv1.Run) error {
 }
 
 // CreateService makes a Run's Service.
-func (s server) CreateService(_ context.Context, service *corev1.Service) (made bool, err error) {
+func (s server) CreateService(_ context.Context, service *corev1.Service) error {
 	run, _ := rank.RunOf(service)
-	err = s.write(Services, service.Name, func() {
-		made = s.services[service.Name] != run
-		s.services[service.Name] = run
-	})
-	return made, err
+	return s.write(Services, service.Name, func() { s.services[service.Name] = run })
 }
 
 // CreatePods makes pods, as far as they are taken and not there.
@@ -147,6 +143,9 @@ func (s server) CreatePods(_ context.Context, pods []*corev1.Pod) error {
 			continue
 		}
 		s.checkEpoch(pod)
+		if run := types.UID(pod.Labels[rqv1.LabelRunUID]); pod.Spec.Subdomain != "" && s.services[pod.Spec.Subdomain] != run {
+			s.violated("pod %s has a subdomain, and its Run no Service", pod.Name)
+		}
 		err := s.write(Creations, pod.Name, func() {
 			pod.UID, pod.CreationTimestamp = s.UID(), metav1.NewTime(s.Now.Truncate(time.Second))
 			s.SetPod(pod)

@@ -24,6 +24,8 @@ type Options struct {
 	Scheduler bool
 	// Kwok starts kwok, which plays the kubelet of every Node annotated kwok.x-k8s.io/node: fake. Default: off.
 	Kwok bool
+	// Audit has the API server log what the scheduler's service account writes, in AuditLog. Default: off.
+	Audit bool
 	// Detached lets the processes outlive this one. Default: they are killed when this process ends, however it ends.
 	Detached bool
 }

@@ -88,7 +88,11 @@ func (c *ControlPlane) etcd() (*Process, error) {
 }
 
 func (c *ControlPlane) apiServer() (*Process, error) {
-	return c.process("kube-apiserver", "kube-apiserver",
+	audit, err := c.auditFlags()
+	if err != nil {
+		return nil, err
+	}
+	return c.process("kube-apiserver", "kube-apiserver", append(audit,
 		"--etcd-servers=http://"+c.etcdAddress,
 		"--bind-address=127.0.0.1",
 		"--secure-port="+portOf(c.address),
@@ -106,5 +110,5 @@ func (c *ControlPlane) apiServer() (*Process, error) {
 		"--authorization-mode=RBAC",
 		"--endpoint-reconciler-type=none", // an Endpoints object may not hold a loopback address
 		"--allow-privileged",
-	)
+	)...)
 }

@@ -75,7 +75,7 @@ func newJobtree(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk
 	known, clock := book.New(args), clock.RealClock{}
 	c, err := controllers.New(controllers.Options{
 		Args: args, Book: known, Kube: handle.ClientSet(), Client: client, Shared: handle.SharedInformerFactory(),
-		Events: handle.EventRecorder(), Clock: clock, Holds: func() bool { return true },
+		Name: "jobtree", Clock: clock, Holds: func() bool { return true },
 	})
 	if err != nil {
 		return nil, err

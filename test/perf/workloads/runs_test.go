@@ -29,7 +29,7 @@ const submitters = 30
 // waits for pods which it did not create itself.
 func submit(s *stopwatch) perf.NodeUpdateFn {
 	return func(tCtx ktesting.TContext, sched *scheduler.Scheduler, _ *perf.Workload, nodes *corev1.NodeList) error {
-		plugins.WithoutScheduledEvents(sched) // as cmd/scheduler does
+		plugins.TellOfRuns(sched, nil) // nearly as cmd/scheduler does
 		c, err := controllers.NewClient(tCtx.RESTConfig())
 		if err != nil {
 			return err
