@@ -75,9 +75,18 @@ func (a *agenda) setPromise(g *gang, p *forecast.Promise) {
 		}
 	}
 	if g.run != nil {
-		a.mail.reconcile(keyOf(g.run), lane.Date)
+		a.mail.reconcile(keyOf(g.run), a.workOn(g))
 	}
 	a.signalDue()
+}
+
+// workOn returns what is to be done for a gang whose promise has changed. One that has come is acted upon as soon as
+// its Reservation is committed to: others are about to be told to go, or to give back what is on loan.
+func (a *agenda) workOn(g *gang) lane.Work {
+	if p := g.promise; p != nil && p.Cuts && !p.At.After(g.looked) && !a.committedTo(g) {
+		return lane.Cut
+	}
+	return lane.Date
 }
 
 // threaten notes which Runs a promise may cut, or that it no longer does.

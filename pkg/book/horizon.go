@@ -60,8 +60,7 @@ func (f *horizon) stateFor(g *gang, now time.Time) forecast.State {
 		},
 		Notice: f.args.NoticePeriod.Duration,
 	}
-	again := latest(g.asksAgain, f.agenda.reservations.missed(g.run.UID).Add(f.args.ReservationLead.Duration))
-	if f.candidates.lent(g) && !now.Before(again) {
+	if f.candidates.lent(g) && !now.Before(f.asksAgain(g)) {
 		state.Loans = func(domains map[string]bool, at time.Time) []resolver.Candidate {
 			return f.candidates.loans(g, domains, at, now)
 		}
@@ -90,6 +89,11 @@ func (f *horizon) stateFor(g *gang, now time.Time) forecast.State {
 	slices.SortFunc(state.Shields, time.Time.Compare)
 	state.Shields = slices.CompactFunc(state.Shields, time.Time.Equal)
 	return state
+}
+
+// asksAgain returns from when on a gang may ask for what is on loan, if that has come to nothing.
+func (f *horizon) asksAgain(g *gang) time.Time {
+	return latest(g.asksAgain, f.agenda.reservations.missed(g.run.UID).Add(f.args.ReservationLead.Duration))
 }
 
 // earliest returns when a gang can start, with nobody cut on nodes where something is stuck if there is another way:

@@ -6,9 +6,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/brake"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 )
 
 // lends has run0 grow from its total of 8 GPUs to 24 on a fleet of 24, beside nobody.
@@ -146,4 +148,78 @@ func TestAReturnSurvivesARestart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// stands asserts that nobody is planned again and again at one instant.
+func (s *storm) stands() {
+	for range 20 {
+		next, ok := s.Book.NextDue()
+		if !ok || next.After(s.Now) {
+			return
+		}
+		s.work()
+		s.Book.Due(s.Now)
+		s.Act()
+		s.work()
+	}
+	s.t.Errorf("there is something to be done at %s all the time:\n%s", s.Now, s.story())
+}
+
+// What an older Run is promised whose date stands still is not given back to a younger one, which waits quietly.
+func TestAYoungerRunWaitsBehindADateThatStandsStill(t *testing.T) {
+	for name, hold := range map[string]func(s *storm){
+		"cuts are paused": func(s *storm) { s.Book.SetBrake(brake.State{Paused: true, Word: brake.Word{By: "ops"}}) },
+		"no cuts are allowed": func(s *storm) {
+			none := int32(0)
+			s.limit = &none
+			s.Book.LimitCuts(none)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tellStorm(t, func(s *storm) {
+				lends(s)
+				hold(s)
+				s.submit("run1", "org:b", 3, 1, 8)
+				s.passes(reservationLead + time.Minute)
+				s.submit("run2", "org:b", 1, 1, 8)
+				for range 3 {
+					s.passes(reservationLead + time.Minute)
+					s.stands()
+				}
+				s.waits("run2", "an older Run's date has come")
+				s.DeleteRun("run1")
+				for range 3 {
+					s.passes(reservationLead)
+				}
+				s.running("run2", "the older Run has gone")
+			})
+		})
+	}
+}
+
+// A Run that starts by what is on loan is told so before all dates: once its Reservation is committed to, others give
+// back.
+func TestAReturnIsNotInTheLineOfDates(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		lends(s)
+		s.submit("run1", "org:b", 1, 1, 8)
+		for range 3 {
+			for s.Delivers() {
+				s.Deliver()
+			}
+			s.reconcile("run1")
+		}
+		s.Act()
+		s.Book.Controllers().Take()
+		for _, uid := range s.SortedPods() {
+			s.cycle(uid)
+		}
+		run1 := types.NamespacedName{Namespace: "ns", Name: "run1"}
+		for _, what := range []string{"it is promised", "it has a Reservation"} {
+			if got := s.Book.Controllers().Take().Work[run1]; got != lane.Cut {
+				s.t.Errorf("%s: the work is %d, want %d", what, got, lane.Cut)
+			}
+			s.reconcile("run1")
+		}
+	})
 }

@@ -27,6 +27,7 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, now time.Time) {
 		g.since = now
 	}
 	g.looked, g.seen, g.woken = now, v.waiting.epoch, false
+	rest := now.Add(v.args.ReservationLead.Duration) // of what could not be decided
 	var p *forecast.Promise
 	state, ask, refusal := v.future.future(g, pod, now)
 	if refusal == nil {
@@ -39,15 +40,23 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, now time.Time) {
 		}
 	}
 	v.rebuffs.tellRebuff(g, now)
-	if p != nil && p.Returns() && g.promise != nil && g.promise.Returns() {
+	if p != nil && p.Returns() && g.promise != nil && g.promise.Returns() && !g.promise.At.After(now) {
 		p.At = g.promise.At // it has come, and stays
 	}
-	if due(p, now) && p.Returns() && v.agenda.committedTo(g) && !g.unpaid {
+	again := v.future.asksAgain(g)
+	switch {
+	case !due(p, now) || !p.Returns():
+	case now.Before(again):
+		p.At = again
+	case v.agenda.committedTo(g) && !g.unpaid:
 		if v.decide(g, pod, true, now) {
 			return
 		}
-		g.asksAgain, state.Loans = now.Add(v.args.ReservationLead.Duration), nil
+		g.asksAgain, state.Loans = rest, nil
 		p, _ = forecast.Earliest(state, ask)
+		if due(p, now) && p.Returns() {
+			p.At = rest
+		}
 	}
 	if due(p, now) && !p.Returns() && v.agenda.committedTo(g) && !g.unpaid {
 		if !v.agenda.braked(g, now) && v.decide(g, pod, false, now) {
@@ -57,8 +66,11 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, now time.Time) {
 			v.agenda.stand(g, p, now)
 			return
 		}
-		g.since, state.NotBefore = now, now.Add(v.args.ReservationLead.Duration) // its turn comes again
+		g.since, state.NotBefore = now, rest // its turn comes again
 		p, _ = forecast.Earliest(state, ask)
+		if due(p, now) {
+			p.At = rest
+		}
 	}
 	g.turn = time.Time{}
 	switch v.agenda.setPromise(g, p); {
@@ -131,6 +143,9 @@ func (v *activations) reserve(g *gang, r *rqv1.Reservation) {
 		}
 	}
 	g.reservation = r
+	if work := v.agenda.workOn(g); work == lane.Cut {
+		v.mail.reconcile(keyOf(g.run), work)
+	}
 	if g.since.IsZero() {
 		g.since = r.CreationTimestamp.Time
 	}

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -72,7 +73,9 @@ func (q *lanes) take(run types.NamespacedName, work lane.Work) bool {
 	defer q.mu.Unlock()
 	besides, busy := q.busy[run]
 	if busy {
-		q.busy[run] = append(besides, work)
+		if !slices.Contains(besides, work) {
+			q.busy[run] = append(besides, work)
+		}
 		return false
 	}
 	q.busy[run] = nil

@@ -171,6 +171,12 @@ func TestOneWorkerForOneRun(t *testing.T) {
 			q.done(other, work)
 		}
 	}
+	for range 3 {
+		q.take(train, lane.End)
+	}
+	if got, want := q.busy[train], []lane.Work{lane.Begin, lane.End}; !cmp.Equal(got, want) {
+		t.Errorf("besides %v, want %v: each kind of work once", got, want)
+	}
 	q.done(run, work)
 	for _, l := range []lane.Lane{lane.Frees, lane.Begins} {
 		run, work, _ := q.next(l)

@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -73,7 +74,8 @@ func (s reservationWriter) tellReservation(verb lifecycle.Verb, r *rqv1.Reservat
 	default:
 		tell(string(status.State), "%s", status.Reason)
 		if status.Cause != "" {
-			metrics.CutsInVain.WithLabelValues(string(status.Cause)).Add(float64(len(status.Cuts)))
+			cuts := slices.DeleteFunc(slices.Clone(status.Cuts), func(c rqv1.Cut) bool { return c.Action == rqv1.CutReturn })
+			metrics.CutsInVain.WithLabelValues(string(status.Cause)).Add(float64(len(cuts)))
 		}
 		if status.CalledOff != "" {
 			metrics.CalledOff.Inc()

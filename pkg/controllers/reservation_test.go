@@ -7,12 +7,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/component-base/metrics/testutil"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+	"github.com/davidlangworthy/jobtree/pkg/metrics"
 )
 
 // reserved is a Reservation of train.
@@ -111,5 +113,24 @@ func TestWhatAReservationTells(t *testing.T) {
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// TestWhatIsGivenBackIsNotCutInVain: of an activation by which its Run does not start, the cuts alone count.
+func TestWhatIsGivenBackIsNotCutInVain(t *testing.T) {
+	metrics.Register()
+	vain := func() float64 {
+		n, err := testutil.GetCounterMetricValue(metrics.CutsInVain.WithLabelValues(string(rqv1.CanceledVictimStayed)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before, r := vain(), reserved(rqv1.ReservationCanceled, "a pod has stayed")
+	r.Status.Cause = rqv1.CanceledVictimStayed
+	r.Status.Cuts = []rqv1.Cut{{Action: rqv1.CutReturn}, {Action: rqv1.CutLottery}, {Action: rqv1.CutReturn}}
+	reservationWriter{events: events.NewFakeRecorder(10)}.tellReservation(lifecycle.UpdateStatus, r, nil)
+	if got := vain() - before; got != 1 {
+		t.Errorf("%v are cut in vain, want 1", got)
 	}
 }

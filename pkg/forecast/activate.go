@@ -1,6 +1,8 @@
 package forecast
 
 import (
+	"slices"
+
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
@@ -11,11 +13,21 @@ import (
 // conflict set would do. Where nobody is cut, what older Runs are promised whose dates have come stays theirs.
 func Activate(s State, ask Ask, domains map[string]bool, published []rqv1.Conflict,
 	nonce [32]byte) (resolver.Plan, []plan.Assignment, bool) {
-	if resolver.OnLoan(published) {
-		t := newTimeline(&s, &ask)
-		t.seek(t.count(t.dueNow()))
-		defer t.rewind()
+	if !resolver.OnLoan(published) {
+		decided, assignments, ok := activate(s, ask, domains, published, nonce)
+		if !ok || slices.ContainsFunc(decided.Cuts, func(c rqv1.Cut) bool { return c.Action != rqv1.CutReturn }) {
+			return decided, assignments, ok
+		}
 	}
+	t := newTimeline(&s, &ask)
+	t.seek(t.count(t.dueNow()))
+	defer t.rewind()
+	return activate(s, ask, domains, published, nonce)
+}
+
+// activate decides as things stand on the fleet and the accounts.
+func activate(s State, ask Ask, domains map[string]bool, published []rqv1.Conflict,
+	nonce [32]byte) (resolver.Plan, []plan.Assignment, bool) {
 	attempt := plan.Prepare(s.Accounts, ask.Demand, ask.Claim, ask.Missing, ask.Excluded, s.Now)
 	if attempt.Unpaid(s.Fleet) != nil {
 		return resolver.Plan{}, nil, false

@@ -136,7 +136,11 @@ func Earliest(s State, ask Ask) (*Promise, *plan.Refusal) {
 			return p, nil
 		}
 	}
-	if p := t.cutting(cut, at, t.candidates); p != nil {
+	p := t.cutting(cut, at, t.candidates)
+	if p != nil && p.Returns() && !at.After(s.Now) {
+		p = t.cutting(t.count(t.dueNow()), at, s.Candidates) // as Activate is going to see it
+	}
+	if p != nil {
 		return p, nil
 	}
 	return t.afterwards(cut, at)

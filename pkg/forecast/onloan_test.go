@@ -53,6 +53,19 @@ func TestWhatIsOnLoanIsHadAtOnce(t *testing.T) {
 		}, 1, "+20s known-release, short by 8" + scope + " A0:8"},
 		"not again so soon": {func(s *scene) { s.Loans = nil }, 1,
 			"+15m0s conservative, short by 8" + scope + " A1:8; Return x 1"},
+		"its date has come": {func(s *scene) { s.NotBefore = noon }, 1,
+			"+0s conservative, short by 8" + scope + " A1:8; Return x 1"},
+		"its date has come, and an older Run's before": {func(s *scene) {
+			s.NotBefore = noon
+			s.promised("A1", noon.Add(-time.Minute), false)
+			s.promised("A2", noon.Add(-time.Minute), false)
+		}, 1, "+0s conservative, short by 8" + scope + " A0:8; Lottery x 1"},
+		"its date has come, and those of older Runs that need all": {func(s *scene) {
+			s.NotBefore = noon
+			for _, node := range []string{"A0", "A1", "A2"} {
+				s.promised(node, noon.Add(-2*time.Hour), false)
+			}
+		}, 1, "no date: InsufficientGPUs"},
 	} {
 		s := lending()
 		if test.change != nil {

@@ -77,12 +77,14 @@ func OfLease(gone bool) Work {
 	return Bind
 }
 
-// OfRun returns what is to be done for a Run that has changed, or is gone. One that runs may desire less.
+// OfRun returns what is to be done for a Run that has changed, or is gone. One that runs and whose owner has changed it
+// may desire less, or end sooner.
 func OfRun(run *rqv1.Run, gone bool) Work {
 	switch {
 	case gone, run.DeletionTimestamp != nil, run.Ended():
 		return End
-	case run.Status.Phase == rqv1.RunRunning && run.Status.Width != nil && run.Spec.Desired() < run.Status.Width.Granted:
+	case run.Status.Phase == rqv1.RunRunning && (run.Generation != run.Status.ObservedGeneration ||
+		run.Status.Width != nil && run.Spec.Desired() < run.Status.Width.Granted):
 		return End
 	case run.Status.Phase == rqv1.RunRunning:
 		return Bind

@@ -22,6 +22,8 @@ func TestWorkByWhatItFrees(t *testing.T) {
 	}
 	narrower, gone := run(rqv1.RunRunning), run(rqv1.RunPending)
 	narrower.Status.Width.Granted = 16
+	shorter := run(rqv1.RunRunning)
+	shorter.Generation, shorter.Status.ObservedGeneration = 2, 1
 	gone.ObjectMeta = deleted
 	reservation := func(state rqv1.ReservationState) *rqv1.Reservation {
 		return &rqv1.Reservation{Status: rqv1.ReservationStatus{State: state}}
@@ -40,6 +42,7 @@ func TestWorkByWhatItFrees(t *testing.T) {
 		"a Run waits":                      {OfRun(run(rqv1.RunPending), false), Begin},
 		"a Run runs":                       {OfRun(run(rqv1.RunRunning), false), Bind},
 		"a Run desires less":               {OfRun(narrower, false), End},
+		"a Run is to end sooner":           {OfRun(shorter, false), End},
 		"a Run has failed":                 {OfRun(run(rqv1.RunFailed), false), End},
 		"a Run is being deleted":           {OfRun(gone, false), End},
 		"a Run is gone":                    {OfRun(run(rqv1.RunPending), true), End},
