@@ -270,7 +270,7 @@ func (v *activations) beingFreed(a *Activation, now time.Time) []resolver.Holdin
 	var out []resolver.Holding
 	for pod, h := range v.seats.held {
 		if !h.shard && (pods[pod] || len(h.awaitedBy) > 0) && !v.departures.overstayed(pod, now) {
-			out = append(out, resolver.Holding{Node: h.node, GPUs: h.gpus})
+			out = append(out, h.all())
 		}
 	}
 	return out
@@ -351,7 +351,7 @@ func (v *activations) takeLeaving(g *gang, p *forecast.Promise, state forecast.S
 	until := now
 	for _, pod := range pods {
 		h := v.seats.held[pod]
-		freed = append(freed, resolver.Holding{Node: h.node, GPUs: h.gpus})
+		freed = append(freed, h.all())
 		if by, ok := v.departures.goesBy(pod, h, now); ok {
 			until = latest(until, by)
 		}

@@ -156,6 +156,9 @@ func (w *world) submitAny(t *rapid.T, owner rqv1.Owner, changes ...func(*rqv1.Ru
 		part = 1
 		changes = append(changes, ungrouped)
 	}
+	if rapid.IntRange(0, 2).Draw(t, "asks for more than GPUs") == 0 {
+		changes = append(changes, w.besideAny(t))
+	}
 	if rapid.IntRange(0, 3).Draw(t, "opportunistic") == 0 {
 		w.submitWithSpares(name, owner, groups, pods, size, 0, append(changes, ungrouped, opportunistic)...)
 		return
@@ -270,6 +273,7 @@ func (w *world) happenings() map[string]func(*rapid.T) {
 		"round":      func(*rapid.T) { w.round() },
 		"desire":     w.desireAny,
 		"turn down":  w.turnDownAny,
+		"bystander":  w.bystandAny,
 		"unlabel":    w.unlabelAny,
 		"release": func(*rapid.T) {
 			if w.activation != nil {

@@ -56,7 +56,7 @@ func (e *grower) earmark(fork *plan.Fork, g *gang, places []plan.Assignment, now
 	for i, a := range places {
 		m := &member{gang: g, part: a.Part, payer: payer{a.Payer, a.Relation}}
 		fork.Open(fmt.Sprintf("growth/%s/%d", g.run.UID, i), e.seats.chargeOf(m, now))
-		fork.Take(a.Node, g.full.GPUsPerPod)
+		fork.Take(a.Node, g.full.GPUsPerPod, g.full.Beside)
 	}
 }
 

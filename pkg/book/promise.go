@@ -32,9 +32,10 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, now time.Time) {
 		p, refusal = v.future.earliest(state, &ask)
 	}
 	if p == nil && refusal != nil && refusal.Reason == g.refusal.Reason {
-		refusal.Without(g.refusal.Rejected)
+		refusal.Without(v.future.rejection(g, pod, state, ask))
 		if !refusal.SameAs(g.refusal) {
 			g.refusal = refusal
+			v.mail.reconcile(keyOf(g.run))
 		}
 	}
 	v.rebuffs.tellRebuff(g, now)
@@ -143,7 +144,8 @@ func (v *activations) recorded(g *gang) *forecast.Promise {
 	for _, name := range spec.IntendedSlice.Nodes {
 		if node := v.nodes.byName[name]; node != nil && left > 0 {
 			gpus := min(left, v.nodes.gpusOf(node)/least.GPUsPerPod*least.GPUsPerPod)
-			p.Nodes = append(p.Nodes, resolver.Holding{Node: name, GPUs: gpus})
+			p.Nodes = append(p.Nodes, resolver.Holding{Node: name, GPUs: gpus,
+				Beside: least.Beside.Times(gpus / least.GPUsPerPod)})
 			left -= gpus
 		}
 	}

@@ -108,6 +108,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	if refusal != nil {
 		x.nodes.blame(g, pod, refusal, func(rejected func(string) bool) bool {
 			d := g.full.At(least)
+			d.Beside = nil
 			_, short := plan.Gang(x.fleet, x.accounts, d, claim, d.Within(missing), rejected, now)
 			return short == nil
 		})
@@ -156,7 +157,9 @@ func (x *starter) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refu
 			refusal = short
 			refusal.Spare = true
 			x.nodes.blame(g, pod, refusal, func(rejected func(string) bool) bool {
-				_, short := plan.Gang(x.fleet, x.accounts, g.demand, g.claim(nil), missing, rejected, now)
+				d := g.demand
+				d.Beside = nil
+				_, short := plan.Gang(x.fleet, x.accounts, d, g.claim(nil), missing, rejected, now)
 				return short == nil
 			})
 		}
@@ -237,7 +240,8 @@ func (x *starter) fitsWithout(g *gang, d plan.Demand, missing []plan.Missing, re
 	defer fork.Revert()
 	for m := range g.all() {
 		if m.placed() && !d.Has(m.part) {
-			fork.Give(m.node, g.demand.GPUsPerPod)
+			held := g.holding(m)
+			fork.Give(held.Node, held.GPUs, held.Beside)
 		}
 	}
 	claim := g.claim(g.keptFor(missing))

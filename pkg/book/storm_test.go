@@ -285,7 +285,8 @@ func (s *storm) wildActions() map[string]func(*rapid.T) {
 				s.disturb()
 			}
 		},
-		"budget": func(t *rapid.T) { s.budgetAny(t, rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name")) },
-		"clock":  s.jump,
+		"bystander": s.bystandAny,
+		"budget":    func(t *rapid.T) { s.budgetAny(t, rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name")) },
+		"clock":     s.jump,
 	}
 }

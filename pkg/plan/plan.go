@@ -94,7 +94,7 @@ func Prepare(accounts *budget.Accounts, d Demand, claim Claim, missing []Missing
 		MaxDuration: claim.lasts(now), Kept: claim.Kept,
 	}, now)
 	a.request = topology.Request{
-		Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Groups: groups(d, missing),
+		Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Beside: d.Beside, Groups: groups(d, missing),
 		Confined: d.Confined, OneDomain: d.OneDomain, Excluded: excluded, Purse: a.cover,
 	}
 	return a

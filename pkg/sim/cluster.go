@@ -63,6 +63,9 @@ type Cluster struct {
 	Writes int
 	// Rejects are the nodes that the rules of other schedulers turn down, and why.
 	Rejects map[string]string
+	// Bystanders are pods that are no Run's and hold no GPUs.
+	Bystanders map[types.UID]*corev1.Pod
+	surprised  map[types.UID]bool // pods on whose nodes bystanders have come since they were placed
 
 	// Waiting are the pods at the barrier, and until when, Binding those past it, with their nodes, and Queue those
 	// that the scheduling queue is going to try.
@@ -86,6 +89,7 @@ type Cluster struct {
 func New(o Options) *Cluster {
 	c := &Cluster{
 		Options: o, Now: o.Begin, objects: newObjects(), Rejects: map[string]string{},
+		Bystanders: map[types.UID]*corev1.Pod{}, surprised: map[types.UID]bool{},
 		Waiting: newAgenda[types.UID](), Binding: map[types.UID]string{}, Queue: map[types.UID]bool{},
 		Ends: newAgenda[types.UID](), Retries: newAgenda[string](), looks: newAgenda[string](), changed: map[string]bool{},
 	}
@@ -146,6 +150,9 @@ func (c *Cluster) Rebuilt(shuffle func(events []func()) []func()) *book.Book {
 	}
 	for _, uid := range c.SortedPods() {
 		events = append(events, func() { b.SetPod(c.Pods[uid]) }, func() { b.SetMember(c.Pods[uid]) })
+	}
+	for _, uid := range slices.Sorted(maps.Keys(c.Bystanders)) {
+		events = append(events, func() { b.SetPod(c.Bystanders[uid]) })
 	}
 	for _, lease := range c.OpenLeases() {
 		events = append(events, func() { b.SetLease(lease) })
