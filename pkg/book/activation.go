@@ -36,6 +36,7 @@ type activations struct {
 	candidates *candidates
 	rebuffs    *rebuffs
 	future     *horizon
+	asks       bool // other scheduling rules about decisions
 }
 
 // decide draws, if it must, and gives the gang its places: those that are free and those that are going to be. Nobody
@@ -57,7 +58,9 @@ func (v *activations) decide(g *gang, pod *corev1.Pod, now time.Time) bool {
 	ok = ok && v.agenda.withinLimit(g, decided.Cuts, at)
 	if ok {
 		v.agenda.decided, a.Draws, a.Cuts = at, decided.Draws, decided.Cuts
+		refused := g.refusal
 		v.activateGang(g, a, assignments, at)
+		g.check.pending, g.check.refusal = v.asks, refused
 	}
 	return ok
 }

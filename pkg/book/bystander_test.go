@@ -29,6 +29,21 @@ func beside(spec *corev1.PodSpec, cpu string, port int32) {
 	}
 }
 
+// apart has each of a Run's pods want a node to itself, as far as the Run goes.
+func apart(s *rqv1.RunSpec) {
+	if s.Template == nil {
+		s.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}}}
+	}
+	s.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname}}}}
+}
+
+// asks has the rules of other schedulers be asked before anything is decided for good, or not.
+func (w *world) asks(yes bool) {
+	w.Checks = yes
+	w.Boot(nil)
+}
+
 // besideAny has a Run's pods ask for something beside GPUs: nodes have 16 CPUs.
 func (w *world) besideAny(t *rapid.T) func(*rqv1.RunSpec) {
 	return withCPU(rapid.SampledFrom([]string{"1", "4", "6", "9", "16"}).Draw(t, "CPUs of a pod"),

@@ -63,6 +63,10 @@ func (t *nodeTable) blame(g *gang, pod *corev1.Pod, refusal *plan.Refusal, fits 
 	if rejection == nil {
 		return
 	}
+	if !rejection.Known && asksBeyond(pod) {
+		rejection.Rest = firstRetry << min(g.check.fails, mostRetries)
+		g.check.fails++
+	}
 	if fits(barred) {
 		refusal.Reason = plan.NodesRejected
 	}

@@ -164,7 +164,7 @@ func (y *filler) goesUnpaid(g *gang, now time.Time) bool {
 	g.refusal, g.tried = refusal, y.waiting.epoch
 	y.waiting.add(g)
 	if !g.opportunistic() { // which has no date
-		y.turns.makePromise(g, podOf(g.run), now)
+		y.turns.makePromise(g, podOf(g.run), false, now)
 	}
 	return true
 }

@@ -52,6 +52,7 @@ type gang struct {
 	woken bool
 	tried int64
 	prospect
+	check  checking
 	growth growth
 	// shards is how many pods a Run of shards may have, as far as Fill has found out.
 	shards int

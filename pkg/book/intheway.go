@@ -13,6 +13,13 @@ func (f *horizon) rejection(g *gang, pod *corev1.Pod, state forecast.State, ask 
 	if now := g.refusal.Rejected; now != nil && !now.Vain || g.unpaid || state.Fleet == nil {
 		return now
 	}
+	if c := &g.check; len(c.shunned) > 0 {
+		out := &plan.Rejection{Vain: true, Rest: c.until.Sub(state.Now)}
+		for node, why := range c.shunned {
+			out.Add(node, why)
+		}
+		return out
+	}
 	return f.inTheWay(g, pod, state, ask)
 }
 

@@ -12,7 +12,9 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
-func (v *activations) makePromise(g *gang, pod *corev1.Pod, now time.Time) {
+// makePromise works out when a gang starts that was refused. Who is cut for it is decided in its leader's cycle alone:
+// other scheduling rules can be asked about it then.
+func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time.Time) {
 	defer v.kept.lend(g)()
 	switch {
 	case g.activation != nil:
@@ -26,6 +28,7 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, now time.Time) {
 		g.since = now
 	}
 	g.looked, g.seen, g.woken = now, v.waiting.epoch, false
+	v.waiting.forgive(g, now)
 	var p *forecast.Promise
 	state, ask, refusal := v.future.future(g, pod, now)
 	if refusal == nil {
@@ -40,6 +43,10 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, now time.Time) {
 	}
 	v.rebuffs.tellRebuff(g, now)
 	if p != nil && p.Cuts && !p.At.After(now) && v.agenda.committedTo(g) && !g.unpaid {
+		if v.asks && !cycle {
+			v.waiting.wake(g)
+			return
+		}
 		if !v.agenda.braked(g, now) && v.decide(g, pod, now) {
 			return
 		}

@@ -26,6 +26,7 @@ type starter struct {
 	seats    *seating
 	kept     *keptRooms
 	places   *placement
+	asks     bool // other scheduling rules about starts
 }
 
 // placeNew plans the gang of a pod that has no node, if it is the gang's leader.
@@ -126,6 +127,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	x.places.assume(g, slices.Concat(seated, assignments), now)
 	x.seats.sit(g, seated)
 	g.narrower = 0
+	g.check.pending = x.asks && len(assignments) > 0 && asksBeyond(pod)
 	return nil
 }
 

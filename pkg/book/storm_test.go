@@ -126,6 +126,7 @@ func TestStorms(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		s := newStorm(w)
+		w.asks(rapid.Bool().Draw(t, "rules are asked"))
 		for i := range rapid.IntRange(2, 5).Draw(t, "nodes") {
 			w.addNode(fmt.Sprintf("n%d", i), fmt.Sprintf("d%d", i/2))
 		}

@@ -159,6 +159,7 @@ func (w *waitlist) improved(g *gang, free int) bool {
 // retry.
 func (w *waitlist) pardon(g *gang) {
 	all := w.nodes[g.full.Flavor] > g.tried
+	maps.DeleteFunc(g.check.most, func(node string, _ int) bool { return all || w.leftAt[node] > g.tried })
 	maps.DeleteFunc(g.excluded, func(node, why string) bool {
 		return all || w.leftAt[node] > g.tried || strings.Contains(why, w.args.GPUResource)
 	})

@@ -85,6 +85,8 @@ type Rejection struct {
 	Known bool
 	// Vain says that they would keep it from them although others were cut for it, so that nobody is.
 	Vain bool
+	// Rest is how long it is at least until they are worth another try; 0 where that is not known.
+	Rest time.Duration
 }
 
 // Add notes one more node, and its rule if the node is the first by name.
@@ -119,6 +121,11 @@ func (r *Refusal) Without(rejected *Rejection) {
 func (r *Refusal) SameAs(o *Refusal) bool {
 	x, y := *r, *o
 	x.Advice, y.Advice = nil, nil
+	if x.Rejected != nil && y.Rejected != nil {
+		p, q := *x.Rejected, *y.Rejected
+		p.Rest, q.Rest = 0, 0
+		x.Rejected, y.Rejected = &p, &q
+	}
 	if x.Limit.Hours() && y.Limit.Hours() {
 		x.Message, y.Message = "", ""
 		x.Limit.Left, y.Limit.Left = 0, 0

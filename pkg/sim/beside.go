@@ -3,8 +3,6 @@ package sim
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
 // SetBystander makes or changes a pod that is no Run's and holds no GPUs.
@@ -71,8 +69,11 @@ func (c *Cluster) lacks(pod *corev1.Pod, name string) string {
 // turnsDown says why the rules of other schedulers turn a pod down from a node; empty when they do not. What the book
 // could know it must have known: all but what has come since the pod was placed.
 func (c *Cluster) turnsDown(pod *corev1.Pod, node string) string {
-	if why := c.Rejects[node]; why != "" && pod.Labels[rqv1.LabelRole] != string(rqv1.RoleSpare) { // which asks for little
+	if why := c.rejects(pod, node); why != "" {
 		return why
+	}
+	if c.beside(pod, node, nil, 0) {
+		return "node(s) didn't match pod anti-affinity rules"
 	}
 	why := c.lacks(pod, node)
 	if why != "" && !c.surprised[pod.UID] {

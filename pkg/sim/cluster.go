@@ -32,6 +32,8 @@ type Options struct {
 	Reserves bool
 	// AtOnce has pods end as soon as they are told to, whatever their grace.
 	AtOnce bool
+	// Checks has the rules of other schedulers be asked about what is decided.
+	Checks bool
 	Witness
 }
 
@@ -134,6 +136,9 @@ func (c *Cluster) Crash(shuffle func(events []func()) []func()) {
 // Rebuilt returns a book that has read everything there is; nil leaves it in its order.
 func (c *Cluster) Rebuilt(shuffle func(events []func()) []func()) *book.Book {
 	b := book.New(c.Args)
+	if c.Checks {
+		b.AskRules()
+	}
 	b.SetLotteryKey([]byte("0123456789abcdef0123456789abcdef"))
 	var events []func()
 	if c.Began != nil {

@@ -42,10 +42,10 @@ func (c *Cluster) Cycle(uid types.UID) {
 		return
 	}
 	planned := c.Book.Assigned(uid) == ""
-	node, refusal := c.Book.Place(uid, c.Now)
+	node, refusal, _ := c.Place(c.Book, uid)
 	if refusal != nil {
 		if c.Book.Assigned(uid) == "" {
-			c.Book.Forecast(uid, c.Now)
+			c.forecast(uid)
 		}
 		return
 	}

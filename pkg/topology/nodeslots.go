@@ -74,7 +74,7 @@ func (f *Fleet) usableNodes(r *Request, p *problem, b *fabricDomain, class int, 
 			}
 		}
 	}
-	if from > 1 || len(r.asks) > 0 {
+	if from > 1 || r.choosy() {
 		for _, nodes := range all {
 			slices.SortFunc(nodes, byOrder)
 		}

@@ -18,6 +18,8 @@ type Request struct {
 	// Excluded says which nodes may not be used this time; nil means none. It is asked for every node of the flavor, and
 	// must answer the same throughout one Pack.
 	Excluded func(node string) bool
+	// Most is how many pods some nodes take at most, whatever room they have.
+	Most map[string]int
 	// Within are the keys of the fabric domains that may be used; nil means all. The others count as not there.
 	Within map[string]bool
 	// Purse bounds what can be paid for; nil pays for everything.
@@ -65,13 +67,16 @@ type Slot struct {
 }
 
 // choosy says that nodes may have fewer pods of the request than their GPUs could hold.
-func (r *Request) choosy() bool { return r.Excluded != nil || len(r.asks) > 0 }
+func (r *Request) choosy() bool { return r.Excluded != nil || len(r.asks) > 0 || len(r.Most) > 0 }
 
 // room is how many pods of the request find room on a node.
 func (r *Request) room(n *node) int {
 	pods := n.free() / r.GPUsPerPod
 	if pods == 0 || r.Excluded != nil && r.Excluded(n.Name) {
 		return 0
+	}
+	if most, bounded := r.Most[n.Name]; bounded {
+		pods = min(pods, most)
 	}
 	return r.fleet.roomBeside(n, r.asks, pods)
 }
