@@ -68,7 +68,8 @@ func (s *storm) judge() {
 // needless lists what is wrong with the cuts that were decided on for a Run, by what plans know: other rules that were
 // asked may have it need more.
 func (s *storm) needless(run *rqv1.Run) []string {
-	if alone := run.Spec.Template != nil && run.Spec.Template.Spec.Affinity != nil; s.Checks && (alone || len(s.Rejects) > 0) {
+	alone := run.Spec.Template != nil && run.Spec.Template.Spec.Affinity != nil
+	if s.Checks && (alone || len(s.Rejects) > 0) {
 		return nil
 	}
 	return s.Book.Needless(run.UID)
