@@ -80,6 +80,10 @@ func (v *activations) resume(g *gang, pod *corev1.Pod, now time.Time) {
 	case status.Lottery.Nonce != "":
 		g.stuck = v.stuckFor(g, a, now)
 		assignments, refusal = v.completed(g, state, ask, v.beingFreed(a, now))
+	case v.asks && asksBeyond(pod): // what those rules said is not known any more, and nobody has been told of the draw
+		v.fail(g, a, now)
+		a.Why = "the scheduler began anew before the draw was told, and other rules are asked anew"
+		return
 	case !v.agenda.committedTo(g):
 		refusal = g.notYet("the key of lotteries has been replaced")
 	default:

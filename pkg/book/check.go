@@ -110,16 +110,18 @@ func (b *Book) Refute(pod types.UID, turned []Turning, last bool, now time.Time)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.roster.members[pod]
-	if m == nil || !m.gang.check.pending || m.gang.run == nil {
+	if m == nil || !m.gang.check.pending {
 		return
 	}
 	g := m.gang
 	g.check.pending = false
-	if g.activation == nil {
+	switch {
+	case g.run == nil: // it has been deleted meanwhile
+	case g.activation == nil:
 		b.starts.refute(m, turned)
-		return
+	default:
+		b.turns.refute(g, turned, last, now)
 	}
-	b.turns.refute(g, turned, last, now)
 }
 
 // refute takes a start back.
