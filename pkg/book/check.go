@@ -178,6 +178,21 @@ func (v *waitlist) forgive(g *gang, now time.Time) {
 	}
 }
 
+// mostThen returns how many pods nodes take at most, now or with others cut, as far as either is known: a gang that
+// they keep from starting now is not promised that it starts now.
+func (c *checking) mostThen() map[string]int {
+	if len(c.mostCut) == 0 {
+		return c.most
+	}
+	out := maps.Clone(c.mostCut)
+	for node, most := range c.most {
+		if then, known := out[node]; !known || most < then {
+			out[node] = most
+		}
+	}
+	return out
+}
+
 // without returns a test for the nodes that are excluded anyway, and those that turned a decision down altogether.
 func (c *checking) without(excluded func(node string) bool) func(node string) bool {
 	if len(c.shunned) == 0 {

@@ -49,7 +49,7 @@ func (f *horizon) future(g *gang, pod *corev1.Pod, now time.Time) (forecast.Stat
 	if g.check.rests || f.rebuffs.rebuffed(g, now) != nil {
 		state.Candidates = nobody
 	}
-	ask.Excluded, ask.Claim.Most = g.check.without(ask.Excluded), g.check.mostCut
+	ask.Excluded, ask.Claim.Most = g.check.without(ask.Excluded), g.check.mostThen()
 	return state, ask, refusal
 }
 

@@ -23,14 +23,15 @@ import (
 // place has the gang of a pod be planned, on nodes that the profile's other plugins accept where the plan does not know
 // their rules. After so many rounds the pods' own cycles find the rest.
 func (pl *Jobtree) place(ctx context.Context, pod types.UID, now time.Time) (string, *plan.Refusal) {
-	for round := 1; ; round++ {
+	for round, visits := 1, 0; ; round++ {
 		node, refusal := pl.book.Place(pod, now)
 		check := pl.book.Check(pod)
 		if check == nil {
 			return node, refusal
 		}
 		turned, _ := pl.ask(ctx, check, round)
-		if len(turned) == 0 || round == mostRounds {
+		visits += len(check.Places)
+		if len(turned) == 0 || round == mostRounds || visits > mostVisits {
 			pl.book.Confirm(pod)
 			return node, refusal
 		}
@@ -41,7 +42,7 @@ func (pl *Jobtree) place(ctx context.Context, pod types.UID, now time.Time) (str
 // forecast has a promise be made to the gang of a pod or, when its date has come, has it be decided who is cut for it.
 // Nobody is told before all rules accept the places that it would have then, with those gone who are cut.
 func (pl *Jobtree) forecast(ctx context.Context, pod types.UID, now time.Time) {
-	for round := 1; ; round++ {
+	for round, visits := 1, 0; ; round++ {
 		pl.book.Forecast(pod, now)
 		check := pl.book.Check(pod)
 		if check == nil {
@@ -52,7 +53,8 @@ func (pl *Jobtree) forecast(ctx context.Context, pod types.UID, now time.Time) {
 			pl.book.Confirm(pod)
 			return
 		}
-		pl.book.Refute(pod, turned, !sure || round == mostRounds, now)
+		visits += len(check.Places)
+		pl.book.Refute(pod, turned, !sure || round == mostRounds || visits > mostVisits, now)
 	}
 }
 
@@ -255,5 +257,9 @@ func asking(state fwk.CycleState) bool {
 	return err == nil
 }
 
-// mostRounds is how often a gang is planned in one cycle without the nodes that have turned its pods down.
-const mostRounds = 32
+// mostRounds is how often a gang is planned in one cycle without the nodes that have turned its pods down, and
+// mostVisits after how many places that have been asked about there is no other round.
+const (
+	mostRounds = 32
+	mostVisits = 4000
+)
