@@ -34,7 +34,8 @@ type journal struct {
 }
 
 func newJournal() journal {
-	return journal{judged: map[types.UID]time.Time{}, advised: map[types.UID]bool{}, cutters: map[types.UID]map[types.UID]time.Time{},
+	return journal{judged: map[types.UID]time.Time{}, advised: map[types.UID]bool{},
+		cutters:  map[types.UID]map[types.UID]time.Time{},
 		shielded: map[types.UID]time.Time{}, cutAt: map[types.UID]time.Time{},
 		worked: map[types.UID]time.Duration{}, tally: map[string]int{}}
 }

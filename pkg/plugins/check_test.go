@@ -34,7 +34,8 @@ func judges(t testing.TB, snapshot *cache.Snapshot) framework.Framework {
 	}
 	profile := defaults.Profiles[0]
 	only := config.PluginSet{Disabled: []config.Plugin{{Name: "*"}}, Enabled: []config.Plugin{
-		{Name: names.NodeResourcesFit}, {Name: names.NodePorts}, {Name: names.InterPodAffinity}, {Name: names.PodTopologySpread}}}
+		{Name: names.NodeResourcesFit}, {Name: names.NodePorts},
+		{Name: names.InterPodAffinity}, {Name: names.PodTopologySpread}}}
 	profile.Plugins = &config.Plugins{PreFilter: only, Filter: only,
 		QueueSort: config.PluginSet{Enabled: []config.Plugin{{Name: names.PrioritySort}}},
 		Bind:      config.PluginSet{Enabled: []config.Plugin{{Name: names.DefaultBinder}}}}
