@@ -29,9 +29,9 @@ func (pl *Jobtree) place(ctx context.Context, pod types.UID, now time.Time) (str
 		if check == nil {
 			return node, refusal
 		}
-		turned, _ := pl.ask(ctx, check, round)
+		turned, sure := pl.ask(ctx, check, round)
 		visits += len(check.Places)
-		if len(turned) == 0 || round == mostRounds || visits > mostVisits {
+		if !sure || len(turned) == 0 || round == mostRounds || visits > mostVisits {
 			pl.book.Confirm(pod)
 			return node, refusal
 		}
@@ -58,18 +58,18 @@ func (pl *Jobtree) forecast(ctx context.Context, pod types.UID, now time.Time) {
 	}
 }
 
-// ask returns the nodes that turn down what a gang has been given, and false if that could not be found out. In the
+// ask returns the nodes that turn down what a gang has been given, and false if that could not be found out of one. In the
 // first round all others are looked at too that turn its pods down whatever comes, so that there are not as many rounds
 // as such nodes.
 func (pl *Jobtree) ask(ctx context.Context, check *book.Check, round int) (turned []book.Turning, sure bool) {
 	others, ok := pl.handle.(framework.Framework)
-	if !ok {
-		return nil, true // there are none
+	if !ok || len(check.Places) == 0 {
+		return nil, true // there are none, or nothing is left to ask about
 	}
 	v := &verifier{plugins: others, snapshot: others.MutableSnapshotSharedLister(), knows: pl.book.Knows,
 		kinds: map[string]*kind{}}
 	sure = v.verify(ctx, check)
-	if round == 1 && len(v.turned) > 0 && len(check.Places) > 0 {
+	if round == 1 && sure && len(v.turned) > 0 {
 		v.lookAround(ctx, check)
 	}
 	return v.turned, sure
@@ -99,6 +99,7 @@ type kind struct {
 // the gang's pods on its node before the next is looked at. It returns false if it could not find out.
 func (v *verifier) verify(ctx context.Context, check *book.Check) bool {
 	if err := v.snapshot.StartMutations(); err != nil {
+		v.turn(check.Places[0].Node, unsure)
 		return false
 	}
 	defer func() {
@@ -107,15 +108,20 @@ func (v *verifier) verify(ctx context.Context, check *book.Check) bool {
 		}
 	}()
 	if !v.leave(ctx, check.Leaving) {
+		v.turn(check.Places[0].Node, unsure)
 		return false
 	}
 	for _, place := range check.Places {
 		if !v.put(ctx, place) {
+			v.turn(place.Node, unsure)
 			return false
 		}
 	}
 	return true
 }
+
+// unsure is why a node counts as one that turns pods down which could not be asked about: nobody is cut on it for now.
+const unsure = "the scheduler does not have the node as it will be"
 
 // lookAround asks about the first pod of a gang on all nodes, as they are or, if others are cut for it, without the
 // pods of Runs there. What nodes have beside GPUs, and how many of those, the plan knows.

@@ -112,7 +112,7 @@ func TestVerify(t *testing.T) {
 		"with its holder gone": {places: on(rankPod("rank", "8", "8", false), "n1"), leaves: "holder"},
 		"pods that are to be apart": {on(rankPod("rank", "1", "1", true), "n0", "n0", "n2"), "", false,
 			turns("n0", anti, 1)},
-		"a node that is not as known": {places: on(rankPod("rank", "4", "8", false), "n0"), unseen: true},
+		"a node that is not as known": {on(rankPod("rank", "4", "8", false), "n0"), "", true, turns("n0", unsure, 0)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check := &book.Check{Places: c.places, Leaving: map[string][]types.UID{"n1": {c.leaves}}}
