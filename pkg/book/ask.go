@@ -77,9 +77,10 @@ func (b *Book) WhatIf(run *rqv1.Run, now time.Time) Outlook {
 	}
 	places, g, refusal := b.trials.tryOut(run, now)
 	if refusal == nil {
-		return Outlook{GPUs: g.demand.GPUs(), GPUsPerPod: g.demand.GPUsPerPod, Places: places}
+		return Outlook{GPUs: g.demand.GPUs(), GPUsPerPod: g.demand.GPUsPerPod, Places: places,
+			NotAsked: rulesBeyond(podOf(run))}
 	}
-	out := Outlook{Refusal: refusal}
+	out := Outlook{Refusal: refusal, NotAsked: rulesBeyond(podOf(run))}
 	if g.shape == nil {
 		least := g.full.Least()
 		state := b.future.stateFor(g, now)
@@ -87,6 +88,8 @@ func (b *Book) WhatIf(run *rqv1.Run, now time.Time) Outlook {
 			Excluded: b.nodes.rejected(g, podOf(run))}
 		out.Promise, refusal = forecast.Earliest(state, ask)
 		if refusal != nil {
+			g.refusal = out.Refusal
+			refusal.Without(b.future.rejection(g, podOf(run), state, ask))
 			out.Refusal = refusal
 		}
 	}

@@ -203,24 +203,37 @@ func (c *checking) without(excluded func(node string) bool) func(node string) bo
 	return func(node string) bool { return shunned[node] != "" || excluded != nil && excluded(node) }
 }
 
-// asksBeyond reports whether a pod uses scheduling rules that a plan does not know: about its volumes and devices, and
+// asksBeyond reports whether a pod uses scheduling rules that a plan does not know.
+func asksBeyond(pod *corev1.Pod) bool { return len(rulesBeyond(pod)) > 0 }
+
+// rulesBeyond names the scheduling rules that a pod uses and a plan does not know: about its volumes and devices, and
 // about the pods on this and other nodes.
-func asksBeyond(pod *corev1.Pod) bool {
-	spec := &pod.Spec
-	if a := spec.Affinity; a != nil && (a.PodAffinity != nil && len(a.PodAffinity.
-		RequiredDuringSchedulingIgnoredDuringExecution) > 0 ||
-		a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0) {
-		return true
-	}
+func rulesBeyond(pod *corev1.Pod) []string {
+	var out []string
 	local := func(v corev1.Volume) bool {
 		return v.ConfigMap != nil || v.Secret != nil || v.EmptyDir != nil || v.Projected != nil || v.DownwardAPI != nil ||
 			v.HostPath != nil || v.NFS != nil || v.Image != nil
 	}
-	return len(spec.ResourceClaims) > 0 ||
-		slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return !local(v) }) ||
-		slices.ContainsFunc(spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
-			return c.WhenUnsatisfiable == corev1.DoNotSchedule
-		})
+	if slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return !local(v) }) {
+		out = append(out, "volumes")
+	}
+	if len(pod.Spec.ResourceClaims) > 0 {
+		out = append(out, "resource claims")
+	}
+	if a := pod.Spec.Affinity; a != nil && a.PodAffinity != nil &&
+		len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+		out = append(out, "pod affinity")
+	}
+	if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil &&
+		len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+		out = append(out, "pod anti-affinity")
+	}
+	if slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
+		return c.WhenUnsatisfiable == corev1.DoNotSchedule
+	}) {
+		out = append(out, "topology spread")
+	}
+	return out
 }
 
 // firstRetry is how long a start rests at first that rules about other pods or volumes have refused: they are asked
