@@ -58,9 +58,9 @@ func (pl *Jobtree) forecast(ctx context.Context, pod types.UID, now time.Time) {
 	}
 }
 
-// ask returns the nodes that turn down what a gang has been given, and false if that could not be found out of one. In the
-// first round all others are looked at too that turn its pods down whatever comes, so that there are not as many rounds
-// as such nodes.
+// ask returns the nodes that turn down what a gang has been given, and false if that could not be found out of one. In
+// the first round all others are looked at too that turn its pods down whatever comes, so that there are not as many
+// rounds as such nodes.
 func (pl *Jobtree) ask(ctx context.Context, check *book.Check, round int) (turned []book.Turning, sure bool) {
 	others, ok := pl.handle.(framework.Framework)
 	if !ok || len(check.Places) == 0 {
