@@ -222,7 +222,8 @@ func attemptsByNames() []attempt {
 			after: saying("evil", rqv1.RunPending,
 				"Pod evil-0 exists and is not this Run's; delete it, or give the Run another name")},
 		{by: "tenant", try: "a Service that has the name of a Run's",
-			how:      all(squat("name: evil}, kind: Service, spec: {ports: [{port: 80}]}"), runs("{}")),
+			how: all(squat("name: evil}, kind: Service, spec: {ports: [{port: 80}]}"),
+				runs("{spec: {resources: {gpusPerPod: 4}}}")), // one of one pod has none
 			harmless: "the Run waits, and says which Service to delete",
 			after: saying("evil", rqv1.RunPending,
 				"Service evil exists and is not this Run's; delete it, or give the Run another name")},
