@@ -97,7 +97,7 @@ func TestEventsHaveAClientOfTheirOwn(t *testing.T) {
 	}
 	go parts.controllers.Start(t.Context(), nil)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
-	parts.controllers.Events().Eventf(node, nil, corev1.EventTypeNormal, "LeftOut", "Count", "why")
+	parts.controllers.EventRecorder().Eventf(node, nil, corev1.EventTypeNormal, "LeftOut", "Count", "why")
 	select {
 	case path := <-wrote:
 		if path != "/apis/events.k8s.io/v1/namespaces/default/events" {

@@ -78,7 +78,7 @@ func run(ctx context.Context, o *options.Options) error {
 	if err != nil {
 		return fmt.Errorf("starting: %w", err)
 	}
-	plugins.TellOfRuns(scheduler, parts.controllers.Events())
+	plugins.TellOfRuns(scheduler, parts.controllers.EventRecorder())
 	// Only the leader asks for pods to schedule, so the first request is when this process begins to decide.
 	leading := make(chan struct{})
 	next, lead := scheduler.NextEntity, sync.OnceFunc(func() { close(leading) })

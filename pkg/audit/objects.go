@@ -37,13 +37,10 @@ func ownedBy(pod *corev1.Pod, run *rqv1.Run) bool {
 	return !ok || made == run.UID
 }
 
-// over reports whether a pod has ended: it holds nothing any more.
-func over(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
 // alive reports whether a pod is there to stay: it has not ended and has not been told to.
-func alive(pod *corev1.Pod) bool { return pod != nil && !over(pod) && pod.DeletionTimestamp == nil }
+func alive(pod *corev1.Pod) bool {
+	return pod != nil && !rank.Ended(pod) && pod.DeletionTimestamp == nil
+}
 
 func isSpare(pod *corev1.Pod) bool { return pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare) }
 

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // nodes finds GPUs that are held twice (I1). What a node had when a Lease was opened is not known: a device that falls
@@ -25,7 +26,7 @@ func (s *sight) nodes() {
 	}
 	for _, pod := range s.Pods {
 		switch {
-		case pod.Spec.NodeName == "" || over(pod):
+		case pod.Spec.NodeName == "" || rank.Ended(pod):
 		case ours(pod):
 			used[pod.Spec.NodeName] += s.gpus(pod)
 		default:
@@ -72,7 +73,7 @@ func (s *sight) groups() {
 		domains := map[string]string{}
 		for _, pod := range s.runPods[run.UID] {
 			domain := s.domainOf(pod)
-			if domain == "" || over(pod) {
+			if domain == "" || rank.Ended(pod) {
 				continue
 			}
 			group := "group " + pod.Labels[rqv1.LabelGroupIndex]

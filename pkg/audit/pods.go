@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // pods finds bound pods of Runs without exactly one open Lease for what they hold, on their own node (I2), among them
@@ -11,7 +12,7 @@ import (
 // nobody pays for (I11).
 func (s *sight) pods() {
 	for _, pod := range s.Pods {
-		if pod.Spec.NodeName == "" || over(pod) || !ours(pod) {
+		if pod.Spec.NodeName == "" || rank.Ended(pod) || !ours(pod) {
 			continue
 		}
 		mine, name, node := s.podLeases[pod.UID], nameOf(pod), pod.Spec.NodeName
@@ -66,7 +67,7 @@ func (s *sight) leases() {
 			s.find("I2", "", leaseObjects([]*rqv1.Lease{lease}),
 				"GPU lease %s is open and holds %d GPUs of node %s, and there is no such pod",
 				nameOf(lease), int(lease.GPUs()), lease.Node())
-		case over(pod):
+		case rank.Ended(pod):
 			s.find("I2", "", append(leaseObjects([]*rqv1.Lease{lease}), object("Pod", pod)),
 				"GPU lease %s is open and holds %d GPUs of node %s, and its pod has %s", nameOf(lease), int(lease.GPUs()),
 				lease.Node(), endedAs(pod))

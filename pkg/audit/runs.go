@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // late is how much later than a deadline something may be seen to be done.
@@ -84,7 +85,7 @@ func (s *sight) width(run *rqv1.Run) {
 			has += s.gpus(pod)
 		case pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil:
 			return // one is on its way, or makes room for it
-		case !over(pod):
+		case !rank.Ended(pod):
 			has += s.gpus(pod)
 		}
 	}

@@ -238,7 +238,7 @@ func (a *agenda) refusedSince(g *gang) time.Time {
 func chance(conflicts []rqv1.Conflict, run rqv1.NamespacedName) string {
 	cut, spares := new(big.Rat), new(big.Rat)
 	for i := range conflicts {
-		if conflicts[i].Run != run || conflicts[i].Action == rqv1.CutReturn {
+		if conflicts[i].Run != run || !conflicts[i].Action.Cuts() {
 			continue
 		}
 		p, ok := new(big.Rat).SetString(conflicts[i].Probability)

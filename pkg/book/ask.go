@@ -29,8 +29,8 @@ func (b *Book) Assess(run types.UID, now time.Time) {
 func (b *Book) Look(o Objects) (Look, bool) {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
-	l := Look{Nodes: map[string]NodeState{}, Leased: map[types.UID]bool{}, Told: map[types.UID]rqv1.ClosureReason{},
-		Owed:        map[string]int{},
+	l := Look{Nodes: map[string]NodeState{}, Leased: map[types.UID]bool{}, Opening: map[types.UID]bool{},
+		Told: map[types.UID]rqv1.ClosureReason{}, Owed: map[string]int{},
 		Commitments: map[types.UID]string{}, Awaited: map[types.UID]bool{}}
 	var g *gang
 	if o.Run != nil && o.Run.DeletionTimestamp == nil { // else the book has forgotten it
@@ -39,14 +39,14 @@ func (b *Book) Look(o Objects) (Look, bool) {
 			return l, false
 		}
 		l.State, l.Demand, l.Shape = g.state().String(), g.demand, g.shape
-		l.Unpaid, l.HadLease, l.AtRest = g.unpaid, g.leased, b.seats.atRest(g)
+		l.Unpaid, l.HadLease, l.AtRest = g.unpaid, g.leased, b.roster.atRest(g)
 		l.Prospect = b.turns.prospectOf(g)
 		l.Cuts, l.Risks = b.cuts.cutsOf(o.Run.UID), b.agenda.risksOf(o.Name)
 	}
 	for _, pod := range o.Pods {
 		b.views.lookAtNode(&l, g, pod.Spec.NodeName)
-		if h := b.seats.held[pod.UID]; h != nil && h.leased {
-			l.Leased[pod.UID] = true
+		if h := b.seats.held[pod.UID]; h != nil {
+			l.Leased[pod.UID], l.Opening[pod.UID] = h.leased, h.writing != ""
 		}
 		b.views.lookAtShard(&l, pod.UID)
 	}

@@ -70,7 +70,8 @@ func New(given *config.Args) *Book {
 	b.nodes = &nodeTable{accounts: b.accounts, args: args, fleet: b.fleet,
 		byName: map[string]*corev1.Node{}, sizes: map[string]map[int]int{}, tainted: map[string]*corev1.Node{},
 		losing: map[string]bool{}, strayed: map[string]string{}, heldBack: map[string]bool{}}
-	b.roster = &roster{gangs: map[types.UID]*gang{}, living: map[*gang]bool{}, runs: map[types.NamespacedName]types.UID{},
+	b.roster = &roster{gangs: map[types.UID]*gang{}, living: map[*gang]bool{},
+		runs: map[types.NamespacedName]types.UID{}, leasesOf: map[types.UID]int{},
 		members: map[types.UID]*member{},
 		classes: newClasses()}
 	b.cuts = &cutTable{mail: b.mail, byReservation: map[types.NamespacedName][]rank.Cut{}, decided: map[*gang][]rank.Cut{}}
@@ -81,8 +82,8 @@ func New(given *config.Args) *Book {
 	b.seats = &seating{accounts: b.accounts, args: args, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster,
 		waiting: b.waiting,
 		held:    map[types.UID]*holding{}, leavers: map[types.UID]*holding{}, waitedFor: map[types.UID]*holding{},
-		leases: map[types.NamespacedName]*lease{}, leasesOf: map[types.UID]int{},
-		roles: map[rqv1.LeaseRole]int{}, beside: newBeside(), shards: map[string]map[types.UID]int{},
+		leases: map[types.NamespacedName]*lease{},
+		roles:  map[rqv1.LeaseRole]int{}, beside: newBeside(), shards: map[string]map[types.UID]int{},
 		standby: map[string]int{}}
 	b.kept = &keptRooms{mail: b.mail, accounts: b.accounts, args: args, fleet: b.fleet, nodes: b.nodes, roster: b.roster,
 		seats: b.seats, waiting: b.waiting,
@@ -142,7 +143,7 @@ func (b *Book) Begin(now time.Time) {
 	b.places.claimSeats()
 	b.kept.restoreRooms()
 	b.turns.resumeAll(now) // before anybody else takes the room
-	b.seats.settleAll()
+	b.roster.settleAll()
 	for _, m := range b.roster.members {
 		if m.stage < bound {
 			b.mail.activate(m.pod)

@@ -54,8 +54,8 @@ func (i *candidates) tenants(g *gang, domains map[string]bool, at, now time.Time
 	return out
 }
 
-// lent reports whether anybody has grown beyond its total into what a gang could use.
-func (i *candidates) lent(to *gang) bool {
+// anyLent reports whether anybody has grown beyond its total into what a gang could use.
+func (i *candidates) anyLent(to *gang) bool {
 	for g := range i.roster.classes.elastic {
 		same := g != to && g.shape == nil && g.full.Flavor == to.full.Flavor
 		if same && g.demand.GPUs() > int(g.run.Spec.Resources.TotalGPUs) {

@@ -86,7 +86,7 @@ func (ct *cutTable) endsOrShrinks(g *gang) bool {
 		switch {
 		case c.Action == rqv1.CutDropSpare || !g.startedBefore(c.At):
 			return false
-		case (c.Action == rqv1.CutShrink || c.Action == rqv1.CutReturn) && c.Width != nil:
+		case c.Action.Narrows() && c.Width != nil:
 			return g.settled().GPUs() > int(*c.Width)
 		}
 		return true

@@ -83,12 +83,13 @@ func (b *Book) NotWritten(pod types.UID, name types.NamespacedName) {
 	b.seats.hold(pod, "", 0, func(h *holding) { h.writing = "" })
 }
 
-// Unsettled reports whether a pod is gone whose Lease may or may not have been written.
-func (b *Book) Unsettled(pod types.UID) bool {
+// Unsettled reports whether it is open if a pod's Lease has been written, and whether the pod is gone, so that no
+// attempt to bind it is going to find out.
+func (b *Book) Unsettled(pod types.UID) (open, gone bool) {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
 	h := b.seats.held[pod]
-	return b.roster.members[pod] == nil && h != nil && h.writing != ""
+	return h != nil && h.writing != "", b.roster.members[pod] == nil
 }
 
 // SetLease records a Lease. While it is open its charge and its GPUs stay taken, and its pod goes where it says,
@@ -114,7 +115,7 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 	entry := entryOf(l, charge)
 	pod := entry.pod
 	b.seats.leases[name] = entry
-	b.seats.countLease(types.UID(charge.Run), 1)
+	b.roster.countLease(types.UID(charge.Run), 1)
 	b.agenda.stamped(charge.Start)
 	b.cuts.tellCutters(types.UID(charge.Run)) // what it holds is not of before their activation any more
 	b.ledger.note(entry)

@@ -9,6 +9,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // SetPod records what a pod, ours or foreign, takes from the node that it is bound to.
@@ -19,7 +20,7 @@ func (b *Book) SetPod(pod *corev1.Pod) {
 	if pod.Spec.NodeName == "" || gpus == 0 {
 		return
 	}
-	if terminal(pod) {
+	if rank.Ended(pod) {
 		b.seats.hold(pod.UID, "", 0, (*holding).unbind)
 		return
 	}

@@ -25,10 +25,10 @@ func (b *Book) SetReservation(r *rqv1.Reservation) {
 	case g == nil:
 	case r.Ended():
 		b.turns.dismiss(g, r)
-		b.seats.settle(g)
+		b.roster.settle(g)
 	default:
 		b.turns.reserve(g, r)
-		b.seats.settle(g)
+		b.roster.settle(g)
 	}
 }
 
@@ -40,7 +40,7 @@ func (b *Book) DeleteReservation(r *rqv1.Reservation) {
 	b.turns.resumePlans(b.cuts.setCuts(keyOf(r), nil))
 	if g := b.roster.gangs[runOf(r)]; g != nil {
 		b.turns.dismiss(g, r)
-		b.seats.settle(g)
+		b.roster.settle(g)
 	}
 }
 

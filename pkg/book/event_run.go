@@ -21,7 +21,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	edited, ran, grew := g.run == nil || g.run.Generation != run.Generation, g.started(), g.growing()
 	replans := g.run != nil && edited && replans(g.run, run)
 	g.run = run
-	defer b.seats.settle(g)
+	defer b.roster.settle(g)
 	b.roster.classes.note(g)
 	b.roster.runs[keyOf(run)] = run.UID
 	b.turns.adopt(g)
@@ -105,7 +105,7 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 	}
 	g, part := m.gang, m.part
 	if g.over() {
-		defer b.seats.settle(g)
+		defer b.roster.settle(g)
 	}
 	m.pod = pod
 	if pod.DeletionTimestamp != nil && !m.leaving {
@@ -118,7 +118,7 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 		b.seats.advance(m, leased, l.node, payerOf(l.charge))
 	}
 	switch {
-	case terminal(pod):
+	case rank.Ended(pod):
 		b.seats.advance(m, finished, pod.Spec.NodeName, m.payer)
 	case pod.Spec.NodeName != "" && m.stage < bound:
 		b.seats.advance(m, bound, pod.Spec.NodeName, m.payer)
@@ -153,7 +153,7 @@ func (b *Book) DeleteMember(pod *corev1.Pod) {
 		b.places.unwind(g)
 	}
 	if g.over() && b.roster.living[g] {
-		b.seats.settle(g)
+		b.roster.settle(g)
 	}
 	if run, ok := rank.RunOf(pod); ok {
 		b.roster.forgetIfEmpty(run, g)

@@ -86,7 +86,7 @@ func (b *Book) Remains() []string {
 func (b *Book) Restless() []string {
 	var out []string
 	for _, g := range b.roster.gangs {
-		if g.run != nil && b.roster.living[g] == b.seats.atRest(g) {
+		if g.run != nil && b.roster.living[g] == b.roster.atRest(g) {
 			out = append(out, g.run.Name)
 		}
 	}
@@ -133,9 +133,9 @@ func (b *Book) Needless(run types.UID) []string {
 	}) {
 		rejected = around // it keeps off nodes on which something is stuck, if that is possible at all
 	}
-	defer b.unplace(g)()
+	defer unplace(b, g)()
 	if g.activation.returns() {
-		defer b.promisedBefore(g)()
+		defer promisedBefore(b, g)()
 	}
 	missing, refusal := b.seats.missingOf(g)
 	if refusal != nil {
@@ -143,7 +143,7 @@ func (b *Book) Needless(run types.UID) []string {
 	}
 	var out []string
 	for at := -1; at < len(g.activation.Cuts); at++ {
-		for _, cuts := range b.without(g.activation.Cuts, at) {
+		for _, cuts := range without(b, g.activation.Cuts, at) {
 			freed := slices.DeleteFunc(b.turns.victims(&Activation{At: g.activation.At, Cuts: cuts}), func(pod types.UID) bool {
 				m := b.roster.members[pod]
 				others := slices.ContainsFunc(b.seats.held[pod].awaitedBy, func(other *gang) bool { return other != g })
@@ -168,7 +168,7 @@ func (b *Book) Needless(run types.UID) []string {
 }
 
 // unplace takes back what a gang was given by a decision, and returns what gives it again.
-func (b *Book) unplace(g *gang) (undo func()) {
+func unplace(b *Book, g *gang) (undo func()) {
 	places := map[*member]string{}
 	for m := range g.all() {
 		if m.stage == assigned {
@@ -188,7 +188,7 @@ func (b *Book) unplace(g *gang) (undo func()) {
 }
 
 // without returns the ways to leave something out of one cut: all of it, one spare, or the last step.
-func (b *Book) without(cuts []rqv1.Cut, at int) [][]rqv1.Cut {
+func without(b *Book, cuts []rqv1.Cut, at int) [][]rqv1.Cut {
 	if at < 0 {
 		return [][]rqv1.Cut{cuts}
 	}
@@ -214,7 +214,7 @@ func (b *Book) without(cuts []rqv1.Cut, at int) [][]rqv1.Cut {
 }
 
 // promisedBefore takes what older Runs are promised whose dates have come, and returns what gives it back.
-func (b *Book) promisedBefore(g *gang) func() {
+func promisedBefore(b *Book, g *gang) func() {
 	fork := plan.NewFork(b.fleet, b.accounts)
 	for _, a := range b.turns.future.aheadOf(g) {
 		if a.Younger || a.At.After(g.activation.At) {

@@ -86,7 +86,7 @@ func (e *grower) mayGrow(g *gang, was int32, now time.Time) bool {
 // again meanwhile.
 func (e *grower) takenBack() map[string]bool {
 	out := map[string]bool{}
-	for _, g := range e.roster.gangs {
+	for g := range e.roster.living {
 		if g.run == nil || g.started() {
 			continue
 		}

@@ -60,7 +60,7 @@ func (f *horizon) stateFor(g *gang, now time.Time) forecast.State {
 		},
 		Notice: f.args.NoticePeriod.Duration,
 	}
-	if f.candidates.lent(g) && !now.Before(f.asksAgain(g)) {
+	if f.candidates.anyLent(g) && !now.Before(f.asksLoansFrom(g)) {
 		state.Loans = func(domains map[string]bool, at time.Time) []resolver.Candidate {
 			return f.candidates.loans(g, domains, at, now)
 		}
@@ -91,8 +91,8 @@ func (f *horizon) stateFor(g *gang, now time.Time) forecast.State {
 	return state
 }
 
-// asksAgain returns from when on a gang may ask for what is on loan, if that has come to nothing.
-func (f *horizon) asksAgain(g *gang) time.Time {
+// asksLoansFrom returns from when on a gang may ask for what is on loan, if that has come to nothing.
+func (f *horizon) asksLoansFrom(g *gang) time.Time {
 	return latest(g.asksAgain, f.agenda.reservations.missed(g.run.UID).Add(f.args.ReservationLead.Duration))
 }
 

@@ -63,6 +63,8 @@ type Look struct {
 	Nodes map[string]NodeState
 	// Leased are the pods whose Leases are known to be open, even if they are not among the Objects yet.
 	Leased map[types.UID]bool
+	// Opening are the pods whose Leases are being written: they may be open by now.
+	Opening map[types.UID]bool
 	// Told are the shards of an opportunistic Run that have been told to give their GPUs back, and why.
 	Told map[types.UID]rqv1.ClosureReason
 	// Owed is how many GPUs of a Lease are beyond what its payer allows, by the Lease's name.

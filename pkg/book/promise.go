@@ -27,7 +27,6 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, now time.Time) {
 		g.since = now
 	}
 	g.looked, g.seen, g.woken = now, v.waiting.epoch, false
-	rest := now.Add(v.args.ReservationLead.Duration) // of what could not be decided
 	var p *forecast.Promise
 	state, ask, refusal := v.future.future(g, pod, now)
 	if refusal == nil {
@@ -43,34 +42,12 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, now time.Time) {
 	if p != nil && p.Returns() && g.promise != nil && g.promise.Returns() && !g.promise.At.After(now) {
 		p.At = g.promise.At // it has come, and stays
 	}
-	again := v.future.asksAgain(g)
-	switch {
-	case !due(p, now) || !p.Returns():
-	case now.Before(again):
-		p.At = again
-	case v.agenda.committedTo(g) && !g.unpaid:
-		if v.decide(g, pod, true, now) {
-			return
-		}
-		g.asksAgain, state.Loans = rest, nil
-		p, _ = forecast.Earliest(state, ask)
-		if due(p, now) && p.Returns() {
-			p.At = rest
-		}
+	p, done := v.takeBack(g, pod, p, &state, ask, now)
+	if !done {
+		p, done = v.cutOthers(g, pod, p, &state, ask, now)
 	}
-	if due(p, now) && !p.Returns() && v.agenda.committedTo(g) && !g.unpaid {
-		if !v.agenda.braked(g, now) && v.decide(g, pod, false, now) {
-			return
-		}
-		if v.agenda.braked(g, now) {
-			v.agenda.stand(g, p, now)
-			return
-		}
-		g.since, state.NotBefore = now, rest // its turn comes again
-		p, _ = forecast.Earliest(state, ask)
-		if due(p, now) {
-			p.At = rest
-		}
+	if done {
+		return
 	}
 	g.turn = time.Time{}
 	switch v.agenda.setPromise(g, p); {
@@ -80,6 +57,51 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, now time.Time) {
 	default:
 		v.takeLeaving(g, p, state, ask, now)
 	}
+}
+
+// takeBack decides by a promise that has come, and by which nobody is cut. It reports whether it has; otherwise it
+// returns what is promised instead. What came to nothing is asked for again after a rest.
+func (v *activations) takeBack(g *gang, pod *corev1.Pod, p *forecast.Promise, state *forecast.State, ask forecast.Ask,
+	now time.Time) (instead *forecast.Promise, decided bool) {
+	again, rest := v.future.asksLoansFrom(g), now.Add(v.args.ReservationLead.Duration)
+	switch {
+	case !due(p, now) || !p.Returns():
+	case now.Before(again):
+		p.At = again
+	case v.agenda.committedTo(g) && !g.unpaid:
+		if v.decide(g, pod, true, now) {
+			return nil, true
+		}
+		g.asksAgain, state.Loans = rest, nil
+		p, _ = forecast.Earliest(*state, ask)
+		if due(p, now) && p.Returns() {
+			p.At = rest
+		}
+	}
+	return p, false
+}
+
+// cutOthers decides by a promise that has come, and by which others are cut, unless that is held back: its date stands
+// still then. It reports whether it has done either; otherwise it returns what is promised instead.
+func (v *activations) cutOthers(g *gang, pod *corev1.Pod, p *forecast.Promise, state *forecast.State, ask forecast.Ask,
+	now time.Time) (instead *forecast.Promise, done bool) {
+	if !due(p, now) || p.Returns() || !v.agenda.committedTo(g) || g.unpaid {
+		return p, false
+	}
+	if !v.agenda.braked(g, now) && v.decide(g, pod, false, now) {
+		return nil, true
+	}
+	if v.agenda.braked(g, now) {
+		v.agenda.stand(g, p, now)
+		return nil, true
+	}
+	rest := now.Add(v.args.ReservationLead.Duration)
+	g.since, state.NotBefore = now, rest // its turn comes again
+	p, _ = forecast.Earliest(*state, ask)
+	if due(p, now) {
+		p.At = rest
+	}
+	return p, false
 }
 
 // due reports whether others may be cut by a promise now, or give back what they have on loan.

@@ -2,7 +2,6 @@ package book
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -138,9 +137,7 @@ type Activation struct {
 }
 
 // returns reports whether the activation cuts nobody: it takes back what is on loan.
-func (a *Activation) returns() bool {
-	return resolver.OnLoan(a.Conflicts) || len(a.Cuts) > 0 && !slices.ContainsFunc(a.Cuts, isCut)
-}
+func (a *Activation) returns() bool { return resolver.Returns(a.Conflicts, a.Cuts) }
 
 // Stuck is a pod that was to make room for others and is still there long after its grace period (R37).
 type Stuck struct {

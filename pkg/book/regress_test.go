@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 // tell plays a story that needs no chance.
@@ -65,11 +66,15 @@ func TestGPUsStayHeldWhileALeaseIsBeingWritten(t *testing.T) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
+		look, _ := w.Book.Look(book.Objects{Run: w.Runs["run0"], Pods: []*corev1.Pod{w.Pods[first]}})
+		if !look.Opening[first] || look.Leased[first] {
+			w.t.Fatalf("a pod whose Lease is being written is not looked at as one: %+v", look)
+		}
 		w.DeletePod(first)
 		if second := w.place("run1-0"); w.Binding[second] != "" {
 			w.t.Fatalf("the GPUs of a Lease that may be in the ledger are given to another pod")
 		}
-		if !w.Book.Unsettled(first) {
+		if open, gone := w.Book.Unsettled(first); !open || !gone {
 			w.t.Fatalf("the book does not know that the outcome is open")
 		}
 		w.Book.NotWritten(first, types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name})

@@ -106,12 +106,7 @@ func (r *reservations) missed(run types.UID) (at time.Time) {
 }
 
 // returned reports whether an activation cuts nobody: it takes back what is on loan.
-func returned(s *rqv1.ReservationStatus) bool {
-	return resolver.OnLoan(s.ConflictSet) || len(s.Cuts) > 0 && !slices.ContainsFunc(s.Cuts, isCut)
-}
-
-// isCut reports whether what an activation does to a Run is a cut.
-func isCut(c rqv1.Cut) bool { return c.Action != rqv1.CutReturn }
+func returned(s *rqv1.ReservationStatus) bool { return resolver.Returns(s.ConflictSet, s.Cuts) }
 
 // activated reports whether others were cut for a Run when it started at an instant, given in whole seconds.
 func (r *reservations) activated(run types.UID, started time.Time) bool {
@@ -140,7 +135,7 @@ func (r *reservations) lastCut(cutter, victim types.UID) (at time.Time) {
 	for _, reservation := range r.byRun[cutter] {
 		s := &reservation.Status
 		if s.ActivatedAt != nil && slices.ContainsFunc(s.Cuts, func(c rqv1.Cut) bool {
-			return c.UID == victim && isCut(c)
+			return c.UID == victim && c.Action.Cuts()
 		}) {
 			at = latest(at, s.ActivatedAt.Time)
 		}

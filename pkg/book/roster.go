@@ -12,13 +12,15 @@ import (
 
 // roster is the gangs that there are and their pods.
 type roster struct {
-	gangs   map[types.UID]*gang // by Run
-	living  map[*gang]bool      // but for those at rest
-	runs    map[types.NamespacedName]types.UID
-	members map[types.UID]*member // by pod
-	classes classes
-	reading bool // the ledger is being read, or has been
-	open    bool // the ledger has been read and this process decides
+	gangs  map[types.UID]*gang // by Run
+	living map[*gang]bool      // but for those at rest
+	runs   map[types.NamespacedName]types.UID
+	// leasesOf is how many Leases there are of each Run, with those that are being written.
+	leasesOf map[types.UID]int
+	members  map[types.UID]*member // by pod
+	classes  classes
+	reading  bool // the ledger is being read, or has been
+	open     bool // the ledger has been read and this process decides
 }
 
 // classes are the gangs of the few kinds that something is looked for every second, so that nobody need go through the

@@ -29,8 +29,6 @@ type seating struct {
 	held    map[types.UID]*holding // by pod
 	leavers map[types.UID]*holding // those of held whose pods have been told to go
 	leases  map[types.NamespacedName]*lease
-	// leasesOf is how many of leases each Run has, by its UID, with those that are being written.
-	leasesOf map[types.UID]int
 	// waitedFor are those of held that gangs wait for.
 	waitedFor map[types.UID]*holding
 	roles     map[rqv1.LeaseRole]int // GPUs of open Leases by role
@@ -61,8 +59,8 @@ func (s *seating) hold(pod types.UID, node string, gpus int, change func(h *hold
 	}
 	s.holdsBeside(pod, h)
 	if before.writing != h.writing {
-		s.countLease(h.writing, 1)
-		s.countLease(before.writing, -1)
+		s.roster.countLease(h.writing, 1)
+		s.roster.countLease(before.writing, -1)
 	}
 	if before.node == h.node && before.gpus == h.gpus && before.idles() == h.idles() && before.shard == h.shard {
 		return
@@ -139,20 +137,6 @@ func (s *seating) asks(pod *corev1.Pod) amounts {
 		}
 	}
 	return out
-}
-
-// countLease counts Leases of a Run that are there, or no more where n is negative.
-func (s *seating) countLease(run types.UID, n int) {
-	if run == "" {
-		return
-	}
-	s.leasesOf[run] += n
-	if s.leasesOf[run] == 0 {
-		delete(s.leasesOf, run)
-	}
-	if g := s.roster.gangs[run]; g != nil && g.over() {
-		s.settle(g)
-	}
 }
 
 // told notes until when a pod may stay that has been told to go: others may have another date now.

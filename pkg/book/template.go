@@ -54,7 +54,3 @@ func replans(was, is *rqv1.Run) bool {
 	return was.Spec.Owner != is.Spec.Owner || !equality.Semantic.DeepEqual(was.Spec.Funding, is.Spec.Funding) ||
 		!equality.Semantic.DeepEqual(was.Spec.Runtime, is.Spec.Runtime)
 }
-
-func terminal(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}

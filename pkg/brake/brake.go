@@ -141,7 +141,7 @@ func KeyOf(name types.NamespacedName) string { return callOff + name.Namespace +
 func Runs(cuts []rqv1.Cut) []types.UID {
 	var out []types.UID
 	for i := range cuts {
-		if c := &cuts[i]; c.Action != rqv1.CutDropSpare && c.Action != rqv1.CutReturn && !slices.Contains(out, c.UID) {
+		if c := &cuts[i]; c.Action != rqv1.CutDropSpare && c.Action.Cuts() && !slices.Contains(out, c.UID) {
 			out = append(out, c.UID)
 		}
 	}

@@ -10,6 +10,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
+// contactPeriod is the longest time between two signs of life that the API server is asked for.
+const contactPeriod = 10 * time.Second
+
 // contact is since when the API server has answered without interruption. What was not heard while it did not, or while
 // this process was stopped, is nobody's silence.
 type contact struct {

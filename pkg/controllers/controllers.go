@@ -91,8 +91,8 @@ func New(o Options) (*Controllers, error) {
 	return c, seen.follow(w, o.Shared.Core().V1().Nodes().Informer(), o.Clock)
 }
 
-// Events makes events of what is told of Runs and their pods, from Start on.
-func (c *Controllers) Events() events.EventRecorder { return c.told }
+// EventRecorder makes events of what is told of Runs and their pods, from Start on.
+func (c *Controllers) EventRecorder() events.EventRecorder { return c.told }
 
 // Start feeds the book from now on. Once leading is closed it reads the ledger anew, lets decisions begin and
 // reconciles, until the context ends.
@@ -131,7 +131,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	}
 	for _, l := range lane.All {
 		for range l.Workers() {
-			go c.runs.work(ctx, l)
+			go c.runs.workIn(ctx, l)
 		}
 	}
 	go c.runs.retry()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -88,15 +87,11 @@ func (e evidence) Alive(ctx context.Context, run types.NamespacedName, unseen []
 	}
 	alive := map[types.UID]bool{}
 	for i := range pods.Items {
-		if !podEnded(&pods.Items[i]) {
+		if !rank.Ended(&pods.Items[i]) {
 			alive[pods.Items[i].UID] = true
 		}
 	}
 	return alive, nil
-}
-
-func podEnded(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // RankLeases reads the labels of the Leases of some ranks from the ledger.

@@ -24,7 +24,7 @@ type expiries struct {
 
 	mu     sync.Mutex
 	of     map[types.NamespacedName]*expiry
-	next   expiryHeap
+	byTime expiryHeap
 	out    map[types.NamespacedName]bool // are about to be looked at
 	last   time.Time                     // when it was seen what is over
 	sooner chan struct{}                 // holds one when there may be something to do before its time
@@ -56,12 +56,12 @@ func (e *expiries) note(run *rqv1.Run) {
 	name := client.ObjectKeyFromObject(run)
 	if x := e.of[name]; x == nil {
 		e.of[name] = &expiry{run: name, due: at, at: at, rest: again}
-		heap.Push(&e.next, e.of[name])
+		heap.Push(&e.byTime, e.of[name])
 	} else {
 		x.due, x.at, x.rest = at, at, again
-		heap.Fix(&e.next, x.place)
+		heap.Fix(&e.byTime, x.place)
 	}
-	if e.next[0].run == name {
+	if e.byTime[0].run == name {
 		e.stir()
 	}
 }
@@ -72,7 +72,7 @@ func (e *expiries) drop(run *rqv1.Run) {
 	defer e.mu.Unlock()
 	name := client.ObjectKeyFromObject(run)
 	if x := e.of[name]; x != nil {
-		heap.Remove(&e.next, x.place)
+		heap.Remove(&e.byTime, x.place)
 		delete(e.of, name)
 	}
 }
@@ -102,23 +102,23 @@ func (e *expiries) expire() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if now.Before(e.last) { // it was ahead, and so may be when some are to be looked at again
-		for _, x := range e.next {
+		for _, x := range e.byTime {
 			x.at, x.rest = x.due, again
 		}
-		heap.Init(&e.next)
+		heap.Init(&e.byTime)
 	}
 	e.last = now
-	for len(e.next) > 0 && len(e.out) < abreast && !e.next[0].at.After(now) {
-		x := e.next[0]
+	for len(e.byTime) > 0 && len(e.out) < abreast && !e.byTime[0].at.After(now) {
+		x := e.byTime[0]
 		e.out[x.run] = true
 		e.changed(x.run)
 		x.at, x.rest = now.Add(x.rest), min(2*x.rest, seldom) // unless it is gone by then
-		heap.Fix(&e.next, 0)
+		heap.Fix(&e.byTime, 0)
 	}
-	if len(e.next) == 0 || len(e.out) == abreast {
+	if len(e.byTime) == 0 || len(e.out) == abreast {
 		return longest
 	}
-	return min(longest, e.next[0].at.Sub(now))
+	return min(longest, e.byTime[0].at.Sub(now))
 }
 
 // looked notes that a Run has been looked at.

@@ -71,7 +71,7 @@ func TestRunsAreLookedAtWhenTheirTimeIsOver(t *testing.T) {
 	e.drop(endedRun("edited", 0, 11))
 	passes(time.Hour, "kept", "plain")
 	never := newExpiries(0, clock, nil)
-	if never.note(plain); len(never.of)+len(never.next) != 0 {
+	if never.note(plain); len(never.of)+len(never.byTime) != 0 {
 		t.Error("a Run is to go that stays for ever")
 	}
 }

@@ -41,7 +41,7 @@ func works(c *cluster) {
 	var all sync.WaitGroup
 	for _, l := range lane.All {
 		for range l.Workers() {
-			all.Go(func() { c.work(ctx, l) })
+			all.Go(func() { c.workIn(ctx, l) })
 		}
 	}
 	c.t.Cleanup(func() {

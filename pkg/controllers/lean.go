@@ -6,6 +6,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // lean leaves out of an object that is cached what nobody here reads: who wrote which field and, of what has ended,
@@ -16,7 +17,7 @@ func lean(o any) (any, error) {
 	}
 	switch o := o.(type) {
 	case *corev1.Pod:
-		if podEnded(o) {
+		if rank.Ended(o) {
 			leanPod(&o.Spec)
 		}
 	case *rqv1.Run:

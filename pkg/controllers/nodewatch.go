@@ -37,7 +37,7 @@ type nodeWatch struct {
 }
 
 func newNodeWatch(args *config.Args) *nodeWatch {
-	return &nodeWatch{args: args, contact: &contact{period: min(args.NodeLossGrace.Duration/4, auditLeast)},
+	return &nodeWatch{args: args, contact: &contact{period: min(args.NodeLossGrace.Duration/4, contactPeriod)},
 		sights: map[string]*nodeloss.Sight{}, forgiven: map[string]*corev1.Node{},
 		gpus: map[string]bool{}, marked: map[string]bool{}, heldBack: map[string]nodeloss.Verdict{},
 		queue: workqueue.NewTypedDelayingQueue[string]()}

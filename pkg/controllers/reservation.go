@@ -74,7 +74,7 @@ func (s reservationWriter) tellReservation(verb lifecycle.Verb, r *rqv1.Reservat
 	default:
 		tell(string(status.State), "%s", status.Reason)
 		if status.Cause != "" {
-			cuts := slices.DeleteFunc(slices.Clone(status.Cuts), func(c rqv1.Cut) bool { return c.Action == rqv1.CutReturn })
+			cuts := slices.DeleteFunc(slices.Clone(status.Cuts), func(c rqv1.Cut) bool { return !c.Action.Cuts() })
 			metrics.CutsInVain.WithLabelValues(string(status.Cause)).Add(float64(len(cuts)))
 		}
 		if status.CalledOff != "" {

@@ -77,7 +77,7 @@ func (r *reconciler) unfinished(tell func(run types.NamespacedName, work lane.Wo
 	}
 	for _, pod := range cached[corev1.Pod](r.watches.pods) {
 		of, ours := rank.RunOf(pod)
-		if name := runOfPod(pod); !ours || done[name] != of || !podEnded(pod) {
+		if name := runOfPod(pod); !ours || done[name] != of || !rank.Ended(pod) {
 			tell(name, lane.OfPod(pod, false))
 		}
 	}
@@ -107,8 +107,8 @@ func (r *reconciler) tellGone(o any) {
 	}
 }
 
-// work reconciles one Run of a lane after the other until the lanes are shut down.
-func (r *reconciler) work(ctx context.Context, of lane.Lane) {
+// workIn reconciles one Run of a lane after the other until the lanes are shut down.
+func (r *reconciler) workIn(ctx context.Context, of lane.Lane) {
 	for {
 		run, work, shutdown := r.lanes.next(of)
 		if shutdown {

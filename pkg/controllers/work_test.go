@@ -51,7 +51,7 @@ func TestWork(t *testing.T) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		c.work(ctx, lane.Begins)
+		c.workIn(ctx, lane.Begins)
 	}()
 	looked := func(run types.NamespacedName) []string {
 		q.next <- run

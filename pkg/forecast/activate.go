@@ -1,8 +1,6 @@
 package forecast
 
 import (
-	"slices"
-
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
@@ -15,7 +13,7 @@ func Activate(s State, ask Ask, domains map[string]bool, published []rqv1.Confli
 	nonce [32]byte) (resolver.Plan, []plan.Assignment, bool) {
 	if !resolver.OnLoan(published) {
 		decided, assignments, ok := activate(s, ask, domains, published, nonce)
-		if !ok || slices.ContainsFunc(decided.Cuts, func(c rqv1.Cut) bool { return c.Action != rqv1.CutReturn }) {
+		if !ok || resolver.Cuts(decided.Cuts) {
 			return decided, assignments, ok
 		}
 	}

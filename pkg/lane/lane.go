@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // Work is a kind of work on one Run. Of two kinds in one lane the greater goes first.
@@ -61,7 +62,7 @@ func (w Work) Lane() Lane {
 // OfPod returns what is to be done for a Run as one of its pods has changed, or is gone.
 func OfPod(pod *corev1.Pod, gone bool) Work {
 	switch {
-	case gone, pod.DeletionTimestamp != nil, pod.Status.Phase == corev1.PodSucceeded, pod.Status.Phase == corev1.PodFailed:
+	case gone, pod.DeletionTimestamp != nil, rank.Ended(pod):
 		return End
 	case pod.Spec.NodeName != "":
 		return Bind

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -120,16 +119,4 @@ func (s *situation) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
 		return rqv1.ClosedCompleted
 	}
 	return rqv1.ClosedDeleted
-}
-
-// preempted reports whether a Lease is of before a lottery that ended its Run, by the Run's own status: the Reservation
-// may have been canceled since.
-func preempted(run *rqv1.Run, lease *rqv1.Lease) bool {
-	for _, kind := range []string{rqv1.ConditionFinished, rqv1.ConditionStarted} {
-		c := meta.FindStatusCondition(run.Status.Conditions, kind)
-		if c != nil && c.Reason == reasonRandomPreempt && lease.Spec.Start.Time.Before(c.LastTransitionTime.Time) {
-			return true
-		}
-	}
-	return false
 }

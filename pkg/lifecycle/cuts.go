@@ -42,7 +42,7 @@ func cutsOf(f *facts) cuts {
 
 // shrinks reports whether a cut makes the Run narrower.
 func (c *cuts) shrinks(cut *rank.Cut) bool {
-	return narrows(cut) && cut.Width != nil && c.facts.Shape == nil && c.facts.Demand.GPUsPerPod > 0
+	return cut.Action.Narrows() && cut.Width != nil && c.facts.Shape == nil && c.facts.Demand.GPUsPerPod > 0
 }
 
 // of returns the cut that ends what a Lease holds; nil when none does. What was opened after the activation is not cut.
@@ -53,7 +53,7 @@ func (c *cuts) of(lease *rqv1.Lease) *rank.Cut {
 		if cut.UID != lease.Spec.RunRef.UID || !lease.Spec.Start.Time.Before(cut.At) {
 			continue
 		}
-		if (!narrows(cut) || c.shrinks(cut)) && c.facts.Demand.Cuts(&cut.Cut, part) {
+		if (!cut.Action.Narrows() || c.shrinks(cut)) && c.facts.Demand.Cuts(&cut.Cut, part) {
 			return cut
 		}
 	}
@@ -61,20 +61,19 @@ func (c *cuts) of(lease *rqv1.Lease) *rank.Cut {
 }
 
 // doom reports whether a pod goes by a cut, whatever its Run's status says by now: a spare that is dropped, or a pod
-// that is left of a Run that was sent back to wait.
+// that is left of a Run that was sent back to wait. Once the status says so it is done, also where the Reservation is
+// over before the pods are told: some of them may have been.
 func (c *cuts) doom(pod *corev1.Pod) bool {
 	waits := saysPending(c.facts.Run)
 	if lease := c.facts.leaseOf[pod.UID]; lease != nil {
 		cut := c.of(lease)
-		return cut != nil && (cut.Action == rqv1.CutDropSpare || endsAll(cut) && waits)
+		return cut != nil && (cut.Action == rqv1.CutDropSpare || endsAll(cut) && waits) ||
+			waits && preempted(c.facts.Run, lease)
 	}
 	return waits && !unfinished(pod) && slices.ContainsFunc(c.facts.Cuts, func(cut rank.Cut) bool {
 		return endsAll(&cut) && pod.CreationTimestamp.Time.Before(cut.At.Truncate(time.Second))
 	})
 }
-
-// narrows reports whether a cut says how wide it leaves a Run.
-func narrows(cut *rank.Cut) bool { return cut.Action == rqv1.CutShrink || cut.Action == rqv1.CutReturn }
 
 // endsAll reports whether a cut ends all that its Run held.
 func endsAll(cut *rank.Cut) bool { return cut.Action == rqv1.CutLottery }

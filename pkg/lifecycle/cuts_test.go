@@ -314,3 +314,34 @@ func TestConditionsOfACutRun(t *testing.T) {
 		t.Errorf("a Run that ends: %+v", finished)
 	}
 }
+
+// A Run whose status says that it was cut is cut, although the Reservation is over before all its pods are told: those
+// that are left are told too, and no Lease is closed for another reason.
+func TestACutThatWasSaidIsDone(t *testing.T) {
+	for steps := 1; steps < 8; steps++ {
+		o := victim([]rank.Cut{cut(rqv1.CutLottery, nil)}, checkpointed)
+		o.carryOut(Decide(o), steps)
+		message := o.Run.Status.Message
+		o.Cuts = nil
+		o.Refusal = &plan.Refusal{Reason: plan.InsufficientGPUs, Message: "short by 8"}
+		closed := map[rqv1.ClosureReason]int{}
+		for range 6 {
+			d := Decide(o)
+			for i := range d.Delete {
+				if d.Delete[i].Notice == nil || d.Delete[i].Notice.Reason != rqv1.ClosedRandomPreempt {
+					t.Errorf("after %d steps: pod %s goes with notice %+v", steps, d.Delete[i].Pod.Name, d.Delete[i].Notice)
+				}
+			}
+			for i := range d.Close {
+				closed[d.Close[i].Reason]++
+			}
+			o.carryOut(d, -1)
+			if len(o.Leases) > 0 && (o.Run.Status.Phase != rqv1.RunPending || o.Run.Status.Message != message) {
+				t.Errorf("after %d steps the Run is %s: %s", steps, o.Run.Status.Phase, o.Run.Status.Message)
+			}
+		}
+		if diff := cmp.Diff(map[rqv1.ClosureReason]int{rqv1.ClosedRandomPreempt: 6}, closed); diff != "" {
+			t.Errorf("after %d steps, Leases by reason (-want +got):\n%s", steps, diff)
+		}
+	}
+}

@@ -18,6 +18,7 @@ func Decide(o Observed) Decision {
 	s := situationOf(f)
 	d := Decision{Close: closings(f, s.reasonGone), Delete: removalsOf(f, deletionsOf(s)), Status: statusOf(s),
 		requeues: s.requeued() && s.cuts.final == nil}
+	d.tellsShards = tellsOfShards(f.Run, d.Status)
 	d.Expire = d.Status == nil && expires(f) // the event of a status looks again
 	if s.goesOn() {
 		d.Close = doubted(d.Close)

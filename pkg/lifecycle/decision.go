@@ -83,7 +83,9 @@ type Decision struct {
 	Expire bool
 	// After is when to look again although nothing has happened, and Retry when to plan again; 0 for never.
 	After, Retry time.Duration
-	requeues     bool
+	// requeues says that the Run gives up what it holds and waits again, and tellsShards that the status tells of shards
+	// that give way and were not told before.
+	requeues, tellsShards bool
 }
 
 // Starts reports whether the status is the first that says that a Run runs.
@@ -95,5 +97,6 @@ func (d *Decision) Starts(run *rqv1.Run) bool {
 // that the Run has failed, that it keeps their room, or, once the Reservation is over, why they were cut.
 func (d *Decision) TellFirst() bool {
 	noticed := func(deletion Deletion) bool { return deletion.Notice != nil }
-	return d.Status != nil && (d.Status.Phase == rqv1.RunFailed || d.requeues || slices.ContainsFunc(d.Delete, noticed))
+	return d.Status != nil && (d.Status.Phase == rqv1.RunFailed || d.requeues || d.tellsShards ||
+		slices.ContainsFunc(d.Delete, noticed))
 }

@@ -14,23 +14,26 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// toldShards are the shards that gave way last, by their Run's status, with the reason and the time.
+// toldShards are the shards that gave way last, by their Run's status, with the time and, for each, the reason.
 type toldShards struct {
-	reason rqv1.ClosureReason
 	at     time.Time
-	shards []shardRange
+	shards map[rqv1.ClosureReason][]shardRange
 }
+
+// reasonsToGiveWay are those of shards, in the order in which a status tells of them.
+var reasonsToGiveWay = []rqv1.ClosureReason{rqv1.ClosedReclaimed, rqv1.ClosedReclaimedBySpare}
 
 // shardRange is shards by their indexes, from the first to the last.
 type shardRange struct{ first, last int }
 
 const (
-	beforeShards = "shards "
-	afterShards  = " gave way: "
-	someOf       = "some of "
-	// longestList bounds what is said of shards one by one, in bytes: a Run may have a million, and an event holds 1024
-	// bytes.
-	longestList = 900
+	beforeShards  = "shards "
+	afterShards   = " gave way: "
+	betweenShards = "; "
+	someOf        = "some of "
+	// longestList bounds what is said of shards one by one, for one reason or for all, in bytes: a Run may have a million,
+	// and an event holds 1024 bytes.
+	longestList = 800
 )
 
 // needed says why shards give way.
@@ -41,23 +44,38 @@ func needed(reason rqv1.ClosureReason) string {
 	return "another Run has been given these GPUs"
 }
 
-// gaveWay begins a message with the indexes of shards, as ranges. Of those at the end of too long a list it says some
-// of a range, and who reads it takes all of that range for told.
-func gaveWay(shards map[int]bool) string {
+// gaveWay says which shards, by their indexes, gave way for which reason.
+func gaveWay(shards map[int]rqv1.ClosureReason) string {
+	indexes := map[rqv1.ClosureReason][]int{}
+	for _, index := range slices.Sorted(maps.Keys(shards)) {
+		indexes[shards[index]] = append(indexes[shards[index]], index)
+	}
 	var out []string
-	indexes, length := slices.Sorted(maps.Keys(shards)), 0
+	for _, reason := range reasonsToGiveWay {
+		if list := indexes[reason]; len(list) > 0 {
+			out = append(out, beforeShards+listed(list, longestList/len(indexes))+afterShards+needed(reason))
+		}
+	}
+	return strings.Join(out, betweenShards)
+}
+
+// listed returns indexes as ranges, in so many bytes and a few. Of those at the end of too long a list it says some of
+// a range, and who reads it takes all of that range for told.
+func listed(indexes []int, most int) string {
+	var out []string
+	length := 0
 	for begin, end := 0, 0; begin < len(indexes); begin = end {
 		for end = begin + 1; end < len(indexes) && indexes[end] == indexes[end-1]+1; end++ {
 		}
 		next := shardRange{indexes[begin], indexes[end-1]}.text()
 		length += len(next) + len(", ")
-		if length > longestList {
+		if length > most {
 			out = append(out, someOf+shardRange{indexes[begin], indexes[len(indexes)-1]}.text())
 			break
 		}
 		out = append(out, next)
 	}
-	return beforeShards + strings.Join(out, ", ") + afterShards
+	return strings.Join(out, ", ")
 }
 
 // text returns the range as a message has it.
@@ -74,32 +92,52 @@ func whoGaveWay(run *rqv1.Run) *toldShards {
 	if c == nil {
 		return nil
 	}
-	told := &toldShards{reason: rqv1.ClosureReason(c.Reason), at: c.LastTransitionTime.Time}
-	list, _, _ := strings.Cut(c.Message, afterShards)
-	for text := range strings.SplitSeq(strings.TrimPrefix(list, beforeShards), ", ") {
+	told := &toldShards{at: c.LastTransitionTime.Time, shards: map[rqv1.ClosureReason][]shardRange{}}
+	for part := range strings.SplitSeq(c.Message, betweenShards) {
+		list, why, _ := strings.Cut(part, afterShards)
+		for _, reason := range reasonsToGiveWay {
+			if why == needed(reason) {
+				told.shards[reason] = rangesIn(strings.TrimPrefix(list, beforeShards))
+			}
+		}
+	}
+	return told
+}
+
+// rangesIn reads a list of shards; what is none it leaves out.
+func rangesIn(list string) []shardRange {
+	var out []shardRange
+	for text := range strings.SplitSeq(list, ", ") {
 		from, to, more := strings.Cut(strings.TrimPrefix(text, someOf), "-")
 		if !more {
 			to = from
 		}
 		first, err := strconv.Atoi(from)
 		if last, errTo := strconv.Atoi(to); err == nil && errTo == nil {
-			told.shards = append(told.shards, shardRange{first, last})
+			out = append(out, shardRange{first, last})
 		}
 	}
-	return told
+	return out
 }
 
 // reasonFor returns why the shard that held a Lease was told to give way; false when the status does not say that it
 // was.
 func (t *toldShards) reasonFor(run *rqv1.Run, lease *rqv1.Lease) (rqv1.ClosureReason, bool) {
-	if lease.Spec.RunRef.UID != run.UID || !t.says(rank.Held(lease).Index, lease.Spec.Start.Time) {
+	if lease.Spec.RunRef.UID != run.UID {
 		return "", false
 	}
-	return t.reason, true
+	return t.says(rank.Held(lease).Index, lease.Spec.Start.Time)
 }
 
-// says reports whether a shard that began at an instant was told to give way.
-func (t *toldShards) says(index int, since time.Time) bool {
-	return t != nil && !since.Truncate(time.Second).After(t.at) &&
-		slices.ContainsFunc(t.shards, func(r shardRange) bool { return r.first <= index && index <= r.last })
+// says returns why a shard that began at an instant was told to give way; false when it was not.
+func (t *toldShards) says(index int, since time.Time) (rqv1.ClosureReason, bool) {
+	if t == nil || since.Truncate(time.Second).After(t.at) {
+		return "", false
+	}
+	for _, reason := range reasonsToGiveWay {
+		if slices.ContainsFunc(t.shards[reason], func(r shardRange) bool { return r.first <= index && index <= r.last }) {
+			return reason, true
+		}
+	}
+	return "", false
 }

@@ -23,6 +23,8 @@ func noticeFor(s *situation, pod *corev1.Pod) *Notice {
 		return s.facts.noticeOfReclaim(pod)
 	case cut != nil:
 		return s.facts.notice(pod, reasonOf(cut), purpose(cut))
+	case lease != nil && preempted(s.facts.Run, lease):
+		return s.facts.notice(pod, rqv1.ClosedRandomPreempt, s.facts.Run.Status.Message)
 	case lease != nil && s.narrowed() && !s.has(rank.Held(lease)):
 		return s.facts.notice(pod, rqv1.ClosedShrink, fmt.Sprintf("the Run is shrunk to %d GPUs", s.width.granted))
 	}

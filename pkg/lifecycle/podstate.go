@@ -2,11 +2,13 @@ package lifecycle
 
 import (
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // unfinished reports whether a pod has not ended.
 func unfinished(pod *corev1.Pod) bool {
-	return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+	return !rank.Ended(pod)
 }
 
 // present reports whether a pod is there and has not been told to go.

@@ -118,7 +118,9 @@ func drawStatus(t *rapid.T, run *rqv1.Run) {
 	}
 	if oneIn(t, 6) {
 		condition(rqv1.ConditionReclaimed, "Reclaimed", "ReclaimedBySpare")
-		s.Conditions[len(s.Conditions)-1].Message = one(t, "shards 0-1, 3 gave way: x", "shards 2 gave way: y", "else")
+		s.Conditions[len(s.Conditions)-1].Message = one(t,
+			"shards 0-1, 3 gave way: "+needed(rqv1.ClosedReclaimed),
+			"shards 2 gave way: "+needed(rqv1.ClosedReclaimedBySpare), "shards 0 gave way: x", "else")
 	}
 }
 

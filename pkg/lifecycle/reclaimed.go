@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
@@ -12,30 +13,43 @@ import (
 // the pods are gone closes their Leases by it.
 func setReclaimed(c conditions, s *situation) {
 	f := s.facts
-	told, last := map[int]bool{}, rqv1.ClosureReason("")
+	told, last := map[int]rqv1.ClosureReason{}, rqv1.ClosureReason("")
 	for index, pod := range s.roster.ranks {
 		if !f.givesWay(pod) || !f.leased(pod) || f.saidReclaimed(index, pod) {
 			continue
 		}
-		told[index] = true
 		last, _ = f.Reclaimed(pod.UID)
+		told[index] = last
 	}
 	if len(told) == 0 {
 		return
 	}
 	for _, lease := range f.Leases {
-		if reason, said := f.told.reasonFor(f.Run, lease); said && reason == last {
-			told[rank.Held(lease).Index] = true
+		index := rank.Held(lease).Index
+		if reason, said := f.told.reasonFor(f.Run, lease); said && told[index] == "" {
+			told[index] = reason
 		}
 	}
-	c.renew(rqv1.ConditionReclaimed, saying{string(last), gaveWay(told) + needed(last)})
+	c.renew(rqv1.ConditionReclaimed, saying{string(last), gaveWay(told)})
+}
+
+// tellsOfShards reports whether a status tells of shards that the Run's own does not tell of; false for no status.
+func tellsOfShards(run *rqv1.Run, next *rqv1.RunStatus) bool {
+	if next == nil {
+		return false
+	}
+	said := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionReclaimed)
+	says := meta.FindStatusCondition(next.Conditions, rqv1.ConditionReclaimed)
+	return says != nil && (said == nil || *said != *says)
 }
 
 // givesWay reports whether a pod is there and is a shard that has been told to go.
 func (f *facts) givesWay(pod *corev1.Pod) bool { return active(pod) && f.reclaims(pod) }
 
-// leased reports whether a pod has a Lease, which is going to be closed.
-func (f *facts) leased(pod *corev1.Pod) bool { return f.leaseOf[pod.UID] != nil || f.Leased[pod.UID] }
+// leased reports whether a pod has a Lease, or may have one by now, which is going to be closed.
+func (f *facts) leased(pod *corev1.Pod) bool {
+	return f.leaseOf[pod.UID] != nil || f.Leased[pod.UID] || f.Opening[pod.UID]
+}
 
 // saidReclaimed reports whether the Run's status says already that a shard gave way. Of a Lease that is not listed yet
 // it is known only that it is no older than the pod.
@@ -44,5 +58,6 @@ func (f *facts) saidReclaimed(index int, pod *corev1.Pod) bool {
 	if lease := f.leaseOf[pod.UID]; lease != nil {
 		since = lease.Spec.Start.Time
 	}
-	return f.told.says(index, since)
+	_, said := f.told.says(index, since)
+	return said
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -128,16 +129,37 @@ func TestAShardWithoutALeaseIsNotTold(t *testing.T) {
 	}
 }
 
-// TestShardsThatHaveBeenToldStayInTheCondition until their Leases are closed: others give way in between.
+// TestAShardWhoseLeaseIsBeingWrittenIsTold has a shard give way meanwhile, and the scheduler die: whoever takes over
+// finds the Lease without its pod, and knows why.
+func TestAShardWhoseLeaseIsBeingWrittenIsTold(t *testing.T) {
+	o := sweep(rqv1.ClosedReclaimed, "00000000")
+	written := o.Leases
+	o.Leases, o.Opening = o.Leases[1:], map[types.UID]bool{"00000000": true}
+	o.Pods[0].Spec.NodeName = "" // it is bound once it has its Lease
+	o.dies()
+	o.Leases, o.Opening = written, nil
+	if closings := Decide(o).Close; len(closings) != 1 || closings[0].Reason != rqv1.ClosedReclaimed {
+		t.Errorf("Leases are closed: %+v", closings)
+	}
+}
+
+// TestShardsThatHaveBeenToldStayInTheCondition until their Leases are closed: others give way in between, for the same
+// reason or for another, and each Lease is closed for its own.
 func TestShardsThatHaveBeenToldStayInTheCondition(t *testing.T) {
-	o := sweep(rqv1.ClosedReclaimed, "00000001")
-	o.dies()
-	o.Now = noon.Add(2 * time.Second)
-	o.Told = map[types.UID]rqv1.ClosureReason{"00000003": rqv1.ClosedReclaimed}
-	o.dies()
-	for _, closing := range Decide(o).Close {
-		if closing.Reason != rqv1.ClosedReclaimed {
-			t.Errorf("%s is closed as %s", closing.Lease.Name, closing.Reason)
+	for _, first := range []rqv1.ClosureReason{rqv1.ClosedReclaimed, rqv1.ClosedReclaimedBySpare} {
+		o := sweep(first, "00000001")
+		o.dies()
+		o.Now = noon.Add(2 * time.Second)
+		o.Told = map[types.UID]rqv1.ClosureReason{"00000003": rqv1.ClosedReclaimed}
+		o.dies()
+		closings := Decide(o).Close
+		got := map[string]rqv1.ClosureReason{}
+		for _, closing := range closings {
+			got[closing.Lease.Name] = closing.Reason
+		}
+		want := map[string]rqv1.ClosureReason{"lease-1": first, "lease-3": rqv1.ClosedReclaimed}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s first, Leases by reason (-want +got):\n%s", first, diff)
 		}
 	}
 }

@@ -1,11 +1,13 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -68,6 +70,26 @@ func reasonStarted(run *rqv1.Run) string {
 func ranBefore(run *rqv1.Run, at time.Time) bool {
 	started, known := run.StartedAt()
 	return known && started.Before(at.Truncate(time.Second))
+}
+
+// preempted reports whether a Lease is of before a lottery that ended its Run, by the Run's own status: the Reservation
+// may have been canceled since.
+func preempted(run *rqv1.Run, lease *rqv1.Lease) bool {
+	c := preemption(run)
+	return c != nil && lease.Spec.RunRef.UID == run.UID && lease.Spec.Start.Time.Before(c.LastTransitionTime.Time)
+}
+
+// preemption returns the condition by which a Run's status says that a lottery ended it; nil when it does not, or the
+// Run has started again.
+func preemption(run *rqv1.Run) *metav1.Condition {
+	says := func(kind string, status metav1.ConditionStatus) *metav1.Condition {
+		c := meta.FindStatusCondition(run.Status.Conditions, kind)
+		if c == nil || c.Reason != reasonRandomPreempt || c.Status != status {
+			return nil
+		}
+		return c
+	}
+	return cmp.Or(says(rqv1.ConditionFinished, metav1.ConditionTrue), says(rqv1.ConditionStarted, metav1.ConditionFalse))
 }
 
 // expired reports whether the Run has run for its maxDuration.

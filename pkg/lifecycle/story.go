@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
@@ -43,6 +42,8 @@ func storyOfPending(s *situation) (reason, message string) {
 	f := s.facts
 	waits := f.Waits()
 	switch {
+	case slices.ContainsFunc(f.Leases, func(l *rqv1.Lease) bool { return preempted(f.Run, l) }):
+		return reasonRandomPreempt, preemption(f.Run).Message // it says why until their Leases are closed
 	case f.Shape != nil:
 		return string(f.Shape.Reason), f.Shape.Message
 	case s.cuts.final != nil:
@@ -66,9 +67,7 @@ func storyOfPending(s *situation) (reason, message string) {
 	case f.Leaving > 0:
 		return "PodsLeaving", fmt.Sprintf("has its places: %d pods there are leaving already", f.Leaving)
 	}
-	// That the Run was cut is said until something else stands in its way.
-	if c := meta.FindStatusCondition(f.Run.Status.Conditions, rqv1.ConditionStarted); c != nil &&
-		c.Status == metav1.ConditionFalse && c.Reason == reasonRandomPreempt {
+	if c := preemption(f.Run); c != nil { // that the Run was cut is said until something else stands in its way
 		return c.Reason, c.Message
 	}
 	return "Waiting", Waiting

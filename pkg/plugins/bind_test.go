@@ -136,12 +136,15 @@ func TestNoPodIsBoundWithoutItsLease(t *testing.T) {
 func TestALeaseWhosePodIsGone(t *testing.T) {
 	for name, test := range map[string]struct {
 		stored bool
-		answer []error // when the API server is asked, again and again
-		holds  int     // GPUs in the end
+		goes   time.Duration // from the attempt to bind it until the pod is deleted
+		answer []error       // when the API server is asked, again and again
+		holds  int           // GPUs in the end
 	}{
-		"it was":                        {stored: true, answer: []error{nil}, holds: 8},
-		"it was not":                    {answer: []error{nil}},
-		"it was, as is told in the end": {stored: true, answer: []error{internal, forbidden, nil}, holds: 8},
+		"it was":                                    {stored: true, answer: []error{nil}, holds: 8},
+		"it was not":                                {answer: []error{nil}},
+		"it was, as is told in the end":             {stored: true, answer: []error{internal, forbidden, nil}, holds: 8},
+		"it was, and the pod stays for a while":     {stored: true, goes: time.Minute, answer: []error{nil}, holds: 8},
+		"it was not, and the pod stays for a while": {goes: time.Minute, answer: []error{nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, pod := arrived(t)
@@ -149,18 +152,28 @@ func TestALeaseWhosePodIsGone(t *testing.T) {
 			if status := g.PreBind(t.Context(), nil, pod, "n0"); status.IsSuccess() {
 				t.Fatal("bound without a Lease")
 			}
-			g.book.DeleteMember(pod)
-			for i, answer := range test.answer {
+			open := func() bool {
+				open, _ := g.book.Unsettled(pod.UID)
+				return open
+			}
+			pass := func() {
 				for !g.clock.HasWaiters() {
 					runtime.Gosched()
 				}
-				if !g.book.Unsettled(pod.UID) {
+				g.clock.Step(5 * time.Second)
+			}
+			for range int(test.goes / (5 * time.Second)) {
+				pass()
+			}
+			g.book.DeleteMember(pod)
+			for i, answer := range test.answer {
+				if !open() {
 					t.Fatalf("settled before answer %d", i)
 				}
 				g.answer, g.stored = map[string]error{"get": answer}, false
-				g.clock.Step(5 * time.Second)
+				pass()
 			}
-			for g.book.Unsettled(pod.UID) {
+			for open() {
 				runtime.Gosched()
 			}
 			if holds := g.book.GPUsByRole()[rqv1.RoleActive]; holds != test.holds {

@@ -61,8 +61,8 @@ func (pl *Jobtree) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Po
 	return nil
 }
 
-// findLease finds out whether the Lease of a pod that is gone was written, when the answer of the API server was lost.
-// For a pod that is there, the next attempt to bind it finds out.
+// findLease finds out whether the Lease of a pod was written, when the answer of the API server was lost. As long as
+// the pod is there, the next attempt to bind it finds out; it may be deleted before.
 func (pl *Jobtree) findLease(ctx context.Context, pod types.UID, lease *rqv1.Lease) {
 	const pause = 5 * time.Second
 	for {
@@ -71,8 +71,12 @@ func (pl *Jobtree) findLease(ctx context.Context, pod types.UID, lease *rqv1.Lea
 			return
 		case <-pl.clock.After(pause):
 		}
-		if !pl.book.Unsettled(pod) {
+		open, gone := pl.book.Unsettled(pod)
+		if !open {
 			return
+		}
+		if !gone {
+			continue
 		}
 		asking, cancel := context.WithTimeout(ctx, pause)
 		got := &rqv1.Lease{}

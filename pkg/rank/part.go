@@ -69,3 +69,8 @@ func Membership(pod *corev1.Pod) (run types.UID, part Part, ok bool) {
 func Held(l *rqv1.Lease) Part {
 	return Part{Index: l.Index(), Spare: l.Spec.Slice.Role == rqv1.RoleSpare}
 }
+
+// Ended reports whether a pod has ended: it holds nothing any more.
+func Ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}

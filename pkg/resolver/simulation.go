@@ -37,7 +37,7 @@ func newSimulation(w Feasibility, candidates []Candidate) *simulation {
 		}
 	}
 	for p, unit := range all {
-		if unit.action == rqv1.CutShrink || unit.action == rqv1.CutReturn {
+		if unit.action.Narrows() {
 			t.goesWith[p] = t.sparesOf(unit)
 		}
 	}

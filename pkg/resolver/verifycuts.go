@@ -49,8 +49,7 @@ func (v *verifier) checkListed(i int, c *rqv1.Cut) {
 
 // checkForm checks that a cut says what its action needs and nothing else.
 func (v *verifier) checkForm(i int, c *rqv1.Cut) {
-	shrinks := c.Action == rqv1.CutShrink || c.Action == rqv1.CutReturn
-	if shrinks != (c.Width != nil) {
+	if c.Action.Narrows() != (c.Width != nil) {
 		v.say("Cut %d is %s of %s: a width is stated by every Shrink and Return and by nothing else.", i+1, c.Action,
 			name(c.Run))
 	}

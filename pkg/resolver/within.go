@@ -65,9 +65,18 @@ func Loans(candidates []Candidate) []Candidate {
 
 // OnLoan reports whether a conflict set lists nothing but what is on loan: nobody is cut then.
 func OnLoan(published []rqv1.Conflict) bool {
-	return len(published) > 0 && !slices.ContainsFunc(published, func(c rqv1.Conflict) bool {
-		return c.Action != rqv1.CutReturn
-	})
+	return len(published) > 0 && !slices.ContainsFunc(published, func(c rqv1.Conflict) bool { return c.Action.Cuts() })
+}
+
+// Cuts reports whether anybody loses something of its own by what an activation takes.
+func Cuts(taken []rqv1.Cut) bool {
+	return slices.ContainsFunc(taken, func(c rqv1.Cut) bool { return c.Action.Cuts() })
+}
+
+// Returns reports whether nobody is cut by an activation: it is on loan what it may take, by its conflict set, or what
+// it takes.
+func Returns(conflicts []rqv1.Conflict, taken []rqv1.Cut) bool {
+	return OnLoan(conflicts) || len(taken) > 0 && !Cuts(taken)
 }
 
 // withSpares returns the steps of a candidate with what their spares hold, and leaves it the other spares.

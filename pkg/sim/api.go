@@ -54,7 +54,7 @@ func (s server) Alive(_ context.Context, _ types.NamespacedName, unseen []types.
 			alive[uid] = s.Pods[uid] != nil
 			continue
 		}
-		if pod := s.Pods[uid]; pod != nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		if pod := s.Pods[uid]; pod != nil && !rank.Ended(pod) {
 			s.violated("I12: the Lease of pod %s closes, which holds GPUs", pod.Name)
 		}
 	}

@@ -49,7 +49,13 @@ func (p *Process) Running() bool { return p.pidfile.held() }
 
 // PeakMemory returns the most bytes that the process has had resident since it started. It is an error if it does not
 // run, or the system keeps no /proc.
-func (p *Process) PeakMemory() (int64, error) {
+func (p *Process) PeakMemory() (int64, error) { return p.memory("VmHWM") }
+
+// Memory returns how many bytes the process has resident, likewise.
+func (p *Process) Memory() (int64, error) { return p.memory("VmRSS") }
+
+// memory returns a figure, in bytes, of the process's status.
+func (p *Process) memory(figure string) (int64, error) {
 	pid, running, err := p.pidfile.id()
 	if err != nil {
 		return 0, err
@@ -61,10 +67,10 @@ func (p *Process) PeakMemory() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	_, after, _ := strings.Cut(string(status), "VmHWM:")
+	_, after, _ := strings.Cut(string(status), figure+":")
 	var kibibytes int64
 	if _, err := fmt.Sscanf(after, "%d kB", &kibibytes); err != nil {
-		return 0, fmt.Errorf("%s: no VmHWM in its status: %w", p.Name, err)
+		return 0, fmt.Errorf("%s: no %s in its status: %w", p.Name, figure, err)
 	}
 	return kibibytes << 10, nil
 }

@@ -17,20 +17,23 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
 )
 
-// sightings are what a watch has seen: the nodes that were lost once, when each Run first ran, the pod that each rank
-// runs in, and what was wrong with it.
+// sightings are what a watch has seen: when nodes were lost, when each Run first ran, the pod that each rank runs in,
+// and what was wrong with it.
 type sightings struct {
 	mutex sync.Mutex
-	lost  map[string]bool
+	lost  map[string][]time.Time
 	began map[types.UID]time.Time
 	ranks map[string]types.UID
 	wrong []string
 }
 
+// longestNews is how long a watch may take to tell of a node that is lost, on a busy machine.
+const longestNews = 5 * time.Second
+
 // observe watches until the test ends.
 func (s *site) observe() *sightings {
 	s.t.Helper()
-	seen := &sightings{lost: map[string]bool{}, began: map[types.UID]time.Time{}, ranks: map[string]types.UID{}}
+	seen := &sightings{lost: map[string][]time.Time{}, began: map[types.UID]time.Time{}, ranks: map[string]types.UID{}}
 	watch := func(informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) {
 		if _, err := informer.AddEventHandler(handler); err != nil {
 			s.t.Fatal(err)
@@ -76,8 +79,16 @@ func (seen *sightings) node(node *corev1.Node, gone bool) {
 	defer seen.mutex.Unlock()
 	_, _, evident := nodeloss.Rules{Conditions: []string{brokenGPU}}.Evident(node)
 	if _, recorded := nodeloss.Recorded(node); gone || evident || recorded {
-		seen.lost[node.Name] = true
+		seen.lost[node.Name] = append(seen.lost[node.Name], time.Now())
 	}
+}
+
+// lostUnder reports whether the node of a Lease was lost while it was open, as exactly as a watch tells.
+func (seen *sightings) lostUnder(lease *rqv1.Lease) bool {
+	return slices.ContainsFunc(seen.lost[lease.Node()], func(at time.Time) bool {
+		return at.After(lease.Spec.Start.Time) &&
+			(lease.Status.Ended == nil || at.Before(lease.Status.Ended.Add(longestNews)))
+	})
 }
 
 func (seen *sightings) run(run *rqv1.Run) {
@@ -152,7 +163,7 @@ func (seen *sightings) judge(s *site, removed map[string]bool) []string {
 	}
 	for i := range w.leases {
 		lease := &w.leases[i]
-		lost := seen.lost[lease.Node()]
+		lost := seen.lostUnder(lease)
 		touched[lease.Spec.RunRef.UID] = touched[lease.Spec.RunRef.UID] || lost || removed[lease.Spec.RunRef.Name] ||
 			lease.Spec.Slice.Role == rqv1.RoleBorrowed
 		if lease.Status.ClosureReason == rqv1.ClosedNodeFailure && !lost {

@@ -7,9 +7,6 @@ import (
 	"path/filepath"
 	"regexp"
 
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-
 	"github.com/davidlangworthy/jobtree/test/perf/backlog"
 )
 
@@ -22,7 +19,6 @@ func backlogCases(ctx context.Context, size backlog.Size, selected *regexp.Regex
 		return nil, nil
 	}
 	fmt.Fprintln(os.Stderr, "perf: the queues for "+backlogCase)
-	log.SetLogger(klog.Background()) // controller-runtime complains without one
 	outcome, err := backlog.Measure(ctx, size, filepath.Join(logs, "Backlog-jobtree.log"))
 	if err != nil {
 		return nil, fmt.Errorf("backlog: %w", err)

@@ -19,6 +19,9 @@ import (
 	"regexp"
 	"slices"
 	"syscall"
+
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 func main() {
@@ -45,6 +48,7 @@ func run(ctx context.Context, size, filter, out string) error {
 	if !ok {
 		return fmt.Errorf("-size must be full or tiny, not %q", size)
 	}
+	log.SetLogger(klog.Background()) // controller-runtime complains without one
 	logs := filepath.Dir(out)
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return err

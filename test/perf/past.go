@@ -9,9 +9,6 @@ import (
 	"regexp"
 	"text/tabwriter"
 
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-
 	"github.com/davidlangworthy/jobtree/test/perf/history"
 )
 
@@ -36,20 +33,17 @@ func historyCases(ctx context.Context, size history.Size, selected *regexp.Regex
 	}
 	fmt.Fprintf(os.Stderr, "perf: %s of %d closed Leases and %d Runs that have ended\n", historyCase, size.Leases,
 		size.Runs)
-	log.SetLogger(klog.Background())
 	empty, full, err := history.Measure(ctx, size, filepath.Join(logs, "History-jobtree"))
 	if err != nil {
 		return nil, fmt.Errorf("history: %w", err)
 	}
 	var out []result
-	for name, f := range map[string]history.Figures{"empty": empty, "full": full} {
+	for i, f := range []history.Figures{empty, full} {
+		name := [...]string{"empty", "full"}[i]
 		out = append(out, result{Case: fmt.Sprintf("%s%dx%d/%s", historyCase, size.Gangs, size.PodsPerGang, name),
 			Scheduler: jobtree, Pods: f.Pods, Seconds: f.Seconds, PodsPerSecond: float64(f.Pods) / f.Seconds,
 			Past: &Past{ClosedLeases: f.Leases, EndedRuns: f.Runs, LeadSeconds: f.LeadSeconds, Megabytes: f.Megabytes,
 				RatioToEmpty: f.Seconds / empty.Seconds}})
-	}
-	if out[0].ClosedLeases > out[1].ClosedLeases {
-		out[0], out[1] = out[1], out[0]
 	}
 	return out, nil
 }

@@ -7,9 +7,6 @@ import (
 	"path/filepath"
 	"regexp"
 
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-
 	"github.com/davidlangworthy/jobtree/test/perf/rebind"
 )
 
@@ -23,7 +20,6 @@ func rebindCases(ctx context.Context, size rebind.Size, selected *regexp.Regexp,
 		return nil, nil
 	}
 	fmt.Fprintln(os.Stderr, "perf: the fleet for "+rebindCase)
-	log.SetLogger(klog.Background()) // controller-runtime complains without one
 	cases, err := rebind.Measure(ctx, size, filepath.Join(logs, "Rebind-jobtree.log"))
 	if err != nil {
 		err = fmt.Errorf("rebind: %w", err)

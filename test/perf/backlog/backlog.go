@@ -6,17 +6,14 @@ package backlog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/davidlangworthy/jobtree/pkg/controllers"
 	"github.com/davidlangworthy/jobtree/test/controlplane"
+	"github.com/davidlangworthy/jobtree/test/perf/fleet"
 )
 
 // Size is how many queues there are, and which part of the Runs of a class each of them gets.
@@ -83,45 +80,22 @@ type Class struct {
 
 // lab is the world that is worked in.
 type lab struct {
-	plane *controlplane.ControlPlane
-	kube  kubernetes.Interface
-	api   client.WithWatch
-	view  *view
-	size  Size
+	*fleet.Lab
+	view *view
+	size Size
 }
 
 // Measure makes the queues, submits all Runs and returns what was seen. The scheduler's log is copied to log.
 func Measure(ctx context.Context, size Size, log string) (outcome *Outcome, err error) {
-	dir, err := os.MkdirTemp("", "jobtree-backlog-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	ctx, cancel := context.WithCancel(ctx)
-	plane, err := controlplane.Start(ctx, controlplane.Options{Dir: dir, Scheduler: true, Kwok: true})
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	defer func() {
-		cancel() // nobody is to miss the API server that stops
-		plane.Stop()
-		text, unread := os.ReadFile(plane.Scheduler.LogFile)
-		err = errors.Join(err, unread, os.WriteFile(log, text, 0o644))
-	}()
-	l := &lab{plane: plane, view: newView(), size: size}
-	if l.kube, err = kubernetes.NewForConfig(plane.AdminConfig()); err != nil {
-		return nil, err
-	}
-	if l.api, err = controllers.NewClient(plane.AdminConfig()); err != nil {
-		return nil, err
-	}
-	for _, step := range []func(context.Context) error{l.loadNodes, l.loadQueues, l.follow, l.warmUp} {
-		if err := step(ctx); err != nil {
-			return nil, fmt.Errorf("making the queues: %w", err)
+	err = fleet.With(ctx, true, log, func(ctx context.Context, world *fleet.Lab) error {
+		l := &lab{Lab: world, view: newView(), size: size}
+		if err := fleet.InTurn(ctx, "queues", l.loadNodes, l.loadQueues, l.follow, l.warmUp); err != nil {
+			return err
 		}
-	}
-	return l.measure(ctx)
+		outcome, err = l.measure(ctx)
+		return err
+	})
+	return outcome, err
 }
 
 // measure submits every queue's Runs at their pace, and waits until the last has ended.
@@ -143,7 +117,7 @@ func (l *lab) measure(ctx context.Context) (*Outcome, error) {
 		outcome.Classes = append(outcome.Classes, l.view.waited(c.name))
 	}
 	for _, p := range []*controlplane.Process{
-		l.plane.Scheduler, l.plane.APIServer, l.plane.Etcd, l.plane.Kwok, l.plane.ControllerManager,
+		l.Plane.Scheduler, l.Plane.APIServer, l.Plane.Etcd, l.Plane.Kwok, l.Plane.ControllerManager,
 	} {
 		peak, err := p.PeakMemory()
 		if err != nil {

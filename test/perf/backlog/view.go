@@ -37,7 +37,7 @@ func newView() *view { return &view{runs: map[string]life{}} }
 
 // follow watches pods and Runs until the context ends, and returns once that has begun.
 func (l *lab) follow(ctx context.Context) error {
-	shared := informers.NewSharedInformerFactoryWithOptions(l.kube, 0, informers.WithNamespace(namespace))
+	shared := informers.NewSharedInformerFactoryWithOptions(l.Kube, 0, informers.WithNamespace(namespace))
 	pods := shared.Core().V1().Pods().Informer()
 	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { l.view.setPod(o.(*corev1.Pod)) },
@@ -49,7 +49,7 @@ func (l *lab) follow(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), pods.HasSynced) {
 		return context.Cause(ctx)
 	}
-	events, err := l.api.Watch(ctx, &rqv1.RunList{}, client.InNamespace(namespace))
+	events, err := l.API.Watch(ctx, &rqv1.RunList{}, client.InNamespace(namespace))
 	if err != nil {
 		return err
 	}

@@ -6,16 +6,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/davidlangworthy/jobtree/pkg/controllers"
 	"github.com/davidlangworthy/jobtree/test/controlplane"
+	"github.com/davidlangworthy/jobtree/test/perf/fleet"
 )
 
 // Size is how much there is and was.
@@ -60,95 +58,62 @@ func Measure(ctx context.Context, size Size, log string) (empty, full Figures, e
 
 // lab is the world that a scheduler comes into.
 type lab struct {
-	plane *controlplane.ControlPlane
-	kube  kubernetes.Interface
-	// api acts for the administrator, and ledger for the scheduler's account, which alone may write what has been.
-	api, ledger client.WithWatch
-	size        Size
+	*fleet.Lab
+	// ledger acts for the scheduler's account, which alone may write what has been.
+	ledger client.WithWatch
+	size   Size
 }
 
 func measure(ctx context.Context, size Size, log string) (f Figures, err error) {
-	dir, err := os.MkdirTemp("", "jobtree-history-")
-	if err != nil {
-		return f, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	plane, err := controlplane.Start(ctx, controlplane.Options{Dir: dir, Kwok: true})
-	if err != nil {
-		return f, err
-	}
-	defer plane.Stop()
-	l, err := newLab(plane, size)
-	if err != nil {
-		return f, err
-	}
-	for _, step := range []func(context.Context) error{l.loadNodes, l.loadOwner, l.writeLeases, l.writeRuns} {
-		if err := step(ctx); err != nil {
-			return f, fmt.Errorf("making the past: %w", err)
+	err = fleet.With(ctx, false, log, func(ctx context.Context, world *fleet.Lab) error {
+		as := world.Plane.AdminConfig()
+		as.Impersonate.UserName = "system:serviceaccount:" + controlplane.Namespace + ":" + controlplane.SchedulerAccount
+		as.Impersonate.Groups = []string{"system:serviceaccounts", "system:authenticated"}
+		ledger, err := controllers.NewClient(as)
+		if err != nil {
+			return err
 		}
-	}
+		l := &lab{Lab: world, ledger: ledger, size: size}
+		if err := fleet.InTurn(ctx, "past", l.loadNodes, l.loadOwner, l.writeLeases, l.writeRuns); err != nil {
+			return err
+		}
+		f, err = l.measure(ctx)
+		return err
+	})
+	return f, err
+}
+
+// measure has a scheduler come into the world, and submits Runs to it.
+func (l *lab) measure(ctx context.Context) (Figures, error) {
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
-	f = Figures{Leases: size.Leases, Runs: size.Runs, Pods: size.Gangs * size.PodsPerGang}
-	scheduler := filepath.Join(dir, "logs", "jobtree-scheduler.log")
-	defer func() {
-		text, unread := os.ReadFile(scheduler)
-		err = errors.Join(err, unread, os.WriteFile(log, text, 0o644))
-	}()
+	f := Figures{Leases: l.size.Leases, Runs: l.size.Runs, Pods: l.size.Gangs * l.size.PodsPerGang}
 	began := time.Now()
-	if err := l.lead(ctx, scheduler); err != nil {
+	scheduler, err := l.lead(ctx)
+	if err != nil {
 		return f, err
 	}
 	f.LeadSeconds = time.Since(began).Seconds()
-	f.Megabytes, err = megabytes(filepath.Join(dir, "jobtree-scheduler.pid"))
+	resident, err := scheduler.Memory()
 	if err != nil {
 		return f, err
 	}
+	f.Megabytes = float64(resident) / (1 << 20)
 	f.Seconds, err = l.submit(ctx)
 	return f, err
 }
 
 // lead starts the scheduler and waits until it decides.
-func (l *lab) lead(ctx context.Context, log string) error {
-	if _, err := l.plane.StartScheduler(ctx, "jobtree-scheduler"); err != nil {
+func (l *lab) lead(ctx context.Context) (*controlplane.Process, error) {
+	scheduler, err := l.Plane.StartScheduler(ctx, fleet.Scheduler)
+	if err != nil {
+		return nil, err
+	}
+	return scheduler, scheduler.WaitUntil(ctx, func(context.Context) error {
+		text, err := os.ReadFile(scheduler.LogFile)
+		if err == nil && !bytes.Contains(text, []byte(decides)) {
+			err = errors.New("it does not decide yet")
+		}
 		return err
-	}
-	return until(ctx, func() (bool, error) {
-		text, err := os.ReadFile(log)
-		return bytes.Contains(text, []byte(decides)), err
 	})
-}
-
-// until looks every now and then whether something has come about.
-func until(ctx context.Context, look func() (bool, error)) error {
-	for ticker := time.NewTicker(20 * time.Millisecond); ; {
-		if done, err := look(); done || err != nil {
-			ticker.Stop()
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			ticker.Stop()
-			return ctx.Err()
-		case <-ticker.C:
-		}
-	}
-}
-
-func newLab(plane *controlplane.ControlPlane, size Size) (*lab, error) {
-	l := &lab{plane: plane, size: size}
-	var err error
-	if l.kube, err = kubernetes.NewForConfig(plane.AdminConfig()); err != nil {
-		return nil, err
-	}
-	if l.api, err = controllers.NewClient(plane.AdminConfig()); err != nil {
-		return nil, err
-	}
-	as := plane.AdminConfig()
-	as.Impersonate.UserName = "system:serviceaccount:" + controlplane.Namespace + ":" + controlplane.SchedulerAccount
-	as.Impersonate.Groups = []string{"system:serviceaccounts", "system:authenticated"}
-	l.ledger, err = controllers.NewClient(as)
-	return l, err
 }

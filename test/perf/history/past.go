@@ -7,17 +7,16 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/test/perf/fleet"
 )
 
 const (
 	namespace = "history"
 	owner     = "org:bench"
-	flavor    = "H100-80GB"
 	nodeGPUs  = 4
 	// domainNodes share a fast fabric.
 	domainNodes = 18
@@ -29,38 +28,20 @@ const (
 func (l *lab) loadNodes(ctx context.Context) error {
 	var nodes []corev1.Node
 	for i := range l.size.Nodes {
-		name := fmt.Sprintf("n%04d", i)
-		resources := corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("512Gi"),
-			corev1.ResourcePods: resource.MustParse("110"),
-			"nvidia.com/gpu":    *resource.NewQuantity(nodeGPUs, resource.DecimalSI),
-		}
-		nodes = append(nodes, corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
-				Labels: map[string]string{"region": "region-0", "cluster": "cluster-0", "gpu.flavor": flavor,
-					"fabric.domain": fmt.Sprintf("domain-%02d", i/domainNodes), corev1.LabelHostname: name}},
-			Status: corev1.NodeStatus{Capacity: resources, Allocatable: resources},
-		})
+		nodes = append(nodes, fleet.Node(fmt.Sprintf("n%04d", i), fmt.Sprintf("domain-%02d", i/domainNodes), nodeGPUs))
 	}
-	created, err := l.plane.CreateNodes(ctx, nodes)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return l.plane.WaitNodesReady(ctx, created)
+	return l.Load(ctx, nodes)
 }
 
 // loadOwner makes the namespace and a Budget for all GPUs, for ever.
 func (l *lab) loadOwner(ctx context.Context) error {
-	if _, err := l.kube.CoreV1().Namespaces().Create(ctx,
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
+	if err := l.Namespace(ctx, namespace); err != nil {
 		return err
 	}
 	hours := int64(1e9)
-	return l.api.Create(ctx, &rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: "bench"},
+	return l.API.Create(ctx, &rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: "bench"},
 		Spec: rqv1.BudgetSpec{Owner: owner, Envelopes: []rqv1.Envelope{
-			{Name: "all", Flavor: flavor, Concurrency: int32(l.size.Nodes * nodeGPUs), MaxGPUHours: &hours}}}})
+			{Name: "all", Flavor: fleet.Flavor, Concurrency: int32(l.size.Nodes * nodeGPUs), MaxGPUHours: &hours}}}})
 }
 
 // writeLeases writes Leases that ended within the last hour.
@@ -79,7 +60,7 @@ func (l *lab) writeLeases(ctx context.Context) error {
 				Slice: rqv1.LeaseSlice{Role: rqv1.RoleActive,
 					Nodes: []rqv1.NodeGPUs{{Name: fmt.Sprintf("n%04d", i%l.size.Nodes), GPUs: 1}}},
 				Payer:          rqv1.LeasePayer{Budget: "bench", Owner: owner, Relation: rqv1.RelationOwn, Rate: "1"},
-				PaidByEnvelope: "all", Reason: rqv1.ReasonStart, Start: start, Admitted: &start, Flavor: flavor},
+				PaidByEnvelope: "all", Reason: rqv1.ReasonStart, Start: start, Admitted: &start, Flavor: fleet.Flavor},
 		}
 		if err := l.ledger.Create(ctx, lease); err != nil {
 			return err
@@ -93,7 +74,7 @@ func (l *lab) writeLeases(ctx context.Context) error {
 func (l *lab) writeRuns(ctx context.Context) error {
 	return inParallel(ctx, l.size.Runs, func(ctx context.Context, i int) error {
 		run := newRun(fmt.Sprintf("past-%d", i), l.size.PodsPerGang)
-		if err := l.api.Create(ctx, run); err != nil {
+		if err := l.API.Create(ctx, run); err != nil {
 			return err
 		}
 		run.Status = rqv1.RunStatus{Phase: rqv1.RunCompleted, ObservedGeneration: run.Generation,
@@ -108,7 +89,7 @@ func newRun(name string, pods int) *rqv1.Run {
 	return &rqv1.Run{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: rqv1.RunSpec{Owner: owner,
-			Resources: rqv1.RunResources{GPUType: flavor, TotalGPUs: total, GPUsPerPod: &perPod},
+			Resources: rqv1.RunResources{GPUType: fleet.Flavor, TotalGPUs: total, GPUsPerPod: &perPod},
 			Locality:  &rqv1.RunLocality{GroupGPUs: &total},
 			Template: &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 				Containers: []corev1.Container{{Name: "pause", Image: "registry.k8s.io/pause:3.10.1"}}}},

@@ -48,7 +48,7 @@ func (l *lab) strike(ctx context.Context, nodes []string) (*loss, error) {
 
 // silence ends a node's kubelet: somebody who does not renew its lease takes it over, and kwok leaves the node alone.
 func (l *lab) silence(ctx context.Context, lost *loss, name string) error {
-	leases := l.kube.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	leases := l.Kube.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	was, err := leases.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (l *lab) patchLease(ctx context.Context, name string, spec *coordinationv1.
 	if err != nil {
 		return nil, err
 	}
-	return l.kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).Patch(ctx, name, types.MergePatchType, patch,
+	return l.Kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).Patch(ctx, name, types.MergePatchType, patch,
 		metav1.PatchOptions{})
 }
 
@@ -99,7 +99,7 @@ func (l *lab) patchNodes(ctx context.Context, nodes []string, change map[string]
 	group, ctx := errgroup.WithContext(ctx)
 	for _, name := range nodes {
 		group.Go(func() error {
-			_, err := l.kube.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+			_, err := l.Kube.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 			return err
 		})
 	}

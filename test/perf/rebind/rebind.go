@@ -6,17 +6,12 @@ package rebind
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/davidlangworthy/jobtree/pkg/controllers"
-	"github.com/davidlangworthy/jobtree/test/controlplane"
+	"github.com/davidlangworthy/jobtree/test/perf/fleet"
 )
 
 // Size is how large the fleet is and how often it is struck.
@@ -35,9 +30,7 @@ const (
 
 // lab is the world that is struck.
 type lab struct {
-	plane *controlplane.ControlPlane
-	kube  kubernetes.Interface
-	api   client.Client
+	*fleet.Lab
 	view  *view
 	gangs []gang
 	pods  int
@@ -47,52 +40,26 @@ type lab struct {
 // Measure makes a fleet of a size and returns the distributions of all cases. The scheduler's log is copied to log.
 // After an error the cases that were measured are returned with it.
 func Measure(ctx context.Context, size Size, log string) (cases []Case, err error) {
-	dir, err := os.MkdirTemp("", "jobtree-rebind-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	ctx, cancel := context.WithCancel(ctx)
-	plane, err := controlplane.Start(ctx, controlplane.Options{Dir: dir, Scheduler: true, Kwok: true})
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	defer func() {
-		cancel() // nobody is to miss the API server that stops
-		plane.Stop()
-		text, unread := os.ReadFile(plane.Scheduler.LogFile)
-		err = errors.Join(err, unread, os.WriteFile(log, text, 0o644))
-	}()
-	l, err := newLab(ctx, plane, size)
-	if err != nil {
-		return nil, err
-	}
-	return l.measure(ctx)
+	err = fleet.With(ctx, true, log, func(ctx context.Context, world *fleet.Lab) error {
+		l, err := newLab(ctx, world, size)
+		if err != nil {
+			return err
+		}
+		cases, err = l.measure(ctx)
+		return err
+	})
+	return cases, err
 }
 
-func newLab(ctx context.Context, plane *controlplane.ControlPlane, size Size) (*lab, error) {
-	l := &lab{plane: plane, view: newView(), size: size}
-	var err error
-	if l.kube, err = kubernetes.NewForConfig(plane.AdminConfig()); err != nil {
-		return nil, err
-	}
-	if l.api, err = controllers.NewClient(plane.AdminConfig()); err != nil {
-		return nil, err
-	}
-	for _, step := range []func() error{
-		func() error { return l.loadNodes(ctx, size.Nodes) },
-		func() error { return l.loadOwner(ctx, int32(size.Nodes*nodeGPUs)) },
-		func() error { return l.view.watch(ctx, l.kube) },
+func newLab(ctx context.Context, world *fleet.Lab, size Size) (*lab, error) {
+	l := &lab{Lab: world, view: newView(), size: size}
+	return l, fleet.InTurn(ctx, "fleet",
+		func(ctx context.Context) error { return l.loadNodes(ctx, size.Nodes) },
+		func(ctx context.Context) error { return l.loadOwner(ctx, int32(size.Nodes*nodeGPUs)) },
+		func(ctx context.Context) error { return l.view.watch(ctx, l.Kube) },
 		// The narrow ones fill up what the wide ones leave of their domains.
-		func() error { return l.submit(ctx, "wide", size.WideRuns, 4) },
-		func() error { return l.submit(ctx, "narrow", size.NarrowRuns, 2) },
-	} {
-		if err := step(); err != nil {
-			return nil, fmt.Errorf("making the fleet: %w", err)
-		}
-	}
-	return l, nil
+		func(ctx context.Context) error { return l.submit(ctx, "wide", size.WideRuns, 4) },
+		func(ctx context.Context) error { return l.submit(ctx, "narrow", size.NarrowRuns, 2) })
 }
 
 // rest waits until every pod of every Run is bound and every node can be used.

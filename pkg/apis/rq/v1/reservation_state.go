@@ -4,3 +4,9 @@ package v1
 func (r *Reservation) Ended() bool {
 	return r.Status.State == ReservationReleased || r.Status.State == ReservationCanceled
 }
+
+// Cuts reports whether a Run loses something of its own by the action: what it has on loan is not.
+func (a CutAction) Cuts() bool { return a != CutReturn }
+
+// Narrows reports whether the action leaves a Run narrower, at a width that it states.
+func (a CutAction) Narrows() bool { return a == CutShrink || a == CutReturn }
