@@ -97,20 +97,25 @@ func (b *Book) Restless() []string {
 // GoneThrough returns how many gangs are gone through.
 func (b *Book) GoneThrough() int { return len(b.roster.living) }
 
-// PaidTwice lists the ranks of requeued gangs whose money is kept more than once.
+// PaidTwice lists the ranks whose money is kept more than once: that of requeued gangs, and that of spares' seats.
 func (b *Book) PaidTwice() []string {
 	var out []string
-	for g := range b.roster.classes.requeued {
-		ranks := map[int]bool{}
+	for _, g := range b.roster.gangs {
+		kept := map[int]int{}
 		for i := range g.requeue.places {
-			p := &g.requeue.places[i]
-			if p.index == anyRank || !p.kept {
-				continue
+			if p := &g.requeue.places[i]; p.index != anyRank && p.kept {
+				kept[p.index]++
 			}
-			if ranks[p.index] {
-				out = append(out, fmt.Sprintf("%s/%d", g.run.Name, p.index))
+		}
+		for i := range g.vacant {
+			if g.vacant[i].seat() {
+				kept[g.vacant[i].index]++
 			}
-			ranks[p.index] = true
+		}
+		for rank, times := range kept {
+			if times > 1 {
+				out = append(out, fmt.Sprintf("%s/%d", g.run.Name, rank))
+			}
 		}
 	}
 	slices.Sort(out)

@@ -82,7 +82,8 @@ func (p *placement) release(m *member) {
 }
 
 // claimSeat keeps the room of the spare that a pod's record names for that pod alone, from before the spare gives it up
-// until the pod has it. Where that is and who pays is what the ledger says.
+// until the pod has it. Where that is and who pays is what the ledger says. The seat of a predecessor that was deleted is
+// given up: a rank has one.
 func (p *placement) claimSeat(m *member) {
 	g := m.gang
 	r, ok := rank.ReplacementOf(m.pod)
@@ -101,6 +102,7 @@ func (p *placement) claimSeat(m *member) {
 		p.seats.roomFor(r.Node) < g.demand.GPUsPerPod) || h == nil && p.nodes.freeOn(r.Node) < g.demand.GPUsPerPod {
 		return // the record is of no use any more, or a shard stays that does not go
 	}
+	p.seats.vacate(g, func(v *vacancy) bool { return v.seat() && v.index == m.part.Index })
 	p.seats.hold(r.SpareUID, r.Node, g.demand.GPUsPerPod, func(h *holding) {
 		h.vacant, h.spare, h.run = true, true, g.run.UID
 	})
