@@ -82,8 +82,8 @@ func (p *placement) release(m *member) {
 }
 
 // claimSeat keeps the room of the spare that a pod's record names for that pod alone, from before the spare gives it up
-// until the pod has it. Where that is and who pays is what the ledger says. The seat of a predecessor that was deleted is
-// given up: a rank has one.
+// until the pod has it. Where that is and who pays is what the ledger says. A rank has one seat: that of its deleted
+// predecessor is given up.
 func (p *placement) claimSeat(m *member) {
 	g := m.gang
 	r, ok := rank.ReplacementOf(m.pod)

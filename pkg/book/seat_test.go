@@ -226,3 +226,25 @@ func TestASeatThatIsTakenIsNotClaimedBesideAnotherSpare(t *testing.T) {
 		})
 	}
 }
+
+// A replacement that somebody deletes, whenever, and the next one that names another spare: the rank has one seat.
+func TestAReplacementIsDeletedAndAnotherSpareGoes(t *testing.T) {
+	for _, passes := range []int{2, 3, 4, 5, 6} {
+		tell(t, func(w *world) {
+			w.guarded(4, 2, 2)
+			w.Lose(w.on("run0-0"))
+			for range passes {
+				w.reconcile("run0")
+				w.check()
+			}
+			w.DeletePod(w.pod("run0-0"))
+			for range 6 {
+				w.reconcile("run0")
+				w.check()
+			}
+			w.settle()
+			w.running("run0", "although it has two spares")
+			w.checkSettled()
+		})
+	}
+}

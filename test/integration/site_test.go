@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -132,6 +133,22 @@ func (s *site) tell(ctx context.Context) {
 			l.Status.ClosureReason, l.Status.Ended)
 	}
 	s.tellNodes(w)
+	s.tellSilent(ctx)
+}
+
+// tellSilent logs whose kubelets have been silent for long, on the whole cluster: they count against nodeLossLimit.
+func (s *site) tellSilent(ctx context.Context) {
+	var renewed coordinationv1.LeaseList
+	if err := s.api.List(ctx, &renewed, client.InNamespace(corev1.NamespaceNodeLease)); err != nil {
+		s.t.Log(err)
+		return
+	}
+	for i := range renewed.Items {
+		at := renewed.Items[i].Spec.RenewTime
+		if at == nil || time.Since(at.Time) > 30*time.Second {
+			s.t.Logf("the kubelet lease of node %s, one of %d, was renewed at %v", renewed.Items[i].Name, len(renewed.Items), at)
+		}
+	}
 }
 
 // tellNodes logs those nodes of the site about which there is something to tell.
