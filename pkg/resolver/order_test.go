@@ -20,7 +20,7 @@ func TestOrderOfCuts(t *testing.T) {
 	z.Steps = steps(8, 4)
 	a.Steps, a.Spares = steps(-24, 16, 8), []Spare{{Index: 3}, {Index: 5}}
 	b.Steps, b.Spares = steps(12, -8, 4), []Spare{{Index: 9}}
-	z.Ticket, z.Rest = true, []Holding{{"n", 1}}
+	z.Ticket, z.Rest = true, []Holding{{Node: "n", GPUs: 1}}
 	b.Ticket = true // but nothing that the ticket would free
 	// a's borrowed step first; then b has the most left, then what is next of b is borrowed; then a and z have two left.
 	want := []string{
