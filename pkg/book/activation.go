@@ -37,6 +37,7 @@ type activations struct {
 	candidates *candidates
 	rebuffs    *rebuffs
 	future     *horizon
+	asks       bool // other scheduling rules about decisions
 }
 
 // decide draws, if it must, and gives the gang its places: those that are free and those that are going to be. Nobody
@@ -59,7 +60,9 @@ func (v *activations) decide(g *gang, pod *corev1.Pod, onLoan bool, now time.Tim
 	ok = ok && v.agenda.withinLimit(g, decided.Cuts, at)
 	if ok {
 		v.agenda.decided, a.Draws, a.Cuts = at, decided.Draws, decided.Cuts
+		refused := g.refusal
 		v.activateGang(g, a, assignments, at)
+		g.check.pending, g.check.refusal = v.asks, refused
 	}
 	return ok
 }
@@ -79,6 +82,10 @@ func (v *activations) resume(g *gang, pod *corev1.Pod, now time.Time) {
 	case status.Lottery.Nonce != "":
 		g.stuck = v.stuckFor(g, a, now)
 		assignments, refusal = v.completed(g, state, ask, v.beingFreed(a, now))
+	case v.asks && asksBeyond(pod): // what those rules said is not known any more, and nobody has been told of the draw
+		v.fail(g, a, now)
+		a.Why = "the scheduler began anew before the draw was told, and other rules are asked anew"
+		return
 	case !v.agenda.committedTo(g):
 		refusal = g.notYet("the key of lotteries has been replaced")
 	default:
@@ -275,7 +282,7 @@ func (v *activations) beingFreed(a *Activation, now time.Time) []resolver.Holdin
 	var out []resolver.Holding
 	for pod, h := range v.seats.held {
 		if !h.shard && (pods[pod] || len(h.awaitedBy) > 0) && !v.departures.overstayed(pod, now) {
-			out = append(out, resolver.Holding{Node: h.node, GPUs: h.gpus})
+			out = append(out, h.all())
 		}
 	}
 	return out
@@ -363,7 +370,7 @@ func (v *activations) takeLeaving(g *gang, p *forecast.Promise, state forecast.S
 	until := now
 	for _, pod := range pods {
 		h := v.seats.held[pod]
-		freed = append(freed, resolver.Holding{Node: h.node, GPUs: h.gpus})
+		freed = append(freed, h.all())
 		if by, ok := v.departures.goesBy(pod, h, now); ok {
 			until = latest(until, by)
 		}

@@ -4,6 +4,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
 // holding is what one pod takes from a node, and who says so. The GPUs are free again once nobody does: a planned pod
@@ -11,6 +14,8 @@ import (
 type holding struct {
 	node string
 	gpus int
+	// beside is what it holds beside its GPUs.
+	beside *topology.Amounts
 	// planned by a gang's plan; leased: in the ledger; bound: the pod is there; vacant: kept for the pod's replacement.
 	planned, leased, bound, vacant bool
 	// writing is the Run for which it is perhaps in the ledger.
@@ -39,3 +44,17 @@ func (h *holding) claimed() bool {
 
 // idles reports whether nothing runs on what a spare holds. That ends when a rank is to take its place.
 func (h *holding) idles() bool { return h.spare && !h.vacant }
+
+// all returns what it holds.
+func (h *holding) all() resolver.Holding {
+	return resolver.Holding{Node: h.node, GPUs: h.gpus, Beside: h.beside}
+}
+
+// heldBy returns what a Lease's pod holds.
+func (s *seating) heldBy(l *lease) resolver.Holding {
+	held := resolver.Holding{Node: l.node, GPUs: l.charge.GPUs}
+	if h := s.held[l.pod]; h != nil {
+		held.Beside = h.beside
+	}
+	return held
+}

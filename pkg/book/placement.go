@@ -133,10 +133,10 @@ func (p *placement) claimSeats() {
 // that leave; it may be nil. The youngest shards go, and one that has no Lease yet leaves at once.
 func (p *placement) reclaim(node string, reason rqv1.ClosureReason, g *gang) {
 	over := p.seats.shardGPUs(node) - p.seats.roomFor(node)
-	if over <= 0 {
+	pods := slices.Sorted(maps.Keys(p.seats.shards[node]))
+	if over <= 0 && !p.seats.crowded(node, pods) {
 		return
 	}
-	pods := slices.Sorted(maps.Keys(p.seats.shards[node]))
 	shards := make([]plan.Shard, len(pods))
 	for i, pod := range pods {
 		shards[i] = plan.Shard{Key: string(pod), GPUs: p.seats.shards[node][pod], Leaving: p.givesWay(pod)}
@@ -144,10 +144,15 @@ func (p *placement) reclaim(node string, reason rqv1.ClosureReason, g *gang) {
 			shards[i].Key, shards[i].Since = keyOf(m.pod).String(), p.seats.heldSince(m)
 		}
 	}
-	for _, i := range plan.Reclaim(shards, over) {
+	going := plan.Reclaim(shards, over)
+	for ; p.seats.crowded(node, p.stays(pods, going)) && over < p.seats.shardGPUs(node); over++ {
+		going = plan.Reclaim(shards, over+1)
+	}
+	for _, i := range going {
 		p.evict(p.roster.members[pods[i]], reason)
 	}
-	if p.seats.shardGPUs(node) <= p.seats.roomFor(node) || g == nil {
+	if g == nil || p.seats.shardGPUs(node) <= p.seats.roomFor(node) &&
+		!p.seats.crowded(node, slices.Collect(maps.Keys(p.seats.shards[node]))) {
 		return
 	}
 	for _, pod := range pods {
@@ -155,6 +160,17 @@ func (p *placement) reclaim(node string, reason rqv1.ClosureReason, g *gang) {
 			p.seats.await(pod, g)
 		}
 	}
+}
+
+// stays returns those of a node's shards that are neither going, given as indexes, nor on their way out.
+func (p *placement) stays(shards []types.UID, going []int) []types.UID {
+	var out []types.UID
+	for i, pod := range shards {
+		if !slices.Contains(going, i) && !p.givesWay(pod) {
+			out = append(out, pod)
+		}
+	}
+	return out
 }
 
 // evict has a shard leave its node.

@@ -33,8 +33,11 @@ type seating struct {
 	waitedFor map[types.UID]*holding
 	roles     map[rqv1.LeaseRole]int // GPUs of open Leases by role
 	beside    beside
-	shards    map[string]map[types.UID]int // the GPUs of shards by node and pod
-	standby   map[string]int               // the GPUs by node of spares that stand by: nothing else runs on those
+	shards    map[string]map[types.UID]int  // the GPUs of shards by node and pod
+	standby   map[string]int                // the GPUs by node of spares that stand by: nothing else runs on those
+	idlers    map[string]map[types.UID]bool // those spares
+	// bystanders are the pods that hold no GPUs.
+	bystanders map[types.UID]bystander
 }
 
 // hold changes the holding of a pod and keeps the fleet's counters in step.
@@ -49,6 +52,7 @@ func (s *seating) hold(pod types.UID, node string, gpus int, change func(h *hold
 		if node != "" {
 			h.node, h.gpus = node, gpus
 		}
+		h.beside = s.besideOf(pod, h)
 		s.held[pod] = h
 	} else {
 		delete(s.held, pod)
@@ -62,7 +66,8 @@ func (s *seating) hold(pod types.UID, node string, gpus int, change func(h *hold
 		s.roster.countLease(h.writing, 1)
 		s.roster.countLease(before.writing, -1)
 	}
-	if before.node == h.node && before.gpus == h.gpus && before.idles() == h.idles() && before.shard == h.shard {
+	if before.node == h.node && before.gpus == h.gpus && before.beside == h.beside &&
+		before.idles() == h.idles() && before.shard == h.shard {
 		return
 	}
 	s.occupy(&before, pod, -before.gpus)
@@ -95,11 +100,12 @@ func (s *seating) occupy(h *holding, pod types.UID, gpus int) {
 	}
 	if h.idles() {
 		s.standby[node] += gpus
+		s.idle(node, pod, gpus > 0)
 		if s.standby[node] == 0 {
 			delete(s.standby, node)
 		}
 	}
-	s.fleet.Take(node, gpus)
+	s.fleet.Hold(node, gpus, h.beside)
 }
 
 // holdsBeside keeps what a pod holds beside its GPUs in step with its holding. A spare's is what its Run's ranks ask
@@ -362,7 +368,7 @@ func (s *seating) besideShards(flavor string, found []plan.Assignment,
 	defer fork.Revert()
 	for node := range s.shards {
 		if gpus := s.shardGPUs(node) - s.standby[node]; gpus > 0 && s.nodes.nodeFlavor(node) == flavor {
-			fork.Take(node, gpus)
+			fork.Take(node, gpus, nil)
 		}
 	}
 	other, refusal := again()

@@ -26,6 +26,7 @@ type starter struct {
 	seats    *seating
 	kept     *keptRooms
 	places   *placement
+	asks     bool // other scheduling rules about starts
 }
 
 // placeNew plans the gang of a pod that has no node, if it is the gang's leader.
@@ -108,6 +109,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	if refusal != nil {
 		x.nodes.blame(g, pod, refusal, func(rejected func(string) bool) bool {
 			d := g.full.At(least)
+			d.Beside = nil
 			_, short := plan.Gang(x.fleet, x.accounts, d, claim, d.Within(missing), rejected, now)
 			return short == nil
 		})
@@ -125,6 +127,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	x.places.assume(g, slices.Concat(seated, assignments), now)
 	x.seats.sit(g, seated)
 	g.narrower = 0
+	g.check.pending = x.asks && len(assignments) > 0 && asksBeyond(pod)
 	return nil
 }
 
@@ -156,7 +159,9 @@ func (x *starter) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refu
 			refusal = short
 			refusal.Spare = true
 			x.nodes.blame(g, pod, refusal, func(rejected func(string) bool) bool {
-				_, short := plan.Gang(x.fleet, x.accounts, g.demand, g.claim(nil), missing, rejected, now)
+				d := g.demand
+				d.Beside = nil
+				_, short := plan.Gang(x.fleet, x.accounts, d, g.claim(nil), missing, rejected, now)
 				return short == nil
 			})
 		}
@@ -238,7 +243,8 @@ func (x *starter) fitsWithout(g *gang, d plan.Demand, missing []plan.Missing, re
 	defer fork.Revert()
 	for m := range g.all() {
 		if m.placed() && !d.Has(m.part) {
-			fork.Give(m.node, g.demand.GPUsPerPod)
+			held := g.holding(m)
+			fork.Give(held.Node, held.GPUs, held.Beside)
 		}
 	}
 	claim := g.claim(g.keptFor(missing))

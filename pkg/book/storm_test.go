@@ -126,6 +126,7 @@ func TestStorms(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		s := newStorm(w)
+		w.asks(rapid.Bool().Draw(t, "rules are asked"))
 		for i := range rapid.IntRange(2, 5).Draw(t, "nodes") {
 			w.addNode(fmt.Sprintf("n%d", i), fmt.Sprintf("d%d", i/2))
 		}
@@ -285,7 +286,8 @@ func (s *storm) wildActions() map[string]func(*rapid.T) {
 				s.disturb()
 			}
 		},
-		"budget": func(t *rapid.T) { s.budgetAny(t, rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name")) },
-		"clock":  s.jump,
+		"bystander": s.bystandAny,
+		"budget":    func(t *rapid.T) { s.budgetAny(t, rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name")) },
+		"clock":     s.jump,
 	}
 }

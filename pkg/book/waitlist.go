@@ -92,6 +92,16 @@ func (w *waitlist) wakeRoom(flavor string) {
 // noteLeft notes that a pod has left a node, for the gangs that the node turned down.
 func (w *waitlist) noteLeft(node string) { w.leftAt[node] = w.epoch }
 
+// eased notes that pods which hold no GPUs hold less of a node of a flavor, for the gangs that were refused for want of
+// it.
+func (w *waitlist) eased(flavor string) {
+	if slices.ContainsFunc(w.gangs, func(g *gang) bool {
+		return g.full.Flavor == flavor && g.refusal != nil && g.refusal.Rejected != nil
+	}) {
+		w.wakeRoom(flavor)
+	}
+}
+
 // wakeNodes notes that the nodes of a flavor have changed, also for the gangs that fitted none of them.
 func (w *waitlist) wakeNodes(flavor string) {
 	w.wakeRoom(flavor)
@@ -150,6 +160,7 @@ func (w *waitlist) improved(g *gang, free int) bool {
 // retry.
 func (w *waitlist) pardon(g *gang) {
 	all := w.nodes[g.full.Flavor] > g.tried
+	maps.DeleteFunc(g.check.most, func(node string, _ int) bool { return all || w.leftAt[node] > g.tried })
 	maps.DeleteFunc(g.excluded, func(node, why string) bool {
 		return all || w.leftAt[node] > g.tried || strings.Contains(why, w.args.GPUResource)
 	})
