@@ -62,7 +62,9 @@ func (v *activations) decide(g *gang, pod *corev1.Pod, onLoan bool, now time.Tim
 		v.agenda.decided, a.Draws, a.Cuts = at, decided.Draws, decided.Cuts
 		refused := g.refusal
 		v.activateGang(g, a, assignments, at)
-		g.check.pending, g.check.refusal = v.asks, refused
+		if v.asks {
+			g.check.ask(refused)
+		}
 	}
 	return ok
 }

@@ -16,6 +16,8 @@ import (
 // cut before it is published, since the plan knows no rules but those about what nodes have; and a start, if its pods
 // use others.
 type Check struct {
+	// Run is the gang's.
+	Run types.UID
 	// Places are in the order in which the gang's pods come.
 	Places []Place
 	// Leaving are the pods that are gone by then, by node.
@@ -24,6 +26,8 @@ type Check struct {
 	Cuts bool
 	// Nodes are those that the gang could be on by its GPUs, now or with others cut.
 	Nodes []string
+	// asked counts the checks of the gang, so that a late answer is not taken for that of another.
+	asked int
 }
 
 // Place is where a pod is to go.
@@ -34,14 +38,16 @@ type Place struct {
 
 // Turning is a node that has turned down a pod of a gang after so many others of it, and why.
 type Turning struct {
+	Pod       types.UID
 	Node, Why string
 	Most      int
 }
 
 // checking is what a gang has been told by other scheduling rules that were asked.
 type checking struct {
-	// pending says that they are being asked, and refusal why the gang was refused before.
+	// pending says that they are being asked, for which time, and refusal why the gang was refused before.
 	pending bool
+	asked   int
 	refusal *plan.Refusal
 	// most is how many pods the nodes take that turned down a start, and shunned, with why, and mostCut likewise for
 	// those that turned down a decision to cut, until an instant, or until the nodes of its type have changed since.
@@ -56,6 +62,12 @@ type checking struct {
 	rests bool
 }
 
+// ask notes that rules are to be asked about what the gang has just been given, and why it was refused before.
+func (c *checking) ask(before *plan.Refusal) {
+	c.pending, c.refusal = true, before
+	c.asked++
+}
+
 // AskRules has what is decided be checked with other scheduling rules from now on, by whoever has it decided.
 func (b *Book) AskRules() {
 	b.mu.Lock()
@@ -63,16 +75,15 @@ func (b *Book) AskRules() {
 	b.turns.asks, b.starts.asks = true, true
 }
 
-// Check returns what is to be checked of the gang of a pod; nil when nothing is.
-func (b *Book) Check(pod types.UID) *Check {
+// Check returns what is to be checked of the gang of a Run; nil when nothing is. Whoever is given one concludes it.
+func (b *Book) Check(run types.UID) *Check {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
-	m := b.roster.members[pod]
-	if m == nil || !m.gang.check.pending {
+	g := b.roster.gangs[run]
+	if g == nil || !g.check.pending {
 		return nil
 	}
-	g := m.gang
-	c := &Check{Leaving: map[string][]types.UID{}, Cuts: g.activation != nil}
+	c := &Check{Run: run, Leaving: map[string][]types.UID{}, Cuts: g.activation != nil, asked: g.check.asked}
 	for m := range g.all() {
 		if m.stage == assigned && !m.extra() {
 			c.Places = append(c.Places, Place{m.pod, m.node})
@@ -92,42 +103,44 @@ func (b *Book) Check(pod types.UID) *Check {
 	return c
 }
 
-// Confirm notes that all rules accept what the gang of a pod has been given.
-func (b *Book) Confirm(pod types.UID) {
+// Conclude notes what other rules say of what the gang of a check has been given: the nodes that turn its pods down, or
+// none when all accept them. What they turn down is taken back, and may be planned again without those nodes. Where they
+// stand in the way of a cut they are left alone for a while, the longer the more often that has happened; the last of
+// several attempts has nobody be cut for the gang meanwhile. What has changed since the rules were asked is taken back
+// as well, and asked about anew.
+func (b *Book) Conclude(c *Check, turned []Turning, last bool, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if m := b.roster.members[pod]; m != nil && m.gang.check.pending {
-		m.gang.check = checking{}
-		if m.gang.run != nil {
-			b.mail.reconcile(keyOf(m.gang.run), lane.Cut)
-		}
-	}
-}
-
-// Refute takes back what the gang of a pod has been given, since nodes turn its pods down. It may be planned again
-// without them. Where they stand in the way of a cut they are left alone for a while, the longer the more often that
-// has happened; the last of several attempts has nobody be cut for the gang meanwhile.
-func (b *Book) Refute(pod types.UID, turned []Turning, last bool, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	m := b.roster.members[pod]
-	if m == nil || !m.gang.check.pending {
+	g := b.roster.gangs[c.Run]
+	if g == nil || !g.check.pending || g.check.asked != c.asked {
 		return
 	}
-	g := m.gang
 	g.check.pending = false
+	if g.run != nil {
+		b.mail.reconcile(keyOf(g.run), lane.Cut) // it was not looked at meanwhile
+	}
+	accepted := len(turned) == 0 && len(c.Places) > 0 && b.places.stand(c.Places)
 	switch {
 	case g.run == nil: // it has been deleted meanwhile
+	case accepted:
+		g.check = checking{asked: g.check.asked}
 	case g.activation == nil:
-		b.starts.refute(m, turned)
+		b.starts.refute(g, turned)
 	default:
 		b.turns.refute(g, turned, last, now)
 	}
 }
 
+// stand reports whether pods still have the places that they were given.
+func (p *placement) stand(places []Place) bool {
+	return !slices.ContainsFunc(places, func(place Place) bool {
+		m := p.roster.members[place.Pod.UID]
+		return m == nil || m.node != place.Node || !m.placed()
+	})
+}
+
 // refute takes a start back.
-func (x *starter) refute(m *member, turned []Turning) {
-	g := m.gang
+func (x *starter) refute(g *gang, turned []Turning) {
 	for _, t := range turned {
 		if t.Most > 0 {
 			if g.check.most == nil {
@@ -136,11 +149,13 @@ func (x *starter) refute(m *member, turned []Turning) {
 			g.check.most[t.Node] = t.Most
 		} else {
 			g.excluded[t.Node] = t.Why
-			g.spurn(m, t.Node)
+			if m := x.seats.roster.members[t.Pod]; m != nil {
+				g.spurn(m, t.Node)
+			}
 		}
 	}
-	x.places.giveBack(m)
-	g.tried = x.waiting.epoch // what it has given back is nothing new to it
+	x.places.unwind(g)
+	x.waiting.regard(g, turned)
 }
 
 // refute takes a decision back that nobody has been told of.
@@ -157,13 +172,22 @@ func (v *activations) refute(g *gang, turned []Turning, last bool, now time.Time
 			c.mostCut[t.Node] = t.Most
 		}
 	}
-	if !c.until.After(now) {
+	if len(turned) > 0 && !c.until.After(now) {
 		c.until = now.Add(firstShun << min(c.tries, mostShuns))
 		c.tries++
 	}
 	c.seen, c.rests = v.waiting.nodes[g.full.Flavor], last
 	v.waiting.refuse(g, c.refusal)
-	g.tried = v.waiting.epoch
+	v.waiting.regard(g, turned)
+}
+
+// regard has a gang wait that has given places back. What it has given back is nothing new to it, unless it gave it back
+// for what has happened meanwhile.
+func (w *waitlist) regard(g *gang, turned []Turning) {
+	g.tried = w.epoch
+	if len(turned) == 0 {
+		w.wake(g)
+	}
 }
 
 // forgive forgets which nodes stood in the way of a cut once that is long enough ago or the nodes have changed.

@@ -127,7 +127,9 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	x.places.assume(g, slices.Concat(seated, assignments), now)
 	x.seats.sit(g, seated)
 	g.narrower = 0
-	g.check.pending = x.asks && len(assignments) > 0 && asksBeyond(pod)
+	if x.asks && len(assignments) > 0 && asksBeyond(pod) {
+		g.check.ask(nil)
+	}
 	return nil
 }
 

@@ -251,6 +251,22 @@ func (s *storm) wildActions() map[string]func(*rapid.T) {
 				s.disturb()
 			}
 		},
+		"delete pod while rules are asked": func(t *rapid.T) {
+			s.Meanwhile = func() {
+				if uid, ok := pick(t, "pod", s.SortedPods()); ok {
+					s.DeletePod(uid)
+					s.disturb()
+				}
+			}
+		},
+		"lose node while rules are asked": func(t *rapid.T) {
+			s.Meanwhile = func() {
+				if name, ok := pick(t, "node", slices.Sorted(maps.Keys(s.Nodes))); ok {
+					s.Lose(name)
+					s.disturb()
+				}
+			}
+		},
 		"delete run": func(t *rapid.T) {
 			if name, ok := pick(t, "run", slices.Sorted(maps.Keys(s.Runs))); ok {
 				s.DeleteRun(name)

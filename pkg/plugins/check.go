@@ -18,43 +18,46 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // place has the gang of a pod be planned, on nodes that the profile's other plugins accept where the plan does not know
 // their rules. After so many rounds the pods' own cycles find the rest.
-func (pl *Jobtree) place(ctx context.Context, pod types.UID, now time.Time) (string, *plan.Refusal) {
+func (pl *Jobtree) place(ctx context.Context, pod *corev1.Pod, now time.Time) (string, *plan.Refusal) {
+	run, _ := rank.RunOf(pod)
 	for round, visits := 1, 0; ; round++ {
-		node, refusal := pl.book.Place(pod, now)
-		check := pl.book.Check(pod)
+		node, refusal := pl.book.Place(pod.UID, now)
+		check := pl.book.Check(run)
 		if check == nil {
 			return node, refusal
 		}
 		turned, sure := pl.ask(ctx, check, round)
 		visits += len(check.Places)
 		if !sure || len(turned) == 0 || round == mostRounds || visits > mostVisits {
-			pl.book.Confirm(pod)
+			pl.book.Conclude(check, nil, false, now)
 			return node, refusal
 		}
-		pl.book.Refute(pod, turned, false, now)
+		pl.book.Conclude(check, turned, false, now)
 	}
 }
 
 // forecast has a promise be made to the gang of a pod or, when its date has come, has it be decided who is cut for it.
 // Nobody is told before all rules accept the places that it would have then, with those gone who are cut.
-func (pl *Jobtree) forecast(ctx context.Context, pod types.UID, now time.Time) {
+func (pl *Jobtree) forecast(ctx context.Context, pod *corev1.Pod, now time.Time) {
+	run, _ := rank.RunOf(pod)
 	for round, visits := 1, 0; ; round++ {
-		pl.book.Forecast(pod, now)
-		check := pl.book.Check(pod)
+		pl.book.Forecast(pod.UID, now)
+		check := pl.book.Check(run)
 		if check == nil {
 			return
 		}
 		turned, sure := pl.ask(ctx, check, round)
-		if sure && len(turned) == 0 {
-			pl.book.Confirm(pod)
+		visits += len(check.Places)
+		settled := sure && len(turned) == 0
+		pl.book.Conclude(check, turned, !settled && (!sure || round == mostRounds || visits > mostVisits), now)
+		if settled {
 			return
 		}
-		visits += len(check.Places)
-		pl.book.Refute(pod, turned, !sure || round == mostRounds || visits > mostVisits, now)
 	}
 }
 
@@ -99,7 +102,7 @@ type kind struct {
 // the gang's pods on its node before the next is looked at. It returns false if it could not find out.
 func (v *verifier) verify(ctx context.Context, check *book.Check) bool {
 	if err := v.snapshot.StartMutations(); err != nil {
-		v.turn(check.Places[0].Node, unsure)
+		v.turn(check.Places[0], unsure)
 		return false
 	}
 	defer func() {
@@ -108,12 +111,12 @@ func (v *verifier) verify(ctx context.Context, check *book.Check) bool {
 		}
 	}()
 	if !v.leave(ctx, check.Leaving) {
-		v.turn(check.Places[0].Node, unsure)
+		v.turn(check.Places[0], unsure)
 		return false
 	}
 	for _, place := range check.Places {
 		if !v.put(ctx, place) {
-			v.turn(place.Node, unsure)
+			v.turn(place, unsure)
 			return false
 		}
 	}
@@ -140,7 +143,7 @@ func (v *verifier) lookAround(ctx context.Context, check *book.Check) {
 			v.empty(ctx, on, info)
 		}
 		if why, sure := on.turnsDown(ctx, v.plugins, info); sure && why != "" && on.rule != names.NodeResourcesFit {
-			v.turn(name, why)
+			v.turn(book.Place{Pod: k.pod, Node: name}, why)
 		}
 	}
 }
@@ -196,7 +199,7 @@ func (v *verifier) put(ctx context.Context, place book.Place) bool {
 	case !sure:
 		return false
 	case why != "":
-		v.turn(place.Node, why)
+		v.turn(place, why)
 		return true
 	}
 	pod := place.Pod.DeepCopy()
@@ -215,7 +218,8 @@ func (v *verifier) put(ctx context.Context, place book.Place) bool {
 }
 
 // turn notes that a node turns a pod down after those that it has accepted.
-func (v *verifier) turn(node, why string) {
+func (v *verifier) turn(place book.Place, why string) {
+	node := place.Node
 	if slices.ContainsFunc(v.turned, func(t book.Turning) bool { return t.Node == node }) {
 		return
 	}
@@ -225,7 +229,7 @@ func (v *verifier) turn(node, why string) {
 			most++
 		}
 	}
-	v.turned = append(v.turned, book.Turning{Node: node, Why: why, Most: most})
+	v.turned = append(v.turned, book.Turning{Pod: place.Pod.UID, Node: node, Why: why, Most: most})
 }
 
 // turnsDown says why a node turns a pod of the kind down; empty when it does not. It returns false where a plugin

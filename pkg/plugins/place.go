@@ -34,7 +34,7 @@ func (pl *Jobtree) PreFilter(ctx context.Context, state fwk.CycleState, pod *cor
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	start := pl.clock.Now()
-	node, refusal := pl.place(ctx, pod.UID, start)
+	node, refusal := pl.place(ctx, pod, start)
 	metrics.PlanSeconds.Observe(pl.clock.Since(start).Seconds())
 	if refusal != nil {
 		return nil, fwk.NewStatus(fwk.Unschedulable, refusal.Message)
@@ -93,7 +93,7 @@ func (pl *Jobtree) PostFilter(ctx context.Context, _ fwk.CycleState, pod *corev1
 			pl.book.Turned(pod.UID, node, status.Message())
 		case node == "":
 			start := pl.clock.Now()
-			pl.forecast(ctx, pod.UID, start)
+			pl.forecast(ctx, pod, start)
 			metrics.ForecastSeconds.Observe(pl.clock.Since(start).Seconds())
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // attempts is how often a gang is planned in one cycle without nodes that have turned its pods down.
@@ -15,35 +16,46 @@ const attempts = 8
 // Place has a pod's gang be planned by a book, on nodes that the rules of other schedulers accept if they are asked. It
 // says false where they have not accepted any.
 func (c *Cluster) Place(b *book.Book, uid types.UID) (node string, refusal *plan.Refusal, accepted bool) {
+	run, _ := rank.RunOf(c.Pods[uid])
 	for round := 1; ; round++ {
 		node, refusal = b.Place(uid, c.Now)
-		check := b.Check(uid)
+		check := b.Check(run)
 		if check == nil {
 			return node, refusal, true
 		}
 		turned := c.judge(check)
+		c.meanwhile()
 		if len(turned) == 0 || round == attempts {
-			b.Confirm(uid)
+			b.Conclude(check, nil, false, c.Now)
 			return node, refusal, len(turned) == 0
 		}
-		b.Refute(uid, turned, false, c.Now)
+		b.Conclude(check, turned, false, c.Now)
 	}
 }
 
 // forecast has a pod's gang be promised a date, or be decided about, likewise.
 func (c *Cluster) forecast(uid types.UID) {
+	run, _ := rank.RunOf(c.Pods[uid])
 	for round := 1; ; round++ {
 		c.Book.Forecast(uid, c.Now)
-		check := c.Book.Check(uid)
+		check := c.Book.Check(run)
 		if check == nil {
 			return
 		}
 		turned := c.judge(check)
+		c.meanwhile()
+		c.Book.Conclude(check, turned, len(turned) > 0 && round == attempts, c.Now)
 		if len(turned) == 0 {
-			c.Book.Confirm(uid)
 			return
 		}
-		c.Book.Refute(uid, turned, round == attempts, c.Now)
+	}
+}
+
+// meanwhile has happen, once, what is to happen while rules are asked.
+func (c *Cluster) meanwhile() {
+	if happen := c.Meanwhile; happen != nil {
+		c.Meanwhile = nil
+		happen()
 	}
 }
 
@@ -65,7 +77,7 @@ func (c *Cluster) judge(check *book.Check) []book.Turning {
 			accepted[place.Node]++
 			continue
 		}
-		turned = append(turned, book.Turning{Node: place.Node, Why: why, Most: accepted[place.Node]})
+		turned = append(turned, book.Turning{Pod: place.Pod.UID, Node: place.Node, Why: why, Most: accepted[place.Node]})
 	}
 	return turned
 }

@@ -65,6 +65,8 @@ type Cluster struct {
 	Writes int
 	// Rejects are the nodes that the rules of other schedulers turn down, and why.
 	Rejects map[string]string
+	// Meanwhile happens the next time that those rules are asked, before they answer; nil for nothing.
+	Meanwhile func()
 	// Bystanders are pods that are no Run's and hold no GPUs.
 	Bystanders map[types.UID]*corev1.Pod
 	surprised  map[types.UID]bool // pods on whose nodes bystanders have come since they were placed

@@ -43,7 +43,10 @@ func (c *Cluster) Cycle(uid types.UID) {
 	}
 	planned := c.Book.Assigned(uid) == ""
 	node, refusal, _ := c.Place(c.Book, uid)
-	if refusal != nil {
+	if c.Pods[uid] == nil {
+		return // it was deleted while rules were asked
+	}
+	if refusal != nil || c.Book.Assigned(uid) != node {
 		if c.Book.Assigned(uid) == "" {
 			c.forecast(uid)
 		}
