@@ -37,7 +37,6 @@ type activations struct {
 	candidates *candidates
 	rebuffs    *rebuffs
 	future     *horizon
-	asks       bool // other scheduling rules about decisions
 }
 
 // decide draws, if it must, and gives the gang its places: those that are free and those that are going to be. Nobody
@@ -62,7 +61,7 @@ func (v *activations) decide(g *gang, pod *corev1.Pod, onLoan bool, now time.Tim
 		v.agenda.decided, a.Draws, a.Cuts = at, decided.Draws, decided.Cuts
 		refused := g.refusal
 		v.activateGang(g, a, assignments, at)
-		if v.asks {
+		if v.nodes.asks {
 			g.check.ask(refused)
 		}
 	}
@@ -84,7 +83,7 @@ func (v *activations) resume(g *gang, pod *corev1.Pod, now time.Time) {
 	case status.Lottery.Nonce != "":
 		g.stuck = v.stuckFor(g, a, now)
 		assignments, refusal = v.completed(g, state, ask, v.beingFreed(a, now))
-	case v.asks && asksBeyond(pod): // what those rules said is not known any more, and nobody has been told of the draw
+	case v.nodes.asks && asksBeyond(pod): // what the rules said is not known any more, and nobody has been told of it
 		v.fail(g, a, now)
 		a.Why = "the scheduler began anew before the draw was told, and other rules are asked anew"
 		return

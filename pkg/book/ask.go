@@ -25,14 +25,13 @@ func (b *Book) Assess(run types.UID, now time.Time) {
 }
 
 // Look returns all that is known of a Run, and false for one that the book has not seen yet, or about which other
-// scheduling rules are being asked. Of a Run that is gone or
-// being deleted it knows the nodes and Leases alone.
+// scheduling rules are being asked. Of a Run that is gone or being deleted it knows the nodes and Leases alone.
 func (b *Book) Look(o Objects) (Look, bool) {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
 	l := Look{Nodes: map[string]NodeState{}, Leased: map[types.UID]bool{}, Opening: map[types.UID]bool{},
 		Told: map[types.UID]rqv1.ClosureReason{}, Owed: map[string]int{},
-		Commitments: map[types.UID]string{}, Awaited: map[types.UID]bool{}}
+		Commitments: map[types.UID]string{}, Awaited: map[types.UID]bool{}, Unseated: map[types.UID]bool{}}
 	var g *gang
 	if o.Run != nil && o.Run.DeletionTimestamp == nil { // else the book has forgotten it
 		g = b.roster.gangs[o.Run.UID]
@@ -50,6 +49,9 @@ func (b *Book) Look(o Objects) (Look, bool) {
 			l.Leased[pod.UID], l.Opening[pod.UID] = h.leased, h.writing != ""
 		}
 		b.views.lookAtShard(&l, pod.UID)
+		if g != nil {
+			b.views.lookAtSeat(&l, g, pod)
+		}
 	}
 	for _, lease := range o.Leases {
 		b.views.lookAtNode(&l, g, lease.Node())

@@ -22,8 +22,8 @@ type Check struct {
 	Places []Place
 	// Leaving are the pods that are gone by then, by node.
 	Leaving map[string][]types.UID
-	// Cuts says that others are cut for it.
-	Cuts bool
+	// Cuts says that others are cut for it, and Seats that the places are those of its spares, which stand by.
+	Cuts, Seats bool
 	// Nodes are those that the gang could be on by its GPUs, now or with others cut.
 	Nodes []string
 	// asked counts the checks of the gang, so that a late answer is not taken for that of another.
@@ -72,7 +72,7 @@ func (c *checking) ask(before *plan.Refusal) {
 func (b *Book) AskRules() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.turns.asks, b.starts.asks = true, true
+	b.nodes.asks = true
 }
 
 // Check returns what is to be checked of the gang of a Run; nil when nothing is. Whoever is given one concludes it.
@@ -84,6 +84,11 @@ func (b *Book) Check(run types.UID) *Check {
 		return nil
 	}
 	c := &Check{Run: run, Leaving: map[string][]types.UID{}, Cuts: g.activation != nil, asked: g.check.asked}
+	c.Seats = g.asksForSeats()
+	if c.Seats {
+		b.places.seatsToAsk(g, c)
+		return c
+	}
 	for m := range g.all() {
 		if m.stage == assigned && !m.extra() {
 			c.Places = append(c.Places, Place{m.pod, m.node})
@@ -104,10 +109,10 @@ func (b *Book) Check(run types.UID) *Check {
 }
 
 // Conclude notes what other rules say of what the gang of a check has been given: the nodes that turn its pods down, or
-// none when all accept them. What they turn down is taken back, and may be planned again without those nodes. Where they
-// stand in the way of a cut they are left alone for a while, the longer the more often that has happened; the last of
-// several attempts has nobody be cut for the gang meanwhile. What has changed since the rules were asked is taken back
-// as well, and asked about anew.
+// none when all accept them. What they turn down is taken back, and may be planned again without those nodes. Where
+// they stand in the way of a cut they are left alone for a while, the longer the more often that has happened; the last
+// of several attempts has nobody be cut for the gang meanwhile. What has changed since the rules were asked is taken
+// back as well, and asked about anew.
 func (b *Book) Conclude(c *Check, turned []Turning, last bool, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -118,6 +123,10 @@ func (b *Book) Conclude(c *Check, turned []Turning, last bool, now time.Time) {
 	g.check.pending = false
 	if g.run != nil {
 		b.mail.reconcile(keyOf(g.run), lane.Cut) // it was not looked at meanwhile
+	}
+	if c.Seats && g.run != nil {
+		b.places.concludeSeats(g, c, turned)
+		return
 	}
 	accepted := len(turned) == 0 && len(c.Places) > 0 && b.places.stand(c.Places)
 	switch {
@@ -181,8 +190,8 @@ func (v *activations) refute(g *gang, turned []Turning, last bool, now time.Time
 	v.waiting.regard(g, turned)
 }
 
-// regard has a gang wait that has given places back. What it has given back is nothing new to it, unless it gave it back
-// for what has happened meanwhile.
+// regard has a gang wait that has given places back. They are nothing new to it, unless it gave them back for what has
+// happened meanwhile.
 func (w *waitlist) regard(g *gang, turned []Turning) {
 	g.tried = w.epoch
 	if len(turned) == 0 {

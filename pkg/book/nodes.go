@@ -29,6 +29,8 @@ type nodeTable struct {
 	strayed  map[string]string                  // the former domains of nodes that are left out
 	// heldBack are the nodes with signs of loss that are not taken for lost, since too many show one.
 	heldBack map[string]bool
+	// asks says that other scheduling rules are asked about what is decided.
+	asks bool
 }
 
 func (t *nodeTable) flavorOf(node *corev1.Node) string {

@@ -107,7 +107,7 @@ func (p *placement) claimSeat(m *member) {
 		h.vacant, h.spare, h.run = true, true, g.run.UID
 	})
 	g.vacant = append(g.vacant, vacancy{pod: r.SpareUID, index: m.part.Index, node: r.Node,
-		payer: g.paysForSeat(m.part, r, spare)})
+		payer: g.paysForSeat(m.part, r, spare), asks: p.nodes.asks && asksBeyond(m.pod)})
 	p.reclaim(r.Node, rqv1.ClosedReclaimedBySpare, nil) // they leave while the ledger follows
 }
 

@@ -46,7 +46,7 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 	if p != nil && p.Returns() && g.promise != nil && g.promise.Returns() && !g.promise.At.After(now) {
 		p.At = g.promise.At // it has come, and stays
 	}
-	if due(p, now) && v.asks && !cycle && v.agenda.committedTo(g) && !g.unpaid {
+	if due(p, now) && v.nodes.asks && !cycle && v.agenda.committedTo(g) && !g.unpaid {
 		v.waiting.wake(g)
 		return
 	}

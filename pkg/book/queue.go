@@ -51,7 +51,7 @@ func (b *Book) gate(m *member) (string, *plan.Refusal) {
 		return state.holdsBack(), nil
 	case m.gang.leader() != m:
 		return waitsForPlan, nil
-	case m.part.Spare:
+	case m.part.Spare, m.gang.asksForSeats():
 		return "", nil
 	}
 	return "", b.seats.stillLeased(m.gang)

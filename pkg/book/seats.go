@@ -206,7 +206,7 @@ func (s *seating) vacateAll(g *gang) { s.vacate(g, func(*vacancy) bool { return 
 func (s *seating) leaveSeat(m *member) {
 	s.vacate(m.gang, func(v *vacancy) bool {
 		spare := s.roster.members[v.pod]
-		return !m.part.Spare && v.seat() && v.index == m.part.Index && spare != nil && !spare.leaving
+		return !m.part.Spare && v.seat() && v.index == m.part.Index && (v.asks || spare != nil && !spare.leaving)
 	})
 }
 

@@ -26,7 +26,6 @@ type starter struct {
 	seats    *seating
 	kept     *keptRooms
 	places   *placement
-	asks     bool // other scheduling rules about starts
 }
 
 // placeNew plans the gang of a pod that has no node, if it is the gang's leader.
@@ -85,6 +84,10 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 			return g.notYet("waiting for the Run's other pods to be created")
 		}
 	}
+	if g.asksForSeats() {
+		g.check.ask(nil)
+		return g.notYet("other scheduling rules are asked about the places of its spares")
+	}
 	missing, refusal := x.seats.missingOf(g)
 	if refusal != nil {
 		return refusal
@@ -127,7 +130,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	x.places.assume(g, slices.Concat(seated, assignments), now)
 	x.seats.sit(g, seated)
 	g.narrower = 0
-	if x.asks && len(assignments) > 0 && asksBeyond(pod) {
+	if x.nodes.asks && len(assignments) > 0 && asksBeyond(pod) {
 		g.check.ask(nil)
 	}
 	return nil

@@ -66,14 +66,14 @@ func standBySpares(f *facts, c *cuts, w width, r *roster, claims map[types.UID]*
 	return free
 }
 
-// claimsIn returns the pods that record whose place they take, by the spare's UID.
+// claimsIn returns the pods that record whose place they take, by the spare's UID, but for those that are elsewhere.
 func claimsIn(r *roster) map[types.UID]*corev1.Pod {
 	out := map[types.UID]*corev1.Pod{}
 	for _, pod := range slices.Concat(r.ranks, r.beyond) {
 		if pod == nil {
 			continue
 		}
-		if made, ok := rank.ReplacementOf(pod); ok && made.SpareUID != "" {
+		if made, ok := rank.ReplacementOf(pod); ok && made.SpareUID != "" && (!bound(pod) || pod.Spec.NodeName == made.Node) {
 			out[made.SpareUID] = pod
 		}
 	}

@@ -95,8 +95,8 @@ func TestVerify(t *testing.T) {
 		return out
 	}
 	holder, daemon := other("holder", "n1", "8", "10"), other("daemon", "n2", "0", "12")
-	turns := func(node, why string, most int) []book.Turning {
-		return []book.Turning{{Node: node, Why: why, Most: most}}
+	turns := func(pod types.UID, node, why string, most int) []book.Turning {
+		return []book.Turning{{Pod: pod, Node: node, Why: why, Most: most}}
 	}
 	for name, c := range map[string]struct {
 		places []book.Place
@@ -104,15 +104,17 @@ func TestVerify(t *testing.T) {
 		unseen bool
 		want   []book.Turning
 	}{
-		"free nodes":             {places: on(rankPod("rank", "4", "8", false), "n0", "n0")},
-		"one pod too many":       {on(rankPod("rank", "2", "6", false), "n0", "n0", "n0"), "", false, turns("n0", cpu, 2)},
-		"a node that has no CPU": {on(rankPod("rank", "2", "6", false), "n0", "n2"), "", false, turns("n2", cpu, 0)},
+		"free nodes": {places: on(rankPod("rank", "4", "8", false), "n0", "n0")},
+		"one pod too many": {on(rankPod("rank", "2", "6", false), "n0", "n0", "n0"), "", false,
+			turns("rank2", "n0", cpu, 2)},
+		"a node that has no CPU": {on(rankPod("rank", "2", "6", false), "n0", "n2"), "", false, turns("rank1", "n2", cpu, 0)},
 		"a node that is full": {on(rankPod("rank", "8", "8", false), "n1"), "", false,
-			turns("n1", cpu+", Insufficient nvidia.com/gpu", 0)},
+			turns("rank0", "n1", cpu+", Insufficient nvidia.com/gpu", 0)},
 		"with its holder gone": {places: on(rankPod("rank", "8", "8", false), "n1"), leaves: "holder"},
 		"pods that are to be apart": {on(rankPod("rank", "1", "1", true), "n0", "n0", "n2"), "", false,
-			turns("n0", anti, 1)},
-		"a node that is not as known": {on(rankPod("rank", "4", "8", false), "n0"), "", true, turns("n0", unsure, 0)},
+			turns("rank1", "n0", anti, 1)},
+		"a node that is not as known": {on(rankPod("rank", "4", "8", false), "n0"), "", true,
+			turns("rank0", "n0", unsure, 0)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check := &book.Check{Places: c.places, Leaving: map[string][]types.UID{"n1": {c.leaves}}}

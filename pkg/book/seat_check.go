@@ -1,0 +1,58 @@
+package book
+
+import "slices"
+
+// asksForSeats reports whether other scheduling rules are to be asked about ranks in the places of spares.
+func (g *gang) asksForSeats() bool {
+	return slices.ContainsFunc(g.vacant, func(v vacancy) bool { return v.asks && g.rankAt(v.index) != nil })
+}
+
+// rankAt returns the pod of a rank; nil when it has none.
+func (g *gang) rankAt(index int) *member {
+	if index < 0 || index >= len(g.active.members) {
+		return nil
+	}
+	return g.active.members[index]
+}
+
+// seatsToAsk adds to a check the ranks that are to take the places of spares, with the spares and the shards over them
+// gone.
+func (p *placement) seatsToAsk(g *gang, c *Check) {
+	for i := range g.vacant {
+		v := &g.vacant[i]
+		m := g.rankAt(v.index)
+		if !v.asks || m == nil {
+			continue
+		}
+		c.Places = append(c.Places, Place{Pod: m.pod, Node: v.node})
+		c.Leaving[v.node] = append(c.Leaving[v.node], v.pod)
+		for shard := range p.seats.shards[v.node] {
+			if p.givesWay(shard) {
+				c.Leaving[v.node] = append(c.Leaving[v.node], shard)
+			}
+		}
+	}
+}
+
+// concludeSeats has those ranks have the places of their spares that other rules accept there. The spares of the others
+// stand by, and their ranks look elsewhere.
+func (p *placement) concludeSeats(g *gang, c *Check, turned []Turning) {
+	for _, place := range c.Places {
+		m := p.roster.members[place.Pod.UID]
+		if m == nil {
+			continue
+		}
+		no := slices.IndexFunc(turned, func(t Turning) bool { return t.Pod == place.Pod.UID && t.Node == place.Node })
+		if no >= 0 {
+			g.excluded[place.Node] = turned[no].Why
+			g.spurn(m, place.Node)
+		}
+		p.seats.vacate(g, func(v *vacancy) bool { return v.asks && v.index == m.part.Index && no >= 0 })
+		for i := range g.vacant {
+			if v := &g.vacant[i]; v.index == m.part.Index {
+				v.asks = false
+			}
+		}
+	}
+	p.waiting.wake(g)
+}
