@@ -25,15 +25,14 @@ import (
 // their rules. After so many rounds the pods' own cycles find the rest.
 func (pl *Jobtree) place(ctx context.Context, pod *corev1.Pod, now time.Time) (string, *plan.Refusal) {
 	run, _ := rank.RunOf(pod)
-	for round, visits := 1, 0; ; round++ {
+	for round := 1; ; round++ {
 		node, refusal := pl.book.Place(pod.UID, now)
 		check := pl.book.Check(run)
 		if check == nil {
 			return node, refusal
 		}
-		turned, sure := pl.ask(ctx, check, round)
-		visits += len(check.Places)
-		if !sure || len(turned) == 0 || round == mostRounds || visits > mostVisits {
+		turned, sure := pl.ask(ctx, check, round, now)
+		if !sure || len(turned) == 0 || round == mostRounds {
 			pl.book.Conclude(check, nil, false, now)
 			return node, refusal
 		}
@@ -45,16 +44,15 @@ func (pl *Jobtree) place(ctx context.Context, pod *corev1.Pod, now time.Time) (s
 // Nobody is told before all rules accept the places that it would have then, with those gone who are cut.
 func (pl *Jobtree) forecast(ctx context.Context, pod *corev1.Pod, now time.Time) {
 	run, _ := rank.RunOf(pod)
-	for round, visits := 1, 0; ; round++ {
+	for round := 1; ; round++ {
 		pl.book.Forecast(pod.UID, now)
 		check := pl.book.Check(run)
 		if check == nil {
 			return
 		}
-		turned, sure := pl.ask(ctx, check, round)
-		visits += len(check.Places)
+		turned, sure := pl.ask(ctx, check, round, now)
 		settled := sure && len(turned) == 0
-		pl.book.Conclude(check, turned, !settled && (!sure || round == mostRounds || visits > mostVisits), now)
+		pl.book.Conclude(check, turned, !settled && (!sure || round == mostRounds), now)
 		if settled {
 			return
 		}
@@ -63,14 +61,15 @@ func (pl *Jobtree) forecast(ctx context.Context, pod *corev1.Pod, now time.Time)
 
 // ask returns the nodes that turn down what a gang has been given, and false if that could not be found out of one. In
 // the first round all others are looked at too that turn its pods down whatever comes, so that there are not as many
-// rounds as such nodes.
-func (pl *Jobtree) ask(ctx context.Context, check *book.Check, round int) (turned []book.Turning, sure bool) {
+// rounds as such nodes. What takes too long from an instant on could not be found out.
+func (pl *Jobtree) ask(ctx context.Context, check *book.Check, round int, since time.Time) (turned []book.Turning,
+	sure bool) {
 	others, ok := pl.handle.(framework.Framework)
 	if !ok || len(check.Places) == 0 {
 		return nil, true // there are none, or nothing is left to ask about
 	}
 	v := &verifier{plugins: others, snapshot: others.MutableSnapshotSharedLister(), knows: pl.book.Knows,
-		kinds: map[string]*kind{}}
+		kinds: map[string]*kind{}, over: func() bool { return pl.clock.Since(since) > longest }}
 	sure = v.verify(ctx, check)
 	if round == 1 && sure && len(v.turned) > 0 {
 		v.lookAround(ctx, check)
@@ -84,6 +83,7 @@ type verifier struct {
 	snapshot fwk.MutableSnapshotSharedLister
 	knows    func(*corev1.Node) bool
 	kinds    map[string]*kind
+	over     func() bool // no time is left
 	accepted []book.Place
 	turned   []book.Turning
 }
@@ -115,6 +115,10 @@ func (v *verifier) verify(ctx context.Context, check *book.Check) bool {
 		return false
 	}
 	for _, place := range check.Places {
+		if v.over() {
+			v.turn(place, late)
+			return false
+		}
 		if !v.put(ctx, place) {
 			v.turn(place, unsure)
 			return false
@@ -123,8 +127,12 @@ func (v *verifier) verify(ctx context.Context, check *book.Check) bool {
 	return true
 }
 
-// unsure is why a node counts as one that turns pods down which could not be asked about: nobody is cut on it for now.
-const unsure = "the scheduler does not have the node as it will be"
+// unsure and late are why a node counts as one that turns pods down which could not be asked about: nobody is cut on it
+// for now.
+const (
+	unsure = "the scheduler does not have the node as it will be"
+	late   = "the rules that the pod uses take too long to ask about all of its Run's places"
+)
 
 // lookAround asks about the first pod of a gang on all nodes, as they are or, if others are cut for it, without the
 // pods of Runs there. What nodes have beside GPUs, and how many of those, the plan knows.
@@ -132,6 +140,9 @@ func (v *verifier) lookAround(ctx context.Context, check *book.Check) {
 	around := &verifier{plugins: v.plugins, kinds: map[string]*kind{}}
 	k := around.kindOf(ctx, check.Places[0].Pod)
 	for _, name := range check.Nodes {
+		if v.over() {
+			return
+		}
 		info, err := v.snapshot.NodeInfos().Get(name)
 		if err != nil || info.Node() == nil || !v.knows(info.Node()) {
 			continue
@@ -267,9 +278,9 @@ func asking(state fwk.CycleState) bool {
 	return err == nil
 }
 
-// mostRounds is how often a gang is planned in one cycle without the nodes that have turned its pods down, and
-// mostVisits after how many places that have been asked about there is no other round.
+// mostRounds is how often a gang is planned in one cycle without the nodes that have turned its pods down, and longest
+// for how long other rules are asked about it: nobody else is scheduled meanwhile.
 const (
 	mostRounds = 32
-	mostVisits = 4000
+	longest    = 500 * time.Millisecond
 )

@@ -122,7 +122,7 @@ func TestVerify(t *testing.T) {
 			snapshot := cache.NewSnapshot([]*corev1.Pod{holder, daemon}, nodes)
 			before := contents(t, snapshot)
 			v := &verifier{plugins: judges(t, snapshot), snapshot: snapshot, knows: func(*corev1.Node) bool { return !c.unseen },
-				kinds: map[string]*kind{}}
+				kinds: map[string]*kind{}, over: never}
 			if sure := v.verify(t.Context(), check); sure == c.unseen {
 				t.Errorf("it is sure: %v", sure)
 			}
@@ -170,7 +170,7 @@ func TestLookAround(t *testing.T) {
 		want []string
 	}{"start": {false, []string{"n1", "n3"}}, "cut": {true, []string{"n3"}}} {
 		v := &verifier{plugins: judges(t, snapshot), snapshot: snapshot, knows: func(*corev1.Node) bool { return true },
-			kinds: map[string]*kind{}}
+			kinds: map[string]*kind{}, over: never}
 		v.lookAround(t.Context(), &book.Check{Places: []book.Place{{Pod: rank, Node: "n0"}}, Cuts: c.cuts,
 			Nodes: []string{"n0", "n1", "n2", "n3"}})
 		var got []string
@@ -203,7 +203,7 @@ func BenchmarkVerify(b *testing.B) {
 	f := judges(b, snapshot)
 	verifierOf := func() *verifier {
 		return &verifier{plugins: f, snapshot: snapshot, knows: func(*corev1.Node) bool { return true },
-			kinds: map[string]*kind{}}
+			kinds: map[string]*kind{}, over: never}
 	}
 	b.Run("places", func(b *testing.B) {
 		for b.Loop() {
@@ -217,4 +217,23 @@ func BenchmarkVerify(b *testing.B) {
 			verifierOf().lookAround(b.Context(), &check)
 		}
 	})
+}
+
+func never() bool { return false }
+
+// TestVerifyEnds has the time for asking be over after the first of two places.
+func TestVerifyEnds(t *testing.T) {
+	snapshot := cache.NewSnapshot(nil, []*corev1.Node{cpuNode("n0")})
+	asked := 0
+	v := &verifier{plugins: judges(t, snapshot), snapshot: snapshot, knows: func(*corev1.Node) bool { return true },
+		kinds: map[string]*kind{}, over: func() bool { asked++; return asked > 1 }}
+	pod := rankPod("rank", "1", "1", false)
+	check := &book.Check{Places: []book.Place{{Pod: pod, Node: "n0"}, {Pod: pod, Node: "n0"}}}
+	if v.verify(t.Context(), check) {
+		t.Error("it is sure of what it has not asked about")
+	}
+	want := []book.Turning{{Pod: pod.UID, Node: "n0", Why: late, Most: 1}}
+	if diff := cmp.Diff(want, v.turned); diff != "" {
+		t.Errorf("turned down (-want +got):\n%s", diff)
+	}
 }
