@@ -35,6 +35,7 @@ func (b *Book) SetNode(node *corev1.Node) {
 	stood := b.nodes.stands(node.Name)
 	b.nodes.forgetNode(node.Name)
 	b.nodes.noteNode(node)
+	b.accounts.SetNode(node.Name, flavor, node.Labels)
 	if _, lost := nodeloss.Recorded(node); lost {
 		delete(b.nodes.losing, node.Name) // the record tells from now on
 	}

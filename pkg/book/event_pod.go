@@ -32,7 +32,7 @@ func (b *Book) SetPod(pod *corev1.Pod) {
 	}
 	b.seats.hold(pod.UID, pod.Spec.NodeName, gpus, func(h *holding) {
 		if b.roster.members[pod.UID] == nil {
-			h.beside = b.nodes.kinds.of(pod)
+			h.beside = b.nodes.kinds.besideGPUs(pod)
 		}
 		h.bound, h.shard = true, pod.Labels[rqv1.LabelRole] == string(rqv1.RoleBorrowed) && !h.stays
 		b.seats.told(h, pod)
@@ -92,7 +92,7 @@ func (b *Book) Withheld(pod *corev1.Pod, node string, free func(corev1.ResourceN
 	b.seats.beside.mu.RUnlock()
 	asks := own.amounts
 	if !holds {
-		asks = b.seats.asks(pod)
+		asks = b.seats.requestsOf(pod)
 	} else if own.node == node {
 		for resource, n := range own.amounts {
 			held[resource] -= n

@@ -122,7 +122,3 @@ func tolerates(pod *corev1.Pod, node *corev1.Node) bool {
 		pod.Spec.Tolerations, blocksScheduling, true)
 	return !untolerated
 }
-
-func blocksScheduling(taint *corev1.Taint) bool {
-	return taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
-}

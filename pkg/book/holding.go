@@ -50,11 +50,26 @@ func (h *holding) all() resolver.Holding {
 	return resolver.Holding{Node: h.node, GPUs: h.gpus, Beside: h.beside}
 }
 
-// heldBy returns what a Lease's pod holds.
-func (s *seating) heldBy(l *lease) resolver.Holding {
-	held := resolver.Holding{Node: l.node, GPUs: l.charge.GPUs}
-	if h := s.held[l.pod]; h != nil {
-		held.Beside = h.beside
+// bystander is a pod that holds no GPUs, and something else of its node.
+type bystander struct {
+	node   string
+	beside *topology.Amounts
+}
+
+// idlers are the spares that stand by, by node.
+type idlers map[string]map[types.UID]bool
+
+// note notes whether a spare stands by on a node.
+func (i idlers) note(node string, spare types.UID, stands bool) {
+	if stands && i[node] == nil {
+		i[node] = map[types.UID]bool{}
 	}
-	return held
+	if stands {
+		i[node][spare] = true
+	} else {
+		delete(i[node], spare)
+	}
+	if len(i[node]) == 0 {
+		delete(i, node)
+	}
 }

@@ -138,7 +138,6 @@ func (t *nodeTable) forgetNode(name string) {
 func (t *nodeTable) noteNode(node *corev1.Node) {
 	flavor, gpus := t.flavorOf(node), t.gpusOf(node)
 	t.byName[node.Name] = node
-	t.accounts.SetNode(node.Name, flavor, node.Labels)
 	if t.ofFlavor[flavor] == nil {
 		t.ofFlavor[flavor], t.tainted[flavor] = map[string]*corev1.Node{}, map[string]*corev1.Node{}
 		t.sizes[flavor] = map[int]int{}
@@ -182,4 +181,8 @@ func (t *nodeTable) lostRanks(g *gang) map[int]string {
 		out[index] = last.node
 	}
 	return out
+}
+
+func blocksScheduling(taint *corev1.Taint) bool {
+	return taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
 }

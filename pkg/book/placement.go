@@ -145,7 +145,7 @@ func (p *placement) reclaim(node string, reason rqv1.ClosureReason, g *gang) {
 		}
 	}
 	going := plan.Reclaim(shards, over)
-	for ; p.seats.crowded(node, p.stays(pods, going)) && over < p.seats.shardGPUs(node); over++ {
+	for ; p.seats.crowded(node, p.remaining(pods, going)) && over < p.seats.shardGPUs(node); over++ {
 		going = plan.Reclaim(shards, over+1)
 	}
 	for _, i := range going {
@@ -162,8 +162,8 @@ func (p *placement) reclaim(node string, reason rqv1.ClosureReason, g *gang) {
 	}
 }
 
-// stays returns those of a node's shards that are neither going, given as indexes, nor on their way out.
-func (p *placement) stays(shards []types.UID, going []int) []types.UID {
+// remaining returns those of a node's shards that are neither going, given as indexes, nor on their way out.
+func (p *placement) remaining(shards []types.UID, going []int) []types.UID {
 	var out []types.UID
 	for i, pod := range shards {
 		if !slices.Contains(going, i) && !p.givesWay(pod) {

@@ -180,7 +180,7 @@ func (b *Book) Retry(run types.NamespacedName) {
 	defer b.mu.Unlock()
 	if g := b.roster.gangs[b.roster.runs[run]]; g != nil && g.refusal != nil && g.refusal.Passes() && !g.woken {
 		clear(g.excluded)
-		g.check.most = nil
+		g.check.upTo = nil
 		b.waiting.wake(g)
 	}
 }

@@ -36,18 +36,18 @@ func (p *placement) seatsToAsk(g *gang, c *Check) {
 
 // concludeSeats has those ranks have the places of their spares that other rules accept there. The spares of the others
 // stand by, and their ranks look elsewhere.
-func (p *placement) concludeSeats(g *gang, c *Check, turned []Turning) {
+func (p *placement) concludeSeats(g *gang, c *Check, no []Turning) {
 	for _, place := range c.Places {
 		m := p.roster.members[place.Pod.UID]
 		if m == nil {
 			continue
 		}
-		no := slices.IndexFunc(turned, func(t Turning) bool { return t.Pod == place.Pod.UID && t.Node == place.Node })
-		if no >= 0 {
-			g.excluded[place.Node] = turned[no].Why
+		at := slices.IndexFunc(no, func(t Turning) bool { return t.Pod == place.Pod.UID && t.Node == place.Node })
+		if at >= 0 {
+			g.excluded[place.Node] = no[at].Why
 			g.spurn(m, place.Node)
 		}
-		p.seats.vacate(g, func(v *vacancy) bool { return v.asks && v.index == m.part.Index && no >= 0 })
+		p.seats.vacate(g, func(v *vacancy) bool { return v.asks && v.index == m.part.Index && at >= 0 })
 		for i := range g.vacant {
 			if v := &g.vacant[i]; v.index == m.part.Index {
 				v.asks = false

@@ -13,6 +13,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
@@ -33,9 +34,9 @@ type seating struct {
 	waitedFor map[types.UID]*holding
 	roles     map[rqv1.LeaseRole]int // GPUs of open Leases by role
 	beside    beside
-	shards    map[string]map[types.UID]int  // the GPUs of shards by node and pod
-	standby   map[string]int                // the GPUs by node of spares that stand by: nothing else runs on those
-	idlers    map[string]map[types.UID]bool // those spares
+	shards    map[string]map[types.UID]int // the GPUs of shards by node and pod
+	standby   map[string]int               // the GPUs by node of spares that stand by: nothing else runs on those
+	idlers    idlers                       // those spares
 	// bystanders are the pods that hold no GPUs.
 	bystanders map[types.UID]bystander
 }
@@ -100,7 +101,7 @@ func (s *seating) occupy(h *holding, pod types.UID, gpus int) {
 	}
 	if h.idles() {
 		s.standby[node] += gpus
-		s.idle(node, pod, gpus > 0)
+		s.idlers.note(node, pod, gpus > 0)
 		if s.standby[node] == 0 {
 			delete(s.standby, node)
 		}
@@ -128,10 +129,10 @@ func (s *seating) besides(g *gang) amounts {
 	if i := slices.IndexFunc(g.active.members, func(m *member) bool { return m != nil }); i >= 0 {
 		pod = g.active.members[i].pod
 	}
-	return s.asks(pod)
+	return s.requestsOf(pod)
 }
 
-func (s *seating) asks(pod *corev1.Pod) amounts {
+func (s *seating) requestsOf(pod *corev1.Pod) amounts {
 	out := amounts{}
 	for resource, quantity := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
 		n := quantity.Value()
@@ -376,4 +377,13 @@ func (s *seating) besideShards(flavor string, found []plan.Assignment,
 		return found
 	}
 	return other
+}
+
+// heldBy returns what a Lease's pod holds.
+func (s *seating) heldBy(l *lease) resolver.Holding {
+	held := resolver.Holding{Node: l.node, GPUs: l.charge.GPUs}
+	if h := s.held[l.pod]; h != nil {
+		held.Beside = h.beside
+	}
+	return held
 }

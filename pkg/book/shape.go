@@ -26,7 +26,7 @@ func (z *shaper) reshape(g *gang) {
 	if g.run == nil {
 		return
 	}
-	gpus, beside := z.nodes.podGPUs(podOf(g.run)), z.nodes.kinds.of(podOf(g.run))
+	gpus, beside := z.nodes.podGPUs(podOf(g.run)), z.nodes.kinds.besideGPUs(podOf(g.run))
 	if i := slices.IndexFunc(g.active.members, func(m *member) bool { return m != nil }); i >= 0 {
 		gpus, beside = z.nodes.podGPUs(g.active.members[i].pod), g.active.members[i].beside
 	} else if g.spares.present > 0 {
@@ -105,7 +105,7 @@ func (z *shaper) join(g *gang, part rank.Part, pod *corev1.Pod) *member {
 	if old := s.members[part.Index]; old != nil {
 		z.places.drop(old)
 	}
-	m := &member{gang: g, part: part, pod: pod, beside: z.nodes.kinds.of(pod)}
+	m := &member{gang: g, part: part, pod: pod, beside: z.nodes.kinds.besideGPUs(pod)}
 	s.members[part.Index] = m
 	s.count(m, +1)
 	s.lowest = min(s.lowest, part.Index)

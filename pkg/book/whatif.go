@@ -53,7 +53,7 @@ func (q *trials) newcomer(run *rqv1.Run, now time.Time) *gang {
 	g := &gang{run: run, excluded: map[string]string{}, prospect: prospect{since: now}}
 	g.full, g.shape = plan.DemandOf(&run.Spec, q.nodes.podGPUs(podOf(run)),
 		q.nodes.largestNode(run.Spec.Resources.GPUType))
-	g.full.Beside = q.nodes.kinds.of(podOf(run))
+	g.full.Beside = q.nodes.kinds.besideGPUs(podOf(run))
 	g.demand = g.full
 	return g
 }

@@ -93,7 +93,7 @@ type kind struct {
 	pod     *corev1.Pod
 	state   fwk.CycleState
 	nodes   *fwk.PreFilterResult
-	refused *fwk.Status
+	before  *fwk.Status // what PreFilter said
 	by      sets.Set[string] // the plugins that left only some nodes
 	rule    string           // the plugin that has turned the last node down
 }
@@ -147,7 +147,7 @@ func (v *verifier) lookAround(ctx context.Context, check *book.Check) {
 		if err != nil || info.Node() == nil || !v.knows(info.Node()) {
 			continue
 		}
-		on := &kind{pod: k.pod, state: k.state, nodes: k.nodes, refused: k.refused, by: k.by}
+		on := &kind{pod: k.pod, state: k.state, nodes: k.nodes, before: k.before, by: k.by}
 		if check.Cuts {
 			info = info.Snapshot()
 			on.state = k.state.Clone()
@@ -192,7 +192,7 @@ func (v *verifier) kindOf(ctx context.Context, pod *corev1.Pod) *kind {
 	if k == nil {
 		k = &kind{pod: pod, state: framework.NewCycleState()}
 		k.state.Write(askingKey, askingMark{})
-		k.nodes, k.refused, k.by = v.plugins.RunPreFilterPlugins(ctx, k.state, pod)
+		k.nodes, k.before, k.by = v.plugins.RunPreFilterPlugins(ctx, k.state, pod)
 		v.kinds[role] = k
 	}
 	return k
@@ -247,9 +247,9 @@ func (v *verifier) turn(place book.Place, why string) {
 // failed.
 func (k *kind) turnsDown(ctx context.Context, plugins framework.Framework, info fwk.NodeInfo) (why string, sure bool) {
 	switch {
-	case k.refused.IsRejected():
-		return k.refused.Message(), true
-	case !k.refused.IsSuccess():
+	case k.before.IsRejected():
+		return k.before.Message(), true
+	case !k.before.IsSuccess():
 		return "", false
 	case !k.nodes.AllNodes() && !k.nodes.NodeNames.Has(info.Node().Name):
 		return fmt.Sprintf("node(s) didn't satisfy plugin(s) [%s]", strings.Join(sets.List(k.by), " ")), true
