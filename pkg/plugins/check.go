@@ -90,12 +90,12 @@ type verifier struct {
 
 // kind is pods of a gang that are alike but for their names: plugins look at the first of them.
 type kind struct {
-	pod     *corev1.Pod
-	state   fwk.CycleState
-	nodes   *fwk.PreFilterResult
-	before  *fwk.Status // what PreFilter said
-	by      sets.Set[string] // the plugins that left only some nodes
-	rule    string           // the plugin that has turned the last node down
+	pod    *corev1.Pod
+	state  fwk.CycleState
+	nodes  *fwk.PreFilterResult
+	before *fwk.Status      // what PreFilter said
+	by     sets.Set[string] // the plugins that left only some nodes
+	rule   string           // the plugin that has turned the last node down
 }
 
 // verify asks about the places of a gang on the snapshot as it will be: with those gone who are to leave, and each of
