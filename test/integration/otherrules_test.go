@@ -115,7 +115,8 @@ func (s *site) volumeIn(where string) {
 
 // TestOtherRules has other rules than those about GPUs keep a Run from nodes, on one cluster with a short lead. With
 // free GPUs it starts on the node that does; on a full fleet nobody is cut for it, and it is told which rule stands in
-// its way; and if one of two full domains would do, others are cut only there.
+// its way; and if one of two full domains would do, others are cut only there. A lost rank goes where it is accepted, and
+// a spare elsewhere does not give way for it.
 func TestOtherRules(t *testing.T) {
 	t.Parallel()
 	arguments := led("3s")
@@ -124,7 +125,7 @@ func TestOtherRules(t *testing.T) {
 	(&site{cluster: c, t: t}).startScheduler()
 	for name, rule := range otherRules {
 		for story, tell := range map[string]func(*site, otherRule){"free": startsElsewhere, "full": cutsNobody,
-			"two domains": cutsWhereItMay, "loss": replacedWhereAccepted} {
+			"two domains": cutsWhereItMay, "loss": replacedWhereAccepted, "spare": spareStandsBy} {
 			t.Run(name+" "+story, func(t *testing.T) {
 				t.Parallel()
 				s := newSite(t, c, 0, 0, 0)
@@ -293,5 +294,36 @@ func replacedWhereAccepted(s *site, rule otherRule) {
 		}
 		return nil
 	})
+	s.await("train", rqv1.RunRunning, "")
+}
+
+// spareStandsBy has a rank be lost whose spare is on a node that does not accept it any more, beside one that does: it
+// goes there, and the spare stays.
+func spareStandsBy(s *site, rule otherRule) {
+	nodes := []corev1.Node{*s.node("d-0", "d"), *s.node("d-1", "d"), *s.node("d-2", "d")}
+	for i := range nodes {
+		nodes[i].Labels[zone] = "near"
+	}
+	s.load(nodes...)
+	if rule.prepare != nil {
+		rule.prepare(s)
+	}
+	s.fund("a", s.envelope("all", 64))
+	s.submit("train", 8, s.by("a"), inPods(8), inGroups(8), withSpares(8), rule.ask)
+	s.await("train", rqv1.RunRunning, "bound 8 GPUs")
+	s.settled()
+	spare := s.podsOf("train")["train-s0"]
+	rule.block(s, strings.TrimPrefix(spare.Spec.NodeName, s.namespace+"-"))
+	lost := s.podsOf("train")["train-0"].Spec.NodeName
+	s.delete(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: lost}})
+	eventually(s.t, "the rank", func() error {
+		if on := s.podsOf("train")["train-0"].Spec.NodeName; on == "" || on == lost || on == spare.Spec.NodeName {
+			return fmt.Errorf("it is on %q", on)
+		}
+		return nil
+	})
+	if uid := s.podsOf("train")["train-s0"].UID; uid != spare.UID {
+		s.t.Error("its spare gave way, and could not have helped")
+	}
 	s.await("train", rqv1.RunRunning, "")
 }
