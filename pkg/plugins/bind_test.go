@@ -228,6 +228,29 @@ func TestALeaseThatIsBeingWrittenIsNotGivenUp(t *testing.T) {
 	}
 }
 
+// TestALeaseThatIsRefusedAfterItWasWritten has the API server refuse, as where the namespace is being deleted by then,
+// what it took at an attempt before whose answer was lost.
+func TestALeaseThatIsRefusedAfterItWasWritten(t *testing.T) {
+	for _, stored := range []bool{false, true} {
+		g, pod := arrived(t)
+		for _, answer := range []error{internal, forbidden} {
+			g.answer, g.stored = map[string]error{"create": answer}, stored && answer == internal
+			if status := g.PreBind(t.Context(), nil, pod, "n0"); status.IsSuccess() {
+				t.Fatal("bound without a Lease")
+			}
+			g.Unreserve(t.Context(), nil, pod, "n0")
+			g.cycle(0)
+		}
+		want := 0
+		if stored {
+			want = 8
+		}
+		if open, _ := g.book.Unsettled(pod.UID); open || g.book.GPUsByRole()[rqv1.RoleActive] != want {
+			t.Errorf("written: %v; open: %v, %d GPUs are held", stored, open, g.book.GPUsByRole()[rqv1.RoleActive])
+		}
+	}
+}
+
 // TestOneLooksForALeaseAtATime, however often nobody knows whether it was written.
 func TestOneLooksForALeaseAtATime(t *testing.T) {
 	g, pod := arrived(t)

@@ -50,7 +50,11 @@ func (pl *Jobtree) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Po
 	case apierrors.IsAlreadyExists(err):
 		return fwk.AsStatus(pl.adopt(ctx, pod, node, lease))
 	case refused(err):
-		pl.book.NotWritten(pod.UID, client.ObjectKeyFromObject(lease))
+		if _, earlier := pl.sought.Load(pod.UID); earlier { // this answer says nothing of an attempt before
+			pl.askFor(ctx, pod.UID, client.ObjectKeyFromObject(lease))
+		} else {
+			pl.book.NotWritten(pod.UID, client.ObjectKeyFromObject(lease))
+		}
 		return fwk.AsStatus(fmt.Errorf("the pod's Lease is not written: %w", err))
 	case err != nil:
 		if pl.seek(pod.UID) {
@@ -73,12 +77,11 @@ func (pl *Jobtree) seek(pod types.UID) bool {
 // the pod is there, the next attempt to bind it finds out; it may be deleted before, also during such an attempt, which
 // may write the Lease yet.
 func (pl *Jobtree) findLease(ctx context.Context, pod types.UID, lease *rqv1.Lease) {
-	const pause = 5 * time.Second
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-pl.clock.After(pause):
+		case <-pl.clock.After(askPause):
 		}
 		pl.sought.Delete(pod) // an attempt that fails from now on finds nobody who may have looked before
 		open, gone := pl.book.Unsettled(pod)
@@ -86,7 +89,7 @@ func (pl *Jobtree) findLease(ctx context.Context, pod types.UID, lease *rqv1.Lea
 			return
 		}
 		if gone && !pl.turnstile.has(pod) { // no attempt begins any more
-			pl.askFor(ctx, pod, client.ObjectKeyFromObject(lease), pause)
+			pl.askFor(ctx, pod, client.ObjectKeyFromObject(lease))
 		}
 		if !pl.seek(pod) {
 			return
@@ -94,9 +97,12 @@ func (pl *Jobtree) findLease(ctx context.Context, pod types.UID, lease *rqv1.Lea
 	}
 }
 
-// askFor asks the API server for the Lease of a pod, for so long at most.
-func (pl *Jobtree) askFor(ctx context.Context, pod types.UID, name types.NamespacedName, most time.Duration) {
-	asking, cancel := context.WithTimeout(ctx, most)
+// askPause is how long it takes until the API server is asked for a Lease, and how long it may take to answer.
+const askPause = 5 * time.Second
+
+// askFor asks the API server for the Lease of a pod that nobody is writing.
+func (pl *Jobtree) askFor(ctx context.Context, pod types.UID, name types.NamespacedName) {
+	asking, cancel := context.WithTimeout(ctx, askPause)
 	defer cancel()
 	got := &rqv1.Lease{}
 	err := pl.ledger.Get(asking, name, got)
