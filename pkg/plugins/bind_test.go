@@ -158,22 +158,24 @@ func TestALeaseWhosePodIsGone(t *testing.T) {
 				open, _ := g.book.Unsettled(pod.UID)
 				return open
 			}
-			pass := func() {
+			rest := func() {
 				for !g.clock.HasWaiters() {
 					runtime.Gosched()
 				}
-				g.clock.Step(5 * time.Second)
 			}
 			for range int(test.goes / (5 * time.Second)) {
-				pass()
+				rest()
+				g.clock.Step(5 * time.Second)
 			}
+			rest()
 			g.book.DeleteMember(pod)
 			for i, answer := range test.answer {
 				if !open() {
 					t.Fatalf("settled before answer %d", i)
 				}
+				rest()
 				g.answer, g.stored = map[string]error{"get": answer}, false
-				pass()
+				g.clock.Step(5 * time.Second)
 			}
 			for open() {
 				runtime.Gosched()
