@@ -103,6 +103,9 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 		b.ledger.noteClosed(l, charge)
 		b.accounts.Open(name.String(), charge)
 		b.ledger.closeLease(name, l.Status.Ended.Time)
+		if h := b.seats.held[l.PodUID()]; h != nil && h.writing != "" { // so it was written
+			b.seats.hold(l.PodUID(), "", 0, func(h *holding) { h.writing = "" })
+		}
 		b.kept.noteUnwound(l)
 		if b.accounts.Leaves(name.String()) {
 			return []string{charge.Payer.Budget}

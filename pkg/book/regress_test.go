@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
@@ -82,6 +83,40 @@ func TestGPUsStayHeldWhileALeaseIsBeingWritten(t *testing.T) {
 			w.t.Fatalf("the GPUs are not free although the Lease was not written")
 		}
 	})
+}
+
+// Of a Lease whose pod is gone it may be told that it was written when it is closed.
+func TestALeaseThatIsClosedBeforeItIsKnownHoldsNothing(t *testing.T) {
+	for _, toldFirst := range []bool{false, true} { // that it is closed, and that its pod is gone after that
+		tell(t, func(w *world) {
+			w.addNode("n0", "d0")
+			w.setBudget("a", "org:a", 8)
+			w.submit("run0", "org:a", 1, 1, 8)
+			w.submit("run1", "org:a", 1, 1, 8)
+			w.reconcile("run0")
+			w.reconcile("run1")
+			first := w.place("run0-0")
+			lease, err := w.Book.NewLease(first, w.Now)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			if !toldFirst {
+				w.DeletePod(first)
+			}
+			ended := metav1.NewMicroTime(w.Now.Add(time.Second))
+			lease.Status = rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: rqv1.ClosedDeleted}
+			w.Book.SetLease(lease)
+			if toldFirst {
+				w.DeletePod(first)
+			}
+			if open, _ := w.Book.Unsettled(first); open {
+				w.t.Fatalf("it is open whether a Lease was written that is closed")
+			}
+			if second := w.place("run1-0"); w.Binding[second] == "" {
+				w.t.Fatalf("a Lease that is closed holds its GPUs")
+			}
+		})
+	}
 }
 
 func TestALostPodsRoomIsKeptForItsReplacement(t *testing.T) {

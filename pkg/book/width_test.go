@@ -13,6 +13,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
 // checkWidths asserts that every Run that runs has one of its widths (R16), that its pods are those of that width and
@@ -250,6 +251,34 @@ func TestARunThatIsShrunkGivesItsRoomToOthers(t *testing.T) {
 		w.settle()
 		w.granted("run0", 8)
 	})
+}
+
+// A Run that has grown beyond its total waits at its total once it is cut. All of its pods go, also where the process
+// dies when some have been told, and where the Reservation is over by then.
+func TestAllPodsGoOfARunThatIsCutWhenItHasGrown(t *testing.T) {
+	for _, over := range []bool{false, true} {
+		for told := range 4 {
+			tell(t, func(w *world) {
+				w.fleet("d0", 4)
+				w.setBudget("a", "org:a", 64)
+				w.submitWithSpares("run0", "org:a", 2, 1, 8, 0, elastic(1, 1), upTo(2), checkpointed)
+				w.settle()
+				w.granted("run0", 32)
+				w.setBudget("a", "org:a", 0) // it does not start again
+				r := w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: "run0"}, Action: rqv1.CutLottery, GPUs: 32})
+				w.Book.SetReservation(r)
+				if !over {
+					w.activation = r
+				}
+				w.dies(told, sim.Deletions)
+				w.settle()
+				if open := w.OpenLeases(); len(open) > 0 {
+					w.t.Fatalf("%d told, Reservation over: %v: %d Leases stay open", told, over, len(open))
+				}
+				w.checkSettled()
+			})
+		}
+	}
 }
 
 // Pods that are cut are outstanding until they are gone, also once their Run's status no longer grants them.

@@ -16,10 +16,10 @@ import (
 )
 
 // An audit looks at everything auditPeriod apart, or more often where gangs have less time than that four times over,
-// and what two looks in a row have is a finding. It reads what is cached: closed Leases are not, so that GPU-hours are
-// for `kubectl runs audit` to check. Looks take a hundredth of the time at most. Once the API server has not answered,
-// its watches begin again one by one, within a minute or so; until auditRest is over a look compares what is old with
-// what is new.
+// and what two looks in a row have is a finding, the first of them a period after the process begins to lead. It reads
+// what is cached: closed Leases are not, so that GPU-hours are for `kubectl runs audit` to check. Looks take a
+// hundredth of the time at most. Once the API server has not answered, its watches begin again one by one, within a
+// minute or so; until auditRest is over a look compares what is old with what is new.
 const (
 	auditPeriod = 30 * time.Second
 	auditLeast  = 10 * time.Second
@@ -38,6 +38,8 @@ type auditor struct {
 	// fleet and everyPod are the scheduler's own informers of nodes and pods.
 	fleet, everyPod cache.SharedInformer
 
+	// begun says that a process has led since the look before.
+	begun  bool
 	before *audit.Look
 	told   map[string]bool
 }
@@ -61,7 +63,11 @@ func (a *auditor) look(ctx context.Context) time.Duration {
 	began := a.clock.Now()
 	switch {
 	case !a.leads():
-		a.before = nil // what it has to say is not written
+		a.before, a.begun = nil, false // what it has to say is not written
+		countViolations(nil)
+		return 0
+	case !a.begun:
+		a.begun = true // it puts right first what another process left half done
 		countViolations(nil)
 		return 0
 	case !a.contact.settled(began, auditRest):

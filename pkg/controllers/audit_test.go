@@ -81,8 +81,8 @@ func TestTheAuditLooksTwice(t *testing.T) {
 		stands bool
 		found  float64 // in all
 	}{
-		{what: "all is well"},
-		{what: "they hold the same", does: func() { add(w.leases, twice[1]) }},
+		{what: "they hold the same when the process begins", does: func() { add(w.leases, twice[1]) }},
+		{what: "it has had time to mend that"},
 		{what: "still", stands: true, found: 1},
 		{what: "and still", stands: true, found: 1},
 		{what: "the API server does not answer", silent: true, stands: true, found: 1},
@@ -92,6 +92,7 @@ func TestTheAuditLooksTwice(t *testing.T) {
 		{what: "for the second time", stands: true, found: 1}, // which is told already
 		{what: "this process leads no more", does: func() { leads = false }, found: 1},
 		{what: "it does again", does: func() { leads = true }, found: 1},
+		{what: "for a while", found: 1},
 		{what: "one of them is closed", does: func() {
 			if err := w.leases.GetStore().Delete(twice[1]); err != nil {
 				t.Fatal(err)

@@ -70,8 +70,15 @@ func (c *cuts) doom(pod *corev1.Pod) bool {
 		return cut != nil && (cut.Action == rqv1.CutDropSpare || endsAll(cut) && waits) ||
 			waits && preempted(c.facts.Run, lease)
 	}
-	return waits && !unfinished(pod) && slices.ContainsFunc(c.facts.Cuts, func(cut rank.Cut) bool {
-		return endsAll(&cut) && pod.CreationTimestamp.Time.Before(cut.At.Truncate(time.Second))
+	if !waits || unfinished(pod) {
+		return false
+	}
+	made := pod.CreationTimestamp.Time
+	if said := preemption(c.facts.Run); said != nil && made.Before(said.LastTransitionTime.Time) {
+		return true
+	}
+	return slices.ContainsFunc(c.facts.Cuts, func(cut rank.Cut) bool {
+		return endsAll(&cut) && made.Before(cut.At.Truncate(time.Second))
 	})
 }
 

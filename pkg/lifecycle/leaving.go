@@ -65,7 +65,8 @@ func endedBy(s *situation, pods []*corev1.Pod, kind func(*corev1.Pod) bool) []De
 }
 
 // leaving returns the pods that go while the Run stands: suspect ones, ranks that are cut or are made anew in the place
-// of a spare, spares that have ended or make room for a rank, and pods beyond the width of a Run that runs.
+// of a spare, spares that have ended or make room for a rank, and pods beyond the width of a Run that runs, or that are
+// left of one that was cut.
 func leaving(s *situation) []Deletion {
 	out := leavingOf(s, s.roster.ranks, func(index int, pod *corev1.Pod) bool {
 		return s.cuts.doom(pod) || s.swaps.relief[index].Spare != "" || s.facts.reclaims(pod)
@@ -75,9 +76,11 @@ func leaving(s *situation) []Deletion {
 		return !unfinished(pod) || s.cuts.doom(pod) || s.swaps.claims[pod.UID] != nil && !stays
 	})...)
 	if s.narrowed() || s.facts.opportunistic() {
-		out = append(out, leavingOf(s, s.roster.beyond, func(int, *corev1.Pod) bool { return true })...)
+		return append(out, leavingOf(s, s.roster.beyond, func(int, *corev1.Pod) bool { return true })...)
 	}
-	return out
+	return append(out, endedBy(s, s.roster.beyond, func(pod *corev1.Pod) bool {
+		return present(pod) && s.cuts.doom(pod) // it was wider when it was cut than it asks for
+	})...)
 }
 
 // leavingOf returns those of some pods, by index, that are suspect, and those there that are to go.

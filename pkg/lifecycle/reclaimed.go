@@ -15,13 +15,17 @@ func setReclaimed(c conditions, s *situation) {
 	f := s.facts
 	told, last := map[int]rqv1.ClosureReason{}, rqv1.ClosureReason("")
 	for index, pod := range s.roster.ranks {
-		if !f.givesWay(pod) || !f.leased(pod) || f.saidReclaimed(index, pod) {
+		if pod == nil || !f.reclaims(pod) || !f.leased(pod) {
 			continue
 		}
-		last, _ = f.Reclaimed(pod.UID)
-		told[index] = last
+		if reason, said := f.saidReclaimed(index, pod); said {
+			told[index] = reason // also where no cache has its Lease yet
+		} else if active(pod) {
+			last, _ = f.Reclaimed(pod.UID)
+			told[index] = last
+		}
 	}
-	if len(told) == 0 {
+	if last == "" {
 		return
 	}
 	for _, lease := range f.Leases {
@@ -51,13 +55,12 @@ func (f *facts) leased(pod *corev1.Pod) bool {
 	return f.leaseOf[pod.UID] != nil || f.Leased[pod.UID] || f.Opening[pod.UID]
 }
 
-// saidReclaimed reports whether the Run's status says already that a shard gave way. Of a Lease that is not listed yet
-// it is known only that it is no older than the pod.
-func (f *facts) saidReclaimed(index int, pod *corev1.Pod) bool {
+// saidReclaimed returns why a shard gave way, by the Run's status; false when that does not say so yet. Of a Lease that
+// is not listed yet it is known only that it is no older than the pod.
+func (f *facts) saidReclaimed(index int, pod *corev1.Pod) (rqv1.ClosureReason, bool) {
 	since := pod.CreationTimestamp.Time
 	if lease := f.leaseOf[pod.UID]; lease != nil {
 		since = lease.Spec.Start.Time
 	}
-	_, said := f.told.says(index, since)
-	return said
+	return f.told.says(index, since)
 }

@@ -163,3 +163,31 @@ func TestShardsThatHaveBeenToldStayInTheCondition(t *testing.T) {
 		}
 	}
 }
+
+// TestAShardWhoseLeaseIsNotListedStaysInTheCondition: another gives way before the Lease of the first comes to the
+// cache, or while it is being written, and then the process dies.
+func TestAShardWhoseLeaseIsNotListedStaysInTheCondition(t *testing.T) {
+	for name, edit := range map[string]func(*Observed){
+		"it is being written": func(o *Observed) { o.Opening = map[types.UID]bool{"00000000": true} },
+		"it is written":       func(o *Observed) { o.Leased = map[types.UID]bool{"00000000": true} },
+	} {
+		o := sweep(rqv1.ClosedReclaimedBySpare, "00000000")
+		written := o.Leases
+		o.Leases = o.Leases[1:]
+		edit(&o)
+		run := o.Run.DeepCopy()
+		run.Status = *Decide(o).Status
+		o.Run = run // and its pod could not be deleted
+		o.Told["00000003"] = rqv1.ClosedReclaimed
+		o.dies()
+		o.Leases, o.Opening, o.Leased = written, nil, nil
+		got := map[string]rqv1.ClosureReason{}
+		for _, closing := range Decide(o).Close {
+			got[closing.Lease.Name] = closing.Reason
+		}
+		want := map[string]rqv1.ClosureReason{"lease-0": rqv1.ClosedReclaimedBySpare, "lease-3": rqv1.ClosedReclaimed}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s, Leases by reason (-want +got):\n%s", name, diff)
+		}
+	}
+}

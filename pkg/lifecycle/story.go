@@ -42,8 +42,8 @@ func storyOfPending(s *situation) (reason, message string) {
 	f := s.facts
 	waits := f.Waits()
 	switch {
-	case slices.ContainsFunc(f.Leases, func(l *rqv1.Lease) bool { return preempted(f.Run, l) }):
-		return reasonRandomPreempt, preemption(f.Run).Message // it says why until their Leases are closed
+	case leftOfCut(s):
+		return reasonRandomPreempt, preemption(f.Run).Message // who comes next knows what they are
 	case f.Shape != nil:
 		return string(f.Shape.Reason), f.Shape.Message
 	case s.cuts.final != nil:
@@ -71,6 +71,16 @@ func storyOfPending(s *situation) (reason, message string) {
 		return c.Reason, c.Message
 	}
 	return "Waiting", Waiting
+}
+
+// leftOfCut reports whether Leases are open of before the lottery that ended the Run, or pods are there of before that
+// have ended.
+func leftOfCut(s *situation) bool {
+	return preemption(s.facts.Run) != nil &&
+		(slices.ContainsFunc(s.facts.Leases, func(l *rqv1.Lease) bool { return preempted(s.facts.Run, l) }) ||
+			slices.ContainsFunc(s.roster.all(), func(pod *corev1.Pod) bool {
+				return present(pod) && !unfinished(pod) && s.cuts.doom(pod)
+			}))
 }
 
 // storyOfFailure says what ended the Run: the pod that failed first by index, and how, its maxDuration, or a lost pod.

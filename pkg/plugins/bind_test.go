@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	fwk "k8s.io/kube-scheduler/framework"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/fence"
@@ -152,26 +153,29 @@ func TestALeaseWhosePodIsGone(t *testing.T) {
 			if status := g.PreBind(t.Context(), nil, pod, "n0"); status.IsSuccess() {
 				t.Fatal("bound without a Lease")
 			}
+			g.Unreserve(t.Context(), nil, pod, "n0")
 			open := func() bool {
 				open, _ := g.book.Unsettled(pod.UID)
 				return open
 			}
-			pass := func() {
+			rest := func() {
 				for !g.clock.HasWaiters() {
 					runtime.Gosched()
 				}
-				g.clock.Step(5 * time.Second)
 			}
 			for range int(test.goes / (5 * time.Second)) {
-				pass()
+				rest()
+				g.clock.Step(5 * time.Second)
 			}
+			rest()
 			g.book.DeleteMember(pod)
 			for i, answer := range test.answer {
 				if !open() {
 					t.Fatalf("settled before answer %d", i)
 				}
+				rest()
 				g.answer, g.stored = map[string]error{"get": answer}, false
-				pass()
+				g.clock.Step(5 * time.Second)
 			}
 			for open() {
 				runtime.Gosched()
@@ -180,6 +184,95 @@ func TestALeaseWhosePodIsGone(t *testing.T) {
 				t.Errorf("%d GPUs are held, want %d", holds, test.holds)
 			}
 		})
+	}
+}
+
+// TestALeaseThatIsBeingWrittenIsNotGivenUp has a pod be deleted during an attempt to bind it, after one whose answer
+// was lost: what is found out about that one says nothing of this one.
+func TestALeaseThatIsBeingWrittenIsNotGivenUp(t *testing.T) {
+	g, pod := arrived(t)
+	g.answer = map[string]error{"create": internal}
+	g.PreBind(t.Context(), nil, pod, "n0")
+	g.Unreserve(t.Context(), nil, pod, "n0")
+	g.answer = nil
+	g.cycle(0)
+	begun, goOn, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	quick := g.ledger
+	g.ledger = interceptor.NewClient(quick.(client.WithWatch), interceptor.Funcs{
+		Create: func(ctx context.Context, _ client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			close(begun)
+			<-goOn
+			return quick.Create(ctx, o, options...)
+		}})
+	go func() {
+		defer close(over)
+		g.PreBind(t.Context(), nil, pod, "n0")
+	}()
+	<-begun
+	g.book.DeleteMember(pod)
+	open := func() bool {
+		open, _ := g.book.Unsettled(pod.UID)
+		return open
+	}
+	for range 3 {
+		for open() && !g.clock.HasWaiters() {
+			runtime.Gosched()
+		}
+		g.clock.Step(5 * time.Second)
+	}
+	if !open() {
+		t.Error("others may have the GPUs of a Lease that is about to be written")
+	}
+	close(goOn)
+	<-over
+	if holds := g.book.GPUsByRole()[rqv1.RoleActive]; holds != 8 {
+		t.Errorf("%d GPUs are held in the end", holds)
+	}
+}
+
+// TestALeaseThatIsRefusedAfterItWasWritten has the API server refuse, as where the namespace is being deleted by then,
+// what it took at an attempt before whose answer was lost.
+func TestALeaseThatIsRefusedAfterItWasWritten(t *testing.T) {
+	for _, stored := range []bool{false, true} {
+		g, pod := arrived(t)
+		for _, answer := range []error{internal, forbidden} {
+			g.answer, g.stored = map[string]error{"create": answer}, stored && answer == internal
+			if status := g.PreBind(t.Context(), nil, pod, "n0"); status.IsSuccess() {
+				t.Fatal("bound without a Lease")
+			}
+			g.Unreserve(t.Context(), nil, pod, "n0")
+			g.cycle(0)
+		}
+		want := 0
+		if stored {
+			want = 8
+		}
+		if open, _ := g.book.Unsettled(pod.UID); open || g.book.GPUsByRole()[rqv1.RoleActive] != want {
+			t.Errorf("written: %v; open: %v, %d GPUs are held", stored, open, g.book.GPUsByRole()[rqv1.RoleActive])
+		}
+	}
+}
+
+// TestOneLooksForALeaseAtATime, however often nobody knows whether it was written.
+func TestOneLooksForALeaseAtATime(t *testing.T) {
+	g, pod := arrived(t)
+	g.answer = map[string]error{"create": internal}
+	for range 20 {
+		if status := g.PreBind(t.Context(), nil, pod, "n0"); status.IsSuccess() {
+			t.Fatal("bound without a Lease")
+		}
+		g.Unreserve(t.Context(), nil, pod, "n0")
+		for !g.clock.HasWaiters() {
+			runtime.Gosched()
+		}
+		g.clock.Step(5 * time.Second)
+		g.cycle(0)
+	}
+	for !g.clock.HasWaiters() {
+		runtime.Gosched()
+	}
+	if looking := g.clock.Waiters(); looking > 1 {
+		t.Errorf("%d look for it", looking)
 	}
 }
 

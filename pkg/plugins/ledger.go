@@ -50,10 +50,16 @@ func (pl *Jobtree) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Po
 	case apierrors.IsAlreadyExists(err):
 		return fwk.AsStatus(pl.adopt(ctx, pod, node, lease))
 	case refused(err):
-		pl.book.NotWritten(pod.UID, client.ObjectKeyFromObject(lease))
+		if _, earlier := pl.sought.Load(pod.UID); earlier { // this answer says nothing of an attempt before
+			pl.askFor(ctx, pod.UID, client.ObjectKeyFromObject(lease))
+		} else {
+			pl.book.NotWritten(pod.UID, client.ObjectKeyFromObject(lease))
+		}
 		return fwk.AsStatus(fmt.Errorf("the pod's Lease is not written: %w", err))
 	case err != nil:
-		go pl.findLease(pl.process, pod.UID, lease)
+		if pl.seek(pod.UID) {
+			go pl.findLease(pl.process, pod.UID, lease)
+		}
 		return fwk.AsStatus(fmt.Errorf("writing the pod's Lease: %w", err))
 	}
 	metrics.LeasesOpened.Inc()
@@ -61,33 +67,50 @@ func (pl *Jobtree) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Po
 	return nil
 }
 
+// seek reports whether nobody looks for a pod's Lease, who is to do so now.
+func (pl *Jobtree) seek(pod types.UID) bool {
+	_, sought := pl.sought.LoadOrStore(pod, true)
+	return !sought
+}
+
 // findLease finds out whether the Lease of a pod was written, when the answer of the API server was lost. As long as
-// the pod is there, the next attempt to bind it finds out; it may be deleted before.
+// the pod is there, the next attempt to bind it finds out; it may be deleted before, also during such an attempt, which
+// may write the Lease yet.
 func (pl *Jobtree) findLease(ctx context.Context, pod types.UID, lease *rqv1.Lease) {
-	const pause = 5 * time.Second
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-pl.clock.After(pause):
+		case <-pl.clock.After(askPause):
 		}
+		pl.sought.Delete(pod) // an attempt that fails from now on finds nobody who may have looked before
 		open, gone := pl.book.Unsettled(pod)
 		if !open {
 			return
 		}
-		if !gone {
-			continue
+		if gone && !pl.turnstile.has(pod) { // no attempt begins any more
+			pl.askFor(ctx, pod, client.ObjectKeyFromObject(lease))
 		}
-		asking, cancel := context.WithTimeout(ctx, pause)
-		got := &rqv1.Lease{}
-		err := pl.ledger.Get(asking, client.ObjectKeyFromObject(lease), got)
-		cancel()
-		switch {
-		case err == nil:
-			pl.book.SetLease(got)
-		case apierrors.IsNotFound(err):
-			pl.book.NotWritten(pod, client.ObjectKeyFromObject(lease))
+		if !pl.seek(pod) {
+			return
 		}
+	}
+}
+
+// askPause is how long it takes until the API server is asked for a Lease, and how long it may take to answer.
+const askPause = 5 * time.Second
+
+// askFor asks the API server for the Lease of a pod that nobody is writing.
+func (pl *Jobtree) askFor(ctx context.Context, pod types.UID, name types.NamespacedName) {
+	asking, cancel := context.WithTimeout(ctx, askPause)
+	defer cancel()
+	got := &rqv1.Lease{}
+	err := pl.ledger.Get(asking, name, got)
+	switch {
+	case err == nil:
+		pl.book.SetLease(got)
+	case apierrors.IsNotFound(err):
+		pl.book.NotWritten(pod, name)
 	}
 }
 

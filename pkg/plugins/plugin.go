@@ -32,6 +32,7 @@ type Jobtree struct {
 	// process ends with the process: what a binding leaves to be found out outlasts the binding.
 	process   context.Context
 	turnstile *turnstile
+	sought    sync.Map // the pods, by UID, for whose Leases somebody looks
 }
 
 // NewFactory returns the plugin's factory. Every profile that names the plugin has one of its own, which asks the same

@@ -30,6 +30,12 @@ func (t *turnstile) enter(ctx context.Context, pod types.UID) error {
 	}
 }
 
+// has reports whether a pod is let through, or was and has not left.
+func (t *turnstile) has(pod types.UID) bool {
+	_, within := t.within.Load(pod)
+	return within
+}
+
 func (t *turnstile) leave(pod types.UID) {
 	if _, had := t.within.LoadAndDelete(pod); had {
 		<-t.slots

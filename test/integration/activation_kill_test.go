@@ -111,7 +111,7 @@ func hasCondition(pod *corev1.Pod, kind corev1.PodConditionType, status corev1.C
 // the next one, as many sites as there are steps at once: what had been published then is what is done, once.
 func TestKillBetweenStepsOfAnActivation(t *testing.T) {
 	t.Parallel()
-	arguments := led("10s")              // so that no other turn comes while the sites come to their steps
+	arguments := led("30s")              // so that no other turn comes while the sites come to their steps
 	arguments["activationShield"] = "1h" // so that those who were cut do not cut Runs that started by it
 	c := ownCluster(t, withoutElection, arguments)
 	installHolds(t, c, heldWrites)

@@ -60,7 +60,7 @@ func liveCluster(t *testing.T) *cluster {
 		if live.dir, live.err = os.MkdirTemp("", "jobtree-live-"); live.err == nil {
 			live.cluster, live.err = openCluster(controlplane.Options{
 				Dir: live.dir, Scheduler: true, Kwok: true, Audit: true, Config: schedulerConfig(t, live.dir, nil, map[string]any{
-					"gangDeadline": "30s", "nodeLossConditions": []string{brokenGPU},
+					"gangDeadline":  "30s",
 					"nodeLossGrace": "2m", // a machine that is busy may keep kwok from renewing leases
 				}),
 			})

@@ -18,7 +18,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// brokenGPU is the condition that the shared cluster's scheduler counts as evidence of a loss.
+// brokenGPU is the condition that the schedulers of some tests count as evidence of a loss.
 const brokenGPU = "GPUBroken"
 
 const swappedMessage = "group 0 swapped to spare after node failure"
@@ -108,9 +108,13 @@ func (s *site) recordedLost(name, reason string) error {
 	return errors.New("no event tells that it is lost")
 }
 
-// TestLostNodes has nodes be lost in every way that needs no waiting: the spare takes the rank's place.
+// TestLostNodes has nodes be lost in every way that needs no waiting: the spare takes the rank's place. The cluster is
+// its own: what befalls other nodes at the same time would hold these losses back.
 func TestLostNodes(t *testing.T) {
 	t.Parallel()
+	cluster := ownCluster(t, withoutElection,
+		map[string]any{"nodeLossConditions": []string{brokenGPU}, "nodeLossGrace": "2m"})
+	(&site{cluster: cluster, t: t}).startScheduler()
 	for name, c := range map[string]struct {
 		strike func(s *site, node *corev1.Node)
 		record string
@@ -134,8 +138,7 @@ func TestLostNodes(t *testing.T) {
 		}, "condition GPUBroken is True: XID 79"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t, liveCluster(t), 1, 4, 100)
+			s := newSite(t, cluster, 1, 4, 100)
 			before := s.guarded()
 			lost := before["guarded-1"].Spec.NodeName
 			c.strike(s, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: lost}})

@@ -134,6 +134,14 @@ func (s *site) tell(ctx context.Context) {
 	}
 	s.tellNodes(w)
 	s.tellSilent(ctx)
+	if s.Scheduler == nil {
+		return
+	}
+	for line := range strings.SplitSeq(s.Scheduler.LogTail(100000), "\n") {
+		if strings.Contains(line, "signs of loss") {
+			s.t.Log(line)
+		}
+	}
 }
 
 // tellSilent logs whose kubelets have been silent for long, on the whole cluster: they count against nodeLossLimit.
