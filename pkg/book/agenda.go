@@ -218,8 +218,10 @@ func (a *agenda) outdated(g *gang, ahead int, now time.Time) bool {
 	switch {
 	case !g.waits() || g.woken || g.activation != nil || g.looked.IsZero():
 		return false
-	case g.queue != nil || !g.mayHaveDate(ahead):
-		return g.misplaced(ahead)
+	case g.misplaced(ahead):
+		return true
+	case !g.mayHaveDate(ahead):
+		return false
 	}
 	return g.seen < a.waiting.epoch || now.Sub(g.looked) >= promiseMaxAge
 }

@@ -13,11 +13,13 @@ const (
 	keptDates = 2 * dated
 )
 
-// QueuePlace is where a Run stands among those that wait for its GPU type, too far back to have a date.
+// QueuePlace is where a Run that has no date stands among those that wait for its GPU type.
 type QueuePlace struct {
 	// Ahead is how many older Runs wait, and Of how many do in all.
 	Ahead, Of int
 	At        time.Time
+	// far says that the Run was not forecast; else it was, and has no date.
+	far bool
 }
 
 // past reports whether a place is so far from another, in Runs ahead, that people are told: it is written a few times
@@ -60,23 +62,22 @@ func (g *gang) mayHaveDate(ahead int) bool {
 // are told.
 func (g *gang) misplaced(ahead int) bool {
 	if g.mayHaveDate(ahead) {
-		return g.queue != nil
+		return g.queue != nil && g.queue.far
 	}
-	return g.queue == nil || g.queue.past(ahead)
+	return g.queue == nil || !g.queue.far || g.queue.past(ahead)
 }
 
-// standInLine has a gang wait without a date, and tells its place.
+// standInLine tells the place of a gang that waits without a date: it is too far back to be forecast, or has been.
 func (v *activations) standInLine(g *gang, ahead, all int, now time.Time) {
-	if g.promise != nil {
-		v.agenda.setPromise(g, nil)
-	}
+	far := !g.mayHaveDate(ahead)
 	if g.queue == nil || g.queue.past(ahead) {
 		g.queue = &QueuePlace{Ahead: ahead, Of: all, At: now}
 		v.mail.reconcile(keyOf(g.run), lane.Date)
 	}
+	g.queue.far = far
 }
 
-// leaveLine has a gang be forecast again.
+// leaveLine has a gang that has a date have no place any more.
 func (v *activations) leaveLine(g *gang) {
 	if g.queue != nil {
 		g.queue = nil

@@ -31,10 +31,12 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 	g.looked, g.seen, g.woken = now, v.waiting.epoch, false
 	ahead, all := v.waiting.inLine(g)
 	if !g.mayHaveDate(ahead) {
+		if g.promise != nil {
+			v.agenda.setPromise(g, nil)
+		}
 		v.standInLine(g, ahead, all, now)
 		return
 	}
-	v.leaveLine(g)
 	v.waiting.forgive(g, now)
 	var p *forecast.Promise
 	state, ask, refusal := v.future.future(g, pod, now)
@@ -62,6 +64,11 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 	}
 	if done {
 		return
+	}
+	if p == nil {
+		v.standInLine(g, ahead, all, now)
+	} else {
+		v.leaveLine(g)
 	}
 	g.turn = time.Time{}
 	switch v.agenda.setPromise(g, p); {

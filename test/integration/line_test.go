@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 )
 
 // TestALongLine has 40 Runs wait for one node: the first 32 have dates, the others a place in line, and who comes to
@@ -11,11 +12,11 @@ import (
 func TestALongLine(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 1, 1000)
-	s.submit("holder", 8)
+	s.submit("holder", 8, lasting(time.Hour))
 	s.await("holder", "Running", "bound 8 GPUs")
 	name := func(i int) string { return fmt.Sprintf("waits-%02d", i) }
 	for i := range 40 {
-		s.submit(name(i), 8)
+		s.submit(name(i), 8, lasting(time.Hour))
 	}
 	dated := func(first, last int) (errs error) {
 		for i := first; i <= last; i++ {
