@@ -36,6 +36,18 @@ func (s *seating) dropBystander(pod types.UID) {
 	s.waiting.eased(s.nodes.nodeFlavor(was.node))
 }
 
+// setBeside notes what a member asks for beside GPUs, which may change while it runs.
+func (s *seating) setBeside(m *member, pod *corev1.Pod, added bool) {
+	asks := s.nodes.kinds.besideGPUs(pod)
+	if !added && asks == m.beside {
+		return
+	}
+	m.beside = asks
+	if s.held[pod.UID] != nil {
+		s.hold(pod.UID, "", 0, func(*holding) {})
+	}
+}
+
 // besideOf returns what a holding holds beside its GPUs: what its pod asks for, or the rank whose room it is.
 func (s *seating) besideOf(pod types.UID, h *holding) *topology.Amounts {
 	m := s.roster.members[pod]

@@ -73,6 +73,9 @@ func (s *seating) hold(pod types.UID, node string, gpus int, change func(h *hold
 	}
 	s.occupy(&before, pod, -before.gpus)
 	s.occupy(h, pod, h.gpus)
+	if before.claimed() && before.gpus <= h.gpus && before.beside != h.beside {
+		s.waiting.eased(s.nodes.nodeFlavor(before.node)) // it may hold less now
+	}
 	if before.gpus > h.gpus && !h.shard {
 		s.waiting.wakeRoom(s.nodes.nodeFlavor(before.node))
 		if !before.spare && (before.bound || before.leased) {
