@@ -197,7 +197,7 @@ func (s *seating) vacate(g *gang, unwanted func(*vacancy) bool) {
 		if charge, ok := s.accounts.Void(charged(v.pod)); ok {
 			s.waiting.wakeBudget(charge.Payer.Budget)
 		}
-		s.hold(v.pod, "", 0, func(h *holding) { h.vacant = false })
+		s.hold(v.pod, "", 0, func(h *holding) { h.vacant, h.asks = false, false })
 		return true
 	})
 }

@@ -84,6 +84,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 			return g.notYet("waiting for the Run's other pods to be created")
 		}
 	}
+	x.places.claimAgain(g)
 	if g.asksForSeats() {
 		g.check.ask(nil)
 		return g.notYet("other scheduling rules are asked about the places of its spares")
