@@ -7,14 +7,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
 // setBystander notes what a pod without GPUs holds of its node. Spares' pods are none: they hold what their ranks ask
 // for.
 func (s *seating) setBystander(pod *corev1.Pod) {
-	if _, ours := pod.Labels[rqv1.LabelRun]; ours {
+	if _, _, ours := rank.Membership(pod); ours {
 		return
 	}
 	next := bystander{pod.Spec.NodeName, s.nodes.kinds.besideGPUs(pod)}

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
 // resized has a pod ask for other CPUs than it was made with, and its node have given it those.
@@ -65,5 +67,23 @@ func TestAPodOfOthersIsResized(t *testing.T) {
 		w.SetBystander(other("2"))
 		w.settle()
 		w.running("run0", "although its node has CPU")
+	})
+}
+
+// A pod that bears a Run's label and is none of its pods holds what it holds.
+func TestAPodThatBearsARunsLabel(t *testing.T) {
+	tell(t, func(w *world) {
+		w.Cluster.Rejected = w.turnedDown
+		w.addNode("n0", "d0")
+		w.setBudget("a", "org:a", 64)
+		pod := asking(map[corev1.ResourceName]string{"cpu": "12"}, nil)
+		pod.Name, pod.UID, pod.Namespace, pod.Spec.NodeName = "daemon", types.UID("daemon"), "other", "n0"
+		pod.Labels = map[string]string{rqv1.LabelRun: "run0"}
+		w.SetBystander(pod)
+		w.submitWithSpares("run0", "org:a", 1, 1, 8, 0, withCPU("8", 0))
+		w.settle()
+		if r := w.Book.Refusal(w.Runs["run0"].UID); r == nil || r.Rejected == nil || !r.Rejected.Known {
+			w.t.Fatalf("it is refused for %+v", r)
+		}
 	})
 }
