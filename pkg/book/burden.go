@@ -7,14 +7,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
 // setBystander notes what a pod without GPUs holds of its node. Spares' pods are none: they hold what their ranks ask
 // for.
 func (s *seating) setBystander(pod *corev1.Pod) {
-	if _, ours := pod.Labels[rqv1.LabelRun]; ours {
+	if _, _, ours := rank.Membership(pod); ours {
 		return
 	}
 	next := bystander{pod.Spec.NodeName, s.nodes.kinds.besideGPUs(pod)}
@@ -34,6 +34,18 @@ func (s *seating) dropBystander(pod types.UID) {
 	delete(s.bystanders, pod)
 	s.fleet.Burden(was.node, was.beside, -1)
 	s.waiting.eased(s.nodes.nodeFlavor(was.node))
+}
+
+// setBeside notes what a member asks for beside GPUs, which may change while it runs.
+func (s *seating) setBeside(m *member, pod *corev1.Pod, added bool) {
+	asks := s.nodes.kinds.besideGPUs(pod)
+	if !added && asks == m.beside {
+		return
+	}
+	m.beside = asks
+	if s.held[pod.UID] != nil {
+		s.hold(pod.UID, "", 0, func(*holding) {})
+	}
 }
 
 // besideOf returns what a holding holds beside its GPUs: what its pod asks for, or the rank whose room it is.

@@ -94,9 +94,9 @@ func (x *starter) refute(g *gang, turned []Turning) {
 	for _, t := range turned {
 		if t.Most > 0 {
 			if g.check.upTo == nil {
-				g.check.upTo = map[string]int{}
+				g.check.upTo, g.check.why = map[string]int{}, map[string]string{}
 			}
-			g.check.upTo[t.Node] = t.Most
+			g.check.upTo[t.Node], g.check.why[t.Node] = t.Most, t.Why
 		} else {
 			g.excluded[t.Node] = t.Why
 			if m := x.seats.roster.members[t.Pod]; m != nil {

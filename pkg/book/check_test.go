@@ -94,3 +94,22 @@ func TestCutsGoWhereOtherRulesAllow(t *testing.T) {
 		}
 	})
 }
+
+// A Run whose pods keep off each other, and that has too few nodes for it, is told so and is asked about again: what
+// the rules look at may change without anybody's knowing.
+func TestARunWithTooFewNodesForItsRules(t *testing.T) {
+	tell(t, func(w *world) {
+		w.Cluster.Rejected = w.turnedDown
+		w.asks(true)
+		w.fleet("d0", 1)
+		w.setBudget("a", "org:a", 64)
+		w.submitWithSpares("run0", "org:a", 1, 2, 2, 0, apart)
+		for range 5 {
+			w.round()
+		}
+		r := w.Book.Refusal(w.Runs["run0"].UID)
+		if r == nil || r.Rejected == nil || r.Rejected.Node != "d0-n00" || !r.Passes() {
+			w.t.Fatalf("it is refused for %+v", r)
+		}
+	})
+}

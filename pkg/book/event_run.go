@@ -102,10 +102,8 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 			return
 		}
 		m = b.shapes.join(b.roster.gangOf(run), part, pod)
-		if b.seats.held[pod.UID] != nil {
-			b.seats.hold(pod.UID, "", 0, func(*holding) {}) // what it holds beside GPUs is known now
-		}
 	}
+	b.seats.setBeside(m, pod, added)
 	g, part := m.gang, m.part
 	if g.over() {
 		defer b.roster.settle(g)

@@ -53,7 +53,8 @@ func (t *nodeTable) accepts(g *gang, name string) bool {
 
 // blame adds to a refusal for want of room which nodes other scheduling rules keep the gang from. They are its reason
 // only where it would fit if they did not: a fleet that is full is full, whatever else was found out about one of its
-// nodes. fits says whether it would, with other nodes rejected, for pods that ask for nothing beside GPUs.
+// nodes. fits says whether it would, with other nodes rejected, for pods that ask for nothing beside GPUs. A gang that
+// lacks ranks does not rest: it gives up soon if they find no place.
 func (t *nodeTable) blame(g *gang, pod *corev1.Pod, refusal *plan.Refusal, fits func(rejected func(string) bool) bool) {
 	if !refusal.AboutRoom() {
 		return
@@ -63,7 +64,7 @@ func (t *nodeTable) blame(g *gang, pod *corev1.Pod, refusal *plan.Refusal, fits 
 	if rejection == nil {
 		return
 	}
-	if !rejection.Known && asksBeyond(pod) {
+	if !rejection.Known && asksBeyond(pod) && (!g.started() || g.grows() || refusal.Spare) {
 		rejection.Rest = firstRetry << min(g.check.fails, mostRetries)
 		g.check.fails++
 	}
@@ -74,8 +75,8 @@ func (t *nodeTable) blame(g *gang, pod *corev1.Pod, refusal *plan.Refusal, fits 
 }
 
 // rejection returns which nodes other scheduling rules keep a gang from: those that were turned down since it was last
-// woken, and those that have too little beside their free GPUs for as many of its pods as these would do for. It is nil
-// when there are none.
+// woken, those that took fewer of its pods than their free GPUs would do for, and those that have too little beside
+// these for as many. It is nil when there are none.
 func (t *nodeTable) rejection(g *gang, barred func(node string) bool) *plan.Rejection {
 	out := &plan.Rejection{Known: len(g.excluded) == 0}
 	for name, why := range g.excluded {
@@ -86,7 +87,10 @@ func (t *nodeTable) rejection(g *gang, barred func(node string) bool) *plan.Reje
 		if pods == 0 || g.excluded[name] != "" || barred != nil && barred(name) || !t.serves(node) {
 			continue
 		}
-		if lacks := t.fleet.Lacks(name, g.full.Beside, pods); lacks != "" {
+		if most, bounded := g.check.upTo[name]; bounded && most < pods {
+			out.Known = false
+			out.Add(name, g.check.why[name])
+		} else if lacks := t.fleet.Lacks(name, g.full.Beside, pods); lacks != "" {
 			out.Add(name, ruleOn(lacks))
 		}
 	}

@@ -165,6 +165,8 @@ type member struct {
 	payer payer
 	// beside is what the pod asks for beside GPUs.
 	beside *topology.Amounts
+	// unseated says that other rules turned it down in the place of its spare, which stands by.
+	unseated bool
 	// leaving says that the pod has been told to go.
 	leaving bool
 	// awaited is the gang that the pod is cut for; nil when it is not.

@@ -48,10 +48,10 @@ type checking struct {
 	pending bool
 	asked   int
 	refusal *plan.Refusal
-	// upTo is how many pods the nodes take that turned down a start, and shunned, with why, and mostCut likewise for
-	// those that turned down a decision to cut, until an instant, or until the nodes of its type have changed since.
+	// upTo is how many pods the nodes take that turned down a start, with why, and shunned, with why, and mostCut likewise
+	// for those that turned down a decision to cut, until an instant, or until the nodes of its type have changed since.
 	upTo, mostCut map[string]int
-	shunned       map[string]string
+	why, shunned  map[string]string
 	until         time.Time
 	seen          int64
 	tries         int

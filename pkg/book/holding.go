@@ -18,6 +18,8 @@ type holding struct {
 	beside *topology.Amounts
 	// planned by a gang's plan; leased: in the ledger; bound: the pod is there; vacant: kept for the pod's replacement.
 	planned, leased, bound, vacant bool
+	// asks says that other rules are asked about the rank that is to take a spare's place: it stands by until they accept.
+	asks bool
 	// writing is the Run for which it is perhaps in the ledger.
 	writing types.UID
 	// spare says that it is a spare's, and shard an opportunistic Run's: others run on the one, and are not kept from the
@@ -42,8 +44,9 @@ func (h *holding) claimed() bool {
 	return h.planned || h.writing != "" || h.leased || h.bound || h.vacant
 }
 
-// idles reports whether nothing runs on what a spare holds. That ends when a rank is to take its place.
-func (h *holding) idles() bool { return h.spare && !h.vacant }
+// idles reports whether nothing runs on what a spare holds. That ends when a rank is to take its place, and other rules
+// accept it there.
+func (h *holding) idles() bool { return h.spare && (!h.vacant || h.asks) }
 
 // all returns what it holds.
 func (h *holding) all() resolver.Holding {

@@ -73,6 +73,9 @@ func (s *seating) hold(pod types.UID, node string, gpus int, change func(h *hold
 	}
 	s.occupy(&before, pod, -before.gpus)
 	s.occupy(h, pod, h.gpus)
+	if before.claimed() && before.gpus <= h.gpus && before.beside != h.beside {
+		s.waiting.eased(s.nodes.nodeFlavor(before.node)) // it may hold less now
+	}
 	if before.gpus > h.gpus && !h.shard {
 		s.waiting.wakeRoom(s.nodes.nodeFlavor(before.node))
 		if !before.spare && (before.bound || before.leased) {
@@ -194,7 +197,7 @@ func (s *seating) vacate(g *gang, unwanted func(*vacancy) bool) {
 		if charge, ok := s.accounts.Void(charged(v.pod)); ok {
 			s.waiting.wakeBudget(charge.Payer.Budget)
 		}
-		s.hold(v.pod, "", 0, func(h *holding) { h.vacant = false })
+		s.hold(v.pod, "", 0, func(h *holding) { h.vacant, h.asks = false, false })
 		return true
 	})
 }

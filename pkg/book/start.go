@@ -84,6 +84,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 			return g.notYet("waiting for the Run's other pods to be created")
 		}
 	}
+	x.places.claimAgain(g)
 	if g.asksForSeats() {
 		g.check.ask(nil)
 		return g.notYet("other scheduling rules are asked about the places of its spares")
@@ -112,7 +113,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	if refusal != nil {
 		x.nodes.blame(g, pod, refusal, func(rejected func(string) bool) bool {
 			d := g.full.At(least)
-			d.Beside = nil
+			d.Beside, claim.Most = nil, nil
 			_, short := plan.Gang(x.fleet, x.accounts, d, claim, d.Within(missing), rejected, now)
 			return short == nil
 		})
@@ -164,9 +165,9 @@ func (x *starter) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refu
 			refusal = short
 			refusal.Spare = true
 			x.nodes.blame(g, pod, refusal, func(rejected func(string) bool) bool {
-				d := g.demand
-				d.Beside = nil
-				_, short := plan.Gang(x.fleet, x.accounts, d, g.claim(nil), missing, rejected, now)
+				d, claim := g.demand, g.claim(nil)
+				d.Beside, claim.Most = nil, nil
+				_, short := plan.Gang(x.fleet, x.accounts, d, claim, missing, rejected, now)
 				return short == nil
 			})
 		}

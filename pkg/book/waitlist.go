@@ -93,8 +93,7 @@ func (w *waitlist) wakeRoom(flavor string) {
 // noteLeft notes that a pod has left a node, for the gangs that the node turned down.
 func (w *waitlist) noteLeft(node string) { w.leftAt[node] = w.epoch }
 
-// eased notes that pods which hold no GPUs hold less of a node of a flavor, for the gangs that were refused for want of
-// it.
+// eased notes that pods hold less beside GPUs of a node of a flavor, for the gangs that were refused for want of it.
 func (w *waitlist) eased(flavor string) {
 	if slices.ContainsFunc(w.gangs, func(g *gang) bool {
 		return g.full.Flavor == flavor && g.refusal != nil && g.refusal.Rejected != nil

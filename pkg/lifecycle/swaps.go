@@ -104,10 +104,13 @@ func shortOfRoom(f *facts, w width) bool {
 // rules' own causes may pass without an event.
 const retryRejected = 5 * time.Second
 
+// patience is how long a rank waits for such nodes: they have been tried again by then.
+const patience = 2 * retryRejected
+
 // inVain reports whether a rank's pod has waited for a node long enough. Where other scheduling rules turned nodes
 // down, they are asked once more before the Run gives anything up: their causes may pass without an event, unless they
 // follow from what is known.
 func (f *facts) inVain(pod *corev1.Pod) bool {
 	return pod != nil && !bound(pod) &&
-		(f.Refusal.Rejected == nil || f.Refusal.Rejected.Known || f.Now.Sub(pod.CreationTimestamp.Time) >= retryRejected)
+		(f.Refusal.Rejected == nil || f.Refusal.Rejected.Known || f.Now.Sub(pod.CreationTimestamp.Time) >= patience)
 }

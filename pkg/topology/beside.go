@@ -164,6 +164,9 @@ func (f *Fleet) roomBeside(n *node, asks []ask, most int) int {
 		return most // nothing is known of it
 	}
 	for _, a := range asks {
+		if most == 0 {
+			break // a pod may ask for thousands of resources that no node has
+		}
 		most = min(most, max(0, int(f.left(n, a.resource)/a.n)))
 	}
 	return most

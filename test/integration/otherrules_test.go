@@ -115,8 +115,8 @@ func (s *site) volumeIn(where string) {
 
 // TestOtherRules has other rules than those about GPUs keep a Run from nodes, on one cluster with a short lead. With
 // free GPUs it starts on the node that does; on a full fleet nobody is cut for it, and it is told which rule stands in
-// its way; and if one of two full domains would do, others are cut only there. A lost rank goes where it is accepted, and
-// a spare elsewhere does not give way for it.
+// its way; and if one of two full domains would do, others are cut only there. A lost rank goes where it is accepted,
+// and a spare elsewhere does not give way for it.
 func TestOtherRules(t *testing.T) {
 	t.Parallel()
 	arguments := led("3s")
