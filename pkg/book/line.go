@@ -24,7 +24,9 @@ type QueuePlace struct {
 
 // past reports whether a place is so far from another, in Runs ahead, that people are told: it is written a few times
 // only while a Run comes from the end of a long line to its head.
-func (p *QueuePlace) past(ahead int) bool { return 4*ahead <= 3*p.Ahead || 4*ahead >= 5*p.Ahead+4*dated }
+func (p *QueuePlace) past(ahead int) bool {
+	return ahead != p.Ahead && (4*ahead <= 3*p.Ahead || 4*ahead >= 5*p.Ahead+4*dated)
+}
 
 // eachInLine goes through the gangs that wait, oldest first, with how many are ahead of each in its line.
 func (w *waitlist) eachInLine(visit func(g *gang, ahead int)) {
