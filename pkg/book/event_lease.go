@@ -73,14 +73,14 @@ func (b *Book) NotWritten(pod types.UID, name types.NamespacedName) {
 	if m := b.roster.members[pod]; m != nil {
 		if m.stage == writing {
 			b.seats.advance(m, reserved, m.node, m.payer)
-			b.seats.hold(pod, "", 0, func(h *holding) { h.writing = "" })
+			b.seats.hold(pod, "", 0, (*holding).answer)
 		}
 		return
 	}
 	if charge, ok := b.accounts.Void(name.String()); ok {
 		b.waiting.wakeBudget(charge.Payer.Budget)
 	}
-	b.seats.hold(pod, "", 0, func(h *holding) { h.writing = "" })
+	b.seats.hold(pod, "", 0, (*holding).answer)
 }
 
 // Unsettled reports whether it is open if a pod's Lease has been written, and whether the pod is gone, so that no
@@ -104,7 +104,7 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 		b.accounts.Open(name.String(), charge)
 		b.ledger.closeLease(name, l.Status.Ended.Time)
 		if h := b.seats.held[l.PodUID()]; h != nil && h.writing != "" { // so it was written
-			b.seats.hold(l.PodUID(), "", 0, func(h *holding) { h.writing = "" })
+			b.seats.hold(l.PodUID(), "", 0, (*holding).answer)
 		}
 		b.kept.noteUnwound(l)
 		if b.accounts.Leaves(name.String()) {

@@ -30,6 +30,9 @@ type holding struct {
 	awaitedBy []*gang
 }
 
+// answer notes that it is known by now whether the Lease was written.
+func (h *holding) answer() { h.writing = "" }
+
 // unbind notes that the pod is there no more.
 func (h *holding) unbind() { h.bound, h.planned, h.until = false, false, time.Time{} }
 

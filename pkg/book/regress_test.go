@@ -54,19 +54,26 @@ func TestAGangThatStartsAgainPassesTheBarrierAsAWhole(t *testing.T) {
 	})
 }
 
+// writing has two Runs that may spend so many GPUs want the only node, and the Lease of the first be written. It
+// returns that one's pod and the Lease.
+func (w *world) writing(gpus int) (types.UID, *rqv1.Lease) {
+	w.addNode("n0", "d0")
+	w.setBudget("a", "org:a", gpus)
+	w.submit("run0", "org:a", 1, 1, 8)
+	w.submit("run1", "org:a", 1, 1, 8)
+	w.reconcile("run0")
+	w.reconcile("run1")
+	first := w.place("run0-0")
+	lease, err := w.Book.NewLease(first, w.Now)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return first, lease
+}
+
 func TestGPUsStayHeldWhileALeaseIsBeingWritten(t *testing.T) {
 	tell(t, func(w *world) {
-		w.addNode("n0", "d0")
-		w.setBudget("a", "org:a", 16)
-		w.submit("run0", "org:a", 1, 1, 8)
-		w.submit("run1", "org:a", 1, 1, 8)
-		w.reconcile("run0")
-		w.reconcile("run1")
-		first := w.place("run0-0")
-		lease, err := w.Book.NewLease(first, w.Now)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		first, lease := w.writing(16)
 		look, _ := w.Book.Look(book.Objects{Run: w.Runs["run0"], Pods: []*corev1.Pod{w.Pods[first]}})
 		if !look.Opening[first] || look.Leased[first] {
 			w.t.Fatalf("a pod whose Lease is being written is not looked at as one: %+v", look)
@@ -89,17 +96,7 @@ func TestGPUsStayHeldWhileALeaseIsBeingWritten(t *testing.T) {
 func TestALeaseThatIsClosedBeforeItIsKnownHoldsNothing(t *testing.T) {
 	for _, toldFirst := range []bool{false, true} { // that it is closed, and that its pod is gone after that
 		tell(t, func(w *world) {
-			w.addNode("n0", "d0")
-			w.setBudget("a", "org:a", 8)
-			w.submit("run0", "org:a", 1, 1, 8)
-			w.submit("run1", "org:a", 1, 1, 8)
-			w.reconcile("run0")
-			w.reconcile("run1")
-			first := w.place("run0-0")
-			lease, err := w.Book.NewLease(first, w.Now)
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			first, lease := w.writing(8)
 			if !toldFirst {
 				w.DeletePod(first)
 			}
