@@ -59,7 +59,11 @@ func (v *activations) decide(g *gang, pod *corev1.Pod, onLoan bool, now time.Tim
 	ok = ok && v.agenda.withinLimit(g, decided.Cuts, at)
 	if ok {
 		v.agenda.decided, a.Draws, a.Cuts = at, decided.Draws, decided.Cuts
+		refused := g.refusal
 		v.activateGang(g, a, assignments, at)
+		if v.nodes.asks {
+			g.check.ask(refused)
+		}
 	}
 	return ok
 }
@@ -79,6 +83,10 @@ func (v *activations) resume(g *gang, pod *corev1.Pod, now time.Time) {
 	case status.Lottery.Nonce != "":
 		g.stuck = v.stuckFor(g, a, now)
 		assignments, refusal = v.completed(g, state, ask, v.beingFreed(a, now))
+	case v.nodes.asks && asksBeyond(pod): // what the rules said is not known any more, and nobody has been told of it
+		v.fail(g, a, now)
+		a.Why = "the scheduler began anew before the draw was told, and other rules are asked anew"
+		return
 	case !v.agenda.committedTo(g):
 		refusal = g.notYet("the key of lotteries has been replaced")
 	default:
@@ -275,7 +283,7 @@ func (v *activations) beingFreed(a *Activation, now time.Time) []resolver.Holdin
 	var out []resolver.Holding
 	for pod, h := range v.seats.held {
 		if !h.shard && (pods[pod] || len(h.awaitedBy) > 0) && !v.departures.overstayed(pod, now) {
-			out = append(out, resolver.Holding{Node: h.node, GPUs: h.gpus})
+			out = append(out, h.all())
 		}
 	}
 	return out
@@ -363,7 +371,7 @@ func (v *activations) takeLeaving(g *gang, p *forecast.Promise, state forecast.S
 	until := now
 	for _, pod := range pods {
 		h := v.seats.held[pod]
-		freed = append(freed, resolver.Holding{Node: h.node, GPUs: h.gpus})
+		freed = append(freed, h.all())
 		if by, ok := v.departures.goesBy(pod, h, now); ok {
 			until = latest(until, by)
 		}

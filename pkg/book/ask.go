@@ -24,18 +24,18 @@ func (b *Book) Assess(run types.UID, now time.Time) {
 	b.trials.advise(g, now)
 }
 
-// Look returns all that is known of a Run, and false for one that the book has not seen yet. Of a Run that is gone or
-// being deleted it knows the nodes and Leases alone.
+// Look returns all that is known of a Run, and false for one that the book has not seen yet, or about which other
+// scheduling rules are being asked. Of a Run that is gone or being deleted it knows the nodes and Leases alone.
 func (b *Book) Look(o Objects) (Look, bool) {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
 	l := Look{Nodes: map[string]NodeState{}, Leased: map[types.UID]bool{}, Opening: map[types.UID]bool{},
 		Told: map[types.UID]rqv1.ClosureReason{}, Owed: map[string]int{},
-		Commitments: map[types.UID]string{}, Awaited: map[types.UID]bool{}}
+		Commitments: map[types.UID]string{}, Awaited: map[types.UID]bool{}, Unseated: map[types.UID]bool{}}
 	var g *gang
 	if o.Run != nil && o.Run.DeletionTimestamp == nil { // else the book has forgotten it
 		g = b.roster.gangs[o.Run.UID]
-		if g == nil || g.run == nil {
+		if g == nil || g.run == nil || g.check.pending {
 			return l, false
 		}
 		l.State, l.Demand, l.Shape = g.state().String(), g.demand, g.shape
@@ -49,6 +49,9 @@ func (b *Book) Look(o Objects) (Look, bool) {
 			l.Leased[pod.UID], l.Opening[pod.UID] = h.leased, h.writing != ""
 		}
 		b.views.lookAtShard(&l, pod.UID)
+		if g != nil {
+			b.views.lookAtSeat(&l, g, pod)
+		}
 	}
 	for _, lease := range o.Leases {
 		b.views.lookAtNode(&l, g, lease.Node())
@@ -77,9 +80,10 @@ func (b *Book) WhatIf(run *rqv1.Run, now time.Time) Outlook {
 	}
 	places, g, refusal := b.trials.tryOut(run, now)
 	if refusal == nil {
-		return Outlook{GPUs: g.demand.GPUs(), GPUsPerPod: g.demand.GPUsPerPod, Places: places}
+		return Outlook{GPUs: g.demand.GPUs(), GPUsPerPod: g.demand.GPUsPerPod, Places: places,
+			NotAsked: rulesBeyond(podOf(run))}
 	}
-	out := Outlook{Refusal: refusal}
+	out := Outlook{Refusal: refusal, NotAsked: rulesBeyond(podOf(run))}
 	if g.shape == nil {
 		least := g.full.Least()
 		state := b.future.stateFor(g, now)
@@ -87,6 +91,8 @@ func (b *Book) WhatIf(run *rqv1.Run, now time.Time) Outlook {
 			Excluded: b.nodes.rejected(g, podOf(run))}
 		out.Promise, refusal = forecast.Earliest(state, ask)
 		if refusal != nil {
+			g.refusal = out.Refusal
+			refusal.Without(b.future.rejection(g, podOf(run), state, ask))
 			out.Refusal = refusal
 		}
 	}

@@ -68,7 +68,9 @@ func New(given *config.Args) *Book {
 	b.mu = &guard{onUnlock: b.waiting.wakeStirred}
 	b.mail.queue, b.mail.controllers = newOutlet[ForQueue](b.mu), newOutlet[ForControllers](b.mu)
 	b.nodes = &nodeTable{accounts: b.accounts, args: args, fleet: b.fleet,
-		byName: map[string]*corev1.Node{}, sizes: map[string]map[int]int{}, tainted: map[string]*corev1.Node{},
+		kinds:  kinds{gpus: corev1.ResourceName(args.GPUResource)},
+		byName: map[string]*corev1.Node{}, ofFlavor: map[string]map[string]*corev1.Node{},
+		sizes: map[string]map[int]int{}, tainted: map[string]map[string]*corev1.Node{},
 		losing: map[string]bool{}, strayed: map[string]string{}, heldBack: map[string]bool{}}
 	b.roster = &roster{gangs: map[types.UID]*gang{}, living: map[*gang]bool{},
 		runs: map[types.NamespacedName]types.UID{}, leasesOf: map[types.UID]int{},
@@ -84,7 +86,7 @@ func New(given *config.Args) *Book {
 		held:    map[types.UID]*holding{}, leavers: map[types.UID]*holding{}, waitedFor: map[types.UID]*holding{},
 		leases: map[types.NamespacedName]*lease{},
 		roles:  map[rqv1.LeaseRole]int{}, beside: newBeside(), shards: map[string]map[types.UID]int{},
-		standby: map[string]int{}}
+		standby: map[string]int{}, idlers: idlers{}, bystanders: map[types.UID]bystander{}}
 	b.kept = &keptRooms{mail: b.mail, accounts: b.accounts, args: args, fleet: b.fleet, nodes: b.nodes, roster: b.roster,
 		seats: b.seats, waiting: b.waiting,
 		unwound: map[types.UID][]*rqv1.Lease{}}

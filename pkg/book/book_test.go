@@ -120,7 +120,7 @@ func (w *world) checkSettled() {
 	for _, name := range slices.Sorted(maps.Keys(w.Runs)) {
 		for _, uid := range w.SortedPods() {
 			if pod := w.Pods[uid]; pod.Labels[rqv1.LabelRun] == name && pod.Spec.NodeName == "" && fresh.Gate(pod) == "" {
-				if node, refusal := fresh.Place(uid, w.Now); refusal == nil {
+				if node, refusal, accepted := w.Place(fresh, uid); refusal == nil && accepted {
 					w.t.Fatalf("Run %s waits although it would fit: pod %s on node %s; its book says: %v\n%s", name, pod.Name, node,
 						w.Book.Refusal(w.Runs[name].UID), w.describe(name))
 				}
@@ -162,9 +162,15 @@ func (w *world) submitAny(t *rapid.T, owner rqv1.Owner, changes ...func(*rqv1.Ru
 		part = 1
 		changes = append(changes, ungrouped)
 	}
+	if rapid.IntRange(0, 2).Draw(t, "asks for more than GPUs") == 0 {
+		changes = append(changes, w.besideAny(t))
+	}
 	if rapid.IntRange(0, 3).Draw(t, "opportunistic") == 0 {
 		w.submitWithSpares(name, owner, groups, pods, size, 0, append(changes, ungrouped, opportunistic)...)
 		return
+	}
+	if w.Checks && rapid.IntRange(0, 2).Draw(t, "apart") == 0 {
+		changes = append(changes, apart)
 	}
 	if parts := groups * pods / part; rapid.Bool().Draw(t, "malleable") {
 		step := rapid.IntRange(1, parts).Draw(t, "step")
@@ -276,6 +282,7 @@ func (w *world) happenings() map[string]func(*rapid.T) {
 		"round":      func(*rapid.T) { w.round() },
 		"desire":     w.desireAny,
 		"turn down":  w.turnDownAny,
+		"bystander":  w.bystandAny,
 		"unlabel":    w.unlabelAny,
 		"release": func(*rapid.T) {
 			if w.activation != nil {
@@ -298,6 +305,7 @@ func TestRandomHistories(t *testing.T) {
 		}
 		w.setBudget("a", "org:a", rapid.IntRange(4, 40).Draw(t, "budget of a"))
 		w.setBudget("b", "org:b", rapid.IntRange(4, 40).Draw(t, "budget of b"))
+		w.asks(rapid.Bool().Draw(t, "rules are asked"))
 		actions := w.happenings()
 		if rapid.Bool().Draw(t, "rough") {
 			maps.Copy(actions, w.clusterActions())

@@ -12,7 +12,7 @@ func (b *Book) Forecast(pod types.UID, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if m := b.roster.members[pod]; m != nil && m.gang.waits() {
-		b.turns.makePromise(m.gang, m.pod, now)
+		b.turns.makePromise(m.gang, m.pod, true, now)
 	}
 }
 

@@ -151,13 +151,13 @@ func (d *departures) departures(now time.Time) []forecast.Release {
 			l.seen = sighting{}
 			continue
 		}
-		if r := add(d.untilOf(l, now), resolver.Holding{Node: l.node, GPUs: l.charge.GPUs}); r != nil {
+		if r := add(d.untilOf(l, now), d.seats.heldBy(l)); r != nil {
 			r.Leases = append(r.Leases, name.String())
 		}
 	}
 	for pod, h := range d.seats.leavers {
 		if !h.until.IsZero() && !h.leased && !h.shard && !h.vacant && d.roster.members[pod] == nil {
-			add(h.until, resolver.Holding{Node: h.node, GPUs: h.gpus}) // another workload's
+			add(h.until, h.all()) // another workload's
 		}
 	}
 	out := make([]forecast.Release, 0, len(byTime))
@@ -231,7 +231,11 @@ func (d *departures) lapses(g *gang, now time.Time) *forecast.Release {
 		}
 		r.Leases = append(r.Leases, charged(p.pod))
 		if p.gpus > 0 {
-			r.Holds = append(r.Holds, resolver.Holding{Node: p.node, GPUs: p.gpus})
+			held := resolver.Holding{Node: p.node, GPUs: p.gpus}
+			if h := d.seats.held[p.pod]; h != nil {
+				held.Beside = h.beside
+			}
+			r.Holds = append(r.Holds, held)
 		}
 	}
 	r.At = latest(r.At, now.Add(soon))

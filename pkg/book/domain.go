@@ -52,7 +52,7 @@ func (t *nodeTable) domainsOf(g *gang) (map[int]string, *plan.Refusal) {
 		}
 	}
 	for scope, of := range votes {
-		domains[scope] = most(of)
+		domains[scope] = mostFrequent(of)
 	}
 	return domains, nil
 }
@@ -114,8 +114,8 @@ func (t *nodeTable) nodesAround(r *rqv1.Reservation) (names []string) {
 	return names
 }
 
-// most returns the most frequent of some names, the first by name of several.
-func most(of []string) string {
+// mostFrequent returns the most frequent of some names, the first by name of several.
+func mostFrequent(of []string) string {
 	slices.Sort(of)
 	best, count := "", 0
 	for from := 0; from < len(of); {

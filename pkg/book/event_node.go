@@ -22,9 +22,10 @@ func (b *Book) SetNode(node *corev1.Node) {
 	if old != nil && !anew && b.nodes.gpusOf(old) == gpus &&
 		maps.Equal(old.Labels, node.Labels) &&
 		equality.Semantic.DeepEqual(old.Spec, node.Spec) &&
+		equality.Semantic.DeepEqual(old.Status.Allocatable, node.Status.Allocatable) &&
 		old.Annotations[rqv1.AnnotationLost] == node.Annotations[rqv1.AnnotationLost] &&
 		b.nodes.evident(old) == b.nodes.evident(node) {
-		b.nodes.byName[node.Name] = node // a heartbeat: nothing that decisions read has changed
+		b.nodes.noteBeat(node) // a heartbeat: nothing that decisions read has changed
 		return
 	}
 	if anew {
@@ -33,21 +34,10 @@ func (b *Book) SetNode(node *corev1.Node) {
 	_, was := b.nodes.lossOf(node.Name)
 	stood := b.nodes.stands(node.Name)
 	b.nodes.forgetNode(node.Name)
-	b.nodes.byName[node.Name] = node
+	b.nodes.noteNode(node)
 	b.accounts.SetNode(node.Name, flavor, node.Labels)
 	if _, lost := nodeloss.Recorded(node); lost {
 		delete(b.nodes.losing, node.Name) // the record tells from now on
-	}
-	if gpus > 0 {
-		if b.nodes.sizes[flavor] == nil {
-			b.nodes.sizes[flavor] = map[int]int{}
-		}
-		b.nodes.sizes[flavor][gpus]++
-	}
-	for i := range node.Spec.Taints {
-		if node.Spec.Taints[i].Effect != corev1.TaintEffectPreferNoSchedule {
-			b.nodes.tainted[node.Name] = node
-		}
 	}
 	domain := b.fleet.DomainOf(node.Name)
 	b.fleet.SetNode(b.nodes.inFleet(node))

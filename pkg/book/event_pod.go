@@ -17,14 +17,23 @@ func (b *Book) SetPod(pod *corev1.Pod) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	gpus := b.nodes.podGPUs(pod)
-	if pod.Spec.NodeName == "" || gpus == 0 {
+	switch {
+	case pod.Spec.NodeName == "":
 		return
-	}
-	if rank.Ended(pod) {
+	case gpus == 0 && rank.Ended(pod):
+		b.seats.dropBystander(pod.UID)
+		return
+	case gpus == 0:
+		b.seats.setBystander(pod)
+		return
+	case rank.Ended(pod):
 		b.seats.hold(pod.UID, "", 0, (*holding).unbind)
 		return
 	}
 	b.seats.hold(pod.UID, pod.Spec.NodeName, gpus, func(h *holding) {
+		if b.roster.members[pod.UID] == nil {
+			h.beside = b.nodes.kinds.besideGPUs(pod)
+		}
 		h.bound, h.shard = true, pod.Labels[rqv1.LabelRole] == string(rqv1.RoleBorrowed) && !h.stays
 		b.seats.told(h, pod)
 	})
@@ -35,6 +44,7 @@ func (b *Book) DeletePod(pod *corev1.Pod) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.seats.forgetWithheld(pod.UID)
+	b.seats.dropBystander(pod.UID)
 	b.seats.hold(pod.UID, "", 0, (*holding).unbind)
 }
 
@@ -82,7 +92,7 @@ func (b *Book) Withheld(pod *corev1.Pod, node string, free func(corev1.ResourceN
 	b.seats.beside.mu.RUnlock()
 	asks := own.amounts
 	if !holds {
-		asks = b.seats.asks(pod)
+		asks = b.seats.requestsOf(pod)
 	} else if own.node == node {
 		for resource, n := range own.amounts {
 			held[resource] -= n

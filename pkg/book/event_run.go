@@ -103,6 +103,7 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 		}
 		m = b.shapes.join(b.roster.gangOf(run), part, pod)
 	}
+	b.seats.setBeside(m, pod, added)
 	g, part := m.gang, m.part
 	if g.over() {
 		defer b.roster.settle(g)

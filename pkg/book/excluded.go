@@ -2,7 +2,6 @@ package book
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	resourcehelper "k8s.io/component-helpers/resource"
 	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
@@ -10,18 +9,18 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
-// barred returns a test for the nodes that a pod may not use by what they and the pod say: taints that it does not
-// tolerate, and node affinity that does not match. It returns nil when there is none.
-func (t *nodeTable) barred(pod *corev1.Pod) func(node string) bool {
+// barred returns a test for the nodes of a flavor that a pod may not use by what they and the pod say: taints that it
+// does not tolerate, and node affinity that does not match. It returns nil when there is none among those that serve.
+func (t *nodeTable) barred(flavor string, pod *corev1.Pod) func(node string) bool {
 	bad := map[string]bool{}
-	for name, node := range t.tainted {
-		if !tolerates(pod, node) {
+	for name, node := range t.tainted[flavor] {
+		if t.serves(node) && !tolerates(pod, node) {
 			bad[name] = true
 		}
 	}
 	if len(pod.Spec.NodeSelector) > 0 || (pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity != nil) {
 		affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
-		for name, node := range t.byName {
+		for name, node := range t.ofFlavor[flavor] {
 			if ok, err := affinity.Match(node); !ok || err != nil {
 				bad[name] = true
 			}
@@ -35,42 +34,70 @@ func (t *nodeTable) barred(pod *corev1.Pod) func(node string) bool {
 
 // rejected returns a test for the nodes that a gang's pods may not use: those that they are barred from, and those that
 // another scheduling rule has turned down. It returns nil when there is none, so that pack need not look at single
-// nodes.
+// nodes. What nodes have beside GPUs is the packer's to know.
 func (t *nodeTable) rejected(g *gang, pod *corev1.Pod) func(node string) bool {
-	barred := t.barred(pod)
+	barred := t.barred(g.run.Spec.Resources.GPUType, pod)
 	if len(g.excluded) == 0 {
 		return barred
 	}
-	bad := map[string]bool{}
-	for name := range g.excluded {
-		bad[name] = true
-	}
-	// One node was turned down for reasons of its own; those that are too small for the pod need not be tried one by one.
-	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
-	for name, node := range t.byName {
-		if tooSmall(node, requests) {
-			bad[name] = true
-		}
-	}
-	return func(node string) bool { return bad[node] || barred != nil && barred(node) }
+	return func(node string) bool { return g.excluded[node] != "" || barred != nil && barred(node) }
 }
 
+// accepts reports whether a rank of a gang could be bound to a node in the place of a spare that stands by there, which
+// holds all that the rank asks for: nobody else may have come to hold it besides.
 func (t *nodeTable) accepts(g *gang, name string) bool {
 	node := t.byName[name]
-	return node != nil && t.serves(node) && g.excluded[name] == "" && tolerates(podOf(g.run), node)
+	return node != nil && t.serves(node) && g.excluded[name] == "" && tolerates(podOf(g.run), node) &&
+		t.fleet.Lacks(name, g.demand.Beside, 0) == ""
 }
 
-// blame adds to a refusal for want of room which nodes other scheduling rules turned down. They are its reason only
-// where the gang would fit if they had not: a fleet that is full is full, whatever else was found out about one of its
-// nodes.
+// blame adds to a refusal for want of room which nodes other scheduling rules keep the gang from. They are its reason
+// only where it would fit if they did not: a fleet that is full is full, whatever else was found out about one of its
+// nodes. fits says whether it would, with other nodes rejected, for pods that ask for nothing beside GPUs. A gang that
+// lacks ranks does not rest: it gives up soon if they find no place.
 func (t *nodeTable) blame(g *gang, pod *corev1.Pod, refusal *plan.Refusal, fits func(rejected func(string) bool) bool) {
-	if len(g.excluded) == 0 || !refusal.AboutRoom() {
+	if !refusal.AboutRoom() {
 		return
 	}
-	if fits(t.barred(pod)) {
+	barred := t.barred(g.run.Spec.Resources.GPUType, pod)
+	rejection := t.rejection(g, barred)
+	if rejection == nil {
+		return
+	}
+	if !rejection.Known && asksBeyond(pod) && (!g.started() || g.grows() || refusal.Spare) {
+		rejection.Rest = firstRetry << min(g.check.fails, mostRetries)
+		g.check.fails++
+	}
+	if fits(barred) {
 		refusal.Reason = plan.NodesRejected
 	}
-	refusal.Without(g.rejection())
+	refusal.Without(rejection)
+}
+
+// rejection returns which nodes other scheduling rules keep a gang from: those that were turned down since it was last
+// woken, those that took fewer of its pods than their free GPUs would do for, and those that have too little beside
+// these for as many. It is nil when there are none.
+func (t *nodeTable) rejection(g *gang, barred func(node string) bool) *plan.Rejection {
+	out := &plan.Rejection{Known: len(g.excluded) == 0}
+	for name, why := range g.excluded {
+		out.Add(name, why)
+	}
+	for name, node := range t.ofFlavor[g.full.Flavor] {
+		pods := t.fleet.Free(name) / max(1, g.full.GPUsPerPod)
+		if pods == 0 || g.excluded[name] != "" || barred != nil && barred(name) || !t.serves(node) {
+			continue
+		}
+		if most, bounded := g.check.upTo[name]; bounded && most < pods {
+			out.Known = false
+			out.Add(name, g.check.why[name])
+		} else if lacks := t.fleet.Lacks(name, g.full.Beside, pods); lacks != "" {
+			out.Add(name, ruleOn(lacks))
+		}
+	}
+	if out.Nodes == 0 {
+		return nil
+	}
+	return out
 }
 
 // unfitForSpares returns a test for the nodes that spares of a gang may not use: those that it may not use anyway, and
@@ -84,9 +111,9 @@ func (t *nodeTable) unfitForSpares(g *gang, rejected func(node string) bool) fun
 
 // servedBy returns the nodes that serve a gang now.
 func (t *nodeTable) servedBy(g *gang) map[string]serving {
-	out, barred := map[string]serving{}, t.barred(podOf(g.run))
-	for name, node := range t.byName {
-		if t.flavorOf(node) == g.run.Spec.Resources.GPUType && t.serves(node) && (barred == nil || !barred(name)) {
+	out, barred := map[string]serving{}, t.barred(g.run.Spec.Resources.GPUType, podOf(g.run))
+	for name, node := range t.ofFlavor[g.run.Spec.Resources.GPUType] {
+		if t.serves(node) && (barred == nil || !barred(name)) {
 			out[name] = serving{node.UID, t.gpusOf(node)}
 		}
 	}
@@ -98,18 +125,4 @@ func tolerates(pod *corev1.Pod, node *corev1.Node) bool {
 	_, untolerated := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints,
 		pod.Spec.Tolerations, blocksScheduling, true)
 	return !untolerated
-}
-
-// tooSmall reports whether a node could not hold a pod even if it were empty.
-func tooSmall(node *corev1.Node, requests corev1.ResourceList) bool {
-	for resource, want := range requests {
-		if have := node.Status.Allocatable[resource]; have.Cmp(want) < 0 {
-			return true
-		}
-	}
-	return false
-}
-
-func blocksScheduling(taint *corev1.Taint) bool {
-	return taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
 }

@@ -155,12 +155,14 @@ func (b *Book) Needless(run types.UID) []string {
 				return at >= 0 && (m == nil || m.leaving || m.surplus() || others) // it goes anyway
 			})
 			for _, pod := range freed {
-				b.fleet.Give(b.seats.held[pod].node, b.seats.held[pod].gpus)
+				h := b.seats.held[pod]
+				b.fleet.Hold(h.node, -h.gpus, h.beside)
 			}
 			attempt := plan.Prepare(b.accounts, g.demand, g.claim(nil), missing, rejected, g.activation.At).Within(within)
 			fits := attempt.Unpaid(b.fleet) == nil && attempt.Fits(b.fleet)
 			for _, pod := range freed {
-				b.fleet.Take(b.seats.held[pod].node, b.seats.held[pod].gpus)
+				h := b.seats.held[pod]
+				b.fleet.Hold(h.node, h.gpus, h.beside)
 			}
 			if at < 0 && !fits {
 				out = append(out, fmt.Sprintf("it does not fit with the cuts %v", cuts))
@@ -178,7 +180,8 @@ func unplace(b *Book, g *gang) (undo func()) {
 	for m := range g.all() {
 		if m.stage == assigned {
 			places[m] = m.node
-			b.fleet.Give(m.node, g.demand.GPUsPerPod)
+			held := g.holding(m)
+			b.fleet.Hold(held.Node, -held.GPUs, held.Beside)
 			m.stage, m.node = unplaced, ""
 			b.accounts.Void(leaseName(m.pod).String())
 		}
@@ -186,7 +189,7 @@ func unplace(b *Book, g *gang) (undo func()) {
 	return func() {
 		for m, node := range places {
 			m.stage, m.node = assigned, node
-			b.fleet.Take(node, g.demand.GPUsPerPod)
+			b.fleet.Hold(node, g.demand.GPUsPerPod, g.holding(m).Beside)
 			b.accounts.Open(leaseName(m.pod).String(), b.seats.chargeOf(m, g.activation.At))
 		}
 	}
@@ -229,7 +232,7 @@ func promisedBefore(b *Book, g *gang) func() {
 			fork.Open(name, charge)
 		}
 		for _, h := range a.Holds {
-			fork.Take(h.Node, h.GPUs)
+			fork.Take(h.Node, h.GPUs, h.Beside)
 		}
 	}
 	return fork.Revert

@@ -89,6 +89,9 @@ func (w *world) relent() {
 	w.quota(-1)
 	w.Faults.Drop(sim.Late)
 	clear(w.Rejects)
+	for _, uid := range slices.Sorted(maps.Keys(w.Bystanders)) {
+		w.DropBystander(uid)
+	}
 	w.finalize()
 	w.holdBack(nil)
 }

@@ -50,7 +50,7 @@ func (y *filler) fillGang(g *gang, idle []string, now time.Time) {
 		}
 		if refusal != nil {
 			y.nodes.blame(g, g.active.members[shards[0]].pod, refusal, func(rejected func(string) bool) bool {
-				return len(y.roomsBut(g, rejected, idle)) > 0
+				return len(y.roomsBut(g, rejected, nil, idle)) > 0
 			})
 		}
 	}
@@ -104,17 +104,19 @@ func (y *filler) rooms(g *gang, shard *corev1.Pod, idle []string) []plan.Room {
 	if len(idle) == 0 {
 		return nil
 	}
-	return y.roomsBut(g, y.nodes.rejected(g, shard), idle)
+	return y.roomsBut(g, y.nodes.rejected(g, shard), g.full.Beside, idle)
 }
 
-// roomsBut lists them without the nodes that are rejected.
-func (y *filler) roomsBut(g *gang, rejected func(node string) bool, idle []string) []plan.Room {
+// roomsBut lists them without the nodes that are rejected, for shards that ask for something beside GPUs.
+func (y *filler) roomsBut(g *gang, rejected func(node string) bool, beside *topology.Amounts,
+	idle []string) []plan.Room {
 	var out []plan.Room
 	for _, name := range idle {
 		left := y.seats.roomFor(name) - y.seats.shardGPUs(name)
 		if left < g.full.GPUsPerPod || rejected != nil && rejected(name) {
 			continue
 		}
+		left = min(left, y.seats.shardRoom(name, beside, left/g.full.GPUsPerPod)*g.full.GPUsPerPod)
 		under := min(left, max(0, y.seats.standby[name]-y.seats.shardGPUs(name)))
 		out = append(out, plan.Room{Node: name, Labels: y.nodes.byName[name].Labels, Idle: left - under, UnderSpares: under,
 			Intended: len(y.agenda.intended[name]) > 0})
@@ -163,7 +165,7 @@ func (y *filler) goesUnpaid(g *gang, now time.Time) bool {
 	g.refusal, g.tried = refusal, y.waiting.epoch
 	y.waiting.add(g)
 	if !g.opportunistic() { // which has no date
-		y.turns.makePromise(g, podOf(g.run), now)
+		y.turns.makePromise(g, podOf(g.run), false, now)
 	}
 	return true
 }

@@ -2,8 +2,6 @@ package book
 
 import (
 	"iter"
-	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +10,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
 // gang is a Run with its pods.
@@ -55,6 +54,7 @@ type gang struct {
 	woken bool
 	tried int64
 	prospect
+	check  checking
 	growth growth
 	// shards is how many pods a Run of shards may have, as far as Fill has found out.
 	shards int
@@ -142,16 +142,6 @@ func (g *gang) spurn(m *member, node string) {
 	g.spurned[node] = true
 }
 
-// rejection returns what other scheduling rules turned down since a gang was last woken; nil when they turned down
-// nothing.
-func (g *gang) rejection() *plan.Rejection {
-	if len(g.excluded) == 0 {
-		return nil
-	}
-	first := slices.Min(slices.Collect(maps.Keys(g.excluded)))
-	return &plan.Rejection{Nodes: len(g.excluded), Node: first, Rule: g.excluded[first]}
-}
-
 // stage is how far a pod has come.
 type stage int
 
@@ -173,6 +163,10 @@ type member struct {
 	stage stage
 	node  string
 	payer payer
+	// beside is what the pod asks for beside GPUs.
+	beside *topology.Amounts
+	// unseated says that other rules turned it down in the place of its spare, which stands by.
+	unseated bool
 	// leaving says that the pod has been told to go.
 	leaving bool
 	// awaited is the gang that the pod is cut for; nil when it is not.

@@ -31,7 +31,7 @@ func (m *member) admittedBefore(now time.Time) time.Time {
 // claim returns what a gang may claim to be paid for. One that runs asks for no longer than it may still run.
 func (g *gang) claim(kept plan.Kept) plan.Claim {
 	c := plan.ClaimOf(g.run)
-	c.Kept = kept
+	c.Kept, c.Most = kept, g.check.upTo
 	if at, ok := g.startedAt(); ok {
 		c.Until = g.run.Spec.Until(at)
 	}

@@ -8,9 +8,13 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
-// holding returns the GPUs that a member holds.
+// holding returns what a member holds: a spare as much as a rank.
 func (g *gang) holding(m *member) resolver.Holding {
-	return resolver.Holding{Node: m.node, GPUs: g.demand.GPUsPerPod}
+	held := resolver.Holding{Node: m.node, GPUs: g.demand.GPUsPerPod, Beside: m.beside}
+	if m.part.Spare {
+		held.Beside = g.demand.Beside
+	}
+	return held
 }
 
 // placesOf returns what a gang has been given and nothing else says yet.

@@ -57,7 +57,7 @@ func (e *grower) earmark(fork *plan.Fork, g *gang, places []plan.Assignment, now
 	for i, a := range places {
 		m := &member{gang: g, part: a.Part, payer: payer{a.Payer, a.Relation}}
 		fork.Open(fmt.Sprintf("growth/%s/%d", g.run.UID, i), e.seats.chargeOf(m, now))
-		fork.Take(a.Node, g.full.GPUsPerPod)
+		fork.Take(a.Node, g.full.GPUsPerPod, g.full.Beside)
 	}
 }
 
@@ -116,7 +116,7 @@ func (e *grower) steady(g *gang) bool {
 func (e *grower) regard(g *gang, grew int32, edited bool) {
 	to := g.growing()
 	if edited {
-		g.growth.looked, g.growth.rest = 0, time.Time{}
+		g.growth.looked, g.growth.rest, g.growth.fails = 0, time.Time{}, 0
 	}
 	if to != grew && to > 0 {
 		g.growth.to, g.committed = 0, false
@@ -125,6 +125,9 @@ func (e *grower) regard(g *gang, grew int32, edited bool) {
 		return
 	}
 	g.growth.failed = g.started() && g.settled().GPUs() < int(grew)
+	if !g.growth.failed {
+		g.growth.fails = 0
+	}
 	clear(g.excluded) // it may go there by the time at which it grows again
 	if g.refusal != nil && g.refusal.Grow {
 		g.refusal, g.woken = nil, false
@@ -135,10 +138,12 @@ func (e *grower) regard(g *gang, grew int32, edited bool) {
 	}
 }
 
-// growthRest is how long a gang that could not grow is left alone, and growthTries how many gangs are tried each time:
-// there may be thousands that would like to grow.
+// growthRest is how long a gang that could not grow is left alone, twice as long, mostRests times, each time that a
+// cohort is given up: other rules may keep it from every node. growthTries is how many gangs are tried each time: there
+// may be thousands that would like to grow.
 const (
 	growthRest  = 30 * time.Second
+	mostRests   = 6
 	growthTries = 32
 )
 
@@ -162,7 +167,8 @@ func (e *grower) grow(now time.Time) bool {
 		was := g.growth.to
 		g.growth.to = 0
 		if g.growth.failed {
-			g.growth.failed, g.growth.rest = false, now.Add(growthRest)
+			g.growth.failed, g.growth.rest = false, now.Add(growthRest<<min(g.growth.fails, mostRests))
+			g.growth.fails++
 		}
 		to := g.growing()
 		switch {

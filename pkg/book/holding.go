@@ -4,6 +4,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
 // holding is what one pod takes from a node, and who says so. The GPUs are free again once nobody does: a planned pod
@@ -11,8 +14,12 @@ import (
 type holding struct {
 	node string
 	gpus int
+	// beside is what it holds beside its GPUs.
+	beside *topology.Amounts
 	// planned by a gang's plan; leased: in the ledger; bound: the pod is there; vacant: kept for the pod's replacement.
 	planned, leased, bound, vacant bool
+	// asks says that other rules are asked about the rank that is to take a spare's place: it stands by until they accept.
+	asks bool
 	// writing is the Run for which it is perhaps in the ledger.
 	writing types.UID
 	// spare says that it is a spare's, and shard an opportunistic Run's: others run on the one, and are not kept from the
@@ -40,5 +47,35 @@ func (h *holding) claimed() bool {
 	return h.planned || h.writing != "" || h.leased || h.bound || h.vacant
 }
 
-// idles reports whether nothing runs on what a spare holds. That ends when a rank is to take its place.
-func (h *holding) idles() bool { return h.spare && !h.vacant }
+// idles reports whether nothing runs on what a spare holds. That ends when a rank is to take its place, and other rules
+// accept it there.
+func (h *holding) idles() bool { return h.spare && (!h.vacant || h.asks) }
+
+// all returns what it holds.
+func (h *holding) all() resolver.Holding {
+	return resolver.Holding{Node: h.node, GPUs: h.gpus, Beside: h.beside}
+}
+
+// bystander is a pod that holds no GPUs, and something else of its node.
+type bystander struct {
+	node   string
+	beside *topology.Amounts
+}
+
+// idlers are the spares that stand by, by node.
+type idlers map[string]map[types.UID]bool
+
+// note notes whether a spare stands by on a node.
+func (i idlers) note(node string, spare types.UID, stands bool) {
+	if stands && i[node] == nil {
+		i[node] = map[types.UID]bool{}
+	}
+	if stands {
+		i[node][spare] = true
+	} else {
+		delete(i[node], spare)
+	}
+	if len(i[node]) == 0 {
+		delete(i, node)
+	}
+}

@@ -43,9 +43,13 @@ func (f *horizon) future(g *gang, pod *corev1.Pod, now time.Time) (forecast.Stat
 	ask := forecast.Ask{Demand: least, Claim: g.claim(nil), Missing: least.Within(missing),
 		Excluded: f.nodes.rejected(g, pod)}
 	state := f.stateFor(g, now)
-	if !g.activating() && f.rebuffs.rebuffed(g, now) != nil {
+	if g.activating() {
+		return state, ask, refusal
+	}
+	if g.check.rests || f.rebuffs.rebuffed(g, now) != nil {
 		state.Candidates, state.Loans = nobody, nil
 	}
+	ask.Excluded, ask.Claim.Most = g.check.without(ask.Excluded), g.check.mostThen()
 	return state, ask, refusal
 }
 

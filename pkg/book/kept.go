@@ -42,7 +42,7 @@ func (k *keptRooms) keepFor(g *gang, places []resolver.Holding, until time.Time)
 			continue
 		}
 		uid := types.UID(fmt.Sprintf("room/%s/%d", g.run.UID, i))
-		k.seats.hold(uid, p.Node, p.GPUs, func(h *holding) { h.vacant = true })
+		k.seats.hold(uid, p.Node, p.GPUs, func(h *holding) { h.vacant, h.beside = true, p.Beside })
 		g.room.held = append(g.room.held, uid)
 		g.room.gpus += p.GPUs
 	}
@@ -66,7 +66,8 @@ func (k *keptRooms) lend(g *gang) (back func()) {
 	}
 	g.lent = plan.NewFork(k.fleet, k.accounts)
 	for _, uid := range g.room.held {
-		g.lent.Give(k.seats.held[uid].node, k.seats.held[uid].gpus)
+		h := k.seats.held[uid]
+		g.lent.Give(h.node, h.gpus, h.beside)
 	}
 	for i := range g.requeue.places {
 		if p := &g.requeue.places[i]; p.kept {
@@ -86,7 +87,9 @@ func (k *keptRooms) lendPlace(g *gang, p *place) {
 	if charge, ok := g.lent.Void(charged(p.pod)); ok {
 		p.charge = charge
 	}
-	g.lent.Give(p.node, p.gpus)
+	if h := k.seats.held[p.pod]; h != nil {
+		g.lent.Give(p.node, p.gpus, h.beside)
+	}
 	if p.index != anyRank && p.charge.GPUs > 0 {
 		g.keptBy(p.index, p.charge)
 	}
@@ -194,7 +197,7 @@ func (k *keptRooms) keepAgain(g *gang) {
 		}
 		p.kept = true
 		if p.gpus > 0 {
-			k.seats.hold(p.pod, p.node, p.gpus, func(h *holding) { h.vacant = true })
+			k.seats.hold(p.pod, p.node, p.gpus, func(h *holding) { h.vacant, h.beside = true, g.full.Beside })
 		}
 		if _, paid := k.accounts.Charge(charged(p.pod)); p.charge.GPUs > 0 && !paid {
 			k.accounts.Open(charged(p.pod), p.charge)

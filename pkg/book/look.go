@@ -1,6 +1,8 @@
 package book
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -28,6 +30,28 @@ func (o *observer) lookAtNode(l *Look, g *gang, name string) {
 func (o *observer) lookAtShard(l *Look, pod types.UID) {
 	if reason, told := o.places.reclaimed[pod]; told {
 		l.Told[pod] = reason
+	}
+}
+
+// lookAtSeat notes whether a rank that records a spare can have its place. One that the book has not seen yet is as one
+// about which other rules are being asked.
+func (o *observer) lookAtSeat(l *Look, g *gang, pod *corev1.Pod) {
+	r, ok := rank.ReplacementOf(pod)
+	if !ok || r.SpareUID == "" || pod.Spec.NodeName != "" {
+		return
+	}
+	m := o.places.roster.members[pod.UID]
+	if m == nil {
+		l.Unseated[r.SpareUID] = false
+		return
+	}
+	at := slices.IndexFunc(g.vacant, func(v vacancy) bool { return v.seat() && v.pod == r.SpareUID })
+	switch {
+	case m.stage != unplaced && m.node == r.Node:
+	case m.stage != unplaced, at < 0:
+		l.Unseated[r.SpareUID] = true
+	case g.vacant[at].asks:
+		l.Unseated[r.SpareUID] = false
 	}
 }
 
@@ -73,6 +97,9 @@ type Look struct {
 	// are those whose Runs run while the Runs that were cut for them still hold something.
 	Commitments map[types.UID]string
 	Awaited     map[types.UID]bool
+	// Unseated are the spares whose places the ranks that record them do not have: true if they cannot have them, false
+	// while other scheduling rules are being asked.
+	Unseated map[types.UID]bool
 }
 
 // NodeState is how a node is.

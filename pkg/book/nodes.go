@@ -1,6 +1,7 @@
 package book
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,12 +20,17 @@ type nodeTable struct {
 	args     *config.Args
 	fleet    *topology.Fleet
 
+	kinds    kinds
 	byName   map[string]*corev1.Node
-	sizes    map[string]map[int]int // GPUs per node by flavor: how many nodes of each size
-	tainted  map[string]*corev1.Node
-	losing   map[string]bool   // nodes whose loss is being recorded
-	strayed  map[string]string // the former domains of nodes that are left out
-	heldBack map[string]bool   // nodes with signs of loss that are not taken for lost, since too many show one
+	ofFlavor map[string]map[string]*corev1.Node // by flavor and name
+	sizes    map[string]map[int]int             // GPUs per node by flavor: how many nodes of each size
+	tainted  map[string]map[string]*corev1.Node // by flavor and name
+	losing   map[string]bool                    // nodes whose loss is being recorded
+	strayed  map[string]string                  // the former domains of nodes that are left out
+	// heldBack are the nodes with signs of loss that are not taken for lost, since too many show one.
+	heldBack map[string]bool
+	// asks says that other scheduling rules are asked about what is decided.
+	asks bool
 }
 
 func (t *nodeTable) flavorOf(node *corev1.Node) string {
@@ -110,7 +116,7 @@ func (t *nodeTable) serves(node *corev1.Node) bool {
 // inFleet returns what the packer is to know of a node.
 func (t *nodeTable) inFleet(node *corev1.Node) topology.Node {
 	return topology.Node{Name: node.Name, Labels: node.Labels, Flavor: t.flavorOf(node), GPUs: t.gpusOf(node),
-		Unschedulable: !t.serves(node)}
+		Beside: t.kinds.besideOn(node), Unschedulable: !t.serves(node)}
 }
 
 func (t *nodeTable) forgetNode(name string) {
@@ -118,12 +124,40 @@ func (t *nodeTable) forgetNode(name string) {
 	if old == nil {
 		return
 	}
+	flavor := t.flavorOf(old)
 	if gpus := t.gpusOf(old); gpus > 0 {
-		t.sizes[t.flavorOf(old)][gpus]--
+		t.sizes[flavor][gpus]--
 	}
 	delete(t.byName, name)
 	t.accounts.DeleteNode(name)
-	delete(t.tainted, name)
+	delete(t.tainted[flavor], name)
+	delete(t.ofFlavor[flavor], name)
+}
+
+// noteNode knows a node from now on.
+func (t *nodeTable) noteNode(node *corev1.Node) {
+	flavor, gpus := t.flavorOf(node), t.gpusOf(node)
+	t.byName[node.Name] = node
+	if t.ofFlavor[flavor] == nil {
+		t.ofFlavor[flavor], t.tainted[flavor] = map[string]*corev1.Node{}, map[string]*corev1.Node{}
+		t.sizes[flavor] = map[int]int{}
+	}
+	t.ofFlavor[flavor][node.Name] = node
+	if gpus > 0 {
+		t.sizes[flavor][gpus]++
+	}
+	if slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return blocksScheduling(&taint) }) {
+		t.tainted[flavor][node.Name] = node
+	}
+}
+
+// noteBeat knows a node of which nothing has changed that decisions read.
+func (t *nodeTable) noteBeat(node *corev1.Node) {
+	flavor := t.flavorOf(node)
+	t.byName[node.Name], t.ofFlavor[flavor][node.Name] = node, node
+	if t.tainted[flavor][node.Name] != nil {
+		t.tainted[flavor][node.Name] = node
+	}
 }
 
 // lostRanks returns the ranks of a running gang that have no place since a node was lost with the last one that they
@@ -147,4 +181,8 @@ func (t *nodeTable) lostRanks(g *gang) map[int]string {
 		out[index] = last.node
 	}
 	return out
+}
+
+func blocksScheduling(taint *corev1.Taint) bool {
+	return taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
 }

@@ -103,12 +103,15 @@ func (p *placement) claimSeat(m *member) {
 		return // the record is of no use any more, or a shard stays that does not go
 	}
 	p.seats.vacate(g, func(v *vacancy) bool { return v.seat() && v.index == m.part.Index })
+	asks := p.nodes.asks && asksBeyond(m.pod)
 	p.seats.hold(r.SpareUID, r.Node, g.demand.GPUsPerPod, func(h *holding) {
-		h.vacant, h.spare, h.run = true, true, g.run.UID
+		h.vacant, h.asks, h.spare, h.run = true, asks, true, g.run.UID
 	})
 	g.vacant = append(g.vacant, vacancy{pod: r.SpareUID, index: m.part.Index, node: r.Node,
-		payer: g.paysForSeat(m.part, r, spare)})
-	p.reclaim(r.Node, rqv1.ClosedReclaimedBySpare, nil) // they leave while the ledger follows
+		payer: g.paysForSeat(m.part, r, spare), asks: asks})
+	if !asks {
+		p.reclaim(r.Node, rqv1.ClosedReclaimedBySpare, nil) // they leave while the ledger follows
+	}
 }
 
 // claimSeats has all ranks whose records name spares claim their rooms, those of older Runs first.
@@ -130,12 +133,34 @@ func (p *placement) claimSeats() {
 }
 
 // reclaim has shards leave a node until others have what they have been given there. A gang that is given waits for all
-// that leave; it may be nil. The youngest shards go, and one that has no Lease yet leaves at once.
+// that leave; it may be nil. One that has no Lease yet leaves at once.
 func (p *placement) reclaim(node string, reason rqv1.ClosureReason, g *gang) {
-	over := p.seats.shardGPUs(node) - p.seats.roomFor(node)
-	if over <= 0 {
+	if !p.overfull(node) {
 		return
 	}
+	pods := slices.Sorted(maps.Keys(p.seats.shards[node]))
+	for _, pod := range p.goingFrom(node) {
+		p.evict(p.roster.members[pod], reason)
+	}
+	if g == nil || !p.overfull(node) {
+		return
+	}
+	for _, pod := range pods {
+		if h := p.seats.held[pod]; h != nil && p.givesWay(pod) {
+			p.seats.await(pod, g)
+		}
+	}
+}
+
+// overfull reports whether the shards on a node hold more than there is for them.
+func (p *placement) overfull(node string) bool {
+	return p.seats.shardGPUs(node) > p.seats.roomFor(node) ||
+		p.seats.crowded(node, slices.Collect(maps.Keys(p.seats.shards[node])))
+}
+
+// goingFrom returns the shards that are to leave a node beside those that are on their way out: the youngest.
+func (p *placement) goingFrom(node string) []types.UID {
+	over := p.seats.shardGPUs(node) - p.seats.roomFor(node)
 	pods := slices.Sorted(maps.Keys(p.seats.shards[node]))
 	shards := make([]plan.Shard, len(pods))
 	for i, pod := range pods {
@@ -144,17 +169,26 @@ func (p *placement) reclaim(node string, reason rqv1.ClosureReason, g *gang) {
 			shards[i].Key, shards[i].Since = keyOf(m.pod).String(), p.seats.heldSince(m)
 		}
 	}
-	for _, i := range plan.Reclaim(shards, over) {
-		p.evict(p.roster.members[pods[i]], reason)
+	going := plan.Reclaim(shards, over)
+	for ; p.seats.crowded(node, p.remaining(pods, going)) && over < p.seats.shardGPUs(node); over++ {
+		going = plan.Reclaim(shards, over+1)
 	}
-	if p.seats.shardGPUs(node) <= p.seats.roomFor(node) || g == nil {
-		return
+	out := make([]types.UID, len(going))
+	for i, at := range going {
+		out[i] = pods[at]
 	}
-	for _, pod := range pods {
-		if h := p.seats.held[pod]; h != nil && p.givesWay(pod) {
-			p.seats.await(pod, g)
+	return out
+}
+
+// remaining returns those of a node's shards that are neither going, given as indexes, nor on their way out.
+func (p *placement) remaining(shards []types.UID, going []int) []types.UID {
+	var out []types.UID
+	for i, pod := range shards {
+		if !slices.Contains(going, i) && !p.givesWay(pod) {
+			out = append(out, pod)
 		}
 	}
+	return out
 }
 
 // evict has a shard leave its node.

@@ -13,7 +13,9 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
-func (v *activations) makePromise(g *gang, pod *corev1.Pod, now time.Time) {
+// makePromise works out when a gang starts that was refused. Who is cut for it is decided in its leader's cycle alone:
+// other scheduling rules can be asked about it then.
+func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time.Time) {
 	defer v.kept.lend(g)()
 	switch {
 	case g.activation != nil:
@@ -27,20 +29,26 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, now time.Time) {
 		g.since = now
 	}
 	g.looked, g.seen, g.woken = now, v.waiting.epoch, false
+	v.waiting.forgive(g, now)
 	var p *forecast.Promise
 	state, ask, refusal := v.future.future(g, pod, now)
 	if refusal == nil {
 		p, refusal = v.future.earliest(state, &ask)
 	}
 	if p == nil && refusal != nil && refusal.Reason == g.refusal.Reason {
-		refusal.Without(g.refusal.Rejected)
+		refusal.Without(v.future.rejection(g, pod, state, ask))
 		if !refusal.SameAs(g.refusal) {
 			g.refusal = refusal
+			v.mail.reconcile(keyOf(g.run), lane.Date)
 		}
 	}
 	v.rebuffs.tellRebuff(g, now)
 	if p != nil && p.Returns() && g.promise != nil && g.promise.Returns() && !g.promise.At.After(now) {
 		p.At = g.promise.At // it has come, and stays
+	}
+	if due(p, now) && v.nodes.asks && !cycle && v.agenda.committedTo(g) && !g.unpaid {
+		v.waiting.wake(g)
+		return
 	}
 	p, done := v.takeBack(g, pod, p, &state, ask, now)
 	if !done {
@@ -194,7 +202,8 @@ func (v *activations) recorded(g *gang) *forecast.Promise {
 	for _, name := range spec.IntendedSlice.Nodes {
 		if node := v.nodes.byName[name]; node != nil && left > 0 {
 			gpus := min(left, v.nodes.gpusOf(node)/least.GPUsPerPod*least.GPUsPerPod)
-			p.Nodes = append(p.Nodes, resolver.Holding{Node: name, GPUs: gpus})
+			p.Nodes = append(p.Nodes, resolver.Holding{Node: name, GPUs: gpus,
+				Beside: least.Beside.Times(gpus / least.GPUsPerPod)})
 			left -= gpus
 		}
 	}

@@ -86,8 +86,9 @@ type growth struct {
 	// worth another look.
 	looked int64
 	rest   time.Time
-	// failed says that a cohort was given up since the gang was last looked at.
+	// failed says that a cohort was given up since the gang was last looked at, and fails is how many were in a row.
 	failed bool
+	fails  int
 }
 
 // restraint is until when a gang's activation is held back, and a sentence that says why.

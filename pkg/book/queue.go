@@ -51,7 +51,7 @@ func (b *Book) gate(m *member) (string, *plan.Refusal) {
 		return state.holdsBack(), nil
 	case m.gang.leader() != m:
 		return waitsForPlan, nil
-	case m.part.Spare:
+	case m.part.Spare, m.gang.asksForSeats():
 		return "", nil
 	}
 	return "", b.seats.stillLeased(m.gang)
@@ -180,6 +180,7 @@ func (b *Book) Retry(run types.NamespacedName) {
 	defer b.mu.Unlock()
 	if g := b.roster.gangs[b.roster.runs[run]]; g != nil && g.refusal != nil && g.refusal.Passes() && !g.woken {
 		clear(g.excluded)
+		g.check.upTo = nil
 		b.waiting.wake(g)
 	}
 }

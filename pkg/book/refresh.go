@@ -121,7 +121,7 @@ func (v *activations) refresh(run types.UID, now time.Time) {
 		return
 	}
 	if pod := g.sample(); pod != nil {
-		v.makePromise(g, pod, now)
+		v.makePromise(g, pod, false, now)
 	}
 	g.looked, g.seen = now, v.waiting.epoch // also where nothing was to be worked out
 }

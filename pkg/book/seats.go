@@ -13,6 +13,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
@@ -35,6 +36,9 @@ type seating struct {
 	beside    beside
 	shards    map[string]map[types.UID]int // the GPUs of shards by node and pod
 	standby   map[string]int               // the GPUs by node of spares that stand by: nothing else runs on those
+	idlers    idlers                       // those spares
+	// bystanders are the pods that hold no GPUs.
+	bystanders map[types.UID]bystander
 }
 
 // hold changes the holding of a pod and keeps the fleet's counters in step.
@@ -49,6 +53,7 @@ func (s *seating) hold(pod types.UID, node string, gpus int, change func(h *hold
 		if node != "" {
 			h.node, h.gpus = node, gpus
 		}
+		h.beside = s.besideOf(pod, h)
 		s.held[pod] = h
 	} else {
 		delete(s.held, pod)
@@ -62,11 +67,15 @@ func (s *seating) hold(pod types.UID, node string, gpus int, change func(h *hold
 		s.roster.countLease(h.writing, 1)
 		s.roster.countLease(before.writing, -1)
 	}
-	if before.node == h.node && before.gpus == h.gpus && before.idles() == h.idles() && before.shard == h.shard {
+	if before.node == h.node && before.gpus == h.gpus && before.beside == h.beside &&
+		before.idles() == h.idles() && before.shard == h.shard {
 		return
 	}
 	s.occupy(&before, pod, -before.gpus)
 	s.occupy(h, pod, h.gpus)
+	if before.claimed() && before.gpus <= h.gpus && before.beside != h.beside {
+		s.waiting.eased(s.nodes.nodeFlavor(before.node)) // it may hold less now
+	}
 	if before.gpus > h.gpus && !h.shard {
 		s.waiting.wakeRoom(s.nodes.nodeFlavor(before.node))
 		if !before.spare && (before.bound || before.leased) {
@@ -95,11 +104,12 @@ func (s *seating) occupy(h *holding, pod types.UID, gpus int) {
 	}
 	if h.idles() {
 		s.standby[node] += gpus
+		s.idlers.note(node, pod, gpus > 0)
 		if s.standby[node] == 0 {
 			delete(s.standby, node)
 		}
 	}
-	s.fleet.Take(node, gpus)
+	s.fleet.Hold(node, gpus, h.beside)
 }
 
 // holdsBeside keeps what a pod holds beside its GPUs in step with its holding. A spare's is what its Run's ranks ask
@@ -122,10 +132,10 @@ func (s *seating) besides(g *gang) amounts {
 	if i := slices.IndexFunc(g.active.members, func(m *member) bool { return m != nil }); i >= 0 {
 		pod = g.active.members[i].pod
 	}
-	return s.asks(pod)
+	return s.requestsOf(pod)
 }
 
-func (s *seating) asks(pod *corev1.Pod) amounts {
+func (s *seating) requestsOf(pod *corev1.Pod) amounts {
 	out := amounts{}
 	for resource, quantity := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
 		n := quantity.Value()
@@ -187,7 +197,7 @@ func (s *seating) vacate(g *gang, unwanted func(*vacancy) bool) {
 		if charge, ok := s.accounts.Void(charged(v.pod)); ok {
 			s.waiting.wakeBudget(charge.Payer.Budget)
 		}
-		s.hold(v.pod, "", 0, func(h *holding) { h.vacant = false })
+		s.hold(v.pod, "", 0, func(h *holding) { h.vacant, h.asks = false, false })
 		return true
 	})
 }
@@ -200,7 +210,7 @@ func (s *seating) vacateAll(g *gang) { s.vacate(g, func(*vacancy) bool { return 
 func (s *seating) leaveSeat(m *member) {
 	s.vacate(m.gang, func(v *vacancy) bool {
 		spare := s.roster.members[v.pod]
-		return !m.part.Spare && v.seat() && v.index == m.part.Index && spare != nil && !spare.leaving
+		return !m.part.Spare && v.seat() && v.index == m.part.Index && (v.asks || spare != nil && !spare.leaving)
 	})
 }
 
@@ -362,7 +372,7 @@ func (s *seating) besideShards(flavor string, found []plan.Assignment,
 	defer fork.Revert()
 	for node := range s.shards {
 		if gpus := s.shardGPUs(node) - s.standby[node]; gpus > 0 && s.nodes.nodeFlavor(node) == flavor {
-			fork.Take(node, gpus)
+			fork.Take(node, gpus, nil)
 		}
 	}
 	other, refusal := again()
@@ -370,4 +380,13 @@ func (s *seating) besideShards(flavor string, found []plan.Assignment,
 		return found
 	}
 	return other
+}
+
+// heldBy returns what a Lease's pod holds.
+func (s *seating) heldBy(l *lease) resolver.Holding {
+	held := resolver.Holding{Node: l.node, GPUs: l.charge.GPUs}
+	if h := s.held[l.pod]; h != nil {
+		held.Beside = h.beside
+	}
+	return held
 }

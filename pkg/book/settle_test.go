@@ -28,7 +28,12 @@ func (w *world) settle() {
 		}
 		w.Pass(gangDeadline + 2*time.Second)
 	}
-	w.t.Fatalf("the cluster does not come to rest")
+	story := ""
+	for _, name := range slices.Sorted(maps.Keys(w.Runs)) {
+		story += fmt.Sprintf("%s: %s: %v\n%s", name, w.Runs[name].Status.Message, w.Book.Refusal(w.Runs[name].UID),
+			w.describe(name))
+	}
+	w.t.Fatalf("the cluster does not come to rest:\n%s", story)
 }
 
 // round lets everybody do their work once.

@@ -26,14 +26,15 @@ func (z *shaper) reshape(g *gang) {
 	if g.run == nil {
 		return
 	}
-	gpus := z.nodes.podGPUs(podOf(g.run))
+	gpus, beside := z.nodes.podGPUs(podOf(g.run)), z.nodes.kinds.besideGPUs(podOf(g.run))
 	if i := slices.IndexFunc(g.active.members, func(m *member) bool { return m != nil }); i >= 0 {
-		gpus = z.nodes.podGPUs(g.active.members[i].pod)
+		gpus, beside = z.nodes.podGPUs(g.active.members[i].pod), g.active.members[i].beside
 	} else if g.spares.present > 0 {
 		gpus = cmp.Or(g.full.GPUsPerPod, gpus)
 	}
 	was := g.shape
 	g.full, g.shape = plan.DemandOf(&g.run.Spec, gpus, z.nodes.largestNode(g.run.Spec.Resources.GPUType))
+	g.full.Beside = beside
 	if all := z.nodes.gpusOfAll(g.full.Flavor); g.shape == nil && g.active.present == 0 && all == 0 {
 		g.shape = plan.UnknownType(g.full.Least())
 	} else if g.shape == nil && g.active.present == 0 && g.full.Least().HeldGPUs() > all {
@@ -104,7 +105,7 @@ func (z *shaper) join(g *gang, part rank.Part, pod *corev1.Pod) *member {
 	if old := s.members[part.Index]; old != nil {
 		z.places.drop(old)
 	}
-	m := &member{gang: g, part: part, pod: pod}
+	m := &member{gang: g, part: part, pod: pod, beside: z.nodes.kinds.besideGPUs(pod)}
 	s.members[part.Index] = m
 	s.count(m, +1)
 	s.lowest = min(s.lowest, part.Index)

@@ -84,6 +84,11 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 			return g.notYet("waiting for the Run's other pods to be created")
 		}
 	}
+	x.places.claimAgain(g)
+	if g.asksForSeats() {
+		g.check.ask(nil)
+		return g.notYet("other scheduling rules are asked about the places of its spares")
+	}
 	missing, refusal := x.seats.missingOf(g)
 	if refusal != nil {
 		return refusal
@@ -108,6 +113,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	if refusal != nil {
 		x.nodes.blame(g, pod, refusal, func(rejected func(string) bool) bool {
 			d := g.full.At(least)
+			d.Beside, claim.Most = nil, nil
 			_, short := plan.Gang(x.fleet, x.accounts, d, claim, d.Within(missing), rejected, now)
 			return short == nil
 		})
@@ -125,6 +131,9 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	x.places.assume(g, slices.Concat(seated, assignments), now)
 	x.seats.sit(g, seated)
 	g.narrower = 0
+	if x.nodes.asks && len(assignments) > 0 && asksBeyond(pod) {
+		g.check.ask(nil)
+	}
 	return nil
 }
 
@@ -156,7 +165,9 @@ func (x *starter) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refu
 			refusal = short
 			refusal.Spare = true
 			x.nodes.blame(g, pod, refusal, func(rejected func(string) bool) bool {
-				_, short := plan.Gang(x.fleet, x.accounts, g.demand, g.claim(nil), missing, rejected, now)
+				d, claim := g.demand, g.claim(nil)
+				d.Beside, claim.Most = nil, nil
+				_, short := plan.Gang(x.fleet, x.accounts, d, claim, missing, rejected, now)
 				return short == nil
 			})
 		}
@@ -238,7 +249,8 @@ func (x *starter) fitsWithout(g *gang, d plan.Demand, missing []plan.Missing, re
 	defer fork.Revert()
 	for m := range g.all() {
 		if m.placed() && !d.Has(m.part) {
-			fork.Give(m.node, g.demand.GPUsPerPod)
+			held := g.holding(m)
+			fork.Give(held.Node, held.GPUs, held.Beside)
 		}
 	}
 	claim := g.claim(g.keptFor(missing))

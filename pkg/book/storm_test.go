@@ -126,6 +126,7 @@ func TestStorms(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		s := newStorm(w)
+		w.asks(rapid.Bool().Draw(t, "rules are asked"))
 		for i := range rapid.IntRange(2, 5).Draw(t, "nodes") {
 			w.addNode(fmt.Sprintf("n%d", i), fmt.Sprintf("d%d", i/2))
 		}
@@ -250,6 +251,22 @@ func (s *storm) wildActions() map[string]func(*rapid.T) {
 				s.disturb()
 			}
 		},
+		"delete pod while rules are asked": func(t *rapid.T) {
+			s.Meanwhile = func() {
+				if uid, ok := pick(t, "pod", s.SortedPods()); ok {
+					s.DeletePod(uid)
+					s.disturb()
+				}
+			}
+		},
+		"lose node while rules are asked": func(t *rapid.T) {
+			s.Meanwhile = func() {
+				if name, ok := pick(t, "node", slices.Sorted(maps.Keys(s.Nodes))); ok {
+					s.Lose(name)
+					s.disturb()
+				}
+			}
+		},
 		"delete run": func(t *rapid.T) {
 			if name, ok := pick(t, "run", slices.Sorted(maps.Keys(s.Runs))); ok {
 				s.DeleteRun(name)
@@ -285,7 +302,8 @@ func (s *storm) wildActions() map[string]func(*rapid.T) {
 				s.disturb()
 			}
 		},
-		"budget": func(t *rapid.T) { s.budgetAny(t, rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name")) },
-		"clock":  s.jump,
+		"bystander": s.bystandAny,
+		"budget":    func(t *rapid.T) { s.budgetAny(t, rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name")) },
+		"clock":     s.jump,
 	}
 }

@@ -88,13 +88,19 @@ func (s *storm) work() {
 		s.judge()
 		s.EndPods()
 		s.check()
-		now := fmt.Sprint(s.fingerprint(), s.writes, s.Ends.Len(), s.dates(), s.refusals(), s.widths())
+		s.Book.Fill(s.Now) // nobody may be in the way of shards any more
+		now := fmt.Sprint(s.fingerprint(), s.assigned(), s.writes, s.Ends.Len(), s.dates(), s.refusals(), s.widths())
 		if now == last && !s.queued() {
 			return
 		}
 		last = now
 	}
 	s.t.Fatalf("the cluster does not come to rest:\n%s", s.story())
+}
+
+// assigned returns the pods that have nodes.
+func (s *storm) assigned() []types.UID {
+	return slices.DeleteFunc(s.SortedPods(), func(uid types.UID) bool { return s.Book.Assigned(uid) == "" })
 }
 
 // dates tells when Runs are promised a start.

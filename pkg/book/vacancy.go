@@ -17,6 +17,8 @@ type vacancy struct {
 	// node and payer are what the rank gets with the room of a spare; empty for other rooms.
 	node  string
 	payer payer
+	// asks says that other scheduling rules are asked about the rank there before its spare gives way.
+	asks bool
 }
 
 // seat reports whether the room is a spare's, that one rank takes over as it is.

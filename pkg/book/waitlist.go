@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
@@ -92,6 +93,15 @@ func (w *waitlist) wakeRoom(flavor string) {
 // noteLeft notes that a pod has left a node, for the gangs that the node turned down.
 func (w *waitlist) noteLeft(node string) { w.leftAt[node] = w.epoch }
 
+// eased notes that pods hold less beside GPUs of a node of a flavor, for the gangs that were refused for want of it.
+func (w *waitlist) eased(flavor string) {
+	if slices.ContainsFunc(w.gangs, func(g *gang) bool {
+		return g.full.Flavor == flavor && g.refusal != nil && g.refusal.Rejected != nil
+	}) {
+		w.wakeRoom(flavor)
+	}
+}
+
 // wakeNodes notes that the nodes of a flavor have changed, also for the gangs that fitted none of them.
 func (w *waitlist) wakeNodes(flavor string) {
 	w.wakeRoom(flavor)
@@ -150,6 +160,7 @@ func (w *waitlist) improved(g *gang, free int) bool {
 // retry.
 func (w *waitlist) pardon(g *gang) {
 	all := w.nodes[g.full.Flavor] > g.tried
+	maps.DeleteFunc(g.check.upTo, func(node string, _ int) bool { return all || w.leftAt[node] > g.tried })
 	maps.DeleteFunc(g.excluded, func(node, why string) bool {
 		return all || w.leftAt[node] > g.tried || strings.Contains(why, w.args.GPUResource)
 	})
@@ -249,5 +260,18 @@ func (w *waitlist) gone(h *holding) {
 func (w *waitlist) again(g *gang) {
 	if g.complete() && !g.started() && !g.woken && g.leader() != nil {
 		w.wake(g)
+	}
+}
+
+// forgive forgets which nodes stood in the way of a cut once that is long enough ago or the nodes have changed.
+func (v *waitlist) forgive(g *gang, now time.Time) {
+	c := &g.check
+	changed := c.seen != v.nodes[g.full.Flavor]
+	if len(c.shunned) == 0 && !c.rests || !changed && now.Before(c.until) {
+		return
+	}
+	c.shunned, c.mostCut, c.rests, c.until = nil, nil, false, time.Time{}
+	if changed {
+		c.tries = 0
 	}
 }

@@ -37,6 +37,14 @@ func (q *trials) tryOut(run *rqv1.Run, now time.Time) ([]plan.Assignment, *gang,
 	}
 	width, places, refusal := g.full.Widest(g.full.LeastPods, g.full.Pods(), fits)
 	g.demand = g.full.At(width)
+	if refusal != nil {
+		q.nodes.blame(g, podOf(run), refusal, func(rejected func(string) bool) bool {
+			d := g.full.Least()
+			d.Beside = nil
+			_, short := plan.Gang(q.fleet, q.accounts, d, claim, everyPod(d), rejected, now)
+			return short == nil
+		})
+	}
 	return places, g, refusal
 }
 
@@ -45,6 +53,7 @@ func (q *trials) newcomer(run *rqv1.Run, now time.Time) *gang {
 	g := &gang{run: run, excluded: map[string]string{}, prospect: prospect{since: now}}
 	g.full, g.shape = plan.DemandOf(&run.Spec, q.nodes.podGPUs(podOf(run)),
 		q.nodes.largestNode(run.Spec.Resources.GPUType))
+	g.full.Beside = q.nodes.kinds.besideGPUs(podOf(run))
 	g.demand = g.full
 	return g
 }
@@ -127,6 +136,8 @@ type Outlook struct {
 	Promise *forecast.Promise
 	// Changes to the Run would make it start now, each by itself.
 	Changes []Change
+	// NotAsked are the scheduling rules that its pods use and that nobody has been asked about.
+	NotAsked []string
 }
 
 // Change is a change to a Run that would make it start now.

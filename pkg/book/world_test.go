@@ -116,8 +116,10 @@ func (w *world) addNode(name, domain string) {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 			"region": "r", "cluster": "c", "fabric.domain": domain, "gpu.flavor": flavor,
 		}},
-		Status: corev1.NodeStatus{
-			Allocatable: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(gpusPerNode, resource.DecimalSI)}},
+		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
+			"nvidia.com/gpu": *resource.NewQuantity(gpusPerNode, resource.DecimalSI),
+			"cpu":            resource.MustParse("16"), "memory": resource.MustParse("64Gi"),
+		}},
 	})
 	w.Revive(name)
 }

@@ -237,7 +237,7 @@ func (t *timeline) cuttingIn(p *Promise, slice Slice, attempt *plan.Attempt, ten
 		}
 		p.Slice = slice
 		p.Remedies = resolver.Remedies(slice.Deficit, candidates)
-		p.record(assignments, t.ask.Demand.GPUsPerPod)
+		p.record(assignments, &t.ask.Demand)
 		return true
 	}
 }
@@ -257,7 +257,7 @@ func (t *timeline) known(n int) *Promise {
 	e := t.events[n-1]
 	p := &Promise{At: e.at, Confidence: rqv1.ConfidenceKnownRelease}
 	assignments, _ := t.attempt(e.at).Place(t.s.Fleet)
-	p.record(assignments, t.ask.Demand.GPUsPerPod)
+	p.record(assignments, &t.ask.Demand)
 	t.seek(0)
 	p.Slice = t.sliceOf(domainsOf(assignments), t.attempt(t.s.Now))
 	switch until := e.at.UTC().Format(time.RFC3339); {

@@ -30,17 +30,17 @@ type feasibility struct {
 	attempt *plan.Attempt
 }
 
-// Free marks held GPUs as free.
+// Free marks what is held as free.
 func (w feasibility) Free(holds []resolver.Holding) {
 	for _, h := range holds {
-		w.fleet.Give(h.Node, h.GPUs)
+		w.fleet.Hold(h.Node, -h.GPUs, h.Beside)
 	}
 }
 
-// Hold marks GPUs that were freed as held again.
+// Hold marks what was freed as held again.
 func (w feasibility) Hold(holds []resolver.Holding) {
 	for _, h := range holds {
-		w.fleet.Take(h.Node, h.GPUs)
+		w.fleet.Hold(h.Node, h.GPUs, h.Beside)
 	}
 }
 
@@ -49,7 +49,7 @@ func (w feasibility) Fits() bool { return w.attempt.Fits(w.fleet) }
 
 func free(fork *plan.Fork, holds []resolver.Holding) {
 	for _, h := range holds {
-		fork.Give(h.Node, h.GPUs)
+		fork.Give(h.Node, h.GPUs, h.Beside)
 	}
 }
 

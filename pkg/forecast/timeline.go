@@ -114,7 +114,7 @@ func (t *timeline) apply(e *event) {
 			t.fork.Open(name, charge)
 		}
 		for _, h := range e.ahead.Holds {
-			t.fork.Take(h.Node, h.GPUs)
+			t.fork.Take(h.Node, h.GPUs, h.Beside)
 		}
 	}
 }
@@ -210,7 +210,8 @@ func (t *timeline) candidates(domains map[string]bool, at time.Time) []resolver.
 }
 
 // record notes where the Run is going to be and who is going to pay.
-func (p *Promise) record(assignments []plan.Assignment, gpus int) {
+func (p *Promise) record(assignments []plan.Assignment, d *plan.Demand) {
+	gpus := d.GPUsPerPod
 	nodes, payers := map[string]int{}, map[budget.Key]int{}
 	for _, a := range assignments {
 		nodes[a.Node] += gpus
@@ -224,7 +225,8 @@ func (p *Promise) record(assignments []plan.Assignment, gpus int) {
 		p.Paid[i].GPUs += gpus
 	}
 	for _, node := range slices.Sorted(maps.Keys(nodes)) {
-		p.Nodes = append(p.Nodes, resolver.Holding{Node: node, GPUs: nodes[node]})
+		p.Nodes = append(p.Nodes, resolver.Holding{Node: node, GPUs: nodes[node],
+			Beside: d.Beside.Times(nodes[node] / gpus)})
 	}
 	keys := slices.SortedFunc(maps.Keys(payers), func(x, y budget.Key) int {
 		return cmp.Or(strings.Compare(x.Budget, y.Budget), strings.Compare(x.Envelope, y.Envelope))

@@ -83,6 +83,9 @@ func untilDue(s *situation) time.Duration {
 // untilRetry returns when a refusal is worth another try that may pass without an event.
 func untilRetry(f *facts) time.Duration {
 	if f.Refusal != nil && f.Refusal.Passes() {
+		if r := f.Refusal.Rejected; r != nil {
+			return max(retryRejected, r.Rest)
+		}
 		return retryRejected
 	}
 	return 0

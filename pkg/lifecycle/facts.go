@@ -102,7 +102,8 @@ func (f *facts) swapping(pod *corev1.Pod) bool {
 		return false
 	}
 	r, ok := rank.ReplacementOf(pod)
-	return ok && r.SpareUID != "" && (f.podOf[r.SpareUID] != nil || f.leaseOf[r.SpareUID] != nil)
+	there := f.podOf[r.SpareUID] != nil || f.leaseOf[r.SpareUID] != nil
+	return ok && r.SpareUID != "" && there && !f.Unseated[r.SpareUID]
 }
 
 // reclaims reports whether a pod is a shard that has been told to give its GPUs back.

@@ -72,7 +72,8 @@ func leaving(s *situation) []Deletion {
 		return s.cuts.doom(pod) || s.swaps.relief[index].Spare != "" || s.facts.reclaims(pod)
 	})
 	out = append(out, leavingOf(s, s.roster.spares, func(_ int, pod *corev1.Pod) bool {
-		return !unfinished(pod) || s.cuts.doom(pod) || s.swaps.claims[pod.UID] != nil
+		_, stays := s.facts.Unseated[pod.UID]
+		return !unfinished(pod) || s.cuts.doom(pod) || s.swaps.claims[pod.UID] != nil && !stays
 	})...)
 	if s.narrowed() || s.facts.opportunistic() {
 		return append(out, leavingOf(s, s.roster.beyond, func(int, *corev1.Pod) bool { return true })...)

@@ -214,9 +214,10 @@ func TestDecideOnARankThatNodesTurnDown(t *testing.T) {
 		want   string
 	}{
 		{plan.NodesRejected, time.Second, "Running: replacing 1 of 4 pods"},
-		{plan.NodesRejected, retryRejected, failed},
+		{plan.NodesRejected, retryRejected, "Running: replacing 1 of 4 pods"},
+		{plan.NodesRejected, patience, failed},
 		{plan.InsufficientGPUs, time.Second, "Running: replacing 1 of 4 pods"},
-		{plan.InsufficientGPUs, retryRejected, failed},
+		{plan.InsufficientGPUs, patience, failed},
 		{plan.NotYet, time.Hour, "Running: replacing 1 of 4 pods"},
 	} {
 		d := Decide(observed(test.reason, test.age))

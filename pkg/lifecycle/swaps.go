@@ -66,14 +66,14 @@ func standBySpares(f *facts, c *cuts, w width, r *roster, claims map[types.UID]*
 	return free
 }
 
-// claimsIn returns the pods that record whose place they take, by the spare's UID.
+// claimsIn returns the pods that record whose place they take, by the spare's UID, but for those that are elsewhere.
 func claimsIn(r *roster) map[types.UID]*corev1.Pod {
 	out := map[types.UID]*corev1.Pod{}
 	for _, pod := range slices.Concat(r.ranks, r.beyond) {
 		if pod == nil {
 			continue
 		}
-		if made, ok := rank.ReplacementOf(pod); ok && made.SpareUID != "" {
+		if made, ok := rank.ReplacementOf(pod); ok && made.SpareUID != "" && (!bound(pod) || pod.Spec.NodeName == made.Node) {
 			out[made.SpareUID] = pod
 		}
 	}
@@ -104,9 +104,13 @@ func shortOfRoom(f *facts, w width) bool {
 // rules' own causes may pass without an event.
 const retryRejected = 5 * time.Second
 
+// patience is how long a rank waits for such nodes: they have been tried again by then.
+const patience = 2 * retryRejected
+
 // inVain reports whether a rank's pod has waited for a node long enough. Where other scheduling rules turned nodes
-// down, they are asked once more before the Run gives anything up: their causes may pass without an event.
+// down, they are asked once more before the Run gives anything up: their causes may pass without an event, unless they
+// follow from what is known.
 func (f *facts) inVain(pod *corev1.Pod) bool {
 	return pod != nil && !bound(pod) &&
-		(f.Refusal.Rejected == nil || f.Now.Sub(pod.CreationTimestamp.Time) >= retryRejected)
+		(f.Refusal.Rejected == nil || f.Refusal.Rejected.Known || f.Now.Sub(pod.CreationTimestamp.Time) >= patience)
 }

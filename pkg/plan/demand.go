@@ -6,6 +6,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
 // Demand is the shape of a Run: how many groups of how many pods of how many GPUs (R12, R14).
@@ -13,6 +14,8 @@ type Demand struct {
 	Owner      rqv1.Owner
 	Flavor     string
 	GPUsPerPod int
+	// Beside is what each pod asks for of its node beside GPUs; a spare holds as much for its rank (R38).
+	Beside *topology.Amounts
 	// Groups is the number of groups, PodsPerGroup the number of active pods in each, and SparesPerGroup that of its spare
 	// pods.
 	Groups, PodsPerGroup, SparesPerGroup int

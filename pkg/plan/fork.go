@@ -15,11 +15,12 @@ type Fork struct {
 	changes  []change
 }
 
-// change is one step of a Fork, as what reverts it: GPUs that a node gets back, negative when it loses them, or a Lease
+// change is one step of a Fork, as what reverts it: what a node gets back, negative GPUs when it loses it, or a Lease
 // that has the charge that it had before, if it had one.
 type change struct {
 	node   string
 	gpus   int
+	beside *topology.Amounts
 	lease  string
 	charge budget.Charge
 	open   bool
@@ -30,17 +31,16 @@ func NewFork(fleet *topology.Fleet, accounts *budget.Accounts) *Fork {
 	return &Fork{fleet: fleet, accounts: accounts}
 }
 
-// Take has GPUs of a node be held.
-func (f *Fork) Take(node string, gpus int) {
-	if gpus == 0 {
-		return
+// Take has GPUs of a node be held, with what is held beside them.
+func (f *Fork) Take(node string, gpus int, beside *topology.Amounts) {
+	if gpus != 0 {
+		f.fleet.Hold(node, gpus, beside)
+		f.changes = append(f.changes, change{node: node, gpus: gpus, beside: beside})
 	}
-	f.fleet.Take(node, gpus)
-	f.changes = append(f.changes, change{node: node, gpus: gpus})
 }
 
-// Give has GPUs of a node be free.
-func (f *Fork) Give(node string, gpus int) { f.Take(node, -gpus) }
+// Give has GPUs of a node be free, with what is held beside them.
+func (f *Fork) Give(node string, gpus int, beside *topology.Amounts) { f.Take(node, -gpus, beside) }
 
 // Open charges a Lease that has not been closed.
 func (f *Fork) Open(lease string, c budget.Charge) {
@@ -76,7 +76,7 @@ func (f *Fork) RevertTo(mark int) {
 	for i := len(f.changes) - 1; i >= mark; i-- {
 		switch c := &f.changes[i]; {
 		case c.lease == "":
-			f.fleet.Give(c.node, c.gpus)
+			f.fleet.Hold(c.node, -c.gpus, c.beside)
 		case c.open:
 			f.accounts.Open(c.lease, c.charge)
 		default:

@@ -16,15 +16,21 @@ import (
 // books is all that a look can see of a fleet and its Budgets.
 type books struct {
 	Free, Held map[string]int
+	CPU        map[string]int // pods that it would do for
 	Open       map[string]budget.Charge
 	Used       map[budget.Key]int
 	Spent      map[budget.Key]budget.Spend
 }
 
+// cpu are CPUs in thousandths, beside GPUs.
+func cpu(n int64) *topology.Amounts { return topology.NewAmounts(map[string]int64{"cpu": n}) }
+
 func booksOf(f *topology.Fleet, a *budget.Accounts, nodes, leases []string) books {
-	out := books{map[string]int{}, map[string]int{}, map[string]budget.Charge{}, a.Usage(), a.Spent(noon.Add(time.Hour))}
+	out := books{map[string]int{}, map[string]int{}, map[string]int{},
+		map[string]budget.Charge{}, a.Usage(), a.Spent(noon.Add(time.Hour))}
 	for _, node := range nodes {
 		out.Free[node], out.Held[node] = f.Free(node), f.Held(node)
+		out.CPU[node] = f.RoomBeside(node, cpu(1), 1000)
 	}
 	for _, lease := range leases {
 		if c, ok := a.Charge(lease); ok {
@@ -49,13 +55,14 @@ func TestAForkIsReverted(t *testing.T) {
 		fork := NewFork(f, a)
 		marks, before := []int{fork.Mark()}, []books{booksOf(f, a, nodes, leases)}
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
+			beside := cpu(rapid.Int64Range(0, 3).Draw(t, "CPU beside"))
 			node := rapid.SampledFrom(nodes).Draw(t, "node")
 			lease := rapid.SampledFrom(leases).Draw(t, "Lease")
 			switch rapid.SampledFrom([]string{"take", "give", "open", "void", "close", "revert"}).Draw(t, "step") {
 			case "take":
-				fork.Take(node, rapid.IntRange(0, 4).Draw(t, "taken"))
+				fork.Take(node, rapid.IntRange(0, 4).Draw(t, "taken"), beside)
 			case "give":
-				fork.Give(node, min(f.Held(node), rapid.IntRange(0, 4).Draw(t, "given")))
+				fork.Give(node, min(f.Held(node), rapid.IntRange(0, 4).Draw(t, "given")), beside)
 			case "open":
 				if c := chargeOf(); !a.IsPast(lease, budget.Key{Budget: "b", Envelope: "west"}) &&
 					!a.IsPast(lease, budget.Key{Budget: "b", Envelope: "east"}) {

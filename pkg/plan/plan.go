@@ -29,7 +29,7 @@ type Assignment struct {
 	Relation     rqv1.Relation
 }
 
-// Claim is what entitles a Run to be paid for, beside its owner.
+// Claim is what a Run may have: what entitles it to be paid for, beside its owner, and what nodes take of it.
 type Claim struct {
 	// Run is the Run's UID.
 	Run string
@@ -40,6 +40,8 @@ type Claim struct {
 	// Until is when that is over, for one that runs; zero otherwise.
 	Until time.Time
 	Kept  Kept
+	// Most is how many more of its pods some nodes take at most, by the word of other scheduling rules.
+	Most map[string]int
 }
 
 // Kept are the pods that are being replaced, by who pays for them (R8).
@@ -94,8 +96,8 @@ func Prepare(accounts *budget.Accounts, d Demand, claim Claim, missing []Missing
 		MaxDuration: claim.lasts(now), Kept: claim.Kept,
 	}, now)
 	a.request = topology.Request{
-		Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Groups: groups(d, missing),
-		Confined: d.Confined, OneDomain: d.OneDomain, Excluded: excluded, Purse: a.cover,
+		Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Beside: d.Beside, Groups: groups(d, missing),
+		Confined: d.Confined, OneDomain: d.OneDomain, Excluded: excluded, Most: claim.Most, Purse: a.cover,
 	}
 	return a
 }

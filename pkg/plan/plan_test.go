@@ -108,7 +108,7 @@ func fleet() *topology.Fleet {
 	f.SetSelectorKeys([]string{"region"})
 	for _, n := range []struct{ name, region, domain string }{{"a1", "west", "A"}, {"a2", "west", "A"},
 		{"b1", "east", "B"}, {"b2", "east", "B"}} {
-		f.SetNode(topology.Node{Name: n.name, Flavor: "H100", GPUs: 8,
+		f.SetNode(topology.Node{Name: n.name, Flavor: "H100", GPUs: 8, Beside: cpu(500),
 			Labels: map[string]string{"region": n.region, "fabric.domain": n.domain}})
 	}
 	return f

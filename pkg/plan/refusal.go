@@ -81,6 +81,20 @@ type Rejection struct {
 	Nodes int
 	Node  string
 	Rule  string
+	// Known says that they follow from what a plan looks at, so that nothing need be tried again until that changes.
+	Known bool
+	// Vain says that they would keep it from them although others were cut for it, so that nobody is.
+	Vain bool
+	// Rest is how long it is at least until they are worth another try; 0 where that is not known.
+	Rest time.Duration
+}
+
+// Add notes one more node, and its rule if the node is the first by name.
+func (r *Rejection) Add(node, rule string) {
+	r.Nodes++
+	if r.Node == "" || node < r.Node {
+		r.Node, r.Rule = node, rule
+	}
 }
 
 // Without says of a refusal which nodes could not be used.
@@ -89,11 +103,16 @@ func (r *Refusal) Without(rejected *Rejection) {
 	if rejected == nil {
 		return
 	}
-	nodes := "1 node was"
-	if rejected.Nodes != 1 {
-		nodes = fmt.Sprintf("%d nodes were", rejected.Nodes)
+	what := "1 node was"
+	switch {
+	case rejected.Vain && rejected.Nodes == 1:
+		what = "nobody is cut for it, for 1 node would still be"
+	case rejected.Vain:
+		what = fmt.Sprintf("nobody is cut for it, for %d nodes would still be", rejected.Nodes)
+	case rejected.Nodes != 1:
+		what = fmt.Sprintf("%d nodes were", rejected.Nodes)
 	}
-	r.Message = fmt.Sprintf("%s; %s rejected by other rules, such as %s: %s", r.Message, nodes, rejected.Node,
+	r.Message = fmt.Sprintf("%s; %s rejected by other rules, such as %s: %s", r.Message, what, rejected.Node,
 		rejected.Rule)
 }
 
@@ -102,6 +121,11 @@ func (r *Refusal) Without(rejected *Rejection) {
 func (r *Refusal) SameAs(o *Refusal) bool {
 	x, y := *r, *o
 	x.Advice, y.Advice = nil, nil
+	if x.Rejected != nil && y.Rejected != nil {
+		p, q := *x.Rejected, *y.Rejected
+		p.Rest, q.Rest = 0, 0
+		x.Rejected, y.Rejected = &p, &q
+	}
 	if x.Limit.Hours() && y.Limit.Hours() {
 		x.Message, y.Message = "", ""
 		x.Limit.Left, y.Limit.Left = 0, 0
@@ -111,7 +135,7 @@ func (r *Refusal) SameAs(o *Refusal) bool {
 
 // Passes reports whether a refusal may end without anything changing that a plan looks at: it is worth another try.
 func (r *Refusal) Passes() bool {
-	return r.Reason == NotYet || r.Reason == NodesRejected || r.Rejected != nil
+	return r.Reason == NotYet || r.Rejected != nil && !r.Rejected.Known
 }
 
 // Error returns the sentence for people.

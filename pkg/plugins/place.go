@@ -19,8 +19,11 @@ var (
 
 // PreFilter gives a pod of a Run its one node. The first pod of a gang to come here plans the whole gang. Other pods
 // may go where kube-scheduler's own rules have them go, unless they ask for GPUs.
-func (pl *Jobtree) PreFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod,
+func (pl *Jobtree) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod,
 	_ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	if asking(state) {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
 	if !ours(pod) {
 		if refusal := pl.book.Foreign(pod); refusal != nil {
 			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, refusal.Message)
@@ -31,7 +34,7 @@ func (pl *Jobtree) PreFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Po
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	start := pl.clock.Now()
-	node, refusal := pl.book.Place(pod.UID, start)
+	node, refusal := pl.place(ctx, pod, start)
 	metrics.PlanSeconds.Observe(pl.clock.Since(start).Seconds())
 	if refusal != nil {
 		return nil, fwk.NewStatus(fwk.Unschedulable, refusal.Message)
@@ -78,7 +81,7 @@ func freeOn(node fwk.NodeInfo) func(corev1.ResourceName) int64 {
 
 // PostFilter tells the book when another scheduling rule turned the pod's node down. A refusal of our own becomes a
 // promise there, which the Run's Reservation tells; and when the promise is due, the book decides who is cut for it.
-func (pl *Jobtree) PostFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod,
+func (pl *Jobtree) PostFilter(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod,
 	nodes fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if ours(pod) {
 		node := pl.book.Assigned(pod.UID)
@@ -90,7 +93,7 @@ func (pl *Jobtree) PostFilter(_ context.Context, _ fwk.CycleState, pod *corev1.P
 			pl.book.Turned(pod.UID, node, status.Message())
 		case node == "":
 			start := pl.clock.Now()
-			pl.book.Forecast(pod.UID, start)
+			pl.forecast(ctx, pod, start)
 			metrics.ForecastSeconds.Observe(pl.clock.Since(start).Seconds())
 		}
 	}

@@ -39,6 +39,7 @@ type Jobtree struct {
 // book as all others do, and writes Leases with the same client.
 func NewFactory(b *book.Book, ledger client.Client, clock clock.Clock) frameworkruntime.PluginFactory {
 	turnstile := newTurnstile(bindings)
+	b.AskRules()
 	var first sync.Once // the queue, and those that wait at the barrier, are the process's: one handle reaches them all
 	return func(ctx context.Context, _ runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		pl := &Jobtree{handle: handle, book: b, ledger: ledger, clock: clock, process: ctx, turnstile: turnstile}

@@ -7,13 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
-// Holding is GPUs held on one node.
+// Holding is GPUs held on one node, and what is held there beside them.
 type Holding struct {
 	Node string
 	// GPUs held, 0 or more.
-	GPUs int
+	GPUs   int
+	Beside *topology.Amounts
 }
 
 // Step is one elastic step that a Run can give up.

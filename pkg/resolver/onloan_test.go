@@ -12,15 +12,15 @@ import (
 // spare for each step, and may be shrunk to 8.
 func TestWhatIsOnLoanGoesFirst(t *testing.T) {
 	step := func(width int, loan bool, spares ...int) Step {
-		return Step{Width: width, Loan: loan, Spares: spares, Holds: []Holding{{"n", 8}}}
+		return Step{Width: width, Loan: loan, Spares: spares, Holds: []Holding{{Node: "n", GPUs: 8}}}
 	}
 	lender := func() Candidate {
 		c := run("a", "lender")
 		c.Steps = []Step{step(24, true, 3), step(16, true, 2), step(8, false, 1)}
 		for i := 1; i <= 3; i++ {
-			c.Spares = append(c.Spares, Spare{Index: i, Holds: []Holding{{"n", 2}}})
+			c.Spares = append(c.Spares, Spare{Index: i, Holds: []Holding{{Node: "n", GPUs: 2}}})
 		}
-		c.Rest, c.Ticket = []Holding{{"n", 8}}, true
+		c.Rest, c.Ticket = []Holding{{Node: "n", GPUs: 8}}, true
 		return c
 	}
 	name := run("a", "lender").Run

@@ -22,7 +22,7 @@ func TestOrderOfCuts(t *testing.T) {
 	b.Steps, b.Spares = steps(12, -8, 4), []Spare{{Index: 9}}
 	a.Steps, b.Steps = append(steps(40, -32), a.Steps...), append(steps(20), b.Steps...)
 	a.Steps[0].Loan, a.Steps[1].Loan, b.Steps[0].Loan = true, true, true
-	z.Ticket, z.Rest = true, []Holding{{"n", 1}}
+	z.Ticket, z.Rest = true, []Holding{{Node: "n", GPUs: 1}}
 	b.Ticket = true // but nothing that the ticket would free
 	// What is on loan first, of which a has more. Then a's borrowed step; then b has the most left, then what is next of b
 	// is borrowed; then a and z have two left.

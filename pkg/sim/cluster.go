@@ -32,6 +32,8 @@ type Options struct {
 	Reserves bool
 	// AtOnce has pods end as soon as they are told to, whatever their grace.
 	AtOnce bool
+	// Checks has the rules of other schedulers be asked about what is decided.
+	Checks bool
 	Witness
 }
 
@@ -63,6 +65,11 @@ type Cluster struct {
 	Writes int
 	// Rejects are the nodes that the rules of other schedulers turn down, and why.
 	Rejects map[string]string
+	// Meanwhile happens the next time that those rules are asked, before they answer; nil for nothing.
+	Meanwhile func()
+	// Bystanders are pods that are no Run's and hold no GPUs.
+	Bystanders map[types.UID]*corev1.Pod
+	surprised  map[types.UID]bool // pods on whose nodes bystanders have come since they were placed
 
 	// Waiting are the pods at the barrier, and until when, Binding those past it, with their nodes, and Queue those
 	// that the scheduling queue is going to try.
@@ -86,6 +93,7 @@ type Cluster struct {
 func New(o Options) *Cluster {
 	c := &Cluster{
 		Options: o, Now: o.Begin, objects: newObjects(), Rejects: map[string]string{},
+		Bystanders: map[types.UID]*corev1.Pod{}, surprised: map[types.UID]bool{},
 		Waiting: newAgenda[types.UID](), Binding: map[types.UID]string{}, Queue: map[types.UID]bool{},
 		Ends: newAgenda[types.UID](), Retries: newAgenda[string](), looks: newAgenda[string](), changed: map[string]bool{},
 	}
@@ -130,6 +138,9 @@ func (c *Cluster) Crash(shuffle func(events []func()) []func()) {
 // Rebuilt returns a book that has read everything there is; nil leaves it in its order.
 func (c *Cluster) Rebuilt(shuffle func(events []func()) []func()) *book.Book {
 	b := book.New(c.Args)
+	if c.Checks {
+		b.AskRules()
+	}
 	b.SetLotteryKey([]byte("0123456789abcdef0123456789abcdef"))
 	var events []func()
 	if c.Began != nil {
@@ -146,6 +157,9 @@ func (c *Cluster) Rebuilt(shuffle func(events []func()) []func()) *book.Book {
 	}
 	for _, uid := range c.SortedPods() {
 		events = append(events, func() { b.SetPod(c.Pods[uid]) }, func() { b.SetMember(c.Pods[uid]) })
+	}
+	for _, uid := range slices.Sorted(maps.Keys(c.Bystanders)) {
+		events = append(events, func() { b.SetPod(c.Bystanders[uid]) })
 	}
 	for _, lease := range c.OpenLeases() {
 		events = append(events, func() { b.SetLease(lease) })

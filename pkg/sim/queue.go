@@ -7,8 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
 // Act carries out what the book asks of the queue and of the controllers.
@@ -44,15 +42,20 @@ func (c *Cluster) Cycle(uid types.UID) {
 		return
 	}
 	planned := c.Book.Assigned(uid) == ""
-	node, refusal := c.Book.Place(uid, c.Now)
-	if refusal != nil {
+	node, refusal, _ := c.Place(c.Book, uid)
+	if c.Pods[uid] == nil {
+		return // it was deleted while rules were asked
+	}
+	if refusal != nil || c.Book.Assigned(uid) != node {
 		if c.Book.Assigned(uid) == "" {
-			c.Book.Forecast(uid, c.Now)
+			c.forecast(uid)
 		}
 		return
 	}
-	why := c.Rejects[node]
-	if why != "" && pod.Labels[rqv1.LabelRole] != string(rqv1.RoleSpare) { // which asks for little
+	if planned {
+		delete(c.surprised, uid)
+	}
+	if why := c.turnsDown(pod, node); why != "" {
 		if c.Rejected != nil {
 			c.Rejected(pod, node)
 		}

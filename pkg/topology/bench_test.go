@@ -14,7 +14,7 @@ func bigFleet(domains int, used bool) *Fleet {
 	for i := range 5000 {
 		d := i * domains / 5000
 		name := fmt.Sprintf("node-%04d", i)
-		f.SetNode(Node{Name: name, Flavor: "H100", GPUs: 8, Labels: map[string]string{
+		f.SetNode(Node{Name: name, Flavor: "H100", GPUs: 8, Beside: besideGPUs(96000, 1<<39, 110), Labels: map[string]string{
 			"region":  "r" + strconv.Itoa(d/10),
 			"cluster": "c" + strconv.Itoa(d/5%2),
 			"fabric":  fmt.Sprintf("f%02d", d),
@@ -24,6 +24,11 @@ func bigFleet(domains int, used bool) *Fleet {
 		}
 	}
 	return f
+}
+
+// besideGPUs are thousandths of CPUs, bytes of memory and places for pods.
+func besideGPUs(cpu, memory, pods int64) *Amounts {
+	return NewAmounts(map[string]int64{"cpu": cpu, "memory": memory, "pods": pods})
 }
 
 func groups(n, pods int) []Group {
@@ -69,6 +74,14 @@ func BenchmarkPack(b *testing.B) {
 		{"pods=1000x8/empty", empty, Request{GPUsPerPod: 8, Groups: groups(1, 1000)}, true},
 		{"pods=1000x8/used", used, Request{GPUsPerPod: 8, Groups: groups(1, 600)}, true},
 		{"pods=1000x1/used", used, Request{GPUsPerPod: 1, Groups: groups(1, 1000)}, true},
+		{"pods=1000x8/empty/beside", empty, Request{GPUsPerPod: 8, Groups: groups(1, 1000),
+			Beside: besideGPUs(90000, 1<<30, 1)}, true},
+		{"pods=1000x1/used/beside", used, Request{GPUsPerPod: 1, Groups: groups(1, 1000),
+			Beside: besideGPUs(11000, 1<<30, 1)}, true},
+		{"groups=250x4x2/used/beside", used, Request{GPUsPerPod: 2, Groups: groups(250, 4), Confined: true,
+			Beside: besideGPUs(22000, 1<<30, 1)}, true},
+		{"groups=200x(4+1)x8/empty/beside", empty, Request{GPUsPerPod: 8, Groups: withSpares(groups(200, 4), 1),
+			Confined: true, Beside: besideGPUs(90000, 1<<30, 1)}, true},
 		{"groups=250x4x8/empty", empty, Request{GPUsPerPod: 8, Groups: groups(250, 4), Confined: true}, true},
 		{"groups=250x4x2/used", used, Request{GPUsPerPod: 2, Groups: groups(250, 4), Confined: true}, true},
 		{"groups=250x4x2/purse", used, Request{GPUsPerPod: 2, Groups: groups(250, 4), Confined: true,

@@ -33,12 +33,22 @@ func (l *bin) opens(pods int) int {
 // add puts the nodes of a pool into the bin.
 func (l *bin) add(p *pool, r *Request) {
 	for free := r.GPUsPerPod; free < len(p.used); free++ {
-		l.used += r.countUsable(p.used[free]) * (free / r.GPUsPerPod)
+		if !r.choosy() {
+			l.used += len(p.used[free]) * (free / r.GPUsPerPod)
+			continue
+		}
+		for _, n := range p.used[free] {
+			l.used += r.room(n)
+		}
 	}
 	l.pods = l.used
 	for free := r.GPUsPerPod; free < len(p.empty); free++ {
-		if n := r.countUsable(p.empty[free]); n > 0 {
-			l.addTier(tier{pods: free / r.GPUsPerPod, nodes: n})
+		if !r.choosy() {
+			l.addTier(tier{pods: free / r.GPUsPerPod, nodes: len(p.empty[free])})
+			continue
+		}
+		for _, n := range p.empty[free] {
+			l.addTier(tier{pods: r.room(n), nodes: 1})
 		}
 	}
 	for _, t := range l.empty {
@@ -47,23 +57,13 @@ func (l *bin) add(p *pool, r *Request) {
 }
 
 func (l *bin) addTier(t tier) {
+	if t.pods == 0 || t.nodes == 0 {
+		return
+	}
 	i, ok := slices.BinarySearchFunc(l.empty, t, func(a, b tier) int { return cmp.Compare(b.pods, a.pods) })
 	if ok {
 		l.empty[i].nodes += t.nodes
 	} else {
 		l.empty = slices.Insert(l.empty, i, t)
 	}
-}
-
-func (r *Request) countUsable(nodes []*node) int {
-	if r.Excluded == nil {
-		return len(nodes)
-	}
-	n := 0
-	for _, node := range nodes {
-		if !r.Excluded(node.Name) {
-			n++
-		}
-	}
-	return n
 }

@@ -147,15 +147,19 @@ func (d *draft) parts() []part {
 	return out
 }
 
+// excludedGPUs counts the free GPUs that the request could use if any node did.
 func (r *Request) excludedGPUs(s *flavorNodes) int {
 	gpus := 0
-	if r.Excluded == nil {
+	if !r.choosy() {
 		return 0
 	}
 	for _, b := range s.domains {
 		for _, n := range b.nodes {
-			if n.pool != nil && r.Excluded(n.Name) {
-				gpus += n.free()
+			if n.pool == nil {
+				continue
+			}
+			if pods := r.room(n); pods < max(1, n.free()/r.GPUsPerPod) {
+				gpus += n.free() - pods*r.GPUsPerPod
 			}
 		}
 	}

@@ -88,8 +88,8 @@ func (w *world) checkPlacement(t rapid.TB, p Placement) {
 		t.Fatalf("%d slots for %d pods", len(p.Slots), index)
 	}
 	for name, n := range pods {
-		if free := w.node(name).GPUs - w.held[name]; n*w.request.GPUsPerPod > free {
-			t.Fatalf("%d pods on %s, which has %d GPUs free", n, name, free)
+		if room := w.room(w.node(name)); n > room {
+			t.Fatalf("%d pods on %s, which has room for %d", n, name, room)
 		}
 	}
 	if w.request.Purse != nil && !w.request.Purse.Covers(demand) {

@@ -18,6 +18,9 @@ type Fleet struct {
 	flavors map[string]*flavorNodes
 	sets    map[string]*labelSet
 	packs   uint64 // how many problems have been laid out
+	// resources are numbered beside GPUs, and everywhere is how much of each every node has beyond what it says.
+	resources  map[string]int
+	everywhere []int64
 }
 
 // NewFleet returns an empty fleet. levels are 1 to MaxLevels node label keys, widest first, and fabricLevel is the one
@@ -33,6 +36,8 @@ func NewFleet(levels []string, fabricLevel string) *Fleet {
 		nodes:   map[string]*node{},
 		flavors: map[string]*flavorNodes{},
 		sets:    map[string]*labelSet{},
+
+		resources: map[string]int{},
 	}
 }
 
@@ -61,6 +66,7 @@ func (f *Fleet) SetNode(n Node) {
 	}
 	f.detach(own)
 	own.Node, own.known = n, true
+	own.has = f.vector(n.Beside)
 	f.attach(own)
 }
 
@@ -71,7 +77,7 @@ func (f *Fleet) RemoveNode(name string) {
 		return
 	}
 	f.detach(n)
-	n.Node, n.known, n.reason = Node{Name: name}, false, ""
+	n.Node, n.known, n.reason, n.has = Node{Name: name}, false, "", nil
 	f.drop(n)
 }
 
@@ -80,6 +86,16 @@ func (f *Fleet) Take(name string, gpus int) { f.hold(name, gpus) }
 
 // Give notes that GPUs of a node are no longer held.
 func (f *Fleet) Give(name string, gpus int) { f.hold(name, -gpus) }
+
+// Hold notes that GPUs of a node are held, and amounts beside them; or no longer, where gpus is negative.
+func (f *Fleet) Hold(name string, gpus int, beside *Amounts) {
+	f.hold(name, gpus)
+	if gpus < 0 {
+		f.Burden(name, beside, -1)
+	} else {
+		f.Burden(name, beside, +1)
+	}
+}
 
 func (f *Fleet) hold(name string, gpus int) {
 	n := f.node(name)
@@ -105,7 +121,7 @@ func (f *Fleet) node(name string) *node {
 
 // drop forgets a record that says nothing.
 func (f *Fleet) drop(n *node) {
-	if !n.known && n.held == 0 {
+	if !n.known && n.held == 0 && n.burdens == 0 {
 		delete(f.nodes, n.Name)
 	}
 }

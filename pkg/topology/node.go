@@ -19,13 +19,15 @@ type Node struct {
 	Flavor string
 	// GPUs is the allocatable number of GPUs, 0 to MaxGPUsPerNode.
 	GPUs int
+	// Beside is what the node has for pods beside GPUs; nil when that is not known, and bounds nothing.
+	Beside *Amounts
 	// Unschedulable marks a cordoned node: it keeps what it holds and takes nothing new.
 	Unschedulable bool
 }
 
 func (n Node) equal(o Node) bool {
 	return n.Name == o.Name && n.Flavor == o.Flavor && n.GPUs == o.GPUs &&
-		n.Unschedulable == o.Unschedulable && maps.Equal(n.Labels, o.Labels)
+		n.Unschedulable == o.Unschedulable && n.Beside.Equal(o.Beside) && maps.Equal(n.Labels, o.Labels)
 }
 
 // node is a Node in the fleet, or the GPUs held on a name whose Node has not been seen yet.
@@ -34,9 +36,13 @@ type node struct {
 	known  bool
 	reason string // why it is left out; "" when it is in a domain
 	held   int
-	order  string        // sorts the nodes of a domain: the levels below the fabric level, then the name
-	domain *fabricDomain // nil when left out
-	pool   *pool         // nil when left out or cordoned
+	// has and burden are what the node has beside GPUs and what pods hold of it, by number of the resource; has is nil
+	// when that is not known. burdens is how many pods hold any.
+	has, burden []int64
+	burdens     int
+	order       string        // sorts the nodes of a domain: the levels below the fabric level, then the name
+	domain      *fabricDomain // nil when left out
+	pool        *pool         // nil when left out or cordoned
 }
 
 func (n *node) free() int {

@@ -50,8 +50,8 @@ func (f *Fleet) pickNodes(out []nodeSlot, r *Request, p *problem, b *fabricDomai
 	return out
 }
 
-// usableNodes lists a domain's nodes of one class that this request may use, but for those set aside, by free GPUs and
-// then by order.
+// usableNodes lists a domain's nodes of one class that this request may use, but for those set aside, by the GPUs that
+// it could use of them and then by order.
 func (f *Fleet) usableNodes(r *Request, p *problem, b *fabricDomain, class int, aside map[*node]bool,
 	of func(*pool) freeList) freeList {
 	var all freeList
@@ -65,12 +65,16 @@ func (f *Fleet) usableNodes(r *Request, p *problem, b *fabricDomain, class int, 
 			for len(all) <= free {
 				all = append(all, nil)
 			}
-			if free >= p.gpus {
-				all[free] = r.admit(all[free], nodes, aside)
+			switch {
+			case free < p.gpus:
+			case all[free] == nil && !r.choosy() && len(aside) == 0:
+				all[free] = nodes[:len(nodes):len(nodes)]
+			default:
+				r.admit(all, nodes, aside)
 			}
 		}
 	}
-	if from > 1 {
+	if from > 1 || r.choosy() {
 		for _, nodes := range all {
 			slices.SortFunc(nodes, byOrder)
 		}
@@ -78,15 +82,17 @@ func (f *Fleet) usableNodes(r *Request, p *problem, b *fabricDomain, class int, 
 	return all
 }
 
-// admit adds the nodes that the request may use; it shares the list when that is all of them and the first.
-func (r *Request) admit(to, nodes []*node, aside map[*node]bool) []*node {
-	if to == nil && r.Excluded == nil && len(aside) == 0 {
-		return nodes[:len(nodes):len(nodes)]
-	}
+// admit adds the nodes that the request may use. One that does not do for as many pods as its GPUs would counts as one
+// with fewer of them free.
+func (r *Request) admit(to freeList, nodes []*node, aside map[*node]bool) {
 	for _, n := range nodes {
-		if (r.Excluded == nil || !r.Excluded(n.Name)) && !aside[n] {
-			to = append(to, n)
+		free := n.free()
+		switch pods := r.room(n); {
+		case pods == 0 || aside[n]:
+			continue
+		case pods < free/r.GPUsPerPod:
+			free = pods * r.GPUsPerPod
 		}
+		to[free] = append(to[free], n)
 	}
-	return to
 }

@@ -14,6 +14,7 @@ func (f *Fleet) Pack(r Request) (Placement, *Shortfall) {
 	if s == nil {
 		return Placement{}, f.unknownFlavor(&r)
 	}
+	r.fleet, r.asks = f, f.numbered(r.Beside)
 	p := f.layOut(&r, s)
 	if best := p.solve(); best != nil {
 		return f.slotsOf(&r, p, best), nil

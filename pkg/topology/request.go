@@ -13,13 +13,20 @@ type Request struct {
 	Confined bool
 	// OneDomain says that all groups lie in the same fabric domain: the one that already holds some of them, if any.
 	OneDomain bool
+	// Beside is what each pod asks for of its node beside GPUs; nil means nothing.
+	Beside *Amounts
 	// Excluded says which nodes may not be used this time; nil means none. It is asked for every node of the flavor, and
 	// must answer the same throughout one Pack.
 	Excluded func(node string) bool
+	// Most is how many pods some nodes take at most, whatever room they have.
+	Most map[string]int
 	// Within are the keys of the fabric domains that may be used; nil means all. The others count as not there.
 	Within map[string]bool
 	// Purse bounds what can be paid for; nil pays for everything.
 	Purse Purse
+
+	fleet *Fleet
+	asks  []ask // Beside, as the fleet numbers it
 }
 
 // Group is some pods of one group.
@@ -57,6 +64,21 @@ type Slot struct {
 	Class int
 	// Domain is the key of the fabric domain.
 	Domain string
+}
+
+// choosy says that nodes may have fewer pods of the request than their GPUs could hold.
+func (r *Request) choosy() bool { return r.Excluded != nil || len(r.asks) > 0 || len(r.Most) > 0 }
+
+// room is how many pods of the request find room on a node.
+func (r *Request) room(n *node) int {
+	pods := n.free() / r.GPUsPerPod
+	if pods == 0 || r.Excluded != nil && r.Excluded(n.Name) {
+		return 0
+	}
+	if most, bounded := r.Most[n.Name]; bounded {
+		pods = min(pods, most)
+	}
+	return r.fleet.roomBeside(n, r.asks, pods)
 }
 
 // size is how many pods of the group need room and money, spares and all.

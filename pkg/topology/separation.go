@@ -37,7 +37,7 @@ func newSeparation(r *Request, p *problem, spareBins []spareBin, d *assigner) *s
 	}
 	for i := range spareBins {
 		for _, n := range spareBins[i].nodes {
-			c.free[n.Name] += n.free() / p.gpus
+			c.free[n.Name] += r.room(n)
 		}
 	}
 	return c

@@ -18,7 +18,7 @@ func (f *Fleet) slotsOf(r *Request, p *problem, best *solution) Placement {
 			}
 			d.active[s] = f.pickNodes(d.active[s], r, p, p.candidates[s].domain, p.bins[l].class, best.took[l]-aside.spares,
 				aside.chosen())
-			d.spare[s] = aside.slots(d.spare[s], p.gpus)
+			d.spare[s] = aside.slots(d.spare[s])
 		}
 	}
 	for _, bound := range [...]bool{true, false} { // groups bound to a domain have no choice

@@ -12,7 +12,7 @@ type spareBin struct {
 	room      int     // pods that fit on all of the bin's nodes
 	nodes     []*node // all of them, part-used ones first
 	eligible  []*node // those that no group's active pods are on already
-	gpus      int     // of a pod
+	request   *Request
 	// sums is the parent table of a subset sum: by a number of pods, the last of the eligible nodes that hold exactly so
 	// many together, counted from 1; 0 where no choice of nodes does.
 	sums   []int
@@ -29,7 +29,7 @@ func (f *Fleet) setAside(r *Request, p *problem, took, home []int) []spareBin {
 	spareBins := make([]spareBin, len(p.bins))
 	for s := range p.candidates {
 		for l := p.candidates[s].lo; l < p.candidates[s].hi; l++ {
-			spareBins[l] = spareBin{bin: l, took: took[l], gpus: p.gpus}
+			spareBins[l] = spareBin{bin: l, took: took[l], request: r}
 			if took[l] > 0 {
 				f.listNodes(&spareBins[l], r, p, &p.candidates[s])
 			}
@@ -64,7 +64,7 @@ func (f *Fleet) listNodes(st *spareBin, r *Request, p *problem, at *candidate) {
 		for _, nodes := range f.usableNodes(r, p, at.domain, p.bins[st.bin].class, nil, of) {
 			st.nodes = append(st.nodes, nodes...)
 			for _, n := range slices.Backward(nodes) { // the last of equal nodes: active pods have the first
-				st.room += n.free() / p.gpus
+				st.room += r.room(n)
 				if !beside[n.Name] {
 					st.eligible = append(st.eligible, n)
 				}
@@ -118,11 +118,11 @@ func splitSpares(spareBins []spareBin, spares int) {
 func (st *spareBin) findSums(spares int) {
 	largest := 0
 	for _, n := range st.eligible {
-		largest = max(largest, n.free()/st.gpus)
+		largest = max(largest, st.request.room(n))
 	}
 	st.sums = make([]int, spares+largest)
 	for i, n := range st.eligible {
-		each := n.free() / st.gpus
+		each := st.request.room(n)
 		for pods := len(st.sums) - 1; pods >= each; pods-- {
 			if st.sums[pods] == 0 && (pods == each || st.sums[pods-each] > 0) {
 				st.sums[pods] = i + 1
@@ -154,16 +154,16 @@ func (st *spareBin) chosen() map[*node]bool {
 	for pods > 0 {
 		n := st.eligible[st.sums[pods]-1]
 		out[n] = true
-		pods -= n.free() / st.gpus
+		pods -= st.request.room(n)
 	}
 	return out
 }
 
 // slots adds the places of the spares, on the nodes that are set aside.
-func (st *spareBin) slots(out []nodeSlot, gpus int) []nodeSlot {
+func (st *spareBin) slots(out []nodeSlot) []nodeSlot {
 	left, chosen := st.spares, st.chosen()
 	for _, n := range st.eligible {
-		for k := 0; chosen[n] && k < n.free()/gpus && left > 0; k++ {
+		for k := 0; chosen[n] && k < st.request.room(n) && left > 0; k++ {
 			out = append(out, nodeSlot{node: n, class: n.pool.set.class})
 			left--
 		}

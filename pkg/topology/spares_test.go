@@ -46,7 +46,7 @@ func (w *world) parting(p Placement) *parting {
 	b := &parting{w: w, slots: append([]Slot(nil), p.Slots...), room: map[string]int{}, perPool: map[[2]string]int{}}
 	for _, n := range w.nodes {
 		if w.legal(n) && n.Flavor == w.request.Flavor && !n.Unschedulable && !w.excluded[n.Name] {
-			b.room[n.Name] = max(0, n.GPUs-w.held[n.Name]) / w.request.GPUsPerPod
+			b.room[n.Name] = w.room(n)
 		}
 	}
 	for _, s := range p.Slots {

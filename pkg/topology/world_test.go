@@ -71,6 +71,8 @@ type world struct {
 	fabric   string
 	nodes    []Node
 	held     map[string]int
+	cpu      map[string]int64 // that pods hold
+	ports    map[string]bool  // nodes whose port is taken
 	excluded map[string]bool
 	request  Request
 	purse    *corners // nil when the request has none
@@ -81,15 +83,39 @@ func (w *world) fleet(order []int) *Fleet {
 	f.SetSelectorKeys([]string{"team"})
 	for _, i := range order {
 		n := w.nodes[i]
-		if i%2 == 0 {
-			f.Take(n.Name, w.held[n.Name])
+		if i%2 == 1 {
 			f.SetNode(n)
-		} else {
-			f.SetNode(n)
-			f.Take(n.Name, w.held[n.Name])
 		}
+		f.Take(n.Name, w.held[n.Name])
+		f.Burden(n.Name, NewAmounts(map[string]int64{"cpu": w.cpu[n.Name]}), 1)
+		if w.ports[n.Name] {
+			f.Burden(n.Name, NewAmounts(map[string]int64{port: 1}), 1)
+		}
+		f.SetNode(n)
 	}
 	return f
+}
+
+// port is one that pods may ask for.
+var port = Port("TCP", 8080)
+
+// room is how many pods of the request a node has room for.
+func (w *world) room(n Node) int {
+	pods := max(0, n.GPUs-w.held[n.Name]) / w.request.GPUsPerPod
+	if n.Beside == nil {
+		return pods
+	}
+	for _, a := range w.request.Beside.All() {
+		switch {
+		case a.Resource == "cpu":
+			pods = min(pods, int(max(0, n.Beside.All()[0].N-w.cpu[n.Name])/a.N))
+		case w.ports[n.Name]:
+			pods = 0
+		default:
+			pods = min(pods, 1)
+		}
+	}
+	return pods
 }
 
 func (w *world) inOrder() []int {
@@ -124,7 +150,7 @@ func (w *world) legal(n Node) bool {
 // drawWorld makes small fleets with at most the given pods wanted.
 func drawWorld(t *rapid.T, pods int) *world {
 	w := &world{levels: []string{"region", "cluster", "fabric"}, fabric: "fabric", held: map[string]int{},
-		excluded: map[string]bool{}}
+		cpu: map[string]int64{}, ports: map[string]bool{}, excluded: map[string]bool{}}
 	if rapid.Bool().Draw(t, "racks") {
 		w.levels = []string{"region", "fabric", "rack"}
 	}
@@ -162,6 +188,11 @@ func (w *world) drawNode(t *rapid.T, name string, labels map[string]string) {
 	case 4:
 		n.GPUs = 0
 	}
+	if rapid.IntRange(0, 3).Draw(t, "known beside") > 0 {
+		n.Beside = NewAmounts(map[string]int64{"cpu": rapid.Int64Range(1, 9).Draw(t, "cpu")})
+		w.cpu[name] = max(0, rapid.Int64Range(-3, 10).Draw(t, "cpu held"))
+		w.ports[name] = rapid.IntRange(0, 5).Draw(t, "port held") == 0
+	}
 	w.held[name] = max(0, rapid.IntRange(-3, n.GPUs+1).Draw(t, "held"))
 	w.nodes = append(w.nodes, n)
 }
@@ -176,6 +207,11 @@ func (w *world) drawRequest(t *rapid.T, pods int) {
 	if len(w.excluded) > 0 {
 		w.request.Excluded = func(node string) bool { return w.excluded[node] }
 	}
+	asks := map[string]int64{"cpu": max(0, rapid.Int64Range(-2, 3).Draw(t, "cpu asked for"))}
+	if rapid.IntRange(0, 5).Draw(t, "asks for a port") == 0 {
+		asks[port] = 1
+	}
+	w.request.Beside = NewAmounts(asks)
 	each := rapid.IntRange(1, 4).Draw(t, "each")
 	bound := rapid.IntRange(0, 2).Draw(t, "bound") == 0
 	for i := 0; pods > 0 && i < 4; i++ {
@@ -248,7 +284,7 @@ func (w *world) reference() *reference {
 		ref := refNode{name: n.Name, path: w.path(n), held: w.held[n.Name] > 0, usable: !w.excluded[n.Name]}
 		if !n.Unschedulable {
 			ref.free = max(0, n.GPUs-w.held[n.Name])
-			ref.fits = ref.free / w.request.GPUsPerPod
+			ref.fits = w.room(n)
 		}
 		if w.purse != nil {
 			class, ok := w.purse.classes[n.Labels["team"]]

@@ -38,6 +38,8 @@ type planAnswer struct {
 	// Changes would make it start now, each by itself.
 	Changes []change    `json:"changes,omitempty"`
 	AtRisk  []view.Risk `json:"atRisk,omitempty"`
+	// NotAsked are the scheduling rules, beside those that a plan knows, that its pods use; the scheduler asks about them.
+	NotAsked []string `json:"notAsked,omitempty"`
 	// Unread says what could not be read, and so is missing above.
 	Unread []string `json:"unread,omitempty"`
 }
@@ -94,6 +96,7 @@ func writePlan(out io.Writer, a planAnswer, wide bool) error {
 		view.Fact{Label: "starts now with", Lines: changeLines(a.Changes)},
 		view.Fact{Label: "phase", Lines: view.Only(strings.TrimSuffix(string(a.Phase)+": "+a.standing(), ": "))},
 		view.Fact{Label: "at risk", Lines: risks},
+		view.Fact{Label: "not asked about", Lines: a.NotAsked},
 		view.Fact{Label: "could not be read", Lines: a.Unread},
 	)
 	var text strings.Builder

@@ -92,7 +92,7 @@ func (p *planner) changes(ctx context.Context, c client.Client, run *rqv1.Run, a
 func imagined(run *rqv1.Run, o book.Outlook, now time.Time) planAnswer {
 	a := planOf(run, nil, now)
 	a.Phase, a.Looked, a.Message = rqv1.RunPending, true, ""
-	a.Changes = changesOf(o)
+	a.Changes, a.NotAsked = changesOf(o), o.NotAsked
 	if len(o.Places) > 0 {
 		a.StartsNow = &start{GPUs: o.GPUs}
 		a.StartsNow.Nodes, a.StartsNow.Payers = placesOf(o.Places, o.GPUsPerPod)

@@ -1,0 +1,141 @@
+package book
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/davidlangworthy/jobtree/pkg/lane"
+)
+
+// AskRules has what is decided be checked with other scheduling rules from now on, by whoever has it decided.
+func (b *Book) AskRules() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.nodes.asks = true
+}
+
+// Check returns what is to be checked of the gang of a Run; nil when nothing is. Whoever is given one concludes it.
+func (b *Book) Check(run types.UID) *Check {
+	b.mu.Lock()
+	defer b.mu.unlockUnchanged()
+	g := b.roster.gangs[run]
+	if g == nil || !g.check.pending {
+		return nil
+	}
+	c := &Check{Run: run, Leaving: map[string][]types.UID{}, Cuts: g.activation != nil, asked: g.check.asked}
+	c.Seats = g.asksForSeats()
+	if c.Seats {
+		b.places.seatsToAsk(g, c)
+		return c
+	}
+	for m := range g.all() {
+		if m.stage == assigned && !m.extra() {
+			c.Places = append(c.Places, Place{m.pod, m.node})
+		}
+	}
+	for uid, h := range b.seats.waitedFor {
+		if slices.Contains(h.awaitedBy, g) {
+			c.Leaving[h.node] = append(c.Leaving[h.node], uid)
+		}
+	}
+	for name, node := range b.nodes.ofFlavor[g.full.Flavor] {
+		if b.nodes.serves(node) && (c.Cuts || b.fleet.Free(name) >= g.full.GPUsPerPod) {
+			c.Nodes = append(c.Nodes, name)
+		}
+	}
+	slices.Sort(c.Nodes)
+	return c
+}
+
+// Conclude notes what other rules say of what the gang of a check has been given: the nodes that turn its pods down, or
+// none when all accept them. What they turn down is taken back, and may be planned again without those nodes. Where
+// they stand in the way of a cut they are left alone for a while, the longer the more often that has happened; the last
+// of several attempts has nobody be cut for the gang meanwhile. What has changed since the rules were asked is taken
+// back as well, and asked about anew.
+func (b *Book) Conclude(c *Check, turned []Turning, last bool, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g := b.roster.gangs[c.Run]
+	if g == nil || !g.check.pending || g.check.asked != c.asked {
+		return
+	}
+	g.check.pending = false
+	if g.run != nil {
+		b.mail.reconcile(keyOf(g.run), lane.Cut) // it was not looked at meanwhile
+	}
+	if c.Seats && g.run != nil {
+		b.places.concludeSeats(g, c, turned)
+		return
+	}
+	accepted := len(turned) == 0 && len(c.Places) > 0 && b.places.stand(c.Places)
+	switch {
+	case g.run == nil: // it has been deleted meanwhile
+	case accepted:
+		g.check = checking{asked: g.check.asked}
+	case g.activation == nil:
+		b.starts.refute(g, turned)
+	default:
+		b.turns.refute(g, turned, last, now)
+	}
+}
+
+// stand reports whether pods still have the places that they were given.
+func (p *placement) stand(places []Place) bool {
+	return !slices.ContainsFunc(places, func(place Place) bool {
+		m := p.roster.members[place.Pod.UID]
+		return m == nil || m.node != place.Node || !m.placed()
+	})
+}
+
+// refute takes a start back.
+func (x *starter) refute(g *gang, turned []Turning) {
+	for _, t := range turned {
+		if t.Most > 0 {
+			if g.check.upTo == nil {
+				g.check.upTo, g.check.why = map[string]int{}, map[string]string{}
+			}
+			g.check.upTo[t.Node], g.check.why[t.Node] = t.Most, t.Why
+		} else {
+			g.excluded[t.Node] = t.Why
+			if m := x.seats.roster.members[t.Pod]; m != nil {
+				g.spurn(m, t.Node)
+			}
+		}
+	}
+	x.places.unwind(g)
+	x.waiting.regard(g, turned)
+}
+
+// refute takes a decision back that nobody has been told of.
+func (v *activations) refute(g *gang, turned []Turning, last bool, now time.Time) {
+	v.letOff(g)
+	v.places.unwind(g)
+	c := &g.check
+	if c.shunned == nil {
+		c.shunned, c.mostCut = map[string]string{}, map[string]int{}
+	}
+	for _, t := range turned {
+		c.shunned[t.Node] = t.Why
+		if t.Most > 0 {
+			c.mostCut[t.Node] = t.Most
+		}
+	}
+	if len(turned) > 0 && !c.until.After(now) {
+		c.until = now.Add(firstShun << min(c.tries, mostShuns))
+		c.tries++
+	}
+	c.seen, c.rests = v.waiting.nodes[g.full.Flavor], last
+	v.waiting.refuse(g, c.refusal)
+	v.waiting.regard(g, turned)
+}
+
+// regard has a gang wait that has given places back. They are nothing new to it, unless it gave them back for what has
+// happened meanwhile.
+func (w *waitlist) regard(g *gang, turned []Turning) {
+	g.tried = w.epoch
+	if len(turned) == 0 {
+		w.wake(g)
+	}
+}

@@ -1,0 +1,115 @@
+package book_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// A gang whose pods keep off each other starts with as many on each node as that takes.
+func TestPodsThatKeepOffEachOther(t *testing.T) {
+	tell(t, func(w *world) {
+		w.Cluster.Rejected = w.turnedDown
+		w.asks(true)
+		w.fleet("d0", 3)
+		w.setBudget("a", "org:a", 64)
+		w.submitWithSpares("run0", "org:a", 1, 3, 2, 0, apart)
+		w.settle()
+		w.running("run0", "although there is a node for each pod")
+		if got := w.nodesOf("run0"); !slices.Equal(got, []string{"d0-n00", "d0-n01", "d0-n02"}) {
+			w.t.Fatalf("it runs on %v", got)
+		}
+	})
+}
+
+// Nobody is cut for a Run that a rule which plans do not know would keep off, and nobody is told of it meanwhile; it
+// is told the rule, and asked about less and less often. When the nodes change it is asked again at once.
+func TestNobodyIsCutWhereOtherRulesStandInTheWay(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.asks(true)
+		s.standoff("1", "1")
+		s.Rejects["d0-n00"] = "node(s) had volume node affinity conflict"
+		s.work()
+		for range 60 {
+			s.during(30 * time.Second)
+			s.work()
+		}
+		s.running("holder", "although nothing is won by cutting it")
+		for name, r := range s.Reservations {
+			if len(r.Status.Cuts) > 0 || r.Status.ActivatedAt != nil {
+				s.t.Fatalf("%s was activated: %+v", name, r.Status)
+			}
+		}
+		r := s.Book.Refusal(s.Runs["wants"].UID)
+		if r == nil || r.Rejected == nil || r.Rejected.Node != "d0-n00" || r.Rejected.Rest < time.Minute ||
+			!strings.Contains(r.Message, "nobody is cut for it") {
+			s.t.Fatalf("it is refused for %+v", r)
+		}
+		if n := len(s.Reservations); n > 8 {
+			s.t.Fatalf("it had %d Reservations in half an hour", n)
+		}
+		clear(s.Rejects)
+		s.change("d0-n00", func(n *corev1.Node) { n.Labels["zone"] = "near" })
+		for n := 0; n < 12 && s.Runs["wants"].Status.Phase != rqv1.RunRunning; n++ {
+			s.during(30 * time.Second)
+			s.work()
+		}
+		s.running("wants", "although nothing stands in its way any more")
+	})
+}
+
+// A cut is made where other rules accept the pods, although another place would have taken fewer.
+func TestCutsGoWhereOtherRulesAllow(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.asks(true)
+		s.fleet("d0", 1)
+		s.fleet("d1", 1)
+		s.setBudget("a", "org:a", 64)
+		s.setBudget("b", "org:b", 64)
+		s.submitWithSpares("holder0", "org:a", 1, 1, 8, 0, checkpointed)
+		s.submitWithSpares("holder1", "org:a", 1, 1, 8, 0, checkpointed)
+		s.work()
+		s.during(time.Minute)
+		s.Rejects["d0-n00"] = "node(s) had volume node affinity conflict"
+		s.submitWithSpares("wants", "org:b", 1, 1, 8, 0)
+		s.work()
+		s.due()
+		for range 3 {
+			s.work()
+			s.during(noticePeriod)
+		}
+		s.running("wants", "although the Run in d1 could be cut")
+		if got := s.nodesOf("wants"); !slices.Equal(got, []string{"d1-n00"}) {
+			s.t.Fatalf("it runs on %v", got)
+		}
+		for _, name := range []string{"holder0", "holder1"} {
+			if s.nodesOf(name)[0] == "d0-n00" && s.Runs[name].Status.Phase != rqv1.RunRunning {
+				s.t.Fatalf("%s was cut as well", name)
+			}
+		}
+	})
+}
+
+// A Run whose pods keep off each other, and that has too few nodes for it, is told so and is asked about again: what
+// the rules look at may change without anybody's knowing.
+func TestARunWithTooFewNodesForItsRules(t *testing.T) {
+	tell(t, func(w *world) {
+		w.Cluster.Rejected = w.turnedDown
+		w.asks(true)
+		w.fleet("d0", 1)
+		w.setBudget("a", "org:a", 64)
+		w.submitWithSpares("run0", "org:a", 1, 2, 2, 0, apart)
+		for range 5 {
+			w.round()
+		}
+		r := w.Book.Refusal(w.Runs["run0"].UID)
+		if r == nil || r.Rejected == nil || r.Rejected.Node != "d0-n00" || !r.Passes() {
+			w.t.Fatalf("it is refused for %+v", r)
+		}
+	})
+}

@@ -1,0 +1,140 @@
+package book
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+// Check is what a gang has been given and what other scheduling rules are to be asked about before it counts (R31): a
+// cut before it is published, since the plan knows no rules but those about what nodes have; and a start, if its pods
+// use others.
+type Check struct {
+	// Run is the gang's.
+	Run types.UID
+	// Places are in the order in which the gang's pods come.
+	Places []Place
+	// Leaving are the pods that are gone by then, by node.
+	Leaving map[string][]types.UID
+	// Cuts says that others are cut for it, and Seats that the places are those of its spares, which stand by.
+	Cuts, Seats bool
+	// Nodes are those that the gang could be on by its GPUs, now or with others cut.
+	Nodes []string
+	// asked counts the checks of the gang, so that a late answer is not taken for that of another.
+	asked int
+}
+
+// Place is where a pod is to go.
+type Place struct {
+	Pod  *corev1.Pod
+	Node string
+}
+
+// Turning is a node that has turned down a pod of a gang after so many others of it, and why.
+type Turning struct {
+	Pod       types.UID
+	Node, Why string
+	Most      int
+}
+
+// checking is what a gang has been told by other scheduling rules that were asked.
+type checking struct {
+	// pending says that they are being asked, for which time, and refusal why the gang was refused before.
+	pending bool
+	asked   int
+	refusal *plan.Refusal
+	// upTo is how many pods the nodes take that turned down a start, with why, and shunned, with why, and mostCut likewise
+	// for those that turned down a decision to cut, until an instant, or until the nodes of its type have changed since.
+	upTo, mostCut map[string]int
+	why, shunned  map[string]string
+	until         time.Time
+	seen          int64
+	tries         int
+	// fails is how often a start has been refused for what the rules say since they last accepted one.
+	fails int
+	// rests says that nobody is cut for the gang until then.
+	rests bool
+}
+
+// ask notes that rules are to be asked about what the gang has just been given, and why it was refused before.
+func (c *checking) ask(before *plan.Refusal) {
+	c.pending, c.refusal = true, before
+	c.asked++
+}
+
+// mostThen returns how many pods nodes take at most, now or with others cut, as far as either is known: a gang that
+// they keep from starting now is not promised that it starts now.
+func (c *checking) mostThen() map[string]int {
+	if len(c.mostCut) == 0 {
+		return c.upTo
+	}
+	out := maps.Clone(c.mostCut)
+	for node, most := range c.upTo {
+		if then, known := out[node]; !known || most < then {
+			out[node] = most
+		}
+	}
+	return out
+}
+
+// without returns a test for the nodes that are excluded anyway, and those that turned a decision down altogether.
+func (c *checking) without(excluded func(node string) bool) func(node string) bool {
+	if len(c.shunned) == 0 {
+		return excluded
+	}
+	shunned := maps.Clone(c.shunned)
+	maps.DeleteFunc(shunned, func(node, _ string) bool { return c.mostCut[node] > 0 })
+	return func(node string) bool { return shunned[node] != "" || excluded != nil && excluded(node) }
+}
+
+// asksBeyond reports whether a pod uses scheduling rules that a plan does not know.
+func asksBeyond(pod *corev1.Pod) bool { return len(rulesBeyond(pod)) > 0 }
+
+// rulesBeyond names the scheduling rules that a pod uses and a plan does not know: about its volumes and devices, and
+// about the pods on this and other nodes.
+func rulesBeyond(pod *corev1.Pod) []string {
+	var out []string
+	local := func(v corev1.Volume) bool {
+		return v.ConfigMap != nil || v.Secret != nil || v.EmptyDir != nil || v.Projected != nil || v.DownwardAPI != nil ||
+			v.HostPath != nil || v.NFS != nil || v.Image != nil
+	}
+	if slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return !local(v) }) {
+		out = append(out, "volumes")
+	}
+	if len(pod.Spec.ResourceClaims) > 0 {
+		out = append(out, "resource claims")
+	}
+	if a := pod.Spec.Affinity; a != nil && a.PodAffinity != nil &&
+		len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+		out = append(out, "pod affinity")
+	}
+	if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil &&
+		len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+		out = append(out, "pod anti-affinity")
+	}
+	if slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
+		return c.WhenUnsatisfiable == corev1.DoNotSchedule
+	}) {
+		out = append(out, "topology spread")
+	}
+	return out
+}
+
+// firstRetry is how long a start rests at first that rules about other pods or volumes have refused: they are asked
+// anew for each of its pods. Each time after is twice as long, mostRetries times.
+const (
+	firstRetry  = 5 * time.Second
+	mostRetries = 6
+)
+
+// firstShun is how long nodes that turned a decision down are left alone for the first time; each time after is twice
+// as long, mostShuns times.
+const (
+	firstShun = time.Minute
+	mostShuns = 5
+)

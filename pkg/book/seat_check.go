@@ -1,0 +1,82 @@
+package book
+
+import (
+	"slices"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// asksForSeats reports whether other scheduling rules are to be asked about ranks in the places of spares.
+func (g *gang) asksForSeats() bool {
+	return slices.ContainsFunc(g.vacant, func(v vacancy) bool { return v.asks && g.rankAt(v.index) != nil })
+}
+
+// rankAt returns the pod of a rank; nil when it has none.
+func (g *gang) rankAt(index int) *member {
+	if index < 0 || index >= len(g.active.members) {
+		return nil
+	}
+	return g.active.members[index]
+}
+
+// seatsToAsk adds to a check the ranks that are to take the places of spares, with the spares and the shards over them
+// gone.
+func (p *placement) seatsToAsk(g *gang, c *Check) {
+	for i := range g.vacant {
+		v := &g.vacant[i]
+		m := g.rankAt(v.index)
+		if !v.asks || m == nil {
+			continue
+		}
+		c.Places = append(c.Places, Place{Pod: m.pod, Node: v.node})
+		c.Leaving[v.node] = append(c.Leaving[v.node], v.pod)
+		p.seats.hold(v.pod, "", 0, func(h *holding) { h.asks = false })
+		going := p.goingFrom(v.node)
+		p.seats.hold(v.pod, "", 0, func(h *holding) { h.asks = true })
+		for shard := range p.seats.shards[v.node] {
+			if p.givesWay(shard) || slices.Contains(going, shard) {
+				c.Leaving[v.node] = append(c.Leaving[v.node], shard)
+			}
+		}
+	}
+}
+
+// concludeSeats has those ranks have the places of their spares that other rules accept there: the shards over those
+// spares leave while the ledger follows. The spares of the others stand by, and their ranks look elsewhere.
+func (p *placement) concludeSeats(g *gang, c *Check, no []Turning) {
+	for _, place := range c.Places {
+		m := p.roster.members[place.Pod.UID]
+		if m == nil {
+			continue
+		}
+		at := slices.IndexFunc(no, func(t Turning) bool { return t.Pod == place.Pod.UID && t.Node == place.Node })
+		if at >= 0 {
+			g.excluded[place.Node] = no[at].Why
+			g.spurn(m, place.Node)
+			m.unseated = true
+		}
+		p.seats.vacate(g, func(v *vacancy) bool { return v.asks && v.index == m.part.Index && at >= 0 })
+		for i := range g.vacant {
+			if v := &g.vacant[i]; v.index == m.part.Index && v.asks {
+				v.asks = false
+				p.seats.hold(v.pod, "", 0, func(h *holding) { h.asks = false })
+				p.reclaim(v.node, rqv1.ClosedReclaimedBySpare, nil)
+			}
+		}
+	}
+	p.waiting.wake(g)
+}
+
+// claimAgain has ranks claim the places of their spares again where other rules turned them down and may not any more.
+func (p *placement) claimAgain(g *gang) {
+	for _, m := range g.active.members {
+		if m == nil || !m.unseated {
+			continue
+		}
+		if r, _ := rank.ReplacementOf(m.pod); g.excluded[r.Node] == "" {
+			m.unseated = false
+			p.claimSeat(m)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package book_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A spare stands by where other rules keep its rank from its place: the rank goes where it is accepted.
+func TestASpareStaysWhereItsRankIsTurnedDown(t *testing.T) {
+	tell(t, func(w *world) {
+		w.Cluster.Rejected = w.turnedDown
+		w.asks(true)
+		w.guarded(4, 2, 1, apart)
+		w.Rejects[w.on("run0-s0")] = "node(s) had volume node affinity conflict"
+		w.Lose(w.on("run0-0"))
+		w.settle()
+		w.running("run0", "although a node is free")
+		want := map[string]int{"open Start Active": 1, "open Start Spare": 1, "open Swap Active": 1, "NodeFailure": 1}
+		if diff := cmp.Diff(want, w.ledger("run0")); diff != "" {
+			w.t.Fatalf("the spare made room for nobody: %s", diff)
+		}
+		w.checkSettled()
+	})
+}
+
+// A spare makes room once other rules accept its rank in its place.
+func TestASpareMakesRoomWhereItsRankIsAccepted(t *testing.T) {
+	tell(t, func(w *world) {
+		w.Cluster.Rejected = w.turnedDown
+		w.asks(true)
+		w.guarded(3, 2, 1, apart)
+		to := w.on("run0-s0")
+		w.Lose(w.on("run0-0"))
+		w.settle()
+		if on := w.on("run0-0"); on != to {
+			w.t.Fatalf("the rank is on %s, and its spare was on %s", on, to)
+		}
+		if got := w.ledger("run0"); got["Swap"] != 1 {
+			w.t.Fatalf("its Leases: %v", got)
+		}
+		w.checkSettled()
+	})
+}
+
+// Shards over a spare stay where its rank is turned down: nobody gives way for a rank that does not come.
+func TestShardsStayWhereARankIsTurnedDown(t *testing.T) {
+	tell(t, func(w *world) {
+		w.asks(true)
+		w.guarded(3, 1, 1, apart)
+		w.sweep("run1", "org:b", 8, 2)
+		w.settle()
+		spare := w.on("run0-s0")
+		if n := w.shards("run1")[spare]; n != 4 {
+			w.t.Fatalf("%d shards run over the spare", n)
+		}
+		w.Rejects[spare] = "node(s) had volume node affinity conflict"
+		w.Lose(w.on("run0-0"))
+		for range 8 {
+			w.round()
+			w.Pass(100 * time.Millisecond)
+		}
+		if n := w.shards("run1")[spare]; n != 4 {
+			w.t.Fatalf("%d shards run over the spare now", n)
+		}
+	})
+}
+
+// A rank that its spare's place is refused to is asked about once more before its Run gives up.
+func TestARankIsAskedAboutAgain(t *testing.T) {
+	tell(t, func(w *world) {
+		w.Cluster.Rejected = w.turnedDown
+		w.asks(true)
+		w.guarded(3, 2, 1, apart)
+		to := w.on("run0-s0")
+		w.Rejects[to] = "node(s) had volume node affinity conflict"
+		w.Lose(w.on("run0-0"))
+		for range 8 {
+			w.round()
+			w.Pass(100 * time.Millisecond)
+		}
+		clear(w.Rejects)
+		for range 20 {
+			w.round()
+			w.Pass(time.Second)
+		}
+		w.running("run0", "although its spare's node accepts the rank")
+		if on := w.on("run0-0"); on != to {
+			w.t.Fatalf("the rank is on %s, and its spare was on %s", on, to)
+		}
+	})
+}

@@ -1,0 +1,286 @@
+package plugins
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// place has the gang of a pod be planned, on nodes that the profile's other plugins accept where the plan does not know
+// their rules. After so many rounds the pods' own cycles find the rest.
+func (pl *Jobtree) place(ctx context.Context, pod *corev1.Pod, now time.Time) (string, *plan.Refusal) {
+	run, _ := rank.RunOf(pod)
+	for round := 1; ; round++ {
+		node, refusal := pl.book.Place(pod.UID, now)
+		check := pl.book.Check(run)
+		if check == nil {
+			return node, refusal
+		}
+		turned, sure := pl.ask(ctx, check, round, now)
+		if !sure || len(turned) == 0 || round == mostRounds {
+			pl.book.Conclude(check, nil, false, now)
+			return node, refusal
+		}
+		pl.book.Conclude(check, turned, false, now)
+	}
+}
+
+// forecast has a promise be made to the gang of a pod or, when its date has come, has it be decided who is cut for it.
+// Nobody is told before all rules accept the places that it would have then, with those gone who are cut.
+func (pl *Jobtree) forecast(ctx context.Context, pod *corev1.Pod, now time.Time) {
+	run, _ := rank.RunOf(pod)
+	for round := 1; ; round++ {
+		pl.book.Forecast(pod.UID, now)
+		check := pl.book.Check(run)
+		if check == nil {
+			return
+		}
+		turned, sure := pl.ask(ctx, check, round, now)
+		settled := sure && len(turned) == 0
+		pl.book.Conclude(check, turned, !settled && (!sure || round == mostRounds), now)
+		if settled {
+			return
+		}
+	}
+}
+
+// ask returns the nodes that turn down what a gang has been given, and false if that could not be found out of one. In
+// the first round all others are looked at too that turn its pods down whatever comes, so that there are not as many
+// rounds as such nodes. What takes too long from an instant on could not be found out.
+func (pl *Jobtree) ask(ctx context.Context, check *book.Check, round int, since time.Time) (turned []book.Turning,
+	sure bool) {
+	others, ok := pl.handle.(framework.Framework)
+	if !ok || len(check.Places) == 0 {
+		return nil, true // there are none, or nothing is left to ask about
+	}
+	v := &verifier{plugins: others, snapshot: others.MutableSnapshotSharedLister(), knows: pl.book.Knows,
+		kinds: map[string]*kind{}, over: func() bool { return pl.clock.Since(since) > longest }}
+	sure = v.verify(ctx, check)
+	if round == 1 && sure && len(v.turned) > 0 {
+		v.lookAround(ctx, check)
+	}
+	return v.turned, sure
+}
+
+// verifier asks plugins about the places of a gang, one after the other.
+type verifier struct {
+	plugins  framework.Framework
+	snapshot fwk.MutableSnapshotSharedLister
+	knows    func(*corev1.Node) bool
+	kinds    map[string]*kind
+	over     func() bool // no time is left
+	accepted []book.Place
+	turned   []book.Turning
+}
+
+// kind is pods of a gang that are alike but for their names: plugins look at the first of them.
+type kind struct {
+	pod    *corev1.Pod
+	state  fwk.CycleState
+	nodes  *fwk.PreFilterResult
+	before *fwk.Status      // what PreFilter said
+	by     sets.Set[string] // the plugins that left only some nodes
+	rule   string           // the plugin that has turned the last node down
+}
+
+// verify asks about the places of a gang on the snapshot as it will be: with those gone who are to leave, and each of
+// the gang's pods on its node before the next is looked at. It returns false if it could not find out.
+func (v *verifier) verify(ctx context.Context, check *book.Check) bool {
+	if err := v.snapshot.StartMutations(); err != nil {
+		v.turn(check.Places[0], unsure)
+		return false
+	}
+	defer func() {
+		if err := v.snapshot.EndMutations(); err != nil {
+			klog.FromContext(ctx).Error(err, "the scheduler's snapshot is not what it was")
+		}
+	}()
+	if !v.leave(ctx, check.Leaving) {
+		v.turn(check.Places[0], unsure)
+		return false
+	}
+	for _, place := range check.Places {
+		if v.over() {
+			v.turn(place, late)
+			return false
+		}
+		if !v.put(ctx, place) {
+			v.turn(place, unsure)
+			return false
+		}
+	}
+	return true
+}
+
+// unsure and late are why a node counts as one that turns pods down which could not be asked about: nobody is cut on it
+// for now.
+const (
+	unsure = "the scheduler does not have the node as it will be"
+	late   = "the rules that the pod uses take too long to ask about all of its Run's places"
+)
+
+// lookAround asks about the first pod of a gang on all nodes, as they are or, if others are cut for it, without the
+// pods of Runs there. What nodes have beside GPUs, and how many of those, the plan knows.
+func (v *verifier) lookAround(ctx context.Context, check *book.Check) {
+	around := &verifier{plugins: v.plugins, kinds: map[string]*kind{}}
+	k := around.kindOf(ctx, check.Places[0].Pod)
+	for _, name := range check.Nodes {
+		if v.over() {
+			return
+		}
+		info, err := v.snapshot.NodeInfos().Get(name)
+		if err != nil || info.Node() == nil || !v.knows(info.Node()) {
+			continue
+		}
+		on := &kind{pod: k.pod, state: k.state, nodes: k.nodes, before: k.before, by: k.by}
+		if check.Cuts {
+			info = info.Snapshot()
+			on.state = k.state.Clone()
+			v.empty(ctx, on, info)
+		}
+		if why, sure := on.turnsDown(ctx, v.plugins, info); sure && why != "" && on.rule != names.NodeResourcesFit {
+			v.turn(book.Place{Pod: k.pod, Node: name}, why)
+		}
+	}
+}
+
+// empty has the pods of Runs be gone from a node.
+func (v *verifier) empty(ctx context.Context, k *kind, info fwk.NodeInfo) {
+	for _, on := range slices.Clone(info.GetPods()) {
+		if ours(on.GetPod()) && info.RemovePod(klog.FromContext(ctx), on.GetPod()) == nil {
+			v.plugins.RunPreFilterExtensionRemovePod(ctx, k.state, k.pod, on, info)
+		}
+	}
+}
+
+// leave takes pods off the snapshot. Those that are not on it are gone already.
+func (v *verifier) leave(ctx context.Context, leaving map[string][]types.UID) bool {
+	for node, pods := range leaving {
+		info, err := v.snapshot.NodeInfos().Get(node)
+		if err != nil {
+			return false
+		}
+		for _, on := range slices.Clone(info.GetPods()) {
+			if pod := on.GetPod(); slices.Contains(pods, pod.UID) &&
+				v.snapshot.RemovePod(klog.FromContext(ctx), pod, node) != nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// kindOf returns the kind of a pod, by its role in its Run.
+func (v *verifier) kindOf(ctx context.Context, pod *corev1.Pod) *kind {
+	role := pod.Labels[rqv1.LabelRole]
+	k := v.kinds[role]
+	if k == nil {
+		k = &kind{pod: pod, state: framework.NewCycleState()}
+		k.state.Write(askingKey, askingMark{})
+		k.nodes, k.before, k.by = v.plugins.RunPreFilterPlugins(ctx, k.state, pod)
+		v.kinds[role] = k
+	}
+	return k
+}
+
+// put asks about one place and, if it is accepted, has the pod be there for those that come after. It returns false if
+// it could not find out.
+func (v *verifier) put(ctx context.Context, place book.Place) bool {
+	info, err := v.snapshot.NodeInfos().Get(place.Node)
+	if err != nil || info.Node() == nil || !v.knows(info.Node()) {
+		return false // the scheduler does not have the node as the book has it, and says nothing of that one
+	}
+	k := v.kindOf(ctx, place.Pod)
+	switch why, sure := k.turnsDown(ctx, v.plugins, info); {
+	case !sure:
+		return false
+	case why != "":
+		v.turn(place, why)
+		return true
+	}
+	pod := place.Pod.DeepCopy()
+	pod.Spec.NodeName = place.Node
+	added, err := framework.NewPodInfo(pod)
+	if err != nil || v.snapshot.AddPod(added, place.Node) != nil {
+		return false
+	}
+	v.accepted = append(v.accepted, place)
+	for _, other := range v.kinds {
+		if !v.plugins.RunPreFilterExtensionAddPod(ctx, other.state, other.pod, added, info).IsSuccess() {
+			return false
+		}
+	}
+	return true
+}
+
+// turn notes that a node turns a pod down after those that it has accepted.
+func (v *verifier) turn(place book.Place, why string) {
+	node := place.Node
+	if slices.ContainsFunc(v.turned, func(t book.Turning) bool { return t.Node == node }) {
+		return
+	}
+	most := 0
+	for _, other := range v.accepted {
+		if other.Node == node {
+			most++
+		}
+	}
+	v.turned = append(v.turned, book.Turning{Pod: place.Pod.UID, Node: node, Why: why, Most: most})
+}
+
+// turnsDown says why a node turns a pod of the kind down; empty when it does not. It returns false where a plugin
+// failed.
+func (k *kind) turnsDown(ctx context.Context, plugins framework.Framework, info fwk.NodeInfo) (why string, sure bool) {
+	switch {
+	case k.before.IsRejected():
+		return k.before.Message(), true
+	case !k.before.IsSuccess():
+		return "", false
+	case !k.nodes.AllNodes() && !k.nodes.NodeNames.Has(info.Node().Name):
+		return fmt.Sprintf("node(s) didn't satisfy plugin(s) [%s]", strings.Join(sets.List(k.by), " ")), true
+	}
+	status := plugins.RunFilterPlugins(ctx, k.state, k.pod, info)
+	if status.IsSuccess() {
+		return "", true
+	}
+	k.rule = status.Plugin()
+	return status.Message(), status.IsRejected()
+}
+
+// askingMark marks the state of a cycle in which the other plugins alone are asked.
+type askingMark struct{}
+
+// Clone returns the mark.
+func (m askingMark) Clone() fwk.StateData { return m }
+
+const askingKey fwk.StateKey = Name + "/asking"
+
+func asking(state fwk.CycleState) bool {
+	if state == nil {
+		return false
+	}
+	_, err := state.Read(askingKey)
+	return err == nil
+}
+
+// mostRounds is how often a gang is planned in one cycle without the nodes that have turned its pods down, and longest
+// for how long other rules are asked about it: nobody else is scheduled meanwhile.
+const (
+	mostRounds = 32
+	longest    = 500 * time.Millisecond
+)

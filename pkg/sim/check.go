@@ -1,0 +1,108 @@
+package sim
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// attempts is how often a gang is planned in one cycle without nodes that have turned its pods down.
+const attempts = 8
+
+// Place has a pod's gang be planned by a book, on nodes that the rules of other schedulers accept if they are asked. It
+// says false where they have not accepted any.
+func (c *Cluster) Place(b *book.Book, uid types.UID) (node string, refusal *plan.Refusal, accepted bool) {
+	run, _ := rank.RunOf(c.Pods[uid])
+	for round := 1; ; round++ {
+		node, refusal = b.Place(uid, c.Now)
+		check := b.Check(run)
+		if check == nil {
+			return node, refusal, true
+		}
+		turned := c.judge(check)
+		c.meanwhile()
+		if len(turned) == 0 || round == attempts {
+			b.Conclude(check, nil, false, c.Now)
+			return node, refusal, len(turned) == 0
+		}
+		b.Conclude(check, turned, false, c.Now)
+	}
+}
+
+// forecast has a pod's gang be promised a date, or be decided about, likewise.
+func (c *Cluster) forecast(uid types.UID) {
+	run, _ := rank.RunOf(c.Pods[uid])
+	for round := 1; ; round++ {
+		c.Book.Forecast(uid, c.Now)
+		check := c.Book.Check(run)
+		if check == nil {
+			return
+		}
+		turned := c.judge(check)
+		c.meanwhile()
+		c.Book.Conclude(check, turned, len(turned) > 0 && round == attempts, c.Now)
+		if len(turned) == 0 {
+			return
+		}
+	}
+}
+
+// meanwhile has happen, once, what is to happen while rules are asked.
+func (c *Cluster) meanwhile() {
+	if happen := c.Meanwhile; happen != nil {
+		c.Meanwhile = nil
+		happen()
+	}
+}
+
+// judge returns the nodes that turn down what a gang has been given.
+func (c *Cluster) judge(check *book.Check) []book.Turning {
+	var turned []book.Turning
+	leaves, accepted := map[types.UID]bool{}, map[string]int{}
+	for _, pods := range check.Leaving {
+		for _, uid := range pods {
+			leaves[uid] = true
+		}
+	}
+	for _, place := range check.Places {
+		why := c.rejects(place.Pod, place.Node)
+		if why == "" && c.beside(place.Pod, place.Node, leaves, accepted[place.Node]) {
+			why = "node(s) didn't match pod anti-affinity rules"
+		}
+		if why == "" {
+			accepted[place.Node]++
+			continue
+		}
+		turned = append(turned, book.Turning{Pod: place.Pod.UID, Node: place.Node, Why: why, Most: accepted[place.Node]})
+	}
+	return turned
+}
+
+// rejects says why a node turns a pod down whoever is there; empty when it does not. A spare asks for little.
+func (c *Cluster) rejects(pod *corev1.Pod, node string) string {
+	if pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare) {
+		return ""
+	}
+	return c.Rejects[node]
+}
+
+// beside reports whether a pod that wants to be alone of its Run on a node is not: with those that leave gone, and some
+// that come.
+func (c *Cluster) beside(pod *corev1.Pod, node string, leaves map[types.UID]bool, coming int) bool {
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil {
+		return false
+	}
+	for uid, other := range c.Pods {
+		ended := other.Status.Phase == corev1.PodSucceeded || other.Status.Phase == corev1.PodFailed
+		_, binds := c.Binding[uid]
+		on := other.Spec.NodeName == node || (binds || c.Waiting.Has(uid)) && c.Book.Assigned(uid) == node
+		if uid != pod.UID && on && !ended && !leaves[uid] && other.Labels[rqv1.LabelRun] == pod.Labels[rqv1.LabelRun] {
+			coming++
+		}
+	}
+	return coming > 0
+}
