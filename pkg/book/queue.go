@@ -103,6 +103,16 @@ func (b *Book) Assigned(pod types.UID) string {
 	return ""
 }
 
+// Ranks returns how many ranks the Run of a rank has that is about to be bound; 0 for a pod that is no rank.
+func (b *Book) Ranks(pod types.UID) int {
+	b.mu.Lock()
+	defer b.mu.unlockUnchanged()
+	if m := b.roster.members[pod]; m != nil && !m.part.Spare {
+		return m.gang.demand.Pods()
+	}
+	return 0
+}
+
 // Follow returns the rest of a pod's gang, once for every plan: pods that have a node and wait to be let into the
 // queue.
 func (b *Book) Follow(pod types.UID) []*corev1.Pod {
