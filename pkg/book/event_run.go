@@ -128,7 +128,9 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 		if b.roster.open {
 			b.places.claimSeat(m)
 		}
-		if g.started() && !part.Spare {
+		if m.stage == assigned {
+			b.places.came(m)
+		} else if g.started() && !part.Spare {
 			b.shapes.reconsider(g)
 		} else if g.complete() {
 			b.waiting.wake(g)

@@ -78,6 +78,8 @@ type Look struct {
 	// Unpaid says that nobody can pay for the Run, so that it gets no pods, and HadLease that a pod of it has had a Lease,
 	// also one that is closed.
 	Unpaid, HadLease bool
+	// Alone says that the Run waits and its pods have no places: of its pods the leader is to be there alone (R32).
+	Alone bool
 	Prospect
 	// Cuts are what Reservations that are activating do to the Run, in the order of their activation.
 	Cuts []rank.Cut

@@ -34,7 +34,7 @@ type placement struct {
 func (p *placement) assume(g *gang, assignments []plan.Assignment, now time.Time) {
 	p.kept.giveRoom(g, assignments)
 	for _, a := range assignments {
-		m := g.squad(a.Part).members[a.Index]
+		m := p.seated(g, a.Part)
 		p.seats.hold(m.pod.UID, a.Node, g.demand.GPUsPerPod, func(h *holding) {
 			h.planned, h.spare, h.shard, h.run = true, a.Spare, g.opportunistic(), g.run.UID
 		})
@@ -45,6 +45,9 @@ func (p *placement) assume(g *gang, assignments []plan.Assignment, now time.Time
 		}
 	}
 	p.makeRoom(g, assignments)
+	if g.awaitsPods() {
+		p.mail.reconcile(keyOf(g.run), lane.Begin)
+	}
 }
 
 // makeRoom has shards leave that are in the way of a gang which has been given places. Spares run nothing.
@@ -76,6 +79,10 @@ func (p *placement) release(m *member) {
 		}
 	}
 	p.seats.advance(m, unplaced, "", payer{})
+	if m.standIn {
+		p.dismiss(m)
+		return
+	}
 	if p.roster.open {
 		p.claimSeat(m)
 	}

@@ -276,7 +276,7 @@ func (x *starter) follow(m *member) []*corev1.Pod {
 	m.gang.planned = false
 	var out []*corev1.Pod
 	for other := range m.gang.all() {
-		if other != m && other.stage >= assigned && other.stage < bound && other.stage != reserved {
+		if other != m && !other.standIn && other.stage >= assigned && other.stage < bound && other.stage != reserved {
 			out = append(out, other.pod)
 		}
 	}

@@ -235,7 +235,7 @@ func (w *waitlist) refuse(g *gang, refusal *plan.Refusal) {
 // back too.
 func (w *waitlist) proceed(g *gang) {
 	for m := range g.all() {
-		if m.stage == assigned {
+		if m.stage == assigned && !m.standIn {
 			w.mail.activate(m.pod)
 		}
 	}
