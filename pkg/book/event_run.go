@@ -45,6 +45,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 		}
 	}
 	if edited {
+		g.denial = denial{}
 		b.shapes.reshape(g)
 	}
 	if replans && !g.started() {

@@ -23,6 +23,7 @@ type gang struct {
 	active, spares squad
 	// standIns is how many of the members are.
 	standIns int
+	denial   denial
 	// vacant is room that is kept for the ranks that a running Run has lost, kept who paid for them, by rank, and narrower
 	// the width in pods at which the gang could go on without all of them; 0 when there is none.
 	vacant   []vacancy

@@ -14,6 +14,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/lane"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
@@ -56,11 +57,23 @@ func (s *squad) at(index int) *member {
 	return nil
 }
 
-// musters reports whether a gang that is to start has places, so that its pods are to be there.
+// musters reports whether a gang that is to start has its places, so that its pods are to be there: its leader has been
+// accepted at its own, or it waits until others have left.
 func (g *gang) musters() bool {
-	return g.run != nil && !g.started() && !g.opportunistic() && g.underWay() && slices.ContainsFunc(
-		slices.Concat(g.active.members, g.spares.members),
-		func(m *member) bool { return m != nil && m.stage > unplaced && !m.leaving })
+	if g.run == nil || g.started() || g.opportunistic() || !g.underWay() {
+		return false
+	}
+	from := reserved
+	if g.awaiting > 0 || g.activation != nil {
+		from = assigned
+	}
+	has := func(m *member) bool { return m != nil && m.stage >= from && !m.leaving }
+	return slices.ContainsFunc(g.active.members, has) || slices.ContainsFunc(g.spares.members, has)
+}
+
+// disbands reports whether the pods of a gang that waits are to go, all but its leader's: they have no places.
+func (g *gang) disbands() bool {
+	return g.waits() && !g.woken && !g.musters() && g.refusal.Reason != plan.NotYet
 }
 
 // awaitsPods reports whether places of the gang are kept for pods that have not been made.
@@ -81,6 +94,7 @@ func (p *placement) seated(g *gang, part rank.Part) *member {
 	s.present++
 	p.roster.members[m.pod.UID] = m
 	g.standIns++
+	p.roster.classes.mustering[g] = true
 	return m
 }
 
@@ -91,7 +105,7 @@ func (p *placement) dismiss(m *member) {
 	s.count(m, -1)
 	s.members[m.part.Index] = nil
 	s.present--
-	m.gang.standIns--
+	p.fewerStandIns(m.gang)
 	for n := len(s.members); n > 0 && s.members[n-1] == nil; n-- {
 		s.members = s.members[:n-1]
 	}
@@ -104,10 +118,17 @@ func (p *placement) relieve(m *member, pod *corev1.Pod) {
 	delete(p.roster.members, was.UID)
 	m.pod, m.standIn = pod, false
 	p.roster.members[pod.UID] = m
-	m.gang.standIns--
+	p.fewerStandIns(m.gang)
 	p.seats.rename(was.UID, pod.UID)
 	if paid {
 		p.accounts.Open(leaseName(pod).String(), charge)
+	}
+}
+
+func (p *placement) fewerStandIns(g *gang) {
+	g.standIns--
+	if g.standIns == 0 {
+		delete(p.roster.classes.mustering, g)
 	}
 }
 
@@ -118,6 +139,7 @@ func (p *placement) came(m *member) {
 		p.mail.activate(m.pod)
 	}
 	if !g.awaitsPods() {
+		g.denial = denial{}
 		p.mail.reconcile(keyOf(g.run), lane.Cut) // others may be told to go by now
 	}
 }

@@ -45,7 +45,7 @@ func (p *placement) assume(g *gang, assignments []plan.Assignment, now time.Time
 		}
 	}
 	p.makeRoom(g, assignments)
-	if g.awaitsPods() {
+	if g.awaitsPods() && g.musters() {
 		p.mail.reconcile(keyOf(g.run), lane.Begin)
 	}
 }

@@ -37,6 +37,10 @@ func (x *starter) placeNew(m *member, now time.Time) (string, *plan.Refusal) {
 	case g.state() != gangQueued || g.leader() != m:
 		return "", &plan.Refusal{Reason: plan.InsufficientGPUs, Message: waitsForPlan}
 	}
+	if g.denied() && now.Before(g.denial.until) {
+		g.woken = false
+		return "", g.refusal
+	}
 	x.plan(g, m.pod, now)
 	switch {
 	case m.stage == unplaced && m.surplus():

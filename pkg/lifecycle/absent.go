@@ -15,7 +15,7 @@ import (
 // Run of the same name, is waited for. A Run that nobody can pay for gets no pods, and one that waits for its places its first one alone (R32).
 func absent(s *situation) (replacements, out []*corev1.Pod) {
 	f := s.facts
-	if f.Unpaid {
+	if f.Unpaid || f.Yields {
 		return nil, nil
 	}
 	named := map[string]bool{}

@@ -65,6 +65,8 @@ type Cluster struct {
 	Writes int
 	// Rejects are the nodes that the rules of other schedulers turn down, and why.
 	Rejects map[string]string
+	// Quota is how many pods there may be; 0 for any number.
+	Quota int
 	// Meanwhile happens the next time that those rules are asked, before they answer; nil for nothing.
 	Meanwhile func()
 	// Bystanders are pods that are no Run's and hold no GPUs.
