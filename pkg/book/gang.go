@@ -24,6 +24,8 @@ type gang struct {
 	// standIns is how many of the members are.
 	standIns int
 	denial   denial
+	// solvent is the epoch of the last plan that somebody could pay for, although it was refused for want of money.
+	solvent int64
 	// vacant is room that is kept for the ranks that a running Run has lost, kept who paid for them, by rank, and narrower
 	// the width in pods at which the gang could go on without all of them; 0 when there is none.
 	vacant   []vacancy

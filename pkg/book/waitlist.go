@@ -174,7 +174,7 @@ func (w *waitlist) wake(g *gang) {
 	}
 	g.woken = true
 	w.pardon(g)
-	if g.shape != nil || g.active.present == 0 {
+	if g.shape != nil || g.active.present == 0 || g.unpaid {
 		g.tried = w.epoch
 		g.woken, g.asked = false, true
 		if g.run != nil {
