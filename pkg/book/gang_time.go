@@ -86,8 +86,8 @@ func (g *gang) waits() bool {
 // waits for money is none.
 func (g *gang) unmade() bool {
 	if g.run == nil || g.shape != nil || g.run.Status.Phase != rqv1.RunPending || g.run.DeletionTimestamp != nil ||
-		g.active.present+g.spares.present > 0 && !g.shortOfMoney() || len(g.vacant) > 0 || g.keepsRoom() || g.activation != nil ||
-		g.activating() {
+		g.active.present+g.spares.present > 0 && !g.shortOfMoney() || len(g.vacant) > 0 || g.keepsRoom() ||
+		g.activation != nil || g.activating() {
 		return false
 	}
 	for _, l := range g.latest {

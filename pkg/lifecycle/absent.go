@@ -12,7 +12,8 @@ import (
 
 // absent returns the pods that the Run should have and has not; replacements are the pods that take the places of
 // spares. A rank whose pod ended well is not missed (R28), and a name that an earlier pod still has, also of an earlier
-// Run of the same name, is waited for. A Run that nobody can pay for gets no pods, and one that waits for its places its first one alone (R32).
+// Run of the same name, is waited for. A Run that nobody can pay for gets no pods, and one that waits for its places
+// its first one alone (R32).
 func absent(s *situation) (replacements, out []*corev1.Pod) {
 	f := s.facts
 	if f.Unpaid || f.Yields {
