@@ -134,9 +134,10 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 		} else if g.started() && !part.Spare {
 			b.shapes.reconsider(g)
 		} else if g.complete() {
-			b.waiting.wake(g)
+			b.waiting.greet(m, b.roster.early[pod.UID])
 		}
 	}
+	delete(b.roster.early, pod.UID)
 }
 
 // DeleteMember forgets a pod of a Run. If its gang was on its way to the barrier, the gang gives everything back: it is
@@ -144,6 +145,7 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 func (b *Book) DeleteMember(pod *corev1.Pod) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	delete(b.roster.early, pod.UID)
 	m := b.roster.members[pod.UID]
 	if m == nil {
 		return

@@ -17,6 +17,9 @@ import (
 func (b *Book) Gate(pod *corev1.Pod) string {
 	b.mu.Lock()
 	m := b.roster.members[pod.UID]
+	if m == nil {
+		b.roster.early[pod.UID] = true
+	}
 	why, refusal := b.gate(m)
 	if refusal == nil {
 		b.mu.unlockUnchanged()

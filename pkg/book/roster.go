@@ -20,6 +20,8 @@ type roster struct {
 	members  map[types.UID]*member // by pod
 	classes  classes
 	turns    map[string]turn // by namespace
+	// early are the pods that the scheduling queue has asked about before they were known.
+	early map[types.UID]bool
 	reading  bool            // the ledger is being read, or has been
 	open     bool            // the ledger has been read and this process decides
 }

@@ -187,6 +187,17 @@ func (w *waitlist) wake(g *gang) {
 	}
 }
 
+// greet has the gang of a pod planned that has just come. A leader about which the queue has not asked yet comes by
+// itself: it would be tried twice.
+func (w *waitlist) greet(m *member, asked bool) {
+	if g := m.gang; g.leader() == m && !asked && !g.unpaid {
+		g.woken = true
+		w.pardon(g)
+		return
+	}
+	w.wake(m.gang)
+}
+
 // wakeStirred wakes the gangs that what was improved since they were last looked at may be for, once.
 func (w *waitlist) wakeStirred() {
 	if w.stirred {
