@@ -1,6 +1,7 @@
 package book
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -149,10 +150,15 @@ const turnPeriod = 10 * time.Second
 
 // giveUpMusters has those give up who have taken too long to have their pods made before others are cut for them.
 func (v *activations) giveUpMusters(now time.Time) {
+	var late []*gang
 	for g := range v.roster.classes.mustering {
 		if at, bounded := v.musterBy(g); bounded && !now.Before(at) {
-			v.deny(g, "its pods could not be made in time", now)
+			late = append(late, g)
 		}
+	}
+	slices.SortFunc(late, byAge)
+	for _, g := range late {
+		v.deny(g, fmt.Sprintf("the Run's pods could not be made within %s", v.args.GangDeadline.Duration), now)
 	}
 }
 

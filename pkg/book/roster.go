@@ -21,9 +21,9 @@ type roster struct {
 	classes  classes
 	turns    map[string]turn // by namespace
 	// early are the pods that the scheduling queue has asked about before they were known.
-	early map[types.UID]bool
-	reading  bool            // the ledger is being read, or has been
-	open     bool            // the ledger has been read and this process decides
+	early   map[types.UID]bool
+	reading bool // the ledger is being read, or has been
+	open    bool // the ledger has been read and this process decides
 }
 
 // classes are the gangs of the few kinds that something is looked for every second, so that nobody need go through the

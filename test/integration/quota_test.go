@@ -31,8 +31,8 @@ func (s *site) limitPods(most int64) *corev1.ResourceQuota {
 	return q
 }
 
-// quotaFirst has the turn of a Run come of whose pods the namespace's quota takes half: nobody is cut for it, it is told
-// why, and its pods go again. When the quota takes them all, it starts.
+// quotaFirst has the turn of a Run come of whose pods the namespace's quota takes half: nobody is cut for it, it is
+// told why, and its pods go again. When the quota takes them all, it starts.
 func quotaFirst(s *site) {
 	s.addNodes("d", 2)
 	for _, team := range []string{"has", "wants"} {
