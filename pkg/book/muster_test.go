@@ -138,3 +138,18 @@ func TestAMusterSurvivesADeathAtAnyWrite(t *testing.T) {
 		})
 	}
 }
+
+// A shard that completes its Run is not taken for a leader that is about to be planned: it gets what becomes idle.
+func TestTheLastShardIsFilledIn(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.setBudget("a", "org:a", 16)
+		w.sweep("run0", "org:a", 2, 8)
+		w.settle()
+		w.addNode("n1", "d0")
+		w.settle()
+		if held := len(w.OpenLeases()); held != 2 {
+			w.t.Fatalf("%d shards run", held)
+		}
+	})
+}

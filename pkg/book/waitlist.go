@@ -190,7 +190,7 @@ func (w *waitlist) wake(g *gang) {
 // greet has the gang of a pod planned that has just come. A leader about which the queue has not asked yet comes by
 // itself: it would be tried twice.
 func (w *waitlist) greet(m *member, asked bool) {
-	if g := m.gang; g.leader() == m && !asked && !g.unpaid {
+	if g := m.gang; g.leader() == m && !asked && !g.unpaid && !g.opportunistic() {
 		g.woken = true
 		w.pardon(g)
 		return
