@@ -203,20 +203,27 @@ func (a *agenda) wakeDue(now time.Time) {
 
 // nextOutdated tells when a promise is to be worked out again.
 func (a *agenda) nextOutdated(e *earliest, now time.Time) {
-	for _, g := range a.waiting.gangs {
+	a.waiting.eachInLine(func(g *gang, ahead int) {
 		switch {
-		case a.outdated(g, now):
+		case a.outdated(g, ahead, now):
 			e.by(now)
-		case a.outdated(g, g.looked.Add(promiseMaxAge)):
+		case a.outdated(g, ahead, g.looked.Add(promiseMaxAge)):
 			e.by(g.looked.Add(promiseMaxAge))
 		}
-	}
+	})
 }
 
-// outdated reports whether what a gang is promised may have changed since it was worked out.
-func (a *agenda) outdated(g *gang, now time.Time) bool {
-	return g.waits() && !g.woken && g.activation == nil && !g.looked.IsZero() &&
-		(g.seen < a.waiting.epoch || now.Sub(g.looked) >= promiseMaxAge)
+// outdated reports whether what a gang is promised that has some ahead of it may have changed since it was worked out.
+func (a *agenda) outdated(g *gang, ahead int, now time.Time) bool {
+	switch {
+	case !g.waits() || g.woken || g.activation != nil || g.looked.IsZero():
+		return false
+	case g.misplaced(ahead):
+		return true
+	case !g.mayHaveDate(ahead):
+		return false
+	}
+	return g.seen < a.waiting.epoch || now.Sub(g.looked) >= promiseMaxAge
 }
 
 // refusedSince returns from when on a gang waits for its turn: when it was first refused. A gang whose last activation

@@ -119,6 +119,7 @@ func (f *horizon) ahead(g *gang) forecast.Ahead {
 	a := forecast.Ahead{Run: nameOf(g.run), Owner: g.run.Spec.Owner, At: at,
 		Shielded: at.Add(f.candidates.shieldOf(g.run)), Holds: g.promise.Nodes,
 		Charges: map[string]budget.Charge{}}
+	a.Ends = g.run.Spec.Until(at)
 	if g.promise.Returns() {
 		a.Shielded = at.Add(time.Second)
 	}

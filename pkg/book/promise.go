@@ -29,6 +29,14 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 		g.since = now
 	}
 	g.looked, g.seen, g.woken = now, v.waiting.epoch, false
+	ahead, all := v.waiting.inLine(g)
+	if !g.mayHaveDate(ahead) {
+		if g.promise != nil {
+			v.agenda.setPromise(g, nil)
+		}
+		v.standInLine(g, ahead, all, now)
+		return
+	}
 	v.waiting.forgive(g, now)
 	var p *forecast.Promise
 	state, ask, refusal := v.future.future(g, pod, now)
@@ -56,6 +64,11 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 	}
 	if done {
 		return
+	}
+	if p == nil {
+		v.standInLine(g, ahead, all, now)
+	} else {
+		v.leaveLine(g)
 	}
 	g.turn = time.Time{}
 	switch v.agenda.setPromise(g, p); {
@@ -119,10 +132,13 @@ func due(p *forecast.Promise, now time.Time) bool { return p != nil && p.Cuts &&
 func (v *activations) adopt(g *gang) {
 	if g.run.Status.Phase != rqv1.RunPending && g.run.Status.Phase != "" {
 		v.withdraw(g)
-	} else if g.reservation == nil {
-		if r := v.agenda.reservations.current(g.run.UID); r != nil {
-			v.reserve(g, r)
-		}
+		return
+	}
+	if told := g.run.Status.Queue; told != nil && g.looked.IsZero() && g.queue == nil {
+		g.queue = &QueuePlace{Ahead: int(told.Ahead), Of: int(told.Of), At: told.At.Time}
+	}
+	if r := v.agenda.reservations.current(g.run.UID); r != nil && g.reservation == nil {
+		v.reserve(g, r)
 	}
 }
 
@@ -141,6 +157,7 @@ func (v *activations) withdraw(g *gang) {
 	if g.promise != nil {
 		v.agenda.setPromise(g, nil)
 	}
+	g.queue = nil
 	v.unsay(g)
 	g.since, g.looked, g.stuck = time.Time{}, time.Time{}, nil
 }
@@ -212,7 +229,7 @@ func (v *activations) recorded(g *gang) *forecast.Promise {
 
 // prospectOf returns when a Run is going to start, or whether it is going to grow.
 func (v *activations) prospectOf(g *gang) Prospect {
-	return Prospect{Promise: g.promise, Refusal: g.refusal, Activation: g.activation, Reservation: g.reservation,
+	return Prospect{Promise: g.promise, Queue: g.queue, Refusal: g.refusal, Activation: g.activation, Reservation: g.reservation,
 		Leaving: g.awaiting, Stuck: g.stuck,
 		Brake: v.agenda.brakeOn(g), CalledOff: v.agenda.calledOffBy(g), GrowTo: g.growth.to,
 		Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
@@ -224,6 +241,8 @@ type Prospect struct {
 	// Promise is nil for a Run that has no date, and Refusal why it does not start now.
 	Promise *forecast.Promise
 	Refusal *plan.Refusal
+	// Queue is the Run's place in line; nil for one that is forecast.
+	Queue *QueuePlace
 	// Activation is what is to be published; nil when nothing is.
 	Activation *Activation
 	// Reservation is the Run's as the API was last seen to have it; nil when there is none that has not ended.

@@ -21,6 +21,8 @@ type prospect struct {
 	promise *forecast.Promise
 	looked  time.Time
 	seen    int64
+	// queue is its place in line as it was told last; nil for one that is forecast.
+	queue *QueuePlace
 	// reservation is the gang's own as the API has it; nil when there is none that has not ended.
 	reservation *rqv1.Reservation
 	// activation is what has been decided at the gang's turn and waits to be published; nil when nothing is.

@@ -49,8 +49,9 @@ type Release struct {
 type Ahead struct {
 	Run   rqv1.NamespacedName
 	Owner rqv1.Owner
-	// At is when it activates, and Shielded until when what it starts is not cut.
-	At, Shielded time.Time
+	// At is when it activates, Shielded until when what it starts is not cut, and Ends when that has ended at the latest;
+	// zero if nobody knows.
+	At, Shielded, Ends time.Time
 	// Younger says that on the same date the Run comes first.
 	Younger bool
 	// Holds is its slice and Charges are what it is going to be charged, by a name for each.

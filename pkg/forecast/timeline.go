@@ -40,7 +40,13 @@ func newTimeline(s *State, ask *Ask) *timeline {
 		t.add(event{at: s.Releases[i].At, release: &s.Releases[i]})
 	}
 	for i := range s.Ahead {
-		t.add(event{at: latest(s.Ahead[i].At, s.Now.Add(1)), ahead: &s.Ahead[i], takes: true})
+		a := &s.Ahead[i]
+		starts := latest(a.At, s.Now.Add(1))
+		t.add(event{at: starts, ahead: a, takes: true})
+		if a.Ends.After(starts) {
+			t.add(event{at: a.Ends, release: &Release{At: a.Ends, Holds: a.Holds,
+				Leases: slices.Sorted(maps.Keys(a.Charges))}})
+		}
 	}
 	for _, edge := range t.attempt(s.Now).Windows() {
 		if !edge.Opens.IsZero() {

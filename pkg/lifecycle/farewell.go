@@ -20,7 +20,7 @@ func farewell(f *facts) *rqv1.RunStatus {
 	next := f.Run.Status.DeepCopy()
 	next.Message = "being deleted: its pods are ending"
 	next.Refusal = nil
-	next.PendingReservation, next.EarliestStart, next.AtRisk = "", nil, nil
+	next.PendingReservation, next.EarliestStart, next.AtRisk, next.Queue = "", nil, nil, nil
 	if !slices.ContainsFunc(f.Pods, f.heldBy) {
 		if keepers := keepers(f.Run); len(keepers) > 0 {
 			next.Message = "deleted: it holds nothing any more; its object is kept by finalizers " + strings.Join(keepers, ", ")

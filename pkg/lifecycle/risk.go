@@ -6,12 +6,17 @@ import (
 	"strconv"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
 // setReservation says what the Run waits for, or which Reservations of others may cut it (R18).
 func setReservation(next *rqv1.RunStatus, s *situation) {
-	next.PendingReservation, next.EarliestStart, next.AtRisk = "", nil, nil
+	next.PendingReservation, next.EarliestStart, next.AtRisk, next.Queue = "", nil, nil, nil
+	if q := s.facts.Queue; q != nil && s.phase == rqv1.RunPending {
+		next.Queue = &rqv1.RunQueue{Ahead: int32(q.Ahead), Of: int32(q.Of), At: metav1.NewTime(q.At.Truncate(time.Second))}
+	}
 	switch waits := s.facts.Waits(); {
 	case s.phase == rqv1.RunPending && waits != nil:
 		next.PendingReservation, next.EarliestStart = waits.Name, waits.Spec.EarliestStart.DeepCopy()

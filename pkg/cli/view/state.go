@@ -25,6 +25,8 @@ type Waiting struct {
 	Reservation      string       `json:"reservation,omitempty"`
 	EarliestStart    *metav1.Time `json:"earliestStart,omitempty"`
 	CountdownSeconds *int64       `json:"countdownSeconds,omitempty"`
+	// Queue is the Run's place in line, if it is too far back to have a date.
+	Queue *rqv1.RunQueue `json:"queue,omitempty"`
 	// Refusal is the same as data, as the scheduler has published it.
 	Refusal *rqv1.RunRefusal `json:"refusal,omitempty"`
 }
@@ -40,8 +42,7 @@ func WaitOf(run *rqv1.Run, now time.Time) *Waiting {
 		return nil
 	}
 	w := &Waiting{Reservation: run.Status.PendingReservation, EarliestStart: run.Status.EarliestStart,
-		Message: run.Status.Message,
-		Refusal: run.Status.Refusal}
+		Message: run.Status.Message, Queue: run.Status.Queue, Refusal: run.Status.Refusal}
 	if w.EarliestStart != nil {
 		w.CountdownSeconds = countdownSeconds(*w.EarliestStart, now)
 	}
@@ -106,10 +107,17 @@ func SparesWanted(run *rqv1.Run) int32 {
 	return groups * run.Spec.GroupSpares()
 }
 
-// StartOf is when a Run that waits is expected to start; empty when it does not wait or has no date.
+// StartOf is when a Run that waits is expected to start, or its place in line; empty when it does not wait or has
+// neither.
 func StartOf(run *rqv1.Run, now time.Time) string {
-	if w := WaitOf(run, now); w != nil && w.EarliestStart != nil {
+	w := WaitOf(run, now)
+	switch {
+	case w == nil:
+		return ""
+	case w.EarliestStart != nil:
 		return fmt.Sprintf("%s (%s)", At(*w.EarliestStart), Countdown(*w.EarliestStart, now))
+	case w.Queue != nil:
+		return fmt.Sprintf("after %d older Runs", w.Queue.Ahead)
 	}
 	return ""
 }

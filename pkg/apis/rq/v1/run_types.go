@@ -259,6 +259,18 @@ const (
 	ConditionNodesHeldBack = "NodesHeldBack"
 )
 
+// RunQueue is where a Run stands in line.
+type RunQueue struct {
+	// ahead is how many older Runs wait for the same GPU type.
+	// +kubebuilder:validation:Minimum=0
+	Ahead int32 `json:"ahead"`
+	// of is how many Runs wait for it, this one among them.
+	// +kubebuilder:validation:Minimum=1
+	Of int32 `json:"of"`
+	// at is when that was so.
+	At metav1.Time `json:"at"`
+}
+
 // RunStatus is the observed state of a Run.
 type RunStatus struct {
 	// observedGeneration is the generation that the status describes.
@@ -287,6 +299,10 @@ type RunStatus struct {
 	// earliestStart is when the Run is expected to start.
 	// +optional
 	EarliestStart *metav1.Time `json:"earliestStart,omitempty"`
+	// queue is the Run's place among those that wait for its GPU type, as long as it is too far back to have a date. It is
+	// written again when much has changed.
+	// +optional
+	Queue *RunQueue `json:"queue,omitempty"`
 	// atRisk lists the Reservations whose activation may cut this Run.
 	// +optional
 	// +listType=atomic

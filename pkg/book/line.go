@@ -1,0 +1,88 @@
+package book
+
+import (
+	"time"
+
+	"github.com/davidlangworthy/jobtree/pkg/lane"
+)
+
+// dated is how many of the Runs that wait for a GPU type are forecast, the oldest: a date further back would rest on so
+// many others that it would not hold. A Run that has a date keeps it while it is among keptDates.
+const (
+	dated     = 32
+	keptDates = 2 * dated
+)
+
+// QueuePlace is where a Run that has no date stands among those that wait for its GPU type.
+type QueuePlace struct {
+	// Ahead is how many older Runs wait, and Of how many do in all.
+	Ahead, Of int
+	At        time.Time
+	// far says that the Run was not forecast; else it was, and has no date.
+	far bool
+}
+
+// past reports whether a place is so far from another, in Runs ahead, that people are told: it is written a few times
+// only while a Run comes from the end of a long line to its head.
+func (p *QueuePlace) past(ahead int) bool {
+	return ahead != p.Ahead && (4*ahead <= 3*p.Ahead || 4*ahead >= 5*p.Ahead+4*dated)
+}
+
+// eachInLine goes through the gangs that wait, oldest first, with how many are ahead of each in its line.
+func (w *waitlist) eachInLine(visit func(g *gang, ahead int)) {
+	before := map[string]int{}
+	for _, g := range w.gangs {
+		visit(g, before[g.full.Flavor])
+		if g.waits() {
+			before[g.full.Flavor]++
+		}
+	}
+}
+
+// inLine returns how many are ahead of a gang in its line, and how many are in it.
+func (w *waitlist) inLine(of *gang) (ahead, all int) {
+	w.eachInLine(func(g *gang, before int) {
+		if g == of {
+			ahead = before
+		}
+		if g.full.Flavor == of.full.Flavor && g.waits() {
+			all++
+		}
+	})
+	return ahead, all
+}
+
+// mayHaveDate reports whether a gang is forecast that has some ahead of it.
+func (g *gang) mayHaveDate(ahead int) bool {
+	if g.promise != nil || g.reservation != nil || g.keepsRoom() {
+		return ahead < keptDates
+	}
+	return ahead < dated
+}
+
+// misplaced reports whether a gang is forecast and is not to be, or the other way round, or has come so far that people
+// are told.
+func (g *gang) misplaced(ahead int) bool {
+	if g.mayHaveDate(ahead) {
+		return g.queue != nil && g.queue.far
+	}
+	return g.queue == nil || !g.queue.far || g.queue.past(ahead)
+}
+
+// standInLine tells the place of a gang that waits without a date: it is too far back to be forecast, or has been.
+func (v *activations) standInLine(g *gang, ahead, all int, now time.Time) {
+	far := !g.mayHaveDate(ahead)
+	if g.queue == nil || g.queue.past(ahead) {
+		g.queue = &QueuePlace{Ahead: ahead, Of: all, At: now}
+		v.mail.reconcile(keyOf(g.run), lane.Date)
+	}
+	g.queue.far = far
+}
+
+// leaveLine has a gang that has a date have no place any more.
+func (v *activations) leaveLine(g *gang) {
+	if g.queue != nil {
+		g.queue = nil
+		v.mail.reconcile(keyOf(g.run), lane.Date)
+	}
+}

@@ -1,0 +1,52 @@
+package book_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// Of many who wait the first have dates, and the others a place in line. Whoever comes to the front gets a date.
+func TestThoseFarBackHaveAPlaceInLine(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 800)
+		s.submitWithSpares("holder", "org:a", 1, 1, 8, 0, lasting(time.Hour))
+		s.work()
+		const many = 40
+		for i := range many {
+			s.during(time.Second)
+			s.submitWithSpares(fmt.Sprintf("run%02d", i), "org:a", 1, 1, 8, 0, lasting(time.Hour))
+			s.work()
+		}
+		for range 40 {
+			s.during(time.Second)
+			s.work()
+		}
+		for i := range many {
+			p := s.Book.Prospect(s.Runs[fmt.Sprintf("run%02d", i)].UID)
+			switch {
+			case i < 32 && (p.Queue != nil || p.Promise == nil):
+				s.t.Errorf("run%02d, which is among the first, has the promise %+v and the place %+v", i, p.Promise, p.Queue)
+			case i >= 32 && (p.Queue == nil || p.Promise != nil):
+				s.t.Errorf("run%02d has the promise %+v and the place %+v", i, p.Promise, p.Queue)
+			case i >= 32 && p.Queue.Ahead != i:
+				s.t.Errorf("run%02d has %d ahead of it", i, p.Queue.Ahead)
+			}
+		}
+		for i := range 9 {
+			s.DeleteRun(fmt.Sprintf("run%02d", i))
+			s.disturb()
+		}
+		for range 40 {
+			s.during(time.Second)
+			s.work()
+		}
+		if p := s.Book.Prospect(s.Runs["run39"].UID); p.Queue != nil {
+			s.t.Errorf("run39 is among the first, and has the place %+v", *p.Queue)
+		}
+		if s.t.Failed() {
+			s.t.FailNow()
+		}
+	})
+}
