@@ -214,9 +214,9 @@ func activating(f *facts, r *rqv1.Reservation) string {
 	return text
 }
 
-// withQueue adds to why a Run waits its place in line, if it is too far back to have a date.
+// withQueue adds to why a Run waits who is ahead of it, if that is why it has no date.
 func withQueue(message string, f *facts) string {
-	if f.Queue == nil {
+	if f.Queue == nil || f.Queue.Ahead == 0 {
 		return message
 	}
 	return fmt.Sprintf("%s; it has no date yet: %d older Runs wait for %s", message, f.Queue.Ahead,
