@@ -205,7 +205,7 @@ func (a *agenda) wakeDue(now time.Time) {
 func (a *agenda) nextOutdated(e *earliest, now time.Time) {
 	a.waiting.eachInLine(func(g *gang, ahead int) {
 		switch {
-		case a.outdated(g, ahead, now):
+		case a.outdated(g, ahead, now), a.worksOut(g) && g.misplaced(ahead):
 			e.by(now)
 		case a.outdated(g, ahead, g.looked.Add(promiseMaxAge)):
 			e.by(g.looked.Add(promiseMaxAge))
@@ -215,15 +215,15 @@ func (a *agenda) nextOutdated(e *earliest, now time.Time) {
 
 // outdated reports whether what a gang is promised that has some ahead of it may have changed since it was worked out.
 func (a *agenda) outdated(g *gang, ahead int, now time.Time) bool {
-	switch {
-	case !g.waits() || g.woken || g.activation != nil || g.looked.IsZero():
-		return false
-	case g.misplaced(ahead):
-		return true
-	case !g.mayHaveDate(ahead):
+	if !a.worksOut(g) || !g.mayHaveDate(ahead) {
 		return false
 	}
-	return g.seen < a.waiting.epoch || now.Sub(g.looked) >= promiseMaxAge
+	return g.misplaced(ahead) || g.seen < a.waiting.epoch || now.Sub(g.looked) >= promiseMaxAge
+}
+
+// worksOut reports whether a gang waits of which it was worked out before when it starts.
+func (a *agenda) worksOut(g *gang) bool {
+	return g.waits() && !g.woken && g.activation == nil && !g.looked.IsZero()
 }
 
 // refusedSince returns from when on a gang waits for its turn: when it was first refused. A gang whose last activation

@@ -35,7 +35,7 @@ func TestManyAskAtOnce(t *testing.T) {
 		func() { f.book.SetRun(run.DeepCopy()) },
 		func() { f.book.DeleteRun(run) },
 		func() { f.book.Place(pod.UID, f.now) },
-		func() { f.book.Forecast(pod.UID, f.now) },
+		func() { f.book.Turn(pod.UID, f.now) },
 		func() { f.book.WhatIf(run, f.now) },
 		func() { f.book.SetMember(pods[1]) },
 		func() { f.book.SetPod(pods[2]) },

@@ -134,7 +134,7 @@ func (f *fleetOf) refuse(pods []*corev1.Pod) {
 	if _, refusal := f.book.Place(pods[0].UID, f.now); refusal == nil {
 		f.tb.Fatal("a Run fits a full fleet")
 	}
-	f.book.Forecast(pods[0].UID, f.now)
+	f.book.Turn(pods[0].UID, f.now)
 }
 
 // BenchmarkForecast works out when one Run among 1,000 that wait starts, on 5,000 nodes with 2,000 Runs, with the odds

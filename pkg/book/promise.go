@@ -31,12 +31,10 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 	g.looked, g.seen, g.woken = now, v.waiting.epoch, false
 	ahead, all := v.waiting.inLine(g)
 	if !g.mayHaveDate(ahead) {
-		if g.promise != nil {
-			v.agenda.setPromise(g, nil)
-		}
-		v.standInLine(g, ahead, all, now)
+		v.standBack(g, ahead, all, now)
 		return
 	}
+	g.ripe = false
 	v.waiting.forgive(g, now)
 	var p *forecast.Promise
 	state, ask, refusal := v.future.future(g, pod, now)
@@ -55,6 +53,7 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 		p.At = g.promise.At // it has come, and stays
 	}
 	if due(p, now) && v.nodes.asks && !cycle && v.agenda.committedTo(g) && !g.unpaid {
+		g.ripe = true
 		v.waiting.wake(g)
 		return
 	}
@@ -229,8 +228,8 @@ func (v *activations) recorded(g *gang) *forecast.Promise {
 
 // prospectOf returns when a Run is going to start, or whether it is going to grow.
 func (v *activations) prospectOf(g *gang) Prospect {
-	return Prospect{Promise: g.promise, Queue: g.queue, Refusal: g.refusal, Activation: g.activation, Reservation: g.reservation,
-		Leaving: g.awaiting, Stuck: g.stuck,
+	return Prospect{Promise: g.promise, Queue: g.queue, Refusal: g.refusal, Activation: g.activation,
+		Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
 		Brake: v.agenda.brakeOn(g), CalledOff: v.agenda.calledOffBy(g), GrowTo: g.growth.to,
 		Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
 		Shards: g.allowedShards(), Lost: v.nodes.lostRanks(g)}

@@ -21,6 +21,8 @@ type prospect struct {
 	promise *forecast.Promise
 	looked  time.Time
 	seen    int64
+	// ripe says that it has been found that the gang's date has come.
+	ripe bool
 	// queue is its place in line as it was told last; nil for one that is forecast.
 	queue *QueuePlace
 	// reservation is the gang's own as the API has it; nil when there is none that has not ended.
@@ -75,6 +77,11 @@ func (p *prospect) dueAt() time.Time {
 		return p.promise.At
 	}
 	return latest(p.promise.At, p.restraint.until)
+}
+
+// dateHasCome reports whether it may be decided now who makes room for the gang.
+func (p *prospect) dateHasCome(now time.Time) bool {
+	return p.ripe || p.activating() || p.promise != nil && p.promise.Cuts && !p.dueAt().After(now)
 }
 
 // dateCame returns the date of a gang's Reservation, which stands still once it has come.

@@ -71,7 +71,8 @@ func (a *Ahead) release() *Release {
 	return &Release{At: a.Ends, Run: a.Run, Holds: a.Holds, Leases: slices.Sorted(maps.Keys(a.Charges))}
 }
 
-// oust has those go who go for Runs that are ahead: they give back then what they would have given back later.
+// oust has those go who go for Runs that are ahead: they give back then what they would have given back later. Nobody
+// goes for a Run whose date has come already: it may be held back.
 func (t *timeline) oust() {
 	here, gone := map[rqv1.NamespacedName]*Ahead{}, map[rqv1.NamespacedName]bool{}
 	for i := range t.events {
@@ -83,6 +84,9 @@ func (t *timeline) oust() {
 			continue
 		}
 		here[e.ahead.Run] = e.ahead
+		if !e.ahead.At.After(t.s.Now) {
+			continue
+		}
 		for _, r := range e.ahead.Ousts {
 			if gone[r.Run] || r.Run == e.ahead.Run {
 				continue

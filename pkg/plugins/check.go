@@ -40,12 +40,12 @@ func (pl *Jobtree) place(ctx context.Context, pod *corev1.Pod, now time.Time) (s
 	}
 }
 
-// forecast has a promise be made to the gang of a pod or, when its date has come, has it be decided who is cut for it.
-// Nobody is told before all rules accept the places that it would have then, with those gone who are cut.
-func (pl *Jobtree) forecast(ctx context.Context, pod *corev1.Pod, now time.Time) {
+// decide has it be decided who is cut for the gang of a refused pod, when its date has come. Nobody is told before all
+// rules accept the places that it would have then, with those gone who are cut.
+func (pl *Jobtree) decide(ctx context.Context, pod *corev1.Pod, now time.Time) {
 	run, _ := rank.RunOf(pod)
 	for round := 1; ; round++ {
-		pl.book.Forecast(pod.UID, now)
+		pl.book.Refused(pod.UID, now)
 		check := pl.book.Check(run)
 		if check == nil {
 			return

@@ -37,7 +37,8 @@ func (c *Cluster) Place(b *book.Book, uid types.UID) (node string, refusal *plan
 func (c *Cluster) forecast(uid types.UID) {
 	run, _ := rank.RunOf(c.Pods[uid])
 	for round := 1; ; round++ {
-		c.Book.Forecast(uid, c.Now)
+		c.Book.Refused(uid, c.Now)
+		c.Book.Refresh(run, c.Now)
 		check := c.Book.Check(run)
 		if check == nil {
 			return
