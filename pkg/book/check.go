@@ -40,6 +40,7 @@ func (b *Book) Check(run types.UID) *Check {
 			c.Leaving[h.node] = append(c.Leaving[h.node], uid)
 		}
 	}
+	b.places.shardsToAsk(c)
 	for name, node := range b.nodes.ofFlavor[g.full.Flavor] {
 		if b.nodes.serves(node) && (c.Cuts || b.fleet.Free(name) >= g.full.GPUsPerPod) {
 			c.Nodes = append(c.Nodes, name)
@@ -52,8 +53,9 @@ func (b *Book) Check(run types.UID) *Check {
 // Conclude notes what other rules say of what the gang of a check has been given: the nodes that turn its pods down, or
 // none when all accept them. What they turn down is taken back, and may be planned again without those nodes. Where
 // they stand in the way of a cut they are left alone for a while, the longer the more often that has happened; the last
-// of several attempts has nobody be cut for the gang meanwhile. What has changed since the rules were asked is taken
-// back as well, and asked about anew.
+// of several attempts has nobody be cut for the gang meanwhile. The last attempt at a start goes on whatever they say,
+// and they are not asked about the next. What has changed since the rules were asked is taken back as well, and asked
+// about anew. Shards leave for what stands.
 func (b *Book) Conclude(c *Check, turned []Turning, last bool, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -62,6 +64,7 @@ func (b *Book) Conclude(c *Check, turned []Turning, last bool, now time.Time) {
 		return
 	}
 	g.check.pending = false
+	b.places.asking = ""
 	if g.run != nil {
 		b.mail.reconcile(keyOf(g.run), lane.Cut) // it was not looked at meanwhile
 	}
@@ -69,11 +72,15 @@ func (b *Book) Conclude(c *Check, turned []Turning, last bool, now time.Time) {
 		b.places.concludeSeats(g, c, turned)
 		return
 	}
-	accepted := len(turned) == 0 && len(c.Places) > 0 && b.places.stand(c.Places)
+	stands := b.places.stand(c.Places) && (len(c.Places) > 0 || g.activation == nil)
 	switch {
 	case g.run == nil: // it has been deleted meanwhile
-	case accepted:
+	case stands && len(turned) == 0:
 		g.check = checking{asked: g.check.asked}
+		b.places.makeRoom(g)
+	case stands && last && g.activation == nil:
+		g.check.trust(now)
+		b.places.makeRoom(g)
 	case g.activation == nil:
 		b.starts.refute(g, turned)
 	default:

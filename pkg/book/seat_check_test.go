@@ -91,3 +91,31 @@ func TestARankIsAskedAboutAgain(t *testing.T) {
 		}
 	})
 }
+
+// A spare stands by where it cannot be found out whether other rules accept its rank in its place.
+func TestASpareStaysWhereNobodyKnows(t *testing.T) {
+	tell(t, func(w *world) {
+		w.asks(true)
+		w.guarded(3, 2, 1, apart)
+		spare := w.on("run0-s0")
+		w.Unsure[spare], w.Rejects[spare] = true, "node(s) had volume node affinity conflict"
+		w.Lose(w.on("run0-0"))
+		for range 8 {
+			w.round()
+			w.Pass(100 * time.Millisecond)
+		}
+		want := map[string]int{"open Start Active": 1, "open Start Spare": 1, "NodeFailure": 1}
+		if diff := cmp.Diff(want, w.ledger("run0")); diff != "" {
+			w.t.Fatalf("the spare made room for a rank that does not come: %s", diff)
+		}
+		clear(w.Unsure)
+		clear(w.Rejects)
+		for range 20 {
+			w.round()
+			w.Pass(time.Second)
+		}
+		if on := w.on("run0-0"); on != spare {
+			w.t.Fatalf("the rank is on %s, and its spare was on %s", on, spare)
+		}
+	})
+}

@@ -22,7 +22,7 @@ import (
 )
 
 // place has the gang of a pod be planned, on nodes that the profile's other plugins accept where the plan does not know
-// their rules. After so many rounds the pods' own cycles find the rest.
+// their rules. What they say of a start that cannot be found out, or takes too long, the pods' own cycles find.
 func (pl *Jobtree) place(ctx context.Context, pod *corev1.Pod, now time.Time) (string, *plan.Refusal) {
 	run, _ := rank.RunOf(pod)
 	for round := 1; ; round++ {
@@ -32,11 +32,7 @@ func (pl *Jobtree) place(ctx context.Context, pod *corev1.Pod, now time.Time) (s
 			return node, refusal
 		}
 		turned, sure := pl.ask(ctx, check, round, now)
-		if !sure || len(turned) == 0 || round == mostRounds {
-			pl.book.Conclude(check, nil, false, now)
-			return node, refusal
-		}
-		pl.book.Conclude(check, turned, false, now)
+		pl.book.Conclude(check, turned, !sure, now)
 	}
 }
 
@@ -52,7 +48,7 @@ func (pl *Jobtree) forecast(ctx context.Context, pod *corev1.Pod, now time.Time)
 		}
 		turned, sure := pl.ask(ctx, check, round, now)
 		settled := sure && len(turned) == 0
-		pl.book.Conclude(check, turned, !settled && (!sure || round == mostRounds), now)
+		pl.book.Conclude(check, turned, !sure || !settled && round == mostRounds, now)
 		if settled {
 			return
 		}
@@ -69,7 +65,7 @@ func (pl *Jobtree) ask(ctx context.Context, check *book.Check, round int, since 
 		return nil, true // there are none, or nothing is left to ask about
 	}
 	v := &verifier{plugins: others, snapshot: others.MutableSnapshotSharedLister(), knows: pl.book.Knows,
-		kinds: map[string]*kind{}, over: func() bool { return pl.clock.Since(since) > longest }}
+		kinds: map[string]*kind{}, seats: check.Seats, over: func() bool { return pl.clock.Since(since) > longest }}
 	sure = v.verify(ctx, check)
 	if round == 1 && sure && len(v.turned) > 0 {
 		v.lookAround(ctx, check)
@@ -83,6 +79,7 @@ type verifier struct {
 	snapshot fwk.MutableSnapshotSharedLister
 	knows    func(*corev1.Node) bool
 	kinds    map[string]*kind
+	seats    bool        // the places are those of spares
 	over     func() bool // no time is left
 	accepted []book.Place
 	turned   []book.Turning
@@ -102,7 +99,7 @@ type kind struct {
 // the gang's pods on its node before the next is looked at. It returns false if it could not find out.
 func (v *verifier) verify(ctx context.Context, check *book.Check) bool {
 	if err := v.snapshot.StartMutations(); err != nil {
-		v.turn(check.Places[0], unsure)
+		v.giveUp(check.Places, unsure)
 		return false
 	}
 	defer func() {
@@ -111,20 +108,29 @@ func (v *verifier) verify(ctx context.Context, check *book.Check) bool {
 		}
 	}()
 	if !v.leave(ctx, check.Leaving) {
-		v.turn(check.Places[0], unsure)
+		v.giveUp(check.Places, unsure)
 		return false
 	}
-	for _, place := range check.Places {
+	for i, place := range check.Places {
 		if v.over() {
-			v.turn(place, late)
+			v.giveUp(check.Places[i:], late)
 			return false
 		}
 		if !v.put(ctx, place) {
-			v.turn(place, unsure)
+			v.giveUp(check.Places[i:], unsure)
 			return false
 		}
 	}
 	return true
+}
+
+// giveUp notes that nothing can be found out about some places. No spare makes room for a rank that may not come.
+func (v *verifier) giveUp(places []book.Place, why string) {
+	for i, place := range places {
+		if i == 0 || v.seats {
+			v.turn(place, why)
+		}
+	}
 }
 
 // unsure and late are why a node counts as one that turns pods down which could not be asked about: nobody is cut on it
@@ -228,10 +234,11 @@ func (v *verifier) put(ctx context.Context, place book.Place) bool {
 	return true
 }
 
-// turn notes that a node turns a pod down after those that it has accepted.
+// turn notes that a node turns a pod down after those that it has accepted: the first, or each that is to take the
+// place of a spare.
 func (v *verifier) turn(place book.Place, why string) {
 	node := place.Node
-	if slices.ContainsFunc(v.turned, func(t book.Turning) bool { return t.Node == node }) {
+	if !v.seats && slices.ContainsFunc(v.turned, func(t book.Turning) bool { return t.Node == node }) {
 		return
 	}
 	most := 0
@@ -278,8 +285,8 @@ func asking(state fwk.CycleState) bool {
 	return err == nil
 }
 
-// mostRounds is how often a gang is planned in one cycle without the nodes that have turned its pods down, and longest
-// for how long other rules are asked about it: nobody else is scheduled meanwhile.
+// mostRounds is how often it is decided in one cycle who is cut for a gang, without the nodes that have turned its pods
+// down, and longest for how long other rules are asked about it: nobody else is scheduled meanwhile.
 const (
 	mostRounds = 32
 	longest    = 500 * time.Millisecond
