@@ -165,7 +165,8 @@ func (f *Fleet) tidy() {
 	maps.DeleteFunc(f.resources, func(_ string, i int) bool { return !used[i] })
 	numbers, next := make([]int, len(used)), 0
 	for i := range used {
-		if numbers[i] = next; used[i] {
+		numbers[i] = next
+		if used[i] {
 			next++
 		}
 	}
