@@ -169,3 +169,30 @@ func TestAStartThatNobodyKnowsOf(t *testing.T) {
 		w.running("run0", "although a node accepts it")
 	})
 }
+
+// A Run whose date has come while cuts are paused costs no cycles: its date stands still. Once they go on it is decided
+// about.
+func TestADateThatStandsStillCostsNoCycles(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.asks(true)
+		s.standoff("1", "1")
+		s.work()
+		s.pause(true)
+		lead := s.pod("wants-0")
+		for range 20 {
+			s.during(31 * time.Second)
+			s.Book.Due(s.Now)
+			s.Book.RefreshPromises(s.Now, 8)
+			s.Act()
+			if s.Queue[lead] {
+				s.t.Fatalf("its leader is tried at %s although nobody may be cut for it", s.Now)
+			}
+		}
+		s.pause(false)
+		for range 4 {
+			s.work()
+			s.during(noticePeriod)
+		}
+		s.running("wants", "although cuts go on")
+	})
+}

@@ -128,7 +128,7 @@ func TestVerify(t *testing.T) {
 			snapshot := cache.NewSnapshot([]*corev1.Pod{holder, daemon}, nodes)
 			before := contents(t, snapshot)
 			v := &verifier{plugins: judges(t, snapshot), snapshot: snapshot, knows: func(*corev1.Node) bool { return !c.unseen },
-				kinds: map[string]*kind{}, seats: c.seats, over: never}
+				seats: c.seats, over: never}
 			if sure := v.verify(t.Context(), check); sure == c.unseen {
 				t.Errorf("it is sure: %v", sure)
 			}
@@ -176,7 +176,7 @@ func TestLookAround(t *testing.T) {
 		want []string
 	}{"start": {false, []string{"n1", "n3"}}, "cut": {true, []string{"n3"}}} {
 		v := &verifier{plugins: judges(t, snapshot), snapshot: snapshot, knows: func(*corev1.Node) bool { return true },
-			kinds: map[string]*kind{}, over: never}
+			over: never}
 		v.lookAround(t.Context(), &book.Check{Places: []book.Place{{Pod: rank, Node: "n0"}}, Cuts: c.cuts,
 			Nodes: []string{"n0", "n1", "n2", "n3"}})
 		var got []string
@@ -209,7 +209,7 @@ func BenchmarkVerify(b *testing.B) {
 	f := judges(b, snapshot)
 	verifierOf := func() *verifier {
 		return &verifier{plugins: f, snapshot: snapshot, knows: func(*corev1.Node) bool { return true },
-			kinds: map[string]*kind{}, over: never}
+			over: never}
 	}
 	b.Run("places", func(b *testing.B) {
 		for b.Loop() {
@@ -232,7 +232,7 @@ func TestVerifyEnds(t *testing.T) {
 	snapshot := cache.NewSnapshot(nil, []*corev1.Node{cpuNode("n0")})
 	asked := 0
 	v := &verifier{plugins: judges(t, snapshot), snapshot: snapshot, knows: func(*corev1.Node) bool { return true },
-		kinds: map[string]*kind{}, over: func() bool { asked++; return asked > 1 }}
+		over: func() bool { asked++; return asked > 1 }}
 	pod := rankPod("rank", "1", "1", false)
 	check := &book.Check{Places: []book.Place{{Pod: pod, Node: "n0"}, {Pod: pod, Node: "n0"}}}
 	if v.verify(t.Context(), check) {
