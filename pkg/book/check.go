@@ -99,11 +99,11 @@ func (p *placement) stand(places []Place) bool {
 // refute takes a start back.
 func (x *starter) refute(g *gang, turned []Turning) {
 	for _, t := range turned {
-		if t.Most > 0 {
+		if most := x.mostBut(g, t); most >= 0 {
 			if g.check.upTo == nil {
 				g.check.upTo, g.check.why = map[string]int{}, map[string]string{}
 			}
-			g.check.upTo[t.Node], g.check.why[t.Node] = t.Most, t.Why
+			g.check.upTo[t.Node], g.check.why[t.Node] = most, t.Why
 		} else {
 			g.excluded[t.Node] = t.Why
 			if m := x.seats.roster.members[t.Pod]; m != nil {
@@ -113,6 +113,25 @@ func (x *starter) refute(g *gang, turned []Turning) {
 	}
 	x.places.unwind(g)
 	x.waiting.regard(g, turned)
+}
+
+// mostBut returns how many pods a plan may put on a node that has turned one down, fewer than it did, beside those that
+// take the places of spares there, which it does not put anywhere. It is negative where the node is to be left alone.
+func (x *starter) mostBut(g *gang, t Turning) int {
+	seats, itself := 0, false
+	for _, m := range g.active.members {
+		if m != nil && m.stage == assigned && m.node == t.Node && x.seats.held[m.pod.UID].seated {
+			seats++
+			itself = itself || m.pod.UID == t.Pod
+		}
+	}
+	switch {
+	case itself:
+		return max(-1, t.Most-seats)
+	case t.Most == 0 && seats == 0:
+		return -1
+	}
+	return max(0, t.Most-seats)
 }
 
 // refute takes a decision back that nobody has been told of.

@@ -119,3 +119,34 @@ func TestASpareStaysWhereNobodyKnows(t *testing.T) {
 		}
 	})
 }
+
+// Of two ranks that keep off each other one has the place of a spare, and the other finds none beside it: that is found
+// out, and not asked about again and again.
+func TestNoPlaceBesideASeat(t *testing.T) {
+	tell(t, func(w *world) {
+		w.asks(true)
+		for _, node := range []string{"n0", "n1", "n2"} {
+			w.addNode(node, "d0")
+		}
+		w.setBudget("a", "org:a", 64)
+		w.submitWithSpares("run0", "org:a", 1, 2, 4, 1, apart)
+		w.settle()
+		spare := w.on("run0-s0")
+		w.Lose(w.on("run0-0"), w.on("run0-1"))
+		asked := w.Asked
+		for range 4 {
+			w.round()
+			w.Pass(100 * time.Millisecond)
+		}
+		if w.Asked == asked || w.Asked > asked+6 {
+			w.t.Fatalf("rules were asked %d times", w.Asked-asked)
+		}
+		w.addNode("n9", "d0")
+		w.settle()
+		w.running("run0", "although there is a node for each rank")
+		got := []string{w.on("run0-0"), w.on("run0-1")}
+		if diff := cmp.Diff([]string{spare, "n9"}, got); diff != "" {
+			w.t.Fatalf("its ranks are elsewhere: %s", diff)
+		}
+	})
+}

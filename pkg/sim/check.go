@@ -13,16 +13,22 @@ import (
 // attempts is how often it is decided in one cycle who is cut for a gang, without nodes that have turned its pods down.
 const attempts = 8
 
+// endless is more often than there can be another place to ask about.
+const endless = 200
+
 // Place has a pod's gang be planned by a book, on nodes that the rules of other schedulers accept if they are asked. It
 // says false where they have not accepted any.
 func (c *Cluster) Place(b *book.Book, uid types.UID) (node string, refusal *plan.Refusal, accepted bool) {
 	run, _ := rank.RunOf(c.Pods[uid])
 	accepted = true
-	for {
+	for round := 1; ; round++ {
 		node, refusal = b.Place(uid, c.Now)
 		check := b.Check(run)
 		if check == nil {
 			return node, refusal, accepted
+		}
+		if round == endless {
+			c.violated("rules are asked for ever about %s on %q: %v, %+v", c.Pods[uid].Name, node, refusal, check)
 		}
 		turned, sure := c.judge(check)
 		c.meanwhile()
