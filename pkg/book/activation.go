@@ -59,11 +59,10 @@ func (v *activations) decide(g *gang, pod *corev1.Pod, onLoan bool, now time.Tim
 	ok = ok && v.agenda.withinLimit(g, decided.Cuts, at)
 	if ok {
 		v.agenda.decided, a.Draws, a.Cuts = at, decided.Draws, decided.Cuts
-		refused := g.refusal
-		v.activateGang(g, a, assignments, at)
 		if v.nodes.asks {
-			g.check.ask(refused)
+			v.places.ask(g, g.refusal)
 		}
+		v.activateGang(g, a, assignments, at)
 	}
 	return ok
 }

@@ -52,7 +52,7 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 	if p != nil && p.Returns() && g.promise != nil && g.promise.Returns() && !g.promise.At.After(now) {
 		p.At = g.promise.At // it has come, and stays
 	}
-	if due(p, now) && v.nodes.asks && !cycle && v.agenda.committedTo(g) && !g.unpaid {
+	if v.nodes.asks && !cycle && v.decidesBy(g, p, now) {
 		g.ripe = true
 		v.waiting.wake(g)
 		return
@@ -77,6 +77,17 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 	default:
 		v.takeLeaving(g, p, state, ask, now)
 	}
+}
+
+// decidesBy reports whether it is to be decided by a promise now: it has come, and nothing holds it back.
+func (v *activations) decidesBy(g *gang, p *forecast.Promise, now time.Time) bool {
+	switch {
+	case !due(p, now) || !v.agenda.committedTo(g) || g.unpaid:
+		return false
+	case p.Returns():
+		return !now.Before(v.future.asksLoansFrom(g))
+	}
+	return !v.agenda.braked(g, now)
 }
 
 // takeBack decides by a promise that has come, and by which nobody is cut. It reports whether it has; otherwise it
