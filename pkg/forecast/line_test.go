@@ -38,7 +38,8 @@ func inLine(budgeted int32, waiting int) *scene {
 	return s
 }
 
-// Whoever goes for a Run ahead is gone by then: nobody is cut twice, and the Budget, of two nodes, pays for one at a time.
+// Whoever goes for a Run ahead is gone by then: nobody is cut twice, and the Budget, of two nodes, pays for one at a
+// time.
 func TestBehindALineOfThoseWhoGoForEachOther(t *testing.T) {
 	for _, test := range []struct {
 		waiting int
@@ -67,7 +68,8 @@ func TestBehindALineOfThoseWhoEnd(t *testing.T) {
 	for i := range 31 {
 		at := noon.Add(time.Duration(i+1) * time.Hour)
 		s.Ahead = append(s.Ahead, forecast.Ahead{Run: rqv1.NamespacedName{Name: fmt.Sprintf("ahead%02d", i)}, Owner: "org:b",
-			At: at, Shielded: at.Add(100 * time.Hour), Ends: at.Add(time.Hour), Holds: []resolver.Holding{{Node: "A0", GPUs: 8}}})
+			At: at, Shielded: at.Add(100 * time.Hour), Ends: at.Add(time.Hour),
+			Holds: []resolver.Holding{{Node: "A0", GPUs: 8}}})
 	}
 	want := "+32h0m0s known-release, short by 8 in region=west,fabric.domain=A, on A0:8"
 	if diff := cmp.Diff(want, tell(forecast.Earliest(s.State, ask(1)))); diff != "" {
