@@ -25,13 +25,17 @@ import (
 // their rules. After so many rounds the pods' own cycles find the rest.
 func (pl *Jobtree) place(ctx context.Context, pod *corev1.Pod, now time.Time) (string, *plan.Refusal) {
 	run, _ := rank.RunOf(pod)
+	var since time.Time
 	for round := 1; ; round++ {
 		node, refusal := pl.book.Place(pod.UID, now)
 		check := pl.book.Check(run)
 		if check == nil {
 			return node, refusal
 		}
-		turned, sure := pl.ask(ctx, check, round, now)
+		if round == 1 {
+			since = pl.clock.Now()
+		}
+		turned, sure := pl.ask(ctx, check, round, since)
 		if !sure || len(turned) == 0 || round == mostRounds {
 			pl.book.Conclude(check, nil, false, now)
 			return node, refusal
@@ -44,13 +48,17 @@ func (pl *Jobtree) place(ctx context.Context, pod *corev1.Pod, now time.Time) (s
 // Nobody is told before all rules accept the places that it would have then, with those gone who are cut.
 func (pl *Jobtree) forecast(ctx context.Context, pod *corev1.Pod, now time.Time) {
 	run, _ := rank.RunOf(pod)
+	var since time.Time
 	for round := 1; ; round++ {
 		pl.book.Forecast(pod.UID, now)
 		check := pl.book.Check(run)
 		if check == nil {
 			return
 		}
-		turned, sure := pl.ask(ctx, check, round, now)
+		if round == 1 {
+			since = pl.clock.Now() // a plan that takes long is asked about once all the same
+		}
+		turned, sure := pl.ask(ctx, check, round, since)
 		settled := sure && len(turned) == 0
 		pl.book.Conclude(check, turned, !settled && (!sure || round == mostRounds), now)
 		if settled {
@@ -279,7 +287,8 @@ func asking(state fwk.CycleState) bool {
 }
 
 // mostRounds is how often a gang is planned in one cycle without the nodes that have turned its pods down, and longest
-// for how long other rules are asked about it: nobody else is scheduled meanwhile.
+// for how long other rules are asked about it, and it is planned again, once there is a plan: nobody else is scheduled
+// meanwhile.
 const (
 	mostRounds = 32
 	longest    = 500 * time.Millisecond
