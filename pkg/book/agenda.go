@@ -165,7 +165,7 @@ func (a *agenda) unintended(excluded func(node string) bool, now time.Time) func
 	}
 }
 
-// risksOf returns the Reservations whose activation may cut a Run, by date and name (R18).
+// risksOf returns the Reservations whose activation may cut a Run, in order (R18).
 func (a *agenda) risksOf(run types.NamespacedName) []rqv1.RunRisk {
 	var out []rqv1.RunRisk
 	for g := range a.threats[run] {
@@ -177,10 +177,15 @@ func (a *agenda) risksOf(run types.NamespacedName) []rqv1.RunRisk {
 				Probability: odds})
 		}
 	}
-	slices.SortFunc(out, func(x, y rqv1.RunRisk) int {
-		return cmp.Or(x.At.Compare(y.At.Time), cmp.Compare(x.Reservation, y.Reservation))
-	})
+	slices.SortFunc(out, compareRisks)
 	return out
+}
+
+// compareRisks orders risks by date, as the API shows it, the likeliest first of one date, and by name.
+func compareRisks(x, y rqv1.RunRisk) int {
+	return cmp.Or(x.At.Truncate(time.Second).Compare(y.At.Truncate(time.Second)),
+		cmp.Compare(resolver.Likelihood(y.Probability), resolver.Likelihood(x.Probability)),
+		cmp.Compare(x.Reservation, y.Reservation))
 }
 
 // nextDate tells when the date of a gang comes.

@@ -110,7 +110,7 @@ func decideWith(b *Book, args *config.Args) {
 	b.turns = &activations{args: args, mu: b.mu, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting,
 		cuts: b.cuts, agenda: b.agenda, seats: b.seats,
 		kept: b.kept, places: b.places, departures: b.departures, candidates: b.candidates, rebuffs: b.rebuffs,
-		future: b.future}
+		future: b.future, mostBytes: mostRecordBytes}
 	b.starts = &starter{accounts: b.accounts, args: args, fleet: b.fleet, mail: b.mail, nodes: b.nodes, waiting: b.waiting,
 		cuts: b.cuts, agenda: b.agenda, seats: b.seats, kept: b.kept, places: b.places}
 	b.shapes = &shaper{nodes: b.nodes, roster: b.roster, waiting: b.waiting, agenda: b.agenda, seats: b.seats,
@@ -166,16 +166,24 @@ func (b *Book) LeftOutNodes() []topology.LeftOut {
 	return b.fleet.LeftOut()
 }
 
-// TakeOver has gangs that wait be promised what their Reservations say, for a book that reads the objects and decides
-// nothing.
-func (b *Book) TakeOver() {
+// TakeOver has gangs that wait stand in line and be promised what their Reservations say, for a book that reads the
+// objects and decides nothing.
+func (b *Book) TakeOver(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, g := range b.roster.gangs {
-		if g.run == nil || g.reservation == nil || g.run.Status.Phase != rqv1.RunPending || g.shape != nil {
+		if g.run == nil || g.reservation == nil && !g.saysThatItWaits() || g.run.Status.Phase != rqv1.RunPending ||
+			g.shape != nil {
 			continue
 		}
-		b.agenda.setPromise(g, b.turns.recorded(g))
+		if g.reservation != nil {
+			b.agenda.setPromise(g, b.turns.recorded(g))
+		}
 		b.waiting.add(g)
+	}
+	for _, g := range b.waiting.gangs {
+		if r := g.reservation; r != nil && r.Abridged() {
+			b.turns.completeRecorded(g, now)
+		}
 	}
 }

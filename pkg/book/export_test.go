@@ -31,6 +31,16 @@ func (b *Book) CutsOf(run types.UID) []rank.Cut {
 	return b.cuts.cutsOf(run)
 }
 
+// HoldRecords has Reservations hold so many bytes of an activation's record.
+func (b *Book) HoldRecords(bytes int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.turns.mostBytes = bytes
+}
+
+// CompareRisks is the order of risks.
+var CompareRisks = compareRisks
+
 // Unpaid reports whether nobody can pay for a Run that waits.
 func (b *Book) Unpaid(run types.UID, now time.Time) bool {
 	b.mu.Lock()

@@ -154,7 +154,7 @@ func BenchmarkForecast(b *testing.B) {
 			}
 		})
 		run := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "new", UID: "new",
-			CreationTimestamp: metav1.NewTime(f.now.Add(time.Hour))},
+			CreationTimestamp: metav1.NewTime(f.now.Add(-time.Hour))}, // one that is further back gets no date
 			Spec: rqv1.RunSpec{Owner: "org:t1", Resources: rqv1.RunResources{GPUType: flavor, TotalGPUs: int32(gpus)}}}
 		b.Run(fmt.Sprintf("plan/gpus=%d", gpus), func(b *testing.B) {
 			b.ReportAllocs()

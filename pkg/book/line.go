@@ -3,6 +3,7 @@ package book
 import (
 	"time"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/lane"
 )
 
@@ -50,6 +51,28 @@ func (w *waitlist) inLine(of *gang) (ahead, all int) {
 		}
 	})
 	return ahead, all
+}
+
+// placeOf returns how many would be ahead of a Run that has not been submitted, and how many would be in its line. A
+// gang of the same Run is left aside.
+func (w *waitlist) placeOf(newcomer *gang) (ahead, all int) {
+	for _, g := range w.gangs {
+		if g.full.Flavor != newcomer.full.Flavor || !g.waits() && !g.saysThatItWaits() || g.run.UID == newcomer.run.UID {
+			continue
+		}
+		all++
+		if byAge(g, newcomer) < 0 {
+			ahead++
+		}
+	}
+	return ahead, all + 1
+}
+
+// saysThatItWaits reports whether a gang has been refused a start by its Run's status: a book that decides nothing does
+// not know it otherwise.
+func (g *gang) saysThatItWaits() bool {
+	return g.run != nil && !g.opportunistic() && g.run.Status.Phase == rqv1.RunPending && g.run.Status.Refusal != nil &&
+		g.run.DeletionTimestamp == nil && g.shape == nil
 }
 
 // mayHaveDate reports whether a gang is forecast that has some ahead of it.

@@ -4,6 +4,12 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 // Of many who wait the first have dates, and the others a place in line. Whoever comes to the front gets a date.
@@ -13,7 +19,7 @@ func TestThoseFarBackHaveAPlaceInLine(t *testing.T) {
 		s.setBudget("a", "org:a", 800)
 		s.submitWithSpares("holder", "org:a", 1, 1, 8, 0, lasting(time.Hour))
 		s.work()
-		const many = 34
+		const many = 34 // two more than have dates
 		for i := range many {
 			s.during(time.Second)
 			s.submitWithSpares(fmt.Sprintf("run%02d", i), "org:a", 1, 1, 8, 0, lasting(time.Hour))
@@ -34,7 +40,18 @@ func TestThoseFarBackHaveAPlaceInLine(t *testing.T) {
 				s.t.Errorf("run%02d has %d ahead of it", i, p.Queue.Ahead)
 			}
 		}
-		for i := range 3 {
+		for i := range 4 {
+			next := s.Runs["run33"].DeepCopy()
+			next.Name, next.UID, next.CreationTimestamp = "next", "next", metav1.NewTime(s.Now)
+			want := &book.QueuePlace{Ahead: many - i, Of: many - i + 1, At: s.Now}
+			o := s.Book.WhatIf(next, s.Now)
+			if many-i < 32 {
+				want = nil
+			}
+			diff := cmp.Diff(want, o.Queue, cmpopts.IgnoreUnexported(book.QueuePlace{}))
+			if diff != "" || (o.Promise == nil) != (want != nil) {
+				s.t.Errorf("a Run submitted now would have the promise %+v and the place (-want +got):\n%s", o.Promise, diff)
+			}
 			s.DeleteRun(fmt.Sprintf("run%02d", i))
 			s.disturb()
 		}

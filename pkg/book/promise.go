@@ -216,7 +216,7 @@ func (v *activations) reserve(g *gang, r *rqv1.Reservation) {
 }
 
 // recorded returns what a gang's Reservation promises. It names nodes; how many pods are on each follows from their
-// size.
+// size. Of a large conflict set it has a part alone, by which nothing may be decided: completeRecorded is to follow.
 func (v *activations) recorded(g *gang) *forecast.Promise {
 	spec := &g.reservation.Spec
 	p := &forecast.Promise{At: spec.EarliestStart.Time, Payers: spec.PayingEnvelopes,
@@ -235,6 +235,20 @@ func (v *activations) recorded(g *gang) *forecast.Promise {
 		}
 	}
 	return p
+}
+
+// completeRecorded works out anew who may be cut by a promise whose Reservation does not list all of them. If nobody
+// would be by now, nobody is known to.
+func (v *activations) completeRecorded(g *gang, now time.Time) {
+	whole := *g.promise
+	whole.Conflicts, whole.Odds = nil, ""
+	least := g.full.Least()
+	ask := forecast.Ask{Demand: least, Claim: g.claim(nil), Missing: everyPod(least),
+		Excluded: v.nodes.rejected(g, podOf(g.run))}
+	if p, _ := v.future.earliest(v.future.stateFor(g, now), &ask); p != nil && p.Cuts {
+		whole.Conflicts, whole.Odds = p.Conflicts, p.Odds
+	}
+	v.agenda.setPromise(g, &whole)
 }
 
 // prospectOf returns when a Run is going to start, or whether it is going to grow.

@@ -21,13 +21,17 @@ import (
 // their rules. What they say of a start that cannot be found out, or takes too long, the pods' own cycles find.
 func (pl *Jobtree) place(ctx context.Context, pod *corev1.Pod, now time.Time) (string, *plan.Refusal) {
 	run, _ := rank.RunOf(pod)
+	var since time.Time
 	for round := 1; ; round++ {
 		node, refusal := pl.book.Place(pod.UID, now)
 		check := pl.book.Check(run)
 		if check == nil {
 			return node, refusal
 		}
-		turned, sure := pl.ask(ctx, check, round, now)
+		if round == 1 {
+			since = pl.clock.Now() // a plan that takes long is asked about once all the same
+		}
+		turned, sure := pl.ask(ctx, check, round, since)
 		pl.book.Conclude(check, turned, !sure, now)
 	}
 }
@@ -36,13 +40,17 @@ func (pl *Jobtree) place(ctx context.Context, pod *corev1.Pod, now time.Time) (s
 // rules accept the places that it would have then, with those gone who are cut.
 func (pl *Jobtree) decide(ctx context.Context, pod *corev1.Pod, now time.Time) {
 	run, _ := rank.RunOf(pod)
+	var since time.Time
 	for round := 1; ; round++ {
 		pl.book.Refused(pod.UID, now)
 		check := pl.book.Check(run)
 		if check == nil {
 			return
 		}
-		turned, sure := pl.ask(ctx, check, round, now)
+		if round == 1 {
+			since = pl.clock.Now() // likewise
+		}
+		turned, sure := pl.ask(ctx, check, round, since)
 		settled := sure && len(turned) == 0
 		pl.book.Conclude(check, turned, !sure || !settled && round == mostRounds, now)
 		if settled {
@@ -241,7 +249,8 @@ func asking(state fwk.CycleState) bool {
 }
 
 // mostRounds is how often it is decided in one cycle who is cut for a gang, without the nodes that have turned its pods
-// down, and longest for how long other rules are asked about it: nobody else is scheduled meanwhile.
+// down, and longest for how long other rules are asked about it, and it is planned again, once there is a plan: nobody
+// else is scheduled meanwhile.
 const (
 	mostRounds = 32
 	longest    = 500 * time.Millisecond

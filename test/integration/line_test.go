@@ -3,6 +3,7 @@ package integration
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -39,6 +40,18 @@ func TestALongLine(t *testing.T) {
 		return errs
 	}
 	eventually(t, "dates and places", func() error { return errors.Join(dated(0, 31), inLine(32, 39)) })
+	next := s.run("next", 8, lasting(time.Hour))
+	eventually(t, "the place of a Run that is not submitted", func() error {
+		if q := s.planned(next).Queue; q == nil || q.Ahead != 40 || q.Of != 41 {
+			return fmt.Errorf("it is %+v", q)
+		}
+		return nil
+	})
+	for _, command := range []string{"plan waits-39", "explain waits-39", "list -o wide", "plan"} {
+		if said := s.runs(command + " -n " + s.namespace); !strings.Contains(said, "older Runs") {
+			t.Errorf("%s does not tell how many are ahead of the last:\n%s", command, said)
+		}
+	}
 	for i := range 8 {
 		run, err := s.get(name(i))
 		if err != nil {

@@ -178,6 +178,11 @@ func TestAPlaceInLineIsListed(t *testing.T) {
 	if !strings.Contains(said.Out, "214") {
 		t.Errorf("its place is not among the data: %q", said.Out)
 	}
+	back.Status.Queue.Ahead = 0
+	said = clitest.Do(t, clitest.NewServer(t, &back), Command, "-o", "wide")
+	if said.Code != 0 || strings.Contains(said.Out, "older") {
+		t.Errorf("the first in line is after nobody: %q", said.Out)
+	}
 }
 
 // Names, owners and messages of any length and script keep to one line a Run, and no message rules the terminal.

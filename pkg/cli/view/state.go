@@ -25,7 +25,7 @@ type Waiting struct {
 	Reservation      string       `json:"reservation,omitempty"`
 	EarliestStart    *metav1.Time `json:"earliestStart,omitempty"`
 	CountdownSeconds *int64       `json:"countdownSeconds,omitempty"`
-	// Queue is the Run's place in line, if it is too far back to have a date.
+	// Queue is the Run's place in line, if it has no date.
 	Queue *rqv1.RunQueue `json:"queue,omitempty"`
 	// Refusal is the same as data, as the scheduler has published it.
 	Refusal *rqv1.RunRefusal `json:"refusal,omitempty"`
@@ -117,12 +117,31 @@ func StartOf(run *rqv1.Run, now time.Time) string {
 	case w.EarliestStart != nil:
 		return fmt.Sprintf("%s (%s)", At(*w.EarliestStart), Countdown(*w.EarliestStart, now))
 	case w.Queue != nil:
-		return fmt.Sprintf("after %d older Runs", w.Queue.Ahead)
+		return behind(w.Queue)
 	}
 	return ""
 }
 
-// RiskOf is the first of the greatest risks that a Run has of being cut; empty when it has none.
+// behind says after how many a Run comes; empty for one that is the first.
+func behind(q *rqv1.RunQueue) string {
+	if q.Ahead == 0 {
+		return ""
+	}
+	return "after " + Counted(int(q.Ahead), "older Run")
+}
+
+// PlaceInLine says where in line a Run of a GPU type stands that has no date, and when that was so; empty when that is
+// not known.
+func PlaceInLine(q *rqv1.RunQueue, gpuType string) string {
+	if q == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s, of %s that wait%s for %s (at %s)", cmp.Or(behind(q), "first"), Counted(int(q.Of), "Run"),
+		map[bool]string{true: "s"}[q.Of == 1], gpuType, At(q.At))
+}
+
+// RiskOf is the first of the greatest risks of being cut that a Run's status lists, and how many more it has; empty
+// when it has none.
 func RiskOf(run *rqv1.Run, now time.Time) string {
 	risks := RisksOf(run, now)
 	if len(risks) == 0 {
@@ -131,7 +150,11 @@ func RiskOf(run *rqv1.Run, now time.Time) string {
 	worst := slices.MinFunc(risks, func(a, b Risk) int {
 		return cmp.Or(-chance(a.Probability).Cmp(chance(b.Probability)), a.At.Compare(b.At.Time))
 	})
-	return fmt.Sprintf("%s at %s (%s)", percent(worst.Probability), At(worst.At), Countdown(worst.At, now))
+	words := fmt.Sprintf("%s at %s (%s)", percent(worst.Probability), At(worst.At), Countdown(worst.At, now))
+	if more := len(risks) - 1 + MoreRisks(run); more > 0 {
+		words += fmt.Sprintf(" and %d more", more)
+	}
+	return words
 }
 
 // Paint pads a phase and, on a terminal, colours it.
