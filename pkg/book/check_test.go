@@ -1,6 +1,7 @@
 package book_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -194,5 +195,31 @@ func TestADateThatStandsStillCostsNoCycles(t *testing.T) {
 			s.during(noticePeriod)
 		}
 		s.running("wants", "although cuts go on")
+	})
+}
+
+// Nobody is cut where it cannot be found out what other rules say, and they are asked less and less often, also where
+// nodes change all the time.
+func TestNobodyIsCutWhereNobodyKnows(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.asks(true)
+		s.standoff("1", "1")
+		s.Unsure["d0-n00"] = true
+		s.work()
+		for i := range 60 {
+			s.during(30 * time.Second)
+			s.change("d0-n00", func(n *corev1.Node) { n.Labels["zone"] = fmt.Sprint(i) })
+			s.work()
+		}
+		s.running("holder", "although nothing is known about what cutting it would do")
+		if s.Asked == 0 || s.Asked > 8 {
+			s.t.Fatalf("rules were asked %d times in half an hour", s.Asked)
+		}
+		clear(s.Unsure)
+		for n := 0; n < 150 && s.Runs["wants"].Status.Phase != rqv1.RunRunning; n++ {
+			s.during(30 * time.Second)
+			s.work()
+		}
+		s.running("wants", "although nothing stands in its way any more")
 	})
 }

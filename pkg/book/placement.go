@@ -118,6 +118,7 @@ func (p *placement) claimSeat(m *member) {
 	asks := p.nodes.asks && asksBeyond(m.pod)
 	p.seats.hold(r.SpareUID, r.Node, g.demand.GPUsPerPod, func(h *holding) {
 		h.vacant, h.asks, h.spare, h.run = true, asks, true, g.run.UID
+		h.beside = g.demand.Beside // its pod may be gone
 	})
 	g.vacant = append(g.vacant, vacancy{pod: r.SpareUID, index: m.part.Index, node: r.Node,
 		payer: g.paysForSeat(m.part, r, spare), asks: asks})

@@ -150,3 +150,30 @@ func TestNoPlaceBesideASeat(t *testing.T) {
 		}
 	})
 }
+
+// A seat holds what its rank asks for beside GPUs also where the spare is gone before anybody has known of the seat:
+// nobody else is placed on that.
+func TestASeatHoldsCPUAfterARestart(t *testing.T) {
+	tell(t, func(w *world) {
+		w.Cluster.Rejected = w.turnedDown
+		for _, node := range []string{"n0", "n1", "n2"} {
+			w.addNode(node, "d0")
+		}
+		w.setBudget("a", "org:a", 64)
+		w.submitWithSpares("run0", "org:a", 1, 2, 4, 1, withCPU("12", 0))
+		w.settle()
+		spare := w.on("run0-s0")
+		w.Lose(w.on("run0-0"), w.on("run0-1"))
+		for range 6 {
+			w.reconcile("run0")
+		}
+		w.crash()
+		w.addNode("n9", "d0")
+		w.settle()
+		w.running("run0", "although there is CPU for each rank")
+		got := []string{w.on("run0-0"), w.on("run0-1")}
+		if diff := cmp.Diff([]string{spare, "n9"}, got); diff != "" {
+			w.t.Fatalf("its ranks are elsewhere: %s", diff)
+		}
+	})
+}
