@@ -85,7 +85,9 @@ func TestPlanningTakesNoTimeFromAsking(t *testing.T) {
 	if _, refusal := b.Place(pod.UID, now); refusal == nil {
 		t.Fatal("a Run fits a full node")
 	}
-	pl.forecast(t.Context(), pod, now)
+	pl.decide(t.Context(), pod, now)
+	b.Refresh("run1", now) // its date has come
+	pl.decide(t.Context(), pod, now)
 	run := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run1", UID: "run1"}}
 	look, _ := b.Look(book.Objects{Name: types.NamespacedName{Namespace: "ns", Name: "run1"}, Run: run})
 	if look.Activation == nil {
