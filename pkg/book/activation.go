@@ -37,7 +37,6 @@ type activations struct {
 	candidates *candidates
 	rebuffs    *rebuffs
 	future     *horizon
-	mostBytes  int // of what an activation may publish
 }
 
 // decide draws, if it must, and gives the gang its places: those that are free and those that are going to be. Nobody
@@ -57,7 +56,7 @@ func (v *activations) decide(g *gang, pod *corev1.Pod, onLoan bool, now time.Tim
 	a := &Activation{At: at, Promise: p, Conflicts: p.Conflicts, Odds: p.Odds,
 		Nonce: resolver.Nonce(v.agenda.key, g.reservation.UID)}
 	decided, assignments, ok := forecast.Activate(state, ask, p.Slice.Domains, a.Conflicts, a.Nonce)
-	ok = ok && v.recordable(g, a, &decided) && v.agenda.withinLimit(g, decided.Cuts, at)
+	ok = ok && v.agenda.recordable(g, a, &decided) && v.agenda.withinLimit(g, decided.Cuts, at)
 	if ok {
 		v.agenda.decided, a.Draws, a.Cuts = at, decided.Draws, decided.Cuts
 		if v.nodes.asks {

@@ -32,6 +32,7 @@ type agenda struct {
 	decided      time.Time                               // the latest activation, or the latest Lease that was opened
 	brake        brake.State                             // on cuts
 	dues         chan struct{}
+	mostBytes    int // of what an activation may publish
 }
 
 // stamped notes the instant of a Lease or of a decision: those that are made from now on come after it.

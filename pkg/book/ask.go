@@ -99,7 +99,7 @@ func (b *Book) WhatIf(run *rqv1.Run, now time.Time) Outlook {
 	}
 	if g.shape == nil {
 		if out.Promise == nil {
-			out.Queue = &QueuePlace{Ahead: ahead, Of: all, At: now}
+			out.InLine = &QueuePlace{Ahead: ahead, Of: all, At: now}
 		}
 		out.Refusal.Advice = plan.Advise(b.accounts, g.full.Least(), g.claim(nil), false, out.Refusal, now)
 	}

@@ -79,7 +79,7 @@ func New(given *config.Args) *Book {
 	b.cuts = &cutTable{mail: b.mail, byReservation: map[types.NamespacedName][]rank.Cut{}, decided: map[*gang][]rank.Cut{}}
 	b.agenda = &agenda{args: args, mail: b.mail, roster: b.roster, waiting: b.waiting,
 		reservations: newReservations(), intended: map[string][]*gang{}, threats: map[types.NamespacedName]map[*gang]bool{},
-		dues: make(chan struct{}, 1)}
+		dues: make(chan struct{}, 1), mostBytes: mostRecordBytes}
 	b.mu.onChange = b.agenda.signalDue
 	b.seats = &seating{accounts: b.accounts, args: args, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster,
 		waiting: b.waiting,
@@ -110,7 +110,7 @@ func decideWith(b *Book, args *config.Args) {
 	b.turns = &activations{args: args, mu: b.mu, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting,
 		cuts: b.cuts, agenda: b.agenda, seats: b.seats,
 		kept: b.kept, places: b.places, departures: b.departures, candidates: b.candidates, rebuffs: b.rebuffs,
-		future: b.future, mostBytes: mostRecordBytes}
+		future: b.future}
 	b.starts = &starter{accounts: b.accounts, args: args, fleet: b.fleet, mail: b.mail, nodes: b.nodes, waiting: b.waiting,
 		cuts: b.cuts, agenda: b.agenda, seats: b.seats, kept: b.kept, places: b.places}
 	b.shapes = &shaper{nodes: b.nodes, roster: b.roster, waiting: b.waiting, agenda: b.agenda, seats: b.seats,
@@ -153,8 +153,8 @@ func (b *Book) Begin(now time.Time) {
 	}
 }
 
-// Queue is the outlet for the scheduling queue.
-func (b *Book) Queue() *Outlet[ForQueue] { return b.mail.queue }
+// ToQueue is the outlet for the scheduling queue.
+func (b *Book) ToQueue() *Outlet[ForQueue] { return b.mail.queue }
 
 // Controllers is the outlet for those who carry decisions out.
 func (b *Book) Controllers() *Outlet[ForControllers] { return b.mail.controllers }

@@ -21,8 +21,8 @@ func (b *Book) Refused(pod types.UID, now time.Time) {
 	}
 }
 
-// Refresh works out again when a Run starts that waits, if that may have changed.
-func (b *Book) Refresh(run types.UID, now time.Time) { b.turns.refresh(run, now) }
+// WorkOut works out again when a Run starts that waits, if that may have changed.
+func (b *Book) WorkOut(run types.UID, now time.Time) { b.turns.refresh(run, now) }
 
 // Changed is signalled when what Next says may have come to be earlier. Of changes after the first since the last
 // sweep, the next sweep finds out: that is at most a second later.
@@ -68,9 +68,9 @@ func (b *Book) Advance(now time.Time) {
 	b.sweep(now)
 }
 
-// Forecast works out one promise again that may have changed, and reports whether there was one. Others get their turn
-// before the next one, which may take a tenth of a second.
-func (b *Book) Forecast(now time.Time) bool {
+// WorkOutNext works out one promise again that may have changed, and reports whether there was one. Others get their
+// turn before the next one, which may take a tenth of a second.
+func (b *Book) WorkOutNext(now time.Time) bool {
 	if !b.mayRefresh(now) {
 		return false
 	}

@@ -35,7 +35,7 @@ func (b *Book) CutsOf(run types.UID) []rank.Cut {
 func (b *Book) HoldRecords(bytes int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.turns.mostBytes = bytes
+	b.agenda.mostBytes = bytes
 }
 
 // CompareRisks is the order of risks.
@@ -316,7 +316,7 @@ func (b *Book) Turn(pod types.UID, now time.Time) {
 		run = m.gang.run.UID
 	}
 	b.mu.unlockUnchanged()
-	b.Refresh(run, now)
+	b.WorkOut(run, now)
 }
 
 // RefreshPromises works promises out again that may have changed, so many at a time.

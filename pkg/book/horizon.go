@@ -114,7 +114,7 @@ func (f *horizon) earliest(state forecast.State, ask *forecast.Ask) (*forecast.P
 	return forecast.Earliest(state, *ask)
 }
 
-func (f *horizon) ahead(g *gang) forecast.Ahead {
+func (f *horizon) comesFirst(g *gang) forecast.Ahead {
 	at := g.promise.At
 	a := forecast.Ahead{Run: nameOf(g.run), Owner: g.run.Spec.Owner, At: at,
 		Shielded: at.Add(f.candidates.shieldOf(g.run)), Holds: g.promise.Nodes,
@@ -169,7 +169,7 @@ func (f *horizon) aheadOf(g *gang) []forecast.Ahead {
 	slices.SortFunc(promised, func(x, y *gang) int { return cmp.Or(x.promise.At.Compare(y.promise.At), byAge(x, y)) })
 	var out []forecast.Ahead
 	for _, other := range promised[:min(len(promised), furthest)] {
-		a := f.ahead(other)
+		a := f.comesFirst(other)
 		a.Younger = byAge(other, g) > 0
 		out = append(out, a)
 	}

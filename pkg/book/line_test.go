@@ -32,12 +32,12 @@ func TestThoseFarBackHaveAPlaceInLine(t *testing.T) {
 		for i := range many {
 			p := s.Book.Prospect(s.Runs[fmt.Sprintf("run%02d", i)].UID)
 			switch {
-			case i < 32 && (p.Queue != nil || p.Promise == nil):
-				s.t.Errorf("run%02d, which is among the first, has the promise %+v and the place %+v", i, p.Promise, p.Queue)
-			case i >= 32 && (p.Queue == nil || p.Promise != nil):
-				s.t.Errorf("run%02d has the promise %+v and the place %+v", i, p.Promise, p.Queue)
-			case i >= 32 && p.Queue.Ahead != i:
-				s.t.Errorf("run%02d has %d ahead of it", i, p.Queue.Ahead)
+			case i < 32 && (p.InLine != nil || p.Promise == nil):
+				s.t.Errorf("run%02d, which is among the first, has the promise %+v and the place %+v", i, p.Promise, p.InLine)
+			case i >= 32 && (p.InLine == nil || p.Promise != nil):
+				s.t.Errorf("run%02d has the promise %+v and the place %+v", i, p.Promise, p.InLine)
+			case i >= 32 && p.InLine.Ahead != i:
+				s.t.Errorf("run%02d has %d ahead of it", i, p.InLine.Ahead)
 			}
 		}
 		for i := range 4 {
@@ -48,7 +48,7 @@ func TestThoseFarBackHaveAPlaceInLine(t *testing.T) {
 			if many-i < 32 {
 				want = nil
 			}
-			diff := cmp.Diff(want, o.Queue, cmpopts.IgnoreUnexported(book.QueuePlace{}))
+			diff := cmp.Diff(want, o.InLine, cmpopts.IgnoreUnexported(book.QueuePlace{}))
 			if diff != "" || (o.Promise == nil) != (want != nil) {
 				s.t.Errorf("a Run submitted now would have the promise %+v and the place (-want +got):\n%s", o.Promise, diff)
 			}
@@ -59,8 +59,8 @@ func TestThoseFarBackHaveAPlaceInLine(t *testing.T) {
 			s.during(10 * time.Second)
 			s.work()
 		}
-		if p := s.Book.Prospect(s.Runs["run33"].UID); p.Queue != nil {
-			s.t.Errorf("run33 is among the first, and has the place %+v", *p.Queue)
+		if p := s.Book.Prospect(s.Runs["run33"].UID); p.InLine != nil {
+			s.t.Errorf("run33 is among the first, and has the place %+v", *p.InLine)
 		}
 		if s.t.Failed() {
 			s.t.FailNow()

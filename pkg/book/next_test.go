@@ -10,7 +10,7 @@ import (
 func (w *world) sleeps(at time.Time, happened func() bool) {
 	for w.Now.Before(at.Add(gangDeadline)) {
 		w.Book.Advance(w.Now)
-		if w.Book.Forecast(w.Now); happened() {
+		if w.Book.WorkOutNext(w.Now); happened() {
 			break
 		}
 		next, ok := w.Book.Next(w.Now)

@@ -41,12 +41,8 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 	if refusal == nil {
 		p, refusal = v.future.earliest(state, &ask)
 	}
-	if p == nil && refusal != nil && refusal.Reason == g.refusal.Reason {
-		refusal.Without(v.future.rejection(g, pod, state, ask))
-		if !refusal.SameAs(g.refusal) {
-			g.refusal = refusal
-			v.mail.reconcile(keyOf(g.run), lane.Date)
-		}
+	if p == nil {
+		v.refine(g, refusal, func() *plan.Rejection { return v.future.rejection(g, pod, state, ask) })
 	}
 	v.rebuffs.tellRebuff(g, now)
 	if p != nil && p.Returns() && g.promise != nil && g.promise.Returns() && !g.promise.At.After(now) {
@@ -76,6 +72,18 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 		g.turn = state.NotBefore
 	default:
 		v.takeLeaving(g, p, state, ask, now)
+	}
+}
+
+// refine has it be told why a gang has no date rather than why it does not start now, if both are of a kind.
+func (v *activations) refine(g *gang, refusal *plan.Refusal, rejection func() *plan.Rejection) {
+	if refusal == nil || refusal.Reason != g.refusal.Reason {
+		return
+	}
+	refusal.Without(rejection())
+	if !refusal.SameAs(g.refusal) {
+		g.refusal = refusal
+		v.mail.reconcile(keyOf(g.run), lane.Date)
 	}
 }
 
@@ -144,8 +152,8 @@ func (v *activations) adopt(g *gang) {
 		v.withdraw(g)
 		return
 	}
-	if told := g.run.Status.Queue; told != nil && g.looked.IsZero() && g.queue == nil {
-		g.queue = &QueuePlace{Ahead: int(told.Ahead), Of: int(told.Of), At: told.At.Time}
+	if q := g.run.Status.Queue; q != nil && g.looked.IsZero() && g.queue == nil {
+		g.queue = &QueuePlace{Ahead: int(q.Ahead), Of: int(q.Of), At: q.At.Time}
 	}
 	if r := v.agenda.reservations.current(g.run.UID); r != nil && g.reservation == nil {
 		v.reserve(g, r)
@@ -253,7 +261,7 @@ func (v *activations) completeRecorded(g *gang, now time.Time) {
 
 // prospectOf returns when a Run is going to start, or whether it is going to grow.
 func (v *activations) prospectOf(g *gang) Prospect {
-	return Prospect{Promise: g.promise, Queue: g.queue, Refusal: g.refusal, Activation: g.activation,
+	return Prospect{Promise: g.promise, InLine: g.queue, Refusal: g.refusal, Activation: g.activation,
 		Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
 		Brake: v.agenda.brakeOn(g), CalledOff: v.agenda.calledOffBy(g), GrowTo: g.growth.to,
 		Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
@@ -265,8 +273,8 @@ type Prospect struct {
 	// Promise is nil for a Run that has no date, and Refusal why it does not start now.
 	Promise *forecast.Promise
 	Refusal *plan.Refusal
-	// Queue is the Run's place in line; nil for one that is forecast.
-	Queue *QueuePlace
+	// InLine is the Run's place in line; nil for one that is forecast.
+	InLine *QueuePlace
 	// Activation is what is to be published; nil when nothing is.
 	Activation *Activation
 	// Reservation is the Run's as the API was last seen to have it; nil when there is none that has not ended.

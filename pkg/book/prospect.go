@@ -49,6 +49,28 @@ type prospect struct {
 	unpaid, asked bool
 }
 
+// QueuePlace is where a Run that has no date stands among those that wait for its GPU type.
+type QueuePlace struct {
+	// Ahead is how many older Runs wait, and Of how many do in all.
+	Ahead, Of int
+	At        time.Time
+	// far says that the Run was not forecast; else it was, and has no date.
+	far bool
+}
+
+// past reports whether a place is so far from another, in Runs ahead, that people are told: it is written a few times
+// only while a Run comes from the end of a long line to its head.
+func (p *QueuePlace) past(ahead int) bool {
+	return ahead != p.Ahead && (4*ahead <= 3*p.Ahead || 4*ahead >= 5*p.Ahead+4*dated)
+}
+
+// dated is how many of the Runs that wait for a GPU type are forecast, the oldest: a date further back would rest on so
+// many others that it would not hold. A Run that has a date keeps it while it is among keptDates.
+const (
+	dated     = 32
+	keptDates = 2 * dated
+)
+
 // activating reports whether the gang's turn has come and it has not ended.
 func (p *prospect) activating() bool {
 	return p.reservation != nil && p.reservation.Status.State == rqv1.ReservationActivating

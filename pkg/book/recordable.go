@@ -13,15 +13,15 @@ import (
 // recordable reports whether a Reservation can hold the record of an activation: the whole conflict set, without which
 // nobody could draw again (R21), with the draws and the cuts. If not, nobody is cut, and the gang waits for another
 // lead: those who could be cut may have become fewer by then.
-func (v *activations) recordable(g *gang, a *Activation, decided *resolver.Plan) bool {
-	size := bytesOf(a, decided)
-	if size <= v.mostBytes {
+func (a *agenda) recordable(g *gang, to *Activation, decided *resolver.Plan) bool {
+	size := bytesOf(to, decided)
+	if size <= a.mostBytes {
 		return true
 	}
-	until := a.At.Add(v.args.ReservationLead.Duration)
+	until := to.At.Add(a.args.ReservationLead.Duration)
 	g.restraint = restraint{until: until, why: fmt.Sprintf("the record of its draw, of %d entries, would take %d bytes, "+
 		"and a Reservation can hold %d, so that nobody could check it (R21): nobody is cut for it before %s",
-		len(a.Conflicts), size, v.mostBytes, until.UTC().Format(time.RFC3339))}
+		len(to.Conflicts), size, a.mostBytes, until.UTC().Format(time.RFC3339))}
 	return false
 }
 

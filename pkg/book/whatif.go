@@ -135,7 +135,7 @@ type Outlook struct {
 	Refusal *plan.Refusal
 	Promise *forecast.Promise
 	// Queue is its place in line if it would get no date; nil otherwise.
-	Queue *QueuePlace
+	InLine *QueuePlace
 	// Changes to the Run would make it start now, each by itself.
 	Changes []Change
 	// NotAsked are the scheduling rules that its pods use and that nobody has been asked about.

@@ -216,9 +216,9 @@ func activating(f *facts, r *rqv1.Reservation) string {
 
 // withQueue adds to why a Run waits who is ahead of it, if that is why it has no date.
 func withQueue(message string, f *facts) string {
-	if f.Queue == nil || f.Queue.Ahead == 0 {
+	if f.InLine == nil || f.InLine.Ahead == 0 {
 		return message
 	}
-	return fmt.Sprintf("%s; it has no date yet: %d older Runs wait for %s", message, f.Queue.Ahead,
+	return fmt.Sprintf("%s; it has no date yet: %d older Runs wait for %s", message, f.InLine.Ahead,
 		f.Run.Spec.Resources.GPUType)
 }

@@ -86,7 +86,7 @@ func TestPlanningTakesNoTimeFromAsking(t *testing.T) {
 		t.Fatal("a Run fits a full node")
 	}
 	pl.decide(t.Context(), pod, now)
-	b.Refresh("run1", now) // its date has come
+	b.WorkOut("run1", now) // its date has come
 	pl.decide(t.Context(), pod, now)
 	run := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run1", UID: "run1"}}
 	look, _ := b.Look(book.Objects{Name: types.NamespacedName{Namespace: "ns", Name: "run1"}, Run: run})

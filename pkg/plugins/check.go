@@ -12,6 +12,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
@@ -186,6 +187,25 @@ func (v *verifier) leave(ctx context.Context, leaving map[string][]types.UID) bo
 	return true
 }
 
+// kindOf returns the kind of a pod.
+func (v *verifier) kindOf(ctx context.Context, pod *corev1.Pod) *kind {
+	if i := slices.IndexFunc(v.kinds, func(k *kind) bool { return alike(k.pod, pod) }); i >= 0 {
+		return v.kinds[i]
+	}
+	k := &kind{pod: pod, state: framework.NewCycleState()}
+	k.state.Write(askingKey, askingMark{})
+	k.nodes, k.before, k.by = v.plugins.RunPreFilterPlugins(ctx, k.state, pod)
+	v.kinds = append(v.kinds, k)
+	return k
+}
+
+// oneKind reports whether all pods of a pod's role that have been asked about are alike.
+func (v *verifier) oneKind(pod *corev1.Pod) bool {
+	return !slices.ContainsFunc(v.kinds, func(k *kind) bool {
+		return k.pod.Labels[rqv1.LabelRole] == pod.Labels[rqv1.LabelRole] && !alike(k.pod, pod)
+	})
+}
+
 // put asks about one place and, if it is accepted, has the pod be there for those that come after. It returns false if
 // it could not find out.
 func (v *verifier) put(ctx context.Context, place book.Place) bool {
@@ -230,22 +250,6 @@ func (v *verifier) turn(place book.Place, why string) {
 		}
 	}
 	v.turned = append(v.turned, book.Turning{Pod: place.Pod.UID, Node: node, Why: why, Most: most})
-}
-
-// askingMark marks the state of a cycle in which the other plugins alone are asked.
-type askingMark struct{}
-
-// Clone returns the mark.
-func (m askingMark) Clone() fwk.StateData { return m }
-
-const askingKey fwk.StateKey = Name + "/asking"
-
-func asking(state fwk.CycleState) bool {
-	if state == nil {
-		return false
-	}
-	_, err := state.Read(askingKey)
-	return err == nil
 }
 
 // mostRounds is how often it is decided in one cycle who is cut for a gang, without the nodes that have turned its pods

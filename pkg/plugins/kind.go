@@ -25,18 +25,6 @@ type kind struct {
 	rule   string           // the plugin that has turned the last node down
 }
 
-// kindOf returns the kind of a pod.
-func (v *verifier) kindOf(ctx context.Context, pod *corev1.Pod) *kind {
-	if i := slices.IndexFunc(v.kinds, func(k *kind) bool { return alike(k.pod, pod) }); i >= 0 {
-		return v.kinds[i]
-	}
-	k := &kind{pod: pod, state: framework.NewCycleState()}
-	k.state.Write(askingKey, askingMark{})
-	k.nodes, k.before, k.by = v.plugins.RunPreFilterPlugins(ctx, k.state, pod)
-	v.kinds = append(v.kinds, k)
-	return k
-}
-
 // alike reports whether two pods of a gang use the same rules. The API server writes which group a pod is of into rules
 // that are by group, and others may have given pods rules of their own.
 func alike(x, y *corev1.Pod) bool {
@@ -46,13 +34,6 @@ func alike(x, y *corev1.Pod) bool {
 		equality.Semantic.DeepEqual(p.TopologySpreadConstraints, q.TopologySpreadConstraints) &&
 		equality.Semantic.DeepEqual(p.NodeSelector, q.NodeSelector) &&
 		equality.Semantic.DeepEqual(p.Tolerations, q.Tolerations)
-}
-
-// oneKind reports whether all pods of a pod's role that have been asked about are alike.
-func (v *verifier) oneKind(pod *corev1.Pod) bool {
-	return !slices.ContainsFunc(v.kinds, func(k *kind) bool {
-		return k.pod.Labels[rqv1.LabelRole] == pod.Labels[rqv1.LabelRole] && !alike(k.pod, pod)
-	})
 }
 
 // claimsOf returns the claims to volumes and devices that a pod uses: those that are made for it alone have its name.
@@ -89,4 +70,20 @@ func (k *kind) turnsDown(ctx context.Context, plugins framework.Framework, info 
 	}
 	k.rule = status.Plugin()
 	return status.Message(), status.IsRejected()
+}
+
+// askingMark marks the state of a cycle in which the other plugins alone are asked.
+type askingMark struct{}
+
+// Clone returns the mark.
+func (m askingMark) Clone() fwk.StateData { return m }
+
+const askingKey fwk.StateKey = Name + "/asking"
+
+func asking(state fwk.CycleState) bool {
+	if state == nil {
+		return false
+	}
+	_, err := state.Read(askingKey)
+	return err == nil
 }

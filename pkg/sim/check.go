@@ -42,7 +42,7 @@ func (c *Cluster) forecast(uid types.UID) {
 	run, _ := rank.RunOf(c.Pods[uid])
 	for round := 1; ; round++ {
 		c.Book.Refused(uid, c.Now)
-		c.Book.Refresh(run, c.Now)
+		c.Book.WorkOut(run, c.Now)
 		check := c.Book.Check(run)
 		if check == nil {
 			return

@@ -102,7 +102,7 @@ func imagined(run *rqv1.Run, o book.Outlook, now time.Time) planAnswer {
 		return a
 	}
 	a.Reason, a.Message, a.Refusal = string(o.Refusal.Reason), o.Refusal.Message, o.Refusal.Published()
-	if q := o.Queue; q != nil {
+	if q := o.InLine; q != nil {
 		a.Queue = &rqv1.RunQueue{Ahead: int32(q.Ahead), Of: int32(q.Of), At: metav1.NewTime(q.At)}
 	}
 	if o.Promise == nil {
