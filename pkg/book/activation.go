@@ -56,14 +56,13 @@ func (v *activations) decide(g *gang, pod *corev1.Pod, onLoan bool, now time.Tim
 	a := &Activation{At: at, Promise: p, Conflicts: p.Conflicts, Odds: p.Odds,
 		Nonce: resolver.Nonce(v.agenda.key, g.reservation.UID)}
 	decided, assignments, ok := forecast.Activate(state, ask, p.Slice.Domains, a.Conflicts, a.Nonce)
-	ok = ok && v.agenda.withinLimit(g, decided.Cuts, at)
+	ok = ok && v.agenda.recordable(g, a, &decided) && v.agenda.withinLimit(g, decided.Cuts, at)
 	if ok {
 		v.agenda.decided, a.Draws, a.Cuts = at, decided.Draws, decided.Cuts
-		refused := g.refusal
-		v.activateGang(g, a, assignments, at)
 		if v.nodes.asks {
-			g.check.ask(refused)
+			v.places.ask(g, g.refusal)
 		}
+		v.activateGang(g, a, assignments, at)
 	}
 	return ok
 }

@@ -32,6 +32,7 @@ type agenda struct {
 	decided      time.Time                               // the latest activation, or the latest Lease that was opened
 	brake        brake.State                             // on cuts
 	dues         chan struct{}
+	mostBytes    int // of what an activation may publish
 }
 
 // stamped notes the instant of a Lease or of a decision: those that are made from now on come after it.
@@ -165,7 +166,7 @@ func (a *agenda) unintended(excluded func(node string) bool, now time.Time) func
 	}
 }
 
-// risksOf returns the Reservations whose activation may cut a Run, by date and name (R18).
+// risksOf returns the Reservations whose activation may cut a Run, in order (R18).
 func (a *agenda) risksOf(run types.NamespacedName) []rqv1.RunRisk {
 	var out []rqv1.RunRisk
 	for g := range a.threats[run] {
@@ -177,10 +178,15 @@ func (a *agenda) risksOf(run types.NamespacedName) []rqv1.RunRisk {
 				Probability: odds})
 		}
 	}
-	slices.SortFunc(out, func(x, y rqv1.RunRisk) int {
-		return cmp.Or(x.At.Compare(y.At.Time), cmp.Compare(x.Reservation, y.Reservation))
-	})
+	slices.SortFunc(out, compareRisks)
 	return out
+}
+
+// compareRisks orders risks by date, as the API shows it, the likeliest first of one date, and by name.
+func compareRisks(x, y rqv1.RunRisk) int {
+	return cmp.Or(x.At.Truncate(time.Second).Compare(y.At.Truncate(time.Second)),
+		cmp.Compare(resolver.Likelihood(y.Probability), resolver.Likelihood(x.Probability)),
+		cmp.Compare(x.Reservation, y.Reservation))
 }
 
 // nextDate tells when the date of a gang comes.
@@ -203,20 +209,27 @@ func (a *agenda) wakeDue(now time.Time) {
 
 // nextOutdated tells when a promise is to be worked out again.
 func (a *agenda) nextOutdated(e *earliest, now time.Time) {
-	for _, g := range a.waiting.gangs {
+	a.waiting.eachInLine(func(g *gang, ahead int) {
 		switch {
-		case a.outdated(g, now):
+		case a.outdated(g, ahead, now), a.worksOut(g) && g.misplaced(ahead):
 			e.by(now)
-		case a.outdated(g, g.looked.Add(promiseMaxAge)):
+		case a.outdated(g, ahead, g.looked.Add(promiseMaxAge)):
 			e.by(g.looked.Add(promiseMaxAge))
 		}
-	}
+	})
 }
 
-// outdated reports whether what a gang is promised may have changed since it was worked out.
-func (a *agenda) outdated(g *gang, now time.Time) bool {
-	return g.waits() && !g.woken && g.activation == nil && !g.looked.IsZero() &&
-		(g.seen < a.waiting.epoch || now.Sub(g.looked) >= promiseMaxAge)
+// outdated reports whether what a gang is promised that has some ahead of it may have changed since it was worked out.
+func (a *agenda) outdated(g *gang, ahead int, now time.Time) bool {
+	if !a.worksOut(g) || !g.mayHaveDate(ahead) {
+		return false
+	}
+	return g.misplaced(ahead) || g.seen < a.waiting.epoch || now.Sub(g.looked) >= promiseMaxAge
+}
+
+// worksOut reports whether a gang waits of which it was worked out before when it starts.
+func (a *agenda) worksOut(g *gang) bool {
+	return g.waits() && !g.woken && g.activation == nil && !g.looked.IsZero()
 }
 
 // refusedSince returns from when on a gang waits for its turn: when it was first refused. A gang whose last activation

@@ -87,7 +87,8 @@ func (b *Book) WhatIf(run *rqv1.Run, now time.Time) Outlook {
 			NotAsked: rulesBeyond(podOf(run))}
 	}
 	out := Outlook{Refusal: refusal, NotAsked: rulesBeyond(podOf(run))}
-	if g.shape == nil {
+	ahead, all := b.waiting.placeOf(g)
+	if g.shape == nil && g.mayHaveDate(ahead) {
 		least := g.full.Least()
 		state := b.future.stateFor(g, now)
 		ask := forecast.Ask{Demand: least, Claim: g.claim(nil), Missing: everyPod(least),
@@ -100,6 +101,9 @@ func (b *Book) WhatIf(run *rqv1.Run, now time.Time) Outlook {
 		}
 	}
 	if g.shape == nil {
+		if out.Promise == nil {
+			out.InLine = &QueuePlace{Ahead: ahead, Of: all, At: now}
+		}
 		out.Refusal.Advice = plan.Advise(b.accounts, g.full.Least(), g.claim(nil), false, out.Refusal, now)
 	}
 	out.Changes = b.trials.changes(g, now)

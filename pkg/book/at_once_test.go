@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -15,6 +16,7 @@ import (
 // for the race detector to look on. Nothing else in the pure packages ever runs at once.
 func TestManyAskAtOnce(t *testing.T) {
 	f := newFleetOf(t)
+	f.book.AskRules()
 	f.run(0, 2, []int{0, 1})
 	f.run(5, 2, []int{2, 3}) // elastic
 	pods := f.run(1, 4, nil)
@@ -34,8 +36,14 @@ func TestManyAskAtOnce(t *testing.T) {
 	for _, do := range []func(){ // one call each, so that nothing else orders what it does
 		func() { f.book.SetRun(run.DeepCopy()) },
 		func() { f.book.DeleteRun(run) },
-		func() { f.book.Place(pod.UID, f.now) },
-		func() { f.book.Forecast(pod.UID, f.now) },
+		func() {
+			f.book.Place(pod.UID, f.now)
+			f.book.Turn(pod.UID, f.now)
+			if check := f.book.Check(uid); check != nil {
+				f.book.Conclude(check, nil, false, f.now)
+			}
+		},
+		func() { f.book.Knows(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0"}}) },
 		func() { f.book.WhatIf(run, f.now) },
 		func() { f.book.SetMember(pods[1]) },
 		func() { f.book.SetPod(pods[2]) },

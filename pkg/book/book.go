@@ -79,7 +79,7 @@ func New(given *config.Args) *Book {
 	b.cuts = &cutTable{mail: b.mail, byReservation: map[types.NamespacedName][]rank.Cut{}, decided: map[*gang][]rank.Cut{}}
 	b.agenda = &agenda{args: args, mail: b.mail, roster: b.roster, waiting: b.waiting,
 		reservations: newReservations(), intended: map[string][]*gang{}, threats: map[types.NamespacedName]map[*gang]bool{},
-		dues: make(chan struct{}, 1)}
+		dues: make(chan struct{}, 1), mostBytes: mostRecordBytes}
 	b.mu.onChange = b.agenda.signalDue
 	b.seats = &seating{accounts: b.accounts, args: args, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster,
 		waiting: b.waiting,
@@ -153,8 +153,8 @@ func (b *Book) Begin(now time.Time) {
 	}
 }
 
-// Queue is the outlet for the scheduling queue.
-func (b *Book) Queue() *Outlet[ForQueue] { return b.mail.queue }
+// ToQueue is the outlet for the scheduling queue.
+func (b *Book) ToQueue() *Outlet[ForQueue] { return b.mail.queue }
 
 // Controllers is the outlet for those who carry decisions out.
 func (b *Book) Controllers() *Outlet[ForControllers] { return b.mail.controllers }
@@ -166,16 +166,24 @@ func (b *Book) LeftOutNodes() []topology.LeftOut {
 	return b.fleet.LeftOut()
 }
 
-// TakeOver has gangs that wait be promised what their Reservations say, for a book that reads the objects and decides
-// nothing.
-func (b *Book) TakeOver() {
+// TakeOver has gangs that wait stand in line and be promised what their Reservations say, for a book that reads the
+// objects and decides nothing.
+func (b *Book) TakeOver(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, g := range b.roster.gangs {
-		if g.run == nil || g.reservation == nil || g.run.Status.Phase != rqv1.RunPending || g.shape != nil {
+		if g.run == nil || g.reservation == nil && !g.saysThatItWaits() || g.run.Status.Phase != rqv1.RunPending ||
+			g.shape != nil {
 			continue
 		}
-		b.agenda.setPromise(g, b.turns.recorded(g))
+		if g.reservation != nil {
+			b.agenda.setPromise(g, b.turns.recorded(g))
+		}
 		b.waiting.add(g)
+	}
+	for _, g := range b.waiting.gangs {
+		if r := g.reservation; r != nil && r.Abridged() {
+			b.turns.completeRecorded(g, now)
+		}
 	}
 }

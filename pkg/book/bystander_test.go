@@ -25,9 +25,16 @@ func withCPU(cpu string, port int32) func(*rqv1.RunSpec) {
 func beside(spec *corev1.PodSpec, cpu string, port int32) {
 	spec.Containers[0].Resources = asking(map[corev1.ResourceName]string{"cpu": cpu}, nil).Spec.Containers[0].Resources
 	if port > 0 {
-		spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: port, ContainerPort: port, Protocol: corev1.ProtocolTCP}}
+		asked := corev1.ContainerPort{HostPort: port, ContainerPort: port, Protocol: corev1.ProtocolTCP}
+		if port == addressed {
+			asked.HostIP = "127.0.0.1"
+		}
+		spec.Containers[0].Ports = []corev1.ContainerPort{asked}
 	}
 }
+
+// addressed is a port that pods ask for on one address alone.
+const addressed = 9090
 
 // apart has each of a Run's pods want a node to itself, as far as the Run goes.
 func apart(s *rqv1.RunSpec) {

@@ -40,6 +40,7 @@ func (b *Book) Check(run types.UID) *Check {
 			c.Leaving[h.node] = append(c.Leaving[h.node], uid)
 		}
 	}
+	b.places.shardsToAsk(c)
 	for name, node := range b.nodes.ofFlavor[g.full.Flavor] {
 		if b.nodes.serves(node) && (c.Cuts || b.fleet.Free(name) >= g.full.GPUsPerPod) {
 			c.Nodes = append(c.Nodes, name)
@@ -52,8 +53,9 @@ func (b *Book) Check(run types.UID) *Check {
 // Conclude notes what other rules say of what the gang of a check has been given: the nodes that turn its pods down, or
 // none when all accept them. What they turn down is taken back, and may be planned again without those nodes. Where
 // they stand in the way of a cut they are left alone for a while, the longer the more often that has happened; the last
-// of several attempts has nobody be cut for the gang meanwhile. What has changed since the rules were asked is taken
-// back as well, and asked about anew.
+// of several attempts has nobody be cut for the gang meanwhile. The last attempt at a start goes on whatever they say,
+// and they are not asked about the next. What has changed since the rules were asked is taken back as well, and asked
+// about anew. Shards leave for what stands.
 func (b *Book) Conclude(c *Check, turned []Turning, last bool, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -62,6 +64,7 @@ func (b *Book) Conclude(c *Check, turned []Turning, last bool, now time.Time) {
 		return
 	}
 	g.check.pending = false
+	b.places.asking = ""
 	if g.run != nil {
 		b.mail.reconcile(keyOf(g.run), lane.Cut) // it was not looked at meanwhile
 	}
@@ -69,11 +72,15 @@ func (b *Book) Conclude(c *Check, turned []Turning, last bool, now time.Time) {
 		b.places.concludeSeats(g, c, turned)
 		return
 	}
-	accepted := len(turned) == 0 && len(c.Places) > 0 && b.places.stand(c.Places)
+	stands := b.places.stand(c.Places) && (len(c.Places) > 0 || g.activation == nil)
 	switch {
 	case g.run == nil: // it has been deleted meanwhile
-	case accepted:
+	case stands && len(turned) == 0:
 		g.check = checking{asked: g.check.asked}
+		b.places.makeRoom(g)
+	case stands && last && g.activation == nil:
+		g.check.trust(now)
+		b.places.makeRoom(g)
 	case g.activation == nil:
 		b.starts.refute(g, turned)
 	default:
@@ -92,11 +99,11 @@ func (p *placement) stand(places []Place) bool {
 // refute takes a start back.
 func (x *starter) refute(g *gang, turned []Turning) {
 	for _, t := range turned {
-		if t.Most > 0 {
+		if most := x.mostBut(g, t); most >= 0 {
 			if g.check.upTo == nil {
 				g.check.upTo, g.check.why = map[string]int{}, map[string]string{}
 			}
-			g.check.upTo[t.Node], g.check.why[t.Node] = t.Most, t.Why
+			g.check.upTo[t.Node], g.check.why[t.Node] = most, t.Why
 		} else {
 			g.excluded[t.Node] = t.Why
 			if m := x.seats.roster.members[t.Pod]; m != nil {
@@ -106,6 +113,25 @@ func (x *starter) refute(g *gang, turned []Turning) {
 	}
 	x.places.unwind(g)
 	x.waiting.regard(g, turned)
+}
+
+// mostBut returns how many pods a plan may put on a node that has turned one down, fewer than it did, beside those that
+// take the places of spares there, which it does not put anywhere. It is negative where the node is to be left alone.
+func (x *starter) mostBut(g *gang, t Turning) int {
+	seats, itself := 0, false
+	for _, m := range g.active.members {
+		if m != nil && m.stage == assigned && m.node == t.Node && x.seats.held[m.pod.UID].seated {
+			seats++
+			itself = itself || m.pod.UID == t.Pod
+		}
+	}
+	switch {
+	case itself:
+		return max(-1, t.Most-seats)
+	case t.Most == 0 && seats == 0:
+		return -1
+	}
+	return max(0, t.Most-seats)
 }
 
 // refute takes a decision back that nobody has been told of.

@@ -1,6 +1,7 @@
 package book_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -111,5 +112,114 @@ func TestARunWithTooFewNodesForItsRules(t *testing.T) {
 		if r == nil || r.Rejected == nil || r.Rejected.Node != "d0-n00" || !r.Passes() {
 			w.t.Fatalf("it is refused for %+v", r)
 		}
+	})
+}
+
+// Shards stay where a start that would have them leave is turned down, or a decision by which others are cut.
+func TestShardsStayWhereAStartIsTurnedDown(t *testing.T) {
+	for name, holder := range map[string]bool{"start": false, "cut": true} {
+		t.Run(name, func(t *testing.T) {
+			tellStorm(t, func(s *storm) {
+				s.asks(true)
+				s.fleet("d0", 1)
+				s.setBudget("a", "org:a", 64)
+				s.setBudget("b", "org:b", 64)
+				if holder {
+					s.submitWithSpares("holder", "org:a", 1, 1, 4, 0, checkpointed)
+					s.work()
+				}
+				s.sweep("shards", "org:b", 4, 1)
+				s.work()
+				s.during(time.Minute)
+				s.Rejects["d0-n00"] = "node(s) had volume node affinity conflict"
+				s.submitWithSpares("wants", "org:b", 1, 1, 8, 0, apart)
+				for range 20 {
+					s.work()
+					s.during(10 * time.Second)
+				}
+				if n := s.shards("shards")["d0-n00"]; n != 4 {
+					s.t.Fatalf("%d shards run", n)
+				}
+				if s.Asked == 0 {
+					s.t.Fatal("nobody was asked")
+				}
+			})
+		})
+	}
+}
+
+// A start that nobody can find out about goes on, and is not asked about each time that it is turned down.
+func TestAStartThatNobodyKnowsOf(t *testing.T) {
+	tell(t, func(w *world) {
+		w.asks(true)
+		w.fleet("d0", 6)
+		w.setBudget("a", "org:a", 64)
+		for name := range w.Nodes {
+			w.Unsure[name], w.Rejects[name] = true, "node(s) had volume node affinity conflict"
+		}
+		w.submitWithSpares("run0", "org:a", 1, 1, 8, 0, apart)
+		for range 600 {
+			w.round()
+			w.Pass(100 * time.Millisecond)
+		}
+		if w.Asked == 0 || w.Asked > 5 {
+			w.t.Fatalf("rules were asked %d times within a minute", w.Asked)
+		}
+		clear(w.Rejects)
+		w.settle()
+		w.running("run0", "although a node accepts it")
+	})
+}
+
+// A Run whose date has come while cuts are paused costs no cycles: its date stands still. Once they go on it is decided
+// about.
+func TestADateThatStandsStillCostsNoCycles(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.asks(true)
+		s.standoff("1", "1")
+		s.work()
+		s.pause(true)
+		lead := s.pod("wants-0")
+		for range 20 {
+			s.during(31 * time.Second)
+			s.Book.Due(s.Now)
+			s.Book.RefreshPromises(s.Now, 8)
+			s.Act()
+			if s.Queue[lead] {
+				s.t.Fatalf("its leader is tried at %s although nobody may be cut for it", s.Now)
+			}
+		}
+		s.pause(false)
+		for range 4 {
+			s.work()
+			s.during(noticePeriod)
+		}
+		s.running("wants", "although cuts go on")
+	})
+}
+
+// Nobody is cut where it cannot be found out what other rules say, and they are asked less and less often, also where
+// nodes change all the time.
+func TestNobodyIsCutWhereNobodyKnows(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.asks(true)
+		s.standoff("1", "1")
+		s.Unsure["d0-n00"] = true
+		s.work()
+		for i := range 60 {
+			s.during(30 * time.Second)
+			s.change("d0-n00", func(n *corev1.Node) { n.Labels["zone"] = fmt.Sprint(i) })
+			s.work()
+		}
+		s.running("holder", "although nothing is known about what cutting it would do")
+		if s.Asked == 0 || s.Asked > 8 {
+			s.t.Fatalf("rules were asked %d times in half an hour", s.Asked)
+		}
+		clear(s.Unsure)
+		for n := 0; n < 150 && s.Runs["wants"].Status.Phase != rqv1.RunRunning; n++ {
+			s.during(30 * time.Second)
+			s.work()
+		}
+		s.running("wants", "although nothing stands in its way any more")
 	})
 }

@@ -6,15 +6,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Forecast works out when the gang of a refused pod starts. When that is now, and others have to be cut for it, it
-// decides which.
-func (b *Book) Forecast(pod types.UID, now time.Time) {
+// Refused has it be worked out soon when the gang of a refused pod starts. When its date has come, and others are to be
+// cut for it, it decides which.
+func (b *Book) Refused(pod types.UID, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if m := b.roster.members[pod]; m != nil && m.gang.waits() {
+	m := b.roster.members[pod]
+	switch {
+	case m == nil || !m.gang.waits():
+	case m.gang.dateHasCome(now):
 		b.turns.makePromise(m.gang, m.pod, true, now)
+	default:
+		b.turns.queueUp(m.gang, now)
 	}
 }
+
+// WorkOut works out again when a Run starts that waits, if that may have changed.
+func (b *Book) WorkOut(run types.UID, now time.Time) { b.turns.refresh(run, now) }
 
 // Changed is signalled when what Next says may have come to be earlier. Of changes after the first since the last
 // sweep, the next sweep finds out: that is at most a second later.
@@ -54,17 +62,25 @@ func (b *Book) nextSweep(e *earliest, now time.Time) {
 	b.fill.nextForgiveness(e)
 }
 
-// Advance has everything happen whose time has come: dates, windows of budgets, what was kept too long, growth, idle
-// GPUs that are used, and one promise that is worked out again. Others get their turn before that, which may take a
-// tenth of a second.
+// Advance has everything happen whose time has come: dates, windows of budgets, what was kept too long, growth, and the
+// use of idle GPUs.
 func (b *Book) Advance(now time.Time) {
 	b.dates(now)
 	b.sweep(now)
-	if b.mayRefresh(now) {
-		for _, run := range b.turns.stale(now, 1) {
-			b.turns.refresh(run, now)
-		}
+}
+
+// WorkOutNext works out one promise again that may have changed, and reports whether there was one. Others get their
+// turn before the next one, which may take a tenth of a second.
+func (b *Book) WorkOutNext(now time.Time) bool {
+	if !b.mayRefresh(now) {
+		return false
 	}
+	b.turns.tellPlaces(now)
+	stale := b.turns.stale(now, 1)
+	for _, run := range stale {
+		b.turns.refresh(run, now)
+	}
+	return len(stale) > 0
 }
 
 // mayRefresh reports whether a promise may be worked out again, and notes that one is.

@@ -193,7 +193,7 @@ func (d *departures) leavingOn(nodes map[string]bool, now time.Time) []types.UID
 
 // releaseOf returns what a Run gives back when it ends.
 func (d *departures) releaseOf(g *gang, at time.Time) forecast.Release {
-	r := forecast.Release{At: at}
+	r := forecast.Release{At: at, Run: nameOf(g.run)}
 	for m := range g.all() {
 		if m.placed() && !m.outgoing() {
 			r.Holds = append(r.Holds, g.holding(m))

@@ -31,6 +31,16 @@ func (b *Book) CutsOf(run types.UID) []rank.Cut {
 	return b.cuts.cutsOf(run)
 }
 
+// HoldRecords has Reservations hold so many bytes of an activation's record.
+func (b *Book) HoldRecords(bytes int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.agenda.mostBytes = bytes
+}
+
+// CompareRisks is the order of risks.
+var CompareRisks = compareRisks
+
 // Unpaid reports whether nobody can pay for a Run that waits.
 func (b *Book) Unpaid(run types.UID, now time.Time) bool {
 	b.mu.Lock()
@@ -297,12 +307,25 @@ func (b *Book) Due(now time.Time) {
 	b.agenda.wakeDue(now)
 }
 
+// Turn works out when the gang of a refused pod starts, and decides when that is now.
+func (b *Book) Turn(pod types.UID, now time.Time) {
+	b.Refused(pod, now)
+	b.mu.Lock()
+	run := types.UID("")
+	if m := b.roster.members[pod]; m != nil && m.gang.run != nil {
+		run = m.gang.run.UID
+	}
+	b.mu.unlockUnchanged()
+	b.WorkOut(run, now)
+}
+
 // RefreshPromises works promises out again that may have changed, so many at a time.
 func (b *Book) RefreshPromises(now time.Time, most int) {
 	b.mu.Lock()
 	b.turns.goRound(now)
 	b.turns.remind()
 	b.mu.Unlock()
+	b.turns.tellPlaces(now)
 	for _, run := range b.turns.stale(now, most) {
 		b.turns.refresh(run, now)
 	}

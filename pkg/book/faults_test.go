@@ -55,6 +55,11 @@ func (w *world) clusterActions() map[string]func(*rapid.T) {
 			}
 		},
 		"accept": func(*rapid.T) { clear(w.Rejects) },
+		"nobody knows": func(t *rapid.T) {
+			if node, ok := pick(t, "node", slices.Sorted(maps.Keys(w.Nodes))); ok {
+				w.Unsure[node] = !w.Unsure[node]
+			}
+		},
 		"delete a run with a finalizer": func(t *rapid.T) {
 			if name, ok := pick(t, "run", w.undeleted()); ok {
 				w.unforeseen()
@@ -89,6 +94,8 @@ func (w *world) relent() {
 	w.quota(-1)
 	w.Faults.Drop(sim.Late)
 	clear(w.Rejects)
+	clear(w.Unsure)
+	w.Meanwhile = nil
 	for _, uid := range slices.Sorted(maps.Keys(w.Bystanders)) {
 		w.DropBystander(uid)
 	}

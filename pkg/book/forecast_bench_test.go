@@ -134,7 +134,7 @@ func (f *fleetOf) refuse(pods []*corev1.Pod) {
 	if _, refusal := f.book.Place(pods[0].UID, f.now); refusal == nil {
 		f.tb.Fatal("a Run fits a full fleet")
 	}
-	f.book.Forecast(pods[0].UID, f.now)
+	f.book.Turn(pods[0].UID, f.now)
 }
 
 // BenchmarkForecast works out when one Run among 1,000 that wait starts, on 5,000 nodes with 2,000 Runs, with the odds
@@ -154,7 +154,7 @@ func BenchmarkForecast(b *testing.B) {
 			}
 		})
 		run := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "new", UID: "new",
-			CreationTimestamp: metav1.NewTime(f.now.Add(time.Hour))},
+			CreationTimestamp: metav1.NewTime(f.now.Add(-time.Hour))}, // one that is further back gets no date
 			Spec: rqv1.RunSpec{Owner: "org:t1", Resources: rqv1.RunResources{GPUType: flavor, TotalGPUs: int32(gpus)}}}
 		b.Run(fmt.Sprintf("plan/gpus=%d", gpus), func(b *testing.B) {
 			b.ReportAllocs()

@@ -59,12 +59,23 @@ type checking struct {
 	fails int
 	// rests says that nobody is cut for the gang until then.
 	rests bool
+	// vague is how often in a row it could not be found out what the rules say of a start, and unasked until when they
+	// are not asked about another one.
+	vague   int
+	unasked time.Time
 }
 
 // ask notes that rules are to be asked about what the gang has just been given, and why it was refused before.
 func (c *checking) ask(before *plan.Refusal) {
 	c.pending, c.refusal = true, before
 	c.asked++
+}
+
+// trust has rules not be asked about starts for a while, the longer the more often it could not be found out in time
+// what they say: the pods' own cycles find it out.
+func (c *checking) trust(now time.Time) {
+	c.unasked = now.Add(firstRetry << min(c.vague, mostRetries))
+	c.vague++
 }
 
 // mostThen returns how many pods nodes take at most, now or with others cut, as far as either is known: a gang that

@@ -114,11 +114,13 @@ func (f *horizon) earliest(state forecast.State, ask *forecast.Ask) (*forecast.P
 	return forecast.Earliest(state, *ask)
 }
 
-func (f *horizon) ahead(g *gang) forecast.Ahead {
+func (f *horizon) comesFirst(g *gang) forecast.Ahead {
 	at := g.promise.At
 	a := forecast.Ahead{Run: nameOf(g.run), Owner: g.run.Spec.Owner, At: at,
 		Shielded: at.Add(f.candidates.shieldOf(g.run)), Holds: g.promise.Nodes,
 		Charges: map[string]budget.Charge{}}
+	a.Ends = g.run.Spec.Until(at)
+	a.Ousts = f.oustedBy(g.promise)
 	if g.promise.Returns() {
 		a.Shielded = at.Add(time.Second)
 	}
@@ -135,6 +137,26 @@ func (f *horizon) ahead(g *gang) forecast.Ahead {
 	return a
 }
 
+// oustedBy returns the Runs that go by a promise, whatever is drawn, and what they hold now.
+func (f *horizon) oustedBy(p *forecast.Promise) []forecast.Release {
+	var out []forecast.Release
+	for i := range p.Conflicts {
+		c := &p.Conflicts[i]
+		if c.Action != rqv1.CutLottery || c.Probability != certain {
+			continue
+		}
+		r := forecast.Release{Run: c.Run}
+		if other := f.roster.gangs[f.roster.runs[named(c.Run)]]; other != nil {
+			r = f.departures.releaseOf(other, p.At)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// certain is a probability as conflict sets have it.
+const certain = "1"
+
 // aheadOf returns the promises made to others, in order of their dates and of age. What they hold from then on matters
 // to a gang only if its own date is not before; which of them comes first on the same date is a matter of age.
 func (f *horizon) aheadOf(g *gang) []forecast.Ahead {
@@ -147,7 +169,7 @@ func (f *horizon) aheadOf(g *gang) []forecast.Ahead {
 	slices.SortFunc(promised, func(x, y *gang) int { return cmp.Or(x.promise.At.Compare(y.promise.At), byAge(x, y)) })
 	var out []forecast.Ahead
 	for _, other := range promised[:min(len(promised), furthest)] {
-		a := f.ahead(other)
+		a := f.comesFirst(other)
 		a.Younger = byAge(other, g) > 0
 		out = append(out, a)
 	}

@@ -105,7 +105,7 @@ func (s *storm) cutAmidALoss() {
 	s.DeletePod(s.pod("run0-1"))
 	s.reconcile("run0")
 	s.due()
-	s.Book.Forecast(s.pod("run1-0"), s.Now)
+	s.Book.Turn(s.pod("run1-0"), s.Now)
 	s.reconcile("run1")
 	if len(s.Book.CutsOf(s.Runs["run0"].UID)) != 1 {
 		s.t.Fatalf("run0 is not cut:\n%s", s.story())

@@ -1,11 +1,15 @@
 package book
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+	"weak"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/davidlangworthy/jobtree/pkg/topology"
@@ -15,11 +19,13 @@ import (
 // it, and there is a pod of everybody's on each node.
 type kinds struct {
 	gpus   corev1.ResourceName
-	shared map[string]*topology.Amounts
+	shared map[string]weak.Pointer[topology.Amounts] // as long as somebody has them
+	untidy int                                       // once there are so many, some may be of no use any more
 }
 
-// mostKinds is how many are kept; after so many it starts anew, since nobody counts who uses them.
-const mostKinds = 10000
+// mostAsked is how many resources and ports of a pod are looked at beside those that every node has. No pod asks for as
+// many in earnest: of one that does, kube-scheduler's own rules find the rest.
+const mostAsked = 100
 
 // besideGPUs returns what a pod asks for of its node beside GPUs: resources, its place among the node's pods, and ports
 // of the node.
@@ -28,7 +34,7 @@ func (k *kinds) besideGPUs(pod *corev1.Pod) *topology.Amounts {
 	for resource, quantity := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
 		UseStatusResources: true}) {
 		if resource != k.gpus {
-			amounts[string(resource)] += amountOf(resource, quantity.MilliValue(), quantity.Value())
+			amounts[string(resource)] += amountOf(resource, quantity)
 		}
 	}
 	for i := range pod.Spec.InitContainers {
@@ -40,26 +46,42 @@ func (k *kinds) besideGPUs(pod *corev1.Pod) *topology.Amounts {
 	for i := range pod.Spec.Containers {
 		addPorts(amounts, pod, &pod.Spec.Containers[i])
 	}
+	if len(amounts) > mostAsked {
+		rare := slices.DeleteFunc(slices.Sorted(maps.Keys(amounts)), func(resource string) bool {
+			return slices.Contains(common, corev1.ResourceName(resource))
+		})
+		for _, resource := range rare[min(mostAsked, len(rare)):] {
+			delete(amounts, resource)
+		}
+	}
 	return k.share(topology.NewAmounts(amounts))
 }
+
+// common are the resources that every node has.
+var common = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage,
+	corev1.ResourcePods}
 
 func (k *kinds) share(a *topology.Amounts) *topology.Amounts {
 	var key strings.Builder
 	for _, x := range a.All() {
 		key.WriteString(x.Resource + "=" + strconv.FormatInt(x.N, 10) + ";")
 	}
-	if known := k.shared[key.String()]; known != nil {
+	if known := k.shared[key.String()].Value(); known != nil {
 		return known
 	}
-	if k.shared == nil || len(k.shared) == mostKinds {
-		k.shared = map[string]*topology.Amounts{}
+	if k.shared == nil {
+		k.shared = map[string]weak.Pointer[topology.Amounts]{}
 	}
-	k.shared[key.String()] = a
+	if len(k.shared) >= k.untidy {
+		maps.DeleteFunc(k.shared, func(_ string, of weak.Pointer[topology.Amounts]) bool { return of.Value() == nil })
+		k.untidy = 2*len(k.shared) + 1000
+	}
+	k.shared[key.String()] = weak.Make(a)
 	return a
 }
 
 // addPorts adds the ports of the node that a container asks for. A pod on the node's network has those of its
-// containers, also where no API server has said so yet. Addresses are not told apart.
+// containers, also where no API server has said so yet. One without an address is meant on all of them.
 func addPorts(amounts map[string]int64, pod *corev1.Pod, c *corev1.Container) {
 	for _, p := range c.Ports {
 		port := p.HostPort
@@ -71,17 +93,31 @@ func addPorts(amounts map[string]int64, pod *corev1.Pod, c *corev1.Container) {
 			if protocol == "" {
 				protocol = corev1.ProtocolTCP
 			}
-			amounts[topology.Port(string(protocol), port)] = 1
+			whole, at := topology.Port(string(protocol), port), topology.PortAt(string(protocol), port, p.HostIP)
+			switch {
+			case p.HostIP == "" || p.HostIP == "0.0.0.0":
+				amounts[whole] = topology.AllOfAPort
+			case amounts[at] == 0:
+				amounts[at] = 1
+				amounts[whole] = min(amounts[whole]+1, topology.AllOfAPort)
+			}
 		}
 	}
 }
 
-// amountOf counts CPU in thousandths and all else in its units.
-func amountOf(resource corev1.ResourceName, thousandths, units int64) int64 {
-	if resource == corev1.ResourceCPU {
-		return thousandths
+// amountOf counts CPU in thousandths and all else in its units: never less than nothing, nor so much that the sums of a
+// node would pass what can be counted.
+func amountOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
+	const most = 1 << 50
+	switch {
+	case quantity.Sign() < 0:
+		return 0
+	case quantity.CmpInt64(most/1000) <= 0 && name == corev1.ResourceCPU:
+		return quantity.MilliValue()
+	case quantity.CmpInt64(most) <= 0 && name != corev1.ResourceCPU:
+		return quantity.Value()
 	}
-	return units
+	return most
 }
 
 // besideOn returns what a node has for pods beside GPUs.
@@ -89,7 +125,7 @@ func (k *kinds) besideOn(node *corev1.Node) *topology.Amounts {
 	amounts := map[string]int64{string(corev1.ResourcePods): math.MaxInt32} // unless it says
 	for resource, quantity := range node.Status.Allocatable {
 		if resource != k.gpus {
-			amounts[string(resource)] = amountOf(resource, quantity.MilliValue(), quantity.Value())
+			amounts[string(resource)] = amountOf(resource, quantity)
 		}
 	}
 	return topology.NewAmounts(amounts)

@@ -160,7 +160,7 @@ func TestOpportunisticRunsAreNotPromisedAnything(t *testing.T) {
 		})
 		w.submit("big", "org:a", 1, 1, 8)
 		w.settle()
-		w.Book.Forecast(w.pod("run0-0"), w.Now)
+		w.Book.Turn(w.pod("run0-0"), w.Now)
 		if p := w.Book.Prospect(w.Runs["run0"].UID).Promise; p != nil {
 			w.t.Fatalf("an opportunistic Run is promised %+v", p)
 		}

@@ -9,7 +9,8 @@ import (
 // has happened. It asserts that this is at an instant, to the millisecond.
 func (w *world) sleeps(at time.Time, happened func() bool) {
 	for w.Now.Before(at.Add(gangDeadline)) {
-		if w.Book.Advance(w.Now); happened() {
+		w.Book.Advance(w.Now)
+		if w.Book.WorkOutNext(w.Now); happened() {
 			break
 		}
 		next, ok := w.Book.Next(w.Now)

@@ -7,4 +7,4 @@ type Actions struct {
 }
 
 // TakeActions returns what has been asked for since the last call.
-func (b *Book) TakeActions() Actions { return Actions{b.Queue().Take(), b.Controllers().Take()} }
+func (b *Book) TakeActions() Actions { return Actions{b.ToQueue().Take(), b.Controllers().Take()} }

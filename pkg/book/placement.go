@@ -28,6 +28,8 @@ type placement struct {
 
 	// the shards that have been told to go, until their Leases are closed, and why
 	reclaimed map[types.UID]rqv1.ClosureReason
+	// the Run about whose places other scheduling rules are being asked: shards stay on those for now; empty for none
+	asking types.UID
 }
 
 // assume takes the GPUs and the money of assignments.
@@ -44,25 +46,35 @@ func (p *placement) assume(g *gang, assignments []plan.Assignment, now time.Time
 			other.seen = -1 // its promise, and whom it threatens, is not what it was
 		}
 	}
-	p.makeRoom(g, assignments)
+	if !g.check.pending {
+		p.makeRoom(g)
+	}
 	if g.awaitsPods() && g.musters() {
 		p.mail.reconcile(keyOf(g.run), lane.Begin)
 	}
 }
 
+// ask notes that other scheduling rules are to be asked about what a gang has just been given, or is just about to be,
+// and why it was refused before.
+func (p *placement) ask(g *gang, before *plan.Refusal) {
+	g.check.ask(before)
+	p.asking = g.run.UID
+}
+
 // makeRoom has shards leave that are in the way of a gang which has been given places. Spares run nothing.
-func (p *placement) makeRoom(g *gang, assignments []plan.Assignment) {
+func (p *placement) makeRoom(g *gang) {
 	if g.opportunistic() {
 		return
 	}
-	for _, a := range assignments {
-		if !a.Spare && len(p.seats.shards[a.Node]) > 0 {
-			reason := rqv1.ClosedReclaimed
-			if r, ok := rank.ReplacementOf(g.active.members[a.Index].pod); ok && r.Node == a.Node {
-				reason = rqv1.ClosedReclaimedBySpare
-			}
-			p.reclaim(a.Node, reason, g)
+	for _, m := range g.active.members {
+		if m == nil || m.stage != assigned || len(p.seats.shards[m.node]) == 0 {
+			continue
 		}
+		reason := rqv1.ClosedReclaimed
+		if r, ok := rank.ReplacementOf(m.pod); ok && r.Node == m.node {
+			reason = rqv1.ClosedReclaimedBySpare
+		}
+		p.reclaim(m.node, reason, g)
 	}
 }
 
@@ -113,6 +125,7 @@ func (p *placement) claimSeat(m *member) {
 	asks := p.nodes.asks && asksBeyond(m.pod)
 	p.seats.hold(r.SpareUID, r.Node, g.demand.GPUsPerPod, func(h *holding) {
 		h.vacant, h.asks, h.spare, h.run = true, asks, true, g.run.UID
+		h.beside = g.demand.Beside // its pod may be gone
 	})
 	g.vacant = append(g.vacant, vacancy{pod: r.SpareUID, index: m.part.Index, node: r.Node,
 		payer: g.paysForSeat(m.part, r, spare), asks: asks})
@@ -142,7 +155,7 @@ func (p *placement) claimSeats() {
 // reclaim has shards leave a node until others have what they have been given there. A gang that is given waits for all
 // that leave; it may be nil. One that has no Lease yet leaves at once.
 func (p *placement) reclaim(node string, reason rqv1.ClosureReason, g *gang) {
-	if !p.overfull(node) {
+	if !p.overfull(node) || p.asksAbout(node) {
 		return
 	}
 	pods := slices.Sorted(maps.Keys(p.seats.shards[node]))
@@ -157,6 +170,14 @@ func (p *placement) reclaim(node string, reason rqv1.ClosureReason, g *gang) {
 			p.seats.await(pod, g)
 		}
 	}
+}
+
+// asksAbout reports whether other scheduling rules are being asked about places on a node.
+func (p *placement) asksAbout(node string) bool {
+	g := p.roster.gangs[p.asking]
+	return g != nil && slices.ContainsFunc(g.active.members, func(m *member) bool {
+		return m != nil && m.stage == assigned && m.node == node
+	})
 }
 
 // overfull reports whether the shards on a node hold more than there is for them.

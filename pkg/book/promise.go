@@ -29,24 +29,27 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 		g.since = now
 	}
 	g.looked, g.seen, g.woken = now, v.waiting.epoch, false
+	ahead, all := v.waiting.inLine(g)
+	if !g.mayHaveDate(ahead) {
+		v.standBack(g, ahead, all, now)
+		return
+	}
+	g.ripe = false
 	v.waiting.forgive(g, now)
 	var p *forecast.Promise
 	state, ask, refusal := v.future.future(g, pod, now)
 	if refusal == nil {
 		p, refusal = v.future.earliest(state, &ask)
 	}
-	if p == nil && refusal != nil && refusal.Reason == g.refusal.Reason {
-		refusal.Without(v.future.rejection(g, pod, state, ask))
-		if !refusal.SameAs(g.refusal) {
-			g.refusal = refusal
-			v.mail.reconcile(keyOf(g.run), lane.Date)
-		}
+	if p == nil {
+		v.refine(g, refusal, func() *plan.Rejection { return v.future.rejection(g, pod, state, ask) })
 	}
 	v.rebuffs.tellRebuff(g, now)
 	if p != nil && p.Returns() && g.promise != nil && g.promise.Returns() && !g.promise.At.After(now) {
 		p.At = g.promise.At // it has come, and stays
 	}
-	if due(p, now) && v.nodes.asks && !cycle && v.agenda.committedTo(g) && !g.unpaid {
+	if v.nodes.asks && !cycle && v.decidesBy(g, p, now) {
+		g.ripe = true
 		v.waiting.wake(g)
 		return
 	}
@@ -57,6 +60,11 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 	if done {
 		return
 	}
+	if p == nil {
+		v.standInLine(g, ahead, all, now)
+	} else {
+		v.leaveLine(g)
+	}
 	g.turn = time.Time{}
 	switch v.agenda.setPromise(g, p); {
 	case p == nil || p.Cuts || g.unpaid:
@@ -65,6 +73,29 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 	default:
 		v.takeLeaving(g, p, state, ask, now)
 	}
+}
+
+// refine has it be told why a gang has no date rather than why it does not start now, if both are of a kind.
+func (v *activations) refine(g *gang, refusal *plan.Refusal, rejection func() *plan.Rejection) {
+	if refusal == nil || refusal.Reason != g.refusal.Reason {
+		return
+	}
+	refusal.Without(rejection())
+	if !refusal.SameAs(g.refusal) {
+		g.refusal = refusal
+		v.mail.reconcile(keyOf(g.run), lane.Date)
+	}
+}
+
+// decidesBy reports whether it is to be decided by a promise now: it has come, and nothing holds it back.
+func (v *activations) decidesBy(g *gang, p *forecast.Promise, now time.Time) bool {
+	switch {
+	case !due(p, now) || !v.agenda.committedTo(g) || g.unpaid:
+		return false
+	case p.Returns():
+		return !now.Before(v.future.asksLoansFrom(g))
+	}
+	return !v.agenda.braked(g, now)
 }
 
 // takeBack decides by a promise that has come, and by which nobody is cut. It reports whether it has; otherwise it
@@ -119,10 +150,13 @@ func due(p *forecast.Promise, now time.Time) bool { return p != nil && p.Cuts &&
 func (v *activations) adopt(g *gang) {
 	if g.run.Status.Phase != rqv1.RunPending && g.run.Status.Phase != "" {
 		v.withdraw(g)
-	} else if g.reservation == nil {
-		if r := v.agenda.reservations.current(g.run.UID); r != nil {
-			v.reserve(g, r)
-		}
+		return
+	}
+	if q := g.run.Status.Queue; q != nil && g.looked.IsZero() && g.queue == nil {
+		g.queue = &QueuePlace{Ahead: int(q.Ahead), Of: int(q.Of), At: q.At.Time}
+	}
+	if r := v.agenda.reservations.current(g.run.UID); r != nil && g.reservation == nil {
+		v.reserve(g, r)
 	}
 }
 
@@ -141,6 +175,7 @@ func (v *activations) withdraw(g *gang) {
 	if g.promise != nil {
 		v.agenda.setPromise(g, nil)
 	}
+	g.queue = nil
 	v.unsay(g)
 	g.since, g.looked, g.stuck = time.Time{}, time.Time{}, nil
 }
@@ -189,7 +224,7 @@ func (v *activations) reserve(g *gang, r *rqv1.Reservation) {
 }
 
 // recorded returns what a gang's Reservation promises. It names nodes; how many pods are on each follows from their
-// size.
+// size. Of a large conflict set it has a part alone, by which nothing may be decided: completeRecorded is to follow.
 func (v *activations) recorded(g *gang) *forecast.Promise {
 	spec := &g.reservation.Spec
 	p := &forecast.Promise{At: spec.EarliestStart.Time, Payers: spec.PayingEnvelopes,
@@ -210,14 +245,28 @@ func (v *activations) recorded(g *gang) *forecast.Promise {
 	return p
 }
 
+// completeRecorded works out anew who may be cut by a promise whose Reservation does not list all of them. If nobody
+// would be by now, nobody is known to.
+func (v *activations) completeRecorded(g *gang, now time.Time) {
+	whole := *g.promise
+	whole.Conflicts, whole.Odds = nil, ""
+	least := g.full.Least()
+	ask := forecast.Ask{Demand: least, Claim: g.claim(nil), Missing: everyPod(least),
+		Excluded: v.nodes.rejected(g, podOf(g.run))}
+	if p, _ := v.future.earliest(v.future.stateFor(g, now), &ask); p != nil && p.Cuts {
+		whole.Conflicts, whole.Odds = p.Conflicts, p.Odds
+	}
+	v.agenda.setPromise(g, &whole)
+}
+
 // prospectOf returns when a Run is going to start, or whether it is going to grow.
 func (v *activations) prospectOf(g *gang) Prospect {
 	decided := g.activation
 	if decided != nil && !decided.Failed && g.awaitsPods() {
 		decided = nil // nobody is told before all of its pods have been made
 	}
-	return Prospect{Promise: g.promise, Refusal: g.refusal, Activation: decided, Reservation: g.reservation,
-		Leaving: g.awaiting, Stuck: g.stuck,
+	return Prospect{Promise: g.promise, InLine: g.queue, Refusal: g.refusal, Activation: decided,
+		Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
 		Brake: v.agenda.brakeOn(g), CalledOff: v.agenda.calledOffBy(g), GrowTo: g.growth.to,
 		Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
 		Shards: g.allowedShards(), Lost: v.nodes.lostRanks(g)}
@@ -228,6 +277,8 @@ type Prospect struct {
 	// Promise is nil for a Run that has no date, and Refusal why it does not start now.
 	Promise *forecast.Promise
 	Refusal *plan.Refusal
+	// InLine is the Run's place in line; nil for one that is forecast.
+	InLine *QueuePlace
 	// Activation is what is to be published; nil when nothing is.
 	Activation *Activation
 	// Reservation is the Run's as the API was last seen to have it; nil when there is none that has not ended.

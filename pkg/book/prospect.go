@@ -21,6 +21,10 @@ type prospect struct {
 	promise *forecast.Promise
 	looked  time.Time
 	seen    int64
+	// ripe says that it has been found that the gang's date has come.
+	ripe bool
+	// queue is its place in line as it was told last; nil for one that is forecast.
+	queue *QueuePlace
 	// reservation is the gang's own as the API has it; nil when there is none that has not ended.
 	reservation *rqv1.Reservation
 	// activation is what has been decided at the gang's turn and waits to be published; nil when nothing is.
@@ -44,6 +48,28 @@ type prospect struct {
 	// unpaid says that nobody can pay for the gang, so that it has no pods, and asked that somebody may by now.
 	unpaid, asked bool
 }
+
+// QueuePlace is where a Run that has no date stands among those that wait for its GPU type.
+type QueuePlace struct {
+	// Ahead is how many older Runs wait, and Of how many do in all.
+	Ahead, Of int
+	At        time.Time
+	// far says that the Run was not forecast; else it was, and has no date.
+	far bool
+}
+
+// past reports whether a place is so far from another, in Runs ahead, that people are told: it is written a few times
+// only while a Run comes from the end of a long line to its head.
+func (p *QueuePlace) past(ahead int) bool {
+	return ahead != p.Ahead && (4*ahead <= 3*p.Ahead || 4*ahead >= 5*p.Ahead+4*dated)
+}
+
+// dated is how many of the Runs that wait for a GPU type are forecast, the oldest: a date further back would rest on so
+// many others that it would not hold. A Run that has a date keeps it while it is among keptDates.
+const (
+	dated     = 32
+	keptDates = 2 * dated
+)
 
 // activating reports whether the gang's turn has come and it has not ended.
 func (p *prospect) activating() bool {
@@ -73,6 +99,11 @@ func (p *prospect) dueAt() time.Time {
 		return p.promise.At
 	}
 	return latest(p.promise.At, p.restraint.until)
+}
+
+// dateHasCome reports whether it may be decided now who makes room for the gang.
+func (p *prospect) dateHasCome(now time.Time) bool {
+	return p.ripe || p.activating() || p.promise != nil && p.promise.Cuts && !p.dueAt().After(now)
 }
 
 // dateCame returns the date of a gang's Reservation, which stands still once it has come.

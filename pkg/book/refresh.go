@@ -102,11 +102,11 @@ func (v *activations) stale(now time.Time, most int) []types.UID {
 	v.mu.Lock()
 	defer v.mu.unlockUnchanged()
 	var stale []*gang
-	for _, g := range v.waiting.gangs {
-		if v.agenda.outdated(g, now) {
+	v.waiting.eachInLine(func(g *gang, ahead int) {
+		if v.agenda.outdated(g, ahead, now) {
 			stale = append(stale, g)
 		}
-	}
+	})
 	slices.SortStableFunc(stale, func(x, y *gang) int { return x.looked.Compare(y.looked) })
 	var runs []types.UID
 	for _, g := range stale[:min(most, len(stale))] {
@@ -119,7 +119,11 @@ func (v *activations) refresh(run types.UID, now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	g := v.roster.gangs[run]
-	if g == nil || !v.agenda.outdated(g, now) {
+	if g == nil {
+		return
+	}
+	ahead, _ := v.waiting.inLine(g)
+	if !v.agenda.outdated(g, ahead, now) {
 		return
 	}
 	if pod := g.sample(); pod != nil {

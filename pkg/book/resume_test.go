@@ -138,7 +138,7 @@ func TestADateWhileADeletedRunLeaves(t *testing.T) {
 		w.reconcile("run2")
 		uid := w.place("run2-0")
 		w.reconcile("run2")
-		w.Book.Forecast(uid, w.Now)
+		w.Book.Turn(uid, w.Now)
 		p := w.Book.Prospect(w.Runs["run2"].UID)
 		if p.Promise == nil || len(p.Promise.Conflicts) != 1 || p.Promise.Conflicts[0].Run.Name != "run1" {
 			w.t.Fatalf("its promise is %+v, for %v", p.Promise, p.Refusal)

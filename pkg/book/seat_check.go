@@ -32,12 +32,28 @@ func (p *placement) seatsToAsk(g *gang, c *Check) {
 		c.Places = append(c.Places, Place{Pod: m.pod, Node: v.node})
 		c.Leaving[v.node] = append(c.Leaving[v.node], v.pod)
 		p.seats.hold(v.pod, "", 0, func(h *holding) { h.asks = false })
-		going := p.goingFrom(v.node)
+		p.shardsLeaving(c, v.node)
 		p.seats.hold(v.pod, "", 0, func(h *holding) { h.asks = true })
-		for shard := range p.seats.shards[v.node] {
-			if p.givesWay(shard) || slices.Contains(going, shard) {
-				c.Leaving[v.node] = append(c.Leaving[v.node], shard)
-			}
+	}
+}
+
+// shardsToAsk adds to a check the shards that leave for the ranks which are given places.
+func (p *placement) shardsToAsk(c *Check) {
+	seen := map[string]bool{}
+	for _, place := range c.Places {
+		if !seen[place.Node] && p.overfull(place.Node) {
+			p.shardsLeaving(c, place.Node)
+		}
+		seen[place.Node] = true
+	}
+}
+
+// shardsLeaving adds the shards that leave a node or are to.
+func (p *placement) shardsLeaving(c *Check, node string) {
+	going := p.goingFrom(node)
+	for shard := range p.seats.shards[node] {
+		if p.givesWay(shard) || slices.Contains(going, shard) {
+			c.Leaving[node] = append(c.Leaving[node], shard)
 		}
 	}
 }

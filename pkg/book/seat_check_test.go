@@ -91,3 +91,89 @@ func TestARankIsAskedAboutAgain(t *testing.T) {
 		}
 	})
 }
+
+// A spare stands by where it cannot be found out whether other rules accept its rank in its place.
+func TestASpareStaysWhereNobodyKnows(t *testing.T) {
+	tell(t, func(w *world) {
+		w.asks(true)
+		w.guarded(3, 2, 1, apart)
+		spare := w.on("run0-s0")
+		w.Unsure[spare], w.Rejects[spare] = true, "node(s) had volume node affinity conflict"
+		w.Lose(w.on("run0-0"))
+		for range 8 {
+			w.round()
+			w.Pass(100 * time.Millisecond)
+		}
+		want := map[string]int{"open Start Active": 1, "open Start Spare": 1, "NodeFailure": 1}
+		if diff := cmp.Diff(want, w.ledger("run0")); diff != "" {
+			w.t.Fatalf("the spare made room for a rank that does not come: %s", diff)
+		}
+		clear(w.Unsure)
+		clear(w.Rejects)
+		for range 20 {
+			w.round()
+			w.Pass(time.Second)
+		}
+		if on := w.on("run0-0"); on != spare {
+			w.t.Fatalf("the rank is on %s, and its spare was on %s", on, spare)
+		}
+	})
+}
+
+// Of two ranks that keep off each other one has the place of a spare, and the other finds none beside it: that is found
+// out, and not asked about again and again.
+func TestNoPlaceBesideASeat(t *testing.T) {
+	tell(t, func(w *world) {
+		w.asks(true)
+		for _, node := range []string{"n0", "n1", "n2"} {
+			w.addNode(node, "d0")
+		}
+		w.setBudget("a", "org:a", 64)
+		w.submitWithSpares("run0", "org:a", 1, 2, 4, 1, apart)
+		w.settle()
+		spare := w.on("run0-s0")
+		w.Lose(w.on("run0-0"), w.on("run0-1"))
+		asked := w.Asked
+		for range 4 {
+			w.round()
+			w.Pass(100 * time.Millisecond)
+		}
+		if w.Asked == asked || w.Asked > asked+6 {
+			w.t.Fatalf("rules were asked %d times", w.Asked-asked)
+		}
+		w.addNode("n9", "d0")
+		w.settle()
+		w.running("run0", "although there is a node for each rank")
+		got := []string{w.on("run0-0"), w.on("run0-1")}
+		if diff := cmp.Diff([]string{spare, "n9"}, got); diff != "" {
+			w.t.Fatalf("its ranks are elsewhere: %s", diff)
+		}
+	})
+}
+
+// A seat holds what its rank asks for beside GPUs also where the spare is gone before anybody has known of the seat:
+// nobody else is placed on that.
+func TestASeatHoldsCPUAfterARestart(t *testing.T) {
+	tell(t, func(w *world) {
+		w.Cluster.Rejected = w.turnedDown
+		for _, node := range []string{"n0", "n1", "n2"} {
+			w.addNode(node, "d0")
+		}
+		w.setBudget("a", "org:a", 64)
+		w.submitWithSpares("run0", "org:a", 1, 2, 4, 1, withCPU("12", 0))
+		w.settle()
+		spare := w.on("run0-s0")
+		w.Lose(w.on("run0-0"), w.on("run0-1"))
+		for range 6 {
+			w.reconcile("run0")
+		}
+		w.crash()
+		w.addNode("n9", "d0")
+		w.settle()
+		w.running("run0", "although there is CPU for each rank")
+		got := []string{w.on("run0-0"), w.on("run0-1")}
+		if diff := cmp.Diff([]string{spare, "n9"}, got); diff != "" {
+			w.t.Fatalf("its ranks are elsewhere: %s", diff)
+		}
+	})
+}

@@ -90,7 +90,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	}
 	x.places.claimAgain(g)
 	if g.asksForSeats() {
-		g.check.ask(nil)
+		x.places.ask(g, nil)
 		return g.notYet("other scheduling rules are asked about the places of its spares")
 	}
 	missing, refusal := x.seats.missingOf(g)
@@ -132,12 +132,12 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	g.deadline = now.Add(x.args.GangDeadline.Duration)
 	// what is kept for the gang and what it gets would count twice, and shards leave that are in nobody's way
 	x.seats.vacateAll(g)
+	if x.nodes.asks && len(assignments) > 0 && asksBeyond(pod) && !now.Before(g.check.unasked) {
+		x.places.ask(g, nil)
+	}
 	x.places.assume(g, slices.Concat(seated, assignments), now)
 	x.seats.sit(g, seated)
 	g.narrower = 0
-	if x.nodes.asks && len(assignments) > 0 && asksBeyond(pod) {
-		g.check.ask(nil)
-	}
 	return nil
 }
 

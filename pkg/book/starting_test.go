@@ -66,7 +66,7 @@ func TestDatesBehindARunThatIsStartingComeToRest(t *testing.T) {
 		var dates [2][]time.Time
 		for round := range 8 {
 			for _, name := range []string{"run3", "run2"} {
-				s.Book.Forecast(s.pod(name+"-0"), s.Now)
+				s.Book.Turn(s.pod(name+"-0"), s.Now)
 				s.judge()
 			}
 			dates[round%2] = s.dates()

@@ -20,6 +20,7 @@ func (s *storm) still(t *rapid.T) {
 	s.work()
 	for range 100 {
 		s.Book.Advance(s.Now)
+		s.Book.WorkOutNext(s.Now)
 		if s.Act(); s.queued() {
 			s.work()
 			continue
@@ -46,7 +47,7 @@ func (s *storm) unmoved(at time.Time) {
 	s.Book.GrowRuns(at)
 	s.Book.Fill(at)
 	s.Book.RefreshPromises(at, 0)
-	if diff := cmp.Diff(book.ForQueue{}, s.Book.Queue().Take()); diff != "" {
+	if diff := cmp.Diff(book.ForQueue{}, s.Book.ToQueue().Take()); diff != "" {
 		s.t.Fatalf("at %s, before anything is due, the queue is asked:\n%s\n%s", at, diff, s.story())
 	}
 	if diff := cmp.Diff(book.ForControllers{}, s.Book.Controllers().Take()); diff != "" {

@@ -75,8 +75,9 @@ func (s *storm) budgetAny(t *rapid.T, name string) {
 
 // calm lets everybody finish, whoever still comes to their turn.
 func (s *storm) calm() {
-	// Until then a gang that is stuck may have to be given up, also by a clock that was set back.
-	quiet := slices.MaxFunc([]time.Time{s.Now, s.disturbed}, time.Time.Compare).Add(3 * gangDeadline)
+	// Until then a gang that is stuck may have to be given up, also by a clock that was set back, and one that other rules
+	// have refused again and again rests for more than five minutes.
+	quiet := slices.MaxFunc([]time.Time{s.Now, s.disturbed}, time.Time.Compare).Add(9 * gangDeadline)
 	for range 400 {
 		s.work()
 		s.checkPromises()

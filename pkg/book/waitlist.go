@@ -274,10 +274,11 @@ func (w *waitlist) again(g *gang) {
 	}
 }
 
-// forgive forgets which nodes stood in the way of a cut once that is long enough ago or the nodes have changed.
+// forgive forgets which nodes stood in the way of a cut once that is long enough ago or the nodes have changed. After
+// the last of several attempts it is time alone that counts: nodes may change all the time.
 func (v *waitlist) forgive(g *gang, now time.Time) {
 	c := &g.check
-	changed := c.seen != v.nodes[g.full.Flavor]
+	changed := c.seen != v.nodes[g.full.Flavor] && !c.rests
 	if len(c.shunned) == 0 && !c.rests || !changed && now.Before(c.until) {
 		return
 	}

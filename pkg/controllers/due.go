@@ -29,6 +29,9 @@ func (d *dates) keep(ctx context.Context) {
 	const longest, least, breath = 15 * time.Second, 5 * time.Millisecond, 50 * time.Millisecond
 	for {
 		d.book.Advance(d.clock.Now())
+		if start := d.clock.Now(); d.book.WorkOutNext(start) {
+			metrics.ForecastSeconds.Observe(d.clock.Since(start).Seconds())
+		}
 		for role, gpus := range d.book.GPUsByRole() {
 			metrics.HeldGPUs.WithLabelValues(string(role)).Set(float64(gpus))
 		}

@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"slices"
+	"sort"
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -38,6 +39,8 @@ type State struct {
 // Release is what a Run gives back when its time is over.
 type Release struct {
 	At time.Time
+	// Run is whose all of it is; empty when it may be but a part of what a Run holds.
+	Run rqv1.NamespacedName
 	// Leaving says that it is on its way out already: nobody is cut while that would do (R19).
 	Leaving bool
 	Holds   []resolver.Holding
@@ -49,10 +52,14 @@ type Release struct {
 type Ahead struct {
 	Run   rqv1.NamespacedName
 	Owner rqv1.Owner
-	// At is when it activates, and Shielded until when what it starts is not cut.
-	At, Shielded time.Time
+	// At is when it activates, Shielded until when what it starts is not cut, and Ends when that has ended at the latest;
+	// zero if nobody knows.
+	At, Shielded, Ends time.Time
 	// Younger says that on the same date the Run comes first.
 	Younger bool
+	// Ousts are the Runs that go for it then, with what they give back, whatever is drawn. Runs that are ahead too may be
+	// among them by name alone.
+	Ousts []Release
 	// Holds is its slice and Charges are what it is going to be charged, by a name for each.
 	Holds   []resolver.Holding
 	Charges map[string]budget.Charge
@@ -97,7 +104,8 @@ type Paid struct {
 // Returns reports whether the Run starts by nothing but what is on loan: nobody is cut for it then.
 func (p *Promise) Returns() bool { return p.Cuts && resolver.OnLoan(p.Conflicts) }
 
-// mostShields is how many shields, at most, a forecast waits for.
+// mostShields is for how many shields to end, at most, a forecast looks at who would be cut: of more, those from the
+// first on by which there are GPUs enough.
 const mostShields = 8
 
 // Earliest returns when a Run that does not fit now can start (R17): at the first known release or opening window that
@@ -149,12 +157,14 @@ func Earliest(s State, ask Ask) (*Promise, *plan.Refusal) {
 // afterwards looks beyond the time at which cuts do not help: for releases, and for Runs that may be cut later.
 func (t *timeline) afterwards(cut int, at time.Time) (*Promise, *plan.Refusal) {
 	n, known := t.firstFrom(cut+1, len(t.events), t.fits)
-	tried := 0
-	for _, shield := range t.s.Shields {
-		if !shield.After(at) || known && !shield.Before(t.events[n-1].at) || tried == mostShields {
-			continue
-		}
-		tried++
+	shields := t.s.Shields[sort.Search(len(t.s.Shields), func(i int) bool { return t.s.Shields[i].After(at) }):]
+	if known {
+		shields = shields[:sort.Search(len(shields), func(i int) bool { return !shields[i].Before(t.events[n-1].at) })]
+	}
+	if len(shields) > mostShields {
+		shields = shields[sort.Search(len(shields)-mostShields, func(i int) bool { return t.mayDo(shields[i]) }):]
+	}
+	for _, shield := range shields[:min(len(shields), mostShields)] {
 		if p := t.cutting(t.count(shield), shield, t.candidates); p != nil {
 			return p, nil
 		}
@@ -163,6 +173,25 @@ func (t *timeline) afterwards(cut int, at time.Time) (*Promise, *plan.Refusal) {
 		return t.known(n), nil
 	}
 	return nil, t.refusal()
+}
+
+// mayDo reports whether there would be GPUs enough at an instant, wherever they are, if all were cut who may be.
+func (t *timeline) mayDo(at time.Time) bool {
+	t.seek(t.count(at))
+	domains := map[string]bool{}
+	for _, room := range t.s.Fleet.RoomOf(t.ask.Demand.Flavor) {
+		domains[room.Key] = true
+	}
+	w := feasibility{t.s.Fleet, nil}
+	candidates := t.candidates(domains, at)
+	for i := range candidates {
+		w.Free(candidates[i].All())
+	}
+	enough := t.enough()
+	for i := range candidates {
+		w.Hold(candidates[i].All())
+	}
+	return enough
 }
 
 // refusal says why the Run does not start now.

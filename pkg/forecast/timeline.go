@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
@@ -23,6 +24,8 @@ type event struct {
 	// release, and ahead, is what it is about; nil for a window.
 	release *Release
 	ahead   *Ahead
+	// ousted is what those give back at the event who go for the Run that starts then.
+	ousted []Release
 }
 
 // timeline is the known future as events. As many of them as there are marks have come to pass on the fork.
@@ -30,6 +33,7 @@ type timeline struct {
 	s      *State
 	ask    *Ask
 	events []event
+	wanted int // GPUs
 	fork   *plan.Fork
 	marks  []int // where the fork stood before each event
 }
@@ -40,9 +44,16 @@ func newTimeline(s *State, ask *Ask) *timeline {
 		t.add(event{at: s.Releases[i].At, release: &s.Releases[i]})
 	}
 	for i := range s.Ahead {
-		t.add(event{at: latest(s.Ahead[i].At, s.Now.Add(1)), ahead: &s.Ahead[i], takes: true})
+		a := &s.Ahead[i]
+		starts := latest(a.At, s.Now.Add(1))
+		t.add(event{at: starts, ahead: a, takes: true})
+		if a.Ends.After(starts) {
+			t.add(event{at: a.Ends, release: a.release()})
+		}
 	}
-	for _, edge := range t.attempt(s.Now).Windows() {
+	attempt := t.attempt(s.Now)
+	t.wanted = attempt.WantedGPUs()
+	for _, edge := range attempt.Windows() {
 		if !edge.Opens.IsZero() {
 			t.add(event{at: edge.Opens.Add(s.WindowDelay), opens: true})
 		}
@@ -51,7 +62,42 @@ func newTimeline(s *State, ask *Ask) *timeline {
 		}
 	}
 	slices.SortStableFunc(t.events, func(x, y event) int { return cmp.Or(x.at.Compare(y.at), order(&x)-order(&y)) })
+	t.oust()
 	return t
+}
+
+// release is what a Run that is ahead gives back when it ends.
+func (a *Ahead) release() *Release {
+	return &Release{At: a.Ends, Run: a.Run, Holds: a.Holds, Leases: slices.Sorted(maps.Keys(a.Charges))}
+}
+
+// oust has those go who go for Runs that are ahead: they give back then what they would have given back later. Nobody
+// goes for a Run whose date has come already: it may be held back.
+func (t *timeline) oust() {
+	here, gone := map[rqv1.NamespacedName]*Ahead{}, map[rqv1.NamespacedName]bool{}
+	for i := range t.events {
+		e := &t.events[i]
+		if e.release != nil && gone[e.release.Run] {
+			e.release = &Release{At: e.at}
+		}
+		if e.ahead == nil {
+			continue
+		}
+		here[e.ahead.Run] = e.ahead
+		if !e.ahead.At.After(t.s.Now) {
+			continue
+		}
+		for _, r := range e.ahead.Ousts {
+			if gone[r.Run] || r.Run == e.ahead.Run {
+				continue
+			}
+			gone[r.Run] = true
+			if a := here[r.Run]; a != nil {
+				r = *a.release()
+			}
+			e.ousted = append(e.ousted, r)
+		}
+	}
 }
 
 // order has what is taken come before what is given at the same instant, so that nobody fits in between; but after it
@@ -105,11 +151,11 @@ func (t *timeline) rewind() { t.seek(0) }
 func (t *timeline) apply(e *event) {
 	switch {
 	case e.release != nil:
-		for _, lease := range e.release.Leases {
-			t.fork.Close(lease, e.at)
-		}
-		free(t.fork, e.release.Holds)
+		t.giveBack(e.release, e.at)
 	case e.ahead != nil:
+		for i := range e.ousted {
+			t.giveBack(&e.ousted[i], e.at)
+		}
 		for name, charge := range e.ahead.Charges {
 			t.fork.Open(name, charge)
 		}
@@ -119,12 +165,25 @@ func (t *timeline) apply(e *event) {
 	}
 }
 
+func (t *timeline) giveBack(r *Release, at time.Time) {
+	for _, lease := range r.Leases {
+		t.fork.Close(lease, at)
+	}
+	free(t.fork, r.Holds)
+}
+
 // attempt asks who pays at an instant, as things stand.
 func (t *timeline) attempt(at time.Time) *plan.Attempt {
 	return plan.Prepare(t.s.Accounts, t.ask.Demand, t.ask.Claim, t.ask.Missing, t.ask.Excluded, at)
 }
 
+// enough reports whether so many GPUs are free as the Run wants, wherever they are.
+func (t *timeline) enough() bool { return t.s.Fleet.FreeOf(t.ask.Demand.Flavor) >= t.wanted }
+
 func (t *timeline) fits(at time.Time) bool {
+	if !t.enough() {
+		return false
+	}
 	_, refusal := t.attempt(at).Place(t.s.Fleet)
 	return refusal == nil
 }
@@ -140,7 +199,8 @@ func (t *timeline) neverStarts() *plan.Refusal {
 	return refusal
 }
 
-// stretches is how many times, at most, a search begins anew after something was taken.
+// stretches is how many times, at most, a search begins anew after something was taken, not counting those after which
+// there are too few GPUs, wherever they are.
 const stretches = 16
 
 // firstFrom returns the number of the first event, from one to another, from which something holds. Between events that
@@ -154,6 +214,7 @@ func (t *timeline) firstFrom(from, to int, holds func(at time.Time) bool) (int, 
 			end++
 		}
 		last, held := end, t.holdsAfter(end, holds)
+		worthIt := t.enough()
 		if !held {
 			last = t.stillPaid(from, end)
 			held = last >= from && t.holdsAfter(last, holds)
@@ -161,7 +222,7 @@ func (t *timeline) firstFrom(from, to int, holds func(at time.Time) bool) (int, 
 		if held {
 			return from + sort.Search(last-from, func(i int) bool { return t.holdsAfter(from+i, holds) }), true
 		}
-		if end < to && t.events[end].takes {
+		if end < to && t.events[end].takes && worthIt {
 			n++
 		}
 		from = end + 1
@@ -193,20 +254,23 @@ func (t *timeline) holdsAfter(n int, holds func(at time.Time) bool) bool {
 }
 
 // candidates returns the Runs that may be cut at an instant: Runs that have not ended by then, and Runs that
-// Reservations ahead have started by then.
+// Reservations ahead have started by then; none that goes for one of those.
 func (t *timeline) candidates(domains map[string]bool, at time.Time) []resolver.Candidate {
-	out := t.s.Candidates(domains, at)
+	out := slices.Clone(t.s.Candidates(domains, at))
+	gone := map[rqv1.NamespacedName]bool{}
 	for i := range t.events[:len(t.marks)] {
-		a := t.events[i].ahead
-		if a == nil || at.Before(a.Shielded) || !slices.ContainsFunc(a.Holds, func(h resolver.Holding) bool {
+		e := &t.events[i]
+		for j := range e.ousted {
+			gone[e.ousted[j].Run] = true
+		}
+		if a := e.ahead; a != nil && !at.Before(a.Shielded) && slices.ContainsFunc(a.Holds, func(h resolver.Holding) bool {
 			domain, _, _ := t.s.Fleet.Domain(h.Node)
 			return domains[domain]
 		}) {
-			continue
+			out = append(out, resolver.Candidate{Run: a.Run, Owner: a.Owner, Rest: a.Holds, Ticket: true})
 		}
-		out = append(out, resolver.Candidate{Run: a.Run, Owner: a.Owner, Rest: a.Holds, Ticket: true})
 	}
-	return out
+	return slices.DeleteFunc(out, func(c resolver.Candidate) bool { return gone[c.Run] })
 }
 
 // record notes where the Run is going to be and who is going to pay.

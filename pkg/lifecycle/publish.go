@@ -38,7 +38,8 @@ func (r *revision) follow() *Write {
 		s.Reason = withBrake(r.seen.Refusal.Message, r.seen.Brake)
 	}
 	s.Forecast = forecastOf(promise)
-	s.ConflictSet = promise.Conflicts
+	s.ConflictSet = resolver.Likeliest(promise.Conflicts, rqv1.MostForecastConflicts)
+	s.Conflicts = resolver.TotalOf(promise.Conflicts)
 	s.Lottery = &rqv1.Lottery{Commitment: commitment, Odds: promise.Odds}
 	if !tells(&r.was.Status, s) {
 		return nil
@@ -85,7 +86,7 @@ func (r *revision) publish() *Write {
 		at, none := metav1.NewMicroTime(a.At), int64(0)
 		s.State, s.Reason = rqv1.ReservationActivating, "its turn has come"
 		s.ActivatedAt, s.CountdownSeconds = &at, &none
-		s.ConflictSet = a.Conflicts
+		s.ConflictSet, s.Conflicts = a.Conflicts, resolver.TotalOf(a.Conflicts)
 		s.Lottery = &rqv1.Lottery{Commitment: resolver.Commitment(a.Nonce), ConflictSetDigest: resolver.Digest(a.Conflicts),
 			Odds: a.Odds}
 	case s.Lottery.Nonce == "":

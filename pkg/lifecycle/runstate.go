@@ -37,7 +37,8 @@ var passing = []string{rqv1.ConditionOverdraft, rqv1.ConditionAtRisk, rqv1.Condi
 func Done(run *rqv1.Run) bool {
 	s := &run.Status
 	return run.Ended() && run.DeletionTimestamp == nil && s.ObservedGeneration == run.Generation &&
-		s.PendingReservation == "" && len(s.AtRisk) == 0 && s.Funding == nil && (s.Width == nil || s.Width.Allocated == 0) &&
+		s.PendingReservation == "" && len(s.AtRisk) == 0 && s.AtRiskTotal == 0 && s.Funding == nil &&
+		(s.Width == nil || s.Width.Allocated == 0) &&
 		!slices.ContainsFunc(passing, func(c string) bool { return meta.IsStatusConditionTrue(s.Conditions, c) })
 }
 

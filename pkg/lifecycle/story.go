@@ -63,7 +63,7 @@ func storyOfPending(s *situation) (reason, message string) {
 	case waits != nil && waits.Status.State == rqv1.ReservationActivating:
 		return "Activating", activating(f, waits)
 	case f.Refusal != nil:
-		return string(f.Refusal.Reason), withBrake(f.Refusal.Message, f.Brake)
+		return string(f.Refusal.Reason), withQueue(withBrake(f.Refusal.Message, f.Brake), f)
 	case f.Leaving > 0:
 		return "PodsLeaving", fmt.Sprintf("has its places: %d pods there are leaving already", f.Leaving)
 	}
@@ -212,4 +212,13 @@ func activating(f *facts, r *rqv1.Reservation) string {
 		text += "; planned again around " + firstStuck(f.Stuck)
 	}
 	return text
+}
+
+// withQueue adds to why a Run waits who is ahead of it, if that is why it has no date.
+func withQueue(message string, f *facts) string {
+	if f.InLine == nil || f.InLine.Ahead == 0 {
+		return message
+	}
+	return fmt.Sprintf("%s; it has no date yet: %d older Runs wait for %s", message, f.InLine.Ahead,
+		f.Run.Spec.Resources.GPUType)
 }

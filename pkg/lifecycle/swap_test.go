@@ -208,6 +208,12 @@ func TestDecideOnARankThatNodesTurnDown(t *testing.T) {
 	}
 	const failed = "delete run-0; delete run-1; delete run-2; delete run-3; Failed: a lost pod could not be replaced " +
 		"and the Run declares no checkpoint: no CPU"
+	leaving := observed(plan.InsufficientGPUs, time.Minute)
+	leaving.Refusal.Rejected.Known = true
+	leaving.Pods[1].DeletionTimestamp = &metav1.Time{Time: noon}
+	if got := story(Decide(leaving)); got != "Running: replacing 1 of 4 pods" {
+		t.Errorf("a pod that is made anew waits no more: %s", got)
+	}
 	for _, test := range []struct {
 		reason plan.Reason
 		age    time.Duration

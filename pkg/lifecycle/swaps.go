@@ -111,6 +111,6 @@ const patience = 2 * retryRejected
 // down, they are asked once more before the Run gives anything up: their causes may pass without an event, unless they
 // follow from what is known.
 func (f *facts) inVain(pod *corev1.Pod) bool {
-	return pod != nil && !bound(pod) &&
+	return active(pod) && !bound(pod) &&
 		(f.Refusal.Rejected == nil || f.Refusal.Rejected.Known || f.Now.Sub(pod.CreationTimestamp.Time) >= patience)
 }

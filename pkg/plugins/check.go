@@ -2,14 +2,11 @@ package plugins
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -22,37 +19,41 @@ import (
 )
 
 // place has the gang of a pod be planned, on nodes that the profile's other plugins accept where the plan does not know
-// their rules. After so many rounds the pods' own cycles find the rest.
+// their rules. What they say of a start that cannot be found out, or takes too long, the pods' own cycles find.
 func (pl *Jobtree) place(ctx context.Context, pod *corev1.Pod, now time.Time) (string, *plan.Refusal) {
 	run, _ := rank.RunOf(pod)
+	var since time.Time
 	for round := 1; ; round++ {
 		node, refusal := pl.book.Place(pod.UID, now)
 		check := pl.book.Check(run)
 		if check == nil {
 			return node, refusal
 		}
-		turned, sure := pl.ask(ctx, check, round, now)
-		if !sure || len(turned) == 0 || round == mostRounds {
-			pl.book.Conclude(check, nil, false, now)
-			return node, refusal
+		if round == 1 {
+			since = pl.clock.Now() // a plan that takes long is asked about once all the same
 		}
-		pl.book.Conclude(check, turned, false, now)
+		turned, sure := pl.ask(ctx, check, round, since)
+		pl.book.Conclude(check, turned, !sure, now)
 	}
 }
 
-// forecast has a promise be made to the gang of a pod or, when its date has come, has it be decided who is cut for it.
-// Nobody is told before all rules accept the places that it would have then, with those gone who are cut.
-func (pl *Jobtree) forecast(ctx context.Context, pod *corev1.Pod, now time.Time) {
+// decide has it be decided who is cut for the gang of a refused pod, when its date has come. Nobody is told before all
+// rules accept the places that it would have then, with those gone who are cut.
+func (pl *Jobtree) decide(ctx context.Context, pod *corev1.Pod, now time.Time) {
 	run, _ := rank.RunOf(pod)
+	var since time.Time
 	for round := 1; ; round++ {
-		pl.book.Forecast(pod.UID, now)
+		pl.book.Refused(pod.UID, now)
 		check := pl.book.Check(run)
 		if check == nil {
 			return
 		}
-		turned, sure := pl.ask(ctx, check, round, now)
+		if round == 1 {
+			since = pl.clock.Now() // likewise
+		}
+		turned, sure := pl.ask(ctx, check, round, since)
 		settled := sure && len(turned) == 0
-		pl.book.Conclude(check, turned, !settled && (!sure || round == mostRounds), now)
+		pl.book.Conclude(check, turned, !sure || !settled && round == mostRounds, now)
 		if settled {
 			return
 		}
@@ -61,7 +62,8 @@ func (pl *Jobtree) forecast(ctx context.Context, pod *corev1.Pod, now time.Time)
 
 // ask returns the nodes that turn down what a gang has been given, and false if that could not be found out of one. In
 // the first round all others are looked at too that turn its pods down whatever comes, so that there are not as many
-// rounds as such nodes. What takes too long from an instant on could not be found out.
+// rounds as such nodes, unless its pods use different rules. What takes too long from an instant on could not be found
+// out.
 func (pl *Jobtree) ask(ctx context.Context, check *book.Check, round int, since time.Time) (turned []book.Turning,
 	sure bool) {
 	others, ok := pl.handle.(framework.Framework)
@@ -69,9 +71,9 @@ func (pl *Jobtree) ask(ctx context.Context, check *book.Check, round int, since 
 		return nil, true // there are none, or nothing is left to ask about
 	}
 	v := &verifier{plugins: others, snapshot: others.MutableSnapshotSharedLister(), knows: pl.book.Knows,
-		kinds: map[string]*kind{}, over: func() bool { return pl.clock.Since(since) > longest }}
+		seats: check.Seats, over: func() bool { return pl.clock.Since(since) > longest }}
 	sure = v.verify(ctx, check)
-	if round == 1 && sure && len(v.turned) > 0 {
+	if round == 1 && sure && len(v.turned) > 0 && v.oneKind(check.Places[0].Pod) {
 		v.lookAround(ctx, check)
 	}
 	return v.turned, sure
@@ -82,27 +84,18 @@ type verifier struct {
 	plugins  framework.Framework
 	snapshot fwk.MutableSnapshotSharedLister
 	knows    func(*corev1.Node) bool
-	kinds    map[string]*kind
+	kinds    []*kind
+	seats    bool        // the places are those of spares
 	over     func() bool // no time is left
 	accepted []book.Place
 	turned   []book.Turning
-}
-
-// kind is pods of a gang that are alike but for their names: plugins look at the first of them.
-type kind struct {
-	pod    *corev1.Pod
-	state  fwk.CycleState
-	nodes  *fwk.PreFilterResult
-	before *fwk.Status      // what PreFilter said
-	by     sets.Set[string] // the plugins that left only some nodes
-	rule   string           // the plugin that has turned the last node down
 }
 
 // verify asks about the places of a gang on the snapshot as it will be: with those gone who are to leave, and each of
 // the gang's pods on its node before the next is looked at. It returns false if it could not find out.
 func (v *verifier) verify(ctx context.Context, check *book.Check) bool {
 	if err := v.snapshot.StartMutations(); err != nil {
-		v.turn(check.Places[0], unsure)
+		v.giveUp(check.Places, unsure)
 		return false
 	}
 	defer func() {
@@ -111,20 +104,29 @@ func (v *verifier) verify(ctx context.Context, check *book.Check) bool {
 		}
 	}()
 	if !v.leave(ctx, check.Leaving) {
-		v.turn(check.Places[0], unsure)
+		v.giveUp(check.Places, unsure)
 		return false
 	}
-	for _, place := range check.Places {
+	for i, place := range check.Places {
 		if v.over() {
-			v.turn(place, late)
+			v.giveUp(check.Places[i:], late)
 			return false
 		}
 		if !v.put(ctx, place) {
-			v.turn(place, unsure)
+			v.giveUp(check.Places[i:], unsure)
 			return false
 		}
 	}
 	return true
+}
+
+// giveUp notes that nothing can be found out about some places. No spare makes room for a rank that may not come.
+func (v *verifier) giveUp(places []book.Place, why string) {
+	for i, place := range places {
+		if i == 0 || v.seats {
+			v.turn(place, why)
+		}
+	}
 }
 
 // unsure and late are why a node counts as one that turns pods down which could not be asked about: nobody is cut on it
@@ -137,7 +139,7 @@ const (
 // lookAround asks about the first pod of a gang on all nodes, as they are or, if others are cut for it, without the
 // pods of Runs there. What nodes have beside GPUs, and how many of those, the plan knows.
 func (v *verifier) lookAround(ctx context.Context, check *book.Check) {
-	around := &verifier{plugins: v.plugins, kinds: map[string]*kind{}}
+	around := &verifier{plugins: v.plugins}
 	k := around.kindOf(ctx, check.Places[0].Pod)
 	for _, name := range check.Nodes {
 		if v.over() {
@@ -168,12 +170,12 @@ func (v *verifier) empty(ctx context.Context, k *kind, info fwk.NodeInfo) {
 	}
 }
 
-// leave takes pods off the snapshot. Those that are not on it are gone already.
+// leave takes pods off the snapshot. Those that are not on it are gone already, as are all of a node that is gone.
 func (v *verifier) leave(ctx context.Context, leaving map[string][]types.UID) bool {
 	for node, pods := range leaving {
 		info, err := v.snapshot.NodeInfos().Get(node)
 		if err != nil {
-			return false
+			continue
 		}
 		for _, on := range slices.Clone(info.GetPods()) {
 			if pod := on.GetPod(); slices.Contains(pods, pod.UID) &&
@@ -185,17 +187,23 @@ func (v *verifier) leave(ctx context.Context, leaving map[string][]types.UID) bo
 	return true
 }
 
-// kindOf returns the kind of a pod, by its role in its Run.
+// kindOf returns the kind of a pod.
 func (v *verifier) kindOf(ctx context.Context, pod *corev1.Pod) *kind {
-	role := pod.Labels[rqv1.LabelRole]
-	k := v.kinds[role]
-	if k == nil {
-		k = &kind{pod: pod, state: framework.NewCycleState()}
-		k.state.Write(askingKey, askingMark{})
-		k.nodes, k.before, k.by = v.plugins.RunPreFilterPlugins(ctx, k.state, pod)
-		v.kinds[role] = k
+	if i := slices.IndexFunc(v.kinds, func(k *kind) bool { return alike(k.pod, pod) }); i >= 0 {
+		return v.kinds[i]
 	}
+	k := &kind{pod: pod, state: framework.NewCycleState()}
+	k.state.Write(askingKey, askingMark{})
+	k.nodes, k.before, k.by = v.plugins.RunPreFilterPlugins(ctx, k.state, pod)
+	v.kinds = append(v.kinds, k)
 	return k
+}
+
+// oneKind reports whether all pods of a pod's role that have been asked about are alike.
+func (v *verifier) oneKind(pod *corev1.Pod) bool {
+	return !slices.ContainsFunc(v.kinds, func(k *kind) bool {
+		return k.pod.Labels[rqv1.LabelRole] == pod.Labels[rqv1.LabelRole] && !alike(k.pod, pod)
+	})
 }
 
 // put asks about one place and, if it is accepted, has the pod be there for those that come after. It returns false if
@@ -228,10 +236,11 @@ func (v *verifier) put(ctx context.Context, place book.Place) bool {
 	return true
 }
 
-// turn notes that a node turns a pod down after those that it has accepted.
+// turn notes that a node turns a pod down after those that it has accepted: the first, or each that is to take the
+// place of a spare.
 func (v *verifier) turn(place book.Place, why string) {
 	node := place.Node
-	if slices.ContainsFunc(v.turned, func(t book.Turning) bool { return t.Node == node }) {
+	if !v.seats && slices.ContainsFunc(v.turned, func(t book.Turning) bool { return t.Node == node }) {
 		return
 	}
 	most := 0
@@ -243,43 +252,9 @@ func (v *verifier) turn(place book.Place, why string) {
 	v.turned = append(v.turned, book.Turning{Pod: place.Pod.UID, Node: node, Why: why, Most: most})
 }
 
-// turnsDown says why a node turns a pod of the kind down; empty when it does not. It returns false where a plugin
-// failed.
-func (k *kind) turnsDown(ctx context.Context, plugins framework.Framework, info fwk.NodeInfo) (why string, sure bool) {
-	switch {
-	case k.before.IsRejected():
-		return k.before.Message(), true
-	case !k.before.IsSuccess():
-		return "", false
-	case !k.nodes.AllNodes() && !k.nodes.NodeNames.Has(info.Node().Name):
-		return fmt.Sprintf("node(s) didn't satisfy plugin(s) [%s]", strings.Join(sets.List(k.by), " ")), true
-	}
-	status := plugins.RunFilterPlugins(ctx, k.state, k.pod, info)
-	if status.IsSuccess() {
-		return "", true
-	}
-	k.rule = status.Plugin()
-	return status.Message(), status.IsRejected()
-}
-
-// askingMark marks the state of a cycle in which the other plugins alone are asked.
-type askingMark struct{}
-
-// Clone returns the mark.
-func (m askingMark) Clone() fwk.StateData { return m }
-
-const askingKey fwk.StateKey = Name + "/asking"
-
-func asking(state fwk.CycleState) bool {
-	if state == nil {
-		return false
-	}
-	_, err := state.Read(askingKey)
-	return err == nil
-}
-
-// mostRounds is how often a gang is planned in one cycle without the nodes that have turned its pods down, and longest
-// for how long other rules are asked about it: nobody else is scheduled meanwhile.
+// mostRounds is how often it is decided in one cycle who is cut for a gang, without the nodes that have turned its pods
+// down, and longest for how long other rules are asked about it, and it is planned again, once there is a plan: nobody
+// else is scheduled meanwhile.
 const (
 	mostRounds = 32
 	longest    = 500 * time.Millisecond

@@ -102,19 +102,25 @@ func TestVerify(t *testing.T) {
 		places []book.Place
 		leaves types.UID // n1
 		unseen bool
+		seats  bool
 		want   []book.Turning
 	}{
 		"free nodes": {places: on(rankPod("rank", "4", "8", false), "n0", "n0")},
-		"one pod too many": {on(rankPod("rank", "2", "6", false), "n0", "n0", "n0"), "", false,
+		"one pod too many": {on(rankPod("rank", "2", "6", false), "n0", "n0", "n0"), "", false, false,
 			turns("rank2", "n0", cpu, 2)},
-		"a node that has no CPU": {on(rankPod("rank", "2", "6", false), "n0", "n2"), "", false, turns("rank1", "n2", cpu, 0)},
-		"a node that is full": {on(rankPod("rank", "8", "8", false), "n1"), "", false,
+		"a node that has no CPU": {on(rankPod("rank", "2", "6", false), "n0", "n2"), "", false, false,
+			turns("rank1", "n2", cpu, 0)},
+		"a node that is full": {on(rankPod("rank", "8", "8", false), "n1"), "", false, false,
 			turns("rank0", "n1", cpu+", Insufficient nvidia.com/gpu", 0)},
 		"with its holder gone": {places: on(rankPod("rank", "8", "8", false), "n1"), leaves: "holder"},
-		"pods that are to be apart": {on(rankPod("rank", "1", "1", true), "n0", "n0", "n2"), "", false,
+		"pods that are to be apart": {on(rankPod("rank", "1", "1", true), "n0", "n0", "n2"), "", false, false,
 			turns("rank1", "n0", anti, 1)},
-		"a node that is not as known": {on(rankPod("rank", "4", "8", false), "n0"), "", true,
+		"a node that is not as known": {on(rankPod("rank", "4", "8", false), "n0"), "", true, false,
 			turns("rank0", "n0", unsure, 0)},
+		"places of spares that a node turns down": {on(rankPod("rank", "4", "10", false), "n0", "n2", "n2"), "", false, true,
+			append(turns("rank1", "n2", cpu, 0), turns("rank2", "n2", cpu, 0)...)},
+		"places of spares that are not as known": {on(rankPod("rank", "4", "8", false), "n0", "n2"), "", true, true,
+			append(turns("rank0", "n0", unsure, 0), turns("rank1", "n2", unsure, 0)...)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check := &book.Check{Places: c.places, Leaving: map[string][]types.UID{"n1": {c.leaves}}}
@@ -122,7 +128,7 @@ func TestVerify(t *testing.T) {
 			snapshot := cache.NewSnapshot([]*corev1.Pod{holder, daemon}, nodes)
 			before := contents(t, snapshot)
 			v := &verifier{plugins: judges(t, snapshot), snapshot: snapshot, knows: func(*corev1.Node) bool { return !c.unseen },
-				kinds: map[string]*kind{}, over: never}
+				seats: c.seats, over: never}
 			if sure := v.verify(t.Context(), check); sure == c.unseen {
 				t.Errorf("it is sure: %v", sure)
 			}
@@ -170,7 +176,7 @@ func TestLookAround(t *testing.T) {
 		want []string
 	}{"start": {false, []string{"n1", "n3"}}, "cut": {true, []string{"n3"}}} {
 		v := &verifier{plugins: judges(t, snapshot), snapshot: snapshot, knows: func(*corev1.Node) bool { return true },
-			kinds: map[string]*kind{}, over: never}
+			over: never}
 		v.lookAround(t.Context(), &book.Check{Places: []book.Place{{Pod: rank, Node: "n0"}}, Cuts: c.cuts,
 			Nodes: []string{"n0", "n1", "n2", "n3"}})
 		var got []string
@@ -203,7 +209,7 @@ func BenchmarkVerify(b *testing.B) {
 	f := judges(b, snapshot)
 	verifierOf := func() *verifier {
 		return &verifier{plugins: f, snapshot: snapshot, knows: func(*corev1.Node) bool { return true },
-			kinds: map[string]*kind{}, over: never}
+			over: never}
 	}
 	b.Run("places", func(b *testing.B) {
 		for b.Loop() {
@@ -226,7 +232,7 @@ func TestVerifyEnds(t *testing.T) {
 	snapshot := cache.NewSnapshot(nil, []*corev1.Node{cpuNode("n0")})
 	asked := 0
 	v := &verifier{plugins: judges(t, snapshot), snapshot: snapshot, knows: func(*corev1.Node) bool { return true },
-		kinds: map[string]*kind{}, over: func() bool { asked++; return asked > 1 }}
+		over: func() bool { asked++; return asked > 1 }}
 	pod := rankPod("rank", "1", "1", false)
 	check := &book.Check{Places: []book.Place{{Pod: pod, Node: "n0"}, {Pod: pod, Node: "n0"}}}
 	if v.verify(t.Context(), check) {

@@ -113,7 +113,7 @@ func newGang(t *testing.T, size int) *gang {
 		b.SetMember(g.pods[i])
 	}
 	b.Begin(noon)
-	b.Queue().Take()
+	b.ToQueue().Take()
 	scheme := runtime.NewScheme()
 	if err := rqv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -234,9 +234,9 @@ func TestAGangThatDoesNotGetThrough(t *testing.T) {
 			if status, _ := g.cycle(0); status.Code() != fwk.Wait {
 				t.Fatal(status)
 			}
-			g.book.Queue().Take()
+			g.book.ToQueue().Take()
 			test.happens(g)
-			if diff := cmp.Diff(test.rejected, g.book.Queue().Take().Reject); diff != "" {
+			if diff := cmp.Diff(test.rejected, g.book.ToQueue().Take().Reject); diff != "" {
 				t.Errorf("rejected (-want +got):\n%s", diff)
 			}
 			if test.rejected != nil {

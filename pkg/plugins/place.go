@@ -80,7 +80,7 @@ func freeOn(node fwk.NodeInfo) func(corev1.ResourceName) int64 {
 }
 
 // PostFilter tells the book when another scheduling rule turned the pod's node down. A refusal of our own becomes a
-// promise there, which the Run's Reservation tells; and when the promise is due, the book decides who is cut for it.
+// promise there soon, which the Run's Reservation tells; when its date has come, it is decided who is cut for it.
 func (pl *Jobtree) PostFilter(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod,
 	nodes fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if ours(pod) {
@@ -92,9 +92,7 @@ func (pl *Jobtree) PostFilter(ctx context.Context, _ fwk.CycleState, pod *corev1
 		case status != nil && turnedDown(status):
 			pl.book.Turned(pod.UID, node, status.Message())
 		case node == "":
-			start := pl.clock.Now()
-			pl.forecast(ctx, pod, start)
-			metrics.ForecastSeconds.Observe(pl.clock.Since(start).Seconds())
+			pl.decide(ctx, pod, pl.clock.Now())
 		}
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable)

@@ -65,7 +65,7 @@ func placed(t *testing.T) (*book.Book, *corev1.Pod) {
 	if node, refusal := b.Place(pod.UID, time.Now()); node != "n0" {
 		t.Fatalf("the pod is on %q: %v", node, refusal)
 	}
-	b.Queue().Take()
+	b.ToQueue().Take()
 	return b, pod
 }
 
@@ -97,7 +97,7 @@ func TestPostFilterOfANodeThatTheSchedulerSees(t *testing.T) {
 			nodes := framework.NewDefaultNodeToStatus()
 			nodes.SetAbsentNodesStatus(fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "no").WithPlugin(test.plugin))
 			select {
-			case <-b.Queue().Filled(): // of what came before
+			case <-b.ToQueue().Filled(): // of what came before
 			default:
 			}
 			pl.PostFilter(t.Context(), nil, pod, nodes)
@@ -105,12 +105,12 @@ func TestPostFilterOfANodeThatTheSchedulerSees(t *testing.T) {
 				t.Errorf("the pod is assigned to %q, want %q", node, test.assigned)
 			}
 			select {
-			case <-b.Queue().Filled():
+			case <-b.ToQueue().Filled():
 			case <-time.After(time.Second):
 				t.Fatal("it is not tried again within a second")
 			}
 			activated := map[types.UID]bool{}
-			for _, other := range b.Queue().Take().Activate {
+			for _, other := range b.ToQueue().Take().Activate {
 				activated[other.UID] = true
 			}
 			if !activated[pod.UID] {

@@ -87,9 +87,9 @@ func (pl *Jobtree) act(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-pl.book.Queue().Filled():
+		case <-pl.book.ToQueue().Filled():
 		}
-		asked := pl.book.Queue().Take()
+		asked := pl.book.ToQueue().Take()
 		for _, pod := range asked.Reject {
 			if !pl.reject(pod) {
 				// It may be on its way to the barrier: between Permit and the list of those that wait.

@@ -105,6 +105,21 @@ func (t *Candidate) spareGPUs() int {
 	return n
 }
 
+// All lists what the candidate holds in scope that may be had of it.
+func (t *Candidate) All() []Holding {
+	var out []Holding
+	for i := range t.Spares {
+		out = append(out, t.Spares[i].Holds...)
+	}
+	for i := range t.Steps {
+		out = append(out, t.Steps[i].Holds...)
+	}
+	if t.draws() {
+		out = append(out, t.Rest...)
+	}
+	return out
+}
+
 // draws says whether the candidate takes part in the lottery.
 func (t *Candidate) draws() bool { return t.Ticket && gpus(t.Rest) > 0 }
 

@@ -107,7 +107,7 @@ func record(set []rqv1.Conflict, how string, seed [32]byte, plan Plan) *rqv1.Res
 	return &rqv1.Reservation{Status: rqv1.ReservationStatus{
 		State:       rqv1.ReservationActivating,
 		ActivatedAt: &at,
-		ConflictSet: set,
+		ConflictSet: set, Conflicts: TotalOf(set),
 		Lottery: &rqv1.Lottery{
 			Commitment: Commitment(seed), ConflictSetDigest: Digest(set), Nonce: hex.EncodeToString(seed[:]), Odds: how,
 			Draws: plan.Draws,

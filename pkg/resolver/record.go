@@ -1,9 +1,12 @@
 package resolver
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -34,4 +37,47 @@ func Tickets(published []rqv1.Conflict) []Ticket {
 		}
 	}
 	return tickets
+}
+
+// TotalOf is how much may be cut in all; nil when nothing may.
+func TotalOf(conflicts []rqv1.Conflict) *rqv1.ConflictTotal {
+	if len(conflicts) == 0 {
+		return nil
+	}
+	out := &rqv1.ConflictTotal{Total: int32(len(conflicts))}
+	for i := range conflicts {
+		out.GPUs += conflicts[i].GPUs
+	}
+	return out
+}
+
+// Likeliest returns the entries of a conflict set that are the likeliest to be carried out, in its order: so many at
+// most. Of entries that are alike the first ones are taken.
+func Likeliest(conflicts []rqv1.Conflict, most int) []rqv1.Conflict {
+	if len(conflicts) <= most {
+		return conflicts
+	}
+	order := make([]int, len(conflicts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		return cmp.Compare(Likelihood(conflicts[j].Probability), Likelihood(conflicts[i].Probability))
+	})
+	order = order[:most]
+	slices.Sort(order)
+	out := make([]rqv1.Conflict, most)
+	for i, at := range order {
+		out[i] = conflicts[at]
+	}
+	return out
+}
+
+// Likelihood reads a probability as conflict sets have it; 0 when it is none.
+func Likelihood(probability string) float64 {
+	p, err := strconv.ParseFloat(probability, 64)
+	if err != nil {
+		return 0
+	}
+	return p
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
@@ -76,6 +78,11 @@ func (v *verifier) checkDigest() {
 	}
 	if got, want := v.lottery.ConflictSetDigest, Digest(v.status.ConflictSet); got != want {
 		v.say("conflictSetDigest is %q, but the conflict set has the SHA-256 %s.", got, want)
+	}
+	listed := ptr.Deref(TotalOf(v.status.ConflictSet), rqv1.ConflictTotal{})
+	if said := v.status.Conflicts; said != nil && *said != listed {
+		v.say("The conflict set lists %d entries of %d GPUs, and is said to have %d of %d: it is not whole.", listed.Total,
+			listed.GPUs, said.Total, said.GPUs)
 	}
 }
 

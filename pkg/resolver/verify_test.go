@@ -59,6 +59,8 @@ func TestVerifySays(t *testing.T) {
 			[]string{`nonce is "`}},
 		{"digest", func(s *rqv1.ReservationStatus) { s.Lottery.ConflictSetDigest = zero },
 			[]string{`conflictSetDigest is "` + zero}},
+		{"not whole", func(s *rqv1.ReservationStatus) { s.Conflicts.Total++ },
+			[]string{"The conflict set lists "}},
 		{"a draw less", func(s *rqv1.ReservationStatus) { s.Lottery.Draws = s.Lottery.Draws[:1] },
 			[]string{"Cut 3 ends ns-echo/five by lottery"}},
 		{"the last draw is not cut", func(s *rqv1.ReservationStatus) {

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -30,13 +32,11 @@ func (c *Cluster) lacks(pod *corev1.Pod, name string) string {
 		return ""
 	}
 	cpu := node.Status.Allocatable.Cpu().MilliValue()
-	ports := map[int32]bool{}
+	var ports []corev1.ContainerPort
 	occupy := func(other *corev1.Pod) {
 		for i := range other.Spec.Containers {
 			cpu -= other.Spec.Containers[i].Resources.Requests.Cpu().MilliValue()
-			for _, p := range other.Spec.Containers[i].Ports {
-				ports[p.HostPort] = true
-			}
+			ports = append(ports, other.Spec.Containers[i].Ports...)
 		}
 	}
 	for _, other := range c.Bystanders {
@@ -54,7 +54,7 @@ func (c *Cluster) lacks(pod *corev1.Pod, name string) string {
 	}
 	for i := range pod.Spec.Containers {
 		for _, p := range pod.Spec.Containers[i].Ports {
-			if ports[p.HostPort] {
+			if slices.ContainsFunc(ports, func(o corev1.ContainerPort) bool { return conflict(p, o) }) {
 				return "node(s) didn't have free ports for the requested pod ports"
 			}
 		}
@@ -64,6 +64,11 @@ func (c *Cluster) lacks(pod *corev1.Pod, name string) string {
 		return "Insufficient cpu"
 	}
 	return ""
+}
+
+// conflict reports whether two ports of a node are the same on some address.
+func conflict(x, y corev1.ContainerPort) bool {
+	return x.HostPort == y.HostPort && (x.HostIP == y.HostIP || x.HostIP == "" || y.HostIP == "")
 }
 
 // turnsDown says why the rules of other schedulers turn a pod down from a node; empty when they do not. What the book

@@ -10,26 +10,30 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// attempts is how often a gang is planned in one cycle without nodes that have turned its pods down.
+// attempts is how often it is decided in one cycle who is cut for a gang, without nodes that have turned its pods down.
 const attempts = 8
+
+// endless is more often than there can be another place to ask about.
+const endless = 200
 
 // Place has a pod's gang be planned by a book, on nodes that the rules of other schedulers accept if they are asked. It
 // says false where they have not accepted any.
 func (c *Cluster) Place(b *book.Book, uid types.UID) (node string, refusal *plan.Refusal, accepted bool) {
 	run, _ := rank.RunOf(c.Pods[uid])
+	accepted = true
 	for round := 1; ; round++ {
 		node, refusal = b.Place(uid, c.Now)
 		check := b.Check(run)
 		if check == nil {
-			return node, refusal, true
+			return node, refusal, accepted
 		}
-		turned := c.judge(check)
+		if round == endless {
+			c.violated("rules are asked for ever about %s on %q: %v, %+v", c.Pods[uid].Name, node, refusal, check)
+		}
+		turned, sure := c.judge(check)
 		c.meanwhile()
-		if len(turned) == 0 || round == attempts {
-			b.Conclude(check, nil, false, c.Now)
-			return node, refusal, len(turned) == 0
-		}
-		b.Conclude(check, turned, false, c.Now)
+		accepted = sure && len(turned) == 0
+		b.Conclude(check, turned, !sure, c.Now)
 	}
 }
 
@@ -37,15 +41,17 @@ func (c *Cluster) Place(b *book.Book, uid types.UID) (node string, refusal *plan
 func (c *Cluster) forecast(uid types.UID) {
 	run, _ := rank.RunOf(c.Pods[uid])
 	for round := 1; ; round++ {
-		c.Book.Forecast(uid, c.Now)
+		c.Book.Refused(uid, c.Now)
+		c.Book.WorkOut(run, c.Now)
 		check := c.Book.Check(run)
 		if check == nil {
 			return
 		}
-		turned := c.judge(check)
+		turned, sure := c.judge(check)
 		c.meanwhile()
-		c.Book.Conclude(check, turned, len(turned) > 0 && round == attempts, c.Now)
-		if len(turned) == 0 {
+		accepted := sure && len(turned) == 0
+		c.Book.Conclude(check, turned, !sure || !accepted && round == attempts, c.Now)
+		if accepted {
 			return
 		}
 	}
@@ -59,9 +65,10 @@ func (c *Cluster) meanwhile() {
 	}
 }
 
-// judge returns the nodes that turn down what a gang has been given.
-func (c *Cluster) judge(check *book.Check) []book.Turning {
-	var turned []book.Turning
+// judge returns the nodes that turn down what a gang has been given, and false if that could not be found out of one.
+func (c *Cluster) judge(check *book.Check) (turned []book.Turning, sure bool) {
+	c.Asked++
+	sure = true
 	leaves, accepted := map[types.UID]bool{}, map[string]int{}
 	for _, pods := range check.Leaving {
 		for _, uid := range pods {
@@ -70,6 +77,12 @@ func (c *Cluster) judge(check *book.Check) []book.Turning {
 	}
 	for _, place := range check.Places {
 		why := c.rejects(place.Pod, place.Node)
+		switch {
+		case !sure && !check.Seats:
+			return turned, false
+		case !sure || c.Unsure[place.Node]:
+			why, sure = "nobody knows", false
+		}
 		if why == "" && c.beside(place.Pod, place.Node, leaves, accepted[place.Node]) {
 			why = "node(s) didn't match pod anti-affinity rules"
 		}
@@ -79,7 +92,7 @@ func (c *Cluster) judge(check *book.Check) []book.Turning {
 		}
 		turned = append(turned, book.Turning{Pod: place.Pod.UID, Node: place.Node, Why: why, Most: accepted[place.Node]})
 	}
-	return turned
+	return turned, sure
 }
 
 // rejects says why a node turns a pod down whoever is there; empty when it does not. A spare asks for little.

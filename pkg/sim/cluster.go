@@ -67,6 +67,10 @@ type Cluster struct {
 	Rejects map[string]string
 	// Quota is how many pods there may be; 0 for any number.
 	Quota int
+	// Unsure are the nodes of which those rules cannot find out whether they accept a pod. Asked counts how often they
+	// were asked.
+	Unsure map[string]bool
+	Asked  int
 	// Meanwhile happens the next time that those rules are asked, before they answer; nil for nothing.
 	Meanwhile func()
 	// Bystanders are pods that are no Run's and hold no GPUs.
@@ -94,7 +98,7 @@ type Cluster struct {
 // New returns a cluster without nodes, in which a process has begun.
 func New(o Options) *Cluster {
 	c := &Cluster{
-		Options: o, Now: o.Begin, objects: newObjects(), Rejects: map[string]string{},
+		Options: o, Now: o.Begin, objects: newObjects(), Rejects: map[string]string{}, Unsure: map[string]bool{},
 		Bystanders: map[types.UID]*corev1.Pod{}, surprised: map[types.UID]bool{},
 		Waiting: newAgenda[types.UID](), Binding: map[types.UID]string{}, Queue: map[types.UID]bool{},
 		Ends: newAgenda[types.UID](), Retries: newAgenda[string](), looks: newAgenda[string](), changed: map[string]bool{},

@@ -11,7 +11,7 @@ import (
 
 // Act carries out what the book asks of the queue and of the controllers.
 func (c *Cluster) Act() {
-	queue, controllers := c.Book.Queue().Take(), c.Book.Controllers().Take()
+	queue, controllers := c.Book.ToQueue().Take(), c.Book.Controllers().Take()
 	for _, uid := range queue.Reject {
 		c.Unreserve(uid)
 	}

@@ -3,6 +3,7 @@ package topology
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -55,36 +56,63 @@ func (a *Amounts) Times(pods int) *Amounts {
 // Equal reports whether two are the same amounts.
 func (a *Amounts) Equal(o *Amounts) bool { return a == o || slices.Equal(a.All(), o.All()) }
 
-// Port is the resource that a port of a node is: every node has one of each.
+// Port is the resource that a port of a node is. Every node has AllOfAPort of each, for whoever asks for it on all
+// addresses.
 func Port(protocol string, port int32) string {
 	return fmt.Sprintf("%s%s/%d", portPrefix, protocol, port)
 }
 
-const portPrefix = "port/"
+// PortAt is the resource that a port is on one of a node's addresses: there is one of each. Whoever asks for it asks
+// for one of Port as well.
+func PortAt(protocol string, port int32, address string) string {
+	return Port(protocol, port) + atPrefix + address
+}
+
+const (
+	portPrefix, atPrefix = "port/", "@"
+
+	// AllOfAPort is as much as no number of addresses amounts to.
+	AllOfAPort = 1 << 20
+)
 
 // everywhere is how much of a resource every node has that does not say so.
 func everywhere(resource string) int64 {
-	if IsPort(resource) {
+	switch {
+	case !IsPort(resource):
+		return 0
+	case strings.Contains(resource, atPrefix):
 		return 1
 	}
-	return 0
+	return AllOfAPort
 }
 
-// ask is an amount by the number that the fleet gives its resource.
+// ask is an amount by the number that the fleet gives its resource, if it knows that, and how much of that every node
+// has that does not say so.
 type ask struct {
-	resource int
-	n        int64
+	resource      int
+	n, everywhere int64
 }
 
-// number returns the number of a resource.
+// unknown is the number of a resource that no node has and nobody holds.
+const unknown = -1
+
+// number returns the number of a resource, which is known from now on.
 func (f *Fleet) number(resource string) int {
 	i, known := f.resources[resource]
 	if !known {
-		i = len(f.everywhere)
+		i = len(f.resources)
 		f.resources[resource] = i
-		f.everywhere = append(f.everywhere, everywhere(resource))
 	}
 	return i
+}
+
+// askFor returns an amount as the fleet numbers it.
+func (f *Fleet) askFor(x Amount) ask {
+	i, known := f.resources[x.Resource]
+	if !known {
+		i = unknown
+	}
+	return ask{i, x.N, everywhere(x.Resource)}
 }
 
 func (f *Fleet) numbered(a *Amounts) []ask {
@@ -93,7 +121,7 @@ func (f *Fleet) numbered(a *Amounts) []ask {
 	}
 	out := make([]ask, len(a.of))
 	for i, x := range a.of {
-		out[i] = ask{f.number(x.Resource), x.N}
+		out[i] = f.askFor(x)
 	}
 	return out
 }
@@ -103,14 +131,62 @@ func (f *Fleet) vector(a *Amounts) []int64 {
 	if a == nil {
 		return nil
 	}
-	var out []int64
-	for _, x := range f.numbered(a) {
-		for len(out) <= x.resource {
-			out = append(out, 0)
-		}
-		out[x.resource] = x.n
+	f.tidy()
+	out := []int64{}
+	for _, x := range a.of {
+		out = grown(out, f.number(x.Resource))
+		out[f.number(x.Resource)] = x.N
 	}
 	return out
+}
+
+// grown returns a vector that has a number.
+func grown(v []int64, number int) []int64 {
+	for len(v) <= number {
+		v = append(v, 0)
+	}
+	return v
+}
+
+// tidy forgets the resources that no node has and nobody holds any more, once there may be many of them. What is known
+// by number is not to be used after it.
+func (f *Fleet) tidy() {
+	if len(f.resources) < f.untidy {
+		return
+	}
+	used := make([]bool, len(f.resources))
+	for _, n := range f.nodes {
+		for _, v := range [][]int64{n.has, n.burden} {
+			for i, x := range v {
+				used[i] = used[i] || x != 0
+			}
+		}
+	}
+	maps.DeleteFunc(f.resources, func(_ string, i int) bool { return !used[i] })
+	numbers, next := make([]int, len(used)), 0
+	for i := range used {
+		numbers[i] = next
+		if used[i] {
+			next++
+		}
+	}
+	for resource, i := range f.resources {
+		f.resources[resource] = numbers[i]
+	}
+	for _, n := range f.nodes {
+		for _, v := range []*[]int64{&n.has, &n.burden} {
+			kept := make([]int64, 0, next)
+			for i, x := range *v {
+				if used[i] {
+					kept = append(kept, x)
+				}
+			}
+			if *v != nil {
+				*v = kept
+			}
+		}
+	}
+	f.untidy = 2*len(f.resources) + 64
 }
 
 // Burden notes that so many pods more hold some amounts of a node, fewer where by is negative. The node need not be
@@ -120,11 +196,10 @@ func (f *Fleet) Burden(name string, beside *Amounts, by int) {
 		return
 	}
 	n := f.node(name)
+	f.tidy()
 	for _, x := range beside.of {
 		i := f.number(x.Resource)
-		for len(n.burden) <= i {
-			n.burden = append(n.burden, 0)
-		}
+		n.burden = grown(n.burden, i)
 		n.burden[i] += x.N * int64(by)
 	}
 	n.burdens += by
@@ -139,7 +214,7 @@ func (f *Fleet) Lacks(name string, beside *Amounts, pods int) string {
 		return ""
 	}
 	for _, x := range beside.All() {
-		if f.left(n, f.number(x.Resource)) < x.N*int64(pods) {
+		if n.left(f.askFor(x)) < x.N*int64(pods) {
 			return x.Resource
 		}
 	}
@@ -147,13 +222,16 @@ func (f *Fleet) Lacks(name string, beside *Amounts, pods int) string {
 }
 
 // left returns how much of a resource nobody holds of a node.
-func (f *Fleet) left(n *node, resource int) int64 {
-	left := f.everywhere[resource]
-	if resource < len(n.has) {
-		left += n.has[resource]
+func (n *node) left(a ask) int64 {
+	left := a.everywhere
+	if a.resource == unknown {
+		return left
 	}
-	if resource < len(n.burden) {
-		left -= n.burden[resource]
+	if a.resource < len(n.has) {
+		left += n.has[a.resource]
+	}
+	if a.resource < len(n.burden) {
+		left -= n.burden[a.resource]
 	}
 	return left
 }
@@ -167,7 +245,7 @@ func (f *Fleet) roomBeside(n *node, asks []ask, most int) int {
 		if most == 0 {
 			break // a pod may ask for thousands of resources that no node has
 		}
-		most = min(most, max(0, int(f.left(n, a.resource)/a.n)))
+		most = min(most, max(0, int(n.left(a)/a.n)))
 	}
 	return most
 }

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -18,9 +19,9 @@ type Fleet struct {
 	flavors map[string]*flavorNodes
 	sets    map[string]*labelSet
 	packs   uint64 // how many problems have been laid out
-	// resources are numbered beside GPUs, and everywhere is how much of each every node has beyond what it says.
-	resources  map[string]int
-	everywhere []int64
+	// resources are numbered beside GPUs; once there are as many as untidy, some may be of no use any more.
+	resources map[string]int
+	untidy    int
 }
 
 // NewFleet returns an empty fleet. levels are 1 to MaxLevels node label keys, widest first, and fabricLevel is the one
@@ -37,7 +38,7 @@ func NewFleet(levels []string, fabricLevel string) *Fleet {
 		flavors: map[string]*flavorNodes{},
 		sets:    map[string]*labelSet{},
 
-		resources: map[string]int{},
+		resources: map[string]int{}, untidy: 64,
 	}
 }
 
@@ -87,14 +88,11 @@ func (f *Fleet) Take(name string, gpus int) { f.hold(name, gpus) }
 // Give notes that GPUs of a node are no longer held.
 func (f *Fleet) Give(name string, gpus int) { f.hold(name, -gpus) }
 
-// Hold notes that GPUs of a node are held, and amounts beside them; or no longer, where gpus is negative.
+// Hold notes that GPUs of a node are held, and amounts beside them; or no longer, where gpus is negative. Without GPUs
+// it notes nothing.
 func (f *Fleet) Hold(name string, gpus int, beside *Amounts) {
 	f.hold(name, gpus)
-	if gpus < 0 {
-		f.Burden(name, beside, -1)
-	} else {
-		f.Burden(name, beside, +1)
-	}
+	f.Burden(name, beside, cmp.Compare(gpus, 0))
 }
 
 func (f *Fleet) hold(name string, gpus int) {

@@ -89,7 +89,7 @@ func (w *world) fleet(order []int) *Fleet {
 		f.Take(n.Name, w.held[n.Name])
 		f.Burden(n.Name, NewAmounts(map[string]int64{"cpu": w.cpu[n.Name]}), 1)
 		if w.ports[n.Name] {
-			f.Burden(n.Name, NewAmounts(map[string]int64{port: 1}), 1)
+			f.Burden(n.Name, NewAmounts(map[string]int64{port: AllOfAPort}), 1)
 		}
 		f.SetNode(n)
 	}
@@ -209,7 +209,7 @@ func (w *world) drawRequest(t *rapid.T, pods int) {
 	}
 	asks := map[string]int64{"cpu": max(0, rapid.Int64Range(-2, 3).Draw(t, "cpu asked for"))}
 	if rapid.IntRange(0, 5).Draw(t, "asks for a port") == 0 {
-		asks[port] = 1
+		asks[port] = AllOfAPort
 	}
 	w.request.Beside = NewAmounts(asks)
 	each := rapid.IntRange(1, 4).Draw(t, "each")

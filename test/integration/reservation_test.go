@@ -195,6 +195,7 @@ func TestLotteryAfterABudgetCut(t *testing.T) {
 type outlook struct {
 	DeficitGPUs int32           `json:"deficitGPUs"`
 	ConflictSet []rqv1.Conflict `json:"conflictSet"`
+	Queue       *rqv1.RunQueue  `json:"queue"`
 	Changes     []struct {
 		What string `json:"what"`
 	} `json:"changes"`

@@ -103,13 +103,12 @@ func writeWait(text *strings.Builder, e explanation, wide bool) error {
 	for _, line := range view.HelpLines(e.Waits.Refusal) {
 		fmt.Fprintf(text, "  would help: %s\n", printers.EscapeTerminal(line))
 	}
-	promised := e.Waits.Promised(e.Reservations)
-	if promised == nil {
-		return nil
-	}
-	facts, err := promised.Facts(e.At.Time, wide)
-	if err != nil {
-		return err
+	facts := []view.Fact{{Label: "in line", Lines: view.Only(view.PlaceInLine(e.Waits.Queue, e.Asks.GPUType))}}
+	if promised := e.Waits.Promised(e.Reservations); promised != nil {
+		var err error
+		if facts, err = promised.Facts(e.At.Time, wide); err != nil {
+			return err
+		}
 	}
 	view.WriteFacts(text, "  ", func(label string) string { return label + ":" }, facts)
 	return nil
@@ -136,6 +135,9 @@ func writeStory(text *strings.Builder, e explanation, wide bool) {
 	for _, m := range e.Story[past:] {
 		fmt.Fprintf(text, "  %s, %s  %s%s\n", view.At(m.Time), view.Countdown(m.Time, e.At.Time), m.What,
 			view.Because(m.Reason, m.Message))
+	}
+	if more := int(e.AtRiskTotal) - len(e.AtRisk); more > 0 {
+		fmt.Fprintf(text, "  and at risk from %d more Reservations\n", more)
 	}
 }
 

@@ -29,8 +29,10 @@ type explanation struct {
 	At    metav1.Time `json:"at"`
 	Story []moment    `json:"story"`
 	// Reservations of the Run, oldest first; AtRisk and CutBy are what those of others may do to it, and have done.
+	// AtRiskTotal is how many there are that may cut it, of which the first are listed.
 	Reservations []view.Promise `json:"reservations,omitempty"`
 	AtRisk       []view.Risk    `json:"atRisk,omitempty"`
+	AtRiskTotal  int32          `json:"atRiskTotal,omitempty"`
 	CutBy        []cutBy        `json:"cutBy,omitempty"`
 	// Holds is what the Run holds now, Gave what it has given back.
 	Holds  []holding `json:"holds,omitempty"`

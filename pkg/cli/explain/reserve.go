@@ -19,7 +19,7 @@ func (e *explanation) reserve(run *rqv1.Run, from evidence) {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Namespace, b.Namespace),
 			strings.Compare(a.Name, b.Name))
 	})
-	e.AtRisk = view.RisksOf(run, from.now)
+	e.AtRisk, e.AtRiskTotal = view.RisksOf(run, from.now), run.Status.AtRiskTotal
 	for i := range from.reservations {
 		r := &from.reservations[i]
 		if view.IsFor(r, run) {

@@ -45,9 +45,14 @@ func TestExplainReservations(t *testing.T) {
 	threatened.Status.Conditions = append(threatened.Status.Conditions, metav1.Condition{Type: rqv1.ConditionAtRisk,
 		Status: metav1.ConditionTrue, Reason: "Reserved", Message: "Reservation rai/big-r1 may cut it",
 		LastTransitionTime: clitest.After(21 * time.Minute)})
+	hunted := *threatened.DeepCopy()
+	hunted.Status.AtRiskTotal = 40
+	back := clitest.RunOf("back", 8, 0, clitest.Waits("InsufficientGPUs", "8 GPUs are wanted"))
+	back.Status.Queue = &rqv1.RunQueue{Ahead: 1, Of: 2, At: clitest.After(20 * time.Minute)}
 	from := evidence{now: clitest.Noon.Add(22 * time.Minute), reservations: []rqv1.Reservation{current, theirs, ended,
 		earlier}}
-	for name, run := range map[string]*rqv1.Run{"explain-cut": &big, "explain-at-risk": &threatened} {
+	for name, run := range map[string]*rqv1.Run{"explain-cut": &big, "explain-at-risk": &threatened,
+		"explain-hunted": &hunted, "explain-in-line": &back} {
 		var text strings.Builder
 		if err := writeExplanation(&text, explain(run, from), false, false); err != nil {
 			t.Fatal(err)
@@ -59,4 +64,11 @@ func TestExplainReservations(t *testing.T) {
 		t.Fatal(err)
 	}
 	clitest.Golden(t, "explain-cut-yaml", text.String())
+	for name, run := range map[string]*rqv1.Run{"explain-hunted-yaml": &hunted, "explain-in-line-yaml": &back} {
+		text.Reset()
+		if err := clitest.InFormat("yaml", &text, explain(run, from)); err != nil {
+			t.Fatal(err)
+		}
+		clitest.Golden(t, name, text.String())
+	}
 }

@@ -165,6 +165,26 @@ func TestSparesOfANamesake(t *testing.T) {
 	}
 }
 
+// A Run that is too far back in line to have a date has its place there.
+func TestAPlaceInLineIsListed(t *testing.T) {
+	status := clitest.Waits("InsufficientGPUs", "8 GPUs are wanted")
+	status.Queue = &rqv1.RunQueue{Ahead: 214, Of: 300, At: clitest.After(0)}
+	back := clitest.RunOf("back", 8, 0, status)
+	said := clitest.Do(t, clitest.NewServer(t, &back), Command, "-o", "wide")
+	if said.Code != 0 || !strings.Contains(said.Out, "after 214 older Runs") {
+		t.Errorf("its place is not told: %q", said.Out)
+	}
+	said = clitest.Do(t, clitest.NewServer(t, &back), Command, "-o", "jsonpath={.items[0].status.queue.ahead}")
+	if !strings.Contains(said.Out, "214") {
+		t.Errorf("its place is not among the data: %q", said.Out)
+	}
+	back.Status.Queue.Ahead = 0
+	said = clitest.Do(t, clitest.NewServer(t, &back), Command, "-o", "wide")
+	if said.Code != 0 || strings.Contains(said.Out, "older") {
+		t.Errorf("the first in line is after nobody: %q", said.Out)
+	}
+}
+
 // Names, owners and messages of any length and script keep to one line a Run, and no message rules the terminal.
 func TestWhatIsListedKeepsToItsLine(t *testing.T) {
 	long := clitest.RunOf(strings.Repeat("n", 52), 1000000, 0, clitest.Waits("InsufficientGPUs",

@@ -2,15 +2,18 @@ package plan
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -176,6 +179,46 @@ func TestPlanOfAFile(t *testing.T) {
 	both := clitest.Do(t, server, Command, "-f", file(t, draft("one", 16), draft("two", 16)))
 	if both.Code != 0 || strings.Count(both.Out, "now, with 16 GPUs on n0, n1") != 2 {
 		t.Errorf("two Runs, each asked about by itself: %+v", both)
+	}
+}
+
+// TestPlanOfAFileFarBack says the place in line of a Run that would get no date, behind all that have been refused.
+func TestPlanOfAFileFarBack(t *testing.T) {
+	// A pod that leaves gives a date to whoever is among the first.
+	for waiting, place := range map[int]string{31: "", 32: "after 32 older Runs, of 33 Runs that wait for H100-80GB"} {
+		objects := fleetOf(1, 800)
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "theirs", UID: "theirs"},
+			Spec: corev1.PodSpec{NodeName: "n0", Containers: []corev1.Container{{Name: "c",
+				Resources: corev1.ResourceRequirements{
+					Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}}}},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+		grace := int64(30)
+		gone := clitest.After(61 * time.Minute) // a minute after the question
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds, pod.Finalizers = &gone, &grace, []string{"test/stays"}
+		objects = append(objects, pod)
+		for i := range waiting {
+			run := draft(fmt.Sprintf("waits-%02d", i), 8)
+			run.Namespace, run.UID = "rai", types.UID(run.Name)
+			run.CreationTimestamp = clitest.After(-time.Hour)
+			run.Status = clitest.Waits("InsufficientGPUs", "8 GPUs are short")
+			run.Status.Refusal = &rqv1.RunRefusal{Reason: "InsufficientGPUs", WantedGPUs: 8, ShortGPUs: 8}
+			objects = append(objects, run)
+		}
+		other := draft("other-type", 8)
+		other.Namespace, other.UID, other.Spec.Resources.GPUType = "rai", "other-type", "A100"
+		other.Status = clitest.Poor()
+		server := clitest.NewServer(t, append(objects, other)...)
+		said := clitest.Do(t, server, Command, "-f", file(t, draft("next", 8)))
+		if dated := place == ""; said.Code != 0 || strings.Contains(said.Out, "IN LINE") == dated ||
+			strings.Contains(said.Out, "known-release") != dated || !strings.Contains(said.Out, place) {
+			t.Errorf("behind %d: %+v", waiting, said)
+		}
+		said = clitest.Do(t, server, Command, "-f", file(t, draft("next", 8)), "-o",
+			"jsonpath={.queue.ahead} {.queue.of} {.confidence}")
+		want := map[bool]string{true: "  known-release", false: "32 33 "}[place == ""]
+		if diff := cmp.Diff(want, said.Out); diff != "" {
+			t.Errorf("behind %d, as data (-want +got):\n%s\n%s", waiting, diff, said.Err)
+		}
 	}
 }
 

@@ -35,11 +35,12 @@ func Command(s *session.Session) *cobra.Command {
 		Short: "Say when a Run starts, what stands in its way, and what is done about it",
 		Long: `Say when a Run starts, what stands in its way, and what is done about it, as its Reservation
 (reservations.rq.davidlangworthy.io) promises. Without a name, all Runs of the namespace that wait are drawn on a time
-axis, and those that have no date are listed with the reason.
+axis, and those that have no date are listed with their place in line and the reason.
 
 DEFICIT is what is short where the Run is going to start, REMEDIES is what is done about it, and CONFLICTS are the Runs
 that may be cut, with the odds of each. A Run that runs is shown with the Reservations that put it at risk. The Run
-starts before its date if there is room before.
+starts before its date if there is room before. A Run that has no date is shown with its place in line, among the Runs
+that wait for its GPU type.
 
 With -f it says what would happen if the Runs of a file were submitted now, and with --changes what would make a Run
 start now: fewer GPUs, no spares, another type. Nothing is written. For both it reads the objects that
@@ -53,11 +54,12 @@ With -o json or yaml the same is printed as data:
   reason, message       why it waits, or where it is
   refusal               the same as data, with who was asked to pay and what would help, as in status.refusal of the Run
   earliestStart, countdownSeconds, confidence, deficitGPUs, scope, remedies[], odds, intendedSlice, payingEnvelopes[],
-  conflictSet[], reservation, state, stateReason, activatedAt, cuts[]
+  conflictSet[], conflicts, reservation, state, stateReason, activatedAt, cuts[]
                         as in the Reservation; absent when the Run has no date
+  queue                 ahead, of, at: its place in line when it has no date
   startsNow             gpus, nodes[], payingEnvelopes[]; with -f, when it would start at once
   changes[]             what, gpus: changes that would make it start now, each by itself
-  atRisk[]              reservation, at, countdownSeconds, probability
+  atRisk[], atRiskTotal reservation, at, countdownSeconds, probability of the first of them, and how many there are
   unread[]              what could not be read
 
 Without a name these are the items of runs[], earliest start first.`,

@@ -39,6 +39,11 @@ func TestPlan(t *testing.T) {
 	never := clitest.RunOf("ring-40", 40, 40,
 		clitest.Waits("NeverFits", "a group needs 40 H100-80GB GPUs in one domain and at most 32 fit even when it is empty"))
 	poor := clitest.RunOf("poor", 16, 0, clitest.Poor())
+	hunted := *threatened.DeepCopy()
+	hunted.Status.AtRiskTotal = 24
+	foreseen := *crowded.DeepCopy()
+	foreseen.Status.Conflicts = &rqv1.ConflictTotal{Total: 900, GPUs: 3600}
+	back := inLine(214, 300)
 	for name, c := range map[string]struct {
 		answer planAnswer
 		wide   bool
@@ -51,6 +56,10 @@ func TestPlan(t *testing.T) {
 		"plan-unread":     {unread, false},
 		"plan-running":    {planOf(&threatened, nil, clitest.Noon), false},
 		"plan-poor":       {planOf(&poor, nil, clitest.Noon), false},
+		"plan-hunted":     {planOf(&hunted, nil, clitest.Noon), false},
+		"plan-part":       {planOf(&crowd, &foreseen, clitest.Noon), false},
+		"plan-part-wide":  {planOf(&crowd, &foreseen, clitest.Noon), true},
+		"plan-in-line":    {planOf(back, nil, clitest.Noon), false},
 		"plan-new":        {planOf(clitest.Ptr(clitest.RunOf("new", 8, 0, rqv1.RunStatus{})), nil, clitest.Noon), false},
 	} {
 		var text strings.Builder
@@ -64,6 +73,18 @@ func TestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	clitest.Golden(t, "plan-json", text.String())
+	text.Reset()
+	if err := clitest.InFormat("yaml", &text, planOf(back, nil, clitest.Noon)); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Golden(t, "plan-in-line-yaml", text.String())
+}
+
+// inLine is a Run that has so many older ones ahead of it.
+func inLine(ahead, of int32) *rqv1.Run {
+	run := clitest.RunOf("back", 8, 0, clitest.Waits("InsufficientGPUs", "8 GPUs are wanted"))
+	run.Status.Queue = &rqv1.RunQueue{Ahead: ahead, Of: of, At: clitest.After(-time.Minute)}
+	return &run
 }
 
 func TestTimeline(t *testing.T) {
@@ -87,7 +108,7 @@ func TestTimeline(t *testing.T) {
 	fresh.CreationTimestamp = clitest.After(time.Minute)
 	full := timeline{At: metav1.NewTime(now), Runs: []planAnswer{
 		planOf(&due, &third, now), planOf(&soon, &first, now), planOf(&later, &second, now), planOf(&never, nil, now),
-		planOf(&fresh, nil, now)}}
+		planOf(inLine(32, 40), nil, now), planOf(&fresh, nil, now)}}
 	dateless := timeline{At: full.At, Runs: full.Runs[3:], Unread: []string{"Reservations: no"}}
 	for name, c := range map[string]struct {
 		timeline

@@ -33,11 +33,15 @@ type planAnswer struct {
 	Refusal *rqv1.RunRefusal `json:"refusal,omitempty"`
 	// Promise is nil when the Run has no date.
 	*view.Promise
+	// Queue is the Run's place in line when it has none.
+	Queue *rqv1.RunQueue `json:"queue,omitempty"`
 	// StartsNow is how a Run that is asked about with -f would start; nil when it would wait.
 	StartsNow *start `json:"startsNow,omitempty"`
 	// Changes would make it start now, each by itself.
-	Changes []change    `json:"changes,omitempty"`
-	AtRisk  []view.Risk `json:"atRisk,omitempty"`
+	Changes []change `json:"changes,omitempty"`
+	// AtRisk is what the Run's status lists of those who may cut it, and AtRiskTotal how many there are.
+	AtRisk      []view.Risk `json:"atRisk,omitempty"`
+	AtRiskTotal int32       `json:"atRiskTotal,omitempty"`
 	// NotAsked are the scheduling rules, beside those that a plan knows, that its pods use; the scheduler asks about them.
 	NotAsked []string `json:"notAsked,omitempty"`
 	// Unread says what could not be read, and so is missing above.
@@ -58,6 +62,8 @@ func planOf(run *rqv1.Run, r *rqv1.Reservation, now time.Time) planAnswer {
 		Looked:    view.LookedAt(run),
 		Message:   run.Status.Message,
 		AtRisk:    view.RisksOf(run, now),
+
+		AtRiskTotal: run.Status.AtRiskTotal,
 	}
 	if run.Spec.Runtime != nil {
 		a.MaxDuration = run.Spec.Runtime.MaxDuration
@@ -68,6 +74,9 @@ func planOf(run *rqv1.Run, r *rqv1.Reservation, now time.Time) planAnswer {
 			promises = append(promises, view.PromiseOf(r, now))
 		}
 		a.Reason, a.Message, a.Refusal, a.Promise = w.Reason, w.Message, w.Refusal, w.Promised(promises)
+		if a.Promise == nil {
+			a.Queue = w.Queue
+		}
 	}
 	return a
 }
@@ -84,12 +93,16 @@ func writePlan(out io.Writer, a planAnswer, wide bool) error {
 	} else if a.StartsNow != nil {
 		facts = append(facts, view.Fact{Label: "starts", Lines: a.StartsNow.lines(wide)})
 	} else if a.Phase == rqv1.RunPending {
-		facts = append(facts, view.Fact{Label: "earliest start", Lines: view.Only("none")})
+		facts = append(facts, view.Fact{Label: "earliest start", Lines: view.Only("none")},
+			view.Fact{Label: "in line", Lines: view.Only(view.PlaceInLine(a.Queue, a.GPUType))})
 	}
 	var risks []string
 	for i := range a.AtRisk {
 		r := &a.AtRisk[i]
 		risks = append(risks, fmt.Sprintf("from %s at %s (%s)", r.InWords(), view.At(r.At), view.Countdown(r.At, a.At.Time)))
+	}
+	if more := int(a.AtRiskTotal) - len(a.AtRisk); more > 0 {
+		risks = append(risks, fmt.Sprintf("and from %d more Reservations", more))
 	}
 	facts = append(facts,
 		view.Fact{Label: "would help", Lines: view.HelpLines(a.Refusal)},

@@ -150,11 +150,15 @@ func datedTable(runs []planAnswer, now time.Time) *metav1.Table {
 }
 
 func datelessTable(runs []planAnswer) *metav1.Table {
-	table := &metav1.Table{ColumnDefinitions: session.Columns("Run", "+Owner", "GPUs", "Because")}
+	table := &metav1.Table{ColumnDefinitions: session.Columns("Run", "+Owner", "GPUs", "Ahead", "Because")}
 	for i := range runs {
 		a := &runs[i]
+		ahead := ""
+		if a.Queue != nil {
+			ahead = fmt.Sprintf("%d of %d", a.Queue.Ahead, a.Queue.Of)
+		}
 		table.Rows = append(table.Rows, session.Row(inNamespace(a.Namespace), a.Run, string(a.Owner), fmt.Sprint(a.GPUs),
-			a.standing()))
+			ahead, a.standing()))
 	}
 	return table
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/cli/view"
 	"github.com/davidlangworthy/jobtree/pkg/cli/world"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
 // start is how a Run would start now.
@@ -101,6 +102,9 @@ func imagined(run *rqv1.Run, o book.Outlook, now time.Time) planAnswer {
 		return a
 	}
 	a.Reason, a.Message, a.Refusal = string(o.Refusal.Reason), o.Refusal.Message, o.Refusal.Published()
+	if q := o.InLine; q != nil {
+		a.Queue = &rqv1.RunQueue{Ahead: int32(q.Ahead), Of: int32(q.Of), At: metav1.NewTime(q.At)}
+	}
 	if o.Promise == nil {
 		return a
 	}
@@ -108,8 +112,9 @@ func imagined(run *rqv1.Run, o book.Outlook, now time.Time) planAnswer {
 	a.Promise = &view.Promise{
 		EarliestStart: metav1.NewTime(o.Promise.At), CountdownSeconds: &left, Confidence: o.Promise.Confidence,
 		DeficitGPUs: int32(o.Promise.Slice.Deficit), Scope: o.Promise.Slice.Scope, Remedies: o.Promise.Remedies,
-		ConflictSet: o.Promise.Conflicts, Odds: o.Promise.Odds, PayingEnvelopes: o.Promise.Payers,
-		IntendedSlice: &rqv1.IntendedSlice{Domain: o.Promise.Slice.Labels},
+		ConflictSet: o.Promise.Conflicts, Conflicts: resolver.TotalOf(o.Promise.Conflicts), Odds: o.Promise.Odds,
+		PayingEnvelopes: o.Promise.Payers,
+		IntendedSlice:   &rqv1.IntendedSlice{Domain: o.Promise.Slice.Labels},
 	}
 	for _, held := range o.Promise.Nodes {
 		a.Promise.IntendedSlice.Nodes = append(a.Promise.IntendedSlice.Nodes, held.Node)

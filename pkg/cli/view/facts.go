@@ -127,8 +127,37 @@ func (p *Promise) conflictLines(wide bool) ([]string, error) {
 		return nil, err
 	}
 	lines := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
-	if more := len(p.ConflictSet) - len(shown); more > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more; -o wide shows all", more))
+	all := p.ConflictSet
+	if more := p.moreThan(shown); more != "" && len(shown) < len(all) {
+		lines = append(lines, fmt.Sprintf("and %s; -o wide shows %s", more, howMany(len(all), p.moreThan(all) == "")))
+	} else if more != "" {
+		lines = append(lines, fmt.Sprintf("and %s; the Reservation lists all when it activates", more))
 	}
 	return lines, nil
+}
+
+// moreThan says how much may be cut beyond some entries; empty when nothing may.
+func (p *Promise) moreThan(shown []rqv1.Conflict) string {
+	gpus, entries := int32(0), len(p.ConflictSet)
+	for i := range p.ConflictSet {
+		gpus += p.ConflictSet[i].GPUs
+	}
+	if all := p.Conflicts; all != nil && int(all.Total) > entries {
+		gpus, entries = all.GPUs, int(all.Total)
+	}
+	for i := range shown {
+		gpus -= shown[i].GPUs
+	}
+	if entries <= len(shown) {
+		return ""
+	}
+	return fmt.Sprintf("%d more (%d GPUs)", entries-len(shown), gpus)
+}
+
+// howMany is a number of things, or all of them.
+func howMany(n int, all bool) string {
+	if all {
+		return "all"
+	}
+	return fmt.Sprint(n)
 }

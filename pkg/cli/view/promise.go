@@ -27,6 +27,7 @@ type Promise struct {
 	Scope            string                `json:"scope,omitempty"`
 	Remedies         []string              `json:"remedies,omitempty"`
 	ConflictSet      []rqv1.Conflict       `json:"conflictSet,omitempty"`
+	Conflicts        *rqv1.ConflictTotal   `json:"conflicts,omitempty"`
 	Odds             string                `json:"odds,omitempty"`
 	IntendedSlice    *rqv1.IntendedSlice   `json:"intendedSlice,omitempty"`
 	PayingEnvelopes  []rqv1.PayingEnvelope `json:"payingEnvelopes,omitempty"`
@@ -43,6 +44,7 @@ func PromiseOf(r *rqv1.Reservation, now time.Time) Promise {
 		StateReason:     r.Status.Reason,
 		EarliestStart:   r.Spec.EarliestStart,
 		ConflictSet:     r.Status.ConflictSet,
+		Conflicts:       r.Status.Conflicts,
 		IntendedSlice:   r.Spec.IntendedSlice,
 		PayingEnvelopes: r.Spec.PayingEnvelopes,
 		ActivatedAt:     r.Status.ActivatedAt,
@@ -113,6 +115,9 @@ func RisksOf(run *rqv1.Run, now time.Time) []Risk {
 	}
 	return risks
 }
+
+// MoreRisks is how many Reservations may cut a Run beyond those that its status lists.
+func MoreRisks(run *rqv1.Run) int { return max(0, int(run.Status.AtRiskTotal)-len(run.Status.AtRisk)) }
 
 // InWords says from whom the danger comes and how great it is.
 func (r *Risk) InWords() string {

@@ -25,6 +25,8 @@ type Waiting struct {
 	Reservation      string       `json:"reservation,omitempty"`
 	EarliestStart    *metav1.Time `json:"earliestStart,omitempty"`
 	CountdownSeconds *int64       `json:"countdownSeconds,omitempty"`
+	// Queue is the Run's place in line, if it has no date.
+	Queue *rqv1.RunQueue `json:"queue,omitempty"`
 	// Refusal is the same as data, as the scheduler has published it.
 	Refusal *rqv1.RunRefusal `json:"refusal,omitempty"`
 }
@@ -40,8 +42,7 @@ func WaitOf(run *rqv1.Run, now time.Time) *Waiting {
 		return nil
 	}
 	w := &Waiting{Reservation: run.Status.PendingReservation, EarliestStart: run.Status.EarliestStart,
-		Message: run.Status.Message,
-		Refusal: run.Status.Refusal}
+		Message: run.Status.Message, Queue: run.Status.Queue, Refusal: run.Status.Refusal}
 	if w.EarliestStart != nil {
 		w.CountdownSeconds = countdownSeconds(*w.EarliestStart, now)
 	}
@@ -106,15 +107,41 @@ func SparesWanted(run *rqv1.Run) int32 {
 	return groups * run.Spec.GroupSpares()
 }
 
-// StartOf is when a Run that waits is expected to start; empty when it does not wait or has no date.
+// StartOf is when a Run that waits is expected to start, or its place in line; empty when it does not wait or has
+// neither.
 func StartOf(run *rqv1.Run, now time.Time) string {
-	if w := WaitOf(run, now); w != nil && w.EarliestStart != nil {
+	w := WaitOf(run, now)
+	switch {
+	case w == nil:
+		return ""
+	case w.EarliestStart != nil:
 		return fmt.Sprintf("%s (%s)", At(*w.EarliestStart), Countdown(*w.EarliestStart, now))
+	case w.Queue != nil:
+		return behind(w.Queue)
 	}
 	return ""
 }
 
-// RiskOf is the first of the greatest risks that a Run has of being cut; empty when it has none.
+// behind says after how many a Run comes; empty for one that is the first.
+func behind(q *rqv1.RunQueue) string {
+	if q.Ahead == 0 {
+		return ""
+	}
+	return "after " + Counted(int(q.Ahead), "older Run")
+}
+
+// PlaceInLine says where in line a Run of a GPU type stands that has no date, and when that was so; empty when that is
+// not known.
+func PlaceInLine(q *rqv1.RunQueue, gpuType string) string {
+	if q == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s, of %s that wait%s for %s (at %s)", cmp.Or(behind(q), "first"), Counted(int(q.Of), "Run"),
+		map[bool]string{true: "s"}[q.Of == 1], gpuType, At(q.At))
+}
+
+// RiskOf is the first of the greatest risks of being cut that a Run's status lists, and how many more it has; empty
+// when it has none.
 func RiskOf(run *rqv1.Run, now time.Time) string {
 	risks := RisksOf(run, now)
 	if len(risks) == 0 {
@@ -123,7 +150,11 @@ func RiskOf(run *rqv1.Run, now time.Time) string {
 	worst := slices.MinFunc(risks, func(a, b Risk) int {
 		return cmp.Or(-chance(a.Probability).Cmp(chance(b.Probability)), a.At.Compare(b.At.Time))
 	})
-	return fmt.Sprintf("%s at %s (%s)", percent(worst.Probability), At(worst.At), Countdown(worst.At, now))
+	words := fmt.Sprintf("%s at %s (%s)", percent(worst.Probability), At(worst.At), Countdown(worst.At, now))
+	if more := len(risks) - 1 + MoreRisks(run); more > 0 {
+		words += fmt.Sprintf(" and %d more", more)
+	}
+	return words
 }
 
 // Paint pads a phase and, on a terminal, colours it.

@@ -63,7 +63,7 @@ func LiveBook(ctx context.Context, c client.Client, configFile string, now time.
 		}
 	}
 	b.Budgets.RefreshBudgets(now)
-	b.TakeOver()
+	b.TakeOver(now)
 	return b, unread, nil
 }
 

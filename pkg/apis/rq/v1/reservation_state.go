@@ -5,6 +5,12 @@ func (r *Reservation) Ended() bool {
 	return r.Status.State == ReservationReleased || r.Status.State == ReservationCanceled
 }
 
+// Abridged reports whether the conflict set lists only a part of what may be cut. One that is fixed never does.
+func (r *Reservation) Abridged() bool {
+	c := r.Status.Conflicts
+	return c != nil && int(c.Total) > len(r.Status.ConflictSet)
+}
+
 // Cuts reports whether a Run loses something of its own by the action: what it has on loan is not.
 func (a CutAction) Cuts() bool { return a != CutReturn }
 

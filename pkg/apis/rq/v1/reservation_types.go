@@ -16,6 +16,7 @@ import (
 // +kubebuilder:printcolumn:name="Start",type=string,JSONPath=`.spec.earliestStart`
 // +kubebuilder:printcolumn:name="Deficit",type=integer,JSONPath=`.status.forecast.deficitGPUs`
 // +kubebuilder:printcolumn:name="Confidence",type=string,JSONPath=`.status.forecast.confidence`
+// +kubebuilder:printcolumn:name="Conflicts",type=integer,JSONPath=`.status.conflicts.total`,priority=1
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Reservation struct {
@@ -97,7 +98,12 @@ const (
 	ReservationCanceled   ReservationState = "Canceled"
 )
 
+// MostForecastConflicts is how many entries of a conflict set are listed before it is fixed.
+const MostForecastConflicts = 256
+
 // ReservationStatus is how a Reservation stands.
+//
+// +kubebuilder:validation:XValidation:rule=`has(self.activatedAt) || !has(self.conflictSet) || size(self.conflictSet) <= 256`,message=`conflictSet lists at most 256 entries until activatedAt is set`,fieldPath=".conflictSet"
 type ReservationStatus struct {
 	// state of the Reservation.
 	// +optional
@@ -113,10 +119,15 @@ type ReservationStatus struct {
 	// +optional
 	Forecast *Forecast `json:"forecast,omitempty"`
 	// conflictSet lists what may be cut, in the order that conflictSetDigest hashes: what is on loan, spares, steps of elastic
-	// Runs, and the tickets of the lottery by owner, namespace and name. It does not change once activatedAt is set.
+	// Runs, and the tickets of the lottery by owner, namespace and name. Until activatedAt is set it is a forecast, of which
+	// the 256 entries are listed that are the likeliest; from then on it is whole, and does not change.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16384
 	ConflictSet []Conflict `json:"conflictSet,omitempty"`
+	// conflicts says how much may be cut in all, listed in conflictSet or not; absent when nothing may.
+	// +optional
+	Conflicts *ConflictTotal `json:"conflicts,omitempty"`
 	// lottery is the public record of the draw.
 	// +optional
 	Lottery *Lottery `json:"lottery,omitempty"`
@@ -210,6 +221,16 @@ type Conflict struct {
 	// probability that it is taken, from 0 to 1, as a decimal.
 	// +kubebuilder:validation:Pattern=`^(0(\.[0-9]+)?|1(\.0+)?)$`
 	Probability string `json:"probability"`
+}
+
+// ConflictTotal is how much may be cut by an activation in all.
+type ConflictTotal struct {
+	// total is the number of entries.
+	// +kubebuilder:validation:Minimum=0
+	Total int32 `json:"total"`
+	// gpus is what all of them would free together.
+	// +kubebuilder:validation:Minimum=0
+	GPUs int32 `json:"gpus"`
 }
 
 // Lottery is the public record of a draw: commit, reveal and result (rule R21).

@@ -19,6 +19,8 @@ import (
 // +kubebuilder:printcolumn:name="Owned",type=integer,JSONPath=`.status.funding.ownedGPUs`,priority=1
 // +kubebuilder:printcolumn:name="Borrowed",type=integer,JSONPath=`.status.funding.borrowedGPUs`,priority=1
 // +kubebuilder:printcolumn:name="Earliest start",type=string,JSONPath=`.status.earliestStart`,priority=1
+// +kubebuilder:printcolumn:name="Ahead",type=integer,JSONPath=`.status.queue.ahead`,priority=1
+// +kubebuilder:printcolumn:name="At risk",type=integer,JSONPath=`.status.atRiskTotal`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule=`size(self.metadata.name) <= 52 && !self.metadata.name.contains('.')`,message=`metadata.name of a Run may have at most 52 characters and no dots, because its Service and its pods' host names are made from it`
 // +kubebuilder:validation:XValidation:rule=`oldSelf.?status.?phase.orValue('Pending') == 'Pending' || (self.spec.owner == oldSelf.spec.owner && has(self.spec.funding) == has(oldSelf.spec.funding) && (!has(self.spec.funding) || self.spec.funding == oldSelf.spec.funding) && has(self.spec.runtime) == has(oldSelf.spec.runtime) && (!has(self.spec.runtime) || self.spec.runtime == oldSelf.spec.runtime))`,message=`owner, funding and runtime may change only while the Run is Pending: delete the Run and create a new one`,fieldPath=".spec"
@@ -259,6 +261,18 @@ const (
 	ConditionNodesHeldBack = "NodesHeldBack"
 )
 
+// RunQueue is where a Run stands in line.
+type RunQueue struct {
+	// ahead is how many older Runs wait for the same GPU type.
+	// +kubebuilder:validation:Minimum=0
+	Ahead int32 `json:"ahead"`
+	// of is how many Runs wait for it, this one among them.
+	// +kubebuilder:validation:Minimum=1
+	Of int32 `json:"of"`
+	// at is when that was so.
+	At metav1.Time `json:"at"`
+}
+
 // RunStatus is the observed state of a Run.
 type RunStatus struct {
 	// observedGeneration is the generation that the status describes.
@@ -287,10 +301,19 @@ type RunStatus struct {
 	// earliestStart is when the Run is expected to start.
 	// +optional
 	EarliestStart *metav1.Time `json:"earliestStart,omitempty"`
-	// atRisk lists the Reservations whose activation may cut this Run.
+	// queue is the Run's place among those that wait for its GPU type, as long as it has no date. It is written again when
+	// much has changed.
+	// +optional
+	Queue *RunQueue `json:"queue,omitempty"`
+	// atRisk lists the Reservations whose activation may cut this Run: the 16 that come first, or all if there are no more.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
 	AtRisk []RunRisk `json:"atRisk,omitempty"`
+	// atRiskTotal is how many Reservations there are whose activation may cut this Run, listed or not.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	AtRiskTotal int32 `json:"atRiskTotal,omitempty"`
 	// refusal says as data why a Run that waits does not start, when it was tried last; absent when it has not been refused.
 	// +optional
 	Refusal *RunRefusal `json:"refusal,omitempty"`
@@ -340,6 +363,9 @@ type RunSponsor struct {
 	// +kubebuilder:validation:Enum=sibling;ancestor;sponsor;overdraft
 	Relation string `json:"relation"`
 }
+
+// MostRisks is how many Reservations a Run's atRisk lists.
+const MostRisks = 16
 
 // RunRisk is a Reservation whose activation may cut a Run.
 type RunRisk struct {

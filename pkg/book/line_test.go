@@ -1,0 +1,69 @@
+package book_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/davidlangworthy/jobtree/pkg/book"
+)
+
+// Of many who wait the first have dates, and the others a place in line. Whoever comes to the front gets a date.
+func TestThoseFarBackHaveAPlaceInLine(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 800)
+		s.submitWithSpares("holder", "org:a", 1, 1, 8, 0, lasting(time.Hour))
+		s.work()
+		const many = 34 // two more than have dates
+		for i := range many {
+			s.during(time.Second)
+			s.submitWithSpares(fmt.Sprintf("run%02d", i), "org:a", 1, 1, 8, 0, lasting(time.Hour))
+			s.work()
+		}
+		for range 3 {
+			s.during(10 * time.Second)
+			s.work()
+		}
+		for i := range many {
+			p := s.Book.Prospect(s.Runs[fmt.Sprintf("run%02d", i)].UID)
+			switch {
+			case i < 32 && (p.InLine != nil || p.Promise == nil):
+				s.t.Errorf("run%02d, which is among the first, has the promise %+v and the place %+v", i, p.Promise, p.InLine)
+			case i >= 32 && (p.InLine == nil || p.Promise != nil):
+				s.t.Errorf("run%02d has the promise %+v and the place %+v", i, p.Promise, p.InLine)
+			case i >= 32 && p.InLine.Ahead != i:
+				s.t.Errorf("run%02d has %d ahead of it", i, p.InLine.Ahead)
+			}
+		}
+		for i := range 4 {
+			next := s.Runs["run33"].DeepCopy()
+			next.Name, next.UID, next.CreationTimestamp = "next", "next", metav1.NewTime(s.Now)
+			want := &book.QueuePlace{Ahead: many - i, Of: many - i + 1, At: s.Now}
+			o := s.Book.WhatIf(next, s.Now)
+			if many-i < 32 {
+				want = nil
+			}
+			diff := cmp.Diff(want, o.InLine, cmpopts.IgnoreUnexported(book.QueuePlace{}))
+			if diff != "" || (o.Promise == nil) != (want != nil) {
+				s.t.Errorf("a Run submitted now would have the promise %+v and the place (-want +got):\n%s", o.Promise, diff)
+			}
+			s.DeleteRun(fmt.Sprintf("run%02d", i))
+			s.disturb()
+		}
+		for range 3 {
+			s.during(10 * time.Second)
+			s.work()
+		}
+		if p := s.Book.Prospect(s.Runs["run33"].UID); p.InLine != nil {
+			s.t.Errorf("run33 is among the first, and has the place %+v", *p.InLine)
+		}
+		if s.t.Failed() {
+			s.t.FailNow()
+		}
+	})
+}

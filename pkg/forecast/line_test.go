@@ -1,0 +1,77 @@
+package forecast_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/forecast"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
+)
+
+// inLine has a Run hold the only node, and so many wait for it, each of which goes for the next one a quarter of an
+// hour later, and would end by itself after ten hours.
+func inLine(budgeted int32, waiting int) *scene {
+	s := newScene(budgeted, nil, 1)
+	s.holds("tenant", "A0")
+	s.pays("tenant", "A0")
+	s.NotBefore = noon
+	previous := forecast.Release{Run: s.candidates[0].Run, Holds: s.candidates[0].Rest, Leases: []string{"tenant"}}
+	for i := range waiting {
+		at := noon.Add(time.Duration(i+1) * 15 * time.Minute)
+		name := fmt.Sprintf("ahead%02d", i)
+		a := forecast.Ahead{Run: rqv1.NamespacedName{Namespace: "ns", Name: name}, Owner: "org:a", At: at,
+			Shielded: at.Add(15 * time.Minute), Ends: at.Add(10 * time.Hour), Ousts: []forecast.Release{previous},
+			Holds: []resolver.Holding{{Node: "A0", GPUs: 8}},
+			Charges: map[string]budget.Charge{name: {Payer: budget.Key{Budget: "b", Envelope: "e"}, Owner: "org:a", Run: name,
+				Relation: rqv1.RelationOwn, Role: rqv1.RoleActive, GPUs: 8, Rate: budget.FullRate, Start: at, Flavor: flavor,
+				Node: "A0"}}}
+		s.Ahead = append(s.Ahead, a)
+		s.Shields = append(s.Shields, a.Shielded)
+		previous = forecast.Release{Run: a.Run}
+	}
+	s.candidates = nil // nobody may be cut but those who come
+	return s
+}
+
+// Whoever goes for a Run ahead is gone by then: nobody is cut twice, and a Budget of two nodes pays for all in turn.
+func TestBehindALineOfThoseWhoGoForEachOther(t *testing.T) {
+	for _, test := range []struct {
+		waiting int
+		want    string
+	}{
+		{1, "+30m0s conservative, short by 8 in region=west,fabric.domain=A, on A0:8; Lottery ahead00 1"},
+		{31, "+8h0m0s conservative, short by 8 in region=west,fabric.domain=A, on A0:8; Lottery ahead30 1"},
+	} {
+		s := inLine(16, test.waiting)
+		before := s.Fleet.Domains()
+		if diff := cmp.Diff(test.want, tell(forecast.Earliest(s.State, ask(1)))); diff != "" {
+			t.Errorf("behind %d (-want +got):\n%s", test.waiting, diff)
+		}
+		if diff := cmp.Diff(before, s.Fleet.Domains()); diff != "" {
+			t.Errorf("behind %d: the fleet is not as it was:\n%s", test.waiting, diff)
+		}
+	}
+}
+
+// The end of a Run that is ahead gives a date to whoever waits behind it, also behind many.
+func TestBehindALineOfThoseWhoEnd(t *testing.T) {
+	s := newScene(8, nil, 1)
+	s.holds("tenant", "A0")
+	s.ends(0, time.Hour)
+	s.candidates = nil
+	for i := range 31 {
+		at := noon.Add(time.Duration(i+1) * time.Hour)
+		s.Ahead = append(s.Ahead, forecast.Ahead{Run: rqv1.NamespacedName{Name: fmt.Sprintf("ahead%02d", i)}, Owner: "org:b",
+			At: at, Shielded: at.Add(100 * time.Hour), Ends: at.Add(time.Hour),
+			Holds: []resolver.Holding{{Node: "A0", GPUs: 8}}})
+	}
+	want := "+32h0m0s known-release, short by 8 in region=west,fabric.domain=A, on A0:8"
+	if diff := cmp.Diff(want, tell(forecast.Earliest(s.State, ask(1)))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

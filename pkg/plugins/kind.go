@@ -1,0 +1,89 @@
+package plugins
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/sets"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// kind is pods of a gang that are alike for plugins: they look at the first of them.
+type kind struct {
+	pod    *corev1.Pod
+	state  fwk.CycleState
+	nodes  *fwk.PreFilterResult
+	before *fwk.Status      // what PreFilter said
+	by     sets.Set[string] // the plugins that left only some nodes
+	rule   string           // the plugin that has turned the last node down
+}
+
+// alike reports whether two pods of a gang use the same rules. The API server writes which group a pod is of into rules
+// that are by group, and others may have given pods rules of their own.
+func alike(x, y *corev1.Pod) bool {
+	p, q := &x.Spec, &y.Spec
+	return x.Labels[rqv1.LabelRole] == y.Labels[rqv1.LabelRole] && slices.Equal(claimsOf(x), claimsOf(y)) &&
+		equality.Semantic.DeepEqual(p.Affinity, q.Affinity) &&
+		equality.Semantic.DeepEqual(p.TopologySpreadConstraints, q.TopologySpreadConstraints) &&
+		equality.Semantic.DeepEqual(p.NodeSelector, q.NodeSelector) &&
+		equality.Semantic.DeepEqual(p.Tolerations, q.Tolerations)
+}
+
+// claimsOf returns the claims to volumes and devices that a pod uses: those that are made for it alone have its name.
+func claimsOf(pod *corev1.Pod) []string {
+	var out []string
+	for i := range pod.Spec.Volumes {
+		switch v := &pod.Spec.Volumes[i]; {
+		case v.PersistentVolumeClaim != nil:
+			out = append(out, v.PersistentVolumeClaim.ClaimName)
+		case v.Ephemeral != nil:
+			out = append(out, pod.Name+"-"+v.Name)
+		}
+	}
+	if len(pod.Spec.ResourceClaims) > 0 {
+		out = append(out, pod.Name)
+	}
+	return out
+}
+
+// turnsDown says why a node turns a pod of the kind down; empty when it does not. It returns false where a plugin
+// failed.
+func (k *kind) turnsDown(ctx context.Context, plugins framework.Framework, info fwk.NodeInfo) (why string, sure bool) {
+	switch {
+	case k.before.IsRejected():
+		return k.before.Message(), true
+	case !k.before.IsSuccess():
+		return "", false
+	case !k.nodes.AllNodes() && !k.nodes.NodeNames.Has(info.Node().Name):
+		return fmt.Sprintf("node(s) didn't satisfy plugin(s) [%s]", strings.Join(sets.List(k.by), " ")), true
+	}
+	status := plugins.RunFilterPlugins(ctx, k.state, k.pod, info)
+	if status.IsSuccess() {
+		return "", true
+	}
+	k.rule = status.Plugin()
+	return status.Message(), status.IsRejected()
+}
+
+// askingMark marks the state of a cycle in which the other plugins alone are asked.
+type askingMark struct{}
+
+// Clone returns the mark.
+func (m askingMark) Clone() fwk.StateData { return m }
+
+const askingKey fwk.StateKey = Name + "/asking"
+
+func asking(state fwk.CycleState) bool {
+	if state == nil {
+		return false
+	}
+	_, err := state.Read(askingKey)
+	return err == nil
+}
