@@ -2,6 +2,7 @@ package book_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
 // Of many who wait the first have dates, and the others a place in line. Whoever comes to the front gets a date.
@@ -64,6 +66,26 @@ func TestThoseFarBackHaveAPlaceInLine(t *testing.T) {
 		}
 		if s.t.Failed() {
 			s.t.FailNow()
+		}
+	})
+}
+
+// A Run that the fleet is too small for waits for nodes, not for those ahead of it.
+func TestARunThatNeverFitsHasNoPlaceInLine(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 800)
+		s.submitWithSpares("holder", "org:a", 1, 1, 8, 0)
+		s.work()
+		s.submitWithSpares("fits", "org:a", 1, 1, 8, 0)
+		s.submitWithSpares("huge", "org:a", 1, 2, 8, 0)
+		s.work()
+		run := s.Runs["huge"]
+		if p := s.Book.Prospect(run.UID); p.Refusal.Reason != plan.NeverFits || p.InLine != nil {
+			s.t.Fatalf("it has the place %+v and is refused with %+v", p.InLine, p.Refusal)
+		}
+		if strings.Contains(run.Status.Message, "older") || run.Status.Queue != nil {
+			s.t.Fatalf("it says %q, and has the place %+v", run.Status.Message, run.Status.Queue)
 		}
 	})
 }

@@ -60,7 +60,7 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 	if done {
 		return
 	}
-	if p == nil {
+	if p == nil && !g.refusal.NeedsNodes() {
 		v.standInLine(g, ahead, all, now)
 	} else {
 		v.leaveLine(g)

@@ -58,15 +58,14 @@ func (v *activations) standBack(g *gang, ahead, all int, now time.Time) {
 
 // standInLine tells the place of a gang that waits without a date: it is too far back to be forecast, or has been.
 func (v *activations) standInLine(g *gang, ahead, all int, now time.Time) {
-	far := !g.mayHaveDate(ahead)
 	if g.queue == nil || g.queue.past(ahead) {
 		g.queue = &QueuePlace{Ahead: ahead, Of: all, At: now}
 		v.mail.reconcile(keyOf(g.run), lane.Date)
 	}
-	g.queue.far = far
+	g.queue.far = !g.mayHaveDate(ahead)
 }
 
-// leaveLine has a gang that has a date have no place any more.
+// leaveLine has a gang have no place any more that has a date, or to which those ahead make no difference.
 func (v *activations) leaveLine(g *gang) {
 	if g.queue != nil {
 		g.queue = nil

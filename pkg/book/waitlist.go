@@ -147,7 +147,8 @@ func (w *waitlist) improved(g *gang, free int) bool {
 		return w.room[flavor] > g.tried && g.needs() <= free
 	case plan.NodesRejected, plan.NotYet:
 		return w.room[flavor] > g.tried
-	case plan.UnknownGPUType, plan.NeverFits, plan.Indivisible:
+	}
+	if g.refusal.NeedsNodes() {
 		return w.nodes[flavor] > g.tried
 	}
 	return g.refusal.AboutMoney() && (w.richer(g) || g.refusal.Elsewhere && w.room[flavor] > g.tried)

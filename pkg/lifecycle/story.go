@@ -219,6 +219,9 @@ func withQueue(message string, f *facts) string {
 	if f.InLine == nil || f.InLine.Ahead == 0 {
 		return message
 	}
-	return fmt.Sprintf("%s; it has no date yet: %d older Runs wait for %s", message, f.InLine.Ahead,
-		f.Run.Spec.Resources.GPUType)
+	older := "1 older Run waits"
+	if f.InLine.Ahead > 1 {
+		older = fmt.Sprintf("%d older Runs wait", f.InLine.Ahead)
+	}
+	return fmt.Sprintf("%s; it has no date yet: %s for %s", message, older, f.Run.Spec.Resources.GPUType)
 }

@@ -138,6 +138,11 @@ func (r *Refusal) Passes() bool {
 	return r.Reason == NotYet || r.Rejected != nil && !r.Rejected.Known
 }
 
+// NeedsNodes reports whether nothing but other nodes could end the refusal, whoever leaves.
+func (r *Refusal) NeedsNodes() bool {
+	return r.Reason == UnknownGPUType || r.Reason == NeverFits || r.Reason == Indivisible
+}
+
 // Error returns the sentence for people.
 func (r *Refusal) Error() string { return r.Message }
 
