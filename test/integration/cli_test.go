@@ -256,6 +256,12 @@ func checkOutage(ctx context.Context, t *testing.T, c *controlplane.ControlPlane
       restartPolicy: Never
       containers: [{name: worker, image: busybox}]
 `
+	defer func() {
+		if t.Failed() {
+			t.Log(command(t, c, "", "get runs,pods,leases.rq.davidlangworthy.io,events -n mm -o wide").out)
+			t.Logf("the scheduler runs: %v\n%s", c.Scheduler.Running(), c.Scheduler.LogTail(20))
+		}
+	}()
 	mustCommand(t, c, brief, "runs submit -n mm -f -")
 	mustCommand(t, c, "", "runs watch -n mm brief --until Running --timeout 60s")
 	watch := exec.CommandContext(ctx, filepath.Join(root, "bin", "kubectl-runs"),
@@ -281,6 +287,12 @@ func checkOutage(ctx context.Context, t *testing.T, c *controlplane.ControlPlane
 		t.Error(err)
 	}
 	expectLine(t, noted, "The API server is back.")
+	if !c.Scheduler.Running() {
+		t.Log("the scheduler has ended, since it could not renew its lease in time: a Deployment would start it again")
+	}
+	if err := c.Scheduler.Start(); err != nil {
+		t.Error(err)
+	}
 	expectLine(t, shown, "Completed")
 	for shown.Scan() { // until the watch ends
 	}
