@@ -86,10 +86,7 @@ func (b *Book) WhatIf(run *rqv1.Run, now time.Time) Outlook {
 	out := Outlook{Refusal: refusal, NotAsked: rulesBeyond(podOf(run))}
 	ahead, all := b.waiting.placeOf(g)
 	if g.shape == nil && g.mayHaveDate(ahead) {
-		least := g.full.Least()
-		state := b.future.stateFor(g, now)
-		ask := forecast.Ask{Demand: least, Claim: g.claim(nil), Missing: everyPod(least),
-			Excluded: b.nodes.rejected(g, podOf(run))}
+		state, ask := b.future.stateFor(g, now), b.future.askFor(g, g.full.Least(), podOf(run))
 		out.Promise, refusal = forecast.Earliest(state, ask)
 		if refusal != nil {
 			g.refusal = out.Refusal

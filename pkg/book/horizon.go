@@ -36,12 +36,11 @@ type horizon struct {
 func (f *horizon) future(g *gang, pod *corev1.Pod, now time.Time) (forecast.State, forecast.Ask, *plan.Refusal) {
 	least := g.narrowest() // what a malleable Run waits for
 	if g.unpaid {
-		return f.stateFor(g, now), forecast.Ask{Demand: least, Claim: g.claim(nil), Missing: everyPod(least),
-			Excluded: f.nodes.rejected(g, pod)}, nil
+		return f.stateFor(g, now), f.askFor(g, least, pod), nil
 	}
 	missing, refusal := f.seats.missingOf(g)
-	ask := forecast.Ask{Demand: least, Claim: g.claim(nil), Missing: least.Within(missing),
-		Excluded: f.nodes.rejected(g, pod)}
+	ask := f.askFor(g, least, pod)
+	ask.Missing = least.Within(missing)
 	state := f.stateFor(g, now)
 	if g.activating() {
 		return state, ask, refusal
@@ -51,6 +50,11 @@ func (f *horizon) future(g *gang, pod *corev1.Pod, now time.Time) (forecast.Stat
 	}
 	ask.Excluded, ask.Claim.Most = g.check.without(ask.Excluded), g.check.mostThen()
 	return state, ask, refusal
+}
+
+// askFor returns what a gang asks for that has nothing yet, with a demand and by its pods' rules.
+func (f *horizon) askFor(g *gang, d plan.Demand, pod *corev1.Pod) forecast.Ask {
+	return forecast.Ask{Demand: d, Claim: g.claim(nil), Missing: everyPod(d), Excluded: f.nodes.rejected(g, pod)}
 }
 
 // stateFor returns what is known of the time to come, as it concerns a gang.

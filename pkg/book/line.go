@@ -6,8 +6,8 @@ import rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 func (w *waitlist) eachInLine(visit func(g *gang, ahead int)) {
 	before := map[string]int{}
 	for _, g := range w.gangs {
-		visit(g, before[g.full.Flavor])
 		if g.waits() {
+			visit(g, before[g.full.Flavor])
 			before[g.full.Flavor]++
 		}
 	}
@@ -19,7 +19,7 @@ func (w *waitlist) inLine(of *gang) (ahead, all int) {
 		if g == of {
 			ahead = before
 		}
-		if g.full.Flavor == of.full.Flavor && g.waits() {
+		if g.full.Flavor == of.full.Flavor {
 			all++
 		}
 	})

@@ -250,9 +250,7 @@ func (v *activations) recorded(g *gang) *forecast.Promise {
 func (v *activations) completeRecorded(g *gang, now time.Time) {
 	whole := *g.promise
 	whole.Conflicts, whole.Odds = nil, ""
-	least := g.full.Least()
-	ask := forecast.Ask{Demand: least, Claim: g.claim(nil), Missing: everyPod(least),
-		Excluded: v.nodes.rejected(g, podOf(g.run))}
+	ask := v.future.askFor(g, g.full.Least(), podOf(g.run))
 	if p, _ := v.future.earliest(v.future.stateFor(g, now), &ask); p != nil && p.Cuts {
 		whole.Conflicts, whole.Odds = p.Conflicts, p.Odds
 	}

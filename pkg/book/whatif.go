@@ -134,7 +134,7 @@ type Outlook struct {
 	// Refusal is why it would wait, and Promise when it would start; nil when it would get no date.
 	Refusal *plan.Refusal
 	Promise *forecast.Promise
-	// Queue is its place in line if it would get no date; nil otherwise.
+	// InLine is its place in line if it would get no date; nil otherwise.
 	InLine *QueuePlace
 	// Changes to the Run would make it start now, each by itself.
 	Changes []Change
