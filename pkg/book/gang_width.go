@@ -112,7 +112,7 @@ func (g *gang) contests() bool {
 		return g.woken && !g.grows() && g.active.first() != nil
 	}
 	retried := g.woken && g.refusal != nil && g.leader() != nil
-	unheard := g.reservation != nil && g.looked.IsZero() && !g.underWay()
+	unheard := g.reservation != nil && g.undated() && !g.underWay()
 	return retried || unheard
 }
 

@@ -89,3 +89,29 @@ func TestARunThatNeverFitsHasNoPlaceInLine(t *testing.T) {
 		}
 	})
 }
+
+// A process that has just begun cancels no date before it has worked out whether that stands.
+func TestADateStandsUntilItIsWorkedOutAnew(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.full()
+		s.work()
+		s.restart()
+		waits := s.Runs["run1"].UID
+		if _, refusal, _ := s.Place(s.Book, s.pod("run1-0")); refusal == nil {
+			s.t.Fatal("run1 is not refused")
+		}
+		s.reconcile("run1")
+		s.Book.Refused(s.pod("run1-0"), s.Now)
+		s.reconcile("run1")
+		s.Book.WorkOut(waits, s.Now)
+		s.reconcile("run1")
+		for name, r := range s.Reservations {
+			if r.Ended() {
+				s.t.Errorf("Reservation %s is %s: %s", name, r.Status.State, r.Status.Reason)
+			}
+		}
+		if len(s.Reservations) != 1 || s.t.Failed() {
+			s.t.Fatalf("run1 has %d Reservations", len(s.Reservations))
+		}
+	})
+}

@@ -28,7 +28,7 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 	case g.since.IsZero():
 		g.since = now
 	}
-	g.looked, g.seen, g.woken = now, v.waiting.epoch, false
+	v.note(g, now)
 	ahead, all := v.waiting.inLine(g)
 	if !g.mayHaveDate(ahead) {
 		v.standBack(g, ahead, all, now)
@@ -73,6 +73,14 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 	default:
 		v.takeLeaving(g, p, state, ask, now)
 	}
+}
+
+// note notes that it is worked out now when a gang starts. A Reservation that has waited for that is looked at again.
+func (v *activations) note(g *gang, now time.Time) {
+	if g.undated() && g.reservation != nil {
+		v.mail.reconcile(keyOf(g.run), lane.Date)
+	}
+	g.looked, g.seen, g.woken = now, v.waiting.epoch, false
 }
 
 // refine has it be told why a gang has no date rather than why it does not start now, if both are of a kind.
@@ -259,8 +267,8 @@ func (v *activations) completeRecorded(g *gang, now time.Time) {
 
 // prospectOf returns when a Run is going to start, or whether it is going to grow.
 func (v *activations) prospectOf(g *gang) Prospect {
-	return Prospect{Promise: g.promise, InLine: g.queue, Refusal: g.refusal, Activation: g.activation,
-		Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
+	return Prospect{Promise: g.promise, Undated: g.undated(), InLine: g.queue, Refusal: g.refusal,
+		Activation: g.activation, Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
 		Brake: v.agenda.brakeOn(g), CalledOff: v.agenda.calledOffBy(g), GrowTo: g.growth.to,
 		Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
 		Shards: g.allowedShards(), Lost: v.nodes.lostRanks(g)}
@@ -268,8 +276,10 @@ func (v *activations) prospectOf(g *gang) Prospect {
 
 // Prospect is when a Run that waits is going to start, and whether one that runs is going to grow.
 type Prospect struct {
-	// Promise is nil for a Run that has no date, and Refusal why it does not start now.
+	// Promise is nil for a Run that has no date, and Refusal why it does not start now. Undated says that it has
+	// not been worked out yet whether it has one.
 	Promise *forecast.Promise
+	Undated bool
 	Refusal *plan.Refusal
 	// InLine is the Run's place in line; nil for one that is forecast.
 	InLine *QueuePlace

@@ -71,6 +71,9 @@ const (
 	keptDates = 2 * dated
 )
 
+// undated reports whether it has not been worked out yet if a gang has a date.
+func (p *prospect) undated() bool { return p.promise == nil && (p.looked.IsZero() || p.seen < 0) }
+
 // activating reports whether the gang's turn has come and it has not ended.
 func (p *prospect) activating() bool {
 	return p.reservation != nil && p.reservation.Status.State == rqv1.ReservationActivating

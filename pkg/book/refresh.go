@@ -124,8 +124,8 @@ func (v *activations) refresh(run types.UID, now time.Time) {
 	if !v.agenda.outdated(g, ahead, now) {
 		return
 	}
+	v.note(g, now) // also where nothing is to be worked out
 	if pod := g.sample(); pod != nil {
 		v.makePromise(g, pod, false, now)
 	}
-	g.looked, g.seen = now, v.waiting.epoch // also where nothing was to be worked out
 }

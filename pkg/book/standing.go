@@ -49,7 +49,7 @@ func (v *activations) tellPlaces(now time.Time) {
 
 // standBack has a gang that is too far back have a place in line, and no date.
 func (v *activations) standBack(g *gang, ahead, all int, now time.Time) {
-	g.looked, g.seen, g.woken = now, v.waiting.epoch, false
+	v.note(g, now)
 	if g.promise != nil {
 		v.agenda.setPromise(g, nil)
 	}

@@ -53,7 +53,7 @@ func (r *revision) due() *Write {
 		return r.planAround()
 	case f.Promise != nil:
 		return r.follow()
-	case f.Refusal != nil:
+	case f.Refusal != nil && !f.Undated:
 		return r.cancelFor("there is no date any more: " + f.Refusal.Message)
 	}
 	return nil
