@@ -57,6 +57,7 @@ func (b *Book) nextSweep(e *earliest, now time.Time) {
 	}
 	b.kept.nextLapse(e, now)
 	b.turns.nextRound(e, now)
+	b.turns.nextDenied(e, now)
 	b.growth.nextTry(e, b.pace.swept)
 	b.fill.nextForgiveness(e)
 }

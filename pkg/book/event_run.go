@@ -45,6 +45,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 		}
 	}
 	if edited {
+		g.denial = denial{}
 		b.shapes.reshape(g)
 	}
 	if replans && !g.started() {
@@ -128,12 +129,15 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 		if b.roster.open {
 			b.places.claimSeat(m)
 		}
-		if g.started() && !part.Spare {
+		if m.stage == assigned {
+			b.places.came(m)
+		} else if g.started() && !part.Spare {
 			b.shapes.reconsider(g)
 		} else if g.complete() {
-			b.waiting.wake(g)
+			b.waiting.greet(m, b.roster.early[pod.UID])
 		}
 	}
+	delete(b.roster.early, pod.UID)
 }
 
 // DeleteMember forgets a pod of a Run. If its gang was on its way to the barrier, the gang gives everything back: it is
@@ -141,6 +145,7 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 func (b *Book) DeleteMember(pod *corev1.Pod) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	delete(b.roster.early, pod.UID)
 	m := b.roster.members[pod.UID]
 	if m == nil {
 		return

@@ -34,7 +34,7 @@ func (g *gang) state() state {
 		return gangClearing
 	case g.shape != nil:
 		return gangShapeless
-	case g.unpaid && g.active.present == 0:
+	case g.unpaid:
 		return gangUnpaid
 	case g.opportunistic():
 		return gangSweeping
@@ -59,13 +59,16 @@ func (s state) holdsBack() string {
 		return waitsForIdle
 	case gangClearing:
 		return whileLeaving
+	case gangUnpaid:
+		return waitsForMoney
 	}
 	return "waiting for the Run's other pods to be created"
 }
 
 // Why pods are held back: in the order of the states, and last those of a gang that another pod of it plans for.
 const (
-	whileLeaving = "waiting for those who are cut to leave"
-	waitsForIdle = "waiting for idle GPUs"
-	waitsForPlan = "waiting for the gang to be planned"
+	whileLeaving  = "waiting for those who are cut to leave"
+	waitsForMoney = "waiting for somebody who can pay"
+	waitsForIdle  = "waiting for idle GPUs"
+	waitsForPlan  = "waiting for the gang to be planned"
 )

@@ -36,7 +36,7 @@ type placement struct {
 func (p *placement) assume(g *gang, assignments []plan.Assignment, now time.Time) {
 	p.kept.giveRoom(g, assignments)
 	for _, a := range assignments {
-		m := g.squad(a.Part).members[a.Index]
+		m := p.seated(g, a.Part)
 		p.seats.hold(m.pod.UID, a.Node, g.demand.GPUsPerPod, func(h *holding) {
 			h.planned, h.spare, h.shard, h.run = true, a.Spare, g.opportunistic(), g.run.UID
 		})
@@ -48,6 +48,9 @@ func (p *placement) assume(g *gang, assignments []plan.Assignment, now time.Time
 	}
 	if !g.check.pending {
 		p.makeRoom(g)
+	}
+	if g.awaitsPods() && g.musters() {
+		p.mail.reconcile(keyOf(g.run), lane.Begin)
 	}
 }
 
@@ -88,6 +91,10 @@ func (p *placement) release(m *member) {
 		}
 	}
 	p.seats.advance(m, unplaced, "", payer{})
+	if m.standIn {
+		p.dismiss(m)
+		return
+	}
 	if p.roster.open {
 		p.claimSeat(m)
 	}

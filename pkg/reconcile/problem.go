@@ -55,17 +55,23 @@ func notTaken(what string, why error) string {
 		lifecycle.Shortened(why.Error(), longestProblem))
 }
 
+// refusedFor says what the API server holds against a Run's pods.
+func refusedFor(problem error) string {
+	taken := NameTaken{}
+	if errors.As(problem, &taken) {
+		return taken.Error()
+	}
+	return notTaken("pods", first(problem))
+}
+
 // note remembers what the API server holds against a Run's pods, so that the next decision tells it.
 func (r *Runs) note(o *lifecycle.Observed, problem error) {
-	taken := NameTaken{}
 	switch {
 	case o.Run != nil && o.Now.Before(o.Unsaid):
 	case o.Run == nil || problem == nil:
 		r.objections.Delete(o.Name)
-	case errors.As(problem, &taken):
-		r.objections.Store(o.Name, objection{run: o.Run.UID, problem: taken.Error()})
 	case !Passes(problem):
-		r.objections.Store(o.Name, objection{run: o.Run.UID, problem: notTaken("pods", first(problem))})
+		r.objections.Store(o.Name, objection{run: o.Run.UID, problem: refusedFor(problem)})
 	}
 }
 

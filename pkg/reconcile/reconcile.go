@@ -127,6 +127,10 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 	if problem == nil {
 		problem = r.create(ctx, &o, &d, closed)
 	}
+	if problem != nil && o.Musters && !Passes(problem) {
+		r.book.NotTaken(o.Run.UID, refusedFor(problem), r.now())
+		problem = nil
+	}
 	r.note(&o, problem)
 	out.Retry = d.Retry
 	out.After = d.After

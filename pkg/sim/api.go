@@ -146,6 +146,9 @@ func (s server) CreatePods(_ context.Context, pods []*corev1.Pod) error {
 		if run := types.UID(pod.Labels[rqv1.LabelRunUID]); pod.Spec.Subdomain != "" && s.services[pod.Spec.Subdomain] != run {
 			s.violated("pod %s has a subdomain, and its Run no Service", pod.Name)
 		}
+		if s.Quota > 0 && len(s.Pods) >= s.Quota {
+			return forbidden(pod.Name)
+		}
 		err := s.write(Creations, pod.Name, func() {
 			pod.UID, pod.CreationTimestamp = s.UID(), metav1.NewTime(s.Now.Truncate(time.Second))
 			s.SetPod(pod)

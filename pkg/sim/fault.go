@@ -99,6 +99,11 @@ type Crashed struct{}
 // errLate is the error for a write whose answer never came.
 var errLate = errors.New("the answer did not come")
 
+// forbidden is the error for an object that the API server does not take.
+func forbidden(object string) error {
+	return apierrors.NewForbidden(schema.GroupResource{}, object, errors.New("exceeded quota"))
+}
+
 // write makes a write, unless a fault has it end otherwise.
 func (c *Cluster) write(kind Kind, object string, do func()) error {
 	c.Writes++
@@ -106,7 +111,7 @@ func (c *Cluster) write(kind Kind, object string, do func()) error {
 	case Crash:
 		panic(Crashed{})
 	case Refused:
-		return apierrors.NewForbidden(schema.GroupResource{}, object, errors.New("exceeded quota"))
+		return forbidden(object)
 	case TooLarge:
 		return apierrors.NewRequestEntityTooLargeError(object)
 	case Late:
