@@ -10,7 +10,7 @@ import (
 func (w *world) sleeps(at time.Time, happened func() bool) {
 	for w.Now.Before(at.Add(gangDeadline)) {
 		w.Book.Advance(w.Now)
-		if w.Book.WorkOutNext(w.Now); happened() {
+		if w.Book.WorkOutNext(w.Now, 0); happened() {
 			break
 		}
 		next, ok := w.Book.Next(w.Now)
@@ -92,5 +92,30 @@ func TestANodeThatTurnedAShardDownIsForgivenInTime(t *testing.T) {
 		w.Pass(time.Second / 2)
 		w.Book.Turned(shard, "n0", "no CPU")
 		w.sleeps(forgiven, func() bool { return w.Book.Assigned(shard) != "" })
+	})
+}
+
+// Everything else has its turn for ten times as long as a forecast took before the next one.
+func TestForecastsTakeATenthOfTheTime(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.full()
+		s.during(time.Hour)
+		s.disturb()
+		if s.Book.WorkOutNext(s.Now, time.Second) {
+			s.Now = s.Now.Add(time.Minute)
+		}
+		s.Book.WorkOutNext(s.Now, 0)
+		begun := s.Now
+		for range 100 {
+			s.Book.Budgets.DeleteBudget("a") // so that there is something to be worked out
+			s.setBudget("a", "org:a", 8)
+			s.Now = s.Now.Add(200 * time.Millisecond)
+			if s.Book.WorkOutNext(s.Now, 0) {
+				break
+			}
+		}
+		if took := s.Now.Sub(begun); took < 10*time.Second || took > 11*time.Second {
+			s.t.Fatalf("the next promise was worked out %s after one that took a second", took)
+		}
 	})
 }
