@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/forecast"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
@@ -112,6 +113,41 @@ func TestADateStandsUntilItIsWorkedOutAnew(t *testing.T) {
 		}
 		if len(s.Reservations) != 1 || s.t.Failed() {
 			s.t.Fatalf("run1 has %d Reservations", len(s.Reservations))
+		}
+	})
+}
+
+// A Run that is refused when it was to start, or whose date nobody has come to work out for long, is told one in that
+// very cycle: what comes between cycles might wake it again and again before.
+func TestADateIsWorkedOutInTheCycleOfWhoIsNeglected(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 800)
+		s.submitWithSpares("holder", "org:a", 1, 1, 8, 0, lasting(time.Minute))
+		s.work()
+		s.submit("waits", "org:a", 1, 1, 8)
+		s.work()
+		waits := s.Runs["waits"].UID
+		refused := func() *forecast.Promise {
+			if _, refusal, _ := s.Place(s.Book, s.pod("waits-0")); refusal == nil {
+				s.t.Fatal("the Run is not refused")
+			}
+			s.Book.Refused(s.pod("waits-0"), s.Now)
+			return s.Book.Prospect(waits).Promise
+		}
+		date := s.Book.Prospect(waits).Promise.At
+		s.Now = date.Add(time.Second)
+		if p := refused(); p == nil || !p.At.After(s.Now) {
+			s.t.Fatalf("the Run was to start at %s, was refused at %s, and is promised %+v", date, s.Now, p)
+		}
+		s.Reservations = nil
+		s.restart()
+		if p := refused(); p != nil {
+			s.t.Fatalf("the Run is promised %+v before that was worked out", p)
+		}
+		s.Now = s.Now.Add(11 * time.Second)
+		if p := refused(); p == nil {
+			s.t.Fatal("the Run has no date after 11 s")
 		}
 	})
 }

@@ -104,10 +104,19 @@ func (p *prospect) dueAt() time.Time {
 	return latest(p.promise.At, p.restraint.until)
 }
 
-// dateHasCome reports whether it may be decided now who makes room for the gang.
+// dateHasCome reports whether the gang was to start by now, or who makes room for it may be decided.
 func (p *prospect) dateHasCome(now time.Time) bool {
-	return p.ripe || p.activating() || p.promise != nil && p.promise.Cuts && !p.dueAt().After(now)
+	return p.ripe || p.activating() || p.promise != nil && !p.dueAt().After(now)
 }
+
+// neglected reports whether nobody has come to work out anew when the gang starts, for so long that its own cycle is to
+// do it: whoever is woken again and again is not looked at in between.
+func (p *prospect) neglected(now time.Time) bool {
+	return !p.looked.IsZero() && now.Sub(p.looked) > neglect
+}
+
+// neglect is how old a forecast may grow on which a refused gang relies.
+const neglect = 10 * time.Second
 
 // dateCame returns the date of a gang's Reservation, which stands still once it has come.
 func (p *prospect) dateCame() time.Time { return p.reservation.Spec.EarliestStart.Time }
