@@ -95,7 +95,7 @@ func (b *Book) WhatIf(run *rqv1.Run, now time.Time) Outlook {
 		}
 	}
 	if g.shape == nil {
-		if out.Promise == nil {
+		if out.Promise == nil && !out.Refusal.NeedsNodes() {
 			out.InLine = &QueuePlace{Ahead: ahead, Of: all, At: now}
 		}
 		out.Refusal.Advice = plan.Advise(b.accounts, g.full.Least(), g.claim(nil), false, out.Refusal, now)

@@ -151,3 +151,20 @@ func TestADateIsWorkedOutInTheCycleOfWhoIsNeglected(t *testing.T) {
 		}
 	})
 }
+
+// What is said of a Run that has not been submitted is what would be said of it.
+func TestARunThatNeverFitsWouldHaveNoPlaceInLine(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 800)
+		s.submit("holder", "org:a", 1, 1, 8)
+		s.submit("fits", "org:a", 1, 1, 8)
+		s.submit("huge", "org:a", 1, 2, 8)
+		s.work()
+		next := s.Runs["huge"].DeepCopy()
+		next.Name, next.UID = "next", "next"
+		if o := s.Book.WhatIf(next, s.Now); o.Refusal.Reason != plan.NeverFits || o.InLine != nil {
+			s.t.Fatalf("it would have the place %+v and be refused with %+v", o.InLine, o.Refusal)
+		}
+	})
+}
