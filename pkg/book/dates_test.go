@@ -1,0 +1,80 @@
+package book_test
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// goesOn lets a process do for a while what it does by itself, as it does it: dates come, one is worked out, and then
+// pods are tried that do not fit.
+func (s *storm) goesOn(d time.Duration) {
+	for until := s.Now.Add(d); s.Now.Before(until); s.during(50 * time.Millisecond) {
+		s.Book.Advance(s.Now)
+		s.Book.WorkOutNext(s.Now)
+		s.Act()
+		for _, uid := range s.SortedPods() {
+			if s.Queue[uid] && s.Book.Gate(s.Pods[uid]) == "" {
+				s.refused(uid)
+			}
+		}
+	}
+}
+
+// refused is the cycle of a pod that does not fit: its date is worked out later.
+func (s *storm) refused(uid types.UID) {
+	delete(s.Queue, uid)
+	if _, refusal, _ := s.Place(s.Book, uid); refusal != nil {
+		s.Book.Refused(uid, s.Now)
+	}
+}
+
+// A Run is promised the room of another that is to end, and which is still there then: the date moves.
+func TestADateOnWhichNothingHappensMoves(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 64)
+		s.submitWithSpares("run0", "org:a", 1, 1, 8, 0, lasting(time.Minute))
+		s.work()
+		s.submit("run1", "org:a", 1, 1, 8)
+		s.work()
+		run := s.Runs["run1"].UID
+		p := s.Book.Prospect(run).Promise
+		if p == nil || p.Cuts {
+			s.t.Fatalf("run1 is promised %+v", p)
+		}
+		s.during(p.At.Sub(s.Now))
+		s.goesOn(2 * time.Second)
+		if p = s.Book.Prospect(run).Promise; p == nil || !p.At.After(s.Now) {
+			s.t.Fatalf("it is %s, and run1 is promised %+v", s.Now, p)
+		}
+	})
+}
+
+// A Run whose turn has come takes its places where others are leaving already.
+func TestATurnThatComesIsTaken(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 64)
+		s.submitWithSpares("run0", "org:a", 1, 1, 8, 0, patient(90))
+		s.work()
+		s.during(time.Second)
+		s.submit("run1", "org:a", 1, 1, 8)
+		s.work()
+		s.during(reservationLead / 2)
+		s.DeleteRun("run0")
+		s.disturb()
+		s.work()
+		p := s.Book.Prospect(s.Runs["run1"].UID).Promise
+		next, due := s.Book.NextDue()
+		if p == nil || p.Cuts || !due || !next.Before(p.At) {
+			s.t.Fatalf("run1 is promised %+v, and its turn comes at %s", p, next)
+		}
+		s.during(next.Sub(s.Now))
+		s.goesOn(2 * time.Second)
+		if n := s.Book.Prospect(s.Runs["run1"].UID).Leaving; n != 1 {
+			s.t.Fatalf("run1 waits for %d pods", n)
+		}
+	})
+}
