@@ -78,3 +78,25 @@ func TestATurnThatComesIsTaken(t *testing.T) {
 		}
 	})
 }
+
+// A date that came while nobody led stands: it is decided in the next cycle who is cut, and not canceled before that.
+func TestADateThatCameWhileNobodyLedStands(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.asks(true)
+		s.full()
+		s.during(reservationLead + time.Minute)
+		s.restart()
+		s.refused(s.pod("run1-0"))
+		s.Book.WorkOut(s.Runs["run1"].UID, s.Now)
+		s.reconcile("run1")
+		s.unbroken("run1-r0")
+	})
+}
+
+// unbroken asserts that a Reservation has not ended.
+func (s *storm) unbroken(name string) {
+	s.t.Helper()
+	if r := s.Reservations[name]; r == nil || r.Ended() {
+		s.t.Fatalf("Reservation %s has ended:\n%s", name, s.story())
+	}
+}

@@ -34,7 +34,6 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 		v.standBack(g, ahead, all, now)
 		return
 	}
-	g.ripe = false
 	v.waiting.forgive(g, now)
 	var p *forecast.Promise
 	state, ask, refusal := v.future.future(g, pod, now)
@@ -80,7 +79,7 @@ func (v *activations) note(g *gang, now time.Time) {
 	if g.undated() && g.reservation != nil {
 		v.mail.reconcile(keyOf(g.run), lane.Date)
 	}
-	g.looked, g.seen, g.woken = now, v.waiting.epoch, false
+	g.looked, g.seen, g.woken, g.ripe = now, v.waiting.epoch, false, false
 }
 
 // refine has it be told why a gang has no date rather than why it does not start now, if both are of a kind.
@@ -185,7 +184,7 @@ func (v *activations) withdraw(g *gang) {
 	}
 	g.queue = nil
 	v.unsay(g)
-	g.since, g.looked, g.stuck = time.Time{}, time.Time{}, nil
+	g.since, g.looked, g.ripe, g.stuck = time.Time{}, time.Time{}, false, nil
 }
 
 // dismiss has a gang forget its Reservation. If others were to be cut for it who have not left, it gives its places

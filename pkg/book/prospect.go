@@ -21,7 +21,7 @@ type prospect struct {
 	promise *forecast.Promise
 	looked  time.Time
 	seen    int64
-	// ripe says that it has been found that the gang's date has come.
+	// ripe says that it has been found that the gang's date has come: what is promised follows from its next cycle.
 	ripe bool
 	// queue is its place in line as it was told last; nil for one that is forecast.
 	queue *QueuePlace
@@ -72,7 +72,9 @@ const (
 )
 
 // undated reports whether it has not been worked out yet if a gang has a date.
-func (p *prospect) undated() bool { return p.promise == nil && (p.looked.IsZero() || p.seen < 0) }
+func (p *prospect) undated() bool {
+	return p.promise == nil && (p.looked.IsZero() || p.seen < 0 || p.ripe)
+}
 
 // activating reports whether the gang's turn has come and it has not ended.
 func (p *prospect) activating() bool {
