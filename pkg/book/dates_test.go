@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 // goesOn lets a process do for a while what it does by itself, as it does it: dates come, one is worked out, and then
@@ -99,4 +101,29 @@ func (s *storm) unbroken(name string) {
 	if r := s.Reservations[name]; r == nil || r.Ended() {
 		s.t.Fatalf("Reservation %s has ended:\n%s", name, s.story())
 	}
+}
+
+// Other rules turn down what has been decided, and it is decided anew: meanwhile no date is canceled.
+func TestADateStandsWhileItIsDecidedAnew(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.asks(true)
+		s.fleet("d0", 2)
+		s.setBudget("a", "org:a", 64)
+		s.submit("run0", "org:a", 1, 1, 8)
+		s.submit("run2", "org:a", 1, 1, 8)
+		s.work()
+		s.during(time.Second)
+		s.submit("run1", "org:a", 1, 1, 8)
+		s.work()
+		s.due()
+		pod, run := s.pod("run1-0"), s.Runs["run1"].UID
+		s.refused(pod)
+		c := s.Book.Check(run)
+		if c == nil || !c.Cuts {
+			s.t.Fatalf("nothing is decided: %+v", c)
+		}
+		s.Book.Conclude(c, []book.Turning{{Pod: pod, Node: c.Places[0].Node, Why: "no"}}, false, s.Now)
+		s.reconcile("run1")
+		s.unbroken("run1-r0")
+	})
 }
