@@ -127,3 +127,36 @@ func TestADateStandsWhileItIsDecidedAnew(t *testing.T) {
 		s.unbroken("run1-r0")
 	})
 }
+
+// A Run that waits for the limit of cuts since its turn came is not due again and again until then.
+func TestATurnThatIsHeldBackIsOver(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.Book.LimitCuts(0)
+		s.fleet("d0", 2)
+		s.setBudget("a", "org:a", 64)
+		s.submitWithSpares("run0", "org:a", 1, 1, 8, 0, patient(90))
+		s.submitWithSpares("run2", "org:a", 1, 1, 8, 0, patient(90))
+		s.work()
+		s.during(time.Second)
+		s.submit("run1", "org:a", 1, 1, 8)
+		s.work()
+		s.during(reservationLead / 2)
+		s.DeleteRun("run0")
+		s.disturb()
+		s.work()
+		next, due := s.Book.NextDue()
+		p := s.Book.Prospect(s.Runs["run1"].UID).Promise
+		if p == nil || p.Cuts || !due || !next.Before(p.At) {
+			s.t.Fatalf("run1 is promised %+v, and its turn comes at %s", p, next)
+		}
+		s.during(next.Sub(s.Now) + time.Second)
+		s.RemoveNode(p.Nodes[0].Node)
+		s.goesOn(2 * time.Second)
+		if next, due := s.Book.NextDue(); due && next.Before(s.Now.Add(time.Minute)) {
+			s.t.Fatalf("it is due at once, again and again: at %s", next)
+		}
+		if p := s.Book.Prospect(s.Runs["run1"].UID); p.Brake == "" {
+			s.t.Fatalf("nothing holds it back: %+v", p)
+		}
+	})
+}

@@ -52,6 +52,7 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 		v.waiting.wake(g)
 		return
 	}
+	g.turn = time.Time{} // it has come, or is worked out anew
 	p, done := v.takeBack(g, pod, p, &state, ask, now)
 	if !done {
 		p, done = v.cutOthers(g, pod, p, &state, ask, now)
@@ -64,7 +65,6 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 	} else {
 		v.leaveLine(g)
 	}
-	g.turn = time.Time{}
 	switch v.agenda.setPromise(g, p); {
 	case p == nil || p.Cuts || g.unpaid:
 	case now.Before(state.NotBefore):
