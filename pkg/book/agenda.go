@@ -209,22 +209,22 @@ func (a *agenda) wakeDue(now time.Time) {
 
 // nextOutdated tells when a promise is to be worked out again.
 func (a *agenda) nextOutdated(e *earliest, now time.Time) {
-	a.waiting.eachInLine(func(g *gang, ahead int) {
+	a.waiting.eachInLine(func(g *gang, at standing) {
 		switch {
-		case a.outdated(g, ahead, now), a.worksOut(g) && g.misplaced(ahead):
+		case a.outdated(g, at, now), a.worksOut(g) && g.misplaced(at):
 			e.by(now)
-		case a.outdated(g, ahead, g.looked.Add(promiseMaxAge)):
+		case a.outdated(g, at, g.looked.Add(promiseMaxAge)):
 			e.by(g.looked.Add(promiseMaxAge))
 		}
 	})
 }
 
-// outdated reports whether what a gang is promised that has some ahead of it may have changed since it was worked out.
-func (a *agenda) outdated(g *gang, ahead int, now time.Time) bool {
-	if !a.worksOut(g) || !g.mayHaveDate(ahead) {
+// outdated reports whether what a gang is promised that stands so in line may have changed since it was worked out.
+func (a *agenda) outdated(g *gang, at standing, now time.Time) bool {
+	if !a.worksOut(g) || !g.mayHaveDate(at) {
 		return false
 	}
-	return g.misplaced(ahead) || g.seen < a.waiting.epoch || now.Sub(g.looked) >= promiseMaxAge
+	return g.misplaced(at) || g.seen < a.waiting.epoch || now.Sub(g.looked) >= promiseMaxAge
 }
 
 // worksOut reports whether a gang waits of which it was worked out before when it starts.

@@ -168,3 +168,42 @@ func TestARunThatNeverFitsWouldHaveNoPlaceInLine(t *testing.T) {
 		}
 	})
 }
+
+// Runs that nobody can pay for, or that no node would do for, keep no others from having dates.
+func TestThoseWhoAreShortOfSomethingElseTakeNoDates(t *testing.T) {
+	for name, submit := range map[string]func(s *storm, name string){
+		"money": func(s *storm, name string) { s.submit(name, "org:a", 1, 1, 8) },
+		"nodes": func(s *storm, name string) { s.submit(name, "org:b", 1, 2, 8) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tellStorm(t, func(s *storm) {
+				s.addNode("n0", "d0")
+				s.addNode("n1", "d1")
+				s.setBudget("a", "org:a", 16)
+				s.setBudget("b", "org:b", 800)
+				s.submit("held0", "org:a", 1, 1, 8)
+				s.submit("held1", "org:a", 1, 1, 8)
+				s.work()
+				for i := range 34 {
+					s.during(time.Second)
+					submit(s, fmt.Sprintf("short%02d", i))
+				}
+				s.work()
+				s.during(time.Second)
+				s.submit("run1", "org:b", 1, 1, 8)
+				s.work()
+				if p := s.Book.Prospect(s.Runs["run1"].UID); p.Promise == nil || p.InLine != nil {
+					s.t.Errorf("run1 has the promise %+v and the place %+v", p.Promise, p.InLine)
+				}
+				last := s.Book.Prospect(s.Runs["short33"].UID)
+				if last.Promise != nil || last.Refusal == nil || (last.InLine != nil) == last.Refusal.NeedsNodes() {
+					s.t.Errorf("short33 has the promise %+v and the place %+v, and is refused with %+v", last.Promise,
+						last.InLine, last.Refusal)
+				}
+				if s.t.Failed() {
+					s.t.FailNow()
+				}
+			})
+		})
+	}
+}

@@ -29,9 +29,9 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 		g.since = now
 	}
 	v.note(g, now)
-	ahead, all := v.waiting.inLine(g)
-	if !g.mayHaveDate(ahead) {
-		v.standBack(g, ahead, all, now)
+	at, all := v.waiting.inLine(g)
+	if !g.mayHaveDate(at) {
+		v.standBack(g, at, all, now)
 		return
 	}
 	v.waiting.forgive(g, now)
@@ -61,7 +61,7 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 		return
 	}
 	if p == nil && !g.refusal.NeedsNodes() {
-		v.standInLine(g, ahead, all, now)
+		v.standInLine(g, at, all, now)
 	} else {
 		v.leaveLine(g)
 	}

@@ -64,8 +64,8 @@ func (p *QueuePlace) past(ahead int) bool {
 	return ahead != p.Ahead && (4*ahead <= 3*p.Ahead || 4*ahead >= 5*p.Ahead+4*dated)
 }
 
-// dated is how many of the Runs that wait for a GPU type are forecast, the oldest: a date further back would rest on so
-// many others that it would not hold. A Run that has a date keeps it while it is among keptDates.
+// dated is how many of the Runs that wait for the same of a GPU type are forecast, the oldest: a date further back
+// would rest on so many others that it would not hold. A Run that has a date keeps it while it is among keptDates.
 const (
 	dated     = 32
 	keptDates = 2 * dated
