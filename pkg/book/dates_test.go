@@ -160,3 +160,21 @@ func TestATurnThatIsHeldBackIsOver(t *testing.T) {
 		}
 	})
 }
+
+// A Run is at risk from a Reservation that a process has read, and of which it has not worked out whether it stands.
+func TestARiskStandsUntilTheDateIsWorkedOutAnew(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.full()
+		s.work()
+		s.restart()
+		s.reconcile("run0")
+		if n := len(s.Runs["run0"].Status.AtRisk); n != 1 {
+			s.t.Fatalf("run0 has %d risks after a restart: %+v", n, s.Runs["run0"].Status.Conditions)
+		}
+		s.DeleteRun("run1")
+		s.work()
+		if n := len(s.Runs["run0"].Status.AtRisk); n != 0 {
+			s.t.Fatalf("run0 has %d risks although nobody waits", n)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/brake"
@@ -164,6 +165,8 @@ func (v *activations) adopt(g *gang) {
 	}
 	if r := v.agenda.reservations.current(g.run.UID); r != nil && g.reservation == nil {
 		v.reserve(g, r)
+	} else if g.recorded == nil {
+		v.agenda.recall(g, map[types.NamespacedName]bool{})
 	}
 }
 
@@ -179,7 +182,7 @@ func (v *activations) withdraw(g *gang) {
 		}
 		v.agenda.signalDue()
 	}
-	if g.promise != nil {
+	if g.promise != nil || g.recorded != nil {
 		v.agenda.setPromise(g, nil)
 	}
 	g.queue = nil
@@ -195,7 +198,7 @@ func (v *activations) dismiss(g *gang, r *rqv1.Reservation) {
 	}
 	v.letOff(g)
 	g.reservation, g.stuck = nil, nil
-	if r.Status.CalledOff != "" {
+	if r.Status.CalledOff != "" || g.recorded != nil {
 		v.agenda.setPromise(g, nil) // it is given another one later
 	}
 	if g.awaiting > 0 {
@@ -215,6 +218,7 @@ func (v *activations) reserve(g *gang, r *rqv1.Reservation) {
 		}
 	}
 	g.reservation = r
+	v.agenda.recall(g, map[types.NamespacedName]bool{})
 	if work := v.agenda.workOn(g); work == lane.Cut {
 		v.mail.reconcile(keyOf(g.run), work)
 	}
