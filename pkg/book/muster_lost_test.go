@@ -1,0 +1,66 @@
+package book_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/davidlangworthy/jobtree/pkg/sim"
+)
+
+// A Run has its places and waits for others to leave them when somebody deletes one of its pods: it is planned anew.
+func TestAPodIsDeletedWhileOthersLeave(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 64)
+		s.setBudget("b", "org:b", 64)
+		s.submitWithSpares("holder", "org:a", 1, 1, 8, 0, patient(80))
+		s.work()
+		s.during(time.Minute)
+		s.submit("wants", "org:b", 1, 4, 2)
+		s.later(reservationLead - 10*time.Second)
+		s.DeleteRun("holder")
+		s.later(15 * time.Second)
+		if active, _ := s.countPods("wants"); active != 4 {
+			s.t.Fatalf("wants has %d pods:\n%s", active, s.story())
+		}
+		s.DeletePod(s.pod("wants-2"))
+		s.disturb()
+		s.later(5 * time.Minute)
+		s.running("wants", "although the holder is gone")
+	})
+}
+
+// Somebody deletes a pod of a Run for which others are to be cut before all of its pods have been made. The rest of
+// them would not be taken: nobody is cut.
+func TestNobodyIsCutForARunThatLosesAPod(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 64)
+		s.setBudget("b", "org:b", 64)
+		s.submitWithSpares("holder", "org:a", 1, 1, 8, 0, checkpointed)
+		s.work()
+		s.during(time.Minute)
+		s.submit("wants", "org:b", 1, 4, 2)
+		s.work()
+		s.due()
+		s.Book.Due(s.Now)
+		s.Act()
+		s.cycle(s.pod("wants-0"))
+		s.Faults.Add(sim.Fault{Of: sim.Creations, After: 1, Do: sim.Late})
+		s.reconcile("wants")
+		if active, _ := s.countPods("wants"); active != 3 {
+			s.t.Fatalf("wants has %d pods:\n%s", active, s.story())
+		}
+		s.Quota = 4
+		s.DeletePod(s.pod("wants-1"))
+		s.disturb()
+		s.later(5 * time.Minute)
+		s.running("holder", "and is to be cut for nobody")
+		s.denied("wants")
+		for name, r := range s.Reservations {
+			if len(r.Status.Cuts) > 0 || r.Status.ActivatedAt != nil {
+				s.t.Fatalf("Reservation %s was activated: %+v", name, r.Status)
+			}
+		}
+	})
+}
