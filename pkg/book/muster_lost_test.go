@@ -64,3 +64,17 @@ func TestNobodyIsCutForARunThatLosesAPod(t *testing.T) {
 		}
 	})
 }
+
+// A Run whose pods cannot be made, for something that might pass, does not keep others from its room for ever.
+func TestARunWhosePodsCannotBeMadeLetsOthersGo(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 64)
+		s.Faults.Add(sim.Fault{Of: sim.Creations, After: 2, Do: sim.Unavailable, Lasts: true})
+		s.submit("broken", "org:a", 1, 4, 2)
+		s.during(time.Second)
+		s.submit("sound", "org:a", 1, 1, 8)
+		s.later(5 * time.Minute)
+		s.running("sound", "although the other cannot start")
+	})
+}
