@@ -41,6 +41,10 @@ func (v *activations) deny(g *gang, why string, now time.Time) {
 	g.denial.tries++
 	g.denial.until = now.Add(firstDenial << min(g.denial.tries-1, mostDenials))
 	v.roster.classes.denied[g] = true
+	if g.promise != nil {
+		v.agenda.setPromise(g, nil) // it keeps others from nothing
+	}
+	v.note(g, now)
 	v.waiting.refuse(g, &plan.Refusal{Reason: plan.NotCreated, Owner: g.run.Spec.Owner, Flavor: g.full.Flavor,
 		WantedGPUs: g.full.Least().HeldGPUs(), Message: why})
 	g.tried = v.waiting.epoch

@@ -78,3 +78,36 @@ func TestARunWhosePodsCannotBeMadeLetsOthersGo(t *testing.T) {
 		s.running("sound", "although the other cannot start")
 	})
 }
+
+// A Run that had a date gets its room earlier, and its pods are not taken: it has no date any more, and keeps nobody
+// from the money.
+func TestARunWhosePodsAreNotTakenKeepsNothing(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 64)
+		s.setBudget("b", "org:b", 8)
+		s.submitWithSpares("holder", "org:a", 1, 1, 8, 0)
+		s.work()
+		s.during(time.Second)
+		s.submit("wants", "org:b", 1, 4, 2)
+		s.work()
+		if s.Book.Prospect(s.Runs["wants"].UID).Promise == nil {
+			s.t.Fatalf("it has no date:\n%s", s.story())
+		}
+		s.Quota = 3
+		s.DeleteRun("holder")
+		s.later(5 * time.Second)
+		s.denied("wants")
+		if p := s.Book.Prospect(s.Runs["wants"].UID).Promise; p != nil {
+			s.t.Fatalf("it is promised a start at %s", p.At)
+		}
+		for name, r := range s.Reservations {
+			if !r.Ended() {
+				s.t.Fatalf("Reservation %s is %s", name, r.Status.State)
+			}
+		}
+		s.submit("small", "org:b", 1, 1, 2)
+		s.work()
+		s.running("small", "although nothing is kept for the other")
+	})
+}
