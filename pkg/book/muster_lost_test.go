@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
@@ -109,5 +110,28 @@ func TestARunWhosePodsAreNotTakenKeepsNothing(t *testing.T) {
 		s.submit("small", "org:b", 1, 1, 2)
 		s.work()
 		s.running("small", "although nothing is kept for the other")
+	})
+}
+
+// The pod of a younger Run of its namespace keeps a Run from a quota, for whose start others are cut: it has its turn
+// until it has been decided who is.
+func TestATurnLastsUntilOthersAreCut(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 64)
+		s.setBudget("b", "org:b", 64)
+		s.submitWithSpares("holder", "org:a", 1, 1, 8, 0, checkpointed)
+		s.work()
+		s.during(time.Minute)
+		s.Quota = 1 + 4
+		s.submit("older", "org:b", 1, 4, 2)
+		s.during(time.Second)
+		s.submit("younger", "org:b", 1, 4, 2)
+		for range 60 {
+			if s.Runs["older"].Status.Phase != rqv1.RunRunning {
+				s.later(time.Minute)
+			}
+		}
+		s.running("older", "although its pods fit the quota without the younger one's")
 	})
 }
