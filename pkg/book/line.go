@@ -1,12 +1,16 @@
 package book
 
-import rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+import (
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
 
-// eachInLine goes through the gangs that wait, oldest first, with how many are ahead of each in its line.
+// eachInLine goes through the gangs that wait, oldest first, with how many are ahead of each in its line. Those whose
+// pods are not taken stand in none: nothing is promised to them.
 func (w *waitlist) eachInLine(visit func(g *gang, ahead int)) {
 	before := map[string]int{}
 	for _, g := range w.gangs {
-		if g.waits() {
+		if g.waits() && !g.denied() {
 			visit(g, before[g.full.Flavor])
 			before[g.full.Flavor]++
 		}
@@ -30,7 +34,8 @@ func (w *waitlist) inLine(of *gang) (ahead, all int) {
 // gang of the same Run is left aside.
 func (w *waitlist) placeOf(of *gang) (ahead, all int) {
 	for _, g := range w.gangs {
-		if g.full.Flavor != of.full.Flavor || !g.waits() && !g.saysThatItWaits() || g.run.UID == of.run.UID {
+		if g.full.Flavor != of.full.Flavor || g.denied() || !g.waits() && !g.saysThatItWaits() ||
+			g.run.UID == of.run.UID {
 			continue
 		}
 		all++
@@ -45,7 +50,7 @@ func (w *waitlist) placeOf(of *gang) (ahead, all int) {
 // not know it otherwise.
 func (g *gang) saysThatItWaits() bool {
 	return g.run != nil && !g.opportunistic() && g.run.Status.Phase == rqv1.RunPending && g.run.Status.Refusal != nil &&
-		g.run.DeletionTimestamp == nil && g.shape == nil
+		g.run.Status.Refusal.Reason != string(plan.NotCreated) && g.run.DeletionTimestamp == nil && g.shape == nil
 }
 
 // mayHaveDate reports whether a gang is forecast that has some ahead of it.

@@ -1,6 +1,7 @@
 package book_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -133,5 +134,29 @@ func TestATurnLastsUntilOthersAreCut(t *testing.T) {
 			}
 		}
 		s.running("older", "although its pods fit the quota without the younger one's")
+	})
+}
+
+// Many Runs whose pods are not taken keep nobody from a date.
+func TestNobodyStandsInLineBehindPodsThatAreNotTaken(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 800)
+		s.setBudget("b", "org:b", 64)
+		for i := range 33 {
+			s.Quota = len(s.Pods) + 2
+			s.submit(fmt.Sprintf("denied%02d", i), "org:a", 1, 4, 2)
+			s.work()
+			s.denied(fmt.Sprintf("denied%02d", i))
+		}
+		s.Quota = 0
+		s.submitWithSpares("holder", "org:b", 1, 1, 8, 0, checkpointed)
+		s.work()
+		s.running("holder", "although nobody else uses the node")
+		s.submit("wants", "org:b", 1, 1, 8)
+		s.work()
+		if p := s.Book.Prospect(s.Runs["wants"].UID); p.Promise == nil {
+			s.t.Fatalf("it has no date, but the place %+v", p.InLine)
+		}
 	})
 }
