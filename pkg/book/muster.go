@@ -226,5 +226,6 @@ func (g *gang) standInFor(part rank.Part) *corev1.Pod {
 		rqv1.LabelCohort:     cmp.Or(model.Labels[rqv1.LabelCohort], "0"),
 		rqv1.LabelRole:       string(rank.RoleOf(&g.run.Spec, part)),
 	})
+	asItsOwn(&pod.Spec, model.Labels, pod.Labels)
 	return pod
 }
