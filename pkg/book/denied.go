@@ -41,6 +41,10 @@ func (v *activations) deny(g *gang, why string, now time.Time) {
 	g.denial.tries++
 	g.denial.until = now.Add(firstDenial << min(g.denial.tries-1, mostDenials))
 	v.roster.classes.denied[g] = true
+	if g.promise != nil {
+		v.agenda.setPromise(g, nil) // it keeps others from nothing
+	}
+	v.note(g, now)
 	v.waiting.refuse(g, &plan.Refusal{Reason: plan.NotCreated, Owner: g.run.Spec.Owner, Flavor: g.full.Flavor,
 		WantedGPUs: g.full.Least().HeldGPUs(), Message: why})
 	g.tried = v.waiting.epoch
@@ -88,10 +92,25 @@ func (v *activations) retryDenied(now time.Time) {
 	}
 }
 
-// turn is a gang that is to have the rest of a quota to itself, and until when the others are waited for.
+// turn is a gang that is to have the rest of a quota to itself, until when the others are waited for, and when it is
+// over at the latest.
 type turn struct {
-	of    *gang
-	until time.Time
+	of          *gang
+	until, ends time.Time
+}
+
+// lasts reports whether the gang is still being tried: that others are about to be cut for it is part of that.
+func (t turn) lasts(now time.Time) bool {
+	g := t.of
+	switch {
+	case g.run == nil || g.over() || g.started() || g.denial.tries == 0 || !now.Before(t.ends):
+		return false
+	case g.denied():
+		return g.woken || !now.Before(g.denial.until)
+	case g.refusal == nil || g.woken || g.undated():
+		return true
+	}
+	return g.promise != nil && !g.promise.At.After(now.Add(turnPeriod))
 }
 
 // hasTurn reports whether a gang has the quota of its namespace to itself, as far as younger Runs that wait go. It is
@@ -100,7 +119,7 @@ func (v *activations) hasTurn(g *gang, now time.Time) bool {
 	space := g.run.Namespace
 	t, given := v.roster.turns[space]
 	if !given {
-		t = turn{of: g, until: now.Add(turnPeriod)}
+		t = turn{of: g, until: now.Add(turnPeriod), ends: now.Add(turnPeriod + v.args.GangDeadline.Duration)}
 		v.roster.turns[space] = t
 		v.tellYounger(g, space)
 	}
@@ -118,11 +137,10 @@ func (v *activations) hasTurn(g *gang, now time.Time) bool {
 // endTurns has everybody have their leaders again in namespaces where a turn is over.
 func (v *activations) endTurns(now time.Time) {
 	for space, t := range v.roster.turns {
-		if v.roster.classes.denied[t.of] && (t.of.woken || !t.of.denied() || !now.Before(t.of.denial.until)) {
-			continue
+		if !t.lasts(now) {
+			delete(v.roster.turns, space)
+			v.tellYounger(t.of, space)
 		}
-		delete(v.roster.turns, space)
-		v.tellYounger(t.of, space)
 	}
 }
 
@@ -158,8 +176,13 @@ func (v *activations) giveUpMusters(now time.Time) {
 	}
 	slices.SortFunc(late, byAge)
 	for _, g := range late {
-		v.deny(g, fmt.Sprintf("the Run's pods could not be made within %s", v.args.GangDeadline.Duration), now)
+		v.denyLate(g, now)
 	}
+}
+
+// denyLate denies a gang whose pods have not been made in time.
+func (v *activations) denyLate(g *gang, now time.Time) {
+	v.deny(g, fmt.Sprintf("the Run's pods could not be made within %s", v.args.GangDeadline.Duration), now)
 }
 
 // musterBy returns when a gang for which others are to be cut has its pods at the latest.

@@ -144,6 +144,38 @@ func (p *placement) came(m *member) {
 	}
 }
 
+// lost has a gang be planned anew that is to start and has lost its places. What was decided for it is off, if nobody
+// has been told.
+func (v *activations) lost(g *gang) {
+	if g.run == nil || g.started() || g.underWay() {
+		return
+	}
+	if g.bereft() {
+		v.letOff(g)
+	}
+	v.waiting.again(g)
+}
+
+// bereft reports whether it has been decided who is cut for a gang, nobody has been told of it, and the gang has lost
+// the places that it was decided for.
+func (g *gang) bereft() bool {
+	return g.activation != nil && !g.activation.Failed && g.activatedAt().IsZero() && !g.underWay()
+}
+
+// dropBereft takes back what was decided for gangs that have lost their places, such as with their nodes.
+func (v *activations) dropBereft() {
+	var bereft []*gang
+	for g := range v.cuts.decided {
+		if g.bereft() {
+			bereft = append(bereft, g)
+		}
+	}
+	slices.SortFunc(bereft, byAge)
+	for _, g := range bereft {
+		v.lost(g)
+	}
+}
+
 // rename has what a pod holds be another's.
 func (s *seating) rename(was, is types.UID) {
 	h := s.held[was]
@@ -194,5 +226,6 @@ func (g *gang) standInFor(part rank.Part) *corev1.Pod {
 		rqv1.LabelCohort:     cmp.Or(model.Labels[rqv1.LabelCohort], "0"),
 		rqv1.LabelRole:       string(rank.RoleOf(&g.run.Spec, part)),
 	})
+	asItsOwn(&pod.Spec, model.Labels, pod.Labels)
 	return pod
 }

@@ -21,6 +21,7 @@ func (v *activations) goRound(now time.Time) {
 	if !v.roster.open {
 		return
 	}
+	v.dropBereft()
 	v.giveUpMusters(now)
 	v.retryDenied(now)
 	var stuck []types.UID
