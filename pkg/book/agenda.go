@@ -86,16 +86,16 @@ func (a *agenda) setPromise(g *gang, p *forecast.Promise) {
 func (a *agenda) recall(g *gang, concerned map[types.NamespacedName]bool) {
 	a.forget(g, concerned)
 	if r := g.reservation; r != nil && g.run != nil && !g.started() && g.undated() && !g.activating() {
-		g.recorded = &forecast.Promise{At: r.Spec.EarliestStart.Time, Conflicts: r.Status.ConflictSet}
-		a.threaten(g, g.recorded, concerned, true)
+		g.onRecord = &forecast.Promise{At: r.Spec.EarliestStart.Time, Conflicts: r.Status.ConflictSet}
+		a.threaten(g, g.onRecord, concerned, true)
 	}
 }
 
 // forget has those be at risk no longer who are so by a record.
 func (a *agenda) forget(g *gang, concerned map[types.NamespacedName]bool) {
-	if g.recorded != nil {
-		a.threaten(g, g.recorded, concerned, false)
-		g.recorded = nil
+	if g.onRecord != nil {
+		a.threaten(g, g.onRecord, concerned, false)
+		g.onRecord = nil
 	}
 }
 
@@ -188,7 +188,7 @@ func (a *agenda) unintended(excluded func(node string) bool, now time.Time) func
 func (a *agenda) risksOf(run types.NamespacedName) []rqv1.RunRisk {
 	var out []rqv1.RunRisk
 	for g := range a.threats[run] {
-		p := cmp.Or(g.promise, g.recorded)
+		p := cmp.Or(g.promise, g.onRecord)
 		if p == nil || g.reservation == nil {
 			continue // it is told when the Reservation is there
 		}

@@ -165,7 +165,7 @@ func (v *activations) adopt(g *gang) {
 	}
 	if r := v.agenda.reservations.current(g.run.UID); r != nil && g.reservation == nil {
 		v.reserve(g, r)
-	} else if g.recorded == nil {
+	} else if g.onRecord == nil {
 		v.agenda.recall(g, map[types.NamespacedName]bool{})
 	}
 }
@@ -182,7 +182,7 @@ func (v *activations) withdraw(g *gang) {
 		}
 		v.agenda.signalDue()
 	}
-	if g.promise != nil || g.recorded != nil {
+	if g.promise != nil || g.onRecord != nil {
 		v.agenda.setPromise(g, nil)
 	}
 	g.queue = nil
@@ -198,7 +198,7 @@ func (v *activations) dismiss(g *gang, r *rqv1.Reservation) {
 	}
 	v.letOff(g)
 	g.reservation, g.stuck = nil, nil
-	if r.Status.CalledOff != "" || g.recorded != nil {
+	if r.Status.CalledOff != "" || g.onRecord != nil {
 		v.agenda.setPromise(g, nil) // it is given another one later
 	}
 	if g.awaiting > 0 {

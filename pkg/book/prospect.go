@@ -21,8 +21,8 @@ type prospect struct {
 	promise *forecast.Promise
 	looked  time.Time
 	seen    int64
-	// recorded is what its Reservation says of whom it may cut, until it is worked out whether that stands; nil then.
-	recorded *forecast.Promise
+	// onRecord is what its Reservation says of whom it may cut, until it is worked out whether that stands; nil then.
+	onRecord *forecast.Promise
 	// ripe says that it has been found that the gang's date has come: what is promised follows from its next cycle.
 	ripe bool
 	// queue is its place in line as it was told last; nil for one that is forecast.

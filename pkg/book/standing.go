@@ -58,7 +58,7 @@ func (v *activations) tellPlaces(now time.Time) {
 // standBack has a gang that is too far back have a place in line, and no date.
 func (v *activations) standBack(g *gang, at standing, all int, now time.Time) {
 	v.note(g, now)
-	if g.promise != nil || g.recorded != nil {
+	if g.promise != nil || g.onRecord != nil {
 		v.agenda.setPromise(g, nil)
 	}
 	v.standInLine(g, at, all, now)
