@@ -94,7 +94,8 @@ func (g *gang) saysThatItWaits() bool {
 		return false
 	}
 	why := plan.Refusal{Reason: plan.Reason(g.run.Status.Refusal.Reason)}
-	return g.refusal == nil && !why.NeedsNodes() && why.Reason != plan.NotCreated && g.run.DeletionTimestamp == nil && g.shape == nil
+	return g.refusal == nil && !why.NeedsNodes() && why.Reason != plan.NotCreated &&
+		g.run.DeletionTimestamp == nil && g.shape == nil
 }
 
 // mayHaveDate reports whether a gang is forecast that stands so in line.
