@@ -27,7 +27,7 @@ func (g *gang) told() int {
 			continue
 		}
 		if ranks, err := strconv.Atoi(m.pod.Annotations[rqv1.AnnotationWorldSize]); err == nil && ranks > 0 {
-			return min(ranks, g.full.Pods())
+			return ranks
 		}
 	}
 	return 0
@@ -37,7 +37,7 @@ func (g *gang) told() int {
 // width that its ranks have been told of or, if none has been, as it asks for.
 func (g *gang) settled() plan.Demand {
 	if ranks := g.told(); ranks > 0 {
-		return g.full.At(ranks)
+		return g.full.At(min(ranks, g.full.Pods()))
 	}
 	if g.shape == nil && g.started() && g.run.Status.Width != nil && g.run.Status.Width.Granted > 0 {
 		return g.full.At(int(g.run.Status.Width.Granted) / g.full.GPUsPerPod)
@@ -174,13 +174,13 @@ func (m *member) joins() bool {
 
 // bound narrows what a gang asks for that has not started to what all nodes of its type have: a pod is made for each
 // rank that the gang might start with, and a malleable Run may ask for a million where it needs one. Pods that exist
-// are not beyond it. Once it has started it grows as any other.
+// are not beyond it, nor what they have been told of. Once it has started it grows as any other.
 func (g *gang) bound(gpus int) {
 	g.bounded, g.boundTo = false, gpus
 	if g.shape != nil || g.started() || g.opportunistic() {
 		return
 	}
-	within := g.full.Holding(gpus, len(g.active.members))
+	within := g.full.Holding(gpus, max(len(g.active.members), g.told()))
 	g.bounded = within != g.full
 	g.full = within
 }
