@@ -177,24 +177,6 @@ func (b *Book) Unseen(pod types.UID, node, why string) time.Duration {
 	return min(unseenSoon<<min(m.unseen-1, 10), unseenLongest)
 }
 
-// Bare records that something is not there yet that is made for a pod of its own once it exists, such as a volume, and
-// why no node takes the pod without. It returns how soon to try the pod again; 0 when it is not to be: if that takes
-// too long, the gang waits as one whose pods are not taken.
-func (b *Book) Bare(pod types.UID, why string, now time.Time) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	m := b.roster.members[pod]
-	if m == nil || m.gang.run == nil || m.stage != assigned {
-		return 0
-	}
-	m.unseen++
-	if g := m.gang; m.unseen > unseenTries && !g.started() && !g.committed && !g.opportunistic() {
-		b.turns.deny(g, why, now)
-		return 0
-	}
-	return min(unseenSoon<<min(m.unseen-1, 10), unseenLongest)
-}
-
 // Again has a pod tried again that has a node and is not bound.
 func (b *Book) Again(pod types.UID) {
 	b.mu.Lock()

@@ -2,14 +2,11 @@ package plugins
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
 )
@@ -90,10 +87,6 @@ func (pl *Jobtree) PostFilter(ctx context.Context, _ fwk.CycleState, pod *corev1
 		node := pl.book.Assigned(pod.UID)
 		status := nodes.Get(node)
 		switch {
-		case node != "" && status != nil && lacksItsVolume(pod, status):
-			if wait := pl.book.Bare(pod.UID, status.Message(), pl.clock.Now()); wait > 0 {
-				time.AfterFunc(wait, func() { pl.book.Again(pod.UID) })
-			}
 		case node != "" && status != nil && (turnedDown(status) || status.Plugin() == ""):
 			pl.rejected(pod, node, status)
 		case status != nil && turnedDown(status):
@@ -120,14 +113,6 @@ func (pl *Jobtree) rejected(pod *corev1.Pod, node string, status *fwk.Status) {
 	if wait := pl.book.Unseen(pod.UID, node, why); wait > 0 {
 		time.AfterFunc(wait, func() { pl.book.Again(pod.UID) })
 	}
-}
-
-// lacksItsVolume reports whether a volume of a pod's own has not been made yet: that is so for a moment once the pod is
-// there, and no node's doing.
-func lacksItsVolume(pod *corev1.Pod, status *fwk.Status) bool {
-	return status.Plugin() == names.VolumeBinding &&
-		strings.Contains(status.Message(), "waiting for ephemeral volume controller") &&
-		slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Ephemeral != nil })
 }
 
 // turnedDown reports whether it was a node that was turned down, by any plugin: of our own the Filter says so, and

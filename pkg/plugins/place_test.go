@@ -11,13 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 	"k8s.io/utils/clock"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/config"
-	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
 // snapshot is a scheduler's view of nodes, which may be older than the book's.
@@ -119,33 +117,5 @@ func TestPostFilterOfANodeThatTheSchedulerSees(t *testing.T) {
 				t.Error("the pod is not tried again")
 			}
 		})
-	}
-}
-
-// TestAVolumeThatIsAboutToBeMade has a pod wait at its node for a volume of its own. When it is not made, its Run waits
-// as one whose pods are not taken, and holds nothing.
-func TestAVolumeThatIsAboutToBeMade(t *testing.T) {
-	b, pod := placed(t)
-	pod.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{
-		Ephemeral: &corev1.EphemeralVolumeSource{}}}}
-	pl := &Jobtree{handle: &snapshot{nodes: []*corev1.Node{nodeNamed("n0")}}, book: b, clock: clock.RealClock{}}
-	nodes := framework.NewDefaultNodeToStatus()
-	nodes.SetAbsentNodesStatus(fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
-		`waiting for ephemeral volume controller to create the persistentvolumeclaim "run-0-scratch"`).
-		WithPlugin(names.VolumeBinding))
-	pl.PostFilter(t.Context(), nil, pod, nodes)
-	if node := b.Assigned(pod.UID); node != "n0" {
-		t.Errorf("the pod is assigned to %q", node)
-	}
-	for n := 0; n < 10 && b.Assigned(pod.UID) != ""; n++ {
-		pl.PostFilter(t.Context(), nil, pod, nodes)
-	}
-	if node := b.Assigned(pod.UID); node != "" {
-		t.Errorf("the pod is still assigned to %q", node)
-	}
-	look, _ := b.Look(book.Objects{Name: types.NamespacedName{Namespace: "ns", Name: "run"}, Run: &rqv1.Run{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run", UID: "run"}}})
-	if r := look.Refusal; r == nil || r.Reason != plan.NotCreated {
-		t.Errorf("its Run is refused for %+v", r)
 	}
 }
