@@ -48,10 +48,6 @@ func (b *Book) Unreserve(pod types.UID, now time.Time) {
 		return
 	}
 	b.places.release(m) // before the others, so that it is not rejected again
-	if g.awaitsPods() && !now.Before(g.deadline) {
-		b.turns.denyLate(g, now)
-		return
-	}
 	b.places.unwind(g)
 	if lead := g.leader(); lead != nil && g.complete() {
 		b.mail.activate(lead.pod)

@@ -176,13 +176,8 @@ func (v *activations) giveUpMusters(now time.Time) {
 	}
 	slices.SortFunc(late, byAge)
 	for _, g := range late {
-		v.denyLate(g, now)
+		v.deny(g, fmt.Sprintf("the Run's pods could not be made within %s", v.args.GangDeadline.Duration), now)
 	}
-}
-
-// denyLate denies a gang whose pods have not been made in time.
-func (v *activations) denyLate(g *gang, now time.Time) {
-	v.deny(g, fmt.Sprintf("the Run's pods could not be made within %s", v.args.GangDeadline.Duration), now)
 }
 
 // musterBy returns when a gang for which others are to be cut has its pods at the latest.

@@ -72,7 +72,7 @@ func TestARunWhosePodsCannotBeMadeLetsOthersGo(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.addNode("n0", "d0")
 		s.setBudget("a", "org:a", 64)
-		s.Faults.Add(sim.Fault{Of: sim.Creations, After: 2, Do: sim.Unavailable, Lasts: true})
+		s.Faults.Add(sim.Fault{Of: sim.Creations, After: 2, Do: sim.Away, Lasts: true})
 		s.submit("broken", "org:a", 1, 4, 2)
 		s.during(time.Second)
 		s.submit("sound", "org:a", 1, 1, 8)

@@ -41,8 +41,6 @@ const (
 	Late
 	// Crash: the process dies before it.
 	Crash
-	// Unavailable: the API server is not up to it.
-	Unavailable
 )
 
 // Fault is what happens at one write.
@@ -116,8 +114,6 @@ func (c *Cluster) write(kind Kind, object string, do func()) error {
 		return forbidden(object)
 	case TooLarge:
 		return apierrors.NewRequestEntityTooLargeError(object)
-	case Unavailable:
-		return apierrors.NewInternalError(errors.New("failed calling webhook"))
 	case Late:
 		do()
 		return errLate
