@@ -19,6 +19,10 @@ import (
 type denial struct {
 	until time.Time
 	tries int
+	// delays is why pods that are to be made have not been so far; empty where nothing is known.
+	delays string
+	// moves says that a pod has been made since the gang was given its places.
+	moves bool
 }
 
 // NotTaken tells that the API server does not take the pods for which a Run has places, and why. The Run gives its
@@ -29,6 +33,30 @@ func (b *Book) NotTaken(run types.UID, why string, now time.Time) {
 	if g := b.roster.gangs[run]; g != nil && g.run != nil && g.awaitsPods() {
 		b.turns.deny(g, why, now)
 	}
+}
+
+// NotMade tells why the pods for which a Run has places have not been made so far, although the API server may take
+// them.
+func (b *Book) NotMade(run types.UID, why string) {
+	b.mu.Lock()
+	defer b.mu.unlockUnchanged()
+	if g := b.roster.gangs[run]; g != nil && g.awaitsPods() {
+		g.denial.delays = why
+	}
+}
+
+// takesTooLong reports whether a gang has waited for its pods up to its deadline, and not one has come.
+func (g *gang) takesTooLong(now time.Time) bool {
+	return g.awaitsPods() && !g.denial.moves && !now.Before(g.deadline)
+}
+
+// giveUp has a gang give its places back whose pods have not been made in time, and wait.
+func (v *activations) giveUp(g *gang, now time.Time) {
+	why := fmt.Sprintf("the Run's pods could not be made within %s", v.args.GangDeadline.Duration)
+	if g.denial.delays != "" {
+		why += ": " + g.denial.delays
+	}
+	v.deny(g, why, now)
 }
 
 // deny has a gang give its places back whose pods are not there, and wait.
@@ -176,7 +204,7 @@ func (v *activations) giveUpMusters(now time.Time) {
 	}
 	slices.SortFunc(late, byAge)
 	for _, g := range late {
-		v.deny(g, fmt.Sprintf("the Run's pods could not be made within %s", v.args.GangDeadline.Duration), now)
+		v.giveUp(g, now)
 	}
 }
 

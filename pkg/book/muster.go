@@ -135,6 +135,7 @@ func (p *placement) fewerStandIns(g *gang) {
 // came has a pod be scheduled that has found its place kept, and the Run looked at when it was the last one.
 func (p *placement) came(m *member) {
 	g := m.gang
+	g.denial.moves = true
 	if g.awaiting == 0 && g.activation == nil {
 		p.mail.activate(m.pod)
 	}

@@ -49,6 +49,7 @@ func (p *placement) assume(g *gang, assignments []plan.Assignment, now time.Time
 	if !g.check.pending {
 		p.makeRoom(g)
 	}
+	g.denial.delays, g.denial.moves = "", false
 	if g.awaitsPods() && g.musters() {
 		p.mail.reconcile(keyOf(g.run), lane.Begin)
 	}
