@@ -44,6 +44,9 @@ func (b *Book) SetRun(run *rqv1.Run) {
 			return
 		}
 	}
+	if edited || g.started() {
+		g.futile = futility{}
+	}
 	if edited {
 		g.denial = denial{}
 		b.shapes.reshape(g)

@@ -73,7 +73,7 @@ func (g *gang) musters() bool {
 
 // disbands reports whether the pods of a gang that waits are to go, all but its leader's: they have no places.
 func (g *gang) disbands() bool {
-	return g.waits() && !g.woken && !g.musters() && g.refusal.Reason != plan.NotYet
+	return g.waits() && !g.woken && !g.musters() && g.refusal.Reason != plan.NotYet && !g.futile.keeps(g.refusal)
 }
 
 // awaitsPods reports whether places of the gang are kept for pods that have not been made.
@@ -140,7 +140,7 @@ func (p *placement) came(m *member) {
 		p.mail.activate(m.pod)
 	}
 	if !g.awaitsPods() {
-		g.denial = denial{}
+		g.denial, g.futile.refused = denial{}, 0
 		p.mail.reconcile(keyOf(g.run), lane.Cut) // others may be told to go by now
 	}
 }

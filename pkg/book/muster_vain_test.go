@@ -38,6 +38,26 @@ func TestAGangWhosePodsCannotBeMadeKeepsNoRoom(t *testing.T) {
 	})
 }
 
+// A node turns down a rank that is not the leader, and the rules cannot be asked beforehand: its gang is not made and
+// taken away again every few seconds.
+func TestAGangThatIsTurnedDownIsNotMadeOverAndOver(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleet("d0", 2)
+		s.setBudget("a", "org:a", 64)
+		s.Rejects["d0-n01"] = "node(s) had volume node affinity conflict"
+		s.submit("run0", "org:a", 1, 2, 8)
+		s.work()
+		before := s.NextUID
+		s.later(20 * time.Minute)
+		if made := s.NextUID - before; made > 12 {
+			s.t.Fatalf("%d objects were made within 20 minutes", made)
+		}
+		clear(s.Rejects)
+		s.later(20 * time.Minute)
+		s.running("run0", "although both nodes accept it")
+	})
+}
+
 // The last of the old pods of a Run that was cut is gone long after its leader has been made anew: it is planned then.
 func TestACutRunIsPlannedWhenItsLastPodIsGone(t *testing.T) {
 	tellStorm(t, func(s *storm) {
@@ -65,5 +85,47 @@ func TestACutRunIsPlannedWhenItsLastPodIsGone(t *testing.T) {
 		s.Ends.Set(stays, s.Now)
 		s.later(time.Minute)
 		s.running("run0", "although there is room, and none of its old pods is left")
+	})
+}
+
+// What other rules look at may be there a moment after a pod is, such as a claim that is made for it: the pod is there
+// still when they are asked again.
+func TestPodsThatAreTurnedDownStayForAnotherTry(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleet("d0", 2)
+		s.setBudget("a", "org:a", 64)
+		s.Rejects["d0-n01"] = "waiting for the persistentvolumeclaim"
+		s.submit("run0", "org:a", 1, 2, 8)
+		s.later(5 * time.Second)
+		first := s.pod("run0-1")
+		clear(s.Rejects)
+		s.later(20 * time.Second)
+		s.running("run0", "although both nodes accept it")
+		if s.pod("run0-1") != first {
+			s.t.Fatal("its pod was made twice")
+		}
+	})
+}
+
+// A pod of an earlier Run of the same name is stuck, so that a gang's own cannot be made: others have the room
+// meanwhile.
+func TestAGangThatWaitsForANameKeepsNoRoom(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.setBudget("a", "org:a", 64)
+		s.addNode("n0", "d0")
+		s.submit("older", "org:a", 1, 2, 4)
+		s.work()
+		stuck := s.pod("older-1")
+		s.DeleteRun("older")
+		s.work()
+		s.hang(stuck)
+		s.later(time.Minute)
+		s.submit("older", "org:a", 1, 2, 4)
+		s.during(time.Second)
+		s.submit("younger", "org:a", 1, 1, 8)
+		s.later(5 * time.Second)
+		s.addNode("n1", "d0")
+		s.later(10 * time.Minute)
+		s.running("younger", "although a pod of the older one cannot be made")
 	})
 }

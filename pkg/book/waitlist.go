@@ -235,6 +235,7 @@ func (w *waitlist) wakeNext() {
 
 // refuse has a gang wait, whose date is to be worked out.
 func (w *waitlist) refuse(g *gang, refusal *plan.Refusal) {
+	g.futile.note(g, refusal)
 	g.refusal, g.seen = refusal, -1
 	w.add(g)
 	work := lane.Date
