@@ -69,13 +69,13 @@ func (v *activations) deny(g *gang, why string, now time.Time) {
 	g.denial.tries++
 	g.denial.until = now.Add(firstDenial << min(g.denial.tries-1, mostDenials))
 	v.roster.classes.denied[g] = true
-	if g.promise != nil {
+	if g.promise != nil || g.onRecord != nil {
 		v.agenda.setPromise(g, nil) // it keeps others from nothing
 	}
-	v.note(g, now)
 	v.waiting.refuse(g, &plan.Refusal{Reason: plan.NotCreated, Owner: g.run.Spec.Owner, Flavor: g.full.Flavor,
 		WantedGPUs: g.full.Least().HeldGPUs(), Message: why})
 	g.tried = v.waiting.epoch
+	v.note(g, now)
 	if published {
 		status := &g.reservation.Status
 		a := &Activation{At: status.ActivatedAt.Time, Conflicts: status.ConflictSet, Cuts: status.Cuts}
