@@ -53,7 +53,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	}
 	if replans && !g.started() {
 		b.places.unwind(g) // what has its Lease already is deleted
-		b.turns.lost(g)
+		b.turns.losesPlaces(g)
 	}
 	if before := g.demand; ran || g.started() {
 		b.places.resize(g, g.granted())
@@ -164,7 +164,7 @@ func (b *Book) DeleteMember(pod *corev1.Pod) {
 		b.places.unwind(g)
 	}
 	if lacked || given {
-		b.turns.lost(g) // the pod comes again only once the gang has its places
+		b.turns.losesPlaces(g) // the pod comes again only once the gang has its places
 	}
 	if g.over() && b.roster.living[g] {
 		b.roster.settle(g)

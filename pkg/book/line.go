@@ -39,8 +39,8 @@ func (g *gang) scarce() scarce {
 	return scarce{g.full.Flavor, ofGPUs}
 }
 
-// inLine reports whether a gang waits for those ahead of it: one that never fits waits for other nodes, and to one whose
-// pods are not taken nothing is promised.
+// inLine reports whether a gang waits for those ahead of it: one that never fits waits for other nodes, and nothing is
+// promised to one whose pods are not taken.
 func (g *gang) inLine() bool { return g.waits() && !g.refusal.NeedsNodes() && !g.denied() }
 
 // eachInLine goes through the gangs that wait in line, oldest first.

@@ -1,10 +1,18 @@
 package book
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // asItsOwn makes a leader's spec that of another pod, with other labels. The volumes and devices that are made for a
@@ -35,7 +43,7 @@ func asItsOwn(spec *corev1.PodSpec, was, is map[string]string) {
 
 // termsOf returns the terms of an affinity that are about other pods.
 func termsOf(a *corev1.Affinity) (out []*corev1.PodAffinityTerm) {
-	add := func(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
+	collect := func(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
 		for i := range required {
 			out = append(out, &required[i])
 		}
@@ -44,11 +52,11 @@ func termsOf(a *corev1.Affinity) (out []*corev1.PodAffinityTerm) {
 		}
 	}
 	if a.PodAffinity != nil {
-		add(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+		collect(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
 			a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 	}
 	if a.PodAntiAffinity != nil {
-		add(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+		collect(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
 			a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 	}
 	return out
@@ -66,4 +74,33 @@ func readAgain(s *metav1.LabelSelector, keys []string, was, is map[string]string
 			e.Values = []string{is[e.Key]}
 		}
 	}
+}
+
+// standInFor returns a pod as the API server would admit it for a part of a gang: ranks differ from the leader, which
+// it has admitted, by name and number alone.
+func (g *gang) standInFor(part rank.Part) *corev1.Pod {
+	model := podOf(g.run)
+	if i := slices.IndexFunc(g.active.members, func(m *member) bool { return m != nil && !m.standIn }); i >= 0 {
+		model = g.active.members[i].pod
+	}
+	name := part.PodName(g.run.Name)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: g.run.Namespace, Name: name,
+		UID: types.UID(fmt.Sprintf("%s/%s", g.run.UID, name)), CreationTimestamp: model.CreationTimestamp,
+		Labels: map[string]string{}}}
+	if part.Spare {
+		pod.Spec = corev1.PodSpec{SchedulerName: model.Spec.SchedulerName, Tolerations: model.Spec.Tolerations,
+			NodeSelector: model.Spec.NodeSelector, Affinity: model.Spec.Affinity,
+			Containers: []corev1.Container{{Name: "pause"}}}
+	} else {
+		maps.Copy(pod.Labels, model.Labels)
+		pod.OwnerReferences, pod.Spec = model.OwnerReferences, model.Spec
+	}
+	maps.Copy(pod.Labels, map[string]string{
+		rqv1.LabelRun: g.run.Name, rqv1.LabelRunUID: string(g.run.UID), rqv1.LabelIndex: strconv.Itoa(part.Index),
+		rqv1.LabelGroupIndex: strconv.Itoa(g.demand.Group(part)),
+		rqv1.LabelCohort:     cmp.Or(model.Labels[rqv1.LabelCohort], "0"),
+		rqv1.LabelRole:       string(rank.RoleOf(&g.run.Spec, part)),
+	})
+	asItsOwn(&pod.Spec, model.Labels, pod.Labels)
+	return pod
 }

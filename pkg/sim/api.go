@@ -93,8 +93,8 @@ func (s server) WriteStatus(_ context.Context, o *lifecycle.Observed, status *rq
 	})
 }
 
-// checkWorldSize asserts that the ranks of a gang which starts have been told how many there are. Of a Run that has been
-// edited fewer may have come to be desired since.
+// checkWorldSize asserts that the ranks of a gang which starts have been told how many there are. Of a Run that has
+// been edited fewer may have come to be desired since.
 func (s server) checkWorldSize(o *lifecycle.Observed, status *rqv1.RunStatus) {
 	starts := status.Phase == rqv1.RunRunning && o.Run.Status.Phase != rqv1.RunRunning
 	if !starts || o.Run.Spec.Opportunistic || status.Width == nil {
