@@ -50,6 +50,7 @@ func (a *agenda) instant(now time.Time) time.Time {
 // setPromise replaces a gang's promise. Those whose risk it changes are looked at.
 func (a *agenda) setPromise(g *gang, p *forecast.Promise) {
 	concerned := map[types.NamespacedName]bool{}
+	a.forget(g, concerned)
 	old := g.promise
 	if old != nil {
 		if p == nil || !slices.Equal(old.Nodes, p.Nodes) {
@@ -79,6 +80,23 @@ func (a *agenda) setPromise(g *gang, p *forecast.Promise) {
 		a.mail.reconcile(keyOf(g.run), a.workOn(g))
 	}
 	a.signalDue()
+}
+
+// recall has those be at risk whom a gang's Reservation lists, while it has not been worked out whether that stands.
+func (a *agenda) recall(g *gang, concerned map[types.NamespacedName]bool) {
+	a.forget(g, concerned)
+	if r := g.reservation; r != nil && g.run != nil && !g.started() && g.undated() && !g.activating() {
+		g.onRecord = &forecast.Promise{At: r.Spec.EarliestStart.Time, Conflicts: r.Status.ConflictSet}
+		a.threaten(g, g.onRecord, concerned, true)
+	}
+}
+
+// forget has those be at risk no longer who are so by a record.
+func (a *agenda) forget(g *gang, concerned map[types.NamespacedName]bool) {
+	if g.onRecord != nil {
+		a.threaten(g, g.onRecord, concerned, false)
+		g.onRecord = nil
+	}
 }
 
 // workOn returns what is to be done for a gang whose promise has changed. One that has come is acted upon as soon as
@@ -170,11 +188,12 @@ func (a *agenda) unintended(excluded func(node string) bool, now time.Time) func
 func (a *agenda) risksOf(run types.NamespacedName) []rqv1.RunRisk {
 	var out []rqv1.RunRisk
 	for g := range a.threats[run] {
-		if g.promise == nil || g.reservation == nil {
+		p := cmp.Or(g.promise, g.onRecord)
+		if p == nil || g.reservation == nil {
 			continue // it is told when the Reservation is there
 		}
-		if odds := chance(g.promise.Conflicts, rqv1.NamespacedName{Namespace: run.Namespace, Name: run.Name}); odds != "0" {
-			out = append(out, rqv1.RunRisk{Reservation: keyOf(g.reservation).String(), At: metav1.NewTime(g.promise.At),
+		if odds := chance(p.Conflicts, rqv1.NamespacedName{Namespace: run.Namespace, Name: run.Name}); odds != "0" {
+			out = append(out, rqv1.RunRisk{Reservation: keyOf(g.reservation).String(), At: metav1.NewTime(p.At),
 				Probability: odds})
 		}
 	}
@@ -209,22 +228,22 @@ func (a *agenda) wakeDue(now time.Time) {
 
 // nextOutdated tells when a promise is to be worked out again.
 func (a *agenda) nextOutdated(e *earliest, now time.Time) {
-	a.waiting.eachInLine(func(g *gang, ahead int) {
+	a.waiting.eachInLine(func(g *gang, at standing) {
 		switch {
-		case a.outdated(g, ahead, now), a.worksOut(g) && g.misplaced(ahead):
+		case a.outdated(g, at, now), a.worksOut(g) && g.misplaced(at):
 			e.by(now)
-		case a.outdated(g, ahead, g.looked.Add(promiseMaxAge)):
+		case a.outdated(g, at, g.looked.Add(promiseMaxAge)):
 			e.by(g.looked.Add(promiseMaxAge))
 		}
 	})
 }
 
-// outdated reports whether what a gang is promised that has some ahead of it may have changed since it was worked out.
-func (a *agenda) outdated(g *gang, ahead int, now time.Time) bool {
-	if !a.worksOut(g) || !g.mayHaveDate(ahead) {
+// outdated reports whether what a gang is promised that stands so in line may have changed since it was worked out.
+func (a *agenda) outdated(g *gang, at standing, now time.Time) bool {
+	if !a.worksOut(g) || !g.mayHaveDate(at) {
 		return false
 	}
-	return g.misplaced(ahead) || g.seen < a.waiting.epoch || now.Sub(g.looked) >= promiseMaxAge
+	return g.misplaced(at) || g.seen < a.waiting.epoch || now.Sub(g.looked) >= promiseMaxAge
 }
 
 // worksOut reports whether a gang waits of which it was worked out before when it starts.

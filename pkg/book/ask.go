@@ -87,19 +87,19 @@ func (b *Book) WhatIf(run *rqv1.Run, now time.Time) Outlook {
 			NotAsked: rulesBeyond(podOf(run))}
 	}
 	out := Outlook{Refusal: refusal, NotAsked: rulesBeyond(podOf(run))}
-	ahead, all := b.waiting.placeOf(g)
-	if g.shape == nil && g.mayHaveDate(ahead) {
+	g.refusal = refusal
+	at, all := b.waiting.placeOf(g)
+	if g.shape == nil && g.mayHaveDate(at) {
 		state, ask := b.future.stateFor(g, now), b.future.askFor(g, g.full.Least(), podOf(run))
 		out.Promise, refusal = forecast.Earliest(state, ask)
 		if refusal != nil {
-			g.refusal = out.Refusal
 			refusal.Without(b.future.rejection(g, podOf(run), state, ask))
 			out.Refusal = refusal
 		}
 	}
 	if g.shape == nil {
-		if out.Promise == nil {
-			out.InLine = &QueuePlace{Ahead: ahead, Of: all, At: now}
+		if out.Promise == nil && !out.Refusal.NeedsNodes() {
+			out.InLine = &QueuePlace{Ahead: at.ahead, Of: all, At: now}
 		}
 		out.Refusal.Advice = plan.Advise(b.accounts, g.full.Least(), g.claim(nil), false, out.Refusal, now)
 	}

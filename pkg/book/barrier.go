@@ -48,6 +48,10 @@ func (b *Book) Unreserve(pod types.UID, now time.Time) {
 		return
 	}
 	b.places.release(m) // before the others, so that it is not rejected again
+	if g.takesTooLong(now) {
+		b.turns.giveUp(g, now)
+		return
+	}
 	b.places.unwind(g)
 	if lead := g.leader(); lead != nil && g.complete() {
 		b.mail.activate(lead.pod)

@@ -42,7 +42,7 @@ func (a *agenda) dateless(g *gang, now time.Time) bool {
 	until := at.Add(a.args.ReservationLead.Duration)
 	switch {
 	case !at.IsZero() && now.Before(until):
-		g.since, g.looked, g.seen, g.woken = until, now, a.waiting.epoch, false
+		g.since, g.looked, g.seen, g.woken, g.ripe = until, now, a.waiting.epoch, false, false
 		g.restraint = restraint{until: until, why: fmt.Sprintf("its activation was %s; it gets no new date before %s", word,
 			until.UTC().Format(time.RFC3339))}
 		a.setPromise(g, nil)

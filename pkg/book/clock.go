@@ -6,15 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Refused has it be worked out soon when the gang of a refused pod starts. When its date has come, and others are to be
-// cut for it, it decides which.
+// Refused has it be worked out soon when the gang of a refused pod starts. When its date has come that is done at once,
+// and it is decided who is cut for it.
 func (b *Book) Refused(pod types.UID, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.roster.members[pod]
 	switch {
 	case m == nil || !m.gang.waits():
-	case m.gang.dateHasCome(now):
+	case m.gang.dateHasCome(now), m.gang.neglected(now):
 		b.turns.makePromise(m.gang, m.pod, true, now)
 	default:
 		b.turns.queueUp(m.gang, now)

@@ -13,14 +13,6 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
-// denial is what the API server has held against the pods of a gang that had its places, for want of quota or against
-// an admission rule. Nothing tells when that is over: the gang is tried again after a while, the longer the more often
-// it was in vain.
-type denial struct {
-	until time.Time
-	tries int
-}
-
 // NotTaken tells that the API server does not take the pods for which a Run has places, and why. The Run gives its
 // places back, nobody is cut for it, and those of its pods that were made go.
 func (b *Book) NotTaken(run types.UID, why string, now time.Time) {
@@ -29,6 +21,25 @@ func (b *Book) NotTaken(run types.UID, why string, now time.Time) {
 	if g := b.roster.gangs[run]; g != nil && g.run != nil && g.awaitsPods() {
 		b.turns.deny(g, why, now)
 	}
+}
+
+// NotMade tells why the pods for which a Run has places have not been made so far, although the API server may take
+// them.
+func (b *Book) NotMade(run types.UID, why string) {
+	b.mu.Lock()
+	defer b.mu.unlockUnchanged()
+	if g := b.roster.gangs[run]; g != nil && g.awaitsPods() {
+		g.denial.delays = why
+	}
+}
+
+// giveUp has a gang give its places back whose pods have not been made in time, and wait.
+func (v *activations) giveUp(g *gang, now time.Time) {
+	why := fmt.Sprintf("the Run's pods could not be made within %s", v.args.GangDeadline.Duration)
+	if g.denial.delays != "" {
+		why += ": " + g.denial.delays
+	}
+	v.deny(g, why, now)
 }
 
 // deny has a gang give its places back whose pods are not there, and wait.
@@ -41,9 +52,13 @@ func (v *activations) deny(g *gang, why string, now time.Time) {
 	g.denial.tries++
 	g.denial.until = now.Add(firstDenial << min(g.denial.tries-1, mostDenials))
 	v.roster.classes.denied[g] = true
+	if g.promise != nil || g.onRecord != nil {
+		v.agenda.setPromise(g, nil) // it keeps others from nothing
+	}
 	v.waiting.refuse(g, &plan.Refusal{Reason: plan.NotCreated, Owner: g.run.Spec.Owner, Flavor: g.full.Flavor,
 		WantedGPUs: g.full.Least().HeldGPUs(), Message: why})
 	g.tried = v.waiting.epoch
+	v.note(g, now)
 	if published {
 		status := &g.reservation.Status
 		a := &Activation{At: status.ActivatedAt.Time, Conflicts: status.ConflictSet, Cuts: status.Cuts}
@@ -55,15 +70,12 @@ func (v *activations) deny(g *gang, why string, now time.Time) {
 	}
 }
 
-// denied reports whether the gang waits because the API server does not take its pods.
-func (g *gang) denied() bool { return g.refusal != nil && g.refusal.Reason == plan.NotCreated }
-
 // retryDenied tries those again whose time has come: in each namespace one at a time, the oldest first. Two that each
 // had half of their pods would keep each other from the rest of a quota. Nor do the leaders of younger Runs that wait
 // there, if it was in vain before: they go until it has had its turn.
 func (v *activations) retryDenied(now time.Time) {
 	busy := map[string]bool{}
-	var due []*gang
+	var ready []*gang
 	for g := range v.roster.classes.denied {
 		switch {
 		case g.run == nil || g.over() || g.started() || !g.denied() && !g.awaitsPods():
@@ -71,12 +83,12 @@ func (v *activations) retryDenied(now time.Time) {
 		case g.woken || !g.denied():
 			busy[g.run.Namespace] = true
 		case !now.Before(g.denial.until):
-			due = append(due, g)
+			ready = append(ready, g)
 		}
 	}
 	v.endTurns(now)
-	slices.SortFunc(due, byAge)
-	for _, g := range due {
+	slices.SortFunc(ready, byAge)
+	for _, g := range ready {
 		switch space := g.run.Namespace; {
 		case busy[space]:
 		case g.denial.tries > 1 && !v.hasTurn(g, now):
@@ -88,10 +100,18 @@ func (v *activations) retryDenied(now time.Time) {
 	}
 }
 
-// turn is a gang that is to have the rest of a quota to itself, and until when the others are waited for.
-type turn struct {
-	of    *gang
-	until time.Time
+// lasts reports whether the gang is still being tried: that others are about to be cut for it is part of that.
+func (t quotaTurn) lasts(now time.Time) bool {
+	g := t.of
+	switch {
+	case g.run == nil || g.over() || g.started() || g.denial.tries == 0 || !now.Before(t.ends):
+		return false
+	case g.denied():
+		return g.woken || !now.Before(g.denial.until)
+	case g.refusal == nil || g.woken || g.undated():
+		return true
+	}
+	return g.promise != nil && !g.promise.At.After(now.Add(turnPeriod))
 }
 
 // hasTurn reports whether a gang has the quota of its namespace to itself, as far as younger Runs that wait go. It is
@@ -100,7 +120,7 @@ func (v *activations) hasTurn(g *gang, now time.Time) bool {
 	space := g.run.Namespace
 	t, given := v.roster.turns[space]
 	if !given {
-		t = turn{of: g, until: now.Add(turnPeriod)}
+		t = quotaTurn{of: g, until: now.Add(turnPeriod), ends: now.Add(turnPeriod + v.args.GangDeadline.Duration)}
 		v.roster.turns[space] = t
 		v.tellYounger(g, space)
 	}
@@ -118,11 +138,10 @@ func (v *activations) hasTurn(g *gang, now time.Time) bool {
 // endTurns has everybody have their leaders again in namespaces where a turn is over.
 func (v *activations) endTurns(now time.Time) {
 	for space, t := range v.roster.turns {
-		if v.roster.classes.denied[t.of] && (t.of.woken || !t.of.denied() || !now.Before(t.of.denial.until)) {
-			continue
+		if !t.lasts(now) {
+			delete(v.roster.turns, space)
+			v.tellYounger(t.of, space)
 		}
-		delete(v.roster.turns, space)
-		v.tellYounger(t.of, space)
 	}
 }
 
@@ -133,16 +152,6 @@ func (v *activations) tellYounger(g *gang, space string) {
 			v.mail.reconcile(keyOf(other.run), lane.Date)
 		}
 	}
-}
-
-// yields reports whether a gang that waits has no pods for now, since an older one has its turn.
-func (r *roster) yields(g *gang) bool {
-	if g.run == nil || len(r.turns) == 0 {
-		return false
-	}
-	t, given := r.turns[g.run.Namespace]
-	return given && t.of != g && t.of.run != nil && byAge(g, t.of) > 0 && g.run.Status.Phase == rqv1.RunPending &&
-		!g.opportunistic() && !g.underWay() && !g.keepsRoom() && !g.activates()
 }
 
 // turnPeriod is how long others are waited for that are to give their pods up.
@@ -158,7 +167,7 @@ func (v *activations) giveUpMusters(now time.Time) {
 	}
 	slices.SortFunc(late, byAge)
 	for _, g := range late {
-		v.deny(g, fmt.Sprintf("the Run's pods could not be made within %s", v.args.GangDeadline.Duration), now)
+		v.giveUp(g, now)
 	}
 }
 
@@ -187,9 +196,28 @@ func (v *activations) nextDenied(e *earliest, now time.Time) {
 	}
 }
 
-// firstDenial is how long a gang is not tried again at first whose pods were not taken; each time after is twice as
-// long, mostDenials times.
-const (
-	firstDenial = 15 * time.Second
-	mostDenials = 5
-)
+// losesPlaces has a gang be planned anew that is to start and has lost its places. What was decided for it is off, if nobody
+// has been told.
+func (v *activations) losesPlaces(g *gang) {
+	if g.run == nil || g.started() || g.underWay() {
+		return
+	}
+	if g.bereft() {
+		v.letOff(g)
+	}
+	v.waiting.again(g)
+}
+
+// dropBereft takes back what was decided for gangs that have lost their places, such as with their nodes.
+func (v *activations) dropBereft() {
+	var bereft []*gang
+	for g := range v.cuts.decided {
+		if g.bereft() {
+			bereft = append(bereft, g)
+		}
+	}
+	slices.SortFunc(bereft, byAge)
+	for _, g := range bereft {
+		v.losesPlaces(g)
+	}
+}

@@ -44,12 +44,16 @@ func (b *Book) SetRun(run *rqv1.Run) {
 			return
 		}
 	}
+	if edited || g.started() {
+		g.futile = futility{}
+	}
 	if edited {
 		g.denial = denial{}
 		b.shapes.reshape(g)
 	}
 	if replans && !g.started() {
 		b.places.unwind(g) // what has its Lease already is deleted
+		b.turns.losesPlaces(g)
 	}
 	if before := g.demand; ran || g.started() {
 		b.places.resize(g, g.granted())
@@ -151,12 +155,16 @@ func (b *Book) DeleteMember(pod *corev1.Pod) {
 		return
 	}
 	g := m.gang
+	lacked, given := !g.complete(), g.underWay()
 	if m.leavesRoom() {
 		b.kept.keepRoom(m)
 	}
 	b.places.drop(m)
 	if !m.extra() && !m.surplus() && (!g.committed || !g.started() && !g.underWay()) {
 		b.places.unwind(g)
+	}
+	if lacked || given {
+		b.turns.losesPlaces(g) // the pod comes again only once the gang has its places
 	}
 	if g.over() && b.roster.living[g] {
 		b.roster.settle(g)

@@ -24,6 +24,7 @@ type gang struct {
 	// standIns is how many of the members are.
 	standIns int
 	denial   denial
+	futile   futility
 	// solvent is the epoch of the last plan that somebody could pay for, although it was refused for want of money.
 	solvent int64
 	// vacant is room that is kept for the ranks that a running Run has lost, kept who paid for them, by rank, and narrower
@@ -100,7 +101,7 @@ func (g *gang) opportunistic() bool { return g.run != nil && g.run.Spec.Opportun
 // complete reports whether the gang can be planned: every pod of it exists, at the width that it has, or its leader
 // stands for those that are made once they have places. Once it has started, spares may lack.
 func (g *gang) complete() bool {
-	return g.run != nil && g.shape == nil && g.active.whole() && (g.started() || g.spares.whole()) || g.led()
+	return g.run != nil && g.shape == nil && g.active.whole() && (g.started() || g.spares.whole()) || g.canBeLed()
 }
 
 // underWay reports whether a member that the barrier waits for has a node.
@@ -266,4 +267,19 @@ func (s *squad) highest() int {
 		}
 	}
 	return -1
+}
+
+// canBeLed reports whether a gang that is to start can be planned by its leader, whether or not its other pods exist.
+// Pods that are leaving have their names.
+func (g *gang) canBeLed() bool {
+	return g.run != nil && g.shape == nil && !g.started() && !g.opportunistic() && !g.over() &&
+		g.active.leaving == 0 && g.spares.leaving == 0 && g.active.first() != nil
+}
+
+// memberAt returns the member of an index; nil where there is none.
+func (s *squad) memberAt(index int) *member {
+	if index < len(s.members) {
+		return s.members[index]
+	}
+	return nil
 }

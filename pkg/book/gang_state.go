@@ -11,8 +11,8 @@ const (
 	gangShapeless               // it has no shape on the nodes that there are
 	gangUnpaid                  // nobody can pay for it, so that it has no pods
 	gangSweeping                // opportunistic: each of its shards comes and goes by itself
-	gangIncomplete              // some of its pods have not been made
-	gangQueued                  // all of its pods exist, and some have no place
+	gangIncomplete              // it lacks its leader or, once it has started, other pods, or old ones have not left
+	gangQueued                  // it can be planned, and some of its pods have no place
 	gangPlaced                  // all have places, and are on their way to the barrier
 	gangCommitted               // all have reached the barrier, which is open
 	gangRunning                 // nothing is missing from a Run that runs

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/forecast"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
@@ -114,4 +115,95 @@ func TestADateStandsUntilItIsWorkedOutAnew(t *testing.T) {
 			s.t.Fatalf("run1 has %d Reservations", len(s.Reservations))
 		}
 	})
+}
+
+// A Run that is refused when it was to start, or whose date nobody has come to work out for long, is told one in that
+// very cycle: what comes between cycles might wake it again and again before.
+func TestADateIsWorkedOutInTheCycleOfWhoIsNeglected(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 800)
+		s.submitWithSpares("holder", "org:a", 1, 1, 8, 0, lasting(time.Minute))
+		s.work()
+		s.submit("waits", "org:a", 1, 1, 8)
+		s.work()
+		waits := s.Runs["waits"].UID
+		refused := func() *forecast.Promise {
+			if _, refusal, _ := s.Place(s.Book, s.pod("waits-0")); refusal == nil {
+				s.t.Fatal("the Run is not refused")
+			}
+			s.Book.Refused(s.pod("waits-0"), s.Now)
+			return s.Book.Prospect(waits).Promise
+		}
+		date := s.Book.Prospect(waits).Promise.At
+		s.Now = date.Add(time.Second)
+		if p := refused(); p == nil || !p.At.After(s.Now) {
+			s.t.Fatalf("the Run was to start at %s, was refused at %s, and is promised %+v", date, s.Now, p)
+		}
+		s.Reservations = nil
+		s.restart()
+		if p := refused(); p != nil {
+			s.t.Fatalf("the Run is promised %+v before that was worked out", p)
+		}
+		s.Now = s.Now.Add(11 * time.Second)
+		if p := refused(); p == nil {
+			s.t.Fatal("the Run has no date after 11 s")
+		}
+	})
+}
+
+// What is said of a Run that has not been submitted is what would be said of it.
+func TestARunThatNeverFitsWouldHaveNoPlaceInLine(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 800)
+		s.submit("holder", "org:a", 1, 1, 8)
+		s.submit("fits", "org:a", 1, 1, 8)
+		s.submit("huge", "org:a", 1, 2, 8)
+		s.work()
+		next := s.Runs["huge"].DeepCopy()
+		next.Name, next.UID = "next", "next"
+		if o := s.Book.WhatIf(next, s.Now); o.Refusal.Reason != plan.NeverFits || o.InLine != nil {
+			s.t.Fatalf("it would have the place %+v and be refused with %+v", o.InLine, o.Refusal)
+		}
+	})
+}
+
+// Runs that nobody can pay for, or that no node would do for, keep no others from having dates.
+func TestThoseWhoAreShortOfSomethingElseTakeNoDates(t *testing.T) {
+	for name, submit := range map[string]func(s *storm, name string){
+		"money": func(s *storm, name string) { s.submit(name, "org:a", 1, 1, 8) },
+		"nodes": func(s *storm, name string) { s.submit(name, "org:b", 1, 2, 8) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tellStorm(t, func(s *storm) {
+				s.addNode("n0", "d0")
+				s.addNode("n1", "d1")
+				s.setBudget("a", "org:a", 16)
+				s.setBudget("b", "org:b", 800)
+				s.submit("held0", "org:a", 1, 1, 8)
+				s.submit("held1", "org:a", 1, 1, 8)
+				s.work()
+				for i := range 34 {
+					s.during(time.Second)
+					submit(s, fmt.Sprintf("short%02d", i))
+				}
+				s.work()
+				s.during(time.Second)
+				s.submit("run1", "org:b", 1, 1, 8)
+				s.work()
+				if p := s.Book.Prospect(s.Runs["run1"].UID); p.Promise == nil || p.InLine != nil {
+					s.t.Errorf("run1 has the promise %+v and the place %+v", p.Promise, p.InLine)
+				}
+				last := s.Book.Prospect(s.Runs["short33"].UID)
+				if last.Promise != nil || last.Refusal == nil || (last.InLine != nil) == last.Refusal.NeedsNodes() {
+					s.t.Errorf("short33 has the promise %+v and the place %+v, and is refused with %+v", last.Promise,
+						last.InLine, last.Refusal)
+				}
+				if s.t.Failed() {
+					s.t.FailNow()
+				}
+			})
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/brake"
@@ -29,12 +30,11 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 		g.since = now
 	}
 	v.note(g, now)
-	ahead, all := v.waiting.inLine(g)
-	if !g.mayHaveDate(ahead) {
-		v.standBack(g, ahead, all, now)
+	at, all := v.waiting.inLine(g)
+	if !g.mayHaveDate(at) {
+		v.standBack(g, at, all, now)
 		return
 	}
-	g.ripe = false
 	v.waiting.forgive(g, now)
 	var p *forecast.Promise
 	state, ask, refusal := v.future.future(g, pod, now)
@@ -53,6 +53,7 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 		v.waiting.wake(g)
 		return
 	}
+	g.turn = time.Time{} // it has come, or is worked out anew
 	p, done := v.takeBack(g, pod, p, &state, ask, now)
 	if !done {
 		p, done = v.cutOthers(g, pod, p, &state, ask, now)
@@ -61,11 +62,10 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 		return
 	}
 	if p == nil && !g.refusal.NeedsNodes() {
-		v.standInLine(g, ahead, all, now)
+		v.standInLine(g, at, all, now)
 	} else {
 		v.leaveLine(g)
 	}
-	g.turn = time.Time{}
 	switch v.agenda.setPromise(g, p); {
 	case p == nil || p.Cuts || g.unpaid:
 	case now.Before(state.NotBefore):
@@ -80,7 +80,7 @@ func (v *activations) note(g *gang, now time.Time) {
 	if g.undated() && g.reservation != nil {
 		v.mail.reconcile(keyOf(g.run), lane.Date)
 	}
-	g.looked, g.seen, g.woken = now, v.waiting.epoch, false
+	g.looked, g.seen, g.woken, g.ripe = now, v.waiting.epoch, false, false
 }
 
 // refine has it be told why a gang has no date rather than why it does not start now, if both are of a kind.
@@ -165,6 +165,8 @@ func (v *activations) adopt(g *gang) {
 	}
 	if r := v.agenda.reservations.current(g.run.UID); r != nil && g.reservation == nil {
 		v.reserve(g, r)
+	} else if g.onRecord == nil {
+		v.agenda.recall(g, map[types.NamespacedName]bool{})
 	}
 }
 
@@ -180,12 +182,12 @@ func (v *activations) withdraw(g *gang) {
 		}
 		v.agenda.signalDue()
 	}
-	if g.promise != nil {
+	if g.promise != nil || g.onRecord != nil {
 		v.agenda.setPromise(g, nil)
 	}
 	g.queue = nil
 	v.unsay(g)
-	g.since, g.looked, g.stuck = time.Time{}, time.Time{}, nil
+	g.since, g.looked, g.ripe, g.stuck = time.Time{}, time.Time{}, false, nil
 }
 
 // dismiss has a gang forget its Reservation. If others were to be cut for it who have not left, it gives its places
@@ -196,7 +198,7 @@ func (v *activations) dismiss(g *gang, r *rqv1.Reservation) {
 	}
 	v.letOff(g)
 	g.reservation, g.stuck = nil, nil
-	if r.Status.CalledOff != "" {
+	if r.Status.CalledOff != "" || g.onRecord != nil {
 		v.agenda.setPromise(g, nil) // it is given another one later
 	}
 	if g.awaiting > 0 {
@@ -216,6 +218,7 @@ func (v *activations) reserve(g *gang, r *rqv1.Reservation) {
 		}
 	}
 	g.reservation = r
+	v.agenda.recall(g, map[types.NamespacedName]bool{})
 	if work := v.agenda.workOn(g); work == lane.Cut {
 		v.mail.reconcile(keyOf(g.run), work)
 	}
@@ -268,7 +271,7 @@ func (v *activations) completeRecorded(g *gang, now time.Time) {
 // prospectOf returns when a Run is going to start, or whether it is going to grow.
 func (v *activations) prospectOf(g *gang) Prospect {
 	decided := g.activation
-	if decided != nil && !decided.Failed && g.awaitsPods() {
+	if decided != nil && !decided.Failed && (g.awaitsPods() || g.bereft()) {
 		decided = nil // nobody is told before all of its pods have been made
 	}
 	return Prospect{Promise: g.promise, Undated: g.undated(), InLine: g.queue, Refusal: g.refusal,

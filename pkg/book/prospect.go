@@ -21,7 +21,9 @@ type prospect struct {
 	promise *forecast.Promise
 	looked  time.Time
 	seen    int64
-	// ripe says that it has been found that the gang's date has come.
+	// onRecord is what its Reservation says of whom it may cut, until it is worked out whether that stands; nil then.
+	onRecord *forecast.Promise
+	// ripe says that it has been found that the gang's date has come: what is promised follows from its next cycle.
 	ripe bool
 	// queue is its place in line as it was told last; nil for one that is forecast.
 	queue *QueuePlace
@@ -64,15 +66,17 @@ func (p *QueuePlace) past(ahead int) bool {
 	return ahead != p.Ahead && (4*ahead <= 3*p.Ahead || 4*ahead >= 5*p.Ahead+4*dated)
 }
 
-// dated is how many of the Runs that wait for a GPU type are forecast, the oldest: a date further back would rest on so
-// many others that it would not hold. A Run that has a date keeps it while it is among keptDates.
+// dated is how many of the Runs that wait for the same of a GPU type are forecast, the oldest: a date further back
+// would rest on so many others that it would not hold. A Run that has a date keeps it while it is among keptDates.
 const (
 	dated     = 32
 	keptDates = 2 * dated
 )
 
 // undated reports whether it has not been worked out yet if a gang has a date.
-func (p *prospect) undated() bool { return p.promise == nil && (p.looked.IsZero() || p.seen < 0) }
+func (p *prospect) undated() bool {
+	return p.promise == nil && (p.looked.IsZero() || p.seen < 0 || p.ripe)
+}
 
 // activating reports whether the gang's turn has come and it has not ended.
 func (p *prospect) activating() bool {
@@ -104,10 +108,19 @@ func (p *prospect) dueAt() time.Time {
 	return latest(p.promise.At, p.restraint.until)
 }
 
-// dateHasCome reports whether it may be decided now who makes room for the gang.
+// dateHasCome reports whether the gang was to start by now, or who makes room for it may be decided.
 func (p *prospect) dateHasCome(now time.Time) bool {
-	return p.ripe || p.activating() || p.promise != nil && p.promise.Cuts && !p.dueAt().After(now)
+	return p.ripe || p.activating() || p.promise != nil && !p.dueAt().After(now)
 }
+
+// neglected reports whether nobody has come to work out anew when the gang starts, for so long that its own cycle is to
+// do it: whoever is woken again and again is not looked at in between.
+func (p *prospect) neglected(now time.Time) bool {
+	return !p.looked.IsZero() && now.Sub(p.looked) > neglect
+}
+
+// neglect is how old a forecast may grow on which a refused gang relies.
+const neglect = 10 * time.Second
 
 // dateCame returns the date of a gang's Reservation, which stands still once it has come.
 func (p *prospect) dateCame() time.Time { return p.reservation.Spec.EarliestStart.Time }

@@ -21,6 +21,7 @@ func (v *activations) goRound(now time.Time) {
 	if !v.roster.open {
 		return
 	}
+	v.dropBereft()
 	v.giveUpMusters(now)
 	v.retryDenied(now)
 	var stuck []types.UID
@@ -102,8 +103,8 @@ func (v *activations) stale(now time.Time, most int) []types.UID {
 	v.mu.Lock()
 	defer v.mu.unlockUnchanged()
 	var stale []*gang
-	v.waiting.eachInLine(func(g *gang, ahead int) {
-		if v.agenda.outdated(g, ahead, now) {
+	v.waiting.eachInLine(func(g *gang, at standing) {
+		if v.agenda.outdated(g, at, now) {
 			stale = append(stale, g)
 		}
 	})
@@ -122,8 +123,8 @@ func (v *activations) refresh(run types.UID, now time.Time) {
 	if g == nil {
 		return
 	}
-	ahead, _ := v.waiting.inLine(g)
-	if !v.agenda.outdated(g, ahead, now) {
+	at, _ := v.waiting.inLine(g)
+	if !v.agenda.outdated(g, at, now) {
 		return
 	}
 	v.note(g, now) // also where nothing is to be worked out

@@ -19,7 +19,7 @@ type roster struct {
 	leasesOf map[types.UID]int
 	members  map[types.UID]*member // by pod
 	classes  classes
-	turns    map[string]turn // by namespace
+	turns    map[string]quotaTurn // by namespace
 	// early are the pods that the scheduling queue has asked about before they were known.
 	early   map[types.UID]bool
 	reading bool // the ledger is being read, or has been
@@ -114,4 +114,11 @@ type queuePlace struct {
 	age             time.Time
 	namespace, name string
 	index           int
+}
+
+// quotaTurn is a gang that is to have the rest of a quota to itself, until when the others are waited for, and when it
+// is over at the latest.
+type quotaTurn struct {
+	of          *gang
+	until, ends time.Time
 }

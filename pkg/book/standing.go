@@ -6,7 +6,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/lane"
 )
 
-// queueUp has a gang that was refused be forecast soon, or has it stand in line.
+// queueUp has a gang that was refused be forecast soon, or has it stand in line. One that never fits gets no date.
 func (v *activations) queueUp(g *gang, now time.Time) {
 	if g.activation != nil || v.agenda.dateless(g, now) || g.denied() {
 		return
@@ -18,21 +18,29 @@ func (v *activations) queueUp(g *gang, now time.Time) {
 		g.looked = now
 	}
 	g.seen, g.woken = -1, false
-	if ahead, all := v.waiting.inLine(g); g.mayHaveDate(ahead) {
+	at, all := v.waiting.inLine(g)
+	switch {
+	case !g.inLine():
+		v.note(g, now)
+		if g.promise != nil {
+			v.agenda.setPromise(g, nil)
+		}
+		v.leaveLine(g)
+	case g.mayHaveDate(at):
 		v.agenda.signalDue()
-	} else {
-		v.standBack(g, ahead, all, now)
+	default:
+		v.standBack(g, at, all, now)
 	}
 }
 
 // tellPlaces tells those their places who are too far back to be forecast.
 func (v *activations) tellPlaces(now time.Time) {
 	v.mu.Lock()
-	places, all := map[*gang]int{}, map[string]int{}
-	v.waiting.eachInLine(func(g *gang, ahead int) {
-		all[g.full.Flavor] = ahead + 1
-		if v.agenda.worksOut(g) && !g.mayHaveDate(ahead) && g.misplaced(ahead) {
-			places[g] = ahead
+	places, all := map[*gang]standing{}, map[string]int{}
+	v.waiting.eachInLine(func(g *gang, at standing) {
+		all[g.full.Flavor] = at.ahead + 1
+		if v.agenda.worksOut(g) && !g.mayHaveDate(at) && g.misplaced(at) {
+			places[g] = at
 		}
 	})
 	if len(places) == 0 {
@@ -41,28 +49,28 @@ func (v *activations) tellPlaces(now time.Time) {
 	}
 	defer v.mu.Unlock()
 	for _, g := range v.waiting.gangs {
-		if ahead, stands := places[g]; stands {
-			v.standBack(g, ahead, all[g.full.Flavor], now)
+		if at, stands := places[g]; stands {
+			v.standBack(g, at, all[g.full.Flavor], now)
 		}
 	}
 }
 
 // standBack has a gang that is too far back have a place in line, and no date.
-func (v *activations) standBack(g *gang, ahead, all int, now time.Time) {
+func (v *activations) standBack(g *gang, at standing, all int, now time.Time) {
 	v.note(g, now)
-	if g.promise != nil {
+	if g.promise != nil || g.onRecord != nil {
 		v.agenda.setPromise(g, nil)
 	}
-	v.standInLine(g, ahead, all, now)
+	v.standInLine(g, at, all, now)
 }
 
 // standInLine tells the place of a gang that waits without a date: it is too far back to be forecast, or has been.
-func (v *activations) standInLine(g *gang, ahead, all int, now time.Time) {
-	if g.queue == nil || g.queue.past(ahead) {
-		g.queue = &QueuePlace{Ahead: ahead, Of: all, At: now}
+func (v *activations) standInLine(g *gang, at standing, all int, now time.Time) {
+	if g.queue == nil || g.queue.past(at.ahead) {
+		g.queue = &QueuePlace{Ahead: at.ahead, Of: all, At: now}
 		v.mail.reconcile(keyOf(g.run), lane.Date)
 	}
-	g.queue.far = !g.mayHaveDate(ahead)
+	g.queue.far = !g.mayHaveDate(at)
 }
 
 // leaveLine has a gang have no place any more that has a date, or to which those ahead make no difference.

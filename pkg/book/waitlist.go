@@ -233,8 +233,12 @@ func (w *waitlist) wakeNext() {
 	}
 }
 
+// refuse has a gang wait, whose date is to be worked out.
 func (w *waitlist) refuse(g *gang, refusal *plan.Refusal) {
-	g.refusal = refusal
+	if !g.started() && !g.opportunistic() {
+		g.futile.note(g.active.present+g.spares.present-g.standIns, refusal)
+	}
+	g.refusal, g.seen = refusal, -1
 	w.add(g)
 	work := lane.Date
 	if g.started() {

@@ -191,6 +191,7 @@ func TestAPlanThatIsUnwoundAsksForTheTotalAgain(t *testing.T) {
 		w.submitWithSpares("run0", "org:a", 3, 1, 8, 0, elastic(1, 1))
 		w.reconcile("run0")
 		w.place("run0-0")
+		w.reconcile("run0")
 		w.addNode("n2", "d0")
 		w.Pass(2 * gangDeadline) // the others never come to the barrier
 		w.settle()

@@ -75,3 +75,21 @@ func TestBehindALineOfThoseWhoEnd(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// A Run that is ahead and has ended by then holds nothing: whoever has come after it does.
+func TestWhoHasEndedIsNotCut(t *testing.T) {
+	s := newScene(8, nil, 1)
+	s.NotBefore = noon.Add(2 * time.Hour)
+	for i, ends := range []time.Duration{time.Hour, 100 * time.Hour} {
+		at := noon.Add(time.Duration(i)*time.Hour + time.Minute)
+		s.Ahead = append(s.Ahead, forecast.Ahead{Run: rqv1.NamespacedName{Name: fmt.Sprintf("ahead%02d", i)}, Owner: "org:b",
+			At: at, Shielded: at.Add(90 * time.Minute), Ends: at.Add(ends),
+			Holds: []resolver.Holding{{Node: "A0", GPUs: 8}}})
+	}
+	s.Ahead[0].Shielded = s.Ahead[0].At
+	s.Shields = []time.Time{s.Ahead[0].Shielded, s.Ahead[1].Shielded}
+	want := "+2h31m0s conservative, short by 8 in region=west,fabric.domain=A, on A0:8; Lottery ahead01 1"
+	if diff := cmp.Diff(want, tell(forecast.Earliest(s.State, ask(1)))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -254,7 +254,7 @@ func (t *timeline) holdsAfter(n int, holds func(at time.Time) bool) bool {
 }
 
 // candidates returns the Runs that may be cut at an instant: Runs that have not ended by then, and Runs that
-// Reservations ahead have started by then; none that goes for one of those.
+// Reservations ahead have started by then; none that goes for one of those, or has ended by then.
 func (t *timeline) candidates(domains map[string]bool, at time.Time) []resolver.Candidate {
 	out := slices.Clone(t.s.Candidates(domains, at))
 	gone := map[rqv1.NamespacedName]bool{}
@@ -262,6 +262,9 @@ func (t *timeline) candidates(domains map[string]bool, at time.Time) []resolver.
 		e := &t.events[i]
 		for j := range e.ousted {
 			gone[e.ousted[j].Run] = true
+		}
+		if e.release != nil {
+			gone[e.release.Run] = true
 		}
 		if a := e.ahead; a != nil && !at.Before(a.Shielded) && slices.ContainsFunc(a.Holds, func(h resolver.Holding) bool {
 			domain, _, _ := t.s.Fleet.Domain(h.Node)

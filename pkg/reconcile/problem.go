@@ -3,6 +3,7 @@ package reconcile
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -23,7 +24,14 @@ func (e NameTaken) Error() string {
 // What it holds against the pods stays.
 func Passes(problem error) bool {
 	taken, cause := NameTaken{}, first(problem)
-	return problem != nil && !errors.As(problem, &taken) && !apierrors.IsForbidden(cause) && !apierrors.IsInvalid(cause)
+	return problem != nil && !errors.As(problem, &taken) && !apierrors.IsForbidden(cause) &&
+		!apierrors.IsInvalid(cause) && !badRequest(cause)
+}
+
+// badRequest reports whether a request is refused for what it is, as by a webhook that gives neither code nor reason.
+func badRequest(err error) bool {
+	var said apierrors.APIStatus
+	return errors.As(err, &said) && said.Status().Code == http.StatusBadRequest
 }
 
 // refuses reports whether the API server refuses a status for what it is, so that it would the next time too.

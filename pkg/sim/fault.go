@@ -37,6 +37,8 @@ const (
 	Refused
 	// TooLarge: it is of an object that is too large to be stored.
 	TooLarge
+	// Away: it is not written, since the API server is not up to it.
+	Away
 	// Late: it is written, but the answer never comes.
 	Late
 	// Crash: the process dies before it.
@@ -114,6 +116,8 @@ func (c *Cluster) write(kind Kind, object string, do func()) error {
 		return forbidden(object)
 	case TooLarge:
 		return apierrors.NewRequestEntityTooLargeError(object)
+	case Away:
+		return apierrors.NewInternalError(errors.New("it is away"))
 	case Late:
 		do()
 		return errLate
