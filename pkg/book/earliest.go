@@ -48,5 +48,5 @@ func earlier(x, y time.Time) time.Time {
 type pace struct {
 	swept, refreshed time.Time
 	took             time.Duration // the last promise that was worked out
-	windows          time.Time // up to which the windows of budgets have been seen to open and close
+	windows          time.Time     // up to which the windows of budgets have been seen to open and close
 }

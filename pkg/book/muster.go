@@ -81,4 +81,3 @@ func (s *beside) rename(was, is types.UID) {
 		s.pods[is] = of
 	}
 }
-

@@ -39,7 +39,7 @@ var (
 // BookHeldSeconds is for how long the lock is held that scheduling cycles, watches and swaps wait for.
 var BookHeldSeconds = metrics.NewHistogram(&metrics.HistogramOpts{
 	Subsystem: subsystem, Name: "book_held_seconds", StabilityLevel: metrics.ALPHA,
-	Help:    "Time for which the scheduler's book was held, for which everything else has to wait that reads or changes it.",
+	Help:    "Time for which the scheduler's book was held: everything else that reads or changes it waits.",
 	Buckets: metrics.ExponentialBuckets(0.0005, 2, 12),
 })
 

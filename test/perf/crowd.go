@@ -24,7 +24,8 @@ type crowd struct {
 }
 
 // crowdCases measures what goes on beside a crowd that waits, and what that takes, unless the filter leaves that out.
-func crowdCases(ctx context.Context, size crowd, selected *regexp.Regexp, logs string) (rows, costs []result, err error) {
+func crowdCases(ctx context.Context, size crowd, selected *regexp.Regexp, logs string) (rows, costs []result,
+	err error) {
 	if !selected.MatchString(crowdCase) {
 		return nil, nil, nil
 	}

@@ -44,7 +44,8 @@ type CrowdCosts struct {
 // MeasureCrowd has a crowd wait for a fleet that is nearly full, and returns how long it takes until they are told
 // when they start or where they stand, and, beside them, how long a Run of two nodes takes to start, a rank whose node
 // is lost to be bound elsewhere, and a Run to grow by a node. The scheduler's log is copied to log.
-func MeasureCrowd(ctx context.Context, size Size, crowd Crowd, log string) (cases []Case, costs *CrowdCosts, err error) {
+func MeasureCrowd(ctx context.Context, size Size, crowd Crowd, log string) (cases []Case, costs *CrowdCosts,
+	err error) {
 	err = fleet.With(ctx, true, log, func(ctx context.Context, world *fleet.Lab) error {
 		l, err := newLab(ctx, world, size)
 		if err != nil {
@@ -84,8 +85,8 @@ type crowdLab struct {
 	elastic   *rqv1.Run
 }
 
-// loadRoom makes the nodes that an elastic Run grows on, the namespace, and a Budget for each part: those who wait could
-// pay for all that there is.
+// loadRoom makes the nodes that an elastic Run grows on, the namespace, and a Budget for each part: those who wait
+// could pay for all that there is.
 func (c *crowdLab) loadRoom(ctx context.Context) error {
 	var nodes []corev1.Node
 	for i := range c.crowd.Steps + 1 {
