@@ -70,7 +70,7 @@ func (b *Book) Advance(now time.Time) {
 }
 
 // WorkOutNext works out one promise again that may have changed, and reports whether there was one. last is how long
-// the one before took, if that has not been told yet: others have their turn for many times as long before the next one.
+// the one before took, if that has not been told yet: others have their turn for many times as long before the next.
 func (b *Book) WorkOutNext(now time.Time, last time.Duration) bool {
 	if !b.mayRefresh(now, last) {
 		return false

@@ -196,8 +196,8 @@ func (v *activations) nextDenied(e *earliest, now time.Time) {
 	}
 }
 
-// losesPlaces has a gang be planned anew that is to start and has lost its places. What was decided for it is off, if nobody
-// has been told.
+// losesPlaces has a gang be planned anew that is to start and has lost its places. What was decided for it is off, if
+// nobody has been told.
 func (v *activations) losesPlaces(g *gang) {
 	if g.run == nil || g.started() || g.underWay() {
 		return

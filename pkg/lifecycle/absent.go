@@ -26,7 +26,7 @@ func absent(s *situation) (replacements, out []*corev1.Pod) {
 	m := makerFor(s)
 	ranks, spares := expected(s)
 	if f.Alone && !saysRunning(f.Run) {
-		ranks, spares = ranks[:min(1, len(ranks))], nil
+		ranks, spares = ranks[:min(leads(ranks)+1, len(ranks))], nil
 	}
 	most := shardsToMake(f, ranks)
 	for index, pod := range ranks {
@@ -53,6 +53,16 @@ func absent(s *situation) (replacements, out []*corev1.Pod) {
 		}
 	}
 	return replacements, out
+}
+
+// leads returns the first rank that is not on a node, by which the others are planned; the number of ranks if all are.
+func leads(ranks []*corev1.Pod) int {
+	for i, pod := range ranks {
+		if pod == nil || !bound(pod) {
+			return i
+		}
+	}
+	return len(ranks)
 }
 
 // expected returns the parts that the Run should have a pod for: with the cohort, once the status says that it grows.

@@ -93,8 +93,9 @@ func disbanded(s *situation) []Deletion {
 		return nil
 	}
 	var out []Deletion
+	leader := leads(r.ranks)
 	for _, pod := range slices.Concat(r.ranks, r.spares, r.beyond) {
-		if !none && len(r.ranks) > 0 && pod == r.ranks[0] {
+		if !none && leader < len(r.ranks) && pod == r.ranks[leader] {
 			continue
 		}
 		if active(pod) && !bound(pod) && f.leaseOf[pod.UID] == nil && !f.Leased[pod.UID] && !f.Opening[pod.UID] {
