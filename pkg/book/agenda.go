@@ -83,7 +83,8 @@ func (a *agenda) setPromise(g *gang, p *forecast.Promise) {
 }
 
 // recall has those be at risk whom a gang's Reservation lists, while it has not been worked out whether that stands.
-func (a *agenda) recall(g *gang, concerned map[types.NamespacedName]bool) {
+func (a *agenda) recall(g *gang) {
+	concerned := map[types.NamespacedName]bool{} // their status says so already
 	a.forget(g, concerned)
 	if r := g.reservation; r != nil && g.run != nil && !g.started() && g.undated() && !g.activating() {
 		g.onRecord = &forecast.Promise{At: r.Spec.EarliestStart.Time, Conflicts: r.Status.ConflictSet}

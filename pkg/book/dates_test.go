@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/forecast"
 )
 
 // goesOn lets a process do for a while what it does by itself, as it does it: dates come, one is worked out, and then
@@ -24,12 +25,32 @@ func (s *storm) goesOn(d time.Duration) {
 	}
 }
 
-// refused is the cycle of a pod that does not fit: its date is worked out later.
-func (s *storm) refused(uid types.UID) {
+// refused is the cycle of a pod that does not fit: its date is worked out later. It reports whether it did not.
+func (s *storm) refused(uid types.UID) bool {
 	delete(s.Queue, uid)
-	if _, refusal, _ := s.Place(s.Book, uid); refusal != nil {
+	_, refusal, _ := s.Place(s.Book, uid)
+	if refusal != nil {
 		s.Book.Refused(uid, s.Now)
 	}
+	return refusal != nil
+}
+
+// leftEarly has run1 wait for run0, which is told to go before run1's date, and returns what run1 is promised and when
+// its turn comes, before that.
+func (s *storm) leftEarly() (p *forecast.Promise, turn time.Time) {
+	s.during(time.Second)
+	s.submit("run1", "org:a", 1, 1, 8)
+	s.work()
+	s.during(reservationLead / 2)
+	s.DeleteRun("run0")
+	s.disturb()
+	s.work()
+	p = s.Book.Prospect(s.Runs["run1"].UID).Promise
+	turn, due := s.Book.NextDue()
+	if p == nil || p.Cuts || !due || !turn.Before(p.At) {
+		s.t.Fatalf("run1 is promised %+v, and its turn comes at %s", p, turn)
+	}
+	return p, turn
 }
 
 // A Run is promised the room of another that is to end, and which is still there then: the date moves.
@@ -61,19 +82,8 @@ func TestATurnThatComesIsTaken(t *testing.T) {
 		s.setBudget("a", "org:a", 64)
 		s.submitWithSpares("run0", "org:a", 1, 1, 8, 0, patient(90))
 		s.work()
-		s.during(time.Second)
-		s.submit("run1", "org:a", 1, 1, 8)
-		s.work()
-		s.during(reservationLead / 2)
-		s.DeleteRun("run0")
-		s.disturb()
-		s.work()
-		p := s.Book.Prospect(s.Runs["run1"].UID).Promise
-		next, due := s.Book.NextDue()
-		if p == nil || p.Cuts || !due || !next.Before(p.At) {
-			s.t.Fatalf("run1 is promised %+v, and its turn comes at %s", p, next)
-		}
-		s.during(next.Sub(s.Now))
+		_, turn := s.leftEarly()
+		s.during(turn.Sub(s.Now))
 		s.goesOn(2 * time.Second)
 		if n := s.Book.Prospect(s.Runs["run1"].UID).Leaving; n != 1 {
 			s.t.Fatalf("run1 waits for %d pods", n)
@@ -137,19 +147,8 @@ func TestATurnThatIsHeldBackIsOver(t *testing.T) {
 		s.submitWithSpares("run0", "org:a", 1, 1, 8, 0, patient(90))
 		s.submitWithSpares("run2", "org:a", 1, 1, 8, 0, patient(90))
 		s.work()
-		s.during(time.Second)
-		s.submit("run1", "org:a", 1, 1, 8)
-		s.work()
-		s.during(reservationLead / 2)
-		s.DeleteRun("run0")
-		s.disturb()
-		s.work()
-		next, due := s.Book.NextDue()
-		p := s.Book.Prospect(s.Runs["run1"].UID).Promise
-		if p == nil || p.Cuts || !due || !next.Before(p.At) {
-			s.t.Fatalf("run1 is promised %+v, and its turn comes at %s", p, next)
-		}
-		s.during(next.Sub(s.Now) + time.Second)
+		p, turn := s.leftEarly()
+		s.during(turn.Sub(s.Now) + time.Second)
 		s.RemoveNode(p.Nodes[0].Node)
 		s.goesOn(2 * time.Second)
 		if next, due := s.Book.NextDue(); due && next.Before(s.Now.Add(time.Minute)) {

@@ -28,7 +28,7 @@ const (
 func (g *gang) scarce() scarce {
 	r := g.refusal
 	if r == nil {
-		r = &plan.Refusal{Reason: plan.Reason(g.run.Status.Refusal.Reason)}
+		r = g.refusalTold()
 	}
 	switch {
 	case r.AboutMoney() && !r.Elsewhere:
@@ -92,8 +92,12 @@ func (g *gang) saysThatItWaits() bool {
 	if g.run == nil || g.opportunistic() || g.run.Status.Phase != rqv1.RunPending || g.run.Status.Refusal == nil {
 		return false
 	}
-	why := plan.Refusal{Reason: plan.Reason(g.run.Status.Refusal.Reason)}
-	return g.refusal == nil && !why.NeedsNodes() && g.run.DeletionTimestamp == nil && g.shape == nil
+	return g.refusal == nil && !g.refusalTold().NeedsNodes() && g.run.DeletionTimestamp == nil && g.shape == nil
+}
+
+// refusalTold returns why a gang was refused by its Run's status, which says so.
+func (g *gang) refusalTold() *plan.Refusal {
+	return &plan.Refusal{Reason: plan.Reason(g.run.Status.Refusal.Reason)}
 }
 
 // mayHaveDate reports whether a gang is forecast that stands so in line.

@@ -129,10 +129,9 @@ func TestADateIsWorkedOutInTheCycleOfWhoIsNeglected(t *testing.T) {
 		s.work()
 		waits := s.Runs["waits"].UID
 		refused := func() *forecast.Promise {
-			if _, refusal, _ := s.Place(s.Book, s.pod("waits-0")); refusal == nil {
+			if !s.refused(s.pod("waits-0")) {
 				s.t.Fatal("the Run is not refused")
 			}
-			s.Book.Refused(s.pod("waits-0"), s.Now)
 			return s.Book.Prospect(waits).Promise
 		}
 		date := s.Book.Prospect(waits).Promise.At

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/brake"
@@ -166,7 +165,7 @@ func (v *activations) adopt(g *gang) {
 	if r := v.agenda.reservations.current(g.run.UID); r != nil && g.reservation == nil {
 		v.reserve(g, r)
 	} else if g.onRecord == nil {
-		v.agenda.recall(g, map[types.NamespacedName]bool{})
+		v.agenda.recall(g)
 	}
 }
 
@@ -218,7 +217,7 @@ func (v *activations) reserve(g *gang, r *rqv1.Reservation) {
 		}
 	}
 	g.reservation = r
-	v.agenda.recall(g, map[types.NamespacedName]bool{})
+	v.agenda.recall(g)
 	if work := v.agenda.workOn(g); work == lane.Cut {
 		v.mail.reconcile(keyOf(g.run), work)
 	}
