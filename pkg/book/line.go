@@ -39,8 +39,9 @@ func (g *gang) scarce() scarce {
 	return scarce{g.full.Flavor, ofGPUs}
 }
 
-// inLine reports whether a gang waits for those ahead of it: one that never fits waits for other nodes.
-func (g *gang) inLine() bool { return g.waits() && !g.refusal.NeedsNodes() }
+// inLine reports whether a gang waits for those ahead of it: one that never fits waits for other nodes, and nothing is
+// promised to one whose pods are not taken.
+func (g *gang) inLine() bool { return g.waits() && !g.refusal.NeedsNodes() && !g.denied() }
 
 // eachInLine goes through the gangs that wait in line, oldest first.
 func (w *waitlist) eachInLine(visit func(g *gang, at standing)) {
@@ -93,7 +94,8 @@ func (g *gang) saysThatItWaits() bool {
 		return false
 	}
 	why := plan.Refusal{Reason: plan.Reason(g.run.Status.Refusal.Reason)}
-	return g.refusal == nil && !why.NeedsNodes() && g.run.DeletionTimestamp == nil && g.shape == nil
+	return g.refusal == nil && !why.NeedsNodes() && why.Reason != plan.NotCreated &&
+		g.run.DeletionTimestamp == nil && g.shape == nil
 }
 
 // mayHaveDate reports whether a gang is forecast that stands so in line.
