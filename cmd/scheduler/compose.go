@@ -33,6 +33,10 @@ func compose(c *config.Config, args *jobtree.Args, leads func() bool) (*parts, e
 		return nil, err
 	}
 	b, clock := book.New(args), clock.RealClock{}
+	b.WatchHolds(func() func() {
+		start := clock.Now()
+		return func() { metrics.BookHeldSeconds.Observe(clock.Since(start).Seconds()) }
+	})
 	carry, err := controllers.New(controllers.Options{
 		Args: args, Book: b, Kube: c.Client, EventsClient: tells, Client: client, Shared: c.InformerFactory,
 		Name: c.ComponentConfig.Profiles[0].SchedulerName, Clock: clock, Holds: leads,

@@ -43,6 +43,17 @@ func enabled(profiles []schedulerconfig.KubeSchedulerProfile) error {
 	return nil
 }
 
+// bindFirst has the plugin be asked to bind pods before kube-scheduler's own, which binds any.
+func bindFirst(profiles []schedulerconfig.KubeSchedulerProfile) {
+	for i := range profiles {
+		bind := &profiles[i].Plugins.Bind
+		others := slices.DeleteFunc(slices.Clone(bind.Enabled), func(p schedulerconfig.Plugin) bool {
+			return p.Name == plugins.Name
+		})
+		bind.Enabled = slices.Insert(others, 0, schedulerconfig.Plugin{Name: plugins.Name})
+	}
+}
+
 // argsOf returns the plugin's arguments. They are the same in all profiles, since one book serves them all.
 func argsOf(profiles []schedulerconfig.KubeSchedulerProfile) (*jobtree.Args, error) {
 	var args *jobtree.Args

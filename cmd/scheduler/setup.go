@@ -57,6 +57,7 @@ func configure(ctx context.Context, o *options.Options) (*config.Config, func() 
 // newScheduler makes the scheduler as kube-scheduler's own command does, with plugins of ours.
 func newScheduler(ctx context.Context, o *options.Options, c *config.Config,
 	plugins frameworkruntime.Registry) (*scheduler.Scheduler, error) {
+	bindFirst(c.ComponentConfig.Profiles)
 	var profiles []schedulerconfig.KubeSchedulerProfile // with the defaults filled in
 	s, err := scheduler.New(ctx, c.Client, c.InformerFactory, c.DynInformerFactory,
 		func(name string) events.EventRecorderLogger { return c.EventBroadcaster.NewRecorder(name) },

@@ -390,4 +390,5 @@ func (v *activations) takeLeaving(g *gang, p *forecast.Promise, state forecast.S
 	if g.awaiting == 0 {
 		v.waiting.proceed(g)
 	}
+	v.mail.reconcile(keyOf(g.run), lane.Begin)
 }

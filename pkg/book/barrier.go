@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 )
 
 // Reserve records that the scheduler has taken a pod's node in its own cache. It fails if the pod's assignment has been
@@ -19,6 +21,9 @@ func (b *Book) Reserve(pod types.UID, node string) error {
 	if m.stage == assigned {
 		b.seats.advance(m, reserved, m.node, m.payer)
 		b.seats.hold(pod, "", 0, func(h *holding) { h.seated = false }) // kube-scheduler counts what it requests
+		if m.gang.awaitsPods() {
+			b.mail.reconcile(keyOf(m.gang.run), lane.Begin)
+		}
 	}
 	return nil
 }
@@ -43,6 +48,10 @@ func (b *Book) Unreserve(pod types.UID, now time.Time) {
 		return
 	}
 	b.places.release(m) // before the others, so that it is not rejected again
+	if g.takesTooLong(now) {
+		b.turns.giveUp(g, now)
+		return
+	}
 	b.places.unwind(g)
 	if lead := g.leader(); lead != nil && g.complete() {
 		b.mail.activate(lead.pod)

@@ -65,7 +65,7 @@ func New(given *config.Args) *Book {
 	b.mail = &mailbox{}
 	b.waiting = &waitlist{args: args, fleet: b.fleet, accounts: b.accounts, mail: b.mail,
 		room: map[string]int64{}, nodes: map[string]int64{}, budget: map[string]int64{}, leftAt: map[string]int64{}}
-	b.mu = &guard{onUnlock: b.waiting.wakeStirred}
+	b.mu = newGuard(b.waiting.wakeStirred)
 	b.mail.queue, b.mail.controllers = newOutlet[ForQueue](b.mu), newOutlet[ForControllers](b.mu)
 	b.nodes = &nodeTable{accounts: b.accounts, args: args, fleet: b.fleet,
 		kinds:  kinds{gpus: corev1.ResourceName(args.GPUResource)},
@@ -74,7 +74,7 @@ func New(given *config.Args) *Book {
 		losing: map[string]bool{}, strayed: map[string]string{}, heldBack: map[string]bool{}}
 	b.roster = &roster{gangs: map[types.UID]*gang{}, living: map[*gang]bool{},
 		runs: map[types.NamespacedName]types.UID{}, leasesOf: map[types.UID]int{},
-		members: map[types.UID]*member{},
+		members: map[types.UID]*member{}, turns: map[string]quotaTurn{}, early: map[types.UID]bool{},
 		classes: newClasses()}
 	b.cuts = &cutTable{mail: b.mail, byReservation: map[types.NamespacedName][]rank.Cut{}, decided: map[*gang][]rank.Cut{}}
 	b.agenda = &agenda{args: args, mail: b.mail, roster: b.roster, waiting: b.waiting,

@@ -45,7 +45,7 @@ func (b *Book) Next(now time.Time) (time.Time, bool) {
 		next.by(latest(sweep.at, after(b.pace.swept, sweepPeriod, now)))
 	}
 	if b.agenda.nextOutdated(&promise, now); !promise.at.IsZero() {
-		next.by(latest(promise.at, after(b.pace.refreshed, promisePeriod, now)))
+		next.by(latest(promise.at, b.pace.nextPromise(now)))
 	}
 	return next.at, !next.at.IsZero()
 }
@@ -57,6 +57,7 @@ func (b *Book) nextSweep(e *earliest, now time.Time) {
 	}
 	b.kept.nextLapse(e, now)
 	b.turns.nextRound(e, now)
+	b.turns.nextDenied(e, now)
 	b.growth.nextTry(e, b.pace.swept)
 	b.fill.nextForgiveness(e)
 }
@@ -68,10 +69,10 @@ func (b *Book) Advance(now time.Time) {
 	b.sweep(now)
 }
 
-// WorkOutNext works out one promise again that may have changed, and reports whether there was one. Others get their
-// turn before the next one, which may take a tenth of a second.
-func (b *Book) WorkOutNext(now time.Time) bool {
-	if !b.mayRefresh(now) {
+// WorkOutNext works out one promise again that may have changed, and reports whether there was one. last is how long
+// the one before took, if that has not been told yet: others have their turn for many times as long before the next.
+func (b *Book) WorkOutNext(now time.Time, last time.Duration) bool {
+	if !b.mayRefresh(now, last) {
 		return false
 	}
 	b.turns.tellPlaces(now)
@@ -83,10 +84,13 @@ func (b *Book) WorkOutNext(now time.Time) bool {
 }
 
 // mayRefresh reports whether a promise may be worked out again, and notes that one is.
-func (b *Book) mayRefresh(now time.Time) bool {
+func (b *Book) mayRefresh(now time.Time, last time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
-	if now.Before(after(b.pace.refreshed, promisePeriod, now)) {
+	if last > 0 {
+		b.pace.took = last
+	}
+	if now.Before(b.pace.nextPromise(now)) {
 		return false
 	}
 	b.pace.refreshed = now

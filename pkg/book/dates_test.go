@@ -15,7 +15,7 @@ import (
 func (s *storm) goesOn(d time.Duration) {
 	for until := s.Now.Add(d); s.Now.Before(until); s.during(50 * time.Millisecond) {
 		s.Book.Advance(s.Now)
-		s.Book.WorkOutNext(s.Now)
+		s.Book.WorkOutNext(s.Now, 0)
 		s.Act()
 		for _, uid := range s.SortedPods() {
 			if s.Queue[uid] && s.Book.Gate(s.Pods[uid]) == "" {

@@ -12,12 +12,20 @@ func (e *earliest) by(at time.Time) {
 	}
 }
 
-// sweepPeriod is the least time between two looks at who could grow, shrink or be filled in, and promisePeriod between
-// two promises that are worked out again: a forecast may take a tenth of a second.
+// sweepPeriod is the least time between two looks at who could grow, shrink or be filled in.
+const sweepPeriod = time.Second
+
+// promisePeriod is the least time between two promises that are worked out again, and forecastShare which part of all
+// time that may take, at most: everything else waits meanwhile.
 const (
-	sweepPeriod   = time.Second
 	promisePeriod = 125 * time.Millisecond
+	forecastShare = 10
 )
+
+// nextPromise returns from when on the next promise may be worked out.
+func (p *pace) nextPromise(now time.Time) time.Time {
+	return after(p.refreshed, max(promisePeriod, forecastShare*p.took), now)
+}
 
 // after returns when a period is over that began at an instant; now if that has not come yet, as when the clock was put
 // back.
@@ -39,5 +47,6 @@ func earlier(x, y time.Time) time.Time {
 // pace is when what is done every now and then was last done.
 type pace struct {
 	swept, refreshed time.Time
-	windows          time.Time // up to which the windows of budgets have been seen to open and close
+	took             time.Duration // the last promise that was worked out
+	windows          time.Time     // up to which the windows of budgets have been seen to open and close
 }

@@ -44,11 +44,16 @@ func (b *Book) SetRun(run *rqv1.Run) {
 			return
 		}
 	}
+	if edited || g.started() {
+		g.futile = futility{}
+	}
 	if edited {
+		g.denial = denial{}
 		b.shapes.reshape(g)
 	}
 	if replans && !g.started() {
 		b.places.unwind(g) // what has its Lease already is deleted
+		b.turns.losesPlaces(g)
 	}
 	if before := g.demand; ran || g.started() {
 		b.places.resize(g, g.granted())
@@ -128,12 +133,15 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 		if b.roster.open {
 			b.places.claimSeat(m)
 		}
-		if g.started() && !part.Spare {
+		if m.stage == assigned {
+			b.places.came(m)
+		} else if g.started() && !part.Spare {
 			b.shapes.reconsider(g)
 		} else if g.complete() {
-			b.waiting.wake(g)
+			b.waiting.greet(m, b.roster.early[pod.UID])
 		}
 	}
+	delete(b.roster.early, pod.UID)
 }
 
 // DeleteMember forgets a pod of a Run. If its gang was on its way to the barrier, the gang gives everything back: it is
@@ -141,17 +149,22 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 func (b *Book) DeleteMember(pod *corev1.Pod) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	delete(b.roster.early, pod.UID)
 	m := b.roster.members[pod.UID]
 	if m == nil {
 		return
 	}
 	g := m.gang
+	lacked, given := !g.complete(), g.underWay()
 	if m.leavesRoom() {
 		b.kept.keepRoom(m)
 	}
 	b.places.drop(m)
 	if !m.extra() && !m.surplus() && (!g.committed || !g.started() && !g.underWay()) {
 		b.places.unwind(g)
+	}
+	if lacked || given {
+		b.turns.losesPlaces(g) // the pod comes again only once the gang has its places
 	}
 	if g.over() && b.roster.living[g] {
 		b.roster.settle(g)

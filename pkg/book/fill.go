@@ -150,14 +150,24 @@ func (y *filler) goesUnpaid(g *gang, now time.Time) bool {
 		return true
 	}
 	before := g.unpaid
+	if !before && g.active.present > 0 && g.solvent == g.tried {
+		return false
+	}
 	g.asked = false
 	refusal := y.whyUnpaid(g, now)
+	if refusal == nil && !before && g.active.present > 0 {
+		g.solvent = g.tried // it lacks more than somebody who pays
+		return false
+	}
 	g.unpaid = refusal != nil
 	if !g.unpaid {
 		y.waiting.remove(g)
 		g.refusal = nil
 		if g.promise != nil {
 			y.agenda.setPromise(g, nil) // it is tried once it has its pods, and until then keeps others from nothing
+		}
+		if g.complete() {
+			y.waiting.wake(g)
 		}
 		return false
 	}

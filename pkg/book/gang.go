@@ -21,6 +21,12 @@ type gang struct {
 	full, demand   plan.Demand
 	shape          *plan.Refusal // why the Run has no demand
 	active, spares squad
+	// standIns is how many of the members are.
+	standIns int
+	denial   denial
+	futile   futility
+	// solvent is the epoch of the last plan that somebody could pay for, although it was refused for want of money.
+	solvent int64
 	// vacant is room that is kept for the ranks that a running Run has lost, kept who paid for them, by rank, and narrower
 	// the width in pods at which the gang could go on without all of them; 0 when there is none.
 	vacant   []vacancy
@@ -92,10 +98,10 @@ func (g *gang) over() bool {
 // opportunistic reports whether the gang's pods are shards, which come and go one by one.
 func (g *gang) opportunistic() bool { return g.run != nil && g.run.Spec.Opportunistic }
 
-// complete reports whether every pod of the gang exists, at the width that it has. Once it has started, spares may
-// lack.
+// complete reports whether the gang can be planned: every pod of it exists, at the width that it has, or its leader
+// stands for those that are made once they have places. Once it has started, spares may lack.
 func (g *gang) complete() bool {
-	return g.run != nil && g.shape == nil && g.active.whole() && (g.started() || g.spares.whole())
+	return g.run != nil && g.shape == nil && g.active.whole() && (g.started() || g.spares.whole()) || g.canBeLed()
 }
 
 // underWay reports whether a member that the barrier waits for has a node.
@@ -165,6 +171,8 @@ type member struct {
 	payer payer
 	// beside is what the pod asks for beside GPUs.
 	beside *topology.Amounts
+	// standIn says that the pod has not been made: its place is kept for it.
+	standIn bool
 	// unseated says that other rules turned it down in the place of its spare, which stands by.
 	unseated bool
 	// leaving says that the pod has been told to go.
@@ -259,4 +267,19 @@ func (s *squad) highest() int {
 		}
 	}
 	return -1
+}
+
+// canBeLed reports whether a gang that is to start can be planned by its leader, whether or not its other pods exist.
+// Pods that are leaving have their names.
+func (g *gang) canBeLed() bool {
+	return g.run != nil && g.shape == nil && !g.started() && !g.opportunistic() && !g.over() &&
+		g.active.leaving == 0 && g.spares.leaving == 0 && g.active.first() != nil
+}
+
+// memberAt returns the member of an index; nil where there is none.
+func (s *squad) memberAt(index int) *member {
+	if index < len(s.members) {
+		return s.members[index]
+	}
+	return nil
 }

@@ -11,8 +11,8 @@ const (
 	gangShapeless               // it has no shape on the nodes that there are
 	gangUnpaid                  // nobody can pay for it, so that it has no pods
 	gangSweeping                // opportunistic: each of its shards comes and goes by itself
-	gangIncomplete              // some of its pods have not been made
-	gangQueued                  // all of its pods exist, and some have no place
+	gangIncomplete              // it lacks its leader or, once it has started, other pods, or old ones have not left
+	gangQueued                  // it can be planned, and some of its pods have no place
 	gangPlaced                  // all have places, and are on their way to the barrier
 	gangCommitted               // all have reached the barrier, which is open
 	gangRunning                 // nothing is missing from a Run that runs
@@ -34,7 +34,7 @@ func (g *gang) state() state {
 		return gangClearing
 	case g.shape != nil:
 		return gangShapeless
-	case g.unpaid && g.active.present == 0:
+	case g.unpaid:
 		return gangUnpaid
 	case g.opportunistic():
 		return gangSweeping
@@ -59,13 +59,16 @@ func (s state) holdsBack() string {
 		return waitsForIdle
 	case gangClearing:
 		return whileLeaving
+	case gangUnpaid:
+		return waitsForMoney
 	}
 	return "waiting for the Run's other pods to be created"
 }
 
 // Why pods are held back: in the order of the states, and last those of a gang that another pod of it plans for.
 const (
-	whileLeaving = "waiting for those who are cut to leave"
-	waitsForIdle = "waiting for idle GPUs"
-	waitsForPlan = "waiting for the gang to be planned"
+	whileLeaving  = "waiting for those who are cut to leave"
+	waitsForMoney = "waiting for somebody who can pay"
+	waitsForIdle  = "waiting for idle GPUs"
+	waitsForPlan  = "waiting for the gang to be planned"
 )

@@ -82,11 +82,12 @@ func (g *gang) waits() bool {
 		g.shape == nil && (g.complete() || g.unpaid)
 }
 
-// unmade reports whether a Run waits for its start and has no pod, nor anything that is kept for one.
+// unmade reports whether a Run waits for its start and has no pod, nor anything that is kept for one. A leader's that
+// waits for money is none.
 func (g *gang) unmade() bool {
 	if g.run == nil || g.shape != nil || g.run.Status.Phase != rqv1.RunPending || g.run.DeletionTimestamp != nil ||
-		g.active.present > 0 || g.spares.present > 0 || len(g.vacant) > 0 || g.keepsRoom() || g.activation != nil ||
-		g.activating() {
+		g.active.present+g.spares.present > 0 && !g.shortOfMoney() || len(g.vacant) > 0 || g.keepsRoom() ||
+		g.activation != nil || g.activating() {
 		return false
 	}
 	for _, l := range g.latest {
@@ -95,6 +96,11 @@ func (g *gang) unmade() bool {
 		}
 	}
 	return true
+}
+
+// shortOfMoney reports whether the gang's leader has been refused for want of money.
+func (g *gang) shortOfMoney() bool {
+	return (g.unpaid || g.refusal != nil && g.refusal.AboutMoney() && !g.woken) && !g.opportunistic() && !g.underWay()
 }
 
 // sample returns a pod by which the nodes are judged that the gang's pods may use: the leader's, or the template's

@@ -1,6 +1,9 @@
 package book
 
 import (
+	"strconv"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
@@ -13,9 +16,29 @@ func (g *gang) growing() int32 {
 	return 0
 }
 
-// settled returns the shape of a gang that has started, at the width that it was granted; of one that has not, as it
-// asks for.
+// told returns how many ranks there are by what those of a gang that starts have been told: that is how wide it starts.
+// It is 0 when none has been told.
+func (g *gang) told() int {
+	if g.run == nil || g.shape != nil || g.started() || g.opportunistic() {
+		return 0
+	}
+	for _, m := range g.active.members {
+		if m == nil || m.stage < bound || m.leaving {
+			continue
+		}
+		if ranks, err := strconv.Atoi(m.pod.Annotations[rqv1.AnnotationWorldSize]); err == nil && ranks > 0 {
+			return ranks
+		}
+	}
+	return 0
+}
+
+// settled returns the shape of a gang that has started, at the width that it was granted; of one that has not, at the
+// width that its ranks have been told of or, if none has been, as it asks for.
 func (g *gang) settled() plan.Demand {
+	if ranks := g.told(); ranks > 0 {
+		return g.full.At(min(ranks, g.full.Pods()))
+	}
 	if g.shape == nil && g.started() && g.run.Status.Width != nil && g.run.Status.Width.Granted > 0 {
 		return g.full.At(int(g.run.Status.Width.Granted) / g.full.GPUsPerPod)
 	}
@@ -55,6 +78,9 @@ func (g *gang) placedWidth() int {
 func (g *gang) narrowest() plan.Demand {
 	if g.shape != nil || g.started() || g.committed {
 		return g.demand
+	}
+	if g.told() > 0 {
+		return g.settled()
 	}
 	return g.full.At(g.full.Atop(g.placedWidth()))
 }
@@ -148,13 +174,13 @@ func (m *member) joins() bool {
 
 // bound narrows what a gang asks for that has not started to what all nodes of its type have: a pod is made for each
 // rank that the gang might start with, and a malleable Run may ask for a million where it needs one. Pods that exist
-// are not beyond it. Once it has started it grows as any other.
+// are not beyond it, nor what they have been told of. Once it has started it grows as any other.
 func (g *gang) bound(gpus int) {
 	g.bounded, g.boundTo = false, gpus
 	if g.shape != nil || g.started() || g.opportunistic() {
 		return
 	}
-	within := g.full.Holding(gpus, len(g.active.members))
+	within := g.full.Holding(gpus, max(len(g.active.members), g.told()))
 	g.bounded = within != g.full
 	g.full = within
 }

@@ -10,10 +10,9 @@ import (
 // with what it is given then.
 func TestAStartChangesWhileRulesAreAsked(t *testing.T) {
 	for name, happens := range map[string]func(w *world){
-		"its leader is deleted":  func(w *world) { w.DeletePod(w.pod("run0-0")) },
-		"another pod is deleted": func(w *world) { w.DeletePod(w.pod("run0-2")) },
-		"its nodes are lost":     func(w *world) { w.Lose("d0-n00", "d0-n01") },
-		"it is deleted":          func(w *world) { w.DeleteRun("run0") },
+		"its leader is deleted": func(w *world) { w.DeletePod(w.pod("run0-0")) },
+		"its nodes are lost":    func(w *world) { w.Lose("d0-n00", "d0-n01") },
+		"it is deleted":         func(w *world) { w.DeleteRun("run0") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			tell(t, func(w *world) {

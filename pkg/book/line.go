@@ -39,8 +39,9 @@ func (g *gang) scarce() scarce {
 	return scarce{g.full.Flavor, ofGPUs}
 }
 
-// inLine reports whether a gang waits for those ahead of it: one that never fits waits for other nodes.
-func (g *gang) inLine() bool { return g.waits() && !g.refusal.NeedsNodes() }
+// inLine reports whether a gang waits for those ahead of it: one that never fits waits for other nodes, and nothing is
+// promised to one whose pods are not taken.
+func (g *gang) inLine() bool { return g.waits() && !g.refusal.NeedsNodes() && !g.denied() }
 
 // eachInLine goes through the gangs that wait in line, oldest first.
 func (w *waitlist) eachInLine(visit func(g *gang, at standing)) {
@@ -92,7 +93,9 @@ func (g *gang) saysThatItWaits() bool {
 	if g.run == nil || g.opportunistic() || g.run.Status.Phase != rqv1.RunPending || g.run.Status.Refusal == nil {
 		return false
 	}
-	return g.refusal == nil && !g.refusalTold().NeedsNodes() && g.run.DeletionTimestamp == nil && g.shape == nil
+	why := g.refusalTold()
+	return g.refusal == nil && !why.NeedsNodes() && why.Reason != plan.NotCreated &&
+		g.run.DeletionTimestamp == nil && g.shape == nil
 }
 
 // refusalTold returns why a gang was refused by its Run's status, which says so.

@@ -78,6 +78,13 @@ type Look struct {
 	// Unpaid says that nobody can pay for the Run, so that it gets no pods, and HadLease that a pod of it has had a Lease,
 	// also one that is closed.
 	Unpaid, HadLease bool
+	// Alone says that the Run waits and its pods have no places: of its pods the leader is to be there alone (R32).
+	Alone bool
+	// Yields says that an older Run has its turn at the quota of the namespace, so that the Run has no pods for now.
+	Yields bool
+	// Musters says that places are kept for pods that have not been made, and Disbands that pods beside the leader's go,
+	// since they have no places.
+	Musters, Disbands bool
 	Prospect
 	// Cuts are what Reservations that are activating do to the Run, in the order of their activation.
 	Cuts []rank.Cut

@@ -35,9 +35,11 @@ func TestANarrowStartGoesOnAfterARestart(t *testing.T) {
 					}
 					w.setBudget("a", "org:a", 64)
 					w.submitWithSpares("run0", "org:a", 3, 1, 8, test.spares, elastic(least, 1))
-					w.reconcile("run0")
-					for _, uid := range append(w.SortedPods(), w.SortedPods()...) {
-						w.cycle(uid)
+					for range 3 {
+						w.reconcile("run0")
+						for _, uid := range w.SortedPods() {
+							w.cycle(uid)
+						}
 					}
 					binding := w.Bindings()
 					if len(binding) != nodes {
@@ -72,9 +74,11 @@ func TestAStartThatIsUnderWayHasNoWidthBeforeAllIsKnown(t *testing.T) {
 				w.fleet("d0", 3)
 				w.setBudget("a", "org:a", 64)
 				w.submitWithSpares("run0", "org:a", 3, 1, 8, 0, elastic(1, 1))
-				w.reconcile("run0")
-				for _, uid := range append(w.SortedPods(), w.SortedPods()...) {
-					w.cycle(uid)
+				for range 3 {
+					w.reconcile("run0")
+					for _, uid := range w.SortedPods() {
+						w.cycle(uid)
+					}
 				}
 				for _, uid := range w.Bindings() {
 					w.Bind(uid, sim.Written)

@@ -10,7 +10,7 @@ import (
 func (w *world) sleeps(at time.Time, happened func() bool) {
 	for w.Now.Before(at.Add(gangDeadline)) {
 		w.Book.Advance(w.Now)
-		if w.Book.WorkOutNext(w.Now); happened() {
+		if w.Book.WorkOutNext(w.Now, 0); happened() {
 			break
 		}
 		next, ok := w.Book.Next(w.Now)
@@ -92,5 +92,22 @@ func TestANodeThatTurnedAShardDownIsForgivenInTime(t *testing.T) {
 		w.Pass(time.Second / 2)
 		w.Book.Turned(shard, "n0", "no CPU")
 		w.sleeps(forgiven, func() bool { return w.Book.Assigned(shard) != "" })
+	})
+}
+
+// Everything else has its turn for ten times as long as a forecast took before the next one.
+func TestForecastsTakeATenthOfTheTime(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.full()
+		s.Now = s.Now.Add(time.Minute) // what is promised has grown old by then
+		for i, c := range []struct {
+			after, last time.Duration
+			worked      bool
+		}{{0, 0, true}, {time.Second, 5 * time.Second, false}, {48 * time.Second, 0, false}, {2 * time.Second, 0, true}} {
+			s.Now = s.Now.Add(c.after)
+			if got := s.Book.WorkOutNext(s.Now, c.last); got != c.worked {
+				s.t.Fatalf("call %d: a promise was worked out: %v, want %v", i, got, c.worked)
+			}
+		}
 	})
 }

@@ -36,7 +36,7 @@ type placement struct {
 func (p *placement) assume(g *gang, assignments []plan.Assignment, now time.Time) {
 	p.kept.giveRoom(g, assignments)
 	for _, a := range assignments {
-		m := g.squad(a.Part).members[a.Index]
+		m := p.memberFor(g, a.Part)
 		p.seats.hold(m.pod.UID, a.Node, g.demand.GPUsPerPod, func(h *holding) {
 			h.planned, h.spare, h.shard, h.run = true, a.Spare, g.opportunistic(), g.run.UID
 		})
@@ -48,6 +48,10 @@ func (p *placement) assume(g *gang, assignments []plan.Assignment, now time.Time
 	}
 	if !g.check.pending {
 		p.makeRoom(g)
+	}
+	g.denial.delays, g.denial.moves = "", false
+	if g.awaitsPods() && g.musters() {
+		p.mail.reconcile(keyOf(g.run), lane.Begin)
 	}
 }
 
@@ -88,6 +92,10 @@ func (p *placement) release(m *member) {
 		}
 	}
 	p.seats.advance(m, unplaced, "", payer{})
+	if m.standIn {
+		p.dismiss(m)
+		return
+	}
 	if p.roster.open {
 		p.claimSeat(m)
 	}
@@ -335,4 +343,23 @@ func (p *placement) reconcileOn(nodes map[string]bool) {
 	for run := range concerned {
 		p.mail.reconcile(run, lane.Cut)
 	}
+}
+
+// memberFor returns the member of a part, with a stand-in where its pod has not been made.
+func (p *placement) memberFor(g *gang, part rank.Part) *member {
+	s := g.squad(part)
+	if m := s.memberAt(part.Index); m != nil {
+		return m
+	}
+	for len(s.members) <= part.Index {
+		s.members = append(s.members, nil)
+	}
+	m := &member{gang: g, part: part, pod: g.standInFor(part), standIn: true, beside: g.full.Beside}
+	s.members[part.Index] = m
+	s.count(m, +1)
+	s.present++
+	p.roster.members[m.pod.UID] = m
+	g.standIns++
+	p.roster.classes.mustering[g] = true
+	return m
 }

@@ -23,7 +23,7 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 	case g.activating():
 		v.resume(g, pod, now)
 		return
-	case v.agenda.dateless(g, now):
+	case v.agenda.dateless(g, now), g.denied():
 		return
 	case g.since.IsZero():
 		g.since = now
@@ -269,8 +269,12 @@ func (v *activations) completeRecorded(g *gang, now time.Time) {
 
 // prospectOf returns when a Run is going to start, or whether it is going to grow.
 func (v *activations) prospectOf(g *gang) Prospect {
+	decided := g.activation
+	if decided != nil && !decided.Failed && (g.awaitsPods() || g.bereft()) {
+		decided = nil // nobody is told before all of its pods have been made
+	}
 	return Prospect{Promise: g.promise, Undated: g.undated(), InLine: g.queue, Refusal: g.refusal,
-		Activation: g.activation, Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
+		Activation: decided, Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
 		Brake: v.agenda.brakeOn(g), CalledOff: v.agenda.calledOffBy(g), GrowTo: g.growth.to,
 		Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
 		Shards: g.allowedShards(), Lost: v.nodes.lostRanks(g)}

@@ -17,6 +17,9 @@ import (
 func (b *Book) Gate(pod *corev1.Pod) string {
 	b.mu.Lock()
 	m := b.roster.members[pod.UID]
+	if m == nil {
+		b.roster.early[pod.UID] = true
+	}
 	why, refusal := b.gate(m)
 	if refusal == nil {
 		b.mu.unlockUnchanged()
@@ -101,6 +104,16 @@ func (b *Book) Assigned(pod types.UID) string {
 		return m.node
 	}
 	return ""
+}
+
+// Ranks returns how many ranks the Run of a rank has that is about to be bound; 0 for a pod that is no rank.
+func (b *Book) Ranks(pod types.UID) int {
+	b.mu.Lock()
+	defer b.mu.unlockUnchanged()
+	if m := b.roster.members[pod]; m != nil && !m.part.Spare {
+		return m.gang.demand.Pods()
+	}
+	return 0
 }
 
 // Follow returns the rest of a pod's gang, once for every plan: pods that have a node and wait to be let into the

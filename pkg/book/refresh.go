@@ -21,6 +21,9 @@ func (v *activations) goRound(now time.Time) {
 	if !v.roster.open {
 		return
 	}
+	v.dropBereft()
+	v.giveUpMusters(now)
+	v.retryDenied(now)
 	var stuck []types.UID
 	for pod, h := range v.seats.waitedFor {
 		// else nobody has been told to go yet

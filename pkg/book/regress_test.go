@@ -2,6 +2,7 @@ package book_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,8 +31,11 @@ func (w *world) pod(name string) types.UID {
 	return ""
 }
 
-// place brings a pod as far as it comes in one cycle.
+// place brings a pod as far as it comes in one cycle; one that has not been made is, if its Run is to have it.
 func (w *world) place(name string) types.UID {
+	if !slices.ContainsFunc(w.SortedPods(), func(uid types.UID) bool { return w.Pods[uid].Name == name }) {
+		w.reconcile(name[:strings.LastIndex(name, "-")])
+	}
 	uid := w.pod(name)
 	w.Queue[uid] = true
 	w.cycle(uid)
@@ -143,7 +147,7 @@ func TestAGangThatCannotBePlannedKeepsNoRoomFromOthers(t *testing.T) {
 		w.submit("run2", "org:a", 1, 1, 8)
 		w.settle()
 		w.Book.TakeActions()
-		w.DeletePod(w.pod("run1-1")) // and it cannot be created again
+		w.DeletePod(w.pod("run1-0")) // and it cannot be created again
 		w.DeleteRun("run0")
 		for _, lease := range w.OpenLeases() {
 			w.Book.LeaseLost(types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name}, w.Now)

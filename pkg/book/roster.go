@@ -19,8 +19,11 @@ type roster struct {
 	leasesOf map[types.UID]int
 	members  map[types.UID]*member // by pod
 	classes  classes
-	reading  bool // the ledger is being read, or has been
-	open     bool // the ledger has been read and this process decides
+	turns    map[string]quotaTurn // by namespace
+	// early are the pods that the scheduling queue has asked about before they were known.
+	early   map[types.UID]bool
+	reading bool // the ledger is being read, or has been
+	open    bool // the ledger has been read and this process decides
 }
 
 // classes are the gangs of the few kinds that something is looked for every second, so that nobody need go through the
@@ -31,11 +34,13 @@ type classes struct {
 	// requeued are those that have lost a node and wait again, and roomy those for which room is kept while they are
 	// planned again.
 	requeued, roomy map[*gang]bool
+	// denied are those whose pods the API server has not taken, and mustering those whose pods are being made.
+	denied, mustering map[*gang]bool
 }
 
 func newClasses() classes {
 	return classes{elastic: map[*gang]bool{}, sweeps: map[*gang]bool{},
-		requeued: map[*gang]bool{}, roomy: map[*gang]bool{}}
+		requeued: map[*gang]bool{}, roomy: map[*gang]bool{}, denied: map[*gang]bool{}, mustering: map[*gang]bool{}}
 }
 
 // note puts a gang where its Run belongs, which has changed.
@@ -109,4 +114,11 @@ type queuePlace struct {
 	age             time.Time
 	namespace, name string
 	index           int
+}
+
+// quotaTurn is a gang that is to have the rest of a quota to itself, until when the others are waited for, and when it
+// is over at the latest.
+type quotaTurn struct {
+	of          *gang
+	until, ends time.Time
 }

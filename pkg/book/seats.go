@@ -263,7 +263,7 @@ func (s *seating) missingOf(g *gang) ([]plan.Missing, *plan.Refusal) {
 	s.vacate(g, func(v *vacancy) bool { return !v.seat() && v.index != anyRank })
 	var out []plan.Missing
 	grows := g.grows()
-	for m := range g.all() {
+	for m := range g.parts() {
 		if m.stage == unplaced && (m.joins() && grows || !m.joins() && !m.extra()) {
 			out = append(out, g.missingPod(m, domains))
 		}

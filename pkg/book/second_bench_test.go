@@ -33,7 +33,7 @@ func BenchmarkSecond(b *testing.B) {
 		"goRound": func() { f.book.GoRound(f.now) },
 		"grow":    func() { f.book.GrowRuns(f.now) },
 		"fill":    func() { f.book.Fill(f.now) },
-		"round":   func() { f.book.Advance(f.now); f.book.WorkOutNext(f.now); f.book.Next(f.now) },
+		"round":   func() { f.book.Advance(f.now); f.book.WorkOutNext(f.now, 0); f.book.Next(f.now) },
 		"cuts":    func() { f.book.CutsWithinHour(f.now) },
 		"refresh": func() { f.book.RefreshPromises(f.now, 0) },
 	} {
@@ -63,7 +63,7 @@ func BenchmarkEnded(b *testing.B) {
 		}
 		paused := brake.State{Paused: true}
 		for name, pass := range map[string]func(){
-			"round":    func() { f.book.Advance(f.now); f.book.WorkOutNext(f.now); f.book.Next(f.now) },
+			"round":    func() { f.book.Advance(f.now); f.book.WorkOutNext(f.now, 0); f.book.Next(f.now) },
 			"forecast": func() { f.refuse(waits) },
 			"node":     func() { f.book.RemoveNode("nowhere") },
 			"brake":    func() { f.book.SetBrake(paused); f.book.SetBrake(brake.State{}) },

@@ -43,6 +43,7 @@ func (w *world) round() {
 	}
 	w.grow()
 	w.Book.Fill(w.Now)
+	w.Book.Advance(w.Now) // those whose pods were not taken are tried again
 	w.Act()
 	for _, uid := range w.SortedPods() {
 		w.cycle(uid)

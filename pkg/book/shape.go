@@ -102,7 +102,10 @@ func (z *shaper) join(g *gang, part rank.Part, pod *corev1.Pod) *member {
 	for len(s.members) <= part.Index {
 		s.members = append(s.members, nil)
 	}
-	if old := s.members[part.Index]; old != nil {
+	if old := s.members[part.Index]; old != nil && old.standIn {
+		z.places.relieve(old, pod)
+		return old
+	} else if old != nil {
 		z.places.drop(old)
 	}
 	m := &member{gang: g, part: part, pod: pod, beside: z.nodes.kinds.besideGPUs(pod)}

@@ -11,10 +11,11 @@ import (
 func TestNoMorePodsThanGPUs(t *testing.T) {
 	for name, test := range map[string]struct {
 		wide  []func(*rqv1.RunSpec)
-		later int // GPUs
+		first int32 // pods before any has a place
+		later int   // GPUs
 	}{
-		"a malleable Run":      {[]func(*rqv1.RunSpec){ungrouped, elastic(1, 1)}, 20},
-		"an opportunistic Run": {[]func(*rqv1.RunSpec){opportunistic}, 24},
+		"a malleable Run":      {[]func(*rqv1.RunSpec){ungrouped, elastic(1, 1)}, 1, 20},
+		"an opportunistic Run": {[]func(*rqv1.RunSpec){opportunistic}, 16, 24},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tell(t, func(w *world) {
@@ -22,7 +23,7 @@ func TestNoMorePodsThanGPUs(t *testing.T) {
 				w.setBudget("a", "org:a", 20)
 				w.submitWithSpares("run0", "org:a", 1, 2000, 1, 0, test.wide...)
 				w.reconcile("run0")
-				if active, _ := w.countPods("run0"); active != 16 {
+				if active, _ := w.countPods("run0"); active != test.first {
 					w.t.Fatalf("%d pods are made in a fleet of 16 GPUs", active)
 				}
 				w.settle()

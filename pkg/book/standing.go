@@ -8,7 +8,7 @@ import (
 
 // queueUp has a gang that was refused be forecast soon, or has it stand in line. One that never fits gets no date.
 func (v *activations) queueUp(g *gang, now time.Time) {
-	if g.activation != nil || v.agenda.dateless(g, now) {
+	if g.activation != nil || v.agenda.dateless(g, now) || g.denied() {
 		return
 	}
 	if g.since.IsZero() {

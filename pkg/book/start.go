@@ -37,6 +37,10 @@ func (x *starter) placeNew(m *member, now time.Time) (string, *plan.Refusal) {
 	case g.state() != gangQueued || g.leader() != m:
 		return "", &plan.Refusal{Reason: plan.InsufficientGPUs, Message: waitsForPlan}
 	}
+	if g.denied() && now.Before(g.denial.until) {
+		g.woken = false
+		return "", g.refusal
+	}
 	x.plan(g, m.pod, now)
 	switch {
 	case m.stage == unplaced && m.surplus():
@@ -79,7 +83,7 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 // planGang places all missing pods at once, or none. A gang that starts gets the widest width that fits (R16).
 func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
 	if !g.started() && !g.committed {
-		x.places.resize(g, g.full)
+		x.places.resize(g, g.settled())
 		if !g.complete() {
 			return g.notYet("waiting for the Run's other pods to be created")
 		}
@@ -276,7 +280,7 @@ func (x *starter) follow(m *member) []*corev1.Pod {
 	m.gang.planned = false
 	var out []*corev1.Pod
 	for other := range m.gang.all() {
-		if other != m && other.stage >= assigned && other.stage < bound && other.stage != reserved {
+		if other != m && !other.standIn && other.stage >= assigned && other.stage < bound && other.stage != reserved {
 			out = append(out, other.pod)
 		}
 	}

@@ -33,6 +33,7 @@ func TestACutPodOpensNoLease(t *testing.T) {
 		s.Book.Due(s.Now)
 		s.Act()
 		s.cycle(s.pod("run1-0"))
+		s.reconcile("run1") // has its other pod made, before anything is told
 		if a := s.Book.Prospect(s.Runs["run1"].UID).Activation; a == nil {
 			s.t.Fatalf("run0 is not cut:\n%s", s.story())
 		}

@@ -20,7 +20,7 @@ func (s *storm) still(t *rapid.T) {
 	s.work()
 	for range 100 {
 		s.Book.Advance(s.Now)
-		s.Book.WorkOutNext(s.Now)
+		s.Book.WorkOutNext(s.Now, 0)
 		if s.Act(); s.queued() {
 			s.work()
 			continue

@@ -175,7 +175,7 @@ func (w *waitlist) wake(g *gang) {
 	}
 	g.woken = true
 	w.pardon(g)
-	if g.shape != nil || g.active.present == 0 {
+	if g.shape != nil || g.active.present == 0 || g.unpaid {
 		g.tried = w.epoch
 		g.woken, g.asked = false, true
 		if g.run != nil {
@@ -186,6 +186,17 @@ func (w *waitlist) wake(g *gang) {
 	if lead := g.leader(); lead != nil {
 		w.mail.activate(lead.pod)
 	}
+}
+
+// greet has the gang of a pod planned that has just come. A leader about which the queue has not asked yet comes by
+// itself: it would be tried twice.
+func (w *waitlist) greet(m *member, asked bool) {
+	if g := m.gang; g.leader() == m && !asked && !g.unpaid && !g.opportunistic() {
+		g.woken = true
+		w.pardon(g)
+		return
+	}
+	w.wake(m.gang)
 }
 
 // wakeStirred wakes the gangs that what was improved since they were last looked at may be for, once.
@@ -224,6 +235,9 @@ func (w *waitlist) wakeNext() {
 
 // refuse has a gang wait, whose date is to be worked out.
 func (w *waitlist) refuse(g *gang, refusal *plan.Refusal) {
+	if !g.started() && !g.opportunistic() {
+		g.futile.note(g.active.present+g.spares.present-g.standIns, refusal)
+	}
 	g.refusal, g.seen = refusal, -1
 	w.add(g)
 	work := lane.Date
@@ -237,7 +251,7 @@ func (w *waitlist) refuse(g *gang, refusal *plan.Refusal) {
 // back too.
 func (w *waitlist) proceed(g *gang) {
 	for m := range g.all() {
-		if m.stage == assigned {
+		if m.stage == assigned && !m.standIn {
 			w.mail.activate(m.pod)
 		}
 	}

@@ -152,13 +152,16 @@ func (w *world) occupied(name, domain string) {
 
 func TestSurplusPodsTakeNoPart(t *testing.T) {
 	tell(t, func(w *world) {
-		for _, node := range []string{"n0", "n1"} {
+		for _, node := range []string{"n0", "n1", "n2"} {
 			w.addNode(node, "d0")
 		}
-		w.occupied("full", "d0")
 		w.setBudget("a", "org:a", 64)
 		w.submitWithSpares("run0", "org:a", 3, 1, 8, 0, elastic(1, 1))
 		w.reconcile("run0")
+		w.place("run0-0")
+		w.reconcile("run0")
+		w.RemoveNode("n2") // it has its pods by now, and is planned anew
+		w.Act()
 		w.place("run0-0")
 		surplus := w.pod("run0-2")
 		if why := w.Book.Gate(w.Pods[surplus]); why != "beyond the width that the Run starts at" {
@@ -188,7 +191,7 @@ func TestAPlanThatIsUnwoundAsksForTheTotalAgain(t *testing.T) {
 		w.submitWithSpares("run0", "org:a", 3, 1, 8, 0, elastic(1, 1))
 		w.reconcile("run0")
 		w.place("run0-0")
-		w.DeletePod(w.pod("run0-2"))
+		w.reconcile("run0")
 		w.addNode("n2", "d0")
 		w.Pass(2 * gangDeadline) // the others never come to the barrier
 		w.settle()

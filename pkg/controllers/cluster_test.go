@@ -176,14 +176,14 @@ func (c *cluster) bind() {
 // bindAllBut has the pods that are there bound, but for one whose Lease it returns, which is on its way.
 func (c *cluster) bindAllBut(name string) (late *rqv1.Lease) {
 	c.see()
-	var pods []*corev1.Pod
-	for _, o := range c.watches.pods.GetStore().List() {
-		if pod := o.(*corev1.Pod); pod.Spec.NodeName == "" {
-			pods = append(pods, pod.DeepCopy())
-		}
-	}
-	slices.SortFunc(pods, func(x, y *corev1.Pod) int { return c.less(x, y) })
 	now := c.clock.Now()
+	if c.lead() {
+		if _, err := c.look(); err != nil {
+			c.t.Fatal(err)
+		}
+		c.see()
+	}
+	pods := c.unbound()
 	for _, pod := range pods {
 		node, refusal := c.book.Place(pod.UID, now)
 		if refusal != nil {
@@ -211,6 +211,29 @@ func (c *cluster) bindAllBut(name string) (late *rqv1.Lease) {
 		c.update(pod)
 	}
 	return late
+}
+
+// lead has the first pod that is not bound get its place, which has the others be made.
+func (c *cluster) lead() bool {
+	c.see()
+	pods := c.unbound()
+	if len(pods) == 0 || c.book.Gate(pods[0]) != "" {
+		return false
+	}
+	node, refusal := c.book.Place(pods[0].UID, c.clock.Now())
+	return refusal == nil && c.book.Reserve(pods[0].UID, node) == nil
+}
+
+// unbound returns the pods without a node, as the cache has them, in order.
+func (c *cluster) unbound() []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, o := range c.watches.pods.GetStore().List() {
+		if pod := o.(*corev1.Pod); pod.Spec.NodeName == "" {
+			pods = append(pods, pod.DeepCopy())
+		}
+	}
+	slices.SortFunc(pods, func(x, y *corev1.Pod) int { return c.less(x, y) })
+	return pods
 }
 
 func (c *cluster) less(x, y *corev1.Pod) int {

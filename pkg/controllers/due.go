@@ -27,10 +27,15 @@ type dates struct {
 // jumps is noticed after a while. Of changes that come one upon the other, it sees many at once.
 func (d *dates) keep(ctx context.Context) {
 	const longest, least, breath = 15 * time.Second, 5 * time.Millisecond, 50 * time.Millisecond
+	var last time.Duration
 	for {
 		d.book.Advance(d.clock.Now())
-		if start := d.clock.Now(); d.book.WorkOutNext(start) {
-			metrics.ForecastSeconds.Observe(d.clock.Since(start).Seconds())
+		start := d.clock.Now()
+		worked := d.book.WorkOutNext(start, last)
+		last = 0
+		if worked {
+			last = d.clock.Since(start)
+			metrics.ForecastSeconds.Observe(last.Seconds())
 		}
 		for role, gpus := range d.book.GPUsByRole() {
 			metrics.HeldGPUs.WithLabelValues(string(role)).Set(float64(gpus))

@@ -128,7 +128,7 @@ func TestABeginningDoesNotWaitForEnds(t *testing.T) {
 		<-held
 	}
 	c.changed(train, lane.Begin)
-	await(t, heard, "create pods train-1")
+	await(t, heard, "create pods train-0")
 }
 
 // TestWhatFreesMoreGoesFirst in a lane that it shares.

@@ -80,7 +80,7 @@ func TestARunFromItsBeginning(t *testing.T) {
 	const refused = "Pending: the API server does not take the Run's pods: forbidden: quota exceeded"
 	for name, scenes := range map[string][]scene{
 		"as it should be": {
-			{wrote: all([]string{theService}, thePods)},
+			{wrote: all([]string{theService}, thePods[:1])},
 			{},
 			{happens: (*cluster).bind, wrote: []string{theStatus}, says: "Running: bound 16 GPUs"},
 			{happens: func(c *cluster) { c.become(corev1.PodRunning, 0, 1) }},
@@ -93,21 +93,29 @@ func TestARunFromItsBeginning(t *testing.T) {
 			{faults: []fault{{on: "create pods", err: forbidden}}, wrote: []string{theService}, fails: true},
 			{faults: []fault{{on: "create pods", err: forbidden}}, wrote: []string{theStatus}, fails: true, says: refused},
 			{faults: []fault{{on: "create pods", err: forbidden}}, fails: true, says: refused},
-			{wrote: thePods},
+			{wrote: thePods[:1]},
+			{happens: (*cluster).bind, wrote: []string{theStatus}, says: "Running: bound 16 GPUs"},
+		},
+		"its namespace has quota for one pod": {
+			{wrote: all([]string{theService}, thePods[:1])},
+			{happens: func(c *cluster) { c.lead() }, faults: []fault{{on: "create pods", err: forbidden}}},
+			{wrote: []string{theStatus}, says: refused},
+			{happens: func(c *cluster) { c.clock.Step(time.Minute); c.book.Advance(c.clock.Now()); c.lead() },
+				wrote: thePods[1:]},
 			{happens: (*cluster).bind, wrote: []string{theStatus}, says: "Running: bound 16 GPUs"},
 		},
 		"the Service is not stored, then is, and the answer is an error": {
 			{faults: []fault{{on: "create services", err: broken500}}, fails: true},
 			{faults: []fault{{on: "create services", err: broken500, stored: true}}, wrote: []string{theService}, fails: true},
-			{wrote: thePods},
+			{wrote: thePods[:1]},
 		},
 		"this process does not lead for a while": {
 			{faults: []fault{{on: "create", err: fenced}, {on: "update", err: fenced}}, fails: true},
-			{wrote: all([]string{theService}, thePods)},
+			{wrote: all([]string{theService}, thePods[:1])},
 		},
 		"this process ends between the Service and the pods": {
 			{faults: []fault{{on: "create pods", err: fenced}}, wrote: []string{theService}, fails: true},
-			{happens: (*cluster).restart, wrote: thePods},
+			{happens: (*cluster).restart, wrote: thePods[:1]},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +223,7 @@ func TestARunThatIsToEnd(t *testing.T) {
 				if err := c.kube.Tracker().Delete(resource, "ns", "train"); err != nil {
 					c.t.Fatal(err)
 				}
-			}, wrote: all([]string{theService}, thePods, []string{theStatus})},
+			}, wrote: all([]string{theService}, thePods[:1], []string{theStatus})},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -289,7 +297,8 @@ func TestABindingThatIsNotSeen(t *testing.T) {
 			}
 		}
 		play(t, c, []scene{
-			{wrote: all([]string{theService}, thePods)},
+			{wrote: all([]string{theService}, thePods[:1])},
+			{happens: func(c *cluster) { c.lead() }, wrote: thePods[1:]},
 			{},
 			{happens: later(true)},
 			{faults: []fault{{on: "get pods " + first, err: broken500}}, fails: first == "train-0"},

@@ -12,10 +12,11 @@ import (
 
 // absent returns the pods that the Run should have and has not; replacements are the pods that take the places of
 // spares. A rank whose pod ended well is not missed (R28), and a name that an earlier pod still has, also of an earlier
-// Run of the same name, is waited for. A Run that nobody can pay for gets no pods (R32).
+// Run of the same name, is waited for. A Run that nobody can pay for gets no pods, and one that waits for its places
+// its first one alone (R32).
 func absent(s *situation) (replacements, out []*corev1.Pod) {
 	f := s.facts
-	if f.Unpaid {
+	if f.Unpaid || f.Yields {
 		return nil, nil
 	}
 	named := map[string]bool{}
@@ -24,6 +25,9 @@ func absent(s *situation) (replacements, out []*corev1.Pod) {
 	}
 	m := makerFor(s)
 	ranks, spares := expected(s)
+	if f.Alone && !saysRunning(f.Run) {
+		ranks, spares = ranks[:min(leads(ranks)+1, len(ranks))], nil
+	}
 	most := shardsToMake(f, ranks)
 	for index, pod := range ranks {
 		if len(out) >= most {
@@ -49,6 +53,16 @@ func absent(s *situation) (replacements, out []*corev1.Pod) {
 		}
 	}
 	return replacements, out
+}
+
+// leads returns the first rank that is not on a node, by which the others are planned; the number of ranks if all are.
+func leads(ranks []*corev1.Pod) int {
+	for i, pod := range ranks {
+		if pod == nil || !bound(pod) {
+			return i
+		}
+	}
+	return len(ranks)
 }
 
 // expected returns the parts that the Run should have a pod for: with the cohort, once the status says that it grows.

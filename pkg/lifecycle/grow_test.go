@@ -239,23 +239,11 @@ func TestCohortsAreNumbered(t *testing.T) {
 		if got := pod.Labels[rqv1.LabelCohort]; got != test.want {
 			t.Errorf("%s: cohort %s, want %s", name, got, test.want)
 		}
-		if got := valueOf(pod, "WORLD_SIZE"); got != "4" {
-			t.Errorf("%s: WORLD_SIZE %s, want 4", name, got)
-		}
 	}
 	lost := Decide(breathing(func(o *Observed) { o.Pods, o.GrowTo = o.Pods[1:], 0 })).Create[0]
-	if got := lost.Labels[rqv1.LabelCohort] + valueOf(lost, "WORLD_SIZE"); got != "02" {
-		t.Errorf("a replacement has cohort and WORLD_SIZE %s, want 0 and 2", got)
+	if got := lost.Labels[rqv1.LabelCohort]; got != "0" {
+		t.Errorf("a replacement has cohort %s, want 0", got)
 	}
-}
-
-func valueOf(pod *corev1.Pod, name string) string {
-	for _, variable := range pod.Spec.Containers[0].Env {
-		if variable.Name == name {
-			return variable.Value
-		}
-	}
-	return ""
 }
 
 // TestALeaseOfBeforeAShrink has a Run be let grow again before the Lease is closed of a pod that went with its shrink.

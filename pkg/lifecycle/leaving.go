@@ -75,12 +75,34 @@ func leaving(s *situation) []Deletion {
 		_, stays := s.facts.Unseated[pod.UID]
 		return !unfinished(pod) || s.cuts.doom(pod) || s.swaps.claims[pod.UID] != nil && !stays
 	})...)
+	out = append(out, disbanded(s)...)
 	if s.narrowed() || s.facts.opportunistic() {
 		return append(out, leavingOf(s, s.roster.beyond, func(int, *corev1.Pod) bool { return true })...)
 	}
 	return append(out, endedBy(s, s.roster.beyond, func(pod *corev1.Pod) bool {
 		return present(pod) && s.cuts.doom(pod) // it was wider when it was cut than it asks for
 	})...)
+}
+
+// disbanded returns the pods of a Run that waits which have no places, but for its leader's (R32). That goes too where
+// nobody pays, or others go before.
+func disbanded(s *situation) []Deletion {
+	f, r := s.facts, &s.roster
+	none := f.Unpaid || f.Yields
+	if f.opportunistic() || saysRunning(f.Run) || !f.Disbands && !none {
+		return nil
+	}
+	var out []Deletion
+	leader := leads(r.ranks)
+	for _, pod := range slices.Concat(r.ranks, r.spares, r.beyond) {
+		if !none && leader < len(r.ranks) && pod == r.ranks[leader] {
+			continue
+		}
+		if active(pod) && !bound(pod) && f.leaseOf[pod.UID] == nil && !f.Leased[pod.UID] && !f.Opening[pod.UID] {
+			out = append(out, Deletion{Pod: pod, If: Unbound, Run: f.Run.UID})
+		}
+	}
+	return out
 }
 
 // leavingOf returns those of some pods, by index, that are suspect, and those there that are to go.

@@ -360,8 +360,12 @@ func TestPodIdentity(t *testing.T) {
 	env := map[string]string{}
 	for _, variable := range pod.Spec.Containers[0].Env {
 		env[variable.Name] = variable.Value
+		if from := variable.ValueFrom; from != nil {
+			env[variable.Name] = from.FieldRef.FieldPath
+		}
 	}
-	for name, want := range map[string]string{"RANK": "3", "WORLD_SIZE": "4", "MASTER_ADDR": "run-0.run",
+	for name, want := range map[string]string{"RANK": "3", "MASTER_ADDR": "run-0.run",
+		"WORLD_SIZE":  "metadata.annotations['rq.davidlangworthy.io/world-size']",
 		"MASTER_PORT": "1234",
 		"PET_NNODES":  "4", "JOBTREE_EPOCH": "0", "PET_NODE_RANK": "3", "PET_NPROC_PER_NODE": "8"} {
 		if env[name] != want {

@@ -63,15 +63,13 @@ func (m *maker) requestGPUs(spec *corev1.PodSpec) {
 }
 
 // identity is the environment that tells a container its rank: RANK and WORLD_SIZE count pods, and torchrun reads its
-// options from PET_*. Pods are made before it is known how wide a malleable Run starts: WORLD_SIZE is its total, or
-// what it has grown to when that is more.
+// options from PET_*. A pod may be made before it is known how wide its Run starts: who binds it writes WORLD_SIZE.
 func (m *maker) identity(index int) []corev1.EnvVar {
-	world := max(int(m.run.Spec.Resources.TotalGPUs), m.shape.GPUs()) / m.shape.GPUsPerPod
-	number, pods := strconv.Itoa(index), strconv.Itoa(world)
+	number := strconv.Itoa(index)
 	address, port := m.address(), strconv.Itoa(RendezvousPort)
 	return []corev1.EnvVar{
 		{Name: "RANK", Value: number},
-		{Name: "WORLD_SIZE", Value: pods},
+		{Name: "WORLD_SIZE", ValueFrom: worldSize},
 		{Name: "MASTER_ADDR", Value: address},
 		{Name: "MASTER_PORT", Value: port},
 		{Name: "PET_NNODES", Value: m.expectedNodes()},
@@ -86,6 +84,10 @@ func (m *maker) identity(index int) []corev1.EnvVar {
 		{Name: "JOBTREE_GROUP_INDEX", Value: m.groupLabel(rank.Part{Index: index})},
 	}
 }
+
+// worldSize is where a container finds how many ranks there are.
+var worldSize = &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{
+	APIVersion: "v1", FieldPath: fmt.Sprintf("metadata.annotations['%s']", rqv1.AnnotationWorldSize)}}
 
 // address is where rank 0 is.
 func (m *maker) address() string {

@@ -13,8 +13,8 @@ import (
 // statusOf returns the status that the Run should have; nil when it has it. It does not count pods while a gang starts
 // or waits: none of it has started until all of it has.
 func statusOf(s *situation) *rqv1.RunStatus {
-	if fresh(s) {
-		return nil
+	if fresh(s) || s.facts.Musters && s.phase == rqv1.RunPending && !s.startsAgain() {
+		return nil // what a Run waits for whose pods are being made is known soon
 	}
 	run := s.facts.Run
 	next := run.Status.DeepCopy()

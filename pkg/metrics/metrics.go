@@ -36,6 +36,13 @@ var (
 	})
 )
 
+// BookHeldSeconds is for how long the lock is held that scheduling cycles, watches and swaps wait for.
+var BookHeldSeconds = metrics.NewHistogram(&metrics.HistogramOpts{
+	Subsystem: subsystem, Name: "book_held_seconds", StabilityLevel: metrics.ALPHA,
+	Help:    "Time for which the scheduler's book was held: everything else that reads or changes it waits.",
+	Buckets: metrics.ExponentialBuckets(0.0005, 2, 12),
+})
+
 // Cuts counts what activations did to Runs that held GPUs, by action (R19).
 var Cuts = metrics.NewCounterVec(&metrics.CounterOpts{
 	Subsystem: subsystem, Name: "cuts_total", StabilityLevel: metrics.ALPHA,
@@ -158,7 +165,7 @@ var RecordsUnstored = metrics.NewGauge(&metrics.GaugeOpts{
 // Register adds the metrics to the process's registry. It may be called again.
 func Register() {
 	for _, m := range []metrics.Registerable{Refusals, Phases, LeasesOpened, LeasesClosed, PlanSeconds, Cuts, CutsInVain,
-		Draws,
+		Draws, BookHeldSeconds,
 		ForecastSeconds, ForecastError, AdmissionSeconds, WidthChanges, ReservationsWaiting, OldestReservation,
 		RunsInLine, HeldGPUs, NodesLost, NodesHeldBack, CutsPaused, RunsCutLastHour, CalledOff,
 		DetectionSeconds, DecisionSeconds, RebindSeconds, Swaps, RecordsUnstored,

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
@@ -28,6 +29,17 @@ import (
 // judges returns kube-scheduler's framework with its own plugins for what pods ask for and keep off.
 func judges(t testing.TB, snapshot *cache.Snapshot) framework.Framework {
 	t.Helper()
+	return judged{}.framework(t, snapshot)
+}
+
+// judged is what kube-scheduler's framework looks at beside what pods ask for and keep off.
+type judged struct {
+	stored []runtime.Object
+	by     []string // the plugins
+}
+
+func (j judged) framework(t testing.TB, snapshot *cache.Snapshot) framework.Framework {
+	t.Helper()
 	defaults, err := latest.Default()
 	if err != nil {
 		t.Fatal(err)
@@ -36,18 +48,23 @@ func judges(t testing.TB, snapshot *cache.Snapshot) framework.Framework {
 	only := config.PluginSet{Disabled: []config.Plugin{{Name: "*"}}, Enabled: []config.Plugin{
 		{Name: names.NodeResourcesFit}, {Name: names.NodePorts},
 		{Name: names.InterPodAffinity}, {Name: names.PodTopologySpread}}}
+	for _, name := range j.by {
+		only.Enabled = append(only.Enabled, config.Plugin{Name: name})
+	}
 	profile.Plugins = &config.Plugins{PreFilter: only, Filter: only,
 		QueueSort: config.PluginSet{Enabled: []config.Plugin{{Name: names.PrioritySort}}},
 		Bind:      config.PluginSet{Enabled: []config.Plugin{{Name: names.DefaultBinder}}}}
 	metrics.Register()
-	kube := fake.NewClientset()
+	kube := fake.NewClientset(j.stored...)
+	shared := informers.NewSharedInformerFactory(kube, 0)
 	f, err := frameworkruntime.NewFramework(t.Context(), plugins.NewInTreeRegistry(), &profile,
-		frameworkruntime.WithClientSet(kube),
-		frameworkruntime.WithInformerFactory(informers.NewSharedInformerFactory(kube, 0)),
+		frameworkruntime.WithClientSet(kube), frameworkruntime.WithInformerFactory(shared),
 		frameworkruntime.WithSnapshotSharedLister(snapshot), frameworkruntime.WithMutableSnapshotLister(snapshot))
 	if err != nil {
 		t.Fatal(err)
 	}
+	shared.Start(t.Context().Done())
+	shared.WaitForCacheSync(t.Context().Done())
 	return f
 }
 

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -137,8 +139,10 @@ func TestPasses(t *testing.T) {
 		problem error
 		passes  bool
 	}{
-		"no failure":              {nil, false},
-		"a quota":                 {errQuota, false},
+		"no failure": {nil, false},
+		"a quota":    {errQuota, false},
+		"a webhook that gives no code": {&apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusBadRequest, Message: "denied the request"}}, false},
 		"a template nobody takes": {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "run-0", nil), false},
 		"one of several is taken": {errors.Join(NameTaken{}, context.Canceled), false},
 		"an API server in need":   {apierrors.NewTooManyRequests("later", 1), true},

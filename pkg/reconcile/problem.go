@@ -3,6 +3,7 @@ package reconcile
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -23,7 +24,14 @@ func (e NameTaken) Error() string {
 // What it holds against the pods stays.
 func Passes(problem error) bool {
 	taken, cause := NameTaken{}, first(problem)
-	return problem != nil && !errors.As(problem, &taken) && !apierrors.IsForbidden(cause) && !apierrors.IsInvalid(cause)
+	return problem != nil && !errors.As(problem, &taken) && !apierrors.IsForbidden(cause) &&
+		!apierrors.IsInvalid(cause) && !badRequest(cause)
+}
+
+// badRequest reports whether a request is refused for what it is, as by a webhook that gives neither code nor reason.
+func badRequest(err error) bool {
+	var said apierrors.APIStatus
+	return errors.As(err, &said) && said.Status().Code == http.StatusBadRequest
 }
 
 // refuses reports whether the API server refuses a status for what it is, so that it would the next time too.
@@ -55,17 +63,23 @@ func notTaken(what string, why error) string {
 		lifecycle.Shortened(why.Error(), longestProblem))
 }
 
+// refusedFor says what the API server holds against a Run's pods.
+func refusedFor(problem error) string {
+	taken := NameTaken{}
+	if errors.As(problem, &taken) {
+		return taken.Error()
+	}
+	return notTaken("pods", first(problem))
+}
+
 // note remembers what the API server holds against a Run's pods, so that the next decision tells it.
 func (r *Runs) note(o *lifecycle.Observed, problem error) {
-	taken := NameTaken{}
 	switch {
 	case o.Run != nil && o.Now.Before(o.Unsaid):
 	case o.Run == nil || problem == nil:
 		r.objections.Delete(o.Name)
-	case errors.As(problem, &taken):
-		r.objections.Store(o.Name, objection{run: o.Run.UID, problem: taken.Error()})
 	case !Passes(problem):
-		r.objections.Store(o.Name, objection{run: o.Run.UID, problem: notTaken("pods", first(problem))})
+		r.objections.Store(o.Name, objection{run: o.Run.UID, problem: refusedFor(problem)})
 	}
 }
 

@@ -127,6 +127,14 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 	if problem == nil {
 		problem = r.create(ctx, &o, &d, closed)
 	}
+	switch {
+	case problem == nil || !o.Musters:
+	case Passes(problem):
+		r.book.NotMade(o.Run.UID, lifecycle.Shortened(first(problem).Error(), longestProblem))
+	default:
+		r.book.NotTaken(o.Run.UID, refusedFor(problem), r.now())
+		problem = nil
+	}
 	r.note(&o, problem)
 	out.Retry = d.Retry
 	out.After = d.After

@@ -84,12 +84,33 @@ func (s server) leasesOfRanks(run *rqv1.Run, ranks []string) []*rqv1.Lease {
 func (s server) WriteStatus(_ context.Context, o *lifecycle.Observed, status *rqv1.RunStatus) error {
 	next := o.Run.DeepCopy()
 	next.Status = *status
+	s.checkWorldSize(o, status)
 	return s.write(Statuses, next.Name, func() {
 		if s.Stored != nil {
 			s.Stored(next)
 		}
 		s.SetRun(stored(next))
 	})
+}
+
+// checkWorldSize asserts that the ranks of a gang which starts have been told how many there are. Of a Run that has
+// been edited fewer may have come to be desired since.
+func (s server) checkWorldSize(o *lifecycle.Observed, status *rqv1.RunStatus) {
+	starts := status.Phase == rqv1.RunRunning && o.Run.Status.Phase != rqv1.RunRunning
+	if !starts || o.Run.Spec.Opportunistic || status.Width == nil {
+		return
+	}
+	ranks := int(status.Width.Granted) / o.Demand.GPUsPerPod
+	for _, pod := range s.PodsOf(o.Run.Name) {
+		run, part, ok := rank.Membership(pod)
+		if !ok || run != o.Run.UID || part.Spare || part.Index >= ranks || pod.Spec.NodeName == "" {
+			continue
+		}
+		told, _ := strconv.Atoi(pod.Annotations[rqv1.AnnotationWorldSize])
+		if told != ranks && (told < ranks || o.Run.Generation == 1) {
+			s.violated("R32: pod %s is told of %d ranks, and its Run starts with %d", pod.Name, told, ranks)
+		}
+	}
 }
 
 // DeletePods tells pods to go. Those of lost nodes are gone.
@@ -145,6 +166,9 @@ func (s server) CreatePods(_ context.Context, pods []*corev1.Pod) error {
 		s.checkEpoch(pod)
 		if run := types.UID(pod.Labels[rqv1.LabelRunUID]); pod.Spec.Subdomain != "" && s.services[pod.Spec.Subdomain] != run {
 			s.violated("pod %s has a subdomain, and its Run no Service", pod.Name)
+		}
+		if s.Quota > 0 && len(s.Pods) >= s.Quota {
+			return forbidden(pod.Name)
 		}
 		err := s.write(Creations, pod.Name, func() {
 			pod.UID, pod.CreationTimestamp = s.UID(), metav1.NewTime(s.Now.Truncate(time.Second))

@@ -65,6 +65,8 @@ type Cluster struct {
 	Writes int
 	// Rejects are the nodes that the rules of other schedulers turn down, and why.
 	Rejects map[string]string
+	// Quota is how many pods there may be; 0 for any number.
+	Quota int
 	// Unsure are the nodes of which those rules cannot find out whether they accept a pod. Asked counts how often they
 	// were asked.
 	Unsure map[string]bool

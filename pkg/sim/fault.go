@@ -37,6 +37,8 @@ const (
 	Refused
 	// TooLarge: it is of an object that is too large to be stored.
 	TooLarge
+	// Away: it is not written, since the API server is not up to it.
+	Away
 	// Late: it is written, but the answer never comes.
 	Late
 	// Crash: the process dies before it.
@@ -99,6 +101,11 @@ type Crashed struct{}
 // errLate is the error for a write whose answer never came.
 var errLate = errors.New("the answer did not come")
 
+// forbidden is the error for an object that the API server does not take.
+func forbidden(object string) error {
+	return apierrors.NewForbidden(schema.GroupResource{}, object, errors.New("exceeded quota"))
+}
+
 // write makes a write, unless a fault has it end otherwise.
 func (c *Cluster) write(kind Kind, object string, do func()) error {
 	c.Writes++
@@ -106,9 +113,11 @@ func (c *Cluster) write(kind Kind, object string, do func()) error {
 	case Crash:
 		panic(Crashed{})
 	case Refused:
-		return apierrors.NewForbidden(schema.GroupResource{}, object, errors.New("exceeded quota"))
+		return forbidden(object)
 	case TooLarge:
 		return apierrors.NewRequestEntityTooLargeError(object)
+	case Away:
+		return apierrors.NewInternalError(errors.New("it is away"))
 	case Late:
 		do()
 		return errLate

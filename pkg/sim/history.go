@@ -104,7 +104,7 @@ func (p *player) now() error {
 	}
 	p.EndPods()
 	p.Book.Advance(p.Now)
-	p.Book.WorkOutNext(p.Now)
+	p.Book.WorkOutNext(p.Now, 0)
 	if !p.Now.Before(p.next) {
 		p.Book.Budgets.RefreshBudgets(p.Now)
 		p.next = p.Now.Add(reckoned)

@@ -3,10 +3,13 @@ package sim
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
 // Act carries out what the book asks of the queue and of the controllers.
@@ -153,6 +156,13 @@ func (c *Cluster) Bind(uid types.UID, how Effect) {
 	}
 	pod := c.Pods[uid].DeepCopy()
 	pod.Spec.NodeName, pod.Status.Phase = node, corev1.PodRunning
+	if ranks := c.Book.Ranks(uid); ranks > 0 {
+		pod.Annotations = maps.Clone(pod.Annotations)
+		if pod.Annotations == nil {
+			pod.Annotations = map[string]string{}
+		}
+		pod.Annotations[rqv1.AnnotationWorldSize] = strconv.Itoa(ranks)
+	}
 	c.SetPod(pod)
 }
 

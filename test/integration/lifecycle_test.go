@@ -116,6 +116,10 @@ func TestRankIdentity(t *testing.T) {
 		env := map[string]string{}
 		for _, variable := range pod.Spec.Containers[0].Env {
 			env[variable.Name] = variable.Value
+			if from := variable.ValueFrom; from != nil && from.FieldRef != nil {
+				path := strings.TrimPrefix(from.FieldRef.FieldPath, "metadata.annotations['")
+				env[variable.Name] = pod.Annotations[strings.TrimSuffix(path, "']")]
+			}
 		}
 		want := map[string]string{
 			"RANK": fmt.Sprint(i), "WORLD_SIZE": "4", "MASTER_ADDR": "ranks-0.ranks", "MASTER_PORT": "4242",

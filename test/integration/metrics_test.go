@@ -1,17 +1,12 @@
 package integration
 
 import (
-	"bufio"
 	"context"
-	"crypto/tls"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"k8s.io/client-go/rest"
 
 	"github.com/davidlangworthy/jobtree/test/controlplane"
 )
@@ -19,44 +14,26 @@ import (
 // counters reads the counters of a scheduler whose names start with a prefix, with the administrator's certificate:
 // their sums over all labels, by name.
 func (c *cluster) counters(ctx context.Context, of *controlplane.Process, prefix string) (map[string]float64, error) {
-	config, err := rest.TLSConfigFor(c.AdminConfig())
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // a stopped process never answers
 	defer cancel()
-	scheduler := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
-		Certificates: config.Certificates, GetClientCertificate: config.GetClientCertificate,
-		InsecureSkipVerify: true, // the scheduler's own certificate is self-signed
-	}}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+of.Address+"/metrics", nil)
+	text, err := c.Metrics(ctx, of)
 	if err != nil {
 		return nil, err
-	}
-	response, err := scheduler.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %s", request.URL, response.Status)
 	}
 	sums := map[string]float64{}
-	lines := bufio.NewScanner(response.Body)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		name, value, ok := strings.Cut(lines.Text(), " ")
+	for line := range strings.SplitSeq(text, "\n") {
+		name, value, ok := strings.Cut(line, " ")
 		if !ok || !strings.HasPrefix(name, prefix) {
 			continue
 		}
 		number, err := strconv.ParseFloat(value, 64)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", lines.Text(), err)
+			return nil, fmt.Errorf("%s: %w", line, err)
 		}
 		name, _, _ = strings.Cut(name, "{")
 		sums[name] += number
 	}
-	return sums, lines.Err()
+	return sums, nil
 }
 
 // attempts is how many scheduling cycles the shared cluster's scheduler has had.

@@ -27,6 +27,7 @@ type size struct {
 	// plannerTime is the -benchtime of the planner's Go benchmarks.
 	plannerTime string
 	rebind      rebind.Size
+	crowd       crowd
 	backlog     backlog.Size
 	history     history.Size
 }
@@ -60,6 +61,10 @@ var sizes = map[string]size{
 			Nodes: 1008, WideRuns: 150, NarrowRuns: 50,
 			Singles: 120, Storms: 20, StormNodes: 18, Domains: 10, Silences: 20,
 		},
+		crowd: crowd{
+			fleet: rebind.Size{Nodes: 1008, WideRuns: 168, NarrowRuns: 50, Singles: 40},
+			waits: rebind.Crowd{Runs: 1000, Pods: 64, Starts: 40, Steps: 20},
+		},
 		backlog: backlog.Size{Cohorts: 5, QueuesPerCohort: 6, Share: 1, Target: 200 * time.Second},
 		history: history.Size{Nodes: 1008, Gangs: 750, PodsPerGang: 4, Leases: 100000, Runs: 100000},
 	},
@@ -73,6 +78,10 @@ var sizes = map[string]size{
 		rebind: rebind.Size{
 			Nodes: 54, WideRuns: 6, NarrowRuns: 2,
 			Singles: 4, Storms: 2, StormNodes: 6, Domains: 1, Silences: 2,
+		},
+		crowd: crowd{
+			fleet: rebind.Size{Nodes: 54, WideRuns: 9, NarrowRuns: 2, Singles: 2},
+			waits: rebind.Crowd{Runs: 40, Pods: 8, Starts: 2, Steps: 2},
 		},
 		backlog: backlog.Size{Cohorts: 1, QueuesPerCohort: 2, Share: 50},
 		history: history.Size{Nodes: 18, Gangs: 6, PodsPerGang: 4, Leases: 200, Runs: 200},

@@ -37,7 +37,8 @@ type result struct {
 	AllocsPerOp      float64 `json:"allocsPerOp,omitempty"`
 
 	*rebind.Distribution
-	Backlog *backlog.Outcome `json:"backlog,omitempty"`
+	Backlog *backlog.Outcome   `json:"backlog,omitempty"`
+	Crowd   *rebind.CrowdCosts `json:"crowd,omitempty"`
 	*Past
 }
 

@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
 	"text/tabwriter"
 )
 
@@ -52,10 +50,7 @@ func printBacklogs(w io.Writer, backlogs []result) {
 		for _, c := range b.Classes {
 			row(table, c.Name, fmt.Sprint(c.Runs), millis(c.Mean), millis(c.P95))
 		}
-		row(table, "peak memory", "MiB")
-		for _, name := range slices.Sorted(maps.Keys(b.PeakBytes)) {
-			row(table, name, fmt.Sprint(b.PeakBytes[name]>>20))
-		}
+		printMemory(table, b.PeakBytes)
 	}
 }
 

@@ -1,7 +1,8 @@
 // Package rebind measures how long ranks of Runs are without a node after theirs has been lost. It runs the scheduler's
 // own process against a control plane of real processes, in which kwok plays the kubelets of a fleet that Runs with
 // spares use for the most part. Again and again it takes nodes away, waits by a watch until every lost rank is bound
-// elsewhere, brings the nodes back, and waits until the world is as it was.
+// elsewhere, brings the nodes back, and waits until the world is as it was. It does so beside a crowd of Runs that wait
+// for the fleet as well, and measures there what else goes on.
 package rebind
 
 import (

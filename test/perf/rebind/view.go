@@ -100,7 +100,7 @@ func (v *view) setNode(n *corev1.Node, now time.Time) {
 }
 
 func (v *view) setPod(p *corev1.Pod, now time.Time) {
-	if p.Labels[rqv1.LabelRun] == "" {
+	if p.Labels[rqv1.LabelRun] == "" || p.Namespace != namespace {
 		return
 	}
 	seen := v.pods[p.Name]
@@ -115,7 +115,7 @@ func (v *view) setPod(p *corev1.Pod, now time.Time) {
 }
 
 func (v *view) removePod(p *corev1.Pod) {
-	if v.pods[p.Name].uid == p.UID {
+	if p.Namespace == namespace && v.pods[p.Name].uid == p.UID {
 		delete(v.pods, p.Name)
 	}
 }

@@ -67,4 +67,7 @@ const (
 	AnnotationHeldBack = GroupName + "/held-back"
 	// AnnotationReplaces is on a pod that takes the rank of one that was lost: JSON that says whose place it takes.
 	AnnotationReplaces = GroupName + "/replaces"
+	// AnnotationWorldSize is on a bound rank: how many ranks its Run had when the rank was bound. Its containers read it as
+	// WORLD_SIZE.
+	AnnotationWorldSize = GroupName + "/world-size"
 )

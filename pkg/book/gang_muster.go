@@ -1,0 +1,67 @@
+package book
+
+import (
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// parts goes through the members that take part, as all does, with one for each pod of a gang that is to start and has
+// not been made.
+func (g *gang) parts() iter.Seq[*member] {
+	return func(yield func(*member) bool) {
+		for _, spare := range [...]bool{false, true} {
+			s := g.squad(rank.Part{Spare: spare})
+			for i := range s.size {
+				m := s.memberAt(i)
+				if m == nil && (g.started() || g.opportunistic()) {
+					continue
+				} else if m == nil {
+					m = &member{gang: g, part: rank.Part{Index: i, Spare: spare}}
+				}
+				if !yield(m) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// musters reports whether a gang that is to start has its places, so that its pods are to be there: its leader has been
+// accepted at its own, or it waits until others have left.
+func (g *gang) musters() bool {
+	if g.run == nil || g.started() || g.opportunistic() || !g.underWay() {
+		return false
+	}
+	least := reserved
+	if g.awaiting > 0 || g.activation != nil {
+		least = assigned
+	}
+	there := func(m *member) bool { return m != nil && m.stage >= least && !m.leaving }
+	return slices.ContainsFunc(g.active.members, there) || slices.ContainsFunc(g.spares.members, there)
+}
+
+// disbands reports whether the pods of a gang that waits are to go, all but its leader's: they have no places.
+func (g *gang) disbands() bool {
+	return g.waits() && !g.woken && !g.musters() && g.refusal.Reason != plan.NotYet && !g.futile.keeps(g.refusal)
+}
+
+// awaitsPods reports whether places of the gang are kept for pods that have not been made.
+func (g *gang) awaitsPods() bool { return g.standIns > 0 }
+
+// denied reports whether the gang waits because the API server does not take its pods.
+func (g *gang) denied() bool { return g.refusal != nil && g.refusal.Reason == plan.NotCreated }
+
+// takesTooLong reports whether a gang has waited for its pods up to its deadline, and not one has come.
+func (g *gang) takesTooLong(now time.Time) bool {
+	return g.awaitsPods() && !g.denial.moves && !now.Before(g.deadline)
+}
+
+// bereft reports whether it has been decided who is cut for a gang, nobody has been told of it, and the gang has lost
+// the places that it was decided for.
+func (g *gang) bereft() bool {
+	return g.activation != nil && !g.activation.Failed && g.activatedAt().IsZero() && !g.underWay()
+}

@@ -1,0 +1,162 @@
+package book_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
+)
+
+// A Run has its places and waits for others to leave them when somebody deletes one of its pods: it is planned anew.
+func TestAPodIsDeletedWhileOthersLeave(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 64)
+		s.setBudget("b", "org:b", 64)
+		s.submitWithSpares("holder", "org:a", 1, 1, 8, 0, patient(80))
+		s.work()
+		s.during(time.Minute)
+		s.submit("wants", "org:b", 1, 4, 2)
+		s.later(reservationLead - 10*time.Second)
+		s.DeleteRun("holder")
+		s.later(15 * time.Second)
+		if active, _ := s.countPods("wants"); active != 4 {
+			s.t.Fatalf("wants has %d pods:\n%s", active, s.story())
+		}
+		s.DeletePod(s.pod("wants-2"))
+		s.disturb()
+		s.later(5 * time.Minute)
+		s.running("wants", "although the holder is gone")
+	})
+}
+
+// Somebody deletes a pod of a Run for which others are to be cut before all of its pods have been made. The rest of
+// them would not be taken: nobody is cut.
+func TestNobodyIsCutForARunThatLosesAPod(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 64)
+		s.setBudget("b", "org:b", 64)
+		s.submitWithSpares("holder", "org:a", 1, 1, 8, 0, checkpointed)
+		s.work()
+		s.during(time.Minute)
+		s.submit("wants", "org:b", 1, 4, 2)
+		s.work()
+		s.due()
+		s.Book.Due(s.Now)
+		s.Act()
+		s.cycle(s.pod("wants-0"))
+		s.Faults.Add(sim.Fault{Of: sim.Creations, After: 1, Do: sim.Late})
+		s.reconcile("wants")
+		if active, _ := s.countPods("wants"); active != 3 {
+			s.t.Fatalf("wants has %d pods:\n%s", active, s.story())
+		}
+		s.Quota = 4
+		s.DeletePod(s.pod("wants-1"))
+		s.disturb()
+		s.later(5 * time.Minute)
+		s.running("holder", "and is to be cut for nobody")
+		s.denied("wants")
+		for name, r := range s.Reservations {
+			if len(r.Status.Cuts) > 0 || r.Status.ActivatedAt != nil {
+				s.t.Fatalf("Reservation %s was activated: %+v", name, r.Status)
+			}
+		}
+	})
+}
+
+// A Run whose pods cannot be made, for something that might pass, does not keep others from its room for ever.
+func TestARunWhosePodsCannotBeMadeLetsOthersGo(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 64)
+		s.Faults.Add(sim.Fault{Of: sim.Creations, After: 2, Do: sim.Away, Lasts: true})
+		s.submit("broken", "org:a", 1, 4, 2)
+		s.during(time.Second)
+		s.submit("sound", "org:a", 1, 1, 8)
+		s.later(5 * time.Minute)
+		s.running("sound", "although the other cannot start")
+	})
+}
+
+// A Run that had a date gets its room earlier, and its pods are not taken: it has no date any more, and keeps nobody
+// from the money.
+func TestARunWhosePodsAreNotTakenKeepsNothing(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 64)
+		s.setBudget("b", "org:b", 8)
+		s.submitWithSpares("holder", "org:a", 1, 1, 8, 0)
+		s.work()
+		s.during(time.Second)
+		s.submit("wants", "org:b", 1, 4, 2)
+		s.work()
+		if s.Book.Prospect(s.Runs["wants"].UID).Promise == nil {
+			s.t.Fatalf("it has no date:\n%s", s.story())
+		}
+		s.Quota = 3
+		s.DeleteRun("holder")
+		s.later(5 * time.Second)
+		s.denied("wants")
+		if p := s.Book.Prospect(s.Runs["wants"].UID).Promise; p != nil {
+			s.t.Fatalf("it is promised a start at %s", p.At)
+		}
+		for name, r := range s.Reservations {
+			if !r.Ended() {
+				s.t.Fatalf("Reservation %s is %s", name, r.Status.State)
+			}
+		}
+		s.submit("small", "org:b", 1, 1, 2)
+		s.work()
+		s.running("small", "although nothing is kept for the other")
+	})
+}
+
+// The pod of a younger Run of its namespace keeps a Run from a quota, for whose start others are cut: it has its turn
+// until it has been decided who is.
+func TestATurnLastsUntilOthersAreCut(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 64)
+		s.setBudget("b", "org:b", 64)
+		s.submitWithSpares("holder", "org:a", 1, 1, 8, 0, checkpointed)
+		s.work()
+		s.during(time.Minute)
+		s.Quota = 1 + 4
+		s.submit("older", "org:b", 1, 4, 2)
+		s.during(time.Second)
+		s.submit("younger", "org:b", 1, 4, 2)
+		for range 60 {
+			if s.Runs["older"].Status.Phase != rqv1.RunRunning {
+				s.later(time.Minute)
+			}
+		}
+		s.running("older", "although its pods fit the quota without the younger one's")
+	})
+}
+
+// Many Runs whose pods are not taken keep nobody from a date.
+func TestNobodyStandsInLineBehindPodsThatAreNotTaken(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 800)
+		s.setBudget("b", "org:b", 64)
+		for i := range 33 {
+			s.Quota = len(s.Pods) + 2
+			s.submit(fmt.Sprintf("denied%02d", i), "org:a", 1, 4, 2)
+			s.work()
+			s.denied(fmt.Sprintf("denied%02d", i))
+		}
+		s.Quota = 0
+		s.submitWithSpares("holder", "org:b", 1, 1, 8, 0, checkpointed)
+		s.work()
+		s.running("holder", "although nobody else uses the node")
+		s.submit("wants", "org:b", 1, 1, 8)
+		s.work()
+		if p := s.Book.Prospect(s.Runs["wants"].UID); p.Promise == nil {
+			s.t.Fatalf("it has no date, but the place %+v", p.InLine)
+		}
+	})
+}

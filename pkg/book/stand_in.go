@@ -1,0 +1,106 @@
+package book
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// asItsOwn makes a leader's spec that of another pod, with other labels. The volumes and devices that are made for a
+// pod once it is there are left out: whoever is asked about them before would turn all nodes down.
+func asItsOwn(spec *corev1.PodSpec, was, is map[string]string) {
+	ownVolume := func(v corev1.Volume) bool { return v.Ephemeral != nil }
+	ownClaim := func(c corev1.PodResourceClaim) bool { return c.ResourceClaimTemplateName != nil }
+	if slices.ContainsFunc(spec.Volumes, ownVolume) {
+		spec.Volumes = slices.DeleteFunc(slices.Clone(spec.Volumes), ownVolume)
+	}
+	if slices.ContainsFunc(spec.ResourceClaims, ownClaim) {
+		spec.ResourceClaims = slices.DeleteFunc(slices.Clone(spec.ResourceClaims), ownClaim)
+	}
+	if spec.Affinity != nil {
+		spec.Affinity = spec.Affinity.DeepCopy()
+		for _, t := range termsOf(spec.Affinity) {
+			readAgain(t.LabelSelector, slices.Concat(t.MatchLabelKeys, t.MismatchLabelKeys), was, is)
+		}
+	}
+	spread := spec.TopologySpreadConstraints
+	spec.TopologySpreadConstraints = nil
+	for i := range spread {
+		c := spread[i].DeepCopy()
+		readAgain(c.LabelSelector, c.MatchLabelKeys, was, is)
+		spec.TopologySpreadConstraints = append(spec.TopologySpreadConstraints, *c)
+	}
+}
+
+// termsOf returns the terms of an affinity that are about other pods.
+func termsOf(a *corev1.Affinity) (out []*corev1.PodAffinityTerm) {
+	collect := func(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
+		for i := range required {
+			out = append(out, &required[i])
+		}
+		for i := range preferred {
+			out = append(out, &preferred[i].PodAffinityTerm)
+		}
+	}
+	if a.PodAffinity != nil {
+		collect(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+			a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	if a.PodAntiAffinity != nil {
+		collect(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+			a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	return out
+}
+
+// readAgain has a selector say by some keys what the API server would read from a pod's labels, and not what it has
+// read from another's.
+func readAgain(s *metav1.LabelSelector, keys []string, was, is map[string]string) {
+	if s == nil {
+		return
+	}
+	for i := range s.MatchExpressions {
+		e := &s.MatchExpressions[i]
+		if slices.Contains(keys, e.Key) && slices.Equal(e.Values, []string{was[e.Key]}) {
+			e.Values = []string{is[e.Key]}
+		}
+	}
+}
+
+// standInFor returns a pod as the API server would admit it for a part of a gang: ranks differ from the leader, which
+// it has admitted, by name and number alone.
+func (g *gang) standInFor(part rank.Part) *corev1.Pod {
+	model := podOf(g.run)
+	if i := slices.IndexFunc(g.active.members, func(m *member) bool { return m != nil && !m.standIn }); i >= 0 {
+		model = g.active.members[i].pod
+	}
+	name := part.PodName(g.run.Name)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: g.run.Namespace, Name: name,
+		UID: types.UID(fmt.Sprintf("%s/%s", g.run.UID, name)), CreationTimestamp: model.CreationTimestamp,
+		Labels: map[string]string{}}}
+	if part.Spare {
+		pod.Spec = corev1.PodSpec{SchedulerName: model.Spec.SchedulerName, Tolerations: model.Spec.Tolerations,
+			NodeSelector: model.Spec.NodeSelector, Affinity: model.Spec.Affinity,
+			Containers: []corev1.Container{{Name: "pause"}}}
+	} else {
+		maps.Copy(pod.Labels, model.Labels)
+		pod.OwnerReferences, pod.Spec = model.OwnerReferences, model.Spec
+	}
+	maps.Copy(pod.Labels, map[string]string{
+		rqv1.LabelRun: g.run.Name, rqv1.LabelRunUID: string(g.run.UID), rqv1.LabelIndex: strconv.Itoa(part.Index),
+		rqv1.LabelGroupIndex: strconv.Itoa(g.demand.Group(part)),
+		rqv1.LabelCohort:     cmp.Or(model.Labels[rqv1.LabelCohort], "0"),
+		rqv1.LabelRole:       string(rank.RoleOf(&g.run.Spec, part)),
+	})
+	asItsOwn(&pod.Spec, model.Labels, pod.Labels)
+	return pod
+}

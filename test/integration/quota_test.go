@@ -1,0 +1,109 @@
+package integration
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// limitPods has there be at most so many pods in the namespace.
+func (s *site) limitPods(most int64) *corev1.ResourceQuota {
+	s.t.Helper()
+	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "pods"},
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
+			corev1.ResourcePods: *resource.NewQuantity(most, resource.DecimalSI)}}}
+	s.create(q)
+	eventually(s.t, "the quota is to count", func() error {
+		err := s.api.Get(s.t.Context(), client.ObjectKeyFromObject(q), q)
+		if err == nil && len(q.Status.Hard) == 0 {
+			err = errors.New("it has no status")
+		}
+		return err
+	})
+	return q
+}
+
+// quotaFirst has the turn of a Run come of whose pods the namespace's quota takes half: nobody is cut for it, it is
+// told why, and its pods go again. When the quota takes them all, it starts.
+func quotaFirst(s *site) {
+	s.addNodes("d", 2)
+	for _, team := range []string{"has", "wants"} {
+		s.fund(team, s.envelope("all", 16))
+	}
+	s.submit("has", 16, s.by("has"), inPods(8), checkpoint(time.Hour))
+	s.await("has", rqv1.RunRunning, "bound 16 GPUs")
+	quota := s.limitPods(4)
+	s.submit("wants", 16, s.by("wants"), inPods(4), endsSlowly(0))
+	s.await("wants", rqv1.RunPending, "exceeded quota: pods")
+	eventually(s.t, "no half gang is to be left", func() error {
+		if n := len(s.podsOf("wants")); n > 1 {
+			return fmt.Errorf("it has %d pods", n)
+		}
+		return nil
+	})
+	if run, err := s.get("wants"); err != nil || run.Status.Refusal == nil ||
+		run.Status.Refusal.Reason != "NotCreated" {
+		s.t.Errorf("the refusal is %+v (%v)", run.Status.Refusal, err)
+	}
+	throughout(s.t, calm, "nobody is cut", func() error {
+		if run, err := s.get("has"); err != nil || run.Status.Phase != rqv1.RunRunning {
+			return fmt.Errorf("it is %s (%w)", run.Status.Phase, err)
+		}
+		return nil
+	})
+	same(s.t, "how has ended", map[rqv1.ClosureReason]int{"": 2}, s.closures("has"))
+	edit(s, quota, func(q *corev1.ResourceQuota) { q.Spec.Hard[corev1.ResourcePods] = resource.MustParse("100") })
+	s.await("wants", rqv1.RunRunning, "bound 16 GPUs")
+	s.await("has", rqv1.RunPending, "")
+}
+
+// TestWaitingRunsHaveOnePodEach counts the pods of 300 Runs of 64 pods each that wait.
+func TestWaitingRunsHaveOnePodEach(t *testing.T) {
+	const runs = 300
+	s := newSite(t, liveCluster(t), 1, 8, 1000)
+	s.submit("holder", 64, inPods(8))
+	s.await("holder", rqv1.RunRunning, "bound 64 GPUs")
+	before := len(s.allPods())
+	for i := range runs {
+		s.submit(fmt.Sprintf("waits-%d", i), 64, inPods(1))
+	}
+	most := 0
+	eventually(t, "all are to be told why they wait", func() error {
+		most = max(most, len(s.allPods())-before)
+		var list rqv1.RunList
+		if err := s.api.List(t.Context(), &list, client.InNamespace(s.namespace)); err != nil {
+			return err
+		}
+		told := 0
+		for i := range list.Items {
+			if r := list.Items[i].Status.Refusal; r != nil && r.Reason == "InsufficientGPUs" {
+				told++
+			}
+		}
+		if told < runs {
+			return fmt.Errorf("%d of %d are", told, runs)
+		}
+		return nil
+	})
+	if most = max(most, len(s.allPods())-before); most > runs {
+		t.Errorf("%d Runs that wait had %d pods", runs, most)
+	}
+}
+
+// allPods returns the pods of the site's namespace.
+func (s *site) allPods() []corev1.Pod {
+	s.t.Helper()
+	var pods corev1.PodList
+	if err := s.api.List(s.t.Context(), &pods, client.InNamespace(s.namespace)); err != nil {
+		s.t.Fatal(err)
+	}
+	return pods.Items
+}
