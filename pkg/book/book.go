@@ -187,3 +187,11 @@ func (b *Book) TakeOver(now time.Time) {
 		}
 	}
 }
+
+// WatchHolds has a function be called whenever the book's lock is taken, and what that returns once it has been given
+// back: those who measure for how long others wait have a clock.
+func (b *Book) WatchHolds(watch func() (end func())) {
+	b.mu.Lock()
+	defer b.mu.unlockUnchanged()
+	b.mu.watch = watch
+}

@@ -51,7 +51,7 @@ func (v *activations) deny(g *gang, why string, now time.Time) {
 	v.places.unwind(g)
 	g.denial.tries++
 	g.denial.until = now.Add(firstDenial << min(g.denial.tries-1, mostDenials))
-	v.roster.classes.denied[g] = true
+	v.roster.classes.turnedBack[g] = true
 	if g.promise != nil || g.onRecord != nil {
 		v.agenda.setPromise(g, nil) // it keeps others from nothing
 	}
@@ -76,10 +76,10 @@ func (v *activations) deny(g *gang, why string, now time.Time) {
 func (v *activations) retryDenied(now time.Time) {
 	busy := map[string]bool{}
 	var ready []*gang
-	for g := range v.roster.classes.denied {
+	for g := range v.roster.classes.turnedBack {
 		switch {
 		case g.run == nil || g.over() || g.started() || !g.denied() && !g.awaitsPods():
-			delete(v.roster.classes.denied, g)
+			delete(v.roster.classes.turnedBack, g)
 		case g.woken || !g.denied():
 			busy[g.run.Namespace] = true
 		case !now.Before(g.denial.until):
@@ -184,7 +184,7 @@ func (v *activations) nextDenied(e *earliest, now time.Time) {
 	if len(v.roster.turns) > 0 {
 		e.by(now.Add(sweepPeriod))
 	}
-	for g := range v.roster.classes.denied {
+	for g := range v.roster.classes.turnedBack {
 		if g.denied() && !g.woken {
 			e.by(g.denial.until)
 		}

@@ -75,7 +75,7 @@ func (b *Book) Remains() []string {
 		"gangs":  len(b.roster.gangs), "living": len(b.roster.living),
 		"runs": len(b.roster.runs), "members": len(b.roster.members),
 		"requeued": len(b.roster.classes.requeued), "roomy": len(b.roster.classes.roomy),
-		"denied": len(b.roster.classes.denied), "mustering": len(b.roster.classes.mustering),
+		"denied": len(b.roster.classes.turnedBack), "mustering": len(b.roster.classes.mustering),
 		"turns": len(b.roster.turns), "early": len(b.roster.early),
 		"cuts": len(b.cuts.byReservation) + len(b.cuts.decided), "waiting": len(b.waiting.gangs),
 		"intended": len(b.agenda.intended),

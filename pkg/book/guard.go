@@ -11,21 +11,21 @@ type guard struct {
 	// called at the first that it has not.
 	edits, swept int64
 	onChange     func()
-	// hold is called as the lock is taken, and what it returns, over, once it has been given back.
-	hold func() (over func())
-	over func()
+	// watch is called as the lock is taken, and what it returns, end, once it has been given back.
+	watch func() (end func())
+	end   func()
 }
 
 // newGuard returns a lock whose holds nobody measures.
 func newGuard(onUnlock func()) *guard {
 	unmeasured := func() {}
-	return &guard{onUnlock: onUnlock, over: unmeasured, hold: func() func() { return unmeasured }}
+	return &guard{onUnlock: onUnlock, end: unmeasured, watch: func() func() { return unmeasured }}
 }
 
 // Lock begins a change to the book, or a look at it.
 func (g *guard) Lock() {
 	g.Mutex.Lock()
-	g.over = g.hold()
+	g.end = g.watch()
 }
 
 // Unlock ends a change to the book.
@@ -40,9 +40,9 @@ func (g *guard) Unlock() {
 
 // unlockUnchanged ends a look at the book that has changed nothing.
 func (g *guard) unlockUnchanged() {
-	over := g.over
+	end := g.end
 	g.Mutex.Unlock()
-	over()
+	end()
 }
 
 // unlockSwept ends a sweep: until something else changes, there is nothing to be found by another.
@@ -51,12 +51,4 @@ func (g *guard) unlockSwept() {
 	g.edits++
 	g.swept = g.edits
 	g.unlockUnchanged()
-}
-
-// WatchHolds has a function be called whenever the book's lock is taken, and what that returns once it has been given
-// back: those who measure for how long others wait have a clock.
-func (b *Book) WatchHolds(hold func() (over func())) {
-	b.mu.Lock()
-	defer b.mu.unlockUnchanged()
-	b.mu.hold = hold
 }
