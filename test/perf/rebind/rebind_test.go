@@ -46,10 +46,15 @@ func at(milliseconds int) time.Time { return noon.Add(time.Duration(milliseconds
 // seen has a view see a pod of a Run.
 func (v *view) seen(name, uid, node string, role rqv1.LeaseRole, milliseconds int) {
 	v.setPod(&corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid),
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(uid),
 			Labels: map[string]string{rqv1.LabelRun: "r", rqv1.LabelRole: string(role)}},
 		Spec: corev1.PodSpec{NodeName: node},
 	}, at(milliseconds))
+}
+
+// gone has a view see that a pod of a Run is gone.
+func (v *view) gone(name, uid string) {
+	v.removePod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(uid)}})
 }
 
 // fleetSeen has a view see a node: a healthy one, or one whose loss is recorded.
@@ -71,7 +76,7 @@ func TestSample(t *testing.T) {
 	v.seen("r-0", "1", "a", rqv1.RoleActive, 0)
 	v.seen("r-1", "2", "b", rqv1.RoleActive, 0)
 	v.seen("r-s0", "3", "c", rqv1.RoleSpare, 0)
-	v.setPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}}, noon)
+	v.setPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "foreign"}}, noon)
 	if err := v.atRest(3); err != nil {
 		t.Fatal(err)
 	}
@@ -86,11 +91,11 @@ func TestSample(t *testing.T) {
 		{"nothing", func() {}, false, false},
 		{"the record", func() { v.fleetSeen("a", true, 130) }, true, false},
 		{"the record, again", func() { v.fleetSeen("a", true, 500) }, true, false},
-		{"the end of the lost pod", func() { v.removePod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "r-0", UID: "1"}}) },
+		{"the end of the lost pod", func() { v.gone("r-0", "1") },
 			true, false},
 		{"its replacement", func() { v.seen("r-0", "4", "", rqv1.RoleActive, 200) }, true, false},
 		{"an old event of the lost pod", func() {
-			v.removePod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "r-0", UID: "1"}})
+			v.gone("r-0", "1")
 		}, true, false},
 		{"the bind", func() { v.seen("r-0", "4", "c", rqv1.RoleActive, 260) }, true, true},
 		{"a later event", func() { v.seen("r-0", "4", "c", rqv1.RoleActive, 300) }, true, true},
