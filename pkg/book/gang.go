@@ -104,8 +104,14 @@ func (g *gang) complete() bool {
 	return g.run != nil && g.shape == nil && g.active.whole() && (g.started() || g.spares.whole()) || g.canBeLed()
 }
 
-// underWay reports whether a member that the barrier waits for has a node.
-func (g *gang) underWay() bool { return g.active.assigned > 0 || !g.started() && g.spares.assigned > 0 }
+// underWay reports whether a pod that the barrier waits for has a node. Places that are kept for pods which have not
+// been made are no pod's.
+func (g *gang) underWay() bool {
+	if g.started() {
+		return g.active.assigned > 0
+	}
+	return g.active.assigned+g.spares.assigned > g.standIns
+}
 
 // ready reports whether every member that the barrier waits for has reached it.
 func (g *gang) ready() bool {

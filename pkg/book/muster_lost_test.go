@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
@@ -158,5 +160,23 @@ func TestNobodyStandsInLineBehindPodsThatAreNotTaken(t *testing.T) {
 		if p := s.Book.Prospect(s.Runs["wants"].UID); p.Promise == nil {
 			s.t.Fatalf("it has no date, but the place %+v", p.InLine)
 		}
+	})
+}
+
+// A Run has passed the barrier and nobody has seen that yet when it loses a rank and its spare, and its other pods go.
+// The place that was planned for the next spare goes with the last of them.
+func TestNoPlaceOutlastsTheLastPod(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d1", 2)
+		w.setBudget("a", "org:a", 16)
+		w.submitWithSpares("run0", "org:a", 1, 2, 4, 1)
+		w.round()
+		w.round()
+		w.DeletePod(w.pod("run0-0"))
+		w.EndPod(w.pod("run0-s0"), corev1.PodSucceeded)
+		w.unseen(w.Pass)
+		w.setBudget("a", "org:a", 4)
+		w.settle()
+		w.checkSettled()
 	})
 }

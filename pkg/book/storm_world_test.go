@@ -89,7 +89,8 @@ func (s *storm) work() {
 		s.EndPods()
 		s.check()
 		s.Book.Fill(s.Now) // nobody may be in the way of shards any more
-		now := fmt.Sprint(s.fingerprint(), s.assigned(), s.writes, s.Ends.Len(), s.dates(), s.refusals(), s.widths())
+		now := fmt.Sprint(s.fingerprint(), s.assigned(), s.writes, s.Ends.Len(), s.dates(), s.undated(), s.refusals(),
+			s.widths())
 		if now == last && !s.queued() {
 			return
 		}
@@ -112,6 +113,13 @@ func (s *storm) dates() []time.Time {
 		}
 	}
 	return out
+}
+
+// undated tells of which Runs it has not been worked out whether they have a date.
+func (s *storm) undated() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.Runs)), func(name string) bool {
+		return !s.Book.Prospect(s.Runs[name].UID).Undated
+	})
 }
 
 // queued reports whether a pod is about to be tried.
