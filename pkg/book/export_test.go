@@ -24,6 +24,17 @@ func (b *Book) Prospect(run types.UID) Prospect {
 	return Prospect{}
 }
 
+// Decided returns what has been decided for a Run and is to be published, whether or not all of its pods have been
+// made; nil when nothing is.
+func (b *Book) Decided(run types.UID) *Activation {
+	b.mu.Lock()
+	defer b.mu.unlockUnchanged()
+	if g := b.roster.gangs[run]; g != nil {
+		return g.activation
+	}
+	return nil
+}
+
 // CutsOf returns what Reservations that are activating do to a Run.
 func (b *Book) CutsOf(run types.UID) []rank.Cut {
 	b.mu.Lock()

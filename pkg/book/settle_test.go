@@ -23,10 +23,16 @@ func (w *world) settle() {
 			w.Pass(time.Second)
 			continue
 		}
-		if quiet++; quiet > 3 {
+		if quiet++; quiet <= 3 {
+			w.Pass(gangDeadline + 2*time.Second)
+			continue
+		}
+		for range 3 { // who was woken last is tried, and others get what it leaves
+			w.round()
+		}
+		if w.fingerprint() == now {
 			return
 		}
-		w.Pass(gangDeadline + 2*time.Second)
 	}
 	story := ""
 	for _, name := range slices.Sorted(maps.Keys(w.Runs)) {

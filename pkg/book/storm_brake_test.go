@@ -171,7 +171,7 @@ func (s *storm) release() {
 
 // judgeBrake asserts that what has just been decided was not braked. What is on loan is given back all the same.
 func (s *storm) judgeBrake(run *rqv1.Run) {
-	onLoan := resolver.OnLoan(s.Book.Prospect(run.UID).Activation.Conflicts)
+	onLoan := resolver.OnLoan(s.Book.Decided(run.UID).Conflicts)
 	if says := s.cuts.Says(); says != "" && !onLoan {
 		s.t.Fatalf("R36: others are cut for %s at %s, and %s", run.Name, s.Now, says)
 	}

@@ -16,8 +16,8 @@ import (
 
 // journal is what has happened in a storm.
 type journal struct {
-	// judged are the decisions that have been looked at, by Reservation, and disturbed is when something last happened
-	// that may keep a decision from being carried out.
+	// judged are the instants of the decisions that have been looked at, by Reservation, and disturbed is when something
+	// last happened that may keep a decision from being carried out.
 	judged    map[types.UID]time.Time
 	disturbed time.Time
 	changes   int
@@ -52,19 +52,19 @@ func (s *storm) disturb() {
 func (s *storm) judge() {
 	for _, name := range slices.Sorted(maps.Keys(s.Runs)) {
 		run := s.Runs[name]
-		p := s.Book.Prospect(run.UID)
-		if p.Activation == nil || p.Activation.Failed || p.Reservation == nil || !s.judged[p.Reservation.UID].IsZero() {
+		a, r := s.Book.Decided(run.UID), s.Book.Prospect(run.UID).Reservation
+		if a == nil || a.Failed || r == nil || s.judged[r.UID].Equal(a.At) {
 			continue
 		}
-		s.judged[p.Reservation.UID] = s.Now
+		s.judged[r.UID] = a.At
 		s.tally["decided"]++
-		s.advised[p.Reservation.UID] = s.asked(run)
+		s.advised[r.UID] = s.asked(run)
 		s.judgeBrake(run)
 		for _, wrong := range s.needless(run) {
 			s.t.Fatalf("R19: what was decided for %s at %s: %s", name, s.Now, wrong)
 		}
-		for i := range p.Activation.Cuts {
-			s.judgeCut(run, p.Activation, &p.Activation.Cuts[i])
+		for i := range a.Cuts {
+			s.judgeCut(run, a, &a.Cuts[i])
 		}
 	}
 }
