@@ -18,6 +18,10 @@ func (s *storm) still(t *rapid.T) {
 	s.Faults.Drop(sim.Refused)
 	s.Faults.Drop(sim.Late)
 	s.work()
+	for s.Ends.Len() > 0 { // a pod that is told to go takes its time
+		s.during(time.Second)
+		s.work()
+	}
 	for range 100 {
 		s.Book.Advance(s.Now)
 		s.Book.WorkOutNext(s.Now, 0)
