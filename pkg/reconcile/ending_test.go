@@ -143,6 +143,10 @@ func TestPasses(t *testing.T) {
 		"a quota":    {errQuota, false},
 		"a webhook that gives no code": {&apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusBadRequest, Message: "denied the request"}}, false},
+		"an API server that has not read its roles": {apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "",
+			errors.New(`User "scheduler" cannot create resource "pods"`)), true},
+		"a webhook that denies": {&apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure,
+			Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "denied the request"}}, false},
 		"a template nobody takes": {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "run-0", nil), false},
 		"one of several is taken": {errors.Join(NameTaken{}, context.Canceled), false},
 		"an API server in need":   {apierrors.NewTooManyRequests("later", 1), true},

@@ -24,8 +24,19 @@ func (e NameTaken) Error() string {
 // What it holds against the pods stays.
 func Passes(problem error) bool {
 	taken, cause := NameTaken{}, first(problem)
-	return problem != nil && !errors.As(problem, &taken) && !apierrors.IsForbidden(cause) &&
+	return problem != nil && !errors.As(problem, &taken) && (!apierrors.IsForbidden(cause) || unauthorized(cause)) &&
 		!apierrors.IsInvalid(cause) && !badRequest(cause)
+}
+
+// unauthorized reports whether this process may not make objects of a kind at all, as in the moments when an API server
+// begins and has not read its roles. It names no object then; what is held against one names it.
+func unauthorized(err error) bool {
+	var said apierrors.APIStatus
+	if !apierrors.IsForbidden(err) || !errors.As(err, &said) {
+		return false
+	}
+	details := said.Status().Details
+	return details != nil && details.Kind != "" && details.Name == ""
 }
 
 // badRequest reports whether a request is refused for what it is, as by a webhook that gives neither code nor reason.
@@ -78,7 +89,7 @@ func (r *Runs) note(o *lifecycle.Observed, problem error) {
 	case o.Run != nil && o.Now.Before(o.Unsaid):
 	case o.Run == nil || problem == nil:
 		r.objections.Delete(o.Name)
-	case !Passes(problem):
+	case !Passes(problem) || unauthorized(first(problem)):
 		r.objections.Store(o.Name, objection{run: o.Run.UID, problem: refusedFor(problem)})
 	}
 }

@@ -52,11 +52,30 @@ func TestRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 4 {
-		s.await(fmt.Sprintf("gang-%d", i), rqv1.RunRunning, "bound 8 GPUs")
+		s.awaitAfterOutage(fmt.Sprintf("gang-%d", i), "bound 8 GPUs")
 	}
 	s.settled()
 	if diff := cmp.Diff(pods, s.uids("first")); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// cachesReturn is how long a cache may rest before it asks an API server again that was away: client-go's reflectors
+// double their rest up to 30 s, and add as much again at random.
+const cachesReturn = time.Minute
+
+// awaitAfterOutage waits for a Run to run, and first for the caches by which the scheduler knows of it.
+func (s *site) awaitAfterOutage(run, message string) {
+	s.t.Helper()
+	err := within(cachesReturn+patience, func() error {
+		got, err := s.get(run)
+		if err == nil {
+			err = is(got, rqv1.RunRunning, message)
+		}
+		return err
+	})
+	if err != nil {
+		s.t.Fatal(err)
 	}
 }
 
