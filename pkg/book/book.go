@@ -137,7 +137,7 @@ func (b *Book) Reads() {
 func (b *Book) Begin(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.roster.reading, b.roster.open = true, true
+	b.roster.reading, b.roster.open, b.roster.began = true, true, now
 	b.pace.windows = now
 	b.accounts.Complete()
 	b.ledger.noteAll()

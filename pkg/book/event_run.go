@@ -20,6 +20,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	g := b.roster.gangOf(run.UID)
 	edited, ran, grew := g.run == nil || g.run.Generation != run.Generation, g.started(), g.growing()
 	replans := g.run != nil && edited && replans(g.run, run)
+	g.leased = g.leased || g.run == nil && b.roster.mayHaveLeases(run)
 	g.run = run
 	defer b.roster.settle(g)
 	b.roster.classes.note(g)

@@ -36,7 +36,7 @@ type gang struct {
 	lent     *plan.Fork // while a plan for the gang looks at what is kept for it as if that were free
 	// latest is the Lease that each part of the Run had last, closed or not.
 	latest map[rank.Part]*lease
-	// leased says that a pod of the Run has had a Lease, or was about to.
+	// leased says that a pod of the Run has had a Lease, was about to, or may have had.
 	leased bool
 	// planned says that a plan has been made that the leader's gang has not followed yet.
 	planned bool

@@ -76,7 +76,7 @@ type Look struct {
 	// AtRest says that the Run has ended and nothing of that end is still to come.
 	AtRest bool
 	// Unpaid says that nobody can pay for the Run, so that it gets no pods, and HadLease that a pod of it has had a Lease,
-	// also one that is closed.
+	// also one that is closed, or may have had.
 	Unpaid, HadLease bool
 	// Alone says that the Run waits and its pods have no places: of its pods the leader is to be there alone (R32).
 	Alone bool

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
@@ -22,8 +23,9 @@ type roster struct {
 	turns    map[string]quotaTurn // by namespace
 	// early are the pods that the scheduling queue has asked about before they were known.
 	early   map[types.UID]bool
-	reading bool // the ledger is being read, or has been
-	open    bool // the ledger has been read and this process decides
+	reading bool      // the ledger is being read, or has been
+	open    bool      // the ledger has been read and this process decides
+	began   time.Time // when it came to decide
 }
 
 // classes are the gangs of the few kinds that something is looked for every second, so that nobody need go through the
@@ -65,6 +67,12 @@ func (r *roster) gangOf(run types.UID) *gang {
 		r.gangs[run], r.living[g] = g, true
 	}
 	return g
+}
+
+// mayHaveLeases reports whether a Run that has not been seen before may have had Leases that the book does not know of:
+// the ledger may have been read before, and somebody else may have decided since the Run was made.
+func (r *roster) mayHaveLeases(run *rqv1.Run) bool {
+	return r.reading && (!r.open || run.CreationTimestamp.Time.Before(r.began.Add(clockSkew)))
 }
 
 func (r *roster) forgetIfEmpty(run types.UID, g *gang) {

@@ -163,16 +163,14 @@ const behindRest = 5 * time.Second
 // unsaidRest is how long a Run gets no pods whose status could not say that it runs.
 const unsaidRest = 5 * time.Minute
 
-// create makes what a Run lacks, the Service first. The ledger need not be read for one that has had no Lease and has
-// said nothing.
+// create makes what a Run lacks, the Service first. The ledger need not be read for one that has had no Lease.
 func (r *Runs) create(ctx context.Context, o *lifecycle.Observed, d *lifecycle.Decision, closed []*rqv1.Lease) error {
 	if d.Service != nil {
 		if err := r.api.CreateService(ctx, d.Service); err != nil {
 			return err
 		}
 	}
-	first := !o.HadLease && (o.Run == nil || len(o.Run.Status.Conditions) == 0)
-	if err := r.numberEpochs(ctx, o.Run, d.Create, closed, first); err != nil {
+	if err := r.numberEpochs(ctx, o.Run, d.Create, closed, !o.HadLease); err != nil {
 		return err
 	}
 	return r.createPods(ctx, d.Create)

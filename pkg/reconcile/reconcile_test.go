@@ -251,8 +251,8 @@ func leaseName(rank string) string {
 	return questionOf(&lifecycle.Deletion{Pod: podOf(rank), If: lifecycle.Unpaid}).Lease.Name
 }
 
-// TestARunMayHaveHadPods has a pod made of a Run: it is the rank's first only if no Lease of the Run is known and the
-// Run has said nothing.
+// TestARunMayHaveHadPods has a pod made of a Run: it is the rank's first if the Run has had no Lease, whatever it has
+// said.
 func TestARunMayHaveHadPods(t *testing.T) {
 	first, later := []string{"service train", "create train-1"}, []string{"service train", "ranks 1", "create train-1"}
 	for name, c := range map[string]struct {
@@ -262,7 +262,7 @@ func TestARunMayHaveHadPods(t *testing.T) {
 	}{
 		"a new one":               {want: first},
 		"one that had a Lease":    {had: true, want: later},
-		"one that said something": {conditions: []metav1.Condition{{Type: rqv1.ConditionStarted}}, want: later},
+		"one that said something": {conditions: []metav1.Condition{{Type: rqv1.ConditionStarted}}, want: first},
 	} {
 		api, o, d := &recorder{}, observed(), everything()
 		o.Run.Status.Conditions, o.HadLease = c.conditions, c.had

@@ -45,13 +45,13 @@ func (s size) only(selected *regexp.Regexp) []workload {
 
 var both = []string{stock, jobtree}
 
-// singles is the case of pods that form no gang, which only the default scheduler runs: the bar for our pod rate.
+// singles is the case of single pods: the default scheduler's are the bar for our pod rate, ours are Runs of one pod.
 const singles = "Pods/"
 
 var sizes = map[string]size{
 	"full": {
 		workloads: []workload{
-			{singles + "3000x1", []string{stock}},
+			{singles + "3000x1", both},
 			{"TopologyGangs/750x4", both},
 			{"TopologyGangs/3x1000", both},
 			{"Gangs/1000x3", both},
@@ -70,7 +70,7 @@ var sizes = map[string]size{
 	},
 	"tiny": {
 		workloads: []workload{
-			{singles + "10x1", []string{stock}},
+			{singles + "10x1", both},
 			{"TopologyGangs/3x4", both},
 			{"Gangs/3x3", both},
 		},

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,23 +48,26 @@ func (l *lab) follow(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	shared.Start(ctx.Done())
-	if !cache.WaitForCacheSync(ctx.Done(), pods.HasSynced) {
-		return context.Cause(ctx)
-	}
-	events, err := l.API.Watch(ctx, &rqv1.RunList{}, client.InNamespace(namespace))
-	if err != nil {
+	runs := cache.NewSharedInformer(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
+			list := &rqv1.RunList{}
+			return list, l.API.List(ctx, list, client.InNamespace(namespace), &client.ListOptions{Raw: &raw})
+		},
+		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
+			return l.API.Watch(ctx, &rqv1.RunList{}, client.InNamespace(namespace), &client.ListOptions{Raw: &raw})
+		},
+	}, &rqv1.Run{}, 0)
+	if _, err := runs.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { l.view.setRun(o.(*rqv1.Run)) },
+		UpdateFunc: func(_, o any) { l.view.setRun(o.(*rqv1.Run)) },
+	}); err != nil {
 		return err
 	}
-	go func() {
-		defer events.Stop()
-		for event := range events.ResultChan() {
-			if run, ok := event.Object.(*rqv1.Run); ok {
-				l.view.setRun(run)
-			}
-		}
-		l.view.fail(errors.New("the watch of Runs has ended"))
-	}()
+	shared.Start(ctx.Done())
+	go runs.Run(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), pods.HasSynced, runs.HasSynced) {
+		return context.Cause(ctx)
+	}
 	return nil
 }
 
@@ -98,12 +104,6 @@ func (v *view) setRun(run *rqv1.Run) {
 		v.runs[run.Name] = l
 		v.ended++
 	}
-}
-
-func (v *view) fail(err error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.failed = errors.Join(v.failed, err)
 }
 
 // forget begins anew.
