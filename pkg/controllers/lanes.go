@@ -25,14 +25,17 @@ type lanes struct {
 	mu sync.Mutex
 	// busy are the Runs that are worked on, with what else came up for them meanwhile.
 	busy map[types.NamespacedName][]lane.Work
+	// shares says who has the workers of a lane.
+	shares map[lane.Lane]*shares
 }
 
 // newLanes returns lanes without Runs. How long a Run that fails rests is counted for the Run, whatever its lane.
 func newLanes() *lanes {
-	q := &lanes{lines: map[lane.Lane]line{}, busy: map[types.NamespacedName][]lane.Work{}}
+	q := &lanes{lines: map[lane.Lane]line{}, busy: map[types.NamespacedName][]lane.Work{}, shares: map[lane.Lane]*shares{}}
 	rests := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](50*time.Millisecond, 10*time.Second)
 	for _, l := range lane.All {
 		q.lines[l] = priorityqueue.New("", func(o *priorityqueue.Opts[types.NamespacedName]) { o.RateLimiter = rests })
+		q.shares[l] = newShares(l.Workers())
 	}
 	return q
 }
@@ -53,7 +56,7 @@ func (q *lanes) put(run types.NamespacedName, work lane.Work, how priorityqueue.
 	q.lines[work.Lane()].AddWithOpts(how, run)
 }
 
-// next waits for a Run of a lane that nobody works on.
+// next waits for a Run of a lane that nobody works on, of a namespace that has not taken its share of the workers.
 func (q *lanes) next(l lane.Lane) (run types.NamespacedName, work lane.Work, shutdown bool) {
 	for {
 		run, priority, shutdown := q.lines[l].GetWithPriority()
@@ -67,15 +70,18 @@ func (q *lanes) next(l lane.Lane) (run types.NamespacedName, work lane.Work, shu
 	}
 }
 
-// take reports whether nobody works on a Run; whoever does looks at it again otherwise.
+// take reports whether a Run is worked on from now on. If somebody does already, they look at it again; if its namespace
+// has its share, it stands aside.
 func (q *lanes) take(run types.NamespacedName, work lane.Work) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	besides, busy := q.busy[run]
-	if busy {
+	if besides, busy := q.busy[run]; busy {
 		if !slices.Contains(besides, work) {
 			q.busy[run] = append(besides, work)
 		}
+		return false
+	}
+	if !q.shares[work.Lane()].take(run, work) {
 		return false
 	}
 	q.busy[run] = nil
@@ -87,10 +93,14 @@ func (q *lanes) done(run types.NamespacedName, work lane.Work) {
 	q.mu.Lock()
 	besides := q.busy[run]
 	delete(q.busy, run)
+	back := q.shares[work.Lane()].done(run)
 	q.mu.Unlock()
 	q.lines[work.Lane()].Done(run)
 	for _, other := range besides {
 		q.put(run, other, priorityqueue.AddOpts{})
+	}
+	for _, other := range back {
+		q.put(other.run, other.work, priorityqueue.AddOpts{})
 	}
 }
 
@@ -100,7 +110,10 @@ func (q *lanes) forget(run types.NamespacedName) { q.lines[lane.Frees].Forget(ru
 // count tells how many Runs stand in each lane.
 func (q *lanes) count() {
 	for l, line := range q.lines {
-		metrics.RunsInLine.WithLabelValues(l.String()).Set(float64(line.Len()))
+		q.mu.Lock()
+		aside := q.shares[l].waiting()
+		q.mu.Unlock()
+		metrics.RunsInLine.WithLabelValues(l.String()).Set(float64(line.Len() + aside))
 	}
 }
 

@@ -82,7 +82,7 @@ func TestAnEndDoesNotWaitForBeginnings(t *testing.T) {
 		c.changed(runNamed(fmt.Sprintf("new-%04d", i)), lane.Begin)
 	}
 	works(c)
-	for range lane.Begins.Workers() {
+	for range lane.Begins.Workers() / 2 {
 		<-held
 	}
 	c.become(corev1.PodSucceeded, 0, 1)
@@ -102,7 +102,7 @@ func TestAnEndDoesNotWaitForBeginnings(t *testing.T) {
 		t.Errorf("%d GPUs are held", gpus)
 	}
 	if n := len(held); n > 0 {
-		t.Errorf("%d Runs have begun besides those that each worker is busy with", n)
+		t.Errorf("%d Runs have begun besides those that every worker of the namespace is busy with", n)
 	}
 	answer()
 	for range newRuns {
@@ -124,7 +124,7 @@ func TestABeginningDoesNotWaitForEnds(t *testing.T) {
 		c.changed(runNamed(fmt.Sprintf("new-%04d", i)), lane.End)
 	}
 	works(c)
-	for range lane.Frees.Workers() {
+	for range lane.Frees.Workers() / 2 {
 		<-held
 	}
 	c.changed(train, lane.Begin)
@@ -143,7 +143,7 @@ func TestWhatFreesMoreGoesFirst(t *testing.T) {
 	q.add(runNamed("bound"), lane.Bind, 0)
 	q.add(runNamed("ends-999"), lane.Cut, 0)
 	var got []string
-	for _, l := range []lane.Lane{lane.Frees, lane.Frees, lane.Frees, lane.Begins, lane.Begins} {
+	for _, l := range []lane.Lane{lane.Frees, lane.Frees, lane.Frees, lane.Binds, lane.Begins} {
 		run, work, _ := q.next(l)
 		got = append(got, fmt.Sprintf("%s %d", run.Name, work))
 		q.done(run, work)
@@ -151,6 +151,64 @@ func TestWhatFreesMoreGoesFirst(t *testing.T) {
 	want := []string{"lost 4", "ends-999 4", "ends-0 3", "bound 2", "begins-0 1"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("worked on (-want +got):\n%s", diff)
+	}
+}
+
+// TestASlowNamespaceStopsNoOther has a thousand Runs of one namespace begin whose pods the API server takes its time
+// over, as with a webhook that does not answer: a Run of another namespace begins.
+func TestASlowNamespaceStopsNoOther(t *testing.T) {
+	q := newLanes()
+	defer q.shutDown()
+	for i := range newRuns {
+		q.add(runNamed(fmt.Sprintf("slow-%d", i)), lane.Begin, 0)
+	}
+	started, finish := make(chan types.NamespacedName, newRuns), make(chan struct{})
+	for range lane.Begins.Workers() {
+		go func() {
+			for run, work, shutdown := q.next(lane.Begins); !shutdown; run, work, shutdown = q.next(lane.Begins) {
+				started <- run
+				if run.Namespace == "ns" {
+					<-finish
+				}
+				q.done(run, work)
+			}
+		}()
+	}
+	for range lane.Begins.Workers() / 2 {
+		<-started
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		other := types.NamespacedName{Namespace: name, Name: "train"}
+		q.add(other, lane.Begin, 0)
+		if got := <-started; got != other {
+			t.Errorf("%s begins before %s", got, other)
+		}
+	}
+	close(finish)
+	seen := map[types.NamespacedName]bool{}
+	for range newRuns - lane.Begins.Workers()/2 {
+		seen[<-started] = true
+	}
+	if want := newRuns - lane.Begins.Workers()/2; len(seen) != want {
+		t.Errorf("%d Runs go on when the API server answers, want %d", len(seen), want)
+	}
+}
+
+// TestWhoStandsAsideComesByWork that goes first, then in order.
+func TestWhoStandsAsideComesByWork(t *testing.T) {
+	s := newShares(2)
+	s.take(runNamed("slow"), lane.End)
+	for _, name := range []string{"a", "b", "c", "a"} {
+		s.take(runNamed(name), lane.End)
+	}
+	s.take(runNamed("c"), lane.Cut)
+	var got []string
+	for next := s.done(runNamed("slow")); len(next) > 0; next = s.done(next[0].run) {
+		got = append(got, next[0].run.Name)
+		s.take(next[0].run, next[0].work)
+	}
+	if want := []string{"c", "a", "b"}; !cmp.Equal(got, want) || s.waiting() > 0 || s.idle != 2 {
+		t.Errorf("they come %v, want %v; %d stand aside, %d workers idle", got, want, s.waiting(), s.idle)
 	}
 }
 

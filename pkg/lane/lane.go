@@ -29,31 +29,33 @@ const (
 // Lane is a line of Runs with workers of its own.
 type Lane int
 
-// Lanes. Within one, the work that goes first follows from what goes last in another lane, or in the same: as many Runs
-// end as have begun, and are bound as have been made. So it cannot come in for ever while the rest waits. Dates follow
-// from nothing but time, so that they share with nobody.
+// Lanes. In the one that two kinds of work share, what goes first cannot come in for ever while the rest waits: as many
+// Runs are cut as have begun in another lane.
 const (
 	Dates Lane = iota
 	Begins
+	Binds
 	Frees
 )
 
 // All lists the lanes.
-var All = []Lane{Frees, Begins, Dates}
+var All = []Lane{Frees, Binds, Begins, Dates}
 
 // String names the lane, as metrics do.
-func (l Lane) String() string { return [...]string{"dates", "begins", "frees"}[l] }
+func (l Lane) String() string { return [...]string{"dates", "begins", "binds", "frees"}[l] }
 
-// Workers is how many Runs are worked on at once from a lane. More of those that begin would take the API server away
-// from pods that are being bound.
-func (l Lane) Workers() int { return [...]int{1, 3, 3}[l] }
+// Workers is how many Runs are worked on at once from a lane, of one namespace at most half of that. More of those that
+// begin would take the API server away from pods that are being bound.
+func (l Lane) Workers() int { return [...]int{2, 6, 6, 6}[l] }
 
 // Lane returns where the work waits for its turn.
 func (w Work) Lane() Lane {
 	switch w {
 	case Cut, End:
 		return Frees
-	case Bind, Begin:
+	case Bind:
+		return Binds
+	case Begin:
 		return Begins
 	}
 	return Dates

@@ -42,7 +42,6 @@ func (pl *Jobtree) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.
 // Unreserve takes a pod's reservation back; before the barrier opens that unwinds its gang.
 func (pl *Jobtree) Unreserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
 	if ours(pod) {
-		pl.turnstile.leave(pod.UID)
 		pl.book.Unreserve(pod.UID, pl.clock.Now())
 	}
 }

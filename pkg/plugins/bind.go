@@ -29,13 +29,17 @@ func (pl *Jobtree) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, 
 			Annotations: map[string]string{rqv1.AnnotationWorldSize: strconv.Itoa(ranks)}},
 		Target: corev1.ObjectReference{Kind: "Node", Name: node},
 	}
+	return fwk.AsStatus(pl.turnstile.let(ctx, pod, func() error { return pl.write(ctx, binding) }))
+}
+
+func (pl *Jobtree) write(ctx context.Context, binding *corev1.Binding) error {
 	calls := pl.handle.APICacher()
 	if calls == nil {
-		return fwk.AsStatus(util.BindPod(ctx, pl.handle.ClientSet(), binding))
+		return util.BindPod(ctx, pl.handle.ClientSet(), binding)
 	}
 	done, err := calls.BindPod(binding)
-	if err == nil {
-		err = calls.WaitOnFinish(ctx, done)
+	if err != nil {
+		return err
 	}
-	return fwk.AsStatus(err)
+	return calls.WaitOnFinish(ctx, done)
 }

@@ -123,7 +123,7 @@ func TestNoPodIsBoundWithoutItsLease(t *testing.T) {
 				t.Fatalf("stored is %v", lease)
 			}
 			got := []any{lease.Spec.Owner, lease.Spec.Payer.Budget, lease.Spec.PaidByEnvelope, lease.Spec.Slice.Role,
-				lease.Spec.Slice.Nodes[0].GPUs, g.book.GPUsByRole()[rqv1.RoleActive], len(g.turnstile.slots)}
+				lease.Spec.Slice.Nodes[0].GPUs, g.book.GPUsByRole()[rqv1.RoleActive], len(g.turnstile.starts)}
 			want := []any{rqv1.Owner("org"), "b", "e", rqv1.RoleActive, int32(8), 8, 0}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -276,45 +276,50 @@ func TestOneLooksForALeaseAtATime(t *testing.T) {
 	}
 }
 
-// TestAFewPodsAreBoundAtATime has one more come than may, and each of the others leave in its own way.
-func TestAFewPodsAreBoundAtATime(t *testing.T) {
-	for name, leave := range map[string]func(g *gang, pod *corev1.Pod){
-		"bound":     func(g *gang, pod *corev1.Pod) { g.PostBind(g.t.Context(), nil, pod, "") },
-		"not bound": func(g *gang, pod *corev1.Pod) { g.Unreserve(g.t.Context(), nil, pod, "") },
-	} {
-		g := newGang(t, 3)
-		g.turnstile = newTurnstile(2)
-		for i := range 3 {
-			g.cycle(i)
-		}
-		for _, pod := range g.pods[:2] {
-			if status := g.PreBind(t.Context(), nil, pod, g.book.Assigned(pod.UID)); !status.IsSuccess() {
-				t.Fatal(status)
-			}
-		}
-		third := g.pods[2]
-		ended, end := context.WithCancelCause(t.Context())
-		end(errors.New("the pod is gone"))
-		if status := g.PreBind(ended, nil, third, "n2"); !strings.Contains(status.Message(), "the pod is gone") ||
-			g.leaseOf(third) != nil {
-			t.Errorf("%s: the third, which gives up: %v, with Lease %v", name, status, g.leaseOf(third))
-		}
-		g.Unreserve(t.Context(), nil, third, "") // which had no slot
-		g.cycle(2)
-		bound := make(chan *fwk.Status)
-		go func() { bound <- g.PreBind(t.Context(), nil, third, g.book.Assigned(third.UID)) }()
-		select {
-		case status := <-bound:
-			t.Errorf("%s: the third is bound beside the others: %v", name, status)
-		default:
-		}
-		leave(g, g.pods[0])
-		leave(g, g.pods[0]) // which changes nothing
-		if status := <-bound; !status.IsSuccess() {
-			t.Errorf("%s: the third: %v", name, status)
-		}
-		if len(g.turnstile.slots) != 2 {
-			t.Errorf("%s: %d slots are taken", name, len(g.turnstile.slots))
+// TestAFewPodsAreWrittenForAtATime has the API server take its time over the Leases of as many pods as it is asked for
+// at once. Another waits, or gives up. It goes on as soon as one of them is written, whatever that pod waits for before
+// it is bound, and a pod that replaces a lost rank waits for none of them.
+func TestAFewPodsAreWrittenForAtATime(t *testing.T) {
+	g := newGang(t, 4)
+	g.turnstile = newTurnstile(2, 1)
+	g.pods[3].Annotations = map[string]string{rqv1.AnnotationReplaces: rank.Replacement{Lost: "l"}.Annotation()}
+	for i := range g.pods {
+		g.cycle(i)
+	}
+	begun, goOn := make(chan struct{}, len(g.pods)), make(chan struct{})
+	quick := g.ledger
+	g.ledger = interceptor.NewClient(quick.(client.WithWatch), interceptor.Funcs{
+		Create: func(ctx context.Context, _ client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			begun <- struct{}{}
+			<-goOn
+			return quick.Create(ctx, o, options...)
+		}})
+	over := make(chan *fwk.Status, len(g.pods))
+	write := func(pod *corev1.Pod) {
+		go func() { over <- g.PreBind(t.Context(), nil, pod, g.book.Assigned(pod.UID)) }()
+	}
+	for _, pod := range g.pods[:2] {
+		write(pod)
+		<-begun
+	}
+	third := g.pods[2]
+	ended, end := context.WithCancelCause(t.Context())
+	end(errors.New("the pod is gone"))
+	if status := g.PreBind(ended, nil, third, g.book.Assigned(third.UID)); !strings.Contains(status.Message(), "the pod is gone") {
+		t.Errorf("the third, which gives up: %v", status)
+	}
+	write(third)
+	write(g.pods[3])
+	<-begun // the replacement's
+	select {
+	case <-begun:
+		t.Error("the third is written for beside the others")
+	default:
+	}
+	for range g.pods {
+		goOn <- struct{}{}
+		if status := <-over; !status.IsSuccess() {
+			t.Error(status)
 		}
 	}
 }

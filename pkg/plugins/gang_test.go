@@ -128,7 +128,7 @@ func newGang(t *testing.T, size int) *gang {
 		},
 	})
 	g.Jobtree = &Jobtree{handle: g.barrier, book: b, ledger: ledger, clock: g.clock, process: t.Context(),
-		turnstile: newTurnstile(bindings)}
+		turnstile: newTurnstile(bindings, replacing)}
 	return g
 }
 

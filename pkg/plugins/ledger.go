@@ -38,29 +38,30 @@ func (pl *Jobtree) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Po
 	if !ours(pod) {
 		return nil
 	}
-	if err := pl.turnstile.enter(ctx, pod.UID); err != nil {
-		return fwk.AsStatus(err)
-	}
+	return fwk.AsStatus(pl.turnstile.let(ctx, pod, func() error { return pl.openLease(ctx, pod, node) }))
+}
+
+func (pl *Jobtree) openLease(ctx context.Context, pod *corev1.Pod, node string) error {
 	lease, err := pl.book.NewLease(pod.UID, pl.clock.Now())
 	if err != nil {
-		return fwk.AsStatus(err)
+		return err
 	}
 	err = pl.ledger.Create(ctx, lease)
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return fwk.AsStatus(pl.adopt(ctx, pod, node, lease))
+		return pl.adopt(ctx, pod, node, lease)
 	case refused(err):
 		if _, earlier := pl.sought.Load(pod.UID); earlier { // this answer says nothing of an attempt before
 			pl.askFor(ctx, pod.UID, client.ObjectKeyFromObject(lease))
 		} else {
 			pl.book.NotWritten(pod.UID, client.ObjectKeyFromObject(lease))
 		}
-		return fwk.AsStatus(fmt.Errorf("the pod's Lease is not written: %w", err))
+		return fmt.Errorf("the pod's Lease is not written: %w", err)
 	case err != nil:
 		if pl.seek(pod.UID) {
 			go pl.findLease(pl.process, pod.UID, lease)
 		}
-		return fwk.AsStatus(fmt.Errorf("writing the pod's Lease: %w", err))
+		return fmt.Errorf("writing the pod's Lease: %w", err)
 	}
 	metrics.LeasesOpened.Inc()
 	pl.book.SetLease(lease)
@@ -114,9 +115,8 @@ func (pl *Jobtree) askFor(ctx context.Context, pod types.UID, name types.Namespa
 	}
 }
 
-// PostBind lets the next pod through, and measures how long a lost rank was away.
+// PostBind measures how long a lost rank was away.
 func (pl *Jobtree) PostBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
-	pl.turnstile.leave(pod.UID)
 	r, replaces := rank.ReplacementOf(pod)
 	if !replaces || !ours(pod) {
 		return

@@ -38,7 +38,7 @@ type Jobtree struct {
 // NewFactory returns the plugin's factory. Every profile that names the plugin has one of its own, which asks the same
 // book as all others do, and writes Leases with the same client.
 func NewFactory(b *book.Book, ledger client.Client, clock clock.Clock) frameworkruntime.PluginFactory {
-	turnstile := newTurnstile(bindings)
+	turnstile := newTurnstile(bindings, replacing)
 	b.AskRules()
 	var first sync.Once // the queue, and those that wait at the barrier, are the process's: one handle reaches them all
 	return func(ctx context.Context, _ runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {

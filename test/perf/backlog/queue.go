@@ -17,9 +17,13 @@ const (
 	patience  = 2 * time.Minute
 )
 
-// owner is a queue's: the queues of a cohort are siblings, whose Budgets pay for each other.
+// cohort is the parent of a queue's owner: the queues of a cohort are siblings, whose Budgets pay for each other.
+func (l *lab) cohort(queue int) rqv1.Owner {
+	return rqv1.Owner(fmt.Sprintf("org:cohort-%d", queue/l.size.QueuesPerCohort))
+}
+
 func (l *lab) owner(queue int) rqv1.Owner {
-	return rqv1.Owner(fmt.Sprintf("org:cohort-%d:queue-%d", queue/l.size.QueuesPerCohort, queue))
+	return rqv1.Owner(fmt.Sprintf("%s:queue-%d", l.cohort(queue), queue))
 }
 
 // loadNodes makes a node for each queue, large enough for the widest pod, and waits until all are ready.
@@ -39,7 +43,7 @@ func (l *lab) loadQueues(ctx context.Context) error {
 	for queue := range l.size.queues() {
 		if err := l.API.Create(ctx, &rqv1.Budget{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("queue-%d", queue)},
-			Spec: rqv1.BudgetSpec{Owner: l.owner(queue),
+			Spec: rqv1.BudgetSpec{Owner: l.owner(queue), Parents: []rqv1.Owner{l.cohort(queue)},
 				Envelopes: []rqv1.Envelope{{Name: "all", Flavor: fleet.Flavor, Concurrency: queueGPUs}}},
 		}); err != nil {
 			return err
