@@ -7,12 +7,15 @@ import (
 
 // setRefusal publishes as data why a Run that waits does not start (R29).
 func setRefusal(next *rqv1.RunStatus, s *situation, reason string) {
+	was := next.Refusal
 	next.Refusal = nil
 	if s.phase != rqv1.RunPending {
 		return
 	}
 	if r := refusalFor(s.facts, reason); r != nil {
 		next.Refusal = r.Published()
+	} else if was != nil && was.Reason == reason {
+		next.Refusal = was // what the Run was refused for last is still told
 	}
 }
 

@@ -72,3 +72,30 @@ func TestWhoIsDeletedIsRefusedNothing(t *testing.T) {
 		t.Errorf("%+v", d.Status)
 	}
 }
+
+// TestNothingIsSaidWhileItIsTriedAgain: between the refusal of a Run and its start there is no news. An edit is: what
+// was said was about other terms.
+func TestNothingIsSaidWhileItIsTriedAgain(t *testing.T) {
+	refused := scene(func(o *Observed) {
+		o.pods("-", "-", "-", "-")
+		o.Refusal = &plan.Refusal{Reason: plan.InsufficientBudget, Message: "budget b is short by 8 of 32 GPUs", ShortGPUs: 8}
+	})
+	said := Decide(refused).Status
+	if said == nil {
+		t.Fatal("it is not told why it is refused")
+	}
+	tried := func(edit func(run *rqv1.Run)) Observed {
+		return scene(func(o *Observed) {
+			o.pods("-", "-", "-", "-")
+			o.Run.Status = *said
+			edit(o.Run)
+		})
+	}
+	if d := Decide(tried(func(*rqv1.Run) {})); d.Status != nil {
+		t.Errorf("it is said %q meanwhile", d.Status.Message)
+	}
+	if d := Decide(tried(func(r *rqv1.Run) { r.Generation++ })); d.Status == nil || d.Status.Message != Waiting ||
+		d.Status.Refusal != nil {
+		t.Errorf("after an edit it is said %+v", d.Status)
+	}
+}

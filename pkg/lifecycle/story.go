@@ -70,7 +70,17 @@ func storyOfPending(s *situation) (reason, message string) {
 	if c := preemption(f.Run); c != nil { // that the Run was cut is said until something else stands in its way
 		return c.Reason, c.Message
 	}
-	return "Waiting", Waiting
+	return storyOfRetry(f.Run)
+}
+
+// storyOfRetry says of a Run that is about to be tried what it was refused for last: it starts, or is told anew, soon.
+func storyOfRetry(run *rqv1.Run) (reason, message string) {
+	said := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionStarted)
+	if run.Status.Refusal == nil || run.Status.Phase != rqv1.RunPending || said == nil ||
+		said.ObservedGeneration != run.Generation || said.Reason != run.Status.Refusal.Reason {
+		return "Waiting", Waiting
+	}
+	return said.Reason, run.Status.Message
 }
 
 // leftOfCut reports whether Leases are open of before the lottery that ended the Run, or pods are there of before that
@@ -214,14 +224,11 @@ func activating(f *facts, r *rqv1.Reservation) string {
 	return text
 }
 
-// withQueue adds to why a Run waits who is ahead of it, if that is why it has no date.
+// withQueue adds to why a Run waits that others are ahead of it, if that is why it has no date. How many are is a field
+// of its own: a message that counts them would be told anew whenever one of them starts.
 func withQueue(message string, f *facts) string {
 	if f.InLine == nil || f.InLine.Ahead == 0 {
 		return message
 	}
-	older := "1 older Run waits"
-	if f.InLine.Ahead > 1 {
-		older = fmt.Sprintf("%d older Runs wait", f.InLine.Ahead)
-	}
-	return fmt.Sprintf("%s; it has no date yet: %s for %s", message, older, f.Run.Spec.Resources.GPUType)
+	return fmt.Sprintf("%s; it has no date yet: older Runs wait for %s", message, f.Run.Spec.Resources.GPUType)
 }
