@@ -115,7 +115,7 @@ func decideWith(b *Book, args *config.Args) {
 		cuts: b.cuts, agenda: b.agenda, seats: b.seats, kept: b.kept, places: b.places}
 	b.shapes = &shaper{nodes: b.nodes, roster: b.roster, waiting: b.waiting, agenda: b.agenda, seats: b.seats,
 		places: b.places}
-	b.growth = &grower{accounts: b.accounts, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster,
+	b.growth = &grower{args: args, accounts: b.accounts, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster,
 		waiting: b.waiting, cuts: b.cuts, agenda: b.agenda,
 		seats: b.seats}
 	b.fill = &filler{accounts: b.accounts, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
@@ -14,6 +15,7 @@ import (
 
 // grower makes Runs wider that are malleable (R23).
 type grower struct {
+	args     *config.Args
 	accounts *budget.Accounts
 	fleet    *topology.Fleet
 	mail     *mailbox
@@ -82,15 +84,15 @@ func (e *grower) mayGrow(g *gang, was int32, now time.Time) bool {
 		e.fleet.FreeOf(g.full.Flavor) >= g.full.StepPods*g.full.GPUsPerPod
 }
 
-// takenBack returns the flavors of which a Run is about to start by what others have on loan: nobody grows into that
-// again meanwhile.
-func (e *grower) takenBack() map[string]bool {
-	out := map[string]bool{}
+// takenBack returns the flavors of which a Run starts within the lead by what others have on loan: nobody grows into
+// that again meanwhile.
+func (e *grower) takenBack(now time.Time) map[string]bool {
+	out, near := map[string]bool{}, now.Add(e.args.ReservationLead.Duration)
 	for g := range e.roster.living {
 		if g.run == nil || g.started() {
 			continue
 		}
-		if g.promise != nil && g.promise.Returns() || g.activating() && returned(&g.reservation.Status) ||
+		if g.promise != nil && g.promise.Returns() && !g.promise.At.After(near) || g.activating() && returned(&g.reservation.Status) ||
 			g.activation != nil && g.activation.returns() {
 			out[g.full.Flavor] = true
 		}
@@ -118,6 +120,10 @@ func (e *grower) regard(g *gang, grew int32, edited bool) {
 	if edited {
 		g.growth.looked, g.growth.rest, g.growth.fails = 0, time.Time{}, 0
 	}
+	if w := g.run.Status.Width; w != nil {
+		g.growth.shrunk = !edited && (g.growth.shrunk || w.Granted < g.growth.granted)
+		g.growth.granted = w.Granted
+	}
 	if to != grew && to > 0 {
 		g.growth.to, g.committed = 0, false
 	}
@@ -138,8 +144,8 @@ func (e *grower) regard(g *gang, grew int32, edited bool) {
 	}
 }
 
-// growthRest is how long a gang that could not grow is left alone, twice as long, mostRests times, each time that a
-// cohort is given up: other rules may keep it from every node. growthTries is how many gangs are tried each time: there
+// growthRest is how long a gang that could not grow, or has become narrower, is left alone, twice as long, mostRests
+// times, each time that a cohort is given up: other rules may keep it from every node. growthTries is how many gangs are tried each time: there
 // may be thousands that would like to grow.
 const (
 	growthRest  = 30 * time.Second
@@ -159,7 +165,7 @@ func (e *grower) grow(now time.Time) bool {
 	}
 	slices.SortFunc(aspirants, byAge)
 	contested := sync.OnceValue(e.roster.contested) // all that wait are looked at for it
-	takenBack := sync.OnceValue(e.takenBack)
+	takenBack := sync.OnceValue(func() map[string]bool { return e.takenBack(now) })
 	fork := plan.NewFork(e.fleet, e.accounts)
 	defer fork.Revert()
 	tries, all := growthTries, true
@@ -169,6 +175,9 @@ func (e *grower) grow(now time.Time) bool {
 		if g.growth.failed {
 			g.growth.failed, g.growth.rest = false, now.Add(growthRest<<min(g.growth.fails, mostRests))
 			g.growth.fails++
+		}
+		if g.growth.shrunk {
+			g.growth.shrunk, g.growth.rest = false, latest(g.growth.rest, now.Add(growthRest))
 		}
 		to := g.growing()
 		switch {

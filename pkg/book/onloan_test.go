@@ -223,3 +223,44 @@ func TestAReturnIsNotInTheLineOfDates(t *testing.T) {
 		}
 	})
 }
+
+// Who has given back what it had on loan does not grow again at once when the room is free: short Runs that come one after
+// the other would have it grow and shrink for each of them.
+func TestWhoHasGivenBackRestsBeforeItGrows(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		lends(s)
+		s.submit("run1", "org:b", 1, 1, 8)
+		s.passes(2 * noticePeriod)
+		s.running("run1", "run0 has given back")
+		s.DeleteRun("run1")
+		s.passes(6 * time.Second)
+		s.granted("run0", 16)
+		s.passes(time.Minute)
+		s.passes(time.Minute)
+		s.granted("run0", 24)
+	})
+}
+
+// Somebody who will be given back what is on loan tomorrow keeps nobody from growing today.
+func TestAReturnThatIsFarOffStopsNoGrowth(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		lends(s)
+		b, opens := s.Budgets["b"].DeepCopy(), metav1.NewTime(s.Now.Add(24*time.Hour))
+		b.Spec.Envelopes[0].Start, b.Generation = &opens, b.Generation+1000
+		s.SetBudget(b)
+		s.submit("run1", "org:b", 1, 2, 8)
+		s.passes(time.Minute)
+		if r := s.Reservations["run1-r0"]; r == nil || r.Spec.EarliestStart.Time.Before(opens.Time) ||
+			len(r.Status.ConflictSet) == 0 || r.Status.ConflictSet[0].Action != rqv1.CutReturn {
+			s.t.Fatalf("run1 is to get back tomorrow what is on loan: %+v", r)
+		}
+		run := s.Runs["run0"].DeepCopy()
+		run.Spec.Malleable.MaxTotalGPUs, run.Generation = 32, run.Generation+1
+		s.SetRun(run)
+		s.addNode("n3", "d0")
+		for range 3 {
+			s.passes(time.Minute)
+		}
+		s.granted("run0", 32)
+	})
+}

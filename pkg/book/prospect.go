@@ -136,6 +136,10 @@ type growth struct {
 	// failed says that a cohort was given up since the gang was last looked at, and fails is how many were in a row.
 	failed bool
 	fails  int
+	// granted is the width in GPUs that the gang was last seen to have, and shrunk says that it has become narrower since
+	// it was last looked at.
+	granted int32
+	shrunk  bool
 }
 
 // restraint is until when a gang's activation is held back, and a sentence that says why.
