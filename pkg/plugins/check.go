@@ -89,6 +89,8 @@ type verifier struct {
 	over     func() bool // no time is left
 	accepted []book.Place
 	turned   []book.Turning
+	claims   map[string]bool // what accepted places use of volumes and devices
+	reserved []reservation   // what plugins count on by these, in order
 }
 
 // verify asks about the places of a gang on the snapshot as it will be: with those gone who are to leave, and each of
@@ -103,6 +105,7 @@ func (v *verifier) verify(ctx context.Context, check *book.Check) bool {
 			klog.FromContext(ctx).Error(err, "the scheduler's snapshot is not what it was")
 		}
 	}()
+	defer v.unreserve(ctx)
 	if !v.leave(ctx, check.Leaving) {
 		v.giveUp(check.Places, unsure)
 		return false
@@ -112,7 +115,7 @@ func (v *verifier) verify(ctx context.Context, check *book.Check) bool {
 			v.giveUp(check.Places[i:], late)
 			return false
 		}
-		if !v.put(ctx, place) {
+		if !v.put(ctx, check, place) {
 			v.giveUp(check.Places[i:], unsure)
 			return false
 		}
@@ -208,7 +211,7 @@ func (v *verifier) oneKind(pod *corev1.Pod) bool {
 
 // put asks about one place and, if it is accepted, has the pod be there for those that come after. It returns false if
 // it could not find out.
-func (v *verifier) put(ctx context.Context, place book.Place) bool {
+func (v *verifier) put(ctx context.Context, check *book.Check, place book.Place) bool {
 	info, err := v.snapshot.NodeInfos().Get(place.Node)
 	if err != nil || info.Node() == nil || !v.knows(info.Node()) {
 		return false // the scheduler does not have the node as the book has it, and says nothing of that one
@@ -219,7 +222,11 @@ func (v *verifier) put(ctx context.Context, place book.Place) bool {
 		return false
 	case why != "":
 		v.turn(place, why)
+		v.bindsElsewhere(ctx, check, k)
 		return true
+	}
+	if !v.reserve(ctx, k, place) {
+		return false
 	}
 	pod := place.Pod.DeepCopy()
 	pod.Spec.NodeName = place.Node

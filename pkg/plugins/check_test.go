@@ -48,10 +48,14 @@ func (j judged) framework(t testing.TB, snapshot *cache.Snapshot) framework.Fram
 	only := config.PluginSet{Disabled: []config.Plugin{{Name: "*"}}, Enabled: []config.Plugin{
 		{Name: names.NodeResourcesFit}, {Name: names.NodePorts},
 		{Name: names.InterPodAffinity}, {Name: names.PodTopologySpread}}}
+	reserve := config.PluginSet{Disabled: []config.Plugin{{Name: "*"}}}
 	for _, name := range j.by {
 		only.Enabled = append(only.Enabled, config.Plugin{Name: name})
+		if name == names.VolumeBinding {
+			reserve.Enabled = append(reserve.Enabled, config.Plugin{Name: name})
+		}
 	}
-	profile.Plugins = &config.Plugins{PreFilter: only, Filter: only,
+	profile.Plugins = &config.Plugins{PreFilter: only, Filter: only, Reserve: reserve,
 		QueueSort: config.PluginSet{Enabled: []config.Plugin{{Name: names.PrioritySort}}},
 		Bind:      config.PluginSet{Enabled: []config.Plugin{{Name: names.DefaultBinder}}}}
 	metrics.Register()
