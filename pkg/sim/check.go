@@ -1,8 +1,11 @@
 package sim
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
@@ -97,6 +100,16 @@ func (c *Cluster) judge(check *book.Check) (turned []book.Turning, sure bool) {
 
 // rejects says why a node turns a pod down whoever is there; empty when it does not. A spare asks for little.
 func (c *Cluster) rejects(pod *corev1.Pod, node string) string {
+	if n := c.Nodes[node]; n != nil {
+		for i := range n.Spec.Taints {
+			taint := &n.Spec.Taints[i]
+			if !slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
+				return t.ToleratesTaint(klog.Background(), taint, true)
+			}) {
+				return "node(s) had untolerated taint(s)"
+			}
+		}
+	}
 	if pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare) {
 		return ""
 	}

@@ -65,6 +65,8 @@ type Cluster struct {
 	Writes int
 	// Rejects are the nodes that the rules of other schedulers turn down, and why.
 	Rejects map[string]string
+	// Admits changes pods as they are made, as admission does; nil for nothing.
+	Admits func(pod *corev1.Pod)
 	// Quota is how many pods there may be; 0 for any number.
 	Quota int
 	// Unsure are the nodes of which those rules cannot find out whether they accept a pod. Asked counts how often they
