@@ -73,6 +73,10 @@ type Cluster struct {
 	// were asked.
 	Unsure map[string]bool
 	Asked  int
+	// Turns says why a node turns a pod down for what the pod is; empty when it does not. It is nil for no such rule.
+	Turns func(pod *corev1.Pod, node string) string
+	// Hurried has there be time to ask about one more place a cycle.
+	Hurried bool
 	// Meanwhile happens the next time that those rules are asked, before they answer; nil for nothing.
 	Meanwhile func()
 	// Bystanders are pods that are no Run's and hold no GPUs.
