@@ -66,7 +66,6 @@ func (t *nodeTable) blame(g *gang, pod *corev1.Pod, refusal *plan.Refusal, fits 
 	}
 	if !rejection.Known && asksBeyond(pod) && (!g.started() || g.grows() || refusal.Spare) {
 		rejection.Rest = firstRetry << min(g.check.fails, mostRetries)
-		g.check.fails++
 	}
 	if fits(barred) {
 		refusal.Reason = plan.NodesRejected

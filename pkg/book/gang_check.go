@@ -60,7 +60,8 @@ type checking struct {
 	until         time.Time
 	seen          int64
 	tries         int
-	// fails is how often a start has been refused for what the rules say since they last accepted one.
+	// fails is how often a start has been tried again in vain since the rules last accepted one, or nodes that turned it
+	// down changed.
 	fails int
 	// rests says that nobody is cut for the gang until then.
 	rests bool
