@@ -170,7 +170,7 @@ func (v *activations) noteCuts(g *gang, a *Activation) {
 
 // unsay has a gang have nothing more to publish: it is published, or off.
 func (v *activations) unsay(g *gang) {
-	g.activation = nil
+	g.activation, g.check.again, g.check.passed = nil, false, nil
 	delete(v.cuts.decided, g)
 }
 

@@ -25,7 +25,8 @@ func (s *seating) setBystander(pod *corev1.Pod) {
 	}
 }
 
-// dropBystander gives back what such a pod held, for the gangs that were refused for want of it.
+// dropBystander gives back what such a pod held, for the gangs that were refused for want of it, or that its node turned
+// down for what it is.
 func (s *seating) dropBystander(pod types.UID) {
 	was, known := s.bystanders[pod]
 	if !known {
@@ -34,6 +35,7 @@ func (s *seating) dropBystander(pod types.UID) {
 	delete(s.bystanders, pod)
 	s.fleet.Burden(was.node, was.beside, -1)
 	s.waiting.eased(s.nodes.nodeFlavor(was.node))
+	s.waiting.noteLeft(was.node)
 }
 
 // setBeside notes what a member asks for beside GPUs, which may change while it runs.

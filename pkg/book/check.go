@@ -40,9 +40,10 @@ func (b *Book) Check(run types.UID) *Check {
 			c.Leaving[h.node] = append(c.Leaving[h.node], uid)
 		}
 	}
+	c.Made, c.Accepted, c.Tries = g.check.again, g.check.knownOf(c.Places), g.check.hasty
 	b.places.shardsToAsk(c)
 	for name, node := range b.nodes.ofFlavor[g.full.Flavor] {
-		if b.nodes.serves(node) && (c.Cuts || b.fleet.Free(name) >= g.full.GPUsPerPod) {
+		if b.nodes.serves(node) && g.excluded[name] == "" && g.check.shunned[name] == "" && (c.Cuts || b.fleet.Free(name) >= g.full.GPUsPerPod) {
 			c.Nodes = append(c.Nodes, name)
 		}
 	}
@@ -59,14 +60,9 @@ func (b *Book) Check(run types.UID) *Check {
 func (b *Book) Conclude(c *Check, turned []Turning, last bool, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	g := b.roster.gangs[c.Run]
-	if g == nil || !g.check.pending || g.check.asked != c.asked {
+	g := b.concluded(c)
+	if g == nil {
 		return
-	}
-	g.check.pending = false
-	b.places.asking = ""
-	if g.run != nil {
-		b.mail.reconcile(keyOf(g.run), lane.Cut) // it was not looked at meanwhile
 	}
 	if c.Seats && g.run != nil {
 		b.places.concludeSeats(g, c, turned)
@@ -75,6 +71,8 @@ func (b *Book) Conclude(c *Check, turned []Turning, last bool, now time.Time) {
 	stands := b.places.stand(c.Places) && (len(c.Places) > 0 || g.activation == nil)
 	switch {
 	case g.run == nil: // it has been deleted meanwhile
+	case stands && len(turned) == 0 && g.activation != nil && g.awaitsPods():
+		g.check.again = true // they may differ from those that rules were asked about
 	case stands && len(turned) == 0:
 		g.check = checking{asked: g.check.asked}
 		b.places.makeRoom(g)
@@ -86,6 +84,36 @@ func (b *Book) Conclude(c *Check, turned []Turning, last bool, now time.Time) {
 	default:
 		b.turns.refute(g, turned, last, now)
 	}
+}
+
+// Interrupt notes that it takes longer to find out what other rules say of a check for which others are cut: some nodes
+// have turned pods down, or else the first so many places have been accepted. Nobody is told before rules are asked about
+// the rest, in a later cycle of the pod.
+func (b *Book) Interrupt(c *Check, turned []Turning, accepted int, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g := b.concluded(c)
+	switch {
+	case g == nil || g.run == nil || g.activation == nil:
+	case len(turned) > 0 || !b.places.stand(c.Places) || len(c.Places) == 0:
+		b.turns.refute(g, turned, false, now)
+	default:
+		g.check.again, g.check.passed = true, c.Places[:accepted]
+		g.check.hasty++
+	}
+}
+
+// concluded returns the gang of a check that is being concluded; nil where that is not asked for any more.
+func (b *Book) concluded(c *Check) *gang {
+	g := b.roster.gangs[c.Run]
+	if g == nil || !g.check.pending || g.check.asked != c.asked {
+		return nil
+	}
+	g.check.pending = false
+	if g.run != nil {
+		b.mail.reconcile(keyOf(g.run), lane.Cut) // it was not looked at meanwhile
+	}
+	return g
 }
 
 // stand reports whether pods still have the places that they were given.

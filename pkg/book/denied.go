@@ -157,23 +157,28 @@ func (v *activations) tellYounger(g *gang, space string) {
 // turnPeriod is how long others are waited for that are to give their pods up.
 const turnPeriod = 10 * time.Second
 
-// giveUpMusters has those give up who have taken too long to have their pods made before others are cut for them.
+// giveUpMusters has those give up who have taken too long to have their pods made, and other rules asked about them,
+// before others are cut for them.
 func (v *activations) giveUpMusters(now time.Time) {
 	var late []*gang
-	for g := range v.roster.classes.mustering {
+	for g := range v.cuts.decided {
 		if at, bounded := v.musterBy(g); bounded && !now.Before(at) {
 			late = append(late, g)
 		}
 	}
 	slices.SortFunc(late, byAge)
 	for _, g := range late {
-		v.giveUp(g, now)
+		if g.awaitsPods() {
+			v.giveUp(g, now)
+		} else {
+			v.refute(g, nil, true, now)
+		}
 	}
 }
 
-// musterBy returns when a gang for which others are to be cut has its pods at the latest.
+// musterBy returns when a gang for which others are to be cut has its pods, accepted by other rules, at the latest.
 func (v *activations) musterBy(g *gang) (time.Time, bool) {
-	if g.activation == nil || g.activation.Failed || !g.awaitsPods() {
+	if g.activation == nil || g.activation.Failed || !g.awaitsPods() && !g.check.again {
 		return time.Time{}, false
 	}
 	return g.activation.At.Add(v.args.GangDeadline.Duration), true
@@ -189,7 +194,7 @@ func (v *activations) nextDenied(e *earliest, now time.Time) {
 			e.by(g.denial.until)
 		}
 	}
-	for g := range v.roster.classes.mustering {
+	for g := range v.cuts.decided {
 		if at, bounded := v.musterBy(g); bounded {
 			e.by(at)
 		}

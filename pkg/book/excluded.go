@@ -47,7 +47,7 @@ func (t *nodeTable) rejected(g *gang, pod *corev1.Pod) func(node string) bool {
 // holds all that the rank asks for: nobody else may have come to hold it besides.
 func (t *nodeTable) accepts(g *gang, name string) bool {
 	node := t.byName[name]
-	return node != nil && t.serves(node) && g.excluded[name] == "" && tolerates(podOf(g.run), node) &&
+	return node != nil && t.serves(node) && g.excluded[name] == "" && admits(node, g.model()) &&
 		t.fleet.Lacks(name, g.demand.Beside, 0) == ""
 }
 
@@ -66,7 +66,6 @@ func (t *nodeTable) blame(g *gang, pod *corev1.Pod, refusal *plan.Refusal, fits 
 	}
 	if !rejection.Known && asksBeyond(pod) && (!g.started() || g.grows() || refusal.Spare) {
 		rejection.Rest = firstRetry << min(g.check.fails, mostRetries)
-		g.check.fails++
 	}
 	if fits(barred) {
 		refusal.Reason = plan.NodesRejected
@@ -100,24 +99,33 @@ func (t *nodeTable) rejection(g *gang, barred func(node string) bool) *plan.Reje
 	return out
 }
 
-// unfitForSpares returns a test for the nodes that spares of a gang may not use: those that it may not use anyway, and
-// those that turned its ranks down.
-func (t *nodeTable) unfitForSpares(g *gang, rejected func(node string) bool) func(node string) bool {
-	if len(g.spurned) == 0 {
+// unfitForSpare returns a test for the nodes that a spare of a gang may not use: those that ranks may not use or that
+// turned them down, and those that its own pod is barred from.
+func (t *nodeTable) unfitForSpare(g *gang, spare *corev1.Pod) func(node string) bool {
+	rejected, barred := t.rejected(g, g.model()), t.barred(g.run.Spec.Resources.GPUType, spare)
+	if len(g.spurned) == 0 && barred == nil {
 		return rejected
 	}
-	return func(node string) bool { return g.spurned[node] || rejected != nil && rejected(node) }
+	return func(node string) bool {
+		return g.spurned[node] || rejected != nil && rejected(node) || barred != nil && barred(node)
+	}
 }
 
 // servedBy returns the nodes that serve a gang now.
 func (t *nodeTable) servedBy(g *gang) map[string]serving {
-	out, barred := map[string]serving{}, t.barred(g.run.Spec.Resources.GPUType, podOf(g.run))
+	out, barred := map[string]serving{}, t.barred(g.run.Spec.Resources.GPUType, g.model())
 	for name, node := range t.ofFlavor[g.run.Spec.Resources.GPUType] {
 		if t.serves(node) && (barred == nil || !barred(name)) {
 			out[name] = serving{node.UID, t.gpusOf(node)}
 		}
 	}
 	return out
+}
+
+// admits reports whether a pod may go to a node by what both say.
+func admits(node *corev1.Node, pod *corev1.Pod) bool {
+	ok, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
+	return ok && err == nil && tolerates(pod, node)
 }
 
 // tolerates reports whether no taint of a node keeps a pod off it.

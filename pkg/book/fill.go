@@ -134,7 +134,7 @@ func (y *filler) whyUnpaid(g *gang, now time.Time) *plan.Refusal {
 		return nil
 	}
 	least := g.full.Least()
-	return plan.Prepare(y.accounts, least, g.claim(nil), everyPod(least), y.nodes.rejected(g, podOf(g.run)),
+	return plan.Prepare(y.accounts, least, g.claim(nil), everyPod(least), y.nodes.rejected(g, g.model()),
 		now).Unpaid(y.fleet)
 }
 

@@ -25,6 +25,11 @@ type Check struct {
 	Cuts, Seats bool
 	// Nodes are those that the gang could be on by its GPUs, now or with others cut.
 	Nodes []string
+	// Made says that the pods have been made since rules were asked about such as they would be, or while there was no
+	// time to ask about all. Of the places the first so many have been accepted then: Accepted. Tries is how often there
+	// was no time.
+	Made            bool
+	Accepted, Tries int
 	// asked counts the checks of the gang, so that a late answer is not taken for that of another.
 	asked int
 }
@@ -55,10 +60,16 @@ type checking struct {
 	until         time.Time
 	seen          int64
 	tries         int
-	// fails is how often a start has been refused for what the rules say since they last accepted one.
+	// fails is how often a start has been tried again in vain since the rules last accepted one, or nodes that turned it
+	// down changed.
 	fails int
 	// rests says that nobody is cut for the gang until then.
 	rests bool
+	// again says that rules are to be asked once more about a decision to cut before it is published. The first places
+	// have been accepted if they are as in passed, and hasty counts how often there was no time to ask about all.
+	again  bool
+	passed []Place
+	hasty  int
 	// vague is how often in a row it could not be found out what the rules say of a start, and unasked until when they
 	// are not asked about another one.
 	vague   int
@@ -69,6 +80,25 @@ type checking struct {
 func (c *checking) ask(before *plan.Refusal) {
 	c.pending, c.refusal = true, before
 	c.asked++
+}
+
+// open reports whether rules are being asked, or are to be asked once more, about what the gang has been given.
+func (c *checking) open() bool { return c.pending || c.again }
+
+// reasks reports whether rules are to be asked once more, in a member's cycle, about a decision to cut: all pods of
+// its gang are there.
+func (g *gang) reasks(m *member) bool {
+	return g.check.again && !g.awaitsPods() && g.activation != nil && m == g.active.memberAt(0)
+}
+
+// knownOf returns how many of some places have been accepted already.
+func (c *checking) knownOf(places []Place) int {
+	n := 0
+	for n < min(len(places), len(c.passed)) && places[n].Pod.UID == c.passed[n].Pod.UID &&
+		places[n].Node == c.passed[n].Node {
+		n++
+	}
+	return n
 }
 
 // trust has rules not be asked about starts for a while, the longer the more often it could not be found out in time

@@ -68,6 +68,7 @@ func (s state) holdsBack() string {
 // Why pods are held back: in the order of the states, and last those of a gang that another pod of it plans for.
 const (
 	whileLeaving  = "waiting for those who are cut to leave"
+	whileAsking   = "other scheduling rules are asked before others are cut"
 	waitsForMoney = "waiting for somebody who can pay"
 	waitsForIdle  = "waiting for idle GPUs"
 	waitsForPlan  = "waiting for the gang to be planned"

@@ -28,8 +28,8 @@ type placement struct {
 
 	// the shards that have been told to go, until their Leases are closed, and why
 	reclaimed map[types.UID]rqv1.ClosureReason
-	// the Run about whose places other scheduling rules are being asked: shards stay on those for now; empty for none
-	asking types.UID
+	// the Runs about whose places other scheduling rules are being asked, or were: shards stay on those for now
+	asking map[types.UID]bool
 }
 
 // assume takes the GPUs and the money of assignments.
@@ -59,7 +59,7 @@ func (p *placement) assume(g *gang, assignments []plan.Assignment, now time.Time
 // and why it was refused before.
 func (p *placement) ask(g *gang, before *plan.Refusal) {
 	g.check.ask(before)
-	p.asking = g.run.UID
+	p.asking[g.run.UID] = true
 }
 
 // makeRoom has shards leave that are in the way of a gang which has been given places. Spares run nothing.
@@ -175,10 +175,19 @@ func (p *placement) reclaim(node string, reason rqv1.ClosureReason, g *gang) {
 
 // asksAbout reports whether other scheduling rules are being asked about places on a node.
 func (p *placement) asksAbout(node string) bool {
-	g := p.roster.gangs[p.asking]
-	return g != nil && slices.ContainsFunc(g.active.members, func(m *member) bool {
-		return m != nil && m.stage == assigned && m.node == node
-	})
+	for run := range p.asking {
+		g := p.roster.gangs[run]
+		if g == nil || !g.check.open() {
+			delete(p.asking, run)
+			continue
+		}
+		if slices.ContainsFunc(g.active.members, func(m *member) bool {
+			return m != nil && m.stage == assigned && m.node == node
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // overfull reports whether the shards on a node hold more than there is for them.
@@ -360,6 +369,5 @@ func (p *placement) memberFor(g *gang, part rank.Part) *member {
 	s.present++
 	p.roster.members[m.pod.UID] = m
 	g.standIns++
-	p.roster.classes.mustering[g] = true
 	return m
 }

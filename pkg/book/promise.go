@@ -270,8 +270,8 @@ func (v *activations) completeRecorded(g *gang, now time.Time) {
 // prospectOf returns when a Run is going to start, or whether it is going to grow.
 func (v *activations) prospectOf(g *gang) Prospect {
 	decided := g.activation
-	if decided != nil && !decided.Failed && (g.awaitsPods() || g.bereft()) {
-		decided = nil // nobody is told before all of its pods have been made
+	if decided != nil && !decided.Failed && (g.awaitsPods() || g.check.again || g.bereft()) {
+		decided = nil // nobody is told before all of its pods have been made, and other rules been asked about them
 	}
 	return Prospect{Promise: g.promise, Undated: g.undated(), InLine: g.queue, Refusal: g.refusal,
 		Activation: decided, Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,

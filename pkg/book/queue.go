@@ -46,6 +46,8 @@ func (b *Book) gate(m *member) (string, *plan.Refusal) {
 		return state.holdsBack(), nil
 	case m.surplus():
 		return beyondWidth, nil
+	case m.gang.reasks(m):
+		return "", nil
 	case state == gangClearing:
 		return whileLeaving, nil
 	case m.stage >= assigned:
@@ -82,6 +84,9 @@ func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
 	switch {
 	case m.surplus():
 		return "", m.gang.notYet(beyondWidth)
+	case m.gang.reasks(m):
+		b.places.ask(m.gang, m.gang.check.refusal)
+		return "", m.gang.notYet(whileAsking)
 	case m.gang.state() == gangClearing:
 		return "", m.gang.notYet(whileLeaving)
 	case m.stage == assigned && m.gang.deadline.IsZero():
@@ -194,6 +199,7 @@ func (b *Book) Retry(run types.NamespacedName) {
 	if g := b.roster.gangs[b.roster.runs[run]]; g != nil && g.refusal != nil && g.refusal.Passes() && !g.woken {
 		clear(g.excluded)
 		g.check.upTo = nil
+		g.check.fails++
 		b.waiting.wake(g)
 	}
 }

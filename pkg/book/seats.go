@@ -126,13 +126,9 @@ func (s *seating) holdsBeside(pod types.UID, h *holding) {
 	}
 }
 
-// besides returns what a rank of a gang asks for beside GPUs, as the API server admitted it if there is one.
+// besides returns what a rank of a gang asks for beside GPUs.
 func (s *seating) besides(g *gang) amounts {
-	pod := podOf(g.run)
-	if i := slices.IndexFunc(g.active.members, func(m *member) bool { return m != nil }); i >= 0 {
-		pod = g.active.members[i].pod
-	}
-	return s.requestsOf(pod)
+	return s.requestsOf(g.model())
 }
 
 func (s *seating) requestsOf(pod *corev1.Pod) amounts {

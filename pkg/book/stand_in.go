@@ -76,13 +76,21 @@ func readAgain(s *metav1.LabelSelector, keys []string, was, is map[string]string
 	}
 }
 
+// model returns a rank of the gang as the API server has admitted it: what rules its pods use is not for the template
+// alone to say. It is the template's while there is none, or all have ended, of which not everything is known any more.
+func (g *gang) model() *corev1.Pod {
+	for _, m := range g.active.members {
+		if m != nil && !m.standIn && m.stage < finished {
+			return m.pod
+		}
+	}
+	return podOf(g.run)
+}
+
 // standInFor returns a pod as the API server would admit it for a part of a gang: ranks differ from the leader, which
 // it has admitted, by name and number alone.
 func (g *gang) standInFor(part rank.Part) *corev1.Pod {
-	model := podOf(g.run)
-	if i := slices.IndexFunc(g.active.members, func(m *member) bool { return m != nil && !m.standIn }); i >= 0 {
-		model = g.active.members[i].pod
-	}
+	model := g.model()
 	name := part.PodName(g.run.Name)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: g.run.Namespace, Name: name,
 		UID: types.UID(fmt.Sprintf("%s/%s", g.run.UID, name)), CreationTimestamp: model.CreationTimestamp,

@@ -155,7 +155,7 @@ func (x *starter) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refu
 		}
 		missing := []plan.Missing{g.missingPod(m, domains)}
 		assignments, short := plan.Gang(x.fleet, x.accounts, g.demand, g.claim(nil), missing,
-			x.nodes.unfitForSpares(g, x.nodes.rejected(g, m.pod)), now)
+			x.nodes.unfitForSpare(g, m.pod), now)
 		switch {
 		case short == nil:
 			x.places.assume(g, assignments, now)
@@ -168,7 +168,7 @@ func (x *starter) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refu
 		case refusal == nil:
 			refusal = short
 			refusal.Spare = true
-			x.nodes.blame(g, pod, refusal, func(rejected func(string) bool) bool {
+			x.nodes.blame(g, g.model(), refusal, func(rejected func(string) bool) bool {
 				d, claim := g.demand, g.claim(nil)
 				d.Beside, claim.Most = nil, nil
 				_, short := plan.Gang(x.fleet, x.accounts, d, claim, missing, rejected, now)

@@ -1,11 +1,13 @@
 package book_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
@@ -189,6 +191,61 @@ func TestANodeWhoseGPUsAreLeavingIsTriedAgain(t *testing.T) {
 		s.Act()
 		if uid := s.place("run0-0"); s.Book.Assigned(uid) != free {
 			s.t.Fatalf("the rank has the node %q, want %s: %+v", s.Book.Assigned(uid), free, s.Book.Refusal(s.Runs["run0"].UID))
+		}
+	})
+}
+
+// A pod that holds no GPUs and leaves a node may have been what kept others off it, whatever the rule: the node is tried
+// again at once.
+func TestANodeThatABystanderLeavesIsTriedAgain(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.setBudget("a", "org:a", 64)
+		w.bystander("loner", "n0", "1", 0)
+		w.Turns = func(*corev1.Pod, string) string {
+			if len(w.Bystanders) > 0 {
+				return "node(s) didn't satisfy existing pods anti-affinity rules"
+			}
+			return ""
+		}
+		w.submit("run0", "org:a", 1, 1, 8)
+		for range 3 {
+			w.round()
+		}
+		w.DropBystander("loner")
+		for range 4 {
+			w.round()
+		}
+		w.running("run0", "although nobody keeps it off")
+	})
+}
+
+// A start that rules about other pods have refused is tried again soon after something has changed, however often
+// others have woken it in vain.
+func TestWakesDoNotHaveARunRestLonger(t *testing.T) {
+	tell(t, func(w *world) {
+		w.Cluster.Rejected = w.turnedDown
+		w.asks(true)
+		w.fleet("d0", 2)
+		w.setBudget("a", "org:a", 64)
+		w.submitWithSpares("run0", "org:a", 1, 3, 2, 0, apart)
+		for i := range 12 {
+			w.submit(fmt.Sprint("beside", i), "org:a", 1, 1, 2)
+			w.round()
+			w.round()
+			w.DeleteRun(fmt.Sprint("beside", i))
+			w.round()
+		}
+		r := w.Book.Refusal(w.Runs["run0"].UID)
+		if r == nil || r.Rejected == nil || r.Rejected.Rest > 10*time.Second {
+			w.t.Fatalf("it is refused for %+v", r)
+		}
+		for range 12 { // and longer each time that nothing has
+			w.Book.Retry(types.NamespacedName{Namespace: w.Runs["run0"].Namespace, Name: "run0"})
+			w.round()
+		}
+		if r := w.Book.Refusal(w.Runs["run0"].UID); r == nil || r.Rejected == nil || r.Rejected.Rest < 5*time.Minute {
+			w.t.Fatalf("it is refused for %+v", r.Rejected)
 		}
 	})
 }

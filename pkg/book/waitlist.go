@@ -158,13 +158,16 @@ func (w *waitlist) improved(g *gang, free int) bool {
 // since. Places that were planned and given back change nothing: two gangs that give back to each other what neither
 // can use would wake each other for ever. Nor do shards and spares, which make room for each try. Nodes that turned it
 // down for want of GPUs have them as soon as whoever leaves them is gone. What else there is comes to light with its
-// retry.
+// retry, which comes the later the more often one was in vain.
 func (w *waitlist) pardon(g *gang) {
 	all := w.nodes[g.full.Flavor] > g.tried
+	before := len(g.check.upTo) + len(g.excluded)
 	maps.DeleteFunc(g.check.upTo, func(node string, _ int) bool { return all || w.leftAt[node] > g.tried })
-	maps.DeleteFunc(g.excluded, func(node, why string) bool {
-		return all || w.leftAt[node] > g.tried || strings.Contains(why, w.args.GPUResource)
-	})
+	maps.DeleteFunc(g.excluded, func(node, _ string) bool { return all || w.leftAt[node] > g.tried })
+	if all || len(g.check.upTo)+len(g.excluded) < before {
+		g.check.fails = 0
+	}
+	maps.DeleteFunc(g.excluded, func(_, why string) bool { return strings.Contains(why, w.args.GPUResource) })
 }
 
 // wake has a gang planned again: by its leader's scheduling cycle, or, when it has no pods for want of a shape, by the

@@ -41,6 +41,7 @@ func abridged(pod *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{ObjectMeta: pod.ObjectMeta}
 	out.Labels, out.Annotations = ours(pod.Labels), ours(pod.Annotations)
 	out.Spec.NodeName, out.Spec.Subdomain = pod.Spec.NodeName, pod.Spec.Subdomain
+	out.Spec.Tolerations = pod.Spec.Tolerations
 	out.Spec.TerminationGracePeriodSeconds = pod.Spec.TerminationGracePeriodSeconds
 	out.Status = corev1.PodStatus{Phase: pod.Status.Phase, Reason: pod.Status.Reason, Message: pod.Status.Message}
 	for _, c := range pod.Status.Conditions {

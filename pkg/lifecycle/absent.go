@@ -75,7 +75,11 @@ func expected(s *situation) (ranks, spares []*corev1.Pod) {
 
 // makerFor returns what makes the pods of a Run at its width.
 func makerFor(s *situation) *maker {
-	return &maker{run: s.facts.Run, rules: &s.facts.Rules, kept: s.width.kept, shape: s.width.shape, cohort: cohortOf(s)}
+	m := &maker{run: s.facts.Run, rules: &s.facts.Rules, kept: s.width.kept, shape: s.width.shape, cohort: cohortOf(s)}
+	if i := slices.IndexFunc(s.roster.ranks, func(pod *corev1.Pod) bool { return pod != nil }); i >= 0 {
+		m.rank = s.roster.ranks[i]
+	}
+	return m
 }
 
 // cohortOf returns the number of the cohort by which the Run grows: one more than it has had.

@@ -24,6 +24,8 @@ type maker struct {
 	kept, shape plan.Demand
 	// cohort numbers the pods by which the Run grows.
 	cohort string
+	// rank is one of the Run's ranks as the API server has admitted it; nil while there is none.
+	rank *corev1.Pod
 }
 
 // firstCohort numbers the pods of the start, and replacements.

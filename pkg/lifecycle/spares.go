@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +16,7 @@ const pauseUser = 65535
 
 // newSpare returns a spare's pod: a pause container that requests no GPU, since its Lease holds them (R15). It mounts
 // the images of the Run's template, so that the kubelet has them when the node is needed, and is admitted to the nodes
-// that the Run's other pods are.
+// that the Run's other pods are: admission may have given those tolerations for the GPUs that they request.
 func (m *maker) newSpare(index int) *corev1.Pod {
 	part := rank.Part{Index: index, Spare: true}
 	group := m.groupLabel(part)
@@ -28,6 +29,13 @@ func (m *maker) newSpare(index int) *corev1.Pod {
 			{Name: "JOBTREE_RUN", Value: m.run.Name},
 			{Name: "JOBTREE_GROUP_INDEX", Value: group},
 		}}
+	tolerations := enduring(template.Tolerations)
+	for i := 0; m.rank != nil && i < len(m.rank.Spec.Tolerations); i++ {
+		admitted := &m.rank.Spec.Tolerations[i]
+		if !slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return t.MatchToleration(admitted) }) {
+			tolerations = append(tolerations, *admitted)
+		}
+	}
 	volumes := images(&template)
 	for i := range volumes {
 		pause.VolumeMounts = append(pause.VolumeMounts,
@@ -45,7 +53,7 @@ func (m *maker) newSpare(index int) *corev1.Pod {
 			TerminationGracePeriodSeconds: new(int64),
 			Containers:                    []corev1.Container{pause},
 			Volumes:                       volumes,
-			Tolerations:                   enduring(template.Tolerations),
+			Tolerations:                   tolerations,
 			NodeSelector:                  template.NodeSelector,
 			Affinity:                      template.Affinity,
 			ImagePullSecrets:              template.ImagePullSecrets,

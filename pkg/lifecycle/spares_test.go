@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -160,6 +161,27 @@ func TestSparePod(t *testing.T) {
 	}
 	if gpus := rank.PodGPUs(&pod.Spec, "nvidia.com/gpu"); gpus != 0 {
 		t.Errorf("the pod asks for %d GPUs, want none", gpus)
+	}
+}
+
+// A spare may be where its ranks may, by what admission has added to these.
+func TestASpareToleratesWhatAdmittedRanksDo(t *testing.T) {
+	o := spared(func(o *Observed) {
+		o.Pods = slices.DeleteFunc(o.Pods, func(pod *corev1.Pod) bool { return pod.Labels[rqv1.LabelRole] == "Spare" })
+		for _, pod := range o.Pods {
+			pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Key: "nvidia.com/gpu",
+				Operator: corev1.TolerationOpExists})
+		}
+		o.Leases = o.Leases[:4]
+	}, "n4", "n5")
+	made := Decide(o).Create
+	if len(made) == 0 {
+		t.Fatal("no spare is made")
+	}
+	for _, pod := range made {
+		if diff := cmp.Diff(o.Pods[0].Spec.Tolerations, pod.Spec.Tolerations); diff != "" {
+			t.Errorf("%s tolerates (-ranks +spare):\n%s", pod.Name, diff)
+		}
 	}
 }
 

@@ -94,3 +94,47 @@ func TestPlanningTakesNoTimeFromAsking(t *testing.T) {
 		t.Errorf("nobody is cut: %+v", look.Refusal)
 	}
 }
+
+// hurried is a clock on which everything takes its time.
+type hurried struct {
+	*testingclock.FakeClock
+	takes time.Duration
+}
+
+func (c hurried) Since(at time.Time) time.Duration {
+	c.Step(c.takes)
+	return c.FakeClock.Since(at)
+}
+
+// TestADecisionThatTakesLongIsMade has other rules take longer to ask than there is time: nobody is cut on what is not
+// known, and that is found out in the next cycle.
+func TestADecisionThatTakesLongIsMade(t *testing.T) {
+	node := cpuNode("n0")
+	since := time.Now().Truncate(time.Second)
+	now := since.Add(time.Hour)
+	b, pod := inTheWay(t, node, since)
+	holder := other("run0-0", "n0", "8", "1")
+	holder.UID = "pod-00000"
+	snapshot := cache.NewSnapshot([]*corev1.Pod{holder}, []*corev1.Node{node})
+	pl := &Jobtree{handle: judges(t, snapshot), book: b, clock: hurried{testingclock.NewFakeClock(now), longest + 1}}
+	if _, refusal := b.Place(pod.UID, now); refusal == nil {
+		t.Fatal("a Run fits a full node")
+	}
+	pl.decide(t.Context(), pod, now)
+	b.WorkOut("run1", now) // its date has come
+	pl.decide(t.Context(), pod, now)
+	run := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run1", UID: "run1"}}
+	about := book.Objects{Name: types.NamespacedName{Namespace: "ns", Name: "run1"}, Run: run}
+	if look, _ := b.Look(about); look.Activation != nil {
+		t.Fatal("others are cut before it is known what for")
+	}
+	if why := b.Gate(pod); why != "" {
+		t.Errorf("its pod is held back: %s", why)
+	}
+	if node, refusal := pl.place(t.Context(), pod, now); refusal == nil {
+		t.Errorf("its pod goes to %q, where another is", node)
+	}
+	if look, _ := b.Look(about); look.Activation == nil {
+		t.Errorf("nobody is cut: %+v", look.Refusal)
+	}
+}

@@ -18,7 +18,7 @@ var (
 // Reserve confirms a pod's assignment. Once the leader is through, its gang follows: their nodes are taken in the book
 // already.
 func (pl *Jobtree) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
-	if !ours(pod) {
+	if !ours(pod) || asking(state) {
 		return nil
 	}
 	if err := pl.book.Reserve(pod.UID, node); err != nil {
@@ -40,8 +40,8 @@ func (pl *Jobtree) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.
 }
 
 // Unreserve takes a pod's reservation back; before the barrier opens that unwinds its gang.
-func (pl *Jobtree) Unreserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
-	if ours(pod) {
+func (pl *Jobtree) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) {
+	if ours(pod) && !asking(state) {
 		pl.book.Unreserve(pod.UID, pl.clock.Now())
 	}
 }

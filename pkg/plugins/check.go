@@ -32,8 +32,12 @@ func (pl *Jobtree) place(ctx context.Context, pod *corev1.Pod, now time.Time) (s
 		if round == 1 {
 			since = pl.clock.Now() // a plan that takes long is asked about once all the same
 		}
-		turned, sure := pl.ask(ctx, check, round, since)
-		pl.book.Conclude(check, turned, !sure, now)
+		a := pl.ask(ctx, check, round, since)
+		if a.interrupted {
+			pl.interrupt(pod, check, a, now)
+			return "", refusal
+		}
+		pl.book.Conclude(check, a.turned, !a.sure, now)
 	}
 }
 
@@ -51,32 +55,58 @@ func (pl *Jobtree) decide(ctx context.Context, pod *corev1.Pod, now time.Time) {
 		if round == 1 {
 			since = pl.clock.Now() // likewise
 		}
-		turned, sure := pl.ask(ctx, check, round, since)
-		settled := sure && len(turned) == 0
-		pl.book.Conclude(check, turned, !sure || !settled && round == mostRounds, now)
+		a := pl.ask(ctx, check, round, since)
+		if a.interrupted {
+			pl.interrupt(pod, check, a, now)
+			return
+		}
+		settled := a.sure && len(a.turned) == 0
+		pl.book.Conclude(check, a.turned, !a.sure || !settled && round == mostRounds, now)
 		if settled {
 			return
 		}
 	}
 }
 
-// ask returns the nodes that turn down what a gang has been given, and false if that could not be found out of one. In
-// the first round all others are looked at too that turn its pods down whatever comes, so that there are not as many
-// rounds as such nodes, unless its pods use different rules. What takes too long from an instant on could not be found
-// out.
-func (pl *Jobtree) ask(ctx context.Context, check *book.Check, round int, since time.Time) (turned []book.Turning,
-	sure bool) {
+// interrupt has the rest of a check be asked about in a cycle of the pod's after others have had theirs.
+func (pl *Jobtree) interrupt(pod *corev1.Pod, check *book.Check, a answer, now time.Time) {
+	pl.book.Interrupt(check, a.turned, a.accepted, now)
+	time.AfterFunc(breather, func() { pl.book.Again(pod.UID) })
+}
+
+// answer is what other rules say of a check.
+type answer struct {
+	// turned are the nodes that turn down what the gang has been given. It is not sure if that could not be found out of
+	// one.
+	turned []book.Turning
+	sure   bool
+	// interrupted says that the rest is to be found out later: there was no time, or what is made for a pod is not there
+	// yet. The first so many places have been accepted.
+	interrupted bool
+	accepted    int
+}
+
+// ask finds out what other rules say of what a gang has been given. In the first round all nodes are looked at that turn
+// its pods down whatever comes, so that there are not as many rounds as such nodes, unless its pods use different rules.
+// What takes too long from an instant on could not be found out or, where others are cut for the gang, is to be later: a
+// gang that there was never time for may take longer each time.
+func (pl *Jobtree) ask(ctx context.Context, check *book.Check, round int, since time.Time) answer {
 	others, ok := pl.handle.(framework.Framework)
 	if !ok || len(check.Places) == 0 {
-		return nil, true // there are none, or nothing is left to ask about
+		return answer{sure: true} // there are none, or nothing is left to ask about
 	}
+	if check.Made && !equipped(others, check.Places) {
+		return answer{interrupted: true}
+	}
+	most := longest << min(check.Tries, mostLonger)
 	v := &verifier{plugins: others, snapshot: others.MutableSnapshotSharedLister(), knows: pl.book.Knows,
-		seats: check.Seats, over: func() bool { return pl.clock.Since(since) > longest }}
-	sure = v.verify(ctx, check)
-	if round == 1 && sure && len(v.turned) > 0 && v.oneKind(check.Places[0].Pod) {
+		seats: check.Seats, over: func() bool { return pl.clock.Since(since) > most }}
+	a := answer{sure: v.verify(ctx, check)}
+	if round == 1 && a.sure && len(v.turned) > 0 && v.oneKind(check.Places[0].Pod) {
 		v.lookAround(ctx, check)
 	}
-	return v.turned, sure
+	a.turned, a.accepted, a.interrupted = v.turned, len(v.accepted), v.late && check.Cuts
+	return a
 }
 
 // verifier asks plugins about the places of a gang, one after the other.
@@ -87,8 +117,11 @@ type verifier struct {
 	kinds    []*kind
 	seats    bool        // the places are those of spares
 	over     func() bool // no time is left
+	late     bool        // and so it was
 	accepted []book.Place
 	turned   []book.Turning
+	claims   map[string]bool // what accepted places use of volumes and devices
+	reserved []reservation   // what plugins count on by these, in order
 }
 
 // verify asks about the places of a gang on the snapshot as it will be: with those gone who are to leave, and each of
@@ -103,16 +136,19 @@ func (v *verifier) verify(ctx context.Context, check *book.Check) bool {
 			klog.FromContext(ctx).Error(err, "the scheduler's snapshot is not what it was")
 		}
 	}()
+	defer v.unreserve(ctx)
 	if !v.leave(ctx, check.Leaving) {
 		v.giveUp(check.Places, unsure)
 		return false
 	}
 	for i, place := range check.Places {
 		if v.over() {
-			v.giveUp(check.Places[i:], late)
+			if v.late = true; !check.Cuts {
+				v.giveUp(check.Places[i:], late)
+			}
 			return false
 		}
-		if !v.put(ctx, place) {
+		if !v.put(ctx, check, place, i < check.Accepted) {
 			v.giveUp(check.Places[i:], unsure)
 			return false
 		}
@@ -141,7 +177,12 @@ const (
 func (v *verifier) lookAround(ctx context.Context, check *book.Check) {
 	around := &verifier{plugins: v.plugins}
 	k := around.kindOf(ctx, check.Places[0].Pod)
-	for _, name := range check.Nodes {
+	from := check.Places[0].Node
+	if len(v.turned) > 0 {
+		from = v.turned[0].Node // there may be no time for all, and those before it have been looked at
+	}
+	at, _ := slices.BinarySearch(check.Nodes, from)
+	for _, name := range slices.Concat(check.Nodes[at:], check.Nodes[:at]) {
 		if v.over() {
 			return
 		}
@@ -206,20 +247,26 @@ func (v *verifier) oneKind(pod *corev1.Pod) bool {
 	})
 }
 
-// put asks about one place and, if it is accepted, has the pod be there for those that come after. It returns false if
-// it could not find out.
-func (v *verifier) put(ctx context.Context, place book.Place) bool {
+// put asks about one place, unless the answer is known, and, if it is accepted, has the pod be there for those that come
+// after. It returns false if it could not find out.
+func (v *verifier) put(ctx context.Context, check *book.Check, place book.Place, known bool) bool {
 	info, err := v.snapshot.NodeInfos().Get(place.Node)
 	if err != nil || info.Node() == nil || !v.knows(info.Node()) {
 		return false // the scheduler does not have the node as the book has it, and says nothing of that one
 	}
-	k := v.kindOf(ctx, place.Pod)
-	switch why, sure := k.turnsDown(ctx, v.plugins, info); {
-	case !sure:
-		return false
-	case why != "":
-		v.turn(place, why)
-		return true
+	if !known || len(claimsOf(place.Pod)) > 0 {
+		k := v.kindOf(ctx, place.Pod)
+		switch why, sure := k.turnsDown(ctx, v.plugins, info); {
+		case !sure:
+			return false
+		case why != "":
+			v.turn(place, why)
+			v.bindsElsewhere(ctx, check, k)
+			return true
+		}
+		if !v.reserve(ctx, k, place) {
+			return false
+		}
 	}
 	pod := place.Pod.DeepCopy()
 	pod.Spec.NodeName = place.Node
@@ -254,8 +301,11 @@ func (v *verifier) turn(place book.Place, why string) {
 
 // mostRounds is how often it is decided in one cycle who is cut for a gang, without the nodes that have turned its pods
 // down, and longest for how long other rules are asked about it, and it is planned again, once there is a plan: nobody
-// else is scheduled meanwhile.
+// else is scheduled meanwhile. A decision may take twice as long each time that this did not do, up to mostLonger times;
+// in between others are scheduled for as long as a breather.
 const (
 	mostRounds = 32
 	longest    = 500 * time.Millisecond
+	mostLonger = 3
+	breather   = 100 * time.Millisecond
 )

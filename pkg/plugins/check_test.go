@@ -48,10 +48,14 @@ func (j judged) framework(t testing.TB, snapshot *cache.Snapshot) framework.Fram
 	only := config.PluginSet{Disabled: []config.Plugin{{Name: "*"}}, Enabled: []config.Plugin{
 		{Name: names.NodeResourcesFit}, {Name: names.NodePorts},
 		{Name: names.InterPodAffinity}, {Name: names.PodTopologySpread}}}
+	reserve := config.PluginSet{Disabled: []config.Plugin{{Name: "*"}}}
 	for _, name := range j.by {
 		only.Enabled = append(only.Enabled, config.Plugin{Name: name})
+		if name == names.VolumeBinding {
+			reserve.Enabled = append(reserve.Enabled, config.Plugin{Name: name})
+		}
 	}
-	profile.Plugins = &config.Plugins{PreFilter: only, Filter: only,
+	profile.Plugins = &config.Plugins{PreFilter: only, Filter: only, Reserve: reserve,
 		QueueSort: config.PluginSet{Enabled: []config.Plugin{{Name: names.PrioritySort}}},
 		Bind:      config.PluginSet{Enabled: []config.Plugin{{Name: names.DefaultBinder}}}}
 	metrics.Register()
@@ -244,18 +248,41 @@ func BenchmarkVerify(b *testing.B) {
 
 func never() bool { return false }
 
-// TestVerifyEnds has the time for asking be over after the first of two places.
+// TestVerifyEnds has the time for asking be over after the first of two places: that no node is known to take the other
+// is no reason to leave it alone where others are cut, for it can be asked about later.
 func TestVerifyEnds(t *testing.T) {
 	snapshot := cache.NewSnapshot(nil, []*corev1.Node{cpuNode("n0")})
-	asked := 0
-	v := &verifier{plugins: judges(t, snapshot), snapshot: snapshot, knows: func(*corev1.Node) bool { return true },
-		over: func() bool { asked++; return asked > 1 }}
 	pod := rankPod("rank", "1", "1", false)
-	check := &book.Check{Places: []book.Place{{Pod: pod, Node: "n0"}, {Pod: pod, Node: "n0"}}}
-	if v.verify(t.Context(), check) {
-		t.Error("it is sure of what it has not asked about")
+	for cuts, want := range map[bool][]book.Turning{
+		false: {{Pod: pod.UID, Node: "n0", Why: late, Most: 1}},
+		true:  nil,
+	} {
+		asked := 0
+		v := &verifier{plugins: judges(t, snapshot), snapshot: snapshot, knows: func(*corev1.Node) bool { return true },
+			over: func() bool { asked++; return asked > 1 }}
+		check := &book.Check{Places: []book.Place{{Pod: pod, Node: "n0"}, {Pod: pod, Node: "n0"}}, Cuts: cuts}
+		if v.verify(t.Context(), check) || len(v.accepted) != 1 {
+			t.Error("it is sure of what it has not asked about")
+		}
+		if diff := cmp.Diff(want, v.turned); diff != "" {
+			t.Errorf("cuts: %t: turned down (-want +got):\n%s", cuts, diff)
+		}
 	}
-	want := []book.Turning{{Pod: pod.UID, Node: "n0", Why: late, Most: 1}}
+}
+
+// Places that have been accepted are not asked about again, and their pods count for those that are.
+func TestVerifyGoesOn(t *testing.T) {
+	snapshot := cache.NewSnapshot(nil, []*corev1.Node{cpuNode("n0")})
+	v := &verifier{plugins: judges(t, snapshot), snapshot: snapshot, knows: func(*corev1.Node) bool { return true },
+		over: never}
+	check := &book.Check{Accepted: 1}
+	for _, name := range []string{"rank0", "rank1"} {
+		check.Places = append(check.Places, book.Place{Pod: rankPod(name, "1", "9", false), Node: "n0"})
+	}
+	if !v.verify(t.Context(), check) || len(v.kinds) != 1 {
+		t.Errorf("it is not sure, or has asked about %d pods", len(v.kinds))
+	}
+	want := []book.Turning{{Pod: "rank1", Node: "n0", Why: "Insufficient cpu", Most: 1}}
 	if diff := cmp.Diff(want, v.turned); diff != "" {
 		t.Errorf("turned down (-want +got):\n%s", diff)
 	}

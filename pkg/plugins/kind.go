@@ -23,6 +23,7 @@ type kind struct {
 	before *fwk.Status      // what PreFilter said
 	by     sets.Set[string] // the plugins that left only some nodes
 	rule   string           // the plugin that has turned the last node down
+	around bool             // all nodes have been looked at that turn it down for what others have bound
 }
 
 // alike reports whether two pods of a gang use the same rules. The API server writes which group a pod is of into rules
@@ -56,6 +57,7 @@ func claimsOf(pod *corev1.Pod) []string {
 // turnsDown says why a node turns a pod of the kind down; empty when it does not. It returns false where a plugin
 // failed.
 func (k *kind) turnsDown(ctx context.Context, plugins framework.Framework, info fwk.NodeInfo) (why string, sure bool) {
+	k.rule = ""
 	switch {
 	case k.before.IsRejected():
 		return k.before.Message(), true

@@ -172,6 +172,9 @@ func (s server) CreatePods(_ context.Context, pods []*corev1.Pod) error {
 		}
 		err := s.write(Creations, pod.Name, func() {
 			pod.UID, pod.CreationTimestamp = s.UID(), metav1.NewTime(s.Now.Truncate(time.Second))
+			if s.Admits != nil {
+				s.Admits(pod)
+			}
 			s.SetPod(pod)
 		})
 		if err != nil {

@@ -1,8 +1,11 @@
 package sim
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
@@ -30,6 +33,9 @@ func (c *Cluster) Place(b *book.Book, uid types.UID) (node string, refusal *plan
 		if round == endless {
 			c.violated("rules are asked for ever about %s on %q: %v, %+v", c.Pods[uid].Name, node, refusal, check)
 		}
+		if c.interrupted(b, uid, check) {
+			return node, refusal, false
+		}
 		turned, sure := c.judge(check)
 		c.meanwhile()
 		accepted = sure && len(turned) == 0
@@ -47,6 +53,9 @@ func (c *Cluster) forecast(uid types.UID) {
 		if check == nil {
 			return
 		}
+		if c.interrupted(c.Book, uid, check) {
+			return
+		}
 		turned, sure := c.judge(check)
 		c.meanwhile()
 		accepted := sure && len(turned) == 0
@@ -55,6 +64,23 @@ func (c *Cluster) forecast(uid types.UID) {
 			return
 		}
 	}
+}
+
+// interrupted has there be no time to ask about all places of a check for which others are cut, if so it is to be.
+func (c *Cluster) interrupted(b *book.Book, uid types.UID, check *book.Check) bool {
+	if !c.Hurried || !check.Cuts || check.Accepted+1 >= len(check.Places) {
+		return false
+	}
+	first := *check
+	first.Places = check.Places[:check.Accepted+1]
+	turned, sure := c.judge(&first)
+	if !sure {
+		return false
+	}
+	c.meanwhile()
+	b.Interrupt(check, turned, check.Accepted+1, c.Now)
+	c.Queue[uid] = true
+	return true
 }
 
 // meanwhile has happen, once, what is to happen while rules are asked.
@@ -97,10 +123,23 @@ func (c *Cluster) judge(check *book.Check) (turned []book.Turning, sure bool) {
 
 // rejects says why a node turns a pod down whoever is there; empty when it does not. A spare asks for little.
 func (c *Cluster) rejects(pod *corev1.Pod, node string) string {
+	if n := c.Nodes[node]; n != nil {
+		for i := range n.Spec.Taints {
+			taint := &n.Spec.Taints[i]
+			if !slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
+				return t.ToleratesTaint(klog.Background(), taint, true)
+			}) {
+				return "node(s) had untolerated taint(s)"
+			}
+		}
+	}
 	if pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare) {
 		return ""
 	}
-	return c.Rejects[node]
+	if why := c.Rejects[node]; why != "" || c.Turns == nil {
+		return why
+	}
+	return c.Turns(pod, node)
 }
 
 // beside reports whether a pod that wants to be alone of its Run on a node is not: with those that leave gone, and some

@@ -65,12 +65,18 @@ type Cluster struct {
 	Writes int
 	// Rejects are the nodes that the rules of other schedulers turn down, and why.
 	Rejects map[string]string
+	// Admits changes pods as they are made, as admission does; nil for nothing.
+	Admits func(pod *corev1.Pod)
 	// Quota is how many pods there may be; 0 for any number.
 	Quota int
 	// Unsure are the nodes of which those rules cannot find out whether they accept a pod. Asked counts how often they
 	// were asked.
 	Unsure map[string]bool
 	Asked  int
+	// Turns says why a node turns a pod down for what the pod is; empty when it does not. It is nil for no such rule.
+	Turns func(pod *corev1.Pod, node string) string
+	// Hurried has there be time to ask about one more place a cycle.
+	Hurried bool
 	// Meanwhile happens the next time that those rules are asked, before they answer; nil for nothing.
 	Meanwhile func()
 	// Bystanders are pods that are no Run's and hold no GPUs.
