@@ -22,6 +22,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	replans := g.run != nil && edited && replans(g.run, run)
 	g.run = run
 	defer b.roster.settle(g)
+	defer b.waiting.file(g)
 	b.roster.classes.note(g)
 	b.roster.runs[keyOf(run)] = run.UID
 	b.turns.adopt(g)
@@ -29,7 +30,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 		b.cuts.tellCutters(run.UID)
 	}
 	if ran != g.started() {
-		b.waiting.epoch++ // others may have another date now
+		b.waiting.changes(run.Spec.Resources.GPUType) // others may have another date now
 	}
 	b.kept.regardRoom(g)
 	if run.Status.Phase != rqv1.RunRunning {
@@ -90,7 +91,7 @@ func (b *Book) deleteRun(run *rqv1.Run) {
 	b.turns.letOff(g)
 	g.run, g.refusal, g.growth = nil, nil, growth{}
 	b.roster.classes.note(g)
-	b.waiting.epoch++ // what its pods hold is on its way out
+	b.waiting.changes(run.Spec.Resources.GPUType) // what its pods hold is on its way out
 	b.roster.forgetIfEmpty(run.UID, g)
 }
 
