@@ -37,6 +37,8 @@ type activations struct {
 	candidates *candidates
 	rebuffs    *rebuffs
 	future     *horizon
+
+	turn int // counts the promises that were worked out
 }
 
 // decide draws, if it must, and gives the gang its places: those that are free and those that are going to be. Nobody

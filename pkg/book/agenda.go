@@ -25,7 +25,8 @@ type agenda struct {
 	waiting *waitlist
 
 	reservations reservations                            // those that there are and were
-	intended     map[string][]*gang                      // the gangs whose promise lies on a node
+	promised     map[*gang]bool                          // the gangs that have a promise
+	intended     map[string][]*gang                      // those whose promise lies on a node
 	vacated      int64                                   // counts the promises that were taken back or have moved
 	threats      map[types.NamespacedName]map[*gang]bool // the gangs whose promise may cut a Run
 	key          []byte                                  // of the lottery
@@ -65,7 +66,9 @@ func (a *agenda) setPromise(g *gang, p *forecast.Promise) {
 		a.threaten(g, old, concerned, false)
 	}
 	g.promise = p
+	delete(a.promised, g)
 	if p != nil {
+		a.promised[g] = true
 		for _, held := range p.Nodes {
 			a.intended[held.Node] = append(a.intended[held.Node], g)
 		}
@@ -211,7 +214,7 @@ func compareRisks(x, y rqv1.RunRisk) int {
 
 // nextDate tells when the date of a gang comes.
 func (a *agenda) nextDate(e *earliest) {
-	for _, g := range a.waiting.gangs {
+	for g := range a.promised {
 		if a.ripens(g) {
 			e.by(g.dueAt())
 		}
@@ -220,21 +223,28 @@ func (a *agenda) nextDate(e *earliest) {
 
 // wakeDue wakes the gangs whose date has come, oldest Run first.
 func (a *agenda) wakeDue(now time.Time) {
-	for _, g := range a.waiting.gangs {
+	var due line
+	for g := range a.promised {
 		if a.ripens(g) && !g.dueAt().After(now) {
-			a.waiting.wake(g)
+			due.add(g)
 		}
+	}
+	for _, g := range due {
+		a.waiting.wake(g)
 	}
 }
 
 // nextOutdated tells when a promise is to be worked out again.
 func (a *agenda) nextOutdated(e *earliest, now time.Time) {
-	a.waiting.eachInLine(func(g *gang, at standing) {
+	if a.waiting.telling() {
+		e.by(now)
+	}
+	a.waiting.eachInTurn(func(g *gang, at standing) {
 		switch {
-		case a.outdated(g, at, now), a.worksOut(g) && g.misplaced(at):
+		case a.outdated(g, at, now):
 			e.by(now)
-		case a.outdated(g, at, g.looked.Add(promiseMaxAge)):
-			e.by(g.looked.Add(promiseMaxAge))
+		case a.outdated(g, at, g.looked.Add(g.keeps())):
+			e.by(g.looked.Add(g.keeps()))
 		}
 	})
 }
@@ -244,7 +254,7 @@ func (a *agenda) outdated(g *gang, at standing, now time.Time) bool {
 	if !a.worksOut(g) || !g.mayHaveDate(at) {
 		return false
 	}
-	return g.misplaced(at) || g.seen < a.waiting.epoch || now.Sub(g.looked) >= promiseMaxAge
+	return g.misplaced(at) || g.seen < a.waiting.changedFor(g) || now.Sub(g.looked) >= g.keeps()
 }
 
 // worksOut reports whether a gang waits of which it was worked out before when it starts.
@@ -295,5 +305,15 @@ func chance(conflicts []rqv1.Conflict, run rqv1.NamespacedName) string {
 // clockSkew is how far the clocks may differ that decisions and Leases were stamped by.
 const clockSkew = time.Second
 
-// promiseMaxAge is how old a promise may grow while nothing has improved that would change it.
-const promiseMaxAge = 30 * time.Second
+// keeps returns how old what was found of a gang's start may grow while nothing has changed on which it rests.
+func (g *gang) keeps() time.Duration {
+	if g.filed.dateless != nil {
+		return datelessMaxAge
+	}
+	return promiseMaxAge
+}
+
+const (
+	promiseMaxAge  = 30 * time.Second
+	datelessMaxAge = 10 * promiseMaxAge
+)

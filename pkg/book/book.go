@@ -63,8 +63,7 @@ func New(given *config.Args) *Book {
 	b := &Book{args: args, fleet: topology.NewFleet(args.TopologyLevels, args.FabricLevel),
 		accounts: budget.NewAccounts(args.Rates())}
 	b.mail = &mailbox{}
-	b.waiting = &waitlist{args: args, fleet: b.fleet, accounts: b.accounts, mail: b.mail,
-		room: map[string]int64{}, nodes: map[string]int64{}, budget: map[string]int64{}, leftAt: map[string]int64{}}
+	b.waiting = newWaitlist(args, b.fleet, b.accounts, b.mail)
 	b.mu = newGuard(b.waiting.wakeStirred)
 	b.mail.queue, b.mail.controllers = newOutlet[ForQueue](b.mu), newOutlet[ForControllers](b.mu)
 	b.nodes = &nodeTable{accounts: b.accounts, args: args, fleet: b.fleet,
@@ -78,7 +77,7 @@ func New(given *config.Args) *Book {
 		classes: newClasses()}
 	b.cuts = &cutTable{mail: b.mail, byReservation: map[types.NamespacedName][]rank.Cut{}, decided: map[*gang][]rank.Cut{}}
 	b.agenda = &agenda{args: args, mail: b.mail, roster: b.roster, waiting: b.waiting,
-		reservations: newReservations(), intended: map[string][]*gang{}, threats: map[types.NamespacedName]map[*gang]bool{},
+		reservations: newReservations(), promised: map[*gang]bool{}, intended: map[string][]*gang{}, threats: map[types.NamespacedName]map[*gang]bool{},
 		dues: make(chan struct{}, 1), mostBytes: mostRecordBytes}
 	b.mu.onChange = b.agenda.signalDue
 	b.seats = &seating{accounts: b.accounts, args: args, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster,

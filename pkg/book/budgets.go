@@ -23,15 +23,23 @@ type Budgets struct {
 }
 
 // SetBudget adds or replaces a Budget, for the gangs that wait for somebody to be able to pay.
-func (u *Budgets) SetBudget(budget *rqv1.Budget) {
+func (u *Budgets) SetBudget(b *rqv1.Budget) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if old := u.accounts.Budget(budget.Name); old != nil && old.Generation == budget.Generation && old.UID == budget.UID {
+	old := u.accounts.Budget(b.Name)
+	if old != nil && old.Generation == b.Generation && old.UID == b.UID {
 		return // only the status has changed
 	}
-	u.accounts.SetBudget(budget)
+	u.accounts.SetBudget(b)
 	u.fleet.SetSelectorKeys(u.accounts.SelectorKeys())
-	u.waiting.wakePayers()
+	switch budget.EditOf(old, b) {
+	case budget.Hours:
+		u.waiting.wakeHours(b.Name)
+	case budget.Amounts:
+		u.waiting.wakeEdited(b.Name)
+	default:
+		u.waiting.wakePayers()
+	}
 }
 
 // DeleteBudget forgets a Budget; what it pays for goes on.

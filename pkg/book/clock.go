@@ -102,7 +102,8 @@ func (b *Book) dates(now time.Time) {
 	b.mu.Lock()
 	var next earliest
 	b.agenda.nextDate(&next)
-	window, opens := b.accounts.NextWindow(earlier(b.pace.windows, now))
+	seen := earlier(b.pace.windows, now)
+	window, opens := b.accounts.NextWindow(seen)
 	opens = opens && !window.After(now)
 	if !b.roster.open || !opens && (next.at.IsZero() || next.at.After(now)) {
 		b.mu.unlockUnchanged()
@@ -112,7 +113,9 @@ func (b *Book) dates(now time.Time) {
 	b.agenda.wakeDue(now)
 	b.pace.windows = now
 	if opens {
-		b.waiting.wakePayers()
+		for _, name := range b.accounts.Edged(seen, now) {
+			b.waiting.wakeEdited(name)
+		}
 	}
 }
 

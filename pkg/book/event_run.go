@@ -23,6 +23,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	g.leased = g.leased || g.run == nil && b.roster.mayHaveLeases(run)
 	g.run = run
 	defer b.roster.settle(g)
+	defer b.waiting.file(g)
 	b.roster.classes.note(g)
 	b.roster.runs[keyOf(run)] = run.UID
 	b.turns.adopt(g)
@@ -30,7 +31,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 		b.cuts.tellCutters(run.UID)
 	}
 	if ran != g.started() {
-		b.waiting.epoch++ // others may have another date now
+		b.waiting.changes(run.Spec.Resources.GPUType) // others may have another date now
 	}
 	b.kept.regardRoom(g)
 	if run.Status.Phase != rqv1.RunRunning {
@@ -91,7 +92,7 @@ func (b *Book) deleteRun(run *rqv1.Run) {
 	b.turns.letOff(g)
 	g.run, g.refusal, g.growth = nil, nil, growth{}
 	b.roster.classes.note(g)
-	b.waiting.epoch++ // what its pods hold is on its way out
+	b.waiting.changes(run.Spec.Resources.GPUType) // what its pods hold is on its way out
 	b.roster.forgetIfEmpty(run.UID, g)
 }
 

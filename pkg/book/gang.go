@@ -59,6 +59,9 @@ type gang struct {
 	// woken says that the gang has been activated and not been planned since; tried is the epoch of its last plan.
 	woken bool
 	tried int64
+	// called is when a gang that is woken was first seen to be.
+	called time.Time
+	filed  filing
 	prospect
 	check  checking
 	growth growth

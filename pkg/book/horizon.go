@@ -165,8 +165,8 @@ const certain = "1"
 // to a gang only if its own date is not before; which of them comes first on the same date is a matter of age.
 func (f *horizon) aheadOf(g *gang) []forecast.Ahead {
 	var promised []*gang
-	for _, other := range f.waiting.gangs {
-		if other != g && other.promise != nil && other.run != nil {
+	for other := range f.agenda.promised {
+		if other != g && other.filed.listed && other.full.Flavor == g.full.Flavor {
 			promised = append(promised, other)
 		}
 	}

@@ -46,6 +46,7 @@ func (k *keptRooms) keepFor(g *gang, places []resolver.Holding, until time.Time)
 		g.room.held = append(g.room.held, uid)
 		g.room.gpus += p.GPUs
 	}
+	k.waiting.file(g)
 }
 
 // giveUpRoom lets others have what was kept for a gang.
@@ -56,6 +57,7 @@ func (k *keptRooms) giveUpRoom(g *gang) {
 	}
 	g.room = room{}
 	delete(k.roster.classes.roomy, g)
+	k.waiting.file(g)
 }
 
 // lend has a gang be planned as if what is kept for it were free, until what it returns is called. Nobody is woken by
@@ -303,6 +305,7 @@ func (k *keptRooms) lapse(now time.Time) {
 		}
 		k.dropRoom(g)
 		g.kept, g.requeue.lapsed = nil, true
+		k.waiting.file(g)
 		k.mail.reconcile(keyOf(g.run), lane.Date)
 	}
 }

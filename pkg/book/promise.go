@@ -62,8 +62,10 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 	}
 	if p == nil && !g.refusal.NeedsNodes() {
 		v.standInLine(g, at, all, now)
+		v.waiting.hasNoDate(g)
 	} else {
 		v.leaveLine(g)
+		v.waiting.dates(g)
 	}
 	switch v.agenda.setPromise(g, p); {
 	case p == nil || p.Cuts || g.unpaid:
@@ -90,6 +92,7 @@ func (v *activations) refine(g *gang, refusal *plan.Refusal, rejection func() *p
 	refusal.Without(rejection())
 	if !refusal.SameAs(g.refusal) {
 		g.refusal = refusal
+		v.waiting.file(g)
 		v.mail.reconcile(keyOf(g.run), lane.Date)
 	}
 }

@@ -94,6 +94,7 @@ func (j *rebuffs) tellRebuff(g *gang, now time.Time) {
 			"serve it, or for hours: "+
 			"the cuts of Reservation %s were in vain", r.Name)
 		g.refusal = &told
+		j.waiting.file(g)
 	}
 }
 

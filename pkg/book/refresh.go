@@ -76,11 +76,7 @@ func (v *activations) goRound(now time.Time) {
 // remind has those looked at again who cannot be paid for, and for whom somebody may be able to pay by now: those that
 // were woken before them have not used what there is.
 func (v *activations) remind() {
-	for _, g := range v.waiting.gangs {
-		if g.unpaid && !g.asked && v.waiting.richer(g) {
-			v.waiting.stirred = true
-		}
-	}
+	v.waiting.stirred = v.waiting.stirred || v.waiting.owed
 }
 
 // nextRound tells when a pod that gangs wait for should be long gone, or the room lapses that is kept for one that is
@@ -98,22 +94,49 @@ func (v *activations) nextRound(e *earliest, now time.Time) {
 	}
 }
 
-// stale returns the Runs whose promises are the oldest of those to be worked out again.
+// stale returns the Runs of which it is to be worked out next when they start: first those of whom it never was, but
+// for each fourth; else, in turn, one that has a date and one that was found to have none.
 func (v *activations) stale(now time.Time, most int) []types.UID {
 	v.mu.Lock()
 	defer v.mu.unlockUnchanged()
-	var stale []*gang
-	v.waiting.eachInLine(func(g *gang, at standing) {
-		if v.agenda.outdated(g, at, now) {
-			stale = append(stale, g)
+	var undated, dated, dateless []*gang
+	v.waiting.eachInTurn(func(g *gang, at standing) {
+		switch {
+		case !v.agenda.outdated(g, at, now):
+		case g.filed.dateless != nil:
+			dateless = append(dateless, g)
+		case g.promise != nil:
+			dated = append(dated, g)
+		default:
+			undated = append(undated, g)
 		}
 	})
-	slices.SortStableFunc(stale, func(x, y *gang) int { return x.looked.Compare(y.looked) })
 	var runs []types.UID
-	for _, g := range stale[:min(most, len(stale))] {
-		runs = append(runs, g.run.UID)
+	for len(runs) < most && len(undated)+len(dated)+len(dateless) > 0 {
+		v.turn++
+		from := &undated
+		if again := [...]*[]*gang{&dated, &dateless}[v.turn/2%2]; len(undated) == 0 || v.turn%4 == 0 && len(*again) > 0 {
+			from = again
+		}
+		if len(*from) == 0 {
+			continue
+		}
+		at := longestAgo(*from)
+		runs = append(runs, (*from)[at].run.UID)
+		*from = slices.Delete(*from, at, at+1)
 	}
 	return runs
+}
+
+// longestAgo returns which gang was looked at longest ago, the oldest of several.
+func longestAgo(gangs []*gang) int {
+	first := 0
+	for i, g := range gangs {
+		if cmp.Or(g.looked.Compare(gangs[first].looked), byAge(g, gangs[first])) < 0 {
+			first = i
+		}
+	}
+	return first
 }
 
 func (v *activations) refresh(run types.UID, now time.Time) {

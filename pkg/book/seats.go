@@ -150,7 +150,7 @@ func (s *seating) told(h *holding, pod *corev1.Pod) {
 	if at := pod.DeletionTimestamp; at != nil && !h.until.Equal(at.Time) {
 		h.until = at.Time
 		s.leavers[pod.UID] = h
-		s.waiting.epoch++
+		s.waiting.changes(s.nodes.nodeFlavor(h.node))
 	}
 }
 

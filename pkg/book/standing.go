@@ -33,31 +33,55 @@ func (v *activations) queueUp(g *gang, now time.Time) {
 	}
 }
 
-// tellPlaces tells those their places who are too far back to be forecast.
+// tellPlaces tells those their places who are too far back to be forecast, of many a part at a time.
 func (v *activations) tellPlaces(now time.Time) {
 	v.mu.Lock()
-	places, all := map[*gang]standing{}, map[string]int{}
-	v.waiting.eachInLine(func(g *gang, at standing) {
-		all[g.full.Flavor] = at.ahead + 1
-		if v.agenda.worksOut(g) && !g.mayHaveDate(at) && g.misplaced(at) {
-			places[g] = at
+	w := v.waiting
+	if !w.telling() {
+		v.mu.unlockUnchanged()
+		return
+	}
+	var moved []*gang
+	for _, g := range w.nextPlaces() {
+		if at, _ := w.inLine(g); g.filed.inLine && v.agenda.worksOut(g) && !g.mayHaveDate(at) && g.misplaced(at) {
+			moved = append(moved, g)
 		}
-	})
-	if len(places) == 0 {
+	}
+	if len(moved) == 0 {
 		v.mu.unlockUnchanged()
 		return
 	}
 	defer v.mu.Unlock()
-	for _, g := range v.waiting.gangs {
-		if at, stands := places[g]; stands {
-			v.standBack(g, at, all[g.full.Flavor], now)
-		}
+	for _, g := range moved {
+		at, all := w.inLine(g)
+		v.standBack(g, at, all, now)
 	}
 }
+
+// telling reports whether somebody may have another place than was told.
+func (w *waitlist) telling() bool { return w.told != w.moved || w.teller > 0 }
+
+// nextPlaces returns those whose places are to be looked at next.
+func (w *waitlist) nextPlaces() []*gang {
+	if w.teller == 0 {
+		w.told = w.moved // once all have been looked at
+	}
+	from := min(w.teller, len(w.gangs))
+	end := min(from+placesAtOnce, len(w.gangs))
+	w.looks += int64(end - from)
+	if w.teller = end; end == len(w.gangs) {
+		w.teller = 0
+	}
+	return w.gangs[from:end]
+}
+
+// placesAtOnce is how many places in line are looked at in one go.
+const placesAtOnce = 256
 
 // standBack has a gang that is too far back have a place in line, and no date.
 func (v *activations) standBack(g *gang, at standing, all int, now time.Time) {
 	v.note(g, now)
+	v.waiting.dates(g)
 	if g.promise != nil || g.onRecord != nil {
 		v.agenda.setPromise(g, nil)
 	}

@@ -33,7 +33,7 @@ func (x *starter) turned(m *member, node, why string) {
 		x.kept.keepFor(g, places, g.deadline)
 	}
 	if lead := g.leader(); lead != nil {
-		g.woken = true // what it has just given back wakes others, and would have it forget the node
+		x.waiting.rouse(g) // what it has just given back wakes others, and would have it forget the node
 		x.mail.activate(lead.pod)
 	}
 }

@@ -2,7 +2,6 @@ package book
 
 import (
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,73 +20,92 @@ type waitlist struct {
 	accounts *budget.Accounts
 	mail     *mailbox
 
-	gangs []*gang
+	gangs line
+	// The same gangs by what they wait for: crowds by what could help them, lines by flavor and by what is scarce. rejected
+	// counts by flavor those that other rules keep from nodes.
+	crowds   map[crowdKey]*crowd
+	inFlavor map[string]*line
+	queues   map[scarce]*queue
+	rejected map[string]int
+	// roused are those that are woken, and some that were.
+	roused line
+	// moved counts how often somebody came to a line or left it, up to told when it was last begun to tell all of gangs
+	// their places; teller is how many have been looked at since, 0 once all have.
+	moved, told int64
+	teller      int
+	owed        bool  // there was too little money for somebody
+	looks       int64 // how often a gang was looked at
+
 	// epoch counts improvements. It stands beside what the last one improved: the GPUs that are free and the nodes that
-	// there are, by flavor, and what can be paid, by Budget.
-	epoch       int64
-	room, nodes map[string]int64
-	budget      map[string]int64
-	payers      int64 // when any Budget changed, and with it perhaps who may ask whom
+	// there are, by flavor, and what can be paid, by Budget: because more is left of it, because it pays more or has begun
+	// to pay, or because it pays for more GPU-hours.
+	epoch                 int64
+	room, nodes           map[string]int64
+	budget, edited, hours map[string]int64
+	payers                int64 // when it changed who may ask whom
+	// dating is when something changed on which dates rest, by flavor.
+	dating map[string]int64
 	// leftAt tells by node when a pod last left it that was more than a plan, neither a shard's nor a spare's.
 	leftAt  map[string]int64
 	stirred bool // something has improved since the gangs were last looked at
 }
 
-// purse is what Budgets could still pay for, less what the gangs that are woken might take of it.
-type purse struct {
-	accounts *budget.Accounts
-	payers   int64 // when any Budget changed
-	left     map[purseKey]int
+func newWaitlist(args *config.Args, fleet *topology.Fleet, accounts *budget.Accounts, mail *mailbox) *waitlist {
+	epochs := func() map[string]int64 { return map[string]int64{} }
+	return &waitlist{args: args, fleet: fleet, accounts: accounts, mail: mail,
+		crowds: map[crowdKey]*crowd{}, inFlavor: map[string]*line{}, queues: map[scarce]*queue{}, rejected: map[string]int{},
+		room: epochs(), nodes: epochs(), budget: epochs(), edited: epochs(), hours: epochs(), dating: epochs(),
+		leftAt: epochs()}
 }
 
-type purseKey struct{ budget, flavor string }
-
-// take takes what a gang needs from the Budgets that it may ask, and reports whether they could have so much.
-func (p purse) take(g *gang, flavor string) bool {
-	need, have := g.missing()*g.demand.GPUsPerPod, 0
-	payers := g.refusal.Payers
-	if p.payers > g.tried {
-		return true // others may have come to be asked
-	}
-	for _, name := range payers {
-		k := purseKey{name, flavor}
-		if _, known := p.left[k]; !known {
-			p.left[k] = p.accounts.Headroom(name, flavor)
-		}
-		have += p.left[k]
-	}
-	if have < need {
-		return false
-	}
-	for _, name := range payers {
-		k := purseKey{name, flavor}
-		n := min(need, p.left[k])
-		p.left[k] -= n
-		need -= n
-	}
-	return true
-}
-
+// add has a gang wait that has been refused, or wait for something else.
 func (w *waitlist) add(g *gang) {
-	if at, found := slices.BinarySearchFunc(w.gangs, g, byAge); !found {
-		w.gangs = slices.Insert(w.gangs, at, g)
-	}
+	w.gangs.add(g)
+	g.filed.listed = true
+	w.file(g)
 }
 
 func (w *waitlist) remove(g *gang) {
 	if g.run == nil {
 		return
 	}
-	if at, found := slices.BinarySearchFunc(w.gangs, g, byAge); found {
-		w.gangs = slices.Delete(w.gangs, at, at+1)
+	if !g.woken {
+		w.roused.remove(g)
+	}
+	if g.filed.listed {
+		w.unfile(g)
+		w.gangs.remove(g)
+		g.filed = filing{}
 	}
 }
 
 // wakeRoom notes that GPUs of a flavor have become free, for the gangs that may fit now.
 func (w *waitlist) wakeRoom(flavor string) {
-	w.epoch++
+	w.changes(flavor)
 	w.room[flavor] = w.epoch
 	w.stirred = true
+}
+
+// changedFor returns when what it rests on when a gang starts last changed: what there is of its flavor, and whom it asks
+// to pay.
+func (w *waitlist) changedFor(g *gang) int64 {
+	changed := max(w.payers, w.dating[g.full.Flavor])
+	pays := func(name string) { changed = max(changed, w.budget[name], w.edited[name], w.hours[name]) }
+	for _, name := range g.refusal.Payers {
+		pays(name)
+	}
+	if p := g.promise; p != nil {
+		for i := range p.Payers {
+			pays(p.Payers[i].Budget)
+		}
+	}
+	return changed
+}
+
+// changes notes that something has changed on which dates rest.
+func (w *waitlist) changes(flavor string) {
+	w.epoch++
+	w.dating[flavor] = w.epoch
 }
 
 // noteLeft notes that a pod has left a node, for the gangs that the node turned down.
@@ -95,9 +113,7 @@ func (w *waitlist) noteLeft(node string) { w.leftAt[node] = w.epoch }
 
 // eased notes that pods hold less beside GPUs of a node of a flavor, for the gangs that were refused for want of it.
 func (w *waitlist) eased(flavor string) {
-	if slices.ContainsFunc(w.gangs, func(g *gang) bool {
-		return g.full.Flavor == flavor && g.refusal != nil && g.refusal.Rejected != nil
-	}) {
+	if w.rejected[flavor] > 0 {
 		w.wakeRoom(flavor)
 	}
 }
@@ -115,6 +131,20 @@ func (w *waitlist) wakeBudget(name string) {
 	w.stirred = true
 }
 
+// wakeEdited notes that a Budget pays for more, or has begun to.
+func (w *waitlist) wakeEdited(name string) {
+	w.epoch++
+	w.edited[name] = w.epoch
+	w.stirred = true
+}
+
+// wakeHours notes that a Budget pays for more GPU-hours.
+func (w *waitlist) wakeHours(name string) {
+	w.epoch++
+	w.hours[name] = w.epoch
+	w.stirred = true
+}
+
 // wakePayers notes that Budgets have changed, so that anybody may be able to pay for more.
 func (w *waitlist) wakePayers() {
 	w.epoch++
@@ -125,33 +155,9 @@ func (w *waitlist) wakePayers() {
 // passOn has a gang that was woken not be planned now, so that what it was woken for is the next one's.
 func (w *waitlist) passOn(g *gang) {
 	if g.woken {
-		g.woken, w.stirred = false, true
+		g.woken = false
+		w.lookAgain(g)
 	}
-}
-
-// richer reports whether any of those who were asked to pay for a gang may be able to pay for more since. No Lease that
-// ends opens a window, or has anybody pay who does not.
-func (w *waitlist) richer(g *gang) bool {
-	if w.payers > g.tried {
-		return true
-	}
-	closed := g.refusal.Reason == plan.WindowClosed || g.refusal.Reason == plan.NoBudget
-	return !closed && slices.ContainsFunc(g.refusal.Payers, func(name string) bool { return w.budget[name] > g.tried })
-}
-
-// improved reports whether what a gang waits for has improved since it was last tried, and could be enough now.
-func (w *waitlist) improved(g *gang, free int) bool {
-	flavor := g.run.Spec.Resources.GPUType
-	switch g.refusal.Reason {
-	case plan.InsufficientGPUs:
-		return w.room[flavor] > g.tried && g.needs() <= free
-	case plan.NodesRejected, plan.NotYet:
-		return w.room[flavor] > g.tried
-	}
-	if g.refusal.NeedsNodes() {
-		return w.nodes[flavor] > g.tried
-	}
-	return g.refusal.AboutMoney() && (w.richer(g) || g.refusal.Elsewhere && w.room[flavor] > g.tried)
 }
 
 // pardon has a gang that is woken be tried again on the nodes that turned it down, if something has changed there
@@ -176,11 +182,12 @@ func (w *waitlist) wake(g *gang) {
 	if g.opportunistic() && g.shape == nil && !g.unpaid {
 		return // Fill looks after it
 	}
-	g.woken = true
+	w.rouse(g)
 	w.pardon(g)
 	if g.shape != nil || g.active.present == 0 || g.unpaid {
 		g.tried = w.epoch
 		g.woken, g.asked = false, true
+		w.roused.remove(g)
 		if g.run != nil {
 			w.mail.reconcile(keyOf(g.run), lane.Begin)
 		}
@@ -191,11 +198,20 @@ func (w *waitlist) wake(g *gang) {
 	}
 }
 
+// rouse notes that a gang is to be planned.
+func (w *waitlist) rouse(g *gang) {
+	if !g.woken && g.run != nil {
+		g.called = time.Time{}
+		w.roused.add(g)
+	}
+	g.woken = true
+}
+
 // greet has the gang of a pod planned that has just come. A leader about which the queue has not asked yet comes by
 // itself: it would be tried twice.
 func (w *waitlist) greet(m *member, asked bool) {
 	if g := m.gang; g.leader() == m && !asked && !g.unpaid && !g.opportunistic() {
-		g.woken = true
+		w.rouse(g)
 		w.pardon(g)
 		return
 	}
@@ -207,32 +223,6 @@ func (w *waitlist) wakeStirred() {
 	if w.stirred {
 		w.stirred = false
 		w.wakeNext()
-	}
-}
-
-// wakeNext wakes refused gangs, oldest first, for which something has improved since they were last tried, and no more
-// of them than the free GPUs could serve: the rest are looked at again when those have been planned.
-func (w *waitlist) wakeNext() {
-	free := map[string]int{}
-	purse := purse{accounts: w.accounts, payers: w.payers, left: map[purseKey]int{}}
-	for _, g := range w.gangs {
-		if g.shape == nil && !g.complete() && !g.unpaid {
-			continue // its last pod's arrival wakes it
-		}
-		flavor := g.run.Spec.Resources.GPUType
-		if _, known := free[flavor]; !known {
-			free[flavor] = w.fleet.FreeOf(flavor)
-		}
-		if !g.woken && (!w.improved(g, free[flavor]+g.room.gpus) || g.refusal.AboutMoney() && !g.keepsRoom() &&
-			!g.opportunistic() && !purse.take(g, flavor)) {
-			continue
-		}
-		if g.shape == nil && !g.unpaid { // else it is not planned now, so that nobody would look at the rest
-			free[flavor] -= g.needs()
-		}
-		if !g.woken {
-			w.wake(g)
-		}
 	}
 }
 

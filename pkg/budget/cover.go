@@ -269,6 +269,21 @@ func (c *Cover) Payable() int {
 	return c.payers.Total(c.room(optimistic)) * c.ask.GPUsPerPod
 }
 
+// Dry returns the Budgets, sorted, whose limits on GPU-hours let in fewer GPUs than are wanted.
+func (c *Cover) Dry(wanted int) []string {
+	var out []string
+	for i := range c.Offers {
+		o := &c.Offers[i]
+		if o.Key != (Key{}) && slices.ContainsFunc(o.limits, func(l int) bool {
+			return c.limits[l].Hours() && c.limits[l].pods(optimistic)*c.ask.GPUsPerPod < wanted
+		}) {
+			out = append(out, o.Key.Budget)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // BorrowLimit returns the Run's own maxBorrowGPUs, and whether it is all that keeps a number of GPUs from being paid
 // for.
 func (c *Cover) BorrowLimit(wanted int) (Limit, bool) {

@@ -12,7 +12,7 @@ import (
 // ofBudget says why wanted GPUs are not paid for, of which payable would be.
 func ofBudget(d Demand, cover *budget.Cover, wanted, payable int) *Refusal {
 	r := &Refusal{Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: wanted, ShortGPUs: wanted - payable,
-		Payers: payersOf(cover.Offers)}
+		Payers: payersOf(cover.Offers), Dry: cover.Dry(wanted)}
 	if limit, binds := cover.BorrowLimit(wanted); binds {
 		r.Reason, r.Limit = BorrowLimit, limit
 		r.Message = fmt.Sprintf("borrow limit of %d GPUs exhausted for requested width: %d more GPUs would have to "+

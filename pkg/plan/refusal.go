@@ -64,6 +64,8 @@ type Refusal struct {
 	Domain   string
 	// Payers are the Budgets that were asked, sorted: a change of any of them could end the refusal.
 	Payers []string
+	// Dry are those of them that have too few GPU-hours left for all that it needs, whatever else is short.
+	Dry []string
 	// Opens is when a closed window opens; zero when none is going to.
 	Opens time.Time
 	// Rejected are the nodes that other scheduling rules turned down; nil when none was. The reason is what is short
@@ -121,6 +123,7 @@ func (r *Refusal) Without(rejected *Rejection) {
 func (r *Refusal) SameAs(o *Refusal) bool {
 	x, y := *r, *o
 	x.Advice, y.Advice = nil, nil
+	x.Dry, y.Dry = nil, nil // which nobody is told
 	if x.Rejected != nil && y.Rejected != nil {
 		p, q := *x.Rejected, *y.Rejected
 		p.Rest, q.Rest = 0, 0

@@ -1,0 +1,157 @@
+package book
+
+import (
+	"slices"
+
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
+)
+
+// round is one look at those who wait, with what is free, less what those who are woken might take of it.
+type round struct {
+	w       *waitlist
+	rooms   map[string]*topology.Blocks
+	purse   purse
+	crowds  []*crowd // those of whom somebody is to be looked at
+	counted int      // of those who are woken
+}
+
+// purse is what Budgets could still pay for.
+type purse struct {
+	accounts *budget.Accounts
+	left     map[purseKey]int
+}
+
+type purseKey struct{ budget, flavor string }
+
+// wakeNext wakes refused gangs, oldest first, whom something may help that has improved since they were last tried, and
+// no more of them than what there is could serve: the rest are looked at again when those have been planned.
+func (w *waitlist) wakeNext() {
+	r := round{w: w, rooms: map[string]*topology.Blocks{}, purse: purse{w.accounts, map[purseKey]int{}}}
+	for len(w.roused) > 0 && !w.roused[0].woken {
+		w.roused = w.roused[1:]
+	}
+	for _, c := range w.crowds {
+		if news := w.news(c); news > c.seen {
+			c.seen, c.next = news, 0
+		}
+		if c.next < len(c.line) {
+			r.crowds = append(r.crowds, c)
+		}
+	}
+	w.owed = false
+	for len(r.crowds) > 0 {
+		at := r.first()
+		c := r.crowds[at]
+		served := r.serve(c)
+		if served {
+			c.next++
+		}
+		if !served || c.next == len(c.line) {
+			r.crowds = slices.Delete(r.crowds, at, at+1)
+		}
+	}
+}
+
+// first returns the crowd whose next gang is the oldest.
+func (r *round) first() int {
+	best := 0
+	for i, c := range r.crowds {
+		if b := r.crowds[best]; byAge(c.line[c.next], b.line[b.next]) < 0 {
+			best = i
+		}
+	}
+	return best
+}
+
+// serve looks at the next gang of a crowd, and wakes it if what helps it may be enough. It reports false if that is too
+// little, with which it is too little for the rest of them.
+func (r *round) serve(c *crowd) bool {
+	w, g := r.w, c.line[c.next]
+	w.looks++
+	for ; r.counted < len(w.roused) && byAge(w.roused[r.counted], g) < 0; r.counted++ {
+		r.count(w.roused[r.counted])
+	}
+	switch {
+	case g.woken, g.tried >= c.seen, g.shape == nil && !g.complete() && !g.unpaid:
+		return true // the arrival of its last pod wakes the last of these
+	case !r.suffices(g, c):
+		w.owed = w.owed || c.helps == byMoney
+		return false
+	}
+	if w.wake(g); !g.woken && r.pays(g) {
+		r.purse.take(g) // it is not planned now, but asks who pays
+	}
+	return true
+}
+
+// suffices reports whether what is left may be enough for a gang.
+func (r *round) suffices(g *gang, c *crowd) bool {
+	switch c.helps {
+	case nothing:
+		return false
+	case byRoom:
+		left := r.room(c.flavor)
+		if c.own != "" {
+			return g.needs() <= left.Free()+g.room.gpus
+		}
+		return left.Fit(c.need.block, c.need.blocks)
+	case byMoney:
+		return !r.pays(g) || r.w.payers > g.tried || r.purse.has(g) >= g.missing()*g.demand.GPUsPerPod
+	}
+	return true
+}
+
+// pays reports whether a gang needs more money than is kept for it.
+func (r *round) pays(g *gang) bool {
+	return g.refusal != nil && g.refusal.AboutMoney() && !g.keepsRoom() && !g.opportunistic()
+}
+
+// count takes what a gang that is woken might take, if it has been refused before.
+func (r *round) count(g *gang) {
+	if !g.woken || !g.filed.listed {
+		return
+	}
+	if c := g.filed.crowd; g.shape == nil && !g.unpaid && c.own == "" {
+		r.room(c.flavor).Take(c.need.block, c.need.blocks)
+	} else if g.shape == nil && !g.unpaid {
+		r.room(c.flavor).Take(topology.Block{Pods: 1, GPUsPerPod: g.demand.GPUsPerPod}, g.needs()/g.demand.GPUsPerPod)
+	}
+	if r.pays(g) {
+		r.purse.take(g)
+	}
+}
+
+// room returns what is left of a flavor.
+func (r *round) room(flavor string) *topology.Blocks {
+	if r.rooms[flavor] == nil {
+		r.rooms[flavor] = r.w.fleet.Blocks(flavor)
+	}
+	return r.rooms[flavor]
+}
+
+// has returns how many GPUs the Budgets that a gang may ask could pay for.
+func (p *purse) has(g *gang) (gpus int) {
+	for _, name := range g.refusal.Payers {
+		k := purseKey{name, g.full.Flavor}
+		if _, known := p.left[k]; !known {
+			p.left[k] = p.accounts.Headroom(k.budget, k.flavor)
+		}
+		gpus += p.left[k]
+	}
+	return gpus
+}
+
+// take takes what a gang needs from the Budgets that it may ask, if they have so much.
+func (p *purse) take(g *gang) {
+	need := g.missing() * g.demand.GPUsPerPod
+	if p.has(g) < need {
+		return
+	}
+	for _, name := range g.refusal.Payers {
+		k := purseKey{name, g.full.Flavor}
+		n := min(need, p.left[k])
+		p.left[k] -= n
+		need -= n
+	}
+}

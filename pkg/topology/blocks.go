@@ -1,0 +1,101 @@
+package topology
+
+// Block is so many pods that lie together in one fabric domain.
+type Block struct{ Pods, GPUsPerPod int }
+
+// Blocks is what is free of one flavor, as pods could take it: what it does not hold is placed by no plan, though payers
+// and other rules may keep a plan from what it does hold. Room can be taken from it, and the fleet stays as it is.
+type Blocks struct {
+	domains [][]int // for each fabric domain, how many nodes have so many GPUs free
+	free    int     // GPUs
+}
+
+// Blocks returns what is free of a flavor on schedulable nodes.
+func (f *Fleet) Blocks(flavor string) *Blocks {
+	s, out := f.flavors[flavor], &Blocks{}
+	if s == nil {
+		return out
+	}
+	out.free = s.free
+	for _, b := range s.domains {
+		var nodes []int
+		for _, p := range b.pools {
+			nodes = p.used.count(p.empty.count(nodes))
+		}
+		if len(nodes) > 0 {
+			out.domains = append(out.domains, nodes)
+		}
+	}
+	return out
+}
+
+// count adds to how many nodes have so many GPUs free.
+func (s freeList) count(nodes []int) []int {
+	for free, list := range s {
+		if free == 0 || len(list) == 0 {
+			continue
+		}
+		for len(nodes) <= free {
+			nodes = append(nodes, 0)
+		}
+		nodes[free] += len(list)
+	}
+	return nodes
+}
+
+// Free is the number of GPUs that are left, wherever they are.
+func (b *Blocks) Free() int { return b.free }
+
+// Fit reports whether there is room for a number of blocks at once.
+func (b *Blocks) Fit(block Block, n int) bool {
+	for i := 0; n > 0 && i < len(b.domains); i++ {
+		n -= b.in(i, block)
+	}
+	return n <= 0
+}
+
+// Take takes the room of a number of blocks, as far as there is any, each domain that holds the fewest first: larger
+// blocks may still fit the others.
+func (b *Blocks) Take(block Block, n int) {
+	for n > 0 {
+		best, fewest := -1, 0
+		for i := range b.domains {
+			if holds := b.in(i, block); holds > 0 && (best < 0 || holds < fewest) {
+				best, fewest = i, holds
+			}
+		}
+		if best < 0 {
+			return
+		}
+		took := min(n, fewest)
+		b.takeIn(best, block.GPUsPerPod, took*block.Pods)
+		n -= took
+	}
+}
+
+// in is how many blocks a domain holds.
+func (b *Blocks) in(domain int, block Block) int {
+	pods := 0
+	for free := block.GPUsPerPod; free < len(b.domains[domain]); free++ {
+		pods += b.domains[domain][free] * (free / block.GPUsPerPod)
+	}
+	return pods / block.Pods
+}
+
+// takeIn has pods take the fullest nodes of a domain that have room for them.
+func (b *Blocks) takeIn(domain, gpus, pods int) {
+	b.free -= pods * gpus
+	nodes := b.domains[domain]
+	for free := gpus; pods > 0 && free < len(nodes); free++ {
+		holds := free / gpus
+		whole := min(nodes[free], pods/holds)
+		nodes[free] -= whole
+		nodes[free-holds*gpus] += whole
+		pods -= whole * holds
+		if pods > 0 && pods < holds && nodes[free] > 0 {
+			nodes[free]--
+			nodes[free-pods*gpus]++
+			pods = 0
+		}
+	}
+}
