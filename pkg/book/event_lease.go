@@ -105,6 +105,7 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 		b.ledger.closeLease(name, l.Status.Ended.Time)
 		if h := b.seats.held[l.PodUID()]; h != nil && h.writing != "" { // so it was written
 			b.seats.hold(l.PodUID(), "", 0, (*holding).answer)
+			b.waiting.wakeBudget(charge.Payer.Budget)
 		}
 		b.kept.noteUnwound(l)
 		if b.accounts.Leaves(name.String()) {

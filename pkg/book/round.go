@@ -3,7 +3,6 @@ package book
 import (
 	"slices"
 
-	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
@@ -18,16 +17,14 @@ type round struct {
 
 // purse is what Budgets could still pay for.
 type purse struct {
-	accounts *budget.Accounts
-	left     map[purseKey]int
+	claims *claims
+	left   map[purseKey]int
 }
-
-type purseKey struct{ budget, flavor string }
 
 // wakeNext wakes refused gangs, oldest first, whom something may help that has improved since they were last tried, and
 // no more of them than what there is could serve: the rest are looked at again when those have been planned.
 func (w *waitlist) wakeNext() {
-	r := round{w: w, rooms: map[string]*topology.Blocks{}, purse: purse{w.accounts, map[purseKey]int{}}}
+	r := round{w: w, rooms: map[string]*topology.Blocks{}, purse: purse{w.claims, map[purseKey]int{}}}
 	for len(w.roused) > 0 && !w.roused[0].woken {
 		w.roused = w.roused[1:]
 	}
@@ -81,6 +78,7 @@ func (r *round) serve(c *crowd) bool {
 	}
 	if w.wake(g); !g.woken && r.pays(g) {
 		r.purse.take(g) // it is not planned now, but asks who pays
+		w.claims.put(g, g.refusal.Payers, g.missing()*g.demand.GPUsPerPod)
 	}
 	return true
 }
@@ -135,7 +133,7 @@ func (p *purse) has(g *gang) (gpus int) {
 	for _, name := range g.refusal.Payers {
 		k := purseKey{name, g.full.Flavor}
 		if _, known := p.left[k]; !known {
-			p.left[k] = p.accounts.Headroom(k.budget, k.flavor)
+			p.left[k] = p.claims.left(k)
 		}
 		gpus += p.left[k]
 	}

@@ -20,7 +20,8 @@ type waitlist struct {
 	accounts *budget.Accounts
 	mail     *mailbox
 
-	gangs line
+	gangs  line
+	claims *claims
 	// The same gangs by what they wait for: crowds by what could help them, lines by flavor and by what is scarce. rejected
 	// counts by flavor those that other rules keep from nodes.
 	crowds   map[crowdKey]*crowd
@@ -52,7 +53,7 @@ type waitlist struct {
 
 func newWaitlist(args *config.Args, fleet *topology.Fleet, accounts *budget.Accounts, mail *mailbox) *waitlist {
 	epochs := func() map[string]int64 { return map[string]int64{} }
-	return &waitlist{args: args, fleet: fleet, accounts: accounts, mail: mail,
+	return &waitlist{args: args, fleet: fleet, accounts: accounts, mail: mail, claims: newClaims(accounts),
 		crowds: map[crowdKey]*crowd{}, inFlavor: map[string]*line{}, queues: map[scarce]*queue{}, rejected: map[string]int{},
 		room: epochs(), nodes: epochs(), budget: epochs(), edited: epochs(), hours: epochs(), dating: epochs(),
 		leftAt: epochs()}
@@ -60,6 +61,7 @@ func newWaitlist(args *config.Args, fleet *topology.Fleet, accounts *budget.Acco
 
 // add has a gang wait that has been refused, or wait for something else.
 func (w *waitlist) add(g *gang) {
+	w.unclaim(g)
 	w.gangs.add(g)
 	g.filed.listed = true
 	w.file(g)
