@@ -48,10 +48,13 @@ func (p *placement) fewerStandIns(g *gang) {
 func (p *placement) came(m *member) {
 	g := m.gang
 	g.denial.moves = true
-	if g.awaiting == 0 && g.activation == nil {
+	if g.state() != gangClearing && g.activation == nil {
 		p.mail.activate(m.pod)
 	}
 	if !g.awaitsPods() {
+		if g.crowds {
+			p.makeRoom(g)
+		}
 		g.denial, g.futile.refused = denial{}, 0
 		p.mail.reconcile(keyOf(g.run), lane.Cut) // others may be told to go by now
 	}

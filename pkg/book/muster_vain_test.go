@@ -129,3 +129,33 @@ func TestAGangThatWaitsForANameKeepsNoRoom(t *testing.T) {
 		s.running("younger", "although a pod of the older one cannot be made")
 	})
 }
+
+// The pods of a Run that pays are not taken: the shards in its places stay, and leave once they are.
+func TestShardsStayForPodsThatAreNotTaken(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 128)
+		s.sweep("shards", "org:a", 4, 2)
+		s.later(5 * time.Second)
+		if n := s.shards("shards")["n0"]; n != 4 {
+			s.t.Fatalf("%d shards run", n)
+		}
+		s.Denies["paid-2"] = "violates PodSecurity"
+		s.submit("paid", "org:a", 1, 4, 2)
+		for range 20 {
+			s.later(5 * time.Second)
+			if n := s.shards("shards")["n0"]; n != 4 {
+				s.t.Fatalf("%d shards run:\n%s", n, s.story())
+			}
+		}
+		s.says("paid", "violates PodSecurity")
+		for _, lease := range s.Leases {
+			if lease.Status.Closed {
+				s.t.Fatalf("Lease %s closed: %s", lease.Name, lease.Status.ClosureReason)
+			}
+		}
+		clear(s.Denies)
+		s.later(5 * time.Minute)
+		s.whole("paid", 4, 0)
+	})
+}

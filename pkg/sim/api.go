@@ -168,7 +168,9 @@ func (s server) CreatePods(_ context.Context, pods []*corev1.Pod) error {
 			s.violated("pod %s has a subdomain, and its Run no Service", pod.Name)
 		}
 		if s.Quota > 0 && len(s.Pods) >= s.Quota {
-			return forbidden(pod.Name)
+			return forbidden(pod.Name, exceededQuota)
+		} else if why := s.Denies[pod.Name]; why != "" {
+			return forbidden(pod.Name, why)
 		}
 		err := s.write(Creations, pod.Name, func() {
 			pod.UID, pod.CreationTimestamp = s.UID(), metav1.NewTime(s.Now.Truncate(time.Second))
