@@ -29,6 +29,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 		b.cuts.tellCutters(run.UID)
 	}
 	if ran != g.started() {
+		g.denial = denial{}
 		b.waiting.epoch++ // others may have another date now
 	}
 	b.kept.regardRoom(g)

@@ -115,10 +115,3 @@ type queuePlace struct {
 	namespace, name string
 	index           int
 }
-
-// quotaTurn is a gang that is to have the rest of a quota to itself, until when the others are waited for, and when it
-// is over at the latest.
-type quotaTurn struct {
-	of          *gang
-	until, ends time.Time
-}

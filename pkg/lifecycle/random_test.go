@@ -222,7 +222,8 @@ func drawLook(t *rapid.T, o *Observed) {
 	}
 	o.Narrower, o.GrowTo = one(t, int32(0), 0, 16, 32), one(t, int32(0), 0, 48, 32)
 	o.Leaving, o.Lost = one(t, 0, 0, 2), one(t, nil, nil, map[int]string{1: "gone"})
-	o.RoomLapsed, o.Unpaid = oneIn(t, 5), oneIn(t, 8)
+	o.RoomLapsed, o.Unpaid, o.Yields = oneIn(t, 5), oneIn(t, 8), oneIn(t, 8)
+	o.NotTaken = one(t, time.Time{}, time.Time{}, noon, noon.Add(-time.Hour))
 	o.Problem, o.Brake = one(t, "", "", "", "quota"), one(t, "", "", "", "paused")
 	if oneIn(t, 25) {
 		o.Shape, o.Demand = &plan.Refusal{Reason: plan.Unsupported, Message: "no shape"}, plan.Demand{}
