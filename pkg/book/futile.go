@@ -46,7 +46,8 @@ type denial struct {
 	// until is until when it rests or, while it is tried, by when its pods are to have been made.
 	until time.Time
 	tries int
-	// quota says that it was for want of quota the last time, and alone that nothing but the leader had been asked for.
+	// quota says that it was for want of quota the last time, which others have, and alone that nothing but the leader had
+	// been asked for.
 	quota, alone bool
 	// reclaimed says that shards have been told to go for it since.
 	reclaimed bool

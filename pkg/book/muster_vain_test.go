@@ -159,3 +159,26 @@ func TestShardsStayForPodsThatAreNotTaken(t *testing.T) {
 		s.whole("paid", 4, 0)
 	})
 }
+
+// The scheduler dies at any write between making the pods of a Run and telling the shards in its places to go.
+func TestAMusterAmongShardsSurvivesADeathAtAnyWrite(t *testing.T) {
+	for writes := range 12 {
+		tellStorm(t, func(s *storm) {
+			s.addNode("n0", "d0")
+			s.setBudget("a", "org:a", 128)
+			s.sweep("shards", "org:a", 4, 2)
+			s.later(5 * time.Second)
+			s.submit("paid", "org:a", 1, 4, 2)
+			s.dies(writes, sim.All)
+			s.step(s.work)
+			s.Faults.Drop(sim.Crash)
+			s.later(30 * time.Second)
+			s.whole("paid", 4, 0)
+			for _, lease := range s.Leases {
+				if reason := lease.Status.ClosureReason; reason != "" && reason != rqv1.ClosedReclaimed {
+					s.t.Fatalf("Lease %s closed: %s", lease.Name, reason)
+				}
+			}
+		})
+	}
+}

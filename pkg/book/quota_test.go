@@ -199,3 +199,30 @@ func TestWhyPodsCannotBeMadeIsTold(t *testing.T) {
 		s.says("runs", "16 GPUs")
 	})
 }
+
+// A quota is for fewer pods than a Run has, however empty: nobody gives way to it.
+func TestNobodyGivesWayToARunThatNoQuotaWouldTake(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 128)
+		s.sweep("shards", "org:a", 4, 2)
+		s.later(5 * time.Second)
+		s.fleet("d1", 1)
+		s.submit("waits", "org:a", 1, 2, 8)
+		s.work()
+		s.during(time.Second)
+		s.Quota = 6
+		leader := s.pod("waits-0")
+		s.submit("wide", "org:a", 1, 8, 1)
+		for range 40 {
+			s.later(30 * time.Second)
+			if n := s.shardsRun("shards"); n != 4 {
+				s.t.Fatalf("%d shards run:\n%s", n, s.story())
+			}
+		}
+		if s.Pods[leader] == nil {
+			s.t.Fatal("the pod of a Run that waits is gone")
+		}
+		s.denied("wide")
+	})
+}

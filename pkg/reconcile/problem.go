@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 )
 
@@ -118,12 +117,6 @@ func (r *Runs) noteDelay(o *lifecycle.Observed, problem error) {
 			lifecycle.Shortened(first(problem).Error(), longestProblem)
 	}
 	r.objections.Store(o.Name, held)
-}
-
-// objectionTo is what the book is told of a problem.
-func objectionTo(problem error) book.Objection {
-	return book.Objection{Why: refusedFor(problem), Quota: apierrors.IsForbidden(first(problem)) &&
-		strings.Contains(first(problem).Error(), "exceeded quota")}
 }
 
 // first returns the first of errors that were joined: a gang's pods fail alike.
