@@ -148,7 +148,7 @@ func (v *activations) retryDenied(now time.Time) {
 // retry has a gang tried again that rests, as soon as those have left whose pods may be in its way.
 func (v *activations) retry(g *gang, now time.Time) {
 	d := &g.denial
-	if d.quota && d.tries > 1 && (!d.alone || v.future.fitsNow(g, now)) {
+	if d.quota && d.tries > 1 && (!d.alone || v.roster.youngerLeads(g) || v.future.fitsNow(g, now)) {
 		if !v.hasTurn(g, now) {
 			return
 		}

@@ -42,6 +42,17 @@ func (r *roster) yields(g *gang) bool {
 	return g.denied() && g.denial.rests || given && !g.keepsRoom() && !g.activates()
 }
 
+// youngerLeads reports whether a younger gang that waits in the namespace of one has a pod that it could do without.
+func (r *roster) youngerLeads(g *gang) bool {
+	for other := range r.living {
+		if other.run != nil && other.run.Namespace == g.run.Namespace && other.run.Status.Phase == rqv1.RunPending &&
+			!other.opportunistic() && byAge(g, other) < 0 && !other.underWay() && other.hasUnbound() {
+			return true
+		}
+	}
+	return false
+}
+
 // hasTurn reports whether a gang has the quota of its namespace to itself, as far as those go that wait there. It is
 // given it if nobody has it, or if only somebody has who waits and it runs.
 func (v *activations) hasTurn(g *gang, now time.Time) bool {

@@ -152,6 +152,33 @@ func TestALeaderThatIsNotTaken(t *testing.T) {
 	})
 }
 
+// An older Run was resting when a quota had room for one more leader, and a younger one's took it: it gives way.
+func TestOlderLeadersGoBeforeYoungerOnes(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleet("d0", 2)
+		s.setBudget("a", "org:a", 128)
+		s.setBudget("b", "org:b", 128)
+		s.submit("holder", "org:b", 1, 1, 8)
+		s.submit("other", "org:b", 1, 1, 8)
+		s.work()
+		s.Quota = 2
+		s.submit("older", "org:a", 1, 2, 8)
+		s.later(time.Minute)
+		s.denied("older")
+		s.Quota = 3
+		s.submit("younger", "org:a", 1, 2, 8)
+		s.work()
+		if active, _ := s.countPods("younger"); active != 1 {
+			s.t.Fatalf("younger has %d pods", active)
+		}
+		s.later(100 * time.Second)
+		if active, _ := s.countPods("older"); active != 1 {
+			s.t.Fatalf("older has %d pods:\n%s", active, s.story())
+		}
+		s.denied("younger")
+	})
+}
+
 // Shards have all of a quota: they give way to a Run of their namespace that pays, and to a rank that one lacks.
 func TestShardsGiveWayInAQuota(t *testing.T) {
 	tellStorm(t, func(s *storm) {

@@ -64,8 +64,8 @@ func (f *facts) notTaken() bool {
 	return !f.NotTaken.IsZero() && f.Now.Sub(f.NotTaken) >= f.GangDeadline
 }
 
-// narrowerBy returns the widest width in GPUs that has no more ranks than have pods, whichever those are: the API server
-// takes a pod for each that goes. It is 0 when there is none.
+// narrowerBy returns the widest width in GPUs that has no more ranks than have pods, whichever those are: the API
+// server takes a pod for each that goes. It is 0 when there is none.
 func narrowerBy(d plan.Demand, ranks []*corev1.Pod) int32 {
 	made := len(slices.DeleteFunc(slices.Clone(ranks), func(pod *corev1.Pod) bool { return pod == nil }))
 	if d.StepPods == 0 {
