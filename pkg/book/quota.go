@@ -33,20 +33,23 @@ func (r *roster) yields(g *gang) bool {
 	}
 	t, given := r.turns[g.run.Namespace]
 	given = given && t.of != g && t.of.run != nil
-	switch {
-	case g.opportunistic():
+	if g.opportunistic() {
 		return given
-	case g.run.Status.Phase != rqv1.RunPending || g.underWay():
-		return false
 	}
-	return g.denied() && g.denial.rests || given && !g.keepsRoom() && !g.activates()
+	return g.denied() && g.denial.rests && !g.started() && !g.underWay() || given && g.merelyWaits()
+}
+
+// merelyWaits reports whether a gang is to start and has neither places nor room, nor has it been decided who is cut for
+// it.
+func (g *gang) merelyWaits() bool {
+	return g.run != nil && g.run.Status.Phase == rqv1.RunPending && !g.opportunistic() && !g.underWay() &&
+		!g.keepsRoom() && !g.activates()
 }
 
 // youngerLeads reports whether a younger gang that waits in the namespace of one has a pod that it could do without.
 func (r *roster) youngerLeads(g *gang) bool {
 	for other := range r.living {
-		if other.run != nil && other.run.Namespace == g.run.Namespace && other.run.Status.Phase == rqv1.RunPending &&
-			!other.opportunistic() && byAge(g, other) < 0 && !other.underWay() && other.hasUnbound() {
+		if other.merelyWaits() && other.run.Namespace == g.run.Namespace && byAge(g, other) < 0 && other.hasUnbound() {
 			return true
 		}
 	}
