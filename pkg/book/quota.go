@@ -152,7 +152,7 @@ func (v *activations) reclaimQuota(g *gang, now time.Time) bool {
 	t.until = now.Add(turnPeriod)
 	for _, at := range going {
 		t.shards = append(t.shards, pods[at])
-		v.places.evict(v.roster.members[pods[at]], rqv1.ClosedReclaimed)
+		v.places.evict(v.roster.members[pods[at]], rqv1.ClosedReclaimedQuota)
 	}
 	v.roster.turns[g.run.Namespace] = t
 	return len(t.shards) > 0

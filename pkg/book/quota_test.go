@@ -194,6 +194,9 @@ func TestShardsGiveWayInAQuota(t *testing.T) {
 		if n := s.shardsRun("shards"); n != 2 {
 			s.t.Fatalf("%d shards run:\n%s", n, s.story())
 		}
+		if n := s.ledger("shards")[string(rqv1.ClosedReclaimedQuota)]; n == 0 {
+			s.t.Fatalf("Leases of shards: %v", s.ledger("shards"))
+		}
 		s.Quota = 3
 		s.loseRank("paid-1")
 		s.later(30 * time.Second)
