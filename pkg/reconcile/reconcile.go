@@ -196,7 +196,8 @@ func (r *Runs) tell(o *lifecycle.Observed, problem error) error {
 
 // delayed tells of the replacements of lost ranks that they cannot be made, once that has lasted.
 func (r *Runs) delayed(ctx context.Context, o *lifecycle.Observed, status *rqv1.RunStatus, problem error) error {
-	if r.note(o, problem); o.Problem != "" && status != nil {
+	r.note(o, problem)
+	if o.Problem != "" && status != nil {
 		return errors.Join(problem, r.api.WriteStatus(ctx, o, status))
 	}
 	return problem
