@@ -42,6 +42,7 @@ func (b *Book) Look(o Objects) (Look, bool) {
 		l.Unpaid, l.HadLease, l.AtRest = g.unpaid, g.leased, b.roster.atRest(g)
 		l.Alone = !g.started() && !g.opportunistic() && !g.musters()
 		l.Yields = b.roster.yields(g)
+		l.NotTaken = g.denial.since
 		l.Musters, l.Disbands = g.awaitsPods() && !l.Alone, l.Alone && g.disbands()
 		l.Prospect = b.turns.prospectOf(g)
 		l.Cuts, l.Risks = b.cuts.cutsOf(o.Run.UID), b.agenda.risksOf(o.Name)

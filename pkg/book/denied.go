@@ -8,19 +8,40 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
-// NotTaken tells that the API server does not take the pods for which a Run has places, and why. The Run gives its
-// places back, nobody is cut for it, and those of its pods that were made go.
-func (b *Book) NotTaken(run types.UID, why string, now time.Time) {
+// Objection is what the API server says against the pods of a Run.
+type Objection struct {
+	Why string
+	// Quota says that it is for want of quota, so that it may take them once others are gone, and Most how many such
+	// pods the quota is for in all; 0 where that is not known.
+	Quota bool
+	Most  int
+}
+
+// passes reports whether the pods of a Run would be taken if others were gone.
+func (o *Objection) passes(ranks int) bool { return o.Quota && (o.Most == 0 || ranks <= o.Most) }
+
+// NotTaken tells that the API server does not take pods that a Run should have, ranks at least where it runs, and why.
+// One that waits gives its places back, nobody is cut for it, and those of its pods that were made go. It reports
+// whether the book has the Run tried again; else whoever tells goes on trying.
+func (b *Book) NotTaken(run types.UID, o Objection, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if g := b.roster.gangs[run]; g != nil && g.run != nil && g.awaitsPods() {
-		b.turns.deny(g, why, now)
+	g := b.roster.gangs[run]
+	switch {
+	case g == nil || g.run == nil || g.over() || g.opportunistic():
+		return false
+	case g.started():
+		b.turns.denyRank(g, o, now)
+		return false
+	case !g.awaitsPods() && (!o.Quota || g.underWay() || g.leader() != nil):
+		return false // a leader that is not taken for what it is keeps nobody from anything
 	}
+	b.turns.deny(g, o, now)
+	return true
 }
 
 // NotMade tells why the pods for which a Run has places have not been made so far, although the API server may take
@@ -28,8 +49,22 @@ func (b *Book) NotTaken(run types.UID, why string, now time.Time) {
 func (b *Book) NotMade(run types.UID, why string) {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
-	if g := b.roster.gangs[run]; g != nil && g.awaitsPods() {
+	if g := b.roster.gangs[run]; g != nil && (g.awaitsPods() || g.denied()) {
 		g.denial.delays = why
+	}
+}
+
+// denyRank notes that a running gang lacks a rank which the API server does not take. All that wait in its namespace
+// give up their pods for it, and then shards that run, until it has the rank.
+func (v *activations) denyRank(g *gang, o Objection, now time.Time) {
+	if !g.lacksRank() {
+		return // a cohort takes what is left
+	}
+	if g.denial.since.IsZero() {
+		g.denial.since = now
+	}
+	if o.passes(g.settled().Pods()) && v.hasTurn(g, now) {
+		v.reclaimQuota(g, now)
 	}
 }
 
@@ -39,24 +74,29 @@ func (v *activations) giveUp(g *gang, now time.Time) {
 	if g.denial.delays != "" {
 		why += ": " + g.denial.delays
 	}
-	v.deny(g, why, now)
+	v.deny(g, Objection{Why: why}, now)
 }
 
-// deny has a gang give its places back whose pods are not there, and wait.
-func (v *activations) deny(g *gang, why string, now time.Time) {
+// deny has a gang give its places back whose pods are not there, and rest for a while.
+func (v *activations) deny(g *gang, o Objection, now time.Time) {
+	alone := !g.awaitsPods()
 	published := g.activating() && g.reservation.Status.ActivatedAt != nil
 	if !published {
 		v.letOff(g)
 	}
 	v.places.unwind(g)
-	g.denial.tries++
-	g.denial.until = now.Add(firstDenial << min(g.denial.tries-1, mostDenials))
+	most := mostDenials
+	if alone {
+		most = fewDenials
+	}
+	g.denial = denial{rests: true, tries: g.denial.tries + 1, quota: o.passes(g.full.Least().Pods()), alone: alone,
+		until: now.Add(firstDenial << min(g.denial.tries, most))}
 	v.roster.classes.turnedBack[g] = true
 	if g.promise != nil || g.onRecord != nil {
 		v.agenda.setPromise(g, nil) // it keeps others from nothing
 	}
 	v.waiting.refuse(g, &plan.Refusal{Reason: plan.NotCreated, Owner: g.run.Spec.Owner, Flavor: g.full.Flavor,
-		WantedGPUs: g.full.Least().HeldGPUs(), Message: why})
+		WantedGPUs: g.full.Least().HeldGPUs(), Message: o.Why})
 	g.tried = v.waiting.epoch
 	v.note(g, now)
 	if published {
@@ -66,106 +106,72 @@ func (v *activations) deny(g *gang, why string, now time.Time) {
 			a.Odds, a.Draws, a.Nonce = status.Lottery.Odds, status.Lottery.Draws, resolver.Nonce(v.agenda.key, g.reservation.UID)
 		}
 		v.fail(g, a, now)
-		a.Cause, a.Why = rqv1.CanceledRoomTaken, why
+		a.Cause, a.Why = rqv1.CanceledRoomTaken, o.Why
 	}
 }
 
-// retryDenied tries those again whose time has come: in each namespace one at a time, the oldest first. Two that each
-// had half of their pods would keep each other from the rest of a quota. Nor do the leaders of younger Runs that wait
-// there, if it was in vain before: they go until it has had its turn.
+// retryDenied tries those again whose time has come: in each namespace one at a time, the oldest first. One that has
+// been in vain has the quota of its namespace to itself meanwhile.
 func (v *activations) retryDenied(now time.Time) {
 	busy := map[string]bool{}
-	var ready []*gang
+	var ready, late []*gang
 	for g := range v.roster.classes.turnedBack {
 		switch {
 		case g.run == nil || g.over() || g.started() || !g.denied() && !g.awaitsPods():
 			delete(v.roster.classes.turnedBack, g)
-		case g.woken || !g.denied():
+		case g.denied() && g.denial.rests:
+			if !now.Before(g.denial.until) {
+				ready = append(ready, g)
+			}
+		case g.denied() && !g.woken && !now.Before(g.denial.until) && !v.roster.yields(g):
+			late = append(late, g)
+		default:
 			busy[g.run.Namespace] = true
-		case !now.Before(g.denial.until):
-			ready = append(ready, g)
 		}
+	}
+	slices.SortFunc(late, byAge)
+	for _, g := range late {
+		v.giveUp(g, now)
 	}
 	v.endTurns(now)
 	slices.SortFunc(ready, byAge)
 	for _, g := range ready {
-		switch space := g.run.Namespace; {
-		case busy[space]:
-		case g.denial.tries > 1 && !v.hasTurn(g, now):
-			busy[space] = true
-		default:
-			busy[space] = true
-			v.waiting.wake(g)
+		space := g.run.Namespace
+		if t, given := v.roster.turns[space]; busy[space] || given && t.of != g {
+			continue
+		}
+		busy[space] = true
+		v.retry(g, now)
+	}
+}
+
+// retry has a gang tried again that rests, as soon as those have left whose pods may be in its way.
+func (v *activations) retry(g *gang, now time.Time) {
+	d := &g.denial
+	if d.quota && d.tries > 1 && (!d.alone || v.roster.youngerLeads(g) || v.future.fitsNow(g, now)) {
+		if !v.hasTurn(g, now) {
+			return
+		}
+		if d.tries > 2 && !d.reclaimed {
+			d.reclaimed = true
+			if v.reclaimQuota(g, now) {
+				return
+			}
 		}
 	}
+	d.rests, d.until = false, now.Add(v.args.GangDeadline.Duration)
+	v.waiting.wake(g)
 }
-
-// lasts reports whether the gang is still being tried: that others are about to be cut for it is part of that.
-func (t quotaTurn) lasts(now time.Time) bool {
-	g := t.of
-	switch {
-	case g.run == nil || g.over() || g.started() || g.denial.tries == 0 || !now.Before(t.ends):
-		return false
-	case g.denied():
-		return g.woken || !now.Before(g.denial.until)
-	case g.refusal == nil || g.woken || g.undated():
-		return true
-	}
-	return g.promise != nil && !g.promise.At.After(now.Add(turnPeriod))
-}
-
-// hasTurn reports whether a gang has the quota of its namespace to itself, as far as younger Runs that wait go. It is
-// given it, if nobody has it.
-func (v *activations) hasTurn(g *gang, now time.Time) bool {
-	space := g.run.Namespace
-	t, given := v.roster.turns[space]
-	if !given {
-		t = quotaTurn{of: g, until: now.Add(turnPeriod), ends: now.Add(turnPeriod + v.args.GangDeadline.Duration)}
-		v.roster.turns[space] = t
-		v.tellYounger(g, space)
-	}
-	if t.of != g {
-		return false
-	}
-	for other := range v.roster.living {
-		if v.roster.yields(other) && other.active.present+other.spares.present > 0 {
-			return !now.Before(t.until)
-		}
-	}
-	return true
-}
-
-// endTurns has everybody have their leaders again in namespaces where a turn is over.
-func (v *activations) endTurns(now time.Time) {
-	for space, t := range v.roster.turns {
-		if !t.lasts(now) {
-			delete(v.roster.turns, space)
-			v.tellYounger(t.of, space)
-		}
-	}
-}
-
-// tellYounger has the Runs of a namespace looked at that wait.
-func (v *activations) tellYounger(g *gang, space string) {
-	for other := range v.roster.living {
-		if other != g && other.run != nil && other.run.Namespace == space && other.run.Status.Phase == rqv1.RunPending {
-			v.mail.reconcile(keyOf(other.run), lane.Date)
-		}
-	}
-}
-
-// turnPeriod is how long others are waited for that are to give their pods up.
-const turnPeriod = 10 * time.Second
 
 // giveUpMusters has those give up who have taken too long to have their pods made, and other rules asked about them,
 // before others are cut for them.
 func (v *activations) giveUpMusters(now time.Time) {
 	var late []*gang
-	for g := range v.cuts.decided {
+	v.mustering(func(g *gang) {
 		if at, bounded := v.musterBy(g); bounded && !now.Before(at) {
 			late = append(late, g)
 		}
-	}
+	})
 	slices.SortFunc(late, byAge)
 	for _, g := range late {
 		if g.awaitsPods() {
@@ -176,12 +182,28 @@ func (v *activations) giveUpMusters(now time.Time) {
 	}
 }
 
-// musterBy returns when a gang for which others are to be cut has its pods, accepted by other rules, at the latest.
-func (v *activations) musterBy(g *gang) (time.Time, bool) {
-	if g.activation == nil || g.activation.Failed || !g.awaitsPods() && !g.check.again {
-		return time.Time{}, false
+// mustering goes through the gangs whose pods are made, or asked about, before others go for them.
+func (v *activations) mustering(visit func(g *gang)) {
+	for g := range v.cuts.decided {
+		visit(g)
 	}
-	return g.activation.At.Add(v.args.GangDeadline.Duration), true
+	for g := range v.roster.classes.mustering {
+		if _, decided := v.cuts.decided[g]; !decided {
+			visit(g)
+		}
+	}
+}
+
+// musterBy returns when a gang for which others are to be cut, or shards to leave, has its pods, accepted by other
+// rules, at the latest.
+func (v *activations) musterBy(g *gang) (time.Time, bool) {
+	switch {
+	case g.activation != nil && !g.activation.Failed && (g.awaitsPods() || g.check.again):
+		return g.activation.At.Add(v.args.GangDeadline.Duration), true
+	case g.awaitsPods() && g.activation == nil && g.crowds && !g.deadline.IsZero():
+		return g.deadline, true
+	}
+	return time.Time{}, false
 }
 
 // nextDenied tells when something is to be done about either.
@@ -194,11 +216,11 @@ func (v *activations) nextDenied(e *earliest, now time.Time) {
 			e.by(g.denial.until)
 		}
 	}
-	for g := range v.cuts.decided {
+	v.mustering(func(g *gang) {
 		if at, bounded := v.musterBy(g); bounded {
 			e.by(at)
 		}
-	}
+	})
 }
 
 // losesPlaces has a gang be planned anew that is to start and has lost its places. What was decided for it is off, if

@@ -31,6 +31,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 		b.cuts.tellCutters(run.UID)
 	}
 	if ran != g.started() {
+		g.denial = denial{}
 		b.waiting.changes(run.Spec.Resources.GPUType) // others may have another date now
 	}
 	b.kept.regardRoom(g)

@@ -27,6 +27,7 @@ func (w *world) faultAny(t *rapid.T) {
 // quota has the API server take so many pods more; all again while that is below 0.
 func (w *world) quota(pods int) {
 	w.Faults.Drop(sim.Refused)
+	w.Quota = 0
 	if pods >= 0 {
 		w.Faults.Add(sim.Fault{Of: sim.Creations, After: pods, Do: sim.Refused, Lasts: true})
 	}
@@ -47,7 +48,11 @@ func patient(seconds int64) func(*rqv1.RunSpec) {
 // clusterActions are what the cluster around the scheduler may do.
 func (w *world) clusterActions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
-		"quota":      func(t *rapid.T) { w.quota(rapid.IntRange(0, 3).Draw(t, "pods")) },
+		"quota": func(t *rapid.T) { w.quota(rapid.IntRange(0, 3).Draw(t, "pods")) },
+		"limit": func(t *rapid.T) {
+			w.Quota = max(1, len(w.Pods)+rapid.IntRange(-2, 3).Draw(t, "pods"))
+			w.unforeseen() // a rank may not be made any more
+		},
 		"lift quota": func(*rapid.T) { w.quota(-1) },
 		"reject": func(t *rapid.T) {
 			if node, ok := pick(t, "node", slices.Sorted(maps.Keys(w.Nodes))); ok {

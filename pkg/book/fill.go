@@ -157,6 +157,8 @@ func (y *filler) goesUnpaid(g *gang, now time.Time) bool {
 		return false
 	case g.unpaid && !g.asked:
 		return true
+	case !g.unpaid && (g.denied() || y.roster.yields(g)):
+		return false // why it was refused stands until it has its leader again
 	}
 	before := g.unpaid
 	if !before && g.active.present > 0 && g.solvent == g.tried {
@@ -164,8 +166,10 @@ func (y *filler) goesUnpaid(g *gang, now time.Time) bool {
 	}
 	g.asked = false
 	refusal := y.whyUnpaid(g, now)
-	if refusal == nil && !before && g.active.present > 0 {
-		g.solvent = g.tried // it lacks more than somebody who pays
+	if refusal == nil && !before {
+		if g.active.present > 0 {
+			g.solvent = g.tried // it lacks more than somebody who pays
+		}
 		return false
 	}
 	g.unpaid = refusal != nil
@@ -218,7 +222,9 @@ func (y *filler) sweep(now time.Time) {
 		}
 	}
 	for _, node := range slices.Sorted(maps.Keys(y.seats.shards)) {
-		y.places.reclaim(node, rqv1.ClosedReclaimed, nil) // its GPUs have become fewer, or this process has just begun
+		if !y.places.mustersOn(node) {
+			y.places.reclaim(node, rqv1.ClosedReclaimed, nil) // its GPUs have become fewer, or this process has just begun
+		}
 	}
 	forgive := now.Sub(y.forgiven) >= forgiveness
 	if forgive {

@@ -37,12 +37,22 @@ func (v *futility) keeps(refusal *plan.Refusal) bool {
 // triesOfPods is how often the pods of a gang are tried that other rules turn down before they go.
 const triesOfPods = 3
 
-// denial is what the API server has held against the pods of a gang that had its places, for want of quota or against
-// an admission rule. Nothing tells when that is over: the gang is tried again after a while, the longer the more often
-// it was in vain.
+// denial is what the API server has held against the pods of a gang, for want of quota or against an admission rule.
+// Nothing tells when that is over: a gang that waits is tried again after a while, the longer the more often it was in
+// vain.
 type denial struct {
+	// rests says that the gang is not tried for now. It has no pods meanwhile: others may have what is left of a quota.
+	rests bool
+	// until is until when it rests or, while it is tried, by when its pods are to have been made.
 	until time.Time
 	tries int
+	// quota says that it was for want of quota the last time, which others have, and alone that nothing but the leader had
+	// been asked for.
+	quota, alone bool
+	// reclaimed says that shards have been told to go for it since.
+	reclaimed bool
+	// since is from when on the API server has not taken a rank that a running gang lacks; zero when it lacks none.
+	since time.Time
 	// delays is why pods that are to be made have not been so far; empty where nothing is known.
 	delays string
 	// moves says that a pod has been made since the gang was given its places.
@@ -50,8 +60,9 @@ type denial struct {
 }
 
 // firstDenial is how long a gang is not tried again at first whose pods were not taken; each time after is twice as
-// long, mostDenials times.
+// long, mostDenials times. Of a gang whose leader alone is not taken it is a few times only: that costs one request.
 const (
 	firstDenial = 15 * time.Second
 	mostDenials = 5
+	fewDenials  = 2
 )

@@ -23,8 +23,10 @@ type gang struct {
 	active, spares squad
 	// standIns is how many of the members are.
 	standIns int
-	denial   denial
-	futile   futility
+	// crowds says that shards are to leave the gang's places once its pods have been made.
+	crowds bool
+	denial denial
+	futile futility
 	// solvent is the epoch of the last plan that somebody could pay for, although it was refused for want of money.
 	solvent int64
 	// vacant is room that is kept for the ranks that a running Run has lost, kept who paid for them, by rank, and narrower

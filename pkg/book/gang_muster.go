@@ -31,13 +31,13 @@ func (g *gang) parts() iter.Seq[*member] {
 }
 
 // musters reports whether a gang that is to start has its places, so that its pods are to be there: its leader has been
-// accepted at its own, or it waits until others have left.
+// accepted at its own, or it waits until others have left, which may be told to go only then.
 func (g *gang) musters() bool {
 	if g.run == nil || g.started() || g.opportunistic() || !g.underWay() {
 		return false
 	}
 	least := reserved
-	if g.awaiting > 0 || g.activation != nil {
+	if g.awaiting > 0 || g.activation != nil || g.sweepsLater() {
 		least = assigned
 	}
 	there := func(m *member) bool { return m != nil && m.stage >= least && !m.leaving }
@@ -49,8 +49,17 @@ func (g *gang) disbands() bool {
 	return g.waits() && !g.woken && !g.musters() && g.refusal.Reason != plan.NotYet && !g.futile.keeps(g.refusal)
 }
 
+// lacksRank reports whether a rank of a running gang has no pod, the cohort that it grows by apart.
+func (g *gang) lacksRank() bool {
+	ranks := g.settled().Pods()
+	return len(g.active.members) < ranks || slices.Contains(g.active.members[:ranks], nil)
+}
+
 // awaitsPods reports whether places of the gang are kept for pods that have not been made.
 func (g *gang) awaitsPods() bool { return g.standIns > 0 }
+
+// sweepsLater reports whether shards are to leave the gang's places, and stay until all of its pods have been made.
+func (g *gang) sweepsLater() bool { return g.crowds && g.awaitsPods() }
 
 // denied reports whether the gang waits because the API server does not take its pods.
 func (g *gang) denied() bool { return g.refusal != nil && g.refusal.Reason == plan.NotCreated }

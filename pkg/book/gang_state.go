@@ -30,7 +30,7 @@ func (g *gang) state() state {
 		return gangUnseen
 	case g.over():
 		return gangEnded
-	case g.awaiting > 0:
+	case g.awaiting > 0, g.sweepsLater():
 		return gangClearing
 	case g.shape != nil:
 		return gangShapeless

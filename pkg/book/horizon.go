@@ -52,6 +52,13 @@ func (f *horizon) future(g *gang, pod *corev1.Pod, now time.Time) (forecast.Stat
 	return state, ask, refusal
 }
 
+// fitsNow reports whether a gang that has nothing would start, if it had its leader.
+func (f *horizon) fitsNow(g *gang, now time.Time) bool {
+	ask := f.askFor(g, g.full.Least(), podOf(g.run))
+	_, refusal := plan.Gang(f.fleet, f.accounts, ask.Demand, ask.Claim, ask.Missing, ask.Excluded, now)
+	return refusal == nil
+}
+
 // askFor returns what a gang asks for that has nothing yet, with a demand and by its pods' rules.
 func (f *horizon) askFor(g *gang, d plan.Demand, pod *corev1.Pod) forecast.Ask {
 	return forecast.Ask{Demand: d, Claim: g.claim(nil), Missing: everyPod(d), Excluded: f.nodes.rejected(g, pod)}

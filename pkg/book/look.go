@@ -2,6 +2,7 @@ package book
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -80,8 +81,11 @@ type Look struct {
 	Unpaid, HadLease bool
 	// Alone says that the Run waits and its pods have no places: of its pods the leader is to be there alone (R32).
 	Alone bool
-	// Yields says that an older Run has its turn at the quota of the namespace, so that the Run has no pods for now.
+	// Yields says that the Run has no pods beside those that have places: the API server has just turned them back, or
+	// another Run has its turn at the quota of the namespace.
 	Yields bool
+	// NotTaken is since when the API server has not taken a rank that a running Run lacks; zero when it lacks none.
+	NotTaken time.Time
 	// Musters says that places are kept for pods that have not been made, and Disbands that pods beside the leader's go,
 	// since they have no places.
 	Musters, Disbands bool

@@ -17,7 +17,7 @@ func (p *placement) dismiss(m *member) {
 	s.count(m, -1)
 	s.members[m.part.Index] = nil
 	s.present--
-	m.gang.standIns--
+	p.fewerStandIns(m.gang)
 	for n := len(s.members); n > 0 && s.members[n-1] == nil; n-- {
 		s.members = s.members[:n-1]
 	}
@@ -30,10 +30,17 @@ func (p *placement) relieve(m *member, pod *corev1.Pod) {
 	delete(p.roster.members, was.UID)
 	m.pod, m.standIn = pod, false
 	p.roster.members[pod.UID] = m
-	m.gang.standIns--
+	p.fewerStandIns(m.gang)
 	p.seats.rename(was.UID, pod.UID)
 	if paid {
 		p.accounts.Open(leaseName(pod).String(), charge)
+	}
+}
+
+func (p *placement) fewerStandIns(g *gang) {
+	g.standIns--
+	if g.standIns == 0 {
+		delete(p.roster.classes.mustering, g)
 	}
 }
 
@@ -41,12 +48,15 @@ func (p *placement) relieve(m *member, pod *corev1.Pod) {
 func (p *placement) came(m *member) {
 	g := m.gang
 	g.denial.moves = true
-	if g.awaiting == 0 && g.activation == nil {
+	if g.state() != gangClearing && g.activation == nil {
 		p.mail.activate(m.pod)
 	}
 	if !g.awaitsPods() {
 		if g.check.again {
 			p.mail.activate(g.active.members[0].pod)
+		}
+		if g.crowds {
+			p.makeRoom(g)
 		}
 		g.denial, g.futile.refused = denial{}, 0
 		p.mail.reconcile(keyOf(g.run), lane.Cut) // others may be told to go by now

@@ -35,6 +35,46 @@ func (s *storm) denied(name string) {
 	}
 }
 
+// says fails unless the message of a Run says something.
+func (s *storm) says(name, what string) {
+	s.t.Helper()
+	if m := s.Runs[name].Status.Message; !strings.Contains(m, what) {
+		s.t.Fatalf("%s says %q, not %q", name, m, what)
+	}
+}
+
+// whole fails unless a Run runs with so many ranks and spares, all of them bound.
+func (s *storm) whole(name string, ranks, spares int) {
+	s.t.Helper()
+	s.running(name, "with all of its pods")
+	bound := 0
+	for _, pod := range s.PodsOf(name) {
+		if pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil {
+			bound++
+		}
+	}
+	if a, n := s.countPods(name); int(a) != ranks || int(n) != spares || bound != ranks+spares {
+		s.t.Fatalf("%s has %d ranks and %d spares, of which %d are bound: %s\n%s", name, a, n, bound,
+			s.Runs[name].Status.Message, s.story())
+	}
+}
+
+// shardsRun returns how many shards of a Run run.
+func (s *storm) shardsRun(run string) int {
+	n := 0
+	for _, on := range s.shards(run) {
+		n += on
+	}
+	return n
+}
+
+// loseRank has a Run's rank be lost with its node.
+func (s *storm) loseRank(pod string) {
+	node := s.Pods[s.pod(pod)].Spec.NodeName
+	s.Lose(node)
+	s.disturb()
+}
+
 // Runs that wait cost a pod each, whatever their width, and all of them once they have places.
 func TestARunThatWaitsHasOnePod(t *testing.T) {
 	tellStorm(t, func(s *storm) {

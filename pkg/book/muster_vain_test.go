@@ -129,3 +129,56 @@ func TestAGangThatWaitsForANameKeepsNoRoom(t *testing.T) {
 		s.running("younger", "although a pod of the older one cannot be made")
 	})
 }
+
+// The pods of a Run that pays are not taken: the shards in its places stay, and leave once they are.
+func TestShardsStayForPodsThatAreNotTaken(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 128)
+		s.sweep("shards", "org:a", 4, 2)
+		s.later(5 * time.Second)
+		if n := s.shards("shards")["n0"]; n != 4 {
+			s.t.Fatalf("%d shards run", n)
+		}
+		s.Denies["paid-2"] = "violates PodSecurity"
+		s.submit("paid", "org:a", 1, 4, 2)
+		for range 20 {
+			s.later(5 * time.Second)
+			if n := s.shards("shards")["n0"]; n != 4 {
+				s.t.Fatalf("%d shards run:\n%s", n, s.story())
+			}
+		}
+		s.says("paid", "violates PodSecurity")
+		for _, lease := range s.Leases {
+			if lease.Status.Closed {
+				s.t.Fatalf("Lease %s closed: %s", lease.Name, lease.Status.ClosureReason)
+			}
+		}
+		clear(s.Denies)
+		s.later(5 * time.Minute)
+		s.whole("paid", 4, 0)
+	})
+}
+
+// The scheduler dies at any write between making the pods of a Run and telling the shards in its places to go.
+func TestAMusterAmongShardsSurvivesADeathAtAnyWrite(t *testing.T) {
+	for writes := range 12 {
+		tellStorm(t, func(s *storm) {
+			s.addNode("n0", "d0")
+			s.setBudget("a", "org:a", 128)
+			s.sweep("shards", "org:a", 4, 2)
+			s.later(5 * time.Second)
+			s.submit("paid", "org:a", 1, 4, 2)
+			s.dies(writes, sim.All)
+			s.step(s.work)
+			s.Faults.Drop(sim.Crash)
+			s.later(30 * time.Second)
+			s.whole("paid", 4, 0)
+			for _, lease := range s.Leases {
+				if reason := lease.Status.ClosureReason; reason != "" && reason != rqv1.ClosedReclaimed {
+					s.t.Fatalf("Lease %s closed: %s", lease.Name, reason)
+				}
+			}
+		})
+	}
+}

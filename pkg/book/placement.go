@@ -62,9 +62,17 @@ func (p *placement) ask(g *gang, before *plan.Refusal) {
 	p.asking[g.run.UID] = true
 }
 
-// makeRoom has shards leave that are in the way of a gang which has been given places. Spares run nothing.
+// makeRoom has shards leave that are in the way of a gang which has been given places, once all of its pods have been
+// made: the API server may not take them. Spares run nothing.
 func (p *placement) makeRoom(g *gang) {
 	if g.opportunistic() {
+		return
+	}
+	waited := g.crowds
+	g.crowds = g.awaitsPods() && g.touches(func(m *member) bool {
+		return !m.part.Spare && m.stage == assigned && p.overfull(m.node)
+	})
+	if g.crowds {
 		return
 	}
 	for _, m := range g.active.members {
@@ -77,6 +85,19 @@ func (p *placement) makeRoom(g *gang) {
 		}
 		p.reclaim(m.node, reason, g)
 	}
+	if waited && g.awaiting == 0 {
+		p.waiting.proceed(g) // they have left by themselves
+	}
+}
+
+// mustersOn reports whether shards stay on a node until a gang's pods have been made that has places there.
+func (p *placement) mustersOn(node string) bool {
+	for g := range p.roster.classes.mustering {
+		if g.crowds && g.touches(func(m *member) bool { return m.node == node }) {
+			return true
+		}
+	}
+	return false
 }
 
 // release takes a member's assignment back, if neither the ledger nor the node holds it. While its Lease is being
@@ -292,7 +313,7 @@ func (p *placement) resizeSquad(s *squad, size int) {
 // unwind takes back the assignments of every member that has no Lease yet, but for the spares of a Run that has
 // started. Those that wait at the barrier are rejected. A Run that has not started asks for its total again.
 func (p *placement) unwind(g *gang) {
-	g.committed = false
+	g.committed, g.crowds = false, false
 	p.waiting.passOn(g)
 	p.seats.leaveOff(g)
 	for m := range g.all() {
@@ -369,5 +390,6 @@ func (p *placement) memberFor(g *gang, part rank.Part) *member {
 	s.present++
 	p.roster.members[m.pod.UID] = m
 	g.standIns++
+	p.roster.classes.mustering[g] = true
 	return m
 }

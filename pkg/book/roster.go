@@ -36,13 +36,13 @@ type classes struct {
 	// requeued are those that have lost a node and wait again, and roomy those for which room is kept while they are
 	// planned again.
 	requeued, roomy map[*gang]bool
-	// turnedBack are those whose pods the API server has not taken.
-	turnedBack map[*gang]bool
+	// turnedBack are those whose pods the API server has not taken, and mustering those whose pods are being made.
+	turnedBack, mustering map[*gang]bool
 }
 
 func newClasses() classes {
 	return classes{elastic: map[*gang]bool{}, sweeps: map[*gang]bool{},
-		requeued: map[*gang]bool{}, roomy: map[*gang]bool{}, turnedBack: map[*gang]bool{}}
+		requeued: map[*gang]bool{}, roomy: map[*gang]bool{}, turnedBack: map[*gang]bool{}, mustering: map[*gang]bool{}}
 }
 
 // note puts a gang where its Run belongs, which has changed.
@@ -122,11 +122,4 @@ type queuePlace struct {
 	age             time.Time
 	namespace, name string
 	index           int
-}
-
-// quotaTurn is a gang that is to have the rest of a quota to itself, until when the others are waited for, and when it
-// is over at the latest.
-type quotaTurn struct {
-	of          *gang
-	until, ends time.Time
 }

@@ -87,7 +87,7 @@ func (z *shaper) reconsider(g *gang) {
 		return
 	}
 	z.waiting.remove(g)
-	g.refusal, g.narrower = nil, 0
+	g.refusal, g.narrower, g.denial = nil, 0, denial{}
 	if g.active.whole() && g.active.first() == nil {
 		z.seats.vacate(g, func(v *vacancy) bool { return v.index == anyRank }) // no rank is left that wants it
 	}

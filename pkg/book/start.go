@@ -37,7 +37,7 @@ func (x *starter) placeNew(m *member, now time.Time) (string, *plan.Refusal) {
 	case g.state() != gangQueued || g.leader() != m:
 		return "", &plan.Refusal{Reason: plan.InsufficientGPUs, Message: waitsForPlan}
 	}
-	if g.denied() && now.Before(g.denial.until) {
+	if g.denied() && g.denial.rests {
 		g.woken = false
 		return "", g.refusal
 	}

@@ -74,6 +74,9 @@ func untilDue(s *situation) time.Duration {
 	if since, begun := growingSince(&s.roster); begun {
 		sooner(since.Add(f.GangDeadline).Sub(f.Now) + time.Second)
 	}
+	if left := f.NotTaken.Add(f.GangDeadline).Sub(f.Now); !f.NotTaken.IsZero() && left > 0 {
+		sooner(left)
+	}
 	if end, limited := f.Run.EndsAt(); limited {
 		sooner(end.Sub(f.Now))
 	}

@@ -22,9 +22,9 @@ func footingOf(f *facts) footing {
 	if !f.opportunistic() {
 		t.swaps = swapsOf(f, &t.cuts, t.width, &t.roster)
 	}
-	if t.swaps.stuck && f.Narrower > 0 && f.Narrower < t.width.granted { // it goes on narrower (R27)
+	if to := t.swaps.narrower; t.swaps.stuck && to > 0 && to < t.width.granted { // it goes on narrower (R27)
 		t.swaps.stuck = false
-		t.width = t.width.resized(f.Narrower, 0)
+		t.width = t.width.resized(to, 0)
 		t.roster = rosterAt(f, t.width)
 	}
 	t.edited = edited(f, &t.cuts, &t.roster)

@@ -21,7 +21,7 @@ type toldShards struct {
 }
 
 // reasonsToGiveWay are those of shards, in the order in which a status tells of them.
-var reasonsToGiveWay = []rqv1.ClosureReason{rqv1.ClosedReclaimed, rqv1.ClosedReclaimedBySpare}
+var reasonsToGiveWay = []rqv1.ClosureReason{rqv1.ClosedReclaimed, rqv1.ClosedReclaimedBySpare, rqv1.ClosedReclaimedQuota}
 
 // shardRange is shards by their indexes, from the first to the last.
 type shardRange struct{ first, last int }
@@ -38,8 +38,11 @@ const (
 
 // needed says why shards give way.
 func needed(reason rqv1.ClosureReason) string {
-	if reason == rqv1.ClosedReclaimedBySpare {
+	switch reason {
+	case rqv1.ClosedReclaimedBySpare:
 		return "the spare on these GPUs is needed in place of a failed node"
+	case rqv1.ClosedReclaimedQuota:
+		return "a Run of the namespace that pays needs its quota"
 	}
 	return "another Run has been given these GPUs"
 }

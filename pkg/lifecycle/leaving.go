@@ -85,11 +85,12 @@ func leaving(s *situation) []Deletion {
 }
 
 // disbanded returns the pods of a Run that waits which have no places, but for its leader's (R32). That goes too where
-// nobody pays, or others go before.
+// nobody pays, or others go before, and so do shards that wait.
 func disbanded(s *situation) []Deletion {
 	f, r := s.facts, &s.roster
 	none := f.Unpaid || f.Yields
-	if f.opportunistic() || saysRunning(f.Run) || !f.Disbands && !none {
+	switch {
+	case f.opportunistic() && !f.Yields, !f.opportunistic() && (saysRunning(f.Run) || !f.Disbands && !none):
 		return nil
 	}
 	var out []Deletion

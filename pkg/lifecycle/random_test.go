@@ -120,7 +120,8 @@ func drawStatus(t *rapid.T, run *rqv1.Run) {
 		condition(rqv1.ConditionReclaimed, "Reclaimed", "ReclaimedBySpare")
 		s.Conditions[len(s.Conditions)-1].Message = one(t,
 			"shards 0-1, 3 gave way: "+needed(rqv1.ClosedReclaimed),
-			"shards 2 gave way: "+needed(rqv1.ClosedReclaimedBySpare), "shards 0 gave way: x", "else")
+			"shards 2 gave way: "+needed(rqv1.ClosedReclaimedBySpare), "shards 1 gave way: "+needed(rqv1.ClosedReclaimedQuota),
+			"shards 0 gave way: x", "else")
 	}
 }
 
@@ -205,7 +206,7 @@ func drawLook(t *rapid.T, o *Observed) {
 	for _, pod := range o.Pods {
 		o.Leased[pod.UID] = oneIn(t, 3)
 		if oneIn(t, 6) {
-			o.Told[pod.UID] = one(t, rqv1.ClosedReclaimed, rqv1.ClosedReclaimedBySpare)
+			o.Told[pod.UID] = one(t, rqv1.ClosedReclaimed, rqv1.ClosedReclaimedBySpare, rqv1.ClosedReclaimedQuota)
 		}
 	}
 	for _, lease := range o.Leases {
@@ -222,7 +223,8 @@ func drawLook(t *rapid.T, o *Observed) {
 	}
 	o.Narrower, o.GrowTo = one(t, int32(0), 0, 16, 32), one(t, int32(0), 0, 48, 32)
 	o.Leaving, o.Lost = one(t, 0, 0, 2), one(t, nil, nil, map[int]string{1: "gone"})
-	o.RoomLapsed, o.Unpaid = oneIn(t, 5), oneIn(t, 8)
+	o.RoomLapsed, o.Unpaid, o.Yields = oneIn(t, 5), oneIn(t, 8), oneIn(t, 8)
+	o.NotTaken = one(t, time.Time{}, time.Time{}, noon, noon.Add(-time.Hour))
 	o.Problem, o.Brake = one(t, "", "", "", "quota"), one(t, "", "", "", "paused")
 	if oneIn(t, 25) {
 		o.Shape, o.Demand = &plan.Refusal{Reason: plan.Unsupported, Message: "no shape"}, plan.Demand{}

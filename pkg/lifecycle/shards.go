@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -58,7 +59,7 @@ func toldToGo(pod *corev1.Pod) (rqv1.ClosureReason, bool) {
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]
 		reason := rqv1.ClosureReason(c.Reason)
-		if c.Type == corev1.DisruptionTarget && (reason == rqv1.ClosedReclaimed || reason == rqv1.ClosedReclaimedBySpare) {
+		if c.Type == corev1.DisruptionTarget && slices.Contains(reasonsToGiveWay, reason) {
 			return reason, true
 		}
 	}

@@ -50,7 +50,7 @@ func storyOfPending(s *situation) (reason, message string) {
 		return string(reasonOf(s.cuts.final)), endedByCut(s.cuts.final, s.phase)
 	case s.requeued():
 		return "Requeued", "a lost pod could not be replaced; the Run waits to start again from its checkpoint: " +
-			f.Refusal.Message
+			f.whyNotReplaced()
 	case s.edited:
 		return "Edited", "owner, funding or runtime was edited while the Run was starting; it starts again under " +
 			"its new terms"
@@ -114,10 +114,18 @@ func storyOfFailure(s *situation) (reason, message string) {
 		return "DeadlineExceeded", ranOut(run)
 	case s.cuts.final != nil:
 		return string(reasonOf(s.cuts.final)), endedByCut(s.cuts.final, s.phase)
-	case s.facts.Refusal != nil:
-		return "Failed", "a lost pod could not be replaced and the Run declares no checkpoint: " + s.facts.Refusal.Message
+	case s.facts.whyNotReplaced() != "":
+		return "Failed", "a lost pod could not be replaced and the Run declares no checkpoint: " + s.facts.whyNotReplaced()
 	}
 	return "Failed", "a pod failed"
+}
+
+// whyNotReplaced says why a rank that was lost has no successor; empty when nothing is known.
+func (f *facts) whyNotReplaced() string {
+	if f.Refusal == nil || f.notTaken() {
+		return f.Problem
+	}
+	return f.Refusal.Message
 }
 
 // detail returns the reason or the exit code of a failed pod.
@@ -145,7 +153,11 @@ func storyOfRunning(s *situation) (reason, message string) {
 	swapped := storyOfSwaps(s)
 	switch {
 	case !shrinks && !grows && missing > 0 && (swapping || said != reasonShrink):
-		return "Replacing", fmt.Sprintf("replacing %d of %d pods", missing, len(ranks))
+		message := fmt.Sprintf("replacing %d of %d pods", missing, len(ranks))
+		if s.facts.Problem != "" {
+			message += ": " + s.facts.Problem
+		}
+		return "Replacing", message
 	case shrinks || said == reasonShrink && !grows:
 		return reasonShrink, fmt.Sprintf("shrunk to %d GPUs", granted)
 	case grows || said == reasonGrow:

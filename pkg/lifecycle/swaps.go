@@ -17,8 +17,10 @@ type swaps struct {
 	claims map[types.UID]*corev1.Pod
 	// relief are the replacements to be made, by rank.
 	relief map[int]rank.Replacement
-	// stuck says that a rank finds neither room nor a spare.
-	stuck bool
+	// stuck says that a rank finds neither room nor a spare, and narrower at which width in GPUs the Run could go on
+	// without; 0 when there is none.
+	stuck    bool
+	narrower int32
 }
 
 // swapsOf finds a spare for every rank that was lost with its node, and for every one that has found no room. A rank
@@ -50,7 +52,31 @@ func swapsOf(f *facts, c *cuts, w width, r *roster) swaps {
 		}
 	}
 	s.stuck = short && !swaps && !slices.ContainsFunc(r.core(), f.swapping) && slices.ContainsFunc(r.core(), f.inVain)
+	s.narrower = f.Narrower
+	if f.notTaken() && slices.Contains(r.core(), nil) {
+		s.stuck, s.narrower = true, narrowerBy(w.kept, r.core())
+	}
 	return s
+}
+
+// notTaken reports whether the API server has not taken a rank for so long that it has no room.
+func (f *facts) notTaken() bool {
+	return !f.NotTaken.IsZero() && f.Now.Sub(f.NotTaken) >= f.GangDeadline
+}
+
+// narrowerBy returns the widest width in GPUs that has no more ranks than have pods, whichever those are: the API
+// server takes a pod for each that goes. It is 0 when there is none.
+func narrowerBy(d plan.Demand, ranks []*corev1.Pod) int32 {
+	made := len(slices.DeleteFunc(slices.Clone(ranks), func(pod *corev1.Pod) bool { return pod == nil }))
+	if d.StepPods == 0 {
+		return 0
+	}
+	for width := d.Pods() - d.StepPods; width >= d.LeastPods; width -= d.StepPods {
+		if width <= made {
+			return int32(width * d.GPUsPerPod)
+		}
+	}
+	return 0
 }
 
 // standBySpares returns the spares that could make room for a rank of their group now, and make room for no other, by

@@ -2,12 +2,14 @@ package reconcile
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -154,13 +156,56 @@ func TestNoWriteComesTwice(t *testing.T) {
 		"status"} {
 		for _, err := range []error{errAway, errQuota, NameTaken{"Pod", "train-1"}} {
 			api := &recorder{fails: map[string]error{at: err}}
-			_, _ = New(nil, api, lifecycle.Rules{}, func() time.Time { return noon }).CarryOut(t.Context(), observed(),
-				everything())
+			runs, _ := deciding(t, api)
+			_, _ = runs.CarryOut(t.Context(), observed(), everything())
 			calls := slices.Clone(api.calls)
 			slices.Sort(calls)
 			if len(slices.Compact(calls)) != len(api.calls) {
 				t.Errorf("%v at %q: %v", err, at, api.calls)
 			}
+		}
+	}
+}
+
+// TestWhyPodsAreDelayedIsTold once they have been for a while, also where nothing else is done before they are made.
+func TestWhyPodsAreDelayedIsTold(t *testing.T) {
+	api := &recorder{fails: map[string]error{"create train-0": errAway}}
+	runs, _ := deciding(t, api)
+	o, told := observed(), []string{}
+	for range 3 {
+		api.calls = nil
+		if _, err := runs.CarryOut(t.Context(), o, everything()); !errors.Is(err, errAway) {
+			t.Fatalf("%v", err)
+		}
+		told = append(told, fmt.Sprintf("%q, then %s", o.Problem, api.calls[len(api.calls)-1]))
+		o.Now = o.Now.Add(toldAfter)
+		o.Problem = runs.problemOf(train)
+	}
+	said := "the Run's pods could not be made so far: " + errAway.Error()
+	want := []string{`"", then create train-0`, `"", then create train-0`, fmt.Sprintf("%q, then status told", said)}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestASpareHoldsUpNoRank: ranks are made first, whatever the API server says of spares.
+func TestASpareHoldsUpNoRank(t *testing.T) {
+	spare := podOf("s0")
+	spare.Labels[rqv1.LabelRole] = string(rqv1.RoleSpare)
+	delete(spare.Labels, rqv1.LabelEpoch)
+	for at, want := range map[string][]string{
+		"create train-s0": {"create train-0 train-1#0", "create train-s0"},
+		"create train-0":  {"create train-0 train-1#0"},
+	} {
+		api := &recorder{fails: map[string]error{at: errQuota}}
+		runs, _ := deciding(t, api)
+		_, err := runs.CarryOut(t.Context(), observed(), lifecycle.Decision{
+			Create: []*corev1.Pod{podOf("0"), podOf("1"), spare}})
+		if !errors.Is(err, errQuota) {
+			t.Errorf("%s: %v", at, err)
+		}
+		if diff := cmp.Diff(want, api.calls); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", at, diff)
 		}
 	}
 }

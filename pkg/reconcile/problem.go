@@ -60,6 +60,8 @@ func tooLarge(err error) bool {
 type objection struct {
 	run     types.UID
 	problem string
+	// delayed is since when the Run's pods cannot be made for what passes by itself; zero when they can.
+	delayed time.Time
 	// unsaid is until when the Run gets no pods since its status could not say that it runs; zero otherwise.
 	unsaid time.Time
 }
@@ -83,6 +85,10 @@ func refusedFor(problem error) string {
 	return notTaken("pods", first(problem))
 }
 
+// toldAfter is how long pods have not been made when it is told why, although that may pass by itself: mostly it has
+// by then.
+const toldAfter = 10 * time.Second
+
 // note remembers what the API server holds against a Run's pods, so that the next decision tells it.
 func (r *Runs) note(o *lifecycle.Observed, problem error) {
 	switch {
@@ -91,7 +97,26 @@ func (r *Runs) note(o *lifecycle.Observed, problem error) {
 		r.objections.Delete(o.Name)
 	case !Passes(problem) || unauthorized(first(problem)):
 		r.objections.Store(o.Name, objection{run: o.Run.UID, problem: refusedFor(problem)})
+	default:
+		r.noteDelay(o, problem)
 	}
+}
+
+// noteDelay remembers since when a Run's pods cannot be made, and why, once that is to be told. What was held against
+// them before may still be.
+func (r *Runs) noteDelay(o *lifecycle.Observed, problem error) {
+	held := objection{run: o.Run.UID}
+	if before, ok := r.objections.Load(o.Name); ok && before.(objection).run == o.Run.UID {
+		held = before.(objection)
+	}
+	switch {
+	case held.delayed.IsZero():
+		held.delayed = o.Now
+	case o.Now.Sub(held.delayed) >= toldAfter:
+		held.problem = "the Run's pods could not be made so far: " +
+			lifecycle.Shortened(first(problem).Error(), longestProblem)
+	}
+	r.objections.Store(o.Name, held)
 }
 
 // first returns the first of errors that were joined: a gang's pods fail alike.

@@ -5,6 +5,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -115,7 +116,7 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 	}
 	problem := r.createPods(ctx, d.Replace)
 	if Passes(problem) {
-		return out, problem // the Leases of lost ranks still tell of the loss
+		return out, r.delayed(ctx, &o, d.Status, problem) // the Leases of lost ranks still tell of the loss
 	}
 	closed, behind, err := r.closeLeases(ctx, &o, d.Close)
 	if behind {
@@ -127,15 +128,7 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 	if problem == nil {
 		problem = r.create(ctx, &o, &d, closed)
 	}
-	switch {
-	case problem == nil || !o.Musters:
-	case Passes(problem):
-		r.book.NotMade(o.Run.UID, lifecycle.Shortened(first(problem).Error(), longestProblem))
-	default:
-		r.book.NotTaken(o.Run.UID, refusedFor(problem), r.now())
-		problem = nil
-	}
-	r.note(&o, problem)
+	problem = r.tell(&o, problem)
 	out.Retry = d.Retry
 	out.After = d.After
 	if d.Status != nil {
@@ -143,7 +136,8 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 		switch {
 		case tooLarge(err) && d.Starts(o.Run):
 			out.Unsaid, out.After = err, unsaidRest
-			r.objections.Store(o.Name, objection{o.Run.UID, notTaken("status", err), o.Now.Add(unsaidRest)})
+			r.objections.Store(o.Name, objection{run: o.Run.UID, problem: notTaken("status", err),
+				unsaid: o.Now.Add(unsaidRest)})
 			_, err = r.deletePods(ctx, lifecycle.Withdrawn(o))
 			return out, err
 		case err != nil:
@@ -173,7 +167,38 @@ func (r *Runs) create(ctx context.Context, o *lifecycle.Observed, d *lifecycle.D
 	if err := r.numberEpochs(ctx, o.Run, d.Create, closed, !o.HadLease); err != nil {
 		return err
 	}
-	return r.createPods(ctx, d.Create)
+	spares := slices.IndexFunc(d.Create, func(pod *corev1.Pod) bool {
+		return pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare)
+	})
+	if spares < 0 {
+		spares = len(d.Create)
+	}
+	if err := r.createPods(ctx, d.Create[:spares]); err != nil {
+		return err
+	}
+	return r.createPods(ctx, d.Create[spares:]) // a Run that runs lacks its ranks more
+}
+
+// tell has the book know what became of a Run's pods, and returns what is to be tried again.
+func (r *Runs) tell(o *lifecycle.Observed, problem error) error {
+	switch {
+	case problem == nil || o.Run == nil:
+	case Passes(problem):
+		r.book.NotMade(o.Run.UID, lifecycle.Shortened(first(problem).Error(), longestProblem))
+	case r.book.NotTaken(o.Run.UID, objectionTo(problem), o.Now):
+		problem = nil
+	}
+	r.note(o, problem)
+	return problem
+}
+
+// delayed tells of the replacements of lost ranks that they cannot be made, once that has lasted.
+func (r *Runs) delayed(ctx context.Context, o *lifecycle.Observed, status *rqv1.RunStatus, problem error) error {
+	r.note(o, problem)
+	if o.Problem != "" && status != nil {
+		return errors.Join(problem, r.api.WriteStatus(ctx, o, status))
+	}
+	return problem
 }
 
 func (r *Runs) createPods(ctx context.Context, pods []*corev1.Pod) error {

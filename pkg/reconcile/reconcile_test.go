@@ -183,7 +183,7 @@ func TestOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := &recorder{fails: map[string]error{c.at: c.err}, no: c.no}
-			runs := New(nil, api, lifecycle.Rules{}, func() time.Time { return noon })
+			runs, _ := deciding(t, api)
 			d := everything()
 			if c.change != nil {
 				c.change(&d)

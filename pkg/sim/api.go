@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -168,7 +169,10 @@ func (s server) CreatePods(_ context.Context, pods []*corev1.Pod) error {
 			s.violated("pod %s has a subdomain, and its Run no Service", pod.Name)
 		}
 		if s.Quota > 0 && len(s.Pods) >= s.Quota {
-			return forbidden(pod.Name)
+			return forbidden(pod.Name, fmt.Sprintf("%s: pods, requested: pods=1, used: pods=%d, limited: pods=%d", exceededQuota,
+				len(s.Pods), s.Quota))
+		} else if why := s.Denies[pod.Name]; why != "" {
+			return forbidden(pod.Name, why)
 		}
 		err := s.write(Creations, pod.Name, func() {
 			pod.UID, pod.CreationTimestamp = s.UID(), metav1.NewTime(s.Now.Truncate(time.Second))

@@ -69,6 +69,8 @@ type Cluster struct {
 	Admits func(pod *corev1.Pod)
 	// Quota is how many pods there may be; 0 for any number.
 	Quota int
+	// Denies are the pods that an admission rule denies, by name, and why.
+	Denies map[string]string
 	// Unsure are the nodes of which those rules cannot find out whether they accept a pod. Asked counts how often they
 	// were asked.
 	Unsure map[string]bool
@@ -105,6 +107,7 @@ type Cluster struct {
 func New(o Options) *Cluster {
 	c := &Cluster{
 		Options: o, Now: o.Begin, objects: newObjects(), Rejects: map[string]string{}, Unsure: map[string]bool{},
+		Denies:     map[string]string{},
 		Bystanders: map[types.UID]*corev1.Pod{}, surprised: map[types.UID]bool{},
 		Waiting: newAgenda[types.UID](), Binding: map[types.UID]string{}, Queue: map[types.UID]bool{},
 		Ends: newAgenda[types.UID](), Retries: newAgenda[string](), looks: newAgenda[string](), changed: map[string]bool{},

@@ -101,9 +101,12 @@ type Crashed struct{}
 // errLate is the error for a write whose answer never came.
 var errLate = errors.New("the answer did not come")
 
+// exceededQuota is what a ResourceQuota says first.
+const exceededQuota = "exceeded quota"
+
 // forbidden is the error for an object that the API server does not take.
-func forbidden(object string) error {
-	return apierrors.NewForbidden(schema.GroupResource{}, object, errors.New("exceeded quota"))
+func forbidden(object, why string) error {
+	return apierrors.NewForbidden(schema.GroupResource{}, object, errors.New(why))
 }
 
 // write makes a write, unless a fault has it end otherwise.
@@ -113,7 +116,7 @@ func (c *Cluster) write(kind Kind, object string, do func()) error {
 	case Crash:
 		panic(Crashed{})
 	case Refused:
-		return forbidden(object)
+		return forbidden(object, exceededQuota)
 	case TooLarge:
 		return apierrors.NewRequestEntityTooLargeError(object)
 	case Away:

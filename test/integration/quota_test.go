@@ -107,3 +107,33 @@ func (s *site) allPods() []corev1.Pod {
 	}
 	return pods.Items
 }
+
+// TestARunningRunHasWhatAQuotaLeaves has a quota shrink to what a Run that runs has, which then loses a pod: the leader
+// of one that waits goes for it, and comes again once there is quota.
+func TestARunningRunHasWhatAQuotaLeaves(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, liveCluster(t), 1, 2, 100)
+	has := func(run string, pods int) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("%s is to have %d pods", run, pods), func() error {
+			if all := s.podsOf(run); len(all) != pods {
+				return fmt.Errorf("it has %d", len(all))
+			}
+			return nil
+		})
+	}
+	s.submit("runs", 16, inPods(8))
+	s.await("runs", rqv1.RunRunning, "bound 16 GPUs")
+	s.submit("waits", 16, inPods(8))
+	has("waits", 1)
+	quota := s.limitPods(2)
+	if err := s.api.Delete(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "runs-1"}}); err != nil {
+		t.Fatal(err)
+	}
+	has("waits", 0)
+	has("runs", 2)
+	s.await("runs", rqv1.RunRunning, "bound 16 GPUs")
+	edit(s, quota, func(q *corev1.ResourceQuota) { q.Spec.Hard[corev1.ResourcePods] = resource.MustParse("100") })
+	has("waits", 1)
+}

@@ -81,7 +81,7 @@ const (
 
 // ClosureReason says why a Lease was closed.
 //
-// +kubebuilder:validation:Enum=Completed;Failed;Deleted;Unwound;Shrink;DropSpare;RandomPreempt;NodeFailure;Swap;ReclaimedBySpare;Reclaimed
+// +kubebuilder:validation:Enum=Completed;Failed;Deleted;Unwound;Shrink;DropSpare;RandomPreempt;NodeFailure;Swap;ReclaimedBySpare;Reclaimed;ReclaimedQuota
 type ClosureReason string
 
 // Values of ClosureReason.
@@ -108,6 +108,8 @@ const (
 	ClosedReclaimedBySpare ClosureReason = "ReclaimedBySpare"
 	// ClosedReclaimed: the GPUs under the opportunistic tenant were needed by a normal Run.
 	ClosedReclaimed ClosureReason = "Reclaimed"
+	// ClosedReclaimedQuota: what the opportunistic tenant had of its namespace's quota was needed by a normal Run.
+	ClosedReclaimedQuota ClosureReason = "ReclaimedQuota"
 )
 
 // LeaseSpec is what a Lease records.
