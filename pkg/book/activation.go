@@ -312,8 +312,8 @@ func (v *activations) victims(a *Activation) []types.UID {
 				}
 			}
 		}
-		for _, l := range v.seats.leases {
-			if l.charge.Run == string(c.UID) && v.roster.members[l.pod] == nil && taken(g, l.part, c) &&
+		for _, l := range v.seats.ofRun[c.UID] {
+			if v.roster.members[l.pod] == nil && taken(g, l.part, c) &&
 				l.charge.Start.Before(a.At) {
 				find(l.pod)
 			}

@@ -82,7 +82,7 @@ func (b *Book) Remains() []string {
 	var out []string
 	for what, n := range map[string]int{
 		"held": len(b.seats.held), "leavers": len(b.seats.leavers), "waited for": len(b.seats.waitedFor),
-		"leases": len(b.seats.leases),
+		"leases": len(b.seats.leases) + len(b.seats.ofRun),
 		"gangs":  len(b.roster.gangs), "living": len(b.roster.living),
 		"runs": len(b.roster.runs), "members": len(b.roster.members),
 		"requeued": len(b.roster.classes.requeued), "roomy": len(b.roster.classes.roomy),

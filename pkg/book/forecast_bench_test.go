@@ -169,7 +169,7 @@ func BenchmarkForecast(b *testing.B) {
 				f.refuse(pods)
 				held += longest()
 			}
-			if f.book.Prospect(types.UID("uid-" + pods[0].Labels[rqv1.LabelRun])).Promise == nil {
+			if f.book.Prospect(types.UID("uid-"+pods[0].Labels[rqv1.LabelRun])).Promise == nil {
 				b.Fatal("it has no date")
 			}
 			b.ReportMetric(float64(held.Microseconds())/1000/float64(b.N), "ms-held")

@@ -25,9 +25,8 @@ func (k *keptRooms) restoreRooms() {
 	}
 	slices.SortFunc(requeued, byAge)
 	for _, g := range requeued {
-		for _, l := range k.seats.leases {
-			if l.charge.Run == string(g.run.UID) && k.roster.members[l.pod] == nil && g.old(l.charge.Start) &&
-				k.nodes.stands(l.node) {
+		for _, l := range k.seats.ofRun[g.run.UID] {
+			if k.roster.members[l.pod] == nil && g.old(l.charge.Start) && k.nodes.stands(l.node) {
 				k.seats.hold(l.pod, "", 0, func(h *holding) { h.vacant = true })
 				g.requeue.places = append(g.requeue.places, place{pod: l.pod, index: anyRank, node: l.node, gpus: l.charge.GPUs,
 					kept: true})

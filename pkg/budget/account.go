@@ -98,8 +98,9 @@ type account struct {
 	window  int64
 	settled sums
 	buckets []Bucket // of settled spending, by start
-	// over are the GPUs beyond what the envelope allows, as of the last Refresh.
-	over [holders][uses]int
+	// over are the GPUs beyond what the envelope allows, and overdrawn the Leases that hold them, as of the last Refresh.
+	over      [holders][uses]int
+	overdrawn []string
 }
 
 // share is what a charge adds in a second: to what is spent, and to what opportunistic work has held.
@@ -262,12 +263,18 @@ func (a *account) promised(now time.Time, which ...holder) Spend {
 }
 
 // hourly returns what is spent in an hour at the present rate.
-func (a *account) hourly() Spend {
+func (a *account) hourly() Spend { return a.perSecond() * 3600 }
+
+// perSecond is what open charges of some holders, or of all, spend in a second.
+func (a *account) perSecond(which ...holder) Spend {
+	if len(which) == 0 {
+		which = []holder{holderOwner, holderFamily, holderBorrower}
+	}
 	var weight int64
-	for t := range a.accrued {
+	for _, t := range which {
 		for p := range a.accrued[t] {
 			weight += a.accrued[t][p].weight
 		}
 	}
-	return Spend(weight * 3600)
+	return Spend(weight)
 }

@@ -112,6 +112,7 @@ func (a *Accounts) Record(budget string) Record {
 func (a *Accounts) SetRecord(r Record) {
 	s := a.settlingOf(r.Budget)
 	s.through = r.Through
+	a.fresh.not(r.Budget)
 	for _, lease := range r.Leases {
 		s.early[lease] = true
 	}
