@@ -95,7 +95,7 @@ func (u *Budgets) SetRecord(r budget.Record) {
 func (u *Budgets) Settle(of string, through time.Time) ([]types.NamespacedName, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	_, folded, changed := u.accounts.Settle(of, through)
+	folded, changed := u.accounts.Settle(of, through)
 	names := make([]types.NamespacedName, 0, len(folded))
 	for _, lease := range folded {
 		namespace, name, _ := strings.Cut(lease, "/")

@@ -7,9 +7,15 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// noteUnwound remembers a closed Lease that a process reads before it decides: it may be of a Run that keeps its room.
+// noteUnwound remembers a closed Lease that a process reads before it decides, if it may be of a Run that keeps its
+// room: Runs are known by then, and there may be a million Leases.
 func (k *keptRooms) noteUnwound(l *rqv1.Lease) {
-	if run := l.Spec.RunRef.UID; !k.roster.open && l.Status.ClosureReason == rqv1.ClosedUnwound && l.Status.Ended != nil {
+	run := l.Spec.RunRef.UID
+	g := k.roster.gangs[run]
+	if g == nil || k.roster.open || l.Status.ClosureReason != rqv1.ClosedUnwound || l.Status.Ended == nil {
+		return
+	}
+	if at, requeued := g.requeuedAt(); requeued && !l.Status.Ended.Time.Before(at) {
 		k.unwound[run] = append(k.unwound[run], l)
 	}
 }

@@ -111,17 +111,33 @@ type share struct {
 }
 
 func shareOf(c *Charge) share {
-	s := share{holder: holderOf(c.Relation), use: useOf(c.Role), weight: c.weight()}
-	if s.use == useOpportunistic {
-		s.held = int64(c.GPUs) * int64(FullRate)
+	return newShare(holderOf(c.Relation), useOf(c.Role), c.GPUs, c.Rate)
+}
+
+func newShare(t holder, p use, gpus int, rate Rate) share {
+	s := share{holder: t, use: p, weight: int64(gpus) * int64(rate)}
+	if p == useOpportunistic {
+		s.held = int64(gpus) * int64(FullRate)
 	}
 	return s
 }
 
 // pastCharge is a closed Lease that is not settled. There may be a million: it is no more than what is added up.
 type pastCharge struct {
-	share
 	start, ended int64 // Unix time in seconds
+	gpus         int32
+	rate         int16
+	holder, use  uint8
+}
+
+func pastOf(c *Charge, ended time.Time) pastCharge {
+	return pastCharge{c.Start.Unix(), ended.Unix(), int32(c.GPUs), int16(c.Rate), uint8(holderOf(c.Relation)),
+		uint8(useOf(c.Role))}
+}
+
+// share returns what the charge added in a second.
+func (p *pastCharge) share() share {
+	return newShare(holder(p.holder), use(p.use), int(p.gpus), Rate(p.rate))
 }
 
 func newAccount() *account {
@@ -191,15 +207,15 @@ func (a *account) past(lease string, c Charge, ended time.Time) {
 	if a.isPast(lease) {
 		return
 	}
-	a.closed[lease] = pastCharge{shareOf(&c), c.Start.Unix(), ended.Unix()}
+	a.closed[lease] = pastOf(&c, ended)
 	heap.Push(&a.byEnd, aged{ended.Unix(), lease})
 	a.accruePast(a.closed[lease], 1)
 }
 
 // accruePast adds, or takes off, what a closed Lease spent in the window.
 func (a *account) accruePast(p pastCharge, by int64) {
-	a.accrue(p.share, p.start, by)
-	a.accrue(p.share, max(p.start, p.ended), -by)
+	a.accrue(p.share(), p.start, by)
+	a.accrue(p.share(), max(p.start, p.ended), -by)
 }
 
 // forget forgets that a Lease has been closed.

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// portion is how many Leases of one Budget are settled early at a time: a record holds their names, and there is an end
-// to what a ConfigMap holds.
+// portion is how many Leases of one Budget are settled at a time. Of those that are settled early a record holds the
+// names, and there is an end to what a ConfigMap holds.
 const portion = 1000
 
 // goingLease is a closed Lease whose namespace is being deleted, and its payer.

@@ -14,8 +14,10 @@ type Work int
 
 // Kinds of work, by what it frees.
 const (
+	// Expire deletes a Run whose time after its end is over.
+	Expire Work = iota - 1
 	// Date tells a Run that waits when it starts, and others that they are at risk.
-	Date Work = iota
+	Date
 	// Begin makes what a Run lacks.
 	Begin
 	// Bind notes that pods are bound.
@@ -31,22 +33,23 @@ type Lane int
 
 // Lanes. Within one, the work that goes first follows from what goes last in another lane, or in the same: as many Runs
 // end as have begun, and are bound as have been made. So it cannot come in for ever while the rest waits. Dates follow
-// from nothing but time, so that they share with nobody.
+// from nothing but time, so that they share with nobody; nor does what goes, of which there may be a week's at once.
 const (
-	Dates Lane = iota
+	Expiries Lane = iota
+	Dates
 	Begins
 	Frees
 )
 
 // All lists the lanes.
-var All = []Lane{Frees, Begins, Dates}
+var All = []Lane{Frees, Begins, Dates, Expiries}
 
 // String names the lane, as metrics do.
-func (l Lane) String() string { return [...]string{"dates", "begins", "frees"}[l] }
+func (l Lane) String() string { return [...]string{"expiries", "dates", "begins", "frees"}[l] }
 
 // Workers is how many Runs are worked on at once from a lane. More of those that begin would take the API server away
 // from pods that are being bound.
-func (l Lane) Workers() int { return [...]int{1, 3, 3}[l] }
+func (l Lane) Workers() int { return [...]int{1, 1, 3, 3}[l] }
 
 // Lane returns where the work waits for its turn.
 func (w Work) Lane() Lane {
@@ -55,6 +58,8 @@ func (w Work) Lane() Lane {
 		return Frees
 	case Bind, Begin:
 		return Begins
+	case Expire:
+		return Expiries
 	}
 	return Dates
 }

@@ -102,7 +102,7 @@ var (
 	})
 )
 
-// RunsInLine counts the Runs that are to be looked at, by lane: what frees GPUs, what begins, and dates.
+// RunsInLine counts the Runs that are to be looked at, by lane: what frees GPUs, what begins, dates, and what goes.
 var RunsInLine = metrics.NewGaugeVec(&metrics.GaugeOpts{
 	Subsystem: subsystem, Name: "runs_in_line", StabilityLevel: metrics.ALPHA,
 	Help: "Runs that are to be looked at, by lane: frees, begins, dates.",
