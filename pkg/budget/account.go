@@ -89,7 +89,7 @@ type account struct {
 	held    accrual
 	begun   beginnings // of what is open
 	live    map[string]Charge
-	closed  map[string]pastCharge
+	closed  closedLeases
 	byEnd   aging // of the closed
 	// ends are live charges that end by themselves; endless is the weight of the others.
 	ends    endings
@@ -142,7 +142,7 @@ func (p *pastCharge) share() share {
 
 func newAccount() *account {
 	return &account{owners: map[rqv1.Owner]int{}, flavors: map[string]int{}, live: map[string]Charge{},
-		closed: map[string]pastCharge{}}
+		closed: closedLeases{}}
 }
 
 // windowOf returns the Unix time from which an envelope's spending counts.
@@ -207,9 +207,10 @@ func (a *account) past(lease string, c Charge, ended time.Time) {
 	if a.isPast(lease) {
 		return
 	}
-	a.closed[lease] = pastOf(&c, ended)
+	p := pastOf(&c, ended)
+	a.closed.set(lease, p)
 	heap.Push(&a.byEnd, aged{ended.Unix(), lease})
-	a.accruePast(a.closed[lease], 1)
+	a.accruePast(p, 1)
 }
 
 // accruePast adds, or takes off, what a closed Lease spent in the window.
@@ -220,14 +221,14 @@ func (a *account) accruePast(p pastCharge, by int64) {
 
 // forget forgets that a Lease has been closed.
 func (a *account) forget(lease string) {
-	if p, closed := a.closed[lease]; closed {
+	if p, closed := a.closed.of(lease); closed {
 		a.accruePast(p, -1)
-		delete(a.closed, lease)
+		a.closed.remove(lease)
 	}
 }
 
 func (a *account) isPast(lease string) bool {
-	_, known := a.closed[lease]
+	_, known := a.closed.of(lease)
 	return known
 }
 
@@ -241,7 +242,7 @@ func (a *account) reopen(window int64) {
 	for _, c := range a.live {
 		a.accrueOpen(&c, 1)
 	}
-	for _, p := range a.closed {
+	for _, p := range a.closed.all() {
 		a.accruePast(p, 1)
 	}
 	a.sumSettled()

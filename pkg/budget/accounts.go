@@ -198,7 +198,8 @@ func (a *Accounts) Past(lease string, c Charge, ended time.Time) {
 	a.fresh.not(c.Payer.Budget)
 	switch {
 	case s.isLate(ended.Unix()):
-		at.fold(lease, at.closed[lease])
+		p, _ := at.closed.of(lease)
+		at.fold(lease, p)
 		s.settled(lease, ended.Unix())
 		s.late = append(s.late, lease)
 	case a.Leaves(lease):

@@ -35,7 +35,7 @@ func (a *Accounts) endedBy(of []Key, unix int64) []goingLease {
 		}
 		at := a.accounts[k]
 		x := heap.Pop(&at.byEnd).(aged)
-		if p, closed := at.closed[x.lease]; closed && p.ended == x.ended && !seen[x.lease] {
+		if p, closed := at.closed.of(x.lease); closed && p.ended == x.ended && !seen[x.lease] {
 			seen[x.lease], last = true, x.ended
 			out = append(out, goingLease{x.lease, k})
 		}

@@ -54,7 +54,7 @@ func (a *Accounts) Settle(budget string, through time.Time) ([]string, bool) {
 			s.through = 0 // what the stored record says is written over
 		}
 		at := a.accounts[next.payer]
-		p := at.closed[next.lease]
+		p, _ := at.closed.of(next.lease)
 		at.fold(next.lease, p)
 		s.settled(next.lease, p.ended)
 		folded = append(folded, next.lease)
@@ -85,7 +85,7 @@ func (a *Accounts) ForgetOf(payer Key, lease string) bool {
 	if at == nil {
 		return false
 	}
-	p, closed := at.closed[lease]
+	p, closed := at.closed.of(lease)
 	if closed {
 		at.fold(lease, p)
 	}
@@ -119,7 +119,7 @@ func (a *Accounts) SetRecord(r Record) {
 		k := Key{r.Budget, envelope}
 		at := a.account(k)
 		at.buckets = slices.Clone(buckets)
-		for lease, p := range at.closed {
+		for lease, p := range at.closed.all() {
 			switch ended := p.ended; {
 			case s.early[lease]:
 				at.forget(lease)
@@ -141,7 +141,7 @@ func (a *Accounts) envelopesPaying(budget string) []Key { return a.paying[budget
 // fold moves a closed Lease into the buckets: to each the part that lies in its window.
 func (a *account) fold(lease string, p pastCharge) {
 	a.accruePast(p, -1)
-	delete(a.closed, lease)
+	a.closed.remove(lease)
 	a.bucket(0)
 	a.bucket(a.window)
 	s, begin, end := p.share(), p.start, max(p.start, p.ended)
