@@ -9,7 +9,7 @@ import (
 // freshness tells of which Budgets the overdraft is still what it was when it was last assigned.
 type freshness struct {
 	// until is when time alone may change it, by Budget, zero where it never does; those that it does not list are to be
-	// looked at. It was last looked at an instant.
+	// looked at. Seen is when some last were.
 	until map[string]time.Time
 	seen  time.Time
 }
@@ -20,10 +20,10 @@ func (f *freshness) not(budget string) { delete(f.until, budget) }
 // none notes that something has changed that is about all Budgets.
 func (f *freshness) none() { clear(f.until) }
 
-// is reports whether the overdraft of a Budget is what it was. It may not be once the clock has been set back.
+// is reports whether the overdraft of a Budget is what it was.
 func (f *freshness) is(budget string, now time.Time) bool {
 	until, known := f.until[budget]
-	return known && !now.Before(f.seen) && (until.IsZero() || now.Before(until))
+	return known && (until.IsZero() || now.Before(until))
 }
 
 // staysUntil returns when time alone may change what is overdraft of a Budget: a window opens or closes, or GPU-hours

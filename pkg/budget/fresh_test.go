@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -50,4 +51,22 @@ func TestOverdraftIsLookedForWhereItMayHaveChanged(t *testing.T) {
 			same(t, "looked at", c.looks, a.accounts[x].over[holderFamily][useSpare] != 99)
 		})
 	}
+}
+
+// TestSomeBudgetsAreLookedAtAtATime until all have been.
+func TestSomeBudgetsAreLookedAtAtATime(t *testing.T) {
+	a := NewAccounts(rates)
+	for i := range 10 {
+		b := fmt.Sprint("b", i)
+		a.SetBudget(flat(b, "o", 4))
+		a.Open("ns/"+b, held(Key{b, "e"}, "o", rqv1.RelationOwn, rqv1.RoleActive, 8))
+	}
+	var portions []int
+	for more := true; more; {
+		var changed []string
+		changed, more = a.RefreshSome(noon, 4)
+		portions = append(portions, len(changed))
+	}
+	same(t, "changed at a time", []int{4, 4, 2}, portions)
+	same(t, "changed after that", []string(nil), a.Refresh(noon))
 }

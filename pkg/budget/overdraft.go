@@ -40,16 +40,30 @@ type Overdraft struct {
 // for more than it allows, its youngest Leases are overdraft (R8). Only Budgets are looked at of which anything has
 // changed since, or for which time has come.
 func (a *Accounts) Refresh(now time.Time) []string {
-	var changed []string
-	for budget, keys := range a.paying {
-		if !a.fresh.is(budget, now) {
-			changed = append(changed, a.refresh(budget, keys, now)...)
-			a.fresh.until[budget] = a.staysUntil(budget, keys, now)
-		}
+	changed, _ := a.RefreshSome(now, len(a.paying))
+	return changed
+}
+
+// RefreshSome does so for some Budgets, at most, and reports whether there are more.
+func (a *Accounts) RefreshSome(now time.Time, most int) (changed []string, more bool) {
+	if now.Before(a.fresh.seen) {
+		a.fresh.none() // the clock has been set back
 	}
 	a.fresh.seen = now
+	for budget, keys := range a.paying {
+		if a.fresh.is(budget, now) {
+			continue
+		}
+		if most == 0 {
+			more = true
+			break
+		}
+		most--
+		changed = append(changed, a.refresh(budget, keys, now)...)
+		a.fresh.until[budget] = a.staysUntil(budget, keys, now)
+	}
 	slices.Sort(changed)
-	return changed
+	return changed, more
 }
 
 // refresh assigns the overdraft of a Budget, and returns the Leases whose overdraft has changed.
