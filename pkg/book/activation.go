@@ -47,17 +47,17 @@ type activations struct {
 // is to.
 func (v *activations) decide(g *gang, pod *corev1.Pod, onLoan bool, now time.Time) bool {
 	at := v.agenda.instant(now)
-	state, ask, refusal := v.future.future(g, pod, at)
-	if refusal != nil {
+	s := v.future.future(g, pod, at)
+	if s.refusal != nil {
 		return false
 	}
-	p, _ := v.future.earliest(state, &ask)
+	p, _ := s.earliest()
 	if p == nil || !p.Cuts || p.At.After(at) || p.Returns() != onLoan {
 		return false
 	}
 	a := &Activation{At: at, Promise: p, Conflicts: p.Conflicts, Odds: p.Odds,
 		Nonce: resolver.Nonce(v.agenda.key, g.reservation.UID)}
-	decided, assignments, ok := forecast.Activate(state, ask, p.Slice.Domains, a.Conflicts, a.Nonce)
+	decided, assignments, ok := forecast.Activate(s.state, s.ask, p.Slice.Domains, a.Conflicts, a.Nonce)
 	ok = ok && v.agenda.recordable(g, a, &decided) && v.agenda.withinLimit(g, decided.Cuts, at)
 	if ok {
 		v.agenda.decided, a.Draws, a.Cuts = at, decided.Draws, decided.Cuts
@@ -77,7 +77,8 @@ func (v *activations) resume(g *gang, pod *corev1.Pod, now time.Time) {
 	}
 	a := &Activation{At: status.ActivatedAt.Time, Conflicts: status.ConflictSet, Odds: status.Lottery.Odds,
 		Nonce: resolver.Nonce(v.agenda.key, g.reservation.UID), Draws: status.Lottery.Draws, Cuts: status.Cuts}
-	state, ask, refusal := v.future.future(g, pod, now)
+	s := v.future.future(g, pod, now)
+	state, ask, refusal := s.state, s.ask, s.refusal
 	var assignments []plan.Assignment
 	switch {
 	case refusal != nil:
@@ -92,9 +93,8 @@ func (v *activations) resume(g *gang, pod *corev1.Pod, now time.Time) {
 		refusal = g.notYet("the key of lotteries has been replaced")
 	default:
 		// Whom the draw is about was fixed then, though they may have ended since, and others started.
-		state.Candidates = func(domains map[string]bool, _ time.Time) []resolver.Candidate {
-			return v.candidates.tenants(g, domains, a.At, latest(now, a.At))
-		}
+		tenants := v.candidates.tenants(g, latest(now, a.At))
+		state.Candidates = func(domains map[string]bool, _ time.Time) []resolver.Candidate { return tenants.at(domains, a.At) }
 		decided, places, ok := forecast.Activate(state, ask, v.nodes.domainsAround(g.reservation), a.Conflicts, a.Nonce)
 		assignments = places
 		if !ok {
@@ -314,8 +314,8 @@ func (v *activations) victims(a *Activation) []types.UID {
 				}
 			}
 		}
-		for _, l := range v.seats.leases {
-			if l.charge.Run == string(c.UID) && v.roster.members[l.pod] == nil && taken(g, l.part, c) &&
+		for _, l := range v.seats.ofRun[c.UID] {
+			if v.roster.members[l.pod] == nil && taken(g, l.part, c) &&
 				l.charge.Start.Before(a.At) {
 				find(l.pod)
 			}

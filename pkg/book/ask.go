@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/forecast"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
@@ -91,11 +90,12 @@ func (b *Book) WhatIf(run *rqv1.Run, now time.Time) Outlook {
 	g.refusal = refusal
 	at, all := b.waiting.placeOf(g)
 	if g.shape == nil && g.mayHaveDate(at) {
-		state, ask := b.future.stateFor(g, now), b.future.askFor(g, g.full.Least(), podOf(run))
-		out.Promise, refusal = forecast.Earliest(state, ask)
-		if refusal != nil {
-			refusal.Without(b.future.rejection(g, podOf(run), state, ask))
-			out.Refusal = refusal
+		s := b.future.studyOf(g, podOf(run), b.future.stateFor(g, now), b.future.askFor(g, g.full.Least(), podOf(run)))
+		s.stuck = nil // they may be gone by then
+		s.workOut()
+		if out.Promise = s.promise; out.Promise == nil {
+			s.refusal.Without(b.future.rejection(s))
+			out.Refusal = s.refusal
 		}
 	}
 	if g.shape == nil {

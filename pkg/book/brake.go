@@ -92,12 +92,8 @@ func (a *agenda) cutsWithin(now time.Time) []time.Time {
 			}
 		}
 	}
-	for _, of := range a.reservations.byRun {
-		for _, r := range of {
-			if r.Status.ActivatedAt != nil {
-				note(r.Status.ActivatedAt.Time, r.Status.Cuts)
-			}
-		}
+	for _, r := range a.reservations.since(now.Add(-cutWindow)) {
+		note(r.Status.ActivatedAt.Time, r.Status.Cuts)
 	}
 	for g := range a.roster.living {
 		decided := g.activation != nil && !g.activation.Failed

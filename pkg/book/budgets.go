@@ -53,14 +53,25 @@ func (u *Budgets) DeleteBudget(name string) {
 
 // RefreshBudgets assigns the overdraft as of an instant. Runs whose share of it has changed are looked at.
 func (u *Budgets) RefreshBudgets(now time.Time) {
+	for u.refreshSome(now) {
+	}
+}
+
+// refreshedAtOnce is how many Budgets are gone through in one hold of the book: an edit of any may concern them all.
+const refreshedAtOnce = 8
+
+// refreshSome does so for some Budgets, and reports whether there are more.
+func (u *Budgets) refreshSome(now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.unlockUnchanged() // whoever is looked at brings an event if anything changes
-	for _, name := range u.accounts.Refresh(now) {
+	changed, more := u.accounts.RefreshSome(now, refreshedAtOnce)
+	for _, name := range changed {
 		namespace, lease, _ := strings.Cut(name, "/")
 		if l := u.seats.leases[types.NamespacedName{Namespace: namespace, Name: lease}]; l != nil {
 			u.mail.reconcile(l.run, lane.Date)
 		}
 	}
+	return more
 }
 
 // BudgetReport returns the usage of a Budget, with the overdraft as of the last refresh; false for one that the book
@@ -103,7 +114,7 @@ func (u *Budgets) SetRecord(r budget.Record) {
 func (u *Budgets) Settle(of string, through time.Time) ([]types.NamespacedName, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	_, folded, changed := u.accounts.Settle(of, through)
+	folded, changed := u.accounts.Settle(of, through)
 	names := make([]types.NamespacedName, 0, len(folded))
 	for _, lease := range folded {
 		namespace, name, _ := strings.Cut(lease, "/")

@@ -69,8 +69,9 @@ func (b *Book) Advance(now time.Time) {
 	b.sweep(now)
 }
 
-// WorkOutNext works out one promise again that may have changed, and reports whether there was one. last is how long
-// the one before took, if that has not been told yet: others have their turn for many times as long before the next.
+// WorkOutNext works out one promise again that may have changed, and reports whether there was one. The book goes on
+// meanwhile. last is how long the one before took, if that has not been told yet: it is a few times as long until the
+// next, since that takes a processor away from everything else.
 func (b *Book) WorkOutNext(now time.Time, last time.Duration) bool {
 	if !b.mayRefresh(now, last) {
 		return false

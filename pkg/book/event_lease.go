@@ -118,7 +118,7 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 	}
 	entry := entryOf(l, charge)
 	pod := entry.pod
-	b.seats.leases[name] = entry
+	b.seats.noteLease(name, entry)
 	b.roster.countLease(types.UID(charge.Run), 1)
 	b.agenda.stamped(charge.Start)
 	b.cuts.tellCutters(types.UID(charge.Run)) // what it holds is not of before their activation any more

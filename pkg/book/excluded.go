@@ -1,6 +1,8 @@
 package book
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -40,7 +42,8 @@ func (t *nodeTable) rejected(g *gang, pod *corev1.Pod) func(node string) bool {
 	if len(g.excluded) == 0 {
 		return barred
 	}
-	return func(node string) bool { return g.excluded[node] != "" || barred != nil && barred(node) }
+	excluded := maps.Clone(g.excluded)
+	return func(node string) bool { return excluded[node] != "" || barred != nil && barred(node) }
 }
 
 // accepts reports whether a rank of a gang could be bound to a node in the place of a spare that stands by there, which

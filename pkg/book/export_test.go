@@ -82,7 +82,7 @@ func (b *Book) Remains() []string {
 	var out []string
 	for what, n := range map[string]int{
 		"held": len(b.seats.held), "leavers": len(b.seats.leavers), "waited for": len(b.seats.waitedFor),
-		"leases": len(b.seats.leases),
+		"leases": len(b.seats.leases) + len(b.seats.ofRun),
 		"gangs":  len(b.roster.gangs), "living": len(b.roster.living),
 		"runs": len(b.roster.runs), "members": len(b.roster.members),
 		"requeued": len(b.roster.classes.requeued), "roomy": len(b.roster.classes.roomy),
@@ -391,4 +391,35 @@ func (b *Book) Quiet() bool {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
 	return b.mu.edits == b.mu.swept
+}
+
+// Study begins to work out again when a Run starts, and returns what does that and what has it be promised; nil where
+// nothing is to be worked out.
+func (b *Book) Study(run types.UID, now time.Time) (workOut, end func()) {
+	s := b.turns.begin(run, now)
+	if s == nil {
+		return nil, nil
+	}
+	return s.workOut, func() { b.turns.end(s, now) }
+}
+
+// Studies returns what a Run that waits is promised by the book itself, and by what is worked out beside it.
+func (b *Book) Studies(run types.UID, now time.Time) (itself, beside any) {
+	b.mu.Lock()
+	defer b.mu.unlockUnchanged()
+	g := b.roster.gangs[run]
+	if g == nil || g.sample() == nil || !b.agenda.worksOut(g) || g.activating() {
+		return nil, nil
+	}
+	defer b.kept.lend(g)()
+	var found [2]any
+	for i := range found {
+		s := b.future.future(g, g.sample(), now)
+		if i == 1 {
+			s.detach()
+		}
+		s.workOut()
+		found[i] = []any{s.promise, s.byGPUsAlone, s.refusal}
+	}
+	return found[0], found[1]
 }

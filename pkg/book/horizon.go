@@ -32,24 +32,25 @@ type horizon struct {
 	rebuffs    *rebuffs
 }
 
-// future returns what a gang asks for, and what is known of the time to come.
-func (f *horizon) future(g *gang, pod *corev1.Pod, now time.Time) (forecast.State, forecast.Ask, *plan.Refusal) {
+// future returns a study of when a gang starts, of what it asks for and what is known of the time to come.
+func (f *horizon) future(g *gang, pod *corev1.Pod, now time.Time) *study {
 	least := g.narrowest() // what a malleable Run waits for
 	if g.unpaid {
-		return f.stateFor(g, now), f.askFor(g, least, pod), nil
+		return f.studyOf(g, pod, f.stateFor(g, now), f.askFor(g, least, pod))
 	}
 	missing, refusal := f.seats.missingOf(g)
 	ask := f.askFor(g, least, pod)
 	ask.Missing = least.Within(missing)
 	state := f.stateFor(g, now)
-	if g.activating() {
-		return state, ask, refusal
+	if !g.activating() {
+		if g.check.rests || f.rebuffs.rebuffed(g, now) != nil {
+			state.Candidates, state.Loans = nobody, nil
+		}
+		ask.Excluded, ask.Claim.Most = g.check.without(ask.Excluded), g.check.mostThen()
 	}
-	if g.check.rests || f.rebuffs.rebuffed(g, now) != nil {
-		state.Candidates, state.Loans = nobody, nil
-	}
-	ask.Excluded, ask.Claim.Most = g.check.without(ask.Excluded), g.check.mostThen()
-	return state, ask, refusal
+	s := f.studyOf(g, pod, state, ask)
+	s.refusal = refusal
+	return s
 }
 
 // fitsNow reports whether a gang that has nothing would start, if it had its leader.
@@ -66,19 +67,15 @@ func (f *horizon) askFor(g *gang, d plan.Demand, pod *corev1.Pod) forecast.Ask {
 
 // stateFor returns what is known of the time to come, as it concerns a gang.
 func (f *horizon) stateFor(g *gang, now time.Time) forecast.State {
+	tenants := f.candidates.tenants(g, now)
 	state := forecast.State{
 		Fleet: f.fleet, Accounts: f.accounts, Now: now,
 		NotBefore:   f.agenda.refusedSince(g).Add(f.args.ReservationLead.Duration),
 		WindowDelay: f.args.WindowDelay.Duration, Ahead: f.aheadOf(g),
-		Candidates: func(domains map[string]bool, at time.Time) []resolver.Candidate {
-			return f.candidates.tenants(g, domains, at, now)
-		},
-		Notice: f.args.NoticePeriod.Duration,
+		Candidates: tenants.at, Notice: f.args.NoticePeriod.Duration,
 	}
 	if f.candidates.anyLent(g) && !now.Before(f.asksLoansFrom(g)) {
-		state.Loans = func(domains map[string]bool, at time.Time) []resolver.Candidate {
-			return f.candidates.loans(g, domains, at, now)
-		}
+		state.Loans = tenants.loans
 	}
 	state.Releases = f.departures.departures(now)
 	for other := range f.roster.living {
@@ -109,20 +106,6 @@ func (f *horizon) stateFor(g *gang, now time.Time) forecast.State {
 // asksLoansFrom returns from when on a gang may ask for what is on loan, if that has come to nothing.
 func (f *horizon) asksLoansFrom(g *gang) time.Time {
 	return latest(g.asksAgain, f.agenda.reservations.missed(g.run.UID).Add(f.args.ReservationLead.Duration))
-}
-
-// earliest returns when a gang can start, with nobody cut on nodes where something is stuck if there is another way:
-// what is freed there may not go either.
-func (f *horizon) earliest(state forecast.State, ask *forecast.Ask) (*forecast.Promise, *plan.Refusal) {
-	if stuck := f.departures.stuckNow(state.Now); len(stuck) > 0 {
-		elsewhere := *ask
-		elsewhere.Excluded = off(stuck, ask.Excluded)
-		if p, _ := forecast.Earliest(state, elsewhere); p != nil {
-			*ask = elsewhere
-			return p, nil
-		}
-	}
-	return forecast.Earliest(state, *ask)
 }
 
 func (f *horizon) comesFirst(g *gang) forecast.Ahead {

@@ -7,31 +7,39 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
-// rejection returns which nodes other rules keep a gang from that gets no date: those that they keep it from now or, if
-// there are none, those where they would although others were cut for it.
-func (f *horizon) rejection(g *gang, pod *corev1.Pod, state forecast.State, ask forecast.Ask) *plan.Rejection {
-	if now := g.refusal.Rejected; now != nil && !now.Vain || g.unpaid || state.Fleet == nil {
+// rejection returns which nodes other rules keep a gang from that gets no date by a study: those that they keep it from
+// now or, if there are none, those where they would although others were cut for it.
+func (f *horizon) rejection(s *study) *plan.Rejection {
+	g := s.gang
+	if now := g.refusal.Rejected; now != nil && !now.Vain || g.unpaid {
 		return now
 	}
 	if c := &g.check; len(c.shunned) > 0 {
-		out := &plan.Rejection{Vain: true, Rest: c.until.Sub(state.Now)}
+		out := &plan.Rejection{Vain: true, Rest: c.until.Sub(s.state.Now)}
 		for node, why := range c.shunned {
 			out.Add(node, why)
 		}
 		return out
 	}
-	return f.inTheWay(g, pod, state, ask)
+	return f.inTheWay(s)
+}
+
+// gpusAlone returns what a gang would ask for if it were GPUs alone, where it is worth knowing when it would start then:
+// it asks for more, and it is not known what keeps it from the nodes.
+func (f *horizon) gpusAlone(g *gang, pod *corev1.Pod, ask forecast.Ask) *forecast.Ask {
+	now := g.refusal
+	if now == nil || now.Rejected != nil && !now.Rejected.Vain || g.unpaid || len(g.check.shunned) > 0 ||
+		ask.Demand.Beside == nil {
+		return nil
+	}
+	ask.Demand.Beside, ask.Excluded = nil, f.nodes.barred(ask.Demand.Flavor, pod)
+	return &ask
 }
 
 // inTheWay returns the nodes on which a gang that gets no date would start if it asked for GPUs alone, and that have
 // too little beside them even with everybody gone who may go; nil when there are none.
-func (f *horizon) inTheWay(g *gang, pod *corev1.Pod, state forecast.State, ask forecast.Ask) *plan.Rejection {
-	d := ask.Demand
-	if d.Beside == nil {
-		return nil
-	}
-	ask.Demand.Beside, ask.Excluded = nil, f.nodes.barred(d.Flavor, pod)
-	p, _ := forecast.Earliest(state, ask)
+func (f *horizon) inTheWay(s *study) *plan.Rejection {
+	p, d := s.byGPUsAlone, s.ask.Demand
 	if p == nil {
 		return nil
 	}

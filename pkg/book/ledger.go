@@ -74,7 +74,7 @@ func (led *ledger) noteEnd(l *lease, ended time.Time) {
 
 // vacateLease gives back what a Lease holds. What is kept for a replacement is paid for by the same payer from then on.
 func (led *ledger) vacateLease(name types.NamespacedName, l *lease, ended time.Time) {
-	delete(led.seats.leases, name)
+	led.seats.forgetLease(name, l)
 	led.roster.countLease(types.UID(l.charge.Run), -1)
 	led.seats.roles[l.charge.Role] -= l.charge.GPUs
 	led.noteEnd(l, ended)

@@ -95,15 +95,15 @@ func TestANodeThatTurnedAShardDownIsForgivenInTime(t *testing.T) {
 	})
 }
 
-// Everything else has its turn for ten times as long as a forecast took before the next one.
-func TestForecastsTakeATenthOfTheTime(t *testing.T) {
+// The next forecast begins four times as long after one as that took.
+func TestForecastsTakeAQuarterOfTheTime(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.full()
 		s.Now = s.Now.Add(time.Minute) // what is promised has grown old by then
 		for i, c := range []struct {
 			after, last time.Duration
 			worked      bool
-		}{{0, 0, true}, {time.Second, 5 * time.Second, false}, {48 * time.Second, 0, false}, {2 * time.Second, 0, true}} {
+		}{{0, 0, true}, {time.Second, 10 * time.Second, false}, {38 * time.Second, 0, false}, {2 * time.Second, 0, true}} {
 			s.Now = s.Now.Add(c.after)
 			if got := s.Book.WorkOutNext(s.Now, c.last); got != c.worked {
 				s.t.Fatalf("call %d: a promise was worked out: %v, want %v", i, got, c.worked)

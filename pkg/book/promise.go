@@ -28,20 +28,29 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 	case g.since.IsZero():
 		g.since = now
 	}
-	v.note(g, now)
-	at, all := v.waiting.inLine(g)
-	if !g.mayHaveDate(at) {
+	if at, all := v.waiting.inLine(g); !g.mayHaveDate(at) {
 		v.standBack(g, at, all, now)
 		return
 	}
+	s := v.study(g, pod, now)
+	s.workOut()
+	v.conclude(s, cycle, now)
+}
+
+// study returns what there is to know of a gang whose start is to be worked out.
+func (v *activations) study(g *gang, pod *corev1.Pod, now time.Time) *study {
 	v.waiting.forgive(g, now)
-	var p *forecast.Promise
-	state, ask, refusal := v.future.future(g, pod, now)
-	if refusal == nil {
-		p, refusal = v.future.earliest(state, &ask)
-	}
+	return v.future.future(g, pod, now)
+}
+
+// conclude has what follows from a study be promised to its gang, or be decided if it has come.
+func (v *activations) conclude(s *study, cycle bool, now time.Time) {
+	g, p := s.gang, s.promise
+	v.note(g, now)
+	g.seen = s.seen
+	at, all := v.waiting.inLine(g)
 	if p == nil {
-		v.refine(g, refusal, func() *plan.Rejection { return v.future.rejection(g, pod, state, ask) })
+		v.refine(g, s.refusal, func() *plan.Rejection { return v.future.rejection(s) })
 	}
 	v.rebuffs.tellRebuff(g, now)
 	if p != nil && p.Returns() && g.promise != nil && g.promise.Returns() && !g.promise.At.After(now) {
@@ -53,9 +62,9 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 		return
 	}
 	g.turn = time.Time{} // it has come, or is worked out anew
-	p, done := v.takeBack(g, pod, p, &state, ask, now)
+	p, done := v.takeBack(s, p, now)
 	if !done {
-		p, done = v.cutOthers(g, pod, p, &state, ask, now)
+		p, done = v.cutOthers(s, p, now)
 	}
 	if done {
 		return
@@ -69,10 +78,10 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 	}
 	switch v.agenda.setPromise(g, p); {
 	case p == nil || p.Cuts || g.unpaid:
-	case now.Before(state.NotBefore):
-		g.turn = state.NotBefore
+	case now.Before(s.state.NotBefore):
+		g.turn = s.state.NotBefore
 	default:
-		v.takeLeaving(g, p, state, ask, now)
+		v.takeLeaving(g, p, s.state, s.ask, now)
 	}
 }
 
@@ -110,19 +119,19 @@ func (v *activations) decidesBy(g *gang, p *forecast.Promise, now time.Time) boo
 
 // takeBack decides by a promise that has come, and by which nobody is cut. It reports whether it has; otherwise it
 // returns what is promised instead. What came to nothing is asked for again after a rest.
-func (v *activations) takeBack(g *gang, pod *corev1.Pod, p *forecast.Promise, state *forecast.State, ask forecast.Ask,
-	now time.Time) (instead *forecast.Promise, decided bool) {
+func (v *activations) takeBack(s *study, p *forecast.Promise, now time.Time) (instead *forecast.Promise, decided bool) {
+	g := s.gang
 	again, rest := v.future.asksLoansFrom(g), now.Add(v.args.ReservationLead.Duration)
 	switch {
 	case !due(p, now) || !p.Returns():
 	case now.Before(again):
 		p.At = again
 	case v.agenda.committedTo(g) && !g.unpaid:
-		if v.decide(g, pod, true, now) {
+		if v.decide(g, s.pod, true, now) {
 			return nil, true
 		}
-		g.asksAgain, state.Loans = rest, nil
-		p, _ = forecast.Earliest(*state, ask)
+		g.asksAgain, s.state.Loans = rest, nil
+		p, _ = forecast.Earliest(s.state, s.ask)
 		if due(p, now) && p.Returns() {
 			p.At = rest
 		}
@@ -132,12 +141,12 @@ func (v *activations) takeBack(g *gang, pod *corev1.Pod, p *forecast.Promise, st
 
 // cutOthers decides by a promise that has come, and by which others are cut, unless that is held back: its date stands
 // still then. It reports whether it has done either; otherwise it returns what is promised instead.
-func (v *activations) cutOthers(g *gang, pod *corev1.Pod, p *forecast.Promise, state *forecast.State, ask forecast.Ask,
-	now time.Time) (instead *forecast.Promise, done bool) {
+func (v *activations) cutOthers(s *study, p *forecast.Promise, now time.Time) (instead *forecast.Promise, done bool) {
+	g := s.gang
 	if !due(p, now) || p.Returns() || !v.agenda.committedTo(g) || g.unpaid {
 		return p, false
 	}
-	if !v.agenda.braked(g, now) && v.decide(g, pod, false, now) {
+	if !v.agenda.braked(g, now) && v.decide(g, s.pod, false, now) {
 		return nil, true
 	}
 	if v.agenda.braked(g, now) {
@@ -145,8 +154,8 @@ func (v *activations) cutOthers(g *gang, pod *corev1.Pod, p *forecast.Promise, s
 		return nil, true
 	}
 	rest := now.Add(v.args.ReservationLead.Duration)
-	g.since, state.NotBefore = now, rest // its turn comes again
-	p, _ = forecast.Earliest(*state, ask)
+	g.since, s.state.NotBefore = now, rest // its turn comes again
+	p, _ = forecast.Earliest(s.state, s.ask)
 	if due(p, now) {
 		p.At = rest
 	}
@@ -263,8 +272,9 @@ func (v *activations) recorded(g *gang) *forecast.Promise {
 func (v *activations) completeRecorded(g *gang, now time.Time) {
 	whole := *g.promise
 	whole.Conflicts, whole.Odds = nil, ""
-	ask := v.future.askFor(g, g.full.Least(), podOf(g.run))
-	if p, _ := v.future.earliest(v.future.stateFor(g, now), &ask); p != nil && p.Cuts {
+	pod := podOf(g.run)
+	s := v.future.studyOf(g, pod, v.future.stateFor(g, now), v.future.askFor(g, g.full.Least(), pod))
+	if p, _ := s.earliest(); p != nil && p.Cuts {
 		whole.Conflicts, whole.Odds = p.Conflicts, p.Odds
 	}
 	v.agenda.setPromise(g, &whole)

@@ -140,20 +140,3 @@ func longestAgo(gangs []*gang) int {
 	}
 	return first
 }
-
-func (v *activations) refresh(run types.UID, now time.Time) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	g := v.roster.gangs[run]
-	if g == nil {
-		return
-	}
-	at, _ := v.waiting.inLine(g)
-	if !v.agenda.outdated(g, at, now) {
-		return
-	}
-	v.note(g, now) // also where nothing is to be worked out
-	if pod := g.sample(); pod != nil {
-		v.makePromise(g, pod, false, now)
-	}
-}

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -21,6 +22,9 @@ type reservations struct {
 	byRun map[types.UID]map[types.NamespacedName]*rqv1.Reservation
 	// draws holds when Runs were drawn in lotteries, by their UIDs and by Reservation.
 	draws map[types.UID]map[types.NamespacedName]time.Time
+	// activations are those by which Runs were cut, in order of when: whoever asks about the last of them need not go
+	// through a month's.
+	activations []*rqv1.Reservation
 	// gone are the UIDs of those that were deleted last, the oldest first.
 	gone []types.UID
 }
@@ -41,6 +45,9 @@ func (r *reservations) set(reservation *rqv1.Reservation) {
 		r.byRun[run] = map[types.NamespacedName]*rqv1.Reservation{}
 	}
 	r.byRun[run][keyOf(reservation)] = reservation
+	if at, cuts := r.find(reservation); cuts {
+		r.activations = slices.Insert(r.activations, at, reservation)
+	}
 	for victim := range victimsOf(reservation) {
 		if r.draws[victim] == nil {
 			r.draws[victim] = map[types.NamespacedName]time.Time{}
@@ -71,11 +78,32 @@ func (r *reservations) remove(reservation *rqv1.Reservation) {
 	if delete(r.byRun[run], keyOf(reservation)); len(r.byRun[run]) == 0 {
 		delete(r.byRun, run)
 	}
+	if at, cuts := r.find(known); cuts {
+		r.activations = slices.Delete(r.activations, at, at+1)
+	}
 	for victim := range victimsOf(known) {
 		if delete(r.draws[victim], keyOf(reservation)); len(r.draws[victim]) == 0 {
 			delete(r.draws, victim)
 		}
 	}
+}
+
+// find returns where a Reservation is, or is to be, among the activations, and whether it is one by which Runs are cut.
+func (r *reservations) find(reservation *rqv1.Reservation) (at int, cuts bool) {
+	if reservation.Status.ActivatedAt == nil || len(reservation.Status.Cuts) == 0 {
+		return 0, false
+	}
+	at, _ = slices.BinarySearchFunc(r.activations, reservation, func(x, y *rqv1.Reservation) int {
+		return cmp.Or(x.Status.ActivatedAt.Compare(y.Status.ActivatedAt.Time),
+			strings.Compare(keyOf(x).String(), keyOf(y).String()))
+	})
+	return at, true
+}
+
+// since returns the activations after an instant by which Runs were cut, in order.
+func (r *reservations) since(at time.Time) []*rqv1.Reservation {
+	first := sort.Search(len(r.activations), func(i int) bool { return r.activations[i].Status.ActivatedAt.After(at) })
+	return r.activations[first:]
 }
 
 // bury notes that a Reservation was deleted.

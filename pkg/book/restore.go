@@ -7,9 +7,15 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// noteUnwound remembers a closed Lease that a process reads before it decides: it may be of a Run that keeps its room.
+// noteUnwound remembers a closed Lease that a process reads before it decides, if it may be of a Run that keeps its
+// room: Runs are known by then, and there may be a million Leases.
 func (k *keptRooms) noteUnwound(l *rqv1.Lease) {
-	if run := l.Spec.RunRef.UID; !k.roster.open && l.Status.ClosureReason == rqv1.ClosedUnwound && l.Status.Ended != nil {
+	run := l.Spec.RunRef.UID
+	g := k.roster.gangs[run]
+	if g == nil || k.roster.open || l.Status.ClosureReason != rqv1.ClosedUnwound || l.Status.Ended == nil {
+		return
+	}
+	if at, requeued := g.requeuedAt(); requeued && !l.Status.Ended.Time.Before(at) {
 		k.unwound[run] = append(k.unwound[run], l)
 	}
 }
@@ -25,9 +31,8 @@ func (k *keptRooms) restoreRooms() {
 	}
 	slices.SortFunc(requeued, byAge)
 	for _, g := range requeued {
-		for _, l := range k.seats.leases {
-			if l.charge.Run == string(g.run.UID) && k.roster.members[l.pod] == nil && g.old(l.charge.Start) &&
-				k.nodes.stands(l.node) {
+		for _, l := range k.seats.ofRun[g.run.UID] {
+			if k.roster.members[l.pod] == nil && g.old(l.charge.Start) && k.nodes.stands(l.node) {
 				k.seats.hold(l.pod, "", 0, func(h *holding) { h.vacant = true })
 				g.requeue.places = append(g.requeue.places, place{pod: l.pod, index: anyRank, node: l.node, gpus: l.charge.GPUs,
 					kept: true})

@@ -30,6 +30,7 @@ type seating struct {
 	held    map[types.UID]*holding // by pod
 	leavers map[types.UID]*holding // those of held whose pods have been told to go
 	leases  map[types.NamespacedName]*lease
+	ofRun   map[types.UID]map[types.NamespacedName]*lease // the same by Run
 	// waitedFor are those of held that gangs wait for.
 	waitedFor map[types.UID]*holding
 	roles     map[rqv1.LeaseRole]int // GPUs of open Leases by role
@@ -39,6 +40,24 @@ type seating struct {
 	idlers    idlers                       // those spares
 	// bystanders are the pods that hold no GPUs.
 	bystanders map[types.UID]bystander
+}
+
+// noteLease knows an open Lease from now on.
+func (s *seating) noteLease(name types.NamespacedName, l *lease) {
+	run := types.UID(l.charge.Run)
+	if s.ofRun[run] == nil {
+		s.ofRun[run] = map[types.NamespacedName]*lease{}
+	}
+	s.leases[name], s.ofRun[run][name] = l, l
+}
+
+// forgetLease forgets one that is not open any more.
+func (s *seating) forgetLease(name types.NamespacedName, l *lease) {
+	run := types.UID(l.charge.Run)
+	delete(s.leases, name)
+	if delete(s.ofRun[run], name); len(s.ofRun[run]) == 0 {
+		delete(s.ofRun, run)
+	}
 }
 
 // hold changes the holding of a pod and keeps the fleet's counters in step.

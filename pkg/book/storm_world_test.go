@@ -6,11 +6,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/sim"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
 // noticePeriod is how long pods that are cut take to end.
@@ -92,11 +94,22 @@ func (s *storm) work() {
 		now := fmt.Sprint(s.fingerprint(), s.assigned(), s.writes, s.Ends.Len(), s.dates(), s.undated(), s.refusals(),
 			s.widths())
 		if now == last && !s.queued() {
+			s.studied()
 			return
 		}
 		last = now
 	}
 	s.t.Fatalf("the cluster does not come to rest:\n%s", s.story())
+}
+
+// studied asserts that it is the same what Runs are promised by the book and by what is worked out beside it.
+func (s *storm) studied() {
+	for _, name := range slices.Sorted(maps.Keys(s.Runs)) {
+		itself, beside := s.Book.Studies(s.Runs[name].UID, s.Now)
+		if diff := cmp.Diff(itself, beside, cmp.AllowUnexported(topology.Amounts{})); diff != "" {
+			s.t.Fatalf("%s is promised otherwise by what is worked out beside the book (-book +beside):\n%s", name, diff)
+		}
+	}
 }
 
 // assigned returns the pods that have nodes.

@@ -89,7 +89,7 @@ type account struct {
 	held    accrual
 	begun   beginnings // of what is open
 	live    map[string]Charge
-	closed  map[string]pastCharge
+	closed  closedLeases
 	byEnd   aging // of the closed
 	// ends are live charges that end by themselves; endless is the weight of the others.
 	ends    endings
@@ -98,8 +98,9 @@ type account struct {
 	window  int64
 	settled sums
 	buckets []Bucket // of settled spending, by start
-	// over are the GPUs beyond what the envelope allows, as of the last Refresh.
-	over [holders][uses]int
+	// over are the GPUs beyond what the envelope allows, and overdrawn the Leases that hold them, as of the last Refresh.
+	over      [holders][uses]int
+	overdrawn []string
 }
 
 // share is what a charge adds in a second: to what is spent, and to what opportunistic work has held.
@@ -110,22 +111,38 @@ type share struct {
 }
 
 func shareOf(c *Charge) share {
-	s := share{holder: holderOf(c.Relation), use: useOf(c.Role), weight: c.weight()}
-	if s.use == useOpportunistic {
-		s.held = int64(c.GPUs) * int64(FullRate)
+	return newShare(holderOf(c.Relation), useOf(c.Role), c.GPUs, c.Rate)
+}
+
+func newShare(t holder, p use, gpus int, rate Rate) share {
+	s := share{holder: t, use: p, weight: int64(gpus) * int64(rate)}
+	if p == useOpportunistic {
+		s.held = int64(gpus) * int64(FullRate)
 	}
 	return s
 }
 
 // pastCharge is a closed Lease that is not settled. There may be a million: it is no more than what is added up.
 type pastCharge struct {
-	share
 	start, ended int64 // Unix time in seconds
+	gpus         int32
+	rate         int16
+	holder, use  uint8
+}
+
+func pastOf(c *Charge, ended time.Time) pastCharge {
+	return pastCharge{c.Start.Unix(), ended.Unix(), int32(c.GPUs), int16(c.Rate), uint8(holderOf(c.Relation)),
+		uint8(useOf(c.Role))}
+}
+
+// share returns what the charge added in a second.
+func (p *pastCharge) share() share {
+	return newShare(holder(p.holder), use(p.use), int(p.gpus), Rate(p.rate))
 }
 
 func newAccount() *account {
 	return &account{owners: map[rqv1.Owner]int{}, flavors: map[string]int{}, live: map[string]Charge{},
-		closed: map[string]pastCharge{}}
+		closed: closedLeases{}}
 }
 
 // windowOf returns the Unix time from which an envelope's spending counts.
@@ -190,27 +207,28 @@ func (a *account) past(lease string, c Charge, ended time.Time) {
 	if a.isPast(lease) {
 		return
 	}
-	a.closed[lease] = pastCharge{shareOf(&c), c.Start.Unix(), ended.Unix()}
+	p := pastOf(&c, ended)
+	a.closed.set(lease, p)
 	heap.Push(&a.byEnd, aged{ended.Unix(), lease})
-	a.accruePast(a.closed[lease], 1)
+	a.accruePast(p, 1)
 }
 
 // accruePast adds, or takes off, what a closed Lease spent in the window.
 func (a *account) accruePast(p pastCharge, by int64) {
-	a.accrue(p.share, p.start, by)
-	a.accrue(p.share, max(p.start, p.ended), -by)
+	a.accrue(p.share(), p.start, by)
+	a.accrue(p.share(), max(p.start, p.ended), -by)
 }
 
 // forget forgets that a Lease has been closed.
 func (a *account) forget(lease string) {
-	if p, closed := a.closed[lease]; closed {
+	if p, closed := a.closed.of(lease); closed {
 		a.accruePast(p, -1)
-		delete(a.closed, lease)
+		a.closed.remove(lease)
 	}
 }
 
 func (a *account) isPast(lease string) bool {
-	_, known := a.closed[lease]
+	_, known := a.closed.of(lease)
 	return known
 }
 
@@ -224,7 +242,7 @@ func (a *account) reopen(window int64) {
 	for _, c := range a.live {
 		a.accrueOpen(&c, 1)
 	}
-	for _, p := range a.closed {
+	for _, p := range a.closed.all() {
 		a.accruePast(p, 1)
 	}
 	a.sumSettled()
@@ -262,12 +280,18 @@ func (a *account) promised(now time.Time, which ...holder) Spend {
 }
 
 // hourly returns what is spent in an hour at the present rate.
-func (a *account) hourly() Spend {
+func (a *account) hourly() Spend { return a.perSecond() * 3600 }
+
+// perSecond is what open charges of some holders, or of all, spend in a second.
+func (a *account) perSecond(which ...holder) Spend {
+	if len(which) == 0 {
+		which = []holder{holderOwner, holderFamily, holderBorrower}
+	}
 	var weight int64
-	for t := range a.accrued {
+	for _, t := range which {
 		for p := range a.accrued[t] {
 			weight += a.accrued[t][p].weight
 		}
 	}
-	return Spend(weight * 3600)
+	return Spend(weight)
 }

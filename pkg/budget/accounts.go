@@ -67,6 +67,7 @@ type Accounts struct {
 	// over are the GPUs of Leases, and overdrafts those of envelopes, beyond what is allowed.
 	over       map[string]int
 	overdrafts map[Key]Overdraft
+	fresh      freshness
 }
 
 // NewAccounts returns accounts without Budgets or charges.
@@ -75,7 +76,8 @@ func NewAccounts(rates Rates) *Accounts {
 		rates: rates, budgets: map[string]*rqv1.Budget{},
 		charges: map[string]Charge{}, accounts: map[Key]*account{}, borrowed: map[string]int{},
 		nodes: map[string]node{}, paying: map[string][]Key{}, settlings: map[string]*settling{},
-		leaving: map[string]bool{},
+		leaving: map[string]bool{}, over: map[string]int{}, overdrafts: map[Key]Overdraft{},
+		fresh: freshness{until: map[string]time.Time{}},
 	}
 }
 
@@ -83,6 +85,7 @@ func NewAccounts(rates Rates) *Accounts {
 func (a *Accounts) SetBudget(b *rqv1.Budget) {
 	a.budgets[b.Name] = b
 	a.family = nil
+	a.fresh.none()
 	for i := range b.Spec.Envelopes {
 		e := &b.Spec.Envelopes[i]
 		a.account(Key{b.Name, e.Name}).reopen(windowOf(e))
@@ -93,6 +96,7 @@ func (a *Accounts) SetBudget(b *rqv1.Budget) {
 func (a *Accounts) DeleteBudget(name string) {
 	delete(a.budgets, name)
 	a.family = nil
+	a.fresh.none()
 }
 
 // related returns who owns what and who is whose family.
@@ -144,6 +148,7 @@ func (a *Accounts) Open(lease string, c Charge) {
 		a.Void(lease)
 	}
 	a.charges[lease] = c
+	a.fresh.not(c.Payer.Budget)
 	at := a.account(c.Payer)
 	at.forget(lease)
 	at.open(lease, &c)
@@ -160,6 +165,7 @@ func (a *Accounts) Void(lease string) (Charge, bool) {
 		return Charge{}, false
 	}
 	delete(a.charges, lease)
+	a.fresh.not(c.Payer.Budget)
 	a.account(c.Payer).void(lease, &c)
 	if c.Relation == rqv1.RelationSponsor {
 		a.borrowed[c.Run] -= c.GPUs
@@ -189,9 +195,11 @@ func (a *Accounts) Past(lease string, c Charge, ended time.Time) {
 		return
 	}
 	at.past(lease, c, ended)
+	a.fresh.not(c.Payer.Budget)
 	switch {
 	case s.isLate(ended.Unix()):
-		at.fold(lease, at.closed[lease])
+		p, _ := at.closed.of(lease)
+		at.fold(lease, p)
 		s.settled(lease, ended.Unix())
 		s.late = append(s.late, lease)
 	case a.Leaves(lease):

@@ -22,17 +22,32 @@ func (a *aging) Pop() any {
 	return x
 }
 
-// endedBy returns the closed Leases that ended by an instant, and forgets their order. Some may have been taken back
-// since they were ordered, or be there twice: those are not closed any more, or not again.
-func (a *account) endedBy(unix int64) []string {
-	var out []string
+// endedBy returns the closed Leases of some envelopes that ended by an instant, the earliest first, and forgets their
+// order: a portion of them, with all that ended in the same second as its last. Some may have been taken back since they
+// were ordered, or be there twice: those are not closed any more, or not again.
+func (a *Accounts) endedBy(of []Key, unix int64) []goingLease {
+	var out []goingLease
 	seen := map[string]bool{}
-	for len(a.byEnd) > 0 && a.byEnd[0].ended <= unix {
-		x := heap.Pop(&a.byEnd).(aged)
-		if p, closed := a.closed[x.lease]; closed && p.ended == x.ended && !seen[x.lease] {
-			seen[x.lease] = true
-			out = append(out, x.lease)
+	for last := unix; ; {
+		k, ended, any := a.oldest(of)
+		if !any || ended > unix || len(out) >= portion && ended > last {
+			return out
+		}
+		at := a.accounts[k]
+		x := heap.Pop(&at.byEnd).(aged)
+		if p, closed := at.closed.of(x.lease); closed && p.ended == x.ended && !seen[x.lease] {
+			seen[x.lease], last = true, x.ended
+			out = append(out, goingLease{x.lease, k})
 		}
 	}
-	return out
+}
+
+// oldest returns the envelope whose closed Lease ended first, and when; false where none has any.
+func (a *Accounts) oldest(of []Key) (first Key, ended int64, any bool) {
+	for _, k := range of {
+		if at := a.accounts[k]; len(at.byEnd) > 0 && (!any || at.byEnd[0].ended < ended) {
+			first, ended, any = k, at.byEnd[0].ended, true
+		}
+	}
+	return first, ended, any
 }

@@ -107,6 +107,7 @@ func BenchmarkRefresh(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
+				a.fresh.none()
 				a.Refresh(noon)
 			}
 		})
@@ -122,6 +123,28 @@ func BenchmarkSettle(b *testing.B) {
 				for _, payer := range a.Payers() {
 					a.Settle(payer, noon.Add(-time.Hour))
 				}
+			}
+		})
+	}
+}
+
+// BenchmarkUnchanged looks, as every second, for overdraft that has changed, of which there is none.
+func BenchmarkUnchanged(b *testing.B) {
+	a := fleet(100_000, 10_000)
+	for b.Loop() {
+		a.Refresh(noon)
+	}
+}
+
+// BenchmarkLeave is told of a namespace that goes, with one closed Lease, beside many that stay.
+func BenchmarkLeave(b *testing.B) {
+	for _, closed := range []int{1000, 1_000_000} {
+		b.Run(fmt.Sprintf("closed=%d", closed), func(b *testing.B) {
+			a := fleet(closed, 0)
+			a.Past("gone/x", held(Key{"b001", "e1"}, "org0:team0", rqv1.RelationOwn, rqv1.RoleActive, 1), noon)
+			for b.Loop() {
+				a.Leave("gone")
+				a.Left("gone")
 			}
 		})
 	}
@@ -184,6 +207,7 @@ func BenchmarkRefreshStrangers(b *testing.B) {
 	}
 	a.Budget("b001").Spec.AggregateCaps = nil
 	for b.Loop() {
+		a.fresh.none()
 		a.Refresh(noon)
 	}
 }

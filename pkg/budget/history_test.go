@@ -196,7 +196,7 @@ func (h *history) envelope(t *rapid.T, k Key) rqv1.Envelope {
 func (h *history) settle(t *rapid.T) {
 	name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "budget")
 	through := h.now.Add(-time.Duration(rapid.IntRange(1, 20).Draw(t, "retention")) * time.Second)
-	_, folded, _ := h.Settle(name, through)
+	folded, _ := h.Settle(name, through)
 	var want []string
 	for lease, p := range h.leases {
 		if p.Payer.Budget == name && (p.late || !p.folded && !isOpen(p) && (p.early || p.ended.Unix() <= through.Unix())) {

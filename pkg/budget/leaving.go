@@ -2,18 +2,25 @@ package budget
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 )
 
-// portion is how many Leases of one Budget are settled early at a time: a record holds their names, and there is an end
-// to what a ConfigMap holds.
+// portion is how many Leases of one Budget are settled at a time. Of those that are settled early a record holds the
+// names, and there is an end to what a ConfigMap holds.
 const portion = 1000
 
 // goingLease is a closed Lease whose namespace is being deleted, and its payer.
 type goingLease struct {
 	lease string
 	payer Key
+}
+
+// goingNamespace is a namespace that is being deleted, and who pays for closed Leases in it.
+type goingNamespace struct {
+	namespace string
+	payer     Key
 }
 
 // Leave has the closed Leases of a namespace settled early, since the namespace is being deleted and takes their
@@ -23,11 +30,11 @@ type goingLease struct {
 func (a *Accounts) Leave(namespace string) []string {
 	if !a.leaving[namespace] {
 		a.leaving[namespace] = true
-		a.leave()
+		a.leave(namespace)
 	}
 	var out []string
 	for budget, s := range a.settlings {
-		if len(s.going) > 0 || len(s.late) > 0 {
+		if len(s.going) > 0 || len(s.leaving) > 0 || len(s.late) > 0 {
 			out = append(out, budget)
 		}
 	}
@@ -35,23 +42,34 @@ func (a *Accounts) Leave(namespace string) []string {
 	return out
 }
 
-// leave notes the closed Leases that go with their namespaces.
-func (a *Accounts) leave() {
+// leave notes which envelopes pay for closed Leases that go with a namespace.
+func (a *Accounts) leave(namespace string) {
 	changed := map[*settling]bool{}
 	for payer, at := range a.accounts {
-		for lease := range at.closed {
-			if a.Leaves(lease) {
-				s := a.settlingOf(payer.Budget)
-				s.going = append(s.going, goingLease{lease, payer})
-				changed[s] = true
-			}
+		if len(at.closed[namespace]) > 0 {
+			s := a.settlingOf(payer.Budget)
+			s.leaving = append(s.leaving, goingNamespace{namespace, payer})
+			changed[s] = true
 		}
 	}
 	for s := range changed {
-		slices.SortFunc(s.going, func(x, y goingLease) int {
-			return cmp.Or(strings.Compare(x.lease, y.lease), compareKeys(x.payer, y.payer))
+		slices.SortFunc(s.leaving, func(x, y goingNamespace) int {
+			return cmp.Or(strings.Compare(x.namespace, y.namespace), compareKeys(x.payer, y.payer))
 		})
 	}
+}
+
+// list has the closed Leases of the next envelope be settled that go with a namespace; false when there is none left.
+func (a *Accounts) list(s *settling) bool {
+	if len(s.leaving) == 0 {
+		return false
+	}
+	next := s.leaving[0]
+	s.leaving = s.leaving[1:]
+	for _, lease := range slices.Sorted(maps.Keys(a.account(next.payer).closed[next.namespace])) {
+		s.going = append(s.going, goingLease{lease, next.payer})
+	}
+	return true
 }
 
 // Left tells that a namespace is gone. One of the same name is another.
@@ -59,17 +77,19 @@ func (a *Accounts) Left(namespace string) { delete(a.leaving, namespace) }
 
 // Leaves reports whether the namespace of a Lease is being deleted.
 func (a *Accounts) Leaves(lease string) bool {
-	namespace, _, _ := strings.Cut(lease, "/")
-	return a.leaving[namespace]
+	return a.leaving[namespaceOf(lease)]
 }
 
 // settleEarly folds the next portion of a Budget's Leases that go with their namespaces, and returns them.
 func (a *Accounts) settleEarly(s *settling) []string {
 	var folded []string
-	for len(s.going) > 0 && len(s.early) < portion {
+	for len(s.early) < portion && (len(s.going) > 0 || a.list(s)) {
+		if len(s.going) == 0 {
+			continue // they have been settled meanwhile
+		}
 		next := s.going[0]
 		s.going = s.going[1:]
-		if p, closed := a.account(next.payer).closed[next.lease]; closed {
+		if p, closed := a.account(next.payer).closed.of(next.lease); closed {
 			a.account(next.payer).fold(next.lease, p)
 			s.early[next.lease] = true
 			folded = append(folded, next.lease)

@@ -23,7 +23,8 @@ func TestANamespaceThatGoes(t *testing.T) {
 	want := a.spentOn(key, noon.Add(time.Hour))
 	same(t, "changed", []string{"b"}, a.Leave("ns"))
 	same(t, "changed when it is told again", []string{"b"}, a.Leave("ns"))
-	record, folded, changed := a.Settle("b", noon.Add(-time.Hour))
+	folded, changed := a.Settle("b", noon.Add(-time.Hour))
+	record := a.Record("b")
 	same(t, "changed when it is told once more", []string(nil), a.Leave("ns"))
 	same(t, "folded", []string{"ns/x", "ns/y"}, folded)
 	same(t, "record", []any{true, int64(0), []string{"ns/x", "ns/y"}}, []any{changed, record.Through, record.Leases})
@@ -33,7 +34,8 @@ func TestANamespaceThatGoes(t *testing.T) {
 	a.Close("ns/z", noon.Add(2*time.Minute))
 	want += GPUHour + 120*GPUSecond
 	a.Dropped("b", "ns/x")
-	record, folded, _ = a.Settle("b", noon.Add(-time.Hour))
+	folded, _ = a.Settle("b", noon.Add(-time.Hour))
+	record = a.Record("b")
 	same(t, "folded later", []string{"ns/z"}, folded)
 	same(t, "names later", []string{"ns/y", "ns/z"}, record.Leases)
 	same(t, "spent", want, a.spentOn(key, noon.Add(time.Hour)))
@@ -73,7 +75,8 @@ func TestALeaseThatIsClosedWhileItsNamespaceGoes(t *testing.T) {
 	a.Close("ns/z", noon.Add(2*time.Minute))
 	same(t, "hurried", []bool{true, false}, []bool{a.Leaves("ns/z"), a.Leaves("nsx/z")})
 	same(t, "changed when it is gone", []string{"b"}, a.Leave("ns"))
-	record, _, _ := a.Settle("b", noon.Add(-time.Hour))
+	a.Settle("b", noon.Add(-time.Hour))
+	record := a.Record("b")
 	same(t, "names", []string{"ns/z"}, record.Leases)
 }
 
@@ -87,14 +90,15 @@ func TestANamespaceOfManyLeasesGoes(t *testing.T) {
 	}
 	want := a.spentOn(Key{"b", "e"}, noon)
 	a.Leave("ns")
-	_, folded, _ := a.Settle("b", noon.Add(-time.Hour))
+	folded, _ := a.Settle("b", noon.Add(-time.Hour))
 	same(t, "folded", portion, len(folded))
-	_, again, _ := a.Settle("b", noon.Add(-time.Hour))
+	again, _ := a.Settle("b", noon.Add(-time.Hour))
 	same(t, "folded while they are there", 0, len(again))
 	for _, lease := range folded {
 		a.Dropped("b", lease)
 	}
-	record, again, _ := a.Settle("b", noon.Add(-time.Hour))
+	again, _ = a.Settle("b", noon.Add(-time.Hour))
+	record := a.Record("b")
 	same(t, "folded after that", []string{"ns/l01000", "ns/l01001", "ns/l01002"}, again)
 	same(t, "names", again, record.Leases)
 	same(t, "spent", want, a.spentOn(Key{"b", "e"}, noon))

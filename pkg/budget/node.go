@@ -12,10 +12,14 @@ type nodes map[string]node
 // SetNode adds or replaces a node: what an envelope pays for on it may be out of its reach from then on.
 func (a *Accounts) SetNode(name, flavor string, labels map[string]string) {
 	a.nodes[name] = node{flavor, labels}
+	a.fresh.none()
 }
 
 // DeleteNode forgets a node. What is charged there is not known to be out of anybody's reach any more.
-func (a *Accounts) DeleteNode(name string) { delete(a.nodes, name) }
+func (a *Accounts) DeleteNode(name string) {
+	delete(a.nodes, name)
+	a.fresh.none()
+}
 
 // covered reports whether a charge is for GPUs of an envelope's flavor on a node that its selector matches (R3), as far
 // as that is known. A Lease that does not record its flavor has that of its node.

@@ -37,29 +37,60 @@ type Overdraft struct {
 }
 
 // Refresh assigns the overdraft anew and returns the Leases whose overdraft has changed, sorted. When an envelope pays
-// for more than it allows, its youngest Leases are overdraft (R8).
+// for more than it allows, its youngest Leases are overdraft (R8). Only Budgets are looked at of which anything has
+// changed since, or for which time has come.
 func (a *Accounts) Refresh(now time.Time) []string {
-	before := a.over
-	a.over = map[string]int{}
-	a.overdrafts = map[Key]Overdraft{}
+	changed, _ := a.RefreshSome(now, len(a.paying))
+	return changed
+}
+
+// RefreshSome does so for some Budgets, at most, and reports whether there are more.
+func (a *Accounts) RefreshSome(now time.Time, most int) (changed []string, more bool) {
+	if now.Before(a.fresh.seen) {
+		a.fresh.none() // the clock has been set back
+	}
+	a.fresh.seen = now
 	for budget, keys := range a.paying {
-		for _, k := range keys {
-			a.accounts[k].over = [holders][uses]int{}
+		if a.fresh.is(budget, now) {
+			continue
 		}
-		if !a.allWithin(budget, keys, now) {
-			a.overdraw(keys, now)
+		if most == 0 {
+			more = true
+			break
 		}
+		most--
+		changed = append(changed, a.refresh(budget, keys, now)...)
+		a.fresh.until[budget] = a.staysUntil(budget, keys, now)
+	}
+	slices.Sort(changed)
+	return changed, more
+}
+
+// refresh assigns the overdraft of a Budget, and returns the Leases whose overdraft has changed.
+func (a *Accounts) refresh(budget string, keys []Key, now time.Time) []string {
+	before := map[string]int{}
+	for _, k := range keys {
+		at := a.accounts[k]
+		for _, lease := range at.overdrawn {
+			before[lease] = a.over[lease]
+			delete(a.over, lease)
+		}
+		at.over, at.overdrawn = [holders][uses]int{}, nil
+		delete(a.overdrafts, k)
+	}
+	if !a.allWithin(budget, keys, now) {
+		a.overdraw(keys, now)
 	}
 	var changed []string
-	for _, side := range []map[string]int{before, a.over} {
-		for lease := range side {
+	for _, k := range keys {
+		for _, lease := range a.accounts[k].overdrawn {
 			if before[lease] != a.over[lease] {
 				changed = append(changed, lease)
 			}
+			delete(before, lease)
 		}
 	}
-	slices.Sort(changed)
-	return slices.Compact(changed)
+	return slices.AppendSeq(changed, maps.Keys(before))
 }
 
 // OverdraftOf returns how many of a Lease's GPUs were overdraft at the last Refresh.
@@ -89,8 +120,10 @@ func (a *Accounts) overdraw(keys []Key, now time.Time) {
 		if over == 0 {
 			continue
 		}
+		at := a.accounts[c.Payer]
 		a.over[c.lease] = over
-		a.accounts[c.Payer].over[holderOf(c.Relation)][useOf(c.Role)] += over
+		at.overdrawn = append(at.overdrawn, c.lease)
+		at.over[holderOf(c.Relation)][useOf(c.Role)] += over
 		o, known := a.overdrafts[c.Payer]
 		if !known {
 			o = Overdraft{Key: c.Payer, Cause: cause}

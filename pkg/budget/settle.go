@@ -38,34 +38,33 @@ type Record struct {
 	Windows   map[string]int64    `json:"windows"`
 }
 
-// Settle folds the closed Leases of a Budget that ended by an instant into its record, and returns the record and the
-// Leases that are in it since the last time. Their objects may go once the record is stored; Dropped tells that one
-// has. It returns false when the record is what it was.
+// Settle folds closed Leases of a Budget that ended by an instant into its record, and returns the Leases that are in it
+// since the last time. Their objects may go once the record is stored; Dropped tells that one has. It returns false
+// when the record is what it was. Of many it folds a portion, those that ended first: others are to have their turn
+// before the next.
 //
 // The record speaks of no later end than that of a Lease in it, whatever the instant: a clock that jumps ahead and back
 // makes nothing count as settled that is not.
-func (a *Accounts) Settle(budget string, through time.Time) (Record, []string, bool) {
+func (a *Accounts) Settle(budget string, through time.Time) ([]string, bool) {
 	s := a.settlingOf(budget)
 	folded, stale := s.late, s.stale
 	s.late, s.stale = nil, false
-	for _, k := range a.envelopesPaying(budget) {
-		at := a.accounts[k]
-		for _, lease := range at.endedBy(through.Unix()) {
-			if len(s.waiting) == 0 {
-				s.through = 0 // what the stored record says is written over
-			}
-			p := at.closed[lease]
-			at.fold(lease, p)
-			s.settled(lease, p.ended)
-			folded = append(folded, lease)
+	for _, next := range a.endedBy(a.envelopesPaying(budget), through.Unix()) {
+		if len(s.waiting) == 0 {
+			s.through = 0 // what the stored record says is written over
 		}
+		at := a.accounts[next.payer]
+		p, _ := at.closed.of(next.lease)
+		at.fold(next.lease, p)
+		s.settled(next.lease, p.ended)
+		folded = append(folded, next.lease)
 	}
 	folded = append(folded, a.settleEarly(s)...)
 	if len(folded) == 0 && !stale {
-		return Record{}, nil, false
+		return nil, false
 	}
 	slices.Sort(folded)
-	return a.Record(budget), folded, true
+	return folded, true
 }
 
 // Forget folds a closed Lease at once, because its object is gone, and returns the Budgets whose records have changed.
@@ -86,7 +85,7 @@ func (a *Accounts) ForgetOf(payer Key, lease string) bool {
 	if at == nil {
 		return false
 	}
-	p, closed := at.closed[lease]
+	p, closed := at.closed.of(lease)
 	if closed {
 		at.fold(lease, p)
 	}
@@ -112,6 +111,7 @@ func (a *Accounts) Record(budget string) Record {
 func (a *Accounts) SetRecord(r Record) {
 	s := a.settlingOf(r.Budget)
 	s.through = r.Through
+	a.fresh.not(r.Budget)
 	for _, lease := range r.Leases {
 		s.early[lease] = true
 	}
@@ -119,7 +119,7 @@ func (a *Accounts) SetRecord(r Record) {
 		k := Key{r.Budget, envelope}
 		at := a.account(k)
 		at.buckets = slices.Clone(buckets)
-		for lease, p := range at.closed {
+		for lease, p := range at.closed.all() {
 			switch ended := p.ended; {
 			case s.early[lease]:
 				at.forget(lease)
@@ -141,10 +141,10 @@ func (a *Accounts) envelopesPaying(budget string) []Key { return a.paying[budget
 // fold moves a closed Lease into the buckets: to each the part that lies in its window.
 func (a *account) fold(lease string, p pastCharge) {
 	a.accruePast(p, -1)
-	delete(a.closed, lease)
+	a.closed.remove(lease)
 	a.bucket(0)
 	a.bucket(a.window)
-	begin, end := p.start, max(p.start, p.ended)
+	s, begin, end := p.share(), p.start, max(p.start, p.ended)
 	for i := range a.buckets {
 		from := max(begin, a.buckets[i].Start)
 		to := end
@@ -154,8 +154,8 @@ func (a *account) fold(lease string, p pastCharge) {
 		if to <= from {
 			continue
 		}
-		a.buckets[i].Spent[p.holder][p.use] += Spend(p.weight * (to - from))
-		a.buckets[i].Held += Spend(p.held * (to - from))
+		a.buckets[i].Spent[s.holder][s.use] += Spend(s.weight * (to - from))
+		a.buckets[i].Held += Spend(s.held * (to - from))
 	}
 	a.sumSettled()
 }

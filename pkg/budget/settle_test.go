@@ -26,10 +26,11 @@ func TestSettle(t *testing.T) {
 	}
 	total := 1*GPUHour + 1*GPUHour + 4*59*60*GPUSecond
 	spent(total, "before")
-	if _, _, ok := a.Settle("b", noon.Add(-61*time.Minute)); ok {
+	if _, ok := a.Settle("b", noon.Add(-61*time.Minute)); ok {
 		t.Errorf("something is folded although nothing ended by then")
 	}
-	record, folded, _ := a.Settle("b", noon.Add(-time.Hour))
+	folded, _ := a.Settle("b", noon.Add(-time.Hour))
+	record := a.Record("b")
 	same(t, "folded", []string{"ns/old"}, folded)
 	start := noon.Add(window).Unix()
 	buckets := []Bucket{{Start: 0}, {Start: start}}
@@ -56,7 +57,8 @@ func TestRecordSurvivesStorage(t *testing.T) {
 	c.Rate = 125
 	a.Past("ns/x", c, noon.Add(-time.Minute))
 	want := a.spentOn(key, noon)
-	record, _, _ := a.Settle("b", noon)
+	a.Settle("b", noon)
+	record := a.Record("b")
 	text, err := json.Marshal(record)
 	if err != nil {
 		t.Fatal(err)
@@ -88,14 +90,16 @@ func TestClockThatJumps(t *testing.T) {
 	a.Past("ns/before", lease, noon)
 	a.Past("ns/ahead", lease, noon.Add(month))
 	want := GPUHour + GPUHour + Spend(month/time.Second)*GPUSecond
-	record, folded, _ := a.Settle("b", noon.Add(2*month))
+	folded, _ := a.Settle("b", noon.Add(2*month))
+	record := a.Record("b")
 	same(t, "folded", []string{"ns/ahead", "ns/before"}, folded)
 	same(t, "through", noon.Add(month).Unix(), record.Through)
 
 	a.Past("ns/after", lease, noon.Add(time.Hour)) // while the objects of the others are still there
 	want += 2 * GPUHour
 	same(t, "spent", want, a.spentOn(key, noon.Add(month)))
-	late, folded, _ := a.Settle("b", noon.Add(-month))
+	folded, _ = a.Settle("b", noon.Add(-month))
+	late := a.Record("b")
 	same(t, "folded at once", []string{"ns/after"}, folded)
 
 	for _, name := range []string{"ns/before", "ns/ahead", "ns/after"} {
@@ -104,7 +108,8 @@ func TestClockThatJumps(t *testing.T) {
 	a.Past("ns/later", lease, noon.Add(2*time.Hour))
 	want += 3 * GPUHour
 	same(t, "spent in the end", want, a.spentOn(key, noon.Add(month)))
-	last, folded, changed := a.Settle("b", noon.Add(-month))
+	folded, changed := a.Settle("b", noon.Add(-month))
+	last := a.Record("b")
 	same(t, "folded in the end", 0, len(folded))
 	same(t, "the record is to be written again, and speaks of no end", []any{true, int64(0)}, []any{changed, last.Through})
 

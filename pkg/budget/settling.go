@@ -7,9 +7,10 @@ type settling struct {
 	// waiting are the settled Leases whose objects may still be there, with their ends: they do not count once more.
 	waiting map[string]int64
 	// early are settled Leases of namespaces that are being deleted, by name: the record has their names. Going are Leases
-	// that are to be settled so next.
-	early map[string]bool
-	going []goingLease
+	// that are to be settled so next, and after those all that are closed in some namespaces.
+	early   map[string]bool
+	going   []goingLease
+	leaving []goingNamespace
 	// late are Leases that were settled as soon as they were recorded as closed, and stale says that the stored record is
 	// to be written again, since it speaks of more than what is in it.
 	late  []string

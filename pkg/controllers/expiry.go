@@ -27,16 +27,18 @@ type expiries struct {
 	byTime expiryHeap
 	out    map[types.NamespacedName]bool // are about to be looked at
 	last   time.Time                     // when it was seen what is over
+	rests  time.Time                     // until when the clock is not believed, which has jumped ahead
 	sooner chan struct{}                 // holds one when there may be something to do before its time
 }
 
 // Runs whose time is over are looked at abreast, however many there are: what is urgent waits for no more than those.
 // One that is still there is looked at once more after a time that grows from again to seldom. A clock that jumps is
-// noticed after longest.
+// noticed after longest. One that is ahead by more than leap is believed after doubt: what is deleted cannot be had back.
 const (
 	abreast       = 2
 	again, seldom = time.Minute, time.Hour
 	longest       = 15 * time.Second
+	leap, doubt   = time.Minute, 10 * time.Minute
 )
 
 func newExpiries(byDefault time.Duration, clock clock.Clock, changed func(types.NamespacedName)) *expiries {
@@ -106,8 +108,14 @@ func (e *expiries) expire() time.Duration {
 			x.at, x.rest = x.due, again
 		}
 		heap.Init(&e.byTime)
+		e.rests = time.Time{}
+	} else if !e.last.IsZero() && now.Sub(e.last) > leap {
+		e.rests = now.Add(doubt)
 	}
 	e.last = now
+	if now.Before(e.rests) {
+		return longest
+	}
 	for len(e.byTime) > 0 && len(e.out) < abreast && !e.byTime[0].at.After(now) {
 		x := e.byTime[0]
 		e.out[x.run] = true

@@ -45,7 +45,7 @@ func newReconciler(o *Options, w *watches, lost func(budgets []string)) *reconci
 		retries: workqueue.NewTypedDelayingQueue[types.NamespacedName](),
 	}
 	r.ended = newExpiries(o.Args.FinishedRunTTL.Duration, o.Clock,
-		func(run types.NamespacedName) { r.changed(run, lane.Date) })
+		func(run types.NamespacedName) { r.changed(run, lane.Expire) })
 	r.order = reconcile.New(o.Book, newAPI(o, &r.gone, r.tell, lost), lifecycle.RulesOf(o.Args), o.Clock.Now)
 	return r
 }

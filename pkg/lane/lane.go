@@ -14,8 +14,10 @@ type Work int
 
 // Kinds of work, by what it frees.
 const (
+	// Expire deletes a Run whose time after its end is over.
+	Expire Work = iota - 1
 	// Date tells a Run that waits when it starts, and others that they are at risk.
-	Date Work = iota
+	Date
 	// Begin makes what a Run lacks.
 	Begin
 	// Bind notes that pods are bound.
@@ -30,23 +32,24 @@ const (
 type Lane int
 
 // Lanes. In the one that two kinds of work share, what goes first cannot come in for ever while the rest waits: as many
-// Runs are cut as have begun in another lane.
+// Runs are cut as have begun in another lane. What goes has a lane of its own: there may be a week's of it at once.
 const (
-	Dates Lane = iota
+	Expiries Lane = iota
+	Dates
 	Begins
 	Binds
 	Frees
 )
 
 // All lists the lanes.
-var All = []Lane{Frees, Binds, Begins, Dates}
+var All = []Lane{Frees, Binds, Begins, Dates, Expiries}
 
 // String names the lane, as metrics do.
-func (l Lane) String() string { return [...]string{"dates", "begins", "binds", "frees"}[l] }
+func (l Lane) String() string { return [...]string{"expiries", "dates", "begins", "binds", "frees"}[l] }
 
 // Workers is how many Runs are worked on at once from a lane, of one namespace at most half of that. More of those that
 // begin would take the API server away from pods that are being bound.
-func (l Lane) Workers() int { return [...]int{2, 6, 6, 6}[l] }
+func (l Lane) Workers() int { return [...]int{2, 2, 6, 6, 6}[l] }
 
 // Lane returns where the work waits for its turn.
 func (w Work) Lane() Lane {
@@ -57,6 +60,8 @@ func (w Work) Lane() Lane {
 		return Binds
 	case Begin:
 		return Begins
+	case Expire:
+		return Expiries
 	}
 	return Dates
 }

@@ -60,13 +60,13 @@ func TestWorkByWhatItFrees(t *testing.T) {
 // TestLanes: what frees goes first where it shares its lane, and every lane is worked on.
 func TestLanes(t *testing.T) {
 	var order []Lane
-	for _, w := range []Work{Cut, End, Bind, Begin, Date} {
+	for _, w := range []Work{Cut, End, Bind, Begin, Date, Expire} {
 		order = append(order, w.Lane())
 	}
-	if want := []Lane{Frees, Frees, Binds, Begins, Dates}; !slices.Equal(order, want) {
+	if want := []Lane{Frees, Frees, Binds, Begins, Dates, Expiries}; !slices.Equal(order, want) {
 		t.Errorf("lanes %v, want %v", order, want)
 	}
-	if Cut <= End || End <= Bind || Bind <= Begin || Begin <= Date {
+	if Cut <= End || End <= Bind || Bind <= Begin || Begin <= Date || Date <= Expire {
 		t.Error("what frees more does not come first")
 	}
 	for _, l := range All {

@@ -102,10 +102,11 @@ var (
 	})
 )
 
-// RunsInLine counts the Runs that are to be looked at, by lane: what frees GPUs, what is bound, what begins, and dates.
+// RunsInLine counts the Runs that are to be looked at, by lane: what frees GPUs, what is bound, what begins, dates, and
+// what goes.
 var RunsInLine = metrics.NewGaugeVec(&metrics.GaugeOpts{
 	Subsystem: subsystem, Name: "runs_in_line", StabilityLevel: metrics.ALPHA,
-	Help: "Runs that are to be looked at, by lane: frees, begins, dates.",
+	Help: "Runs that are to be looked at, by lane: frees, binds, begins, dates, expiries.",
 }, []string{"lane"})
 
 // HeldGPUs is what open Leases hold, by role: what runs, spares that stand by, and opportunistic shards.

@@ -1,0 +1,214 @@
+package book
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
+)
+
+// tenants are the Runs that may be cut for a gang, as they are at one instant: whoever asks about other
+// instants, or about some fabric domains alone, need not look at the book again.
+type tenants struct {
+	all    []*tenant
+	sorted bool
+	// published is when it was decided who is cut for the gang; zero if that is to come.
+	published time.Time
+}
+
+// tenant is one of them, with what is asked about it.
+type tenant struct {
+	resolver.Candidate // without what may be had of it
+	// runs says that it has started, and else it is starting: by its status, as of started. Ends is when it has ended at the
+	// latest, zero if nobody knows, and shielded until when it may not be cut for the gang.
+	runs                    bool
+	started, ends, shielded time.Time
+	total                   int // GPUs that the Run asks for
+	full, demand            plan.Demand
+	active, spares          []occupant // by index
+}
+
+// occupant is a pod of a tenant.
+type occupant struct {
+	resolver.Holding
+	index  int
+	domain string
+	since  time.Time
+	// stays says that nothing is to be had by cutting it, and beyond that it takes no part at the width that its Run has.
+	stays, beyond bool
+	borrowed      bool
+	// unleased says of a spare that it cannot be dropped yet, and seat that a rank has its place.
+	unleased, seat bool
+}
+
+// tenants returns the Runs that hold GPUs of a gang's flavor and may be cut for it. What is starting now runs by the
+// time at which it may be cut.
+func (i *candidates) tenants(g *gang, now time.Time) *tenants {
+	out, memory := &tenants{}, make([]occupant, 0, len(i.seats.held))
+	if g.activating() && g.reservation.Status.ActivatedAt != nil {
+		out.published = g.reservation.Status.ActivatedAt.Time
+	}
+	for other := range i.roster.living {
+		if other == g || other.opportunistic() || other.demand.Flavor != g.demand.Flavor {
+			continue // shards leave whoever is given their room
+		}
+		if _, runs := other.startedAt(); runs || other.starts() {
+			t := i.tenant(other, g, now)
+			t.active, memory = i.occupants(memory, other, &other.active, now)
+			t.spares, memory = i.occupants(memory, other, &other.spares, now)
+			out.all = append(out.all, t)
+		}
+	}
+	return out
+}
+
+// tenant returns a gang as a tenant without its pods.
+func (i *candidates) tenant(g, cutFor *gang, now time.Time) *tenant {
+	t := &tenant{Candidate: resolver.Candidate{Run: nameOf(g.run), UID: g.run.UID, Owner: g.run.Spec.Owner},
+		total: int(g.run.Spec.Resources.TotalGPUs), full: g.full, demand: g.demand,
+		shielded: i.shieldFrom(g, cutFor, now)}
+	t.started, t.runs = g.startedAt()
+	t.ends, _ = g.endsAt(now)
+	return t
+}
+
+// occupants returns the pods of a squad that hold something, in a piece of memory that all share, and the rest of that.
+func (i *candidates) occupants(out []occupant, g *gang, s *squad, now time.Time) (mine, rest []occupant) {
+	for _, m := range s.members {
+		if m == nil || !m.placed() {
+			continue
+		}
+		o := occupant{Holding: g.holding(m), index: m.part.Index, domain: i.fleet.DomainOf(m.node),
+			since: i.seats.heldSince(m), stays: m.doomed() || m.hangs(now), beyond: m.part.Index >= s.size,
+			borrowed: m.payer.relation == rqv1.RelationSponsor}
+		if m.part.Spare {
+			o.unleased, o.seat = i.seats.leases[leaseName(m.pod)] == nil, g.seats(m.pod.UID)
+		}
+		out = append(out, o)
+	}
+	return out[:len(out):len(out)], out[len(out):]
+}
+
+// at returns the Runs that hold GPUs in some fabric domains and may be cut at an instant: those that run and have not
+// ended by then and are not shielded (R22). Of an activation that goes on, they had started when it was published.
+func (t *tenants) at(domains map[string]bool, at time.Time) []resolver.Candidate {
+	var out []resolver.Candidate
+	t.sort()
+	since := at
+	if !t.published.IsZero() {
+		since = t.published
+	}
+	for _, one := range t.all {
+		if one.runs && !one.startedBefore(since) || !one.ends.IsZero() && !one.ends.After(at) {
+			continue
+		}
+		candidate, ok := one.within(domains, since)
+		switch {
+		case !ok:
+		case !one.shielded.After(at):
+			out = append(out, candidate)
+		case one.startedBefore(since): // no shield is for what is on loan
+			out = append(out, resolver.Loans([]resolver.Candidate{candidate})...)
+		}
+	}
+	return out
+}
+
+// loans returns what those that run have on loan in some fabric domains (R23).
+func (t *tenants) loans(domains map[string]bool, at time.Time) []resolver.Candidate {
+	run := tenants{published: t.published}
+	for _, one := range t.all {
+		if one.startedBefore(at) {
+			run.all = append(run.all, one)
+		}
+	}
+	return resolver.Loans(run.at(domains, at))
+}
+
+// sort has them be in order: only when somebody asks, which may be beside the book.
+func (t *tenants) sort() {
+	if !t.sorted {
+		slices.SortFunc(t.all, func(x, y *tenant) int {
+			return cmp.Or(cmp.Compare(x.Run.Namespace, y.Run.Namespace), cmp.Compare(x.Run.Name, y.Run.Name))
+		})
+		t.sorted = true
+	}
+}
+
+// startedBefore reports what it does of a gang.
+func (t *tenant) startedBefore(at time.Time) bool {
+	return t.runs && t.started.Before(at.Truncate(time.Second))
+}
+
+// between returns the active pods with an index from first to before end.
+func (t *tenant) between(first, end int) []occupant {
+	at := func(index int) int {
+		i, _ := slices.BinarySearchFunc(t.active, index, func(o occupant, index int) int { return cmp.Compare(o.index, index) })
+		return i
+	}
+	return t.active[at(first):at(end)]
+}
+
+// within returns what may be cut of a Run in some fabric domains and was there at an instant; false if it holds nothing
+// there.
+func (t *tenant) within(domains map[string]bool, since time.Time) (resolver.Candidate, bool) {
+	out := t.Candidate
+	inside := func(o occupant) bool { return domains[o.domain] }
+	lies := func(o occupant) bool { return inside(o) && !o.beyond }
+	if !slices.ContainsFunc(t.active, lies) && !slices.ContainsFunc(t.spares, lies) {
+		return out, false
+	}
+	cuttable := func(o *occupant) bool { return !o.stays && o.since.Before(since) }
+	for i := range t.spares {
+		switch o := &t.spares[i]; {
+		case !cuttable(o):
+		case o.unleased:
+			out.Rest = append(out.Rest, o.Holding) // it is no spare that can be dropped yet, but goes with the Run
+		case inside(*o) && !o.seat:
+			out.Spares = append(out.Spares, resolver.Spare{Index: o.index, Holds: []resolver.Holding{o.Holding}})
+		}
+	}
+	width := t.demand.Pods()
+	for least, step := t.demand.LeastPods, t.demand.StepPods; step > 0 && width-step >= least; width -= step {
+		s, reaches := t.step(width, out.Spares), false
+		for _, o := range t.between(width-step, width) {
+			if !cuttable(&o) {
+				continue
+			}
+			s.Holds = append(s.Holds, o.Holding)
+			s.Borrowed = s.Borrowed || o.borrowed
+			reaches = reaches || inside(o)
+		}
+		if len(s.Holds) == 0 {
+			continue // a cohort without places yet
+		}
+		if !reaches {
+			break // what lies above it would have to go first, in vain
+		}
+		out.Steps = append(out.Steps, s)
+	}
+	for _, o := range t.between(0, width) {
+		if cuttable(&o) {
+			out.Rest = append(out.Rest, o.Holding)
+			out.Ticket = out.Ticket || inside(o)
+		}
+	}
+	return out, out.Ticket || len(out.Spares) > 0 || len(out.Steps) > 0
+}
+
+// step returns the elastic step that ends at a width in pods, with the spares that go with it, and without what its
+// pods hold.
+func (t *tenant) step(width int, spares []resolver.Spare) resolver.Step {
+	narrower := width - t.demand.StepPods
+	s := resolver.Step{Width: narrower * t.demand.GPUsPerPod}
+	s.Loan = s.Width >= t.total
+	for _, spare := range spares {
+		if spare.Index >= t.full.At(narrower).Spares() && spare.Index < t.full.At(width).Spares() {
+			s.Spares = append(s.Spares, spare.Index)
+		}
+	}
+	return s
+}

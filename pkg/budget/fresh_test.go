@@ -1,0 +1,72 @@
+package budget
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// TestOverdraftIsLookedForWhereItMayHaveChanged says after which changes, and at which instants, the overdraft of Budget
+// x is worked out anew.
+func TestOverdraftIsLookedForWhereItMayHaveChanged(t *testing.T) {
+	x, charged := Key{"x", "e"}, held(Key{"x", "e"}, "org:x", rqv1.RelationOwn, rqv1.RoleActive, 8)
+	other := held(Key{"y", "e"}, "org:y", rqv1.RelationOwn, rqv1.RoleActive, 8)
+	envelope := func(change func(*rqv1.Envelope)) *rqv1.Budget {
+		e := rqv1.Envelope{Name: "e", Concurrency: 16}
+		change(&e)
+		return of("x", "org:x", e)
+	}
+	plain := envelope(func(*rqv1.Envelope) {})
+	for what, c := range map[string]struct {
+		budget *rqv1.Budget
+		change func(*Accounts)
+		after  time.Duration
+		looks  bool
+	}{
+		"nothing":                     {plain, func(*Accounts) {}, time.Hour, false},
+		"another Budget pays":         {plain, func(a *Accounts) { a.Open("ns/other", other) }, time.Second, false},
+		"it pays for more":            {plain, func(a *Accounts) { a.Open("ns/more", charged) }, 0, true},
+		"it pays for less":            {plain, func(a *Accounts) { a.Close("ns/x", noon) }, 0, true},
+		"what it paid for never was":  {plain, func(a *Accounts) { a.Void("ns/x") }, 0, true},
+		"it is edited":                {plain, func(a *Accounts) { a.SetBudget(flat("x", "org:x", 4)) }, 0, true},
+		"somebody's parents change":   {plain, func(a *Accounts) { a.SetBudget(flat("y", "org:z", 4)) }, 0, true},
+		"a Budget is gone":            {plain, func(a *Accounts) { a.DeleteBudget("y") }, 0, true},
+		"a node is another":           {plain, func(a *Accounts) { a.SetNode("n", "A100", nil) }, 0, true},
+		"the clock is set back":       {plain, func(*Accounts) {}, -time.Second, true},
+		"its window has not closed":   {envelope(func(e *rqv1.Envelope) { e.End = after(time.Hour) }), func(*Accounts) {}, time.Hour - 1, false},
+		"its window closes":           {envelope(func(e *rqv1.Envelope) { e.End = after(time.Hour) }), func(*Accounts) {}, time.Hour, true},
+		"its window opens":            {envelope(func(e *rqv1.Envelope) { e.Start = after(time.Hour) }), func(*Accounts) {}, time.Hour, true},
+		"its GPU-hours are not spent": {envelope(func(e *rqv1.Envelope) { e.MaxGPUHours = ptr(int64(24)) }), func(*Accounts) {}, 2*time.Hour - time.Second, false},
+		"its GPU-hours are spent":     {envelope(func(e *rqv1.Envelope) { e.MaxGPUHours = ptr(int64(24)) }), func(*Accounts) {}, 2 * time.Hour, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			a := accountsOf(c.budget, flat("y", "org:y", 8))
+			a.Open("ns/x", charged)
+			a.Refresh(noon)
+			a.accounts[x].over[holderFamily][useSpare] = 99 // as long as nobody looks
+			c.change(a)
+			a.Refresh(noon.Add(c.after))
+			same(t, "looked at", c.looks, a.accounts[x].over[holderFamily][useSpare] != 99)
+		})
+	}
+}
+
+// TestSomeBudgetsAreLookedAtAtATime until all have been.
+func TestSomeBudgetsAreLookedAtAtATime(t *testing.T) {
+	a := NewAccounts(rates)
+	for i := range 10 {
+		b := fmt.Sprint("b", i)
+		a.SetBudget(flat(b, "o", 4))
+		a.Open("ns/"+b, held(Key{b, "e"}, "o", rqv1.RelationOwn, rqv1.RoleActive, 8))
+	}
+	var portions []int
+	for more := true; more; {
+		var changed []string
+		changed, more = a.RefreshSome(noon, 4)
+		portions = append(portions, len(changed))
+	}
+	same(t, "changed at a time", []int{4, 4, 2}, portions)
+	same(t, "changed after that", []string(nil), a.Refresh(noon))
+}
