@@ -53,6 +53,9 @@ func (a *agenda) setPromise(g *gang, p *forecast.Promise) {
 	concerned := map[types.NamespacedName]bool{}
 	a.forget(g, concerned)
 	old := g.promise
+	if (old == nil) != (p == nil) || old != nil && !(old.At.Equal(p.At) && slices.Equal(old.Nodes, p.Nodes)) {
+		a.waiting.promises(g.full.Flavor)
+	}
 	if old != nil {
 		if p == nil || !slices.Equal(old.Nodes, p.Nodes) {
 			a.vacated++
@@ -240,21 +243,28 @@ func (a *agenda) nextOutdated(e *earliest, now time.Time) {
 		e.by(now)
 	}
 	a.waiting.eachInTurn(func(g *gang, at standing) {
-		switch {
-		case a.outdated(g, at, now):
-			e.by(now)
-		case a.outdated(g, at, g.looked.Add(g.keeps())):
-			e.by(g.looked.Add(g.keeps()))
+		if a.worksOut(g) && g.mayHaveDate(at) {
+			e.by(latest(now, a.holdsUntil(g, at)))
 		}
 	})
 }
 
 // outdated reports whether what a gang is promised that stands so in line may have changed since it was worked out.
 func (a *agenda) outdated(g *gang, at standing, now time.Time) bool {
-	if !a.worksOut(g) || !g.mayHaveDate(at) {
-		return false
+	return a.worksOut(g) && g.mayHaveDate(at) && !now.Before(a.holdsUntil(g, at))
+}
+
+// holdsUntil returns until when what was found of a gang's start holds at most; zero if it may not any more. Where many
+// have been found to have no date, that is not worked out again at each change, of which there may be some each second.
+func (a *agenda) holdsUntil(g *gang, at standing) time.Time {
+	changed, many := g.seen < a.waiting.changedFor(g), g.filed.dateless != nil && a.waiting.crowded(g)
+	switch {
+	case g.seen < 0, g.misplaced(at), changed && !many:
+		return time.Time{}
+	case changed, !many:
+		return g.looked.Add(promiseMaxAge)
 	}
-	return g.misplaced(at) || g.seen < a.waiting.changedFor(g) || now.Sub(g.looked) >= g.keeps()
+	return g.looked.Add(datelessMaxAge)
 }
 
 // worksOut reports whether a gang waits of which it was worked out before when it starts.
@@ -305,14 +315,8 @@ func chance(conflicts []rqv1.Conflict, run rqv1.NamespacedName) string {
 // clockSkew is how far the clocks may differ that decisions and Leases were stamped by.
 const clockSkew = time.Second
 
-// keeps returns how old what was found of a gang's start may grow while nothing has changed on which it rests.
-func (g *gang) keeps() time.Duration {
-	if g.filed.dateless != nil {
-		return datelessMaxAge
-	}
-	return promiseMaxAge
-}
-
+// promiseMaxAge is how old a promise may grow while nothing has changed on which it rests, and datelessMaxAge what was
+// found of a gang that has no date.
 const (
 	promiseMaxAge  = 30 * time.Second
 	datelessMaxAge = 10 * promiseMaxAge

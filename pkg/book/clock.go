@@ -55,6 +55,7 @@ func (b *Book) nextSweep(e *earliest, now time.Time) {
 	if b.mu.edits != b.mu.swept {
 		e.by(now)
 	}
+	b.waiting.nextCall(e, now)
 	b.kept.nextLapse(e, now)
 	b.turns.nextRound(e, now)
 	b.turns.nextDenied(e, now)
@@ -132,6 +133,7 @@ func (b *Book) sweep(now time.Time) {
 		return
 	}
 	b.pace.swept = now
+	b.waiting.callAgain(now)
 	b.kept.lapse(now)
 	b.turns.goRound(now)
 	b.turns.remind()

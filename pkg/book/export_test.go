@@ -248,7 +248,8 @@ func without(b *Book, cuts []rqv1.Cut, at int) [][]rqv1.Cut {
 // promisedBefore takes what older Runs are promised whose dates have come, and returns what gives it back.
 func promisedBefore(b *Book, g *gang) func() {
 	fork := plan.NewFork(b.fleet, b.accounts)
-	for _, a := range b.turns.future.aheadOf(g) {
+	ahead, _ := b.turns.future.aheadOf(g)
+	for _, a := range ahead {
 		if a.Younger || a.At.After(g.activation.At) {
 			continue
 		}

@@ -187,7 +187,11 @@ func (y *filler) goesUnpaid(g *gang, now time.Time) bool {
 	y.waiting.stirred = y.waiting.stirred || before // others were not woken for its sake
 	g.refusal, g.tried = refusal, y.waiting.epoch
 	y.waiting.add(g)
-	if !g.opportunistic() { // which has no date
+	switch {
+	case g.opportunistic(): // which has no date
+	case y.waiting.crowded(g):
+		y.turns.queueUp(g, now)
+	default:
 		y.turns.makePromise(g, podOf(g.run), false, now)
 	}
 	return true

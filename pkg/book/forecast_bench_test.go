@@ -49,13 +49,18 @@ func newFleetOf(tb testing.TB) *fleetOf {
 		}
 	}
 	for o := range 50 {
-		f.book.Budgets.SetBudget(&rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("b%d", o),
-			UID: types.UID(fmt.Sprintf("b%d", o))}, Spec: rqv1.BudgetSpec{
-			Owner:     rqv1.Owner(fmt.Sprintf("org:t%d", o)),
-			Envelopes: []rqv1.Envelope{{Name: "e", Flavor: flavor, Concurrency: 100000}}}})
+		f.book.Budgets.SetBudget(f.budgetOf(o))
 	}
 	f.book.Begin(f.now)
 	return f
+}
+
+// budgetOf is the Budget of one of the owners, which pays for all that there is.
+func (f *fleetOf) budgetOf(owner int) *rqv1.Budget {
+	return &rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("b%d", owner),
+		UID: types.UID(fmt.Sprintf("b%d", owner))}, Spec: rqv1.BudgetSpec{
+		Owner:     rqv1.Owner(fmt.Sprintf("org:t%d", owner)),
+		Envelopes: []rqv1.Envelope{{Name: "e", Flavor: flavor, Concurrency: 100000}}}}
 }
 
 func nodeName(i int) string { return fmt.Sprintf("n%04d", i) }

@@ -61,8 +61,9 @@ type gang struct {
 	// woken says that the gang has been activated and not been planned since; tried is the epoch of its last plan.
 	woken bool
 	tried int64
-	// called is when a gang that is woken was first seen to be.
+	// called is when it was first seen to be, or was called last; absent says that it did not come for long.
 	called time.Time
+	absent bool
 	filed  filing
 	prospect
 	check  checking

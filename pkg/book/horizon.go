@@ -71,9 +71,9 @@ func (f *horizon) stateFor(g *gang, now time.Time) forecast.State {
 	state := forecast.State{
 		Fleet: f.fleet, Accounts: f.accounts, Now: now,
 		NotBefore:   f.agenda.refusedSince(g).Add(f.args.ReservationLead.Duration),
-		WindowDelay: f.args.WindowDelay.Duration, Ahead: f.aheadOf(g),
-		Candidates: tenants.at, Notice: f.args.NoticePeriod.Duration,
+		WindowDelay: f.args.WindowDelay.Duration, Candidates: tenants.at, Notice: f.args.NoticePeriod.Duration,
 	}
+	state.Ahead, state.Known = f.aheadOf(g)
 	if f.candidates.anyLent(g) && !now.Before(f.asksLoansFrom(g)) {
 		state.Loans = tenants.loans
 	}
@@ -152,8 +152,9 @@ func (f *horizon) oustedBy(p *forecast.Promise) []forecast.Release {
 const certain = "1"
 
 // aheadOf returns the promises made to others, in order of their dates and of age. What they hold from then on matters
-// to a gang only if its own date is not before; which of them comes first on the same date is a matter of age.
-func (f *horizon) aheadOf(g *gang) []forecast.Ahead {
+// to a gang only if its own date is not before; which of them comes first on the same date is a matter of age. Of many
+// those with the first dates are returned, and the date of the next.
+func (f *horizon) aheadOf(g *gang) (out []forecast.Ahead, known time.Time) {
 	var promised []*gang
 	for other := range f.agenda.promised {
 		if other != g && other.filed.listed && other.full.Flavor == g.full.Flavor {
@@ -161,13 +162,16 @@ func (f *horizon) aheadOf(g *gang) []forecast.Ahead {
 		}
 	}
 	slices.SortFunc(promised, func(x, y *gang) int { return cmp.Or(x.promise.At.Compare(y.promise.At), byAge(x, y)) })
-	var out []forecast.Ahead
-	for _, other := range promised[:min(len(promised), furthest)] {
+	if len(promised) > furthest {
+		known = promised[furthest].promise.At
+		promised = promised[:furthest]
+	}
+	for _, other := range promised {
 		a := f.comesFirst(other)
 		a.Younger = byAge(other, g) > 0
 		out = append(out, a)
 	}
-	return out
+	return out, known
 }
 
 // paidBy returns what a promise is going to charge. A Reservation that was read at a start names the payers alone,
@@ -187,6 +191,6 @@ func paidBy(p *forecast.Promise) []forecast.Paid {
 // nobody is who may be cut for a gang that has been rebuffed.
 func nobody(map[string]bool, time.Time) []resolver.Candidate { return nil }
 
-// furthest is how many Reservations ahead of its own a forecast looks at: the date of a Run that is further back is of
-// little use to anybody.
+// furthest is how many Reservations for its GPU type a forecast looks at: a Run that would start after so many others
+// has no date.
 const furthest = 64

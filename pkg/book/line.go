@@ -183,6 +183,22 @@ func (w *waitlist) hasNoDate(g *gang) {
 	w.moved++
 }
 
+// soonAgain has it be found before others whether a gang has a date that was found to have none.
+func (w *waitlist) soonAgain(g *gang) {
+	if f := &g.filed; f.dateless != nil {
+		w.queueOf(f.of).dateless.MoveToFront(f.dateless)
+	}
+}
+
+// crowded reports whether so many wait for the same as a gang that they are forecast one after the other.
+func (w *waitlist) crowded(g *gang) bool {
+	if !g.filed.inLine {
+		return false
+	}
+	q := w.queueOf(g.filed.of)
+	return len(q.line)+q.dateless.Len() > dated
+}
+
 func (w *waitlist) queueOf(what scarce) *queue {
 	q := w.queues[what]
 	if q == nil {

@@ -114,9 +114,9 @@ func (p *prospect) dateHasCome(now time.Time) bool {
 }
 
 // neglected reports whether nobody has come to work out anew when the gang starts, for so long that its own cycle is to
-// do it: whoever is woken again and again is not looked at in between.
-func (p *prospect) neglected(now time.Time) bool {
-	return !p.looked.IsZero() && now.Sub(p.looked) > neglect
+// do it: whoever is woken again and again is not looked at in between. Of those who have no date there may be many.
+func (g *gang) neglected(now time.Time) bool {
+	return !g.looked.IsZero() && now.Sub(g.looked) > neglect && g.filed.dateless == nil
 }
 
 // neglect is how old a forecast may grow on which a refused gang relies.

@@ -27,7 +27,7 @@ func (b *Book) Gate(pod *corev1.Pod) string {
 	}
 	defer b.mu.Unlock()
 	b.waiting.stirred = true
-	m.gang.woken, m.gang.tried = false, b.waiting.epoch
+	m.gang.woken, m.gang.absent, m.gang.tried = false, false, b.waiting.epoch
 	b.waiting.refuse(m.gang, refusal)
 	return refusal.Message
 }

@@ -25,7 +25,7 @@ type purse struct {
 // no more of them than what there is could serve: the rest are looked at again when those have been planned.
 func (w *waitlist) wakeNext() {
 	r := round{w: w, rooms: map[string]*topology.Blocks{}, purse: purse{w.claims, map[purseKey]int{}}}
-	for len(w.roused) > 0 && !w.roused[0].woken {
+	for len(w.roused) > 0 && !w.roused[0].woken && !w.roused[0].absent {
 		w.roused = w.roused[1:]
 	}
 	for _, c := range w.crowds {

@@ -18,6 +18,7 @@ func (v *activations) queueUp(g *gang, now time.Time) {
 		g.looked = now
 	}
 	g.seen, g.woken = -1, false
+	v.waiting.soonAgain(g)
 	at, all := v.waiting.inLine(g)
 	switch {
 	case !g.inLine():

@@ -59,7 +59,7 @@ func (x *starter) placeNew(m *member, now time.Time) (string, *plan.Refusal) {
 func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 	defer x.kept.lend(g)()
 	x.waiting.stirred = true
-	g.woken, g.tried = false, x.waiting.epoch
+	g.woken, g.absent, g.tried = false, false, x.waiting.epoch
 	g.committed = g.committed && g.underWay() // a gang that starts anew passes the barrier as a whole
 	var refusal *plan.Refusal
 	switch {

@@ -2,6 +2,7 @@ package book
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,6 +47,8 @@ type waitlist struct {
 	payers                int64 // when it changed who may ask whom
 	// dating is when something changed on which dates rest, by flavor.
 	dating map[string]int64
+	// promised is when something else was promised last, by flavor.
+	promised map[string]int64
 	// leftAt tells by node when a pod last left it that was more than a plan, neither a shard's nor a spare's.
 	leftAt  map[string]int64
 	stirred bool // something has improved since the gangs were last looked at
@@ -55,7 +58,7 @@ func newWaitlist(args *config.Args, fleet *topology.Fleet, accounts *budget.Acco
 	epochs := func() map[string]int64 { return map[string]int64{} }
 	return &waitlist{args: args, fleet: fleet, accounts: accounts, mail: mail, claims: newClaims(accounts),
 		crowds: map[crowdKey]*crowd{}, inFlavor: map[string]*line{}, queues: map[scarce]*queue{}, rejected: map[string]int{},
-		room: epochs(), nodes: epochs(), budget: epochs(), edited: epochs(), hours: epochs(), dating: epochs(),
+		room: epochs(), nodes: epochs(), budget: epochs(), edited: epochs(), hours: epochs(), dating: epochs(), promised: epochs(),
 		leftAt: epochs()}
 }
 
@@ -72,6 +75,7 @@ func (w *waitlist) remove(g *gang) {
 		return
 	}
 	if !g.woken {
+		g.absent = false
 		w.roused.remove(g)
 	}
 	if g.filed.listed {
@@ -92,6 +96,9 @@ func (w *waitlist) wakeRoom(flavor string) {
 // to pay.
 func (w *waitlist) changedFor(g *gang) int64 {
 	changed := max(w.payers, w.dating[g.full.Flavor])
+	if g.filed.dateless != nil {
+		changed = max(changed, w.promised[g.full.Flavor])
+	}
 	pays := func(name string) { changed = max(changed, w.budget[name], w.edited[name], w.hours[name]) }
 	for _, name := range g.refusal.Payers {
 		pays(name)
@@ -102,6 +109,12 @@ func (w *waitlist) changedFor(g *gang) int64 {
 		}
 	}
 	return changed
+}
+
+// promises notes that something else is promised than was.
+func (w *waitlist) promises(flavor string) {
+	w.epoch++
+	w.promised[flavor] = w.epoch
 }
 
 // changes notes that something has changed on which dates rest.
@@ -206,8 +219,44 @@ func (w *waitlist) rouse(g *gang) {
 		g.called = time.Time{}
 		w.roused.add(g)
 	}
-	g.woken = true
+	g.woken, g.absent = true, false
 }
+
+// callAgain has those tried who were to be and have not come for long, again and again until they do: the scheduling
+// queue may have lost a pod. What they were woken for is others' meanwhile.
+func (w *waitlist) callAgain(now time.Time) {
+	w.roused = slices.DeleteFunc(w.roused, func(g *gang) bool { return !g.woken && !g.absent })
+	for _, g := range w.roused {
+		switch {
+		case g.called.IsZero():
+			g.called = now
+		case !now.Before(g.called.Add(comesWithin)):
+			if g.woken {
+				g.woken, g.absent, g.tried, w.stirred = false, true, w.epoch, true
+			}
+			g.called = now
+			if lead := g.leader(); lead != nil {
+				w.mail.activate(lead.pod)
+			}
+		}
+	}
+}
+
+// nextCall tells when that is to be done.
+func (w *waitlist) nextCall(e *earliest, now time.Time) {
+	for _, g := range w.roused {
+		switch {
+		case !g.woken && !g.absent:
+		case g.called.IsZero():
+			e.by(now)
+		default:
+			e.by(g.called.Add(comesWithin))
+		}
+	}
+}
+
+// comesWithin is how long the leader of a gang that is woken may take to be tried.
+const comesWithin = time.Minute
 
 // greet has the gang of a pod planned that has just come. A leader about which the queue has not asked yet comes by
 // itself: it would be tried twice.

@@ -25,6 +25,8 @@ type State struct {
 	Releases []Release
 	// Ahead are the Reservations of other Runs, in order.
 	Ahead []Ahead
+	// Known is up to when it is known what is promised to others, who are too many; zero if all of it is.
+	Known time.Time
 	// Tenants returns the Runs that hold GPUs in some fabric domains and may be cut at an instant.
 	Candidates func(domains map[string]bool, at time.Time) []resolver.Candidate
 	// Loans returns what Runs have on loan in some fabric domains, which whoever starts gets back at once (R23); nil where
@@ -111,13 +113,23 @@ const mostShields = 8
 // Earliest returns when a Run that does not fit now can start (R17): at the first known release or opening window that
 // makes it fit, or, if others may be cut before that, when they may. It returns the refusal of a Run that gets no date:
 // nobody is going to pay for it, or nothing that may be cut would make room. Nobody is cut while what is leaving
-// already would do (R19).
+// already would do (R19). Nor does a Run get a date by which more may have been promised to others than is known.
 func Earliest(s State, ask Ask) (*Promise, *plan.Refusal) {
 	t := newTimeline(&s, &ask)
 	defer t.rewind()
 	if refusal := t.neverStarts(); refusal != nil {
 		return nil, refusal
 	}
+	p, refusal := t.earliest()
+	if p != nil && !s.Known.IsZero() && !p.At.Before(s.Known) {
+		return nil, t.refusal()
+	}
+	return p, refusal
+}
+
+// earliest returns when the Run can start by what is known.
+func (t *timeline) earliest() (*Promise, *plan.Refusal) {
+	s := t.s
 	if p := t.returning(); p != nil {
 		return p, nil
 	}

@@ -93,3 +93,18 @@ func TestWhoHasEndedIsNotCut(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// Of many promises those with the first dates are looked at: from the date of the next on, the same node might be
+// promised twice.
+func TestNoDateIsGivenFromWhenOnNotAllPromisesAreKnown(t *testing.T) {
+	for after, dated := range map[time.Duration]bool{0: true, 8*time.Hour + time.Second: true, 8 * time.Hour: false,
+		time.Hour: false} {
+		s := inLine(16, 31) // a date in 8 hours
+		if after > 0 {
+			s.Known = noon.Add(after)
+		}
+		if p, refusal := forecast.Earliest(s.State, ask(1)); (p != nil) != dated || (refusal == nil) != dated {
+			t.Errorf("all promises are known for %s: %+v, %+v", after, p, refusal)
+		}
+	}
+}
