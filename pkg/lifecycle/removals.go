@@ -26,7 +26,11 @@ func removalsOf(f *facts, given []Deletion) []Deletion {
 	return r.list
 }
 
+// add adds a deletion, unless the pod goes already: the first reason for which it does counts.
 func (r *removals) add(d Deletion) {
+	if r.known[d.Pod.UID] {
+		return
+	}
 	r.list = append(r.list, d)
 	r.known[d.Pod.UID] = true
 }
