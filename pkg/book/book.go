@@ -64,7 +64,7 @@ func New(given *config.Args) *Book {
 		accounts: budget.NewAccounts(args.Rates())}
 	b.mail = &mailbox{}
 	b.waiting = &waitlist{args: args, fleet: b.fleet, accounts: b.accounts, mail: b.mail,
-		room: map[string]int64{}, nodes: map[string]int64{}, budget: map[string]int64{}, leftAt: map[string]int64{}}
+		room: map[string]int64{}, nodes: map[string]int64{}, budget: map[string]int64{}, left: map[string]departed{}}
 	b.mu = newGuard(b.waiting.wakeStirred)
 	b.mail.queue, b.mail.controllers = newOutlet[ForQueue](b.mu), newOutlet[ForControllers](b.mu)
 	b.nodes = &nodeTable{accounts: b.accounts, args: args, fleet: b.fleet,

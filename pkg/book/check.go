@@ -140,6 +140,14 @@ func (x *starter) refute(g *gang, turned []Turning) {
 		}
 	}
 	x.places.unwind(g)
+	if g.check.refusal != nil { // it was to have what others are leaving
+		again := *g.check.refusal
+		if rejection := x.nodes.rejection(g, nil); again.Rejected == nil && rejection != nil {
+			rejection.Rest = firstRetry << min(g.check.fails, mostRetries)
+			again.Without(rejection)
+		}
+		x.waiting.refuse(g, &again)
+	}
 	x.waiting.regard(g, turned)
 }
 

@@ -70,7 +70,7 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 	case now.Before(state.NotBefore):
 		g.turn = state.NotBefore
 	default:
-		v.takeLeaving(g, p, state, ask, now)
+		v.takeLeaving(g, pod, p, state, ask, cycle, now)
 	}
 }
 
