@@ -29,8 +29,8 @@ func withAdapters(n string) func(*rqv1.RunSpec) {
 	}
 }
 
-// Devices beside GPUs are counted as kube-scheduler counts them, and those of whoever is cut are free then: a Run is cut
-// whose devices do, and nobody where somebody else holds them who stays.
+// Devices beside GPUs are counted as kube-scheduler counts them, and those of whoever is cut are free then: a Run is
+// cut whose devices do, and nobody where somebody else holds them who stays.
 func TestDevicesOfThoseWhoAreCutAreFree(t *testing.T) {
 	for name, stays := range map[string]bool{"a Run holds them": false, "a pod that stays holds one": true} {
 		t.Run(name, func(t *testing.T) {

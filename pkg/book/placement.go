@@ -63,8 +63,8 @@ func (p *placement) ask(g *gang, before *plan.Refusal) {
 	p.asking[g.run.UID] = true
 }
 
-// mustAsk reports whether other rules are to be asked before a gang has its places: its pods use such as a plan does not
-// know, or shards leave for them, and what stands in the way may be another pod's rule.
+// mustAsk reports whether other rules are to be asked before a gang has its places: its pods use such as a plan does
+// not know, or shards leave for them, and what stands in the way may be another pod's rule.
 func (p *placement) mustAsk(g *gang, pod *corev1.Pod, places []plan.Assignment, now time.Time) bool {
 	return p.nodes.asks && len(places) > 0 && !now.Before(g.check.unasked) &&
 		(asksBeyond(pod) || slices.ContainsFunc(places, func(a plan.Assignment) bool {

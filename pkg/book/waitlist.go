@@ -177,9 +177,9 @@ func (w *waitlist) improved(g *gang, free int) bool {
 
 // pardon has a gang that is woken be tried again on the nodes that turned it down, if something has changed there
 // since. Places that were planned and given back change nothing, nor do pods that have come and left since: two gangs
-// that give back to each other what neither can use would wake each other for ever. Nor do shards and spares, which make room for each try. Nodes that turned it
-// down for want of GPUs have them as soon as whoever leaves them is gone. What else there is comes to light with its
-// retry, which comes the later the more often one was in vain.
+// that give back to each other what neither can use would wake each other for ever. Nor do shards and spares, which
+// make room for each try. Nodes that turned it down for want of GPUs have them as soon as whoever leaves them is gone.
+// What else there is comes to light with its retry, which comes the later the more often one was in vain.
 func (w *waitlist) pardon(g *gang) {
 	all := w.nodes[g.full.Flavor] > g.tried
 	before := len(g.check.upTo) + len(g.excluded)
