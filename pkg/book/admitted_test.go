@@ -28,16 +28,16 @@ func (w *world) taint(name string) {
 
 // Where ranks may go is a matter of the pods that were admitted: their spares stand by there too, and make room.
 func TestSparesStandByWhereAdmittedRanksMayGo(t *testing.T) {
-	for _, asks := range []bool{false, true} {
+	for _, ranks := range []int{1, 2} {
 		tell(t, func(w *world) {
 			w.tolerating()
-			w.asks(asks)
+			w.asks(ranks == 2)
 			for _, name := range []string{"n0", "n1", "n2"} {
 				w.addNode(name, "d0")
 				w.taint(name)
 			}
 			w.setBudget("a", "org:a", 64)
-			w.submitWithSpares("run0", "org:a", 1, 2, 8, 1)
+			w.submitWithSpares("run0", "org:a", 1, ranks, 8, 1)
 			w.settle()
 			w.running("run0", "although its pods tolerate the taints")
 			spare := w.on("run0-s0")

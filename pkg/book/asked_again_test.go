@@ -37,8 +37,8 @@ func (s *storm) uncut() {
 	}
 }
 
-// Before others are told to go, other rules are asked about a Run's pods as the API server has admitted them: those that
-// were made last may be kept off all nodes by what admission has written into them.
+// Before others are told to go, other rules are asked about a Run's pods as the API server has admitted them: those
+// that were made last may be kept off all nodes by what admission has written into them.
 func TestNobodyIsCutForPodsThatOtherRulesKeepOff(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.Turns = func(pod *corev1.Pod, _ string) string {

@@ -25,8 +25,8 @@ func (s *seating) setBystander(pod *corev1.Pod) {
 	}
 }
 
-// dropBystander gives back what such a pod held, for the gangs that were refused for want of it, or that its node turned
-// down for what it is.
+// dropBystander gives back what such a pod held, for the gangs that were refused for want of it, or that its node
+// turned down for what it is.
 func (s *seating) dropBystander(pod types.UID) {
 	was, known := s.bystanders[pod]
 	if !known {

@@ -43,7 +43,8 @@ func (b *Book) Check(run types.UID) *Check {
 	c.Made, c.Accepted, c.Tries = g.check.again, g.check.knownOf(c.Places), g.check.hasty
 	b.places.shardsToAsk(c)
 	for name, node := range b.nodes.ofFlavor[g.full.Flavor] {
-		if b.nodes.serves(node) && g.excluded[name] == "" && g.check.shunned[name] == "" && (c.Cuts || b.fleet.Free(name) >= g.full.GPUsPerPod) {
+		left := g.excluded[name] != "" || g.check.shunned[name] != ""
+		if b.nodes.serves(node) && !left && (c.Cuts || b.fleet.Free(name) >= g.full.GPUsPerPod) {
 			c.Nodes = append(c.Nodes, name)
 		}
 	}
@@ -87,8 +88,8 @@ func (b *Book) Conclude(c *Check, turned []Turning, last bool, now time.Time) {
 }
 
 // Interrupt notes that it takes longer to find out what other rules say of a check for which others are cut: some nodes
-// have turned pods down, or else the first so many places have been accepted. Nobody is told before rules are asked about
-// the rest, in a later cycle of the pod.
+// have turned pods down, or else the first so many places have been accepted. Nobody is told before rules are asked
+// about the rest, in a later cycle of the pod.
 func (b *Book) Interrupt(c *Check, turned []Turning, accepted int, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -140,6 +141,14 @@ func (x *starter) refute(g *gang, turned []Turning) {
 		}
 	}
 	x.places.unwind(g)
+	if g.check.refusal != nil { // it was to have what others are leaving
+		again := *g.check.refusal
+		if rejection := x.nodes.rejection(g, nil); again.Rejected == nil && rejection != nil {
+			rejection.Rest = firstRetry << min(g.check.fails, mostRetries)
+			again.Without(rejection)
+		}
+		x.waiting.refuse(g, &again)
+	}
 	x.waiting.regard(g, turned)
 }
 

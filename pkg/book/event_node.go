@@ -55,7 +55,7 @@ func (b *Book) RemoveNode(name string) {
 	b.nodes.forgetNode(name)
 	delete(b.nodes.losing, name)
 	delete(b.nodes.strayed, name)
-	delete(b.waiting.leftAt, name)
+	delete(b.waiting.left, name)
 	b.fleet.RemoveNode(name)
 	b.places.reconcileOn(map[string]bool{name: true})
 }

@@ -1,6 +1,7 @@
 package book_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -59,7 +60,16 @@ func (w *world) clusterActions() map[string]func(*rapid.T) {
 				w.Rejects[node] = "Insufficient cpu"
 			}
 		},
-		"accept": func(*rapid.T) { clear(w.Rejects) },
+		"accept": func(*rapid.T) {
+			clear(w.Rejects)
+			w.Turns = nil
+		},
+		"reject a pod that has been made": func(t *rapid.T) {
+			if name, ok := pick(t, "run", slices.Sorted(maps.Keys(w.Runs))); ok {
+				w.disdain(fmt.Sprintf("%s-%d", name, rapid.IntRange(0, 3).Draw(t, "rank")))
+			}
+		},
+		"hurry": func(*rapid.T) { w.Hurried = !w.Hurried },
 		"nobody knows": func(t *rapid.T) {
 			if node, ok := pick(t, "node", slices.Sorted(maps.Keys(w.Nodes))); ok {
 				w.Unsure[node] = !w.Unsure[node]
@@ -78,6 +88,16 @@ func (w *world) clusterActions() map[string]func(*rapid.T) {
 			}
 		},
 		"finalize": func(*rapid.T) { w.finalize() },
+	}
+}
+
+// disdain has all nodes turn a pod down once it has been made, and nobody know before.
+func (w *world) disdain(name string) {
+	w.Turns = func(pod *corev1.Pod, _ string) string {
+		if pod.Name == name && w.Pods[pod.UID] != nil {
+			return "node(s) had volume node affinity conflict"
+		}
+		return ""
 	}
 }
 
@@ -100,7 +120,7 @@ func (w *world) relent() {
 	w.Faults.Drop(sim.Late)
 	clear(w.Rejects)
 	clear(w.Unsure)
-	w.Meanwhile = nil
+	w.Meanwhile, w.Turns, w.Hurried = nil, nil, false
 	for _, uid := range slices.Sorted(maps.Keys(w.Bystanders)) {
 		w.DropBystander(uid)
 	}

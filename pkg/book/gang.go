@@ -61,6 +61,7 @@ type gang struct {
 	// woken says that the gang has been activated and not been planned since; tried is the epoch of its last plan.
 	woken bool
 	tried int64
+	plan  int64 // which one of all that was
 	// called is when it was first seen to be, or was called last; absent says that it did not come for long.
 	called time.Time
 	absent bool
@@ -191,6 +192,8 @@ type member struct {
 	leaving bool
 	// awaited is the gang that the pod is cut for; nil when it is not.
 	awaited *gang
+	// came is after how many plans it came to the barrier.
+	came int64
 	// unseen counts how often the scheduler's cache has lacked the node that the pod was given.
 	unseen int
 }

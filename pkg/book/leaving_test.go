@@ -178,3 +178,37 @@ func TestSmallRunsDoNotTakeWhatLeavesForALargeOne(t *testing.T) {
 		})
 	}
 }
+
+// Shards stay where a Run is turned down that is to have GPUs which are on their way out, and it is not kept waiting
+// for those.
+func TestShardsStayWhereWhatIsLeavingDoesNotDo(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.asks(true)
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 64)
+		s.setBudget("b", "org:b", 64)
+		s.foreign("other", "n0", 4)
+		s.sweep("shards", "org:b", 4, 1)
+		s.work()
+		s.during(time.Second)
+		s.Rejects["n0"] = "node(s) had volume node affinity conflict"
+		s.submitWithSpares("wants", "org:a", 1, 1, 8, 0, apart)
+		s.work()
+		s.during(reservationLead - 20*time.Second)
+		s.work()
+		s.leave(s.pod("other"), time.Minute)
+		for range 20 {
+			s.work()
+			if n := s.shards("shards")["n0"]; n != 4 {
+				s.t.Fatalf("%d shards run at %s", n, s.Now)
+			}
+			s.during(5 * time.Second)
+		}
+		if s.Asked == 0 {
+			s.t.Fatal("nobody was asked")
+		}
+		clear(s.Rejects)
+		s.later(10 * time.Minute)
+		s.running("wants", "although its node accepts it")
+	})
+}

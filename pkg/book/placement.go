@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -62,6 +63,15 @@ func (p *placement) ask(g *gang, before *plan.Refusal) {
 	p.asking[g.run.UID] = true
 }
 
+// mustAsk reports whether other rules are to be asked before a gang has its places: its pods use such as a plan does
+// not know, or shards leave for them, and what stands in the way may be another pod's rule.
+func (p *placement) mustAsk(g *gang, pod *corev1.Pod, places []plan.Assignment, now time.Time) bool {
+	return p.nodes.asks && len(places) > 0 && !now.Before(g.check.unasked) &&
+		(asksBeyond(pod) || slices.ContainsFunc(places, func(a plan.Assignment) bool {
+			return !a.Spare && len(p.seats.shards[a.Node]) > 0
+		}))
+}
+
 // makeRoom has shards leave that are in the way of a gang which has been given places, once all of its pods have been
 // made: the API server may not take them. Spares run nothing.
 func (p *placement) makeRoom(g *gang) {
@@ -109,7 +119,7 @@ func (p *placement) release(m *member) {
 		p.waiting.wakeBudget(m.payer.key.Budget)
 		p.seats.hold(m.pod.UID, "", 0, func(h *holding) { h.planned = false })
 		if m.stage == reserved && !m.extra() {
-			p.waiting.noteLeft(m.node) // kube-scheduler counted it there
+			p.waiting.noteGiven(m.node, m.came) // kube-scheduler counted it there
 		}
 	}
 	p.seats.advance(m, unplaced, "", payer{})
@@ -144,7 +154,7 @@ func (p *placement) claimSeat(m *member) {
 		return // the record is of no use any more, or a shard stays that does not go
 	}
 	p.seats.vacate(g, func(v *vacancy) bool { return v.seat() && v.index == m.part.Index })
-	asks := p.nodes.asks && asksBeyond(m.pod)
+	asks := p.nodes.asks
 	p.seats.hold(r.SpareUID, r.Node, g.demand.GPUsPerPod, func(h *holding) {
 		h.vacant, h.asks, h.spare, h.run = true, asks, true, g.run.UID
 		h.beside = g.demand.Beside // its pod may be gone
@@ -286,8 +296,13 @@ func (p *placement) resize(g *gang, d plan.Demand) {
 	if g.demand == d {
 		return
 	}
-	before := g.demand.Pods()
+	before, beside := g.demand.Pods(), g.demand.Beside
 	g.demand = d
+	for _, m := range g.spares.members {
+		if m != nil && beside != d.Beside && p.seats.held[m.pod.UID] != nil {
+			p.seats.hold(m.pod.UID, "", 0, func(*holding) {}) // it holds what ranks ask for
+		}
+	}
 	p.resizeSquad(&g.active, d.Pods())
 	p.resizeSquad(&g.spares, d.Spares())
 	p.seats.vacate(g, from(d.Pods()))

@@ -81,7 +81,7 @@ func (v *activations) conclude(s *study, cycle bool, now time.Time) {
 	case now.Before(s.state.NotBefore):
 		g.turn = s.state.NotBefore
 	default:
-		v.takeLeaving(g, p, s.state, s.ask, now)
+		v.takeLeaving(g, s.pod, p, s.state, s.ask, cycle, now)
 	}
 }
 

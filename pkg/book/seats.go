@@ -323,6 +323,9 @@ func (s *seating) advance(m *member, to stage, node string, payer payer) {
 	squad.count(m, -1)
 	m.stage, m.payer, m.node, m.unseen = to, payer, node, 0
 	squad.count(m, +1)
+	if to == reserved {
+		m.came = s.waiting.plans
+	}
 	if m.gang.accept(to) && m.gang.refusal != nil {
 		s.waiting.wake(m.gang)
 	}

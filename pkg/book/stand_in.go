@@ -77,14 +77,22 @@ func readAgain(s *metav1.LabelSelector, keys []string, was, is map[string]string
 }
 
 // model returns a rank of the gang as the API server has admitted it: what rules its pods use is not for the template
-// alone to say. It is the template's while there is none, or all have ended, of which not everything is known any more.
+// alone to say. While there is none, or all have ended, of which not everything is known any more, it is the
+// template's, with what spares tolerate, which ranks did.
 func (g *gang) model() *corev1.Pod {
 	for _, m := range g.active.members {
 		if m != nil && !m.standIn && m.stage < finished {
 			return m.pod
 		}
 	}
-	return podOf(g.run)
+	pod := podOf(g.run)
+	for _, m := range g.spares.members {
+		if m != nil && !m.standIn {
+			pod.Spec.Tolerations = m.pod.Spec.Tolerations
+			break
+		}
+	}
+	return pod
 }
 
 // standInFor returns a pod as the API server would admit it for a part of a gang: ranks differ from the leader, which

@@ -59,7 +59,8 @@ func (x *starter) placeNew(m *member, now time.Time) (string, *plan.Refusal) {
 func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 	defer x.kept.lend(g)()
 	x.waiting.stirred = true
-	g.woken, g.absent, g.tried = false, false, x.waiting.epoch
+	x.waiting.plans++
+	g.woken, g.absent, g.tried, g.plan = false, false, x.waiting.epoch, x.waiting.plans
 	g.committed = g.committed && g.underWay() // a gang that starts anew passes the barrier as a whole
 	var refusal *plan.Refusal
 	switch {
@@ -133,7 +134,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	g.deadline = now.Add(x.args.GangDeadline.Duration)
 	// what is kept for the gang and what it gets would count twice, and shards leave that are in nobody's way
 	x.seats.vacateAll(g)
-	if x.nodes.asks && len(assignments) > 0 && asksBeyond(pod) && !now.Before(g.check.unasked) {
+	if x.places.mustAsk(g, pod, assignments, now) {
 		x.places.ask(g, nil)
 	}
 	x.places.assume(g, slices.Concat(seated, assignments), now)

@@ -72,7 +72,7 @@ func (s *storm) judge() {
 // asked reports whether rules that plans do not know may have had a say in what is decided for a Run.
 func (s *storm) asked(run *rqv1.Run) bool {
 	alone := run.Spec.Template != nil && run.Spec.Template.Spec.Affinity != nil
-	return s.Checks && (alone || len(s.Rejects) > 0)
+	return s.Checks && (alone || len(s.Rejects) > 0 || s.Turns != nil)
 }
 
 // needless lists what is wrong with the cuts that were decided on for a Run, by what plans know: other rules that were
@@ -191,8 +191,8 @@ func (s *storm) tellEnd(r *rqv1.Reservation, revealed bool) {
 	s.tally[state+" after cuts"]++
 	run := s.Runs[r.Spec.RunRef.Name]
 	there := run != nil && string(run.UID) == r.Labels[rqv1.LabelRunUID]
-	if r.Status.State == rqv1.ReservationCanceled && r.Status.Cause != rqv1.CanceledCalledOff && there &&
-		s.disturbed.Before(r.Status.ActivatedAt.Truncate(time.Millisecond)) {
+	if r.Status.State == rqv1.ReservationCanceled && r.Status.Cause != rqv1.CanceledCalledOff &&
+		len(r.Status.Cuts) > 0 && there && s.disturbed.Before(r.Status.ActivatedAt.Truncate(time.Millisecond)) {
 		s.t.Fatalf("Reservation %s cut %v in vain: %s\n%s", r.Name, r.Status.Cuts, r.Status.Reason, s.describe(run.Name))
 	}
 }

@@ -131,6 +131,10 @@ func TestStorms(t *testing.T) {
 		for i := range rapid.IntRange(2, 5).Draw(t, "nodes") {
 			w.addNode(fmt.Sprintf("n%d", i), fmt.Sprintf("d%d", i/2))
 		}
+		if rapid.IntRange(0, 3).Draw(t, "taints") == 0 {
+			w.tolerating()
+			w.taint("n0")
+		}
 		for _, name := range []string{"a", "b", "c"} {
 			s.budgetAny(t, name)
 		}

@@ -91,3 +91,15 @@ func TestWhatIsGivenBackPardonsNobody(t *testing.T) {
 		s.work() // fails if that does not come to an end
 	})
 }
+
+// Nor do two Runs each of whose pods want a node to themselves: that the first pod of one has come to the barrier and
+// has left is nothing new to the other, which was turned down before.
+func TestWhoComesAndGoesPardonsNobody(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.setBudget("a", "org:a", 64)
+		s.addNode("n0", "d0")
+		s.submitWithSpares("one", "org:a", 1, 2, 4, 0, apart)
+		s.submitWithSpares("two", "org:a", 1, 2, 4, 0, apart)
+		s.work() // fails if that does not come to an end
+	})
+}

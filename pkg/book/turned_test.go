@@ -195,8 +195,8 @@ func TestANodeWhoseGPUsAreLeavingIsTriedAgain(t *testing.T) {
 	})
 }
 
-// A pod that holds no GPUs and leaves a node may have been what kept others off it, whatever the rule: the node is tried
-// again at once.
+// A pod that holds no GPUs and leaves a node may have been what kept others off it, whatever the rule: the node is
+// tried again at once.
 func TestANodeThatABystanderLeavesIsTriedAgain(t *testing.T) {
 	tell(t, func(w *world) {
 		w.addNode("n0", "d0")

@@ -49,9 +49,10 @@ type waitlist struct {
 	dating map[string]int64
 	// promised is when something else was promised last, by flavor.
 	promised map[string]int64
-	// leftAt tells by node when a pod last left it that was more than a plan, neither a shard's nor a spare's.
-	leftAt  map[string]int64
-	stirred bool // something has improved since the gangs were last looked at
+	// left tells by node when a pod last left it that was more than a plan, neither a shard's nor a spare's.
+	left    map[string]departed
+	plans   int64 // counts what has been planned
+	stirred bool  // something has improved since the gangs were last looked at
 }
 
 func newWaitlist(args *config.Args, fleet *topology.Fleet, accounts *budget.Accounts, mail *mailbox) *waitlist {
@@ -59,7 +60,7 @@ func newWaitlist(args *config.Args, fleet *topology.Fleet, accounts *budget.Acco
 	return &waitlist{args: args, fleet: fleet, accounts: accounts, mail: mail, claims: newClaims(accounts),
 		crowds: map[crowdKey]*crowd{}, inFlavor: map[string]*line{}, queues: map[scarce]*queue{}, rejected: map[string]int{},
 		room: epochs(), nodes: epochs(), budget: epochs(), edited: epochs(), hours: epochs(), dating: epochs(), promised: epochs(),
-		leftAt: epochs()}
+		left: map[string]departed{}}
 }
 
 // add has a gang wait that has been refused, or wait for something else.
@@ -123,8 +124,28 @@ func (w *waitlist) changes(flavor string) {
 	w.dating[flavor] = w.epoch
 }
 
+// departed is when the last pod that was bound to a node has left it, when the last has that was at the barrier alone,
+// and after which plan that one had come.
+type departed struct{ bound, gave, came int64 }
+
+// since reports whether a pod has left that was there when a gang was last tried.
+func (d departed) since(g *gang) bool {
+	return d.bound > g.tried || d.gave > g.tried && d.came < g.plan
+}
+
 // noteLeft notes that a pod has left a node, for the gangs that the node turned down.
-func (w *waitlist) noteLeft(node string) { w.leftAt[node] = w.epoch }
+func (w *waitlist) noteLeft(node string) {
+	d := w.left[node]
+	d.bound = w.epoch
+	w.left[node] = d
+}
+
+// noteGiven notes that a pod which has come to the barrier after a plan has given its node back.
+func (w *waitlist) noteGiven(node string, came int64) {
+	d := w.left[node]
+	d.came, d.gave = came, w.epoch
+	w.left[node] = d
+}
 
 // eased notes that pods hold less beside GPUs of a node of a flavor, for the gangs that were refused for want of it.
 func (w *waitlist) eased(flavor string) {
@@ -176,15 +197,15 @@ func (w *waitlist) passOn(g *gang) {
 }
 
 // pardon has a gang that is woken be tried again on the nodes that turned it down, if something has changed there
-// since. Places that were planned and given back change nothing: two gangs that give back to each other what neither
-// can use would wake each other for ever. Nor do shards and spares, which make room for each try. Nodes that turned it
-// down for want of GPUs have them as soon as whoever leaves them is gone. What else there is comes to light with its
-// retry, which comes the later the more often one was in vain.
+// since. Places that were planned and given back change nothing, nor do pods that have come and left since: two gangs
+// that give back to each other what neither can use would wake each other for ever. Nor do shards and spares, which
+// make room for each try. Nodes that turned it down for want of GPUs have them as soon as whoever leaves them is gone.
+// What else there is comes to light with its retry, which comes the later the more often one was in vain.
 func (w *waitlist) pardon(g *gang) {
 	all := w.nodes[g.full.Flavor] > g.tried
 	before := len(g.check.upTo) + len(g.excluded)
-	maps.DeleteFunc(g.check.upTo, func(node string, _ int) bool { return all || w.leftAt[node] > g.tried })
-	maps.DeleteFunc(g.excluded, func(node, _ string) bool { return all || w.leftAt[node] > g.tried })
+	maps.DeleteFunc(g.check.upTo, func(node string, _ int) bool { return all || w.left[node].since(g) })
+	maps.DeleteFunc(g.excluded, func(node, _ string) bool { return all || w.left[node].since(g) })
 	if all || len(g.check.upTo)+len(g.excluded) < before {
 		g.check.fails = 0
 	}

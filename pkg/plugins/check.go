@@ -86,10 +86,10 @@ type answer struct {
 	accepted    int
 }
 
-// ask finds out what other rules say of what a gang has been given. In the first round all nodes are looked at that turn
-// its pods down whatever comes, so that there are not as many rounds as such nodes, unless its pods use different rules.
-// What takes too long from an instant on could not be found out or, where others are cut for the gang, is to be later: a
-// gang that there was never time for may take longer each time.
+// ask finds out what other rules say of what a gang has been given. In the first round all nodes are looked at that
+// turn its pods down whatever comes, so that there are not as many rounds as such nodes, unless its pods use different
+// rules. What takes too long from an instant on could not be found out or, where others are cut for the gang, is to be
+// later: a gang that there was never time for may take longer each time.
 func (pl *Jobtree) ask(ctx context.Context, check *book.Check, round int, since time.Time) answer {
 	others, ok := pl.handle.(framework.Framework)
 	if !ok || len(check.Places) == 0 {
@@ -143,7 +143,8 @@ func (v *verifier) verify(ctx context.Context, check *book.Check) bool {
 	}
 	for i, place := range check.Places {
 		if v.over() {
-			if v.late = true; !check.Cuts {
+			v.late = true
+			if !check.Cuts {
 				v.giveUp(check.Places[i:], late)
 			}
 			return false
@@ -247,8 +248,8 @@ func (v *verifier) oneKind(pod *corev1.Pod) bool {
 	})
 }
 
-// put asks about one place, unless the answer is known, and, if it is accepted, has the pod be there for those that come
-// after. It returns false if it could not find out.
+// put asks about one place, unless the answer is known, and, if it is accepted, has the pod be there for those that
+// come after. It returns false if it could not find out.
 func (v *verifier) put(ctx context.Context, check *book.Check, place book.Place, known bool) bool {
 	info, err := v.snapshot.NodeInfos().Get(place.Node)
 	if err != nil || info.Node() == nil || !v.knows(info.Node()) {
@@ -301,8 +302,8 @@ func (v *verifier) turn(place book.Place, why string) {
 
 // mostRounds is how often it is decided in one cycle who is cut for a gang, without the nodes that have turned its pods
 // down, and longest for how long other rules are asked about it, and it is planned again, once there is a plan: nobody
-// else is scheduled meanwhile. A decision may take twice as long each time that this did not do, up to mostLonger times;
-// in between others are scheduled for as long as a breather.
+// else is scheduled meanwhile. A decision may take twice as long each time that this did not do, up to mostLonger
+// times; in between others are scheduled for as long as a breather.
 const (
 	mostRounds = 32
 	longest    = 500 * time.Millisecond

@@ -51,7 +51,7 @@ func (j judged) framework(t testing.TB, snapshot *cache.Snapshot) framework.Fram
 	reserve := config.PluginSet{Disabled: []config.Plugin{{Name: "*"}}}
 	for _, name := range j.by {
 		only.Enabled = append(only.Enabled, config.Plugin{Name: name})
-		if name == names.VolumeBinding {
+		if name == names.VolumeBinding || name == names.DynamicResources {
 			reserve.Enabled = append(reserve.Enabled, config.Plugin{Name: name})
 		}
 	}
@@ -63,7 +63,8 @@ func (j judged) framework(t testing.TB, snapshot *cache.Snapshot) framework.Fram
 	shared := informers.NewSharedInformerFactory(kube, 0)
 	f, err := frameworkruntime.NewFramework(t.Context(), plugins.NewInTreeRegistry(), &profile,
 		frameworkruntime.WithClientSet(kube), frameworkruntime.WithInformerFactory(shared),
-		frameworkruntime.WithSnapshotSharedLister(snapshot), frameworkruntime.WithMutableSnapshotLister(snapshot))
+		frameworkruntime.WithSnapshotSharedLister(snapshot), frameworkruntime.WithMutableSnapshotLister(snapshot),
+		devicesOf(t.Context(), t, kube, shared))
 	if err != nil {
 		t.Fatal(err)
 	}

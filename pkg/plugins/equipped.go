@@ -11,7 +11,8 @@ import (
 // equipped reports whether the volumes and devices are there that are made for each pod once it is, which takes a
 // moment: until then whoever is asked about the pod turns all nodes down.
 func equipped(handle fwk.Handle, places []book.Place) bool {
-	claims, devices := handle.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister(), handle.SharedDRAManager()
+	claims := handle.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister()
+	devices := handle.SharedDRAManager()
 	for _, place := range places {
 		pod := place.Pod
 		for i := range pod.Spec.Volumes {

@@ -16,8 +16,8 @@ type reservation struct {
 }
 
 // reserve has plugins count on where a pod goes that is the first to use some volumes or devices, as in its own cycle:
-// from then on those are bound to what its node reaches. Other pods that use them are asked about anew. It returns false
-// if that failed.
+// from then on those are bound to what its node reaches. Other pods that use them are asked about anew. It returns
+// false if that failed.
 func (v *verifier) reserve(ctx context.Context, k *kind, place book.Place) bool {
 	var first []string
 	for _, claim := range claimsOf(place.Pod) {
@@ -49,8 +49,8 @@ func (v *verifier) unreserve(ctx context.Context) {
 	v.reserved, v.claims = nil, nil
 }
 
-// bindsElsewhere finds, for a kind that a node has just turned down, all nodes that do not reach the volumes and devices
-// which other pods of the gang are about to have bound: one by one they would take a round each.
+// bindsElsewhere finds, for a kind that a node has just turned down, all nodes that do not reach the volumes and
+// devices which other pods of the gang are about to have bound: one by one they would take a round each.
 func (v *verifier) bindsElsewhere(ctx context.Context, check *book.Check, k *kind) {
 	rule := k.rule
 	shares := slices.ContainsFunc(claimsOf(k.pod), func(claim string) bool { return v.claims[claim] })
