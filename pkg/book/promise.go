@@ -61,7 +61,7 @@ func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time
 		return
 	}
 	if p == nil && !g.refusal.NeedsNodes() {
-		v.standInLine(g, at, all, now)
+		v.standInLine(g, at, all, state.Known.IsZero(), now)
 		v.waiting.hasNoDate(g)
 	} else {
 		v.leaveLine(g)

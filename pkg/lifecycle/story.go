@@ -214,7 +214,7 @@ func activating(f *facts, r *rqv1.Reservation) string {
 	return text
 }
 
-// withQueue adds to why a Run waits who is ahead of it, if that is why it has no date.
+// withQueue adds to why a Run waits why it has no date, if those who are ahead of it may have to do with that.
 func withQueue(message string, f *facts) string {
 	if f.InLine == nil || f.InLine.Ahead == 0 {
 		return message
@@ -223,5 +223,9 @@ func withQueue(message string, f *facts) string {
 	if f.InLine.Ahead > 1 {
 		older = fmt.Sprintf("%d older Runs wait", f.InLine.Ahead)
 	}
-	return fmt.Sprintf("%s; it has no date yet: %s for %s", message, older, f.Run.Spec.Resources.GPUType)
+	why := "it has no date yet"
+	if f.InLine.None {
+		why = "it has no date: nothing that is known to come would let it start"
+	}
+	return fmt.Sprintf("%s; %s; %s for %s", message, why, older, f.Run.Spec.Resources.GPUType)
 }
