@@ -70,7 +70,8 @@ func (w *waitlist) nextPlaces() []*gang {
 	from := min(w.teller, len(w.gangs))
 	end := min(from+placesAtOnce, len(w.gangs))
 	w.looks += int64(end - from)
-	if w.teller = end; end == len(w.gangs) {
+	w.teller = end
+	if end == len(w.gangs) {
 		w.teller = 0
 	}
 	return w.gangs[from:end]
