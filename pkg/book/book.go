@@ -77,8 +77,9 @@ func New(given *config.Args) *Book {
 		classes: newClasses()}
 	b.cuts = &cutTable{mail: b.mail, byReservation: map[types.NamespacedName][]rank.Cut{}, decided: map[*gang][]rank.Cut{}}
 	b.agenda = &agenda{args: args, mail: b.mail, roster: b.roster, waiting: b.waiting,
-		reservations: newReservations(), promised: map[*gang]bool{}, intended: map[string][]*gang{}, threats: map[types.NamespacedName]map[*gang]bool{},
-		dues: make(chan struct{}, 1), mostBytes: mostRecordBytes}
+		reservations: newReservations(), promised: map[*gang]bool{}, intended: map[string][]*gang{},
+		threats: map[types.NamespacedName]map[*gang]bool{},
+		dues:    make(chan struct{}, 1), mostBytes: mostRecordBytes}
 	b.mu.onChange = b.agenda.signalDue
 	b.seats = &seating{accounts: b.accounts, args: args, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster,
 		waiting: b.waiting,

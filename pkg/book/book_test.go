@@ -59,6 +59,9 @@ func (w *world) check() {
 	if runs := w.Book.Restless(); len(runs) > 0 {
 		w.t.Fatalf("Runs that have ended are gone through, or others are not: %v", runs)
 	}
+	if runs := w.Book.Misfiled(); len(runs) > 0 {
+		w.t.Fatalf("Runs that wait would not be found by what helps them: %v", runs)
+	}
 	if ranks := w.Book.PaidTwice(); len(ranks) > 0 {
 		w.t.Fatalf("I8: the money of %v is kept twice", ranks)
 	}

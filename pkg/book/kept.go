@@ -133,6 +133,7 @@ func (k *keptRooms) keepRoom(m *member) {
 	}
 	k.seats.hold(m.pod.UID, "", 0, func(h *holding) { h.vacant = true })
 	m.gang.vacant = append(m.gang.vacant, vacancy{pod: m.pod.UID, index: index})
+	k.waiting.file(m.gang)
 }
 
 // giveRoom frees the room of a gang that has been given places, and the money of those ranks that have one. That of

@@ -65,8 +65,8 @@ type queue struct {
 // filing is where a gang that waits is to be found.
 type filing struct {
 	listed bool // it waits
-	// inLine says that it waits for those ahead of it, by flavor and by what is scarce; dateless is where it is among those
-	// who have been found to have no date, nil for all others.
+	// inLine says that it waits for those ahead of it, by flavor and by what is scarce; dateless is where it is among
+	// those who have been found to have no date, nil for all others.
 	inLine   bool
 	of       scarce
 	dateless *list.Element

@@ -161,6 +161,7 @@ func (p *placement) claimSeat(m *member) {
 	})
 	g.vacant = append(g.vacant, vacancy{pod: r.SpareUID, index: m.part.Index, node: r.Node,
 		payer: g.paysForSeat(m.part, r, spare), asks: asks})
+	p.waiting.file(g)
 	if !asks {
 		p.reclaim(r.Node, rqv1.ClosedReclaimedBySpare, nil) // they leave while the ledger follows
 	}

@@ -70,7 +70,7 @@ func (v *activations) conclude(s *study, cycle bool, now time.Time) {
 		return
 	}
 	if p == nil && !g.refusal.NeedsNodes() {
-		v.standInLine(g, at, all, now)
+		v.standInLine(g, at, all, s.state.Known.IsZero(), now)
 		v.waiting.hasNoDate(g)
 	} else {
 		v.leaveLine(g)

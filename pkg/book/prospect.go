@@ -56,6 +56,8 @@ type QueuePlace struct {
 	// Ahead is how many older Runs wait, and Of how many do in all.
 	Ahead, Of int
 	At        time.Time
+	// None says that the Run was forecast, and that nothing that is known of lets it start.
+	None bool
 	// far says that the Run was not forecast; else it was, and has no date.
 	far bool
 }

@@ -205,6 +205,7 @@ func (s *seating) heldBefore(m *member, at time.Time) bool {
 
 // vacate gives up the room that is kept for replacements and that is not wanted any more.
 func (s *seating) vacate(g *gang, unwanted func(*vacancy) bool) {
+	defer s.waiting.file(g)
 	g.vacant = slices.DeleteFunc(g.vacant, func(v vacancy) bool {
 		if !unwanted(&v) {
 			return false
@@ -332,6 +333,7 @@ func (s *seating) advance(m *member, to stage, node string, payer payer) {
 	if to == unplaced {
 		squad.lowest = min(squad.lowest, m.part.Index)
 	}
+	s.waiting.file(m.gang) // it lacks something else
 }
 
 // notePayers remembers who pays for the rooms of lost ranks, which are given up before it is known where the ranks go.

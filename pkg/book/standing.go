@@ -70,7 +70,8 @@ func (w *waitlist) nextPlaces() []*gang {
 	from := min(w.teller, len(w.gangs))
 	end := min(from+placesAtOnce, len(w.gangs))
 	w.looks += int64(end - from)
-	if w.teller = end; end == len(w.gangs) {
+	w.teller = end
+	if end == len(w.gangs) {
 		w.teller = 0
 	}
 	return w.gangs[from:end]
@@ -86,13 +87,14 @@ func (v *activations) standBack(g *gang, at standing, all int, now time.Time) {
 	if g.promise != nil || g.onRecord != nil {
 		v.agenda.setPromise(g, nil)
 	}
-	v.standInLine(g, at, all, now)
+	v.standInLine(g, at, all, false, now)
 }
 
-// standInLine tells the place of a gang that waits without a date: it is too far back to be forecast, or has been.
-func (v *activations) standInLine(g *gang, at standing, all int, now time.Time) {
-	if g.queue == nil || g.queue.past(at.ahead) {
-		g.queue = &QueuePlace{Ahead: at.ahead, Of: all, At: now}
+// standInLine tells the place of a gang that waits without a date: it is too far back to be forecast, or has been, and
+// none may have been found.
+func (v *activations) standInLine(g *gang, at standing, all int, none bool, now time.Time) {
+	if g.queue == nil || g.queue.past(at.ahead) || g.queue.None != none {
+		g.queue = &QueuePlace{Ahead: at.ahead, Of: all, At: now, None: none}
 		v.mail.reconcile(keyOf(g.run), lane.Date)
 	}
 	g.queue.far = !g.mayHaveDate(at)

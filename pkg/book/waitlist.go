@@ -23,8 +23,8 @@ type waitlist struct {
 
 	gangs  line
 	claims *claims
-	// The same gangs by what they wait for: crowds by what could help them, lines by flavor and by what is scarce. rejected
-	// counts by flavor those that other rules keep from nodes.
+	// The same gangs by what they wait for: crowds by what could help them, lines by flavor and by what is scarce.
+	// rejected counts by flavor those that other rules keep from nodes.
 	crowds   map[crowdKey]*crowd
 	inFlavor map[string]*line
 	queues   map[scarce]*queue
@@ -59,8 +59,8 @@ func newWaitlist(args *config.Args, fleet *topology.Fleet, accounts *budget.Acco
 	epochs := func() map[string]int64 { return map[string]int64{} }
 	return &waitlist{args: args, fleet: fleet, accounts: accounts, mail: mail, claims: newClaims(accounts),
 		crowds: map[crowdKey]*crowd{}, inFlavor: map[string]*line{}, queues: map[scarce]*queue{}, rejected: map[string]int{},
-		room: epochs(), nodes: epochs(), budget: epochs(), edited: epochs(), hours: epochs(), dating: epochs(), promised: epochs(),
-		left: map[string]departed{}}
+		room: epochs(), nodes: epochs(), budget: epochs(), edited: epochs(), hours: epochs(), dating: epochs(),
+		promised: epochs(), left: map[string]departed{}}
 }
 
 // add has a gang wait that has been refused, or wait for something else.
@@ -93,8 +93,8 @@ func (w *waitlist) wakeRoom(flavor string) {
 	w.stirred = true
 }
 
-// changedFor returns when what it rests on when a gang starts last changed: what there is of its flavor, and whom it asks
-// to pay.
+// changedFor returns when that last changed on which it rests when a gang starts: what there is of its flavor, and whom
+// it asks to pay.
 func (w *waitlist) changedFor(g *gang) int64 {
 	changed := max(w.payers, w.dating[g.full.Flavor])
 	if g.filed.dateless != nil {

@@ -52,7 +52,8 @@ func without(b *rqv1.Budget, amounts bool) *rqv1.BudgetSpec {
 	}
 	for i := range s.AggregateCaps {
 		c := &s.AggregateCaps[i]
-		if c.MaxGPUHours = nil; amounts {
+		c.MaxGPUHours = nil
+		if amounts {
 			c.MaxConcurrency = nil
 		}
 	}

@@ -236,11 +236,15 @@ func activating(f *facts, r *rqv1.Reservation) string {
 	return text
 }
 
-// withQueue adds to why a Run waits that others are ahead of it, if that is why it has no date. How many are is a field
-// of its own: a message that counts them would be told anew whenever one of them starts.
+// withQueue adds to why a Run waits why it has no date, if those who are ahead of it may have to do with that. How many
+// are is a field of its own: a message that counts them would be told anew whenever one of them starts.
 func withQueue(message string, f *facts) string {
 	if f.InLine == nil || f.InLine.Ahead == 0 {
 		return message
 	}
-	return fmt.Sprintf("%s; it has no date yet: older Runs wait for %s", message, f.Run.Spec.Resources.GPUType)
+	why := "it has no date yet"
+	if f.InLine.None {
+		why = "it has no date: nothing that is known to come would let it start"
+	}
+	return fmt.Sprintf("%s; %s; older Runs wait for %s", message, why, f.Run.Spec.Resources.GPUType)
 }

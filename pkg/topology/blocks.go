@@ -3,8 +3,9 @@ package topology
 // Block is so many pods that lie together in one fabric domain.
 type Block struct{ Pods, GPUsPerPod int }
 
-// Blocks is what is free of one flavor, as pods could take it: what it does not hold is placed by no plan, though payers
-// and other rules may keep a plan from what it does hold. Room can be taken from it, and the fleet stays as it is.
+// Blocks is what is free of one flavor, as pods could take it: what it does not hold is placed by no plan, though
+// payers and other rules may keep a plan from what it does hold. Room can be taken from it, and the fleet stays as it
+// is.
 type Blocks struct {
 	domains [][]int // for each fabric domain, how many nodes have so many GPUs free
 	free    int     // GPUs
