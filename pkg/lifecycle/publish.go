@@ -54,9 +54,10 @@ func steadyConflicts(was, next []rqv1.Conflict) []rqv1.Conflict {
 		return next
 	}
 	for i := range next {
-		old := next[i]
-		old.Probability = was[i].Probability
-		if old != was[i] || math.Abs(resolver.Likelihood(next[i].Probability)-resolver.Likelihood(was[i].Probability)) > slight {
+		old, is := was[i], next[i]
+		by := resolver.Likelihood(is.Probability) - resolver.Likelihood(old.Probability)
+		is.Probability = old.Probability
+		if is != old || math.Abs(by) > slight {
 			return next
 		}
 	}
