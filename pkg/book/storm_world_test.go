@@ -22,7 +22,7 @@ const noticePeriod = 2 * time.Second
 type storm struct {
 	*world
 	writes int // of Reservations
-	rests  int // how often nothing was left to do
+	stills int // how often nothing was left to do
 	journal
 }
 
@@ -95,7 +95,7 @@ func (s *storm) work() {
 		now := fmt.Sprint(s.fingerprint(), s.assigned(), s.writes, s.Ends.Len(), s.dates(), s.undated(), s.refusals(),
 			s.widths())
 		if now == last && !s.queued() {
-			if s.rests++; s.rests%16 == 0 {
+			if s.stills++; s.stills%16 == 0 {
 				s.studied()
 			}
 			return
