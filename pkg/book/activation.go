@@ -94,7 +94,9 @@ func (v *activations) resume(g *gang, pod *corev1.Pod, now time.Time) {
 	default:
 		// Whom the draw is about was fixed then, though they may have ended since, and others started.
 		tenants := v.candidates.tenants(g, latest(now, a.At))
-		state.Candidates = func(domains map[string]bool, _ time.Time) []resolver.Candidate { return tenants.at(domains, a.At) }
+		state.Candidates = func(domains map[string]bool, _ time.Time) []resolver.Candidate {
+			return tenants.at(domains, a.At)
+		}
 		decided, places, ok := forecast.Activate(state, ask, v.nodes.domainsAround(g.reservation), a.Conflicts, a.Nonce)
 		assignments = places
 		if !ok {

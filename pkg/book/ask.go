@@ -93,7 +93,8 @@ func (b *Book) WhatIf(run *rqv1.Run, now time.Time) Outlook {
 		s := b.future.studyOf(g, podOf(run), b.future.stateFor(g, now), b.future.askFor(g, g.full.Least(), podOf(run)))
 		s.stuck = nil // they may be gone by then
 		s.workOut()
-		if out.Promise = s.promise; out.Promise == nil {
+		out.Promise = s.promise
+		if s.promise == nil {
 			s.refusal.Without(b.future.rejection(s))
 			out.Refusal = s.refusal
 		}

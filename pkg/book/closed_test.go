@@ -21,7 +21,8 @@ func closedLease(i int, reason rqv1.ClosureReason, now time.Time) *rqv1.Lease {
 	pod := fmt.Sprintf("%08d-aaaa-bbbb-cccc-%012d", i, i)
 	return &rqv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team-of-some-name", Name: fmt.Sprintf("train-%d-0-%08d", i, i),
-			Labels: map[string]string{rqv1.LabelPodUID: pod}, Annotations: map[string]string{"padding": fmt.Sprintf("%0512d", i)}},
+			Labels:      map[string]string{rqv1.LabelPodUID: pod},
+			Annotations: map[string]string{"padding": fmt.Sprintf("%0512d", i)}},
 		Spec: rqv1.LeaseSpec{Owner: "org:a",
 			RunRef: rqv1.LeaseRunRef{Namespace: "team-of-some-name", Name: fmt.Sprint("train-", i), UID: types.UID(pod)},
 			Payer:  rqv1.LeasePayer{Budget: fmt.Sprint("b", i%50), Owner: "org:a"}, PaidByEnvelope: "e",

@@ -24,8 +24,8 @@ func (f *horizon) rejection(s *study) *plan.Rejection {
 	return f.inTheWay(s)
 }
 
-// gpusAlone returns what a gang would ask for if it were GPUs alone, where it is worth knowing when it would start then:
-// it asks for more, and it is not known what keeps it from the nodes.
+// gpusAlone returns what a gang would ask for if it were GPUs alone, where it is worth knowing when it would start
+// then: it asks for more, and it is not known what keeps it from the nodes.
 func (f *horizon) gpusAlone(g *gang, pod *corev1.Pod, ask forecast.Ask) *forecast.Ask {
 	now := g.refusal
 	if now == nil || now.Rejected != nil && !now.Rejected.Vain || g.unpaid || len(g.check.shunned) > 0 ||

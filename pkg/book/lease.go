@@ -52,6 +52,24 @@ func entryOf(l *rqv1.Lease, charge budget.Charge) *lease {
 	}
 }
 
+// noteLease knows an open Lease from now on.
+func (s *seating) noteLease(name types.NamespacedName, l *lease) {
+	run := types.UID(l.charge.Run)
+	if s.ofRun[run] == nil {
+		s.ofRun[run] = map[types.NamespacedName]*lease{}
+	}
+	s.leases[name], s.ofRun[run][name] = l, l
+}
+
+// forgetLease forgets one that is not open any more.
+func (s *seating) forgetLease(name types.NamespacedName, l *lease) {
+	run := types.UID(l.charge.Run)
+	delete(s.leases, name)
+	if delete(s.ofRun[run], name); len(s.ofRun[run]) == 0 {
+		delete(s.ofRun, run)
+	}
+}
+
 // ChargeIn returns the charge that a Lease records.
 func ChargeIn(l *rqv1.Lease) budget.Charge {
 	rate, err := budget.ParseRate(l.Spec.Payer.Rate)

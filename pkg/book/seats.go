@@ -42,24 +42,6 @@ type seating struct {
 	bystanders map[types.UID]bystander
 }
 
-// noteLease knows an open Lease from now on.
-func (s *seating) noteLease(name types.NamespacedName, l *lease) {
-	run := types.UID(l.charge.Run)
-	if s.ofRun[run] == nil {
-		s.ofRun[run] = map[types.NamespacedName]*lease{}
-	}
-	s.leases[name], s.ofRun[run][name] = l, l
-}
-
-// forgetLease forgets one that is not open any more.
-func (s *seating) forgetLease(name types.NamespacedName, l *lease) {
-	run := types.UID(l.charge.Run)
-	delete(s.leases, name)
-	if delete(s.ofRun[run], name); len(s.ofRun[run]) == 0 {
-		delete(s.ofRun, run)
-	}
-}
-
 // hold changes the holding of a pod and keeps the fleet's counters in step.
 func (s *seating) hold(pod types.UID, node string, gpus int, change func(h *holding)) {
 	h := s.held[pod]

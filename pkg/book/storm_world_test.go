@@ -22,6 +22,7 @@ const noticePeriod = 2 * time.Second
 type storm struct {
 	*world
 	writes int // of Reservations
+	stills int // how often nothing was left to do
 	journal
 }
 
@@ -94,7 +95,9 @@ func (s *storm) work() {
 		now := fmt.Sprint(s.fingerprint(), s.assigned(), s.writes, s.Ends.Len(), s.dates(), s.undated(), s.refusals(),
 			s.widths())
 		if now == last && !s.queued() {
-			s.studied()
+			if s.stills++; s.stills%16 == 0 {
+				s.studied()
+			}
 			return
 		}
 		last = now

@@ -16,8 +16,8 @@ import (
 )
 
 // study is when a gang starts: what is known of it and of the time to come, and what follows from that. What follows
-// takes longer than anything else that the book works out, so that a study can be detached and worked out while the book
-// goes on.
+// takes longer than anything else that the book works out, so that a study can be detached and worked out while the
+// book goes on.
 type study struct {
 	gang  *gang
 	pod   *corev1.Pod

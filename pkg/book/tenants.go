@@ -3,6 +3,7 @@ package book
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -22,8 +23,8 @@ type tenants struct {
 // tenant is one of them, with what is asked about it.
 type tenant struct {
 	resolver.Candidate // without what may be had of it
-	// runs says that it has started, and else it is starting: by its status, as of started. Ends is when it has ended at the
-	// latest, zero if nobody knows, and shielded until when it may not be cut for the gang.
+	// runs says that it has started, and else it is starting: by its status, as of started. Ends is when it has ended at
+	// the latest, zero if nobody knows, and shielded until when it may not be cut for the gang.
 	runs                    bool
 	started, ends, shielded time.Time
 	total                   int // GPUs that the Run asks for
@@ -146,8 +147,7 @@ func (t *tenant) startedBefore(at time.Time) bool {
 // between returns the active pods with an index from first to before end.
 func (t *tenant) between(first, end int) []occupant {
 	at := func(index int) int {
-		i, _ := slices.BinarySearchFunc(t.active, index, func(o occupant, index int) int { return cmp.Compare(o.index, index) })
-		return i
+		return sort.Search(len(t.active), func(i int) bool { return t.active[i].index >= index })
 	}
 	return t.active[at(first):at(end)]
 }

@@ -33,8 +33,8 @@ func TestALeaseThatIsToldTwiceIsFoldedOnce(t *testing.T) {
 	same(t, "spent after the restart", want, after.spentOn(key, noon))
 }
 
-// Many closed Leases are settled bit by bit, those that ended first: none is left out of a record that speaks of its end,
-// for a process that comes after.
+// Many closed Leases are settled bit by bit, those that ended first: none is left out of a record that speaks of its
+// end, for a process that comes after.
 func TestManyAreSettledBitByBit(t *testing.T) {
 	budget := of("b", "o", rqv1.Envelope{Name: "e", Concurrency: 8}, rqv1.Envelope{Name: "f", Concurrency: 8})
 	a, ends := accountsOf(budget), map[string]time.Time{}

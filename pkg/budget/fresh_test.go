@@ -8,8 +8,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// TestOverdraftIsLookedForWhereItMayHaveChanged says after which changes, and at which instants, the overdraft of Budget
-// x is worked out anew.
+// TestOverdraftIsLookedForWhereItMayHaveChanged says after which changes, and at which instants, the overdraft of
+// Budget x is worked out anew.
 func TestOverdraftIsLookedForWhereItMayHaveChanged(t *testing.T) {
 	x, charged := Key{"x", "e"}, held(Key{"x", "e"}, "org:x", rqv1.RelationOwn, rqv1.RoleActive, 8)
 	other := held(Key{"y", "e"}, "org:y", rqv1.RelationOwn, rqv1.RoleActive, 8)
@@ -18,6 +18,10 @@ func TestOverdraftIsLookedForWhereItMayHaveChanged(t *testing.T) {
 		change(&e)
 		return of("x", "org:x", e)
 	}
+	nothing := func(*Accounts) {}
+	closes := envelope(func(e *rqv1.Envelope) { e.End = after(time.Hour) })
+	opens := envelope(func(e *rqv1.Envelope) { e.Start = after(time.Hour) })
+	bounded := envelope(func(e *rqv1.Envelope) { e.MaxGPUHours = ptr(int64(24)) })
 	plain := envelope(func(*rqv1.Envelope) {})
 	for what, c := range map[string]struct {
 		budget *rqv1.Budget
@@ -25,7 +29,7 @@ func TestOverdraftIsLookedForWhereItMayHaveChanged(t *testing.T) {
 		after  time.Duration
 		looks  bool
 	}{
-		"nothing":                     {plain, func(*Accounts) {}, time.Hour, false},
+		"nothing":                     {plain, nothing, time.Hour, false},
 		"another Budget pays":         {plain, func(a *Accounts) { a.Open("ns/other", other) }, time.Second, false},
 		"it pays for more":            {plain, func(a *Accounts) { a.Open("ns/more", charged) }, 0, true},
 		"it pays for less":            {plain, func(a *Accounts) { a.Close("ns/x", noon) }, 0, true},
@@ -34,12 +38,12 @@ func TestOverdraftIsLookedForWhereItMayHaveChanged(t *testing.T) {
 		"somebody's parents change":   {plain, func(a *Accounts) { a.SetBudget(flat("y", "org:z", 4)) }, 0, true},
 		"a Budget is gone":            {plain, func(a *Accounts) { a.DeleteBudget("y") }, 0, true},
 		"a node is another":           {plain, func(a *Accounts) { a.SetNode("n", "A100", nil) }, 0, true},
-		"the clock is set back":       {plain, func(*Accounts) {}, -time.Second, true},
-		"its window has not closed":   {envelope(func(e *rqv1.Envelope) { e.End = after(time.Hour) }), func(*Accounts) {}, time.Hour - 1, false},
-		"its window closes":           {envelope(func(e *rqv1.Envelope) { e.End = after(time.Hour) }), func(*Accounts) {}, time.Hour, true},
-		"its window opens":            {envelope(func(e *rqv1.Envelope) { e.Start = after(time.Hour) }), func(*Accounts) {}, time.Hour, true},
-		"its GPU-hours are not spent": {envelope(func(e *rqv1.Envelope) { e.MaxGPUHours = ptr(int64(24)) }), func(*Accounts) {}, 2*time.Hour - time.Second, false},
-		"its GPU-hours are spent":     {envelope(func(e *rqv1.Envelope) { e.MaxGPUHours = ptr(int64(24)) }), func(*Accounts) {}, 2 * time.Hour, true},
+		"the clock is set back":       {plain, nothing, -time.Second, true},
+		"its window has not closed":   {closes, nothing, time.Hour - 1, false},
+		"its window closes":           {closes, nothing, time.Hour, true},
+		"its window opens":            {opens, nothing, time.Hour, true},
+		"its GPU-hours are not spent": {bounded, nothing, 2*time.Hour - time.Second, false},
+		"its GPU-hours are spent":     {bounded, nothing, 2 * time.Hour, true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			a := accountsOf(c.budget, flat("y", "org:y", 8))

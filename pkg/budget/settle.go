@@ -38,8 +38,8 @@ type Record struct {
 	Windows   map[string]int64    `json:"windows"`
 }
 
-// Settle folds closed Leases of a Budget that ended by an instant into its record, and returns the Leases that are in it
-// since the last time. Their objects may go once the record is stored; Dropped tells that one has. It returns false
+// Settle folds closed Leases of a Budget that ended by an instant into its record, and returns the Leases that are in
+// it since the last time. Their objects may go once the record is stored; Dropped tells that one has. It returns false
 // when the record is what it was. Of many it folds a portion, those that ended first: others are to have their turn
 // before the next.
 //

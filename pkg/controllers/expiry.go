@@ -33,7 +33,8 @@ type expiries struct {
 
 // Runs whose time is over are looked at abreast, however many there are: what is urgent waits for no more than those.
 // One that is still there is looked at once more after a time that grows from again to seldom. A clock that jumps is
-// noticed after longest. One that is ahead by more than leap is believed after doubt: what is deleted cannot be had back.
+// noticed after longest. One that is ahead by more than leap is believed after doubt: what is deleted cannot be had
+// back.
 const (
 	abreast       = 2
 	again, seldom = time.Minute, time.Hour

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"encoding/hex"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -38,13 +39,29 @@ func (r *revision) follow() *Write {
 		s.Reason = withBrake(r.seen.Refusal.Message, r.seen.Brake)
 	}
 	s.Forecast = forecastOf(promise)
-	s.ConflictSet = resolver.Likeliest(promise.Conflicts, rqv1.MostForecastConflicts)
+	s.ConflictSet = steadyConflicts(s.ConflictSet, resolver.Likeliest(promise.Conflicts, rqv1.MostForecastConflicts))
 	s.Conflicts = resolver.TotalOf(promise.Conflicts)
 	s.Lottery = &rqv1.Lottery{Commitment: commitment, Odds: promise.Odds}
 	if !tells(&r.was.Status, s) {
 		return nil
 	}
 	return &Write{Verb: UpdateStatus, Reservation: next}
+}
+
+// steadyConflicts returns a conflict set, or the one that a status lists where the odds alone have hardly changed.
+func steadyConflicts(was, next []rqv1.Conflict) []rqv1.Conflict {
+	if len(was) != len(next) {
+		return next
+	}
+	for i := range next {
+		old, is := was[i], next[i]
+		by := resolver.Likelihood(is.Probability) - resolver.Likelihood(old.Probability)
+		is.Probability = old.Probability
+		if is != old || math.Abs(by) > slight {
+			return next
+		}
+	}
+	return was
 }
 
 func forecastOf(p *forecast.Promise) *rqv1.Forecast {

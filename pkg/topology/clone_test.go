@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAFleetAndItsCloneChangeApart packs the same on both, changes one and then the other in the same way, and wants the
-// one that is left alone to be as it was, and both to be the same in the end.
+// TestAFleetAndItsCloneChangeApart packs the same on both, changes one and then the other in the same way, and wants
+// the one that is left alone to be as it was, and both to be the same in the end.
 func TestAFleetAndItsCloneChangeApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t, 12)

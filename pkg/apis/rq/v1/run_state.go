@@ -12,10 +12,10 @@ func (r *Run) Ended() bool {
 	return r.Status.Phase == RunCompleted || r.Status.Phase == RunFailed
 }
 
-// FinishedAt returns when a Run ended, in whole seconds; false for one that has not.
+// FinishedAt returns when a Run ended, in whole seconds; false for one that has not, or of which that is not recorded.
 func (r *Run) FinishedAt() (time.Time, bool) {
 	finished := meta.FindStatusCondition(r.Status.Conditions, ConditionFinished)
-	if !r.Ended() || finished == nil || finished.Status != metav1.ConditionTrue {
+	if !r.Ended() || finished == nil || finished.Status != metav1.ConditionTrue || finished.LastTransitionTime.IsZero() {
 		return time.Time{}, false
 	}
 	return finished.LastTransitionTime.Time, true
