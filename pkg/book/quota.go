@@ -39,8 +39,8 @@ func (r *roster) yields(g *gang) bool {
 	return g.denied() && g.denial.rests && !g.started() && !g.underWay() || given && g.merelyWaits()
 }
 
-// merelyWaits reports whether a gang is to start and has neither places nor room, nor has it been decided who is cut for
-// it.
+// merelyWaits reports whether a gang is to start and has neither places nor room, nor has it been decided who is cut
+// for it.
 func (g *gang) merelyWaits() bool {
 	return g.run != nil && g.run.Status.Phase == rqv1.RunPending && !g.opportunistic() && !g.underWay() &&
 		!g.keepsRoom() && !g.activates()

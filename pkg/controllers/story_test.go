@@ -99,9 +99,10 @@ func TestARunFromItsBeginning(t *testing.T) {
 		"its namespace has quota for one pod": {
 			{wrote: all([]string{theService}, thePods[:1])},
 			{happens: func(c *cluster) { c.lead() }, faults: []fault{{on: "create pods", err: forbidden}}},
-			{wrote: []string{theStatus}, says: refused},
-			{happens: func(c *cluster) { c.clock.Step(time.Minute); c.book.Advance(c.clock.Now()); c.lead() },
-				wrote: thePods[1:]},
+			{wrote: []string{"delete pods train-0", theStatus}, says: refused},
+			{},
+			{happens: func(c *cluster) { c.clock.Step(time.Minute); c.book.Advance(c.clock.Now()) }, wrote: thePods[:1]},
+			{happens: func(c *cluster) { c.lead() }, wrote: thePods[1:]},
 			{happens: (*cluster).bind, wrote: []string{theStatus}, says: "Running: bound 16 GPUs"},
 		},
 		"the Service is not stored, then is, and the answer is an error": {

@@ -21,7 +21,8 @@ type toldShards struct {
 }
 
 // reasonsToGiveWay are those of shards, in the order in which a status tells of them.
-var reasonsToGiveWay = []rqv1.ClosureReason{rqv1.ClosedReclaimed, rqv1.ClosedReclaimedBySpare, rqv1.ClosedReclaimedQuota}
+var reasonsToGiveWay = []rqv1.ClosureReason{rqv1.ClosedReclaimed, rqv1.ClosedReclaimedBySpare,
+	rqv1.ClosedReclaimedQuota}
 
 // shardRange is shards by their indexes, from the first to the last.
 type shardRange struct{ first, last int }
