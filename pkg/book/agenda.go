@@ -239,8 +239,10 @@ func (a *agenda) wakeDue(now time.Time) {
 
 // nextOutdated tells when a promise is to be worked out again.
 func (a *agenda) nextOutdated(e *earliest, now time.Time) {
-	if a.waiting.telling() {
+	if a.waiting.telling(now) {
 		e.by(now)
+	} else if later := a.waiting.later.at; !later.IsZero() {
+		e.by(later)
 	}
 	a.waiting.eachInTurn(func(g *gang, at standing) {
 		if a.worksOut(g) && g.mayHaveDate(at) {

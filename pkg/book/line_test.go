@@ -71,6 +71,43 @@ func TestThoseFarBackHaveAPlaceInLine(t *testing.T) {
 	})
 }
 
+// Where a line moves fast nobody is told a new place more often than every 30 seconds, and everybody is told in the end.
+func TestAPlaceInLineStandsForAWhile(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 800)
+		s.submitWithSpares("holder", "org:a", 1, 1, 8, 0, lasting(time.Hour))
+		s.work()
+		s.during(time.Second)
+		const many = 64
+		name := func(i int) string { return fmt.Sprintf("run%02d", i) }
+		for i := range many {
+			s.submitWithSpares(name(i), "org:a", 1, 1, 8, 0, lasting(time.Hour))
+		}
+		s.settles()
+		last := s.Runs[name(many-1)].UID
+		told := *s.Book.Prospect(last).InLine
+		for i := range 28 {
+			s.DeleteRun(name(i))
+			s.disturb()
+			if i != 15 && i != 27 { // a quarter fewer each time
+				continue
+			}
+			s.during(time.Second)
+			s.Book.RefreshPromises(s.Now, 1)
+			is := *s.Book.Prospect(last).InLine
+			if since := is.At.Sub(told.At); since > 0 && since < 30*time.Second {
+				s.t.Errorf("the last is told %d ahead %s after it was told %d", is.Ahead, since, told.Ahead)
+			}
+			told = is
+		}
+		s.settles()
+		if is := s.Book.Prospect(last).InLine.Ahead; is != 35 {
+			s.t.Errorf("the last is told %d ahead, and there are 35", is)
+		}
+	})
+}
+
 // A Run that the fleet is too small for waits for nodes, not for those ahead of it.
 func TestARunThatNeverFitsHasNoPlaceInLine(t *testing.T) {
 	tellStorm(t, func(s *storm) {

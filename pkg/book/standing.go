@@ -38,13 +38,18 @@ func (v *activations) queueUp(g *gang, now time.Time) {
 func (v *activations) tellPlaces(now time.Time) {
 	v.mu.Lock()
 	w := v.waiting
-	if !w.telling() {
+	if !w.telling(now) {
 		v.mu.unlockUnchanged()
 		return
 	}
 	var moved []*gang
 	for _, g := range w.nextPlaces() {
-		if at, _ := w.inLine(g); g.filed.inLine && v.agenda.worksOut(g) && !g.mayHaveDate(at) && g.misplaced(at) {
+		at, _ := w.inLine(g)
+		switch {
+		case !g.filed.inLine || !v.agenda.worksOut(g) || g.mayHaveDate(at) || !g.misplaced(at):
+		case g.queue != nil && g.queue.far && within(now, g.queue.At, placeRest):
+			w.later.by(g.queue.At.Add(placeRest))
+		default:
 			moved = append(moved, g)
 		}
 	}
@@ -59,13 +64,20 @@ func (v *activations) tellPlaces(now time.Time) {
 	}
 }
 
-// telling reports whether somebody may have another place than was told.
-func (w *waitlist) telling() bool { return w.told != w.moved || w.teller > 0 }
+// telling reports whether somebody may have another place than was told, and is to be told now.
+func (w *waitlist) telling(now time.Time) bool {
+	return w.told != w.moved || w.teller > 0 || !w.later.at.IsZero() && !now.Before(w.later.at)
+}
+
+// within reports whether an instant is past by less than a while.
+func within(now, since time.Time, a time.Duration) bool {
+	return !since.After(now) && now.Before(since.Add(a))
+}
 
 // nextPlaces returns those whose places are to be looked at next.
 func (w *waitlist) nextPlaces() []*gang {
 	if w.teller == 0 {
-		w.told = w.moved // once all have been looked at
+		w.told, w.later = w.moved, earliest{} // once all have been looked at
 	}
 	from := min(w.teller, len(w.gangs))
 	end := min(from+placesAtOnce, len(w.gangs))
@@ -77,8 +89,12 @@ func (w *waitlist) nextPlaces() []*gang {
 	return w.gangs[from:end]
 }
 
-// placesAtOnce is how many places in line are looked at in one go.
-const placesAtOnce = 256
+// placesAtOnce is how many places in line are looked at in one go, and placeRest how long the one that a Run was told
+// stands at least: where the line moves fast, thousands would be told anew all the time.
+const (
+	placesAtOnce = 256
+	placeRest    = 30 * time.Second
+)
 
 // standBack has a gang that is too far back have a place in line, and no date.
 func (v *activations) standBack(g *gang, at standing, all int, now time.Time) {

@@ -35,8 +35,9 @@ type waitlist struct {
 	// their places; teller is how many have been looked at since, 0 once all have.
 	moved, told int64
 	teller      int
-	owed        bool  // there was too little money for somebody
-	looks       int64 // how often a gang was looked at
+	later       earliest // when those are told who had been told too shortly before
+	owed        bool     // there was too little money for somebody
+	looks       int64    // how often a gang was looked at
 
 	// epoch counts improvements. It stands beside what the last one improved: the GPUs that are free and the nodes that
 	// there are, by flavor, and what can be paid, by Budget: because more is left of it, because it pays more or has begun
