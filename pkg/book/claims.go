@@ -52,8 +52,8 @@ func (c *claims) leftOf(payers []string, flavor string) (gpus int) {
 	return gpus
 }
 
-// put has a gang claim GPUs of the Budgets that it may ask, as far as there are so many. One whose claim has lapsed gets
-// no other.
+// put has a gang claim GPUs of the Budgets that it may ask, as far as there are so many. One whose claim has lapsed
+// gets no other.
 func (c *claims) put(g *gang, payers []string, gpus int) {
 	c.release(g)
 	its := c.of[g]
@@ -78,7 +78,8 @@ func (c *claims) release(g *gang) (budgets []string) {
 		return nil
 	}
 	for _, s := range its.from {
-		if c.gpus[s.purseKey] -= s.gpus; c.gpus[s.purseKey] == 0 {
+		c.gpus[s.purseKey] -= s.gpus
+		if c.gpus[s.purseKey] == 0 {
 			delete(c.gpus, s.purseKey)
 		}
 		budgets = append(budgets, s.budget)

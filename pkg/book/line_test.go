@@ -71,7 +71,8 @@ func TestThoseFarBackHaveAPlaceInLine(t *testing.T) {
 	})
 }
 
-// Where a line moves fast nobody is told a new place more often than every 30 seconds, and everybody is told in the end.
+// Where a line moves fast nobody is told a new place more often than every 30 seconds, and everybody is told in the
+// end.
 func TestAPlaceInLineStandsForAWhile(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.addNode("n0", "d0")

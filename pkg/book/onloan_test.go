@@ -224,8 +224,8 @@ func TestAReturnIsNotInTheLineOfDates(t *testing.T) {
 	})
 }
 
-// Who has given back what it had on loan does not grow again at once when the room is free: short Runs that come one after
-// the other would have it grow and shrink for each of them.
+// Who has given back what it had on loan does not grow again at once when the room is free: short Runs that come one
+// after the other would have it grow and shrink for each of them.
 func TestWhoHasGivenBackRestsBeforeItGrows(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		lends(s)

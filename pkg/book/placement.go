@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -54,22 +53,6 @@ func (p *placement) assume(g *gang, assignments []plan.Assignment, now time.Time
 	if g.awaitsPods() && g.musters() {
 		p.mail.reconcile(keyOf(g.run), lane.Begin)
 	}
-}
-
-// ask notes that other scheduling rules are to be asked about what a gang has just been given, or is just about to be,
-// and why it was refused before.
-func (p *placement) ask(g *gang, before *plan.Refusal) {
-	g.check.ask(before)
-	p.asking[g.run.UID] = true
-}
-
-// mustAsk reports whether other rules are to be asked before a gang has its places: its pods use such as a plan does
-// not know, or shards leave for them, and what stands in the way may be another pod's rule.
-func (p *placement) mustAsk(g *gang, pod *corev1.Pod, places []plan.Assignment, now time.Time) bool {
-	return p.nodes.asks && len(places) > 0 && !now.Before(g.check.unasked) &&
-		(asksBeyond(pod) || slices.ContainsFunc(places, func(a plan.Assignment) bool {
-			return !a.Spare && len(p.seats.shards[a.Node]) > 0
-		}))
 }
 
 // makeRoom has shards leave that are in the way of a gang which has been given places, once all of its pods have been

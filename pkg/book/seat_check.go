@@ -2,8 +2,12 @@ package book
 
 import (
 	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
@@ -95,4 +99,20 @@ func (p *placement) claimAgain(g *gang) {
 			p.claimSeat(m)
 		}
 	}
+}
+
+// ask notes that other scheduling rules are to be asked about what a gang has just been given, or is just about to be,
+// and why it was refused before.
+func (p *placement) ask(g *gang, before *plan.Refusal) {
+	g.check.ask(before)
+	p.asking[g.run.UID] = true
+}
+
+// mustAsk reports whether other rules are to be asked before a gang has its places: its pods use such as a plan does
+// not know, or shards leave for them, and what stands in the way may be another pod's rule.
+func (p *placement) mustAsk(g *gang, pod *corev1.Pod, places []plan.Assignment, now time.Time) bool {
+	return p.nodes.asks && len(places) > 0 && !now.Before(g.check.unasked) &&
+		(asksBeyond(pod) || slices.ContainsFunc(places, func(a plan.Assignment) bool {
+			return !a.Spare && len(p.seats.shards[a.Node]) > 0
+		}))
 }

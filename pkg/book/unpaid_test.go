@@ -183,7 +183,8 @@ func TestMoneyIsClaimedUntilItIsUsed(t *testing.T) {
 					}
 					w.Pass(time.Second)
 				}
-				if r := w.Book.Refusal(w.Runs["run4"].UID); r == nil || !strings.Contains(r.Message, "about to start are paid before it") {
+				const why = "about to start are paid before it"
+				if r := w.Book.Refusal(w.Runs["run4"].UID); r == nil || !strings.Contains(r.Message, why) {
 					w.t.Fatalf("the Run that comes meanwhile is refused with %+v", r)
 				}
 				leaves(w)

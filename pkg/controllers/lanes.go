@@ -70,8 +70,8 @@ func (q *lanes) next(l lane.Lane) (run types.NamespacedName, work lane.Work, shu
 	}
 }
 
-// take reports whether a Run is worked on from now on. If somebody does already, they look at it again; if its namespace
-// has its share, it stands aside.
+// take reports whether a Run is worked on from now on. If somebody does already, they look at it again; if its
+// namespace has its share, it stands aside.
 func (q *lanes) take(run types.NamespacedName, work lane.Work) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -42,7 +42,8 @@ func (s *shares) may(namespace string) bool { return s.has[namespace] < s.idle }
 // comes when that one is done.
 func (s *shares) done(run types.NamespacedName) []asideRun {
 	s.idle++
-	if s.has[run.Namespace]--; s.has[run.Namespace] == 0 {
+	s.has[run.Namespace]--
+	if s.has[run.Namespace] == 0 {
 		delete(s.has, run.Namespace)
 	}
 	var back []asideRun

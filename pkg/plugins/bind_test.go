@@ -305,7 +305,8 @@ func TestAFewPodsAreWrittenForAtATime(t *testing.T) {
 	third := g.pods[2]
 	ended, end := context.WithCancelCause(t.Context())
 	end(errors.New("the pod is gone"))
-	if status := g.PreBind(ended, nil, third, g.book.Assigned(third.UID)); !strings.Contains(status.Message(), "the pod is gone") {
+	status := g.PreBind(ended, nil, third, g.book.Assigned(third.UID))
+	if !strings.Contains(status.Message(), "the pod is gone") {
 		t.Errorf("the third, which gives up: %v", status)
 	}
 	write(third)
