@@ -146,8 +146,8 @@ func (e *grower) regard(g *gang, grew int32, edited bool) {
 }
 
 // growthRest is how long a gang that could not grow, or has become narrower, is left alone, twice as long, mostRests
-// times, each time that a cohort is given up: other rules may keep it from every node. growthTries is how many gangs are
-// tried each time: there may be thousands that would like to grow.
+// times, each time that a cohort is given up: other rules may keep it from every node. growthTries is how many gangs
+// are tried each time: there may be thousands that would like to grow.
 const (
 	growthRest  = 30 * time.Second
 	mostRests   = 6
