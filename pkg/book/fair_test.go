@@ -63,7 +63,7 @@ func TestThoseWithoutADateTakeNoneFromOthers(t *testing.T) {
 
 // Runs that wait for the money of one owner take no dates from those that wait for another's.
 func TestEachOwnersMoneyHasALineOfItsOwn(t *testing.T) {
-	tellStorm(t, func(s *storm) {
+	tellLongStorm(t, func(s *storm) {
 		s.fleet("d0", 2)
 		s.setBudget("a", "org:a", 8)
 		s.setBudget("b", "org:b", 8)
@@ -139,7 +139,7 @@ func TestRoomThatDoesNotLieTogetherWakesNobody(t *testing.T) {
 
 // Of those who wait, a Run of which it was never worked out when it starts comes before those whose dates are old.
 func TestWhoHasNoDateYetIsForecastBeforeOthers(t *testing.T) {
-	tellStorm(t, func(s *storm) {
+	tellLongStorm(t, func(s *storm) {
 		s.addNode("n0", "d0")
 		s.setBudget("a", "org:a", 800)
 		s.submitWithSpares("holder", "org:a", 1, 1, 8, 0, lasting(time.Hour))

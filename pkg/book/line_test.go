@@ -17,7 +17,7 @@ import (
 
 // Of many who wait the first have dates, and the others a place in line. Whoever comes to the front gets a date.
 func TestThoseFarBackHaveAPlaceInLine(t *testing.T) {
-	tellStorm(t, func(s *storm) {
+	tellLongStorm(t, func(s *storm) {
 		s.addNode("n0", "d0")
 		s.setBudget("a", "org:a", 800)
 		s.submitWithSpares("holder", "org:a", 1, 1, 8, 0, lasting(time.Hour))
@@ -74,7 +74,7 @@ func TestThoseFarBackHaveAPlaceInLine(t *testing.T) {
 // Where a line moves fast nobody is told a new place more often than every 30 seconds, and everybody is told in the
 // end.
 func TestAPlaceInLineStandsForAWhile(t *testing.T) {
-	tellStorm(t, func(s *storm) {
+	tellLongStorm(t, func(s *storm) {
 		s.addNode("n0", "d0")
 		s.setBudget("a", "org:a", 800)
 		s.submitWithSpares("holder", "org:a", 1, 1, 8, 0, lasting(time.Hour))

@@ -18,6 +18,19 @@ func tellStorm(t *testing.T, story func(s *storm)) {
 	rapid.Check(t, func(t *rapid.T) { story(newStorm(newWorld(t))) })
 }
 
+// tellLongStorm plays one that takes long only a few times.
+func tellLongStorm(t *testing.T, story func(s *storm)) {
+	t.Helper()
+	const times = 3
+	played := 0
+	rapid.Check(t, func(t *rapid.T) {
+		if played < times {
+			story(newStorm(newWorld(t)))
+			played++
+		}
+	})
+}
+
 // due lets time go by until the next Run's turn comes, and has it decided on.
 func (s *storm) due() {
 	next, ok := s.Book.NextDue()
