@@ -13,7 +13,7 @@ drawing=$(awk '/pgregory.net\/rapid/ {print $1}' <<<"$list")
 others=$(awk '!/pgregory.net\/rapid/ {print $1}' <<<"$list")
 
 "$go" test -shuffle=on -timeout=10m "$@" $others
-"$go" test -shuffle=on -timeout=10m "$@" $drawing -rapid.seed=1
+"$go" test -shuffle=on -timeout=20m "$@" $drawing -rapid.seed=1
 "$go" test -race "$@" ./pkg/book -run '^TestManyAskAtOnce$'
 # A thousand histories of each kind.
 "$go" test -timeout=10m "$@" ./pkg/book -run '^(TestStorms|TestRandomHistories|TestRandomBreaths)$' -rapid.checks=1000 -rapid.seed=2
