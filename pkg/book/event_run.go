@@ -38,7 +38,6 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	if run.Status.Phase != rqv1.RunRunning {
 		g.growth = growth{}
 		if g.over() {
-			b.waiting.unclaim(g)
 			b.waiting.remove(g)
 			b.waiting.passOn(g)
 			if g.demand == (plan.Demand{}) {
@@ -89,7 +88,6 @@ func (b *Book) deleteRun(run *rqv1.Run) {
 	b.places.unwind(g)
 	b.seats.vacateAll(g)
 	b.kept.dropRoom(g)
-	b.waiting.unclaim(g)
 	b.waiting.remove(g)
 	b.turns.withdraw(g)
 	b.turns.letOff(g)

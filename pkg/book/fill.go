@@ -125,7 +125,7 @@ func (y *filler) roomsBut(g *gang, rejected func(node string) bool, beside *topo
 }
 
 // whyUnpaid says why nobody can pay for a gang that has no pod, at its narrowest: a shard, of an opportunistic Run. It
-// is nil when somebody can, whose money the gang claims unless it has its leader's pod.
+// is nil when somebody can.
 func (y *filler) whyUnpaid(g *gang, now time.Time) *plan.Refusal {
 	if g.opportunistic() {
 		if _, refusal := plan.Fill(y.accounts, g.full, g.claim(nil), []int{0}, nil, now); refusal.AboutMoney() {
@@ -134,17 +134,8 @@ func (y *filler) whyUnpaid(g *gang, now time.Time) *plan.Refusal {
 		return nil
 	}
 	least := g.full.Least()
-	attempt := plan.Prepare(y.accounts, least, g.claim(nil), everyPod(least), y.nodes.rejected(g, g.model()), now)
-	if refusal := attempt.Unpaid(y.fleet); refusal != nil || g.active.present > 0 {
-		return refusal
-	}
-	claims, payers := y.waiting.claims, attempt.Payers()
-	claims.release(g)
-	if left := claims.leftOf(payers, least.Flavor); left < attempt.WantedGPUs() {
-		return attempt.Claimed(left)
-	}
-	claims.put(g, payers, attempt.WantedGPUs())
-	return nil
+	return plan.Prepare(y.accounts, least, g.claim(nil), everyPod(least), y.nodes.rejected(g, g.model()),
+		now).Unpaid(y.fleet)
 }
 
 func (y *filler) goesUnpaid(g *gang, now time.Time) bool {

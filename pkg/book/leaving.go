@@ -14,7 +14,6 @@ import (
 // takePlaces gives a gang whose turn has come its places at its narrowest, some of which are not free yet, and returns
 // their nodes.
 func (v *activations) takePlaces(g *gang, assignments []plan.Assignment, now time.Time) (nodes map[string]bool) {
-	v.waiting.claims.drop(g) // it is charged from now on
 	v.waiting.remove(g)
 	g.refusal, g.woken, g.planned, g.committed, g.deadline = nil, false, true, false, time.Time{}
 	v.places.resize(g, g.narrowest())

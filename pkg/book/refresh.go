@@ -24,7 +24,6 @@ func (v *activations) goRound(now time.Time) {
 	v.dropBereft()
 	v.giveUpMusters(now)
 	v.retryDenied(now)
-	v.waiting.lapse(now)
 	var stuck []types.UID
 	for pod, h := range v.seats.waitedFor {
 		// else nobody has been told to go yet
@@ -83,7 +82,6 @@ func (v *activations) remind() {
 // nextRound tells when a pod that gangs wait for should be long gone, or the room lapses that is kept for one that is
 // planned again.
 func (v *activations) nextRound(e *earliest, now time.Time) {
-	v.waiting.nextLapse(e, now)
 	for g := range v.roster.classes.roomy {
 		e.by(g.room.until)
 	}

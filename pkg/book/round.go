@@ -3,6 +3,7 @@ package book
 import (
 	"slices"
 
+	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
@@ -17,14 +18,16 @@ type round struct {
 
 // purse is what Budgets could still pay for.
 type purse struct {
-	claims *claims
-	left   map[purseKey]int
+	accounts *budget.Accounts
+	left     map[purseKey]int
 }
+
+type purseKey struct{ budget, flavor string }
 
 // wakeNext wakes refused gangs, oldest first, whom something may help that has improved since they were last tried, and
 // no more of them than what there is could serve: the rest are looked at again when those have been planned.
 func (w *waitlist) wakeNext() {
-	r := round{w: w, rooms: map[string]*topology.Blocks{}, purse: purse{w.claims, map[purseKey]int{}}}
+	r := round{w: w, rooms: map[string]*topology.Blocks{}, purse: purse{w.accounts, map[purseKey]int{}}}
 	for len(w.roused) > 0 && !w.roused[0].woken && !w.roused[0].absent {
 		w.roused = w.roused[1:]
 	}
@@ -78,7 +81,6 @@ func (r *round) serve(c *crowd) bool {
 	}
 	if w.wake(g); !g.woken && r.pays(g) {
 		r.purse.take(g) // it is not planned now, but asks who pays
-		w.claims.put(g, g.refusal.Payers, g.missing()*g.demand.GPUsPerPod)
 	}
 	return true
 }
@@ -133,7 +135,7 @@ func (p *purse) has(g *gang) (gpus int) {
 	for _, name := range g.refusal.Payers {
 		k := purseKey{name, g.full.Flavor}
 		if _, known := p.left[k]; !known {
-			p.left[k] = p.claims.left(k)
+			p.left[k] = p.accounts.Headroom(k.budget, k.flavor)
 		}
 		gpus += p.left[k]
 	}

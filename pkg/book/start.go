@@ -78,7 +78,6 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 		return
 	}
 	g.refusal = nil
-	x.waiting.claims.drop(g) // it is charged from now on
 	x.waiting.remove(g)
 }
 

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -143,58 +142,23 @@ func TestMoneyThatIsNotUsedIsForTheNext(t *testing.T) {
 	})
 }
 
-// Money that is free makes pods for as many Runs as it pays, however long those take to be made and placed, and
-// whoever comes meanwhile. Who does not use it leaves it to the next.
-func TestMoneyIsClaimedUntilItIsUsed(t *testing.T) {
-	for name, leaves := range map[string]func(w *world){
-		"it is deleted":           func(w *world) { w.DeleteRun("run1") },
-		"its pods are never made": func(w *world) { w.Pass(12 * time.Second) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			tell(t, func(w *world) {
-				w.addNode("n0", "d0")
-				w.setBudget("a", "org:a", 8)
-				runs := []string{"run0", "run1", "run2", "run3"}
-				for _, run := range runs {
-					w.submit(run, "org:a", 1, 1, 8)
-					w.settle()
-				}
-				w.DeleteRun("run0")
-				for _, lease := range w.OpenLeases() {
-					closed := lease.DeepCopy()
-					closed.Status = rqv1.LeaseStatus{Closed: true, Ended: &metav1.MicroTime{Time: w.Now},
-						ClosureReason: rqv1.ClosedDeleted}
-					w.SetLease(closed)
-				}
-				w.submit("run4", "org:a", 1, 1, 8)
-				runs = append(runs[1:], "run4")
-				payable := func() (out []string) {
-					w.Book.Advance(w.Now)
-					for _, run := range runs {
-						if w.Runs[run] != nil && !w.Book.Unpaid(w.Runs[run].UID, w.Now) {
-							out = append(out, run)
-						}
-					}
-					return out
-				}
-				for range 3 {
-					if diff := cmp.Diff([]string{"run1"}, payable()); diff != "" {
-						w.t.Fatalf("who is to have pods (-want +got):\n%s", diff)
-					}
-					w.Pass(time.Second)
-				}
-				const why = "about to start are paid before it"
-				if r := w.Book.Refusal(w.Runs["run4"].UID); r == nil || !strings.Contains(r.Message, why) {
-					w.t.Fatalf("the Run that comes meanwhile is refused with %+v", r)
-				}
-				leaves(w)
-				payable()
-				if got := payable(); !slices.Contains(got, "run2") || slices.Contains(got, "run3") || slices.Contains(got, "run4") {
-					w.t.Fatalf("then %v are to have pods, and not run2", got)
-				}
-			})
-		})
-	}
+// Of a Lease whose pod is gone it may be told that it was written when it is closed: its money is for those who wait.
+func TestALeaseThatIsClosedBeforeItIsKnownGivesItsMoneyBack(t *testing.T) {
+	tell(t, func(w *world) {
+		first, lease := w.writing(8)
+		w.DeletePod(first)
+		w.DeleteRun("run0")
+		w.submit("run2", "org:a", 1, 1, 8)
+		w.reconcile("run2")
+		w.refusedFor("run2", plan.InsufficientBudget)
+		w.Book.TakeActions()
+		ended := metav1.NewMicroTime(w.Now.Add(time.Second))
+		lease.Status = rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: rqv1.ClosedDeleted}
+		w.Book.SetLease(lease)
+		if w.Book.Unpaid(w.Runs["run2"].UID, w.Now) {
+			w.t.Fatalf("run2 is not asked about although the money is free")
+		}
+	})
 }
 
 // A Run that waits for money and could not start any more if it had it, because nodes have gone, is promised nothing

@@ -21,8 +21,7 @@ type waitlist struct {
 	accounts *budget.Accounts
 	mail     *mailbox
 
-	gangs  line
-	claims *claims
+	gangs line
 	// The same gangs by what they wait for: crowds by what could help them, lines by flavor and by what is scarce.
 	// rejected counts by flavor those that other rules keep from nodes.
 	crowds   map[crowdKey]*crowd
@@ -58,7 +57,7 @@ type waitlist struct {
 
 func newWaitlist(args *config.Args, fleet *topology.Fleet, accounts *budget.Accounts, mail *mailbox) *waitlist {
 	epochs := func() map[string]int64 { return map[string]int64{} }
-	return &waitlist{args: args, fleet: fleet, accounts: accounts, mail: mail, claims: newClaims(accounts),
+	return &waitlist{args: args, fleet: fleet, accounts: accounts, mail: mail,
 		crowds: map[crowdKey]*crowd{}, inFlavor: map[string]*line{}, queues: map[scarce]*queue{}, rejected: map[string]int{},
 		room: epochs(), nodes: epochs(), budget: epochs(), edited: epochs(), hours: epochs(), dating: epochs(),
 		promised: epochs(), left: map[string]departed{}}
@@ -66,7 +65,6 @@ func newWaitlist(args *config.Args, fleet *topology.Fleet, accounts *budget.Acco
 
 // add has a gang wait that has been refused, or wait for something else.
 func (w *waitlist) add(g *gang) {
-	w.unclaim(g)
 	w.gangs.add(g)
 	g.filed.listed = true
 	w.file(g)

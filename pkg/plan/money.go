@@ -32,17 +32,6 @@ func ofBudget(d Demand, cover *budget.Cover, wanted, payable int) *Refusal {
 	return r
 }
 
-// ofClaims says that those who pay for wanted GPUs are about to pay others, so that so many are left.
-func ofClaims(d Demand, cover *budget.Cover, wanted, left int) *Refusal {
-	r := &Refusal{Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: wanted, ShortGPUs: wanted - left,
-		Payers: payersOf(cover.Offers)}
-	nearest(r, told(cover.Offers))
-	r.Reason = InsufficientBudget
-	r.Message = fmt.Sprintf("budget of %s is short by %d of %d GPUs: Runs that are about to start are paid before it",
-		d.Owner, r.ShortGPUs, wanted)
-	return r
-}
-
 // payersOf returns the Budgets of some offers, sorted, of those that are not told too.
 func payersOf(offers []budget.Offer) []string {
 	var out []string

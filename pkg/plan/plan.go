@@ -134,13 +134,6 @@ func (a *Attempt) Unpaid(fleet *topology.Fleet) *Refusal {
 	return nil
 }
 
-// Payers returns the Budgets that the gang may ask, sorted.
-func (a *Attempt) Payers() []string { return payersOf(a.cover.Offers) }
-
-// Claimed says that somebody could pay for the gang, if others did not start before it: so many GPUs are left beside
-// what those are about to be paid.
-func (a *Attempt) Claimed(left int) *Refusal { return ofClaims(a.demand, a.cover, a.wanted, left) }
-
 // Short packs the gang and returns what keeps it from fitting; nil when it fits.
 func (a *Attempt) Short(fleet *topology.Fleet) *topology.Shortfall {
 	_, short := fleet.Pack(a.request)
