@@ -28,8 +28,6 @@ const (
 	// bound on writes, whatever happens in between.
 	budgetPeriod = time.Second
 	budgetWrites = 20
-	// countsPeriod is how old the counts of a status may grow: where short Runs come and go they change all the time.
-	countsPeriod = 5 * time.Second
 	// hoursPeriod is how old the GPU-hours of a status may grow when nothing else changes. In between, readers add hourly.
 	hoursPeriod = time.Minute
 	// longestMessage is how long the API server has the message of a condition be.
@@ -120,16 +118,16 @@ func (b *budgetReporter) write(ctx context.Context, of *rqv1.Budget, now time.Ti
 	return true, ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
 }
 
-// worthWriting reports whether a status says something new: conditions or a generation at once, counts and GPU-hours
-// when those that it has have grown old.
+// worthWriting reports whether a status says something new: anything but GPU-hours, or those when they have grown old.
 func worthWriting(was, next *rqv1.BudgetStatus) bool {
-	if was.ObservedAt == nil || was.ObservedGeneration != next.ObservedGeneration ||
-		!equality.Semantic.DeepEqual(was.Conditions, next.Conditions) {
+	if was.ObservedAt == nil {
 		return true
 	}
-	age := next.ObservedAt.Sub(was.ObservedAt.Time).Abs() // a clock may have been set back
-	return age >= hoursPeriod && !equality.Semantic.DeepEqual(hoursIn(was), hoursIn(next)) ||
-		age >= countsPeriod && !equality.Semantic.DeepEqual(withoutHours(was), withoutHours(next))
+	if next.ObservedAt.Sub(was.ObservedAt.Time) >= hoursPeriod &&
+		!equality.Semantic.DeepEqual(hoursIn(was), hoursIn(next)) {
+		return true
+	}
+	return !equality.Semantic.DeepEqual(withoutHours(was), withoutHours(next))
 }
 
 func hoursIn(s *rqv1.BudgetStatus) []rqv1.GPUHours {
