@@ -203,8 +203,8 @@ func (v *activations) musterBy(g *gang) (time.Time, bool) {
 	switch {
 	case g.activation != nil && !g.activation.Failed && (g.awaitsPods() || g.check.again):
 		return g.activation.At.Add(v.args.GangDeadline.Duration), true
-	case g.awaitsPods() && g.activation == nil && g.crowds && !g.deadline.IsZero():
-		return g.deadline, true
+	case g.sweepsLater() && g.activation == nil:
+		return g.madeBy, true
 	}
 	return time.Time{}, false
 }

@@ -49,7 +49,7 @@ func (p *placement) assume(g *gang, assignments []plan.Assignment, now time.Time
 	if !g.check.pending {
 		p.makeRoom(g)
 	}
-	g.denial.delays, g.denial.moves = "", false
+	g.denial.delays, g.denial.moves, g.madeBy = "", false, now.Add(p.nodes.args.GangDeadline.Duration)
 	if g.awaitsPods() && g.musters() {
 		p.mail.reconcile(keyOf(g.run), lane.Begin)
 	}
