@@ -236,3 +236,30 @@ func TestARankHasItsSpareWhereAnotherRunWaitsForRoom(t *testing.T) {
 		})
 	}
 }
+
+// Shards run over a spare of a node where a Run is cut for another: they stay, since the other has what that held.
+func TestShardsStayWhereAVictimMakesRoom(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.asks(true)
+		s.fleet("d0", 2)
+		s.setBudget("a", "org:a", 64)
+		s.setBudget("b", "org:b", 64)
+		s.submitWithSpares("run0", "org:a", 1, 1, 2, 1)
+		s.work()
+		spare, other := s.on("run0-s0"), s.on("run0-0")
+		s.foreign("on-"+spare, spare, 2)
+		s.foreign("on-"+other, other, 6)
+		s.submitWithSpares("holder", "org:a", 1, 1, 4, 0, checkpointed)
+		s.work()
+		s.sweep("shards", "org:b", 2, 1)
+		s.later(time.Minute)
+		s.submit("wants", "org:b", 1, 2, 2)
+		s.work()
+		s.due()
+		s.later(2 * time.Minute)
+		s.running("wants", "although the holder may be cut for it")
+		if got := s.ledger("shards"); len(got) != 1 || s.shards("shards")[spare] != 2 {
+			s.t.Fatalf("Leases of shards: %v", got)
+		}
+	})
+}
