@@ -15,14 +15,16 @@ import (
 // Objection is what the API server says against the pods of a Run.
 type Objection struct {
 	Why string
-	// Quota says that it is for want of quota, so that it may take them once others are gone, and Most how many such
-	// pods the quota is for in all; 0 where that is not known.
-	Quota bool
-	Most  int
+	// Quota says that it is for want of quota, so that it may take them once others are gone, Most how many such pods the
+	// quota is for in all, and Pods how many whatever they ask for; 0 where that is not known.
+	Quota      bool
+	Most, Pods int
 }
 
-// passes reports whether the pods of a Run would be taken if others were gone.
-func (o *Objection) passes(ranks int) bool { return o.Quota && (o.Most == 0 || ranks <= o.Most) }
+// passes reports whether so many ranks and spares of a Run would be taken if others were gone.
+func (o *Objection) passes(ranks, spares int) bool {
+	return o.Quota && (o.Most == 0 || ranks <= o.Most) && (o.Pods == 0 || ranks+spares <= o.Pods)
+}
 
 // NotTaken tells that the API server does not take pods that a Run should have, ranks at least where it runs, and why.
 // One that waits gives its places back, nobody is cut for it, and those of its pods that were made go. It reports
@@ -63,7 +65,7 @@ func (v *activations) denyRank(g *gang, o Objection, now time.Time) {
 	if g.denial.since.IsZero() {
 		g.denial.since = now
 	}
-	if o.passes(g.settled().Pods()) && v.hasTurn(g, now) {
+	if o.passes(g.settled().Pods(), 0) && v.hasTurn(g, now) {
 		v.reclaimQuota(g, now)
 	}
 }
@@ -89,14 +91,15 @@ func (v *activations) deny(g *gang, o Objection, now time.Time) {
 	if alone {
 		most = fewDenials
 	}
-	g.denial = denial{rests: true, tries: g.denial.tries + 1, quota: o.passes(g.full.Least().Pods()), alone: alone,
+	least := g.full.Least()
+	g.denial = denial{rests: true, tries: g.denial.tries + 1, quota: o.passes(least.Pods(), least.Spares()), alone: alone,
 		until: now.Add(firstDenial << min(g.denial.tries, most))}
 	v.roster.classes.turnedBack[g] = true
 	if g.promise != nil || g.onRecord != nil {
 		v.agenda.setPromise(g, nil) // it keeps others from nothing
 	}
 	v.waiting.refuse(g, &plan.Refusal{Reason: plan.NotCreated, Owner: g.run.Spec.Owner, Flavor: g.full.Flavor,
-		WantedGPUs: g.full.Least().HeldGPUs(), Message: o.Why})
+		WantedGPUs: least.HeldGPUs(), Message: o.Why})
 	g.tried = v.waiting.epoch
 	v.note(g, now)
 	if published {
@@ -200,8 +203,8 @@ func (v *activations) musterBy(g *gang) (time.Time, bool) {
 	switch {
 	case g.activation != nil && !g.activation.Failed && (g.awaitsPods() || g.check.again):
 		return g.activation.At.Add(v.args.GangDeadline.Duration), true
-	case g.awaitsPods() && g.activation == nil && g.crowds && !g.deadline.IsZero():
-		return g.deadline, true
+	case g.sweepsLater() && g.activation == nil:
+		return g.madeBy, true
 	}
 	return time.Time{}, false
 }

@@ -46,12 +46,10 @@ func (t *nodeTable) rejected(g *gang, pod *corev1.Pod) func(node string) bool {
 	return func(node string) bool { return excluded[node] != "" || barred != nil && barred(node) }
 }
 
-// accepts reports whether a rank of a gang could be bound to a node in the place of a spare that stands by there, which
-// holds all that the rank asks for: nobody else may have come to hold it besides.
+// accepts reports whether a rank of a gang could be bound to a node by what both are.
 func (t *nodeTable) accepts(g *gang, name string) bool {
 	node := t.byName[name]
-	return node != nil && t.serves(node) && g.excluded[name] == "" && admits(node, g.model()) &&
-		t.fleet.Lacks(name, g.demand.Beside, 0) == ""
+	return node != nil && t.serves(node) && g.excluded[name] == "" && admits(node, g.model())
 }
 
 // blame adds to a refusal for want of room which nodes other scheduling rules keep the gang from. They are its reason

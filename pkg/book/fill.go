@@ -217,9 +217,7 @@ func (y *filler) sweep(now time.Time) {
 		}
 	}
 	for _, node := range slices.Sorted(maps.Keys(y.seats.shards)) {
-		if !y.places.mustersOn(node) {
-			y.places.reclaim(node, rqv1.ClosedReclaimed, nil) // its GPUs have become fewer, or this process has just begun
-		}
+		y.places.reclaim(node, rqv1.ClosedReclaimed, nil) // its GPUs have become fewer, or this process has just begun
 	}
 	forgive := now.Sub(y.forgiven) >= forgiveness
 	if forgive {

@@ -44,8 +44,9 @@ type gang struct {
 	planned bool
 	// committed says that the barrier is open: every member was reserved at once.
 	committed bool
-	// deadline is when a gang that is not committed gives its GPUs back.
-	deadline time.Time
+	// deadline is when a gang that is not committed gives its GPUs back, and madeBy when one does whose pods have not been
+	// made, if shards stay until then.
+	deadline, madeBy time.Time
 	// refusal is why the last plan failed; nil when none has or the gang is placed.
 	refusal *plan.Refusal
 	// excluded are the nodes that other scheduling rules turned down since the gang was last woken, and why.

@@ -24,7 +24,7 @@ func (o *observer) lookAtNode(l *Look, g *gang, name string) {
 		return
 	}
 	l.Nodes[name] = NodeState{Stands: o.nodes.stands(name), HeldBack: o.nodes.heldBack[name],
-		Accepts: g != nil && !g.spurned[name] && o.nodes.accepts(g, name)}
+		Accepts: g != nil && !g.spurned[name] && o.places.seats.accepts(g, name)}
 }
 
 // lookAtShard notes whether a shard has been told to give its GPUs back.

@@ -63,6 +63,25 @@ func (p *placement) came(m *member) {
 	}
 }
 
+// unsettled returns the gangs about whose places other scheduling rules are being asked, or whose pods are being made
+// before shards leave.
+func (p *placement) unsettled() map[*gang]bool {
+	out := map[*gang]bool{}
+	for run := range p.asking {
+		if g := p.roster.gangs[run]; g == nil || !g.check.open() {
+			delete(p.asking, run)
+		} else {
+			out[g] = true
+		}
+	}
+	for g := range p.roster.classes.mustering {
+		if g.crowds {
+			out[g] = true
+		}
+	}
+	return out
+}
+
 // rename has what a pod holds be another's.
 func (s *seating) rename(was, is types.UID) {
 	h := s.held[was]

@@ -182,3 +182,32 @@ func TestAMusterAmongShardsSurvivesADeathAtAnyWrite(t *testing.T) {
 		})
 	}
 }
+
+// A Run takes what others are leaving, shards run on the rest of its places, and its pods cannot be made: others have
+// the room after a while.
+func TestWhoseTurnHasComeAmongShardsKeepsNoRoomInVain(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 64)
+		s.setBudget("b", "org:b", 64)
+		s.foreign("other", "n0", 4)
+		s.sweep("shards", "org:b", 4, 1)
+		s.work()
+		s.during(time.Second)
+		s.submit("older", "org:a", 1, 2, 4)
+		s.work()
+		s.during(time.Second)
+		s.submit("younger", "org:a", 1, 1, 8)
+		s.work()
+		s.during(reservationLead - 20*time.Second)
+		s.work()
+		s.Faults.Add(sim.Fault{Of: sim.Creations, Do: sim.Away, Lasts: true})
+		s.leave(s.pod("other"), time.Minute)
+		s.later(3 * gangDeadline)
+		s.running("younger", "although the pods of the older one cannot be made")
+		s.Faults.Drop(sim.Away)
+		s.DeleteRun("younger")
+		s.later(10 * time.Minute)
+		s.running("older", "although there is room and its pods can be made")
+	})
+}

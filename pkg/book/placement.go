@@ -49,7 +49,7 @@ func (p *placement) assume(g *gang, assignments []plan.Assignment, now time.Time
 	if !g.check.pending {
 		p.makeRoom(g)
 	}
-	g.denial.delays, g.denial.moves = "", false
+	g.denial.delays, g.denial.moves, g.madeBy = "", false, now.Add(p.nodes.args.GangDeadline.Duration)
 	if g.awaitsPods() && g.musters() {
 		p.mail.reconcile(keyOf(g.run), lane.Begin)
 	}
@@ -81,16 +81,6 @@ func (p *placement) makeRoom(g *gang) {
 	if waited && g.awaiting == 0 {
 		p.waiting.proceed(g) // they have left by themselves
 	}
-}
-
-// mustersOn reports whether shards stay on a node until a gang's pods have been made that has places there.
-func (p *placement) mustersOn(node string) bool {
-	for g := range p.roster.classes.mustering {
-		if g.crowds && g.touches(func(m *member) bool { return m.node == node }) {
-			return true
-		}
-	}
-	return false
 }
 
 // release takes a member's assignment back, if neither the ledger nor the node holds it. While its Lease is being
@@ -132,8 +122,8 @@ func (p *placement) claimSeat(m *member) {
 	if m := p.roster.members[r.SpareUID]; m != nil && (m.gang != g || !m.part.Spare || m.doomed()) {
 		return
 	}
-	if h := p.seats.held[r.SpareUID]; h != nil && (h.node != r.Node || len(h.awaitedBy) > 0 ||
-		p.seats.roomFor(r.Node) < g.demand.GPUsPerPod) || h == nil && p.nodes.freeOn(r.Node) < g.demand.GPUsPerPod {
+	if h := p.seats.held[r.SpareUID]; h != nil && (h.node != r.Node || len(h.awaitedBy) > 0) ||
+		!p.seats.hasSeat(h, r.Node, g.demand.GPUsPerPod) {
 		return // the record is of no use any more, or a shard stays that does not go
 	}
 	p.seats.vacate(g, func(v *vacancy) bool { return v.seat() && v.index == m.part.Index })
@@ -171,11 +161,11 @@ func (p *placement) claimSeats() {
 // reclaim has shards leave a node until others have what they have been given there. A gang that is given waits for all
 // that leave; it may be nil. One that has no Lease yet leaves at once.
 func (p *placement) reclaim(node string, reason rqv1.ClosureReason, g *gang) {
-	if !p.overfull(node) || p.asksAbout(node) {
+	if !p.overfull(node) {
 		return
 	}
 	pods := slices.Sorted(maps.Keys(p.seats.shards[node]))
-	for _, pod := range p.goingFrom(node) {
+	for _, pod := range p.goingNow(node) {
 		p.evict(p.roster.members[pod], reason)
 	}
 	if g == nil || !p.overfull(node) {
@@ -188,21 +178,22 @@ func (p *placement) reclaim(node string, reason rqv1.ClosureReason, g *gang) {
 	}
 }
 
-// asksAbout reports whether other scheduling rules are being asked about places on a node.
-func (p *placement) asksAbout(node string) bool {
-	for run := range p.asking {
-		g := p.roster.gangs[run]
-		if g == nil || !g.check.open() {
-			delete(p.asking, run)
-			continue
-		}
-		if slices.ContainsFunc(g.active.members, func(m *member) bool {
-			return m != nil && m.stage == assigned && m.node == node
-		}) {
-			return true
+// goingNow returns the shards that are to leave a node now. Pods that others wait for make room there themselves, and
+// nobody leaves yet for gangs about whose places other rules are being asked or whose pods are being made.
+func (p *placement) goingNow(node string) []types.UID {
+	fork := plan.NewFork(p.seats.fleet, p.accounts)
+	defer fork.Revert()
+	unsettled := p.unsettled()
+	p.seats.giveAwaited(fork, node, unsettled)
+	for g := range unsettled {
+		for _, m := range g.active.members {
+			if m != nil && m.stage == assigned && m.node == node {
+				held := g.holding(m)
+				fork.Give(node, held.GPUs, held.Beside)
+			}
 		}
 	}
-	return false
+	return p.goingFrom(node)
 }
 
 // overfull reports whether the shards on a node hold more than there is for them.

@@ -256,3 +256,28 @@ func TestNobodyGivesWayToARunThatNoQuotaWouldTake(t *testing.T) {
 		s.denied("wide")
 	})
 }
+
+// A quota is for all ranks of a Run, and not for its spares besides: nobody gives way to it.
+func TestNobodyGivesWayToARunWhoseSparesNoQuotaWouldTake(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 128)
+		s.sweep("shards", "org:a", 4, 2)
+		s.later(5 * time.Second)
+		s.fleet("d1", 2)
+		s.submit("waits", "org:a", 1, 3, 8)
+		s.work()
+		s.during(time.Second)
+		s.Quota = 6
+		leader := s.pod("waits-0")
+		s.submitWithSpares("wide", "org:a", 1, 5, 1, 2)
+		s.later(20 * time.Minute)
+		if n := s.ledger("shards")[string(rqv1.ClosedReclaimedQuota)]; n > 0 {
+			s.t.Fatalf("%d shards have given way", n)
+		}
+		if s.Pods[leader] == nil {
+			s.t.Fatal("the pod of a Run that waits is gone")
+		}
+		s.denied("wide")
+	})
+}

@@ -88,6 +88,42 @@ func (p *placement) concludeSeats(g *gang, c *Check, no []Turning) {
 	p.waiting.wake(g)
 }
 
+// accepts reports whether a rank of a gang could be bound to a node in the place of a spare that stands by there, which
+// holds all that the rank asks for: nobody else may have come to hold it besides.
+func (s *seating) accepts(g *gang, name string) bool {
+	return s.nodes.accepts(g, name) &&
+		s.onceGone(name, func() bool { return s.fleet.Lacks(name, g.demand.Beside, 0) == "" })
+}
+
+// hasSeat reports whether a rank has room in the place of a spare, which may hold it still.
+func (s *seating) hasSeat(spare *holding, node string, gpus int) bool {
+	return s.onceGone(node, func() bool {
+		if spare == nil {
+			return s.nodes.freeOn(node) >= gpus
+		}
+		return s.roomFor(node) >= gpus
+	})
+}
+
+// onceGone reports whether something holds of a node once those pods have left it that gangs wait for, which have been
+// given what these hold.
+func (s *seating) onceGone(node string, holds func() bool) bool {
+	fork := plan.NewFork(s.fleet, s.accounts)
+	defer fork.Revert()
+	s.giveAwaited(fork, node, nil)
+	return holds()
+}
+
+// giveAwaited has what pods hold be free that gangs wait for on a node, other gangs than some.
+func (s *seating) giveAwaited(fork *plan.Fork, node string, but map[*gang]bool) {
+	others := func(g *gang) bool { return !but[g] }
+	for _, h := range s.waitedFor {
+		if h.node == node && !h.shard && slices.ContainsFunc(h.awaitedBy, others) {
+			fork.Give(node, h.gpus, h.beside)
+		}
+	}
+}
+
 // claimAgain has ranks claim the places of their spares again where other rules turned them down and may not any more.
 func (p *placement) claimAgain(g *gang) {
 	for _, m := range g.active.members {

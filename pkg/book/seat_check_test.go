@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
 // A spare stands by where other rules keep its rank from its place: the rank goes where it is accepted.
@@ -174,6 +176,90 @@ func TestASeatHoldsCPUAfterARestart(t *testing.T) {
 		got := []string{w.on("run0-0"), w.on("run0-1")}
 		if diff := cmp.Diff([]string{spare, "n9"}, got); diff != "" {
 			w.t.Fatalf("its ranks are elsewhere: %s", diff)
+		}
+	})
+}
+
+// A Run has its places where another is to be cut, beside a spare, and the API server makes no pods for it meanwhile: a
+// rank that is lost is swapped to that spare all the same, and the shards over it leave.
+func TestARankHasItsSpareWhereAnotherRunWaitsForRoom(t *testing.T) {
+	for _, asks := range []bool{true, false} {
+		tellStorm(t, func(s *storm) {
+			s.asks(asks)
+			s.fleet("d0", 3)
+			s.setBudget("a", "org:a", 64)
+			s.setBudget("b", "org:b", 64)
+			s.submitWithSpares("run0", "org:a", 1, 1, 2, 1, checkpointed, withCPU("4", 0))
+			s.work()
+			spare := s.on("run0-s0")
+			for node, gpus := range map[string]int{"d0-n00": 8, "d0-n01": 8, "d0-n02": 8} {
+				switch node {
+				case spare:
+					gpus = 2
+				case s.on("run0-0"):
+					gpus = 6
+				}
+				s.foreign("on-"+node, node, gpus)
+			}
+			s.submitWithSpares("holder", "org:a", 1, 1, 4, 0, checkpointed, withCPU("9", 0))
+			s.work()
+			s.sweep("shards", "org:b", 2, 1)
+			s.later(time.Minute)
+			s.submitWithSpares("wants", "org:b", 1, 2, 2, 0, withCPU("4", 0))
+			s.work()
+			if n := s.shards("shards")[spare]; n != 2 || s.on("holder-0") != spare {
+				s.t.Fatalf("%d shards run over the spare:\n%s", n, s.story())
+			}
+			away := sim.Fault{Of: sim.Creations, Do: sim.Away, Lasts: true}
+			s.Faults.Add(away)
+			s.due()
+			s.work()
+			s.loseRank("run0-0")
+			for range 10 {
+				s.Faults.Drop(sim.Away)
+				if err := s.Reconcile("run0"); err != nil {
+					s.t.Fatal(err)
+				}
+				s.Faults.Add(away)
+				s.work()
+				s.during(time.Second)
+				s.Book.Advance(s.Now)
+			}
+			s.running("run0", "although it has a spare")
+			if on := s.on("run0-0"); on != spare {
+				s.t.Fatalf("the rank is on %q:\n%s", on, s.story())
+			}
+			if n := s.shards("shards")[spare]; n > 0 {
+				s.t.Fatalf("%d shards run where the rank is", n)
+			}
+			s.running("holder", "and nobody is cut yet")
+		})
+	}
+}
+
+// Shards run over a spare of a node where a Run is cut for another: they stay, since the other has what that held.
+func TestShardsStayWhereAVictimMakesRoom(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.asks(true)
+		s.fleet("d0", 2)
+		s.setBudget("a", "org:a", 64)
+		s.setBudget("b", "org:b", 64)
+		s.submitWithSpares("run0", "org:a", 1, 1, 2, 1)
+		s.work()
+		spare, other := s.on("run0-s0"), s.on("run0-0")
+		s.foreign("on-"+spare, spare, 2)
+		s.foreign("on-"+other, other, 6)
+		s.submitWithSpares("holder", "org:a", 1, 1, 4, 0, checkpointed)
+		s.work()
+		s.sweep("shards", "org:b", 2, 1)
+		s.later(time.Minute)
+		s.submit("wants", "org:b", 1, 2, 2)
+		s.work()
+		s.due()
+		s.later(2 * time.Minute)
+		s.running("wants", "although the holder may be cut for it")
+		if got := s.ledger("shards"); len(got) != 1 || s.shards("shards")[spare] != 2 {
+			s.t.Fatalf("Leases of shards: %v", got)
 		}
 	})
 }

@@ -16,9 +16,9 @@ func TestObjectionTo(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	for said, want := range map[string]book.Objection{
 		"exceeded quota": {Quota: true},
-		"exceeded quota: q, requested: pods=1, used: pods=4, limited: pods=4": {Quota: true, Most: 4},
+		"exceeded quota: q, requested: pods=1, used: pods=4, limited: pods=4": {Quota: true, Most: 4, Pods: 4},
 		"exceeded quota: q, requested: pods=1,requests.nvidia.com/gpu=8, used: pods=4,requests.nvidia.com/gpu=8, " +
-			"limited: pods=40,requests.nvidia.com/gpu=20": {Quota: true, Most: 2},
+			"limited: pods=40,requests.nvidia.com/gpu=20": {Quota: true, Most: 2, Pods: 40},
 		"exceeded quota: q, requested: requests.memory=1536Mi, used: requests.memory=0, limited: requests.memory=4Gi": {
 			Quota: true, Most: 2},
 		"exceeded quota: q, requested: limits.cpu=1500m, used: limits.cpu=0, limited: limits.cpu=a lot": {Quota: true},
