@@ -74,3 +74,12 @@ func TestSomeBudgetsAreLookedAtAtATime(t *testing.T) {
 	same(t, "changed at a time", []int{4, 4, 2}, portions)
 	same(t, "changed after that", []string(nil), a.Refresh(noon))
 }
+
+// TestAClockThatIsSetBackIsNoticed although what a process has measured of time meanwhile goes on.
+func TestAClockThatIsSetBackIsNoticed(t *testing.T) {
+	a, now := accountsOf(flat("x", "org:x", 4)), time.Now()
+	a.Refresh(now)
+	if a.fresh.seen != now.Round(0) {
+		t.Errorf("seen at %v, want what the clock shows and nothing else", a.fresh.seen)
+	}
+}

@@ -46,8 +46,9 @@ func (a *Accounts) Refresh(now time.Time) []string {
 
 // RefreshSome does so for some Budgets, at most, and reports whether there are more.
 func (a *Accounts) RefreshSome(now time.Time, most int) (changed []string, more bool) {
+	now = now.Round(0) // what the clock shows: windows go by that
 	if now.Before(a.fresh.seen) {
-		a.fresh.none() // the clock has been set back
+		a.fresh.none() // it has been set back
 	}
 	a.fresh.seen = now
 	for budget, keys := range a.paying {
