@@ -73,6 +73,10 @@ func (a *Accounts) refresh(budget string, keys []Key, now time.Time) []string {
 	for _, k := range keys {
 		at := a.accounts[k]
 		for _, lease := range at.overdrawn {
+			c, open := a.charges[lease]
+			if open && c.Payer.Budget != budget && slices.Contains(a.accounts[c.Payer].overdrawn, lease) {
+				continue // it has been found to be another's
+			}
 			before[lease] = a.over[lease]
 			delete(a.over, lease)
 		}
