@@ -36,3 +36,6 @@ func (b *Book) Studies(run types.UID, now time.Time) (itself, beside any) {
 	}
 	return found[0], found[1]
 }
+
+// Stale returns the Run of which it is to be worked out next when it starts.
+func (b *Book) Stale(now time.Time) []types.UID { return b.turns.stale(now, 1) }

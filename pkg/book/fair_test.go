@@ -258,3 +258,38 @@ func TestALeaderThatDoesNotComeIsCalledAgain(t *testing.T) {
 		}
 	})
 }
+
+// Those who have been found to have no date have their turn while others keep coming of whom it has not been found yet.
+func TestThoseWithoutADateHaveATurnAmongNewcomers(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleet("d0", 2)
+		s.setBudget("a", "org:a", 16)
+		s.submitWithSpares("stays", "org:a", 1, 1, 8, 0)
+		s.submitWithSpares("ends", "org:a", 1, 1, 8, 0, lasting(time.Hour))
+		s.work()
+		s.during(time.Second)
+		s.submitWithSpares("never", "org:a", 1, 2, 8, 0) // as long as one stays, nobody pays for two
+		s.submitWithSpares("later", "org:a", 1, 1, 8, 0)
+		s.settles()
+		s.during(10 * time.Minute)
+		s.setBudget("b", "org:b", 64)
+		s.submitWithSpares("newcomer", "org:b", 1, 1, 8, 0)
+		s.reconcile("newcomer")
+		s.Act()
+		s.refused(s.pod("newcomer-0"))
+		turns := map[string]int{}
+		for range 16 {
+			for _, uid := range s.Book.Stale(s.Now) {
+				turns[string(uid)]++
+			}
+		}
+		for _, name := range []string{"never", "later", "newcomer"} {
+			if turns[string(s.Runs[name].UID)] == 0 {
+				s.t.Errorf("%s has no turn of 16: %v", name, turns)
+			}
+		}
+		if s.t.Failed() {
+			s.t.FailNow()
+		}
+	})
+}

@@ -114,12 +114,15 @@ func (v *activations) stale(now time.Time, most int) []types.UID {
 	var runs []types.UID
 	for len(runs) < most && len(undated)+len(dated)+len(dateless) > 0 {
 		v.turn++
-		from := &undated
-		if again := [...]*[]*gang{&dated, &dateless}[v.turn/2%2]; len(undated) == 0 || v.turn%4 == 0 && len(*again) > 0 {
-			from = again
+		from, other := &dated, &dateless
+		if v.turn/4%2 == 1 {
+			from, other = other, from
 		}
 		if len(*from) == 0 {
-			continue
+			from = other
+		}
+		if len(undated) > 0 && (v.turn%4 != 0 || len(*from) == 0) {
+			from = &undated
 		}
 		at := longestAgo(*from)
 		runs = append(runs, (*from)[at].run.UID)

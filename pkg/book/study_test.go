@@ -87,3 +87,29 @@ func TestTheBookGoesOnWhileAPromiseIsWorkedOut(t *testing.T) {
 	both.Wait()
 	end()
 }
+
+// A Run takes no place on a node that has come to be tainted while its start was worked out.
+func TestARunTakesNoPlaceOnANodeThatItMayNotUseByNow(t *testing.T) {
+	for _, tainted := range []bool{false, true} {
+		tellStorm(t, func(s *storm) {
+			s.crowd(true, nil)
+			s.ForgetRun("run0")
+			s.leave(s.pod("run0-0"), time.Minute)
+			s.work()
+			s.during(35 * time.Second)
+			run := s.Runs["run2"].UID
+			workOut, end := s.Book.Study(run, s.Now)
+			if workOut == nil {
+				s.t.Fatal("nothing is to be worked out")
+			}
+			workOut()
+			if tainted {
+				s.taint("n0")
+			}
+			end()
+			if node := s.Book.Assigned(s.pod("run2-0")); (node != "") == tainted {
+				s.t.Fatalf("tainted: %v, and run2 has its place on %q", tainted, node)
+			}
+		})
+	}
+}

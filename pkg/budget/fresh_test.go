@@ -74,3 +74,28 @@ func TestSomeBudgetsAreLookedAtAtATime(t *testing.T) {
 	same(t, "changed at a time", []int{4, 4, 2}, portions)
 	same(t, "changed after that", []string(nil), a.Refresh(noon))
 }
+
+// TestAClockThatIsSetBackIsNoticed although what a process has measured of time meanwhile goes on.
+func TestAClockThatIsSetBackIsNoticed(t *testing.T) {
+	a, now := accountsOf(flat("x", "org:x", 4)), time.Now()
+	a.Refresh(now)
+	if a.fresh.seen != now.Round(0) {
+		t.Errorf("seen at %v, want what the clock shows and nothing else", a.fresh.seen)
+	}
+}
+
+// TestALeaseThatAnotherPaysFor is overdraft as it is there, in whatever order the Budgets are looked at.
+func TestALeaseThatAnotherPaysFor(t *testing.T) {
+	for gpus, want := range map[int32]int{4: 4, 8: 0} {
+		for range 20 {
+			a := accountsOf(flat("x", "org:x", 4), flat("y", "org:x", gpus))
+			a.Open("ns/l", held(Key{"x", "e"}, "org:x", rqv1.RelationOwn, rqv1.RoleActive, 8))
+			a.Refresh(noon)
+			a.Open("ns/l", held(Key{"y", "e"}, "org:x", rqv1.RelationOwn, rqv1.RoleActive, 8))
+			a.Refresh(noon)
+			if over := a.OverdraftOf("ns/l"); over != want {
+				t.Fatalf("%d GPUs are overdraft, want %d", over, want)
+			}
+		}
+	}
+}

@@ -46,8 +46,9 @@ func (a *Accounts) Refresh(now time.Time) []string {
 
 // RefreshSome does so for some Budgets, at most, and reports whether there are more.
 func (a *Accounts) RefreshSome(now time.Time, most int) (changed []string, more bool) {
+	now = now.Round(0) // what the clock shows: windows go by that
 	if now.Before(a.fresh.seen) {
-		a.fresh.none() // the clock has been set back
+		a.fresh.none() // it has been set back
 	}
 	a.fresh.seen = now
 	for budget, keys := range a.paying {
@@ -72,6 +73,10 @@ func (a *Accounts) refresh(budget string, keys []Key, now time.Time) []string {
 	for _, k := range keys {
 		at := a.accounts[k]
 		for _, lease := range at.overdrawn {
+			c, open := a.charges[lease]
+			if open && c.Payer.Budget != budget && slices.Contains(a.accounts[c.Payer].overdrawn, lease) {
+				continue // it has been found to be another's
+			}
 			before[lease] = a.over[lease]
 			delete(a.over, lease)
 		}

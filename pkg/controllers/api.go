@@ -18,13 +18,14 @@ type api struct {
 
 var _ reconcile.API = api{}
 
-// newAPI returns what carries decisions out. lost is told of Budgets whose records have changed.
-func newAPI(o *Options, gone *endedPods, tell statusWriter, lost func(budgets []string)) api {
+// newAPI returns what carries decisions out. lost is told of Budgets whose records have changed, and doubts tells
+// whether the clock may be ahead.
+func newAPI(o *Options, gone *endedPods, tell statusWriter, lost func(budgets []string), doubts func() bool) api {
 	return api{
 		evidence:          evidence{client: o.Client, kube: o.Kube, gone: gone},
 		podWriter:         podWriter{kube: o.Kube, clock: o.Clock},
 		leaseCloser:       leaseCloser{book: o.Book, client: o.Client, lost: lost},
-		runDeleter:        runDeleter{client: o.Client, refused: &sync.Once{}},
+		runDeleter:        runDeleter{client: o.Client, doubts: doubts, refused: &sync.Once{}},
 		statusWriter:      tell,
 		reservationWriter: reservationWriter{book: o.Book, client: o.Client, events: o.events},
 	}

@@ -130,6 +130,14 @@ func (e *expiries) expire() time.Duration {
 	return min(longest, e.byTime[0].at.Sub(now))
 }
 
+// doubts reports whether the clock may have jumped ahead, so that nothing goes by what it shows.
+func (e *expiries) doubts() bool {
+	now := e.clock.Now().Round(0)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return now.Before(e.rests) || !e.last.IsZero() && now.Sub(e.last) > leap
+}
+
 // looked notes that a Run has been looked at.
 func (e *expiries) looked(run types.NamespacedName) {
 	e.mu.Lock()
@@ -175,13 +183,18 @@ func (h *expiryHeap) Pop() any {
 // runDeleter deletes Runs whose time is over.
 type runDeleter struct {
 	client  client.Client
-	refused *sync.Once // is said by a process once; there may be as many as there are Runs
+	doubts  func() bool // whether the clock may be ahead
+	refused *sync.Once  // is said by a process once; there may be as many as there are Runs
 }
 
 // DeleteRun deletes a Run as it was seen. One that has changed since brings an event, and is looked at again; so is,
-// later, one that could not be deleted: nobody waits for it, and others are not to wait for more attempts.
+// later, one that could not be deleted: nobody waits for it, and others are not to wait for more attempts. Whatever it
+// is looked at for, none goes by a clock that may be ahead.
 func (d runDeleter) DeleteRun(ctx context.Context, run *rqv1.Run) error {
 	logger := klog.FromContext(ctx)
+	if d.doubts() {
+		return nil
+	}
 	as := client.Preconditions{UID: &run.UID, ResourceVersion: &run.ResourceVersion}
 	err := ignore(d.client.Delete(ctx, run.DeepCopy(), as), apierrors.IsNotFound, apierrors.IsConflict)
 	if err == nil {

@@ -218,6 +218,31 @@ func TestAnEndedRunGoes(t *testing.T) {
 	}
 }
 
+// TestAnEndedRunStaysWhileTheClockIsDoubted although it is looked at for something else, such as one of its pods.
+func TestAnEndedRunStaysWhileTheClockIsDoubted(t *testing.T) {
+	c := newCluster(t)
+	c.submit(func(r *rqv1.Run) { r.Spec.TTLSecondsAfterFinished = new(int32); *r.Spec.TTLSecondsAfterFinished = 3600 })
+	starts(c)
+	c.become(corev1.PodSucceeded, 0, 1)
+	play(t, c, []scene{
+		{wrote: append(slices.Clone(theLeases), theStatus), says: "Completed: all 2 pods completed"}})
+	c.ended.expire()
+	c.clock.Step(2 * time.Hour)
+	for range 2 {
+		if wrote, err := c.look(); len(wrote) > 0 || err != nil {
+			t.Fatalf("written by a clock that has just jumped: %v, %v", wrote, err)
+		}
+		c.ended.expire()
+	}
+	for range doubt/longest + 1 {
+		c.clock.Step(longest)
+		c.ended.expire()
+	}
+	if wrote, err := c.look(); !slices.Equal(wrote, []string{"delete runs train"}) || err != nil {
+		t.Errorf("written by a clock that has stayed ahead: %v, %v", wrote, err)
+	}
+}
+
 // TestABeginningLooksAtNothingThatIsDone whatever there is of it.
 func TestABeginningLooksAtNothingThatIsDone(t *testing.T) {
 	c := newCluster(t)
