@@ -178,22 +178,15 @@ func (p *placement) reclaim(node string, reason rqv1.ClosureReason, g *gang) {
 	}
 }
 
-// goingNow returns the shards that are to leave a node now. Pods that others wait for make room there themselves, and
-// nobody leaves yet for gangs about whose places other rules are being asked or whose pods are being made.
-func (p *placement) goingNow(node string) []types.UID {
-	fork := plan.NewFork(p.seats.fleet, p.accounts)
-	defer fork.Revert()
-	unsettled := p.unsettled()
-	p.seats.giveAwaited(fork, node, unsettled)
-	for g := range unsettled {
-		for _, m := range g.active.members {
-			if m != nil && m.stage == assigned && m.node == node {
-				held := g.holding(m)
-				fork.Give(node, held.GPUs, held.Beside)
-			}
+// goingNow returns the shards that are to leave a node now. Nobody leaves yet for gangs about whose places other rules
+// are being asked or whose pods are being made.
+func (p *placement) goingNow(node string) (out []types.UID) {
+	p.seats.inBothViews(node, p.unsettled(), func() {
+		if going := p.goingFrom(node); len(going) > len(out) {
+			out = going
 		}
-	}
-	return p.goingFrom(node)
+	})
+	return out
 }
 
 // overfull reports whether the shards on a node hold more than there is for them.

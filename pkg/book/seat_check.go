@@ -92,12 +92,12 @@ func (p *placement) concludeSeats(g *gang, c *Check, no []Turning) {
 // holds all that the rank asks for: nobody else may have come to hold it besides.
 func (s *seating) accepts(g *gang, name string) bool {
 	return s.nodes.accepts(g, name) &&
-		s.onceGone(name, func() bool { return s.fleet.Lacks(name, g.demand.Beside, 0) == "" })
+		s.holdsInBoth(name, func() bool { return s.fleet.Lacks(name, g.demand.Beside, 0) == "" })
 }
 
 // hasSeat reports whether a rank has room in the place of a spare, which may hold it still.
 func (s *seating) hasSeat(spare *holding, node string, gpus int) bool {
-	return s.onceGone(node, func() bool {
+	return s.holdsInBoth(node, func() bool {
 		if spare == nil {
 			return s.nodes.freeOn(node) >= gpus
 		}
@@ -105,23 +105,48 @@ func (s *seating) hasSeat(spare *holding, node string, gpus int) bool {
 	})
 }
 
-// onceGone reports whether something holds of a node once those pods have left it that gangs wait for, which have been
-// given what these hold.
-func (s *seating) onceGone(node string, holds func() bool) bool {
-	fork := plan.NewFork(s.fleet, s.accounts)
-	defer fork.Revert()
-	s.giveAwaited(fork, node, nil)
-	return holds()
+// holdsInBoth reports whether something holds of a node in both views of it: until those have left whom gangs wait for,
+// and once they have.
+func (s *seating) holdsInBoth(node string, holds func() bool) bool {
+	out := true
+	s.inBothViews(node, nil, func() { out = out && holds() })
+	return out
 }
 
-// giveAwaited has what pods hold be free that gangs wait for on a node, other gangs than some.
-func (s *seating) giveAwaited(fork *plan.Fork, node string, but map[*gang]bool) {
-	others := func(g *gang) bool { return !but[g] }
+// inBothViews has somebody look at a node without the places of some gangs, as it is once those have left whom others
+// wait for, and as it is until then, without the places of these either. What a spare holds shards have in both.
+func (s *seating) inBothViews(node string, but map[*gang]bool, look func()) {
+	fork := plan.NewFork(s.fleet, s.accounts)
+	without := func(g *gang) {
+		for _, m := range g.active.members {
+			if m != nil && m.stage == assigned && m.node == node {
+				held := g.holding(m)
+				fork.Give(node, held.GPUs, held.Beside)
+			}
+		}
+	}
+	for g := range but {
+		without(g)
+	}
+	start, waiting := fork.Mark(), map[*gang]bool{}
 	for _, h := range s.waitedFor {
-		if h.node == node && !h.shard && slices.ContainsFunc(h.awaitedBy, others) {
+		leaves := false
+		for _, g := range h.awaitedBy {
+			leaves, waiting[g] = leaves || !but[g], !but[g]
+		}
+		if leaves && h.node == node && !h.shard && !h.idles() {
 			fork.Give(node, h.gpus, h.beside)
 		}
 	}
+	look()
+	fork.RevertTo(start)
+	for g, waits := range waiting {
+		if waits {
+			without(g)
+		}
+	}
+	look()
+	fork.Revert()
 }
 
 // claimAgain has ranks claim the places of their spares again where other rules turned them down and may not any more.

@@ -209,7 +209,7 @@ func (x *starter) takeSeats(g *gang, missing []plan.Missing, rejected func(strin
 // usable reports whether a rank could run where a spare was, at the cost of who is to pay.
 func (x *starter) usable(g *gang, v *vacancy, rejected func(string) bool) bool {
 	return x.seats.accepts(g, v.node) && (rejected == nil || !rejected(v.node)) && v.payer.key.Budget != "" &&
-		x.seats.onceGone(v.node, func() bool { return x.seats.roomFor(v.node) >= 0 }) &&
+		x.seats.holdsInBoth(v.node, func() bool { return x.seats.roomFor(v.node) >= 0 }) &&
 		x.accounts.Reaches(v.payer.key, x.nodes.byName[v.node].Labels)
 }
 

@@ -46,7 +46,8 @@ func newReconciler(o *Options, w *watches, lost func(budgets []string)) *reconci
 	}
 	r.ended = newExpiries(o.Args.FinishedRunTTL.Duration, o.Clock,
 		func(run types.NamespacedName) { r.changed(run, lane.Expire) })
-	r.order = reconcile.New(o.Book, newAPI(o, &r.gone, r.tell, lost, r.ended.doubts), lifecycle.RulesOf(o.Args), o.Clock.Now)
+	carries := newAPI(o, &r.gone, r.tell, lost, r.ended.doubts)
+	r.order = reconcile.New(o.Book, carries, lifecycle.RulesOf(o.Args), o.Clock.Now)
 	return r
 }
 
