@@ -185,7 +185,7 @@ func (v *activations) refute(g *gang, turned []Turning, last bool, now time.Time
 			c.mostCut[t.Node] = t.Most
 		}
 	}
-	if len(turned) > 0 && !c.until.After(now) {
+	if (len(turned) > 0 || last) && !c.until.After(now) {
 		c.until = now.Add(firstShun << min(c.tries, mostShuns))
 		c.tries++
 	}

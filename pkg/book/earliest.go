@@ -16,10 +16,12 @@ func (e *earliest) by(at time.Time) {
 const sweepPeriod = time.Second
 
 // promisePeriod is the least time between two promises that are worked out again, and forecastShare which part of all
-// time that may take of a processor, at most.
+// time that may take of a processor, at most. One that takes longer than longestForecast has been held up by something
+// else.
 const (
-	promisePeriod = 50 * time.Millisecond
-	forecastShare = 4
+	promisePeriod   = 50 * time.Millisecond
+	forecastShare   = 4
+	longestForecast = 5 * time.Second
 )
 
 // nextPromise returns from when on the next promise may be worked out.

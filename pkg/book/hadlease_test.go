@@ -20,7 +20,7 @@ func TestARunOfAnEarlierTermMayHaveHadALease(t *testing.T) {
 		for _, c := range []struct {
 			age  time.Duration
 			want bool
-		}{{time.Hour, true}, {-time.Minute, false}} {
+		}{{time.Hour, true}, {-time.Hour, false}} {
 			run.UID += "'"
 			run.CreationTimestamp = metav1.NewTime(w.Now.Add(-c.age))
 			w.Book.SetRun(run)

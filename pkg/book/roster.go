@@ -69,10 +69,13 @@ func (r *roster) gangOf(run types.UID) *gang {
 	return g
 }
 
+// apart is how far the API server's clock may be ahead of this process's when it is asked which of two came first.
+const apart = time.Minute
+
 // mayHaveLeases reports whether a Run that has not been seen before may have had Leases that the book does not know of:
 // the ledger may have been read before, and somebody else may have decided since the Run was made.
 func (r *roster) mayHaveLeases(run *rqv1.Run) bool {
-	return r.reading && (!r.open || run.CreationTimestamp.Time.Before(r.began.Add(clockSkew)))
+	return r.reading && (!r.open || run.CreationTimestamp.Time.Before(r.began.Add(apart)))
 }
 
 func (r *roster) forgetIfEmpty(run types.UID, g *gang) {

@@ -20,7 +20,7 @@ func TestAFirstPodNeedsNoListOfLeases(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
-			c.submit(func(run *rqv1.Run) { run.CreationTimestamp = metav1.NewTime(noon.Add(time.Minute)) })
+			c.submit(func(run *rqv1.Run) { run.CreationTimestamp = metav1.NewTime(noon.Add(time.Hour)) })
 			run := c.run()
 			run.Status.Phase, run.Status.Conditions = rqv1.RunPending, conditions
 			if err := c.kinds.Status().Update(t.Context(), run); err != nil {
