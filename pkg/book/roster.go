@@ -70,7 +70,7 @@ func (r *roster) gangOf(run types.UID) *gang {
 }
 
 // apart is how far the API server's clock may be ahead of this process's when it is asked which of two came first.
-const apart = time.Minute
+const apart = 5 * time.Second
 
 // mayHaveLeases reports whether a Run that has not been seen before may have had Leases that the book does not know of:
 // the ledger may have been read before, and somebody else may have decided since the Run was made.
