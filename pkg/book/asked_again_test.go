@@ -12,18 +12,10 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// crowded has a Run hold all there is, and another wait whose date has come for a place for each of its four pods.
+// crowded has a Run's turn come on a full fleet, where other rules are asked.
 func (s *storm) crowded() {
 	s.asks(true)
-	s.addNode("n0", "d0")
-	s.setBudget("a", "org:a", 64)
-	s.setBudget("b", "org:b", 64)
-	s.submitWithSpares("holder", "org:a", 1, 1, 8, 0, checkpointed)
-	s.work()
-	s.during(time.Minute)
-	s.submit("wants", "org:b", 1, 4, 2)
-	s.work()
-	s.due()
+	s.turnComes()
 }
 
 // uncut fails if anybody has been told to go.

@@ -73,7 +73,7 @@ func New(given *config.Args) *Book {
 		losing: map[string]bool{}, strayed: map[string]string{}, heldBack: map[string]bool{}}
 	b.roster = &roster{gangs: map[types.UID]*gang{}, living: map[*gang]bool{},
 		runs: map[types.NamespacedName]types.UID{}, leasesOf: map[types.UID]int{},
-		members: map[types.UID]*member{}, turns: map[string]quotaTurn{}, early: map[types.UID]bool{},
+		members: map[types.UID]*member{}, turns: map[string]*quotaTurn{}, early: map[types.UID]bool{},
 		classes: newClasses()}
 	b.cuts = &cutTable{mail: b.mail, byReservation: map[types.NamespacedName][]rank.Cut{}, decided: map[*gang][]rank.Cut{}}
 	b.agenda = &agenda{args: args, mail: b.mail, roster: b.roster, waiting: b.waiting,

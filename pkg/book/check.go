@@ -144,7 +144,7 @@ func (x *starter) refute(g *gang, turned []Turning) {
 	if g.check.refusal != nil { // it was to have what others are leaving
 		again := *g.check.refusal
 		if rejection := x.nodes.rejection(g, nil); again.Rejected == nil && rejection != nil {
-			rejection.Rest = firstRetry << min(g.check.fails, mostRetries)
+			rejection.Rest = g.check.retryRest()
 			again.Without(rejection)
 		}
 		x.waiting.refuse(g, &again)

@@ -66,7 +66,7 @@ func (t *nodeTable) blame(g *gang, pod *corev1.Pod, refusal *plan.Refusal, fits 
 		return
 	}
 	if !rejection.Known && asksBeyond(pod) && (!g.started() || g.grows() || refusal.Spare) {
-		rejection.Rest = firstRetry << min(g.check.fails, mostRetries)
+		rejection.Rest = g.check.retryRest()
 	}
 	if fits(barred) {
 		refusal.Reason = plan.NodesRejected

@@ -101,6 +101,9 @@ func (c *checking) knownOf(places []Place) int {
 	return n
 }
 
+// retryRest returns how long a start rests that rules about other pods or volumes have refused.
+func (c *checking) retryRest() time.Duration { return firstRetry << min(c.fails, mostRetries) }
+
 // trust has rules not be asked about starts for a while, the longer the more often it could not be found out in time
 // what they say: the pods' own cycles find it out.
 func (c *checking) trust(now time.Time) {

@@ -32,8 +32,11 @@ func (g *gang) endsAt(now time.Time) (time.Time, bool) {
 // only such a Run is ended by an activation at that instant.
 func (g *gang) startedBefore(at time.Time) bool {
 	started, ok := g.startedAt()
-	return ok && started.Before(at.Truncate(time.Second))
+	return ok && beganBefore(started, at)
 }
+
+// beganBefore reports whether what a status says began at an instant, in whole seconds, did so before another.
+func beganBefore(began, at time.Time) bool { return began.Before(at.Truncate(time.Second)) }
 
 // starts reports whether a Run that waits has its places. Pods that are leaving are of an earlier start.
 func (g *gang) starts() bool {

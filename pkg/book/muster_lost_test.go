@@ -38,15 +38,7 @@ func TestAPodIsDeletedWhileOthersLeave(t *testing.T) {
 // them would not be taken: nobody is cut.
 func TestNobodyIsCutForARunThatLosesAPod(t *testing.T) {
 	tellStorm(t, func(s *storm) {
-		s.addNode("n0", "d0")
-		s.setBudget("a", "org:a", 64)
-		s.setBudget("b", "org:b", 64)
-		s.submitWithSpares("holder", "org:a", 1, 1, 8, 0, checkpointed)
-		s.work()
-		s.during(time.Minute)
-		s.submit("wants", "org:b", 1, 4, 2)
-		s.work()
-		s.due()
+		s.turnComes()
 		s.Book.Due(s.Now)
 		s.Act()
 		s.cycle(s.pod("wants-0"))

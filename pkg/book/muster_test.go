@@ -10,6 +10,19 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
+// turnComes has a Run hold all there is, and another wait whose date has come for a place for each of its four pods.
+func (s *storm) turnComes() {
+	s.addNode("n0", "d0")
+	s.setBudget("a", "org:a", 64)
+	s.setBudget("b", "org:b", 64)
+	s.submitWithSpares("holder", "org:a", 1, 1, 8, 0, checkpointed)
+	s.work()
+	s.during(time.Minute)
+	s.submit("wants", "org:b", 1, 4, 2)
+	s.work()
+	s.due()
+}
+
 // later lets time go by in which whatever comes to be due is done.
 func (s *storm) later(d time.Duration) {
 	for end := s.Now.Add(d); s.Now.Before(end); {
@@ -160,15 +173,7 @@ func TestTwoRunsThatShareAQuotaDoNotStandOff(t *testing.T) {
 func TestAMusterSurvivesADeathAtAnyWrite(t *testing.T) {
 	for writes := range 14 {
 		tellStorm(t, func(s *storm) {
-			s.addNode("n0", "d0")
-			s.setBudget("a", "org:a", 64)
-			s.setBudget("b", "org:b", 64)
-			s.submitWithSpares("holder", "org:a", 1, 1, 8, 0, checkpointed)
-			s.work()
-			s.during(time.Minute)
-			s.submit("wants", "org:b", 1, 4, 2)
-			s.work()
-			s.due()
+			s.turnComes()
 			s.dies(writes, sim.All)
 			s.step(s.work)
 			s.Faults.Drop(sim.Crash)

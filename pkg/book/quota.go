@@ -62,7 +62,7 @@ func (v *activations) hasTurn(g *gang, now time.Time) bool {
 	space := g.run.Namespace
 	t, given := v.roster.turns[space]
 	if !given || g.started() && !t.of.started() {
-		t = quotaTurn{of: g, until: now.Add(turnPeriod), ends: now.Add(turnPeriod + v.args.GangDeadline.Duration)}
+		t = &quotaTurn{of: g, until: now.Add(turnPeriod), ends: now.Add(turnPeriod + v.args.GangDeadline.Duration)}
 		v.roster.turns[space] = t
 		t.leaders = v.tellWaiting(g, space)
 	}
@@ -73,7 +73,6 @@ func (v *activations) hasTurn(g *gang, now time.Time) bool {
 		return !v.roster.yields(other) || !other.hasUnbound()
 	})
 	t.shards = slices.DeleteFunc(t.shards, func(shard types.UID) bool { return v.seats.held[shard] == nil })
-	v.roster.turns[space] = t
 	return len(t.leaders)+len(t.shards) == 0 || !now.Before(t.until)
 }
 
@@ -85,7 +84,7 @@ func (g *gang) hasUnbound() bool {
 }
 
 // lasts reports whether the gang is still being tried: that others are about to be cut for it is part of that.
-func (t quotaTurn) lasts(now time.Time) bool {
+func (t *quotaTurn) lasts(now time.Time) bool {
 	g := t.of
 	switch {
 	case g.run == nil || g.over():
@@ -154,7 +153,6 @@ func (v *activations) reclaimQuota(g *gang, now time.Time) bool {
 		t.shards = append(t.shards, pods[at])
 		v.places.evict(v.roster.members[pods[at]], rqv1.ClosedReclaimedQuota)
 	}
-	v.roster.turns[g.run.Namespace] = t
 	return len(t.shards) > 0
 }
 

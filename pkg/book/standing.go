@@ -47,7 +47,7 @@ func (v *activations) tellPlaces(now time.Time) {
 		at, _ := w.inLine(g)
 		switch {
 		case !g.filed.inLine || !v.agenda.worksOut(g) || g.mayHaveDate(at) || !g.misplaced(at):
-		case g.queue != nil && g.queue.far && within(now, g.queue.At, placeRest):
+		case g.queue != nil && g.queue.far && now.Before(after(g.queue.At, placeRest, now)):
 			w.later.by(g.queue.At.Add(placeRest))
 		default:
 			moved = append(moved, g)
@@ -67,11 +67,6 @@ func (v *activations) tellPlaces(now time.Time) {
 // telling reports whether somebody may have another place than was told, and is to be told now.
 func (w *waitlist) telling(now time.Time) bool {
 	return w.told != w.moved || w.teller > 0 || !w.later.at.IsZero() && !now.Before(w.later.at)
-}
-
-// within reports whether an instant is past by less than a while.
-func within(now, since time.Time, a time.Duration) bool {
-	return !since.After(now) && now.Before(since.Add(a))
 }
 
 // nextPlaces returns those whose places are to be looked at next.

@@ -140,9 +140,7 @@ func (t *tenants) sort() {
 }
 
 // startedBefore reports what it does of a gang.
-func (t *tenant) startedBefore(at time.Time) bool {
-	return t.runs && t.started.Before(at.Truncate(time.Second))
-}
+func (t *tenant) startedBefore(at time.Time) bool { return t.runs && beganBefore(t.started, at) }
 
 // between returns the active pods with an index from first to before end.
 func (t *tenant) between(first, end int) []occupant {

@@ -110,7 +110,7 @@ func (e *expiries) expire() time.Duration {
 		}
 		heap.Init(&e.byTime)
 		e.rests = time.Time{}
-	} else if !e.last.IsZero() && now.Sub(e.last) > leap {
+	} else if e.leaps(now) {
 		e.rests = now.Add(doubt)
 	}
 	e.last = now
@@ -135,8 +135,11 @@ func (e *expiries) doubts() bool {
 	now := e.clock.Now().Round(0)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return now.Before(e.rests) || !e.last.IsZero() && now.Sub(e.last) > leap
+	return now.Before(e.rests) || e.leaps(now)
 }
+
+// leaps reports whether the clock is further ahead of when it was last looked at than it should be.
+func (e *expiries) leaps(now time.Time) bool { return !e.last.IsZero() && now.Sub(e.last) > leap }
 
 // looked notes that a Run has been looked at.
 func (e *expiries) looked(run types.NamespacedName) {

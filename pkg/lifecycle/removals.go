@@ -39,7 +39,7 @@ func (r *removals) add(d Deletion) {
 func (r *removals) addStranded() {
 	for _, pod := range r.facts.Pods {
 		_, ours := r.facts.runOf(pod)
-		if !ours || r.known[pod.UID] || !bound(pod) || r.facts.Stands(pod.Spec.NodeName) || present(pod) && !unfinished(pod) {
+		if !ours || !bound(pod) || r.facts.Stands(pod.Spec.NodeName) || present(pod) && !unfinished(pod) {
 			continue
 		}
 		r.add(Deletion{Pod: pod, If: NodeLost, Node: pod.Spec.NodeName})
@@ -52,7 +52,7 @@ func (r *removals) addStranded() {
 func (r *removals) addOrphans() {
 	for _, pod := range r.facts.Pods {
 		run, ours := r.facts.runOf(pod)
-		if !ours || r.known[pod.UID] || !present(pod) {
+		if !ours || !present(pod) {
 			continue
 		}
 		_, _, member := rank.Membership(pod)
@@ -77,7 +77,7 @@ func (r *removals) limitGrace() {
 	}
 	for _, pod := range r.facts.Pods {
 		given := pod.DeletionGracePeriodSeconds
-		if _, ours := r.facts.runOf(pod); ours && !r.known[pod.UID] && unfinished(pod) && given != nil && *given > most {
+		if _, ours := r.facts.runOf(pod); ours && unfinished(pod) && given != nil && *given > most {
 			r.add(Deletion{Pod: pod, GraceSeconds: &most})
 		}
 	}

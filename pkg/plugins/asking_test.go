@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -70,18 +71,19 @@ func inTheWay(t *testing.T, node *corev1.Node, since time.Time) (*book.Book, *co
 	return b, pods[1]
 }
 
-// TestPlanningTakesNoTimeFromAsking has a Run's turn come, and its plan take longer than other rules may be asked: they
-// are asked all the same, and others are cut for the Run.
-func TestPlanningTakesNoTimeFromAsking(t *testing.T) {
+// turnComes has a Run's turn come on a full node, by a clock that is made for the time at which it does. It returns the
+// scheduler's side of that, the Run's leader and how to look at the Run.
+func turnComes(t *testing.T, clockAt func(now time.Time) clock.Clock) (pl *Jobtree, pod *corev1.Pod, now time.Time,
+	look func() book.Look) {
+	t.Helper()
 	node := cpuNode("n0")
 	since := time.Now().Truncate(time.Second)
-	now := since.Add(time.Hour)
+	now = since.Add(time.Hour)
 	b, pod := inTheWay(t, node, since)
 	holder := other("run0-0", "n0", "8", "1")
 	holder.UID = "pod-00000"
 	snapshot := cache.NewSnapshot([]*corev1.Pod{holder}, []*corev1.Node{node})
-	pl := &Jobtree{handle: judges(t, snapshot), book: b,
-		clock: testingclock.NewFakeClock(now.Add(longest + time.Second))}
+	pl = &Jobtree{handle: judges(t, snapshot), book: b, clock: clockAt(now)}
 	if _, refusal := b.Place(pod.UID, now); refusal == nil {
 		t.Fatal("a Run fits a full node")
 	}
@@ -89,9 +91,20 @@ func TestPlanningTakesNoTimeFromAsking(t *testing.T) {
 	b.WorkOut("run1", now) // its date has come
 	pl.decide(t.Context(), pod, now)
 	run := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run1", UID: "run1"}}
-	look, _ := b.Look(book.Objects{Name: types.NamespacedName{Namespace: "ns", Name: "run1"}, Run: run})
-	if look.Activation == nil {
-		t.Errorf("nobody is cut: %+v", look.Refusal)
+	return pl, pod, now, func() book.Look {
+		look, _ := b.Look(book.Objects{Name: types.NamespacedName{Namespace: "ns", Name: "run1"}, Run: run})
+		return look
+	}
+}
+
+// TestPlanningTakesNoTimeFromAsking has a Run's turn come, and its plan take longer than other rules may be asked: they
+// are asked all the same, and others are cut for the Run.
+func TestPlanningTakesNoTimeFromAsking(t *testing.T) {
+	_, _, _, look := turnComes(t, func(now time.Time) clock.Clock {
+		return testingclock.NewFakeClock(now.Add(longest + time.Second))
+	})
+	if seen := look(); seen.Activation == nil {
+		t.Errorf("nobody is cut: %+v", seen.Refusal)
 	}
 }
 
@@ -109,32 +122,19 @@ func (c hurried) Since(at time.Time) time.Duration {
 // TestADecisionThatTakesLongIsMade has other rules take longer to ask than there is time: nobody is cut on what is not
 // known, and that is found out in the next cycle.
 func TestADecisionThatTakesLongIsMade(t *testing.T) {
-	node := cpuNode("n0")
-	since := time.Now().Truncate(time.Second)
-	now := since.Add(time.Hour)
-	b, pod := inTheWay(t, node, since)
-	holder := other("run0-0", "n0", "8", "1")
-	holder.UID = "pod-00000"
-	snapshot := cache.NewSnapshot([]*corev1.Pod{holder}, []*corev1.Node{node})
-	pl := &Jobtree{handle: judges(t, snapshot), book: b, clock: hurried{testingclock.NewFakeClock(now), longest + 1}}
-	if _, refusal := b.Place(pod.UID, now); refusal == nil {
-		t.Fatal("a Run fits a full node")
-	}
-	pl.decide(t.Context(), pod, now)
-	b.WorkOut("run1", now) // its date has come
-	pl.decide(t.Context(), pod, now)
-	run := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run1", UID: "run1"}}
-	about := book.Objects{Name: types.NamespacedName{Namespace: "ns", Name: "run1"}, Run: run}
-	if look, _ := b.Look(about); look.Activation != nil {
+	pl, pod, now, look := turnComes(t, func(now time.Time) clock.Clock {
+		return hurried{testingclock.NewFakeClock(now), longest + 1}
+	})
+	if look().Activation != nil {
 		t.Fatal("others are cut before it is known what for")
 	}
-	if why := b.Gate(pod); why != "" {
+	if why := pl.book.Gate(pod); why != "" {
 		t.Errorf("its pod is held back: %s", why)
 	}
 	if node, refusal := pl.place(t.Context(), pod, now); refusal == nil {
 		t.Errorf("its pod goes to %q, where another is", node)
 	}
-	if look, _ := b.Look(about); look.Activation == nil {
-		t.Errorf("nobody is cut: %+v", look.Refusal)
+	if seen := look(); seen.Activation == nil {
+		t.Errorf("nobody is cut: %+v", seen.Refusal)
 	}
 }
