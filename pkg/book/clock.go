@@ -90,7 +90,7 @@ func (b *Book) mayRefresh(now time.Time, last time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
 	if last > 0 {
-		b.pace.took = min(last, longestForecast)
+		b.pace.took = last
 	}
 	if now.Before(b.pace.nextPromise(now)) {
 		return false

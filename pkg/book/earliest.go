@@ -16,12 +16,10 @@ func (e *earliest) by(at time.Time) {
 const sweepPeriod = time.Second
 
 // promisePeriod is the least time between two promises that are worked out again, and forecastShare which part of all
-// time that may take of a processor, at most. One that takes longer than longestForecast has been held up by something
-// else.
+// time that may take of a processor, at most.
 const (
-	promisePeriod   = 50 * time.Millisecond
-	forecastShare   = 4
-	longestForecast = 5 * time.Second
+	promisePeriod = 50 * time.Millisecond
+	forecastShare = 4
 )
 
 // nextPromise returns from when on the next promise may be worked out.
