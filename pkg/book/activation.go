@@ -41,17 +41,31 @@ type activations struct {
 	turn int // counts the promises that were worked out
 }
 
-// decide draws, if it must, and gives the gang its places: those that are free and those that are going to be. Nobody
-// is told before the decision is published. Each decision has an instant of its own, as the API tells it, and is about
-// what is held then. It reports false if the gang could not start after all, or not by what is on loan alone where it
-// is to.
-func (v *activations) decide(g *gang, pod *corev1.Pod, onLoan bool, now time.Time) bool {
+// decide draws, if it must, and gives a gang its places: those that are free and those that are going to be. Nobody is
+// told before the decision is published. Each decision has an instant of its own, as the API tells it, and is about
+// what is held then: what a study has found is decided by if nothing has improved since and it still works, so that
+// nothing waits while it is found out once more. It reports false if the gang could not start after all, or not by what
+// is on loan alone where it is to.
+func (v *activations) decide(studied *study, onLoan bool, now time.Time) bool {
 	at := v.agenda.instant(now)
-	s := v.future.future(g, pod, at)
+	s := v.future.future(studied.gang, studied.pod, at)
 	if s.refusal != nil {
 		return false
 	}
-	p, _ := s.earliest()
+	if studied.seen == s.seen && studied.promise != nil {
+		again := *s
+		again.ask, again.promise = studied.ask, studied.promise
+		if v.decideBy(&again, onLoan) {
+			return true
+		}
+	}
+	s.promise, _ = s.earliest()
+	return v.decideBy(s, onLoan)
+}
+
+// decideBy decides by what a study has found, and reports whether it has.
+func (v *activations) decideBy(s *study, onLoan bool) bool {
+	g, p, at := s.gang, s.promise, s.state.Now
 	if p == nil || !p.Cuts || p.At.After(at) || p.Returns() != onLoan {
 		return false
 	}

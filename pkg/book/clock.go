@@ -7,17 +7,12 @@ import (
 )
 
 // Refused has it be worked out soon when the gang of a refused pod starts. When its date has come that is done at once,
-// and it is decided who is cut for it.
+// and it is decided who is cut for it: this is called in the scheduling cycle of the pod, in which other rules can be
+// asked.
 func (b *Book) Refused(pod types.UID, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	m := b.roster.members[pod]
-	switch {
-	case m == nil || !m.gang.waits():
-	case m.gang.dateHasCome(now), m.gang.neglected(now):
-		b.turns.makePromise(m.gang, m.pod, true, now)
-	default:
-		b.turns.queueUp(m.gang, now)
+	if s := b.turns.refused(pod, now); s != nil {
+		s.workOut()
+		b.turns.end(s, now)
 	}
 }
 
@@ -56,6 +51,7 @@ func (b *Book) nextSweep(e *earliest, now time.Time) {
 		e.by(now)
 	}
 	b.waiting.nextCall(e, now)
+	b.waiting.nextPledge(e)
 	b.kept.nextLapse(e, now)
 	b.turns.nextRound(e, now)
 	b.turns.nextDenied(e, now)
@@ -136,7 +132,7 @@ func (b *Book) sweep(now time.Time) {
 	b.waiting.callAgain(now)
 	b.kept.lapse(now)
 	b.turns.goRound(now)
-	b.turns.remind()
+	b.waiting.remind(now)
 	grown := b.growth.grow(now)
 	b.fill.sweep(now)
 	if grown {

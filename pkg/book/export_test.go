@@ -337,7 +337,7 @@ func (b *Book) Turn(pod types.UID, now time.Time) {
 func (b *Book) RefreshPromises(now time.Time, most int) {
 	b.mu.Lock()
 	b.turns.goRound(now)
-	b.turns.remind()
+	b.waiting.remind(now)
 	b.mu.Unlock()
 	b.turns.tellPlaces(now)
 	for _, run := range b.turns.stale(now, most) {

@@ -165,6 +165,7 @@ func (y *filler) goesUnpaid(g *gang, now time.Time) bool {
 	}
 	g.unpaid = refusal != nil
 	if !g.unpaid {
+		y.waiting.pledge(g, now)
 		y.waiting.remove(g)
 		g.refusal = nil
 		if g.promise != nil {
@@ -183,7 +184,7 @@ func (y *filler) goesUnpaid(g *gang, now time.Time) bool {
 	case y.waiting.crowded(g):
 		y.turns.queueUp(g, now)
 	default:
-		y.turns.makePromise(g, podOf(g.run), false, now)
+		y.turns.makePromise(g, podOf(g.run), now)
 	}
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/brake"
@@ -13,28 +14,55 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
+// refused returns the study of the gang of a pod that has been refused in its cycle, detached, if it is to be known at
+// once when it starts; otherwise it is found out soon.
+func (v *activations) refused(pod types.UID, now time.Time) *study {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	m := v.roster.members[pod]
+	switch {
+	case m == nil || !m.gang.waits():
+	case m.gang.dateHasCome(now), m.gang.neglected(now):
+		defer v.kept.lend(m.gang)()
+		if s := v.prepare(m.gang, m.pod, now); s != nil {
+			s.cycle = true
+			s.detach()
+			return s
+		}
+	default:
+		v.queueUp(m.gang, now)
+	}
+	return nil
+}
+
 // makePromise works out when a gang starts that was refused. Who is cut for it is decided in its leader's cycle alone:
 // other scheduling rules can be asked about it then.
-func (v *activations) makePromise(g *gang, pod *corev1.Pod, cycle bool, now time.Time) {
+func (v *activations) makePromise(g *gang, pod *corev1.Pod, now time.Time) {
 	defer v.kept.lend(g)()
+	if s := v.prepare(g, pod, now); s != nil {
+		s.workOut()
+		v.conclude(s, now)
+	}
+}
+
+// prepare returns a study of a gang that was refused; nil if there is nothing to be worked out.
+func (v *activations) prepare(g *gang, pod *corev1.Pod, now time.Time) *study {
 	switch {
 	case g.activation != nil:
-		return // it is being published
+		return nil // it is being published
 	case g.activating():
 		v.resume(g, pod, now)
-		return
+		return nil
 	case v.agenda.dateless(g, now), g.denied():
-		return
+		return nil
 	case g.since.IsZero():
 		g.since = now
 	}
 	if at, all := v.waiting.inLine(g); !g.mayHaveDate(at) {
 		v.standBack(g, at, all, now)
-		return
+		return nil
 	}
-	s := v.study(g, pod, now)
-	s.workOut()
-	v.conclude(s, cycle, now)
+	return v.study(g, pod, now)
 }
 
 // study returns what there is to know of a gang whose start is to be worked out.
@@ -44,7 +72,7 @@ func (v *activations) study(g *gang, pod *corev1.Pod, now time.Time) *study {
 }
 
 // conclude has what follows from a study be promised to its gang, or be decided if it has come.
-func (v *activations) conclude(s *study, cycle bool, now time.Time) {
+func (v *activations) conclude(s *study, now time.Time) {
 	g, p := s.gang, s.promise
 	v.note(g, now)
 	g.seen = s.seen
@@ -56,7 +84,7 @@ func (v *activations) conclude(s *study, cycle bool, now time.Time) {
 	if p != nil && p.Returns() && g.promise != nil && g.promise.Returns() && !g.promise.At.After(now) {
 		p.At = g.promise.At // it has come, and stays
 	}
-	if v.nodes.asks && !cycle && v.decidesBy(g, p, now) {
+	if v.nodes.asks && !s.cycle && v.decidesBy(g, p, now) {
 		g.ripe = true
 		v.waiting.wake(g)
 		return
@@ -81,7 +109,7 @@ func (v *activations) conclude(s *study, cycle bool, now time.Time) {
 	case now.Before(s.state.NotBefore):
 		g.turn = s.state.NotBefore
 	default:
-		v.takeLeaving(g, s.pod, p, s.state, s.ask, cycle, now)
+		v.takeLeaving(g, s.pod, p, s.state, s.ask, s.cycle, now)
 	}
 }
 
@@ -127,7 +155,7 @@ func (v *activations) takeBack(s *study, p *forecast.Promise, now time.Time) (in
 	case now.Before(again):
 		p.At = again
 	case v.agenda.committedTo(g) && !g.unpaid:
-		if v.decide(g, s.pod, true, now) {
+		if v.decide(s, true, now) {
 			return nil, true
 		}
 		g.asksAgain, s.state.Loans = rest, nil
@@ -146,7 +174,7 @@ func (v *activations) cutOthers(s *study, p *forecast.Promise, now time.Time) (i
 	if !due(p, now) || p.Returns() || !v.agenda.committedTo(g) || g.unpaid {
 		return p, false
 	}
-	if !v.agenda.braked(g, now) && v.decide(g, s.pod, false, now) {
+	if !v.agenda.braked(g, now) && v.decide(s, false, now) {
 		return nil, true
 	}
 	if v.agenda.braked(g, now) {

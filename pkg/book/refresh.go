@@ -73,12 +73,6 @@ func (v *activations) goRound(now time.Time) {
 	}
 }
 
-// remind has those looked at again who cannot be paid for, and for whom somebody may be able to pay by now: those that
-// were woken before them have not used what there is.
-func (v *activations) remind() {
-	v.waiting.stirred = v.waiting.stirred || v.waiting.owed
-}
-
 // nextRound tells when a pod that gangs wait for should be long gone, or the room lapses that is kept for one that is
 // planned again.
 func (v *activations) nextRound(e *earliest, now time.Time) {

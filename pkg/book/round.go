@@ -97,7 +97,8 @@ func (r *round) suffices(g *gang, c *crowd) bool {
 		}
 		return left.Fit(c.need.block, c.need.blocks)
 	case byMoney:
-		return !r.pays(g) || r.w.payers > g.tried || r.purse.has(g) >= g.missing()*g.demand.GPUsPerPod
+		return !r.pays(g) || r.w.payers > g.tried ||
+			r.purse.has(g)-r.w.pledged(c) >= g.missing()*g.demand.GPUsPerPod
 	}
 	return true
 }

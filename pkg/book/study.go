@@ -26,6 +26,8 @@ type study struct {
 	// alone is the same for GPUs alone, to know what is in the way of a gang that gets no date; nil where it is known.
 	alone *forecast.Ask
 	stuck []Stuck
+	// cycle says that this is in the scheduling cycle of the gang's leader, in which other rules can be asked.
+	cycle bool
 	// seen is the epoch, and then how the gang was: nothing comes of a study of one that is another by now.
 	seen int64
 	then gangThen
@@ -140,7 +142,7 @@ func (v *activations) begin(run types.UID, now time.Time) *study {
 	if pod == nil || g.activating() || v.agenda.dateless(g, now) || g.denied() || !g.mayHaveDate(at) {
 		v.note(g, now) // also where nothing is to be worked out
 		if pod != nil {
-			v.makePromise(g, pod, false, now)
+			v.makePromise(g, pod, now)
 		}
 		return nil
 	}
@@ -155,12 +157,18 @@ func (v *activations) end(s *study, now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	g := s.gang
-	if g.run == nil || v.roster.gangs[s.then.run] != g || !v.agenda.worksOut(g) || thenOf(g) != s.then {
+	switch {
+	case g.run == nil || v.roster.gangs[s.then.run] != g || !g.waits() || g.woken || g.activation != nil:
+		return
+	case thenOf(g) != s.then, g.looked.IsZero() && !s.cycle:
+		if s.cycle {
+			v.queueUp(g, now) // it does not come again by itself
+		}
 		return
 	}
 	defer v.kept.lend(g)()
 	s.attach(v.future.fleet, v.future.accounts)
-	v.conclude(s, false, now)
+	v.conclude(s, now)
 }
 
 // refresh works out again when a gang starts, beside the book.

@@ -36,6 +36,7 @@ type waitlist struct {
 	teller      int
 	later       earliest // when those are told who had been told too shortly before
 	owed        bool     // there was too little money for somebody
+	pledges     []pledge // money that is found and not taken yet
 	looks       int64    // how often a gang was looked at
 
 	// epoch counts improvements. It stands beside what the last one improved: the GPUs that are free and the nodes that

@@ -1,0 +1,57 @@
+package book
+
+import (
+	"slices"
+	"time"
+)
+
+// pledge is money that has been found for a Run without pods: until it is planned, or has had its time, no other Run
+// that asks the same Budgets is given a pod for the same money (R32).
+type pledge struct {
+	gang  *gang
+	plan  int64 // the last that it had
+	crowd crowdKey
+	gpus  int
+	until time.Time
+}
+
+// pledgeLasts is how long a Run for which there is money may take to be planned before others are tried: its pods may
+// never come.
+const pledgeLasts = 10 * time.Second
+
+// pledge has a gang that waits for money, and for which there is some now, go before those that ask the same Budgets.
+func (w *waitlist) pledge(g *gang, now time.Time) {
+	if c := g.filed.crowd; c != nil && c.helps == byMoney {
+		w.pledges = append(w.pledges, pledge{g, g.plan, c.crowdKey, g.missing() * g.demand.GPUsPerPod, now.Add(pledgeLasts)})
+	}
+}
+
+// kept reports whether the gang may still come for its money.
+func (p *pledge) kept() bool {
+	g := p.gang
+	return g.run != nil && g.plan == p.plan && !g.unpaid && !g.over() && !g.denied()
+}
+
+// pledged returns how many GPUs are pledged to others that ask the same Budgets as a crowd.
+func (w *waitlist) pledged(c *crowd) (gpus int) {
+	for i := range w.pledges {
+		if p := &w.pledges[i]; p.crowd.flavor == c.flavor && p.crowd.payers == c.crowdKey.payers && p.kept() {
+			gpus += p.gpus
+		}
+	}
+	return gpus
+}
+
+// remind has those looked at again who cannot be paid for, and for whom somebody may be able to pay by now: those that
+// were woken before them have not used what there is.
+func (w *waitlist) remind(now time.Time) {
+	w.pledges = slices.DeleteFunc(w.pledges, func(p pledge) bool { return !p.kept() || !now.Before(p.until) })
+	w.stirred = w.stirred || w.owed
+}
+
+// nextPledge tells when a pledge ends for which others have waited long enough.
+func (w *waitlist) nextPledge(e *earliest) {
+	for i := range w.pledges {
+		e.by(w.pledges[i].until)
+	}
+}
