@@ -126,18 +126,20 @@ func decideWith(b *Book, args *config.Args) {
 	b.Budgets = &Budgets{accounts: b.accounts, fleet: b.fleet, mu: b.mu, mail: b.mail, waiting: b.waiting, seats: b.seats}
 }
 
-// Reads tells that the whole ledger is about to be read: a Lease may close from now on after it has been.
-func (b *Book) Reads() {
+// Reads tells that this process leads, and is about to read the whole ledger: a Lease may close from now on after it
+// has been.
+func (b *Book) Reads(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.roster.reading = true
+	b.roster.reads(now)
 }
 
 // Begin lets decisions begin: everything there was to read has been read. Pods that were held back meanwhile are woken.
 func (b *Book) Begin(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.roster.reading, b.roster.open, b.roster.began = true, true, now
+	b.roster.reads(now)
+	b.roster.open = true
 	b.pace.windows = now
 	b.accounts.Complete()
 	b.ledger.noteAll()

@@ -44,7 +44,7 @@ func TestAClosedLeaseCostsLittle(t *testing.T) {
 		b, now := book.New(args), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		holds := 0
 		b.WatchHolds(func() func() { holds++; return func() {} })
-		b.Reads()
+		b.Reads(now)
 		before := heap()
 		for i := range n {
 			b.SetLease(closedLease(i, reason, now))

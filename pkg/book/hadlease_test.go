@@ -5,8 +5,11 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/config"
 )
 
 // A Run that is first heard of by a process that decides has had no Lease if it is younger than that process's term.
@@ -31,4 +34,25 @@ func TestARunOfAnEarlierTermMayHaveHadALease(t *testing.T) {
 			w.Book.DeleteRun(run)
 		}
 	})
+}
+
+// Reading a ledger with a long past takes a while. Whoever is submitted meanwhile is of this term too.
+func TestARunThatComesWhileTheLedgerIsReadHasHadNoLease(t *testing.T) {
+	args, err := config.Parse(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, now := book.New(args), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	b.Reads(now)
+	b.Reads(now.Add(30 * time.Second)) // the first time failed
+	b.Begin(now.Add(time.Minute))
+	for after, want := range map[time.Duration]bool{time.Second: true, 10 * time.Second: false, 2 * time.Minute: false} {
+		run := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run", UID: types.UID(after.String()),
+			CreationTimestamp: metav1.NewTime(now.Add(after))}}
+		b.SetRun(run)
+		if look, known := b.Look(book.Objects{Run: run}); !known || look.HadLease != want {
+			t.Errorf("made %s after reading began: known %v, may have had a Lease %v, want %v", after, known, look.HadLease, want)
+		}
+		b.DeleteRun(run)
+	}
 }

@@ -25,7 +25,7 @@ type roster struct {
 	early   map[types.UID]bool
 	reading bool      // the ledger is being read, or has been
 	open    bool      // the ledger has been read and this process decides
-	began   time.Time // when it came to decide
+	began   time.Time // when it was first begun to be read
 }
 
 // classes are the gangs of the few kinds that something is looked for every second, so that nobody need go through the
@@ -72,10 +72,17 @@ func (r *roster) gangOf(run types.UID) *gang {
 // apart is how far the API server's clock may be ahead of this process's when it is asked which of two came first.
 const apart = 5 * time.Second
 
+// reads notes that the ledger is read by a process that leads: nobody else has decided since it first was.
+func (r *roster) reads(now time.Time) {
+	if !r.reading {
+		r.reading, r.began = true, now
+	}
+}
+
 // mayHaveLeases reports whether a Run that has not been seen before may have had Leases that the book does not know of:
-// the ledger may have been read before, and somebody else may have decided since the Run was made.
+// they may be of before this process led, and the Run's name have been unknown as they were read.
 func (r *roster) mayHaveLeases(run *rqv1.Run) bool {
-	return r.reading && (!r.open || run.CreationTimestamp.Time.Before(r.began.Add(apart)))
+	return r.reading && run.CreationTimestamp.Time.Before(r.began.Add(apart))
 }
 
 func (r *roster) forgetIfEmpty(run types.UID, g *gang) {
