@@ -1,0 +1,106 @@
+package book_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+)
+
+// poolOf is the label by which some envelopes pay for some nodes of a domain alone.
+func poolOf(node string) string {
+	if (node[len(node)-1]-'0')%2 == 0 {
+		return "even"
+	}
+	return "odd"
+}
+
+// selectAny returns the nodes that an envelope pays for.
+func selectAny(t *rapid.T) map[string]string {
+	return rapid.SampledFrom([]map[string]string{nil, nil, {"fabric.domain": "*"}, {"fabric.domain": "d0"},
+		{"pool": "even"}, {"pool": "odd"}}).Draw(t, "selector")
+}
+
+// divideAny gives a Budget a second envelope, and a cap over both, if chance has it so.
+func (w *world) divideAny(t *rapid.T, name string) {
+	if rapid.IntRange(0, 2).Draw(t, "envelopes") < 2 {
+		return
+	}
+	b := w.Budgets[name].DeepCopy()
+	first := &b.Spec.Envelopes[0]
+	first.Selector = selectAny(t)
+	second := rqv1.Envelope{Name: "f", Flavor: flavor, Selector: selectAny(t),
+		Concurrency: rapid.Int32Range(2, 32).Draw(t, "concurrency")}
+	if w.storm != nil && rapid.IntRange(0, 3).Draw(t, "closes") == 0 {
+		end := metav1.NewTime(w.Now.Add(time.Duration(rapid.IntRange(1, 600).Draw(t, "end")) * time.Second))
+		second.End = &end
+	}
+	b.Spec.Envelopes = append(b.Spec.Envelopes, second)
+	if rapid.Bool().Draw(t, "capped") {
+		most := rapid.Int32Range(4, first.Concurrency+second.Concurrency).Draw(t, "cap")
+		b.Spec.AggregateCaps = []rqv1.AggregateCap{{Name: "both", Flavor: flavor, Envelopes: []string{"e", "f"},
+			MaxConcurrency: &most}}
+	}
+	b.Generation = int64(w.NextUID)
+	w.NextUID++
+	w.SetBudget(b)
+}
+
+// left returns how many GPUs a Budget can still pay for, on whatever nodes.
+func (w *world) left(name string) int {
+	b := w.Budgets[name]
+	if b == nil {
+		return 0
+	}
+	usage, sum := w.Book.Budgets.Usage(), 0
+	each := map[string]int{}
+	for _, e := range b.Spec.Envelopes {
+		used := usage[budget.Key{Budget: name, Envelope: e.Name}]
+		each[e.Name] = used
+		sum += max(0, int(e.Concurrency)-used)
+	}
+	for _, c := range b.Spec.AggregateCaps {
+		used := 0
+		for _, e := range c.Envelopes {
+			used += each[e]
+		}
+		sum = min(sum, max(0, int(*c.MaxConcurrency)-used))
+	}
+	return sum
+}
+
+// checkCaps asserts that nobody comes to pay for more than a Budget allows: what is beyond that was paid for before
+// (I3), or when the Budget became what it is.
+func (w *world) checkCaps() {
+	if w.paid == nil {
+		w.paid = map[string]int{}
+	}
+	usage := w.Book.Budgets.Usage()
+	for _, name := range slices.Sorted(maps.Keys(w.Budgets)) {
+		spec := &w.Budgets[name].Spec
+		look := func(limit string, most int32, envelopes ...string) {
+			used := 0
+			for _, e := range envelopes {
+				used += usage[budget.Key{Budget: name, Envelope: e}]
+			}
+			key := fmt.Sprintf("%s/%d/%s", name, w.Budgets[name].Generation, limit)
+			if before, seen := w.paid[key]; seen && used > max(int(most), before) {
+				w.t.Fatalf("I3: %d of %d GPUs are paid for under %s, which were %d before", used, most, key, before)
+			}
+			w.paid[key] = used
+		}
+		for i := range spec.Envelopes {
+			look(spec.Envelopes[i].Name, spec.Envelopes[i].Concurrency, spec.Envelopes[i].Name)
+		}
+		for i := range spec.AggregateCaps {
+			look(fmt.Sprint("cap ", spec.AggregateCaps[i].Name), *spec.AggregateCaps[i].MaxConcurrency,
+				spec.AggregateCaps[i].Envelopes...)
+		}
+	}
+}
