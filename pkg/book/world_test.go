@@ -38,7 +38,7 @@ type world struct {
 	brakes
 	storm *storm // nil in a world without Reservations
 	others
-	paid map[string]int // what is paid for under each limit, as it was seen last
+	unedited map[string]int64 // the generations in which Budgets were seen first
 	// replays has each decision be made again.
 	replays bool
 }
@@ -90,7 +90,6 @@ func (w *world) shuffle(events []func()) []func() {
 // crash loses everything that only the process knew.
 func (w *world) crash() {
 	w.crashes++
-	w.paid = nil // it is not known any more what was kept
 	w.Crash(w.shuffle)
 }
 
