@@ -30,6 +30,7 @@ type others struct {
 	refusals  int
 	refuse    story
 	refusesAt sim.Point
+	late      bool // the last one came when nobody could know any more
 }
 
 // storyOf tells what a pod is made for, or would be.
@@ -64,11 +65,16 @@ func (w *world) activates(run *rqv1.Run) bool {
 }
 
 // rejected notes that what is planned by GPUs alone may have been planned in vain, and what was found out too late.
+// Where rules are asked first they excuse nothing, but for those about who has others cut for it: it had not when they
+// were asked.
 func (w *world) rejected(pod *corev1.Pod, _ string) {
 	if w.storm != nil {
 		w.storm.tally["turned down in a "+string(w.storyOf(pod))]++
 	}
-	w.unforeseen()
+	if !w.Checks || w.late || w.storyOf(pod) == activating {
+		w.unforeseen()
+	}
+	w.late = false
 }
 
 // otherActions are what other plugins may have against the pods of each story.
@@ -106,6 +112,7 @@ func (w *world) refuseNext(times int, of story, at sim.Point) {
 			return false
 		}
 		w.refusals--
+		w.late = true
 		return true
 	}
 }
