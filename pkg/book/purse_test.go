@@ -106,3 +106,21 @@ func (w *world) checkCaps() {
 		}
 	}
 }
+
+// forgetPayers has Budgets not be looked at any more where a process dies while a Run lacks ranks: the next one knows
+// from the ledger who paid for them and has them go on, but sets nothing aside for that meanwhile.
+func (w *world) forgetPayers() {
+	held := map[string]int32{}
+	for _, l := range w.OpenLeases() {
+		if l.Spec.Slice.Role == rqv1.RoleActive {
+			held[l.Spec.RunRef.Name] += l.Spec.Slice.Nodes[0].GPUs
+		}
+	}
+	for name, run := range w.Runs {
+		if width := run.Status.Width; run.Status.Phase == rqv1.RunRunning && width != nil && held[name] < width.Granted {
+			for budget := range w.unedited {
+				w.unedited[budget] = -1
+			}
+		}
+	}
+}

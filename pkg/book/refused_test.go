@@ -3,6 +3,7 @@ package book_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
@@ -29,4 +30,28 @@ func TestReplacementsAreRefusedOnTheirWay(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What is kept for any rank of a requeued Run is not paid for beside the ranks that have it by now (I3).
+func TestTheMoneyOfAnyRankIsPaidOnce(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.asks(true)
+		s.addNode("n0", "d0")
+		s.addNode("n1", "d0")
+		s.setBudget("a", "org:a", 8)
+		s.submitWithSpares("shards", "org:a", 2, 2, 4, 0, ungrouped, opportunistic)
+		s.work()
+		s.submitWithSpares("run0", "org:a", 2, 1, 4, 0, withCPU("1", 8080), apart, elastic(2, 1), checkpointed)
+		s.work()
+		s.during(time.Second)
+		s.RemoveNode("n1")
+		s.disturb()
+		s.turn(nil)
+		s.restart()
+		s.check()
+		s.addNode("n1", "d0")
+		s.turn(nil)
+		s.check()
+		s.running("run0", "although its node is back")
+	})
 }

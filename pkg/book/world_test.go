@@ -90,6 +90,7 @@ func (w *world) shuffle(events []func()) []func() {
 // crash loses everything that only the process knew.
 func (w *world) crash() {
 	w.crashes++
+	w.forgetPayers()
 	w.Crash(w.shuffle)
 }
 
