@@ -137,8 +137,8 @@ func (k *keptRooms) keepRoom(m *member) {
 }
 
 // giveRoom frees the room of a gang that has been given places, and the money of those ranks that have one: also that
-// of a place which was to be any rank's. That of ranks for which the gang is too narrow now stays its own until it runs:
-// the places may have to be given back.
+// of a place which was to be any rank's. That of ranks for which the gang is too narrow now stays its own until it
+// runs: the places may have to be given back.
 func (k *keptRooms) giveRoom(g *gang, places []plan.Assignment) {
 	k.takeBack(g)
 	ranks, spares := map[int]bool{}, 0

@@ -93,7 +93,8 @@ func (w *world) otherActions() map[string]func(*rapid.T) {
 	}
 }
 
-// turnDown has a node, or all of them, turn the pods of a story down; only those that have been made, if so it is to be.
+// turnDown has a node, or all of them, turn the pods of a story down: only those that have been made, if so it is to
+// be.
 func (w *world) turnDown(of story, on string, made bool) {
 	w.Turns = func(pod *corev1.Pod, node string) string {
 		if w.storyOf(pod) == of && (on == "" || node == on) && (!made || w.Pods[pod.UID] != nil) {

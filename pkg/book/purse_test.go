@@ -68,8 +68,8 @@ func (w *world) left(name string) int {
 }
 
 // checkCaps asserts that nobody pays for more than a Budget allows (I3). One that has been edited may: who paid for a
-// rank goes on paying. It is looked at in worlds with Reservations alone: in the others lost ranks may have their payers
-// back beyond what these allow.
+// rank goes on paying. It is looked at where there are Reservations alone: in other worlds lost ranks may have
+// their payers back beyond what these allow.
 func (w *world) checkCaps() {
 	if w.storm == nil {
 		return

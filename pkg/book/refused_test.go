@@ -8,8 +8,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
-// Replacements that another plugin refuses on their way get their nodes all the same, soon, whenever that is: also those
-// that have not been let into the queue yet when it refuses the first.
+// Replacements that another plugin refuses on their way get their nodes all the same, soon, whenever that is: also
+// those that have not been let into the queue yet when it refuses the first.
 func TestReplacementsAreRefusedOnTheirWay(t *testing.T) {
 	for _, at := range []sim.Point{sim.AtFilter, sim.BeforeReserve, sim.AfterReserve, sim.BeforeLease, sim.AfterLease} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
