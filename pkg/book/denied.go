@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
@@ -87,6 +88,10 @@ func (v *activations) deny(g *gang, o Objection, now time.Time) {
 		v.letOff(g)
 	}
 	v.places.unwind(g)
+	if g.check.pending { // what is said of those places is nothing to it any more
+		g.check.pending = false
+		v.mail.reconcile(keyOf(g.run), lane.Cut) // it was not looked at meanwhile
+	}
 	most := mostDenials
 	if alone {
 		most = fewDenials
