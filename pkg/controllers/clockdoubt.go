@@ -74,7 +74,7 @@ func (d *clockDoubt) compare(ctx context.Context, kube kubernetes.Interface, tol
 		d.agreed = true
 		return true
 	}
-	if !*told {
+	if !*told && ctx.Err() == nil {
 		klog.FromContext(ctx).Error(err, "Nothing is deleted for its age until the clock is seen to agree with the API "+
 			"server's", "serverTime", theirs, "clock", d.clock.Now())
 		*told = true

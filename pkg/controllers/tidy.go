@@ -89,10 +89,10 @@ func (a *reservationAges) drop(r *rqv1.Reservation) {
 func (a *reservationAges) waits() (n int, oldest time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if n = len(a.waiting); n > 0 {
-		oldest = a.waiting[0].at
+	if len(a.waiting) == 0 {
+		return 0, time.Time{}
 	}
-	return n, oldest
+	return len(a.waiting), a.waiting[0].at
 }
 
 // endedBefore returns those that ended before an instant, by name and UID.
