@@ -28,7 +28,7 @@ type crowdKey struct {
 	// own is the Run for which room is kept beside, which is a crowd of its own.
 	own types.UID
 	// Of a crowd that money helps: whom it may ask, who of those is short of GPU-hours, whether nothing but an edit or a
-	// window makes them pay, and whether room where they pay would help as well.
+	// window makes them pay, and whether room where they pay would help as well, or nodes there that accept its pods.
 	payers, dry       string
 	closed, elsewhere bool
 }
@@ -82,9 +82,9 @@ func crowdOf(g *gang) crowdKey {
 		key.helps = byNodes
 	case r.Reason == plan.NotYet:
 		key.helps = byChange
-	case r.AboutRoom():
+	case r.AboutRoom() && !r.Elsewhere:
 		key.helps = byRoom
-	case r.AboutMoney():
+	case r.AboutMoney(), r.Elsewhere:
 		key.helps, key.elsewhere = byMoney, r.Elsewhere
 		key.closed = r.Reason == plan.WindowClosed || r.Reason == plan.NoBudget
 		key.payers, key.dry = strings.Join(r.Payers, "/"), strings.Join(r.Dry, "/")

@@ -52,12 +52,12 @@ func (t *nodeTable) accepts(g *gang, name string) bool {
 	return node != nil && t.serves(node) && g.excluded[name] == "" && admits(node, g.model())
 }
 
-// blame adds to a refusal for want of room which nodes other scheduling rules keep the gang from. They are its reason
-// only where it would fit if they did not: a fleet that is full is full, whatever else was found out about one of its
-// nodes. fits says whether it would, with other nodes rejected, for pods that ask for nothing beside GPUs. A gang that
-// lacks ranks does not rest: it gives up soon if they find no place.
+// blame adds to a refusal for want of room, or of room where the money pays, which nodes other scheduling rules keep
+// the gang from. They are its reason only where it would fit if they did not: a fleet that is full is full, whatever
+// else was found out about one of its nodes. fits says whether it would, with other nodes rejected, for pods that ask
+// for nothing beside GPUs. A gang that lacks ranks does not rest: it gives up soon if they find no place.
 func (t *nodeTable) blame(g *gang, pod *corev1.Pod, refusal *plan.Refusal, fits func(rejected func(string) bool) bool) {
-	if !refusal.AboutRoom() {
+	if !refusal.AboutRoom() && !refusal.Elsewhere {
 		return
 	}
 	barred := t.barred(g.run.Spec.Resources.GPUType, pod)

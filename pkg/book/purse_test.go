@@ -12,11 +12,18 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 )
 
-// selectAny returns the nodes that an envelope pays for: all, in so many words or not. One that pays for some alone is
-// not drawn: a Run that is refused for want of money, since the nodes that the money is for turn its pods down, is not
-// tried again when they no longer do.
+// poolOf is the label by which some envelopes pay for some nodes of a domain alone.
+func poolOf(node string) string {
+	if (node[len(node)-1]-'0')%2 == 0 {
+		return "even"
+	}
+	return "odd"
+}
+
+// selectAny returns the nodes that an envelope pays for.
 func selectAny(t *rapid.T) map[string]string {
-	return rapid.SampledFrom([]map[string]string{nil, {"region": "*"}, {"gpu.flavor": flavor}}).Draw(t, "selector")
+	return rapid.SampledFrom([]map[string]string{nil, nil, {"fabric.domain": "*"}, {"fabric.domain": "d0"},
+		{"pool": "even"}, {"pool": "odd"}}).Draw(t, "selector")
 }
 
 // divideAny gives a Budget a second envelope, and a cap over both, if chance has it so.

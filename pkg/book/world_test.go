@@ -115,6 +115,7 @@ func (w *world) addNode(name, domain string) {
 	w.SetNode(&corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 			"region": "r", "cluster": "c", "fabric.domain": domain, "gpu.flavor": flavor,
+			"pool": poolOf(name),
 		}},
 		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
 			"nvidia.com/gpu": *resource.NewQuantity(gpusPerNode, resource.DecimalSI),
