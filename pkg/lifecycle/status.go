@@ -36,6 +36,7 @@ func statusOf(s *situation) *rqv1.RunStatus {
 	setOverdraft(c)
 	setHeldBack(c, s.facts)
 	setRefusal(next, s, reason)
+	setDeaths(next, s)
 	setGrace(c, &s.facts.Rules)
 	setRoomKept(c, s)
 	setReservation(next, s)

@@ -81,7 +81,7 @@ const (
 
 // ClosureReason says why a Lease was closed.
 //
-// +kubebuilder:validation:Enum=Completed;Failed;Deleted;Unwound;Shrink;DropSpare;RandomPreempt;NodeFailure;Swap;ReclaimedBySpare;Reclaimed;ReclaimedQuota
+// +kubebuilder:validation:Enum=Completed;Failed;Deleted;Unwound;Shrink;DropSpare;RandomPreempt;NodeFailure;Swap;ReclaimedBySpare;Reclaimed;ReclaimedQuota;Evicted
 type ClosureReason string
 
 // Values of ClosureReason.
@@ -110,6 +110,8 @@ const (
 	ClosedReclaimed ClosureReason = "Reclaimed"
 	// ClosedReclaimedQuota: what the opportunistic tenant had of its namespace's quota was needed by a normal Run.
 	ClosedReclaimedQuota ClosureReason = "ReclaimedQuota"
+	// ClosedEvicted: the node, or what keeps it, ended the pod or turned it away (rule R33).
+	ClosedEvicted ClosureReason = "Evicted"
 )
 
 // LeaseSpec is what a Lease records.
