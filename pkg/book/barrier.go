@@ -45,6 +45,7 @@ func (b *Book) Unreserve(pod types.UID, now time.Time) {
 	}
 	if g.committed && now.Before(g.deadline) {
 		b.seats.advance(m, assigned, m.node, m.payer)
+		g.planned = true // those that were to follow it have not been woken if its cycle failed
 		return
 	}
 	b.places.release(m) // before the others, so that it is not rejected again

@@ -56,6 +56,7 @@ func (w *world) check() {
 			w.t.Fatalf("I8: %s pays for %d GPUs and %d are counted", payer, gpus, usage[payer])
 		}
 	}
+	w.checkCaps()
 	if runs := w.Book.Restless(); len(runs) > 0 {
 		w.t.Fatalf("Runs that have ended are gone through, or others are not: %v", runs)
 	}
@@ -273,7 +274,10 @@ func (w *world) happenings() map[string]func(*rapid.T) {
 				w.RemoveNode("n1")
 			}
 		},
-		"budget":     func(t *rapid.T) { w.setBudget("a", "org:a", rapid.IntRange(4, 40).Draw(t, "budget of a")) },
+		"budget": func(t *rapid.T) {
+			w.setBudget("a", "org:a", rapid.IntRange(4, 40).Draw(t, "budget of a"))
+			w.divideAny(t, "a")
+		},
 		"lose nodes": w.loseAny,
 		"forgive":    w.forgiveAny,
 		"fuse":       func(t *rapid.T) { w.dies(rapid.IntRange(1, 8).Draw(t, "writes")-1, sim.ByControllers) },
@@ -308,11 +312,16 @@ func TestRandomHistories(t *testing.T) {
 		}
 		w.setBudget("a", "org:a", rapid.IntRange(4, 40).Draw(t, "budget of a"))
 		w.setBudget("b", "org:b", rapid.IntRange(4, 40).Draw(t, "budget of b"))
+		w.divideAny(t, "a")
+		w.divideAny(t, "b")
 		w.asks(rapid.Bool().Draw(t, "rules are asked"))
 		actions := w.happenings()
 		if rapid.Bool().Draw(t, "rough") {
 			maps.Copy(actions, w.clusterActions())
 			maps.Copy(actions, w.holdActions())
+		}
+		if rapid.Bool().Draw(t, "others have a say") {
+			maps.Copy(actions, w.otherActions())
 		}
 		t.Repeat(actions)
 		w.relent()
@@ -331,6 +340,8 @@ func TestRandomBreaths(t *testing.T) {
 		w.fleet("d1", rapid.IntRange(1, 3).Draw(t, "nodes of d1"))
 		w.setBudget("a", "org:a", rapid.IntRange(16, 64).Draw(t, "budget of a"))
 		w.setBudget("b", "org:b", rapid.IntRange(16, 64).Draw(t, "budget of b"))
+		w.divideAny(t, "a")
+		w.divideAny(t, "b")
 		w.submitWithSpares("run0", "org:a", 1, 2, 4, rapid.IntRange(0, 1).Draw(t, "spares"), elastic(2, 2), upTo(4))
 		w.submitWithSpares("run1", "org:b", 1, 3, 2, 0, ungrouped, elastic(1, 1), upTo(6))
 		w.round()
@@ -339,6 +350,9 @@ func TestRandomBreaths(t *testing.T) {
 		if rapid.Bool().Draw(t, "rough") {
 			maps.Copy(actions, w.clusterActions())
 			maps.Copy(actions, w.holdActions())
+		}
+		if rapid.Bool().Draw(t, "others have a say") {
+			maps.Copy(actions, w.otherActions())
 		}
 		t.Repeat(actions)
 		w.relent()

@@ -8,7 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
@@ -87,6 +89,10 @@ func (v *activations) deny(g *gang, o Objection, now time.Time) {
 		v.letOff(g)
 	}
 	v.places.unwind(g)
+	if g.check.pending { // what is said of those places is nothing to it any more
+		g.check.pending = false
+		v.mail.reconcile(keyOf(g.run), lane.Cut) // it was not looked at meanwhile
+	}
 	most := mostDenials
 	if alone {
 		most = fewDenials
@@ -249,5 +255,22 @@ func (v *activations) dropBereft() {
 	slices.SortFunc(bereft, byAge)
 	for _, g := range bereft {
 		v.losesPlaces(g)
+	}
+}
+
+// keepSpare takes back what was decided for others, and nobody has been told of, by which the spare goes whose place a
+// new rank is to take: who has lost a rank goes before who is to start.
+func (v *activations) keepSpare(m *member) {
+	r, _ := rank.ReplacementOf(m.pod)
+	spare, held := v.roster.members[r.SpareUID], v.seats.held[r.SpareUID]
+	if spare == nil || held == nil || spare.gang != m.gang || m.part.Spare || !m.gang.started() {
+		return
+	}
+	for _, g := range slices.Clone(held.awaitedBy) {
+		if g.untold() {
+			v.letOff(g)
+			v.places.unwind(g)
+			v.waiting.again(g)
+		}
 	}
 }

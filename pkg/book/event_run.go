@@ -134,6 +134,7 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 	}
 	if added && !m.surplus() {
 		if b.roster.open {
+			b.turns.keepSpare(m)
 			b.places.claimSeat(m)
 		}
 		if m.stage == assigned {

@@ -58,6 +58,7 @@ func (w *world) clusterActions() map[string]func(*rapid.T) {
 		"reject": func(t *rapid.T) {
 			if node, ok := pick(t, "node", slices.Sorted(maps.Keys(w.Nodes))); ok {
 				w.Rejects[node] = "Insufficient cpu"
+				w.unforeseen()
 			}
 		},
 		"accept": func(*rapid.T) {
@@ -99,6 +100,7 @@ func (w *world) disdain(name string) {
 		}
 		return ""
 	}
+	w.unforeseen()
 }
 
 // jump sets all clocks forward or back, as somebody does who finds them wrong. What kubelets and timers count goes on
@@ -120,7 +122,7 @@ func (w *world) relent() {
 	w.Faults.Drop(sim.Late)
 	clear(w.Rejects)
 	clear(w.Unsure)
-	w.Meanwhile, w.Turns, w.Hurried = nil, nil, false
+	w.Meanwhile, w.Turns, w.Refuses, w.Hurried = nil, nil, nil, false
 	for _, uid := range slices.Sorted(maps.Keys(w.Bystanders)) {
 		w.DropBystander(uid)
 	}

@@ -69,8 +69,10 @@ func (g *gang) takesTooLong(now time.Time) bool {
 	return g.awaitsPods() && !g.denial.moves && !now.Before(g.deadline)
 }
 
-// bereft reports whether it has been decided who is cut for a gang, nobody has been told of it, and the gang has lost
-// the places that it was decided for.
-func (g *gang) bereft() bool {
-	return g.activation != nil && !g.activation.Failed && g.activatedAt().IsZero() && !g.underWay()
+// untold reports whether it has been decided who is cut for a gang, and nobody has been told of it.
+func (g *gang) untold() bool {
+	return g.activation != nil && !g.activation.Failed && g.activatedAt().IsZero()
 }
+
+// bereft reports whether a gang has lost the places for which it has been decided who is cut, before anybody was told.
+func (g *gang) bereft() bool { return g.untold() && !g.underWay() }

@@ -12,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
@@ -85,15 +84,8 @@ func (w *world) grow() {
 	if gpus > free {
 		w.t.Fatalf("Runs are let grow by %d GPUs and %d are free: %s", gpus, free, w.growths())
 	}
-	usage := w.Book.Budgets.Usage()
-	left := func(payer string) int {
-		if w.Budgets[payer] == nil {
-			return 0
-		}
-		return max(0, int(w.Budgets[payer].Spec.Envelopes[0].Concurrency)-usage[budget.Key{Budget: payer, Envelope: "e"}])
-	}
 	for payer, by := range money {
-		if has := left(payer) + left("p"); by > has {
+		if has := w.left(payer) + w.left("p"); by > has {
 			w.t.Fatalf("I3: Runs are let grow by %d GPUs that %s pays for, which can pay for %d with its family", by, payer, has)
 		}
 	}

@@ -51,7 +51,8 @@ func TestARunThatComesWhileTheLedgerIsReadHasHadNoLease(t *testing.T) {
 			CreationTimestamp: metav1.NewTime(now.Add(after))}}
 		b.SetRun(run)
 		if look, known := b.Look(book.Objects{Run: run}); !known || look.HadLease != want {
-			t.Errorf("made %s after reading began: known %v, may have had a Lease %v, want %v", after, known, look.HadLease, want)
+			t.Errorf("made %s after reading began: known %v, may have had a Lease %v, want %v", after, known, look.HadLease,
+				want)
 		}
 		b.DeleteRun(run)
 	}

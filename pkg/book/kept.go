@@ -136,8 +136,9 @@ func (k *keptRooms) keepRoom(m *member) {
 	k.waiting.file(m.gang)
 }
 
-// giveRoom frees the room of a gang that has been given places, and the money of those ranks that have one. That of
-// ranks for which the gang is too narrow now stays its own until it runs: the places may have to be given back.
+// giveRoom frees the room of a gang that has been given places, and the money of those ranks that have one: also that
+// of a place which was to be any rank's. That of ranks for which the gang is too narrow now stays its own until it
+// runs: the places may have to be given back.
 func (k *keptRooms) giveRoom(g *gang, places []plan.Assignment) {
 	k.takeBack(g)
 	ranks, spares := map[int]bool{}, 0
@@ -148,14 +149,23 @@ func (k *keptRooms) giveRoom(g *gang, places []plan.Assignment) {
 			ranks[a.Index] = true
 		}
 	}
+	others := len(ranks) // that had no place of their own
 	for i := range g.requeue.places {
 		p := &g.requeue.places[i]
 		k.emptyPlace(p)
-		switch {
-		case p.index == anyRank && spares > 0:
+		if ranks[p.index] {
+			others--
+			k.refund(p)
+		}
+	}
+	for i := range g.requeue.places {
+		switch p := &g.requeue.places[i]; {
+		case p.index != anyRank:
+		case spares > 0:
 			spares--
 			k.refund(p)
-		case ranks[p.index]:
+		case others > 0:
+			others--
 			k.refund(p)
 		}
 	}

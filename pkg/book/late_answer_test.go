@@ -3,6 +3,9 @@ package book_test
 import (
 	"testing"
 	"time"
+
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
 // The answer to a write of a Reservation comes after the watch has told that somebody deleted it. Nobody would tell
@@ -39,4 +42,41 @@ func TestAReservationThatIsGoneStaysGone(t *testing.T) {
 			s.t.Fatal("run1 has a Reservation that is gone")
 		}
 	})
+}
+
+// The API server turns a pod of a Run back while other rules are asked about the Run's places. Whatever they say, it
+// rests and says why: they were asked about places that it has no more.
+func TestAnAnswerAboutPlacesThatWereGivenBackIsIgnored(t *testing.T) {
+	for name, answer := range map[string]func(s *storm, c *book.Check){
+		"accepted": func(s *storm, c *book.Check) { s.Book.Conclude(c, nil, false, s.Now) },
+		"turned down": func(s *storm, c *book.Check) {
+			turned := []book.Turning{{Pod: c.Places[0].Pod.UID, Node: c.Places[0].Node, Why: "no"}}
+			s.Book.Conclude(c, turned, false, s.Now)
+		},
+		"interrupted": func(s *storm, c *book.Check) { s.Book.Interrupt(c, nil, 1, s.Now) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tellStorm(t, func(s *storm) {
+				s.asks(true)
+				s.turnComes()
+				run := s.Runs["wants"].UID
+				s.refused(s.pod("wants-0"))
+				c := s.Book.Check(run)
+				if c == nil || !c.Cuts {
+					s.t.Fatalf("nothing is decided: %+v", c)
+				}
+				if !s.Book.NotTaken(run, book.Objection{Why: "exceeded quota"}, s.Now) {
+					s.t.Fatal("it is not tried again")
+				}
+				answer(s, c)
+				if r := s.Book.Refusal(run); r == nil || r.Reason != plan.NotCreated {
+					s.t.Fatalf("it is refused for %+v", r)
+				}
+				s.reconcile("wants")
+				s.running("holder", "and is to be cut for nobody")
+				s.later(2 * time.Minute)
+				s.running("wants", "although its pods are taken by now")
+			})
+		})
+	}
 }

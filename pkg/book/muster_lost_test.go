@@ -172,3 +172,58 @@ func TestNoPlaceOutlastsTheLastPod(t *testing.T) {
 		w.checkSettled()
 	})
 }
+
+// A Run loses a rank with its node while another's pods are made, for which its spare is to be dropped, and nobody has
+// been told: the rank has the spare's place, and the other is decided anew.
+func TestALostRankHasASpareThatIsToBeDroppedForAnother(t *testing.T) {
+	for name, at := range map[string]func(s *storm){
+		"before rules are asked":   func(s *storm) { s.refused(s.pod("wants-0")) },
+		"before its pods are made": func(s *storm) { s.cycle(s.pod("wants-0")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tellStorm(t, func(s *storm) {
+				s.asks(name == "before rules are asked")
+				s.fleet("d0", 2)
+				s.setBudget("a", "org:a", 64)
+				s.setBudget("b", "org:b", 64)
+				s.submitWithSpares("holder", "org:a", 1, 1, 8, 1, checkpointed)
+				s.work()
+				s.during(time.Minute)
+				s.submit("wants", "org:b", 1, 4, 2)
+				s.work()
+				s.due()
+				s.Book.Due(s.Now)
+				s.Act()
+				at(s)
+				if s.Book.Assigned(s.pod("wants-0")) == "" {
+					s.t.Fatalf("nothing was decided:\n%s", s.story())
+				}
+				c := s.Book.Check(s.Runs["wants"].UID)
+				s.loseRank("holder-0")
+				for range 4 {
+					for s.Delivers() {
+						s.Deliver()
+					}
+					s.reconcile("holder")
+					s.Act()
+					if rank, there := s.podsOf("holder")["holder-0"]; there {
+						s.cycle(rank)
+					}
+				}
+				if c != nil {
+					s.Book.Conclude(c, nil, false, s.Now)
+				}
+				if on := s.Book.Assigned(s.pod("holder-0")); on != "d0-n01" {
+					s.t.Fatalf("the rank is to go to %q although its spare was on d0-n01:\n%s", on, s.story())
+				}
+				if s.Book.Assigned(s.pod("wants-0")) != "" {
+					s.t.Fatalf("the other has its places still:\n%s", s.story())
+				}
+				s.DeleteRun("wants") // it would draw the holder now
+				s.later(time.Minute)
+				s.running("holder", "although its spare was there")
+				s.expectLedger("holder", map[string]int{"NodeFailure": 1, "Swap": 1, "open Swap Active": 1})
+			})
+		})
+	}
+}

@@ -70,6 +70,7 @@ func (s *storm) budgetAny(t *rapid.T, name string) {
 		s.NextUID++
 		s.SetBudget(b)
 	}
+	s.divideAny(t, name)
 	s.disturb()
 }
 
@@ -150,6 +151,9 @@ func TestStorms(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "rough") {
 			maps.Copy(actions, s.clusterActions())
+		}
+		if rapid.Bool().Draw(t, "others have a say") {
+			maps.Copy(actions, s.otherActions())
 		}
 		if rapid.Bool().Draw(t, "braked") {
 			maps.Copy(actions, s.brakeActions())

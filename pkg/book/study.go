@@ -158,9 +158,11 @@ func (v *activations) end(s *study, now time.Time) {
 	defer v.mu.Unlock()
 	g := s.gang
 	switch {
-	case g.run == nil || v.roster.gangs[s.then.run] != g || !g.waits() || g.woken || g.activation != nil:
+	case g.run == nil || v.roster.gangs[s.then.run] != g || !s.cycle && !v.agenda.worksOut(g):
 		return
-	case thenOf(g) != s.then, g.looked.IsZero() && !s.cycle:
+	case !g.waits() || g.activation != nil:
+		return
+	case thenOf(g) != s.then:
 		if s.cycle {
 			v.queueUp(g, now) // it does not come again by itself
 		}

@@ -37,6 +37,8 @@ type world struct {
 	crashes    int
 	brakes
 	storm *storm // nil in a world without Reservations
+	others
+	unedited map[string]int64 // the generations in which Budgets were seen first
 	// replays has each decision be made again.
 	replays bool
 }
@@ -74,9 +76,6 @@ func (w *world) decided(o lifecycle.Observed, d lifecycle.Decision) {
 	}
 }
 
-// rejected notes that what is planned by GPUs alone may have been planned in vain.
-func (w *world) rejected(*corev1.Pod, string) { w.unforeseen() }
-
 func (w *world) placed(pod *corev1.Pod, node string) {
 	if pod.Labels[rqv1.LabelCohort] != "0" {
 		w.checkIntended(pod, node)
@@ -91,6 +90,7 @@ func (w *world) shuffle(events []func()) []func() {
 // crash loses everything that only the process knew.
 func (w *world) crash() {
 	w.crashes++
+	w.forgetPayers()
 	w.Crash(w.shuffle)
 }
 

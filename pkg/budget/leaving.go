@@ -64,16 +64,30 @@ func (a *Accounts) list(s *settling) bool {
 	if len(s.leaving) == 0 {
 		return false
 	}
-	next := s.leaving[0]
+	a.listNext(s, s.leaving[0])
 	s.leaving = s.leaving[1:]
-	for _, lease := range slices.Sorted(maps.Keys(a.account(next.payer).closed[next.namespace])) {
-		s.going = append(s.going, goingLease{lease, next.payer})
-	}
 	return true
 }
 
-// Left tells that a namespace is gone. One of the same name is another.
-func (a *Accounts) Left(namespace string) { delete(a.leaving, namespace) }
+func (a *Accounts) listNext(s *settling, next goingNamespace) {
+	for _, lease := range slices.Sorted(maps.Keys(a.account(next.payer).closed[next.namespace])) {
+		s.going = append(s.going, goingLease{lease, next.payer})
+	}
+}
+
+// Left tells that a namespace is gone. One of the same name is another: what is closed in that one does not go.
+func (a *Accounts) Left(namespace string) {
+	delete(a.leaving, namespace)
+	for _, s := range a.settlings {
+		s.leaving = slices.DeleteFunc(s.leaving, func(next goingNamespace) bool {
+			if next.namespace != namespace {
+				return false
+			}
+			a.listNext(s, next)
+			return true
+		})
+	}
+}
 
 // Leaves reports whether the namespace of a Lease is being deleted.
 func (a *Accounts) Leaves(lease string) bool {

@@ -103,3 +103,18 @@ func TestANamespaceOfManyLeasesGoes(t *testing.T) {
 	same(t, "names", again, record.Leases)
 	same(t, "spent", want, a.spentOn(Key{"b", "e"}, noon))
 }
+
+// A Lease of a namespace that is made again under the name of one that is gone stays, whatever of the other is still to
+// be settled.
+func TestANamespaceIsMadeAgain(t *testing.T) {
+	a := accountsOf(flat("b", "o", 64))
+	a.Complete()
+	c := held(Key{"b", "e"}, "o", rqv1.RelationOwn, rqv1.RoleActive, 1)
+	a.Past("ns/old", c, noon)
+	a.Leave("ns")
+	a.Left("ns")
+	a.Past("ns/new", c, noon)
+	folded, _ := a.Settle("b", noon.Add(-time.Hour))
+	same(t, "folded", []string{"ns/old"}, folded)
+	same(t, "names", folded, a.Record("b").Leases)
+}

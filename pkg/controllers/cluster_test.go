@@ -56,7 +56,8 @@ func (c *cluster) restart() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	o := &Options{Args: args, Book: book.New(args), Clock: c.clock, Kube: c.kube, Client: c.kinds, events: c.told}
+	o := &Options{Args: args, Book: book.New(args), Clock: c.clock, Kube: c.kube, Client: c.kinds, events: c.told,
+		doubt: believing(c.clock)}
 	if c.reconciler != nil {
 		c.shutDown()
 	}

@@ -58,7 +58,7 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 // New returns controllers that do nothing until they are started.
 func New(o Options) (*Controllers, error) {
 	told := newReporter(o.EventsClient, o.Clock, o.Name)
-	o.events = told
+	o.events, o.doubt = told, newClockDoubt(o.Clock)
 	w := newWatches(o.Client, o.Kube)
 	seen := newNodeWatch(o.Args)
 	limit := &lossLimit{book: o.Book, kube: o.Kube, events: o.events, clock: o.Clock, seen: seen}
@@ -66,10 +66,10 @@ func New(o Options) (*Controllers, error) {
 		book: o.Book, clock: o.Clock, kube: o.Kube, told: told, watches: w, contact: seen.contact, limit: limit,
 		nodes: &nodeJudge{book: o.Book, kube: o.Kube, events: o.events, clock: o.Clock, leads: o.Holds, leases: w.leases,
 			seen: seen, limit: limit},
-		ledger:  newLedger(o.Book, o.Client, o.Kube, o.Clock, o.Args.LedgerRetention.Duration),
+		ledger:  newLedger(o.Book, o.Client, o.Kube, o.doubt, o.Args.LedgerRetention.Duration),
 		budgets: &budgetReporter{book: o.Book, client: o.Client, events: o.events, clock: o.Clock, watched: w.budgets},
-		dates: &dates{book: o.Book, client: o.Client, clock: o.Clock, reservations: w.reservations,
-			retention: o.Args.LedgerRetention.Duration},
+		dates: &dates{book: o.Book, client: o.Client, clock: o.Clock, doubt: o.doubt,
+			reservations: newReservationAges(), retention: o.Args.LedgerRetention.Duration},
 		brakes:  &brakes{book: o.Book, kube: o.Kube, events: o.events, clock: o.Clock},
 		lottery: &lottery{book: o.Book, kube: o.Kube, clock: o.Clock},
 		leftOut: &leftOut{book: o.Book, events: o.events, clock: o.Clock},
@@ -86,6 +86,9 @@ func New(o Options) (*Controllers, error) {
 		return nil, err
 	}
 	if err := handle(w, w.runs, c.runs.ended.note, c.runs.ended.drop); err != nil {
+		return nil, err
+	}
+	if err := handle(w, w.reservations, c.dates.reservations.note, c.dates.reservations.drop); err != nil {
 		return nil, err
 	}
 	return c, seen.follow(w, o.Shared.Core().V1().Nodes().Informer(), o.Clock)
@@ -139,6 +142,10 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 		c.ledger.settle, c.nodes.watch, c.limit.watch, c.leftOut.watch, c.brakes.watch, c.dumps.watch, c.dates.keep,
 		c.dates.tidyReservations, c.runs.ended.watch, c.audit.watch,
 		func(ctx context.Context) { every(ctx, c.clock, 5*time.Second, c.runs.lanes.count) },
+		func(ctx context.Context) {
+			c.runs.ended.doubt.settle(ctx, c.kube)
+			c.runs.ended.stir()
+		},
 	} {
 		go look(ctx)
 	}

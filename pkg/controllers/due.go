@@ -4,12 +4,9 @@ import (
 	"context"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
 )
@@ -19,7 +16,8 @@ type dates struct {
 	book         *book.Book
 	client       client.Client
 	clock        clock.Clock
-	reservations cache.SharedInformer
+	doubt        *clockDoubt
+	reservations *reservationAges
 	retention    time.Duration // of Reservations that have ended
 }
 
@@ -54,30 +52,4 @@ func (d *dates) keep(ctx context.Context) {
 		case <-d.clock.After(wait):
 		}
 	}
-}
-
-// tidyReservations deletes Reservations that ended longer ago than closed GPU leases are kept, and counts those that
-// wait.
-func (d *dates) tidyReservations(ctx context.Context) {
-	every(ctx, d.clock, 5*time.Second, func() {
-		now, waiting, oldest := d.clock.Now(), 0, metav1.Time{}
-		for _, o := range d.reservations.GetStore().List() {
-			r := o.(*rqv1.Reservation)
-			switch {
-			case !r.Ended():
-				waiting++
-				if oldest.IsZero() || r.CreationTimestamp.Before(&oldest) {
-					oldest = r.CreationTimestamp
-				}
-			case r.Status.EndedAt != nil && now.Sub(r.Status.EndedAt.Time) > d.retention:
-				_ = d.client.Delete(ctx, r, client.Preconditions{UID: &r.UID}) // else next time: another may have the name
-			}
-		}
-		metrics.ReservationsWaiting.Set(float64(waiting))
-		age := time.Duration(0)
-		if waiting > 0 {
-			age = now.Sub(oldest.Time)
-		}
-		metrics.OldestReservation.Set(age.Seconds())
-	})
 }

@@ -2,13 +2,13 @@ package controllers
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-base/metrics/testutil"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -65,13 +65,11 @@ func TestTidyReservations(t *testing.T) {
 			}
 			s.written()
 			s.faults = test.faults
-			seen := cache.NewSharedIndexInformer(nil, &rqv1.Reservation{}, 0, nil)
+			seen := newReservationAges()
 			for _, r := range test.cached {
-				if err := seen.GetStore().Add(r); err != nil {
-					t.Fatal(err)
-				}
+				seen.note(r)
 			}
-			d := &dates{client: s.kinds, clock: clock, reservations: seen, retention: time.Hour}
+			d := &dates{client: s.kinds, clock: clock, doubt: believing(clock), reservations: seen, retention: time.Hour}
 			go d.tidyReservations(t.Context())
 			awaitWaiters(clock)
 			if diff := cmp.Diff(test.wrote, s.written()); diff != "" {
@@ -84,5 +82,48 @@ func TestTidyReservations(t *testing.T) {
 				t.Errorf("waiting, and for how long: %s, want %s", got, want)
 			}
 		})
+	}
+}
+
+// TestAReservationIsTidiedAsItStands by now: it has been told often before that it waits, or that another of its name
+// does.
+func TestAReservationIsTidiedAsItStands(t *testing.T) {
+	a := newReservationAges()
+	reservation := func(name, uid string, ended bool) *rqv1.Reservation {
+		r := reserved(rqv1.ReservationPending, "")
+		r.ObjectMeta = named(name, types.UID(uid))
+		r.CreationTimestamp = metav1.NewTime(noon)
+		if ended {
+			r.Status.State, r.Status.EndedAt = rqv1.ReservationReleased, &metav1.Time{Time: noon}
+		}
+		return r
+	}
+	is := func(waiting int, ended ...string) {
+		t.Helper()
+		var got []string
+		for _, r := range a.endedBefore(noon.Add(time.Second)) {
+			got = append(got, string(r.UID))
+		}
+		slices.Sort(got)
+		if n, _ := a.waits(); n != waiting || !slices.Equal(got, ended) {
+			t.Errorf("%d wait, and %v have ended; want %d and %v", n, got, waiting, ended)
+		}
+	}
+	is(0)
+	a.note(reservation("x", "x1", false))
+	a.note(reservation("x", "x1", false))
+	a.note(reservation("y", "y1", false))
+	is(2)
+	a.note(reservation("x", "x1", true))
+	is(1, "x1")
+	is(1, "x1") // it is there still
+	a.note(reservation("y", "y1", true))
+	is(0, "x1", "y1")
+	a.drop(reservation("x", "x1", true))
+	a.drop(reservation("x", "x1", true))
+	a.note(reservation("x", "x2", false))
+	is(1, "y1")
+	if early := a.endedBefore(noon); len(early) > 0 {
+		t.Errorf("%d are to go before their time", len(early))
 	}
 }

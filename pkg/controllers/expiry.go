@@ -20,31 +20,28 @@ import (
 type expiries struct {
 	byDefault time.Duration
 	clock     clock.Clock
+	doubt     *clockDoubt
 	changed   func(run types.NamespacedName)
 
 	mu     sync.Mutex
 	of     map[types.NamespacedName]*expiry
 	byTime expiryHeap
 	out    map[types.NamespacedName]bool // are about to be looked at
-	last   time.Time                     // when it was seen what is over
-	rests  time.Time                     // until when the clock is not believed, which has jumped ahead
 	sooner chan struct{}                 // holds one when there may be something to do before its time
 }
 
 // Runs whose time is over are looked at abreast, however many there are: what is urgent waits for no more than those.
 // One that is still there is looked at once more after a time that grows from again to seldom. A clock that jumps is
-// noticed after longest. One that is ahead by more than leap is believed after doubt: what is deleted cannot be had
-// back.
+// noticed after longest.
 const (
 	abreast       = 2
 	again, seldom = time.Minute, time.Hour
 	longest       = 15 * time.Second
-	leap, doubt   = time.Minute, 10 * time.Minute
 )
 
-func newExpiries(byDefault time.Duration, clock clock.Clock, changed func(types.NamespacedName)) *expiries {
-	return &expiries{byDefault: byDefault, clock: clock, changed: changed, of: map[types.NamespacedName]*expiry{},
-		out: map[types.NamespacedName]bool{}, sooner: make(chan struct{}, 1)}
+func newExpiries(byDefault time.Duration, doubt *clockDoubt, changed func(types.NamespacedName)) *expiries {
+	return &expiries{byDefault: byDefault, clock: doubt.clock, doubt: doubt, changed: changed,
+		of: map[types.NamespacedName]*expiry{}, out: map[types.NamespacedName]bool{}, sooner: make(chan struct{}, 1)}
 }
 
 // note notes when a Run is to go, as it stands by now.
@@ -101,20 +98,16 @@ func (e *expiries) watch(ctx context.Context) {
 
 // expire has some of those looked at whose time is over, and returns how long it is until the next one's is.
 func (e *expiries) expire() time.Duration {
-	now := e.clock.Now().Round(0) // it is set by, and compared with, what objects say
+	now, back := e.doubt.look()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if now.Before(e.last) { // it was ahead, and so may be when some are to be looked at again
+	if back { // it was ahead, and so may be when some are to be looked at again
 		for _, x := range e.byTime {
 			x.at, x.rest = x.due, again
 		}
 		heap.Init(&e.byTime)
-		e.rests = time.Time{}
-	} else if e.leaps(now) {
-		e.rests = now.Add(doubt)
 	}
-	e.last = now
-	if now.Before(e.rests) {
+	if e.doubt.doubts() {
 		return longest
 	}
 	for len(e.byTime) > 0 && len(e.out) < abreast && !e.byTime[0].at.After(now) {
@@ -129,17 +122,6 @@ func (e *expiries) expire() time.Duration {
 	}
 	return min(longest, e.byTime[0].at.Sub(now))
 }
-
-// doubts reports whether the clock may have jumped ahead, so that nothing goes by what it shows.
-func (e *expiries) doubts() bool {
-	now := e.clock.Now().Round(0)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return now.Before(e.rests) || e.leaps(now)
-}
-
-// leaps reports whether the clock is further ahead of when it was last looked at than it should be.
-func (e *expiries) leaps(now time.Time) bool { return !e.last.IsZero() && now.Sub(e.last) > leap }
 
 // looked notes that a Run has been looked at.
 func (e *expiries) looked(run types.NamespacedName) {

@@ -32,7 +32,7 @@ func endedRun(name string, ago, ttl int32) *rqv1.Run {
 func TestRunsAreLookedAtWhenTheirTimeIsOver(t *testing.T) {
 	var looked []string
 	clock := clocktesting.NewFakeClock(noon)
-	e := newExpiries(time.Hour, clock, func(run types.NamespacedName) { looked = append(looked, run.Name) })
+	e := newExpiries(time.Hour, believing(clock), func(run types.NamespacedName) { looked = append(looked, run.Name) })
 	passes := func(d time.Duration, want ...string) time.Duration {
 		t.Helper()
 		looked = nil
@@ -74,7 +74,7 @@ func TestRunsAreLookedAtWhenTheirTimeIsOver(t *testing.T) {
 	passes(time.Second, "edited") // it still holds something, or the clock was set back
 	e.drop(endedRun("edited", 0, 11))
 	passes(59*time.Minute, "kept", "plain")
-	never := newExpiries(0, clock, nil)
+	never := newExpiries(0, believing(clock), nil)
 	if never.note(plain); len(never.of)+len(never.byTime) != 0 {
 		t.Error("a Run is to go that stays for ever")
 	}
@@ -85,7 +85,7 @@ func TestAFewRunsGoAtATime(t *testing.T) {
 	const n = 100
 	clock := clocktesting.NewFakeClock(noon)
 	var waiting []types.NamespacedName
-	e := newExpiries(time.Hour, clock, func(run types.NamespacedName) { waiting = append(waiting, run) })
+	e := newExpiries(time.Hour, believing(clock), func(run types.NamespacedName) { waiting = append(waiting, run) })
 	for i := range n {
 		e.note(endedRun(fmt.Sprint("run", i), 10, 5))
 	}
@@ -132,7 +132,7 @@ func TestAFewRunsGoAtATime(t *testing.T) {
 func TestAClockThatWasAheadPutsNothingOff(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
 	var looked []string
-	e := newExpiries(time.Hour, clock, func(run types.NamespacedName) { looked = append(looked, run.Name) })
+	e := newExpiries(time.Hour, believing(clock), func(run types.NamespacedName) { looked = append(looked, run.Name) })
 	held, stays := endedRun("held", 10, 5), endedRun("stays", 10, 3600)
 	e.note(held)
 	e.note(stays)
@@ -162,7 +162,7 @@ func TestAClockThatWasAheadPutsNothingOff(t *testing.T) {
 func TestAClockThatStaysAheadIsBelieved(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
 	looked := 0
-	e := newExpiries(time.Hour, clock, func(types.NamespacedName) { looked++ })
+	e := newExpiries(time.Hour, believing(clock), func(types.NamespacedName) { looked++ })
 	e.note(endedRun("stays", 10, 3600))
 	e.expire()
 	clock.Step(2 * time.Hour)

@@ -27,16 +27,17 @@ type ledger struct {
 	book      *book.Book
 	client    client.Client
 	clock     clock.Clock
+	doubt     *clockDoubt
 	retention time.Duration
 	records   *records
 	settled   *settled
 	changed   func(types.NamespacedName, lane.Work) // is told of Runs whose Leases have been looked up
 }
 
-func newLedger(b *book.Book, c client.Client, kube kubernetes.Interface, clock clock.Clock,
+func newLedger(b *book.Book, c client.Client, kube kubernetes.Interface, doubt *clockDoubt,
 	retention time.Duration) *ledger {
-	return &ledger{book: b, client: c, clock: clock, retention: retention, records: newRecords(b, kube),
-		settled: newSettled()}
+	return &ledger{book: b, client: c, clock: doubt.clock, doubt: doubt, retention: retention,
+		records: newRecords(b, kube), settled: newSettled()}
 }
 
 // read reads the records and all Leases from the API server itself: a predecessor may have written some that the

@@ -89,7 +89,7 @@ func keeping(t *testing.T, s *server) (*ledger, *clocktesting.FakeClock) {
 		t.Fatal(err)
 	}
 	clock := clocktesting.NewFakeClock(noon)
-	l := newLedger(book.New(args), s.kinds, s.kube, clock, time.Hour)
+	l := newLedger(book.New(args), s.kinds, s.kube, believing(clock), time.Hour)
 	l.changed = func(types.NamespacedName, lane.Work) {}
 	return l, clock
 }

@@ -29,6 +29,7 @@ type Options struct {
 	// Holds reports whether this process still leads. What it may not write without that, its clients refuse.
 	Holds func() bool
 
-	// events makes events: New sees to that.
+	// events makes events, and doubt is whether the clock may be ahead: New sees to both.
 	events events.EventRecorder
+	doubt  *clockDoubt
 }

@@ -44,9 +44,9 @@ func newReconciler(o *Options, w *watches, lost func(budgets []string)) *reconci
 		lanes:   newLanes(),
 		retries: workqueue.NewTypedDelayingQueue[types.NamespacedName](),
 	}
-	r.ended = newExpiries(o.Args.FinishedRunTTL.Duration, o.Clock,
+	r.ended = newExpiries(o.Args.FinishedRunTTL.Duration, o.doubt,
 		func(run types.NamespacedName) { r.changed(run, lane.Expire) })
-	carries := newAPI(o, &r.gone, r.tell, lost, r.ended.doubts)
+	carries := newAPI(o, &r.gone, r.tell, lost, o.doubt.doubts)
 	r.order = reconcile.New(o.Book, carries, lifecycle.RulesOf(o.Args), o.Clock.Now)
 	return r
 }

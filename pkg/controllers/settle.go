@@ -21,7 +21,7 @@ const deletedAtOnce = 1000
 func (l *ledger) settle(ctx context.Context) {
 	period := max(time.Second, min(time.Minute, l.retention/4))
 	for ctx.Err() == nil {
-		some := l.fold(l.clock.Now().Add(-l.retention))
+		some := l.fold(l.through())
 		if l.storeSettled(ctx); some {
 			continue // more may follow now that these are stored
 		}
@@ -31,6 +31,14 @@ func (l *ledger) settle(ctx context.Context) {
 		case <-l.clock.After(period):
 		}
 	}
+}
+
+// through returns by when Leases have to have ended to be settled for their age: none did while the clock may be ahead.
+func (l *ledger) through() time.Time {
+	if l.doubt.doubts() {
+		return time.Unix(0, 0)
+	}
+	return l.clock.Now().Add(-l.retention)
 }
 
 // fold settles what is to be settled, for storeSettled to write, and reports whether there was any.

@@ -115,6 +115,7 @@ func reconciling(t *testing.T, o Options) *reconciler {
 		t.Fatal(err)
 	}
 	o.Args, o.Book, o.Clock = args, book.New(args), clocktesting.NewFakeClock(noon)
+	o.doubt = believing(o.Clock)
 	return newReconciler(&o, newWatches(nil, o.Kube), func([]string) {})
 }
 

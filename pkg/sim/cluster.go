@@ -77,6 +77,9 @@ type Cluster struct {
 	Asked  int
 	// Turns says why a node turns a pod down for what the pod is; empty when it does not. It is nil for no such rule.
 	Turns func(pod *corev1.Pod, node string) string
+	// Refuses reports whether another plugin refuses a pod that has its node, as nobody could ask before. It is nil for no
+	// such plugin.
+	Refuses func(pod *corev1.Pod, node string, at Point) bool
 	// Hurried has there be time to ask about one more place a cycle.
 	Hurried bool
 	// Meanwhile happens the next time that those rules are asked, before they answer; nil for nothing.

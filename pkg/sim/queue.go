@@ -58,7 +58,11 @@ func (c *Cluster) Cycle(uid types.UID) {
 	if planned {
 		delete(c.surprised, uid)
 	}
-	if why := c.turnsDown(pod, node); why != "" {
+	why := c.turnsDown(pod, node)
+	if why == "" && c.refusedAt(pod, node, AtFilter) {
+		why = "another plugin refuses it"
+	}
+	if why != "" {
 		if c.Rejected != nil {
 			c.Rejected(pod, node)
 		}
@@ -68,10 +72,23 @@ func (c *Cluster) Cycle(uid types.UID) {
 	if planned && c.Placed != nil {
 		c.Placed(pod, node)
 	}
+	c.reserve(pod, node)
+}
+
+// reserve has a pod's place be confirmed, and its gang follow it to the barrier, unless another plugin refuses it.
+func (c *Cluster) reserve(pod *corev1.Pod, node string) {
+	uid := pod.UID
+	if c.refuses(pod, node, BeforeReserve) {
+		return
+	}
 	if err := c.Book.Reserve(uid, node); err != nil {
 		c.violated("a pod placed in this cycle cannot be reserved: %v", err)
 	}
-	for _, sibling := range c.Book.Follow(uid) {
+	siblings := c.Book.Follow(uid)
+	if c.refuses(pod, node, AfterReserve) {
+		return // whom a cycle wakes that fails stays asleep
+	}
+	for _, sibling := range siblings {
 		c.Queue[sibling.UID] = true
 	}
 	c.permit(uid, node)
@@ -124,6 +141,9 @@ func (c *Cluster) Bind(uid types.UID, how Effect) {
 	if !ok {
 		return
 	}
+	if c.refuses(c.Pods[uid], node, BeforeLease) {
+		return
+	}
 	lease, err := c.Book.NewLease(uid, c.Now)
 	if err != nil {
 		c.Unreserve(uid)
@@ -148,6 +168,9 @@ func (c *Cluster) Bind(uid types.UID, how Effect) {
 	c.Book.SetLease(lease)
 	if on := lease.Node(); on != node {
 		c.violated("pod %s has its Lease on %s and is bound to %s", c.Pods[uid].Name, on, node)
+	}
+	if c.refuses(c.Pods[uid], node, AfterLease) {
+		return
 	}
 	delete(c.Binding, uid)
 	if c.Nodes[node] == nil {

@@ -113,14 +113,7 @@ func TestRankIdentity(t *testing.T) {
 	pods := s.podsOf("ranks")
 	for i := range 4 {
 		pod := pods[fmt.Sprintf("ranks-%d", i)]
-		env := map[string]string{}
-		for _, variable := range pod.Spec.Containers[0].Env {
-			env[variable.Name] = variable.Value
-			if from := variable.ValueFrom; from != nil && from.FieldRef != nil {
-				path := strings.TrimPrefix(from.FieldRef.FieldPath, "metadata.annotations['")
-				env[variable.Name] = pod.Annotations[strings.TrimSuffix(path, "']")]
-			}
-		}
+		env := environment(&pod)
 		want := map[string]string{
 			"RANK": fmt.Sprint(i), "WORLD_SIZE": "4", "MASTER_ADDR": "ranks-0.ranks", "MASTER_PORT": "4242",
 			"PET_NNODES": "4", "PET_NODE_RANK": fmt.Sprint(i), "PET_NPROC_PER_NODE": "2",
@@ -145,6 +138,19 @@ func TestRankIdentity(t *testing.T) {
 	}
 	eventually(t, "the Service is to know every rank by name", func() error { return s.resolves("ranks", 4) })
 	s.settled()
+}
+
+// environment is what a pod's first container finds in its environment, with what stands in the pod's annotations.
+func environment(pod *corev1.Pod) map[string]string {
+	env := map[string]string{}
+	for _, variable := range pod.Spec.Containers[0].Env {
+		env[variable.Name] = variable.Value
+		if from := variable.ValueFrom; from != nil && from.FieldRef != nil {
+			path := strings.TrimPrefix(from.FieldRef.FieldPath, "metadata.annotations['")
+			env[variable.Name] = pod.Annotations[strings.TrimSuffix(path, "']")]
+		}
+	}
+	return env
 }
 
 // resolves is an error unless a headless Service has an address for each of a Run's ranks, under the rank's name.

@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -133,64 +132,6 @@ func TestOtherRules(t *testing.T) {
 				s.settled()
 			})
 		}
-	}
-}
-
-// aboutItself are rules of a Run about its own pods: one on each node.
-var aboutItself = map[string]func(*rqv1.Run){
-	"apart": func(r *rqv1.Run) {
-		template(r).Labels = map[string]string{"app": "train"}
-		r.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-				LabelSelector: &metav1.LabelSelector{MatchLabels: r.Spec.Template.Labels},
-				TopologyKey:   corev1.LabelHostname}}}}
-	},
-	"spread": func(r *rqv1.Run) {
-		template(r).Labels = map[string]string{"app": "train"}
-		r.Spec.Template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1,
-			TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule,
-			LabelSelector: &metav1.LabelSelector{MatchLabels: r.Spec.Template.Labels}}}
-	},
-}
-
-// TestRulesAboutItself has Runs whose pods keep off each other: they start apart where there are nodes for that, others
-// are cut for that on several nodes, and nobody where there is but one.
-func TestRulesAboutItself(t *testing.T) {
-	t.Parallel()
-	arguments := led("3s")
-	arguments["noticePeriod"] = "2s"
-	c := ownCluster(t, withoutElection, arguments)
-	(&site{cluster: c, t: t}).startScheduler()
-	for name, rule := range aboutItself {
-		t.Run(name+" free", func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t, c, 1, 3, 64)
-			s.submit("train", 12, inPods(4), rule)
-			s.await("train", rqv1.RunRunning, "bound 12 GPUs")
-			same(t, "its nodes", map[string]int{"d0-0": 1, "d0-1": 1, "d0-2": 1}, s.nodesOf("train"))
-			s.settled()
-		})
-		t.Run(name+" two full nodes", func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t, c, 1, 2, 0)
-			s.standoff("d0-0", "d0-1")
-			s.submit("train", 8, s.by("wants"), inPods(4), rule)
-			s.await("train", rqv1.RunRunning, "bound 8 GPUs")
-			same(t, "its nodes", map[string]int{"d0-0": 1, "d0-1": 1}, s.nodesOf("train"))
-			s.settled()
-		})
-		t.Run(name+" one full node", func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t, c, 1, 1, 0)
-			s.standoff("d0-0")
-			s.submit("train", 8, s.by("wants"), inPods(4), rule)
-			s.await("train", rqv1.RunPending, "nobody is cut for it")
-			throughout(t, 6*time.Second, "the holder", func() error {
-				run, err := s.get("holder-d0-0")
-				return errors.Join(err, is(run, rqv1.RunRunning, ""))
-			})
-			s.settled()
-		})
 	}
 }
 

@@ -151,3 +151,38 @@ func TestWaitingGangIsWoken(t *testing.T) {
 		})
 	}
 }
+
+// TestPodsOfAWaitingRun counts the pods of a Run of four: none while its money is in use, its leader's while only GPUs
+// are short, and all of them when it starts.
+func TestPodsOfAWaitingRun(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, liveCluster(t), 1, 1, 8)
+	s.submit("holder", 8)
+	s.await("holder", rqv1.RunRunning, "bound 8 GPUs")
+	s.submit("waiting", 8, inPods(2))
+	pods := func(want int) func() error {
+		return func() error {
+			if n := len(s.podsOf("waiting")); n != want {
+				return fmt.Errorf("it has %d pods, want %d", n, want)
+			}
+			return nil
+		}
+	}
+	s.await("waiting", rqv1.RunPending, "8 of 8 GPUs in use")
+	throughout(t, calm, "a Run that nobody can pay for", pods(0))
+	edit(s, s.budget(s.namespace, 0), func(b *rqv1.Budget) { b.Spec.Envelopes[0].Concurrency = 16 })
+	s.await("waiting", rqv1.RunPending, "short by 8")
+	eventually(t, "its leader", pods(1))
+	throughout(t, calm, "a Run that waits for GPUs", pods(1))
+	s.removeRun("holder")
+	s.await("waiting", rqv1.RunRunning, "bound 8 GPUs")
+	if err := pods(4)(); err != nil {
+		t.Error(err)
+	}
+	for name, pod := range s.podsOf("waiting") {
+		if size := environment(&pod)["WORLD_SIZE"]; size != "4" {
+			t.Errorf("pod %s is told that there are %q ranks", name, size)
+		}
+	}
+	s.settled()
+}

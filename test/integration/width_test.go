@@ -18,7 +18,7 @@ func elastic(least, step int32) func(*rqv1.Run) {
 }
 
 // TestMalleableRunStartsNarrower starts a Run of 16 to 32 GPUs where 24 are free: it starts at 24, says so, and its
-// other pods go.
+// other pods go. Every rank is told that there are three, the leader too, which is made before the width is known.
 func TestMalleableRunStartsNarrower(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 3, 64)
@@ -31,6 +31,11 @@ func TestMalleableRunStartsNarrower(t *testing.T) {
 	}
 	eventually(t, "the surplus pod is to go", func() error { return s.asWideAs(run, 24) })
 	s.settled()
+	for name, pod := range s.podsOf("narrow") {
+		if size := environment(&pod)["WORLD_SIZE"]; size != "3" {
+			t.Errorf("pod %s is told that there are %q ranks", name, size)
+		}
+	}
 	for _, lease := range s.leasesOf("narrow") {
 		if lease.Status.Closed {
 			t.Errorf("Lease %s is closed as %s", lease.Name, lease.Status.ClosureReason)

@@ -1,0 +1,123 @@
+package book_test
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+)
+
+// selectAny returns the nodes that an envelope pays for: all, in so many words or not. One that pays for some alone is
+// not drawn: a Run that is refused for want of money, since the nodes that the money is for turn its pods down, is not
+// tried again when they no longer do.
+func selectAny(t *rapid.T) map[string]string {
+	return rapid.SampledFrom([]map[string]string{nil, {"region": "*"}, {"gpu.flavor": flavor}}).Draw(t, "selector")
+}
+
+// divideAny gives a Budget a second envelope, and a cap over both, if chance has it so.
+func (w *world) divideAny(t *rapid.T, name string) {
+	if rapid.IntRange(0, 2).Draw(t, "envelopes") < 2 {
+		return
+	}
+	b := w.Budgets[name].DeepCopy()
+	first := &b.Spec.Envelopes[0]
+	first.Selector = selectAny(t)
+	second := rqv1.Envelope{Name: "f", Flavor: flavor, Selector: selectAny(t),
+		Concurrency: rapid.Int32Range(2, 32).Draw(t, "concurrency")}
+	if w.storm != nil && rapid.IntRange(0, 3).Draw(t, "closes") == 0 {
+		end := metav1.NewTime(w.Now.Add(time.Duration(rapid.IntRange(1, 600).Draw(t, "end")) * time.Second))
+		second.End = &end
+	}
+	b.Spec.Envelopes = append(b.Spec.Envelopes, second)
+	if rapid.Bool().Draw(t, "capped") {
+		most := rapid.Int32Range(4, first.Concurrency+second.Concurrency).Draw(t, "cap")
+		b.Spec.AggregateCaps = []rqv1.AggregateCap{{Name: "both", Flavor: flavor, Envelopes: []string{"e", "f"},
+			MaxConcurrency: &most}}
+	}
+	b.Generation = int64(w.NextUID)
+	w.NextUID++
+	w.SetBudget(b)
+}
+
+// left returns how many GPUs a Budget can still pay for, on whatever nodes.
+func (w *world) left(name string) int {
+	b := w.Budgets[name]
+	if b == nil {
+		return 0
+	}
+	usage, sum := w.Book.Budgets.Usage(), 0
+	each := map[string]int{}
+	for _, e := range b.Spec.Envelopes {
+		used := usage[budget.Key{Budget: name, Envelope: e.Name}]
+		each[e.Name] = used
+		sum += max(0, int(e.Concurrency)-used)
+	}
+	for _, c := range b.Spec.AggregateCaps {
+		used := 0
+		for _, e := range c.Envelopes {
+			used += each[e]
+		}
+		sum = min(sum, max(0, int(*c.MaxConcurrency)-used))
+	}
+	return sum
+}
+
+// checkCaps asserts that nobody pays for more than a Budget allows (I3). One that has been edited may: who paid for a
+// rank goes on paying. It is looked at where there are Reservations alone: in other worlds lost ranks may have
+// their payers back beyond what these allow.
+func (w *world) checkCaps() {
+	if w.storm == nil {
+		return
+	}
+	if w.unedited == nil {
+		w.unedited = map[string]int64{}
+	}
+	usage := w.Book.Budgets.Usage()
+	for _, name := range slices.Sorted(maps.Keys(w.Budgets)) {
+		b := w.Budgets[name]
+		if first, seen := w.unedited[name]; seen && first != b.Generation {
+			continue
+		}
+		w.unedited[name] = b.Generation
+		used := map[string]int{}
+		for i := range b.Spec.Envelopes {
+			e := &b.Spec.Envelopes[i]
+			used[e.Name] = usage[budget.Key{Budget: name, Envelope: e.Name}]
+			if used[e.Name] > int(e.Concurrency) {
+				w.t.Fatalf("I3: envelope %s of %s pays for %d of %d GPUs", e.Name, name, used[e.Name], e.Concurrency)
+			}
+		}
+		for _, c := range b.Spec.AggregateCaps {
+			sum := 0
+			for _, e := range c.Envelopes {
+				sum += used[e]
+			}
+			if sum > int(*c.MaxConcurrency) {
+				w.t.Fatalf("I3: under cap %s of %s %d of %d GPUs are paid for", c.Name, name, sum, *c.MaxConcurrency)
+			}
+		}
+	}
+}
+
+// forgetPayers has Budgets not be looked at any more where a process dies while a Run lacks ranks: the next one knows
+// from the ledger who paid for them and has them go on, but sets nothing aside for that meanwhile.
+func (w *world) forgetPayers() {
+	held := map[string]int32{}
+	for _, l := range w.OpenLeases() {
+		if l.Spec.Slice.Role == rqv1.RoleActive {
+			held[l.Spec.RunRef.Name] += l.Spec.Slice.Nodes[0].GPUs
+		}
+	}
+	for name, run := range w.Runs {
+		if width := run.Status.Width; run.Status.Phase == rqv1.RunRunning && width != nil && held[name] < width.Granted {
+			for budget := range w.unedited {
+				w.unedited[budget] = -1
+			}
+		}
+	}
+}
