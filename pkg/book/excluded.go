@@ -35,8 +35,9 @@ func (t *nodeTable) barred(flavor string, pod *corev1.Pod) func(node string) boo
 }
 
 // rejected returns a test for the nodes that a gang's pods may not use: those that they are barred from, those that
-// another scheduling rule has turned down, and those that have ended ranks which have no other place yet. It returns nil when there is none, so that pack need not look at single
-// nodes. What nodes have beside GPUs is the packer's to know.
+// another scheduling rule has turned down, and those that have ended ranks which have no other place yet. It returns
+// nil when there is none, so that pack need not look at single nodes. What nodes have beside GPUs is the packer's to
+// know.
 func (t *nodeTable) rejected(g *gang, pod *corev1.Pod) func(node string) bool {
 	barred := t.barred(g.run.Spec.Resources.GPUType, pod)
 	evictors := g.evictors()

@@ -2,7 +2,6 @@ package ending
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -105,16 +104,4 @@ func firstFailed(pod *corev1.Pod) (first *corev1.ContainerStatus) {
 		}
 	}
 	return first
-}
-
-// String tells it in a few words: what, in which container, and what was said of it.
-func (e Ending) String() string {
-	text := cmp.Or(e.Sign, "failed")
-	if e.ExitCode != 0 {
-		text = fmt.Sprintf("%s (container %s, exit code %d)", text, e.Container, e.ExitCode)
-	}
-	if e.Message != "" {
-		text += ": " + e.Message
-	}
-	return text
 }

@@ -54,8 +54,9 @@ func TestWhoEndedAPod(t *testing.T) {
 	}{
 		"a program that fails": {failed(exits("main", 1, "Error", 0)),
 			Ending{rqv1.CauseProgram, "Error", "last words", "main", 1, noon}},
-		"the first container to fail is told": {failed(exits("main", 143, "Error", time.Second), exits("side", 0, "Completed", 0),
-			exits("data", 7, "Error", 0)), Ending{rqv1.CauseProgram, "Error", "last words", "data", 7, noon}},
+		"the first container to fail is told": {failed(exits("main", 143, "Error", time.Second),
+			exits("side", 0, "Completed", 0), exits("data", 7, "Error", 0)),
+			Ending{rqv1.CauseProgram, "Error", "last words", "data", 7, noon}},
 		"out of its own memory": {failed(exits("main", 137, "OOMKilled", 0)),
 			Ending{rqv1.CauseProgram, "OOMKilled", "last words", "main", 137, noon}},
 		"a graceful shutdown": {failed(disrupted("TerminationByKubelet", "node shutdown"), says("Terminated", "shut down"),
@@ -69,8 +70,8 @@ func TestWhoEndedAPod(t *testing.T) {
 			exits("main", 137, "Error", 0)), Ending{rqv1.CauseNode, "TerminationByKubelet", "low on memory", "main", 137, noon}},
 		"more storage than its limit": {failed(says("Evicted", "exceeds its limit"), exits("main", 137, "Error", 0)),
 			Ending{rqv1.CauseProgram, "Evicted", "exceeds its limit", "main", 137, noon}},
-		"turned away by a node under pressure": {failed(says("Evicted", "The node had condition: [DiskPressure]"), waits("main")),
-			Ending{Cause: rqv1.CauseNode, Sign: "Evicted", Message: "The node had condition: [DiskPressure]"}},
+		"turned away by a node under pressure": {failed(says("Evicted", "under pressure"), waits("main")),
+			Ending{Cause: rqv1.CauseNode, Sign: "Evicted", Message: "under pressure"}},
 		"fewer devices than the node said": {failed(says("OutOfnvidia.com/gpu", "0 of 8")),
 			Ending{Cause: rqv1.CauseNode, Sign: "OutOfnvidia.com/gpu", Message: "0 of 8"}},
 		"a device plugin that fails": {failed(says("UnexpectedAdmissionError", "Allocate failed")),
@@ -100,12 +101,14 @@ func TestWhoEndedAPod(t *testing.T) {
 }
 
 func TestAnEndIsToldInAFewWords(t *testing.T) {
-	for want, e := range map[string]Ending{
-		"OOMKilled (container main, exit code 137): last words": {rqv1.CauseProgram, "OOMKilled", "last words", "main", 137, noon},
-		"NodeShutdown: rejected":                                {Cause: rqv1.CauseNode, Sign: "NodeShutdown", Message: "rejected"},
-		"failed":                                                {Cause: rqv1.CauseProgram},
+	for want, d := range map[string]rqv1.RunDeath{
+		"rank 3 ended on node n1, by its program's doing: OOMKilled (container main, exit code 137): last words": {Index: 3,
+			Node: "n1", Cause: rqv1.CauseProgram, Sign: "OOMKilled", Message: "last words", Container: "main", ExitCode: 137},
+		"rank 0 ended on node n1, by the node's doing: NodeShutdown: rejected": {Node: "n1", Cause: rqv1.CauseNode,
+			Sign: "NodeShutdown", Message: "rejected"},
+		"rank 0 ended on node n1, by its user's doing: failed": {Node: "n1", Cause: rqv1.CauseUser},
 	} {
-		if got := e.String(); got != want {
+		if got := Told(&d); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -30,6 +30,9 @@ func closings(f *facts, reasonGone func(*rqv1.Lease) rqv1.ClosureReason) []Closi
 			out = append(out, Closing{Lease: lease, Reason: rqv1.ClosedFailed})
 		}
 	}
+	for i := range out {
+		out[i].Cause = causeOf(out[i].Reason, f.podOf[out[i].Lease.PodUID()])
+	}
 	if len(out) > 0 {
 		began := successors(f.Leases)
 		for i := range out {

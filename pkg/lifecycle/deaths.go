@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,8 +15,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// evicted reports whether a pod ended by the doing of its node, which stands, or of what keeps it: its rank is lost, and
-// the Run is not to blame (R33).
+// evicted reports whether a pod ended by the doing of its node, which stands, or of what keeps it: its rank is lost,
+// and the Run is not to blame (R33).
 func (f *facts) evicted(pod *corev1.Pod) bool {
 	if !present(pod) || !bound(pod) || !f.Stands(pod.Spec.NodeName) {
 		return false
@@ -107,14 +108,8 @@ func outcastOf(run *rqv1.Run, now time.Time) *outcast {
 
 // String says what became of the rank.
 func (o *outcast) String() string {
-	return fmt.Sprintf("rank %d was ended or turned away by %d nodes within %s (%s): %s; it is not tried on another", o.index,
-		len(o.nodes), blamedFor, strings.Join(o.nodes, ", "), inWords(&o.last))
-}
-
-// inWords tells of an end in a few words.
-func inWords(d *rqv1.RunDeath) string {
-	return ending.Ending{Cause: d.Cause, Sign: d.Sign, Message: d.Message, Container: d.Container,
-		ExitCode: d.ExitCode}.String()
+	return fmt.Sprintf("rank %d was ended or turned away by %d nodes within %s (%s): %s; it is not tried on another",
+		o.index, len(o.nodes), blamedFor, strings.Join(o.nodes, ", "), ending.Words(&o.last))
 }
 
 // evictedFrom returns the record of a rank that its node has ended: it goes to another.
@@ -130,4 +125,21 @@ func evictedFrom(f *facts, index int) (rank.Replacement, bool) {
 		}
 	}
 	return made, true
+}
+
+// causes are by whose doing a Lease ends that is closed for a reason, as long as its pod does not say otherwise.
+var causes = map[rqv1.ClosureReason]rqv1.EndCause{
+	rqv1.ClosedCompleted: rqv1.CauseProgram, rqv1.ClosedDeleted: rqv1.CauseUser,
+	rqv1.ClosedNodeFailure: rqv1.CauseNode, rqv1.ClosedEvicted: rqv1.CauseNode,
+}
+
+// causeOf returns by whose doing a Lease ends. What is closed for anything else than its pod's end is the scheduler's
+// doing: also when a Run ends all of its pods since one has failed.
+func causeOf(reason rqv1.ClosureReason, pod *corev1.Pod) rqv1.EndCause {
+	if pod != nil && reason == rqv1.ClosedFailed {
+		if e, ended := ending.Of(pod); ended {
+			return e.Cause
+		}
+	}
+	return cmp.Or(causes[reason], rqv1.CauseScheduler)
 }
