@@ -75,10 +75,10 @@ func (g *gang) notYet(message string) *plan.Refusal {
 // is.
 const unknown = "?"
 
-// evictors returns the nodes that have ended ranks of a running gang which have no other place yet, or turned them away
-// (R33): the last one of each, and those within an hour before.
+// evictors returns the nodes that have ended ranks of a gang which have no other place yet, or turned them away (R33):
+// the last one of each, and those within an hour before. A gang of which nothing has a place is not that one any more.
 func (g *gang) evictors() (nodes []string) {
-	if !g.started() || g.active.first() == nil {
+	if !g.started() && g.active.assigned == 0 || g.active.first() == nil {
 		return nil
 	}
 	for index, m := range g.active.between(0, g.active.size) {

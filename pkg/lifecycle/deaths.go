@@ -41,17 +41,23 @@ func deathOf(run *rqv1.Run, pod *corev1.Pod) *rqv1.RunDeath {
 	return &deaths[at]
 }
 
-// setDeaths adds the ranks that have failed since to those that the status tells of.
-func setDeaths(next *rqv1.RunStatus, s *situation) {
+// untoldDeaths returns how ranks ended of which the status does not tell yet.
+func untoldDeaths(s *situation) (deaths []rqv1.RunDeath) {
 	f := s.facts
 	for index, pod := range s.roster.ranks {
 		if pod == nil || !bound(pod) || !f.Stands(pod.Spec.NodeName) || s.cuts.doom(pod) || deathOf(f.Run, pod) != nil {
 			continue
 		}
 		if e, ended := ending.Of(pod); ended {
-			next.Deaths = append(next.Deaths, deathIn(index, pod, e, f.Now))
+			deaths = append(deaths, deathIn(index, pod, e, f.Now))
 		}
 	}
+	return deaths
+}
+
+// addDeaths adds deaths to those that a status tells of, as many as it may.
+func addDeaths(next *rqv1.RunStatus, deaths []rqv1.RunDeath) {
+	next.Deaths = append(next.Deaths, deaths...)
 	if over := len(next.Deaths) - rqv1.MostDeaths; over > 0 {
 		next.Deaths = slices.Delete(next.Deaths, 0, over)
 	}
