@@ -258,6 +258,11 @@ func (w *world) happenings() map[string]func(*rapid.T) {
 					corev1.PodFailed}).Draw(t, "phase"))
 			}
 		},
+		"turn out pod": func(t *rapid.T) {
+			if uid, ok := pick(t, "pod", w.SortedPods()); ok && w.Pods[uid].Status.Phase == corev1.PodRunning {
+				w.Evict(uid, "NodeShutdown")
+			}
+		},
 		"delete pod": func(t *rapid.T) {
 			if uid, ok := pick(t, "pod", w.SortedPods()); ok {
 				w.DeletePod(uid)

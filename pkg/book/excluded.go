@@ -34,15 +34,20 @@ func (t *nodeTable) barred(flavor string, pod *corev1.Pod) func(node string) boo
 	return func(node string) bool { return bad[node] }
 }
 
-// rejected returns a test for the nodes that a gang's pods may not use: those that they are barred from, and those that
-// another scheduling rule has turned down. It returns nil when there is none, so that pack need not look at single
-// nodes. What nodes have beside GPUs is the packer's to know.
+// rejected returns a test for the nodes that a gang's pods may not use: those that they are barred from, those that
+// another scheduling rule has turned down, and those that have ended ranks which have no other place yet. It returns
+// nil when there is none, so that pack need not look at single nodes. What nodes have beside GPUs is the packer's to
+// know.
 func (t *nodeTable) rejected(g *gang, pod *corev1.Pod) func(node string) bool {
 	barred := t.barred(g.run.Spec.Resources.GPUType, pod)
-	if len(g.excluded) == 0 {
+	evictors := g.evictors()
+	if len(g.excluded)+len(evictors) == 0 {
 		return barred
 	}
 	excluded := maps.Clone(g.excluded)
+	for _, node := range evictors {
+		excluded[node] = "it has ended a rank, or turned it away"
+	}
 	return func(node string) bool { return excluded[node] != "" || barred != nil && barred(node) }
 }
 

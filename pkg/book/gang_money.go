@@ -64,7 +64,7 @@ func (g *gang) keptFor(missing []plan.Missing) plan.Kept {
 func (g *gang) lastPaid(m plan.Missing) (budget.Charge, bool) {
 	last := g.latest[rank.Part{Index: m.Index}]
 	if last == nil || !g.started() || g.growing() > 0 && !g.settled().Has(m.Part) ||
-		last.reason != rqv1.ClosedNodeFailure && last.reason != rqv1.ClosedDeleted {
+		!last.lost() && last.reason != rqv1.ClosedDeleted {
 		return budget.Charge{}, false
 	}
 	return last.charge, true
@@ -86,7 +86,7 @@ func (g *gang) spareLease(r rank.Replacement) *lease {
 // node, else for the spare. A rank that has waited for room since it was lost has no money set aside any more.
 func (g *gang) paysForSeat(seat rank.Part, r rank.Replacement, spare *lease) payer {
 	lost := g.latest[seat]
-	if r.Lost != "" && lost != nil && lost.node == r.Lost && (lost.reason == "" || lost.reason == rqv1.ClosedNodeFailure) {
+	if r.Lost != "" && lost != nil && lost.node == r.Lost && (lost.reason == "" || lost.lost()) {
 		return payerOf(lost.charge)
 	}
 	return payerOf(spare.charge)

@@ -3,8 +3,11 @@ package book
 import (
 	"cmp"
 	"slices"
+	"time"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
@@ -71,3 +74,24 @@ func (g *gang) notYet(message string) *plan.Refusal {
 // unknown stands for the domain of ranks that must go where the rest of their group is, when nobody knows where that
 // is.
 const unknown = "?"
+
+// evictors returns the nodes that have ended ranks of a gang which have no other place yet, or turned them away (R33):
+// the last one of each, and those within an hour before. A gang of which nothing has a place is not that one any more.
+func (g *gang) evictors() (nodes []string) {
+	if !g.started() && g.active.assigned == 0 || g.active.first() == nil {
+		return nil
+	}
+	for index, m := range g.active.between(0, g.active.size) {
+		last := g.latest[rank.Part{Index: index}]
+		if m == nil || m.stage != unplaced || last == nil || last.reason != rqv1.ClosedEvicted {
+			continue
+		}
+		nodes = append(nodes, last.node)
+		for _, d := range g.run.Status.Deaths {
+			if int(d.Index) == index && d.Cause == rqv1.CauseNode && last.charge.Start.Sub(d.At.Time) < time.Hour {
+				nodes = append(nodes, d.Node)
+			}
+		}
+	}
+	return nodes
+}

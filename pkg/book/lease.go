@@ -22,6 +22,11 @@ type lease struct {
 	reason rqv1.ClosureReason // why it closed; empty while it is open
 }
 
+// lost reports whether a Lease closed by its node's doing: that was lost, or has ended the pod or turned it away.
+func (l *lease) lost() bool {
+	return l.reason == rqv1.ClosedNodeFailure || l.reason == rqv1.ClosedEvicted
+}
+
 // payer is who pays for a pod, and what it is to the Run's owner.
 type payer struct {
 	key      budget.Key

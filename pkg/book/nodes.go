@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
@@ -161,7 +160,7 @@ func (t *nodeTable) noteBeat(node *corev1.Node) {
 }
 
 // lostRanks returns the ranks of a running gang that have no place since a node was lost with the last one that they
-// had, and those nodes.
+// had, or ended it, and those nodes.
 func (t *nodeTable) lostRanks(g *gang) map[int]string {
 	if !g.started() {
 		return nil
@@ -172,7 +171,7 @@ func (t *nodeTable) lostRanks(g *gang) map[int]string {
 			continue
 		}
 		last := g.latest[rank.Part{Index: index}]
-		if last == nil || last.reason != rqv1.ClosedNodeFailure && t.stands(last.node) {
+		if last == nil || !last.lost() && t.stands(last.node) {
 			continue
 		}
 		if out == nil {

@@ -254,6 +254,12 @@ func (s *storm) wildActions() map[string]func(*rapid.T) {
 				s.disturb()
 			}
 		},
+		"turn out pod": func(t *rapid.T) {
+			if uid, ok := pick(t, "pod", s.SortedPods()); ok && s.Pods[uid].Status.Phase == corev1.PodRunning {
+				s.Evict(uid, "NodeShutdown")
+				s.disturb()
+			}
+		},
 		"delete pod": func(t *rapid.T) {
 			if uid, ok := pick(t, "pod", s.SortedPods()); ok {
 				s.DeletePod(uid)

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/ending"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
 )
@@ -42,6 +44,7 @@ func (s statusWriter) WriteStatus(ctx context.Context, o *lifecycle.Observed, st
 		return ignore(err, apierrors.IsNotFound)
 	}
 	s.written.Store(client.ObjectKeyFromObject(next), write{next.UID, next.ResourceVersion})
+	s.tellDeaths(o.Run, status)
 	s.tell(o.Run, status)
 	s.count(o, status)
 	return nil
@@ -85,6 +88,18 @@ func (s statusWriter) tell(run *rqv1.Run, status *rqv1.RunStatus) {
 		severity = corev1.EventTypeWarning
 	}
 	s.events.Eventf(reference(run), nil, severity, string(status.Phase), "Reconcile", "%s", status.Message)
+}
+
+// tellDeaths tells of ranks that have failed, and counts them.
+func (s statusWriter) tellDeaths(run *rqv1.Run, status *rqv1.RunStatus) {
+	for i := range status.Deaths {
+		d := &status.Deaths[i]
+		if slices.ContainsFunc(run.Status.Deaths, func(known rqv1.RunDeath) bool { return known.Pod == d.Pod }) {
+			continue
+		}
+		metrics.RankEnds.WithLabelValues(string(d.Cause)).Inc()
+		s.events.Eventf(reference(run), nil, corev1.EventTypeWarning, "RankEnded", "Reconcile", "%s", ending.Told(d))
+	}
 }
 
 // plain reports whether all that a status tells is that the Run has started, or completed: its conditions say so too,

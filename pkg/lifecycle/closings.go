@@ -24,9 +24,14 @@ func closings(f *facts, reasonGone func(*rqv1.Lease) rqv1.ClosureReason) []Closi
 			out = append(out, Closing{Lease: lease, Reason: rqv1.ClosedCompleted})
 		case pod.Status.Phase == corev1.PodFailed && !f.Stands(pod.Spec.NodeName):
 			out = append(out, Closing{Lease: lease, Reason: rqv1.ClosedNodeFailure})
+		case f.evicted(pod):
+			out = append(out, Closing{Lease: lease, Reason: rqv1.ClosedEvicted})
 		case pod.Status.Phase == corev1.PodFailed:
 			out = append(out, Closing{Lease: lease, Reason: rqv1.ClosedFailed})
 		}
+	}
+	for i := range out {
+		out[i].Cause = causeOf(out[i].Reason, f.podOf[out[i].Lease.PodUID()])
 	}
 	if len(out) > 0 {
 		began := successors(f.Leases)

@@ -14,6 +14,8 @@ import (
 type Closing struct {
 	Lease  *rqv1.Lease
 	Reason rqv1.ClosureReason
+	// Cause is by whose doing it ended.
+	Cause rqv1.EndCause
 	// If is NodeStands or NoEvidence.
 	If Evidence
 	// Ended is when it ended; zero for now.

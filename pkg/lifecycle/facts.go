@@ -91,9 +91,11 @@ func (f *facts) standBy(spares []*corev1.Pod) bool {
 	return true
 }
 
-// failed reports whether a pod failed by its own doing: not because its node went away, or because it was told to go.
+// failed reports whether a pod failed by its own doing: not because its node went away, or ended it or turned it away,
+// or because it was told to go.
 func (f *facts) failed(pod *corev1.Pod) bool {
-	return present(pod) && pod.Status.Phase == corev1.PodFailed && (!bound(pod) || f.Stands(pod.Spec.NodeName))
+	return present(pod) && pod.Status.Phase == corev1.PodFailed && (!bound(pod) || f.Stands(pod.Spec.NodeName)) &&
+		!f.evicted(pod)
 }
 
 // swapping reports whether a rank's pod waits for the spare that it records to make room.

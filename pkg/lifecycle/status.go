@@ -13,7 +13,8 @@ import (
 // statusOf returns the status that the Run should have; nil when it has it. It does not count pods while a gang starts
 // or waits: none of it has started until all of it has.
 func statusOf(s *situation) *rqv1.RunStatus {
-	if fresh(s) || s.facts.Musters && s.phase == rqv1.RunPending && !s.startsAgain() {
+	deaths := untoldDeaths(s)
+	if len(deaths) == 0 && (fresh(s) || s.facts.Musters && s.phase == rqv1.RunPending && !s.startsAgain()) {
 		return nil // what a Run waits for whose pods are being made is known soon
 	}
 	run := s.facts.Run
@@ -36,6 +37,7 @@ func statusOf(s *situation) *rqv1.RunStatus {
 	setOverdraft(c)
 	setHeldBack(c, s.facts)
 	setRefusal(next, s, reason)
+	addDeaths(next, deaths)
 	setGrace(c, &s.facts.Rules)
 	setRoomKept(c, s)
 	setReservation(next, s)

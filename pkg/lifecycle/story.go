@@ -109,9 +109,12 @@ func storyOfFailure(s *situation) (reason, message string) {
 			return "Failed", fmt.Sprintf("pod %s failed%s", pod.Name, detail(pod))
 		}
 	}
+	outcast := outcastOf(run, s.facts.Now)
 	switch {
 	case expired(run, s.facts.Now):
 		return "DeadlineExceeded", ranOut(run)
+	case outcast != nil:
+		return "RankTurnedAway", outcast.String()
 	case s.cuts.final != nil:
 		return string(reasonOf(s.cuts.final)), endedByCut(s.cuts.final, s.phase)
 	case s.facts.whyNotReplaced() != "":
@@ -185,6 +188,7 @@ const recent = 10 * time.Second
 // storyOfSwaps says which groups have been swapped to spares most recently; empty when none has.
 func storyOfSwaps(s *situation) string {
 	var last time.Time
+	why := ""
 	at := map[int]time.Time{}
 	for index, pod := range s.roster.ranks {
 		if !bound(pod) {
@@ -199,7 +203,7 @@ func storyOfSwaps(s *situation) string {
 			at[group] = made
 		}
 		if made.After(last) {
-			last = made
+			last, why = made, whyLost(r)
 		}
 	}
 	var groups []string
@@ -212,9 +216,17 @@ func storyOfSwaps(s *situation) string {
 	case 0:
 		return ""
 	case 1:
-		return fmt.Sprintf("group %s swapped to spare after node failure", groups[0])
+		return fmt.Sprintf("group %s swapped to spare after %s", groups[0], why)
 	}
-	return fmt.Sprintf("groups %s swapped to spares after node failure", strings.Join(groups, ", "))
+	return fmt.Sprintf("groups %s swapped to spares after %s", strings.Join(groups, ", "), why)
+}
+
+// whyLost says what has become of the node with which a rank was lost.
+func whyLost(r rank.Replacement) string {
+	if r.Sign == "" {
+		return "node failure"
+	}
+	return fmt.Sprintf("node %s ended a rank (%s)", r.Lost, r.Sign)
 }
 
 // endedByCut says what a cut has brought the Run to, and how to check a draw.

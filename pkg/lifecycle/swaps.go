@@ -115,8 +115,7 @@ func lostRank(f *facts, index int) (rank.Replacement, bool) {
 			return rank.Replacement{Lost: node}, true
 		}
 	}
-	node, lost := f.Lost[index]
-	return rank.Replacement{Lost: node}, lost
+	return evictedFrom(f, index)
 }
 
 // shortOfRoom reports whether the missing ranks of a Run that runs were refused room or money, at the width that it has

@@ -15,6 +15,8 @@ import (
 type Replacement struct {
 	// Lost is the node that the rank was lost with; empty when it was lost otherwise.
 	Lost string `json:"lost,omitempty"`
+	// Sign is the word by which that node, which stands, ended the rank or turned it away; empty when the node was lost.
+	Sign string `json:"sign,omitempty"`
 	// Spare and SpareUID are the pod that makes room, and Node is where; empty when none does.
 	Spare    string    `json:"spare,omitempty"`
 	SpareUID types.UID `json:"spareUID,omitempty"`

@@ -134,6 +134,6 @@ func (r *Runs) close(c *lifecycle.Closing) *rqv1.Lease {
 	if ended.Before(&lease.Spec.Start) {
 		ended = lease.Spec.Start
 	}
-	lease.Status = rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: c.Reason}
+	lease.Status = rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: c.Reason, Cause: c.Cause}
 	return lease
 }

@@ -35,7 +35,7 @@ func (s server) Ask(_ context.Context, questions []reconcile.Question) ([]bool, 
 			s.violated("I12: pods are deleted for node %s, which stands", q.Node)
 		case q.If == lifecycle.RunGone && run != nil && run.UID == q.UID:
 			s.violated("I12: pods are deleted for Run %s, which is there", q.Run)
-		case q.If == lifecycle.Unpaid:
+		case q.If == lifecycle.Unpaid && !s.ended(q.Lease.Name):
 			s.violated("I2: a pod is bound without the Lease %s", q.Lease)
 		}
 		answers[i] = q.If != lifecycle.NodeStands || !s.Lost(q.Node)
@@ -45,6 +45,16 @@ func (s server) Ask(_ context.Context, questions []reconcile.Question) ([]bool, 
 		}
 	}
 	return answers, nil
+}
+
+// ended reports whether the pod of a Lease has ended: it holds nothing, and needs none.
+func (s server) ended(lease string) bool {
+	for _, pod := range s.Pods {
+		if rank.LeaseName(pod.Name, pod.UID) == lease {
+			return rank.Ended(pod)
+		}
+	}
+	return false
 }
 
 // Alive returns the pods that came while the watch hung: no Lease closes of another that holds GPUs.

@@ -67,6 +67,13 @@ func (c *Cluster) EndPod(uid types.UID, phase corev1.PodPhase) {
 	c.SetPod(pod)
 }
 
+// Evict has a node end a pod, or turn it away, with a word of why.
+func (c *Cluster) Evict(uid types.UID, reason string) {
+	pod := c.Pods[uid].DeepCopy()
+	pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, reason
+	c.SetPod(pod)
+}
+
 // DeleteRun deletes a Run and, as the garbage collector does, its pods.
 func (c *Cluster) DeleteRun(name string) {
 	c.ForgetRun(name)

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/ending"
 )
 
 // storyOf lists the moments that the Run itself records. When the scheduler deletes one that leaves that to its
@@ -32,6 +33,11 @@ func storyOf(run *rqv1.Run, now time.Time) []moment {
 			c.Reason, c.Message = "", ""
 		}
 		story = append(story, moment{Time: c.LastTransitionTime, What: what, Reason: c.Reason, Message: c.Message})
+	}
+	for i := range run.Status.Deaths {
+		d := &run.Status.Deaths[i]
+		story = append(story, moment{Time: d.At, What: fmt.Sprintf("rank %d ended on node %s", d.Index, d.Node),
+			Reason: string(d.Cause), Message: ending.Words(d)})
 	}
 	if at, goes := run.ExpiresAt(0); goes && at.After(now) && run.DeletionTimestamp == nil {
 		story = append(story, moment{Time: metav1.NewTime(at), What: "deleted",

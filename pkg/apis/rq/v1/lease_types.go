@@ -81,7 +81,7 @@ const (
 
 // ClosureReason says why a Lease was closed.
 //
-// +kubebuilder:validation:Enum=Completed;Failed;Deleted;Unwound;Shrink;DropSpare;RandomPreempt;NodeFailure;Swap;ReclaimedBySpare;Reclaimed;ReclaimedQuota
+// +kubebuilder:validation:Enum=Completed;Failed;Deleted;Unwound;Shrink;DropSpare;RandomPreempt;NodeFailure;Swap;ReclaimedBySpare;Reclaimed;ReclaimedQuota;Evicted
 type ClosureReason string
 
 // Values of ClosureReason.
@@ -110,6 +110,8 @@ const (
 	ClosedReclaimed ClosureReason = "Reclaimed"
 	// ClosedReclaimedQuota: what the opportunistic tenant had of its namespace's quota was needed by a normal Run.
 	ClosedReclaimedQuota ClosureReason = "ReclaimedQuota"
+	// ClosedEvicted: the node, or what keeps it, ended the pod or turned it away (rule R33).
+	ClosedEvicted ClosureReason = "Evicted"
 )
 
 // LeaseSpec is what a Lease records.
@@ -211,9 +213,9 @@ type LeasePayer struct {
 	Rate string `json:"rate,omitempty"`
 }
 
-// LeaseStatus says whether and why a Lease ended. Its three fields are written together, once.
+// LeaseStatus says whether and why a Lease ended. Its fields are written together, once.
 //
-// +kubebuilder:validation:XValidation:rule=`has(self.closed) && self.closed ? has(self.ended) && has(self.closureReason) : !has(self.ended) && !has(self.closureReason)`,message=`closed: true, ended and closureReason are written together (I4)`
+// +kubebuilder:validation:XValidation:rule=`has(self.closed) && self.closed ? has(self.ended) && has(self.closureReason) : !has(self.ended) && !has(self.closureReason) && !has(self.cause)`,message=`closed: true, ended and closureReason are written together (I4)`
 type LeaseStatus struct {
 	// closed is true once the GPUs are no longer held.
 	// +optional
@@ -227,4 +229,7 @@ type LeaseStatus struct {
 	// closureReason says why the Lease ended.
 	// +optional
 	ClosureReason ClosureReason `json:"closureReason,omitempty"`
+	// cause is by whose doing it ended (rule R33).
+	// +optional
+	Cause EndCause `json:"cause,omitempty"`
 }

@@ -314,6 +314,11 @@ type RunStatus struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	AtRiskTotal int32 `json:"atRiskTotal,omitempty"`
+	// deaths are how ranks of the Run ended last that failed, by whose doing: the 16 latest, the oldest first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Deaths []RunDeath `json:"deaths,omitempty"`
 	// refusal says as data why a Run that waits does not start, when it was tried last; absent when it has not been refused.
 	// +optional
 	Refusal *RunRefusal `json:"refusal,omitempty"`

@@ -1,0 +1,103 @@
+package book_test
+
+import (
+	"strings"
+	"testing"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// turnOut has the node of a pod turn it away, and everybody do what follows.
+func (w *world) turnOut(pod, reason string) (node string) {
+	node = w.on(pod)
+	w.Evict(w.pod(pod), reason)
+	w.settle()
+	return node
+}
+
+// died asserts what the last death is that a Run tells of.
+func (w *world) died(run string, index int32, node, sign string) {
+	w.t.Helper()
+	deaths := w.Runs[run].Status.Deaths
+	if len(deaths) == 0 {
+		w.t.Fatalf("%s tells of no death", run)
+	}
+	d := deaths[len(deaths)-1]
+	if d.Index != index || d.Node != node || d.Sign != sign || d.Cause != rqv1.CauseNode {
+		w.t.Fatalf("%s tells of %+v, want rank %d ended by node %s with %s", run, d, index, node, sign)
+	}
+}
+
+func TestARankThatItsNodeEndsIsSwapped(t *testing.T) {
+	tell(t, func(w *world) {
+		w.guarded(4, 2, 1)
+		spare, other := w.on("run0-s0"), w.pod("run0-1")
+		node := w.turnOut("run0-0", "NodeShutdown")
+		if on := w.on("run0-0"); on != spare {
+			w.t.Fatalf("the rank is on %q, want the spare's node %s", on, spare)
+		}
+		if w.pod("run0-1") != other || w.Nodes[node].Spec.Unschedulable {
+			w.t.Fatalf("the survivor was touched, or node %s cordoned", node)
+		}
+		w.died("run0", 0, node, "NodeShutdown")
+		w.expect("run0", rqv1.RunRunning, "group 0 swapped to spare after node "+node+" ended a rank (NodeShutdown)",
+			map[string]int{"Evicted": 1, "Swap": 1, "open Swap Active": 1, "open Start Active": 1, "open Start Spare": 1})
+	})
+}
+
+// The node that has turned a rank away has room, and would come first.
+func TestARankThatItsNodeEndsGoesToAnother(t *testing.T) {
+	tell(t, func(w *world) {
+		w.guarded(3, 1, 0)
+		node := w.turnOut("run0-0", "OutOfnvidia.com/gpu")
+		if on := w.on("run0-0"); on == "" || on == node {
+			w.t.Fatalf("the rank is on %q, want another node than %s", on, node)
+		}
+		w.died("run0", 0, node, "OutOfnvidia.com/gpu")
+		w.crash()
+		w.settle()
+		w.expect("run0", rqv1.RunRunning, "bound 8 GPUs", map[string]int{"Evicted": 1, "open Swap Active": 1})
+	})
+}
+
+// A rank that is turned away wherever it goes is not the nodes' fault.
+func TestARankThatThreeNodesTurnAwayIsNotTriedOnAFourth(t *testing.T) {
+	tell(t, func(w *world) {
+		w.guarded(5, 1, 0, checkpointed)
+		for range 3 {
+			w.turnOut("run0-0", "UnexpectedAdmissionError")
+		}
+		run := w.Runs["run0"]
+		if want := "rank 0 was ended or turned away by 3 nodes within 1h0m0s"; run.Status.Phase != rqv1.RunFailed ||
+			!strings.HasPrefix(run.Status.Message, want) || !strings.Contains(run.Status.Message, "UnexpectedAdmissionError") {
+			w.t.Fatalf("run0 is %s (%s), want it failed: %s", run.Status.Phase, run.Status.Message, want)
+		}
+		w.checkSettled()
+	})
+}
+
+func TestARankThatItsNodeEndsWithNoRoomElsewhere(t *testing.T) {
+	for name, c := range map[string]struct {
+		changes []func(*rqv1.RunSpec)
+		phase   rqv1.RunPhase
+		ledger  map[string]int
+	}{
+		"with a checkpoint it starts again": {[]func(*rqv1.RunSpec){checkpointed}, rqv1.RunRunning,
+			map[string]int{"Evicted": 1, "Unwound": 1, "open Start Active": 2}},
+		"elastic it goes on": {[]func(*rqv1.RunSpec){ungrouped, elastic(1, 1)}, rqv1.RunRunning,
+			map[string]int{"Evicted": 1, "open Start Active": 1}},
+		"without either it fails": {nil, rqv1.RunFailed, map[string]int{"Evicted": 1, "Failed": 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tell(t, func(w *world) {
+				w.guarded(2, 2, 0, c.changes...)
+				w.turnOut("run0-1", "Terminated")
+				if got := w.Runs["run0"].Status; got.Phase != c.phase {
+					w.t.Fatalf("run0 is %s (%s), want %s", got.Phase, got.Message, c.phase)
+				}
+				w.expectLedger("run0", c.ledger)
+				w.checkSettled()
+			})
+		})
+	}
+}

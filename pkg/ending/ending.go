@@ -1,0 +1,107 @@
+package ending
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// Ending is how a pod ended.
+type Ending struct {
+	Cause rqv1.EndCause
+	// Sign is the word by which the cause is known: one of Signs, or the container runtime's.
+	Sign string
+	// Message is what Kubernetes, or the container, says of it; empty when neither does.
+	Message string
+	// Container is the one that ended first of those that failed, and ExitCode its exit code, 1 to 255. They are empty and
+	// 0 when none failed.
+	Container string
+	ExitCode  int32
+	// At is when that was, as the kubelet tells it; zero when it does not.
+	At time.Time
+}
+
+// Of returns how a pod ended that failed; false for one that has not.
+func Of(pod *corev1.Pod) (Ending, bool) {
+	if pod.Status.Phase != corev1.PodFailed {
+		return Ending{}, false
+	}
+	e := Ending{}
+	first := firstFailed(pod)
+	if first != nil {
+		t := first.State.Terminated
+		e.Container, e.ExitCode, e.At = first.Name, t.ExitCode, t.FinishedAt.Time
+	}
+	condition := disruption(pod)
+	switch {
+	case condition != nil:
+		e.Sign, e.Message = condition.Reason, condition.Message
+		e.Cause = known(InCondition, e.Sign, rqv1.CauseNode) // whoever else disrupts pods does it for the node's sake
+		e.At = cmp.Or(e.At, condition.LastTransitionTime.Time)
+	case pod.Status.Reason != "":
+		e.Sign, e.Message = pod.Status.Reason, pod.Status.Message
+		e.Cause = known(InStatus, e.Sign, rqv1.CauseProgram)
+		if !started(pod) && e.Cause == rqv1.CauseProgram {
+			e.Cause = rqv1.CauseNode // the node has turned it away, for whatever reason
+		}
+	case first != nil:
+		t := first.State.Terminated
+		e.Sign, e.Message = t.Reason, strings.TrimSpace(t.Message)
+		e.Cause = known(InContainer, e.Sign, rqv1.CauseProgram)
+	default:
+		e.Cause, e.Message = rqv1.CauseProgram, pod.Status.Message
+	}
+	return e, true
+}
+
+// known returns the cause that a word stands for, or another where it is not known.
+func known(place Place, word string, other rqv1.EndCause) rqv1.EndCause {
+	if cause, ok := meant(place, word); ok {
+		return cause
+	}
+	return other
+}
+
+// disruption returns the condition that says who was about to end a pod; nil when nobody was.
+func disruption(pod *corev1.Pod) *corev1.PodCondition {
+	at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
+	})
+	if at < 0 {
+		return nil
+	}
+	return &pod.Status.Conditions[at]
+}
+
+// statuses returns what is known of a pod's containers, the init containers first.
+func statuses(pod *corev1.Pod) []corev1.ContainerStatus {
+	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+}
+
+// started reports whether a container of a pod has ever run.
+func started(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(statuses(pod), func(c corev1.ContainerStatus) bool {
+		return c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil ||
+			c.RestartCount > 0
+	})
+}
+
+// firstFailed returns the container that failed first, the first by order of several; nil when none did.
+func firstFailed(pod *corev1.Pod) (first *corev1.ContainerStatus) {
+	all := statuses(pod)
+	for i := range all {
+		t := all[i].State.Terminated
+		if t == nil || t.ExitCode == 0 {
+			continue
+		}
+		if first == nil || t.FinishedAt.Before(&first.State.Terminated.FinishedAt) {
+			first = &all[i]
+		}
+	}
+	return first
+}

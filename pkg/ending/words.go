@@ -1,0 +1,31 @@
+package ending
+
+import (
+	"cmp"
+	"fmt"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// Told says how a rank ended, where, and by whose doing.
+func Told(d *rqv1.RunDeath) string {
+	return fmt.Sprintf("rank %d ended on node %s, %s: %s", d.Index, d.Node, doings[d.Cause], Words(d))
+}
+
+// doings are the causes in words.
+var doings = map[rqv1.EndCause]string{
+	rqv1.CauseNode: "by the node's doing", rqv1.CauseProgram: "by its program's doing",
+	rqv1.CauseUser: "by its user's doing", rqv1.CauseScheduler: "by the scheduler's doing",
+}
+
+// Words tells of an end in a few words: what, in which container, and what was said of it.
+func Words(d *rqv1.RunDeath) string {
+	text := cmp.Or(d.Sign, "failed")
+	if d.ExitCode != 0 {
+		text = fmt.Sprintf("%s (container %s, exit code %d)", text, d.Container, d.ExitCode)
+	}
+	if d.Message != "" {
+		text += ": " + d.Message
+	}
+	return text
+}
