@@ -146,6 +146,9 @@ func (b *Book) Begin(now time.Time) {
 	b.shapes.boundAgain()
 	b.places.claimSeats()
 	b.kept.restoreRooms()
+	for g := range b.roster.living {
+		b.seats.setAllAside(g)
+	}
 	b.turns.resumeAll(now) // before anybody else takes the room
 	b.roster.settleAll()
 	for _, m := range b.roster.members {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // NewLease returns the Lease that a reserved pod is to hold from now on. Until the ledger is known to hold it, or
@@ -107,6 +108,9 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 			b.seats.hold(l.PodUID(), "", 0, (*holding).answer)
 			b.waiting.wakeBudget(charge.Payer.Budget)
 		}
+		if g, part := b.roster.gangs[l.Spec.RunRef.UID], rank.Held(l); g != nil && !part.Spare {
+			b.seats.setAside(g, part.Index)
+		}
 		b.kept.noteUnwound(l)
 		if b.accounts.Leaves(name.String()) {
 			return []string{charge.Payer.Budget}
@@ -134,6 +138,7 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 		b.seats.advance(m, leased, entry.node, payerOf(charge))
 	}
 	if m := b.roster.members[pod]; m != nil && !m.part.Spare {
+		b.seats.giveAside(m.gang, m.part.Index)
 		delete(m.gang.kept, m.part.Index) // it is paid for
 	}
 	return nil

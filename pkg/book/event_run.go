@@ -64,6 +64,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 		if g.started() && g.demand != before {
 			b.shapes.reconsider(g)
 		}
+		b.seats.setAllAside(g)
 	}
 	if edited && (g.refusal != nil || g.complete()) {
 		b.waiting.wake(g)
@@ -87,6 +88,7 @@ func (b *Book) deleteRun(run *rqv1.Run) {
 	}
 	b.places.unwind(g)
 	b.seats.vacateAll(g)
+	b.seats.giveAsideFrom(g, 0)
 	b.kept.dropRoom(g)
 	b.waiting.remove(g)
 	b.turns.withdraw(g)

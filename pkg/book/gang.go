@@ -33,6 +33,7 @@ type gang struct {
 	// the width in pods at which the gang could go on without all of them; 0 when there is none.
 	vacant   []vacancy
 	kept     map[int]budget.Charge
+	aside    map[int]bool // those of kept whose money is set aside, since neither a pod nor a room holds it
 	narrower int
 	requeue  requeue
 	lent     *plan.Fork // while a plan for the gang looks at what is kept for it as if that were free

@@ -47,27 +47,38 @@ func (g *gang) keptFor(missing []plan.Missing) plan.Kept {
 		if m.Spare {
 			continue
 		}
-		charge, ok := g.kept[m.Index]
-		if !ok {
-			charge, ok = g.lastPaid(m)
-		}
-		if ok && charge.Owner == g.run.Spec.Owner {
+		if charge, ok := g.paidBefore(m.Index); ok {
 			kept[charge.Payer] = budget.Kept{Pods: kept[charge.Payer].Pods + 1, Relation: charge.Relation}
 		}
 	}
 	return kept
 }
 
+// paidBefore returns what is charged for a rank that is gone, if its payer goes on paying for its replacement.
+func (g *gang) paidBefore(index int) (budget.Charge, bool) {
+	charge, ok := g.kept[index]
+	if !ok {
+		charge, ok = g.lastPaid(rank.Part{Index: index})
+	}
+	return charge, ok && charge.Owner == g.run.Spec.Owner
+}
+
 // lastPaid returns what a missing rank of a running gang was charged last, if it was lost or deleted: a process that
 // has begun since knows from the ledger alone who goes on paying for it. A rank by which the gang grows is none that it
-// had.
-func (g *gang) lastPaid(m plan.Missing) (budget.Charge, bool) {
-	last := g.latest[rank.Part{Index: m.Index}]
-	if last == nil || !g.started() || g.growing() > 0 && !g.settled().Has(m.Part) ||
+// had. One that was lost before its Run ran is none of a Run that ran: nothing was set aside for it. When a Run started
+// is known in whole seconds.
+func (g *gang) lastPaid(part rank.Part) (budget.Charge, bool) {
+	last := g.latest[part]
+	if last == nil || !g.started() || g.growing() > 0 && !g.settled().Has(part) ||
 		!last.lost() && last.reason != rqv1.ClosedDeleted {
 		return budget.Charge{}, false
 	}
-	return last.charge, true
+	if at, ok := g.startedAt(); !ok || last.ended.Before(at.Add(time.Second)) {
+		return budget.Charge{}, false
+	}
+	charge := last.charge
+	charge.Start = last.ended
+	return charge, true
 }
 
 // spareLease returns the Lease of the spare that a record names, if the ledger knows it as a spare of the gang on the

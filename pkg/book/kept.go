@@ -133,6 +133,10 @@ func (k *keptRooms) keepRoom(m *member) {
 	}
 	k.seats.hold(m.pod.UID, "", 0, func(h *holding) { h.vacant = true })
 	m.gang.vacant = append(m.gang.vacant, vacancy{pod: m.pod.UID, index: index})
+	if m.gang.aside[index] { // its Lease was closed before the pod was gone
+		k.seats.giveAside(m.gang, index)
+		k.accounts.Open(charged(m.pod.UID), m.gang.kept[index])
+	}
 	k.waiting.file(m.gang)
 }
 
@@ -234,6 +238,7 @@ func (k *keptRooms) regardRoom(g *gang) {
 		g.requeue = requeue{}
 		return
 	case !g.keepsRoom():
+		k.seats.giveAsideFrom(g, 0)
 		k.seats.vacateAll(g)
 		k.dropRoom(g)
 		_, requeued := g.requeuedAt()
@@ -254,11 +259,12 @@ func (k *keptRooms) regardRoom(g *gang) {
 	}
 	k.seats.notePayers(g)
 	k.seats.vacateAll(g)
+	k.seats.giveAsideFrom(g, 0) // it is kept with the places from now on
 	for _, rank := range slices.Sorted(maps.Keys(g.kept)) {
 		if g.requeue.seats(rank) {
 			continue
 		}
-		p := place{pod: types.UID(fmt.Sprintf("%s/%d", g.run.UID, rank)), index: rank, charge: g.kept[rank], kept: true}
+		p := place{pod: moneyOf(g, rank), index: rank, charge: g.kept[rank], kept: true}
 		k.accounts.Open(charged(p.pod), p.charge)
 		g.requeue.places = append(g.requeue.places, p)
 	}

@@ -41,6 +41,9 @@ func (p *placement) assume(g *gang, assignments []plan.Assignment, now time.Time
 			h.planned, h.spare, h.shard, h.run = true, a.Spare, g.opportunistic(), g.run.UID
 		})
 		p.seats.advance(m, assigned, a.Node, payer{a.Payer, a.Relation})
+		if !a.Spare {
+			p.seats.giveAside(g, a.Index)
+		}
 		p.accounts.Open(leaseName(m.pod).String(), p.seats.chargeOf(m, now))
 		for _, other := range p.agenda.intended[a.Node] {
 			other.seen = -1 // its promise, and whom it threatens, is not what it was
@@ -96,6 +99,9 @@ func (p *placement) release(m *member) {
 		}
 	}
 	p.seats.advance(m, unplaced, "", payer{})
+	if !m.part.Spare {
+		p.seats.setAside(m.gang, m.part.Index)
+	}
 	if m.standIn {
 		p.dismiss(m)
 		return
@@ -274,6 +280,7 @@ func (p *placement) resize(g *gang, d plan.Demand) {
 	p.resizeSquad(&g.active, d.Pods())
 	p.resizeSquad(&g.spares, d.Spares())
 	p.seats.vacate(g, from(d.Pods()))
+	p.seats.giveAsideFrom(g, d.Pods())
 	maps.DeleteFunc(g.kept, func(rank int, _ budget.Charge) bool { return rank >= d.Pods() })
 	if before > 0 && before != d.Pods() && g.run != nil {
 		p.mail.reconcile(keyOf(g.run), lane.Begin) // it may have too many pods now, or too few

@@ -74,23 +74,26 @@ func (w *world) left(name string) int {
 	return sum
 }
 
-// checkCaps asserts that nobody pays for more than a Budget allows (I3). One that has been edited may: who paid for a
-// rank goes on paying. It is looked at where there are Reservations alone: in other worlds lost ranks may have
-// their payers back beyond what these allow.
-func (w *world) checkCaps() {
-	if w.storm == nil {
-		return
-	}
+// edited reports whether a Budget is another than when it was seen first.
+func (w *world) edited(b *rqv1.Budget) bool {
 	if w.unedited == nil {
 		w.unedited = map[string]int64{}
 	}
+	if _, seen := w.unedited[b.Name]; !seen {
+		w.unedited[b.Name] = b.Generation
+	}
+	return w.unedited[b.Name] != b.Generation
+}
+
+// checkCaps asserts that nobody pays for more than a Budget allows (I3). One that has been edited may: who paid for a
+// rank goes on paying.
+func (w *world) checkCaps() {
 	usage := w.Book.Budgets.Usage()
 	for _, name := range slices.Sorted(maps.Keys(w.Budgets)) {
 		b := w.Budgets[name]
-		if first, seen := w.unedited[name]; seen && first != b.Generation {
+		if w.edited(b) {
 			continue
 		}
-		w.unedited[name] = b.Generation
 		used := map[string]int{}
 		for i := range b.Spec.Envelopes {
 			e := &b.Spec.Envelopes[i]
@@ -106,24 +109,6 @@ func (w *world) checkCaps() {
 			}
 			if sum > int(*c.MaxConcurrency) {
 				w.t.Fatalf("I3: under cap %s of %s %d of %d GPUs are paid for", c.Name, name, sum, *c.MaxConcurrency)
-			}
-		}
-	}
-}
-
-// forgetPayers has Budgets not be looked at any more where a process dies while a Run lacks ranks: the next one knows
-// from the ledger who paid for them and has them go on, but sets nothing aside for that meanwhile.
-func (w *world) forgetPayers() {
-	held := map[string]int32{}
-	for _, l := range w.OpenLeases() {
-		if l.Spec.Slice.Role == rqv1.RoleActive {
-			held[l.Spec.RunRef.Name] += l.Spec.Slice.Nodes[0].GPUs
-		}
-	}
-	for name, run := range w.Runs {
-		if width := run.Status.Width; run.Status.Phase == rqv1.RunRunning && width != nil && held[name] < width.Granted {
-			for budget := range w.unedited {
-				w.unedited[budget] = -1
 			}
 		}
 	}

@@ -188,6 +188,7 @@ func (s *seating) heldBefore(m *member, at time.Time) bool {
 // vacate gives up the room that is kept for replacements and that is not wanted any more.
 func (s *seating) vacate(g *gang, unwanted func(*vacancy) bool) {
 	defer s.waiting.file(g)
+	var ranks []int
 	g.vacant = slices.DeleteFunc(g.vacant, func(v vacancy) bool {
 		if !unwanted(&v) {
 			return false
@@ -196,8 +197,12 @@ func (s *seating) vacate(g *gang, unwanted func(*vacancy) bool) {
 			s.waiting.wakeBudget(charge.Payer.Budget)
 		}
 		s.hold(v.pod, "", 0, func(h *holding) { h.vacant, h.asks = false, false })
+		ranks = append(ranks, v.index)
 		return true
 	})
+	for _, index := range ranks {
+		s.setAside(g, index)
+	}
 }
 
 // vacateAll gives up all of it.

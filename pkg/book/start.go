@@ -98,6 +98,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	if refusal != nil {
 		return refusal
 	}
+	defer x.seats.spend(g, missing)()
 	rejected := x.nodes.rejected(g, pod)
 	seated, missing := x.takeSeats(g, missing, rejected)
 	if refusal := x.nodes.astray(g, missing); refusal != nil {

@@ -90,7 +90,6 @@ func (w *world) shuffle(events []func()) []func() {
 // crash loses everything that only the process knew.
 func (w *world) crash() {
 	w.crashes++
-	w.forgetPayers()
 	w.Crash(w.shuffle)
 }
 
@@ -126,6 +125,9 @@ func (w *world) addNode(name, domain string) {
 }
 
 func (w *world) setBudget(name string, owner rqv1.Owner, gpus int) {
+	if b := w.Budgets[name]; b != nil {
+		w.edited(b)
+	}
 	generation := int64(w.NextUID)
 	w.NextUID++
 	w.SetBudget(&rqv1.Budget{

@@ -1,0 +1,106 @@
+package book
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// moneyOf returns the name under which the money of a rank is kept that has no room.
+func moneyOf(g *gang, index int) types.UID { return types.UID(fmt.Sprintf("%s/%d", g.run.UID, index)) }
+
+// setAside has who paid for a lost rank of a running gang go on paying, once nothing else holds that money: until the
+// rank has its place again or the gang does without it. Otherwise others would have it meanwhile, and the replacement,
+// which is paid for whatever is left (R8), would take the Budget beyond what it allows.
+func (s *seating) setAside(g *gang, index int) {
+	if g.run == nil || !s.roster.open || !g.started() || g.opportunistic() || index < 0 || index >= g.demand.Pods() ||
+		g.aside[index] || s.paid(g, index) {
+		return
+	}
+	charge, ok := g.paidBefore(index)
+	if !ok {
+		return
+	}
+	g.keptBy(index, charge)
+	if g.aside == nil {
+		g.aside = map[int]bool{}
+	}
+	g.aside[index] = true
+	s.accounts.Open(charged(moneyOf(g, index)), charge)
+}
+
+// setAllAside does so for all ranks of a gang.
+func (s *seating) setAllAside(g *gang) {
+	if len(g.kept)+len(g.latest) == 0 {
+		return
+	}
+	for index := range g.demand.Pods() {
+		s.setAside(g, index)
+	}
+}
+
+// paid reports whether a rank is charged for: its pod, or the room that is kept for its replacement.
+func (s *seating) paid(g *gang, index int) bool {
+	if m := g.rankAt(index); m != nil {
+		if _, ok := s.accounts.Charge(leaseName(m.pod).String()); ok {
+			return true
+		}
+	}
+	for i := range g.vacant {
+		v := &g.vacant[i]
+		if v.index != index || v.seat() {
+			continue
+		}
+		_, kept := s.accounts.Charge(charged(v.pod))
+		if h := s.held[v.pod]; kept || h != nil && h.leased {
+			return true
+		}
+	}
+	return false
+}
+
+// giveAside gives up what is set aside for a rank.
+func (s *seating) giveAside(g *gang, index int) {
+	if !g.aside[index] {
+		return
+	}
+	delete(g.aside, index)
+	if charge, ok := s.accounts.Void(charged(moneyOf(g, index))); ok {
+		s.waiting.wakeBudget(charge.Payer.Budget)
+	}
+}
+
+// giveAsideFrom gives up what is set aside for ranks from an index on.
+func (s *seating) giveAsideFrom(g *gang, index int) {
+	for _, at := range slices.Sorted(maps.Keys(g.aside)) {
+		if at >= index {
+			s.giveAside(g, at)
+		}
+	}
+}
+
+// spend has a gang be planned as if what is set aside for missing ranks were not, until what it returns is called: then
+// that of those which have no place is set aside again. Nobody is woken by it unless some is not.
+func (s *seating) spend(g *gang, missing []plan.Missing) (back func()) {
+	var spent []rank.Part
+	for _, m := range missing {
+		if !m.Spare && g.aside[m.Index] {
+			delete(g.aside, m.Index)
+			s.accounts.Void(charged(moneyOf(g, m.Index)))
+			spent = append(spent, m.Part)
+		}
+	}
+	return func() {
+		for _, part := range spent {
+			payer := g.kept[part.Index].Payer
+			if s.setAside(g, part.Index); !g.aside[part.Index] {
+				s.waiting.wakeBudget(payer.Budget)
+			}
+		}
+	}
+}
