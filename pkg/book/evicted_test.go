@@ -3,6 +3,7 @@ package book_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -100,4 +101,22 @@ func TestARankThatItsNodeEndsWithNoRoomElsewhere(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An elastic Run goes on without a rank that its node has ended, and has that node again hours later.
+func TestANodeThatEndedARankIsUsedAgain(t *testing.T) {
+	tell(t, func(w *world) {
+		w.guarded(2, 2, 0, ungrouped, elastic(1, 1))
+		w.turnOut("run0-1", "Terminated")
+		if active, _ := w.countPods("run0"); active != 1 {
+			w.t.Fatalf("run0 has %d pods, where it lost one", active)
+		}
+		for range 4 {
+			w.Pass(30 * time.Minute)
+			w.settle()
+		}
+		if active, _ := w.countPods("run0"); active != 2 {
+			w.t.Fatalf("run0 has %d pods, although the node has served for two hours", active)
+		}
+	})
 }

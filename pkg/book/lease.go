@@ -20,6 +20,7 @@ type lease struct {
 	charge budget.Charge
 	seen   sighting           // of its end
 	reason rqv1.ClosureReason // why it closed; empty while it is open
+	ended  time.Time          // when it closed; zero while it is open
 }
 
 // lost reports whether a Lease closed by its node's doing: that was lost, or has ended the pod or turned it away.
@@ -50,11 +51,15 @@ func leaseName(pod *corev1.Pod) types.NamespacedName {
 
 // entryOf returns what the book keeps of a Lease.
 func entryOf(l *rqv1.Lease, charge budget.Charge) *lease {
-	return &lease{
+	entry := &lease{
 		pod: l.PodUID(), part: rank.Held(l),
 		run:  types.NamespacedName{Namespace: l.Spec.RunRef.Namespace, Name: l.Spec.RunRef.Name},
 		node: l.Node(), charge: charge, reason: l.Status.ClosureReason,
 	}
+	if l.Status.Ended != nil {
+		entry.ended = l.Status.Ended.Time
+	}
+	return entry
 }
 
 // noteLease knows an open Lease from now on.
