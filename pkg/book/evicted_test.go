@@ -3,6 +3,7 @@ package book_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -96,6 +97,57 @@ func TestARankThatItsNodeEndsWithNoRoomElsewhere(t *testing.T) {
 					w.t.Fatalf("run0 is %s (%s), want %s", got.Phase, got.Message, c.phase)
 				}
 				w.expectLedger("run0", c.ledger)
+				w.checkSettled()
+			})
+		})
+	}
+}
+
+// An elastic Run goes on without a rank that its node has ended, and has that node again hours later.
+func TestANodeThatEndedARankIsUsedAgain(t *testing.T) {
+	tell(t, func(w *world) {
+		w.guarded(2, 2, 0, ungrouped, elastic(1, 1))
+		w.turnOut("run0-1", "Terminated")
+		if active, _ := w.countPods("run0"); active != 1 {
+			w.t.Fatalf("run0 has %d pods, where it lost one", active)
+		}
+		for range 4 {
+			w.Pass(30 * time.Minute)
+			w.settle()
+		}
+		if active, _ := w.countPods("run0"); active != 2 {
+			w.t.Fatalf("run0 has %d pods, although the node has served for two hours", active)
+		}
+	})
+}
+
+// A spare, or a shard, is not sent back to where it was turned away: nobody would stop that.
+func TestSparesAndShardsKeepOffNodesThatTurnThemAway(t *testing.T) {
+	for name, c := range map[string]struct {
+		pod    string
+		submit func(*world)
+	}{
+		"spare": {"run0-s0", func(w *world) { w.guarded(4, 1, 1) }},
+		"shard": {"run0-0", func(w *world) {
+			for _, node := range []string{"n0", "n1", "n2", "n3"} {
+				w.addNode(node, "d0")
+			}
+			w.setBudget("a", "org:a", 8)
+			w.submitWithSpares("run0", "org:a", 1, 1, 8, 0, func(s *rqv1.RunSpec) { s.Opportunistic = true })
+			w.settle()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tell(t, func(w *world) {
+				c.submit(w)
+				seen := map[string]bool{}
+				for range 2 {
+					node := w.turnOut(c.pod, "UnexpectedAdmissionError")
+					if node == "" || seen[node] {
+						w.t.Fatalf("%s was on %q, and on %v before", c.pod, node, seen)
+					}
+					seen[node] = true
+				}
 				w.checkSettled()
 			})
 		})

@@ -2,6 +2,7 @@ package book
 
 import (
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
@@ -107,13 +108,25 @@ func (t *nodeTable) rejection(g *gang, barred func(node string) bool) *plan.Reje
 
 // unfitForSpare returns a test for the nodes that a spare of a gang may not use: those that ranks may not use or that
 // turned them down, and those that its own pod is barred from.
-func (t *nodeTable) unfitForSpare(g *gang, spare *corev1.Pod) func(node string) bool {
-	rejected, barred := t.rejected(g, g.model()), t.barred(g.run.Spec.Resources.GPUType, spare)
+func (t *nodeTable) unfitForSpare(g *gang, spare *corev1.Pod, now time.Time) func(node string) bool {
+	rejected, barred := g.without(t.rejected(g, g.model()), now), t.barred(g.run.Spec.Resources.GPUType, spare)
 	if len(g.spurned) == 0 && barred == nil {
 		return rejected
 	}
 	return func(node string) bool {
 		return g.spurned[node] || rejected != nil && rejected(node) || barred != nil && barred(node)
+	}
+}
+
+// without adds to the nodes that a gang's pods may not use those that have ended a spare or a shard of it, or turned it
+// away, within an hour: it would go there again and again.
+func (g *gang) without(rejected func(node string) bool, now time.Time) func(node string) bool {
+	if len(g.turnedOut) == 0 {
+		return rejected
+	}
+	return func(node string) bool {
+		at, out := g.turnedOut[node]
+		return out && now.Sub(at) < blamedFor || rejected != nil && rejected(node)
 	}
 }
 

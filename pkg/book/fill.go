@@ -43,7 +43,7 @@ func (y *filler) fillGang(g *gang, idle []string, now time.Time) {
 	if len(shards) > 0 {
 		var assignments []plan.Assignment
 		assignments, refusal = plan.Fill(y.accounts, g.demand, g.claim(nil), shards,
-			y.rooms(g, g.active.members[shards[0]].pod, idle), now)
+			y.rooms(g, g.active.members[shards[0]].pod, idle, now), now)
 		y.places.assume(g, assignments, now)
 		for _, a := range assignments {
 			y.mail.activate(g.active.members[a.Index].pod)
@@ -100,11 +100,11 @@ func (y *filler) idleNodes() map[string][]string {
 }
 
 // rooms lists what shards of a gang could use now of some nodes. They are alike but for their ranks.
-func (y *filler) rooms(g *gang, shard *corev1.Pod, idle []string) []plan.Room {
+func (y *filler) rooms(g *gang, shard *corev1.Pod, idle []string, now time.Time) []plan.Room {
 	if len(idle) == 0 {
 		return nil
 	}
-	return y.roomsBut(g, y.nodes.rejected(g, shard), g.full.Beside, idle)
+	return y.roomsBut(g, g.without(y.nodes.rejected(g, shard), now), g.full.Beside, idle)
 }
 
 // roomsBut lists them without the nodes that are rejected, for shards that ask for something beside GPUs.

@@ -54,6 +54,8 @@ type gang struct {
 	excluded map[string]string
 	// spurned are the nodes that turned ranks of a running gang down, until all of them run.
 	spurned map[string]bool
+	// turnedOut tells by node when it last ended a spare or a shard of the gang, or turned it away.
+	turnedOut map[string]time.Time
 	// bounded says that the gang asks for less than its Run, because there is no more; boundTo is how many GPUs there
 	// were.
 	bounded bool

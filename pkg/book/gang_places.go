@@ -75,8 +75,11 @@ func (g *gang) notYet(message string) *plan.Refusal {
 // is.
 const unknown = "?"
 
+// blamedFor is how long a node that has ended a rank, or turned it away, is left out for it.
+const blamedFor = time.Hour
+
 // evictors returns the nodes that have ended ranks of a gang which have no other place yet, or turned them away (R33):
-// the last one of each, and those within an hour before. A gang of which nothing has a place is not that one any more.
+// those within an hour before the rank's pod was made. A gang of which nothing has a place is not that one any more.
 func (g *gang) evictors() (nodes []string) {
 	if !g.started() && g.active.assigned == 0 || g.active.first() == nil {
 		return nil
@@ -86,9 +89,12 @@ func (g *gang) evictors() (nodes []string) {
 		if m == nil || m.stage != unplaced || last == nil || last.reason != rqv1.ClosedEvicted {
 			continue
 		}
-		nodes = append(nodes, last.node)
+		made := m.pod.CreationTimestamp.Time
+		if made.Sub(last.ended) < blamedFor {
+			nodes = append(nodes, last.node)
+		}
 		for _, d := range g.run.Status.Deaths {
-			if int(d.Index) == index && d.Cause == rqv1.CauseNode && last.charge.Start.Sub(d.At.Time) < time.Hour {
+			if int(d.Index) == index && d.Cause == rqv1.CauseNode && made.Sub(d.At.Time) < blamedFor {
 				nodes = append(nodes, d.Node)
 			}
 		}

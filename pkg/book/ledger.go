@@ -60,6 +60,12 @@ func (led *ledger) noteClosed(l *rqv1.Lease, charge budget.Charge) {
 		return
 	}
 	g.leased = true
+	if entry.reason == rqv1.ClosedEvicted && (entry.part.Spare || charge.Role == rqv1.RoleBorrowed) {
+		if g.turnedOut == nil {
+			g.turnedOut = map[string]time.Time{}
+		}
+		g.turnedOut[entry.node] = latest(g.turnedOut[entry.node], entry.ended)
+	}
 	if last := g.latest[entry.part]; g.started() || last != nil && last.pod == entry.pod {
 		led.note(entry)
 	}

@@ -157,7 +157,7 @@ func (x *starter) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refu
 		}
 		missing := []plan.Missing{g.missingPod(m, domains)}
 		assignments, short := plan.Gang(x.fleet, x.accounts, g.demand, g.claim(nil), missing,
-			x.nodes.unfitForSpare(g, m.pod), now)
+			x.nodes.unfitForSpare(g, m.pod, now), now)
 		switch {
 		case short == nil:
 			x.places.assume(g, assignments, now)

@@ -65,7 +65,7 @@ func (q *trials) fillWith(run *rqv1.Run, now time.Time) Outlook {
 		return Outlook{Refusal: g.shape}
 	}
 	places, refusal := plan.Fill(q.accounts, g.demand, g.claim(nil), indexes(g.demand.Pods()),
-		q.fill.rooms(g, podOf(run), q.fill.idleNodes()[g.full.Flavor]), now)
+		q.fill.rooms(g, podOf(run), q.fill.idleNodes()[g.full.Flavor], now), now)
 	return Outlook{GPUs: len(places) * g.demand.GPUsPerPod, GPUsPerPod: g.demand.GPUsPerPod, Places: places,
 		Refusal: refusal}
 }

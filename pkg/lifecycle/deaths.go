@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/ending"
@@ -26,9 +27,11 @@ func (f *facts) evicted(pod *corev1.Pod) bool {
 }
 
 // makesWay reports whether a pod that was evicted may go, so that its rank is made anew: its end is on record, in the
-// ledger as well as in the Run's status, since nothing else tells of it later.
+// ledger as well as in the Run's status, since nothing else tells of it later. A status that is full need not tell of
+// it: others told more.
 func (f *facts) makesWay(pod *corev1.Pod) bool {
-	return f.evicted(pod) && f.leaseOf[pod.UID] == nil && deathOf(f.Run, pod) != nil
+	return f.evicted(pod) && f.leaseOf[pod.UID] == nil &&
+		(deathOf(f.Run, pod) != nil || len(f.Run.Status.Deaths) == rqv1.MostDeaths)
 }
 
 // deathOf returns what a Run's status tells of the end of a pod; nil when it does not.
@@ -48,18 +51,88 @@ func untoldDeaths(s *situation) (deaths []rqv1.RunDeath) {
 		if pod == nil || !bound(pod) || !f.Stands(pod.Spec.NodeName) || s.cuts.doom(pod) || deathOf(f.Run, pod) != nil {
 			continue
 		}
-		if e, ended := ending.Of(pod); ended {
+		if e, ended := ownEnd(pod); ended {
 			deaths = append(deaths, deathIn(index, pod, e, f.Now))
 		}
 	}
+	slices.SortStableFunc(deaths, func(a, b rqv1.RunDeath) int { return a.At.Compare(b.At.Time) })
 	return deaths
 }
 
-// addDeaths adds deaths to those that a status tells of, as many as it may.
-func addDeaths(next *rqv1.RunStatus, deaths []rqv1.RunDeath) {
-	next.Deaths = append(next.Deaths, deaths...)
-	if over := len(next.Deaths) - rqv1.MostDeaths; over > 0 {
-		next.Deaths = slices.Delete(next.Deaths, 0, over)
+// ownEnd returns how a pod ended that failed; false for one that has not, and for one that was told to go and whose
+// node did not end it: it is who told it so who has done it, not its program, whatever signal that died of.
+func ownEnd(pod *corev1.Pod) (ending.Ending, bool) {
+	if pod == nil {
+		return ending.Ending{}, false
+	}
+	e, ended := ending.Of(pod)
+	return e, ended && (present(pod) || e.Cause == rqv1.CauseNode)
+}
+
+// addDeaths adds deaths to those that a status tells of, as many as it may. Which those are follows from the deaths
+// alone, so that what there was no room for is not told the next time in place of what has been.
+func addDeaths(next *rqv1.RunStatus, s *situation, deaths []rqv1.RunDeath) {
+	all := slices.Concat(next.Deaths, deaths)
+	if len(all) <= rqv1.MostDeaths {
+		next.Deaths = all
+		return
+	}
+	telling := slices.Clone(all)
+	if s.hasEnded() {
+		slices.SortStableFunc(telling, s.facts.closerToTheEnd)
+	} else {
+		slices.SortStableFunc(telling, moreTelling(all, s.facts.Now))
+	}
+	kept := map[types.UID]bool{}
+	for i := range telling[:rqv1.MostDeaths] {
+		kept[telling[i].Pod] = true
+	}
+	next.Deaths = slices.DeleteFunc(all, func(d rqv1.RunDeath) bool { return !kept[d.Pod] })
+}
+
+// closerToTheEnd puts deaths that tell why a Run has ended first: of pods that are still there, in the order in which
+// they are told or died, since who died later may have died of that; and then the latest of earlier ones.
+func (f *facts) closerToTheEnd(a, b rqv1.RunDeath) int {
+	class := func(d *rqv1.RunDeath) int {
+		switch pod := f.podOf[d.Pod]; {
+		case pod == nil:
+			return 2
+		case deathOf(f.Run, pod) == nil:
+			return 1
+		}
+		return 0
+	}
+	if class(&a) == 2 && class(&b) == 2 {
+		return b.At.Compare(a.At.Time)
+	}
+	return class(&a) - class(&b)
+}
+
+// moreTelling puts deaths first of ranks that nodes have ended most often of late, and of those the rank's that died
+// last: a rank that is turned away wherever it goes is known by what is told of it, however many others are. What a
+// program did itself comes before all of them.
+func moreTelling(all []rqv1.RunDeath, now time.Time) func(a, b rqv1.RunDeath) int {
+	times, last := map[int32]int{}, map[int32]time.Time{}
+	for _, d := range all {
+		if blames(&d, now) {
+			times[d.Index]++
+		}
+		if d.At.After(last[d.Index]) {
+			last[d.Index] = d.At.Time
+		}
+	}
+	weight := func(d *rqv1.RunDeath) int {
+		switch {
+		case d.Cause != rqv1.CauseNode:
+			return len(all) + 1
+		case !blames(d, now):
+			return 0
+		}
+		return times[d.Index]
+	}
+	return func(a, b rqv1.RunDeath) int {
+		return cmp.Or(weight(&b)-weight(&a), last[b.Index].Compare(last[a.Index]), cmp.Compare(a.Index, b.Index),
+			b.At.Compare(a.At.Time), cmp.Compare(a.Pod, b.Pod))
 	}
 }
 
@@ -70,13 +143,24 @@ const (
 )
 
 func deathIn(index int, pod *corev1.Pod, e ending.Ending, now time.Time) rqv1.RunDeath {
-	at := e.At
-	if at.IsZero() {
-		at = now
-	}
+	at := cmp.Or(e.At, lastChange(pod), now)
 	return rqv1.RunDeath{Pod: pod.UID, Index: int32(index), Node: pod.Spec.NodeName, Cause: e.Cause,
 		Sign: Shortened(e.Sign, longestSign), Container: e.Container, ExitCode: e.ExitCode,
 		Message: Shortened(e.Message, longestWords), At: metav1.NewTime(at.Truncate(time.Second))}
+}
+
+// lastChange returns when the conditions of a pod changed last, or else when it was taken or made: it ended no sooner.
+// Of one pod it is the same whenever it is asked.
+func lastChange(pod *corev1.Pod) (at time.Time) {
+	for _, c := range pod.Status.Conditions {
+		if c.LastTransitionTime.After(at) {
+			at = c.LastTransitionTime.Time
+		}
+	}
+	if began := pod.Status.StartTime; at.IsZero() && began != nil {
+		at = began.Time
+	}
+	return cmp.Or(at, pod.CreationTimestamp.Time)
 }
 
 // A rank that its nodes have ended, or turned away, on so many of them within such a time is not to be blamed on nodes
@@ -98,7 +182,7 @@ type outcast struct {
 func outcastOf(run *rqv1.Run, now time.Time) *outcast {
 	nodes, times := map[int32][]string{}, map[int32]int{}
 	for _, d := range run.Status.Deaths {
-		if d.Cause != rqv1.CauseNode || now.Sub(d.At.Time) >= blamedFor {
+		if !blames(&d, now) {
 			continue
 		}
 		times[d.Index]++
@@ -110,6 +194,11 @@ func outcastOf(run *rqv1.Run, now time.Time) *outcast {
 		}
 	}
 	return nil
+}
+
+// blames reports whether a death is the doing of its node, and lately.
+func blames(d *rqv1.RunDeath, now time.Time) bool {
+	return d.Cause == rqv1.CauseNode && now.Sub(d.At.Time) < blamedFor
 }
 
 // String says what became of the rank.
@@ -142,8 +231,8 @@ var causes = map[rqv1.ClosureReason]rqv1.EndCause{
 // causeOf returns by whose doing a Lease ends. What is closed for anything else than its pod's end is the scheduler's
 // doing: also when a Run ends all of its pods since one has failed.
 func causeOf(reason rqv1.ClosureReason, pod *corev1.Pod) rqv1.EndCause {
-	if pod != nil && reason == rqv1.ClosedFailed {
-		if e, ended := ending.Of(pod); ended {
+	if reason == rqv1.ClosedFailed || reason == rqv1.ClosedDeleted {
+		if e, ended := ownEnd(pod); ended {
 			return e.Cause
 		}
 	}

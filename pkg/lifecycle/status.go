@@ -37,7 +37,7 @@ func statusOf(s *situation) *rqv1.RunStatus {
 	setOverdraft(c)
 	setHeldBack(c, s.facts)
 	setRefusal(next, s, reason)
-	addDeaths(next, deaths)
+	addDeaths(next, s, deaths)
 	setGrace(c, &s.facts.Rules)
 	setRoomKept(c, s)
 	setReservation(next, s)
