@@ -153,3 +153,24 @@ func TestSparesAndShardsKeepOffNodesThatTurnThemAway(t *testing.T) {
 		})
 	}
 }
+
+// What a Run has grown by is not what it ends for: new nodes may be broken.
+func TestARankThatARunGrewByDoesNotEndIt(t *testing.T) {
+	tell(t, func(w *world) {
+		w.guarded(1, 2, 0, ungrouped, elastic(1, 1))
+		rank0 := w.pod("run0-0")
+		for _, node := range []string{"n1", "n2", "n3", "n4", "n5"} {
+			w.addNode(node, "d0")
+		}
+		w.settle()
+		for range 5 {
+			if w.pod("run0-1") != "" && w.on("run0-1") != "" {
+				w.turnOut("run0-1", "UnexpectedAdmissionError")
+			}
+		}
+		if got := w.Runs["run0"].Status; got.Phase != rqv1.RunRunning || w.pod("run0-0") != rank0 {
+			w.t.Fatalf("run0 is %s (%s), or its first rank was touched", got.Phase, got.Message)
+		}
+		w.checkSettled()
+	})
+}

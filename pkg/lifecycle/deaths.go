@@ -177,12 +177,12 @@ type outcast struct {
 	last  rqv1.RunDeath
 }
 
-// outcastOf returns the first rank of a Run that is not tried again on yet another node, or on two in turn; nil when
-// there is none.
-func outcastOf(run *rqv1.Run, now time.Time) *outcast {
+// outcast returns the first rank that is not tried again on yet another node, or on two in turn, and without which the
+// Run cannot go on: a wider one becomes narrower when the nodes are used up (R27). It is nil when there is none.
+func (t *footing) outcast() *outcast {
 	nodes, times := map[int32][]string{}, map[int32]int{}
-	for _, d := range run.Status.Deaths {
-		if !blames(&d, now) {
+	for _, d := range t.facts.Run.Status.Deaths {
+		if !blames(&d, t.facts.Now) || int(d.Index) >= t.width.shape.LeastPods {
 			continue
 		}
 		times[d.Index]++

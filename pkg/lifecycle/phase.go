@@ -50,7 +50,7 @@ func gangPhase(t *footing) rqv1.RunPhase {
 	switch {
 	case succeeded == len(ranks):
 		return rqv1.RunCompleted
-	case expired(f.Run, f.Now), outcastOf(f.Run, f.Now) != nil && saysRunning(f.Run):
+	case expired(f.Run, f.Now), t.outcast() != nil && saysRunning(f.Run):
 		return rqv1.RunFailed
 	case t.cuts.final != nil || t.swaps.stuck:
 		return phaseAfterLoss(f.Run)

@@ -109,7 +109,7 @@ func storyOfFailure(s *situation) (reason, message string) {
 			return "Failed", fmt.Sprintf("pod %s failed%s", pod.Name, detail(pod))
 		}
 	}
-	outcast := outcastOf(run, s.facts.Now)
+	outcast := s.outcast()
 	switch {
 	case expired(run, s.facts.Now):
 		return "DeadlineExceeded", ranOut(run)
