@@ -168,6 +168,10 @@ func (v *activations) end(s *study, now time.Time) {
 		}
 		return
 	}
+	if at, all := v.waiting.inLine(g); !g.mayHaveDate(at) { // older Runs have come meanwhile
+		v.standBack(g, at, all, now)
+		return
+	}
 	defer v.kept.lend(g)()
 	s.attach(v.future.fleet, v.future.accounts)
 	v.conclude(s, now)
