@@ -16,7 +16,7 @@ func TestALongLine(t *testing.T) {
 	s.submit("holder", 8, lasting(time.Hour))
 	s.await("holder", "Running", "bound 8 GPUs")
 	name := func(i int) string { return fmt.Sprintf("waits-%02d", i) }
-	for i := range 40 {
+	for i := range 32 {
 		s.submit(name(i), 8, lasting(time.Hour))
 	}
 	dated := func(first, last int) (errs error) {
@@ -38,6 +38,10 @@ func TestALongLine(t *testing.T) {
 			errs = errors.Join(errs, err)
 		}
 		return errs
+	}
+	eventually(t, "dates", func() error { return dated(0, 31) })
+	for i := 32; i < 40; i++ { // a Run that is refused while fewer are in line has a date, and keeps it
+		s.submit(name(i), 8, lasting(time.Hour))
 	}
 	eventually(t, "dates and places", func() error { return errors.Join(dated(0, 31), inLine(32, 39)) })
 	next := s.run("next", 8, lasting(time.Hour))
