@@ -9,6 +9,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 
+	"github.com/davidlangworthy/jobtree/pkg/ending"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
@@ -126,7 +127,7 @@ func (g *gang) without(rejected func(node string) bool, now time.Time) func(node
 	}
 	return func(node string) bool {
 		at, out := g.turnedOut[node]
-		return out && now.Sub(at) < blamedFor || rejected != nil && rejected(node)
+		return out && now.Sub(at) < ending.BlamedFor || rejected != nil && rejected(node)
 	}
 }
 

@@ -3,9 +3,9 @@ package book
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/ending"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
@@ -75,9 +75,6 @@ func (g *gang) notYet(message string) *plan.Refusal {
 // is.
 const unknown = "?"
 
-// blamedFor is how long a node that has ended a rank, or turned it away, is left out for it.
-const blamedFor = time.Hour
-
 // evictors returns the nodes that have ended ranks of a gang which have no other place yet, or turned them away (R33):
 // those within an hour before the rank's pod was made. A gang of which nothing has a place is not that one any more.
 func (g *gang) evictors() (nodes []string) {
@@ -90,11 +87,11 @@ func (g *gang) evictors() (nodes []string) {
 			continue
 		}
 		made := m.pod.CreationTimestamp.Time
-		if made.Sub(last.ended) < blamedFor {
+		if made.Sub(last.ended) < ending.BlamedFor {
 			nodes = append(nodes, last.node)
 		}
 		for _, d := range g.run.Status.Deaths {
-			if int(d.Index) == index && d.Cause == rqv1.CauseNode && made.Sub(d.At.Time) < blamedFor {
+			if int(d.Index) == index && ending.Blames(&d, made) {
 				nodes = append(nodes, d.Node)
 			}
 		}

@@ -59,14 +59,6 @@ func Of(pod *corev1.Pod) (Ending, bool) {
 	return e, true
 }
 
-// known returns the cause that a word stands for, or another where it is not known.
-func known(place Place, word string, other rqv1.EndCause) rqv1.EndCause {
-	if cause, ok := meant(place, word); ok {
-		return cause
-	}
-	return other
-}
-
 // disruption returns the condition that says who was about to end a pod; nil when nobody was.
 func disruption(pod *corev1.Pod) *corev1.PodCondition {
 	at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {

@@ -90,12 +90,12 @@ func (s *Sign) says(word string) bool {
 	return s.Word == word
 }
 
-// meant returns what a word means in a place; false for one that is not known.
-func meant(place Place, word string) (rqv1.EndCause, bool) {
+// known returns the cause that a word stands for in a place, or another where it is not known.
+func known(place Place, word string, other rqv1.EndCause) rqv1.EndCause {
 	for i := range Signs {
 		if s := &Signs[i]; s.Place == place && s.says(word) {
-			return s.Cause, true
+			return s.Cause
 		}
 	}
-	return "", false
+	return other
 }

@@ -114,7 +114,7 @@ func (f *facts) closerToTheEnd(a, b rqv1.RunDeath) int {
 func moreTelling(all []rqv1.RunDeath, now time.Time) func(a, b rqv1.RunDeath) int {
 	times, last := map[int32]int{}, map[int32]time.Time{}
 	for _, d := range all {
-		if blames(&d, now) {
+		if ending.Blames(&d, now) {
 			times[d.Index]++
 		}
 		if d.At.After(last[d.Index]) {
@@ -125,7 +125,7 @@ func moreTelling(all []rqv1.RunDeath, now time.Time) func(a, b rqv1.RunDeath) in
 		switch {
 		case d.Cause != rqv1.CauseNode:
 			return len(all) + 1
-		case !blames(d, now):
+		case !ending.Blames(d, now):
 			return 0
 		}
 		return times[d.Index]
@@ -163,12 +163,9 @@ func lastChange(pod *corev1.Pod) (at time.Time) {
 	return cmp.Or(at, pod.CreationTimestamp.Time)
 }
 
-// A rank that its nodes have ended, or turned away, on so many of them within such a time is not to be blamed on nodes
-// any more (R33, R34).
-const (
-	mostNodes = 3
-	blamedFor = time.Hour
-)
+// mostNodes is on how many nodes a rank may be ended, or turned away, within ending.BlamedFor: that is not to be blamed
+// on nodes any more (R33, R34).
+const mostNodes = 3
 
 // outcast is a rank that one node after the other has ended or turned away.
 type outcast struct {
@@ -182,7 +179,7 @@ type outcast struct {
 func (t *footing) outcast() *outcast {
 	nodes, times := map[int32][]string{}, map[int32]int{}
 	for _, d := range t.facts.Run.Status.Deaths {
-		if !blames(&d, t.facts.Now) || int(d.Index) >= t.width.shape.LeastPods {
+		if !ending.Blames(&d, t.facts.Now) || int(d.Index) >= t.width.shape.LeastPods {
 			continue
 		}
 		times[d.Index]++
@@ -196,15 +193,10 @@ func (t *footing) outcast() *outcast {
 	return nil
 }
 
-// blames reports whether a death is the doing of its node, and lately.
-func blames(d *rqv1.RunDeath, now time.Time) bool {
-	return d.Cause == rqv1.CauseNode && now.Sub(d.At.Time) < blamedFor
-}
-
 // String says what became of the rank.
 func (o *outcast) String() string {
 	return fmt.Sprintf("rank %d was ended or turned away by %d nodes within %s (%s): %s; it is not tried on another",
-		o.index, len(o.nodes), blamedFor, strings.Join(o.nodes, ", "), ending.Words(&o.last))
+		o.index, len(o.nodes), ending.BlamedFor, strings.Join(o.nodes, ", "), ending.Words(&o.last))
 }
 
 // evictedFrom returns the record of a rank that its node has ended: it goes to another.
