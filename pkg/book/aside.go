@@ -19,11 +19,11 @@ func moneyOf(g *gang, index int) types.UID { return types.UID(fmt.Sprintf("%s/%d
 // which is paid for whatever is left (R8), would take the Budget beyond what it allows.
 func (s *seating) setAside(g *gang, index int) {
 	if g.run == nil || !s.roster.open || !g.started() || g.opportunistic() || index < 0 || index >= g.demand.Pods() ||
-		g.aside[index] || s.paid(g, index) {
+		g.aside[index] {
 		return
 	}
-	charge, ok := g.paidBefore(index)
-	if !ok {
+	charge, lost := g.paidBefore(index)
+	if !lost || s.paid(g, index) { // most ranks are not lost, and that is known at once
 		return
 	}
 	g.keptBy(index, charge)
