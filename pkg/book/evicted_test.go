@@ -174,3 +174,22 @@ func TestARankThatARunGrewByDoesNotEndIt(t *testing.T) {
 		w.checkSettled()
 	})
 }
+
+// A rank is lost once its Lease says so, though the book has not been told yet that its pod is gone: whoever has been
+// is about to make it anew.
+func TestARankIsLostOnceItsLeaseSaysSo(t *testing.T) {
+	tell(t, func(w *world) {
+		w.guarded(4, 2, 1)
+		node, uid := w.on("run0-0"), w.pod("run0-0")
+		w.Evict(uid, "NodeShutdown")
+		w.reconcile("run0")
+		if w.Pods[uid] == nil || w.ledger("run0")["Evicted"] != 1 {
+			w.t.Fatalf("the pod is gone, or its Lease open: %v", w.ledger("run0"))
+		}
+		if lost := w.Book.Prospect(w.Runs["run0"].UID).Lost; lost[0] != node {
+			w.t.Fatalf("the lost ranks are %v, want rank 0 of node %s", lost, node)
+		}
+		w.settle()
+		w.checkSettled()
+	})
+}

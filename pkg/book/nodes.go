@@ -167,11 +167,12 @@ func (t *nodeTable) lostRanks(g *gang) map[int]string {
 	}
 	var out map[int]string
 	for index, m := range g.active.between(0, g.active.size) {
-		if m != nil && m.stage > unplaced {
+		last := g.latest[rank.Part{Index: index}]
+		// that a pod is gone may be known elsewhere before it is here: it is enough that its Lease is closed
+		if last == nil || m != nil && m.stage > unplaced && !(last.lost() && last.pod == m.pod.UID) {
 			continue
 		}
-		last := g.latest[rank.Part{Index: index}]
-		if last == nil || !last.lost() && t.stands(last.node) {
+		if !last.lost() && t.stands(last.node) {
 			continue
 		}
 		if out == nil {

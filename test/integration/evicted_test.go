@@ -14,13 +14,16 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// ends has a pod of a Run end as its kubelet tells it.
+// ends has a pod of a Run that runs end as its kubelet tells it.
 func (s *site) ends(name string, as corev1.PodStatus) (node string) {
 	s.t.Helper()
 	eventually(s.t, "the kubelet is to say how the pod ended", func() error {
 		pod := &corev1.Pod{}
 		if err := s.api.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: name}, pod); err != nil {
 			return err
+		}
+		if pod.Status.Phase != corev1.PodRunning {
+			return fmt.Errorf("pod %s is %s: its kubelet would write over what is said", name, pod.Status.Phase)
 		}
 		node = pod.Spec.NodeName
 		pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, as.Reason, as.Message
