@@ -70,7 +70,8 @@ func New(given *config.Args) *Book {
 		kinds:  kinds{gpus: corev1.ResourceName(args.GPUResource)},
 		byName: map[string]*corev1.Node{}, ofFlavor: map[string]map[string]*corev1.Node{},
 		sizes: map[string]map[int]int{}, tainted: map[string]map[string]*corev1.Node{},
-		losing: map[string]bool{}, strayed: map[string]string{}, heldBack: map[string]bool{}}
+		losing: map[string]bool{}, strayed: map[string]string{}, heldBack: map[string]bool{},
+		suspects: map[string]time.Time{}}
 	b.roster = &roster{gangs: map[types.UID]*gang{}, living: map[*gang]bool{},
 		runs: map[types.NamespacedName]types.UID{}, leasesOf: map[types.UID]int{},
 		members: map[types.UID]*member{}, turns: map[string]*quotaTurn{}, early: map[types.UID]bool{},
@@ -144,6 +145,7 @@ func (b *Book) Begin(now time.Time) {
 	b.accounts.Complete()
 	b.ledger.noteAll()
 	b.shapes.boundAgain()
+	b.places.keepAllOwn()
 	b.places.claimSeats()
 	b.kept.restoreRooms()
 	for g := range b.roster.living {

@@ -134,6 +134,11 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 	case pod.Spec.NodeName != "" && m.stage < bound:
 		b.seats.advance(m, bound, pod.Spec.NodeName, m.payer)
 	}
+	if b.roster.open && m.dies() {
+		if l := b.seats.leases[leaseName(pod)]; l != nil {
+			b.places.keepOwn(g, l)
+		}
+	}
 	if added && !m.surplus() {
 		if b.roster.open {
 			b.turns.keepSpare(m)

@@ -318,7 +318,7 @@ func (v *activations) prospectOf(g *gang) Prospect {
 		Activation: decided, Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
 		Brake: v.agenda.brakeOn(g), CalledOff: v.agenda.calledOffBy(g), GrowTo: g.growth.to,
 		Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
-		Shards: g.allowedShards(), Lost: v.nodes.lostRanks(g)}
+		Shards: g.allowedShards(), Lost: v.nodes.lostRanks(g), Died: v.nodes.deadRanks(g)}
 }
 
 // Prospect is when a Run that waits is going to start, and whether one that runs is going to grow.
@@ -352,6 +352,9 @@ type Prospect struct {
 	// Lost are the ranks of a running Run that have no place because the node of the last one that they had was lost, and
 	// those nodes.
 	Lost map[int]string
+	// Died are the ranks of a running Run that have no place because the last pod that had it died by itself, and those
+	// pods.
+	Died map[int]types.UID
 	// RoomLapsed says that a requeued Run no longer keeps its room, and its status says that it does (R22).
 	RoomLapsed bool
 }

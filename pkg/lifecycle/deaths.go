@@ -51,10 +51,11 @@ func untoldDeaths(s *situation) (deaths []rqv1.RunDeath) {
 		if pod == nil || !bound(pod) || !f.Stands(pod.Spec.NodeName) || s.cuts.doom(pod) || deathOf(f.Run, pod) != nil {
 			continue
 		}
-		if e, ended := ownEnd(pod); ended {
+		if e, ended := ownEnd(pod); ended && !(s.restarts.rules.Limit > 0 && f.diedItself(pod)) {
 			deaths = append(deaths, deathIn(index, pod, e, f.Now))
 		}
 	}
+	deaths = append(deaths, s.restarts.verdict.Deaths...)
 	slices.SortStableFunc(deaths, func(a, b rqv1.RunDeath) int { return a.At.Compare(b.At.Time) })
 	return deaths
 }
@@ -110,7 +111,7 @@ func (f *facts) closerToTheEnd(a, b rqv1.RunDeath) int {
 
 // moreTelling puts deaths first of ranks that nodes have ended most often of late, and of those the rank's that died
 // last: a rank that is turned away wherever it goes is known by what is told of it, however many others are. What a
-// program did itself comes before all of them.
+// program did itself comes before all of them, and the first deaths of incidents, the latest of them, before that.
 func moreTelling(all []rqv1.RunDeath, now time.Time) func(a, b rqv1.RunDeath) int {
 	times, last := map[int32]int{}, map[int32]time.Time{}
 	for _, d := range all {
@@ -123,6 +124,8 @@ func moreTelling(all []rqv1.RunDeath, now time.Time) func(a, b rqv1.RunDeath) in
 	}
 	weight := func(d *rqv1.RunDeath) int {
 		switch {
+		case d.First:
+			return len(all) + 2
 		case d.Cause != rqv1.CauseNode:
 			return len(all) + 1
 		case !ending.Blames(d, now):
@@ -131,6 +134,9 @@ func moreTelling(all []rqv1.RunDeath, now time.Time) func(a, b rqv1.RunDeath) in
 		return times[d.Index]
 	}
 	return func(a, b rqv1.RunDeath) int {
+		if a.First && b.First {
+			return int(b.Incident - a.Incident)
+		}
 		return cmp.Or(weight(&b)-weight(&a), last[b.Index].Compare(last[a.Index]), cmp.Compare(a.Index, b.Index),
 			b.At.Compare(a.At.Time), cmp.Compare(a.Pod, b.Pod))
 	}

@@ -39,7 +39,9 @@ func gangPhase(t *footing) rqv1.RunPhase {
 		switch {
 		case pod == nil || t.cuts.doom(pod):
 		case f.failed(pod):
-			return rqv1.RunFailed
+			if !t.restarts.forgives(f, pod) {
+				return rqv1.RunFailed
+			}
 		case present(pod) && pod.Status.Phase == corev1.PodSucceeded:
 			succeeded++
 			started++

@@ -65,6 +65,9 @@ const (
 	// AnnotationHeldBack is on a Node that shows a sign of loss and is not taken for lost, since too many nodes show one at once
 	// (rule R25): since when, which sign, and a sentence.
 	AnnotationHeldBack = GroupName + "/held-back"
+	// AnnotationSuspect is on a Node that speaks against itself: JSON with the marks against it, and when it was cleared
+	// (rule R34).
+	AnnotationSuspect = GroupName + "/suspect"
 	// AnnotationReplaces is on a pod that takes the rank of one that was lost: JSON that says whose place it takes.
 	AnnotationReplaces = GroupName + "/replaces"
 	// AnnotationWorldSize is on a bound rank: how many ranks its Run had when the rank was bound. Its containers read it as
