@@ -65,8 +65,8 @@ func (g *gang) paidBefore(index int) (budget.Charge, bool) {
 
 // lastPaid returns what a missing rank of a running gang was charged last, if it was lost or deleted, or has died: a
 // process that has begun since knows from the ledger alone who goes on paying for it. A rank by which the gang grows is
-// none that it had. One that was lost before its Run ran is none of a Run that ran: nothing was set aside for it. When a
-// Run started is known in whole seconds.
+// none that it had. One that was lost before its Run ran is none of a Run that ran: nothing was set aside for it. When
+// a Run started is known in whole seconds.
 func (g *gang) lastPaid(part rank.Part) (budget.Charge, bool) {
 	last := g.latest[part]
 	if last == nil || !g.started() || g.growing() > 0 && !g.settled().Has(part) ||
