@@ -66,7 +66,7 @@ func New(given *config.Args) *Book {
 	b.waiting = newWaitlist(args, b.fleet, b.accounts, b.mail)
 	b.mu = newGuard(b.waiting.wakeStirred)
 	b.mail.queue, b.mail.controllers = newOutlet[ForQueue](b.mu), newOutlet[ForControllers](b.mu)
-	b.nodes = &nodeTable{accounts: b.accounts, args: args, fleet: b.fleet,
+	b.nodes = &nodeTable{accounts: b.accounts, args: args, fleet: b.fleet, loss: args.LossRules(),
 		kinds:  kinds{gpus: corev1.ResourceName(args.GPUResource)},
 		byName: map[string]*corev1.Node{}, ofFlavor: map[string]map[string]*corev1.Node{},
 		sizes: map[string]map[int]int{}, tainted: map[string]map[string]*corev1.Node{},
