@@ -189,7 +189,7 @@ func (s *site) nothingToDrain(node string) {
 // also if the scheduler is killed as soon as it has recorded the loss, and again when the sign is gone.
 func TestANodeIsBackWhenItsSignIsGone(t *testing.T) {
 	t.Parallel()
-	for name, killed := range map[string]bool{"": false, "killed": true} {
+	for name, killed := range map[string]bool{"alive": false, "killed": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, healthCluster(t), 1, 4, 100)
