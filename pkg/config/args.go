@@ -66,8 +66,8 @@ type Args struct {
 	// once: while more than that, and more than three, do, none of them is taken for lost by such a sign (R25). Default:
 	// 10%.
 	NodeLossLimit string `json:"nodeLossLimit,omitempty"`
-	// HealthPresets are checkers of nodes whose conditions mean, when they are True, that the node is lost (R25): NVSentinel,
-	// NodeProblemDetector. An empty list is none of them. Default: NVSentinel.
+	// HealthPresets are checkers of nodes whose conditions mean, when they are True, that the node is lost (R25):
+	// NVSentinel, NodeProblemDetector. An empty list is none of them. Default: NVSentinel.
 	HealthPresets []string `json:"healthPresets"`
 	// NodeLossConditions are types of node conditions that mean, when they are True, that the node is lost (R25). Default:
 	// none.
@@ -168,10 +168,9 @@ func (a *Args) Rates() budget.Rates {
 	return budget.Rates{Spare: spare, Opportunistic: opportunistic}
 }
 
-// LossRules returns what counts as evidence that a node is lost (R25).
-func (a *Args) LossRules() nodeloss.Rules {
-	return nodeloss.Rules{Grace: a.NodeLossGrace.Duration,
-		Conditions: slices.Concat(nodeloss.ConditionsOf(a.HealthPresets), a.NodeLossConditions)}
+// LossConditions returns the types of node conditions that mean, when they are True, that a node is lost (R25).
+func (a *Args) LossConditions() []string {
+	return slices.Concat(nodeloss.ConditionsOf(a.HealthPresets), a.NodeLossConditions)
 }
 
 // NodesAtOnce returns how many of a number of nodes with GPUs may show a sign of loss at once (R25): the limit's share

@@ -39,7 +39,8 @@ func TestGiveBack(t *testing.T) {
 	sick := repaired()
 	sick.Status.Conditions[1].Status = corev1.ConditionTrue
 	person := repaired()
-	person.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl-cordon", Operation: metav1.ManagedFieldsOperationUpdate,
+	person.ManagedFields = []metav1.ManagedFieldsEntry{{
+		Manager: "kubectl-cordon", Operation: metav1.ManagedFieldsOperationUpdate,
 		APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)}}
 	for name, test := range map[string]struct {
 		stored   *corev1.Node

@@ -38,8 +38,10 @@ type nodeWatch struct {
 }
 
 func newNodeWatch(args *config.Args) *nodeWatch {
-	return &nodeWatch{args: args, rules: args.LossRules(), contact: &contact{period: min(args.NodeLossGrace.Duration/4, contactPeriod)},
-		sights: map[string]*nodeloss.Sight{}, forgiven: map[string]*corev1.Node{},
+	return &nodeWatch{args: args,
+		rules:   nodeloss.Rules{Grace: args.NodeLossGrace.Duration, Conditions: args.LossConditions()},
+		contact: &contact{period: min(args.NodeLossGrace.Duration/4, contactPeriod)},
+		sights:  map[string]*nodeloss.Sight{}, forgiven: map[string]*corev1.Node{},
 		gpus: map[string]bool{}, marked: map[string]bool{}, heldBack: map[string]nodeloss.Verdict{},
 		queue: workqueue.NewTypedDelayingQueue[string]()}
 }

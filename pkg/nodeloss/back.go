@@ -23,8 +23,8 @@ const (
 	conditionGoesOn = " is True: "
 )
 
-// Back returns from when on a lost node is to be given back if nothing is seen until then (R26); zero for not at all, as
-// things are. A sign that is gone has to stay away for as long as it has to stay to be evidence.
+// Back returns from when on a lost node is to be given back if nothing is seen until then (R26); zero for not at all,
+// as things are. A sign that is gone has to stay away for as long as it has to stay to be evidence.
 func (r Rules) Back(s *Sight) time.Time {
 	if s.gone || s.node == nil || !r.healed(s.node) || !Ours(s.node) {
 		return time.Time{}
@@ -32,8 +32,8 @@ func (r Rules) Back(s *Sight) time.Time {
 	return s.changed.Add(r.gathering())
 }
 
-// healed reports whether a node was lost by a checker's sign, and shows neither it nor another sign. A checker that does
-// not know, and a node that is not Ready, as in the middle of its repair, say nothing of that.
+// healed reports whether a node was lost by a checker's sign, and shows neither it nor another sign. A checker that
+// does not know, and a node that is not Ready, as in the middle of its repair, say nothing of that.
 func (r Rules) healed(node *corev1.Node) bool {
 	_, reason, message, told := Told(node.Annotations[rqv1.AnnotationLost])
 	if _, lost := Recorded(node); !lost || !told || reason != Condition {
@@ -54,9 +54,9 @@ func (r Rules) healed(node *corev1.Node) bool {
 	return !evident
 }
 
-// Ours reports whether the cordon of a node that is recorded as lost is the scheduler's alone. It is not if the node was
-// cordoned before, if somebody has uncordoned it and cordoned it again since, or if a checker says that it wants the
-// node to be cordoned too. Whoever cordons a cordoned node and says nothing of it cannot be known.
+// Ours reports whether the cordon of a node that is recorded as lost is the scheduler's alone. It is not if the node
+// was cordoned before, if somebody has uncordoned it and cordoned it again since, or if a checker says that it wants
+// the node to be cordoned too. Whoever cordons a cordoned node and says nothing of it cannot be known.
 func Ours(node *corev1.Node) bool {
 	if node.Annotations[rqv1.AnnotationCordoned] == "" || !node.Spec.Unschedulable {
 		return false

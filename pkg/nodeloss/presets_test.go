@@ -31,8 +31,8 @@ func TestThePresetsAreListed(t *testing.T) {
 	}
 }
 
-// TestPresets asks of every condition of a preset that it is evidence when the preset is on, and not otherwise, cordoned
-// or not.
+// TestPresets asks of every condition of a preset that it is evidence when the preset is on, and not otherwise,
+// cordoned or not.
 func TestPresets(t *testing.T) {
 	all := ConditionsOf(PresetNames())
 	for i := range Presets {
