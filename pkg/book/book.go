@@ -12,6 +12,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
@@ -67,6 +68,7 @@ func New(given *config.Args) *Book {
 	b.mu = newGuard(b.waiting.wakeStirred)
 	b.mail.queue, b.mail.controllers = newOutlet[ForQueue](b.mu), newOutlet[ForControllers](b.mu)
 	b.nodes = &nodeTable{accounts: b.accounts, args: args, fleet: b.fleet,
+		loss:   nodeloss.Rules{Conditions: args.LossConditions()},
 		kinds:  kinds{gpus: corev1.ResourceName(args.GPUResource)},
 		byName: map[string]*corev1.Node{}, ofFlavor: map[string]map[string]*corev1.Node{},
 		sizes: map[string]map[int]int{}, tainted: map[string]map[string]*corev1.Node{},

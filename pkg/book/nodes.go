@@ -19,6 +19,7 @@ import (
 type nodeTable struct {
 	accounts *budget.Accounts
 	args     *config.Args
+	loss     nodeloss.Rules // what counts as evidence of a loss
 	fleet    *topology.Fleet
 
 	kinds    kinds
@@ -93,7 +94,7 @@ func (t *nodeTable) freeOn(name string) int {
 // evident reports whether a node says of itself that it is lost: what happens to its pods happens for that, also before
 // it is recorded. A sign that is held back says nothing.
 func (t *nodeTable) evident(node *corev1.Node) bool {
-	reason, _, lost := nodeloss.Rules{Conditions: t.args.NodeLossConditions}.Evident(node)
+	reason, _, lost := t.loss.Evident(node)
 	return lost && (reason.Certain() || !t.heldBack[node.Name])
 }
 

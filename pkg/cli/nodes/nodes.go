@@ -34,7 +34,8 @@ func Command(s *session.Session) *cobra.Command {
 		Short:   "List the nodes with GPUs, and which of them are lost",
 		Long: `List the nodes with GPUs and how they stand with jobtree:
 
-  Lost       its Runs have moved away, or ended; it is given nothing until somebody uncordons it
+  Lost       its Runs have moved away, or ended; it is given nothing until somebody uncordons it or, if a checker's
+             condition told of the loss and nobody else has cordoned the node, until that is gone
   HeldBack   it shows a sign of loss, but so do more nodes at once than nodeLossLimit allows: its Runs stay where
              they are, and nothing new comes, until fewer do or "kubectl runs nodes lost" says that it is gone
   NotReady   its condition Ready is not True
