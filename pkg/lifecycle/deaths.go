@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/ending"
@@ -35,9 +34,13 @@ func (f *facts) makesWay(pod *corev1.Pod) bool {
 }
 
 // deathOf returns what a Run's status tells of the end of a pod; nil when it does not.
-func deathOf(run *rqv1.Run, pod *corev1.Pod) *rqv1.RunDeath {
+func deathOf(run *rqv1.Run, pod *corev1.Pod) *rqv1.RunDeath { return deathAfter(run, pod, 0) }
+
+// deathAfter returns what a Run's status tells of the death in a pod after which its kubelet had started containers
+// again so often; nil when it does not.
+func deathAfter(run *rqv1.Run, pod *corev1.Pod, restarts int32) *rqv1.RunDeath {
 	deaths := run.Status.Deaths
-	at := slices.IndexFunc(deaths, func(d rqv1.RunDeath) bool { return d.Pod == pod.UID })
+	at := slices.IndexFunc(deaths, func(d rqv1.RunDeath) bool { return d.Pod == pod.UID && d.Restarts == restarts })
 	if at < 0 {
 		return nil
 	}
@@ -84,11 +87,11 @@ func addDeaths(next *rqv1.RunStatus, s *situation, deaths []rqv1.RunDeath) {
 	} else {
 		slices.SortStableFunc(telling, moreTelling(all, s.facts.Now))
 	}
-	kept := map[types.UID]bool{}
-	for i := range telling[:rqv1.MostDeaths] {
-		kept[telling[i].Pod] = true
-	}
-	next.Deaths = slices.DeleteFunc(all, func(d rqv1.RunDeath) bool { return !kept[d.Pod] })
+	next.Deaths = slices.DeleteFunc(all, func(d rqv1.RunDeath) bool {
+		return !slices.ContainsFunc(telling[:rqv1.MostDeaths], func(o rqv1.RunDeath) bool {
+			return o.Pod == d.Pod && o.Restarts == d.Restarts
+		})
+	})
 }
 
 // closerToTheEnd puts deaths that tell why a Run has ended first: of pods that are still there, in the order in which
@@ -228,10 +231,13 @@ var causes = map[rqv1.ClosureReason]rqv1.EndCause{
 
 // causeOf returns by whose doing a Lease ends. What is closed for anything else than its pod's end is the scheduler's
 // doing: also when a Run ends all of its pods since one has failed.
-func causeOf(reason rqv1.ClosureReason, pod *corev1.Pod) rqv1.EndCause {
+func (f *facts) causeOf(reason rqv1.ClosureReason, lease *rqv1.Lease) rqv1.EndCause {
 	if reason == rqv1.ClosedFailed || reason == rqv1.ClosedDeleted {
-		if e, ended := ownEnd(pod); ended {
+		if e, ended := ownEnd(f.podOf[lease.PodUID()]); ended {
 			return e.Cause
+		}
+		if f.Run != nil && f.movedOn(lease) {
+			return rqv1.CauseProgram
 		}
 	}
 	return cmp.Or(causes[reason], rqv1.CauseScheduler)
