@@ -116,6 +116,8 @@ func (s *situation) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
 		return rqv1.ClosedRandomPreempt
 	case s.facts.movedOn(lease):
 		return rqv1.ClosedFailed
+	case s.facts.leftDevice(lease):
+		return rqv1.ClosedEvicted
 	case s.phase == rqv1.RunRunning && (!s.has(rank.Held(lease)) || !s.width.had(run, rank.Held(lease))):
 		return rqv1.ClosedShrink
 	case s.phase == rqv1.RunFailed:

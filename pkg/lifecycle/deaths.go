@@ -25,6 +25,23 @@ func (f *facts) evicted(pod *corev1.Pod) bool {
 	return ended && e.Cause == rqv1.CauseNode
 }
 
+// broken reports whether a device of a rank that runs is broken: the rank is lost, and its node is not (R25).
+func (f *facts) broken(pod *corev1.Pod) bool {
+	return active(pod) && bound(pod) && f.Broken[pod.UID] && f.Stands(pod.Spec.NodeName)
+}
+
+// leavesDevice reports whether a rank goes since a device of it is broken: the status tells of it.
+func (f *facts) leavesDevice(pod *corev1.Pod) bool {
+	return f.broken(pod) && (deathOf(f.Run, pod) != nil || len(f.Run.Status.Deaths) == rqv1.MostDeaths)
+}
+
+// leftDevice reports whether a Lease was of a rank that has gone since a device of it was broken.
+func (f *facts) leftDevice(lease *rqv1.Lease) bool {
+	return slices.ContainsFunc(f.Run.Status.Deaths, func(d rqv1.RunDeath) bool {
+		return d.Pod == lease.PodUID() && d.Cause == rqv1.CauseNode
+	})
+}
+
 // makesWay reports whether a pod that was evicted may go, so that its rank is made anew: its end is on record, in the
 // ledger as well as in the Run's status, since nothing else tells of it later. A status that is full need not tell of
 // it: others told more.
@@ -55,6 +72,12 @@ func untoldDeaths(s *situation) (deaths []rqv1.RunDeath) {
 			continue
 		}
 		if e, ended := ownEnd(pod); ended && !(s.restarts.rules.Limit > 0 && f.diedItself(pod)) {
+			deaths = append(deaths, deathIn(index, pod, e, f.Now))
+		}
+	}
+	for index, pod := range s.roster.ranks {
+		if f.broken(pod) && !s.cuts.doom(pod) && deathOf(f.Run, pod) == nil {
+			e, _ := ending.Unhealthy(pod)
 			deaths = append(deaths, deathIn(index, pod, e, f.Now))
 		}
 	}
@@ -214,13 +237,17 @@ func evictedFrom(f *facts, index int) (rank.Replacement, bool) {
 	if !lost {
 		return rank.Replacement{}, false
 	}
-	made := rank.Replacement{Lost: node}
+	return rank.Replacement{Lost: node, Sign: signAt(f, index, node)}, true
+}
+
+// signAt returns the word by which it is known that a node has ended a rank; empty when the status does not tell.
+func signAt(f *facts, index int, node string) (sign string) {
 	for _, d := range f.Run.Status.Deaths {
 		if int(d.Index) == index && d.Node == node && d.Cause == rqv1.CauseNode {
-			made.Sign = d.Sign
+			sign = d.Sign
 		}
 	}
-	return made, true
+	return sign
 }
 
 // causes are by whose doing a Lease ends that is closed for a reason, as long as its pod does not say otherwise.

@@ -71,7 +71,7 @@ func TestWhatARunSays(t *testing.T) {
 		}), 0, []string{"n ExitCode 0s"}, 0},
 		"a node that turns a rank away": {program("r", "a", "n", 0, func(run *rqv1.Run) {
 			run.Status.Deaths[0].Cause, run.Status.Deaths[0].Sign = rqv1.CauseNode, "OutOfnvidia.com/gpu"
-		}), 0, []string{"n TurnedAway 0s"}, 0},
+		}), 0, []string{"n EndedRank 0s"}, 0},
 		"a node that is drained": {run: program("r", "a", "n", 0, func(run *rqv1.Run) {
 			run.Status.Deaths[0].Cause, run.Status.Deaths[0].Sign = rqv1.CauseNode, "EvictionByEvictionAPI"
 		})},
@@ -125,7 +125,7 @@ func TestTwoOwners(t *testing.T) {
 func TestARecord(t *testing.T) {
 	r := Record{}
 	for i := range 10 {
-		mark := Mark{At: noon.Add(time.Duration(i) * time.Minute), Why: TurnedAway, Message: fmt.Sprint(i)}
+		mark := Mark{At: noon.Add(time.Duration(i) * time.Minute), Why: EndedRank, Message: fmt.Sprint(i)}
 		added := false
 		if r, added = r.With(mark); !added {
 			t.Errorf("mark %d was not added", i)
