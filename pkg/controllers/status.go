@@ -68,7 +68,7 @@ func (s statusWriter) behind(name types.NamespacedName, run *rqv1.Run) bool {
 // of shards that give way.
 func (s statusWriter) tell(run *rqv1.Run, status *rqv1.RunStatus) {
 	for _, kind := range []string{rqv1.ConditionOverdraft, rqv1.ConditionAtRisk, rqv1.ConditionReclaimed,
-		rqv1.ConditionGraceCapped, rqv1.ConditionNodesHeldBack} {
+		rqv1.ConditionGraceCapped, rqv1.ConditionNodesHeldBack, rqv1.ConditionSaveIgnored} {
 		is := meta.FindStatusCondition(status.Conditions, kind)
 		was := meta.FindStatusCondition(run.Status.Conditions, kind)
 		if is == nil || was != nil && was.Status == is.Status && was.Message == is.Message {

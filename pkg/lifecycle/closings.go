@@ -33,6 +33,7 @@ func closings(f *facts, reasonGone func(*rqv1.Lease) rqv1.ClosureReason) []Closi
 	for i := range out {
 		out[i].Cause = f.causeOf(out[i].Reason, out[i].Lease)
 	}
+	f.noteLost(out)
 	if len(out) > 0 {
 		began := successors(f.Leases)
 		for i := range out {

@@ -260,6 +260,9 @@ const (
 	// ConditionReclaimed says which shards of an opportunistic Run gave their GPUs back last, and why; its time is when. It is
 	// absent until one does.
 	ConditionReclaimed = "Reclaimed"
+	// ConditionSaveIgnored is True while the Run or one of its pods says of its work that it was saved at what is no time, or one
+	// that is still to come (rule R45), and absent if none ever did.
+	ConditionSaveIgnored = "SaveIgnored"
 	// ConditionNodesHeldBack is True while nodes of the Run show signs of loss and are not taken for lost, since too many nodes
 	// do at once (rule R25), and absent if none ever did.
 	ConditionNodesHeldBack = "NodesHeldBack"
