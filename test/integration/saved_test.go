@@ -17,9 +17,9 @@ func TestWorkThatWasSavedIsNotLost(t *testing.T) {
 	s.submit("train", 16, inPods(8), checkpoint(time.Hour))
 	s.await("train", rqv1.RunRunning, "bound 16 GPUs")
 	started := time.Now()
-	time.Sleep(3 * time.Second) // what is to be lost takes its time to be made
+	s.works(3 * time.Second)
 	s.runs("checkpointed train -n " + s.namespace)
-	time.Sleep(2 * time.Second)
+	s.works(2 * time.Second)
 	s.ends("train-1", exits(1, ""))
 	s.restarted("train", "restart 1 of 3")
 	took := time.Since(started)
@@ -34,6 +34,18 @@ func TestWorkThatWasSavedIsNotLost(t *testing.T) {
 		t.Errorf("the Lease tells of %+v lost, after %s", lost, took)
 	}
 	s.settled()
+}
+
+// works has programs make what may be lost, which takes time.
+func (s *site) works(d time.Duration) {
+	s.t.Helper()
+	until := time.Now().Add(d)
+	eventually(s.t, "work is to be done", func() error {
+		if left := time.Until(until); left > 0 {
+			return fmt.Errorf("for another %s", left)
+		}
+		return nil
+	})
 }
 
 // TestWhoIsDoneIsNotWaitedFor has a pod with a long grace be told to go that says that it is done.
