@@ -45,15 +45,27 @@ func abridged(pod *corev1.Pod) *corev1.Pod {
 	out.Spec.TerminationGracePeriodSeconds = pod.Spec.TerminationGracePeriodSeconds
 	out.Status = corev1.PodStatus{Phase: pod.Status.Phase, Reason: pod.Status.Reason, Message: pod.Status.Message}
 	for _, c := range pod.Status.Conditions {
-		c.LastProbeTime, c.LastTransitionTime = metav1.Time{}, metav1.Time{}
+		c.LastProbeTime = metav1.Time{}
+		if c.Type != corev1.PodReady {
+			c.LastTransitionTime = metav1.Time{}
+		}
 		out.Status.Conditions = append(out.Status.Conditions, c)
 	}
-	for i := range pod.Status.ContainerStatuses {
-		if t := pod.Status.ContainerStatuses[i].State.Terminated; t != nil {
-			out.Status.ContainerStatuses = append(out.Status.ContainerStatuses, corev1.ContainerStatus{
-				Name: pod.Status.ContainerStatuses[i].Name, State: corev1.ContainerState{
-					Terminated: &corev1.ContainerStateTerminated{ExitCode: t.ExitCode, Reason: t.Reason}}})
+	out.Status.InitContainerStatuses = briefly(pod.Status.InitContainerStatuses)
+	out.Status.ContainerStatuses = briefly(pod.Status.ContainerStatuses)
+	return out
+}
+
+// briefly returns how containers have ended, or what they wait for.
+func briefly(all []corev1.ContainerStatus) (out []corev1.ContainerStatus) {
+	for i := range all {
+		brief := corev1.ContainerStatus{Name: all[i].Name}
+		if t := all[i].State.Terminated; t != nil {
+			brief.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: t.ExitCode, Reason: t.Reason}
+		} else if brief.State.Waiting = all[i].State.Waiting; brief.State.Waiting == nil {
+			continue
 		}
+		out = append(out, brief)
 	}
 	return out
 }

@@ -51,7 +51,11 @@ func untoldDeaths(s *situation) (deaths []rqv1.RunDeath) {
 		if pod == nil || !bound(pod) || !f.Stands(pod.Spec.NodeName) || s.cuts.doom(pod) || deathOf(f.Run, pod) != nil {
 			continue
 		}
-		if e, ended := ownEnd(pod); ended {
+		e, ended := ownEnd(pod)
+		if !ended {
+			e, ended = f.lateEnd(pod)
+		}
+		if ended {
 			deaths = append(deaths, deathIn(index, pod, e, f.Now))
 		}
 	}
@@ -217,15 +221,21 @@ func evictedFrom(f *facts, index int) (rank.Replacement, bool) {
 // causes are by whose doing a Lease ends that is closed for a reason, as long as its pod does not say otherwise.
 var causes = map[rqv1.ClosureReason]rqv1.EndCause{
 	rqv1.ClosedCompleted: rqv1.CauseProgram, rqv1.ClosedDeleted: rqv1.CauseUser,
-	rqv1.ClosedNodeFailure: rqv1.CauseNode, rqv1.ClosedEvicted: rqv1.CauseNode,
+	rqv1.ClosedNodeFailure: rqv1.CauseNode, rqv1.ClosedEvicted: rqv1.CauseNode, rqv1.ClosedSuspended: rqv1.CauseUser,
 }
 
 // causeOf returns by whose doing a Lease ends. What is closed for anything else than its pod's end is the scheduler's
-// doing: also when a Run ends all of its pods since one has failed.
-func causeOf(reason rqv1.ClosureReason, pod *corev1.Pod) rqv1.EndCause {
+// doing: also when a Run ends all of its pods since one has failed. A rank that was not ready in time is ended after
+// that was told.
+func (f *facts) causeOf(reason rqv1.ClosureReason, uid types.UID) rqv1.EndCause {
 	if reason == rqv1.ClosedFailed || reason == rqv1.ClosedDeleted {
-		if e, ended := ownEnd(pod); ended {
+		if e, ended := ownEnd(f.podOf[uid]); ended {
 			return e.Cause
+		}
+		if f.Run != nil && slices.ContainsFunc(f.Run.Status.Deaths, func(d rqv1.RunDeath) bool {
+			return d.Pod == uid && d.Sign == ending.NotReady
+		}) {
+			return rqv1.CauseProgram
 		}
 	}
 	return cmp.Or(causes[reason], rqv1.CauseScheduler)
