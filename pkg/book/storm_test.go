@@ -167,8 +167,9 @@ func TestStorms(t *testing.T) {
 			}
 		}
 		t.Repeat(actions)
-		s.resumeAll()
-		s.disturb()
+		if s.resumeAll() {
+			s.disturb()
+		}
 		s.relent()
 		s.release()
 		s.Faults.Drop(sim.Crash)

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // suspend suspends a Run, or resumes it.
@@ -38,13 +39,15 @@ func (w *world) suspendActions(disturb func()) map[string]func(*rapid.T) {
 	}
 }
 
-// resumeAll resumes all Runs.
-func (w *world) resumeAll() {
+// resumeAll resumes all Runs, and reports whether there were any.
+func (w *world) resumeAll() (any bool) {
 	for _, name := range slices.Sorted(maps.Keys(w.Runs)) {
 		if w.Runs[name].Spec.Suspend {
 			w.suspend(name, false)
+			any = true
 		}
 	}
+	return any
 }
 
 // checkSuspended asserts that nothing is promised to suspended Runs, decided for them, or kept for them.
@@ -77,14 +80,14 @@ func (w *world) checkHeldBack() {
 	w.checkSuspended()
 	for _, name := range slices.Sorted(maps.Keys(w.Runs)) {
 		run := w.Runs[name]
-		if !run.Suspended() || w.Ends.Len() > 0 {
+		if !run.Suspended() || run.DeletionTimestamp != nil || w.Ends.Len() > 0 {
 			continue
 		}
 		if run.Status.Phase != rqv1.RunPending || run.Status.PendingReservation != "" {
 			w.t.Fatalf("R39: %s is suspended and %s: %+v", name, run.Status.Phase, run.Status)
 		}
 		for _, pod := range w.PodsOf(name) {
-			if pod.Status.Phase != corev1.PodSucceeded && !w.Lost(pod.Spec.NodeName) {
+			if !(run.Spec.Opportunistic && rank.Ended(pod)) && !w.Lost(pod.Spec.NodeName) {
 				w.t.Fatalf("R39: %s is suspended and has pod %s (%s)", name, pod.Name, pod.Status.Phase)
 			}
 		}

@@ -63,7 +63,7 @@ func forecastIn(o *book.Outlook) *rqv1.RunForecast {
 		f.EarliestStart, f.Expected = &at, forecastOf(o.Promise)
 	}
 	if o.Refusal != nil {
-		f.Refusal = o.Refusal.Published()
+		f.Message, f.Refusal = Shortened(o.Refusal.Message, longestMessage), o.Refusal.Published()
 	}
 	return f
 }

@@ -363,7 +363,10 @@ type RunForecast struct {
 	// absent without a date.
 	// +optional
 	Expected *Forecast `json:"expected,omitempty"`
-	// refusal says as data why the Run would wait; absent when it would not.
+	// message says in a sentence why the Run would wait; empty when it would not.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// refusal says the same as data.
 	// +optional
 	Refusal *RunRefusal `json:"refusal,omitempty"`
 	// notAsked are the scheduling rules that the Run's pods use and that nobody has been asked about.
