@@ -81,7 +81,8 @@ func (g *gang) old(since time.Time) bool {
 
 // waits reports whether the gang has been refused a start.
 func (g *gang) waits() bool {
-	return g.run != nil && !g.opportunistic() && g.run.Status.Phase == rqv1.RunPending && g.refusal != nil && !g.suspended() &&
+	return g.run != nil && !g.opportunistic() && g.run.Status.Phase == rqv1.RunPending && g.refusal != nil &&
+		!g.suspended() &&
 		g.shape == nil && (g.complete() || g.unpaid)
 }
 

@@ -42,8 +42,8 @@ func (q *trials) nextOutlook(e *earliest, now time.Time) {
 	}
 }
 
-// unforeseen returns the suspended Run whose forecast is to be worked out next: that of which there is none, or else the
-// oldest one.
+// unforeseen returns the suspended Run whose forecast is to be worked out next: one that has none, or else the oldest
+// forecast's.
 func (q *trials) unforeseen(now time.Time) (run types.UID, found bool) {
 	q.mu.Lock()
 	defer q.mu.unlockUnchanged()

@@ -60,12 +60,13 @@ func abridged(pod *corev1.Pod) *corev1.Pod {
 func briefly(all []corev1.ContainerStatus) (out []corev1.ContainerStatus) {
 	for i := range all {
 		brief := corev1.ContainerStatus{Name: all[i].Name}
+		brief.State.Waiting = all[i].State.Waiting
 		if t := all[i].State.Terminated; t != nil {
 			brief.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: t.ExitCode, Reason: t.Reason}
-		} else if brief.State.Waiting = all[i].State.Waiting; brief.State.Waiting == nil {
-			continue
 		}
-		out = append(out, brief)
+		if brief.State != (corev1.ContainerState{}) {
+			out = append(out, brief)
+		}
 	}
 	return out
 }

@@ -14,8 +14,8 @@ import (
 // suspends reports whether the Run gives up all that it holds because it is suspended, or has (R39).
 func (s *situation) suspends() bool { return s.facts.Run.Suspended() && s.phase == rqv1.RunPending }
 
-// gaveUp reports whether what a Lease holds is given up because the Run is suspended, or was and has been resumed since:
-// nothing is opened in between.
+// gaveUp reports whether what a Lease holds is given up because the Run is suspended, or was and has been resumed
+// since: nothing is opened in between.
 func (s *situation) gaveUp(lease *rqv1.Lease) bool {
 	run := s.facts.Run
 	if lease.Spec.RunRef.UID != run.UID {

@@ -77,7 +77,8 @@ func (c *change) set(ctx context.Context, api client.Client, key client.ObjectKe
 	is := map[bool]string{true: "suspended", false: "not suspended"}[c.suspend]
 	switch {
 	case run.Ended():
-		return session.Fail(session.ExitError, "Run %s is %s: it cannot be suspended or resumed", key.Name, view.PhaseOf(&run))
+		return session.Fail(session.ExitError, "Run %s is %s: it cannot be suspended or resumed", key.Name,
+			view.PhaseOf(&run))
 	case run.Spec.Suspend == c.suspend:
 		fmt.Fprintf(c.Out, "Run %s is %s already\n", key.Name, is)
 		return nil

@@ -18,12 +18,16 @@ func TestSuspend(t *testing.T) {
 		suspended  string
 		told       string
 	}{
-		"suspend":              {verb: "suspend", args: "trainer", suspended: "true", told: "Run trainer is suspended now"},
-		"suspend it twice":     {verb: "suspend", args: "trainer", edit: suspended, suspended: "true", told: "is suspended already"},
-		"resume":               {verb: "resume", args: "trainer", edit: suspended, suspended: "false", told: "is not suspended now"},
-		"resume what runs":     {verb: "resume", args: "trainer", told: "is not suspended already"},
-		"the second is there":  {verb: "suspend", args: "none trainer", code: session.ExitError, suspended: "true", told: `"none" not found`},
-		"one that has ended":   {verb: "suspend", args: "trainer", edit: ended, code: session.ExitError, told: "is Completed"},
+		"suspend": {verb: "suspend", args: "trainer", suspended: "true", told: "Run trainer is suspended now"},
+		"suspend it twice": {verb: "suspend", args: "trainer", edit: suspended, suspended: "true",
+			told: "is suspended already"},
+		"resume": {verb: "resume", args: "trainer", edit: suspended, suspended: "false",
+			told: "is not suspended now"},
+		"resume what runs": {verb: "resume", args: "trainer", told: "is not suspended already"},
+		"the second is there": {verb: "suspend", args: "none trainer", code: session.ExitError,
+			suspended: "true", told: `"none" not found`},
+		"one that has ended": {verb: "suspend", args: "trainer", edit: ended, code: session.ExitError,
+			told: "is Completed"},
 		"nobody":               {verb: "resume", code: session.ExitUsage, told: "say which Run"},
 		"in another namespace": {verb: "suspend", args: "trainer -n mm", code: session.ExitError, told: `namespace "mm"`},
 	} {

@@ -42,7 +42,8 @@ func ForecastFacts(f *rqv1.RunForecast, now time.Time) []Fact {
 	if e := f.Expected; e != nil {
 		start = fmt.Sprintf("%s, %s", start, e.Confidence)
 		remedies = e.Remedies
-		if deficit = fmt.Sprintf("%d GPUs", e.DeficitGPUs); e.Scope != "" {
+		deficit = fmt.Sprintf("%d GPUs", e.DeficitGPUs)
+		if e.Scope != "" {
 			deficit += " in " + e.Scope
 		}
 	}
