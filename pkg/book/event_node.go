@@ -24,6 +24,7 @@ func (b *Book) SetNode(node *corev1.Node) {
 		equality.Semantic.DeepEqual(old.Spec, node.Spec) &&
 		equality.Semantic.DeepEqual(old.Status.Allocatable, node.Status.Allocatable) &&
 		old.Annotations[rqv1.AnnotationLost] == node.Annotations[rqv1.AnnotationLost] &&
+		old.Annotations[rqv1.AnnotationSuspect] == node.Annotations[rqv1.AnnotationSuspect] &&
 		b.nodes.evident(old) == b.nodes.evident(node) {
 		b.nodes.noteBeat(node) // a heartbeat: nothing that decisions read has changed
 		return

@@ -20,8 +20,8 @@ const (
 )
 
 func (s state) String() string {
-	return [...]string{"Unseen", "Ended", "Suspended", "Clearing", "Shapeless", "Unpaid", "Sweeping", "Incomplete", "Queued",
-		"Placed", "Committed", "Running"}[s]
+	return [...]string{"Unseen", "Ended", "Suspended", "Clearing", "Shapeless", "Unpaid", "Sweeping", "Incomplete",
+		"Queued", "Placed", "Committed", "Running"}[s]
 }
 
 // state returns how far the gang has come.

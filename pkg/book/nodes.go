@@ -5,11 +5,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/suspicion"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
@@ -17,6 +19,7 @@ import (
 type nodeTable struct {
 	accounts *budget.Accounts
 	args     *config.Args
+	loss     nodeloss.Rules // what counts as evidence of a loss
 	fleet    *topology.Fleet
 
 	kinds    kinds
@@ -28,6 +31,8 @@ type nodeTable struct {
 	strayed  map[string]string                  // the former domains of nodes that are left out
 	// heldBack are the nodes with signs of loss that are not taken for lost, since too many show one.
 	heldBack map[string]bool
+	// suspects are the nodes that had better not be used, and until when.
+	suspects map[string]time.Time
 	// asks says that other scheduling rules are asked about what is decided.
 	asks bool
 }
@@ -89,7 +94,7 @@ func (t *nodeTable) freeOn(name string) int {
 // evident reports whether a node says of itself that it is lost: what happens to its pods happens for that, also before
 // it is recorded. A sign that is held back says nothing.
 func (t *nodeTable) evident(node *corev1.Node) bool {
-	reason, _, lost := nodeloss.Rules{Conditions: t.args.NodeLossConditions}.Evident(node)
+	reason, _, lost := t.loss.Evident(node)
 	return lost && (reason.Certain() || !t.heldBack[node.Name])
 }
 
@@ -128,6 +133,7 @@ func (t *nodeTable) forgetNode(name string) {
 		t.sizes[flavor][gpus]--
 	}
 	delete(t.byName, name)
+	delete(t.suspects, name)
 	t.accounts.DeleteNode(name)
 	delete(t.tainted[flavor], name)
 	delete(t.ofFlavor[flavor], name)
@@ -137,6 +143,9 @@ func (t *nodeTable) forgetNode(name string) {
 func (t *nodeTable) noteNode(node *corev1.Node) {
 	flavor, gpus := t.flavorOf(node), t.gpusOf(node)
 	t.byName[node.Name] = node
+	if until := suspicion.Of(node).Until(); !until.IsZero() {
+		t.suspects[node.Name] = until
+	}
 	if t.ofFlavor[flavor] == nil {
 		t.ofFlavor[flavor], t.tainted[flavor] = map[string]*corev1.Node{}, map[string]*corev1.Node{}
 		t.sizes[flavor] = map[int]int{}
@@ -179,6 +188,34 @@ func (t *nodeTable) lostRanks(g *gang) map[int]string {
 			out = map[int]string{}
 		}
 		out[index] = last.node
+	}
+	return out
+}
+
+// unsuspected adds to the nodes that are excluded those that are suspect (R34).
+func (t *nodeTable) unsuspected(excluded func(node string) bool, now time.Time) func(node string) bool {
+	if len(t.suspects) == 0 {
+		return excluded
+	}
+	return func(node string) bool { return now.Before(t.suspects[node]) || excluded != nil && excluded(node) }
+}
+
+// deadRanks returns the ranks of a running gang that have no place since the last pod that had it has failed by itself,
+// and those pods.
+func (t *nodeTable) deadRanks(g *gang) map[int]types.UID {
+	if !g.started() || g.opportunistic() {
+		return nil
+	}
+	var out map[int]types.UID
+	for index, m := range g.active.between(0, g.active.size) {
+		last := g.latest[rank.Part{Index: index}]
+		if last == nil || !last.died() || m != nil && m.stage > unplaced && last.pod != m.pod.UID {
+			continue
+		}
+		if out == nil {
+			out = map[int]types.UID{}
+		}
+		out[index] = last.pod
 	}
 	return out
 }

@@ -321,7 +321,8 @@ func (v *activations) prospectOf(g *gang) Prospect {
 		Activation: decided, Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
 		Brake: v.agenda.brakeOn(g), CalledOff: v.agenda.calledOffBy(g), GrowTo: g.growth.to,
 		Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
-		Shards: g.allowedShards(), Lost: v.nodes.lostRanks(g), Outlook: g.outlook()}
+		Shards: g.allowedShards(), Lost: v.nodes.lostRanks(g), Died: v.nodes.deadRanks(g),
+		Outlook: g.outlook()}
 }
 
 // Prospect is when a Run that waits is going to start, and whether one that runs is going to grow.
@@ -357,6 +358,9 @@ type Prospect struct {
 	Lost map[int]string
 	// Outlook is when a suspended Run would start; nil while that is not known, and for any other Run.
 	Outlook *Outlook
+	// Died are the ranks of a running Run that have no place because the last pod that had it died by itself, and those
+	// pods.
+	Died map[int]types.UID
 	// RoomLapsed says that a requeued Run no longer keeps its room, and its status says that it does (R22).
 	RoomLapsed bool
 }

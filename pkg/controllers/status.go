@@ -94,7 +94,9 @@ func (s statusWriter) tell(run *rqv1.Run, status *rqv1.RunStatus) {
 func (s statusWriter) tellDeaths(run *rqv1.Run, status *rqv1.RunStatus) {
 	for i := range status.Deaths {
 		d := &status.Deaths[i]
-		if slices.ContainsFunc(run.Status.Deaths, func(known rqv1.RunDeath) bool { return known.Pod == d.Pod }) {
+		if slices.ContainsFunc(run.Status.Deaths, func(known rqv1.RunDeath) bool {
+			return known.Pod == d.Pod && known.Restarts == d.Restarts
+		}) {
 			continue
 		}
 		metrics.RankEnds.WithLabelValues(string(d.Cause)).Inc()

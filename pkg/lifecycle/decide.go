@@ -86,6 +86,9 @@ func untilDue(s *situation) time.Duration {
 			sooner(at.Sub(f.Now))
 		}
 	}
+	if at := s.restarts.due(s); !at.IsZero() {
+		sooner(max(at.Sub(f.Now), time.Millisecond))
+	}
 	return due
 }
 

@@ -39,6 +39,7 @@ func statusOf(s *situation) *rqv1.RunStatus {
 	setHeldBack(c, s.facts)
 	setRefusal(next, s, reason)
 	addDeaths(next, s, deaths)
+	setRestarts(next, s)
 	setGrace(c, &s.facts.Rules)
 	setRoomKept(c, s)
 	setSuspended(c, s)

@@ -69,14 +69,19 @@ const (
 
 // LeaseReason says why a Lease was opened.
 //
-// +kubebuilder:validation:Enum=Start;Grow;Swap
+// +kubebuilder:validation:Enum=Start;Grow;Swap;Restart
 type LeaseReason string
 
 // Values of LeaseReason.
 const (
+	// ReasonStart: the Run started.
 	ReasonStart LeaseReason = "Start"
-	ReasonGrow  LeaseReason = "Grow"
-	ReasonSwap  LeaseReason = "Swap"
+	// ReasonGrow: the Run grew.
+	ReasonGrow LeaseReason = "Grow"
+	// ReasonSwap: the rank was lost with its node, or its node ended it.
+	ReasonSwap LeaseReason = "Swap"
+	// ReasonRestart: the rank died by its program's doing and is started again (rule R34).
+	ReasonRestart LeaseReason = "Restart"
 )
 
 // ClosureReason says why a Lease was closed.

@@ -233,6 +233,10 @@ type RunRuntime struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,6}([.][0-9]{1,9})?m)?([0-9]{1,6}([.][0-9]{1,9})?s)?([0-9]{1,6}ms)?$') && self != '' && duration(self) >= duration('1m')`,message=`runtime.startupDeadline must be a duration of at least 1m in hours, minutes and seconds, such as 15m or 1h30m`
 	StartupDeadline *metav1.Duration `json:"startupDeadline,omitempty"`
+	// restarts says what is done when ranks die by their program's doing (rule R34). Opportunistic Runs are not restarted. Default:
+	// 3 restarts where a checkpoint is declared, else none.
+	// +optional
+	Restarts *RunRestarts `json:"restarts,omitempty"`
 }
 
 // RunPhase is where a Run is in its life.
@@ -343,6 +347,9 @@ type RunStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	Deaths []RunDeath `json:"deaths,omitempty"`
+	// restarts tells of the incidents in which ranks died by their program's doing; absent while there has been none.
+	// +optional
+	Restarts *RunRestartsStatus `json:"restarts,omitempty"`
 	// refusal says as data why a Run that waits does not start, when it was tried last; absent when it has not been refused.
 	// +optional
 	Refusal *RunRefusal `json:"refusal,omitempty"`
