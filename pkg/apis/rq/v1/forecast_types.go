@@ -28,3 +28,29 @@ type RunForecast struct {
 	// +listType=atomic
 	NotAsked []string `json:"notAsked,omitempty"`
 }
+
+// RunQueue is where a Run stands in line.
+type RunQueue struct {
+	// ahead is how many older Runs wait for the same GPU type.
+	// +kubebuilder:validation:Minimum=0
+	Ahead int32 `json:"ahead"`
+	// of is how many Runs wait for it, this one among them.
+	// +kubebuilder:validation:Minimum=1
+	Of int32 `json:"of"`
+	// at is when that was so.
+	At metav1.Time `json:"at"`
+}
+
+// MostRisks is how many Reservations a Run's atRisk lists.
+const MostRisks = 16
+
+// RunRisk is a Reservation whose activation may cut a Run.
+type RunRisk struct {
+	// reservation whose activation threatens the Run, as namespace/name.
+	Reservation string `json:"reservation"`
+	// at is when it activates.
+	At metav1.Time `json:"at"`
+	// probability of being cut, from 0 to 1, as a decimal.
+	// +kubebuilder:validation:Pattern=`^(0(\.[0-9]+)?|1(\.0+)?)$`
+	Probability string `json:"probability"`
+}

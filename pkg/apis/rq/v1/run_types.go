@@ -280,18 +280,6 @@ const (
 	ConditionNodesHeldBack = "NodesHeldBack"
 )
 
-// RunQueue is where a Run stands in line.
-type RunQueue struct {
-	// ahead is how many older Runs wait for the same GPU type.
-	// +kubebuilder:validation:Minimum=0
-	Ahead int32 `json:"ahead"`
-	// of is how many Runs wait for it, this one among them.
-	// +kubebuilder:validation:Minimum=1
-	Of int32 `json:"of"`
-	// at is when that was so.
-	At metav1.Time `json:"at"`
-}
-
 // RunStatus is the observed state of a Run.
 type RunStatus struct {
 	// observedGeneration is the generation that the status describes.
@@ -398,18 +386,4 @@ type RunSponsor struct {
 	// relation of the payer to the Run's owner.
 	// +kubebuilder:validation:Enum=sibling;ancestor;sponsor;overdraft
 	Relation string `json:"relation"`
-}
-
-// MostRisks is how many Reservations a Run's atRisk lists.
-const MostRisks = 16
-
-// RunRisk is a Reservation whose activation may cut a Run.
-type RunRisk struct {
-	// reservation whose activation threatens the Run, as namespace/name.
-	Reservation string `json:"reservation"`
-	// at is when it activates.
-	At metav1.Time `json:"at"`
-	// probability of being cut, from 0 to 1, as a decimal.
-	// +kubebuilder:validation:Pattern=`^(0(\.[0-9]+)?|1(\.0+)?)$`
-	Probability string `json:"probability"`
 }
