@@ -75,10 +75,11 @@ func (f *facts) readyBy(pod *corev1.Pod) (time.Time, bool) {
 }
 
 // late reports whether a rank was not ready by its deadline: it counts as one that has died (R39). What became unready
-// since, or had been told to go by then, does not; nor is it known of a node whose loss is held back.
+// since, or had been told to go by then, does not; nor is it known of a node whose loss is held back, or of a device
+// that is broken.
 func (f *facts) late(pod *corev1.Pod) bool {
 	by, bounded := f.readyBy(pod)
-	if !bounded || f.Now.Before(by) || f.Nodes[pod.Spec.NodeName].HeldBack {
+	if !bounded || f.Now.Before(by) || f.Nodes[pod.Spec.NodeName].HeldBack || f.broken(pod) {
 		return false
 	}
 	if at := pod.DeletionTimestamp; at != nil {
