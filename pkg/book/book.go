@@ -125,7 +125,8 @@ func decideWith(b *Book, args *config.Args) {
 	b.fill = &filler{accounts: b.accounts, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster,
 		waiting: b.waiting, agenda: b.agenda,
 		seats: b.seats, places: b.places, turns: b.turns}
-	b.trials = &trials{accounts: b.accounts, fleet: b.fleet, nodes: b.nodes, starts: b.starts, fill: b.fill}
+	b.trials = &trials{accounts: b.accounts, fleet: b.fleet, mu: b.mu, mail: b.mail, nodes: b.nodes, roster: b.roster,
+		waiting: b.waiting, future: b.future, starts: b.starts, fill: b.fill}
 	b.sick = &sick{args: args, nodes: b.nodes, roster: b.roster, mail: b.mail, on: map[types.UID]string{}}
 	b.views = &observer{nodes: b.nodes, places: b.places}
 	b.Budgets = &Budgets{accounts: b.accounts, fleet: b.fleet, mu: b.mu, mail: b.mail, waiting: b.waiting, seats: b.seats}
@@ -184,7 +185,7 @@ func (b *Book) TakeOver(now time.Time) {
 	defer b.mu.Unlock()
 	for _, g := range b.roster.gangs {
 		if g.run == nil || g.reservation == nil && !g.saysThatItWaits() || g.run.Status.Phase != rqv1.RunPending ||
-			g.shape != nil {
+			g.shape != nil || g.suspended() {
 			continue
 		}
 		if g.reservation != nil {

@@ -47,6 +47,14 @@ func (b *Book) SetRun(run *rqv1.Run) {
 			return
 		}
 	}
+	if g.suspended() {
+		if edited {
+			b.shapes.reshape(g)
+		}
+		b.suspend(g)
+		return
+	}
+	g.ahead = foresight{}
 	if edited || g.started() {
 		g.futile = futility{}
 	}

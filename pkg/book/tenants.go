@@ -56,6 +56,9 @@ func (i *candidates) tenants(g *gang, now time.Time) *tenants {
 		if other == g || other.opportunistic() || other.demand.Flavor != g.demand.Flavor {
 			continue // shards leave whoever is given their room
 		}
+		if other.suspended() && out.published.IsZero() {
+			continue // it leaves anyway
+		}
 		if _, runs := other.startedAt(); runs || other.starts() {
 			t := i.tenant(other, g, now)
 			t.active, memory = i.occupants(memory, other, &other.active, now)

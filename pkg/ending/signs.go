@@ -21,6 +21,8 @@ const (
 	InDevices Place = "container's allocatedResourcesStatus"
 	// InContainer is the reason for which a container terminated.
 	InContainer Place = "container's reason"
+	// InReadiness is the condition Ready, which a rank lacks by its Run's startupDeadline.
+	InReadiness Place = "condition Ready"
 )
 
 // Sign is a word on a pod that tells why it ended.
@@ -84,6 +86,8 @@ var Signs = []Sign{
 	{InContainer, "OOMKilled", rqv1.CauseProgram,
 		"the kernel: the container has used more memory than its limit"},
 	{InContainer, "*", rqv1.CauseProgram, "the container runtime"},
+	{InReadiness, NotReady, rqv1.CauseProgram,
+		"jobtree: it is not True when the Run's startupDeadline is over"},
 }
 
 // says reports whether a sign stands for a word.

@@ -33,6 +33,7 @@ func statusOf(s *situation) *rqv1.RunStatus {
 		next.Width.Allocated, next.Width.Pending = allocated(s), change(s)
 		next.Funding = fundingOf(s.facts)
 	}
+	next.Ready = s.ready.count
 	setPhase(c, s.phase, reason, message)
 	setOverdraft(c)
 	setHeldBack(c, s.facts)
@@ -42,9 +43,11 @@ func statusOf(s *situation) *rqv1.RunStatus {
 	setRestarts(next, s)
 	setGrace(c, &s.facts.Rules)
 	setRoomKept(c, s)
+	setSuspended(c, s)
+	setForecast(next, s)
 	setReservation(next, s)
 	setAtRisk(c)
-	if equality.Semantic.DeepEqual(&run.Status, next) {
+	if equality.Semantic.DeepEqual(&run.Status, coalesced(s, next)) {
 		return nil
 	}
 	return next

@@ -17,6 +17,11 @@ type explanation struct {
 	Owner     rqv1.Owner    `json:"owner"`
 	Phase     rqv1.RunPhase `json:"phase"`
 	Message   string        `json:"message,omitempty"`
+	// Suspended says that the Run waits because it is suspended, Forecast when it would start, and Ready how many ranks
+	// of one that runs are ready.
+	Suspended bool              `json:"suspended,omitempty"`
+	Forecast  *rqv1.RunForecast `json:"forecast,omitempty"`
+	Ready     int32             `json:"ready,omitempty"`
 	// Looked is false until the scheduler has looked at the Run as it is now.
 	Looked bool    `json:"looked"`
 	Asks   request `json:"asks"`

@@ -17,8 +17,8 @@ import (
 // runTable shows Runs, with the GPUs that stand by for each, by its UID; nil when these are not known.
 func runTable(runs []rqv1.Run, standBy map[types.UID]int32, now time.Time) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: session.Columns(
-		"Name", "Owner", "+Type", "+GPUs", "+Groups", "Width", "+Pending", "Spares", "+Funding", "Phase", "Age", "+Start",
-		"+At Risk", "Message")}
+		"Name", "Owner", "+Type", "+GPUs", "+Groups", "Width", "+Pending", "Spares", "+Funding", "Phase", "+Ready", "Age",
+		"+Start", "+At Risk", "Message")}
 	for i := range runs {
 		run := &runs[i]
 		table.Rows = append(table.Rows, session.Row(run,
@@ -31,7 +31,8 @@ func runTable(runs []rqv1.Run, standBy map[types.UID]int32, now time.Time) *meta
 			view.PendingOf(run),
 			standingBy(run, standBy),
 			fundingOf(run),
-			string(run.Status.Phase),
+			view.StandingOf(run),
+			view.ReadyOf(run),
 			duration.HumanDuration(now.Sub(run.CreationTimestamp.Time)),
 			view.StartOf(run, now),
 			view.RiskOf(run, now),

@@ -86,7 +86,7 @@ const (
 
 // ClosureReason says why a Lease was closed.
 //
-// +kubebuilder:validation:Enum=Completed;Failed;Deleted;Unwound;Shrink;DropSpare;RandomPreempt;NodeFailure;Swap;ReclaimedBySpare;Reclaimed;ReclaimedQuota;Evicted
+// +kubebuilder:validation:Enum=Completed;Failed;Deleted;Unwound;Shrink;DropSpare;RandomPreempt;NodeFailure;Swap;ReclaimedBySpare;Reclaimed;ReclaimedQuota;Evicted;Suspended
 type ClosureReason string
 
 // Values of ClosureReason.
@@ -117,6 +117,8 @@ const (
 	ClosedReclaimedQuota ClosureReason = "ReclaimedQuota"
 	// ClosedEvicted: the node, or what keeps it, ended the pod or turned it away (rule R33).
 	ClosedEvicted ClosureReason = "Evicted"
+	// ClosedSuspended: the Run was suspended (rule R39).
+	ClosedSuspended ClosureReason = "Suspended"
 )
 
 // LeaseSpec is what a Lease records.
