@@ -167,7 +167,7 @@ func restartOf(f *facts, index int) (rank.Replacement, bool) {
 		d := &status.Deaths[i]
 		last := d.Pod == died || f.leaseOf[d.Pod] != nil && f.podOf[d.Pod] == nil // or is gone just now
 		if !saysRunning(f.Run) {
-			last = status.Restarts != nil && d.Incident == status.Restarts.Incidents
+			last = status.Restarts != nil && status.Restarts.Ready == nil && d.Incident == status.Restarts.Incidents
 		}
 		if int(d.Index) == index && d.Action != "" && last {
 			at = i
