@@ -24,7 +24,7 @@ func (b *Book) SetNode(node *corev1.Node) {
 		equality.Semantic.DeepEqual(old.Spec, node.Spec) &&
 		equality.Semantic.DeepEqual(old.Status.Allocatable, node.Status.Allocatable) &&
 		old.Annotations[rqv1.AnnotationLost] == node.Annotations[rqv1.AnnotationLost] &&
-		b.nodes.evident(old) == b.nodes.evident(node) {
+		b.nodes.evident(old) == b.nodes.evident(node) && announcesAsBefore(old, node) {
 		b.nodes.noteBeat(node) // a heartbeat: nothing that decisions read has changed
 		return
 	}
@@ -32,7 +32,7 @@ func (b *Book) SetNode(node *corev1.Node) {
 		delete(b.nodes.losing, node.Name)
 	}
 	_, was := b.nodes.lossOf(node.Name)
-	stood := b.nodes.stands(node.Name)
+	stood, told := b.nodes.stands(node.Name), old != nil && !announcesAsBefore(old, node)
 	b.nodes.forgetNode(node.Name)
 	b.nodes.noteNode(node)
 	b.accounts.SetNode(node.Name, flavor, node.Labels)
@@ -43,7 +43,7 @@ func (b *Book) SetNode(node *corev1.Node) {
 	b.fleet.SetNode(b.nodes.inFleet(node))
 	b.nodes.stray(node.Name, domain)
 	b.waiting.wakeNodes(flavor)
-	if _, is := b.nodes.lossOf(node.Name); is != was || stood != b.nodes.stands(node.Name) || anew {
+	if _, is := b.nodes.lossOf(node.Name); is != was || stood != b.nodes.stands(node.Name) || anew || told {
 		b.places.reconcileOn(map[string]bool{node.Name: true})
 	}
 }

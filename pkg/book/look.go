@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/outage"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
@@ -23,8 +24,12 @@ func (o *observer) lookAtNode(l *Look, g *gang, name string) {
 	if _, known := l.Nodes[name]; known || o.nodes.byName[name] == nil {
 		return
 	}
-	l.Nodes[name] = NodeState{Stands: o.nodes.stands(name), HeldBack: o.nodes.heldBack[name],
-		Accepts: g != nil && !g.spurned[name] && o.places.seats.accepts(g, name)}
+	state := NodeState{Stands: o.nodes.stands(name), HeldBack: o.nodes.heldBack[name],
+		Accepts: g != nil && !g.spurned[name] && o.places.seats.accepts(g, name), Outage: o.nodes.fleet.Outage(name)}
+	if sign, out := outage.SignOf(o.nodes.byName[name]); out {
+		state.Sign = sign.Condition
+	}
+	l.Nodes[name] = state
 }
 
 // lookAtShard notes whether a shard has been told to give its GPUs back.
@@ -119,6 +124,9 @@ type NodeState struct {
 	Stands, Accepts bool
 	// HeldBack says that the node shows a sign of loss and is not taken for lost, since too many nodes do at once (R25).
 	HeldBack bool
+	// Outage is when it is out of service by plan, and Sign the condition by which it tells of that without a date.
+	Outage outage.Window
+	Sign   string
 }
 
 // Stands reports whether a node exists and is not lost.

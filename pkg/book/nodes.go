@@ -9,6 +9,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
+	"github.com/davidlangworthy/jobtree/pkg/outage"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
@@ -107,15 +108,18 @@ func (t *nodeTable) stands(name string) bool {
 	return node != nil && !t.losing[name] && !lost && !t.evident(node)
 }
 
-// serves reports whether anything may be placed on a node: it stands, without a sign of loss, and is not cordoned.
+// serves reports whether anything may be placed on a node: it stands, without a sign of loss or of an outage, and is not
+// cordoned.
 func (t *nodeTable) serves(node *corev1.Node) bool {
-	return !node.Spec.Unschedulable && t.stands(node.Name) && !t.heldBack[node.Name]
+	_, out := outage.SignOf(node)
+	return !node.Spec.Unschedulable && !out && t.stands(node.Name) && !t.heldBack[node.Name]
 }
 
 // inFleet returns what the packer is to know of a node.
 func (t *nodeTable) inFleet(node *corev1.Node) topology.Node {
+	window, _ := outage.WindowOf(node)
 	return topology.Node{Name: node.Name, Labels: node.Labels, Flavor: t.flavorOf(node), GPUs: t.gpusOf(node),
-		Beside: t.kinds.besideOn(node), Unschedulable: !t.serves(node)}
+		Beside: t.kinds.besideOn(node), Unschedulable: !t.serves(node), Outage: window}
 }
 
 func (t *nodeTable) forgetNode(name string) {

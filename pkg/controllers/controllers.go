@@ -31,6 +31,7 @@ type Controllers struct {
 	limit   *lossLimit
 	contact *contact
 	leftOut *leftOut
+	outages *outages
 	ledger  *ledger
 	budgets *budgetReporter
 	dates   *dates
@@ -73,6 +74,7 @@ func New(o Options) (*Controllers, error) {
 		brakes:  &brakes{book: o.Book, kube: o.Kube, events: o.events, clock: o.Clock},
 		lottery: &lottery{book: o.Book, kube: o.Kube, clock: o.Clock},
 		leftOut: &leftOut{book: o.Book, events: o.events, clock: o.Clock},
+		outages: &outages{book: o.Book, events: o.events, clock: o.Clock},
 		audit:   newAuditor(&o, w, seen.contact),
 	}
 	c.runs = newReconciler(&o, w, c.ledger.settled.storeSoon)
@@ -139,7 +141,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	}
 	go c.runs.retry()
 	for _, look := range []func(context.Context){
-		c.ledger.settle, c.nodes.watch, c.limit.watch, c.leftOut.watch, c.brakes.watch, c.dumps.watch, c.dates.keep,
+		c.ledger.settle, c.nodes.watch, c.limit.watch, c.leftOut.watch, c.outages.watch, c.brakes.watch, c.dumps.watch, c.dates.keep,
 		c.dates.tidyReservations, c.runs.ended.watch, c.audit.watch,
 		func(ctx context.Context) { every(ctx, c.clock, 5*time.Second, c.runs.lanes.count) },
 		func(ctx context.Context) {

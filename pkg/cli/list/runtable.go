@@ -18,7 +18,7 @@ import (
 func runTable(runs []rqv1.Run, standBy map[types.UID]int32, now time.Time) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: session.Columns(
 		"Name", "Owner", "+Type", "+GPUs", "+Groups", "Width", "+Pending", "Spares", "+Funding", "Phase", "Age", "+Start",
-		"+At Risk", "Message")}
+		"+At Risk", "+Maintenance", "Message")}
 	for i := range runs {
 		run := &runs[i]
 		table.Rows = append(table.Rows, session.Row(run,
@@ -35,6 +35,7 @@ func runTable(runs []rqv1.Run, standBy map[types.UID]int32, now time.Time) *meta
 			duration.HumanDuration(now.Sub(run.CreationTimestamp.Time)),
 			view.StartOf(run, now),
 			view.RiskOf(run, now),
+			view.MaintenanceOf(run),
 			run.Status.Message,
 		))
 	}

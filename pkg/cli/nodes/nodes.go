@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
+	"github.com/davidlangworthy/jobtree/pkg/outage"
 )
 
 // nodeList is one "kubectl runs nodes".
@@ -39,6 +41,7 @@ func Command(s *session.Session) *cobra.Command {
              they are, and nothing new comes, until fewer do or "kubectl runs nodes lost" says that it is gone
   NotReady   its condition Ready is not True
   Cordoned   somebody has cordoned it
+  Outage     maintenance of it is announced ("kubectl runs maintenance list")
   OK         none of these
 
 SINCE and WHY are from the record that the scheduler, or an administrator, has left on the node.
@@ -74,7 +77,7 @@ func (l *nodeList) run(ctx context.Context, _ []string) error {
 	if err := c.List(ctx, &list); err != nil {
 		return err
 	}
-	standing := nodesStanding(list.Items, corev1.ResourceName(l.gpuResource))
+	standing := nodesStanding(list.Items, corev1.ResourceName(l.gpuResource), l.Now())
 	if !l.output.ForPeople() {
 		names := make([]*session.Answer, len(standing))
 		for i := range standing {
@@ -123,19 +126,20 @@ const (
 	nodeHeldBack = "HeldBack"
 	nodeNotReady = "NotReady"
 	nodeCordoned = "Cordoned"
+	nodeOutage   = "Outage"
 	nodeOK       = "OK"
 )
 
 // nodesStanding returns how the nodes with GPUs stand, the worst first.
-func nodesStanding(nodes []corev1.Node, gpus corev1.ResourceName) []nodeStanding {
+func nodesStanding(nodes []corev1.Node, gpus corev1.ResourceName, now time.Time) []nodeStanding {
 	out := []nodeStanding{}
 	for i := range nodes {
 		capacity, allocatable := nodes[i].Status.Capacity[gpus], nodes[i].Status.Allocatable[gpus]
 		if n := max(capacity.Value(), allocatable.Value()); n > 0 {
-			out = append(out, standingOf(&nodes[i], n))
+			out = append(out, standingOf(&nodes[i], n, now))
 		}
 	}
-	order := []string{nodeLost, nodeHeldBack, nodeNotReady, nodeCordoned, nodeOK}
+	order := []string{nodeLost, nodeHeldBack, nodeNotReady, nodeCordoned, nodeOutage, nodeOK}
 	slices.SortFunc(out, func(a, b nodeStanding) int {
 		return cmp.Or(cmp.Compare(slices.Index(order, a.State), slices.Index(order, b.State)),
 			strings.Compare(a.Name, b.Name))
@@ -143,7 +147,7 @@ func nodesStanding(nodes []corev1.Node, gpus corev1.ResourceName) []nodeStanding
 	return out
 }
 
-func standingOf(node *corev1.Node, gpus int64) nodeStanding {
+func standingOf(node *corev1.Node, gpus int64, now time.Time) nodeStanding {
 	n := nodeStanding{Name: node.Name, GPUs: gpus, State: nodeOK,
 		Cordoned: node.Spec.Unschedulable, Ready: readinessOf(node)}
 	_, lost := nodeloss.Recorded(node)
@@ -157,6 +161,10 @@ func standingOf(node *corev1.Node, gpus int64) nodeStanding {
 		n.State, record = nodeNotReady, ""
 	case n.Cordoned:
 		n.State = nodeCordoned
+	default:
+		if record = outageOf(node, now); record != "" {
+			n.State = nodeOutage
+		}
 	}
 	if at, reason, message, ok := nodeloss.Told(record); ok {
 		since := metav1.NewTime(at)
@@ -165,6 +173,17 @@ func standingOf(node *corev1.Node, gpus int64) nodeStanding {
 		n.Message = record
 	}
 	return n
+}
+
+// outageOf says what is announced of a node that is not over; "" for nothing.
+func outageOf(node *corev1.Node, now time.Time) string {
+	if w, err := outage.WindowOf(node); err == nil && w.Ahead(now) {
+		return w.String()
+	}
+	if sign, out := outage.SignOf(node); out {
+		return "condition " + sign.Condition
+	}
+	return ""
 }
 
 // readinessOf is the status of a node's condition Ready; Unknown without one.

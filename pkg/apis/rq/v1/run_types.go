@@ -259,6 +259,9 @@ const (
 	// ConditionNodesHeldBack is True while nodes of the Run show signs of loss and are not taken for lost, since too many nodes
 	// do at once (rule R25), and absent if none ever did.
 	ConditionNodesHeldBack = "NodesHeldBack"
+	// ConditionMaintenanceAhead is True while nodes of the Run are, or are going to be, out of service by plan (rule R35); its
+	// message says which and when. It is absent if none ever was.
+	ConditionMaintenanceAhead = "MaintenanceAhead"
 )
 
 // RunQueue is where a Run stands in line.
