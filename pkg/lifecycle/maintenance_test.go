@@ -37,8 +37,8 @@ func TestMaintenanceAhead(t *testing.T) {
 		}, "True nodes of the Run are to be out of service (R35); n0: " + until + "; n2: condition CSPMaintenance"},
 		{"as it starts", func() { o.Now = window.Start }, "True nodes of the Run are to be out of service (R35); n0: " +
 			until + "; n2: condition CSPMaintenance"},
-		{"one is over", func() { o.Now = window.End }, "True nodes of the Run are to be out of service (R35); n2: condition " +
-			"CSPMaintenance"},
+		{"one is over", func() { o.Now = window.End },
+			"True nodes of the Run are to be out of service (R35); n2: condition CSPMaintenance"},
 		{"both are", func() { o.Nodes["n2"] = book.NodeState{Stands: true} },
 			"False no maintenance of a node of the Run is ahead"},
 	}

@@ -50,19 +50,19 @@ func WindowOf(node *corev1.Node) (Window, error) {
 		return Window{}, fmt.Errorf("annotation %s says when maintenance ends, and nothing when it starts: set %s too",
 			rqv1.AnnotationMaintenanceEnd, rqv1.AnnotationMaintenanceStart)
 	}
-	var w Window
-	var err error
-	if w.Start, err = parse(rqv1.AnnotationMaintenanceStart, from); err == nil && ends {
-		w.End, err = parse(rqv1.AnnotationMaintenanceEnd, to)
+	start, err := parse(rqv1.AnnotationMaintenanceStart, from)
+	if err != nil || !ends {
+		return Window{Start: start}, err
 	}
-	switch {
-	case err != nil:
+	end, err := parse(rqv1.AnnotationMaintenanceEnd, to)
+	if err != nil {
 		return Window{}, err
-	case ends && !w.End.After(w.Start):
-		return Window{}, fmt.Errorf("annotation %s is %s, which is not after %s in %s: give an end that comes after the start",
+	}
+	if !end.After(start) {
+		return Window{}, fmt.Errorf("annotation %s is %s, which is not after %s in %s: give an end that comes after that",
 			rqv1.AnnotationMaintenanceEnd, to, from, rqv1.AnnotationMaintenanceStart)
 	}
-	return w, nil
+	return Window{start, end}, nil
 }
 
 // shown is how many bytes of a value that is no time are repeated.

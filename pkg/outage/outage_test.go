@@ -40,9 +40,10 @@ func TestWindowOf(t *testing.T) {
 		"without start": {"", "2030-01-02T14:00:00Z", Window{}, "set rq.davidlangworthy.io/maintenance-start too"},
 		"no time":       {"tomorrow", "", Window{}, `maintenance-start is "tomorrow", which is no time: write it as 2030-`},
 		"no end":        {"2030-01-02T12:00:00Z", "2h", Window{}, `maintenance-end is "2h", which is no time`},
-		"ends first":    {"2030-01-02T12:00:00Z", "2030-01-02T11:00:00Z", Window{}, "which is not after 2030-01-02T12:00:00Z"},
-		"no while":      {"2030-01-02T12:00:00Z", "2030-01-02T12:00:00Z", Window{}, "give an end that comes after the start"},
-		"a long story":  {strings.Repeat("x", 1e5), "", Window{}, "which is no time"},
+		"ends first": {"2030-01-02T12:00:00Z", "2030-01-02T11:00:00Z", Window{},
+			"which is not after 2030-01-02T12:00:00Z"},
+		"no while":     {"2030-01-02T12:00:00Z", "2030-01-02T12:00:00Z", Window{}, "give an end that comes after that"},
+		"a long story": {strings.Repeat("x", 1e5), "", Window{}, "which is no time"},
 	} {
 		got, err := WindowOf(annotated(c.start, c.end))
 		if diff := cmp.Diff(c.want, got); diff != "" {
@@ -113,7 +114,8 @@ func TestSigns(t *testing.T) {
 		"Ready":                          {},
 		"Hot":                            {},
 	} {
-		for _, status := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown} {
+		for _, status := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse,
+			corev1.ConditionUnknown} {
 			n := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
 				{Type: kind, Status: status, Message: "so it is"}}}}
 			sign := want

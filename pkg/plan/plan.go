@@ -130,8 +130,8 @@ func (a *Attempt) Windows() []Window {
 	return out
 }
 
-// Outages returns the edges, still to come, of what is planned for nodes of a fleet that the gang could use: when a node
-// can be used again, and from when on it cannot, since the gang would not have ended by then.
+// Outages returns the edges, still to come, of what is planned for nodes of a fleet that the gang could use: when a
+// node can be used again, and from when on it cannot, since the gang would not have ended by then.
 func (a *Attempt) Outages(fleet *topology.Fleet) []Window {
 	var out []Window
 	now, until := a.request.From, a.request.Until

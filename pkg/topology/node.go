@@ -31,7 +31,8 @@ type Node struct {
 
 func (n Node) equal(o Node) bool {
 	return n.Name == o.Name && n.Flavor == o.Flavor && n.GPUs == o.GPUs &&
-		n.Unschedulable == o.Unschedulable && n.Outage == o.Outage && n.Beside.Equal(o.Beside) && maps.Equal(n.Labels, o.Labels)
+		n.Unschedulable == o.Unschedulable && n.Outage == o.Outage && n.Beside.Equal(o.Beside) &&
+		maps.Equal(n.Labels, o.Labels)
 }
 
 // node is a Node in the fleet, or the GPUs held on a name whose Node has not been seen yet.

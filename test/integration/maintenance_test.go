@@ -56,8 +56,9 @@ func TestMaintenanceOfARack(t *testing.T) {
 	s.await("brief", rqv1.RunRunning, "bound 8 GPUs")
 	run := s.await("long", rqv1.RunPending, "maintenance from "+start.Format(time.RFC3339))
 	eventually(t, "it is to be promised the rack for when the maintenance is over", func() (err error) {
-		if run, err = s.get("long"); err != nil || run.Status.EarliestStart == nil || !run.Status.EarliestStart.Time.Equal(over) {
-			return fmt.Errorf("it starts at %v, want %s: %w", run.Status.EarliestStart, over, err)
+		run, err = s.get("long")
+		if at := run.Status.EarliestStart; err != nil || at == nil || !at.Time.Equal(over) {
+			return fmt.Errorf("it starts at %v, want %s: %w", at, over, err)
 		}
 		return nil
 	})
@@ -128,7 +129,12 @@ func TestSignsOfMaintenance(t *testing.T) {
 		eventually(t, "its owner is to see it", func() error { return s.ahead(run, "condition "+string(kind)) })
 		show(kind, corev1.ConditionFalse)
 		s.removeRun(run)
-		eventually(t, "it is to be gone", func() error { return s.holdsNothing(run) })
+		eventually(t, "its pod is to be gone", func() error {
+			if pods := s.podsOf(run); len(pods) > 0 {
+				return fmt.Errorf("%d are left", len(pods))
+			}
+			return nil
+		})
 	}
 	edit(s, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, func(n *corev1.Node) {
 		n.Annotations[rqv1.AnnotationMaintenanceStart] = "tomorrow"

@@ -91,8 +91,8 @@ func named(ctx context.Context, c client.Client, names []string) ([]corev1.Node,
 	return out, nil
 }
 
-// annotate writes when a node's maintenance starts and ends; nil takes the annotation away. A node that is another one by
-// now, under the same name, is left alone.
+// annotate writes when a node's maintenance starts and ends; nil takes the annotation away. A node that is another one
+// by now, under the same name, is left alone.
 func annotate(ctx context.Context, c client.Client, node *corev1.Node, start, end *string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": node.UID, "annotations": map[string]any{
 		rqv1.AnnotationMaintenanceStart: start, rqv1.AnnotationMaintenanceEnd: end}}})
@@ -113,8 +113,8 @@ func cancelCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel [NODE...]",
 		Short: "Say that there is no maintenance of nodes after all, or that it is over",
-		Long: `Say that there is no maintenance of nodes after all, or that it is over: they are used again at once. A node that
-somebody has cordoned stays cordoned.`,
+		Long: `Say that there is no maintenance of nodes after all, or that it is over: they are used again at once.
+A node that somebody has cordoned stays cordoned.`,
 		Example: `  # The rack is ready sooner than announced
   kubectl runs maintenance cancel -l topology.rack=r7`,
 		RunE: s.RunE(l.run),

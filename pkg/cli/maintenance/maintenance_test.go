@@ -158,7 +158,8 @@ func TestList(t *testing.T) {
 		t.Errorf("%+v", data.Nodes[4])
 	}
 	table := clitest.Do(t, server, Command, "list").Out
-	for _, line := range []string{"2030-01-02T14:00:00Z (in 60m)", "CSPMaintenance: soon", `"tomorrow", which is no time`} {
+	for _, line := range []string{"2030-01-02T14:00:00Z (in 60m)", "CSPMaintenance: soon",
+		`"tomorrow", which is no time`} {
 		if !strings.Contains(table, line) {
 			t.Errorf("the table lacks %q:\n%s", line, table)
 		}

@@ -162,7 +162,8 @@ func standingOf(node *corev1.Node, gpus int64, now time.Time) nodeStanding {
 	case n.Cordoned:
 		n.State = nodeCordoned
 	default:
-		if record = outageOf(node, now); record != "" {
+		record = outageOf(node, now)
+		if record != "" {
 			n.State = nodeOutage
 		}
 	}
