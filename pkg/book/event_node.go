@@ -10,6 +10,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
+	"github.com/davidlangworthy/jobtree/pkg/outage"
 )
 
 // SetNode adds or replaces a node and wakes the gangs that wait for room of its flavor.
@@ -32,7 +33,7 @@ func (b *Book) SetNode(node *corev1.Node) {
 		delete(b.nodes.losing, node.Name)
 	}
 	_, was := b.nodes.lossOf(node.Name)
-	stood, told := b.nodes.stands(node.Name), old != nil && !announcesAsBefore(old, node)
+	stood, told := b.nodes.stands(node.Name), old != nil && (!announcesAsBefore(old, node) || outage.Drains(old) != outage.Drains(node))
 	b.nodes.forgetNode(node.Name)
 	b.nodes.noteNode(node)
 	b.accounts.SetNode(node.Name, flavor, node.Labels)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -70,6 +71,8 @@ type Objects struct {
 	Pods         []*corev1.Pod
 	Leases       []*rqv1.Lease
 	Reservations []*rqv1.Reservation
+	// Guards are the PodDisruptionBudgets of the Run's namespace that are the Run's or select pods of it.
+	Guards []*policyv1.PodDisruptionBudget
 }
 
 // Look is what the book knows of a Run at one instant: data alone, so that a decision on it can be made again.
@@ -89,6 +92,8 @@ type Look struct {
 	// Yields says that the Run has no pods beside those that have places: the API server has just turned them back, or
 	// another Run has its turn at the quota of the namespace.
 	Yields bool
+	// Drain is what is asked of a Run that runs by those who empty nodes.
+	Drain Drain
 	// NotTaken is since when the API server has not taken a rank that a running Run lacks; zero when it lacks none.
 	NotTaken time.Time
 	// Musters says that places are kept for pods that have not been made, and Disbands that pods beside the leader's go,

@@ -25,6 +25,7 @@ type nodeTable struct {
 	ofFlavor map[string]map[string]*corev1.Node // by flavor and name
 	sizes    map[string]map[int]int             // GPUs per node by flavor: how many nodes of each size
 	tainted  map[string]map[string]*corev1.Node // by flavor and name
+	draining map[string]bool                    // nodes that are to be emptied
 	losing   map[string]bool                    // nodes whose loss is being recorded
 	strayed  map[string]string                  // the former domains of nodes that are left out
 	// heldBack are the nodes with signs of loss that are not taken for lost, since too many show one.
@@ -108,8 +109,8 @@ func (t *nodeTable) stands(name string) bool {
 	return node != nil && !t.losing[name] && !lost && !t.evident(node)
 }
 
-// serves reports whether anything may be placed on a node: it stands, without a sign of loss or of an outage, and is not
-// cordoned.
+// serves reports whether anything may be placed on a node: it stands, without a sign of loss or of an outage, and is
+// not cordoned.
 func (t *nodeTable) serves(node *corev1.Node) bool {
 	_, out := outage.SignOf(node)
 	return !node.Spec.Unschedulable && !out && t.stands(node.Name) && !t.heldBack[node.Name]
@@ -132,6 +133,7 @@ func (t *nodeTable) forgetNode(name string) {
 		t.sizes[flavor][gpus]--
 	}
 	delete(t.byName, name)
+	delete(t.draining, name)
 	t.accounts.DeleteNode(name)
 	delete(t.tainted[flavor], name)
 	delete(t.ofFlavor[flavor], name)
@@ -141,6 +143,9 @@ func (t *nodeTable) forgetNode(name string) {
 func (t *nodeTable) noteNode(node *corev1.Node) {
 	flavor, gpus := t.flavorOf(node), t.gpusOf(node)
 	t.byName[node.Name] = node
+	if outage.Drains(node) {
+		t.draining[node.Name] = true
+	}
 	if t.ofFlavor[flavor] == nil {
 		t.ofFlavor[flavor], t.tainted[flavor] = map[string]*corev1.Node{}, map[string]*corev1.Node{}
 		t.sizes[flavor] = map[int]int{}

@@ -87,6 +87,9 @@ func New(o Options) (*Controllers, error) {
 	if err := c.runs.followGone(w.pods); err != nil {
 		return nil, err
 	}
+	if err := handle(w, w.guards, c.runs.guarded, c.runs.unguarded); err != nil {
+		return nil, err
+	}
 	if err := handle(w, w.runs, c.runs.ended.note, c.runs.ended.drop); err != nil {
 		return nil, err
 	}
@@ -141,8 +144,8 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	}
 	go c.runs.retry()
 	for _, look := range []func(context.Context){
-		c.ledger.settle, c.nodes.watch, c.limit.watch, c.leftOut.watch, c.outages.watch, c.brakes.watch, c.dumps.watch, c.dates.keep,
-		c.dates.tidyReservations, c.runs.ended.watch, c.audit.watch,
+		c.ledger.settle, c.nodes.watch, c.limit.watch, c.leftOut.watch, c.outages.watch, c.brakes.watch, c.dumps.watch,
+		c.dates.keep, c.dates.tidyReservations, c.runs.ended.watch, c.audit.watch,
 		func(ctx context.Context) { every(ctx, c.clock, 5*time.Second, c.runs.lanes.count) },
 		func(ctx context.Context) {
 			c.runs.ended.doubt.settle(ctx, c.kube)

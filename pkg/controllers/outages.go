@@ -11,7 +11,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
-// outages tells, as an event on the node, that the maintenance which its annotations announce counts for nothing (R35).
+// outages tells, as an event on the node, that the maintenance which its annotations announce counts for nothing, or
+// that the node cannot be emptied yet (R35).
 type outages struct {
 	book   *book.Book
 	events events.EventRecorder
@@ -29,6 +30,13 @@ func (o *outages) watch(ctx context.Context) {
 			if was[m.Node] != m.Problem {
 				tellNode(o.events, m.Node, corev1.EventTypeWarning, "MaintenanceIgnored",
 					"jobtree does not see this maintenance coming: "+m.Problem)
+			}
+		}
+		for _, d := range o.book.StuckDrains() {
+			about, why := d.Node+" "+d.Run, "the drain waits for Run "+d.Run+": "+d.Why
+			told[about] = why
+			if was[about] != why {
+				tellNode(o.events, d.Node, corev1.EventTypeWarning, "DrainWaits", why)
 			}
 		}
 	})

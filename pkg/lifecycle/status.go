@@ -37,6 +37,7 @@ func statusOf(s *situation) *rqv1.RunStatus {
 	setOverdraft(c)
 	setHeldBack(c, s.facts)
 	setMaintenance(c, s.facts)
+	setDrainWaits(c, s.facts)
 	setRefusal(next, s, reason)
 	addDeaths(next, s, deaths)
 	setGrace(c, &s.facts.Rules)

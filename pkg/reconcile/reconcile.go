@@ -108,6 +108,9 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 		}
 		out.Unsaid, d.Status = err, nil
 	}
+	if err := r.guard(ctx, &d); err != nil {
+		return out, err
+	}
 	if behind, err := r.deletePods(ctx, d.Delete); err != nil || behind {
 		return out, err // what comes to the caches looks again
 	}
@@ -148,6 +151,20 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 		return out, r.api.DeleteRun(ctx, o.Run)
 	}
 	return out, problem
+}
+
+// guard writes a Run's PodDisruptionBudget. One that the API server does not take keeps nothing else from being done.
+func (r *Runs) guard(ctx context.Context, d *lifecycle.Decision) (err error) {
+	switch {
+	case d.Guard != nil:
+		err = r.api.WriteGuard(ctx, d.Guard)
+	case d.Unguard != nil:
+		err = r.api.DropGuard(ctx, d.Unguard)
+	}
+	if !Passes(err) {
+		return nil
+	}
+	return err
 }
 
 // behindRest is how long it takes at most until a Run is looked at again of whose nodes a cache did not know what the

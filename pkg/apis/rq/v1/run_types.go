@@ -262,6 +262,9 @@ const (
 	// ConditionMaintenanceAhead is True while nodes of the Run are, or are going to be, out of service by plan (rule R35); its
 	// message says which and when. It is absent if none ever was.
 	ConditionMaintenanceAhead = "MaintenanceAhead"
+	// ConditionDrainWaits is True while a rank of the Run has nowhere to go whose node is being emptied (rule R35): its
+	// evictions are refused. It is absent if none ever was.
+	ConditionDrainWaits = "DrainWaits"
 )
 
 // RunQueue is where a Run stands in line.
