@@ -53,7 +53,7 @@ func (s *seating) paid(g *gang, index int) bool {
 	}
 	for i := range g.vacant {
 		v := &g.vacant[i]
-		if v.index != index || v.seat() {
+		if v.index != index || v.seat() && !v.own {
 			continue
 		}
 		_, kept := s.accounts.Charge(charged(v.pod))

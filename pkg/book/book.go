@@ -12,6 +12,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
@@ -51,6 +52,7 @@ type Book struct {
 	fill   *filler
 	trials *trials
 	views  *observer
+	sick   *sick
 
 	pace pace
 
@@ -68,10 +70,12 @@ func New(given *config.Args) *Book {
 	b.mu = newGuard(b.waiting.wakeStirred)
 	b.mail.queue, b.mail.controllers = newOutlet[ForQueue](b.mu), newOutlet[ForControllers](b.mu)
 	b.nodes = &nodeTable{accounts: b.accounts, args: args, fleet: b.fleet,
+		loss:   nodeloss.Rules{Conditions: args.LossConditions()},
 		kinds:  kinds{gpus: corev1.ResourceName(args.GPUResource)},
 		byName: map[string]*corev1.Node{}, ofFlavor: map[string]map[string]*corev1.Node{},
 		sizes: map[string]map[int]int{}, tainted: map[string]map[string]*corev1.Node{},
-		draining: map[string]bool{}, losing: map[string]bool{}, strayed: map[string]string{}, heldBack: map[string]bool{}}
+		draining: map[string]bool{}, losing: map[string]bool{}, strayed: map[string]string{},
+		heldBack: map[string]bool{}, suspects: map[string]time.Time{}}
 	b.roster = &roster{gangs: map[types.UID]*gang{}, living: map[*gang]bool{},
 		runs: map[types.NamespacedName]types.UID{}, leasesOf: map[types.UID]int{},
 		members: map[types.UID]*member{}, turns: map[string]*quotaTurn{}, early: map[types.UID]bool{},
@@ -125,6 +129,7 @@ func decideWith(b *Book, args *config.Args) {
 		waiting: b.waiting, agenda: b.agenda,
 		seats: b.seats, places: b.places, turns: b.turns}
 	b.trials = &trials{accounts: b.accounts, fleet: b.fleet, nodes: b.nodes, starts: b.starts, fill: b.fill}
+	b.sick = &sick{args: args, nodes: b.nodes, roster: b.roster, mail: b.mail, on: map[types.UID]string{}}
 	b.views = &observer{nodes: b.nodes, places: b.places}
 	b.Budgets = &Budgets{accounts: b.accounts, fleet: b.fleet, mu: b.mu, mail: b.mail, waiting: b.waiting, seats: b.seats}
 }
@@ -147,6 +152,7 @@ func (b *Book) Begin(now time.Time) {
 	b.accounts.Complete()
 	b.ledger.noteAll()
 	b.shapes.boundAgain()
+	b.places.keepAllOwn()
 	b.places.claimSeats()
 	b.kept.restoreRooms()
 	for g := range b.roster.living {

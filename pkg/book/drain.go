@@ -75,6 +75,7 @@ func (d *drainer) assess(g *gang, now time.Time) {
 	places, g.drain.Why = d.places(g, now)
 	if g.drain.Why == "" && len(places) > 0 {
 		d.kept.keepFor(g, places, now.Add(d.args.GangDeadline.Duration))
+		g.room.moves = true
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/davidlangworthy/jobtree/pkg/book"
 )
@@ -20,7 +21,8 @@ func (s *storm) cordons(node string, cordoned bool) {
 func (s *storm) askedToMove(run, want string) {
 	s.t.Helper()
 	s.Book.Assess(s.Runs[run].UID, s.Now)
-	look, _ := s.Book.Look(book.Objects{Name: keyOf(s.Runs[run]), Run: s.Runs[run]})
+	look, _ := s.Book.Look(book.Objects{
+		Name: types.NamespacedName{Namespace: "ns", Name: run}, Run: s.Runs[run]})
 	var got []string
 	for _, r := range look.Drain.Ranks {
 		got = append(got, fmt.Sprintf("%d@%s", r.Index, r.Node))

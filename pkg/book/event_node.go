@@ -25,6 +25,7 @@ func (b *Book) SetNode(node *corev1.Node) {
 		equality.Semantic.DeepEqual(old.Spec, node.Spec) &&
 		equality.Semantic.DeepEqual(old.Status.Allocatable, node.Status.Allocatable) &&
 		old.Annotations[rqv1.AnnotationLost] == node.Annotations[rqv1.AnnotationLost] &&
+		old.Annotations[rqv1.AnnotationSuspect] == node.Annotations[rqv1.AnnotationSuspect] &&
 		b.nodes.evident(old) == b.nodes.evident(node) && announcesAsBefore(old, node) {
 		b.nodes.noteBeat(node) // a heartbeat: nothing that decisions read has changed
 		return
@@ -33,7 +34,8 @@ func (b *Book) SetNode(node *corev1.Node) {
 		delete(b.nodes.losing, node.Name)
 	}
 	_, was := b.nodes.lossOf(node.Name)
-	stood, told := b.nodes.stands(node.Name), old != nil && (!announcesAsBefore(old, node) || outage.Drains(old) != outage.Drains(node))
+	stood := b.nodes.stands(node.Name)
+	told := old != nil && (!announcesAsBefore(old, node) || outage.Drains(old) != outage.Drains(node))
 	b.nodes.forgetNode(node.Name)
 	b.nodes.noteNode(node)
 	b.accounts.SetNode(node.Name, flavor, node.Labels)

@@ -119,6 +119,7 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 		defer b.roster.settle(g)
 	}
 	m.pod = pod
+	b.sick.note(m)
 	if pod.DeletionTimestamp != nil && !m.leaving {
 		s := g.squad(part)
 		s.count(m, -1)
@@ -133,6 +134,11 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 		b.seats.advance(m, finished, pod.Spec.NodeName, m.payer)
 	case pod.Spec.NodeName != "" && m.stage < bound:
 		b.seats.advance(m, bound, pod.Spec.NodeName, m.payer)
+	}
+	if b.roster.open && m.dies() {
+		if l := b.seats.leases[leaseName(pod)]; l != nil {
+			b.places.keepOwn(g, l)
+		}
 	}
 	if added && !m.surplus() {
 		if b.roster.open {
@@ -160,6 +166,7 @@ func (b *Book) DeleteMember(pod *corev1.Pod) {
 	if m == nil {
 		return
 	}
+	b.sick.drop(pod.UID)
 	g := m.gang
 	lacked, given := !g.complete(), g.underWay()
 	if m.leavesRoom() {

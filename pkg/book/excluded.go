@@ -42,13 +42,17 @@ func (t *nodeTable) barred(flavor string, pod *corev1.Pod) func(node string) boo
 // know.
 func (t *nodeTable) rejected(g *gang, pod *corev1.Pod) func(node string) bool {
 	barred := t.barred(g.run.Spec.Resources.GPUType, pod)
-	evictors := g.evictors()
-	if len(g.excluded)+len(evictors) == 0 {
+	evictors, fled := g.evictors(), g.fled()
+	if len(g.excluded)+len(evictors)+len(fled) == 0 {
 		return barred
 	}
-	excluded := maps.Clone(g.excluded)
+	excluded := map[string]string{}
+	maps.Copy(excluded, g.excluded)
 	for _, node := range evictors {
 		excluded[node] = "it has ended a rank, or turned it away"
+	}
+	for _, node := range fled {
+		excluded[node] = "a rank has died there again"
 	}
 	return func(node string) bool { return excluded[node] != "" || barred != nil && barred(node) }
 }
@@ -111,9 +115,10 @@ func (t *nodeTable) rejection(g *gang, barred func(node string) bool, now time.T
 }
 
 // unfitForSpare returns a test for the nodes that a spare of a gang may not use: those that ranks may not use or that
-// turned them down, and those that its own pod is barred from.
+// turned them down, suspect ones, and those that its own pod is barred from.
 func (t *nodeTable) unfitForSpare(g *gang, spare *corev1.Pod, now time.Time) func(node string) bool {
-	rejected, barred := g.without(t.rejected(g, g.model()), now), t.barred(g.run.Spec.Resources.GPUType, spare)
+	rejected := t.unsuspected(g.without(t.rejected(g, g.model()), now), now)
+	barred := t.barred(g.run.Spec.Resources.GPUType, spare)
 	if len(g.spurned) == 0 && barred == nil {
 		return rejected
 	}

@@ -37,7 +37,9 @@ type gang struct {
 	aside    map[int]bool // those of kept whose money is set aside, since neither a pod nor a room holds it
 	narrower int
 	requeue  requeue
-	lent     *plan.Fork // while a plan for the gang looks at what is kept for it as if that were free
+	// returns says that ranks which were to leave the nodes where they died go there again: there are no others.
+	returns bool
+	lent    *plan.Fork // while a plan for the gang looks at what is kept for it as if that were free
 	// latest is the Lease that each part of the Run had last, closed or not.
 	latest map[rank.Part]*lease
 	// leased says that a pod of the Run has had a Lease, was about to, or may have had.

@@ -63,14 +63,14 @@ func (g *gang) paidBefore(index int) (budget.Charge, bool) {
 	return charge, ok && charge.Owner == g.run.Spec.Owner
 }
 
-// lastPaid returns what a missing rank of a running gang was charged last, if it was lost or deleted: a process that
-// has begun since knows from the ledger alone who goes on paying for it. A rank by which the gang grows is none that it
-// had. One that was lost before its Run ran is none of a Run that ran: nothing was set aside for it. When a Run started
-// is known in whole seconds.
+// lastPaid returns what a missing rank of a running gang was charged last, if it was lost or deleted, or has died: a
+// process that has begun since knows from the ledger alone who goes on paying for it. A rank by which the gang grows is
+// none that it had. One that was lost before its Run ran is none of a Run that ran: nothing was set aside for it. When
+// a Run started is known in whole seconds.
 func (g *gang) lastPaid(part rank.Part) (budget.Charge, bool) {
 	last := g.latest[part]
 	if last == nil || !g.started() || g.growing() > 0 && !g.settled().Has(part) ||
-		!last.lost() && last.reason != rqv1.ClosedDeleted {
+		!last.lost() && !last.died() && last.reason != rqv1.ClosedDeleted {
 		return budget.Charge{}, false
 	}
 	if at, ok := g.startedAt(); !ok || last.ended.Before(at.Add(time.Second)) {
@@ -97,7 +97,7 @@ func (g *gang) spareLease(r rank.Replacement) *lease {
 // node, else for the spare. A rank that has waited for room since it was lost has no money set aside any more.
 func (g *gang) paysForSeat(seat rank.Part, r rank.Replacement, spare *lease) payer {
 	lost := g.latest[seat]
-	if r.Lost != "" && lost != nil && lost.node == r.Lost && (lost.reason == "" || lost.lost()) {
+	if r.Lost != "" && lost != nil && lost.node == r.Lost && (lost.reason == "" || lost.lost() || lost.died()) {
 		return payerOf(lost.charge)
 	}
 	return payerOf(spare.charge)
@@ -113,7 +113,10 @@ func (g *gang) keptBy(rank int, charge budget.Charge) {
 
 // reasonFor returns why a member's Lease is opened.
 func reasonFor(m *member) rqv1.LeaseReason {
-	if _, replaces := rank.ReplacementOf(m.pod); replaces {
+	if r, replaces := rank.ReplacementOf(m.pod); replaces {
+		if r.After != "" {
+			return rqv1.ReasonRestart
+		}
 		return rqv1.ReasonSwap
 	}
 	if m.joins() {

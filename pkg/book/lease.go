@@ -28,6 +28,9 @@ func (l *lease) lost() bool {
 	return l.reason == rqv1.ClosedNodeFailure || l.reason == rqv1.ClosedEvicted
 }
 
+// died reports whether a Lease closed since its pod failed by itself.
+func (l *lease) died() bool { return l.reason == rqv1.ClosedFailed }
+
 // payer is who pays for a pod, and what it is to the Run's owner.
 type payer struct {
 	key      budget.Key

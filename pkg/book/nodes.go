@@ -5,12 +5,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
 	"github.com/davidlangworthy/jobtree/pkg/outage"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/suspicion"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
@@ -18,6 +20,7 @@ import (
 type nodeTable struct {
 	accounts *budget.Accounts
 	args     *config.Args
+	loss     nodeloss.Rules // what counts as evidence of a loss
 	fleet    *topology.Fleet
 
 	kinds    kinds
@@ -30,6 +33,8 @@ type nodeTable struct {
 	strayed  map[string]string                  // the former domains of nodes that are left out
 	// heldBack are the nodes with signs of loss that are not taken for lost, since too many show one.
 	heldBack map[string]bool
+	// suspects are the nodes that had better not be used, and until when.
+	suspects map[string]time.Time
 	// asks says that other scheduling rules are asked about what is decided.
 	asks bool
 }
@@ -91,7 +96,7 @@ func (t *nodeTable) freeOn(name string) int {
 // evident reports whether a node says of itself that it is lost: what happens to its pods happens for that, also before
 // it is recorded. A sign that is held back says nothing.
 func (t *nodeTable) evident(node *corev1.Node) bool {
-	reason, _, lost := nodeloss.Rules{Conditions: t.args.NodeLossConditions}.Evident(node)
+	reason, _, lost := t.loss.Evident(node)
 	return lost && (reason.Certain() || !t.heldBack[node.Name])
 }
 
@@ -134,6 +139,7 @@ func (t *nodeTable) forgetNode(name string) {
 	}
 	delete(t.byName, name)
 	delete(t.draining, name)
+	delete(t.suspects, name)
 	t.accounts.DeleteNode(name)
 	delete(t.tainted[flavor], name)
 	delete(t.ofFlavor[flavor], name)
@@ -145,6 +151,9 @@ func (t *nodeTable) noteNode(node *corev1.Node) {
 	t.byName[node.Name] = node
 	if outage.Drains(node) {
 		t.draining[node.Name] = true
+	}
+	if until := suspicion.Of(node).Until(); !until.IsZero() {
+		t.suspects[node.Name] = until
 	}
 	if t.ofFlavor[flavor] == nil {
 		t.ofFlavor[flavor], t.tainted[flavor] = map[string]*corev1.Node{}, map[string]*corev1.Node{}
@@ -188,6 +197,34 @@ func (t *nodeTable) lostRanks(g *gang) map[int]string {
 			out = map[int]string{}
 		}
 		out[index] = last.node
+	}
+	return out
+}
+
+// unsuspected adds to the nodes that are excluded those that are suspect (R34).
+func (t *nodeTable) unsuspected(excluded func(node string) bool, now time.Time) func(node string) bool {
+	if len(t.suspects) == 0 {
+		return excluded
+	}
+	return func(node string) bool { return now.Before(t.suspects[node]) || excluded != nil && excluded(node) }
+}
+
+// deadRanks returns the ranks of a running gang that have no place since the last pod that had it has failed by itself,
+// and those pods.
+func (t *nodeTable) deadRanks(g *gang) map[int]types.UID {
+	if !g.started() || g.opportunistic() {
+		return nil
+	}
+	var out map[int]types.UID
+	for index, m := range g.active.between(0, g.active.size) {
+		last := g.latest[rank.Part{Index: index}]
+		if last == nil || !last.died() || m != nil && m.stage > unplaced && last.pod != m.pod.UID {
+			continue
+		}
+		if out == nil {
+			out = map[int]types.UID{}
+		}
+		out[index] = last.pod
 	}
 	return out
 }

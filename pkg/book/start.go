@@ -185,9 +185,13 @@ func (x *starter) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refu
 // ranks that have none, which follow those of their group to their domain. Rooms that a rank cannot use are given up.
 func (x *starter) takeSeats(g *gang, missing []plan.Missing, rejected func(string) bool) (seated []plan.Assignment,
 	rest []plan.Missing) {
-	x.seats.vacate(g, func(v *vacancy) bool { return v.seat() && !x.usable(g, v, rejected) })
+	x.seats.vacate(g, func(v *vacancy) bool {
+		return v.seat() && !g.lastResort(v) && !x.usable(g, v, rejected)
+	})
 	for _, m := range missing {
-		at := slices.IndexFunc(g.vacant, func(v vacancy) bool { return v.seat() && v.index == m.Index })
+		at := slices.IndexFunc(g.vacant, func(v vacancy) bool {
+			return v.seat() && v.index == m.Index && !g.lastResort(&v)
+		})
 		domain := ""
 		if at >= 0 {
 			domain = x.nodes.domainOf(g.vacant[at].node)
@@ -224,6 +228,10 @@ func (x *starter) withoutRoom(g *gang, pod *corev1.Pod, missing []plan.Missing, 
 		return refusal
 	case x.seats.stillLeaving(g):
 		return g.notYet(fmt.Sprintf("%s; pods beyond the width of the Run are leaving", refusal.Message))
+	case slices.ContainsFunc(g.vacant, func(v vacancy) bool { return g.lastResort(&v) }):
+		g.returns = true
+		defer func() { g.returns = false }()
+		return x.planGang(g, pod, now)
 	case slices.ContainsFunc(g.vacant, func(v vacancy) bool { return v.index == anyRank }):
 		x.seats.vacate(g, func(v *vacancy) bool { return v.index == anyRank })
 		return x.planGang(g, pod, now)
@@ -264,15 +272,28 @@ func (x *starter) fitsWithout(g *gang, d plan.Demand, missing []plan.Missing, re
 	return refusal == nil
 }
 
-// placeAside plans a gang where no Reservation intends to be, and anywhere when it does not fit there, unless the gang
-// only grows.
+// placeAside plans a gang where no Reservation intends to be and no node is suspect, and elsewhere when it does not fit
+// there: one that only grows stays out of Reservations' way, and any had rather be on suspect nodes than nowhere.
 func (x *starter) placeAside(g *gang, d plan.Demand, claim plan.Claim, missing []plan.Missing,
-	excluded func(string) bool, now time.Time) ([]plan.Assignment, *plan.Refusal) {
-	assignments, refusal := plan.Gang(x.fleet, x.accounts, d, claim, missing, x.agenda.outOfTheWay(g, excluded, now), now)
-	if refusal == nil || g.grows() || len(x.agenda.intended) == 0 {
-		return assignments, refusal
+	excluded func(string) bool, now time.Time) (assignments []plan.Assignment, refusal *plan.Refusal) {
+	aside := x.agenda.outOfTheWay(g, excluded, now)
+	tries := []func(string) bool{aside}
+	if len(x.nodes.suspects) > 0 {
+		tries = []func(string) bool{x.nodes.unsuspected(aside, now), aside}
 	}
-	return plan.Gang(x.fleet, x.accounts, d, claim, missing, excluded, now)
+	if !g.grows() && len(x.agenda.intended) > 0 {
+		if len(x.nodes.suspects) > 0 {
+			tries[1] = x.nodes.unsuspected(excluded, now)
+		}
+		tries = append(tries, excluded)
+	}
+	for _, rejected := range tries {
+		assignments, refusal = plan.Gang(x.fleet, x.accounts, d, claim, missing, rejected, now)
+		if refusal == nil {
+			break
+		}
+	}
+	return assignments, refusal
 }
 
 func (x *starter) follow(m *member) []*corev1.Pod {

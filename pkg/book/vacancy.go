@@ -14,14 +14,16 @@ type vacancy struct {
 	pod types.UID
 	// index of the rank; anyRank for the room of a pod beyond the width, which any rank may take.
 	index int
-	// node and payer are what the rank gets with the room of a spare; empty for other rooms.
+	// node and payer are what the rank gets with the room of a spare, or with its own; empty for other rooms.
 	node  string
 	payer payer
 	// asks says that other scheduling rules are asked about the rank there before its spare gives way.
 	asks bool
+	// own says that the room is what the rank held itself, until its pod died.
+	own bool
 }
 
-// seat reports whether the room is a spare's, that one rank takes over as it is.
+// seat reports whether the room is a spare's, or the rank's own, that one rank takes over as it is.
 func (v *vacancy) seat() bool { return v.node != "" }
 
 const anyRank = -1
@@ -79,4 +81,6 @@ type room struct {
 	held  []types.UID
 	gpus  int // of all that is held
 	until time.Time
+	// moves says that it is for a rank of a Run that runs, whose node is being emptied.
+	moves bool
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
 )
 
 // Kind of the plugin's arguments in a KubeSchedulerConfiguration.
@@ -65,6 +66,9 @@ type Args struct {
 	// once: while more than that, and more than three, do, none of them is taken for lost by such a sign (R25). Default:
 	// 10%.
 	NodeLossLimit string `json:"nodeLossLimit,omitempty"`
+	// HealthPresets are checkers of nodes whose conditions mean, when they are True, that the node is lost (R25):
+	// NVSentinel, NodeProblemDetector. An empty list is none of them. Default: NVSentinel.
+	HealthPresets []string `json:"healthPresets"`
 	// NodeLossConditions are types of node conditions that mean, when they are True, that the node is lost (R25). Default:
 	// none.
 	NodeLossConditions []string `json:"nodeLossConditions,omitempty"`
@@ -102,6 +106,9 @@ func Parse(raw []byte) (*Args, error) {
 }
 
 func (a *Args) setDefaults() {
+	if a.HealthPresets == nil { // an empty one means none
+		a.HealthPresets = []string{nodeloss.NVSentinel}
+	}
 	if a.TopologyLevels == nil {
 		a.TopologyLevels = []string{"region", "cluster", "fabric.domain"}
 	}
@@ -159,6 +166,11 @@ func (a *Args) Rates() budget.Rates {
 	spare, _ := budget.ParseRate(a.SpareRate) // validated
 	opportunistic, _ := budget.ParseRate(a.OpportunisticRate)
 	return budget.Rates{Spare: spare, Opportunistic: opportunistic}
+}
+
+// LossConditions returns the types of node conditions that mean, when they are True, that a node is lost (R25).
+func (a *Args) LossConditions() []string {
+	return slices.Concat(nodeloss.ConditionsOf(a.HealthPresets), a.NodeLossConditions)
 }
 
 // NodesAtOnce returns how many of a number of nodes with GPUs may show a sign of loss at once (R25): the limit's share

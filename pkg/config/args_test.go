@@ -29,6 +29,7 @@ func TestDefaults(t *testing.T) {
 			MaxShield:          &metav1.Duration{Duration: time.Hour},
 			NodeLossGrace:      &metav1.Duration{Duration: 30 * time.Second},
 			NodeLossLimit:      "10%",
+			HealthPresets:      []string{"NVSentinel"},
 			SpareRate:          "0.5", OpportunisticRate: "0", LedgerRetention: &metav1.Duration{Duration: 720 * time.Hour},
 			FinishedRunTTL: &metav1.Duration{Duration: 168 * time.Hour}, PauseImage: "registry.k8s.io/pause:3.10.1",
 		}
@@ -66,6 +67,10 @@ func TestErrorsNameTheField(t *testing.T) {
 		{`{"maxGracePeriod":"0s"}`, `maxGracePeriod: Invalid value: "0s": must be at least 1s`},
 		{`{"maxShield":"0s"}`, `maxShield: Invalid value: "0s": must be at least 1s`},
 		{`{"cutsPerHour":-1}`, "cutsPerHour: Invalid value: -1: must be at least 0"},
+		{`{"healthPresets":["NVSentinel","Nagios"]}`,
+			`healthPresets[1]: Unsupported value: "Nagios": supported values: "NVSentinel", "NodeProblemDetector"`},
+		{`{"healthPresets":["nvsentinel"]}`, `healthPresets[0]: Unsupported value: "nvsentinel"`},
+		{`{"healthPresets":["NVSentinel","NVSentinel"]}`, `healthPresets[1]: Duplicate value: "NVSentinel"`},
 		{`{"nodeLossConditions":["XIDError","a b"]}`, `nodeLossConditions[1]: Invalid value: "a b"`},
 		{`{"nodeLossConditions":["Ready"]}`, `nodeLossConditions[0]: Invalid value: "Ready"`},
 		{`{"flavors":{"H100":[]}}`, "flavors[H100]: Required value"},

@@ -13,6 +13,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
@@ -24,7 +25,7 @@ var (
 // validate returns all that is wrong with the arguments, defaults filled in.
 func (a *Args) validate() field.ErrorList {
 	return slices.Concat(a.validateKind(), a.validateTopology(), a.validateDurations(), a.validateAmounts(),
-		a.validateConditions(), a.validateFlavors())
+		a.validatePresets(), a.validateConditions(), a.validateFlavors())
 }
 
 func (a *Args) validateKind() (errs field.ErrorList) {
@@ -102,6 +103,18 @@ func (a *Args) validateAmounts() (errs field.ErrorList) {
 	if a.CutsPerHour != nil && *a.CutsPerHour < 0 {
 		errs = append(errs, field.Invalid(field.NewPath("cutsPerHour"), *a.CutsPerHour,
 			"must be at least 0, or left out for no limit"))
+	}
+	return errs
+}
+
+func (a *Args) validatePresets() (errs field.ErrorList) {
+	path := field.NewPath("healthPresets")
+	for i, name := range a.HealthPresets {
+		if known := nodeloss.PresetNames(); !slices.Contains(known, name) {
+			errs = append(errs, field.NotSupported(path.Index(i), name, known))
+		} else if slices.Contains(a.HealthPresets[:i], name) {
+			errs = append(errs, field.Duplicate(path.Index(i), name))
+		}
 	}
 	return errs
 }

@@ -21,7 +21,8 @@ var _ reconcile.API = api{}
 
 // newAPI returns what carries decisions out. lost is told of Budgets whose records have changed, and doubts tells
 // whether the clock may be ahead.
-func newAPI(o *Options, gone *endedPods, guards *guards, tell statusWriter, lost func(budgets []string), doubts func() bool) api {
+func newAPI(o *Options, gone *endedPods, guards *guards, tell statusWriter, lost func(budgets []string),
+	doubts func() bool) api {
 	return api{
 		evidence:          evidence{client: o.Client, kube: o.Kube, gone: gone},
 		podWriter:         podWriter{kube: o.Kube, clock: o.Clock},

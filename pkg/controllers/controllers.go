@@ -32,6 +32,7 @@ type Controllers struct {
 	contact *contact
 	leftOut *leftOut
 	outages *outages
+	doubted *suspects
 	ledger  *ledger
 	budgets *budgetReporter
 	dates   *dates
@@ -77,6 +78,8 @@ func New(o Options) (*Controllers, error) {
 		outages: &outages{book: o.Book, events: o.events, clock: o.Clock},
 		audit:   newAuditor(&o, w, seen.contact),
 	}
+	nodes := o.Shared.Core().V1().Nodes().Informer()
+	c.doubted = newSuspects(&o, w.runs, nodes)
 	c.runs = newReconciler(&o, w, c.ledger.settled.storeSoon)
 	c.dumps = &dumps{kube: o.Kube, see: c.runs.observed}
 	c.ledger.changed = c.runs.changed
@@ -93,10 +96,13 @@ func New(o Options) (*Controllers, error) {
 	if err := handle(w, w.runs, c.runs.ended.note, c.runs.ended.drop); err != nil {
 		return nil, err
 	}
+	if err := handle(w, w.runs, c.doubted.note, c.doubted.drop); err != nil {
+		return nil, err
+	}
 	if err := handle(w, w.reservations, c.dates.reservations.note, c.dates.reservations.drop); err != nil {
 		return nil, err
 	}
-	return c, seen.follow(w, o.Shared.Core().V1().Nodes().Informer(), o.Clock)
+	return c, seen.follow(w, nodes, o.Clock)
 }
 
 // EventRecorder makes events of what is told of Runs and their pods, from Start on.
@@ -145,7 +151,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	go c.runs.retry()
 	for _, look := range []func(context.Context){
 		c.ledger.settle, c.nodes.watch, c.limit.watch, c.leftOut.watch, c.outages.watch, c.brakes.watch, c.dumps.watch,
-		c.dates.keep, c.dates.tidyReservations, c.runs.ended.watch, c.audit.watch,
+		c.dates.keep, c.dates.tidyReservations, c.runs.ended.watch, c.audit.watch, c.doubted.work,
 		func(ctx context.Context) { every(ctx, c.clock, 5*time.Second, c.runs.lanes.count) },
 		func(ctx context.Context) {
 			c.runs.ended.doubt.settle(ctx, c.kube)

@@ -93,20 +93,19 @@ func (g *guards) gone(b *policyv1.PodDisruptionBudget) { g.written.Delete(guarde
 // WriteGuard makes a PodDisruptionBudget or, where it has a UID, changes how many pods are to be available.
 func (g *guards) WriteGuard(ctx context.Context, b *policyv1.PodDisruptionBudget) error {
 	budgets := g.kube.PolicyV1().PodDisruptionBudgets(b.Namespace)
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": b.UID},
+		"spec": map[string]any{"minAvailable": b.Spec.MinAvailable}})
+	if err != nil {
+		return err
+	}
 	var out *policyv1.PodDisruptionBudget
-	var err error
 	if b.UID == "" {
 		out, err = budgets.Create(ctx, b, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) {
-			return reconcile.NameTaken{Kind: "PodDisruptionBudget", Name: b.Name}
-		}
 	} else {
-		var patch []byte
-		if patch, err = json.Marshal(map[string]any{"metadata": map[string]any{"uid": b.UID},
-			"spec": map[string]any{"minAvailable": b.Spec.MinAvailable}}); err != nil {
-			return err
-		}
 		out, err = budgets.Patch(ctx, b.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	}
+	if apierrors.IsAlreadyExists(err) {
+		return reconcile.NameTaken{Kind: "PodDisruptionBudget", Name: b.Name}
 	}
 	if err != nil {
 		return fmt.Errorf("PodDisruptionBudget %s: %w", b.Name, err)

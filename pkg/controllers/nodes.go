@@ -79,6 +79,7 @@ func (n *nodeJudge) judge(ctx context.Context, names []string) {
 	}
 	began := n.clock.Now()
 	n.tidyNodes(ctx, names)
+	n.giveBack(ctx, names)
 	var suspects []suspect
 	for _, name := range names {
 		if verdict, yes := n.suspected(name, began); yes {
@@ -163,7 +164,7 @@ func (n *nodeJudge) confirm(ctx context.Context, name string) (*finding, error) 
 
 // listen notes when the kubelet was heard last. That does not matter for a node that says of itself that it is lost.
 func (n *nodeJudge) listen(ctx context.Context, node *corev1.Node) error {
-	if _, _, evident := n.seen.rules().Evident(node); evident {
+	if _, _, evident := n.seen.rules.Evident(node); evident {
 		return nil
 	}
 	lease, err := n.kube.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, node.Name, metav1.GetOptions{})
@@ -201,21 +202,36 @@ func (n *nodeJudge) lose(ctx context.Context, found []*finding, began time.Time)
 		metrics.DetectionSeconds.Observe(began.Sub(f.verdict.Since).Seconds())
 		metrics.DecisionSeconds.Observe(now.Sub(began).Seconds())
 		tellNode(n.events, f.node.Name, corev1.EventTypeWarning, "Lost",
-			"jobtree counts the node as lost until somebody uncordons it: "+f.verdict.Message)
+			"jobtree counts the node as lost until "+f.until()+": "+f.verdict.Message)
 		return nil
 	})
 }
 
-// recordLoss cordons a node, with the reason in an annotation (R26).
+// until says what ends a loss.
+func (f *finding) until() string {
+	if f.verdict.Reason == nodeloss.Condition && !f.node.Spec.Unschedulable {
+		return "this sign is gone, or somebody uncordons it"
+	}
+	return "somebody uncordons it"
+}
+
+// recordLoss cordons a node, with the reason in an annotation (R26), and notes whether the cordon is its own.
 func (n *nodeJudge) recordLoss(ctx context.Context, f *finding) error {
+	var cordoned any
+	if !f.node.Spec.Unschedulable {
+		cordoned = "true"
+	}
 	return patchNode(ctx, n.kube, f.node.Name, map[string]any{
-		"metadata": map[string]any{"uid": f.node.UID,
-			"annotations": map[string]any{rqv1.AnnotationLost: nodeloss.Record(f.verdict, n.clock.Now())}},
+		"metadata": map[string]any{"uid": f.node.UID, "annotations": map[string]any{
+			rqv1.AnnotationLost: nodeloss.Record(f.verdict, n.clock.Now()), rqv1.AnnotationCordoned: cordoned}},
 		"spec": map[string]any{"unschedulable": true},
 	})
 }
 
-// tidyNodes removes the records of nodes that a person has uncordoned.
+// noRecord has no record of a loss be left on a node.
+var noRecord = map[string]any{rqv1.AnnotationLost: nil, rqv1.AnnotationCordoned: nil}
+
+// tidyNodes removes the records of nodes that somebody has uncordoned.
 func (n *nodeJudge) tidyNodes(ctx context.Context, names []string) {
 	for _, name := range names {
 		n.seen.mu.Lock()
@@ -225,7 +241,7 @@ func (n *nodeJudge) tidyNodes(ctx context.Context, names []string) {
 			continue
 		}
 		err := patchNode(ctx, n.kube, node.Name, map[string]any{"metadata": map[string]any{
-			"uid": node.UID, "resourceVersion": node.ResourceVersion, "annotations": map[string]any{rqv1.AnnotationLost: nil}}})
+			"uid": node.UID, "resourceVersion": node.ResourceVersion, "annotations": noRecord}})
 		if err = ignore(err, apierrors.IsConflict); err != nil {
 			klog.FromContext(ctx).V(2).Info("The record of a node that was uncordoned is to be removed", "node", name, "err",
 				err)

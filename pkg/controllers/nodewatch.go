@@ -22,11 +22,12 @@ const byNode = "node"
 // nodeWatch is what has been seen of nodes, and which of them are to be judged.
 type nodeWatch struct {
 	args    *config.Args
+	rules   nodeloss.Rules // by which nodes are judged
 	contact *contact
 
 	mu     sync.Mutex
 	sights map[string]*nodeloss.Sight
-	// forgiven are nodes that a person has uncordoned, whose record is to go.
+	// forgiven are nodes that somebody has uncordoned, whose record is to go.
 	forgiven map[string]*corev1.Node
 	// gpus are the nodes that have, or have had, GPUs: a device plugin may die with its node. marked are those whose
 	// object says that their loss is held back, and heldBack those that it is to say so of.
@@ -37,8 +38,10 @@ type nodeWatch struct {
 }
 
 func newNodeWatch(args *config.Args) *nodeWatch {
-	return &nodeWatch{args: args, contact: &contact{period: min(args.NodeLossGrace.Duration/4, contactPeriod)},
-		sights: map[string]*nodeloss.Sight{}, forgiven: map[string]*corev1.Node{},
+	return &nodeWatch{args: args,
+		rules:   nodeloss.Rules{Grace: args.NodeLossGrace.Duration, Conditions: args.LossConditions()},
+		contact: &contact{period: min(args.NodeLossGrace.Duration/4, contactPeriod)},
+		sights:  map[string]*nodeloss.Sight{}, forgiven: map[string]*corev1.Node{},
 		gpus: map[string]bool{}, marked: map[string]bool{}, heldBack: map[string]nodeloss.Verdict{},
 		queue: workqueue.NewTypedDelayingQueue[string]()}
 }
@@ -118,11 +121,6 @@ func (w *nodeWatch) removeHeartbeat(name string) {
 	}
 }
 
-// rules are those by which nodes are judged.
-func (w *nodeWatch) rules() nodeloss.Rules {
-	return nodeloss.Rules{Grace: w.args.NodeLossGrace.Duration, Conditions: w.args.NodeLossConditions}
-}
-
 // verdict judges a node by what has been seen of it.
 func (w *nodeWatch) verdict(name string, now time.Time) nodeloss.Verdict {
 	w.mu.Lock()
@@ -131,7 +129,17 @@ func (w *nodeWatch) verdict(name string, now time.Time) nodeloss.Verdict {
 	if s == nil {
 		return nodeloss.Verdict{}
 	}
-	return w.rules().Judge(s, w.heardSince(now), now)
+	return w.rules.Judge(s, w.heardSince(now), now)
+}
+
+// back returns from when on a lost node is to be given back; zero for never, as things are.
+func (w *nodeWatch) back(name string) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.sights[name]; s != nil {
+		return w.rules.Back(s)
+	}
+	return time.Time{}
 }
 
 // heardSince returns since when the API server has answered: nothing is silence while nobody listens.
@@ -157,7 +165,7 @@ func (s signs) says() string {
 func (w *nodeWatch) countSigns(now time.Time) signs {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	rules, since := w.rules(), w.heardSince(now)
+	rules, since := w.rules, w.heardSince(now)
 	s := signs{nodes: len(w.gpus), limit: w.args.NodesAtOnce(len(w.gpus))}
 	for name := range w.gpus {
 		if sight := w.sights[name]; sight != nil && rules.Sign(sight, since, now) {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/reconcile"
 )
@@ -79,7 +80,8 @@ func tellNode(events events.EventRecorder, name, kind, reason, message string) {
 func patchNode(ctx context.Context, kube kubernetes.Interface, name string, change map[string]any) error {
 	patch, err := json.Marshal(change)
 	if err == nil {
-		_, err = kube.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+		_, err = kube.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch,
+			metav1.PatchOptions{FieldManager: nodeloss.Writer})
 	}
 	return ignore(err, apierrors.IsNotFound)
 }

@@ -1,6 +1,7 @@
 package ending
 
 import (
+	"strings"
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -12,4 +13,18 @@ const BlamedFor = time.Hour
 // Blames reports whether a death is the doing of its node, which is left out for it at an instant.
 func Blames(d *rqv1.RunDeath, at time.Time) bool {
 	return d.Cause == rqv1.CauseNode && at.Sub(d.At.Time) < BlamedFor
+}
+
+// Suspect reports whether a death speaks against its node: that has turned a pod away, or lost track of it, for a cause
+// of its own. Who is evicted for a node's sake, or goes down with it as it is switched off, says nothing of its health.
+func Suspect(d *rqv1.RunDeath) bool {
+	if d.Cause != rqv1.CauseNode {
+		return false
+	}
+	switch d.Sign {
+	case "Unhealthy", "UnexpectedAdmissionError", "TopologyAffinityError", "SMTAlignmentError", "InvalidNodeInfo",
+		"ContainerStatusUnknown":
+		return true
+	}
+	return strings.HasPrefix(d.Sign, "OutOf")
 }

@@ -90,6 +90,9 @@ func untilDue(s *situation) time.Duration {
 	if end, limited := f.Run.EndsAt(); limited {
 		sooner(end.Sub(f.Now))
 	}
+	if at := s.restarts.due(s); !at.IsZero() {
+		sooner(max(at.Sub(f.Now), time.Millisecond))
+	}
 	return due
 }
 

@@ -21,6 +21,10 @@ type Closing struct {
 	If Evidence
 	// Ended is when it ended; zero for now.
 	Ended time.Time
+	// LostSince is since when its work is lost, and Others how many other GPUs of its Run have worked in vain since then
+	// too; zero where no work is lost.
+	LostSince time.Time
+	Others    int32
 }
 
 // Evidence is what must be seen on the API server itself, not in a cache, before a pod is deleted or a Lease closed for
@@ -80,8 +84,8 @@ type Decision struct {
 	Close   []Closing
 	Service *corev1.Service
 	Create  []*corev1.Pod
-	// Guard is the PodDisruptionBudget to write, and Unguard the one to delete; nil when there is none. It comes before any
-	// pod is made that replaces one: until then no other may be evicted.
+	// Guard is the PodDisruptionBudget to write, and Unguard the one to delete; nil when there is none. It comes before
+	// any pod is made that replaces one: until then no other may be evicted.
 	Guard, Unguard *policyv1.PodDisruptionBudget
 	// Status is the status to write; nil when it stands as it should.
 	Status *rqv1.RunStatus

@@ -11,6 +11,8 @@ type footing struct {
 	width  width
 	roster roster
 	swaps  swaps
+	// restarts is what becomes of ranks that have died.
+	restarts restarts
 	// edited says that a gang which is starting starts again, since its spec was edited.
 	edited bool
 }
@@ -19,6 +21,7 @@ func footingOf(f *facts) footing {
 	t := footing{facts: f, cuts: cutsOf(f)}
 	w := widthOf(f, &t.cuts)
 	t.width, t.roster = settled(f, w, rosterAt(f, w))
+	t.restarts = restartsOf(f, &t.cuts, &t.roster)
 	if !f.opportunistic() {
 		t.swaps = swapsOf(f, &t.cuts, t.width, &t.roster)
 	}

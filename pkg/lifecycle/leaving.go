@@ -65,11 +65,13 @@ func endedBy(s *situation, pods []*corev1.Pod, kind func(*corev1.Pod) bool) []De
 }
 
 // leaving returns the pods that go while the Run stands: suspect ones, ranks that are cut, are made anew in the place
-// of a spare, or were ended by their node, spares that have ended or make room for a rank, and pods beyond the width of
-// a Run that runs, or that are left of one that was cut.
+// of a spare, have died, or were ended by their node, spares that have ended or make room for a rank, and pods beyond
+// the width of a Run that runs, or that are left of one that was cut.
 func leaving(s *situation) []Deletion {
 	out := leavingOf(s, s.roster.ranks, func(index int, pod *corev1.Pod) bool {
-		return s.cuts.doom(pod) || s.swaps.relief[index].Spare != "" || s.facts.reclaims(pod) || s.facts.makesWay(pod)
+		return s.cuts.doom(pod) || s.swaps.relief[index].Spare != "" || s.facts.reclaims(pod) ||
+			s.facts.makesWay(pod) || s.startsAnew(pod) || s.movesOn(pod) ||
+			s.facts.leavesDevice(pod)
 	})
 	out = append(out, leavingOf(s, s.roster.spares, func(_ int, pod *corev1.Pod) bool {
 		_, stays := s.facts.Unseated[pod.UID]

@@ -83,8 +83,17 @@ func (m *maker) identity(index int) []corev1.EnvVar {
 		{Name: "PET_RDZV_ID", Value: string(m.run.UID)},
 		{Name: "JOBTREE_RUN", Value: m.run.Name},
 		{Name: epochVariable, Value: "0"},
+		{Name: "TORCHELASTIC_RESTART_COUNT", Value: strconv.Itoa(m.restarts())},
 		{Name: "JOBTREE_GROUP_INDEX", Value: m.groupLabel(rank.Part{Index: index})},
 	}
+}
+
+// restarts is how often ranks of the Run have died and were started again.
+func (m *maker) restarts() int {
+	if r := m.run.Status.Restarts; r != nil {
+		return int(r.Incidents)
+	}
+	return 0
 }
 
 // worldSize is where a container finds how many ranks there are.

@@ -104,6 +104,9 @@ func storyOfFailure(s *situation) (reason, message string) {
 		}
 		return reason, run.Status.Message
 	}
+	if failure := s.restarts.verdict.Failure; failure != nil {
+		return string(failure.Why), failure.String()
+	}
 	for _, pod := range s.roster.core() {
 		if s.facts.failed(pod) {
 			return "Failed", fmt.Sprintf("pod %s failed%s", pod.Name, detail(pod))
@@ -153,8 +156,10 @@ func storyOfRunning(s *situation) (reason, message string) {
 	said := reasonStarted(s.facts.Run)
 	ranks := s.roster.core()
 	missing, swapping := missing(ranks), slices.ContainsFunc(ranks, s.facts.swapping)
-	swapped := storyOfSwaps(s)
+	swapped, restarting, restarted := storyOfSwaps(s), storyOfRestarting(s), storyOfRestarts(s)
 	switch {
+	case !shrinks && !grows && restarting != "":
+		return "Restarting", restarting
 	case !shrinks && !grows && missing > 0 && (swapping || said != reasonShrink):
 		message := fmt.Sprintf("replacing %d of %d pods", missing, len(ranks))
 		if s.facts.Problem != "" {
@@ -165,6 +170,8 @@ func storyOfRunning(s *situation) (reason, message string) {
 		return reasonShrink, fmt.Sprintf("shrunk to %d GPUs", granted)
 	case grows || said == reasonGrow:
 		return reasonGrow, fmt.Sprintf("grew to %d GPUs", granted)
+	case restarted != "" && swapped == "":
+		return reasonRestarted, restarted
 	case swapped != "":
 		return reasonSwapped, swapped
 	}
@@ -223,7 +230,10 @@ func storyOfSwaps(s *situation) string {
 
 // whyLost says what has become of the node with which a rank was lost.
 func whyLost(r rank.Replacement) string {
-	if r.Sign == "" {
+	switch {
+	case r.After != "":
+		return fmt.Sprintf("a rank died again on node %s: %s", r.Lost, r.Sign)
+	case r.Sign == "":
 		return "node failure"
 	}
 	return fmt.Sprintf("node %s ended a rank (%s)", r.Lost, r.Sign)

@@ -28,17 +28,25 @@ type swaps struct {
 // ranks yet that could be lost: it is completed, or given up.
 func swapsOf(f *facts, c *cuts, w width, r *roster) swaps {
 	s := swaps{claims: claimsIn(r), relief: map[int]rank.Replacement{}}
-	if !saysRunning(f.Run) || f.Shape != nil || c.final != nil {
+	if f.Shape != nil || c.final != nil {
+		return s
+	}
+	if !saysRunning(f.Run) {
+		s.restartStarting(f, r)
 		return s
 	}
 	short := shortOfRoom(f, w)
 	free := standBySpares(f, c, w, r, s.claims)
 	swaps := false
 	for index, pod := range r.core() {
-		made, lost := rank.Replacement{}, false
+		made, lost, again := rank.Replacement{}, false, false
 		switch {
 		case pod == nil:
 			made, lost = lostRank(f, index)
+			if !lost {
+				made, again = restartOf(f, index)
+				lost = made.Lost != ""
+			}
 		case bound(pod) || !active(pod) || f.leaseOf[pod.UID] != nil || f.swapping(pod):
 			continue
 		}
@@ -47,7 +55,7 @@ func swapsOf(f *facts, c *cuts, w width, r *roster) swaps {
 			made.Spare, made.SpareUID, made.Node = spares[0].Name, spares[0].UID, spares[0].Spec.NodeName
 			free[group], swaps = spares[1:], true
 		}
-		if lost || made.Spare != "" {
+		if lost || again || made.Spare != "" {
 			s.relief[index] = made
 		}
 	}
@@ -57,6 +65,18 @@ func swapsOf(f *facts, c *cuts, w width, r *roster) swaps {
 		s.stuck, s.narrower = true, narrowerBy(w.kept, r.core())
 	}
 	return s
+}
+
+// restartStarting has the ranks of a gang that starts be made anew which have died meanwhile.
+func (s *swaps) restartStarting(f *facts, r *roster) {
+	for index, pod := range r.core() {
+		if pod != nil {
+			continue
+		}
+		if made, again := restartOf(f, index); again {
+			s.relief[index] = made
+		}
+	}
 }
 
 // notTaken reports whether the API server has not taken a rank for so long that it has no room.
@@ -111,8 +131,14 @@ func claimsIn(r *roster) map[types.UID]*corev1.Pod {
 func lostRank(f *facts, index int) (rank.Replacement, bool) {
 	for _, lease := range f.Leases {
 		node := lease.Node()
-		if lease.Spec.RunRef.UID == f.Run.UID && rank.Held(lease) == (rank.Part{Index: index}) && !f.Stands(node) {
+		if lease.Spec.RunRef.UID != f.Run.UID || rank.Held(lease) != (rank.Part{Index: index}) {
+			continue
+		}
+		switch {
+		case !f.Stands(node):
 			return rank.Replacement{Lost: node}, true
+		case f.leftDevice(lease):
+			return rank.Replacement{Lost: node, Sign: signAt(f, index, node)}, true
 		}
 	}
 	return evictedFrom(f, index)

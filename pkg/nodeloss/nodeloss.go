@@ -17,7 +17,7 @@ const (
 	Deleted Reason = "NodeDeleted"
 	// OutOfService: the node carries the taint node.kubernetes.io/out-of-service.
 	OutOfService Reason = "OutOfService"
-	// Condition: a condition that configuration lists is True.
+	// Condition: a condition that configuration lists, or a checker that it names writes, is True.
 	Condition Reason = "NodeCondition"
 	// NotReady: the condition Ready has not been True for longer than the grace.
 	NotReady Reason = "NodeNotReady"
@@ -45,14 +45,18 @@ type Sight struct {
 	gone bool
 	// unready is since when Ready has been seen not to be True; zero while it is.
 	unready time.Time
-	// raised are the other conditions that have been seen to be True, and since when.
-	raised map[corev1.NodeConditionType]time.Time
+	// raised are the other conditions that have been seen to be True, and since when; changed is when these became others.
+	raised  map[corev1.NodeConditionType]time.Time
+	changed time.Time
 	// renewal is what the kubelet last wrote, and renewed when that was seen; zero without a kubelet lease.
 	renewal, renewed time.Time
 }
 
 // SeeNode notes the Node as it is at an instant.
 func (s *Sight) SeeNode(node *corev1.Node, now time.Time) {
+	if s.node == nil || s.gone || s.node.UID != node.UID {
+		s.changed = now
+	}
 	s.node, s.gone = node, false
 	s.raise(node, now)
 	ready := condition(node, corev1.NodeReady)
@@ -122,7 +126,7 @@ func (r Rules) Evident(node *corev1.Node) (reason Reason, message string, lost b
 	for i := range node.Status.Conditions {
 		c := &node.Status.Conditions[i]
 		if c.Status == corev1.ConditionTrue && slices.Contains(r.Conditions, string(c.Type)) {
-			return Condition, fmt.Sprintf("condition %s is True: %s", c.Type, c.Message), true
+			return Condition, conditionBegins + string(c.Type) + conditionGoesOn + c.Message, true
 		}
 	}
 	return "", "", false
@@ -169,12 +173,15 @@ func (s *Sight) raise(node *corev1.Node, now time.Time) {
 		}
 		since, known := was[c.Type]
 		if !known {
-			since = now
+			since, s.changed = now, now
 		}
 		if s.raised == nil {
 			s.raised = map[corev1.NodeConditionType]time.Time{}
 		}
 		s.raised[c.Type] = since
+	}
+	if len(was) > len(s.raised) { // one that was True is not any more, unless another has come, which counts as well
+		s.changed = now
 	}
 }
 

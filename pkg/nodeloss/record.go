@@ -16,7 +16,7 @@ func Record(v Verdict, at time.Time) string {
 }
 
 // Recorded reports whether a node was found to be lost and when, zero if its record does not say. It counts as lost
-// until a person uncordons it or removes the record, whatever becomes of it meanwhile (R26).
+// until it is uncordoned or the record is removed, whatever becomes of it meanwhile (R26).
 func Recorded(node *corev1.Node) (at time.Time, lost bool) {
 	record, marked := node.Annotations[rqv1.AnnotationLost]
 	if !marked || !node.Spec.Unschedulable {
@@ -36,7 +36,7 @@ func Told(record string) (at time.Time, reason Reason, message string, ok bool) 
 	return at, Reason(why), message, err == nil
 }
 
-// Forgiven reports whether a person has uncordoned a node that had been lost: its record says nothing any more.
+// Forgiven reports whether somebody has uncordoned a node that had been lost: its record says nothing any more.
 func Forgiven(node *corev1.Node) bool {
 	_, marked := node.Annotations[rqv1.AnnotationLost]
 	return marked && !node.Spec.Unschedulable

@@ -15,8 +15,12 @@ import (
 type Replacement struct {
 	// Lost is the node that the rank was lost with; empty when it was lost otherwise.
 	Lost string `json:"lost,omitempty"`
-	// Sign is the word by which that node, which stands, ended the rank or turned it away; empty when the node was lost.
+	// Sign is how that node, which stands, ended the rank or turned it away, in a word, or how the rank died there; empty
+	// when the node was lost.
 	Sign string `json:"sign,omitempty"`
+	// After is the pod that had the rank before and died by its program's doing (R34), by its UID; empty when it was lost.
+	// If Lost says on which node, the rank goes to another, else it is started again where it was.
+	After types.UID `json:"after,omitempty"`
 	// Spare and SpareUID are the pod that makes room, and Node is where; empty when none does.
 	Spare    string    `json:"spare,omitempty"`
 	SpareUID types.UID `json:"spareUID,omitempty"`

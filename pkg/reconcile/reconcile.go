@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
@@ -153,7 +154,8 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 	return out, problem
 }
 
-// guard writes a Run's PodDisruptionBudget. One that the API server does not take keeps nothing else from being done.
+// guard writes a Run's PodDisruptionBudget. One that the API server does not take, or does not let this process write,
+// keeps nothing else from being done.
 func (r *Runs) guard(ctx context.Context, d *lifecycle.Decision) (err error) {
 	switch {
 	case d.Guard != nil:
@@ -161,7 +163,7 @@ func (r *Runs) guard(ctx context.Context, d *lifecycle.Decision) (err error) {
 	case d.Unguard != nil:
 		err = r.api.DropGuard(ctx, d.Unguard)
 	}
-	if !Passes(err) {
+	if !Passes(err) || apierrors.IsForbidden(err) {
 		return nil
 	}
 	return err

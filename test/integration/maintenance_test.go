@@ -52,9 +52,9 @@ func TestMaintenanceOfARack(t *testing.T) {
 	}
 
 	s.submit("long", 8, lasting(2*time.Hour))
+	run := s.await("long", rqv1.RunPending, "maintenance from "+start.Format(time.RFC3339))
 	s.submit("brief", 8, lasting(20*time.Minute))
 	s.await("brief", rqv1.RunRunning, "bound 8 GPUs")
-	run := s.await("long", rqv1.RunPending, "maintenance from "+start.Format(time.RFC3339))
 	eventually(t, "it is to be promised the rack for when the maintenance is over", func() (err error) {
 		run, err = s.get("long")
 		if at := run.Status.EarliestStart; err != nil || at == nil || !at.Time.Equal(over) {

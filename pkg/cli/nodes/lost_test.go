@@ -93,11 +93,15 @@ func TestSayThatNodesAreLost(t *testing.T) {
 		"one that is not there": {args: "silent gone", code: session.ExitError,
 			told: []string{"there is no node gone", "kubectl runs nodes"}},
 		"one that is lost already": {args: "before", told: []string{"node before is recorded as lost already"}},
-		"none":                     {code: session.ExitUsage, told: []string{"say which nodes"}},
+		"one that a condition tells of, which would come back by itself": {args: "sick", lost: "sick",
+			told: []string{"node sick is lost"}},
+		"none": {code: session.ExitUsage, told: []string{"say which nodes"}},
 	} {
+		sick := nodeOf("sick", corev1.ConditionTrue, rqv1.AnnotationLost)
+		sick.Annotations[rqv1.AnnotationLost] = "2030-01-02T12:00:00Z NodeCondition condition XID is True: 79"
 		objects := []client.Object{nodeOf("fine", corev1.ConditionTrue), nodeOf("silent", corev1.ConditionUnknown),
 			nodeOf("unready", corev1.ConditionFalse), nodeOf("held", corev1.ConditionTrue, rqv1.AnnotationHeldBack),
-			nodeOf("before", corev1.ConditionUnknown, rqv1.AnnotationLost)}
+			nodeOf("before", corev1.ConditionUnknown, rqv1.AnnotationLost), sick}
 		server := clitest.NewServer(t, objects...)
 		said := clitest.Do(t, server, Command, append([]string{"lost"}, strings.Fields(c.args)...)...)
 		if said.Code != c.code {
@@ -109,9 +113,12 @@ func TestSayThatNodesAreLost(t *testing.T) {
 			}
 		}
 		var lost []string
-		for _, o := range []string{"fine", "silent", "unready", "held"} {
+		for _, o := range []string{"fine", "silent", "unready", "held", "sick"} {
 			node := nodeOf(o, "")
 			record := server.Get(node, "metadata", "annotations", rqv1.AnnotationLost)
+			if record == sick.Annotations[rqv1.AnnotationLost] {
+				continue
+			}
 			cordoned := server.Get(node, "spec", "unschedulable") == "true"
 			if cordoned != (record != "") {
 				t.Errorf("%s: node %s is cordoned (%v) and its record is %q", name, o, cordoned, record)

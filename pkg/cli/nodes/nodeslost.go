@@ -35,6 +35,9 @@ room. This is how losses go on that the scheduler holds back because too many no
 Nobody asks the nodes. Make sure that nothing runs on them any more, by power or by network: a pod that does would go on
 beside its replacement. A node that is Ready and whose loss is not held back is refused without --force.
 
+A node that is lost already by a checker's condition is given back by itself when that is gone. Say that it is lost if
+you want to decide that yourself.
+
 It takes the right to patch nodes. To give a node back: kubectl uncordon NODE.`,
 		Example: `  # A rack has lost its power
   kubectl runs nodes lost rack7-n1 rack7-n2 rack7-n3 rack7-n4 --because 'PDU 7b has failed'`,
@@ -68,7 +71,9 @@ func (l *nodesLost) run(ctx context.Context, names []string) error {
 		}
 		_, held := node.Annotations[rqv1.AnnotationHeldBack]
 		_, recorded := nodeloss.Recorded(node)
+		_, reason, _, told := nodeloss.Told(node.Annotations[rqv1.AnnotationLost])
 		switch {
+		case recorded && told && reason == nodeloss.Condition: // nothing is left there: from now on a person gives it back
 		case recorded:
 			fmt.Fprintf(l.Out, "node %s is recorded as lost already\n", name)
 			continue

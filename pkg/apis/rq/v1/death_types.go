@@ -54,4 +54,70 @@ type RunDeath struct {
 	Message string `json:"message,omitempty"`
 	// at is when it ended.
 	At metav1.Time `json:"at"`
+	// restarts is how often the kubelet had started containers of the pod again by then, this time included; absent where it did
+	// not.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Restarts int32 `json:"restarts,omitempty"`
+	// incident is the number of the incident that the death belongs to, from 1 (rule R34); absent where the program has not done it,
+	// or is not restarted.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Incident int32 `json:"incident,omitempty"`
+	// first says that the death was the first of its incident: it alone is blamed.
+	// +optional
+	First bool `json:"first,omitempty"`
+	// action is what is done about it; absent where the Run ends with it, or the program has not done it.
+	// +optional
+	Action RestartAction `json:"action,omitempty"`
+}
+
+// RestartAction is what is done about a rank that has died by its program's doing (rule R34).
+//
+// +kubebuilder:validation:Enum=Restart;Move;Fail
+type RestartAction string
+
+// Values of RestartAction.
+const (
+	// ActionRestart: the rank is started again, where it was the first time.
+	ActionRestart RestartAction = "Restart"
+	// ActionMove: the rank goes to a spare or another node, since its node is bad.
+	ActionMove RestartAction = "Move"
+	// ActionFail: the Run ends, since it would be of no use to try again.
+	ActionFail RestartAction = "Fail"
+)
+
+// DefaultRestarts is how often a Run with a checkpoint is restarted that does not say so itself.
+const DefaultRestarts = 3
+
+// RunRestarts says what is done when ranks die by their program's doing (rule R34).
+type RunRestarts struct {
+	// limit is how many incidents the Run survives that have no checkpoint interval (10 minutes where none is declared) of quiet
+	// between them. The deaths from the first until all ranks are ready again, and of 10 minutes, are one incident; a rank that was
+	// ready again and dies anew begins another. 0 ends the Run with the first death. Default: 3 with a checkpoint, else 0.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self >= 0 && self <= 100`,message=`runtime.restarts.limit must be 0 to 100 (R34)`
+	Limit *int32 `json:"limit,omitempty"`
+	// onExitCodes says by the exit code of the container that failed first, 1 to 255, what is done: Restart, Move (the code means that
+	// the node is bad) or Fail (it would be of no use to try again). Default: Restart.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule=`self.all(code, code.matches('^([1-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])$'))`,message=`runtime.restarts.onExitCodes must name exit codes from 1 to 255, such as "42": Fail (R34)`
+	OnExitCodes map[string]RestartAction `json:"onExitCodes,omitempty"`
+}
+
+// RunRestartsStatus tells of the incidents in which ranks of a Run died by their program's doing (rule R34).
+type RunRestartsStatus struct {
+	// incidents is how many there have been, each of them one restart; the last may be under way.
+	// +kubebuilder:validation:Minimum=1
+	Incidents int32 `json:"incidents"`
+	// counted is how many of them, the last ones, count against runtime.restarts.limit: those without a checkpoint interval of quiet
+	// between them.
+	// +kubebuilder:validation:Minimum=1
+	Counted int32 `json:"counted"`
+	// began is when the first rank died of the last incident.
+	Began metav1.Time `json:"began"`
+	// ready is when all ranks were ready again after that; absent while they are not.
+	// +optional
+	Ready *metav1.Time `json:"ready,omitempty"`
 }

@@ -60,11 +60,17 @@ const (
 // Annotations that record what has been decided.
 const (
 	// AnnotationLost is on a Node that was found to be lost: when, why, and a sentence (rule R26). It holds until a person
-	// removes it or uncordons the node.
+	// removes it or uncordons the node, or the scheduler does because the checker's sign is gone by which the node was lost.
 	AnnotationLost = GroupName + "/lost"
+	// AnnotationCordoned is on a Node that is recorded as lost and that the scheduler has cordoned itself then: "true". Without
+	// it the node was cordoned before, and somebody else is to uncordon it.
+	AnnotationCordoned = GroupName + "/cordoned"
 	// AnnotationHeldBack is on a Node that shows a sign of loss and is not taken for lost, since too many nodes show one at once
 	// (rule R25): since when, which sign, and a sentence.
 	AnnotationHeldBack = GroupName + "/held-back"
+	// AnnotationSuspect is on a Node that speaks against itself: JSON with the marks against it, and when it was cleared
+	// (rule R34).
+	AnnotationSuspect = GroupName + "/suspect"
 	// AnnotationReplaces is on a pod that takes the rank of one that was lost: JSON that says whose place it takes.
 	AnnotationReplaces = GroupName + "/replaces"
 	// AnnotationWorldSize is on a bound rank: how many ranks its Run had when the rank was bound. Its containers read it as

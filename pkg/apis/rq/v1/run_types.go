@@ -220,6 +220,10 @@ type RunRuntime struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,6}([.][0-9]{1,9})?m)?([0-9]{1,6}([.][0-9]{1,9})?s)?([0-9]{1,6}ms)?$') && self != '' && duration(self) > duration('0s')`,message=`runtime.maxDuration must be a positive duration in hours, minutes and seconds, such as 10m or 1h30m`
 	MaxDuration *metav1.Duration `json:"maxDuration,omitempty"`
+	// restarts says what is done when ranks die by their program's doing (rule R34). Opportunistic Runs are not restarted. Default:
+	// 3 restarts where a checkpoint is declared, else none.
+	// +optional
+	Restarts *RunRestarts `json:"restarts,omitempty"`
 }
 
 // RunPhase is where a Run is in its life.
@@ -256,14 +260,15 @@ const (
 	// ConditionReclaimed says which shards of an opportunistic Run gave their GPUs back last, and why; its time is when. It is
 	// absent until one does.
 	ConditionReclaimed = "Reclaimed"
+	// ConditionSaveIgnored is True while the Run or one of its pods says of its work that it was saved at what is no time, or one
+	// that is still to come (rule R45), and absent if none ever did.
+	ConditionSaveIgnored = "SaveIgnored"
 	// ConditionNodesHeldBack is True while nodes of the Run show signs of loss and are not taken for lost, since too many nodes
 	// do at once (rule R25), and absent if none ever did.
 	ConditionNodesHeldBack = "NodesHeldBack"
-	// ConditionMaintenanceAhead is True while nodes of the Run are, or are going to be, out of service by plan (rule R35); its
-	// message says which and when. It is absent if none ever was.
+	// ConditionMaintenanceAhead is True while nodes of the Run are, or will be, out of service by plan (rule R35): when.
 	ConditionMaintenanceAhead = "MaintenanceAhead"
-	// ConditionDrainWaits is True while a rank of the Run has nowhere to go whose node is being emptied (rule R35): its
-	// evictions are refused. It is absent if none ever was.
+	// ConditionDrainWaits is True while a rank has nowhere to go whose node is to be emptied (rule R35): it is not evicted.
 	ConditionDrainWaits = "DrainWaits"
 )
 
@@ -326,6 +331,9 @@ type RunStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	Deaths []RunDeath `json:"deaths,omitempty"`
+	// restarts tells of the incidents in which ranks died by their program's doing; absent while there has been none.
+	// +optional
+	Restarts *RunRestartsStatus `json:"restarts,omitempty"`
 	// refusal says as data why a Run that waits does not start, when it was tried last; absent when it has not been refused.
 	// +optional
 	Refusal *RunRefusal `json:"refusal,omitempty"`

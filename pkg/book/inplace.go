@@ -1,0 +1,106 @@
+package book
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/ending"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/restart"
+)
+
+// dies reports whether a member is a rank of a running gang that has failed by its program's doing, and is started
+// again (R34).
+func (m *member) dies() bool {
+	g := m.gang
+	if m.stage != finished || m.part.Spare || !g.startsAgain() || m.surplus() || m.joins() || m.doomed() {
+		return false
+	}
+	e, failed := ending.Of(m.pod)
+	return failed && e.Cause == rqv1.CauseProgram
+}
+
+// startsAgain reports whether ranks of the gang that die by their program's doing are started again.
+func (g *gang) startsAgain() bool {
+	return g.started() && g.shape == nil && !g.opportunistic() && restart.RulesOf(&g.run.Spec).Limit > 0
+}
+
+// keepOwn keeps what a rank has held whose pod has died, with who pays for it, for the rank alone: others would have
+// it before its next pod is there.
+func (p *placement) keepOwn(g *gang, l *lease) {
+	index := l.part.Index
+	if g.hasOwn(index) || !p.nodes.stands(l.node) {
+		return
+	}
+	if h := p.seats.held[l.pod]; h == nil && p.nodes.freeOn(l.node) < l.charge.GPUs {
+		return // somebody has it by now
+	}
+	p.seats.hold(l.pod, l.node, l.charge.GPUs, func(h *holding) { h.vacant = true })
+	g.vacant = append(g.vacant, vacancy{pod: l.pod, index: index, node: l.node, payer: payerOf(l.charge), own: true})
+	if l.reason != "" {
+		p.seats.giveAside(g, index)
+		charge := l.charge
+		charge.Start = l.ended
+		p.accounts.Open(charged(l.pod), charge)
+	}
+	p.waiting.file(g)
+}
+
+// keepAllOwn does so for all ranks of gangs that run, as the ledger and their pods tell.
+func (p *placement) keepAllOwn() {
+	for g := range p.roster.living {
+		if !g.startsAgain() {
+			continue
+		}
+		for index := range g.demand.Pods() {
+			l, m := g.latest[rank.Part{Index: index}], g.rankAt(index)
+			switch {
+			case l == nil, m != nil && m.stage != unplaced && m.stage != finished:
+			case l.died(), m != nil && m.pod.UID == l.pod && m.dies():
+				p.keepOwn(g, l)
+			}
+		}
+	}
+}
+
+// hasOwn reports whether what a rank held is kept for it.
+func (g *gang) hasOwn(index int) bool {
+	for i := range g.vacant {
+		if v := &g.vacant[i]; v.own && v.index == index {
+			return true
+		}
+	}
+	return false
+}
+
+// flees returns the node that a rank is to leave if it can, since it has died there again; empty when there is none.
+func (g *gang) flees(m *member) string {
+	if m == nil || m.stage != unplaced || g.returns {
+		return ""
+	}
+	return fledFrom(m.pod)
+}
+
+func fledFrom(pod *corev1.Pod) string {
+	if r, ok := rank.ReplacementOf(pod); ok && r.After != "" {
+		return r.Lost
+	}
+	return ""
+}
+
+// fled returns the nodes that ranks of the gang are to leave if they can.
+func (g *gang) fled() (nodes []string) {
+	if !g.started() || g.active.first() == nil {
+		return nil
+	}
+	for _, m := range g.active.between(0, g.active.size) {
+		if node := g.flees(m); node != "" {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
+
+// lastResort reports whether what is kept for a rank is where it has died again: it goes there for want of anything
+// better.
+func (g *gang) lastResort(v *vacancy) bool { return v.own && g.flees(g.rankAt(v.index)) == v.node }

@@ -1,0 +1,118 @@
+package controllers
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/suspicion"
+)
+
+// suspects records on Nodes what speaks against them (R34).
+type suspects struct {
+	kube   kubernetes.Interface
+	events events.EventRecorder
+	clock  clock.Clock
+	runs   cache.SharedIndexInformer
+	nodes  cache.SharedIndexInformer
+
+	mu    sync.Mutex
+	tally *suspicion.Tally
+	queue workqueue.TypedDelayingInterface[types.NamespacedName]
+}
+
+func newSuspects(o *Options, runs, nodes cache.SharedIndexInformer) *suspects {
+	return &suspects{kube: o.Kube, events: o.events, clock: o.Clock, runs: runs, nodes: nodes, tally: suspicion.NewTally(),
+		queue: workqueue.NewTypedDelayingQueue[types.NamespacedName]()}
+}
+
+// note has a Run be looked at whose ranks have died.
+func (s *suspects) note(run *rqv1.Run) {
+	if len(run.Status.Deaths) == 0 {
+		return
+	}
+	s.mu.Lock()
+	s.tally.Note(run)
+	s.mu.Unlock()
+	s.queue.Add(types.NamespacedName{Namespace: run.Namespace, Name: run.Name})
+}
+
+func (s *suspects) drop(run *rqv1.Run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tally.Drop(run.UID)
+}
+
+// work records what speaks against nodes, until the context ends.
+func (s *suspects) work(ctx context.Context) {
+	defer s.queue.ShutDown()
+	go func() {
+		<-ctx.Done()
+		s.queue.ShutDown()
+	}()
+	for {
+		key, down := s.queue.Get()
+		if down {
+			return
+		}
+		s.look(ctx, key)
+		s.queue.Done(key)
+	}
+}
+
+// look records what the status of one Run says against nodes.
+func (s *suspects) look(ctx context.Context, key types.NamespacedName) {
+	o, there, err := s.runs.GetStore().GetByKey(key.String())
+	if err != nil || !there {
+		return
+	}
+	run, now := o.(*rqv1.Run), s.clock.Now()
+	findings, due := suspicion.Told(run, now)
+	s.mu.Lock()
+	findings = append(findings, s.tally.On(run.UID, now)...)
+	s.mu.Unlock()
+	if !due.IsZero() {
+		s.queue.AddAfter(key, due.Sub(now)+debounce)
+	}
+	for i := range findings {
+		if err := s.record(ctx, &findings[i]); err != nil {
+			klog.FromContext(ctx).V(2).Info("A node is to be marked as suspect later", "node", findings[i].Node, "err", err)
+			s.queue.AddAfter(key, retryNode)
+			return
+		}
+	}
+}
+
+// record puts a mark on a Node that does not have it, as far as the cache knows: the patch fails if that is behind.
+func (s *suspects) record(ctx context.Context, f *suspicion.Finding) error {
+	o, there, err := s.nodes.GetStore().GetByKey(f.Node)
+	if err != nil || !there {
+		return err
+	}
+	node := o.(*corev1.Node)
+	record, added := suspicion.Of(node).With(f.Mark)
+	if !added {
+		return nil
+	}
+	err = patchNode(ctx, s.kube, node.Name, map[string]any{"metadata": map[string]any{"uid": node.UID,
+		"resourceVersion": node.ResourceVersion,
+		"annotations":     map[string]any{rqv1.AnnotationSuspect: record.String()}}})
+	if apierrors.IsConflict(err) {
+		return err
+	}
+	if err == nil {
+		tellNode(s.events, node.Name, corev1.EventTypeWarning, "Suspect", "jobtree avoids the node where it has a choice: "+
+			f.Message)
+	}
+	return err
+}

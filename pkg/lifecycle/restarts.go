@@ -1,0 +1,203 @@
+package lifecycle
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/ending"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/restart"
+)
+
+// restarts is what becomes of ranks that have died by their program's doing (R34).
+type restarts struct {
+	rules   restart.Rules
+	verdict restart.Verdict
+	// untold are the deaths of which the status does not tell, by pod.
+	untold map[types.UID]bool
+}
+
+func restartsOf(f *facts, c *cuts, r *roster) restarts {
+	out := restarts{rules: restart.RulesOf(&f.Run.Spec), untold: map[types.UID]bool{}}
+	if out.rules.Limit == 0 || f.Run.Ended() || f.Shape != nil || c.final != nil {
+		return out
+	}
+	var deaths []restart.Death
+	for index, pod := range r.ranks {
+		if pod == nil || c.doom(pod) {
+			continue
+		}
+		if d, died := f.diedAnew(index, pod); died {
+			deaths = append(deaths, d)
+			out.untold[pod.UID] = true
+		}
+	}
+	past := restart.History{Restarts: f.Run.Status.Restarts, Deaths: f.Run.Status.Deaths, Ranks: len(r.core())}
+	out.verdict = restart.Judge(out.rules, past, deaths, f.Now)
+	for i := range out.verdict.Deaths {
+		delete(out.untold, out.verdict.Deaths[i].Pod)
+	}
+	return out
+}
+
+// diedAnew returns how a rank has died of which the status does not tell yet. Its kubelet may have started it again.
+func (f *facts) diedAnew(index int, pod *corev1.Pod) (restart.Death, bool) {
+	if f.diedItself(pod) {
+		e, _ := ownEnd(pod)
+		return restart.Death{RunDeath: deathIn(index, pod, e, f.Now), Again: madeAgain(pod)}, deathOf(f.Run, pod) == nil
+	}
+	if !active(pod) || !bound(pod) || !f.Stands(pod.Spec.NodeName) {
+		return restart.Death{}, false
+	}
+	e, began, times, restarted := ending.Restarted(pod)
+	if !restarted || e.Cause != rqv1.CauseProgram || deathAfter(f.Run, pod, times) != nil {
+		return restart.Death{}, false
+	}
+	d := restart.Death{RunDeath: deathIn(index, pod, e, f.Now), Again: madeAgain(pod)}
+	d.Restarts = times
+	if times > 1 {
+		d.Again = began
+	}
+	return d, true
+}
+
+// movesOn reports whether a rank that its kubelet has started again is to leave its node.
+func (t *footing) movesOn(pod *corev1.Pod) bool {
+	if t.restarts.rules.Limit == 0 || !active(pod) {
+		return false
+	}
+	_, _, times, restarted := ending.Restarted(pod)
+	if !restarted {
+		return false
+	}
+	d := deathAfter(t.facts.Run, pod, times)
+	return d != nil && d.Action == rqv1.ActionMove
+}
+
+// movedOn reports whether a Lease was of a rank that has left its node since it died there.
+func (f *facts) movedOn(lease *rqv1.Lease) bool {
+	return slices.ContainsFunc(f.Run.Status.Deaths, func(d rqv1.RunDeath) bool {
+		return d.Pod == lease.PodUID() && d.Action == rqv1.ActionMove
+	})
+}
+
+// diedItself reports whether a rank's pod has died by its program's doing, on a node that stands.
+func (f *facts) diedItself(pod *corev1.Pod) bool {
+	if !present(pod) || !bound(pod) || !f.Stands(pod.Spec.NodeName) {
+		return false
+	}
+	e, ended := ending.Of(pod)
+	return ended && e.Cause == rqv1.CauseProgram
+}
+
+// madeAgain returns when a pod was made that was made to start its rank again; zero for another.
+func madeAgain(pod *corev1.Pod) time.Time {
+	if r, ok := rank.ReplacementOf(pod); ok && r.After != "" {
+		return pod.CreationTimestamp.Time
+	}
+	return time.Time{}
+}
+
+// forgives reports whether a pod that has failed does not end its Run: its rank is started again.
+func (r *restarts) forgives(f *facts, pod *corev1.Pod) bool {
+	return r.rules.Limit > 0 && r.verdict.Failure == nil && f.diedItself(pod)
+}
+
+// rests returns until when a rank that has died waits before it is started again where it was; zero for not at all.
+func (r *restarts) rests(f *facts, pod *corev1.Pod) time.Time {
+	again := madeAgain(pod)
+	until := again.Add(restart.Pause)
+	if again.IsZero() || !f.Now.Before(until) || actionOn(f, pod) == rqv1.ActionMove {
+		return time.Time{}
+	}
+	return until
+}
+
+// actionOn returns what is done about a rank's pod that has died: what the Run's status says.
+func actionOn(f *facts, pod *corev1.Pod) rqv1.RestartAction {
+	if d := deathOf(f.Run, pod); d != nil {
+		return d.Action
+	}
+	return rqv1.ActionRestart
+}
+
+// due returns when ranks that have died are looked at again; zero for not at all.
+func (r *restarts) due(s *situation) (at time.Time) {
+	at = r.verdict.Wait
+	for _, pod := range s.roster.ranks {
+		if !s.facts.diedItself(pod) {
+			continue
+		}
+		if until := r.rests(s.facts, pod); !until.IsZero() && (at.IsZero() || until.Before(at)) {
+			at = until
+		}
+	}
+	return at
+}
+
+// startsAnew reports whether a pod that has died by its program's doing may go, so that its rank is made anew: its end
+// is in the ledger, and in the Run's status as far as that has room for it.
+func (t *footing) startsAnew(pod *corev1.Pod) bool {
+	f, r := t.facts, &t.restarts
+	return r.forgives(f, pod) && f.leaseOf[pod.UID] == nil && !r.untold[pod.UID] && r.rests(f, pod).IsZero() &&
+		(deathOf(f.Run, pod) != nil || len(f.Run.Status.Deaths) == rqv1.MostDeaths)
+}
+
+// restartOf returns the record of a rank that is started again after its last pod has died: of one that runs the book
+// knows which that was, of one that starts the Run's status tells.
+func restartOf(f *facts, index int) (rank.Replacement, bool) {
+	status := &f.Run.Status
+	died, known := f.Died[index]
+	at := -1
+	for i := range status.Deaths {
+		d := &status.Deaths[i]
+		last := d.Pod == died || f.leaseOf[d.Pod] != nil && d.Action == rqv1.ActionMove // or has left just now
+		if !saysRunning(f.Run) {
+			last = status.Restarts != nil && d.Incident == status.Restarts.Incidents
+		}
+		if int(d.Index) == index && d.Action != "" && last {
+			at = i
+		}
+	}
+	if at < 0 {
+		return rank.Replacement{After: died}, known && died != "" && restart.RulesOf(&f.Run.Spec).Limit > 0
+	}
+	d := &status.Deaths[at]
+	made := rank.Replacement{After: d.Pod}
+	if d.Action == rqv1.ActionMove {
+		made.Lost, made.Sign = d.Node, ending.Words(d)
+	}
+	return made, true
+}
+
+// setRestarts tells of the incidents, and when all ranks were ready again after the last.
+func setRestarts(next *rqv1.RunStatus, s *situation) {
+	r := s.restarts.verdict.Restarts
+	if r == nil {
+		return
+	}
+	next.Restarts = r.DeepCopy()
+	if r.Ready == nil && len(s.restarts.verdict.Deaths)+len(s.restarts.untold) == 0 && s.phase == rqv1.RunRunning &&
+		!slices.ContainsFunc(s.roster.core(), s.facts.unready) {
+		now := metav1.NewTime(s.facts.Now.Truncate(time.Second))
+		next.Restarts.Ready = &now
+	}
+}
+
+// unready reports whether a rank neither does its work nor has done it.
+func (f *facts) unready(pod *corev1.Pod) bool {
+	switch {
+	case pod == nil || pod.DeletionTimestamp != nil:
+		return true
+	case pod.Status.Phase == corev1.PodSucceeded:
+		return false
+	}
+	return !f.runs(pod) || !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}

@@ -1,0 +1,94 @@
+package suspicion
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// For is how long a node is suspect after the last mark against it.
+const For = 24 * time.Hour
+
+// mostMarks is how many marks a record keeps: the latest.
+const mostMarks = 8
+
+// Why is what a mark is for, in a word.
+type Why string
+
+// Values of Why.
+const (
+	// TwoOwners: ranks of two owners died there within an hour, each the first of its Run.
+	TwoOwners Why = "TwoOwners"
+	// LivesElsewhere: a rank died there again, was moved, and lives on elsewhere.
+	LivesElsewhere Why = "LivesElsewhere"
+	// ExitCode: a program said with its exit code that the node is bad.
+	ExitCode Why = "ExitCode"
+	// EndedRank: the node turned a rank away or lost track of it, or a device of it was broken.
+	EndedRank Why = "EndedRank"
+)
+
+// Mark is one thing that speaks against a node.
+type Mark struct {
+	At      time.Time `json:"at"`
+	Why     Why       `json:"why"`
+	Message string    `json:"message"`
+}
+
+// Record is what a Node's annotation says: the marks against it, those that came first before others.
+type Record struct {
+	Marks []Mark `json:"marks,omitempty"`
+	// Cleared is when somebody said that what came before is settled; zero when nobody did.
+	Cleared time.Time `json:"cleared,omitzero"`
+}
+
+// Of returns the record of a Node: an empty one where there is none, or none that can be read.
+func Of(node *corev1.Node) Record {
+	r := Record{}
+	if json.Unmarshal([]byte(node.Annotations[rqv1.AnnotationSuspect]), &r) != nil {
+		return Record{}
+	}
+	return r
+}
+
+// String returns the annotation's value.
+func (r Record) String() string {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return "" // of a time after the year 9999
+	}
+	return string(text)
+}
+
+// Until returns until when the node is suspect; zero when nothing speaks against it.
+func (r Record) Until() (until time.Time) {
+	for _, m := range r.Marks {
+		if m.At.After(r.Cleared) && m.At.Add(For).After(until) {
+			until = m.At.Add(For)
+		}
+	}
+	return until
+}
+
+// With adds marks that the record does not have yet and that are of after it was cleared, and reports whether there
+// are any.
+func (r Record) With(marks ...Mark) (Record, bool) {
+	out, added := Record{Marks: slices.Clone(r.Marks), Cleared: r.Cleared}, false
+	for _, m := range marks {
+		m.At = m.At.UTC().Truncate(time.Second)
+		known := slices.ContainsFunc(out.Marks, func(o Mark) bool { return o.Why == m.Why && o.At.Equal(m.At) })
+		if known || !m.At.After(r.Cleared) {
+			continue
+		}
+		out.Marks, added = append(out.Marks, m), true
+	}
+	slices.SortStableFunc(out.Marks, func(a, b Mark) int { return a.At.Compare(b.At) })
+	if more := len(out.Marks) - mostMarks; more > 0 {
+		out.Marks = out.Marks[more:]
+		added = added && !slices.Equal(out.Marks, r.Marks)
+	}
+	return out, added
+}
