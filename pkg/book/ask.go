@@ -20,6 +20,7 @@ func (b *Book) Assess(run types.UID, now time.Time) {
 	b.shapes.demandOf(g)
 	b.fill.askWhoPays(g, now)
 	b.trials.advise(g, now)
+	b.drainer.assess(g, now)
 }
 
 // Look returns all that is known of a Run, and false for one that the book has not seen yet, or about which other
@@ -41,7 +42,7 @@ func (b *Book) Look(o Objects) (Look, bool) {
 		l.Unpaid, l.HadLease, l.AtRest = g.unpaid, g.leased, b.roster.atRest(g)
 		l.Alone = !g.started() && !g.opportunistic() && !g.musters()
 		l.Yields = b.roster.yields(g)
-		l.NotTaken = g.denial.since
+		l.NotTaken, l.Drain = g.denial.since, g.drain
 		l.Musters, l.Disbands = g.awaitsPods() && !l.Alone, l.Alone && g.disbands()
 		l.Prospect = b.turns.prospectOf(g)
 		l.Cuts, l.Risks = b.cuts.cutsOf(o.Run.UID), b.agenda.risksOf(o.Name)

@@ -43,6 +43,7 @@ type Book struct {
 	candidates *candidates
 	rebuffs    *rebuffs
 	future     *horizon
+	drainer    *drainer
 	// The decisions.
 	turns  *activations
 	starts *starter
@@ -73,8 +74,8 @@ func New(given *config.Args) *Book {
 		kinds:  kinds{gpus: corev1.ResourceName(args.GPUResource)},
 		byName: map[string]*corev1.Node{}, ofFlavor: map[string]map[string]*corev1.Node{},
 		sizes: map[string]map[int]int{}, tainted: map[string]map[string]*corev1.Node{},
-		losing: map[string]bool{}, strayed: map[string]string{}, heldBack: map[string]bool{},
-		suspects: map[string]time.Time{}}
+		draining: map[string]bool{}, losing: map[string]bool{}, strayed: map[string]string{},
+		heldBack: map[string]bool{}, suspects: map[string]time.Time{}}
 	b.roster = &roster{gangs: map[types.UID]*gang{}, living: map[*gang]bool{},
 		runs: map[types.NamespacedName]types.UID{}, leasesOf: map[types.UID]int{},
 		members: map[types.UID]*member{}, turns: map[string]*quotaTurn{}, early: map[types.UID]bool{},
@@ -107,6 +108,8 @@ func New(given *config.Args) *Book {
 // decideWith gives a book those who decide, who own next to nothing.
 func decideWith(b *Book, args *config.Args) {
 	b.candidates = &candidates{args: args, fleet: b.fleet, roster: b.roster, agenda: b.agenda, seats: b.seats}
+	b.drainer = &drainer{accounts: b.accounts, args: args, fleet: b.fleet, nodes: b.nodes, roster: b.roster,
+		seats: b.seats, kept: b.kept}
 	b.rebuffs = &rebuffs{nodes: b.nodes, waiting: b.waiting, agenda: b.agenda}
 	b.future = &horizon{accounts: b.accounts, args: args, fleet: b.fleet, nodes: b.nodes, roster: b.roster,
 		waiting: b.waiting, agenda: b.agenda,

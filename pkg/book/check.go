@@ -81,7 +81,7 @@ func (b *Book) Conclude(c *Check, turned []Turning, last bool, now time.Time) {
 		g.check.trust(now)
 		b.places.makeRoom(g)
 	case g.activation == nil:
-		b.starts.refute(g, turned)
+		b.starts.refute(g, turned, now)
 	default:
 		b.turns.refute(g, turned, last, now)
 	}
@@ -126,7 +126,7 @@ func (p *placement) stand(places []Place) bool {
 }
 
 // refute takes a start back.
-func (x *starter) refute(g *gang, turned []Turning) {
+func (x *starter) refute(g *gang, turned []Turning, now time.Time) {
 	for _, t := range turned {
 		if most := x.mostBut(g, t); most >= 0 {
 			if g.check.upTo == nil {
@@ -143,7 +143,7 @@ func (x *starter) refute(g *gang, turned []Turning) {
 	x.places.unwind(g)
 	if g.check.refusal != nil { // it was to have what others are leaving
 		again := *g.check.refusal
-		if rejection := x.nodes.rejection(g, nil); again.Rejected == nil && rejection != nil {
+		if rejection := x.nodes.rejection(g, nil, now); again.Rejected == nil && rejection != nil {
 			rejection.Rest = g.check.retryRest()
 			again.Without(rejection)
 		}

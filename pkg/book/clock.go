@@ -36,6 +36,7 @@ func (b *Book) Next(now time.Time) (time.Time, bool) {
 	if window, ok := b.accounts.NextWindow(earlier(b.pace.windows, now)); ok {
 		next.by(window)
 	}
+	b.nodes.nextReturn(&next, earlier(b.pace.windows, now))
 	if b.nextSweep(&sweep, now); !sweep.at.IsZero() {
 		next.by(latest(sweep.at, after(b.pace.swept, sweepPeriod, now)))
 	}
@@ -102,7 +103,7 @@ func (b *Book) mayRefresh(now time.Time, last time.Duration) bool {
 	return true
 }
 
-// dates wakes those whose date or window has come.
+// dates wakes those whose date or window has come, or for whom nodes have come back.
 func (b *Book) dates(now time.Time) {
 	b.mu.Lock()
 	var next earliest
@@ -110,7 +111,8 @@ func (b *Book) dates(now time.Time) {
 	seen := earlier(b.pace.windows, now)
 	window, opens := b.accounts.NextWindow(seen)
 	opens = opens && !window.After(now)
-	if !b.roster.open || !opens && (next.at.IsZero() || next.at.After(now)) {
+	back := b.nodes.returned(seen, now)
+	if !b.roster.open || !opens && len(back) == 0 && (next.at.IsZero() || next.at.After(now)) {
 		b.mu.unlockUnchanged()
 		return
 	}
@@ -121,6 +123,12 @@ func (b *Book) dates(now time.Time) {
 		for _, name := range b.accounts.Edged(seen, now) {
 			b.waiting.wakeEdited(name)
 		}
+	}
+	for name := range back {
+		b.waiting.wakeNodes(b.nodes.nodeFlavor(name))
+	}
+	if len(back) > 0 {
+		b.places.reconcileOn(back)
 	}
 }
 

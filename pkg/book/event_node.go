@@ -10,6 +10,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
+	"github.com/davidlangworthy/jobtree/pkg/outage"
 )
 
 // SetNode adds or replaces a node and wakes the gangs that wait for room of its flavor.
@@ -25,7 +26,7 @@ func (b *Book) SetNode(node *corev1.Node) {
 		equality.Semantic.DeepEqual(old.Status.Allocatable, node.Status.Allocatable) &&
 		old.Annotations[rqv1.AnnotationLost] == node.Annotations[rqv1.AnnotationLost] &&
 		old.Annotations[rqv1.AnnotationSuspect] == node.Annotations[rqv1.AnnotationSuspect] &&
-		b.nodes.evident(old) == b.nodes.evident(node) {
+		b.nodes.evident(old) == b.nodes.evident(node) && announcesAsBefore(old, node) {
 		b.nodes.noteBeat(node) // a heartbeat: nothing that decisions read has changed
 		return
 	}
@@ -34,6 +35,7 @@ func (b *Book) SetNode(node *corev1.Node) {
 	}
 	_, was := b.nodes.lossOf(node.Name)
 	stood := b.nodes.stands(node.Name)
+	told := old != nil && (!announcesAsBefore(old, node) || outage.Drains(old) != outage.Drains(node))
 	b.nodes.forgetNode(node.Name)
 	b.nodes.noteNode(node)
 	b.accounts.SetNode(node.Name, flavor, node.Labels)
@@ -44,7 +46,7 @@ func (b *Book) SetNode(node *corev1.Node) {
 	b.fleet.SetNode(b.nodes.inFleet(node))
 	b.nodes.stray(node.Name, domain)
 	b.waiting.wakeNodes(flavor)
-	if _, is := b.nodes.lossOf(node.Name); is != was || stood != b.nodes.stands(node.Name) || anew {
+	if _, is := b.nodes.lossOf(node.Name); is != was || stood != b.nodes.stands(node.Name) || anew || told {
 		b.places.reconcileOn(map[string]bool{node.Name: true})
 	}
 }

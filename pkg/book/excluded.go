@@ -67,12 +67,13 @@ func (t *nodeTable) accepts(g *gang, name string) bool {
 // the gang from. They are its reason only where it would fit if they did not: a fleet that is full is full, whatever
 // else was found out about one of its nodes. fits says whether it would, with other nodes rejected, for pods that ask
 // for nothing beside GPUs. A gang that lacks ranks does not rest: it gives up soon if they find no place.
-func (t *nodeTable) blame(g *gang, pod *corev1.Pod, refusal *plan.Refusal, fits func(rejected func(string) bool) bool) {
+func (t *nodeTable) blame(g *gang, pod *corev1.Pod, refusal *plan.Refusal, now time.Time,
+	fits func(rejected func(string) bool) bool) {
 	if !refusal.AboutRoom() && !refusal.Elsewhere {
 		return
 	}
 	barred := t.barred(g.run.Spec.Resources.GPUType, pod)
-	rejection := t.rejection(g, barred)
+	rejection := t.rejection(g, barred, now)
 	if rejection == nil {
 		return
 	}
@@ -86,9 +87,9 @@ func (t *nodeTable) blame(g *gang, pod *corev1.Pod, refusal *plan.Refusal, fits 
 }
 
 // rejection returns which nodes other scheduling rules keep a gang from: those that were turned down since it was last
-// woken, those that took fewer of its pods than their free GPUs would do for, and those that have too little beside
-// these for as many. It is nil when there are none.
-func (t *nodeTable) rejection(g *gang, barred func(node string) bool) *plan.Rejection {
+// woken, those that took fewer of its pods than their free GPUs would do for, those that have too little beside these
+// for as many, and those of which an outage is planned. It is nil when there are none.
+func (t *nodeTable) rejection(g *gang, barred func(node string) bool, now time.Time) *plan.Rejection {
 	out := &plan.Rejection{Known: len(g.excluded) == 0}
 	for name, why := range g.excluded {
 		out.Add(name, why)
@@ -98,7 +99,9 @@ func (t *nodeTable) rejection(g *gang, barred func(node string) bool) *plan.Reje
 		if pods == 0 || g.excluded[name] != "" || barred != nil && barred(name) || !t.serves(node) {
 			continue
 		}
-		if most, bounded := g.check.upTo[name]; bounded && most < pods {
+		if planned := t.fleet.Outage(name); planned.Shuts(now, g.until(now)) {
+			out.Add(name, planned.String())
+		} else if most, bounded := g.check.upTo[name]; bounded && most < pods {
 			out.Known = false
 			out.Add(name, g.check.why[name])
 		} else if lacks := t.fleet.Lacks(name, g.full.Beside, pods); lacks != "" {

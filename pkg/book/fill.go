@@ -49,7 +49,7 @@ func (y *filler) fillGang(g *gang, idle []string, now time.Time) {
 			y.mail.activate(g.active.members[a.Index].pod)
 		}
 		if refusal != nil {
-			y.nodes.blame(g, g.active.members[shards[0]].pod, refusal, func(rejected func(string) bool) bool {
+			y.nodes.blame(g, g.active.members[shards[0]].pod, refusal, now, func(rejected func(string) bool) bool {
 				return len(y.roomsBut(g, rejected, nil, idle)) > 0
 			})
 		}
@@ -104,7 +104,7 @@ func (y *filler) rooms(g *gang, shard *corev1.Pod, idle []string, now time.Time)
 	if len(idle) == 0 {
 		return nil
 	}
-	return y.roomsBut(g, g.without(y.nodes.rejected(g, shard), now), g.full.Beside, idle)
+	return y.roomsBut(g, y.nodes.shutOut(g, g.without(y.nodes.rejected(g, shard), now), now), g.full.Beside, idle)
 }
 
 // roomsBut lists them without the nodes that are rejected, for shards that ask for something beside GPUs.

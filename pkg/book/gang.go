@@ -26,6 +26,7 @@ type gang struct {
 	// crowds says that shards are to leave the gang's places once its pods have been made.
 	crowds bool
 	denial denial
+	drain  Drain
 	futile futility
 	// solvent is the epoch of the last plan that somebody could pay for, although it was refused for want of money.
 	solvent int64

@@ -5,9 +5,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/outage"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
@@ -23,8 +25,12 @@ func (o *observer) lookAtNode(l *Look, g *gang, name string) {
 	if _, known := l.Nodes[name]; known || o.nodes.byName[name] == nil {
 		return
 	}
-	l.Nodes[name] = NodeState{Stands: o.nodes.stands(name), HeldBack: o.nodes.heldBack[name],
-		Accepts: g != nil && !g.spurned[name] && o.places.seats.accepts(g, name)}
+	state := NodeState{Stands: o.nodes.stands(name), HeldBack: o.nodes.heldBack[name],
+		Accepts: g != nil && !g.spurned[name] && o.places.seats.accepts(g, name), Outage: o.nodes.fleet.Outage(name)}
+	if sign, out := outage.SignOf(o.nodes.byName[name]); out {
+		state.Sign = sign.Condition
+	}
+	l.Nodes[name] = state
 }
 
 // lookAtShard notes whether a shard has been told to give its GPUs back.
@@ -65,6 +71,8 @@ type Objects struct {
 	Pods         []*corev1.Pod
 	Leases       []*rqv1.Lease
 	Reservations []*rqv1.Reservation
+	// Guards are the PodDisruptionBudgets of the Run's namespace that are the Run's or select pods of it.
+	Guards []*policyv1.PodDisruptionBudget
 }
 
 // Look is what the book knows of a Run at one instant: data alone, so that a decision on it can be made again.
@@ -84,6 +92,8 @@ type Look struct {
 	// Yields says that the Run has no pods beside those that have places: the API server has just turned them back, or
 	// another Run has its turn at the quota of the namespace.
 	Yields bool
+	// Drain is what is asked of a Run that runs by those who empty nodes.
+	Drain Drain
 	// NotTaken is since when the API server has not taken a rank that a running Run lacks; zero when it lacks none.
 	NotTaken time.Time
 	// Musters says that places are kept for pods that have not been made, and Disbands that pods beside the leader's go,
@@ -123,6 +133,9 @@ type NodeState struct {
 	Stands, Accepts bool
 	// HeldBack says that the node shows a sign of loss and is not taken for lost, since too many nodes do at once (R25).
 	HeldBack bool
+	// Outage is when it is out of service by plan, and Sign the condition by which it tells of that without a date.
+	Outage outage.Window
+	Sign   string
 }
 
 // Stands reports whether a node exists and is not lost.

@@ -10,6 +10,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
+	"github.com/davidlangworthy/jobtree/pkg/outage"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/suspicion"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
@@ -27,6 +28,7 @@ type nodeTable struct {
 	ofFlavor map[string]map[string]*corev1.Node // by flavor and name
 	sizes    map[string]map[int]int             // GPUs per node by flavor: how many nodes of each size
 	tainted  map[string]map[string]*corev1.Node // by flavor and name
+	draining map[string]bool                    // nodes that are to be emptied
 	losing   map[string]bool                    // nodes whose loss is being recorded
 	strayed  map[string]string                  // the former domains of nodes that are left out
 	// heldBack are the nodes with signs of loss that are not taken for lost, since too many show one.
@@ -112,15 +114,18 @@ func (t *nodeTable) stands(name string) bool {
 	return node != nil && !t.losing[name] && !lost && !t.evident(node)
 }
 
-// serves reports whether anything may be placed on a node: it stands, without a sign of loss, and is not cordoned.
+// serves reports whether anything may be placed on a node: it stands, without a sign of loss or of an outage, and is
+// not cordoned.
 func (t *nodeTable) serves(node *corev1.Node) bool {
-	return !node.Spec.Unschedulable && t.stands(node.Name) && !t.heldBack[node.Name]
+	_, out := outage.SignOf(node)
+	return !node.Spec.Unschedulable && !out && t.stands(node.Name) && !t.heldBack[node.Name]
 }
 
 // inFleet returns what the packer is to know of a node.
 func (t *nodeTable) inFleet(node *corev1.Node) topology.Node {
+	window, _ := outage.WindowOf(node)
 	return topology.Node{Name: node.Name, Labels: node.Labels, Flavor: t.flavorOf(node), GPUs: t.gpusOf(node),
-		Beside: t.kinds.besideOn(node), Unschedulable: !t.serves(node)}
+		Beside: t.kinds.besideOn(node), Unschedulable: !t.serves(node), Outage: window}
 }
 
 func (t *nodeTable) forgetNode(name string) {
@@ -133,6 +138,7 @@ func (t *nodeTable) forgetNode(name string) {
 		t.sizes[flavor][gpus]--
 	}
 	delete(t.byName, name)
+	delete(t.draining, name)
 	delete(t.suspects, name)
 	t.accounts.DeleteNode(name)
 	delete(t.tainted[flavor], name)
@@ -143,6 +149,9 @@ func (t *nodeTable) forgetNode(name string) {
 func (t *nodeTable) noteNode(node *corev1.Node) {
 	flavor, gpus := t.flavorOf(node), t.gpusOf(node)
 	t.byName[node.Name] = node
+	if outage.Drains(node) {
+		t.draining[node.Name] = true
+	}
 	if until := suspicion.Of(node).Until(); !until.IsZero() {
 		t.suspects[node.Name] = until
 	}

@@ -211,7 +211,9 @@ func (v *activations) adopt(g *gang) {
 
 // withdraw takes back what was promised to a gang: it has started, or it is gone.
 func (v *activations) withdraw(g *gang) {
-	v.kept.giveUpRoom(g)
+	if !g.room.moves || !g.started() {
+		v.kept.giveUpRoom(g)
+	}
 	if g.restraint.limited {
 		g.restraint = restraint{}
 		for _, other := range v.waiting.gangs {

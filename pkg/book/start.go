@@ -117,7 +117,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	most := x.fleet.FreeOf(g.full.Flavor)/g.full.GPUsPerPod + g.active.assigned + g.spares.assigned + len(seated)
 	width, assignments, refusal := g.demand.Widest(least, most, fits)
 	if refusal != nil {
-		x.nodes.blame(g, pod, refusal, func(rejected func(string) bool) bool {
+		x.nodes.blame(g, pod, refusal, now, func(rejected func(string) bool) bool {
 			d := g.full.At(least)
 			d.Beside, claim.Most = nil, nil
 			_, short := plan.Gang(x.fleet, x.accounts, d, claim, d.Within(missing), rejected, now)
@@ -170,7 +170,7 @@ func (x *starter) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refu
 		case refusal == nil:
 			refusal = short
 			refusal.Spare = true
-			x.nodes.blame(g, g.model(), refusal, func(rejected func(string) bool) bool {
+			x.nodes.blame(g, g.model(), refusal, now, func(rejected func(string) bool) bool {
 				d, claim := g.demand, g.claim(nil)
 				d.Beside, claim.Most = nil, nil
 				_, short := plan.Gang(x.fleet, x.accounts, d, claim, missing, rejected, now)

@@ -81,4 +81,6 @@ type room struct {
 	held  []types.UID
 	gpus  int // of all that is held
 	until time.Time
+	// moves says that it is for a rank of a Run that runs, whose node is being emptied.
+	moves bool
 }

@@ -45,7 +45,7 @@ func (q *trials) tryOut(run *rqv1.Run, now time.Time) ([]plan.Assignment, *gang,
 	width, places, refusal := g.full.Widest(g.full.LeastPods, g.full.Pods(), fits)
 	g.demand = g.full.At(width)
 	if refusal != nil {
-		q.nodes.blame(g, podOf(run), refusal, func(rejected func(string) bool) bool {
+		q.nodes.blame(g, podOf(run), refusal, now, func(rejected func(string) bool) bool {
 			d := g.full.Least()
 			d.Beside = nil
 			_, short := plan.Gang(q.fleet, q.accounts, d, claim, everyPod(d), rejected, now)

@@ -20,6 +20,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/cli/explain"
 	"github.com/davidlangworthy/jobtree/pkg/cli/leases"
 	"github.com/davidlangworthy/jobtree/pkg/cli/list"
+	"github.com/davidlangworthy/jobtree/pkg/cli/maintenance"
 	"github.com/davidlangworthy/jobtree/pkg/cli/nodes"
 	"github.com/davidlangworthy/jobtree/pkg/cli/plan"
 	"github.com/davidlangworthy/jobtree/pkg/cli/resize"
@@ -61,8 +62,7 @@ the name kubectl_complete-runs and load kubectl's own completion. For the bare c
 	s.Flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(submit.Command(s), list.Command(s), watch.Command(s), plan.Command(s), explain.Command(s),
 		leases.Command(s), resize.Grow(s), resize.Shrink(s), suspend.Suspend(s), suspend.Resume(s), saved.Command(s),
-		budgets.Command(s), nodes.Command(s),
-		cuts.Command(s), audit.Command(s),
+		budgets.Command(s), nodes.Command(s), maintenance.Command(s), cuts.Command(s), audit.Command(s),
 		versionCommand(s))
 	s.AddCompletion(root)
 	return root

@@ -10,6 +10,7 @@ import (
 type api struct {
 	evidence
 	podWriter
+	*guards
 	leaseCloser
 	runDeleter
 	statusWriter
@@ -20,10 +21,12 @@ var _ reconcile.API = api{}
 
 // newAPI returns what carries decisions out. lost is told of Budgets whose records have changed, and doubts tells
 // whether the clock may be ahead.
-func newAPI(o *Options, gone *endedPods, tell statusWriter, lost func(budgets []string), doubts func() bool) api {
+func newAPI(o *Options, gone *endedPods, guards *guards, tell statusWriter, lost func(budgets []string),
+	doubts func() bool) api {
 	return api{
 		evidence:          evidence{client: o.Client, kube: o.Kube, gone: gone},
 		podWriter:         podWriter{kube: o.Kube, clock: o.Clock},
+		guards:            guards,
 		leaseCloser:       leaseCloser{book: o.Book, client: o.Client, lost: lost},
 		runDeleter:        runDeleter{client: o.Client, doubts: doubts, refused: &sync.Once{}},
 		statusWriter:      tell,

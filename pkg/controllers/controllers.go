@@ -31,6 +31,7 @@ type Controllers struct {
 	limit   *lossLimit
 	contact *contact
 	leftOut *leftOut
+	outages *outages
 	doubted *suspects
 	ledger  *ledger
 	budgets *budgetReporter
@@ -74,6 +75,7 @@ func New(o Options) (*Controllers, error) {
 		brakes:  &brakes{book: o.Book, kube: o.Kube, events: o.events, clock: o.Clock},
 		lottery: &lottery{book: o.Book, kube: o.Kube, clock: o.Clock},
 		leftOut: &leftOut{book: o.Book, events: o.events, clock: o.Clock},
+		outages: &outages{book: o.Book, events: o.events, clock: o.Clock},
 		audit:   newAuditor(&o, w, seen.contact),
 	}
 	nodes := o.Shared.Core().V1().Nodes().Informer()
@@ -86,6 +88,9 @@ func New(o Options) (*Controllers, error) {
 		return nil, err
 	}
 	if err := c.runs.followGone(w.pods); err != nil {
+		return nil, err
+	}
+	if err := handle(w, w.guards, c.runs.guarded, c.runs.unguarded); err != nil {
 		return nil, err
 	}
 	if err := handle(w, w.runs, c.runs.ended.note, c.runs.ended.drop); err != nil {
@@ -145,8 +150,8 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	}
 	go c.runs.retry()
 	for _, look := range []func(context.Context){
-		c.ledger.settle, c.nodes.watch, c.limit.watch, c.leftOut.watch, c.brakes.watch, c.dumps.watch, c.dates.keep,
-		c.dates.tidyReservations, c.runs.ended.watch, c.audit.watch, c.doubted.work,
+		c.ledger.settle, c.nodes.watch, c.limit.watch, c.leftOut.watch, c.outages.watch, c.brakes.watch, c.dumps.watch,
+		c.dates.keep, c.dates.tidyReservations, c.runs.ended.watch, c.audit.watch, c.doubted.work,
 		func(ctx context.Context) { every(ctx, c.clock, 5*time.Second, c.runs.lanes.count) },
 		func(ctx context.Context) {
 			c.runs.ended.doubt.settle(ctx, c.kube)

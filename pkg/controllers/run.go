@@ -30,6 +30,7 @@ type reconciler struct {
 	order   *reconcile.Runs
 	tell    statusWriter
 	gone    endedPods
+	guards  *guards
 	lanes   *lanes
 	ended   *expiries
 	retries workqueue.TypedDelayingInterface[types.NamespacedName]
@@ -41,12 +42,13 @@ type reconciler struct {
 func newReconciler(o *Options, w *watches, lost func(budgets []string)) *reconciler {
 	r := &reconciler{watches: w, book: o.Book,
 		tell:    statusWriter{client: o.Client, events: o.events, clock: o.Clock, written: &sync.Map{}},
+		guards:  &guards{kube: o.Kube, seen: w.guards, written: &sync.Map{}},
 		lanes:   newLanes(),
 		retries: workqueue.NewTypedDelayingQueue[types.NamespacedName](),
 	}
 	r.ended = newExpiries(o.Args.FinishedRunTTL.Duration, o.doubt,
 		func(run types.NamespacedName) { r.changed(run, lane.Expire) })
-	carries := newAPI(o, &r.gone, r.tell, lost, o.doubt.doubts)
+	carries := newAPI(o, &r.gone, r.guards, r.tell, lost, o.doubt.doubts)
 	r.order = reconcile.New(o.Book, carries, lifecycle.RulesOf(o.Args), o.Clock.Now)
 	return r
 }
@@ -180,10 +182,11 @@ func (r *reconciler) cached(name types.NamespacedName) (book.Objects, error) {
 	} else if ok {
 		o.Run = run.(*rqv1.Run)
 	}
-	var errs [3]error
+	var errs [4]error
 	o.Pods, errs[0] = ofRun[corev1.Pod](r.watches.pods, name)
 	o.Leases, errs[1] = ofRun[rqv1.Lease](r.watches.leases, name)
 	o.Reservations, errs[2] = ofRun[rqv1.Reservation](r.watches.reservations, name)
+	o.Guards, errs[3] = r.guards.of(name)
 	return o, errors.Join(errs[:]...)
 }
 

@@ -258,7 +258,8 @@ func TestARankWhoseNodeIsLost(t *testing.T) {
 		{happens: isSo, wrote: []string{"delete pods train-0"}},
 		{faults: []fault{{on: "update status leases", err: conflict}}, wrote: anew[1:]},
 		{wrote: anew[:1]},
-		{happens: func(c *cluster) { c.clock.Step(time.Minute) }, says: "Running: replacing 1 of 2 pods"},
+		{happens: func(c *cluster) { c.clock.Step(time.Minute) }, wrote: []string{"create poddisruptionbudgets train"},
+			says: "Running: replacing 1 of 2 pods"},
 	})
 }
 

@@ -31,7 +31,9 @@ const byRun = "run"
 type watches struct {
 	runs, budgets, leases, pods, reservations cache.SharedIndexInformer
 	// heartbeats are the kubelets'. Nothing waits for them: what is not seen is no evidence.
-	heartbeats    cache.SharedIndexInformer
+	heartbeats cache.SharedIndexInformer
+	// guards are PodDisruptionBudgets, those of Runs and others.
+	guards        cache.SharedIndexInformer
 	registrations []cache.ResourceEventHandlerRegistration
 }
 
@@ -41,7 +43,7 @@ func newWatches(c client.WithWatch, kube kubernetes.Interface) *watches {
 		budgets: newInformer(c, &rqv1.Budget{}, &rqv1.BudgetList{}, client.ListOptions{}, nil),
 		leases: newInformer(c, &rqv1.Lease{}, &rqv1.LeaseList{}, *openLeases(),
 			func(o any) types.NamespacedName { l := o.(*rqv1.Lease); return runOfLease(l) }),
-		pods: ourPods(kube), heartbeats: newHeartbeats(kube),
+		pods: ourPods(kube), heartbeats: newHeartbeats(kube), guards: guardsOf(kube),
 		reservations: newInformer(c, &rqv1.Reservation{}, &rqv1.ReservationList{}, client.ListOptions{},
 			func(o any) types.NamespacedName { return runOfReservation(o.(*rqv1.Reservation)) }),
 	}
@@ -208,7 +210,8 @@ func (w *watches) feed(b *book.Book, shared informers.SharedInformerFactory,
 
 // sync starts the informers and waits until the book has seen everything that there is.
 func (w *watches) sync(ctx context.Context) bool {
-	for _, i := range []cache.SharedIndexInformer{w.runs, w.budgets, w.leases, w.pods, w.reservations, w.heartbeats} {
+	for _, i := range []cache.SharedIndexInformer{w.runs, w.budgets, w.leases, w.pods, w.reservations, w.heartbeats,
+		w.guards} {
 		go i.RunWithContext(ctx)
 	}
 	synced := make([]cache.InformerSynced, 0, len(w.registrations))

@@ -305,6 +305,8 @@ func (t *timeline) known(n int) *Promise {
 	case e.opens:
 		p.Confidence = rqv1.ConfidenceWindowAligned
 		p.Remedies = []string{"Wait until a budget window opens at " + e.at.Add(-t.s.WindowDelay).UTC().Format(time.RFC3339)}
+	case e.returns:
+		p.Remedies = []string{"Wait until the planned maintenance of nodes is over at " + until}
 	case e.release != nil && e.release.Leaving:
 		p.Remedies = []string{"Wait for pods that are leaving already until " + until}
 	default:

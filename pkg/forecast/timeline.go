@@ -19,8 +19,8 @@ type event struct {
 	at time.Time
 	// takes says that the event may make a Run not fit that fitted before: a window closes, or another Reservation starts.
 	takes bool
-	// opens says that a window opens.
-	opens bool
+	// opens says that a window opens, and returns that nodes do of which an outage is planned.
+	opens, returns bool
 	// release, and ahead, is what it is about; nil for a window.
 	release *Release
 	ahead   *Ahead
@@ -60,6 +60,10 @@ func newTimeline(s *State, ask *Ask) *timeline {
 		if !edge.Closes.IsZero() {
 			t.add(event{at: edge.Closes, takes: true})
 		}
+	}
+	for _, edge := range attempt.Outages(s.Fleet) {
+		t.add(event{at: edge.Opens, returns: true})
+		t.add(event{at: edge.Closes, takes: true})
 	}
 	slices.SortStableFunc(t.events, func(x, y event) int { return cmp.Or(x.at.Compare(y.at), order(&x)-order(&y)) })
 	t.oust()

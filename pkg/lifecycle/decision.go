@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -83,6 +84,9 @@ type Decision struct {
 	Close   []Closing
 	Service *corev1.Service
 	Create  []*corev1.Pod
+	// Guard is the PodDisruptionBudget to write, and Unguard the one to delete; nil when there is none. It comes before
+	// any pod is made that replaces one: until then no other may be evicted.
+	Guard, Unguard *policyv1.PodDisruptionBudget
 	// Status is the status to write; nil when it stands as it should.
 	Status *rqv1.RunStatus
 	// Expire says that the Run's object is to be deleted, since its time is over and it holds nothing.

@@ -37,6 +37,8 @@ func statusOf(s *situation) *rqv1.RunStatus {
 	setPhase(c, s.phase, reason, message)
 	setOverdraft(c)
 	setHeldBack(c, s.facts)
+	setMaintenance(c, s.facts)
+	setDrainWaits(c, s.facts)
 	setSaveIgnored(c, s)
 	setRefusal(next, s, reason)
 	addDeaths(next, s, deaths)

@@ -98,6 +98,10 @@ func Prepare(accounts *budget.Accounts, d Demand, claim Claim, missing []Missing
 	a.request = topology.Request{
 		Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Beside: d.Beside, Groups: groups(d, missing),
 		Confined: d.Confined, OneDomain: d.OneDomain, Excluded: excluded, Most: claim.Most, Purse: a.cover,
+		From: now,
+	}
+	if lasts := claim.lasts(now); lasts > 0 {
+		a.request.Until = now.Add(lasts)
 	}
 	return a
 }
@@ -124,6 +128,27 @@ func (a *Attempt) Windows() []Window {
 		}
 	}
 	return out
+}
+
+// Outages returns the edges, still to come, of what is planned for nodes of a fleet that the gang could use: when a
+// node can be used again, and from when on it cannot, since the gang would not have ended by then.
+func (a *Attempt) Outages(fleet *topology.Fleet) []Window {
+	var out []Window
+	now, until := a.request.From, a.request.Until
+	for _, w := range fleet.Outages(a.request.Flavor) {
+		if !w.Ahead(now) {
+			continue
+		}
+		edge := Window{Opens: w.End}
+		if !w.Shuts(now, until) {
+			edge.Closes = w.Start.Add(now.Sub(until) + 1) // it starts then at the latest to have ended before
+		}
+		out = append(out, edge)
+	}
+	slices.SortFunc(out, func(x, y Window) int {
+		return cmp.Or(x.Opens.Compare(y.Opens), x.Closes.Compare(y.Closes))
+	})
+	return slices.CompactFunc(out, func(x, y Window) bool { return x.Opens.Equal(y.Opens) && x.Closes.Equal(y.Closes) })
 }
 
 // Unpaid says why nobody pays for the gang, wherever it were placed; nil when somebody does.

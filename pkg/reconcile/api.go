@@ -4,6 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -29,6 +30,10 @@ type API interface {
 	DeleteRun(ctx context.Context, run *rqv1.Run) error
 	// CreateService makes a Run's Service; a name that something else has is NameTaken.
 	CreateService(ctx context.Context, service *corev1.Service) error
+	// WriteGuard makes a Run's PodDisruptionBudget, or has it be like that, and DropGuard deletes it; unless something
+	// else has the name.
+	WriteGuard(ctx context.Context, guard *policyv1.PodDisruptionBudget) error
+	DropGuard(ctx context.Context, guard *policyv1.PodDisruptionBudget) error
 	// CreatePods stops at the first pod that is not taken: what is held against one pod of a gang is held against
 	// all. A name that something else has is NameTaken.
 	CreatePods(ctx context.Context, pods []*corev1.Pod) error

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
@@ -108,6 +109,9 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 		}
 		out.Unsaid, d.Status = err, nil
 	}
+	if err := r.guard(ctx, &d); err != nil {
+		return out, err
+	}
 	if behind, err := r.deletePods(ctx, d.Delete); err != nil || behind {
 		return out, err // what comes to the caches looks again
 	}
@@ -148,6 +152,21 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 		return out, r.api.DeleteRun(ctx, o.Run)
 	}
 	return out, problem
+}
+
+// guard writes a Run's PodDisruptionBudget. One that the API server does not take, or does not let this process write,
+// keeps nothing else from being done.
+func (r *Runs) guard(ctx context.Context, d *lifecycle.Decision) (err error) {
+	switch {
+	case d.Guard != nil:
+		err = r.api.WriteGuard(ctx, d.Guard)
+	case d.Unguard != nil:
+		err = r.api.DropGuard(ctx, d.Unguard)
+	}
+	if !Passes(err) || apierrors.IsForbidden(err) {
+		return nil
+	}
+	return err
 }
 
 // behindRest is how long it takes at most until a Run is looked at again of whose nodes a cache did not know what the

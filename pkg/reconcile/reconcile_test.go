@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -95,6 +96,14 @@ func (r *recorder) CloseLeases(_ context.Context, leases []*rqv1.Lease) ([]*rqv1
 
 func (r *recorder) CreateService(_ context.Context, s *corev1.Service) error {
 	return r.call("service", s.Name)
+}
+
+func (r *recorder) WriteGuard(_ context.Context, b *policyv1.PodDisruptionBudget) error {
+	return r.call("guard", b.Spec.MinAvailable.String())
+}
+
+func (r *recorder) DropGuard(_ context.Context, b *policyv1.PodDisruptionBudget) error {
+	return r.call("unguard", b.Name)
 }
 
 func (r *recorder) CreatePods(_ context.Context, pods []*corev1.Pod) error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -166,6 +167,16 @@ func (s server) DeleteRun(_ context.Context, run *rqv1.Run) error {
 func (s server) CreateService(_ context.Context, service *corev1.Service) error {
 	run, _ := rank.RunOf(service)
 	return s.write(Services, service.Name, func() { s.services[service.Name] = run })
+}
+
+// WriteGuard makes or changes a Run's PodDisruptionBudget.
+func (s server) WriteGuard(_ context.Context, guard *policyv1.PodDisruptionBudget) error {
+	return s.write(Services, guard.Name, func() { s.guards[guard.Name] = stored(guard) })
+}
+
+// DropGuard deletes it.
+func (s server) DropGuard(_ context.Context, guard *policyv1.PodDisruptionBudget) error {
+	return s.write(Services, guard.Name, func() { delete(s.guards, guard.Name) })
 }
 
 // CreatePods makes pods, as far as they are taken and not there.

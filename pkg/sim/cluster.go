@@ -17,6 +17,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/reconcile"
 )
 
@@ -210,6 +211,11 @@ func (c *Cluster) Reconcile(name string) error {
 	}
 	for _, reservation := range c.seenOf.sorted(name) {
 		objects.Reservations = append(objects.Reservations, c.Seen[reservation])
+	}
+	if guard := c.guards[name]; guard != nil && objects.Run != nil {
+		if of, _ := rank.RunOf(guard); of == objects.Run.UID {
+			objects.Guards = append(objects.Guards, guard)
+		}
 	}
 	observed, err := c.order.Observe(ctx, objects)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -24,6 +25,8 @@ type objects struct {
 	under        []version
 	// services are the Services of Runs, by name, and their Runs.
 	services map[string]types.UID
+	// guards are the PodDisruptionBudgets of Runs, by name.
+	guards map[string]*policyv1.PodDisruptionBudget
 
 	// hangs says that the watch of Runs' pods tells nothing for now, and untold are the pods that have changed, come or
 	// gone since, as the process was told of them before; nil for new ones.
@@ -46,6 +49,7 @@ func newObjects() objects {
 	return objects{
 		Nodes: map[string]*corev1.Node{}, Budgets: map[string]*rqv1.Budget{}, Runs: map[string]*rqv1.Run{},
 		Pods: map[types.UID]*corev1.Pod{}, Leases: map[string]*rqv1.Lease{}, services: map[string]types.UID{},
+		guards:       map[string]*policyv1.PodDisruptionBudget{},
 		untold:       map[types.UID]*corev1.Pod{},
 		Reservations: map[string]*rqv1.Reservation{}, Seen: map[string]*rqv1.Reservation{},
 		podsOf: index[types.UID]{}, leasesOf: index[string]{}, openOf: index[string]{}, seenOf: index[string]{},

@@ -5,7 +5,7 @@ import "maps"
 // Clone returns a fleet that is as this one is, and changes by itself from then on. It takes one look at each node.
 func (f *Fleet) Clone() *Fleet {
 	out := *f
-	out.resources = maps.Clone(f.resources)
+	out.resources, out.outages = maps.Clone(f.resources), maps.Clone(f.outages)
 	out.nodes = make(map[string]*node, len(f.nodes))
 	out.flavors = make(map[string]*flavorNodes, len(f.flavors))
 	out.sets = make(map[string]*labelSet, len(f.sets))

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/davidlangworthy/jobtree/pkg/outage"
 )
 
 // MaxLevels is the largest number of topology levels.
@@ -19,6 +21,8 @@ type Fleet struct {
 	flavors map[string]*flavorNodes
 	sets    map[string]*labelSet
 	packs   uint64 // how many problems have been laid out
+	// outages are what is planned for nodes, by name; of nodes that are left out, too.
+	outages map[string]outage.Window
 	// resources are numbered beside GPUs; once there are as many as untidy, some may be of no use any more.
 	resources map[string]int
 	untidy    int
@@ -37,6 +41,7 @@ func NewFleet(levels []string, fabricLevel string) *Fleet {
 		nodes:   map[string]*node{},
 		flavors: map[string]*flavorNodes{},
 		sets:    map[string]*labelSet{},
+		outages: map[string]outage.Window{},
 
 		resources: map[string]int{}, untidy: 64,
 	}
@@ -68,6 +73,9 @@ func (f *Fleet) SetNode(n Node) {
 	f.detach(own)
 	own.Node, own.known = n, true
 	own.has = f.vector(n.Beside)
+	if delete(f.outages, n.Name); n.Outage.Announced() {
+		f.outages[n.Name] = n.Outage
+	}
 	f.attach(own)
 }
 
@@ -78,6 +86,7 @@ func (f *Fleet) RemoveNode(name string) {
 		return
 	}
 	f.detach(n)
+	delete(f.outages, name)
 	n.Node, n.known, n.reason, n.has = Node{Name: name}, false, "", nil
 	f.drop(n)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+
+	"github.com/davidlangworthy/jobtree/pkg/outage"
 )
 
 // MaxGPUsPerNode is the largest allocatable count that a node can have; a node that claims more is left out.
@@ -23,11 +25,14 @@ type Node struct {
 	Beside *Amounts
 	// Unschedulable marks a cordoned node: it keeps what it holds and takes nothing new.
 	Unschedulable bool
+	// Outage is when the node is out of service by plan.
+	Outage outage.Window
 }
 
 func (n Node) equal(o Node) bool {
 	return n.Name == o.Name && n.Flavor == o.Flavor && n.GPUs == o.GPUs &&
-		n.Unschedulable == o.Unschedulable && n.Beside.Equal(o.Beside) && maps.Equal(n.Labels, o.Labels)
+		n.Unschedulable == o.Unschedulable && n.Outage == o.Outage && n.Beside.Equal(o.Beside) &&
+		maps.Equal(n.Labels, o.Labels)
 }
 
 // node is a Node in the fleet, or the GPUs held on a name whose Node has not been seen yet.

@@ -15,6 +15,7 @@ func (f *Fleet) Pack(r Request) (Placement, *Shortfall) {
 		return Placement{}, f.unknownFlavor(&r)
 	}
 	r.fleet, r.asks = f, f.numbered(r.Beside)
+	r.Excluded = f.shutOut(&r)
 	p := f.layOut(&r, s)
 	if best := p.solve(); best != nil {
 		return f.slotsOf(&r, p, best), nil

@@ -1,5 +1,7 @@
 package topology
 
+import "time"
+
 // Request is pods to be placed all at once or not at all.
 type Request struct {
 	// Flavor is the GPU type that the nodes must have.
@@ -18,6 +20,9 @@ type Request struct {
 	// Excluded says which nodes may not be used this time; nil means none. It is asked for every node of the flavor, and
 	// must answer the same throughout one Pack.
 	Excluded func(node string) bool
+	// From is the instant at which the pods come, and Until when they are gone at the latest; zero if nobody knows. Nodes
+	// with an outage in between may not be used. Without From it does not matter.
+	From, Until time.Time
 	// Most is how many pods some nodes take at most, whatever room they have.
 	Most map[string]int
 	// Within are the keys of the fabric domains that may be used; nil means all. The others count as not there.

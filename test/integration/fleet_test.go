@@ -49,18 +49,20 @@ func TestNodesThatAreNotUsed(t *testing.T) {
 	if nodes := s.nodesOf("tolerant"); nodes["tainted"] != 1 {
 		t.Errorf("it runs on %v", nodes)
 	}
-	eventually(t, "an event on the mislabelled node", func() error { return s.leftOut(mislabelled.Name, "fabric.domain") })
+	eventually(t, "an event on the mislabelled node", func() error {
+		return s.nodeTold(mislabelled.Name, "LeftOut", "fabric.domain")
+	})
 	s.settled()
 }
 
-// leftOut is an error unless an event tells that a node is left out, and why.
-func (s *site) leftOut(node, why string) error {
+// nodeTold is an error unless an event tells something of a node, and why.
+func (s *site) nodeTold(node, reason, why string) error {
 	var events eventsv1.EventList
 	if err := s.api.List(s.t.Context(), &events); err != nil {
 		return err
 	}
 	for _, event := range events.Items {
-		if event.Regarding.Kind == "Node" && event.Regarding.Name == node && event.Reason == "LeftOut" &&
+		if event.Regarding.Kind == "Node" && event.Regarding.Name == node && event.Reason == reason &&
 			strings.Contains(event.Note, why) {
 			return nil
 		}

@@ -37,8 +37,8 @@ func Command(s *session.Session) *cobra.Command {
 
 WIDTH is the GPUs that are bound and those that the Run tends to, spares apart. SPARES is the GPUs that stand by and
 those that are to at this width. The wide format adds the change of width that is under way, when a Run that waits is
-expected to start, and the odds that a Run is cut when a Reservation activates, and when that is. For more see "kubectl
-runs plan".`,
+expected to start, the odds that a Run is cut when a Reservation activates, and when that is, and which of its nodes
+are to be out of service, and when. For more see "kubectl runs plan".`,
 		Example: `  # What waits, and for what, in all namespaces
   kubectl runs list -A --phase Pending
 

@@ -18,7 +18,7 @@ import (
 func runTable(runs []rqv1.Run, standBy map[types.UID]int32, now time.Time) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: session.Columns(
 		"Name", "Owner", "+Type", "+GPUs", "+Groups", "Width", "+Pending", "Spares", "+Funding", "Phase", "+Ready", "Age",
-		"+Start", "+At Risk", "Message")}
+		"+Start", "+At Risk", "+Maintenance", "Message")}
 	for i := range runs {
 		run := &runs[i]
 		table.Rows = append(table.Rows, session.Row(run,
@@ -36,6 +36,7 @@ func runTable(runs []rqv1.Run, standBy map[types.UID]int32, now time.Time) *meta
 			duration.HumanDuration(now.Sub(run.CreationTimestamp.Time)),
 			view.StartOf(run, now),
 			view.RiskOf(run, now),
+			view.MaintenanceOf(run),
 			run.Status.Message,
 		))
 	}

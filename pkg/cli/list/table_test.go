@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -26,6 +27,9 @@ func TestRunTable(t *testing.T) {
 	grows := clitest.RunOf("grows", 96, 32, clitest.Runs(96))
 	grows.UID, grows.Spec.SparesPerGroup = "grows", clitest.Ptr[int32](4)
 	grows.Status.Width.Desired, grows.Status.Width.Pending = 160, "Grow to 128"
+	grows.Status.Conditions = append(grows.Status.Conditions, metav1.Condition{Type: rqv1.ConditionMaintenanceAhead,
+		Status: metav1.ConditionTrue, Message: "nodes of the Run are to be out of service (R35); n1 n2: maintenance from " +
+			"2030-01-02T15:00:00Z on"})
 	list := []rqv1.Run{
 		clitest.RunOf("new", 8, 0, rqv1.RunStatus{}),
 		grows,

@@ -17,6 +17,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
+	"github.com/davidlangworthy/jobtree/pkg/outage"
 	"github.com/davidlangworthy/jobtree/pkg/suspicion"
 )
 
@@ -42,6 +43,7 @@ func Command(s *session.Session) *cobra.Command {
              they are, and nothing new comes, until fewer do or "kubectl runs nodes lost" says that it is gone
   NotReady   its condition Ready is not True
   Cordoned   somebody has cordoned it
+  Outage     maintenance of it is announced ("kubectl runs maintenance list")
   Suspect    ranks have died there that live elsewhere, or of several owners, or it turned pods away: it is avoided
              where there is a choice, for a day or until "kubectl runs nodes clear"
   OK         none of these
@@ -132,6 +134,7 @@ const (
 	nodeHeldBack = "HeldBack"
 	nodeNotReady = "NotReady"
 	nodeCordoned = "Cordoned"
+	nodeOutage   = "Outage"
 	nodeSuspect  = "Suspect"
 	nodeOK       = "OK"
 )
@@ -145,7 +148,7 @@ func nodesStanding(nodes []corev1.Node, gpus corev1.ResourceName, now time.Time)
 			out = append(out, standingOf(&nodes[i], n, now))
 		}
 	}
-	order := []string{nodeLost, nodeHeldBack, nodeNotReady, nodeCordoned, nodeSuspect, nodeOK}
+	order := []string{nodeLost, nodeHeldBack, nodeNotReady, nodeCordoned, nodeOutage, nodeSuspect, nodeOK}
 	slices.SortFunc(out, func(a, b nodeStanding) int {
 		return cmp.Or(cmp.Compare(slices.Index(order, a.State), slices.Index(order, b.State)),
 			strings.Compare(a.Name, b.Name))
@@ -169,6 +172,8 @@ func standingOf(node *corev1.Node, gpus int64, now time.Time) nodeStanding {
 		n.State, record = nodeNotReady, ""
 	case n.Cordoned:
 		n.State = nodeCordoned
+	case outageOf(node, now) != "":
+		n.State, record = nodeOutage, outageOf(node, now)
 	case now.Before(against.Until()):
 		last := n.Marks[len(n.Marks)-1]
 		since := metav1.NewTime(last.At)
@@ -182,6 +187,17 @@ func standingOf(node *corev1.Node, gpus int64, now time.Time) nodeStanding {
 		n.Message = record
 	}
 	return n
+}
+
+// outageOf says what is announced of a node that is not over; "" for nothing.
+func outageOf(node *corev1.Node, now time.Time) string {
+	if w, err := outage.WindowOf(node); err == nil && w.Ahead(now) {
+		return w.String()
+	}
+	if sign, out := outage.SignOf(node); out {
+		return "condition " + sign.Condition
+	}
+	return ""
 }
 
 // readinessOf is the status of a node's condition Ready; Unknown without one.

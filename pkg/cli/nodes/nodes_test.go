@@ -37,6 +37,10 @@ func TestNodesStanding(t *testing.T) {
 		node("cpu", "", corev1.ConditionTrue, false, nil),
 		node("b-lost", "8", corev1.ConditionUnknown, true, lost),
 		node("a-lost", "4", corev1.ConditionTrue, true, map[string]string{rqv1.AnnotationLost: "by hand"}),
+		node("shut", "8", corev1.ConditionTrue, false, map[string]string{
+			rqv1.AnnotationMaintenanceStart: "2030-01-02T15:00:00Z"}),
+		node("ready again", "8", corev1.ConditionTrue, false, map[string]string{
+			rqv1.AnnotationMaintenanceStart: "2030-01-01T15:00:00Z", rqv1.AnnotationMaintenanceEnd: "2030-01-01T16:00:00Z"}),
 		node("held", "8", corev1.ConditionUnknown, false, held),
 		node("cordoned", "8", corev1.ConditionTrue, true, nil),
 		node("unready", "8", corev1.ConditionFalse, false, nil),
@@ -51,10 +55,12 @@ func TestNodesStanding(t *testing.T) {
 			Ready: "Unknown"},
 		{Name: "unready", GPUs: 8, State: "NotReady", Ready: "False"},
 		{Name: "cordoned", GPUs: 8, State: "Cordoned", Cordoned: true, Ready: "True"},
+		{Name: "shut", GPUs: 8, State: "Outage", Message: "maintenance from 2030-01-02T15:00:00Z on", Ready: "True"},
 		{Name: "doubted", GPUs: 8, State: "Suspect", Since: &since, Reason: "TwoOwners", Message: "two died", Ready: "True",
 			Marks: against.Marks},
 		{Name: "cleared", GPUs: 8, State: "OK", Ready: "True", Marks: against.Marks},
 		{Name: "fine", GPUs: 8, State: "OK", Ready: "True"},
+		{Name: "ready again", GPUs: 8, State: "OK", Ready: "True"},
 		{Name: "uncordoned", GPUs: 8, State: "OK", Ready: "True"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

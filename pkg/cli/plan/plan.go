@@ -59,6 +59,7 @@ With -o json or yaml the same is printed as data:
   queue                 ahead, of, at: its place in line when it has no date
   startsNow             gpus, nodes[], payingEnvelopes[]; with -f, when it would start at once
   changes[]             what, gpus: changes that would make it start now, each by itself
+  maintenance           which nodes of the Run are to be out of service by plan, and when
   atRisk[], atRiskTotal reservation, at, countdownSeconds, probability of the first of them, and how many there are
   unread[]              what could not be read
 

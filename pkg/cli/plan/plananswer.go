@@ -42,6 +42,8 @@ type planAnswer struct {
 	// AtRisk is what the Run's status lists of those who may cut it, and AtRiskTotal how many there are.
 	AtRisk      []view.Risk `json:"atRisk,omitempty"`
 	AtRiskTotal int32       `json:"atRiskTotal,omitempty"`
+	// Maintenance says which nodes of the Run are to be out of service by plan, and when.
+	Maintenance string `json:"maintenance,omitempty"`
 	// NotAsked are the scheduling rules, beside those that a plan knows, that its pods use; the scheduler asks about them.
 	NotAsked []string `json:"notAsked,omitempty"`
 	// Unread says what could not be read, and so is missing above.
@@ -64,6 +66,7 @@ func planOf(run *rqv1.Run, r *rqv1.Reservation, now time.Time) planAnswer {
 		AtRisk:    view.RisksOf(run, now),
 
 		AtRiskTotal: run.Status.AtRiskTotal,
+		Maintenance: view.MaintenanceOf(run),
 	}
 	if run.Spec.Runtime != nil {
 		a.MaxDuration = run.Spec.Runtime.MaxDuration
@@ -109,6 +112,7 @@ func writePlan(out io.Writer, a planAnswer, wide bool) error {
 		view.Fact{Label: "starts now with", Lines: changeLines(a.Changes)},
 		view.Fact{Label: "phase", Lines: view.Only(strings.TrimSuffix(string(a.Phase)+": "+a.standing(), ": "))},
 		view.Fact{Label: "at risk", Lines: risks},
+		view.Fact{Label: "maintenance", Lines: view.Only(a.Maintenance)},
 		view.Fact{Label: "not asked about", Lines: a.NotAsked},
 		view.Fact{Label: "could not be read", Lines: a.Unread},
 	)

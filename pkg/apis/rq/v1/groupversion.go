@@ -77,3 +77,10 @@ const (
 	// WORLD_SIZE.
 	AnnotationWorldSize = GroupName + "/world-size"
 )
+
+// Annotations that administrators write on Nodes (rule R35): when planned maintenance of the node starts and when it ends,
+// both in RFC 3339. Without an end nobody knows when it does. "kubectl runs maintenance" writes them.
+const (
+	AnnotationMaintenanceStart = GroupName + "/maintenance-start"
+	AnnotationMaintenanceEnd   = GroupName + "/maintenance-end"
+)

@@ -281,6 +281,10 @@ const (
 	// ConditionNodesHeldBack is True while nodes of the Run show signs of loss and are not taken for lost, since too many nodes
 	// do at once (rule R25), and absent if none ever did.
 	ConditionNodesHeldBack = "NodesHeldBack"
+	// ConditionMaintenanceAhead is True while nodes of the Run are, or will be, out of service by plan (rule R35): when.
+	ConditionMaintenanceAhead = "MaintenanceAhead"
+	// ConditionDrainWaits is True while a rank has nowhere to go whose node is to be emptied (rule R35): it is not evicted.
+	ConditionDrainWaits = "DrainWaits"
 )
 
 // RunStatus is the observed state of a Run.

@@ -1,0 +1,128 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// guardedAfter is how long a Run runs before its ranks are guarded against evictions: most are short, and cost no write
+// more.
+const guardedAfter = time.Minute
+
+// redrain is how long until it is looked at again whether a rank has somewhere to go: others come and go meanwhile.
+const redrain = 5 * time.Second
+
+// guard is the PodDisruptionBudget of a Run, as it is to be.
+type guard struct {
+	// wanted is nil for a Run that is to have none, and stale says that its own is not like that.
+	wanted *policyv1.PodDisruptionBudget
+	stale  bool
+	// after is when that may be otherwise although nothing happens; 0 for never.
+	after time.Duration
+}
+
+// guardOf returns how a Run's ranks are to be guarded: as many as it has are to be available, and one less while one is
+// asked to move, none is moving, and whichever of them is the first has a place to go to.
+func guardOf(s *situation) guard {
+	f := s.facts
+	started, runs := f.Run.StartedAt()
+	if s.phase != rqv1.RunRunning || !runs || f.opportunistic() || f.Shape != nil || f.userGuards() {
+		return guard{}
+	}
+	own := f.ownGuard()
+	if left := started.Add(guardedAfter).Sub(f.Now); left > 0 && own == nil {
+		return guard{after: left}
+	}
+	least := 0
+	for _, pod := range s.roster.core() {
+		if pod == nil || pod.Status.Phase != corev1.PodSucceeded {
+			least++
+		}
+	}
+	g := guard{}
+	if len(f.Drain.Ranks) > 0 {
+		g.after = redrain
+		if f.Drain.Why == "" && !f.Drain.Moving && everyRankRuns(s) {
+			least--
+		}
+	}
+	g.wanted = guardFor(f.Run, least)
+	if own != nil {
+		g.wanted.UID = own.UID
+	}
+	g.stale = own == nil || own.Spec.MinAvailable == nil || own.Spec.MinAvailable.IntVal != int32(least)
+	return g
+}
+
+// everyRankRuns reports whether every rank is where it is to be: nothing of an earlier move is left to be done.
+func everyRankRuns(s *situation) bool {
+	return !slices.ContainsFunc(s.roster.core(), func(pod *corev1.Pod) bool {
+		return pod == nil || !present(pod) || !bound(pod) || !s.facts.runs(pod)
+	})
+}
+
+func guardFor(run *rqv1.Run, least int) *policyv1.PodDisruptionBudget {
+	available := intstr.FromInt32(int32(least))
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: run.Namespace, Name: run.Name,
+			Labels:          map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelRunUID: string(run.UID)},
+			OwnerReferences: []metav1.OwnerReference{ownerOf(run)}},
+		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &available,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{
+				rqv1.LabelRunUID: string(run.UID), rqv1.LabelRole: string(rqv1.RoleActive)}}},
+	}
+}
+
+// ownGuard returns the PodDisruptionBudget that was made for the Run; nil when there is none.
+func (f *facts) ownGuard() *policyv1.PodDisruptionBudget {
+	for _, b := range f.Guards {
+		if of, ours := rank.RunOf(b); ours && of == f.Run.UID && b.Name == f.Run.Name {
+			return b
+		}
+	}
+	return nil
+}
+
+// userGuards reports whether a PodDisruptionBudget of somebody's own selects a rank, or has the name of the Run's: no
+// pod may have two.
+func (f *facts) userGuards() bool {
+	return slices.ContainsFunc(f.Guards, func(b *policyv1.PodDisruptionBudget) bool {
+		if b.Name == f.Run.Name {
+			of, ours := rank.RunOf(b)
+			return !ours || of != f.Run.UID
+		}
+		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+		return err == nil && slices.ContainsFunc(f.Pods, func(pod *corev1.Pod) bool {
+			return pod.Labels[rqv1.LabelRole] == string(rqv1.RoleActive) && selector.Matches(labels.Set(pod.Labels))
+		})
+	})
+}
+
+// setDrainWaits says which ranks of the Run cannot leave their nodes, which are being emptied, and why.
+func setDrainWaits(c conditions, f *facts) {
+	var waits *saying
+	if f.Drain.Why != "" && len(f.Drain.Ranks) > 0 {
+		var nodes []string
+		for _, r := range f.Drain.Ranks {
+			nodes = append(nodes, r.Node)
+		}
+		nodes = slices.Compact(slices.Sorted(slices.Values(nodes)))
+		told := strings.Join(nodes[:min(len(nodes), nodesTold)], " ")
+		if more := len(nodes) - nodesTold; more > 0 {
+			told += fmt.Sprintf(" and %d more", more)
+		}
+		waits = &saying{"NowhereToMove", fmt.Sprintf("the drain of %s waits (R35): %s", told, f.Drain.Why)}
+	}
+	c.raise(rqv1.ConditionDrainWaits, waits, saying{"NoneWaits", "no drain of a node of the Run waits for room"})
+}
