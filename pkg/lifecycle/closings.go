@@ -113,7 +113,7 @@ func (s *situation) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
 	}
 	switch {
 	case preempted(run, lease):
-		return rqv1.ClosedRandomPreempt
+		return rqv1.ClosureReason(preemption(run).Reason)
 	case s.phase == rqv1.RunRunning && (!s.has(rank.Held(lease)) || !s.width.had(run, rank.Held(lease))):
 		return rqv1.ClosedShrink
 	case s.phase == rqv1.RunFailed:

@@ -36,6 +36,7 @@ func statusOf(s *situation) *rqv1.RunStatus {
 	setPhase(c, s.phase, reason, message)
 	setOverdraft(c)
 	setHeldBack(c, s.facts)
+	setPriority(c, s)
 	setRefusal(next, s, reason)
 	addDeaths(next, s, deaths)
 	setRestarts(next, s)
@@ -57,7 +58,7 @@ func fresh(s *situation) bool {
 		return false
 	}
 	_, _, short := f.cutShort(f.Run)
-	return f.Shape == nil && f.Refusal == nil && f.Problem == "" && !short &&
+	return f.Shape == nil && f.Refusal == nil && f.Problem == "" && !short && !f.Priority.Missing &&
 		!slices.ContainsFunc(s.roster.ranks, f.givesWay)
 }
 

@@ -20,6 +20,7 @@ import (
 // +kubebuilder:printcolumn:name="Borrowed",type=integer,JSONPath=`.status.funding.borrowedGPUs`,priority=1
 // +kubebuilder:printcolumn:name="Earliest start",type=string,JSONPath=`.status.earliestStart`,priority=1
 // +kubebuilder:printcolumn:name="Ahead",type=integer,JSONPath=`.status.queue.ahead`,priority=1
+// +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.status.priority`,priority=1
 // +kubebuilder:printcolumn:name="At risk",type=integer,JSONPath=`.status.atRiskTotal`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule=`size(self.metadata.name) <= 52 && !self.metadata.name.contains('.')`,message=`metadata.name of a Run may have at most 52 characters and no dots, because its Service and its pods' host names are made from it`
@@ -45,8 +46,8 @@ type RunList struct {
 	Items           []Run `json:"items"`
 }
 
-// RunSpec is the desired state of a Run. Once created, a Run keeps its shape: only malleable.desiredTotalGPUs and
-// ttlSecondsAfterFinished change at any time, and owner, funding and runtime while the Run is Pending.
+// RunSpec is the desired state of a Run. Once created, a Run keeps its shape: only malleable.desiredTotalGPUs,
+// priorityClassName and ttlSecondsAfterFinished change at any time, and owner, funding and runtime while the Run is Pending.
 //
 // +kubebuilder:validation:XValidation:rule=`!(has(self.locality) && has(self.locality.groupGPUs)) || self.locality.groupGPUs < 1 || self.resources.totalGPUs % self.locality.groupGPUs == 0`,message=`resources.totalGPUs must be a multiple of locality.groupGPUs, so that groups are whole (R12)`,fieldPath=".locality.groupGPUs"
 // +kubebuilder:validation:XValidation:rule=`!(has(self.locality) && has(self.locality.groupGPUs) && has(self.malleable)) || self.locality.groupGPUs < 1 || self.malleable.minTotalGPUs % self.locality.groupGPUs == 0`,message=`malleable.minTotalGPUs must be a multiple of locality.groupGPUs, so that groups are whole (R12)`,fieldPath=".malleable.minTotalGPUs"
@@ -102,6 +103,13 @@ type RunSpec struct {
 	// opportunistic Runs use GPUs that nobody else needs at the moment and give them back on demand. Default: false.
 	// +optional
 	Opportunistic bool `json:"opportunistic,omitempty"`
+	// priorityClassName is a PriorityClass (scheduling.k8s.io/v1) by whose value the Runs of one owner are ordered, and never
+	// those of different owners (rule R44). It may change at any time, and is not written on pods. Default: priority 0, also
+	// where the cluster has a global default.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')`,message=`priorityClassName must be the name of a PriorityClass: lower-case letters, digits, dashes and dots; see kubectl get priorityclasses`
+	PriorityClassName string `json:"priorityClassName,omitempty"`
 	// ttlSecondsAfterFinished is how many seconds after its end a Run is deleted, 0 for at once, as in a Job. It may
 	// change at any time, also after the end (rule R39). Default: the scheduler's finishedRunTTL, 7 days unless configured.
 	// +optional
@@ -263,6 +271,9 @@ const (
 	// ConditionNodesHeldBack is True while nodes of the Run show signs of loss and are not taken for lost, since too many nodes
 	// do at once (rule R25), and absent if none ever did.
 	ConditionNodesHeldBack = "NodesHeldBack"
+	// ConditionPriorityClassMissing is True while there is no PriorityClass of the name that the Run gives, so that its
+	// priority counts as 0 (rule R44), and absent if there always was.
+	ConditionPriorityClassMissing = "PriorityClassMissing"
 )
 
 // RunQueue is where a Run stands in line.
@@ -327,6 +338,10 @@ type RunStatus struct {
 	// restarts tells of the incidents in which ranks died by their program's doing; absent while there has been none.
 	// +optional
 	Restarts *RunRestartsStatus `json:"restarts,omitempty"`
+	// priority of the Run among those of its owner: the value of its PriorityClass, and 0 where that does not exist. It is
+	// absent for a Run that names none.
+	// +optional
+	Priority *int32 `json:"priority,omitempty"`
 	// refusal says as data why a Run that waits does not start, when it was tried last; absent when it has not been refused.
 	// +optional
 	Refusal *RunRefusal `json:"refusal,omitempty"`
