@@ -30,7 +30,8 @@ func (b *Book) Look(o Objects) (Look, bool) {
 	defer b.mu.unlockUnchanged()
 	l := Look{Nodes: map[string]NodeState{}, Leased: map[types.UID]bool{}, Opening: map[types.UID]bool{},
 		Told: map[types.UID]rqv1.ClosureReason{}, Owed: map[string]int{},
-		Commitments: map[types.UID]string{}, Awaited: map[types.UID]bool{}, Unseated: map[types.UID]bool{}}
+		Commitments: map[types.UID]string{}, Awaited: map[types.UID]bool{}, Unseated: map[types.UID]bool{},
+		Broken: map[types.UID]bool{}}
 	var g *gang
 	if o.Run != nil && o.Run.DeletionTimestamp == nil { // else the book has forgotten it
 		g = b.roster.gangs[o.Run.UID]
@@ -53,6 +54,7 @@ func (b *Book) Look(o Objects) (Look, bool) {
 			l.Leased[pod.UID], l.Opening[pod.UID] = h.leased, h.writing != ""
 		}
 		b.views.lookAtShard(&l, pod.UID)
+		b.sick.lookAtDevices(&l, pod.UID)
 		if g != nil {
 			b.views.lookAtSeat(&l, g, pod)
 		}

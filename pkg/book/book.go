@@ -51,6 +51,7 @@ type Book struct {
 	fill   *filler
 	trials *trials
 	views  *observer
+	sick   *sick
 
 	pace pace
 
@@ -127,6 +128,7 @@ func decideWith(b *Book, args *config.Args) {
 		waiting: b.waiting, agenda: b.agenda,
 		seats: b.seats, places: b.places, turns: b.turns}
 	b.trials = &trials{accounts: b.accounts, fleet: b.fleet, nodes: b.nodes, starts: b.starts, fill: b.fill}
+	b.sick = &sick{args: args, nodes: b.nodes, roster: b.roster, mail: b.mail, on: map[types.UID]string{}}
 	b.views = &observer{nodes: b.nodes, places: b.places}
 	b.Budgets = &Budgets{accounts: b.accounts, fleet: b.fleet, mu: b.mu, mail: b.mail, waiting: b.waiting, seats: b.seats}
 }

@@ -120,6 +120,7 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 		defer b.roster.settle(g)
 	}
 	m.pod = pod
+	b.sick.note(m)
 	if pod.DeletionTimestamp != nil && !m.leaving {
 		s := g.squad(part)
 		s.count(m, -1)
@@ -166,6 +167,7 @@ func (b *Book) DeleteMember(pod *corev1.Pod) {
 	if m == nil {
 		return
 	}
+	b.sick.drop(pod.UID)
 	g := m.gang
 	lacked, given := !g.complete(), g.underWay()
 	if m.leavesRoom() {

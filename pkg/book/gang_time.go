@@ -126,6 +126,19 @@ func (m *member) doomed() bool {
 // activates reports whether it has been decided who is cut for the gang, and that has not ended.
 func (g *gang) activates() bool { return g.run != nil && (g.activation != nil || g.activating()) }
 
+// lastLoss returns when the last of the ranks ended that a running gang lacks, or replaces; zero when none has.
+func (g *gang) lastLoss() (at time.Time) {
+	if !g.started() {
+		return time.Time{}
+	}
+	for part, l := range g.latest {
+		if !part.Spare && l.ended.After(at) {
+			at = l.ended
+		}
+	}
+	return at
+}
+
 // leavesRoom reports whether what a lost pod held is to be kept for its gang.
 func (m *member) leavesRoom() bool {
 	g := m.gang

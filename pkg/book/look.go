@@ -99,6 +99,10 @@ type Look struct {
 	Risks []rqv1.RunRisk
 	// Nodes are those on which the Run's pods and Leases are, by name; one that does not exist is not among them.
 	Nodes map[string]NodeState
+	// Broken are the pods of which their kubelets say that a device is broken, unless too many nodes have such pods at
+	// once, as DevicesHeld says.
+	Broken      map[types.UID]bool
+	DevicesHeld bool
 	// Leased are the pods whose Leases are known to be open, even if they are not among the Objects yet.
 	Leased map[types.UID]bool
 	// Opening are the pods whose Leases are being written: they may be open by now.

@@ -318,7 +318,7 @@ func (v *activations) prospectOf(g *gang) Prospect {
 		Activation: decided, Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
 		Brake: v.agenda.brakeOn(g), CalledOff: v.agenda.calledOffBy(g), GrowTo: g.growth.to,
 		Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
-		Shards: g.allowedShards(), Lost: v.nodes.lostRanks(g), Died: v.nodes.deadRanks(g)}
+		Shards: g.allowedShards(), Lost: v.nodes.lostRanks(g), Died: v.nodes.deadRanks(g), LastLoss: g.lastLoss()}
 }
 
 // Prospect is when a Run that waits is going to start, and whether one that runs is going to grow.
@@ -355,6 +355,8 @@ type Prospect struct {
 	// Died are the ranks of a running Run that have no place because the last pod that had it died by itself, and those
 	// pods.
 	Died map[int]types.UID
+	// LastLoss is when the Run lost a rank last that it lacks; zero when it lacks none that it has had.
+	LastLoss time.Time
 	// RoomLapsed says that a requeued Run no longer keeps its room, and its status says that it does (R22).
 	RoomLapsed bool
 }

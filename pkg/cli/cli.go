@@ -23,6 +23,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/cli/nodes"
 	"github.com/davidlangworthy/jobtree/pkg/cli/plan"
 	"github.com/davidlangworthy/jobtree/pkg/cli/resize"
+	"github.com/davidlangworthy/jobtree/pkg/cli/saved"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 	"github.com/davidlangworthy/jobtree/pkg/cli/submit"
 	"github.com/davidlangworthy/jobtree/pkg/cli/watch"
@@ -58,8 +59,8 @@ the name kubectl_complete-runs and load kubectl's own completion. For the bare c
 	root.SetErr(streams.ErrOut)
 	s.Flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(submit.Command(s), list.Command(s), watch.Command(s), plan.Command(s), explain.Command(s),
-		leases.Command(s),
-		resize.Grow(s), resize.Shrink(s), budgets.Command(s), nodes.Command(s), cuts.Command(s), audit.Command(s),
+		leases.Command(s), resize.Grow(s), resize.Shrink(s), saved.Command(s), budgets.Command(s), nodes.Command(s),
+		cuts.Command(s), audit.Command(s),
 		versionCommand(s))
 	s.AddCompletion(root)
 	return root

@@ -29,6 +29,10 @@ func (l leaseCloser) CloseLeases(ctx context.Context, ended []*rqv1.Lease) ([]*r
 			return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
 		}
 		metrics.LeasesClosed.WithLabelValues(string(lease.Status.ClosureReason)).Inc()
+		if lost := lease.Status.Lost; lost != nil {
+			all := float64(lost.GPUSeconds + lost.OthersGPUSeconds)
+			metrics.LostGPUSeconds.WithLabelValues(string(lease.Status.Cause)).Add(all)
+		}
 		l.lost(l.book.SetLease(lease))
 		closed[i] = lease
 		return nil

@@ -68,7 +68,7 @@ func (s statusWriter) behind(name types.NamespacedName, run *rqv1.Run) bool {
 // of shards that give way.
 func (s statusWriter) tell(run *rqv1.Run, status *rqv1.RunStatus) {
 	for _, kind := range []string{rqv1.ConditionOverdraft, rqv1.ConditionAtRisk, rqv1.ConditionReclaimed,
-		rqv1.ConditionGraceCapped, rqv1.ConditionNodesHeldBack} {
+		rqv1.ConditionGraceCapped, rqv1.ConditionNodesHeldBack, rqv1.ConditionSaveIgnored} {
 		is := meta.FindStatusCondition(status.Conditions, kind)
 		was := meta.FindStatusCondition(run.Status.Conditions, kind)
 		if is == nil || was != nil && was.Status == is.Status && was.Message == is.Message {
@@ -94,7 +94,9 @@ func (s statusWriter) tell(run *rqv1.Run, status *rqv1.RunStatus) {
 func (s statusWriter) tellDeaths(run *rqv1.Run, status *rqv1.RunStatus) {
 	for i := range status.Deaths {
 		d := &status.Deaths[i]
-		if slices.ContainsFunc(run.Status.Deaths, func(known rqv1.RunDeath) bool { return known.Pod == d.Pod }) {
+		if slices.ContainsFunc(run.Status.Deaths, func(known rqv1.RunDeath) bool {
+			return known.Pod == d.Pod && known.Restarts == d.Restarts
+		}) {
 			continue
 		}
 		metrics.RankEnds.WithLabelValues(string(d.Cause)).Inc()

@@ -22,7 +22,7 @@ func Suspect(d *rqv1.RunDeath) bool {
 		return false
 	}
 	switch d.Sign {
-	case "UnexpectedAdmissionError", "TopologyAffinityError", "SMTAlignmentError", "InvalidNodeInfo",
+	case "Unhealthy", "UnexpectedAdmissionError", "TopologyAffinityError", "SMTAlignmentError", "InvalidNodeInfo",
 		"ContainerStatusUnknown":
 		return true
 	}

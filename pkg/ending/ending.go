@@ -38,6 +38,7 @@ func Of(pod *corev1.Pod) (Ending, bool) {
 		e.Container, e.ExitCode, e.At = first.Name, t.ExitCode, t.FinishedAt.Time
 	}
 	condition := disruption(pod)
+	sick, device := Unhealthy(pod)
 	switch {
 	case condition != nil:
 		e.Sign, e.Message = condition.Reason, condition.Message
@@ -49,6 +50,8 @@ func Of(pod *corev1.Pod) (Ending, bool) {
 		if !started(pod) && e.Cause == rqv1.CauseProgram {
 			e.Cause = rqv1.CauseNode // the node has turned it away, for whatever reason
 		}
+	case device:
+		e.Cause, e.Sign, e.Message = sick.Cause, sick.Sign, sick.Message
 	case first != nil:
 		t := first.State.Terminated
 		e.Sign, e.Message = t.Reason, strings.TrimSpace(t.Message)

@@ -17,6 +17,8 @@ const (
 	InCondition Place = "condition DisruptionTarget"
 	// InStatus is the reason in the pod's status.
 	InStatus Place = "status.reason"
+	// InDevices is the health of a device that a container has been given.
+	InDevices Place = "container's allocatedResourcesStatus"
 	// InContainer is the reason for which a container terminated.
 	InContainer Place = "container's reason"
 )
@@ -77,6 +79,8 @@ var Signs = []Sign{
 		"the kubelet: the template's activeDeadlineSeconds are over"},
 	{InStatus, "Evicted", rqv1.CauseProgram,
 		"the kubelet, without the condition: the pod has used more ephemeral storage than its limit"},
+	{InDevices, string(corev1.ResourceHealthStatusUnhealthy), rqv1.CauseNode,
+		"the kubelet, by its device plugin's word: a device of the pod is broken, whether the pod runs or has failed"},
 	{InContainer, "ContainerStatusUnknown", rqv1.CauseNode,
 		"the kubelet: it does not know any more how the container ended"},
 	{InContainer, "OOMKilled", rqv1.CauseProgram,

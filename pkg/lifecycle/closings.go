@@ -31,8 +31,9 @@ func closings(f *facts, reasonGone func(*rqv1.Lease) rqv1.ClosureReason) []Closi
 		}
 	}
 	for i := range out {
-		out[i].Cause = causeOf(out[i].Reason, f.podOf[out[i].Lease.PodUID()])
+		out[i].Cause = f.causeOf(out[i].Reason, out[i].Lease)
 	}
+	f.noteLost(out)
 	if len(out) > 0 {
 		began := successors(f.Leases)
 		for i := range out {
@@ -114,6 +115,10 @@ func (s *situation) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
 	switch {
 	case preempted(run, lease):
 		return rqv1.ClosureReason(preemption(run).Reason)
+	case s.facts.movedOn(lease):
+		return rqv1.ClosedFailed
+	case s.facts.leftDevice(lease):
+		return rqv1.ClosedEvicted
 	case s.phase == rqv1.RunRunning && (!s.has(rank.Held(lease)) || !s.width.had(run, rank.Held(lease))):
 		return rqv1.ClosedShrink
 	case s.phase == rqv1.RunFailed:

@@ -99,6 +99,10 @@ func setHeldBack(c conditions, f *facts) {
 			"nodeLossLimit allows: none of them is taken for lost, and their ranks are not moved (R25): %s. If they are gone, "+
 			"an administrator says so: kubectl runs nodes lost NODE", named)}
 	}
+	if held == nil && f.DevicesHeld {
+		held = &saying{"NodeLossLimit", "devices of the Run's ranks are broken by what their kubelets say, and so are " +
+			"devices on more nodes at once than nodeLossLimit allows: the ranks are not moved (R25)"}
+	}
 	c.raise(rqv1.ConditionNodesHeldBack, held, saying{"Judged", "no loss of a node of the Run is held back"})
 }
 

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/ending"
@@ -26,6 +25,23 @@ func (f *facts) evicted(pod *corev1.Pod) bool {
 	return ended && e.Cause == rqv1.CauseNode
 }
 
+// broken reports whether a device of a rank that runs is broken: the rank is lost, and its node is not (R25).
+func (f *facts) broken(pod *corev1.Pod) bool {
+	return active(pod) && bound(pod) && f.Broken[pod.UID] && f.Stands(pod.Spec.NodeName)
+}
+
+// leavesDevice reports whether a rank goes since a device of it is broken: the status tells of it.
+func (f *facts) leavesDevice(pod *corev1.Pod) bool {
+	return f.broken(pod) && (deathOf(f.Run, pod) != nil || len(f.Run.Status.Deaths) == rqv1.MostDeaths)
+}
+
+// leftDevice reports whether a Lease was of a rank that has gone since a device of it was broken.
+func (f *facts) leftDevice(lease *rqv1.Lease) bool {
+	return slices.ContainsFunc(f.Run.Status.Deaths, func(d rqv1.RunDeath) bool {
+		return d.Pod == lease.PodUID() && d.Cause == rqv1.CauseNode
+	})
+}
+
 // makesWay reports whether a pod that was evicted may go, so that its rank is made anew: its end is on record, in the
 // ledger as well as in the Run's status, since nothing else tells of it later. A status that is full need not tell of
 // it: others told more.
@@ -35,9 +51,13 @@ func (f *facts) makesWay(pod *corev1.Pod) bool {
 }
 
 // deathOf returns what a Run's status tells of the end of a pod; nil when it does not.
-func deathOf(run *rqv1.Run, pod *corev1.Pod) *rqv1.RunDeath {
+func deathOf(run *rqv1.Run, pod *corev1.Pod) *rqv1.RunDeath { return deathAfter(run, pod, 0) }
+
+// deathAfter returns what a Run's status tells of the death in a pod after which its kubelet had started containers
+// again so often; nil when it does not.
+func deathAfter(run *rqv1.Run, pod *corev1.Pod, restarts int32) *rqv1.RunDeath {
 	deaths := run.Status.Deaths
-	at := slices.IndexFunc(deaths, func(d rqv1.RunDeath) bool { return d.Pod == pod.UID })
+	at := slices.IndexFunc(deaths, func(d rqv1.RunDeath) bool { return d.Pod == pod.UID && d.Restarts == restarts })
 	if at < 0 {
 		return nil
 	}
@@ -52,6 +72,12 @@ func untoldDeaths(s *situation) (deaths []rqv1.RunDeath) {
 			continue
 		}
 		if e, ended := ownEnd(pod); ended && !(s.restarts.rules.Limit > 0 && f.diedItself(pod)) {
+			deaths = append(deaths, deathIn(index, pod, e, f.Now))
+		}
+	}
+	for index, pod := range s.roster.ranks {
+		if f.broken(pod) && !s.cuts.doom(pod) && deathOf(f.Run, pod) == nil {
+			e, _ := ending.Unhealthy(pod)
 			deaths = append(deaths, deathIn(index, pod, e, f.Now))
 		}
 	}
@@ -84,11 +110,11 @@ func addDeaths(next *rqv1.RunStatus, s *situation, deaths []rqv1.RunDeath) {
 	} else {
 		slices.SortStableFunc(telling, moreTelling(all, s.facts.Now))
 	}
-	kept := map[types.UID]bool{}
-	for i := range telling[:rqv1.MostDeaths] {
-		kept[telling[i].Pod] = true
-	}
-	next.Deaths = slices.DeleteFunc(all, func(d rqv1.RunDeath) bool { return !kept[d.Pod] })
+	next.Deaths = slices.DeleteFunc(all, func(d rqv1.RunDeath) bool {
+		return !slices.ContainsFunc(telling[:rqv1.MostDeaths], func(o rqv1.RunDeath) bool {
+			return o.Pod == d.Pod && o.Restarts == d.Restarts
+		})
+	})
 }
 
 // closerToTheEnd puts deaths that tell why a Run has ended first: of pods that are still there, in the order in which
@@ -211,13 +237,17 @@ func evictedFrom(f *facts, index int) (rank.Replacement, bool) {
 	if !lost {
 		return rank.Replacement{}, false
 	}
-	made := rank.Replacement{Lost: node}
+	return rank.Replacement{Lost: node, Sign: signAt(f, index, node)}, true
+}
+
+// signAt returns the word by which it is known that a node has ended a rank; empty when the status does not tell.
+func signAt(f *facts, index int, node string) (sign string) {
 	for _, d := range f.Run.Status.Deaths {
 		if int(d.Index) == index && d.Node == node && d.Cause == rqv1.CauseNode {
-			made.Sign = d.Sign
+			sign = d.Sign
 		}
 	}
-	return made, true
+	return sign
 }
 
 // causes are by whose doing a Lease ends that is closed for a reason, as long as its pod does not say otherwise.
@@ -228,10 +258,13 @@ var causes = map[rqv1.ClosureReason]rqv1.EndCause{
 
 // causeOf returns by whose doing a Lease ends. What is closed for anything else than its pod's end is the scheduler's
 // doing: also when a Run ends all of its pods since one has failed.
-func causeOf(reason rqv1.ClosureReason, pod *corev1.Pod) rqv1.EndCause {
+func (f *facts) causeOf(reason rqv1.ClosureReason, lease *rqv1.Lease) rqv1.EndCause {
 	if reason == rqv1.ClosedFailed || reason == rqv1.ClosedDeleted {
-		if e, ended := ownEnd(pod); ended {
+		if e, ended := ownEnd(f.podOf[lease.PodUID()]); ended {
 			return e.Cause
+		}
+		if f.Run != nil && f.movedOn(lease) {
+			return rqv1.CauseProgram
 		}
 	}
 	return cmp.Or(causes[reason], rqv1.CauseScheduler)

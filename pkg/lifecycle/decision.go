@@ -20,6 +20,10 @@ type Closing struct {
 	If Evidence
 	// Ended is when it ended; zero for now.
 	Ended time.Time
+	// LostSince is since when its work is lost, and Others how many other GPUs of its Run have worked in vain since then
+	// too; zero where no work is lost.
+	LostSince time.Time
+	Others    int32
 }
 
 // Evidence is what must be seen on the API server itself, not in a cache, before a pod is deleted or a Lease closed for

@@ -70,7 +70,8 @@ func endedBy(s *situation, pods []*corev1.Pod, kind func(*corev1.Pod) bool) []De
 func leaving(s *situation) []Deletion {
 	out := leavingOf(s, s.roster.ranks, func(index int, pod *corev1.Pod) bool {
 		return s.cuts.doom(pod) || s.swaps.relief[index].Spare != "" || s.facts.reclaims(pod) ||
-			s.facts.makesWay(pod) || s.startsAnew(pod)
+			s.facts.makesWay(pod) || s.startsAnew(pod) || s.movesOn(pod) ||
+			s.facts.leavesDevice(pod)
 	})
 	out = append(out, leavingOf(s, s.roster.spares, func(_ int, pod *corev1.Pod) bool {
 		_, stays := s.facts.Unseated[pod.UID]

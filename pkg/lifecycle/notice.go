@@ -10,10 +10,20 @@ import (
 )
 
 // noticeFor returns what a pod is told that is to go; nil when it is not cut, or holds nothing any more.
+// One that says that it is done has no longer than it takes.
 func noticeFor(s *situation, pod *corev1.Pod) *Notice {
 	if !bound(pod) || !unfinished(pod) {
 		return nil
 	}
+	n := fullNotice(s, pod)
+	if n != nil && s.facts.takeMe(pod) {
+		n.GraceSeconds = min(n.GraceSeconds, atOnce)
+	}
+	return n
+}
+
+// fullNotice returns it with the time to end that a pod has which is not done.
+func fullNotice(s *situation, pod *corev1.Pod) *Notice {
 	cut, lease := s.cuts.final, s.facts.leaseOf[pod.UID]
 	if cut == nil && lease != nil {
 		cut = s.cuts.of(lease)

@@ -52,7 +52,7 @@ func gangPhase(t *footing) rqv1.RunPhase {
 	switch {
 	case succeeded == len(ranks):
 		return rqv1.RunCompleted
-	case expired(f.Run, f.Now), t.outcast() != nil && saysRunning(f.Run):
+	case t.restarts.verdict.Failure != nil, expired(f.Run, f.Now), t.outcast() != nil && saysRunning(f.Run):
 		return rqv1.RunFailed
 	case t.cuts.final != nil || t.swaps.stuck:
 		return phaseAfterLoss(f.Run)

@@ -22,6 +22,7 @@ func removalsOf(f *facts, given []Deletion) []Deletion {
 	}
 	r.addStranded()
 	r.addOrphans()
+	r.addDone()
 	r.limitGrace()
 	return r.list
 }

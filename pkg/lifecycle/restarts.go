@@ -29,12 +29,13 @@ func restartsOf(f *facts, c *cuts, r *roster) restarts {
 	}
 	var deaths []restart.Death
 	for index, pod := range r.ranks {
-		if !f.diedItself(pod) || c.doom(pod) || deathOf(f.Run, pod) != nil {
+		if pod == nil || c.doom(pod) {
 			continue
 		}
-		e, _ := ownEnd(pod)
-		deaths = append(deaths, restart.Death{RunDeath: deathIn(index, pod, e, f.Now), Again: madeAgain(pod)})
-		out.untold[pod.UID] = true
+		if d, died := f.diedAnew(index, pod); died {
+			deaths = append(deaths, d)
+			out.untold[pod.UID] = true
+		}
 	}
 	past := restart.History{Restarts: f.Run.Status.Restarts, Deaths: f.Run.Status.Deaths, Ranks: len(r.core())}
 	out.verdict = restart.Judge(out.rules, past, deaths, f.Now)
@@ -42,6 +43,47 @@ func restartsOf(f *facts, c *cuts, r *roster) restarts {
 		delete(out.untold, out.verdict.Deaths[i].Pod)
 	}
 	return out
+}
+
+// diedAnew returns how a rank has died of which the status does not tell yet. Its kubelet may have started it again.
+func (f *facts) diedAnew(index int, pod *corev1.Pod) (restart.Death, bool) {
+	if f.diedItself(pod) {
+		e, _ := ownEnd(pod)
+		return restart.Death{RunDeath: deathIn(index, pod, e, f.Now), Again: madeAgain(pod)}, deathOf(f.Run, pod) == nil
+	}
+	if !active(pod) || !bound(pod) || !f.Stands(pod.Spec.NodeName) {
+		return restart.Death{}, false
+	}
+	e, began, times, restarted := ending.Restarted(pod)
+	if !restarted || e.Cause != rqv1.CauseProgram || deathAfter(f.Run, pod, times) != nil {
+		return restart.Death{}, false
+	}
+	d := restart.Death{RunDeath: deathIn(index, pod, e, f.Now), Again: madeAgain(pod)}
+	d.Restarts = times
+	if times > 1 {
+		d.Again = began
+	}
+	return d, true
+}
+
+// movesOn reports whether a rank that its kubelet has started again is to leave its node.
+func (t *footing) movesOn(pod *corev1.Pod) bool {
+	if t.restarts.rules.Limit == 0 || !active(pod) {
+		return false
+	}
+	_, _, times, restarted := ending.Restarted(pod)
+	if !restarted {
+		return false
+	}
+	d := deathAfter(t.facts.Run, pod, times)
+	return d != nil && d.Action == rqv1.ActionMove
+}
+
+// movedOn reports whether a Lease was of a rank that has left its node since it died there.
+func (f *facts) movedOn(lease *rqv1.Lease) bool {
+	return slices.ContainsFunc(f.Run.Status.Deaths, func(d rqv1.RunDeath) bool {
+		return d.Pod == lease.PodUID() && d.Action == rqv1.ActionMove
+	})
 }
 
 // diedItself reports whether a rank's pod has died by its program's doing, on a node that stands.
@@ -114,8 +156,11 @@ func restartOf(f *facts, index int) (rank.Replacement, bool) {
 	at := -1
 	for i := range status.Deaths {
 		d := &status.Deaths[i]
-		if int(d.Index) == index && d.Action != "" && (d.Pod == died ||
-			!saysRunning(f.Run) && status.Restarts != nil && d.Incident == status.Restarts.Incidents) {
+		last := d.Pod == died || f.leaseOf[d.Pod] != nil && d.Action == rqv1.ActionMove // or has left just now
+		if !saysRunning(f.Run) {
+			last = status.Restarts != nil && d.Incident == status.Restarts.Incidents
+		}
+		if int(d.Index) == index && d.Action != "" && last {
 			at = i
 		}
 	}

@@ -36,6 +36,7 @@ func statusOf(s *situation) *rqv1.RunStatus {
 	setPhase(c, s.phase, reason, message)
 	setOverdraft(c)
 	setHeldBack(c, s.facts)
+	setSaveIgnored(c, s)
 	setPriority(c, s)
 	setRefusal(next, s, reason)
 	addDeaths(next, s, deaths)

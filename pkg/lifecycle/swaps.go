@@ -131,8 +131,14 @@ func claimsIn(r *roster) map[types.UID]*corev1.Pod {
 func lostRank(f *facts, index int) (rank.Replacement, bool) {
 	for _, lease := range f.Leases {
 		node := lease.Node()
-		if lease.Spec.RunRef.UID == f.Run.UID && rank.Held(lease) == (rank.Part{Index: index}) && !f.Stands(node) {
+		if lease.Spec.RunRef.UID != f.Run.UID || rank.Held(lease) != (rank.Part{Index: index}) {
+			continue
+		}
+		switch {
+		case !f.Stands(node):
 			return rank.Replacement{Lost: node}, true
+		case f.leftDevice(lease):
+			return rank.Replacement{Lost: node, Sign: signAt(f, index, node)}, true
 		}
 	}
 	return evictedFrom(f, index)

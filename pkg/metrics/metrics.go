@@ -33,6 +33,11 @@ var (
 		Subsystem: subsystem, Name: "rank_ends_total", StabilityLevel: metrics.ALPHA,
 		Help: "Ranks that ended in failure, by whose doing: Node, Program, User, Scheduler.",
 	}, []string{"cause"})
+	// LostGPUSeconds counts the work that was lost, by whose doing (R45).
+	LostGPUSeconds = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem: subsystem, Name: "lost_gpu_seconds_total", StabilityLevel: metrics.ALPHA,
+		Help: "Work lost, in GPU-seconds since it was saved last, by whose doing: Node, Program, User, Scheduler.",
+	}, []string{"cause"})
 	// PlanSeconds is how long it takes to place a pod. Only a gang's leader plans; the others follow.
 	PlanSeconds = metrics.NewHistogram(&metrics.HistogramOpts{
 		Subsystem: subsystem, Name: "gang_plan_duration_seconds", StabilityLevel: metrics.ALPHA,
@@ -170,8 +175,8 @@ var RecordsUnstored = metrics.NewGauge(&metrics.GaugeOpts{
 
 // Register adds the metrics to the process's registry. It may be called again.
 func Register() {
-	for _, m := range []metrics.Registerable{Refusals, Phases, LeasesOpened, LeasesClosed, RankEnds, PlanSeconds, Cuts,
-		CutsInVain,
+	for _, m := range []metrics.Registerable{Refusals, Phases, LeasesOpened, LeasesClosed, RankEnds, LostGPUSeconds,
+		PlanSeconds, Cuts, CutsInVain,
 		Draws, BookHeldSeconds,
 		ForecastSeconds, ForecastError, AdmissionSeconds, WidthChanges, ReservationsWaiting, OldestReservation,
 		RunsInLine, HeldGPUs, NodesLost, NodesHeldBack, CutsPaused, RunsCutLastHour, CalledOff,

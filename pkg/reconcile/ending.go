@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -134,6 +135,16 @@ func (r *Runs) close(c *lifecycle.Closing) *rqv1.Lease {
 	if ended.Before(&lease.Spec.Start) {
 		ended = lease.Spec.Start
 	}
-	lease.Status = rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: c.Reason, Cause: c.Cause}
+	lease.Status = rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: c.Reason, Cause: c.Cause,
+		Lost: lost(c, ended)}
 	return lease
+}
+
+// lost returns the work that is lost with a Lease; nil when none is.
+func lost(c *lifecycle.Closing, ended metav1.MicroTime) *rqv1.LeaseLost {
+	seconds := int64(ended.Sub(c.LostSince) / time.Second)
+	if c.LostSince.IsZero() || seconds <= 0 {
+		return nil
+	}
+	return &rqv1.LeaseLost{GPUSeconds: int64(c.Lease.GPUs()) * seconds, OthersGPUSeconds: int64(c.Others) * seconds}
 }

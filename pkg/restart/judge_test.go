@@ -136,7 +136,8 @@ func TestAllDieTogether(t *testing.T) {
 	v := w.die(60*s, 62*s, 1, 0, 1, 2, 3)
 	w.want(t, v, "0!: 1:Restart 2:Restart 3:Restart 3/3 RestartLimit")
 	want := "rank 0 died on node n0: failed (container , exit code 1); it has been first to die 3 times, on n0 (3 " +
-		"times), and the Run has been restarted 2 times without enough quiet between, which is its limit (runtime.restarts.limit)"
+		"times), and the Run has been restarted 2 times without enough quiet between, which is its limit " +
+		"(runtime.restarts.limit)"
 	if diff := cmp.Diff(want, v.Failure.String()); diff != "" {
 		t.Error(diff)
 	}

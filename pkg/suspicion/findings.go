@@ -31,7 +31,7 @@ func Told(run *rqv1.Run, now time.Time) (findings []Finding, due time.Time) {
 		}
 		switch {
 		case d.Cause == rqv1.CauseNode && ending.Suspect(d):
-			findings = append(findings, found(run, d, TurnedAway, ""))
+			findings = append(findings, found(run, d, EndedRank, ""))
 		case d.Cause == rqv1.CauseProgram && d.ExitCode != 0 && rules.On(d.ExitCode) == rqv1.ActionMove:
 			findings = append(findings, found(run, d, ExitCode, ", which runtime.restarts.onExitCodes says is the node's doing"))
 		case livesElsewhere(run, d):

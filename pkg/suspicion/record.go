@@ -27,8 +27,8 @@ const (
 	LivesElsewhere Why = "LivesElsewhere"
 	// ExitCode: a program said with its exit code that the node is bad.
 	ExitCode Why = "ExitCode"
-	// TurnedAway: the node ended a rank or turned it away, for a cause of its own.
-	TurnedAway Why = "TurnedAway"
+	// EndedRank: the node turned a rank away or lost track of it, or a device of it was broken.
+	EndedRank Why = "EndedRank"
 )
 
 // Mark is one thing that speaks against a node.

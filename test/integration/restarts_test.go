@@ -42,8 +42,9 @@ func (s *site) restarted(name string, words ...string) *rqv1.Run {
 				return fmt.Errorf("it is %s: %q does not say %q", run.Status.Phase, run.Status.Message, word)
 			}
 		}
-		if run.Status.Width.Allocated != run.Spec.Resources.TotalGPUs || run.Status.Restarts.Ready == nil {
-			return fmt.Errorf("it has %d GPUs; %+v", run.Status.Width.Allocated, run.Status.Restarts)
+		tells := run.Status.Restarts
+		if tells == nil || tells.Ready == nil || run.Status.Width.Allocated != run.Spec.Resources.TotalGPUs {
+			return fmt.Errorf("it has %d GPUs; %+v", run.Status.Width.Allocated, tells)
 		}
 		out = run
 		return nil
@@ -205,3 +206,93 @@ func TestAProgramThatDiesAtOnce(t *testing.T) {
 	s.await("hasty", rqv1.RunFailed, "rank")
 	s.settled()
 }
+
+// TestAPoisonNodeUnderTwoRuns has ranks of two owners die on one node: it is suspect, and avoided while there is
+// another.
+func TestAPoisonNodeUnderTwoRuns(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, liveCluster(t), 1, 4, 100)
+	s.submit("one", 4, inPods(4), checkpoint(time.Hour))
+	s.await("one", rqv1.RunRunning, "bound 4 GPUs")
+	s.submit("two", 4, inPods(4), s.by("another"))
+	s.await("two", rqv1.RunRunning, "bound 4 GPUs")
+	bad := s.podsOf("one")["one-0"].Spec.NodeName
+	if on := s.podsOf("two")["two-0"].Spec.NodeName; on != bad {
+		t.Fatalf("they are on %s and %s, want them together", bad, on)
+	}
+	s.ends("one-0", exits(1, "Xid 79"))
+	s.restarted("one", "restart 1 of 3")
+	s.ends("two-0", exits(1, "Xid 79"))
+	s.await("two", rqv1.RunFailed, "")
+	eventually(t, "the node is to be suspect", func() error {
+		out := s.runs("nodes")
+		for _, line := range strings.Split(out, "\n") {
+			if strings.HasPrefix(line, bad+" ") && strings.Contains(line, "Suspect") && strings.Contains(line, "TwoOwners") {
+				return nil
+			}
+		}
+		return fmt.Errorf("the command says:\n%s", out)
+	})
+	s.submit("three", 4, inPods(4))
+	s.await("three", rqv1.RunRunning, "bound 4 GPUs")
+	if on := s.podsOf("three")["three-0"].Spec.NodeName; on == bad {
+		t.Errorf("who comes next is on %s too", on)
+	}
+	if out := s.runs("nodes clear " + bad); !strings.Contains(out, "node "+bad+" is cleared") {
+		t.Errorf("the command says %q", out)
+	}
+	s.submit("four", 4, inPods(4))
+	s.await("four", rqv1.RunRunning, "bound 4 GPUs")
+	if on := s.podsOf("four")["four-0"].Spec.NodeName; on != bad {
+		t.Errorf("who comes once it is cleared is on %s, want %s", on, bad)
+	}
+	s.settled()
+}
+
+// TestItsKubeletRestartsARank as the template says: that counts as a death, and the second time the rank moves.
+func TestItsKubeletRestartsARank(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, liveCluster(t), 1, 3, 100)
+	s.submit("train", 16, inPods(8), restarts(2, nil), func(r *rqv1.Run) {
+		template(r).Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+	})
+	s.await("train", rqv1.RunRunning, "bound 16 GPUs")
+	first := s.restartsInPlace("train-1", 1)
+	s.restarted("train", "bound 16 GPUs")
+	if run, err := s.get("train"); err != nil || run.Status.Restarts.Counted != 1 || run.Status.Deaths[0].Restarts != 1 {
+		t.Errorf("the Run tells of %+v, %+v (%v)", run.Status.Restarts, run.Status.Deaths, err)
+	}
+	s.restartsInPlace("train-1", 2)
+	s.restarted("train", "rank 1 restarted (restart 2 of 2)")
+	if on := s.podsOf("train")["train-1"].Spec.NodeName; on == first {
+		t.Errorf("it is still on %s", on)
+	}
+	if diff := cmp.Diff(map[rqv1.ClosureReason]int{rqv1.ClosedFailed: 1, "": 2}, s.closures("train")); diff != "" {
+		t.Errorf("Leases closed (-want +got):\n%s", diff)
+	}
+	s.restartsInPlace("train-1", 1)
+	s.await("train", rqv1.RunFailed, "which is its limit")
+	s.settled()
+}
+
+// restartsInPlace has the kubelet start the container of a pod that runs again, for the nth time.
+func (s *site) restartsInPlace(name string, times int32) (node string) {
+	s.t.Helper()
+	eventually(s.t, "the kubelet is to restart the container", func() error {
+		pod := s.podsOf(s.runOf(name))[name]
+		if pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil {
+			return fmt.Errorf("pod %s is %s", name, pod.Status.Phase)
+		}
+		node = pod.Spec.NodeName
+		now := metav1.Now()
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "pause", RestartCount: times, Ready: true,
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+				ExitCode: 1, Reason: "Error", StartedAt: now, FinishedAt: now}}}}
+		return s.api.Status().Update(s.t.Context(), &pod)
+	})
+	return node
+}
+
+// runOf returns the Run that a rank's pod is called after.
+func (s *site) runOf(pod string) string { return pod[:strings.LastIndex(pod, "-")] }

@@ -59,10 +59,10 @@ var sizes = map[string]size{
 		plannerTime: "1s",
 		rebind: rebind.Size{
 			Nodes: 1008, WideRuns: 150, NarrowRuns: 50,
-			Singles: 120, Storms: 20, StormNodes: 18, Domains: 10, Silences: 20,
+			Singles: 120, Storms: 20, StormNodes: 18, Domains: 10, Signs: 30, Silences: 20,
 		},
 		crowd: crowd{
-			fleet: rebind.Size{Nodes: 1008, WideRuns: 168, NarrowRuns: 50, Singles: 40},
+			fleet: rebind.Size{Nodes: 1008, WideRuns: 168, NarrowRuns: 50, Singles: 40, Signs: 20},
 			waits: rebind.Crowd{Runs: 1000, Pods: 64, Starts: 40, Steps: 20},
 		},
 		backlog: backlog.Size{Cohorts: 5, QueuesPerCohort: 6, Share: 1, Target: 200 * time.Second},
@@ -77,10 +77,10 @@ var sizes = map[string]size{
 		plannerTime: "1x",
 		rebind: rebind.Size{
 			Nodes: 54, WideRuns: 6, NarrowRuns: 2,
-			Singles: 4, Storms: 2, StormNodes: 6, Domains: 1, Silences: 2,
+			Singles: 4, Storms: 2, StormNodes: 6, Domains: 1, Signs: 1, Silences: 2,
 		},
 		crowd: crowd{
-			fleet: rebind.Size{Nodes: 54, WideRuns: 9, NarrowRuns: 2, Singles: 2},
+			fleet: rebind.Size{Nodes: 54, WideRuns: 9, NarrowRuns: 2, Singles: 2, Signs: 1},
 			waits: rebind.Crowd{Runs: 40, Pods: 8, Starts: 2, Steps: 2},
 		},
 		backlog: backlog.Size{Cohorts: 1, QueuesPerCohort: 2, Share: 50},

@@ -167,4 +167,10 @@ func writeHoldings(text *strings.Builder, e explanation, wide bool) {
 		fmt.Fprintf(text, "  %d GPUs (%s, GPU leases: %d), the last at %s\n", g.GPUs, g.Reason, g.Leases,
 			view.At(metav1.Time{Time: g.Last.Time}))
 	}
+	if len(e.Lost) > 0 {
+		text.WriteString("\nWork lost since it was saved:\n")
+	}
+	for _, w := range e.Lost {
+		fmt.Fprintf(text, "  %s GPU-hours by the doing of: %s\n", w.GPUHours, w.Cause)
+	}
 }

@@ -35,9 +35,11 @@ type explanation struct {
 	AtRiskTotal  int32          `json:"atRiskTotal,omitempty"`
 	CutBy        []cutBy        `json:"cutBy,omitempty"`
 	// Holds is what the Run holds now, Gave what it has given back.
-	Holds  []holding `json:"holds,omitempty"`
-	Gave   []givenUp `json:"gave,omitempty"`
-	Events []event   `json:"events,omitempty"`
+	Holds []holding `json:"holds,omitempty"`
+	Gave  []givenUp `json:"gave,omitempty"`
+	// Lost is the work that the Run has lost, by whose doing.
+	Lost   []lostWork `json:"lost,omitempty"`
+	Events []event    `json:"events,omitempty"`
 	// Unread says what could not be read, and so is missing above.
 	Unread []string `json:"unread,omitempty"`
 }
@@ -86,6 +88,13 @@ type givenUp struct {
 	Leases int                `json:"leases"`
 	GPUs   int32              `json:"gpus"`
 	Last   metav1.MicroTime   `json:"last"`
+}
+
+// lostWork is work that was lost by somebody's doing.
+type lostWork struct {
+	Cause    rqv1.EndCause `json:"cause"`
+	GPUHours string        `json:"gpuHours"`
+	seconds  int64
 }
 
 // event is an Event about the Run.

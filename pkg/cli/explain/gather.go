@@ -34,7 +34,7 @@ func explain(run *rqv1.Run, from evidence) explanation {
 	e.reserve(run, from)
 	for i := range leases {
 		if lease := &leases[i]; lease.Status.Closed {
-			e.Gave = addGivenUp(e.Gave, lease)
+			e.Gave, e.Lost = addGivenUp(e.Gave, lease), addLost(e.Lost, lease)
 		} else {
 			e.Holds = addHolding(e.Holds, lease, from.nodes.domains)
 		}
@@ -44,6 +44,7 @@ func explain(run *rqv1.Run, from evidence) explanation {
 			strings.Compare(a.Domain, b.Domain))
 	})
 	slices.SortFunc(e.Gave, func(a, b givenUp) int { return strings.Compare(string(a.Reason), string(b.Reason)) })
+	slices.SortFunc(e.Lost, func(a, b lostWork) int { return strings.Compare(string(a.Cause), string(b.Cause)) })
 	e.Spares, e.Shards = sparesHeld(run, e.Holds), shardsOf(run, leases)
 	return e
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
 )
 
 // addHolding adds an open GPU lease to what its group holds in a domain from the same payer.
@@ -33,6 +34,22 @@ func addHolding(holdings []holding, lease *rqv1.Lease, domains map[string]string
 		}
 	}
 	return holdings
+}
+
+// addLost adds the work that was lost with a GPU lease to what was lost by the same doing.
+func addLost(all []lostWork, lease *rqv1.Lease) []lostWork {
+	lost, cause := lease.Status.Lost, lease.Status.Cause
+	if lost == nil {
+		return all
+	}
+	i := slices.IndexFunc(all, func(w lostWork) bool { return w.Cause == cause })
+	if i < 0 {
+		i = len(all)
+		all = append(all, lostWork{Cause: cause})
+	}
+	all[i].seconds += lost.GPUSeconds + lost.OthersGPUSeconds
+	all[i].GPUHours = (budget.Spend(all[i].seconds) * budget.GPUSecond).String()
+	return all
 }
 
 // addGivenUp adds a closed GPU lease to those of the same reason.

@@ -36,7 +36,8 @@ func chargeOf(lease *rqv1.Lease, now time.Time) (charge, error) {
 
 var csvHeader = []string{"namespace", "run", "run_owner", "payer_owner", "budget", "envelope", "relation", "role",
 	"node",
-	"gpus", "start", "end", "hours", "rate", "gpu_hours", "gpu_seconds", "reason", "closure_reason", "lease"}
+	"gpus", "start", "end", "hours", "rate", "gpu_hours", "gpu_seconds", "reason", "closure_reason", "lease", "cause",
+	"lost_gpu_seconds"}
 
 // writeCSV writes GPU leases a line each, quoted as RFC 4180 has it.
 func writeCSV(out io.Writer, leases []rqv1.Lease, now time.Time) error {
@@ -57,13 +58,23 @@ func writeCSV(out io.Writer, leases []rqv1.Lease, now time.Time) error {
 			fmt.Sprint(lease.GPUs()),
 			spec.Start.UTC().Format(time.RFC3339), endOf(lease), (budget.Spend(c.seconds) * budget.GPUSecond).String(),
 			c.rate.String(), c.spend.String(), gpuSeconds(c.spend), string(spec.Reason), string(lease.Status.ClosureReason),
-			lease.Name}
+			lease.Name, string(lease.Status.Cause), lostSeconds(lease)}
 		if err := w.Write(record); err != nil {
 			return err
 		}
 	}
 	w.Flush()
 	return w.Error()
+}
+
+// lostSeconds prints the work that was lost with a GPU lease, that of the Run's other GPUs included; nothing where none
+// was.
+func lostSeconds(lease *rqv1.Lease) string {
+	lost := lease.Status.Lost
+	if lost == nil {
+		return ""
+	}
+	return fmt.Sprint(lost.GPUSeconds + lost.OthersGPUSeconds)
 }
 
 // gpuSeconds prints GPU-seconds exactly, with three decimals.

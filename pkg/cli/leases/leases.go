@@ -42,10 +42,11 @@ GPU lease counts until now.
 
 With -o csv there is a line for each GPU lease under a header, quoted as RFC 4180 has it: namespace, run, run_owner,
 payer_owner, budget, envelope, relation, role, node, gpus, start, end (empty while open), hours, rate, gpu_hours,
-gpu_seconds, reason, closure_reason, lease. Hours have five decimals, cut off; gpu_seconds are what gpu_hours are made
-of, and exact: sums of these are what the Budgets are charged. With --since a GPU lease that began earlier is still
-listed as a whole. The scheduler deletes GPU leases that have been closed for longer than its ledgerRetention, 30 days
-by default.`,
+gpu_seconds, reason, closure_reason, lease, cause, lost_gpu_seconds. Hours have five decimals, cut off; gpu_seconds are
+what gpu_hours are made of, and exact: sums of these are what the Budgets are charged. lost_gpu_seconds are the work
+that the Run lost as the GPU lease closed, on all its GPUs, by the doing of cause. With --since a GPU lease that began
+earlier is still listed as a whole. The scheduler deletes GPU leases that have been closed for longer than its
+ledgerRetention, 30 days by default.`,
 		Example: `  # Who pays for a Run
   kubectl runs leases resnet-small
 

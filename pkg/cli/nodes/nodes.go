@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
+	"github.com/davidlangworthy/jobtree/pkg/suspicion"
 )
 
 // nodeList is one "kubectl runs nodes".
@@ -31,7 +33,7 @@ func Command(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "nodes",
 		Aliases: []string{"node"},
-		Short:   "List the nodes with GPUs, and which of them are lost",
+		Short:   "List the nodes with GPUs, and which of them are lost or suspect",
 		Long: `List the nodes with GPUs and how they stand with jobtree:
 
   Lost       its Runs have moved away, or ended; it is given nothing until somebody uncordons it or, if a checker's
@@ -40,17 +42,21 @@ func Command(s *session.Session) *cobra.Command {
              they are, and nothing new comes, until fewer do or "kubectl runs nodes lost" says that it is gone
   NotReady   its condition Ready is not True
   Cordoned   somebody has cordoned it
+  Suspect    ranks have died there that live elsewhere, or of several owners, or it turned pods away: it is avoided
+             where there is a choice, for a day or until "kubectl runs nodes clear"
   OK         none of these
 
-SINCE and WHY are from the record that the scheduler, or an administrator, has left on the node.
+SINCE and WHY are from the record that the scheduler, or an administrator, has left on the node; with -o wide MARKS is
+how much speaks against it.
 
 With -o json or yaml the same is printed as data: nodes[] with name, gpus, state, since, reason, message, cordoned,
-ready.`,
+ready, and marks[] with at, why and message, all that speaks against the node, also from before it was cleared.`,
 		Example: `  # Nodes that are lost, and why
   kubectl runs nodes -o json | jq -r '.nodes[] | select(.state == "Lost") | [.name, .since, .message] | @tsv'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return session.Fail(session.ExitUsage, "%q is no command of %q; choose from lost", args[0], cmd.CommandPath())
+				return session.Fail(session.ExitUsage, "%q is no command of %q; choose from lost, clear", args[0],
+					cmd.CommandPath())
 			}
 			return nil
 		},
@@ -59,7 +65,7 @@ ready.`,
 	l.output = session.NewAnswerOutput(cmd, "wide, json, yaml, name")
 	cmd.Flags().StringVar(&l.gpuResource, "gpu-resource", "nvidia.com/gpu",
 		"Resource that is a GPU, as in the scheduler's gpuResource.")
-	cmd.AddCommand(nodesLostCommand(s))
+	cmd.AddCommand(nodesLostCommand(s), nodesClearCommand(s))
 	return cmd
 }
 
@@ -75,7 +81,7 @@ func (l *nodeList) run(ctx context.Context, _ []string) error {
 	if err := c.List(ctx, &list); err != nil {
 		return err
 	}
-	standing := nodesStanding(list.Items, corev1.ResourceName(l.gpuResource))
+	standing := nodesStanding(list.Items, corev1.ResourceName(l.gpuResource), l.Now())
 	if !l.output.ForPeople() {
 		names := make([]*session.Answer, len(standing))
 		for i := range standing {
@@ -88,7 +94,7 @@ func (l *nodeList) run(ctx context.Context, _ []string) error {
 		return nil
 	}
 	table := &metav1.Table{ColumnDefinitions: session.Columns("Name", "GPUs", "State", "Since", "Why", "+Cordoned",
-		"+Ready")}
+		"+Ready", "+Marks")}
 	for i := range standing {
 		n, since := &standing[i], ""
 		if n.Since != nil {
@@ -96,7 +102,7 @@ func (l *nodeList) run(ctx context.Context, _ []string) error {
 		}
 		why := strings.TrimSpace(n.Reason + " " + n.Message)
 		table.Rows = append(table.Rows, session.Row(&corev1.Node{}, n.Name, fmt.Sprint(n.GPUs), n.State, since, why,
-			fmt.Sprint(n.Cordoned), n.Ready))
+			fmt.Sprint(n.Cordoned), n.Ready, fmt.Sprint(len(n.Marks))))
 	}
 	return session.PrintTable(table, l.Out, l.output.Wide(), false)
 }
@@ -116,6 +122,8 @@ type nodeStanding struct {
 	Message  string       `json:"message,omitempty"`
 	Cordoned bool         `json:"cordoned"`
 	Ready    string       `json:"ready"`
+	// Marks are what speaks against the node, the latest last.
+	Marks []suspicion.Mark `json:"marks,omitempty"`
 }
 
 // States of a node, the worst first.
@@ -124,19 +132,20 @@ const (
 	nodeHeldBack = "HeldBack"
 	nodeNotReady = "NotReady"
 	nodeCordoned = "Cordoned"
+	nodeSuspect  = "Suspect"
 	nodeOK       = "OK"
 )
 
 // nodesStanding returns how the nodes with GPUs stand, the worst first.
-func nodesStanding(nodes []corev1.Node, gpus corev1.ResourceName) []nodeStanding {
+func nodesStanding(nodes []corev1.Node, gpus corev1.ResourceName, now time.Time) []nodeStanding {
 	out := []nodeStanding{}
 	for i := range nodes {
 		capacity, allocatable := nodes[i].Status.Capacity[gpus], nodes[i].Status.Allocatable[gpus]
 		if n := max(capacity.Value(), allocatable.Value()); n > 0 {
-			out = append(out, standingOf(&nodes[i], n))
+			out = append(out, standingOf(&nodes[i], n, now))
 		}
 	}
-	order := []string{nodeLost, nodeHeldBack, nodeNotReady, nodeCordoned, nodeOK}
+	order := []string{nodeLost, nodeHeldBack, nodeNotReady, nodeCordoned, nodeSuspect, nodeOK}
 	slices.SortFunc(out, func(a, b nodeStanding) int {
 		return cmp.Or(cmp.Compare(slices.Index(order, a.State), slices.Index(order, b.State)),
 			strings.Compare(a.Name, b.Name))
@@ -144,9 +153,11 @@ func nodesStanding(nodes []corev1.Node, gpus corev1.ResourceName) []nodeStanding
 	return out
 }
 
-func standingOf(node *corev1.Node, gpus int64) nodeStanding {
+func standingOf(node *corev1.Node, gpus int64, now time.Time) nodeStanding {
 	n := nodeStanding{Name: node.Name, GPUs: gpus, State: nodeOK,
 		Cordoned: node.Spec.Unschedulable, Ready: readinessOf(node)}
+	against := suspicion.Of(node)
+	n.Marks = against.Marks
 	_, lost := nodeloss.Recorded(node)
 	record, held := node.Annotations[rqv1.AnnotationHeldBack]
 	switch {
@@ -158,6 +169,11 @@ func standingOf(node *corev1.Node, gpus int64) nodeStanding {
 		n.State, record = nodeNotReady, ""
 	case n.Cordoned:
 		n.State = nodeCordoned
+	case now.Before(against.Until()):
+		last := n.Marks[len(n.Marks)-1]
+		since := metav1.NewTime(last.At)
+		n.State, n.Since, n.Reason, n.Message = nodeSuspect, &since, string(last.Why), last.Message
+		return n
 	}
 	if at, reason, message, ok := nodeloss.Told(record); ok {
 		since := metav1.NewTime(at)

@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/clitest"
+	"github.com/davidlangworthy/jobtree/pkg/suspicion"
 )
 
 func TestNodesStanding(t *testing.T) {
@@ -25,6 +27,10 @@ func TestNodesStanding(t *testing.T) {
 	}
 	lost := map[string]string{rqv1.AnnotationLost: "2030-01-02T12:00:00Z KubeletLeaseStale silent for 30s"}
 	held := map[string]string{rqv1.AnnotationHeldBack: "2030-01-02T12:00:00Z NodeNotReady not Ready for 30s"}
+	since := clitest.After(0)
+	against, _ := suspicion.Record{}.With(suspicion.Mark{At: since.Time, Why: suspicion.TwoOwners, Message: "two died"})
+	cleared := against
+	cleared.Cleared = since.Add(time.Hour)
 	got := nodesStanding([]corev1.Node{
 		node("fine", "8", corev1.ConditionTrue, false, nil),
 		node("uncordoned", "8", corev1.ConditionTrue, false, lost),
@@ -34,8 +40,9 @@ func TestNodesStanding(t *testing.T) {
 		node("held", "8", corev1.ConditionUnknown, false, held),
 		node("cordoned", "8", corev1.ConditionTrue, true, nil),
 		node("unready", "8", corev1.ConditionFalse, false, nil),
-	}, "nvidia.com/gpu")
-	since := clitest.After(0)
+		node("doubted", "8", corev1.ConditionTrue, false, map[string]string{rqv1.AnnotationSuspect: against.String()}),
+		node("cleared", "8", corev1.ConditionTrue, false, map[string]string{rqv1.AnnotationSuspect: cleared.String()}),
+	}, "nvidia.com/gpu", clitest.After(23*time.Hour).Time)
 	want := []nodeStanding{
 		{Name: "a-lost", GPUs: 4, State: "Lost", Message: "by hand", Cordoned: true, Ready: "True"},
 		{Name: "b-lost", GPUs: 8, State: "Lost", Since: &since, Reason: "KubeletLeaseStale", Message: "silent for 30s",
@@ -44,6 +51,9 @@ func TestNodesStanding(t *testing.T) {
 			Ready: "Unknown"},
 		{Name: "unready", GPUs: 8, State: "NotReady", Ready: "False"},
 		{Name: "cordoned", GPUs: 8, State: "Cordoned", Cordoned: true, Ready: "True"},
+		{Name: "doubted", GPUs: 8, State: "Suspect", Since: &since, Reason: "TwoOwners", Message: "two died", Ready: "True",
+			Marks: against.Marks},
+		{Name: "cleared", GPUs: 8, State: "OK", Ready: "True", Marks: against.Marks},
 		{Name: "fine", GPUs: 8, State: "OK", Ready: "True"},
 		{Name: "uncordoned", GPUs: 8, State: "OK", Ready: "True"},
 	}

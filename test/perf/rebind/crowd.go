@@ -71,6 +71,11 @@ func MeasureCrowd(ctx context.Context, size Size, crowd Crowd, log string) (case
 			}
 			cases = append(cases, Case{"Crowd/" + of.name, distribute(samples, of.target)})
 		}
+		shown, err := c.showAll(ctx, "Crowd/", size.Signs)
+		cases = append(cases, shown...)
+		if err != nil {
+			return fmt.Errorf("beside the crowd: %w", err)
+		}
 		costs, err = c.costs(ctx)
 		return err
 	})

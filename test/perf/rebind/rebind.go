@@ -19,8 +19,9 @@ import (
 type Size struct {
 	// Nodes of 4 GPUs, in domains of 18. A wide Run uses 5 of them, a narrow one 3.
 	Nodes, WideRuns, NarrowRuns int
-	// Singles, Storms, Domains and Silences are how many samples there are of each case; a storm takes StormNodes.
-	Singles, Storms, StormNodes, Domains, Silences int
+	// Singles, Storms, Domains and Silences are how many samples there are of each case, and Signs of each sign; a storm
+	// takes StormNodes.
+	Singles, Storms, StormNodes, Domains, Signs, Silences int
 }
 
 // The targets for the 99th percentile, from the evidence to the last replacement's bind.
@@ -91,6 +92,11 @@ func (l *lab) measure(ctx context.Context) (cases []Case, err error) {
 			return cases, fmt.Errorf("rebind after the loss of %s: %w", c.name, err)
 		}
 		cases = append(cases, measured.cases("Rebind/"+c.name, c.target)...)
+	}
+	shown, err := l.showAll(ctx, "Rebind/", l.size.Signs)
+	cases = append(cases, shown...)
+	if err != nil {
+		return cases, err
 	}
 	fmt.Fprintln(os.Stderr, "perf: Detection/silence")
 	silences, err := l.detect(ctx)

@@ -54,6 +54,11 @@ type RunDeath struct {
 	Message string `json:"message,omitempty"`
 	// at is when it ended.
 	At metav1.Time `json:"at"`
+	// restarts is how often the kubelet had started containers of the pod again by then, this time included; absent where it did
+	// not.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Restarts int32 `json:"restarts,omitempty"`
 	// incident is the number of the incident that the death belongs to, from 1 (rule R34); absent where the program has not done it,
 	// or is not restarted.
 	// +optional

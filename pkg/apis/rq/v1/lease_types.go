@@ -240,4 +240,19 @@ type LeaseStatus struct {
 	// cause is by whose doing it ended (rule R33).
 	// +optional
 	Cause EndCause `json:"cause,omitempty"`
+	// lost is the work that was lost with it (rule R45): what was done since it was saved last. Absent where none was.
+	// +optional
+	Lost *LeaseLost `json:"lost,omitempty"`
+}
+
+// LeaseLost is work that was lost as a Lease closed, in GPU-seconds.
+type LeaseLost struct {
+	// gpuSeconds of the Lease's own GPUs.
+	// +kubebuilder:validation:Minimum=0
+	GPUSeconds int64 `json:"gpuSeconds"`
+	// othersGPUSeconds are those of the Run's other GPUs, which go on from what was saved last too. Of several Leases that
+	// close together one tells of them.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	OthersGPUSeconds int64 `json:"othersGPUSeconds,omitempty"`
 }

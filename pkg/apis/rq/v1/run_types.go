@@ -268,6 +268,9 @@ const (
 	// ConditionReclaimed says which shards of an opportunistic Run gave their GPUs back last, and why; its time is when. It is
 	// absent until one does.
 	ConditionReclaimed = "Reclaimed"
+	// ConditionSaveIgnored is True while the Run or one of its pods says of its work that it was saved at what is no time, or one
+	// that is still to come (rule R45), and absent if none ever did.
+	ConditionSaveIgnored = "SaveIgnored"
 	// ConditionNodesHeldBack is True while nodes of the Run show signs of loss and are not taken for lost, since too many nodes
 	// do at once (rule R25), and absent if none ever did.
 	ConditionNodesHeldBack = "NodesHeldBack"
@@ -390,18 +393,4 @@ type RunSponsor struct {
 	// relation of the payer to the Run's owner.
 	// +kubebuilder:validation:Enum=sibling;ancestor;sponsor;overdraft
 	Relation string `json:"relation"`
-}
-
-// MostRisks is how many Reservations a Run's atRisk lists.
-const MostRisks = 16
-
-// RunRisk is a Reservation whose activation may cut a Run.
-type RunRisk struct {
-	// reservation whose activation threatens the Run, as namespace/name.
-	Reservation string `json:"reservation"`
-	// at is when it activates.
-	At metav1.Time `json:"at"`
-	// probability of being cut, from 0 to 1, as a decimal.
-	// +kubebuilder:validation:Pattern=`^(0(\.[0-9]+)?|1(\.0+)?)$`
-	Probability string `json:"probability"`
 }

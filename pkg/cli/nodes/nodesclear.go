@@ -1,0 +1,68 @@
+package nodes
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+	"github.com/davidlangworthy/jobtree/pkg/suspicion"
+)
+
+// nodesClear is one "kubectl runs nodes clear".
+type nodesClear struct{ *session.Session }
+
+func nodesClearCommand(s *session.Session) *cobra.Command {
+	l := &nodesClear{Session: s}
+	return &cobra.Command{
+		Use:   "clear NODE...",
+		Short: "Say that suspect nodes are well, so that they are used as any other",
+		Long: `Say that what speaks against nodes is settled: they have been looked at, or mended. From then on they are used
+as any other, until something new speaks against them. What did stays in the record ("kubectl runs nodes -o yaml").
+
+It takes the right to patch nodes. A node that is cordoned or lost stays so: kubectl uncordon NODE.`,
+		Example: `  # All suspect nodes have passed their burn-in
+  kubectl runs nodes clear $(kubectl runs nodes -o json | jq -r '.nodes[] | select(.state == "Suspect") | .name')`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return session.Fail(session.ExitUsage, "say which nodes: %s", cmd.UseLine())
+			}
+			return nil
+		},
+		RunE: s.RunE(l.run),
+	}
+}
+
+func (l *nodesClear) run(ctx context.Context, names []string) error {
+	c, _, _, err := l.Connect()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		node := &corev1.Node{}
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, node); apierrors.IsNotFound(err) {
+			return session.Fail(session.ExitError, "there is no node %s; \"kubectl runs nodes\" lists those that there are",
+				name)
+		} else if err != nil {
+			return err
+		}
+		against := suspicion.Of(node)
+		if !l.Now().Before(against.Until()) {
+			fmt.Fprintf(l.Out, "node %s is not suspect\n", name)
+			continue
+		}
+		against.Cleared = l.Now().UTC()
+		if err := patchNode(ctx, c, node, map[string]any{"metadata": map[string]any{"uid": node.UID,
+			"resourceVersion": node.ResourceVersion,
+			"annotations":     map[string]any{rqv1.AnnotationSuspect: against.String()}}}); err != nil {
+			return err
+		}
+		fmt.Fprintf(l.Out, "node %s is cleared\n", name)
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+// Package saved is "kubectl runs checkpointed".
+package saved
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+)
+
+// saved is one "kubectl runs checkpointed".
+type saved struct {
+	*session.Session
+	at   string
+	done bool
+}
+
+// Command returns "kubectl runs checkpointed".
+func Command(s *session.Session) *cobra.Command {
+	l := &saved{Session: s}
+	cmd := &cobra.Command{
+		Use:   "checkpointed RUN",
+		Short: "Say that a Run has saved its work",
+		Long: `Say that a Run has saved its work, and when. Work that is lost later is counted from then on; who is cut for
+others does not depend on it. With --take-me the Run's pods, once they are told to go, are ended at once: they are done,
+and need no notice.
+
+A program says the same from inside its pod, by the annotations rq.davidlangworthy.io/saved-at and
+rq.davidlangworthy.io/take-me on its Run, or on its own pod for its rank alone.`,
+		Example: `  # From a script that has copied the last checkpoint
+  kubectl runs checkpointed trainer
+
+  # It was saved at another time
+  kubectl runs checkpointed trainer --at 2026-01-31T10:00:00Z`,
+		Args:              session.RunNames(1, 1),
+		RunE:              s.RunE(l.run),
+		ValidArgsFunction: s.CompleteRuns,
+	}
+	cmd.Flags().StringVar(&l.at, "at", "", "When it was saved, such as 2026-01-31T10:00:00Z; by default now.")
+	cmd.Flags().BoolVar(&l.done, "take-me", false, "Its pods may be ended without notice from now on.")
+	return cmd
+}
+
+func (l *saved) run(ctx context.Context, names []string) error {
+	at := l.Now()
+	if l.at != "" {
+		var err error
+		if at, err = time.Parse(time.RFC3339, l.at); err != nil {
+			return session.Fail(session.ExitUsage, "--at must be a time such as 2026-01-31T10:00:00Z, not %q", l.at)
+		}
+		if at.After(l.Now()) {
+			return session.Fail(session.ExitUsage, "--at %s is still to come: say when it was saved", l.at)
+		}
+	}
+	c, namespace, _, err := l.Connect()
+	if err != nil {
+		return err
+	}
+	word := at.UTC().Format(time.RFC3339)
+	says := map[string]string{rqv1.AnnotationSavedAt: word}
+	if l.done {
+		says[rqv1.AnnotationTakeMe] = "true"
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": says}})
+	if err != nil {
+		return err
+	}
+	run := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: names[0]}}
+	if err := c.Patch(ctx, run, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return session.NotFoundInWords(err, namespace, names[0])
+	}
+	fmt.Fprintf(l.Out, "Run %s has saved its work at %s\n", names[0], word)
+	return nil
+}

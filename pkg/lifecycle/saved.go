@@ -1,0 +1,152 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// ahead is how far a program's clock may be ahead of ours for its word to count.
+const ahead = time.Minute
+
+// savedOn returns when a program has saved its work last, by its word on a Run or a pod (R45), now at the latest; zero
+// when it says nothing. A word that says no time, or one to come, is wrong, and counts for nothing.
+func savedOn(o metav1.Object, now time.Time) (at time.Time, wrong string) {
+	word, says := o.GetAnnotations()[rqv1.AnnotationSavedAt]
+	if !says {
+		return time.Time{}, ""
+	}
+	at, err := time.Parse(time.RFC3339, word)
+	switch {
+	case err != nil:
+		return time.Time{}, fmt.Sprintf("%q is no time, such as %s", Shortened(word, 64), now.UTC().Format(time.RFC3339))
+	case at.After(now.Add(ahead)):
+		return time.Time{}, fmt.Sprintf("%s is still to come", word)
+	case at.After(now):
+		return now, ""
+	}
+	return at, ""
+}
+
+// saved returns when the work of a pod was saved last, as far as it or its Run says; zero when neither does.
+func (f *facts) saved(pod *corev1.Pod) (at time.Time) {
+	if f.Run != nil {
+		at, _ = savedOn(f.Run, f.Now)
+	}
+	if pod != nil {
+		if own, _ := savedOn(pod, f.Now); own.After(at) {
+			at = own
+		}
+	}
+	return at
+}
+
+// takeMe reports whether a pod says that it may be ended at once, or its Run of all its pods.
+func (f *facts) takeMe(pod *corev1.Pod) bool {
+	return pod.Annotations[rqv1.AnnotationTakeMe] == "true" ||
+		f.Run != nil && f.Run.Annotations[rqv1.AnnotationTakeMe] == "true"
+}
+
+// atOnce is the least that a pod is given to end: with less, nobody would wait until its containers have.
+const atOnce = int64(1)
+
+// addDone has those pods end at once that have been told to go and say that they are done.
+func (r *removals) addDone() {
+	for _, pod := range r.facts.Pods {
+		given := pod.DeletionGracePeriodSeconds
+		if _, ours := r.facts.runOf(pod); ours && !present(pod) && unfinished(pod) && given != nil && *given > atOnce &&
+			r.facts.takeMe(pod) {
+			seconds := atOnce
+			r.add(Deletion{Pod: pod, GraceSeconds: &seconds})
+		}
+	}
+}
+
+// setSaveIgnored says of what the Run and its pods say of their work what cannot be true.
+func setSaveIgnored(c conditions, s *situation) {
+	var wrong []string
+	if _, why := savedOn(s.facts.Run, s.facts.Now); why != "" {
+		wrong = append(wrong, "on the Run "+why)
+	}
+	for _, pod := range s.roster.all() {
+		if pod == nil || len(wrong) == nodesTold {
+			continue
+		}
+		if _, why := savedOn(pod, s.facts.Now); why != "" {
+			wrong = append(wrong, fmt.Sprintf("on pod %s %s", pod.Name, why))
+		}
+	}
+	var ignored *saying
+	if len(wrong) > 0 {
+		ignored = &saying{"NoTime", fmt.Sprintf("what the annotation %s says is ignored: %s", rqv1.AnnotationSavedAt,
+			strings.Join(wrong, "; "))}
+	}
+	c.raise(rqv1.ConditionSaveIgnored, ignored, saying{"Noted", "when work was saved is noted"})
+}
+
+// kept are the reasons for which a Lease closes whose pod loses no work.
+var kept = []rqv1.ClosureReason{rqv1.ClosedCompleted, rqv1.ClosedUnwound, rqv1.ClosedSwap, rqv1.ClosedDropSpare}
+
+// noteLost says of Leases that close since when their work is lost. When a rank is lost its Run goes on from what was
+// saved last, so that the work of all others is lost as well: one of the Leases that close tells of that.
+func (f *facts) noteLost(out []Closing) {
+	told := map[*rqv1.Lease]bool{}
+	for i := range out {
+		told[out[i].Lease] = true
+	}
+	others := int32(0)
+	if f.Run != nil && saysRunning(f.Run) && !f.opportunistic() {
+		for _, lease := range f.Leases {
+			if !told[lease] && lease.Spec.RunRef.UID == f.Run.UID && lease.Spec.Slice.Role == rqv1.RoleActive {
+				others += lease.GPUs()
+			}
+		}
+	}
+	var first *Closing // by name
+	for i := range out {
+		c := &out[i]
+		if c.Lease.Spec.Slice.Role == rqv1.RoleSpare || slices.Contains(kept, c.Reason) || f.hasCompleted() {
+			continue
+		}
+		c.LostSince = f.lostSince(c.Lease)
+		if c.Reason != rqv1.ClosedShrink && (first == nil || c.Lease.Name < first.Lease.Name) {
+			first = c
+		}
+	}
+	if first != nil {
+		first.Others = others
+	}
+}
+
+func (f *facts) hasCompleted() bool { return f.Run != nil && f.Run.Status.Phase == rqv1.RunCompleted }
+
+// lostSince returns since when the work of a Lease is lost that closes: the last save or, of a gang, when its last rank
+// came, or was lost. A Run that declares a checkpoint, and has not said when it saved, loses no more than that.
+func (f *facts) lostSince(lease *rqv1.Lease) time.Time {
+	since, saved := lease.Spec.Start.Time, f.saved(f.podOf[lease.PodUID()])
+	if f.Run != nil && f.Run.UID == lease.Spec.RunRef.UID && !f.opportunistic() {
+		for _, other := range f.Leases {
+			if other.Spec.RunRef.UID == f.Run.UID && other.Spec.Slice.Role == rqv1.RoleActive {
+				since = latest(since, other.Spec.Start.Time)
+			}
+		}
+		since = latest(since, f.LastLoss)
+		if checkpoints(f.Run) && saved.IsZero() {
+			saved = f.Now.Add(-f.Run.Spec.Runtime.Checkpoint.Duration)
+		}
+	}
+	return latest(since, saved)
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
