@@ -101,6 +101,7 @@ func (b *Book) deleteRun(run *rqv1.Run) {
 	b.waiting.remove(g)
 	b.turns.withdraw(g)
 	b.turns.letOff(g)
+	b.turns.endTakes(g)
 	g.run, g.refusal, g.growth = nil, nil, growth{}
 	b.roster.classes.note(g)
 	b.waiting.changes(run.Spec.Resources.GPUType) // what its pods hold is on its way out

@@ -126,8 +126,10 @@ func (g *gang) sample() *corev1.Pod {
 	return nil
 }
 
-// doomed reports whether a member is cut for another gang.
-func (m *member) doomed() bool { return m.awaited != nil && m.awaited.activates() }
+// doomed reports whether a member is cut for another gang: by its activation, or for a rank that it has lost.
+func (m *member) doomed() bool {
+	return m.awaited != nil && (m.awaited.activates() || m.awaited.started() && m.awaited.awaiting > 0)
+}
 
 // activates reports whether it has been decided who is cut for the gang, and that has not ended.
 func (g *gang) activates() bool { return g.run != nil && (g.activation != nil || g.activating()) }

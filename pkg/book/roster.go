@@ -20,7 +20,9 @@ type roster struct {
 	leasesOf map[types.UID]int
 	members  map[types.UID]*member // by pod
 	classes  classes
-	turns    map[string]*quotaTurn // by namespace
+	// priorities order the Runs of one owner.
+	priorities priorities
+	turns      map[string]*quotaTurn // by namespace
 	// early are the pods that the scheduling queue has asked about before they were known.
 	early   map[types.UID]bool
 	reading bool      // the ledger is being read, or has been

@@ -40,6 +40,8 @@ type Sign struct {
 var Signs = []Sign{
 	{InCondition, string(rqv1.ClosedRandomPreempt), rqv1.CauseScheduler,
 		"jobtree, before it ends a Run that was drawn"},
+	{InCondition, string(rqv1.ClosedPriorityPreempt), rqv1.CauseScheduler,
+		"jobtree, before it ends a Run for a lost rank of its owner's of higher priority"},
 	{InCondition, string(rqv1.ClosedShrink), rqv1.CauseScheduler,
 		"jobtree, before it makes a Run narrower for another"},
 	{InCondition, string(rqv1.ClosedDropSpare), rqv1.CauseScheduler,

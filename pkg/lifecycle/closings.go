@@ -114,7 +114,7 @@ func (s *situation) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
 	}
 	switch {
 	case preempted(run, lease):
-		return rqv1.ClosedRandomPreempt
+		return rqv1.ClosureReason(preemption(run).Reason)
 	case s.facts.movedOn(lease), s.facts.wasLate(lease):
 		return rqv1.ClosedFailed
 	case s.facts.leftDevice(lease):

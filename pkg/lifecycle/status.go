@@ -40,6 +40,7 @@ func statusOf(s *situation) *rqv1.RunStatus {
 	setMaintenance(c, s.facts)
 	setDrainWaits(c, s.facts)
 	setSaveIgnored(c, s)
+	setPriority(c, s)
 	setRefusal(next, s, reason)
 	addDeaths(next, s, deaths)
 	setRestarts(next, s)
@@ -63,7 +64,7 @@ func fresh(s *situation) bool {
 		return false
 	}
 	_, _, short := f.cutShort(f.Run)
-	return f.Shape == nil && f.Refusal == nil && f.Problem == "" && !short &&
+	return f.Shape == nil && f.Refusal == nil && f.Problem == "" && !short && !f.Priority.Missing &&
 		!slices.ContainsFunc(s.roster.ranks, f.givesWay)
 }
 

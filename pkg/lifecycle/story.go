@@ -43,7 +43,8 @@ func storyOfPending(s *situation) (reason, message string) {
 	waits := f.Waits()
 	switch {
 	case leftOfCut(s):
-		return reasonRandomPreempt, preemption(f.Run).Message // who comes next knows what they are
+		c := preemption(f.Run)
+		return c.Reason, c.Message // who comes next knows what they are
 	case s.suspends() && s.cuts.final == nil:
 		return "Suspended", whileSuspended
 	case f.Shape != nil:
@@ -250,6 +251,9 @@ func endedByCut(cut *rank.Cut, phase rqv1.RunPhase) string {
 	after := "it declares no checkpoint, so it does not start again"
 	if phase == rqv1.RunPending {
 		after = "it waits to start again from its checkpoint"
+	}
+	if cut.ForRank {
+		return fmt.Sprintf("%s; %s", purpose(cut), after)
 	}
 	return fmt.Sprintf("%s; %s; check the draw with kubectl runs explain --verify %s -n %s", purpose(cut), after,
 		cut.Reservation.Name, cut.Reservation.Namespace)

@@ -92,6 +92,9 @@ func asksInWords(e explanation) string {
 	if e.Asks.Opportunistic {
 		words += ", opportunistic: in shards, on GPUs that nobody else needs at the moment"
 	}
+	if e.Asks.PriorityClass != "" {
+		words += ", priority " + view.Priority(e.Asks.PriorityClass, e.Asks.Priority) + " among its owner's Runs"
+	}
 	if e.Asks.GPUsPerPod > 0 {
 		words += fmt.Sprintf(", %d to a pod", e.Asks.GPUsPerPod)
 	}

@@ -60,6 +60,9 @@ type request struct {
 	// Malleable is the range of widths of a Run that may change its width.
 	Malleable     *rqv1.RunMalleable `json:"malleable,omitempty"`
 	Opportunistic bool               `json:"opportunistic,omitempty"`
+	// PriorityClass orders the Run among those of its owner, and Priority is that class's value.
+	PriorityClass string `json:"priorityClass,omitempty"`
+	Priority      *int32 `json:"priority,omitempty"`
 }
 
 // moment is one step of a Run's life.

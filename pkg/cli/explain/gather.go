@@ -55,7 +55,8 @@ func explain(run *rqv1.Run, from evidence) explanation {
 func requestOf(run *rqv1.Run) request {
 	r := request{GPUs: run.Spec.Resources.TotalGPUs, GPUType: run.Spec.Resources.GPUType,
 		SparesPerGroup: run.Spec.GroupSpares(),
-		Malleable:      run.Spec.Malleable, Opportunistic: run.Spec.Opportunistic}
+		Malleable:      run.Spec.Malleable, Opportunistic: run.Spec.Opportunistic,
+		PriorityClass: run.Spec.PriorityClassName, Priority: run.Status.Priority}
 	if perPod := run.Spec.Resources.GPUsPerPod; perPod != nil {
 		r.GPUsPerPod = *perPod
 	}

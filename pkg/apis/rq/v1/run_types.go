@@ -21,6 +21,7 @@ import (
 // +kubebuilder:printcolumn:name="Earliest start",type=string,JSONPath=`.status.earliestStart`,priority=1
 // +kubebuilder:printcolumn:name="Ahead",type=integer,JSONPath=`.status.queue.ahead`,priority=1
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.ready`,priority=1
+// +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.status.priority`,priority=1
 // +kubebuilder:printcolumn:name="At risk",type=integer,JSONPath=`.status.atRiskTotal`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule=`size(self.metadata.name) <= 52 && !self.metadata.name.contains('.')`,message=`metadata.name of a Run may have at most 52 characters and no dots, because its Service and its pods' host names are made from it`
@@ -47,7 +48,8 @@ type RunList struct {
 }
 
 // RunSpec is the desired state of a Run. Once created, a Run keeps its shape: only malleable.desiredTotalGPUs,
-// suspend and ttlSecondsAfterFinished change at any time, and owner, funding and runtime while the Run is Pending.
+// suspend, priorityClassName and ttlSecondsAfterFinished change at any time, and owner, funding and runtime while the Run
+// is Pending.
 //
 // +kubebuilder:validation:XValidation:rule=`!(has(self.locality) && has(self.locality.groupGPUs)) || self.locality.groupGPUs < 1 || self.resources.totalGPUs % self.locality.groupGPUs == 0`,message=`resources.totalGPUs must be a multiple of locality.groupGPUs, so that groups are whole (R12)`,fieldPath=".locality.groupGPUs"
 // +kubebuilder:validation:XValidation:rule=`!(has(self.locality) && has(self.locality.groupGPUs) && has(self.malleable)) || self.locality.groupGPUs < 1 || self.malleable.minTotalGPUs % self.locality.groupGPUs == 0`,message=`malleable.minTotalGPUs must be a multiple of locality.groupGPUs, so that groups are whole (R12)`,fieldPath=".malleable.minTotalGPUs"
@@ -108,6 +110,13 @@ type RunSpec struct {
 	// its age, once suspend is false. It may change at any time (rule R39). Default: false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
+	// priorityClassName is a PriorityClass (scheduling.k8s.io/v1) by whose value the Runs of one owner are ordered, and never
+	// those of different owners (rule R44). It may change at any time, and is not written on pods. Default: priority 0, also
+	// where the cluster has a global default.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')`,message=`priorityClassName must be the name of a PriorityClass: lower-case letters, digits, dashes and dots; see kubectl get priorityclasses`
+	PriorityClassName string `json:"priorityClassName,omitempty"`
 	// ttlSecondsAfterFinished is how many seconds after its end a Run is deleted, 0 for at once, as in a Job. It may
 	// change at any time, also after the end (rule R39). Default: the scheduler's finishedRunTTL, 7 days unless configured.
 	// +optional
@@ -252,41 +261,6 @@ const (
 	RunFailed    RunPhase = "Failed"
 )
 
-// Condition types of a Run.
-const (
-	// ConditionStarted is True once every pod of the Run is bound; while False its reason says what is short.
-	ConditionStarted = "Started"
-	// ConditionFinished is there, and True, once the Run is Completed or Failed.
-	ConditionFinished = "Finished"
-	// ConditionOverdraft is True while the Run holds GPUs beyond what their payer allows (rule R8), and absent if it never
-	// did.
-	ConditionOverdraft = "Overdraft"
-	// ConditionAtRisk is True while the activation of a Reservation may cut the Run (rule R18), and absent if none ever
-	// could.
-	ConditionAtRisk = "AtRisk"
-	// ConditionGraceCapped is True while the Run's pods are made with a shorter grace period than its template asks for (rule
-	// R37), and absent while they are not.
-	ConditionGraceCapped = "GraceCapped"
-	// ConditionRoomKept is True while a Run that was requeued because of a node's loss keeps the GPUs that it held, the lost
-	// node's apart, until it has started again or gangDeadline after its last old pod is gone (rule R22); absent if it never was.
-	ConditionRoomKept = "RoomKept"
-	// ConditionReclaimed says which shards of an opportunistic Run gave their GPUs back last, and why; its time is when. It is
-	// absent until one does.
-	ConditionReclaimed = "Reclaimed"
-	// ConditionSaveIgnored is True while the Run or one of its pods says of its work that it was saved at what is no time, or one
-	// that is still to come (rule R45), and absent if none ever did.
-	ConditionSaveIgnored = "SaveIgnored"
-	// ConditionSuspended is True while the Run is suspended (rule R39), and absent if it never was.
-	ConditionSuspended = "Suspended"
-	// ConditionNodesHeldBack is True while nodes of the Run show signs of loss and are not taken for lost, since too many nodes
-	// do at once (rule R25), and absent if none ever did.
-	ConditionNodesHeldBack = "NodesHeldBack"
-	// ConditionMaintenanceAhead is True while nodes of the Run are, or will be, out of service by plan (rule R35): when.
-	ConditionMaintenanceAhead = "MaintenanceAhead"
-	// ConditionDrainWaits is True while a rank has nowhere to go whose node is to be emptied (rule R35): it is not evicted.
-	ConditionDrainWaits = "DrainWaits"
-)
-
 // RunStatus is the observed state of a Run.
 type RunStatus struct {
 	// observedGeneration is the generation that the status describes.
@@ -345,6 +319,10 @@ type RunStatus struct {
 	// restarts tells of the incidents in which ranks died by their program's doing; absent while there has been none.
 	// +optional
 	Restarts *RunRestartsStatus `json:"restarts,omitempty"`
+	// priority of the Run among those of its owner: the value of its PriorityClass, and 0 where that does not exist. It is
+	// absent for a Run that names none.
+	// +optional
+	Priority *int32 `json:"priority,omitempty"`
 	// refusal says as data why a Run that waits does not start, when it was tried last; absent when it has not been refused.
 	// +optional
 	Refusal *RunRefusal `json:"refusal,omitempty"`

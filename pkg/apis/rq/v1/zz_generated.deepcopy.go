@@ -1348,6 +1348,11 @@ func (in *RunStatus) DeepCopyInto(out *RunStatus) {
 		*out = new(RunRestartsStatus)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Priority != nil {
+		in, out := &in.Priority, &out.Priority
+		*out = new(int32)
+		**out = **in
+	}
 	if in.Refusal != nil {
 		in, out := &in.Refusal, &out.Refusal
 		*out = new(RunRefusal)
