@@ -39,7 +39,8 @@ func (x *starter) standsBy(g *gang, m plan.Missing) bool {
 }
 
 // takeOver gives ranks that have no room the places of pods of its owner's Runs of lower priority, and has the gang
-// wait until these have left. Nobody is cut where such pods are leaving already. It reports false where that would not do.
+// wait until these have left. Nobody is cut where such pods are leaving already. It reports false where that would not
+// do.
 func (x *starter) takeOver(g *gang, seated []plan.Assignment, missing []plan.Missing,
 	fits func() ([]plan.Assignment, *plan.Refusal), now time.Time) bool {
 	if !x.mayTakeOver(g, missing) {
