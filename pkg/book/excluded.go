@@ -41,8 +41,13 @@ func (t *nodeTable) barred(flavor string, pod *corev1.Pod) func(node string) boo
 // nil when there is none, so that pack need not look at single nodes. What nodes have beside GPUs is the packer's to
 // know.
 func (t *nodeTable) rejected(g *gang, pod *corev1.Pod) func(node string) bool {
+	return t.rejecting(g, pod, g.fled())
+}
+
+// rejecting is rejected with the nodes that ranks are to leave if they can: those are none for who stays there.
+func (t *nodeTable) rejecting(g *gang, pod *corev1.Pod, fled []string) func(node string) bool {
 	barred := t.barred(g.run.Spec.Resources.GPUType, pod)
-	evictors, fled := g.evictors(), g.fled()
+	evictors := g.evictors()
 	if len(g.excluded)+len(evictors)+len(fled) == 0 {
 		return barred
 	}

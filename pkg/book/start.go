@@ -105,7 +105,12 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	}
 	defer x.seats.spend(g, missing)()
 	rejected := x.nodes.rejected(g, pod)
-	seated, missing := x.takeSeats(g, missing, rejected)
+	seated, missing := x.takeSeats(g, missing, func(v *vacancy) bool {
+		if v.own { // it stays, whoever else leaves that node
+			return x.usable(g, v, x.nodes.rejecting(g, pod, nil))
+		}
+		return x.usable(g, v, rejected)
+	})
 	if refusal := x.nodes.astray(g, missing); refusal != nil {
 		return x.withoutRoom(g, pod, missing, refusal, now)
 	}
@@ -193,10 +198,10 @@ func (x *starter) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refu
 
 // takeSeats gives ranks the rooms of the spares that are kept for them, with the payers that they had, and returns the
 // ranks that have none, which follow those of their group to their domain. Rooms that a rank cannot use are given up.
-func (x *starter) takeSeats(g *gang, missing []plan.Missing, rejected func(string) bool) (seated []plan.Assignment,
+func (x *starter) takeSeats(g *gang, missing []plan.Missing, usable func(*vacancy) bool) (seated []plan.Assignment,
 	rest []plan.Missing) {
 	x.seats.vacate(g, func(v *vacancy) bool {
-		return v.seat() && !g.lastResort(v) && !x.usable(g, v, rejected)
+		return v.seat() && !g.lastResort(v) && !usable(v)
 	})
 	for _, m := range missing {
 		at := slices.IndexFunc(g.vacant, func(v vacancy) bool {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/suspicion"
 )
 
@@ -25,6 +26,7 @@ type suspects struct {
 	clock  clock.Clock
 	runs   cache.SharedIndexInformer
 	nodes  cache.SharedIndexInformer
+	args   *config.Args
 
 	mu    sync.Mutex
 	tally *suspicion.Tally
@@ -32,7 +34,8 @@ type suspects struct {
 }
 
 func newSuspects(o *Options, runs, nodes cache.SharedIndexInformer) *suspects {
-	return &suspects{kube: o.Kube, events: o.events, clock: o.Clock, runs: runs, nodes: nodes, tally: suspicion.NewTally(),
+	return &suspects{kube: o.Kube, events: o.events, clock: o.Clock, runs: runs, nodes: nodes, args: o.Args,
+		tally: suspicion.NewTally(),
 		queue: workqueue.NewTypedDelayingQueue[types.NamespacedName]()}
 }
 
@@ -93,6 +96,19 @@ func (s *suspects) look(ctx context.Context, key types.NamespacedName) {
 	}
 }
 
+// markedBy reports whether as many nodes are suspect by one owner's word as may show a sign of loss at once: nobody is
+// to keep spares off a whole fleet.
+func (s *suspects) markedBy(owner rqv1.Owner) bool {
+	marked, now := 0, s.clock.Now()
+	all := s.nodes.GetStore().List()
+	for _, o := range all {
+		if suspicion.Of(o.(*corev1.Node)).By(owner, now) {
+			marked++
+		}
+	}
+	return marked >= s.args.NodesAtOnce(len(all))
+}
+
 // record puts a mark on a Node that does not have it, as far as the cache knows: the patch fails if that is behind.
 func (s *suspects) record(ctx context.Context, f *suspicion.Finding) error {
 	o, there, err := s.nodes.GetStore().GetByKey(f.Node)
@@ -101,7 +117,7 @@ func (s *suspects) record(ctx context.Context, f *suspicion.Finding) error {
 	}
 	node := o.(*corev1.Node)
 	record, added := suspicion.Of(node).With(f.Mark)
-	if !added {
+	if !added || f.Owner != "" && s.markedBy(f.Owner) {
 		return nil
 	}
 	err = patchNode(ctx, s.kube, node.Name, map[string]any{"metadata": map[string]any{"uid": node.UID,

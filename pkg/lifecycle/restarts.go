@@ -37,7 +37,12 @@ func restartsOf(f *facts, c *cuts, r *roster) restarts {
 			out.untold[pod.UID] = true
 		}
 	}
-	past := restart.History{Restarts: f.Run.Status.Restarts, Deaths: f.Run.Status.Deaths, Ranks: len(r.core())}
+	past := restart.History{Restarts: f.Run.Status.Restarts, Deaths: f.Run.Status.Deaths}
+	for _, pod := range r.core() {
+		if pod == nil || pod.Status.Phase != corev1.PodSucceeded {
+			past.Ranks++
+		}
+	}
 	out.verdict = restart.Judge(out.rules, past, deaths, f.Now)
 	for i := range out.verdict.Deaths {
 		delete(out.untold, out.verdict.Deaths[i].Pod)
@@ -115,22 +120,14 @@ func (r *restarts) forgives(f *facts, pod *corev1.Pod) bool {
 	return r.rules.Limit > 0 && r.verdict.Failure == nil && (f.diedItself(pod) || f.late(pod))
 }
 
-// rests returns until when a rank that has died waits before it is started again where it was; zero for not at all.
+// rests returns until when a rank that has died waits before it is started again; zero for not at all.
 func (r *restarts) rests(f *facts, pod *corev1.Pod) time.Time {
 	again := madeAgain(pod)
 	until := again.Add(restart.Pause)
-	if again.IsZero() || !f.Now.Before(until) || actionOn(f, pod) == rqv1.ActionMove {
+	if again.IsZero() || !f.Now.Before(until) {
 		return time.Time{}
 	}
 	return until
-}
-
-// actionOn returns what is done about a rank's pod that has died: what the Run's status says.
-func actionOn(f *facts, pod *corev1.Pod) rqv1.RestartAction {
-	if d := deathOf(f.Run, pod); d != nil {
-		return d.Action
-	}
-	return rqv1.ActionRestart
 }
 
 // due returns when ranks that have died are looked at again; zero for not at all.

@@ -22,7 +22,7 @@ type Death struct {
 type History struct {
 	Restarts *rqv1.RunRestartsStatus
 	Deaths   []rqv1.RunDeath
-	// Ranks is how many the Run has.
+	// Ranks is how many the Run has that have not done their work.
 	Ranks int
 }
 
@@ -177,5 +177,5 @@ func (j *judge) together() bool {
 	if len(j.all) < j.past.Ranks || j.past.Ranks < 2 {
 		return false
 	}
-	return j.all[1].At.Sub(j.all[0].At.Time) < time.Second
+	return j.all[1].At.Sub(j.all[0].At.Time) < atOnce
 }

@@ -110,8 +110,8 @@ func TestARankThatDiesAgainMoves(t *testing.T) {
 	w := newWorld(5)
 	w.die(0, 0, 1, 2)
 	w.ready(5 * s)
-	w.want(t, w.die(20*s, 20*s, 1, 2), "1/1 wait 22s") // whether the others die with it
-	w.want(t, w.die(20*s, 22*s, 1, 2), "2!:Move 2/2")
+	w.want(t, w.die(20*s, 20*s, 1, 2), "1/1 wait 23s") // whether the others die with it
+	w.want(t, w.die(20*s, 23*s, 1, 2), "2!:Move 2/2")
 	w.on[2] = "spare"
 	w.ready(25 * s)
 	w.want(t, w.die(40*s, 43*s, 1, 2), "2!:Move 3/3")
@@ -131,9 +131,9 @@ func TestAllDieTogether(t *testing.T) {
 	w := newWorld(2)
 	w.want(t, w.die(0, 0, 1, 3, 2, 1, 0), "0!:Restart 1:Restart 2:Restart 3:Restart 1/1")
 	w.ready(5 * s)
-	w.want(t, w.die(30*s, 32*s, 1, 3, 2, 1, 0), "0!:Restart 1:Restart 2:Restart 3:Restart 2/2")
+	w.want(t, w.die(30*s, 33*s, 1, 3, 2, 1, 0), "0!:Restart 1:Restart 2:Restart 3:Restart 2/2")
 	w.ready(35 * s)
-	v := w.die(60*s, 62*s, 1, 0, 1, 2, 3)
+	v := w.die(60*s, 63*s, 1, 0, 1, 2, 3)
 	w.want(t, v, "0!: 1:Restart 2:Restart 3:Restart 3/3 RestartLimit")
 	want := "rank 0 died on node n0: failed (container , exit code 1); it has been first to die 3 times, on n0 (3 " +
 		"times), and the Run has been restarted 2 times without enough quiet between, which is its limit " +

@@ -15,11 +15,16 @@ const (
 	// ranks have been ready.
 	Settling = time.Minute
 	// Gathering is how long after a rank has died again it is seen whether all others die with it.
-	Gathering = 2 * time.Second
+	Gathering = 3 * time.Second
+	// atOnce is how far apart deaths may be, by whole seconds of several clocks, of which nobody knows which came first.
+	atOnce = 2 * time.Second
 	// Pause is the least time from when the pod of a rank was made to when the next is, of two in one incident.
 	Pause = 10 * time.Second
 	// quietByDefault is how long it is quiet between incidents that count by themselves, where no checkpoint is declared.
 	quietByDefault = 10 * time.Minute
+	// leastQuiet is how long it is quiet at least, however short a checkpoint interval is declared: else no incident would
+	// count with another.
+	leastQuiet = time.Minute
 	// mostNodes is on how many nodes a rank may die first: then it is not for the nodes.
 	mostNodes = 3
 )
@@ -40,7 +45,7 @@ func RulesOf(spec *rqv1.RunSpec) Rules {
 		return r
 	}
 	if every := spec.Runtime.Checkpoint; every != nil {
-		r.Limit, r.Quiet = rqv1.DefaultRestarts, every.Duration
+		r.Limit, r.Quiet = rqv1.DefaultRestarts, max(every.Duration, leastQuiet)
 	}
 	if own := spec.Runtime.Restarts; own != nil {
 		r.codes = own.OnExitCodes

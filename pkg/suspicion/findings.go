@@ -23,7 +23,6 @@ type Finding struct {
 // Told returns what the status of one Run says against nodes, and when it may say more without having changed; zero for
 // never. Nothing is said that is older than a node is suspect for it.
 func Told(run *rqv1.Run, now time.Time) (findings []Finding, due time.Time) {
-	rules := restart.RulesOf(&run.Spec)
 	for i := range run.Status.Deaths {
 		d := &run.Status.Deaths[i]
 		if now.Sub(d.At.Time) > For {
@@ -32,10 +31,8 @@ func Told(run *rqv1.Run, now time.Time) (findings []Finding, due time.Time) {
 		switch {
 		case d.Cause == rqv1.CauseNode && ending.Suspect(d):
 			findings = append(findings, found(run, d, EndedRank, ""))
-		case d.Cause == rqv1.CauseProgram && d.ExitCode != 0 && rules.On(d.ExitCode) == rqv1.ActionMove:
-			findings = append(findings, found(run, d, ExitCode, ", which runtime.restarts.onExitCodes says is the node's doing"))
 		case livesElsewhere(run, d):
-			lives := run.Status.Restarts.Ready.Add(min(rules.Quiet, restart.Together))
+			lives := run.Status.Restarts.Ready.Add(restart.Together)
 			if now.Before(lives) {
 				due = lives
 				continue
@@ -55,8 +52,8 @@ func livesElsewhere(run *rqv1.Run, d *rqv1.RunDeath) bool {
 }
 
 func found(run *rqv1.Run, d *rqv1.RunDeath, why Why, more string) Finding {
-	return Finding{d.Node, Mark{At: d.At.Time, Why: why, Message: fmt.Sprintf("Run %s/%s: %s%s", run.Namespace, run.Name,
-		ending.Told(d), more)}}
+	return Finding{d.Node, Mark{At: d.At.Time, Why: why, Owner: run.Spec.Owner,
+		Message: fmt.Sprintf("Run %s/%s: %s%s", run.Namespace, run.Name, ending.Told(d), more)}}
 }
 
 // together is how close the deaths of two owners' ranks have to be.

@@ -25,8 +25,6 @@ const (
 	TwoOwners Why = "TwoOwners"
 	// LivesElsewhere: a rank died there again, was moved, and lives on elsewhere.
 	LivesElsewhere Why = "LivesElsewhere"
-	// ExitCode: a program said with its exit code that the node is bad.
-	ExitCode Why = "ExitCode"
 	// EndedRank: the node turned a rank away or lost track of it, or a device of it was broken.
 	EndedRank Why = "EndedRank"
 )
@@ -36,6 +34,8 @@ type Mark struct {
 	At      time.Time `json:"at"`
 	Why     Why       `json:"why"`
 	Message string    `json:"message"`
+	// Owner is whose Run says so, if it is one owner's word alone.
+	Owner rqv1.Owner `json:"owner,omitempty"`
 }
 
 // Record is what a Node's annotation says: the marks against it, those that came first before others.
@@ -83,6 +83,13 @@ func (r Record) Clear(now time.Time) Record {
 		}
 	}
 	return r
+}
+
+// By reports whether the node is suspect at an instant by one owner's word.
+func (r Record) By(owner rqv1.Owner, now time.Time) bool {
+	return slices.ContainsFunc(r.Marks, func(m Mark) bool {
+		return m.Owner == owner && m.At.After(r.Cleared) && now.Before(m.At.Add(For))
+	})
 }
 
 // With adds marks that the record does not have yet and that are of after it was cleared, and reports whether there

@@ -58,17 +58,13 @@ func TestWhatARunSays(t *testing.T) {
 		"a rank that was moved and is not ready": {run: program("r", "a", "n", 0, moved(0), func(run *rqv1.Run) {
 			run.Status.Restarts.Ready = nil
 		})},
-		"a rank that was moved just now": {run: program("r", "a", "n", 0, moved(time.Minute)), due: 6 * time.Minute},
-		"a rank that lives on elsewhere": {program("r", "a", "n", 0, moved(time.Minute)), 6 * time.Minute,
+		"a rank that was moved just now": {run: program("r", "a", "n", 0, moved(time.Minute)), due: 11 * time.Minute},
+		"a rank that lives on elsewhere": {program("r", "a", "n", 0, moved(time.Minute)), 11 * time.Minute,
 			[]string{"n LivesElsewhere 0s"}, 0},
 		"a rank that lived on for long": {run: program("r", "a", "n", 0, moved(time.Minute)), now: 25 * time.Hour},
 		"one whose Run has ended since then": {run: program("r", "a", "n", 0, moved(0), func(run *rqv1.Run) {
 			run.Status.Phase = rqv1.RunFailed
 		}), now: time.Hour},
-		"a program that says so": {program("r", "a", "n", 0, func(run *rqv1.Run) {
-			run.Spec.Runtime.Restarts = &rqv1.RunRestarts{OnExitCodes: map[string]rqv1.RestartAction{"43": rqv1.ActionMove}}
-			run.Status.Deaths[0].ExitCode = 43
-		}), 0, []string{"n ExitCode 0s"}, 0},
 		"a node that turns a rank away": {program("r", "a", "n", 0, func(run *rqv1.Run) {
 			run.Status.Deaths[0].Cause, run.Status.Deaths[0].Sign = rqv1.CauseNode, "OutOfnvidia.com/gpu"
 		}), 0, []string{"n EndedRank 0s"}, 0},
@@ -148,10 +144,10 @@ func TestARecord(t *testing.T) {
 	if !r.Until().IsZero() {
 		t.Errorf("cleared, it is suspect until %s", r.Until())
 	}
-	if _, added := r.With(Mark{At: noon.Add(30 * time.Minute), Why: ExitCode}); added {
+	if _, added := r.With(Mark{At: noon.Add(30 * time.Minute), Why: LivesElsewhere}); added {
 		t.Error("what was before it was cleared counts again")
 	}
-	if _, added := r.With(Mark{At: noon.Add(2 * time.Hour), Why: ExitCode}); !added {
+	if _, added := r.With(Mark{At: noon.Add(2 * time.Hour), Why: LivesElsewhere}); !added {
 		t.Error("what is new does not count")
 	}
 	node.Annotations[rqv1.AnnotationSuspect] = "hot"
@@ -162,7 +158,7 @@ func TestARecord(t *testing.T) {
 
 // TestClearedByAClockThatIsBehind has somebody clear a node whose own clock is behind the marks against it.
 func TestClearedByAClockThatIsBehind(t *testing.T) {
-	r, _ := Record{}.With(Mark{At: noon, Why: ExitCode})
+	r, _ := Record{}.With(Mark{At: noon, Why: LivesElsewhere})
 	r = r.Clear(noon.Add(-time.Hour))
 	if until := r.Until(); !until.IsZero() {
 		t.Errorf("it is suspect until %s", until)
