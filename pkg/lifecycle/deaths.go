@@ -178,8 +178,16 @@ const (
 	longestWords = 512
 )
 
+// deathIn returns what is told of an end: that it was after its pod was made and is over, whatever its kubelet's clock
+// says.
 func deathIn(index int, pod *corev1.Pod, e ending.Ending, now time.Time) rqv1.RunDeath {
 	at := cmp.Or(e.At, lastChange(pod), now)
+	if made := pod.CreationTimestamp.Time; at.Before(made) {
+		at = made
+	}
+	if at.After(now) {
+		at = now
+	}
 	return rqv1.RunDeath{Pod: pod.UID, Index: int32(index), Node: pod.Spec.NodeName, Cause: e.Cause,
 		Sign: Shortened(e.Sign, longestSign), Container: e.Container, ExitCode: e.ExitCode,
 		Message: Shortened(e.Message, longestWords), At: metav1.NewTime(at.Truncate(time.Second))}

@@ -49,7 +49,7 @@ func restartsOf(f *facts, c *cuts, r *roster) restarts {
 func (f *facts) diedAnew(index int, pod *corev1.Pod) (restart.Death, bool) {
 	if f.diedItself(pod) {
 		e, _ := ownEnd(pod)
-		return restart.Death{RunDeath: deathIn(index, pod, e, f.Now), Again: madeAgain(pod)}, deathOf(f.Run, pod) == nil
+		return f.death(index, pod, e), deathOf(f.Run, pod) == nil
 	}
 	if !active(pod) || !bound(pod) || !f.Stands(pod.Spec.NodeName) {
 		return restart.Death{}, false
@@ -61,12 +61,16 @@ func (f *facts) diedAnew(index int, pod *corev1.Pod) (restart.Death, bool) {
 	if !restarted || e.Cause != rqv1.CauseProgram || deathAfter(f.Run, pod, times) != nil {
 		return restart.Death{}, false
 	}
-	d := restart.Death{RunDeath: deathIn(index, pod, e, f.Now), Again: madeAgain(pod)}
+	d := f.death(index, pod, e)
 	d.Restarts = times
 	if times > 1 {
 		d.Again = began
 	}
 	return d, true
+}
+
+func (f *facts) death(index int, pod *corev1.Pod, e ending.Ending) restart.Death {
+	return restart.Death{RunDeath: deathIn(index, pod, e, f.Now), Again: madeAgain(pod), Ahead: e.At.After(f.Now)}
 }
 
 // movesOn reports whether a rank that its kubelet has started again is to leave its node.
