@@ -18,8 +18,8 @@ func moneyOf(g *gang, index int) types.UID { return types.UID(fmt.Sprintf("%s/%d
 // rank has its place again or the gang does without it. Otherwise others would have it meanwhile, and the replacement,
 // which is paid for whatever is left (R8), would take the Budget beyond what it allows.
 func (s *seating) setAside(g *gang, index int) {
-	if g.run == nil || !s.roster.open || !g.started() || g.opportunistic() || index < 0 || index >= g.demand.Pods() ||
-		g.aside[index] {
+	if g.run == nil || !s.roster.open || !g.started() || g.suspended() || g.opportunistic() || index < 0 ||
+		index >= g.demand.Pods() || g.aside[index] {
 		return
 	}
 	charge, lost := g.paidBefore(index)

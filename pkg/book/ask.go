@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
 // Assess brings up to date what a Run asks for on the nodes that there are, whether anybody can pay for it and what
@@ -46,6 +45,7 @@ func (b *Book) Look(o Objects) (Look, bool) {
 		l.NotTaken, l.Drain = g.denial.since, g.drain
 		l.Musters, l.Disbands = g.awaitsPods() && !l.Alone, l.Alone && g.disbands()
 		l.Prospect = b.turns.prospectOf(g)
+		l.Priority = b.roster.priorities.of(g.run)
 		l.Cuts, l.Risks = b.cuts.cutsOf(o.Run.UID), b.agenda.risksOf(o.Name)
 	}
 	for _, pod := range o.Pods {
@@ -81,33 +81,13 @@ func (b *Book) Look(o Objects) (Look, bool) {
 func (b *Book) WhatIf(run *rqv1.Run, now time.Time) Outlook {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
-	if run.Spec.Opportunistic {
-		return b.trials.fillWith(run, now)
+	t := b.trials.begin(run, now)
+	if t.study != nil {
+		t.study.workOut()
 	}
-	places, g, refusal := b.trials.tryOut(run, now)
-	if refusal == nil {
-		return Outlook{GPUs: g.demand.GPUs(), GPUsPerPod: g.demand.GPUsPerPod, Places: places,
-			NotAsked: rulesBeyond(podOf(run))}
+	out := b.trials.conclude(t, now)
+	if t.gang != nil && out.Refusal != nil {
+		out.Changes = b.trials.changes(t.gang, now)
 	}
-	out := Outlook{Refusal: refusal, NotAsked: rulesBeyond(podOf(run))}
-	g.refusal = refusal
-	at, all := b.waiting.placeOf(g)
-	if g.shape == nil && g.mayHaveDate(at) {
-		s := b.future.studyOf(g, podOf(run), b.future.stateFor(g, now), b.future.askFor(g, g.full.Least(), podOf(run)))
-		s.stuck = nil // they may be gone by then
-		s.workOut()
-		out.Promise = s.promise
-		if s.promise == nil {
-			s.refusal.Without(b.future.rejection(s))
-			out.Refusal = s.refusal
-		}
-	}
-	if g.shape == nil {
-		if out.Promise == nil && !out.Refusal.NeedsNodes() {
-			out.InLine = &QueuePlace{Ahead: at.ahead, Of: all, At: now}
-		}
-		out.Refusal.Advice = plan.Advise(b.accounts, g.full.Least(), g.claim(nil), false, out.Refusal, now)
-	}
-	out.Changes = b.trials.changes(g, now)
 	return out
 }

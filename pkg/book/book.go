@@ -79,8 +79,9 @@ func New(given *config.Args) *Book {
 	b.roster = &roster{gangs: map[types.UID]*gang{}, living: map[*gang]bool{},
 		runs: map[types.NamespacedName]types.UID{}, leasesOf: map[types.UID]int{},
 		members: map[types.UID]*member{}, turns: map[string]*quotaTurn{}, early: map[types.UID]bool{},
-		classes: newClasses()}
-	b.cuts = &cutTable{mail: b.mail, byReservation: map[types.NamespacedName][]rank.Cut{}, decided: map[*gang][]rank.Cut{}}
+		classes: newClasses(), priorities: priorities{}}
+	b.cuts = &cutTable{mail: b.mail, byReservation: map[types.NamespacedName][]rank.Cut{}, decided: map[*gang][]rank.Cut{},
+		forRanks: map[*gang][]rank.Cut{}}
 	b.agenda = &agenda{args: args, mail: b.mail, roster: b.roster, waiting: b.waiting,
 		reservations: newReservations(), promised: map[*gang]bool{}, intended: map[string][]*gang{},
 		threats: map[types.NamespacedName]map[*gang]bool{},
@@ -119,7 +120,8 @@ func decideWith(b *Book, args *config.Args) {
 		kept: b.kept, places: b.places, departures: b.departures, candidates: b.candidates, rebuffs: b.rebuffs,
 		future: b.future}
 	b.starts = &starter{accounts: b.accounts, args: args, fleet: b.fleet, mail: b.mail, nodes: b.nodes, waiting: b.waiting,
-		cuts: b.cuts, agenda: b.agenda, seats: b.seats, kept: b.kept, places: b.places}
+		cuts: b.cuts, agenda: b.agenda, seats: b.seats, kept: b.kept, places: b.places,
+		departures: b.departures, candidates: b.candidates, turns: b.turns}
 	b.shapes = &shaper{nodes: b.nodes, roster: b.roster, waiting: b.waiting, agenda: b.agenda, seats: b.seats,
 		places: b.places}
 	b.growth = &grower{args: args, accounts: b.accounts, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster,
@@ -128,7 +130,8 @@ func decideWith(b *Book, args *config.Args) {
 	b.fill = &filler{accounts: b.accounts, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster,
 		waiting: b.waiting, agenda: b.agenda,
 		seats: b.seats, places: b.places, turns: b.turns}
-	b.trials = &trials{accounts: b.accounts, fleet: b.fleet, nodes: b.nodes, starts: b.starts, fill: b.fill}
+	b.trials = &trials{accounts: b.accounts, fleet: b.fleet, mu: b.mu, mail: b.mail, nodes: b.nodes, roster: b.roster,
+		waiting: b.waiting, future: b.future, starts: b.starts, fill: b.fill}
 	b.sick = &sick{args: args, nodes: b.nodes, roster: b.roster, mail: b.mail, on: map[types.UID]string{}}
 	b.views = &observer{nodes: b.nodes, places: b.places}
 	b.Budgets = &Budgets{accounts: b.accounts, fleet: b.fleet, mu: b.mu, mail: b.mail, waiting: b.waiting, seats: b.seats}
@@ -187,7 +190,7 @@ func (b *Book) TakeOver(now time.Time) {
 	defer b.mu.Unlock()
 	for _, g := range b.roster.gangs {
 		if g.run == nil || g.reservation == nil && !g.saysThatItWaits() || g.run.Status.Phase != rqv1.RunPending ||
-			g.shape != nil {
+			g.shape != nil || g.suspended() {
 			continue
 		}
 		if g.reservation != nil {

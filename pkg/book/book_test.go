@@ -328,7 +328,11 @@ func TestRandomHistories(t *testing.T) {
 		if rapid.Bool().Draw(t, "others have a say") {
 			maps.Copy(actions, w.otherActions())
 		}
+		if rapid.Bool().Draw(t, "suspended") {
+			maps.Copy(actions, w.suspendActions(func() {}))
+		}
 		t.Repeat(actions)
+		w.resumeAll()
 		w.relent()
 		w.mend()
 		w.settle()
@@ -359,7 +363,11 @@ func TestRandomBreaths(t *testing.T) {
 		if rapid.Bool().Draw(t, "others have a say") {
 			maps.Copy(actions, w.otherActions())
 		}
+		if rapid.Bool().Draw(t, "suspended") {
+			maps.Copy(actions, w.suspendActions(func() {}))
+		}
 		t.Repeat(actions)
+		w.resumeAll()
 		w.relent()
 		w.mend()
 		w.settle()

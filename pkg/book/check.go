@@ -77,7 +77,8 @@ func (b *Book) Conclude(c *Check, turned []Turning, last bool, now time.Time) {
 	case stands && len(turned) == 0:
 		g.check = checking{asked: g.check.asked}
 		b.places.makeRoom(g)
-	case stands && last && g.activation == nil:
+		b.starts.tellTaken(g)
+	case stands && last && g.activation == nil && len(b.cuts.forRanks[g]) == 0:
 		g.check.trust(now)
 		b.places.makeRoom(g)
 	case g.activation == nil:

@@ -40,7 +40,8 @@ func (b *Book) Next(now time.Time) (time.Time, bool) {
 	if b.nextSweep(&sweep, now); !sweep.at.IsZero() {
 		next.by(latest(sweep.at, after(b.pace.swept, sweepPeriod, now)))
 	}
-	if b.agenda.nextOutdated(&promise, now); !promise.at.IsZero() {
+	b.agenda.nextOutdated(&promise, now)
+	if b.trials.nextOutlook(&promise, now); !promise.at.IsZero() {
 		next.by(latest(promise.at, b.pace.nextPromise(now)))
 	}
 	return next.at, !next.at.IsZero()
@@ -67,7 +68,8 @@ func (b *Book) Advance(now time.Time) {
 	b.sweep(now)
 }
 
-// WorkOutNext works out one promise again that may have changed, and reports whether there was one. The book goes on
+// WorkOutNext works out one promise again that may have changed, or when a suspended Run would start, each fourth time
+// before promises. It reports whether there was one. The book goes on
 // meanwhile. last is how long the one before took, if that has not been told yet: it is a few times as long until the
 // next, since that takes a processor away from everything else.
 func (b *Book) WorkOutNext(now time.Time, last time.Duration) bool {
@@ -75,11 +77,16 @@ func (b *Book) WorkOutNext(now time.Time, last time.Duration) bool {
 		return false
 	}
 	b.turns.tellPlaces(now)
-	stale := b.turns.stale(now, 1)
-	for _, run := range stale {
-		b.turns.refresh(run, now)
+	b.trials.turn++
+	suspended, unforeseen := b.trials.unforeseen(now)
+	if stale := b.turns.stale(now, 1); len(stale) > 0 && !(unforeseen && b.trials.turn%4 == 0) {
+		b.turns.refresh(stale[0], now)
+		return true
 	}
-	return len(stale) > 0
+	if unforeseen {
+		b.trials.foresee(suspended, now)
+	}
+	return unforeseen
 }
 
 // mayRefresh reports whether a promise may be worked out again, and notes that one is.

@@ -14,13 +14,15 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// cutTable is what activations do to Runs: what Reservations say that are activating, and what has been decided for a
-// gang and they do not say yet.
+// cutTable is what is done to Runs for others: by activations, as Reservations say that are activating, or as has been
+// decided for a gang and they do not say yet, and by lost ranks.
 type cutTable struct {
 	mail *mailbox
 
 	byReservation map[types.NamespacedName][]rank.Cut
 	decided       map[*gang][]rank.Cut
+	// forRanks is what lost ranks of a gang take from its owner's Runs of lower priority (R44), until these have left.
+	forRanks map[*gang][]rank.Cut
 }
 
 // setCuts replaces the cuts of a Reservation, and has the Runs looked at that they concern. It returns the cuts that
@@ -61,11 +63,28 @@ func (ct *cutTable) tellCutters(run types.UID) {
 	}
 }
 
-// cutsOf returns the cuts of a Run by Reservations that are activating, the oldest activation first, then by
-// Reservation.
+// cutsOf returns the cuts of a Run by Reservations that are activating and by lost ranks, the oldest first, then by
+// Reservation and by whom they are for.
 func (ct *cutTable) cutsOf(run types.UID) []rank.Cut {
-	return slices.SortedStableFunc(against(run, ct.byReservation), func(x, y rank.Cut) int {
-		return cmp.Or(x.At.Compare(y.At), strings.Compare(x.Reservation.String(), y.Reservation.String()))
+	out := slices.Collect(against(run, ct.byReservation))
+	for g, cuts := range ct.forRanks {
+		for i := range cuts {
+			if cuts[i].UID == run && g.awaiting > 0 && !g.check.pending {
+				out = append(out, cuts[i])
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(x, y rank.Cut) int {
+		return cmp.Or(x.At.Compare(y.At), strings.Compare(x.Reservation.String(), y.Reservation.String()),
+			strings.Compare(x.For.String(), y.For.String()))
+	})
+	return out
+}
+
+// takesFrom reports whether a member's Run gives GPUs to lost ranks of a gang.
+func (ct *cutTable) takesFrom(g *gang, m *member) bool {
+	return m.gang.run != nil && slices.ContainsFunc(ct.forRanks[g], func(c rank.Cut) bool {
+		return c.UID == m.gang.run.UID
 	})
 }
 
@@ -97,6 +116,11 @@ func (ct *cutTable) endsOrShrinks(g *gang) bool {
 		}
 	}
 	for cut := range against(g.run.UID, ct.decided) {
+		if does(cut) {
+			return true
+		}
+	}
+	for cut := range against(g.run.UID, ct.forRanks) {
 		if does(cut) {
 			return true
 		}

@@ -47,6 +47,14 @@ func (b *Book) SetRun(run *rqv1.Run) {
 			return
 		}
 	}
+	if g.suspended() {
+		if edited {
+			b.shapes.reshape(g)
+		}
+		b.suspend(g)
+		return
+	}
+	g.ahead = foresight{}
 	if edited || g.started() {
 		g.futile = futility{}
 	}
@@ -94,6 +102,7 @@ func (b *Book) deleteRun(run *rqv1.Run) {
 	b.waiting.remove(g)
 	b.turns.withdraw(g)
 	b.turns.letOff(g)
+	b.turns.endTakes(g)
 	g.run, g.refusal, g.growth = nil, nil, growth{}
 	b.roster.classes.note(g)
 	b.waiting.changes(run.Spec.Resources.GPUType) // what its pods hold is on its way out

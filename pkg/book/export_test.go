@@ -87,7 +87,8 @@ func (b *Book) Remains() []string {
 		"runs": len(b.roster.runs), "members": len(b.roster.members),
 		"requeued": len(b.roster.classes.requeued), "roomy": len(b.roster.classes.roomy),
 		"denied": len(b.roster.classes.turnedBack), "mustering": len(b.roster.classes.mustering),
-		"turns": len(b.roster.turns), "early": len(b.roster.early),
+		"suspended": len(b.roster.classes.suspended),
+		"turns":     len(b.roster.turns), "early": len(b.roster.early),
 		"cuts": len(b.cuts.byReservation) + len(b.cuts.decided), "waiting": len(b.waiting.gangs),
 		"intended": len(b.agenda.intended),
 		"threats":  len(b.agenda.threats),
@@ -342,6 +343,11 @@ func (b *Book) RefreshPromises(now time.Time, most int) {
 	b.turns.tellPlaces(now)
 	for _, run := range b.turns.stale(now, most) {
 		b.turns.refresh(run, now)
+	}
+	for range most {
+		if run, ok := b.trials.unforeseen(now); ok {
+			b.trials.foresee(run, now)
+		}
 	}
 }
 

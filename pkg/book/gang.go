@@ -76,6 +76,8 @@ type gang struct {
 	prospect
 	check  checking
 	growth growth
+	// ahead is when it would start if its Run were not suspended.
+	ahead foresight
 	// shards is how many pods a Run of shards may have, as far as Fill has found out.
 	shards int
 }
@@ -115,6 +117,9 @@ func (g *gang) opportunistic() bool { return g.run != nil && g.run.Spec.Opportun
 // complete reports whether the gang can be planned: every pod of it exists, at the width that it has, or its leader
 // stands for those that are made once they have places. Once it has started, spares may lack.
 func (g *gang) complete() bool {
+	if g.suspended() {
+		return false // none of them is to be placed
+	}
 	return g.run != nil && g.shape == nil && g.active.whole() && (g.started() || g.spares.whole()) || g.canBeLed()
 }
 
@@ -294,7 +299,7 @@ func (s *squad) highest() int {
 // canBeLed reports whether a gang that is to start can be planned by its leader, whether or not its other pods exist.
 // Pods that are leaving have their names.
 func (g *gang) canBeLed() bool {
-	return g.run != nil && g.shape == nil && !g.started() && !g.opportunistic() && !g.over() &&
+	return g.run != nil && g.shape == nil && !g.started() && !g.opportunistic() && !g.over() && !g.suspended() &&
 		g.active.leaving == 0 && g.spares.leaving == 0 && g.active.first() != nil
 }
 

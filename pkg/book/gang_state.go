@@ -7,6 +7,7 @@ type state int
 const (
 	gangUnseen     state = iota // pods or Leases of a Run are known, and the Run is not
 	gangEnded                   // the Run is over
+	gangSuspended               // the Run is suspended, and holds what has not gone yet
 	gangClearing                // has its places, and waits for other pods to leave them
 	gangShapeless               // it has no shape on the nodes that there are
 	gangUnpaid                  // nobody can pay for it, so that it has no pods
@@ -19,8 +20,8 @@ const (
 )
 
 func (s state) String() string {
-	return [...]string{"Unseen", "Ended", "Clearing", "Shapeless", "Unpaid", "Sweeping", "Incomplete", "Queued", "Placed",
-		"Committed", "Running"}[s]
+	return [...]string{"Unseen", "Ended", "Suspended", "Clearing", "Shapeless", "Unpaid", "Sweeping", "Incomplete",
+		"Queued", "Placed", "Committed", "Running"}[s]
 }
 
 // state returns how far the gang has come.
@@ -30,6 +31,8 @@ func (g *gang) state() state {
 		return gangUnseen
 	case g.over():
 		return gangEnded
+	case g.suspended():
+		return gangSuspended
 	case g.awaiting > 0, g.sweepsLater():
 		return gangClearing
 	case g.shape != nil:
@@ -55,6 +58,8 @@ func (s state) holdsBack() string {
 	switch s {
 	case gangUnseen:
 		return "waiting for the Run to be seen"
+	case gangSuspended:
+		return whileSuspended
 	case gangSweeping:
 		return waitsForIdle
 	case gangClearing:
@@ -67,9 +72,10 @@ func (s state) holdsBack() string {
 
 // Why pods are held back: in the order of the states, and last those of a gang that another pod of it plans for.
 const (
-	whileLeaving  = "waiting for those who are cut to leave"
-	whileAsking   = "other scheduling rules are asked before others are cut"
-	waitsForMoney = "waiting for somebody who can pay"
-	waitsForIdle  = "waiting for idle GPUs"
-	waitsForPlan  = "waiting for the gang to be planned"
+	whileSuspended = "the Run is suspended"
+	whileLeaving   = "waiting for those who are cut to leave"
+	whileAsking    = "other scheduling rules are asked before others are cut"
+	waitsForMoney  = "waiting for somebody who can pay"
+	waitsForIdle   = "waiting for idle GPUs"
+	waitsForPlan   = "waiting for the gang to be planned"
 )

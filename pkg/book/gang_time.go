@@ -63,7 +63,7 @@ func (g *gang) touches(within func(*member) bool) bool {
 
 // requeuedAt returns when a Run that waits was requeued because of a node's loss, as its status says in whole seconds.
 func (g *gang) requeuedAt() (time.Time, bool) {
-	if g.run == nil || g.run.Status.Phase != rqv1.RunPending {
+	if g.run == nil || g.run.Status.Phase != rqv1.RunPending || g.suspended() {
 		return time.Time{}, false
 	}
 	c := meta.FindStatusCondition(g.run.Status.Conditions, rqv1.ConditionRoomKept)
@@ -88,6 +88,7 @@ func (g *gang) old(since time.Time) bool {
 // waits reports whether the gang has been refused a start.
 func (g *gang) waits() bool {
 	return g.run != nil && !g.opportunistic() && g.run.Status.Phase == rqv1.RunPending && g.refusal != nil &&
+		!g.suspended() &&
 		g.shape == nil && (g.complete() || g.unpaid)
 }
 
@@ -95,6 +96,7 @@ func (g *gang) waits() bool {
 // waits for money is none.
 func (g *gang) unmade() bool {
 	if g.run == nil || g.shape != nil || g.run.Status.Phase != rqv1.RunPending || g.run.DeletionTimestamp != nil ||
+		g.suspended() ||
 		g.active.present+g.spares.present > 0 && !g.shortOfMoney() || len(g.vacant) > 0 || g.keepsRoom() ||
 		g.activation != nil || g.activating() {
 		return false
@@ -124,8 +126,10 @@ func (g *gang) sample() *corev1.Pod {
 	return nil
 }
 
-// doomed reports whether a member is cut for another gang.
-func (m *member) doomed() bool { return m.awaited != nil && m.awaited.activates() }
+// doomed reports whether a member is cut for another gang: by its activation, or for a rank that it has lost.
+func (m *member) doomed() bool {
+	return m.awaited != nil && (m.awaited.activates() || m.awaited.started() && m.awaited.awaiting > 0)
+}
 
 // activates reports whether it has been decided who is cut for the gang, and that has not ended.
 func (g *gang) activates() bool { return g.run != nil && (g.activation != nil || g.activating()) }
@@ -147,6 +151,8 @@ func (g *gang) lastLoss() (at time.Time) {
 func (m *member) leavesRoom() bool {
 	g := m.gang
 	switch {
+	case g.suspended():
+		return false
 	case g.keepsRoom():
 		return m.stage >= leased && m.stage < finished && !m.doomed() && !g.opportunistic()
 	case m.stage != bound || !g.started() || m.doomed() || g.opportunistic():
@@ -160,7 +166,7 @@ func (m *member) leavesRoom() bool {
 // outgoing reports whether a member is on its way out, and nobody takes its place there: it is cut, its Run waits, or
 // goes on without it.
 func (m *member) outgoing() bool {
-	return m.doomed() || m.leaving && (!m.gang.started() || m.surplus() && !m.leavesRoom())
+	return m.doomed() || m.leaving && (!m.gang.started() || m.gang.suspended() || m.surplus() && !m.leavesRoom())
 }
 
 // hangs reports whether a pod has been told to go and should be long gone: who has it cut gains nothing.

@@ -22,7 +22,7 @@ func (m *member) dies() bool {
 
 // startsAgain reports whether ranks of the gang that die by their program's doing are started again.
 func (g *gang) startsAgain() bool {
-	return g.started() && g.shape == nil && !g.opportunistic() && restart.RulesOf(&g.run.Spec).Limit > 0
+	return g.started() && g.shape == nil && !g.opportunistic() && !g.suspended() && restart.RulesOf(&g.run.Spec).Limit > 0
 }
 
 // keepOwn keeps what a rank has held whose pod has died, with who pays for it, for the rank alone: others would have

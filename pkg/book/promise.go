@@ -195,7 +195,7 @@ func due(p *forecast.Promise, now time.Time) bool { return p != nil && p.Cuts &&
 
 // adopt has a gang that waits know its Reservation, and one that does not wait forget its promise.
 func (v *activations) adopt(g *gang) {
-	if g.run.Status.Phase != rqv1.RunPending && g.run.Status.Phase != "" {
+	if g.suspended() || g.run.Status.Phase != rqv1.RunPending && g.run.Status.Phase != "" {
 		v.withdraw(g)
 		return
 	}
@@ -260,6 +260,9 @@ func (v *activations) reserve(g *gang, r *rqv1.Reservation) {
 		}
 	}
 	g.reservation = r
+	if g.suspended() {
+		return // it is about to be canceled
+	}
 	v.agenda.recall(g)
 	if work := v.agenda.workOn(g); work == lane.Cut {
 		v.mail.reconcile(keyOf(g.run), work)
@@ -321,7 +324,8 @@ func (v *activations) prospectOf(g *gang) Prospect {
 		Activation: decided, Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
 		Brake: v.agenda.brakeOn(g), CalledOff: v.agenda.calledOffBy(g), GrowTo: g.growth.to,
 		Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
-		Shards: g.allowedShards(), Lost: v.nodes.lostRanks(g), Died: v.nodes.deadRanks(g), LastLoss: g.lastLoss()}
+		Shards: g.allowedShards(), Lost: v.nodes.lostRanks(g), Died: v.nodes.deadRanks(g), LastLoss: g.lastLoss(),
+		Outlook: g.outlook()}
 }
 
 // Prospect is when a Run that waits is going to start, and whether one that runs is going to grow.
@@ -355,6 +359,8 @@ type Prospect struct {
 	// Lost are the ranks of a running Run that have no place because the node of the last one that they had was lost, and
 	// those nodes.
 	Lost map[int]string
+	// Outlook is when a suspended Run would start; nil while that is not known, and for any other Run.
+	Outlook *Outlook
 	// Died are the ranks of a running Run that have no place because the last pod that had it died by itself, and those
 	// pods.
 	Died map[int]types.UID

@@ -42,7 +42,7 @@ func (b *Book) gate(m *member) (string, *plan.Refusal) {
 	}
 	state := m.gang.state()
 	switch {
-	case state == gangUnseen:
+	case state == gangUnseen, state == gangSuspended && m.stage < writing:
 		return state.holdsBack(), nil
 	case m.surplus():
 		return beyondWidth, nil
@@ -82,6 +82,8 @@ func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
 		return "", &plan.Refusal{Reason: plan.Unsupported, Message: "the pod is not a Run's"}
 	}
 	switch {
+	case m.gang.suspended():
+		return "", m.gang.notYet(whileSuspended)
 	case m.surplus():
 		return "", m.gang.notYet(beyondWidth)
 	case m.gang.reasks(m):

@@ -87,7 +87,7 @@ func (g *gang) hasUnbound() bool {
 func (t *quotaTurn) lasts(now time.Time) bool {
 	g := t.of
 	switch {
-	case g.run == nil || g.over():
+	case g.run == nil || g.over() || g.suspended():
 		return false
 	case g.started():
 		return !g.denial.since.IsZero() && g.lacksRank()

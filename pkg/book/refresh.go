@@ -22,6 +22,7 @@ func (v *activations) goRound(now time.Time) {
 		return
 	}
 	v.dropBereft()
+	v.dropTaken()
 	v.giveUpMusters(now)
 	v.retryDenied(now)
 	var stuck []types.UID
@@ -78,6 +79,11 @@ func (v *activations) goRound(now time.Time) {
 func (v *activations) nextRound(e *earliest, now time.Time) {
 	for g := range v.roster.classes.roomy {
 		e.by(g.room.until)
+	}
+	for g := range v.cuts.forRanks {
+		if g.awaiting == 0 {
+			e.by(now)
+		}
 	}
 	for pod, h := range v.seats.waitedFor {
 		if slices.ContainsFunc(h.awaitedBy, func(g *gang) bool { return g.activation == nil }) {

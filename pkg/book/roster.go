@@ -20,7 +20,9 @@ type roster struct {
 	leasesOf map[types.UID]int
 	members  map[types.UID]*member // by pod
 	classes  classes
-	turns    map[string]*quotaTurn // by namespace
+	// priorities order the Runs of one owner.
+	priorities priorities
+	turns      map[string]*quotaTurn // by namespace
 	// early are the pods that the scheduling queue has asked about before they were known.
 	early   map[types.UID]bool
 	reading bool      // the ledger is being read, or has been
@@ -36,12 +38,14 @@ type classes struct {
 	// requeued are those that have lost a node and wait again, and roomy those for which room is kept while they are
 	// planned again.
 	requeued, roomy map[*gang]bool
+	// suspended are those whose Runs are.
+	suspended map[*gang]bool
 	// turnedBack are those whose pods the API server has not taken, and mustering those whose pods are being made.
 	turnedBack, mustering map[*gang]bool
 }
 
 func newClasses() classes {
-	return classes{elastic: map[*gang]bool{}, sweeps: map[*gang]bool{},
+	return classes{elastic: map[*gang]bool{}, sweeps: map[*gang]bool{}, suspended: map[*gang]bool{},
 		requeued: map[*gang]bool{}, roomy: map[*gang]bool{}, turnedBack: map[*gang]bool{}, mustering: map[*gang]bool{}}
 }
 
@@ -54,8 +58,9 @@ func (c *classes) note(g *gang) {
 			delete(class, g)
 		}
 	}
-	put(c.elastic, g.started() && g.run.Spec.Malleable != nil)
-	put(c.sweeps, g.opportunistic() && !g.over())
+	put(c.suspended, g.suspended())
+	put(c.elastic, g.started() && g.run.Spec.Malleable != nil && !g.suspended())
+	put(c.sweeps, g.opportunistic() && !g.over() && !g.suspended())
 	_, requeued := g.requeuedAt()
 	put(c.requeued, requeued)
 }

@@ -42,7 +42,7 @@ func (z *shaper) reshape(g *gang) {
 	}
 	g.bound(z.nodes.gpusOfAll(g.full.Flavor))
 	z.places.resize(g, g.reshaped())
-	if g.over() {
+	if g.over() || g.suspended() {
 		return // it waits for nothing, and what its end is told by is its demand
 	}
 	if g.shape != nil {

@@ -26,6 +26,10 @@ type starter struct {
 	seats    *seating
 	kept     *keptRooms
 	places   *placement
+
+	departures *departures
+	candidates *candidates
+	turns      *activations
 }
 
 // placeNew plans the gang of a pod that has no node, if it is the gang's leader.
@@ -58,6 +62,7 @@ func (x *starter) placeNew(m *member, now time.Time) (string, *plan.Refusal) {
 // itself.
 func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 	defer x.kept.lend(g)()
+	x.turns.endTakes(g)
 	x.waiting.stirred = true
 	x.waiting.plans++
 	g.woken, g.absent, g.tried, g.plan = false, false, x.waiting.epoch, x.waiting.plans
@@ -116,6 +121,11 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	least := g.narrowest().Pods()
 	most := x.fleet.FreeOf(g.full.Flavor)/g.full.GPUsPerPod + g.active.assigned + g.spares.assigned + len(seated)
 	width, assignments, refusal := g.demand.Widest(least, most, fits)
+	if refusal != nil && x.takeOver(g, seated, missing, func() ([]plan.Assignment, *plan.Refusal) {
+		return fits(least)
+	}, now) {
+		return nil
+	}
 	if refusal != nil {
 		x.nodes.blame(g, pod, refusal, now, func(rejected func(string) bool) bool {
 			d := g.full.At(least)

@@ -22,6 +22,7 @@ func (s *storm) still(t *rapid.T) {
 		s.during(time.Second)
 		s.work()
 	}
+	s.checkHeldBack()
 	for range 100 {
 		s.Book.Advance(s.Now)
 		s.Book.WorkOutNext(s.Now, 0)

@@ -149,6 +149,9 @@ func TestStorms(t *testing.T) {
 		if rapid.Bool().Draw(t, "wild") {
 			maps.Copy(actions, s.wildActions())
 		}
+		if rapid.Bool().Draw(t, "suspended") {
+			maps.Copy(actions, s.suspendActions(s.disturb))
+		}
 		if rapid.Bool().Draw(t, "rough") {
 			maps.Copy(actions, s.clusterActions())
 		}
@@ -164,6 +167,9 @@ func TestStorms(t *testing.T) {
 			}
 		}
 		t.Repeat(actions)
+		if s.resumeAll() {
+			s.disturb()
+		}
 		s.relent()
 		s.release()
 		s.Faults.Drop(sim.Crash)

@@ -15,13 +15,20 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
-// trials plans Runs that have not been submitted.
+// trials plans Runs that have not been submitted, or are suspended.
 type trials struct {
 	accounts *budget.Accounts
 	fleet    *topology.Fleet
+	mu       *guard
+	mail     *mailbox
 	nodes    *nodeTable
+	roster   *roster
+	waiting  *waitlist
+	future   *horizon
 	starts   *starter
 	fill     *filler
+
+	turn int // counts how often it was asked whose start is worked out next
 }
 
 // tryOut plans a Run as if it had just been submitted, at the widest width that fits.
@@ -62,11 +69,11 @@ func (q *trials) newcomer(run *rqv1.Run, now time.Time) *gang {
 func (q *trials) fillWith(run *rqv1.Run, now time.Time) Outlook {
 	g := q.newcomer(run, now)
 	if g.shape != nil {
-		return Outlook{Refusal: g.shape}
+		return Outlook{At: now, Refusal: g.shape}
 	}
 	places, refusal := plan.Fill(q.accounts, g.demand, g.claim(nil), indexes(g.demand.Pods()),
 		q.fill.rooms(g, podOf(run), q.fill.idleNodes()[g.full.Flavor], now), now)
-	return Outlook{GPUs: len(places) * g.demand.GPUsPerPod, GPUsPerPod: g.demand.GPUsPerPod, Places: places,
+	return Outlook{At: now, GPUs: len(places) * g.demand.GPUsPerPod, GPUsPerPod: g.demand.GPUsPerPod, Places: places,
 		Refusal: refusal}
 }
 
@@ -128,6 +135,8 @@ func (q *trials) advise(g *gang, now time.Time) {
 
 // Outlook is what would happen to a Run if it were submitted now.
 type Outlook struct {
+	// At is when that was so.
+	At time.Time
 	// GPUs that it would start with at once, spares apart; 0 when it would wait. Places are where.
 	GPUs, GPUsPerPod int
 	Places           []plan.Assignment

@@ -39,6 +39,7 @@ type world struct {
 	storm *storm // nil in a world without Reservations
 	others
 	unedited map[string]int64 // the generations in which Budgets were seen first
+	classes  map[string]int32 // PriorityClasses
 	// replays has each decision be made again.
 	replays bool
 }
@@ -62,6 +63,9 @@ func newWorld(t *rapid.T) *world {
 // boots tells a process that starts how the brakes stand, and of what is activating.
 func (w *world) boots(b *book.Book) []func() {
 	w.engage(b)
+	for name, value := range w.classes {
+		b.SetPriorityClass(name, value)
+	}
 	if w.activation == nil {
 		return nil
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/cli/saved"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 	"github.com/davidlangworthy/jobtree/pkg/cli/submit"
+	"github.com/davidlangworthy/jobtree/pkg/cli/suspend"
 	"github.com/davidlangworthy/jobtree/pkg/cli/watch"
 )
 
@@ -60,8 +61,8 @@ the name kubectl_complete-runs and load kubectl's own completion. For the bare c
 	root.SetErr(streams.ErrOut)
 	s.Flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(submit.Command(s), list.Command(s), watch.Command(s), plan.Command(s), explain.Command(s),
-		leases.Command(s), resize.Grow(s), resize.Shrink(s), saved.Command(s), budgets.Command(s), nodes.Command(s),
-		maintenance.Command(s), cuts.Command(s), audit.Command(s),
+		leases.Command(s), resize.Grow(s), resize.Shrink(s), suspend.Suspend(s), suspend.Resume(s), saved.Command(s),
+		budgets.Command(s), nodes.Command(s), maintenance.Command(s), cuts.Command(s), audit.Command(s),
 		versionCommand(s))
 	s.AddCompletion(root)
 	return root

@@ -253,7 +253,8 @@ func (c *cluster) become(phase corev1.PodPhase, ranks ...int) {
 		}
 		pod.Status.Phase = phase
 		if phase == corev1.PodRunning {
-			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue,
+				LastTransitionTime: metav1.NewTime(c.clock.Now())}}
 		}
 		c.update(pod)
 	}

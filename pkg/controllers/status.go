@@ -142,9 +142,11 @@ func (s statusWriter) count(o *lifecycle.Observed, status *rqv1.RunStatus) {
 // countAdmission counts how long a Run that starts now has waited, and how it came to start.
 func (s statusWriter) countAdmission(o *lifecycle.Observed) {
 	since := o.Run.CreationTimestamp.Time
-	waits := meta.FindStatusCondition(o.Run.Status.Conditions, rqv1.ConditionStarted)
-	if waits != nil && waits.LastTransitionTime.After(since) {
-		since = waits.LastTransitionTime.Time
+	for _, kind := range [...]string{rqv1.ConditionStarted, rqv1.ConditionSuspended} { // it was sent back, or resumed
+		waits := meta.FindStatusCondition(o.Run.Status.Conditions, kind)
+		if waits != nil && waits.LastTransitionTime.After(since) {
+			since = waits.LastTransitionTime.Time
+		}
 	}
 	outcome := "immediate"
 	switch r := o.Waits(); {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -162,6 +163,11 @@ func (w *watches) feed(b *book.Book, shared informers.SharedInformerFactory,
 			return handle(w, shared.Core().V1().Nodes().Informer(), b.SetNode, func(n *corev1.Node) { b.RemoveNode(n.Name) })
 		},
 		func() error { return handle(w, shared.Core().V1().Pods().Informer(), b.SetPod, b.DeletePod) },
+		func() error {
+			return handle(w, shared.Scheduling().V1().PriorityClasses().Informer(),
+				func(c *schedulingv1.PriorityClass) { b.SetPriorityClass(c.Name, c.Value) },
+				func(c *schedulingv1.PriorityClass) { b.DropPriorityClass(c.Name) })
+		},
 		func() error {
 			return handle(w, shared.Core().V1().Namespaces().Informer(),
 				func(n *corev1.Namespace) {

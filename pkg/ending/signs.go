@@ -21,6 +21,8 @@ const (
 	InDevices Place = "container's allocatedResourcesStatus"
 	// InContainer is the reason for which a container terminated.
 	InContainer Place = "container's reason"
+	// InReadiness is the condition Ready, which a rank lacks by its Run's startupDeadline.
+	InReadiness Place = "condition Ready"
 )
 
 // Sign is a word on a pod that tells why it ended.
@@ -38,6 +40,8 @@ type Sign struct {
 var Signs = []Sign{
 	{InCondition, string(rqv1.ClosedRandomPreempt), rqv1.CauseScheduler,
 		"jobtree, before it ends a Run that was drawn"},
+	{InCondition, string(rqv1.ClosedPriorityPreempt), rqv1.CauseScheduler,
+		"jobtree, before it ends a Run for a lost rank of its owner's of higher priority"},
 	{InCondition, string(rqv1.ClosedShrink), rqv1.CauseScheduler,
 		"jobtree, before it makes a Run narrower for another"},
 	{InCondition, string(rqv1.ClosedDropSpare), rqv1.CauseScheduler,
@@ -84,6 +88,8 @@ var Signs = []Sign{
 	{InContainer, "OOMKilled", rqv1.CauseProgram,
 		"the kernel: the container has used more memory than its limit"},
 	{InContainer, "*", rqv1.CauseProgram, "the container runtime"},
+	{InReadiness, NotReady, rqv1.CauseProgram,
+		"jobtree: it is not True when the Run's startupDeadline is over"},
 }
 
 // says reports whether a sign stands for a word.

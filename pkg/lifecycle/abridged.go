@@ -45,17 +45,36 @@ func abridged(pod *corev1.Pod) *corev1.Pod {
 	out.Spec.TerminationGracePeriodSeconds = pod.Spec.TerminationGracePeriodSeconds
 	out.Status = corev1.PodStatus{Phase: pod.Status.Phase, Reason: pod.Status.Reason, Message: pod.Status.Message}
 	for _, c := range pod.Status.Conditions {
-		c.LastProbeTime, c.LastTransitionTime = metav1.Time{}, metav1.Time{}
+		c.LastProbeTime = metav1.Time{}
 		out.Status.Conditions = append(out.Status.Conditions, c)
 	}
-	for i := range pod.Status.ContainerStatuses {
-		if t := pod.Status.ContainerStatuses[i].State.Terminated; t != nil {
-			out.Status.ContainerStatuses = append(out.Status.ContainerStatuses, corev1.ContainerStatus{
-				Name: pod.Status.ContainerStatuses[i].Name, State: corev1.ContainerState{
-					Terminated: &corev1.ContainerStateTerminated{ExitCode: t.ExitCode, Reason: t.Reason}}})
+	out.Status.InitContainerStatuses = briefly(pod.Status.InitContainerStatuses)
+	out.Status.ContainerStatuses = briefly(pod.Status.ContainerStatuses)
+	return out
+}
+
+// briefly returns how containers have ended, or what they wait for.
+func briefly(all []corev1.ContainerStatus) (out []corev1.ContainerStatus) {
+	for i := range all {
+		c := &all[i]
+		brief := corev1.ContainerStatus{Name: c.Name, RestartCount: c.RestartCount,
+			AllocatedResourcesStatus: c.AllocatedResourcesStatus, LastTerminationState: corev1.ContainerState{
+				Terminated: ended(c.LastTerminationState.Terminated)}}
+		brief.State = corev1.ContainerState{Waiting: c.State.Waiting, Terminated: ended(c.State.Terminated)}
+		if brief.State != (corev1.ContainerState{}) || brief.RestartCount > 0 || brief.AllocatedResourcesStatus != nil {
+			out = append(out, brief)
 		}
 	}
 	return out
+}
+
+// ended returns how a container ended, without what names it.
+func ended(t *corev1.ContainerStateTerminated) *corev1.ContainerStateTerminated {
+	if t == nil {
+		return nil
+	}
+	return &corev1.ContainerStateTerminated{ExitCode: t.ExitCode, Reason: t.Reason, Message: t.Message,
+		StartedAt: t.StartedAt, FinishedAt: t.FinishedAt}
 }
 
 // ours returns the labels or annotations under our own name.

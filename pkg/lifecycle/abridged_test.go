@@ -18,7 +18,8 @@ func TestTheDecisionOnAnAbridgedObservation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawObserved(t)
 		for _, pod := range o.Pods {
-			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "side"}, {Name: "main", ContainerID: "id",
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "side", State: corev1.ContainerState{
+				Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}, {Name: "main", ContainerID: "id",
 				State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7}}}}
 		}
 		before, err := json.Marshal(o)

@@ -114,11 +114,13 @@ func (s *situation) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
 	}
 	switch {
 	case preempted(run, lease):
-		return rqv1.ClosedRandomPreempt
-	case s.facts.movedOn(lease):
+		return rqv1.ClosureReason(preemption(run).Reason)
+	case s.facts.movedOn(lease), s.facts.wasLate(lease):
 		return rqv1.ClosedFailed
 	case s.facts.leftDevice(lease):
 		return rqv1.ClosedEvicted
+	case s.gaveUp(lease):
+		return rqv1.ClosedSuspended
 	case s.phase == rqv1.RunRunning && (!s.has(rank.Held(lease)) || !s.width.had(run, rank.Held(lease))):
 		return rqv1.ClosedShrink
 	case s.phase == rqv1.RunFailed:

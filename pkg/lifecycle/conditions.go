@@ -142,6 +142,8 @@ func setRoomKept(c conditions, s *situation) {
 		c.renew(rqv1.ConditionRoomKept, saying{"Requeued", fmt.Sprintf("what the Run held is kept for it, lost nodes apart, "+
 			"until %s after the last of its old pods is gone", f.GangDeadline)})
 	case !kept:
+	case s.suspends():
+		c.put(rqv1.ConditionRoomKept, metav1.ConditionFalse, saying{"Suspended", "nothing is kept for a suspended Run"})
 	case s.phase == rqv1.RunRunning:
 		c.put(rqv1.ConditionRoomKept, metav1.ConditionFalse, saying{"Started", "the Run has started again"})
 	case s.hasEnded():

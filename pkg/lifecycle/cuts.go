@@ -93,12 +93,18 @@ func reasonOf(cut *rank.Cut) rqv1.ClosureReason {
 	case rqv1.CutShrink, rqv1.CutReturn:
 		return rqv1.ClosedShrink
 	}
+	if cut.ForRank {
+		return rqv1.ClosedPriorityPreempt
+	}
 	return rqv1.ClosedRandomPreempt
 }
 
 // purpose says what is cut, and for whom.
 func purpose(cut *rank.Cut) string {
 	what := "cut by lottery"
+	if cut.ForRank {
+		what = "ended"
+	}
 	switch cut.Action {
 	case rqv1.CutDropSpare:
 		what = "spare dropped"
@@ -106,6 +112,9 @@ func purpose(cut *rank.Cut) string {
 		what = "shrunk"
 	case rqv1.CutReturn:
 		what = "gives back what it has grown into beyond its total"
+	}
+	if cut.ForRank {
+		return fmt.Sprintf("%s for a lost rank of Run %s, which has a higher priority", what, cut.For)
 	}
 	return fmt.Sprintf("%s for Run %s (Reservation %s)", what, cut.For, cut.Reservation)
 }

@@ -71,7 +71,11 @@ func untoldDeaths(s *situation) (deaths []rqv1.RunDeath) {
 		if pod == nil || !bound(pod) || !f.Stands(pod.Spec.NodeName) || s.cuts.doom(pod) || deathOf(f.Run, pod) != nil {
 			continue
 		}
-		if e, ended := ownEnd(pod); ended && !(s.restarts.rules.Limit > 0 && f.diedItself(pod)) {
+		e, ended := ownEnd(pod)
+		if !ended {
+			e, ended = f.lateEnd(pod)
+		}
+		if ended && !(s.restarts.rules.Limit > 0 && (f.diedItself(pod) || f.late(pod))) {
 			deaths = append(deaths, deathIn(index, pod, e, f.Now))
 		}
 	}
@@ -174,8 +178,16 @@ const (
 	longestWords = 512
 )
 
+// deathIn returns what is told of an end: that it was after its pod was made and is over, whatever its kubelet's clock
+// says.
 func deathIn(index int, pod *corev1.Pod, e ending.Ending, now time.Time) rqv1.RunDeath {
 	at := cmp.Or(e.At, lastChange(pod), now)
+	if made := pod.CreationTimestamp.Time; at.Before(made) {
+		at = made
+	}
+	if at.After(now) {
+		at = now
+	}
 	return rqv1.RunDeath{Pod: pod.UID, Index: int32(index), Node: pod.Spec.NodeName, Cause: e.Cause,
 		Sign: Shortened(e.Sign, longestSign), Container: e.Container, ExitCode: e.ExitCode,
 		Message: Shortened(e.Message, longestWords), At: metav1.NewTime(at.Truncate(time.Second))}
@@ -253,17 +265,18 @@ func signAt(f *facts, index int, node string) (sign string) {
 // causes are by whose doing a Lease ends that is closed for a reason, as long as its pod does not say otherwise.
 var causes = map[rqv1.ClosureReason]rqv1.EndCause{
 	rqv1.ClosedCompleted: rqv1.CauseProgram, rqv1.ClosedDeleted: rqv1.CauseUser,
-	rqv1.ClosedNodeFailure: rqv1.CauseNode, rqv1.ClosedEvicted: rqv1.CauseNode,
+	rqv1.ClosedNodeFailure: rqv1.CauseNode, rqv1.ClosedEvicted: rqv1.CauseNode, rqv1.ClosedSuspended: rqv1.CauseUser,
 }
 
 // causeOf returns by whose doing a Lease ends. What is closed for anything else than its pod's end is the scheduler's
-// doing: also when a Run ends all of its pods since one has failed.
+// doing: also when a Run ends all of its pods since one has failed. A rank that was not ready in time is ended after
+// that was told.
 func (f *facts) causeOf(reason rqv1.ClosureReason, lease *rqv1.Lease) rqv1.EndCause {
 	if reason == rqv1.ClosedFailed || reason == rqv1.ClosedDeleted {
 		if e, ended := ownEnd(f.podOf[lease.PodUID()]); ended {
 			return e.Cause
 		}
-		if f.Run != nil && f.movedOn(lease) {
+		if f.Run != nil && (f.movedOn(lease) || f.wasLate(lease)) {
 			return rqv1.CauseProgram
 		}
 	}

@@ -17,7 +17,7 @@ func Decide(o Observed) Decision {
 	}
 	s := situationOf(f)
 	d := Decision{Close: closings(f, s.reasonGone), Delete: removalsOf(f, deletionsOf(s)), Status: statusOf(s),
-		requeues: s.requeued() && s.cuts.final == nil}
+		requeues: s.requeued() && s.cuts.final == nil || s.suspends() && saysRunning(f.Run)}
 	d.tellsShards = tellsOfShards(f.Run, d.Status)
 	guard := guardOf(s)
 	if guard.stale {
@@ -69,7 +69,8 @@ func Withdrawn(o Observed) []Deletion {
 }
 
 // untilDue returns when something is due although nothing happens: a gang that has begun to start or a cohort passes
-// its deadline, or the Run's maxDuration is over. It returns 0 when nothing is.
+// its deadline, the Run's maxDuration is over, or its ranks should be
+// ready or are and its status is to say so. It returns 0 when nothing is.
 func untilDue(s *situation) time.Duration {
 	due := time.Duration(0)
 	sooner := func(left time.Duration) {
@@ -89,6 +90,11 @@ func untilDue(s *situation) time.Duration {
 	}
 	if end, limited := f.Run.EndsAt(); limited {
 		sooner(end.Sub(f.Now))
+	}
+	for _, at := range [...]time.Time{nextLate(s), s.ready.due} {
+		if at.After(f.Now) {
+			sooner(at.Sub(f.Now))
+		}
 	}
 	if at := s.restarts.due(s); !at.IsZero() {
 		sooner(max(at.Sub(f.Now), time.Millisecond))

@@ -92,8 +92,11 @@ func (f *facts) standBy(spares []*corev1.Pod) bool {
 }
 
 // failed reports whether a pod failed by its own doing: not because its node went away, or ended it or turned it away,
-// or because it was told to go.
+// or because it was told to go. One that was not ready in time has, too.
 func (f *facts) failed(pod *corev1.Pod) bool {
+	if present(pod) && bound(pod) && f.Stands(pod.Spec.NodeName) && f.late(pod) {
+		return true
+	}
 	return present(pod) && pod.Status.Phase == corev1.PodFailed && (!bound(pod) || f.Stands(pod.Spec.NodeName)) &&
 		!f.evicted(pod)
 }

@@ -20,7 +20,7 @@ func farewell(f *facts) *rqv1.RunStatus {
 	next := f.Run.Status.DeepCopy()
 	next.Message = "being deleted: its pods are ending"
 	next.Refusal = nil
-	next.PendingReservation, next.EarliestStart, next.Queue = "", nil, nil
+	next.PendingReservation, next.EarliestStart, next.Queue, next.Forecast = "", nil, nil, nil
 	next.AtRisk, next.AtRiskTotal = nil, 0
 	if !slices.ContainsFunc(f.Pods, f.heldBy) {
 		if keepers := keepers(f.Run); len(keepers) > 0 {

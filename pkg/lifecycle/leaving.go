@@ -14,6 +14,8 @@ func deletionsOf(s *situation) []Deletion {
 	switch {
 	case s.hasEnded():
 		return slices.Concat(endedBy(s, r.ranks, active), endedBy(s, r.spares, present), endedBy(s, r.beyond, active))
+	case s.suspends() && s.facts.opportunistic():
+		return endedBy(s, r.all(), active) // a shard that has completed has done its work
 	case s.startsAgain():
 		out := endedBy(s, r.all(), present) // also what has ended: every rank runs again
 		if s.overdue() && !s.requeued() && !s.edited {

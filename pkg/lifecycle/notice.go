@@ -31,9 +31,15 @@ func fullNotice(s *situation, pod *corev1.Pod) *Notice {
 	switch {
 	case s.facts.reclaims(pod):
 		return s.facts.noticeOfReclaim(pod)
+	case cut != nil && cut.ForRank:
+		return s.facts.noticeForRank(pod, reasonOf(cut), purpose(cut))
 	case cut != nil:
 		return s.facts.notice(pod, reasonOf(cut), purpose(cut))
 	case lease != nil && preempted(s.facts.Run, lease):
+		said := preemption(s.facts.Run)
+		if said.Reason == reasonPriorityPreempt {
+			return s.facts.noticeForRank(pod, rqv1.ClosedPriorityPreempt, said.Message)
+		}
 		return s.facts.notice(pod, rqv1.ClosedRandomPreempt, s.facts.Run.Status.Message)
 	case lease != nil && s.narrowed() && !s.has(rank.Held(lease)):
 		return s.facts.notice(pod, rqv1.ClosedShrink, fmt.Sprintf("the Run is shrunk to %d GPUs", s.width.granted))
@@ -47,6 +53,16 @@ func (r *Rules) notice(pod *corev1.Pod, reason rqv1.ClosureReason, message strin
 	seconds := wholeSeconds(r.NoticePeriod)
 	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {
 		seconds = max(seconds, *own)
+	}
+	return &Notice{Reason: reason, Message: message, GraceSeconds: min(seconds, r.longestGrace())}
+}
+
+// noticeForRank returns what a pod is told that goes for a lost rank: it has its own grace period, as with any
+// scheduler that preempts. A Run that runs stands still meanwhile, so that there is no notice period on top of it.
+func (r *Rules) noticeForRank(pod *corev1.Pod, reason rqv1.ClosureReason, message string) *Notice {
+	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
+	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {
+		seconds = *own
 	}
 	return &Notice{Reason: reason, Message: message, GraceSeconds: min(seconds, r.longestGrace())}
 }

@@ -27,6 +27,8 @@ func shapelessPhase(f *facts) rqv1.RunPhase {
 		return rqv1.RunPending
 	case expired(f.Run, f.Now):
 		return rqv1.RunFailed
+	case f.Run.Suspended():
+		return rqv1.RunPending
 	}
 	return phaseAfterLoss(f.Run)
 }
@@ -54,7 +56,11 @@ func gangPhase(t *footing) rqv1.RunPhase {
 		return rqv1.RunCompleted
 	case t.restarts.verdict.Failure != nil, expired(f.Run, f.Now), t.outcast() != nil && saysRunning(f.Run):
 		return rqv1.RunFailed
-	case t.cuts.final != nil || t.swaps.stuck:
+	case t.cuts.final != nil:
+		return phaseAfterLoss(f.Run)
+	case f.Run.Suspended():
+		return rqv1.RunPending
+	case t.swaps.stuck:
 		return phaseAfterLoss(f.Run)
 	case saysRunning(f.Run) || started == len(ranks) && f.standBy(t.roster.spares) && !t.edited:
 		return rqv1.RunRunning
@@ -89,6 +95,8 @@ func shardsPhase(f *facts, shards []*corev1.Pod) rqv1.RunPhase {
 		return rqv1.RunCompleted
 	case expired(f.Run, f.Now):
 		return rqv1.RunFailed
+	case f.Run.Suspended():
+		return rqv1.RunPending
 	case runningShards(f, shards) > 0:
 		return rqv1.RunRunning
 	}

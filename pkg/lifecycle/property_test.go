@@ -8,9 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"pgregory.net/rapid"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // told is what is decided, as text.
@@ -72,8 +74,8 @@ func TestADecisionIsSound(t *testing.T) {
 				t.Errorf("pod %s is made although there is one of the name", pod.Name)
 			}
 			named[pod.Name] = true
-			if o.Run == nil || o.Run.DeletionTimestamp != nil || o.Run.Ended() || o.Unpaid {
-				t.Errorf("pod %s is made for a Run that has ended or that nobody pays for", pod.Name)
+			if o.Run == nil || o.Run.DeletionTimestamp != nil || o.Run.Ended() || o.Unpaid || o.Run.Suspended() {
+				t.Errorf("pod %s is made for a Run that has ended, is suspended, or that nobody pays for", pod.Name)
 			}
 		}
 		for _, closing := range d.Close {
@@ -85,6 +87,7 @@ func TestADecisionIsSound(t *testing.T) {
 				t.Errorf("Lease %s is closed without a reason", closing.Lease.Name)
 			}
 		}
+		checkSuspended(t, &o, &d, deleted)
 		if d.Status != nil && o.Run.Ended() && d.Status.Phase != o.Run.Status.Phase {
 			t.Errorf("a Run that has ended is %s", d.Status.Phase)
 		}
@@ -108,4 +111,34 @@ func TestTheStatusComesToRest(t *testing.T) {
 		last := len(statuses) - 1
 		t.Fatalf("the status changes for ever (-last +next):\n%s", cmp.Diff(statuses[last-1], statuses[last]))
 	})
+}
+
+// checkSuspended asserts that a suspended Run gives up all of its pods, waits, and is promised nothing.
+func checkSuspended(t *rapid.T, o *Observed, d *Decision, deleted map[string]bool) {
+	if o.Run == nil || o.Run.DeletionTimestamp != nil || !o.Run.Suspended() {
+		return
+	}
+	next := &o.Run.Status
+	if d.Status != nil {
+		next = d.Status
+	}
+	if next.Phase != rqv1.RunPending && next.Phase != rqv1.RunCompleted && next.Phase != rqv1.RunFailed {
+		t.Errorf("a suspended Run is %s", next.Phase)
+	}
+	w := Reserve(*o)
+	if w != nil && w.Verb == Create {
+		t.Errorf("a suspended Run gets a Reservation")
+	}
+	if next.Phase != rqv1.RunPending {
+		return
+	}
+	if !meta.IsStatusConditionTrue(next.Conditions, rqv1.ConditionSuspended) || next.PendingReservation != "" ||
+		next.Queue != nil || next.Refusal != nil || next.Ready != 0 {
+		t.Errorf("a suspended Run is told to be %+v", next)
+	}
+	for _, pod := range o.Pods {
+		if run, _, ok := rank.Membership(pod); ok && run == o.Run.UID && active(pod) && !deleted[pod.Name] {
+			t.Errorf("pod %s of a suspended Run stays", pod.Name)
+		}
+	}
 }

@@ -153,3 +153,13 @@ func (r *revision) callOff() *Write {
 	}
 	return w
 }
+
+// suspend ends the Reservation of a Run that is suspended, whatever its turn has come to: those who have not been told
+// to go stay.
+func (r *revision) suspend() *Write {
+	w := r.cancelFor("the Run is suspended")
+	if s := &w.Reservation.Status; s.ActivatedAt != nil {
+		s.Cause = rqv1.CanceledSuspended
+	}
+	return w
+}

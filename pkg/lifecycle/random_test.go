@@ -73,9 +73,13 @@ func drawSpec(t *rapid.T, o *Observed) {
 			spec.Runtime.Checkpoint = &metav1.Duration{Duration: time.Minute}
 		}
 		if oneIn(t, 3) {
+			spec.Runtime.StartupDeadline = &metav1.Duration{Duration: one(t, time.Minute, 30*time.Minute, 3*time.Hour)}
+		}
+		if oneIn(t, 3) {
 			spec.Runtime.MaxDuration = &metav1.Duration{Duration: one(t, 30*time.Minute, 2*time.Hour)}
 		}
 	}
+	spec.Suspend = oneIn(t, 5)
 	if oneIn(t, 4) {
 		most := one(t, int32(0), 8, 100)
 		spec.Funding = &rqv1.RunFunding{AllowBorrow: oneIn(t, 2), Sponsors: []rqv1.Owner{"org:b"}, MaxBorrowGPUs: &most}
@@ -92,6 +96,7 @@ func drawSpec(t *rapid.T, o *Observed) {
 
 func drawStatus(t *rapid.T, run *rqv1.Run) {
 	s := &run.Status
+	s.Ready = one(t, int32(0), 1, 2, 9)
 	s.Phase = one(t, "", rqv1.RunPending, rqv1.RunPending, rqv1.RunRunning, rqv1.RunRunning, rqv1.RunRunning,
 		rqv1.RunRunning, rqv1.RunCompleted, rqv1.RunFailed)
 	condition := func(kind string, reasons ...string) {
@@ -111,7 +116,7 @@ func drawStatus(t *rapid.T, run *rqv1.Run) {
 		condition(rqv1.ConditionFinished, "Failed", "RandomPreempt")
 	}
 	for _, kind := range []string{rqv1.ConditionOverdraft, rqv1.ConditionAtRisk, rqv1.ConditionNodesHeldBack,
-		rqv1.ConditionRoomKept, rqv1.ConditionGraceCapped} {
+		rqv1.ConditionRoomKept, rqv1.ConditionGraceCapped, rqv1.ConditionSuspended} {
 		if oneIn(t, 6) {
 			condition(kind, "Said")
 		}
@@ -165,6 +170,11 @@ func drawPod(t *rapid.T, o *Observed, part rank.Part, healthy bool) {
 	}
 	if oneIn(t, 20) {
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Reason: one(t, "Reclaimed", "Else")}}
+	}
+	if oneIn(t, 2) {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady,
+			Status:             one(t, corev1.ConditionTrue, corev1.ConditionTrue, corev1.ConditionFalse),
+			LastTransitionTime: metav1.NewTime(one(t, noon, noon.Add(time.Minute), ago(t)))})
 	}
 	if !oneIn(t, 6) {
 		o.Pods = append(o.Pods, pod)
@@ -223,6 +233,8 @@ func drawLook(t *rapid.T, o *Observed) {
 	}
 	o.Narrower, o.GrowTo = one(t, int32(0), 0, 16, 32), one(t, int32(0), 0, 48, 32)
 	o.Leaving, o.Lost = one(t, 0, 0, 2), one(t, nil, nil, map[int]string{1: "gone"})
+	o.Outlook = one(t, nil, nil, &book.Outlook{At: noon, GPUs: 16}, &book.Outlook{At: noon,
+		Refusal: &plan.Refusal{Reason: plan.InsufficientGPUs}, Promise: &forecast.Promise{At: noon.Add(time.Hour)}})
 	o.RoomLapsed, o.Unpaid, o.Yields = oneIn(t, 5), oneIn(t, 8), oneIn(t, 8)
 	o.NotTaken = one(t, time.Time{}, time.Time{}, noon, noon.Add(-time.Hour))
 	o.Problem, o.Brake = one(t, "", "", "", "quota"), one(t, "", "", "", "paused")

@@ -9,7 +9,7 @@ import (
 func setRefusal(next *rqv1.RunStatus, s *situation, reason string) {
 	was := next.Refusal
 	next.Refusal = nil
-	if s.phase != rqv1.RunPending {
+	if s.phase != rqv1.RunPending || s.suspends() {
 		return
 	}
 	if r := refusalFor(s.facts, reason); r != nil {

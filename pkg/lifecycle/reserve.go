@@ -26,7 +26,7 @@ func Reserve(o Observed) *Write {
 		return nil
 	case current != nil:
 		return current.due()
-	case o.Run.Status.Phase == rqv1.RunPending && o.Promise != nil:
+	case o.Run.Status.Phase == rqv1.RunPending && o.Promise != nil && !o.Run.Suspended():
 		return &Write{Verb: Create, Reservation: newReservation(&o)}
 	}
 	return nil
@@ -45,6 +45,8 @@ func (r *revision) due() *Write {
 		return nil
 	case phase == rqv1.RunRunning:
 		return r.endAs(rqv1.ReservationReleased, "the Run has started")
+	case f.Run.Suspended():
+		return r.suspend()
 	case f.CalledOff != nil && f.Reservation != nil && f.Reservation.UID == r.was.UID:
 		return r.callOff()
 	case f.Activation != nil:

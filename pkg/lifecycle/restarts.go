@@ -49,21 +49,28 @@ func restartsOf(f *facts, c *cuts, r *roster) restarts {
 func (f *facts) diedAnew(index int, pod *corev1.Pod) (restart.Death, bool) {
 	if f.diedItself(pod) {
 		e, _ := ownEnd(pod)
-		return restart.Death{RunDeath: deathIn(index, pod, e, f.Now), Again: madeAgain(pod)}, deathOf(f.Run, pod) == nil
+		return f.death(index, pod, e), deathOf(f.Run, pod) == nil
 	}
 	if !active(pod) || !bound(pod) || !f.Stands(pod.Spec.NodeName) {
 		return restart.Death{}, false
+	}
+	if e, late := f.lateEnd(pod); late {
+		return restart.Death{RunDeath: deathIn(index, pod, e, f.Now), Again: madeAgain(pod)}, deathOf(f.Run, pod) == nil
 	}
 	e, began, times, restarted := ending.Restarted(pod)
 	if !restarted || e.Cause != rqv1.CauseProgram || deathAfter(f.Run, pod, times) != nil {
 		return restart.Death{}, false
 	}
-	d := restart.Death{RunDeath: deathIn(index, pod, e, f.Now), Again: madeAgain(pod)}
+	d := f.death(index, pod, e)
 	d.Restarts = times
 	if times > 1 {
 		d.Again = began
 	}
 	return d, true
+}
+
+func (f *facts) death(index int, pod *corev1.Pod, e ending.Ending) restart.Death {
+	return restart.Death{RunDeath: deathIn(index, pod, e, f.Now), Again: madeAgain(pod), Ahead: e.At.After(f.Now)}
 }
 
 // movesOn reports whether a rank that its kubelet has started again is to leave its node.
@@ -105,7 +112,7 @@ func madeAgain(pod *corev1.Pod) time.Time {
 
 // forgives reports whether a pod that has failed does not end its Run: its rank is started again.
 func (r *restarts) forgives(f *facts, pod *corev1.Pod) bool {
-	return r.rules.Limit > 0 && r.verdict.Failure == nil && f.diedItself(pod)
+	return r.rules.Limit > 0 && r.verdict.Failure == nil && (f.diedItself(pod) || f.late(pod))
 }
 
 // rests returns until when a rank that has died waits before it is started again where it was; zero for not at all.
@@ -144,7 +151,13 @@ func (r *restarts) due(s *situation) (at time.Time) {
 // is in the ledger, and in the Run's status as far as that has room for it.
 func (t *footing) startsAnew(pod *corev1.Pod) bool {
 	f, r := t.facts, &t.restarts
-	return r.forgives(f, pod) && f.leaseOf[pod.UID] == nil && !r.untold[pod.UID] && r.rests(f, pod).IsZero() &&
+	if !r.forgives(f, pod) {
+		return false
+	}
+	if f.late(pod) { // its Lease is open until it is gone
+		return !r.untold[pod.UID] && deathOf(f.Run, pod) != nil
+	}
+	return f.leaseOf[pod.UID] == nil && !r.untold[pod.UID] && r.rests(f, pod).IsZero() &&
 		(deathOf(f.Run, pod) != nil || len(f.Run.Status.Deaths) == rqv1.MostDeaths)
 }
 
@@ -156,9 +169,9 @@ func restartOf(f *facts, index int) (rank.Replacement, bool) {
 	at := -1
 	for i := range status.Deaths {
 		d := &status.Deaths[i]
-		last := d.Pod == died || f.leaseOf[d.Pod] != nil && d.Action == rqv1.ActionMove // or has left just now
+		last := d.Pod == died || f.leaseOf[d.Pod] != nil && f.podOf[d.Pod] == nil // or is gone just now
 		if !saysRunning(f.Run) {
-			last = status.Restarts != nil && d.Incident == status.Restarts.Incidents
+			last = status.Restarts != nil && status.Restarts.Ready == nil && d.Incident == status.Restarts.Incidents
 		}
 		if int(d.Index) == index && d.Action != "" && last {
 			at = i

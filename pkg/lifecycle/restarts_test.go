@@ -131,3 +131,38 @@ func TestAllAreReadyAgain(t *testing.T) {
 		t.Errorf("all are ready, and the status tells of %+v", d.Status)
 	}
 }
+
+// TestARankThatIsNotReadyInTimeIsRestarted as one that has died: it is told first, ended then, and made anew.
+func TestARankThatIsNotReadyInTimeIsRestarted(t *testing.T) {
+	observed := dying(func(o *Observed) {
+		o.Run.Spec.Runtime.StartupDeadline = &metav1.Duration{Duration: time.Minute}
+		o.Pods[1].Status = corev1.PodStatus{Phase: corev1.PodRunning}
+		for i, pod := range o.Pods {
+			readies(pod, map[bool]corev1.ConditionStatus{true: corev1.ConditionFalse, false: corev1.ConditionTrue}[i == 1],
+				noon.Add(-time.Hour))
+		}
+	})
+	const why = "Running: restarting 1 of 4 ranks (restart 1 of 3): rank 1 ended on node n1, by its program's doing: " +
+		"NotReady: not ready within its startupDeadline of 1m0s"
+	for i, want := range []string{"", "delete run-1", "close lease-1 Failed if NodeStands; create run-1"} {
+		d := Decide(observed)
+		if d.Status != nil {
+			if i == 0 && d.Status.Message != strings.TrimPrefix(why, "Running: ") {
+				t.Errorf("step %d: %s: %s", i, d.Status.Phase, d.Status.Message)
+			}
+			observed.Run = observed.Run.DeepCopy()
+			observed.Run.Status, d.Status = *d.Status, nil
+		}
+		if diff := cmp.Diff(want, story(d)); diff != "" {
+			t.Errorf("step %d (-want +got):\n%s", i, diff)
+		}
+		for _, pod := range d.Create {
+			if made, _ := rank.ReplacementOf(pod); made.After != "00000001" {
+				t.Errorf("it takes the place of %+v", made)
+			}
+		}
+		if i == 1 {
+			observed.gone()
+		}
+	}
+}

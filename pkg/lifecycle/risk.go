@@ -16,6 +16,9 @@ import (
 func setReservation(next *rqv1.RunStatus, s *situation) {
 	next.PendingReservation, next.EarliestStart, next.Queue = "", nil, nil
 	next.AtRisk, next.AtRiskTotal = nil, 0
+	if s.suspends() {
+		return
+	}
 	if q := s.facts.InLine; q != nil && s.phase == rqv1.RunPending {
 		next.Queue = &rqv1.RunQueue{Ahead: int32(q.Ahead), Of: int32(q.Of), At: metav1.NewTime(q.At.Truncate(time.Second))}
 	}

@@ -14,10 +14,11 @@ import (
 
 // Values of a condition's reason that outlast the decision that they come from.
 const (
-	reasonShrink        = string(rqv1.ClosedShrink)
-	reasonGrow          = string(rqv1.ReasonGrow)
-	reasonRandomPreempt = string(rqv1.ClosedRandomPreempt)
-	reasonSwapped       = "Swapped"
+	reasonShrink          = string(rqv1.ClosedShrink)
+	reasonGrow            = string(rqv1.ReasonGrow)
+	reasonRandomPreempt   = string(rqv1.ClosedRandomPreempt)
+	reasonPriorityPreempt = string(rqv1.ClosedPriorityPreempt)
+	reasonSwapped         = "Swapped"
 )
 
 // saysRunning reports whether the Run's status says that it runs.
@@ -30,7 +31,7 @@ func saysPending(run *rqv1.Run) bool {
 
 // passing are the conditions that are taken back when what they say of a Run is over.
 var passing = []string{rqv1.ConditionOverdraft, rqv1.ConditionAtRisk, rqv1.ConditionRoomKept,
-	rqv1.ConditionNodesHeldBack, rqv1.ConditionSaveIgnored}
+	rqv1.ConditionNodesHeldBack, rqv1.ConditionSaveIgnored, rqv1.ConditionPriorityClassMissing}
 
 // Done reports whether a Run has ended and its status says all that is to be said: nothing is left to do for it itself,
 // until it is edited or its time is over.
@@ -73,19 +74,19 @@ func ranBefore(run *rqv1.Run, at time.Time) bool {
 	return known && started.Before(at.Truncate(time.Second))
 }
 
-// preempted reports whether a Lease is of before a lottery that ended its Run, by the Run's own status: the Reservation
-// may have been canceled since.
+// preempted reports whether a Lease is of before a cut that ended its Run, by the Run's own status: the Reservation may
+// have been canceled since.
 func preempted(run *rqv1.Run, lease *rqv1.Lease) bool {
 	c := preemption(run)
 	return c != nil && lease.Spec.RunRef.UID == run.UID && lease.Spec.Start.Time.Before(c.LastTransitionTime.Time)
 }
 
-// preemption returns the condition by which a Run's status says that a lottery ended it; nil when it does not, or the
-// Run has started again.
+// preemption returns the condition by which a Run's status says that a lottery, or a lost rank of a Run of higher
+// priority, ended it; nil when it does not, or the Run has started again.
 func preemption(run *rqv1.Run) *metav1.Condition {
 	says := func(kind string, status metav1.ConditionStatus) *metav1.Condition {
 		c := meta.FindStatusCondition(run.Status.Conditions, kind)
-		if c == nil || c.Reason != reasonRandomPreempt || c.Status != status {
+		if c == nil || c.Reason != reasonRandomPreempt && c.Reason != reasonPriorityPreempt || c.Status != status {
 			return nil
 		}
 		return c

@@ -43,6 +43,8 @@ func reasonOfShard(s *situation, lease *rqv1.Lease) rqv1.ClosureReason {
 		return reason
 	}
 	switch {
+	case s.gaveUp(lease):
+		return rqv1.ClosedSuspended
 	case s.facts.Shape == nil && !s.has(rank.Held(lease)):
 		return rqv1.ClosedShrink
 	case s.phase == rqv1.RunFailed:

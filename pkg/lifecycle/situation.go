@@ -12,12 +12,17 @@ type situation struct {
 	phase rqv1.RunPhase
 	// starting is when the pods that are starting opened their first Lease; zero when none of them has.
 	starting time.Time
+	// ready is how many ranks are ready while the Run runs.
+	ready readiness
 }
 
 func situationOf(f *facts) *situation {
 	s := &situation{footing: footingOf(f)}
 	s.phase = phaseOf(&s.footing)
 	s.starting = startingSince(s)
+	if s.phase == rqv1.RunRunning {
+		s.ready = readinessOf(f, s.roster.ranks)
+	}
 	return s
 }
 
@@ -28,17 +33,19 @@ func (s *situation) narrowed() bool {
 
 // requeued reports whether the Run gives up what it holds and waits for its turn again.
 func (s *situation) requeued() bool {
-	return saysRunning(s.facts.Run) && s.phase == rqv1.RunPending && !s.facts.opportunistic()
+	return saysRunning(s.facts.Run) && s.phase == rqv1.RunPending && !s.facts.opportunistic() && !s.suspends()
 }
 
 // overdue reports whether a gang that has not started has held GPUs for longer than its deadline (I9).
 func (s *situation) overdue() bool {
-	return s.phase == rqv1.RunPending && !s.facts.opportunistic() && !s.starting.IsZero() &&
+	return s.phase == rqv1.RunPending && !s.facts.opportunistic() && !s.suspends() && !s.starting.IsZero() &&
 		s.facts.Now.Sub(s.starting) > s.facts.GangDeadline
 }
 
 // startsAgain reports whether the Run gives up all that it holds, to start again.
-func (s *situation) startsAgain() bool { return s.requeued() || s.overdue() || s.edited }
+func (s *situation) startsAgain() bool {
+	return s.requeued() || s.overdue() || s.edited || s.suspends()
+}
 
 // hasEnded reports whether the Run has ended.
 func (s *situation) hasEnded() bool { return s.phase == rqv1.RunCompleted || s.phase == rqv1.RunFailed }

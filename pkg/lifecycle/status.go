@@ -33,20 +33,24 @@ func statusOf(s *situation) *rqv1.RunStatus {
 		next.Width.Allocated, next.Width.Pending = allocated(s), change(s)
 		next.Funding = fundingOf(s.facts)
 	}
+	next.Ready = s.ready.count
 	setPhase(c, s.phase, reason, message)
 	setOverdraft(c)
 	setHeldBack(c, s.facts)
 	setMaintenance(c, s.facts)
 	setDrainWaits(c, s.facts)
 	setSaveIgnored(c, s)
+	setPriority(c, s)
 	setRefusal(next, s, reason)
 	addDeaths(next, s, deaths)
 	setRestarts(next, s)
 	setGrace(c, &s.facts.Rules)
 	setRoomKept(c, s)
+	setSuspended(c, s)
+	setForecast(next, s)
 	setReservation(next, s)
 	setAtRisk(c)
-	if equality.Semantic.DeepEqual(&run.Status, next) {
+	if equality.Semantic.DeepEqual(&run.Status, coalesced(s, next)) {
 		return nil
 	}
 	return next
@@ -60,7 +64,7 @@ func fresh(s *situation) bool {
 		return false
 	}
 	_, _, short := f.cutShort(f.Run)
-	return f.Shape == nil && f.Refusal == nil && f.Problem == "" && !short &&
+	return f.Shape == nil && f.Refusal == nil && f.Problem == "" && !short && !f.Priority.Missing &&
 		!slices.ContainsFunc(s.roster.ranks, f.givesWay)
 }
 

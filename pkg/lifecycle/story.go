@@ -43,7 +43,10 @@ func storyOfPending(s *situation) (reason, message string) {
 	waits := f.Waits()
 	switch {
 	case leftOfCut(s):
-		return reasonRandomPreempt, preemption(f.Run).Message // who comes next knows what they are
+		c := preemption(f.Run)
+		return c.Reason, c.Message // who comes next knows what they are
+	case s.suspends() && s.cuts.final == nil:
+		return "Suspended", whileSuspended
 	case f.Shape != nil:
 		return string(f.Shape.Reason), f.Shape.Message
 	case s.cuts.final != nil:
@@ -107,10 +110,14 @@ func storyOfFailure(s *situation) (reason, message string) {
 	if failure := s.restarts.verdict.Failure; failure != nil {
 		return string(failure.Why), failure.String()
 	}
-	for _, pod := range s.roster.core() {
-		if s.facts.failed(pod) {
-			return "Failed", fmt.Sprintf("pod %s failed%s", pod.Name, detail(pod))
+	for index, pod := range s.roster.core() {
+		if !s.facts.failed(pod) {
+			continue
 		}
+		if late, is := s.facts.lateEnd(pod); is {
+			return late.Sign, fmt.Sprintf("rank %d on node %s was %s", index, pod.Spec.NodeName, late.Message)
+		}
+		return "Failed", fmt.Sprintf("pod %s failed%s", pod.Name, detail(pod))
 	}
 	outcast := s.outcast()
 	switch {
@@ -244,6 +251,9 @@ func endedByCut(cut *rank.Cut, phase rqv1.RunPhase) string {
 	after := "it declares no checkpoint, so it does not start again"
 	if phase == rqv1.RunPending {
 		after = "it waits to start again from its checkpoint"
+	}
+	if cut.ForRank {
+		return fmt.Sprintf("%s; %s", purpose(cut), after)
 	}
 	return fmt.Sprintf("%s; %s; check the draw with kubectl runs explain --verify %s -n %s", purpose(cut), after,
 		cut.Reservation.Name, cut.Reservation.Namespace)

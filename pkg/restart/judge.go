@@ -14,6 +14,8 @@ type Death struct {
 	rqv1.RunDeath
 	// Again is when the pod was made, if it was made to start its rank again; else zero.
 	Again time.Time
+	// Ahead says that its kubelet's clock is: when it was is not known, and nothing is waited for that rests on it.
+	Ahead bool
 }
 
 // History is what the status of a Run tells: it may be empty.
@@ -72,7 +74,7 @@ func (j *judge) consider(d Death, now time.Time) (wait time.Time) {
 	next := j.next(d.At)
 	d.Incident, d.First, d.Action = next.Incidents, true, j.rules.On(d.ExitCode)
 	if d.Action == rqv1.ActionRestart && j.blamedBefore(d.Index, next) > 0 {
-		if until := d.At.Add(Gathering); !now.Before(d.At.Time) && now.Before(until) {
+		if until := d.At.Add(Gathering); !d.Ahead && now.Before(until) {
 			return until
 		}
 		if !j.together() {
@@ -103,7 +105,8 @@ func (j *judge) note(d rqv1.RunDeath, ends bool, why Why) {
 }
 
 // belongs reports whether a death is of the last incident. One of a rank that was started again in it is not if all
-// ranks were ready, time enough has passed, or it dies for the third time: then it has not died of the others.
+// ranks were ready, time enough has passed, or it dies for the third time: then it has not died of the others. A rank
+// that is known to have died in it was started again since, whatever its kubelet's clock says.
 func (j *judge) belongs(d *Death) bool {
 	last := j.out.Restarts
 	if last == nil {
@@ -112,10 +115,11 @@ func (j *judge) belongs(d *Death) bool {
 	if over := last.Began.Add(Together); last.Ready != nil && !d.At.Time.Before(over) {
 		return false
 	}
-	if d.Again.IsZero() || d.Again.Before(last.Began.Time) {
+	died := j.diedIn(last.Incidents, d.Index)
+	if died == 0 && (d.Again.IsZero() || d.Again.Before(last.Began.Time)) {
 		return true
 	}
-	return last.Ready == nil && d.At.Sub(last.Began.Time) < Settling && j.diedIn(last.Incidents, d.Index) < 2
+	return last.Ready == nil && d.At.Sub(last.Began.Time) < Settling && died < 2
 }
 
 // diedIn returns how often a rank has died in an incident, as far as that is known.

@@ -185,6 +185,19 @@ func TestAProgramThatAlwaysDies(t *testing.T) {
 	})
 }
 
+// TestAClockThatIsWrong has a rank's kubelet be behind, so that what it tells seems to be of before the incident.
+func TestAClockThatIsWrong(t *testing.T) {
+	w := newWorld(1)
+	w.die(0, 0, 1, 0)
+	for i := range time.Duration(20) {
+		w.made[1] = noon.Add(-2*time.Hour + i*20*s)
+		if v := w.die(-2*time.Hour+i*20*s+10*s, i*20*s, 1, 1); v.Failure != nil {
+			return
+		}
+	}
+	t.Errorf("it goes on: %+v", w.status.Restarts)
+}
+
 // TestJudgedInAnyOrder has the order in which deaths are seen make no difference.
 func TestJudgedInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

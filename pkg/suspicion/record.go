@@ -73,6 +73,18 @@ func (r Record) Until() (until time.Time) {
 	return until
 }
 
+// Clear says that what came before an instant is settled, and so are the marks that somebody has seen who says so,
+// whatever the clock of either says.
+func (r Record) Clear(now time.Time) Record {
+	r.Cleared = now.UTC()
+	for _, m := range r.Marks {
+		if m.At.After(r.Cleared) {
+			r.Cleared = m.At
+		}
+	}
+	return r
+}
+
 // With adds marks that the record does not have yet and that are of after it was cleared, and reports whether there
 // are any.
 func (r Record) With(marks ...Mark) (Record, bool) {

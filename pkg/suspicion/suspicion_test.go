@@ -159,3 +159,15 @@ func TestARecord(t *testing.T) {
 		t.Errorf("what nobody can read says: %s", diff)
 	}
 }
+
+// TestClearedByAClockThatIsBehind has somebody clear a node whose own clock is behind the marks against it.
+func TestClearedByAClockThatIsBehind(t *testing.T) {
+	r, _ := Record{}.With(Mark{At: noon, Why: ExitCode})
+	r = r.Clear(noon.Add(-time.Hour))
+	if until := r.Until(); !until.IsZero() {
+		t.Errorf("it is suspect until %s", until)
+	}
+	if r, added := r.With(Mark{At: noon, Why: TwoOwners}); added {
+		t.Errorf("what came before is told again: %v", r)
+	}
+}

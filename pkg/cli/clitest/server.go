@@ -138,7 +138,12 @@ func Forbidden(verb, resource string) error {
 // NotServed is the answer of an API server that does not know the kind.
 var NotServed = errors.New("not served")
 
-func plural(kind string) string { return strings.ToLower(kind) + "s" }
+func plural(kind string) string {
+	if strings.HasSuffix(kind, "s") {
+		kind += "e"
+	}
+	return strings.ToLower(kind) + "s"
+}
 
 func (s *Server) find(o *unstructured.Unstructured) int {
 	return slices.IndexFunc(s.objects, func(x *unstructured.Unstructured) bool {

@@ -19,7 +19,11 @@ const momentsShown = 20
 // writeExplanation writes an explanation for people.
 func writeExplanation(out io.Writer, e explanation, wide, colours bool) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "Run %s/%s is %s.\n", e.Namespace, e.Run, strings.ReplaceAll(view.Paint(string(e.Phase), colours),
+	standing := string(e.Phase)
+	if e.Suspended {
+		standing = view.Suspended
+	}
+	fmt.Fprintf(&text, "Run %s/%s is %s.\n", e.Namespace, e.Run, strings.ReplaceAll(view.Paint(standing, colours),
 		" ", ""))
 	fmt.Fprintf(&text, "  asks:    %s\n", asksInWords(e))
 	writeStanding(&text, e)
@@ -57,6 +61,9 @@ func writeStanding(text *strings.Builder, e explanation) {
 	if running && e.Width != nil {
 		fmt.Fprintf(text, "  width:   %d/%d GPUs%s\n", e.Width.Allocated, e.Width.Desired, view.Bracketed(e.Width.Pending))
 	}
+	if running && e.Ready > 0 {
+		fmt.Fprintf(text, "  ready:   %s\n", view.Counted(int(e.Ready), "rank"))
+	}
 	if running && e.Spares != nil {
 		fmt.Fprintf(text, "  spares:  %s\n", e.Spares.inWords())
 	}
@@ -85,6 +92,9 @@ func asksInWords(e explanation) string {
 	if e.Asks.Opportunistic {
 		words += ", opportunistic: in shards, on GPUs that nobody else needs at the moment"
 	}
+	if e.Asks.PriorityClass != "" {
+		words += ", priority " + view.Priority(e.Asks.PriorityClass, e.Asks.Priority) + " among its owner's Runs"
+	}
 	if e.Asks.GPUsPerPod > 0 {
 		words += fmt.Sprintf(", %d to a pod", e.Asks.GPUsPerPod)
 	}
@@ -104,6 +114,7 @@ func writeWait(text *strings.Builder, e explanation, wide bool) error {
 		fmt.Fprintf(text, "  would help: %s\n", printers.EscapeTerminal(line))
 	}
 	facts := []view.Fact{{Label: "in line", Lines: view.Only(view.PlaceInLine(e.Waits.Queue, e.Asks.GPUType))}}
+	facts = append(facts, view.ForecastFacts(e.Forecast, e.At.Time)...)
 	if promised := e.Waits.Promised(e.Reservations); promised != nil {
 		var err error
 		if facts, err = promised.Facts(e.At.Time, wide); err != nil {

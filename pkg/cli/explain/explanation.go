@@ -17,6 +17,11 @@ type explanation struct {
 	Owner     rqv1.Owner    `json:"owner"`
 	Phase     rqv1.RunPhase `json:"phase"`
 	Message   string        `json:"message,omitempty"`
+	// Suspended says that the Run waits because it is suspended, Forecast when it would start, and Ready how many ranks
+	// of one that runs are ready.
+	Suspended bool              `json:"suspended,omitempty"`
+	Forecast  *rqv1.RunForecast `json:"forecast,omitempty"`
+	Ready     int32             `json:"ready,omitempty"`
 	// Looked is false until the scheduler has looked at the Run as it is now.
 	Looked bool    `json:"looked"`
 	Asks   request `json:"asks"`
@@ -55,6 +60,9 @@ type request struct {
 	// Malleable is the range of widths of a Run that may change its width.
 	Malleable     *rqv1.RunMalleable `json:"malleable,omitempty"`
 	Opportunistic bool               `json:"opportunistic,omitempty"`
+	// PriorityClass orders the Run among those of its owner, and Priority is that class's value.
+	PriorityClass string `json:"priorityClass,omitempty"`
+	Priority      *int32 `json:"priority,omitempty"`
 }
 
 // moment is one step of a Run's life.

@@ -19,6 +19,9 @@ func explain(run *rqv1.Run, from evidence) explanation {
 		Owner:     run.Spec.Owner,
 		Phase:     view.PhaseOf(run),
 		Message:   run.Status.Message,
+		Suspended: view.StandingOf(run) == view.Suspended,
+		Forecast:  run.Status.Forecast,
+		Ready:     run.Status.Ready,
 		Looked:    view.LookedAt(run),
 		Asks:      requestOf(run),
 		Width:     run.Status.Width,
@@ -52,7 +55,8 @@ func explain(run *rqv1.Run, from evidence) explanation {
 func requestOf(run *rqv1.Run) request {
 	r := request{GPUs: run.Spec.Resources.TotalGPUs, GPUType: run.Spec.Resources.GPUType,
 		SparesPerGroup: run.Spec.GroupSpares(),
-		Malleable:      run.Spec.Malleable, Opportunistic: run.Spec.Opportunistic}
+		Malleable:      run.Spec.Malleable, Opportunistic: run.Spec.Opportunistic,
+		PriorityClass: run.Spec.PriorityClassName, Priority: run.Status.Priority}
 	if perPod := run.Spec.Resources.GPUsPerPod; perPod != nil {
 		r.GPUsPerPod = *perPod
 	}

@@ -17,8 +17,8 @@ import (
 // runTable shows Runs, with the GPUs that stand by for each, by its UID; nil when these are not known.
 func runTable(runs []rqv1.Run, standBy map[types.UID]int32, now time.Time) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: session.Columns(
-		"Name", "Owner", "+Type", "+GPUs", "+Groups", "Width", "+Pending", "Spares", "+Funding", "Phase", "Age", "+Start",
-		"+At Risk", "+Maintenance", "Message")}
+		"Name", "Owner", "+Type", "+GPUs", "+Groups", "+Priority", "Width", "+Pending", "Spares", "+Funding", "Phase",
+		"+Ready", "Age", "+Start", "+At Risk", "+Maintenance", "Message")}
 	for i := range runs {
 		run := &runs[i]
 		table.Rows = append(table.Rows, session.Row(run,
@@ -27,11 +27,13 @@ func runTable(runs []rqv1.Run, standBy map[types.UID]int32, now time.Time) *meta
 			run.Spec.Resources.GPUType,
 			fmt.Sprint(run.Spec.Resources.TotalGPUs),
 			groupsOf(run),
+			view.PriorityOf(run),
 			view.WidthOf(run),
 			view.PendingOf(run),
 			standingBy(run, standBy),
 			fundingOf(run),
-			string(run.Status.Phase),
+			view.StandingOf(run),
+			view.ReadyOf(run),
 			duration.HumanDuration(now.Sub(run.CreationTimestamp.Time)),
 			view.StartOf(run, now),
 			view.RiskOf(run, now),

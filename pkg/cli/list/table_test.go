@@ -25,6 +25,7 @@ func TestRunTable(t *testing.T) {
 		{Reservation: "mm/tiny-r0", At: clitest.After(2 * time.Minute), Probability: "0.05"},
 	}
 	grows := clitest.RunOf("grows", 96, 32, clitest.Runs(96))
+	grows.Spec.PriorityClassName, grows.Status.Priority = "hero", clitest.Ptr[int32](2000000)
 	grows.UID, grows.Spec.SparesPerGroup = "grows", clitest.Ptr[int32](4)
 	grows.Status.Width.Desired, grows.Status.Width.Pending = 160, "Grow to 128"
 	grows.Status.Conditions = append(grows.Status.Conditions, metav1.Condition{Type: rqv1.ConditionMaintenanceAhead,

@@ -56,7 +56,7 @@ func (l *nodesClear) run(ctx context.Context, names []string) error {
 			fmt.Fprintf(l.Out, "node %s is not suspect\n", name)
 			continue
 		}
-		against.Cleared = l.Now().UTC()
+		against = against.Clear(l.Now())
 		if err := patchNode(ctx, c, node, map[string]any{"metadata": map[string]any{"uid": node.UID,
 			"resourceVersion": node.ResourceVersion,
 			"annotations":     map[string]any{rqv1.AnnotationSuspect: against.String()}}}); err != nil {

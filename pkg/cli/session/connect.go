@@ -3,6 +3,7 @@ package session
 import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -18,7 +19,8 @@ const fieldManager = "kubectl-runs"
 // Ours holds the kinds that can be submitted; known adds those that the CLI reads besides.
 var (
 	Ours  = newScheme(rqv1.AddToScheme)
-	known = newScheme(rqv1.AddToScheme, corev1.AddToScheme, authenticationv1.AddToScheme)
+	known = newScheme(rqv1.AddToScheme, corev1.AddToScheme, authenticationv1.AddToScheme,
+		schedulingv1.AddToScheme)
 )
 
 func newScheme(adders ...func(*runtime.Scheme) error) *runtime.Scheme {
@@ -41,6 +43,7 @@ func resources() meta.RESTMapper {
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	mapper.Add(schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"), meta.RESTScopeRoot)
 	mapper.Add(authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"), meta.RESTScopeRoot)
 	return mapper
 }

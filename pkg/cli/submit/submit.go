@@ -86,6 +86,10 @@ func (s *submission) run(ctx context.Context, _ []string) error {
 	var refused []string
 	var created []*unstructured.Unstructured
 	for _, e := range entries {
+		if class := s.lacksClass(ctx, c, e.Object); class != "" {
+			refused = append(refused, fmt.Sprintf("%v: %s", e.From, noClass(e.Object, class)))
+			continue
+		}
 		if err := s.create(ctx, c, e.Object); err != nil {
 			refused = append(refused, manifest.RefusedInWords(s.Session, e, err))
 			continue

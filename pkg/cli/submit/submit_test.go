@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +20,11 @@ func text(t *testing.T, name, namespace string) string {
 	return clitest.Text(t, &rqv1.Run{TypeMeta: metav1.TypeMeta{APIVersion: rqv1.GroupVersion.String(), Kind: "Run"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: rqv1.RunSpec{Owner: "org:ai:rai",
 			Resources: rqv1.RunResources{GPUType: "H100-80GB", TotalGPUs: 8}}})
+}
+
+// ofClass is a Run with a PriorityClass.
+func ofClass(t *testing.T, name, class string) string {
+	return strings.Replace(text(t, name, ""), "spec:\n", "spec:\n  priorityClassName: "+class+"\n", 1)
 }
 
 // TestSubmit writes files as users do, and looks at what the API server holds afterwards.
@@ -50,12 +56,19 @@ func TestSubmit(t *testing.T) {
 			code: session.ExitError, told: []string{"totalGpus"}},
 		"for another namespace": {file: []string{text(t, "a", "mm")}, code: session.ExitError,
 			told: []string{"mm", "rai"}},
+		"of a PriorityClass": {file: []string{ofClass(t, "a", "high"), ofClass(t, "b", "nowhere")}, code: session.ExitError,
+			stored: "a", told: []string{"Run rai/b: spec.priorityClassName is nowhere", "kubectl get priorityclasses"}},
+		"of a PriorityClass that may not be read": {file: []string{ofClass(t, "a", "unread")}, stored: "a"},
 		"nothing": {file: []string{""}, code: session.ExitError},
 	} {
 		taken := clitest.RunOf("taken", 8, 0, clitest.Runs(8))
-		server := clitest.NewServer(t, &taken)
+		server := clitest.NewServer(t, &taken, &schedulingv1.PriorityClass{TypeMeta: metav1.TypeMeta{
+			APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass"}, ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 2})
 		creates := 0
 		server.Before = func(request string) error {
+			if request == "get priorityclasses/unread" {
+				return clitest.Forbidden("get", "priorityclasses")
+			}
 			if !strings.HasPrefix(request, "create runs") {
 				return nil
 			}

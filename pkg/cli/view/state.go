@@ -160,7 +160,8 @@ func RiskOf(run *rqv1.Run, now time.Time) string {
 // Paint pads a phase and, on a terminal, colours it.
 func Paint(phase string, colours bool) string {
 	padded := fmt.Sprintf("%-9s", phase)
-	colour := map[string]string{"Pending": "33", "Running": "32", "Completed": "36", "Failed": "31"}[phase]
+	colour := map[string]string{"Pending": "33", Suspended: "33", "Running": "32", "Completed": "36",
+		"Failed": "31"}[phase]
 	if !colours || colour == "" {
 		return padded
 	}

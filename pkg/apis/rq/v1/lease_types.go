@@ -86,7 +86,7 @@ const (
 
 // ClosureReason says why a Lease was closed.
 //
-// +kubebuilder:validation:Enum=Completed;Failed;Deleted;Unwound;Shrink;DropSpare;RandomPreempt;NodeFailure;Swap;ReclaimedBySpare;Reclaimed;ReclaimedQuota;Evicted
+// +kubebuilder:validation:Enum=Completed;Failed;Deleted;Unwound;Shrink;DropSpare;RandomPreempt;NodeFailure;Swap;ReclaimedBySpare;Reclaimed;ReclaimedQuota;Evicted;Suspended;PriorityPreempt
 type ClosureReason string
 
 // Values of ClosureReason.
@@ -117,6 +117,11 @@ const (
 	ClosedReclaimedQuota ClosureReason = "ReclaimedQuota"
 	// ClosedEvicted: the node, or what keeps it, ended the pod or turned it away (rule R33).
 	ClosedEvicted ClosureReason = "Evicted"
+	// ClosedSuspended: the Run was suspended (rule R39).
+	ClosedSuspended ClosureReason = "Suspended"
+	// ClosedPriorityPreempt: the Run gave its GPUs to a lost rank of a Run of the same owner that has a higher priority (rule
+	// R44).
+	ClosedPriorityPreempt ClosureReason = "PriorityPreempt"
 )
 
 // LeaseSpec is what a Lease records.

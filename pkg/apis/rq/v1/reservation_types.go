@@ -143,7 +143,8 @@ type ReservationStatus struct {
 	Cuts []Cut `json:"cuts,omitempty"`
 	// cause says in a word what came between when others had been cut, or chosen to be, and the Run did not start by it:
 	// VictimStayed, a pod that was cut was still there 30 seconds after its grace period; NodesRejected, other scheduling
-	// rules turned its nodes down; RoomTaken, anything else that took what was to be free; CalledOff, somebody's word.
+	// rules turned its nodes down; RoomTaken, anything else that took what was to be free; CalledOff, somebody's word; Suspended,
+	// the Run's own user's, who has suspended it.
 	// +optional
 	Cause CancelCause `json:"cause,omitempty"`
 	// calledOff says who called the activation off, when and why (rule R36); empty unless somebody has.
@@ -156,7 +157,7 @@ type ReservationStatus struct {
 
 // CancelCause is why a Run did not start by an activation (invariant I10).
 //
-// +kubebuilder:validation:Enum=VictimStayed;NodesRejected;RoomTaken;CalledOff
+// +kubebuilder:validation:Enum=VictimStayed;NodesRejected;RoomTaken;CalledOff;Suspended
 type CancelCause string
 
 // Values of CancelCause.
@@ -165,6 +166,7 @@ const (
 	CanceledNodesRejected CancelCause = "NodesRejected"
 	CanceledRoomTaken     CancelCause = "RoomTaken"
 	CanceledCalledOff     CancelCause = "CalledOff"
+	CanceledSuspended     CancelCause = "Suspended"
 )
 
 // Forecast is what is expected at a Reservation's earliestStart.

@@ -52,6 +52,17 @@ func (s *RunSpec) MaxDuration() time.Duration {
 	return s.Runtime.MaxDuration.Duration
 }
 
+// Suspended reports whether a Run that has not ended is held back, or is to give up what it holds (R39).
+func (r *Run) Suspended() bool { return r.Spec.Suspend && !r.Ended() }
+
+// StartupDeadline returns how long a rank may take to be ready from when it was bound; 0 when that is not bounded.
+func (s *RunSpec) StartupDeadline() time.Duration {
+	if s.Runtime == nil || s.Runtime.StartupDeadline == nil {
+		return 0
+	}
+	return s.Runtime.StartupDeadline.Duration
+}
+
 // Until returns when a Run that starts at an instant ends by its maxDuration; zero when it has none.
 func (s *RunSpec) Until(start time.Time) time.Time {
 	if most := s.MaxDuration(); most > 0 {

@@ -20,6 +20,8 @@ import (
 // +kubebuilder:printcolumn:name="Borrowed",type=integer,JSONPath=`.status.funding.borrowedGPUs`,priority=1
 // +kubebuilder:printcolumn:name="Earliest start",type=string,JSONPath=`.status.earliestStart`,priority=1
 // +kubebuilder:printcolumn:name="Ahead",type=integer,JSONPath=`.status.queue.ahead`,priority=1
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.ready`,priority=1
+// +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.status.priority`,priority=1
 // +kubebuilder:printcolumn:name="At risk",type=integer,JSONPath=`.status.atRiskTotal`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule=`size(self.metadata.name) <= 52 && !self.metadata.name.contains('.')`,message=`metadata.name of a Run may have at most 52 characters and no dots, because its Service and its pods' host names are made from it`
@@ -45,8 +47,9 @@ type RunList struct {
 	Items           []Run `json:"items"`
 }
 
-// RunSpec is the desired state of a Run. Once created, a Run keeps its shape: only malleable.desiredTotalGPUs and
-// ttlSecondsAfterFinished change at any time, and owner, funding and runtime while the Run is Pending.
+// RunSpec is the desired state of a Run. Once created, a Run keeps its shape: only malleable.desiredTotalGPUs,
+// suspend, priorityClassName and ttlSecondsAfterFinished change at any time, and owner, funding and runtime while the Run
+// is Pending.
 //
 // +kubebuilder:validation:XValidation:rule=`!(has(self.locality) && has(self.locality.groupGPUs)) || self.locality.groupGPUs < 1 || self.resources.totalGPUs % self.locality.groupGPUs == 0`,message=`resources.totalGPUs must be a multiple of locality.groupGPUs, so that groups are whole (R12)`,fieldPath=".locality.groupGPUs"
 // +kubebuilder:validation:XValidation:rule=`!(has(self.locality) && has(self.locality.groupGPUs) && has(self.malleable)) || self.locality.groupGPUs < 1 || self.malleable.minTotalGPUs % self.locality.groupGPUs == 0`,message=`malleable.minTotalGPUs must be a multiple of locality.groupGPUs, so that groups are whole (R12)`,fieldPath=".malleable.minTotalGPUs"
@@ -102,6 +105,18 @@ type RunSpec struct {
 	// opportunistic Runs use GPUs that nobody else needs at the moment and give them back on demand. Default: false.
 	// +optional
 	Opportunistic bool `json:"opportunistic,omitempty"`
+	// suspend holds the Run back while it is true, as in a Job: it has no pods, no date and no place that is kept for it. A
+	// Run that has started gives up all that it holds, its pods with their grace, and is Pending; it is planned again, by
+	// its age, once suspend is false. It may change at any time (rule R39). Default: false.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+	// priorityClassName is a PriorityClass (scheduling.k8s.io/v1) by whose value the Runs of one owner are ordered, and never
+	// those of different owners (rule R44). It may change at any time, and is not written on pods. Default: priority 0, also
+	// where the cluster has a global default.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')`,message=`priorityClassName must be the name of a PriorityClass: lower-case letters, digits, dashes and dots; see kubectl get priorityclasses`
+	PriorityClassName string `json:"priorityClassName,omitempty"`
 	// ttlSecondsAfterFinished is how many seconds after its end a Run is deleted, 0 for at once, as in a Job. It may
 	// change at any time, also after the end (rule R39). Default: the scheduler's finishedRunTTL, 7 days unless configured.
 	// +optional
@@ -220,6 +235,13 @@ type RunRuntime struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,6}([.][0-9]{1,9})?m)?([0-9]{1,6}([.][0-9]{1,9})?s)?([0-9]{1,6}ms)?$') && self != '' && duration(self) > duration('0s')`,message=`runtime.maxDuration must be a positive duration in hours, minutes and seconds, such as 10m or 1h30m`
 	MaxDuration *metav1.Duration `json:"maxDuration,omitempty"`
+	// startupDeadline is how long after it was bound a rank may take to be ready, at least 1m, such as 15m. One that is not
+	// by then counts as one that has died (rule R39). Default: none.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,6}([.][0-9]{1,9})?m)?([0-9]{1,6}([.][0-9]{1,9})?s)?([0-9]{1,6}ms)?$') && self != '' && duration(self) >= duration('1m')`,message=`runtime.startupDeadline must be a duration of at least 1m in hours, minutes and seconds, such as 15m or 1h30m`
+	StartupDeadline *metav1.Duration `json:"startupDeadline,omitempty"`
 	// restarts says what is done when ranks die by their program's doing (rule R34). Opportunistic Runs are not restarted. Default:
 	// 3 restarts where a checkpoint is declared, else none.
 	// +optional
@@ -238,51 +260,6 @@ const (
 	RunCompleted RunPhase = "Completed"
 	RunFailed    RunPhase = "Failed"
 )
-
-// Condition types of a Run.
-const (
-	// ConditionStarted is True once every pod of the Run is bound; while False its reason says what is short.
-	ConditionStarted = "Started"
-	// ConditionFinished is there, and True, once the Run is Completed or Failed.
-	ConditionFinished = "Finished"
-	// ConditionOverdraft is True while the Run holds GPUs beyond what their payer allows (rule R8), and absent if it never
-	// did.
-	ConditionOverdraft = "Overdraft"
-	// ConditionAtRisk is True while the activation of a Reservation may cut the Run (rule R18), and absent if none ever
-	// could.
-	ConditionAtRisk = "AtRisk"
-	// ConditionGraceCapped is True while the Run's pods are made with a shorter grace period than its template asks for (rule
-	// R37), and absent while they are not.
-	ConditionGraceCapped = "GraceCapped"
-	// ConditionRoomKept is True while a Run that was requeued because of a node's loss keeps the GPUs that it held, the lost
-	// node's apart, until it has started again or gangDeadline after its last old pod is gone (rule R22); absent if it never was.
-	ConditionRoomKept = "RoomKept"
-	// ConditionReclaimed says which shards of an opportunistic Run gave their GPUs back last, and why; its time is when. It is
-	// absent until one does.
-	ConditionReclaimed = "Reclaimed"
-	// ConditionSaveIgnored is True while the Run or one of its pods says of its work that it was saved at what is no time, or one
-	// that is still to come (rule R45), and absent if none ever did.
-	ConditionSaveIgnored = "SaveIgnored"
-	// ConditionNodesHeldBack is True while nodes of the Run show signs of loss and are not taken for lost, since too many nodes
-	// do at once (rule R25), and absent if none ever did.
-	ConditionNodesHeldBack = "NodesHeldBack"
-	// ConditionMaintenanceAhead is True while nodes of the Run are, or will be, out of service by plan (rule R35): when.
-	ConditionMaintenanceAhead = "MaintenanceAhead"
-	// ConditionDrainWaits is True while a rank has nowhere to go whose node is to be emptied (rule R35): it is not evicted.
-	ConditionDrainWaits = "DrainWaits"
-)
-
-// RunQueue is where a Run stands in line.
-type RunQueue struct {
-	// ahead is how many older Runs wait for the same GPU type.
-	// +kubebuilder:validation:Minimum=0
-	Ahead int32 `json:"ahead"`
-	// of is how many Runs wait for it, this one among them.
-	// +kubebuilder:validation:Minimum=1
-	Of int32 `json:"of"`
-	// at is when that was so.
-	At metav1.Time `json:"at"`
-}
 
 // RunStatus is the observed state of a Run.
 type RunStatus struct {
@@ -303,6 +280,10 @@ type RunStatus struct {
 	// width of the Run, in GPUs.
 	// +optional
 	Width *RunWidth `json:"width,omitempty"`
+	// ready is how many ranks of a Run that runs are ready, spares apart. It is written a while after it has changed.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Ready int32 `json:"ready,omitempty"`
 	// funding says who pays for what the Run holds.
 	// +optional
 	Funding *RunFundingStatus `json:"funding,omitempty"`
@@ -312,6 +293,10 @@ type RunStatus struct {
 	// earliestStart is when the Run is expected to start.
 	// +optional
 	EarliestStart *metav1.Time `json:"earliestStart,omitempty"`
+	// forecast is when a suspended Run would start if it were resumed; absent for any other Run. Nothing is promised by it,
+	// and nobody else is affected by it (rule R39).
+	// +optional
+	Forecast *RunForecast `json:"forecast,omitempty"`
 	// queue is the Run's place among those that wait for its GPU type, as long as it has no date. It is written again when
 	// much has changed.
 	// +optional
@@ -334,6 +319,10 @@ type RunStatus struct {
 	// restarts tells of the incidents in which ranks died by their program's doing; absent while there has been none.
 	// +optional
 	Restarts *RunRestartsStatus `json:"restarts,omitempty"`
+	// priority of the Run among those of its owner: the value of its PriorityClass, and 0 where that does not exist. It is
+	// absent for a Run that names none.
+	// +optional
+	Priority *int32 `json:"priority,omitempty"`
 	// refusal says as data why a Run that waits does not start, when it was tried last; absent when it has not been refused.
 	// +optional
 	Refusal *RunRefusal `json:"refusal,omitempty"`
@@ -382,18 +371,4 @@ type RunSponsor struct {
 	// relation of the payer to the Run's owner.
 	// +kubebuilder:validation:Enum=sibling;ancestor;sponsor;overdraft
 	Relation string `json:"relation"`
-}
-
-// MostRisks is how many Reservations a Run's atRisk lists.
-const MostRisks = 16
-
-// RunRisk is a Reservation whose activation may cut a Run.
-type RunRisk struct {
-	// reservation whose activation threatens the Run, as namespace/name.
-	Reservation string `json:"reservation"`
-	// at is when it activates.
-	At metav1.Time `json:"at"`
-	// probability of being cut, from 0 to 1, as a decimal.
-	// +kubebuilder:validation:Pattern=`^(0(\.[0-9]+)?|1(\.0+)?)$`
-	Probability string `json:"probability"`
 }

@@ -1,0 +1,56 @@
+package v1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// RunForecast is when a suspended Run would start if it were resumed, by what is known of the cluster.
+type RunForecast struct {
+	// at is when that was so. It is written again when what it says has changed.
+	At metav1.Time `json:"at"`
+	// gpus is how many GPUs it would start with at once, spares apart; 0 when it would wait.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	GPUs int32 `json:"gpus,omitempty"`
+	// earliestStart is when it would start if it were to wait; absent when it would have no date.
+	// +optional
+	EarliestStart *metav1.Time `json:"earliestStart,omitempty"`
+	// expected says what would be short and what would be done about it by earliestStart, as a Reservation's forecast does;
+	// absent without a date.
+	// +optional
+	Expected *Forecast `json:"expected,omitempty"`
+	// message says in a sentence why the Run would wait; empty when it would not.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// refusal says the same as data.
+	// +optional
+	Refusal *RunRefusal `json:"refusal,omitempty"`
+	// notAsked are the scheduling rules that the Run's pods use and that nobody has been asked about.
+	// +optional
+	// +listType=atomic
+	NotAsked []string `json:"notAsked,omitempty"`
+}
+
+// RunQueue is where a Run stands in line.
+type RunQueue struct {
+	// ahead is how many older Runs wait for the same GPU type.
+	// +kubebuilder:validation:Minimum=0
+	Ahead int32 `json:"ahead"`
+	// of is how many Runs wait for it, this one among them.
+	// +kubebuilder:validation:Minimum=1
+	Of int32 `json:"of"`
+	// at is when that was so.
+	At metav1.Time `json:"at"`
+}
+
+// MostRisks is how many Reservations a Run's atRisk lists.
+const MostRisks = 16
+
+// RunRisk is a Reservation whose activation may cut a Run.
+type RunRisk struct {
+	// reservation whose activation threatens the Run, as namespace/name.
+	Reservation string `json:"reservation"`
+	// at is when it activates.
+	At metav1.Time `json:"at"`
+	// probability of being cut, from 0 to 1, as a decimal.
+	// +kubebuilder:validation:Pattern=`^(0(\.[0-9]+)?|1(\.0+)?)$`
+	Probability string `json:"probability"`
+}

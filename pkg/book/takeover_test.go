@@ -1,0 +1,251 @@
+package book_test
+
+import (
+	"testing"
+	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// class has a PriorityClass have a value.
+func (w *world) class(name string, value int32) {
+	if w.classes == nil {
+		w.classes = map[string]int32{}
+	}
+	w.classes[name] = value
+	w.Book.SetPriorityClass(name, value)
+}
+
+// of gives a Run a PriorityClass.
+func of(class string) func(*rqv1.RunSpec) {
+	return func(s *rqv1.RunSpec) { s.PriorityClassName = class }
+}
+
+// rivals has a Run of high priority and others run that fill all nodes: two of the first, and pods of the others.
+func (w *world) rivals(others map[string][]func(*rqv1.RunSpec), pods int) {
+	w.class("high", 2000000)
+	w.class("low", 1000000)
+	w.guarded(2, 2, 0, of("high"), checkpointed)
+	w.setBudget("a", "org:a", 64)
+	for name, changes := range others {
+		for range pods {
+			w.addNode("node-of-"+name+string(rune('a'+len(w.Nodes))), "d0")
+		}
+		w.submitWithSpares(name, "org:a", 1, pods, 8, 0, changes...)
+		w.settle()
+		w.running(name, "although it fits")
+	}
+	w.Pass(10 * time.Second)
+}
+
+// lowPreempted is how a Run ends that gives way to run0.
+const lowPreempted = "ended for a lost rank of Run ns/run0, which has a higher priority"
+
+func TestALostRankTakesGPUsOfALowerPriority(t *testing.T) {
+	again := "; it waits to start again from its checkpoint"
+	never := "; it declares no checkpoint, so it does not start again"
+	for name, c := range map[string]struct {
+		low     []func(*rqv1.RunSpec)
+		phase   rqv1.RunPhase
+		message string
+		ledger  map[string]int
+	}{
+		"which waits for its turn again": {[]func(*rqv1.RunSpec){of("low"), checkpointed}, rqv1.RunPending, "",
+			map[string]int{"PriorityPreempt": 2}},
+		"which has no checkpoint": {[]func(*rqv1.RunSpec){of("low")}, rqv1.RunFailed, lowPreempted + never,
+			map[string]int{"PriorityPreempt": 2}},
+		"which names no class": {[]func(*rqv1.RunSpec){checkpointed}, rqv1.RunPending, "",
+			map[string]int{"PriorityPreempt": 2}},
+		"which can be narrower": {[]func(*rqv1.RunSpec){of("low"), ungrouped, elastic(1, 1)}, rqv1.RunRunning,
+			"shrunk to 8 GPUs", map[string]int{"Shrink": 1, "open Start Active": 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tell(t, func(w *world) {
+				w.rivals(map[string][]func(*rqv1.RunSpec){"run1": c.low}, 2)
+				before := w.podsOf("run0")
+				w.Lose(w.on("run0-1"))
+				w.rounds(3)
+				if got := w.Runs["run1"].Status; c.phase == rqv1.RunPending && got.Message != lowPreempted+again {
+					w.t.Fatalf("run1 is %s (%s)", got.Phase, got.Message)
+				}
+				w.settle()
+				w.unchanged(before, "run0-1")
+				w.expect("run0", rqv1.RunRunning, "bound 16 GPUs",
+					map[string]int{"NodeFailure": 1, "open Start Active": 1, "open Swap Active": 1})
+				w.expectLedger("run1", c.ledger)
+				got := w.Runs["run1"].Status
+				if got.Phase != c.phase || c.message != "" && got.Message != c.message {
+					w.t.Fatalf("run1 is %s (%s)", got.Phase, got.Message)
+				}
+				w.addNode("new", "d0")
+				w.settle()
+				if c.phase == rqv1.RunPending {
+					w.running("run1", "although there is room again")
+				}
+			})
+		})
+	}
+}
+
+// A rank that cannot be placed is no reason to end one of the same priority, of another owner, or elsewhere.
+func TestALostRankLeavesOthersAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		owner  rqv1.Owner
+		class  string
+		domain string
+	}{
+		"of the same priority": {"org:a", "high", "d0"},
+		"of another owner":     {"org:b", "low", "d0"},
+		"in another domain":    {"org:a", "low", "d1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tell(t, func(w *world) {
+				w.class("high", 2000000)
+				w.class("low", 1000000)
+				w.guarded(2, 2, 0, of("high"))
+				w.setBudget("a", "org:a", 64)
+				w.addNode("other", c.domain)
+				w.submitWithSpares("run1", c.owner, 1, 1, 8, 0, of(c.class), checkpointed)
+				w.settle()
+				w.Pass(10 * time.Second)
+				w.Lose(w.on("run0-1"))
+				w.settle()
+				if w.Runs["run0"].Status.Phase != rqv1.RunFailed {
+					w.t.Fatalf("run0 is %s (%s)", w.Runs["run0"].Status.Phase, w.Runs["run0"].Status.Message)
+				}
+				w.expect("run1", rqv1.RunRunning, "bound 8 GPUs", map[string]int{"open Start Active": 1})
+			})
+		})
+	}
+}
+
+// The order is: a spare, free GPUs, then Runs of lower priority, of which the lowest gives, then a narrower width.
+func TestWhoGivesToALostRank(t *testing.T) {
+	t.Run("a spare", func(t *testing.T) {
+		tell(t, func(w *world) {
+			w.class("high", 2)
+			w.guarded(4, 2, 1, of("high"))
+			w.setBudget("a", "org:a", 64)
+			w.submitWithSpares("run1", "org:a", 1, 1, 8, 0)
+			w.settle()
+			w.Pass(10 * time.Second)
+			w.Lose(w.on("run0-1"))
+			w.settle()
+			w.expect("run0", rqv1.RunRunning, swapped,
+				map[string]int{"NodeFailure": 1, "Swap": 1, "open Start Active": 1, "open Swap Active": 1})
+			w.expectLedger("run1", map[string]int{"open Start Active": 1})
+		})
+	})
+	t.Run("the lowest priority", func(t *testing.T) {
+		tell(t, func(w *world) {
+			w.class("middle", 1500000)
+			w.rivals(map[string][]func(*rqv1.RunSpec){"run1": {of("middle")}, "run2": {of("low")}, "run3": {of("high")}}, 1)
+			w.Lose(w.on("run0-1"))
+			w.settle()
+			w.running("run0", "although there are GPUs of lower priority")
+			w.expectLedger("run1", map[string]int{"open Start Active": 1})
+			w.expectLedger("run2", map[string]int{"PriorityPreempt": 1})
+			w.expectLedger("run3", map[string]int{"open Start Active": 1})
+		})
+	})
+	t.Run("before it is narrower itself", func(t *testing.T) {
+		tell(t, func(w *world) {
+			w.class("high", 2)
+			w.guarded(2, 2, 0, of("high"), ungrouped, elastic(1, 1))
+			w.setBudget("a", "org:a", 64)
+			w.addNode("other", "d0")
+			w.submitWithSpares("run1", "org:a", 1, 1, 8, 0)
+			w.settle()
+			w.Pass(10 * time.Second)
+			w.Lose(w.on("run0-1"))
+			w.settle()
+			w.expectLedger("run0", map[string]int{"NodeFailure": 1, "open Start Active": 1, "open Swap Active": 1})
+			w.expectLedger("run1", map[string]int{"PriorityPreempt": 1})
+		})
+	})
+}
+
+// A process that takes over in the middle goes on with what has been begun, and ends nobody else.
+func TestALostRankTakesGPUsAcrossARestart(t *testing.T) {
+	for passes := range 6 {
+		tell(t, func(w *world) {
+			w.rivals(map[string][]func(*rqv1.RunSpec){"run1": {of("low"), checkpointed}, "run2": {of("low"), checkpointed}}, 1)
+			w.Lose(w.on("run0-1"))
+			w.rounds(1)
+			for range passes {
+				for _, name := range w.Names() {
+					w.reconcile(name)
+				}
+				for _, uid := range w.SortedPods() {
+					w.cycle(uid)
+				}
+			}
+			w.crash()
+			w.settle()
+			w.running("run0", "although there are GPUs of lower priority")
+			ended := w.ledger("run1")["PriorityPreempt"] + w.ledger("run2")["PriorityPreempt"]
+			if ended != 1 {
+				w.t.Fatalf("%d Runs ended for one rank: %v, %v", ended, w.ledger("run1"), w.ledger("run2"))
+			}
+			w.checkSettled()
+		})
+	}
+}
+
+// Nobody ends for a rank that another rule keeps from where it would go (R31): the lost rank's Run goes on as it would
+// without priorities.
+func TestNobodyGivesGPUsToARankThatOtherRulesKeepOff(t *testing.T) {
+	tell(t, func(w *world) {
+		w.asks(true)
+		w.rivals(map[string][]func(*rqv1.RunSpec){"run1": {of("low")}}, 1)
+		w.Rejects[w.on("run1-0")] = "node(s) had volume node affinity conflict"
+		w.Lose(w.on("run0-1"))
+		w.rounds(20)
+		w.Pass(time.Minute)
+		w.settle()
+		if got := w.Runs["run0"].Status; got.Phase != rqv1.RunPending {
+			w.t.Fatalf("run0 is %s (%s)", got.Phase, got.Message)
+		}
+		w.expectLedger("run1", map[string]int{"open Start Active": 1})
+	})
+	tell(t, func(w *world) {
+		w.asks(true)
+		w.rivals(map[string][]func(*rqv1.RunSpec){"run1": {of("low")}, "run2": {of("low")}}, 1)
+		w.Rejects[w.on("run1-0")] = "node(s) had volume node affinity conflict"
+		w.Lose(w.on("run0-1"))
+		w.settle()
+		w.running("run0", "although run2 could give way")
+		w.expectLedger("run1", map[string]int{"open Start Active": 1})
+		w.expectLedger("run2", map[string]int{"PriorityPreempt": 1})
+	})
+}
+
+// What was ended for a Run of higher priority does not have that Run drawn in its turn.
+func TestNobodyIsDrawnForARunBelowItsOwnersOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		class string
+		drawn bool
+	}{"below": {"low", false}, "of the same priority": {"high", true}} {
+		t.Run(name, func(t *testing.T) {
+			tellStorm(t, func(s *storm) {
+				s.class("high", 2)
+				s.class("low", 1)
+				s.addNode("n0", "d0")
+				s.setBudget("a", "org:a", 64)
+				s.submitWithSpares("run0", "org:a", 1, 1, 8, 0, of("high"), checkpointed)
+				s.work()
+				s.running("run0", "although it fits")
+				s.during(10 * time.Minute)
+				s.submitWithSpares("run1", "org:a", 1, 1, 8, 0, of(c.class))
+				s.work()
+				for range 12 {
+					s.during(30 * time.Second)
+					s.work()
+				}
+				if got := s.ledger("run0")["RandomPreempt"] > 0; got != c.drawn {
+					s.t.Fatalf("run0 was drawn: %v (run1: %s)", got, s.Runs["run1"].Status.Message)
+				}
+			})
+		})
+	}
+}

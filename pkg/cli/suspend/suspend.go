@@ -1,0 +1,92 @@
+// Package suspend is "kubectl runs suspend" and "kubectl runs resume".
+package suspend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+	"github.com/davidlangworthy/jobtree/pkg/cli/view"
+)
+
+// change is one "kubectl runs suspend" or "kubectl runs resume".
+type change struct {
+	*session.Session
+	suspend bool
+}
+
+// Suspend returns "kubectl runs suspend".
+func Suspend(s *session.Session) *cobra.Command {
+	c := &change{Session: s, suspend: true}
+	return c.command(&cobra.Command{
+		Use:   "suspend RUN...",
+		Short: "Hold Runs back, or have them give up what they hold and wait",
+		Long: `Suspend Runs, by setting spec.suspend to true. A Run that waits is held back: it has no pods, no date and no
+room that is kept for it. A Run that runs gives up all of its GPUs: its pods are told to go and have their own grace
+period to end, and it starts anew when it is resumed, from its checkpoint if it has one. Either keeps its place by age.
+While a Run is suspended, "kubectl runs explain" says when it would start.`,
+		Example: `  # Free the GPUs of a Run until tomorrow
+  kubectl runs suspend trainer`,
+	})
+}
+
+// Resume returns "kubectl runs resume".
+func Resume(s *session.Session) *cobra.Command {
+	c := &change{Session: s}
+	return c.command(&cobra.Command{
+		Use:   "resume RUN...",
+		Short: "Have suspended Runs planned again",
+		Long: `Resume Runs, by setting spec.suspend to false. They are planned as all Runs that wait, in the order of their
+age.`,
+		Example: `  kubectl runs resume trainer`,
+	})
+}
+
+func (c *change) command(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = session.RunNames(1, math.MaxInt)
+	cmd.RunE = c.RunE(c.run)
+	cmd.ValidArgsFunction = c.CompleteMoreRuns
+	return cmd
+}
+
+// run changes one Run after the other. One that cannot be changed stops no other.
+func (c *change) run(ctx context.Context, names []string) error {
+	api, namespace, _, err := c.Connect()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range names {
+		errs = append(errs, c.set(ctx, api, client.ObjectKey{Namespace: namespace, Name: name}))
+	}
+	return errors.Join(errs...)
+}
+
+// set changes one Run.
+func (c *change) set(ctx context.Context, api client.Client, key client.ObjectKey) error {
+	var run rqv1.Run
+	if err := api.Get(ctx, key, &run); err != nil {
+		return session.NotFoundInWords(err, key.Namespace, key.Name)
+	}
+	is := map[bool]string{true: "suspended", false: "not suspended"}[c.suspend]
+	switch {
+	case run.Ended():
+		return session.Fail(session.ExitError, "Run %s is %s: it cannot be suspended or resumed", key.Name,
+			view.PhaseOf(&run))
+	case run.Spec.Suspend == c.suspend:
+		fmt.Fprintf(c.Out, "Run %s is %s already\n", key.Name, is)
+		return nil
+	}
+	patch := fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, c.suspend)
+	if err := api.Patch(ctx, &run, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+		return session.NotFoundInWords(err, key.Namespace, key.Name)
+	}
+	fmt.Fprintf(c.Out, "Run %s is %s now\n", key.Name, is)
+	return nil
+}

@@ -1,0 +1,24 @@
+package lifecycle
+
+import (
+	"fmt"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// setPriority says what priority the Run has among those of its owner (R44), and whether its PriorityClass is missing.
+func setPriority(c conditions, s *situation) {
+	f := s.facts
+	name := f.Run.Spec.PriorityClassName
+	c.next.Priority = nil
+	if name != "" {
+		c.next.Priority = &f.Priority.Value
+	}
+	var missing *saying
+	if f.Priority.Missing && !s.hasEnded() {
+		missing = &saying{"NotFound", fmt.Sprintf("spec.priorityClassName is %s, and there is no PriorityClass of that "+
+			"name: the Run has priority 0 among its owner's; have an administrator create the class, or name one of kubectl "+
+			"get priorityclasses", name)}
+	}
+	c.raise(rqv1.ConditionPriorityClassMissing, missing, saying{"Found", "the Run lacks no PriorityClass"})
+}
