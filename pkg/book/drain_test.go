@@ -74,6 +74,23 @@ func TestARankIsAskedToMove(t *testing.T) {
 	})
 }
 
+// What is kept for a rank that is to move is others' once its Run is gone.
+func TestARunThatIsGoneMovesNoRank(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 64)
+		s.submit("run0", "org:a", 1, 1, 8)
+		s.work()
+		s.addNode("n1", "d0")
+		s.cordons("n0", true)
+		s.askedToMove("run0", "0@n0")
+		s.DeleteRun("run0")
+		s.submit("run1", "org:a", 1, 1, 8)
+		s.work()
+		s.at("run1", "n1")
+	})
+}
+
 // Of two ranks of a group whose nodes are emptied the first has the spare's place, and then the other waits.
 func TestTwoRanksAreAskedToMove(t *testing.T) {
 	tellStorm(t, func(s *storm) {

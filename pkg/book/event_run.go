@@ -98,6 +98,7 @@ func (b *Book) deleteRun(run *rqv1.Run) {
 	b.seats.vacateAll(g)
 	b.seats.giveAsideFrom(g, 0)
 	b.kept.dropRoom(g)
+	b.kept.giveUpRoom(g)
 	b.waiting.remove(g)
 	b.turns.withdraw(g)
 	b.turns.letOff(g)

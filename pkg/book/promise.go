@@ -209,7 +209,8 @@ func (v *activations) adopt(g *gang) {
 	}
 }
 
-// withdraw takes back what was promised to a gang: it has started, or it is gone.
+// withdraw takes back what was promised to a gang: it has started, or it is gone. What is kept for a rank of one that
+// runs, whose node is being emptied, was not.
 func (v *activations) withdraw(g *gang) {
 	if !g.room.moves || !g.started() {
 		v.kept.giveUpRoom(g)
