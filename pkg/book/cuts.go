@@ -83,7 +83,9 @@ func (ct *cutTable) cutsOf(run types.UID) []rank.Cut {
 
 // takesFrom reports whether a member's Run gives GPUs to lost ranks of a gang.
 func (ct *cutTable) takesFrom(g *gang, m *member) bool {
-	return m.gang.run != nil && slices.ContainsFunc(ct.forRanks[g], func(c rank.Cut) bool { return c.UID == m.gang.run.UID })
+	return m.gang.run != nil && slices.ContainsFunc(ct.forRanks[g], func(c rank.Cut) bool {
+		return c.UID == m.gang.run.UID
+	})
 }
 
 // isCut reports whether the activation of a Reservation cuts a gang.

@@ -92,8 +92,8 @@ type Look struct {
 	Prospect
 	// Priority is what the Run has among those of its owner.
 	Priority Priority
-	// Cuts are what Reservations that are activating do to the Run, and what it gives lost ranks of its owner's, in the order
-	// in which that was decided.
+	// Cuts are what Reservations that are activating do to the Run, and what it gives lost ranks of its owner's, in the
+	// order in which that was decided.
 	Cuts []rank.Cut
 	// Risks are the Reservations whose activation may cut the Run.
 	Risks []rqv1.RunRisk

@@ -38,8 +38,9 @@ func (x *starter) standsBy(g *gang, m plan.Missing) bool {
 	return false
 }
 
-// takeOver gives ranks that have no room the places of pods of its owner's Runs of lower priority, and has the gang wait
-// until these have left. Nobody is cut where such pods are leaving already. It reports false where that would not do.
+// takeOver gives ranks that have no room the places of pods of its owner's Runs of lower priority, and has the gang
+// wait until these have left. Nobody is cut where such pods are leaving already. It reports false where that
+// would not do.
 func (x *starter) takeOver(g *gang, seated []plan.Assignment, missing []plan.Missing,
 	fits func() ([]plan.Assignment, *plan.Refusal), now time.Time) bool {
 	if !x.mayTakeOver(g, missing) {
@@ -152,7 +153,8 @@ func (x *starter) yielders(g *gang, missing []plan.Missing, at time.Time) []reso
 		one.active, _ = x.candidates.occupants(nil, other, &other.active, at)
 		one.spares, _ = x.candidates.occupants(nil, other, &other.spares, at)
 		if c, holds := one.within(domains, at); holds {
-			out = append(out, resolver.Yielder{Candidate: c, Priority: roster.priorities.of(other.run).Value, Started: one.started})
+			out = append(out, resolver.Yielder{Candidate: c, Started: one.started,
+				Priority: roster.priorities.of(other.run).Value})
 		}
 	}
 	slices.SortFunc(out, func(x, y resolver.Yielder) int {

@@ -42,7 +42,8 @@ func (w *world) rivals(others map[string][]func(*rqv1.RunSpec), pods int) {
 const lowPreempted = "ended for a lost rank of Run ns/run0, which has a higher priority"
 
 func TestALostRankTakesGPUsOfALowerPriority(t *testing.T) {
-	again, never := "; it waits to start again from its checkpoint", "; it declares no checkpoint, so it does not start again"
+	again := "; it waits to start again from its checkpoint"
+	never := "; it declares no checkpoint, so it does not start again"
 	for name, c := range map[string]struct {
 		low     []func(*rqv1.RunSpec)
 		phase   rqv1.RunPhase

@@ -57,8 +57,8 @@ func (r *Rules) notice(pod *corev1.Pod, reason rqv1.ClosureReason, message strin
 	return &Notice{Reason: reason, Message: message, GraceSeconds: min(seconds, r.longestGrace())}
 }
 
-// noticeForRank returns what a pod is told that goes for a lost rank: it has its own grace period, as with any scheduler
-// that preempts. A Run that runs stands still meanwhile, so that there is no notice period on top of it.
+// noticeForRank returns what a pod is told that goes for a lost rank: it has its own grace period, as with any
+// scheduler that preempts. A Run that runs stands still meanwhile, so that there is no notice period on top of it.
 func (r *Rules) noticeForRank(pod *corev1.Pod, reason rqv1.ClosureReason, message string) *Notice {
 	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
 	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {

@@ -17,8 +17,8 @@ import (
 // runTable shows Runs, with the GPUs that stand by for each, by its UID; nil when these are not known.
 func runTable(runs []rqv1.Run, standBy map[types.UID]int32, now time.Time) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: session.Columns(
-		"Name", "Owner", "+Type", "+GPUs", "+Groups", "+Priority", "Width", "+Pending", "Spares", "+Funding", "Phase", "Age", "+Start",
-		"+At Risk", "Message")}
+		"Name", "Owner", "+Type", "+GPUs", "+Groups", "+Priority", "Width", "+Pending", "Spares", "+Funding", "Phase", "Age",
+		"+Start", "+At Risk", "Message")}
 	for i := range runs {
 		run := &runs[i]
 		table.Rows = append(table.Rows, session.Row(run,
