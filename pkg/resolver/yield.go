@@ -18,8 +18,8 @@ type Yielder struct {
 
 // Yield chooses what Runs of one owner give up so that a rank of another of its Runs has room (R44). Those of the
 // lowest priority come first: of them what is on loan, spares and steps, and Runs as a whole where these do not do.
-// Nobody gives up what turns out not to be needed. Yield returns false if all of it would not do. The fleet behind w is left
-// as it was.
+// Nobody gives up what turns out not to be needed. Yield returns false if all of it would not do. The fleet
+// behind w is left as it was.
 func Yield(w Feasibility, yielders []Yielder) ([]rqv1.Cut, bool) {
 	rankOf, candidates := map[rqv1.NamespacedName]*Yielder{}, make([]Candidate, len(yielders))
 	for i := range yielders {
