@@ -56,10 +56,7 @@ func (d *drainer) assess(g *gang, now time.Time) {
 	g.drain.Moving, g.drain.Ranks = d.asked(g)
 	switch {
 	case g.drain.Moving: // it has what is kept for it until it is planned
-		g.drain.Ranks = nil
-		if len(g.room.held) > 0 {
-			g.room.until = now.Add(d.args.GangDeadline.Duration)
-		}
+		d.keepOn(g, now)
 		return
 	case len(g.drain.Ranks) == 0:
 		if len(was.Ranks) > 0 {
@@ -79,6 +76,30 @@ func (d *drainer) assess(g *gang, now time.Time) {
 	}
 }
 
+// keepOn keeps what is set aside for a gang, a rank of which has been told to go or is gone, until that is planned
+// again. A process that has begun since sets it aside anew.
+func (d *drainer) keepOn(g *gang, now time.Time) {
+	until := now
+	g.drain.Ranks = nil
+	for index, m := range g.active.between(0, g.active.size) {
+		if m == nil || !m.leaving || m.stage != bound || !d.nodes.drains(m.node) || m.hangs(now) {
+			continue
+		}
+		g.drain.Ranks = append(g.drain.Ranks, DrainedRank{index, m.node})
+		until = latest(until, m.pod.DeletionTimestamp.Time)
+	}
+	until = until.Add(d.args.GangDeadline.Duration)
+	if len(g.room.held) > 0 {
+		g.room.until = until
+	} else if len(g.drain.Ranks) > 0 {
+		if places, why := d.places(g, now); why == "" && len(places) > 0 {
+			d.kept.keepFor(g, places, until)
+			g.room.moves = true
+		}
+	}
+	g.drain.Ranks = nil
+}
+
 // keeps reports whether room is kept for a gang, all of which could be used.
 func (d *drainer) keeps(g *gang) bool {
 	return len(g.room.held) > 0 && !slices.ContainsFunc(g.room.held, func(uid types.UID) bool {
@@ -92,7 +113,7 @@ func (d *drainer) keeps(g *gang) bool {
 func (d *drainer) asked(g *gang) (moving bool, ranks []DrainedRank) {
 	for index, m := range g.active.between(0, g.active.size) {
 		switch {
-		case m == nil, m.leaving, m.stage != bound && m.stage != finished:
+		case m == nil, m.leaving, m.stage != bound && m.stage != finished, m.stage == bound && !d.nodes.stands(m.node):
 			moving = true
 		case m.stage == bound && d.nodes.drains(m.node):
 			ranks = append(ranks, DrainedRank{index, m.node})

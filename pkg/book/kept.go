@@ -63,7 +63,8 @@ func (k *keptRooms) giveUpRoom(g *gang) {
 // lend has a gang be planned as if what is kept for it were free, until what it returns is called. Nobody is woken by
 // it. The room of an activation is given up if the gang has its places by then, or is not going to be decided anew.
 func (k *keptRooms) lend(g *gang) (back func()) {
-	if g.lent != nil || len(g.room.held) == 0 && len(g.requeue.places) == 0 {
+	if g.lent != nil || len(g.room.held) == 0 && len(g.requeue.places) == 0 ||
+		g.room.moves && g.active.first() == nil { // it is for a rank, and none needs it yet
 		return func() {}
 	}
 	g.lent = plan.NewFork(k.fleet, k.accounts)
@@ -78,7 +79,11 @@ func (k *keptRooms) lend(g *gang) (back func()) {
 	}
 	return func() {
 		k.takeBack(g)
-		if g.underWay() || g.vain() {
+		done := g.underWay() || g.vain()
+		if g.room.moves && g.started() {
+			done = g.active.first() == nil // others of its ranks are always under way
+		}
+		if done {
 			k.giveUpRoom(g)
 		}
 	}
@@ -232,6 +237,9 @@ func (k *keptRooms) retake(g *gang) {
 // regardRoom follows what a Run's status says of its room. What was kept for the ranks that it had lost while it ran is
 // part of what it keeps, and so is the money of those whose room was on a lost node.
 func (k *keptRooms) regardRoom(g *gang) {
+	if g.room.moves && !g.started() {
+		k.giveUpRoom(g) // no rank of it moves any more
+	}
 	switch {
 	case g.started():
 		k.dropRoom(g)

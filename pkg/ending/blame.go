@@ -10,9 +10,11 @@ import (
 // BlamedFor is how long a node that has ended a pod, or turned it away, is blamed and left out for it (R33).
 const BlamedFor = time.Hour
 
-// Blames reports whether a death is the doing of its node, which is left out for it at an instant.
+// Blames reports whether a death is the doing of its node, which is left out for it at an instant. Whoever is evicted
+// from it, as by a drain, is so for what comes, and not for what the node has done.
 func Blames(d *rqv1.RunDeath, at time.Time) bool {
-	return d.Cause == rqv1.CauseNode && at.Sub(d.At.Time) < BlamedFor
+	evicted := d.Sign == "EvictionByEvictionAPI" || d.Sign == "DeletionByTaintManager"
+	return d.Cause == rqv1.CauseNode && !evicted && at.Sub(d.At.Time) < BlamedFor
 }
 
 // Suspect reports whether a death speaks against its node: that has turned a pod away, or lost track of it, for a cause

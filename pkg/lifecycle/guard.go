@@ -65,10 +65,17 @@ func guardOf(s *situation) guard {
 	return g
 }
 
-// everyRankRuns reports whether every rank is where it is to be: nothing of an earlier move is left to be done.
+// everyRankRuns reports whether every rank is where it is to be, or has done its work: nothing of an earlier move is
+// left to be done.
 func everyRankRuns(s *situation) bool {
 	return !slices.ContainsFunc(s.roster.core(), func(pod *corev1.Pod) bool {
-		return pod == nil || !present(pod) || !bound(pod) || !s.facts.runs(pod)
+		switch {
+		case pod == nil:
+			return true
+		case pod.Status.Phase == corev1.PodSucceeded:
+			return false
+		}
+		return !present(pod) || !bound(pod) || !s.facts.runs(pod)
 	})
 }
 

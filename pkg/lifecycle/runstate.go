@@ -31,7 +31,8 @@ func saysPending(run *rqv1.Run) bool {
 
 // passing are the conditions that are taken back when what they say of a Run is over.
 var passing = []string{rqv1.ConditionOverdraft, rqv1.ConditionAtRisk, rqv1.ConditionRoomKept,
-	rqv1.ConditionNodesHeldBack, rqv1.ConditionSaveIgnored, rqv1.ConditionPriorityClassMissing}
+	rqv1.ConditionNodesHeldBack, rqv1.ConditionSaveIgnored, rqv1.ConditionPriorityClassMissing,
+	rqv1.ConditionDrainWaits, rqv1.ConditionMaintenanceAhead}
 
 // Done reports whether a Run has ended and its status says all that is to be said: nothing is left to do for it itself,
 // until it is edited or its time is over.

@@ -101,7 +101,7 @@ func (f *facts) noteLost(out []Closing) {
 		told[out[i].Lease] = true
 	}
 	others := int32(0)
-	if f.Run != nil && saysRunning(f.Run) && !f.opportunistic() {
+	if f.stays() && saysRunning(f.Run) && !f.opportunistic() {
 		for _, lease := range f.Leases {
 			if !told[lease] && lease.Spec.RunRef.UID == f.Run.UID && lease.Spec.Slice.Role == rqv1.RoleActive {
 				others += lease.GPUs()
