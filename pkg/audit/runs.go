@@ -9,6 +9,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/restart"
 )
 
 // late is how much later than a deadline something may be seen to be done.
@@ -85,6 +86,8 @@ func (s *sight) width(run *rqv1.Run) {
 			has += s.gpus(pod)
 		case pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil:
 			return // one is on its way, or makes room for it
+		case pod.Status.Phase == corev1.PodFailed && restart.RulesOf(&run.Spec).Limit > 0:
+			return // it is started again in a moment, or ends its Run (R34)
 		case !rank.Ended(pod):
 			has += s.gpus(pod)
 		}

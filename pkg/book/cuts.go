@@ -69,7 +69,7 @@ func (ct *cutTable) cutsOf(run types.UID) []rank.Cut {
 	out := slices.Collect(against(run, ct.byReservation))
 	for g, cuts := range ct.forRanks {
 		for i := range cuts {
-			if cuts[i].UID == run && g.awaiting > 0 && !g.check.pending {
+			if cuts[i].UID == run && g.started() && g.awaiting > 0 && !g.check.pending {
 				out = append(out, cuts[i])
 			}
 		}

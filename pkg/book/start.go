@@ -126,18 +126,19 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	least := g.narrowest().Pods()
 	most := x.fleet.FreeOf(g.full.Flavor)/g.full.GPUsPerPod + g.active.assigned + g.spares.assigned + len(seated)
 	width, assignments, refusal := g.demand.Widest(least, most, fits)
-	if refusal != nil && x.takeOver(g, seated, missing, func() ([]plan.Assignment, *plan.Refusal) {
-		return fits(least)
-	}, now) {
-		return nil
-	}
 	if refusal != nil {
 		x.nodes.blame(g, pod, refusal, now, func(rejected func(string) bool) bool {
-			d := g.full.At(least)
+			d, claim := g.full.At(least), claim
 			d.Beside, claim.Most = nil, nil
 			_, short := plan.Gang(x.fleet, x.accounts, d, claim, d.Within(missing), rejected, now)
 			return short == nil
 		})
+		passes := refusal.Reason == plan.NodesRejected && now.Sub(pod.CreationTimestamp.Time) < takeRest
+		if !passes && x.takeOver(g, seated, missing, func() ([]plan.Assignment, *plan.Refusal) {
+			return fits(least)
+		}, now) {
+			return nil
+		}
 		return x.withoutRoom(g, pod, missing, refusal, now)
 	}
 	x.places.resize(g, g.full.At(width))

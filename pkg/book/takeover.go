@@ -15,16 +15,32 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
+// takeRest is how long a rank waits for free nodes that other scheduling rules have turned down before it takes those
+// of others: their causes may pass.
+const takeRest = 10 * time.Second
+
 // mayTakeOver reports whether the ranks that a gang has lost may take GPUs of its owner's other Runs: it runs, and
 // neither a spare, nor pods beyond its own width, nor where a rank has been itself would do.
-func (x *starter) mayTakeOver(g *gang, missing []plan.Missing) bool {
+func (x *starter) mayTakeOver(g *gang, missing []plan.Missing, now time.Time) bool {
 	if !g.started() || g.grows() || x.seats.stillLeaving(g) {
 		return false
+	}
+	if end, bounded := g.endsAt(now); bounded && !end.After(now.Add(x.args.NoticePeriod.Duration)) {
+		return false // it is over before they have left
 	}
 	if slices.ContainsFunc(g.vacant, func(v vacancy) bool { return g.lastResort(&v) || v.index == anyRank }) {
 		return false
 	}
-	return !slices.ContainsFunc(missing, func(m plan.Missing) bool { return x.standsBy(g, m) })
+	return !slices.ContainsFunc(missing, func(m plan.Missing) bool { return x.standsBy(g, m) || g.diedItself(m) })
+}
+
+// diedItself reports whether a missing rank is started again after its program died: nobody is to end for that.
+func (g *gang) diedItself(m plan.Missing) bool {
+	if m.Spare || g.rankAt(m.Index) == nil {
+		return false
+	}
+	r, made := rank.ReplacementOf(g.rankAt(m.Index).pod)
+	return made && r.After != ""
 }
 
 // standsBy reports whether a spare of a rank's group could make room for it.
@@ -43,11 +59,12 @@ func (x *starter) standsBy(g *gang, m plan.Missing) bool {
 // do.
 func (x *starter) takeOver(g *gang, seated []plan.Assignment, missing []plan.Missing,
 	fits func() ([]plan.Assignment, *plan.Refusal), now time.Time) bool {
-	if !x.mayTakeOver(g, missing) {
+	if !x.mayTakeOver(g, missing, now) {
 		return false
 	}
 	at := x.agenda.instant(now)
-	leaving, yielders := x.leaving(g, now), x.yielders(g, missing, at)
+	leaving := x.leaving(g, now)
+	yielders := x.yielders(g, missing, leaving, at)
 	if len(leaving)+len(yielders) == 0 {
 		return false
 	}
@@ -125,8 +142,9 @@ func (x *starter) tellTaken(g *gang) {
 	}
 }
 
-// leaving returns the pods of a gang's owner's Runs of lower priority that are leaving already and whose GPUs nobody
-// else waits for: who took over from another process goes on with what that had begun.
+// leaving returns pods that are leaving already and whose GPUs nobody else waits for: anybody's that are gone within
+// the notice period, and those of its owner's Runs of lower priority, since who took over from another process goes on
+// with what that had begun.
 func (x *starter) leaving(g *gang, now time.Time) []types.UID {
 	nodes := map[string]bool{}
 	for name := range x.nodes.ofFlavor[g.full.Flavor] {
@@ -134,19 +152,31 @@ func (x *starter) leaving(g *gang, now time.Time) []types.UID {
 	}
 	return slices.DeleteFunc(x.departures.leavingOn(nodes, now), func(uid types.UID) bool {
 		m := x.seats.roster.members[uid]
-		return m == nil || m.gang == g || m.gang.run == nil || len(x.seats.held[uid].awaitedBy) > 0 ||
-			m.gang.opportunistic() || !x.seats.roster.priorities.yieldsTo(m.gang.run, g.run)
+		if m == nil || m.gang == g || len(x.seats.held[uid].awaitedBy) > 0 || m.gang.opportunistic() {
+			return true
+		}
+		by := x.seats.toldToGo(uid)
+		soon := !by.IsZero() && !by.After(now.Add(x.args.NoticePeriod.Duration))
+		return !soon && (m.gang.run == nil || !x.seats.roster.priorities.yieldsTo(m.gang.run, g.run))
 	})
 }
 
 // yielders returns the Runs that may give GPUs to a gang's lost ranks, by name: those of its owner that run, have a
-// lower priority and are not being cut for anybody.
-func (x *starter) yielders(g *gang, missing []plan.Missing, at time.Time) []resolver.Yielder {
+// lower priority and are neither being cut for anybody, nor over. What leaves anyway is not theirs to give.
+func (x *starter) yielders(g *gang, missing []plan.Missing, leaving []types.UID, at time.Time) []resolver.Yielder {
+	goes := map[types.UID]bool{}
+	for _, uid := range leaving {
+		goes[uid] = true
+	}
 	roster, domains := x.seats.roster, x.domainsFor(g.full.Flavor, missing)
 	var out []resolver.Yielder
 	for other := range roster.living {
 		if other == g || other.shape != nil || !other.startedBefore(at) || other.opportunistic() ||
-			other.full.Flavor != g.full.Flavor || !roster.priorities.yieldsTo(other.run, g.run) || x.cuts.endsOrShrinks(other) {
+			other.full.Flavor != g.full.Flavor || !roster.priorities.yieldsTo(other.run, g.run) ||
+			x.cuts.endsOrShrinks(other) || other.suspended() || other.leaves(goes) {
+			continue
+		}
+		if end, bounded := other.endsAt(at); bounded && !end.After(at) {
 			continue
 		}
 		one := x.candidates.tenant(other, g, at)
@@ -161,6 +191,13 @@ func (x *starter) yielders(g *gang, missing []plan.Missing, at time.Time) []reso
 		return cmp.Or(strings.Compare(x.Run.Namespace, y.Run.Namespace), strings.Compare(x.Run.Name, y.Run.Name))
 	})
 	return out
+}
+
+// leaves reports whether one of some pods is the gang's.
+func (g *gang) leaves(pods map[types.UID]bool) bool {
+	return slices.ContainsFunc(slices.Concat(g.active.members, g.spares.members), func(m *member) bool {
+		return m != nil && pods[m.pod.UID]
+	})
 }
 
 // domainsFor returns the fabric domains that missing ranks may be in.

@@ -64,7 +64,7 @@ func (r *Rules) noticeForRank(pod *corev1.Pod, reason rqv1.ClosureReason, messag
 	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {
 		seconds = *own
 	}
-	return &Notice{Reason: reason, Message: message, GraceSeconds: min(seconds, r.longestGrace())}
+	return &Notice{Reason: reason, Message: message, GraceSeconds: max(atOnce, min(seconds, r.longestGrace()))}
 }
 
 // noticeOfReclaim returns what a shard is told that gives way: whoever is given its GPUs does not wait for long.

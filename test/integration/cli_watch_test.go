@@ -107,7 +107,7 @@ func TestWatchTellsWidthAndLeases(t *testing.T) {
 	text.await("grew to 32 GPUs", "closed: Shrink")
 	s.settled()
 	story := s.runs("explain train -n " + s.namespace)
-	for _, want := range []string{"  width:   16/16 GPUs\n  spares:  16/16 GPUs stand by\n",
+	for _, want := range []string{"  width:   16/16 GPUs\n", "  spares:  16/16 GPUs stand by\n",
 		"Z  opened a spare GPU lease (Grow): 8 GPUs on ",
 		"Z  opened a GPU lease (Grow): 8 GPUs on ", " (Shrink): ", " closed: Shrink\n"} {
 		if !strings.Contains(story, want) {

@@ -39,7 +39,7 @@ func TestRunStarts(t *testing.T) {
 		Funding: &rqv1.RunFundingStatus{OwnedGPUs: 96},
 	}
 	got := *run.Status.DeepCopy()
-	got.Conditions = nil
+	got.Conditions, got.Ready = nil, 0 // the latter is told with anything else, or after a while
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -120,6 +120,7 @@ func TestRankIdentity(t *testing.T) {
 			"PET_MASTER_ADDR": "ranks-0.ranks", "PET_MASTER_PORT": "29500",
 			"PET_RDZV_ENDPOINT": "ranks-0.ranks:29500", "PET_RDZV_ID": string(run.UID),
 			"JOBTREE_RUN": "ranks", "JOBTREE_GROUP_INDEX": fmt.Sprint(i / 2), "JOBTREE_EPOCH": "0",
+			"TORCHELASTIC_RESTART_COUNT": "0",
 		}
 		if diff := cmp.Diff(want, env); diff != "" {
 			t.Errorf("rank %d: %s", i, diff)
