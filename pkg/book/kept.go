@@ -167,6 +167,7 @@ func (k *keptRooms) giveRoom(g *gang, places []plan.Assignment) {
 			k.refund(p)
 		}
 	}
+	k.refundOthers(g, places, ranks)
 	for i := range g.requeue.places {
 		switch p := &g.requeue.places[i]; {
 		case p.index != anyRank:
@@ -176,6 +177,25 @@ func (k *keptRooms) giveRoom(g *gang, places []plan.Assignment) {
 		case others > 0:
 			others--
 			k.refund(p)
+		}
+	}
+}
+
+// refundOthers frees the money of ranks for which a gang is too narrow now where those that have places took it:
+// whoever paid for one of them pays for another instead of its own payer, which does not reach its node.
+func (k *keptRooms) refundOthers(g *gang, places []plan.Assignment, placed map[int]bool) {
+	for _, a := range places {
+		own := slices.IndexFunc(g.requeue.places, func(p place) bool { return p.index == a.Index && !a.Spare })
+		if own < 0 || g.requeue.places[own].charge.Payer == a.Payer {
+			continue
+		}
+		for i := range g.requeue.places {
+			p := &g.requeue.places[i]
+			charge, paid := k.accounts.Charge(charged(p.pod))
+			if p.index != anyRank && !placed[p.index] && paid && charge.Payer == a.Payer {
+				k.refund(p)
+				break
+			}
 		}
 	}
 }
