@@ -30,9 +30,10 @@ func (p priorities) of(run *rqv1.Run) Priority {
 	return Priority{Value: value, Missing: !known}
 }
 
-// yieldsTo reports whether a Run gives way to another: they have one owner, and the other a higher priority.
+// yieldsTo reports whether a Run gives way to another: they have one owner, and the other a higher priority. One whose
+// class is not there gives way to nobody: classes are changed by making them anew.
 func (p priorities) yieldsTo(run, other *rqv1.Run) bool {
-	return run.Spec.Owner == other.Spec.Owner && p.of(run).Value < p.of(other).Value
+	return run.Spec.Owner == other.Spec.Owner && p.of(run).Value < p.of(other).Value && !p.of(run).Missing
 }
 
 // SetPriorityClass adds a PriorityClass, or changes its value.

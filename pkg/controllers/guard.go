@@ -104,6 +104,10 @@ func (g *guards) WriteGuard(ctx context.Context, b *policyv1.PodDisruptionBudget
 	} else {
 		out, err = budgets.Patch(ctx, b.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	}
+	if b.UID != "" && (apierrors.IsNotFound(err) || apierrors.IsConflict(err)) {
+		g.written.Delete(guardedBy(b)) // it is gone, or another has its name: the cache tells
+		return nil
+	}
 	if apierrors.IsAlreadyExists(err) {
 		return reconcile.NameTaken{Kind: "PodDisruptionBudget", Name: b.Name}
 	}
