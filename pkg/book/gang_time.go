@@ -28,12 +28,6 @@ func (g *gang) endsAt(now time.Time) (time.Time, bool) {
 	return end, !end.IsZero()
 }
 
-// until returns when the gang has ended at the latest if it runs now; zero if nobody knows.
-func (g *gang) until(now time.Time) time.Time {
-	end, _ := g.endsAt(now)
-	return end
-}
-
 // startedBefore reports whether a Run runs and started before an instant, as its status tells it, in whole seconds:
 // only such a Run is ended by an activation at that instant.
 func (g *gang) startedBefore(at time.Time) bool {

@@ -62,7 +62,7 @@ func (t *nodeTable) shutOut(g *gang, rejected func(node string) bool, now time.T
 	if !t.fleet.AnyPlanned() {
 		return rejected
 	}
-	until := g.until(now)
+	until := g.lastsUntil(now)
 	return func(node string) bool {
 		return t.fleet.Outage(node).Shuts(now, until) || rejected != nil && rejected(node)
 	}

@@ -11,7 +11,7 @@ import (
 // Unhealthy returns how a pod ends, if it has not ended yet, one of whose devices is broken by what its kubelet says
 // (KEP-4680); false where none is. A device of which the kubelet does not know is none.
 func Unhealthy(pod *corev1.Pod) (Ending, bool) {
-	for _, c := range statuses(pod) {
+	for c := range statuses(pod) {
 		for _, resource := range c.AllocatedResourcesStatus {
 			for i := range resource.Resources {
 				device := &resource.Resources[i]

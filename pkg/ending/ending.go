@@ -2,6 +2,7 @@ package ending
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -73,29 +74,40 @@ func disruption(pod *corev1.Pod) *corev1.PodCondition {
 	return &pod.Status.Conditions[at]
 }
 
-// statuses returns what is known of a pod's containers, the init containers first.
-func statuses(pod *corev1.Pod) []corev1.ContainerStatus {
-	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+// statuses goes through what is known of a pod's containers, the init containers first. It copies none of it: it is
+// asked of every pod of a Run, each time the Run is looked at.
+func statuses(pod *corev1.Pod) iter.Seq[*corev1.ContainerStatus] {
+	return func(yield func(*corev1.ContainerStatus) bool) {
+		for _, of := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+			for i := range of {
+				if !yield(&of[i]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // started reports whether a container of a pod has ever run.
 func started(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(statuses(pod), func(c corev1.ContainerStatus) bool {
-		return c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil ||
-			c.RestartCount > 0
-	})
+	for c := range statuses(pod) {
+		if c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil ||
+			c.RestartCount > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // firstFailed returns the container that failed first, the first by order of several; nil when none did.
 func firstFailed(pod *corev1.Pod) (first *corev1.ContainerStatus) {
-	all := statuses(pod)
-	for i := range all {
-		t := all[i].State.Terminated
+	for c := range statuses(pod) {
+		t := c.State.Terminated
 		if t == nil || t.ExitCode == 0 {
 			continue
 		}
 		if first == nil || t.FinishedAt.Before(&first.State.Terminated.FinishedAt) {
-			first = &all[i]
+			first = c
 		}
 	}
 	return first

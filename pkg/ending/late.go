@@ -17,10 +17,9 @@ const NotReady = "NotReady"
 func Late(pod *corev1.Pod, deadline time.Duration, by time.Time) Ending {
 	e := Ending{Cause: known(InReadiness, NotReady, rqv1.CauseProgram), Sign: NotReady, At: by,
 		Message: fmt.Sprintf("not ready within its startupDeadline of %s", deadline)}
-	all := statuses(pod)
-	for i := range all {
-		if w := all[i].State.Waiting; w != nil && w.Reason != "" {
-			e.Message += fmt.Sprintf("; container %s waits: %s", all[i].Name, w.Reason)
+	for c := range statuses(pod) {
+		if w := c.State.Waiting; w != nil && w.Reason != "" {
+			e.Message += fmt.Sprintf("; container %s waits: %s", c.Name, w.Reason)
 			if w.Message != "" {
 				e.Message += ": " + w.Message
 			}

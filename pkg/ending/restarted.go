@@ -13,9 +13,7 @@ import (
 // and how often the kubelet has started containers of the pod again; false for a pod in which none has failed.
 func Restarted(pod *corev1.Pod) (e Ending, began time.Time, times int32, ok bool) {
 	var last *corev1.ContainerStateTerminated
-	all := statuses(pod)
-	for i := range all {
-		c := &all[i]
+	for c := range statuses(pod) {
 		times += c.RestartCount
 		t := c.LastTerminationState.Terminated
 		if t == nil || t.ExitCode == 0 || last != nil && !last.FinishedAt.Before(&t.FinishedAt) {

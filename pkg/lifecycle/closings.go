@@ -33,8 +33,8 @@ func closings(f *facts, reasonGone func(*rqv1.Lease) rqv1.ClosureReason) []Closi
 	for i := range out {
 		out[i].Cause = f.causeOf(out[i].Reason, out[i].Lease)
 	}
-	f.noteLost(out)
 	if len(out) > 0 {
+		f.noteLost(out)
 		began := successors(f.Leases)
 		for i := range out {
 			out[i].Ended = nextBegan(out[i].Lease, began[seatOf(out[i].Lease)])

@@ -86,18 +86,23 @@ func setOverdraft(c conditions) {
 // nodesTold is how many nodes a message names.
 const nodesTold = 5
 
+// namedNodes names the first of nodes, and says how many more there are.
+func namedNodes(nodes []string) string {
+	named := strings.Join(nodes[:min(len(nodes), nodesTold)], " ")
+	if more := len(nodes) - nodesTold; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
+	}
+	return named
+}
+
 // setHeldBack says which nodes of the Run show signs of loss and are not taken for lost. It says nothing that changes
 // from second to second: many Runs have such nodes at once.
 func setHeldBack(c conditions, f *facts) {
 	var held *saying
 	if nodes := heldBack(f); len(nodes) > 0 {
-		named := strings.Join(nodes[:min(len(nodes), nodesTold)], " ")
-		if more := len(nodes) - nodesTold; more > 0 {
-			named += fmt.Sprintf(" and %d more", more)
-		}
 		held = &saying{"NodeLossLimit", fmt.Sprintf("these nodes show signs of loss, and so do more nodes at once than "+
 			"nodeLossLimit allows: none of them is taken for lost, and their ranks are not moved (R25): %s. If they are gone, "+
-			"an administrator says so: kubectl runs nodes lost NODE", named)}
+			"an administrator says so: kubectl runs nodes lost NODE", namedNodes(nodes))}
 	}
 	if held == nil && f.DevicesHeld {
 		held = &saying{"NodeLossLimit", "devices of the Run's ranks are broken by what their kubelets say, and so are " +

@@ -32,22 +32,35 @@ func (f *facts) broken(pod *corev1.Pod) bool {
 
 // leavesDevice reports whether a rank goes since a device of it is broken: the status tells of it.
 func (f *facts) leavesDevice(pod *corev1.Pod) bool {
-	return f.broken(pod) && (deathOf(f.Run, pod) != nil || len(f.Run.Status.Deaths) == rqv1.MostDeaths)
+	return f.broken(pod) && f.onRecord(pod)
 }
 
 // leftDevice reports whether a Lease was of a rank that has gone since a device of it was broken.
 func (f *facts) leftDevice(lease *rqv1.Lease) bool {
-	return slices.ContainsFunc(f.Run.Status.Deaths, func(d rqv1.RunDeath) bool {
-		return d.Pod == lease.PodUID() && d.Cause == rqv1.CauseNode
-	})
+	return f.toldOf(lease, func(d *rqv1.RunDeath) bool { return d.Cause == rqv1.CauseNode })
 }
 
 // makesWay reports whether a pod that was evicted may go, so that its rank is made anew: its end is on record, in the
-// ledger as well as in the Run's status, since nothing else tells of it later. A status that is full need not tell of
-// it: others told more.
+// ledger as well as in the Run's status, since nothing else tells of it later.
 func (f *facts) makesWay(pod *corev1.Pod) bool {
-	return f.evicted(pod) && f.leaseOf[pod.UID] == nil &&
-		(deathOf(f.Run, pod) != nil || len(f.Run.Status.Deaths) == rqv1.MostDeaths)
+	return f.evicted(pod) && f.leaseOf[pod.UID] == nil && f.onRecord(pod)
+}
+
+// onRecord reports whether a Run's status tells of the end of a pod as far as it has room: one that is full need not,
+// since others told more.
+func (f *facts) onRecord(pod *corev1.Pod) bool {
+	return deathOf(f.Run, pod) != nil || len(f.Run.Status.Deaths) == rqv1.MostDeaths
+}
+
+// toldOf reports whether the Run's status tells of such a death in the pod that a Lease is of.
+func (f *facts) toldOf(lease *rqv1.Lease, such func(*rqv1.RunDeath) bool) bool {
+	deaths, pod := f.Run.Status.Deaths, lease.PodUID()
+	for i := range deaths {
+		if deaths[i].Pod == pod && such(&deaths[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // deathOf returns what a Run's status tells of the end of a pod; nil when it does not.
@@ -75,7 +88,7 @@ func untoldDeaths(s *situation) (deaths []rqv1.RunDeath) {
 		if !ended {
 			e, ended = f.lateEnd(pod)
 		}
-		if ended && !(s.restarts.rules.Limit > 0 && (f.diedItself(pod) || f.late(pod))) {
+		if ended && !(s.restarts.rules.Limit > 0 && f.fell(pod)) {
 			deaths = append(deaths, deathIn(index, pod, e, f.Now))
 		}
 	}

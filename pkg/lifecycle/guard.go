@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -125,11 +124,7 @@ func setDrainWaits(c conditions, f *facts) {
 			nodes = append(nodes, r.Node)
 		}
 		nodes = slices.Compact(slices.Sorted(slices.Values(nodes)))
-		told := strings.Join(nodes[:min(len(nodes), nodesTold)], " ")
-		if more := len(nodes) - nodesTold; more > 0 {
-			told += fmt.Sprintf(" and %d more", more)
-		}
-		waits = &saying{"NowhereToMove", fmt.Sprintf("the drain of %s waits (R35): %s", told, f.Drain.Why)}
+		waits = &saying{"NowhereToMove", fmt.Sprintf("the drain of %s waits (R35): %s", namedNodes(nodes), f.Drain.Why)}
 	}
 	c.raise(rqv1.ConditionDrainWaits, waits, saying{"NoneWaits", "no drain of a node of the Run waits for room"})
 }

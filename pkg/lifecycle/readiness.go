@@ -131,7 +131,5 @@ func coalesced(s *situation, next *rqv1.RunStatus) *rqv1.RunStatus {
 
 // wasLate reports whether a Lease was of a rank that was not ready by its deadline, as the Run's status says.
 func (f *facts) wasLate(lease *rqv1.Lease) bool {
-	return slices.ContainsFunc(f.Run.Status.Deaths, func(d rqv1.RunDeath) bool {
-		return d.Pod == lease.PodUID() && d.Sign == ending.NotReady
-	})
+	return f.toldOf(lease, func(d *rqv1.RunDeath) bool { return d.Sign == ending.NotReady })
 }

@@ -60,7 +60,7 @@ func (f *facts) diedAnew(index int, pod *corev1.Pod) (restart.Death, bool) {
 		return restart.Death{}, false
 	}
 	if e, late := f.lateEnd(pod); late {
-		return restart.Death{RunDeath: deathIn(index, pod, e, f.Now), Again: madeAgain(pod)}, deathOf(f.Run, pod) == nil
+		return f.death(index, pod, e), deathOf(f.Run, pod) == nil
 	}
 	e, began, times, restarted := ending.Restarted(pod)
 	if !restarted || e.Cause != rqv1.CauseProgram || deathAfter(f.Run, pod, times) != nil {
@@ -93,9 +93,7 @@ func (t *footing) movesOn(pod *corev1.Pod) bool {
 
 // movedOn reports whether a Lease was of a rank that has left its node since it died there.
 func (f *facts) movedOn(lease *rqv1.Lease) bool {
-	return slices.ContainsFunc(f.Run.Status.Deaths, func(d rqv1.RunDeath) bool {
-		return d.Pod == lease.PodUID() && d.Action == rqv1.ActionMove
-	})
+	return f.toldOf(lease, func(d *rqv1.RunDeath) bool { return d.Action == rqv1.ActionMove })
 }
 
 // diedItself reports whether a rank's pod has died by its program's doing, on a node that stands.
@@ -107,6 +105,9 @@ func (f *facts) diedItself(pod *corev1.Pod) bool {
 	return ended && e.Cause == rqv1.CauseProgram
 }
 
+// fell reports whether a rank has died by its program's doing, or was not ready in time, on a node that stands.
+func (f *facts) fell(pod *corev1.Pod) bool { return f.diedItself(pod) || f.late(pod) }
+
 // madeAgain returns when a pod was made that was made to start its rank again; zero for another.
 func madeAgain(pod *corev1.Pod) time.Time {
 	if r, ok := rank.ReplacementOf(pod); ok && r.After != "" {
@@ -117,7 +118,7 @@ func madeAgain(pod *corev1.Pod) time.Time {
 
 // forgives reports whether a pod that has failed does not end its Run: its rank is started again.
 func (r *restarts) forgives(f *facts, pod *corev1.Pod) bool {
-	return r.rules.Limit > 0 && r.verdict.Failure == nil && (f.diedItself(pod) || f.late(pod))
+	return r.rules.Limit > 0 && r.verdict.Failure == nil && f.fell(pod)
 }
 
 // rests returns until when a rank that has died waits before it is started again; zero for not at all.
@@ -155,7 +156,7 @@ func (t *footing) startsAnew(pod *corev1.Pod) bool {
 		return !r.untold[pod.UID] && deathOf(f.Run, pod) != nil
 	}
 	return f.leaseOf[pod.UID] == nil && !r.untold[pod.UID] && r.rests(f, pod).IsZero() &&
-		(deathOf(f.Run, pod) != nil || len(f.Run.Status.Deaths) == rqv1.MostDeaths)
+		f.onRecord(pod)
 }
 
 // restartOf returns the record of a rank that is started again after its last pod has died: of one that runs the book
@@ -207,7 +208,6 @@ func (f *facts) unready(pod *corev1.Pod) bool {
 	case pod.Status.Phase == corev1.PodSucceeded:
 		return false
 	}
-	return !f.runs(pod) || !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
+	ready, _ := readySince(pod)
+	return !ready || !f.runs(pod)
 }

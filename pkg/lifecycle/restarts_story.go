@@ -20,7 +20,7 @@ func storyOfRestarting(s *situation) string {
 	dead := 0
 	for index, pod := range s.roster.core() {
 		_, again := s.swaps.relief[index]
-		if pod == nil && again || s.facts.diedItself(pod) || s.facts.late(pod) {
+		if pod == nil && again || s.facts.fell(pod) {
 			dead++
 		}
 	}

@@ -108,13 +108,14 @@ func (f *facts) noteLost(out []Closing) {
 			}
 		}
 	}
+	whole := f.wholeSince()
 	var first *Closing // by name
 	for i := range out {
 		c := &out[i]
 		if c.Lease.Spec.Slice.Role == rqv1.RoleSpare || slices.Contains(kept, c.Reason) || f.hasCompleted() {
 			continue
 		}
-		c.LostSince = f.lostSince(c.Lease)
+		c.LostSince = f.lostSince(c.Lease, whole)
 		if c.Reason != rqv1.ClosedShrink && (first == nil || c.Lease.Name < first.Lease.Name) {
 			first = c
 		}
@@ -126,17 +127,22 @@ func (f *facts) noteLost(out []Closing) {
 
 func (f *facts) hasCompleted() bool { return f.Run != nil && f.Run.Status.Phase == rqv1.RunCompleted }
 
-// lostSince returns since when the work of a Lease is lost that closes: the last save or, of a gang, when its last rank
-// came, or was lost. A Run that declares a checkpoint, and has not said when it saved, loses no more than that.
-func (f *facts) lostSince(lease *rqv1.Lease) time.Time {
+// wholeSince returns when the last rank of the Run that is there came; zero when there is none.
+func (f *facts) wholeSince() (since time.Time) {
+	for _, lease := range f.Leases {
+		if f.Run != nil && lease.Spec.RunRef.UID == f.Run.UID && lease.Spec.Slice.Role == rqv1.RoleActive {
+			since = latest(since, lease.Spec.Start.Time)
+		}
+	}
+	return since
+}
+
+// lostSince returns since when the work of a Lease is lost that closes: the last save or, of a gang, when it became
+// whole, or lost a rank. A Run that declares a checkpoint, and has not said when it saved, loses no more than that.
+func (f *facts) lostSince(lease *rqv1.Lease, whole time.Time) time.Time {
 	since, saved := lease.Spec.Start.Time, f.saved(f.podOf[lease.PodUID()])
 	if f.Run != nil && f.Run.UID == lease.Spec.RunRef.UID && !f.opportunistic() {
-		for _, other := range f.Leases {
-			if other.Spec.RunRef.UID == f.Run.UID && other.Spec.Slice.Role == rqv1.RoleActive {
-				since = latest(since, other.Spec.Start.Time)
-			}
-		}
-		since = latest(since, f.LastLoss)
+		since = latest(latest(since, whole), f.LastLoss)
 		if checkpoints(f.Run) && saved.IsZero() {
 			saved = f.Now.Add(-f.Run.Spec.Runtime.Checkpoint.Duration)
 		}

@@ -28,7 +28,6 @@ type Failure struct {
 	Death    rqv1.RunDeath
 	Deaths   []rqv1.RunDeath
 	Restarts rqv1.RunRestartsStatus
-	Limit    int32
 }
 
 // String says which rank it was, where, how often and of what.

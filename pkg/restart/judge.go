@@ -100,7 +100,7 @@ func (j *judge) note(d rqv1.RunDeath, ends bool, why Why) {
 	}
 	j.out.Deaths = append(j.out.Deaths, d)
 	if ends && j.out.Failure == nil {
-		j.out.Failure = &Failure{Why: why, Death: d, Deaths: j.known(), Restarts: *j.out.Restarts, Limit: j.rules.Limit}
+		j.out.Failure = &Failure{Why: why, Death: d, Deaths: j.known(), Restarts: *j.out.Restarts}
 	}
 }
 
