@@ -174,10 +174,10 @@ func (a *Args) LossConditions() []string {
 }
 
 // NodesAtOnce returns how many of a number of nodes with GPUs may show a sign of loss at once (R25): the limit's share
-// of them, rounded down, and three at least.
+// of them, rounded down, and a few at least.
 func (a *Args) NodesAtOnce(nodes int) int {
 	percent, _ := strconv.Atoi(strings.TrimSuffix(a.NodeLossLimit, "%")) // validated
-	return max(3, nodes*percent/100)
+	return max(nodeloss.Few, nodes*percent/100)
 }
 
 // FlavorOf returns the gpuType that a value of the flavor label means.

@@ -43,24 +43,29 @@ type lossLimit struct {
 	seen   *nodeWatch
 }
 
-// free returns the suspects that may be taken for lost. The others are held back as long as too many nodes show a sign
-// (R25).
-func (l *lossLimit) free(suspects []suspect, now time.Time) []suspect {
+// free returns the suspects that may be taken for lost. While too many nodes show a sign the others are held back; while
+// more than a few do, evidence that is young waits for what the others show (R25).
+func (l *lossLimit) free(suspects []suspect, now time.Time) (free []suspect) {
 	certain := func(s suspect) bool { return s.verdict.Reason.Certain() }
-	if !slices.ContainsFunc(suspects, func(s suspect) bool { return !certain(s) }) || !l.seen.countSigns(now).tooMany() {
+	if !slices.ContainsFunc(suspects, func(s suspect) bool { return !certain(s) }) {
 		return suspects
 	}
-	var free []suspect
-	l.seen.mu.Lock()
+	count := l.seen.countSigns(now)
 	for _, s := range suspects {
-		if certain(s) {
+		switch again := s.verdict.Again; {
+		case certain(s):
 			free = append(free, s)
-		} else if _, known := l.seen.heldBack[s.name]; !known {
-			l.seen.heldBack[s.name] = s.verdict
+		case count.tooMany():
+			l.seen.holdBack(s)
+		case !again.IsZero() && !count.few():
+			l.seen.queue.AddAfter(s.name, again.Sub(now)+debounce)
+		default:
+			free = append(free, s)
 		}
 	}
-	l.seen.mu.Unlock()
-	l.apply()
+	if count.tooMany() {
+		l.apply()
+	}
 	return free
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/config"
-	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
 )
 
 // braked is a fleet of nodes with GPUs whose kubelets have been heard, and what watches them.
@@ -148,19 +147,27 @@ func TestSilentNodesThatWereHeardLastAtOtherTimes(t *testing.T) {
 	}
 }
 
-// TestTooManyConditions has a condition appear on one node after the other.
+// TestTooManyConditions has a condition appear on one node after the other: the first few are taken for lost at once,
+// then each waits for what others show, and once too many do none is.
 func TestTooManyConditions(t *testing.T) {
-	b := newBraked(t, 40)
-	for i := range 5 {
+	b := newBraked(t, 60)
+	free := func() (names []string) {
+		for _, s := range b.free(b.suspects(60), b.clock.Now()) {
+			names = append(names, s.name)
+		}
+		return names
+	}
+	for i, want := range [][]string{
+		{"n00"}, {"n00", "n01"}, {"n00", "n01", "n02"}, nil, {"n00"}, {"n00", "n01"}, nil,
+	} {
 		b.see(i, isBroken)
-		b.pass(time.Second, 0, 40)
+		if diff := cmp.Diff(want, free()); diff != "" {
+			t.Errorf("with %d that show it these are taken for lost (-want +got):\n%s", i+1, diff)
+		}
+		b.pass(1250*time.Millisecond, 0, 60)
 	}
-	due := b.suspects(40)
-	if len(due) != 1 || due[0].verdict.Reason != nodeloss.Condition {
-		t.Fatalf("%v are due", due)
-	}
-	if free := b.free(due, b.clock.Now()); len(free) != 0 || !b.node("n00").Stands {
-		t.Errorf("%v are taken for lost", free)
+	if held := b.node("n06").HeldBack; !held {
+		t.Error("one of seven is not held back")
 	}
 }
 

@@ -132,6 +132,15 @@ func (w *nodeWatch) verdict(name string, now time.Time) nodeloss.Verdict {
 	return w.rules.Judge(s, w.heardSince(now), now)
 }
 
+// holdBack notes that a node is not taken for lost.
+func (w *nodeWatch) holdBack(s suspect) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, known := w.heldBack[s.name]; !known {
+		w.heldBack[s.name] = s.verdict
+	}
+}
+
 // back returns from when on a lost node is to be given back; zero for never, as things are.
 func (w *nodeWatch) back(name string) time.Time {
 	w.mu.Lock()
@@ -155,6 +164,9 @@ func (w *nodeWatch) heardSince(now time.Time) time.Time {
 type signs struct{ shown, nodes, limit int }
 
 func (s signs) tooMany() bool { return s.shown > s.limit }
+
+// few reports whether so few show one that no others need be waited for.
+func (s signs) few() bool { return s.shown <= nodeloss.Few }
 
 func (s signs) says() string {
 	return fmt.Sprintf("%d of %d nodes with GPUs show signs of loss at once, more than the %d that nodeLossLimit allows",

@@ -12,15 +12,17 @@ const (
 	early = 10 * time.Second
 	// usual is the silence that healthy kubelets keep between two renewals, and a little more: it never counts.
 	usual = 11 * time.Second
-	// gathering is how long a condition has to be True until it is evidence: what befalls many nodes at once shows on one
-	// of them first.
+	// Few is how many nodes may show a sign of loss at once whatever the limit, and without a wait for others to show it.
+	Few = 3
+	// gathering is how long a condition has to be True until it is evidence where more than a few nodes show a sign: what
+	// befalls many at once shows on some of them first.
 	gathering = 5 * time.Second
 	// recent is for how long a node that was lost by a sign goes on counting as one that shows it: what goes wrong on one
 	// node after the other is held back too.
 	recent = time.Hour
 )
 
-// gathering returns how long a condition has to be True until it is evidence.
+// gathering returns how long a condition has to be True until it is evidence whatever other nodes show.
 func (r Rules) gathering() time.Duration { return min(gathering, r.Grace) }
 
 // counted returns the silence from which on a node counts against the limit.

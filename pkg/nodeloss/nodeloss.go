@@ -88,7 +88,8 @@ type Verdict struct {
 	Reason  Reason
 	Message string
 	Since   time.Time
-	// Again is when there will be evidence if nothing is seen until then; zero for never.
+	// Again is when there will be evidence if nothing is seen until then; zero for never. With Lost it is when the evidence
+	// holds whatever other nodes show: until then it does while few of them do.
 	Again time.Time
 }
 
@@ -106,11 +107,11 @@ func (r Rules) Judge(s *Sight, contact, now time.Time) Verdict {
 		return Verdict{Lost: true, Reason: reason, Message: message, Since: now}
 	}
 	if evident {
-		since := r.raisedSince(s)
-		if due := since.Add(r.gathering()); now.Before(due) {
-			return Verdict{Again: due}
+		v := Verdict{Lost: true, Reason: reason, Message: message, Since: r.raisedSince(s)}
+		if due := v.Since.Add(r.gathering()); now.Before(due) {
+			v.Again = due
 		}
-		return Verdict{Lost: true, Reason: reason, Message: message, Since: since}
+		return v
 	}
 	return r.silence(s, contact, now)
 }

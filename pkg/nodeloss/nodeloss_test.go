@@ -65,12 +65,14 @@ func TestEvidence(t *testing.T) {
 			Verdict{Lost: true, Reason: Condition, Message: "condition XIDError is True: so it is", Since: noon}},
 		"which others may show in a moment": {
 			func(s *Sight) { s.SeeNode(node(ready, is("XIDError", corev1.ConditionTrue)), noon) }, noon, 4,
-			Verdict{Again: after(5)}},
+			Verdict{Lost: true, Reason: Condition, Message: "condition XIDError is True: so it is", Since: noon,
+				Again: after(5)}},
 		"which was False in between": {func(s *Sight) {
 			s.SeeNode(node(ready, is("XIDError", corev1.ConditionTrue)), noon)
 			s.SeeNode(node(ready), after(3))
 			s.SeeNode(node(ready, is("XIDError", corev1.ConditionTrue)), after(4))
-		}, noon, 6, Verdict{Again: after(9)}},
+		}, noon, 6, Verdict{Lost: true, Reason: Condition, Message: "condition XIDError is True: so it is", Since: after(4),
+			Again: after(9)}},
 		"which another event repeats": {func(s *Sight) {
 			s.SeeNode(node(ready, is("XIDError", corev1.ConditionTrue)), noon)
 			s.SeeNode(node(ready, is("XIDError", corev1.ConditionTrue)), after(4))

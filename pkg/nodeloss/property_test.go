@@ -65,8 +65,10 @@ func TestAgainIsWhenThereIsEvidence(t *testing.T) {
 		v := r.Judge(&s, contact, now)
 		week := now.Add(7 * 24 * time.Hour)
 		switch {
-		case v.Lost && (!v.Again.IsZero() || v.Since.After(now) || v.Reason == "" || v.Message == ""):
+		case v.Lost && (v.Since.After(now) || v.Reason == "" || v.Message == ""):
 			t.Fatalf("lost as %+v at %s", v, now)
+		case v.Lost && !v.Again.IsZero() && (!v.Again.After(now) || !r.Judge(&s, contact, v.Again).Again.IsZero()):
+			t.Fatalf("%+v at %s is no older at the time to look again", v, now)
 		case v.Lost && !r.Judge(&s, contact, week).Lost:
 			t.Fatalf("lost (%+v) and a week later not, although nothing was seen", v)
 		case !v.Lost && v.Again.IsZero() && r.Judge(&s, contact, week).Lost:
