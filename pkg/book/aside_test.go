@@ -6,8 +6,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
@@ -101,5 +103,28 @@ func TestARankThatIsLostBeforeItsRunRunsIsPaidForAnew(t *testing.T) {
 		}
 		w.settle()
 		w.check()
+	})
+}
+
+// Two ranks are lost, and one has a spare. Who paid for it pays for it there, so that the other is not paid for by the
+// same money, although that comes first.
+func TestARankInASparesPlaceIsPaidForBeforeOthersArePlanned(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 2)
+		w.setBudget("a", "org:a", 16)
+		b := w.Budgets["a"].DeepCopy()
+		ends := metav1.NewTime(w.Now.Add(time.Hour)) // that is what pays first
+		b.Spec.Envelopes = append(b.Spec.Envelopes, rqv1.Envelope{Name: "f", Flavor: flavor, Concurrency: 2, End: &ends})
+		b.Generation = 1000
+		w.SetBudget(b)
+		w.submitWithSpares("run0", "org:a", 1, 2, 2, 1)
+		w.settle()
+		w.running("run0", "although it fits")
+		if w.on("run0-0") != w.on("run0-1") || w.on("run0-0") == w.on("run0-s0") {
+			w.t.Fatalf("the ranks are on %s and %s, the spare on %s", w.on("run0-0"), w.on("run0-1"), w.on("run0-s0"))
+		}
+		w.Lose(w.on("run0-0"))
+		w.rounds(6)
+		w.running("run0", "although there is room for both")
 	})
 }

@@ -121,6 +121,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 		if len(within) == 0 {
 			return nil, nil // all of them have their nodes
 		}
+		defer x.paySeats(g, seated, now)()
 		return x.placeAside(g, d, claim, within, rejected, now)
 	}
 	least := g.narrowest().Pods()
@@ -143,6 +144,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	}
 	x.places.resize(g, g.full.At(width))
 	assignments = x.seats.besideShards(g.full.Flavor, assignments, func() ([]plan.Assignment, *plan.Refusal) {
+		defer x.paySeats(g, seated, now)()
 		return plan.Gang(x.fleet, x.accounts, g.demand, claim, g.demand.Within(missing),
 			x.agenda.outOfTheWay(g, rejected, now), now)
 	})
@@ -225,6 +227,22 @@ func (x *starter) takeSeats(g *gang, missing []plan.Missing, usable func(*vacanc
 		g.gather(seated, rest)
 	}
 	return seated, rest
+}
+
+// paySeats has the payers of ranks that take the places of spares be charged for these, instead of the spares' own, until
+// what it returns is called: what other ranks are to cost is beside that.
+func (x *starter) paySeats(g *gang, seated []plan.Assignment, now time.Time) (back func()) {
+	fork := plan.NewFork(x.fleet, x.accounts)
+	for _, a := range seated {
+		at := slices.IndexFunc(g.vacant, func(v vacancy) bool { return v.seat() && v.index == a.Index })
+		if at < 0 {
+			continue
+		}
+		m := *g.active.members[a.Index]
+		m.node, m.payer = a.Node, payer{a.Payer, a.Relation}
+		fork.Open(charged(g.vacant[at].pod), x.seats.chargeOf(&m, now))
+	}
+	return fork.Revert
 }
 
 // usable reports whether a rank could run where a spare was, at the cost of who is to pay.
