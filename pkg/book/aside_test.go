@@ -128,3 +128,34 @@ func TestARankInASparesPlaceIsPaidForBeforeOthersArePlanned(t *testing.T) {
 		w.running("run0", "although there is room for both")
 	})
 }
+
+// A Run is requeued twice within a second, so that a process which begins then finds more old Leases than it has ranks.
+// What was kept for it and has its place is not paid for twice.
+func TestOldLeasesOfTwoStartsAreNotPaidForTwice(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 3)
+		w.setBudget("a", "org:a", 30)
+		w.submitWithSpares("run0", "org:a", 3, 1, 8, 0, checkpointed)
+		w.settle()
+		w.running("run0", "although it fits")
+		for _, rank := range [...]string{"run0-1", "run0-2"} {
+			lost := w.on(rank)
+			w.Lose(lost)
+			w.turns(8)
+			w.waits("run0", "on two nodes")
+			if w.Forgive(lost); rank == "run0-2" {
+				w.crash()
+			}
+			w.turns(8)
+			w.running("run0", "although its node is there again")
+		}
+	})
+}
+
+// turns lets everybody do their work so many times at one instant, and checks what always holds.
+func (w *world) turns(n int) {
+	for range n {
+		w.round()
+		w.check()
+	}
+}

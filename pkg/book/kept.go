@@ -150,54 +150,51 @@ func (k *keptRooms) keepRoom(m *member) {
 // runs: the places may have to be given back.
 func (k *keptRooms) giveRoom(g *gang, places []plan.Assignment) {
 	k.takeBack(g)
-	ranks, spares := map[int]bool{}, 0
+	ranks, own := map[int]bool{}, map[int]budget.Key{}
 	for _, a := range places {
-		if a.Spare {
-			spares++
-		} else {
+		if !a.Spare {
 			ranks[a.Index] = true
 		}
 	}
-	others := len(ranks) // that had no place of their own
 	for i := range g.requeue.places {
 		p := &g.requeue.places[i]
 		k.emptyPlace(p)
-		if ranks[p.index] {
-			others--
-			k.refund(p)
+		if ranks[p.index] && k.refund(p) {
+			own[p.index] = p.charge.Payer
 		}
 	}
-	k.refundOthers(g, places, ranks)
-	for i := range g.requeue.places {
-		switch p := &g.requeue.places[i]; {
-		case p.index != anyRank:
-		case spares > 0:
-			spares--
-			k.refund(p)
-		case others > 0:
-			others--
-			k.refund(p)
+	k.refundOthers(g, places, own)
+}
+
+// refundOthers frees more money where what was kept for the ranks themselves, by payer, is not what pays for the places
+// that a gang has been given: that of the same payer, of a place that was to be any rank's or of a rank for which the
+// gang is too narrow now. A pod for which nothing was kept has what was kept for any.
+func (k *keptRooms) refundOthers(g *gang, places []plan.Assignment, own map[int]budget.Key) {
+	others := 0 // pods that nothing was kept for
+	for _, a := range places {
+		payer, had := own[a.Index]
+		had = had && !a.Spare
+		paid := had && payer == a.Payer ||
+			k.refundOne(g, func(p *place, payer budget.Key) bool { return p.index == anyRank && payer == a.Payer }) ||
+			k.refundOne(g, func(_ *place, payer budget.Key) bool { return payer == a.Payer })
+		if !paid && !had {
+			others++
 		}
+	}
+	for range others {
+		k.refundOne(g, func(p *place, _ budget.Key) bool { return p.index == anyRank })
 	}
 }
 
-// refundOthers frees the money of ranks for which a gang is too narrow now where those that have places took it:
-// whoever paid for one of them pays for another instead of its own payer, which does not reach its node.
-func (k *keptRooms) refundOthers(g *gang, places []plan.Assignment, placed map[int]bool) {
-	for _, a := range places {
-		own := slices.IndexFunc(g.requeue.places, func(p place) bool { return p.index == a.Index && !a.Spare })
-		if own < 0 || g.requeue.places[own].charge.Payer == a.Payer {
-			continue
-		}
-		for i := range g.requeue.places {
-			p := &g.requeue.places[i]
-			charge, paid := k.accounts.Charge(charged(p.pod))
-			if p.index != anyRank && !placed[p.index] && paid && charge.Payer == a.Payer {
-				k.refund(p)
-				break
-			}
+// refundOne frees the money of one place, by who pays for it, and reports whether there is such a one.
+func (k *keptRooms) refundOne(g *gang, which func(p *place, payer budget.Key) bool) bool {
+	for i := range g.requeue.places {
+		p := &g.requeue.places[i]
+		if charge, paid := k.accounts.Charge(charged(p.pod)); paid && which(p, charge.Payer) {
+			return k.refund(p)
 		}
 	}
+	return false
 }
 
 // emptyPlace lets others have the room of a place.
@@ -208,12 +205,14 @@ func (k *keptRooms) emptyPlace(p *place) {
 	p.kept = false
 }
 
-// refund lets others have the money of a place.
-func (k *keptRooms) refund(p *place) {
-	if charge, ok := k.accounts.Void(charged(p.pod)); ok {
+// refund lets others have the money of a place, and reports whether any was kept there.
+func (k *keptRooms) refund(p *place) bool {
+	charge, paid := k.accounts.Void(charged(p.pod))
+	if paid {
 		p.charge = charge
 		k.waiting.wakeBudget(charge.Payer.Budget)
 	}
+	return paid
 }
 
 // dropRoom gives it up for good.
