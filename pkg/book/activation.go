@@ -123,6 +123,17 @@ func (v *activations) resume(g *gang, pod *corev1.Pod, now time.Time) {
 		return
 	}
 	v.activateGang(g, a, assignments, now)
+	v.askAgain(g, pod, assignments, now)
+}
+
+// askAgain has other rules be asked about the places of a gang for which others have been told to go: what these rules
+// have accepted before is not known any more.
+func (v *activations) askAgain(g *gang, pod *corev1.Pod, assignments []plan.Assignment, now time.Time) {
+	first := g.active.memberAt(0)
+	if g.activation == nil && first != nil && first.stage == assigned && v.places.mustAsk(g, pod, assignments, now) {
+		g.check.again = true
+		v.mail.activate(first.pod)
+	}
 }
 
 // resumeAll completes what has been published, in the order in which it was decided.
@@ -188,7 +199,9 @@ func (v *activations) noteCuts(g *gang, a *Activation) {
 
 // unsay has a gang have nothing more to publish: it is published, or off.
 func (v *activations) unsay(g *gang) {
-	g.activation, g.check.again, g.check.passed = nil, false, nil
+	if g.activation != nil {
+		g.activation, g.check.again, g.check.passed = nil, false, nil
+	}
 	delete(v.cuts.decided, g)
 }
 

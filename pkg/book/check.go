@@ -78,13 +78,23 @@ func (b *Book) Conclude(c *Check, turned []Turning, last bool, now time.Time) {
 		g.check = checking{asked: g.check.asked}
 		b.places.makeRoom(g)
 		b.starts.tellTaken(g)
+		b.turns.goOn(g, c)
 	case stands && last && g.activation == nil && len(b.cuts.forRanks[g]) == 0:
+		g.check.again = false
 		g.check.trust(now)
 		b.places.makeRoom(g)
+		b.turns.goOn(g, c)
 	case g.activation == nil:
 		b.starts.refute(g, turned, now)
 	default:
 		b.turns.refute(g, turned, last, now)
+	}
+}
+
+// goOn lets a gang into the queue about whose places rules have been asked once more, if nobody is to leave them.
+func (v *activations) goOn(g *gang, c *Check) {
+	if c.Made && g.activation == nil && g.awaiting == 0 {
+		v.waiting.proceed(g)
 	}
 }
 
@@ -142,6 +152,7 @@ func (x *starter) refute(g *gang, turned []Turning, now time.Time) {
 		}
 	}
 	x.places.unwind(g)
+	g.check.again = false
 	if g.check.refusal != nil { // it was to have what others are leaving
 		again := *g.check.refusal
 		if rejection := x.nodes.rejection(g, nil, now); again.Rejected == nil && rejection != nil {

@@ -65,8 +65,9 @@ type checking struct {
 	fails int
 	// rests says that nobody is cut for the gang until then.
 	rests bool
-	// again says that rules are to be asked once more about a decision to cut before it is published. The first places
-	// have been accepted if they are as in passed, and hasty counts how often there was no time to ask about all.
+	// again says that rules are to be asked once more about a decision to cut before it is published, or about the places
+	// that the gang has since it was. The first places have been accepted if they are as in passed, and hasty counts how
+	// often there was no time to ask about all.
 	again  bool
 	passed []Place
 	hasty  int
@@ -85,11 +86,12 @@ func (c *checking) ask(before *plan.Refusal) {
 // open reports whether rules are being asked, or are to be asked once more, about what the gang has been given.
 func (c *checking) open() bool { return c.pending || c.again }
 
-// reasks reports whether rules are to be asked once more, in a member's cycle, about a decision to cut: all pods of
-// its gang are there.
-func (g *gang) reasks(m *member) bool {
-	return g.check.again && !g.awaitsPods() && g.activation != nil && m == g.active.memberAt(0)
-}
+// unsure reports whether rules are to be asked once more about the places of a gang for which others are cut: all of
+// its pods are there.
+func (g *gang) unsure() bool { return g.check.again && !g.awaitsPods() && g.activates() }
+
+// reasks reports whether that is to happen in a member's cycle.
+func (g *gang) reasks(m *member) bool { return g.unsure() && m == g.active.memberAt(0) }
 
 // knownOf returns how many of some places have been accepted already.
 func (c *checking) knownOf(places []Place) int {

@@ -8,7 +8,7 @@ const (
 	gangUnseen     state = iota // pods or Leases of a Run are known, and the Run is not
 	gangEnded                   // the Run is over
 	gangSuspended               // the Run is suspended, and holds what has not gone yet
-	gangClearing                // has its places, and waits for other pods to leave them
+	gangClearing                // has its places, and waits for other pods to leave them or for other rules to accept them
 	gangShapeless               // it has no shape on the nodes that there are
 	gangUnpaid                  // nobody can pay for it, so that it has no pods
 	gangSweeping                // opportunistic: each of its shards comes and goes by itself
@@ -33,7 +33,7 @@ func (g *gang) state() state {
 		return gangEnded
 	case g.suspended():
 		return gangSuspended
-	case g.awaiting > 0, g.sweepsLater():
+	case g.awaiting > 0, g.sweepsLater(), g.unsure() && g.underWay():
 		return gangClearing
 	case g.shape != nil:
 		return gangShapeless
