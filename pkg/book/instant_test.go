@@ -130,3 +130,26 @@ func TestARankOfARunThatIsEndedGetsNoPlace(t *testing.T) {
 		}
 	})
 }
+
+// A Run that was cut starts again whatever the clock shows: what it holds from then on is not taken for what it held
+// before.
+func TestARunThatWasCutStartsAgainAlthoughTheClockHasGoneBack(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 16)
+		s.setBudget("b", "org:b", 16)
+		s.submitWithSpares("run0", "org:a", 1, 1, 8, 0, checkpointed)
+		s.work()
+		s.during(time.Minute)
+		s.submit("run1", "org:b", 1, 1, 8)
+		s.work()
+		s.due()
+		s.work()
+		s.Jump(-10 * time.Minute)
+		s.disturb()
+		s.addNode("n1", "d0")
+		s.later(time.Minute)
+		s.running("run1", "although run0 was cut for it")
+		s.running("run0", "although there is a node for it")
+	})
+}

@@ -113,7 +113,7 @@ func (s *situation) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
 		return reason
 	}
 	switch {
-	case preempted(run, lease):
+	case s.facts.preempted(lease):
 		return rqv1.ClosureReason(preemption(run).Reason)
 	case s.facts.movedOn(lease), s.facts.wasLate(lease):
 		return rqv1.ClosedFailed

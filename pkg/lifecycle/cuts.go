@@ -68,13 +68,13 @@ func (c *cuts) doom(pod *corev1.Pod) bool {
 	if lease := c.facts.leaseOf[pod.UID]; lease != nil {
 		cut := c.of(lease)
 		return cut != nil && (cut.Action == rqv1.CutDropSpare || endsAll(cut) && waits) ||
-			waits && preempted(c.facts.Run, lease)
+			waits && c.facts.preempted(lease)
 	}
 	if !waits || unfinished(pod) {
 		return false
 	}
 	made := pod.CreationTimestamp.Time
-	if said := preemption(c.facts.Run); said != nil && made.Before(said.LastTransitionTime.Time) {
+	if said := preemption(c.facts.Run); said != nil && c.facts.before(made, said) {
 		return true
 	}
 	return slices.ContainsFunc(c.facts.Cuts, func(cut rank.Cut) bool {

@@ -35,7 +35,7 @@ func fullNotice(s *situation, pod *corev1.Pod) *Notice {
 		return s.facts.noticeForRank(pod, reasonOf(cut), purpose(cut))
 	case cut != nil:
 		return s.facts.notice(pod, reasonOf(cut), purpose(cut))
-	case lease != nil && preempted(s.facts.Run, lease):
+	case lease != nil && s.facts.preempted(lease):
 		said := preemption(s.facts.Run)
 		if said.Reason == reasonPriorityPreempt {
 			return s.facts.noticeForRank(pod, rqv1.ClosedPriorityPreempt, said.Message)

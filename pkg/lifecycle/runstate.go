@@ -75,11 +75,19 @@ func ranBefore(run *rqv1.Run, at time.Time) bool {
 	return known && started.Before(at.Truncate(time.Second))
 }
 
-// preempted reports whether a Lease is of before a cut that ended its Run, by the Run's own status: the Reservation may
+// preempted reports whether a Lease is of before a cut that ended the Run, by the Run's own status: the Reservation may
 // have been canceled since.
-func preempted(run *rqv1.Run, lease *rqv1.Lease) bool {
-	c := preemption(run)
-	return c != nil && lease.Spec.RunRef.UID == run.UID && lease.Spec.Start.Time.Before(c.LastTransitionTime.Time)
+func (f *facts) preempted(lease *rqv1.Lease) bool {
+	c := preemption(f.Run)
+	return c != nil && lease.Spec.RunRef.UID == f.Run.UID && f.before(lease.Spec.Start.Time, c)
+}
+
+// before reports whether something began before what a condition says. Where that is of a time to come the clock has
+// been set back since, and what began in the time that has been is new: it would be ended for old until the clock shows
+// the same again.
+func (f *facts) before(began time.Time, c *metav1.Condition) bool {
+	at := c.LastTransitionTime.Time
+	return began.Before(at) && (!at.After(f.Now) || began.After(f.Now))
 }
 
 // preemption returns the condition by which a Run's status says that a lottery, or a lost rank of a Run of higher

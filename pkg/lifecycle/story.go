@@ -90,7 +90,7 @@ func storyOfRetry(run *rqv1.Run) (reason, message string) {
 // have ended.
 func leftOfCut(s *situation) bool {
 	return preemption(s.facts.Run) != nil &&
-		(slices.ContainsFunc(s.facts.Leases, func(l *rqv1.Lease) bool { return preempted(s.facts.Run, l) }) ||
+		(slices.ContainsFunc(s.facts.Leases, s.facts.preempted) ||
 			slices.ContainsFunc(s.roster.all(), func(pod *corev1.Pod) bool {
 				return present(pod) && !unfinished(pod) && s.cuts.doom(pod)
 			}))
