@@ -102,7 +102,9 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 	name, charge := keyOf(l), ChargeIn(l)
 	if l.Status.Closed {
 		b.ledger.noteClosed(l, charge)
-		b.accounts.Open(name.String(), charge)
+		ends := charge
+		ends.Loss = lossIn(l)
+		b.accounts.Open(name.String(), ends)
 		b.ledger.closeLease(name, l.Status.Ended.Time)
 		if h := b.seats.held[l.PodUID()]; h != nil && h.writing != "" { // so it was written
 			b.seats.hold(l.PodUID(), "", 0, (*holding).answer)

@@ -83,6 +83,16 @@ func (s *seating) forgetLease(name types.NamespacedName, l *lease) {
 	}
 }
 
+// lossIn returns the work that was lost with a Lease, that of its Run's other GPUs included.
+func lossIn(l *rqv1.Lease) budget.Loss {
+	lost := l.Status.Lost
+	if lost == nil {
+		return budget.Loss{}
+	}
+	return budget.Loss{Cause: l.Status.Cause,
+		Work: budget.Spend(lost.GPUSeconds+lost.OthersGPUSeconds) * budget.GPUSecond}
+}
+
 // ChargeIn returns the charge that a Lease records.
 func ChargeIn(l *rqv1.Lease) budget.Charge {
 	rate, err := budget.ParseRate(l.Spec.Payer.Rate)

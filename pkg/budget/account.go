@@ -87,6 +87,7 @@ type account struct {
 	// opportunistic ones among them have held.
 	accrued [holders][uses]accrual
 	held    accrual
+	lost    losses     // with closed Leases that are not settled, in the window
 	begun   beginnings // of what is open
 	live    map[string]Charge
 	closed  closedLeases
@@ -95,9 +96,10 @@ type account struct {
 	ends    endings
 	endless [holders]int64
 	// window is the Unix time from which spending counts; 0 for ever. Settled is the part of it that is settled.
-	window  int64
-	settled sums
-	buckets []Bucket // of settled spending, by start
+	window      int64
+	settled     sums
+	settledLost losses
+	buckets     []Bucket // of settled spending, by start
 	// over are the GPUs beyond what the envelope allows, and overdrawn the Leases that hold them, as of the last Refresh.
 	over      [holders][uses]int
 	overdrawn []string
@@ -125,14 +127,16 @@ func newShare(t holder, p use, gpus int, rate Rate) share {
 // pastCharge is a closed Lease that is not settled. There may be a million: it is no more than what is added up.
 type pastCharge struct {
 	start, ended int64 // Unix time in seconds
+	lost         Spend
 	gpus         int32
 	rate         int16
 	holder, use  uint8
+	cause        uint8 // of what was lost
 }
 
 func pastOf(c *Charge, ended time.Time) pastCharge {
-	return pastCharge{c.Start.Unix(), ended.Unix(), int32(c.GPUs), int16(c.Rate), uint8(holderOf(c.Relation)),
-		uint8(useOf(c.Role))}
+	return pastCharge{c.Start.Unix(), ended.Unix(), c.Loss.Work, int32(c.GPUs), int16(c.Rate),
+		uint8(holderOf(c.Relation)), uint8(useOf(c.Role)), uint8(causeOf(c.Loss.Cause))}
 }
 
 // share returns what the charge added in a second.
@@ -217,6 +221,9 @@ func (a *account) past(lease string, c Charge, ended time.Time) {
 func (a *account) accruePast(p pastCharge, by int64) {
 	a.accrue(p.share(), p.start, by)
 	a.accrue(p.share(), max(p.start, p.ended), -by)
+	if p.ended > a.window { // what was lost was done before that
+		a.lost[p.cause] += p.lost * Spend(by)
+	}
 }
 
 // forget forgets that a Lease has been closed.
@@ -238,7 +245,7 @@ func (a *account) reopen(window int64) {
 		return
 	}
 	a.window = window
-	a.accrued, a.held, a.begun = [holders][uses]accrual{}, accrual{}, beginnings{}
+	a.accrued, a.held, a.begun, a.lost = [holders][uses]accrual{}, accrual{}, beginnings{}, losses{}
 	for _, c := range a.live {
 		a.accrueOpen(&c, 1)
 	}

@@ -36,6 +36,8 @@ type Charge struct {
 	Admitted time.Time
 	// Flavor of the GPUs and Node that they are on; empty when a Lease does not tell.
 	Flavor, Node string
+	// Loss is the work that was lost with the Lease; none while it is open.
+	Loss Loss
 }
 
 // admitted is the age by which overdraft goes (R8).

@@ -82,12 +82,37 @@ func (h *history) checkSpent(t *rapid.T) {
 			}
 		}
 	}
+	h.checkLost(t)
 	used := map[Key]int{}
 	for _, name := range h.oldestFirst() {
 		used[h.leases[name].Payer] += h.leases[name].GPUs
 	}
 	if diff := cmp.Diff(used, h.Usage()); diff != "" {
 		t.Fatalf("usage (-want +got):\n%s", diff)
+	}
+}
+
+// checkLost compares what was lost by each cause in each envelope's window with all that ever was.
+func (h *history) checkLost(t *rapid.T) {
+	for _, b := range h.budgets {
+		for i := range b.Spec.Envelopes {
+			e := &b.Spec.Envelopes[i]
+			var want losses
+			for _, p := range h.leases {
+				if p.Payer == (Key{b.Name, e.Name}) && !isOpen(p) && p.ended.Unix() > windowStart(e) {
+					want[causeOf(p.Loss.Cause)] += p.Loss.Work
+				}
+			}
+			var told []rqv1.LostGPUHours
+			for i, cause := range causes {
+				if want[i] != 0 {
+					told = append(told, rqv1.LostGPUHours{Cause: cause, GPUHours: want[i].String()})
+				}
+			}
+			if diff := cmp.Diff(told, h.account(Key{b.Name, e.Name}).lostByCause()); diff != "" {
+				t.Fatalf("lost of %s/%s (-want +got):\n%s", b.Name, e.Name, diff)
+			}
+		}
 	}
 }
 

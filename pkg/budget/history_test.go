@@ -110,6 +110,10 @@ func (h *history) close(t *rapid.T) {
 	if p.Start.After(h.now) {
 		p.ended = p.Start // the clock has been set back: the API admits no end before the start
 	}
+	if rapid.Bool().Draw(t, "loses") {
+		p.Loss = Loss{rapid.SampledFrom(causes[:]).Draw(t, "cause"), Spend(rapid.IntRange(1, 5000).Draw(t, "lost")) * GPUSecond}
+		h.Open(name, p.Charge)
+	}
 	h.Close(name, p.ended)
 	if p.early = h.goes(name); !h.IsPast(name, p.Payer) {
 		p.folded, p.late = true, true

@@ -16,6 +16,8 @@ type Bucket struct {
 	Spent [holders][uses]Spend `json:"spent"`
 	// Held by opportunistic work, whatever it was charged.
 	Held Spend `json:"held"`
+	// Lost work of Leases that ended by then, by its cause: Node, Program, User, Scheduler, in this order.
+	Lost losses `json:"lost,omitzero"`
 }
 
 // OwnBucket returns a bucket of what is only known to be spent, not by whom: as if it were active ranks of the owner.
@@ -145,6 +147,7 @@ func (a *account) fold(lease string, p pastCharge) {
 	a.bucket(0)
 	a.bucket(a.window)
 	s, begin, end := p.share(), p.start, max(p.start, p.ended)
+	a.bucketOf(p.ended).Lost[p.cause] += p.lost
 	for i := range a.buckets {
 		from := max(begin, a.buckets[i].Start)
 		to := end
@@ -168,13 +171,23 @@ func (a *account) bucket(start int64) {
 	}
 }
 
+// bucketOf returns the bucket of what was done until an instant: the last to begin before that.
+func (a *account) bucketOf(unix int64) *Bucket {
+	i := len(a.buckets) - 1
+	for i > 0 && a.buckets[i].Start >= unix {
+		i--
+	}
+	return &a.buckets[i]
+}
+
 // sumSettled adds up what is settled of the present window. What was settled before a window began is not in it, so a
 // window that is edited to begin earlier than what is settled counts the buckets that begin in it.
 func (a *account) sumSettled() {
-	a.settled = sums{}
+	a.settled, a.settledLost = sums{}, losses{}
 	for i := range a.buckets {
 		if a.buckets[i].Start >= a.window {
 			a.settled.add(&sums{spent: a.buckets[i].Spent, held: a.buckets[i].Held})
+			a.settledLost.add(&a.buckets[i].Lost)
 		}
 	}
 }

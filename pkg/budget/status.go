@@ -99,6 +99,7 @@ func (a *Accounts) hoursStatus(at *account, e *rqv1.Envelope, now time.Time) *rq
 	hours.Opportunistic = amount(spent.held)
 	hours.Lending = amount(spent.of(holderBorrower))
 	hours.LendingPromised = amount(at.promised(now, holderBorrower))
+	hours.Lost = at.lostByCause()
 	return hours
 }
 

@@ -63,6 +63,9 @@ func (e *envelopeUsage) numbers() string {
 	}
 	words = append(words, fmt.Sprintf("%d free", e.FreeGPUs))
 	hours := view.Short(e.SpentGPUHours) + " GPU-hours spent"
+	if by := e.lostBy(); by != "" {
+		hours += fmt.Sprintf(", %s lost (%s)", view.Short(e.LostGPUHours), by)
+	}
 	if e.MaxGPUHours != nil {
 		hours += fmt.Sprintf(", %s left", e.left())
 	}

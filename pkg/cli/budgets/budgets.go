@@ -58,14 +58,21 @@ held by a SPARE, or OVERDRAFT: beyond what the envelope allows, after an edit or
 ran out. FREE may still be taken. GPU-HOURS SPENT and LEFT are counted in the envelope's window and carried on to now at
 the present rate; RUNS OUT is when that rate spends what is left, if it does so before the window ends.
 
+LOST are the GPU-hours of work that was lost, since it was saved last, with GPU leases that closed in the envelope's
+window, whether these are still kept or not. -o wide tells by whose doing: the Node's, the Program's, a User's, or the
+Scheduler's, whose cuts are. It is told of the envelope that paid for the rank which ended, with what the Run's other
+ranks lost by that, whoever paid for them.
+
 With -o json or yaml the same is printed as data:
 
   at                when the numbers hold
   envelopes[]       owner, budget, envelope, flavor, start, end, observedAt (absent until the scheduler has looked at
                     the envelope: its numbers are 0 then); in GPUs: concurrency, ownedGPUs, familyGPUs, lentGPUs,
                     spareGPUs, overdraftGPUs, opportunisticGPUs, freeGPUs, lendableGPUs; in GPU-hours: maxGPUHours,
-                    spentGPUHours, leftGPUHours, promisedGPUHours, hourlyGPUHours; runsOut
-  aggregateCaps[]   owner, budget, cap, flavor, envelopes[], maxConcurrency, usedGPUs, freeGPUs, and GPU-hours as above
+                    spentGPUHours, leftGPUHours, promisedGPUHours, hourlyGPUHours, lostGPUHours, and lostByCause[] of
+                    cause and gpuHours; runsOut
+  aggregateCaps[]   owner, budget, cap, flavor, envelopes[], maxConcurrency, usedGPUs, freeGPUs, and GPU-hours as above,
+                    but for those that were lost
   conditions[]      owner, budget, type (Overdrawn or Circular), reason, message: of Budgets with which something is
                     wrong
 

@@ -44,6 +44,15 @@ type envelopeUsage struct {
 	FreeGPUs          int32        `json:"freeGPUs"`
 	LendableGPUs      int32        `json:"lendableGPUs"`
 	hoursUsage        `json:",inline"`
+	LostGPUHours      json.Number `json:"lostGPUHours"`
+	// LostByCause adds up to LostGPUHours.
+	LostByCause []lostUsage `json:"lostByCause"`
+}
+
+// lostUsage is work that was lost by somebody's doing.
+type lostUsage struct {
+	Cause    rqv1.EndCause `json:"cause"`
+	GPUHours json.Number   `json:"gpuHours"`
 }
 
 // held is what counts against the concurrency.
@@ -128,9 +137,29 @@ func envelopeUsageOf(b *rqv1.Budget, e *rqv1.Envelope, now time.Time) (envelopeU
 		row.FreeGPUs, row.LendableGPUs = s.HeadroomGPUs, s.LendableGPUs
 	}
 	var err error
-	row.hoursUsage, err = hoursUsageOf(hours, e.MaxGPUHours, span{from: b.Status.ObservedAt, start: e.Start, end: e.End},
-		now)
+	if row.hoursUsage, err = hoursUsageOf(hours, e.MaxGPUHours, span{from: b.Status.ObservedAt, start: e.Start, end: e.End},
+		now); err != nil {
+		return row, err
+	}
+	row.LostByCause, row.LostGPUHours, err = lostUsageOf(hours)
 	return row, err
+}
+
+// lostUsageOf returns the work that was lost, by cause and in all.
+func lostUsageOf(seen *rqv1.GPUHours) (byCause []lostUsage, all json.Number, err error) {
+	byCause = []lostUsage{}
+	var sum budget.Spend
+	if seen != nil {
+		for _, l := range seen.Lost {
+			lost, err := budget.ParseSpend(l.GPUHours)
+			if err != nil {
+				return nil, "", err
+			}
+			byCause = append(byCause, lostUsage{l.Cause, view.Number(lost)})
+			sum += lost
+		}
+	}
+	return byCause, view.Number(sum), nil
 }
 
 func capUsageOf(b *rqv1.Budget, c *rqv1.AggregateCap, now time.Time) (capUsage, error) {

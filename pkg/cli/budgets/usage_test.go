@@ -58,7 +58,8 @@ func aFamily() []rqv1.Budget {
 	rai.Status.AggregateCaps = []rqv1.AggregateCapStatus{{Name: "both", UsedGPUs: 36, HeadroomGPUs: clitest.Ptr(int32(44)),
 		GPUHours: &rqv1.GPUHours{Spent: "100.50000", Left: "1899.50000", Hourly: "34.00000"}}}
 	mm := budgetOf("mm", "org:ai:mm", sized("pool", 24, rqv1.EnvelopeStatus{OwnedGPUs: 8, LentGPUs: 16, OverdraftGPUs: 10,
-		GPUHours: &rqv1.GPUHours{Spent: "7.00000", Hourly: "34.00000"}}))
+		GPUHours: &rqv1.GPUHours{Spent: "7.00000", Hourly: "34.00000", Lost: []rqv1.LostGPUHours{
+			{Cause: rqv1.CauseNode, GPUHours: "1.50000"}, {Cause: rqv1.CauseProgram, GPUHours: "0.25000"}}}}))
 	mm.Status.Conditions = []metav1.Condition{{Type: rqv1.ConditionOverdrawn, Status: metav1.ConditionTrue,
 		Reason:  "ConcurrencyExceeded",
 		Message: "envelope pool holds 10 GPUs beyond its concurrency of 24"}}

@@ -48,7 +48,7 @@ func (c *budgetCondition) inWords() string {
 func envelopeTable(rows []envelopeUsage) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: session.Columns(
 		"+Owner", "Budget", "Envelope", "Flavor", "Concurrency", "Owned", "Family", "Lent", "Spare", "Overdraft", "Free",
-		"+Lendable", "+Opportunistic", "GPU-Hours Spent", "Left", "+Promised", "+Hourly", "Runs Out", "+Window", "+Observed")}
+		"+Lendable", "+Opportunistic", "GPU-Hours Spent", "Lost", "+Lost By", "Left", "+Promised", "+Hourly", "Runs Out", "+Window", "+Observed")}
 	for i := range rows {
 		e := &rows[i]
 		gpus := func(n int32) string { return seen(e.ObservedAt, fmt.Sprint(n)) }
@@ -56,11 +56,21 @@ func envelopeTable(rows []envelopeUsage) *metav1.Table {
 			string(e.Owner), e.Budget, e.Envelope, e.Flavor, fmt.Sprint(e.Concurrency),
 			gpus(e.OwnedGPUs), gpus(e.FamilyGPUs), gpus(e.LentGPUs), gpus(e.SpareGPUs), gpus(e.OverdraftGPUs), gpus(e.FreeGPUs),
 			gpus(e.LendableGPUs), gpus(e.OpportunisticGPUs),
-			seen(e.ObservedAt, view.Short(e.SpentGPUHours)), seen(e.ObservedAt, e.left()),
+			seen(e.ObservedAt, view.Short(e.SpentGPUHours)), seen(e.ObservedAt, view.Short(e.LostGPUHours)), e.lostBy(),
+			seen(e.ObservedAt, e.left()),
 			seen(e.ObservedAt, view.Short(e.PromisedGPUHours)), seen(e.ObservedAt, view.Short(e.HourlyGPUHours)), e.end(),
 			windowOf(e.Start, e.End), view.Timestamp(e.ObservedAt)))
 	}
 	return table
+}
+
+// lostBy says how much was lost by which cause, such as Node 1.50, Program 0.25; nothing when none was.
+func (e *envelopeUsage) lostBy() string {
+	words := make([]string, len(e.LostByCause))
+	for i, l := range e.LostByCause {
+		words[i] = fmt.Sprintf("%s %s", l.Cause, view.Short(l.GPUHours))
+	}
+	return strings.Join(words, ", ")
 }
 
 func capTable(rows []capUsage) *metav1.Table {

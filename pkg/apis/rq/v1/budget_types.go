@@ -287,6 +287,20 @@ type GPUHours struct {
 	// hourly is what is spent in an hour at the present rate.
 	// +optional
 	Hourly string `json:"hourly,omitempty"`
+	// lost is the work that was lost, since it was saved last, with Leases that closed in the window, by whose doing (rule R45). What
+	// the other GPUs of a Run lost by the end of one is told where that was paid for. It is told of envelopes only.
+	// +optional
+	// +listType=map
+	// +listMapKey=cause
+	Lost []LostGPUHours `json:"lost,omitempty"`
+}
+
+// LostGPUHours is work that was lost by somebody's doing.
+type LostGPUHours struct {
+	// cause is by whose doing it was lost.
+	Cause EndCause `json:"cause"`
+	// gpuHours that were lost.
+	GPUHours string `json:"gpuHours"`
 }
 
 // AggregateCapStatus is the usage of the envelopes under an aggregate cap together.
