@@ -113,10 +113,10 @@ func (g *gang) keptBy(rank int, charge budget.Charge) {
 
 // reasonFor returns why a member's Lease is opened.
 func reasonFor(m *member) rqv1.LeaseReason {
-	if r, replaces := rank.ReplacementOf(m.pod); replaces {
-		if r.After != "" {
-			return rqv1.ReasonRestart
-		}
+	if _, again := rank.RestartOf(m.pod); again {
+		return rqv1.ReasonRestart
+	}
+	if _, replaces := rank.ReplacementOf(m.pod); replaces {
 		return rqv1.ReasonSwap
 	}
 	if m.joins() {

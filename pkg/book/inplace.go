@@ -82,7 +82,7 @@ func (g *gang) flees(m *member) string {
 }
 
 func fledFrom(pod *corev1.Pod) string {
-	if r, ok := rank.ReplacementOf(pod); ok && r.After != "" {
+	if r, again := rank.RestartOf(pod); again {
 		return r.Lost
 	}
 	return ""

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -123,9 +122,6 @@ func (s *suspects) record(ctx context.Context, f *suspicion.Finding) error {
 	err = patchNode(ctx, s.kube, node.Name, map[string]any{"metadata": map[string]any{"uid": node.UID,
 		"resourceVersion": node.ResourceVersion,
 		"annotations":     map[string]any{rqv1.AnnotationSuspect: record.String()}}})
-	if apierrors.IsConflict(err) {
-		return err
-	}
 	if err == nil {
 		tellNode(s.events, node.Name, corev1.EventTypeWarning, "Suspect", "jobtree avoids the node where it has a choice: "+
 			f.Message)

@@ -110,7 +110,7 @@ func (f *facts) fell(pod *corev1.Pod) bool { return f.diedItself(pod) || f.late(
 
 // madeAgain returns when a pod was made that was made to start its rank again; zero for another.
 func madeAgain(pod *corev1.Pod) time.Time {
-	if r, ok := rank.ReplacementOf(pod); ok && r.After != "" {
+	if _, again := rank.RestartOf(pod); again {
 		return pod.CreationTimestamp.Time
 	}
 	return time.Time{}

@@ -5,7 +5,6 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/ending"
-	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // reasonRestarted says that a rank runs again that died.
@@ -56,14 +55,7 @@ func storyOfRestarts(s *situation) string {
 	}
 	restarted, first := 0, firstOf(s, r.Incidents)
 	for _, pod := range s.roster.ranks {
-		made, ok := rank.Replacement{}, bound(pod)
-		if ok {
-			made, ok = rank.ReplacementOf(pod)
-		}
-		if !ok || made.After == "" {
-			continue
-		}
-		if at := pod.CreationTimestamp.Time; !at.Before(r.Began.Time) {
+		if bound(pod) && !madeAgain(pod).Before(r.Began.Time) {
 			restarted++
 		}
 	}

@@ -42,3 +42,10 @@ func ReplacementOf(pod *corev1.Pod) (Replacement, bool) {
 	text, ok := pod.Annotations[rqv1.AnnotationReplaces]
 	return r, ok && json.Unmarshal([]byte(text), &r) == nil
 }
+
+// RestartOf returns whose place a pod takes that starts a rank again which died by its program's doing (R34); false for
+// any other pod.
+func RestartOf(pod *corev1.Pod) (Replacement, bool) {
+	r, ok := ReplacementOf(pod)
+	return r, ok && r.After != ""
+}

@@ -73,7 +73,7 @@ func (j *judge) consider(d Death, now time.Time) (wait time.Time) {
 	}
 	next := j.next(d.At)
 	d.Incident, d.First, d.Action = next.Incidents, true, j.rules.On(d.ExitCode)
-	if d.Action == rqv1.ActionRestart && j.blamedBefore(d.Index, next) > 0 {
+	if d.Action == rqv1.ActionRestart && j.blamedBefore(d.Index, next) {
 		if until := d.At.Add(Gathering); !d.Ahead && now.Before(until) {
 			return until
 		}
@@ -152,14 +152,9 @@ func counts(d *rqv1.RunDeath, with *rqv1.RunRestartsStatus) bool {
 	return d.First && d.Incident > with.Incidents-with.Counted && d.Incident < with.Incidents
 }
 
-// blamedBefore returns how often a rank died first in the incidents before one that count with it.
-func (j *judge) blamedBefore(index int32, next *rqv1.RunRestartsStatus) (times int) {
-	for _, d := range j.known() {
-		if d.Index == index && counts(&d, next) {
-			times++
-		}
-	}
-	return times
+// blamedBefore reports whether a rank died first in an incident before one that counts with it.
+func (j *judge) blamedBefore(index int32, next *rqv1.RunRestartsStatus) bool {
+	return slices.ContainsFunc(j.known(), func(d rqv1.RunDeath) bool { return d.Index == index && counts(&d, next) })
 }
 
 // nodes returns the nodes on which a rank died first, in incidents that count together, in order.

@@ -92,22 +92,16 @@ func (r Record) By(owner rqv1.Owner, now time.Time) bool {
 	})
 }
 
-// With adds marks that the record does not have yet and that are of after it was cleared, and reports whether there
-// are any.
-func (r Record) With(marks ...Mark) (Record, bool) {
-	out, added := Record{Marks: slices.Clone(r.Marks), Cleared: r.Cleared}, false
-	for _, m := range marks {
-		m.At = m.At.UTC().Truncate(time.Second)
-		known := slices.ContainsFunc(out.Marks, func(o Mark) bool { return o.Why == m.Why && o.At.Equal(m.At) })
-		if known || !m.At.After(r.Cleared) {
-			continue
-		}
-		out.Marks, added = append(out.Marks, m), true
+// With adds a mark, and reports whether that tells anything new: the record does not have it, it is of after that was
+// cleared, and not older than all of as many as it keeps.
+func (r Record) With(m Mark) (Record, bool) {
+	m.At = m.At.UTC().Truncate(time.Second)
+	known := slices.ContainsFunc(r.Marks, func(o Mark) bool { return o.Why == m.Why && o.At.Equal(m.At) })
+	if known || !m.At.After(r.Cleared) {
+		return r, false
 	}
+	out := Record{Marks: append(slices.Clone(r.Marks), m), Cleared: r.Cleared}
 	slices.SortStableFunc(out.Marks, func(a, b Mark) int { return a.At.Compare(b.At) })
-	if more := len(out.Marks) - mostMarks; more > 0 {
-		out.Marks = out.Marks[more:]
-		added = added && !slices.Equal(out.Marks, r.Marks)
-	}
-	return out, added
+	out.Marks = out.Marks[max(0, len(out.Marks)-mostMarks):]
+	return out, !slices.Equal(out.Marks, r.Marks)
 }

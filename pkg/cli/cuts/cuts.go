@@ -3,7 +3,6 @@ package cuts
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -183,12 +182,8 @@ func (c *cuts) tidy(ctx context.Context, api client.Client, change map[string]*s
 
 // say changes the ConfigMap, and makes it when there is none.
 func (c *cuts) say(ctx context.Context, api client.Client, change map[string]*string) error {
-	patch, err := json.Marshal(map[string]any{"data": change})
-	if err != nil {
-		return err
-	}
 	said := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: world.SchedulerNamespace, Name: brake.ConfigMap}}
-	err = api.Patch(ctx, said, client.RawPatch(types.MergePatchType, patch))
+	err := session.Merge(ctx, api, said, map[string]any{"data": change})
 	if !apierrors.IsNotFound(err) {
 		return err
 	}

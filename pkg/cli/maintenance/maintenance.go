@@ -3,16 +3,13 @@ package maintenance
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -79,14 +76,11 @@ func (f *choice) nodes(ctx context.Context, c client.Client, names []string) ([]
 func named(ctx context.Context, c client.Client, names []string) ([]corev1.Node, error) {
 	var out []corev1.Node
 	for _, name := range names {
-		var node corev1.Node
-		if err := c.Get(ctx, client.ObjectKey{Name: name}, &node); apierrors.IsNotFound(err) {
-			return nil, session.Fail(session.ExitError, `there is no node %s; "kubectl runs nodes" lists those that there are`,
-				name)
-		} else if err != nil {
+		node, err := session.NodeNamed(ctx, c, name)
+		if err != nil {
 			return nil, err
 		}
-		out = append(out, node)
+		out = append(out, *node)
 	}
 	return out, nil
 }
@@ -94,12 +88,8 @@ func named(ctx context.Context, c client.Client, names []string) ([]corev1.Node,
 // annotate writes when a node's maintenance starts and ends; nil takes the annotation away. A node that is another one
 // by now, under the same name, is left alone.
 func annotate(ctx context.Context, c client.Client, node *corev1.Node, start, end *string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": node.UID, "annotations": map[string]any{
-		rqv1.AnnotationMaintenanceStart: start, rqv1.AnnotationMaintenanceEnd: end}}})
-	if err != nil {
-		return err
-	}
-	return c.Patch(ctx, node.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
+	return session.Merge(ctx, c, node, map[string]any{"metadata": map[string]any{"uid": node.UID,
+		"annotations": map[string]any{rqv1.AnnotationMaintenanceStart: start, rqv1.AnnotationMaintenanceEnd: end}}})
 }
 
 // canceler is one "kubectl runs maintenance cancel".

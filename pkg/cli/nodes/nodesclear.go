@@ -5,9 +5,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
@@ -44,11 +41,8 @@ func (l *nodesClear) run(ctx context.Context, names []string) error {
 		return err
 	}
 	for _, name := range names {
-		node := &corev1.Node{}
-		if err := c.Get(ctx, client.ObjectKey{Name: name}, node); apierrors.IsNotFound(err) {
-			return session.Fail(session.ExitError, "there is no node %s; \"kubectl runs nodes\" lists those that there are",
-				name)
-		} else if err != nil {
+		node, err := session.NodeNamed(ctx, c, name)
+		if err != nil {
 			return err
 		}
 		against := suspicion.Of(node)
@@ -57,7 +51,7 @@ func (l *nodesClear) run(ctx context.Context, names []string) error {
 			continue
 		}
 		against = against.Clear(l.Now())
-		if err := patchNode(ctx, c, node, map[string]any{"metadata": map[string]any{"uid": node.UID,
+		if err := session.Merge(ctx, c, node, map[string]any{"metadata": map[string]any{"uid": node.UID,
 			"resourceVersion": node.ResourceVersion,
 			"annotations":     map[string]any{rqv1.AnnotationSuspect: against.String()}}}); err != nil {
 			return err

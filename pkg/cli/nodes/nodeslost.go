@@ -2,13 +2,10 @@ package nodes
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -61,12 +58,8 @@ func (l *nodesLost) run(ctx context.Context, names []string) error {
 	}
 	var nodes []*corev1.Node
 	for _, name := range names {
-		node := &corev1.Node{}
-		if err := c.Get(ctx, client.ObjectKey{Name: name}, node); apierrors.IsNotFound(err) {
-			return session.Fail(session.ExitError,
-				"there is no node %s: one that is deleted counts as lost anyway; \"kubectl runs nodes\" lists those that there are",
-				name)
-		} else if err != nil {
+		node, err := session.NodeNamed(ctx, c, name) // one that is deleted is lost anyway
+		if err != nil {
 			return err
 		}
 		_, held := node.Annotations[rqv1.AnnotationHeldBack]
@@ -95,13 +88,13 @@ func (l *nodesLost) record(ctx context.Context, c client.Client, nodes []*corev1
 	}
 	message = fmt.Sprintf("said by %s: %s", session.Whoami(ctx, c), message)
 	for _, node := range nodes {
-		if err := patchNode(ctx, c, node, map[string]any{"spec": map[string]any{"unschedulable": true}}); err != nil {
+		if err := session.Merge(ctx, c, node, map[string]any{"spec": map[string]any{"unschedulable": true}}); err != nil {
 			return err
 		}
 	}
 	for _, node := range nodes {
 		record := nodeloss.Record(nodeloss.Verdict{Reason: nodeloss.Administrator, Message: message}, l.Now())
-		if err := patchNode(ctx, c, node, map[string]any{
+		if err := session.Merge(ctx, c, node, map[string]any{
 			"metadata": map[string]any{"uid": node.UID, "annotations": map[string]any{rqv1.AnnotationLost: record}},
 			"spec":     map[string]any{"unschedulable": true},
 		}); err != nil {
@@ -113,12 +106,4 @@ func (l *nodesLost) record(ctx context.Context, c client.Client, nodes []*corev1
 		fmt.Fprintln(l.ErrOut, "Their Runs move away. To give a node back: kubectl uncordon NODE")
 	}
 	return nil
-}
-
-func patchNode(ctx context.Context, c client.Client, node *corev1.Node, change map[string]any) error {
-	patch, err := json.Marshal(change)
-	if err != nil {
-		return err
-	}
-	return c.Patch(ctx, node.DeepCopy(), client.RawPatch(types.MergePatchType, patch))
 }

@@ -3,14 +3,11 @@ package saved
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
@@ -69,12 +66,9 @@ func (l *saved) run(ctx context.Context, names []string) error {
 	if l.done {
 		says[rqv1.AnnotationTakeMe] = "true"
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": says}})
-	if err != nil {
-		return err
-	}
 	run := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: names[0]}}
-	if err := c.Patch(ctx, run, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	change := map[string]any{"metadata": map[string]any{"annotations": says}}
+	if err := session.Merge(ctx, c, run, change); err != nil {
 		return session.NotFoundInWords(err, namespace, names[0])
 	}
 	fmt.Fprintf(l.Out, "Run %s has saved its work at %s\n", names[0], word)
