@@ -128,6 +128,7 @@ func (w *world) relent() {
 	}
 	w.finalize()
 	w.holdBack(nil)
+	w.allWell()
 }
 
 // undeleted returns the names of the Runs that nobody has deleted.

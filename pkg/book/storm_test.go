@@ -308,6 +308,14 @@ func (s *storm) wildActions() map[string]func(*rapid.T) {
 			s.forgiveAny(t)
 			s.disturb()
 		},
+		"sign": func(t *rapid.T) {
+			s.showAny(t)
+			s.disturb()
+		},
+		"device": func(t *rapid.T) {
+			s.breakAny(t)
+			s.disturb()
+		},
 		"hang": func(t *rapid.T) {
 			if uid, ok := pick(t, "pod", s.Ends.Keys()); ok {
 				if until := s.Now.Add(time.Duration(rapid.IntRange(1, 100).Draw(t, "seconds")) * time.Second); until.After(
