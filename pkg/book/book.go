@@ -74,7 +74,7 @@ func New(given *config.Args) *Book {
 		kinds:  kinds{gpus: corev1.ResourceName(args.GPUResource)},
 		byName: map[string]*corev1.Node{}, ofFlavor: map[string]map[string]*corev1.Node{},
 		sizes: map[string]map[int]int{}, tainted: map[string]map[string]*corev1.Node{},
-		draining: map[string]bool{}, losing: map[string]bool{}, strayed: map[string]string{},
+		draining: map[string]bool{}, signs: map[string]bool{}, losing: map[string]bool{}, strayed: map[string]string{},
 		heldBack: map[string]bool{}, suspects: map[string]time.Time{}}
 	b.roster = &roster{gangs: map[types.UID]*gang{}, living: map[*gang]bool{},
 		runs: map[types.NamespacedName]types.UID{}, leasesOf: map[types.UID]int{},
@@ -109,8 +109,6 @@ func New(given *config.Args) *Book {
 // decideWith gives a book those who decide, who own next to nothing.
 func decideWith(b *Book, args *config.Args) {
 	b.candidates = &candidates{args: args, fleet: b.fleet, roster: b.roster, agenda: b.agenda, seats: b.seats}
-	b.drainer = &drainer{accounts: b.accounts, args: args, fleet: b.fleet, nodes: b.nodes, roster: b.roster,
-		seats: b.seats, kept: b.kept}
 	b.rebuffs = &rebuffs{nodes: b.nodes, waiting: b.waiting, agenda: b.agenda}
 	b.future = &horizon{accounts: b.accounts, args: args, fleet: b.fleet, nodes: b.nodes, roster: b.roster,
 		waiting: b.waiting, agenda: b.agenda,
@@ -122,6 +120,8 @@ func decideWith(b *Book, args *config.Args) {
 	b.starts = &starter{accounts: b.accounts, args: args, fleet: b.fleet, mail: b.mail, nodes: b.nodes, waiting: b.waiting,
 		cuts: b.cuts, agenda: b.agenda, seats: b.seats, kept: b.kept, places: b.places,
 		departures: b.departures, candidates: b.candidates, turns: b.turns}
+	b.drainer = &drainer{accounts: b.accounts, args: args, fleet: b.fleet, nodes: b.nodes, roster: b.roster,
+		seats: b.seats, kept: b.kept, starts: b.starts}
 	b.shapes = &shaper{nodes: b.nodes, roster: b.roster, waiting: b.waiting, agenda: b.agenda, seats: b.seats,
 		places: b.places}
 	b.growth = &grower{args: args, accounts: b.accounts, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster,
@@ -129,7 +129,7 @@ func decideWith(b *Book, args *config.Args) {
 		seats: b.seats}
 	b.fill = &filler{accounts: b.accounts, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster,
 		waiting: b.waiting, agenda: b.agenda,
-		seats: b.seats, places: b.places, turns: b.turns}
+		seats: b.seats, places: b.places, turns: b.turns, drainer: b.drainer}
 	b.trials = &trials{accounts: b.accounts, fleet: b.fleet, mu: b.mu, mail: b.mail, nodes: b.nodes, roster: b.roster,
 		waiting: b.waiting, future: b.future, starts: b.starts, fill: b.fill}
 	b.sick = &sick{args: args, nodes: b.nodes, roster: b.roster, mail: b.mail, on: map[types.UID]string{}}

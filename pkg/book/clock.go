@@ -1,6 +1,7 @@
 package book
 
 import (
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -37,6 +38,7 @@ func (b *Book) Next(now time.Time) (time.Time, bool) {
 		next.by(window)
 	}
 	b.nodes.nextReturn(&next, earlier(b.pace.windows, now))
+	b.drainer.nextLeave(&next, earlier(b.pace.windows, now))
 	if b.nextSweep(&sweep, now); !sweep.at.IsZero() {
 		next.by(latest(sweep.at, after(b.pace.swept, sweepPeriod, now)))
 	}
@@ -111,8 +113,8 @@ func (b *Book) dates(now time.Time) {
 	seen := earlier(b.pace.windows, now)
 	window, opens := b.accounts.NextWindow(seen)
 	opens = opens && !window.After(now)
-	back := b.nodes.returned(seen, now)
-	if !b.roster.open || !opens && len(back) == 0 && (next.at.IsZero() || next.at.After(now)) {
+	back, left := b.nodes.returned(seen, now), b.drainer.left(seen, now)
+	if !b.roster.open || !opens && len(back)+len(left) == 0 && (next.at.IsZero() || next.at.After(now)) {
 		b.mu.unlockUnchanged()
 		return
 	}
@@ -127,6 +129,7 @@ func (b *Book) dates(now time.Time) {
 	for name := range back {
 		b.waiting.wakeNodes(b.nodes.nodeFlavor(name))
 	}
+	maps.Copy(back, left)
 	if len(back) > 0 {
 		b.places.reconcileOn(back)
 	}

@@ -6,8 +6,11 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
@@ -15,23 +18,41 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
-// Drain is what is asked of a Run that runs by those who empty nodes (R35).
+// Drain is what is asked of a Run that runs by those who empty nodes, and by announced maintenance (R35).
 type Drain struct {
-	// Ranks are those on such nodes, in order; none while others of the Run are moving already.
+	// Ranks are those on nodes that others empty, in order; none while others of the Run are moving already.
 	Ranks []DrainedRank
 	// Moving says that the Run lacks a rank, or that one is going.
 	Moving bool
-	// Why says why one of them has nowhere to go; empty when each of them has a place that is set aside for it.
-	Why string
+	// Why says why none of them may be evicted; empty when each of them has a place that is set aside for it. Lapsed says
+	// that it had one for a while, and nobody came to evict it.
+	Why    string
+	Lapsed bool
+	// Leave are the ranks that are to leave their nodes now, before maintenance, each of which has a place; Stay are those
+	// that have none, and StayWhy says why.
+	Leave, Stay []DrainedRank
+	StayWhy     string
+	// Narrower is the width in GPUs at which all of these have one; 0 when the Run may stay as wide as it is.
+	Narrower int32
+	// Spares are the spares that leave such nodes, by index.
+	Spares []int
 }
 
-// DrainedRank is a rank on a node that is being emptied.
+// DrainedRank is a rank on a node that it is to leave.
 type DrainedRank struct {
 	Index int
 	Node  string
 }
 
-// drainer finds and keeps places for ranks whose nodes are being emptied.
+// patience is how long room is kept for ranks that others are to evict.
+type patience struct {
+	// since is from when on it has been kept, and rests until when it is not, since nobody came.
+	since, rests time.Time
+	// open says that the Run's PodDisruptionBudget lets somebody evict a rank, as far as is known.
+	open bool
+}
+
+// drainer finds and keeps places for ranks that are to leave their nodes.
 type drainer struct {
 	accounts *budget.Accounts
 	args     *config.Args
@@ -40,64 +61,120 @@ type drainer struct {
 	roster   *roster
 	seats    *seating
 	kept     *keptRooms
+	starts   *starter
 }
 
 // drains reports whether it is asked that a node which stands be emptied.
 func (t *nodeTable) drains(name string) bool { return t.draining[name] && t.stands(name) }
 
-// assess finds out which ranks of a gang are to move, and sets a place aside for each that could be the first. Of ranks
-// of one group that is one place: when the first has moved, the next is looked at anew.
+// assess finds out which ranks of a gang are to move, and sets places aside for them: for all that leave by themselves
+// and have one, or else for each that could be the first to be evicted.
 func (d *drainer) assess(g *gang, now time.Time) {
 	was := g.drain
 	g.drain = Drain{}
-	if !g.started() || g.opportunistic() || g.over() || len(d.nodes.draining) == 0 && len(was.Ranks) == 0 {
+	if !g.started() || g.opportunistic() || g.over() ||
+		len(d.nodes.draining) == 0 && !d.fleet.AnyPlanned() && !g.room.moves {
 		return
 	}
-	g.drain.Moving, g.drain.Ranks = d.asked(g)
+	moving, drained, due := d.asked(g, now)
+	g.drain.Moving, g.drain.Spares = moving, d.sparesDue(g, now)
 	switch {
-	case g.drain.Moving: // it has what is kept for it until it is planned
+	case moving: // it has what is kept for it until it is planned
 		d.keepOn(g, now)
-		return
-	case len(g.drain.Ranks) == 0:
-		if len(was.Ranks) > 0 {
-			d.kept.giveUpRoom(g)
+	case len(due) > 0 && d.relocate(g, due, &was, now):
+	case len(drained) > 0:
+		d.await(g, drained, &was, now)
+	default:
+		d.letGo(g)
+	}
+}
+
+// await keeps room for the ranks that others are to evict, but not for ever: a cordon may be all that comes. Of ranks of
+// one group one has it: when the first has moved, the next is looked at anew. Once nobody has come for gangDeadline the
+// room is given back, after the Run's PodDisruptionBudget lets nobody go any more, and kept anew after as long.
+func (d *drainer) await(g *gang, drained []DrainedRank, was *Drain, now time.Time) {
+	deadline := d.args.GangDeadline.Duration
+	g.drain.Ranks = drained
+	if !slices.Equal(was.Ranks, drained) {
+		g.patience.since, g.patience.rests = time.Time{}, time.Time{}
+	}
+	p := &g.patience
+	switch {
+	case now.Before(p.rests):
+		if g.drain.Why, g.drain.Lapsed = was.Why, true; !p.open {
+			d.letGo(g)
 		}
 		return
-	case slices.Equal(was.Ranks, g.drain.Ranks) && d.keeps(g):
-		g.room.until = now.Add(d.args.GangDeadline.Duration)
+	case !p.since.IsZero() && d.keeps(g) && now.Before(p.since.Add(deadline)):
+		g.room.until = p.since.Add(2 * deadline)
+		return
+	case !p.since.IsZero() && d.keeps(g):
+		p.since, p.rests = time.Time{}, now.Add(deadline)
+		g.drain.Lapsed = true
+		g.drain.Why = fmt.Sprintf("nobody has evicted rank %d from node %s for %s while a place was kept for it; others may "+
+			"have that until %s, when it is kept again", drained[0].Index, drained[0].Node, deadline,
+			p.rests.UTC().Format(time.RFC3339))
 		return
 	}
-	d.kept.giveUpRoom(g)
-	var places []resolver.Holding
-	places, g.drain.Why = d.places(g, now)
-	if g.drain.Why == "" && len(places) > 0 {
-		d.kept.keepFor(g, places, now.Add(d.args.GangDeadline.Duration))
+	d.letGo(g)
+	places, why := d.placesFor(g, g.demand, firsts(g, drained), false, now)
+	if g.drain.Why = why; why != "" {
+		p.since = time.Time{}
+		return
+	}
+	if p.since.IsZero() {
+		p.since = now
+	}
+	d.setAside(g, places, now.Add(2*deadline))
+}
+
+// firsts returns the first of some ranks of each group.
+func firsts(g *gang, ranks []DrainedRank) (out []DrainedRank) {
+	seen := map[int]bool{}
+	for _, r := range ranks {
+		if group := g.demand.GroupOf(r.Index); !seen[group] {
+			seen[group] = true
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// setAside keeps free room for ranks that are to move.
+func (d *drainer) setAside(g *gang, places []resolver.Holding, until time.Time) {
+	if len(places) > 0 {
+		d.kept.keepFor(g, places, until)
 		g.room.moves = true
 	}
 }
 
-// keepOn keeps what is set aside for a gang, a rank of which has been told to go or is gone, until that is planned
+// letGo gives it back.
+func (d *drainer) letGo(g *gang) {
+	if g.room.moves {
+		d.kept.giveUpRoom(g)
+	}
+}
+
+// keepOn keeps what is set aside for a gang, ranks of which have been told to go or are gone, until that is planned
 // again. A process that has begun since sets it aside anew.
 func (d *drainer) keepOn(g *gang, now time.Time) {
 	until := now
-	g.drain.Ranks = nil
+	var going []DrainedRank
 	for index, m := range g.active.between(0, g.active.size) {
-		if m == nil || !m.leaving || m.stage != bound || !d.nodes.drains(m.node) || m.hangs(now) {
+		if m == nil || !m.leaving || m.stage != bound || !d.nodes.drains(m.node) && !d.mayLeave(m, now) || m.hangs(now) {
 			continue
 		}
-		g.drain.Ranks = append(g.drain.Ranks, DrainedRank{index, m.node})
+		going = append(going, DrainedRank{index, m.node})
 		until = latest(until, m.pod.DeletionTimestamp.Time)
 	}
 	until = until.Add(d.args.GangDeadline.Duration)
 	if len(g.room.held) > 0 {
 		g.room.until = until
-	} else if len(g.drain.Ranks) > 0 {
-		if places, why := d.places(g, now); why == "" && len(places) > 0 {
-			d.kept.keepFor(g, places, until)
-			g.room.moves = true
+	} else if len(going) > 0 {
+		if places, why := d.placesFor(g, g.demand, going, false, now); why == "" {
+			d.setAside(g, places, until)
 		}
 	}
-	g.drain.Ranks = nil
 }
 
 // keeps reports whether room is kept for a gang, all of which could be used.
@@ -108,89 +185,119 @@ func (d *drainer) keeps(g *gang) bool {
 	})
 }
 
-// asked returns the ranks of a gang that are on nodes which are being emptied, and whether others are not where they
-// are to be.
-func (d *drainer) asked(g *gang) (moving bool, ranks []DrainedRank) {
+// asked returns the ranks of a gang that are on nodes which are being emptied, those that leave theirs by themselves,
+// and whether others are not where they are to be.
+func (d *drainer) asked(g *gang, now time.Time) (moving bool, drained, due []DrainedRank) {
 	for index, m := range g.active.between(0, g.active.size) {
 		switch {
 		case m == nil, m.leaving, m.stage != bound && m.stage != finished, m.stage == bound && !d.nodes.stands(m.node):
 			moving = true
-		case m.stage == bound && d.nodes.drains(m.node):
-			ranks = append(ranks, DrainedRank{index, m.node})
+			continue
+		case m.stage != bound:
+			continue
+		}
+		if d.nodes.drains(m.node) {
+			drained = append(drained, DrainedRank{index, m.node})
+		}
+		if d.leaves(m, now) {
+			due = append(due, DrainedRank{index, m.node})
 		}
 	}
-	return moving, ranks
+	return moving, drained, due
 }
 
-// places returns the free room that is to be kept: for the first rank that is to move of each group without a spare
-// which could serve it. It says why there is none.
-func (d *drainer) places(g *gang, now time.Time) ([]resolver.Holding, string) {
+// placesFor returns the free room that is to be kept for some ranks of a gang that has a shape, spares apart that stand
+// by, on nodes that stay in service if it is asked. It says why there is none.
+func (d *drainer) placesFor(g *gang, shape plan.Demand, ranks []DrainedRank, lasting bool,
+	now time.Time) ([]resolver.Holding, string) {
 	domains, refusal := d.nodes.domainsOf(g)
 	if refusal != nil {
 		return nil, refusal.Message
 	}
-	seen := map[int]bool{}
+	spares := map[int]int{}
+	for _, m := range g.spares.between(0, shape.Spares()) {
+		if d.seats.standsBy(m) && !(lasting && d.fleet.Outage(m.node).Shuts(now, g.lastsUntil(now))) {
+			spares[m.group()]++
+		}
+	}
 	var missing []plan.Missing
+	var first *DrainedRank
 	claim := g.claim(plan.Kept{})
-	for _, r := range g.drain.Ranks {
+	for i, r := range ranks {
 		m := g.active.members[r.Index]
-		group := m.group()
-		if seen[group] || d.standsBy(g, group) {
+		if group := m.group(); spares[group] > 0 {
+			spares[group]--
 			continue
 		}
-		seen[group] = true
+		if first == nil {
+			first = &ranks[i]
+		}
 		missing = append(missing, g.missingPod(m, domains))
 		claim.Kept[m.payer.key] = budget.Kept{Pods: claim.Kept[m.payer.key].Pods + 1, Relation: m.payer.relation}
 	}
 	if len(missing) == 0 {
 		return nil, ""
 	}
-	assignments, refusal := plan.Gang(d.fleet, d.accounts, g.demand, claim, missing, d.nodes.rejected(g, g.model()), now)
+	assignments, refusal := d.starts.placeAside(g, shape, claim, missing, d.nodes.rejected(g, g.model()), now)
 	if refusal != nil {
-		r := g.drain.Ranks[0]
-		for _, other := range g.drain.Ranks {
-			if other.Index == missing[0].Index {
-				r = other
-			}
-		}
-		return nil, fmt.Sprintf("rank %d on node %s has neither a spare nor free GPUs to go to: %s", r.Index, r.Node,
+		return nil, fmt.Sprintf("rank %d on node %s has neither a spare nor free GPUs to go to: %s", first.Index, first.Node,
 			refusal.Message)
 	}
 	out := make([]resolver.Holding, 0, len(assignments))
 	for _, a := range assignments {
-		out = append(out, resolver.Holding{Node: a.Node, GPUs: g.demand.GPUsPerPod, Beside: g.demand.Beside})
+		out = append(out, resolver.Holding{Node: a.Node, GPUs: shape.GPUsPerPod, Beside: shape.Beside})
 	}
 	slices.SortFunc(out, func(x, y resolver.Holding) int { return cmp.Compare(x.Node, y.Node) })
 	return out, ""
 }
 
-// standsBy reports whether a group has a spare on whose node a rank could go on.
-func (d *drainer) standsBy(g *gang, group int) bool {
-	for _, m := range g.spares.between(0, g.spares.size) {
-		if m != nil && m.stage == bound && !m.leaving && !m.doomed() && m.group() == group && d.seats.accepts(g, m.node) {
-			return true
-		}
+// Evictable notes whether the PodDisruptionBudget of a Run, as the API server has it, lets somebody evict a rank: what is
+// kept for that rank is given to nobody else as long as it does.
+func (b *Book) Evictable(run types.UID, yes bool) {
+	b.mu.Lock()
+	defer b.mu.unlockUnchanged()
+	if g := b.roster.gangs[run]; g != nil {
+		g.patience.open = yes
 	}
-	return false
 }
 
-// StuckDrain is a node that is being emptied of a Run's rank that has nowhere to go, and why.
-type StuckDrain struct{ Node, Run, Why string }
+// StuckDrain is a node that a Run's ranks cannot leave, and why, in the words of the Run's condition. Maintained says
+// that it is to be left for maintenance, not for a drain.
+type StuckDrain struct {
+	Node, Run, Why string
+	Maintained     bool
+}
 
-// StuckDrains returns the nodes whose emptying waits, by name and Run.
+// StuckDrains returns the nodes that are not going to be emptied as it stands, by name and Run.
 func (b *Book) StuckDrains() (out []StuckDrain) {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
 	for g := range b.roster.living {
-		if g.run == nil || g.drain.Why == "" {
+		if g.run == nil {
 			continue
 		}
-		for _, r := range g.drain.Ranks {
-			out = append(out, StuckDrain{r.Node, keyOf(g.run).String(), g.drain.Why})
+		if c := waits(g.run, rqv1.ConditionDrainWaits); c != nil {
+			for _, r := range g.drain.Ranks {
+				out = append(out, StuckDrain{r.Node, keyOf(g.run).String(), c.Message, false})
+			}
+		}
+		if c := waits(g.run, rqv1.ConditionMaintenanceAhead); c != nil {
+			for _, r := range g.drain.Stay {
+				out = append(out, StuckDrain{r.Node, keyOf(g.run).String(), c.Message, true})
+			}
 		}
 	}
 	slices.SortFunc(out, func(x, y StuckDrain) int {
-		return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.Run, y.Run))
+		return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.Run, y.Run), cmp.Compare(x.Why, y.Why))
 	})
 	return slices.Compact(out)
+}
+
+// waits returns a condition of a Run if it is True; nil otherwise.
+func waits(run *rqv1.Run, kind string) *metav1.Condition {
+	c := meta.FindStatusCondition(run.Status.Conditions, kind)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return nil
+	}
+	return c
 }

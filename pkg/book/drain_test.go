@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
@@ -109,4 +112,119 @@ func TestTwoRanksAreAskedToMove(t *testing.T) {
 		s.work()
 		s.askedToMove("run0", "0@"+first+" waits")
 	})
+}
+
+// A place that is kept for a rank which nobody evicts is given to others in time, but not while somebody could evict the
+// rank, and is kept again later.
+func TestAPlaceIsNotKeptForEverForACordon(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleetOf("n0")
+		s.submit("run0", "org:a", 1, 1, 8)
+		s.work()
+		s.during(2 * time.Minute) // from then on it has a PodDisruptionBudget
+		s.work()
+		s.addNode("n1", "d0")
+		s.cordons("n0", true)
+		s.askedToMove("run0", "0@n0")
+		s.submit("run1", "org:b", 1, 1, 8)
+		s.until(gangDeadline - time.Second)
+		s.at("run1", "")
+		if s.least("run0") != 0 {
+			s.t.Fatalf("nobody can evict the rank")
+		}
+		s.Book.Assess(s.Runs["run0"].UID, s.Now.Add(time.Second)) // its Run has not been looked at since
+		s.until(time.Second)
+		if on := s.runsOn("run1"); s.least("run0") != 1 && on != "" {
+			s.t.Fatalf("run1 is on %s, and the rank may still be evicted", on)
+		}
+		s.until(5 * time.Second)
+		s.at("run1", "n1")
+		s.waitsFor("run0", "NotEvicted", "nobody has evicted rank 0 from node n0 for "+gangDeadline.String())
+		s.DeleteRun("run1")
+		s.work()
+		s.until(gangDeadline)
+		s.submit("run2", "org:b", 1, 1, 8)
+		s.until(time.Second)
+		s.askedToMove("run0", "0@n0")
+		s.at("run2", "")
+		if !s.AskToEvict(s.pod("run0-0")) {
+			s.t.Fatalf("the rank may not be evicted")
+		}
+		s.until(time.Second)
+		s.at("run0", "n1")
+		if s.least("run0") != 1 {
+			s.t.Fatalf("it may be evicted again")
+		}
+	})
+}
+
+// least returns how many ranks of a Run are to be available by its PodDisruptionBudget.
+func (s *storm) least(run string) int32 {
+	s.t.Helper()
+	guard := s.Guard(run)
+	if guard == nil {
+		s.t.Fatalf("%s has no PodDisruptionBudget", run)
+	}
+	return guard.Spec.MinAvailable.IntVal
+}
+
+// waitsFor asserts why the drain of a Run's rank waits.
+func (s *storm) waitsFor(run, reason, says string) {
+	s.t.Helper()
+	for _, c := range s.Runs[run].Status.Conditions {
+		if c.Type == rqv1.ConditionDrainWaits && c.Status == metav1.ConditionTrue && c.Reason == reason &&
+			strings.Contains(c.Message, says) {
+			return
+		}
+	}
+	s.t.Fatalf("%s says %+v, want %s: %s", run, s.Runs[run].Status.Conditions, reason, says)
+}
+
+// Ranks that are not ready keep a drain waiting, since a PodDisruptionBudget counts those that are; it is said which.
+func TestADrainWaitsForRanksThatAreNotReady(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleetOf("n0", "n1", "n2")
+		s.submit("run0", "org:a", 1, 3, 8)
+		s.work()
+		for _, rank := range []string{"run0-0", "run0-1", "run0-2"} {
+			s.becomes(rank, true)
+		}
+		s.during(2 * time.Minute)
+		s.addNode("n3", "d0")
+		on := s.on("run0-0")
+		s.cordons(on, true)
+		s.askedToMove("run0", "0@"+on)
+		for _, c := range s.Runs["run0"].Status.Conditions {
+			if c.Type == rqv1.ConditionDrainWaits && c.Status == metav1.ConditionTrue {
+				s.t.Fatalf("it waits: %s", c.Message)
+			}
+		}
+		s.becomes("run0-0", false) // which may go all the same
+		s.work()
+		for _, c := range s.Runs["run0"].Status.Conditions {
+			if c.Type == rqv1.ConditionDrainWaits && c.Status == metav1.ConditionTrue {
+				s.t.Fatalf("it waits: %s", c.Message)
+			}
+		}
+		s.becomes("run0-2", false)
+		s.work()
+		s.waitsFor("run0", "RanksNotReady", "ranks 0 2 are not ready")
+		if stuck := s.Book.StuckDrains(); len(stuck) != 1 || stuck[0].Node != on || !strings.Contains(stuck[0].Why, "ranks 0 2") {
+			s.t.Fatalf("%+v", stuck)
+		}
+		s.becomes("run0-0", true)
+		s.work()
+		s.waitsFor("run0", "RanksNotReady", "rank 2 is not ready")
+	})
+}
+
+// becomes has a pod be ready, or not any more.
+func (s *storm) becomes(name string, ready bool) {
+	pod := s.Pods[s.pod(name)].DeepCopy()
+	status := corev1.ConditionFalse
+	if ready {
+		status = corev1.ConditionTrue
+	}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status}}
+	s.SetPod(pod)
 }

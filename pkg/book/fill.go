@@ -27,6 +27,7 @@ type filler struct {
 	seats    *seating
 	places   *placement
 	turns    *activations
+	drainer  *drainer
 
 	forgiven time.Time // when the nodes that other scheduling rules turned down were last tried again
 }
@@ -217,6 +218,7 @@ func (y *filler) sweep(now time.Time) {
 			delete(y.places.reclaimed, pod)
 		}
 	}
+	y.drainer.clearOut(y.places, now)
 	for _, node := range slices.Sorted(maps.Keys(y.seats.shards)) {
 		y.places.reclaim(node, rqv1.ClosedReclaimed, nil) // its GPUs have become fewer, or this process has just begun
 	}

@@ -27,7 +27,9 @@ type gang struct {
 	crowds bool
 	denial denial
 	drain  Drain
-	futile futility
+	// patience is for how long room is kept for ranks that others are to evict.
+	patience patience
+	futile   futility
 	// solvent is the epoch of the last plan that somebody could pay for, although it was refused for want of money.
 	solvent int64
 	// vacant is room that is kept for the ranks that a running Run has lost, kept who paid for them, by rank, and narrower

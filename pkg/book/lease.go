@@ -23,10 +23,14 @@ type lease struct {
 	ended  time.Time          // when; zero while it is open
 }
 
-// lost reports whether a Lease closed by its node's doing: that was lost, or has ended the pod or turned it away.
+// lost reports whether a Lease closed by its node's doing: that was lost, has ended the pod or turned it away, or was to
+// be left for maintenance.
 func (l *lease) lost() bool {
-	return l.reason == rqv1.ClosedNodeFailure || l.reason == rqv1.ClosedEvicted
+	return l.reason == rqv1.ClosedNodeFailure || l.reason == rqv1.ClosedEvicted || l.moved()
 }
+
+// moved reports whether a Lease closed since its pod left its node for maintenance.
+func (l *lease) moved() bool { return l.reason == rqv1.ClosedMaintenance }
 
 // died reports whether a Lease closed since its pod failed by itself.
 func (l *lease) died() bool { return l.reason == rqv1.ClosedFailed }

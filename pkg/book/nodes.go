@@ -29,6 +29,7 @@ type nodeTable struct {
 	sizes    map[string]map[int]int             // GPUs per node by flavor: how many nodes of each size
 	tainted  map[string]map[string]*corev1.Node // by flavor and name
 	draining map[string]bool                    // nodes that are to be emptied
+	signs    map[string]bool                    // nodes that show a sign of an outage without a date
 	losing   map[string]bool                    // nodes whose loss is being recorded
 	strayed  map[string]string                  // the former domains of nodes that are left out
 	// heldBack are the nodes with signs of loss that are not taken for lost, since too many show one.
@@ -117,8 +118,7 @@ func (t *nodeTable) stands(name string) bool {
 // serves reports whether anything may be placed on a node: it stands, without a sign of loss or of an outage, and is
 // not cordoned.
 func (t *nodeTable) serves(node *corev1.Node) bool {
-	_, out := outage.SignOf(node)
-	return !node.Spec.Unschedulable && !out && t.stands(node.Name) && !t.heldBack[node.Name]
+	return !node.Spec.Unschedulable && !t.signs[node.Name] && t.stands(node.Name) && !t.heldBack[node.Name]
 }
 
 // inFleet returns what the packer is to know of a node.
@@ -139,6 +139,7 @@ func (t *nodeTable) forgetNode(name string) {
 	}
 	delete(t.byName, name)
 	delete(t.draining, name)
+	delete(t.signs, name)
 	delete(t.suspects, name)
 	t.accounts.DeleteNode(name)
 	delete(t.tainted[flavor], name)
@@ -151,6 +152,9 @@ func (t *nodeTable) noteNode(node *corev1.Node) {
 	t.byName[node.Name] = node
 	if outage.Drains(node) {
 		t.draining[node.Name] = true
+	}
+	if _, shows := outage.SignOf(node); shows {
+		t.signs[node.Name] = true
 	}
 	if until := suspicion.Of(node).Until(); !until.IsZero() {
 		t.suspects[node.Name] = until

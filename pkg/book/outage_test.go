@@ -12,6 +12,12 @@ import (
 
 // maintains announces that a node is out of service from an instant on, for a while; for none it takes that back.
 func (s *storm) maintains(node string, from, during time.Duration) {
+	s.announce(node, from, during)
+	s.work()
+}
+
+func (s *storm) announce(node string, from, during time.Duration) {
+	s.disturb()
 	start := s.Now.Add(from).UTC()
 	s.change(node, func(n *corev1.Node) {
 		n.Annotations = map[string]string{}
@@ -20,7 +26,6 @@ func (s *storm) maintains(node string, from, during time.Duration) {
 			n.Annotations[rqv1.AnnotationMaintenanceEnd] = start.Add(during).Format(time.RFC3339Nano)
 		}
 	})
-	s.work()
 }
 
 // shows has a node show a condition, or show it no more.

@@ -324,7 +324,7 @@ func (v *activations) prospectOf(g *gang) Prospect {
 		Activation: decided, Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
 		Brake: v.agenda.brakeOn(g), CalledOff: v.agenda.calledOffBy(g), GrowTo: g.growth.to,
 		Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
-		Shards: g.allowedShards(), Lost: v.nodes.lostRanks(g), Died: v.nodes.deadRanks(g), LastLoss: g.lastLoss(),
+		Shards: g.allowedShards(), Lost: v.nodes.lostRanks(g), Moved: g.movedRanks(), Died: v.nodes.deadRanks(g), LastLoss: g.lastLoss(),
 		Outlook: g.outlook()}
 }
 
@@ -359,6 +359,8 @@ type Prospect struct {
 	// Lost are the ranks of a running Run that have no place because the node of the last one that they had was lost, and
 	// those nodes.
 	Lost map[int]string
+	// Moved are the ranks of a running Run whose last pod left its node for maintenance.
+	Moved map[int]bool
 	// Outlook is when a suspended Run would start; nil while that is not known, and for any other Run.
 	Outlook *Outlook
 	// Died are the ranks of a running Run that have no place because the last pod that had it died by itself, and those

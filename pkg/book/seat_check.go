@@ -95,6 +95,12 @@ func (s *seating) accepts(g *gang, name string) bool {
 		s.holdsInBoth(name, func() bool { return s.fleet.Lacks(name, g.demand.Beside, 0) == "" })
 }
 
+// standsBy reports whether a spare stands by where a rank of its group could go on, and makes room for no other.
+func (s *seating) standsBy(spare *member) bool {
+	return spare != nil && spare.stage == bound && !spare.leaving && !spare.doomed() &&
+		!spare.gang.seats(spare.pod.UID) && !spare.gang.spurned[spare.node] && s.accepts(spare.gang, spare.node)
+}
+
 // hasSeat reports whether a rank has room in the place of a spare, which may hold it still.
 func (s *seating) hasSeat(spare *holding, node string, gpus int) bool {
 	return s.holdsInBoth(node, func() bool {

@@ -166,7 +166,11 @@ func TestStorms(t *testing.T) {
 				s.Book.LimitCuts(limit)
 			}
 		}
+		if rapid.Bool().Draw(t, "drained") {
+			maps.Copy(actions, s.drainActions())
+		}
 		t.Repeat(actions)
+		s.serveAgain()
 		if s.resumeAll() {
 			s.disturb()
 		}

@@ -45,13 +45,9 @@ func (g *gang) diedItself(m plan.Missing) bool {
 
 // standsBy reports whether a spare of a rank's group could make room for it.
 func (x *starter) standsBy(g *gang, m plan.Missing) bool {
-	for _, spare := range g.spares.between(0, g.spares.size) {
-		if spare != nil && spare.stage == bound && !spare.leaving && !spare.doomed() && !g.seats(spare.pod.UID) &&
-			spare.group() == g.demand.Group(m.Part) && !g.spurned[spare.node] && x.seats.accepts(g, spare.node) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.spares.between(0, g.spares.size), func(spare *member) bool {
+		return x.seats.standsBy(spare) && spare.group() == g.demand.Group(m.Part)
+	})
 }
 
 // takeOver gives ranks that have no room the places of pods of its owner's Runs of lower priority, and has the gang

@@ -47,8 +47,8 @@ type world struct {
 func newWorld(t *rapid.T) *world {
 	args, err := config.Parse(
 		[]byte(fmt.Sprintf("{nodeLossConditions: [Broken], maxGracePeriod: %s, gangDeadline: %s, reservationLead: %s, "+
-			"activationShield: %s, windowDelay: 1s}",
-			longestGrace, gangDeadline, reservationLead, activationShield)))
+			"activationShield: %s, windowDelay: 1s, noticePeriod: %s}",
+			longestGrace, gangDeadline, reservationLead, activationShield, noticePeriod)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,6 +75,7 @@ func (w *world) boots(b *book.Book) []func() {
 // decided makes a decision again.
 func (w *world) decided(o lifecycle.Observed, d lifecycle.Decision) {
 	w.checkBound(o, d)
+	w.checkMoves(o, d)
 	if w.replays {
 		w.replayed(o, d)
 	}

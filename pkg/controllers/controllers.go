@@ -30,8 +30,7 @@ type Controllers struct {
 	nodes   *nodeJudge
 	limit   *lossLimit
 	contact *contact
-	leftOut *leftOut
-	outages *outages
+	words   *nodeWords
 	doubted *suspects
 	ledger  *ledger
 	budgets *budgetReporter
@@ -74,8 +73,7 @@ func New(o Options) (*Controllers, error) {
 			reservations: newReservationAges(), retention: o.Args.LedgerRetention.Duration},
 		brakes:  &brakes{book: o.Book, kube: o.Kube, events: o.events, clock: o.Clock},
 		lottery: &lottery{book: o.Book, kube: o.Kube, clock: o.Clock},
-		leftOut: &leftOut{book: o.Book, events: o.events, clock: o.Clock},
-		outages: &outages{book: o.Book, events: o.events, clock: o.Clock},
+		words:   &nodeWords{book: o.Book, events: o.events, clock: o.Clock},
 		audit:   newAuditor(&o, w, seen.contact),
 	}
 	nodes := o.Shared.Core().V1().Nodes().Informer()
@@ -150,7 +148,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	}
 	go c.runs.retry()
 	for _, look := range []func(context.Context){
-		c.ledger.settle, c.nodes.watch, c.limit.watch, c.leftOut.watch, c.outages.watch, c.brakes.watch, c.dumps.watch,
+		c.ledger.settle, c.nodes.watch, c.limit.watch, c.words.watch, c.brakes.watch, c.dumps.watch,
 		c.dates.keep, c.dates.tidyReservations, c.runs.ended.watch, c.audit.watch, c.doubted.work,
 		func(ctx context.Context) { every(ctx, c.clock, 5*time.Second, c.runs.lanes.count) },
 		func(ctx context.Context) {

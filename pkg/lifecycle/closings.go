@@ -50,7 +50,8 @@ func closings(f *facts, reasonGone func(*rqv1.Lease) rqv1.ClosureReason) []Closi
 // their own: news of nodes and of pods come apart, and a rank whose node is lost is its spare's, or makes the Run wait.
 func doubted(closings []Closing) []Closing {
 	for i := range closings {
-		if c := &closings[i]; c.Reason == rqv1.ClosedDeleted || c.Reason == rqv1.ClosedFailed {
+		switch c := &closings[i]; c.Reason {
+		case rqv1.ClosedDeleted, rqv1.ClosedFailed, rqv1.ClosedMaintenance:
 			c.If = NodeStands
 		}
 	}
@@ -123,6 +124,8 @@ func (s *situation) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
 		return rqv1.ClosedSuspended
 	case s.phase == rqv1.RunRunning && (!s.has(rank.Held(lease)) || !s.width.had(run, rank.Held(lease))):
 		return rqv1.ClosedShrink
+	case s.phase == rqv1.RunRunning && s.facts.leftForMaintenance(lease):
+		return rqv1.ClosedMaintenance
 	case s.phase == rqv1.RunFailed:
 		return rqv1.ClosedFailed
 	case s.phase == rqv1.RunPending:

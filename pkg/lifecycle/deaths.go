@@ -262,6 +262,9 @@ func evictedFrom(f *facts, index int) (rank.Replacement, bool) {
 	if !lost {
 		return rank.Replacement{}, false
 	}
+	if f.Moved[index] {
+		return rank.Replacement{Lost: node, Sign: bySign}, true
+	}
 	return rank.Replacement{Lost: node, Sign: signAt(f, index, node)}, true
 }
 

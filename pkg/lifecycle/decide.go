@@ -19,13 +19,11 @@ func Decide(o Observed) Decision {
 	d := Decision{Close: closings(f, s.reasonGone), Delete: removalsOf(f, deletionsOf(s)), Status: statusOf(s),
 		requeues: s.requeued() && s.cuts.final == nil || s.suspends() && saysRunning(f.Run)}
 	d.tellsShards = tellsOfShards(f.Run, d.Status)
-	guard := guardOf(s)
-	if guard.stale {
-		d.Guard = guard.wanted
+	d.Evictable = s.guard.lowered
+	if s.guard.stale {
+		d.Guard = s.guard.wanted
 	}
-	if own := f.ownGuard(); own != nil && guard.wanted == nil && (s.hasEnded() || f.userGuards()) {
-		d.Unguard = own
-	}
+	d.Unguard = s.guard.unwanted
 	d.Expire = d.Status == nil && expires(f) // the event of a status looks again
 	if s.goesOn() {
 		d.Close = doubted(d.Close)
@@ -34,8 +32,10 @@ func Decide(o Observed) Decision {
 			d.Service = service(f.Run)
 		}
 		d.After, d.Retry = untilDue(s), untilRetry(f)
-		if guard.after > 0 && (d.After == 0 || guard.after < d.After) {
-			d.After = guard.after
+		for _, after := range [...]time.Duration{s.guard.after, untilMoved(f)} {
+			if after > 0 && (d.After == 0 || after < d.After) {
+				d.After = after
+			}
 		}
 	} else if f.Now.Before(f.Unsaid) {
 		d.After = f.Unsaid.Sub(f.Now)

@@ -87,6 +87,8 @@ type Decision struct {
 	// Guard is the PodDisruptionBudget to write, and Unguard the one to delete; nil when there is none. It comes before
 	// any pod is made that replaces one: until then no other may be evicted.
 	Guard, Unguard *policyv1.PodDisruptionBudget
+	// Evictable says that the PodDisruptionBudget, once it is written, lets somebody evict a rank.
+	Evictable bool
 	// Status is the status to write; nil when it stands as it should.
 	Status *rqv1.RunStatus
 	// Expire says that the Run's object is to be deleted, since its time is over and it holds nothing.

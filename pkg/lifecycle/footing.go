@@ -30,6 +30,10 @@ func footingOf(f *facts) footing {
 		t.width = t.width.resized(to, 0)
 		t.roster = rosterAt(f, t.width)
 	}
+	if to := f.Drain.Narrower; to > 0 && to < t.width.granted { // so do ranks find room that leave their nodes (R35)
+		t.width = t.width.resized(to, 0)
+		t.roster = rosterAt(f, t.width)
+	}
 	t.edited = edited(f, &t.cuts, &t.roster)
 	return t
 }

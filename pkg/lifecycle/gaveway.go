@@ -22,7 +22,7 @@ type toldShards struct {
 
 // reasonsToGiveWay are those of shards, in the order in which a status tells of them.
 var reasonsToGiveWay = []rqv1.ClosureReason{rqv1.ClosedReclaimed, rqv1.ClosedReclaimedBySpare,
-	rqv1.ClosedReclaimedQuota}
+	rqv1.ClosedReclaimedQuota, rqv1.ClosedMaintenance}
 
 // shardRange is shards by their indexes, from the first to the last.
 type shardRange struct{ first, last int }
@@ -44,6 +44,8 @@ func needed(reason rqv1.ClosureReason) string {
 		return "the spare on these GPUs is needed in place of a failed node"
 	case rqv1.ClosedReclaimedQuota:
 		return "a Run of the namespace that pays needs its quota"
+	case rqv1.ClosedMaintenance:
+		return "maintenance of the node is about to start"
 	}
 	return "another Run has been given these GPUs"
 }

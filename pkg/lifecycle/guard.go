@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
@@ -24,22 +26,31 @@ const redrain = 5 * time.Second
 
 // guard is the PodDisruptionBudget of a Run, as it is to be.
 type guard struct {
-	// wanted is nil for a Run that is to have none, and stale says that its own is not like that.
-	wanted *policyv1.PodDisruptionBudget
-	stale  bool
+	// wanted is nil for a Run that is to have none, and stale says that its own is not like that. unwanted is one that is
+	// to go.
+	wanted, unwanted *policyv1.PodDisruptionBudget
+	stale            bool
+	// lowered says that it lets somebody evict a rank.
+	lowered bool
 	// after is when that may be otherwise although nothing happens; 0 for never.
 	after time.Duration
 }
 
 // guardOf returns how a Run's ranks are to be guarded: as many as it has are to be available, and one less while one is
-// asked to move, none is moving, and whichever of them is the first has a place to go to.
+// asked to move, none is moving or leaves by itself, and whichever of them is the first has a place to go to.
 func guardOf(s *situation) guard {
 	f := s.facts
+	own := f.ownGuard()
 	started, runs := f.Run.StartedAt()
-	if s.phase != rqv1.RunRunning || !runs || f.opportunistic() || f.Shape != nil || f.userGuards() {
+	if s.phase != rqv1.RunRunning || !runs || f.opportunistic() || f.Shape != nil {
+		if s.hasEnded() {
+			return guard{unwanted: own}
+		}
 		return guard{}
 	}
-	own := f.ownGuard()
+	if f.userGuards() {
+		return guard{unwanted: own}
+	}
 	if left := started.Add(guardedAfter).Sub(f.Now); left > 0 && own == nil {
 		return guard{after: left}
 	}
@@ -50,11 +61,12 @@ func guardOf(s *situation) guard {
 		}
 	}
 	g := guard{}
-	if len(f.Drain.Ranks) > 0 {
+	if d := &f.Drain; len(d.Ranks) > 0 {
 		g.after = redrain
-		if f.Drain.Why == "" && !f.Drain.Moving && everyRankRuns(s) {
-			least--
-		}
+		g.lowered = d.Why == "" && len(d.Leave) == 0 && !d.Moving && everyRankRuns(s)
+	}
+	if g.lowered {
+		least--
 	}
 	g.wanted = guardFor(f.Run, least)
 	if own != nil {
@@ -116,15 +128,52 @@ func (f *facts) userGuards() bool {
 }
 
 // setDrainWaits says which ranks of the Run cannot leave their nodes, which are being emptied, and why.
-func setDrainWaits(c conditions, f *facts) {
+func setDrainWaits(c conditions, s *situation) {
 	var waits *saying
-	if f.Drain.Why != "" && len(f.Drain.Ranks) > 0 {
-		var nodes []string
-		for _, r := range f.Drain.Ranks {
-			nodes = append(nodes, r.Node)
+	d := &s.facts.Drain
+	if why := notReady(s); len(d.Ranks) > 0 && (d.Why != "" || why != nil) {
+		switch {
+		case d.Lapsed:
+			why = &saying{"NotEvicted", d.Why}
+		case d.Why != "":
+			why = &saying{"NowhereToMove", d.Why}
 		}
-		nodes = slices.Compact(slices.Sorted(slices.Values(nodes)))
-		waits = &saying{"NowhereToMove", fmt.Sprintf("the drain of %s waits (R35): %s", namedNodes(nodes), f.Drain.Why)}
+		waits = &saying{why.reason, fmt.Sprintf("the drain of %s waits (R35): %s", namedNodes(nodesIn(d.Ranks)), why.message)}
 	}
 	c.raise(rqv1.ConditionDrainWaits, waits, saying{"NoneWaits", "no drain of a node of the Run waits for room"})
+}
+
+// nodesIn returns the nodes of some ranks, in order.
+func nodesIn(ranks []book.DrainedRank) (nodes []string) {
+	for _, r := range ranks {
+		nodes = append(nodes, r.Node)
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+// notReady says which ranks are not ready, so that the Run's PodDisruptionBudget lets nobody evict one although that has
+// a place; nil when it does. It counts the ranks that are ready, and lets one go that is not if all others are.
+func notReady(s *situation) *saying {
+	if s.guard.wanted == nil || !s.guard.lowered {
+		return nil
+	}
+	var ranks []string
+	drained := true
+	for index, pod := range s.roster.core() {
+		if ready, _ := readySince(pod); ready || pod.Status.Phase == corev1.PodSucceeded {
+			continue
+		}
+		ranks = append(ranks, strconv.Itoa(index))
+		drained = slices.ContainsFunc(s.facts.Drain.Ranks, func(r book.DrainedRank) bool { return r.Index == index })
+	}
+	if len(ranks) == 0 || len(ranks) == 1 && drained {
+		return nil
+	}
+	what := "rank " + ranks[0] + " is"
+	if len(ranks) > 1 {
+		what = "ranks " + namedNodes(ranks) + " are"
+	}
+	return &saying{"RanksNotReady", what + " not ready, and the Run's PodDisruptionBudget lets nobody evict another until " +
+		"its pod is"}
 }

@@ -73,11 +73,11 @@ func leaving(s *situation) []Deletion {
 	out := leavingOf(s, s.roster.ranks, func(index int, pod *corev1.Pod) bool {
 		return s.cuts.doom(pod) || s.swaps.relief[index].Spare != "" || s.facts.reclaims(pod) ||
 			s.facts.makesWay(pod) || s.startsAnew(pod) || s.movesOn(pod) ||
-			s.facts.leavesDevice(pod)
+			s.facts.leavesDevice(pod) || s.leavesNode(pod)
 	})
 	out = append(out, leavingOf(s, s.roster.spares, func(_ int, pod *corev1.Pod) bool {
 		_, stays := s.facts.Unseated[pod.UID]
-		return !unfinished(pod) || s.cuts.doom(pod) || s.swaps.claims[pod.UID] != nil && !stays
+		return !unfinished(pod) || s.cuts.doom(pod) || s.leavesNode(pod) || s.swaps.claims[pod.UID] != nil && !stays
 	})...)
 	out = append(out, disbanded(s)...)
 	if s.narrowed() || s.facts.opportunistic() {

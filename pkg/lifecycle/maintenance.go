@@ -5,9 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/outage"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // affected is a node with open Leases of the Run that is, or is going to be, out of service by plan.
@@ -72,6 +77,72 @@ func setMaintenance(c conditions, f *facts) {
 		}
 		ahead = &saying{"NodeMaintenance", fmt.Sprintf("nodes of the Run are to be out of service (R35); %s",
 			strings.Join(told, "; "))}
+		if stay := f.Drain.Stay; len(stay) > 0 {
+			ahead.reason = "NowhereToMove"
+			ahead.message += fmt.Sprintf("; ranks on %s stay there until their nodes go: %s", namedNodes(nodesIn(stay)),
+				f.Drain.StayWhy)
+		}
 	}
 	c.raise(rqv1.ConditionMaintenanceAhead, ahead, saying{"NoneAhead", "no maintenance of a node of the Run is ahead"})
+}
+
+// bySign is the word in the record of a rank that has left its node for maintenance.
+const bySign = string(rqv1.ClosedMaintenance)
+
+// untilMoved returns when to look again whether ranks have somewhere to go that leave, or would: others come and go
+// meanwhile.
+func untilMoved(f *facts) time.Duration {
+	if len(f.Drain.Leave)+len(f.Drain.Stay) > 0 {
+		return redrain
+	}
+	return 0
+}
+
+// mayMove reports whether the ranks that have somewhere to go may leave their nodes: the Run is as wide as its status
+// says, each of its ranks is where it is to be, and nobody can evict another meanwhile.
+func mayMove(s *situation) bool {
+	d := &s.facts.Drain
+	if len(d.Leave) == 0 || d.Narrower > 0 || d.Moving || !s.narrowed() || !everyRankRuns(s) {
+		return false
+	}
+	own := s.facts.ownGuard()
+	return own == nil || !s.guard.stale && own.Status.DisruptionsAllowed == 0 && len(own.Status.DisruptedPods) == 0
+}
+
+// leavesNode reports whether a pod of the Run leaves its node for maintenance: a rank that has somewhere to go, or a spare
+// that makes room for none.
+func (s *situation) leavesNode(pod *corev1.Pod) bool {
+	_, part, ours := rank.Membership(pod)
+	d := &s.facts.Drain
+	switch {
+	case !ours || s.phase != rqv1.RunRunning || !active(pod) || !bound(pod):
+		return false
+	case part.Spare:
+		return s.swaps.claims[pod.UID] == nil && slices.Contains(d.Spares, part.Index)
+	}
+	return s.moves && slices.Contains(d.Leave, book.DrainedRank{Index: part.Index, Node: pod.Spec.NodeName})
+}
+
+// noticeOfMaintenance returns what a pod is told that leaves its node for maintenance.
+func (f *facts) noticeOfMaintenance(pod *corev1.Pod) *Notice {
+	node := pod.Spec.NodeName
+	return f.notice(pod, rqv1.ClosedMaintenance, fmt.Sprintf("node %s is to be out of service: %s; its pod leaves before", node,
+		f.Nodes[node].Outage))
+}
+
+// movesAgain reports whether a rank that has left its node for maintenance would have to leave a spare's, too.
+func (f *facts) movesAgain(made *rank.Replacement, spare *corev1.Pod) bool {
+	until, _ := f.Run.EndsAt()
+	return made.Sign == bySign && f.Nodes[spare.Spec.NodeName].Outage.Shuts(f.Now, until)
+}
+
+// leftForMaintenance reports whether the pod of a Lease that is gone has left its node for maintenance: it was told so, or
+// maintenance is close. Who comes after a process that died in between knows no more.
+func (f *facts) leftForMaintenance(lease *rqv1.Lease) bool {
+	if reason, told := toldToGo(f.podOf[lease.PodUID()]); told {
+		return reason == rqv1.ClosedMaintenance
+	}
+	until, _ := f.Run.EndsAt()
+	w := f.Nodes[lease.Node()].Outage
+	return w.Shuts(f.Now, until) && !f.Now.Before(w.LeaveFrom(f.NoticePeriod, f.Run.Spec.CheckpointInterval()))
 }

@@ -41,6 +41,8 @@ func fullNotice(s *situation, pod *corev1.Pod) *Notice {
 			return s.facts.noticeForRank(pod, rqv1.ClosedPriorityPreempt, said.Message)
 		}
 		return s.facts.notice(pod, rqv1.ClosedRandomPreempt, s.facts.Run.Status.Message)
+	case s.leavesNode(pod):
+		return s.facts.noticeOfMaintenance(pod)
 	case lease != nil && s.narrowed() && !s.has(rank.Held(lease)):
 		return s.facts.notice(pod, rqv1.ClosedShrink, fmt.Sprintf("the Run is shrunk to %d GPUs", s.width.granted))
 	}

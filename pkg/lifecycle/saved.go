@@ -7,40 +7,18 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
-
-// ahead is how far a program's clock may be ahead of ours for its word to count.
-const ahead = time.Minute
-
-// savedOn returns when a program has saved its work last, by its word on a Run or a pod (R45), now at the latest; zero
-// when it says nothing. A word that says no time, or one to come, is wrong, and counts for nothing.
-func savedOn(o metav1.Object, now time.Time) (at time.Time, wrong string) {
-	word, says := o.GetAnnotations()[rqv1.AnnotationSavedAt]
-	if !says {
-		return time.Time{}, ""
-	}
-	at, err := time.Parse(time.RFC3339, word)
-	switch {
-	case err != nil:
-		return time.Time{}, fmt.Sprintf("%q is no time, such as %s", Shortened(word, 64), now.UTC().Format(time.RFC3339))
-	case at.After(now.Add(ahead)):
-		return time.Time{}, fmt.Sprintf("%s is still to come", word)
-	case at.After(now):
-		return now, ""
-	}
-	return at, ""
-}
 
 // saved returns when the work of a pod was saved last, as far as it or its Run says; zero when neither does.
 func (f *facts) saved(pod *corev1.Pod) (at time.Time) {
 	if f.Run != nil {
-		at, _ = savedOn(f.Run, f.Now)
+		at, _ = rank.SavedAt(f.Run, f.Now)
 	}
 	if pod != nil {
-		if own, _ := savedOn(pod, f.Now); own.After(at) {
+		if own, _ := rank.SavedAt(pod, f.Now); own.After(at) {
 			at = own
 		}
 	}
@@ -71,14 +49,14 @@ func (r *removals) addDone() {
 // setSaveIgnored says of what the Run and its pods say of their work what cannot be true.
 func setSaveIgnored(c conditions, s *situation) {
 	var wrong []string
-	if _, why := savedOn(s.facts.Run, s.facts.Now); why != "" {
+	if _, why := rank.SavedAt(s.facts.Run, s.facts.Now); why != "" {
 		wrong = append(wrong, "on the Run "+why)
 	}
 	for _, pod := range s.roster.all() {
 		if pod == nil || len(wrong) == nodesTold {
 			continue
 		}
-		if _, why := savedOn(pod, s.facts.Now); why != "" {
+		if _, why := rank.SavedAt(pod, s.facts.Now); why != "" {
 			wrong = append(wrong, fmt.Sprintf("on pod %s %s", pod.Name, why))
 		}
 	}

@@ -53,7 +53,8 @@ func reasonOfShard(s *situation, lease *rqv1.Lease) rqv1.ClosureReason {
 	return rqv1.ClosedDeleted
 }
 
-// toldToGo returns why a pod, if it is there, was told to give its GPUs back, by its own conditions.
+// toldToGo returns why a pod, if it is there, was told to give its GPUs back, by its own conditions: for others, or for
+// maintenance.
 func toldToGo(pod *corev1.Pod) (rqv1.ClosureReason, bool) {
 	if pod == nil {
 		return "", false

@@ -14,6 +14,9 @@ type situation struct {
 	starting time.Time
 	// ready is how many ranks are ready while the Run runs.
 	ready readiness
+	// guard is how the Run's ranks are guarded against evictions, and moves says that ranks may leave their nodes now.
+	guard guard
+	moves bool
 }
 
 func situationOf(f *facts) *situation {
@@ -23,6 +26,8 @@ func situationOf(f *facts) *situation {
 	if s.phase == rqv1.RunRunning {
 		s.ready = readinessOf(f, s.roster.ranks)
 	}
+	s.guard = guardOf(s)
+	s.moves = mayMove(s)
 	return s
 }
 

@@ -38,7 +38,7 @@ func statusOf(s *situation) *rqv1.RunStatus {
 	setOverdraft(c)
 	setHeldBack(c, s.facts)
 	setMaintenance(c, s.facts)
-	setDrainWaits(c, s.facts)
+	setDrainWaits(c, s)
 	setSaveIgnored(c, s)
 	setPriority(c, s)
 	setRefusal(next, s, reason)

@@ -230,20 +230,22 @@ func storyOfSwaps(s *situation) string {
 	case 0:
 		return ""
 	case 1:
-		return fmt.Sprintf("group %s swapped to spare after %s", groups[0], why)
+		return fmt.Sprintf("group %s swapped to spare %s", groups[0], why)
 	}
-	return fmt.Sprintf("groups %s swapped to spares after %s", strings.Join(groups, ", "), why)
+	return fmt.Sprintf("groups %s swapped to spares %s", strings.Join(groups, ", "), why)
 }
 
 // whyLost says what has become of the node with which a rank was lost.
 func whyLost(r rank.Replacement) string {
 	switch {
 	case r.After != "":
-		return fmt.Sprintf("a rank died again on node %s: %s", r.Lost, r.Sign)
+		return fmt.Sprintf("after a rank died again on node %s: %s", r.Lost, r.Sign)
+	case r.Sign == bySign:
+		return fmt.Sprintf("before maintenance of node %s", r.Lost)
 	case r.Sign == "":
-		return "node failure"
+		return "after node failure"
 	}
-	return fmt.Sprintf("node %s ended a rank (%s)", r.Lost, r.Sign)
+	return fmt.Sprintf("after node %s ended a rank (%s)", r.Lost, r.Sign)
 }
 
 // endedByCut says what a cut has brought the Run to, and how to check a draw.

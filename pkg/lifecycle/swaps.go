@@ -51,9 +51,11 @@ func swapsOf(f *facts, c *cuts, w width, r *roster) swaps {
 			continue
 		}
 		group := w.shape.GroupOf(index)
-		if spares := free[group]; len(spares) > 0 && (lost || short) {
-			made.Spare, made.SpareUID, made.Node = spares[0].Name, spares[0].UID, spares[0].Spec.NodeName
-			free[group], swaps = spares[1:], true
+		at := slices.IndexFunc(free[group], func(spare *corev1.Pod) bool { return short || !f.movesAgain(&made, spare) })
+		if at >= 0 && (lost || short) {
+			spare := free[group][at]
+			made.Spare, made.SpareUID, made.Node = spare.Name, spare.UID, spare.Spec.NodeName
+			free[group], swaps = slices.Delete(free[group], at, at+1), true
 		}
 		if lost || again || made.Spare != "" {
 			s.relief[index] = made
@@ -139,6 +141,8 @@ func lostRank(f *facts, index int) (rank.Replacement, bool) {
 			return rank.Replacement{Lost: node}, true
 		case f.leftDevice(lease):
 			return rank.Replacement{Lost: node, Sign: signAt(f, index, node)}, true
+		case f.podOf[lease.PodUID()] == nil && f.leftForMaintenance(lease):
+			return rank.Replacement{Lost: node, Sign: bySign}, true
 		}
 	}
 	return evictedFrom(f, index)

@@ -29,6 +29,22 @@ func (w Window) Shuts(from, until time.Time) bool {
 	return w.Ahead(from) && (until.IsZero() || until.After(w.Start))
 }
 
+// longestLead bounds how long before the last instant a rank may leave that has just been saved.
+const longestLead = 30 * time.Minute
+
+// LeaveBy returns when who is on the node leaves it for the window, at the latest: two notice periods before it starts,
+// so that there is time to be gone.
+func (w Window) LeaveBy(notice time.Duration) time.Time { return w.Start.Add(-2 * notice) }
+
+// LeaveFrom returns from when on a rank leaves it as soon as its work has been saved: one checkpoint interval of its Run
+// sooner, so that there is a save in between, half an hour at most; two notice periods for a Run that declares none.
+func (w Window) LeaveFrom(notice, interval time.Duration) time.Time {
+	if interval <= 0 {
+		interval = 2 * notice
+	}
+	return w.LeaveBy(notice).Add(-min(interval, longestLead))
+}
+
 // String is the window in words.
 func (w Window) String() string {
 	from := "maintenance from " + w.Start.UTC().Format(time.RFC3339)

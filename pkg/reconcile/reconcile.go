@@ -109,7 +109,7 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 		}
 		out.Unsaid, d.Status = err, nil
 	}
-	if err := r.guard(ctx, &d); err != nil {
+	if err := r.guard(ctx, &o, &d); err != nil {
 		return out, err
 	}
 	if behind, err := r.deletePods(ctx, d.Delete); err != nil || behind {
@@ -156,12 +156,15 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 
 // guard writes a Run's PodDisruptionBudget. One that the API server does not take, or does not let this process write,
 // keeps nothing else from being done.
-func (r *Runs) guard(ctx context.Context, d *lifecycle.Decision) (err error) {
+func (r *Runs) guard(ctx context.Context, o *lifecycle.Observed, d *lifecycle.Decision) (err error) {
 	switch {
 	case d.Guard != nil:
 		err = r.api.WriteGuard(ctx, d.Guard)
 	case d.Unguard != nil:
 		err = r.api.DropGuard(ctx, d.Unguard)
+	}
+	if err == nil && o.Run != nil {
+		r.book.Evictable(o.Run.UID, d.Evictable)
 	}
 	if !Passes(err) || apierrors.IsForbidden(err) {
 		return nil

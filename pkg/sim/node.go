@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -72,6 +73,30 @@ func (c *Cluster) Evict(uid types.UID, reason string) {
 	pod := c.Pods[uid].DeepCopy()
 	pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, reason
 	c.SetPod(pod)
+}
+
+// Guard returns the PodDisruptionBudget of a Run; nil when it has none.
+func (c *Cluster) Guard(run string) *policyv1.PodDisruptionBudget { return c.guards[run] }
+
+// AskToEvict has somebody ask that a pod be evicted, as kubectl drain does. It reports false when the PodDisruptionBudget
+// of its Run does not let it go.
+func (c *Cluster) AskToEvict(uid types.UID) bool {
+	pod := c.Pods[uid]
+	run := pod.Labels[rqv1.LabelRun]
+	if guard := c.guards[run]; guard != nil && pod.Labels[rqv1.LabelRole] == string(rqv1.RoleActive) {
+		available := int32(0)
+		for _, other := range c.PodsOf(run) {
+			if other.Labels[rqv1.LabelRole] == string(rqv1.RoleActive) && other.Spec.NodeName != "" &&
+				other.DeletionTimestamp == nil && other.Status.Phase == corev1.PodRunning {
+				available++
+			}
+		}
+		if available <= guard.Spec.MinAvailable.IntVal {
+			return false
+		}
+	}
+	c.TerminateWithin(uid, nil)
+	return true
 }
 
 // DeleteRun deletes a Run and, as the garbage collector does, its pods.

@@ -65,9 +65,6 @@ func TestMaintenanceOfARack(t *testing.T) {
 
 	s.removeRun("brief")
 	end := time.Now().UTC().Truncate(time.Second).Add(5 * time.Second)
-	for node := range s.nodesOf("there") {
-		s.runs(fmt.Sprintf("maintenance set %s --start 0s --end 2h", s.namespace+"-"+node))
-	}
 	other := s.otherNode("there")
 	s.runs(fmt.Sprintf("maintenance set %s --start 0s --end %s", other, end.Format(time.RFC3339)))
 	s.await("long", rqv1.RunRunning, "bound 8 GPUs")

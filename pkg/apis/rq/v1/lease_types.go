@@ -78,7 +78,7 @@ const (
 	ReasonStart LeaseReason = "Start"
 	// ReasonGrow: the Run grew.
 	ReasonGrow LeaseReason = "Grow"
-	// ReasonSwap: the rank was lost with its node, or its node ended it.
+	// ReasonSwap: the rank was lost with its node, its node ended it, or it left before maintenance of its node.
 	ReasonSwap LeaseReason = "Swap"
 	// ReasonRestart: the rank died by its program's doing and is started again (rule R34).
 	ReasonRestart LeaseReason = "Restart"
@@ -86,7 +86,7 @@ const (
 
 // ClosureReason says why a Lease was closed.
 //
-// +kubebuilder:validation:Enum=Completed;Failed;Deleted;Unwound;Shrink;DropSpare;RandomPreempt;NodeFailure;Swap;ReclaimedBySpare;Reclaimed;ReclaimedQuota;Evicted;Suspended;PriorityPreempt
+// +kubebuilder:validation:Enum=Completed;Failed;Deleted;Unwound;Shrink;DropSpare;RandomPreempt;NodeFailure;Swap;ReclaimedBySpare;Reclaimed;ReclaimedQuota;Evicted;Maintenance;Suspended;PriorityPreempt
 type ClosureReason string
 
 // Values of ClosureReason.
@@ -117,6 +117,8 @@ const (
 	ClosedReclaimedQuota ClosureReason = "ReclaimedQuota"
 	// ClosedEvicted: the node, or what keeps it, ended the pod or turned it away (rule R33).
 	ClosedEvicted ClosureReason = "Evicted"
+	// ClosedMaintenance: the pod left its node, of which maintenance is announced (rule R35).
+	ClosedMaintenance ClosureReason = "Maintenance"
 	// ClosedSuspended: the Run was suspended (rule R39).
 	ClosedSuspended ClosureReason = "Suspended"
 	// ClosedPriorityPreempt: the Run gave its GPUs to a lost rank of a Run of the same owner that has a higher priority (rule

@@ -78,6 +78,14 @@ func (r *Run) EndsAt() (time.Time, bool) {
 	return end, runs && !end.IsZero()
 }
 
+// CheckpointInterval returns how often the Run says that it saves its work; 0 when it declares no checkpoint.
+func (s *RunSpec) CheckpointInterval() time.Duration {
+	if s.Runtime == nil || s.Runtime.Checkpoint == nil {
+		return 0
+	}
+	return s.Runtime.Checkpoint.Duration
+}
+
 // GroupSpares returns the GPUs that stand by in each group: sparesPerGroup and spares are one field.
 func (s *RunSpec) GroupSpares() int32 {
 	for _, spares := range []*int32{s.SparesPerGroup, s.Spares} {

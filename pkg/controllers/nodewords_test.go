@@ -18,7 +18,7 @@ func TestNodesThatAreLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &leftOut{book: book.New(args), clock: clocktesting.NewFakeClock(noon)}
+	l := &nodeWords{book: book.New(args), clock: clocktesting.NewFakeClock(noon)}
 	clock := l.clock.(*clocktesting.FakeClock)
 	has := func(labels ...string) func() {
 		return func() {

@@ -1,0 +1,178 @@
+package book
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/outage"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
+)
+
+// outageOver returns the maintenance that is announced of a member's node, if the member is still there by then.
+func (d *drainer) outageOver(m *member, now time.Time) (outage.Window, bool) {
+	w := d.fleet.Outage(m.node)
+	return w, m.gang.run != nil && w.Shuts(now, m.gang.lastsUntil(now))
+}
+
+// mayLeave reports whether the time has come at which a member may leave its node for maintenance.
+func (d *drainer) mayLeave(m *member, now time.Time) bool {
+	w, shuts := d.outageOver(m, now)
+	return shuts && !now.Before(w.LeaveFrom(d.args.NoticePeriod.Duration, m.gang.run.Spec.CheckpointInterval()))
+}
+
+// leaves reports whether it has come at which a member leaves its node for maintenance: the last instant for it or, of a
+// rank, one right after its work was saved.
+func (d *drainer) leaves(m *member, now time.Time) bool {
+	notice := d.args.NoticePeriod.Duration
+	w, shuts := d.outageOver(m, now)
+	switch {
+	case !shuts:
+		return false
+	case !now.Before(w.LeaveBy(notice)):
+		return true
+	case m.part.Spare:
+		return false
+	}
+	saved, _ := rank.SavedAt(m.gang.run, now)
+	if own, _ := rank.SavedAt(m.pod, now); own.After(saved) {
+		saved = own
+	}
+	from := w.LeaveFrom(notice, m.gang.run.Spec.CheckpointInterval())
+	return !saved.IsZero() && !saved.Before(from) && now.Sub(saved) <= notice
+}
+
+// sparesDue returns the spares that leave their nodes for maintenance: a rank that took the place of one would have to
+// move again.
+func (d *drainer) sparesDue(g *gang, now time.Time) (out []int) {
+	for index, m := range g.spares.between(0, g.spares.size) {
+		if m != nil && m.stage == bound && !m.leaving && !g.seats(m.pod.UID) && d.leaves(m, now) {
+			out = append(out, index)
+		}
+	}
+	return out
+}
+
+// relocate finds places for the ranks that leave their nodes for maintenance, and keeps what is free of them. They go
+// together: their Run stands still while one of them is away. It reports false when none finds one; they stay.
+func (d *drainer) relocate(g *gang, due []DrainedRank, was *Drain, now time.Time) bool {
+	until := now.Add(d.args.GangDeadline.Duration)
+	if was.Narrower == 0 && slices.Equal(was.Leave, due) && d.keeps(g) {
+		g.drain.Leave, g.room.until = due, until
+		return true
+	}
+	places := d.relocation(g, due, now)
+	if len(g.drain.Leave) == 0 && g.drain.Narrower == 0 {
+		return false
+	}
+	d.letGo(g)
+	d.setAside(g, places, until)
+	return true
+}
+
+// relocation decides which of some ranks leave, and where to: all of them at the Run's width or, if it is malleable, at
+// the widest at which all have a place that are left, or else as many as have one.
+func (d *drainer) relocation(g *gang, due []DrainedRank, now time.Time) []resolver.Holding {
+	fork := plan.NewFork(d.fleet, d.accounts)
+	defer fork.Revert()
+	d.giveOwn(fork, g, g.demand)
+	places, why := d.placesFor(g, g.demand, due, true, now)
+	if why == "" {
+		g.drain.Leave = due
+		return places
+	}
+	for width := g.demand.Pods() - g.demand.StepPods; g.mayNarrow(width); width -= g.demand.StepPods {
+		shape := g.full.At(width)
+		left := slices.DeleteFunc(slices.Clone(due), func(r DrainedRank) bool { return r.Index >= width })
+		fork.Revert()
+		d.giveOwn(fork, g, shape)
+		if places, no := d.placesFor(g, shape, left, true, now); no == "" {
+			g.drain.Leave, g.drain.Narrower = left, int32(shape.GPUs())
+			return places
+		}
+	}
+	fork.Revert()
+	d.giveOwn(fork, g, g.demand)
+	g.drain.StayWhy, places = why, nil
+	for _, r := range due {
+		more, no := d.placesFor(g, g.demand, append(slices.Clone(g.drain.Leave), r), true, now)
+		if no != "" {
+			g.drain.Stay = append(g.drain.Stay, r)
+		} else {
+			g.drain.Leave, places = append(g.drain.Leave, r), more
+		}
+	}
+	return places
+}
+
+// movedRanks returns the ranks of a running gang whose last pod left its node for maintenance.
+func (g *gang) movedRanks() map[int]bool {
+	if !g.started() {
+		return nil
+	}
+	out := map[int]bool{}
+	for part, last := range g.latest {
+		if !part.Spare && last.moved() {
+			out[part.Index] = true
+		}
+	}
+	return out
+}
+
+// mayNarrow reports whether a gang may go on at a width in pods, as it is.
+func (g *gang) mayNarrow(width int) bool {
+	return g.demand.StepPods > 0 && width >= g.demand.LeastPods && g.growing() == 0
+}
+
+// giveOwn gives back on a fork what is kept for a gang's ranks, and what its pods hold that are beyond a shape.
+func (d *drainer) giveOwn(fork *plan.Fork, g *gang, shape plan.Demand) {
+	for _, uid := range g.room.held {
+		h := d.seats.held[uid]
+		fork.Give(h.node, h.gpus, h.beside)
+	}
+	for _, s := range [...]*squad{&g.active, &g.spares} {
+		for _, m := range s.members {
+			if m != nil && m.placed() && !shape.Has(m.part) {
+				held := g.holding(m)
+				fork.Give(held.Node, held.GPUs, held.Beside)
+			}
+		}
+	}
+}
+
+// nextLeave tells when next the time has come to leave a node for maintenance.
+func (d *drainer) nextLeave(e *earliest, after time.Time) {
+	for _, w := range d.fleet.Planned() {
+		if at := w.LeaveBy(d.args.NoticePeriod.Duration); at.After(after) {
+			e.by(at)
+		}
+	}
+}
+
+// left returns the nodes for which that time has come after an instant, by another.
+func (d *drainer) left(after, by time.Time) map[string]bool {
+	out := map[string]bool{}
+	for name, w := range d.fleet.Planned() {
+		if at := w.LeaveBy(d.args.NoticePeriod.Duration); at.After(after) && !at.After(by) {
+			out[name] = true
+		}
+	}
+	return out
+}
+
+// clearOut ends the shards on nodes for which that time has come: they get other idle GPUs later.
+func (d *drainer) clearOut(places *placement, now time.Time) {
+	if !d.fleet.AnyPlanned() {
+		return
+	}
+	for _, node := range slices.Sorted(maps.Keys(d.seats.shards)) {
+		for _, pod := range slices.Sorted(maps.Keys(d.seats.shards[node])) {
+			if m := d.roster.members[pod]; m != nil && !places.givesWay(pod) && d.leaves(m, now) {
+				places.evict(m, rqv1.ClosedMaintenance)
+			}
+		}
+	}
+}
