@@ -176,6 +176,9 @@ func (w *world) submitAny(t *rapid.T, owner rqv1.Owner, changes ...func(*rqv1.Ru
 	if w.Checks && rapid.IntRange(0, 2).Draw(t, "apart") == 0 {
 		changes = append(changes, apart)
 	}
+	if w.Zone != nil && rapid.Bool().Draw(t, "shares a volume") {
+		changes = append(changes, sharing)
+	}
 	if parts := groups * pods / part; rapid.Bool().Draw(t, "malleable") {
 		step := rapid.IntRange(1, parts).Draw(t, "step")
 		least := parts - step*rapid.IntRange(0, (parts-1)/step).Draw(t, "steps")
@@ -320,6 +323,7 @@ func TestRandomHistories(t *testing.T) {
 		w.divideAny(t, "a")
 		w.divideAny(t, "b")
 		w.asks(rapid.Bool().Draw(t, "rules are asked"))
+		w.zonedAny(t)
 		actions := w.happenings()
 		if rapid.Bool().Draw(t, "rough") {
 			maps.Copy(actions, w.clusterActions())

@@ -43,12 +43,17 @@ func (b *Book) Check(run types.UID) *Check {
 	c.Made, c.Accepted, c.Tries = g.check.again, g.check.knownOf(c.Places), g.check.hasty
 	b.places.shardsToAsk(c)
 	for name, node := range b.nodes.ofFlavor[g.full.Flavor] {
+		if b.nodes.serves(node) {
+			c.Serving = append(c.Serving, name)
+		}
+	}
+	slices.Sort(c.Serving)
+	for _, name := range c.Serving {
 		left := g.excluded[name] != "" || g.check.shunned[name] != ""
-		if b.nodes.serves(node) && !left && (c.Cuts || b.fleet.Free(name) >= g.full.GPUsPerPod) {
+		if !left && (c.Cuts || b.fleet.Free(name) >= g.full.GPUsPerPod) {
 			c.Nodes = append(c.Nodes, name)
 		}
 	}
-	slices.Sort(c.Nodes)
 	return c
 }
 
@@ -85,9 +90,9 @@ func (b *Book) Conclude(c *Check, turned []Turning, last bool, now time.Time) {
 		b.places.makeRoom(g)
 		b.turns.goOn(g, c)
 	case g.activation == nil:
-		b.starts.refute(g, turned, now)
+		b.starts.refute(g, c, turned, now)
 	default:
-		b.turns.refute(g, turned, last, now)
+		b.turns.refute(g, c, turned, last, now)
 	}
 }
 
@@ -108,7 +113,7 @@ func (b *Book) Interrupt(c *Check, turned []Turning, accepted int, now time.Time
 	switch {
 	case g == nil || g.run == nil || g.activation == nil:
 	case len(turned) > 0 || !b.places.stand(c.Places) || len(c.Places) == 0:
-		b.turns.refute(g, turned, false, now)
+		b.turns.refute(g, c, turned, false, now)
 	default:
 		g.check.again, g.check.passed = true, c.Places[:accepted]
 		g.check.hasty++
@@ -137,8 +142,8 @@ func (p *placement) stand(places []Place) bool {
 }
 
 // refute takes a start back.
-func (x *starter) refute(g *gang, turned []Turning, now time.Time) {
-	for _, t := range turned {
+func (x *starter) refute(g *gang, asked *Check, turned []Turning, now time.Time) {
+	for _, t := range g.check.learn(asked, turned) {
 		if most := x.mostBut(g, t); most >= 0 {
 			if g.check.upTo == nil {
 				g.check.upTo, g.check.why = map[string]int{}, map[string]string{}
@@ -184,14 +189,14 @@ func (x *starter) mostBut(g *gang, t Turning) int {
 }
 
 // refute takes a decision back that nobody has been told of.
-func (v *activations) refute(g *gang, turned []Turning, last bool, now time.Time) {
+func (v *activations) refute(g *gang, asked *Check, turned []Turning, last bool, now time.Time) {
 	v.letOff(g)
 	v.places.unwind(g)
 	c := &g.check
 	if c.shunned == nil {
 		c.shunned, c.mostCut = map[string]string{}, map[string]int{}
 	}
-	for _, t := range turned {
+	for _, t := range c.learn(asked, turned) {
 		c.shunned[t.Node] = t.Why
 		if t.Most > 0 {
 			c.mostCut[t.Node] = t.Most

@@ -186,7 +186,7 @@ func (v *activations) giveUpMusters(now time.Time) {
 		if g.awaitsPods() {
 			v.giveUp(g, now)
 		} else {
-			v.refute(g, nil, true, now)
+			v.refute(g, nil, nil, true, now)
 		}
 	}
 }

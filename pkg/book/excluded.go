@@ -92,8 +92,9 @@ func (t *nodeTable) blame(g *gang, pod *corev1.Pod, refusal *plan.Refusal, now t
 }
 
 // rejection returns which nodes other scheduling rules keep a gang from: those that were turned down since it was last
-// woken, those that took fewer of its pods than their free GPUs would do for, those that have too little beside these
-// for as many, and those of which an outage is planned. It is nil when there are none.
+// woken, those that took fewer of its pods than their free GPUs would do for, those that what its pods share does not
+// reach, those that have too little beside these for as many, and those of which an outage is planned. It is nil when
+// there are none.
 func (t *nodeTable) rejection(g *gang, barred func(node string) bool, now time.Time) *plan.Rejection {
 	out := &plan.Rejection{Known: len(g.excluded) == 0}
 	for name, why := range g.excluded {
@@ -109,6 +110,9 @@ func (t *nodeTable) rejection(g *gang, barred func(node string) bool, now time.T
 		} else if most, bounded := g.check.upTo[name]; bounded && most < pods {
 			out.Known = false
 			out.Add(name, g.check.why[name])
+		} else if why := g.check.beyondFirst()[name]; why != "" {
+			out.Known = false
+			out.Add(name, why)
 		} else if lacks := t.fleet.Lacks(name, g.full.Beside, pods); lacks != "" {
 			out.Add(name, ruleOn(lacks))
 		}

@@ -122,7 +122,7 @@ func (w *world) relent() {
 	w.Faults.Drop(sim.Late)
 	clear(w.Rejects)
 	clear(w.Unsure)
-	w.Meanwhile, w.Turns, w.Refuses, w.Hurried = nil, nil, nil, false
+	w.Meanwhile, w.Turns, w.Zone, w.Refuses, w.Hurried = nil, nil, nil, nil, false
 	for _, uid := range slices.Sorted(maps.Keys(w.Bystanders)) {
 		w.DropBystander(uid)
 	}

@@ -25,6 +25,8 @@ type Check struct {
 	Cuts, Seats bool
 	// Nodes are those that the gang could be on by its GPUs, now or with others cut.
 	Nodes []string
+	// Serving are all nodes of its type that serve: what its pods share may be bound to reach any of them.
+	Serving []string
 	// Made says that the pods have been made since rules were asked about such as they would be, or while there was no
 	// time to ask about all. Of the places the first so many have been accepted then: Accepted. Tries is how often there
 	// was no time.
@@ -45,6 +47,9 @@ type Turning struct {
 	Pod       types.UID
 	Node, Why string
 	Most      int
+	// Shared says that it did for what others of the gang would have bound elsewhere that the pod uses too, such as a
+	// volume.
+	Shared bool
 }
 
 // checking is what a gang has been told by other scheduling rules that were asked.
@@ -60,6 +65,8 @@ type checking struct {
 	until         time.Time
 	seen          int64
 	tries         int
+	// reaches are those that are known of what the gang's pods share, in the order in which they were found.
+	reaches []reach
 	// fails is how often a start has been tried again in vain since the rules last accepted one, or nodes that turned it
 	// down changed.
 	fails int

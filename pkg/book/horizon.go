@@ -50,14 +50,19 @@ func (f *horizon) future(g *gang, pod *corev1.Pod, now time.Time) *study {
 	}
 	s := f.studyOf(g, pod, state, ask)
 	s.refusal = refusal
+	if !g.activating() {
+		s.reaches = g.check.reaches
+	}
 	return s
 }
 
 // fitsNow reports whether a gang that has nothing would start, if it had its leader.
 func (f *horizon) fitsNow(g *gang, now time.Time) bool {
 	ask := f.askFor(g, g.full.Least(), podOf(g.run))
-	_, refusal := plan.Gang(f.fleet, f.accounts, ask.Demand, ask.Claim, ask.Missing, ask.Excluded, now)
-	return refusal == nil
+	return slices.ContainsFunc(within(g.check.reaches, ask.Excluded), func(excluded func(string) bool) bool {
+		_, refusal := plan.Gang(f.fleet, f.accounts, ask.Demand, ask.Claim, ask.Missing, excluded, now)
+		return refusal == nil
+	})
 }
 
 // askFor returns what a gang asks for that has nothing yet, with a demand and by its pods' rules.

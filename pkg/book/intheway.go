@@ -14,10 +14,15 @@ func (f *horizon) rejection(s *study) *plan.Rejection {
 	if now := g.refusal.Rejected; now != nil && !now.Vain || g.unpaid {
 		return now
 	}
-	if c := &g.check; len(c.shunned) > 0 {
+	if c := &g.check; !c.until.IsZero() && len(c.shunned)+len(c.reaches) > 0 {
 		out := &plan.Rejection{Vain: true, Rest: c.until.Sub(s.state.Now)}
 		for node, why := range c.shunned {
 			out.Add(node, why)
+		}
+		for node, why := range c.beyondFirst() {
+			if c.shunned[node] == "" {
+				out.Add(node, why)
+			}
 		}
 		return out
 	}
@@ -28,8 +33,8 @@ func (f *horizon) rejection(s *study) *plan.Rejection {
 // then: it asks for more, and it is not known what keeps it from the nodes.
 func (f *horizon) gpusAlone(g *gang, pod *corev1.Pod, ask forecast.Ask) *forecast.Ask {
 	now := g.refusal
-	if now == nil || now.Rejected != nil && !now.Rejected.Vain || g.unpaid || len(g.check.shunned) > 0 ||
-		ask.Demand.Beside == nil {
+	if now == nil || now.Rejected != nil && !now.Rejected.Vain || g.unpaid || ask.Demand.Beside == nil ||
+		len(g.check.shunned)+len(g.check.reaches) > 0 {
 		return nil
 	}
 	ask.Demand.Beside, ask.Excluded = nil, f.nodes.barred(ask.Demand.Flavor, pod)

@@ -27,12 +27,12 @@ func (s *storm) leave(uid types.UID, grace time.Duration) {
 }
 
 // foreign is a pod of nobody's Run on a node.
-func (s *storm) foreign(name, node string, gpus int) types.UID {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: s.UID()},
+func (w *world) foreign(name, node string, gpus int) types.UID {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: w.UID()},
 		Spec: corev1.PodSpec{NodeName: node,
 			Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{
 				"nvidia.com/gpu": *resource.NewQuantity(int64(gpus), resource.DecimalSI)}}}}}}
-	s.SetPod(pod)
+	w.SetPod(pod)
 	return pod.UID
 }
 

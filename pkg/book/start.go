@@ -1,6 +1,7 @@
 package book
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -145,8 +146,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	x.places.resize(g, g.full.At(width))
 	assignments = x.seats.besideShards(g.full.Flavor, assignments, func() ([]plan.Assignment, *plan.Refusal) {
 		defer x.paySeats(g, seated, now)()
-		return plan.Gang(x.fleet, x.accounts, g.demand, claim, g.demand.Within(missing),
-			x.agenda.outOfTheWay(g, rejected, now), now)
+		return x.planWithin(g, g.demand, claim, g.demand.Within(missing), x.agenda.outOfTheWay(g, rejected, now), now)
 	})
 	g.planned = true
 	g.deadline = now.Add(x.args.GangDeadline.Duration)
@@ -322,12 +322,26 @@ func (x *starter) placeAside(g *gang, d plan.Demand, claim plan.Claim, missing [
 		tries = append(tries, excluded)
 	}
 	for _, rejected := range tries {
-		assignments, refusal = plan.Gang(x.fleet, x.accounts, d, claim, missing, rejected, now)
+		assignments, refusal = x.planWithin(g, d, claim, missing, rejected, now)
 		if refusal == nil {
 			break
 		}
 	}
 	return assignments, refusal
+}
+
+// planWithin plans a gang where what its pods share reaches all of them.
+func (x *starter) planWithin(g *gang, d plan.Demand, claim plan.Claim, missing []plan.Missing,
+	rejected func(string) bool, now time.Time) ([]plan.Assignment, *plan.Refusal) {
+	var first *plan.Refusal
+	for _, without := range within(g.check.reaches, rejected) {
+		assignments, refusal := plan.Gang(x.fleet, x.accounts, d, claim, missing, without, now)
+		if refusal == nil {
+			return assignments, nil
+		}
+		first = cmp.Or(first, refusal)
+	}
+	return nil, first
 }
 
 func (x *starter) follow(m *member) []*corev1.Pod {

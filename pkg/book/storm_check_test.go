@@ -71,8 +71,9 @@ func (s *storm) judge() {
 
 // asked reports whether rules that plans do not know may have had a say in what is decided for a Run.
 func (s *storm) asked(run *rqv1.Run) bool {
-	alone := run.Spec.Template != nil && run.Spec.Template.Spec.Affinity != nil
-	return s.Checks && (alone || len(s.Rejects) > 0 || s.Turns != nil)
+	t := run.Spec.Template
+	own := t != nil && (t.Spec.Affinity != nil || len(t.Spec.Volumes) > 0)
+	return s.Checks && (own || len(s.Rejects) > 0 || s.Turns != nil)
 }
 
 // needless lists what is wrong with the cuts that were decided on for a Run, by what plans know: other rules that were

@@ -129,6 +129,7 @@ func TestStorms(t *testing.T) {
 		w := newWorld(t)
 		s := newStorm(w)
 		w.asks(rapid.Bool().Draw(t, "rules are asked"))
+		w.zonedAny(t)
 		for i := range rapid.IntRange(2, 5).Draw(t, "nodes") {
 			w.addNode(fmt.Sprintf("n%d", i), fmt.Sprintf("d%d", i/2))
 		}

@@ -1,6 +1,7 @@
 package book
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"time"
@@ -26,6 +27,8 @@ type study struct {
 	// alone is the same for GPUs alone, to know what is in the way of a gang that gets no date; nil where it is known.
 	alone *forecast.Ask
 	stuck []Stuck
+	// reaches are those of what the gang's pods share.
+	reaches []reach
 	// cycle says that this is in the scheduling cycle of the gang's leader, in which other rules can be asked.
 	cycle bool
 	// seen is the epoch, and then how the gang was: nothing comes of a study of one that is another by now.
@@ -72,9 +75,31 @@ func (s *study) workOut() {
 	}
 }
 
-// earliest returns when the gang can start, with nobody cut on nodes where something is stuck if there is another way:
-// what is freed there may not go either.
+// earliest returns when the gang can start first where what its pods share reaches all of them: without cuts, if that
+// is as soon.
 func (s *study) earliest() (*forecast.Promise, *plan.Refusal) {
+	var best study
+	var first *plan.Refusal
+	for _, excluded := range within(s.reaches, s.ask.Excluded) {
+		one := *s
+		one.ask.Excluded = excluded
+		p, refusal := one.earliestThere()
+		first = cmp.Or(first, refusal)
+		if is := best.promise; p != nil && (is == nil || p.At.Before(is.At) || p.At.Equal(is.At) && is.Cuts && !p.Cuts) {
+			best = one
+			best.promise = p
+		}
+	}
+	if best.promise == nil {
+		return nil, first
+	}
+	s.ask = best.ask
+	return best.promise, nil
+}
+
+// earliestThere returns when the gang can start, with nobody cut on nodes where something is stuck if there is another
+// way: what is freed there may not go either.
+func (s *study) earliestThere() (*forecast.Promise, *plan.Refusal) {
 	if len(s.stuck) > 0 {
 		elsewhere := s.ask
 		elsewhere.Excluded = off(s.stuck, s.ask.Excluded)

@@ -206,6 +206,9 @@ func (w *waitlist) pardon(g *gang) {
 	before := len(g.check.upTo) + len(g.excluded)
 	maps.DeleteFunc(g.check.upTo, func(node string, _ int) bool { return all || w.left[node].since(g) })
 	maps.DeleteFunc(g.excluded, func(node, _ string) bool { return all || w.left[node].since(g) })
+	if all {
+		g.check.reaches = nil
+	}
 	if all || len(g.check.upTo)+len(g.excluded) < before {
 		g.check.fails = 0
 	}
@@ -349,10 +352,10 @@ func (w *waitlist) again(g *gang) {
 func (v *waitlist) forgive(g *gang, now time.Time) {
 	c := &g.check
 	changed := c.seen != v.nodes[g.full.Flavor] && !c.rests
-	if len(c.shunned) == 0 && !c.rests || !changed && now.Before(c.until) {
+	if c.until.IsZero() || !changed && now.Before(c.until) {
 		return
 	}
-	c.shunned, c.mostCut, c.rests, c.until = nil, nil, false, time.Time{}
+	c.shunned, c.mostCut, c.reaches, c.rests, c.until = nil, nil, nil, false, time.Time{}
 	if changed {
 		c.tries = 0
 	}

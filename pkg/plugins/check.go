@@ -161,7 +161,7 @@ func (v *verifier) verify(ctx context.Context, check *book.Check) bool {
 func (v *verifier) giveUp(places []book.Place, why string) {
 	for i, place := range places {
 		if i == 0 || v.seats {
-			v.turn(place, why)
+			v.turn(place, why, false)
 		}
 	}
 }
@@ -198,7 +198,8 @@ func (v *verifier) lookAround(ctx context.Context, check *book.Check) {
 			v.empty(ctx, on, info)
 		}
 		if why, sure := on.turnsDown(ctx, v.plugins, info); sure && why != "" && on.rule != names.NodeResourcesFit {
-			v.turn(book.Place{Pod: k.pod, Node: name}, why)
+			v.turned = slices.DeleteFunc(v.turned, func(t book.Turning) bool { return t.Node == name && t.Shared })
+			v.turn(book.Place{Pod: k.pod, Node: name}, why, false) // wherever what it shares is bound
 		}
 	}
 }
@@ -261,8 +262,9 @@ func (v *verifier) put(ctx context.Context, check *book.Check, place book.Place,
 		case !sure:
 			return false
 		case why != "":
-			v.turn(place, why)
-			v.bindsElsewhere(ctx, check, k)
+			shared := k.rule == names.VolumeBinding && v.sharesUnbound(place.Pod)
+			v.turn(place, why, shared)
+			v.bindsElsewhere(ctx, check, k, shared)
 			return true
 		}
 		if !v.reserve(ctx, k, place) {
@@ -284,9 +286,9 @@ func (v *verifier) put(ctx context.Context, check *book.Check, place book.Place,
 	return true
 }
 
-// turn notes that a node turns a pod down after those that it has accepted: the first, or each that is to take the
-// place of a spare.
-func (v *verifier) turn(place book.Place, why string) {
+// turn notes that a node turns a pod down after those that it has accepted, perhaps for what they share: the first, or
+// each that is to take the place of a spare.
+func (v *verifier) turn(place book.Place, why string, shared bool) {
 	node := place.Node
 	if !v.seats && slices.ContainsFunc(v.turned, func(t book.Turning) bool { return t.Node == node }) {
 		return
@@ -297,7 +299,7 @@ func (v *verifier) turn(place book.Place, why string) {
 			most++
 		}
 	}
-	v.turned = append(v.turned, book.Turning{Pod: place.Pod.UID, Node: node, Why: why, Most: most})
+	v.turned = append(v.turned, book.Turning{Pod: place.Pod.UID, Node: node, Why: why, Most: most, Shared: shared})
 }
 
 // mostRounds is how often it is decided in one cycle who is cut for a gang, without the nodes that have turned its pods

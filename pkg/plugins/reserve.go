@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
 	"github.com/davidlangworthy/jobtree/pkg/book"
@@ -49,16 +50,33 @@ func (v *verifier) unreserve(ctx context.Context) {
 	v.reserved, v.claims = nil, nil
 }
 
+// sharesUnbound reports whether a pod uses a volume that others of the gang are about to have bound.
+func (v *verifier) sharesUnbound(pod *corev1.Pod) bool {
+	claims := v.plugins.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister()
+	return !v.seats && slices.ContainsFunc(claimsOf(pod), func(name string) bool {
+		if !v.claims[name] {
+			return false
+		}
+		claim, err := claims.PersistentVolumeClaims(pod.Namespace).Get(name)
+		return err == nil && claim.Spec.VolumeName == ""
+	})
+}
+
 // bindsElsewhere finds, for a kind that a node has just turned down, all nodes that do not reach the volumes and
-// devices which other pods of the gang are about to have bound: one by one they would take a round each.
-func (v *verifier) bindsElsewhere(ctx context.Context, check *book.Check, k *kind) {
-	rule := k.rule
+// devices which other pods of the gang use: one by one they would take a round each. Of volumes that these are about to
+// have bound it finds them whether they have room or not: what is bound elsewhere reaches others.
+func (v *verifier) bindsElsewhere(ctx context.Context, check *book.Check, k *kind, unbound bool) {
+	rule, nodes := k.rule, check.Nodes
 	shares := slices.ContainsFunc(claimsOf(k.pod), func(claim string) bool { return v.claims[claim] })
 	if v.seats || k.around || !shares || rule != names.VolumeBinding && rule != names.DynamicResources {
 		return
 	}
 	k.around = true
-	for _, name := range check.Nodes {
+	by := k
+	if unbound {
+		nodes, by = check.Serving, (&verifier{plugins: v.plugins}).kindOf(ctx, bare(k.pod))
+	}
+	for _, name := range nodes {
 		if v.over() {
 			return
 		}
@@ -66,8 +84,22 @@ func (v *verifier) bindsElsewhere(ctx context.Context, check *book.Check, k *kin
 		if err != nil || info.Node() == nil || !v.knows(info.Node()) {
 			continue
 		}
-		if why, sure := k.turnsDown(ctx, v.plugins, info); sure && why != "" && k.rule == rule {
-			v.turn(book.Place{Pod: k.pod, Node: name}, why)
+		if why, sure := by.turnsDown(ctx, v.plugins, info); sure && why != "" && by.rule == rule {
+			v.turn(book.Place{Pod: k.pod, Node: name}, why, unbound)
 		}
 	}
+}
+
+// bare returns a pod that uses the volumes and devices of another, asks for nothing else and goes anywhere.
+func bare(pod *corev1.Pod) *corev1.Pod {
+	out := pod.DeepCopy()
+	s := &out.Spec
+	s.Affinity, s.NodeSelector, s.TopologySpreadConstraints, s.Resources = nil, nil, nil, nil
+	s.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	for _, containers := range [][]corev1.Container{s.InitContainers, s.Containers} {
+		for i := range containers {
+			containers[i].Resources, containers[i].Ports = corev1.ResourceRequirements{}, nil
+		}
+	}
+	return out
 }

@@ -80,6 +80,9 @@ func (c *Cluster) turnsDown(pod *corev1.Pod, node string) string {
 	if c.beside(pod, node, nil, 0) {
 		return "node(s) didn't match pod anti-affinity rules"
 	}
+	if why, _ := c.beyond(pod, node, "", nil); why != "" {
+		return why
+	}
 	why := c.lacks(pod, node)
 	if why != "" && !c.surprised[pod.UID] {
 		c.violated("R31: pod %s was placed on %s: %s", pod.Name, node, why)

@@ -95,7 +95,7 @@ func (c *Cluster) meanwhile() {
 func (c *Cluster) judge(check *book.Check) (turned []book.Turning, sure bool) {
 	c.Asked++
 	sure = true
-	leaves, accepted := map[types.UID]bool{}, map[string]int{}
+	leaves, accepted, coming := map[types.UID]bool{}, map[string]int{}, ""
 	for _, pods := range check.Leaving {
 		for _, uid := range pods {
 			leaves[uid] = true
@@ -113,7 +113,16 @@ func (c *Cluster) judge(check *book.Check) (turned []book.Turning, sure bool) {
 			why = "node(s) didn't match pod anti-affinity rules"
 		}
 		if why == "" {
+			var beyond []book.Turning
+			why, beyond = c.beyond(place.Pod, place.Node, coming, check)
+			turned = append(turned, beyond...)
+			if len(beyond) > 0 {
+				return turned, sure
+			}
+		}
+		if why == "" {
 			accepted[place.Node]++
+			coming = c.comesTo(place, coming, check)
 			continue
 		}
 		turned = append(turned, book.Turning{Pod: place.Pod.UID, Node: place.Node, Why: why, Most: accepted[place.Node]})

@@ -66,6 +66,10 @@ type Cluster struct {
 	Writes int
 	// Rejects are the nodes that the rules of other schedulers turn down, and why.
 	Rejects map[string]string
+	// Zone tells in which zone a node is: a claim that the pods of a Run share is bound in that of its first pod, and
+	// reaches no other. It is nil where volumes reach all nodes.
+	Zone   func(node string) string
+	claims map[types.UID]string // in which zone it is bound, by Run
 	// Admits changes pods as they are made, as admission does; nil for nothing.
 	Admits func(pod *corev1.Pod)
 	// Quota is how many pods there may be; 0 for any number.
@@ -111,6 +115,7 @@ type Cluster struct {
 func New(o Options) *Cluster {
 	c := &Cluster{
 		Options: o, Now: o.Begin, objects: newObjects(), Rejects: map[string]string{}, Unsure: map[string]bool{},
+		claims:     map[types.UID]string{},
 		Denies:     map[string]string{},
 		Bystanders: map[types.UID]*corev1.Pod{}, surprised: map[types.UID]bool{},
 		Waiting: newAgenda[types.UID](), Binding: map[types.UID]string{}, Queue: map[types.UID]bool{},

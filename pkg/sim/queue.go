@@ -177,6 +177,7 @@ func (c *Cluster) Bind(uid types.UID, how Effect) {
 		c.Queue[uid] = true
 		return
 	}
+	c.bindClaim(c.Pods[uid], node)
 	pod := c.Pods[uid].DeepCopy()
 	pod.Spec.NodeName, pod.Status.Phase = node, corev1.PodRunning
 	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady,
