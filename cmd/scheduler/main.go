@@ -25,6 +25,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/utils/clock"
 
 	"github.com/davidlangworthy/jobtree/pkg/plugins"
 )
@@ -86,6 +87,7 @@ func run(ctx context.Context, o *options.Options) error {
 		lead()
 		return next(logger)
 	}
+	plugins.AskBetween(ctx, scheduler, parts.book, clock.RealClock{})
 	go parts.controllers.Start(ctx, leading)
 	defer utilruntime.HandleCrash()
 	completed := c.Complete()

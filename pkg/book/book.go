@@ -69,6 +69,7 @@ func New(given *config.Args) *Book {
 	b.waiting = newWaitlist(args, b.fleet, b.accounts, b.mail)
 	b.mu = newGuard(b.waiting.wakeStirred)
 	b.mail.queue, b.mail.controllers = newOutlet[ForQueue](b.mu), newOutlet[ForControllers](b.mu)
+	b.mail.inquiries = newOutlet[[]types.UID](b.mu)
 	b.nodes = &nodeTable{accounts: b.accounts, args: args, fleet: b.fleet,
 		loss:   nodeloss.Rules{Conditions: args.LossConditions()},
 		kinds:  kinds{gpus: corev1.ResourceName(args.GPUResource)},
@@ -121,7 +122,7 @@ func decideWith(b *Book, args *config.Args) {
 		cuts: b.cuts, agenda: b.agenda, seats: b.seats, kept: b.kept, places: b.places,
 		departures: b.departures, candidates: b.candidates, turns: b.turns}
 	b.drainer = &drainer{accounts: b.accounts, args: args, fleet: b.fleet, nodes: b.nodes, roster: b.roster,
-		seats: b.seats, kept: b.kept, starts: b.starts}
+		seats: b.seats, kept: b.kept, starts: b.starts, mail: b.mail}
 	b.shapes = &shaper{nodes: b.nodes, roster: b.roster, waiting: b.waiting, agenda: b.agenda, seats: b.seats,
 		places: b.places}
 	b.growth = &grower{args: args, accounts: b.accounts, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster,
@@ -175,6 +176,10 @@ func (b *Book) ToQueue() *Outlet[ForQueue] { return b.mail.queue }
 
 // Controllers is the outlet for those who carry decisions out.
 func (b *Book) Controllers() *Outlet[ForControllers] { return b.mail.controllers }
+
+// Inquiries is the outlet for those who ask other scheduling rules about places to which ranks are to move
+// (CheckMoves).
+func (b *Book) Inquiries() *Outlet[[]types.UID] { return b.mail.inquiries }
 
 // LeftOutNodes returns the nodes with GPUs that nothing can be placed on for want of a label, and why.
 func (b *Book) LeftOutNodes() []topology.LeftOut {

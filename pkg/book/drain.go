@@ -36,6 +36,8 @@ type Drain struct {
 	Narrower int32
 	// Spares are the spares that leave such nodes, by index.
 	Spares []int
+	// Asking says that other scheduling rules are being asked about the places: nobody moves before they accept them.
+	Asking bool
 }
 
 // DrainedRank is a rank on a node that it is to leave.
@@ -62,6 +64,7 @@ type drainer struct {
 	seats    *seating
 	kept     *keptRooms
 	starts   *starter
+	mail     *mailbox
 }
 
 // drains reports whether it is asked that a node which stands be emptied.
@@ -80,18 +83,20 @@ func (d *drainer) assess(g *gang, now time.Time) {
 	g.drain.Moving, g.drain.Spares = moving, d.sparesDue(g, now)
 	switch {
 	case moving: // it has what is kept for it until it is planned
+		g.inquiry.forget()
 		d.keepOn(g, now)
 	case len(due) > 0 && d.relocate(g, due, &was, now):
 	case len(drained) > 0:
 		d.await(g, drained, &was, now)
 	default:
+		g.inquiry.forget()
 		d.letGo(g)
 	}
 }
 
-// await keeps room for the ranks that others are to evict, but not for ever: a cordon may be all that comes. Of ranks of
-// one group one has it: when the first has moved, the next is looked at anew. Once nobody has come for gangDeadline the
-// room is given back, after the Run's PodDisruptionBudget lets nobody go any more, and kept anew after as long.
+// await keeps room for the ranks that others are to evict, but not for ever: a cordon may be all that comes. Of ranks
+// of one group one has it: when the first has moved, the next is looked at anew. Once nobody has come for gangDeadline
+// the room is given back, after the Run's PodDisruptionBudget lets nobody go any more, and kept anew after as long.
 func (d *drainer) await(g *gang, drained []DrainedRank, was *Drain, now time.Time) {
 	deadline := d.args.GangDeadline.Duration
 	g.drain.Ranks = drained
@@ -100,13 +105,18 @@ func (d *drainer) await(g *gang, drained []DrainedRank, was *Drain, now time.Tim
 	}
 	p := &g.patience
 	switch {
+	case p.since.IsZero() && p.open && len(g.room.held) > 0 && !now.Before(p.rests):
+		g.drain.Asking = true // nobody may evict the rank any more before its place is another
+		return
 	case now.Before(p.rests):
-		if g.drain.Why, g.drain.Lapsed = was.Why, true; !p.open {
+		g.drain.Why, g.drain.Lapsed = was.Why, true
+		if !p.open {
 			d.letGo(g)
 		}
 		return
 	case !p.since.IsZero() && d.keeps(g) && now.Before(p.since.Add(deadline)):
 		g.room.until = p.since.Add(2 * deadline)
+		g.drain.Asking = d.asks(g, g.inquiry.to, g.demand, now)
 		return
 	case !p.since.IsZero() && d.keeps(g):
 		p.since, p.rests = time.Time{}, now.Add(deadline)
@@ -118,7 +128,8 @@ func (d *drainer) await(g *gang, drained []DrainedRank, was *Drain, now time.Tim
 	}
 	d.letGo(g)
 	places, why := d.placesFor(g, g.demand, firsts(g, drained), false, now)
-	if g.drain.Why = why; why != "" {
+	g.drain.Why = why
+	if why != "" {
 		p.since = time.Time{}
 		return
 	}
@@ -126,6 +137,7 @@ func (d *drainer) await(g *gang, drained []DrainedRank, was *Drain, now time.Tim
 		p.since = now
 	}
 	d.setAside(g, places, now.Add(2*deadline))
+	g.drain.Asking = d.asks(g, places, g.demand, now)
 }
 
 // firsts returns the first of some ranks of each group.
@@ -140,8 +152,22 @@ func firsts(g *gang, ranks []DrainedRank) (out []DrainedRank) {
 	return out
 }
 
+// destination is where a rank is to go: to free GPUs, or to the place of a spare.
+type destination struct {
+	rank  DrainedRank
+	node  string
+	spare types.UID
+}
+
 // setAside keeps free room for ranks that are to move.
-func (d *drainer) setAside(g *gang, places []resolver.Holding, until time.Time) {
+func (d *drainer) setAside(g *gang, to []destination, until time.Time) {
+	var places []resolver.Holding
+	for _, t := range to {
+		if t.spare == "" {
+			places = append(places, resolver.Holding{Node: t.node, GPUs: g.demand.GPUsPerPod, Beside: g.demand.Beside})
+		}
+	}
+	slices.SortFunc(places, func(x, y resolver.Holding) int { return cmp.Compare(x.Node, y.Node) })
 	if len(places) > 0 {
 		d.kept.keepFor(g, places, until)
 		g.room.moves = true
@@ -206,53 +232,58 @@ func (d *drainer) asked(g *gang, now time.Time) (moving bool, drained, due []Dra
 	return moving, drained, due
 }
 
-// placesFor returns the free room that is to be kept for some ranks of a gang that has a shape, spares apart that stand
-// by, on nodes that stay in service if it is asked. It says why there is none.
+// placesFor returns where some ranks of a gang that has a shape are to go: to spares that stand by, on nodes that stay
+// in service if it is asked, else to free room, on nodes that other rules have not turned down. It says why there is
+// none.
 func (d *drainer) placesFor(g *gang, shape plan.Demand, ranks []DrainedRank, lasting bool,
-	now time.Time) ([]resolver.Holding, string) {
+	now time.Time) ([]destination, string) {
 	domains, refusal := d.nodes.domainsOf(g)
 	if refusal != nil {
 		return nil, refusal.Message
 	}
-	spares := map[int]int{}
+	turned := g.inquiry.turnedDown(now)
+	spares := map[int][]*member{}
 	for _, m := range g.spares.between(0, shape.Spares()) {
-		if d.seats.standsBy(m) && !(lasting && d.fleet.Outage(m.node).Shuts(now, g.lastsUntil(now))) {
-			spares[m.group()]++
+		if d.seats.standsBy(m) && turned[m.node] == "" &&
+			!(lasting && d.fleet.Outage(m.node).Shuts(now, g.lastsUntil(now))) {
+			spares[m.group()] = append(spares[m.group()], m)
 		}
 	}
 	var missing []plan.Missing
-	var first *DrainedRank
+	var free []DrainedRank
+	var out []destination
 	claim := g.claim(plan.Kept{})
-	for i, r := range ranks {
+	for _, r := range ranks {
 		m := g.active.members[r.Index]
-		if group := m.group(); spares[group] > 0 {
-			spares[group]--
+		if of := spares[m.group()]; len(of) > 0 {
+			out = append(out, destination{r, of[0].node, of[0].pod.UID})
+			spares[m.group()] = of[1:]
 			continue
 		}
-		if first == nil {
-			first = &ranks[i]
-		}
+		free = append(free, r)
 		missing = append(missing, g.missingPod(m, domains))
 		claim.Kept[m.payer.key] = budget.Kept{Pods: claim.Kept[m.payer.key].Pods + 1, Relation: m.payer.relation}
 	}
 	if len(missing) == 0 {
-		return nil, ""
+		return out, ""
 	}
-	assignments, refusal := d.starts.placeAside(g, shape, claim, missing, d.nodes.rejected(g, g.model()), now)
+	rejected := d.nodes.rejected(g, g.model())
+	assignments, refusal := d.starts.placeAside(g, shape, claim, missing, func(node string) bool {
+		return turned[node] != "" || rejected != nil && rejected(node)
+	}, now)
 	if refusal != nil {
-		return nil, fmt.Sprintf("rank %d on node %s has neither a spare nor free GPUs to go to: %s", first.Index, first.Node,
-			refusal.Message)
+		return nil, fmt.Sprintf("rank %d on node %s has neither a spare nor free GPUs to go to: %s%s", free[0].Index,
+			free[0].Node, refusal.Message, firstTurned(turned))
 	}
-	out := make([]resolver.Holding, 0, len(assignments))
-	for _, a := range assignments {
-		out = append(out, resolver.Holding{Node: a.Node, GPUs: shape.GPUsPerPod, Beside: shape.Beside})
+	for _, r := range free {
+		at := slices.IndexFunc(assignments, func(a plan.Assignment) bool { return !a.Spare && a.Index == r.Index })
+		out = append(out, destination{r, assignments[at].Node, ""})
 	}
-	slices.SortFunc(out, func(x, y resolver.Holding) int { return cmp.Compare(x.Node, y.Node) })
 	return out, ""
 }
 
-// Evictable notes whether the PodDisruptionBudget of a Run, as the API server has it, lets somebody evict a rank: what is
-// kept for that rank is given to nobody else as long as it does.
+// Evictable notes whether the PodDisruptionBudget of a Run, as the API server has it, lets somebody evict a rank: what
+// is kept for that rank is given to nobody else as long as it does.
 func (b *Book) Evictable(run types.UID, yes bool) {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()

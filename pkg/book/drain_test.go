@@ -1,7 +1,9 @@
 package book_test
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,8 +116,8 @@ func TestTwoRanksAreAskedToMove(t *testing.T) {
 	})
 }
 
-// A place that is kept for a rank which nobody evicts is given to others in time, but not while somebody could evict the
-// rank, and is kept again later.
+// A place that is kept for a rank which nobody evicts is given to others in time, but not while somebody could evict
+// the rank, and is kept again later.
 func TestAPlaceIsNotKeptForEverForACordon(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.fleetOf("n0")
@@ -209,7 +211,8 @@ func TestADrainWaitsForRanksThatAreNotReady(t *testing.T) {
 		s.becomes("run0-2", false)
 		s.work()
 		s.waitsFor("run0", "RanksNotReady", "ranks 0 2 are not ready")
-		if stuck := s.Book.StuckDrains(); len(stuck) != 1 || stuck[0].Node != on || !strings.Contains(stuck[0].Why, "ranks 0 2") {
+		if stuck := s.Book.StuckDrains(); len(stuck) != 1 || stuck[0].Node != on ||
+			!strings.Contains(stuck[0].Why, "ranks 0 2") {
 			s.t.Fatalf("%+v", stuck)
 		}
 		s.becomes("run0-0", true)
@@ -227,4 +230,98 @@ func (s *storm) becomes(name string, ready bool) {
 	}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status}}
 	s.SetPod(pod)
+}
+
+// The place that is kept for a rank is one that other scheduling rules accept. While they accept none the rank may not
+// be evicted, and it is said which rule that is.
+func TestOtherRulesAreAskedAboutADrain(t *testing.T) {
+	for name, c := range map[string]struct {
+		turned []string
+		to     string
+	}{
+		"one of two accepts":   {[]string{"n1"}, "n2"},
+		"the other of them":    {[]string{"n2"}, "n1"},
+		"none of them does":    {[]string{"n1", "n2"}, ""},
+		"nor does the spare's": {[]string{"n1", "n2", "s"}, ""},
+		"the spare's does":     {[]string{"n1", "n2"}, "s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tellStorm(t, func(s *storm) {
+				s.asks(true)
+				spares := 0
+				s.fleetOf("n0")
+				if c.to == "s" || slices.Contains(c.turned, "s") {
+					spares = 1
+					s.addNode("s", "d0")
+				}
+				s.submitWithSpares("run0", "org:a", 1, 1, 8, spares)
+				s.work()
+				on := s.on("run0-0")
+				to := map[string]string{"s": s.other(on, "n0", "s")}
+				s.during(2 * time.Minute)
+				s.work()
+				s.addNode("n1", "d0")
+				s.addNode("n2", "d0")
+				const rule = "node(s) had volume node affinity conflict"
+				s.Turns = func(_ *corev1.Pod, node string) string {
+					if slices.ContainsFunc(c.turned, func(t string) bool { return cmp.Or(to[t], t) == node }) {
+						return rule
+					}
+					return ""
+				}
+				s.cordons(on, true)
+				s.until(5 * time.Second)
+				if c.to == "" {
+					s.waitsFor("run0", "NowhereToMove", rule)
+					if s.least("run0") != 1 || s.AskToEvict(s.pod("run0-0")) {
+						s.t.Fatalf("the rank may be evicted")
+					}
+					return
+				}
+				if s.least("run0") != 0 || !s.AskToEvict(s.pod("run0-0")) {
+					s.t.Fatalf("the rank may not be evicted")
+				}
+				s.until(time.Second)
+				s.at("run0", cmp.Or(to[c.to], c.to))
+			})
+		})
+	}
+}
+
+// other returns which of two nodes another is not.
+func (s *storm) other(node, x, y string) string {
+	if node == x {
+		return y
+	}
+	return x
+}
+
+// A rank leaves for maintenance only where other scheduling rules accept it.
+func TestOtherRulesAreAskedAboutMaintenance(t *testing.T) {
+	for _, turned := range []int{1, 2} {
+		tellStorm(t, func(s *storm) {
+			s.asks(true)
+			s.fleetOf("n0")
+			s.submit("run0", "org:a", 1, 1, 8)
+			s.work()
+			s.addNode("n1", "d0")
+			s.addNode("n2", "d0")
+			const rule = "node(s) had volume node affinity conflict"
+			s.Turns = func(_ *corev1.Pod, node string) string {
+				if slices.Contains([]string{"n1", "n2"}[:turned], node) {
+					return rule
+				}
+				return ""
+			}
+			s.maintains("n0", time.Minute, time.Hour)
+			s.until(time.Minute - 2*noticePeriod)
+			s.until(noticePeriod)
+			if turned == 1 {
+				s.at("run0", "n2")
+			} else {
+				s.at("run0", "n0")
+				s.ahead("run0", "NowhereToMove", rule)
+			}
+		})
+	}
 }

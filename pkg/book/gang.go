@@ -29,6 +29,7 @@ type gang struct {
 	drain  Drain
 	// patience is for how long room is kept for ranks that others are to evict.
 	patience patience
+	inquiry  inquiry
 	futile   futility
 	// solvent is the epoch of the last plan that somebody could pay for, although it was refused for want of money.
 	solvent int64

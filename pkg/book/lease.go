@@ -23,8 +23,8 @@ type lease struct {
 	ended  time.Time          // when; zero while it is open
 }
 
-// lost reports whether a Lease closed by its node's doing: that was lost, has ended the pod or turned it away, or was to
-// be left for maintenance.
+// lost reports whether a Lease closed by its node's doing: that was lost, has ended the pod or turned it away, or was
+// to be left for maintenance.
 func (l *lease) lost() bool {
 	return l.reason == rqv1.ClosedNodeFailure || l.reason == rqv1.ClosedEvicted || l.moved()
 }

@@ -7,11 +7,13 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/lane"
 )
 
-// mailbox is where the book leaves what it asks of the scheduling queue and of those who carry decisions out: it calls
-// nobody.
+// mailbox is where the book leaves what it asks of the scheduling queue, of those who carry decisions out and of those
+// who ask other scheduling rules: it calls nobody.
 type mailbox struct {
 	queue       *Outlet[ForQueue]
 	controllers *Outlet[ForControllers]
+	// inquiries are the Runs whose ranks are to move: other scheduling rules are to be asked about their places.
+	inquiries *Outlet[[]types.UID]
 }
 
 // ForQueue is what events and decisions ask of the scheduling queue.
@@ -73,6 +75,11 @@ func (out *mailbox) activate(pods ...*corev1.Pod) {
 func (out *mailbox) reject(pods ...types.UID) {
 	out.queue.asked.Reject = append(out.queue.asked.Reject, pods...)
 	out.queue.signal()
+}
+
+func (out *mailbox) ask(run types.UID) {
+	out.inquiries.asked = append(out.inquiries.asked, run)
+	out.inquiries.signal()
 }
 
 func (out *mailbox) reconcile(run types.NamespacedName, work lane.Work) {

@@ -324,8 +324,8 @@ func (v *activations) prospectOf(g *gang) Prospect {
 		Activation: decided, Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
 		Brake: v.agenda.brakeOn(g), CalledOff: v.agenda.calledOffBy(g), GrowTo: g.growth.to,
 		Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
-		Shards: g.allowedShards(), Lost: v.nodes.lostRanks(g), Moved: g.movedRanks(), Died: v.nodes.deadRanks(g), LastLoss: g.lastLoss(),
-		Outlook: g.outlook()}
+		Shards: g.allowedShards(), Lost: v.nodes.lostRanks(g), Moved: g.movedRanks(), Died: v.nodes.deadRanks(g),
+		LastLoss: g.lastLoss(), Outlook: g.outlook()}
 }
 
 // Prospect is when a Run that waits is going to start, and whether one that runs is going to grow.

@@ -9,7 +9,6 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/outage"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
-	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
 // outageOver returns the maintenance that is announced of a member's node, if the member is still there by then.
@@ -24,8 +23,8 @@ func (d *drainer) mayLeave(m *member, now time.Time) bool {
 	return shuts && !now.Before(w.LeaveFrom(d.args.NoticePeriod.Duration, m.gang.run.Spec.CheckpointInterval()))
 }
 
-// leaves reports whether it has come at which a member leaves its node for maintenance: the last instant for it or, of a
-// rank, one right after its work was saved.
+// leaves reports whether it has come at which a member leaves its node for maintenance: the last instant for it or, of
+// a rank, one right after its work was saved.
 func (d *drainer) leaves(m *member, now time.Time) bool {
 	notice := d.args.NoticePeriod.Duration
 	w, shuts := d.outageOver(m, now)
@@ -64,25 +63,29 @@ func (d *drainer) relocate(g *gang, due []DrainedRank, was *Drain, now time.Time
 		g.drain.Leave, g.room.until = due, until
 		return true
 	}
-	places := d.relocation(g, due, now)
+	places, shape := d.relocation(g, due, now)
 	if len(g.drain.Leave) == 0 && g.drain.Narrower == 0 {
 		return false
 	}
 	d.letGo(g)
 	d.setAside(g, places, until)
+	g.drain.Asking = d.asks(g, places, shape, now)
+	if g.drain.Asking {
+		g.drain.Leave, g.drain.Narrower = nil, 0
+	}
 	return true
 }
 
 // relocation decides which of some ranks leave, and where to: all of them at the Run's width or, if it is malleable, at
 // the widest at which all have a place that are left, or else as many as have one.
-func (d *drainer) relocation(g *gang, due []DrainedRank, now time.Time) []resolver.Holding {
+func (d *drainer) relocation(g *gang, due []DrainedRank, now time.Time) ([]destination, plan.Demand) {
 	fork := plan.NewFork(d.fleet, d.accounts)
 	defer fork.Revert()
 	d.giveOwn(fork, g, g.demand)
 	places, why := d.placesFor(g, g.demand, due, true, now)
 	if why == "" {
 		g.drain.Leave = due
-		return places
+		return places, g.demand
 	}
 	for width := g.demand.Pods() - g.demand.StepPods; g.mayNarrow(width); width -= g.demand.StepPods {
 		shape := g.full.At(width)
@@ -91,7 +94,7 @@ func (d *drainer) relocation(g *gang, due []DrainedRank, now time.Time) []resolv
 		d.giveOwn(fork, g, shape)
 		if places, no := d.placesFor(g, shape, left, true, now); no == "" {
 			g.drain.Leave, g.drain.Narrower = left, int32(shape.GPUs())
-			return places
+			return places, shape
 		}
 	}
 	fork.Revert()
@@ -105,7 +108,7 @@ func (d *drainer) relocation(g *gang, due []DrainedRank, now time.Time) []resolv
 			g.drain.Leave, places = append(g.drain.Leave, r), more
 		}
 	}
-	return places
+	return places, g.demand
 }
 
 // movedRanks returns the ranks of a running gang whose last pod left its node for maintenance.

@@ -75,8 +75,8 @@ func (s *storm) serveAgain() {
 	}
 }
 
-// checkMoves asserts that pods leave for maintenance of their nodes alone, in time, and that no rank of a Run does while
-// another is away.
+// checkMoves asserts that pods leave for maintenance of their nodes alone, in time, and that no rank of a Run does
+// while another is away.
 func (w *world) checkMoves(o lifecycle.Observed, d lifecycle.Decision) {
 	for _, deletion := range d.Delete {
 		if deletion.Notice == nil || deletion.Notice.Reason != rqv1.ClosedMaintenance {

@@ -11,8 +11,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
-// nodeWords tells, as an event on the node, that it is left out for want of a label (R11), that the maintenance which its
-// annotations announce counts for nothing, or that ranks do not leave it (R35).
+// nodeWords tells, as an event on the node, that it is left out for want of a label (R11), that the maintenance which
+// its annotations announce counts for nothing, or that ranks do not leave it (R35).
 type nodeWords struct {
 	book   *book.Book
 	events events.EventRecorder

@@ -63,7 +63,7 @@ func guardOf(s *situation) guard {
 	g := guard{}
 	if d := &f.Drain; len(d.Ranks) > 0 {
 		g.after = redrain
-		g.lowered = d.Why == "" && len(d.Leave) == 0 && !d.Moving && everyRankRuns(s)
+		g.lowered = d.Why == "" && !d.Asking && len(d.Leave) == 0 && !d.Moving && everyRankRuns(s)
 	}
 	if g.lowered {
 		least--
@@ -152,8 +152,8 @@ func nodesIn(ranks []book.DrainedRank) (nodes []string) {
 	return slices.Compact(nodes)
 }
 
-// notReady says which ranks are not ready, so that the Run's PodDisruptionBudget lets nobody evict one although that has
-// a place; nil when it does. It counts the ranks that are ready, and lets one go that is not if all others are.
+// notReady says which ranks are not ready, so that the Run's PodDisruptionBudget lets nobody evict one although that
+// has a place; nil when it does. It counts the ranks that are ready, and lets one go that is not if all others are.
 func notReady(s *situation) *saying {
 	if s.guard.wanted == nil || !s.guard.lowered {
 		return nil
@@ -174,6 +174,6 @@ func notReady(s *situation) *saying {
 	if len(ranks) > 1 {
 		what = "ranks " + namedNodes(ranks) + " are"
 	}
-	return &saying{"RanksNotReady", what + " not ready, and the Run's PodDisruptionBudget lets nobody evict another until " +
-		"its pod is"}
+	return &saying{"RanksNotReady", what + " not ready, and until all others are the Run's PodDisruptionBudget lets " +
+		"nobody evict a rank"}
 }

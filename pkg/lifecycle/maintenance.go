@@ -92,7 +92,7 @@ const bySign = string(rqv1.ClosedMaintenance)
 // untilMoved returns when to look again whether ranks have somewhere to go that leave, or would: others come and go
 // meanwhile.
 func untilMoved(f *facts) time.Duration {
-	if len(f.Drain.Leave)+len(f.Drain.Stay) > 0 {
+	if f.Drain.Asking || len(f.Drain.Leave)+len(f.Drain.Stay) > 0 {
 		return redrain
 	}
 	return 0
@@ -109,8 +109,8 @@ func mayMove(s *situation) bool {
 	return own == nil || !s.guard.stale && own.Status.DisruptionsAllowed == 0 && len(own.Status.DisruptedPods) == 0
 }
 
-// leavesNode reports whether a pod of the Run leaves its node for maintenance: a rank that has somewhere to go, or a spare
-// that makes room for none.
+// leavesNode reports whether a pod of the Run leaves its node for maintenance: a rank that has somewhere to go, or a
+// spare that makes room for none.
 func (s *situation) leavesNode(pod *corev1.Pod) bool {
 	_, part, ours := rank.Membership(pod)
 	d := &s.facts.Drain
@@ -126,8 +126,8 @@ func (s *situation) leavesNode(pod *corev1.Pod) bool {
 // noticeOfMaintenance returns what a pod is told that leaves its node for maintenance.
 func (f *facts) noticeOfMaintenance(pod *corev1.Pod) *Notice {
 	node := pod.Spec.NodeName
-	return f.notice(pod, rqv1.ClosedMaintenance, fmt.Sprintf("node %s is to be out of service: %s; its pod leaves before", node,
-		f.Nodes[node].Outage))
+	return f.notice(pod, rqv1.ClosedMaintenance, fmt.Sprintf("node %s is to be out of service: %s; its pod leaves before",
+		node, f.Nodes[node].Outage))
 }
 
 // movesAgain reports whether a rank that has left its node for maintenance would have to leave a spare's, too.
@@ -136,8 +136,8 @@ func (f *facts) movesAgain(made *rank.Replacement, spare *corev1.Pod) bool {
 	return made.Sign == bySign && f.Nodes[spare.Spec.NodeName].Outage.Shuts(f.Now, until)
 }
 
-// leftForMaintenance reports whether the pod of a Lease that is gone has left its node for maintenance: it was told so, or
-// maintenance is close. Who comes after a process that died in between knows no more.
+// leftForMaintenance reports whether the pod of a Lease that is gone has left its node for maintenance: it was told so,
+// or maintenance is close. Who comes after a process that died in between knows no more.
 func (f *facts) leftForMaintenance(lease *rqv1.Lease) bool {
 	if reason, told := toldToGo(f.podOf[lease.PodUID()]); told {
 		return reason == rqv1.ClosedMaintenance

@@ -163,7 +163,7 @@ func (r *Runs) guard(ctx context.Context, o *lifecycle.Observed, d *lifecycle.De
 	case d.Unguard != nil:
 		err = r.api.DropGuard(ctx, d.Unguard)
 	}
-	if err == nil && o.Run != nil {
+	if err == nil && o.Run != nil && (d.Guard != nil || d.Unguard != nil || d.Evictable) {
 		r.book.Evictable(o.Run.UID, d.Evictable)
 	}
 	if !Passes(err) || apierrors.IsForbidden(err) {

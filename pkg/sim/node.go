@@ -78,8 +78,8 @@ func (c *Cluster) Evict(uid types.UID, reason string) {
 // Guard returns the PodDisruptionBudget of a Run; nil when it has none.
 func (c *Cluster) Guard(run string) *policyv1.PodDisruptionBudget { return c.guards[run] }
 
-// AskToEvict has somebody ask that a pod be evicted, as kubectl drain does. It reports false when the PodDisruptionBudget
-// of its Run does not let it go.
+// AskToEvict has somebody ask that a pod be evicted, as kubectl drain does. It reports false when the
+// PodDisruptionBudget of its Run does not let it go.
 func (c *Cluster) AskToEvict(uid types.UID) bool {
 	pod := c.Pods[uid]
 	run := pod.Labels[rqv1.LabelRun]

@@ -21,6 +21,13 @@ func (c *Cluster) Act() {
 	for _, pod := range queue.Activate {
 		c.Queue[pod.UID] = true
 	}
+	for _, run := range c.Book.Inquiries().Take() {
+		if check := c.Book.CheckMoves(run); check != nil {
+			turned, sure := c.judge(check)
+			c.meanwhile()
+			c.Book.ConcludeMoves(check, turned, sure, c.Now)
+		}
+	}
 	for _, run := range controllers.Reconcile {
 		c.changed[run.Name] = true
 	}

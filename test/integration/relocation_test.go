@@ -11,9 +11,9 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// TestRanksLeaveARackBeforeItsMaintenance announces maintenance of the nodes of a Run's ranks, and of another Run's that
-// has nowhere to go. The former have left before it starts, one for the spare and one for a free node, and nobody else was
-// touched for it; the latter stays, and its owner and the node say so.
+// TestRanksLeaveARackBeforeItsMaintenance announces maintenance of the nodes of a Run's ranks, and of another Run's
+// that has nowhere to go. The former have left before it starts, one for the spare and one for a free node, and nobody
+// else was touched for it; the latter stays, and its owner and the node say so.
 func TestRanksLeaveARackBeforeItsMaintenance(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, ownCluster(t, withoutElection, map[string]any{"gangDeadline": "30s", "noticePeriod": "5s"}), 1, 5, 100)

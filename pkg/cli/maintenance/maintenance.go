@@ -24,9 +24,9 @@ func Command(s *session.Session) *cobra.Command {
 		Long: `Announce planned maintenance of nodes, list it, and call it off.
 
 From when it is announced, no new pod of a Run comes to such a node that might still be there when the maintenance
-starts: a Run with a maxDuration that ends before that still may. What runs there leaves shortly before, if there is room
-elsewhere; nobody is cut for it. Owners see it on their Runs, as condition MaintenanceAhead with the date, and Runs that
-wait are promised the node's GPUs from when it is over. Then the node is used again by itself.
+starts: a Run with a maxDuration that ends before that still may. What runs there leaves shortly before, if there is
+room elsewhere; nobody is cut for it. Owners see it on their Runs, as condition MaintenanceAhead with the date, and Runs
+that wait are promised the node's GPUs from when it is over. Then the node is used again by itself.
 
 The announcement is kept on the Node, in the annotations rq.davidlangworthy.io/maintenance-start and -end: whoever may
 patch nodes may announce.`,
