@@ -10,8 +10,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
-// What other rules have accepted is not known any more after a death. They are asked again about the places of a Run for
-// which others have been cut: two that want a node each do not wait for one.
+// What other rules have accepted is not known any more after a death. They are asked again about the places of a Run
+// for which others have been cut: two pods that want a node each do not wait for one.
 func TestAnActivationOfPodsThatKeepApartSurvivesADeath(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.asks(true)

@@ -229,8 +229,8 @@ func (x *starter) takeSeats(g *gang, missing []plan.Missing, usable func(*vacanc
 	return seated, rest
 }
 
-// paySeats has the payers of ranks that take the places of spares be charged for these, instead of the spares' own, until
-// what it returns is called: what other ranks are to cost is beside that.
+// paySeats has the payers of ranks that take the places of spares be charged for these, instead of the spares' own,
+// until what it returns is called: what other ranks are to cost is beside that.
 func (x *starter) paySeats(g *gang, seated []plan.Assignment, now time.Time) (back func()) {
 	fork := plan.NewFork(x.fleet, x.accounts)
 	for _, a := range seated {
