@@ -1,4 +1,4 @@
-# Targets that people use; `make` lists them. Needs Go, make, git and gcc; everything else is built from Go modules.
+# Targets that people use; `make` lists them. Needs Go, make, git and gcc, and for two tests openssl and python3; everything else is built from Go modules.
 
 SHELL := /bin/bash
 GO ?= go

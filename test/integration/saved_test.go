@@ -1,7 +1,10 @@
 package integration
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,6 +37,80 @@ func TestWorkThatWasSavedIsNotLost(t *testing.T) {
 		t.Errorf("the Lease tells of %+v lost, after %s", lost, took)
 	}
 	s.settled()
+}
+
+// TestLostWorkAddsUp has one envelope pay for work that a program, a node and a user lose: its usage tells of each what
+// the Leases come to.
+func TestLostWorkAddsUp(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, liveCluster(t), 1, 4, 100)
+	s.submit("train", 16, inPods(8), checkpoint(time.Hour))
+	s.await("train", rqv1.RunRunning, "bound 16 GPUs")
+	s.works(2 * time.Second)
+	s.ends("train-1", exits(1, ""))
+	s.restarted("train", "restart 1 of 3")
+	s.works(2 * time.Second)
+	node := s.ends("train-0", disruptedBy("TerminationByKubelet", "Terminated"))
+	eventually(t, "the rank is to be on another node", func() error {
+		run, err := s.get("train")
+		if err != nil {
+			return err
+		}
+		if on := s.podsOf("train")["train-0"].Spec.NodeName; on == "" || on == node || run.Status.Ready != 2 {
+			return fmt.Errorf("it is on %q, and %d are ready", on, run.Status.Ready)
+		}
+		return nil
+	})
+	s.works(2 * time.Second)
+	s.removeRun("train")
+	s.awaitGone("train")
+	want := map[rqv1.EndCause]int64{}
+	eventually(t, "all Leases are to be closed", func() error {
+		clear(want)
+		for _, lease := range s.leasesOf("train") {
+			if !lease.Status.Closed {
+				return fmt.Errorf("Lease %s is open", lease.Name)
+			}
+			if lost := lease.Status.Lost; lost != nil {
+				want[lease.Status.Cause] += lost.GPUSeconds + lost.OthersGPUSeconds
+			}
+		}
+		return nil
+	})
+	if len(want) != 3 {
+		t.Errorf("the Leases tell of %v lost, want some by a program, a node and a user", want)
+	}
+	eventually(t, "the usage is to tell of it", func() error {
+		var told struct{ Envelopes []lostRow }
+		out := s.runs("budgets usage -o json --owner " + string(s.owner))
+		if err := json.Unmarshal([]byte(out), &told); err != nil || len(told.Envelopes) != 1 {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		got, sum := map[rqv1.EndCause]int64{}, 0.0
+		for _, lost := range told.Envelopes[0].LostByCause {
+			got[lost.Cause] = int64(math.Round(lost.GPUHours * 3600))
+			sum += lost.GPUHours
+		}
+		if all := told.Envelopes[0].LostGPUHours; math.Abs(sum-all) > 1e-9 {
+			return fmt.Errorf("by cause it is %f, and in all %f", sum, all)
+		}
+		return differs(want, got)
+	})
+	for _, format := range []string{"-o wide", "--tree", "-o yaml"} {
+		if out := s.runs("budgets usage --owner " + string(s.owner) + " " + format); !strings.Contains(out, "Program") ||
+			!strings.Contains(out, "User") {
+			t.Errorf("budgets usage %s does not tell who lost work:\n%s", format, out)
+		}
+	}
+}
+
+// lostRow is what a script reads of the work that was lost of an envelope.
+type lostRow struct {
+	LostGPUHours float64
+	LostByCause  []struct {
+		Cause    rqv1.EndCause
+		GPUHours float64
+	}
 }
 
 // works has programs make what may be lost, which takes time.
