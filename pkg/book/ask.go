@@ -45,7 +45,7 @@ func (b *Book) Look(o Objects) (Look, bool) {
 		l.NotTaken, l.Drain = g.denial.since, g.drain
 		l.Musters, l.Disbands = g.awaitsPods() && !l.Alone, l.Alone && g.disbands()
 		l.Prospect = b.turns.prospectOf(g)
-		l.Priority = b.roster.priorities.of(g.run)
+		l.Priority, l.PlaceSince = b.roster.priorities.of(g.run), g.placeSince()
 		l.Cuts, l.Risks = b.cuts.cutsOf(o.Run.UID), b.agenda.risksOf(o.Name)
 	}
 	for _, pod := range o.Pods {

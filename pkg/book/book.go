@@ -66,7 +66,11 @@ func New(given *config.Args) *Book {
 	b := &Book{args: args, fleet: topology.NewFleet(args.TopologyLevels, args.FabricLevel),
 		accounts: budget.NewAccounts(args.Rates())}
 	b.mail = &mailbox{}
-	b.waiting = newWaitlist(args, b.fleet, b.accounts, b.mail)
+	b.roster = &roster{gangs: map[types.UID]*gang{}, living: map[*gang]bool{},
+		runs: map[types.NamespacedName]types.UID{}, leasesOf: map[types.UID]int{},
+		members: map[types.UID]*member{}, turns: map[string]*quotaTurn{}, early: map[types.UID]bool{},
+		classes: newClasses(), priorities: priorities{}}
+	b.waiting = newWaitlist(args, b.fleet, b.accounts, b.mail, b.roster)
 	b.mu = newGuard(b.waiting.wakeStirred)
 	b.mail.queue, b.mail.controllers = newOutlet[ForQueue](b.mu), newOutlet[ForControllers](b.mu)
 	b.mail.inquiries = newOutlet[[]types.UID](b.mu)
@@ -77,10 +81,6 @@ func New(given *config.Args) *Book {
 		sizes: map[string]map[int]int{}, tainted: map[string]map[string]*corev1.Node{},
 		draining: map[string]bool{}, signs: map[string]bool{}, losing: map[string]bool{}, strayed: map[string]string{},
 		heldBack: map[string]bool{}, suspects: map[string]time.Time{}}
-	b.roster = &roster{gangs: map[types.UID]*gang{}, living: map[*gang]bool{},
-		runs: map[types.NamespacedName]types.UID{}, leasesOf: map[types.UID]int{},
-		members: map[types.UID]*member{}, turns: map[string]*quotaTurn{}, early: map[types.UID]bool{},
-		classes: newClasses(), priorities: priorities{}}
 	b.cuts = &cutTable{mail: b.mail, byReservation: map[types.NamespacedName][]rank.Cut{}, decided: map[*gang][]rank.Cut{},
 		forRanks: map[*gang][]rank.Cut{}}
 	b.agenda = &agenda{args: args, mail: b.mail, roster: b.roster, waiting: b.waiting,

@@ -20,6 +20,7 @@ import (
 
 // check asserts the invariants that hold at every moment, whatever is under way.
 func (w *world) check() {
+	w.checkOrder()
 	held, runs := map[string]int{}, map[string]int{} // for all but shards, and for all that runs
 	byPod := map[string]*rqv1.Lease{}
 	domains := map[string]string{}
@@ -158,6 +159,7 @@ func (w *world) submitAny(t *rapid.T, owner rqv1.Owner, changes ...func(*rqv1.Ru
 	groups, pods := rapid.IntRange(1, 3).Draw(t, "groups"), rapid.IntRange(1, 3).Draw(t, "pods per group")
 	size, spares := rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "GPUs per pod"),
 		rapid.IntRange(0, min(2, pods)).Draw(t, "spares per group")
+	changes = append(changes, of(rapid.SampledFrom([]string{"", "", "low", "high", "gone"}).Draw(t, "class")))
 	if rapid.IntRange(0, 3).Draw(t, "expires") == 0 {
 		changes = append(changes, expiring(rapid.SampledFrom([]int32{0, 1, 30, 300}).Draw(t, "ttl")))
 	}

@@ -71,7 +71,7 @@ func (a *agenda) firstInLine(g *gang, now time.Time) *gang {
 			!other.waits() || other.unpaid || !a.committedTo(other) {
 			continue
 		}
-		if cmp.Or(other.dateCame().Compare(first.dateCame()), byAge(other, first)) < 0 {
+		if cmp.Or(other.dateCame().Compare(first.dateCame()), byPlace(other, first)) < 0 {
 			first = other
 		}
 	}

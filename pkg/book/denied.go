@@ -143,7 +143,7 @@ func (v *activations) retryDenied(now time.Time) {
 		v.giveUp(g, now)
 	}
 	v.endTurns(now)
-	slices.SortFunc(ready, byAge)
+	slices.SortFunc(ready, byPlace)
 	for _, g := range ready {
 		space := g.run.Namespace
 		if t, given := v.roster.turns[space]; busy[space] || given && t.of != g {

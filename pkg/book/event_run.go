@@ -18,10 +18,12 @@ func (b *Book) SetRun(run *rqv1.Run) {
 		return
 	}
 	g := b.roster.gangOf(run.UID)
-	edited, ran, grew := g.run == nil || g.run.Generation != run.Generation, g.started(), g.growing()
-	replans := g.run != nil && edited && replans(g.run, run)
-	g.leased = g.leased || g.run == nil && b.roster.mayHaveLeases(run)
+	isNew := g.run == nil
+	edited, ran, grew := isNew || g.run.Generation != run.Generation, g.started(), g.growing()
+	replans := !isNew && edited && replans(g.run, run)
+	g.leased = g.leased || isNew && b.roster.mayHaveLeases(run)
 	g.run = run
+	b.waiting.order.adopt(g, isNew)
 	defer b.roster.settle(g)
 	defer b.waiting.file(g)
 	b.roster.classes.note(g)
@@ -29,6 +31,9 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	b.turns.adopt(g)
 	if ran {
 		b.cuts.tellCutters(run.UID)
+	}
+	if g.started() && !ran {
+		b.waiting.order.starts(g)
 	}
 	if ran != g.started() {
 		g.denial = denial{}
@@ -104,6 +109,7 @@ func (b *Book) deleteRun(run *rqv1.Run) {
 	b.turns.letOff(g)
 	b.turns.endTakes(g)
 	g.run, g.refusal, g.growth = nil, nil, growth{}
+	b.waiting.order.note(g)
 	b.roster.classes.note(g)
 	b.waiting.changes(run.Spec.Resources.GPUType) // what its pods hold is on its way out
 	b.roster.forgetIfEmpty(run.UID, g)

@@ -60,6 +60,8 @@ type gang struct {
 	excluded map[string]string
 	// spurned are the nodes that turned ranks of a running gang down, until all of them run.
 	spurned map[string]bool
+	// took says for which ranks that have not been bound since others of its owner have been told to go (R44).
+	took map[int]bool
 	// turnedOut tells by node when it last ended a spare or a shard of the gang, or turned it away.
 	turnedOut map[string]time.Time
 	// bounded says that the gang asks for less than its Run, because there is no more; boundTo is how many GPUs there
@@ -76,6 +78,10 @@ type gang struct {
 	called time.Time
 	absent bool
 	filed  filing
+	// place is where the gang stands among those that wait; own is the place that is its own, and queued what it has the
+	// other by.
+	place, own spot
+	queued     queued
 	prospect
 	check  checking
 	growth growth
@@ -151,7 +157,10 @@ func (g *gang) leader() *member {
 
 // accept forgets which nodes turned ranks down once all ranks run, when a member has come to a stage, and reports
 // whether it has: spares may go there then.
-func (g *gang) accept(to stage) bool {
+func (g *gang) accept(m *member, to stage) bool {
+	if to == bound && !m.part.Spare {
+		delete(g.took, m.part.Index)
+	}
 	if to < bound || len(g.spurned) == 0 {
 		return false
 	}

@@ -156,8 +156,8 @@ func (f *horizon) oustedBy(p *forecast.Promise) []forecast.Release {
 // certain is a probability as conflict sets have it.
 const certain = "1"
 
-// aheadOf returns the promises made to others, in order of their dates and of age. What they hold from then on matters
-// to a gang only if its own date is not before; which of them comes first on the same date is a matter of age. Of many
+// aheadOf returns the promises made to others, in order of their dates and of their places. What they hold from then on matters
+// to a gang only if its own date is not before; which of them comes first on the same date is a matter of their places. Of many
 // those with the first dates are returned, and the date of the next.
 func (f *horizon) aheadOf(g *gang) (out []forecast.Ahead, known time.Time) {
 	var promised []*gang
@@ -166,14 +166,14 @@ func (f *horizon) aheadOf(g *gang) (out []forecast.Ahead, known time.Time) {
 			promised = append(promised, other)
 		}
 	}
-	slices.SortFunc(promised, func(x, y *gang) int { return cmp.Or(x.promise.At.Compare(y.promise.At), byAge(x, y)) })
+	slices.SortFunc(promised, func(x, y *gang) int { return cmp.Or(x.promise.At.Compare(y.promise.At), byPlace(x, y)) })
 	if len(promised) > furthest {
 		known = promised[furthest].promise.At
 		promised = promised[:furthest]
 	}
 	for _, other := range promised {
 		a := f.comesFirst(other)
-		a.Younger = byAge(other, g) > 0
+		a.Younger = byPlace(other, g) > 0
 		out = append(out, a)
 	}
 	return out, known

@@ -8,29 +8,31 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
-// line is gangs in order of age.
+// line is gangs in the order of their places.
 type line []*gang
 
-// before returns how many of a line are older than a gang.
+// before returns how many of a line come before a gang.
 func (l line) before(g *gang) int {
-	at, _ := slices.BinarySearchFunc(l, g, byAge)
+	at, _ := slices.BinarySearchFunc(l, g, byPlace)
 	return at
 }
 
-// add adds a gang, if it is not there, and returns how many are older.
+// add adds a gang, if it is not there, and returns how many come before it.
 func (l *line) add(g *gang) int {
-	at, found := slices.BinarySearchFunc(*l, g, byAge)
+	at, found := slices.BinarySearchFunc(*l, g, byPlace)
 	if !found {
 		*l = slices.Insert(*l, at, g)
 	}
 	return at
 }
 
-// remove removes a gang, if it is there.
-func (l *line) remove(g *gang) {
-	if at, found := slices.BinarySearchFunc(*l, g, byAge); found {
+// remove removes a gang, and reports whether it was there.
+func (l *line) remove(g *gang) bool {
+	at, found := slices.BinarySearchFunc(*l, g, byPlace)
+	if found {
 		*l = slices.Delete(*l, at, at+1)
 	}
+	return found
 }
 
 // standing is where a gang stands in line: how many are ahead of it, and how many of those are rivals, which wait for
@@ -101,6 +103,7 @@ func (g *gang) standsInLine() bool {
 
 // file has a gang that waits be found by what it waits for, which may have changed.
 func (w *waitlist) file(g *gang) {
+	defer w.order.note(g)
 	f := &g.filed
 	if !f.listed {
 		return
@@ -250,7 +253,7 @@ func (w *waitlist) placeOf(of *gang) (at standing, all int) {
 			continue
 		}
 		all++
-		if byAge(g, of) < 0 {
+		if byPlace(g, of) < 0 {
 			at.ahead++
 			if g.filed.dateless == nil && g.scarce() == of.scarce() {
 				at.rivals++

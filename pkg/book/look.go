@@ -102,6 +102,8 @@ type Look struct {
 	Prospect
 	// Priority is what the Run has among those of its owner.
 	Priority Priority
+	// PlaceSince is since when the Run has its place among those that wait; nil for its creation.
+	PlaceSince *time.Time
 	// Cuts are what Reservations that are activating do to the Run, and what it gives lost ranks of its owner's, in the
 	// order in which that was decided.
 	Cuts []rank.Cut

@@ -123,6 +123,7 @@ func (q *trials) begin(run *rqv1.Run, now time.Time) *trial {
 		return t
 	}
 	g.refusal, t.soFar.Refusal = refusal, refusal
+	g.place = q.waiting.order.wouldTake(g)
 	if at, _ := q.waiting.placeOf(g); g.shape == nil && g.mayHaveDate(at) {
 		t.study = q.future.studyOf(g, podOf(run), q.future.stateFor(g, now),
 			q.future.askFor(g, g.full.Least(), podOf(run)))

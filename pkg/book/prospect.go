@@ -53,19 +53,21 @@ type prospect struct {
 
 // QueuePlace is where a Run that has no date stands among those that wait for its GPU type.
 type QueuePlace struct {
-	// Ahead is how many older Runs wait, and Of how many do in all.
+	// Ahead is how many Runs wait before it, and Of how many do in all.
 	Ahead, Of int
 	At        time.Time
 	// None says that the Run was forecast, and that nothing that is known of lets it start.
 	None bool
 	// far says that the Run was not forecast; else it was, and has no date.
 	far bool
+	// swapped says that it has exchanged its place with another of its owner since.
+	swapped bool
 }
 
 // past reports whether a place is so far from another, in Runs ahead, that people are told: it is written a few times
 // only while a Run comes from the end of a long line to its head.
 func (p *QueuePlace) past(ahead int) bool {
-	return ahead != p.Ahead && (4*ahead <= 3*p.Ahead || 4*ahead >= 5*p.Ahead+4*dated)
+	return ahead != p.Ahead && (p.swapped || 4*ahead <= 3*p.Ahead || 4*ahead >= 5*p.Ahead+4*dated)
 }
 
 // dated is how many of the Runs that wait for the same of a GPU type are forecast, the oldest: a date further back

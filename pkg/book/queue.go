@@ -62,14 +62,14 @@ func (b *Book) gate(m *member) (string, *plan.Refusal) {
 	return "", b.seats.stillLeased(m.gang)
 }
 
-// Less reports whether a pod comes before another in the scheduling queue: pods of older Runs first, each gang together
-// and in order of index (R30). Pods that are not a Run's come by their own age.
+// Less reports whether a pod comes before another in the scheduling queue: in the order of their Runs' places, each gang
+// together and in order of index (R30). Pods that are not a Run's come by their own age.
 func (b *Book) Less(x, y *corev1.Pod) bool {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
-	p, q := b.roster.place(x), b.roster.place(y)
-	return cmp.Or(p.age.Compare(q.age), strings.Compare(p.namespace, q.namespace), strings.Compare(p.name, q.name),
-		cmp.Compare(p.index, q.index), strings.Compare(string(x.UID), string(y.UID))) < 0
+	p, i := b.roster.inQueue(x)
+	q, j := b.roster.inQueue(y)
+	return cmp.Or(p.compare(q), cmp.Compare(i, j), strings.Compare(string(x.UID), string(y.UID))) < 0
 }
 
 // Place returns the node of a pod of a Run. The leader's call plans the whole gang: every missing pod gets a node and a

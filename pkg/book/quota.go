@@ -49,7 +49,7 @@ func (g *gang) merelyWaits() bool {
 // youngerLeads reports whether a younger gang that waits in the namespace of one has a pod that it could do without.
 func (r *roster) youngerLeads(g *gang) bool {
 	for other := range r.living {
-		if other.merelyWaits() && other.run.Namespace == g.run.Namespace && byAge(g, other) < 0 && other.hasUnbound() {
+		if other.merelyWaits() && other.run.Namespace == g.run.Namespace && byPlace(g, other) < 0 && other.hasUnbound() {
 			return true
 		}
 	}

@@ -131,11 +131,11 @@ func (v *activations) stale(now time.Time, most int) []types.UID {
 	return runs
 }
 
-// longestAgo returns which gang was looked at longest ago, the oldest of several.
+// longestAgo returns which gang was looked at longest ago, the first in line of several.
 func longestAgo(gangs []*gang) int {
 	first := 0
 	for i, g := range gangs {
-		if cmp.Or(g.looked.Compare(gangs[first].looked), byAge(g, gangs[first])) < 0 {
+		if cmp.Or(g.looked.Compare(gangs[first].looked), byPlace(g, gangs[first])) < 0 {
 			first = i
 		}
 	}

@@ -68,7 +68,7 @@ func (c *classes) note(g *gang) {
 func (r *roster) gangOf(run types.UID) *gang {
 	g := r.gangs[run]
 	if g == nil {
-		g = &gang{excluded: map[string]string{}}
+		g = &gang{excluded: map[string]string{}, took: map[int]bool{}}
 		r.gangs[run], r.living[g] = g, true
 	}
 	return g
@@ -121,20 +121,15 @@ func (r *roster) contested() map[string]bool {
 	return out
 }
 
-func (r *roster) place(pod *corev1.Pod) queuePlace {
-	if m := r.members[pod.UID]; m != nil && m.gang.run != nil {
-		run := m.gang.run
-		index := m.part.Index
-		if m.part.Spare {
-			index += rank.MaxPods // after the active pods
-		}
-		return queuePlace{run.CreationTimestamp.Time, run.Namespace, run.Name, index}
+// inQueue returns where a pod stands in the scheduling queue: at its gang's place and by its index there. A pod that is
+// not a Run's stands by its own age.
+func (r *roster) inQueue(pod *corev1.Pod) (spot, int) {
+	m := r.members[pod.UID]
+	switch {
+	case m == nil || m.gang.run == nil:
+		return spot{pod.CreationTimestamp.Time, pod.Namespace, pod.Name}, 0
+	case m.part.Spare:
+		return m.gang.place, m.part.Index + rank.MaxPods // after the active pods
 	}
-	return queuePlace{pod.CreationTimestamp.Time, pod.Namespace, pod.Name, 0}
-}
-
-type queuePlace struct {
-	age             time.Time
-	namespace, name string
-	index           int
+	return m.gang.place, m.part.Index
 }

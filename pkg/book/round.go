@@ -24,7 +24,7 @@ type purse struct {
 
 type purseKey struct{ budget, flavor string }
 
-// wakeNext wakes refused gangs, oldest first, whom something may help that has improved since they were last tried, and
+// wakeNext wakes refused gangs, in the order of their places, whom something may help that has improved since they were last tried, and
 // no more of them than what there is could serve: the rest are looked at again when those have been planned.
 func (w *waitlist) wakeNext() {
 	r := round{w: w, rooms: map[string]*topology.Blocks{}, purse: purse{w.accounts, map[purseKey]int{}}}
@@ -53,11 +53,11 @@ func (w *waitlist) wakeNext() {
 	}
 }
 
-// first returns the crowd whose next gang is the oldest.
+// first returns the crowd whose next gang comes first.
 func (r *round) first() int {
 	best := 0
 	for i, c := range r.crowds {
-		if b := r.crowds[best]; byAge(c.line[c.next], b.line[b.next]) < 0 {
+		if b := r.crowds[best]; byPlace(c.line[c.next], b.line[b.next]) < 0 {
 			best = i
 		}
 	}
@@ -69,7 +69,7 @@ func (r *round) first() int {
 func (r *round) serve(c *crowd) bool {
 	w, g := r.w, c.line[c.next]
 	w.looks++
-	for ; r.counted < len(w.roused) && byAge(w.roused[r.counted], g) < 0; r.counted++ {
+	for ; r.counted < len(w.roused) && byPlace(w.roused[r.counted], g) < 0; r.counted++ {
 		r.count(w.roused[r.counted])
 	}
 	switch {

@@ -314,7 +314,7 @@ func (s *seating) advance(m *member, to stage, node string, payer payer) {
 	if to == reserved {
 		m.came = s.waiting.plans
 	}
-	if m.gang.accept(to) && m.gang.refusal != nil {
+	if m.gang.accept(m, to) && m.gang.refusal != nil {
 		s.waiting.wake(m.gang)
 	}
 	if to == unplaced {

@@ -337,6 +337,7 @@ func (s *storm) wildActions() map[string]func(*rapid.T) {
 			}
 		},
 		"bystander": s.bystandAny,
+		"class":     s.classAny,
 		"budget":    func(t *rapid.T) { s.budgetAny(t, rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name")) },
 		"clock":     s.jump,
 	}

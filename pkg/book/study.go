@@ -193,7 +193,7 @@ func (v *activations) end(s *study, now time.Time) {
 		}
 		return
 	}
-	if at, all := v.waiting.inLine(g); !g.mayHaveDate(at) { // older Runs have come meanwhile
+	if at, all := v.waiting.inLine(g); !g.mayHaveDate(at) { // others have come before it meanwhile
 		v.standBack(g, at, all, now)
 		return
 	}

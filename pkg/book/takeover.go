@@ -60,7 +60,10 @@ func (x *starter) takeOver(g *gang, seated []plan.Assignment, missing []plan.Mis
 	}
 	at := x.agenda.instant(now)
 	leaving := x.leaving(g, now)
-	yielders := x.yielders(g, missing, leaving, at)
+	var yielders []resolver.Yielder
+	if !g.hasTaken(missing) {
+		yielders = x.yielders(g, missing, leaving, at)
+	}
 	if len(leaving)+len(yielders) == 0 {
 		return false
 	}
@@ -131,8 +134,21 @@ func (x *starter) awaitAll(g *gang, assignments []plan.Assignment, pods []types.
 	}
 }
 
+// hasTaken reports whether others have been told to go for one of some ranks since that was lost. If kube-scheduler
+// refuses it where they were, it waits as any that has no room: nobody is to end one Run after the other.
+func (g *gang) hasTaken(missing []plan.Missing) bool {
+	return slices.ContainsFunc(missing, func(m plan.Missing) bool { return !m.Spare && g.took[m.Index] })
+}
+
 // tellTaken has the Runs looked at that give GPUs to a gang's lost ranks.
 func (x *starter) tellTaken(g *gang) {
+	if len(x.cuts.forRanks[g]) > 0 {
+		for _, m := range g.active.between(0, g.active.size) {
+			if m != nil && m.stage == assigned {
+				g.took[m.part.Index] = true
+			}
+		}
+	}
 	for i := range x.cuts.forRanks[g] {
 		x.mail.reconcile(named(x.cuts.forRanks[g][i].Run), lane.Cut)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
-// waitlist holds the refused gangs, oldest Run first, and when the things that they wait for last improved. A refused
+// waitlist holds the refused gangs, in the order of their places, and when the things that they wait for last improved. A refused
 // gang costs nothing until something improves that could change its fate.
 type waitlist struct {
 	args     *config.Args
@@ -21,6 +21,7 @@ type waitlist struct {
 	accounts *budget.Accounts
 	mail     *mailbox
 
+	order *order
 	gangs line
 	// The same gangs by what they wait for: crowds by what could help them, lines by flavor and by what is scarce.
 	// rejected counts by flavor those that other rules keep from nodes.
@@ -56,9 +57,10 @@ type waitlist struct {
 	stirred bool  // something has improved since the gangs were last looked at
 }
 
-func newWaitlist(args *config.Args, fleet *topology.Fleet, accounts *budget.Accounts, mail *mailbox) *waitlist {
+func newWaitlist(args *config.Args, fleet *topology.Fleet, accounts *budget.Accounts, mail *mailbox,
+	roster *roster) *waitlist {
 	epochs := func() map[string]int64 { return map[string]int64{} }
-	return &waitlist{args: args, fleet: fleet, accounts: accounts, mail: mail,
+	return &waitlist{args: args, fleet: fleet, accounts: accounts, mail: mail, order: newOrder(mail, roster),
 		crowds: map[crowdKey]*crowd{}, inFlavor: map[string]*line{}, queues: map[scarce]*queue{}, rejected: map[string]int{},
 		room: epochs(), nodes: epochs(), budget: epochs(), edited: epochs(), hours: epochs(), dating: epochs(),
 		promised: epochs(), left: map[string]departed{}}
@@ -84,6 +86,7 @@ func (w *waitlist) remove(g *gang) {
 		w.gangs.remove(g)
 		g.filed = filing{}
 	}
+	w.order.note(g)
 }
 
 // wakeRoom notes that GPUs of a flavor have become free, for the gangs that may fit now.
@@ -293,8 +296,10 @@ func (w *waitlist) greet(m *member, asked bool) {
 	w.wake(m.gang)
 }
 
-// wakeStirred wakes the gangs that what was improved since they were last looked at may be for, once.
+// wakeStirred wakes the gangs that what was improved since they were last looked at may be for, once, in the order of the
+// places that they have by then.
 func (w *waitlist) wakeStirred() {
+	w.reorder(w.order.settle())
 	if w.stirred {
 		w.stirred = false
 		w.wakeNext()

@@ -61,7 +61,8 @@ func (q *trials) newcomer(run *rqv1.Run, now time.Time) *gang {
 	g.full, g.shape = plan.DemandOf(&run.Spec, q.nodes.podGPUs(podOf(run)),
 		q.nodes.largestNode(run.Spec.Resources.GPUType))
 	g.full.Beside = q.nodes.kinds.besideGPUs(podOf(run))
-	g.demand = g.full
+	g.demand, g.own = g.full, g.byRecord()
+	g.place = g.own
 	return g
 }
 

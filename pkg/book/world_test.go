@@ -52,7 +52,7 @@ func newWorld(t *rapid.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t}
+	w := &world{t: t, classes: map[string]int32{"low": 10, "high": 1000}}
 	w.Cluster = sim.New(sim.Options{
 		Args: args, Rules: rules, Begin: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), AtOnce: true,
 		Witness: sim.Witness{Violated: t.Fatalf, Began: w.boots, Decided: w.decided, Rejected: w.rejected, Placed: w.placed},

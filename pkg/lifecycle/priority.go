@@ -3,14 +3,19 @@ package lifecycle
 import (
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// setPriority says what priority the Run has among those of its owner (R44), and whether its PriorityClass is missing.
+// setPriority says what priority and place the Run has among those of its owner (R44), and whether its PriorityClass is missing.
 func setPriority(c conditions, s *situation) {
 	f := s.facts
 	name := f.Run.Spec.PriorityClassName
-	c.next.Priority = nil
+	c.next.Priority, c.next.PlaceSince = nil, nil
+	if f.PlaceSince != nil {
+		c.next.PlaceSince = &metav1.Time{Time: *f.PlaceSince}
+	}
 	if name != "" {
 		c.next.Priority = &f.Priority.Value
 	}

@@ -280,5 +280,5 @@ func withQueue(message string, f *facts) string {
 	if f.InLine.None {
 		why = "it has no date: nothing that is known to come would let it start"
 	}
-	return fmt.Sprintf("%s; %s; older Runs wait for %s", message, why, f.Run.Spec.Resources.GPUType)
+	return fmt.Sprintf("%s; %s; other Runs before it wait for %s", message, why, f.Run.Spec.Resources.GPUType)
 }

@@ -25,7 +25,7 @@ func (pl *Jobtree) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
 	return nil
 }
 
-// Less sorts pods of older Runs first and keeps each gang together and in order of rank.
+// Less sorts pods by the places of their Runs in the queue, keeps each gang together and in order of rank.
 func (pl *Jobtree) Less(x, y fwk.QueuedEntityInfo) bool {
 	a, b := podOf(x), podOf(y)
 	if a == nil || b == nil {

@@ -52,7 +52,7 @@ func TestALongLine(t *testing.T) {
 		return nil
 	})
 	for _, command := range []string{"plan waits-39", "explain waits-39", "list -o wide", "plan"} {
-		if said := s.runs(command + " -n " + s.namespace); !strings.Contains(said, "older Runs") {
+		if said := s.runs(command + " -n " + s.namespace); !strings.Contains(said, "other Runs") {
 			t.Errorf("%s does not tell how many are ahead of the last:\n%s", command, said)
 		}
 	}

@@ -171,7 +171,7 @@ func TestAPlaceInLineIsListed(t *testing.T) {
 	status.Queue = &rqv1.RunQueue{Ahead: 214, Of: 300, At: clitest.After(0)}
 	back := clitest.RunOf("back", 8, 0, status)
 	said := clitest.Do(t, clitest.NewServer(t, &back), Command, "-o", "wide")
-	if said.Code != 0 || !strings.Contains(said.Out, "after 214 older Runs") {
+	if said.Code != 0 || !strings.Contains(said.Out, "after 214 other Runs") {
 		t.Errorf("its place is not told: %q", said.Out)
 	}
 	said = clitest.Do(t, clitest.NewServer(t, &back), Command, "-o", "jsonpath={.items[0].status.queue.ahead}")

@@ -185,7 +185,7 @@ func TestPlanOfAFile(t *testing.T) {
 // TestPlanOfAFileFarBack says the place in line of a Run that would get no date, behind all that have been refused.
 func TestPlanOfAFileFarBack(t *testing.T) {
 	// A pod that leaves gives a date to whoever is among the first.
-	for waiting, place := range map[int]string{31: "", 32: "after 32 older Runs, of 33 Runs that wait for H100-80GB"} {
+	for waiting, place := range map[int]string{31: "", 32: "after 32 other Runs, of 33 Runs that wait for H100-80GB"} {
 		objects := fleetOf(1, 800)
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "theirs", UID: "theirs"},
 			Spec: corev1.PodSpec{NodeName: "n0", Containers: []corev1.Container{{Name: "c",

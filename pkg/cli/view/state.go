@@ -127,7 +127,7 @@ func behind(q *rqv1.RunQueue) string {
 	if q.Ahead == 0 {
 		return ""
 	}
-	return "after " + Counted(int(q.Ahead), "older Run")
+	return "after " + Counted(int(q.Ahead), "other Run")
 }
 
 // PlaceInLine says where in line a Run of a GPU type stands that has no date, and when that was so; empty when that is

@@ -31,7 +31,7 @@ type RunForecast struct {
 
 // RunQueue is where a Run stands in line.
 type RunQueue struct {
-	// ahead is how many older Runs wait for the same GPU type.
+	// ahead is how many Runs that wait for the same GPU type come before it.
 	// +kubebuilder:validation:Minimum=0
 	Ahead int32 `json:"ahead"`
 	// of is how many Runs wait for it, this one among them.

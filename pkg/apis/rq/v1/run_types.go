@@ -323,6 +323,10 @@ type RunStatus struct {
 	// absent for a Run that names none.
 	// +optional
 	Priority *int32 `json:"priority,omitempty"`
+	// placeSince is the time by which the Run has its place among those that wait, where that is not its creation: a Run of
+	// its owner that has a higher priority has started from the place that it had (rule R44). RFC 3339.
+	// +optional
+	PlaceSince *metav1.Time `json:"placeSince,omitempty"`
 	// refusal says as data why a Run that waits does not start, when it was tried last; absent when it has not been refused.
 	// +optional
 	Refusal *RunRefusal `json:"refusal,omitempty"`

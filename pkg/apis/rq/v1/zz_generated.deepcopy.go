@@ -1387,6 +1387,10 @@ func (in *RunStatus) DeepCopy() *RunStatus {
 	}
 	out := new(RunStatus)
 	in.DeepCopyInto(out)
+	if in.PlaceSince != nil {
+		in, out := &in.PlaceSince, &out.PlaceSince
+		*out = (*in).DeepCopy()
+	}
 	return out
 }
 

@@ -1,0 +1,75 @@
+package book
+
+import "slices"
+
+// reorder gives gangs that wait other places. Whoever is looked at again since it has come further to the front is so
+// before others.
+func (w *waitlist) reorder(to map[*gang]spot) {
+	if len(to) == 0 {
+		return
+	}
+	moved := make([]*gang, 0, len(to))
+	for g := range to {
+		moved = append(moved, g)
+	}
+	slices.SortFunc(moved, byPlace)
+	roused := map[*gang]bool{}
+	for _, g := range moved {
+		roused[g] = w.roused.remove(g)
+		w.lift(g)
+	}
+	for _, g := range moved {
+		if to[g].compare(g.place) < 0 {
+			w.soonAgain(g)
+		}
+		g.place, g.seen = to[g], min(g.seen, 0) // its date rests on whom it comes before
+		if g.queue != nil {
+			g.queue.swapped = true
+		}
+	}
+	for _, g := range moved {
+		if roused[g] {
+			w.roused.add(g)
+		}
+		w.lower(g)
+	}
+	w.moved++
+}
+
+// lift takes a gang out of the lines that it is in, and lower puts it back, where it has another place by then.
+func (w *waitlist) lift(g *gang) {
+	f := &g.filed
+	if !f.listed {
+		return
+	}
+	w.gangs.remove(g)
+	if f.inLine {
+		w.flavorLine(f.of.flavor).remove(g)
+		if f.dateless == nil {
+			w.queueOf(f.of).line.remove(g)
+		}
+	}
+	if c := f.crowd; c != nil {
+		if c.line.before(g) < c.next {
+			c.next--
+		}
+		c.line.remove(g)
+	}
+}
+
+func (w *waitlist) lower(g *gang) {
+	f := &g.filed
+	if !f.listed {
+		return
+	}
+	w.gangs.add(g)
+	if f.inLine {
+		w.flavorLine(f.of.flavor).add(g)
+		if f.dateless == nil {
+			w.queueOf(f.of).line.add(g)
+		}
+	}
+	if c := f.crowd; c != nil {
+		c.next = min(c.next, c.line.add(g))
+	}
+}
