@@ -33,7 +33,7 @@ func activated(state rqv1.ReservationState, why string) *rqv1.Reservation {
 		Spec: rqv1.ReservationSpec{RunRef: rqv1.NamespacedName{Namespace: "ns", Name: "train"}},
 		Status: rqv1.ReservationStatus{State: state, Reason: why, ActivatedAt: &at, ConflictSet: set,
 			Lottery: &rqv1.Lottery{Commitment: resolver.Commitment(nonce), Nonce: fmt.Sprintf("%x", nonce),
-				ConflictSetDigest: resolver.Digest(set), Draws: []rqv1.Draw{first}},
+				ConflictSetDigest: resolver.Digest(set), Draws: []rqv1.Draw{{Owner: first.Owner, Run: first.Run}}},
 			Cuts: []rqv1.Cut{{Run: victim, UID: "victim", Action: rqv1.CutLottery, GPUs: 8}}}}
 }
 

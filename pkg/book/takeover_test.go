@@ -5,13 +5,11 @@ import (
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
 // class has a PriorityClass have a value.
 func (w *world) class(name string, value int32) {
-	if w.classes == nil {
-		w.classes = map[string]int32{}
-	}
 	w.classes[name] = value
 	w.Book.SetPriorityClass(name, value)
 }
@@ -220,30 +218,81 @@ func TestNobodyGivesGPUsToARankThatOtherRulesKeepOff(t *testing.T) {
 	})
 }
 
-// What was ended for a Run of higher priority does not have that Run drawn in its turn.
-func TestNobodyIsDrawnForARunBelowItsOwnersOthers(t *testing.T) {
+// A rank for which others have been ended, and which kube-scheduler refuses there, waits as any other without room: it is
+// not to end one Run after the other. A rank that is lost later is another loss.
+func TestALostRankTakesGPUsOnce(t *testing.T) {
+	tell(t, func(w *world) {
+		w.rivals(map[string][]func(*rqv1.RunSpec){"run1": {of("low")}, "run2": {of("low")}, "run3": {of("low")}}, 1)
+		refuses := []string{w.on("run1-0"), w.on("run2-0"), w.on("run3-0")}
+		for _, node := range refuses {
+			w.Rejects[node] = "node(s) had volume node affinity conflict"
+		}
+		ended := func() (n int) {
+			for _, name := range []string{"run1", "run2", "run3"} {
+				n += w.ledger(name)["PriorityPreempt"]
+			}
+			return n
+		}
+		w.Lose(w.on("run0-1"))
+		w.rounds(20)
+		for range 8 {
+			w.Pass(15 * time.Second)
+			w.rounds(20)
+		}
+		if n := ended(); n != 1 {
+			w.t.Fatalf("%d Runs were ended for one rank, want 1", n)
+		}
+	})
+}
+
+// A Run of higher priority that is drawn is paid for by its owner's others, also where that is for one of these; without
+// any that would do it ends as any.
+func TestADrawnRunIsPaidForByItsOwnersOthers(t *testing.T) {
 	for name, c := range map[string]struct {
-		class string
-		drawn bool
-	}{"below": {"low", false}, "of the same priority": {"high", true}} {
+		starter rqv1.Owner
+		others  int
+		ends    string
+	}{
+		"for another owner":             {"org:b", 1, "low0"},
+		"for one of its own":            {"org:a", 1, "low0"},
+		"for another owner, by itself":  {"org:b", 0, "high0"},
+		"for one of its own, by itself": {"org:a", 0, "high0"},
+	} {
 		t.Run(name, func(t *testing.T) {
-			tellStorm(t, func(s *storm) {
+			tellLongStorm(t, func(s *storm) {
 				s.class("high", 2)
 				s.class("low", 1)
 				s.addNode("n0", "d0")
 				s.setBudget("a", "org:a", 64)
-				s.submitWithSpares("run0", "org:a", 1, 1, 8, 0, of("high"), checkpointed)
+				s.setBudget("b", "org:b", 64)
+				s.submitWithSpares("high0", "org:a", 1, 1, 8, 0, of("high"), checkpointed)
+				if c.others > 0 {
+					s.addNode("n1", "d0")
+					s.submitWithSpares("low0", "org:a", 1, 1, 8, 0, of("low"), checkpointed)
+				}
 				s.work()
-				s.running("run0", "although it fits")
 				s.during(10 * time.Minute)
-				s.submitWithSpares("run1", "org:a", 1, 1, 8, 0, of(c.class))
+				s.submitWithSpares("next", c.starter, 1, 1, 8, 0, of("low"))
 				s.work()
-				for range 12 {
-					s.during(30 * time.Second)
+				s.during(time.Second)
+				s.work()
+				if risks := s.Runs["high0"].Status.AtRisk; len(risks) > 0 != (c.ends == "high0") {
+					s.t.Fatalf("high0 is said to be at risk by %v", risks)
+				}
+				for i := 0; i < 40 && s.Runs["next"].Status.Phase == rqv1.RunPending; i++ {
+					s.during(5 * time.Second)
 					s.work()
 				}
-				if got := s.ledger("run0")["RandomPreempt"] > 0; got != c.drawn {
-					s.t.Fatalf("run0 was drawn: %v (run1: %s)", got, s.Runs["run1"].Status.Message)
+				s.running("next", "although its turn has come")
+				for _, name := range []string{"high0", "low0"} {
+					if got := s.ledger(name)["RandomPreempt"] > 0; got != (name == c.ends) {
+						s.t.Fatalf("%s was ended by lottery: %v", name, got)
+					}
+				}
+				for _, r := range s.Reservations {
+					if found := resolver.Verify(r); r.Status.ActivatedAt != nil && len(found) > 0 {
+						s.t.Fatalf("the record of %s is not valid: %q", r.Name, found)
+					}
 				}
 			})
 		})

@@ -28,10 +28,8 @@ type tenant struct {
 	runs                    bool
 	started, ends, shielded time.Time
 	total                   int // GPUs that the Run asks for
-	// above says that the Run is of the owner for whose gang it may be cut, and has a higher priority.
-	above          bool
-	full, demand   plan.Demand
-	active, spares []occupant // by index
+	full, demand            plan.Demand
+	active, spares          []occupant // by index
 }
 
 // occupant is a pod of a tenant.
@@ -75,9 +73,12 @@ func (i *candidates) tenants(g *gang, now time.Time) *tenants {
 func (i *candidates) tenant(g, cutFor *gang, now time.Time) *tenant {
 	t := &tenant{Candidate: resolver.Candidate{Run: nameOf(g.run), UID: g.run.UID, Owner: g.run.Spec.Owner},
 		total: int(g.run.Spec.Resources.TotalGPUs), full: g.full, demand: g.demand,
-		shielded: i.shieldFrom(g, cutFor, now),
-		above:    cutFor.run != nil && i.roster.priorities.yieldsTo(cutFor.run, g.run)}
+		shielded: i.shieldFrom(g, cutFor, now)}
+	if p := i.roster.priorities.of(g.run); !p.Missing {
+		t.Priority = &p.Value
+	}
 	t.started, t.runs = g.startedAt()
+	t.Started = t.started
 	t.ends, _ = g.endsAt(now)
 	return t
 }
@@ -100,13 +101,12 @@ func (i *candidates) occupants(out []occupant, g *gang, s *squad, now time.Time)
 }
 
 // at returns the Runs that hold GPUs in some fabric domains and may be cut at an instant: those that run and have not
-// ended by then and are not shielded (R22). Of an activation that goes on, they had started when it was published.
-// Nobody is drawn where a Run of the same owner that has a higher priority has a ticket (R44): it is not to end for one
-// below it, and the others' odds are not to rise because it has none.
+// ended by then and are not shielded (R22). Of an activation that goes on, they had started when it was published. Who
+// may be drawn depends on nobody's priority: an owner's odds would be others' otherwise.
 func (t *tenants) at(domains map[string]bool, at time.Time) []resolver.Candidate {
 	var out []resolver.Candidate
 	t.sort()
-	since, spared := at, false
+	since := at
 	if !t.published.IsZero() {
 		since = t.published
 	}
@@ -119,13 +119,9 @@ func (t *tenants) at(domains map[string]bool, at time.Time) []resolver.Candidate
 		case !ok:
 		case !one.shielded.After(at):
 			out = append(out, candidate)
-			spared = spared || one.above && candidate.Ticket
 		case one.startedBefore(since): // no shield is for what is on loan
 			out = append(out, resolver.Loans([]resolver.Candidate{candidate})...)
 		}
-	}
-	for i := range out {
-		out[i].Ticket = out[i].Ticket && !spared
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package resolver
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -51,6 +52,10 @@ type Candidate struct {
 	Steps []Step
 	// Rest is what the Run holds at its least width, without its spares.
 	Rest []Holding
+	// Priority is what it has among the Runs of its owner; nil for one that neither pays for another of them nor has
+	// another pay for it (R44). Started is when it started.
+	Priority *int32
+	Started  time.Time
 	// Ticket says that it takes part in the lottery. A Run that may lose only spares and steps has none, nor has one whose
 	// Rest is empty.
 	Ticket bool
@@ -72,9 +77,9 @@ type Plan struct {
 	// Cuts are carried out; the Run does not start without any one of them. There is one entry for a Run and action, in
 	// the order of the published conflict set.
 	Cuts []rqv1.Cut
-	// Draws are the tickets drawn, in order. A ticket that turned out not to be needed is not among the cuts; the last one
-	// always is.
-	Draws []Ticket
+	// Draws are the tickets drawn, in order, with who pays for them. A ticket that turned out not to be needed is not among
+	// the cuts; the last one always is, or those are who pay for it.
+	Draws []rqv1.Draw
 }
 
 // action is what giving the step up is.

@@ -67,7 +67,7 @@ func TestSecondExampleSparesMM2(t *testing.T) {
 		if !ok || !slices.Equal(ended, []string{"ra2", "mm1"}) {
 			t.Fatalf("nonce %d cuts %v, want ra2 and mm1", n, ended)
 		}
-		if slices.ContainsFunc(plan.Draws, func(d Ticket) bool { return d.Run.Name == "mm2" }) {
+		if slices.ContainsFunc(plan.Draws, func(d rqv1.Draw) bool { return d.Run.Name == "mm2" }) {
 			drawn++
 		}
 	}

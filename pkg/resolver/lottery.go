@@ -17,7 +17,10 @@ import (
 )
 
 // Ticket is a Run's part in the lottery. A Run has one, whatever its size (R20).
-type Ticket = rqv1.Draw
+type Ticket struct {
+	Owner rqv1.Owner
+	Run   rqv1.NamespacedName
+}
 
 // Nonce is the secret of one Reservation: HMAC-SHA-256 of its UID. It need not be stored anywhere.
 func Nonce(key []byte, uid types.UID) [32]byte {
@@ -96,7 +99,7 @@ func newUrn(tickets []Ticket) urn {
 	byOwner := map[string][]Ticket{}
 	var owners []string
 	for _, t := range tickets {
-		owner := strings.ToLower(string(t.Owner))
+		owner := ownerKey(t.Owner)
 		if byOwner[owner] == nil {
 			owners = append(owners, owner)
 		}
@@ -110,6 +113,11 @@ func newUrn(tickets []Ticket) urn {
 	}
 	return u
 }
+
+// ownerKey tells owners apart: without regard to case.
+func ownerKey(owner rqv1.Owner) string { return strings.ToLower(string(owner)) }
+
+func sameOwner(a, b rqv1.Owner) bool { return ownerKey(a) == ownerKey(b) }
 
 // without returns an urn that lacks one ticket; u stays as it is.
 func (u urn) without(owner, ticket int) urn {

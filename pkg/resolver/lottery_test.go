@@ -126,7 +126,7 @@ func TestDrawsIgnoreHoldings(t *testing.T) {
 		}
 		after, ok := Resolve(&domain{free: l.free, pods: 16, each: 4}, changed, set, nonce(n))
 		if shared := min(len(before.Draws), len(after.Draws)); !ok ||
-			!slices.Equal(before.Draws[:shared], after.Draws[:shared]) {
+			!slices.Equal(ticketsOf(before.Draws[:shared]), ticketsOf(after.Draws[:shared])) {
 			t.Errorf("nonce %d draws %v, and %v when other GPUs are held", n, before.Draws, after.Draws)
 		}
 	}

@@ -99,6 +99,9 @@ func (o *odds) conflict(candidate int, action rqv1.CutAction, lottery, sampled b
 	c := rqv1.Conflict{Run: own.Run, Owner: own.Owner, Action: action, Probability: o.probability(own.Run, action)}
 	listed := func(a rqv1.CutAction) bool { return sampled || o.weights[entryKey{own.Run, a}] != nil }
 	ticket := action == rqv1.CutLottery && lottery && own.draws()
+	if ticket {
+		c.Priority = own.Priority
+	}
 	if !ticket && (action == rqv1.CutLottery || !listed(action)) {
 		return c
 	}

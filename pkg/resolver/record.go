@@ -13,11 +13,16 @@ import (
 )
 
 // Text is the conflict set as it is hashed: a line for each entry, in order, of the action, the owner, NAMESPACE/NAME
-// of the Run, the GPUs and the probability, with one space between them and a line feed after each line.
+// of the Run, the GPUs, the probability and, of an entry that has one, the priority, with one space between them and a
+// line feed after each line.
 func Text(published []rqv1.Conflict) string {
 	var text strings.Builder
 	for _, c := range published {
-		fmt.Fprintf(&text, "%s %s %s/%s %d %s\n", c.Action, c.Owner, c.Run.Namespace, c.Run.Name, c.GPUs, c.Probability)
+		fmt.Fprintf(&text, "%s %s %s/%s %d %s", c.Action, c.Owner, c.Run.Namespace, c.Run.Name, c.GPUs, c.Probability)
+		if c.Priority != nil {
+			fmt.Fprintf(&text, " %d", *c.Priority)
+		}
+		text.WriteByte('\n')
 	}
 	return text.String()
 }

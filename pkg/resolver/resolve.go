@@ -14,6 +14,11 @@ import (
 func Resolve(w Feasibility, candidates []Candidate, published []rqv1.Conflict, nonce [32]byte) (Plan, bool) {
 	t := newSimulation(w, within(candidates, published))
 	defer t.restore()
+	return t.resolve(NewDraw(nonce, published), published)
+}
+
+// resolve does so by one draw.
+func (t *simulation) resolve(d *Draw, published []rqv1.Conflict) (Plan, bool) {
 	if t.fits() {
 		return Plan{}, true
 	}
@@ -22,7 +27,7 @@ func Resolve(w Feasibility, candidates []Candidate, published []rqv1.Conflict, n
 	}
 	order := t.structural()
 	lottery := len(order)
-	draws, until := t.drawAll(NewDraw(nonce, published))
+	draws, until := t.drawAll(d)
 	for _, d := range until {
 		order = append(order, t.unitOf[draws[d-1].Run])
 	}
@@ -32,7 +37,8 @@ func Resolve(w Feasibility, candidates []Candidate, published []rqv1.Conflict, n
 		return Plan{Cuts: asListed(t.cuts(), published)}, true
 	}
 	t.putBackUnneeded(order[lottery:n])
-	return Plan{Cuts: asListed(t.cuts(), published), Draws: draws[:until[n-lottery-1]]}, true
+	paid := t.pay(order[lottery:n])
+	return Plan{Cuts: asListed(t.cuts(), published), Draws: t.record(draws[:until[n-lottery-1]], paid)}, true
 }
 
 // asListed has cuts say no more GPUs than the conflict set lists: after a restart a Run may hold more than when that

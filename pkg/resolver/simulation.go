@@ -23,7 +23,7 @@ type simulation struct {
 }
 
 func newSimulation(w Feasibility, candidates []Candidate) *simulation {
-	candidates = sorted(candidates)
+	candidates = ranked(sorted(candidates))
 	all := unitsOf(candidates)
 	t := &simulation{
 		feasibility: w, candidates: candidates, units: all, goesWith: map[int][]int{}, of: make([][]int, len(candidates)),

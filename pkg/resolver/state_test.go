@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -35,6 +36,10 @@ func (s *state) drawTenant(t *rapid.T, i int) {
 	own := run(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "owner"), fmt.Sprint("r", i))
 	own.Ticket = rapid.IntRange(0, 4).Draw(t, "ticket") > 0
 	own.Rest = s.hold(t)
+	if p := rapid.Int32Range(-1, 2).Draw(t, "priority"); rapid.IntRange(0, 4).Draw(t, "has a class") > 0 {
+		own.Priority = &p
+	}
+	own.Started = time.Unix(int64(rapid.IntRange(0, 3).Draw(t, "started")), 0)
 	for n := range rapid.IntRange(0, 2).Draw(t, "spares") {
 		own.Spares = append(own.Spares, Spare{Index: n, Holds: s.hold(t)})
 	}

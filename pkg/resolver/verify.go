@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/utils/ptr"
@@ -118,10 +119,57 @@ func (v *verifier) checkDraws(nonce [32]byte) {
 		case !ok:
 			v.say("Draw %d is %s of %s, but no ticket was left.", i+1, name(got.Run), got.Owner)
 			return
-		case got != want:
+		case got.Owner != want.Owner || got.Run != want.Run:
 			v.say("Draw %d is %s of %s, but the seed draws %s of %s.", i+1, name(got.Run), got.Owner, name(want.Run), want.Owner)
 		}
+		v.checkPayment(i, &got)
 	}
+}
+
+// checkPayment checks that who ends instead of a Run that was drawn may be made to: a Run of the same owner that has a
+// ticket, and had a lower priority before anybody could know the draw (R44).
+func (v *verifier) checkPayment(i int, d *rqv1.Draw) {
+	of := v.entry(d.Run)
+	for _, run := range d.PaidBy {
+		by := v.entry(run)
+		switch {
+		case of == nil || by == nil:
+			v.say("Draw %d is %s, said to be paid by %s, and the conflict set does not list both for the lottery.", i+1,
+				name(d.Run), name(run))
+		case !sameOwner(by.Owner, of.Owner):
+			v.say("Draw %d is %s of %s, said to be paid by %s of %s: only its own owner's Runs may pay.", i+1, name(d.Run),
+				of.Owner, name(run), by.Owner)
+		case by.Priority == nil || of.Priority == nil || *by.Priority >= *of.Priority:
+			v.say("Draw %d is %s of priority %s, said to be paid by %s of priority %s, which is not lower.", i+1, name(d.Run),
+				priorityOf(of), name(run), priorityOf(by))
+		}
+		if !v.ends(run) {
+			v.say("Draw %d is said to be paid by %s, which is not cut.", i+1, name(run))
+		}
+		if v.payments(run) > 1 {
+			v.say("Draw %d is said to be paid by %s, which pays more than once.", i+1, name(run))
+		}
+	}
+	if len(d.PaidBy) > 0 && v.ends(d.Run) && v.payments(d.Run) == 0 {
+		v.say("Draw %d is %s, which is cut although others are said to pay for it.", i+1, name(d.Run))
+	}
+}
+
+// entry returns the ticket of a Run in the conflict set; nil when it has none.
+func (v *verifier) entry(run rqv1.NamespacedName) *rqv1.Conflict {
+	for i := range v.status.ConflictSet {
+		if c := &v.status.ConflictSet[i]; c.Run == run && c.Action == rqv1.CutLottery {
+			return c
+		}
+	}
+	return nil
+}
+
+func priorityOf(c *rqv1.Conflict) string {
+	if c.Priority == nil {
+		return "unknown"
+	}
+	return strconv.Itoa(int(*c.Priority))
 }
 
 // name writes NAMESPACE/NAME.

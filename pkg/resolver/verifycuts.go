@@ -25,12 +25,29 @@ func (v *verifier) checkCuts() {
 		seen[key] = true
 		v.checkListed(i, &c)
 		v.checkForm(i, &c)
-		if c.Action == rqv1.CutLottery &&
-			!slices.ContainsFunc(v.lottery.Draws, func(d rqv1.Draw) bool { return d.Run == c.Run }) {
-			v.say("Cut %d ends %s by lottery, which was not drawn.", i+1, name(c.Run))
+		if c.Action == rqv1.CutLottery && !v.drawn(c.Run) && v.payments(c.Run) == 0 {
+			v.say("Cut %d ends %s by lottery, which was not drawn, nor pays for one that was.", i+1, name(c.Run))
 		}
 	}
 	v.checkLast(seen)
+}
+
+func (v *verifier) drawn(run rqv1.NamespacedName) bool {
+	return slices.ContainsFunc(v.lottery.Draws, func(d rqv1.Draw) bool { return d.Run == run })
+}
+
+// payments counts the draws that a Run pays for, and ends reports whether it is ended by lottery.
+func (v *verifier) payments(run rqv1.NamespacedName) (n int) {
+	for i := range v.lottery.Draws {
+		if slices.Contains(v.lottery.Draws[i].PaidBy, run) {
+			n++
+		}
+	}
+	return n
+}
+
+func (v *verifier) ends(run rqv1.NamespacedName) bool {
+	return slices.ContainsFunc(v.status.Cuts, func(c rqv1.Cut) bool { return c.Run == run && c.Action == rqv1.CutLottery })
 }
 
 // checkListed checks that a cut is in the conflict set, and takes no more than that says.
@@ -58,14 +75,14 @@ func (v *verifier) checkForm(i int, c *rqv1.Cut) {
 	}
 }
 
-// checkLast checks that drawing stopped where it had to: the last ticket made the Run fit, so it is cut.
+// checkLast checks that drawing stopped where it had to: the last ticket made the Run fit, so it is cut, or paid for.
 func (v *verifier) checkLast(cut map[entryKey]bool) {
 	draws := v.lottery.Draws
 	if len(draws) == 0 {
 		return
 	}
-	if last := draws[len(draws)-1].Run; !cut[entryKey{last, rqv1.CutLottery}] {
+	if last := draws[len(draws)-1]; len(last.PaidBy) == 0 && !cut[entryKey{last.Run, rqv1.CutLottery}] {
 		v.say("Draw %d, the last, is %s, which is not cut, although drawing stops with the first ticket that is enough.",
-			len(draws), name(last))
+			len(draws), name(last.Run))
 	}
 }

@@ -12,16 +12,19 @@ type entryKey struct {
 	action rqv1.CutAction
 }
 
-// within keeps what the published conflict set says may be cut. Spares that it does not list go with their steps, and
+// within keeps what the published conflict set says may be cut, and the priorities that it says. Spares that it does not list go with their steps, and
 // they and steps that it does not list with the rest of their Run.
 func within(candidates []Candidate, published []rqv1.Conflict) []Candidate {
-	listed := map[entryKey]bool{}
+	listed, priority := map[entryKey]bool{}, map[rqv1.NamespacedName]*int32{}
 	for _, c := range published {
 		listed[entryKey{c.Run, c.Action}] = true
+		if c.Action == rqv1.CutLottery {
+			priority[c.Run] = c.Priority
+		}
 	}
 	var kept []Candidate
 	for _, t := range candidates {
-		t.Rest = slices.Clone(t.Rest)
+		t.Rest, t.Priority = slices.Clone(t.Rest), priority[t.Run]
 		if !listed[entryKey{t.Run, rqv1.CutDropSpare}] {
 			t.Steps = withSpares(&t)
 			for _, s := range t.Spares {

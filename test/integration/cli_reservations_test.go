@@ -57,7 +57,7 @@ func drawAll(r *rqv1.Reservation, nonce [32]byte, victims ...*rqv1.Run) {
 	l.ConflictSetDigest, l.Nonce = resolver.Digest(r.Status.ConflictSet), hex.EncodeToString(nonce[:])
 	draw := resolver.NewDraw(nonce, r.Status.ConflictSet)
 	for ticket, ok := draw.Next(); ok; ticket, ok = draw.Next() {
-		l.Draws = append(l.Draws, ticket)
+		l.Draws = append(l.Draws, rqv1.Draw{Owner: ticket.Owner, Run: ticket.Run})
 	}
 	for _, victim := range victims {
 		r.Status.Cuts = append(r.Status.Cuts,

@@ -47,7 +47,7 @@ func Revealed(t *testing.T) *rqv1.Reservation {
 		if !ok {
 			t.Fatal("no ticket is left")
 		}
-		r.Status.Lottery.Draws = append(r.Status.Lottery.Draws, ticket)
+		r.Status.Lottery.Draws = append(r.Status.Lottery.Draws, rqv1.Draw{Owner: ticket.Owner, Run: ticket.Run})
 		r.Status.Cuts = append(r.Status.Cuts, rqv1.Cut{Run: ticket.Run, UID: types.UID(ticket.Run.Name + "-uid"),
 			Action: rqv1.CutLottery, GPUs: 4})
 	}

@@ -46,13 +46,15 @@ type verification struct {
 }
 
 // drawn is one ticket drawn: its owner out of so many owners, then it out of so many tickets of that owner. Cut is
-// false when the ticket turned out not to be needed.
+// false when the ticket turned out not to be needed, or others of its owner, which have a lower priority, pay for it.
 type drawn struct {
 	Owner   rqv1.Owner          `json:"owner"`
 	Owners  int                 `json:"owners"`
 	Run     rqv1.NamespacedName `json:"run"`
 	Tickets int                 `json:"tickets"`
 	Cut     bool                `json:"cut"`
+	// PaidBy are those who end instead.
+	PaidBy []rqv1.NamespacedName `json:"paidBy,omitempty"`
 }
 
 // Run runs the lottery of a published record again.
@@ -116,6 +118,7 @@ func drawsOf(r *rqv1.Reservation) []drawn {
 	for _, d := range r.Status.Lottery.Draws {
 		owner := strings.ToLower(string(d.Owner))
 		draws = append(draws, drawn{Owner: d.Owner, Owners: len(left), Run: d.Run, Tickets: len(left[owner]),
+			PaidBy: d.PaidBy,
 			Cut: slices.ContainsFunc(r.Status.Cuts, func(c rqv1.Cut) bool {
 				return c.Action == rqv1.CutLottery &&
 					c.Run == d.Run

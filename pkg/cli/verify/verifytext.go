@@ -64,7 +64,16 @@ func (v *verification) drawLines() []string {
 	for i, d := range v.Draws {
 		words := fmt.Sprintf("%d. owner %s of %s, ticket %s of %s", i+1, d.Owner, view.Counted(d.Owners, "owner"),
 			view.FullName(d.Run), view.Counted(d.Tickets, "ticket"))
-		if !d.Cut {
+		if len(d.PaidBy) > 0 {
+			var names []string
+			for _, run := range d.PaidBy {
+				names = append(names, view.FullName(run))
+			}
+			words += "; paid by " + strings.Join(names, ", ") + ", of lower priority, which ends instead"
+			if len(names) > 1 {
+				words = strings.TrimSuffix(words, "which ends instead") + "which end instead"
+			}
+		} else if !d.Cut {
 			words += "; taken back, since the others were enough"
 		}
 		lines = append(lines, words)

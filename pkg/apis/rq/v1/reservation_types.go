@@ -223,6 +223,10 @@ type Conflict struct {
 	// probability that it is taken, from 0 to 1, as a decimal.
 	// +kubebuilder:validation:Pattern=`^(0(\.[0-9]+)?|1(\.0+)?)$`
 	Probability string `json:"probability"`
+	// priority of a Run that may be drawn, among those of its owner; absent where all of these that may be drawn have the
+	// same. Those that have a lower one may pay for it (rule R44).
+	// +optional
+	Priority *int32 `json:"priority,omitempty"`
 }
 
 // ConflictTotal is how much may be cut by an activation in all.
@@ -265,6 +269,11 @@ type Draw struct {
 	Owner Owner `json:"owner"`
 	// run drawn among the owner's tickets.
 	Run NamespacedName `json:"run"`
+	// paidBy are the Runs that end instead of it: they are of the same owner, may be drawn, and have a lower priority (rule
+	// R44). It is absent where the Run that was drawn ends, or turned out not to be needed.
+	// +optional
+	// +listType=atomic
+	PaidBy []NamespacedName `json:"paidBy,omitempty"`
 }
 
 // Cut is what an activation does to one Run.

@@ -1,0 +1,208 @@
+package resolver
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// ticketsOf is what was drawn, whoever pays.
+func ticketsOf(draws []rqv1.Draw) []Ticket {
+	var out []Ticket
+	for _, d := range draws {
+		out = append(out, Ticket{Owner: d.Owner, Run: d.Run})
+	}
+	return out
+}
+
+// tenantOf holds some GPUs by a ticket, with a priority.
+func tenantOf(l *lot, owner, name string, gpus int, priority int32, started int64) Candidate {
+	c := run(owner, name)
+	c.Rest, c.Ticket, c.Priority, c.Started = l.take(gpus), true, &priority, time.Unix(started, 0)
+	return c
+}
+
+// ends lists the Runs that lotteries end.
+func ends(cuts []rqv1.Cut) []string {
+	var out []string
+	for _, c := range cuts {
+		if c.Action == rqv1.CutLottery {
+			out = append(out, c.Run.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestADrawnTicketIsPaidByLesserRuns(t *testing.T) {
+	for name, c := range map[string]struct {
+		pods    int // of 4 GPUs, on nodes of 4
+		tenants func(l *lot) []Candidate
+		drawn   string
+		want    []string
+	}{
+		"by the lowest": {2, func(l *lot) []Candidate {
+			return []Candidate{tenantOf(l, "a", "top", 8, 9, 1), tenantOf(l, "a", "mid", 8, 5, 1), tenantOf(l, "a", "low", 8, 1, 1)}
+		}, "top", []string{"low"}},
+		"by the youngest of the lowest": {2, func(l *lot) []Candidate {
+			return []Candidate{tenantOf(l, "a", "top", 8, 9, 1), tenantOf(l, "a", "older", 8, 1, 1), tenantOf(l, "a", "younger", 8, 1, 2)}
+		}, "top", []string{"younger"}},
+		"by as many as it takes": {4, func(l *lot) []Candidate {
+			return []Candidate{tenantOf(l, "a", "top", 16, 9, 1), tenantOf(l, "a", "x", 8, 1, 1), tenantOf(l, "a", "y", 8, 1, 1)}
+		}, "top", []string{"x", "y"}},
+		"by no more than it takes": {2, func(l *lot) []Candidate {
+			return []Candidate{tenantOf(l, "a", "top", 8, 9, 1), tenantOf(l, "a", "tiny", 4, 1, 1), tenantOf(l, "a", "low", 8, 2, 1)}
+		}, "top", []string{"low"}},
+		"by itself where they are too few": {4, func(l *lot) []Candidate {
+			return []Candidate{tenantOf(l, "a", "top", 16, 9, 1), tenantOf(l, "a", "x", 8, 1, 1)}
+		}, "top", []string{"top"}},
+		"by itself where they are of another owner": {2, func(l *lot) []Candidate {
+			return []Candidate{tenantOf(l, "a", "top", 8, 9, 1), tenantOf(l, "b", "low", 8, 1, 1)}
+		}, "top", []string{"top"}},
+		"by itself where they have the same": {2, func(l *lot) []Candidate {
+			return []Candidate{tenantOf(l, "a", "top", 8, 9, 1), tenantOf(l, "a", "peer", 8, 9, 2)}
+		}, "top", []string{"top"}},
+		"by itself where they have no class that is there": {2, func(l *lot) []Candidate {
+			lost := tenantOf(l, "a", "lost", 8, 0, 1)
+			lost.Priority = nil
+			return []Candidate{tenantOf(l, "a", "top", 8, 9, 1), lost}
+		}, "top", []string{"top"}},
+		"not the lowest": {2, func(l *lot) []Candidate {
+			return []Candidate{tenantOf(l, "a", "top", 8, 9, 1), tenantOf(l, "a", "low", 8, 1, 1)}
+		}, "low", []string{"low"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLot(16, 4)
+			candidates := c.tenants(l)
+			w := &domain{free: map[string]int{}, pods: c.pods, each: 4}
+			set, how, ok := Odds(w, candidates)
+			if !ok {
+				t.Fatal("the Run does not fit whatever is cut")
+			}
+			for n := range 1000 {
+				plan, _ := Resolve(w, candidates, set, nonce(n))
+				if plan.Draws[0].Run.Name != c.drawn || len(plan.Draws) > 1 {
+					continue
+				}
+				if diff := cmp.Diff(c.want, ends(plan.Cuts)); diff != "" {
+					t.Errorf("ended by lottery (-want +got):\n%s", diff)
+				}
+				if paid := len(plan.Draws[0].PaidBy) > 0; paid == slices.Contains(c.want, c.drawn) {
+					t.Errorf("the record says that it is paid by %v", plan.Draws[0].PaidBy)
+				}
+				if found := Verify(record(set, how, nonce(n), plan)); len(found) > 0 {
+					t.Errorf("the record is not valid: %q", found)
+				}
+				return
+			}
+			t.Fatalf("%s is never drawn alone", c.drawn)
+		})
+	}
+}
+
+// A record that has somebody else pay than may is found out, also one whose priorities were changed after the draw.
+func TestAForgedPaymentIsFound(t *testing.T) {
+	l := newLot(16, 4)
+	candidates := []Candidate{tenantOf(l, "a", "top", 8, 9, 1), tenantOf(l, "a", "low", 8, 1, 1), tenantOf(l, "a", "peer", 8, 9, 1),
+		tenantOf(l, "b", "other", 8, 1, 1)}
+	w := &domain{free: map[string]int{}, pods: 2, each: 4}
+	set, how, _ := Odds(w, candidates)
+	paidRecord := func() *rqv1.Reservation {
+		for n := 0; ; n++ {
+			if plan, _ := Resolve(w, candidates, set, nonce(n)); plan.Draws[0].Run.Name == "top" {
+				return record(slices.Clone(set), how, nonce(n), plan)
+			}
+		}
+	}
+	payBy := func(r *rqv1.Reservation, owner, name string) {
+		c := run(owner, name)
+		r.Status.Lottery.Draws[0].PaidBy = []rqv1.NamespacedName{c.Run}
+		r.Status.Cuts[0].Run, r.Status.Cuts[0].UID = c.Run, c.UID
+	}
+	for name, c := range map[string]struct {
+		forge func(r *rqv1.Reservation)
+		want  string
+	}{
+		"sound":                        {func(*rqv1.Reservation) {}, ""},
+		"by a peer":                    {func(r *rqv1.Reservation) { payBy(r, "a", "peer") }, "which is not lower"},
+		"by another owner":             {func(r *rqv1.Reservation) { payBy(r, "b", "other") }, "only its own owner's"},
+		"by somebody without a ticket": {func(r *rqv1.Reservation) { payBy(r, "a", "nobody") }, "does not list both"},
+		"said by nobody":               {func(r *rqv1.Reservation) { r.Status.Lottery.Draws[0].PaidBy = nil }, "not drawn, nor pays"},
+		"and cut all the same": {func(r *rqv1.Reservation) {
+			top := run("a", "top")
+			r.Status.Cuts = append(r.Status.Cuts, rqv1.Cut{Run: top.Run, UID: top.UID, Action: rqv1.CutLottery, GPUs: 8})
+		}, "although others are said to pay"},
+		"and not cut": {func(r *rqv1.Reservation) { r.Status.Cuts = nil }, "which is not cut"},
+		"by priorities that came later": {func(r *rqv1.Reservation) {
+			for i := range r.Status.ConflictSet {
+				if e := &r.Status.ConflictSet[i]; e.Run.Name == "peer" {
+					low := int32(0)
+					e.Priority = &low
+				}
+			}
+			payBy(r, "a", "peer")
+		}, "conflictSetDigest"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := paidRecord()
+			c.forge(r)
+			found := strings.Join(Verify(r), " ")
+			if c.want == "" && found != "" || !strings.Contains(found, c.want) {
+				t.Errorf("found %q, want %q", found, c.want)
+			}
+		})
+	}
+}
+
+// Whatever one owner does with its priorities, the same tickets are drawn, others lose the same, and with the same odds.
+func TestPrioritiesOfAnOwnerAreNothingToOthers(t *testing.T) {
+	paid := 0
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawState(t, 6, 7)
+		w := s.domain(t)
+		other := slices.Clone(s.candidates)
+		for i := range other {
+			if other[i].Owner != "org:a" {
+				continue
+			}
+			other[i].Priority = nil
+			if p := rapid.Int32Range(-1, 2).Draw(t, "another priority"); rapid.Bool().Draw(t, "has another class") {
+				other[i].Priority = &p
+			}
+		}
+		ofOthers := func(set []rqv1.Conflict) []rqv1.Conflict {
+			return slices.DeleteFunc(slices.Clone(set), func(c rqv1.Conflict) bool { return c.Owner == "org:a" })
+		}
+		set, how, ok := Odds(w, s.candidates)
+		set2, how2, ok2 := Odds(w, other)
+		if diff := cmp.Diff([]any{ofOthers(set), how, ok}, []any{ofOthers(set2), how2, ok2}); diff != "" {
+			t.Fatalf("what is published of others (-by some priorities +by others):\n%s", diff)
+		}
+		seed := nonce(rapid.IntRange(0, 1<<20).Draw(t, "seed"))
+		by := func(candidates []Candidate) ([]Ticket, []rqv1.Cut, bool) {
+			trial := newSimulation(w, candidates)
+			defer trial.restore()
+			plan, ok := trial.resolve(newDraw(seed, newUrn(trial.tickets())), allCuts(candidates))
+			for _, d := range plan.Draws {
+				paid += len(d.PaidBy)
+			}
+			return ticketsOf(plan.Draws), slices.DeleteFunc(plan.Cuts, func(c rqv1.Cut) bool {
+				return strings.HasSuffix(c.Run.Namespace, "-a")
+			}), ok
+		}
+		draws, cuts, ok := by(s.candidates)
+		draws2, cuts2, ok2 := by(other)
+		if diff := cmp.Diff([]any{draws, cuts, ok}, []any{draws2, cuts2, ok2}); diff != "" {
+			t.Fatalf("who is drawn, and what others lose (-by some priorities +by others):\n%s", diff)
+		}
+	})
+	if paid == 0 {
+		t.Error("nobody has paid for another")
+	}
+}
