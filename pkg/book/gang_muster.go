@@ -31,13 +31,14 @@ func (g *gang) parts() iter.Seq[*member] {
 }
 
 // musters reports whether a gang that is to start has its places, so that its pods are to be there: its leader has been
-// accepted at its own, or it waits until others have left, which may be told to go only then.
+// accepted at its own, or it waits until others have left, which may be told to go only then, or until other rules have
+// been asked.
 func (g *gang) musters() bool {
 	if g.run == nil || g.started() || g.opportunistic() || !g.underWay() {
 		return false
 	}
 	least := reserved
-	if g.awaiting > 0 || g.activation != nil || g.sweepsLater() {
+	if g.awaiting > 0 || g.activation != nil || g.sweepsLater() || g.unsure() {
 		least = assigned
 	}
 	there := func(m *member) bool { return m != nil && m.stage >= least && !m.leaving }
