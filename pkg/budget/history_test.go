@@ -111,7 +111,8 @@ func (h *history) close(t *rapid.T) {
 		p.ended = p.Start // the clock has been set back: the API admits no end before the start
 	}
 	if rapid.Bool().Draw(t, "loses") {
-		p.Loss = Loss{rapid.SampledFrom(causes[:]).Draw(t, "cause"), Spend(rapid.IntRange(1, 5000).Draw(t, "lost")) * GPUSecond}
+		p.Loss = Loss{rapid.SampledFrom(causes[:]).Draw(t, "cause"),
+			Spend(rapid.IntRange(1, 5000).Draw(t, "lost")) * GPUSecond}
 		h.Open(name, p.Charge)
 	}
 	h.Close(name, p.ended)

@@ -22,7 +22,7 @@ func (l *losses) add(o *losses) {
 	}
 }
 
-// causeOf returns where a cause is counted. What has none that is known is the scheduler's doing, as it closed the Lease.
+// causeOf returns where a cause is counted. What has none that is known is the scheduler's doing: it closed the Lease.
 func causeOf(cause rqv1.EndCause) int {
 	for i := range causes {
 		if causes[i] == cause {
@@ -32,8 +32,8 @@ func causeOf(cause rqv1.EndCause) int {
 	return len(causes) - 1
 }
 
-// lostByCause returns the work that was lost in the window with Leases that an envelope paid for, without causes by which
-// none was.
+// lostByCause returns the work that was lost in the window with Leases that an envelope paid for, without causes by
+// which none was.
 func (a *account) lostByCause() (out []rqv1.LostGPUHours) {
 	sum := a.settledLost
 	sum.add(&a.lost)

@@ -137,8 +137,9 @@ func envelopeUsageOf(b *rqv1.Budget, e *rqv1.Envelope, now time.Time) (envelopeU
 		row.FreeGPUs, row.LendableGPUs = s.HeadroomGPUs, s.LendableGPUs
 	}
 	var err error
-	if row.hoursUsage, err = hoursUsageOf(hours, e.MaxGPUHours, span{from: b.Status.ObservedAt, start: e.Start, end: e.End},
-		now); err != nil {
+	row.hoursUsage, err = hoursUsageOf(hours, e.MaxGPUHours, span{from: b.Status.ObservedAt, start: e.Start, end: e.End},
+		now)
+	if err != nil {
 		return row, err
 	}
 	row.LostByCause, row.LostGPUHours, err = lostUsageOf(hours)
