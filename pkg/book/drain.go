@@ -304,17 +304,18 @@ func (b *Book) StuckDrains() (out []StuckDrain) {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
 	for g := range b.roster.living {
-		if g.run == nil {
+		if g.run == nil || len(g.drain.Ranks)+len(g.drain.Stay) == 0 {
 			continue
 		}
+		run := keyOf(g.run).String()
 		if c := waits(g.run, rqv1.ConditionDrainWaits); c != nil {
 			for _, r := range g.drain.Ranks {
-				out = append(out, StuckDrain{r.Node, keyOf(g.run).String(), c.Message, false})
+				out = append(out, StuckDrain{r.Node, run, c.Message, false})
 			}
 		}
 		if c := waits(g.run, rqv1.ConditionMaintenanceAhead); c != nil {
 			for _, r := range g.drain.Stay {
-				out = append(out, StuckDrain{r.Node, keyOf(g.run).String(), c.Message, true})
+				out = append(out, StuckDrain{r.Node, run, c.Message, true})
 			}
 		}
 	}

@@ -31,7 +31,8 @@ const (
 	ConditionNodesHeldBack = "NodesHeldBack"
 	// ConditionMaintenanceAhead is True while nodes of the Run are, or will be, out of service by plan (rule R35): when.
 	ConditionMaintenanceAhead = "MaintenanceAhead"
-	// ConditionDrainWaits is True while a rank has nowhere to go whose node is to be emptied (rule R35): it is not evicted.
+	// ConditionDrainWaits is True while no rank of the Run can be evicted from a node that is to be emptied (rule R35): it has
+	// nowhere to go, ranks are not ready, or nobody came while it had.
 	ConditionDrainWaits = "DrainWaits"
 	// ConditionPriorityClassMissing is True while there is no PriorityClass of the name that the Run gives, so that its
 	// priority counts as 0 (rule R44), and absent if there always was.
