@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -70,7 +71,7 @@ func (w *between) watch(ctx context.Context) {
 	}
 }
 
-// ask returns what plugins say of a check, and whether that is sure.
+// ask returns what plugins say of a check, and whether that is sure: else it is asked again in a while.
 func (w *between) ask(ctx context.Context, check *book.Check) ([]book.Turning, bool) {
 	w.turn.Lock()
 	defer w.turn.Unlock()
@@ -82,7 +83,7 @@ func (w *between) ask(ctx context.Context, check *book.Check) ([]book.Turning, b
 	v := &verifier{plugins: w.plugins, snapshot: w.plugins.MutableSnapshotSharedLister(), knows: w.book.Knows, seats: true,
 		over: func() bool { return w.clock.Since(since) > longestBetween }}
 	sure := v.verify(ctx, check)
-	return v.turned, sure
+	return slices.DeleteFunc(v.turned, func(t book.Turning) bool { return t.Why == unsure || t.Why == late }), sure
 }
 
 // longestBetween is for how long no cycle begins while it is asked.
