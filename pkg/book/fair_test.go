@@ -51,7 +51,8 @@ func TestThoseWithoutADateTakeNoneFromOthers(t *testing.T) {
 		if p := s.Book.Prospect(s.Runs["never33"].UID); p.Promise != nil || p.InLine == nil || p.InLine.Ahead != 33 {
 			s.t.Errorf("who never starts is promised %+v, and stands in line at %+v", p.Promise, p.InLine)
 		}
-		message, why := s.Runs["never33"].Status.Message, "nothing that is known to come would let it start; other Runs before it wait"
+		message := s.Runs["never33"].Status.Message
+		why := "nothing that is known to come would let it start; other Runs before it wait"
 		if !strings.Contains(message, why) {
 			s.t.Errorf("it says %q", message)
 		}

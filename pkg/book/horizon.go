@@ -156,9 +156,9 @@ func (f *horizon) oustedBy(p *forecast.Promise) []forecast.Release {
 // certain is a probability as conflict sets have it.
 const certain = "1"
 
-// aheadOf returns the promises made to others, in order of their dates and of their places. What they hold from then on matters
-// to a gang only if its own date is not before; which of them comes first on the same date is a matter of their places. Of many
-// those with the first dates are returned, and the date of the next.
+// aheadOf returns the promises made to others, in order of their dates and of their places. What they hold from then
+// on matters to a gang only if its own date is not before; which of them comes first on the same date is a matter of
+// their places. Of many those with the first dates are returned, and the date of the next.
 func (f *horizon) aheadOf(g *gang) (out []forecast.Ahead, known time.Time) {
 	var promised []*gang
 	for other := range f.agenda.promised {

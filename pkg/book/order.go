@@ -64,7 +64,8 @@ type lineKey struct {
 	what   shortage
 }
 
-// ownLine is those gangs, by their own places, and how many of them have each PriorityClass: of one class nobody gives way.
+// ownLine is those gangs, by their own places, and how many of them have each PriorityClass: of one class nobody gives
+// way.
 type ownLine struct {
 	gangs   []*gang
 	classes map[string]int
@@ -113,7 +114,8 @@ func (o *order) note(g *gang) {
 			o.keeps(g, was.line)
 		}
 	}
-	if g.queued = is; is.in {
+	g.queued = is
+	if is.in {
 		o.add(g)
 	} else {
 		o.left[g] = true
@@ -125,7 +127,8 @@ func (o *order) queuedAs(g *gang) (out queued) {
 	if g.run == nil {
 		return out
 	}
-	if out.line, out.in = g.queuedFor(); out.in {
+	out.line, out.in = g.queuedFor()
+	if out.in {
 		out.waiting, out.class = o.waiting(g), g.run.Spec.PriorityClassName
 	}
 	return out
@@ -166,7 +169,8 @@ func (o *order) adopt(g *gang, isNew bool) {
 		if was {
 			o.remove(g)
 		}
-		if g.own = own; was {
+		g.own = own
+		if was {
 			o.add(g)
 		} else {
 			o.left[g] = true
@@ -200,7 +204,8 @@ func (o *order) remove(g *gang) {
 		return
 	}
 	l.gangs = slices.Delete(l.gangs, at, at+1)
-	if l.classes[g.queued.class]--; l.classes[g.queued.class] == 0 {
+	l.classes[g.queued.class]--
+	if l.classes[g.queued.class] == 0 {
 		delete(l.classes, g.queued.class)
 	}
 	o.moved[g.queued.line] = true

@@ -10,8 +10,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// waitingLine has a Run hold all GPUs and others wait for them, each younger than the one before it. They are of 8 GPUs,
-// of the owner and with the class that are given.
+// waitingLine has a Run hold all GPUs and others wait for them, each younger than the one before it. They are of 8
+// GPUs, of the owner and with the class that are given.
 func (s *storm) waitingLine(runs ...[3]string) {
 	s.class("high", 1000)
 	s.class("low", 10)
@@ -75,27 +75,29 @@ func TestARunStartsFromThePlaceOfALesserOne(t *testing.T) {
 	}
 }
 
-// Nobody passes a Run of another owner by it, nor one that asks for more, nor without a higher priority; and a class that
-// comes, or changes, does the same as one that was there.
+// Nobody passes a Run of another owner by it, nor one that asks for more, nor without a higher priority; and a class
+// that comes, or changes, does the same as one that was there.
 func TestARunTakesNoPlaceButOfALesserOneOfItsOwner(t *testing.T) {
+	run := func(owner, class string) [3]string { return [3]string{"", "org:" + owner, class} }
 	for name, c := range map[string]struct {
 		first, second [3]string
 		change        func(s *storm)
 		passes        bool
 	}{
-		"of another owner":         {first: [3]string{"first", "org:b", "low"}, second: [3]string{"second", "org:a", "high"}},
-		"of the same priority":     {first: [3]string{"first", "org:a", "high"}, second: [3]string{"second", "org:a", "high"}},
-		"of a higher one":          {first: [3]string{"first", "org:a", "high"}, second: [3]string{"second", "org:a", "low"}},
-		"whose class is not there": {first: [3]string{"first", "org:a", "gone"}, second: [3]string{"second", "org:a", "high"}},
-		"of a lower one":           {first: [3]string{"first", "org:a", "low"}, second: [3]string{"second", "org:a", "high"}, passes: true},
-		"of no class":              {first: [3]string{"first", "org:a", ""}, second: [3]string{"second", "org:a", "low"}, passes: true},
-		"once its class is there": {first: [3]string{"first", "org:a", "low"}, second: [3]string{"second", "org:a", "new"}, passes: true,
+		"of another owner":         {first: run("b", "low"), second: run("a", "high")},
+		"of the same priority":     {first: run("a", "high"), second: run("a", "high")},
+		"of a higher one":          {first: run("a", "high"), second: run("a", "low")},
+		"whose class is not there": {first: run("a", "gone"), second: run("a", "high")},
+		"of a lower one":           {first: run("a", "low"), second: run("a", "high"), passes: true},
+		"of no class":              {first: run("a", ""), second: run("a", "low"), passes: true},
+		"once its class is there": {first: run("a", "low"), second: run("a", "new"), passes: true,
 			change: func(s *storm) { s.class("new", 20) }},
-		"until its class goes": {first: [3]string{"first", "org:a", "low"}, second: [3]string{"second", "org:a", "high"},
+		"until its class goes": {first: run("a", "low"), second: run("a", "high"),
 			change: func(s *storm) { delete(s.classes, "high"); s.Book.DropPriorityClass("high") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tellLongStorm(t, func(s *storm) {
+				c.first[0], c.second[0] = "first", "second"
 				s.waitingLine(c.first, c.second)
 				if c.change != nil {
 					c.change(s)
@@ -115,7 +117,8 @@ func TestARunTakesNoPlaceButOfALesserOneOfItsOwner(t *testing.T) {
 // The place in line that Runs are told is the one that they have, and the scheduling queue goes by it.
 func TestThePlaceThatIsToldIsTheOneTaken(t *testing.T) {
 	tellLongStorm(t, func(s *storm) {
-		s.waitingLine([3]string{"low0", "org:a", "low"}, [3]string{"other0", "org:b", ""}, [3]string{"high0", "org:a", "high"})
+		s.waitingLine([3]string{"low0", "org:a", "low"}, [3]string{"other0", "org:b", ""},
+			[3]string{"high0", "org:a", "high"})
 		names := []string{"low0", "other0", "high0"}
 		slices.SortFunc(names, func(x, y string) int { return s.Book.Ahead(s.Runs[x].UID) - s.Book.Ahead(s.Runs[y].UID) })
 		if want := []string{"high0", "other0", "low0"}; !slices.Equal(names, want) {

@@ -62,8 +62,8 @@ func (b *Book) gate(m *member) (string, *plan.Refusal) {
 	return "", b.seats.stillLeased(m.gang)
 }
 
-// Less reports whether a pod comes before another in the scheduling queue: in the order of their Runs' places, each gang
-// together and in order of index (R30). Pods that are not a Run's come by their own age.
+// Less reports whether a pod comes before another in the scheduling queue: in the order of their Runs' places, each
+// gang together and in order of index (R30). Pods that are not a Run's come by their own age.
 func (b *Book) Less(x, y *corev1.Pod) bool {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()

@@ -24,8 +24,9 @@ type purse struct {
 
 type purseKey struct{ budget, flavor string }
 
-// wakeNext wakes refused gangs, in the order of their places, whom something may help that has improved since they were last tried, and
-// no more of them than what there is could serve: the rest are looked at again when those have been planned.
+// wakeNext wakes refused gangs, in the order of their places, whom something may help that has improved since they
+// were last tried, and no more of them than what there is could serve: the rest are looked at again when those have
+// been planned.
 func (w *waitlist) wakeNext() {
 	r := round{w: w, rooms: map[string]*topology.Blocks{}, purse: purse{w.accounts, map[purseKey]int{}}}
 	for len(w.roused) > 0 && !w.roused[0].woken && !w.roused[0].absent {

@@ -218,8 +218,8 @@ func TestNobodyGivesGPUsToARankThatOtherRulesKeepOff(t *testing.T) {
 	})
 }
 
-// A rank for which others have been ended, and which kube-scheduler refuses there, waits as any other without room: it is
-// not to end one Run after the other. A rank that is lost later is another loss.
+// A rank for which others have been ended, and which kube-scheduler refuses there, waits as any other without room: it
+// is not to end one Run after the other. A rank that is lost later is another loss.
 func TestALostRankTakesGPUsOnce(t *testing.T) {
 	tell(t, func(w *world) {
 		w.rivals(map[string][]func(*rqv1.RunSpec){"run1": {of("low")}, "run2": {of("low")}, "run3": {of("low")}}, 1)
@@ -245,8 +245,8 @@ func TestALostRankTakesGPUsOnce(t *testing.T) {
 	})
 }
 
-// A Run of higher priority that is drawn is paid for by its owner's others, also where that is for one of these; without
-// any that would do it ends as any.
+// A Run of higher priority that is drawn is paid for by its owner's others, also where that is for one of these;
+// without any that would do it ends as any.
 func TestADrawnRunIsPaidForByItsOwnersOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		starter rqv1.Owner

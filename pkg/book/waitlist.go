@@ -13,8 +13,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
-// waitlist holds the refused gangs, in the order of their places, and when the things that they wait for last improved. A refused
-// gang costs nothing until something improves that could change its fate.
+// waitlist holds the refused gangs, in the order of their places, and when the things that they wait for last
+// improved. A refused gang costs nothing until something improves that could change its fate.
 type waitlist struct {
 	args     *config.Args
 	fleet    *topology.Fleet
@@ -296,8 +296,8 @@ func (w *waitlist) greet(m *member, asked bool) {
 	w.wake(m.gang)
 }
 
-// wakeStirred wakes the gangs that what was improved since they were last looked at may be for, once, in the order of the
-// places that they have by then.
+// wakeStirred wakes the gangs that what was improved since they were last looked at may be for, once, in the order of
+// the places that they have by then.
 func (w *waitlist) wakeStirred() {
 	w.reorder(w.order.settle())
 	if w.stirred {

@@ -8,7 +8,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// setPriority says what priority and place the Run has among those of its owner (R44), and whether its PriorityClass is missing.
+// setPriority says what priority and place the Run has among those of its owner (R44), and whether its PriorityClass
+// is missing.
 func setPriority(c conditions, s *situation) {
 	f := s.facts
 	name := f.Run.Spec.PriorityClassName

@@ -15,14 +15,14 @@ type Waiting struct {
 	GPUs int
 }
 
-// Places returns which place each Run has of those that they have by age. The Runs are listed by age, the oldest first;
-// so are the places.
+// Places returns which place each Run has of those that they have by age. The Runs are listed by age, the oldest
+// first; so are the places.
 //
 // A Run exchanges places with one before it that has a lower priority and asks for at least as many GPUs: the first
 // such one. Whoever stands between the two, or behind them, has as many GPUs asked for before it as without that, or
 // fewer, so that no other owner loses by it. The highest priority chooses first, of one priority the oldest. When all
-// have chosen nobody could choose again: whoever came to stand before one that had chosen asks for less than it, and for
-// no more than the one that stood there then.
+// have chosen nobody could choose again: whoever came to stand before one that had chosen asks for less than it, and
+// for no more than the one that stood there then.
 func Places(runs []Waiting) []int {
 	n := len(runs)
 	places, at := make([]int, n), make([]int, n) // the place of each Run, and who is there
@@ -100,7 +100,8 @@ func (f *firsts) before(end, least int) (int, bool) {
 		return 0, false
 	}
 	for at < f.leaves {
-		if at *= 2; f.most[at] < least {
+		at *= 2
+		if f.most[at] < least {
 			at++
 		}
 	}

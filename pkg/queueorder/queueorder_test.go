@@ -15,18 +15,20 @@ func TestARunTakesThePlaceOfALesserOne(t *testing.T) {
 		runs []Waiting
 		want []int
 	}{
-		"nobody":                       {nil, []int{}},
-		"one that asks for as many":    {[]Waiting{{0, false, 8}, {1, false, 8}}, []int{1, 0}},
-		"one that asks for more":       {[]Waiting{{0, false, 16}, {1, false, 8}}, []int{1, 0}},
-		"not one that asks for less":   {[]Waiting{{0, false, 4}, {1, false, 8}}, []int{0, 1}},
-		"not one of equal priority":    {[]Waiting{{1, false, 8}, {1, false, 8}}, []int{0, 1}},
-		"not one of higher priority":   {[]Waiting{{2, false, 8}, {1, false, 8}}, []int{0, 1}},
-		"not one that keeps it":        {[]Waiting{{0, true, 8}, {1, false, 8}}, []int{0, 1}},
-		"one that keeps its own":       {[]Waiting{{-1, false, 8}, {0, true, 8}}, []int{1, 0}},
-		"the first that it may":        {[]Waiting{{0, false, 4}, {0, false, 8}, {0, false, 16}, {1, false, 8}}, []int{0, 3, 2, 1}},
-		"the highest chooses first":    {[]Waiting{{0, false, 8}, {1, false, 8}, {2, false, 8}}, []int{2, 1, 0}},
-		"of one priority the oldest":   {[]Waiting{{0, false, 8}, {1, false, 8}, {1, false, 8}}, []int{2, 0, 1}},
-		"who gave way chooses in turn": {[]Waiting{{0, false, 4}, {1, false, 8}, {0, false, 8}, {2, false, 8}}, []int{0, 2, 3, 1}},
+		"nobody":                     {nil, []int{}},
+		"one that asks for as many":  {[]Waiting{{0, false, 8}, {1, false, 8}}, []int{1, 0}},
+		"one that asks for more":     {[]Waiting{{0, false, 16}, {1, false, 8}}, []int{1, 0}},
+		"not one that asks for less": {[]Waiting{{0, false, 4}, {1, false, 8}}, []int{0, 1}},
+		"not one of equal priority":  {[]Waiting{{1, false, 8}, {1, false, 8}}, []int{0, 1}},
+		"not one of higher priority": {[]Waiting{{2, false, 8}, {1, false, 8}}, []int{0, 1}},
+		"not one that keeps it":      {[]Waiting{{0, true, 8}, {1, false, 8}}, []int{0, 1}},
+		"one that keeps its own":     {[]Waiting{{-1, false, 8}, {0, true, 8}}, []int{1, 0}},
+		"the first that it may": {[]Waiting{{0, false, 4}, {0, false, 8}, {0, false, 9}, {1, false, 8}},
+			[]int{0, 3, 2, 1}},
+		"the highest chooses first":  {[]Waiting{{0, false, 8}, {1, false, 8}, {2, false, 8}}, []int{2, 1, 0}},
+		"of one priority the oldest": {[]Waiting{{0, false, 8}, {1, false, 8}, {1, false, 8}}, []int{2, 0, 1}},
+		"who gave way chooses in turn": {[]Waiting{{0, false, 4}, {1, false, 8}, {0, false, 8}, {2, false, 8}},
+			[]int{0, 2, 3, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, Places(c.runs)); diff != "" {

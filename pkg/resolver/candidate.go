@@ -77,8 +77,8 @@ type Plan struct {
 	// Cuts are carried out; the Run does not start without any one of them. There is one entry for a Run and action, in
 	// the order of the published conflict set.
 	Cuts []rqv1.Cut
-	// Draws are the tickets drawn, in order, with who pays for them. A ticket that turned out not to be needed is not among
-	// the cuts; the last one always is, or those are who pay for it.
+	// Draws are the tickets drawn, in order, with who pays for them. A ticket that turned out not to be needed is not
+	// among the cuts; the last one always is, or those are who pay for it.
 	Draws []rqv1.Draw
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 // pay has tickets that are cut be paid by others instead: by Runs of the same owner that have tickets and a lower
-// priority (R44). They are taken in the order of drawing, once all that is cut is known: neither who is drawn depends on
-// priorities, nor what anybody else loses. It returns who pays, by the ticket.
+// priority (R44). They are taken in the order of drawing, once all that is cut is known: neither who is drawn depends
+// on priorities, nor what anybody else loses. It returns who pays, by the ticket.
 func (t *simulation) pay(drawn []int) map[int][]int {
 	var paid map[int][]int
 	asks := t.asks
@@ -63,8 +63,8 @@ func (t *simulation) payFor(p int) []int {
 	return nil
 }
 
-// payers returns the tickets that could pay for one, in the order in which they would: the lowest priority first, of one
-// priority the youngest.
+// payers returns the tickets that could pay for one, in the order in which they would: the lowest priority first, of
+// one priority the youngest.
 func (t *simulation) payers(p int) []int {
 	own := &t.candidates[t.units[p].candidate]
 	if own.Priority == nil {

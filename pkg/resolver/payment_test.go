@@ -21,8 +21,8 @@ func ticketsOf(draws []rqv1.Draw) []Ticket {
 	return out
 }
 
-// tenantOf holds some GPUs by a ticket, with a priority.
-func tenantOf(l *lot, owner, name string, gpus int, priority int32, started int64) Candidate {
+// holder holds some GPUs by a ticket, with a priority.
+func holder(l *lot, owner, name string, gpus int, priority int32, started int64) Candidate {
 	c := run(owner, name)
 	c.Rest, c.Ticket, c.Priority, c.Started = l.take(gpus), true, &priority, time.Unix(started, 0)
 	return c
@@ -48,33 +48,37 @@ func TestADrawnTicketIsPaidByLesserRuns(t *testing.T) {
 		want    []string
 	}{
 		"by the lowest": {2, func(l *lot) []Candidate {
-			return []Candidate{tenantOf(l, "a", "top", 8, 9, 1), tenantOf(l, "a", "mid", 8, 5, 1), tenantOf(l, "a", "low", 8, 1, 1)}
+			return []Candidate{holder(l, "a", "top", 8, 9, 1), holder(l, "a", "mid", 8, 5, 1),
+				holder(l, "a", "low", 8, 1, 1)}
 		}, "top", []string{"low"}},
 		"by the youngest of the lowest": {2, func(l *lot) []Candidate {
-			return []Candidate{tenantOf(l, "a", "top", 8, 9, 1), tenantOf(l, "a", "older", 8, 1, 1), tenantOf(l, "a", "younger", 8, 1, 2)}
+			return []Candidate{holder(l, "a", "top", 8, 9, 1), holder(l, "a", "older", 8, 1, 1),
+				holder(l, "a", "younger", 8, 1, 2)}
 		}, "top", []string{"younger"}},
 		"by as many as it takes": {4, func(l *lot) []Candidate {
-			return []Candidate{tenantOf(l, "a", "top", 16, 9, 1), tenantOf(l, "a", "x", 8, 1, 1), tenantOf(l, "a", "y", 8, 1, 1)}
+			return []Candidate{holder(l, "a", "top", 16, 9, 1), holder(l, "a", "x", 8, 1, 1),
+				holder(l, "a", "y", 8, 1, 1)}
 		}, "top", []string{"x", "y"}},
 		"by no more than it takes": {2, func(l *lot) []Candidate {
-			return []Candidate{tenantOf(l, "a", "top", 8, 9, 1), tenantOf(l, "a", "tiny", 4, 1, 1), tenantOf(l, "a", "low", 8, 2, 1)}
+			return []Candidate{holder(l, "a", "top", 8, 9, 1), holder(l, "a", "tiny", 4, 1, 1),
+				holder(l, "a", "low", 8, 2, 1)}
 		}, "top", []string{"low"}},
 		"by itself where they are too few": {4, func(l *lot) []Candidate {
-			return []Candidate{tenantOf(l, "a", "top", 16, 9, 1), tenantOf(l, "a", "x", 8, 1, 1)}
+			return []Candidate{holder(l, "a", "top", 16, 9, 1), holder(l, "a", "x", 8, 1, 1)}
 		}, "top", []string{"top"}},
 		"by itself where they are of another owner": {2, func(l *lot) []Candidate {
-			return []Candidate{tenantOf(l, "a", "top", 8, 9, 1), tenantOf(l, "b", "low", 8, 1, 1)}
+			return []Candidate{holder(l, "a", "top", 8, 9, 1), holder(l, "b", "low", 8, 1, 1)}
 		}, "top", []string{"top"}},
 		"by itself where they have the same": {2, func(l *lot) []Candidate {
-			return []Candidate{tenantOf(l, "a", "top", 8, 9, 1), tenantOf(l, "a", "peer", 8, 9, 2)}
+			return []Candidate{holder(l, "a", "top", 8, 9, 1), holder(l, "a", "peer", 8, 9, 2)}
 		}, "top", []string{"top"}},
 		"by itself where they have no class that is there": {2, func(l *lot) []Candidate {
-			lost := tenantOf(l, "a", "lost", 8, 0, 1)
+			lost := holder(l, "a", "lost", 8, 0, 1)
 			lost.Priority = nil
-			return []Candidate{tenantOf(l, "a", "top", 8, 9, 1), lost}
+			return []Candidate{holder(l, "a", "top", 8, 9, 1), lost}
 		}, "top", []string{"top"}},
 		"not the lowest": {2, func(l *lot) []Candidate {
-			return []Candidate{tenantOf(l, "a", "top", 8, 9, 1), tenantOf(l, "a", "low", 8, 1, 1)}
+			return []Candidate{holder(l, "a", "top", 8, 9, 1), holder(l, "a", "low", 8, 1, 1)}
 		}, "low", []string{"low"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,8 +113,8 @@ func TestADrawnTicketIsPaidByLesserRuns(t *testing.T) {
 // A record that has somebody else pay than may is found out, also one whose priorities were changed after the draw.
 func TestAForgedPaymentIsFound(t *testing.T) {
 	l := newLot(16, 4)
-	candidates := []Candidate{tenantOf(l, "a", "top", 8, 9, 1), tenantOf(l, "a", "low", 8, 1, 1), tenantOf(l, "a", "peer", 8, 9, 1),
-		tenantOf(l, "b", "other", 8, 1, 1)}
+	candidates := []Candidate{holder(l, "a", "top", 8, 9, 1), holder(l, "a", "low", 8, 1, 1),
+		holder(l, "a", "peer", 8, 9, 1), holder(l, "b", "other", 8, 1, 1)}
 	w := &domain{free: map[string]int{}, pods: 2, each: 4}
 	set, how, _ := Odds(w, candidates)
 	paidRecord := func() *rqv1.Reservation {
@@ -133,7 +137,9 @@ func TestAForgedPaymentIsFound(t *testing.T) {
 		"by a peer":                    {func(r *rqv1.Reservation) { payBy(r, "a", "peer") }, "which is not lower"},
 		"by another owner":             {func(r *rqv1.Reservation) { payBy(r, "b", "other") }, "only its own owner's"},
 		"by somebody without a ticket": {func(r *rqv1.Reservation) { payBy(r, "a", "nobody") }, "does not list both"},
-		"said by nobody":               {func(r *rqv1.Reservation) { r.Status.Lottery.Draws[0].PaidBy = nil }, "not drawn, nor pays"},
+		"said by nobody": {func(r *rqv1.Reservation) {
+			r.Status.Lottery.Draws[0].PaidBy = nil
+		}, "not drawn, nor pays"},
 		"and cut all the same": {func(r *rqv1.Reservation) {
 			top := run("a", "top")
 			r.Status.Cuts = append(r.Status.Cuts, rqv1.Cut{Run: top.Run, UID: top.UID, Action: rqv1.CutLottery, GPUs: 8})
@@ -160,7 +166,8 @@ func TestAForgedPaymentIsFound(t *testing.T) {
 	}
 }
 
-// Whatever one owner does with its priorities, the same tickets are drawn, others lose the same, and with the same odds.
+// Whatever one owner does with its priorities, the same tickets are drawn, others lose the same, and with the same
+// odds.
 func TestPrioritiesOfAnOwnerAreNothingToOthers(t *testing.T) {
 	paid := 0
 	rapid.Check(t, func(t *rapid.T) {

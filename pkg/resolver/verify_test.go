@@ -128,7 +128,8 @@ func TestVerifyFindsTwoTickets(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			changed := tc.change()
 			first, _ := NewDraw(nonce(0), changed).Next()
-			plan := Plan{Draws: []rqv1.Draw{{Owner: first.Owner, Run: first.Run}}, Cuts: []rqv1.Cut{{Run: first.Run, Action: rqv1.CutLottery, GPUs: 8}}}
+			plan := Plan{Draws: []rqv1.Draw{{Owner: first.Owner, Run: first.Run}},
+				Cuts: []rqv1.Cut{{Run: first.Run, Action: rqv1.CutLottery, GPUs: 8}}}
 			found := Verify(record(changed, "exact", nonce(0), plan))
 			if len(found) != 1 || !strings.HasPrefix(found[0], tc.want) {
 				t.Errorf("found %q, want %q", found, tc.want)

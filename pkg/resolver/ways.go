@@ -23,7 +23,8 @@ const (
 	sampleAsks = 800
 )
 
-// finish takes back what is not needed once the Run fits, has those pay who do, notes the outcome, and cuts it all again.
+// finish takes back what is not needed once the Run fits, has those pay who do, notes the outcome, and cuts it all
+// again.
 func (o *odds) finish(drawn []int, weight *big.Rat) {
 	cut := slices.Clone(o.trial.chosen)
 	o.trial.putBackUnneeded(drawn)

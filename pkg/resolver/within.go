@@ -12,8 +12,8 @@ type entryKey struct {
 	action rqv1.CutAction
 }
 
-// within keeps what the published conflict set says may be cut, and the priorities that it says. Spares that it does not list go with their steps, and
-// they and steps that it does not list with the rest of their Run.
+// within keeps what the published conflict set says may be cut, and the priorities that it says. Spares that it does
+// not list go with their steps, and they and steps that it does not list with the rest of their Run.
 func within(candidates []Candidate, published []rqv1.Conflict) []Candidate {
 	listed, priority := map[entryKey]bool{}, map[rqv1.NamespacedName]*int32{}
 	for _, c := range published {

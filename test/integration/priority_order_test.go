@@ -38,7 +38,7 @@ func TestQueueOfOneOwner(t *testing.T) {
 			}
 			return err
 		})
-		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) // ages are in whole seconds
+		<-time.After(time.Second) // ages are in whole seconds
 	}
 	waits("batch", ofClass(low))
 	waits("rival", s.by("rival"))
@@ -59,8 +59,8 @@ func TestQueueOfOneOwner(t *testing.T) {
 	s.settled()
 }
 
-// paidByALesserOne has one of six Runs be drawn, five of which have a high priority: the sixth ends whoever is drawn, and
-// the record says so, which "kubectl runs explain" checks. A record that says something else is found out.
+// paidByALesserOne has one of six Runs be drawn, five of which have a high priority: the sixth ends whoever is drawn,
+// and the record says so, which "kubectl runs explain" checks. A record that says something else is found out.
 func paidByALesserOne(s *site) {
 	high, low := s.classes()
 	s.addNodes("d", 6)
