@@ -1,11 +1,14 @@
 package book_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -152,6 +155,55 @@ func TestThePlaceThatIsToldIsTheOneTaken(t *testing.T) {
 		trial.Spec.PriorityClassName = ""
 		if at := s.Book.AheadOf(trial, s.Now); at != 3 {
 			s.t.Errorf("a Run of no class would have %d ahead of it, want 3", at)
+		}
+	})
+}
+
+// Whatever one owner does with its priorities, Runs of one shape of another owner have the same dates and start at the
+// same turns.
+func TestPrioritiesAreNothingToOtherOwners(t *testing.T) {
+	tellLongStorm(t, func(s *storm) {
+		const many = 6
+		owners := rapid.SliceOfN(rapid.SampledFrom([]string{"org:a", "org:b"}), many, many).Draw(s.t, "owners")
+		classes := rapid.SliceOfN(rapid.SampledFrom([]string{"", "low", "high"}), many, many).Draw(s.t, "classes")
+		var plain, ranked [][3]string
+		for i, owner := range owners {
+			name, class := fmt.Sprintf("waits%d", i), classes[i]
+			if owner == "org:b" {
+				class = ""
+			}
+			plain, ranked = append(plain, [3]string{name, owner, ""}), append(ranked, [3]string{name, owner, class})
+		}
+		played := func(s *storm, line [][3]string) (others []string) {
+			s.waitingLine(line...)
+			for i := range line {
+				p := s.Book.Prospect(s.Runs[line[i][0]].UID).Promise
+				if line[i][1] == "org:b" && p != nil {
+					others = append(others, fmt.Sprintf("%s on %s", line[i][0], p.At))
+				}
+			}
+			for range line {
+				for name, run := range s.Runs {
+					if run.Status.Phase == rqv1.RunRunning {
+						s.finish(name)
+					}
+				}
+				s.disturb()
+				s.work()
+				s.during(time.Second)
+				s.work()
+				for name, run := range s.Runs {
+					if run.Status.Phase == rqv1.RunRunning && run.Spec.Owner == "org:b" {
+						others = append(others, name+" starts")
+					} else if run.Status.Phase == rqv1.RunRunning {
+						others = append(others, "another starts")
+					}
+				}
+			}
+			return others
+		}
+		if diff := cmp.Diff(played(s, plain), played(newStorm(newWorld(s.t)), ranked)); diff != "" {
+			s.t.Fatalf("by age and by the classes %v (-by age +by classes):\n%s", classes, diff)
 		}
 	})
 }
