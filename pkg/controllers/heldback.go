@@ -43,8 +43,8 @@ type lossLimit struct {
 	seen   *nodeWatch
 }
 
-// free returns the suspects that may be taken for lost. While too many nodes show a sign the others are held back; while
-// more than a few do, evidence that is young waits for what the others show (R25).
+// free returns the suspects that may be taken for lost. While too many nodes show a sign the others are held back;
+// while more than a few do, evidence that is young waits for what the others show (R25).
 func (l *lossLimit) free(suspects []suspect, now time.Time) (free []suspect) {
 	certain := func(s suspect) bool { return s.verdict.Reason.Certain() }
 	if !slices.ContainsFunc(suspects, func(s suspect) bool { return !certain(s) }) {

@@ -88,8 +88,8 @@ type Verdict struct {
 	Reason  Reason
 	Message string
 	Since   time.Time
-	// Again is when there will be evidence if nothing is seen until then; zero for never. With Lost it is when the evidence
-	// holds whatever other nodes show: until then it does while few of them do.
+	// Again is when there will be evidence if nothing is seen until then; zero for never. With Lost it is when the
+	// evidence holds whatever other nodes show: until then it does while few of them do.
 	Again time.Time
 }
 
