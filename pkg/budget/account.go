@@ -91,7 +91,8 @@ type account struct {
 	begun   beginnings // of what is open
 	live    map[string]Charge
 	closed  closedLeases
-	byEnd   aging // of the closed
+	lossOf  map[string]Loss // of those of the closed with which work was lost: few of many
+	byEnd   aging           // of the closed
 	// ends are live charges that end by themselves; endless is the weight of the others.
 	ends    endings
 	endless [holders]int64
@@ -127,16 +128,14 @@ func newShare(t holder, p use, gpus int, rate Rate) share {
 // pastCharge is a closed Lease that is not settled. There may be a million: it is no more than what is added up.
 type pastCharge struct {
 	start, ended int64 // Unix time in seconds
-	lost         Spend
 	gpus         int32
 	rate         int16
 	holder, use  uint8
-	cause        uint8 // of what was lost
 }
 
 func pastOf(c *Charge, ended time.Time) pastCharge {
-	return pastCharge{c.Start.Unix(), ended.Unix(), c.Loss.Work, int32(c.GPUs), int16(c.Rate),
-		uint8(holderOf(c.Relation)), uint8(useOf(c.Role)), uint8(causeOf(c.Loss.Cause))}
+	return pastCharge{c.Start.Unix(), ended.Unix(), int32(c.GPUs), int16(c.Rate), uint8(holderOf(c.Relation)),
+		uint8(useOf(c.Role))}
 }
 
 // share returns what the charge added in a second.
@@ -146,7 +145,7 @@ func (p *pastCharge) share() share {
 
 func newAccount() *account {
 	return &account{owners: map[rqv1.Owner]int{}, flavors: map[string]int{}, live: map[string]Charge{},
-		closed: closedLeases{}}
+		closed: closedLeases{}, lossOf: map[string]Loss{}}
 }
 
 // windowOf returns the Unix time from which an envelope's spending counts.
@@ -213,24 +212,33 @@ func (a *account) past(lease string, c Charge, ended time.Time) {
 	}
 	p := pastOf(&c, ended)
 	a.closed.set(lease, p)
+	if c.Loss.Work != 0 {
+		a.lossOf[lease] = c.Loss
+	}
 	heap.Push(&a.byEnd, aged{ended.Unix(), lease})
-	a.accruePast(p, 1)
+	a.accruePast(lease, p, 1)
 }
 
 // accruePast adds, or takes off, what a closed Lease spent in the window.
-func (a *account) accruePast(p pastCharge, by int64) {
+func (a *account) accruePast(lease string, p pastCharge, by int64) {
 	a.accrue(p.share(), p.start, by)
 	a.accrue(p.share(), max(p.start, p.ended), -by)
-	if p.ended > a.window { // what was lost was done before that
-		a.lost[p.cause] += p.lost * Spend(by)
+	if loss := a.lossOf[lease]; p.ended > a.window { // what was lost was done before that
+		a.lost[causeOf(loss.Cause)] += loss.Work * Spend(by)
 	}
+}
+
+// noLongerPast takes a closed Lease off what is not settled.
+func (a *account) noLongerPast(lease string, p pastCharge) {
+	a.accruePast(lease, p, -1)
+	a.closed.remove(lease)
+	delete(a.lossOf, lease)
 }
 
 // forget forgets that a Lease has been closed.
 func (a *account) forget(lease string) {
 	if p, closed := a.closed.of(lease); closed {
-		a.accruePast(p, -1)
-		a.closed.remove(lease)
+		a.noLongerPast(lease, p)
 	}
 }
 
@@ -249,8 +257,8 @@ func (a *account) reopen(window int64) {
 	for _, c := range a.live {
 		a.accrueOpen(&c, 1)
 	}
-	for _, p := range a.closed.all() {
-		a.accruePast(p, 1)
+	for lease, p := range a.closed.all() {
+		a.accruePast(lease, p, 1)
 	}
 	a.sumSettled()
 }

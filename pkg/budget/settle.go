@@ -142,12 +142,12 @@ func (a *Accounts) envelopesPaying(budget string) []Key { return a.paying[budget
 
 // fold moves a closed Lease into the buckets: to each the part that lies in its window.
 func (a *account) fold(lease string, p pastCharge) {
-	a.accruePast(p, -1)
-	a.closed.remove(lease)
+	loss := a.lossOf[lease]
+	a.noLongerPast(lease, p)
 	a.bucket(0)
 	a.bucket(a.window)
 	s, begin, end := p.share(), p.start, max(p.start, p.ended)
-	a.bucketOf(p.ended).Lost[p.cause] += p.lost
+	a.bucketOf(p.ended).Lost[causeOf(loss.Cause)] += loss.Work
 	for i := range a.buckets {
 		from := max(begin, a.buckets[i].Start)
 		to := end
