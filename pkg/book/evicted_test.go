@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
@@ -44,6 +47,41 @@ func TestARankThatItsNodeEndsIsSwapped(t *testing.T) {
 		w.expect("run0", rqv1.RunRunning, "group 0 swapped to spare after node "+node+" ended a rank (NodeShutdown)",
 			map[string]int{"Evicted": 1, "Swap": 1, "open Swap Active": 1, "open Start Active": 1, "open Start Spare": 1})
 	})
+}
+
+// looked has a Run be looked at, and no time pass.
+func (w *world) looked(run string) {
+	if err := w.Reconcile(run); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// An eviction by the API leaves the pod its grace. Its rank is its spare's, also where no PodDisruptionBudget had a
+// place be set aside first, and however its program ends.
+func TestARankThatIsEvictedIsSwapped(t *testing.T) {
+	for name, end := range map[string]func(w *world, uid types.UID){
+		"gone":      func(w *world, uid types.UID) { w.DeletePod(uid) },
+		"failed":    func(w *world, uid types.UID) { w.EndPod(uid, corev1.PodFailed); w.looked("run0"); w.DeletePod(uid) },
+		"succeeded": func(w *world, uid types.UID) { w.EndPod(uid, corev1.PodSucceeded); w.looked("run0"); w.DeletePod(uid) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tell(t, func(w *world) {
+				w.AtOnce = false
+				w.guarded(4, 2, 1, patient(20))
+				spare, uid, node := w.on("run0-s0"), w.pod("run0-0"), w.on("run0-0")
+				w.EvictByAPI(uid)
+				w.looked("run0")
+				end(w, uid)
+				w.settle()
+				if on := w.on("run0-0"); on != spare {
+					w.t.Fatalf("the rank is on %q, want the spare's node %s", on, spare)
+				}
+				w.died("run0", 0, node, "EvictionByEvictionAPI")
+				w.expectLedger("run0", map[string]int{"Evicted": 1, "Swap": 1, "open Swap Active": 1, "open Start Active": 1,
+					"open Start Spare": 1})
+			})
+		})
+	}
 }
 
 // The node that has turned a rank away has room, and would come first.

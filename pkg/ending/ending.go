@@ -63,6 +63,17 @@ func Of(pod *corev1.Pod) (Ending, bool) {
 	return e, true
 }
 
+// Evicted returns how a pod ends that has been told to go for its node's sake, before its containers have ended,
+// whatever they say of it when they do; false for any other.
+func Evicted(pod *corev1.Pod) (Ending, bool) {
+	condition := disruption(pod)
+	if condition == nil || pod.DeletionTimestamp == nil || known(InCondition, condition.Reason, "") != rqv1.CauseNode {
+		return Ending{}, false
+	}
+	return Ending{Cause: rqv1.CauseNode, Sign: condition.Reason, Message: condition.Message,
+		At: condition.LastTransitionTime.Time}, true
+}
+
 // disruption returns the condition that says who was about to end a pod; nil when nobody was.
 func disruption(pod *corev1.Pod) *corev1.PodCondition {
 	at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {

@@ -118,7 +118,7 @@ func (s *situation) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
 		return rqv1.ClosureReason(preemption(run).Reason)
 	case s.facts.movedOn(lease), s.facts.wasLate(lease):
 		return rqv1.ClosedFailed
-	case s.facts.leftDevice(lease):
+	case s.facts.wasEvicted(lease):
 		return rqv1.ClosedEvicted
 	case s.gaveUp(lease):
 		return rqv1.ClosedSuspended

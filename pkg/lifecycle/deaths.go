@@ -35,8 +35,9 @@ func (f *facts) leavesDevice(pod *corev1.Pod) bool {
 	return f.broken(pod) && f.onRecord(pod)
 }
 
-// leftDevice reports whether a Lease was of a rank that has gone since a device of it was broken.
-func (f *facts) leftDevice(lease *rqv1.Lease) bool {
+// wasEvicted reports whether a Lease was of a rank that has gone, as the status tells, by its node's doing: a device of
+// it was broken, or it was evicted.
+func (f *facts) wasEvicted(lease *rqv1.Lease) bool {
 	return f.toldOf(lease, func(d *rqv1.RunDeath) bool { return d.Cause == rqv1.CauseNode })
 }
 
@@ -85,6 +86,9 @@ func untoldDeaths(s *situation) (deaths []rqv1.RunDeath) {
 			continue
 		}
 		e, ended := ownEnd(pod)
+		if !ended {
+			e, ended = ending.Evicted(pod)
+		}
 		if !ended {
 			e, ended = f.lateEnd(pod)
 		}

@@ -139,7 +139,7 @@ func lostRank(f *facts, index int) (rank.Replacement, bool) {
 		switch {
 		case !f.Stands(node):
 			return rank.Replacement{Lost: node}, true
-		case f.leftDevice(lease):
+		case f.wasEvicted(lease):
 			return rank.Replacement{Lost: node, Sign: signAt(f, index, node)}, true
 		case f.podOf[lease.PodUID()] == nil && f.leftForMaintenance(lease):
 			return rank.Replacement{Lost: node, Sign: bySign}, true

@@ -95,8 +95,17 @@ func (c *Cluster) AskToEvict(uid types.UID) bool {
 			return false
 		}
 	}
-	c.TerminateWithin(uid, nil)
+	c.EvictByAPI(uid)
 	return true
+}
+
+// EvictByAPI has the API server evict a pod which no PodDisruptionBudget keeps.
+func (c *Cluster) EvictByAPI(uid types.UID) {
+	told := c.Pods[uid].DeepCopy()
+	told.Status.Conditions = append(told.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget,
+		Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", LastTransitionTime: metav1.NewTime(c.Now)})
+	c.SetPod(told)
+	c.TerminateWithin(uid, nil)
 }
 
 // DeleteRun deletes a Run and, as the garbage collector does, its pods.
