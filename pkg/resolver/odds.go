@@ -26,23 +26,26 @@ func Odds(w Feasibility, candidates []Candidate) ([]rqv1.Conflict, string, bool)
 	if !t.possible() {
 		return nil, "", false
 	}
-	o := &odds{trial: t, weights: map[entryKey]*big.Rat{}, total: new(big.Rat)}
+	o := newOdds(t)
 	structure := t.structural()
 	t.chosen.add(structure...)
 	if t.fits() {
 		t.chosen = newSet(len(t.units))
 		t.cutUntilFits(structure)
 		t.putBackUnneeded(nil)
-		o.count(big.NewRat(1, 1))
+		o.note(big.NewRat(1, 1))
+		o.sumUp()
 		return o.conflicts(false, false), "exact", true
 	}
 	o.all = newUrn(t.tickets())
 	if o.exact() {
-		return o.conflicts(true, false), "exact", true
+		payers := o.sumUp()
+		return o.conflicts(true, false), "exact" + payers, true
 	}
-	o.weights, o.total = map[entryKey]*big.Rat{}, new(big.Rat)
+	o.outcomes, o.at = nil, map[string]int{}
 	size := o.sample()
-	return o.conflicts(true, true), fmt.Sprintf("sampled %d, within %s at 95 %%", size, margin(size)), true
+	payers := o.sumUp()
+	return o.conflicts(true, true), fmt.Sprintf("sampled %d, within %s at 95 %%%s", size, margin(size), payers), true
 }
 
 // tickets lists the tickets that can be drawn, by owner, namespace and name.
@@ -55,28 +58,6 @@ func (t *simulation) tickets() []Ticket {
 		}
 	}
 	return tickets
-}
-
-// odds sums up how likely each cut is.
-type odds struct {
-	trial   *simulation
-	all     urn
-	weights map[entryKey]*big.Rat
-	total   *big.Rat
-	steps   int // beginnings of draws that have been walked
-}
-
-// count notes an outcome.
-func (o *odds) count(weight *big.Rat) {
-	o.total.Add(o.total, weight)
-	for _, c := range o.trial.cuts() {
-		sum := o.weights[entryKey{c.Run, c.Action}]
-		if sum == nil {
-			sum = new(big.Rat)
-			o.weights[entryKey{c.Run, c.Action}] = sum
-		}
-		sum.Add(sum, weight)
-	}
 }
 
 // conflicts lists the entries with their probabilities.
@@ -96,8 +77,8 @@ func (o *odds) conflicts(lottery, sampled bool) []rqv1.Conflict {
 // conflict states one entry; it has no GPUs when there is no such entry.
 func (o *odds) conflict(candidate int, action rqv1.CutAction, lottery, sampled bool) rqv1.Conflict {
 	own := &o.trial.candidates[candidate]
-	c := rqv1.Conflict{Run: own.Run, Owner: own.Owner, Action: action, Probability: o.probability(own.Run, action)}
-	listed := func(a rqv1.CutAction) bool { return sampled || o.weights[entryKey{own.Run, a}] != nil }
+	c := rqv1.Conflict{Run: own.Run, Owner: own.Owner, Action: action, Probability: o.probability(candidate, action)}
+	listed := func(a rqv1.CutAction) bool { return sampled || o.listed(candidate, a) }
 	ticket := action == rqv1.CutLottery && lottery && own.draws()
 	if ticket {
 		c.Priority = own.Priority
@@ -124,15 +105,6 @@ func (o *odds) stepOf(p int) rqv1.CutAction {
 		}
 	}
 	return ""
-}
-
-// probability in at most four decimals.
-func (o *odds) probability(run rqv1.NamespacedName, action rqv1.CutAction) string {
-	sum := o.weights[entryKey{run, action}]
-	if sum == nil {
-		return "0"
-	}
-	return Decimal(new(big.Rat).Quo(sum, o.total))
 }
 
 // Decimal writes a probability as conflict sets do: with at most four places, rounded half away from zero.

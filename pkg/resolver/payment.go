@@ -2,31 +2,62 @@ package resolver
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sort"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
+const (
+	// maxPayers is how many may pay for one ticket.
+	maxPayers = 16
+	// payAsks bounds how many questions a draw takes to find who pays: 10 ms when a question takes 20 µs. Owners have
+	// equal parts of it, so that what one does with its priorities leaves others theirs.
+	payAsks = 500
+)
+
 // pay has tickets that are cut be paid by others instead: by Runs of the same owner that have tickets and a lower
-// priority (R44). They are taken in the order of drawing, once all that is cut is known: neither who is drawn depends
-// on priorities, nor what anybody else loses. It returns who pays, by the ticket.
+// priority (R44). It does so once all that is cut is known: neither who is drawn depends on priorities, nor what
+// anybody else loses. Of one owner those of the highest priority come first; when its questions are used up the rest
+// pay themselves. It returns who pays, by the ticket.
 func (t *simulation) pay(drawn []int) map[int][]int {
-	var paid map[int][]int
-	asks := t.asks
-	for _, p := range drawn {
-		if !t.chosen.has(p) {
-			continue
-		}
-		if by := t.payFor(p); len(by) > 0 {
-			if paid == nil {
-				paid = map[int][]int{}
+	paid := map[int][]int{}
+	for _, own := range t.ranksOf(drawn) {
+		t.left = t.share
+		for _, p := range own {
+			if by := t.payFor(p); len(by) > 0 {
+				paid[p] = by
 			}
-			paid[p] = by
 		}
 	}
-	t.asks = asks // how odds are worked out must not depend on priorities
+	t.left = math.MaxInt
 	return paid
+}
+
+// ranksOf returns the tickets that are cut and have priorities, by owner in the order of drawing.
+func (t *simulation) ranksOf(drawn []int) [][]int {
+	at := map[int]int{}
+	var out [][]int
+	for _, p := range drawn {
+		own := t.units[p].candidate
+		if !t.chosen.has(p) || t.candidates[own].Priority == nil {
+			continue
+		}
+		i, ok := at[t.ownerOf[own]]
+		if !ok {
+			i = len(out)
+			at[t.ownerOf[own]], out = i, append(out, nil)
+		}
+		out[i] = append(out[i], p)
+	}
+	for _, own := range out {
+		slices.SortFunc(own, func(a, b int) int {
+			x, y := &t.candidates[t.units[a].candidate], &t.candidates[t.units[b].candidate]
+			return cmp.Or(cmp.Compare(*y.Priority, *x.Priority), cmp.Compare(a, b))
+		})
+	}
+	return out
 }
 
 // payFor has others pay for a ticket, if the Run that waits fits with them in its place and without any of them, or of
@@ -36,8 +67,8 @@ func (t *simulation) payFor(p int) []int {
 	if len(order) == 0 {
 		return nil
 	}
-	before := slices.Clone(t.chosen)
-	fitsWith := func(payers []int) bool {
+	before := t.chosen
+	enough := func(payers []int) bool {
 		t.chosen = slices.Clone(before)
 		t.chosen.remove(p)
 		for _, q := range payers {
@@ -45,17 +76,9 @@ func (t *simulation) payFor(p int) []int {
 		}
 		return t.fits()
 	}
-	if fitsWith(order) {
-		n := sort.Search(len(order), func(n int) bool { return fitsWith(order[:n]) })
-		paid := slices.Clone(order[:n])
-		for i := range slices.Backward(paid) {
-			if fewer := slices.Delete(slices.Clone(paid), i, i+1); fitsWith(fewer) {
-				paid = fewer
-			}
-		}
-		fitsWith(paid)
+	if paid := fewest(order, enough); len(paid) > 0 && enough(paid) {
 		t.putBackUnneededOf(t.units[p].candidate)
-		if !t.spareable(paid) {
+		if !t.spareable(paid) && t.left > 0 {
 			return paid
 		}
 	}
@@ -63,17 +86,47 @@ func (t *simulation) payFor(p int) []int {
 	return nil
 }
 
+// fewest returns who is needed of payers: those in the shortest beginning that is enough, less everybody whom it is
+// enough without, the last ones first. It returns none when all are not enough, or too many are needed.
+func fewest(order []int, enough func([]int) bool) (needed []int) {
+	if !enough(order) {
+		return nil
+	}
+	n := sort.Search(len(order), func(n int) bool { return enough(order[:n]) })
+	for n > 0 && len(needed) < maxPayers {
+		n--
+		needed = append(needed, order[n])
+		n = shortest(n, func(n int) bool { return enough(slices.Concat(order[:n], needed)) })
+	}
+	if n > 0 {
+		return nil
+	}
+	return needed
+}
+
+// shortest returns the least length that is enough, of which n is one. It takes few questions where that is little less
+// than n: those next to somebody needed most often are, too.
+func shortest(n int, enough func(int) bool) int {
+	step := 1
+	for n > 0 && enough(max(n-step, 0)) {
+		n = max(n-step, 0)
+		step *= 2
+	}
+	if n == 0 {
+		return 0
+	}
+	least := max(n-step, 0) + 1
+	return least + sort.Search(n-least, func(i int) bool { return enough(least + i) })
+}
+
 // payers returns the tickets that could pay for one, in the order in which they would: the lowest priority first, of
 // one priority the youngest.
 func (t *simulation) payers(p int) []int {
-	own := &t.candidates[t.units[p].candidate]
-	if own.Priority == nil {
-		return nil
-	}
+	own, owner := &t.candidates[t.units[p].candidate], t.ownerOf[t.units[p].candidate]
 	var order []int
 	for q, unit := range t.units {
 		other := &t.candidates[unit.candidate]
-		if unit.action == rqv1.CutLottery && !t.chosen.has(q) && sameOwner(other.Owner, own.Owner) &&
+		if unit.action == rqv1.CutLottery && !t.chosen.has(q) && t.ownerOf[unit.candidate] == owner &&
 			other.Priority != nil && *other.Priority < *own.Priority {
 			order = append(order, q)
 		}
@@ -170,4 +223,25 @@ func ranked(candidates []Candidate) []Candidate {
 		}
 	}
 	return candidates
+}
+
+// owners numbers the owners of candidates, and returns how many questions each has to find who pays. Those who have but
+// one ticket need none.
+func owners(candidates []Candidate) (of []int, share int) {
+	number, tickets := map[string]int{}, map[int]int{}
+	of = make([]int, len(candidates))
+	several := 0
+	for i := range candidates {
+		key := ownerKey(candidates[i].Owner)
+		if _, ok := number[key]; !ok {
+			number[key] = len(number)
+		}
+		of[i] = number[key]
+		if candidates[i].draws() {
+			if tickets[of[i]]++; tickets[of[i]] == 2 {
+				several++
+			}
+		}
+	}
+	return of, payAsks / max(several, 1)
 }

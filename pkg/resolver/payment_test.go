@@ -1,6 +1,7 @@
 package resolver
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -40,6 +41,23 @@ func ends(cuts []rqv1.Cut) []string {
 	return out
 }
 
+// small holds 4 GPUs by each of some tickets of one owner, and names names them.
+func small(l *lot, n int) []Candidate {
+	var out []Candidate
+	for _, name := range names(n) {
+		out = append(out, holder(l, "a", name, 4, 1, 1))
+	}
+	return out
+}
+
+func names(n int) []string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf("small%03d", i))
+	}
+	return out
+}
+
 func TestADrawnTicketIsPaidByLesserRuns(t *testing.T) {
 	for name, c := range map[string]struct {
 		pods    int // of 4 GPUs, on nodes of 4
@@ -66,6 +84,12 @@ func TestADrawnTicketIsPaidByLesserRuns(t *testing.T) {
 		"by itself where they are too few": {4, func(l *lot) []Candidate {
 			return []Candidate{holder(l, "a", "top", 16, 9, 1), holder(l, "a", "x", 8, 1, 1)}
 		}, "top", []string{"top"}},
+		"by sixteen": {16, func(l *lot) []Candidate {
+			return append(small(l, 16), holder(l, "a", "top", 64, 9, 1))
+		}, "top", names(16)},
+		"by itself where it takes more": {17, func(l *lot) []Candidate {
+			return append(small(l, 17), holder(l, "a", "top", 68, 9, 1))
+		}, "top", []string{"top"}},
 		"by itself where they are of another owner": {2, func(l *lot) []Candidate {
 			return []Candidate{holder(l, "a", "top", 8, 9, 1), holder(l, "b", "low", 8, 1, 1)}
 		}, "top", []string{"top"}},
@@ -82,7 +106,7 @@ func TestADrawnTicketIsPaidByLesserRuns(t *testing.T) {
 		}, "low", []string{"low"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLot(16, 4)
+			l := newLot(40, 4)
 			candidates := c.tenants(l)
 			w := &domain{free: map[string]int{}, pods: c.pods, each: 4}
 			set, how, ok := Odds(w, candidates)
@@ -192,10 +216,10 @@ func TestPrioritiesOfAnOwnerAreNothingToOthers(t *testing.T) {
 			t.Fatalf("what is published of others (-by some priorities +by others):\n%s", diff)
 		}
 		seed := nonce(rapid.IntRange(0, 1<<20).Draw(t, "seed"))
-		by := func(candidates []Candidate) ([]Ticket, []rqv1.Cut, bool) {
-			trial := newSimulation(w, candidates)
+		by := func(candidates []Candidate, published []rqv1.Conflict) ([]Ticket, []rqv1.Cut, bool) {
+			trial := newSimulation(w, within(candidates, published))
 			defer trial.restore()
-			plan, ok := trial.resolve(newDraw(seed, newUrn(trial.tickets())), allCuts(candidates))
+			plan, ok := trial.resolve(newDraw(seed, newUrn(trial.tickets())), published)
 			for _, d := range plan.Draws {
 				paid += len(d.PaidBy)
 			}
@@ -203,8 +227,8 @@ func TestPrioritiesOfAnOwnerAreNothingToOthers(t *testing.T) {
 				return strings.HasSuffix(c.Run.Namespace, "-a")
 			}), ok
 		}
-		draws, cuts, ok := by(s.candidates)
-		draws2, cuts2, ok2 := by(other)
+		draws, cuts, ok := by(s.candidates, set)
+		draws2, cuts2, ok2 := by(other, set2)
 		if diff := cmp.Diff([]any{draws, cuts, ok}, []any{draws2, cuts2, ok2}); diff != "" {
 			t.Fatalf("who is drawn, and what others lose (-by some priorities +by others):\n%s", diff)
 		}
@@ -212,4 +236,99 @@ func TestPrioritiesOfAnOwnerAreNothingToOthers(t *testing.T) {
 	if paid == 0 {
 		t.Error("nobody has paid for another")
 	}
+}
+
+// The highest priority is saved first, whoever was drawn first.
+func TestTheHighestPriorityIsPaidForFirst(t *testing.T) {
+	l := newLot(3, 4)
+	candidates := []Candidate{holder(l, "a", "top", 4, 9, 1), holder(l, "a", "mid", 4, 5, 1),
+		holder(l, "a", "low", 4, 1, 1)}
+	w := &domain{free: map[string]int{}, pods: 2, each: 4}
+	set, how, _ := Odds(w, candidates)
+	if diff := cmp.Diff("Lottery org:a ns-a/low 4 1 1\nLottery org:a ns-a/mid 4 1 5\nLottery org:a ns-a/top 4 0 9\n",
+		Text(set)); diff != "" || how != "exact" {
+		t.Errorf("%s odds (-want +got):\n%s", how, diff)
+	}
+	for n := range 30 {
+		plan, _ := Resolve(w, candidates, set, nonce(n))
+		if diff := cmp.Diff([]string{"low", "mid"}, ends(plan.Cuts)); diff != "" {
+			t.Errorf("ended by lottery after draws %v (-want +got):\n%s", ticketsOf(plan.Draws), diff)
+		}
+		for _, d := range plan.Draws {
+			if d.Run.Name == "mid" && len(d.PaidBy) > 0 {
+				t.Errorf("mid is paid by %v, and top is not first", d.PaidBy)
+			}
+		}
+	}
+}
+
+// ranks is many tickets of one owner, a tenth of them ten times as large as the others, of a higher priority if ranked.
+func ranks(n int, ranked bool) (*domain, []Candidate) {
+	l := newLot(16*n, 8)
+	var candidates []Candidate
+	for i := range n / 10 {
+		candidates = append(candidates, holder(l, "a", fmt.Sprintf("top%03d", i), 80, 9, int64(i)))
+	}
+	for i := range n {
+		candidates = append(candidates, holder(l, "a", fmt.Sprintf("low%03d", i), 8, 1, int64(i)))
+	}
+	for i := range candidates {
+		if !ranked {
+			candidates[i].Priority = nil
+		}
+	}
+	return &domain{free: map[string]int{}, pods: n, each: 8}, candidates
+}
+
+// TestPaymentAsksLittle bounds the questions to feasibility, which are what takes time, also where there are many
+// tickets and payments: of a draw, and of the odds. Those who are not paid for then pay themselves, and the record is
+// valid all the same.
+func TestPaymentAsksLittle(t *testing.T) {
+	for _, n := range []int{20, 70, 200, 400} {
+		w, plain := ranks(n, false)
+		_, sample, _ := Odds(w, plain)
+		w, candidates := ranks(n, true)
+		set, how, ok := Odds(w, candidates)
+		if !ok || w.asks > 1000+2*payAsks || !strings.HasPrefix(how, sample) {
+			t.Errorf("%d tickets: %d questions, odds %q, %v; want at most %d, %q", len(candidates), w.asks, how, ok,
+				1000+2*payAsks, sample)
+		}
+		odds := w.asks
+		w.asks = 0
+		plan, ok := Resolve(w, candidates, set, nonce(1))
+		if most := len(candidates) + payAsks; !ok || w.asks > most {
+			t.Errorf("%d tickets: %d questions for the draw, want at most %d", len(candidates), w.asks, most)
+		}
+		paid := 0
+		for _, d := range plan.Draws {
+			if paid += min(1, len(d.PaidBy)); len(d.PaidBy) > maxPayers {
+				t.Errorf("%s is paid by %d", d.Run.Name, len(d.PaidBy))
+			}
+		}
+		if paid == 0 {
+			t.Errorf("%d tickets: nobody is paid for", len(candidates))
+		}
+		if found := Verify(record(set, how, nonce(1), plan)); len(found) > 0 {
+			t.Errorf("%d tickets: the record is not valid: %q", len(candidates), found)
+		}
+		t.Logf("%d tickets: %d questions, %s; %d for a draw of %d, %d of them paid for", len(candidates), odds, how, w.asks,
+			len(plan.Draws), paid)
+	}
+}
+
+// Where payments take too many questions to be worked out for all ways to draw, those that are stand for the others.
+func TestOddsWhereOnlySomePaymentsAreWorkedOut(t *testing.T) {
+	w, candidates := crowd(24, 16)
+	for i := range candidates {
+		priority := int32(i % 2)
+		candidates[i].Owner, candidates[i].Priority = candidates[i%3].Owner, &priority
+	}
+	set, how, ok := Odds(w, candidates)
+	var size, some, of int
+	var within float64
+	if n, err := fmt.Sscanf(how, "sampled %d, within %f at 95 %%; who pays by %d of %d outcomes", &size, &within, &some,
+		&of); n != 4 || err != nil || !ok || some < of/4 {
+		t.Fatalf("odds are %q, %v: %v", how, ok, err)
+	}
+	checkFrequencies(t, w, candidates, set, 1000, func(float64) float64 { return 3 * within })
 }

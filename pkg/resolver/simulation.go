@@ -2,6 +2,7 @@ package resolver
 
 import (
 	"encoding/binary"
+	"math"
 	"slices"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -19,7 +20,10 @@ type simulation struct {
 	answers     map[string]bool
 	key         []byte
 	asks        int // how many questions feasibility was asked
+	left        int // how many questions may be asked, new ones or not; then nothing fits
 	unitOf      map[rqv1.NamespacedName]int
+	ownerOf     []int // owners of the candidates, counted as they come
+	share       int   // questions that one owner has to find who pays
 }
 
 func newSimulation(w Feasibility, candidates []Candidate) *simulation {
@@ -28,8 +32,9 @@ func newSimulation(w Feasibility, candidates []Candidate) *simulation {
 	t := &simulation{
 		feasibility: w, candidates: candidates, units: all, goesWith: map[int][]int{}, of: make([][]int, len(candidates)),
 		chosen: newSet(len(all)), freed: newSet(len(all)),
-		answers: map[string]bool{}, unitOf: map[rqv1.NamespacedName]int{},
+		answers: map[string]bool{}, unitOf: map[rqv1.NamespacedName]int{}, left: math.MaxInt,
 	}
+	t.ownerOf, t.share = owners(candidates)
 	for p, unit := range all {
 		t.of[unit.candidate] = append(t.of[unit.candidate], p)
 		if unit.action == rqv1.CutLottery {
@@ -71,6 +76,10 @@ func (t *simulation) freedByChoice() set {
 // fits says whether the Run starts with what is chosen. It asks once for each set of units, and brings the fleet up to
 // date only then.
 func (t *simulation) fits() bool {
+	if t.left <= 0 {
+		return false
+	}
+	t.left--
 	gone := t.freedByChoice()
 	t.key = gone.appendTo(t.key[:0])
 	fits, ok := t.answers[string(t.key)]

@@ -23,13 +23,12 @@ const (
 	sampleAsks = 800
 )
 
-// finish takes back what is not needed once the Run fits, has those pay who do, notes the outcome, and cuts it all
-// again.
+// finish takes back what is not needed once the Run fits, notes the outcome, and cuts it all again.
 func (o *odds) finish(drawn []int, weight *big.Rat) {
-	cut := slices.Clone(o.trial.chosen)
+	cut := o.trial.chosen
+	o.trial.chosen = slices.Clone(cut)
 	o.trial.putBackUnneeded(drawn)
-	o.trial.pay(drawn)
-	o.count(weight)
+	o.note(weight)
 	o.trial.chosen = cut
 }
 
