@@ -1,0 +1,116 @@
+package sbatch
+
+import (
+	"regexp"
+	"strings"
+)
+
+// variables are what Slurm sets for a script, and where it is found here.
+var variables = map[string]string{
+	"SLURM_PROCID":  "RANK is the pod's rank, from 0; torchrun gives each of its workers a RANK of its own",
+	"SLURM_NODEID":  "RANK is the pod's rank, from 0, and there is one pod on a node",
+	"SLURM_LOCALID": "torchrun gives each of its workers LOCAL_RANK",
+	"SLURM_NTASKS": "WORLD_SIZE is the number of pods, and PET_NPROC_PER_NODE the GPUs of one; torchrun gives its " +
+		"workers " +
+		"a WORLD_SIZE that counts workers",
+	"SLURM_NNODES":             "WORLD_SIZE is the number of pods",
+	"SLURM_NTASKS_PER_NODE":    "PET_NPROC_PER_NODE is the number of GPUs of a pod",
+	"SLURM_GPUS_ON_NODE":       "PET_NPROC_PER_NODE is the number of GPUs of a pod",
+	"SLURM_JOB_ID":             "PET_RDZV_ID is the Run's UID, and JOBTREE_RUN its name",
+	"SLURM_JOB_NAME":           "JOBTREE_RUN is the Run's name",
+	"SLURM_RESTART_COUNT":      "TORCHELASTIC_RESTART_COUNT is how often ranks have died and were started again",
+	"SLURM_JOB_NODELIST":       "MASTER_ADDR is where rank 0 is; every pod has the name RUN-RANK.RUN",
+	"SLURMD_NODENAME":          "HOSTNAME is the pod's name",
+	"SLURM_SUBMIT_DIR":         "a pod starts in the directory that the image says, or spec.template's workingDir",
+	"SLURM_CPUS_PER_TASK":      "write the number, or read it with nproc",
+	"SLURM_ARRAY_TASK_ID":      "RANK tells the pods of a Run apart",
+	"SLURM_ARRAY_TASK_COUNT":   "WORLD_SIZE is the number of pods",
+	"SLURM_ARRAY_JOB_ID":       "JOBTREE_RUN is the Run's name",
+	"SLURM_TMPDIR":             "mount an emptyDir volume in spec.template",
+	"SLURM_LAUNCH_NODE_IPADDR": "MASTER_ADDR is where rank 0 is",
+}
+
+// sameAs are other names of those variables.
+var sameAs = map[string]string{
+	"SLURM_NPROCS": "SLURM_NTASKS", "SLURM_JOB_NUM_NODES": "SLURM_NNODES", "SLURM_JOBID": "SLURM_JOB_ID",
+	"SLURM_NODELIST": "SLURM_JOB_NODELIST", "SLURM_GPUS_PER_NODE": "SLURM_GPUS_ON_NODE",
+	"SLURM_STEP_NUM_TASKS": "SLURM_NTASKS", "SLURM_STEP_NUM_NODES": "SLURM_NNODES",
+	"SLURM_TASKS_PER_NODE": "SLURM_NTASKS_PER_NODE", "SLURM_GPUS": "SLURM_NTASKS", "SLURM_GTIDS": "SLURM_PROCID",
+}
+
+// commands are Slurm's, and others that clusters with Slurm have, and what to do without them.
+var commands = map[string]string{
+	"srun": "a Run starts the script in every pod itself: take srun away, and start a process for each GPU with " +
+		"torchrun, which " +
+		"reads its options from the environment",
+	"mpirun":   "there is no hostfile: start the program in every pod with torchrun, or use an MPI operator's job",
+	"mpiexec":  "there is no hostfile: start the program in every pod with torchrun, or use an MPI operator's job",
+	"sbatch":   "nothing is submitted from a pod: have the program save, and say --checkpoint",
+	"sbcast":   "a file that all pods need is in the image, or on a volume of spec.template",
+	"scancel":  "the Run ends when its script does",
+	"scontrol": "MASTER_ADDR is where rank 0 is; every pod has the name RUN-RANK.RUN",
+	"squeue":   "kubectl runs list says it, outside of the pods",
+	"module":   "what modules load has to be in the image: take it away",
+}
+
+var (
+	ofSlurm = regexp.MustCompile(`\b(SLURM_|SLURMD_)[A-Z0-9_]+`)
+	// called matches a word where a command may be, and what follows a blank.
+	called = regexp.MustCompile("(?:^|[\\s;&|(`])" +
+		"(srun|mpirun|mpiexec|sbatch|sbcast|scancel|scontrol|squeue|module)(?:[\\s;&|)`]|$)")
+)
+
+// readBody tells what the script uses that is not there, each once, and what differs in how it is started.
+func (t *translation) readBody() {
+	told := map[string]bool{}
+	for i, line := range strings.Split(t.script.Body, "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "#") {
+			continue
+		}
+		number := t.script.FirstLine + i
+		for _, found := range called.FindAllStringSubmatch(line, -1) {
+			if word := found[1]; !told[word] {
+				told[word] = true
+				t.remark(number, word, "%s", commands[word])
+			}
+		}
+		for _, name := range ofSlurm.FindAllString(line, -1) {
+			if !told[name] {
+				told[name] = true
+				t.remark(number, "$"+name, "%s", insteadOf(name))
+			}
+		}
+	}
+	if t.width.pods() != 1 {
+		t.remark(t.script.FirstLine, "", "Slurm runs the script once, on the first node, and srun its commands on all; "+
+			"here every "+
+			"pod runs all of it, once")
+	}
+	if tasks := t.perNodeTasks(); tasks != nil {
+		t.note(tasks, "a pod runs the script once, whatever the number of tasks: start its processes with torchrun, "+
+			"which has as "+
+			"many as the pod has GPUs")
+	}
+}
+
+// perNodeTasks returns the directive that wants several tasks on a node; nil for none.
+func (t *translation) perNodeTasks() *Option {
+	for _, name := range []string{"ntasks-per-node", "ntasks"} {
+		if o := t.given(name); o != nil && t.width.tasksPerPod > 1 {
+			return o
+		}
+	}
+	return nil
+}
+
+// insteadOf says where that is found which Slurm has in a variable.
+func insteadOf(name string) string {
+	known := name
+	if other, found := sameAs[name]; found {
+		known = other
+	}
+	if text, found := variables[known]; found {
+		return "nothing sets it: " + text
+	}
+	return "nothing sets it: set it in spec.template's env if the program needs it"
+}
