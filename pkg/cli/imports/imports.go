@@ -1,0 +1,148 @@
+// Package imports is "kubectl runs import".
+package imports
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/manifest"
+	"github.com/davidlangworthy/jobtree/pkg/cli/sbatch"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+)
+
+// importer is one "kubectl runs import".
+type importer struct {
+	*session.Session
+	output  *session.Output
+	choices sbatch.Choices
+}
+
+// Command returns "kubectl runs import".
+func Command(s *session.Session) *cobra.Command {
+	im := &importer{Session: s}
+	cmd := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Print the Run that does what a batch script of Slurm does",
+		Long: `Print the Run that does what a batch script of Slurm does. No cluster is asked, and nothing is created: look at
+the Run, and submit it.
+
+The #SBATCH lines before the script's first command say what the Run asks for, as sbatch reads them. The script itself,
+from its first command on, becomes the command of the pods' container, in the image that --image names. There is one pod
+for each node of the job, with the GPUs that the script asks for on a node.
+
+What a Run has nothing for, and what the script uses that only Slurm has, is told on standard error: a warning for each,
+with its line and what to do instead. Directives that are malformed or contradict each other are refused.
+
+FILE "-" is standard input.`,
+		Example: `  # Look at the Run that a script becomes
+  kubectl runs import train.sbatch --owner org:ai:rai --gpu-type H100-80GB --image registry.example.com/rai/train:1.0
+
+  # Submit it, starting again from its checkpoint where it is cut or loses a node
+  kubectl runs import train.sbatch --owner org:ai:rai --image registry.example.com/rai/train:1.0 --checkpoint 30m |
+    kubectl runs submit -f -`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return session.Fail(session.ExitUsage, `say which batch script to import: kubectl runs import FILE; "-" is `+
+					`standard input`)
+			}
+			return nil
+		},
+		RunE: s.RunE(im.run),
+	}
+	im.output = session.NewOutput(cmd, "", "yaml, json")
+	cmd.Flags().Lookup("show-managed-fields").Hidden = true
+	*im.output.Flags.OutputFormat = "yaml"
+	cmd.Flags().Lookup("output").DefValue = "yaml"
+	flags, c := cmd.Flags(), &im.choices
+	flags.StringVar(&c.Owner, "owner", "", "Owner who pays, such as org:ai:rai. Default: the script's --account, as "+
+		"it is.")
+	flags.StringVar(&c.GPUType, "gpu-type", "", "Type of the GPUs as nodes call it, such as H100-80GB. Default: as "+
+		"the script "+
+		"calls it.")
+	flags.StringVar(&c.Image, "image", "", "Image of the container that runs the script.")
+	flags.StringVar(&c.PriorityClass, "priority-class", "", "PriorityClass that orders the Run among those of its owner.")
+	flags.DurationVar(&c.Checkpoint, "checkpoint", 0, "How often the program saves, such as 30m, so that it may be "+
+		"started "+
+		"again.")
+	session.Must(cmd.RegisterFlagCompletionFunc("owner", s.CompleteOwners))
+	return cmd
+}
+
+func (im *importer) run(_ context.Context, args []string) error {
+	printer, err := im.output.Printer()
+	if err != nil {
+		return err
+	}
+	text, err := im.read(args[0])
+	if err != nil {
+		return err
+	}
+	choices, source := im.choices, manifest.Source(args[0])
+	if choices.Namespace = *im.Flags.Namespace; args[0] == manifest.Stdin {
+		choices.Name = "sbatch" // as sbatch names such a job
+	} else {
+		choices.Name = sbatch.NameOfFile(args[0])
+	}
+	script, err := sbatch.Parse(text)
+	if err != nil {
+		return session.Fail(session.ExitError, "%s: %v", source, err)
+	}
+	run, notes, err := sbatch.Translate(script, choices)
+	if err != nil {
+		return session.Fail(session.ExitError, "%s: %v", source, err)
+	}
+	for _, n := range notes {
+		fmt.Fprintf(im.ErrOut, "Warning: %s: %v\n", source, n)
+	}
+	object, err := written(run)
+	if err != nil {
+		return err
+	}
+	return printer.PrintObj(object, im.Out)
+}
+
+// read returns the text of a file.
+func (im *importer) read(file string) (string, error) {
+	read := func() ([]byte, error) { return os.ReadFile(file) }
+	if file == manifest.Stdin {
+		read = func() ([]byte, error) { return io.ReadAll(im.In) }
+	}
+	text, err := read()
+	if err != nil {
+		return "", session.Fail(session.ExitError, "cannot read %s: %v", manifest.Source(file), errors.Unwrap(err))
+	}
+	return string(text), nil
+}
+
+// written is a Run as somebody would write it: without what the API server fills in, and without what says nothing.
+func written(run *rqv1.Run) (*unstructured.Unstructured, error) {
+	object, err := session.AsWritten(run)
+	if err != nil {
+		return nil, err
+	}
+	unstructured.RemoveNestedField(object.Object, "status")
+	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
+	template, _, _ := unstructured.NestedMap(object.Object, "spec", "template")
+	if template == nil {
+		return object, nil
+	}
+	delete(template, "metadata")
+	containers, _, _ := unstructured.NestedSlice(template, "spec", "containers")
+	for _, c := range containers {
+		container, isMap := c.(map[string]any)
+		if isMap && run.Spec.Template.Spec.Containers[0].Resources.Requests == nil {
+			delete(container, "resources")
+		}
+	}
+	if err := unstructured.SetNestedSlice(template, containers, "spec", "containers"); err != nil {
+		return nil, err
+	}
+	return object, unstructured.SetNestedMap(object.Object, template, "spec", "template")
+}
