@@ -85,7 +85,8 @@ func (im *importer) run(_ context.Context, args []string) error {
 		return err
 	}
 	choices, source := im.choices, manifest.Source(args[0])
-	if choices.Namespace = *im.Flags.Namespace; args[0] == manifest.Stdin {
+	choices.Namespace = *im.Flags.Namespace
+	if args[0] == manifest.Stdin {
 		choices.Name = "sbatch" // as sbatch names such a job
 	} else {
 		choices.Name = sbatch.NameOfFile(args[0])

@@ -73,8 +73,8 @@ func next(words []string) (options []Option, rest []string, problem string) {
 // nextLong reads --NAME, --NAME=VALUE, or --NAME VALUE.
 func nextLong(text string, rest []string) ([]Option, []string, string) {
 	name, value, valued := strings.Cut(text, "=")
-	o := Option{Name: name, Value: value, valued: valued}
-	if o.about = byName(name); o.about != nil {
+	o := Option{Name: name, Value: value, valued: valued, about: byName(name)}
+	if o.about != nil {
 		o.Name = o.about.name
 	}
 	switch {
