@@ -50,8 +50,9 @@ type DrainedRank struct {
 type patience struct {
 	// since is from when on it has been kept, and rests until when it is not, since nobody came.
 	since, rests time.Time
-	// open says that the Run's PodDisruptionBudget lets somebody evict a rank, as far as is known.
-	open bool
+	// open says that the Run's PodDisruptionBudget lets somebody evict a rank, as far as is known, and shut that nobody
+	// can as it stands: time in which nobody could is not counted.
+	open, shut bool
 }
 
 // drainer finds and keeps places for ranks that are to leave their nodes.
@@ -104,6 +105,9 @@ func (d *drainer) await(g *gang, drained []DrainedRank, was *Drain, now time.Tim
 		g.patience.since, g.patience.rests = time.Time{}, time.Time{}
 	}
 	p := &g.patience
+	if p.shut && !p.since.IsZero() {
+		p.since = now
+	}
 	switch {
 	case p.since.IsZero() && p.open && len(g.room.held) > 0 && !now.Before(p.rests):
 		g.drain.Asking = true // nobody may evict the rank any more before its place is another
@@ -289,6 +293,16 @@ func (b *Book) Evictable(run types.UID, yes bool) {
 	defer b.mu.unlockUnchanged()
 	if g := b.roster.gangs[run]; g != nil {
 		g.patience.open = yes
+	}
+}
+
+// Shut notes whether a Run's PodDisruptionBudget, as it is to be, or ranks that are not ready keep everybody from
+// evicting a rank of it.
+func (b *Book) Shut(run types.UID, yes bool) {
+	b.mu.Lock()
+	defer b.mu.unlockUnchanged()
+	if g := b.roster.gangs[run]; g != nil {
+		g.patience.shut = yes
 	}
 }
 

@@ -23,10 +23,15 @@ type inquiry struct {
 	pending, accepted bool
 	asked             int
 	since             time.Time
+	// unsure counts how often in turn nothing could be found out.
+	unsure int
 	// turned are the nodes that they turned down, until an instant, and why.
 	turned map[string]string
 	until  time.Time
 }
+
+// mostUnsure is how often places are asked about of which nothing can be found out, before others are tried.
+const mostUnsure = 3
 
 // forget forgets the places.
 func (q *inquiry) forget() { q.to, q.pending, q.accepted = nil, false, false }
@@ -111,6 +116,17 @@ func (b *Book) ConcludeMoves(c *Check, turned []Turning, sure bool, now time.Tim
 	}
 	q := &g.inquiry
 	q.pending, q.accepted, q.since = false, sure && len(turned) == 0, now
+	if sure || len(turned) > 0 {
+		q.unsure = 0
+	} else {
+		q.unsure++
+	}
+	if q.unsure == mostUnsure {
+		q.unsure = 0
+		for _, at := range c.Places {
+			turned = append(turned, Turning{Pod: at.Pod.UID, Node: at.Node, Why: "it cannot be found out what it says of the rank"})
+		}
+	}
 	for _, t := range turned {
 		if q.turnedDown(now); q.turned == nil {
 			q.turned, q.until = map[string]string{}, now.Add(b.args.GangDeadline.Duration)

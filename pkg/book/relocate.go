@@ -59,7 +59,7 @@ func (d *drainer) sparesDue(g *gang, now time.Time) (out []int) {
 // together: their Run stands still while one of them is away. It reports false when none finds one; they stay.
 func (d *drainer) relocate(g *gang, due []DrainedRank, was *Drain, now time.Time) bool {
 	until := now.Add(d.args.GangDeadline.Duration)
-	if was.Narrower == 0 && slices.Equal(was.Leave, due) && d.keeps(g) {
+	if was.Narrower == 0 && slices.Equal(was.Leave, due) && d.keeps(g) && d.spared(g, due, now) {
 		g.drain.Leave, g.room.until = due, until
 		return true
 	}
@@ -74,6 +74,14 @@ func (d *drainer) relocate(g *gang, due []DrainedRank, was *Drain, now time.Time
 		g.drain.Leave, g.drain.Narrower = nil, 0
 	}
 	return true
+}
+
+// spared reports whether the places of spares, to which ranks that leave are to go, are still theirs to take.
+func (d *drainer) spared(g *gang, due []DrainedRank, now time.Time) bool {
+	to := g.inquiry.to
+	return len(to) == len(due) && !slices.ContainsFunc(to, func(t destination) bool {
+		return t.spare != "" && (!d.seats.standsBy(d.roster.members[t.spare]) || g.inquiry.turnedDown(now)[t.node] != "")
+	})
 }
 
 // relocation decides which of some ranks leave, and where to: all of them at the Run's width or, if it is malleable, at

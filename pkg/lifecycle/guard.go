@@ -152,6 +152,12 @@ func nodesIn(ranks []book.DrainedRank) (nodes []string) {
 	return slices.Compact(nodes)
 }
 
+// shut reports whether nobody can evict a rank, whoever has asked for it, since the Run's PodDisruptionBudget is not
+// lowered or others are not ready.
+func shut(s *situation) bool {
+	return s.guard.wanted != nil && (!s.guard.lowered || notReady(s) != nil)
+}
+
 // notReady says which ranks are not ready, so that the Run's PodDisruptionBudget lets nobody evict one although that
 // has a place; nil when it does. It counts the ranks that are ready, and lets one go that is not if all others are.
 func notReady(s *situation) *saying {

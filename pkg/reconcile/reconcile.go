@@ -166,6 +166,9 @@ func (r *Runs) guard(ctx context.Context, o *lifecycle.Observed, d *lifecycle.De
 	if err == nil && o.Run != nil && (d.Guard != nil || d.Unguard != nil || d.Evictable) {
 		r.book.Evictable(o.Run.UID, d.Evictable)
 	}
+	if o.Run != nil && len(o.Drain.Ranks) > 0 {
+		r.book.Shut(o.Run.UID, d.Shut)
+	}
 	if !Passes(err) || apierrors.IsForbidden(err) {
 		return nil
 	}
