@@ -124,7 +124,7 @@ func (b *Book) ConcludeMoves(c *Check, turned []Turning, sure bool, now time.Tim
 	if q.unsure == mostUnsure {
 		q.unsure = 0
 		for _, at := range c.Places {
-			turned = append(turned, Turning{Pod: at.Pod.UID, Node: at.Node, Why: "it cannot be found out what it says of the rank"})
+			turned = append(turned, Turning{Pod: at.Pod.UID, Node: at.Node, Why: "what it says of the rank is not known"})
 		}
 	}
 	for _, t := range turned {
