@@ -3,9 +3,11 @@ package book
 import (
 	"maps"
 	"slices"
+	"sort"
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/outage"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
@@ -95,28 +97,74 @@ func (d *drainer) relocation(g *gang, due []DrainedRank, now time.Time) ([]desti
 		g.drain.Leave = due
 		return places, g.demand
 	}
-	for width := g.demand.Pods() - g.demand.StepPods; g.mayNarrow(width); width -= g.demand.StepPods {
-		shape := g.full.At(width)
-		left := slices.DeleteFunc(slices.Clone(due), func(r DrainedRank) bool { return r.Index >= width })
-		fork.Revert()
-		d.giveOwn(fork, g, shape)
-		if places, no := d.placesFor(g, shape, left, true, now); no == "" {
+	steps := g.narrowings()
+	least := 1 + sort.Search(steps, func(i int) bool {
+		_, _, _, fits := d.narrowed(fork, g, due, 1+i, now)
+		return fits
+	})
+	if least <= steps {
+		if shape, left, places, fits := d.narrowed(fork, g, due, least, now); fits {
 			g.drain.Leave, g.drain.Narrower = left, int32(shape.GPUs())
 			return places, shape
 		}
 	}
 	fork.Revert()
 	d.giveOwn(fork, g, g.demand)
-	g.drain.StayWhy, places = why, nil
-	for _, r := range due {
-		more, no := d.placesFor(g, g.demand, append(slices.Clone(g.drain.Leave), r), true, now)
-		if no != "" {
-			g.drain.Stay = append(g.drain.Stay, r)
-		} else {
-			g.drain.Leave, places = append(g.drain.Leave, r), more
+	g.drain.StayWhy = why
+	g.drain.Leave, g.drain.Stay, places = d.mostOf(g, due, now)
+	return places, g.demand
+}
+
+// narrowed returns the shape of a gang that goes on narrower by some steps, the ranks of those that leave which it has
+// still, and where they go, if all of them have a place. The narrower it is the fewer they are, and the more of its own
+// it gives back: if they fit at one width they do at any that is narrower.
+func (d *drainer) narrowed(fork *plan.Fork, g *gang, due []DrainedRank, steps int,
+	now time.Time) (shape plan.Demand, left []DrainedRank, places []destination, fits bool) {
+	width := g.demand.Pods() - steps*g.demand.StepPods
+	shape = g.full.At(width)
+	left = slices.DeleteFunc(slices.Clone(due), func(r DrainedRank) bool { return r.Index >= width })
+	fork.Revert()
+	d.giveOwn(fork, g, shape)
+	places, why := d.placesFor(g, shape, left, true, now)
+	return shape, left, places, why == ""
+}
+
+// mostOf returns as many of some ranks, which have no place all together, as have one, where to, and those that have
+// none. It looks for places of many at once: ranks of one group that one payer pays for are alike, so that none of them
+// has a place where one has none.
+func (d *drainer) mostOf(g *gang, due []DrainedRank, now time.Time) (leave, stay []DrainedRank, places []destination) {
+	type kind struct {
+		group int
+		payer budget.Key
+	}
+	kindOf := func(r DrainedRank) kind {
+		m := g.active.members[r.Index]
+		return kind{m.group(), m.payer.key}
+	}
+	full := map[kind]bool{}
+	var try func(part []DrainedRank)
+	try = func(part []DrainedRank) {
+		part = slices.DeleteFunc(slices.Clone(part), func(r DrainedRank) bool { return full[kindOf(r)] })
+		if len(part) == 0 {
+			return
+		}
+		more, no := d.placesFor(g, g.demand, slices.Concat(leave, part), true, now)
+		switch {
+		case no == "":
+			leave, places = append(leave, part...), more
+		case len(part) == 1:
+			full[kindOf(part[0])] = true
+		default:
+			try(part[:len(part)/2])
+			try(part[len(part)/2:])
 		}
 	}
-	return places, g.demand
+	try(due)
+	stay = slices.DeleteFunc(slices.Clone(due), func(r DrainedRank) bool {
+		_, found := slices.BinarySearchFunc(leave, r.Index, func(l DrainedRank, index int) int { return l.Index - index })
+		return found
+	})
+	return leave, stay, places
 }
 
 // movedRanks returns the ranks of a running gang whose last pod left its node for maintenance.
@@ -133,9 +181,12 @@ func (g *gang) movedRanks() map[int]bool {
 	return out
 }
 
-// mayNarrow reports whether a gang may go on at a width in pods, as it is.
-func (g *gang) mayNarrow(width int) bool {
-	return g.demand.StepPods > 0 && width >= g.demand.LeastPods && g.growing() == 0
+// narrowings returns by how many steps a gang may become narrower, as it is.
+func (g *gang) narrowings() int {
+	if g.demand.StepPods == 0 || g.growing() > 0 {
+		return 0
+	}
+	return max(0, g.demand.Pods()-g.demand.LeastPods) / g.demand.StepPods
 }
 
 // giveOwn gives back on a fork what is kept for a gang's ranks, and what its pods hold that are beyond a shape.
