@@ -50,9 +50,10 @@ type DrainedRank struct {
 type patience struct {
 	// since is from when on it has been kept, and rests until when it is not, since nobody came.
 	since, rests time.Time
-	// open says that the Run's PodDisruptionBudget lets somebody evict a rank, as far as is known, and shut that nobody
-	// can as it stands: time in which nobody could is not counted.
-	open, shut bool
+	// open says that the Run's PodDisruptionBudget lets somebody evict a rank, as far as is known, and raising that one
+	// was written which does not, and the answer has not come. Shut says that nobody can evict one as it stands: time in
+	// which nobody could is not counted.
+	open, raising, shut bool
 }
 
 // drainer finds and keeps places for ranks that are to leave their nodes.
@@ -292,8 +293,26 @@ func (b *Book) Evictable(run types.UID, yes bool) {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
 	if g := b.roster.gangs[run]; g != nil {
-		g.patience.open = yes
+		g.patience.open, g.patience.raising = yes, false
 	}
+}
+
+// Raises notes that a PodDisruptionBudget of a Run is about to be written that lets nobody evict a rank.
+func (b *Book) Raises(run types.UID) {
+	b.mu.Lock()
+	defer b.mu.unlockUnchanged()
+	if g := b.roster.gangs[run]; g != nil {
+		g.patience.raising = true
+	}
+}
+
+// Raising reports whether the answer to that has not come. Once the PodDisruptionBudget is seen as it was written it is
+// known to be so: who decided to write it had seen it as it was before.
+func (b *Book) Raising(run types.UID) bool {
+	b.mu.Lock()
+	defer b.mu.unlockUnchanged()
+	g := b.roster.gangs[run]
+	return g != nil && g.patience.raising
 }
 
 // Shut notes whether a Run's PodDisruptionBudget, as it is to be, or ranks that are not ready keep everybody from

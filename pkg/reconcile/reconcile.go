@@ -157,13 +157,19 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 // guard writes a Run's PodDisruptionBudget. One that the API server does not take, or does not let this process write,
 // keeps nothing else from being done.
 func (r *Runs) guard(ctx context.Context, o *lifecycle.Observed, d *lifecycle.Decision) (err error) {
+	asIs := false
 	switch {
 	case d.Guard != nil:
+		if o.Run != nil && !d.Evictable {
+			r.book.Raises(o.Run.UID)
+		}
 		err = r.api.WriteGuard(ctx, d.Guard)
 	case d.Unguard != nil:
 		err = r.api.DropGuard(ctx, d.Unguard)
+	default:
+		asIs = true
 	}
-	if err == nil && o.Run != nil && (d.Guard != nil || d.Unguard != nil || d.Evictable) {
+	if err == nil && o.Run != nil && (!asIs || d.Evictable || r.book.Raising(o.Run.UID)) {
 		r.book.Evictable(o.Run.UID, d.Evictable)
 	}
 	if o.Run != nil && len(o.Drain.Ranks) > 0 {
