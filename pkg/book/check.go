@@ -197,10 +197,7 @@ func (v *activations) refute(g *gang, asked *Check, turned []Turning, last bool,
 		c.shunned, c.mostCut = map[string]string{}, map[string]int{}
 	}
 	for _, t := range c.learn(asked, turned) {
-		c.shunned[t.Node] = t.Why
-		if t.Most > 0 {
-			c.mostCut[t.Node] = t.Most
-		}
+		c.shunned[t.Node], c.mostCut[t.Node] = t.Why, t.Most
 	}
 	if (len(turned) > 0 || last) && !c.until.After(now) {
 		c.until = now.Add(firstShun << min(c.tries, mostShuns))

@@ -223,3 +223,29 @@ func TestNobodyIsCutWhereNobodyKnows(t *testing.T) {
 		s.running("wants", "although nothing stands in its way any more")
 	})
 }
+
+// All nodes turn down a rank that has been made, and nobody knew: first of two that are to be on one node, then of each
+// on its own. A decision that was turned down is not made again.
+func TestADecisionThatIsTurnedDownEverywhere(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.asks(true)
+		s.fleetOf("n0", "n1")
+		s.setBudget("a", "org:a", 64)
+		for _, name := range []string{"holder0", "holder1"} {
+			s.submitWithSpares(name, "org:a", 1, 2, 4, 0, checkpointed)
+		}
+		s.work()
+		s.during(time.Minute)
+		s.submitWithSpares("wants", "org:b", 1, 2, 4, 0, ungrouped)
+		s.work()
+		s.disdain("wants-1")
+		s.due()
+		for range 3 {
+			s.work()
+			s.during(noticePeriod)
+		}
+		for _, name := range []string{"holder0", "holder1"} {
+			s.running(name, "although nobody can start in its place")
+		}
+	})
+}

@@ -15,10 +15,22 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
-// tell plays a story that needs no chance.
+// tell plays a story that needs no chance but for the order in which a process that begins learns things.
 func tell(t *testing.T, story func(w *world)) {
 	t.Helper()
-	rapid.Check(t, func(t *rapid.T) { story(newWorld(t)) })
+	plays(t, 10, func(t *rapid.T) { story(newWorld(t)) })
+}
+
+// plays plays a story so many times.
+func plays(t *testing.T, times int, story func(t *rapid.T)) {
+	t.Helper()
+	played := 0
+	rapid.Check(t, func(t *rapid.T) {
+		if played < times {
+			story(t)
+			played++
+		}
+	})
 }
 
 func (w *world) pod(name string) types.UID {

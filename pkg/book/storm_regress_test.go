@@ -15,20 +15,13 @@ import (
 // tellStorm plays a story with Reservations that needs no chance.
 func tellStorm(t *testing.T, story func(s *storm)) {
 	t.Helper()
-	rapid.Check(t, func(t *rapid.T) { story(newStorm(newWorld(t))) })
+	plays(t, 10, func(t *rapid.T) { story(newStorm(newWorld(t))) })
 }
 
 // tellLongStorm plays one that takes long only a few times.
 func tellLongStorm(t *testing.T, story func(s *storm)) {
 	t.Helper()
-	const times = 3
-	played := 0
-	rapid.Check(t, func(t *rapid.T) {
-		if played < times {
-			story(newStorm(newWorld(t)))
-			played++
-		}
-	})
+	plays(t, 3, func(t *rapid.T) { story(newStorm(newWorld(t))) })
 }
 
 // due lets time go by until the next Run's turn comes, and has it decided on.
