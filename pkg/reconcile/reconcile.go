@@ -169,7 +169,7 @@ func (r *Runs) guard(ctx context.Context, o *lifecycle.Observed, d *lifecycle.De
 	default:
 		asIs = true
 	}
-	if err == nil && o.Run != nil && (!asIs || d.Evictable || r.book.Raising(o.Run.UID)) {
+	if err == nil && o.Run != nil && (!asIs || d.Evictable || len(o.Guards) > 0 && r.book.Raising(o.Run.UID)) {
 		r.book.Evictable(o.Run.UID, d.Evictable)
 	}
 	if o.Run != nil && len(o.Drain.Ranks) > 0 {
