@@ -71,11 +71,15 @@ func (s *RunSpec) Until(start time.Time) time.Time {
 	return time.Time{}
 }
 
-// EndsAt returns when the maxDuration of a Run that runs is over; false for one that does not run or is not bounded.
+// EndsAt returns when the maxDuration of a Run that runs is over; zero and false for one that does not run or is not
+// bounded.
 func (r *Run) EndsAt() (time.Time, bool) {
 	started, runs := r.StartedAt()
+	if !runs {
+		return time.Time{}, false
+	}
 	end := r.Spec.Until(started)
-	return end, runs && !end.IsZero()
+	return end, !end.IsZero()
 }
 
 // CheckpointInterval returns how often the Run says that it saves its work; 0 when it declares no checkpoint.

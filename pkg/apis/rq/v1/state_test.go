@@ -61,7 +61,7 @@ func TestWhenARunEnds(t *testing.T) {
 		if c.change != nil {
 			c.change(run)
 		}
-		if got, ends := run.EndsAt(); ends == c.want.IsZero() || ends && !got.Equal(c.want) {
+		if got, ends := run.EndsAt(); ends == c.want.IsZero() || !got.Equal(c.want) {
 			t.Errorf("%s: it ends at %s (%v), want %s", name, got, ends, c.want)
 		}
 	}
