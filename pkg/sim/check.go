@@ -107,7 +107,7 @@ func (c *Cluster) judge(check *book.Check) (turned []book.Turning, sure bool) {
 		case !sure && !check.Seats:
 			return turned, false
 		case !sure || c.Unsure[place.Node]:
-			why, sure = "nobody knows", false
+			why, sure = unknown, false
 		}
 		if why == "" && c.beside(place.Pod, place.Node, leaves, accepted[place.Node]) {
 			why = "node(s) didn't match pod anti-affinity rules"
@@ -167,3 +167,6 @@ func (c *Cluster) beside(pod *corev1.Pod, node string, leaves map[types.UID]bool
 	}
 	return coming > 0
 }
+
+// unknown is what is told of a node of which it cannot be found out whether it accepts a pod.
+const unknown = "nobody knows"

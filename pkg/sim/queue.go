@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 // Act carries out what the book asks of the queue and of the controllers.
@@ -24,6 +25,7 @@ func (c *Cluster) Act() {
 	for _, run := range c.Book.Inquiries().Take() {
 		if check := c.Book.CheckMoves(run); check != nil {
 			turned, sure := c.judge(check)
+			turned = slices.DeleteFunc(turned, func(t book.Turning) bool { return t.Why == unknown })
 			c.meanwhile()
 			c.Book.ConcludeMoves(check, turned, sure, c.Now)
 		}
