@@ -51,9 +51,8 @@ type patience struct {
 	// since is from when on it has been kept, and rests until when it is not, since nobody came.
 	since, rests time.Time
 	// open says that the Run's PodDisruptionBudget lets somebody evict a rank, as far as is known, and raising that one
-	// was written which does not, and the answer has not come. Shut says that nobody can evict one as it stands: time in
-	// which nobody could is not counted.
-	open, raising, shut bool
+	// was written which does not, and the answer has not come.
+	open, raising bool
 }
 
 // drainer finds and keeps places for ranks that are to leave their nodes.
@@ -106,9 +105,6 @@ func (d *drainer) await(g *gang, drained []DrainedRank, was *Drain, now time.Tim
 		g.patience.since, g.patience.rests = time.Time{}, time.Time{}
 	}
 	p := &g.patience
-	if p.shut && !p.since.IsZero() {
-		p.since = now
-	}
 	switch {
 	case p.since.IsZero() && p.open && len(g.room.held) > 0 && !now.Before(p.rests):
 		g.drain.Asking = true // nobody may evict the rank any more before its place is another
@@ -313,16 +309,6 @@ func (b *Book) Raising(run types.UID) bool {
 	defer b.mu.unlockUnchanged()
 	g := b.roster.gangs[run]
 	return g != nil && g.patience.raising
-}
-
-// Shut notes whether a Run's PodDisruptionBudget, as it is to be, or ranks that are not ready keep everybody from
-// evicting a rank of it.
-func (b *Book) Shut(run types.UID, yes bool) {
-	b.mu.Lock()
-	defer b.mu.unlockUnchanged()
-	if g := b.roster.gangs[run]; g != nil {
-		g.patience.shut = yes
-	}
 }
 
 // StuckDrain is a node that a Run's ranks cannot leave, and why, in the words of the Run's condition. Maintained says

@@ -86,7 +86,7 @@ func untoldDeaths(s *situation) (deaths []rqv1.RunDeath) {
 			continue
 		}
 		e, ended := ownEnd(pod)
-		if !ended {
+		if !ended && saysRunning(f.Run) {
 			e, ended = ending.Evicted(pod)
 		}
 		if !ended {

@@ -19,7 +19,7 @@ func Decide(o Observed) Decision {
 	d := Decision{Close: closings(f, s.reasonGone), Delete: removalsOf(f, deletionsOf(s)), Status: statusOf(s),
 		requeues: s.requeued() && s.cuts.final == nil || s.suspends() && saysRunning(f.Run)}
 	d.tellsShards = tellsOfShards(f.Run, d.Status)
-	d.Evictable, d.Shut = s.guard.lowered, shut(s)
+	d.Evictable = s.guard.lowered
 	if s.guard.stale {
 		d.Guard = s.guard.wanted
 	}

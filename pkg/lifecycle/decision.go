@@ -89,8 +89,6 @@ type Decision struct {
 	Guard, Unguard *policyv1.PodDisruptionBudget
 	// Evictable says that the PodDisruptionBudget, once it is written, lets somebody evict a rank.
 	Evictable bool
-	// Shut says that it lets nobody, although nodes of ranks are to be emptied, or that ranks which are not ready do not.
-	Shut bool
 	// Status is the status to write; nil when it stands as it should.
 	Status *rqv1.RunStatus
 	// Expire says that the Run's object is to be deleted, since its time is over and it holds nothing.

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -134,7 +135,7 @@ func setDrainWaits(c conditions, s *situation) {
 	if why := notReady(s); len(d.Ranks) > 0 && (d.Why != "" || why != nil) {
 		switch {
 		case d.Lapsed:
-			why = &saying{"NotEvicted", d.Why}
+			why = cmp.Or(unready(s), &saying{"NotEvicted", d.Why}) // nobody could
 		case d.Why != "":
 			why = &saying{"NowhereToMove", d.Why}
 		}
@@ -152,22 +153,24 @@ func nodesIn(ranks []book.DrainedRank) (nodes []string) {
 	return slices.Compact(nodes)
 }
 
-// shut reports whether nobody can evict a rank, whoever has asked for it, since the Run's PodDisruptionBudget is not
-// lowered or others are not ready.
-func shut(s *situation) bool {
-	return s.guard.wanted != nil && (!s.guard.lowered || notReady(s) != nil)
-}
-
 // notReady says which ranks are not ready, so that the Run's PodDisruptionBudget lets nobody evict one although that
 // has a place; nil when it does. It counts the ranks that are ready, and lets one go that is not if all others are.
 func notReady(s *situation) *saying {
-	if s.guard.wanted == nil || !s.guard.lowered {
+	if !s.guard.lowered {
+		return nil
+	}
+	return unready(s)
+}
+
+// unready says likewise which ranks would keep everybody from it.
+func unready(s *situation) *saying {
+	if s.guard.wanted == nil {
 		return nil
 	}
 	var ranks []string
 	drained := true
 	for index, pod := range s.roster.core() {
-		if ready, _ := readySince(pod); ready || pod.Status.Phase == corev1.PodSucceeded {
+		if ready, _ := readySince(pod); ready || pod != nil && pod.Status.Phase == corev1.PodSucceeded {
 			continue
 		}
 		ranks = append(ranks, strconv.Itoa(index))

@@ -34,7 +34,7 @@ func (a *affected) why() string {
 // of their dates; those without one come last.
 func maintained(f *facts) []affected {
 	var out []affected
-	until, _ := f.Run.EndsAt()
+	until := f.lastsUntil()
 	for _, lease := range f.Leases {
 		node := lease.Node()
 		state := f.Nodes[node]
@@ -132,8 +132,17 @@ func (f *facts) noticeOfMaintenance(pod *corev1.Pod) *Notice {
 
 // movesAgain reports whether a rank that has left its node for maintenance would have to leave a spare's, too.
 func (f *facts) movesAgain(made *rank.Replacement, spare *corev1.Pod) bool {
-	until, _ := f.Run.EndsAt()
+	until := f.lastsUntil()
 	return made.Sign == bySign && f.Nodes[spare.Spec.NodeName].Outage.Shuts(f.Now, until)
+}
+
+// lastsUntil returns when the Run is over at the latest, if it does not run yet after it starts now; zero where it may
+// run for ever.
+func (f *facts) lastsUntil() time.Time {
+	if until, runs := f.Run.EndsAt(); runs {
+		return until
+	}
+	return f.Run.Spec.Until(f.Now)
 }
 
 // leftForMaintenance reports whether the pod of a Lease that is gone has left its node for maintenance: it was told so,
@@ -142,7 +151,7 @@ func (f *facts) leftForMaintenance(lease *rqv1.Lease) bool {
 	if reason, told := toldToGo(f.podOf[lease.PodUID()]); told {
 		return reason == rqv1.ClosedMaintenance
 	}
-	until, _ := f.Run.EndsAt()
+	until := f.lastsUntil()
 	w := f.Nodes[lease.Node()].Outage
 	return w.Shuts(f.Now, until) && !f.Now.Before(w.LeaveFrom(f.NoticePeriod, f.Run.Spec.CheckpointInterval()))
 }

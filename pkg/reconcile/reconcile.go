@@ -172,9 +172,6 @@ func (r *Runs) guard(ctx context.Context, o *lifecycle.Observed, d *lifecycle.De
 	if err == nil && o.Run != nil && (!asIs || d.Evictable || len(o.Guards) > 0 && r.book.Raising(o.Run.UID)) {
 		r.book.Evictable(o.Run.UID, d.Evictable)
 	}
-	if o.Run != nil && len(o.Drain.Ranks) > 0 {
-		r.book.Shut(o.Run.UID, d.Shut)
-	}
 	if !Passes(err) || apierrors.IsForbidden(err) {
 		return nil
 	}
