@@ -159,8 +159,7 @@ func TestThePlaceThatIsToldIsTheOneTaken(t *testing.T) {
 	})
 }
 
-// Whatever one owner does with its priorities, Runs of one shape of another owner have the same dates and start at the
-// same turns.
+// Whatever one owner does with its priorities, Runs of one shape of another owner start at the same turns.
 func TestPrioritiesAreNothingToOtherOwners(t *testing.T) {
 	tellLongStorm(t, func(s *storm) {
 		const many = 6
@@ -176,12 +175,6 @@ func TestPrioritiesAreNothingToOtherOwners(t *testing.T) {
 		}
 		played := func(s *storm, line [][3]string) (others []string) {
 			s.waitingLine(line...)
-			for i := range line {
-				p := s.Book.Prospect(s.Runs[line[i][0]].UID).Promise
-				if line[i][1] == "org:b" && p != nil {
-					others = append(others, fmt.Sprintf("%s on %s", line[i][0], p.At))
-				}
-			}
 			for range line {
 				for name, run := range s.Runs {
 					if run.Status.Phase == rqv1.RunRunning {

@@ -67,7 +67,8 @@ func Of(pod *corev1.Pod) (Ending, bool) {
 // whatever they say of it when they do; false for any other.
 func Evicted(pod *corev1.Pod) (Ending, bool) {
 	condition := disruption(pod)
-	if condition == nil || pod.DeletionTimestamp == nil || known(InCondition, condition.Reason, rqv1.CauseNode) != rqv1.CauseNode {
+	if condition == nil || pod.DeletionTimestamp == nil ||
+		known(InCondition, condition.Reason, rqv1.CauseNode) != rqv1.CauseNode {
 		return Ending{}, false
 	}
 	return Ending{Cause: rqv1.CauseNode, Sign: condition.Reason, Message: condition.Message,
