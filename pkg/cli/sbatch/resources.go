@@ -12,13 +12,16 @@ import (
 // readWidth reads what the script says of nodes, tasks and GPUs, and works out the pods.
 func (t *translation) readWidth() error {
 	a := &t.ask
-	for name, into := range map[string]*int64{"ntasks": &a.tasks, "ntasks-per-node": &a.tasksPerNode} {
-		if o := t.given(name); o != nil {
+	for _, of := range []struct {
+		name string
+		into *int64
+	}{{"ntasks", &a.tasks}, {"ntasks-per-node", &a.tasksPerNode}} {
+		if o := t.given(of.name); o != nil {
 			n, err := count(o)
 			if err != nil {
 				return err
 			}
-			*into = n
+			*of.into = n
 		}
 	}
 	if o := t.given("nodes"); o != nil {
@@ -142,6 +145,9 @@ func (t *translation) tellWidth() {
 		t.note(nodes, "how many GPUs a pod has is left to the scheduler, mostly a whole node: say it with --gpus-per-node")
 	case w.pods() == 1 && tasks != nil && nodes == nil && t.ask.tasksPerNode == 0 && t.ask.tasks > 1 && t.ask.all == 0:
 		t.note(tasks, "all tasks are on one node, which Slurm might spread: say with --nodes how many there are to be")
+	case t.ask.perTask > 1 && t.ask.perNode == 0 && t.ask.least != t.ask.most:
+		t.note(nodes, "each task has a pod of its own, wherever there is room, and --mem is each one's: say one number of "+
+			"nodes")
 	case t.ask.perTask > 1 && t.ask.perNode == 0 && t.ask.most == 0:
 		t.note(t.given("gpus-per-task"), "each task has a pod of its own: say with --nodes or --ntasks-per-node how "+
 			"many are on "+

@@ -146,6 +146,9 @@ func interpreter(line string) ([]string, error) {
 	if path.Base(words[0]) == "env" {
 		words = slices.DeleteFunc(words[1:], func(word string) bool { return word == "-S" })
 	}
+	if last := len(words) - 1; last > 0 && (words[last] == "-" || words[last] == "--") {
+		words = words[:last] // it ends the options, and one more follows
+	}
 	program := ""
 	if len(words) > 0 {
 		program = path.Base(words[0])

@@ -136,6 +136,7 @@ func TestTold(t *testing.T) {
 		script("-G1 -D logs") + "x\n":          "line 2: --chdir=logs: a directory of the image",
 		script("-N1-2 --gpus-per-node=1"): "line 2: --nodes=1-2: the Run starts with as many nodes of " +
 			"these as there is room for",
+		script("-N1-2 -n8 --gpus-per-task=2"): "line 2: --nodes=1-2: each task has a pod of its own",
 		script("-G1 --gres=nvme:1"): "line 2: --gres=nvme:1: of these only GPUs are translated: " +
 			"ask for nvme:1",
 		script("-G1 -J 'My Job'"):                        "line 2: --job-name=My Job: the Run is named my-job",

@@ -196,6 +196,8 @@ func TestContainer(t *testing.T) {
 			`{"name":"main","image":"train:1.0","command":["bash","-c","echo $$$$ $$(RANK) $x\n"],"resources":{}}`},
 		"another program": {"#!/usr/bin/env -S python3 -u\n#SBATCH -G1\nprint(1)\n",
 			`{"name":"main","image":"train:1.0","command":["python3","-u","-c","print(1)\n"],"resources":{}}`},
+		"the end of the options": {"#!/bin/bash -\n#SBATCH -G1\ntrain\n",
+			`{"name":"main","image":"train:1.0","command":["bash","-c","train\n"],"resources":{}}`},
 		"no commands": {script("-G1"), `{"name":"main","image":"train:1.0","resources":{}}`},
 	} {
 		run, _ := mustTranslate(t, c.text, with)
