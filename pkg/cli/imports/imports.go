@@ -64,13 +64,11 @@ FILE "-" is standard input.`,
 	flags.StringVar(&c.Owner, "owner", "", "Owner who pays, such as org:ai:rai. Default: the script's --account, as "+
 		"it is.")
 	flags.StringVar(&c.GPUType, "gpu-type", "", "Type of the GPUs as nodes call it, such as H100-80GB. Default: as "+
-		"the script "+
-		"calls it.")
+		"the script calls it.")
 	flags.StringVar(&c.Image, "image", "", "Image of the container that runs the script.")
 	flags.StringVar(&c.PriorityClass, "priority-class", "", "PriorityClass that orders the Run among those of its owner.")
 	flags.DurationVar(&c.Checkpoint, "checkpoint", 0, "How often the program saves, such as 30m, so that it may be "+
-		"started "+
-		"again.")
+		"started again.")
 	session.Must(cmd.RegisterFlagCompletionFunc("owner", s.CompleteOwners))
 	return cmd
 }

@@ -11,8 +11,7 @@ var variables = map[string]string{
 	"SLURM_NODEID":  "RANK is the pod's rank, from 0, and there is one pod on a node",
 	"SLURM_LOCALID": "torchrun gives each of its workers LOCAL_RANK",
 	"SLURM_NTASKS": "WORLD_SIZE is the number of pods, and PET_NPROC_PER_NODE the GPUs of one; torchrun gives its " +
-		"workers " +
-		"a WORLD_SIZE that counts workers",
+		"workers a WORLD_SIZE that counts workers",
 	"SLURM_NNODES":             "WORLD_SIZE is the number of pods",
 	"SLURM_NTASKS_PER_NODE":    "PET_NPROC_PER_NODE is the number of GPUs of a pod",
 	"SLURM_GPUS_ON_NODE":       "PET_NPROC_PER_NODE is the number of GPUs of a pod",
@@ -41,8 +40,7 @@ var sameAs = map[string]string{
 // commands are Slurm's, and others that clusters with Slurm have, and what to do without them.
 var commands = map[string]string{
 	"srun": "a Run starts the script in every pod itself: take srun away, and start a process for each GPU with " +
-		"torchrun, which " +
-		"reads its options from the environment",
+		"torchrun, which reads its options from the environment",
 	"mpirun":   "there is no hostfile: start the program in every pod with torchrun, or use an MPI operator's job",
 	"mpiexec":  "there is no hostfile: start the program in every pod with torchrun, or use an MPI operator's job",
 	"sbatch":   "nothing is submitted from a pod: have the program save, and say --checkpoint",
@@ -83,13 +81,11 @@ func (t *translation) readBody() {
 	}
 	if t.width.pods() != 1 {
 		t.remark(t.script.FirstLine, "", "Slurm runs the script once, on the first node, and srun its commands on all; "+
-			"here every "+
-			"pod runs all of it, once")
+			"here every pod runs all of it, once")
 	}
 	if tasks := t.perNodeTasks(); tasks != nil {
 		t.note(tasks, "a pod runs the script once, whatever the number of tasks: start its processes with torchrun, "+
-			"which has as "+
-			"many as the pod has GPUs")
+			"which has as many as the pod has GPUs")
 	}
 }
 

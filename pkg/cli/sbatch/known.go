@@ -22,15 +22,12 @@ type about struct {
 
 // Advice that serves several options.
 const (
-	bindAdvice = "what a pod's processes are bound to is for the program to choose: leave it out, or have torchrun " +
-		"or numactl " +
-		"do it"
+	bindAdvice = "what a pod's processes are bound to is for the program to choose: leave it out, or have torchrun or " +
+		"numactl do it"
 	logAdvice = "what the pods print is kept by Kubernetes: kubectl logs RUN-RANK shows it; a file has to be on a " +
-		"volume " +
-		"of spec.template"
+		"volume of spec.template"
 	mailAdvice = "nobody is written to: kubectl runs watch RUN --until Completed waits for the end and says by its " +
-		"exit code " +
-		"how it went"
+		"exit code how it went"
 	prioAdvice = "no owner's Runs come before another's: among your own, --priority-class names a PriorityClass"
 	nodeAdvice = "write a nodeSelector or an affinity into spec.template; nodes that are broken are avoided without it"
 	hereAdvice = "this is about the call of sbatch, and nothing here: leave it out"
@@ -77,8 +74,7 @@ var options = []about{
 	{"comment", 0, always, "write it into metadata.annotations"},
 	{"deadline", 0, always, "a Run has no date by which it has to end: kubectl runs plan says when it would start"},
 	{"dependency", 'd', always, "a Run waits for no other: submit it when kubectl runs watch OTHER --until Completed " +
-		"has " +
-		"ended, or have a workflow tool do that"},
+		"has ended, or have a workflow tool do that"},
 	{"exclude", 'x', always, nodeAdvice},
 	{"export", 0, always, tripAdvice},
 	{"export-file", 0, always, tripAdvice},
@@ -88,8 +84,7 @@ var options = []about{
 	{"nodefile", 'F', always, nodeAdvice},
 	{"nodelist", 'w', always, nodeAdvice},
 	{"no-kill", 'k', optional, "ranks of lost nodes are replaced one by one and the others go on: sparesPerGroup " +
-		"keeps GPUs " +
-		"ready for it"},
+		"keeps GPUs ready for it"},
 	{"partition", 'p', always, "there are no partitions: the owner's Budget says where it may be, and --gpu-type on " +
 		"which GPUs"},
 	{"prefer", 0, always, "write a preferred node affinity into spec.template"},
@@ -98,8 +93,7 @@ var options = []about{
 	{"reservation", 0, always, "nodes are not set aside by name: what Slurm calls a reservation is a Budget with a " +
 		"window"},
 	{"signal", 0, always, "before a pod is ended it has SIGTERM and the condition DisruptionTarget, noticePeriod " +
-		"before: have " +
-		"the program save then"},
+		"before: have the program save then"},
 	{"time-min", 0, always, "a Run has one length: put what it needs at most into --time"},
 	{"tmp", 0, always, "ask for ephemeral-storage in the requests of spec.template"},
 	{"container", 0, always, "the image is the one of --image"},

@@ -6,12 +6,8 @@ import (
 	"strings"
 )
 
-// What the API takes, so that a Run which it would refuse is not written.
-var (
-	ownerPattern   = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(:[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
-	gpuTypePattern = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
-	classPattern   = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
-)
+// ownerPattern is what the API takes for an owner, so that a Run which it would refuse is not written.
+var ownerPattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(:[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
 const ownerRule = "an owner is a path of lower-case names joined by colons, such as org:ai:rai"
 

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -100,7 +101,7 @@ func (a *ask) take(o *Option, g gpus) error {
 func (t *translation) resources() error {
 	kind := t.choices.GPUType
 	switch by := t.ask.kindBy; {
-	case kind != "" && !gpuTypePattern.MatchString(kind):
+	case len(validation.IsValidLabelValue(kind)) > 0:
 		return &Error{Of: "--gpu-type " + kind, Text: "a GPU type is the value of a node's label, such as H100-80GB"}
 	case kind != "":
 	case by == nil:
@@ -112,10 +113,9 @@ func (t *translation) resources() error {
 			}
 		}
 		return e
-	case !gpuTypePattern.MatchString(t.ask.kind):
+	case len(validation.IsValidLabelValue(t.ask.kind)) > 0:
 		return refuse(by, "%q is no GPU type, which is the value of a node's label: say it with --gpu-type, such as "+
-			"--gpu-type "+
-			"H100-80GB", t.ask.kind)
+			"--gpu-type H100-80GB", t.ask.kind)
 	default:
 		kind = t.ask.kind
 		t.note(by, "the GPU type is %s: say it with --gpu-type if nodes call it otherwise; kubectl get nodes -L gpu.flavor "+
@@ -149,14 +149,12 @@ func (t *translation) tellWidth() {
 		t.note(nodes, "each task has a pod of its own, wherever there is room, and --mem is each one's: say one number of "+
 			"nodes")
 	case t.ask.perTask > 1 && t.ask.perNode == 0 && t.ask.most == 0:
-		t.note(t.given("gpus-per-task"), "each task has a pod of its own: say with --nodes or --ntasks-per-node how "+
-			"many are on "+
-			"a node")
+		t.note(t.given("gpus-per-task"), "each task has a pod of its own: say with --nodes or --ntasks-per-node how many "+
+			"are on a node")
 	}
 	if o := t.given("exclusive"); o != nil {
 		t.note(o, "GPUs of a pod are its own, and CPU and memory that it does not ask for are not: say --gpus-per-node "+
-			"with all "+
-			"that a node has, and --mem and --cpus-per-task")
+			"with all that a node has, and --mem and --cpus-per-task")
 	}
 }
 

@@ -161,8 +161,7 @@ func interpreter(line string) ([]string, error) {
 		return append(words, "-e"), nil
 	}
 	return nil, &Error{Line: 1, Of: line, Text: "a script can be given to bash, sh, dash, ksh, zsh, python, perl and " +
-		"ruby " +
-		"alone: put this one into the image, and call it from one that begins with #!/bin/bash"}
+		"ruby alone: put this one into the image, and call it from one that begins with #!/bin/bash"}
 }
 
 // read takes a directive's text apart.

@@ -18,8 +18,7 @@ func (t *translation) template() error {
 	switch image := t.choices.Image; {
 	case body && image == "":
 		return &Error{Text: "the script has commands, and they run in a container: say with --image which image has the " +
-			"program, " +
-			"such as --image registry.example.com/rai/train:1.0"}
+			"program, such as --image registry.example.com/rai/train:1.0"}
 	case strings.ContainsAny(image, " \t\r\n"):
 		return &Error{Of: "--image " + image, Text: "the name of an image has no blanks"}
 	case image == "":
@@ -41,8 +40,7 @@ func (t *translation) template() error {
 		main.WorkingDir = chdir.Value
 	default:
 		t.note(chdir, "a directory of the image or of a volume is meant, by its whole path; the one where you call "+
-			"sbatch is not "+
-			"there: write it from / on")
+			"sbatch is not there: write it from / on")
 	}
 	if body {
 		main.Command = append(main.Command, t.script.Command...)
@@ -53,9 +51,8 @@ func (t *translation) template() error {
 		main.Command[i] = literal(word)
 	}
 	if body && main.Command[len(main.Command)-1] != t.script.Body {
-		t.remark(t.script.FirstLine, "", "Kubernetes reads $$ and $(NAME) in a command itself: they are written $$$$ "+
-			"and $$(NAME), "+
-			"and the script sees them as they were")
+		t.remark(t.script.FirstLine, "", "Kubernetes reads $$ and $(NAME) in a command itself: they are written $$$$ and "+
+			"$$(NAME), and the script sees them as they were")
 	}
 	t.run.Spec.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{main}}}
 	return nil

@@ -43,8 +43,7 @@ func TestContradictory(t *testing.T) {
 			"--gpus-per-node=N",
 		script("-N 2", "--exclusive"): "line 3: --exclusive: it does not say how many GPUs a node has",
 		script("-G10 -N4"): "line 2: --gpus=10: 10 GPUs on 4 nodes are not the same number on each, and the pods of a " +
-			"Run are " +
-			"all alike: ask for a multiple",
+			"Run are all alike: ask for a multiple",
 		script("-G10", "--gpus-per-node=4"): "line 2: --gpus=10: 10 GPUs are no whole nodes of 4 as --gpus-per-node=4 " +
 			"(line 3) has it",
 		script("-G8", "--gpus-per-node=4", "-N 4"): "line 2: --gpus=8: that makes 8 GPUs, which are 2 nodes of 4 as " +

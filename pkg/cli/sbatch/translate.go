@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -113,9 +114,8 @@ func (t *translation) identity() error {
 	case t.run.Name == "":
 		return &Error{Text: "the script says no name, and its file's gives none: add #SBATCH --job-name=NAME"}
 	case by != nil && t.run.Name != name:
-		t.note(by, "the Run is named %s: names have lower-case letters, digits and dashes, at most 52 of them, and "+
-			"begin with "+
-			"a letter", t.run.Name)
+		t.note(by, "the Run is named %s: names have lower-case letters, digits and dashes, at most 52 of them, and begin "+
+			"with a letter", t.run.Name)
 	}
 	t.run.Spec.Owner = rqv1.Owner(t.choices.Owner)
 	account := t.given("account")
@@ -155,13 +155,11 @@ func (t *translation) locality() error {
 		t.run.Spec.Locality = &rqv1.RunLocality{GroupGPUs: &step, AllowCrossGroupSpread: &together}
 	case t.width.least < t.width.total:
 		t.note(o, "a Run whose width is a range is in one domain or in any number of them: it is in any; --switches=1 "+
-			"has it "+
-			"in one")
+			"has it in one")
 		return nil
 	case t.width.total%n != 0 || t.width.perPod > 0 && t.width.total/n%t.width.perPod != 0:
 		t.note(o, "%d GPUs are not %d groups of whole pods, and a group is what has to share a switch: the Run is where "+
-			"there is "+
-			"room, in as few domains as possible", t.width.total, n)
+			"there is room, in as few domains as possible", t.width.total, n)
 		return nil
 	default:
 		group := int32(t.width.total / n)
@@ -195,8 +193,7 @@ func (t *translation) runtime() error {
 		runtime.Checkpoint = &metav1.Duration{Duration: each}
 	case requeue != nil:
 		t.note(requeue, "a Run that is cut or loses its node starts again only if its program saves: say with "+
-			"--checkpoint how "+
-			"often it does, such as --checkpoint 30m")
+			"--checkpoint how often it does, such as --checkpoint 30m")
 	}
 	if runtime.MaxDuration != nil || runtime.Checkpoint != nil {
 		t.run.Spec.Runtime = &runtime
@@ -206,7 +203,7 @@ func (t *translation) runtime() error {
 		t.note(o, "there is no QOS: its limits are for the owner's Budget, and its priority among your own Runs for "+
 			"--priority-class")
 	}
-	if class := t.choices.PriorityClass; class != "" && !classPattern.MatchString(class) || len(class) > 253 {
+	if class := t.choices.PriorityClass; class != "" && len(validation.IsDNS1123Subdomain(class)) > 0 {
 		return &Error{Of: "--priority-class " + class, Text: "want the name of a PriorityClass; see kubectl get " +
 			"priorityclasses"}
 	}

@@ -122,8 +122,7 @@ func (a *ask) byTotal() (width, error) {
 			o = a.given["gpus-per-task"]
 		}
 		return w, refuse(o, "%d GPUs on %d nodes are not the same number on each, and the pods of a Run are all alike: "+
-			"ask for a "+
-			"multiple of the nodes", a.all, a.most)
+			"ask for a multiple of the nodes", a.all, a.most)
 	case a.most > 0 && a.least == a.most:
 		w.perPod = a.all / a.most
 	case a.perTask > 1: // whole tasks have to fit a pod
@@ -150,8 +149,7 @@ func (a *ask) byBoth() (width, error) {
 	switch {
 	case a.all%a.perNode != 0:
 		return width{}, refuse(o, "%d GPUs are no whole nodes of %d as %s has it, and the pods of a Run are all alike: "+
-			"correct "+
-			"one of them", a.all, a.perNode, perNode)
+			"correct one of them", a.all, a.perNode, perNode)
 	case a.most > 0 && (nodes < a.least || nodes > a.most):
 		of := "the nodes"
 		if a.given["nodes"] != nil {
@@ -185,9 +183,8 @@ func (a *ask) bounded(w *width) error {
 		return &Error{Of: a.sources(), Text: fmt.Sprintf("that makes %d GPUs, and a Run may have %d: ask for fewer", w.total,
 			mostGPUs)}
 	case w.perPod > 1024:
-		return &Error{Of: a.sources(), Text: fmt.Sprintf("that makes %d GPUs a pod, and a pod may have 1024: spread "+
-			"them over "+
-			"more nodes with --nodes", w.perPod)}
+		return &Error{Of: a.sources(), Text: fmt.Sprintf("that makes %d GPUs a pod, and a pod may have 1024: spread them "+
+			"over more nodes with --nodes", w.perPod)}
 	}
 	return nil
 }
