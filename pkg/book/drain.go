@@ -245,8 +245,7 @@ func (d *drainer) placesFor(g *gang, shape plan.Demand, ranks []DrainedRank, las
 	turned := g.inquiry.turnedDown(now)
 	spares := map[int][]*member{}
 	for _, m := range g.spares.between(0, shape.Spares()) {
-		if d.seats.standsBy(m) && turned[m.node] == "" &&
-			!(lasting && d.fleet.Outage(m.node).Shuts(now, g.lastsUntil(now))) {
+		if d.takesRank(m, lasting, now) {
 			spares[m.group()] = append(spares[m.group()], m)
 		}
 	}
@@ -281,6 +280,16 @@ func (d *drainer) placesFor(g *gang, shape plan.Demand, ranks []DrainedRank, las
 		out = append(out, destination{r, assignments[at].Node, ""})
 	}
 	return out, ""
+}
+
+// takesRank reports whether a rank may take the place of a spare: it stands by, other rules have not turned its node
+// down and, if it is asked, that stays in service.
+func (d *drainer) takesRank(spare *member, lasting bool, now time.Time) bool {
+	if !d.seats.standsBy(spare) || spare.gang.inquiry.turnedDown(now)[spare.node] != "" {
+		return false
+	}
+	_, shuts := d.outageOver(spare, now)
+	return !lasting || !shuts
 }
 
 // Evictable notes whether the PodDisruptionBudget of a Run, as the API server has it, lets somebody evict a rank: what

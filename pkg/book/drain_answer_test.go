@@ -10,20 +10,7 @@ import (
 // As TestAPlaceIsNotKeptForEverForACordon, but the answer to the write that raises the PodDisruptionBudget is lost.
 func TestAPlaceIsGivenBackAlthoughAnAnswerIsLost(t *testing.T) {
 	tellStorm(t, func(s *storm) {
-		s.fleetOf("n0")
-		s.submit("run0", "org:a", 1, 1, 8)
-		s.work()
-		s.during(2 * time.Minute)
-		s.work()
-		s.addNode("n1", "d0")
-		s.cordons("n0", true)
-		s.askedToMove("run0", "0@n0")
-		s.submit("run1", "org:b", 1, 1, 8)
-		s.until(gangDeadline - time.Second)
-		s.at("run1", "")
-		if s.least("run0") != 0 {
-			s.t.Fatalf("nobody can evict the rank")
-		}
+		s.aboutToLapse()
 		s.Faults.Add(sim.Fault{Of: sim.Services, Do: sim.Late})
 		s.until(time.Second)
 		s.until(5 * time.Second)

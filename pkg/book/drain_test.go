@@ -120,20 +120,7 @@ func TestTwoRanksAreAskedToMove(t *testing.T) {
 // the rank, and is kept again later.
 func TestAPlaceIsNotKeptForEverForACordon(t *testing.T) {
 	tellStorm(t, func(s *storm) {
-		s.fleetOf("n0")
-		s.submit("run0", "org:a", 1, 1, 8)
-		s.work()
-		s.during(2 * time.Minute) // from then on it has a PodDisruptionBudget
-		s.work()
-		s.addNode("n1", "d0")
-		s.cordons("n0", true)
-		s.askedToMove("run0", "0@n0")
-		s.submit("run1", "org:b", 1, 1, 8)
-		s.until(gangDeadline - time.Second)
-		s.at("run1", "")
-		if s.least("run0") != 0 {
-			s.t.Fatalf("nobody can evict the rank")
-		}
+		s.aboutToLapse()
 		s.Book.Assess(s.Runs["run0"].UID, s.Now.Add(time.Second)) // its Run has not been looked at since
 		s.until(time.Second)
 		if on := s.runsOn("run1"); s.least("run0") != 1 && on != "" {
@@ -158,6 +145,43 @@ func TestAPlaceIsNotKeptForEverForACordon(t *testing.T) {
 			s.t.Fatalf("it may be evicted again")
 		}
 	})
+}
+
+// guardedOn has run0 run on one node for so long that it has a PodDisruptionBudget.
+func (s *storm) guardedOn(node string) {
+	s.fleetOf(node)
+	s.submit("run0", "org:a", 1, 1, 8)
+	s.work()
+	s.during(2 * time.Minute)
+	s.work()
+}
+
+// aboutToLapse has node n0 under run0 cordoned, and a place on n1 be kept for its rank for all but a second of the time
+// that it is, while run1 waits for it.
+func (s *storm) aboutToLapse() {
+	s.t.Helper()
+	s.guardedOn("n0")
+	s.addNode("n1", "d0")
+	s.cordons("n0", true)
+	s.askedToMove("run0", "0@n0")
+	s.submit("run1", "org:b", 1, 1, 8)
+	s.until(gangDeadline - time.Second)
+	s.at("run1", "")
+	if s.least("run0") != 0 {
+		s.t.Fatalf("nobody can evict the rank")
+	}
+}
+
+// readyRun has run0 run with three ranks on three nodes, all ready, and a fourth node be free.
+func (s *storm) readyRun() {
+	s.fleetOf("n0", "n1", "n2")
+	s.submit("run0", "org:a", 1, 3, 8)
+	s.work()
+	for _, rank := range []string{"run0-0", "run0-1", "run0-2"} {
+		s.becomes(rank, true)
+	}
+	s.during(2 * time.Minute)
+	s.addNode("n3", "d0")
 }
 
 // least returns how many ranks of a Run are to be available by its PodDisruptionBudget.
@@ -185,14 +209,7 @@ func (s *storm) waitsFor(run, reason, says string) {
 // Ranks that are not ready keep a drain waiting, since a PodDisruptionBudget counts those that are; it is said which.
 func TestADrainWaitsForRanksThatAreNotReady(t *testing.T) {
 	tellStorm(t, func(s *storm) {
-		s.fleetOf("n0", "n1", "n2")
-		s.submit("run0", "org:a", 1, 3, 8)
-		s.work()
-		for _, rank := range []string{"run0-0", "run0-1", "run0-2"} {
-			s.becomes(rank, true)
-		}
-		s.during(2 * time.Minute)
-		s.addNode("n3", "d0")
+		s.readyRun()
 		on := s.on("run0-0")
 		s.cordons(on, true)
 		s.askedToMove("run0", "0@"+on)

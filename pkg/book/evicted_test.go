@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -59,10 +58,8 @@ func (w *world) looked(run string) {
 // An eviction by the API leaves the pod its grace. Its rank is its spare's, also where no PodDisruptionBudget had a
 // place be set aside first, and however its program ends.
 func TestARankThatIsEvictedIsSwapped(t *testing.T) {
-	for name, end := range map[string]func(w *world, uid types.UID){
-		"gone":      func(w *world, uid types.UID) { w.DeletePod(uid) },
-		"failed":    func(w *world, uid types.UID) { w.EndPod(uid, corev1.PodFailed); w.looked("run0"); w.DeletePod(uid) },
-		"succeeded": func(w *world, uid types.UID) { w.EndPod(uid, corev1.PodSucceeded); w.looked("run0"); w.DeletePod(uid) },
+	for name, phase := range map[string]corev1.PodPhase{
+		"gone": "", "failed": corev1.PodFailed, "succeeded": corev1.PodSucceeded,
 	} {
 		t.Run(name, func(t *testing.T) {
 			tell(t, func(w *world) {
@@ -71,7 +68,11 @@ func TestARankThatIsEvictedIsSwapped(t *testing.T) {
 				spare, uid, node := w.on("run0-s0"), w.pod("run0-0"), w.on("run0-0")
 				w.EvictByAPI(uid)
 				w.looked("run0")
-				end(w, uid)
+				if phase != "" {
+					w.EndPod(uid, phase)
+					w.looked("run0")
+				}
+				w.DeletePod(uid)
 				w.settle()
 				if on := w.on("run0-0"); on != spare {
 					w.t.Fatalf("the rank is on %q, want the spare's node %s", on, spare)

@@ -10,17 +10,13 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// It cannot be found out what other rules say of a place, time and again: no node is
-// turned down and nothing is sure. Either another place is tried or people are told why,
-// and nobody is told that the rank was not evicted while nobody could evict it (R29, R35).
+// It cannot be found out what other rules say of a place, time and again: no node is turned down and nothing is sure.
+// Either another place is tried or people are told why, and nobody is told that the rank was not evicted while nobody
+// could evict it (R29, R35).
 func TestAPlaceThatNobodyKnowsOf(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.asks(true)
-		s.fleetOf("n0")
-		s.submit("run0", "org:a", 1, 1, 8)
-		s.work()
-		s.during(2 * time.Minute)
-		s.work()
+		s.guardedOn("n0")
 		s.addNode("n1", "d0")
 		s.addNode("n2", "d0")
 		s.change("n0", func(n *corev1.Node) { n.Spec.Unschedulable = true })
@@ -55,15 +51,7 @@ func TestAPlaceThatNobodyKnowsOf(t *testing.T) {
 // is not said that nobody did.
 func TestNobodyCouldEvictTheRank(t *testing.T) {
 	tellStorm(t, func(s *storm) {
-		s.fleetOf("n0", "n1", "n2")
-		s.submit("run0", "org:a", 1, 3, 8)
-		s.work()
-		for _, rank := range []string{"run0-0", "run0-1", "run0-2"} {
-			s.becomes(rank, true)
-		}
-		s.during(2 * time.Minute)
-		s.work()
-		s.addNode("n3", "d0")
+		s.readyRun()
 		s.becomes("run0-2", false)
 		s.cordons(s.on("run0-0"), true)
 		s.waitsFor("run0", "RanksNotReady", "rank 2 is not ready")

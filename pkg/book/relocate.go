@@ -82,7 +82,7 @@ func (d *drainer) relocate(g *gang, due []DrainedRank, was *Drain, now time.Time
 func (d *drainer) spared(g *gang, due []DrainedRank, now time.Time) bool {
 	to := g.inquiry.to
 	return len(to) == len(due) && !slices.ContainsFunc(to, func(t destination) bool {
-		return t.spare != "" && (!d.seats.standsBy(d.roster.members[t.spare]) || g.inquiry.turnedDown(now)[t.node] != "")
+		return t.spare != "" && !d.takesRank(d.roster.members[t.spare], true, now)
 	})
 }
 
@@ -103,10 +103,9 @@ func (d *drainer) relocation(g *gang, due []DrainedRank, now time.Time) ([]desti
 		return fits
 	})
 	if least <= steps {
-		if shape, left, places, fits := d.narrowed(fork, g, due, least, now); fits {
-			g.drain.Leave, g.drain.Narrower = left, int32(shape.GPUs())
-			return places, shape
-		}
+		shape, left, places, _ := d.narrowed(fork, g, due, least, now)
+		g.drain.Leave, g.drain.Narrower = left, int32(shape.GPUs())
+		return places, shape
 	}
 	fork.Revert()
 	d.giveOwn(fork, g, g.demand)
@@ -159,7 +158,8 @@ func (d *drainer) mostOf(g *gang, due []DrainedRank, now time.Time) (leave, stay
 			try(part[len(part)/2:])
 		}
 	}
-	try(due)
+	try(due[:len(due)/2])
+	try(due[len(due)/2:])
 	stay = slices.DeleteFunc(slices.Clone(due), func(r DrainedRank) bool {
 		_, found := slices.BinarySearchFunc(leave, r.Index, func(l DrainedRank, index int) int { return l.Index - index })
 		return found

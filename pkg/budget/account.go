@@ -223,7 +223,8 @@ func (a *account) past(lease string, c Charge, ended time.Time) {
 func (a *account) accruePast(lease string, p pastCharge, by int64) {
 	a.accrue(p.share(), p.start, by)
 	a.accrue(p.share(), max(p.start, p.ended), -by)
-	if loss := a.lossOf[lease]; p.ended > a.window { // what was lost was done before that
+	loss, known := a.lossOf[lease]
+	if known && p.ended > a.window { // what was lost was done before that
 		a.lost[causeOf(loss.Cause)] += loss.Work * Spend(by)
 	}
 }

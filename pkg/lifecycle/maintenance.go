@@ -139,10 +139,11 @@ func (f *facts) movesAgain(made *rank.Replacement, spare *corev1.Pod) bool {
 // lastsUntil returns when the Run is over at the latest, if it does not run yet after it starts now; zero where it may
 // run for ever.
 func (f *facts) lastsUntil() time.Time {
-	if until, runs := f.Run.EndsAt(); runs {
-		return until
+	started, runs := f.Run.StartedAt()
+	if !runs {
+		started = f.Now
 	}
-	return f.Run.Spec.Until(f.Now)
+	return f.Run.Spec.Until(started)
 }
 
 // leftForMaintenance reports whether the pod of a Lease that is gone has left its node for maintenance: it was told so,

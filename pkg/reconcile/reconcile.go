@@ -157,19 +157,22 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 // guard writes a Run's PodDisruptionBudget. One that the API server does not take, or does not let this process write,
 // keeps nothing else from being done.
 func (r *Runs) guard(ctx context.Context, o *lifecycle.Observed, d *lifecycle.Decision) (err error) {
-	asIs := false
+	if o.Run == nil {
+		return nil
+	}
+	known := d.Evictable
 	switch {
 	case d.Guard != nil:
-		if o.Run != nil && !d.Evictable {
+		if !d.Evictable {
 			r.book.Raises(o.Run.UID)
 		}
-		err = r.api.WriteGuard(ctx, d.Guard)
+		known, err = true, r.api.WriteGuard(ctx, d.Guard)
 	case d.Unguard != nil:
-		err = r.api.DropGuard(ctx, d.Unguard)
-	default:
-		asIs = true
+		known, err = true, r.api.DropGuard(ctx, d.Unguard)
+	case len(o.Guards) > 0 && r.book.Raising(o.Run.UID):
+		known = true
 	}
-	if err == nil && o.Run != nil && (!asIs || d.Evictable || len(o.Guards) > 0 && r.book.Raising(o.Run.UID)) {
+	if known && err == nil {
 		r.book.Evictable(o.Run.UID, d.Evictable)
 	}
 	if !Passes(err) || apierrors.IsForbidden(err) {
