@@ -295,6 +295,19 @@ func TestTwoLooks(t *testing.T) {
 			t.Errorf("found %+v, want I4", found)
 		}
 	}
+	// Runs began and ended between the looks, and each look came before a status that says so.
+	was, is := sound(), sound()
+	for after, w := range map[time.Duration]*audit.World{0: was, 20 * time.Second: is} {
+		w.At, w.Whole, w.Leases = w.At.Add(after), false, w.Leases[:4]
+		written := metav1.NewTime(w.At.Add(-2 * time.Second))
+		w.Budgets[0].Status.ObservedAt = &written
+		w.Budgets[0].Status.Envelopes[0].OwnedGPUs += 8
+		w.Budgets[0].Status.UsedGPUs += 8
+		w.Budgets[0].Status.AggregateCaps[0].UsedGPUs += 8
+	}
+	if found := audit.Standing(r.Look(was), r.Look(is)); len(found) > 0 {
+		t.Errorf("GPU leases that ended a moment ago: found %+v", found)
+	}
 	gone := sound()
 	gone.Leases = gone.Leases[:4]
 	gone.Budgets = nil

@@ -203,7 +203,19 @@ func miscounted(before, after *Look) []Finding {
 
 // knows reports whether the status of the payer's Budget must know a charge by now.
 func (b *budgets) knows(c *budget.Charge) bool {
-	return b.settled || b.at.Sub(c.Start) > lag+time.Duration(len(b.seen)/writesPerSecond)*time.Second
+	return b.settled || b.late(c.Start)
+}
+
+// late reports whether by now a status should have been written of what is so since an instant.
+func (b *budgets) late(since time.Time) bool {
+	return b.at.Sub(since) > lag+time.Duration(len(b.seen)/writesPerSecond)*time.Second
+}
+
+// fresh reports whether a Budget's status was written so short a time ago that it may count GPU leases which began and
+// ended between two looks.
+func (b *budgets) fresh(k budget.Key) bool {
+	observed := b.seen[k.Budget].Status.ObservedAt
+	return !b.settled && observed != nil && !b.late(observed.Time)
 }
 
 // said returns what a status says of an envelope; nothing when it does not.
@@ -221,6 +233,10 @@ func (b *budgets) right(k budget.Key, between *bounds) bool {
 	e := b.said(k)
 	soon := b.promised[k] + b.starting
 	most, least := &between.most, &between.least
+	if b.fresh(k) {
+		return least.all() <= int(holds(e)) && least.lending <= int(e.LendingGPUs) &&
+			least.opportunistic <= int(e.OpportunisticGPUs)
+	}
 	return int(e.OwnedGPUs) <= most.owned+soon && int(e.FamilyGPUs) <= most.family+soon && int(e.LentGPUs) <= most.lent+
 		soon &&
 		int(e.SpareGPUs) <= most.spare+soon &&
