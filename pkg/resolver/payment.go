@@ -60,8 +60,9 @@ func (t *simulation) ranksOf(drawn []int) [][]int {
 	return out
 }
 
-// payFor has others pay for a ticket, if the Run that waits fits with them in its place and without any of them, or of
-// what else is cut, it would not. What the ticket's Run has given up besides it gets back as far as it can.
+// payFor has others pay for a ticket, if they free as many GPUs as it would, and the Run that waits fits with them in its
+// place and without any of them, or of what else is cut, it would not. What the ticket's Run has given up besides it
+// gets back as far as it can.
 func (t *simulation) payFor(p int) []int {
 	order := t.payers(p)
 	if len(order) == 0 {
@@ -71,10 +72,16 @@ func (t *simulation) payFor(p int) []int {
 	enough := func(payers []int) bool {
 		t.chosen = slices.Clone(before)
 		t.chosen.remove(p)
+		freed := 0
 		for _, q := range payers {
-			t.chosen.add(t.of[t.units[q].candidate]...) // all that they hold goes with them
+			for _, part := range t.of[t.units[q].candidate] { // all that they hold goes with them
+				if !t.chosen.has(part) {
+					freed += t.units[part].gpus
+				}
+				t.chosen.add(part)
+			}
 		}
-		return t.fits()
+		return freed >= t.units[p].gpus && t.fits()
 	}
 	if paid := fewest(order, enough); len(paid) > 0 && enough(paid) {
 		t.putBackUnneededOf(t.units[p].candidate)

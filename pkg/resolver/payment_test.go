@@ -84,6 +84,9 @@ func TestADrawnTicketIsPaidByLesserRuns(t *testing.T) {
 		"by itself where they are too few": {4, func(l *lot) []Candidate {
 			return []Candidate{holder(l, "a", "top", 16, 9, 1), holder(l, "a", "x", 8, 1, 1)}
 		}, "top", []string{"top"}},
+		"by itself where they free less, and it would do": {1, func(l *lot) []Candidate {
+			return []Candidate{holder(l, "a", "top", 8, 9, 1), holder(l, "a", "low", 4, 1, 1)}
+		}, "top", []string{"top"}},
 		"by sixteen": {16, func(l *lot) []Candidate {
 			return append(small(l, 16), holder(l, "a", "top", 64, 9, 1))
 		}, "top", names(16)},
@@ -168,6 +171,30 @@ func TestAForgedPaymentIsFound(t *testing.T) {
 			top := run("a", "top")
 			r.Status.Cuts = append(r.Status.Cuts, rqv1.Cut{Run: top.Run, UID: top.UID, Action: rqv1.CutLottery, GPUs: 8})
 		}, "although others are said to pay"},
+		"twice by one": {func(r *rqv1.Reservation) {
+			d := &r.Status.Lottery.Draws[0]
+			d.PaidBy = append(d.PaidBy, d.PaidBy...)
+		}, "pays more than once"},
+		"by seventeen": {func(r *rqv1.Reservation) {
+			d := &r.Status.Lottery.Draws[0]
+			for _, name := range names(16) {
+				d.PaidBy = append(d.PaidBy, run("a", name).Run)
+			}
+		}, "at most 16 may pay"},
+		"by itself": {func(r *rqv1.Reservation) {
+			d := &r.Status.Lottery.Draws[0]
+			d.PaidBy = append(d.PaidBy, d.Run)
+		}, "to pay for another and to be paid for"},
+		"by the last that was drawn": {func(r *rqv1.Reservation) {
+			d := NewDraw([32]byte(unhex(t, r.Status.Lottery.Nonce)), r.Status.ConflictSet)
+			r.Status.Lottery.Draws = nil
+			for ticket, ok := d.Next(); ok && ticket.Run.Name != "low"; ticket, ok = d.Next() {
+				r.Status.Lottery.Draws = append(r.Status.Lottery.Draws, rqv1.Draw{Owner: ticket.Owner, Run: ticket.Run})
+			}
+			low := rqv1.Draw{Owner: run("a", "low").Owner, Run: run("a", "low").Run}
+			r.Status.Lottery.Draws[0].PaidBy = []rqv1.NamespacedName{low.Run}
+			r.Status.Lottery.Draws = append(r.Status.Lottery.Draws, low)
+		}, "the last, is ns-a/low, which ends by it"},
 		"and not cut": {func(r *rqv1.Reservation) { r.Status.Cuts = nil }, "which is not cut"},
 		"by priorities that came later": {func(r *rqv1.Reservation) {
 			for i := range r.Status.ConflictSet {
@@ -259,6 +286,34 @@ func TestTheHighestPriorityIsPaidForFirst(t *testing.T) {
 				t.Errorf("mid is paid by %v, and top is not first", d.PaidBy)
 			}
 		}
+	}
+}
+
+// TestWhoPaysOfOneOwnerFreesAsMuch: the Run that waits would fit as well if b's small Run ended for its large one, unless
+// a's small Run ended for its large one. Neither frees what was drawn, so that neither owner's priorities are anything
+// to the other.
+func TestWhoPaysOfOneOwnerFreesAsMuch(t *testing.T) {
+	ended := map[bool][]string{}
+	for _, ranked := range []bool{true, false} {
+		l := newLot(20, 1)
+		candidates := []Candidate{holder(l, "a", "a9", 9, 9, 1), holder(l, "a", "a8", 8, 1, 1),
+			holder(l, "b", "b2", 2, 9, 1), holder(l, "b", "b1", 1, 1, 1)}
+		if !ranked {
+			candidates[0].Priority, candidates[1].Priority = nil, nil
+		}
+		w := &domain{free: map[string]int{}, pods: 10, each: 1}
+		set, _, _ := Odds(w, candidates)
+		for n := range 100 {
+			plan, _ := Resolve(w, candidates, set, nonce(n))
+			if d := ticketsOf(plan.Draws); d[0].Run.Name+d[1].Run.Name == "a9b2" {
+				ended[ranked] = ends(plan.Cuts)
+				break
+			}
+		}
+	}
+	want := []string{"a9", "b2"}
+	if diff := cmp.Diff(map[bool][]string{true: want, false: want}, ended); diff != "" {
+		t.Errorf("ended by lottery with and without priorities of a (-want +got):\n%s", diff)
 	}
 }
 

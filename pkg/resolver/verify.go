@@ -126,32 +126,44 @@ func (v *verifier) checkDraws(nonce [32]byte) {
 	}
 }
 
-// checkPayment checks that who ends instead of a Run that was drawn may be made to: a Run of the same owner that has a
-// ticket, and had a lower priority before anybody could know the draw (R44).
+// checkPayment checks that who ends instead of a Run that was drawn may be made to: Runs of the same owner that have
+// tickets, and had a lower priority before anybody could know the draw (R44).
 func (v *verifier) checkPayment(i int, d *rqv1.Draw) {
-	of := v.entry(d.Run)
-	for _, run := range d.PaidBy {
-		by := v.entry(run)
-		switch {
-		case of == nil || by == nil:
-			v.say("Draw %d is %s, said to be paid by %s, and the conflict set does not list both for the lottery.", i+1,
-				name(d.Run), name(run))
-		case !sameOwner(by.Owner, of.Owner):
-			v.say("Draw %d is %s of %s, said to be paid by %s of %s: only its own owner's Runs may pay.", i+1, name(d.Run),
-				of.Owner, name(run), by.Owner)
-		case by.Priority == nil || of.Priority == nil || *by.Priority >= *of.Priority:
-			v.say("Draw %d is %s of priority %s, said to be paid by %s of priority %s, which is not lower.", i+1, name(d.Run),
-				priorityOf(of), name(run), priorityOf(by))
-		}
-		if !v.ends(run) {
-			v.say("Draw %d is said to be paid by %s, which is not cut.", i+1, name(run))
-		}
-		if v.payments(run) > 1 {
+	for at, run := range d.PaidBy {
+		v.checkPayer(i, d, run)
+		if slices.Contains(d.PaidBy[:at], run) || v.payments(run) > 1 {
 			v.say("Draw %d is said to be paid by %s, which pays more than once.", i+1, name(run))
 		}
 	}
-	if len(d.PaidBy) > 0 && v.ends(d.Run) && v.payments(d.Run) == 0 {
+	if len(d.PaidBy) > maxPayers {
+		v.say("Draw %d is %s, said to be paid by %d Runs; at most %d may pay.", i+1, name(d.Run), len(d.PaidBy), maxPayers)
+	}
+	pays := v.payments(d.Run) > 0
+	switch {
+	case pays && len(d.PaidBy) > 0:
+		v.say("Draw %d is %s, which is said to pay for another and to be paid for.", i+1, name(d.Run))
+	case pays && i == len(v.lottery.Draws)-1:
+		v.say("Draw %d, the last, is %s, which ends by it and cannot pay for another.", i+1, name(d.Run))
+	case len(d.PaidBy) > 0 && v.ends(d.Run):
 		v.say("Draw %d is %s, which is cut although others are said to pay for it.", i+1, name(d.Run))
+	}
+}
+
+func (v *verifier) checkPayer(i int, d *rqv1.Draw, run rqv1.NamespacedName) {
+	of, by := v.entry(d.Run), v.entry(run)
+	switch {
+	case of == nil || by == nil:
+		v.say("Draw %d is %s, said to be paid by %s, and the conflict set does not list both for the lottery.", i+1,
+			name(d.Run), name(run))
+	case !sameOwner(by.Owner, of.Owner):
+		v.say("Draw %d is %s of %s, said to be paid by %s of %s: only its own owner's Runs may pay.", i+1, name(d.Run),
+			of.Owner, name(run), by.Owner)
+	case by.Priority == nil || of.Priority == nil || *by.Priority >= *of.Priority:
+		v.say("Draw %d is %s of priority %s, said to be paid by %s of priority %s, which is not lower.", i+1, name(d.Run),
+			priorityOf(of), name(run), priorityOf(by))
+	}
+	if !v.ends(run) {
+		v.say("Draw %d is said to be paid by %s, which is not cut.", i+1, name(run))
 	}
 }
 
