@@ -4,7 +4,7 @@
 # with 1 if anything did not. It needs no terminal and outlives one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-go=${GO:-go} log=${LOG:-logs/soak.log} tests=(TestKillsUnderAMixedLoad TestSoak TestNodeStorm)
+go=${GO:-go} log=${LOG:-logs/soak.log} tests=(TestKillsUnderAMixedLoad TestSoak TestNodeStorm TestMassLoss)
 export JOBTREE_SOAK=${SOAK:-1h}
 source hack/lasting.sh
 

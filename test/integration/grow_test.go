@@ -139,7 +139,7 @@ func TestKillTheSchedulerInBreath(t *testing.T) {
 	s.submit("train", 24, inPods(1), inGroups(8), malleable(8, 48, 8), desiring(24))
 	s.await("train", rqv1.RunRunning, "bound 24 GPUs")
 	torn, desired := 0, int32(24)
-	for range 8 {
+	for range full(8, 5) {
 		if desired -= 16; desired < 8 {
 			desired = 48
 		}

@@ -10,10 +10,9 @@ import (
 )
 
 // kills is how often the scheduler is killed in all, and killsARound how often before it is left to come to rest.
-const (
-	kills       = 32
-	killsARound = 4
-)
+var kills = full(32, 16)
+
+const killsARound = 4
 
 // withoutElection has a scheduler decide as soon as it is up, so that it can be killed again soon.
 var withoutElection = map[string]any{"leaderElection": map[string]any{"leaderElect": false}}

@@ -22,11 +22,16 @@ import (
 )
 
 const (
-	massDomains, massSize = 50, 20 // 1,000 nodes
-	massRuns              = 60     // of two pods and a spare each
-	massStruck            = 400    // nodes that show a sign at once
-	massGrace             = "25s"  // a machine that is busy may keep kwok from renewing 1,000 leases in time
-	massHeldFor           = 8 * time.Second
+	massSize    = 20    // nodes of a domain
+	massGrace   = "25s" // a machine that is busy may keep kwok from renewing 1,000 leases in time
+	massHeldFor = 8 * time.Second
+)
+
+// There are 1,000 nodes in a soak, and Runs of two pods and a spare each. massStruck nodes show a sign at once.
+var (
+	massDomains = full(50, 20)
+	massRuns    = full(60, 30)
+	massStruck  = full(400, 160)
 )
 
 // fleet is a large fleet with Runs on it, each with a spare.
@@ -39,14 +44,14 @@ type fleet struct {
 	spared []string
 }
 
-// TestMassLoss has 40 % of 1,000 nodes show a sign of loss at once, first by silence, then by a condition: none of them
+// TestMassLoss has 40 % of many nodes show a sign of loss at once, first by silence, then by a condition: none of them
 // is taken for lost but, of the condition's, the few that show it before the others do, and it is told, while nodes
 // that are deleted or out of service are replaced as ever. When the sign is gone all goes on: a single node with the
 // same sign is lost.
 func TestMassLoss(t *testing.T) {
 	s := newSite(t, ownCluster(t, withoutElection,
 		map[string]any{"nodeLossGrace": massGrace, "nodeLossConditions": []string{brokenGPU}}),
-		massDomains, massSize, 4*massRuns*8)
+		massDomains, massSize, int32(4*massRuns*8))
 	s.startScheduler()
 	f := &fleet{site: s}
 	f.fill()
@@ -179,7 +184,7 @@ func (f *fleet) heldBack(reason string) {
 		if err != nil {
 			return err
 		}
-		if n := held["jobtree_nodes_held_back"]; n < massRuns/2 {
+		if n := held["jobtree_nodes_held_back"]; n < float64(massRuns/2) {
 			return fmt.Errorf("%v nodes are held back", n)
 		}
 		for _, name := range []string{"mass-0", "mass-1"} {

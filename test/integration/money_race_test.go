@@ -17,7 +17,7 @@ import (
 
 const (
 	// racers is how many Runs are created at once, each of racerGPUs.
-	racers, racerGPUs = 200, 2
+	racers, racerGPUs = 80, 2
 	// prize is what they race for: an odd number, of which one GPU stays.
 	prize = 2*racerWinners + 1
 	// racerWinners is how many of them fit.

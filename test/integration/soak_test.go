@@ -18,10 +18,10 @@ import (
 const (
 	// soakSpan is for how long Runs arrive; JOBTREE_SOAK, a duration, has it take longer. A lead of 3 s stands for one of
 	// 15 minutes, and so the span for four hours.
-	soakSpan = 45 * time.Second
+	soakSpan = 30 * time.Second
 	// soakRuns is how many arrive at least, as a machine that is busy lets them arrive more slowly, and soakMostRuns how
 	// many arrive in a short soak while nothing but chance keeps it from having shown everything.
-	soakRuns, soakMostRuns = 60, 180
+	soakRuns, soakMostRuns = 40, 180
 	// soakLoad is what arrives in GPU-seconds per second and GPU of the fleet, of which there are soakGPUs.
 	soakLoad = 1.3
 	soakGPUs = 64

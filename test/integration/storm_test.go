@@ -23,7 +23,7 @@ import (
 const (
 	// stormSpan is for how long nodes fail; JOBTREE_SOAK, a duration, has it take longer. About one a second fails of the
 	// stormDomains times stormSize that there are. At most stormDown are down at once, and stormSilent of them silent.
-	stormSpan               = 45 * time.Second
+	stormSpan               = 30 * time.Second
 	stormDomains, stormSize = 3, 7
 	stormDown, stormSilent  = 6, 2
 )
