@@ -60,9 +60,9 @@ func (t *simulation) ranksOf(drawn []int) [][]int {
 	return out
 }
 
-// payFor has others pay for a ticket, if they free as many GPUs as it would, and the Run that waits fits with them in its
-// place and without any of them, or of what else is cut, it would not. What the ticket's Run has given up besides it
-// gets back as far as it can.
+// payFor has others pay for a ticket, if they free as many GPUs as it would, and the Run that waits fits with them in
+// its place and without any of them, or of what else is cut, it would not. What the ticket's Run has given up besides
+// it gets back as far as it can.
 func (t *simulation) payFor(p int) []int {
 	order := t.payers(p)
 	if len(order) == 0 {

@@ -289,9 +289,9 @@ func TestTheHighestPriorityIsPaidForFirst(t *testing.T) {
 	}
 }
 
-// TestWhoPaysOfOneOwnerFreesAsMuch: the Run that waits would fit as well if b's small Run ended for its large one, unless
-// a's small Run ended for its large one. Neither frees what was drawn, so that neither owner's priorities are anything
-// to the other.
+// TestWhoPaysOfOneOwnerFreesAsMuch: the Run that waits would fit as well if b's small Run ended for its large one,
+// unless a's small Run ended for its large one. Neither frees what was drawn, so that neither owner's priorities are
+// anything to the other.
 func TestWhoPaysOfOneOwnerFreesAsMuch(t *testing.T) {
 	ended := map[bool][]string{}
 	for _, ranked := range []bool{true, false} {
