@@ -230,17 +230,16 @@ func (b *budgets) said(k budget.Key) *rqv1.EnvelopeStatus {
 
 // right reports whether what a look's status says of an envelope is within bounds.
 func (b *budgets) right(k budget.Key, between *bounds) bool {
-	e := b.said(k)
-	soon := b.promised[k] + b.starting
-	most, least := &between.most, &between.least
-	if b.fresh(k) {
-		return least.all() <= int(holds(e)) && least.lending <= int(e.LendingGPUs) &&
-			least.opportunistic <= int(e.OpportunisticGPUs)
-	}
-	return int(e.OwnedGPUs) <= most.owned+soon && int(e.FamilyGPUs) <= most.family+soon && int(e.LentGPUs) <= most.lent+
-		soon &&
-		int(e.SpareGPUs) <= most.spare+soon &&
-		least.all() <= int(holds(e)) && int(holds(e)) <= most.all()+soon &&
-		least.lending <= int(e.LendingGPUs) && int(e.LendingGPUs) <= most.lending+soon &&
-		least.opportunistic <= int(e.OpportunisticGPUs) && int(e.OpportunisticGPUs) <= most.opportunistic+b.shards
+	e, least := b.said(k), &between.least
+	return least.all() <= int(holds(e)) && least.lending <= int(e.LendingGPUs) &&
+		least.opportunistic <= int(e.OpportunisticGPUs) && (b.fresh(k) || b.within(k, &between.most))
+}
+
+// within reports whether a look's status counts no more of an envelope than the most that there may be.
+func (b *budgets) within(k budget.Key, most *tally) bool {
+	e, soon := b.said(k), b.promised[k]+b.starting
+	return int(e.OwnedGPUs) <= most.owned+soon && int(e.FamilyGPUs) <= most.family+soon &&
+		int(e.LentGPUs) <= most.lent+soon && int(e.SpareGPUs) <= most.spare+soon &&
+		int(holds(e)) <= most.all()+soon && int(e.LendingGPUs) <= most.lending+soon &&
+		int(e.OpportunisticGPUs) <= most.opportunistic+b.shards
 }
