@@ -76,9 +76,9 @@ func (t *simulation) payFor(p int) []int {
 		for _, q := range payers {
 			for _, part := range t.of[t.units[q].candidate] { // all that they hold goes with them
 				if !t.chosen.has(part) {
+					t.chosen.add(part)
 					freed += t.units[part].gpus
 				}
-				t.chosen.add(part)
 			}
 		}
 		return freed >= t.units[p].gpus && t.fits()

@@ -36,11 +36,13 @@ func (v *verifier) drawn(run rqv1.NamespacedName) bool {
 	return slices.ContainsFunc(v.lottery.Draws, func(d rqv1.Draw) bool { return d.Run == run })
 }
 
-// payments counts the draws that a Run pays for, and ends reports whether it is ended by lottery.
+// payments counts how often a Run is said to pay, and ends reports whether it is ended by lottery.
 func (v *verifier) payments(run rqv1.NamespacedName) (n int) {
 	for i := range v.lottery.Draws {
-		if slices.Contains(v.lottery.Draws[i].PaidBy, run) {
-			n++
+		for _, by := range v.lottery.Draws[i].PaidBy {
+			if by == run {
+				n++
+			}
 		}
 	}
 	return n
