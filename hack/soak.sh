@@ -4,11 +4,15 @@
 # with 1 if anything did not. It needs no terminal and outlives one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-go=${GO:-go} log=${LOG:-logs/soak.log} tests=(TestKillsUnderAMixedLoad TestSoak TestNodeStorm TestMassLoss)
+go=${GO:-go} log=${LOG:-logs/soak.log} lasting=(TestKillsUnderAMixedLoad TestSoak TestNodeStorm)
+# These do not last: they have their full size here, and less among all tests.
+full=(TestMassLoss TestKillTheScheduler TestKillTheSchedulerInNarrowStarts TestKillTheSchedulerInBreath TestStandbyTakesOver
+  TestStandbyTakesOverFromAStoppedLeader TestRaceForMoney)
+tests=("${lasting[@]}" "${full[@]}")
 export JOBTREE_SOAK=${SOAK:-1h}
 source hack/lasting.sh
 
-say "soak: ${tests[*]} take $JOBTREE_SOAK each and some minutes more; all that they say is in $log"
+say "soak: ${lasting[*]} take $JOBTREE_SOAK each, ${full[*]} some minutes more; all that they say is in $log"
 names=$(IFS='|'; echo "${tests[*]}")
 status=0
 "$go" test ./test/integration -count=1 -v -timeout=48h -parallel=1 -run "^($names)\$" >>"$log" 2>&1 || status=$?

@@ -15,9 +15,11 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
+// racers is how many Runs are created at once, each of racerGPUs.
+var racers = full(200, 80)
+
 const (
-	// racers is how many Runs are created at once, each of racerGPUs.
-	racers, racerGPUs = 80, 2
+	racerGPUs = 2
 	// prize is what they race for: an odd number, of which one GPU stays.
 	prize = 2*racerWinners + 1
 	// racerWinners is how many of them fit.
