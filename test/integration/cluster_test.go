@@ -81,15 +81,10 @@ func liveCluster(t *testing.T) *cluster {
 	return live.cluster
 }
 
-// ownClusters has two such clusters run at a time: more would take each other's deadlines away on two processors.
-var ownClusters = make(chan struct{}, 2)
-
 // ownCluster starts a cluster for one test, without a scheduler. Its schedulers' configuration is the installed one
 // with changes merged into it, and arguments into the plugin's.
 func ownCluster(t *testing.T, changes, arguments map[string]any) *cluster {
 	t.Helper()
-	ownClusters <- struct{}{}
-	t.Cleanup(func() { <-ownClusters })
 	c, err := openCluster(controlplane.Options{
 		Dir: t.TempDir(), Kwok: true, Config: schedulerConfig(t, t.TempDir(), changes, arguments),
 	})
