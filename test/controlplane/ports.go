@@ -63,14 +63,20 @@ func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(
 
 func portOf(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
 
-// freePort is a TCP port of 127.0.0.1 on which nobody listens. It lies below the range from which Linux takes the ports
-// of outgoing connections: while the API server is away, a client that dials again and again could otherwise take the
-// port itself, or connect to itself.
+// given are the ports that this process has given away: nobody listens on one until the process starts that it is for.
+var given sync.Map
+
+// freePort is a TCP port of 127.0.0.1 on which nobody listens, and that was given to nobody before. It lies below the
+// range from which Linux takes the ports of outgoing connections: while the API server is away, a client that dials
+// again and again could otherwise take the port itself, or connect to itself.
 func freePort() (int, error) {
 	const lowest, count = 20000, 12000
 	var err error
 	for range 100 {
 		port := lowest + rand.IntN(count)
+		if _, taken := given.LoadOrStore(port, true); taken {
+			continue
+		}
 		var l net.Listener
 		l, err = net.Listen("tcp", local(port))
 		if err == nil {
