@@ -11,9 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+	"github.com/davidlangworthy/jobtree/pkg/reconcile"
 )
 
 // podWriter makes the pods of Runs and their Services, and ends pods.
@@ -45,18 +47,27 @@ func (p podWriter) CreatePods(ctx context.Context, wanted []*corev1.Pod) error {
 	})
 }
 
-// DeletePods deletes pods with notice, unless they are gone or others have their names.
+// DeletePods deletes pods with notice, unless they are gone or others have their names. A notice that is refused keeps
+// no pod from going: whoever may edit a pod could see to it that it is.
 func (p podWriter) DeletePods(ctx context.Context, deletions []lifecycle.Deletion) error {
 	return inParallel(len(deletions), func(i int) error {
 		d := &deletions[i]
 		if d.Notice != nil {
-			if err := p.giveNotice(ctx, d.Pod, d.Notice); err != nil {
+			err := p.giveNotice(ctx, d.Pod, d.Notice)
+			if reconcile.Refused(err) {
+				klog.FromContext(ctx).Error(err, "A pod cannot be told that it ends; it goes all the same", "pod", klog.KObj(d.Pod))
+			} else if err != nil {
 				return err
 			}
 		}
 		uid := metav1.NewUIDPreconditions(string(d.Pod.UID))
 		options := metav1.DeleteOptions{Preconditions: uid, GracePeriodSeconds: d.GraceSeconds}
-		err := p.kube.CoreV1().Pods(d.Pod.Namespace).Delete(ctx, d.Pod.Name, options)
+		pods := p.kube.CoreV1().Pods(d.Pod.Namespace)
+		err := pods.Delete(ctx, d.Pod.Name, options)
+		if reconcile.TooLarge(err) { // not even when it is to end fits into it any more
+			options.GracePeriodSeconds = new(int64)
+			err = pods.Delete(ctx, d.Pod.Name, options)
+		}
 		return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
 	})
 }

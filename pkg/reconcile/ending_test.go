@@ -149,6 +149,7 @@ func TestPasses(t *testing.T) {
 			Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "denied the request"}}, false},
 		"a template nobody takes": {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "run-0", nil), false},
 		"one of several is taken": {errors.Join(NameTaken{}, context.Canceled), false},
+		"what etcd does not take": {apierrors.NewInternalError(errors.New("etcdserver: request is too large")), false},
 		"an API server in need":   {apierrors.NewTooManyRequests("later", 1), true},
 		"a time-out":              {context.DeadlineExceeded, true},
 		"one that does not lead":  {errors.Join(errors.New("this process does not lead")), true},
@@ -187,5 +188,35 @@ func TestWhatACacheDoesNotKnowYet(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"ask NodeStands(a)"}, api.calls); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestAPodThatDoesNotGoHoldsUpNoLease of another pod, which is gone.
+func TestAPodThatDoesNotGoHoldsUpNoLease(t *testing.T) {
+	api := &recorder{fails: map[string]error{
+		"delete": apierrors.NewInternalError(errors.New("etcdserver: request is too large"))}}
+	runs, _ := deciding(t, api, submitted("run"))
+	_, _ = runs.CarryOut(t.Context(), observed(), lifecycle.Decision{
+		Delete: []lifecycle.Deletion{{Pod: podOf("9")}}, Close: []lifecycle.Closing{closing("1")}})
+	want := []string{"delete train-9:own", "close train-1:Completed@0s"}
+	if diff := cmp.Diff(want, api.calls); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestAway tells what may go well the next time from what is refused, of several things that failed.
+func TestAway(t *testing.T) {
+	full := apierrors.NewInternalError(errors.New("etcdserver: request is too large"))
+	webhook := apierrors.NewInternalError(errors.New(`failed calling webhook "a.b.c"`))
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"nothing": {}, "it is away": {errAway, true}, "refused": {errors.Join(errQuota, full, webhook), false},
+		"some refused": {errors.Join(nil, errors.Join(full, errAway)), true},
+	} {
+		if got := away(c.err); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }

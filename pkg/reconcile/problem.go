@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,21 @@ func (e NameTaken) Error() string {
 func Passes(problem error) bool {
 	taken, cause := NameTaken{}, first(problem)
 	return problem != nil && !errors.As(problem, &taken) && (!apierrors.IsForbidden(cause) || unauthorized(cause)) &&
-		!apierrors.IsInvalid(cause) && !badRequest(cause)
+		!apierrors.IsInvalid(cause) && !badRequest(cause) && !TooLarge(cause)
+}
+
+// Refused reports whether a write failed for the object that it is of, or for a webhook that is asked about such
+// objects, and not since the API server is away: others may go well meanwhile.
+func Refused(err error) bool {
+	return err != nil && (!Passes(err) || strings.Contains(err.Error(), "failed calling webhook"))
+}
+
+// away reports whether one of errors that were joined is no refusal.
+func away(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return slices.ContainsFunc(joined.Unwrap(), away)
+	}
+	return err != nil && !Refused(err)
 }
 
 // unauthorized reports whether this process may not make objects of a kind at all, as in the moments when an API server
@@ -47,11 +62,11 @@ func badRequest(err error) bool {
 
 // refuses reports whether the API server refuses a status for what it is, so that it would the next time too.
 func refuses(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || tooLarge(err)
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || TooLarge(err)
 }
 
-// tooLarge reports whether an object is too large to be stored. That it is for etcd only the message says.
-func tooLarge(err error) bool {
+// TooLarge reports whether an object is too large to be stored. That it is for etcd only the message says.
+func TooLarge(err error) bool {
 	return apierrors.IsRequestEntityTooLargeError(err) ||
 		err != nil && strings.Contains(err.Error(), "request is too large")
 }

@@ -96,6 +96,7 @@ func (r *Runs) See(objects book.Objects) (lifecycle.Observed, error) {
 // from what has been written:
 //   - the status comes first where nothing would tell any more, without the pods, what it says; one that is refused for
 //     what it says would be the next time too, and keeps no pod from going;
+//   - pods go next; one that the API server does not let go keeps nothing else from being done;
 //   - pods that replace lost ranks are made before the Leases close that tell of the loss;
 //   - other pods are made once their ranks' earlier Leases, which number them, are closed and the Service is there;
 //   - any other status comes last, and says what has been done. A Run that leaves no room to say that it runs does not:
@@ -112,46 +113,53 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 	if err := r.guard(ctx, &o, &d); err != nil {
 		return out, err
 	}
-	if behind, err := r.deletePods(ctx, d.Delete); err != nil || behind {
-		return out, err // what comes to the caches looks again
+	behind, undeleted := r.deletePods(ctx, d.Delete)
+	if away(undeleted) || behind {
+		return out, undeleted // what comes to the caches looks again
 	}
+	err := r.goOn(ctx, &o, &d, &out)
+	return out, errors.Join(undeleted, err)
+}
+
+// goOn makes the writes that follow once pods have been deleted.
+func (r *Runs) goOn(ctx context.Context, o *lifecycle.Observed, d *lifecycle.Decision, out *Outcome) error {
 	if err := r.numberEpochs(ctx, o.Run, d.Replace, nil, false); err != nil {
-		return out, err
+		return err
 	}
 	problem := r.createPods(ctx, d.Replace)
 	if Passes(problem) {
-		return out, r.delayed(ctx, &o, d.Status, problem) // the Leases of lost ranks still tell of the loss
+		return r.delayed(ctx, o, d.Status, problem) // the Leases of lost ranks still tell of the loss
 	}
-	closed, behind, err := r.closeLeases(ctx, &o, d.Close)
+	closed, behind, err := r.closeLeases(ctx, o, d.Close)
 	if behind {
 		out.After, out.Retry = behindRest, d.Retry
 	}
 	if err != nil || behind {
-		return out, err
+		return err
 	}
 	if problem == nil {
-		problem = r.create(ctx, &o, &d, closed)
+		problem = r.create(ctx, o, d, closed)
 	}
-	problem = r.tell(&o, problem)
+	problem = r.tell(o, problem)
 	out.Retry = d.Retry
 	out.After = d.After
 	if d.Status != nil {
-		err := r.api.WriteStatus(ctx, &o, d.Status)
+		err := r.api.WriteStatus(ctx, o, d.Status)
 		switch {
-		case tooLarge(err) && d.Starts(o.Run):
+		case TooLarge(err) && d.Starts(o.Run):
 			out.Unsaid, out.After = err, unsaidRest
 			r.objections.Store(o.Name, objection{run: o.Run.UID, problem: notTaken("status", err),
 				unsaid: o.Now.Add(unsaidRest)})
-			_, err = r.deletePods(ctx, lifecycle.Withdrawn(o))
-			return out, err
+			_, err = r.deletePods(ctx, lifecycle.Withdrawn(*o))
+			return err
 		case err != nil:
-			return out, err
+			return err
 		}
 	}
 	if d.Expire {
-		return out, r.api.DeleteRun(ctx, o.Run)
+		return r.api.DeleteRun(ctx, o.Run)
 	}
-	return out, problem
+	return problem
 }
 
 // guard writes a Run's PodDisruptionBudget. One that the API server does not take, or does not let this process write,
