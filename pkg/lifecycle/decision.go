@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // Closing is a Lease to close once there is evidence for its reason.
@@ -111,4 +112,18 @@ func (d *Decision) TellFirst() bool {
 	noticed := func(deletion Deletion) bool { return deletion.Notice != nil }
 	return d.Status != nil && (d.Status.Phase == rqv1.RunFailed || d.requeues || d.tellsShards ||
 		slices.ContainsFunc(d.Delete, noticed))
+}
+
+// WithoutReplacements returns the decision without the pods that replace ranks, and without the closings of the Leases
+// that tell what for.
+func (d Decision) WithoutReplacements() Decision {
+	replaces := func(pod *corev1.Pod) bool { return pod.Annotations[rqv1.AnnotationReplaces] != "" }
+	waiting := map[rank.Part]bool{}
+	for _, pod := range d.Replace {
+		_, part, _ := rank.Membership(pod)
+		waiting[part] = true
+	}
+	d.Close = slices.DeleteFunc(slices.Clone(d.Close), func(c Closing) bool { return waiting[rank.Held(c.Lease)] })
+	d.Create, d.Replace = slices.DeleteFunc(slices.Clone(d.Create), replaces), nil
+	return d
 }

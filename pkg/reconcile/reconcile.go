@@ -96,6 +96,7 @@ func (r *Runs) See(objects book.Objects) (lifecycle.Observed, error) {
 // from what has been written:
 //   - the status comes first where nothing would tell any more, without the pods, what it says; one that is refused for
 //     what it says would be the next time too, and keeps no pod from going;
+//   - the PodDisruptionBudget comes before any pod that replaces a rank, and keeps nothing else from being done;
 //   - pods go next; one that the API server does not let go keeps nothing else from being done;
 //   - pods that replace lost ranks are made before the Leases close that tell of the loss;
 //   - other pods are made once their ranks' earlier Leases, which number them, are closed and the Service is there;
@@ -110,15 +111,16 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 		}
 		out.Unsaid, d.Status = err, nil
 	}
-	if err := r.guard(ctx, &o, &d); err != nil {
-		return out, err
+	unguarded := r.guard(ctx, &o, &d)
+	if unguarded != nil && !d.Evictable {
+		d = d.WithoutReplacements()
 	}
 	behind, undeleted := r.deletePods(ctx, d.Delete)
 	if away(undeleted) || behind {
-		return out, undeleted // what comes to the caches looks again
+		return out, errors.Join(unguarded, undeleted) // what comes to the caches looks again
 	}
 	err := r.goOn(ctx, &o, &d, &out)
-	return out, errors.Join(undeleted, err)
+	return out, errors.Join(unguarded, undeleted, err)
 }
 
 // goOn makes the writes that follow once pods have been deleted.
@@ -162,8 +164,8 @@ func (r *Runs) goOn(ctx context.Context, o *lifecycle.Observed, d *lifecycle.Dec
 	return problem
 }
 
-// guard writes a Run's PodDisruptionBudget. One that the API server does not take, or does not let this process write,
-// keeps nothing else from being done.
+// guard writes a Run's PodDisruptionBudget. That one is not taken, or that this process may not write it, is no error:
+// it would be so the next time too.
 func (r *Runs) guard(ctx context.Context, o *lifecycle.Observed, d *lifecycle.Decision) (err error) {
 	if o.Run == nil {
 		return nil
