@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,14 +28,25 @@ type suspects struct {
 	nodes  cache.SharedIndexInformer
 	args   *config.Args
 
+	// unseen are the marks that this process wrote last, by node: a cache may not have them yet.
+	unseen map[string]unseenMarks
+	// full are those by whose word as many nodes are suspect as may be.
+	full map[rqv1.Owner]bool
+
 	mu    sync.Mutex
 	tally *suspicion.Tally
 	queue workqueue.TypedDelayingInterface[types.NamespacedName]
 }
 
+// unseenMarks are the marks on a Node, which were written when it had a resource version.
+type unseenMarks struct {
+	record suspicion.Record
+	since  string
+}
+
 func newSuspects(o *Options, runs, nodes cache.SharedIndexInformer) *suspects {
 	return &suspects{kube: o.Kube, events: o.events, clock: o.Clock, runs: runs, nodes: nodes, args: o.Args,
-		tally: suspicion.NewTally(),
+		tally: suspicion.NewTally(), unseen: map[string]unseenMarks{}, full: map[rqv1.Owner]bool{},
 		queue: workqueue.NewTypedDelayingQueue[types.NamespacedName]()}
 }
 
@@ -95,17 +107,26 @@ func (s *suspects) look(ctx context.Context, key types.NamespacedName) {
 	}
 }
 
-// markedBy reports whether as many nodes are suspect by one owner's word as may show a sign of loss at once: nobody is
-// to keep spares off a whole fleet.
-func (s *suspects) markedBy(owner rqv1.Owner) bool {
-	marked, now := 0, s.clock.Now()
-	all := s.nodes.GetStore().List()
+// markedBy returns how many nodes are suspect by one owner's word or, without an owner, by that of any two, and how
+// many may be: as many as may show a sign of loss at once. Nobody is to keep spares off a whole fleet, and what befalls
+// many programs at once, such as a file server that is away, is not the fault of all their nodes.
+func (s *suspects) markedBy(owner rqv1.Owner) (marked, most int) {
+	all, now := s.nodes.GetStore().List(), s.clock.Now()
 	for _, o := range all {
-		if suspicion.Of(o.(*corev1.Node)).By(owner, now) {
+		if s.recordOf(o.(*corev1.Node)).By(owner, now) {
 			marked++
 		}
 	}
-	return marked >= s.args.NodesAtOnce(len(all))
+	return marked, s.args.NodesAtOnce(len(all))
+}
+
+// recordOf returns what speaks against a Node that the cache has.
+func (s *suspects) recordOf(node *corev1.Node) suspicion.Record {
+	if own, unseen := s.unseen[node.Name]; unseen && own.since == node.ResourceVersion {
+		return own.record
+	}
+	delete(s.unseen, node.Name)
+	return suspicion.Of(node)
 }
 
 // record puts a mark on a Node that does not have it, as far as the cache knows: the patch fails if that is behind.
@@ -115,16 +136,42 @@ func (s *suspects) record(ctx context.Context, f *suspicion.Finding) error {
 		return err
 	}
 	node := o.(*corev1.Node)
-	record, added := suspicion.Of(node).With(f.Mark)
-	if !added || f.Owner != "" && s.markedBy(f.Owner) {
+	record, added := s.recordOf(node).With(f.Mark)
+	if !added || s.isFull(ctx, f) {
 		return nil
 	}
 	err = patchNode(ctx, s.kube, node.Name, map[string]any{"metadata": map[string]any{"uid": node.UID,
 		"resourceVersion": node.ResourceVersion,
 		"annotations":     map[string]any{rqv1.AnnotationSuspect: record.String()}}})
 	if err == nil {
+		s.unseen[node.Name] = unseenMarks{record, node.ResourceVersion}
 		tellNode(s.events, node.Name, corev1.EventTypeWarning, "Suspect", "jobtree avoids the node where it has a choice: "+
 			f.Message)
 	}
 	return err
+}
+
+// isFull reports whether as many nodes are suspect as may be by the word by which another is to be. That is told once,
+// until fewer are.
+func (s *suspects) isFull(ctx context.Context, f *suspicion.Finding) bool {
+	marked, most := s.markedBy(f.Owner)
+	told := s.full[f.Owner]
+	if marked < most {
+		delete(s.full, f.Owner)
+		return false
+	}
+	s.full[f.Owner] = true
+	if told {
+		return true
+	}
+	whose := "ranks of two owners each"
+	if f.Owner != "" {
+		whose = "ranks of owner " + string(f.Owner)
+	}
+	klog.FromContext(ctx).Error(nil, "No more nodes are marked as suspect, since as many are as may be at once; it may "+
+		"not be the nodes that ail", "for", whose, "suspect", marked, "first", f.Node, "why", f.Message)
+	tellNode(s.events, f.Node, corev1.EventTypeWarning, "NotSuspected", fmt.Sprintf("it and others are not marked as "+
+		"suspect, since %d nodes are for %s, as many as nodeLossLimit allows: it may not be the nodes that ail",
+		marked, whose))
+	return true
 }
