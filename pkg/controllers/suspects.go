@@ -111,13 +111,17 @@ func (s *suspects) look(ctx context.Context, key types.NamespacedName) {
 // many may be: as many as may show a sign of loss at once. Nobody is to keep spares off a whole fleet, and what befalls
 // many programs at once, such as a file server that is away, is not the fault of all their nodes.
 func (s *suspects) markedBy(owner rqv1.Owner) (marked, most int) {
-	all, now := s.nodes.GetStore().List(), s.clock.Now()
-	for _, o := range all {
-		if s.recordOf(o.(*corev1.Node)).By(owner, now) {
+	withGPUs, now := 0, s.clock.Now()
+	for _, o := range s.nodes.GetStore().List() {
+		node := o.(*corev1.Node)
+		if hasGPUs(node, s.args) {
+			withGPUs++
+		}
+		if s.recordOf(node).By(owner, now) {
 			marked++
 		}
 	}
-	return marked, s.args.NodesAtOnce(len(all))
+	return marked, s.args.NodesAtOnce(withGPUs)
 }
 
 // recordOf returns what speaks against a Node that the cache has.

@@ -75,6 +75,17 @@ func (s *suspects) says(t *testing.T, owner rqv1.Owner, index int, d rqv1.RunDea
 	s.refresh(t)
 }
 
+// TestOneOwnersWordIsBoundedByNodesWithGPUs, however many nodes without there are.
+func TestOneOwnersWordIsBoundedByNodesWithGPUs(t *testing.T) {
+	s := suspecting(t, 20, 180)
+	for i := range 20 {
+		s.says(t, "a", i, rqv1.RunDeath{Pod: "p", Cause: rqv1.CauseNode, Sign: "UnexpectedAdmissionError"})
+	}
+	if got, most := s.refresh(t), s.args.NodesAtOnce(20); got != most {
+		t.Errorf("%d of 20 nodes with GPUs are suspect by one owner's word, want %d", got, most)
+	}
+}
+
 // TestTwoOwnersWordIsBounded: what befalls many owners' programs at once, such as a file server or a registry that is
 // away, is not the fault of all the nodes.
 func TestTwoOwnersWordIsBounded(t *testing.T) {

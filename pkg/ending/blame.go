@@ -18,14 +18,14 @@ func Blames(d *rqv1.RunDeath, at time.Time) bool {
 }
 
 // Suspect reports whether a death speaks against its node: that has turned a pod away, or lost track of it, for a cause
-// of its own. Who is evicted for a node's sake, or goes down with it as it is switched off, says nothing of its health.
+// of its own. Who is evicted for a node's sake, or goes down with it as it is switched off, says nothing of its health,
+// nor does a pod that asks for CPUs or devices which cannot be aligned on any such node.
 func Suspect(d *rqv1.RunDeath) bool {
 	if d.Cause != rqv1.CauseNode {
 		return false
 	}
 	switch d.Sign {
-	case "Unhealthy", "UnexpectedAdmissionError", "TopologyAffinityError", "SMTAlignmentError", "InvalidNodeInfo",
-		"ContainerStatusUnknown":
+	case "Unhealthy", "UnexpectedAdmissionError", "InvalidNodeInfo", "ContainerStatusUnknown":
 		return true
 	}
 	return strings.HasPrefix(d.Sign, "OutOf")

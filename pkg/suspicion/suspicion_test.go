@@ -68,6 +68,12 @@ func TestWhatARunSays(t *testing.T) {
 		"a node that turns a rank away": {program("r", "a", "n", 0, func(run *rqv1.Run) {
 			run.Status.Deaths[0].Cause, run.Status.Deaths[0].Sign = rqv1.CauseNode, "OutOfnvidia.com/gpu"
 		}), 0, []string{"n EndedRank 0s"}, 0},
+		"a node where CPUs cannot be aligned as a pod asks": {run: program("r", "a", "n", 0, func(run *rqv1.Run) {
+			run.Status.Deaths[0].Cause, run.Status.Deaths[0].Sign = rqv1.CauseNode, "SMTAlignmentError"
+		})},
+		"nor devices": {run: program("r", "a", "n", 0, func(run *rqv1.Run) {
+			run.Status.Deaths[0].Cause, run.Status.Deaths[0].Sign = rqv1.CauseNode, "TopologyAffinityError"
+		})},
 		"a node that is drained": {run: program("r", "a", "n", 0, func(run *rqv1.Run) {
 			run.Status.Deaths[0].Cause, run.Status.Deaths[0].Sign = rqv1.CauseNode, "EvictionByEvictionAPI"
 		})},
