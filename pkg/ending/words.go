@@ -12,6 +12,16 @@ func Told(d *rqv1.RunDeath) string {
 	return fmt.Sprintf("rank %d ended on node %s, %s: %s", d.Index, d.Node, doings[d.Cause], Words(d))
 }
 
+// ToldOnNode says likewise what may stand on a Node, which people read who may not read the Run: not what a program, or
+// whoever has written it, says of its end.
+func ToldOnNode(d *rqv1.RunDeath) string {
+	open := *d
+	if d.Cause != rqv1.CauseNode {
+		open.Message = ""
+	}
+	return Told(&open)
+}
+
 // doings are the causes in words.
 var doings = map[rqv1.EndCause]string{
 	rqv1.CauseNode: "by the node's doing", rqv1.CauseProgram: "by its program's doing",

@@ -53,7 +53,7 @@ func livesElsewhere(run *rqv1.Run, d *rqv1.RunDeath) bool {
 
 func found(run *rqv1.Run, d *rqv1.RunDeath, why Why, more string) Finding {
 	return Finding{d.Node, Mark{At: d.At.Time, Why: why, Owner: run.Spec.Owner,
-		Message: fmt.Sprintf("Run %s/%s: %s%s", run.Namespace, run.Name, ending.Told(d), more)}}
+		Message: fmt.Sprintf("Run %s/%s: %s%s", run.Namespace, run.Name, ending.ToldOnNode(d), more)}}
 }
 
 // together is how close the deaths of two owners' ranks have to be.
@@ -142,8 +142,8 @@ func (t *Tally) On(run types.UID, now time.Time) (findings []Finding) {
 				first, last = own, other
 			}
 			findings = append(findings, Finding{node, Mark{At: last.death.At.Time, Why: TwoOwners, Message: fmt.Sprintf(
-				"ranks of two owners died here: Run %s: %s; Run %s: %s", first.run, ending.Told(&first.death), last.run,
-				ending.Told(&last.death))}})
+				"ranks of two owners died here: Run %s: %s; Run %s: %s", first.run, ending.ToldOnNode(&first.death), last.run,
+				ending.ToldOnNode(&last.death))}})
 		}
 	}
 	return findings

@@ -173,3 +173,34 @@ func TestClearedByAClockThatIsBehind(t *testing.T) {
 		t.Errorf("what came before is told again: %v", r)
 	}
 }
+
+// TestWhatAProgramSaysStaysInItsNamespace: everybody who reads Nodes would read it.
+func TestWhatAProgramSaysStaysInItsNamespace(t *testing.T) {
+	secret := func(run *rqv1.Run) {
+		d := &run.Status.Deaths[0]
+		d.Container, d.ExitCode, d.Message = "main", 7, "cannot log in with hunter2"
+	}
+	own, tally := program("r", "a", "n", 0, moved(0), secret), NewTally()
+	tally.Note(own)
+	tally.Note(program("o", "b", "n", time.Minute, secret))
+	findings, _ := Told(own, noon.Add(time.Hour))
+	var got []string
+	for _, f := range append(findings, tally.On(own.UID, noon.Add(time.Hour))...) {
+		got = append(got, f.Message)
+	}
+	ended := "rank 0 ended on node n, by its program's doing: Error (container main, exit code 7)"
+	want := []string{"Run ns/r: " + ended + ", and lives on elsewhere",
+		"ranks of two owners died here: Run ns/r: " + ended + "; Run ns/o: " + ended}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	node := program("r", "a", "n", 0, func(run *rqv1.Run) {
+		d := &run.Status.Deaths[0]
+		d.Cause, d.Sign, d.Message = rqv1.CauseNode, "Unhealthy", "nvidia.com/gpu GPU-3"
+	})
+	kubelets := "Run ns/r: rank 0 ended on node n, by the node's doing: Unhealthy: nvidia.com/gpu GPU-3"
+	findings, _ = Told(node, noon)
+	if len(findings) != 1 || findings[0].Message != kubelets {
+		t.Errorf("what a kubelet says is told: %v", findings)
+	}
+}
