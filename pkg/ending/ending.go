@@ -100,6 +100,27 @@ func statuses(pod *corev1.Pod) iter.Seq[*corev1.ContainerStatus] {
 	}
 }
 
+// programs goes likewise through those of a pod's containers whose ends are its program's: not through its sidecars,
+// init containers that their kubelet starts again whatever becomes of them, while the others go on.
+func programs(pod *corev1.Pod) iter.Seq[*corev1.ContainerStatus] {
+	return func(yield func(*corev1.ContainerStatus) bool) {
+		for c := range statuses(pod) {
+			if !isSidecar(pod, c.Name) && !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+func isSidecar(pod *corev1.Pod, name string) bool {
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; c.Name == name {
+			return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		}
+	}
+	return false
+}
+
 // started reports whether a container of a pod has ever run.
 func started(pod *corev1.Pod) bool {
 	for c := range statuses(pod) {
@@ -113,7 +134,7 @@ func started(pod *corev1.Pod) bool {
 
 // firstFailed returns the container that failed first, the first by order of several; nil when none did.
 func firstFailed(pod *corev1.Pod) (first *corev1.ContainerStatus) {
-	for c := range statuses(pod) {
+	for c := range programs(pod) {
 		t := c.State.Terminated
 		if t == nil || t.ExitCode == 0 {
 			continue

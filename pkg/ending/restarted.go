@@ -10,10 +10,11 @@ import (
 )
 
 // Restarted returns how the container of a pod ended that its kubelet started again last, when that had been started,
-// and how often the kubelet has started containers of the pod again; false for a pod in which none has failed.
+// and how often the kubelet has started containers of the pod again; false for a pod in which none has failed. Sidecars
+// do not count.
 func Restarted(pod *corev1.Pod) (e Ending, began time.Time, times int32, ok bool) {
 	var last *corev1.ContainerStateTerminated
-	for c := range statuses(pod) {
+	for c := range programs(pod) {
 		times += c.RestartCount
 		t := c.LastTerminationState.Terminated
 		if t == nil || t.ExitCode == 0 || last != nil && !last.FinishedAt.Before(&t.FinishedAt) {
