@@ -90,11 +90,15 @@ func (g *guards) latest(run types.NamespacedName, b *policyv1.PodDisruptionBudge
 // gone forgets one that is no more.
 func (g *guards) gone(b *policyv1.PodDisruptionBudget) { g.written.Delete(guardedBy(b)) }
 
-// WriteGuard makes a PodDisruptionBudget or, where it has a UID, changes how many pods are to be available.
+// WriteGuard makes a PodDisruptionBudget or, where it has a UID, changes how many of which pods are to be available,
+// whatever it said before: members of a selector, for one, are not merged.
 func (g *guards) WriteGuard(ctx context.Context, b *policyv1.PodDisruptionBudget) error {
 	budgets := g.kube.PolicyV1().PodDisruptionBudgets(b.Namespace)
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": b.UID},
-		"spec": map[string]any{"minAvailable": b.Spec.MinAvailable}})
+	set := func(path string, value any) map[string]any {
+		return map[string]any{"op": "add", "path": path, "value": value}
+	}
+	patch, err := json.Marshal([]any{set("/metadata/uid", b.UID), set("/spec/minAvailable", b.Spec.MinAvailable),
+		set("/spec/maxUnavailable", b.Spec.MaxUnavailable), set("/spec/selector", b.Spec.Selector)})
 	if err != nil {
 		return err
 	}
@@ -102,7 +106,7 @@ func (g *guards) WriteGuard(ctx context.Context, b *policyv1.PodDisruptionBudget
 	if b.UID == "" {
 		out, err = budgets.Create(ctx, b, metav1.CreateOptions{})
 	} else {
-		out, err = budgets.Patch(ctx, b.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		out, err = budgets.Patch(ctx, b.Name, types.JSONPatchType, patch, metav1.PatchOptions{})
 	}
 	if b.UID != "" && (apierrors.IsNotFound(err) || apierrors.IsConflict(err)) {
 		g.written.Delete(guardedBy(b)) // it is gone, or another has its name: the cache tells

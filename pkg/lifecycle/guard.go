@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -73,7 +74,7 @@ func guardOf(s *situation) guard {
 	if own != nil {
 		g.wanted.UID = own.UID
 	}
-	g.stale = own == nil || own.Spec.MinAvailable == nil || own.Spec.MinAvailable.IntVal != int32(least)
+	g.stale = own == nil || !guardsAlike(&own.Spec, &g.wanted.Spec)
 	return g
 }
 
@@ -101,6 +102,14 @@ func guardFor(run *rqv1.Run, least int) *policyv1.PodDisruptionBudget {
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{
 				rqv1.LabelRunUID: string(run.UID), rqv1.LabelRole: string(rqv1.RoleActive)}}},
 	}
+}
+
+// guardsAlike compares what of PodDisruptionBudgets says how many of which pods may be evicted. When pods that are not
+// ready may be is everybody's to say: clusters have policies that write it into all of them.
+func guardsAlike(a, b *policyv1.PodDisruptionBudgetSpec) bool {
+	return equality.Semantic.DeepEqual(a.MinAvailable, b.MinAvailable) &&
+		equality.Semantic.DeepEqual(a.MaxUnavailable, b.MaxUnavailable) &&
+		equality.Semantic.DeepEqual(a.Selector, b.Selector)
 }
 
 // ownGuard returns the PodDisruptionBudget that was made for the Run; nil when there is none.
