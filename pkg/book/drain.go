@@ -46,10 +46,12 @@ type DrainedRank struct {
 	Node  string
 }
 
+// term is how long room is kept: since is from when on it has been, and rests until when it is not, since nobody came.
+type term struct{ since, rests time.Time }
+
 // patience is how long room is kept for ranks that others are to evict.
 type patience struct {
-	// since is from when on it has been kept, and rests until when it is not, since nobody came.
-	since, rests time.Time
+	term
 	// open says that the Run's PodDisruptionBudget lets somebody evict a rank, as far as is known, and raising that one
 	// was written which does not, and the answer has not come.
 	open, raising bool
@@ -74,19 +76,26 @@ func (t *nodeTable) drains(name string) bool { return t.draining[name] && t.stan
 // assess finds out which ranks of a gang are to move, and sets places aside for them: for all that leave by themselves
 // and have one, or else for each that could be the first to be evicted.
 func (d *drainer) assess(g *gang, now time.Time) {
-	was := g.drain
-	g.drain = Drain{}
+	was, since := g.drain, g.departs.since
+	g.drain, g.departs.since = Drain{}, time.Time{}
 	if !g.started() || g.opportunistic() || g.over() ||
 		len(d.nodes.draining) == 0 && !d.fleet.AnyPlanned() && !g.room.moves {
 		return
 	}
 	moving, drained, due := d.asked(g, now)
 	g.drain.Moving, g.drain.Spares = moving, d.sparesDue(g, now)
+	if len(g.room.held) == 0 || g.isLeaving(now) {
+		since = time.Time{}
+	}
 	switch {
 	case moving: // it has what is kept for it until it is planned
 		g.inquiry.forget()
 		d.keepOn(g, now)
+	case len(due) > 0 && d.tires(g, due, since, now):
+		g.inquiry.forget()
+		d.letGo(g)
 	case len(due) > 0 && d.relocate(g, due, &was, now):
+		g.departs.since = cmp.Or(since, now)
 	case len(drained) > 0:
 		d.await(g, drained, &was, now)
 	default:
@@ -102,7 +111,7 @@ func (d *drainer) await(g *gang, drained []DrainedRank, was *Drain, now time.Tim
 	deadline := d.args.GangDeadline.Duration
 	g.drain.Ranks = drained
 	if !slices.Equal(was.Ranks, drained) {
-		g.patience.since, g.patience.rests = time.Time{}, time.Time{}
+		g.patience.term = term{}
 	}
 	p := &g.patience
 	switch {
@@ -120,7 +129,7 @@ func (d *drainer) await(g *gang, drained []DrainedRank, was *Drain, now time.Tim
 		g.drain.Asking = d.asks(g, g.inquiry.to, g.demand, now)
 		return
 	case !p.since.IsZero() && d.keeps(g):
-		p.since, p.rests = time.Time{}, now.Add(deadline)
+		p.term = term{rests: now.Add(deadline)}
 		g.drain.Lapsed = true
 		g.drain.Why = fmt.Sprintf("nobody has evicted rank %d from node %s for %s while a place was kept for it; others may "+
 			"have that until %s, when it is kept again", drained[0].Index, drained[0].Node, deadline,

@@ -29,8 +29,10 @@ type gang struct {
 	drain  Drain
 	// patience is for how long room is kept for ranks that others are to evict.
 	patience patience
-	inquiry  inquiry
-	futile   futility
+	// departs is for how long it is kept for those that leave by themselves.
+	departs term
+	inquiry inquiry
+	futile  futility
 	// solvent is the epoch of the last plan that somebody could pay for, although it was refused for want of money.
 	solvent int64
 	// vacant is room that is kept for the ranks that a running Run has lost, kept who paid for them, by rank, and narrower

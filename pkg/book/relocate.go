@@ -1,6 +1,7 @@
 package book
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"sort"
@@ -55,6 +56,36 @@ func (d *drainer) sparesDue(g *gang, now time.Time) (out []int) {
 		}
 	}
 	return out
+}
+
+// tires reports whether room has been kept for gangDeadline for ranks that leave, since an instant, and they have not:
+// others may have it for as long. They may not leave while somebody could evict another, or others are not where they
+// are to be.
+func (d *drainer) tires(g *gang, due []DrainedRank, since, now time.Time) bool {
+	deadline := d.args.GangDeadline.Duration
+	if !since.IsZero() && !now.Before(since.Add(deadline)) {
+		g.departs.rests = now.Add(deadline)
+	}
+	if !now.Before(g.departs.rests) {
+		return false
+	}
+	g.drain.Stay = due
+	g.drain.StayWhy = fmt.Sprintf("rank %d is to leave node %s, and it has not left for %s while a place was kept for "+
+		"it; others may have that until %s, when it is kept again", due[0].Index, due[0].Node, deadline,
+		g.departs.rests.UTC().Format(time.RFC3339))
+	return true
+}
+
+// isLeaving reports whether a pod of a gang is on its way out, as when that becomes narrower: others wait for it.
+func (g *gang) isLeaving(now time.Time) bool {
+	for _, s := range [...]*squad{&g.active, &g.spares} {
+		for _, m := range s.members {
+			if m != nil && m.leaving && m.stage == bound && !m.hangs(now) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // relocate finds places for the ranks that leave their nodes for maintenance, and keeps what is free of them. They go

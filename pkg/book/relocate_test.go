@@ -145,6 +145,36 @@ func TestARankStaysWithoutRoomBeforeMaintenance(t *testing.T) {
 	})
 }
 
+// Room that is kept for a rank which does not leave is given to others in time, and is kept again later.
+func TestAPlaceIsNotKeptForEverForMaintenance(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.guardedOn("n0")
+		s.addNode("n1", "d0")
+		s.maintains("n0", time.Minute, time.Hour)
+		s.until(time.Minute - 2*noticePeriod - time.Second)
+		s.Guard("run0").Status.DisruptionsAllowed = 1 // somebody writes it again and again
+		s.until(time.Second)
+		s.submit("run1", "org:b", 1, 1, 8)
+		s.until(gangDeadline - time.Second)
+		s.at("run1", "")
+		s.until(time.Second)
+		s.until(5 * time.Second)
+		s.at("run1", "n1")
+		s.ahead("run0", "NowhereToMove", "it has not left for "+gangDeadline.String()+" while a place was kept for it")
+		s.DeleteRun("run1")
+		s.work()
+		s.until(gangDeadline)
+		s.submit("run2", "org:b", 1, 1, 8)
+		s.until(time.Second)
+		s.at("run2", "")
+		s.Guard("run0").Status.DisruptionsAllowed = 0
+		s.until(time.Second)
+		s.until(noticePeriod)
+		s.until(time.Second)
+		s.at("run0", "n1")
+	})
+}
+
 // A rank leaves sooner right after its work has been saved, within a checkpoint interval of when it would leave.
 func TestARankLeavesRightAfterASave(t *testing.T) {
 	for name, c := range map[string]struct {
