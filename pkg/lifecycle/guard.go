@@ -11,7 +11,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -120,21 +119,6 @@ func (f *facts) ownGuard() *policyv1.PodDisruptionBudget {
 		}
 	}
 	return nil
-}
-
-// userGuards reports whether a PodDisruptionBudget of somebody's own selects a rank, or has the name of the Run's: no
-// pod may have two.
-func (f *facts) userGuards() bool {
-	return slices.ContainsFunc(f.Guards, func(b *policyv1.PodDisruptionBudget) bool {
-		if b.Name == f.Run.Name {
-			of, ours := rank.RunOf(b)
-			return !ours || of != f.Run.UID
-		}
-		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
-		return err == nil && slices.ContainsFunc(f.Pods, func(pod *corev1.Pod) bool {
-			return pod.Labels[rqv1.LabelRole] == string(rqv1.RoleActive) && selector.Matches(labels.Set(pod.Labels))
-		})
-	})
 }
 
 // setDrainWaits says which ranks of the Run cannot leave their nodes, which are being emptied, and why.
