@@ -31,7 +31,7 @@ func (b *Book) Look(o Objects) (Look, bool) {
 	l := Look{Nodes: map[string]NodeState{}, Leased: map[types.UID]bool{}, Opening: map[types.UID]bool{},
 		Told: map[types.UID]rqv1.ClosureReason{}, Owed: map[string]int{},
 		Commitments: map[types.UID]string{}, Awaited: map[types.UID]bool{}, Unseated: map[types.UID]bool{},
-		Broken: map[types.UID]bool{}}
+		Broken: map[types.UID]bool{}, Evicted: map[types.UID]string{}}
 	var g *gang
 	if o.Run != nil && o.Run.DeletionTimestamp == nil { // else the book has forgotten it
 		g = b.roster.gangs[o.Run.UID]
@@ -62,6 +62,9 @@ func (b *Book) Look(o Objects) (Look, bool) {
 	for _, lease := range o.Leases {
 		b.views.lookAtNode(&l, g, lease.Node())
 		b.views.lookAtShard(&l, lease.PodUID())
+		if h := b.seats.held[lease.PodUID()]; h != nil && h.evicted != "" {
+			l.Evicted[lease.PodUID()] = h.evicted
+		}
 		name := keyOf(lease).String()
 		if over := b.accounts.OverdraftOf(name); over > 0 {
 			l.Owed[name] = over

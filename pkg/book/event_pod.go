@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/ending"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
@@ -36,6 +37,7 @@ func (b *Book) SetPod(pod *corev1.Pod) {
 		}
 		h.bound, h.shard = true, pod.Labels[rqv1.LabelRole] == string(rqv1.RoleBorrowed) && !h.stays
 		b.seats.told(h, pod)
+		h.evictedBy(ending.Evicted(pod))
 	})
 }
 
@@ -45,7 +47,12 @@ func (b *Book) DeletePod(pod *corev1.Pod) {
 	defer b.mu.Unlock()
 	b.seats.forgetWithheld(pod.UID)
 	b.seats.dropBystander(pod.UID)
-	b.seats.hold(pod.UID, "", 0, (*holding).unbind)
+	b.seats.hold(pod.UID, "", 0, func(h *holding) {
+		if !rank.Ended(pod) { // who has ended before went for nobody's sake
+			h.evictedBy(ending.Removed(pod))
+		}
+		h.unbind()
+	})
 }
 
 // Foreign says why a pod that is no Run's is not placed: it asks for GPUs, and those are given to nobody who has no

@@ -66,9 +66,16 @@ func Of(pod *corev1.Pod) (Ending, bool) {
 // Evicted returns how a pod ends that has been told to go for its node's sake, before its containers have ended,
 // whatever they say of it when they do; false for any other.
 func Evicted(pod *corev1.Pod) (Ending, bool) {
+	if pod.DeletionTimestamp == nil {
+		return Ending{}, false
+	}
+	return Removed(pod)
+}
+
+// Removed returns likewise how a pod ended that is gone, with or without having been told before.
+func Removed(pod *corev1.Pod) (Ending, bool) {
 	condition := disruption(pod)
-	if condition == nil || pod.DeletionTimestamp == nil ||
-		known(InCondition, condition.Reason, rqv1.CauseNode) != rqv1.CauseNode {
+	if condition == nil || known(InCondition, condition.Reason, rqv1.CauseNode) != rqv1.CauseNode {
 		return Ending{}, false
 	}
 	return Ending{Cause: rqv1.CauseNode, Sign: condition.Reason, Message: condition.Message,

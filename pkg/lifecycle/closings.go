@@ -48,11 +48,16 @@ func closings(f *facts, reasonGone func(*rqv1.Lease) rqv1.ClosureReason) []Closi
 
 // doubted has it made certain that nothing is wrong with the nodes of pods which seem to have gone for no reason, or by
 // their own: news of nodes and of pods come apart, and a rank whose node is lost is its spare's, or makes the Run wait.
-func doubted(closings []Closing) []Closing {
+// Whoever cleans up after a node that is gone evicts its pods as well.
+func (f *facts) doubted(closings []Closing) []Closing {
 	for i := range closings {
 		switch c := &closings[i]; c.Reason {
 		case rqv1.ClosedDeleted, rqv1.ClosedFailed, rqv1.ClosedMaintenance:
 			c.If = NodeStands
+		case rqv1.ClosedEvicted:
+			if f.podOf[c.Lease.PodUID()] == nil && !f.toldEvicted(c.Lease) {
+				c.If = NodeStands
+			}
 		}
 	}
 	return closings

@@ -35,9 +35,16 @@ func (f *facts) leavesDevice(pod *corev1.Pod) bool {
 	return f.broken(pod) && f.onRecord(pod)
 }
 
-// wasEvicted reports whether a Lease was of a rank that has gone, as the status tells, by its node's doing: a device of
-// it was broken, or it was evicted.
+// wasEvicted reports whether a Lease was of a rank that has gone by its node's doing, as the status tells, or the book
+// where that has no room or was not written in time: a device of it was broken, or it was evicted. Spares and shards are
+// told of by nobody but the status.
 func (f *facts) wasEvicted(lease *rqv1.Lease) bool {
+	return f.toldEvicted(lease) || saysRunning(f.Run) && lease.Spec.Slice.Role == rqv1.RoleActive &&
+		f.Evicted[lease.PodUID()] != ""
+}
+
+// toldEvicted reports whether the status tells so.
+func (f *facts) toldEvicted(lease *rqv1.Lease) bool {
 	return f.toldOf(lease, func(d *rqv1.RunDeath) bool { return d.Cause == rqv1.CauseNode })
 }
 
@@ -269,7 +276,11 @@ func evictedFrom(f *facts, index int) (rank.Replacement, bool) {
 	if f.Moved[index] {
 		return rank.Replacement{Lost: node, Sign: bySign}, true
 	}
-	return rank.Replacement{Lost: node, Sign: signAt(f, index, node)}, true
+	sign := signAt(f, index, node)
+	if sign == "" && f.Stands(node) {
+		sign = string(rqv1.ClosedEvicted) // the status had no room for the word
+	}
+	return rank.Replacement{Lost: node, Sign: sign}, true
 }
 
 // signAt returns the word by which it is known that a node has ended a rank; empty when the status does not tell.

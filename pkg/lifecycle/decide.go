@@ -26,7 +26,7 @@ func Decide(o Observed) Decision {
 	d.Unguard = s.guard.unwanted
 	d.Expire = d.Status == nil && expires(f) // the event of a status looks again
 	if s.goesOn() {
-		d.Close = doubted(d.Close)
+		d.Close = f.doubted(d.Close)
 		d.Replace, d.Create = absent(s)
 		if lookedUp(f, d.Create) {
 			d.Service = service(f.Run)
