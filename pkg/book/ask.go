@@ -3,6 +3,7 @@ package book
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -31,7 +32,7 @@ func (b *Book) Look(o Objects) (Look, bool) {
 	l := Look{Nodes: map[string]NodeState{}, Leased: map[types.UID]bool{}, Opening: map[types.UID]bool{},
 		Told: map[types.UID]rqv1.ClosureReason{}, Owed: map[string]int{},
 		Commitments: map[types.UID]string{}, Awaited: map[types.UID]bool{}, Unseated: map[types.UID]bool{},
-		Broken: map[types.UID]bool{}, Evicted: map[types.UID]string{}}
+		Broken: map[types.UID]bool{}, Left: map[types.UID]*corev1.Pod{}}
 	var g *gang
 	if o.Run != nil && o.Run.DeletionTimestamp == nil { // else the book has forgotten it
 		g = b.roster.gangs[o.Run.UID]
@@ -62,8 +63,8 @@ func (b *Book) Look(o Objects) (Look, bool) {
 	for _, lease := range o.Leases {
 		b.views.lookAtNode(&l, g, lease.Node())
 		b.views.lookAtShard(&l, lease.PodUID())
-		if h := b.seats.held[lease.PodUID()]; h != nil && h.evicted != "" {
-			l.Evicted[lease.PodUID()] = h.evicted
+		if h := b.seats.held[lease.PodUID()]; h != nil && h.left != nil {
+			l.Left[lease.PodUID()] = h.left
 		}
 		name := keyOf(lease).String()
 		if over := b.accounts.OverdraftOf(name); over > 0 {

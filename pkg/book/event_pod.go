@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/ending"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
@@ -37,7 +36,9 @@ func (b *Book) SetPod(pod *corev1.Pod) {
 		}
 		h.bound, h.shard = true, pod.Labels[rqv1.LabelRole] == string(rqv1.RoleBorrowed) && !h.stays
 		b.seats.told(h, pod)
-		h.evictedBy(ending.Evicted(pod))
+		if pod.DeletionTimestamp != nil {
+			h.left = pod
+		}
 	})
 }
 
@@ -49,7 +50,7 @@ func (b *Book) DeletePod(pod *corev1.Pod) {
 	b.seats.dropBystander(pod.UID)
 	b.seats.hold(pod.UID, "", 0, func(h *holding) {
 		if !rank.Ended(pod) { // who has ended before went for nobody's sake
-			h.evictedBy(ending.Removed(pod))
+			h.left = pod
 		}
 		h.unbind()
 	})

@@ -3,9 +3,9 @@ package book
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/davidlangworthy/jobtree/pkg/ending"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
@@ -34,8 +34,8 @@ type holding struct {
 	// it.
 	run    types.UID
 	seated bool
-	// evicted is the word by which the pod has been told to go for its node's sake, or was when it went; empty for none.
-	evicted string
+	// left is the pod as it had been told to go, or as it went without, before its containers had ended; nil for none.
+	left *corev1.Pod
 	// awaitedBy are the gangs that wait for the GPUs.
 	awaitedBy []*gang
 }
@@ -45,13 +45,6 @@ func (h *holding) answer() { h.writing = "" }
 
 // unbind notes that the pod is there no more.
 func (h *holding) unbind() { h.bound, h.planned, h.until = false, false, time.Time{} }
-
-// evictedBy notes by which word the pod has been told to go, as far as that is its node's doing.
-func (h *holding) evictedBy(e ending.Ending, evicted bool) {
-	if evicted {
-		h.evicted = e.Sign
-	}
-}
 
 func (h *holding) claimed() bool {
 	return h.planned || h.writing != "" || h.leased || h.bound || h.vacant

@@ -119,9 +119,9 @@ type Look struct {
 	Leased map[types.UID]bool
 	// Opening are the pods whose Leases are being written: they may be open by now.
 	Opening map[types.UID]bool
-	// Evicted are the pods with open Leases that have been told to go for their nodes' sake, also if they are gone, and by
-	// which words. A Run's status has room for the ends of a few, and those that go at once are in no cache long enough.
-	Evicted map[types.UID]string
+	// Left are the pods with open Leases that have been told to go, or are gone, as they were then. A Run's status has
+	// room for the ends of a few, and those that go at once are in no cache long enough.
+	Left map[types.UID]*corev1.Pod
 	// Told are the shards of an opportunistic Run that have been told to give their GPUs back, and why.
 	Told map[types.UID]rqv1.ClosureReason
 	// Owed is how many GPUs of a Lease are beyond what its payer allows, by the Lease's name.

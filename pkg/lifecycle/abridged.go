@@ -19,6 +19,11 @@ func (o Observed) Plain() Observed {
 		o.Run = &run
 	}
 	o.Pods = copies(o.Pods, func(p *corev1.Pod) { p.ManagedFields = nil })
+	o.Left = maps.Clone(o.Left)
+	for uid, pod := range o.Left {
+		o.Left[uid] = abridged(pod)
+		o.Left[uid].ManagedFields = nil
+	}
 	o.Leases = copies(o.Leases, func(l *rqv1.Lease) { l.ManagedFields = nil })
 	o.Reservations = copies(o.Reservations, func(r *rqv1.Reservation) { r.ManagedFields = nil })
 	return o

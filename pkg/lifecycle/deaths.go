@@ -40,7 +40,18 @@ func (f *facts) leavesDevice(pod *corev1.Pod) bool {
 // told of by nobody but the status.
 func (f *facts) wasEvicted(lease *rqv1.Lease) bool {
 	return f.toldEvicted(lease) || saysRunning(f.Run) && lease.Spec.Slice.Role == rqv1.RoleActive &&
-		f.Evicted[lease.PodUID()] != ""
+		f.wordOfEviction(lease) != ""
+}
+
+// wordOfEviction returns the word by which the pod of a Lease was told to go for its node's sake, as the book tells;
+// empty when it was not.
+func (f *facts) wordOfEviction(lease *rqv1.Lease) string {
+	left := f.Left[lease.PodUID()]
+	if left == nil {
+		return ""
+	}
+	e, _ := ending.Removed(left)
+	return e.Sign
 }
 
 // toldEvicted reports whether the status tells so.
@@ -57,8 +68,11 @@ func (f *facts) makesWay(pod *corev1.Pod) bool {
 // onRecord reports whether a Run's status tells of the end of a pod as far as it has room: one that is full need not,
 // since others told more.
 func (f *facts) onRecord(pod *corev1.Pod) bool {
-	return deathOf(f.Run, pod) != nil || len(f.Run.Status.Deaths) == rqv1.MostDeaths
+	return deathOf(f.Run, pod) != nil || f.full()
 }
+
+// full reports whether the Run's status may tell of no more deaths.
+func (f *facts) full() bool { return len(f.Run.Status.Deaths) == rqv1.MostDeaths }
 
 // toldOf reports whether the Run's status tells of such a death in the pod that a Lease is of.
 func (f *facts) toldOf(lease *rqv1.Lease, such func(*rqv1.RunDeath) bool) bool {

@@ -5,9 +5,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/ending"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // readyRest is how long a change of how many ranks are ready waits until it is written for its own sake: a wide Run's
@@ -87,7 +89,7 @@ func (f *facts) late(pod *corev1.Pod) bool {
 		if s := pod.DeletionGracePeriodSeconds; s != nil {
 			grace = time.Duration(*s) * time.Second
 		}
-		if at.Add(-grace).Before(by) {
+		if at.Add(-grace).Before(by.Truncate(time.Second)) { // the API server tells whole seconds
 			return false
 		}
 	}
@@ -129,7 +131,23 @@ func coalesced(s *situation, next *rqv1.RunStatus) *rqv1.RunStatus {
 	return next
 }
 
-// wasLate reports whether a Lease was of a rank that was not ready by its deadline, as the Run's status says.
+// goneLate returns the pod of a rank that was not ready by its deadline, and is gone just now; empty for none.
+func (f *facts) goneLate(index int) types.UID {
+	for _, lease := range f.Leases {
+		if lease.Spec.RunRef.UID == f.Run.UID && rank.Held(lease) == (rank.Part{Index: index}) &&
+			f.podOf[lease.PodUID()] == nil && f.wasLate(lease) {
+			return lease.PodUID()
+		}
+	}
+	return ""
+}
+
+// wasLate reports whether a Lease was of a rank that was not ready by its deadline, as the Run's status says, or by
+// what the book tells of its pod where that has no room.
 func (f *facts) wasLate(lease *rqv1.Lease) bool {
-	return f.toldOf(lease, func(d *rqv1.RunDeath) bool { return d.Sign == ending.NotReady })
+	if f.toldOf(lease, func(d *rqv1.RunDeath) bool { return d.Sign == ending.NotReady }) {
+		return true
+	}
+	left := f.Left[lease.PodUID()]
+	return f.full() && left != nil && lease.Spec.Slice.Role == rqv1.RoleActive && f.late(left) && !f.wasEvicted(lease)
 }

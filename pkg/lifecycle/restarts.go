@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -152,18 +153,23 @@ func (t *footing) startsAnew(pod *corev1.Pod) bool {
 	if !r.forgives(f, pod) {
 		return false
 	}
-	if f.late(pod) { // its Lease is open until it is gone
-		return !r.untold[pod.UID] && deathOf(f.Run, pod) != nil
+	if r.untold[pod.UID] || !f.onRecord(pod) || !r.told(f) {
+		return false
 	}
-	return f.leaseOf[pod.UID] == nil && !r.untold[pod.UID] && r.rests(f, pod).IsZero() &&
-		f.onRecord(pod)
+	return f.late(pod) || f.leaseOf[pod.UID] == nil && r.rests(f, pod).IsZero() // who is late has a Lease until it is gone
+}
+
+// told reports whether the Run's status tells of the last incident.
+func (r *restarts) told(f *facts) bool {
+	is, told := r.verdict.Restarts, f.Run.Status.Restarts
+	return is == nil || told != nil && told.Incidents == is.Incidents
 }
 
 // restartOf returns the record of a rank that is started again after its last pod has died: of one that runs the book
 // knows which that was, of one that starts the Run's status tells.
 func restartOf(f *facts, index int) (rank.Replacement, bool) {
 	status := &f.Run.Status
-	died, known := f.Died[index]
+	died := cmp.Or(f.Died[index], f.goneLate(index))
 	at := -1
 	for i := range status.Deaths {
 		d := &status.Deaths[i]
@@ -176,7 +182,7 @@ func restartOf(f *facts, index int) (rank.Replacement, bool) {
 		}
 	}
 	if at < 0 {
-		return rank.Replacement{After: died}, known && died != "" && restart.RulesOf(&f.Run.Spec).Limit > 0
+		return rank.Replacement{After: died}, died != "" && restart.RulesOf(&f.Run.Spec).Limit > 0
 	}
 	d := &status.Deaths[at]
 	made := rank.Replacement{After: d.Pod}

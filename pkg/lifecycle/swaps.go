@@ -141,7 +141,7 @@ func lostRank(f *facts, index int) (rank.Replacement, bool) {
 		case !f.Stands(node):
 			return rank.Replacement{Lost: node}, true
 		case f.wasEvicted(lease):
-			return rank.Replacement{Lost: node, Sign: cmp.Or(signAt(f, index, node), f.Evicted[lease.PodUID()])}, true
+			return rank.Replacement{Lost: node, Sign: cmp.Or(signAt(f, index, node), f.wordOfEviction(lease))}, true
 		case f.podOf[lease.PodUID()] == nil && f.leftForMaintenance(lease):
 			return rank.Replacement{Lost: node, Sign: bySign}, true
 		}

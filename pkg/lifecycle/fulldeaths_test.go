@@ -1,0 +1,101 @@
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// manyRanks is a Run of more ranks than its status tells deaths of, all of them ready.
+func manyRanks(t *testing.T, edit func(*rqv1.RunRuntime)) Observed {
+	t.Helper()
+	o := wide(t, rqv1.MostDeaths+4)
+	o.Run.Spec.Runtime = &rqv1.RunRuntime{Checkpoint: &metav1.Duration{Duration: 10 * time.Minute}}
+	edit(o.Run.Spec.Runtime)
+	for _, pod := range o.Pods {
+		readies(pod, corev1.ConditionTrue, noon.Add(-time.Hour))
+	}
+	return o
+}
+
+// decide decides some times over, as events have it looked at again, and keeps what is written of the status.
+func (o *Observed) decide() (d Decision) {
+	for range 4 {
+		if d = Decide(*o); d.Status != nil {
+			o.Run = o.Run.DeepCopy()
+			o.Run.Status = *d.Status
+		}
+	}
+	return d
+}
+
+// No rank is ready in time, as when images cannot be pulled: all of them are started again, not just those of which the
+// status tells.
+func TestAllRanksThatAreNotReadyInTimeAreRestarted(t *testing.T) {
+	o := manyRanks(t, func(r *rqv1.RunRuntime) { r.StartupDeadline = &metav1.Duration{Duration: 59 * time.Minute} })
+	for _, pod := range o.Pods {
+		readies(pod, corev1.ConditionFalse, noon.Add(-time.Hour))
+	}
+	gone := map[string]bool{}
+	for range 4 {
+		d := o.decide()
+		for _, deletion := range d.Delete {
+			gone[deletion.Pod.Name] = true
+		}
+		o.Pods = o.without(gone)
+		o.Now = o.Now.Add(time.Second)
+	}
+	if len(gone) != rqv1.MostDeaths+4 {
+		t.Fatalf("%d of %d ranks are started again: %s", len(gone), rqv1.MostDeaths+4, o.Run.Status.Message)
+	}
+}
+
+func (o *Observed) without(gone map[string]bool) (left []*corev1.Pod) {
+	for _, pod := range o.Pods {
+		if !gone[pod.Name] {
+			left = append(left, pod)
+		}
+	}
+	return left
+}
+
+// All of their Leases say so, also those of which the status does not tell: they go by what the pods were as they were
+// told to go, which the API server notes in whole seconds.
+func TestAllLeasesSayThatTheirRanksWereNotReadyInTime(t *testing.T) {
+	o := manyRanks(t, func(r *rqv1.RunRuntime) { r.StartupDeadline = &metav1.Duration{Duration: time.Hour} })
+	for _, pod := range o.Pods {
+		readies(pod, corev1.ConditionFalse, noon.Add(-time.Hour))
+	}
+	for _, lease := range o.Leases {
+		lease.Spec.Start = metav1.NewMicroTime(noon.Add(-time.Hour).Add(500 * time.Millisecond))
+	}
+	o.Now = noon.Add(600 * time.Millisecond)
+	o.decide()
+	o.Left = map[types.UID]*corev1.Pod{}
+	for i, pod := range o.Pods {
+		pod.DeletionTimestamp = &metav1.Time{Time: noon}
+		if i == rqv1.MostDeaths { // and of one of them its user was quicker
+			pod.DeletionTimestamp = &metav1.Time{Time: noon.Add(-time.Second)}
+		}
+		o.Left[pod.UID] = pod
+	}
+	o.Pods = nil
+	closings := Decide(o).Close
+	if len(closings) != len(o.Leases) {
+		t.Fatalf("%d of %d Leases close", len(closings), len(o.Leases))
+	}
+	for i, c := range closings {
+		reason, cause := rqv1.ClosedFailed, rqv1.CauseProgram
+		if i == rqv1.MostDeaths {
+			reason, cause = rqv1.ClosedDeleted, rqv1.CauseUser
+		}
+		if c.Reason != reason || c.Cause != cause {
+			t.Errorf("%s closes as %s by the doing of %s, want %s by that of %s", c.Lease.Name, c.Reason, c.Cause, reason, cause)
+		}
+	}
+}
