@@ -153,10 +153,13 @@ func addDeaths(next *rqv1.RunStatus, s *situation, deaths []rqv1.RunDeath) {
 		slices.SortStableFunc(telling, moreTelling(all, s.facts.Now))
 	}
 	next.Deaths = slices.DeleteFunc(all, func(d rqv1.RunDeath) bool {
-		return !slices.ContainsFunc(telling[:rqv1.MostDeaths], func(o rqv1.RunDeath) bool {
-			return o.Pod == d.Pod && o.Restarts == d.Restarts
-		})
+		return !tellsOf(telling[:rqv1.MostDeaths], &d)
 	})
+}
+
+// tellsOf reports whether a death is among those that are told of.
+func tellsOf(deaths []rqv1.RunDeath, d *rqv1.RunDeath) bool {
+	return slices.ContainsFunc(deaths, func(o rqv1.RunDeath) bool { return o.Pod == d.Pod && o.Restarts == d.Restarts })
 }
 
 // closerToTheEnd puts deaths that tell why a Run has ended first: of pods that are still there, in the order in which

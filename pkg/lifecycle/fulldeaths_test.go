@@ -99,3 +99,51 @@ func TestAllLeasesSayThatTheirRanksWereNotReadyInTime(t *testing.T) {
 		}
 	}
 }
+
+// startsAgain has the kubelet of a pod have started its container so often, the last time at an instant.
+func startsAgain(pod *corev1.Pod, times int32, at time.Time) {
+	began := noon.Add(-time.Hour)
+	if times > 1 {
+		began = at.Add(-time.Second)
+	}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", RestartCount: times,
+		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error",
+			StartedAt: metav1.NewTime(began), FinishedAt: metav1.NewTime(at)}}}}
+	readies(pod, corev1.ConditionFalse, at)
+}
+
+// Kubelets start the containers of all ranks again. Once all are ready the incident is over, also when the status had
+// no room for all of those deaths: what comes after long quiet does not count with it.
+func TestAnIncidentEndsOfWhichTheStatusDoesNotTellAll(t *testing.T) {
+	o := manyRanks(t, func(*rqv1.RunRuntime) {})
+	for times := range int32(2) { // each of them twice in it
+		o.Now = noon.Add(time.Duration(times) * time.Second)
+		for _, pod := range o.Pods {
+			startsAgain(pod, times+1, o.Now)
+		}
+		o.decide()
+	}
+	if r := o.Run.Status.Restarts; r == nil || r.Incidents != 1 || r.Ready != nil {
+		t.Fatalf("the status tells of %+v, want one incident", r)
+	}
+	for _, pod := range o.Pods {
+		readies(pod, corev1.ConditionTrue, noon.Add(time.Minute))
+	}
+	o.Now = noon.Add(time.Hour)
+	o.decide()
+	if r := o.Run.Status.Restarts; r.Ready == nil || !r.Ready.Time.Equal(o.Now) {
+		t.Fatalf("all ranks are ready since an hour, and the status tells of %+v", r)
+	}
+	o.Now = noon.Add(2 * time.Hour)
+	startsAgain(o.Pods[3], 3, o.Now)
+	o.decide()
+	if r := o.Run.Status.Restarts; r.Incidents != 2 || r.Counted != 1 || deathAfter(o.Run, o.Pods[3], 3) == nil {
+		t.Fatalf("rank 3 died an hour later, and the status tells of %+v", r)
+	}
+	readies(o.Pods[3], corev1.ConditionTrue, o.Now.Add(time.Minute))
+	o.Now = noon.Add(3 * time.Hour)
+	o.decide()
+	if r := o.Run.Status.Restarts; r.Incidents != 2 || r.Ready == nil {
+		t.Fatalf("all ranks are ready since another hour, and the status tells of %+v", r)
+	}
+}

@@ -72,7 +72,14 @@ func (f *facts) diedAnew(index int, pod *corev1.Pod) (restart.Death, bool) {
 	if times > 1 {
 		d.Again = began
 	}
-	return d, true
+	return d, !f.bygone(&d)
+}
+
+// bygone reports whether a rank that its kubelet has started again died of what is over, so that a status which is full
+// need not tell of it: before the last incident, or before all ranks were ready again after that.
+func (f *facts) bygone(d *restart.Death) bool {
+	r := f.Run.Status.Restarts
+	return f.full() && r != nil && (d.At.Before(&r.Began) || r.Ready != nil && !d.At.After(r.Ready.Time))
 }
 
 func (f *facts) death(index int, pod *corev1.Pod, e ending.Ending) restart.Death {
@@ -192,14 +199,16 @@ func restartOf(f *facts, index int) (rank.Replacement, bool) {
 	return made, true
 }
 
-// setRestarts tells of the incidents, and when all ranks were ready again after the last.
+// setRestarts tells of the incidents, and when all ranks were ready again after the last: once the status tells of all
+// deaths that it has room for.
 func setRestarts(next *rqv1.RunStatus, s *situation) {
 	r := s.restarts.verdict.Restarts
 	if r == nil {
 		return
 	}
 	next.Restarts = r.DeepCopy()
-	if r.Ready == nil && len(s.restarts.verdict.Deaths)+len(s.restarts.untold) == 0 && s.phase == rqv1.RunRunning &&
+	news := slices.ContainsFunc(s.restarts.verdict.Deaths, func(d rqv1.RunDeath) bool { return tellsOf(next.Deaths, &d) })
+	if r.Ready == nil && !news && len(s.restarts.untold) == 0 && s.phase == rqv1.RunRunning &&
 		!slices.ContainsFunc(s.roster.core(), s.facts.unready) {
 		now := metav1.NewTime(s.facts.Now.Truncate(time.Second))
 		next.Restarts.Ready = &now

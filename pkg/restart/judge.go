@@ -67,7 +67,9 @@ type judge struct {
 func (j *judge) consider(d Death, now time.Time) (wait time.Time) {
 	if j.belongs(&d) {
 		d.Incident, d.Action = j.out.Restarts.Incidents, j.rules.On(d.ExitCode)
-		j.out.Restarts.Ready = nil
+		if ready := j.out.Restarts.Ready; ready != nil && (d.Restarts == 0 || d.At.After(ready.Time)) {
+			j.out.Restarts.Ready = nil // whom its kubelet has started again before was ready as well
+		}
 		j.note(d.RunDeath, d.Action == rqv1.ActionFail, ByCode)
 		return time.Time{}
 	}

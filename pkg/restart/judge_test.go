@@ -106,6 +106,24 @@ func TestOthersGiveUpLate(t *testing.T) {
 	w.want(t, w.die(11*m, 11*m, 1, 0), "0!:Restart 2/2") // over by then
 }
 
+// What is told late of a rank that its kubelet had started again by the time that all were ready does not undo that.
+func TestADeathIsToldAfterAllAreReadyAgain(t *testing.T) {
+	w := newWorld(3)
+	w.die(0, 0, 1, 2)
+	w.ready(time.Minute)
+	for _, c := range []struct {
+		at       time.Duration
+		restarts int32
+		ready    bool
+	}{{30 * s, 1, true}, {time.Minute, 1, true}, {2 * time.Minute, 1, false}, {30 * s, 0, false}} {
+		v := Judge(w.rules, w.status, []Death{{RunDeath: rqv1.RunDeath{Pod: "other", Index: 1, Restarts: c.restarts,
+			At: metav1.NewTime(noon.Add(c.at))}}}, noon.Add(2*time.Minute))
+		if ready := v.Restarts.Ready != nil; ready != c.ready || v.Restarts.Incidents != 1 {
+			t.Errorf("died at %s, started again %d times: %+v, want ready %v", c.at, c.restarts, v.Restarts, c.ready)
+		}
+	}
+}
+
 func TestARankThatDiesAgainMoves(t *testing.T) {
 	w := newWorld(5)
 	w.die(0, 0, 1, 2)
