@@ -13,6 +13,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/ending"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/restart"
 )
 
 // evicted reports whether a pod ended by the doing of its node, which stands, or of what keeps it: its rank is lost,
@@ -36,8 +37,8 @@ func (f *facts) leavesDevice(pod *corev1.Pod) bool {
 }
 
 // wasEvicted reports whether a Lease was of a rank that has gone by its node's doing, as the status tells, or the book
-// where that has no room or was not written in time: a device of it was broken, or it was evicted. Spares and shards are
-// told of by nobody but the status.
+// where that has no room or was not written in time: a device of it was broken, or it was evicted. Spares and shards
+// are told of by nobody but the status.
 func (f *facts) wasEvicted(lease *rqv1.Lease) bool {
 	return f.toldEvicted(lease) || saysRunning(f.Run) && lease.Spec.Slice.Role == rqv1.RoleActive &&
 		f.wordOfEviction(lease) != ""
@@ -146,11 +147,11 @@ func addDeaths(next *rqv1.RunStatus, s *situation, deaths []rqv1.RunDeath) {
 		next.Deaths = all
 		return
 	}
-	telling := slices.Clone(all)
+	telling, restarts := slices.Clone(all), cmp.Or(s.restarts.verdict.Restarts, s.facts.Run.Status.Restarts)
 	if s.hasEnded() {
 		slices.SortStableFunc(telling, s.facts.closerToTheEnd)
 	} else {
-		slices.SortStableFunc(telling, moreTelling(all, s.facts.Now))
+		slices.SortStableFunc(telling, moreTelling(all, restarts, s.facts.Now))
 	}
 	next.Deaths = slices.DeleteFunc(all, func(d rqv1.RunDeath) bool {
 		return !tellsOf(telling[:rqv1.MostDeaths], &d)
@@ -180,10 +181,12 @@ func (f *facts) closerToTheEnd(a, b rqv1.RunDeath) int {
 	return class(&a) - class(&b)
 }
 
-// moreTelling puts deaths first of ranks that nodes have ended most often of late, and of those the rank's that died
-// last: a rank that is turned away wherever it goes is known by what is told of it, however many others are. What a
-// program did itself comes before all of them, and the first deaths of incidents, the latest of them, before that.
-func moreTelling(all []rqv1.RunDeath, now time.Time) func(a, b rqv1.RunDeath) int {
+// moreTelling puts deaths first that are to be remembered: the first ones of incidents that count together, the latest
+// of them before others, since who is blamed again follows from them; then others of an incident that is not over, by
+// which ranks are started again; then those of ranks that nodes have ended most often of late, and of those the rank's
+// that died last: a rank that is turned away wherever it goes is known by what is told of it, however many others are.
+// What a program did before, and nodes long ago, is for people to read.
+func moreTelling(all []rqv1.RunDeath, restarts *rqv1.RunRestartsStatus, now time.Time) func(a, b rqv1.RunDeath) int {
 	times, last := map[int32]int{}, map[int32]time.Time{}
 	for _, d := range all {
 		if ending.Blames(&d, now) {
@@ -195,21 +198,28 @@ func moreTelling(all []rqv1.RunDeath, now time.Time) func(a, b rqv1.RunDeath) in
 	}
 	weight := func(d *rqv1.RunDeath) int {
 		switch {
+		case restart.Counts(d, restarts):
+			return len(all) + 4
+		case restart.Lasts(d, restarts):
+			return len(all) + 3
+		case ending.Blames(d, now):
+			return times[d.Index] + 2
 		case d.First:
-			return len(all) + 2
-		case d.Cause != rqv1.CauseNode:
-			return len(all) + 1
-		case !ending.Blames(d, now):
+			return 2
+		case d.Cause == rqv1.CauseNode:
+			return 1
+		}
+		return 0
+	}
+	latest := func(d *rqv1.RunDeath) int32 {
+		if !d.First {
 			return 0
 		}
-		return times[d.Index]
+		return d.Incident
 	}
 	return func(a, b rqv1.RunDeath) int {
-		if a.First && b.First {
-			return int(b.Incident - a.Incident)
-		}
-		return cmp.Or(weight(&b)-weight(&a), last[b.Index].Compare(last[a.Index]), cmp.Compare(a.Index, b.Index),
-			b.At.Compare(a.At.Time), cmp.Compare(a.Pod, b.Pod))
+		return cmp.Or(weight(&b)-weight(&a), int(latest(&b)-latest(&a)), last[b.Index].Compare(last[a.Index]),
+			cmp.Compare(a.Index, b.Index), b.At.Compare(a.At.Time), cmp.Compare(a.Pod, b.Pod))
 	}
 }
 

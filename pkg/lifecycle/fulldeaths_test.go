@@ -1,9 +1,12 @@
 package lifecycle
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -145,5 +148,66 @@ func TestAnIncidentEndsOfWhichTheStatusDoesNotTellAll(t *testing.T) {
 	o.decide()
 	if r := o.Run.Status.Restarts; r.Incidents != 2 || r.Ready == nil {
 		t.Fatalf("all ranks are ready since another hour, and the status tells of %+v", r)
+	}
+}
+
+// After an incident in which many ranks died, what a node does to one of them is told all the same: three nodes that
+// turn a rank away end the Run, and a rank that leaves a broken device is not tried there again. Who was the first to
+// die is remembered as well: it is blamed if it is the first again.
+func TestWhatNodesDoIsToldAfterManyHaveDied(t *testing.T) {
+	o := manyRanks(t, func(*rqv1.RunRuntime) {})
+	ended := metav1.NewTime(noon.Add(-20 * time.Minute))
+	ready := metav1.NewTime(ended.Add(time.Minute))
+	o.Run.Status.Restarts = &rqv1.RunRestartsStatus{Incidents: 1, Counted: 1, Began: ended, Ready: &ready}
+	for i := range rqv1.MostDeaths {
+		o.Run.Status.Deaths = append(o.Run.Status.Deaths, rqv1.RunDeath{Pod: o.Pods[i].UID + "-before", Index: int32(i),
+			Node: fmt.Sprintf("n%d", i), Cause: rqv1.CauseProgram, Sign: "Error", ExitCode: 1, At: ended, Incident: 1,
+			First: i == 0, Action: rqv1.ActionRestart})
+	}
+	o.Pods[3].Status.Phase, o.Pods[3].Status.Reason = corev1.PodFailed, "UnexpectedAdmissionError"
+	o.decide()
+	if deathOf(o.Run, o.Pods[3]) == nil {
+		t.Fatalf("the status does not tell that a node has turned rank 3 away: %+v", o.Run.Status.Deaths)
+	}
+	if !o.Run.Status.Deaths[0].First {
+		t.Fatalf("the status does not tell who was the first to die: %+v", o.Run.Status.Deaths)
+	}
+}
+
+// What is told first of all that there is no room for.
+func TestWhatIsToldOfManyDeaths(t *testing.T) {
+	over := metav1.NewTime(noon.Add(-time.Minute))
+	death := func(index, incident int32, first bool, cause rqv1.EndCause, ago time.Duration) rqv1.RunDeath {
+		return rqv1.RunDeath{Pod: types.UID(fmt.Sprint(index)), Index: index, Incident: incident, First: first, Cause: cause,
+			At: metav1.NewTime(noon.Add(-ago))}
+	}
+	all := []rqv1.RunDeath{
+		death(0, 5, false, rqv1.CauseProgram, time.Minute),
+		death(1, 4, true, rqv1.CauseProgram, 2*time.Hour),
+		death(2, 5, true, rqv1.CauseProgram, time.Minute),
+		death(3, 3, true, rqv1.CauseProgram, 3*time.Hour),
+		death(4, 0, false, rqv1.CauseNode, time.Minute),
+		death(5, 0, false, rqv1.CauseNode, 2*time.Hour),
+		death(6, 4, false, rqv1.CauseProgram, time.Second),
+	}
+	for name, c := range map[string]struct {
+		last *rqv1.RunRestartsStatus
+		want []int32
+	}{
+		"while ranks are started again": {&rqv1.RunRestartsStatus{Incidents: 5, Counted: 2},
+			[]int32{2, 1, 0, 4, 3, 5, 6}},
+		"once all are ready": {&rqv1.RunRestartsStatus{Incidents: 5, Counted: 2, Ready: &over},
+			[]int32{2, 1, 4, 3, 5, 6, 0}},
+		"after long quiet": {&rqv1.RunRestartsStatus{Incidents: 5, Counted: 1, Ready: &over},
+			[]int32{2, 4, 1, 3, 5, 6, 0}},
+		"of a Run without restarts": {nil, []int32{4, 2, 1, 3, 5, 6, 0}},
+	} {
+		var got []int32
+		for _, d := range slices.SortedStableFunc(slices.Values(all), moreTelling(all, c.last, noon)) {
+			got = append(got, d.Index)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: ranks (-want +got):\n%s", name, diff)
+		}
 	}
 }

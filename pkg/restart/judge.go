@@ -151,7 +151,17 @@ func (j *judge) known() []rqv1.RunDeath { return slices.Concat(j.past.Deaths, j.
 
 // counts reports whether a death was the first of an incident before another that counts with it.
 func counts(d *rqv1.RunDeath, with *rqv1.RunRestartsStatus) bool {
-	return d.First && d.Incident > with.Incidents-with.Counted && d.Incident < with.Incidents
+	return Counts(d, with) && d.Incident < with.Incidents
+}
+
+// Counts reports whether a death was the first of an incident that counts with the last, or of that itself.
+func Counts(d *rqv1.RunDeath, last *rqv1.RunRestartsStatus) bool {
+	return last != nil && d.First && d.Incident > last.Incidents-last.Counted
+}
+
+// Lasts reports whether a death is of the last incident, and not all ranks have been ready again since.
+func Lasts(d *rqv1.RunDeath, last *rqv1.RunRestartsStatus) bool {
+	return last != nil && last.Ready == nil && d.Incident == last.Incidents
 }
 
 // blamedBefore reports whether a rank died first in an incident before one that counts with it.

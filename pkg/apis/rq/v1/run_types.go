@@ -310,8 +310,8 @@ type RunStatus struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	AtRiskTotal int32 `json:"atRiskTotal,omitempty"`
-	// deaths are how ranks of the Run ended that failed, by whose doing: 16 at most. Of more, those stay that tell most: what a
-	// program did itself, and ranks that nodes have ended again and again.
+	// deaths are how ranks of the Run ended that failed, by whose doing: 16 at most. Of more, those stay that tell most: which
+	// rank died first in incidents that count, and ranks that nodes have ended again and again.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
