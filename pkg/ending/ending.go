@@ -82,10 +82,12 @@ func Removed(pod *corev1.Pod) (Ending, bool) {
 		At: condition.LastTransitionTime.Time}, true
 }
 
-// disruption returns the condition that says who was about to end a pod; nil when nobody was.
+// disruption returns the condition that says who was about to end a pod; nil when nobody was. A scheduler's notice that
+// no deletion has followed was in vain: it says nothing of how the pod ended.
 func disruption(pod *corev1.Pod) *corev1.PodCondition {
 	at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
+		vain := pod.DeletionTimestamp == nil && known(InCondition, c.Reason, rqv1.CauseNode) == rqv1.CauseScheduler
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && !vain
 	})
 	if at < 0 {
 		return nil

@@ -21,6 +21,11 @@ func failed(edits ...func(*corev1.PodStatus)) *corev1.Pod {
 	return pod
 }
 
+func deleted(pod *corev1.Pod) *corev1.Pod {
+	pod.DeletionTimestamp = &metav1.Time{Time: noon}
+	return pod
+}
+
 func disrupted(by, message string) func(*corev1.PodStatus) {
 	return func(s *corev1.PodStatus) {
 		s.Conditions = append(s.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
@@ -82,8 +87,10 @@ func TestWhoEndedAPod(t *testing.T) {
 			Ending{rqv1.CauseProgram, "Whatever", "no", "main", 1, noon}},
 		"its own deadline": {failed(says("DeadlineExceeded", "too long"), exits("main", 143, "Error", 0)),
 			Ending{rqv1.CauseUser, "DeadlineExceeded", "too long", "main", 143, noon}},
-		"a cut": {failed(disrupted("PreemptionByScheduler", "cut"), exits("main", 143, "Error", 0)),
+		"a cut": {deleted(failed(disrupted("PreemptionByScheduler", "cut"), exits("main", 143, "Error", 0))),
 			Ending{rqv1.CauseScheduler, "PreemptionByScheduler", "cut", "main", 143, noon}},
+		"a notice that nothing followed": {failed(disrupted("PreemptionByScheduler", "cut"), exits("main", 1, "Error", 0)),
+			Ending{rqv1.CauseProgram, "Error", "last words", "main", 1, noon}},
 		"a disruption that nobody knows": {failed(disrupted("Remediation", "")),
 			Ending{Cause: rqv1.CauseNode, Sign: "Remediation", At: noon}},
 		"a container of which nothing is known": {failed(exits("main", 137, "ContainerStatusUnknown", 0)),

@@ -67,3 +67,16 @@ func TestWhoWasToldToGo(t *testing.T) {
 		}
 	}
 }
+
+// A rank has been told that it is to go, as before maintenance, and the API server did not delete it. Who dies by its
+// own doing since then is started again as ever.
+func TestARankThatDiesAfterAVainNotice(t *testing.T) {
+	o := manyRanks(t, func(*rqv1.RunRuntime) {})
+	pod := o.Pods[1]
+	exits(pod, 1, noon)
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget,
+		Status: corev1.ConditionTrue, Reason: string(rqv1.ClosedMaintenance), LastTransitionTime: metav1.NewTime(noon)})
+	if o.decide(); o.Run.Status.Phase != rqv1.RunRunning {
+		t.Fatalf("the Run is %s: %s", o.Run.Status.Phase, o.Run.Status.Message)
+	}
+}
