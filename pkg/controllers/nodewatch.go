@@ -102,11 +102,13 @@ func (w *nodeWatch) removeNode(name string) {
 	w.queue.Add(name)
 }
 
-// forget drops what was seen of a node that is gone.
+// forget drops what was seen of a node that is gone, if it still is: another may have come under its name.
 func (w *nodeWatch) forget(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.sights, name)
+	if s := w.sights[name]; s != nil && s.Gone() {
+		delete(w.sights, name)
+	}
 }
 
 // setHeartbeat notes a renewal. The node is judged when its time has come, not now.

@@ -54,7 +54,10 @@ type Sight struct {
 
 // SeeNode notes the Node as it is at an instant.
 func (s *Sight) SeeNode(node *corev1.Node, now time.Time) {
-	if s.node == nil || s.gone || s.node.UID != node.UID {
+	if s.node != nil && s.node.UID != node.UID {
+		*s = Sight{} // nothing that was seen is of this one
+	}
+	if s.node == nil || s.gone {
 		s.changed = now
 	}
 	s.node, s.gone = node, false
@@ -70,6 +73,9 @@ func (s *Sight) SeeNode(node *corev1.Node, now time.Time) {
 
 // SeeDeletion notes that the Node has been deleted, as told by the API server.
 func (s *Sight) SeeDeletion() { s.gone = true }
+
+// Gone reports whether it has been, and nothing was seen of another since.
+func (s *Sight) Gone() bool { return s.gone }
 
 // SeeHeartbeat notes the time that the kubelet's lease says it was renewed at, as it is at an instant.
 func (s *Sight) SeeHeartbeat(renewal, now time.Time) {
