@@ -120,6 +120,7 @@ func (w *world) checkSettled() {
 	}
 	w.checkHeld()
 	w.checkWidths()
+	w.checkIncidents()
 	fresh := w.Rebuilt(w.shuffle)
 	w.checkShards(fresh)
 	for _, name := range slices.Sorted(maps.Keys(w.Runs)) {
@@ -232,6 +233,7 @@ func (w *world) happenings() map[string]func(*rapid.T) {
 			if rapid.Bool().Draw(t, "checkpoint") {
 				runtime.Checkpoint = &metav1.Duration{Duration: time.Minute}
 			}
+			dueAny(t, runtime)
 			w.submitAny(t, owner, func(s *rqv1.RunSpec) { s.Runtime = runtime })
 		},
 		"reconcile": func(t *rapid.T) {
@@ -326,6 +328,7 @@ func TestRandomHistories(t *testing.T) {
 		w.divideAny(t, "b")
 		w.asks(rapid.Bool().Draw(t, "rules are asked"))
 		w.zonedAny(t)
+		w.forgetful(t)
 		actions := w.happenings()
 		if rapid.Bool().Draw(t, "rough") {
 			maps.Copy(actions, w.clusterActions())
@@ -336,6 +339,9 @@ func TestRandomHistories(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "suspended") {
 			maps.Copy(actions, w.suspendActions(func() {}))
+		}
+		if rapid.Bool().Draw(t, "kubelets have a say") {
+			maps.Copy(actions, w.kubeletActions(func() {}))
 		}
 		t.Repeat(actions)
 		w.resumeAll()
@@ -361,6 +367,7 @@ func TestRandomBreaths(t *testing.T) {
 		w.submitWithSpares("run1", "org:b", 1, 3, 2, 0, ungrouped, elastic(1, 1), upTo(6))
 		w.round()
 		w.round()
+		w.forgetful(t)
 		actions := w.happenings()
 		if rapid.Bool().Draw(t, "rough") {
 			maps.Copy(actions, w.clusterActions())
@@ -371,6 +378,9 @@ func TestRandomBreaths(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "suspended") {
 			maps.Copy(actions, w.suspendActions(func() {}))
+		}
+		if rapid.Bool().Draw(t, "kubelets have a say") {
+			maps.Copy(actions, w.kubeletActions(func() {}))
 		}
 		t.Repeat(actions)
 		w.resumeAll()

@@ -129,6 +129,7 @@ func (w *world) relent() {
 	w.finalize()
 	w.holdBack(nil)
 	w.allWell()
+	w.allReady()
 }
 
 // undeleted returns the names of the Runs that nobody has deleted.

@@ -57,6 +57,7 @@ func (s *storm) submitAnything(t *rapid.T) {
 	if rapid.Bool().Draw(t, "template") {
 		grace = patient(rapid.SampledFrom(graces).Draw(t, "grace"))
 	}
+	dueAny(t, runtime)
 	s.submitAny(t, owner, func(r *rqv1.RunSpec) { r.Runtime = runtime }, grace)
 }
 
@@ -128,6 +129,7 @@ func TestStorms(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		s := newStorm(w)
+		w.forgetful(t)
 		w.asks(rapid.Bool().Draw(t, "rules are asked"))
 		w.zonedAny(t)
 		for i := range rapid.IntRange(2, 5).Draw(t, "nodes") {
@@ -169,6 +171,9 @@ func TestStorms(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "drained") {
 			maps.Copy(actions, s.drainActions())
+		}
+		if rapid.Bool().Draw(t, "kubelets have a say") {
+			maps.Copy(actions, s.kubeletActions(s.disturb))
 		}
 		t.Repeat(actions)
 		s.serveAgain()

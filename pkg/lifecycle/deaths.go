@@ -73,7 +73,7 @@ func (f *facts) onRecord(pod *corev1.Pod) bool {
 }
 
 // full reports whether the Run's status may tell of no more deaths.
-func (f *facts) full() bool { return len(f.Run.Status.Deaths) == rqv1.MostDeaths }
+func (f *facts) full() bool { return len(f.Run.Status.Deaths) >= f.mostDeaths() }
 
 // toldOf reports whether the Run's status tells of such a death in the pod that a Lease is of.
 func (f *facts) toldOf(lease *rqv1.Lease, such func(*rqv1.RunDeath) bool) bool {
@@ -142,8 +142,8 @@ func ownEnd(pod *corev1.Pod) (ending.Ending, bool) {
 // addDeaths adds deaths to those that a status tells of, as many as it may. Which those are follows from the deaths
 // alone, so that what there was no room for is not told the next time in place of what has been.
 func addDeaths(next *rqv1.RunStatus, s *situation, deaths []rqv1.RunDeath) {
-	all := slices.Concat(next.Deaths, deaths)
-	if len(all) <= rqv1.MostDeaths {
+	all, most := slices.Concat(next.Deaths, deaths), s.facts.mostDeaths()
+	if len(all) <= most {
 		next.Deaths = all
 		return
 	}
@@ -154,7 +154,7 @@ func addDeaths(next *rqv1.RunStatus, s *situation, deaths []rqv1.RunDeath) {
 		slices.SortStableFunc(telling, moreTelling(all, restarts, s.facts.Now))
 	}
 	next.Deaths = slices.DeleteFunc(all, func(d rqv1.RunDeath) bool {
-		return !tellsOf(telling[:rqv1.MostDeaths], &d)
+		return !tellsOf(telling[:most], &d)
 	})
 }
 

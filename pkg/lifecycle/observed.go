@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -33,7 +34,12 @@ type Rules struct {
 	FinishedRunTTL time.Duration
 	// GPUResource is the resource that pods request, and PauseImage what they run where no template says.
 	GPUResource, PauseImage string
+	// MostDeaths is how many ends of ranks a Run's status tells of; 0 for as many as the API allows.
+	MostDeaths int
 }
+
+// mostDeaths is how many they are.
+func (r *Rules) mostDeaths() int { return cmp.Or(r.MostDeaths, rqv1.MostDeaths) }
 
 // RulesOf returns what decisions go by of a configuration.
 func RulesOf(args *config.Args) Rules {

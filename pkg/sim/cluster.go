@@ -76,6 +76,8 @@ type Cluster struct {
 	Quota int
 	// Denies are the pods that an admission rule denies, by name, and why.
 	Denies map[string]string
+	// Slow has pods not be ready as they begin.
+	Slow bool
 	// Unsure are the nodes of which those rules cannot find out whether they accept a pod. Asked counts how often they
 	// were asked.
 	Unsure map[string]bool

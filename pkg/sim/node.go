@@ -157,7 +157,8 @@ func (c *Cluster) EndAt(pod *corev1.Pod, at time.Time) {
 func (c *Cluster) tellToGo(pod *corev1.Pod, by time.Time) {
 	if pod.DeletionTimestamp == nil {
 		pod = pod.DeepCopy()
-		pod.DeletionTimestamp = &metav1.Time{Time: by}
+		grace := int64(by.Sub(c.Now) / time.Second)
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: by}, &grace
 		c.SetPod(pod)
 	}
 }

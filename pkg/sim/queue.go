@@ -189,8 +189,7 @@ func (c *Cluster) Bind(uid types.UID, how Effect) {
 	c.bindClaim(c.Pods[uid], node)
 	pod := c.Pods[uid].DeepCopy()
 	pod.Spec.NodeName, pod.Status.Phase = node, corev1.PodRunning
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady,
-		Status: corev1.ConditionTrue})
+	c.setReady(pod, !c.Slow)
 	if ranks := c.Book.Ranks(uid); ranks > 0 {
 		pod.Annotations = maps.Clone(pod.Annotations)
 		if pod.Annotations == nil {
