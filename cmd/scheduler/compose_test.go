@@ -51,7 +51,7 @@ func TestProfilesShareOneBook(t *testing.T) {
 		frameworkruntime.Registry{plugins.Name: factory}); err != nil {
 		t.Fatal(err)
 	}
-	four := corev1.ResourceList{corev1.ResourceName(args.GPUResource): resource.MustParse("4")}
+	four := corev1.ResourceList{corev1.ResourceName(args.GPUResource[0]): resource.MustParse("4")}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{args.FlavorLabel: "H100"}},
 		Status: corev1.NodeStatus{Allocatable: four}}
 	for _, level := range args.TopologyLevels {

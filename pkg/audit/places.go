@@ -35,7 +35,7 @@ func (s *sight) nodes() {
 	}
 	for _, name := range sorted(s.nodesBy) {
 		node := s.nodesBy[name]
-		room, capacity := s.room(node.Status.Allocatable), s.room(node.Status.Capacity)
+		room, capacity := s.GPUResource.Sum(node.Status.Allocatable), s.GPUResource.Sum(node.Status.Capacity)
 		capacity = max(room, capacity)
 		most, what := leased[name], "GPU leases that are not opportunistic"
 		if used[name] > most {
@@ -55,11 +55,6 @@ func (s *sight) nodes() {
 				name, capacity, used[name]+foreign[name], foreign[name])
 		}
 	}
-}
-
-func (s *sight) room(of corev1.ResourceList) int {
-	quantity := of[corev1.ResourceName(s.GPUResource)]
-	return int(quantity.Value())
 }
 
 // groups finds groups that lie in more than one domain (I6), by the labels that nodes have now.

@@ -33,7 +33,7 @@ type World struct {
 
 // Rules are what of the scheduler's configuration matters here.
 type Rules struct {
-	GPUResource string
+	GPUResource config.Resources
 	// Domain are the label keys that tell the domain which a group may not leave.
 	Domain                  []string
 	GangDeadline, Retention time.Duration
@@ -114,7 +114,7 @@ func (s *sight) note(level Level, i Invariant, about string, objects []Object, f
 }
 
 // gpus returns the GPUs that a pod asks for.
-func (s *sight) gpus(pod *corev1.Pod) int { return rank.PodGPUs(&pod.Spec, s.GPUResource) }
+func (s *sight) gpus(pod *corev1.Pod) int { return rank.PodGPUs(&pod.Spec, s.GPUResource...) }
 
 // sorted returns the keys of a map in order.
 func sorted[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

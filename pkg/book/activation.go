@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -257,7 +256,7 @@ func (v *activations) fail(g *gang, a *Activation, now time.Time) {
 func (v *activations) turnedDown(g *gang) string {
 	var nodes []string
 	for node, why := range g.excluded {
-		if !strings.Contains(why, v.args.GPUResource) {
+		if !v.args.GPUResource.NamedIn(why) {
 			nodes = append(nodes, node)
 		}
 	}

@@ -39,7 +39,7 @@ func (b *Book) Look(o Objects) (Look, bool) {
 		if g == nil || g.run == nil || g.check.pending {
 			return l, false
 		}
-		l.State, l.Demand, l.Shape = g.state().String(), g.demand, g.shape
+		l.State, l.Demand, l.Shape, l.GPUResource = g.state().String(), g.demand, g.shape, g.resource
 		l.Unpaid, l.HadLease, l.AtRest = g.unpaid, g.leased, b.roster.atRest(g)
 		l.Alone = !g.started() && !g.opportunistic() && !g.musters()
 		l.Yields = b.roster.yields(g)

@@ -76,9 +76,9 @@ func New(given *config.Args) *Book {
 	b.mail.inquiries = newOutlet[[]types.UID](b.mu)
 	b.nodes = &nodeTable{accounts: b.accounts, args: args, fleet: b.fleet,
 		loss:   nodeloss.Rules{Conditions: args.LossConditions()},
-		kinds:  kinds{gpus: corev1.ResourceName(args.GPUResource)},
+		kinds:  kinds{gpus: args.GPUResource},
 		byName: map[string]*corev1.Node{}, ofFlavor: map[string]map[string]*corev1.Node{},
-		sizes: map[string]map[int]int{}, tainted: map[string]map[string]*corev1.Node{},
+		sizes: map[string]map[nodeSize]int{}, counted: map[string]string{}, tainted: map[string]map[string]*corev1.Node{},
 		draining: map[string]bool{}, signs: map[string]bool{}, losing: map[string]bool{}, strayed: map[string]string{},
 		heldBack: map[string]bool{}, suspects: map[string]time.Time{}}
 	b.cuts = &cutTable{mail: b.mail, byReservation: map[types.NamespacedName][]rank.Cut{}, decided: map[*gang][]rank.Cut{},
@@ -181,7 +181,8 @@ func (b *Book) Controllers() *Outlet[ForControllers] { return b.mail.controllers
 // (CheckMoves).
 func (b *Book) Inquiries() *Outlet[[]types.UID] { return b.mail.inquiries }
 
-// LeftOutNodes returns the nodes with GPUs that nothing can be placed on for want of a label, and why.
+// LeftOutNodes returns the nodes with GPUs that nothing can be placed on for want of a label or for the resources that
+// they have, and why.
 func (b *Book) LeftOutNodes() []topology.LeftOut {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()

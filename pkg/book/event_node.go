@@ -17,10 +17,10 @@ import (
 func (b *Book) SetNode(node *corev1.Node) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	flavor, gpus := b.nodes.flavorOf(node), b.nodes.gpusOf(node)
+	flavor, size := b.nodes.flavorOf(node), b.nodes.sizeOf(node)
 	old := b.nodes.byName[node.Name]
 	anew := old != nil && old.UID != node.UID
-	if old != nil && !anew && b.nodes.gpusOf(old) == gpus &&
+	if old != nil && !anew && b.nodes.sizeOf(old) == size &&
 		maps.Equal(old.Labels, node.Labels) &&
 		equality.Semantic.DeepEqual(old.Spec, node.Spec) &&
 		equality.Semantic.DeepEqual(old.Status.Allocatable, node.Status.Allocatable) &&
@@ -34,7 +34,7 @@ func (b *Book) SetNode(node *corev1.Node) {
 		delete(b.nodes.losing, node.Name)
 	}
 	_, was := b.nodes.lossOf(node.Name)
-	stood := b.nodes.stands(node.Name)
+	stood, former := b.nodes.stands(node.Name), b.nodes.nodeFlavor(node.Name)
 	told := old != nil && (!announcesAsBefore(old, node) || outage.Drains(old) != outage.Drains(node))
 	b.nodes.forgetNode(node.Name)
 	b.nodes.noteNode(node)
@@ -43,6 +43,8 @@ func (b *Book) SetNode(node *corev1.Node) {
 		delete(b.nodes.losing, node.Name) // the record tells from now on
 	}
 	domain := b.fleet.DomainOf(node.Name)
+	b.recount(former)
+	b.recount(flavor)
 	b.fleet.SetNode(b.nodes.inFleet(node))
 	b.nodes.stray(node.Name, domain)
 	b.waiting.wakeNodes(flavor)
@@ -55,11 +57,13 @@ func (b *Book) SetNode(node *corev1.Node) {
 func (b *Book) RemoveNode(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	flavor := b.nodes.nodeFlavor(name)
 	b.nodes.forgetNode(name)
 	delete(b.nodes.losing, name)
 	delete(b.nodes.strayed, name)
 	delete(b.waiting.left, name)
 	b.fleet.RemoveNode(name)
+	b.recount(flavor)
 	b.places.reconcileOn(map[string]bool{name: true})
 }
 

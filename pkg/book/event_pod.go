@@ -67,7 +67,7 @@ func (b *Book) Foreign(pod *corev1.Pod) *plan.Refusal {
 		"nobody pays for the %d %s that the pod asks for in spec.containers[].resources, and scheduler %s gives GPUs "+
 			"to Runs alone "+
 			"(R41): submit a Run with the pod's spec as its template (kubectl runs submit -f RUN.yaml), or ask for no GPUs",
-		gpus, b.args.GPUResource, rqv1.SchedulerName)}
+		gpus, b.nodes.asksFor(pod), rqv1.SchedulerName)}
 }
 
 // HoldsBeside reports whether spares hold anything beside GPUs.

@@ -14,8 +14,12 @@ import (
 )
 
 // barred returns a test for the nodes of a flavor that a pod may not use by what they and the pod say: taints that it
-// does not tolerate, and node affinity that does not match. It returns nil when there is none among those that serve.
+// does not tolerate, node affinity that does not match, and all of them where they have another resource than it
+// requests. It returns nil when there is none among those that serve.
 func (t *nodeTable) barred(flavor string, pod *corev1.Pod) func(node string) bool {
+	if len(t.args.GPUResource) > 1 && t.asksBut(pod, t.resourceOf(flavor)) != "" {
+		return func(string) bool { return true }
+	}
 	bad := map[string]bool{}
 	for name, node := range t.tainted[flavor] {
 		if t.serves(node) && !tolerates(pod, node) {

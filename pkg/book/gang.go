@@ -20,6 +20,7 @@ type gang struct {
 	// granted.
 	full, demand   plan.Demand
 	shape          *plan.Refusal // why the Run has no demand
+	resource       string        // what its pods request as GPUs
 	active, spares squad
 	// standIns is how many of the members are.
 	standIns int

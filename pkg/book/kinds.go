@@ -12,13 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
 
+	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
 // kinds keeps one record of what pods ask for beside GPUs for all pods that ask for the same: shapes are compared by
 // it, and there is a pod of everybody's on each node.
 type kinds struct {
-	gpus   corev1.ResourceName
+	gpus   config.Resources
 	shared map[string]weak.Pointer[topology.Amounts] // as long as somebody has them
 	untidy int                                       // once there are so many, some may be of no use any more
 }
@@ -33,7 +34,7 @@ func (k *kinds) besideGPUs(pod *corev1.Pod) *topology.Amounts {
 	amounts := map[string]int64{string(corev1.ResourcePods): 1}
 	for resource, quantity := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
 		UseStatusResources: true}) {
-		if resource != k.gpus {
+		if !k.gpus.Counts(resource) {
 			amounts[string(resource)] += amountOf(resource, quantity)
 		}
 	}
@@ -124,7 +125,7 @@ func amountOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
 func (k *kinds) besideOn(node *corev1.Node) *topology.Amounts {
 	amounts := map[string]int64{string(corev1.ResourcePods): math.MaxInt32} // unless it says
 	for resource, quantity := range node.Status.Allocatable {
-		if resource != k.gpus {
+		if !k.gpus.Counts(resource) {
 			amounts[string(resource)] = amountOf(resource, quantity)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
@@ -24,7 +25,7 @@ func asksFor(amount string, names ...string) *corev1.Pod {
 // The record of what pods ask for stays the same while somebody has it, however many others there have been, and those
 // that nobody has are forgotten.
 func TestRecordsStayTheSame(t *testing.T) {
-	k := &kinds{gpus: "nvidia.com/gpu"}
+	k := &kinds{gpus: config.Resources{"nvidia.com/gpu"}}
 	first := k.besideGPUs(asksFor("1", "cpu"))
 	for round := range 3 {
 		for i := range 11000 {
@@ -42,7 +43,7 @@ func TestRecordsStayTheSame(t *testing.T) {
 
 // However many resources a pod asks for, some are looked at, and what every node has is among them.
 func TestAPodThatAsksForEverything(t *testing.T) {
-	k := &kinds{gpus: "nvidia.com/gpu"}
+	k := &kinds{gpus: config.Resources{"nvidia.com/gpu"}}
 	names := []string{"cpu", "memory"}
 	for i := range 5000 {
 		names = append(names, fmt.Sprintf("a.example.com/%d", i))
@@ -62,7 +63,7 @@ func TestAPodThatAsksForEverything(t *testing.T) {
 
 // Amounts without reason fill a node, and never make room on it.
 func TestAmountsWithoutReason(t *testing.T) {
-	k := &kinds{gpus: "nvidia.com/gpu"}
+	k := &kinds{gpus: config.Resources{"nvidia.com/gpu"}}
 	for _, amount := range []string{"9223372036854775807", "5E", "9E"} {
 		f := topology.NewFleet([]string{"domain"}, "domain")
 		f.SetNode(topology.Node{Name: "n0", Labels: map[string]string{"domain": "d"}, Flavor: "H100", GPUs: 8,
@@ -98,7 +99,7 @@ func TestPortsOfAddresses(t *testing.T) {
 		}
 		return pod
 	}
-	k := &kinds{gpus: "nvidia.com/gpu"}
+	k := &kinds{gpus: config.Resources{"nvidia.com/gpu"}}
 	for _, c := range []struct {
 		first, second *corev1.Pod
 		both          bool

@@ -82,6 +82,8 @@ type Look struct {
 	// Demand is the Run's shape, and Shape why it has none.
 	Demand plan.Demand
 	Shape  *plan.Refusal
+	// GPUResource is what the Run's pods request as GPUs.
+	GPUResource string
 	// AtRest says that the Run has ended and nothing of that end is still to come.
 	AtRest bool
 	// Unpaid says that nobody can pay for the Run, so that it gets no pods, and HadLease that a pod of it has had a Lease,

@@ -26,7 +26,8 @@ type nodeTable struct {
 	kinds    kinds
 	byName   map[string]*corev1.Node
 	ofFlavor map[string]map[string]*corev1.Node // by flavor and name
-	sizes    map[string]map[int]int             // GPUs per node by flavor: how many nodes of each size
+	sizes    map[string]map[nodeSize]int        // by flavor: how many nodes of each size
+	counted  map[string]string                  // the resource of a flavor that has nodes
 	tainted  map[string]map[string]*corev1.Node // by flavor and name
 	draining map[string]bool                    // nodes that are to be emptied
 	signs    map[string]bool                    // nodes that show a sign of an outage without a date
@@ -49,13 +50,12 @@ func (t *nodeTable) flavorOf(node *corev1.Node) string {
 }
 
 func (t *nodeTable) gpusOf(node *corev1.Node) int {
-	quantity := node.Status.Allocatable[corev1.ResourceName(t.args.GPUResource)]
-	return int(quantity.Value())
+	return t.args.GPUResource.Sum(node.Status.Allocatable)
 }
 
 // podGPUs returns the GPUs that a pod requests: as PodGPUs counts them.
 func (t *nodeTable) podGPUs(pod *corev1.Pod) int {
-	return rank.PodGPUs(&pod.Spec, t.args.GPUResource)
+	return rank.PodGPUs(&pod.Spec, t.args.GPUResource...)
 }
 
 func (t *nodeTable) nodeFlavor(name string) string {
@@ -68,9 +68,10 @@ func (t *nodeTable) nodeFlavor(name string) string {
 // largestNode returns the number of GPUs of the largest node of a flavor; 0 when there is none.
 func (t *nodeTable) largestNode(flavor string) int {
 	largest := 0
-	for gpus, nodes := range t.sizes[flavor] {
-		if nodes > 0 {
-			largest = max(largest, gpus)
+	of := t.resourceOf(flavor)
+	for size, nodes := range t.sizes[flavor] {
+		if nodes > 0 && size.resource == of {
+			largest = max(largest, size.gpus)
 		}
 	}
 	return largest
@@ -79,8 +80,11 @@ func (t *nodeTable) largestNode(flavor string) int {
 // gpusOfAll returns the number of GPUs of all nodes of a flavor together.
 func (t *nodeTable) gpusOfAll(flavor string) int {
 	total := 0
-	for gpus, nodes := range t.sizes[flavor] {
-		total += gpus * nodes
+	of := t.resourceOf(flavor)
+	for size, nodes := range t.sizes[flavor] {
+		if size.resource == of {
+			total += size.gpus * nodes
+		}
 	}
 	return total
 }
@@ -125,7 +129,7 @@ func (t *nodeTable) serves(node *corev1.Node) bool {
 func (t *nodeTable) inFleet(node *corev1.Node) topology.Node {
 	window, _ := outage.WindowOf(node)
 	return topology.Node{Name: node.Name, Labels: node.Labels, Flavor: t.flavorOf(node), GPUs: t.gpusOf(node),
-		Beside: t.kinds.besideOn(node), Unschedulable: !t.serves(node), Outage: window}
+		Beside: t.kinds.besideOn(node), Unschedulable: !t.serves(node), Outage: window, Unfit: t.unfit(node)}
 }
 
 func (t *nodeTable) forgetNode(name string) {
@@ -134,9 +138,7 @@ func (t *nodeTable) forgetNode(name string) {
 		return
 	}
 	flavor := t.flavorOf(old)
-	if gpus := t.gpusOf(old); gpus > 0 {
-		t.sizes[flavor][gpus]--
-	}
+	t.sizes[flavor][t.sizeOf(old)]--
 	delete(t.byName, name)
 	delete(t.draining, name)
 	delete(t.signs, name)
@@ -148,7 +150,7 @@ func (t *nodeTable) forgetNode(name string) {
 
 // noteNode knows a node from now on.
 func (t *nodeTable) noteNode(node *corev1.Node) {
-	flavor, gpus := t.flavorOf(node), t.gpusOf(node)
+	flavor := t.flavorOf(node)
 	t.byName[node.Name] = node
 	if outage.Drains(node) {
 		t.draining[node.Name] = true
@@ -161,12 +163,10 @@ func (t *nodeTable) noteNode(node *corev1.Node) {
 	}
 	if t.ofFlavor[flavor] == nil {
 		t.ofFlavor[flavor], t.tainted[flavor] = map[string]*corev1.Node{}, map[string]*corev1.Node{}
-		t.sizes[flavor] = map[int]int{}
+		t.sizes[flavor] = map[nodeSize]int{}
 	}
 	t.ofFlavor[flavor][node.Name] = node
-	if gpus > 0 {
-		t.sizes[flavor][gpus]++
-	}
+	t.sizes[flavor][t.sizeOf(node)]++
 	if slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return blocksScheduling(&taint) }) {
 		t.tainted[flavor][node.Name] = node
 	}

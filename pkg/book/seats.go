@@ -139,7 +139,7 @@ func (s *seating) requestsOf(pod *corev1.Pod) amounts {
 		if resource == corev1.ResourceCPU {
 			n = quantity.MilliValue()
 		}
-		if n > 0 && resource != corev1.ResourceName(s.args.GPUResource) {
+		if n > 0 && !s.args.GPUResource.Counts(resource) {
 			out[resource] = n
 		}
 	}

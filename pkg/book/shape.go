@@ -2,6 +2,7 @@ package book
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,21 +21,30 @@ type shaper struct {
 	places  *placement
 }
 
-// reshape works the gang's demand out. Pods that exist fix the size of a pod, whatever the nodes have become since:
-// active ones by what they request, spares by what was found before.
+// reshape works the gang's demand out. Pods that exist fix the size of a pod and the resource that it requests,
+// whatever the nodes have become since: active ones by what they request, spares by what was found before.
 func (z *shaper) reshape(g *gang) {
 	if g.run == nil {
 		return
 	}
+	of := z.nodes.resourceOf(g.run.Spec.Resources.GPUType)
 	gpus, beside := z.nodes.podGPUs(podOf(g.run)), z.nodes.kinds.besideGPUs(podOf(g.run))
 	if i := slices.IndexFunc(g.active.members, func(m *member) bool { return m != nil }); i >= 0 {
-		gpus, beside = z.nodes.podGPUs(g.active.members[i].pod), g.active.members[i].beside
+		leader := g.active.members[i]
+		gpus, beside = z.nodes.podGPUs(leader.pod), leader.beside
+		g.resource = cmp.Or(z.nodes.asksFor(leader.pod), of)
 	} else if g.spares.present > 0 {
 		gpus = cmp.Or(g.full.GPUsPerPod, gpus)
+		g.resource = cmp.Or(g.resource, of)
+	} else {
+		g.resource = of
 	}
 	was := g.shape
 	g.full, g.shape = plan.DemandOf(&g.run.Spec, gpus, z.nodes.largestNode(g.run.Spec.Resources.GPUType))
 	g.full.Beside = beside
+	if mistaken := z.mistaken(g, of); mistaken != nil {
+		g.shape = mistaken
+	}
 	if all := z.nodes.gpusOfAll(g.full.Flavor); g.shape == nil && g.active.present == 0 && all == 0 {
 		g.shape = plan.UnknownType(g.full.Least())
 	} else if g.shape == nil && g.active.present == 0 && g.full.Least().HeldGPUs() > all {
@@ -56,6 +66,28 @@ func (z *shaper) reshape(g *gang) {
 		g.refusal = nil // it has not been tried since, or was not when the nodes were not known yet
 		g.asked = true  // nor asked who pays
 		z.waiting.remove(g)
+	}
+}
+
+// mistaken refuses a gang whose pods would ask, or ask, for another resource than the nodes of its type have, which is
+// of; nil where they do not. What it holds, it keeps.
+func (z *shaper) mistaken(g *gang, of string) *plan.Refusal {
+	switch {
+	case g.active.present == 0:
+		return z.nodes.mistaken(podOf(g.run), g.full)
+	case g.resource == of || g.started() || g.underWay() || z.nodes.gpusOfAll(g.full.Flavor) == 0:
+		return nil
+	}
+	return plan.OtherResource(g.full, fmt.Sprintf("its pods were made to ask for %s, and nodes of type %s have %s by now"+
+		": suspend the Run and resume it (spec.suspend), so that they are made anew", g.resource, g.full.Flavor, of))
+}
+
+// reshapeAll works out again what the gangs of a flavor ask for that have not started.
+func (z *shaper) reshapeAll(flavor string) {
+	for _, g := range z.roster.gangs {
+		if g.run != nil && g.run.Spec.Resources.GPUType == flavor && !g.started() && !g.over() {
+			z.reshape(g)
+		}
 	}
 }
 

@@ -67,8 +67,10 @@ func (s *sick) weigh() {
 // withGPUs returns how many nodes with GPUs there are.
 func (t *nodeTable) withGPUs() (n int) {
 	for _, sizes := range t.sizes {
-		for _, nodes := range sizes {
-			n += nodes
+		for size, nodes := range sizes {
+			if size.gpus > 0 {
+				n += nodes
+			}
 		}
 	}
 	return n

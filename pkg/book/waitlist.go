@@ -3,7 +3,6 @@ package book
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/davidlangworthy/jobtree/pkg/budget"
@@ -215,7 +214,7 @@ func (w *waitlist) pardon(g *gang) {
 	if all || len(g.check.upTo)+len(g.excluded) < before {
 		g.check.fails = 0
 	}
-	maps.DeleteFunc(g.excluded, func(_, why string) bool { return strings.Contains(why, w.args.GPUResource) })
+	maps.DeleteFunc(g.excluded, func(_, why string) bool { return w.args.GPUResource.NamedIn(why) })
 }
 
 // wake has a gang planned again: by its leader's scheduling cycle, or, when it has no pods for want of a shape, by the

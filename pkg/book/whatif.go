@@ -60,6 +60,9 @@ func (q *trials) newcomer(run *rqv1.Run, now time.Time) *gang {
 	g := &gang{run: run, excluded: map[string]string{}, prospect: prospect{since: now}}
 	g.full, g.shape = plan.DemandOf(&run.Spec, q.nodes.podGPUs(podOf(run)),
 		q.nodes.largestNode(run.Spec.Resources.GPUType))
+	if mistaken := q.nodes.mistaken(podOf(run), g.full); mistaken != nil {
+		g.shape = mistaken
+	}
 	g.full.Beside = q.nodes.kinds.besideGPUs(podOf(run))
 	g.demand, g.own = g.full, g.byRecord()
 	g.place = g.own

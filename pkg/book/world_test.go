@@ -185,5 +185,4 @@ func (w *world) submitWithSpares(name string, owner rqv1.Owner, groups, podsPerG
 
 // rules are those of the worlds' configuration that decisions go by.
 var rules = lifecycle.Rules{GangDeadline: gangDeadline, NoticePeriod: noticePeriod, OpportunisticGrace: time.Second,
-	MaxGracePeriod: longestGrace,
-	GPUResource:    "nvidia.com/gpu", PauseImage: "pause"}
+	MaxGracePeriod: longestGrace, PauseImage: "pause"}

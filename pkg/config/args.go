@@ -26,8 +26,9 @@ type Args struct {
 	TopologyLevels []string `json:"topologyLevels,omitempty"`
 	// FabricLevel is the one of TopologyLevels that a group may not leave (R12). Default: fabric.domain.
 	FabricLevel string `json:"fabricLevel,omitempty"`
-	// GPUResource is the extended resource that is counted. Default: nvidia.com/gpu.
-	GPUResource string `json:"gpuResource,omitempty"`
+	// GPUResource names the extended resources that are counted: one, or a list. A node has one of them, and so have the
+	// nodes of a GPU type, whose Runs' pods request it. Default: nvidia.com/gpu.
+	GPUResource Resources `json:"gpuResource"`
 	// FlavorLabel is the node label that holds the GPU type. Default: gpu.flavor.
 	FlavorLabel string `json:"flavorLabel,omitempty"`
 	// Flavors maps a gpuType to the label values that mean it. Default: the value is the gpuType.
@@ -109,6 +110,9 @@ func (a *Args) setDefaults() {
 	if a.HealthPresets == nil { // an empty one means none
 		a.HealthPresets = []string{nodeloss.NVSentinel}
 	}
+	if a.GPUResource == nil {
+		a.GPUResource = Resources{"nvidia.com/gpu"}
+	}
 	if a.TopologyLevels == nil {
 		a.TopologyLevels = []string{"region", "cluster", "fabric.domain"}
 	}
@@ -119,7 +123,6 @@ func (a *Args) setDefaults() {
 		a.NodeLossConditions = nil
 	}
 	setDefault(&a.FabricLevel, "fabric.domain")
-	setDefault(&a.GPUResource, "nvidia.com/gpu")
 	setDefault(&a.FlavorLabel, "gpu.flavor")
 	setDefault(&a.PauseImage, "registry.k8s.io/pause:3.10.1")
 	setDefault(&a.SpareRate, "0.5")

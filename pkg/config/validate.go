@@ -5,7 +5,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -38,7 +37,7 @@ func (a *Args) validateKind() (errs field.ErrorList) {
 	return errs
 }
 
-// validateTopology checks the names by which nodes are known: labels and the resource that is counted.
+// validateTopology checks the names by which nodes are known: labels and the resources that are counted.
 func (a *Args) validateTopology() (errs field.ErrorList) {
 	levels := field.NewPath("topologyLevels")
 	switch n := len(a.TopologyLevels); {
@@ -58,12 +57,7 @@ func (a *Args) validateTopology() (errs field.ErrorList) {
 			fmt.Sprintf("must be one of topologyLevels %v", a.TopologyLevels)))
 	}
 	errs = append(errs, validateLabelKey(field.NewPath("flavorLabel"), a.FlavorLabel)...)
-	resource := field.NewPath("gpuResource")
-	errs = append(errs, validateLabelKey(resource, a.GPUResource)...)
-	if !strings.Contains(a.GPUResource, "/") {
-		errs = append(errs, field.Invalid(resource, a.GPUResource, "must be an extended resource such as nvidia.com/gpu"))
-	}
-	return errs
+	return append(errs, a.GPUResource.validate(field.NewPath("gpuResource"))...)
 }
 
 func validateLabelKey(path *field.Path, key string) (errs field.ErrorList) {

@@ -76,20 +76,13 @@ func (w *nodeWatch) setNode(node *corev1.Node, now time.Time) {
 
 // note remembers of a node whether it has GPUs and says that its loss is held back. The lock is held.
 func (w *nodeWatch) note(node *corev1.Node) {
-	if hasGPUs(node, w.args) {
+	if w.args.GPUResource.On(node) != "" {
 		w.gpus[node.Name] = true
 	}
 	delete(w.marked, node.Name)
 	if _, marked := node.Annotations[rqv1.AnnotationHeldBack]; marked {
 		w.marked[node.Name] = true
 	}
-}
-
-// hasGPUs reports whether a node has GPUs, be it that none of them can be used.
-func hasGPUs(node *corev1.Node, args *config.Args) bool {
-	gpus := corev1.ResourceName(args.GPUResource)
-	capacity, allocatable := node.Status.Capacity[gpus], node.Status.Allocatable[gpus]
-	return !capacity.IsZero() || !allocatable.IsZero()
 }
 
 func (w *nodeWatch) removeNode(name string) {

@@ -124,7 +124,7 @@ func (s *suspects) markedBy(owner rqv1.Owner) (marked, most int) {
 	withGPUs, now := 0, s.clock.Now()
 	for _, o := range s.nodes.GetStore().List() {
 		node := o.(*corev1.Node)
-		if hasGPUs(node, s.args) {
+		if s.args.GPUResource.On(node) != "" {
 			withGPUs++
 		}
 		if s.recordOf(node).By(owner, now) {

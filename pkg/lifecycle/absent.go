@@ -75,7 +75,8 @@ func expected(s *situation) (ranks, spares []*corev1.Pod) {
 
 // makerFor returns what makes the pods of a Run at its width.
 func makerFor(s *situation) *maker {
-	m := &maker{run: s.facts.Run, rules: &s.facts.Rules, kept: s.width.kept, shape: s.width.shape, cohort: cohortOf(s)}
+	m := &maker{run: s.facts.Run, rules: &s.facts.Rules, gpus: s.facts.GPUResource,
+		kept: s.width.kept, shape: s.width.shape, cohort: cohortOf(s)}
 	if i := slices.IndexFunc(s.roster.ranks, func(pod *corev1.Pod) bool { return pod != nil }); i >= 0 {
 		m.rank = s.roster.ranks[i]
 	}

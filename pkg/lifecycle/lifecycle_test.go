@@ -32,11 +32,10 @@ func scene(edit func(*Observed)) Observed {
 		}},
 		Look: book.Look{
 			Demand: plan.Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 2, PodsPerGroup: 2, Confined: true},
-			Nodes:  map[string]book.NodeState{"cordoned": {Stands: true}},
+			Nodes:  map[string]book.NodeState{"cordoned": {Stands: true}}, GPUResource: "nvidia.com/gpu",
 		},
-		Now: noon,
-		Rules: Rules{GangDeadline: time.Minute, MaxGracePeriod: 10 * time.Minute, GPUResource: "nvidia.com/gpu",
-			PauseImage: "pause"},
+		Now:   noon,
+		Rules: Rules{GangDeadline: time.Minute, MaxGracePeriod: 10 * time.Minute, PauseImage: "pause"},
 	}
 	for i := range 20 {
 		o.Nodes[fmt.Sprintf("n%d", i)] = book.NodeState{Stands: true, Accepts: true}
@@ -57,7 +56,7 @@ func (o *Observed) allLeased() {
 
 // maker makes the pods that the Run starts with.
 func (o *Observed) maker() *maker {
-	return &maker{run: o.Run, rules: &o.Rules, kept: o.Demand, shape: o.Demand, cohort: firstCohort}
+	return &maker{run: o.Run, rules: &o.Rules, gpus: o.GPUResource, kept: o.Demand, shape: o.Demand, cohort: firstCohort}
 }
 
 // pods adds a pod for every description: a node and a phase, a node alone (running), "-" (unbound) or "" (absent).

@@ -20,6 +20,8 @@ const RendezvousPort = 29500
 type maker struct {
 	run   *rqv1.Run
 	rules *Rules
+	// gpus is the resource that its pods request.
+	gpus string
 	// kept is the Run's shape without the cohort by which it grows, and shape its shape with it.
 	kept, shape plan.Demand
 	// cohort numbers the pods by which the Run grows.
@@ -52,10 +54,10 @@ func (m *maker) groupLabel(part rank.Part) string { return strconv.Itoa(m.shape.
 
 // requestGPUs has the first container ask for the pod's GPUs, unless the template says which containers do.
 func (m *maker) requestGPUs(spec *corev1.PodSpec) {
-	if rank.PodGPUs(spec, m.rules.GPUResource) > 0 {
+	if rank.PodGPUs(spec, m.gpus) > 0 {
 		return
 	}
-	name, gpus := corev1.ResourceName(m.rules.GPUResource), int64(m.shape.GPUsPerPod)
+	name, gpus := corev1.ResourceName(m.gpus), int64(m.shape.GPUsPerPod)
 	resources := &spec.Containers[0].Resources
 	if resources.Limits == nil {
 		resources.Limits = corev1.ResourceList{}

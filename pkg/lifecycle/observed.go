@@ -32,8 +32,8 @@ type Rules struct {
 	MaxGracePeriod time.Duration
 	// FinishedRunTTL is how long after its end a Run goes that does not say so itself (R39); 0 for never.
 	FinishedRunTTL time.Duration
-	// GPUResource is the resource that pods request, and PauseImage what they run where no template says.
-	GPUResource, PauseImage string
+	// PauseImage is what pods run where no template says.
+	PauseImage string
 	// MostDeaths is how many ends of ranks a Run's status tells of; 0 for as many as the API allows.
 	MostDeaths int
 }
@@ -45,7 +45,7 @@ func (r *Rules) mostDeaths() int { return cmp.Or(r.MostDeaths, rqv1.MostDeaths) 
 func RulesOf(args *config.Args) Rules {
 	return Rules{GangDeadline: args.GangDeadline.Duration, NoticePeriod: args.NoticePeriod.Duration,
 		OpportunisticGrace: args.OpportunisticGrace.Duration, MaxGracePeriod: args.MaxGracePeriod.Duration,
-		FinishedRunTTL: args.FinishedRunTTL.Duration, GPUResource: args.GPUResource, PauseImage: args.PauseImage}
+		FinishedRunTTL: args.FinishedRunTTL.Duration, PauseImage: args.PauseImage}
 }
 
 // Waits returns the Reservation that the Run waits for; nil when it waits for none.

@@ -21,6 +21,8 @@ const (
 	Indivisible Reason = "Indivisible"
 	// UnknownGPUType: no node carries GPUs of the type.
 	UnknownGPUType Reason = "UnknownGPUType"
+	// WrongResource: the Run's pods ask for another resource than the GPUs of the type are.
+	WrongResource Reason = "WrongResource"
 	// NeverFits: the fleet is too small for it even when empty.
 	NeverFits Reason = "NeverFits"
 	// InsufficientGPUs: it fits an empty fleet, but not what is free now.
@@ -143,7 +145,11 @@ func (r *Refusal) Passes() bool {
 
 // NeedsNodes reports whether nothing but other nodes could end the refusal, whoever leaves.
 func (r *Refusal) NeedsNodes() bool {
-	return r.Reason == UnknownGPUType || r.Reason == NeverFits || r.Reason == Indivisible
+	switch r.Reason {
+	case UnknownGPUType, WrongResource, NeverFits, Indivisible:
+		return true
+	}
+	return false
 }
 
 // Error returns the sentence for people.
@@ -152,7 +158,7 @@ func (r *Refusal) Error() string { return r.Message }
 // AboutRoom reports whether GPUs becoming free, or nodes changing, could end the refusal.
 func (r *Refusal) AboutRoom() bool {
 	switch r.Reason {
-	case UnknownGPUType, NeverFits, InsufficientGPUs, NodesRejected, Indivisible:
+	case UnknownGPUType, WrongResource, NeverFits, InsufficientGPUs, NodesRejected, Indivisible:
 		return true
 	}
 	return false
@@ -173,6 +179,12 @@ func UnknownType(d Demand) *Refusal {
 		ShortGPUs: d.HeldGPUs(),
 		Message: fmt.Sprintf("no node has GPUs of type %s; correct spec.resources.gpuType or wait for such nodes",
 			d.Flavor)}
+}
+
+// OtherResource says that a Run's pods ask for another resource than the GPUs of its type are.
+func OtherResource(d Demand, message string) *Refusal {
+	return &Refusal{Reason: WrongResource, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: d.HeldGPUs(),
+		ShortGPUs: d.HeldGPUs(), Message: message}
 }
 
 // TooWide says that a Run wants more GPUs than there are on all nodes of its type, gpus.

@@ -27,11 +27,13 @@ type Node struct {
 	Unschedulable bool
 	// Outage is when the node is out of service by plan.
 	Outage outage.Window
+	// Unfit says why the node takes no part, whatever its labels are; empty where it may.
+	Unfit string
 }
 
 func (n Node) equal(o Node) bool {
 	return n.Name == o.Name && n.Flavor == o.Flavor && n.GPUs == o.GPUs &&
-		n.Unschedulable == o.Unschedulable && n.Outage == o.Outage && n.Beside.Equal(o.Beside) &&
+		n.Unschedulable == o.Unschedulable && n.Outage == o.Outage && n.Unfit == o.Unfit && n.Beside.Equal(o.Beside) &&
 		maps.Equal(n.Labels, o.Labels)
 }
 
@@ -57,6 +59,8 @@ func (n *node) free() int {
 // outOfService says why the node cannot be used, "" when it can.
 func (f *Fleet) outOfService(n Node) string {
 	switch {
+	case n.Unfit != "":
+		return n.Unfit
 	case n.GPUs <= 0 && n.Flavor != "":
 		return fmt.Sprintf("flavor is %q but no GPU is allocatable", n.Flavor)
 	case n.GPUs <= 0:

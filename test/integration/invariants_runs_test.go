@@ -88,8 +88,7 @@ func ended(pod *corev1.Pod) bool {
 func gpus(pod *corev1.Pod) int64 {
 	total := int64(0)
 	for i := range pod.Spec.Containers {
-		limit := pod.Spec.Containers[i].Resources.Limits[gpuResource]
-		total += limit.Value()
+		total += int64(counted.Sum(pod.Spec.Containers[i].Resources.Limits))
 	}
 	return total
 }

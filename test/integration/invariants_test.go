@@ -16,7 +16,13 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/config"
 )
 
-const gpuResource = "nvidia.com/gpu"
+const (
+	gpuResource = "nvidia.com/gpu"
+	tpuResource = "google.com/tpu"
+)
+
+// counted are the resources that are GPUs on some node of these tests.
+var counted = config.Resources{gpuResource, tpuResource}
 
 // world is what the API shows of one site: its nodes and every pod on them, its Runs, Budgets and Leases, and those
 // that it showed once and that are settled.
@@ -110,6 +116,7 @@ func (w *world) audited(only ...audit.Invariant) []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
+	args.GPUResource = counted
 	rules := audit.RulesOf(args)
 	rules.Settled = true
 	seen := &audit.World{At: time.Now()}
@@ -168,14 +175,14 @@ func (w *world) replay(apart rqv1.LeaseRole) []string {
 	}
 	var out []string
 	for name, node := range w.nodes {
-		room, held := node.Status.Allocatable[gpuResource], int64(0)
+		room, held := int64(counted.Sum(node.Status.Allocatable)), int64(0)
 		slices.SortFunc(changes[name], func(x, y change) int {
 			return cmp.Or(x.at.Compare(y.at), cmp.Compare(x.gpus, y.gpus)) // what ends at an instant is free at it
 		})
 		for _, change := range changes[name] {
-			if held += change.gpus; held > room.Value() {
+			if held += change.gpus; held > room {
 				out = append(out, fmt.Sprintf("I1: node %s has %d GPUs and %d were leased at %s:%s",
-					name, room.Value(), held, change.at.Format(time.StampMicro), w.heldAt(name, change.at)))
+					name, room, held, change.at.Format(time.StampMicro), w.heldAt(name, change.at)))
 				break
 			}
 		}

@@ -16,6 +16,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
 	"github.com/davidlangworthy/jobtree/pkg/outage"
 	"github.com/davidlangworthy/jobtree/pkg/suspicion"
@@ -24,8 +25,8 @@ import (
 // nodeList is one "kubectl runs nodes".
 type nodeList struct {
 	*session.Session
-	output      *session.Output
-	gpuResource string
+	output       *session.Output
+	gpuResources config.Resources
 }
 
 // Command returns "kubectl runs nodes".
@@ -65,8 +66,8 @@ ready, and marks[] with at, why and message, all that speaks against the node, a
 		RunE: s.RunE(l.run),
 	}
 	l.output = session.NewAnswerOutput(cmd, "wide, json, yaml, name")
-	cmd.Flags().StringVar(&l.gpuResource, "gpu-resource", "nvidia.com/gpu",
-		"Resource that is a GPU, as in the scheduler's gpuResource.")
+	cmd.Flags().StringSliceVar((*[]string)(&l.gpuResources), "gpu-resource", []string{"nvidia.com/gpu"},
+		"Resources that are GPUs, as in the scheduler's gpuResource.")
 	cmd.AddCommand(nodesLostCommand(s), nodesClearCommand(s))
 	return cmd
 }
@@ -83,7 +84,7 @@ func (l *nodeList) run(ctx context.Context, _ []string) error {
 	if err := c.List(ctx, &list); err != nil {
 		return err
 	}
-	standing := nodesStanding(list.Items, corev1.ResourceName(l.gpuResource), l.Now())
+	standing := nodesStanding(list.Items, l.gpuResources, l.Now())
 	if !l.output.ForPeople() {
 		names := make([]*session.Answer, len(standing))
 		for i := range standing {
@@ -92,7 +93,8 @@ func (l *nodeList) run(ctx context.Context, _ []string) error {
 		return l.output.PrintData(l.Out, nodesAnswer{Nodes: standing}, names...)
 	}
 	if len(standing) == 0 {
-		fmt.Fprintf(l.ErrOut, "No nodes with %s found; --gpu-resource names another resource.\n", l.gpuResource)
+		fmt.Fprintf(l.ErrOut, "No nodes with %s found; --gpu-resource names other resources.\n",
+			strings.Join(l.gpuResources, " or "))
 		return nil
 	}
 	table := &metav1.Table{ColumnDefinitions: session.Columns("Name", "GPUs", "State", "Since", "Why", "+Cordoned",
@@ -140,12 +142,12 @@ const (
 )
 
 // nodesStanding returns how the nodes with GPUs stand, the worst first.
-func nodesStanding(nodes []corev1.Node, gpus corev1.ResourceName, now time.Time) []nodeStanding {
+func nodesStanding(nodes []corev1.Node, gpus config.Resources, now time.Time) []nodeStanding {
 	out := []nodeStanding{}
 	for i := range nodes {
-		capacity, allocatable := nodes[i].Status.Capacity[gpus], nodes[i].Status.Allocatable[gpus]
-		if n := max(capacity.Value(), allocatable.Value()); n > 0 {
-			out = append(out, standingOf(&nodes[i], n, now))
+		status := &nodes[i].Status
+		if n := max(gpus.Sum(status.Capacity), gpus.Sum(status.Allocatable)); n > 0 {
+			out = append(out, standingOf(&nodes[i], int64(n), now))
 		}
 	}
 	order := []string{nodeLost, nodeHeldBack, nodeNotReady, nodeCordoned, nodeOutage, nodeSuspect, nodeOK}

@@ -11,6 +11,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/clitest"
+	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/suspicion"
 )
 
@@ -23,6 +24,11 @@ func TestNodesStanding(t *testing.T) {
 		if gpus != "" {
 			n.Status.Allocatable = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(gpus)}
 		}
+		return n
+	}
+	tpus := func(name, count string) corev1.Node {
+		n := node(name, "", corev1.ConditionTrue, false, nil)
+		n.Status.Capacity = corev1.ResourceList{"google.com/tpu": resource.MustParse(count)}
 		return n
 	}
 	lost := map[string]string{rqv1.AnnotationLost: "2030-01-02T12:00:00Z KubeletLeaseStale silent for 30s"}
@@ -43,10 +49,11 @@ func TestNodesStanding(t *testing.T) {
 			rqv1.AnnotationMaintenanceStart: "2030-01-01T15:00:00Z", rqv1.AnnotationMaintenanceEnd: "2030-01-01T16:00:00Z"}),
 		node("held", "8", corev1.ConditionUnknown, false, held),
 		node("cordoned", "8", corev1.ConditionTrue, true, nil),
+		tpus("tpus", "4"),
 		node("unready", "8", corev1.ConditionFalse, false, nil),
 		node("doubted", "8", corev1.ConditionTrue, false, map[string]string{rqv1.AnnotationSuspect: against.String()}),
 		node("cleared", "8", corev1.ConditionTrue, false, map[string]string{rqv1.AnnotationSuspect: cleared.String()}),
-	}, "nvidia.com/gpu", clitest.After(23*time.Hour).Time)
+	}, config.Resources{"nvidia.com/gpu", "google.com/tpu"}, clitest.After(23*time.Hour).Time)
 	want := []nodeStanding{
 		{Name: "a-lost", GPUs: 4, State: "Lost", Message: "by hand", Cordoned: true, Ready: "True"},
 		{Name: "b-lost", GPUs: 8, State: "Lost", Since: &since, Reason: "KubeletLeaseStale", Message: "silent for 30s",
@@ -61,6 +68,7 @@ func TestNodesStanding(t *testing.T) {
 		{Name: "cleared", GPUs: 8, State: "OK", Ready: "True", Marks: against.Marks},
 		{Name: "fine", GPUs: 8, State: "OK", Ready: "True"},
 		{Name: "ready again", GPUs: 8, State: "OK", Ready: "True"},
+		{Name: "tpus", GPUs: 4, State: "OK", Ready: "True"},
 		{Name: "uncordoned", GPUs: 8, State: "OK", Ready: "True"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
