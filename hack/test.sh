@@ -3,6 +3,8 @@
 # nobody has seen. The race detector looks at the one test that has many ask the book at the same time. Packages that start
 # control planes run one after the other; most of their tests wait for something most of the time, so that four of them run at
 # once whatever the number of processors. Fuzz targets run for seconds beyond their seeds. Arguments go to every go test.
+# With RERUN=1 up to three scenarios that fail run once more by themselves, and the report at the end names them: on a machine
+# that is busy with other things a scenario may miss its time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
@@ -18,4 +20,17 @@ others=$(awk '!/pgregory.net\/rapid/ {print $1}' <<<"$list")
 # A thousand histories of each kind.
 "$go" test -timeout=10m "$@" ./pkg/book -run '^(TestStorms|TestRandomHistories|TestRandomBreaths)$' -rapid.checks=1000 -rapid.seed=2
 GO=$go hack/fuzz.sh
-"$go" test -shuffle=on -timeout=40m -p=1 -parallel=4 "$@" ./test/...
+scenarios=(-shuffle=on -timeout=40m -p=1 -parallel=4 "$@")
+if [[ ${RERUN:-} != 1 ]]; then
+  "$go" test "${scenarios[@]}" ./test/...
+  exit
+fi
+report=$(mktemp)
+trap 'rm -f "$report"' EXIT
+"$go" run gotest.tools/gotestsum@v1.13.0 --format=pkgname-and-test-fails --rerun-fails=1 --rerun-fails-max-failures=3 \
+  --rerun-fails-run-root-test --rerun-fails-report="$report" --packages=./test/... -- "${scenarios[@]}" || failed=1
+if [[ -s $report ]]; then
+  echo 'Scenarios that failed and ran once more:'
+  cat "$report"
+fi
+exit "${failed:-0}"

@@ -1,8 +1,10 @@
 package integration
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +135,7 @@ func (s *site) tell(ctx context.Context) {
 			l.Status.ClosureReason, l.Status.Ended)
 	}
 	s.tellNodes(w)
+	s.tellEvents(ctx)
 	s.tellSilent(ctx)
 	if s.Scheduler == nil {
 		return
@@ -156,6 +159,23 @@ func (s *site) tellSilent(ctx context.Context) {
 		if at == nil || time.Since(at.Time) > 30*time.Second {
 			s.t.Logf("the kubelet lease of node %s, one of %d, was renewed at %v", renewed.Items[i].Name, len(renewed.Items), at)
 		}
+	}
+}
+
+// tellEvents logs what has been said of the site's objects, in order.
+func (s *site) tellEvents(ctx context.Context) {
+	var events corev1.EventList
+	if err := s.api.List(ctx, &events, client.InNamespace(s.namespace)); err != nil {
+		s.t.Log(err)
+		return
+	}
+	slices.SortFunc(events.Items, func(a, b corev1.Event) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), a.EventTime.Compare(b.EventTime.Time))
+	})
+	for i := range events.Items {
+		e := &events.Items[i]
+		s.t.Logf("%s: at %v %s %s: %s: %s", s.namespace, e.CreationTimestamp.UTC().Format(time.TimeOnly),
+			e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, e.Message)
 	}
 }
 
