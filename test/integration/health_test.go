@@ -99,7 +99,7 @@ func (s *site) brokenUnder(strike func(node string)) string {
 	lost := before["guarded-1"].Spec.NodeName
 	strike(lost)
 	s.swapped(before, "guarded-1")
-	eventually(s.t, "the node's record", func() error { return s.recordedLost(lost, "condition "+fellOff+" is True") })
+	eventually(s.t, "the node's record", func() error { return s.marked(lost, "condition "+fellOff+" is True") })
 	eventually(s.t, "the spare is to be elsewhere", func() error {
 		if on := s.podsOf("guarded")["guarded-s0"].Spec.NodeName; on == "" || on == lost {
 			return fmt.Errorf("it is on %q", on)
@@ -201,6 +201,9 @@ func TestANodeIsBackWhenItsSignIsGone(t *testing.T) {
 					s.startScheduler()
 				}
 			})
+			if !killed { // whoever is killed may have told nobody
+				s.awaitEvent("Node", lost, "Lost")
+			}
 			s.staysLost(lost)
 			if killed {
 				s.killed()

@@ -160,7 +160,8 @@ func (m *mixture) rest() {
 	})
 }
 
-// shown fails the test if it has not shown what it is for.
+// shown fails the test if it has not shown what it is for. Everything happens to a soak; to a few rounds, whose chances
+// are drawn anew each time, not all of it has to.
 func (m *mixture) shown() {
 	m.t.Helper()
 	w, err := m.look(m.t.Context())
@@ -178,8 +179,12 @@ func (m *mixture) shown() {
 	for _, what := range []string{"a kill in the middle of something", "a Lease closed as Shrink",
 		"a Lease closed as NodeFailure",
 		"a Lease closed as RandomPreempt", "a Lease opened for Grow", "a Lease opened for Swap"} {
-		if happened[what] == 0 {
-			m.t.Errorf("there was not once %s: the soak has shown nothing of it", what)
+		switch {
+		case happened[what] > 0:
+		case isSoak() || m.torn == 0:
+			m.t.Errorf("there was not once %s: the test has shown nothing of it", what)
+		default:
+			m.t.Logf("there was not once %s", what)
 		}
 	}
 }

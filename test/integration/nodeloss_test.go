@@ -89,12 +89,8 @@ func (s *site) swapped(before map[string]corev1.Pod, rank string) {
 
 // recordedLost is an error unless a node is cordoned with a record, and an event tells why.
 func (s *site) recordedLost(name, reason string) error {
-	node := &corev1.Node{}
-	if err := s.api.Get(s.t.Context(), client.ObjectKey{Name: name}, node); err != nil {
+	if err := s.marked(name, reason); err != nil {
 		return err
-	}
-	if record := node.Annotations[rqv1.AnnotationLost]; !node.Spec.Unschedulable || !strings.Contains(record, reason) {
-		return fmt.Errorf("it is cordoned: %v, and its record is %q", node.Spec.Unschedulable, record)
 	}
 	var events eventsv1.EventList
 	if err := s.api.List(s.t.Context(), &events); err != nil {
@@ -106,6 +102,18 @@ func (s *site) recordedLost(name, reason string) error {
 		}
 	}
 	return errors.New("no event tells that it is lost")
+}
+
+// marked is an error unless a node is cordoned with a record.
+func (s *site) marked(name, reason string) error {
+	node := &corev1.Node{}
+	if err := s.api.Get(s.t.Context(), client.ObjectKey{Name: name}, node); err != nil {
+		return err
+	}
+	if record := node.Annotations[rqv1.AnnotationLost]; !node.Spec.Unschedulable || !strings.Contains(record, reason) {
+		return fmt.Errorf("it is cordoned: %v, and its record is %q", node.Spec.Unschedulable, record)
+	}
+	return nil
 }
 
 // TestLostNodes has nodes be lost in every way that needs no waiting: the spare takes the rank's place. The cluster is
