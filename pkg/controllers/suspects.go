@@ -84,13 +84,6 @@ func (s *suspects) work(ctx context.Context) {
 	}
 }
 
-// ofEarlierNode reports whether a finding is of before the Node was made that has the name by now: it speaks against
-// another machine, or against what was repaired.
-func (s *suspects) ofEarlierNode(f *suspicion.Finding) bool {
-	o, there, err := s.nodes.GetStore().GetByKey(f.Node)
-	return err == nil && there && f.At.Before(o.(*corev1.Node).CreationTimestamp.Time)
-}
-
 // look records what the status of one Run says against nodes.
 func (s *suspects) look(ctx context.Context, key types.NamespacedName) {
 	o, there, err := s.runs.GetStore().GetByKey(key.String())
@@ -106,9 +99,6 @@ func (s *suspects) look(ctx context.Context, key types.NamespacedName) {
 		s.queue.AddAfter(key, due.Sub(now)+debounce)
 	}
 	for i := range findings {
-		if s.ofEarlierNode(&findings[i]) {
-			continue
-		}
 		if err := s.record(ctx, &findings[i]); err != nil {
 			klog.FromContext(ctx).V(2).Info("A node is to be marked as suspect later", "node", findings[i].Node, "err", err)
 			s.queue.AddAfter(key, retryNode)
@@ -150,6 +140,9 @@ func (s *suspects) record(ctx context.Context, f *suspicion.Finding) error {
 		return err
 	}
 	node := o.(*corev1.Node)
+	if f.At.Before(node.CreationTimestamp.Time) {
+		return nil // it speaks against another machine of that name, or against what was repaired
+	}
 	record, added := s.recordOf(node).With(f.Mark)
 	if !added || s.isFull(ctx, f) {
 		return nil
