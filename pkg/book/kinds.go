@@ -13,6 +13,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
@@ -40,7 +41,7 @@ func (k *kinds) besideGPUs(pod *corev1.Pod) *topology.Amounts {
 	}
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+		if rank.IsSidecar(c) {
 			addPorts(amounts, pod, c)
 		}
 	}

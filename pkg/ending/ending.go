@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // Ending is how a pod ended.
@@ -124,7 +125,7 @@ func programs(pod *corev1.Pod) iter.Seq[*corev1.ContainerStatus] {
 func isSidecar(pod *corev1.Pod, name string) bool {
 	for i := range pod.Spec.InitContainers {
 		if c := &pod.Spec.InitContainers[i]; c.Name == name {
-			return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+			return rank.IsSidecar(c)
 		}
 	}
 	return false

@@ -25,7 +25,7 @@ func podGPUs(spec *corev1.PodSpec, resource string) int {
 		c := &spec.InitContainers[i]
 		gpus := containerGPUs(c, resource)
 		most = max(most, sidecars+gpus)
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+		if IsSidecar(c) {
 			sidecars += gpus
 		}
 	}
@@ -38,4 +38,10 @@ func containerGPUs(c *corev1.Container, resource string) int {
 	}
 	quantity := c.Resources.Limits[corev1.ResourceName(resource)]
 	return int(quantity.Value())
+}
+
+// IsSidecar reports whether an init container is one that goes on beside the others, and is started again whatever
+// becomes of it (KEP-753).
+func IsSidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
