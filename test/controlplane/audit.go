@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 )
 
-// auditPolicy has the API server log what the scheduler writes, and nothing else.
+// auditPolicy has the API server log what the scheduler writes, and which pods others delete.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -13,6 +13,9 @@ rules:
 - level: Metadata
   users: ["system:serviceaccount:` + Namespace + ":" + SchedulerAccount + `"]
   verbs: [create, update, patch, delete, deletecollection]
+- level: Metadata
+  verbs: [delete, deletecollection]
+  resources: [{resources: [pods, pods/eviction]}]
 - level: None
 `
 

@@ -42,31 +42,55 @@ func TestRequests(t *testing.T) {
 // the API server took or refused count.
 func (s *site) writesOf(run string) map[string]int {
 	s.t.Helper()
-	file, err := os.Open(s.AuditLog())
-	if err != nil {
+	count := map[string]int{}
+	if err := s.audited(func(event *auditv1.Event) {
+		if about := event.ObjectRef; strings.HasPrefix(about.Name, run) && event.User.Username == scheduler.UserName {
+			count[wrote(event)]++
+		}
+	}); err != nil {
 		s.t.Fatal(err)
 	}
+	return count
+}
+
+// wrote says what was done to what kind of object.
+func wrote(event *auditv1.Event) string {
+	resource := event.ObjectRef.Resource
+	if event.ObjectRef.Subresource != "" {
+		resource += "/" + event.ObjectRef.Subresource
+	}
+	return event.Verb + " " + resource
+}
+
+// tellWrites logs what became of pods of the site by whom: what the scheduler wrote, and what others deleted.
+func (s *site) tellWrites() {
+	if err := s.audited(func(event *auditv1.Event) {
+		if about := event.ObjectRef; about.Resource == "pods" {
+			s.t.Logf("%s: at %s %s: %s %s, answered %d", s.namespace, event.RequestReceivedTimestamp.UTC().Format("15:04:05.000"),
+				event.User.Username, wrote(event), about.Name, event.ResponseStatus.Code)
+		}
+	}); err != nil && !os.IsNotExist(err) {
+		s.t.Log(err)
+	}
+}
+
+// audited visits what is on record of the site's namespace, in order.
+func (s *site) audited(visit func(*auditv1.Event)) error {
+	file, err := os.Open(s.AuditLog())
+	if err != nil {
+		return err
+	}
 	defer func() { _ = file.Close() }()
-	count := map[string]int{}
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var event auditv1.Event
 		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
-			s.t.Fatalf("%v: %s", err, lines.Text())
+			return fmt.Errorf("%w: %s", err, lines.Text())
 		}
-		about := event.ObjectRef
-		if about == nil || about.Namespace != s.namespace || !strings.HasPrefix(about.Name, run) {
-			continue
+		if about := event.ObjectRef; about != nil && about.Namespace == s.namespace && event.ResponseStatus != nil {
+			visit(&event)
 		}
-		resource := about.Resource
-		if about.Subresource != "" {
-			resource += "/" + about.Subresource
-		}
-		count[fmt.Sprintf("%s %s", event.Verb, resource)]++
 	}
-	if err := lines.Err(); err != nil {
-		s.t.Fatal(err)
-	}
-	return count
+	return lines.Err()
 }

@@ -136,6 +136,7 @@ func (s *site) tell(ctx context.Context) {
 	}
 	s.tellNodes(w)
 	s.tellEvents(ctx)
+	s.tellWrites()
 	s.tellSilent(ctx)
 	if s.Scheduler == nil {
 		return
