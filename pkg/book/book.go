@@ -54,6 +54,8 @@ type Book struct {
 	views  *observer
 	sick   *sick
 
+	strangers strangers
+
 	pace pace
 
 	Budgets *Budgets
@@ -65,7 +67,7 @@ func New(given *config.Args) *Book {
 	args := &own
 	b := &Book{args: args, fleet: topology.NewFleet(args.TopologyLevels, args.FabricLevel),
 		accounts: budget.NewAccounts(args.Rates())}
-	b.mail = &mailbox{}
+	b.mail, b.strangers.known = &mailbox{}, map[types.UID]Stranger{}
 	b.roster = &roster{gangs: map[types.UID]*gang{}, living: map[*gang]bool{},
 		runs: map[types.NamespacedName]types.UID{}, leasesOf: map[types.UID]int{},
 		members: map[types.UID]*member{}, turns: map[string]*quotaTurn{}, early: map[types.UID]bool{},

@@ -146,6 +146,9 @@ func (g *gang) underWay() bool {
 
 // ready reports whether every member that the barrier waits for has reached it.
 func (g *gang) ready() bool {
+	if g.awaitsLate() {
+		return true
+	}
 	return g.complete() && g.active.reserved == g.active.size && (g.started() || g.spares.reserved == g.spares.size)
 }
 

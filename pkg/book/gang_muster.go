@@ -77,3 +77,23 @@ func (g *gang) untold() bool {
 
 // bereft reports whether a gang has lost the places for which it has been decided who is cut, before anybody was told.
 func (g *gang) bereft() bool { return g.untold() && !g.underWay() }
+
+// awaitsLate reports whether all pods that there are of a gang are at the barrier, and the others are made only once
+// these are bound: their places are kept (R40).
+func (g *gang) awaitsLate() bool {
+	if g.standIns == 0 || g.run == nil || !g.run.Spec.Theirs() || !g.run.Spec.Pods.Late || g.started() ||
+		!g.canBeLed() && !g.complete() {
+		return false
+	}
+	there := 0
+	for _, m := range g.active.members {
+		if m == nil || m.standIn {
+			continue
+		}
+		if m.stage < reserved {
+			return false
+		}
+		there++
+	}
+	return there > 0 && g.spares.reserved == g.spares.size
+}

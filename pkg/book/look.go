@@ -73,6 +73,16 @@ type Objects struct {
 	Reservations []*rqv1.Reservation
 	// Guards are the PodDisruptionBudgets of the Run's namespace that are the Run's or select pods of it.
 	Guards []*policyv1.PodDisruptionBudget
+	// Offers are pods that somebody else has made for the Run and that have no rank in it, in any order, and GroupEnd is how
+	// the group of a Run of pods has ended; both are empty for a Run that makes its own.
+	Offers   []Offer
+	GroupEnd rqv1.RunPhase
+}
+
+// Offer is a pod with the rank that it is for, and -1 for any.
+type Offer struct {
+	Pod  *corev1.Pod
+	Rank int
 }
 
 // Look is what the book knows of a Run at one instant: data alone, so that a decision on it can be made again.

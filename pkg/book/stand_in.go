@@ -95,10 +95,24 @@ func (g *gang) model() *corev1.Pod {
 	return pod
 }
 
+// modelOf returns the model of a part: where others make the pods, one of the same group, since what they ask for may
+// name their group.
+func (g *gang) modelOf(part rank.Part) *corev1.Pod {
+	if g.run.Spec.Theirs() && !part.Spare {
+		first := g.demand.GroupOf(part.Index) * g.demand.PodsPerGroup
+		for index := first; index < first+g.demand.PodsPerGroup; index++ {
+			if m := g.active.memberAt(index); m != nil && !m.standIn && m.stage < finished {
+				return m.pod
+			}
+		}
+	}
+	return g.model()
+}
+
 // standInFor returns a pod as the API server would admit it for a part of a gang: ranks differ from the leader, which
 // it has admitted, by name and number alone.
 func (g *gang) standInFor(part rank.Part) *corev1.Pod {
-	model := g.model()
+	model := g.modelOf(part)
 	name := part.PodName(g.run.Name)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: g.run.Namespace, Name: name,
 		UID: types.UID(fmt.Sprintf("%s/%s", g.run.UID, name)), CreationTimestamp: model.CreationTimestamp,

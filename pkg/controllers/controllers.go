@@ -88,6 +88,9 @@ func New(o Options) (*Controllers, error) {
 	if err := c.runs.followGone(w.pods); err != nil {
 		return nil, err
 	}
+	if err := c.runs.groups.follow(w, o.Shared.Core().V1().Pods().Informer()); err != nil {
+		return nil, err
+	}
 	if err := handle(w, w.guards, c.runs.guarded, c.runs.unguarded); err != nil {
 		return nil, err
 	}
@@ -147,6 +150,9 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 		}
 	}
 	go c.runs.retry()
+	for range groupWorkers {
+		go c.runs.groups.work(ctx)
+	}
 	for _, look := range []func(context.Context){
 		c.ledger.settle, c.nodes.watch, c.limit.watch, c.words.watch, c.brakes.watch, c.dumps.watch,
 		c.dates.keep, c.dates.tidyReservations, c.runs.ended.watch, c.audit.watch, c.doubted.work,

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/reconcile"
 )
 
@@ -59,6 +60,10 @@ func (p podWriter) DeletePods(ctx context.Context, deletions []lifecycle.Deletio
 			} else if err != nil {
 				return err
 			}
+		} else if d.Tell != "" {
+			if err := p.tell(ctx, d); err != nil {
+				return err
+			}
 		}
 		uid := metav1.NewUIDPreconditions(string(d.Pod.UID))
 		options := metav1.DeleteOptions{Preconditions: uid, GracePeriodSeconds: d.GraceSeconds}
@@ -72,16 +77,39 @@ func (p podWriter) DeletePods(ctx context.Context, deletions []lifecycle.Deletio
 	})
 }
 
+// byScheduler is the reason that pods are given which others have made, whatever they are deleted for: a policy of their
+// controller's can name it (R42).
+const byScheduler = "DeletionByJobtree"
+
 // giveNotice tells a pod, by its condition DisruptionTarget, that it is about to end, and why. A pod that is gone, or
 // that another has taken the name of, needs no notice.
 func (p podWriter) giveNotice(ctx context.Context, pod *corev1.Pod, notice *lifecycle.Notice) error {
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": pod.UID},
-		"status": map[string]any{"conditions": []corev1.PodCondition{{
-			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: string(notice.Reason), Message: notice.Message,
-			LastTransitionTime: metav1.NewTime(p.clock.Now()),
-		}}},
-	})
+	reason := string(notice.Reason)
+	if rank.Theirs(pod) {
+		reason = byScheduler
+	}
+	return p.disrupt(ctx, pod, reason, notice.Message, "")
+}
+
+// tell tells a pod that others have made why it ends. One whose node is lost has failed: nobody is there to say so, and
+// its controller may wait for that before it makes another, as the pod garbage collector knows.
+func (p podWriter) tell(ctx context.Context, d *lifecycle.Deletion) error {
+	phase := corev1.PodPhase("")
+	if d.If == lifecycle.NodeLost {
+		phase = corev1.PodFailed
+	}
+	return p.disrupt(ctx, d.Pod, byScheduler, d.Tell, phase)
+}
+
+func (p podWriter) disrupt(ctx context.Context, pod *corev1.Pod, reason, message string, phase corev1.PodPhase) error {
+	status := map[string]any{"conditions": []corev1.PodCondition{{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason, Message: message,
+		LastTransitionTime: metav1.NewTime(p.clock.Now()),
+	}}}
+	if phase != "" {
+		status["phase"] = phase
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
 	if err != nil {
 		return fmt.Errorf("notice for pod %s: %w", pod.Name, err)
 	}

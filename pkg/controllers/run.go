@@ -35,6 +35,7 @@ type reconciler struct {
 	ended   *expiries
 	retries workqueue.TypedDelayingInterface[types.NamespacedName]
 	decides atomic.Bool
+	groups  *groups
 }
 
 // newReconciler returns what reconciles the Runs that some watches see. lost is told of Budgets whose records have
@@ -46,6 +47,7 @@ func newReconciler(o *Options, w *watches, lost func(budgets []string)) *reconci
 		lanes:   newLanes(),
 		retries: workqueue.NewTypedDelayingQueue[types.NamespacedName](),
 	}
+	r.groups = newGroups(o, w, r.changed)
 	r.ended = newExpiries(o.Args.FinishedRunTTL.Duration, o.doubt,
 		func(run types.NamespacedName) { r.changed(run, lane.Expire) })
 	carries := newAPI(o, &r.gone, r.guards, r.tell, lost, o.doubt.doubts)
@@ -187,6 +189,9 @@ func (r *reconciler) cached(name types.NamespacedName) (book.Objects, error) {
 	o.Leases, errs[1] = ofRun[rqv1.Lease](r.watches.leases, name)
 	o.Reservations, errs[2] = ofRun[rqv1.Reservation](r.watches.reservations, name)
 	o.Guards, errs[3] = r.guards.of(name)
+	if o.Run != nil && o.Run.Spec.Theirs() {
+		o.Offers, o.GroupEnd = r.groups.offers(o.Run)
+	}
 	return o, errors.Join(errs[:]...)
 }
 

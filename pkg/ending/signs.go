@@ -54,6 +54,8 @@ var Signs = []Sign{
 		"jobtree, before an opportunistic pod gives its quota back"},
 	{InCondition, string(rqv1.ClosedMaintenance), rqv1.CauseScheduler,
 		"jobtree, before a pod leaves a node of which maintenance is announced"},
+	{InCondition, "DeletionByJobtree", rqv1.CauseScheduler,
+		"jobtree, before it ends a pod that others have made, for whatever reason"},
 	{InCondition, corev1.PodReasonPreemptionByScheduler, rqv1.CauseScheduler,
 		"a scheduler, before it deletes a pod for one of higher priority"},
 	{InCondition, corev1.PodReasonTerminationByKubelet, rqv1.CauseNode,

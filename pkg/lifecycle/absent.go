@@ -16,7 +16,7 @@ import (
 // its first one alone (R32).
 func absent(s *situation) (replacements, out []*corev1.Pod) {
 	f := s.facts
-	if f.Unpaid || f.Yields {
+	if (f.Unpaid || f.Yields) && !f.theirs() {
 		return nil, nil
 	}
 	named := map[string]bool{}
@@ -27,6 +27,9 @@ func absent(s *situation) (replacements, out []*corev1.Pod) {
 	ranks, spares := expected(s)
 	if f.Alone && !saysRunning(f.Run) {
 		ranks, spares = ranks[:min(leads(ranks)+1, len(ranks))], nil
+	}
+	if f.theirs() {
+		ranks = nil // others make them
 	}
 	most := shardsToMake(f, ranks)
 	for index, pod := range ranks {

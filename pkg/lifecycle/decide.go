@@ -13,11 +13,14 @@ import (
 func Decide(o Observed) Decision {
 	f := factsOf(o)
 	if !f.stays() { // Leases close as the pods go
-		return Decision{Close: closings(f, f.reasonWithoutRun), Delete: removalsOf(f, nil), Status: farewell(f)}
+		d := Decision{Close: closings(f, f.reasonWithoutRun), Status: farewell(f)}
+		d.Delete, d.Release = leaveTheirs(removalsOf(f, nil), true)
+		return d
 	}
 	s := situationOf(f)
-	d := Decision{Close: closings(f, s.reasonGone), Delete: removalsOf(f, deletionsOf(s)), Status: statusOf(s),
+	d := Decision{Close: closings(f, s.reasonGone), Status: statusOf(s),
 		requeues: s.requeued() && s.cuts.final == nil || s.suspends() && saysRunning(f.Run)}
+	d.Delete, d.Release = leaveTheirs(removalsOf(f, deletionsOf(s)), false)
 	d.tellsShards = tellsOfShards(f.Run, d.Status)
 	d.Evictable = s.guard.lowered
 	if s.guard.stale {
@@ -28,6 +31,11 @@ func Decide(o Observed) Decision {
 	if s.goesOn() {
 		d.Close = f.doubted(d.Close)
 		d.Replace, d.Create = absent(s)
+		if f.theirs() {
+			var freed []*corev1.Pod
+			d.Adopt, freed = adoptions(s)
+			d.Release = append(d.Release, freed...)
+		}
 		if lookedUp(f, d.Create) {
 			d.Service = service(f.Run)
 		}

@@ -62,6 +62,8 @@ type Deletion struct {
 	GraceSeconds *int64
 	// Notice is what the pod is told first; nil when it is not cut but deleted for another reason.
 	Notice *Notice
+	// Tell says why the pod goes where it has no Notice and its controller is to know that it is not to blame.
+	Tell string
 }
 
 // Notice is what a pod that is cut is told before it ends (R19).
@@ -85,6 +87,10 @@ type Decision struct {
 	Close   []Closing
 	Service *corev1.Service
 	Create  []*corev1.Pod
+	// Adopt are pods that others have made and that get ranks, and Release those that have theirs no more. They come with
+	// Replace.
+	Adopt   []Adoption
+	Release []*corev1.Pod
 	// Guard is the PodDisruptionBudget to write, and Unguard the one to delete; nil when there is none. It comes before
 	// any pod is made that replaces one: until then no other may be evicted.
 	Guard, Unguard *policyv1.PodDisruptionBudget

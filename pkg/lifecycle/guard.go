@@ -49,7 +49,7 @@ func guardOf(s *situation) guard {
 		}
 		return guard{}
 	}
-	if f.userGuards() {
+	if f.userGuards() || f.theirs() {
 		return guard{unwanted: own}
 	}
 	if left := started.Add(guardedAfter).Sub(f.Now); left > 0 && own == nil {

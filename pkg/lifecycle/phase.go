@@ -36,12 +36,15 @@ func shapelessPhase(f *facts) rqv1.RunPhase {
 // gangPhase returns the phase of a Run that starts with all of its pods or not at all.
 func gangPhase(t *footing) rqv1.RunPhase {
 	f, ranks := t.facts, t.roster.core()
+	if ended := f.groupEnds(ranks); ended != "" {
+		return ended
+	}
 	started, succeeded := 0, 0
 	for _, pod := range ranks {
 		switch {
 		case pod == nil || t.cuts.doom(pod):
 		case f.failed(pod):
-			if !t.restarts.forgives(f, pod) {
+			if !t.restarts.forgives(f, pod) && !f.theirs() {
 				return rqv1.RunFailed
 			}
 		case present(pod) && pod.Status.Phase == corev1.PodSucceeded:
@@ -52,9 +55,10 @@ func gangPhase(t *footing) rqv1.RunPhase {
 		}
 	}
 	switch {
-	case succeeded == len(ranks):
+	case succeeded == len(ranks) && !f.theirs():
 		return rqv1.RunCompleted
-	case t.restarts.verdict.Failure != nil, expired(f.Run, f.Now), t.outcast() != nil && saysRunning(f.Run):
+	case t.restarts.verdict.Failure != nil, expired(f.Run, f.Now),
+		t.outcast() != nil && saysRunning(f.Run) && !f.theirs():
 		return rqv1.RunFailed
 	case t.cuts.final != nil:
 		return phaseAfterLoss(f.Run)
@@ -68,10 +72,10 @@ func gangPhase(t *footing) rqv1.RunPhase {
 	return rqv1.RunPending
 }
 
-// phaseAfterLoss returns the phase of a Run that cannot go on: Pending again if it declares a checkpoint, and Failed
-// otherwise (R22).
+// phaseAfterLoss returns the phase of a Run that cannot go on: Pending again if it declares a checkpoint, or others make
+// its pods, and Failed otherwise (R22, R41).
 func phaseAfterLoss(run *rqv1.Run) rqv1.RunPhase {
-	if checkpoints(run) {
+	if checkpoints(run) || run.Spec.Theirs() {
 		return rqv1.RunPending
 	}
 	return rqv1.RunFailed

@@ -4,7 +4,10 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
 var (
@@ -17,6 +20,9 @@ var (
 // nothing.
 func (pl *Jobtree) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
 	if !ours(pod) {
+		if why := pl.book.HoldsBack(pod); why != "" {
+			return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, why)
+		}
 		return nil
 	}
 	if why := pl.book.Gate(pod); why != "" {
@@ -42,8 +48,16 @@ func podOf(entity fwk.QueuedEntityInfo) *corev1.Pod {
 	return nil
 }
 
-// EventsToRegister registers no event: the book knows which gang an event may have unblocked, and activates that one
-// alone.
+// EventsToRegister registers one event, for pods that no Run made: that one has got its rank. Of everything else the
+// book knows which gang it may have unblocked, and activates that one alone.
 func (pl *Jobtree) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
-	return nil, nil
+	return []fwk.ClusterEventWithHint{{Event: fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.UpdatePodLabel},
+		QueueingHintFn: func(_ klog.Logger, pod *corev1.Pod, before, after any) (fwk.QueueingHint, error) {
+			was, known := before.(*corev1.Pod)
+			is, ok := after.(*corev1.Pod)
+			if known && ok && is.UID == pod.UID && was.Labels[rqv1.LabelRun] != is.Labels[rqv1.LabelRun] {
+				return fwk.Queue, nil
+			}
+			return fwk.QueueSkip, nil
+		}}}, nil
 }

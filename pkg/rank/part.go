@@ -59,11 +59,15 @@ func Membership(pod *corev1.Pod) (run types.UID, part Part, ok bool) {
 	run, ok = RunOf(pod)
 	index, err := strconv.Atoi(pod.Labels[rqv1.LabelIndex])
 	part = Part{Index: index, Spare: pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare)}
-	if !ok || err != nil || index < 0 || index >= MaxPods || pod.Name != part.PodName(pod.Labels[rqv1.LabelRun]) {
+	if !ok || err != nil || index < 0 || index >= MaxPods ||
+		pod.Name != part.PodName(pod.Labels[rqv1.LabelRun]) && !Theirs(pod) {
 		return "", Part{}, false
 	}
 	return run, part, true
 }
+
+// Theirs reports whether a pod that has a rank in a Run was made by somebody else.
+func Theirs(pod *corev1.Pod) bool { return pod.Labels[rqv1.LabelSource] == string(rqv1.SourcePods) }
 
 // Held returns the part of the pod that a Lease is held by.
 func Held(l *rqv1.Lease) Part {

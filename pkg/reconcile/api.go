@@ -28,6 +28,10 @@ type API interface {
 	CloseLeases(ctx context.Context, leases []*rqv1.Lease) ([]*rqv1.Lease, error)
 	// DeleteRun deletes the Run as it was observed, and no other: one that has been edited stays.
 	DeleteRun(ctx context.Context, run *rqv1.Run) error
+	// AdoptPods gives pods that others have made their ranks, by labels and annotations, and ReleasePods takes them from
+	// others. A pod that is gone, or was made anew, is left alone.
+	AdoptPods(ctx context.Context, adopted []lifecycle.Adoption) error
+	ReleasePods(ctx context.Context, released []*corev1.Pod) error
 	// CreateService makes a Run's Service; a name that something else has is NameTaken.
 	CreateService(ctx context.Context, service *corev1.Service) error
 	// WriteGuard makes a Run's PodDisruptionBudget, or has it be like that, and DropGuard deletes it; unless something

@@ -125,6 +125,9 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 
 // goOn makes the writes that follow once pods have been deleted.
 func (r *Runs) goOn(ctx context.Context, o *lifecycle.Observed, d *lifecycle.Decision, out *Outcome) error {
+	if err := r.takeIn(ctx, d); err != nil {
+		return err
+	}
 	if err := r.numberEpochs(ctx, o.Run, d.Replace, nil, false); err != nil {
 		return err
 	}
@@ -162,6 +165,19 @@ func (r *Runs) goOn(ctx context.Context, o *lifecycle.Observed, d *lifecycle.Dec
 		return r.api.DeleteRun(ctx, o.Run)
 	}
 	return problem
+}
+
+// takeIn gives ranks to pods that others have made, and takes them from those that give theirs up.
+func (r *Runs) takeIn(ctx context.Context, d *lifecycle.Decision) error {
+	if len(d.Release) > 0 {
+		if err := r.api.ReleasePods(ctx, d.Release); err != nil {
+			return err
+		}
+	}
+	if len(d.Adopt) == 0 {
+		return nil
+	}
+	return r.api.AdoptPods(ctx, d.Adopt)
 }
 
 // guard writes a Run's PodDisruptionBudget. That one is not taken, or that this process may not write it, is no error:

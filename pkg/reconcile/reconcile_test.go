@@ -106,6 +106,22 @@ func (r *recorder) DropGuard(_ context.Context, b *policyv1.PodDisruptionBudget)
 	return r.call("unguard", b.Name)
 }
 
+func (r *recorder) AdoptPods(_ context.Context, adopted []lifecycle.Adoption) error {
+	var names []string
+	for i := range adopted {
+		names = append(names, adopted[i].Pod.Name)
+	}
+	return r.call("adopt", names...)
+}
+
+func (r *recorder) ReleasePods(_ context.Context, released []*corev1.Pod) error {
+	var names []string
+	for _, pod := range released {
+		names = append(names, pod.Name)
+	}
+	return r.call("release", names...)
+}
+
 func (r *recorder) CreatePods(_ context.Context, pods []*corev1.Pod) error {
 	var names []string
 	for _, p := range pods {

@@ -1,6 +1,7 @@
 package restart
 
 import (
+	"math"
 	"strconv"
 	"time"
 
@@ -31,8 +32,10 @@ const (
 
 // Rules are what a Run says of its restarts.
 type Rules struct {
-	// Limit is how many incidents the Run survives without quiet between them: 0 to 100.
+	// Limit is how many incidents the Run survives without quiet between them: 0 to 100, or no limit for Theirs.
 	Limit int32
+	// Theirs says that somebody else makes the pods, and says how often: the Run never fails by its restarts (R42).
+	Theirs bool
 	// Quiet is how long all ranks have to be ready for an earlier incident not to count any more.
 	Quiet time.Duration
 	codes map[string]rqv1.RestartAction
@@ -41,6 +44,10 @@ type Rules struct {
 // RulesOf returns the rules of a Run: what it does not say follows from whether it declares a checkpoint.
 func RulesOf(spec *rqv1.RunSpec) Rules {
 	r := Rules{Quiet: quietByDefault}
+	if spec.Theirs() {
+		r.Limit, r.Theirs = math.MaxInt32, true
+		return r
+	}
 	if spec.Opportunistic || spec.Runtime == nil {
 		return r
 	}

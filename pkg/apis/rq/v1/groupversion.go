@@ -55,6 +55,9 @@ const (
 	// LabelEpoch counts, from 0, the pods that have had an active pod's rank before it, and is in its environment as
 	// JOBTREE_EPOCH. Only active pods carry it.
 	LabelEpoch = GroupName + "/epoch"
+	// LabelSource is Pods on a pod that no Run made and that has a rank in one all the same (rule R41): it keeps its name, and
+	// its controller. Pods that a Run made do not carry it.
+	LabelSource = GroupName + "/source"
 )
 
 // Annotations that record what has been decided.

@@ -71,8 +71,11 @@ type RunList struct {
 // +kubebuilder:validation:XValidation:rule=`self.?sparesPerGroup == oldSelf.?sparesPerGroup`,message=`sparesPerGroup is fixed once a Run is created: delete the Run and create a new one`,fieldPath=".sparesPerGroup"
 // +kubebuilder:validation:XValidation:rule=`self.?spares == oldSelf.?spares`,message=`spares is fixed once a Run is created: delete the Run and create a new one`,fieldPath=".spares"
 // +kubebuilder:validation:XValidation:rule=`self.?opportunistic.orValue(false) == oldSelf.?opportunistic.orValue(false)`,message=`opportunistic is fixed once a Run is created: delete the Run and create a new one`,fieldPath=".opportunistic"
-// +kubebuilder:validation:XValidation:rule=`self.resources == oldSelf.resources`,message=`resources is fixed once a Run is created: delete the Run and create a new one; only malleable.desiredTotalGPUs changes a width`,fieldPath=".resources"
-// +kubebuilder:validation:XValidation:rule=`has(self.malleable) == has(oldSelf.malleable) && (!has(self.malleable) || (self.malleable.minTotalGPUs == oldSelf.malleable.minTotalGPUs && self.malleable.maxTotalGPUs == oldSelf.malleable.maxTotalGPUs && self.malleable.stepGPUs == oldSelf.malleable.stepGPUs))`,message=`the range of widths is fixed once a Run is created: change malleable.desiredTotalGPUs, or delete the Run and create a new one`,fieldPath=".malleable"
+// +kubebuilder:validation:XValidation:rule=`self.resources == oldSelf.resources || self.?source.orValue('Template') == 'Pods'`,message=`resources is fixed once a Run is created: delete the Run and create a new one; only malleable.desiredTotalGPUs changes a width`,fieldPath=".resources"
+// +kubebuilder:validation:XValidation:rule=`self.?source.orValue('Template') == 'Pods' || has(self.malleable) == has(oldSelf.malleable) && (!has(self.malleable) || (self.malleable.minTotalGPUs == oldSelf.malleable.minTotalGPUs && self.malleable.maxTotalGPUs == oldSelf.malleable.maxTotalGPUs && self.malleable.stepGPUs == oldSelf.malleable.stepGPUs))`,message=`the range of widths is fixed once a Run is created: change malleable.desiredTotalGPUs, or delete the Run and create a new one`,fieldPath=".malleable"
+// +kubebuilder:validation:XValidation:rule=`(self.?source.orValue('Template') == 'Pods') == (oldSelf.?source.orValue('Template') == 'Pods')`,message=`source is fixed once a Run is created: the scheduler writes it for pods that no Run made (R41)`,fieldPath=".source"
+// +kubebuilder:validation:XValidation:rule=`(self.?source.orValue('Template') == 'Pods') == has(self.pods)`,message=`pods says which group of pods a Run with source Pods is for, and no other Run has it (R41)`,fieldPath=".pods"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.pods) && (has(self.template) || self.?opportunistic.orValue(false)))`,message=`a Run with source Pods has no template and is not opportunistic: its pods are made by others (R41)`,fieldPath=".pods"
 type RunSpec struct {
 	// owner who spends: a colon-separated path such as org:ai:rai:sys.
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?(:[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')`,message=`owner must be a path of lower-case names joined by colons, such as org:ai:rai:sys`
@@ -127,7 +130,50 @@ type RunSpec struct {
 	// requested in the limits of containers. Default: a pause container, so that the Run holds its GPUs and does nothing.
 	// +optional
 	Template *corev1.PodTemplateSpec `json:"template,omitempty"`
+	// source says who makes the pods: Template for the scheduler, from template, or Pods for somebody else, such as a Job's
+	// controller. The scheduler alone makes Runs of pods, one for each group (rule R41). Default: Template.
+	// +optional
+	// +kubebuilder:validation:Enum=Template;Pods
+	// +kubebuilder:validation:MaxLength=8
+	Source RunSource `json:"source,omitempty"`
+	// pods is the group of pods that a Run with source Pods is for.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self.kind == oldSelf.kind && self.name == oldSelf.name`,message=`pods.kind and pods.name are fixed once a Run is created (R41)`
+	Pods *RunPods `json:"pods,omitempty"`
 }
+
+// RunSource says who makes the pods of a Run.
+type RunSource string
+
+// Sources of the pods of a Run.
+const (
+	// SourceTemplate: the scheduler makes them, from the Run's template. It is the default.
+	SourceTemplate RunSource = "Template"
+	// SourcePods: somebody else makes them, and the Run follows them.
+	SourcePods RunSource = "Pods"
+)
+
+// RunPods names a group of pods that no Run made (rule R40).
+type RunPods struct {
+	// apiGroup of what the group is known by, such as batch; empty for pods and for groups that are no objects.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	APIGroup string `json:"apiGroup,omitempty"`
+	// kind and name of what the group is known by, such as Job and train; Pod for a pod that is in no group.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// late says that some pods are made only once others of the group are bound: it starts as soon as those that exist have
+	// places, and the places of the others are kept for them (rule R40). Default: false.
+	// +optional
+	Late bool `json:"late,omitempty"`
+}
+
+// Theirs reports whether somebody else makes the pods of the Run.
+func (s *RunSpec) Theirs() bool { return s.Source == SourcePods }
 
 // RunResources is the number and kind of GPUs that a Run asks for.
 type RunResources struct {

@@ -1,0 +1,107 @@
+package book
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/group"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+// strangers are the pods that no Run made and that have no rank in one: what is known of those that are in groups, or
+// ask for GPUs (R40). The scheduling queue asks about them under its own lock.
+type strangers struct {
+	mu    sync.RWMutex
+	known map[types.UID]Stranger
+}
+
+// Stranger is what becomes of a pod that no Run made.
+type Stranger struct {
+	// Free says that it is placed as any scheduler places it.
+	Free bool
+	// Refused is what it is told that nobody places; empty for one that is held back.
+	Refused string
+}
+
+// Decide says what becomes of pods that no Run made, and has the queue try those that it may try now.
+func (b *Book) Decide(pods []*corev1.Pod, as Stranger) {
+	b.strangers.mu.Lock()
+	var changed []*corev1.Pod
+	for _, pod := range pods {
+		if was, known := b.strangers.known[pod.UID]; !known || was != as {
+			b.strangers.known[pod.UID] = as
+			changed = append(changed, pod)
+		}
+	}
+	b.strangers.mu.Unlock()
+	if len(changed) == 0 || !as.Free && as.Refused == "" {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.unlockUnchanged()
+	b.mail.activate(changed...)
+}
+
+// Forget drops what was said of a pod that is gone, or has a rank.
+func (b *Book) Forget(pod types.UID) {
+	b.strangers.mu.Lock()
+	defer b.strangers.mu.Unlock()
+	delete(b.strangers.known, pod)
+}
+
+func (s *strangers) of(pod types.UID) (Stranger, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	of, known := s.known[pod]
+	return of, known
+}
+
+// HoldsBack says why a pod that no Run made is kept out of the scheduling queue: it is in a group, or asks for GPUs, and
+// its group is not taken in yet. One that is refused is let in, so that it is told.
+func (b *Book) HoldsBack(pod *corev1.Pod) string {
+	if b.nodes.podGPUs(pod) == 0 && group.Of(pod).Alone() {
+		return ""
+	}
+	switch of, known := b.strangers.of(pod.UID); {
+	case !known:
+		return "waiting for the pod's group to be looked at"
+	case of.Free, of.Refused != "":
+		return ""
+	}
+	return "waiting for the pod's group to start"
+}
+
+// Foreign says why a pod that has no rank in a Run is not placed: it asks for GPUs, and those are given to nobody who
+// has no payer (R41). It returns nil for one that asks for none, which is placed as any scheduler places it.
+func (b *Book) Foreign(pod *corev1.Pod) *plan.Refusal {
+	gpus := b.nodes.podGPUs(pod)
+	of, _ := b.strangers.of(pod.UID)
+	if gpus == 0 && of.Refused == "" {
+		return nil
+	}
+	message := of.Refused
+	if message == "" {
+		message = fmt.Sprintf("nobody pays for the %d %s that the pod asks for in spec.containers[].resources: name who does "+
+			"by annotation %s (R41), or ask for no GPUs", gpus, b.nodes.asksFor(pod), rqv1.AnnotationOwner)
+	}
+	return &plan.Refusal{Reason: plan.Unsupported, WantedGPUs: gpus, ShortGPUs: gpus, Message: message}
+}
+
+// Flavors returns the types of GPU that the nodes there are have, in order.
+func (b *Book) Flavors() []string {
+	b.mu.Lock()
+	defer b.mu.unlockUnchanged()
+	var out []string
+	for flavor, nodes := range b.nodes.ofFlavor {
+		if len(nodes) > 0 {
+			out = append(out, flavor)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,208 @@
+package controllers
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/group"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
+)
+
+// groupWorkers is how many groups are looked at at a time.
+const groupWorkers = 8
+
+// groups follows the pods that no Run made, and makes the Runs that stand for their groups (R40, R41).
+type groups struct {
+	groupReader
+	book    *book.Book
+	clock   clock.Clock
+	watches *watches
+	// changed has a Run looked at.
+	changed func(types.NamespacedName, lane.Work)
+	queue   workqueue.TypedRateLimitingInterface[group.Key]
+
+	mu    sync.Mutex
+	known map[group.Key]*pods
+}
+
+// pods are those of a group.
+type pods struct {
+	// waiting have no rank, by UID.
+	waiting map[types.UID]*corev1.Pod
+	// shape is what is known of the group; seen says that it is.
+	shape group.Shape
+	seen  bool
+	// run stands for the group, and phase is what that had come to when the group was looked at last.
+	run   types.UID
+	phase rqv1.RunPhase
+	// empty is since when it has no pods; zero while it has any.
+	empty time.Time
+	// end is how the group has ended; empty while it has not.
+	end rqv1.RunPhase
+}
+
+func newGroups(o *Options, w *watches, changed func(types.NamespacedName, lane.Work)) *groups {
+	return &groups{groupReader: newGroupReader(o), book: o.Book, clock: o.Clock, watches: w, changed: changed,
+		queue: workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[group.Key](100*time.Millisecond, 30*time.Second)),
+		known: map[group.Key]*pods{}}
+}
+
+// follow notes what informers are told of pods and of Runs.
+func (g *groups) follow(w *watches, all cache.SharedInformer) error {
+	if err := handle(w, all, g.note, g.drop); err != nil {
+		return err
+	}
+	if err := handle(w, w.pods, g.member, g.gone); err != nil {
+		return err
+	}
+	return handle(w, w.runs, g.ran, g.ended)
+}
+
+// note notes a pod that has not ended.
+func (g *groups) note(pod *corev1.Pod) {
+	if !group.Candidate(pod) {
+		return
+	}
+	waits := pod.Labels[rqv1.LabelRun] == "" && pod.DeletionTimestamp == nil
+	key := group.Of(pod).Key
+	g.mu.Lock()
+	of := g.of(key)
+	_, was := of.waiting[pod.UID]
+	if waits {
+		of.waiting[pod.UID] = pod
+	} else {
+		delete(of.waiting, pod.UID)
+	}
+	g.mu.Unlock()
+	if !waits {
+		g.book.Forget(pod.UID)
+	}
+	if waits != was {
+		g.again(key)
+	}
+}
+
+// drop notes that a pod has ended, or is gone.
+func (g *groups) drop(pod *corev1.Pod) {
+	if !group.Candidate(pod) {
+		return
+	}
+	key := group.Of(pod).Key
+	g.mu.Lock()
+	delete(g.of(key).waiting, pod.UID)
+	g.mu.Unlock()
+	g.book.Forget(pod.UID)
+	g.again(key)
+}
+
+// member notes that something is new of a pod that has a rank.
+func (g *groups) member(pod *corev1.Pod) {
+	if group.Candidate(pod) {
+		g.mu.Lock()
+		g.of(group.Of(pod).Key)
+		g.mu.Unlock()
+		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+			g.again(group.Of(pod).Key)
+		}
+	}
+}
+
+// gone notes that a pod is gone that had a rank, or has it no more.
+func (g *groups) gone(pod *corev1.Pod) {
+	if group.Candidate(pod) {
+		g.again(group.Of(pod).Key)
+	}
+}
+
+// ran notes that a Run which stands for a group has come to another phase.
+func (g *groups) ran(run *rqv1.Run) {
+	if key, ok := group.KeyOf(run); ok {
+		g.mu.Lock()
+		of := g.of(key)
+		changed := of.phase != run.Status.Phase || of.run != run.UID
+		of.phase, of.run = run.Status.Phase, run.UID
+		g.mu.Unlock()
+		if changed {
+			g.again(key)
+		}
+	}
+}
+
+// ended notes that a Run is gone which stood for a group.
+func (g *groups) ended(run *rqv1.Run) {
+	if key, ok := group.KeyOf(run); ok {
+		g.again(key)
+	}
+}
+
+// of returns the pods of a group. The lock is held.
+func (g *groups) of(key group.Key) *pods {
+	of := g.known[key]
+	if of == nil {
+		of = &pods{waiting: map[types.UID]*corev1.Pod{}}
+		g.known[key] = of
+	}
+	return of
+}
+
+func runOf(key group.Key) types.NamespacedName {
+	return types.NamespacedName{Namespace: key.Namespace, Name: group.RunName(key)}
+}
+
+// again has a group looked at soon: pods of one come together.
+func (g *groups) again(key group.Key) { g.queue.AddAfter(key, debounce) }
+
+// offers returns the pods that a Run could give ranks to, and how its group has ended.
+func (g *groups) offers(run *rqv1.Run) ([]book.Offer, rqv1.RunPhase) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	key, _ := group.KeyOf(run)
+	of := g.known[key]
+	if of == nil || !of.seen {
+		return nil, ""
+	}
+	var out []book.Offer
+	for _, pod := range of.waiting {
+		if g.asksForGPUs(pod) {
+			out = append(out, book.Offer{Pod: pod, Rank: of.shape.Rank(pod)})
+		}
+	}
+	return out, of.end
+}
+
+// work looks at one group after the other, until the context ends.
+func (g *groups) work(ctx context.Context) {
+	go func() {
+		<-ctx.Done()
+		g.queue.ShutDown()
+	}()
+	for {
+		key, shutdown := g.queue.Get()
+		if shutdown {
+			return
+		}
+		after, err := g.look(ctx, key)
+		switch {
+		case err != nil:
+			klog.FromContext(ctx).V(2).Info("Group is to be looked at again", "group", key, "err", err)
+			g.queue.AddRateLimited(key)
+		default:
+			g.queue.Forget(key)
+			if after > 0 {
+				g.queue.AddAfter(key, after)
+			}
+		}
+		g.queue.Done(key)
+	}
+}

@@ -1,0 +1,243 @@
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/group"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// How soon a group is looked at again although nothing is told of it: what is said of it is on objects that nobody
+// watches. One whose pods have all ended may be about to say how it has ended.
+const (
+	groupRest   = 10 * time.Second
+	groupEnding = time.Second
+)
+
+// look brings a group a step further. It returns when to look again without an event; 0 for never.
+func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error) {
+	name := runOf(key)
+	waiting, members, err := g.podsOf(key)
+	if err != nil {
+		return 0, err
+	}
+	run := g.runOf(name)
+	if len(waiting)+len(members) == 0 && run == nil {
+		g.forget(key)
+		return 0, nil
+	}
+	o, problem, err := g.observe(ctx, key, slices.Concat(waiting, members))
+	if err != nil {
+		return 0, err
+	}
+	end := endOf(o, waiting, members)
+	empty := len(members) == 0 && !slices.ContainsFunc(waiting, g.asksForGPUs)
+	g.mu.Lock()
+	of := g.of(key)
+	of.shape, of.seen, of.end = group.ShapeOf(o), problem == "", end
+	if !empty {
+		of.empty = time.Time{}
+	}
+	g.mu.Unlock()
+	switch {
+	case run != nil && run.DeletionTimestamp != nil:
+		return 0, nil // its own event looks again
+	case run != nil && run.Ended() && slices.ContainsFunc(waiting, g.asksForGPUs):
+		return 0, g.deleteRun(ctx, run) // others of its pods have come
+	case run != nil && empty:
+		return g.await(ctx, key, run)
+	case run != nil:
+		return g.feed(run, o, waiting, members), nil
+	case len(waiting) == 0:
+		return 0, nil
+	}
+	return g.derive(ctx, o, waiting, problem)
+}
+
+// await has a Run go that has had no pods for as long as their places are kept (R42): there is nothing left that it stands
+// for. One that has ended stays as a record.
+func (g *groups) await(ctx context.Context, key group.Key, run *rqv1.Run) (time.Duration, error) {
+	if run.Ended() {
+		return 0, nil
+	}
+	now := g.clock.Now()
+	g.mu.Lock()
+	of := g.of(key)
+	if of.empty.IsZero() {
+		of.empty = now
+	}
+	left := of.empty.Add(g.deadline).Sub(now)
+	g.mu.Unlock()
+	if left > 0 {
+		return left, nil
+	}
+	return 0, g.deleteRun(ctx, run)
+}
+
+// podsOf returns the pods of a group that wait for a rank, in order of their names, and those that have one.
+func (g *groups) podsOf(key group.Key) (waiting, members []*corev1.Pod, err error) {
+	g.mu.Lock()
+	for _, pod := range g.of(key).waiting {
+		waiting = append(waiting, pod)
+	}
+	g.mu.Unlock()
+	slices.SortFunc(waiting, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	all, err := ofRun[corev1.Pod](g.watches.pods, runOf(key))
+	for _, pod := range all {
+		if rank.Theirs(pod) && !slices.ContainsFunc(waiting, func(w *corev1.Pod) bool { return w.UID == pod.UID }) {
+			members = append(members, pod)
+		}
+	}
+	return waiting, members, err
+}
+
+func (g *groups) runOf(name types.NamespacedName) *rqv1.Run {
+	o, there, err := g.watches.runs.GetStore().GetByKey(name.String())
+	if err != nil || !there {
+		return nil
+	}
+	return o.(*rqv1.Run)
+}
+
+func (g *groups) forget(key group.Key) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if of := g.known[key]; of != nil && len(of.waiting) == 0 {
+		delete(g.known, key)
+	}
+}
+
+func (g *groups) asksForGPUs(pod *corev1.Pod) bool { return g.rules.GPUs(&pod.Spec) > 0 }
+
+// derive makes the Run that stands for a group, or tells its pods why there is none.
+func (g *groups) derive(ctx context.Context, o *group.Observed, waiting []*corev1.Pod, problem string) (time.Duration,
+	error) {
+	d := group.Derive(o)
+	if problem != "" {
+		d.Problem, d.Spec = problem, nil
+	}
+	if d.Spec != nil {
+		refused, err := g.mayPay(ctx, waiting[0], d.Spec.Owner)
+		if err != nil {
+			return 0, err
+		}
+		if d.Problem = refused; refused == "" {
+			d.Problem, err = g.createRun(ctx, o, &d)
+			if err != nil {
+				return 0, err
+			}
+		}
+	}
+	switch {
+	case d.Problem != "":
+		first := slices.IndexFunc(waiting, g.asksForGPUs)
+		for i, pod := range waiting {
+			if i == max(first, 0) {
+				g.book.Decide([]*corev1.Pod{pod}, book.Stranger{Refused: d.Problem})
+			} else {
+				g.book.Decide([]*corev1.Pod{pod}, book.Stranger{})
+			}
+		}
+		return groupRest, nil
+	case d.Spec == nil && d.Waits == "":
+		g.book.Decide(waiting, book.Stranger{Free: true}) // none of them asks for GPUs
+		return 0, nil
+	}
+	g.book.Decide(waiting, book.Stranger{})
+	if d.Spec != nil {
+		return 0, nil // the Run's own event looks again
+	}
+	return groupRest, nil
+}
+
+// feed has a Run be looked at that stands for a group with pods that wait, and lets those go that ask for no GPUs once
+// it runs.
+func (g *groups) feed(run *rqv1.Run, o *group.Observed, waiting, members []*corev1.Pod) time.Duration {
+	name := client.ObjectKeyFromObject(run)
+	runs := run.Status.Phase == rqv1.RunRunning || run.Ended()
+	for _, pod := range waiting {
+		g.book.Decide([]*corev1.Pod{pod}, book.Stranger{Free: runs && !g.asksForGPUs(pod)})
+	}
+	if slices.ContainsFunc(waiting, g.asksForGPUs) {
+		g.changed(name, lane.Begin)
+	}
+	if run.Ended() || len(members) == 0 && len(waiting) > 0 {
+		return 0
+	}
+	if end := endOf(o, waiting, members); end != "" {
+		g.changed(name, lane.End)
+		return 0
+	}
+	if !slices.ContainsFunc(members, func(pod *corev1.Pod) bool { return !rank.Ended(pod) }) {
+		return groupEnding
+	}
+	return 0
+}
+
+// createRun makes the Run that stands for a group. It says what is wrong with it where the API server does not take it.
+func (g *groups) createRun(ctx context.Context, o *group.Observed, d *group.Derived) (problem string, err error) {
+	run := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: o.Key.Namespace, Name: d.Name,
+		OwnerReferences: ownersOf(o)}, Spec: *d.Spec}
+	err = g.client.Create(ctx, run)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		err = g.client.Get(ctx, client.ObjectKeyFromObject(run), run)
+		if err == nil && !run.Spec.Theirs() {
+			return fmt.Sprintf("Run %s, which would stand for %s, is somebody else's: rename it", run.Name, o.Key), nil
+		}
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
+		return fmt.Sprintf("no Run can stand for %s: %v", o.Key, err), nil
+	}
+	return "", err
+}
+
+func (g *groups) deleteRun(ctx context.Context, run *rqv1.Run) error {
+	err := g.client.Delete(ctx, run, client.Preconditions{UID: &run.UID})
+	return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
+}
+
+// ownersOf returns what a Run goes with that stands for a group: what the group is known by, else the pod that it is of.
+func ownersOf(o *group.Observed) []metav1.OwnerReference {
+	switch {
+	case o.Object != nil:
+		return []metav1.OwnerReference{referenceTo(o.Object)}
+	case o.Key.Kind == "Pod" && len(o.Pods) == 1:
+		pod := o.Pods[0]
+		return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}}
+	}
+	return nil
+}
+
+// endOf returns how a group has ended: as its object says, else as its pods have, if no more come; empty while it goes
+// on.
+func endOf(o *group.Observed, waiting, members []*corev1.Pod) rqv1.RunPhase {
+	if end := group.End(o.Object); end != "" {
+		return end
+	}
+	if len(waiting) > 0 || len(members) == 0 || o.Object != nil && group.Says(o.Key) {
+		return ""
+	}
+	end := rqv1.RunCompleted
+	for _, pod := range members {
+		switch {
+		case !rank.Ended(pod):
+			return ""
+		case pod.Status.Phase == corev1.PodFailed:
+			end = rqv1.RunFailed
+		}
+	}
+	return end
+}

@@ -1,0 +1,181 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/group"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// groupReader reads what is said of groups: their objects, what these are made for, their namespaces, and who may pay.
+type groupReader struct {
+	client     client.WithWatch
+	kube       kubernetes.Interface
+	rules      group.Rules
+	types      func() []string
+	namespaces corelisters.NamespaceLister
+	allowed    *allowed
+	// deadline is for how long places are kept for pods that others are to make.
+	deadline time.Duration
+}
+
+func newGroupReader(o *Options) groupReader {
+	resources := o.Args.GPUResource
+	return groupReader{client: o.Client, kube: o.Kube, types: o.Book.Flavors,
+		namespaces: o.Shared.Core().V1().Namespaces().Lister(),
+		deadline:   o.Args.GangDeadline.Duration,
+		allowed:    &allowed{clock: o.Clock, until: map[allowance]time.Time{}},
+		rules: group.Rules{GPUs: func(spec *corev1.PodSpec) int { return rank.PodGPUs(spec, resources...) },
+			FlavorOf: o.Args.FlavorOf, FlavorLabel: o.Args.FlavorLabel, FabricLevel: o.Args.FabricLevel,
+			Levels: o.Args.TopologyLevels}}
+}
+
+// mostAbove is how many objects one above the other are read.
+const mostAbove = 8
+
+// observe gathers what is known of a group, and says what is wrong where its object cannot be read.
+func (r *groupReader) observe(ctx context.Context, key group.Key, pods []*corev1.Pod) (o *group.Observed, problem string,
+	err error) {
+	o = &group.Observed{Rules: r.rules, Key: key, Pods: pods, Types: r.types()}
+	if space, err := r.namespaces.Get(key.Namespace); err == nil {
+		o.Namespace = space.Annotations
+	}
+	if key.API != "" {
+		o.Object, problem, err = r.object(ctx, key)
+		if err != nil || problem != "" && group.Counts(key) {
+			return o, problem, err
+		}
+	}
+	above := &unstructured.Unstructured{Object: o.Object}
+	if o.Object != nil {
+		o.Above = append(o.Above, said(above))
+	}
+	var next *metav1.OwnerReference
+	switch {
+	case len(pods) > 0:
+		next = metav1.GetControllerOfNoCopy(pods[0])
+	case o.Object != nil:
+		next = metav1.GetControllerOf(above)
+	}
+	for range mostAbove {
+		if next == nil {
+			break
+		}
+		object := &unstructured.Unstructured{}
+		object.SetAPIVersion(next.APIVersion)
+		object.SetKind(next.Kind)
+		err := r.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: next.Name}, object)
+		switch {
+		case apierrors.IsForbidden(err), apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+			return o, "", nil // as far up as may be seen
+		case err != nil:
+			return o, "", fmt.Errorf("reading %s %s: %w", next.Kind, next.Name, err)
+		}
+		if object.GetUID() != above.GetUID() {
+			o.Above = append(o.Above, said(object))
+		}
+		next = metav1.GetControllerOf(object)
+	}
+	return o, "", nil
+}
+
+func said(object *unstructured.Unstructured) group.Said {
+	return group.Said{By: object.GetKind() + "/" + object.GetName(), Annotations: object.GetAnnotations()}
+}
+
+// object reads what a group is known by; nil where it is not there.
+func (r *groupReader) object(ctx context.Context, key group.Key) (map[string]any, string, error) {
+	kind := schema.GroupKind{Group: key.API, Kind: key.Kind}
+	mapping, err := r.client.RESTMapper().RESTMapping(kind)
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, fmt.Sprintf("the pods name %s of %s, and the API server serves no such kind: install it, or leave the name "+
+			"out", key, key.API), nil
+	case err != nil:
+		return nil, "", fmt.Errorf("finding %s: %w", kind, err)
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(mapping.GroupVersionKind)
+	err = r.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: group.ObjectName(key)}, object)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Sprintf("the pods name %s, which is not there in namespace %s", key, key.Namespace), nil
+	case apierrors.IsForbidden(err):
+		return nil, fmt.Sprintf("the scheduler may not read %s, so that nobody knows how many pods it has: have an administrator "+
+			"add its kind to a ClusterRole with label %s/group-reader: \"true\"", key, rqv1.GroupName), nil
+	case err != nil:
+		return nil, "", fmt.Errorf("reading %s: %w", key, err)
+	}
+	return object.Object, "", nil
+}
+
+func referenceTo(object map[string]any) metav1.OwnerReference {
+	o := &unstructured.Unstructured{Object: object}
+	return metav1.OwnerReference{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Name: o.GetName(), UID: o.GetUID()}
+}
+
+// allowance is an owner whom a service account may spend as.
+type allowance struct {
+	namespace, account string
+	owner              rqv1.Owner
+}
+
+// allowed keeps for a while who may pay.
+type allowed struct {
+	clock clock.PassiveClock
+	mu    sync.Mutex
+	until map[allowance]time.Time
+}
+
+// allowedFor is how long it is known that somebody may pay.
+const allowedFor = time.Minute
+
+// mayPay says why the service account of a pod may not spend as an owner (R10, R41); empty when it may.
+func (r *groupReader) mayPay(ctx context.Context, pod *corev1.Pod, owner rqv1.Owner) (refused string, err error) {
+	account := pod.Spec.ServiceAccountName
+	if account == "" {
+		account = "default"
+	}
+	a, now := allowance{pod.Namespace, account, owner}, r.allowed.clock.Now()
+	r.allowed.mu.Lock()
+	known := now.Before(r.allowed.until[a])
+	r.allowed.mu.Unlock()
+	if known {
+		return "", nil
+	}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: "system:serviceaccount:" + pod.Namespace + ":" + account,
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + pod.Namespace,
+			"system:authenticated"},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: pod.Namespace, Verb: "use",
+			Group: rqv1.GroupName, Resource: "owners", Name: string(owner)}}}
+	review, err = r.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("asking whether %s may pay: %w", account, err)
+	case !review.Status.Allowed:
+		return fmt.Sprintf("service account %s of namespace %s may not spend as %s (R10): ask an administrator for a RoleBinding "+
+			"in the namespace, for it or for group system:serviceaccounts:%s, to a Role with verb use on owners.%s %s", account,
+			pod.Namespace, owner, pod.Namespace, rqv1.GroupName, owner), nil
+	}
+	r.allowed.mu.Lock()
+	r.allowed.until[a] = now.Add(allowedFor)
+	r.allowed.mu.Unlock()
+	return "", nil
+}

@@ -1,0 +1,181 @@
+package group
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// Rules are what the configuration says.
+type Rules struct {
+	// GPUs counts the GPUs that a pod asks for, and FlavorOf the type that a value of FlavorLabel means.
+	GPUs        func(*corev1.PodSpec) int
+	FlavorOf    func(string) string
+	FlavorLabel string
+	// FabricLevel is the label of the domains that a group of GPUs may not leave, and Levels are those of all domains.
+	FabricLevel string
+	Levels      []string
+}
+
+// Observed is a group as it stands.
+type Observed struct {
+	Rules
+	Key Key
+	// Pods are all pods of the group that there are, those that have ended included.
+	Pods []*corev1.Pod
+	// Object is what the group is known by; nil where that is no object, is not there, or may not be read.
+	Object map[string]any
+	// Above says what the object says, and then what it was made for, the nearest first.
+	Above []Said
+	// Namespace are the annotations of the namespace.
+	Namespace map[string]string
+	// Types are the types of GPU that the fleet has.
+	Types []string
+}
+
+// Derived is the Run that stands for a group.
+type Derived struct {
+	// Name of the Run, and Spec; nil where there is none, or none yet.
+	Name string
+	Spec *rqv1.RunSpec
+	// Problem is why there is none, in a sentence that says what mends it, and Waits what is waited for; empty otherwise.
+	Problem, Waits string
+}
+
+// Derive returns the Run that stands for a group. A group that asks for no GPUs has none.
+func Derive(o *Observed) Derived {
+	members := membersOf(o)
+	out := Derived{Name: RunName(o.Key)}
+	perPod, problem := perPodOf(members)
+	if perPod == 0 || problem != "" {
+		out.Problem = problem
+		return out
+	}
+	shape, waits := shapeOf(o)
+	p := paramsOf(o, members)
+	spec := &rqv1.RunSpec{Owner: p.owner(), Source: rqv1.SourcePods,
+		Pods:      &rqv1.RunPods{APIGroup: o.Key.API, Kind: o.Key.Kind, Name: o.Key.Name, Late: shape.Late || members[0].Late},
+		Resources: rqv1.RunResources{GPUType: p.gpuType(o, members), GPUsPerPod: ptr.To(int32(perPod))}}
+	total := int32(shape.Ranks * perPod)
+	spec.Resources.TotalGPUs = total
+	p.setLocality(spec, o, shape.slice()*perPod, perPod)
+	p.setWidth(spec, int32(shape.Least*perPod), total)
+	if spares := p.gpus(rqv1.AnnotationSpares, perPod, 0); spares > 0 {
+		spec.SparesPerGroup = &spares
+	}
+	p.setRuntime(spec)
+	spec.PriorityClassName = members[0].pod.Spec.PriorityClassName
+	switch {
+	case len(p.problems) > 0:
+		out.Problem = p.problems[0]
+	case spec.Owner == "":
+		out.Problem = fmt.Sprintf("nobody is named who pays for the %d GPUs of %s: add annotation %s to %s, to its pods, or to "+
+			"namespace %s (R41)", total, o.Key, rqv1.AnnotationOwner, o.Key, o.Key.Namespace)
+	case total > maxPods:
+		out.Problem = fmt.Sprintf("%s asks for %d GPUs, and a Run may have %d at most", o.Key, total, maxPods)
+	case waits != "":
+		out.Waits = waits
+	default:
+		out.Spec = spec
+	}
+	return out
+}
+
+// perPodOf returns how many GPUs each pod asks for that asks for any, and what is wrong where they differ.
+func perPodOf(members []member) (perPod int, problem string) {
+	by := ""
+	for _, m := range members {
+		switch {
+		case m.gpus == 0 || m.gpus == perPod:
+		case perPod == 0:
+			perPod, by = m.gpus, m.pod.Name
+		default:
+			return 0, fmt.Sprintf("pod %s of %s asks for %d GPUs and pod %s for %d: all pods of a group that ask for GPUs must ask "+
+				"for as many (R41)", m.pod.Name, m.Key, m.gpus, by, perPod)
+		}
+	}
+	return perPod, ""
+}
+
+// setLocality has groups of GPUs that are said, or that parts of the group are, share a domain.
+func (p *params) setLocality(spec *rqv1.RunSpec, o *Observed, slice, perPod int) {
+	group := p.gpus(rqv1.AnnotationGroupGPUs, perPod, 1)
+	total := spec.Resources.TotalGPUs
+	switch key := topologyKey(o.Object); {
+	case group > 0 && total%group != 0:
+		value, by := p.get(rqv1.AnnotationGroupGPUs)
+		p.problem(rqv1.AnnotationGroupGPUs, by, value, fmt.Sprintf("and the %d GPUs of %s are no multiple of it", total, o.Key))
+	case group > 0:
+	case key == o.FabricLevel:
+		group = total
+	case key != "":
+		p.problems = append(p.problems, fmt.Sprintf("%s asks for one domain of %s, and a group of GPUs stays within one of %s: "+
+			"leave the topology constraint out or name that key", o.Key, key, o.FabricLevel))
+	case slice > 0 && int32(slice) < total:
+		group = int32(slice)
+	}
+	if group > 0 {
+		spec.Locality = &rqv1.RunLocality{GroupGPUs: &group}
+	}
+}
+
+// topologyKey returns the key of the domain that a PodGroup is to lie in; empty when it says none.
+func topologyKey(object map[string]any) string {
+	spec, _ := object["spec"].(map[string]any)
+	constraints, _ := spec["schedulingConstraints"].(map[string]any)
+	topology, _ := constraints["topology"].([]any)
+	if len(topology) == 0 {
+		return ""
+	}
+	first, _ := topology[0].(map[string]any)
+	key, _ := first["key"].(string)
+	return key
+}
+
+// setWidth makes a Run malleable that may do with less: by annotation, or because the group starts with fewer pods than
+// there are.
+func (p *params) setWidth(spec *rqv1.RunSpec, least, total int32) {
+	step := *spec.Resources.GPUsPerPod
+	if spec.Locality != nil {
+		step = *spec.Locality.GroupGPUs
+	}
+	if said := p.gpus(rqv1.AnnotationMinWidth, int(step), 1); said > 0 {
+		if said > total {
+			value, by := p.get(rqv1.AnnotationMinWidth)
+			p.problem(rqv1.AnnotationMinWidth, by, value, fmt.Sprintf("more than the %d GPUs that the group asks for", total))
+			return
+		}
+		least = said
+	}
+	if least < total && (total-least)%step == 0 {
+		spec.Malleable = &rqv1.RunMalleable{MinTotalGPUs: least, MaxTotalGPUs: total, StepGPUs: step}
+	}
+}
+
+func (p *params) setRuntime(spec *rqv1.RunSpec) {
+	longest, checkpoint := p.duration(rqv1.AnnotationMaxDuration), p.duration(rqv1.AnnotationCheckpoint)
+	if longest != nil || checkpoint != nil {
+		spec.Runtime = &rqv1.RunRuntime{MaxDuration: longest, Checkpoint: checkpoint}
+	}
+}
+
+// RunName returns the name of the Run that stands for a group: KIND-NAME-HASH, as far as there is room.
+func RunName(k Key) string {
+	hash := fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join([]string{k.Namespace, k.API, k.Kind, k.Name}, "/"))))[:8]
+	name := strings.Map(func(r rune) rune {
+		if r == '.' {
+			return '-'
+		}
+		return r
+	}, strings.ToLower(k.Kind)+"-"+k.Name)
+	name = strings.TrimRight(name[:min(len(name), longestName-len(hash)-1)], "-")
+	return name + "-" + hash
+}
+
+// longestName is how long the name of a Run may be.
+const longestName = 52

@@ -1,0 +1,249 @@
+package group
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+var testRules = Rules{GPUs: func(s *corev1.PodSpec) int { return rank.PodGPUs(s, "nvidia.com/gpu") },
+	FlavorOf: func(v string) string { return v }, FlavorLabel: "gpu.flavor", FabricLevel: "fabric.domain"}
+
+// podOf is a pod that asks for GPUs, with labels and annotations: those whose keys end in "!" are annotations.
+func podOf(name string, gpus int64, words ...string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{},
+		Annotations: map[string]string{}}, Spec: corev1.PodSpec{SchedulerName: rqv1.SchedulerName,
+		Containers: []corev1.Container{{}}}}
+	if gpus > 0 {
+		pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{
+			"nvidia.com/gpu": *resource.NewQuantity(gpus, resource.DecimalSI)}
+	}
+	for i := 0; i < len(words); i += 2 {
+		if key, annotation := strings.CutSuffix(words[i], "!"); annotation {
+			pod.Annotations[key] = words[i+1]
+		} else {
+			pod.Labels[words[i]] = words[i+1]
+		}
+	}
+	return pod
+}
+
+func objectOf(t *testing.T, text string) map[string]any {
+	t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]any{}
+	if err := json.Unmarshal(raw, &out); err != nil {
+		t.Fatal(err)
+	}
+	return integers(out).(map[string]any)
+}
+
+// integers has whole numbers be as the API machinery reads them.
+func integers(of any) any {
+	switch v := of.(type) {
+	case map[string]any:
+		for key := range v {
+			v[key] = integers(v[key])
+		}
+	case []any:
+		for i := range v {
+			v[i] = integers(v[i])
+		}
+	case float64:
+		if v == float64(int64(v)) {
+			return int64(v)
+		}
+	}
+	return of
+}
+
+func TestOf(t *testing.T) {
+	native := podOf("p", 8)
+	native.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To("gang")}
+	for name, c := range map[string]struct {
+		pod  *corev1.Pod
+		want Member
+	}{
+		"native": {native, Member{Key: Key{"ns", "scheduling.k8s.io", "PodGroup", "gang"}, Index: -1}},
+		"coscheduling": {podOf("p", 8, "scheduling.x-k8s.io/pod-group", "gang"),
+			Member{Key: Key{"ns", "scheduling.x-k8s.io", "PodGroup", "gang"}, Index: -1}},
+		"LeaderWorkerSet": {podOf("p", 8, "leaderworkerset.sigs.k8s.io/name", "llm", "leaderworkerset.sigs.k8s.io/group-index",
+			"3", "leaderworkerset.sigs.k8s.io/worker-index", "2", "leaderworkerset.sigs.k8s.io/size!", "4"),
+			Member{Key: Key{"ns", "leaderworkerset.x-k8s.io", "LeaderWorkerSet", "llm-3"}, Size: 4, Index: 2, Late: true}},
+		"JobSet": {podOf("p", 8, "jobset.sigs.k8s.io/jobset-name", "llm", "jobset.sigs.k8s.io/replicatedjob-name", "w",
+			"jobset.sigs.k8s.io/job-index", "1", labelCompletion, "0", "batch.kubernetes.io/job-name", "llm-w-1",
+			"alpha.jobset.sigs.k8s.io/exclusive-topology!", "rack"),
+			Member{Key: Key{"ns", "jobset.x-k8s.io", "JobSet", "llm"}, Part: Part{"w", 1}, Late: true}},
+		"indexed Job": {podOf("p", 8, "batch.kubernetes.io/job-name", "train", labelCompletion, "5"),
+			Member{Key: Key{"ns", "batch", "Job", "train"}, Index: 5}},
+		"another Job": {podOf("p", 8, "batch.kubernetes.io/job-name", "train"),
+			Member{Key: Key{Namespace: "ns", Kind: "Pod", Name: "p"}, Size: 1}},
+		"Kueue": {podOf("p", 8, "kueue.x-k8s.io/pod-group-name", "gang", "kueue.x-k8s.io/pod-group-total-count!", "3"),
+			Member{Key: Key{"ns", "", "PodGroup", "gang"}, Size: 3, Index: -1}},
+		"ours": {podOf("p", 8, rqv1.AnnotationGroup+"!", "gang", rqv1.AnnotationGroupSize+"!", "3"),
+			Member{Key: Key{"ns", "", "Group", "gang"}, Size: 3, Index: -1}},
+		"a size that is none": {podOf("p", 8, rqv1.AnnotationGroup+"!", "gang", rqv1.AnnotationGroupSize+"!", "-3"),
+			Member{Key: Key{"ns", "", "Group", "gang"}, Index: -1}},
+		"itself": {podOf("p", 8), Member{Key: Key{"ns", "", "Pod", "p"}, Size: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, Of(c.pod)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+const twoByTwo = `
+kind: JobSet
+metadata: {name: llm}
+spec:
+  replicatedJobs:
+  - name: driver
+    template: {spec: {parallelism: 1, template: {spec: {containers: [{name: c}]}}}}
+  - name: w
+    replicas: 2
+    template: {spec: {parallelism: 2, completions: 2, template: {spec: {containers: [{name: c, resources: {limits: {nvidia.com/gpu: 8}}}]}}}}
+`
+
+// ofJobSet is a pod of one of its Jobs.
+func ofJobSet(name string, gpus int64, part, job, index string) *corev1.Pod {
+	return podOf(name, gpus, "jobset.sigs.k8s.io/jobset-name", "llm", "jobset.sigs.k8s.io/replicatedjob-name", part,
+		"jobset.sigs.k8s.io/job-index", job, labelCompletion, index)
+}
+
+func TestDerive(t *testing.T) {
+	own := []string{rqv1.AnnotationOwner + "!", "org:team"}
+	with := func(words ...string) []string { return append(words, own...) }
+	group := func(size string) []string {
+		return with(rqv1.AnnotationGroup+"!", "gang", rqv1.AnnotationGroupSize+"!", size)
+	}
+	for name, c := range map[string]struct {
+		pods   []*corev1.Pod
+		object string
+		types  []string
+		want   string // the spec in brief, or what is wrong or waited for
+	}{
+		"a pod":             {pods: []*corev1.Pod{podOf("p", 8, own...)}, want: "8 of H100 by 8"},
+		"a pod without any": {pods: []*corev1.Pod{podOf("p", 0, own...)}, want: ""},
+		"nobody's pod":      {pods: []*corev1.Pod{podOf("p", 8)}, want: "nobody is named who pays for the 8 GPUs of Pod/p"},
+		"two types": {pods: []*corev1.Pod{podOf("p", 8, own...)}, types: []string{"B200", "H100"},
+			want: "no type of GPU is named, and the fleet has B200, H100"},
+		"a group that is not whole": {pods: []*corev1.Pod{podOf("a", 8, group("2")...)},
+			want: "waiting for 1 more of the group's 2 pods to be made"},
+		"a group with a head": {pods: []*corev1.Pod{podOf("a", 8, group("3")...), podOf("b", 8, group("3")...),
+			podOf("head", 0, group("3")...)}, want: "16 of H100 by 8"},
+		"more than its size": {pods: []*corev1.Pod{podOf("a", 8, group("2")...), podOf("b", 8, group("2")...),
+			podOf("c", 8, group("2")...)}, want: "24 of H100 by 8"},
+		"sizes that differ": {pods: []*corev1.Pod{podOf("a", 8, group("2")...), podOf("b", 4, group("2")...)},
+			want: "pod b of Group/gang asks for 4 GPUs and pod a for 8"},
+		"least and spares": {pods: []*corev1.Pod{podOf("a", 4, append(group("2"), rqv1.AnnotationMinWidth+"!", "4",
+			rqv1.AnnotationSpares+"!", "4", rqv1.AnnotationCheckpoint+"!", "10m")...), podOf("b", 4,
+			append(group("2"), rqv1.AnnotationMinWidth+"!", "4", rqv1.AnnotationSpares+"!", "4",
+				rqv1.AnnotationCheckpoint+"!", "10m")...)}, want: "8 of H100 by 4, from 4 to 8, spares 4, checkpoint 10m0s"},
+		"spares that are no pods": {pods: []*corev1.Pod{podOf("a", 8, with(rqv1.AnnotationSpares+"!", "4")...)},
+			want: "annotation rq.davidlangworthy.io/spares of Pod/a is \"4\", which is no multiple of the 8 GPUs"},
+		"a JobSet by its object": {pods: []*corev1.Pod{ofJobSet("a", 8, "w", "0", "0")}, object: twoByTwo,
+			want: "nobody is named"},
+		"a PodGroup of which there are more": {pods: []*corev1.Pod{
+			podOf("a", 8, with("scheduling.x-k8s.io/pod-group", "gang")...),
+			podOf("b", 8, with("scheduling.x-k8s.io/pod-group", "gang")...),
+			podOf("c", 8, with("scheduling.x-k8s.io/pod-group", "gang")...)},
+			object: "{kind: PodGroup, spec: {minMember: 2}}", want: "24 of H100 by 8, from 16 to 24"},
+		"a PodGroup in a domain": {pods: []*corev1.Pod{podOf("a", 8, with("scheduling.x-k8s.io/pod-group", "gang")...)},
+			object: "{kind: PodGroup, spec: {minMember: 1, schedulingConstraints: {topology: [{key: fabric.domain}]}}}",
+			want:   "8 of H100 by 8, in groups of 8"},
+		"a PodGroup in another": {pods: []*corev1.Pod{podOf("a", 8, with("scheduling.x-k8s.io/pod-group", "gang")...)},
+			object: "{kind: PodGroup, spec: {minMember: 1, schedulingConstraints: {topology: [{key: rack}]}}}",
+			want:   "PodGroup/gang asks for one domain of rack"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &Observed{Rules: testRules, Key: Of(c.pods[0]).Key, Pods: c.pods, Types: c.types}
+			if c.object != "" {
+				o.Object = objectOf(t, c.object)
+			}
+			if o.Types == nil {
+				o.Types = []string{"H100"}
+			}
+			d := Derive(o)
+			got := d.Problem + d.Waits + brief(d.Spec)
+			if !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// brief is a spec in a few words.
+func brief(s *rqv1.RunSpec) string {
+	if s == nil {
+		return ""
+	}
+	out := fmt.Sprintf("%d of %s by %d", s.Resources.TotalGPUs, s.Resources.GPUType, *s.Resources.GPUsPerPod)
+	if s.Locality != nil {
+		out += fmt.Sprintf(", in groups of %d", *s.Locality.GroupGPUs)
+	}
+	if m := s.Malleable; m != nil {
+		out += fmt.Sprintf(", from %d to %d", m.MinTotalGPUs, m.MaxTotalGPUs)
+	}
+	if s.SparesPerGroup != nil {
+		out += fmt.Sprintf(", spares %d", *s.SparesPerGroup)
+	}
+	if s.Runtime != nil && s.Runtime.Checkpoint != nil {
+		out += ", checkpoint " + s.Runtime.Checkpoint.Duration.String()
+	}
+	return out
+}
+
+// Who pays is said nearest first, and a JobSet's Jobs are groups with ranks by their own indexes.
+func TestJobSet(t *testing.T) {
+	pods := []*corev1.Pod{ofJobSet("d", 0, "driver", "0", "0"), ofJobSet("a", 8, "w", "0", "0"),
+		ofJobSet("b", 8, "w", "1", "1")}
+	o := &Observed{Rules: testRules, Key: Of(pods[0]).Key, Pods: pods, Types: []string{"H100"},
+		Object: objectOf(t, twoByTwo), Above: []Said{{"JobSet/llm", map[string]string{rqv1.AnnotationOwner: "org:near"}}},
+		Namespace: map[string]string{rqv1.AnnotationOwner: "org:far", rqv1.AnnotationMaxDuration: "2h"}}
+	d := Derive(o)
+	if d.Spec == nil {
+		t.Fatalf("no Run: %s%s", d.Problem, d.Waits)
+	}
+	if got := brief(d.Spec); got != "32 of H100 by 8, in groups of 16" || d.Spec.Owner != "org:near" ||
+		d.Spec.Runtime.MaxDuration.Duration != 2*time.Hour {
+		t.Errorf("got %s for %s, %+v", got, d.Spec.Owner, d.Spec.Runtime)
+	}
+	shape := ShapeOf(o)
+	ranks := map[string]int{}
+	for _, pod := range pods {
+		ranks[pod.Name] = shape.Rank(pod)
+	}
+	if diff := cmp.Diff(map[string]int{"d": -1, "a": 0, "b": 3}, ranks); diff != "" {
+		t.Errorf("ranks (-want +got):\n%s", diff)
+	}
+}
+
+// The name of a Run fits, is a name, and differs between groups that differ in anything.
+func TestRunName(t *testing.T) {
+	seen := map[string]Key{}
+	for _, k := range []Key{{"a", "batch", "Job", "train"}, {"b", "batch", "Job", "train"}, {"a", "", "Job", "train"},
+		{"a", "batch", "Job", "train.x"}, {"a", "batch", "Job", "train-x"}, {"a", "batch", "Job", strings.Repeat("x.", 100)}} {
+		name := RunName(k)
+		if other, taken := seen[name]; taken || len(name) > longestName || strings.ContainsAny(name, ". ") {
+			t.Errorf("%v is %q, as %v", k, name, other)
+		}
+		seen[name] = k
+	}
+}

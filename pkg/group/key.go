@@ -1,0 +1,158 @@
+package group
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// Key identifies a group of pods in a namespace.
+type Key struct {
+	Namespace string
+	// API is the API group of what the group is known by; empty for pods, and for what pods say of themselves.
+	API, Kind, Name string
+}
+
+// KeyOf returns the group that a Run stands for; false for one that makes its own pods.
+func KeyOf(run *rqv1.Run) (Key, bool) {
+	of := run.Spec.Pods
+	if !run.Spec.Theirs() || of == nil {
+		return Key{}, false
+	}
+	return Key{run.Namespace, of.APIGroup, of.Kind, of.Name}, true
+}
+
+func (k Key) String() string { return k.Kind + "/" + k.Name }
+
+// Member is what a pod says of the group that it is in.
+type Member struct {
+	Key
+	// Size is how many pods the group has, and 0 where the pod does not say.
+	Size int
+	// Index is the pod's place in its part of the group, and -1 where it has none. Part names that part: of a JobSet the
+	// Job of a name and a number, else nothing.
+	Index int
+	Part  Part
+	// Late says that pods of the group are made only once others are bound.
+	Late bool
+}
+
+// Part is one of several parts that a group has, such as a Job of a JobSet.
+type Part struct {
+	Name  string
+	Index int
+}
+
+// Kinds of groups that are no objects of the API.
+const (
+	kindPod   = "Pod"   // a pod that is in no group
+	kindGroup = "Group" // what pods say by our annotations
+)
+
+// written is what a kind of controller writes on its pods.
+type written struct {
+	api, kind string
+	// name is the label that names the group, and with the label that tells one of several groups of that name.
+	name, with string
+	// size is the annotation, and index the label, that say what they say; empty where nothing does.
+	size, index string
+	// part and partIndex are the labels of the parts.
+	part, partIndex string
+	// late are the annotations by which pods are made late; always says that they may be in any case.
+	late   []string
+	always bool
+}
+
+// kinds are what controllers write on pods, the first that applies first (R40).
+var kinds = []written{
+	{api: "scheduling.x-k8s.io", kind: "PodGroup", name: "scheduling.x-k8s.io/pod-group"},
+	{api: "leaderworkerset.x-k8s.io", kind: "LeaderWorkerSet", name: "leaderworkerset.sigs.k8s.io/name",
+		with: "leaderworkerset.sigs.k8s.io/group-index", size: "leaderworkerset.sigs.k8s.io/size",
+		index: "leaderworkerset.sigs.k8s.io/worker-index", always: true},
+	{api: "jobset.x-k8s.io", kind: "JobSet", name: "jobset.sigs.k8s.io/jobset-name",
+		part: "jobset.sigs.k8s.io/replicatedjob-name", partIndex: "jobset.sigs.k8s.io/job-index",
+		index: labelCompletion, late: []string{"alpha.jobset.sigs.k8s.io/exclusive-topology"}},
+	{api: "batch", kind: "Job", name: "batch.kubernetes.io/job-name", index: labelCompletion},
+	{kind: "PodGroup", name: "kueue.x-k8s.io/pod-group-name", size: "kueue.x-k8s.io/pod-group-total-count"},
+}
+
+// labelCompletion is the index of a pod of an indexed Job.
+const labelCompletion = "batch.kubernetes.io/job-completion-index"
+
+// Of returns the group that a pod is in.
+func Of(pod *corev1.Pod) Member {
+	if g := pod.Spec.SchedulingGroup; g != nil && g.PodGroupName != nil {
+		return Member{Key: Key{pod.Namespace, "scheduling.k8s.io", "PodGroup", *g.PodGroupName}, Index: indexOf(pod)}
+	}
+	for i := range kinds {
+		if m, ok := kinds[i].of(pod); ok {
+			return m
+		}
+	}
+	if name := pod.Annotations[rqv1.AnnotationGroup]; name != "" {
+		return Member{Key: Key{Namespace: pod.Namespace, Kind: kindGroup, Name: name},
+			Size: number(pod.Annotations[rqv1.AnnotationGroupSize]), Index: -1}
+	}
+	return Member{Key: Key{Namespace: pod.Namespace, Kind: kindPod, Name: pod.Name}, Size: 1, Index: 0}
+}
+
+// Alone reports whether a pod is in no group but its own.
+func (m Member) Alone() bool { return m.Kind == kindPod }
+
+// of returns what a pod says by the words of one kind of controller.
+func (w *written) of(pod *corev1.Pod) (Member, bool) {
+	name := pod.Labels[w.name]
+	if name == "" || w.kind == "Job" && pod.Labels[labelCompletion] == "" {
+		return Member{}, false // the pods of a Job that is not indexed are for themselves
+	}
+	m := Member{Key: Key{pod.Namespace, w.api, w.kind, name}, Index: -1, Late: w.always}
+	if w.with != "" {
+		m.Name += "-" + pod.Labels[w.with]
+	}
+	m.Size = number(pod.Annotations[w.size])
+	if text, ok := pod.Labels[w.index]; ok {
+		m.Index = indexIn(text)
+	}
+	if w.part != "" {
+		m.Part = Part{pod.Labels[w.part], max(0, indexIn(pod.Labels[w.partIndex]))}
+	}
+	for _, late := range w.late {
+		m.Late = m.Late || pod.Annotations[late] != ""
+	}
+	return m, true
+}
+
+func indexOf(pod *corev1.Pod) int {
+	if text, ok := pod.Labels[labelCompletion]; ok {
+		return indexIn(text)
+	}
+	return -1
+}
+
+// number returns a count, and 0 for what is none.
+func number(text string) int { return max(0, indexIn(text)) }
+
+// indexIn returns an index, and -1 for what is none.
+func indexIn(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > maxPods {
+		return -1
+	}
+	return n
+}
+
+// maxPods is the most pods that a group may have.
+const maxPods = 1000000
+
+// Candidate reports whether a pod is for the scheduler to place and no Run made it.
+func Candidate(pod *corev1.Pod) bool {
+	if pod.Spec.SchedulerName != rqv1.SchedulerName {
+		return false
+	}
+	controller := metav1.GetControllerOfNoCopy(pod)
+	return pod.Labels[rqv1.LabelRun] == "" ||
+		pod.Labels[rqv1.LabelSource] == string(rqv1.SourcePods) && (controller == nil || controller.Kind != "Run")
+}

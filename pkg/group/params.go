@@ -1,0 +1,134 @@
+package group
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// Said is what an object says by annotations, such as Job/train.
+type Said struct {
+	By          string
+	Annotations map[string]string
+}
+
+// params reads what is said of a group: by its pods, else the object that it is known by, else what that is made for,
+// upward, else the namespace (R41). The first that says something of a kind counts.
+type params struct {
+	said     []Said
+	problems []string
+}
+
+// paramsOf returns what is said of a group. Its pods stand for each other: what the first says counts, and one that
+// says something else is a problem.
+func paramsOf(o *Observed, members []member) *params {
+	p := &params{}
+	if len(members) > 0 {
+		first := members[0].pod
+		p.said = append(p.said, Said{"Pod/" + first.Name, first.Annotations})
+		for _, m := range members[1:] {
+			for _, key := range settled {
+				if m.pod.Annotations[key] != first.Annotations[key] {
+					p.problem(key, "Pod/"+m.pod.Name, m.pod.Annotations[key],
+						fmt.Sprintf("and Pod/%s of the same group says %q: they must say the same", first.Name, first.Annotations[key]))
+					return p
+				}
+			}
+		}
+	}
+	p.said = append(p.said, o.Above...)
+	p.said = append(p.said, Said{"Namespace/" + o.Key.Namespace, o.Namespace})
+	return p
+}
+
+// settled are the annotations on which the pods of a group agree.
+var settled = []string{rqv1.AnnotationOwner, rqv1.AnnotationMaxDuration, rqv1.AnnotationCheckpoint,
+	rqv1.AnnotationSpares, rqv1.AnnotationMinWidth, rqv1.AnnotationGPUType, rqv1.AnnotationGroupGPUs}
+
+// get returns what is said first, and by whom; empty for nothing.
+func (p *params) get(key string) (value, by string) {
+	for i := range p.said {
+		if value, ok := p.said[i].Annotations[key]; ok {
+			return strings.TrimSpace(value), p.said[i].By
+		}
+	}
+	return "", ""
+}
+
+func (p *params) problem(key, by, value, why string) {
+	p.problems = append(p.problems, fmt.Sprintf("annotation %s of %s is %q, %s", key, by, value, why))
+}
+
+var ownerPath = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(:[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+
+// owner returns who is to pay; empty where nobody is named, or not by a name.
+func (p *params) owner() rqv1.Owner {
+	value, by := p.get(rqv1.AnnotationOwner)
+	if value != "" && !ownerPath.MatchString(value) {
+		p.problem(rqv1.AnnotationOwner, by, value,
+			"which is no owner: it must be a path of lower-case names joined by colons, such as org:ai:rai")
+		return ""
+	}
+	return rqv1.Owner(value)
+}
+
+// gpus returns a number of GPUs that is a multiple of what a pod has, from a least one on; 0 where nothing is said.
+func (p *params) gpus(key string, perPod, least int) int32 {
+	value, by := p.get(key)
+	if value == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(value)
+	switch {
+	case err != nil || n < least || n > maxPods:
+		p.problem(key, by, value, fmt.Sprintf("which is no number of GPUs from %d on", least))
+	case perPod > 0 && n%perPod != 0:
+		p.problem(key, by, value, fmt.Sprintf("which is no multiple of the %d GPUs that each pod asks for", perPod))
+	default:
+		return int32(n)
+	}
+	return 0
+}
+
+// duration returns one of at least a second; nil where nothing is said.
+func (p *params) duration(key string) *metav1.Duration {
+	value, by := p.get(key)
+	if value == "" {
+		return nil
+	}
+	d, err := time.ParseDuration(value)
+	if err != nil || d < time.Second {
+		p.problem(key, by, value, "which is no duration of a second or more, such as 90m or 12h")
+		return nil
+	}
+	return &metav1.Duration{Duration: d}
+}
+
+// gpuType returns the type of GPU: as is said, else as the pods' node selector says, else the only one that there is.
+func (p *params) gpuType(o *Observed, members []member) string {
+	value, by := p.get(rqv1.AnnotationGPUType)
+	switch types := slices.Sorted(slices.Values(o.Types)); {
+	case value != "" && slices.Contains(types, value), value != "" && len(types) == 0:
+		return value
+	case value != "":
+		p.problem(rqv1.AnnotationGPUType, by, value, "and the fleet has "+strings.Join(types, ", "))
+		return ""
+	case len(members) > 0 && members[0].pod.Spec.NodeSelector[o.FlavorLabel] != "":
+		return o.FlavorOf(members[0].pod.Spec.NodeSelector[o.FlavorLabel])
+	case len(types) == 1:
+		return types[0]
+	default:
+		p.problems = append(p.problems, fmt.Sprintf("no type of GPU is named, and the fleet has %s: add annotation %s to %s, "+
+			"or node selector %s to its pods", cmp.Or(strings.Join(types, ", "), "none"), rqv1.AnnotationGPUType, o.Key,
+			o.FlavorLabel))
+		return ""
+	}
+}

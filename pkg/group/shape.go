@@ -1,0 +1,146 @@
+package group
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Shape is how many ranks a group has, which are its pods with GPUs, and where the ranks of its parts begin.
+type Shape struct {
+	// Least is how many ranks the group starts with at least, and Ranks how many it has.
+	Least, Ranks int
+	// Late says that some of its pods are made only once others are bound.
+	Late bool
+	// parts are where the ranks begin of the parts of an object, in order; empty where there are none.
+	parts []part
+}
+
+// part is a replicated part of an object.
+type part struct {
+	name        string
+	first, size int // the first rank, and how many ranks each of the part's copies has
+	copies      int
+}
+
+// ShapeOf returns the shape of a group, as far as it is known.
+func ShapeOf(o *Observed) Shape {
+	s, _ := shapeOf(o)
+	return s
+}
+
+// Rank returns the rank that a pod has by what it says of itself; -1 where it may have any.
+func (s *Shape) Rank(pod *corev1.Pod) int {
+	m := Of(pod)
+	switch {
+	case len(s.parts) == 0 && m.Index >= s.Ranks:
+		return -1
+	case len(s.parts) == 0 || m.Index < 0:
+		return m.Index
+	}
+	i := slices.IndexFunc(s.parts, func(p part) bool { return p.name == m.Part.Name })
+	if i < 0 || m.Part.Index >= s.parts[i].copies || m.Index >= s.parts[i].size {
+		return -1
+	}
+	return s.parts[i].first + m.Part.Index*s.parts[i].size + m.Index
+}
+
+// slice returns how many ranks each part has, where all have as many; 0 where they have not, or there are none.
+func (s *Shape) slice() int {
+	for _, p := range s.parts {
+		if p.size != s.parts[0].size {
+			return 0
+		}
+	}
+	if len(s.parts) == 0 {
+		return 0
+	}
+	return s.parts[0].size
+}
+
+// shapeOf works out the shape of a group: by its object, by what its pods say, or else by the pods that there are. It
+// says what is waited for where that is not known yet.
+func shapeOf(o *Observed) (s Shape, waits string) {
+	members := membersOf(o)
+	with := 0
+	for _, m := range members {
+		if m.gpus > 0 {
+			with++
+		}
+	}
+	if by := shapes[kindOf{o.Key.API, o.Key.Kind}]; by != nil && o.Object != nil {
+		s = by(o.Object, o.GPUs)
+	}
+	switch size := sizeOf(members); {
+	case len(s.parts) > 0:
+	case s.Least > 0: // the object counts pods, whatever they ask for
+		if waits := missing(s.Least, len(members)); waits != "" {
+			return s, waits
+		}
+		s.Least = max(1, with-max(0, len(members)-s.Least))
+		s.Ranks = max(s.Least, with)
+	case size > 0 && members[0].Late && leadsWithGPUs(members):
+		s.Least, s.Ranks = size, size
+	case size > 0 && members[0].Late:
+		s.Least, s.Ranks = size-1, size-1
+	case size > 0:
+		if waits := missing(size, len(members)); waits != "" {
+			return s, waits
+		}
+		s.Least, s.Ranks = with, with
+	default:
+		s.Least, s.Ranks = with, with
+	}
+	return s, ""
+}
+
+func missing(size, there int) string {
+	if there >= size {
+		return ""
+	}
+	return fmt.Sprintf("waiting for %d more of the group's %d pods to be made", size-there, size)
+}
+
+// leadsWithGPUs reports whether the first pod of a group that is made pod by pod asks for GPUs: the others may not be
+// there yet.
+func leadsWithGPUs(members []member) bool {
+	for _, m := range members {
+		if m.Index == 0 {
+			return m.gpus > 0
+		}
+	}
+	return true
+}
+
+// member is a pod with what it says.
+type member struct {
+	Member
+	pod  *corev1.Pod
+	gpus int
+}
+
+// membersOf returns the pods that count: all that have not failed, or gone, in the order of what they say and of their
+// names.
+func membersOf(o *Observed) []member {
+	var out []member
+	for _, pod := range o.Pods {
+		if pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed {
+			out = append(out, member{Of(pod), pod, o.GPUs(&pod.Spec)})
+		}
+	}
+	slices.SortFunc(out, func(a, b member) int {
+		return cmp.Or(cmp.Compare(a.Part.Name, b.Part.Name), cmp.Compare(a.Part.Index, b.Part.Index),
+			cmp.Compare(a.Index, b.Index), cmp.Compare(a.pod.Name, b.pod.Name))
+	})
+	return out
+}
+
+// sizeOf returns how many pods a group has by what its pods say: the most, should they differ.
+func sizeOf(members []member) (size int) {
+	for _, m := range members {
+		size = max(size, m.Size)
+	}
+	return size
+}

@@ -1,0 +1,99 @@
+package lifecycle
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// Adoption is a pod that somebody else has made and that gets a rank in a Run, by labels and annotations.
+type Adoption struct {
+	Pod                 *corev1.Pod
+	Labels, Annotations map[string]string
+}
+
+// theirs reports whether somebody else makes the pods of the Run (R41).
+func (f *facts) theirs() bool { return f.Run != nil && f.Run.Spec.Theirs() }
+
+// adoptions returns which pods that others have made get which ranks, and which pods give theirs up, as they have ended
+// and there is another for it. A pod that waits costs the Run nothing, so that all get theirs at once.
+func adoptions(s *situation) (adopted []Adoption, released []*corev1.Pod) {
+	f := s.facts
+	ranks, _ := expected(s)
+	var wanted []int
+	for index, pod := range ranks {
+		if pod == nil || !unfinished(pod) && f.leaseOf[pod.UID] == nil {
+			wanted = append(wanted, index)
+		}
+	}
+	given := assign(wanted, f.Offers)
+	m := makerFor(s)
+	for _, index := range wanted {
+		pod := given[index]
+		switch {
+		case pod == nil:
+		case ranks[index] != nil:
+			released = append(released, ranks[index]) // its rank is free once that is written
+		default:
+			a := Adoption{Pod: pod, Labels: m.labels(rank.Part{Index: index})}
+			a.Labels[rqv1.LabelSource] = string(rqv1.SourcePods)
+			if made, relieved := s.swaps.relief[index]; relieved {
+				a.Annotations = map[string]string{rqv1.AnnotationReplaces: made.Annotation()}
+			}
+			adopted = append(adopted, a)
+		}
+	}
+	return adopted, released
+}
+
+// assign gives ranks, which are in order, to pods: first to those that are for one, then to those that are for any, in
+// order of their names.
+func assign(ranks []int, offers []book.Offer) map[int]*corev1.Pod {
+	offers = slices.Clone(offers)
+	slices.SortFunc(offers, func(a, b book.Offer) int { return cmp.Compare(a.Pod.Name, b.Pod.Name) })
+	given, free := map[int]*corev1.Pod{}, slices.Clone(ranks)
+	for _, o := range offers {
+		if at, wanted := slices.BinarySearch(free, o.Rank); wanted {
+			given[o.Rank], free = o.Pod, slices.Delete(free, at, at+1)
+		}
+	}
+	for _, o := range offers {
+		if o.Rank < 0 && len(free) > 0 {
+			given[free[0]], free = o.Pod, free[1:]
+		}
+	}
+	return given
+}
+
+// leaveTheirs takes those pods out of what is to be deleted that others have made and that hold nothing: one that waits
+// is theirs to delete, and one that has ended theirs to keep. Those whose Run is gone give their ranks up instead. All
+// others are told why they go, so that their controllers know that they are not to blame (R42).
+func leaveTheirs(deletions []Deletion, gone bool) (left []Deletion, released []*corev1.Pod) {
+	for _, d := range deletions {
+		switch {
+		case !rank.Theirs(d.Pod):
+		case !bound(d.Pod) || !unfinished(d.Pod):
+			if gone || d.If == RunGone {
+				released = append(released, d.Pod)
+			}
+			continue
+		case d.Notice == nil && (present(d.Pod) || d.If == NodeLost):
+			d.Tell = "the scheduler ends the pod, whose place in its Run is another's, or lost"
+		}
+		left = append(left, d)
+	}
+	return left, released
+}
+
+// groupEnds returns how a group has ended whose pods others make; empty as long as it goes on.
+func (f *facts) groupEnds(ranks []*corev1.Pod) rqv1.RunPhase {
+	if !f.theirs() || f.GroupEnd == "" || slices.ContainsFunc(ranks, active) {
+		return ""
+	}
+	return f.GroupEnd
+}

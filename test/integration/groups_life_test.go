@@ -1,0 +1,212 @@
+package integration
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// says gives the pods of a Job annotations.
+func says(annotations ...string) func(*batchv1.Job) {
+	return func(j *batchv1.Job) {
+		for i := 0; i < len(annotations); i += 2 {
+			j.Spec.Template.Annotations[annotations[i]] = annotations[i+1]
+		}
+	}
+}
+
+// noFailures has a Job not count what is done to its pods.
+func noFailures(j *batchv1.Job) {
+	policy := batchv1.PodFailurePolicyActionIgnore
+	j.Spec.PodFailurePolicy = &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{Action: policy,
+		OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{
+			{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}}}}
+}
+
+// TestAJobIsDrawn: a Job that is drawn for a Run is told so on its pods, whose end its own policy ignores; the pods that
+// its controller makes wait as a gang, and go on when there is room.
+func TestAJobIsDrawn(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, ownCluster(t, withoutElection, led("3s")), 1, 2, 64)
+	s.startScheduler()
+	s.spends()
+	s.fund("other", s.envelope("all", 16))
+	s.job("victim", 2, 8, noFailures)
+	run := s.groupRun("batch", "Job", "victim")
+	s.await(run, rqv1.RunRunning, "bound 16 GPUs")
+	told := make(chan error, 1)
+	go func() { told <- s.seen(run) }()
+	s.submit("wanted", 16, s.by("other"))
+	s.await("wanted", rqv1.RunRunning, "bound 16 GPUs")
+	if err := <-told; err != nil {
+		t.Error(err)
+	}
+	s.await(run, rqv1.RunPending, "")
+	eventually(t, "its pods are to wait", func() error {
+		pods := s.podsOf(run)
+		for _, pod := range pods {
+			if pod.Spec.NodeName != "" {
+				return fmt.Errorf("pod %s is on %s", pod.Name, pod.Spec.NodeName)
+			}
+		}
+		if len(pods) != 2 {
+			return fmt.Errorf("there are %d pods", len(pods))
+		}
+		return nil
+	})
+	s.removeRun("wanted")
+	s.await(run, rqv1.RunRunning, "bound 16 GPUs")
+	s.settled()
+}
+
+// seen is an error unless a pod of a Run is told, before it goes, that the scheduler ends it.
+func (s *site) seen(run string) error {
+	return within(patience, func() error {
+		for _, pod := range s.podsOf(run) {
+			for _, c := range pod.Status.Conditions {
+				if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == "DeletionByJobtree" {
+					return nil
+				}
+			}
+		}
+		return errors.New("no pod has condition DisruptionTarget with reason DeletionByJobtree")
+	})
+}
+
+// TestAJobHasSpares: by annotation a spare stands by for a Job, and takes a lost rank's place.
+func TestAJobHasSpares(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, liveCluster(t), 1, 3, 64)
+	s.spends()
+	s.job("train", 2, 8, noFailures, says(rqv1.AnnotationSpares, "8"))
+	run := s.groupRun("batch", "Job", "train")
+	s.await(run, rqv1.RunRunning, "bound 16 GPUs")
+	var lost string
+	for _, pod := range s.podsOf(run) {
+		if pod.Labels[rqv1.LabelIndex] == "1" && pod.Labels[rqv1.LabelRole] == string(rqv1.RoleActive) {
+			lost = pod.Spec.NodeName
+		}
+	}
+	s.strike(lost)
+	s.await(run, rqv1.RunRunning, swappedMessage)
+	if got := s.closures(run); got[rqv1.ClosedNodeFailure] != 1 || got[rqv1.ClosedSwap] != 1 {
+		t.Errorf("Leases closed as %v, want one as NodeFailure and one as Swap", got)
+	}
+	s.settled()
+}
+
+// TestAJobOfMoreThanRunAtOnce: pods of a Job that has more to do than runs at a time take the places of those that are
+// done, and its Run is complete when the Job is.
+func TestAJobOfMoreThanRunAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, liveCluster(t), 1, 2, 64)
+	s.spends()
+	const completions = 6
+	s.job("sweep", 2, 8, func(j *batchv1.Job) {
+		n := int32(completions)
+		j.Spec.Completions = &n
+		j.Spec.Template.Annotations[stays] = "1s"
+	})
+	run := s.groupRun("batch", "Job", "sweep")
+	s.await(run, rqv1.RunCompleted, "")
+	if got := s.closures(run); got[rqv1.ClosedCompleted] != completions || len(got) != 1 {
+		t.Errorf("Leases closed as %v, want %d as Completed", got, completions)
+	}
+	s.settled()
+}
+
+// TestGroupsThatAreWrong: what is wrong with a group is told on its pods, and hurts nobody.
+func TestGroupsThatAreWrong(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, liveCluster(t), 1, 1, 64)
+	s.spends()
+	add := func(name string, gpus int, annotations ...string) {
+		pod := s.foreignPod(name, corev1.ResourceList{gpuResource: resource.MustParse(strconv.Itoa(gpus))})
+		pod.Annotations = map[string]string{}
+		for i := 0; i < len(annotations); i += 2 {
+			pod.Annotations[annotations[i]] = annotations[i+1]
+		}
+		s.create(pod)
+	}
+	group := func(name, size string) []string {
+		return []string{rqv1.AnnotationGroup, name, rqv1.AnnotationGroupSize, size}
+	}
+	add("mixed-0", 4, group("mixed", "2")...)
+	add("mixed-1", 8, group("mixed", "2")...)
+	add("theirs-0", 1, group("theirs", "2")...)
+	add("theirs-1", 1, append(group("theirs", "2"), rqv1.AnnotationOwner, "org:somebody")...)
+	add("odd", 2, rqv1.AnnotationSpares, "3")
+	add("long", 1, rqv1.AnnotationMaxDuration, "forever")
+	add("unknown", 1, rqv1.AnnotationGPUType, "no-such-type")
+	for pod, words := range map[string]string{
+		"mixed-0":  "must ask for as many",
+		"theirs-0": "they must say the same",
+		"odd":      "no multiple of the 2 GPUs",
+		"long":     "no duration of a second or more",
+		"unknown":  "and the fleet has",
+	} {
+		eventually(t, "pod "+pod, func() error {
+			node, why, err := s.scheduled(pod)
+			if err == nil && (node != "" || !strings.Contains(why, words)) {
+				err = fmt.Errorf("it is on %q, told %q", node, why)
+			}
+			return err
+		})
+	}
+	add("right", 8)
+	s.await(s.groupRun("", "Pod", "right"), rqv1.RunRunning, "bound 8 GPUs")
+	runs := &rqv1.RunList{}
+	if err := s.api.List(t.Context(), runs, client.InNamespace(s.namespace)); err != nil || len(runs.Items) != 1 {
+		t.Errorf("there are %d Runs (%v), want that of the pod that is right", len(runs.Items), err)
+	}
+	s.settled()
+}
+
+// TestKillsUnderJobs kills the scheduler while Jobs start, lose a node and are deleted: each runs whole in the end.
+func TestKillsUnderJobs(t *testing.T) {
+	t.Parallel()
+	random := seeded(t)
+	s := newSite(t, ownCluster(t, withoutElection, map[string]any{"gangDeadline": "10s"}), 2, 4, 1000)
+	s.startScheduler()
+	s.spends()
+	for round := range full(10, 4) {
+		name := fmt.Sprintf("job-%d", round)
+		job := s.job(name, 4, 8, noFailures)
+		s.killAfter(time.Duration(random.IntN(800)) * time.Millisecond)
+		run := s.groupRun("batch", "Job", name)
+		s.await(run, rqv1.RunRunning, "bound 32 GPUs")
+		s.settled()
+		for _, pod := range s.podsOf(run) {
+			s.delete(&pod)
+			break
+		}
+		s.killAfter(time.Duration(random.IntN(800)) * time.Millisecond)
+		eventually(t, "all of it is to run again", func() error {
+			bound := 0
+			for _, pod := range s.podsOf(run) {
+				if pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil {
+					bound++
+				}
+			}
+			if bound != 4 {
+				return fmt.Errorf("%d of 4 pods are bound", bound)
+			}
+			return nil
+		})
+		s.settled()
+		if err := s.api.Delete(t.Context(), job, client.PropagationPolicy("Background")); err != nil {
+			t.Fatal(err)
+		}
+		s.awaitGone(run)
+	}
+}
