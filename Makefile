@@ -16,7 +16,7 @@ COMMIT := $(shell git rev-parse HEAD 2>/dev/null)
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 
 KUBERNETES_TOOLS := bin/kube-apiserver bin/kube-controller-manager bin/kubectl
-TOOLS := bin/etcd $(KUBERNETES_TOOLS) bin/kwok
+TOOLS := bin/etcd $(KUBERNETES_TOOLS) bin/kwok bin/jobset-controller
 GENERATORS := bin/controller-gen
 
 # kube-scheduler's library takes the feature gates' defaults from the Kubernetes version that is stamped here.
@@ -35,7 +35,7 @@ build: ## Build bin/jobtree-scheduler and bin/kubectl-runs.
 	@$(GO) build -ldflags '-X k8s.io/component-base/version.gitVersion=$(VERSION)' -o bin/kubectl-runs ./cmd/kubectl-runs
 	@ln -sf kubectl-runs bin/kubectl_complete-runs
 
-tools: announce $(TOOLS) ## Build etcd, the Kubernetes control plane, kubectl and kwok into bin/.
+tools: announce $(TOOLS) ## Build etcd, the Kubernetes control plane, kubectl, kwok and the JobSet controller into bin/.
 
 test: tools build ## Run all tests. TEST_FLAGS adds flags to go test.
 	GO=$(GO) PATH="$(CURDIR)/bin:$$PATH" hack/test.sh $(TEST_FLAGS)
@@ -80,7 +80,7 @@ bin/controlplane:
 .PHONY: announce
 announce:
 	@for tool in $(TOOLS); do [ -e $$tool ] || { \
-	  echo 'Building etcd, kube-apiserver, kube-controller-manager, kubectl and kwok from source, once: about 9 minutes on 2 cores.'; \
+	  echo 'Building etcd, Kubernetes, kwok and the JobSet controller from source, once: about 12 minutes on 2 cores.'; \
 	  break; }; done
 
 # A tool is built in a module of its own, so that its dependencies never mix with ours, and again when that changes.
@@ -94,6 +94,14 @@ bin/etcd: tools/etcd/go.mod tools/etcd/go.sum
 
 bin/kwok: tools/kwok/main.go tools/kwok/go.mod tools/kwok/go.sum
 	cd tools/kwok && $(GO) build -ldflags '-X sigs.k8s.io/kwok/pkg/consts.Version=$(KWOK_VERSION)' -o ../../$@ .
+	@touch $@
+
+# Its CustomResourceDefinition and the registration of its webhooks go beside it, into bin/jobset, as its module has them.
+bin/jobset-controller: tools/jobset/go.mod tools/jobset/go.sum
+	cd tools/jobset && $(GO) build -o ../../$@ sigs.k8s.io/jobset
+	@rm -rf bin/jobset && mkdir bin/jobset
+	@cd "$$(cd tools/jobset && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/jobset)/config/components" && \
+	  cp -r --no-preserve=mode crd webhook '$(CURDIR)/bin/jobset'
 	@touch $@
 
 bin/controller-gen: tools/codegen/go.mod tools/codegen/go.sum

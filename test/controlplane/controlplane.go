@@ -24,6 +24,8 @@ type Options struct {
 	Scheduler bool
 	// Kwok starts kwok, which plays the kubelet of every Node annotated kwok.x-k8s.io/node: fake. Default: off.
 	Kwok bool
+	// JobSet starts the controller of JobSets, and installs their kind and its webhooks. Default: off.
+	JobSet bool
 	// Audit has the API server log what the scheduler's service account writes, in AuditLog. Default: off.
 	Audit bool
 	// Detached lets the processes outlive this one. Default: they are killed when this process ends, however it ends.
@@ -34,9 +36,9 @@ type Options struct {
 type ControlPlane struct {
 	// Kubeconfig is the path of the administrator's kubeconfig.
 	Kubeconfig string
-	// Etcd, APIServer, ControllerManager and Kwok are the processes; each can be signalled, killed and restarted.
-	// Kwok is nil unless asked for.
-	Etcd, APIServer, ControllerManager, Kwok *Process
+	// Etcd, APIServer, ControllerManager, Kwok and JobSet are the processes; each can be signalled, killed and restarted.
+	// Kwok and JobSet are nil unless asked for.
+	Etcd, APIServer, ControllerManager, Kwok, JobSet *Process
 	// Scheduler is the process that Options.Scheduler asks for; nil without it.
 	Scheduler *Process
 
@@ -65,7 +67,7 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	}
 	defer unlock()
 	for _, step := range []func(context.Context) error{
-		c.startServers, c.install, c.startControllers, c.startFleet, c.startScheduler,
+		c.startServers, c.install, c.startControllers, c.startJobSet, c.startFleet, c.startScheduler,
 	} {
 		if err := step(ctx); err != nil {
 			if !o.Detached {

@@ -89,13 +89,7 @@ func (a *authority) create() error {
 	if err != nil {
 		return err
 	}
-	server, err := newKeyPair(&x509.Certificate{
-		Subject:     pkix.Name{CommonName: "kube-apiserver"},
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), firstServiceIP},
-		DNSNames:    []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
-	}, a)
+	server, err := a.serverPair("kube-apiserver", firstServiceIP)
 	if err != nil {
 		return err
 	}
@@ -119,6 +113,17 @@ func (a *authority) clientPair(user string, groups ...string) (keyPair, error) {
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, a)
+}
+
+// serverPair is a certificate for a server on 127.0.0.1, and on other addresses.
+func (a *authority) serverPair(name string, others ...net.IP) (keyPair, error) {
+	return newKeyPair(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: name},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IPAddresses: append([]net.IP{net.IPv4(127, 0, 0, 1)}, others...),
+		DNSNames:    []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
 	}, a)
 }
 

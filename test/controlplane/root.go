@@ -29,6 +29,7 @@ var makeTargets = map[string]string{
 	"kube-controller-manager": "tools",
 	"kubectl":                 "tools",
 	"kwok":                    "tools",
+	"jobset-controller":       "tools",
 	"jobtree-scheduler":       "build",
 }
 

@@ -1,0 +1,171 @@
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// labelJobSet marks the pods that the webhooks of the controller of JobSets are asked about.
+const labelJobSet = "jobset.sigs.k8s.io/jobset-name"
+
+// startJobSet starts the controller of JobSets, if it is asked for.
+func (c *ControlPlane) startJobSet(ctx context.Context) (err error) {
+	if !c.options.JobSet {
+		return nil
+	}
+	if c.JobSet, err = c.jobSet(); err != nil {
+		return err
+	}
+	if err := c.installJobSet(ctx); err != nil {
+		return fmt.Errorf("installing JobSet: %w", err)
+	}
+	return c.StartJobSet(ctx)
+}
+
+// StartJobSet starts the controller of JobSets, again after a Kill or Stop, and waits until its webhooks answer. A
+// running one is left alone.
+func (c *ControlPlane) StartJobSet(ctx context.Context) error {
+	if err := c.JobSet.Start(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	// The webhook for pods is the last thing that the controller sets up.
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "nobody", Labels: map[string]string{labelJobSet: "nobody"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none"}}},
+	}
+	return c.JobSet.WaitUntil(ctx, func(ctx context.Context) error {
+		_, err := c.client.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, pod,
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	})
+}
+
+// jobSet describes the controller, which runs with all rights. There are no Services here, so that the API server calls
+// its webhooks by URL and it is handed their certificate.
+func (c *ControlPlane) jobSet() (*Process, error) {
+	kubeconfig, err := c.KubeconfigForUser("jobset-controller", "system:masters")
+	if err != nil {
+		return nil, err
+	}
+	address, err := c.ports.address("jobset-controller")
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.Atoi(portOf(address))
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(c.options.Dir, "jobset-controller")
+	if err := c.writeServerPair(dir, "jobset-controller"); err != nil {
+		return nil, err
+	}
+	config, err := yaml.Marshal(map[string]any{
+		"apiVersion": "config.jobset.x-k8s.io/v1alpha1", "kind": "Configuration",
+		"internalCertManagement": map[string]any{"enable": false},
+		"webhook":                map[string]any{"host": "127.0.0.1", "port": port, "certDir": dir},
+		"leaderElection":         map[string]any{"leaderElect": false}, // it must take over at once after a crash
+		"metrics":                map[string]any{"bindAddress": "0"},
+		"health":                 map[string]any{"healthProbeBindAddress": "0"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "config.yaml")
+	if err := replaceFile(file, config, 0o644); err != nil {
+		return nil, err
+	}
+	p, err := c.process("jobset-controller", "jobset-controller", "--kubeconfig="+kubeconfig, "--config="+file,
+		"--zap-devel=false")
+	if err == nil {
+		p.Address = address
+	}
+	return p, err
+}
+
+// writeServerPair writes a server's certificate and key into a directory of its own, unless they are there.
+func (c *ControlPlane) writeServerPair(dir, name string) error {
+	cert := filepath.Join(dir, "tls.crt")
+	if _, err := os.Stat(cert); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	pair, err := c.pki.serverPair(name)
+	if err != nil {
+		return err
+	}
+	if err := replaceFile(filepath.Join(dir, "tls.key"), pair.key, 0o600); err != nil {
+		return err
+	}
+	return replaceFile(cert, pair.cert, 0o600)
+}
+
+// installJobSet installs the kind, and has the API server ask the controller, as the controller's module says.
+func (c *ControlPlane) installJobSet(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	from := filepath.Join(c.options.BinDir, "jobset")
+	webhooks, stderr, err := c.Kubectl(ctx, "kustomize", filepath.Join(from, "webhook"))
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, stderr)
+	}
+	registered, err := c.registered([]byte(webhooks), c.JobSet.Address)
+	if err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		stdin []byte
+		args  []string
+	}{
+		{args: []string{"apply", "--server-side", "--force-conflicts", "-f", filepath.Join(from, "crd", "bases")}},
+		{args: []string{"wait", "--for=condition=Established", "--timeout=60s", "crd/jobsets.jobset.x-k8s.io"}},
+		{stdin: registered, args: []string{"apply", "--server-side", "--force-conflicts", "-f", "-"}},
+	} {
+		if _, stderr, err := c.KubectlStdin(ctx, bytes.NewReader(step.stdin), step.args...); err != nil {
+			return fmt.Errorf("kubectl %s: %w: %s", step.args[0], err, stderr)
+		}
+	}
+	return nil
+}
+
+// registered returns those of some YAML documents that register webhooks, with the address of their server in place of
+// its Service.
+func (c *ControlPlane) registered(documents []byte, address string) ([]byte, error) {
+	var out []byte
+	for document := range bytes.SplitSeq(documents, []byte("\n---\n")) {
+		var object map[string]any
+		if err := yaml.Unmarshal(document, &object); err != nil {
+			return nil, err
+		}
+		webhooks, _ := object["webhooks"].([]any)
+		if len(webhooks) == 0 {
+			continue
+		}
+		object["metadata"] = map[string]any{"name": "jobset-controller"}
+		for _, webhook := range webhooks {
+			webhook := webhook.(map[string]any)
+			service := webhook["clientConfig"].(map[string]any)["service"].(map[string]any)
+			webhook["clientConfig"] = map[string]any{
+				"url":      fmt.Sprintf("https://%s%s", address, service["path"]),
+				"caBundle": c.pki.pair.cert,
+			}
+		}
+		data, err := yaml.Marshal(object)
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(out, "---\n"...), data...)
+	}
+	return out, nil
+}
