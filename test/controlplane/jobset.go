@@ -17,15 +17,9 @@ import (
 const labelJobSet = "jobset.sigs.k8s.io/jobset-name"
 
 // startJobSet starts the controller of JobSets, if it is asked for.
-func (c *ControlPlane) startJobSet(ctx context.Context) (err error) {
+func (c *ControlPlane) startJobSet(ctx context.Context) error {
 	if !c.options.JobSet {
 		return nil
-	}
-	if c.JobSet, err = c.jobSet(); err != nil {
-		return err
-	}
-	if err := c.installJobSet(ctx); err != nil {
-		return fmt.Errorf("installing JobSet: %w", err)
 	}
 	return c.StartJobSet(ctx)
 }
@@ -111,14 +105,21 @@ func (c *ControlPlane) writeServerPair(dir, name string) error {
 	return replaceFile(cert, pair.cert, 0o600)
 }
 
-// installJobSet installs the kind, and has the API server ask the controller, as the controller's module says.
-func (c *ControlPlane) installJobSet(ctx context.Context) error {
+// installJobSet installs the kind, and has the API server ask the controller, as the controller's module says, if it is
+// asked for. A garbage collector that runs already would learn of the kind only after half a minute.
+func (c *ControlPlane) installJobSet(ctx context.Context) (err error) {
+	if !c.options.JobSet {
+		return nil
+	}
+	if c.JobSet, err = c.jobSet(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	from := filepath.Join(c.options.BinDir, "jobset")
 	webhooks, stderr, err := c.Kubectl(ctx, "kustomize", filepath.Join(from, "webhook"))
 	if err != nil {
-		return fmt.Errorf("%w: %s", err, stderr)
+		return fmt.Errorf("kubectl kustomize: %w: %s", err, stderr)
 	}
 	registered, err := c.registered([]byte(webhooks), c.JobSet.Address)
 	if err != nil {

@@ -68,7 +68,8 @@ func liveCluster(t *testing.T) *cluster {
 	live.Do(func() {
 		if live.dir, live.err = os.MkdirTemp("", "jobtree-live-"); live.err == nil {
 			live.cluster, live.err = openCluster(controlplane.Options{
-				Dir: live.dir, Scheduler: true, Kwok: true, Audit: true, Config: schedulerConfig(t, live.dir, nil, map[string]any{
+				Dir: live.dir, Scheduler: true, Kwok: true, JobSet: true, Audit: true,
+				Config: schedulerConfig(t, live.dir, nil, map[string]any{
 					"gangDeadline":  "30s",
 					"nodeLossGrace": "2m", // a machine that is busy may keep kwok from renewing leases
 				}),
