@@ -6,6 +6,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // domainOf returns the fabric domain of a node, the one that it was in when it has been left out since: what runs there
@@ -49,6 +50,13 @@ func (t *nodeTable) domainsOf(g *gang) (map[int]string, *plan.Refusal) {
 		case !m.part.Spare || !g.started():
 			return nil, g.notYet(fmt.Sprintf("pod %s holds GPUs on node %s, which is gone; it is replaced first", m.pod.Name,
 				m.node))
+		}
+	}
+	for i := range g.vacant { // ranks that come late have their places already
+		v := &g.vacant[i]
+		if domain := t.domainOf(v.node); g.comesTo(v) && domain != "" {
+			scope := g.scope(&member{gang: g, part: rank.Part{Index: v.index}})
+			votes[scope] = append(votes[scope], domain)
 		}
 	}
 	for scope, of := range votes {

@@ -192,6 +192,9 @@ func (b *Book) DeleteMember(pod *corev1.Pod) {
 	if !m.extra() && !m.surplus() && (!g.committed || !g.started() && !g.underWay()) {
 		b.places.unwind(g)
 	}
+	if g.comesLate() && g.active.first() != nil {
+		b.shapes.reconsider(g) // its new ranks have waited for the old to be gone
+	}
 	if lacked || given {
 		b.turns.losesPlaces(g) // the pod comes again only once the gang has its places
 	}

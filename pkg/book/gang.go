@@ -127,12 +127,15 @@ func (g *gang) over() bool {
 func (g *gang) opportunistic() bool { return g.run != nil && g.run.Spec.Opportunistic }
 
 // complete reports whether the gang can be planned: every pod of it exists, at the width that it has, or its leader
-// stands for those that are made once they have places. Once it has started, spares may lack.
+// stands for those that are made once they have places. Once it has started, spares may lack, and ranks that come late.
 func (g *gang) complete() bool {
 	if g.suspended() {
 		return false // none of them is to be placed
 	}
-	return g.run != nil && g.shape == nil && g.active.whole() && (g.started() || g.spares.whole()) || g.canBeLed()
+	if g.run == nil || g.shape != nil {
+		return false
+	}
+	return g.active.whole() && (g.started() || g.spares.whole()) || g.comesLate() || g.canBeLed()
 }
 
 // underWay reports whether a pod that the barrier waits for has a node. Places that are kept for pods which have not

@@ -10,14 +10,14 @@ import (
 )
 
 // parts goes through the members that take part, as all does, with one for each pod of a gang that is to start and has
-// not been made.
+// not been made, or of one that runs and is made late, unless a place is kept for it.
 func (g *gang) parts() iter.Seq[*member] {
 	return func(yield func(*member) bool) {
 		for _, spare := range [...]bool{false, true} {
 			s := g.squad(rank.Part{Spare: spare})
 			for i := range s.size {
 				m := s.memberAt(i)
-				if m == nil && (g.started() || g.opportunistic()) {
+				if m == nil && (g.started() && (!g.late() || spare || g.hasOwn(i)) || g.opportunistic()) {
 					continue
 				} else if m == nil {
 					m = &member{gang: g, part: rank.Part{Index: i, Spare: spare}}
@@ -81,19 +81,12 @@ func (g *gang) bereft() bool { return g.untold() && !g.underWay() }
 // awaitsLate reports whether all pods that there are of a gang are at the barrier, and the others are made only once
 // these are bound: their places are kept (R40).
 func (g *gang) awaitsLate() bool {
+	if g.comesLate() {
+		return g.arrived()
+	}
 	if g.standIns == 0 || g.run == nil || !g.run.Spec.Theirs() || !g.run.Spec.Pods.Late || g.started() ||
 		!g.canBeLed() && !g.complete() {
 		return false
 	}
-	there := 0
-	for _, m := range g.active.members {
-		if m == nil || m.standIn {
-			continue
-		}
-		if m.stage < reserved {
-			return false
-		}
-		there++
-	}
-	return there > 0 && g.spares.reserved == g.spares.size
+	return g.arrived() && g.spares.reserved == g.spares.size
 }

@@ -41,7 +41,7 @@ func (g *gang) state() state {
 		return gangUnpaid
 	case g.opportunistic():
 		return gangSweeping
-	case !g.complete():
+	case !g.complete(), g.comesLate() && g.leader() == nil && g.ready():
 		return gangIncomplete
 	case g.leader() != nil:
 		return gangQueued

@@ -137,7 +137,11 @@ func (k *keptRooms) keepRoom(m *member) {
 		index = anyRank
 	}
 	k.seats.hold(m.pod.UID, "", 0, func(h *holding) { h.vacant = true })
-	m.gang.vacant = append(m.gang.vacant, vacancy{pod: m.pod.UID, index: index})
+	v := vacancy{pod: m.pod.UID, index: index}
+	if run := m.gang.run; index != anyRank && run.Spec.Theirs() && k.nodes.stands(m.node) && !m.gang.hasOwn(index) {
+		v.node, v.payer, v.own = m.node, m.payer, true // the rank goes on where it was (R42)
+	}
+	m.gang.vacant = append(m.gang.vacant, v)
 	if m.gang.aside[index] { // its Lease was closed before the pod was gone
 		k.seats.giveAside(m.gang, index)
 		k.accounts.Open(charged(m.pod.UID), m.gang.kept[index])

@@ -36,6 +36,10 @@ type placement struct {
 func (p *placement) assume(g *gang, assignments []plan.Assignment, now time.Time) {
 	p.kept.giveRoom(g, assignments)
 	for _, a := range assignments {
+		if g.late() && !a.Spare && g.rankAt(a.Index) == nil {
+			p.keepPlace(g, a, now)
+			continue
+		}
 		m := p.memberFor(g, a.Part)
 		p.seats.hold(m.pod.UID, a.Node, g.demand.GPUsPerPod, func(h *holding) {
 			h.planned, h.spare, h.shard, h.run = true, a.Spare, g.opportunistic(), g.run.UID

@@ -267,7 +267,7 @@ func (s *seating) missingOf(g *gang) ([]plan.Missing, *plan.Refusal) {
 	var out []plan.Missing
 	grows := g.grows()
 	for m := range g.parts() {
-		if m.stage == unplaced && (m.joins() && grows || !m.joins() && !m.extra()) {
+		if m.stage == unplaced && (m.joins() && grows || !m.joins() && !m.extra()) && g.plansWith(m) {
 			out = append(out, g.missingPod(m, domains))
 		}
 	}

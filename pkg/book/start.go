@@ -85,6 +85,9 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 	}
 	g.refusal = nil
 	x.waiting.remove(g)
+	if g.late() && g.active.first() != nil {
+		x.waiting.wake(g) // its other groups are planned next
+	}
 }
 
 // planGang places all missing pods at once, or none. A gang that starts gets the widest width that fits (R16).
@@ -108,7 +111,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	rejected := x.nodes.rejected(g, pod)
 	seated, missing := x.takeSeats(g, missing, func(v *vacancy) bool {
 		if v.own { // it stays, whoever else leaves that node
-			return x.usable(g, v, x.nodes.rejecting(g, pod, nil))
+			return x.usable(g, v, x.nodes.rejecting(g, g.podOf(v.index, pod), nil))
 		}
 		return x.usable(g, v, rejected)
 	})
@@ -151,7 +154,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	g.planned = true
 	g.deadline = now.Add(x.args.GangDeadline.Duration)
 	// what is kept for the gang and what it gets would count twice, and shards leave that are in nobody's way
-	x.seats.vacateAll(g)
+	x.seats.vacatePlanned(g, slices.Concat(seated, assignments))
 	if x.places.mustAsk(g, pod, assignments, now) {
 		x.places.ask(g, nil)
 	}
@@ -204,7 +207,7 @@ func (x *starter) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refu
 func (x *starter) takeSeats(g *gang, missing []plan.Missing, usable func(*vacancy) bool) (seated []plan.Assignment,
 	rest []plan.Missing) {
 	x.seats.vacate(g, func(v *vacancy) bool {
-		return v.seat() && !g.lastResort(v) && !usable(v)
+		return v.seat() && !g.lastResort(v) && !g.comesTo(v) && !usable(v)
 	})
 	for _, m := range missing {
 		at := slices.IndexFunc(g.vacant, func(v vacancy) bool {

@@ -103,7 +103,7 @@ func (x *starter) takeOver(g *gang, seated []plan.Assignment, missing []plan.Mis
 // takeRoom gives ranks their places, some of which are not free yet. Other rules are asked first.
 func (x *starter) takeRoom(g *gang, assignments []plan.Assignment, now time.Time) {
 	g.planned, g.deadline, g.narrower = true, time.Time{}, 0
-	x.seats.vacateAll(g)
+	x.seats.vacatePlanned(g, assignments)
 	if x.nodes.asks {
 		x.places.ask(g, g.refusal)
 	}

@@ -1,0 +1,77 @@
+package book
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+// late reports whether others make pods of a running gang only once others of it are bound (R40). What its ranks ask
+// for differs between its groups by then, so that those are planned one after the other.
+func (g *gang) late() bool { return g.started() && g.run.Spec.Theirs() && g.run.Spec.Pods.Late }
+
+// comesLate reports whether a running gang lacks ranks for which those that there are do not wait: their pods are made
+// once these are bound.
+func (g *gang) comesLate() bool {
+	return g.late() && g.active.leaving == 0 && g.active.within > 0 && g.lacksRank()
+}
+
+// arrived reports whether all pods that there are of the gang have come to the barrier.
+func (g *gang) arrived() bool {
+	there := 0
+	for _, m := range g.active.members {
+		if m == nil || m.standIn {
+			continue
+		}
+		if m.stage < reserved {
+			return false
+		}
+		there++
+	}
+	return there > 0
+}
+
+// plansWith reports whether a rank is planned together with the one that leads.
+func (g *gang) plansWith(m *member) bool {
+	lead := g.active.first()
+	return !g.late() || lead == nil || g.scope(lead) == g.scope(m)
+}
+
+// podOf returns the pod of a rank, or another one where it has none.
+func (g *gang) podOf(index int, other *corev1.Pod) *corev1.Pod {
+	if m := g.rankAt(index); m != nil {
+		return m.pod
+	}
+	return other
+}
+
+// comesTo reports whether a place is kept for a rank whose pod has not been made: whether it can be there is known once
+// it has.
+func (g *gang) comesTo(v *vacancy) bool { return g.late() && v.own && g.rankAt(v.index) == nil }
+
+// keepPlace keeps a place that a running gang has been given for a rank whose pod is made later.
+func (p *placement) keepPlace(g *gang, a plan.Assignment, now time.Time) {
+	if p.nodes.freeOn(a.Node) < g.demand.GPUsPerPod {
+		return // others are to leave it, who need not yet
+	}
+	v := vacancy{pod: types.UID(fmt.Sprintf("%s/late/%d", g.run.UID, a.Index)), index: a.Index, node: a.Node,
+		payer: payer{a.Payer, a.Relation}, own: true}
+	p.seats.hold(v.pod, v.node, g.demand.GPUsPerPod, func(h *holding) { h.vacant, h.beside = true, g.full.Beside })
+	g.vacant = append(g.vacant, v)
+	p.seats.giveAside(g, a.Index)
+	p.accounts.Open(charged(v.pod), p.seats.chargeOf(&member{gang: g, part: a.Part, node: v.node, payer: v.payer}, now))
+	p.waiting.file(g)
+}
+
+// vacatePlanned gives up what is kept for the ranks that a gang has just been planned for.
+func (s *seating) vacatePlanned(g *gang, planned []plan.Assignment) {
+	s.vacate(g, func(v *vacancy) bool {
+		return !g.late() || v.index == anyRank ||
+			slices.ContainsFunc(planned, func(a plan.Assignment) bool { return !a.Spare && a.Index == v.index })
+	})
+}
