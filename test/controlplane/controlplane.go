@@ -67,7 +67,7 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	}
 	defer unlock()
 	for _, step := range []func(context.Context) error{
-		c.startServers, c.install, c.installJobSet, c.startControllers, c.startJobSet, c.startFleet, c.startScheduler,
+		c.startServers, c.installJobSet, c.install, c.startControllers, c.startJobSet, c.startFleet, c.startScheduler,
 	} {
 		if err := step(ctx); err != nil {
 			if !o.Detached {

@@ -106,7 +106,8 @@ func (c *ControlPlane) writeServerPair(dir, name string) error {
 }
 
 // installJobSet installs the kind, and has the API server ask the controller, as the controller's module says, if it is
-// asked for. A garbage collector that runs already would learn of the kind only after half a minute.
+// asked for. It is not waited for: install waits for all kinds. A garbage collector that runs already would learn of the
+// kind only after half a minute.
 func (c *ControlPlane) installJobSet(ctx context.Context) (err error) {
 	if !c.options.JobSet {
 		return nil
@@ -130,7 +131,6 @@ func (c *ControlPlane) installJobSet(ctx context.Context) (err error) {
 		args  []string
 	}{
 		{args: []string{"apply", "--server-side", "--force-conflicts", "-f", filepath.Join(from, "crd", "bases")}},
-		{args: []string{"wait", "--for=condition=Established", "--timeout=60s", "crd/jobsets.jobset.x-k8s.io"}},
 		{stdin: registered, args: []string{"apply", "--server-side", "--force-conflicts", "-f", "-"}},
 	} {
 		if _, stderr, err := c.KubectlStdin(ctx, bytes.NewReader(step.stdin), step.args...); err != nil {

@@ -208,36 +208,54 @@ func TestJobsOfAJobSetApart(t *testing.T) {
 }
 
 // TestAJobSetLosesANode: its controller makes all of its Jobs anew, and they go on where they were but for the node that
-// is lost.
+// is lost; a Job whose whole domain is lost goes on in another one.
 func TestAJobSetLosesANode(t *testing.T) {
 	t.Parallel()
-	for name, said := range map[string][]string{"Shared": nil, "Apart": {exclusive, "fabric.domain"}} {
+	for name, c := range map[string]struct {
+		said  []string
+		whole bool
+	}{
+		"Shared": {},
+		"Apart":  {said: []string{exclusive, "fabric.domain"}},
+		"Domain": {said: []string{exclusive, "fabric.domain"}, whole: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := jobSetSite(t, 3, 3)
-			js := s.jobSet("train", 2, said...)
+			js := s.jobSet("train", 2, c.said...)
 			run := s.jobSetRun("train")
 			stood := s.await(run, rqv1.RunRunning, "bound 32 GPUs")
 			before := s.byJob(run, 4)
-			domains := s.inDomains(before)
-			lost := before["1"][1].Spec.NodeName
-			s.strike(lost)
-			var after map[string][]corev1.Pod
+			want, lost := s.inDomains(before), []string{before["1"][1].Spec.NodeName}
+			if c.whole {
+				lost = s.nodesIn(want["1"])
+			}
+			for _, node := range lost {
+				s.strike(node)
+			}
 			eventually(t, "all pods are to be made anew", func() error { return s.anew(run, before) })
-			after = s.byJob(run, 4)
-			if diff := cmp.Diff(domains, s.inDomains(after)); diff != "" {
+			after := s.byJob(run, 4)
+			got := s.inDomains(after)
+			if c.whole {
+				if err := apart(got); err != nil || got["1"] == want["1"] {
+					t.Errorf("Job 1 was in %s, which is lost, and the Jobs are in %v", want["1"], got)
+				}
+				delete(want, "1")
+				delete(got, "1")
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("domains of the Jobs: %s", diff)
 			}
-			was, is := nodesIn(before), nodesIn(after)
-			delete(was, lost)
-			for node := range was {
-				if is[node] != was[node] {
-					t.Errorf("it was on %v beside %s, and is on %v", was, lost, is)
-					break
+			was, is := usedBy(before), usedBy(after)
+			for _, node := range lost {
+				if delete(was, node); is[node] != 0 {
+					t.Errorf("a pod is on %s, which is lost", node)
 				}
 			}
-			if is[lost] != 0 {
-				t.Errorf("a pod is on %s, which is lost", lost)
+			for node := range was {
+				if is[node] != was[node] {
+					t.Errorf("pods by node: %v, want those of %v", is, was)
+				}
 			}
 			if again := s.await(run, rqv1.RunRunning, ""); again.UID != stood.UID {
 				t.Error("another Run stands for the JobSet")
@@ -246,6 +264,19 @@ func TestAJobSetLosesANode(t *testing.T) {
 			s.remove(js)
 		})
 	}
+}
+
+// nodesIn are the nodes of a domain.
+func (s *site) nodesIn(domain string) (names []string) {
+	s.t.Helper()
+	var nodes corev1.NodeList
+	if err := s.api.List(s.t.Context(), &nodes, client.MatchingLabels{"fabric.domain": domain}); err != nil {
+		s.t.Fatal(err)
+	}
+	for i := range nodes.Items {
+		names = append(names, nodes.Items[i].Name)
+	}
+	return names
 }
 
 // anew is an error unless all pods of a Run are others than they were, and bound.
@@ -271,8 +302,8 @@ func (s *site) anew(run string, before map[string][]corev1.Pod) error {
 	return nil
 }
 
-// nodesIn counts pods by node.
-func nodesIn(jobs map[string][]corev1.Pod) map[string]int {
+// usedBy counts pods by node.
+func usedBy(jobs map[string][]corev1.Pod) map[string]int {
 	out := map[string]int{}
 	for _, pods := range jobs {
 		for _, pod := range pods {
