@@ -82,11 +82,11 @@ func (g *gang) bereft() bool { return g.untold() && !g.underWay() }
 // these are bound: their places are kept (R40).
 func (g *gang) awaitsLate() bool {
 	if g.comesLate() {
-		return g.arrived()
+		return g.arrived(1)
 	}
 	if g.standIns == 0 || g.run == nil || !g.run.Spec.Theirs() || !g.run.Spec.Pods.Late || g.started() ||
 		!g.canBeLed() && !g.complete() {
 		return false
 	}
-	return g.arrived() && g.spares.reserved == g.spares.size
+	return g.arrived(int(g.run.Spec.Pods.First)) && g.spares.reserved == g.spares.size
 }

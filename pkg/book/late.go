@@ -21,8 +21,8 @@ func (g *gang) comesLate() bool {
 	return g.late() && g.active.leaving == 0 && g.active.within > 0 && g.lacksRank()
 }
 
-// arrived reports whether all pods that there are of the gang have come to the barrier.
-func (g *gang) arrived() bool {
+// arrived reports whether all pods that there are of the gang have come to the barrier, and so many at least.
+func (g *gang) arrived(least int) bool {
 	there := 0
 	for _, m := range g.active.members {
 		if m == nil || m.standIn {
@@ -33,7 +33,7 @@ func (g *gang) arrived() bool {
 		}
 		there++
 	}
-	return there > 0
+	return there >= max(1, least)
 }
 
 // plansWith reports whether a rank is planned together with the one that leads.

@@ -59,7 +59,7 @@ func Derive(o *Observed) Derived {
 	shape, waits := shapeOf(o)
 	p := paramsOf(o, members)
 	spec := &rqv1.RunSpec{Owner: p.owner(), Source: rqv1.SourcePods,
-		Pods:      &rqv1.RunPods{APIGroup: o.Key.API, Kind: o.Key.Kind, Name: o.Key.Name, Late: shape.Late || members[0].Late},
+		Pods:      podsOf(o.Key, shape, members[0].Late),
 		Resources: rqv1.RunResources{GPUType: p.gpuType(o, members), GPUsPerPod: ptr.To(int32(perPod))}}
 	total := int32(shape.Ranks * perPod)
 	spec.Resources.TotalGPUs = total
@@ -84,6 +84,15 @@ func Derive(o *Observed) Derived {
 		out.Spec = spec
 	}
 	return out
+}
+
+// podsOf says what pods a Run stands for, and how many come first where others come late.
+func podsOf(k Key, shape Shape, late bool) *rqv1.RunPods {
+	pods := &rqv1.RunPods{APIGroup: k.API, Kind: k.Kind, Name: k.Name, Late: shape.Late || late}
+	if pods.Late {
+		pods.First = int32(shape.First)
+	}
+	return pods
 }
 
 // perPodOf returns how many GPUs each pod asks for that asks for any, and what is wrong where they differ.

@@ -74,7 +74,7 @@ var kinds = []written{
 		index: "leaderworkerset.sigs.k8s.io/worker-index", always: true},
 	{api: "jobset.x-k8s.io", kind: "JobSet", name: "jobset.sigs.k8s.io/jobset-name",
 		part: "jobset.sigs.k8s.io/replicatedjob-name", partIndex: "jobset.sigs.k8s.io/job-index",
-		index: labelCompletion, late: []string{"alpha.jobset.sigs.k8s.io/exclusive-topology"}},
+		index: labelCompletion, late: []string{exclusiveTopology}},
 	{api: "batch", kind: "Job", name: "batch.kubernetes.io/job-name", index: labelCompletion},
 	{kind: "PodGroup", name: "kueue.x-k8s.io/pod-group-name", size: "kueue.x-k8s.io/pod-group-total-count"},
 }

@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -33,20 +34,27 @@ var shapes = map[kindOf]func(object map[string]any, gpus func(*corev1.PodSpec) i
 	// Of a JobSet those Jobs count that run together: one that begins once another is complete takes its place.
 	{"jobset.x-k8s.io", "JobSet"}: func(object map[string]any, gpus func(*corev1.PodSpec) int) Shape {
 		jobs, _, _ := unstructured.NestedSlice(object, "spec", "replicatedJobs")
+		order, _, _ := unstructured.NestedString(object, "spec", "startupPolicy", "startupPolicyOrder")
+		above, _, _ := unstructured.NestedStringMap(object, "metadata", "annotations")
 		var parts []replicated
-		late := false
+		late, later := false, false
 		for _, raw := range jobs {
 			text, err := json.Marshal(raw)
 			job := struct {
-				Name      string
-				Replicas  *int
-				Template  struct{ Spec batchv1.JobSpec }
+				Name     string
+				Replicas *int
+				Template struct {
+					Metadata metav1.ObjectMeta
+					Spec     batchv1.JobSpec
+				}
 				DependsOn []struct{ Status string }
 			}{}
 			if err != nil || json.Unmarshal(text, &job) != nil {
 				return Shape{}
 			}
-			p := replicated{Name: job.Name, Replicas: 1, Spec: job.Template.Spec}
+			p := replicated{Name: job.Name, Replicas: 1, Spec: job.Template.Spec, Later: len(job.DependsOn) > 0 || later,
+				Led: exclusive(above) || exclusive(job.Template.Metadata.Annotations)}
+			later = later || order == "InOrder" && gpus(&p.Spec.Template.Spec) > 0
 			if job.Replicas != nil {
 				p.Replicas = *job.Replicas
 			}
@@ -55,7 +63,6 @@ var shapes = map[kindOf]func(object map[string]any, gpus func(*corev1.PodSpec) i
 				parts = append(parts, p)
 			}
 		}
-		order, _, _ := unstructured.NestedString(object, "spec", "startupPolicy", "startupPolicyOrder")
 		s := inParts(parts, gpus)
 		s.Late = late || order == "InOrder"
 		return s
@@ -67,6 +74,19 @@ type replicated struct {
 	Name     string
 	Replicas int
 	Spec     batchv1.JobSpec
+	// Later says that it is made once others run, and Led that its other pods are once its first one is bound.
+	Later, Led bool
+}
+
+// exclusiveTopology has the Jobs of a JobSet be led, unless nodes are labelled for them beforehand.
+const (
+	exclusiveTopology = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+	domainsSaid       = "alpha.jobset.sigs.k8s.io/node-selector"
+)
+
+func exclusive(annotations map[string]string) bool {
+	_, said := annotations[domainsSaid]
+	return annotations[exclusiveTopology] != "" && !said
 }
 
 // atLeast is the shape by a number of pods, whatever they ask for.
@@ -97,6 +117,13 @@ func inParts(jobs []replicated, gpus func(*corev1.PodSpec) int) (s Shape) {
 		}
 		s.parts = append(s.parts, part{name: job.Name, first: s.Ranks, size: size, copies: job.Replicas})
 		s.Ranks += size * job.Replicas
+		switch {
+		case job.Later:
+		case job.Led:
+			s.First += job.Replicas
+		default:
+			s.First += size * job.Replicas
+		}
 	}
 	s.Least = s.Ranks
 	return s

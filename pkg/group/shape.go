@@ -12,8 +12,10 @@ import (
 type Shape struct {
 	// Least is how many ranks the group starts with at least, and Ranks how many it has.
 	Least, Ranks int
-	// Late says that some of its pods are made only once others are bound.
-	Late bool
+	// Late says that some of its pods are made only once others are bound, and First how many ranks have pods before; 0
+	// where that is not known.
+	Late  bool
+	First int
 	// parts are where the ranks begin of the parts of an object, in order; empty where there are none.
 	parts []part
 }

@@ -16,8 +16,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// exclusive gives each Job of a JobSet a domain that no other Job of a JobSet is in.
-const exclusive = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+// exclusiveTopology gives each Job of a JobSet a domain that no other Job of a JobSet is in.
+const exclusiveTopology = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 
 // jobSet is a JobSet of so many Jobs of two pods of 8 GPUs.
 func (s *site) jobSet(name string, jobs int, annotations ...string) *unstructured.Unstructured {
@@ -183,7 +183,7 @@ func TestAJobSetIsAGang(t *testing.T) {
 func TestJobsOfAJobSetApart(t *testing.T) {
 	t.Parallel()
 	s := jobSetSite(t, 3, 4)
-	first := s.jobSet("first", 2, exclusive, "fabric.domain")
+	first := s.jobSet("first", 2, exclusiveTopology, "fabric.domain")
 	run := s.jobSetRun("first")
 	s.await(run, rqv1.RunRunning, "bound 32 GPUs")
 	domains := s.inDomains(s.byJob(run, 4))
@@ -191,7 +191,7 @@ func TestJobsOfAJobSetApart(t *testing.T) {
 		t.Error(err)
 	}
 
-	second := s.jobSet("second", 2, exclusive, "fabric.domain")
+	second := s.jobSet("second", 2, exclusiveTopology, "fabric.domain")
 	waits := s.jobSetRun("second")
 	s.await(waits, rqv1.RunPending, "")
 	if err := s.holdsNothing(waits); err != nil {
@@ -202,6 +202,9 @@ func TestJobsOfAJobSetApart(t *testing.T) {
 	s.await(waits, rqv1.RunRunning, "bound 32 GPUs")
 	if err := apart(s.inDomains(s.byJob(waits, 4))); err != nil {
 		t.Error(err)
+	}
+	if got := s.closures(waits); got[""] != 4 || len(got) != 1 {
+		t.Errorf("it has had Leases that were closed as %v, although it was to wait whole", got)
 	}
 	s.settled()
 	s.remove(second)
@@ -216,8 +219,8 @@ func TestAJobSetLosesANode(t *testing.T) {
 		whole bool
 	}{
 		"Shared": {},
-		"Apart":  {said: []string{exclusive, "fabric.domain"}},
-		"Domain": {said: []string{exclusive, "fabric.domain"}, whole: true},
+		"Apart":  {said: []string{exclusiveTopology, "fabric.domain"}},
+		"Domain": {said: []string{exclusiveTopology, "fabric.domain"}, whole: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -170,6 +170,10 @@ type RunPods struct {
 	// places, and the places of the others are kept for them (rule R40). Default: false.
 	// +optional
 	Late bool `json:"late,omitempty"`
+	// first is how many of the ranks of a group that is late have pods before any is bound. Default: 1.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	First int32 `json:"first,omitempty"`
 }
 
 // Theirs reports whether somebody else makes the pods of the Run.

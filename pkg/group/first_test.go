@@ -1,0 +1,37 @@
+package group
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestFirst: how many pods of a JobSet there are before any of them is bound.
+func TestFirst(t *testing.T) {
+	exclusive := "metadata: {name: llm, annotations: {" + exclusiveTopology + ": fabric.domain"
+	second := "\n  - name: x\n    dependsOn: [{name: w, status: Ready}]\n    replicas: 1\n" +
+		"    template: {spec: {parallelism: 2, template: {spec: {containers: [{name: c, resources: {limits: " +
+		"{nvidia.com/gpu: 8}}}]}}}}\n"
+	for name, c := range map[string]struct {
+		object       string
+		first, ranks int
+	}{
+		"all at once": {twoByTwo, 4, 4},
+		"led":         {strings.Replace(twoByTwo, "metadata: {name: llm", exclusive+"}", 1), 2, 4},
+		"nodes are labelled": {strings.Replace(twoByTwo, "metadata: {name: llm", exclusive+", "+domainsSaid+": \"true\"}", 1),
+			4, 4},
+		"one part is led": {strings.Replace(twoByTwo, "template: {spec: {parallelism: 2, completions",
+			"template: {metadata: {annotations: {"+exclusiveTopology+": fabric.domain}}, spec: {parallelism: 2, completions", 1),
+			2, 4},
+		"after another": {strings.TrimRight(twoByTwo, "\n") + second, 4, 6},
+		"one after another": {strings.TrimRight(twoByTwo, "\n") + strings.Replace(second, "dependsOn", "ignored", 1) +
+			"  startupPolicy: {startupPolicyOrder: InOrder}\n", 4, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := ofJobSet("a", 8, "w", "0", "0")
+			s := ShapeOf(&Observed{Rules: testRules, Key: Of(pod).Key, Pods: nil, Object: objectOf(t, c.object)})
+			if s.First != c.first || s.Ranks != c.ranks {
+				t.Errorf("%d of %d ranks come first, want %d of %d", s.First, s.Ranks, c.first, c.ranks)
+			}
+		})
+	}
+}
