@@ -106,8 +106,8 @@ func (c *ControlPlane) writeServerPair(dir, name string) error {
 }
 
 // installJobSet installs the kind, and has the API server ask the controller, as the controller's module says, if it is
-// asked for. It is not waited for: install waits for all kinds. A garbage collector that runs already would learn of the
-// kind only after half a minute.
+// asked for. It is not waited for: install waits for all kinds. A garbage collector that runs already would learn of
+// the kind only after half a minute.
 func (c *ControlPlane) installJobSet(ctx context.Context) (err error) {
 	if !c.options.JobSet {
 		return nil

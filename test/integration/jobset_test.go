@@ -210,8 +210,8 @@ func TestJobsOfAJobSetApart(t *testing.T) {
 	s.remove(second)
 }
 
-// TestAJobSetLosesANode: its controller makes all of its Jobs anew, and they go on where they were but for the node that
-// is lost; a Job whose whole domain is lost goes on in another one.
+// TestAJobSetLosesANode: its controller makes all of its Jobs anew, and they go on where they were but for the node
+// that is lost; a Job whose whole domain is lost goes on in another one.
 func TestAJobSetLosesANode(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
