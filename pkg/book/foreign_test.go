@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 )
@@ -46,7 +47,7 @@ func TestOnlyRunsAreGivenGPUs(t *testing.T) {
 		if (refusal == nil) != (test.gpus == "") {
 			t.Errorf("%s: refused with %v", name, refusal)
 		} else if refusal != nil && (!strings.Contains(refusal.Message, test.gpus) ||
-			!strings.Contains(refusal.Message, "submit a Run")) {
+			!strings.Contains(refusal.Message, rqv1.AnnotationOwner)) {
 			t.Errorf("%s: %s", name, refusal.Message)
 		}
 	}

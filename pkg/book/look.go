@@ -73,7 +73,7 @@ type Objects struct {
 	Reservations []*rqv1.Reservation
 	// Guards are the PodDisruptionBudgets of the Run's namespace that are the Run's or select pods of it.
 	Guards []*policyv1.PodDisruptionBudget
-	// Offers are pods that somebody else has made for the Run and that have no rank in it, in any order, and GroupEnd is how
+	// Offers are pods that somebody else has made for the Run and that have no rank in it, in any order; GroupEnd is how
 	// the group of a Run of pods has ended; both are empty for a Run that makes its own.
 	Offers   []Offer
 	GroupEnd rqv1.RunPhase

@@ -61,8 +61,8 @@ func (s *strangers) of(pod types.UID) (Stranger, bool) {
 	return of, known
 }
 
-// HoldsBack says why a pod that no Run made is kept out of the scheduling queue: it is in a group, or asks for GPUs, and
-// its group is not taken in yet. One that is refused is let in, so that it is told.
+// HoldsBack says why a pod that no Run made is kept out of the scheduling queue: it is in a group, or asks for GPUs,
+// and its group is not taken in yet. One that is refused is let in, so that it is told.
 func (b *Book) HoldsBack(pod *corev1.Pod) string {
 	if b.nodes.podGPUs(pod) == 0 && group.Of(pod).Alone() {
 		return ""
@@ -86,8 +86,8 @@ func (b *Book) Foreign(pod *corev1.Pod) *plan.Refusal {
 	}
 	message := of.Refused
 	if message == "" {
-		message = fmt.Sprintf("nobody pays for the %d %s that the pod asks for in spec.containers[].resources: name who does "+
-			"by annotation %s (R41), or ask for no GPUs", gpus, b.nodes.asksFor(pod), rqv1.AnnotationOwner)
+		message = fmt.Sprintf("nobody pays for the %d %s that the pod asks for in spec.containers[].resources: name who "+
+			"does by annotation %s (R41), or ask for no GPUs", gpus, b.nodes.asksFor(pod), rqv1.AnnotationOwner)
 	}
 	return &plan.Refusal{Reason: plan.Unsupported, WantedGPUs: gpus, ShortGPUs: gpus, Message: message}
 }

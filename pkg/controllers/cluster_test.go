@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -57,7 +58,7 @@ func (c *cluster) restart() {
 		c.t.Fatal(err)
 	}
 	o := &Options{Args: args, Book: book.New(args), Clock: c.clock, Kube: c.kube, Client: c.kinds, events: c.told,
-		doubt: believing(c.clock)}
+		doubt: believing(c.clock), Shared: informers.NewSharedInformerFactory(c.kube, 0)}
 	if c.reconciler != nil {
 		c.shutDown()
 	}

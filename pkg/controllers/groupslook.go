@@ -67,8 +67,8 @@ func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error)
 	return g.derive(ctx, o, waiting, problem)
 }
 
-// await has a Run go that has had no pods for as long as their places are kept (R42): there is nothing left that it stands
-// for. One that has ended stays as a record.
+// await has a Run go that has had no pods for as long as their places are kept (R42): there is nothing left that it
+// stands for. One that has ended stays as a record.
 func (g *groups) await(ctx context.Context, key group.Key, run *rqv1.Run) (time.Duration, error) {
 	if run.Ended() {
 		return 0, nil
@@ -134,7 +134,8 @@ func (g *groups) derive(ctx context.Context, o *group.Observed, waiting []*corev
 		if err != nil {
 			return 0, err
 		}
-		if d.Problem = refused; refused == "" {
+		d.Problem = refused
+		if refused == "" {
 			d.Problem, err = g.createRun(ctx, o, &d)
 			if err != nil {
 				return 0, err
@@ -209,7 +210,7 @@ func (g *groups) deleteRun(ctx context.Context, run *rqv1.Run) error {
 	return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
 }
 
-// ownersOf returns what a Run goes with that stands for a group: what the group is known by, else the pod that it is of.
+// ownersOf returns what a Run goes with that stands for a group: what the group is known by, else its only pod.
 func ownersOf(o *group.Observed) []metav1.OwnerReference {
 	switch {
 	case o.Object != nil:

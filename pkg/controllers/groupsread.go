@@ -50,8 +50,8 @@ func newGroupReader(o *Options) groupReader {
 const mostAbove = 8
 
 // observe gathers what is known of a group, and says what is wrong where its object cannot be read.
-func (r *groupReader) observe(ctx context.Context, key group.Key, pods []*corev1.Pod) (o *group.Observed, problem string,
-	err error) {
+func (r *groupReader) observe(ctx context.Context, key group.Key, pods []*corev1.Pod) (o *group.Observed,
+	problem string, err error) {
 	o = &group.Observed{Rules: r.rules, Key: key, Pods: pods, Types: r.types()}
 	if space, err := r.namespaces.Get(key.Namespace); err == nil {
 		o.Namespace = space.Annotations
@@ -105,8 +105,8 @@ func (r *groupReader) object(ctx context.Context, key group.Key) (map[string]any
 	mapping, err := r.client.RESTMapper().RESTMapping(kind)
 	switch {
 	case meta.IsNoMatchError(err):
-		return nil, fmt.Sprintf("the pods name %s of %s, and the API server serves no such kind: install it, or leave the name "+
-			"out", key, key.API), nil
+		return nil, fmt.Sprintf("the pods name %s of %s, and the API server serves no such kind: install it, or leave the "+
+			"name out", key, key.API), nil
 	case err != nil:
 		return nil, "", fmt.Errorf("finding %s: %w", kind, err)
 	}
@@ -117,8 +117,8 @@ func (r *groupReader) object(ctx context.Context, key group.Key) (map[string]any
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Sprintf("the pods name %s, which is not there in namespace %s", key, key.Namespace), nil
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Sprintf("the scheduler may not read %s, so that nobody knows how many pods it has: have an administrator "+
-			"add its kind to a ClusterRole with label %s/group-reader: \"true\"", key, rqv1.GroupName), nil
+		return nil, fmt.Sprintf("the scheduler may not read %s, so that nobody knows how many pods it has: have an "+
+			"administrator add its kind to a ClusterRole with label %s/group-reader: \"true\"", key, rqv1.GroupName), nil
 	case err != nil:
 		return nil, "", fmt.Errorf("reading %s: %w", key, err)
 	}
@@ -170,9 +170,10 @@ func (r *groupReader) mayPay(ctx context.Context, pod *corev1.Pod, owner rqv1.Ow
 	case err != nil:
 		return "", fmt.Errorf("asking whether %s may pay: %w", account, err)
 	case !review.Status.Allowed:
-		return fmt.Sprintf("service account %s of namespace %s may not spend as %s (R10): ask an administrator for a RoleBinding "+
-			"in the namespace, for it or for group system:serviceaccounts:%s, to a Role with verb use on owners.%s %s", account,
-			pod.Namespace, owner, pod.Namespace, rqv1.GroupName, owner), nil
+		return fmt.Sprintf("service account %s of namespace %s may not spend as %s (R10): ask an administrator for a "+
+			"RoleBinding in the namespace, for it or for group system:serviceaccounts:%s, to a Role with verb "+
+			"use on owners.%s %s",
+			account, pod.Namespace, owner, pod.Namespace, rqv1.GroupName, owner), nil
 	}
 	r.allowed.mu.Lock()
 	r.allowed.until[a] = now.Add(allowedFor)

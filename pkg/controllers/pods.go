@@ -77,8 +77,8 @@ func (p podWriter) DeletePods(ctx context.Context, deletions []lifecycle.Deletio
 	})
 }
 
-// byScheduler is the reason that pods are given which others have made, whatever they are deleted for: a policy of their
-// controller's can name it (R42).
+// byScheduler is the reason that pods are given which others have made, whatever they are deleted for: a policy of
+// their controller's can name it (R42).
 const byScheduler = "DeletionByJobtree"
 
 // giveNotice tells a pod, by its condition DisruptionTarget, that it is about to end, and why. A pod that is gone, or

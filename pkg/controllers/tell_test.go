@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/component-base/metrics/testutil"
@@ -115,7 +116,7 @@ func reconciling(t *testing.T, o Options) *reconciler {
 		t.Fatal(err)
 	}
 	o.Args, o.Book, o.Clock = args, book.New(args), clocktesting.NewFakeClock(noon)
-	o.doubt = believing(o.Clock)
+	o.doubt, o.Shared = believing(o.Clock), informers.NewSharedInformerFactory(o.Kube, 0)
 	return newReconciler(&o, newWatches(nil, o.Kube), func([]string) {})
 }
 

@@ -74,8 +74,8 @@ func Derive(o *Observed) Derived {
 	case len(p.problems) > 0:
 		out.Problem = p.problems[0]
 	case spec.Owner == "":
-		out.Problem = fmt.Sprintf("nobody is named who pays for the %d GPUs of %s: add annotation %s to %s, to its pods, or to "+
-			"namespace %s (R41)", total, o.Key, rqv1.AnnotationOwner, o.Key, o.Key.Namespace)
+		out.Problem = fmt.Sprintf("nobody is named who pays for the %d GPUs of %s: add annotation %s to %s, to its pods, or "+
+			"to namespace %s (R41)", total, o.Key, rqv1.AnnotationOwner, o.Key, o.Key.Namespace)
 	case total > maxPods:
 		out.Problem = fmt.Sprintf("%s asks for %d GPUs, and a Run may have %d at most", o.Key, total, maxPods)
 	case waits != "":
@@ -104,8 +104,8 @@ func perPodOf(members []member) (perPod int, problem string) {
 		case perPod == 0:
 			perPod, by = m.gpus, m.pod.Name
 		default:
-			return 0, fmt.Sprintf("pod %s of %s asks for %d GPUs and pod %s for %d: all pods of a group that ask for GPUs must ask "+
-				"for as many (R41)", m.pod.Name, m.Key, m.gpus, by, perPod)
+			return 0, fmt.Sprintf("pod %s of %s asks for %d GPUs and pod %s for %d: all pods of a group that ask for GPUs must "+
+				"ask for as many (R41)", m.pod.Name, m.Key, m.gpus, by, perPod)
 		}
 	}
 	return perPod, ""
@@ -118,13 +118,14 @@ func (p *params) setLocality(spec *rqv1.RunSpec, o *Observed, slice, perPod int)
 	switch key := topologyKey(o.Object); {
 	case group > 0 && total%group != 0:
 		value, by := p.get(rqv1.AnnotationGroupGPUs)
-		p.problem(rqv1.AnnotationGroupGPUs, by, value, fmt.Sprintf("and the %d GPUs of %s are no multiple of it", total, o.Key))
+		p.problem(rqv1.AnnotationGroupGPUs, by, value,
+			fmt.Sprintf("and the %d GPUs of %s are no multiple of it", total, o.Key))
 	case group > 0:
 	case key == o.FabricLevel:
 		group = total
 	case key != "":
-		p.problems = append(p.problems, fmt.Sprintf("%s asks for one domain of %s, and a group of GPUs stays within one of %s: "+
-			"leave the topology constraint out or name that key", o.Key, key, o.FabricLevel))
+		p.problems = append(p.problems, fmt.Sprintf("%s asks for one domain of %s, and a group of GPUs stays within one of "+
+			"%s: leave the topology constraint out or name that key", o.Key, key, o.FabricLevel))
 	case slice > 0 && int32(slice) < total:
 		group = int32(slice)
 	}

@@ -82,8 +82,9 @@ func TestOf(t *testing.T) {
 		"native": {native, Member{Key: Key{"ns", "scheduling.k8s.io", "PodGroup", "gang"}, Index: -1}},
 		"coscheduling": {podOf("p", 8, "scheduling.x-k8s.io/pod-group", "gang"),
 			Member{Key: Key{"ns", "scheduling.x-k8s.io", "PodGroup", "gang"}, Index: -1}},
-		"LeaderWorkerSet": {podOf("p", 8, "leaderworkerset.sigs.k8s.io/name", "llm", "leaderworkerset.sigs.k8s.io/group-index",
-			"3", "leaderworkerset.sigs.k8s.io/worker-index", "2", "leaderworkerset.sigs.k8s.io/size!", "4"),
+		"LeaderWorkerSet": {podOf("p", 8, "leaderworkerset.sigs.k8s.io/name", "llm",
+			"leaderworkerset.sigs.k8s.io/group-index", "3", "leaderworkerset.sigs.k8s.io/worker-index", "2",
+			"leaderworkerset.sigs.k8s.io/size!", "4"),
 			Member{Key: Key{"ns", "leaderworkerset.x-k8s.io", "LeaderWorkerSet", "llm-3"}, Size: 4, Index: 2, Late: true}},
 		"JobSet": {podOf("p", 8, "jobset.sigs.k8s.io/jobset-name", "llm", "jobset.sigs.k8s.io/replicatedjob-name", "w",
 			"jobset.sigs.k8s.io/job-index", "1", labelCompletion, "0", "batch.kubernetes.io/job-name", "llm-w-1",
@@ -118,7 +119,8 @@ spec:
     template: {spec: {parallelism: 1, template: {spec: {containers: [{name: c}]}}}}
   - name: w
     replicas: 2
-    template: {spec: {parallelism: 2, completions: 2, template: {spec: {containers: [{name: c, resources: {limits: {nvidia.com/gpu: 8}}}]}}}}
+    template: {spec: {parallelism: 2, completions: 2, template: {spec: {
+      containers: [{name: c, resources: {limits: {nvidia.com/gpu: 8}}}]}}}}
 `
 
 // ofJobSet is a pod of one of its Jobs.
@@ -239,7 +241,8 @@ func TestJobSet(t *testing.T) {
 func TestRunName(t *testing.T) {
 	seen := map[string]Key{}
 	for _, k := range []Key{{"a", "batch", "Job", "train"}, {"b", "batch", "Job", "train"}, {"a", "", "Job", "train"},
-		{"a", "batch", "Job", "train.x"}, {"a", "batch", "Job", "train-x"}, {"a", "batch", "Job", strings.Repeat("x.", 100)}} {
+		{"a", "batch", "Job", "train.x"}, {"a", "batch", "Job", "train-x"},
+		{"a", "batch", "Job", strings.Repeat("x.", 100)}} {
 		name := RunName(k)
 		if other, taken := seen[name]; taken || len(name) > longestName || strings.ContainsAny(name, ". ") {
 			t.Errorf("%v is %q, as %v", k, name, other)

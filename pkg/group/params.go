@@ -126,8 +126,8 @@ func (p *params) gpuType(o *Observed, members []member) string {
 	case len(types) == 1:
 		return types[0]
 	default:
-		p.problems = append(p.problems, fmt.Sprintf("no type of GPU is named, and the fleet has %s: add annotation %s to %s, "+
-			"or node selector %s to its pods", cmp.Or(strings.Join(types, ", "), "none"), rqv1.AnnotationGPUType, o.Key,
+		p.problems = append(p.problems, fmt.Sprintf("no type of GPU is named, and the fleet has %s: add annotation %s to "+
+			"%s, or node selector %s to its pods", cmp.Or(strings.Join(types, ", "), "none"), rqv1.AnnotationGPUType, o.Key,
 			o.FlavorLabel))
 		return ""
 	}

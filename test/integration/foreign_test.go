@@ -62,7 +62,8 @@ func TestGPUsWithoutAPayerAreNotGiven(t *testing.T) {
 	s.create(s.foreignPod("modest", corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}))
 	eventually(t, "the pods", func() error {
 		node, why, err := s.scheduled("greedy")
-		if err != nil || node != "" || !strings.HasPrefix(why, "Unschedulable: ") || !strings.Contains(why, "nobody is named who pays") {
+		if err != nil || node != "" || !strings.HasPrefix(why, "Unschedulable: ") ||
+			!strings.Contains(why, "nobody is named who pays") {
 			return errors.Join(err, fmt.Errorf("the pod that asks for a GPU is on %q: %s", node, why))
 		}
 		if node, why, err = s.scheduled("modest"); err != nil || node == "" {

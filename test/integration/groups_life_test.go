@@ -33,8 +33,8 @@ func noFailures(j *batchv1.Job) {
 			{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}}}}
 }
 
-// TestAJobIsDrawn: a Job that is drawn for a Run is told so on its pods, whose end its own policy ignores; the pods that
-// its controller makes wait as a gang, and go on when there is room.
+// TestAJobIsDrawn: a Job that is drawn for a Run is told so on its pods, whose end its own policy ignores; the pods
+// that its controller makes wait as a gang, and go on when there is room.
 func TestAJobIsDrawn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, ownCluster(t, withoutElection, led("3s")), 1, 2, 64)

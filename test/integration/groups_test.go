@@ -73,8 +73,8 @@ func (s *site) groupRun(api, kind, name string) string {
 	return group.RunName(group.Key{Namespace: s.namespace, API: api, Kind: kind, Name: name})
 }
 
-// TestAJobIsAGang: a Job as it is, with schedulerName and an owner, starts as a gang with a Lease a pod, or waits as one;
-// when it is deleted all is closed.
+// TestAJobIsAGang: a Job as it is, with schedulerName and an owner, starts as a gang with a Lease a pod, or waits as
+// one; when it is deleted all is closed.
 func TestAJobIsAGang(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 4, 64)
@@ -145,8 +145,8 @@ func TestPodsOfNobodyAreTold(t *testing.T) {
 	s.settled()
 }
 
-// TestAJobLosesANode: the pod that its controller makes for a lost one takes its rank elsewhere, at once; the others are
-// left alone, and when the Job is complete so is its Run.
+// TestAJobLosesANode: the pod that its controller makes for a lost one takes its rank elsewhere, at once; the others
+// are left alone, and when the Job is complete so is its Run.
 func TestAJobLosesANode(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 4, 64)
