@@ -14,11 +14,12 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 )
 
-// AdoptPods gives pods ranks, unless they are gone or others have their names.
+// AdoptPods gives pods ranks, unless they are gone or others have their names. One that has changed since it was seen may
+// have another rank by now: it is looked at again.
 func (p podWriter) AdoptPods(ctx context.Context, adopted []lifecycle.Adoption) error {
 	return inParallel(len(adopted), func(i int) error {
 		a := &adopted[i]
-		return p.relabel(ctx, a.Pod, anyOf(a.Labels), anyOf(a.Annotations))
+		return p.relabel(ctx, a.Pod, a.Pod.ResourceVersion, anyOf(a.Labels), anyOf(a.Annotations))
 	})
 }
 
@@ -33,13 +34,19 @@ func (p podWriter) ReleasePods(ctx context.Context, released []*corev1.Pod) erro
 		none[key] = nil
 	}
 	return inParallel(len(released), func(i int) error {
-		return p.relabel(ctx, released[i], none, map[string]any{rqv1.AnnotationReplaces: nil})
+		err := p.relabel(ctx, released[i], "", none, map[string]any{rqv1.AnnotationReplaces: nil})
+		return ignore(err, apierrors.IsConflict)
 	})
 }
 
-// relabel changes labels and annotations of a pod; nil takes one away.
-func (p podWriter) relabel(ctx context.Context, pod *corev1.Pod, labels, annotations map[string]any) error {
+// relabel changes labels and annotations of a pod as it is in some version, and in any if that is empty; nil takes one
+// away.
+func (p podWriter) relabel(ctx context.Context, pod *corev1.Pod, version string, labels,
+	annotations map[string]any) error {
 	metadata := map[string]any{"uid": pod.UID, "labels": labels}
+	if version != "" {
+		metadata["resourceVersion"] = version
+	}
 	if len(annotations) > 0 {
 		metadata["annotations"] = annotations
 	}
@@ -48,7 +55,7 @@ func (p podWriter) relabel(ctx context.Context, pod *corev1.Pod, labels, annotat
 		return fmt.Errorf("labels of pod %s: %w", pod.Name, err)
 	}
 	_, err = p.kube.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
+	return ignore(err, apierrors.IsNotFound)
 }
 
 func anyOf(all map[string]string) map[string]any {

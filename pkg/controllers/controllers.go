@@ -150,6 +150,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 		}
 	}
 	go c.runs.retry()
+	c.runs.groups.begin()
 	for range groupWorkers {
 		go c.runs.groups.work(ctx)
 	}

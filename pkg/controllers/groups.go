@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/group"
 	"github.com/davidlangworthy/jobtree/pkg/lane"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // groupWorkers is how many groups are looked at at a time.
@@ -30,6 +32,8 @@ type groups struct {
 	// changed has a Run looked at.
 	changed func(types.NamespacedName, lane.Work)
 	queue   workqueue.TypedRateLimitingInterface[group.Key]
+	// decides says that groups are looked at: until then those that are over are forgotten as they go.
+	decides atomic.Bool
 
 	mu    sync.Mutex
 	known map[group.Key]*pods
@@ -42,9 +46,11 @@ type pods struct {
 	// shape is what is known of the group; seen says that it is.
 	shape group.Shape
 	seen  bool
-	// run stands for the group, and phase is what that had come to when the group was looked at last.
-	run   types.UID
-	phase rqv1.RunPhase
+	// run stands for the group, phase is what that had come to when the group was looked at last, and started says that it
+	// has run.
+	run     types.UID
+	phase   rqv1.RunPhase
+	started bool
 	// empty is since when it has no pods; zero while it has any.
 	empty time.Time
 	// end is how the group has ended; empty while it has not.
@@ -83,6 +89,7 @@ func (g *groups) note(pod *corev1.Pod) {
 		of.waiting[pod.UID] = pod
 	} else {
 		delete(of.waiting, pod.UID)
+		g.tidy(key)
 	}
 	g.mu.Unlock()
 	if !waits {
@@ -101,6 +108,7 @@ func (g *groups) drop(pod *corev1.Pod) {
 	key := group.Of(pod).Key
 	g.mu.Lock()
 	delete(g.of(key).waiting, pod.UID)
+	g.tidy(key)
 	g.mu.Unlock()
 	g.book.Forget(pod.UID)
 	g.again(key)
@@ -108,13 +116,8 @@ func (g *groups) drop(pod *corev1.Pod) {
 
 // member notes that something is new of a pod that has a rank.
 func (g *groups) member(pod *corev1.Pod) {
-	if group.Candidate(pod) {
-		g.mu.Lock()
-		g.of(group.Of(pod).Key)
-		g.mu.Unlock()
-		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-			g.again(group.Of(pod).Key)
-		}
+	if group.Candidate(pod) && rank.Ended(pod) {
+		g.again(group.Of(pod).Key)
 	}
 }
 
@@ -131,6 +134,7 @@ func (g *groups) ran(run *rqv1.Run) {
 		g.mu.Lock()
 		of := g.of(key)
 		changed := of.phase != run.Status.Phase || of.run != run.UID
+		of.started = of.started && of.run == run.UID || run.Status.Phase == rqv1.RunRunning
 		of.phase, of.run = run.Status.Phase, run.UID
 		g.mu.Unlock()
 		if changed {
@@ -142,6 +146,29 @@ func (g *groups) ran(run *rqv1.Run) {
 // ended notes that a Run is gone which stood for a group.
 func (g *groups) ended(run *rqv1.Run) {
 	if key, ok := group.KeyOf(run); ok {
+		g.mu.Lock()
+		if of := g.of(key); of.run == run.UID {
+			of.run, of.phase, of.started = "", "", false
+		}
+		g.tidy(key)
+		g.mu.Unlock()
+		g.again(key)
+	}
+}
+
+// tidy forgets a group of which nothing is left, in a process that does not look at any. The lock is held.
+func (g *groups) tidy(key group.Key) {
+	if of := g.known[key]; of != nil && !g.decides.Load() && len(of.waiting) == 0 && of.run == "" {
+		delete(g.known, key)
+	}
+}
+
+// begin has all groups be looked at: this process decides from now on.
+func (g *groups) begin() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.decides.Store(true)
+	for key := range g.known {
 		g.again(key)
 	}
 }
@@ -161,7 +188,11 @@ func runOf(key group.Key) types.NamespacedName {
 }
 
 // again has a group looked at soon: pods of one come together.
-func (g *groups) again(key group.Key) { g.queue.AddAfter(key, debounce) }
+func (g *groups) again(key group.Key) {
+	if g.decides.Load() {
+		g.queue.AddAfter(key, debounce)
+	}
+}
 
 // offers returns the pods that a Run could give ranks to, and how its group has ended.
 func (g *groups) offers(run *rqv1.Run) ([]book.Offer, rqv1.RunPhase) {

@@ -23,8 +23,11 @@ import (
 // How soon a group is looked at again although nothing is told of it: what is said of it is on objects that nobody
 // watches. One whose pods have all ended may be about to say how it has ended.
 const (
-	groupRest   = 10 * time.Second
-	groupEnding = time.Second
+	groupRest    = 10 * time.Second
+	groupEnding  = time.Second
+	groupPending = time.Minute // one that waits for its places
+	// lookTakes is how long reading what is known of a group may take: others wait for the worker.
+	lookTakes = 10 * time.Second
 )
 
 // look brings a group a step further. It returns when to look again without an event; 0 for never.
@@ -39,32 +42,72 @@ func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error)
 		g.forget(key)
 		return 0, nil
 	}
+	wants := slices.ContainsFunc(waiting, g.asksForGPUs)
+	if run == nil && len(members) == 0 && !wants {
+		g.book.Decide(waiting, book.Stranger{Free: true}) // none of them asks for GPUs
+		return 0, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTakes)
+	defer cancel()
 	o, problem, err := g.observe(ctx, key, slices.Concat(waiting, members))
 	if err != nil {
 		return 0, err
 	}
 	end := endOf(o, waiting, members)
-	empty := len(members) == 0 && !slices.ContainsFunc(waiting, g.asksForGPUs)
+	empty := len(members) == 0 && !wants
 	g.mu.Lock()
 	of := g.of(key)
 	of.shape, of.seen, of.end = group.ShapeOf(o), problem == "", end
 	if !empty {
 		of.empty = time.Time{}
 	}
+	started := of.started
 	g.mu.Unlock()
 	switch {
 	case run != nil && run.DeletionTimestamp != nil:
 		return 0, nil // its own event looks again
-	case run != nil && run.Ended() && slices.ContainsFunc(waiting, g.asksForGPUs):
+	case run != nil && (another(run, o) || !started && problem == "" && outdated(run, o)):
+		return 0, g.deleteRun(ctx, run) // the event of that looks again, and makes the one that the group is to have
+	case run != nil && run.Ended() && wants && end == "":
 		return 0, g.deleteRun(ctx, run) // others of its pods have come
 	case run != nil && empty:
 		return g.await(ctx, key, run)
 	case run != nil:
-		return g.feed(run, o, waiting, members), nil
+		after := g.feed(run, o, waiting, members)
+		switch {
+		case after == 0 && problem != "" && !run.Ended():
+			after = groupRest
+		case after == 0 && !run.Ended() && run.Status.Phase != rqv1.RunRunning:
+			after = groupPending
+		}
+		return after, nil
 	case len(waiting) == 0:
 		return 0, nil
+	case end != "" && problem == "":
+		problem = fmt.Sprintf("%s has ended (%s), and no pod of it is started any more", key, end)
 	}
 	return g.derive(ctx, o, waiting, problem)
+}
+
+// another reports whether a Run stands for another group than there is, of the same name: that one is gone, and its Run
+// goes as well.
+func another(run *rqv1.Run, o *group.Observed) bool {
+	is := ownersOf(o)
+	return len(is) > 0 && slices.ContainsFunc(run.OwnerReferences, func(was metav1.OwnerReference) bool {
+		return was.Kind == is[0].Kind && was.Name == is[0].Name && was.UID != is[0].UID
+	})
+}
+
+// outdated reports whether a group that has not started is read otherwise than when its Run was made (R41): pods have
+// come, or somebody has mended what it says.
+func outdated(run *rqv1.Run, o *group.Observed) bool {
+	was := run.Annotations[rqv1.AnnotationDerived]
+	if was == "" || run.Ended() || run.Status.Phase == rqv1.RunRunning ||
+		slices.ContainsFunc(o.Pods, func(pod *corev1.Pod) bool { return rank.Theirs(pod) && pod.Spec.NodeName != "" }) {
+		return false
+	}
+	d := group.Derive(o)
+	return d.Spec != nil && d.Hash() != was
 }
 
 // await has a Run go that has had no pods for as long as their places are kept (R42): there is nothing left that it
@@ -89,15 +132,16 @@ func (g *groups) await(ctx context.Context, key group.Key, run *rqv1.Run) (time.
 
 // podsOf returns the pods of a group that wait for a rank, in order of their names, and those that have one.
 func (g *groups) podsOf(key group.Key) (waiting, members []*corev1.Pod, err error) {
+	waits := map[types.UID]bool{}
 	g.mu.Lock()
-	for _, pod := range g.of(key).waiting {
-		waiting = append(waiting, pod)
+	for uid, pod := range g.of(key).waiting {
+		waiting, waits[uid] = append(waiting, pod), true
 	}
 	g.mu.Unlock()
 	slices.SortFunc(waiting, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	all, err := ofRun[corev1.Pod](g.watches.pods, runOf(key))
 	for _, pod := range all {
-		if rank.Theirs(pod) && !slices.ContainsFunc(waiting, func(w *corev1.Pod) bool { return w.UID == pod.UID }) {
+		if rank.Theirs(pod) && !waits[pod.UID] {
 			members = append(members, pod)
 		}
 	}
@@ -191,7 +235,7 @@ func (g *groups) feed(run *rqv1.Run, o *group.Observed, waiting, members []*core
 // createRun makes the Run that stands for a group. It says what is wrong with it where the API server does not take it.
 func (g *groups) createRun(ctx context.Context, o *group.Observed, d *group.Derived) (problem string, err error) {
 	run := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: o.Key.Namespace, Name: d.Name,
-		OwnerReferences: ownersOf(o)}, Spec: *d.Spec}
+		OwnerReferences: ownersOf(o), Annotations: map[string]string{rqv1.AnnotationDerived: d.Hash()}}, Spec: *d.Spec}
 	err = g.client.Create(ctx, run)
 	switch {
 	case apierrors.IsAlreadyExists(err):

@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -40,7 +41,7 @@ func newGroupReader(o *Options) groupReader {
 	return groupReader{client: o.Client, kube: o.Kube, types: o.Book.Flavors,
 		namespaces: o.Shared.Core().V1().Namespaces().Lister(),
 		deadline:   o.Args.GangDeadline.Duration,
-		allowed:    &allowed{clock: o.Clock, until: map[allowance]time.Time{}},
+		allowed:    &allowed{clock: o.Clock, known: map[allowance]answer{}},
 		rules: group.Rules{GPUs: func(spec *corev1.PodSpec) int { return rank.PodGPUs(spec, resources...) },
 			FlavorOf: o.Args.FlavorOf, FlavorLabel: o.Args.FlavorLabel, FabricLevel: o.Args.FabricLevel,
 			Levels: o.Args.TopologyLevels}}
@@ -77,6 +78,10 @@ func (r *groupReader) observe(ctx context.Context, key group.Key, pods []*corev1
 		if next == nil {
 			break
 		}
+		if o.Object != nil && next.UID == above.GetUID() { // it has been read
+			next = metav1.GetControllerOf(above)
+			continue
+		}
 		object := &unstructured.Unstructured{}
 		object.SetAPIVersion(next.APIVersion)
 		object.SetKind(next.Kind)
@@ -87,9 +92,7 @@ func (r *groupReader) observe(ctx context.Context, key group.Key, pods []*corev1
 		case err != nil:
 			return o, "", fmt.Errorf("reading %s %s: %w", next.Kind, next.Name, err)
 		}
-		if object.GetUID() != above.GetUID() {
-			o.Above = append(o.Above, said(object))
-		}
+		o.Above = append(o.Above, said(object))
 		next = metav1.GetControllerOf(object)
 	}
 	return o, "", nil
@@ -136,15 +139,45 @@ type allowance struct {
 	owner              rqv1.Owner
 }
 
-// allowed keeps for a while who may pay.
+// allowed keeps for a while who may pay, and who may not.
 type allowed struct {
 	clock clock.PassiveClock
 	mu    sync.Mutex
-	until map[allowance]time.Time
+	known map[allowance]answer
 }
 
-// allowedFor is how long it is known that somebody may pay.
-const allowedFor = time.Minute
+// answer is why somebody may not pay, empty for one who may, and until when that is known.
+type answer struct {
+	refused string
+	until   time.Time
+}
+
+// How long it is known that somebody may pay, or may not: many groups of a namespace ask the same.
+const (
+	allowedFor = time.Minute
+	denialFor  = 5 * time.Second
+)
+
+// of returns what is known of somebody at an instant.
+func (k *allowed) of(a allowance, now time.Time) (answer, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known, ok := k.known[a]
+	return known, ok && now.Before(known.until)
+}
+
+// note keeps an answer, and drops those that are old.
+func (k *allowed) note(a allowance, is answer, now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.known) >= mostKnown {
+		maps.DeleteFunc(k.known, func(_ allowance, of answer) bool { return !now.Before(of.until) })
+	}
+	k.known[a] = is
+}
+
+// mostKnown is from how many answers on the old ones are looked for.
+const mostKnown = 1000
 
 // mayPay says why the service account of a pod may not spend as an owner (R10, R41); empty when it may.
 func (r *groupReader) mayPay(ctx context.Context, pod *corev1.Pod, owner rqv1.Owner) (refused string, err error) {
@@ -153,11 +186,8 @@ func (r *groupReader) mayPay(ctx context.Context, pod *corev1.Pod, owner rqv1.Ow
 		account = "default"
 	}
 	a, now := allowance{pod.Namespace, account, owner}, r.allowed.clock.Now()
-	r.allowed.mu.Lock()
-	known := now.Before(r.allowed.until[a])
-	r.allowed.mu.Unlock()
-	if known {
-		return "", nil
+	if known, ok := r.allowed.of(a, now); ok {
+		return known.refused, nil
 	}
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: "system:serviceaccount:" + pod.Namespace + ":" + account,
@@ -170,13 +200,13 @@ func (r *groupReader) mayPay(ctx context.Context, pod *corev1.Pod, owner rqv1.Ow
 	case err != nil:
 		return "", fmt.Errorf("asking whether %s may pay: %w", account, err)
 	case !review.Status.Allowed:
-		return fmt.Sprintf("service account %s of namespace %s may not spend as %s (R10): ask an administrator for a "+
+		refused = fmt.Sprintf("service account %s of namespace %s may not spend as %s (R10): ask an administrator for a "+
 			"RoleBinding in the namespace, for it or for group system:serviceaccounts:%s, to a Role with verb "+
 			"use on owners.%s %s",
-			account, pod.Namespace, owner, pod.Namespace, rqv1.GroupName, owner), nil
+			account, pod.Namespace, owner, pod.Namespace, rqv1.GroupName, owner)
+		r.allowed.note(a, answer{refused, now.Add(denialFor)}, now)
+		return refused, nil
 	}
-	r.allowed.mu.Lock()
-	r.allowed.until[a] = now.Add(allowedFor)
-	r.allowed.mu.Unlock()
+	r.allowed.note(a, answer{"", now.Add(allowedFor)}, now)
 	return "", nil
 }

@@ -2,6 +2,7 @@ package group
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -45,6 +46,15 @@ type Derived struct {
 	Spec *rqv1.RunSpec
 	// Problem is why there is none, in a sentence that says what mends it, and Waits what is waited for; empty otherwise.
 	Problem, Waits string
+}
+
+// Hash tells one spec from another.
+func (d *Derived) Hash() string {
+	text, err := json.Marshal(d.Spec)
+	if err != nil {
+		return "" // a spec can always be written
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(text))[:16]
 }
 
 // Derive returns the Run that stands for a group. A group that asks for no GPUs has none.

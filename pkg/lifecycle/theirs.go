@@ -31,7 +31,9 @@ func adoptions(s *situation) (adopted []Adoption, released []*corev1.Pod) {
 			wanted = append(wanted, index)
 		}
 	}
-	given := assign(wanted, f.Offers)
+	given := assign(wanted, slices.DeleteFunc(slices.Clone(f.Offers), func(o book.Offer) bool {
+		return f.podOf[o.Pod.UID] != nil // it has its rank: whoever offers it has not seen that yet
+	}))
 	m := makerFor(s)
 	for _, index := range wanted {
 		pod := given[index]

@@ -98,7 +98,6 @@ func (j *judge) consider(d Death, now time.Time) (wait time.Time) {
 // note adds a death that was judged. The Run ends with the first that has it end.
 func (j *judge) note(d rqv1.RunDeath, ends bool, why Why) {
 	ends = ends && !j.rules.Theirs
-	ends = ends && !j.rules.Theirs
 	if ends {
 		d.Action = ""
 	}

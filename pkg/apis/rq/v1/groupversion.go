@@ -79,6 +79,9 @@ const (
 	// AnnotationWorldSize is on a bound rank: how many ranks its Run had when the rank was bound. Its containers read it as
 	// WORLD_SIZE.
 	AnnotationWorldSize = GroupName + "/world-size"
+	// AnnotationDerived is on a Run with source Pods: a hash of the spec that its group was read as. Until the Run starts it is
+	// made anew when the group is read otherwise (rule R41).
+	AnnotationDerived = GroupName + "/derived"
 )
 
 // Annotations that administrators write on Nodes (rule R35): when planned maintenance of the node starts and when it ends,
