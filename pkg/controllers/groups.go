@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,6 +52,9 @@ type pods struct {
 	run     types.UID
 	phase   rqv1.RunPhase
 	started bool
+	// said is what the Run said then, and lacking since when pods are waited for that are to be made; zero while none are.
+	said    string
+	lacking time.Time
 	// empty is since when it has no pods; zero while it has any.
 	empty time.Time
 	// end is how the group has ended; empty while it has not.
@@ -66,6 +70,9 @@ func newGroups(o *Options, w *watches, changed func(types.NamespacedName, lane.W
 
 // follow notes what informers are told of pods and of Runs.
 func (g *groups) follow(w *watches, all cache.SharedInformer) error {
+	if err := all.SetTransform(trim); err != nil {
+		return fmt.Errorf("the informer of pods: %w", err)
+	}
 	if err := handle(w, all, g.note, g.drop); err != nil {
 		return err
 	}
@@ -73,6 +80,14 @@ func (g *groups) follow(w *watches, all cache.SharedInformer) error {
 		return err
 	}
 	return handle(w, w.runs, g.ran, g.ended)
+}
+
+// trim leaves out of the scheduler's pods what nobody reads.
+func trim(o any) (any, error) {
+	if pod, is := o.(*corev1.Pod); is {
+		group.Trim(pod)
+	}
+	return o, nil
 }
 
 // note notes a pod that has not ended.
@@ -135,7 +150,8 @@ func (g *groups) ran(run *rqv1.Run) {
 		of := g.of(key)
 		changed := of.phase != run.Status.Phase || of.run != run.UID
 		of.started = of.started && of.run == run.UID || run.Status.Phase == rqv1.RunRunning
-		of.phase, of.run = run.Status.Phase, run.UID
+		changed = changed || group.Reports(key) && of.said != run.Status.Message
+		of.phase, of.run, of.said = run.Status.Phase, run.UID, run.Status.Message
 		g.mu.Unlock()
 		if changed {
 			g.again(key)
@@ -205,7 +221,7 @@ func (g *groups) offers(run *rqv1.Run) ([]book.Offer, rqv1.RunPhase) {
 	}
 	var out []book.Offer
 	for _, pod := range of.waiting {
-		if g.asksForGPUs(pod) {
+		if g.asksForGPUs(pod) && g.misfit(run, pod) == "" {
 			out = append(out, book.Offer{Pod: pod, Rank: of.shape.Rank(pod)})
 		}
 	}

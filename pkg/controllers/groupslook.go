@@ -73,14 +73,14 @@ func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error)
 	case run != nil && empty:
 		return g.await(ctx, key, run)
 	case run != nil:
-		after := g.feed(run, o, waiting, members)
+		after := g.feed(run, o, g.turnAway(run, waiting, members), members)
 		switch {
 		case after == 0 && problem != "" && !run.Ended():
 			after = groupRest
 		case after == 0 && !run.Ended() && run.Status.Phase != rqv1.RunRunning:
 			after = groupPending
 		}
-		return after, nil
+		return after, g.report(ctx, o, run, "")
 	case len(waiting) == 0:
 		return 0, nil
 	case end != "" && problem == "":
@@ -174,7 +174,7 @@ func (g *groups) derive(ctx context.Context, o *group.Observed, waiting []*corev
 		d.Problem, d.Spec = problem, nil
 	}
 	if d.Spec != nil {
-		refused, err := g.mayPay(ctx, waiting[0], d.Spec.Owner)
+		refused, err := g.mayAllPay(ctx, waiting, d.Spec.Owner)
 		if err != nil {
 			return 0, err
 		}
@@ -186,17 +186,21 @@ func (g *groups) derive(ctx context.Context, o *group.Observed, waiting []*corev
 			}
 		}
 	}
+	told := d.Problem
+	if g.lacks(o.Key, d.Waits) {
+		told = cmp.Or(told, d.Waits)
+	}
 	switch {
-	case d.Problem != "":
+	case told != "":
 		first := slices.IndexFunc(waiting, g.asksForGPUs)
 		for i, pod := range waiting {
 			if i == max(first, 0) {
-				g.book.Decide([]*corev1.Pod{pod}, book.Stranger{Refused: d.Problem})
+				g.book.Decide([]*corev1.Pod{pod}, book.Stranger{Refused: told})
 			} else {
 				g.book.Decide([]*corev1.Pod{pod}, book.Stranger{})
 			}
 		}
-		return groupRest, nil
+		return groupRest, g.report(ctx, o, nil, told)
 	case d.Spec == nil && d.Waits == "":
 		g.book.Decide(waiting, book.Stranger{Free: true}) // none of them asks for GPUs
 		return 0, nil
@@ -205,7 +209,7 @@ func (g *groups) derive(ctx context.Context, o *group.Observed, waiting []*corev
 	if d.Spec != nil {
 		return 0, nil // the Run's own event looks again
 	}
-	return groupRest, nil
+	return groupRest, g.report(ctx, o, nil, d.Waits)
 }
 
 // feed has a Run be looked at that stands for a group with pods that wait, and lets those go that ask for no GPUs once

@@ -108,8 +108,8 @@ func (r *groupReader) object(ctx context.Context, key group.Key) (map[string]any
 	mapping, err := r.client.RESTMapper().RESTMapping(kind)
 	switch {
 	case meta.IsNoMatchError(err):
-		return nil, fmt.Sprintf("the pods name %s of %s, and the API server serves no such kind: install it, or leave the "+
-			"name out", key, key.API), nil
+		return nil, fmt.Sprintf("the pods name %s of %s, and the API server serves no such kind: %s, or leave the name out",
+			key, key.API, group.ToServe(key)), nil
 	case err != nil:
 		return nil, "", fmt.Errorf("finding %s: %w", kind, err)
 	}
@@ -118,7 +118,8 @@ func (r *groupReader) object(ctx context.Context, key group.Key) (map[string]any
 	err = r.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: group.ObjectName(key)}, object)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Sprintf("the pods name %s, which is not there in namespace %s", key, key.Namespace), nil
+		return nil, fmt.Sprintf("the pods name %s of %s, which is not there in namespace %s: make it there, where its pods "+
+			"are, or mend the name", key, key.API, key.Namespace), nil
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Sprintf("the scheduler may not read %s, so that nobody knows how many pods it has: have an "+
 			"administrator add its kind to a ClusterRole with label %s/group-reader: \"true\"", key, rqv1.GroupName), nil
@@ -178,6 +179,21 @@ func (k *allowed) note(a allowance, is answer, now time.Time) {
 
 // mostKnown is from how many answers on the old ones are looked for.
 const mostKnown = 1000
+
+// mayAllPay says why the service account of one of some pods that ask for GPUs may not spend as an owner; empty when
+// all may.
+func (r *groupReader) mayAllPay(ctx context.Context, pods []*corev1.Pod, owner rqv1.Owner) (refused string, err error) {
+	asked := map[string]bool{}
+	for _, pod := range pods {
+		if account := pod.Spec.ServiceAccountName; !asked[account] && r.rules.GPUs(&pod.Spec) > 0 {
+			asked[account] = true
+			if refused, err := r.mayPay(ctx, pod, owner); err != nil || refused != "" {
+				return refused, err
+			}
+		}
+	}
+	return "", nil
+}
 
 // mayPay says why the service account of a pod may not spend as an owner (R10, R41); empty when it may.
 func (r *groupReader) mayPay(ctx context.Context, pod *corev1.Pod, owner rqv1.Owner) (refused string, err error) {

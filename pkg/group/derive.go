@@ -66,7 +66,17 @@ func Derive(o *Observed) Derived {
 		out.Problem = problem
 		return out
 	}
+	if o.Key.Kind == kindPod && Dropped(members[0].pod) {
+		out.Problem = fmt.Sprintf("%s was made with spec.schedulingGroup, which names its PodGroup, and the API server "+
+			"dropped that field: %s, and make the pod anew, or name the group by annotations %s and %s (R40)", o.Key,
+			ToServe(nativeKind), rqv1.AnnotationGroup, rqv1.AnnotationGroupSize)
+		return out
+	}
 	shape, waits := shapeOf(o)
+	if gpus := int64(shape.Ranks) * int64(perPod); gpus > maxPods {
+		out.Problem = fmt.Sprintf("%s asks for %d GPUs, and a Run may have %d at most", o.Key, gpus, maxPods)
+		return out
+	}
 	p := paramsOf(o, members)
 	spec := &rqv1.RunSpec{Owner: p.owner(), Source: rqv1.SourcePods,
 		Pods:      podsOf(o.Key, shape, members[0].Late),
@@ -86,8 +96,6 @@ func Derive(o *Observed) Derived {
 	case spec.Owner == "":
 		out.Problem = fmt.Sprintf("nobody is named who pays for the %d GPUs of %s: add annotation %s to %s, to its pods, or "+
 			"to namespace %s (R41)", total, o.Key, rqv1.AnnotationOwner, o.Key, o.Key.Namespace)
-	case total > maxPods:
-		out.Problem = fmt.Sprintf("%s asks for %d GPUs, and a Run may have %d at most", o.Key, total, maxPods)
 	case waits != "":
 		out.Waits = waits
 	default:

@@ -19,6 +19,9 @@ type kindOf struct{ api, kind string }
 // shapes are how objects say how many pods they are for, by kind.
 var shapes = map[kindOf]func(object map[string]any, gpus func(*corev1.PodSpec) int) Shape{
 	{"scheduling.k8s.io", "PodGroup"}: func(object map[string]any, _ func(*corev1.PodSpec) int) Shape {
+		if _, basic, _ := unstructured.NestedMap(object, "spec", "schedulingPolicy", "basic"); basic {
+			return Shape{Least: 1} // its pods do not wait for each other
+		}
 		return atLeast(object, "spec", "schedulingPolicy", "gang", "minCount")
 	},
 	{"scheduling.x-k8s.io", "PodGroup"}: func(object map[string]any, _ func(*corev1.PodSpec) int) Shape {
@@ -92,10 +95,7 @@ func exclusive(annotations map[string]string) bool {
 // atLeast is the shape by a number of pods, whatever they ask for.
 func atLeast(object map[string]any, path ...string) Shape {
 	n, _, _ := unstructured.NestedInt64(object, path...)
-	if n < 0 || n > maxPods {
-		return Shape{}
-	}
-	return Shape{Least: int(n)}
+	return Shape{Least: int(max(n, 0))}
 }
 
 // inParts is the shape by Jobs: as many ranks as pods with GPUs run at a time.

@@ -79,7 +79,7 @@ func shapeOf(o *Observed) (s Shape, waits string) {
 	case len(s.parts) > 0:
 	case s.Least > 0: // the object counts pods, whatever they ask for
 		if waits := missing(s.Least, len(members)); waits != "" {
-			return s, waits
+			return Shape{Least: s.Least, Ranks: s.Least}, waits
 		}
 		s.Least = max(1, with-max(0, len(members)-s.Least))
 		s.Ranks = max(s.Least, with)
@@ -89,7 +89,7 @@ func shapeOf(o *Observed) (s Shape, waits string) {
 		s.Least, s.Ranks = size-1, size-1
 	case size > 0:
 		if waits := missing(size, len(members)); waits != "" {
-			return s, waits
+			return Shape{Least: size, Ranks: size}, waits
 		}
 		s.Least, s.Ranks = with, with
 	default:

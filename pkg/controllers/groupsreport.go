@@ -1,0 +1,94 @@
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/group"
+)
+
+// report has the object of a group say whether the group has been scheduled, if its kind does (R43): by the Run that
+// stands for it, or by why there is none. A scheduler that may not write it schedules all the same.
+func (g *groups) report(ctx context.Context, o *group.Observed, run *rqv1.Run, why string) error {
+	if o.Object == nil || !group.Reports(o.Key) {
+		return nil
+	}
+	conditions := group.Scheduled(o.Object, run, why, g.clock.Now())
+	if conditions == nil {
+		return nil
+	}
+	was := &unstructured.Unstructured{Object: o.Object}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": was.GetUID(), "resourceVersion": was.GetResourceVersion()},
+		"status":   map[string]any{"conditions": conditions}})
+	if err != nil {
+		return fmt.Errorf("conditions of %s: %w", o.Key, err)
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(was.GroupVersionKind())
+	object.SetNamespace(was.GetNamespace())
+	object.SetName(was.GetName())
+	err = g.client.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
+	switch {
+	case apierrors.IsForbidden(err):
+		klog.FromContext(ctx).V(2).Info("A group's object cannot be told how the group stands", "group", o.Key, "err", err)
+		return nil
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("conditions of %s: %w", o.Key, err)
+	}
+	return nil
+}
+
+// turnAway tells those pods that wait with which nothing can be done: that they do not fit into the Run which stands
+// for the group, or that it has all pods that it may have. It returns the others.
+func (g *groups) turnAway(run *rqv1.Run, waiting, members []*corev1.Pod) (left []*corev1.Pod) {
+	full := group.Full(run, members)
+	for _, pod := range waiting {
+		why := g.misfit(run, pod)
+		if why == "" && g.asksForGPUs(pod) {
+			why = full
+		}
+		if why == "" {
+			left = append(left, pod)
+			continue
+		}
+		g.book.Decide([]*corev1.Pod{pod}, book.Stranger{Refused: why})
+	}
+	return left
+}
+
+// misfit says why a pod with GPUs cannot have a rank in the Run that stands for its group; empty where it can.
+func (g *groups) misfit(run *rqv1.Run, pod *corev1.Pod) string {
+	if !g.asksForGPUs(pod) {
+		return ""
+	}
+	return group.Misfit(run, pod, g.rules.GPUs(&pod.Spec))
+}
+
+// lacks reports whether a group has waited for pods to be made for so long that it is to be told: they come one after
+// the other.
+func (g *groups) lacks(key group.Key, waits string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	of, now := g.of(key), g.clock.Now()
+	switch {
+	case waits == "":
+		of.lacking = time.Time{}
+	case of.lacking.IsZero():
+		of.lacking = now
+	}
+	return waits != "" && now.Sub(of.lacking) >= groupRest
+}
