@@ -42,6 +42,7 @@ func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error)
 		g.forget(key)
 		return 0, nil
 	}
+	waiting = g.turnAway(key, run, waiting, members)
 	wants := slices.ContainsFunc(waiting, g.asksForGPUs)
 	if run == nil && len(members) == 0 && !wants {
 		g.book.Decide(waiting, book.Stranger{Free: true}) // none of them asks for GPUs
@@ -73,7 +74,7 @@ func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error)
 	case run != nil && empty:
 		return g.await(ctx, key, run)
 	case run != nil:
-		after := g.feed(run, o, g.turnAway(run, waiting, members), members)
+		after := g.feed(run, o, waiting, members)
 		switch {
 		case after == 0 && problem != "" && !run.Ended():
 			after = groupRest

@@ -53,8 +53,15 @@ func (g *groups) report(ctx context.Context, o *group.Observed, run *rqv1.Run, w
 }
 
 // turnAway tells those pods that wait with which nothing can be done: that they do not fit into the Run which stands
-// for the group, or that it has all pods that it may have. It returns the others.
-func (g *groups) turnAway(run *rqv1.Run, waiting, members []*corev1.Pod) (left []*corev1.Pod) {
+// for the group, or that it has all pods that it may have. It returns the others. A Run that has not started, and has no
+// pods, is made anew as those say that wait.
+func (g *groups) turnAway(key group.Key, run *rqv1.Run, waiting, members []*corev1.Pod) (left []*corev1.Pod) {
+	g.mu.Lock()
+	started := g.of(key).started
+	g.mu.Unlock()
+	if run == nil || !started && len(members) == 0 {
+		return waiting
+	}
 	full := group.Full(run, members)
 	for _, pod := range waiting {
 		why := g.misfit(run, pod)

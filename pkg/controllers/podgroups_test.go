@@ -169,6 +169,10 @@ func TestPodsThatNameAGroup(t *testing.T) {
 	g.groups.note(ofGang("b"))
 	g.want("it is whole", a, "create")
 	run := g.run()
+	run.Status.Phase = rqv1.RunRunning
+	if err := g.kinds.Status().Update(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
 	forged := ofGang("forged")
 	forged.Annotations = map[string]string{rqv1.AnnotationOwner: "org:somebody"}
 	g.groups.note(forged)
@@ -185,12 +189,32 @@ func TestPodsThatNameAGroup(t *testing.T) {
 	if len(offered) != 2 {
 		t.Errorf("%d pods may get ranks, want the group's two", len(offered))
 	}
+	done := []*corev1.Pod{ofGang("a")}
+	done[0].Status.Phase = corev1.PodSucceeded
+	for _, pod := range []*corev1.Pod{a, ofGang("b")} {
+		g.groups.drop(pod)
+	}
+	g.ranked(done[0], run)
+	g.want("its pods are done", a)
+	if _, end := g.groups.offers(run); end != rqv1.RunCompleted {
+		t.Errorf("the group ends as %q while a pod waits that is not its own", end)
+	}
 	lost := ofGang("lost")
 	lost.Spec.SchedulingGroup.PodGroupName = ptr.To("elsewhere")
 	g.groups.note(lost)
 	g.want("its group is not here", lost)
 	if got := g.book.Foreign(lost).Message; !strings.Contains(got, "is not there in namespace ns") {
 		t.Errorf("the one without a group is told %q", got)
+	}
+}
+
+// ranked has a pod have the first rank of a Run.
+func (g *grouped) ranked(pod *corev1.Pod, run *rqv1.Run) {
+	g.t.Helper()
+	pod.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelSource: string(rqv1.SourcePods),
+		rqv1.LabelIndex: "0"}
+	if _, err := g.kube.CoreV1().Pods("ns").Create(g.t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		g.t.Fatal(err)
 	}
 }
 
