@@ -52,8 +52,10 @@ type pods struct {
 	run     types.UID
 	phase   rqv1.RunPhase
 	started bool
-	// said is what the Run said then, and lacking since when pods are waited for that are to be made; zero while none are.
-	said    string
+	// said is what the Run said then.
+	said string
+	// waits is what is waited for before there is a Run, and lacking since when it has been that; empty for nothing.
+	waits   string
 	lacking time.Time
 	// empty is since when it has no pods; zero while it has any.
 	empty time.Time

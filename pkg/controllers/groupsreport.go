@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,8 +52,8 @@ func (g *groups) report(ctx context.Context, o *group.Observed, run *rqv1.Run, w
 }
 
 // turnAway tells those pods that wait with which nothing can be done: that they do not fit into the Run which stands
-// for the group, or that it has all pods that it may have. It returns the others. A Run that has not started, and has no
-// pods, is made anew as those say that wait.
+// for the group, or that it has all pods that it may have. It returns the others. A Run that has not started, and has
+// no pods, is made anew as those say that wait.
 func (g *groups) turnAway(key group.Key, run *rqv1.Run, waiting, members []*corev1.Pod) (left []*corev1.Pod) {
 	g.mu.Lock()
 	started := g.of(key).started
@@ -85,17 +84,14 @@ func (g *groups) misfit(run *rqv1.Run, pod *corev1.Pod) string {
 	return group.Misfit(run, pod, g.rules.GPUs(&pod.Spec))
 }
 
-// lacks reports whether a group has waited for pods to be made for so long that it is to be told: they come one after
-// the other.
+// lacks reports whether a group waits for pods to be made, and none has come for so long that it is to be told: a large
+// group's come one after the other.
 func (g *groups) lacks(key group.Key, waits string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	of, now := g.of(key), g.clock.Now()
-	switch {
-	case waits == "":
-		of.lacking = time.Time{}
-	case of.lacking.IsZero():
-		of.lacking = now
+	if of.waits != waits {
+		of.waits, of.lacking = waits, now
 	}
 	return waits != "" && now.Sub(of.lacking) >= groupRest
 }

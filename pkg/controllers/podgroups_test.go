@@ -128,6 +128,9 @@ func TestAPodGroupSaysHowItStands(t *testing.T) {
 	}
 	g.groups.note(ofGang("b"))
 	g.want("it is whole", a, "create")
+	if got := told(); got != "" {
+		t.Errorf("the pod is still told %q", got)
+	}
 	run := g.run()
 	for _, status := range []rqv1.RunStatus{{Phase: rqv1.RunPending, Message: "short by 8"}, {Phase: rqv1.RunRunning},
 		{Phase: rqv1.RunPending, Message: "cut"}} {
