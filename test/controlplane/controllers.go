@@ -35,7 +35,7 @@ func (c *ControlPlane) controllers() (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.process("kube-controller-manager", "kube-controller-manager",
+	return c.process("kube-controller-manager", "kube-controller-manager", append(c.controlling(),
 		"--kubeconfig="+kubeconfig,
 		"--use-service-account-credentials",
 		"--service-account-private-key-file="+c.pki.file("service-accounts.key"),
@@ -44,5 +44,5 @@ func (c *ControlPlane) controllers() (*Process, error) {
 		"--secure-port=0",
 		"--kube-api-qps=500",
 		"--kube-api-burst=1000",
-	)
+	)...)
 }

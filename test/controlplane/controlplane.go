@@ -26,6 +26,9 @@ type Options struct {
 	Kwok bool
 	// JobSet starts the controller of JobSets, and installs their kind and its webhooks. Default: off.
 	JobSet bool
+	// PodGroups has the API server serve the native PodGroup, and installs the kind of the coscheduling plugin.
+	// Default: off.
+	PodGroups bool
 	// Audit has the API server log what the scheduler's service account writes, in AuditLog. Default: off.
 	Audit bool
 	// Detached lets the processes outlive this one. Default: they are killed when this process ends, however it ends.
@@ -67,7 +70,8 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	}
 	defer unlock()
 	for _, step := range []func(context.Context) error{
-		c.startServers, c.installJobSet, c.install, c.startControllers, c.startJobSet, c.startFleet, c.startScheduler,
+		c.startServers, c.installJobSet, c.installPodGroups, c.install, c.startControllers, c.startJobSet, c.startFleet,
+		c.startScheduler,
 	} {
 		if err := step(ctx); err != nil {
 			if !o.Detached {

@@ -92,7 +92,7 @@ func (c *ControlPlane) apiServer() (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.process("kube-apiserver", "kube-apiserver", append(audit,
+	return c.process("kube-apiserver", "kube-apiserver", append(append(audit, c.serving()...),
 		"--etcd-servers=http://"+c.etcdAddress,
 		"--bind-address=127.0.0.1",
 		"--secure-port="+portOf(c.address),

@@ -64,6 +64,7 @@ func play(t *testing.T, root, name string, blocks []block) {
 	defer cancel()
 	options := controlplane.Options{
 		Dir: t.TempDir(), Fleet: filepath.Join(root, "manifests", "samples", "fleet.yaml"), Scheduler: true, Kwok: true,
+		PodGroups: true,
 	}
 	if config := configuration(blocks); config != "" {
 		options.Config = filepath.Join(root, config)

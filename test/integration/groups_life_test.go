@@ -125,7 +125,8 @@ func TestAJobOfMoreThanRunAtOnce(t *testing.T) {
 	s.settled()
 }
 
-// TestGroupsThatAreWrong: what is wrong with a group is told on its pods, and hurts nobody.
+// TestGroupsThatAreWrong: what is wrong with a group is told on its pods, and hurts nobody. This API server serves no
+// PodGroups of either kind, and drops the names of those of its own.
 func TestGroupsThatAreWrong(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 1, 64)
@@ -148,12 +149,16 @@ func TestGroupsThatAreWrong(t *testing.T) {
 	add("odd", 2, rqv1.AnnotationSpares, "3")
 	add("long", 1, rqv1.AnnotationMaxDuration, "forever")
 	add("unknown", 1, rqv1.AnnotationGPUType, "no-such-type")
+	s.member(native, "gang", "dropped")
+	s.member(coscheduling, "gang", "not-served")
 	for pod, words := range map[string]string{
-		"mixed-0":  "must ask for as many",
-		"theirs-0": "they must say the same",
-		"odd":      "no multiple of the 2 GPUs",
-		"long":     "no duration of a second or more",
-		"unknown":  "and the fleet has",
+		"mixed-0":    "must ask for as many",
+		"theirs-0":   "they must say the same",
+		"odd":        "no multiple of the 2 GPUs",
+		"long":       "no duration of a second or more",
+		"unknown":    "and the fleet has",
+		"dropped":    "the API server dropped that field: start the API server with --feature-gates=GenericWorkload=true",
+		"not-served": "PodGroup/gang of scheduling.x-k8s.io, and the API server serves no such kind",
 	} {
 		eventually(t, "pod "+pod, func() error {
 			node, why, err := s.scheduled(pod)

@@ -180,8 +180,8 @@ func TestAJobLosesANode(t *testing.T) {
 	s.settled()
 }
 
-// TestGroupsByTheirWords: pods are a gang by our annotations, by a coscheduling label with its PodGroup, and as Kueue
-// writes a group; one that lacks a pod waits, and pods that ask for no GPUs start with the others and pay nothing.
+// TestGroupsByTheirWords: pods are a gang by our annotations, and as Kueue writes a group; one that lacks a pod waits,
+// and pods that ask for no GPUs start with the others and pay nothing.
 func TestGroupsByTheirWords(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 4, 64)
