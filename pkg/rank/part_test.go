@@ -2,6 +2,7 @@ package rank_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -140,6 +141,10 @@ func TestLeaseNames(t *testing.T) {
 		name := rank.LeaseName(part.PodName(run), uid)
 		if name != rank.LeaseName(part.PodName(run), uid) || len(validation.IsDNS1123Subdomain(name)) > 0 {
 			t.Fatalf("the Lease of %s is called %s", uid, name)
+		}
+		if long := rank.LeaseName(strings.Repeat("a", 244)+".b-c.d", uid); len(validation.IsDNS1123Subdomain(long)) > 0 ||
+			!strings.HasSuffix(long, "-"+string(uid[:min(8, len(uid))])) {
+			t.Fatalf("the Lease of a pod with a long name is called %s", long)
 		}
 		other, otherUID := parts.Draw(t, "another part"), types.UID(uids.Draw(t, "another uid"))
 		same := part == other && uid[:min(8, len(uid))] == otherUID[:min(8, len(otherUID))]
