@@ -195,12 +195,12 @@ func (p *params) setRuntime(spec *rqv1.RunSpec) {
 // RunName returns the name of the Run that stands for a group: KIND-NAME-HASH, as far as there is room.
 func RunName(k Key) string {
 	hash := fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join([]string{k.Namespace, k.API, k.Kind, k.Name}, "/"))))[:8]
-	name := strings.Map(func(r rune) rune {
-		if r == '.' {
-			return '-'
+	name := strings.Map(func(r rune) rune { // what names a group may be a label's value, or any text
+		if 'a' <= r && r <= 'z' || '0' <= r && r <= '9' {
+			return r
 		}
-		return r
-	}, strings.ToLower(k.Kind)+"-"+k.Name)
+		return '-'
+	}, strings.ToLower(k.Kind+"-"+k.Name))
 	name = strings.TrimRight(name[:min(len(name), longestName-len(hash)-1)], "-")
 	return name + "-" + hash
 }

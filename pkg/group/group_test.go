@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
@@ -107,6 +108,27 @@ func TestOf(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestWhoIsACandidate: whose a pod is the scheduler's labels say. Another API may have a kind Run as well, and anybody
+// may name ours.
+func TestWhoIsACandidate(t *testing.T) {
+	controls := true
+	for _, kind := range []string{"", "Job", "Run"} {
+		pod := podOf("p", 8)
+		if kind != "" {
+			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: kind, Name: "x", UID: "x",
+				Controller: &controls}}
+		}
+		for _, labels := range []map[string]string{nil, {rqv1.LabelRun: "r", rqv1.LabelSource: string(rqv1.SourcePods)}} {
+			if pod.Labels = labels; !Candidate(pod) {
+				t.Errorf("a pod of kind %q with labels %v is none", kind, labels)
+			}
+		}
+		if pod.Labels = map[string]string{rqv1.LabelRun: "r"}; Candidate(pod) {
+			t.Error("a pod that a Run has made is taken for somebody else's")
+		}
 	}
 }
 
@@ -242,9 +264,10 @@ func TestRunName(t *testing.T) {
 	seen := map[string]Key{}
 	for _, k := range []Key{{"a", "batch", "Job", "train"}, {"b", "batch", "Job", "train"}, {"a", "", "Job", "train"},
 		{"a", "batch", "Job", "train.x"}, {"a", "batch", "Job", "train-x"},
-		{"a", "batch", "Job", strings.Repeat("x.", 100)}} {
+		{"a", "batch", "Job", strings.Repeat("x.", 100)}, {"a", "", "Group", "My_Group"}, {"a", "", "Group", "my-group"},
+		{"a", "", "Group", strings.Repeat("é ", 30)}} {
 		name := RunName(k)
-		if other, taken := seen[name]; taken || len(name) > longestName || strings.ContainsAny(name, ". ") {
+		if other, taken := seen[name]; taken || len(name) > longestName || len(validation.IsDNS1123Label(name)) > 0 {
 			t.Errorf("%v is %q, as %v", k, name, other)
 		}
 		seen[name] = k

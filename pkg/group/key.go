@@ -4,9 +4,9 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // Key identifies a group of pods in a namespace.
@@ -147,12 +147,8 @@ func indexIn(text string) int {
 // maxPods is the most pods that a group may have.
 const maxPods = 1000000
 
-// Candidate reports whether a pod is for the scheduler to place and no Run made it.
+// Candidate reports whether a pod is for the scheduler to place and no Run made it. Its labels say so, which only the
+// scheduler writes: whom it names as its controller is whoever's word who made it.
 func Candidate(pod *corev1.Pod) bool {
-	if pod.Spec.SchedulerName != rqv1.SchedulerName {
-		return false
-	}
-	controller := metav1.GetControllerOfNoCopy(pod)
-	return pod.Labels[rqv1.LabelRun] == "" ||
-		pod.Labels[rqv1.LabelSource] == string(rqv1.SourcePods) && (controller == nil || controller.Kind != "Run")
+	return pod.Spec.SchedulerName == rqv1.SchedulerName && (pod.Labels[rqv1.LabelRun] == "" || rank.Theirs(pod))
 }
