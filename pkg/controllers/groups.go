@@ -38,12 +38,17 @@ type groups struct {
 
 	mu    sync.Mutex
 	known map[group.Key]*pods
+	// at are the groups of the pods that wait: pods may come to say that they are in another.
+	at map[types.UID]group.Key
 }
 
 // pods are those of a group.
 type pods struct {
 	// waiting have no rank, by UID.
 	waiting map[types.UID]*corev1.Pod
+	// payers are the service accounts whose pods may have ranks in Run payersOf.
+	payers   map[string]bool
+	payersOf types.UID
 	// shape is what is known of the group; seen says that it is.
 	shape group.Shape
 	seen  bool
@@ -67,7 +72,7 @@ func newGroups(o *Options, w *watches, changed func(types.NamespacedName, lane.W
 	return &groups{groupReader: newGroupReader(o), book: o.Book, clock: o.Clock, watches: w, changed: changed,
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[group.Key](100*time.Millisecond, 30*time.Second)),
-		known: map[group.Key]*pods{}}
+		known: map[group.Key]*pods{}, at: map[types.UID]group.Key{}}
 }
 
 // follow notes what informers are told of pods and of Runs.
@@ -100,22 +105,38 @@ func (g *groups) note(pod *corev1.Pod) {
 	waits := pod.Labels[rqv1.LabelRun] == "" && pod.DeletionTimestamp == nil
 	key := group.Of(pod).Key
 	g.mu.Lock()
-	of := g.of(key)
-	_, was := of.waiting[pod.UID]
+	before, was := g.leave(pod, key)
 	if waits {
-		of.waiting[pod.UID] = pod
-	} else {
-		delete(of.waiting, pod.UID)
-		g.tidy(key)
+		g.of(key).waiting[pod.UID], g.at[pod.UID] = pod, key
 	}
 	g.mu.Unlock()
 	if !waits {
 		g.book.Forget(pod.UID)
 	}
-	if waits != was {
+	if waits != was || waits && gated(before) != gated(pod) {
 		g.again(key)
 	}
 }
+
+// leave takes a pod out of those that wait of a group, and returns what was known of it there. A group that it was in
+// before is looked at without it. The lock is held.
+func (g *groups) leave(pod *corev1.Pod, key group.Key) (before *corev1.Pod, was bool) {
+	at, waited := g.at[pod.UID]
+	if waited {
+		before = g.of(at).waiting[pod.UID]
+		delete(g.of(at).waiting, pod.UID)
+		delete(g.at, pod.UID)
+		g.tidy(at)
+	}
+	if waited && at != key {
+		g.again(at)
+	}
+	return before, waited && at == key
+}
+
+// gated reports whether something else is to happen before a pod is placed: no gang waits for it, let alone that others
+// end for it. What is to happen may change what it says.
+func gated(pod *corev1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 }
 
 // drop notes that a pod has ended, or is gone.
 func (g *groups) drop(pod *corev1.Pod) {
@@ -124,8 +145,7 @@ func (g *groups) drop(pod *corev1.Pod) {
 	}
 	key := group.Of(pod).Key
 	g.mu.Lock()
-	delete(g.of(key).waiting, pod.UID)
-	g.tidy(key)
+	g.leave(pod, key)
 	g.mu.Unlock()
 	g.book.Forget(pod.UID)
 	g.again(key)
@@ -134,15 +154,27 @@ func (g *groups) drop(pod *corev1.Pod) {
 // member notes that something is new of a pod that has a rank.
 func (g *groups) member(pod *corev1.Pod) {
 	if group.Candidate(pod) && rank.Ended(pod) {
-		g.again(group.Of(pod).Key)
+		g.again(g.groupOf(pod))
 	}
 }
 
 // gone notes that a pod is gone that had a rank, or has it no more.
 func (g *groups) gone(pod *corev1.Pod) {
 	if group.Candidate(pod) {
-		g.again(group.Of(pod).Key)
+		g.again(g.groupOf(pod))
 	}
+}
+
+// groupOf returns the group of a pod that has a rank, or had one: the one that its Run stands for. What the pod says
+// itself may have changed.
+func (g *groups) groupOf(pod *corev1.Pod) group.Key {
+	o, there, err := g.watches.runs.GetStore().GetByKey(runOfPod(pod).String())
+	if err == nil && there {
+		if key, ok := group.KeyOf(o.(*rqv1.Run)); ok {
+			return key
+		}
+	}
+	return group.Of(pod).Key
 }
 
 // ran notes that a Run which stands for a group has come to another phase.
@@ -223,7 +255,7 @@ func (g *groups) offers(run *rqv1.Run) ([]book.Offer, rqv1.RunPhase) {
 	}
 	var out []book.Offer
 	for _, pod := range of.waiting {
-		if g.asksForGPUs(pod) && g.misfit(run, pod) == "" {
+		if g.asksForGPUs(pod) && !gated(pod) && of.pays(run, pod) && g.misfit(run, pod) == "" {
 			out = append(out, book.Offer{Pod: pod, Rank: of.shape.Rank(pod)})
 		}
 	}

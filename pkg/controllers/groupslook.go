@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,18 +27,19 @@ const (
 	groupRest    = 10 * time.Second
 	groupEnding  = time.Second
 	groupPending = time.Minute // one that waits for its places
+	// groupPace is how much time there is between two such looks at least.
+	groupPace = 10 * time.Millisecond
 	// lookTakes is how long reading what is known of a group may take: others wait for the worker.
 	lookTakes = 10 * time.Second
 )
 
 // look brings a group a step further. It returns when to look again without an event; 0 for never.
 func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error) {
-	name := runOf(key)
 	waiting, members, err := g.podsOf(key)
 	if err != nil {
 		return 0, err
 	}
-	run := g.runOf(name)
+	run := g.runOf(key)
 	if len(waiting)+len(members) == 0 && run == nil {
 		g.forget(key)
 		return 0, nil
@@ -74,20 +76,39 @@ func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error)
 	case run != nil && empty:
 		return g.await(ctx, key, run)
 	case run != nil:
-		after := g.feed(run, o, waiting, members)
-		switch {
-		case after == 0 && problem != "" && !run.Ended():
-			after = groupRest
-		case after == 0 && !run.Ended() && run.Status.Phase != rqv1.RunRunning:
-			after = groupPending
-		}
-		return after, g.report(ctx, o, run, "")
+		return g.serve(ctx, run, o, waiting, members, problem != "")
 	case len(waiting) == 0:
 		return 0, nil
 	case end != "" && problem == "":
-		problem = fmt.Sprintf("%s has ended (%s), and no pod of it is started any more", key, end)
+		problem = hasEnded(key, end)
 	}
 	return g.derive(ctx, o, waiting, problem)
+}
+
+// rest returns when to look again at a group that waits for what nobody tells of: the more groups there are the later,
+// so that who makes many which nobody pays for has no more read than that.
+func (g *groups) rest() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return max(groupRest, time.Duration(len(g.known))*groupPace)
+}
+
+// serve has a Run that stands for a group get pods of it. unread says that what the group is known by cannot be read.
+func (g *groups) serve(ctx context.Context, run *rqv1.Run, o *group.Observed, waiting, members []*corev1.Pod,
+	unread bool) (time.Duration, error) {
+	who, err := g.mayJoin(ctx, o.Key, run, waiting, members)
+	if err != nil || who == nil {
+		return 0, err
+	}
+	after := g.feed(run, o, g.turnDown(run, waiting, who), members)
+	switch {
+	case after > 0 || run.Ended():
+	case unread || slices.ContainsFunc(slices.Collect(maps.Values(who)), func(why string) bool { return why != "" }):
+		after = g.rest() // nobody tells when that is mended
+	case run.Status.Phase != rqv1.RunRunning:
+		after = groupPending
+	}
+	return after, g.report(ctx, o, run, "")
 }
 
 // another reports whether a Run stands for another group than there is, of the same name: that one is gone, and its Run
@@ -149,12 +170,19 @@ func (g *groups) podsOf(key group.Key) (waiting, members []*corev1.Pod, err erro
 	return waiting, members, err
 }
 
-func (g *groups) runOf(name types.NamespacedName) *rqv1.Run {
-	o, there, err := g.watches.runs.GetStore().GetByKey(name.String())
-	if err != nil || !there {
+// runOf returns the Run that stands for a group; nil where there is none. One that has its name may be somebody else's,
+// or another group's.
+func (g *groups) runOf(key group.Key) *rqv1.Run {
+	o, there, err := g.watches.runs.GetStore().GetByKey(runOf(key).String())
+	if err != nil || !there || !standsFor(o.(*rqv1.Run), key) {
 		return nil
 	}
 	return o.(*rqv1.Run)
+}
+
+func standsFor(run *rqv1.Run, key group.Key) bool {
+	of, ok := group.KeyOf(run)
+	return ok && of == key
 }
 
 func (g *groups) forget(key group.Key) {
@@ -201,7 +229,7 @@ func (g *groups) derive(ctx context.Context, o *group.Observed, waiting []*corev
 				g.book.Decide([]*corev1.Pod{pod}, book.Stranger{})
 			}
 		}
-		return groupRest, g.report(ctx, o, nil, told)
+		return g.rest(), g.report(ctx, o, nil, told)
 	case d.Spec == nil && d.Waits == "":
 		g.book.Decide(waiting, book.Stranger{Free: true}) // none of them asks for GPUs
 		return 0, nil
@@ -210,7 +238,7 @@ func (g *groups) derive(ctx context.Context, o *group.Observed, waiting []*corev
 	if d.Spec != nil {
 		return 0, nil // the Run's own event looks again
 	}
-	return groupRest, g.report(ctx, o, nil, d.Waits)
+	return g.rest(), g.report(ctx, o, nil, d.Waits)
 }
 
 // feed has a Run be looked at that stands for a group with pods that wait, and lets those go that ask for no GPUs once
@@ -245,7 +273,7 @@ func (g *groups) createRun(ctx context.Context, o *group.Observed, d *group.Deri
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		err = g.client.Get(ctx, client.ObjectKeyFromObject(run), run)
-		if err == nil && !run.Spec.Theirs() {
+		if err == nil && !standsFor(run, o.Key) {
 			return fmt.Sprintf("Run %s, which would stand for %s, is somebody else's: rename it", run.Name, o.Key), nil
 		}
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):

@@ -1,7 +1,9 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -11,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -75,7 +78,7 @@ func (r *groupReader) observe(ctx context.Context, key group.Key, pods []*corev1
 		next = metav1.GetControllerOf(above)
 	}
 	for range mostAbove {
-		if next == nil {
+		if next == nil || len(path.IsValidPathSegmentName(next.Name)) > 0 {
 			break
 		}
 		if o.Object != nil && next.UID == above.GetUID() { // it has been read
@@ -87,7 +90,7 @@ func (r *groupReader) observe(ctx context.Context, key group.Key, pods []*corev1
 		object.SetKind(next.Kind)
 		err := r.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: next.Name}, object)
 		switch {
-		case apierrors.IsForbidden(err), apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		case unreadable(err):
 			return o, "", nil // as far up as may be seen
 		case err != nil:
 			return o, "", fmt.Errorf("reading %s %s: %w", next.Kind, next.Name, err)
@@ -96,6 +99,15 @@ func (r *groupReader) observe(ctx context.Context, key group.Key, pods []*corev1
 		next = metav1.GetControllerOf(object)
 	}
 	return o, "", nil
+}
+
+// unreadable reports whether an object is not read, however often it is tried: whoever makes a pod may name anything as
+// its controller, also of a kind that cannot be read.
+func unreadable(err error) bool {
+	var answer apierrors.APIStatus
+	told := errors.As(err, &answer)
+	return meta.IsNoMatchError(err) || told && answer.Status().Code >= 400 && answer.Status().Code < 500 &&
+		!apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err)
 }
 
 func said(object *unstructured.Unstructured) group.Said {
@@ -183,24 +195,37 @@ const mostKnown = 1000
 // mayAllPay says why the service account of one of some pods that ask for GPUs may not spend as an owner; empty when
 // all may.
 func (r *groupReader) mayAllPay(ctx context.Context, pods []*corev1.Pod, owner rqv1.Owner) (refused string, err error) {
-	asked := map[string]bool{}
+	who, err := r.whoMayPay(ctx, pods, owner)
 	for _, pod := range pods {
-		if account := pod.Spec.ServiceAccountName; !asked[account] && r.rules.GPUs(&pod.Spec) > 0 {
-			asked[account] = true
-			if refused, err := r.mayPay(ctx, pod, owner); err != nil || refused != "" {
-				return refused, err
-			}
+		if why := who[accountOf(pod)]; why != "" {
+			return why, err
 		}
 	}
-	return "", nil
+	return "", err
 }
+
+// whoMayPay says of the service accounts of those pods that ask for GPUs why they may not spend as an owner; empty for
+// those that may.
+func (r *groupReader) whoMayPay(ctx context.Context, pods []*corev1.Pod, owner rqv1.Owner) (map[string]string, error) {
+	who := map[string]string{}
+	for _, pod := range pods {
+		if _, asked := who[accountOf(pod)]; asked || r.rules.GPUs(&pod.Spec) == 0 {
+			continue
+		}
+		refused, err := r.mayPay(ctx, pod, owner)
+		if err != nil {
+			return nil, err
+		}
+		who[accountOf(pod)] = refused
+	}
+	return who, nil
+}
+
+func accountOf(pod *corev1.Pod) string { return cmp.Or(pod.Spec.ServiceAccountName, "default") }
 
 // mayPay says why the service account of a pod may not spend as an owner (R10, R41); empty when it may.
 func (r *groupReader) mayPay(ctx context.Context, pod *corev1.Pod, owner rqv1.Owner) (refused string, err error) {
-	account := pod.Spec.ServiceAccountName
-	if account == "" {
-		account = "default"
-	}
+	account := accountOf(pod)
 	a, now := allowance{pod.Namespace, account, owner}, r.allowed.clock.Now()
 	if known, ok := r.allowed.of(a, now); ok {
 		return known.refused, nil
