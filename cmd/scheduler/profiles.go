@@ -9,6 +9,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
 	jobtree "github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/plugins"
@@ -29,15 +30,35 @@ func profilesOf(o *options.Options, logger klog.Logger) ([]schedulerconfig.KubeS
 // enabled fails when a profile does not enable the plugin: its pods would go where kube-scheduler has them go, past the
 // book.
 func enabled(profiles []schedulerconfig.KubeSchedulerProfile) error {
-	names := func(p schedulerconfig.Plugin) bool { return p.Name == plugins.Name }
+	is := func(p schedulerconfig.Plugin) bool { return p.Name == plugins.Name }
 	for i := range profiles {
 		of := profiles[i].Plugins
-		if of == nil || !slices.ContainsFunc(of.MultiPoint.Enabled, names) && !slices.Contains(of.Names(), plugins.Name) {
+		if of == nil || !slices.ContainsFunc(of.MultiPoint.Enabled, is) && !slices.Contains(of.Names(), plugins.Name) {
 			return fmt.Errorf("profile %s does not enable plugin %s: in the file that --config names, add %s to its "+
 				"plugins.multiPoint.enabled "+
 				"and PrioritySort to its plugins.queueSort.disabled, as manifests/scheduler/config.yaml has it; or "+
 				"remove the profile",
 				profiles[i].SchedulerName, plugins.Name, plugins.Name)
+		}
+	}
+	return nil
+}
+
+// preempts fails when a profile has kube-scheduler's own preemption on: it would end pods for others of higher
+// priority, which no rule of the book's allows.
+func preempts(profiles []schedulerconfig.KubeSchedulerProfile) error {
+	const plugin = names.DefaultPreemption
+	in := func(set []schedulerconfig.Plugin, of ...string) bool {
+		return slices.ContainsFunc(set, func(p schedulerconfig.Plugin) bool { return slices.Contains(of, p.Name) })
+	}
+	for i := range profiles {
+		of := profiles[i].Plugins
+		if in(of.PostFilter.Enabled, plugin) ||
+			in(of.MultiPoint.Enabled, plugin) && !in(of.PostFilter.Disabled, plugin, "*") {
+			return fmt.Errorf("profile %s has plugin %s on, which would end pods for others of higher priority, outside the "+
+				"budgets and without a draw or a notice (R20): in the file that --config names, add %s to its "+
+				"plugins.postFilter.disabled, and to no list of what is enabled, as manifests/scheduler/config.yaml has it",
+				profiles[i].SchedulerName, plugin, plugin)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,7 @@ func jobtreeProfile(name string, args ...string) string {
   plugins:
     multiPoint: {enabled: [{name: Jobtree}]}
     queueSort: {disabled: [{name: PrioritySort}]}
+    postFilter: {disabled: [{name: DefaultPreemption}]}
   pluginConfig:
   - name: Jobtree
     args:
@@ -79,6 +81,70 @@ func TestArgsOfProfiles(t *testing.T) {
 				t.Errorf("got %+v, %v", args, err)
 			}
 		})
+	}
+}
+
+// TestPreemptionIsRefused starts the scheduler with profiles in which kube-scheduler's own preemption is on.
+func TestPreemptionIsRefused(t *testing.T) {
+	profile := func(plugins string) string {
+		return "\n- {schedulerName: a, plugins: {" + plugins + "}}"
+	}
+	const ours = "multiPoint: {enabled: [{name: Jobtree}]}, queueSort: {disabled: [{name: PrioritySort}]}"
+	for name, test := range map[string]struct {
+		profiles []string
+		on       string // the profile in which it is on
+	}{
+		"left on":   {[]string{profile(ours)}, "a"},
+		"asked for": {[]string{profile(ours + ", postFilter: {enabled: [{name: DefaultPreemption}]}")}, "a"},
+		"asked for after all": {[]string{profile(ours +
+			", postFilter: {enabled: [{name: DefaultPreemption}], disabled: [{name: '*'}]}")}, "a"},
+		"at all points": {[]string{profile("multiPoint: {enabled: [{name: Jobtree}, {name: DefaultPreemption}], " +
+			"disabled: [{name: '*'}]}")}, "a"},
+		"in the second": {[]string{jobtreeProfile("b"), profile(ours)}, "a"},
+		"off":           {[]string{jobtreeProfile("b")}, ""},
+		"all are off":   {[]string{profile(ours + ", postFilter: {disabled: [{name: '*'}]}")}, ""},
+		"off at all points": {[]string{profile("multiPoint: {enabled: [{name: Jobtree}], " +
+			"disabled: [{name: DefaultPreemption}]}")}, ""},
+		"all are off at all points": {[]string{profile("multiPoint: {enabled: [{name: Jobtree}], " +
+			"disabled: [{name: '*'}]}")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := options.NewOptions()
+			o.ConfigFile = configFile(t, test.profiles...)
+			profiles, err := profilesOf(o, klog.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.on == "" {
+				if err := preempts(profiles); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			want := "starting: profile " + test.on + " has plugin DefaultPreemption on, which would end pods for others of " +
+				"higher priority, outside the budgets and without a draw or a notice (R20): in the file that --config names, add " +
+				"DefaultPreemption to its plugins.postFilter.disabled, and to no list of what is enabled, as " +
+				"manifests/scheduler/config.yaml has it"
+			if err := run(t.Context(), o); err == nil || err.Error() != want {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		})
+	}
+}
+
+// TestTheConfigurationsInTheTree are ones that the scheduler starts with.
+func TestTheConfigurationsInTheTree(t *testing.T) {
+	for _, file := range []string{"manifests/scheduler/config.yaml", "manifests/samples/scheduler/short-lead.yaml",
+		"manifests/samples/tpu/config.yaml", "test/perf/workloads/scheduler-config.yaml"} {
+		o := options.NewOptions()
+		o.ConfigFile = filepath.Join("..", "..", file)
+		profiles, err := profilesOf(o, klog.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmp.Or(enabled(profiles), preempts(profiles)); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
 	}
 }
 

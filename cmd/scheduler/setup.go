@@ -19,10 +19,10 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/fence"
 )
 
-// configure reads the configuration as kube-scheduler's own command does, if all of its profiles enable the plugin.
-// Clients that are made of it from then on write only while this process leads, and so does the scheduler's; the
-// election's lock, and what writes kube-scheduler's own events, are made already. It returns whether this process
-// leads.
+// configure reads the configuration as kube-scheduler's own command does, if all of its profiles enable the plugin and
+// none preempts. Clients that are made of it from then on write only while this process leads, and so does the
+// scheduler's; the election's lock, and what writes kube-scheduler's own events, are made already. It returns whether
+// this process leads.
 func configure(ctx context.Context, o *options.Options) (*config.Config, func() bool, error) {
 	defaults, err := latest.Default()
 	if err != nil {
@@ -37,6 +37,9 @@ func configure(ctx context.Context, o *options.Options) (*config.Config, func() 
 		return nil, nil, err
 	}
 	if err := enabled(profiles); err != nil {
+		return nil, nil, err
+	}
+	if err := preempts(profiles); err != nil {
 		return nil, nil, err
 	}
 	if o.InformerName, err = cache.NewInformerName("jobtree-scheduler"); err != nil {
