@@ -1,7 +1,9 @@
 package group
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -52,6 +54,12 @@ const (
 	kindGroup = "Group" // what pods say by our annotations
 )
 
+// The native kind of groups, which pods name in their spec.
+const (
+	nativeAPI    = "scheduling.k8s.io"
+	kindPodGroup = "PodGroup"
+)
+
 // written is what a kind of controller writes on its pods.
 type written struct {
 	api, kind string
@@ -85,7 +93,7 @@ const labelCompletion = "batch.kubernetes.io/job-completion-index"
 // Of returns the group that a pod is in.
 func Of(pod *corev1.Pod) Member {
 	if g := pod.Spec.SchedulingGroup; g != nil && g.PodGroupName != nil {
-		return Member{Key: Key{pod.Namespace, "scheduling.k8s.io", "PodGroup", *g.PodGroupName}, Index: indexOf(pod)}
+		return Member{Key: Key{pod.Namespace, nativeAPI, kindPodGroup, *g.PodGroupName}, Index: indexOf(pod)}
 	}
 	for i := range kinds {
 		if m, ok := kinds[i].of(pod); ok {
@@ -97,6 +105,34 @@ func Of(pod *corev1.Pod) Member {
 			Size: number(pod.Annotations[rqv1.AnnotationGroupSize]), Index: -1}
 	}
 	return Member{Key: Key{Namespace: pod.Namespace, Kind: kindPod, Name: pod.Name}, Size: 1, Index: 0}
+}
+
+// Named returns the groups that KIND/NAME may mean in a namespace: KIND is a kind in letters of any case, which the API
+// group may follow after a dot.
+func Named(namespace, kind, name string) (out []Key) {
+	each(func(api, k string) {
+		if strings.EqualFold(kind, k) || api != "" && strings.EqualFold(kind, k+"."+api) {
+			out = append(out, Key{namespace, api, k, name})
+		}
+	})
+	return out
+}
+
+// Kinds returns the kinds of all groups that there may be.
+func Kinds() (out []string) {
+	each(func(_, kind string) { out = append(out, kind) })
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// each calls a function with every kind of group, by its API group and name.
+func each(with func(api, kind string)) {
+	with(nativeAPI, kindPodGroup)
+	for i := range kinds {
+		with(kinds[i].api, kinds[i].kind)
+	}
+	with("", kindGroup)
+	with("", kindPod)
 }
 
 // Alone reports whether a pod is in no group but its own.

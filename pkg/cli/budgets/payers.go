@@ -41,7 +41,7 @@ of kind maxGPUHours or lending.maxGPUHours is in GPU-hours, any other in GPUs.`,
   # How many GPUs are short, for a script
   kubectl runs budgets explain trainer-64 -o jsonpath='{.shortGPUs}'`,
 		Args:              session.RunNames(1, 1),
-		RunE:              s.RunE(p.run),
+		RunE:              s.OnRuns(p.run),
 		ValidArgsFunction: s.CompleteRuns,
 	}
 	p.output = session.NewAnswerOutput(cmd, "wide, json, yaml, name")
@@ -58,7 +58,7 @@ func (p *payerSearch) run(ctx context.Context, args []string) error {
 	}
 	var run rqv1.Run
 	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: args[0]}, &run); err != nil {
-		return session.NotFoundInWords(err, namespace, args[0])
+		return p.NotFoundInWords(err, namespace, args[0])
 	}
 	budgets, err := session.ReadBudgets(ctx, c)
 	if err != nil {
@@ -76,5 +76,6 @@ func (p *payerSearch) run(ctx context.Context, args []string) error {
 	warnOf(p.Session, slices.DeleteFunc(budgets, func(b rqv1.Budget) bool {
 		return !slices.ContainsFunc(a.Payers, func(o payerView) bool { return o.Budget == b.Name })
 	}))
+	session.Show(ctx, c, namespace, &a)
 	return writePayers(p.Out, a, p.output.Wide())
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/group"
 )
 
 // Noon is the instant at which the tests' Runs are submitted.
@@ -22,16 +23,23 @@ func After(d time.Duration) metav1.Time { return metav1.NewTime(Noon.Add(d)) }
 func Ptr[T any](v T) *T { return &v }
 
 // RunOf makes a Run of an owner in groups.
-func RunOf(name string, gpus, group int32, status rqv1.RunStatus) rqv1.Run {
+func RunOf(name string, gpus, perGroup int32, status rqv1.RunStatus) rqv1.Run {
 	run := rqv1.Run{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "rai", UID: types.UID(name + "-uid"), Generation: 1,
 			CreationTimestamp: After(0)},
 		Spec:   rqv1.RunSpec{Owner: "org:ai:rai", Resources: rqv1.RunResources{GPUType: "H100-80GB", TotalGPUs: gpus}},
 		Status: status,
 	}
-	if group > 0 {
-		run.Spec.Locality = &rqv1.RunLocality{GroupGPUs: Ptr(group)}
+	if perGroup > 0 {
+		run.Spec.Locality = &rqv1.RunLocality{GroupGPUs: Ptr(perGroup)}
 	}
+	return run
+}
+
+// Stands is a Run that stands for the pods of a group.
+func Stands(run rqv1.Run, api, kind, name string) rqv1.Run {
+	run.Name = group.RunName(group.Key{Namespace: run.Namespace, API: api, Kind: kind, Name: name})
+	run.Spec.Source, run.Spec.Pods = rqv1.SourcePods, &rqv1.RunPods{APIGroup: api, Kind: kind, Name: name}
 	return run
 }
 

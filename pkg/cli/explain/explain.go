@@ -61,7 +61,7 @@ ConfigMap in jobtree-system, jobtree-dump, which whoever asks must be allowed to
   # The same, anywhere, from a saved record
   kubectl runs explain --verify big-r0.yaml`,
 		Args:              e.oneQuestion,
-		RunE:              s.RunE(e.run),
+		RunE:              s.OnRuns(e.run),
 		ValidArgsFunction: s.CompleteRuns,
 	}
 	e.output = session.NewAnswerOutput(cmd, "wide (nothing is left out), json, yaml, name")
@@ -112,6 +112,7 @@ func (e *explainer) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if e.output.ForPeople() {
+		session.Show(ctx, c, namespace, &story)
 		return writeExplanation(e.Out, story, e.output.Wide(), printers.AllowsColorOutput(e.Out))
 	}
 	return e.output.PrintData(e.Out, story, session.About("Run", story.Run))
@@ -121,7 +122,7 @@ func (e *explainer) run(ctx context.Context, args []string) error {
 func (e *explainer) read(ctx context.Context, c client.Client, key client.ObjectKey) (explanation, error) {
 	var run rqv1.Run
 	if err := c.Get(ctx, key, &run); err != nil {
-		return explanation{}, session.NotFoundInWords(err, key.Namespace, key.Name)
+		return explanation{}, e.NotFoundInWords(err, key.Namespace, key.Name)
 	}
 	var unread []string
 	note := func(what string, err error) {

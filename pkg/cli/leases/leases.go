@@ -56,7 +56,7 @@ ledgerRetention, 30 days by default.`,
   # What was held in the last 30 days, for a spreadsheet
   kubectl runs leases -A --since 30d -o csv > leases.csv`,
 		Args:              session.RunNames(0, 1),
-		RunE:              s.RunE(l.run),
+		RunE:              s.OnRuns(l.run),
 		ValidArgsFunction: s.CompleteRuns,
 	}
 	l.output = session.NewOutput(cmd, "", "wide, csv, json, yaml, name, jsonpath=TEMPLATE, go-template=TEMPLATE")
@@ -96,10 +96,11 @@ func (l *ledger) run(ctx context.Context, args []string) error {
 	leases = slices.DeleteFunc(leases, func(lease rqv1.Lease) bool {
 		return !session.OwnerMatches(l.owner, lease.Spec.Payer.Owner) || !openSince(&lease, since)
 	})
-	return l.print(leases, args, namespace)
+	return l.print(ctx, c, leases, args, namespace)
 }
 
-func (l *ledger) print(leases []rqv1.Lease, args []string, namespace string) error {
+func (l *ledger) print(ctx context.Context, c client.Client, leases []rqv1.Lease, args []string,
+	namespace string) error {
 	if l.output.Is("csv") {
 		return writeCSV(l.Out, leases, l.Now())
 	}
@@ -109,11 +110,12 @@ func (l *ledger) print(leases []rqv1.Lease, args []string, namespace string) err
 	if len(leases) == 0 {
 		what := "GPU leases"
 		if len(args) > 0 {
-			what += " of Run " + args[0]
+			what += " of Run " + l.Called(args[0])
 		}
 		fmt.Fprintln(l.ErrOut, view.NothingFound(what, namespace))
 		return nil
 	}
+	session.Show(ctx, c, namespace, &leases)
 	table, err := leaseTable(leases, l.Now())
 	if err != nil {
 		return err

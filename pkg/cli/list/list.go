@@ -94,6 +94,7 @@ func (l *runList) run(ctx context.Context, _ []string) error {
 	if err != nil {
 		fmt.Fprintf(l.ErrOut, "GPU leases, which say what stands by, could not be read: %s\n", session.Refusal(err))
 	}
+	session.NamesOf(list.Items).Into(&runs)
 	return session.PrintTable(runTable(runs, spares, l.Now()), l.Out, l.output.Wide(), l.all)
 }
 

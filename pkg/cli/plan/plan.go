@@ -75,7 +75,7 @@ Without a name these are the items of runs[], earliest start first.`,
   # The start, for a script
   kubectl runs plan trainer-128 -o json | jq -r .earliestStart`,
 		Args:              session.RunNames(0, 1),
-		RunE:              s.RunE(p.run),
+		RunE:              s.OnRuns(p.run),
 		ValidArgsFunction: s.CompleteRuns,
 	}
 	p.output = session.NewAnswerOutput(cmd, "wide (no conflict and no node is left out), json, yaml, name")
@@ -110,7 +110,7 @@ func (p *planner) run(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		return p.print(answer)
+		return p.print(ctx, c, answer)
 	}
 	if p.all {
 		namespace = ""
@@ -123,6 +123,9 @@ func (p *planner) run(ctx context.Context, args []string) error {
 		fmt.Fprintln(p.ErrOut, view.NothingFound("waiting Runs", namespace))
 		return nil
 	}
+	if p.output.ForPeople() {
+		session.Show(ctx, c, namespace, &t)
+	}
 	return p.printAll(t)
 }
 
@@ -130,7 +133,7 @@ func (p *planner) run(ctx context.Context, args []string) error {
 func (p *planner) one(ctx context.Context, c client.Client, key client.ObjectKey) (planAnswer, error) {
 	var run rqv1.Run
 	if err := c.Get(ctx, key, &run); err != nil {
-		return planAnswer{}, session.NotFoundInWords(err, key.Namespace, key.Name)
+		return planAnswer{}, p.NotFoundInWords(err, key.Namespace, key.Name)
 	}
 	answer := planOf(&run, nil, p.Now())
 	if run.Status.PendingReservation != "" {

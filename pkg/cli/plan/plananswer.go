@@ -1,12 +1,14 @@
 package plan
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
@@ -133,8 +135,9 @@ func (a *planAnswer) standing() string {
 	return a.Message
 }
 
-func (p *planner) print(a planAnswer) error {
+func (p *planner) print(ctx context.Context, c client.Client, a planAnswer) error {
 	if p.output.ForPeople() {
+		session.Show(ctx, c, a.Namespace, &a)
 		return writePlan(p.Out, a, p.output.Wide())
 	}
 	return p.output.PrintData(p.Out, a, session.About("Run", a.Run))

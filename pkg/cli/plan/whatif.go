@@ -67,7 +67,7 @@ func (p *planner) whatIf(ctx context.Context, c client.Client, namespace string,
 		if told > 1 && p.output.ForPeople() {
 			fmt.Fprintln(p.Out)
 		}
-		if err := p.print(answer); err != nil {
+		if err := p.print(ctx, c, answer); err != nil {
 			return err
 		}
 	}

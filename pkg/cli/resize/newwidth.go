@@ -22,7 +22,7 @@ func (r *resize) newWidth(run *rqv1.Run) (int32, error) {
 	const field = "spec.malleable.desiredTotalGPUs"
 	m, desired := run.Spec.Malleable, run.Spec.Desired()
 	refused := func(why string, args ...any) (int32, error) {
-		return 0, session.Fail(session.ExitError, "Run %s: %s", run.Name, fmt.Sprintf(why, args...))
+		return 0, session.Fail(session.ExitError, "Run %s: %s", session.NameOf(run), fmt.Sprintf(why, args...))
 	}
 	switch phase := view.PhaseOf(run); {
 	case m == nil:

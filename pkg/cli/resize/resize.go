@@ -49,7 +49,7 @@ GPUs are counted from the width that the Run has, or desires if that is less.`,
 
 func (r *resize) command(cmd *cobra.Command) *cobra.Command {
 	cmd.Args = session.RunNames(1, 1)
-	cmd.RunE = r.RunE(r.run)
+	cmd.RunE = r.OnRuns(r.run)
 	cmd.ValidArgsFunction = r.CompleteRuns
 	cmd.Flags().Int32Var(&r.by, "by", 0, "By how many GPUs.")
 	cmd.Flags().Int32Var(&r.to, "to", 0, "To how many GPUs.")
@@ -68,7 +68,7 @@ func (r *resize) run(ctx context.Context, names []string) error {
 	}
 	var run rqv1.Run
 	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: names[0]}, &run); err != nil {
-		return session.NotFoundInWords(err, namespace, names[0])
+		return r.NotFoundInWords(err, namespace, names[0])
 	}
 	was := run.Spec.Desired()
 	to, err := r.newWidth(&run)
@@ -76,14 +76,14 @@ func (r *resize) run(ctx context.Context, names []string) error {
 		return err
 	}
 	if to == was {
-		fmt.Fprintf(r.Out, "Run %s desires %d GPUs already\n", run.Name, to)
+		fmt.Fprintf(r.Out, "Run %s desires %d GPUs already\n", session.NameOf(&run), to)
 		return nil
 	}
 	patch := fmt.Appendf(nil, `{"spec":{"malleable":{"desiredTotalGPUs":%d}}}`, to)
 	if err := c.Patch(ctx, &run, client.RawPatch("application/merge-patch+json", patch)); err != nil {
-		return session.NotFoundInWords(err, namespace, names[0])
+		return r.NotFoundInWords(err, namespace, names[0])
 	}
-	fmt.Fprintf(r.Out, "Run %s desires %d GPUs now, %d before\n", run.Name, to, was)
-	fmt.Fprintf(r.ErrOut, "Follow with: kubectl runs watch -n %s %s\n", namespace, run.Name)
+	fmt.Fprintf(r.Out, "Run %s desires %d GPUs now, %d before\n", session.NameOf(&run), to, was)
+	fmt.Fprintf(r.ErrOut, "Follow with: kubectl runs watch -n %s %s\n", namespace, session.NameOf(&run))
 	return nil
 }

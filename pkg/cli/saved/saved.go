@@ -38,7 +38,7 @@ rq.davidlangworthy.io/take-me on its Run, or on its own pod for its rank alone.`
   # It was saved at another time
   kubectl runs checkpointed trainer --at 2026-01-31T10:00:00Z`,
 		Args:              session.RunNames(1, 1),
-		RunE:              s.RunE(l.run),
+		RunE:              s.OnRuns(l.run),
 		ValidArgsFunction: s.CompleteRuns,
 	}
 	cmd.Flags().StringVar(&l.at, "at", "", "When it was saved, such as 2026-01-31T10:00:00Z; by default now.")
@@ -69,8 +69,8 @@ func (l *saved) run(ctx context.Context, names []string) error {
 	run := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: names[0]}}
 	change := map[string]any{"metadata": map[string]any{"annotations": says}}
 	if err := session.Merge(ctx, c, run, change); err != nil {
-		return session.NotFoundInWords(err, namespace, names[0])
+		return l.NotFoundInWords(err, namespace, names[0])
 	}
-	fmt.Fprintf(l.Out, "Run %s has saved its work at %s\n", names[0], word)
+	fmt.Fprintf(l.Out, "Run %s has saved its work at %s\n", l.Called(names[0]), word)
 	return nil
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,18 +40,52 @@ func (s *Session) AddCompletion(root *cobra.Command) {
 }
 
 // CompleteRuns completes one name of a Run.
-func (s *Session) CompleteRuns(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (s *Session) CompleteRuns(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return s.CompleteMoreRuns(cmd, args, "")
+	return s.CompleteMoreRuns(cmd, args, typed)
 }
 
 // CompleteMoreRuns completes names of Runs that are not on the command line yet.
-func (s *Session) CompleteMoreRuns(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	names := s.namesOf(cmd, "RunList", rqv1.GroupVersion.String(), true)
-	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) })
+func (s *Session) CompleteMoreRuns(cmd *cobra.Command, args []string, typed string) ([]string,
+	cobra.ShellCompDirective) {
+	c, namespace, _, err := s.Connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	defer cancel()
+	var runs rqv1.RunList
+	if err := c.List(ctx, &runs, client.InNamespace(namespace)); err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for i := range runs.Items {
+		run := &runs.Items[i]
+		if !slices.ContainsFunc(args, func(word string) bool {
+			return word == run.Name || strings.EqualFold(word, NameOf(run))
+		}) {
+			names = append(names, offered(run, typed))
+		}
+	}
+	slices.Sort(names)
 	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// offered is the name under which a Run completes what is typed: what people call it, unless its own name is being
+// typed. The kind keeps the case in which it is typed, since shells complete nothing else.
+func offered(run *rqv1.Run, typed string) string {
+	name := NameOf(run)
+	folds := max(0, min(len(typed), strings.IndexByte(name, '/')))
+	switch {
+	case len(typed) <= len(name) && strings.EqualFold(typed[:folds], name[:folds]) &&
+		typed[folds:] == name[folds:len(typed)]:
+		return typed + name[len(typed):]
+	case strings.HasPrefix(run.Name, typed):
+		return run.Name
+	}
+	return name
 }
 
 // CompleteReservations completes the name of a Reservation, or of a file where there is none.

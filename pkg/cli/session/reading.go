@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -90,12 +89,4 @@ func Whoami(ctx context.Context, c client.Client) string {
 		return "an administrator"
 	}
 	return review.Status.UserInfo.Username
-}
-
-// NotFoundInWords says which Run does not exist, and how to find those that do.
-func NotFoundInWords(err error, namespace, name string) error {
-	if apierrors.IsNotFound(err) && !IsMissingKind(err) {
-		return Fail(ExitError, "Run %q not found in namespace %q; \"kubectl runs list -A\" shows all Runs", name, namespace)
-	}
-	return err
 }

@@ -16,6 +16,8 @@ type Session struct {
 	genericiooptions.IOStreams
 	Flags *genericclioptions.ConfigFlags
 	Now   func() time.Time
+
+	called map[string]string // what the command line calls Runs, by their own names
 }
 
 // RunE adapts a command's body to cobra: its error is put into words for people.

@@ -50,7 +50,7 @@ age.`,
 
 func (c *change) command(cmd *cobra.Command) *cobra.Command {
 	cmd.Args = session.RunNames(1, math.MaxInt)
-	cmd.RunE = c.RunE(c.run)
+	cmd.RunE = c.OnRuns(c.run)
 	cmd.ValidArgsFunction = c.CompleteMoreRuns
 	return cmd
 }
@@ -72,21 +72,21 @@ func (c *change) run(ctx context.Context, names []string) error {
 func (c *change) set(ctx context.Context, api client.Client, key client.ObjectKey) error {
 	var run rqv1.Run
 	if err := api.Get(ctx, key, &run); err != nil {
-		return session.NotFoundInWords(err, key.Namespace, key.Name)
+		return c.NotFoundInWords(err, key.Namespace, key.Name)
 	}
 	is := map[bool]string{true: "suspended", false: "not suspended"}[c.suspend]
 	switch {
 	case run.Ended():
-		return session.Fail(session.ExitError, "Run %s is %s: it cannot be suspended or resumed", key.Name,
+		return session.Fail(session.ExitError, "Run %s is %s: it cannot be suspended or resumed", session.NameOf(&run),
 			view.PhaseOf(&run))
 	case run.Spec.Suspend == c.suspend:
-		fmt.Fprintf(c.Out, "Run %s is %s already\n", key.Name, is)
+		fmt.Fprintf(c.Out, "Run %s is %s already\n", session.NameOf(&run), is)
 		return nil
 	}
 	patch := fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, c.suspend)
 	if err := api.Patch(ctx, &run, client.RawPatch("application/merge-patch+json", patch)); err != nil {
-		return session.NotFoundInWords(err, key.Namespace, key.Name)
+		return c.NotFoundInWords(err, key.Namespace, key.Name)
 	}
-	fmt.Fprintf(c.Out, "Run %s is %s now\n", key.Name, is)
+	fmt.Fprintf(c.Out, "Run %s is %s now\n", session.NameOf(&run), is)
 	return nil
 }

@@ -26,11 +26,11 @@ func (w *runWatch) outcome() (over bool, err error) {
 		}
 		switch {
 		case last != nil:
-			astray = append(astray, fmt.Sprintf("Run %s was deleted", name))
+			astray = append(astray, fmt.Sprintf("Run %s was deleted", w.Called(name)))
 		case run == nil || !reached(w.phase, view.PhaseOf(run)) && !run.Ended():
 			waiting = true
 		case !reached(w.phase, view.PhaseOf(run)):
-			astray = append(astray, fmt.Sprintf("Run %s is %s: %s", name, run.Status.Phase, run.Status.Message))
+			astray = append(astray, fmt.Sprintf("Run %s is %s: %s", w.Called(name), run.Status.Phase, run.Status.Message))
 		}
 	}
 	switch {

@@ -66,7 +66,7 @@ func TestOutcome(t *testing.T) {
 			code: session.ExitNotReached},
 		"awaited failure, it is there": {until: rqv1.RunFailed, a: rqv1.RunFailed, b: rqv1.RunFailed, over: true},
 	} {
-		w := &runWatch{namespace: "rai", names: []string{"a", "b"}, phase: c.until,
+		w := &runWatch{Session: &session.Session{}, namespace: "rai", names: []string{"a", "b"}, phase: c.until,
 			report: &reporter{out: io.Discard, now: time.Now},
 			runs:   map[types.NamespacedName]*rqv1.Run{}, last: map[string]*rqv1.Run{}}
 		for name, p := range map[string]rqv1.RunPhase{"a": c.a, "b": c.b} {

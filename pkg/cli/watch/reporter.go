@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 	"github.com/davidlangworthy/jobtree/pkg/cli/view"
 )
 
@@ -30,6 +31,7 @@ type reporter struct {
 	// lines.
 	print func(*rqv1.Run, sighting) error
 
+	names     session.Names
 	nameWidth int
 	followed  map[types.NamespacedName]*followed
 	queue     []news
@@ -71,12 +73,21 @@ func (r *reporter) follow(namespace, name string) *followed {
 	return r.followed[key]
 }
 
+// know takes note of what people call a Run.
+func (r *reporter) know(run *rqv1.Run) {
+	if r.names == nil {
+		r.names = session.Names{}
+	}
+	r.names.Add(run)
+}
+
 func (r *reporter) followOf(lease *rqv1.Lease) *followed {
 	return r.follow(lease.Spec.RunRef.Namespace, lease.Spec.RunRef.Name)
 }
 
 // run has a Run as it is now told.
 func (r *reporter) run(run *rqv1.Run) {
+	r.know(run)
 	r.later(run.ResourceVersion, func() error {
 		f := r.follow(run.Namespace, run.Name)
 		f.run = run

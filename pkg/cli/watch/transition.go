@@ -64,6 +64,7 @@ func (r *reporter) line(run types.NamespacedName, story string) {
 	if r.namespaces {
 		name = run.String()
 	}
+	name, story = r.names.In(name), r.names.In(story)
 	r.nameWidth = max(r.nameWidth, len(name))
 	fmt.Fprintf(r.out, "%s  %-*s  %s\n", r.now().Format(time.TimeOnly), r.nameWidth, name, story)
 }

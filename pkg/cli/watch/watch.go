@@ -58,7 +58,7 @@ from[]).`,
 
   # In a script: wait for the start, at most ten minutes
   kubectl runs watch resnet-small --until Running --timeout 10m`,
-		RunE:              s.RunE(w.run),
+		RunE:              s.OnRuns(w.run),
 		ValidArgsFunction: s.CompleteMoreRuns,
 	}
 	w.output = session.NewOutput(cmd, "",
@@ -87,7 +87,7 @@ func (w *runWatch) run(ctx context.Context, names []string) error {
 	for _, name := range names {
 		var run rqv1.Run
 		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &run); err != nil {
-			return session.NotFoundInWords(err, namespace, name)
+			return w.NotFoundInWords(err, namespace, name)
 		}
 	}
 	if w.timeout > 0 {

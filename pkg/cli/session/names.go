@@ -1,0 +1,210 @@
+package session
+
+import (
+	"context"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/group"
+)
+
+// NameOf is what people call a Run: KIND/NAME of the group whose pods it stands for, else its own name.
+func NameOf(run *rqv1.Run) string {
+	if key, ok := group.KeyOf(run); ok {
+		return key.String()
+	}
+	return run.Name
+}
+
+// OnRuns adapts the body of a command whose arguments are Runs. People may name them as KIND/NAME too; the body is
+// given their own names.
+func (s *Session) OnRuns(body func(ctx context.Context, names []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, words []string) error {
+		return s.RunE(func(ctx context.Context, words []string) error {
+			names, err := s.ownNames(ctx, cmd, words)
+			if err != nil {
+				return err
+			}
+			return body(ctx, names)
+		})(cmd, words)
+	}
+}
+
+// ownNames returns the Runs' own names for what people call them.
+func (s *Session) ownNames(ctx context.Context, cmd *cobra.Command, words []string) ([]string, error) {
+	slashed := slices.IndexFunc(words, func(word string) bool { return strings.Contains(word, "/") })
+	if slashed < 0 {
+		return words, nil
+	}
+	if all := cmd.Flags().Lookup("all-namespaces"); all != nil && all.Changed {
+		return nil, Fail(ExitUsage, "%s is named within one namespace: leave out -A", words[slashed])
+	}
+	c, namespace, _, err := s.Connect()
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(words))
+	for i, word := range words {
+		if names[i], err = ownName(ctx, c, namespace, word); err != nil {
+			return nil, err
+		}
+		if s.called == nil {
+			s.called = map[string]string{}
+		}
+		s.called[names[i]] = word
+	}
+	return names, nil
+}
+
+// ownName returns the own name of the Run that a word names. A Run that is gone has one as well.
+func ownName(ctx context.Context, c client.Client, namespace, word string) (string, error) {
+	kind, name, slashed := strings.Cut(word, "/")
+	if !slashed {
+		return word, nil
+	}
+	if own, _, _ := strings.Cut(strings.ToLower(kind), "."); own == "run" || own == "runs" {
+		return name, nil
+	}
+	keys := group.Named(namespace, kind, name)
+	if len(keys) == 0 || name == "" || strings.Contains(name, "/") {
+		return "", Fail(ExitUsage, "%q names no Run: give its name, or KIND/NAME of the pods' group with one of the kinds %s",
+			word, strings.Join(group.Kinds(), ", "))
+	}
+	if len(keys) == 1 {
+		return group.RunName(keys[0]), nil
+	}
+	var there []string
+	for _, key := range keys {
+		var run rqv1.Run
+		err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: group.RunName(key)}, &run)
+		switch {
+		case err == nil:
+			there = append(there, run.Name)
+		case !apierrors.IsNotFound(err):
+			return "", err
+		}
+	}
+	switch len(there) {
+	case 0:
+		return group.RunName(keys[0]), nil
+	case 1:
+		return there[0], nil
+	}
+	return "", Fail(ExitError, "%s is several Runs: name one of them, %s", word, strings.Join(there, ", "))
+}
+
+// Called is what somebody has called a Run on the command line, given its own name.
+func (s *Session) Called(name string) string {
+	if word, ok := s.called[name]; ok {
+		return word
+	}
+	return name
+}
+
+// NotFoundInWords says which Run does not exist, and how to find those that do.
+func (s *Session) NotFoundInWords(err error, namespace, name string) error {
+	if apierrors.IsNotFound(err) && !IsMissingKind(err) {
+		return Fail(ExitError, "Run %q not found in namespace %q; \"kubectl runs list -A\" shows all Runs", s.Called(name),
+			namespace)
+	}
+	return err
+}
+
+// Names is what people call Runs that stand for others' pods, by the Runs' own names, which no two namespaces share.
+type Names map[string]string
+
+// Add takes note of a Run.
+func (n Names) Add(run *rqv1.Run) {
+	if _, ok := group.KeyOf(run); ok {
+		n[run.Name] = NameOf(run)
+	}
+}
+
+// NamesOf returns what people call some Runs.
+func NamesOf(runs []rqv1.Run) Names {
+	names := Names{}
+	for i := range runs {
+		names.Add(&runs[i])
+	}
+	return names
+}
+
+// word is what may be the own name of a Run, and ownForm what that of one that stands for others' pods ends in.
+var (
+	word    = regexp.MustCompile(`[a-z0-9]([-a-z0-9.]*[a-z0-9])?`)
+	ownForm = regexp.MustCompile(`-[0-9a-f]{8}$`)
+)
+
+// In returns a text with the Runs called as people call them.
+func (n Names) In(text string) string {
+	if len(n) == 0 {
+		return text
+	}
+	return word.ReplaceAllStringFunc(text, func(own string) string {
+		if called, ok := n[own]; ok {
+			return called
+		}
+		return own
+	})
+}
+
+// Into has all texts in what a pointer points to call the Runs as people call them. It is for what people are shown,
+// never for programs.
+func (n Names) Into(shown any) {
+	if len(n) > 0 {
+		eachText(reflect.ValueOf(shown), n.In)
+	}
+}
+
+// Show has what a pointer points to call Runs as people call them. It reads the Runs if any may have another name than
+// its own; those that cannot be read keep that.
+func Show(ctx context.Context, c client.Client, namespace string, shown any) {
+	found := false
+	eachText(reflect.ValueOf(shown), func(text string) string {
+		found = found || slices.ContainsFunc(word.FindAllString(text, -1), ownForm.MatchString)
+		return text
+	})
+	if !found {
+		return
+	}
+	var runs rqv1.RunList
+	if err := c.List(ctx, &runs); err != nil {
+		if err := c.List(ctx, &runs, client.InNamespace(namespace)); err != nil {
+			return
+		}
+	}
+	NamesOf(runs.Items).Into(shown)
+}
+
+// eachText replaces every text that can be reached and set by what a function makes of it.
+func eachText(v reflect.Value, by func(string) string) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			eachText(v.Elem(), by)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				eachText(v.Field(i), by)
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			eachText(v.Index(i), by)
+		}
+	case reflect.String:
+		if was := v.String(); v.CanSet() {
+			if is := by(was); is != was {
+				v.SetString(is)
+			}
+		}
+	}
+}
