@@ -67,6 +67,8 @@ type written struct {
 	name, with string
 	// size is the annotation, and index the label, that say what they say; empty where nothing does.
 	size, index string
+	// sizeAt is where the object says that size.
+	sizeAt []string
 	// part and partIndex are the labels of the parts.
 	part, partIndex string
 	// late are the annotations by which pods are made late; always says that they may be in any case.
@@ -79,7 +81,8 @@ var kinds = []written{
 	{api: "scheduling.x-k8s.io", kind: "PodGroup", name: "scheduling.x-k8s.io/pod-group"},
 	{api: "leaderworkerset.x-k8s.io", kind: "LeaderWorkerSet", name: "leaderworkerset.sigs.k8s.io/name",
 		with: "leaderworkerset.sigs.k8s.io/group-index", size: "leaderworkerset.sigs.k8s.io/size",
-		index: "leaderworkerset.sigs.k8s.io/worker-index", always: true},
+		index: "leaderworkerset.sigs.k8s.io/worker-index", always: true,
+		sizeAt: []string{"spec", "leaderWorkerTemplate", "size"}},
 	{api: "jobset.x-k8s.io", kind: "JobSet", name: "jobset.sigs.k8s.io/jobset-name",
 		part: "jobset.sigs.k8s.io/replicatedjob-name", partIndex: "jobset.sigs.k8s.io/job-index",
 		index: labelCompletion, late: []string{exclusiveTopology}},

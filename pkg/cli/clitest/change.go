@@ -38,6 +38,11 @@ func (s *Server) create(r *http.Request, w wanted, dry bool) (any, error) {
 			return nil, err
 		}
 	}
+	if w.resource == "localsubjectaccessreviews" {
+		owner, _, _ := unstructured.NestedString(object.Object, "spec", "resourceAttributes", "name")
+		object.Object["status"] = map[string]any{"allowed": owner != s.NobodyUses}
+		return object, nil
+	}
 	if s.find(object) >= 0 {
 		return nil, apierrors.NewAlreadyExists(schema.GroupResource{Resource: w.resource}, object.GetName())
 	}

@@ -30,6 +30,8 @@ type Server struct {
 	// Before, if set, is called with each request, such as "patch runs/big", before it is answered: what it returns is
 	// the answer unless it is nil.
 	Before func(request string) error
+	// NobodyUses is an owner whom no service account may spend as.
+	NobodyUses string
 
 	t       testing.TB
 	mu      sync.Mutex

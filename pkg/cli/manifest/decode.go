@@ -25,7 +25,10 @@ var strict = kjson.NewSerializerWithOptions(kjson.DefaultMetaFactory, session.Ou
 
 // Decode returns the objects of a document as they were written, after checking them against our types. A List gives
 // its items, an empty document nothing. The error names every field at fault.
-func Decode(d document) ([]*unstructured.Unstructured, error) {
+func Decode(d document) ([]*unstructured.Unstructured, error) { return decode(d, false) }
+
+// decode decodes a document. Objects of other kinds are left for the server to check, if any kind will do.
+func decode(d document, anyKind bool) ([]*unstructured.Unstructured, error) {
 	text := d.text
 	if !d.json {
 		var err error
@@ -41,9 +44,9 @@ func Decode(d document) ([]*unstructured.Unstructured, error) {
 		return nil, errors.New("not an API object: want a map with apiVersion and kind")
 	}
 	if strings.HasSuffix(kind.Kind, "List") {
-		return decodeList(text, kind)
+		return decodeList(text, kind, anyKind)
 	}
-	object, err := decodeObject(text, nil)
+	object, err := decodeObject(text, nil, anyKind)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +54,7 @@ func Decode(d document) ([]*unstructured.Unstructured, error) {
 }
 
 // decodeList decodes the items of a v1 List, or of a list of one of our kinds, whose items may leave out their kind.
-func decodeList(text []byte, kind metav1.TypeMeta) ([]*unstructured.Unstructured, error) {
+func decodeList(text []byte, kind metav1.TypeMeta, anyKind bool) ([]*unstructured.Unstructured, error) {
 	var list struct {
 		metav1.TypeMeta
 		metav1.ListMeta `json:"metadata"`
@@ -68,7 +71,7 @@ func decodeList(text []byte, kind metav1.TypeMeta) ([]*unstructured.Unstructured
 	}
 	var objects []*unstructured.Unstructured
 	for i, item := range list.Items {
-		object, err := decodeObject(item, of)
+		object, err := decodeObject(item, of, anyKind)
 		if err != nil {
 			return nil, fmt.Errorf("items[%d]: %w", i, err)
 		}
@@ -79,13 +82,14 @@ func decodeList(text []byte, kind metav1.TypeMeta) ([]*unstructured.Unstructured
 
 // decodeObject checks one object in JSON against our types. The kind, when given, is that of an object that states
 // none.
-func decodeObject(text []byte, kind *schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+func decodeObject(text []byte, kind *schema.GroupVersionKind, anyKind bool) (*unstructured.Unstructured, error) {
 	_, gvk, err := strict.Decode(text, kind, nil)
 	switch {
 	case runtime.IsMissingKind(err):
 		return nil, errors.New(`field "kind" is missing`)
 	case runtime.IsMissingVersion(err):
 		return nil, errors.New(`field "apiVersion" is missing`)
+	case runtime.IsNotRegisteredError(err) && anyKind:
 	case runtime.IsNotRegisteredError(err):
 		return nil, fmt.Errorf("kind %s of %s is none of jobtree's kinds; create it with \"kubectl create\"", gvk.Kind,
 			gvk.GroupVersion())

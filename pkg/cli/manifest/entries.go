@@ -12,6 +12,13 @@ import (
 
 // ReadEntries decodes every document of every file. Its error lists the problems of all of them.
 func ReadEntries(paths []string, recursive bool, in io.Reader) ([]entry, error) {
+	return read(paths, recursive, in, false)
+}
+
+// ReadAny decodes every document of every file, whatever the kinds of their objects.
+func ReadAny(paths []string, in io.Reader) ([]entry, error) { return read(paths, false, in, true) }
+
+func read(paths []string, recursive bool, in io.Reader, anyKind bool) ([]entry, error) {
 	files, err := expand(paths, recursive)
 	if err != nil {
 		return nil, err
@@ -24,7 +31,7 @@ func ReadEntries(paths []string, recursive bool, in io.Reader) ([]entry, error) 
 			return nil, err
 		}
 		for _, d := range documents {
-			objects, err := Decode(d)
+			objects, err := decode(d, anyKind)
 			if err != nil {
 				problems = append(problems, fmt.Sprintf("%v: %v", d, err))
 			}

@@ -42,9 +42,10 @@ that may be cut, with the odds of each. A Run that runs is shown with the Reserv
 starts before its date if there is room before. A Run that has no date is shown with its place in line, among the Runs
 that wait for its GPU type.
 
-With -f it says what would happen if the Runs of a file were submitted now, and with --changes what would make a Run
-start now: fewer GPUs, no spares, another type. Nothing is written. For both it reads the objects that
-the scheduler decides from, in all namespaces, and decides as it does.
+With -f it says what would happen if the Runs of a file were submitted now, or the Jobs, JobSets, LeaderWorkerSets, pods
+and whatever else has a pod template were made: each group of their pods is planned as the Run that would stand for it.
+With --changes it says what would make a Run start now: fewer GPUs, no spares, another type. Nothing is written. For
+both it reads the objects that the scheduler decides from, in all namespaces, and decides as it does.
 
 With -o json or yaml the same is printed as data:
 
@@ -61,6 +62,7 @@ With -o json or yaml the same is printed as data:
   changes[]             what, gpus: changes that would make it start now, each by itself
   maintenance           which nodes of the Run are to be out of service by plan, and when
   atRisk[], atRiskTotal reservation, at, countdownSeconds, probability of the first of them, and how many there are
+  notes[]               with -f, what was taken for granted
   unread[]              what could not be read
 
 Without a name these are the items of runs[], earliest start first.`,
@@ -72,6 +74,9 @@ Without a name these are the items of runs[], earliest start first.`,
   # What would happen if I submitted this?
   kubectl runs plan -f trainer-128.yaml
 
+  # What would happen if I applied this JobSet?
+  kubectl runs plan -f llm-jobset.yaml
+
   # The start, for a script
   kubectl runs plan trainer-128 -o json | jq -r .earliestStart`,
 		Args:              session.RunNames(0, 1),
@@ -80,7 +85,7 @@ Without a name these are the items of runs[], earliest start first.`,
 	}
 	p.output = session.NewAnswerOutput(cmd, "wide (no conflict and no node is left out), json, yaml, name")
 	cmd.Flags().StringArrayVarP(&p.files, "file", "f", nil,
-		`File, directory, or "-" for standard input: Runs that have not been submitted.`)
+		`File, directory, or "-" for standard input: Runs, or what makes pods, that are not there yet.`)
 	cmd.Flags().BoolVar(&p.changed, "changes", false, "Look for changes to the Run that would make it start now.")
 	cmd.Flags().StringVar(&p.config, "config", "",
 		"File with the scheduler's configuration. Default: the one that it is installed with.")

@@ -48,6 +48,8 @@ type planAnswer struct {
 	Maintenance string `json:"maintenance,omitempty"`
 	// NotAsked are the scheduling rules, beside those that a plan knows, that its pods use; the scheduler asks about them.
 	NotAsked []string `json:"notAsked,omitempty"`
+	// Notes say what was taken for granted.
+	Notes []string `json:"notes,omitempty"`
 	// Unread says what could not be read, and so is missing above.
 	Unread []string `json:"unread,omitempty"`
 }
@@ -116,6 +118,7 @@ func writePlan(out io.Writer, a planAnswer, wide bool) error {
 		view.Fact{Label: "at risk", Lines: risks},
 		view.Fact{Label: "maintenance", Lines: view.Only(a.Maintenance)},
 		view.Fact{Label: "not asked about", Lines: a.NotAsked},
+		view.Fact{Label: "note", Lines: a.Notes},
 		view.Fact{Label: "could not be read", Lines: a.Unread},
 	)
 	var text strings.Builder

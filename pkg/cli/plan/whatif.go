@@ -34,9 +34,10 @@ type change struct {
 	GPUs int    `json:"gpus"`
 }
 
-// whatIf answers what would happen to each Run of some files if it were submitted now. Nothing is written.
+// whatIf answers what would happen to each Run of some files, and to each group of pods that their objects make, if
+// it were made now. Nothing is written.
 func (p *planner) whatIf(ctx context.Context, c client.Client, namespace string, explicit bool) error {
-	entries, err := manifest.ReadEntries(p.files, false, p.In)
+	entries, err := manifest.ReadAny(p.files, p.In)
 	if err != nil {
 		return err
 	}
@@ -48,9 +49,11 @@ func (p *planner) whatIf(ctx context.Context, c client.Client, namespace string,
 	if err != nil {
 		return err
 	}
-	told := 0
+	var questions []question
+	var others []map[string]any
 	for _, e := range entries {
 		if e.Object.GetKind() != "Run" {
+			others = append(others, e.Object.Object)
 			continue
 		}
 		if err := c.Create(ctx, e.Object.DeepCopy(), client.DryRunAll); err != nil {
@@ -60,19 +63,30 @@ func (p *planner) whatIf(ctx context.Context, c client.Client, namespace string,
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(e.Object.Object, run); err != nil {
 			return session.Fail(session.ExitError, "%v: %v", e.From, err)
 		}
-		run.UID, run.CreationTimestamp = "what-if", metav1.NewTime(now)
-		answer := imagined(run, b.WhatIf(run, now), now)
-		answer.Unread = unread
-		told++
-		if told > 1 && p.output.ForPeople() {
-			fmt.Fprintln(p.Out)
+		questions = append(questions, question{run: run})
+	}
+	theirs, err := p.theirs(ctx, c, b, others)
+	if err != nil {
+		return err
+	}
+	questions = append(questions, theirs...)
+	for i, q := range questions {
+		q.run.UID, q.run.CreationTimestamp = "what-if", metav1.NewTime(now)
+		answer := imagined(q.run, b.WhatIf(q.run, now), now)
+		answer.Notes, answer.Unread = q.notes, append(q.unread, unread...)
+		if p.output.ForPeople() {
+			if i > 0 {
+				fmt.Fprintln(p.Out)
+			}
+			q.names.Into(&answer)
 		}
 		if err := p.print(ctx, c, answer); err != nil {
 			return err
 		}
 	}
-	if told == 0 {
-		return session.Fail(session.ExitError, "there is no Run in %v", p.files)
+	if len(questions) == 0 {
+		return session.Fail(session.ExitError, "there is no Run in %v, and nothing that makes pods which ask for GPUs",
+			p.files)
 	}
 	return nil
 }

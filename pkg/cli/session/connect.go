@@ -2,6 +2,7 @@ package session
 
 import (
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,7 +21,7 @@ const fieldManager = "kubectl-runs"
 var (
 	Ours  = newScheme(rqv1.AddToScheme)
 	known = newScheme(rqv1.AddToScheme, corev1.AddToScheme, authenticationv1.AddToScheme,
-		schedulingv1.AddToScheme)
+		authorizationv1.AddToScheme, schedulingv1.AddToScheme)
 )
 
 func newScheme(adders ...func(*runtime.Scheme) error) *runtime.Scheme {
@@ -45,6 +46,7 @@ func resources() meta.RESTMapper {
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	mapper.Add(schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"), meta.RESTScopeRoot)
 	mapper.Add(authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"), meta.RESTScopeRoot)
+	mapper.Add(authorizationv1.SchemeGroupVersion.WithKind("LocalSubjectAccessReview"), meta.RESTScopeNamespace)
 	return mapper
 }
 

@@ -16,6 +16,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/group"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // SchedulerNamespace is where the scheduler and its configuration are installed.
@@ -133,6 +135,17 @@ func SchedulerArgs(ctx context.Context, c client.Client, file string) (args *con
 	}
 	args, err = config.Parse(nil)
 	return args, guessed, err
+}
+
+// GroupRules are by which rules pods are groups, as the scheduler's configuration has them.
+func GroupRules(ctx context.Context, c client.Client, file string) (group.Rules, error) {
+	args, _, err := SchedulerArgs(ctx, c, file)
+	if err != nil {
+		return group.Rules{}, err
+	}
+	return group.Rules{GPUs: func(spec *corev1.PodSpec) int { return rank.PodGPUs(spec, args.GPUResource...) },
+		FlavorOf: args.FlavorOf, FlavorLabel: args.FlavorLabel, FabricLevel: args.FabricLevel,
+		Levels: args.TopologyLevels}, nil
 }
 
 // pluginArgs finds the plugin's arguments in a scheduler's configuration.

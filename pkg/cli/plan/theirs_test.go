@@ -1,0 +1,117 @@
+package plan
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/davidlangworthy/jobtree/pkg/cli/clitest"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+)
+
+// written writes documents for -f.
+func written(t *testing.T, documents ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "objects.yaml")
+	if err := os.WriteFile(path, []byte(strings.Join(documents, "\n---\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const (
+	podSpec = "{schedulerName: jobtree, containers: [{name: c, resources: {limits: {nvidia.com/gpu: 8}}}]}"
+	jobSet  = `
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: llm, annotations: {rq.davidlangworthy.io/owner: "org:ai:rai"}}
+spec:
+  replicatedJobs:
+  - {name: w, replicas: 2, template: {spec: {parallelism: 1, completions: 1, template: {spec: ` + podSpec + `}}}}`
+	job = `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train, annotations: {rq.davidlangworthy.io/owner: "org:ai:rai"}}
+spec: {parallelism: 3, suspend: true, template: {spec: ` + podSpec + `}}`
+	unpaid = `
+apiVersion: v1
+kind: Pod
+metadata: {name: lone}
+spec: ` + podSpec
+)
+
+// TestPlanOfOthersWorkloads says what would happen to the pods that objects of other kinds would make.
+func TestPlanOfOthersWorkloads(t *testing.T) {
+	many := strings.Replace(jobSet, "replicas: 2", "replicas: 9", 1)
+	for name, c := range map[string]struct {
+		documents []string
+		args      string
+		spoil     func(*clitest.Server)
+		code      int
+		told      []string
+	}{
+		"a JobSet that fits": {documents: []string{jobSet}, told: []string{"RUN               rai/JobSet/llm",
+			"now, with 16 GPUs on n0, n1", "paid by rai/west (16 GPUs)"}},
+		"for a script": {documents: []string{jobSet}, args: "-o jsonpath={.run}/{.gpus}/{.startsNow.gpus}",
+			told: []string{"jobset-llm-", "/16/16"}},
+		"a JobSet that does not": {documents: []string{many}, told: []string{"rai/JobSet/llm", "NeverFits"}},
+		"pods that are alike, later": {documents: []string{job}, told: []string{"rai/Pod/train-0", "now, with 8 GPUs on n0",
+			"there would be 2 more like it", "Job/train makes no pods while spec.suspend is true"}},
+		"several": {documents: []string{jobSet, job}, told: []string{"rai/JobSet/llm", "\n\nRUN", "rai/Pod/train-0"}},
+		"nobody pays": {documents: []string{unpaid}, code: session.ExitError, told: []string{
+			"nobody is named who pays for the 8 GPUs of Pod/lone: add annotation rq.davidlangworthy.io/owner to Pod/lone"}},
+		"the namespace pays": {documents: []string{unpaid}, spoil: func(s *clitest.Server) {
+			s.Set(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "rai",
+				Annotations: map[string]string{"rq.davidlangworthy.io/owner": "org:ai:rai"}}})
+		}, told: []string{"rai/Pod/lone", "now, with 8 GPUs"}},
+		"the namespace will pay": {documents: []string{"apiVersion: v1\nkind: Namespace\nmetadata: {name: rai, " +
+			"annotations: " +
+			"{rq.davidlangworthy.io/owner: \"org:ai:rai\"}}", unpaid}, told: []string{"rai/Pod/lone", "now, with 8 GPUs"}},
+		"a value that will not do": {documents: []string{strings.Replace(jobSet, "annotations: {",
+			"annotations: {rq.davidlangworthy.io/checkpoint: soon, ", 1)}, code: session.ExitError,
+			told: []string{`annotation rq.davidlangworthy.io/checkpoint of JobSet/llm is "soon", which is no duration`}},
+		"without the right": {documents: []string{jobSet}, code: session.ExitError, spoil: func(s *clitest.Server) {
+			s.NobodyUses = "org:ai:rai"
+		}, told: []string{"service account default of namespace rai may not spend as org:ai:rai (R10): ask an " +
+			"administrator"}},
+		"who may not ask": {documents: []string{jobSet}, spoil: func(s *clitest.Server) {
+			refusing(s, "create", "localsubjectaccessreviews")
+		}, told: []string{"now, with 16 GPUs", "whether service account default may spend as org:ai:rai, which you have no " +
+			"right"}},
+		"without schedulerName": {documents: []string{strings.Replace(jobSet, "schedulerName: jobtree, ", "", 1)},
+			code: session.ExitError, told: []string{"JobSet/llm: its pods are for another scheduler: add schedulerName: " +
+				"jobtree " +
+				"to spec.replicatedJobs[0].template.spec.template.spec"}},
+		"without a name": {documents: []string{strings.Replace(job, "name: train", "generateName: train-", 1)},
+			code: session.ExitError, told: []string{"Job train-*: metadata.generateName: a group of pods is known by a name"}},
+		"there already": {documents: []string{jobSet}, code: session.ExitError, spoil: func(s *clitest.Server) {
+			run := clitest.Stands(clitest.RunOf("", 16, 0, clitest.Runs(16)), "jobset.x-k8s.io", "JobSet", "llm")
+			s.Set(&run)
+		}, told: []string{`JobSet/llm is there already: see "kubectl runs plan -n rai JobSet/llm"`}},
+		"nothing that asks": {documents: []string{"apiVersion: v1\nkind: Service\nmetadata: {name: s}"},
+			code: session.ExitError, told: []string{"there is no Run in", "nothing that makes pods which ask for GPUs"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := clitest.NewServer(t, fleetOf(2, 800)...)
+			if c.spoil != nil {
+				c.spoil(server)
+			}
+			args := append([]string{"-f", written(t, c.documents...)}, strings.Fields(c.args)...)
+			said := clitest.Do(t, server, Command, args...)
+			for _, want := range c.told {
+				if said.Code != c.code || !strings.Contains(said.Out+said.Err, want) {
+					t.Errorf("lacks %q: code %d\n%s\n%s", want, said.Code, said.Out, said.Err)
+				}
+			}
+			for _, request := range server.Asked("create ") {
+				if request != "create localsubjectaccessreviews" {
+					t.Errorf("something was made: %s", request)
+				}
+			}
+		})
+	}
+}
