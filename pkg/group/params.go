@@ -69,6 +69,9 @@ func (p *params) problem(key, by, value, why string) {
 
 var ownerPath = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(:[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
+// IsOwner reports whether a text can be the name of an owner.
+func IsOwner(text string) bool { return ownerPath.MatchString(text) }
+
 // owner returns who is to pay; empty where nobody is named, or not by a name.
 func (p *params) owner() rqv1.Owner {
 	value, by := p.get(rqv1.AnnotationOwner)

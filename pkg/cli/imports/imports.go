@@ -22,6 +22,7 @@ type importer struct {
 	*session.Session
 	output  *session.Output
 	choices sbatch.Choices
+	owners  map[string]string // of the queues of Kueue
 }
 
 // Command returns "kubectl runs import".
@@ -29,16 +30,23 @@ func Command(s *session.Session) *cobra.Command {
 	im := &importer{Session: s}
 	cmd := &cobra.Command{
 		Use:   "import FILE",
-		Short: "Print the Run that does what a batch script of Slurm does",
-		Long: `Print the Run that does what a batch script of Slurm does. No cluster is asked, and nothing is created: look at
-the Run, and submit it.
+		Short: "Print what does here what a batch script of Slurm, or a workload of Kueue, does there",
+		Long: `Print the Run that does what a batch script of Slurm does, or a workload of Kueue as jobtree schedules it. No
+cluster is asked, and nothing is created: look at what is printed, and submit or apply it.
 
 The #SBATCH lines before the script's first command say what the Run asks for, as sbatch reads them. The script itself,
 from its first command on, becomes the command of the pods' container, in the image that --image names. There is one pod
 for each node of the job, with the GPUs that the script asks for on a node.
 
 What a Run has nothing for, and what the script uses that only Slurm has, is told on standard error: a warning for each,
-with its line and what to do instead. Directives that are malformed or contradict each other are refused.
+with its line and what to do instead. Directives that are malformed or contradict each other are refused, and those of
+PBS and LSF are not read.
+
+A file of API objects, such as Jobs and JobSets, is taken for workloads of Kueue. Those that have the label
+kueue.x-k8s.io/queue-name get the owner that --queue-owner says for that queue, or --owner for all,
+	as an annotation, and
+schedulerName: jobtree in their pod templates. What is Kueue's is taken out: the label, suspend: true, gates and
+finalizers. What it says that has no word here is told on standard error. Other objects are printed as they are.
 
 FILE "-" is standard input.`,
 		Example: `  # Look at the Run that a script becomes
@@ -46,11 +54,15 @@ FILE "-" is standard input.`,
 
   # Submit it, starting again from its checkpoint where it is cut or loses a node
   kubectl runs import train.sbatch --owner org:ai:rai --image registry.example.com/rai/train:1.0 --checkpoint 30m |
-    kubectl runs submit -f -`,
+    kubectl runs submit -f -
+
+  # Have jobtree schedule what was written for Kueue, and see first what would happen
+  kubectl runs import jobset.yaml --queue-owner team-a=org:ai:rai > here.yaml
+  kubectl runs plan -f here.yaml && kubectl apply -f here.yaml`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return session.Fail(session.ExitUsage, `say which batch script to import: kubectl runs import FILE; "-" is `+
-					`standard input`)
+				return session.Fail(session.ExitUsage, `say which batch script, or file of objects, to import: `+
+					`kubectl runs import FILE; "-" is standard input`)
 			}
 			return nil
 		},
@@ -67,6 +79,9 @@ FILE "-" is standard input.`,
 		"the script calls it.")
 	flags.StringVar(&c.Image, "image", "", "Image of the container that runs the script.")
 	flags.StringVar(&c.PriorityClass, "priority-class", "", "PriorityClass that orders the Run among those of its owner.")
+	flags.StringToStringVar(&im.owners, "queue-owner", nil, "Owner who pays for the workloads of a queue of Kueue, such "+
+		"as "+
+		"team-a=org:ai:rai; once for each queue.")
 	flags.DurationVar(&c.Checkpoint, "checkpoint", 0, "How often the program saves, such as 30m, so that it may be "+
 		"started again.")
 	session.Must(cmd.RegisterFlagCompletionFunc("owner", s.CompleteOwners))
@@ -83,6 +98,14 @@ func (im *importer) run(_ context.Context, args []string) error {
 		return err
 	}
 	choices, source := im.choices, manifest.Source(args[0])
+	if hasObjects(text) {
+		return im.workloads(args[0], text, printer)
+	}
+	if len(im.owners) > 0 {
+		return session.Fail(session.ExitUsage, "--queue-owner is for workloads of Kueue: %s is a batch script, so say "+
+			"--owner",
+			source)
+	}
 	choices.Namespace = *im.Flags.Namespace
 	if args[0] == manifest.Stdin {
 		choices.Name = "sbatch" // as sbatch names such a job

@@ -70,7 +70,7 @@ func TestWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
-		"say which batch script to import":                          nil,
+		"say which batch script, or file of objects, to import: kubectl runs import FILE":                          nil,
 		"cannot read " + missing + ": no such file":                 {missing},
 		file + ": line 2: --nodes=x: want a number of nodes":        {file},
 		"standard input: line 1: a batch script begins with":        {"-"},
@@ -125,4 +125,54 @@ func TestWhatIsPrintedCanBeSubmitted(t *testing.T) {
 			decoded(rt, out.String())
 		}
 	})
+}
+
+const kueueSample = "../../../manifests/samples/kueue/workloads.yaml"
+
+// TestImportOfKueue prints what was written for Kueue as jobtree schedules it.
+func TestImportOfKueue(t *testing.T) {
+	out, told, err := command(t, "", kueueSample, "--queue-owner", "team-a=org:ai:rai", "--queue-owner",
+		"team-b=org:ai:mm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clitest.Golden(t, "kueue", out+"---\n"+told)
+	again, told, err := command(t, out, "-", "--owner", "org:ai:rai")
+	if err == nil || !strings.Contains(err.Error(), "no object has label kueue.x-k8s.io/queue-name") {
+		t.Errorf("what is printed is no workload of Kueue's any more: %v\n%s%s", err, again, told)
+	}
+}
+
+// TestImportOfOneFromACluster has what was read from a cluster be applied to another, with what flags say.
+func TestImportOfOneFromACluster(t *testing.T) {
+	const read = `{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "batch/v1", "kind": "Job", "metadata":
+		{"name": "train", "uid": "u", "resourceVersion": "7", "generation": 2, "creationTimestamp": "2030-01-01T00:00:00Z",
+		"labels": {"kueue.x-k8s.io/queue-name": "q"}, "finalizers": ["kueue.x-k8s.io/managed", "other.example.com/stays"],
+		"annotations": {"kueue.x-k8s.io/job-min-parallelism": "2", "kueue.x-k8s.io/unheard-of": "x"}},
+		"spec": {"suspend": true, "completionMode": "Indexed", "parallelism": 4, "completions": 4, "selector": {"matchLabels":
+		{"batch.kubernetes.io/controller-uid": "u"}}, "template": {"metadata": {"labels": {"job-name": "train",
+		"batch.kubernetes.io/controller-uid": "u", "app": "a"}}, "spec": {"schedulerName": "volcano", "containers":
+		[{"name": "c"}]}}}, "status": {"active": 1}}]}`
+	out, told, err := command(t, read, "-", "--owner", "org:ai:rai", "--gpu-type", "X", "--checkpoint", "30m",
+		"--priority-class", "high", "-n", "rai")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clitest.Golden(t, "kueue-read", out+"---\n"+told)
+}
+
+func TestImportOfKueueWrong(t *testing.T) {
+	for want, args := range map[string][]string{
+		"JobSet/llm: label kueue.x-k8s.io/queue-name: team-a: nobody is named who pays for what is in this queue: say " +
+			"--queue-owner team-a=OWNER, or --owner for all queues": {kueueSample, "--queue-owner", "team-b=org:ai:mm"},
+		`--queue-owner team-a=Me: "Me" is no owner: it must be a path`: {kueueSample, "--queue-owner", "team-a=Me"},
+		`--owner "Me" is no owner`:                                     {kueueSample, "--owner", "Me"},
+		"--image is for batch scripts":                                 {kueueSample, "--owner", "a", "--image", "i"},
+		"--queue-owner is for workloads of Kueue":                      {sample, "--queue-owner", "a=b"},
+	} {
+		out, _, err := command(t, "", args...)
+		if err == nil || !strings.Contains(err.Error(), want) || out != "" {
+			t.Errorf("%v: got %v and %q, want %s", args, err, out, want)
+		}
+	}
 }

@@ -49,6 +49,23 @@ func read(paths []string, recursive bool, in io.Reader, anyKind bool) ([]entry, 
 	return entries, nil
 }
 
+// DecodeAny decodes every document of a text, which has the name of a file, whatever the kinds of their objects.
+func DecodeAny(file, text string) (objects []*unstructured.Unstructured, err error) {
+	documents, err := ReadDocuments(Stdin, strings.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range documents {
+		d.file = file
+		in, err := decode(d, true)
+		if err != nil {
+			return nil, session.Fail(session.ExitError, "%v: %v", d, err)
+		}
+		objects = append(objects, in...)
+	}
+	return objects, nil
+}
+
 // SetNamespaces gives every namespaced object its namespace; one that -n contradicts is refused.
 func SetNamespaces(entries []entry, namespace string, explicit bool) error {
 	for _, e := range entries {

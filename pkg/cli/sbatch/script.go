@@ -19,6 +19,8 @@ type Script struct {
 	Options []Option
 	// Late are the lines with directives that Slurm does not read, since a command comes before them.
 	Late []int
+	// Others are the lines with directives of other batch systems, which Slurm reads some of and a Run nothing.
+	Others []Option
 	// Body is the script from its first command on; FirstLine is the number of the line that it begins with.
 	Body      string
 	FirstLine int
@@ -75,6 +77,9 @@ func refuse(o *Option, format string, args ...any) *Error {
 // marker begins a directive.
 const marker = "#SBATCH"
 
+// others begin directives of PBS and of LSF.
+var others = []string{"#PBS", "#BSUB"}
+
 // longestArgument is the most that Linux takes in one argument, its final zero included.
 const longestArgument = 128 * 1024
 
@@ -100,6 +105,11 @@ func Parse(text string) (*Script, error) {
 		if rest, found := strings.CutPrefix(line, marker); found {
 			if err := s.read(i+1, rest); err != nil {
 				return nil, err
+			}
+		}
+		for _, other := range others {
+			if strings.HasPrefix(line, other+" ") {
+				s.Others = append(s.Others, Option{Line: i + 1, Name: other})
 			}
 		}
 	}

@@ -30,7 +30,9 @@ func TestRefused(t *testing.T) {
 		script("-G x:y"):               "line 2: --gpus=x:y: want a number of GPUs",
 		script("-G a:1,b:1"):           "line 2: --gpus=a:1,b:1: a Run has GPUs of one type: write a script for each",
 		script("--gres=gpu:a:1,gpu:2"): "GPUs are asked for twice",
-		script("-n 0"):                 "line 2: --ntasks=0: want a whole number from 1",
+		"#!/bin/bash\n#PBS -l select=2:ngpus=8\ntrain\n": "line 2: #PBS: directives of PBS and of LSF are not read: " +
+			"say what is meant with #SBATCH",
+		script("-n 0"): "line 2: --ntasks=0: want a whole number from 1",
 	} {
 		refused(t, text, want)
 	}
@@ -148,12 +150,17 @@ func TestTold(t *testing.T) {
 		script("-G1") + "module load cuda; x":            "line 3: module: what modules load has to be in the image",
 		script("-G2 -N2") + "x":                          "line 3: Slurm runs the script once, on the first node",
 		script("-G2 -N1 --ntasks-per-node=2") + "x":      "line 2: --ntasks-per-node=2: a pod runs the script once",
-		script("-G1") + "echo $$":                        "line 3: Kubernetes reads $$",
+		script("-G1") + "#BSUB -q gpu\n": "line 3: #BSUB: directives of PBS and of LSF are not read: say what is meant " +
+			"with #SBATCH, or leave it out",
+		script("-G1") + "echo $$": "line 3: Kubernetes reads $$",
 	} {
 		_, told := mustTranslate(t, text, with)
 		if !strings.Contains(told, want) {
 			t.Errorf("%q: told %q, want %s", text, told, want)
 		}
+	}
+	if _, told := mustTranslate(t, script("-G1 --ignore-pbs")+"#PBS -q gpu\n", with); strings.Contains(told, "#PBS") {
+		t.Errorf("a script that says itself that they are not read: told %q", told)
 	}
 	if _, told := mustTranslate(t, script("-G1 # --array=1", "--time=60")+"# srun\ntrain srunner\n", with); told != "" {
 		t.Errorf("a script that is as any Run is: told %q", told)

@@ -71,6 +71,10 @@ func (t *translation) given(name string) *Option { return t.ask.given[name] }
 // collect keeps the last of the options of one name, as sbatch does, and tells of those that no Run has.
 func (t *translation) collect() error {
 	t.ask.given = map[string]*Option{}
+	const instead = "directives of PBS and of LSF are not read: say what is meant with " + marker
+	if len(t.script.Others) > 0 && len(t.script.Options) == 0 {
+		return &Error{Line: t.script.Others[0].Line, Of: t.script.Others[0].Name, Text: instead}
+	}
 	for i := range t.script.Options {
 		o := &t.script.Options[i]
 		if o.Name == "no-requeue" || o.Name == "requeue" {
@@ -92,6 +96,11 @@ func (t *translation) collect() error {
 				"asks for can be said there")
 		case o.about.advice != "":
 			t.note(o, "%s", o.about.advice)
+		}
+	}
+	if t.given("ignore-pbs") == nil {
+		for _, o := range t.script.Others {
+			t.remark(o.Line, o.Name, "%s, or leave it out", instead)
 		}
 	}
 	for _, line := range t.script.Late {
