@@ -41,6 +41,8 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Long: `Submit Runs to jobtree and see where they are, who pays, why they wait and until when.
 
 A Run (runs.rq.davidlangworthy.io) is a gang of pods that asks for GPUs: all of it starts, or none of it.
+One that stands for pods which others have made, such as a JobSet's, is shown as KIND/NAME, here JobSet/llm. Commands
+take that name, with the kind in letters of any case, or the Run's own.
 A Budget (budgets.rq.davidlangworthy.io) says what an owner may hold.
 A GPU lease (leases.rq.davidlangworthy.io, not the Lease of coordination.k8s.io) records who held which GPUs and
 which envelope of which Budget paid.

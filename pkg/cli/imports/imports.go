@@ -43,9 +43,8 @@ with its line and what to do instead. Directives that are malformed or contradic
 PBS and LSF are not read.
 
 A file of API objects, such as Jobs and JobSets, is taken for workloads of Kueue. Those that have the label
-kueue.x-k8s.io/queue-name get the owner that --queue-owner says for that queue, or --owner for all,
-	as an annotation, and
-schedulerName: jobtree in their pod templates. What is Kueue's is taken out: the label, suspend: true, gates and
+kueue.x-k8s.io/queue-name get the owner that --queue-owner says for that queue, or --owner for all, as an annotation,
+and schedulerName: jobtree in their pod templates. What is Kueue's is taken out: the label, suspend: true, gates and
 finalizers. What it says that has no word here is told on standard error. Other objects are printed as they are.
 
 FILE "-" is standard input.`,
