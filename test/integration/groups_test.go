@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -56,11 +57,17 @@ func (s *site) template(gpus int) corev1.PodTemplateSpec {
 	}
 }
 
-// job is an indexed Job of so many pods.
-func (s *site) job(name string, pods int32, gpus int, changes ...func(*batchv1.Job)) *batchv1.Job {
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
+// jobOf is an indexed Job of so many pods.
+func (s *site) jobOf(name string, pods int32, gpus int) *batchv1.Job {
+	return &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
 		Spec: batchv1.JobSpec{Parallelism: &pods, Completions: &pods, CompletionMode: ptr.To(batchv1.IndexedCompletion),
 			Template: s.template(gpus)}}
+}
+
+// job creates an indexed Job of so many pods.
+func (s *site) job(name string, pods int32, gpus int, changes ...func(*batchv1.Job)) *batchv1.Job {
+	job := s.jobOf(name, pods, gpus)
 	for _, change := range changes {
 		change(job)
 	}
@@ -73,12 +80,29 @@ func (s *site) groupRun(api, kind, name string) string {
 	return group.RunName(group.Key{Namespace: s.namespace, API: api, Kind: kind, Name: name})
 }
 
+// tells fails unless a command line of "kubectl runs" about the site's namespace writes some words.
+func (s *site) tells(stdin any, line string, words ...string) {
+	s.t.Helper()
+	text, err := json.Marshal(stdin)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	told := mustCommand(s.t, s.ControlPlane, string(text), "runs "+line+" -n "+s.namespace)
+	for _, want := range words {
+		if !strings.Contains(told, want) {
+			s.t.Errorf("runs %s lacks %q:\n%s", line, want, told)
+		}
+	}
+}
+
 // TestAJobIsAGang: a Job as it is, with schedulerName and an owner, starts as a gang with a Lease a pod, or waits as
-// one; when it is deleted all is closed.
+// one; when it is deleted all is closed. What people see of it is told beforehand, and has its own name.
 func TestAJobIsAGang(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 4, 64)
 	s.spends()
+	s.tells(s.jobOf("train", 3, 8), "plan -f -", s.namespace+"/Job/train", "now, with 24 GPUs",
+		"paid by "+s.namespace+"/all")
 	first := s.job("train", 3, 8)
 	run := s.groupRun("batch", "Job", "train")
 	s.await(run, rqv1.RunRunning, "bound 24 GPUs")
@@ -102,6 +126,11 @@ func TestAJobIsAGang(t *testing.T) {
 		}
 	}
 
+	s.tells(nil, "list", "\nJob/train ")
+	s.tells(nil, "explain job/train", "Run "+s.namespace+"/Job/train is Running")
+	s.tells(nil, "leases JOB/train --open", "\nJob/train ")
+
+	s.tells(s.jobOf("waits", 2, 8), "plan -f -", s.namespace+"/Job/waits", "InsufficientGPUs")
 	s.job("waits", 2, 8)
 	second := s.groupRun("batch", "Job", "waits")
 	s.await(second, rqv1.RunPending, "short by 8")

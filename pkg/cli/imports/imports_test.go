@@ -70,12 +70,12 @@ func TestWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
-		"say which batch script, or file of objects, to import: kubectl runs import FILE":                          nil,
-		"cannot read " + missing + ": no such file":                 {missing},
-		file + ": line 2: --nodes=x: want a number of nodes":        {file},
-		"standard input: line 1: a batch script begins with":        {"-"},
-		`--output "table" is no format of this command; choose`:     {"-", "-o", "table"},
-		"and they run in a container: say with --image which image": {sample},
+		"say which batch script, or file of objects, to import: kubectl runs import FILE": nil,
+		"cannot read " + missing + ": no such file":                                       {missing},
+		file + ": line 2: --nodes=x: want a number of nodes":                              {file},
+		"standard input: line 1: a batch script begins with":                              {"-"},
+		`--output "table" is no format of this command; choose`:                           {"-", "-o", "table"},
+		"and they run in a container: say with --image which image":                       {sample},
 	} {
 		out, _, err := command(t, "", args...)
 		if err == nil || !strings.Contains(err.Error(), want) || out != "" {

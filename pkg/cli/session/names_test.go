@@ -65,7 +65,7 @@ func TestRunsByKindAndName(t *testing.T) {
 			names["scheduling.x-k8s.io/PodGroup/gang"],
 		"job/none":      `!Run "job/none" not found in namespace "rai"; "kubectl runs list -A" shows`,
 		"podgroup/none": `!Run "podgroup/none" not found in namespace "rai"`,
-		"Deployment/x":  `!"Deployment/x" names no Run: give its name, or KIND/NAME of the pods' group with one of the kinds `,
+		"Deployment/x":  `!"Deployment/x" names no Run: give its name, or KIND/NAME of the pods' group with one of the `,
 		"jobset/":       `!"jobset/" names no Run`,
 		"jobset/a/b":    `!"jobset/a/b" names no Run`,
 		"-A jobset/llm": "!jobset/llm is named within one namespace: leave out -A",
