@@ -14,6 +14,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/group"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // exclusiveTopology gives each Job of a JobSet a domain that no other Job of a JobSet is in.
@@ -76,6 +79,33 @@ func (s *site) jobSetRun(name string) string {
 	return run
 }
 
+// asImagined fails unless the Run that stands for a JobSet is as plan -f has it, which knows of no pods.
+func (s *site) asImagined(js *unstructured.Unstructured) {
+	s.t.Helper()
+	defaults, err := config.Parse(nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	groups, err := group.Imagine(group.Rules{
+		GPUs:     func(spec *corev1.PodSpec) int { return rank.PodGPUs(spec, gpuResource) },
+		FlavorOf: defaults.FlavorOf, FlavorLabel: defaults.FlavorLabel, FabricLevel: defaults.FabricLevel,
+		Levels: defaults.TopologyLevels}, []map[string]any{js.Object})
+	if err != nil || len(groups) != 1 {
+		s.t.Fatalf("%d groups are imagined: %v", len(groups), err)
+	}
+	run := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.jobSetRun(js.GetName())}}
+	if err := s.api.Get(s.t.Context(), client.ObjectKeyFromObject(run), run); err != nil {
+		s.t.Fatal(err)
+	}
+	want := group.Derive(groups[0]).Spec
+	if want == nil {
+		s.t.Fatalf("no Run is imagined for JobSet %s", js.GetName())
+	}
+	if diff := cmp.Diff(*want, run.Spec); diff != "" {
+		s.t.Errorf("JobSet %s (-imagined +there):\n%s", js.GetName(), diff)
+	}
+}
+
 // byJob are the pods of a JobSet's Run by the index of their Job, all of them bound.
 func (s *site) byJob(run string, pods int) map[string][]corev1.Pod {
 	s.t.Helper()
@@ -105,14 +135,14 @@ func (s *site) inDomains(jobs map[string][]corev1.Pod) map[string]string {
 	out, groups := map[string]string{}, map[string]string{}
 	for job, pods := range jobs {
 		for _, pod := range pods {
-			domain, group := s.domainOf(pod.Spec.NodeName), pod.Labels[rqv1.LabelGroupIndex]
+			domain, number := s.domainOf(pod.Spec.NodeName), pod.Labels[rqv1.LabelGroupIndex]
 			if was, ok := out[job]; ok && was != domain {
 				s.t.Errorf("Job %s is in domains %s and %s", job, was, domain)
 			}
-			if was, ok := groups[job]; ok && was != group || group != job {
-				s.t.Errorf("pod %s of Job %s is in group %q, another in %q", pod.Name, job, group, was)
+			if was, ok := groups[job]; ok && was != number || number != job {
+				s.t.Errorf("pod %s of Job %s is in group %q, another in %q", pod.Name, job, number, was)
 			}
-			out[job], groups[job] = domain, group
+			out[job], groups[job] = domain, number
 		}
 	}
 	return out
@@ -146,6 +176,7 @@ func TestAJobSetIsAGang(t *testing.T) {
 	run := s.jobSetRun("train")
 	s.await(run, rqv1.RunRunning, "bound 32 GPUs")
 	s.inDomains(s.byJob(run, 4))
+	s.asImagined(js)
 	open := map[string]int{}
 	for _, lease := range s.leasesOf(run) {
 		if !lease.Status.Closed {
@@ -186,6 +217,7 @@ func TestJobsOfAJobSetApart(t *testing.T) {
 	first := s.jobSet("first", 2, exclusiveTopology, "fabric.domain")
 	run := s.jobSetRun("first")
 	s.await(run, rqv1.RunRunning, "bound 32 GPUs")
+	s.asImagined(first)
 	domains := s.inDomains(s.byJob(run, 4))
 	if err := apart(domains); err != nil {
 		t.Error(err)
