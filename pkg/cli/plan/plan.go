@@ -27,13 +27,8 @@ type planner struct {
 	changed bool
 }
 
-// Command returns "kubectl runs plan".
-func Command(s *session.Session) *cobra.Command {
-	p := &planner{Session: s}
-	cmd := &cobra.Command{
-		Use:   "plan [RUN | -f FILE]",
-		Short: "Say when a Run starts, what stands in its way, and what is done about it",
-		Long: `Say when a Run starts, what stands in its way, and what is done about it, as its Reservation
+// told says what the command tells.
+const told = `Say when a Run starts, what stands in its way, and what is done about it, as its Reservation
 (reservations.rq.davidlangworthy.io) promises. Without a name, all Runs of the namespace that wait are drawn on a time
 axis, and those that have no date are listed with their place in line and the reason.
 
@@ -65,7 +60,15 @@ With -o json or yaml the same is printed as data:
   notes[]               with -f, what was taken for granted
   unread[]              what could not be read
 
-Without a name these are the items of runs[], earliest start first.`,
+Without a name these are the items of runs[], earliest start first.`
+
+// Command returns "kubectl runs plan".
+func Command(s *session.Session) *cobra.Command {
+	p := &planner{Session: s}
+	cmd := &cobra.Command{
+		Use:   "plan [RUN | -f FILE]",
+		Short: "Say when a Run starts, what stands in its way, and what is done about it",
+		Long:  told,
 		Example: `  kubectl runs plan trainer-128
 
   # Everything that waits, in all namespaces, by start
