@@ -176,6 +176,10 @@ func (w *world) submitAny(t *rapid.T, owner rqv1.Owner, changes ...func(*rqv1.Ru
 		w.submitWithSpares(name, owner, groups, pods, size, 0, append(changes, ungrouped, opportunistic)...)
 		return
 	}
+	if rapid.IntRange(0, 3).Draw(t, "others make its pods") == 0 {
+		w.submitWithSpares(name, owner, groups, pods, size, spares, append(changes, theirs)...)
+		return
+	}
 	if w.Checks && rapid.IntRange(0, 2).Draw(t, "apart") == 0 {
 		changes = append(changes, apart)
 	}
@@ -309,7 +313,10 @@ func (w *world) happenings() map[string]func(*rapid.T) {
 				w.activation = nil
 			}
 		},
-		"": func(*rapid.T) { w.check() },
+		"controller":    w.controlAny,
+		"group anew":    w.anewAny,
+		"group smaller": w.smallerAny,
+		"":              func(*rapid.T) { w.check() },
 	}
 }
 

@@ -192,6 +192,7 @@ func (b *Book) DeleteMember(pod *corev1.Pod) {
 	if !m.extra() && !m.surplus() && (!g.committed || !g.started() && !g.underWay()) {
 		b.places.unwind(g)
 	}
+	b.breaksUp(g)
 	if g.comesLate() && g.active.first() != nil {
 		b.shapes.reconsider(g) // its new ranks have waited for the old to be gone
 	}

@@ -61,6 +61,10 @@ type gang struct {
 	refusal *plan.Refusal
 	// excluded are the nodes that other scheduling rules turned down since the gang was last woken, and why.
 	excluded map[string]string
+	// forgone are the ranks of which nothing is kept any more, since others have not made their pods in time, and lapses says
+	// until when it is kept of those that have none.
+	forgone map[int]bool
+	lapses  map[int]time.Time
 	// spurned are the nodes that turned ranks of a running gang down, until all of them run.
 	spurned map[string]bool
 	// took says for which ranks that have not been bound since others of its owner have been told to go (R44).
@@ -318,8 +322,12 @@ func (s *squad) highest() int {
 }
 
 // canBeLed reports whether a gang that is to start can be planned by its leader, whether or not its other pods exist.
-// Pods that are leaving have their names.
+// Pods that are leaving have their names. What others are to make before any of it is bound has to be there: they may
+// never.
 func (g *gang) canBeLed() bool {
+	if g.run != nil && g.run.Spec.Theirs() && !g.run.Spec.Pods.Late && g.active.within < g.active.size {
+		return false
+	}
 	return g.run != nil && g.shape == nil && !g.started() && !g.opportunistic() && !g.over() && !g.suspended() &&
 		g.active.leaving == 0 && g.spares.leaving == 0 && g.active.first() != nil
 }

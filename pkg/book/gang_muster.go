@@ -17,7 +17,7 @@ func (g *gang) parts() iter.Seq[*member] {
 			s := g.squad(rank.Part{Spare: spare})
 			for i := range s.size {
 				m := s.memberAt(i)
-				if m == nil && (g.started() && (!g.late() || spare || g.hasOwn(i)) || g.opportunistic()) {
+				if m == nil && (g.started() && (!g.madeLate() || g.forgone[i] || spare || g.hasOwn(i)) || g.opportunistic()) {
 					continue
 				} else if m == nil {
 					m = &member{gang: g, part: rank.Part{Index: i, Spare: spare}}

@@ -339,10 +339,12 @@ func (k *keptRooms) nextLapse(e *earliest, now time.Time) {
 			e.by(latest(g.requeue.until, at.Add(k.args.GangDeadline.Duration)))
 		}
 	}
+	k.nextForgone(e, now)
 }
 
 // lapse ends what is kept for Runs that have not started again in time: they wait as any other from then on.
 func (k *keptRooms) lapse(now time.Time) {
+	k.forgo(now)
 	for g := range k.roster.classes.requeued {
 		at, requeued := g.requeuedAt()
 		if !requeued || g.requeue.lapsed || k.goes(g, now) {

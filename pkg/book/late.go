@@ -8,15 +8,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
-// late reports whether others make pods of a running gang only once others of it are bound (R40). What its ranks ask
-// for differs between its groups by then, so that those are planned one after the other.
-func (g *gang) late() bool { return g.started() && g.run.Spec.Theirs() && g.run.Spec.Pods.Late }
+// late reports whether others make the pods that a running gang lacks, each in its own time (R42). What its ranks ask for
+// may differ between its groups by then, so that those are planned one after the other.
+func (g *gang) late() bool { return g.started() && g.run.Spec.Theirs() }
 
-// comesLate reports whether a running gang lacks ranks for which those that there are do not wait: their pods are made
-// once these are bound.
+// madeLate reports whether they are made only once others of a running gang are bound (R40), so that places are kept for
+// them before.
+func (g *gang) madeLate() bool { return g.late() && g.run.Spec.Pods.Late }
+
+// comesLate reports whether a running gang lacks ranks for which those that there are do not wait.
 func (g *gang) comesLate() bool {
 	return g.late() && g.active.leaving == 0 && g.active.within > 0 && g.lacksRank()
 }
@@ -74,4 +78,19 @@ func (s *seating) vacatePlanned(g *gang, planned []plan.Assignment) {
 		return !g.late() || v.index == anyRank ||
 			slices.ContainsFunc(planned, func(a plan.Assignment) bool { return !a.Spare && a.Index == v.index })
 	})
+}
+
+// breaksUp has a gang that lacks pods which others are to make, and that waited for its places with all of them, wait
+// for nothing else: nobody knows whether they come, and others are not to be cut for it, or passed over, until they do.
+func (b *Book) breaksUp(g *gang) {
+	if g.run == nil || !g.run.Spec.Theirs() || g.started() || g.over() || g.suspended() || g.refusal == nil ||
+		g.underWay() || g.complete() {
+		return
+	}
+	b.turns.letOff(g)
+	b.turns.withdraw(g)
+	b.waiting.passOn(g)
+	b.waiting.remove(g)
+	g.refusal = nil
+	b.mail.reconcile(keyOf(g.run), lane.Date)
 }

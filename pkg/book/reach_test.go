@@ -24,7 +24,8 @@ func sharing(s *rqv1.RunSpec) {
 func (w *world) zoned(letters int) {
 	w.Zone = func(node string) string {
 		if n := w.Nodes[node]; n != nil {
-			return n.Labels["fabric.domain"][:letters]
+			domain := n.Labels["fabric.domain"]
+			return domain[:min(letters, len(domain))]
 		}
 		return ""
 	}

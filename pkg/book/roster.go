@@ -38,6 +38,8 @@ type classes struct {
 	// requeued are those that have lost a node and wait again, and roomy those for which room is kept while they are
 	// planned again.
 	requeued, roomy map[*gang]bool
+	// theirs are those that run and whose pods others make.
+	theirs map[*gang]bool
 	// suspended are those whose Runs are.
 	suspended map[*gang]bool
 	// turnedBack are those whose pods the API server has not taken, and mustering those whose pods are being made.
@@ -45,8 +47,9 @@ type classes struct {
 }
 
 func newClasses() classes {
-	return classes{elastic: map[*gang]bool{}, sweeps: map[*gang]bool{}, suspended: map[*gang]bool{},
-		requeued: map[*gang]bool{}, roomy: map[*gang]bool{}, turnedBack: map[*gang]bool{}, mustering: map[*gang]bool{}}
+	return classes{elastic: map[*gang]bool{}, sweeps: map[*gang]bool{}, theirs: map[*gang]bool{},
+		suspended: map[*gang]bool{},
+		requeued:  map[*gang]bool{}, roomy: map[*gang]bool{}, turnedBack: map[*gang]bool{}, mustering: map[*gang]bool{}}
 }
 
 // note puts a gang where its Run belongs, which has changed.
@@ -60,6 +63,9 @@ func (c *classes) note(g *gang) {
 	}
 	put(c.suspended, g.suspended())
 	put(c.elastic, g.started() && g.run.Spec.Malleable != nil && !g.suspended())
+	if put(c.theirs, g.late()); !g.late() {
+		g.forgone, g.lapses = nil, nil
+	}
 	put(c.sweeps, g.opportunistic() && !g.over() && !g.suspended())
 	_, requeued := g.requeuedAt()
 	put(c.requeued, requeued)

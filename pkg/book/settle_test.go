@@ -44,6 +44,7 @@ func (w *world) settle() {
 
 // round lets everybody do their work once.
 func (w *world) round() {
+	w.control()
 	for _, name := range w.Names() {
 		w.reconcile(name)
 	}

@@ -143,6 +143,9 @@ func (z *shaper) join(g *gang, part rank.Part, pod *corev1.Pod) *member {
 	}
 	m := &member{gang: g, part: part, pod: pod, beside: z.nodes.kinds.besideGPUs(pod)}
 	s.members[part.Index] = m
+	if !part.Spare {
+		delete(g.forgone, part.Index)
+	}
 	s.count(m, +1)
 	s.lowest = min(s.lowest, part.Index)
 	z.roster.members[pod.UID] = m

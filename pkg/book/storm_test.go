@@ -104,6 +104,9 @@ func (s *storm) calm() {
 		}
 		s.during(step)
 	}
+	for _, name := range s.theirRuns() {
+		s.t.Log(s.describe(name))
+	}
 	s.t.Fatalf("Runs do not come to an end:\n%s", s.story())
 }
 
@@ -297,6 +300,14 @@ func (s *storm) wildActions() map[string]func(*rapid.T) {
 					s.disturb()
 				}
 			}
+		},
+		"group anew": func(t *rapid.T) {
+			s.anewAny(t)
+			s.disturb()
+		},
+		"group smaller": func(t *rapid.T) {
+			s.smallerAny(t)
+			s.disturb()
 		},
 		"delete run": func(t *rapid.T) {
 			if name, ok := pick(t, "run", slices.Sorted(maps.Keys(s.Runs))); ok {

@@ -74,6 +74,7 @@ func (s *storm) work() {
 		for s.Delivers() {
 			s.Deliver()
 		}
+		s.control()
 		for _, name := range s.Live() {
 			s.reconcile(name)
 		}

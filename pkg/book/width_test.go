@@ -47,6 +47,7 @@ func (w *world) checkWidths() {
 		}
 		size := *run.Spec.Resources.GPUsPerPod
 		active, spares := w.countPods(name)
+		active += w.fewer(run)
 		if active != granted/size || spares != groups**run.Spec.SparesPerGroup/size {
 			w.t.Fatalf("Run %s is granted %d GPUs and has %d pods and %d spares:\n%s", name, granted, active, spares,
 				w.describe(name))

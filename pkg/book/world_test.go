@@ -37,6 +37,7 @@ type world struct {
 	crashes    int
 	brakes
 	storm *storm // nil in a world without Reservations
+	controllers
 	others
 	unedited map[string]int64 // the generations in which Budgets were seen first
 	classes  map[string]int32 // PriorityClasses
@@ -52,7 +53,7 @@ func newWorld(t *rapid.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, classes: map[string]int32{"low": 10, "high": 1000}}
+	w := &world{t: t, controllers: controllers{less: map[slot]bool{}, done: map[slot]bool{}}, classes: map[string]int32{"low": 10, "high": 1000}}
 	w.Cluster = sim.New(sim.Options{
 		Args: args, Rules: rules, Begin: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), AtOnce: true,
 		Witness: sim.Witness{Violated: t.Fatalf, Began: w.boots, Decided: w.decided, Rejected: w.rejected, Placed: w.placed},

@@ -55,6 +55,8 @@ func (r *revision) due() *Write {
 		return r.planAround()
 	case f.Promise != nil:
 		return r.follow()
+	case f.Refusal == nil && f.incomplete():
+		return r.cancelFor("pods of the group are gone with which it waited")
 	case f.Refusal != nil && !f.Undated:
 		return r.cancelFor("there is no date any more: " + f.Refusal.Message)
 	}

@@ -99,3 +99,17 @@ func (f *facts) groupEnds(ranks []*corev1.Pod) rqv1.RunPhase {
 	}
 	return f.GroupEnd
 }
+
+// incomplete reports whether a Run that has not started lacks pods which others are to make.
+func (o *Observed) incomplete() bool {
+	if o.Shape != nil || !o.Run.Spec.Theirs() || o.Run.Spec.Pods.Late {
+		return false
+	}
+	ranks := map[int]bool{}
+	for _, pod := range o.Pods {
+		if run, part, ok := rank.Membership(pod); ok && run == o.Run.UID && !part.Spare && present(pod) {
+			ranks[part.Index] = true
+		}
+	}
+	return len(ranks) < o.Demand.Pods()
+}

@@ -179,12 +179,6 @@ func (s server) DropGuard(_ context.Context, guard *policyv1.PodDisruptionBudget
 	return s.write(Services, guard.Name, func() { delete(s.guards, guard.Name) })
 }
 
-// AdoptPods and ReleasePods have nothing to do: nobody else makes pods.
-func (s server) AdoptPods(context.Context, []lifecycle.Adoption) error { return nil }
-
-// ReleasePods is AdoptPods' counterpart.
-func (s server) ReleasePods(context.Context, []*corev1.Pod) error { return nil }
-
 // CreatePods makes pods, as far as they are taken and not there.
 func (s server) CreatePods(_ context.Context, pods []*corev1.Pod) error {
 	for _, pod := range pods {

@@ -91,6 +91,8 @@ type Cluster struct {
 	Hurried bool
 	// Meanwhile happens the next time that those rules are asked, before they answer; nil for nothing.
 	Meanwhile func()
+	// GroupEnds tells how the groups of pods have ended that Runs stand for, by the UID of the Run.
+	GroupEnds map[types.UID]rqv1.RunPhase
 	// Bystanders are pods that are no Run's and hold no GPUs.
 	Bystanders map[types.UID]*corev1.Pod
 	surprised  map[types.UID]bool // pods on whose nodes bystanders have come since they were placed
@@ -119,6 +121,7 @@ func New(o Options) *Cluster {
 		Options: o, Now: o.Begin, objects: newObjects(), Rejects: map[string]string{}, Unsure: map[string]bool{},
 		claims:     map[types.UID]string{},
 		Denies:     map[string]string{},
+		GroupEnds:  map[types.UID]rqv1.RunPhase{},
 		Bystanders: map[types.UID]*corev1.Pod{}, surprised: map[types.UID]bool{},
 		Waiting: newAgenda[types.UID](), Binding: map[types.UID]string{}, Queue: map[types.UID]bool{},
 		Ends: newAgenda[types.UID](), Retries: newAgenda[string](), looks: newAgenda[string](), changed: map[string]bool{},
@@ -223,6 +226,9 @@ func (c *Cluster) Reconcile(name string) error {
 		if of, _ := rank.RunOf(guard); of == objects.Run.UID {
 			objects.Guards = append(objects.Guards, guard)
 		}
+	}
+	if run := objects.Run; run != nil && run.Spec.Theirs() {
+		objects.Offers, objects.GroupEnd = c.offers(run), c.GroupEnds[run.UID]
 	}
 	observed, err := c.order.Observe(ctx, objects)
 	if err != nil {

@@ -1,0 +1,80 @@
+package book
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// awaitedRanks returns the ranks of a running gang for which something is kept, and for which others are to make pods
+// that are not there, in order. What an old pod still holds is not kept for anybody.
+func (k *keptRooms) awaitedRanks(g *gang) []int {
+	if len(g.vacant)+len(g.aside)+len(g.lapses) == 0 || !g.late() {
+		return nil
+	}
+	awaited := map[int]bool{}
+	for index := range g.aside {
+		awaited[index] = g.rankAt(index) == nil
+	}
+	for i := range g.vacant {
+		v := &g.vacant[i]
+		if h := k.seats.held[v.pod]; v.index != anyRank && g.rankAt(v.index) == nil && (h == nil || !h.leased && !h.bound) {
+			awaited[v.index] = true
+		}
+	}
+	maps.DeleteFunc(awaited, func(_ int, waits bool) bool { return !waits })
+	return slices.Sorted(maps.Keys(awaited))
+}
+
+// nextForgone tells when something that is kept for such a rank may have been kept too long.
+func (k *keptRooms) nextForgone(e *earliest, now time.Time) {
+	for g := range k.roster.classes.theirs {
+		ranks := k.awaitedRanks(g)
+		if len(ranks) != len(g.lapses) {
+			e.by(now)
+		}
+		for _, index := range ranks {
+			if at, noted := g.lapses[index]; noted {
+				e.by(at)
+			} else {
+				e.by(now)
+			}
+		}
+	}
+}
+
+// forgo gives up what has been kept for gangDeadline for ranks whose pods others have not made (R42): the Run goes on
+// without. One that comes all the same is placed wherever there is room.
+func (k *keptRooms) forgo(now time.Time) {
+	for g := range k.roster.classes.theirs {
+		ranks := k.awaitedRanks(g)
+		if len(ranks)+len(g.lapses) == 0 {
+			continue
+		}
+		lapses := map[int]time.Time{}
+		for _, index := range ranks {
+			at, noted := g.lapses[index]
+			switch {
+			case !noted:
+				lapses[index] = now.Add(k.args.GangDeadline.Duration)
+			case now.Before(at):
+				lapses[index] = at
+			default:
+				k.forgoRank(g, index)
+			}
+		}
+		g.lapses = lapses
+	}
+}
+
+// forgoRank gives up what is kept for a rank.
+func (k *keptRooms) forgoRank(g *gang, index int) {
+	if g.forgone == nil {
+		g.forgone = map[int]bool{}
+	}
+	g.forgone[index] = true
+	k.seats.vacate(g, func(v *vacancy) bool { return v.index == index })
+	k.seats.giveAside(g, index)
+	delete(g.kept, index)
+	k.waiting.file(g)
+}

@@ -1,0 +1,126 @@
+package book_test
+
+import (
+	"testing"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// heldIn counts the GPUs that are held on all nodes.
+func (w *world) heldGPUs() (n int64) {
+	for name := range w.Nodes {
+		n += w.Book.Fullness(name, gpusPerNode)
+	}
+	return n
+}
+
+// boundSlots returns on which nodes the pods of a Run are that others have made.
+func (w *world) boundSlots(run string) map[int]string {
+	out := map[int]string{}
+	for n, pods := range w.Slots(w.Runs[run].UID) {
+		for _, pod := range pods {
+			if pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil {
+				out[n] = pod.Spec.NodeName
+			}
+		}
+	}
+	return out
+}
+
+// leaves has a pod go for good that somebody else has made.
+func (w *world) leaves(run string, n int) {
+	uid := w.Runs[run].UID
+	w.controllers.less[slot{uid, n}] = true
+	for _, pod := range w.Slots(uid)[n] {
+		w.DeletePod(pod.UID)
+	}
+}
+
+// startTheirs has a Run of four pods of a node each start, whose pods others make.
+func (w *world) startTheirs(changes ...func(*rqv1.RunSpec)) {
+	w.fleet("d0", 5)
+	w.setBudget("a", "org:a", 40)
+	w.submitWithSpares("run00", "org:a", 1, 4, 8, 0, append([]func(*rqv1.RunSpec){ungrouped, theirs}, changes...)...)
+	w.rounds(3)
+	w.running("run00", "although all its pods are there")
+}
+
+// TestAPlaceIsKeptForAPodForAWhile: a group goes on without a pod that is not made anew, and gives its GPUs and their
+// money back (R42); one that comes later all the same is placed.
+func TestAPlaceIsKeptForAPodForAWhile(t *testing.T) {
+	tell(t, func(w *world) {
+		w.startTheirs()
+		w.leaves("run00", 1)
+		w.rounds(3)
+		if held := w.heldGPUs(); held != 32 {
+			t.Errorf("%d GPUs are held, want those of the pod that is to come too", held)
+		}
+		w.Pass(gangDeadline)
+		w.rounds(3)
+		if held := w.heldGPUs(); held != 24 {
+			t.Errorf("%d GPUs are held, want those of the pods that there are", held)
+		}
+		if paid := w.Book.Budgets.Usage(); len(paid) != 1 {
+			t.Errorf("%v is paid", paid)
+		} else {
+			for _, gpus := range paid {
+				if gpus != 24 {
+					t.Errorf("%d GPUs are paid for", gpus)
+				}
+			}
+		}
+		w.running("run00", "although its controller makes no more pods")
+		delete(w.controllers.less, slot{w.Runs["run00"].UID, 1})
+		w.rounds(3)
+		if on := w.boundSlots("run00"); len(on) != 4 {
+			t.Errorf("its pods are on %v", on)
+		}
+		w.settle()
+		w.checkSettled()
+	})
+}
+
+// TestPodsThatAreMadeAnewWaitForNobody: of two lost pods one is made anew, and is placed before the other comes (R42),
+// whose place is its own meanwhile.
+func TestPodsThatAreMadeAnewWaitForNobody(t *testing.T) {
+	tell(t, func(w *world) {
+		w.startTheirs()
+		before := w.boundSlots("run00")
+		w.leaves("run00", 1)
+		w.leaves("run00", 2)
+		w.rounds(2)
+		delete(w.controllers.less, slot{w.Runs["run00"].UID, 2})
+		w.rounds(3)
+		if on := w.boundSlots("run00"); len(on) != 3 || on[2] != before[2] {
+			t.Errorf("its pods are on %v, and were on %v", on, before)
+		}
+		w.submit("run1", "org:a", 1, 1, 8)
+		w.rounds(2)
+		delete(w.controllers.less, slot{w.Runs["run00"].UID, 1})
+		w.rounds(3)
+		if on := w.boundSlots("run00"); len(on) != 4 || on[1] != before[1] {
+			t.Errorf("its pods are on %v, and were on %v", on, before)
+		}
+	})
+}
+
+// TestAGroupThatIsNotWholeHoldsNothing: nobody knows whether the pods come that it lacks. What it was promised is
+// promised no more.
+func TestAGroupThatIsNotWholeHoldsNothing(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 4)
+		w.setBudget("a", "org:a", 40)
+		w.submitWithSpares("run00", "org:a", 1, 4, 8, 0, ungrouped, theirs)
+		w.controllers.less[slot{w.Runs["run00"].UID, 3}] = true
+		for range 4 {
+			w.rounds(3)
+			if held := w.heldGPUs(); held != 0 {
+				t.Fatalf("%d GPUs are held for a group that lacks a pod", held)
+			}
+			w.Pass(gangDeadline / 2)
+		}
+		clear(w.controllers.less)
+		w.rounds(3)
+		w.running("run00", "although all its pods are there")
+	})
+}

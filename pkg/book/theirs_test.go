@@ -1,0 +1,139 @@
+package book_test
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
+)
+
+// theirs has somebody else make the pods of a Run.
+func theirs(s *rqv1.RunSpec) {
+	s.Source, s.Pods, s.Template = rqv1.SourcePods, &rqv1.RunPods{Kind: "Group", Name: "g"}, nil
+}
+
+// slot is one of the pods that somebody is to make for a Run.
+type slot struct {
+	run types.UID
+	n   int
+}
+
+// controllers are whoever makes pods for Runs: of which none comes any more, and which are done.
+type controllers struct {
+	less, done map[slot]bool
+}
+
+// theirRuns returns the Runs whose pods others make, by name.
+func (w *world) theirRuns() (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(w.Runs)) {
+		if w.Runs[name].Spec.Theirs() {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// missing returns the pods that a Run's controller is to make now, one for each that has failed or is gone.
+func (w *world) missing(run *rqv1.Run) (out []int) {
+	there, left := w.Slots(run.UID), 0
+	n := int(run.Spec.Resources.TotalGPUs / *run.Spec.Resources.GPUsPerPod)
+	for i := range n {
+		at := slot{run.UID, i}
+		lives := false
+		for _, pod := range there[i] {
+			w.controllers.done[at] = w.controllers.done[at] || pod.Status.Phase == corev1.PodSucceeded
+			lives = lives || pod.Status.Phase != corev1.PodFailed && pod.DeletionTimestamp == nil
+		}
+		if w.controllers.done[at] || w.controllers.less[at] {
+			continue
+		}
+		if left++; !lives {
+			out = append(out, i)
+		}
+	}
+	if left == 0 {
+		w.GroupEnds[run.UID] = rqv1.RunCompleted
+	}
+	return out
+}
+
+// controlled has the controller of a Run make some of the pods that are missing.
+func (w *world) controlled(run *rqv1.Run, most int) {
+	if run.Ended() {
+		return
+	}
+	for i, n := range w.missing(run) {
+		if i < most {
+			w.Make(sim.Foreign{Run: run, Slot: n, Any: len(run.Name)%2 == 0, Grace: int64(n % 3)})
+		}
+	}
+}
+
+// control has all controllers do all that they are to do.
+func (w *world) control() {
+	for _, name := range w.theirRuns() {
+		w.controlled(w.Runs[name], 100)
+	}
+	for _, uid := range w.Leftovers() {
+		if pod := w.Pods[uid]; pod.DeletionTimestamp == nil {
+			w.TerminateWithin(uid, nil)
+		}
+	}
+}
+
+// controlAny has a controller make some pods.
+func (w *world) controlAny(t *rapid.T) {
+	if name, ok := pick(t, "run", w.theirRuns()); ok {
+		w.controlled(w.Runs[name], rapid.IntRange(1, 9).Draw(t, "pods"))
+	}
+}
+
+// anewAny has a controller delete all pods of a group, and make them anew.
+func (w *world) anewAny(t *rapid.T) {
+	name, ok := pick(t, "run", w.theirRuns())
+	if !ok {
+		return
+	}
+	for _, pods := range w.Slots(w.Runs[name].UID) {
+		for _, pod := range pods {
+			if pod.DeletionTimestamp == nil {
+				w.TerminateWithin(pod.UID, nil)
+			}
+		}
+	}
+}
+
+// smallerAny has a pod of a group go for good.
+func (w *world) smallerAny(t *rapid.T) {
+	name, ok := pick(t, "run", w.theirRuns())
+	if !ok {
+		return
+	}
+	run := w.Runs[name]
+	n := rapid.IntRange(0, int(run.Spec.Resources.TotalGPUs / *run.Spec.Resources.GPUsPerPod)-1).Draw(t, "pod")
+	w.controllers.less[slot{run.UID, n}] = true
+	for _, pod := range w.Slots(run.UID)[n] {
+		if pod.DeletionTimestamp == nil {
+			w.TerminateWithin(pod.UID, nil)
+		}
+	}
+}
+
+// fewer returns how many pods of a Run are not there because no more come of them.
+func (w *world) fewer(run *rqv1.Run) (n int32) {
+	if !run.Spec.Theirs() {
+		return 0
+	}
+	there := w.Slots(run.UID)
+	for at := range w.controllers.less {
+		if at.run == run.UID && len(there[at.n]) == 0 && !w.controllers.done[at] {
+			n++
+		}
+	}
+	return n
+}
