@@ -177,7 +177,7 @@ func (w *world) submitAny(t *rapid.T, owner rqv1.Owner, changes ...func(*rqv1.Ru
 		return
 	}
 	if rapid.IntRange(0, 3).Draw(t, "others make its pods") == 0 {
-		w.submitWithSpares(name, owner, groups, pods, size, spares, append(changes, theirs)...)
+		w.submitWithSpares(name, owner, groups, pods, size, spares, append(changes, lateAny(t, groups*pods))...)
 		return
 	}
 	if w.Checks && rapid.IntRange(0, 2).Draw(t, "apart") == 0 {

@@ -61,8 +61,8 @@ type gang struct {
 	refusal *plan.Refusal
 	// excluded are the nodes that other scheduling rules turned down since the gang was last woken, and why.
 	excluded map[string]string
-	// forgone are the ranks of which nothing is kept any more, since others have not made their pods in time, and lapses says
-	// until when it is kept of those that have none.
+	// forgone are the ranks for which nothing is kept any more, since others have not made their pods in time, and lapses
+	// says until when it is kept for those that have none.
 	forgone map[int]bool
 	lapses  map[int]time.Time
 	// spurned are the nodes that turned ranks of a running gang down, until all of them run.

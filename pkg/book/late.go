@@ -12,12 +12,12 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
-// late reports whether others make the pods that a running gang lacks, each in its own time (R42). What its ranks ask for
-// may differ between its groups by then, so that those are planned one after the other.
+// late reports whether others make the pods that a running gang lacks, each in its own time (R42). What its ranks ask
+// for may differ between its groups by then, so that those are planned one after the other.
 func (g *gang) late() bool { return g.started() && g.run.Spec.Theirs() }
 
-// madeLate reports whether they are made only once others of a running gang are bound (R40), so that places are kept for
-// them before.
+// madeLate reports whether they are made only once others of a running gang are bound (R40), so that places are kept
+// for them before.
 func (g *gang) madeLate() bool { return g.late() && g.run.Spec.Pods.Late }
 
 // comesLate reports whether a running gang lacks ranks for which those that there are do not wait.

@@ -17,6 +17,18 @@ func theirs(s *rqv1.RunSpec) {
 	s.Source, s.Pods, s.Template = rqv1.SourcePods, &rqv1.RunPods{Kind: "Group", Name: "g"}, nil
 }
 
+// lateAny has them be made only once others of the Run are bound, all but the first.
+func lateAny(t *rapid.T, pods int) func(*rqv1.RunSpec) {
+	first := rapid.IntRange(1, pods).Draw(t, "made first")
+	late := rapid.IntRange(0, 2).Draw(t, "made late") == 0
+	return func(s *rqv1.RunSpec) {
+		theirs(s)
+		if late {
+			s.Pods.Late, s.Pods.First = true, int32(first)
+		}
+	}
+}
+
 // slot is one of the pods that somebody is to make for a Run.
 type slot struct {
 	run types.UID
@@ -42,6 +54,12 @@ func (w *world) theirRuns() (names []string) {
 func (w *world) missing(run *rqv1.Run) (out []int) {
 	there, left := w.Slots(run.UID), 0
 	n := int(run.Spec.Resources.TotalGPUs / *run.Spec.Resources.GPUsPerPod)
+	waits := run.Spec.Pods.Late
+	for _, pods := range there {
+		for _, pod := range pods {
+			waits = waits && (pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil)
+		}
+	}
 	for i := range n {
 		at := slot{run.UID, i}
 		lives := false
@@ -52,7 +70,7 @@ func (w *world) missing(run *rqv1.Run) (out []int) {
 		if w.controllers.done[at] || w.controllers.less[at] {
 			continue
 		}
-		if left++; !lives {
+		if left++; !lives && (!waits || i < int(run.Spec.Pods.First)) {
 			out = append(out, i)
 		}
 	}

@@ -83,7 +83,8 @@ func TestTheQueuesOrder(t *testing.T) {
 	}
 }
 
-// TestPodsThatAreNoRuns go where kube-scheduler's own rules have them go, unless they ask for GPUs.
+// TestPodsThatAreNoRuns go where kube-scheduler's own rules have them go, unless they ask for GPUs: those are kept out of
+// the queue until their group has been looked at.
 func TestPodsThatAreNoRuns(t *testing.T) {
 	asks := func(gpus string) *corev1.Pod {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "web"}}
@@ -99,16 +100,18 @@ func TestPodsThatAreNoRuns(t *testing.T) {
 		pod       *corev1.Pod
 		preFilter fwk.Code
 		filter    fwk.Code
+		queue     fwk.Code
 	}{
-		"one that asks for no GPUs":   {asks(""), fwk.Skip, fwk.Success},
-		"one that asks for none, too": {asks("0"), fwk.Skip, fwk.Success},
-		"one that asks for GPUs":      {asks("1"), fwk.UnschedulableAndUnresolvable, fwk.UnschedulableAndUnresolvable},
+		"one that asks for no GPUs":   {asks(""), fwk.Skip, fwk.Success, fwk.Success},
+		"one that asks for none, too": {asks("0"), fwk.Skip, fwk.Success, fwk.Success},
+		"one that asks for GPUs": {asks("1"), fwk.UnschedulableAndUnresolvable, fwk.UnschedulableAndUnresolvable,
+			fwk.UnschedulableAndUnresolvable},
 	} {
 		g := newGang(t, 1)
 		_, preFilter := g.PreFilter(t.Context(), nil, test.pod, nil)
 		filter := g.Filter(t.Context(), nil, test.pod, node)
 		got := []fwk.Code{preFilter.Code(), filter.Code(), g.PreEnqueue(t.Context(), test.pod).Code()}
-		if diff := cmp.Diff([]fwk.Code{test.preFilter, test.filter, fwk.Success}, got); diff != "" {
+		if diff := cmp.Diff([]fwk.Code{test.preFilter, test.filter, test.queue}, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		if _, status := g.PostFilter(t.Context(), nil, test.pod, nil); status.Code() != fwk.Unschedulable {

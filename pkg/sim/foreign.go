@@ -51,7 +51,7 @@ func (c *Cluster) Make(f Foreign) {
 	c.SetPod(pod)
 }
 
-// MadeFor returns for which Run somebody else has made a pod, and as which of its pods; false for a pod that a Run made.
+// MadeFor returns for which Run somebody else has made a pod, and as which of its pods; false for one that a Run made.
 func MadeFor(pod *corev1.Pod) (run types.UID, slot int, ok bool) {
 	of, ok := pod.Annotations[forRun]
 	slot, err := strconv.Atoi(pod.Annotations[forSlot])
