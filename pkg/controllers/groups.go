@@ -46,6 +46,8 @@ type groups struct {
 type pods struct {
 	// waiting have no rank, by UID.
 	waiting map[types.UID]*corev1.Pod
+	// ranked have been given ranks that the informer of ranks may not have told of yet, by UID, with their keys in its cache.
+	ranked map[types.UID]string
 	// payers are the service accounts whose pods may have ranks in Run payersOf.
 	payers   map[string]bool
 	payersOf types.UID
@@ -62,8 +64,8 @@ type pods struct {
 	// waits is what is waited for before there is a Run, and lacking since when it has been that; empty for nothing.
 	waits   string
 	lacking time.Time
-	// empty is since when it has no pods; zero while it has any.
-	empty time.Time
+	// empty is since when it has no pods, and idle since when all of them have ended; zero while that is not so.
+	empty, idle time.Time
 	// end is how the group has ended; empty while it has not.
 	end rqv1.RunPhase
 }
@@ -107,7 +109,11 @@ func (g *groups) note(pod *corev1.Pod) {
 	g.mu.Lock()
 	before, was := g.leave(pod, key)
 	if waits {
-		g.of(key).waiting[pod.UID], g.at[pod.UID] = pod, key
+		of := g.of(key)
+		of.waiting[pod.UID], g.at[pod.UID] = pod, key
+		delete(of.ranked, pod.UID)
+	} else if was && pod.DeletionTimestamp == nil {
+		g.of(key).ranked[pod.UID] = pod.Namespace + "/" + pod.Name
 	}
 	g.mu.Unlock()
 	if !waits {
@@ -146,6 +152,9 @@ func (g *groups) drop(pod *corev1.Pod) {
 	key := group.Of(pod).Key
 	g.mu.Lock()
 	g.leave(pod, key)
+	if of := g.known[key]; of != nil {
+		delete(of.ranked, pod.UID)
+	}
 	g.mu.Unlock()
 	g.book.Forget(pod.UID)
 	g.again(key)
@@ -227,7 +236,7 @@ func (g *groups) begin() {
 func (g *groups) of(key group.Key) *pods {
 	of := g.known[key]
 	if of == nil {
-		of = &pods{waiting: map[types.UID]*corev1.Pod{}}
+		of = &pods{waiting: map[types.UID]*corev1.Pod{}, ranked: map[types.UID]string{}}
 		g.known[key] = of
 	}
 	return of
@@ -244,7 +253,8 @@ func (g *groups) again(key group.Key) {
 	}
 }
 
-// offers returns the pods that a Run could give ranks to, and how its group has ended.
+// offers returns the pods that a Run could give ranks to, and how its group has ended. While a pod is not seen with the
+// rank that it has been given, there is none to give: another would get the same.
 func (g *groups) offers(run *rqv1.Run) ([]book.Offer, rqv1.RunPhase) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -252,6 +262,12 @@ func (g *groups) offers(run *rqv1.Run) ([]book.Offer, rqv1.RunPhase) {
 	of := g.known[key]
 	if of == nil || !of.seen {
 		return nil, ""
+	}
+	for uid, key := range of.ranked {
+		if o, there, err := g.watches.pods.GetStore().GetByKey(key); err != nil || !there || o.(*corev1.Pod).UID != uid {
+			return nil, of.end
+		}
+		delete(of.ranked, uid)
 	}
 	var out []book.Offer
 	for _, pod := range of.waiting {

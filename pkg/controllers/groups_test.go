@@ -290,3 +290,91 @@ func TestAPodThatHasChangedIsNotGivenARank(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAFailedGroupMayBeMadeAnew: no object says that it has ended, and a controller makes its pods. Its places are kept
+// for as long as those of pods that are gone.
+func TestAFailedGroupMayBeMadeAnew(t *testing.T) {
+	for name, test := range map[string]struct {
+		controlled bool
+		want       rqv1.RunPhase
+	}{
+		"by nobody":       {false, rqv1.RunFailed},
+		"by a controller": {true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGrouped(t)
+			g.named("o")
+			pod := foreign("w", "8")
+			pod.Annotations = map[string]string{rqv1.AnnotationGroup: "g", rqv1.AnnotationGroupSize: "1"}
+			if test.controlled {
+				pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "rq.davidlangworthy.io/v1", Kind: "Run", Name: "none",
+					Controller: &test.controlled}}
+			}
+			g.groups.note(pod)
+			g.want("it is new", pod, "create")
+			g.see()
+			run := g.run()
+			failed := pod.DeepCopy()
+			failed.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelSource: string(rqv1.SourcePods)}
+			failed.Spec.NodeName, failed.Status.Phase = "n0", corev1.PodFailed
+			g.groups.drop(pod)
+			run.Status.Phase = rqv1.RunRunning
+			if err := g.kinds.Status().Update(t.Context(), run); err != nil {
+				t.Fatal(err)
+			}
+			g.looksWith(failed)
+			if _, end := g.groups.offers(run); end != test.want {
+				t.Errorf("it has ended as %q, want %q", end, test.want)
+			}
+			g.clock.Step(g.groups.deadline)
+			g.looksWith(failed)
+			if _, end := g.groups.offers(run); end != rqv1.RunFailed {
+				t.Errorf("it has ended as %q after gangDeadline", end)
+			}
+		})
+	}
+}
+
+// looksWith has the group of a pod be looked at that has its rank.
+func (g *grouped) looksWith(pod *corev1.Pod) {
+	g.t.Helper()
+	g.see()
+	if err := g.watches.pods.GetStore().Add(pod); err != nil {
+		g.t.Fatal(err)
+	}
+	for _, run := range g.runsOf() {
+		g.groups.ran(run)
+	}
+	if _, err := g.groups.look(g.t.Context(), group.Of(pod).Key); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// TestNoPodIsOfferedWhileOneIsNotSeenWithItsRank: the informer of ranks may be behind the scheduler's own, and another
+// pod would get the same rank.
+func TestNoPodIsOfferedWhileOneIsNotSeenWithItsRank(t *testing.T) {
+	g := newGrouped(t)
+	g.named("o")
+	pods := []*corev1.Pod{foreign("a", "8"), foreign("b", "8")}
+	for _, pod := range pods {
+		pod.Annotations = map[string]string{rqv1.AnnotationGroup: "g"}
+		g.groups.note(pod)
+	}
+	g.want("it is new", pods[0], "create")
+	g.want("nothing has changed", pods[0])
+	run, ranked := g.run(), pods[0].DeepCopy()
+	if offers, _ := g.groups.offers(run); len(offers) != 2 {
+		t.Fatalf("%d pods are offered", len(offers))
+	}
+	ranked.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelSource: string(rqv1.SourcePods)}
+	g.groups.note(ranked)
+	if offers, _ := g.groups.offers(run); len(offers) != 0 {
+		t.Errorf("%d pods are offered, and nobody knows which rank is taken", len(offers))
+	}
+	if err := g.watches.pods.GetStore().Add(ranked); err != nil {
+		t.Fatal(err)
+	}
+	if offers, _ := g.groups.offers(run); len(offers) != 1 {
+		t.Errorf("%d pods are offered once it is seen", len(offers))
+	}
+}

@@ -56,33 +56,67 @@ func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error)
 	if err != nil {
 		return 0, err
 	}
-	end := endOf(o, waiting, members)
-	empty := len(members) == 0 && !wants
-	g.mu.Lock()
-	of := g.of(key)
-	of.shape, of.seen, of.end = group.ShapeOf(o), problem == "", end
-	if !empty {
-		of.empty = time.Time{}
-	}
-	started := of.started
-	g.mu.Unlock()
+	v := &view{Observed: o, waiting: waiting, members: members, problem: problem, wants: wants,
+		end: endOf(o, waiting, members), empty: len(members) == 0 && !wants}
+	v.idle = !v.empty && !wants && !slices.ContainsFunc(members, func(pod *corev1.Pod) bool { return !rank.Ended(pod) })
+	g.keep(v)
 	switch {
 	case run != nil && run.DeletionTimestamp != nil:
 		return 0, nil // its own event looks again
-	case run != nil && (another(run, o) || !started && problem == "" && outdated(run, o)):
+	case run != nil && (another(run, o) || !v.started && problem == "" && outdated(run, o)):
 		return 0, g.deleteRun(ctx, run) // the event of that looks again, and makes the one that the group is to have
-	case run != nil && run.Ended() && wants && end == "":
+	case run != nil && run.Ended() && wants && v.end == "":
 		return 0, g.deleteRun(ctx, run) // others of its pods have come
-	case run != nil && empty:
+	case run != nil && v.empty:
 		return g.await(ctx, key, run)
 	case run != nil:
-		return g.serve(ctx, run, o, waiting, members, problem != "")
+		return g.serve(ctx, run, v)
 	case len(waiting) == 0:
 		return 0, nil
-	case end != "" && problem == "":
-		problem = hasEnded(key, end)
+	case v.end != "" && problem == "":
+		problem = hasEnded(key, v.end)
 	}
 	return g.derive(ctx, o, waiting, problem)
+}
+
+// view is a group as it is looked at.
+type view struct {
+	*group.Observed
+	waiting, members []*corev1.Pod
+	// problem is why what the group is known by cannot be read.
+	problem string
+	// end is how the group has ended.
+	end rqv1.RunPhase
+	// wants says that pods with GPUs wait for a rank, empty that there are no pods with GPUs, idle that all have ended, and
+	// started that the group has run.
+	wants, empty, idle, started bool
+	// rest is after what time one that is idle is looked at again.
+	rest time.Duration
+}
+
+// keep notes what is known of a group. One whose pods have failed and are made by a controller has not ended for as long
+// as their places are kept: it may be begun anew (R42).
+func (g *groups) keep(v *view) {
+	now := g.clock.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	of := g.of(v.Key)
+	if !v.idle {
+		of.idle = time.Time{}
+	} else if of.idle.IsZero() {
+		of.idle = now
+	}
+	if v.end == rqv1.RunFailed && now.Before(of.idle.Add(g.deadline)) && madeAgain(v) {
+		v.end = ""
+	}
+	if !v.empty {
+		of.empty = time.Time{}
+	}
+	of.shape, of.seen, of.end = group.ShapeOf(v.Observed), v.problem == "", v.end
+	v.started, v.rest = of.started, groupEnding
+	if now.Sub(of.idle) >= groupRest {
+		v.rest = groupRest
+	}
 }
 
 // rest returns when to look again at a group that waits for what nobody tells of: the more groups there are the later,
@@ -93,22 +127,20 @@ func (g *groups) rest() time.Duration {
 	return max(groupRest, time.Duration(len(g.known))*groupPace)
 }
 
-// serve has a Run that stands for a group get pods of it. unread says that what the group is known by cannot be read.
-func (g *groups) serve(ctx context.Context, run *rqv1.Run, o *group.Observed, waiting, members []*corev1.Pod,
-	unread bool) (time.Duration, error) {
-	who, err := g.mayJoin(ctx, o.Key, run, waiting, members)
+// serve has a Run that stands for a group get pods of it.
+func (g *groups) serve(ctx context.Context, run *rqv1.Run, v *view) (time.Duration, error) {
+	who, err := g.mayJoin(ctx, v.Key, run, v.waiting, v.members)
 	if err != nil || who == nil {
 		return 0, err
 	}
-	after := g.feed(run, o, g.turnDown(run, waiting, who), members)
-	switch {
-	case after > 0 || run.Ended():
-	case unread || slices.ContainsFunc(slices.Collect(maps.Values(who)), func(why string) bool { return why != "" }):
-		after = g.rest() // nobody tells when that is mended
-	case run.Status.Phase != rqv1.RunRunning:
-		after = groupPending
+	v.waiting = g.turnDown(run, v.waiting, who)
+	v.wants = slices.ContainsFunc(v.waiting, g.asksForGPUs)
+	after := g.feed(run, v)
+	turned := slices.ContainsFunc(slices.Collect(maps.Values(who)), func(why string) bool { return why != "" })
+	if rest := g.rest(); turned && !run.Ended() && (after == 0 || rest < after) {
+		after = rest // nobody tells when that is mended
 	}
-	return after, g.report(ctx, o, run, "")
+	return after, g.report(ctx, v.Observed, run, "")
 }
 
 // another reports whether a Run stands for another group than there is, of the same name: that one is gone, and its Run
@@ -241,26 +273,36 @@ func (g *groups) derive(ctx context.Context, o *group.Observed, waiting []*corev
 	return g.rest(), g.report(ctx, o, nil, d.Waits)
 }
 
-// feed has a Run be looked at that stands for a group with pods that wait, and lets those go that ask for no GPUs once
-// it runs.
-func (g *groups) feed(run *rqv1.Run, o *group.Observed, waiting, members []*corev1.Pod) time.Duration {
+// madeAgain reports whether the pods of a group are made by controllers, and no object says how it has ended.
+func madeAgain(v *view) bool {
+	return group.End(v.Object) == "" && slices.ContainsFunc(v.members, func(pod *corev1.Pod) bool {
+		return metav1.GetControllerOfNoCopy(pod) != nil
+	})
+}
+
+// feed has a Run be looked at that stands for a group with pods that wait, or that has ended, and lets those go that ask
+// for no GPUs once it runs. It returns when to look again without an event.
+func (g *groups) feed(run *rqv1.Run, v *view) time.Duration {
 	name := client.ObjectKeyFromObject(run)
 	runs := run.Status.Phase == rqv1.RunRunning || run.Ended()
-	for _, pod := range waiting {
+	for _, pod := range v.waiting {
 		g.book.Decide([]*corev1.Pod{pod}, book.Stranger{Free: runs && !g.asksForGPUs(pod)})
 	}
-	if slices.ContainsFunc(waiting, g.asksForGPUs) {
+	if v.wants {
 		g.changed(name, lane.Begin)
 	}
-	if run.Ended() || len(members) == 0 && len(waiting) > 0 {
+	switch {
+	case run.Ended():
 		return 0
-	}
-	if end := endOf(o, waiting, members); end != "" {
+	case v.end != "" && (len(v.members) > 0 || len(v.waiting) == 0):
 		g.changed(name, lane.End)
 		return 0
-	}
-	if !slices.ContainsFunc(members, func(pod *corev1.Pod) bool { return !rank.Ended(pod) }) {
-		return groupEnding
+	case v.idle:
+		return v.rest
+	case v.problem != "":
+		return g.rest()
+	case run.Status.Phase != rqv1.RunRunning:
+		return groupPending
 	}
 	return 0
 }
