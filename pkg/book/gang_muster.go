@@ -56,8 +56,14 @@ func (g *gang) lacksRank() bool {
 	return len(g.active.members) < ranks || slices.Contains(g.active.members[:ranks], nil)
 }
 
-// awaitsPods reports whether places of the gang are kept for pods that have not been made.
-func (g *gang) awaitsPods() bool { return g.standIns > 0 }
+// awaitsPods reports whether places of the gang are kept for pods that have not been made, and that are before any of it
+// is bound.
+func (g *gang) awaitsPods() bool {
+	if g.standIns == 0 || g.run == nil || !g.run.Spec.Theirs() || !g.run.Spec.Pods.Late {
+		return g.standIns > 0
+	}
+	return slices.ContainsFunc(g.spares.members, func(m *member) bool { return m != nil && m.standIn }) || !g.firstAreThere()
+}
 
 // sweepsLater reports whether shards are to leave the gang's places, and stay until all of its pods have been made.
 func (g *gang) sweepsLater() bool { return g.crowds && g.awaitsPods() }
@@ -88,5 +94,5 @@ func (g *gang) awaitsLate() bool {
 		!g.canBeLed() && !g.complete() {
 		return false
 	}
-	return g.arrived(int(g.run.Spec.Pods.First)) && g.spares.reserved == g.spares.size
+	return g.arrived(g.first()) && g.spares.reserved == g.spares.size
 }

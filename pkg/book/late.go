@@ -37,7 +37,21 @@ func (g *gang) arrived(least int) bool {
 		}
 		there++
 	}
-	return there >= max(1, least)
+	return there >= least
+}
+
+// first returns how many ranks of a gang that is made late have pods before any is bound.
+func (g *gang) first() int { return max(1, int(g.run.Spec.Pods.First)) }
+
+// firstAreThere reports whether those have been made.
+func (g *gang) firstAreThere() bool {
+	there := 0
+	for _, m := range g.active.between(0, g.active.size) {
+		if m != nil && !m.standIn {
+			there++
+		}
+	}
+	return there >= g.first()
 }
 
 // plansWith reports whether a rank is planned together with the one that leads.

@@ -124,3 +124,22 @@ func TestAGroupThatIsNotWholeHoldsNothing(t *testing.T) {
 		w.running("run00", "although all its pods are there")
 	})
 }
+
+// TestWhatIsInTheWayOfALateGroupLeaves before all of its pods are made: they are not until some of it runs. The first
+// are there.
+func TestWhatIsInTheWayOfALateGroupLeaves(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 2)
+		w.setBudget("a", "org:a", 40)
+		w.submitWithSpares("shards", "org:a", 1, 4, 4, 0, ungrouped, opportunistic)
+		w.rounds(3)
+		if on := len(w.OpenLeases()); on != 4 {
+			t.Fatalf("%d shards run", on)
+		}
+		w.submitWithSpares("run00", "org:a", 1, 4, 4, 0, theirs, func(s *rqv1.RunSpec) { s.Pods.Late, s.Pods.First = true, 1 })
+		for range 10 {
+			w.rounds(3)
+		}
+		w.running("run00", "although only shards are in its way")
+	})
+}

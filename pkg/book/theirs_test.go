@@ -67,7 +67,8 @@ func (w *world) missing(run *rqv1.Run) (out []int) {
 			w.controllers.done[at] = w.controllers.done[at] || pod.Status.Phase == corev1.PodSucceeded
 			lives = lives || pod.Status.Phase != corev1.PodFailed && pod.DeletionTimestamp == nil
 		}
-		if w.controllers.done[at] || w.controllers.less[at] {
+		comes := run.Spec.Pods.Late && run.Status.Phase != rqv1.RunRunning // else it would be started in vain again and again
+		if w.controllers.done[at] || w.controllers.less[at] && !comes {
 			continue
 		}
 		if left++; !lives && (!waits || i < int(run.Spec.Pods.First)) {

@@ -46,7 +46,8 @@ type groups struct {
 type pods struct {
 	// waiting have no rank, by UID.
 	waiting map[types.UID]*corev1.Pod
-	// ranked have been given ranks that the informer of ranks may not have told of yet, by UID, with their keys in its cache.
+	// ranked have been given ranks that the informer of ranks may not have told of yet, by UID, with their keys in its
+	// cache.
 	ranked map[types.UID]string
 	// payers are the service accounts whose pods may have ranks in Run payersOf.
 	payers   map[string]bool

@@ -237,7 +237,8 @@ func TestAGroupThatCannotBeReadIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestAStandbyForgetsGroups that are over: it looks at none, for months. Once it decides it looks at all that there are.
+// TestAStandbyForgetsGroups that are over: it looks at none, for months. Once it decides it looks at all that there
+// are.
 func TestAStandbyForgetsGroups(t *testing.T) {
 	g := newGrouped(t)
 	g.groups.decides.Store(false)

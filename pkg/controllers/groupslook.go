@@ -87,15 +87,15 @@ type view struct {
 	problem string
 	// end is how the group has ended.
 	end rqv1.RunPhase
-	// wants says that pods with GPUs wait for a rank, empty that there are no pods with GPUs, idle that all have ended, and
-	// started that the group has run.
+	// wants says that pods with GPUs wait for a rank, empty that there are no pods with GPUs, idle that all have ended,
+	// and started that the group has run.
 	wants, empty, idle, started bool
 	// rest is after what time one that is idle is looked at again.
 	rest time.Duration
 }
 
-// keep notes what is known of a group. One whose pods have failed and are made by a controller has not ended for as long
-// as their places are kept: it may be begun anew (R42).
+// keep notes what is known of a group. One whose pods have failed and are made by a controller has not ended for as
+// long as their places are kept: it may be begun anew (R42).
 func (g *groups) keep(v *view) {
 	now := g.clock.Now()
 	g.mu.Lock()
@@ -280,8 +280,8 @@ func madeAgain(v *view) bool {
 	})
 }
 
-// feed has a Run be looked at that stands for a group with pods that wait, or that has ended, and lets those go that ask
-// for no GPUs once it runs. It returns when to look again without an event.
+// feed has a Run be looked at that stands for a group with pods that wait, or that has ended, and lets those go that
+// ask for no GPUs once it runs. It returns when to look again without an event.
 func (g *groups) feed(run *rqv1.Run, v *view) time.Duration {
 	name := client.ObjectKeyFromObject(run)
 	runs := run.Status.Phase == rqv1.RunRunning || run.Ended()
