@@ -95,7 +95,7 @@ func (w *world) whole(run *rqv1.Run) bool {
 		}
 		ready++
 	}
-	return ready > 0 && run.Status.Ready > 0
+	return ready > 0 && run.Status.Ready > 0 && w.fewer(run) == 0
 }
 
 // TestRandomDeaths has ranks of Runs that run die, be late and be evicted, one by one and many at once, where statuses
