@@ -134,6 +134,7 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 	if g.over() {
 		defer b.roster.settle(g)
 	}
+	takes := !added && !part.Spare && pod.Annotations[rqv1.AnnotationReplaces] != m.pod.Annotations[rqv1.AnnotationReplaces]
 	m.pod = pod
 	b.sick.note(m)
 	if pod.DeletionTimestamp != nil && !m.leaving {
@@ -168,6 +169,11 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 		} else if g.complete() {
 			b.waiting.greet(m, b.roster.early[pod.UID])
 		}
+	}
+	if takes && b.roster.open && m.stage == unplaced { // it waited in vain, and a spare's place is to be its own
+		b.turns.keepSpare(m)
+		b.places.claimSeat(m)
+		b.shapes.reconsider(g)
 	}
 	delete(b.roster.early, pod.UID)
 }

@@ -56,13 +56,14 @@ func (g *gang) lacksRank() bool {
 	return len(g.active.members) < ranks || slices.Contains(g.active.members[:ranks], nil)
 }
 
-// awaitsPods reports whether places of the gang are kept for pods that have not been made, and that are before any of it
-// is bound.
+// awaitsPods reports whether places of the gang are kept for pods that have not been made, and that are to be before any
+// of it is bound.
 func (g *gang) awaitsPods() bool {
 	if g.standIns == 0 || g.run == nil || !g.run.Spec.Theirs() || !g.run.Spec.Pods.Late {
 		return g.standIns > 0
 	}
-	return slices.ContainsFunc(g.spares.members, func(m *member) bool { return m != nil && m.standIn }) || !g.firstAreThere()
+	standIn := func(m *member) bool { return m != nil && m.standIn }
+	return slices.ContainsFunc(g.spares.members, standIn) || !g.firstAreThere()
 }
 
 // sweepsLater reports whether shards are to leave the gang's places, and stay until all of its pods have been made.

@@ -105,7 +105,7 @@ func (s *storm) calm() {
 		s.during(step)
 	}
 	for _, name := range s.theirRuns() {
-		s.t.Log(s.describe(name))
+		s.t.Logf("%s%v", s.describe(name), s.Book.Refusal(s.Runs[name].UID))
 	}
 	s.t.Fatalf("Runs do not come to an end:\n%s", s.story())
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 )
 
-// AdoptPods gives pods ranks, unless they are gone or others have their names. One that has changed since it was seen may
-// have another rank by now: it is looked at again.
+// AdoptPods gives pods ranks, unless they are gone or others have their names. One that has changed since it was seen
+// may have another rank by now: it is looked at again.
 func (p podWriter) AdoptPods(ctx context.Context, adopted []lifecycle.Adoption) error {
 	return inParallel(len(adopted), func(i int) error {
 		a := &adopted[i]

@@ -50,6 +50,12 @@ func adoptions(s *situation) (adopted []Adoption, released []*corev1.Pod) {
 			adopted = append(adopted, a)
 		}
 	}
+	for index, pod := range ranks {
+		if made := s.swaps.relief[index]; made.Spare != "" && active(pod) && !bound(pod) && f.leaseOf[pod.UID] == nil {
+			adopted = append(adopted, Adoption{Pod: pod, // it waits in vain, and nobody makes another that names its spare
+				Annotations: map[string]string{rqv1.AnnotationReplaces: made.Annotation()}})
+		}
+	}
 	return adopted, released
 }
 

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,6 +11,8 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // TestAPodGetsOneRank: who offers a pod may not have seen yet that it has its rank, and another pod's is not seen by
@@ -40,5 +43,34 @@ func TestAPodGetsOneRank(t *testing.T) {
 	delete(want, "b")
 	if diff := cmp.Diff(want, ranks()); diff != "" {
 		t.Errorf("once one has been seen with its rank (-want +got):\n%s", diff)
+	}
+}
+
+// TestAPodThatWaitsInVainIsToldOfItsSpare: nobody makes another that names the spare whose place it is to take.
+func TestAPodThatWaitsInVainIsToldOfItsSpare(t *testing.T) {
+	waits := func(o *Observed) {
+		o.rankLost(1)
+		o.Leases = append(o.Leases[:1:1], o.Leases[2:]...)
+		pod := o.maker().newRank(1)
+		pod.UID, pod.CreationTimestamp, pod.Annotations = "again", metav1.NewTime(noon), nil
+		pod.Labels[rqv1.LabelSource] = string(rqv1.SourcePods)
+		o.Pods = append(o.Pods, pod)
+		o.Run.Spec.Source, o.Run.Spec.Pods = rqv1.SourcePods, &rqv1.RunPods{Kind: "Group", Name: "g"}
+		o.Refusal = &plan.Refusal{Reason: plan.InsufficientGPUs, Message: "short by 8"}
+	}
+	d := Decide(spared(waits, "n4", "n5"))
+	if len(d.Adopt) != 1 || d.Adopt[0].Pod.UID != "again" {
+		t.Fatalf("it is given %+v", d.Adopt)
+	}
+	told := d.Adopt[0].Pod.DeepCopy()
+	told.Annotations = d.Adopt[0].Annotations
+	if r, ok := rank.ReplacementOf(told); !ok || r.Spare != "run-s0" || r.Node != "n4" {
+		t.Errorf("it is told %v", told.Annotations)
+	}
+	if again := Decide(spared(func(o *Observed) {
+		waits(o)
+		o.Pods[slices.IndexFunc(o.Pods, func(pod *corev1.Pod) bool { return pod.UID == "again" })] = told
+	}, "n4", "n5")); len(again.Adopt) != 0 {
+		t.Errorf("it is told again: %+v", again.Adopt)
 	}
 }

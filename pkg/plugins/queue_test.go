@@ -83,8 +83,8 @@ func TestTheQueuesOrder(t *testing.T) {
 	}
 }
 
-// TestPodsThatAreNoRuns go where kube-scheduler's own rules have them go, unless they ask for GPUs: those are kept out of
-// the queue until their group has been looked at.
+// TestPodsThatAreNoRuns go where kube-scheduler's own rules have them go, unless they ask for GPUs: those are kept out
+// of the queue until their group has been looked at.
 func TestPodsThatAreNoRuns(t *testing.T) {
 	asks := func(gpus string) *corev1.Pod {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "web"}}

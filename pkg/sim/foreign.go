@@ -84,7 +84,10 @@ func (s server) AdoptPods(_ context.Context, adopted []lifecycle.Adoption) error
 				return // it has changed
 			}
 			pod := a.Pod.DeepCopy()
-			pod.Labels = maps.Clone(a.Labels)
+			if pod.Labels == nil {
+				pod.Labels = map[string]string{}
+			}
+			maps.Copy(pod.Labels, a.Labels)
 			maps.Copy(pod.Annotations, a.Annotations)
 			s.SetPod(pod)
 			s.Queue[pod.UID] = true
