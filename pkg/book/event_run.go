@@ -134,7 +134,8 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 	if g.over() {
 		defer b.roster.settle(g)
 	}
-	takes := !added && !part.Spare && pod.Annotations[rqv1.AnnotationReplaces] != m.pod.Annotations[rqv1.AnnotationReplaces]
+	replaces := func(pod *corev1.Pod) string { return pod.Annotations[rqv1.AnnotationReplaces] }
+	takes := !added && !part.Spare && replaces(pod) != replaces(m.pod)
 	m.pod = pod
 	b.sick.note(m)
 	if pod.DeletionTimestamp != nil && !m.leaving {

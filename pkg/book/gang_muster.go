@@ -56,8 +56,8 @@ func (g *gang) lacksRank() bool {
 	return len(g.active.members) < ranks || slices.Contains(g.active.members[:ranks], nil)
 }
 
-// awaitsPods reports whether places of the gang are kept for pods that have not been made, and that are to be before any
-// of it is bound.
+// awaitsPods reports whether places of the gang are kept for pods that have not been made, and that are to be before
+// any of it is bound.
 func (g *gang) awaitsPods() bool {
 	if g.standIns == 0 || g.run == nil || !g.run.Spec.Theirs() || !g.run.Spec.Pods.Late {
 		return g.standIns > 0

@@ -350,32 +350,3 @@ func (g *grouped) looksWith(pod *corev1.Pod) {
 		g.t.Fatal(err)
 	}
 }
-
-// TestNoPodIsOfferedWhileOneIsNotSeenWithItsRank: the informer of ranks may be behind the scheduler's own, and another
-// pod would get the same rank.
-func TestNoPodIsOfferedWhileOneIsNotSeenWithItsRank(t *testing.T) {
-	g := newGrouped(t)
-	g.named("o")
-	pods := []*corev1.Pod{foreign("a", "8"), foreign("b", "8")}
-	for _, pod := range pods {
-		pod.Annotations = map[string]string{rqv1.AnnotationGroup: "g"}
-		g.groups.note(pod)
-	}
-	g.want("it is new", pods[0], "create")
-	g.want("nothing has changed", pods[0])
-	run, ranked := g.run(), pods[0].DeepCopy()
-	if offers, _ := g.groups.offers(run); len(offers) != 2 {
-		t.Fatalf("%d pods are offered", len(offers))
-	}
-	ranked.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelSource: string(rqv1.SourcePods)}
-	g.groups.note(ranked)
-	if offers, _ := g.groups.offers(run); len(offers) != 0 {
-		t.Errorf("%d pods are offered, and nobody knows which rank is taken", len(offers))
-	}
-	if err := g.watches.pods.GetStore().Add(ranked); err != nil {
-		t.Fatal(err)
-	}
-	if offers, _ := g.groups.offers(run); len(offers) != 1 {
-		t.Errorf("%d pods are offered once it is seen", len(offers))
-	}
-}

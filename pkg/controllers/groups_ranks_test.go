@@ -1,0 +1,73 @@
+package controllers
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// TestNoPodIsOfferedWhileOneIsNotSeenWithItsRank: the informer of ranks may be behind the scheduler's own, and another
+// pod would get the same rank.
+func TestNoPodIsOfferedWhileOneIsNotSeenWithItsRank(t *testing.T) {
+	g := newGrouped(t)
+	g.named("o")
+	pods := []*corev1.Pod{foreign("a", "8"), foreign("b", "8")}
+	for _, pod := range pods {
+		pod.Annotations = map[string]string{rqv1.AnnotationGroup: "g"}
+		g.groups.note(pod)
+	}
+	g.want("it is new", pods[0], "create")
+	g.want("nothing has changed", pods[0])
+	run, ranked := g.run(), pods[0].DeepCopy()
+	if offers, _ := g.groups.offers(run); len(offers) != 2 {
+		t.Fatalf("%d pods are offered", len(offers))
+	}
+	ranked.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelSource: string(rqv1.SourcePods)}
+	g.groups.note(ranked)
+	if offers, _ := g.groups.offers(run); len(offers) != 0 {
+		t.Errorf("%d pods are offered, and nobody knows which rank is taken", len(offers))
+	}
+	if err := g.watches.pods.GetStore().Add(ranked); err != nil {
+		t.Fatal(err)
+	}
+	if offers, _ := g.groups.offers(run); len(offers) != 1 {
+		t.Errorf("%d pods are offered once it is seen", len(offers))
+	}
+}
+
+// TestAPodTooManyIsTold: a group that has started takes no more pods than it has ranks, until one of them ends.
+func TestAPodTooManyIsTold(t *testing.T) {
+	g := newGrouped(t)
+	g.named("o")
+	pods := []*corev1.Pod{foreign("a", "8"), foreign("b", "8")}
+	for _, pod := range pods {
+		pod.Annotations = map[string]string{rqv1.AnnotationGroup: "g"}
+	}
+	g.groups.note(pods[0])
+	g.want("it is new", pods[0], "create")
+	run, ranked := g.run(), pods[0].DeepCopy()
+	run.Status.Phase, run.Status.Width = rqv1.RunRunning, &rqv1.RunWidth{Granted: 8}
+	if err := g.kinds.Status().Update(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	ranked.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelSource: string(rqv1.SourcePods)}
+	ranked.Spec.NodeName = "n0"
+	g.groups.note(ranked)
+	g.groups.note(pods[1])
+	g.looksWith(ranked)
+	if why := g.book.Foreign(pods[1]); why == nil || !strings.Contains(why.Message, "has started with 1 pods") {
+		t.Errorf("it is told %v", why)
+	}
+	if why := g.book.HoldsBack(pods[1]); why != "" {
+		t.Errorf("it is not told, since it is held back: %s", why)
+	}
+	ended := ranked.DeepCopy()
+	ended.Status.Phase = corev1.PodSucceeded
+	g.looksWith(ended)
+	if why := g.book.HoldsBack(pods[1]); why == "" {
+		t.Error("it is not held back until it has the rank of the one that has ended")
+	}
+}
