@@ -280,8 +280,8 @@ func madeAgain(v *view) bool {
 	})
 }
 
-// surplus says why pods that wait get no rank in a Run that runs: all of its ranks have pods. It is empty while any lacks
-// one.
+// surplus says why pods that wait get no rank in a Run that runs: all of its ranks have pods. It is empty while any
+// lacks one.
 func (v *view) surplus(run *rqv1.Run) string {
 	size, width := run.Spec.Resources.GPUsPerPod, run.Status.Width
 	if run.Status.Phase != rqv1.RunRunning || size == nil || width == nil || width.Growing > 0 {
@@ -296,8 +296,8 @@ func (v *view) surplus(run *rqv1.Run) string {
 	if there < ranks {
 		return ""
 	}
-	return fmt.Sprintf("%s has started with %d pods with GPUs, and takes no more while all of them run (R41): delete it, and "+
-		"make it anew with more", v.Key, ranks)
+	return fmt.Sprintf("%s has started with %d pods with GPUs, and takes no more while all of them run (R41): delete it, "+
+		"and make it anew with more", v.Key, ranks)
 }
 
 // feed has a Run be looked at that stands for a group with pods that wait, or that has ended, and lets those go that
