@@ -58,7 +58,7 @@ func TestAPodTooManyIsTold(t *testing.T) {
 	g.groups.note(ranked)
 	g.groups.note(pods[1])
 	g.looksWith(ranked)
-	if why := g.book.Foreign(pods[1]); why == nil || !strings.Contains(why.Message, "has started with 1 pods") {
+	if why := g.book.Foreign(pods[1]); why == nil || !strings.Contains(why.Message, "started with 1 pods") {
 		t.Errorf("it is told %v", why)
 	}
 	if why := g.book.HoldsBack(pods[1]); why != "" {

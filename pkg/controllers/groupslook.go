@@ -280,38 +280,13 @@ func madeAgain(v *view) bool {
 	})
 }
 
-// surplus says why pods that wait get no rank in a Run that runs: all of its ranks have pods. It is empty while any
-// lacks one.
-func (v *view) surplus(run *rqv1.Run) string {
-	size, width := run.Spec.Resources.GPUsPerPod, run.Status.Width
-	if run.Status.Phase != rqv1.RunRunning || size == nil || width == nil || width.Growing > 0 {
-		return ""
-	}
-	there, ranks := 0, int(width.Granted / *size)
-	for _, pod := range v.members {
-		if pod.DeletionTimestamp == nil && !rank.Ended(pod) && pod.Labels[rqv1.LabelRole] != string(rqv1.RoleSpare) {
-			there++
-		}
-	}
-	if there < ranks {
-		return ""
-	}
-	return fmt.Sprintf("%s has started with %d pods with GPUs, and takes no more while all of them run (R41): delete it, "+
-		"and make it anew with more", v.Key, ranks)
-}
-
 // feed has a Run be looked at that stands for a group with pods that wait, or that has ended, and lets those go that
 // ask for no GPUs once it runs. It returns when to look again without an event.
 func (g *groups) feed(run *rqv1.Run, v *view) time.Duration {
 	name := client.ObjectKeyFromObject(run)
 	runs := run.Status.Phase == rqv1.RunRunning || run.Ended()
-	refused := v.surplus(run)
 	for _, pod := range v.waiting {
-		if g.asksForGPUs(pod) {
-			g.book.Decide([]*corev1.Pod{pod}, book.Stranger{Refused: refused})
-		} else {
-			g.book.Decide([]*corev1.Pod{pod}, book.Stranger{Free: runs})
-		}
+		g.book.Decide([]*corev1.Pod{pod}, book.Stranger{Free: runs && !g.asksForGPUs(pod)})
 	}
 	if v.wants {
 		g.changed(name, lane.Begin)

@@ -77,12 +77,11 @@ func Derive(o *Observed) Derived {
 		out.Problem = fmt.Sprintf("%s asks for %d GPUs, and a Run may have %d at most", o.Key, gpus, maxPods)
 		return out
 	}
-	p := paramsOf(o, members)
-	spec := &rqv1.RunSpec{Owner: p.owner(), Source: rqv1.SourcePods,
-		Pods:      podsOf(o.Key, shape, members[0].Late),
-		Resources: rqv1.RunResources{GPUType: p.gpuType(o, members), GPUsPerPod: ptr.To(int32(perPod))}}
-	total := int32(shape.Ranks * perPod)
-	spec.Resources.TotalGPUs = total
+	p, total := paramsOf(o, members), int32(shape.Ranks*perPod)
+	spec := &rqv1.RunSpec{Owner: p.owner(o.Key, int(total)), Source: rqv1.SourcePods,
+		Pods: podsOf(o.Key, shape, members[0].Late),
+		Resources: rqv1.RunResources{GPUType: p.gpuType(o, members), TotalGPUs: total,
+			GPUsPerPod: ptr.To(int32(perPod))}}
 	p.setLocality(spec, o, shape.slice()*perPod, perPod)
 	p.setWidth(spec, int32(shape.Least*perPod), total)
 	if spares := p.gpus(rqv1.AnnotationSpares, perPod, 0); spares > 0 {
@@ -93,9 +92,6 @@ func Derive(o *Observed) Derived {
 	switch {
 	case len(p.problems) > 0:
 		out.Problem = p.problems[0]
-	case spec.Owner == "":
-		out.Problem = fmt.Sprintf("nobody is named who pays for the %d GPUs of %s: add annotation %s to %s, to its pods, or "+
-			"to namespace %s (R41)", total, o.Key, rqv1.AnnotationOwner, o.Key, o.Key.Namespace)
 	case waits != "":
 		out.Waits = waits
 	default:

@@ -36,13 +36,18 @@ func Full(run *rqv1.Run, members []*corev1.Pod) string {
 	if m := run.Spec.Malleable; m != nil {
 		widest = m.MaxTotalGPUs
 	}
+	there := 0
 	for _, pod := range members {
+		if pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare) {
+			continue
+		}
+		there++
 		if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
 			return "" // its rank is another's soon
 		}
 	}
 	ranks := int(widest / *each)
-	if len(members) < ranks {
+	if there < ranks {
 		return ""
 	}
 	key, _ := KeyOf(run)

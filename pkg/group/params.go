@@ -73,12 +73,16 @@ var ownerPath = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(:[a-z0-9]([-a
 func IsOwner(text string) bool { return ownerPath.MatchString(text) }
 
 // owner returns who is to pay; empty where nobody is named, or not by a name.
-func (p *params) owner() rqv1.Owner {
+func (p *params) owner(key Key, total int) rqv1.Owner {
 	value, by := p.get(rqv1.AnnotationOwner)
 	if value != "" && !ownerPath.MatchString(value) {
 		p.problem(rqv1.AnnotationOwner, by, value,
 			"which is no owner: it must be a path of lower-case names joined by colons, such as org:ai:rai")
 		return ""
+	}
+	if value == "" {
+		p.problems = append(p.problems, fmt.Sprintf("nobody is named who pays for the %d GPUs of %s: add annotation %s to "+
+			"%s, to its pods, or to namespace %s (R41)", total, key, rqv1.AnnotationOwner, key, key.Namespace))
 	}
 	return rqv1.Owner(value)
 }
@@ -122,7 +126,7 @@ func (p *params) gpuType(o *Observed, members []member) string {
 	case value != "" && slices.Contains(types, value), value != "" && len(types) == 0:
 		return value
 	case value != "":
-		p.problem(rqv1.AnnotationGPUType, by, value, "and the fleet has "+strings.Join(types, ", "))
+		p.problem(rqv1.AnnotationGPUType, by, value, "and the fleet has "+named(types))
 		return ""
 	case len(members) > 0 && members[0].pod.Spec.NodeSelector[o.FlavorLabel] != "":
 		return o.FlavorOf(members[0].pod.Spec.NodeSelector[o.FlavorLabel])
@@ -130,8 +134,19 @@ func (p *params) gpuType(o *Observed, members []member) string {
 		return types[0]
 	default:
 		p.problems = append(p.problems, fmt.Sprintf("no type of GPU is named, and the fleet has %s: add annotation %s to "+
-			"%s, or node selector %s to its pods", cmp.Or(strings.Join(types, ", "), "none"), rqv1.AnnotationGPUType, o.Key,
+			"%s, or node selector %s to its pods", named(types), rqv1.AnnotationGPUType, o.Key,
 			o.FlavorLabel))
 		return ""
 	}
+}
+
+// mostTypes is how many types of GPU are named to somebody who has to choose.
+const mostTypes = 8
+
+// named returns the types of GPU that a fleet has, in words.
+func named(types []string) string {
+	if more := len(types) - mostTypes; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(types[:mostTypes], ", "), more)
+	}
+	return cmp.Or(strings.Join(types, ", "), "none")
 }

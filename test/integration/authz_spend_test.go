@@ -98,7 +98,8 @@ func createAsOwners(t *testing.T) {
 		{"own owner in a namespace of others", person("cat", "rai", "mm"), "mm", "org:ai:rai", []string{
 			"user cat may not spend as org:ai:rai in namespace mm", "-n mm"}},
 		{"edit without use", dan, "rai", "org:ai:rai", []string{"user dan may not spend as org:ai:rai"}},
-		{"the scheduler itself", schedulerAccount, "rai", "org:ai:rai", []string{"cannot create resource \"runs\""}},
+		{"the scheduler itself", schedulerAccount, "rai", "org:ai:rai", []string{
+			"jobtree-scheduler may not spend as org:ai:rai"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			run := runAs(c.namespace, "created", c.owner)

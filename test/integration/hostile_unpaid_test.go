@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
 // attemptsWithoutPayer are for GPUs that nobody would pay for.
@@ -32,7 +34,8 @@ func unpaidWaits(name string) func(h *hostile) error {
 			return errors.New("it is bound to " + pod.Spec.NodeName)
 		}
 		for _, c := range pod.Status.Conditions {
-			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && strings.Contains(c.Message, "Run") {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
+				strings.Contains(c.Message, rqv1.AnnotationOwner) {
 				return nil
 			}
 		}

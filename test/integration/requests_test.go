@@ -66,7 +66,8 @@ func wrote(event *auditv1.Event) string {
 func (s *site) tellWrites() {
 	if err := s.audited(func(event *auditv1.Event) {
 		if about := event.ObjectRef; about.Resource == "pods" {
-			s.t.Logf("%s: at %s %s: %s %s, answered %d", s.namespace, event.RequestReceivedTimestamp.UTC().Format("15:04:05.000"),
+			s.t.Logf("%s: at %s %s: %s %s, answered %d", s.namespace,
+				event.RequestReceivedTimestamp.UTC().Format("15:04:05.000"),
 				event.User.Username, wrote(event), about.Name, event.ResponseStatus.Code)
 		}
 	}); err != nil && !os.IsNotExist(err) {
