@@ -56,7 +56,7 @@ func namedSite(t *testing.T, c *cluster, name string, domains, nodes int, budget
 	return s
 }
 
-// close deletes the Runs, checks that nothing of them is held any more, and has the namespace deleted.
+// close deletes the Runs, checks that nothing of them is held any more, and has the namespace and the nodes deleted.
 func (s *site) close() {
 	ctx, limit := context.Background(), patience
 	if s.t.Failed() {
@@ -86,6 +86,10 @@ func (s *site) close() {
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
 	if err := s.api.Delete(ctx, namespace); err != nil && !apierrors.IsNotFound(err) {
+		s.t.Error(err)
+	}
+	// The shared cluster would have hundreds of kubelets in the end, each with a lease to renew.
+	if err := s.api.DeleteAllOf(ctx, &corev1.Node{}, client.MatchingLabels{"gpu.flavor": s.flavor}); err != nil {
 		s.t.Error(err)
 	}
 }
