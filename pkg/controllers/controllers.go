@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
@@ -49,6 +50,8 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 	}
 	config = rest.CopyConfig(config)
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	// What the API server says of a version of PodGroups it says each time that one is read.
+	config.WarningHandlerWithContext = log.NewKubeAPIWarningLogger(log.KubeAPIWarningLoggerOptions{Deduplicate: true})
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("client for %s: %w", rqv1.GroupVersion, err)

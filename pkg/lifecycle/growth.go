@@ -5,6 +5,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // settled returns the width and the pods of a Run whose growth has ended: all of the cohort is bound, or it is given
@@ -44,11 +46,12 @@ func (f *facts) wanting(pod *corev1.Pod) bool {
 	return !present(pod) || pod.Status.Phase != corev1.PodSucceeded && !(bound(pod) && f.Stands(pod.Spec.NodeName))
 }
 
-// growingSince returns when the first pod of the cohort was made; false when none has been.
+// growingSince returns when the first pod of the cohort was made; false when none has been, or others make them, who
+// may have done so long before.
 func growingSince(r *roster) (time.Time, bool) {
 	var first time.Time
 	for _, pod := range r.cohort() {
-		if pod != nil && (first.IsZero() || pod.CreationTimestamp.Time.Before(first)) {
+		if pod != nil && !rank.Theirs(pod) && (first.IsZero() || pod.CreationTimestamp.Time.Before(first)) {
 			first = pod.CreationTimestamp.Time
 		}
 	}

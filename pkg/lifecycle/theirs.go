@@ -31,9 +31,7 @@ func adoptions(s *situation) (adopted []Adoption, released []*corev1.Pod) {
 			wanted = append(wanted, index)
 		}
 	}
-	given := assign(wanted, slices.DeleteFunc(slices.Clone(f.Offers), func(o book.Offer) bool {
-		return f.podOf[o.Pod.UID] != nil // it has its rank: whoever offers it has not seen that yet
-	}))
+	given := assign(wanted, f.offers())
 	m := makerFor(s)
 	for _, index := range wanted {
 		pod := given[index]
@@ -56,7 +54,27 @@ func adoptions(s *situation) (adopted []Adoption, released []*corev1.Pod) {
 				Annotations: map[string]string{rqv1.AnnotationReplaces: made.Annotation()}})
 		}
 	}
-	return adopted, released
+	return adopted, append(released, surplus(s)...)
+}
+
+// surplus returns the pods that a narrower Run has no ranks for and that hold nothing: each waits until it grows.
+func surplus(s *situation) (out []*corev1.Pod) {
+	if !s.narrowed() {
+		return nil
+	}
+	for _, pod := range s.roster.beyond {
+		if rank.Theirs(pod) && present(pod) && unfinished(pod) && !bound(pod) && s.facts.leaseOf[pod.UID] == nil {
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
+// offers are the pods that others have made for the Run and that have no rank.
+func (f *facts) offers() []book.Offer {
+	return slices.DeleteFunc(slices.Clone(f.Offers), func(o book.Offer) bool {
+		return f.podOf[o.Pod.UID] != nil // it has its rank: whoever offers it has not seen that yet
+	})
 }
 
 // assign gives ranks, which are in order, to pods: first to those that are for one, then to those that are for any, in

@@ -1,8 +1,10 @@
 package lifecycle
 
 import (
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -72,5 +74,53 @@ func TestAPodThatWaitsInVainIsToldOfItsSpare(t *testing.T) {
 		o.Pods[slices.IndexFunc(o.Pods, func(pod *corev1.Pod) bool { return pod.UID == "again" })] = told
 	}, "n4", "n5")); len(again.Adopt) != 0 {
 		t.Errorf("it is told again: %+v", again.Adopt)
+	}
+}
+
+// TestTheirPodsBeyondTheWidth: a Run that starts with fewer pods than there are gives the others back, grows once as
+// many wait as it grows by, and gives no growth up because these were made long ago.
+func TestTheirPodsBeyondTheWidth(t *testing.T) {
+	theirs := func(o *Observed) {
+		o.Run.Spec.Source, o.Run.Spec.Pods = rqv1.SourcePods, &rqv1.RunPods{Kind: "Group", Name: "g"}
+		for _, pod := range o.Pods {
+			pod.Labels[rqv1.LabelSource] = string(rqv1.SourcePods)
+		}
+	}
+	more := func(o *Observed, names ...string) {
+		for i, name := range names {
+			pod := o.Pods[1].DeepCopy()
+			pod.Name, pod.UID, pod.Spec.NodeName = name, types.UID(name), ""
+			pod.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour))
+			pod.Labels[rqv1.LabelIndex], pod.Labels[rqv1.LabelCohort] = fmt.Sprint(2+i), "1"
+			o.Pods = append(o.Pods, pod)
+		}
+	}
+	offered := func(o *Observed, names ...string) {
+		for _, name := range names {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}}
+			o.Offers = append(o.Offers, book.Offer{Pod: pod, Rank: -1})
+		}
+	}
+	d := Decide(breathing(func(o *Observed) { theirs(o); o.GrowTo = 0; more(o, "c", "d") }))
+	var released []string
+	for _, pod := range d.Release {
+		released = append(released, pod.Name)
+	}
+	if diff := cmp.Diff([]string{"c", "d"}, released); diff != "" || len(d.Delete) > 0 {
+		t.Errorf("it is narrower; %d pods are deleted, and released (-want +got):\n%s", len(d.Delete), diff)
+	}
+	for pods, want := range map[int]bool{0: false, 1: false, 2: true} {
+		d := Decide(breathing(func(o *Observed) { theirs(o); offered(o, []string{"c", "d"}[:pods]...) }))
+		if grows := d.Status != nil && d.Status.Width.Growing == 32; grows != want {
+			t.Errorf("with %d pods that wait it grows: %v", pods, grows)
+		}
+	}
+	d = Decide(breathing(func(o *Observed) {
+		theirs(o)
+		o.GrowTo, o.Demand.Groups, o.Run.Status.Width.Growing, o.Run.Status.Width.Pending = 0, 2, 32, "Grow to 32"
+		more(o, "c", "d")
+	}))
+	if d.Status != nil && d.Status.Width.Growing == 0 || len(d.Release) > 0 {
+		t.Errorf("growth is given up: %+v, %d released", d.Status, len(d.Release))
 	}
 }

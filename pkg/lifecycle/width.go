@@ -41,6 +41,9 @@ func growthFrom(f *facts, c *cuts, granted int32) int32 {
 	to := growingIn(f.Run)
 	if to == 0 {
 		to = f.GrowTo
+		if f.theirs() && int(to-granted) > len(f.offers())*f.Demand.GPUsPerPod {
+			return 0 // others have not made the pods
+		}
 	}
 	if to <= granted || to > f.Run.Spec.Desired() || to > c.left || granted < grantedIn(f.Run) {
 		return 0

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -136,7 +137,9 @@ func openCluster(o controlplane.Options) (*cluster, error) {
 			return nil, err
 		}
 	}
-	if c.api, err = client.NewWithWatch(plane.AdminConfig(), client.Options{Scheme: scheme}); err != nil {
+	config := plane.AdminConfig()
+	config.WarningHandler = rest.NoWarnings{} // there is no version of PodGroups of which none is given
+	if c.api, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
 		return nil, err
 	}
 	c.ledger, err = watchLedger(c)
