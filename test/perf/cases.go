@@ -13,6 +13,8 @@ import (
 const (
 	stock   = "stock"
 	jobtree = "jobtree"
+	// foreign is jobtree with pods that no Run has made.
+	foreign = "foreign"
 )
 
 // workload is one row or pair of rows of the table: a case of test/perf/workloads and the schedulers that run it.
@@ -43,7 +45,10 @@ func (s size) only(selected *regexp.Regexp) []workload {
 	return out
 }
 
-var both = []string{stock, jobtree}
+var (
+	both = []string{stock, jobtree}
+	all  = []string{stock, jobtree, foreign}
+)
 
 // singles is the case of single pods: the default scheduler's are the bar for our pod rate, ours are Runs of one pod.
 const singles = "Pods/"
@@ -52,7 +57,7 @@ var sizes = map[string]size{
 	"full": {
 		workloads: []workload{
 			{singles + "3000x1", both},
-			{"TopologyGangs/750x4", both},
+			{"TopologyGangs/750x4", all},
 			{"TopologyGangs/3x1000", both},
 			{"Gangs/1000x3", both},
 		},
@@ -71,7 +76,7 @@ var sizes = map[string]size{
 	"tiny": {
 		workloads: []workload{
 			{singles + "10x1", both},
-			{"TopologyGangs/3x4", both},
+			{"TopologyGangs/3x4", all},
 			{"Gangs/3x3", both},
 		},
 		plannerTime: "1x",

@@ -15,7 +15,7 @@ import (
 const workloadsDir = "test/perf/workloads"
 
 // benchmarkOf names the Go benchmark that runs a scheduler's workloads.
-var benchmarkOf = map[string]string{stock: "BenchmarkStock", jobtree: "BenchmarkJobtree"}
+var benchmarkOf = map[string]string{stock: "BenchmarkStock", jobtree: "BenchmarkJobtree", foreign: "BenchmarkForeign"}
 
 // lab runs workloads, each in a child process.
 type lab struct {

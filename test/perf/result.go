@@ -25,6 +25,8 @@ type result struct {
 	PodsPerSecond float64 `json:"podsPerSecond,omitempty"`
 	// RatioToStock is the default scheduler's whole duration in the same case over this one: above 1 is faster.
 	RatioToStock float64 `json:"ratioToStock,omitempty"`
+	// RatioToRuns is the duration of the same case with Runs over this one, of pods that no Run has made.
+	RatioToRuns float64 `json:"ratioToRuns,omitempty"`
 	// RatioToSinglePods is this pod rate over the default scheduler's on pods that form no gang.
 	RatioToSinglePods float64 `json:"ratioToSinglePods,omitempty"`
 	// ThroughputAverage is the library's own figure, in pods/s: the mean over seconds in which pods were bound.
@@ -70,9 +72,12 @@ func (r *result) addLibraryFigures(name string) error {
 
 // addRatios compares the rows with the default scheduler's of the same run. A row without its counterpart gets none.
 func addRatios(results []result) {
-	seconds := map[string]float64{}
+	seconds, ofRuns := map[string]float64{}, map[string]float64{}
 	var singlesRate float64
 	for _, r := range results {
+		if r.Scheduler == jobtree {
+			ofRuns[r.Case] = r.Seconds
+		}
 		if r.Scheduler != stock {
 			continue
 		}
@@ -84,6 +89,9 @@ func addRatios(results []result) {
 	for i := range results {
 		r := &results[i]
 		r.RatioToStock = seconds[r.Case] / r.Seconds
+		if r.Scheduler == foreign {
+			r.RatioToRuns = ofRuns[r.Case] / r.Seconds
+		}
 		if singlesRate > 0 {
 			r.RatioToSinglePods = r.PodsPerSecond / singlesRate
 		}

@@ -45,7 +45,10 @@ func BenchmarkStock(b *testing.B) {
 		}))
 }
 
-func BenchmarkJobtree(b *testing.B) {
+func BenchmarkJobtree(b *testing.B) { benchmark(b, createRuns) }
+
+// benchmark runs the workloads on gangs that are made in one way.
+func benchmark(b *testing.B, create creation) {
 	s := &stopwatch{}
 	registry := frameworkruntime.Registry{plugins.Name: newJobtree}
 	perf.RunBenchmarkPerfScheduling(b, "jobtree.yaml", "jobtree", registry,
@@ -57,7 +60,7 @@ func BenchmarkJobtree(b *testing.B) {
 			}
 			return s.watch(tCtx)
 		}),
-		perf.WithNodeUpdateFn(submit(s)))
+		perf.WithNodeUpdateFn(submit(s, create)))
 }
 
 // newJobtree makes what cmd/scheduler makes before its scheduler, with what the library's scheduler has made. There is

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/kubernetes/pkg/scheduler"
 	perf "k8s.io/kubernetes/test/integration/scheduler_perf"
@@ -24,10 +25,19 @@ import (
 // submitters create Runs at the same time: as many as the library's own createPods.
 const submitters = 30
 
+// clients are those of what is created.
+type clients struct {
+	runs client.Client
+	kube kubernetes.Interface
+}
+
+// creation creates gangs of so many pods each, by a Run's template. Those of a gang may have to lie together in one domain.
+type creation func(ctx context.Context, c clients, template *rqv1.Run, gangs, pods int, together bool) error
+
 // submit returns the step that follows the creation of the Nodes: Budgets, one Run to warm up, then the clock starts,
-// the Runs are created, and all their pods are waited for. It runs there because the library has no operation that
+// the gangs are created, and all their pods are waited for. It runs there because the library has no operation that
 // waits for pods which it did not create itself.
-func submit(s *stopwatch) perf.NodeUpdateFn {
+func submit(s *stopwatch, create creation) perf.NodeUpdateFn {
 	return func(tCtx ktesting.TContext, sched *scheduler.Scheduler, _ *perf.Workload, nodes *corev1.NodeList) error {
 		plugins.TellOfRuns(sched, nil) // nearly as cmd/scheduler does
 		c, err := controllers.NewClient(tCtx.RESTConfig())
@@ -46,7 +56,7 @@ func submit(s *stopwatch) perf.NodeUpdateFn {
 		}
 		groups := strings.Contains(tCtx.Name(), "/TopologyGangs/")
 		s.start()
-		if err := createRuns(tCtx, c, template, s.gangs, s.podsPerGang, groups); err != nil {
+		if err := create(tCtx, clients{c, tCtx.Client()}, template, s.gangs, s.podsPerGang, groups); err != nil {
 			return err
 		}
 		return s.wait(tCtx, patience)
@@ -63,7 +73,7 @@ func runTemplate() (*rqv1.Run, error) {
 }
 
 // createRuns creates one Run for each gang.
-func createRuns(ctx context.Context, c client.Client, template *rqv1.Run, gangs, pods int, groups bool) error {
+func createRuns(ctx context.Context, c clients, template *rqv1.Run, gangs, pods int, groups bool) error {
 	var mu sync.Mutex
 	var errs []error
 	workqueue.ParallelizeUntil(ctx, min(submitters, gangs), gangs, func(i int) {
@@ -71,7 +81,7 @@ func createRuns(ctx context.Context, c client.Client, template *rqv1.Run, gangs,
 		if groups {
 			run.Spec.Locality = &rqv1.RunLocality{GroupGPUs: &run.Spec.Resources.TotalGPUs}
 		}
-		if err := c.Create(ctx, run); err != nil {
+		if err := c.runs.Create(ctx, run); err != nil {
 			mu.Lock()
 			defer mu.Unlock()
 			errs = append(errs, err)
