@@ -10,7 +10,7 @@ import (
 )
 
 // kills is how often the scheduler is killed in all, and killsARound how often before it is left to come to rest.
-var kills = full(32, 16)
+var kills = full(32, 8)
 
 const killsARound = 4
 

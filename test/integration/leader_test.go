@@ -48,7 +48,7 @@ func takeOver(t *testing.T, signal syscall.Signal) {
 	supervised := make(chan struct{})
 	go func() { defer close(supervised); p.supervise() }()
 	t.Cleanup(func() { <-supervised })
-	for round := range full(5, 3) {
+	for round := range full(5, 2) {
 		p.submit(fmt.Sprintf("before-%d", round), 40, inPods(2))
 		p.submit(fmt.Sprintf("between-%d", round), 24, inPods(1), inGroups(8))
 		pause(random, 400*time.Millisecond)

@@ -27,11 +27,12 @@ const (
 	massHeldFor = 8 * time.Second
 )
 
-// There are 1,000 nodes in a soak, and Runs of two pods and a spare each. massStruck nodes show a sign at once.
+// There are 1,000 nodes in a soak, and 200 otherwise, with Runs of two pods and a spare each. massStruck nodes show a
+// sign at once.
 var (
-	massDomains = full(50, 20)
-	massRuns    = full(60, 30)
-	massStruck  = full(400, 160)
+	massDomains = full(50, 10)
+	massRuns    = full(60, 15)
+	massStruck  = full(400, 80)
 )
 
 // fleet is a large fleet with Runs on it, each with a spare.

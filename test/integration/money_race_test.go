@@ -16,7 +16,7 @@ import (
 )
 
 // racers is how many Runs are created at once, each of racerGPUs.
-var racers = full(200, 80)
+var racers = full(200, 50)
 
 const (
 	racerGPUs = 2

@@ -67,7 +67,7 @@ func quotaFirst(s *site) {
 
 // TestWaitingRunsHaveOnePodEach counts the pods of 300 Runs of 64 pods each that wait.
 func TestWaitingRunsHaveOnePodEach(t *testing.T) {
-	const runs = 300
+	runs := full(300, 100)
 	s := newSite(t, liveCluster(t), 1, 8, 1000)
 	s.submit("holder", 64, inPods(8))
 	s.await("holder", rqv1.RunRunning, "bound 64 GPUs")

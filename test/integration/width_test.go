@@ -70,7 +70,7 @@ func TestKillTheSchedulerInNarrowStarts(t *testing.T) {
 	s := newSite(t, ownCluster(t, withoutElection, map[string]any{"gangDeadline": "5s"}), 1, 6, 1000)
 	s.startScheduler()
 	torn := 0
-	for kill := range full(12, 6) {
+	for kill := range full(12, 4) {
 		name := fmt.Sprintf("narrow-%d", kill)
 		s.submit(name, 64, inPods(1), elastic(16, 8), spread(random))
 		if s.killAfter(time.Duration(random.IntN(400)) * time.Millisecond) {
