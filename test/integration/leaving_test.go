@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -21,7 +22,9 @@ func hangs(s *site) {
 	s.submit("wanted", 16, s.by("b"), inPods(8))
 	s.awaitReservation("wanted", inState(rqv1.ReservationPending))
 	stuck := s.podsOf("stays")["stays-0"]
-	edit(s, &stuck, func(pod *corev1.Pod) { pod.Finalizers = []string{"example.com/hold"} })
+	edit(s, &stuck, func(pod *corev1.Pod) {
+		pod.Annotations["pod-delete.stage.kwok.x-k8s.io/delay"] = "10m"
+	})
 	s.await("stays", rqv1.RunFailed, "cut by lottery")
 	s.await("wanted", rqv1.RunPending, "1 pods of other Runs are leaving")
 	s.load(*s.node("d-2", "d")) // wanted has its places, and does not look for others yet
@@ -37,7 +40,9 @@ func hangs(s *site) {
 		}
 		return nil
 	})
-	edit(s, &stuck, func(pod *corev1.Pod) { pod.Finalizers = nil })
+	if err := s.api.Delete(s.t.Context(), &stuck, client.GracePeriodSeconds(0)); err != nil {
+		s.t.Fatal(err)
+	}
 	s.awaitReservation("wanted", inState(rqv1.ReservationReleased))
 }
 
