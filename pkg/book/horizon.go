@@ -158,11 +158,13 @@ const certain = "1"
 
 // aheadOf returns the promises made to others, in order of their dates and of their places. What they hold from then
 // on matters to a gang only if its own date is not before; which of them comes first on the same date is a matter of
-// their places. Of many those with the first dates are returned, and the date of the next.
+// their places. Runs of its owner that it has passed are left out: one of them may have been promised what it takes
+// with that one's place (R44). Of many those with the first dates are returned, and the date of the next.
 func (f *horizon) aheadOf(g *gang) (out []forecast.Ahead, known time.Time) {
 	var promised []*gang
 	for other := range f.agenda.promised {
-		if other != g && other.filed.listed && other.full.Flavor == g.full.Flavor {
+		gaveWay := byPlace(other, g) > 0 && byOwnPlace(other, g) < 0
+		if other != g && !gaveWay && other.filed.listed && other.full.Flavor == g.full.Flavor {
 			promised = append(promised, other)
 		}
 	}

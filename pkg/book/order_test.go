@@ -159,7 +159,19 @@ func TestThePlaceThatIsToldIsTheOneTaken(t *testing.T) {
 	})
 }
 
-// Whatever one owner does with its priorities, Runs of one shape of another owner start at the same turns.
+// datesOf returns what dates the waiting Runs of an owner are promised.
+func (s *storm) datesOf(owner rqv1.Owner) (out []string) {
+	for name, run := range s.Runs {
+		if at := run.Status.EarliestStart; run.Spec.Owner == owner && run.Status.Phase == rqv1.RunPending && at != nil {
+			out = append(out, fmt.Sprintf("%s is promised %s", name, at.UTC().Format(time.TimeOnly)))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Whatever one owner does with its priorities, Runs of one shape of another owner start at the same turns, and are
+// promised the same dates.
 func TestPrioritiesAreNothingToOtherOwners(t *testing.T) {
 	tellLongStorm(t, func(s *storm) {
 		const many = 6
@@ -175,7 +187,12 @@ func TestPrioritiesAreNothingToOtherOwners(t *testing.T) {
 		}
 		played := func(s *storm, line [][3]string) (others []string) {
 			s.waitingLine(line...)
+			for range 9 { // some may have been found to have no date, which is looked into again after a while
+				s.during(10 * time.Second)
+				s.work()
+			}
 			for range line {
+				others = append(others, s.datesOf("org:b")...)
 				for name, run := range s.Runs {
 					if run.Status.Phase == rqv1.RunRunning {
 						s.finish(name)

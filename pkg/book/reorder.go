@@ -1,6 +1,9 @@
 package book
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // reorder gives gangs that wait other places. Whoever is looked at again since it has come further to the front is so
 // before others.
@@ -13,8 +16,9 @@ func (w *waitlist) reorder(to map[*gang]spot) {
 		moved = append(moved, g)
 	}
 	slices.SortFunc(moved, byPlace)
-	roused := map[*gang]bool{}
+	roused, since := map[*gang]bool{}, map[spot]time.Time{}
 	for _, g := range moved {
+		since[g.place] = g.since
 		roused[g] = w.roused.remove(g)
 		w.lift(g)
 	}
@@ -22,6 +26,7 @@ func (w *waitlist) reorder(to map[*gang]spot) {
 		if to[g].compare(g.place) < 0 {
 			w.soonAgain(g)
 		}
+		g.waitsAs(to[g], since[to[g]])
 		g.place, g.seen = to[g], min(g.seen, 0) // its date rests on whom it comes before
 		if g.queue != nil {
 			g.queue.swapped = true
@@ -34,6 +39,17 @@ func (w *waitlist) reorder(to map[*gang]spot) {
 		w.lower(g)
 	}
 	w.moved++
+}
+
+// waitsAs has the wait for a turn go with a place: who had it waited since an instant, which is zero for one that has
+// not been refused yet, and not before the place began.
+func (g *gang) waitsAs(place spot, since time.Time) {
+	switch {
+	case !since.IsZero():
+		g.since = since
+	case !g.since.IsZero():
+		g.since = latest(g.since, place.since)
+	}
 }
 
 // lift takes a gang out of the lines that it is in, and lower puts it back, where it has another place by then.
