@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
@@ -119,6 +120,16 @@ func TestDecideOnALostNode(t *testing.T) {
 				o.Refusal = &plan.Refusal{Reason: plan.NodesRejected, Message: "no CPU",
 					Rejected: &plan.Rejection{Nodes: 1, Node: "n9", Rule: "no CPU"}}
 			}, "n4", "n5"), "delete run-1; Running: replacing 1 of 4 pods", nil},
+		"not for another spare than the one that it records, which stands by and gives it no place": {
+			spared(func(o *Observed) {
+				o.Pods = append(o.Pods[:1:1], o.Pods[2:]...)
+				o.Leases = append(o.Leases[:1:1], o.Leases[2:]...)
+				o.rankAgain(1, 1)
+				again, _ := rank.ReplacementOf(o.Pods[len(o.Pods)-1])
+				o.Unseated = map[types.UID]bool{again.SpareUID: true}
+				o.Refusal = &plan.Refusal{Reason: plan.InsufficientBudget, Message: "short by 8"}
+			}, "n4", "n5"), "delete run-0; delete run-1; delete run-2; delete run-3; delete run-s0; delete run-s1; " +
+				"Failed: a lost pod could not be replaced and the Run declares no checkpoint: short by 8", nil},
 		"not for what passes by itself": {
 			spared(func(o *Observed) {
 				o.Pods[1].Spec.NodeName, o.Pods[1].Status.Phase = "", ""

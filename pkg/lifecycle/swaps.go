@@ -52,7 +52,9 @@ func swapsOf(f *facts, c *cuts, w width, r *roster) swaps {
 			continue
 		}
 		group := w.shape.GroupOf(index)
-		at := slices.IndexFunc(free[group], func(spare *corev1.Pod) bool { return short || !f.movesAgain(&made, spare) })
+		at := slices.IndexFunc(free[group], func(spare *corev1.Pod) bool {
+			return f.mayTake(pod) && (short || !f.movesAgain(&made, spare))
+		})
 		if at >= 0 && (lost || short) {
 			spare := free[group][at]
 			made.Spare, made.SpareUID, made.Node = spare.Name, spare.UID, spare.Spec.NodeName
@@ -68,6 +70,23 @@ func swapsOf(f *facts, c *cuts, w width, r *roster) swaps {
 		s.stuck, s.narrower = true, narrowerBy(w.kept, r.core())
 	}
 	return s
+}
+
+// mayTake reports whether a rank is to be made for another spare than the one whose place its pod records and does not
+// get. It is not while that one stands by where the rank may go, as where money is short for it: it would be the first
+// to be chosen again, and the rank be made anew without end.
+func (f *facts) mayTake(pod *corev1.Pod) bool {
+	if pod == nil {
+		return true
+	}
+	r, _ := rank.ReplacementOf(pod)
+	last := f.podOf[r.SpareUID]
+	return last == nil || !f.standsBy(last)
+}
+
+// standsBy reports whether a spare could give its place to a rank.
+func (f *facts) standsBy(spare *corev1.Pod) bool {
+	return active(spare) && f.runs(spare) && f.Accepts(spare.Spec.NodeName)
 }
 
 // restartStarting has the ranks of a gang that starts be made anew which have died meanwhile.
@@ -107,7 +126,7 @@ func narrowerBy(d plan.Demand, ranks []*corev1.Pod) int32 {
 func standBySpares(f *facts, c *cuts, w width, r *roster, claims map[types.UID]*corev1.Pod) map[int][]*corev1.Pod {
 	free := map[int][]*corev1.Pod{}
 	for index, pod := range r.spares {
-		if active(pod) && f.runs(pod) && claims[pod.UID] == nil && !c.doom(pod) && f.Accepts(pod.Spec.NodeName) {
+		if f.standsBy(pod) && claims[pod.UID] == nil && !c.doom(pod) {
 			group := w.shape.Group(rank.Part{Index: index, Spare: true})
 			free[group] = append(free[group], pod)
 		}

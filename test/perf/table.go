@@ -12,7 +12,8 @@ import (
 func printTable(w io.Writer, results, planner, rebinds []result) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	defer func() { _ = table.Flush() }()
-	row(table, "case", "scheduler", "pods", "seconds", "cpu s", "pods/s", "x stock", "x Runs", "x single pods", "attempt p99 ms")
+	row(table, "case", "scheduler", "pods", "seconds", "cpu s", "pods/s", "x stock", "x Runs", "x single pods",
+		"attempt p99 ms")
 	for _, r := range results {
 		row(table, r.Case, r.Scheduler, fmt.Sprint(r.Pods), number(r.Seconds), number(r.CPUSeconds), number(r.PodsPerSecond),
 			number(r.RatioToStock), number(r.RatioToRuns), number(r.RatioToSinglePods),

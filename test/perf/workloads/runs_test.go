@@ -31,7 +31,8 @@ type clients struct {
 	kube kubernetes.Interface
 }
 
-// creation creates gangs of so many pods each, by a Run's template. Those of a gang may have to lie together in one domain.
+// creation creates gangs of so many pods each, by a Run's template. Those of a gang may have to lie together in one
+// domain.
 type creation func(ctx context.Context, c clients, template *rqv1.Run, gangs, pods int, together bool) error
 
 // submit returns the step that follows the creation of the Nodes: Budgets, one Run to warm up, then the clock starts,
