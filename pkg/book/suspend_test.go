@@ -21,10 +21,12 @@ func (w *world) suspend(name string, yes bool) {
 	w.amend(name, func(s *rqv1.RunSpec) { s.Suspend = yes })
 }
 
-// suspendActions have Runs be suspended and resumed at any moment.
+// suspendActions have Runs be suspended and resumed at any moment, but for those of others' pods, whose spec nobody
+// writes (R41).
 func (w *world) suspendActions(disturb func()) map[string]func(*rapid.T) {
 	set := func(t *rapid.T, yes bool) {
-		if name, ok := pick(t, "run", w.Live()); ok && w.Runs[name] != nil && w.Runs[name].Spec.Suspend != yes {
+		name, ok := pick(t, "run", w.Live())
+		if run := w.Runs[name]; ok && run != nil && run.Spec.Suspend != yes && !run.Spec.Theirs() {
 			w.suspend(name, yes)
 			disturb()
 			w.checkSuspended()

@@ -107,9 +107,9 @@ func TestPrintTable(t *testing.T) {
 		},
 		[]result{{Case: "Planner/budget/Cover", Scheduler: jobtree, NanosecondsPerOp: 901.5, BytesPerOp: 128,
 			AllocsPerOp: 2}}, nil)
-	const want = `     case  scheduler  pods  seconds  cpu s  pods/s  x stock  x single pods  attempt p99 ms
-  Gangs/a      stock  3000    24.80  41.50  120.97     1.00              -            4.50
-  Gangs/a    jobtree  3000    10.00      -  300.00     2.48              -               -
+	const want = `     case  scheduler  pods  seconds  cpu s  pods/s  x stock  x Runs  x single pods  attempt p99 ms
+  Gangs/a      stock  3000    24.80  41.50  120.97     1.00       -              -            4.50
+  Gangs/a    jobtree  3000    10.00      -  300.00     2.48       -              -               -
 
                planner           ns/op  B/op  allocs/op
   Planner/budget/Cover  jobtree    902   128          2
