@@ -17,8 +17,8 @@ import (
 
 const (
 	// soakSpan is for how long Runs arrive; JOBTREE_SOAK, a duration, has it take longer. A lead of 3 s stands for one of
-	// 15 minutes, and so the span for two and a half hours.
-	soakSpan = 30 * time.Second
+	// 15 minutes, and so the span for an hour and forty minutes.
+	soakSpan = 20 * time.Second
 	// soakRuns is how many arrive at least, as a machine that is busy lets them arrive more slowly, and soakMostRuns how
 	// many arrive in a short soak while nothing but chance keeps it from having shown everything.
 	soakRuns, soakMostRuns = 40, 180
