@@ -109,26 +109,36 @@ func TestPreemptionIsRefused(t *testing.T) {
 			"disabled: [{name: '*'}]}")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := options.NewOptions()
-			o.ConfigFile = configFile(t, test.profiles...)
-			profiles, err := profilesOf(o, klog.Background())
-			if err != nil {
-				t.Fatal(err)
+			want := ""
+			if test.on != "" {
+				want = "starting: profile " + test.on + " has plugin DefaultPreemption on, which would end pods for others of " +
+					"higher priority, outside the budgets and without a draw or a notice (R20): in the file that --config names, " +
+					"add DefaultPreemption to its plugins.postFilter.disabled, and to no list of what is enabled, as " +
+					"manifests/scheduler/config.yaml has it"
 			}
-			if test.on == "" {
-				if err := preempts(profiles); err != nil {
-					t.Error(err)
-				}
-				return
-			}
-			want := "starting: profile " + test.on + " has plugin DefaultPreemption on, which would end pods for others of " +
-				"higher priority, outside the budgets and without a draw or a notice (R20): in the file that --config names, add " +
-				"DefaultPreemption to its plugins.postFilter.disabled, and to no list of what is enabled, as " +
-				"manifests/scheduler/config.yaml has it"
-			if err := run(t.Context(), o); err == nil || err.Error() != want {
-				t.Errorf("got %v, want %s", err, want)
-			}
+			starts(t, test.profiles, preempts, want)
 		})
+	}
+}
+
+// starts asserts that some profiles pass a check or, where it is said how they are refused, that the scheduler does not
+// start with them and says so.
+func starts(t *testing.T, profiles []string, check func([]schedulerconfig.KubeSchedulerProfile) error, refused string) {
+	t.Helper()
+	o := options.NewOptions()
+	o.ConfigFile = configFile(t, profiles...)
+	read, err := profilesOf(o, klog.Background())
+	switch {
+	case err != nil:
+		t.Fatal(err)
+	case refused == "":
+		if err := check(read); err != nil {
+			t.Error(err)
+		}
+	default:
+		if err := run(t.Context(), o); err == nil || err.Error() != refused {
+			t.Errorf("got %v, want %s", err, refused)
+		}
 	}
 }
 
@@ -168,22 +178,11 @@ func TestEveryProfileEnablesThePlugin(t *testing.T) {
 		"one at single points": {[]string{atPoints}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := options.NewOptions()
-			o.ConfigFile = configFile(t, test.profiles...)
-			profiles, err := profilesOf(o, klog.Background())
-			if err != nil {
-				t.Fatal(err)
+			want := ""
+			if test.lacks != "" {
+				want = "starting: profile " + test.lacks + " does not enable plugin Jobtree" + fix
 			}
-			if test.lacks == "" {
-				if err := enabled(profiles); err != nil {
-					t.Error(err)
-				}
-				return
-			}
-			want := "starting: profile " + test.lacks + " does not enable plugin Jobtree" + fix
-			if err := run(t.Context(), o); err == nil || err.Error() != want {
-				t.Errorf("got %v, want %s", err, want)
-			}
+			starts(t, test.profiles, enabled, want)
 		})
 	}
 	o := options.NewOptions()

@@ -325,7 +325,7 @@ func (s *squad) highest() int {
 // Pods that are leaving have their names. What others are to make before any of it is bound has to be there: they may
 // never.
 func (g *gang) canBeLed() bool {
-	if g.run != nil && g.run.Spec.Theirs() && !g.run.Spec.Pods.Late && g.active.within < g.active.size {
+	if g.run != nil && g.run.Spec.Theirs() && !g.run.Spec.TheirsComeLate() && g.active.within < g.active.size {
 		return false
 	}
 	return g.run != nil && g.shape == nil && !g.started() && !g.opportunistic() && !g.over() && !g.suspended() &&

@@ -59,7 +59,7 @@ func (g *gang) lacksRank() bool {
 // awaitsPods reports whether places of the gang are kept for pods that have not been made, and that are to be before
 // any of it is bound.
 func (g *gang) awaitsPods() bool {
-	if g.standIns == 0 || g.run == nil || !g.run.Spec.Theirs() || !g.run.Spec.Pods.Late {
+	if g.standIns == 0 || g.run == nil || !g.run.Spec.TheirsComeLate() {
 		return g.standIns > 0
 	}
 	standIn := func(m *member) bool { return m != nil && m.standIn }
@@ -91,7 +91,7 @@ func (g *gang) awaitsLate() bool {
 	if g.comesLate() {
 		return g.arrived(1)
 	}
-	if g.standIns == 0 || g.run == nil || !g.run.Spec.Theirs() || !g.run.Spec.Pods.Late || g.started() ||
+	if g.standIns == 0 || g.run == nil || !g.run.Spec.TheirsComeLate() || g.started() ||
 		!g.canBeLed() && !g.complete() {
 		return false
 	}

@@ -18,7 +18,7 @@ func (g *gang) late() bool { return g.started() && g.run.Spec.Theirs() }
 
 // madeLate reports whether they are made only once others of a running gang are bound (R40), so that places are kept
 // for them before.
-func (g *gang) madeLate() bool { return g.late() && g.run.Spec.Pods.Late }
+func (g *gang) madeLate() bool { return g.started() && g.run.Spec.TheirsComeLate() }
 
 // comesLate reports whether a running gang lacks ranks for which those that there are do not wait.
 func (g *gang) comesLate() bool {

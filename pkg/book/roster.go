@@ -63,7 +63,8 @@ func (c *classes) note(g *gang) {
 	}
 	put(c.suspended, g.suspended())
 	put(c.elastic, g.started() && g.run.Spec.Malleable != nil && !g.suspended())
-	if put(c.theirs, g.late()); !g.late() {
+	put(c.theirs, g.late())
+	if !g.late() {
 		g.forgone, g.lapses = nil, nil
 	}
 	put(c.sweeps, g.opportunistic() && !g.over() && !g.suspended())

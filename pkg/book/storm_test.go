@@ -265,6 +265,12 @@ func (s *storm) quietActions() map[string]func(*rapid.T) {
 
 // wildActions are those that may keep a Run from starting for which others were cut.
 func (s *storm) wildActions() map[string]func(*rapid.T) {
+	disturbing := func(act func(*rapid.T)) func(*rapid.T) {
+		return func(t *rapid.T) {
+			act(t)
+			s.disturb()
+		}
+	}
 	return map[string]func(*rapid.T){
 		"end pod": func(t *rapid.T) {
 			if uid, ok := pick(t, "pod", s.SortedPods()); ok && s.Pods[uid].Status.Phase == corev1.PodRunning {
@@ -301,14 +307,8 @@ func (s *storm) wildActions() map[string]func(*rapid.T) {
 				}
 			}
 		},
-		"group anew": func(t *rapid.T) {
-			s.anewAny(t)
-			s.disturb()
-		},
-		"group smaller": func(t *rapid.T) {
-			s.smallerAny(t)
-			s.disturb()
-		},
+		"group anew":    disturbing(s.anewAny),
+		"group smaller": disturbing(s.smallerAny),
 		"delete run": func(t *rapid.T) {
 			if name, ok := pick(t, "run", slices.Sorted(maps.Keys(s.Runs))); ok {
 				s.DeleteRun(name)
@@ -321,22 +321,10 @@ func (s *storm) wildActions() map[string]func(*rapid.T) {
 				s.disturb()
 			}
 		},
-		"lose nodes": func(t *rapid.T) {
-			s.loseAny(t)
-			s.disturb()
-		},
-		"forgive": func(t *rapid.T) {
-			s.forgiveAny(t)
-			s.disturb()
-		},
-		"sign": func(t *rapid.T) {
-			s.showAny(t)
-			s.disturb()
-		},
-		"device": func(t *rapid.T) {
-			s.breakAny(t)
-			s.disturb()
-		},
+		"lose nodes": disturbing(s.loseAny),
+		"forgive":    disturbing(s.forgiveAny),
+		"sign":       disturbing(s.showAny),
+		"device":     disturbing(s.breakAny),
 		"hang": func(t *rapid.T) {
 			if uid, ok := pick(t, "pod", s.Ends.Keys()); ok {
 				if until := s.Now.Add(time.Duration(rapid.IntRange(1, 100).Draw(t, "seconds")) * time.Second); until.After(

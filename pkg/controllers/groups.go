@@ -178,9 +178,8 @@ func (g *groups) gone(pod *corev1.Pod) {
 // groupOf returns the group of a pod that has a rank, or had one: the one that its Run stands for. What the pod says
 // itself may have changed.
 func (g *groups) groupOf(pod *corev1.Pod) group.Key {
-	o, there, err := g.watches.runs.GetStore().GetByKey(runOfPod(pod).String())
-	if err == nil && there {
-		if key, ok := group.KeyOf(o.(*rqv1.Run)); ok {
+	if run := g.cachedRun(runOfPod(pod)); run != nil {
+		if key, ok := group.KeyOf(run); ok {
 			return key
 		}
 	}

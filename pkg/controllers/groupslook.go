@@ -205,8 +205,16 @@ func (g *groups) podsOf(key group.Key) (waiting, members []*corev1.Pod, err erro
 // runOf returns the Run that stands for a group; nil where there is none. One that has its name may be somebody else's,
 // or another group's.
 func (g *groups) runOf(key group.Key) *rqv1.Run {
-	o, there, err := g.watches.runs.GetStore().GetByKey(runOf(key).String())
-	if err != nil || !there || !standsFor(o.(*rqv1.Run), key) {
+	run := g.cachedRun(runOf(key))
+	if run == nil || !standsFor(run, key) {
+		return nil
+	}
+	return run
+}
+
+func (g *groups) cachedRun(name types.NamespacedName) *rqv1.Run {
+	o, there, err := g.watches.runs.GetStore().GetByKey(name.String())
+	if err != nil || !there {
 		return nil
 	}
 	return o.(*rqv1.Run)

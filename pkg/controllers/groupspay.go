@@ -16,7 +16,7 @@ import (
 
 // pays reports whether a pod's service account has been found to be one that may spend as the owner of a Run.
 func (p *pods) pays(run *rqv1.Run, pod *corev1.Pod) bool {
-	return p.payersOf == run.UID && p.payers[accountOf(pod)]
+	return p.payersOf == run.UID && p.payers[group.AccountOf(pod)]
 }
 
 // mayJoin finds out whose pods may have ranks in the Run that stands for a group: of each service account it is asked
@@ -39,7 +39,7 @@ func (g *groups) mayJoin(ctx context.Context, key group.Key, run *rqv1.Run, wait
 	}
 	var unknown []*corev1.Pod
 	for _, pod := range waiting {
-		if !payers[accountOf(pod)] {
+		if !payers[group.AccountOf(pod)] {
 			unknown = append(unknown, pod)
 		}
 	}
@@ -68,7 +68,7 @@ func (g *groups) payersOf(key group.Key, run *rqv1.Run, members []*corev1.Pod) m
 		maps.Copy(payers, of.payers)
 	}
 	for _, pod := range members {
-		payers[accountOf(pod)] = true
+		payers[group.AccountOf(pod)] = true
 	}
 	return payers
 }
@@ -84,7 +84,7 @@ func (g *groups) turnDown(run *rqv1.Run, waiting []*corev1.Pod, who map[string]s
 	for _, pod := range waiting {
 		why := ""
 		if g.asksForGPUs(pod) {
-			why = who[accountOf(pod)]
+			why = who[group.AccountOf(pod)]
 			if key, _ := group.KeyOf(run); run.Ended() {
 				why = hasEnded(key, run.Status.Phase)
 			}

@@ -1,7 +1,6 @@
 package controllers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +23,6 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/group"
-	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // groupReader reads what is said of groups: their objects, what these are made for, their namespaces, and who may pay.
@@ -40,14 +38,11 @@ type groupReader struct {
 }
 
 func newGroupReader(o *Options) groupReader {
-	resources := o.Args.GPUResource
 	return groupReader{client: o.Client, kube: o.Kube, types: o.Book.Flavors,
 		namespaces: o.Shared.Core().V1().Namespaces().Lister(),
 		deadline:   o.Args.GangDeadline.Duration,
 		allowed:    &allowed{clock: o.Clock, known: map[allowance]answer{}},
-		rules: group.Rules{GPUs: func(spec *corev1.PodSpec) int { return rank.PodGPUs(spec, resources...) },
-			FlavorOf: o.Args.FlavorOf, FlavorLabel: o.Args.FlavorLabel, FabricLevel: o.Args.FabricLevel,
-			Levels: o.Args.TopologyLevels}}
+		rules:      group.RulesOf(o.Args)}
 }
 
 // mostAbove is how many objects one above the other are read.
@@ -197,7 +192,7 @@ const mostKnown = 1000
 func (r *groupReader) mayAllPay(ctx context.Context, pods []*corev1.Pod, owner rqv1.Owner) (refused string, err error) {
 	who, err := r.whoMayPay(ctx, pods, owner)
 	for _, pod := range pods {
-		if why := who[accountOf(pod)]; why != "" {
+		if why := who[group.AccountOf(pod)]; why != "" {
 			return why, err
 		}
 	}
@@ -209,42 +204,32 @@ func (r *groupReader) mayAllPay(ctx context.Context, pods []*corev1.Pod, owner r
 func (r *groupReader) whoMayPay(ctx context.Context, pods []*corev1.Pod, owner rqv1.Owner) (map[string]string, error) {
 	who := map[string]string{}
 	for _, pod := range pods {
-		if _, asked := who[accountOf(pod)]; asked || r.rules.GPUs(&pod.Spec) == 0 {
+		if _, asked := who[group.AccountOf(pod)]; asked || r.rules.GPUs(&pod.Spec) == 0 {
 			continue
 		}
 		refused, err := r.mayPay(ctx, pod, owner)
 		if err != nil {
 			return nil, err
 		}
-		who[accountOf(pod)] = refused
+		who[group.AccountOf(pod)] = refused
 	}
 	return who, nil
 }
 
-func accountOf(pod *corev1.Pod) string { return cmp.Or(pod.Spec.ServiceAccountName, "default") }
-
 // mayPay says why the service account of a pod may not spend as an owner (R10, R41); empty when it may.
 func (r *groupReader) mayPay(ctx context.Context, pod *corev1.Pod, owner rqv1.Owner) (refused string, err error) {
-	account := accountOf(pod)
+	account := group.AccountOf(pod)
 	a, now := allowance{pod.Namespace, account, owner}, r.allowed.clock.Now()
 	if known, ok := r.allowed.of(a, now); ok {
 		return known.refused, nil
 	}
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: "system:serviceaccount:" + pod.Namespace + ":" + account,
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + pod.Namespace,
-			"system:authenticated"},
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: pod.Namespace, Verb: "use",
-			Group: rqv1.GroupName, Resource: "owners", Name: string(owner)}}}
+	review := &authorizationv1.SubjectAccessReview{Spec: group.MayPay(pod, owner)}
 	review, err = r.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("asking whether %s may pay: %w", account, err)
 	case !review.Status.Allowed:
-		refused = fmt.Sprintf("service account %s of namespace %s may not spend as %s (R10): ask an administrator for a "+
-			"RoleBinding in the namespace, for it or for group system:serviceaccounts:%s, to a Role with verb "+
-			"use on owners.%s %s",
-			account, pod.Namespace, owner, pod.Namespace, rqv1.GroupName, owner)
+		refused = group.MayNotPay(pod, owner)
 		r.allowed.note(a, answer{refused, now.Add(denialFor)}, now)
 		return refused, nil
 	}

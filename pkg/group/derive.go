@@ -10,6 +10,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // Rules are what the configuration says.
@@ -21,6 +23,12 @@ type Rules struct {
 	// FabricLevel is the label of the domains that a group of GPUs may not leave, and Levels are those of all domains.
 	FabricLevel string
 	Levels      []string
+}
+
+// RulesOf returns the rules that a configuration has.
+func RulesOf(args *config.Args) Rules {
+	return Rules{GPUs: func(spec *corev1.PodSpec) int { return rank.PodGPUs(spec, args.GPUResource...) },
+		FlavorOf: args.FlavorOf, FlavorLabel: args.FlavorLabel, FabricLevel: args.FabricLevel, Levels: args.TopologyLevels}
 }
 
 // Observed is a group as it stands.

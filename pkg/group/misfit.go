@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // Misfit says why a pod that names a group cannot have a rank in the Run that stands for it; empty where it can. Others
@@ -42,7 +43,7 @@ func Full(run *rqv1.Run, members []*corev1.Pod) string {
 			continue
 		}
 		there++
-		if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+		if pod.DeletionTimestamp != nil || rank.Ended(pod) {
 			return "" // its rank is another's soon
 		}
 	}

@@ -3,7 +3,6 @@ package group
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,15 +66,10 @@ func (p *params) problem(key, by, value, why string) {
 	p.problems = append(p.problems, fmt.Sprintf("annotation %s of %s is %q, %s", key, by, value, why))
 }
 
-var ownerPath = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(:[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
-
-// IsOwner reports whether a text can be the name of an owner.
-func IsOwner(text string) bool { return ownerPath.MatchString(text) }
-
 // owner returns who is to pay; empty where nobody is named, or not by a name.
 func (p *params) owner(key Key, total int) rqv1.Owner {
 	value, by := p.get(rqv1.AnnotationOwner)
-	if value != "" && !ownerPath.MatchString(value) {
+	if value != "" && !rqv1.IsOwner(value) {
 		p.problem(rqv1.AnnotationOwner, by, value,
 			"which is no owner: it must be a path of lower-case names joined by colons, such as org:ai:rai")
 		return ""

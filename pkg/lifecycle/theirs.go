@@ -126,7 +126,7 @@ func (f *facts) groupEnds(ranks []*corev1.Pod) rqv1.RunPhase {
 
 // incomplete reports whether a Run that has not started lacks pods which others are to make.
 func (o *Observed) incomplete() bool {
-	if o.Shape != nil || !o.Run.Spec.Theirs() || o.Run.Spec.Pods.Late {
+	if o.Shape != nil || !o.Run.Spec.Theirs() || o.Run.Spec.TheirsComeLate() {
 		return false
 	}
 	ranks := map[int]bool{}

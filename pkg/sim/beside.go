@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // SetBystander makes or changes a pod that is no Run's and holds no GPUs.
@@ -47,8 +49,7 @@ func (c *Cluster) lacks(pod *corev1.Pod, name string) string {
 	for uid, other := range c.Pods {
 		_, binds := c.Binding[uid]
 		assumed := (binds || c.Waiting.Has(uid)) && c.Book.Assigned(uid) == name
-		ended := other.Status.Phase == corev1.PodSucceeded || other.Status.Phase == corev1.PodFailed
-		if uid != pod.UID && !ended && (other.Spec.NodeName == name || assumed) {
+		if uid != pod.UID && !rank.Ended(other) && (other.Spec.NodeName == name || assumed) {
 			occupy(other)
 		}
 	}

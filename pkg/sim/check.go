@@ -158,10 +158,10 @@ func (c *Cluster) beside(pod *corev1.Pod, node string, leaves map[types.UID]bool
 		return false
 	}
 	for uid, other := range c.Pods {
-		ended := other.Status.Phase == corev1.PodSucceeded || other.Status.Phase == corev1.PodFailed
 		_, binds := c.Binding[uid]
 		on := other.Spec.NodeName == node || (binds || c.Waiting.Has(uid)) && c.Book.Assigned(uid) == node
-		if uid != pod.UID && on && !ended && !leaves[uid] && other.Labels[rqv1.LabelRun] == pod.Labels[rqv1.LabelRun] {
+		if uid != pod.UID && on && !rank.Ended(other) && !leaves[uid] &&
+			other.Labels[rqv1.LabelRun] == pod.Labels[rqv1.LabelRun] {
 			coming++
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // Foreign is a pod that somebody else makes for a Run of pods.
@@ -64,7 +65,7 @@ func (c *Cluster) offers(run *rqv1.Run) (out []book.Offer) {
 		pod := c.Pods[uid]
 		of, slot, theirs := MadeFor(pod)
 		if !theirs || of != run.UID || pod.Labels[rqv1.LabelRun] != "" || pod.DeletionTimestamp != nil ||
-			pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+			rank.Ended(pod) {
 			continue
 		}
 		if pod.Annotations[anyRank] != "" {

@@ -8,10 +8,10 @@ import (
 
 	"k8s.io/cli-runtime/pkg/printers"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/kueue"
 	"github.com/davidlangworthy/jobtree/pkg/cli/manifest"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
-	"github.com/davidlangworthy/jobtree/pkg/group"
 )
 
 // hasObjects reports whether a text is of API objects, and no script.
@@ -34,12 +34,12 @@ func hasObjects(text string) bool {
 func (im *importer) workloads(file, text string, printer printers.ResourcePrinter) error {
 	source := manifest.Source(file)
 	for _, queue := range slices.Sorted(maps.Keys(im.owners)) {
-		if owner := im.owners[queue]; !group.IsOwner(owner) {
+		if owner := im.owners[queue]; !rqv1.IsOwner(owner) {
 			return session.Fail(session.ExitUsage, "--queue-owner %s=%s: %q is no owner: it must be a path of lower-case names "+
 				"joined by colons, such as org:ai:rai", queue, owner, owner)
 		}
 	}
-	if owner := im.choices.Owner; owner != "" && !group.IsOwner(owner) {
+	if owner := im.choices.Owner; owner != "" && !rqv1.IsOwner(owner) {
 		return session.Fail(session.ExitUsage, "--owner %q is no owner: it must be a path of lower-case names joined by "+
 			"colons, "+
 			"such as org:ai:rai", owner)

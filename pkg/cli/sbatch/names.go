@@ -6,9 +6,6 @@ import (
 	"strings"
 )
 
-// ownerPattern is what the API takes for an owner, so that a Run which it would refuse is not written.
-var ownerPattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(:[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
-
 const ownerRule = "an owner is a path of lower-case names joined by colons, such as org:ai:rai"
 
 // longestName is the longest name that a Run may have.

@@ -129,14 +129,14 @@ func (t *translation) identity() error {
 	t.run.Spec.Owner = rqv1.Owner(t.choices.Owner)
 	account := t.given("account")
 	switch {
-	case t.choices.Owner != "" && !ownerPattern.MatchString(t.choices.Owner):
+	case t.choices.Owner != "" && !rqv1.IsOwner(t.choices.Owner):
 		return &Error{Of: "--owner " + t.choices.Owner, Text: ownerRule}
 	case t.choices.Owner != "":
 		return nil
 	case account == nil:
 		return &Error{Text: "the script has no --account, so that nobody pays: say with --owner who does, such as --owner " +
 			"org:ai:rai"}
-	case !ownerPattern.MatchString(account.Value):
+	case !rqv1.IsOwner(account.Value):
 		return refuse(account, "this is no owner: %s; say with --owner whose Budget stands for the account", ownerRule)
 	}
 	t.run.Spec.Owner = rqv1.Owner(account.Value)

@@ -17,7 +17,6 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/group"
-	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // SchedulerNamespace is where the scheduler and its configuration are installed.
@@ -143,9 +142,7 @@ func GroupRules(ctx context.Context, c client.Client, file string) (group.Rules,
 	if err != nil {
 		return group.Rules{}, err
 	}
-	return group.Rules{GPUs: func(spec *corev1.PodSpec) int { return rank.PodGPUs(spec, args.GPUResource...) },
-		FlavorOf: args.FlavorOf, FlavorLabel: args.FlavorLabel, FabricLevel: args.FabricLevel,
-		Levels: args.TopologyLevels}, nil
+	return group.RulesOf(args), nil
 }
 
 // pluginArgs finds the plugin's arguments in a scheduler's configuration.

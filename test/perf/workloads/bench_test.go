@@ -45,7 +45,7 @@ func BenchmarkStock(b *testing.B) {
 		}))
 }
 
-func BenchmarkJobtree(b *testing.B) { benchmark(b, createRuns) }
+func BenchmarkJobtree(b *testing.B) { benchmark(b, createRun) }
 
 // benchmark runs the workloads on gangs that are made in one way.
 func benchmark(b *testing.B, create creation) {

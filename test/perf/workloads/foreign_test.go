@@ -2,41 +2,23 @@ package workloads
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"strconv"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/util/workqueue"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
 // BenchmarkForeign runs the workloads of BenchmarkJobtree on pods that no Run has made: each gang is a group by its
 // pods' annotations, for which the scheduler makes a Run.
-func BenchmarkForeign(b *testing.B) { benchmark(b, createGroups) }
-
-// createGroups creates the pods of all gangs.
-func createGroups(ctx context.Context, c clients, template *rqv1.Run, gangs, pods int, together bool) error {
-	var mu sync.Mutex
-	var errs []error
-	workqueue.ParallelizeUntil(ctx, min(submitters, gangs), gangs, func(i int) {
-		if err := createGroup(ctx, c.kube, template, i, pods, together); err != nil {
-			mu.Lock()
-			defer mu.Unlock()
-			errs = append(errs, err)
-		}
-	})
-	return errors.Join(errs...)
-}
+func BenchmarkForeign(b *testing.B) { benchmark(b, createGroup) }
 
 // createGroup creates the pods of one gang, which hold one GPU each, as the template of a Run has them.
-func createGroup(ctx context.Context, kube kubernetes.Interface, template *rqv1.Run, i, pods int, together bool) error {
+func createGroup(ctx context.Context, c clients, template *rqv1.Run, i, pods int, together bool) error {
 	run := newRun(template, fmt.Sprintf("group-%d", i), i, pods)
 	says := map[string]string{
 		rqv1.AnnotationOwner: string(run.Spec.Owner), rqv1.AnnotationGPUType: run.Spec.Resources.GPUType,
@@ -49,7 +31,7 @@ func createGroup(ctx context.Context, kube kubernetes.Interface, template *rqv1.
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s-%d", run.Name, k),
 			Annotations: maps.Clone(says)}, Spec: *run.Spec.Template.Spec.DeepCopy()}
 		pod.Spec.SchedulerName = rqv1.SchedulerName
-		if _, err := kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+		if _, err := c.kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("creating a pod: %w", err)
 		}
 	}

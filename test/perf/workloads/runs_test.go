@@ -31,9 +31,8 @@ type clients struct {
 	kube kubernetes.Interface
 }
 
-// creation creates gangs of so many pods each, by a Run's template. Those of a gang may have to lie together in one
-// domain.
-type creation func(ctx context.Context, c clients, template *rqv1.Run, gangs, pods int, together bool) error
+// creation creates the i-th gang, of so many pods by a Run's template, which may have to lie together in one domain.
+type creation func(ctx context.Context, c clients, template *rqv1.Run, i, pods int, together bool) error
 
 // submit returns the step that follows the creation of the Nodes: Budgets, one Run to warm up, then the clock starts,
 // the gangs are created, and all their pods are waited for. It runs there because the library has no operation that
@@ -55,9 +54,11 @@ func submit(s *stopwatch, create creation) perf.NodeUpdateFn {
 		if err := warmUp(tCtx, c, template); err != nil {
 			return err
 		}
-		groups := strings.Contains(tCtx.Name(), "/TopologyGangs/")
+		together := strings.Contains(tCtx.Name(), "/TopologyGangs/")
 		s.start()
-		if err := create(tCtx, clients{c, tCtx.Client()}, template, s.gangs, s.podsPerGang, groups); err != nil {
+		if err := createGangs(tCtx, s.gangs, func(i int) error {
+			return create(tCtx, clients{c, tCtx.Client()}, template, i, s.podsPerGang, together)
+		}); err != nil {
 			return err
 		}
 		return s.wait(tCtx, patience)
@@ -73,22 +74,27 @@ func runTemplate() (*rqv1.Run, error) {
 	return run, yaml.UnmarshalStrict(data, run)
 }
 
-// createRuns creates one Run for each gang.
-func createRuns(ctx context.Context, c clients, template *rqv1.Run, gangs, pods int, groups bool) error {
+// createGangs creates so many gangs, several at the same time.
+func createGangs(ctx context.Context, gangs int, create func(i int) error) error {
 	var mu sync.Mutex
 	var errs []error
 	workqueue.ParallelizeUntil(ctx, min(submitters, gangs), gangs, func(i int) {
-		run := newRun(template, fmt.Sprintf("run-%d", i), i, pods)
-		if groups {
-			run.Spec.Locality = &rqv1.RunLocality{GroupGPUs: &run.Spec.Resources.TotalGPUs}
-		}
-		if err := c.runs.Create(ctx, run); err != nil {
+		if err := create(i); err != nil {
 			mu.Lock()
 			defer mu.Unlock()
 			errs = append(errs, err)
 		}
 	})
 	return errors.Join(errs...)
+}
+
+// createRun creates a Run for a gang.
+func createRun(ctx context.Context, c clients, template *rqv1.Run, i, pods int, together bool) error {
+	run := newRun(template, fmt.Sprintf("run-%d", i), i, pods)
+	if together {
+		run.Spec.Locality = &rqv1.RunLocality{GroupGPUs: &run.Spec.Resources.TotalGPUs}
+	}
+	return c.runs.Create(ctx, run)
 }
 
 // newRun makes a Run of pods that hold one GPU each.

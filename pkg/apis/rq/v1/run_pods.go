@@ -36,3 +36,6 @@ type RunPods struct {
 
 // Theirs reports whether somebody else makes the pods of the Run.
 func (s *RunSpec) Theirs() bool { return s.Source == SourcePods }
+
+// TheirsComeLate reports whether somebody else makes the pods of the Run, some only once others are bound.
+func (s *RunSpec) TheirsComeLate() bool { return s.Theirs() && s.Pods.Late }

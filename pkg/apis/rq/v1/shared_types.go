@@ -1,10 +1,17 @@
 package v1
 
+import "regexp"
+
 // Owner names who spends and who pays: a colon-separated path such as org:ai:rai:sys.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=253
 type Owner string
+
+var ownerPath = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(:[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+
+// IsOwner reports whether a text can be the name of an owner, as the API server takes it.
+func IsOwner(text string) bool { return ownerPath.MatchString(text) }
 
 // ACLEntry admits borrowers: an exact owner, or a prefix of one followed by `*`; `*` alone admits everybody (rule R4).
 //
