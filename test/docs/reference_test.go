@@ -71,8 +71,8 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := []string{filepath.Join(root, "README.md")}
-	for _, pattern := range []string{"docs/*.md", "docs/cli/*.md"} {
+	var files []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/cli/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)
