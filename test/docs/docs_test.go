@@ -28,10 +28,7 @@ type reader struct {
 }
 
 func TestDocs(t *testing.T) {
-	root, err := controlplane.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := checkout(t)
 	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no documentation: %v", err)

@@ -16,19 +16,31 @@ import (
 	"github.com/davidlangworthy/jobtree/test/controlplane"
 )
 
-// TestConfigurationTable holds the operators' table against the arguments that exist and their defaults.
-func TestConfigurationTable(t *testing.T) {
+// checkout returns the root of the repository.
+func checkout(t *testing.T) string {
+	t.Helper()
 	root, err := controlplane.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(filepath.Join(root, "docs", "operators.md"))
+	return root
+}
+
+// read returns what a file has that is named from the root.
+func read(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(checkout(t), name))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return string(data)
+}
+
+// TestConfigurationTable holds the operators' table against the arguments that exist and their defaults.
+func TestConfigurationTable(t *testing.T) {
 	got := map[string]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z][A-Za-z]*)` \\| ([^|]*) \\|").FindAllStringSubmatch(
-		string(data), -1) {
+		read(t, "docs/operators.md"), -1) {
 		got[row[1]] = strings.Trim(row[2], "`")
 	}
 	defaults, err := config.Parse(nil)
@@ -67,10 +79,7 @@ func inOneLine(text string) string {
 
 // TestLinks follows every relative link of the documentation.
 func TestLinks(t *testing.T) {
-	root, err := controlplane.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := checkout(t)
 	var files []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/cli/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
@@ -97,17 +106,9 @@ func TestLinks(t *testing.T) {
 
 // TestClosureReasons holds the table of reasons in docs/concepts.md against those that the API has.
 func TestClosureReasons(t *testing.T) {
-	root, err := controlplane.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
 	files := map[string]string{}
 	for _, name := range []string{"manifests/crd/rq.davidlangworthy.io_leases.yaml", "docs/concepts.md"} {
-		data, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[filepath.Ext(name)] = string(data)
+		files[filepath.Ext(name)] = read(t, name)
 	}
 	list := regexp.MustCompile(`closureReason:\n(?:.*\n)*?\s+enum:\n((?:\s+- .*\n)+)`).FindStringSubmatch(files[".yaml"])
 	_, table, found := strings.Cut(files[".md"], "| reason why a Lease closed |")

@@ -7,22 +7,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/davidlangworthy/jobtree/test/controlplane"
 )
 
 // TestRules holds docs/rules.md against the rules that the code cites: each has a section, with an example.
 func TestRules(t *testing.T) {
-	root, err := controlplane.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(filepath.Join(root, "docs", "rules.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	sections := map[string]bool{}
-	for _, section := range strings.Split(string(data), "\n### ")[1:] {
+	for _, section := range strings.Split(read(t, "docs/rules.md"), "\n### ")[1:] {
 		rule, _, _ := strings.Cut(section, ":")
 		if sections[rule] = true; strings.Count(section, "*Example:*") != 1 {
 			t.Errorf("%s has no example, or several", rule)
@@ -30,7 +20,7 @@ func TestRules(t *testing.T) {
 	}
 	citation := regexp.MustCompile(`\bR[1-9]\d?\b`)
 	for _, dir := range []string{"cmd", "pkg", "manifests"} {
-		if err := filepath.WalkDir(filepath.Join(root, dir), func(path string, entry fs.DirEntry, err error) error {
+		if err := filepath.WalkDir(filepath.Join(checkout(t), dir), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, ".yaml") {
 				return err
 			}
