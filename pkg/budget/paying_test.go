@@ -77,7 +77,7 @@ func whoPays(t *testing.T) []statement {
 	paidFor := start(t, a, "big", big(16), 10, noon)
 	al := []string{"al/e 24 (own)", "sys/e 16 (sibling)", "rai/e 8 (ancestor)", "ai/e 16 (ancestor)", "mm/e 16 (sponsor)"}
 	return []statement{
-		{"R2", "RAI's 8 GPUs are a pool of its own, beside the 24 of AL and the 16 of SYS.",
+		{"R2", "RAI's 8 GPUs are a separate pool, in addition to the 24 of AL and the 16 of SYS.",
 			equal(48, payable(theFamily(), asks("org:ai:rai:al"))-16)},
 		{"R2", "For AL that is AL 24, then SYS 16, then RAI 8, then AI 16: 64 GPUs in all.", equal(al[:4], paidFor[:4])},
 		{"R2", "AL's money serves AL and SYS, never RAI.", func(t *testing.T) {
@@ -94,18 +94,18 @@ func whoPays(t *testing.T) []statement {
 			same(t, "payable for its owner", 64, payable(a, asks("org:ai:rai:sys")))
 		}},
 		{"R2", "Its family has 64, so it asks MM for the rest:", equal(al, paidFor)},
-		{"R1", "A pod has one payer and so has every second of every GPU; nothing is split or shared out later.",
+		{"R1", "A pod has one payer for as long as it runs, and nothing is redistributed later.",
 			func(t *testing.T) {
 				a := accountsOf(of("b", "o", rqv1.Envelope{Name: "e", Concurrency: 4}, rqv1.Envelope{Name: "f", Concurrency: 4}))
 				same(t, "payable in pods of 8", 0, payable(a, asks("o")))
 			}},
-		{"R2", "Now that AL has spent SYS's GPUs, SYS waits until they are back; nothing is taken from a Run because of " +
-			"who it belongs to.", func(t *testing.T) {
-			same(t, "payable for SYS", 0, payable(a, asks("org:ai:rai:sys")))
-			same(t, "overdraft", []string(nil), a.Refresh(noon))
-		}},
-		{"R4", "`to` left empty admits nobody.", equal(false, Admits(nil, "o"))},
-		{"R4", "Lending is not passed on: that MM lends to AL and AL to others lets nobody borrow from MM but AL.",
+		{"R2", "Now that AL uses SYS's GPUs, SYS waits until they are released. No Run loses GPUs because of its owner.",
+			func(t *testing.T) {
+				same(t, "payable for SYS", 0, payable(a, asks("org:ai:rai:sys")))
+				same(t, "overdraft", []string(nil), a.Refresh(noon))
+			}},
+		{"R4", "An empty `to` admits nobody.", equal(false, Admits(nil, "o"))},
+		{"R4", "Lending is not transitive: if MM lends to AL and AL lends to others, only AL can borrow from MM.",
 			func(t *testing.T) {
 				a := theFamily()
 				a.Budget("al").Spec.Envelopes[0].Lending = lends("*")
@@ -192,13 +192,13 @@ func whatItCosts() []statement {
 
 func whatChanges() []statement {
 	return []statement{
-		{"R8", "Nothing that a Budget does ever stops a Run that runs.", func(t *testing.T) {
+		{"R8", "A change of a Budget never stops a running Run.", func(t *testing.T) {
 			a := capOf(1)
 			a.DeleteBudget("b")
 			a.Refresh(noon)
 			same(t, "overdraft, and usage", []int{16, 16}, []int{a.OverdraftOf("ns/x"), a.Used(Key{"b", "e"})})
 		}},
-		{"R8", "what was admitted last first, so that the oldest keep what there is.", func(t *testing.T) {
+		{"R8", "beginning with what was admitted last, so that the oldest Runs stay within the Budget.", func(t *testing.T) {
 			a := accountsOf(flat("b", "o", 8))
 			old, young := held(Key{"b", "e"}, "o", rqv1.RelationOwn, rqv1.RoleActive, 8),
 				held(Key{"b", "e"}, "o", rqv1.RelationOwn, rqv1.RoleActive, 8)
@@ -250,7 +250,7 @@ func whatChanges() []statement {
 			a.SetBudget(of("b", "o", rqv1.Envelope{Name: "e", Concurrency: 8, Start: after(-30 * time.Minute)}))
 			same(t, "spent", Spend(0), a.spentOn(Key{"b", "e"}, noon))
 		}},
-		{"R9", "what runs is its own again, and what was spent is spent, whatever became of the Lease objects meanwhile;",
+		{"R9", "it pays for what runs, and what was spent counts, even if Lease objects have been deleted meanwhile;",
 			func(t *testing.T) {
 				a := capOf(100)
 				b := a.Budget("b")
@@ -260,7 +260,7 @@ func whatChanges() []statement {
 				a.SetBudget(b)
 				same(t, "spent", 20*GPUHour, a.spentOn(Key{"b", "e"}, noon))
 			}},
-		{"R9", "History is never priced again.", func(t *testing.T) {
+		{"R9", "The past is never charged again at another price.", func(t *testing.T) {
 			a := NewAccounts(Rates{Spare: 1000})
 			a.Past("ns/x", held(Key{"b", "e"}, "o", rqv1.RelationOwn, rqv1.RoleSpare, 8), noon) // by its own rate of 0.5
 			same(t, "spent", 4*GPUHour, a.spentOn(Key{"b", "e"}, noon))
@@ -277,7 +277,7 @@ var toldElsewhere = []string{
 	"AL wants 80 GPUs, in groups of 16.", "A group has two payers only where", "AL is cut from 24 to 16",
 	"and 8 more of AL with relation `overdraft`",
 	// of the statement beside it
-	"A team that must always find its own GPUs unspent", "Say that an envelope has `maxGPUHours: 100`.",
+	"If a team's own GPUs must always be available to it", "Say that an envelope has `maxGPUHours: 100`.",
 	"has run for 75 minutes:", "has lost nothing:",
 	// TestCirclesOfParents
 	"the parents that close it are ignored until one of them is removed.", "Nobody else is affected.",
