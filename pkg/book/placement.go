@@ -271,6 +271,8 @@ func (p *placement) drop(m *member) {
 
 // resize changes the width of a gang. Pods beyond it hold nothing but what the ledger or their node says.
 func (p *placement) resize(g *gang, d plan.Demand) {
+	// It may have been planned at that width already, and known since who had paid for more.
+	maps.DeleteFunc(g.kept, func(rank int, _ budget.Charge) bool { return rank >= d.Pods() })
 	if g.demand == d {
 		return
 	}
@@ -285,7 +287,6 @@ func (p *placement) resize(g *gang, d plan.Demand) {
 	p.resizeSquad(&g.spares, d.Spares())
 	p.seats.vacate(g, from(d.Pods()))
 	p.seats.giveAsideFrom(g, d.Pods())
-	maps.DeleteFunc(g.kept, func(rank int, _ budget.Charge) bool { return rank >= d.Pods() })
 	if before > 0 && before != d.Pods() && g.run != nil {
 		p.mail.reconcile(keyOf(g.run), lane.Begin) // it may have too many pods now, or too few
 	}

@@ -1,0 +1,31 @@
+package book_test
+
+import (
+	"testing"
+)
+
+// A Run that had grown starts again without what it had grown by, and loses a rank: it is kept what it holds now, and
+// no more what it was wider by once, which others have been given.
+func TestARequeuedRunIsKeptTheMoneyOfItsWidth(t *testing.T) {
+	tell(t, func(w *world) {
+		for _, domain := range []string{"d0", "d1"} {
+			w.fleet(domain, 2)
+		}
+		w.setBudget("a", "org:a", 32)
+		w.submitWithSpares("run0", "org:a", 1, 2, 8, 0, checkpointed, elastic(2, 2), upTo(1))
+		w.settle()
+		w.granted("run0", 32)
+		w.Lose(w.on("run0-0"))
+		w.rounds(8)
+		w.running("run0", "although the domain of its other group has room for it")
+		w.granted("run0", 16)
+		w.desire("run0", 16)
+		w.fleet("d2", 2)
+		w.submit("run1", "org:a", 1, 2, 8)
+		w.rounds(8)
+		w.running("run1", "although there are room and money for it")
+		w.Lose(w.on("run0-0"))
+		w.rounds(8)
+		w.waits("run0", "on one node")
+	})
+}
