@@ -79,7 +79,8 @@ func (b *Book) SetRun(run *rqv1.Run) {
 		}
 		b.seats.setAllAside(g)
 	}
-	if edited && (g.refusal != nil || g.complete()) {
+	requeued := ran && !g.started() // what it was refused as a Run that runs is not what it is refused now
+	if (edited || requeued) && (g.refusal != nil || g.complete()) {
 		b.waiting.wake(g)
 	}
 }

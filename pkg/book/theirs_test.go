@@ -3,6 +3,7 @@ package book_test
 import (
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,9 +36,11 @@ type slot struct {
 	n   int
 }
 
-// controllers are whoever makes pods for Runs: of which none comes any more, and which are done.
+// controllers are whoever makes pods for Runs: of which none comes any more, which are done, and since when there has
+// been none of a Run.
 type controllers struct {
 	less, done map[slot]bool
+	empty      map[types.UID]time.Time
 }
 
 // theirRuns returns the Runs whose pods others make, by name.
@@ -97,11 +100,25 @@ func (w *world) controlled(run *rqv1.Run, most int) {
 func (w *world) control() {
 	for _, name := range w.theirRuns() {
 		w.controlled(w.Runs[name], 100)
+		w.letGo(w.Runs[name])
 	}
 	for _, uid := range w.Leftovers() {
 		if pod := w.Pods[uid]; pod.DeletionTimestamp == nil {
 			w.TerminateWithin(uid, nil)
 		}
+	}
+}
+
+// letGo has a Run go that has had no pods for as long as their places are kept (R42), as whoever derives it does.
+func (w *world) letGo(run *rqv1.Run) {
+	since, noted := w.controllers.empty[run.UID]
+	switch {
+	case run.Ended() || len(w.Slots(run.UID)) > 0:
+		delete(w.controllers.empty, run.UID)
+	case !noted:
+		w.controllers.empty[run.UID] = w.Now
+	case w.Now.Sub(since) >= gangDeadline:
+		w.DeleteRun(run.Name)
 	}
 }
 

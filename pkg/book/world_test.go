@@ -53,8 +53,8 @@ func newWorld(t *rapid.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, controllers: controllers{less: map[slot]bool{}, done: map[slot]bool{}},
-		classes: map[string]int32{"low": 10, "high": 1000}}
+	w := &world{t: t, classes: map[string]int32{"low": 10, "high": 1000}}
+	w.controllers = controllers{less: map[slot]bool{}, done: map[slot]bool{}, empty: map[types.UID]time.Time{}}
 	w.Cluster = sim.New(sim.Options{
 		Args: args, Rules: rules, Begin: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), AtOnce: true,
 		Witness: sim.Witness{Violated: t.Fatalf, Began: w.boots, Decided: w.decided, Rejected: w.rejected, Placed: w.placed},
