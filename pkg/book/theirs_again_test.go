@@ -1,6 +1,13 @@
 package book_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
 
 // The only node that there is turns the only pod of a group out, whose controller makes another. A rank does not go on
 // where it was turned out; its Run waits to start again, and that is where it does.
@@ -15,5 +22,34 @@ func TestAGroupThatWasTurnedOutStartsAgain(t *testing.T) {
 		w.settle()
 		w.checkSettled()
 		w.running("run00", "although its node is idle")
+	})
+}
+
+// Of a group whose pods have no ranks of their own one is done and another is turned out. The one that is made for it
+// takes the rank that lacks a pod, not that of the one which is done: the group would wait for another for ever.
+func TestAPodTakesTheRankThatLacksOne(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 4)
+		w.setBudget("a", "org:a", 32)
+		w.submitWithSpares("run0", "org:a", 1, 3, 8, 0, ungrouped, theirs)
+		w.rounds(3)
+		w.running("run0", "although its pods are there")
+		for _, pod := range w.PodsOf("run0") {
+			switch pod.Labels[rqv1.LabelIndex] {
+			case "0":
+				w.EndPod(pod.UID, corev1.PodSucceeded)
+			case "2":
+				w.Evict(pod.UID, "NodeShutdown")
+			}
+		}
+		w.rounds(5)
+		phases := map[string]corev1.PodPhase{}
+		for _, pod := range w.PodsOf("run0") {
+			phases[pod.Labels[rqv1.LabelIndex]] = pod.Status.Phase
+		}
+		want := map[string]corev1.PodPhase{"0": corev1.PodSucceeded, "1": corev1.PodRunning, "2": corev1.PodRunning}
+		if diff := cmp.Diff(want, phases); diff != "" {
+			w.t.Fatalf("its ranks are (-want +is):\n%s", diff)
+		}
 	})
 }

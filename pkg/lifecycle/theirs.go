@@ -25,15 +25,19 @@ func (f *facts) theirs() bool { return f.Run != nil && f.Run.Spec.Theirs() }
 func adoptions(s *situation) (adopted []Adoption, released []*corev1.Pod) {
 	f := s.facts
 	ranks, _ := expected(s)
-	var wanted []int
+	var lacking, done []int
 	for index, pod := range ranks {
-		if pod == nil || !unfinished(pod) && f.leaseOf[pod.UID] == nil {
-			wanted = append(wanted, index)
+		switch {
+		case pod != nil && (unfinished(pod) || f.leaseOf[pod.UID] != nil):
+		case pod != nil && pod.Status.Phase == corev1.PodSucceeded:
+			done = append(done, index)
+		default:
+			lacking = append(lacking, index)
 		}
 	}
-	given := assign(wanted, f.offers())
+	given := assign(f.offers(), lacking, done)
 	m := makerFor(s)
-	for _, index := range wanted {
+	for _, index := range slices.Concat(lacking, done) {
 		pod := given[index]
 		switch {
 		case pod == nil:
@@ -77,21 +81,28 @@ func (f *facts) offers() []book.Offer {
 	})
 }
 
-// assign gives ranks, which are in order, to pods: first to those that are for one, then to those that are for any, in
-// order of their names.
-func assign(ranks []int, offers []book.Offer) map[int]*corev1.Pod {
+// assign gives ranks to pods, those of one list, which is in order, before those of the next: each to a pod that is for
+// it or, where there is none, to one that is for any, in order of their names.
+func assign(offers []book.Offer, ranks ...[]int) map[int]*corev1.Pod {
+	given := map[int]*corev1.Pod{}
 	offers = slices.Clone(offers)
 	slices.SortFunc(offers, func(a, b book.Offer) int { return cmp.Compare(a.Pod.Name, b.Pod.Name) })
-	given, free := map[int]*corev1.Pod{}, slices.Clone(ranks)
-	for _, o := range offers {
-		if at, wanted := slices.BinarySearch(free, o.Rank); wanted {
-			given[o.Rank], free = o.Pod, slices.Delete(free, at, at+1)
-		}
-	}
-	for _, o := range offers {
-		if o.Rank < 0 && len(free) > 0 {
-			given[free[0]], free = o.Pod, free[1:]
-		}
+	for _, free := range ranks {
+		free = slices.Clone(free)
+		offers = slices.DeleteFunc(offers, func(o book.Offer) bool {
+			at, wanted := slices.BinarySearch(free, o.Rank)
+			if wanted {
+				given[o.Rank], free = o.Pod, slices.Delete(free, at, at+1)
+			}
+			return wanted
+		})
+		offers = slices.DeleteFunc(offers, func(o book.Offer) bool {
+			wanted := o.Rank < 0 && len(free) > 0
+			if wanted {
+				given[free[0]], free = o.Pod, free[1:]
+			}
+			return wanted
+		})
 	}
 	return given
 }
