@@ -39,6 +39,10 @@ func (b *Book) SetRun(run *rqv1.Run) {
 		g.denial = denial{}
 		b.waiting.changes(run.Spec.Resources.GPUType) // others may have another date now
 	}
+	requeued := ran && run.Status.Phase == rqv1.RunPending
+	if requeued {
+		b.places.unwind(g) // places of ranks that were being replaced; their money is kept with the others'
+	}
 	b.kept.regardRoom(g)
 	if run.Status.Phase != rqv1.RunRunning {
 		g.growth = growth{}
@@ -79,7 +83,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 		}
 		b.seats.setAllAside(g)
 	}
-	requeued := ran && !g.started() // what it was refused as a Run that runs is not what it is refused now
+	// What a Run was refused while it ran, such as a node that had turned its rank out, does not keep it from starting.
 	if (edited || requeued) && (g.refusal != nil || g.complete()) {
 		b.waiting.wake(g)
 	}

@@ -292,7 +292,7 @@ func (k *keptRooms) regardRoom(g *gang) {
 	k.seats.vacateAll(g)
 	k.seats.giveAsideFrom(g, 0) // it is kept with the places from now on
 	for _, rank := range slices.Sorted(maps.Keys(g.kept)) {
-		if g.requeue.seats(rank) {
+		if g.requeue.seats(rank) || k.seats.paid(g, rank) { // its Lease may be being written
 			continue
 		}
 		p := place{pod: moneyOf(g, rank), index: rank, charge: g.kept[rank], kept: true}

@@ -2,6 +2,8 @@ package book_test
 
 import (
 	"testing"
+
+	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
 // A Run that had grown starts again without what it had grown by, and loses a rank: it is kept what it holds now, and
@@ -27,5 +29,34 @@ func TestARequeuedRunIsKeptTheMoneyOfItsWidth(t *testing.T) {
 		w.Lose(w.on("run0-0"))
 		w.rounds(8)
 		w.waits("run0", "on one node")
+	})
+}
+
+// A group has lost all of its pods and a node. One that was made anew has its place, and has not been bound, when there
+// is no room for another: the Run waits again, and each rank is paid for once.
+func TestARankThatHasItsPlaceIsPaidForOnceWhenItsRunIsRequeued(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 2)
+		w.setBudget("a", "org:a", 16)
+		w.submitWithSpares("run00", "org:a", 1, 2, 8, 0, theirs)
+		w.rounds(3)
+		w.running("run00", "although its pods are there")
+		w.Lose(w.boundSlots("run00")[0])
+		for _, pod := range w.PodsOf("run00") {
+			w.DeletePod(pod.UID)
+		}
+		w.reconcile("run00")
+		for _, n := range []int{1, 0} {
+			w.Make(sim.Foreign{Run: w.Runs["run00"], Slot: n})
+			for range 3 {
+				w.reconcile("run00")
+				w.Act()
+				for _, uid := range w.SortedPods() {
+					w.cycle(uid)
+				}
+				w.check()
+			}
+		}
+		w.waits("run00", "on one node")
 	})
 }
