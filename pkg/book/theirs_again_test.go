@@ -53,3 +53,36 @@ func TestAPodTakesTheRankThatLacksOne(t *testing.T) {
 		}
 	})
 }
+
+// A group of which a pod is done is drawn for another Run. Its controller makes the others anew, and these are all that
+// it starts again with.
+func TestAGroupThatIsDrawnStartsAgainWithoutWhatIsDone(t *testing.T) {
+	for _, name := range []string{"run0", "run00"} { // in one of them pods have no ranks of their own
+		tell(t, func(w *world) {
+			w.fleet("d0", 3)
+			w.setBudget("a", "org:a", 32)
+			w.submitWithSpares(name, "org:a", 1, 3, 8, 0, ungrouped, theirs)
+			w.rounds(3)
+			w.running(name, "although its pods are there")
+			w.EndPod(w.PodsOf(name)[1].UID, corev1.PodSucceeded)
+			w.rounds(2)
+			w.activation = w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: name}, Action: rqv1.CutLottery, GPUs: 1})
+			w.Book.SetReservation(w.activation)
+			w.rounds(5)
+			drawn := 0
+			for _, l := range w.Leases {
+				if l.Status.ClosureReason == rqv1.ClosedRandomPreempt {
+					drawn++
+				}
+			}
+			if drawn != 2 {
+				w.t.Fatalf("%d Leases are closed for it, want those of the two pods that ran", drawn)
+			}
+			w.Book.DeleteReservation(w.activation)
+			w.activation = nil
+			w.settle()
+			w.running(name, "although all that is left of it fits")
+			w.checkSettled()
+		})
+	}
+}

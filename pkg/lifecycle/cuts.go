@@ -70,8 +70,8 @@ func (c *cuts) doom(pod *corev1.Pod) bool {
 		return cut != nil && (cut.Action == rqv1.CutDropSpare || endsAll(cut) && waits) ||
 			waits && c.facts.preempted(lease)
 	}
-	if !waits || unfinished(pod) {
-		return false
+	if !waits || unfinished(pod) || c.facts.theirs() && pod.Status.Phase == corev1.PodSucceeded {
+		return false // what others make is not made again once it is done
 	}
 	made := pod.CreationTimestamp.Time
 	if said := preemption(c.facts.Run); said != nil && c.facts.before(made, said) {

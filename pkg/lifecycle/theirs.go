@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,16 +27,23 @@ func adoptions(s *situation) (adopted []Adoption, released []*corev1.Pod) {
 	f := s.facts
 	ranks, _ := expected(s)
 	var lacking, done []int
+	goes := 0
 	for index, pod := range ranks {
 		switch {
 		case pod != nil && (unfinished(pod) || f.leaseOf[pod.UID] != nil):
+			if !active(pod) || s.cuts.doom(pod) {
+				goes++
+			}
 		case pod != nil && pod.Status.Phase == corev1.PodSucceeded:
 			done = append(done, index)
 		default:
 			lacking = append(lacking, index)
 		}
 	}
-	given := assign(f.offers(), lacking, done)
+	given := assign(f.offers(), lacking)
+	if len(done) > 0 {
+		maps.Copy(given, assign(beside(f.offers(), given, goes), done))
+	}
 	m := makerFor(s)
 	for _, index := range slices.Concat(lacking, done) {
 		pod := given[index]
@@ -74,35 +82,43 @@ func surplus(s *situation) (out []*corev1.Pod) {
 	return out
 }
 
-// offers are the pods that others have made for the Run and that have no rank.
+// offers are the pods that others have made for the Run and that have no rank, in order of their names.
 func (f *facts) offers() []book.Offer {
-	return slices.DeleteFunc(slices.Clone(f.Offers), func(o book.Offer) bool {
+	offers := slices.DeleteFunc(slices.Clone(f.Offers), func(o book.Offer) bool {
 		return f.podOf[o.Pod.UID] != nil // it has its rank: whoever offers it has not seen that yet
+	})
+	slices.SortFunc(offers, func(a, b book.Offer) int { return cmp.Compare(a.Pod.Name, b.Pod.Name) })
+	return offers
+}
+
+// beside returns the offers that are there beside those that are given, and those for ranks whose pods are going.
+func beside(offers []book.Offer, given map[int]*corev1.Pod, going int) []book.Offer {
+	taken := map[*corev1.Pod]bool{}
+	for _, pod := range given {
+		taken[pod] = true
+	}
+	return slices.DeleteFunc(offers, func(o book.Offer) bool {
+		if taken[o.Pod] || o.Rank >= 0 || going == 0 {
+			return taken[o.Pod]
+		}
+		going--
+		return true
 	})
 }
 
-// assign gives ranks to pods, those of one list, which is in order, before those of the next: each to a pod that is for
-// it or, where there is none, to one that is for any, in order of their names.
-func assign(offers []book.Offer, ranks ...[]int) map[int]*corev1.Pod {
-	given := map[int]*corev1.Pod{}
-	offers = slices.Clone(offers)
-	slices.SortFunc(offers, func(a, b book.Offer) int { return cmp.Compare(a.Pod.Name, b.Pod.Name) })
-	for _, free := range ranks {
-		free = slices.Clone(free)
-		offers = slices.DeleteFunc(offers, func(o book.Offer) bool {
-			at, wanted := slices.BinarySearch(free, o.Rank)
-			if wanted {
-				given[o.Rank], free = o.Pod, slices.Delete(free, at, at+1)
-			}
-			return wanted
-		})
-		offers = slices.DeleteFunc(offers, func(o book.Offer) bool {
-			wanted := o.Rank < 0 && len(free) > 0
-			if wanted {
-				given[free[0]], free = o.Pod, free[1:]
-			}
-			return wanted
-		})
+// assign gives ranks, which are in order, to pods, which are too: first to those that are for one, then to those that
+// are for any.
+func assign(offers []book.Offer, ranks []int) map[int]*corev1.Pod {
+	given, free := map[int]*corev1.Pod{}, slices.Clone(ranks)
+	for _, o := range offers {
+		if at, wanted := slices.BinarySearch(free, o.Rank); wanted {
+			given[o.Rank], free = o.Pod, slices.Delete(free, at, at+1)
+		}
+	}
+	for _, o := range offers {
+		if o.Rank < 0 && len(free) > 0 {
+			given[free[0]], free = o.Pod, free[1:]
+		}
 	}
 	return given
 }
