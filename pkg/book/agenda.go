@@ -88,6 +88,18 @@ func (a *agenda) setPromise(g *gang, p *forecast.Promise) {
 	a.signalDue()
 }
 
+// promisedOn returns how many GPUs of each node have been promised. One GPU may have been promised to several Runs, to
+// one after another.
+func (a *agenda) promisedOn() map[string]int {
+	out := map[string]int{}
+	for g := range a.promised {
+		for _, held := range g.promise.Nodes {
+			out[held.Node] += held.GPUs
+		}
+	}
+	return out
+}
+
 // recall has those be at risk whom a gang's Reservation lists, while it has not been worked out whether that stands.
 func (a *agenda) recall(g *gang) {
 	concerned := map[types.NamespacedName]bool{} // their status says so already

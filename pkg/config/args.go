@@ -86,15 +86,22 @@ type Args struct {
 }
 
 // Parse decodes arguments strictly, fills the defaults in and validates them. Empty input gives the defaults.
-func Parse(raw []byte) (*Args, error) {
+func Parse(raw []byte) (*Args, error) { return parse(raw, true) }
+
+// ParseKnown is Parse, but for fields that it does not know: it ignores them.
+func ParseKnown(raw []byte) (*Args, error) { return parse(raw, false) }
+
+func parse(raw []byte, strict bool) (*Args, error) {
 	args := &Args{}
 	if len(raw) > 0 && string(raw) != "null" {
-		strict, err := yaml.YAMLToJSONStrict(raw)
+		text, err := yaml.YAMLToJSONStrict(raw)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", Kind, err)
 		}
-		decoder := json.NewDecoder(strings.NewReader(string(strict)))
-		decoder.DisallowUnknownFields()
+		decoder := json.NewDecoder(strings.NewReader(string(text)))
+		if strict {
+			decoder.DisallowUnknownFields()
+		}
 		if err := decoder.Decode(args); err != nil {
 			return nil, fmt.Errorf("%s: %w", Kind, err)
 		}

@@ -40,6 +40,7 @@ type Controllers struct {
 	dumps   *dumps
 	lottery *lottery
 	audit   *auditor
+	public  *publisher
 }
 
 // NewClient returns a client for our kinds. They are custom resources, which the API server serves as JSON only.
@@ -78,6 +79,7 @@ func New(o Options) (*Controllers, error) {
 		lottery: &lottery{book: o.Book, kube: o.Kube, clock: o.Clock},
 		words:   &nodeWords{book: o.Book, events: o.events, clock: o.Clock},
 		audit:   newAuditor(&o, w, seen.contact),
+		public:  &publisher{book: o.Book, kube: o.Kube, clock: o.Clock, args: o.Args},
 	}
 	nodes := o.Shared.Core().V1().Nodes().Informer()
 	c.doubted = newSuspects(&o, w.runs, nodes)
@@ -159,7 +161,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	}
 	for _, look := range []func(context.Context){
 		c.ledger.settle, c.nodes.watch, c.limit.watch, c.words.watch, c.brakes.watch, c.dumps.watch,
-		c.dates.keep, c.dates.tidyReservations, c.runs.ended.watch, c.audit.watch, c.doubted.work,
+		c.dates.keep, c.dates.tidyReservations, c.runs.ended.watch, c.audit.watch, c.doubted.work, c.public.watch,
 		func(ctx context.Context) { every(ctx, c.clock, 5*time.Second, c.runs.lanes.count) },
 		func(ctx context.Context) {
 			c.runs.ended.doubt.settle(ctx, c.kube)

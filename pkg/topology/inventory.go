@@ -80,6 +80,30 @@ func (f *Fleet) RoomOf(flavor string) []DomainRoom {
 	return out
 }
 
+// DomainCount is how much there is of a fabric domain, beside what is free.
+type DomainCount struct {
+	DomainRoom
+	// GPUs and Nodes count all there are, and Unschedulable the nodes that take nothing new.
+	GPUs, Nodes, Unschedulable int
+}
+
+// CountsOf lists the domains that have nodes of a flavor, by key. It looks at no single node.
+func (f *Fleet) CountsOf(flavor string) []DomainCount {
+	rooms := f.RoomOf(flavor)
+	out := make([]DomainCount, len(rooms))
+	for i, room := range rooms {
+		b := f.flavors[flavor].domains[i]
+		out[i] = DomainCount{DomainRoom: room, Nodes: len(b.nodes), Unschedulable: len(b.nodes)}
+		for gpus, nodes := range b.sizes {
+			out[i].GPUs += gpus * nodes
+		}
+		for _, p := range b.pools {
+			out[i].Unschedulable -= p.nodes
+		}
+	}
+	return out
+}
+
 // Levels are the topology label keys, widest first, down to the fabric level.
 func (f *Fleet) Levels() []string { return f.levels[:f.fabric+1] }
 

@@ -93,7 +93,7 @@ func TestGPUsAndTPUs(t *testing.T) {
 	} {
 		eventually(t, "an event on node "+node, func() error { return tpus.nodeTold("tpus-"+node, "LeftOut", why) })
 	}
-	out := mustCommand(t, c.ControlPlane, "", "runs nodes --gpu-resource nvidia.com/gpu,google.com/tpu -o name")
+	out := mustCommand(t, c.ControlPlane, "", "runs nodes -o name")
 	for _, node := range []string{"h100s-d0-0", "h100s-d0-1", "tpus-t0", "tpus-t1"} {
 		if !strings.Contains(out, node) {
 			t.Errorf("kubectl runs nodes does not list %s:\n%s", node, out)
@@ -133,6 +133,10 @@ func TestTheTPUSample(t *testing.T) {
 	mustCommand(t, c, "", fmt.Sprintf("apply -f %[1]s/namespaces.yaml -f %[1]s/tpu/budget.yaml", samples))
 	mustCommand(t, c, "", fmt.Sprintf("runs submit -f %s/tpu/runs.yaml", samples))
 	mustCommand(t, c, "", "runs watch -n rai slice-16 gpus-8 --until Running --timeout 60s")
+	public := mustCommand(t, c, "", "get configmap -n jobtree-system jobtree-public -o jsonpath={.data} --as=nobody")
+	if !strings.Contains(public, "google.com/tpu") || !strings.Contains(public, `gpus\":16`) {
+		t.Errorf("everybody may read %s", public)
+	}
 	for run, want := range map[string]struct{ requests, leases, places string }{
 		"slice-16": {strings.Repeat(`{"google.com/tpu":"4"}`, 4), "4 4 4 4 ",
 			"on tpu-a0, tpu-a1, tpu-a2, tpu-a3; paid by rai/v5e-4x4 (org:ai:rai)"},

@@ -22,7 +22,6 @@ import (
 type auditor struct {
 	*session.Session
 	output *session.Output
-	config string
 	wait   time.Duration
 }
 
@@ -92,8 +91,6 @@ The exit code is 1 if there is a violation, and 7 if what is needed could not be
 		RunE: s.RunE(a.run),
 	}
 	a.output = session.NewAnswerOutput(cmd, "wide, json, yaml, name")
-	cmd.Flags().StringVar(&a.config, "config", "",
-		"File with the scheduler's configuration. Default: the one that it is installed with.")
 	cmd.Flags().DurationVar(&a.wait, "wait", 5*time.Second, "Time between the two looks, at least 1s.")
 	return cmd
 }
@@ -138,7 +135,7 @@ func (a *auditor) examine(ctx context.Context) (*auditReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	args, guessed, err := world.SchedulerArgs(ctx, c, a.config)
+	args, guessed, err := world.SchedulerArgs(ctx, c)
 	if err != nil {
 		return nil, err
 	}

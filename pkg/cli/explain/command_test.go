@@ -49,7 +49,7 @@ func TestExplainAsItIsRead(t *testing.T) {
 		"": "", "list leases": "GPU leases", "list events": "events", "list nodes": "Nodes",
 		"list reservations": "Reservations",
 	} {
-		server := clitest.NewServer(t, life()...)
+		server := clitest.NewServer(t, append(life(), clitest.Published(t, ""))...)
 		server.Before = func(request string) error {
 			if verb, resource, _ := strings.Cut(request, " "); request == refused {
 				return clitest.Forbidden(verb, resource)

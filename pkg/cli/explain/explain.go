@@ -16,13 +16,13 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 	"github.com/davidlangworthy/jobtree/pkg/cli/verify"
+	"github.com/davidlangworthy/jobtree/pkg/cli/world"
 )
 
 // explainer is one "kubectl runs explain".
 type explainer struct {
 	*session.Session
 	output *session.Output
-	levels []string
 	debugs bool
 	verify string // name or file of the Reservation to check
 }
@@ -65,8 +65,6 @@ ConfigMap in jobtree-system, jobtree-dump, which whoever asks must be allowed to
 		ValidArgsFunction: s.CompleteRuns,
 	}
 	e.output = session.NewAnswerOutput(cmd, "wide (nothing is left out), json, yaml, name")
-	cmd.Flags().StringSliceVar(&e.levels, "topology-levels", []string{"region", "cluster", "fabric.domain"},
-		"Node labels that name a domain, widest first, as in the scheduler's topologyLevels.")
 	cmd.Flags().StringVar(&e.verify, "verify", "",
 		`Run the lottery of this Reservation again, by name or from a file, and compare; "-" is standard input.`)
 	cmd.Flags().BoolVar(&e.debugs, "debug", false,
@@ -140,6 +138,9 @@ func (e *explainer) read(ctx context.Context, c client.Client, key client.Object
 		nodes, err = e.nodes(ctx, c)
 		note("Nodes, which say in which domain they are and when they were lost", err)
 	}
+	if nodes.guessed != "" {
+		unread = append(unread, nodes.guessed)
+	}
 	reservations, err := session.ReadReservations(ctx, c, key.Namespace)
 	note("Reservations, which say who may cut or has cut the Run", err)
 	story := explain(&run, evidence{e.Now(), leases, nodes, reservations, events.Items})
@@ -154,11 +155,16 @@ func (e *explainer) nodes(ctx context.Context, c client.Client) (nodeFacts, erro
 	if err := c.List(ctx, &nodes); err != nil {
 		return nodeFacts{}, err
 	}
-	facts := nodeFacts{domains: map[string]string{}, lost: map[string]string{}}
+	args, guessed, err := world.SchedulerArgs(ctx, c)
+	if err != nil {
+		return nodeFacts{}, err
+	}
+	levels := args.TopologyLevels
+	facts := nodeFacts{domains: map[string]string{}, lost: map[string]string{}, guessed: guessed}
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
-		values := make([]string, len(e.levels))
-		for j, level := range e.levels {
+		values := make([]string, len(levels))
+		for j, level := range levels {
 			values[j] = node.Labels[level]
 		}
 		facts.domains[node.Name] = strings.Join(values, "/")

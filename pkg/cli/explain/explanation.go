@@ -153,4 +153,6 @@ type evidence struct {
 // lost.
 type nodeFacts struct {
 	domains, lost map[string]string
+	// guessed says what had to be guessed to tell the domains; empty for nothing.
+	guessed string
 }

@@ -61,12 +61,12 @@ func TestNodesInEveryFormat(t *testing.T) {
 }
 
 func TestNoNodes(t *testing.T) {
-	server := clitest.NewServer(t, nodeOf("fine", corev1.ConditionTrue))
-	said := clitest.Do(t, server, Command, "--gpu-resource", "amd.com/gpu")
-	if said.Code != 0 || said.Out != "" || !strings.Contains(said.Err, "--gpu-resource") {
+	server := clitest.NewServer(t, nodeOf("fine", corev1.ConditionTrue), clitest.Published(t, "gpuResource: amd.com/gpu"))
+	said := clitest.Do(t, server, Command)
+	if said.Code != 0 || said.Out != "" || !strings.Contains(said.Err, "No nodes with amd.com/gpu found") {
 		t.Errorf("%+v", said)
 	}
-	said = clitest.Do(t, server, Command, "--gpu-resource", "amd.com/gpu", "-o", "json")
+	said = clitest.Do(t, server, Command, "-o", "json")
 	if diff := cmp.Diff(`{"nodes":[]}`, strings.Join(strings.Fields(said.Out), "")); diff != "" {
 		t.Error(diff)
 	}

@@ -16,6 +16,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+	"github.com/davidlangworthy/jobtree/pkg/cli/world"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
 	"github.com/davidlangworthy/jobtree/pkg/outage"
@@ -25,8 +26,7 @@ import (
 // nodeList is one "kubectl runs nodes".
 type nodeList struct {
 	*session.Session
-	output       *session.Output
-	gpuResources config.Resources
+	output *session.Output
 }
 
 // Command returns "kubectl runs nodes".
@@ -66,8 +66,6 @@ ready, and marks[] with at, why and message, all that speaks against the node, a
 		RunE: s.RunE(l.run),
 	}
 	l.output = session.NewAnswerOutput(cmd, "wide, json, yaml, name")
-	cmd.Flags().StringSliceVar((*[]string)(&l.gpuResources), "gpu-resource", []string{"nvidia.com/gpu"},
-		"Resources that are GPUs, as in the scheduler's gpuResource.")
 	cmd.AddCommand(nodesLostCommand(s), nodesClearCommand(s))
 	return cmd
 }
@@ -84,7 +82,14 @@ func (l *nodeList) run(ctx context.Context, _ []string) error {
 	if err := c.List(ctx, &list); err != nil {
 		return err
 	}
-	standing := nodesStanding(list.Items, l.gpuResources, l.Now())
+	args, guessed, err := world.SchedulerArgs(ctx, c)
+	if err != nil {
+		return err
+	}
+	if guessed != "" {
+		fmt.Fprintf(l.ErrOut, "Not read: %s\n", guessed)
+	}
+	standing := nodesStanding(list.Items, args.GPUResource, l.Now())
 	if !l.output.ForPeople() {
 		names := make([]*session.Answer, len(standing))
 		for i := range standing {
@@ -93,8 +98,8 @@ func (l *nodeList) run(ctx context.Context, _ []string) error {
 		return l.output.PrintData(l.Out, nodesAnswer{Nodes: standing}, names...)
 	}
 	if len(standing) == 0 {
-		fmt.Fprintf(l.ErrOut, "No nodes with %s found; --gpu-resource names other resources.\n",
-			strings.Join(l.gpuResources, " or "))
+		fmt.Fprintf(l.ErrOut, "No nodes with %s found; the scheduler's gpuResource names what counts.\n",
+			strings.Join(args.GPUResource, " or "))
 		return nil
 	}
 	table := &metav1.Table{ColumnDefinitions: session.Columns("Name", "GPUs", "State", "Since", "Why", "+Cordoned",

@@ -169,7 +169,7 @@ func TestPlanOfAFile(t *testing.T) {
 		if starts != c.gpus || c.reason != "" && answer.Reason != c.reason || (answer.Message == "") != (c.gpus > 0) {
 			t.Errorf("%s: it starts with %d GPUs, because of %s: %s", name, starts, answer.Reason, answer.Message)
 		}
-		if len(answer.Unread) != 1 || !strings.Contains(answer.Unread[0], "--config") {
+		if len(answer.Unread) != 1 || !strings.Contains(answer.Unread[0], "has not published it yet") {
 			t.Errorf("%s: the configuration was guessed, and that is not told: %v", name, answer.Unread)
 		}
 	}
@@ -241,8 +241,6 @@ func TestPlanOfAFileThatIsRefused(t *testing.T) {
 			code: session.ExitError, told: `cannot list resource "pods"`},
 		"no right to submit": {args: []string{"-f", file(t, draft("x", 8))}, verb: "create", resource: "runs",
 			code: session.ExitError, told: `cannot create resource "runs"`},
-		"no configuration": {args: []string{"-f", file(t, draft("x", 8)), "--config", "/nowhere.yaml"},
-			code: session.ExitError, told: "/nowhere.yaml"},
 	} {
 		server := clitest.NewServer(t, fleetOf(1, 8)...)
 		if c.verb != "" {

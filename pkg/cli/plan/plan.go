@@ -23,7 +23,6 @@ type planner struct {
 	output  *session.Output
 	all     bool
 	files   []string
-	config  string
 	changed bool
 }
 
@@ -90,8 +89,6 @@ func Command(s *session.Session) *cobra.Command {
 	cmd.Flags().StringArrayVarP(&p.files, "file", "f", nil,
 		`File, directory, or "-" for standard input: Runs, or what makes pods, that are not there yet.`)
 	cmd.Flags().BoolVar(&p.changed, "changes", false, "Look for changes to the Run that would make it start now.")
-	cmd.Flags().StringVar(&p.config, "config", "",
-		"File with the scheduler's configuration. Default: the one that it is installed with.")
 	cmd.Flags().BoolVarP(&p.all, "all-namespaces", "A", false, "Show the waiting Runs of all namespaces.")
 	return cmd
 }

@@ -37,7 +37,7 @@ type question struct {
 // alike. Its error says why there would be none for any of them.
 func (p *planner) theirs(ctx context.Context, c client.Client, b *book.Book, objects []map[string]any) ([]question,
 	error) {
-	rules, err := world.GroupRules(ctx, c, p.config)
+	rules, err := world.GroupRules(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func (p *planner) whatIf(ctx context.Context, c client.Client, namespace string,
 		return err
 	}
 	now := p.Now()
-	b, unread, err := world.LiveBook(ctx, c, p.config, now)
+	b, unread, err := world.LiveBook(ctx, c, now)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (p *planner) whatIf(ctx context.Context, c client.Client, namespace string,
 
 // changes looks for what would make a Run that waits start now.
 func (p *planner) changes(ctx context.Context, c client.Client, run *rqv1.Run, answer *planAnswer) error {
-	b, unread, err := world.LiveBook(ctx, c, p.config, p.Now())
+	b, unread, err := world.LiveBook(ctx, c, p.Now())
 	if err != nil {
 		return err
 	}

@@ -4,19 +4,19 @@ package world
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/group"
+	"github.com/davidlangworthy/jobtree/pkg/published"
 )
 
 // SchedulerNamespace is where the scheduler and its configuration are installed.
@@ -24,9 +24,9 @@ const SchedulerNamespace = "jobtree-system"
 
 // LiveBook reads the objects that the scheduler decides from into a book of its own, which decides as the scheduler
 // does. unread says what had to be guessed.
-func LiveBook(ctx context.Context, c client.Client, configFile string, now time.Time) (b *book.Book, unread []string,
+func LiveBook(ctx context.Context, c client.Client, now time.Time) (b *book.Book, unread []string,
 	err error) {
-	args, guessed, err := SchedulerArgs(ctx, c, configFile)
+	args, guessed, err := SchedulerArgs(ctx, c)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -109,65 +109,31 @@ func windowStart(b *rqv1.Budget, envelope string) int64 {
 	return 0
 }
 
-// SchedulerArgs returns the arguments of the scheduler's plugin: from a file, from the ConfigMap that it is installed
-// with, or else the defaults, which guessed says.
-func SchedulerArgs(ctx context.Context, c client.Client, file string) (args *config.Args, guessed string, err error) {
-	if file != "" {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, "", err
-		}
-		args, err := pluginArgs(text)
-		return args, "", err
-	}
-	var maps corev1.ConfigMapList
-	err = c.List(ctx, &maps, client.InNamespace(SchedulerNamespace), client.MatchingLabels{
-		"app.kubernetes.io/part-of": "jobtree"})
-	guessed = "the scheduler's configuration: its defaults are assumed; name its file with --config"
-	if err == nil {
-		for i := range maps.Items {
-			if text, ok := maps.Items[i].Data["config.yaml"]; ok {
-				args, err := pluginArgs([]byte(text))
-				return args, "", err
-			}
-		}
-	}
-	args, err = config.Parse(nil)
-	return args, guessed, err
-}
-
 // GroupRules are by which rules pods are groups, as the scheduler's configuration has them.
-func GroupRules(ctx context.Context, c client.Client, file string) (group.Rules, error) {
-	args, _, err := SchedulerArgs(ctx, c, file)
+func GroupRules(ctx context.Context, c client.Client) (group.Rules, error) {
+	args, _, err := SchedulerArgs(ctx, c)
 	if err != nil {
 		return group.Rules{}, err
 	}
 	return group.RulesOf(args), nil
 }
 
-// pluginArgs finds the plugin's arguments in a scheduler's configuration.
-func pluginArgs(text []byte) (*config.Args, error) {
-	var file struct {
-		Profiles []struct {
-			PluginConfig []struct {
-				Name string         `json:"name"`
-				Args map[string]any `json:"args"`
-			} `json:"pluginConfig"`
-		} `json:"profiles"`
+// SchedulerArgs returns the arguments of the scheduler's plugin, as the scheduler has published them, or else the
+// defaults, which guessed says.
+func SchedulerArgs(ctx context.Context, c client.Client) (args *config.Args, guessed string, err error) {
+	var public corev1.ConfigMap
+	err = c.Get(ctx, client.ObjectKey{Namespace: SchedulerNamespace, Name: published.ConfigMap}, &public)
+	switch {
+	case err == nil:
+		args, err = published.Args(public.Data)
+		return args, "", err
+	case apierrors.IsNotFound(err):
+		guessed = "it has not published it yet"
+	case apierrors.IsForbidden(err):
+		guessed = "ask an administrator for the Role jobtree-public-reader in " + SchedulerNamespace
+	default:
+		return nil, "", err
 	}
-	if err := yaml.Unmarshal(text, &file); err != nil {
-		return nil, fmt.Errorf("the scheduler's configuration: %w", err)
-	}
-	for _, profile := range file.Profiles {
-		for _, plugin := range profile.PluginConfig {
-			if plugin.Name == "Jobtree" {
-				raw, err := yaml.Marshal(plugin.Args)
-				if err != nil {
-					return nil, err
-				}
-				return config.Parse(raw)
-			}
-		}
-	}
-	return config.Parse(nil)
+	args, err = config.Parse(nil)
+	return args, "the scheduler's configuration: its defaults are assumed; " + guessed, err
 }
