@@ -83,8 +83,11 @@ func (b *Book) SetRun(run *rqv1.Run) {
 		}
 		b.seats.setAllAside(g)
 	}
+	if requeued {
+		b.breaksUp(g)
+	}
 	// What a Run was refused while it ran, such as a node that had turned its rank out, does not keep it from starting.
-	if (edited || requeued) && (g.refusal != nil || g.complete()) {
+	if edited && g.refusal != nil || (edited || requeued) && g.complete() {
 		b.waiting.wake(g)
 	}
 }

@@ -86,3 +86,21 @@ func TestAGroupThatIsDrawnStartsAgainWithoutWhatIsDone(t *testing.T) {
 		})
 	}
 }
+
+// A group waits again and lacks a pod that does not come: shards do not stay away for it.
+func TestShardsDoNotWaitForAGroupThatLacksPods(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleet("d0", 1)
+		s.setBudget("a", "org:a", 16)
+		s.submitWithSpares("run00", "org:a", 1, 2, 4, 0, ungrouped, theirs)
+		s.work()
+		s.running("run00", "although its pods are there")
+		s.leaves("run00", 0)
+		s.Evict(s.PodsOf("run00")[0].UID, "NodeShutdown")
+		s.work()
+		s.waits("run00", "and lacks a pod")
+		s.submitWithSpares("run1", "org:a", 1, 1, 4, 0, ungrouped, opportunistic)
+		s.work()
+		s.running("run1", "although GPUs are idle")
+	})
+}
