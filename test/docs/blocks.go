@@ -5,10 +5,12 @@
 //	```yaml file=NAME    the same, and later blocks find it in the file NAME
 //	```bash run          commands that have to succeed, run by bash
 //	```console run       a session: each line after "$ " is run and has to print the lines that follow it
+//	```bash run admin    the same, by an administrator, on a page that says who else runs its commands
 //	```sh up             how to follow the file: the scheduler has the configuration of `make up CONFIG=FILE`
 //
 // Blocks of one file run in order against a control plane of their own with the sample fleet. All others are only
-// shown.
+// shown. Commands are an administrator's unless the page has a line <!-- run as NAME of GROUP, GROUP -->: then they are
+// those of a person in these groups, who has a context for the namespace of each group's name.
 package docs
 
 import (
@@ -64,6 +66,9 @@ func (b *block) file() string {
 
 func (b *block) runs() bool { return len(b.words) > 0 && b.words[0] == "run" }
 
+// byAdmin is true of commands that need an administrator, whoever runs the others of the page.
+func (b *block) byAdmin() bool { return b.runs() && len(b.words) > 1 && b.words[1] == "admin" }
+
 // upWith matches the command that starts a control plane with a scheduler configuration.
 var upWith = regexp.MustCompile(`(?m)^make up CONFIG=(\S+)$`)
 
@@ -78,6 +83,23 @@ func configuration(blocks []block) string {
 		}
 	}
 	return ""
+}
+
+// runAs matches the line that says who runs the commands of a page.
+var runAs = regexp.MustCompile(`(?m)^<!-- run as (\S+) of (\S+(?:, \S+)*) -->$`)
+
+// person is who runs the commands of a page; nil for an administrator.
+type person struct {
+	name   string
+	groups []string
+}
+
+func personOf(markdown string) *person {
+	found := runAs.FindStringSubmatch(markdown)
+	if found == nil {
+		return nil
+	}
+	return &person{name: found[1], groups: strings.Split(found[2], ", ")}
 }
 
 // step is a command of a session, with the number of its line, and what it prints.

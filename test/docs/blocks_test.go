@@ -43,6 +43,19 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
+func TestPersonOf(t *testing.T) {
+	got := personOf("# Page\n\n<!-- run as ann of rai, mm -->\n")
+	if diff := cmp.Diff(&person{"ann", []string{"rai", "mm"}}, got, cmp.AllowUnexported(person{})); diff != "" {
+		t.Error(diff)
+	}
+	if got := personOf("run as ann of rai\n"); got != nil {
+		t.Errorf("nobody is named, and it is %v", got)
+	}
+	if b := (block{words: []string{"run", "admin"}}); !b.byAdmin() {
+		t.Error("a block is not an administrator's")
+	}
+}
+
 func TestConfiguration(t *testing.T) {
 	for markdown, want := range map[string]string{
 		"```sh up\nmake up CONFIG=a/b.yaml\n```\n": "a/b.yaml",

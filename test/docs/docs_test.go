@@ -25,6 +25,8 @@ type reader struct {
 	dir     string // where the commands run; it has the checkout's manifests
 	plane   *controlplane.ControlPlane
 	environ []string
+	// kubeconfig is that of who runs the next commands.
+	kubeconfig string
 }
 
 func TestDocs(t *testing.T) {
@@ -49,14 +51,14 @@ func TestDocs(t *testing.T) {
 		if slices.ContainsFunc(blocks, func(b block) bool { return b.language == "yaml" || b.runs() }) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel() // each has a control plane of its own
-				play(t, root, name, blocks)
+				play(t, root, name, personOf(string(data)), blocks)
 			})
 		}
 	}
 }
 
 // play does in order what the blocks of a file say.
-func play(t *testing.T, root, name string, blocks []block) {
+func play(t *testing.T, root, name string, as *person, blocks []block) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	options := controlplane.Options{
@@ -72,11 +74,19 @@ func play(t *testing.T, root, name string, blocks []block) {
 	}
 	t.Cleanup(plane.Stop)
 	r := &reader{t: t, name: name, dir: t.TempDir(), plane: plane, environ: append(os.Environ(),
-		"KUBECONFIG="+plane.Kubeconfig, "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))}
+		"PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))}
+	people := plane.Kubeconfig
+	if as != nil {
+		people = as.kubeconfig(t, plane.Kubeconfig)
+	}
 	if err := os.Symlink(filepath.Join(root, "manifests"), filepath.Join(r.dir, "manifests")); err != nil {
 		t.Fatal(err)
 	}
 	for _, b := range blocks {
+		r.kubeconfig = people
+		if b.byAdmin() {
+			r.kubeconfig = plane.Kubeconfig
+		}
 		switch {
 		case b.language == "yaml":
 			r.yaml(ctx, b)
@@ -102,7 +112,8 @@ func play(t *testing.T, root, name string, blocks []block) {
 func (r *reader) bash(ctx context.Context, commands string) (string, error) {
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", commands)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = r.dir, r.environ, &out, &out
+	cmd.Dir, cmd.Stdout, cmd.Stderr = r.dir, &out, &out
+	cmd.Env = append(slices.Clone(r.environ), "KUBECONFIG="+r.kubeconfig)
 	err := cmd.Run()
 	return out.String(), err
 }

@@ -82,7 +82,7 @@ func TestCLIOnAnAPIServerAlone(t *testing.T) {
 			line: "runs submit -n cli -f -",
 			err:  `Error: standard input, document 2: unknown field "spec.gpus"` + "\nNothing was created.", code: 1},
 		{name: "so the first was not created", line: "runs explain -n cli first",
-			err: `Run "first" not found in namespace "cli"; "kubectl runs list -A" shows all Runs`, code: 1},
+			err: `Run "first" not found in namespace "cli"; "kubectl runs list -A" lists those that you may read`, code: 1},
 		{name: "dry run on the client", stdin: first, line: "runs submit -n cli -f - --dry-run=client",
 			out: "run.rq.davidlangworthy.io/first created (dry run)\n"},
 		{name: "dry run on the server", stdin: first, line: "runs submit -n cli -f - --dry-run=server",

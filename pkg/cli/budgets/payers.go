@@ -64,7 +64,7 @@ func (p *payerSearch) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	leases, err := session.ReadLeases(ctx, c, namespace, args, session.LeasesOpen)
+	leases, err := p.ReadLeases(ctx, c, namespace, args, session.LeasesOpen)
 	leases = slices.DeleteFunc(leases, func(l rqv1.Lease) bool { return l.Spec.RunRef.UID != run.UID })
 	a := payersOf(&run, leases, budgets)
 	if err != nil {

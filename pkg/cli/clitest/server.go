@@ -30,6 +30,9 @@ type Server struct {
 	// Before, if set, is called with each request, such as "patch runs/big", before it is answered: what it returns is
 	// the answer unless it is nil.
 	Before func(request string) error
+	// Readable, if not nil, are the only namespaces that whoever asks may read, with "" for the list of them. Of what is
+	// elsewhere only what everybody may read can be read.
+	Readable []string
 	// NobodyUses is an owner whom no service account may spend as.
 	NobodyUses string
 
@@ -242,6 +245,10 @@ func (s *Server) serve(out http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	if !s.mayRead(&w) {
+		refuse(out, w.forbidden())
+		return
+	}
 	if w.verb == "watch" {
 		s.watch(out, r, w)
 		return
@@ -311,9 +318,9 @@ func (s *Server) list(w wanted, partial bool) any {
 	}
 	kind := map[string]string{"runs": "RunList", "leases": "LeaseList", "budgets": "BudgetList", "nodes": "NodeList",
 		"reservations": "ReservationList", "pods": "PodList", "configmaps": "ConfigMapList",
-		"events": "EventList"}[w.resource]
+		"events": "EventList", "namespaces": "NamespaceList"}[w.resource]
 	version := "rq.davidlangworthy.io/v1"
-	if slices.Contains([]string{"nodes", "pods", "configmaps", "events"}, w.resource) {
+	if slices.Contains([]string{"nodes", "pods", "configmaps", "events", "namespaces"}, w.resource) {
 		version = corev1.SchemeGroupVersion.String()
 	}
 	if partial {

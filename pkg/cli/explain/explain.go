@@ -128,7 +128,7 @@ func (e *explainer) read(ctx context.Context, c client.Client, key client.Object
 			unread = append(unread, fmt.Sprintf("%s: %s", what, session.Refusal(err)))
 		}
 	}
-	leases, err := session.ReadLeases(ctx, c, key.Namespace, []string{key.Name}, &client.ListOptions{})
+	leases, err := e.ReadLeases(ctx, c, key.Namespace, []string{key.Name}, &client.ListOptions{})
 	note("GPU leases", err)
 	var events corev1.EventList
 	note("events", c.List(ctx, &events, client.InNamespace(key.Namespace), client.MatchingFields{

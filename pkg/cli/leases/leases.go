@@ -89,7 +89,7 @@ func (l *ledger) run(ctx context.Context, args []string) error {
 	if l.all {
 		namespace = ""
 	}
-	leases, err := session.ReadLeases(ctx, c, namespace, args, l.state())
+	leases, err := l.ReadLeases(ctx, c, namespace, args, l.state())
 	if err != nil {
 		return err
 	}

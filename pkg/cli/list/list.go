@@ -76,8 +76,7 @@ func (l *runList) run(ctx context.Context, _ []string) error {
 		namespace = ""
 	}
 	var list rqv1.RunList
-	if err := c.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabelsSelector{
-		Selector: selector}); err != nil {
+	if err := l.List(ctx, c, namespace, &list, client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return err
 	}
 	runs := slices.DeleteFunc(list.Items, func(run rqv1.Run) bool {
@@ -90,7 +89,7 @@ func (l *runList) run(ctx context.Context, _ []string) error {
 		fmt.Fprintln(l.ErrOut, view.NothingFound("Runs", namespace))
 		return nil
 	}
-	spares, err := standBy(ctx, c, namespace, runs)
+	spares, err := l.standBy(ctx, c, namespace, runs)
 	if err != nil {
 		fmt.Fprintf(l.ErrOut, "GPU leases, which say what stands by, could not be read: %s\n", session.Refusal(err))
 	}
@@ -99,12 +98,13 @@ func (l *runList) run(ctx context.Context, _ []string) error {
 }
 
 // standBy counts the GPUs that stand by for Runs, by their UIDs. It asks nothing when none of them has spares.
-func standBy(ctx context.Context, c client.Client, namespace string, runs []rqv1.Run) (map[types.UID]int32, error) {
+func (l *runList) standBy(ctx context.Context, c client.Client, namespace string,
+	runs []rqv1.Run) (map[types.UID]int32, error) {
 	if !slices.ContainsFunc(runs, func(run rqv1.Run) bool { return run.Spec.GroupSpares() > 0 }) {
 		return nil, nil
 	}
 	var spares rqv1.LeaseList
-	err := c.List(ctx, &spares, client.InNamespace(namespace), session.LeasesOpen,
+	err := l.List(ctx, c, namespace, &spares, session.LeasesOpen,
 		client.MatchingLabels{rqv1.LabelRole: string(rqv1.RoleSpare)})
 	if err != nil {
 		return nil, err

@@ -160,12 +160,12 @@ func (p *planner) one(ctx context.Context, c client.Client, key client.ObjectKey
 // waiting reads the Runs of a namespace, or of all, that wait to start, and their Reservations.
 func (p *planner) waiting(ctx context.Context, c client.Client, namespace string) (timeline, error) {
 	var runs rqv1.RunList
-	if err := c.List(ctx, &runs, client.InNamespace(namespace)); err != nil {
+	if err := p.List(ctx, c, namespace, &runs); err != nil {
 		return timeline{}, err
 	}
 	var list rqv1.ReservationList
 	var unread []string
-	if err := c.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+	if err := p.List(ctx, c, namespace, &list); err != nil {
 		unread = []string{"Reservations: " + session.Refusal(err)}
 	}
 	byName := map[client.ObjectKey]*rqv1.Reservation{}

@@ -71,10 +71,17 @@ func (s *Session) InWords(err error) error {
 	case apierrors.IsUnauthorized(err):
 		return Fail(ExitError, "the API server does not accept these credentials; check --kubeconfig, --context and --token")
 	case apierrors.IsForbidden(err):
-		return Fail(ExitError, "%s; ask an administrator for the right, or choose another namespace with -n", Refusal(err))
+		remedy := "ask an administrator for the right, or choose another namespace with -n"
+		if strings.HasSuffix(Refusal(err), atClusterScope) {
+			remedy = "ask an administrator for the right"
+		}
+		return Fail(ExitError, "%s; %s", Refusal(err), remedy)
 	}
 	return Fail(ExitError, "%s", Refusal(err))
 }
+
+// atClusterScope ends what RBAC says of a request that is about no namespace, or all of them.
+const atClusterScope = "at the cluster scope"
 
 // unconfigured is true when neither a kubeconfig nor a flag names a cluster, so that the client has guessed one.
 func (s *Session) unconfigured() bool {

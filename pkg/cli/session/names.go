@@ -111,8 +111,9 @@ func (s *Session) Called(name string) string {
 // NotFoundInWords says which Run does not exist, and how to find those that do.
 func (s *Session) NotFoundInWords(err error, namespace, name string) error {
 	if apierrors.IsNotFound(err) && !IsMissingKind(err) {
-		return Fail(ExitError, "Run %q not found in namespace %q; \"kubectl runs list -A\" shows all Runs", s.Called(name),
-			namespace)
+		return Fail(ExitError,
+			"Run %q not found in namespace %q; \"kubectl runs list -A\" lists those that you may read",
+			s.Called(name), namespace)
 	}
 	return err
 }

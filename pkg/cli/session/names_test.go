@@ -63,7 +63,7 @@ func TestRunsByKindAndName(t *testing.T) {
 		"podgroup/gang": "!podgroup/gang is several Runs: name one of them, " +
 			names["scheduling.k8s.io/PodGroup/gang"] + ", " +
 			names["scheduling.x-k8s.io/PodGroup/gang"],
-		"job/none":      `!Run "job/none" not found in namespace "rai"; "kubectl runs list -A" shows`,
+		"job/none":      `!Run "job/none" not found in namespace "rai"; "kubectl runs list -A" lists those that you may read`,
 		"podgroup/none": `!Run "podgroup/none" not found in namespace "rai"`,
 		"Deployment/x":  `!"Deployment/x" names no Run: give its name, or KIND/NAME of the pods' group with one of the `,
 		"jobset/":       `!"jobset/" names no Run`,

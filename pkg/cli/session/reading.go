@@ -32,16 +32,16 @@ func ReadReservations(ctx context.Context, c client.Client, namespace string) ([
 	return list.Items, err
 }
 
-// ReadLeases returns the GPU leases of a namespace (all of them when it is empty), of one Run when one is named,
-// ordered by Run, start and place.
-func ReadLeases(ctx context.Context, c client.Client, namespace string, run []string,
+// ReadLeases returns the GPU leases of a namespace (of all that may be read when it is empty), of one Run when one is
+// named, ordered by Run, start and place.
+func (s *Session) ReadLeases(ctx context.Context, c client.Client, namespace string, run []string,
 	state client.ListOption) ([]rqv1.Lease, error) {
-	options := []client.ListOption{client.InNamespace(namespace), state}
+	options := []client.ListOption{state}
 	if len(run) > 0 {
 		options = append(options, client.MatchingLabels{rqv1.LabelRun: run[0]})
 	}
 	var list rqv1.LeaseList
-	if err := c.List(ctx, &list, options...); err != nil {
+	if err := s.List(ctx, c, namespace, &list, options...); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(list.Items, func(a, b rqv1.Lease) int {

@@ -18,6 +18,8 @@ type Session struct {
 	Now   func() time.Time
 
 	called map[string]string // what the command line calls Runs, by their own names
+	known  []string          // the namespaces that are looked into by who may not read all; nil until they are looked for
+	read   []string          // those in which was read, as it was last told
 }
 
 // RunE adapts a command's body to cobra: its error is put into words for people.

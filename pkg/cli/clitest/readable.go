@@ -1,0 +1,36 @@
+package clitest
+
+import (
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/davidlangworthy/jobtree/pkg/published"
+)
+
+// mayRead reports whether whoever asks may read what a request is about, or wants to write.
+func (s *Server) mayRead(w *wanted) bool {
+	switch {
+	case s.Readable == nil || w.verb != "list" && w.verb != "get" && w.verb != "watch":
+		return true
+	case w.resource == "configmaps":
+		return w.name == published.ConfigMap
+	case slices.Contains([]string{"reservations", "budgets", "priorityclasses"}, w.resource):
+		return true
+	case w.resource == "namespaces":
+		return slices.Contains(s.Readable, w.name)
+	}
+	return w.namespace != "" && slices.Contains(s.Readable, w.namespace)
+}
+
+// forbidden is the refusal of a request, as RBAC words it.
+func (w *wanted) forbidden() error {
+	where := "at the cluster scope"
+	if w.namespace != "" {
+		where = fmt.Sprintf("in the namespace %q", w.namespace)
+	}
+	return apierrors.NewForbidden(schema.GroupResource{Resource: w.resource}, w.name,
+		fmt.Errorf("User %q cannot %s resource %q %s", "ada", w.verb, w.resource, where))
+}

@@ -1,0 +1,135 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// List reads the objects of a namespace, or of all namespaces where that is empty. Who may not list those of all
+// namespaces gets those of the namespaces that are known and that he may read. Which these are is said on standard
+// error, once.
+func (s *Session) List(ctx context.Context, c client.Client, namespace string, into client.ObjectList,
+	options ...client.ListOption) error {
+	in := func(namespace string) []client.ListOption {
+		return append(slices.Clone(options), client.InNamespace(namespace))
+	}
+	refused := c.List(ctx, into, in(namespace)...)
+	if namespace != "" || !apierrors.IsForbidden(refused) {
+		return refused
+	}
+	known, err := s.knownNamespaces(ctx, c)
+	if err != nil {
+		return err
+	}
+	return s.listKnown(ctx, c, known, refused, into, in)
+}
+
+// listKnown reads the objects of some namespaces, those apart that may not be read. Refused is why not all are read.
+func (s *Session) listKnown(ctx context.Context, c client.Client, known []string, refused error,
+	into client.ObjectList, in func(namespace string) []client.ListOption) error {
+	var objects []runtime.Object
+	var read []string
+	for _, namespace := range known {
+		part := into.DeepCopyObject().(client.ObjectList)
+		err := c.List(ctx, part, in(namespace)...)
+		if apierrors.IsForbidden(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		found, err := meta.ExtractList(part)
+		if err != nil {
+			return err
+		}
+		objects, read = append(objects, found...), append(read, namespace)
+	}
+	if len(read) == 0 {
+		return Fail(ExitError, "%s, nor in any of the namespaces %s; name one with -n, or ask an administrator for the right",
+			Refusal(refused), strings.Join(known, ", "))
+	}
+	s.tellRead(read)
+	return meta.SetList(into, objects)
+}
+
+// tellRead says in which namespaces was read, unless that has been said.
+func (s *Session) tellRead(namespaces []string) {
+	if slices.Equal(s.read, namespaces) {
+		return
+	}
+	s.read = namespaces
+	what := "namespaces " + strings.Join(namespaces, ", ")
+	if len(namespaces) == 1 {
+		what = "namespace " + namespaces[0]
+	}
+	fmt.Fprintf(s.ErrOut, "Read in %s only: you may not read all namespaces; name another one with -n.\n", what)
+}
+
+// knownNamespaces are those that somebody knows of who may not read all: those that there are, if he may list them, or
+// else the one that is worked in, those of his contexts of the same cluster, and those with Reservations, which
+// everybody may list unless an administrator has said otherwise.
+func (s *Session) knownNamespaces(ctx context.Context, c client.Client) ([]string, error) {
+	if s.known != nil {
+		return s.known, nil
+	}
+	var all corev1.NamespaceList
+	err := c.List(ctx, &all)
+	switch {
+	case err == nil:
+		for i := range all.Items {
+			s.known = append(s.known, all.Items[i].Name)
+		}
+	case apierrors.IsForbidden(err):
+		if s.known, err = s.contextNamespaces(); err != nil {
+			return nil, err
+		}
+		var reservations rqv1.ReservationList
+		if err := c.List(ctx, &reservations); err != nil && !apierrors.IsForbidden(err) {
+			return nil, err
+		}
+		for i := range reservations.Items {
+			s.known = append(s.known, reservations.Items[i].Namespace)
+		}
+	default:
+		return nil, err
+	}
+	slices.Sort(s.known)
+	s.known = slices.Compact(s.known)
+	return s.known, nil
+}
+
+// contextNamespaces are the namespace that is worked in and those of the contexts of the same cluster.
+func (s *Session) contextNamespaces() ([]string, error) {
+	loader := s.Flags.ToRawKubeConfigLoader()
+	current, _, err := loader.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	file, err := loader.RawConfig()
+	if err != nil {
+		return nil, err
+	}
+	names := []string{current}
+	name := file.CurrentContext
+	if *s.Flags.Context != "" {
+		name = *s.Flags.Context
+	}
+	if own := file.Contexts[name]; own != nil {
+		for _, other := range file.Contexts {
+			if other.Cluster == own.Cluster && other.Namespace != "" {
+				names = append(names, other.Namespace)
+			}
+		}
+	}
+	return names, nil
+}
