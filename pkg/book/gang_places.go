@@ -57,13 +57,18 @@ func (g *gang) missingPod(m *member, domains map[int]string) plan.Missing {
 func (g *gang) gather(seated []plan.Assignment, missing []plan.Missing) {
 	for i := range missing {
 		m := &missing[i]
-		at := slices.IndexFunc(seated, func(a plan.Assignment) bool {
-			return !m.Spare && (g.demand.OneDomain || a.Group == g.demand.Group(m.Part))
-		})
+		at := g.besideOne(seated, m.Part)
 		if at >= 0 && (m.Domain == "" || m.Domain == unknown && seated[at].Domain != "") {
 			m.Domain = cmp.Or(seated[at].Domain, unknown)
 		}
 	}
+}
+
+// besideOne returns the first of some places that a rank shares a domain with; -1 where there is none.
+func (g *gang) besideOne(places []plan.Assignment, part rank.Part) int {
+	return slices.IndexFunc(places, func(a plan.Assignment) bool {
+		return !part.Spare && (g.demand.OneDomain || g.demand.Confined && a.Group == g.demand.Group(part))
+	})
 }
 
 // notYet refuses a gang for now: what stands in its way passes by itself.
@@ -78,7 +83,8 @@ const unknown = "?"
 // evictors returns the nodes that have ended ranks of a gang which have no other place yet, or turned them away (R33):
 // those within an hour before the rank's pod was made. A gang of which nothing has a place is not that one any more.
 func (g *gang) evictors() (nodes []string) {
-	if !g.started() && g.active.assigned == 0 || g.active.first() == nil {
+	anywhere := func(*member) bool { return true } // what has succeeded is nowhere
+	if !g.started() && !g.touches(anywhere) || g.active.first() == nil {
 		return nil
 	}
 	for index, m := range g.active.between(0, g.active.size) {

@@ -217,8 +217,12 @@ func (x *starter) takeSeats(g *gang, missing []plan.Missing, usable func(*vacanc
 		if at >= 0 {
 			domain = x.nodes.domainOf(g.vacant[at].node)
 		}
+		known := m.Domain
+		if beside := g.besideOne(seated, m.Part); beside >= 0 && (known == "" || known == unknown) {
+			known = seated[beside].Domain // a spare that came when all ranks were gone may be elsewhere than these were
+		}
 		// A spare was placed in its group's domain, so that it serves when nobody knows any more which that is.
-		if m.Spare || at < 0 || m.Domain != "" && m.Domain != unknown && domain != "" && m.Domain != domain {
+		if m.Spare || at < 0 || known != "" && known != unknown && domain != "" && known != domain {
 			rest = append(rest, m)
 			continue
 		}
@@ -226,9 +230,7 @@ func (x *starter) takeSeats(g *gang, missing []plan.Missing, usable func(*vacanc
 		seated = append(seated, plan.Assignment{Part: m.Part, Group: g.demand.Group(m.Part), Node: v.node, Domain: domain,
 			Payer: v.payer.key, Relation: v.payer.relation})
 	}
-	if g.demand.Confined || g.demand.OneDomain {
-		g.gather(seated, rest)
-	}
+	g.gather(seated, rest)
 	return seated, rest
 }
 

@@ -2,6 +2,7 @@ package book_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -12,17 +13,25 @@ import (
 // The only node that there is turns the only pod of a group out, whose controller makes another. A rank does not go on
 // where it was turned out; its Run waits to start again, and that is where it does.
 func TestAGroupThatWasTurnedOutStartsAgain(t *testing.T) {
-	tell(t, func(w *world) {
-		w.fleet("d0", 1)
-		w.setBudget("a", "org:a", 8)
-		w.submitWithSpares("run00", "org:a", 1, 1, 2, 0, ungrouped, theirs)
-		w.rounds(3)
-		w.running("run00", "although its pod is there")
-		w.Evict(w.PodsOf("run00")[0].UID, "NodeShutdown")
-		w.settle()
-		w.checkSettled()
-		w.running("run00", "although its node is idle")
-	})
+	for done := range 2 {
+		tell(t, func(w *world) {
+			w.fleet("d0", 1)
+			w.setBudget("a", "org:a", 8)
+			w.submitWithSpares("run00", "org:a", 1, 1+done, 2, 0, ungrouped, theirs)
+			w.rounds(3)
+			w.running("run00", "although its pods are there")
+			for i, pod := range w.PodsOf("run00") {
+				if i < done {
+					w.EndPod(pod.UID, corev1.PodSucceeded)
+				} else {
+					w.Evict(pod.UID, "NodeShutdown")
+				}
+			}
+			w.settle()
+			w.checkSettled()
+			w.running("run00", "although its node is idle")
+		})
+	}
 }
 
 // Of a group whose pods have no ranks of their own one is done and another is turned out. The one that is made for it
@@ -102,5 +111,28 @@ func TestShardsDoNotWaitForAGroupThatLacksPods(t *testing.T) {
 		s.submitWithSpares("run1", "org:a", 1, 1, 4, 0, ungrouped, opportunistic)
 		s.work()
 		s.running("run1", "although GPUs are idle")
+	})
+}
+
+// All pods of a group die, its spares too, and nobody sees for so long what becomes of them that nothing is kept for
+// its ranks. Its spares come again first, elsewhere: the ranks of a group lie in one domain all the same.
+func TestRanksThatComeAfterTheirSparesLieInOneDomain(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleet("d0", 1)
+		s.fleet("d1", 1)
+		s.setBudget("b", "org:b", 12)
+		s.submitWithSpares("run0", "org:b", 2, 2, 2, 1, theirs)
+		s.work()
+		s.running("run0", "although its pods are there")
+		for _, uid := range s.beganPods() {
+			s.EndPod(uid, corev1.PodFailed)
+		}
+		for range 2 {
+			s.unseen(s.during)
+		}
+		for range 3 {
+			s.work()
+			s.during(time.Second)
+		}
 	})
 }
