@@ -52,10 +52,12 @@ func Decide(o Observed) Decision {
 }
 
 // expires reports whether the time of a Run that has ended is over (R39), and nothing is left for it to tell: all its
-// Leases are closed and its pods have ended, as the caches have it, and the book, which knows of writes under way.
+// Leases are closed and its pods have ended, as the caches have it, and the book, which knows of writes under way. One
+// that only asks what would happen has none.
 func expires(f *facts) bool {
 	at, goes := f.Run.ExpiresAt(f.FinishedRunTTL)
-	return goes && !f.Now.Before(at) && f.AtRest && !slices.ContainsFunc(f.Pods, f.heldBy) &&
+	return goes && !f.Now.Before(at) && (f.AtRest || f.Run.WhatIf()) &&
+		!slices.ContainsFunc(f.Pods, f.heldBy) &&
 		!slices.ContainsFunc(f.Leases, func(l *rqv1.Lease) bool { return l.Spec.RunRef.UID == f.Run.UID })
 }
 

@@ -14,6 +14,12 @@ func TestExpiry(t *testing.T) {
 	ttl := func(seconds int32) func(o *Observed) {
 		return func(o *Observed) { o.Run.Spec.TTLSecondsAfterFinished = &seconds }
 	}
+	asks := func(o *Observed) {
+		ttl(60)(o)
+		o.AtRest, o.Run.Name, o.Run.Labels = false, "what-if-x7", map[string]string{rqv1.LabelWhatIf: "true"}
+		o.Run.Spec.Suspend, o.Run.Status = true, rqv1.RunStatus{Phase: rqv1.RunPending}
+		o.Run.CreationTimestamp = metav1.NewTime(noon.Add(-time.Minute))
+	}
 	for name, c := range map[string]struct {
 		edit func(o *Observed)
 		goes bool
@@ -28,8 +34,29 @@ func TestExpiry(t *testing.T) {
 			o.FinishedRunTTL = 0
 			ttl(60)(o)
 		}, true},
-		"one that failed": {func(o *Observed) { o.Run.Status.Phase = rqv1.RunFailed }, true},
-		"one that runs":   {func(o *Observed) { o.Run.Status.Phase = rqv1.RunRunning }, false},
+		"one that failed":    {func(o *Observed) { o.Run.Status.Phase = rqv1.RunFailed }, true},
+		"one that only asks": {asks, true},
+		"one that only asks, and not for long": {func(o *Observed) {
+			asks(o)
+			o.Run.CreationTimestamp = metav1.NewTime(noon.Add(-59 * time.Second))
+		}, false},
+		"one that has only asked, and is resumed": {func(o *Observed) {
+			asks(o)
+			o.Run.Spec.Suspend = false
+		}, false},
+		"one that is suspended and not named as those that ask": {func(o *Observed) {
+			asks(o)
+			o.Run.Name = "mine"
+		}, false},
+		"one that is suspended without the label": {func(o *Observed) {
+			asks(o)
+			o.Run.Labels = nil
+		}, false},
+		"one that is suspended and says no time": {func(o *Observed) {
+			asks(o)
+			o.Run.Spec.TTLSecondsAfterFinished = nil
+		}, false},
+		"one that runs": {func(o *Observed) { o.Run.Status.Phase = rqv1.RunRunning }, false},
 		"one whose pods have ended": {func(o *Observed) {
 			o.pods("n0 Succeeded")
 		}, true},

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -89,6 +90,12 @@ func TestARunIsSuspendedBeforeItStarts(t *testing.T) {
 		!strings.Contains(told, "it would start at") {
 		t.Errorf("explain tells of a suspended Run:\n%s", told)
 	}
+
+	// one that only asks goes by itself when whoever has asked does not delete it
+	s.submit("what-if-left", 8, inPods(8), suspended, func(r *rqv1.Run) {
+		r.Labels, r.Spec.TTLSecondsAfterFinished = map[string]string{rqv1.LabelWhatIf: "true"}, ptr.To[int32](1)
+	})
+	s.awaitGone("what-if-left")
 	s.settled()
 }
 

@@ -3,6 +3,7 @@ package clitest
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -42,6 +44,11 @@ func (s *Server) create(r *http.Request, w wanted, dry bool) (any, error) {
 		owner, _, _ := unstructured.NestedString(object.Object, "spec", "resourceAttributes", "name")
 		object.Object["status"] = map[string]any{"allowed": owner != s.NobodyUses}
 		return object, nil
+	}
+	if object.GetName() == "" {
+		s.version++
+		object.SetName(fmt.Sprint(object.GetGenerateName(), s.version))
+		object.SetUID(types.UID(object.GetName()))
 	}
 	if s.find(object) >= 0 {
 		return nil, apierrors.NewAlreadyExists(schema.GroupResource{Resource: w.resource}, object.GetName())

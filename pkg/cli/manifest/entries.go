@@ -11,19 +11,19 @@ import (
 )
 
 // ReadEntries decodes every document of every file. Its error lists the problems of all of them.
-func ReadEntries(paths []string, recursive bool, in io.Reader) ([]entry, error) {
+func ReadEntries(paths []string, recursive bool, in io.Reader) ([]Entry, error) {
 	return read(paths, recursive, in, false)
 }
 
 // ReadAny decodes every document of every file, whatever the kinds of their objects.
-func ReadAny(paths []string, in io.Reader) ([]entry, error) { return read(paths, false, in, true) }
+func ReadAny(paths []string, in io.Reader) ([]Entry, error) { return read(paths, false, in, true) }
 
-func read(paths []string, recursive bool, in io.Reader, anyKind bool) ([]entry, error) {
+func read(paths []string, recursive bool, in io.Reader, anyKind bool) ([]Entry, error) {
 	files, err := expand(paths, recursive)
 	if err != nil {
 		return nil, err
 	}
-	var entries []entry
+	var entries []Entry
 	var problems []string
 	for _, file := range files {
 		documents, err := ReadDocuments(file, in)
@@ -36,7 +36,7 @@ func read(paths []string, recursive bool, in io.Reader, anyKind bool) ([]entry, 
 				problems = append(problems, fmt.Sprintf("%v: %v", d, err))
 			}
 			for _, object := range objects {
-				entries = append(entries, entry{From: d, Object: object})
+				entries = append(entries, Entry{From: d, Object: object})
 			}
 		}
 	}
@@ -67,7 +67,7 @@ func DecodeAny(file, text string) (objects []*unstructured.Unstructured, err err
 }
 
 // SetNamespaces gives every namespaced object its namespace; one that -n contradicts is refused.
-func SetNamespaces(entries []entry, namespace string, explicit bool) error {
+func SetNamespaces(entries []Entry, namespace string, explicit bool) error {
 	for _, e := range entries {
 		own := e.Object.GetNamespace()
 		switch {
@@ -87,8 +87,8 @@ func SetNamespaces(entries []entry, namespace string, explicit bool) error {
 	return nil
 }
 
-// entry is an object to submit and the document that it comes from.
-type entry struct {
+// Entry is an object to submit and the document that it comes from.
+type Entry struct {
 	From   document
 	Object *unstructured.Unstructured
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // RefusedInWords says why the server does not take an object.
-func RefusedInWords(s *session.Session, e entry, err error) string {
+func RefusedInWords(s *session.Session, e Entry, err error) string {
 	var status apierrors.APIStatus
 	switch {
 	case !errors.As(err, &status) || session.IsMissingKind(err):

@@ -59,9 +59,14 @@ func TestPlanOfOne(t *testing.T) {
 		}, told: []string{"2030-01-02T12:15:01Z", `cannot get resource "reservations"`}},
 		"that is not there": {args: "bog", code: session.ExitError, told: []string{`Run "bog" not found in namespace "rai"`,
 			"kubectl runs list -A"}},
-		"that may not be read": {args: "big", code: session.ExitError, spoil: func(s *clitest.Server, _ *rqv1.Reservation) {
+		"that may not be read, and its Reservation may": {args: "big", spoil: func(s *clitest.Server, _ *rqv1.Reservation) {
 			refusing(s, "get", "runs")
-		}, told: []string{`cannot get resource "runs"`, "ask an administrator"}},
+		}, told: []string{"2030-01-02T12:15:01Z", "48 GPUs", "mm/mm1", "50 %", `cannot get resource "runs"`}},
+		"that may not be read, and has no Reservation": {args: "big", code: session.ExitError,
+			spoil: func(s *clitest.Server, r *rqv1.Reservation) {
+				s.Delete(r)
+				refusing(s, "get", "runs")
+			}, told: []string{`cannot get resource "runs"`, "ask an administrator"}},
 	} {
 		run, r := waiting()
 		server := clitest.NewServer(t, run, r)
@@ -237,8 +242,6 @@ func TestPlanOfAFileThatIsRefused(t *testing.T) {
 		"no Run in it": {args: []string{"-f", budgetAlone}, code: session.ExitError, told: "there is no Run in"},
 		"no file": {args: []string{"-f", "/nowhere.yaml"}, code: session.ExitError,
 			told: "cannot read /nowhere.yaml"},
-		"no right to list": {args: []string{"-f", file(t, draft("x", 8))}, verb: "list", resource: "pods",
-			code: session.ExitError, told: `cannot list resource "pods"`},
 		"no right to submit": {args: []string{"-f", file(t, draft("x", 8))}, verb: "create", resource: "runs",
 			code: session.ExitError, told: `cannot create resource "runs"`},
 	} {

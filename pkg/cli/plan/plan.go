@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,8 +39,10 @@ that wait for its GPU type.
 
 With -f it says what would happen if the Runs of a file were submitted now, or the Jobs, JobSets, LeaderWorkerSets, pods
 and whatever else has a pod template were made: each group of their pods is planned as the Run that would stand for it.
-With --changes it says what would make a Run start now: fewer GPUs, no spares, another type. Nothing is written. For
-both it reads the objects that the scheduler decides from, in all namespaces, and decides as it does.
+With --changes it says what would make a Run start now: fewer GPUs, no spares, another type. For both it
+reads the objects that the scheduler decides from, in all namespaces, and decides as it does; nothing is written. If
+you may not read these, -f asks the scheduler by a Run named what-if-..., which is suspended, holds nothing and is
+deleted at once; the answer then does not name nodes, payers and the Runs that may be cut.
 
 With -o json or yaml the same is printed as data:
 
@@ -138,6 +141,9 @@ func (p *planner) run(ctx context.Context, args []string) error {
 func (p *planner) one(ctx context.Context, c client.Client, key client.ObjectKey) (planAnswer, error) {
 	var run rqv1.Run
 	if err := c.Get(ctx, key, &run); err != nil {
+		if apierrors.IsForbidden(err) {
+			return p.byReservation(ctx, c, key, err)
+		}
 		return planAnswer{}, p.NotFoundInWords(err, key.Namespace, key.Name)
 	}
 	answer := planOf(&run, nil, p.Now())

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,6 +47,9 @@ func (p *planner) whatIf(ctx context.Context, c client.Client, namespace string,
 	}
 	now := p.Now()
 	b, unread, err := world.LiveBook(ctx, c, now)
+	if apierrors.IsForbidden(err) {
+		return p.askScheduler(ctx, c, entries, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -56,7 +60,7 @@ func (p *planner) whatIf(ctx context.Context, c client.Client, namespace string,
 			others = append(others, e.Object.Object)
 			continue
 		}
-		if err := c.Create(ctx, e.Object.DeepCopy(), client.DryRunAll); err != nil {
+		if err := c.Create(ctx, e.Object.DeepCopy(), client.DryRunAll); err != nil && !apierrors.IsAlreadyExists(err) {
 			return session.Fail(session.ExitError, "%s", manifest.RefusedInWords(p.Session, e, err))
 		}
 		run := &rqv1.Run{}
@@ -94,6 +98,10 @@ func (p *planner) whatIf(ctx context.Context, c client.Client, namespace string,
 // changes looks for what would make a Run that waits start now.
 func (p *planner) changes(ctx context.Context, c client.Client, run *rqv1.Run, answer *planAnswer) error {
 	b, unread, err := world.LiveBook(ctx, c, p.Now())
+	if apierrors.IsForbidden(err) {
+		answer.Unread = append(answer.Unread, "what changes would make it start now: "+session.Refusal(err))
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -167,7 +175,10 @@ func (s *start) lines(wide bool) []string {
 	if s == nil {
 		return nil
 	}
-	out := []string{fmt.Sprintf("now, with %d GPUs on %s", s.GPUs, view.NodesInWords(s.Nodes, wide))}
+	out := []string{fmt.Sprintf("now, with %d GPUs", s.GPUs)}
+	if len(s.Nodes) > 0 {
+		out[0] += " on " + view.NodesInWords(s.Nodes, wide)
+	}
 	for _, e := range s.Payers {
 		out = append(out, fmt.Sprintf("paid by %s/%s (%d GPUs)", e.Budget, e.Envelope, e.GPUs))
 	}

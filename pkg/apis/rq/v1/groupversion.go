@@ -60,6 +60,13 @@ const (
 	LabelSource = GroupName + "/source"
 )
 
+// A Run by which somebody asks what would happen if it were submitted begins its name with WhatIfPrefix and carries the
+// label LabelWhatIf.
+const (
+	WhatIfPrefix = "what-if-"
+	LabelWhatIf  = GroupName + "/what-if"
+)
+
 // Annotations that record what has been decided.
 const (
 	// AnnotationLost is on a Node that was found to be lost: when, why, and a sentence (rule R26). It holds until a person

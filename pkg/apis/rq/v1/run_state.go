@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,11 +22,21 @@ func (r *Run) FinishedAt() (time.Time, bool) {
 	return finished.LastTransitionTime.Time, true
 }
 
+// WhatIf reports whether a Run is only there to ask what would happen if it were submitted (R39): it is suspended, and
+// says so by its name, which nobody can give to another Run, by its label, and by how long it stays.
+func (r *Run) WhatIf() bool {
+	return r.Suspended() && strings.HasPrefix(r.Name, WhatIfPrefix) && r.Labels[LabelWhatIf] == "true" &&
+		r.Spec.TTLSecondsAfterFinished != nil
+}
+
 // ExpiresAt returns when a Run that has ended is to be deleted (R39), by its own ttlSecondsAfterFinished or else after
-// a time that is given, where 0 stands for never; false for one that has not ended or that stays.
+// a time that is given, where 0 stands for never; false for one that has not ended or that stays. One that only asks is
+// to be deleted after its own time from when it was made.
 func (r *Run) ExpiresAt(byDefault time.Duration) (time.Time, bool) {
 	finished, ended := r.FinishedAt()
 	switch own := r.Spec.TTLSecondsAfterFinished; {
+	case r.WhatIf():
+		return r.CreationTimestamp.Add(time.Duration(*own) * time.Second), true
 	case !ended:
 	case own != nil:
 		return finished.Add(time.Duration(*own) * time.Second), true

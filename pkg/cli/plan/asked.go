@@ -1,0 +1,148 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/manifest"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+	"github.com/davidlangworthy/jobtree/pkg/cli/view"
+)
+
+const (
+	// answerWithin is how long the scheduler may take to answer, and answerPolled how often it is looked.
+	answerWithin = 30 * time.Second
+	answerPolled = 100 * time.Millisecond
+	// whatIfSeconds is after how long the scheduler deletes a Run that only asks, if whoever asked has not: he may have
+	// been killed.
+	whatIfSeconds = 120
+	// forgetWithin is how long the deletion of such a Run may take, also when somebody has pressed Ctrl-C.
+	forgetWithin = 5 * time.Second
+)
+
+// askedNote says what an answer of the scheduler's lacks.
+const askedNote = "you may not read the nodes and the Runs of all namespaces, so the scheduler was asked: " +
+	"it does not name nodes, payers and the Runs that may be cut"
+
+// askScheduler has the scheduler say what would happen if the Runs of some files were submitted, for who may not read
+// what it decides from; refused is why. Each is made as a suspended Run of another name, to which nothing is given, and
+// deleted again once its status has the answer.
+func (p *planner) askScheduler(ctx context.Context, c client.Client, entries []manifest.Entry, refused error) error {
+	for _, e := range entries {
+		if kind := e.Object.GetKind(); kind != "Run" {
+			return session.Fail(session.ExitError, "%v: only Runs can be planned by who may not read the nodes and the Runs of "+
+				"all namespaces, and this is a %s: %s; ask an administrator for the right", e.From, kind, session.Refusal(refused))
+		}
+	}
+	for i, e := range entries {
+		run := &rqv1.Run{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(e.Object.Object, run); err != nil {
+			return session.Fail(session.ExitError, "%v: %v", e.From, err)
+		}
+		forecast, err := p.whatIfSubmitted(ctx, c, e)
+		if err != nil {
+			return err
+		}
+		if i > 0 && p.output.ForPeople() {
+			fmt.Fprintln(p.Out)
+		}
+		if err := p.print(ctx, c, foretold(run, forecast, p.Now())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// whatIfSubmitted makes a suspended Run of what a file says, waits for the scheduler's forecast and deletes it.
+func (p *planner) whatIfSubmitted(ctx context.Context, c client.Client, e manifest.Entry) (*rqv1.RunForecast, error) {
+	asks := e.Object.DeepCopy()
+	delete(asks.Object, "status")
+	asks.Object["metadata"] = map[string]any{"namespace": e.Object.GetNamespace(), "generateName": rqv1.WhatIfPrefix,
+		"labels": map[string]any{rqv1.LabelWhatIf: "true"}}
+	if err := errors.Join(unstructured.SetNestedField(asks.Object, true, "spec", "suspend"),
+		unstructured.SetNestedField(asks.Object, int64(whatIfSeconds), "spec", "ttlSecondsAfterFinished")); err != nil {
+		return nil, session.Fail(session.ExitError, "%v: %v", e.From, err)
+	}
+	if err := c.Create(ctx, asks); err != nil {
+		return nil, session.Fail(session.ExitError, "%s", manifest.RefusedInWords(p.Session, e, err))
+	}
+	defer p.forget(ctx, c, asks)
+	var run rqv1.Run
+	err := wait.PollUntilContextTimeout(ctx, answerPolled, answerWithin, true, func(ctx context.Context) (bool, error) {
+		err := c.Get(ctx, client.ObjectKeyFromObject(asks), &run)
+		return run.Status.Forecast != nil, err
+	})
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case wait.Interrupted(err):
+		return nil, session.Fail(session.ExitError, "the scheduler has not answered within %s: ask your operators whether "+
+			"jobtree-scheduler is running", answerWithin)
+	}
+	return run.Status.Forecast, err
+}
+
+// forget deletes a Run that has asked, whether or not somebody has pressed Ctrl-C.
+func (p *planner) forget(ctx context.Context, c client.Client, asks *unstructured.Unstructured) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetWithin)
+	defer cancel()
+	uid := asks.GetUID()
+	if err := client.IgnoreNotFound(c.Delete(ctx, asks, client.Preconditions{UID: &uid})); err != nil {
+		fmt.Fprintf(p.ErrOut, "Run %s, by which the scheduler was asked, could not be deleted: %s. It holds nothing, and "+
+			"the scheduler deletes it within %d seconds.\n", asks.GetName(), session.Refusal(err), whatIfSeconds)
+	}
+}
+
+// foretold is the answer about a Run that has not been submitted, from what the scheduler has said of one like it.
+func foretold(run *rqv1.Run, f *rqv1.RunForecast, now time.Time) planAnswer {
+	a := planOf(run, nil, now)
+	a.Phase, a.Looked, a.Message, a.Refusal = rqv1.RunPending, true, f.Message, f.Refusal
+	a.NotAsked, a.Notes = f.NotAsked, []string{askedNote}
+	if f.Refusal != nil {
+		a.Reason = f.Refusal.Reason
+	}
+	if f.GPUs > 0 {
+		a.StartsNow = &start{GPUs: int(f.GPUs), Nodes: []string{}, Payers: []rqv1.PayingEnvelope{}}
+	}
+	if f.EarliestStart == nil {
+		return a
+	}
+	left := max(0, int64(f.EarliestStart.Sub(now)/time.Second))
+	a.Promise = &view.Promise{EarliestStart: metav1.NewTime(f.EarliestStart.Time), CountdownSeconds: &left}
+	if e := f.Expected; e != nil {
+		a.Confidence, a.DeficitGPUs, a.Scope, a.Remedies = e.Confidence, e.DeficitGPUs, e.Scope, e.Remedies
+	}
+	return a
+}
+
+// byReservation answers from the Reservation of a Run that may not be read, if there is one; refused is why.
+func (p *planner) byReservation(ctx context.Context, c client.Client, key client.ObjectKey, refused error) (planAnswer,
+	error) {
+	var list rqv1.ReservationList
+	if err := c.List(ctx, &list, client.InNamespace(key.Namespace)); err != nil {
+		return planAnswer{}, refused
+	}
+	for i := range list.Items {
+		r := &list.Items[i]
+		if r.Spec.RunRef.Name != key.Name || view.HasEnded(r) {
+			continue
+		}
+		promise := view.PromiseOf(r, p.Now())
+		a := planAnswer{At: metav1.NewTime(p.Now()), Run: key.Name, Namespace: key.Namespace, Phase: rqv1.RunPending,
+			Looked: true, Promise: &promise, Unread: []string{"the Run itself: " + session.Refusal(refused)}}
+		for _, e := range r.Spec.PayingEnvelopes {
+			a.GPUs += e.GPUs
+		}
+		return a, nil
+	}
+	return planAnswer{}, refused
+}
