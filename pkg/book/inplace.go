@@ -35,7 +35,9 @@ func (p *placement) keepOwn(g *gang, l *lease) {
 	if h := p.seats.held[l.pod]; h == nil && p.nodes.freeOn(l.node) < l.charge.GPUs {
 		return // somebody has it by now
 	}
-	p.seats.hold(l.pod, l.node, l.charge.GPUs, func(h *holding) { h.vacant = true })
+	p.seats.hold(l.pod, l.node, l.charge.GPUs, func(h *holding) {
+		h.vacant, h.beside = true, g.demand.Beside // its pod may be gone
+	})
 	g.vacant = append(g.vacant, vacancy{pod: l.pod, index: index, node: l.node, payer: payerOf(l.charge), own: true})
 	if l.reason != "" {
 		p.seats.giveAside(g, index)
