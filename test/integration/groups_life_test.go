@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -175,43 +174,4 @@ func TestGroupsThatAreWrong(t *testing.T) {
 		t.Errorf("there are %d Runs (%v), want that of the pod that is right", len(runs.Items), err)
 	}
 	s.settled()
-}
-
-// TestKillsUnderJobs kills the scheduler while Jobs start, lose a node and are deleted: each runs whole in the end.
-func TestKillsUnderJobs(t *testing.T) {
-	t.Parallel()
-	random := seeded(t)
-	s := newSite(t, ownCluster(t, withoutElection, map[string]any{"gangDeadline": "10s"}), 2, 4, 1000)
-	s.startScheduler()
-	s.spends()
-	for round := range full(10, 4) {
-		name := fmt.Sprintf("job-%d", round)
-		job := s.job(name, 4, 8, noFailures)
-		s.killAfter(time.Duration(random.IntN(800)) * time.Millisecond)
-		run := s.groupRun("batch", "Job", name)
-		s.await(run, rqv1.RunRunning, "bound 32 GPUs")
-		s.settled()
-		for _, pod := range s.podsOf(run) {
-			s.delete(&pod)
-			break
-		}
-		s.killAfter(time.Duration(random.IntN(800)) * time.Millisecond)
-		eventually(t, "all of it is to run again", func() error {
-			bound := 0
-			for _, pod := range s.podsOf(run) {
-				if pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil {
-					bound++
-				}
-			}
-			if bound != 4 {
-				return fmt.Errorf("%d of 4 pods are bound", bound)
-			}
-			return nil
-		})
-		s.settled()
-		if err := s.api.Delete(t.Context(), job, client.PropagationPolicy("Background")); err != nil {
-			t.Fatal(err)
-		}
-		s.awaitGone(run)
-	}
 }

@@ -18,7 +18,7 @@ import (
 const (
 	// soakKills is how often the scheduler is killed under a mixed load. JOBTREE_SOAK, a duration, has it go on for so
 	// long instead: about a thousand kills an hour.
-	soakKills       = 16
+	soakKills       = 12
 	soakKillsARound = 4
 )
 
@@ -30,8 +30,10 @@ type mixture struct {
 	rounds int
 	killed int
 	torn   int
-	// gangs are the Runs of a round, removed all those of earlier rounds, and struck the nodes that are out of service.
+	// gangs are the Runs of a round that people have submitted, and theirs what they have brought otherwise; removed are
+	// all those of earlier rounds, and struck the nodes that are out of service.
 	gangs   []string
+	theirs  []brought
 	removed map[string]bool
 	struck  []string
 }
@@ -44,8 +46,9 @@ var enduring = map[string][]func(*rqv1.Run){
 }
 
 // TestKillsUnderAMixedLoad kills the scheduler at random moments while Runs start, grow and shrink, are cut for others,
-// lose nodes and are swapped, shards come and go, and Leases are settled. After each round everything comes to rest:
-// nothing is partial, double, orphaned or unexplained, and everybody runs who fits.
+// lose nodes and are swapped, Jobs, pods and groups of pods come and go as they are, and so do shards, and Leases are
+// settled. After each round all comes to rest: nothing is partial, double, orphaned or unexplained, and everybody
+// runs who fits.
 func TestKillsUnderAMixedLoad(t *testing.T) {
 	t.Parallel()
 	arguments := led("2s")
@@ -54,6 +57,7 @@ func TestKillsUnderAMixedLoad(t *testing.T) {
 	s := newSite(t, ownCluster(t, withoutElection, arguments), 4, 4, 1000)
 	m := &mixture{site: s, random: seeded(t), seen: s.observe(), removed: map[string]bool{}}
 	s.startScheduler()
+	s.spends()
 	for name, changes := range enduring {
 		s.submit(name, 16, changes...)
 	}
@@ -102,8 +106,12 @@ func (m *mixture) stir(kill int) {
 	name, size := fmt.Sprintf("gang-%d-%d", m.rounds, kill), []int32{1, 2, 4}[m.random.IntN(3)]
 	m.submit(name, 8, inPods(size), checkpoint(time.Second))
 	m.gangs = append(m.gangs, name)
+	m.theirs = append(m.theirs, m.bring(fmt.Sprintf("theirs-%d-%d", m.rounds, kill)))
 	desired := 8 + 4*m.random.Int32N(5)
 	edit(m.site, m.run("elastic", 1), func(r *rqv1.Run) { r.Spec.Malleable.DesiredTotalGPUs = &desired })
+	if kill == 2 {
+		m.deleteOne()
+	}
 	if kill != 1 {
 		return
 	}
@@ -111,8 +119,13 @@ func (m *mixture) stir(kill int) {
 	if err != nil {
 		m.t.Fatal(err)
 	}
+	brittle := map[string]bool{}
+	for i := range w.leases {
+		l := &w.leases[i]
+		brittle[l.Node()] = brittle[l.Node()] || !l.Status.Closed && m.isBrittle(l.Spec.RunRef.Name)
+	}
 	held := slices.DeleteFunc(w.leases, func(l rqv1.Lease) bool {
-		return l.Status.Closed || l.Spec.Slice.Role != rqv1.RoleActive
+		return l.Status.Closed || l.Spec.Slice.Role != rqv1.RoleActive || brittle[l.Node()]
 	})
 	if len(held) > 0 {
 		node := held[m.random.IntN(len(held))].Spec.Slice.Nodes[0].Name
@@ -135,8 +148,13 @@ func (m *mixture) clear() {
 		m.removeRun(gang)
 		m.removed[gang] = true
 	}
+	for _, b := range m.theirs {
+		m.takeAway(b)
+		m.removed[b.run] = true
+		m.gangs = append(m.gangs, b.run)
+	}
 	m.awaitGone(m.gangs...)
-	m.gangs = nil
+	m.gangs, m.theirs = nil, nil
 }
 
 // rest waits until every invariant holds and everybody runs at the width that they desire: all of them fit.
