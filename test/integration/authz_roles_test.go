@@ -55,6 +55,8 @@ func TestRolesOfPeople(t *testing.T) {
 		{nobody, access{"get", rq, "reservations", "rai", "r"}, true},
 		{nobody, access{"create", rq, "reservations", "rai", ""}, false},
 		{nobody, access{"get", "", "configmaps", "jobtree-system", "jobtree-public"}, true},
+		{nobody, access{"list", "scheduling.k8s.io", "priorityclasses", anywhere, ""}, true},
+		{nobody, access{"create", "scheduling.k8s.io", "priorityclasses", anywhere, ""}, false},
 		{nobody, access{"update", "", "configmaps", "jobtree-system", "jobtree-public"}, false},
 		{nobody, access{"get", "", "configmaps", "jobtree-system", "jobtree-cuts"}, false},
 		{nobody, access{"list", "", "configmaps", "jobtree-system", ""}, false},
