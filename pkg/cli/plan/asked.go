@@ -1,21 +1,20 @@
 package plan
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/cli/manifest"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 	"github.com/davidlangworthy/jobtree/pkg/cli/view"
+	"github.com/davidlangworthy/jobtree/pkg/cli/world"
 )
 
 const (
@@ -33,47 +32,32 @@ const (
 const askedNote = "you may not read the nodes and the Runs of all namespaces, so the scheduler was asked: " +
 	"it does not name nodes, payers and the Runs that may be cut"
 
-// askScheduler has the scheduler say what would happen if the Runs of some files were submitted, for who may not read
-// what it decides from; refused is why. Each is made as a suspended Run of another name, to which nothing is given, and
-// deleted again once its status has the answer.
-func (p *planner) askScheduler(ctx context.Context, c client.Client, entries []manifest.Entry, refused error) error {
-	for _, e := range entries {
-		if kind := e.Object.GetKind(); kind != "Run" {
-			return session.Fail(session.ExitError, "%v: only Runs can be planned by who may not read the nodes and the Runs of "+
-				"all namespaces, and this is a %s: %s; ask an administrator for the right", e.From, kind, session.Refusal(refused))
-		}
+// scheduler has the scheduler say what would happen, for who may not read what it decides from.
+func (p *planner) scheduler(ctx context.Context, c client.Client) (*oracle, error) {
+	types, err := world.GPUTypes(ctx, c)
+	if err != nil {
+		return nil, err
 	}
-	for i, e := range entries {
-		run := &rqv1.Run{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(e.Object.Object, run); err != nil {
-			return session.Fail(session.ExitError, "%v: %v", e.From, err)
-		}
-		forecast, err := p.whatIfSubmitted(ctx, c, e)
+	return &oracle{types: types, answer: func(ctx context.Context, q *question) (planAnswer, error) {
+		forecast, err := p.whatIfSubmitted(ctx, c, q)
 		if err != nil {
-			return err
+			return planAnswer{}, err
 		}
-		if i > 0 && p.output.ForPeople() {
-			fmt.Fprintln(p.Out)
-		}
-		if err := p.print(ctx, c, foretold(run, forecast, p.Now())); err != nil {
-			return err
-		}
-	}
-	return nil
+		answer := foretold(q.run, forecast, p.Now())
+		answer.Notes, answer.Unread = append(q.notes, askedNote), q.unread
+		return answer, nil
+	}}, nil
 }
 
-// whatIfSubmitted makes a suspended Run of what a file says, waits for the scheduler's forecast and deletes it.
-func (p *planner) whatIfSubmitted(ctx context.Context, c client.Client, e manifest.Entry) (*rqv1.RunForecast, error) {
-	asks := e.Object.DeepCopy()
-	delete(asks.Object, "status")
-	asks.Object["metadata"] = map[string]any{"namespace": e.Object.GetNamespace(), "generateName": rqv1.WhatIfPrefix,
-		"labels": map[string]any{rqv1.LabelWhatIf: "true"}}
-	if err := errors.Join(unstructured.SetNestedField(asks.Object, true, "spec", "suspend"),
-		unstructured.SetNestedField(asks.Object, int64(whatIfSeconds), "spec", "ttlSecondsAfterFinished")); err != nil {
-		return nil, session.Fail(session.ExitError, "%v: %v", e.From, err)
-	}
+// whatIfSubmitted makes a suspended Run like the one that is asked about, to which nothing is given, waits for the
+// scheduler's forecast in its status and deletes it again.
+func (p *planner) whatIfSubmitted(ctx context.Context, c client.Client, q *question) (*rqv1.RunForecast, error) {
+	asks := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: q.run.Namespace, GenerateName: rqv1.WhatIfPrefix,
+		Labels: map[string]string{rqv1.LabelWhatIf: "true"}}, Spec: *q.run.Spec.DeepCopy()}
+	asks.Spec.Suspend, asks.Spec.TTLSecondsAfterFinished = true, ptr.To[int32](whatIfSeconds)
 	if err := c.Create(ctx, asks); err != nil {
-		return nil, session.Fail(session.ExitError, "%s", manifest.RefusedInWords(p.Session, e, err))
+		return nil, session.Fail(session.ExitError, "Run %s, by which the scheduler would be asked about %s, is refused: %s",
+			rqv1.WhatIfPrefix+"*", cmp.Or(q.names[q.run.Name], q.run.Name), session.Refusal(err))
 	}
 	defer p.forget(ctx, c, asks)
 	var run rqv1.Run
@@ -92,7 +76,7 @@ func (p *planner) whatIfSubmitted(ctx context.Context, c client.Client, e manife
 }
 
 // forget deletes a Run that has asked, whether or not somebody has pressed Ctrl-C.
-func (p *planner) forget(ctx context.Context, c client.Client, asks *unstructured.Unstructured) {
+func (p *planner) forget(ctx context.Context, c client.Client, asks *rqv1.Run) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetWithin)
 	defer cancel()
 	uid := asks.GetUID()
@@ -106,7 +90,7 @@ func (p *planner) forget(ctx context.Context, c client.Client, asks *unstructure
 func foretold(run *rqv1.Run, f *rqv1.RunForecast, now time.Time) planAnswer {
 	a := planOf(run, nil, now)
 	a.Phase, a.Looked, a.Message, a.Refusal = rqv1.RunPending, true, f.Message, f.Refusal
-	a.NotAsked, a.Notes = f.NotAsked, []string{askedNote}
+	a.NotAsked = f.NotAsked
 	if f.Refusal != nil {
 		a.Reason = f.Refusal.Reason
 	}

@@ -12,6 +12,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/clitest"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+	"github.com/davidlangworthy/jobtree/pkg/published"
 )
 
 // asking is an API server for who may read no namespace but rai. It does something when a Run that only asks is looked
@@ -111,17 +112,37 @@ func TestWhoAsksTheSchedulerAndIsInterrupted(t *testing.T) {
 	gone(t, "interrupted", server)
 }
 
-// TestWhatTheSchedulerIsNotAsked is told with what to do.
-func TestWhatTheSchedulerIsNotAsked(t *testing.T) {
-	server := asking(t, func(*clitest.Server, *rqv1.Run) {})
-	job := map[string]any{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"name": "j"}}
-	said := clitest.Do(t, server, Command, "-f", file(t, draft("mine", 16), job))
-	if said.Code != session.ExitError || !strings.Contains(said.Err, "this is a Job") ||
-		len(server.Asked("create runs")) > 0 {
+// TestTheSchedulerIsAskedAboutOthersPods asks by a Run whose template says what the API server takes of those pods.
+func TestTheSchedulerIsAskedAboutOthersPods(t *testing.T) {
+	server := asking(t, func(server *clitest.Server, run *rqv1.Run) {
+		if got := server.Get(run, "spec", "template", "spec", "restartPolicy"); got != "Never" {
+			t.Errorf("its pods restart %s", got)
+		}
+		run.Status.Forecast = &rqv1.RunForecast{GPUs: 16}
+		server.Set(run)
+	})
+	public := clitest.Published(t, "")
+	public.Data[published.KeyFleet] = `{"levels":[],"domains":[{"gpuType":"H100-80GB"},{"gpuType":"H100-80GB"}]}`
+	server.Set(public)
+	said := clitest.Do(t, server, Command, "-f", written(t, jobSet))
+	if said.Code != 0 || !strings.Contains(said.Out, "rai/JobSet/llm") ||
+		!strings.Contains(said.Out, "now, with 16 GPUs") {
 		t.Errorf("%+v", said)
 	}
-	refusing(server, "create", "runs")
-	said = clitest.Do(t, server, Command, "-f", file(t, draft("mine", 16)))
+	gone(t, "a JobSet", server)
+}
+
+// TestWhoMayNotAskTheScheduler is told why.
+func TestWhoMayNotAskTheScheduler(t *testing.T) {
+	server := asking(t, nil)
+	readable := server.Before
+	server.Before = func(request string) error {
+		if request == "create runs" {
+			return clitest.Forbidden("create", "runs")
+		}
+		return readable(request)
+	}
+	said := clitest.Do(t, server, Command, "-f", file(t, draft("mine", 16)))
 	if said.Code != session.ExitError || !strings.Contains(said.Err, `refused Run rai/mine: `) {
 		t.Errorf("%+v", said)
 	}

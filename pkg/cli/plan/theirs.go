@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 	"github.com/davidlangworthy/jobtree/pkg/cli/world"
 	"github.com/davidlangworthy/jobtree/pkg/group"
@@ -35,7 +34,7 @@ type question struct {
 
 // theirs returns the Runs that would stand for the groups of pods which some objects make, one for those that are
 // alike. Its error says why there would be none for any of them.
-func (p *planner) theirs(ctx context.Context, c client.Client, b *book.Book, objects []map[string]any) ([]question,
+func (p *planner) theirs(ctx context.Context, c client.Client, types []string, objects []map[string]any) ([]question,
 	error) {
 	rules, err := world.GroupRules(ctx, c)
 	if err != nil {
@@ -55,7 +54,7 @@ func (p *planner) theirs(ctx context.Context, c client.Client, b *book.Book, obj
 	var out []question
 	var problems []string
 	for _, o := range groups {
-		o.Types = b.Flavors()
+		o.Types = types
 		q, problem, err := p.ask(ctx, c, o, objects)
 		switch {
 		case err != nil:
@@ -120,7 +119,7 @@ func (p *planner) ask(ctx context.Context, c client.Client, o *group.Observed, o
 	}
 	// what is planned is where these pods would fit, which their template says
 	run.Spec.Source, run.Spec.Pods = "", nil
-	run.Spec.Template = &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: model.Labels}, Spec: model.Spec}
+	run.Spec.Template = templateLike(model)
 	q.run, q.like = run, likeness(o, run)
 	return q, "", nil
 }
@@ -168,4 +167,17 @@ func mayPay(ctx context.Context, c client.Client, pod *corev1.Pod, owner rqv1.Ow
 		return group.MayNotPay(pod, owner), ""
 	}
 	return "", ""
+}
+
+// templateLike is a template of pods that fit where a pod does. What a Run's template may not say, and has no part in
+// that, is left out.
+func templateLike(pod *corev1.Pod) *corev1.PodTemplateSpec {
+	template := &corev1.PodTemplateSpec{Spec: *pod.Spec.DeepCopy()}
+	template.Spec.RestartPolicy = corev1.RestartPolicyNever
+	for key, value := range pod.Labels {
+		if !strings.HasPrefix(key, rqv1.GroupName+"/") {
+			metav1.SetMetaDataLabel(&template.ObjectMeta, key, value)
+		}
+	}
+	return template
 }

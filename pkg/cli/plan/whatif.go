@@ -35,8 +35,15 @@ type change struct {
 	GPUs int    `json:"gpus"`
 }
 
+// oracle knows what would happen to a Run that is not there.
+type oracle struct {
+	// types are the types of GPU that there are.
+	types  []string
+	answer func(context.Context, *question) (planAnswer, error)
+}
+
 // whatIf answers what would happen to each Run of some files, and to each group of pods that their objects make, if
-// it were made now. Nothing is written.
+// it were made now.
 func (p *planner) whatIf(ctx context.Context, c client.Client, namespace string, explicit bool) error {
 	entries, err := manifest.ReadAny(p.files, p.In)
 	if err != nil {
@@ -45,39 +52,20 @@ func (p *planner) whatIf(ctx context.Context, c client.Client, namespace string,
 	if err := manifest.SetNamespaces(entries, namespace, explicit); err != nil {
 		return err
 	}
-	now := p.Now()
-	b, unread, err := world.LiveBook(ctx, c, now)
-	if apierrors.IsForbidden(err) {
-		return p.askScheduler(ctx, c, entries, err)
-	}
+	knows, err := p.oracle(ctx, c)
 	if err != nil {
 		return err
 	}
-	var questions []question
-	var others []map[string]any
-	for _, e := range entries {
-		if e.Object.GetKind() != "Run" {
-			others = append(others, e.Object.Object)
-			continue
-		}
-		if err := c.Create(ctx, e.Object.DeepCopy(), client.DryRunAll); err != nil && !apierrors.IsAlreadyExists(err) {
-			return session.Fail(session.ExitError, "%s", manifest.RefusedInWords(p.Session, e, err))
-		}
-		run := &rqv1.Run{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(e.Object.Object, run); err != nil {
-			return session.Fail(session.ExitError, "%v: %v", e.From, err)
-		}
-		questions = append(questions, question{run: run})
-	}
-	theirs, err := p.theirs(ctx, c, b, others)
+	questions, err := p.questions(ctx, c, entries, knows.types)
 	if err != nil {
 		return err
 	}
-	questions = append(questions, theirs...)
-	for i, q := range questions {
-		q.run.UID, q.run.CreationTimestamp = "what-if", metav1.NewTime(now)
-		answer := imagined(q.run, b.WhatIf(q.run, now), now)
-		answer.Notes, answer.Unread = q.notes, append(q.unread, unread...)
+	for i := range questions {
+		q := &questions[i]
+		answer, err := knows.answer(ctx, q)
+		if err != nil {
+			return err
+		}
 		if p.output.ForPeople() {
 			if i > 0 {
 				fmt.Fprintln(p.Out)
@@ -93,6 +81,48 @@ func (p *planner) whatIf(ctx context.Context, c client.Client, namespace string,
 			p.files)
 	}
 	return nil
+}
+
+// oracle decides as the scheduler does from what it decides from or, for who may not read that, asks the scheduler.
+func (p *planner) oracle(ctx context.Context, c client.Client) (*oracle, error) {
+	now := p.Now()
+	b, unread, err := world.LiveBook(ctx, c, now)
+	if apierrors.IsForbidden(err) {
+		return p.scheduler(ctx, c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &oracle{types: b.Flavors(), answer: func(_ context.Context, q *question) (planAnswer, error) {
+		q.run.UID, q.run.CreationTimestamp = "what-if", metav1.NewTime(now)
+		answer := imagined(q.run, b.WhatIf(q.run, now), now)
+		answer.Notes, answer.Unread = q.notes, append(q.unread, unread...)
+		return answer, nil
+	}}, nil
+}
+
+// questions returns what is asked about: the Runs, as far as the API server would take them, and then those that would
+// stand for the pods that other objects make.
+func (p *planner) questions(ctx context.Context, c client.Client, entries []manifest.Entry,
+	types []string) ([]question, error) {
+	var questions []question
+	var others []map[string]any
+	for _, e := range entries {
+		if e.Object.GetKind() != "Run" {
+			others = append(others, e.Object.Object)
+			continue
+		}
+		if err := c.Create(ctx, e.Object.DeepCopy(), client.DryRunAll); err != nil && !apierrors.IsAlreadyExists(err) {
+			return nil, session.Fail(session.ExitError, "%s", manifest.RefusedInWords(p.Session, e, err))
+		}
+		run := &rqv1.Run{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(e.Object.Object, run); err != nil {
+			return nil, session.Fail(session.ExitError, "%v: %v", e.From, err)
+		}
+		questions = append(questions, question{run: run})
+	}
+	theirs, err := p.theirs(ctx, c, types, others)
+	return append(questions, theirs...), err
 }
 
 // changes looks for what would make a Run that waits start now.

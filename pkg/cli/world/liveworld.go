@@ -4,6 +4,7 @@ package world
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -121,19 +122,46 @@ func GroupRules(ctx context.Context, c client.Client) (group.Rules, error) {
 // SchedulerArgs returns the arguments of the scheduler's plugin, as the scheduler has published them, or else the
 // defaults, which guessed says.
 func SchedulerArgs(ctx context.Context, c client.Client) (args *config.Args, guessed string, err error) {
-	var public corev1.ConfigMap
-	err = c.Get(ctx, client.ObjectKey{Namespace: SchedulerNamespace, Name: published.ConfigMap}, &public)
-	switch {
-	case err == nil:
-		args, err = published.Args(public.Data)
-		return args, "", err
-	case apierrors.IsNotFound(err):
-		guessed = "it has not published it yet"
-	case apierrors.IsForbidden(err):
-		guessed = "ask an administrator for the Role jobtree-public-reader in " + SchedulerNamespace
-	default:
+	data, lacks, err := public(ctx, c)
+	if err != nil {
 		return nil, "", err
 	}
+	if lacks == "" {
+		args, err = published.Args(data)
+		return args, "", err
+	}
 	args, err = config.Parse(nil)
-	return args, "the scheduler's configuration: its defaults are assumed; " + guessed, err
+	return args, "the scheduler's configuration: its defaults are assumed; " + lacks, err
+}
+
+// GPUTypes returns the types of GPU that there are, sorted, as the scheduler has published them; none where that may
+// not be read.
+func GPUTypes(ctx context.Context, c client.Client) ([]string, error) {
+	data, lacks, err := public(ctx, c)
+	if err != nil || lacks != "" {
+		return nil, err
+	}
+	fleet, err := published.FleetOf(data)
+	if err != nil {
+		return nil, err
+	}
+	var types []string
+	for i := range fleet.Domains {
+		types = append(types, fleet.Domains[i].GPUType)
+	}
+	slices.Sort(types)
+	return slices.Compact(types), nil
+}
+
+// public returns what the scheduler has published; lacks says why nothing could be read of it.
+func public(ctx context.Context, c client.Client) (data map[string]string, lacks string, err error) {
+	var of corev1.ConfigMap
+	err = c.Get(ctx, client.ObjectKey{Namespace: SchedulerNamespace, Name: published.ConfigMap}, &of)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, "it has not published it yet", nil
+	case apierrors.IsForbidden(err):
+		return nil, "ask an administrator for the Role jobtree-public-reader in " + SchedulerNamespace, nil
+	}
+	return of.Data, "", err
 }
