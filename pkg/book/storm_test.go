@@ -178,6 +178,10 @@ func TestStorms(t *testing.T) {
 		if rapid.Bool().Draw(t, "kubelets have a say") {
 			maps.Copy(actions, s.kubeletActions(s.disturb))
 		}
+		if rapid.Bool().Draw(t, "mixed") {
+			maps.Copy(actions, s.mixedActions())
+		}
+		s.few(t, actions)
 		t.Repeat(actions)
 		s.serveAgain()
 		if s.resumeAll() {
