@@ -45,6 +45,7 @@ func (b *Book) SetPod(pod *corev1.Pod) {
 func (b *Book) DeletePod(pod *corev1.Pod) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	delete(b.roster.early, pod.UID) // it may have come and gone before it was known
 	b.seats.forgetWithheld(pod.UID)
 	b.seats.dropBystander(pod.UID)
 	b.seats.hold(pod.UID, "", 0, func(h *holding) {

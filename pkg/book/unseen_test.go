@@ -106,3 +106,24 @@ func TestANodeThatIsMadeAnewWhileItsLossIsRecorded(t *testing.T) {
 		w.running("run0", "although the new node has never been lost")
 	})
 }
+
+// A pod is made and deleted while the watch of Runs' pods hangs, so that only the scheduling queue has seen it: nothing
+// of it is remembered.
+func TestAPodThatOnlyTheQueueHasSeenIsForgotten(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 1)
+		w.setBudget("a", "org:a", 8)
+		w.submit("run0", "org:a", 1, 1, 8)
+		w.Hang()
+		w.reconcile("run0")
+		for _, uid := range w.SortedPods() {
+			w.Book.Gate(w.Pods[uid])
+		}
+		w.DeleteRun("run0")
+		w.CatchUp()
+		w.reconcile("run0")
+		if remains := w.Book.Remains(); len(remains) > 0 {
+			w.t.Fatalf("the book still knows: %v", remains)
+		}
+	})
+}
