@@ -75,7 +75,8 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 	case !g.started() || g.active.first() != nil:
 		refusal = x.planGang(g, pod, now)
 	}
-	if refusal == nil && g.started() {
+	others := g.late() && g.active.first() != nil // its other groups are planned before any spares
+	if refusal == nil && g.started() && !others {
 		refusal = x.planSpares(g, pod, now)
 	}
 	if refusal != nil {
@@ -85,8 +86,8 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 	}
 	g.refusal = nil
 	x.waiting.remove(g)
-	if g.late() && g.active.first() != nil {
-		x.waiting.wake(g) // its other groups are planned next
+	if others {
+		x.waiting.wake(g)
 	}
 }
 
