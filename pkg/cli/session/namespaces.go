@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,6 +15,9 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
+
+// readsAtOnce is how many namespaces are read at the same time.
+const readsAtOnce = 16
 
 // List reads the objects of a namespace, or of all namespaces where that is empty. Who may not list those of all
 // namespaces gets those of the namespaces that are known and that he may read. Which these are is said on standard
@@ -37,22 +41,36 @@ func (s *Session) List(ctx context.Context, c client.Client, namespace string, i
 // listKnown reads the objects of some namespaces, those apart that may not be read. Refused is why not all are read.
 func (s *Session) listKnown(ctx context.Context, c client.Client, known []string, refused error,
 	into client.ObjectList, in func(namespace string) []client.ListOption) error {
+	parts := make([]client.ObjectList, len(known))
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.SetLimit(readsAtOnce)
+	for i, namespace := range known {
+		reads.Go(func() error {
+			part := into.DeepCopyObject().(client.ObjectList)
+			err := c.List(ctx, part, in(namespace)...)
+			if err == nil {
+				parts[i] = part
+			}
+			if apierrors.IsForbidden(err) {
+				return nil
+			}
+			return err
+		})
+	}
+	if err := reads.Wait(); err != nil {
+		return err
+	}
 	var objects []runtime.Object
 	var read []string
-	for _, namespace := range known {
-		part := into.DeepCopyObject().(client.ObjectList)
-		err := c.List(ctx, part, in(namespace)...)
-		if apierrors.IsForbidden(err) {
+	for i, part := range parts {
+		if part == nil {
 			continue
-		}
-		if err != nil {
-			return err
 		}
 		found, err := meta.ExtractList(part)
 		if err != nil {
 			return err
 		}
-		objects, read = append(objects, found...), append(read, namespace)
+		objects, read = append(objects, found...), append(read, known[i])
 	}
 	if len(read) == 0 {
 		return Fail(ExitError, "%s, nor in any of the namespaces %s; name one with -n, or ask an administrator for the right",
