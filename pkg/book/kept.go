@@ -113,7 +113,8 @@ func (k *keptRooms) takeBack(g *gang) {
 // addPlace keeps the room of an old pod that is gone, if its node stands.
 func (k *keptRooms) addPlace(m *member) {
 	h := k.seats.held[m.pod.UID]
-	if h == nil || !k.nodes.stands(h.node) || m.gang.requeue.has(m.pod.UID) {
+	if h == nil || !k.nodes.stands(h.node) || m.gang.requeue.has(m.pod.UID) ||
+		!m.part.Spare && m.gang.requeue.seats(m.part.Index) { // its rank has what it held before
 		return
 	}
 	p := place{pod: m.pod.UID, index: m.part.Index, node: h.node, gpus: h.gpus, kept: true}

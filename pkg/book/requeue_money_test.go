@@ -2,7 +2,9 @@ package book_test
 
 import (
 	"testing"
+	"time"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
@@ -59,4 +61,31 @@ func TestARankThatHasItsPlaceIsPaidForOnceWhenItsRunIsRequeued(t *testing.T) {
 		}
 		w.waits("run00", "on one node")
 	})
+}
+
+// A group waits again and has a pod bound in the second in which it was told so, by which nobody can tell that from its
+// old ones. It does not get another in time, and starts again: each rank is paid for once.
+func TestAPodThatCameInTheSecondOfTheRequeueIsPaidForOnce(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleet("d0", 2)
+		s.setBudget("a", "org:a", 16)
+		s.submitWithSpares("run1", "org:a", 1, 2, 8, 0, lateFirst)
+		s.work()
+		s.running("run1", "although its pods are there")
+		for _, pod := range s.PodsOf("run1") {
+			s.EvictByAPI(pod.UID)
+		}
+		s.during(time.Second)
+		s.Rejects["d0-n01"] = "Insufficient cpu"
+		for range 4 {
+			s.work()
+			s.during(gangDeadline / 2)
+		}
+	})
+}
+
+// lateFirst has the first pod of a group be made before its others.
+func lateFirst(r *rqv1.RunSpec) {
+	theirs(r)
+	r.Pods.Late, r.Pods.First = true, 1
 }
