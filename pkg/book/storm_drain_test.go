@@ -83,6 +83,10 @@ func (w *world) checkMoves(o lifecycle.Observed, d lifecycle.Decision) {
 			continue
 		}
 		pod := deletion.Pod
+		if w.sentAway[pod.UID] {
+			continue // a shard that has been told to go goes, although it could stay by now
+		}
+		w.sentAway[pod.UID] = o.Run.Spec.Opportunistic
 		window := o.Nodes[pod.Spec.NodeName].Outage
 		until, _ := o.Run.EndsAt()
 		if !window.Shuts(w.Now, until) ||

@@ -39,8 +39,9 @@ type world struct {
 	storm *storm // nil in a world without Reservations
 	controllers
 	others
-	unedited map[string]int64 // the generations in which Budgets were seen first
-	classes  map[string]int32 // PriorityClasses
+	unedited map[string]int64   // the generations in which Budgets were seen first
+	classes  map[string]int32   // PriorityClasses
+	sentAway map[types.UID]bool // the shards that have been told to leave for maintenance
 	// replays has each decision be made again.
 	replays bool
 }
@@ -53,7 +54,7 @@ func newWorld(t *rapid.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, classes: map[string]int32{"low": 10, "high": 1000}}
+	w := &world{t: t, classes: map[string]int32{"low": 10, "high": 1000}, sentAway: map[types.UID]bool{}}
 	w.controllers = controllers{less: map[slot]bool{}, done: map[slot]bool{}, empty: map[types.UID]time.Time{}}
 	w.Cluster = sim.New(sim.Options{
 		Args: args, Rules: rules, Begin: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), AtOnce: true,
