@@ -67,21 +67,40 @@ func TestARankThatHasItsPlaceIsPaidForOnceWhenItsRunIsRequeued(t *testing.T) {
 // old ones. It does not get another in time, and starts again: each rank is paid for once.
 func TestAPodThatCameInTheSecondOfTheRequeueIsPaidForOnce(t *testing.T) {
 	tellStorm(t, func(s *storm) {
-		s.fleet("d0", 2)
-		s.setBudget("a", "org:a", 16)
-		s.submitWithSpares("run1", "org:a", 1, 2, 8, 0, lateFirst)
-		s.work()
-		s.running("run1", "although its pods are there")
-		for _, pod := range s.PodsOf("run1") {
-			s.EvictByAPI(pod.UID)
-		}
-		s.during(time.Second)
-		s.Rejects["d0-n01"] = "Insufficient cpu"
+		s.anewInTheSecond()
 		for range 4 {
 			s.work()
 			s.during(gangDeadline / 2)
 		}
 	})
+}
+
+// The process may die at any write of it.
+func TestARankIsPaidForOnceAfterADeathAtAnyWrite(t *testing.T) {
+	for writes := range 24 {
+		tellStorm(t, func(s *storm) {
+			s.anewInTheSecond()
+			s.dies(writes, sim.All)
+			for range 4 {
+				s.step(s.work)
+				s.during(gangDeadline / 2)
+			}
+		})
+	}
+}
+
+// anewInTheSecond has all pods of a group that runs be evicted. One of its two nodes takes none of the new ones.
+func (s *storm) anewInTheSecond() {
+	s.fleet("d0", 2)
+	s.setBudget("a", "org:a", 16)
+	s.submitWithSpares("run1", "org:a", 1, 2, 8, 0, lateFirst)
+	s.work()
+	s.running("run1", "although its pods are there")
+	for _, pod := range s.PodsOf("run1") {
+		s.EvictByAPI(pod.UID)
+	}
+	s.during(time.Second)
+	s.Rejects["d0-n01"] = "Insufficient cpu"
 }
 
 // lateFirst has the first pod of a group be made before its others.
