@@ -235,7 +235,10 @@ func (k *keptRooms) keepAgain(g *gang) {
 	for i := range g.requeue.places {
 		p := &g.requeue.places[i]
 		taken := p.gpus > 0 && (!k.nodes.stands(p.node) || k.nodes.freeOn(p.node) < p.gpus)
+		m := g.rankAt(p.index)
 		switch {
+		case m != nil && m.stage >= leased && m.stage < finished: // its rank holds what it needs
+			continue
 		case p.kept, p.gpus > 0 && k.seats.held[p.pod] != nil, taken && p.index == anyRank:
 			continue
 		case taken:

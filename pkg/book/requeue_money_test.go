@@ -89,6 +89,32 @@ func TestARankIsPaidForOnceAfterADeathAtAnyWrite(t *testing.T) {
 	}
 }
 
+// The process dies when a requeued Run has started in another domain, which loses a pod within that second: what ranks
+// held before is not kept beside what they hold.
+func TestARankThatHoldsIsKeptNothingAfterARestart(t *testing.T) {
+	for writes := range 24 {
+		tellStorm(t, func(s *storm) {
+			s.fleet("d0", 2)
+			s.fleet("d1", 2)
+			s.setBudget("a", "org:a", 16)
+			s.submitWithSpares("run1", "org:a", 1, 2, 8, 0, theirs)
+			s.work()
+			s.EvictByAPI(s.PodsOf("run1")[1].UID)
+			s.Rejects["d0-n01"] = "Insufficient cpu"
+			s.work()
+			s.during(gangDeadline / 2)
+			s.dies(writes, sim.All)
+			s.step(s.work)
+			s.during(time.Second / 2)
+			clear(s.Rejects)
+			if pods := s.PodsOf("run1"); len(pods) > 1 {
+				s.EvictByAPI(pods[0].UID)
+			}
+			s.step(s.work)
+		})
+	}
+}
+
 // anewInTheSecond has all pods of a group that runs be evicted. One of its two nodes takes none of the new ones.
 func (s *storm) anewInTheSecond() {
 	s.fleet("d0", 2)

@@ -1,10 +1,12 @@
 package book
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // noteUnwound remembers a closed Lease that a process reads before it decides, if it may be of a Run that keeps its
@@ -31,11 +33,14 @@ func (k *keptRooms) restoreRooms() {
 	}
 	slices.SortFunc(requeued, byAge)
 	for _, g := range requeued {
-		for _, l := range k.seats.ofRun[g.run.UID] {
-			if k.roster.members[l.pod] == nil && g.old(l.charge.Start) && k.nodes.stands(l.node) {
+		open := slices.Collect(maps.Values(k.seats.ofRun[g.run.UID]))
+		slices.SortFunc(open, func(x, y *lease) int { return strings.Compare(string(x.pod), string(y.pod)) })
+		for _, l := range open {
+			if k.roster.members[l.pod] == nil && g.old(l.charge.Start) && k.nodes.stands(l.node) &&
+				!g.requeue.seatsPart(l.part) {
 				k.seats.hold(l.pod, "", 0, func(h *holding) { h.vacant = true })
-				g.requeue.places = append(g.requeue.places, place{pod: l.pod, index: anyRank, node: l.node, gpus: l.charge.GPUs,
-					kept: true})
+				g.requeue.places = append(g.requeue.places, place{pod: l.pod, index: placeOf(l.part), node: l.node,
+					gpus: l.charge.GPUs, kept: true})
 			}
 		}
 		k.restoreClosed(g)
@@ -46,17 +51,31 @@ func (k *keptRooms) restoreRooms() {
 // restoreClosed has a gang keep what its old Leases held that have been closed since it was requeued.
 func (k *keptRooms) restoreClosed(g *gang) {
 	at, _ := g.requeuedAt()
-	for _, l := range k.unwound[g.run.UID] {
+	closed := k.unwound[g.run.UID]
+	slices.SortFunc(closed, func(x, y *rqv1.Lease) int { return strings.Compare(string(x.PodUID()), string(y.PodUID())) })
+	for _, l := range closed {
 		charge, node, ended := ChargeIn(l), l.Node(), l.Status.Ended.Time
 		pod := l.PodUID()
-		if ended.Before(at) || !g.old(charge.Start) || !k.nodes.stands(node) || k.seats.held[pod] != nil {
+		if ended.Before(at) || !g.old(charge.Start) || !k.nodes.stands(node) || k.seats.held[pod] != nil ||
+			g.requeue.seatsPart(rank.Held(l)) {
 			continue
 		}
 		charge.Start = ended
 		g.requeue.until = latest(g.requeue.until, ended.Add(k.args.GangDeadline.Duration))
-		g.requeue.places = append(g.requeue.places, place{pod: pod, index: anyRank, node: node, gpus: charge.GPUs,
-			charge: charge})
+		g.requeue.places = append(g.requeue.places, place{pod: pod, index: placeOf(rank.Held(l)), node: node,
+			gpus: charge.GPUs, charge: charge})
 	}
 	slices.SortFunc(g.requeue.places, func(x, y place) int { return strings.Compare(string(x.pod), string(y.pod)) })
 	k.keepAgain(g)
 }
+
+// placeOf returns whose the place is that a pod of a requeued Run held: its rank's, or any rank's if it was a spare.
+func placeOf(p rank.Part) int {
+	if p.Spare {
+		return anyRank
+	}
+	return p.Index
+}
+
+// seatsPart reports whether a pod is of a rank that has a place already.
+func (r *requeue) seatsPart(p rank.Part) bool { return !p.Spare && r.seats(p.Index) }
