@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -95,9 +96,10 @@ func pidfiles(dir string) []pidfile {
 	return found
 }
 
-// killAll kills every process of a state directory and returns the names of those that were running.
-func killAll(dir string) (killed []string, err error) {
-	all := pidfiles(dir)
+// killAll kills every process of a state directory but those of the given names, and returns the names of those that
+// were running.
+func killAll(dir string, but ...string) (killed []string, err error) {
+	all := slices.DeleteFunc(pidfiles(dir), func(p pidfile) bool { return slices.Contains(but, p.name()) })
 	for _, p := range all {
 		running, e := p.signal(syscall.SIGKILL)
 		if running {

@@ -63,6 +63,21 @@ func (c *ControlPlane) StartScheduler(ctx context.Context, name string, flags ..
 	return p, p.WaitUntil(ctx, p.healthy)
 }
 
+// Configure has schedulers that are started from now on read the KubeSchedulerConfiguration of that path.
+func (c *ControlPlane) Configure(path string) { c.options.Config = path }
+
+// KillSchedulers kills all schedulers of this control plane, if any.
+func (c *ControlPlane) KillSchedulers() error {
+	var others []string
+	for _, p := range []*Process{c.Etcd, c.APIServer, c.ControllerManager, c.Kwok, c.JobSet} {
+		if p != nil {
+			others = append(others, p.Name)
+		}
+	}
+	_, err := killAll(c.options.Dir, others...)
+	return err
+}
+
 func (c *ControlPlane) scheduler(ctx context.Context, name string, flags []string) (*Process, error) {
 	kubeconfig, err := c.KubeconfigForServiceAccount(ctx, Namespace, SchedulerAccount)
 	if err != nil {

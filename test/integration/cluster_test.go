@@ -53,6 +53,10 @@ type cluster struct {
 	kube   kubernetes.Interface
 	api    client.WithWatch
 	ledger *ledger
+	// dir is its state directory.
+	dir string
+	// asNew are the objects that it had when it was new, if it is of the pool.
+	asNew map[object]string
 }
 
 // live is the cluster that tests share that do not kill anything: one with a running scheduler. The first of them
@@ -60,17 +64,17 @@ type cluster struct {
 var live struct {
 	sync.Once
 	*cluster
-	dir string
 	err error
 }
 
 func liveCluster(t *testing.T) *cluster {
 	t.Helper()
 	live.Do(func() {
-		if live.dir, live.err = os.MkdirTemp("", "jobtree-live-"); live.err == nil {
+		var dir string
+		if dir, live.err = os.MkdirTemp("", "jobtree-live-"); live.err == nil {
 			live.cluster, live.err = openCluster(controlplane.Options{
-				Dir: live.dir, Scheduler: true, Kwok: true, JobSet: true, Audit: true,
-				Config: schedulerConfig(t, live.dir, nil, map[string]any{
+				Dir: dir, Scheduler: true, Kwok: true, JobSet: true, Audit: true,
+				Config: schedulerConfig(t, dir, nil, map[string]any{
 					"gangDeadline":  "30s",
 					"nodeLossGrace": "2m", // a machine that is busy may keep kwok from renewing leases
 				}),
@@ -83,17 +87,16 @@ func liveCluster(t *testing.T) *cluster {
 	return live.cluster
 }
 
-// ownCluster starts a cluster for one test, without a scheduler. Its schedulers' configuration is the installed one
-// with changes merged into it, and arguments into the plugin's.
+// ownCluster returns a cluster for one test alone, without a scheduler. Its schedulers' configuration is the installed
+// one with changes merged into it, and arguments into the plugin's.
 func ownCluster(t *testing.T, changes, arguments map[string]any) *cluster {
 	t.Helper()
-	c, err := openCluster(controlplane.Options{
-		Dir: t.TempDir(), Kwok: true, Config: schedulerConfig(t, t.TempDir(), changes, arguments),
-	})
+	c, err := pooled()
 	if err != nil {
 		t.Fatalf("starting a cluster: %v", err)
 	}
-	t.Cleanup(c.Stop)
+	t.Cleanup(func() { c.release(t) })
+	c.Configure(schedulerConfig(t, t.TempDir(), changes, arguments))
 	return c
 }
 
@@ -127,7 +130,7 @@ func openCluster(o controlplane.Options) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{ControlPlane: plane}
+	c := &cluster{ControlPlane: plane, dir: o.Dir}
 	if c.kube, err = kubernetes.NewForConfig(plane.AdminConfig()); err != nil {
 		return nil, err
 	}

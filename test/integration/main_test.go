@@ -42,12 +42,10 @@ func TestMain(m *testing.M) {
 			}
 		}
 		live.Stop()
+		os.RemoveAll(live.dir)
 	}
-	for _, dir := range []string{shared.dir, live.dir} {
-		if dir != "" {
-			os.RemoveAll(dir)
-		}
-	}
+	stopPool()
+	os.RemoveAll(shared.dir)
 	os.Exit(code)
 }
 
