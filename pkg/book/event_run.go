@@ -32,12 +32,8 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	if ran {
 		b.cuts.tellCutters(run.UID)
 	}
-	if g.started() && !ran {
-		b.waiting.order.starts(g)
-	}
 	if ran != g.started() {
-		g.denial = denial{}
-		b.waiting.changes(run.Spec.Resources.GPUType) // others may have another date now
+		b.startedOrStopped(g)
 	}
 	requeued := ran && run.Status.Phase == rqv1.RunPending
 	if requeued {
@@ -46,15 +42,10 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	b.kept.regardRoom(g)
 	if run.Status.Phase != rqv1.RunRunning {
 		g.growth = growth{}
-		if g.over() {
-			b.waiting.remove(g)
-			b.waiting.passOn(g)
-			if g.demand == (plan.Demand{}) {
-				b.shapes.reshape(g) // this process has not seen it before
-			}
-			g.refusal, g.latest = nil, nil
-			return
-		}
+	}
+	if g.over() {
+		b.retire(g)
+		return
 	}
 	if g.suspended() {
 		if edited {
@@ -75,13 +66,8 @@ func (b *Book) SetRun(run *rqv1.Run) {
 		b.places.unwind(g) // what has its Lease already is deleted
 		b.turns.losesPlaces(g)
 	}
-	if before := g.demand; ran || g.started() {
-		b.places.resize(g, g.granted())
-		b.growth.regard(g, grew, edited)
-		if g.started() && g.demand != before {
-			b.shapes.reconsider(g)
-		}
-		b.seats.setAllAside(g)
+	if ran || g.started() {
+		b.rewiden(g, grew, edited)
 	}
 	if requeued {
 		b.breaksUp(g)
@@ -90,6 +76,36 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	if edited && g.refusal != nil || (edited || requeued) && g.complete() {
 		b.waiting.wake(g)
 	}
+}
+
+// startedOrStopped follows a gang that has begun to run, or runs no more.
+func (b *Book) startedOrStopped(g *gang) {
+	if g.started() {
+		b.waiting.order.starts(g)
+	}
+	g.denial = denial{}
+	b.waiting.changes(g.run.Spec.Resources.GPUType) // others may have another date now
+}
+
+// retire has a gang whose Run has ended wait for nothing.
+func (b *Book) retire(g *gang) {
+	b.waiting.remove(g)
+	b.waiting.passOn(g)
+	if g.demand == (plan.Demand{}) {
+		b.shapes.reshape(g) // this process has not seen it before
+	}
+	g.refusal, g.latest = nil, nil
+}
+
+// rewiden gives a gang that runs, or has run, the width that its status says.
+func (b *Book) rewiden(g *gang, grew int32, edited bool) {
+	before := g.demand
+	b.places.resize(g, g.granted())
+	b.growth.regard(g, grew, edited)
+	if g.started() && g.demand != before {
+		b.shapes.reconsider(g)
+	}
+	b.seats.setAllAside(g)
 }
 
 // DeleteRun forgets a Run. Its pods and Leases go on counting until they are gone.

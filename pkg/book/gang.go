@@ -238,6 +238,9 @@ type member struct {
 // placed reports whether the member has a node where it holds GPUs, or is going to.
 func (m *member) placed() bool { return m.stage > unplaced && m.stage < finished }
 
+// holds reports whether a pod has its GPUs by a Lease, and has not ended.
+func (m *member) holds() bool { return m.stage >= leased && m.stage < finished }
+
 // extra reports whether the member is a spare of a Run that has started, or a shard. It is placed by itself, when there
 // is room: the Run goes on without it.
 func (m *member) extra() bool { return m.part.Spare && m.gang.started() || m.gang.opportunistic() }

@@ -148,7 +148,7 @@ func (m *member) leavesRoom() bool {
 	case g.suspended():
 		return false
 	case g.keepsRoom():
-		return m.stage >= leased && m.stage < finished && !m.doomed() && !g.opportunistic()
+		return m.holds() && !m.doomed() && !g.opportunistic()
 	case m.stage != bound || !g.started() || m.doomed() || g.opportunistic():
 		return false
 	case m.surplus():

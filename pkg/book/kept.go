@@ -113,14 +113,10 @@ func (k *keptRooms) takeBack(g *gang) {
 // addPlace keeps the room of an old pod that is gone, if its node stands.
 func (k *keptRooms) addPlace(m *member) {
 	h := k.seats.held[m.pod.UID]
-	if h == nil || !k.nodes.stands(h.node) || m.gang.requeue.has(m.pod.UID) ||
-		!m.part.Spare && m.gang.requeue.seats(m.part.Index) { // its rank has what it held before
+	if h == nil || !k.nodes.stands(h.node) || m.gang.requeue.has(m.pod.UID) || m.gang.requeue.seatsPart(m.part) {
 		return
 	}
-	p := place{pod: m.pod.UID, index: m.part.Index, node: h.node, gpus: h.gpus, kept: true}
-	if m.part.Spare {
-		p.index = anyRank
-	}
+	p := place{pod: m.pod.UID, index: placeOf(m.part), node: h.node, gpus: h.gpus, kept: true}
 	k.seats.hold(p.pod, "", 0, func(h *holding) { h.vacant = true })
 	m.gang.requeue.places = append(m.gang.requeue.places, p)
 }
@@ -237,7 +233,7 @@ func (k *keptRooms) keepAgain(g *gang) {
 		taken := p.gpus > 0 && (!k.nodes.stands(p.node) || k.nodes.freeOn(p.node) < p.gpus)
 		m := g.rankAt(p.index)
 		switch {
-		case m != nil && m.stage >= leased && m.stage < finished: // its rank holds what it needs
+		case m != nil && m.holds(): // its rank has what it needs
 			continue
 		case p.kept, p.gpus > 0 && k.seats.held[p.pod] != nil, taken && p.index == anyRank:
 			continue
@@ -310,7 +306,7 @@ func (k *keptRooms) oldPods(g *gang, now time.Time) []*member {
 	var out []*member
 	for _, s := range [...]*squad{&g.active, &g.spares} {
 		for _, m := range s.members {
-			if m != nil && m.stage >= leased && m.stage < finished && g.old(k.seats.heldSince(m)) && !m.hangs(now) {
+			if m != nil && m.holds() && g.old(k.seats.heldSince(m)) && !m.hangs(now) {
 				out = append(out, m)
 			}
 		}

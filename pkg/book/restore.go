@@ -68,14 +68,3 @@ func (k *keptRooms) restoreClosed(g *gang) {
 	slices.SortFunc(g.requeue.places, func(x, y place) int { return strings.Compare(string(x.pod), string(y.pod)) })
 	k.keepAgain(g)
 }
-
-// placeOf returns whose the place is that a pod of a requeued Run held: its rank's, or any rank's if it was a spare.
-func placeOf(p rank.Part) int {
-	if p.Spare {
-		return anyRank
-	}
-	return p.Index
-}
-
-// seatsPart reports whether a pod is of a rank that has a place already.
-func (r *requeue) seatsPart(p rank.Part) bool { return !p.Spare && r.seats(p.Index) }

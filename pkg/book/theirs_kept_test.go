@@ -136,8 +136,7 @@ func TestWhatIsInTheWayOfALateGroupLeaves(t *testing.T) {
 		if on := len(w.OpenLeases()); on != 4 {
 			t.Fatalf("%d shards run", on)
 		}
-		late := func(s *rqv1.RunSpec) { s.Pods.Late, s.Pods.First = true, 1 }
-		w.submitWithSpares("run00", "org:a", 1, 4, 4, 0, theirs, late)
+		w.submitWithSpares("run00", "org:a", 1, 4, 4, 0, lateFirst)
 		for range 10 {
 			w.rounds(3)
 		}

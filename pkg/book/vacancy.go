@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // vacancy is the room of a pod that is gone, or goes, and that a rank of its gang is to have.
@@ -53,6 +54,17 @@ func (r *requeue) has(pod types.UID) bool {
 func (r *requeue) seats(rank int) bool {
 	return slices.ContainsFunc(r.places, func(p place) bool { return p.index == rank })
 }
+
+// placeOf returns whose the place is that a pod of a requeued Run held: its rank's, or any rank's if it was a spare.
+func placeOf(p rank.Part) int {
+	if p.Spare {
+		return anyRank
+	}
+	return p.Index
+}
+
+// seatsPart reports whether a pod is of a rank that has a place already.
+func (r *requeue) seatsPart(p rank.Part) bool { return !p.Spare && r.seats(p.Index) }
 
 // gpus returns how many GPUs are kept for a gang that was requeued.
 func (r *requeue) gpus() int {

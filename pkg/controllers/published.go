@@ -60,8 +60,9 @@ func (p *publisher) publish(ctx context.Context) error {
 	if apierrors.IsNotFound(err) {
 		_, err = objects.Create(ctx, next, metav1.CreateOptions{})
 	}
-	if p.is = data; err != nil {
-		p.is = nil
+	p.is = nil
+	if err == nil {
+		p.is = data
 	}
 	return err
 }

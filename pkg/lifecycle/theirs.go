@@ -40,9 +40,10 @@ func adoptions(s *situation) (adopted []Adoption, released []*corev1.Pod) {
 			lacking = append(lacking, index)
 		}
 	}
-	given := assign(f.offers(), lacking)
+	offers := f.offers()
+	given := assign(offers, lacking)
 	if len(done) > 0 {
-		maps.Copy(given, assign(beside(f.offers(), given, goes), done))
+		maps.Copy(given, assign(beside(offers, given, goes), done))
 	}
 	m := makerFor(s)
 	for _, index := range slices.Concat(lacking, done) {

@@ -100,8 +100,8 @@ func foretold(run *rqv1.Run, f *rqv1.RunForecast, now time.Time) planAnswer {
 	if f.EarliestStart == nil {
 		return a
 	}
-	left := max(0, int64(f.EarliestStart.Sub(now)/time.Second))
-	a.Promise = &view.Promise{EarliestStart: metav1.NewTime(f.EarliestStart.Time), CountdownSeconds: &left}
+	a.Promise = &view.Promise{EarliestStart: metav1.NewTime(f.EarliestStart.Time)}
+	a.Promise.CountdownSeconds = view.CountdownSeconds(a.Promise.EarliestStart, now)
 	if e := f.Expected; e != nil {
 		a.Confidence, a.DeficitGPUs, a.Scope, a.Remedies = e.Confidence, e.DeficitGPUs, e.Scope, e.Remedies
 	}

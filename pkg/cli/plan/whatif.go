@@ -160,9 +160,9 @@ func imagined(run *rqv1.Run, o book.Outlook, now time.Time) planAnswer {
 	if o.Promise == nil {
 		return a
 	}
-	left := int64(o.Promise.At.Sub(now) / time.Second)
+	at := metav1.NewTime(o.Promise.At)
 	a.Promise = &view.Promise{
-		EarliestStart: metav1.NewTime(o.Promise.At), CountdownSeconds: &left, Confidence: o.Promise.Confidence,
+		EarliestStart: at, CountdownSeconds: view.CountdownSeconds(at, now), Confidence: o.Promise.Confidence,
 		DeficitGPUs: int32(o.Promise.Slice.Deficit), Scope: o.Promise.Slice.Scope, Remedies: o.Promise.Remedies,
 		ConflictSet: o.Promise.Conflicts, Conflicts: resolver.TotalOf(o.Promise.Conflicts), Odds: o.Promise.Odds,
 		PayingEnvelopes: o.Promise.Payers,

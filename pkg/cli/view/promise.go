@@ -58,7 +58,7 @@ func PromiseOf(r *rqv1.Reservation, now time.Time) Promise {
 		p.Odds = r.Status.Lottery.Odds
 	}
 	if !HasEnded(r) {
-		p.CountdownSeconds = countdownSeconds(p.EarliestStart, now)
+		p.CountdownSeconds = CountdownSeconds(p.EarliestStart, now)
 	}
 	return p
 }
@@ -110,7 +110,7 @@ type Risk struct {
 func RisksOf(run *rqv1.Run, now time.Time) []Risk {
 	var risks []Risk
 	for _, r := range run.Status.AtRisk {
-		risks = append(risks, Risk{Reservation: r.Reservation, At: r.At, CountdownSeconds: countdownSeconds(r.At, now),
+		risks = append(risks, Risk{Reservation: r.Reservation, At: r.At, CountdownSeconds: CountdownSeconds(r.At, now),
 			Probability: r.Probability})
 	}
 	return risks
@@ -155,7 +155,8 @@ func Countdown(t metav1.Time, now time.Time) string {
 	}
 }
 
-func countdownSeconds(t metav1.Time, now time.Time) *int64 {
+// CountdownSeconds is how far away an instant is; 0 for one that has passed.
+func CountdownSeconds(t metav1.Time, now time.Time) *int64 {
 	seconds := max(0, int64(t.Sub(now)/time.Second))
 	return &seconds
 }

@@ -141,7 +141,7 @@ func TestCountdowns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		left := time.Duration(rapid.Int64Range(-int64(400*24*time.Hour), int64(400*24*time.Hour)).Draw(t, "left"))
 		text := Countdown(clitest.After(left), clitest.Noon)
-		seconds := countdownSeconds(clitest.After(left), clitest.Noon)
+		seconds := CountdownSeconds(clitest.After(left), clitest.Noon)
 		if (text == "now") != (left < time.Second) || *seconds < 0 || (*seconds == 0) != (left < time.Second) {
 			t.Fatalf("%s is %q and %d seconds", left, text, *seconds)
 		}

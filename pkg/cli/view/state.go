@@ -44,7 +44,7 @@ func WaitOf(run *rqv1.Run, now time.Time) *Waiting {
 	w := &Waiting{Reservation: run.Status.PendingReservation, EarliestStart: run.Status.EarliestStart,
 		Message: run.Status.Message, Queue: run.Status.Queue, Refusal: run.Status.Refusal}
 	if w.EarliestStart != nil {
-		w.CountdownSeconds = countdownSeconds(*w.EarliestStart, now)
+		w.CountdownSeconds = CountdownSeconds(*w.EarliestStart, now)
 	}
 	if started := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionStarted); started != nil {
 		w.Reason, w.Message = started.Reason, started.Message
