@@ -14,12 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 	"github.com/davidlangworthy/jobtree/pkg/cli/world"
 	"github.com/davidlangworthy/jobtree/pkg/config"
-	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
-	"github.com/davidlangworthy/jobtree/pkg/outage"
+	"github.com/davidlangworthy/jobtree/pkg/picture"
 	"github.com/davidlangworthy/jobtree/pkg/suspicion"
 )
 
@@ -110,7 +108,7 @@ func (l *nodeList) run(ctx context.Context, _ []string) error {
 			since = duration.HumanDuration(l.Now().Sub(n.Since.Time))
 		}
 		why := strings.TrimSpace(n.Reason + " " + n.Message)
-		table.Rows = append(table.Rows, session.Row(&corev1.Node{}, n.Name, fmt.Sprint(n.GPUs), n.State, since, why,
+		table.Rows = append(table.Rows, session.Row(&corev1.Node{}, n.Name, fmt.Sprint(n.GPUs), string(n.State), since, why,
 			fmt.Sprint(n.Cordoned), n.Ready, fmt.Sprint(len(n.Marks))))
 	}
 	return session.PrintTable(table, l.Out, l.output.Wide(), false)
@@ -123,28 +121,17 @@ type nodesAnswer struct {
 
 // nodeStanding is how one node stands with jobtree.
 type nodeStanding struct {
-	Name     string       `json:"name"`
-	GPUs     int64        `json:"gpus"`
-	State    string       `json:"state"`
-	Since    *metav1.Time `json:"since,omitempty"`
-	Reason   string       `json:"reason,omitempty"`
-	Message  string       `json:"message,omitempty"`
-	Cordoned bool         `json:"cordoned"`
-	Ready    string       `json:"ready"`
+	Name     string        `json:"name"`
+	GPUs     int64         `json:"gpus"`
+	State    picture.State `json:"state"`
+	Since    *metav1.Time  `json:"since,omitempty"`
+	Reason   string        `json:"reason,omitempty"`
+	Message  string        `json:"message,omitempty"`
+	Cordoned bool          `json:"cordoned"`
+	Ready    string        `json:"ready"`
 	// Marks are what speaks against the node, the latest last.
 	Marks []suspicion.Mark `json:"marks,omitempty"`
 }
-
-// States of a node, the worst first.
-const (
-	nodeLost     = "Lost"
-	nodeHeldBack = "HeldBack"
-	nodeNotReady = "NotReady"
-	nodeCordoned = "Cordoned"
-	nodeOutage   = "Outage"
-	nodeSuspect  = "Suspect"
-	nodeOK       = "OK"
-)
 
 // nodesStanding returns how the nodes with GPUs stand, the worst first.
 func nodesStanding(nodes []corev1.Node, gpus config.Resources, now time.Time) []nodeStanding {
@@ -155,64 +142,20 @@ func nodesStanding(nodes []corev1.Node, gpus config.Resources, now time.Time) []
 			out = append(out, standingOf(&nodes[i], int64(n), now))
 		}
 	}
-	order := []string{nodeLost, nodeHeldBack, nodeNotReady, nodeCordoned, nodeOutage, nodeSuspect, nodeOK}
 	slices.SortFunc(out, func(a, b nodeStanding) int {
-		return cmp.Or(cmp.Compare(slices.Index(order, a.State), slices.Index(order, b.State)),
+		return cmp.Or(cmp.Compare(slices.Index(picture.States, a.State), slices.Index(picture.States, b.State)),
 			strings.Compare(a.Name, b.Name))
 	})
 	return out
 }
 
 func standingOf(node *corev1.Node, gpus int64, now time.Time) nodeStanding {
-	n := nodeStanding{Name: node.Name, GPUs: gpus, State: nodeOK,
-		Cordoned: node.Spec.Unschedulable, Ready: readinessOf(node)}
-	against := suspicion.Of(node)
-	n.Marks = against.Marks
-	_, lost := nodeloss.Recorded(node)
-	record, held := node.Annotations[rqv1.AnnotationHeldBack]
-	switch {
-	case lost:
-		n.State, record = nodeLost, node.Annotations[rqv1.AnnotationLost]
-	case held:
-		n.State = nodeHeldBack
-	case n.Ready != string(corev1.ConditionTrue):
-		n.State, record = nodeNotReady, ""
-	case n.Cordoned:
-		n.State = nodeCordoned
-	case outageOf(node, now) != "":
-		n.State, record = nodeOutage, outageOf(node, now)
-	case now.Before(against.Until()):
-		last := n.Marks[len(n.Marks)-1]
-		since := metav1.NewTime(last.At)
-		n.State, n.Since, n.Reason, n.Message = nodeSuspect, &since, string(last.Why), last.Message
-		return n
-	}
-	if at, reason, message, ok := nodeloss.Told(record); ok {
-		since := metav1.NewTime(at)
-		n.Since, n.Reason, n.Message = &since, string(reason), message
-	} else {
-		n.Message = record
+	of := picture.StandingOf(node, now)
+	n := nodeStanding{Name: node.Name, GPUs: gpus, State: of.State, Reason: of.Reason, Message: of.Message,
+		Cordoned: node.Spec.Unschedulable, Ready: string(of.Ready), Marks: of.Marks}
+	if !of.Since.IsZero() {
+		since := metav1.NewTime(of.Since)
+		n.Since = &since
 	}
 	return n
-}
-
-// outageOf says what is announced of a node that is not over; "" for nothing.
-func outageOf(node *corev1.Node, now time.Time) string {
-	if w, err := outage.WindowOf(node); err == nil && w.Ahead(now) {
-		return w.String()
-	}
-	if sign, out := outage.SignOf(node); out {
-		return "condition " + sign.Condition
-	}
-	return ""
-}
-
-// readinessOf is the status of a node's condition Ready; Unknown without one.
-func readinessOf(node *corev1.Node) string {
-	for i := range node.Status.Conditions {
-		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
-			return string(c.Status)
-		}
-	}
-	return string(corev1.ConditionUnknown)
 }

@@ -11,6 +11,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
+	"github.com/davidlangworthy/jobtree/pkg/picture"
 )
 
 // nodesLost is one "kubectl runs nodes lost".
@@ -70,7 +71,7 @@ func (l *nodesLost) run(ctx context.Context, names []string) error {
 		case recorded:
 			fmt.Fprintf(l.Out, "node %s is recorded as lost already\n", name)
 			continue
-		case !held && !l.force && readinessOf(node) == string(corev1.ConditionTrue):
+		case !held && !l.force && picture.Readiness(node) == corev1.ConditionTrue:
 			return session.Fail(session.ExitError,
 				"node %s is Ready and its loss is not held back: what runs on it would go on beside its replacement; "+
 					"drain it, or say --force if you know that it is gone", name)
