@@ -24,10 +24,10 @@ KUBERNETES_STAMP := -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VER
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build tools test fuzz soak campaign lint bench generate drift demo up down clean
+.PHONY: help build tools test test-page fuzz soak campaign lint bench generate drift demo up down clean
 
 help: ## List the targets.
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
 build: ## Build bin/jobtree-scheduler and bin/kubectl-runs.
 	@echo 'Building bin/jobtree-scheduler and bin/kubectl-runs.'
@@ -45,6 +45,9 @@ soak: tools build ## Kill the scheduler, lose nodes and crowd the fleet for SOAK
 
 campaign: ## Let HISTORIES (default 20000) random histories of each kind happen to the book.
 	GO=$(GO) HISTORIES=$(HISTORIES) hack/campaign.sh
+
+test-page: tools build bin/controlplane ## Test the dashboard in a real browser (Chromium), on a control plane of its own.
+	hack/test-page.sh
 
 fuzz: ## Run every fuzz target for FUZZ_TIME, 5 minutes unless it is given.
 	GO=$(GO) FUZZ_TIME=$(FUZZ_TIME) hack/fuzz.sh

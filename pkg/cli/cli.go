@@ -17,6 +17,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/cli/audit"
 	"github.com/davidlangworthy/jobtree/pkg/cli/budgets"
 	"github.com/davidlangworthy/jobtree/pkg/cli/cuts"
+	"github.com/davidlangworthy/jobtree/pkg/cli/dashboard"
 	"github.com/davidlangworthy/jobtree/pkg/cli/explain"
 	"github.com/davidlangworthy/jobtree/pkg/cli/imports"
 	"github.com/davidlangworthy/jobtree/pkg/cli/leases"
@@ -66,7 +67,7 @@ the name kubectl_complete-runs and load kubectl's own completion. For the bare c
 	root.AddCommand(submit.Command(s), imports.Command(s), list.Command(s), watch.Command(s), plan.Command(s),
 		explain.Command(s), leases.Command(s), resize.Grow(s), resize.Shrink(s), suspend.Suspend(s), suspend.Resume(s),
 		saved.Command(s), budgets.Command(s), nodes.Command(s), maintenance.Command(s), cuts.Command(s), audit.Command(s),
-		versionCommand(s))
+		dashboard.Command(s), versionCommand(s))
 	s.AddCompletion(root)
 	return root
 }

@@ -119,7 +119,7 @@ func (u *budgetUsage) run(ctx context.Context, _ []string) error {
 }
 
 func (u *budgetUsage) print(all, shown []rqv1.Budget) error {
-	data, err := usageOf(shown, u.Now())
+	data, err := UsageOf(shown, u.Now())
 	if err != nil {
 		return err
 	}

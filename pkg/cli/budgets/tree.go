@@ -17,11 +17,11 @@ type familyTree struct {
 	parents  map[rqv1.Owner][]rqv1.Owner // of the owners that are shown, also such as are not
 	children map[rqv1.Owner][]rqv1.Owner // sorted
 	roots    []rqv1.Owner                // sorted
-	usage    usage
+	usage    Usage
 }
 
 // newTree works out the family from all Budgets, and shows the owners of some.
-func newTree(all, shown []rqv1.Budget, u usage) *familyTree {
+func newTree(all, shown []rqv1.Budget, u Usage) *familyTree {
 	accounts := budget.NewAccounts(budget.Rates{})
 	for i := range all {
 		accounts.SetBudget(&all[i])

@@ -15,9 +15,9 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/cli/view"
 )
 
-// usage is what is held and spent of some Budgets. It is what "kubectl runs budgets usage" prints, as text or as
+// Usage is what is held and spent of some Budgets. It is what "kubectl runs budgets usage" prints, as text or as
 // data.
-type usage struct {
+type Usage struct {
 	At            metav1.Time       `json:"at"`
 	Envelopes     []envelopeUsage   `json:"envelopes"`
 	AggregateCaps []capUsage        `json:"aggregateCaps"`
@@ -93,9 +93,9 @@ type hoursUsage struct {
 	RunsOut          *metav1.Time `json:"runsOut,omitempty"`
 }
 
-// usageOf reads what is held and spent from the status of Budgets, and carries it on to now.
-func usageOf(budgets []rqv1.Budget, now time.Time) (usage, error) {
-	u := usage{At: metav1.Time{Time: now.Truncate(time.Second)},
+// UsageOf reads what is held and spent from the status of Budgets, and carries it on to now.
+func UsageOf(budgets []rqv1.Budget, now time.Time) (Usage, error) {
+	u := Usage{At: metav1.Time{Time: now.Truncate(time.Second)},
 		Envelopes: []envelopeUsage{}, AggregateCaps: []capUsage{}, Conditions: []budgetCondition{}}
 	for i := range budgets {
 		b := &budgets[i]

@@ -85,7 +85,7 @@ func aFamily() []rqv1.Budget {
 
 func TestBudgetsUsage(t *testing.T) {
 	budgets := aFamily()
-	u, err := usageOf(budgets, clitest.Noon.Add(30*time.Minute))
+	u, err := UsageOf(budgets, clitest.Noon.Add(30*time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestBudgetsUsage(t *testing.T) {
 		"usage-tree": func(text *strings.Builder) error { return writeTree(text, newTree(budgets, budgets, u), view.Blocks) },
 		"usage-tree-ascii": func(text *strings.Builder) error {
 			some := budgets[len(budgets)-2:]
-			u, err := usageOf(some, clitest.Noon)
+			u, err := UsageOf(some, clitest.Noon)
 			if err != nil {
 				return err
 			}

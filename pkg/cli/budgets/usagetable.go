@@ -15,7 +15,7 @@ import (
 )
 
 // writeUsage writes usage as tables: envelopes, then aggregate caps, then what is wrong, where there is any.
-func writeUsage(out io.Writer, u usage, wide bool) error {
+func writeUsage(out io.Writer, u Usage, wide bool) error {
 	if err := session.PrintTable(envelopeTable(u.Envelopes), out, wide, false); err != nil {
 		return err
 	}

@@ -151,3 +151,36 @@ func (s *Session) contextNamespaces() ([]string, error) {
 	}
 	return names, nil
 }
+
+// Readable returns the namespaces in which objects of a kind may be listed: "" alone where all may. Where that is not
+// so, lacks says what may not be read.
+func (s *Session) Readable(ctx context.Context, c client.Client, object client.Object,
+	list client.ObjectList) (namespaces []string, lacks string, err error) {
+	probe := func(namespace string) error {
+		one := list.DeepCopyObject().(client.ObjectList)
+		return c.List(ctx, one, client.InNamespace(namespace), client.Limit(1))
+	}
+	refused := probe("")
+	if !apierrors.IsForbidden(refused) {
+		return []string{""}, "", refused
+	}
+	if namespaced, err := c.IsObjectNamespaced(object); err != nil || !namespaced {
+		return nil, Refusal(refused), err
+	}
+	known, err := s.knownNamespaces(ctx, c)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, namespace := range known {
+		switch err := probe(namespace); {
+		case err == nil:
+			namespaces = append(namespaces, namespace)
+		case !apierrors.IsForbidden(err):
+			return nil, "", err
+		}
+	}
+	if len(namespaces) == 0 {
+		return nil, Refusal(refused), nil
+	}
+	return namespaces, "you may read those of " + strings.Join(namespaces, ", ") + " only", nil
+}

@@ -1,0 +1,91 @@
+// Parts that several views are made of.
+import { html, useEffect, useRef, useState } from "./vendor/htm-preact.js";
+
+// mostRows is how many rows of a table are drawn.
+const mostRows = 500;
+
+// Table shows rows; columns are {title, of(row), right?}.
+export const Table = ({ caption, columns, rows, keyOf, chosen, onChoose }) => html`
+  <table>
+    ${caption && html`<caption>${caption}</caption>`}
+    <thead><tr>${columns.map((c) => html`<th scope="col" class=${c.right ? "right" : ""}>${c.title}</th>`)}</tr></thead>
+    <tbody>${rows.slice(0, mostRows).map((row) => html`
+      <tr key=${keyOf(row)} class=${chosen === keyOf(row) ? "chosen" : ""}>
+        ${columns.map((c, i) => html`<td class=${c.right ? "right" : ""}>${i === 0 && onChoose
+    ? html`<button class="link" onClick=${() => onChoose(keyOf(row))}>${c.of(row)}</button>` : c.of(row)}</td>`)}
+      </tr>`)}</tbody>
+    ${rows.length > mostRows && html`<tfoot><tr><td colspan=${columns.length}>
+      ${rows.length - mostRows} more rows: use the filter.</td></tr></tfoot>`}
+  </table>`;
+
+// Command shows a command that can be copied.
+export const Command = ({ line }) => {
+  const [copied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(line);
+    setCopied(true);
+    setTimeout(() => setCopied(false), 1500);
+  };
+  return html`<div class="command"><code>${line}</code>
+    <button onClick=${copy} aria-label=${`Copy ${line}`}>${copied ? "copied" : "copy"}</button></div>`;
+};
+
+// Swatch is a square in a colour.
+export const Swatch = ({ colour }) => html`<span class="swatch" style=${{ backgroundColor: colour }}></span>`;
+
+// Empty is said where there is nothing to show.
+export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
+
+// Canvas is a picture that is drawn by draw(context, width, height, from) for the part that is scrolled to, from pixels from
+// its top, and drawn again after a change of its size, of the colours, or of what it depends on.
+export const Canvas = ({ height, draw, label, depends, onPoint, onChoose, onWheel }) => {
+  const box = useRef();
+  const canvas = useRef();
+  const last = useRef();
+  last.current = draw;
+  useEffect(() => {
+    let due = 0;
+    const paint = () => {
+      due = 0;
+      const { clientWidth: width, clientHeight: shown } = box.current;
+      const scale = devicePixelRatio;
+      const of = canvas.current;
+      if (of.width !== Math.round(width * scale) || of.height !== Math.round(shown * scale)) {
+        of.width = Math.round(width * scale);
+        of.height = Math.round(shown * scale);
+        of.style.width = `${width}px`;
+        of.style.height = `${shown}px`;
+      }
+      const context = of.getContext("2d");
+      context.setTransform(scale, 0, 0, scale, 0, 0);
+      context.clearRect(0, 0, width, shown);
+      const begun = performance.now();
+      last.current(context, width, shown, box.current.scrollTop);
+      globalThis.lastPaint = performance.now() - begun;
+    };
+    const soon = () => {
+      due ||= requestAnimationFrame(paint);
+    };
+    box.current.repaint = soon;
+    const sizes = new ResizeObserver(soon);
+    sizes.observe(box.current);
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    dark.addEventListener("change", soon);
+    return () => {
+      cancelAnimationFrame(due);
+      sizes.disconnect();
+      dark.removeEventListener("change", soon);
+    };
+  }, []);
+  useEffect(() => box.current.repaint(), depends);
+  const point = (event) => {
+    const area = canvas.current.getBoundingClientRect();
+    return [event.clientX - area.left, event.clientY - area.top + box.current.scrollTop];
+  };
+  return html`<div class="picture" ref=${box} onScroll=${() => box.current.repaint()}>
+    <canvas ref=${canvas} role="img" aria-label=${label}
+      onMouseMove=${(event) => onPoint?.(point(event), event)} onMouseLeave=${() => onPoint?.(null)}
+      onClick=${(event) => onChoose?.(point(event))} onWheel=${(event) => onWheel?.(event, point(event))}></canvas>
+    <div style=${{ height: `${height}px` }} class="extent"></div>
+  </div>`;
+};

@@ -1,0 +1,201 @@
+// The view of time: what held GPUs, what will, windows and maintenance.
+import { html, useEffect, useMemo, useState } from "./vendor/htm-preact.js";
+import { ink } from "./colours.js";
+import { Canvas, Command, Empty, Table } from "./parts.js";
+import { get } from "./store.js";
+import { at, gpus } from "./words.js";
+
+const hour = 3600e3;
+const spans = [["1h", hour], ["6h", 6 * hour], ["24h", 24 * hour], ["7d", 168 * hour], ["30d", 720 * hour]];
+const line = 18;
+const heading = 22;
+const axis = 24;
+const kinds = { held: "held", ahead: "may hold until its maxDuration", reserved: "reserved", window: "envelope pays",
+  maintenance: "maintenance" };
+
+// rowsOf stacks the bars of each lane, so that no two cover each other.
+const rowsOf = (bars) => {
+  const lanes = new Map();
+  for (const bar of bars) {
+    lanes.set(bar.lane, [...(lanes.get(bar.lane) ?? []), bar]);
+  }
+  const placed = [];
+  const heads = [];
+  let y = axis;
+  for (const [lane, members] of lanes) {
+    heads.push({ lane, y });
+    y += heading;
+    const ends = [];
+    for (const bar of members) {
+      const from = Date.parse(bar.from);
+      let row = ends.findIndex((end) => end <= from);
+      if (row < 0) {
+        row = ends.push(0) - 1;
+      }
+      ends[row] = bar.to ? Date.parse(bar.to) : Infinity;
+      placed.push({ bar, y: y + row * line });
+    }
+    y += ends.length * line + 6;
+  }
+  return { placed, heads, height: y };
+};
+
+const useBars = (store, by, from, to) => {
+  const [bars, setBars] = useState(null);
+  const [failed, setFailed] = useState("");
+  const tick = Math.floor(Date.now() / 2000); // at most every two seconds
+  useEffect(() => {
+    let gone = false;
+    const iso = (t) => encodeURIComponent(new Date(t).toISOString().replace(/\.\d+/, ""));
+    get(`/api/time?from=${iso(from)}&to=${iso(to)}&by=${by}`).then((found) => {
+      if (!gone) {
+        setBars(found);
+        setFailed("");
+      }
+    }, (error) => gone || setFailed(error.message));
+    return () => {
+      gone = true;
+    };
+  }, [by, Math.round(from / 1000), Math.round(to / 1000), store.version && tick]);
+  return [bars, failed];
+};
+
+// ticks are instants at round distances.
+const ticks = (from, to) => {
+  const steps = [60e3, 300e3, 900e3, hour, 3 * hour, 6 * hour, 12 * hour, 24 * hour, 168 * hour];
+  const step = steps.find((s) => (to - from) / s <= 10) ?? 168 * hour;
+  const zone = new Date(from).getTimezoneOffset() * 60e3;
+  const out = [];
+  for (let t = Math.ceil((from - zone) / step) * step + zone; t < to; t += step) {
+    out.push(t);
+  }
+  return out;
+};
+
+const tickWords = (t, long) => new Date(t).toLocaleString(undefined,
+  long ? { day: "numeric", month: "short", hour: "2-digit" } : { hour: "2-digit", minute: "2-digit" });
+
+const paintAxis = (context, width, height, { from, to, now, inks }) => {
+  const x = (t) => ((t - from) / (to - from)) * width;
+  context.font = "11px system-ui, sans-serif";
+  for (const t of ticks(from, to)) {
+    context.strokeStyle = inks.line;
+    context.lineWidth = 0.5;
+    context.beginPath();
+    context.moveTo(x(t), 16);
+    context.lineTo(x(t), height);
+    context.stroke();
+    context.fillStyle = inks.faint;
+    const words = tickWords(t, to - from > 30 * hour);
+    if (x(t) + 3 + context.measureText(words).width < width) {
+      context.fillText(words, x(t) + 3, 12);
+    }
+  }
+  context.strokeStyle = inks.bad;
+  context.lineWidth = 1.5;
+  context.beginPath();
+  context.moveTo(x(now), 0);
+  context.lineTo(x(now), height);
+  context.stroke();
+};
+
+const paintBar = (context, { bar, y }, left, right, view) => {
+  const colour = bar.kind === "window" || bar.kind === "maintenance" ? view.inks.faint : view.colours.of(bar.name);
+  const high = line - 4;
+  context.strokeStyle = colour;
+  context.fillStyle = colour;
+  context.lineWidth = 1.5;
+  if (bar.kind === "held") {
+    context.fillRect(left, y, Math.max(1, right - left), high);
+  } else {
+    context.setLineDash(bar.kind === "reserved" ? [] : [4, 3]);
+    context.strokeRect(left, y + 0.5, Math.max(1, right - left), high - 1);
+    context.setLineDash([]);
+  }
+  const words = `${bar.name}${bar.gpus ? ` ${bar.gpus}` : ""}`;
+  if (context.measureText(words).width < right - left - 8) {
+    context.fillStyle = bar.kind === "held" ? "#fff" : view.inks.text;
+    context.fillText(words, left + 4, y + high - 3);
+  }
+};
+
+const paintTime = (context, width, height, y0, rows, view) => {
+  const x = (t) => Math.min(width, Math.max(0, ((t - view.from) / (view.to - view.from)) * width));
+  context.font = "11px system-ui, sans-serif";
+  for (const placed of rows.placed) {
+    if (placed.y + line > y0 && placed.y < y0 + height) {
+      const { bar } = placed;
+      const end = bar.to ? Date.parse(bar.to) : bar.kind === "held" ? view.now : Infinity;
+      paintBar(context, { bar, y: placed.y - y0 }, x(Date.parse(bar.from)), x(end), view);
+    }
+  }
+  context.font = "600 12px system-ui, sans-serif";
+  context.fillStyle = view.inks.text;
+  for (const head of rows.heads) {
+    context.fillText(head.lane, 4, head.y - y0 + 15);
+  }
+  context.clearRect(0, 0, width, 16);
+  paintAxis(context, width, height, view);
+};
+
+const barAt = (rows, [, y], t, now) => rows.placed.find(({ bar, y: top }) => y >= top && y < top + line &&
+  Date.parse(bar.from) <= t && t <= (bar.to ? Date.parse(bar.to) : bar.kind === "held" ? now : Infinity));
+
+const told = (bar) => `${bar.name}: ${kinds[bar.kind]}${bar.gpus ? `, ${gpus(bar.gpus)}` : ""}, ${at(bar.from)} – ` +
+  `${bar.to ? at(bar.to) : bar.kind === "held" ? "now" : "open"}${bar.closure ? ` (${bar.closure})` : ""}`;
+
+// spanFor is the shortest span that shows all of a ledger so old, a day at most.
+const spanFor = (age) => spans.map(([, s]) => s).find((s) => s * 0.6 > age || s >= 24 * hour) ?? 6 * hour;
+
+// Time is the view.
+export const Time = ({ store, colours, filter, asTable }) => {
+  const [by, setBy] = useState("domain");
+  const [length, setLength] = useState(() => spanFor(Date.now() - Date.parse(store.about.ledgerFrom)));
+  const [middle, setMiddle] = useState(null); // null follows now
+  const [tip, setTip] = useState(null);
+  const now = Date.now();
+  const from = (middle ?? now) - length * 0.6;
+  const to = from + length;
+  const [bars, failed] = useBars(store, by, from, to);
+  const words = filter.toLowerCase();
+  const rows = useMemo(() => rowsOf((bars ?? []).filter((bar) =>
+    !words || `${bar.name} ${bar.lane}`.toLowerCase().includes(words))), [bars, words]);
+  const move = (part) => setMiddle((middle ?? now) + part * length);
+  useTimeKeys(move, (by) => setLength(Math.min(720 * hour, Math.max(hour / 6, length * by))));
+  const point = (where, event) => {
+    const t = where && from + (where[0] / event.target.clientWidth) * length;
+    const found = where && barAt(rows, where, t, now);
+    setTip(found ? { x: event.clientX + 12, y: event.clientY + 12, words: told(found.bar) } : null);
+  };
+  return html`
+    <div class="tools" data-bars=${bars ? rows.placed.length : "reading"}>
+      <span>By ${["domain", "owner"].map((b) => html`<button key=${b} aria-pressed=${b === by} onClick=${() => setBy(b)}>${b}</button>`)}</span>
+      <span>${spans.map(([name, s]) => html`<button key=${name} aria-pressed=${s === length} onClick=${() => setLength(s)}>${name}</button>`)}</span>
+      <span><button onClick=${() => move(-0.5)} aria-label="earlier">◀</button><button onClick=${() => setMiddle(null)}>now</button>
+        <button onClick=${() => move(0.5)} aria-label="later">▶</button></span>
+      <span class="note">full: held · dashed: until its maxDuration, windows, maintenance · framed: reserved</span>
+    </div>
+    ${failed && html`<p class="bad">${failed}</p>`}
+    ${bars && rows.placed.length === 0 && html`<${Empty}>Nothing held GPUs in this time, and nothing is announced.<//>`}
+    ${asTable ? html`<div class="scroll"><${Table} rows=${rows.placed.map(({ bar }) => bar)} keyOf=${(b) => `${b.lane} ${b.kind} ${b.name} ${b.from}`}
+      columns=${[{ title: "Lane", of: (b) => b.lane }, { title: "What", of: (b) => b.name }, { title: "How", of: (b) => kinds[b.kind] },
+    { title: "GPUs", right: true, of: (b) => b.gpus ?? "" }, { title: "From", of: (b) => at(b.from) },
+    { title: "To", of: (b) => (b.to ? at(b.to) : "") }, { title: "Ended", of: (b) => b.closure ?? "" }]}/></div>`
+    : html`<${Canvas} label="Time axis. Press t for a table." height=${rows.height} depends=${[rows, colours, from, to]}
+      draw=${(context, w, h, y) => paintTime(context, w, h, y, rows, { from, to, now, colours, inks: ink() })}
+      onPoint=${point}/>`}
+    ${tip && html`<div class="tip" style=${{ left: `${tip.x}px`, top: `${tip.y}px` }}>${tip.words}</div>`}
+    <${Command} line="kubectl runs plan -A"/>`;
+};
+
+const useTimeKeys = (move, zoom) => useEffect(() => {
+  const pressed = (event) => {
+    if (event.target.closest("input, textarea, select")) {
+      return;
+    }
+    const does = { ArrowLeft: () => move(-0.1), ArrowRight: () => move(0.1), "+": () => zoom(0.5), "-": () => zoom(2) }[event.key];
+    does?.();
+  };
+  addEventListener("keydown", pressed);
+  return () => removeEventListener("keydown", pressed);
+});

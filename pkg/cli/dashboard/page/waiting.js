@@ -1,0 +1,89 @@
+// The view of Runs: those that wait, with all that is known about when they start, and those that may be cut.
+import { html } from "./vendor/htm-preact.js";
+import { Command, Empty, Swatch, Table } from "./parts.js";
+import { actions, at, away, command, gpus, percent } from "./words.js";
+
+const mineOnly = (rows, hello, mine) => (mine ? rows.filter((run) => run.namespace === hello.namespace) : rows);
+
+const matches = (run, filter) => {
+  const words = filter.toLowerCase();
+  return !words || `${run.key} ${run.name} ${run.owner} ${run.phase}`.toLowerCase().includes(words);
+};
+
+const starts = (run, now) => {
+  if (run.waits?.earliestStart) {
+    return `${at(run.waits.earliestStart)} (${away(run.waits.earliestStart, now)})`;
+  }
+  const queue = run.waits?.queue;
+  return queue ? `no date; ${queue.ahead} of ${queue.of} are ahead` : "no date";
+};
+
+const worst = (run) => [...(run.risks ?? [])].sort((a, b) => b.probability - a.probability)[0];
+
+const Conflicts = ({ reservation }) => html`<${Table} caption="May be cut for it" rows=${reservation.conflicts}
+  keyOf=${(c) => `${c.action} ${c.run.namespace}/${c.run.name}`} columns=${[
+  { title: "Run", of: (c) => `${c.run.namespace}/${c.run.name}` }, { title: "Owner", of: (c) => c.owner },
+  { title: "What", of: (c) => actions[c.action] }, { title: "GPUs", right: true, of: (c) => c.gpus },
+  { title: "Chance", right: true, of: (c) => percent(c.probability) }]}/>
+  ${reservation.total?.total > reservation.conflicts.length && html`<p>${reservation.total.total - reservation.conflicts.length} more may
+    be cut; the Reservation lists all when it activates.</p>`}`;
+
+const Promise = ({ reservation }) => {
+  const forecast = reservation.forecast ?? {};
+  return html`
+    ${forecast.deficitGPUs > 0 && html`<p>${gpus(forecast.deficitGPUs)} are missing${forecast.scope ? ` in ${forecast.scope}` : ""}.</p>`}
+    ${forecast.remedies?.length > 0 && html`<p>What will be done:</p><ul>${forecast.remedies.map((r) => html`<li>${r}</li>`)}</ul>`}
+    ${reservation.nodes?.length > 0 && html`<p>Where: ${reservation.nodes.slice(0, 12).join(", ")}${reservation.nodes.length > 12
+      ? ` and ${reservation.nodes.length - 12} more nodes` : ""}</p>`}
+    ${reservation.payers?.length > 0 && html`<p>Paid by ${reservation.payers.map((p) => `${p.budget}/${p.envelope} (${p.gpus})`).join(", ")}</p>`}
+    ${reservation.conflicts?.length > 0 && html`<${Conflicts} reservation=${reservation}/>`}`;
+};
+
+const Details = ({ run, reservations, now, go }) => {
+  const waits = run.waits;
+  const own = [...reservations.values()].find((r) => waits && r.key === `${run.namespace}/${waits.reservation}`);
+  return html`<aside class="broad">
+    <h2>${run.namespace}/${run.name}</h2>
+    <p>${run.phase}, ${run.allocated} of ${gpus(run.desired)}${run.gpuType && ` (${run.gpuType})`}, owner ${run.owner}</p>
+    ${run.message && html`<p>${run.message}</p>`}
+    ${waits && html`<p><b>Starts:</b> ${starts(run, now)}</p>`}
+    ${run.changes?.length > 0 && html`<p>Each of these alone would help:</p><ul>${run.changes.map((c) => html`<li>${c.what}</li>`)}</ul>`}
+    ${own && html`<${Promise} reservation=${own}/>`}
+    ${run.risks?.map((risk) => html`<p class="warn">${percent(risk.probability)} chance of being cut at ${at(risk.at)}
+      (${away(risk.at, now)}) for <button class="link" onClick=${() => go("lottery", risk.reservation)}>${risk.reservation}</button></p>`)}
+    ${run.ends && html`<p>Its maxDuration ends at ${at(run.ends)} (${away(run.ends, now)}).</p>`}
+    <${Command} line=${command("explain", run.key)}/>
+    ${waits && html`<${Command} line=${command("plan", run.key)}/>`}
+  </aside>`;
+};
+
+// Waiting is the view.
+export const Waiting = ({ store, colours, filter, chosen, choose, go, mine, setMine }) => {
+  const { runs, reservations } = store.shown.tables;
+  const now = Date.now();
+  const all = mineOnly([...runs.values()], store.hello, mine).filter((run) => matches(run, filter));
+  const byStart = (a, b) => (a.waits.earliestStart ?? "9").localeCompare(b.waits.earliestStart ?? "9") ||
+    (a.waits.queue?.ahead ?? 0) - (b.waits.queue?.ahead ?? 0) || a.key.localeCompare(b.key);
+  const waiting = all.filter((run) => run.waits).sort(byStart);
+  const risky = all.filter((run) => run.risks?.length > 0).sort((a, b) => worst(b).probability - worst(a).probability ||
+    a.key.localeCompare(b.key));
+  const others = all.filter((run) => !run.waits && !run.risks?.length).sort((a, b) => a.phase.localeCompare(b.phase) * -1 ||
+    a.key.localeCompare(b.key));
+  const name = { title: "Run", of: (run) => html`<${Swatch} colour=${colours.of(run.key)}/>${run.namespace}/${run.name}` };
+  const owner = { title: "Owner", of: (run) => run.owner };
+  const wide = { title: "GPUs", right: true, of: (run) => run.desired };
+  const table = (caption, rows, columns) => rows.length > 0 && html`<${Table} caption=${caption} rows=${rows} keyOf=${(run) => run.key}
+    chosen=${chosen} onChoose=${choose} columns=${[name, owner, wide, ...columns]}/>`;
+  return html`
+    <div class="tools"><label><input type="checkbox" checked=${mine} onChange=${(event) => setMine(event.target.checked)}/>
+      only namespace ${store.hello.namespace}</label></div>
+    <div class="beside"><div class="scroll">
+      ${table("At risk", risky, [{ title: "Chance", right: true, of: (run) => percent(worst(run).probability) },
+    { title: "When", of: (run) => `${at(worst(run).at)} (${away(worst(run).at, now)})` }])}
+      ${table("Waiting", waiting, [{ title: "Starts", of: (run) => starts(run, now) }, { title: "Why it waits", of: (run) => run.waits.message }])}
+      ${table("All others", others, [{ title: "Phase", of: (run) => run.phase }, { title: "", of: (run) => run.message }])}
+      ${all.length === 0 && html`<${Empty}>There are no Runs that you may read${mine ? " in this namespace" : ""}.<//>`}
+    </div>
+    ${runs.get(chosen) && html`<${Details} run=${runs.get(chosen)} reservations=${reservations} now=${now} go=${go}/>`}</div>
+    <${Command} line="kubectl runs list -A -o wide"/>`;
+};

@@ -1,0 +1,52 @@
+// Times, numbers and commands as people read them.
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const day = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", month: "short" });
+const zone = new Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts(new Date())
+  .find((part) => part.type === "timeZoneName").value;
+
+// at is an instant in local time, with the day unless it is today's.
+export const at = (instant) => {
+  const date = new Date(instant);
+  const today = day.format(date) === day.format(new Date());
+  return `${today ? "" : `${day.format(date)}, `}${clock.format(date)} ${zone}`;
+};
+
+// span is a length of time in at most two units.
+export const span = (milliseconds) => {
+  const seconds = Math.max(0, Math.round(milliseconds / 1000));
+  const units = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
+  const first = units.findIndex(([, n]) => seconds >= n);
+  if (first < 0) {
+    return "0s";
+  }
+  const [unit, n] = units[first];
+  const rest = units[first + 1];
+  const more = rest ? Math.floor((seconds % n) / rest[1]) : 0;
+  return `${Math.floor(seconds / n)}${unit}${more > 0 ? ` ${more}${rest[0]}` : ""}`;
+};
+
+// away is how far an instant is from another: "in 5m" or "5m ago".
+export const away = (instant, now) => {
+  const left = new Date(instant) - now;
+  return left >= 0 ? `in ${span(left)}` : `${span(-left)} ago`;
+};
+
+export const percent = (probability) => `${Math.round(100 * Number(probability))} %`;
+
+export const gpus = (n) => `${n} GPU${n === 1 ? "" : "s"}`;
+
+// split parts NAMESPACE/NAME.
+export const split = (key) => {
+  const at = key.indexOf("/");
+  return { namespace: key.slice(0, at), name: key.slice(at + 1) };
+};
+
+// command is a command of jobtree about something in a namespace.
+export const command = (verb, key) => {
+  const { namespace, name } = split(key);
+  return `kubectl runs ${verb} -n ${namespace} ${name}`;
+};
+
+// What may happen to a Run at an activation.
+export const actions = { Return: "gives back GPUs on loan", DropSpare: "loses a spare", Shrink: "is shrunk", Lottery: "is ended" };

@@ -1,0 +1,128 @@
+package dashboard
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/davidlangworthy/jobtree/pkg/picture"
+)
+
+//go:embed page
+var files embed.FS
+
+// site answers what the page asks for.
+type site struct {
+	frames    *frames
+	namespace string // the one that whoever has started the dashboard works in
+}
+
+// ServeHTTP answers with a file of the page, or with data.
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/events":
+		s.events(w, r)
+	case "/api/at":
+		s.at(w, r)
+	case "/api/time":
+		s.timeline(w, r)
+	case "/api/money":
+		s.money(w)
+	case "/api/record":
+		s.record(w, r)
+	case "/verify.html":
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Disposition", `attachment; filename="verify.html"`)
+		w.Write(VerifyPage())
+	default:
+		page, err := fs.Sub(files, "page")
+		if err != nil {
+			panic(err) // it is built in
+		}
+		http.FileServerFS(page).ServeHTTP(w, r)
+	}
+}
+
+// events sends what changes as server-sent events, the first time all that there is.
+func (s *site) events(w http.ResponseWriter, r *http.Request) {
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		http.Error(w, "no events can be sent on this connection", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	fmt.Fprintf(w, "event: hello\ndata: %s\n\n", rowOf(map[string]string{"namespace": s.namespace}).data)
+	flusher.Flush()
+	for shown := (&frame{}); ; {
+		next := s.frames.latest()
+		if next.tables != nil && next != shown {
+			if _, err := fmt.Fprintf(w, "data: %s\n\n", rowOf(next.since(shown)).data); err != nil {
+				return
+			}
+			flusher.Flush()
+			shown = next
+		}
+		select {
+		case <-next.newer:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// at answers with the fleet at an instant of the past.
+func (s *site) at(w http.ResponseWriter, r *http.Request) {
+	at, err := time.Parse(time.RFC3339, r.URL.Query().Get("time"))
+	if err != nil {
+		http.Error(w, "time: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	then := &frame{tables: s.frames.tablesAt(s.frames.watched.objects(), at, false), about: s.frames.latest().about}
+	then.about.At = at
+	answer(w, then.since(&frame{}))
+}
+
+// timeline answers with the bars of a span of time.
+func (s *site) timeline(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	from, err := time.Parse(time.RFC3339, query.Get("from"))
+	to, err2 := time.Parse(time.RFC3339, query.Get("to"))
+	by := picture.Lanes(query.Get("by"))
+	if err != nil || err2 != nil || by != picture.ByDomain && by != picture.ByOwner {
+		http.Error(w, "from and to are instants as RFC 3339 has them, and by is domain or owner", http.StatusBadRequest)
+		return
+	}
+	answer(w, picture.Timeline(s.frames.watched.objects(), s.frames.args, by, from, to, s.frames.now()))
+}
+
+// money answers with what envelopes pay for.
+func (s *site) money(w http.ResponseWriter) {
+	m, err := moneyOf(s.frames.watched.objects(), s.frames.now())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	answer(w, m)
+}
+
+// record answers with one Reservation as the API server has it, so that its lottery can be computed again.
+func (s *site) record(w http.ResponseWriter, r *http.Request) {
+	key := r.URL.Query().Get("reservation")
+	for _, of := range s.frames.watched.objects().Reservations {
+		if of.Namespace+"/"+of.Name == key {
+			answer(w, of)
+			return
+		}
+	}
+	http.Error(w, fmt.Sprintf("there is no Reservation %s that you may read", strings.ToValidUTF8(key, "?")),
+		http.StatusNotFound)
+}
+
+func answer(w http.ResponseWriter, data any) {
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(data)
+}

@@ -1,0 +1,233 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/picture"
+)
+
+// watched is what is read of the cluster and kept up to date.
+type watched struct {
+	stores map[reflect.Type][]*store
+	unread []string      // what may not be read, and why
+	dirty  chan struct{} // has a value after a change
+
+	mu     sync.Mutex
+	broken map[string]time.Time // since when what could not be read
+}
+
+// kinds are what is watched, what finished pods are like apart.
+var kinds = []struct {
+	what   string
+	object client.Object
+	list   client.ObjectList
+	fields fields.Selector
+}{
+	{"nodes", &corev1.Node{}, &corev1.NodeList{}, fields.Everything()},
+	{"Runs", &rqv1.Run{}, &rqv1.RunList{}, fields.Everything()},
+	{"GPU leases", &rqv1.Lease{}, &rqv1.LeaseList{}, fields.Everything()},
+	{"Reservations", &rqv1.Reservation{}, &rqv1.ReservationList{}, fields.Everything()},
+	{"Budgets", &rqv1.Budget{}, &rqv1.BudgetList{}, fields.Everything()},
+	{"pods", &corev1.Pod{}, &corev1.PodList{}, fields.ParseSelectorOrDie("status.phase!=Succeeded,status.phase!=Failed")},
+}
+
+// silent has what goes wrong be told on the page, not in a log.
+var silent = logr.Discard()
+
+// watch begins to watch what may be read: in all namespaces, or in those of which it is known that they may be read.
+func (d *dashboard) watch(ctx context.Context, c client.WithWatch) (*watched, error) {
+	w := &watched{stores: map[reflect.Type][]*store{}, dirty: make(chan struct{}, 1), broken: map[string]time.Time{}}
+	for _, kind := range kinds {
+		namespaces, lacks, err := d.Readable(ctx, c, kind.object, kind.list)
+		if err != nil {
+			return nil, err
+		}
+		if lacks != "" {
+			w.unread = append(w.unread, kind.what+": "+lacks)
+		}
+		of := reflect.TypeOf(kind.object)
+		for _, namespace := range namespaces {
+			s := &store{Store: cache.NewStore(cache.MetaNamespaceKeyFunc), changed: w.touch}
+			w.stores[of] = append(w.stores[of], s)
+			what := kind.what
+			if namespace != "" {
+				what += " of namespace " + namespace
+			}
+			source := &source{client: c, namespace: namespace, list: kind.list, fields: kind.fields,
+				told: func(err error) { w.told(what, err) }}
+			reflector := cache.NewReflectorWithOptions(source.listWatch(), kind.object, s, cache.ReflectorOptions{
+				Name: what, Logger: &silent, Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Steps: 5,
+					Cap: 5 * time.Second, Jitter: 0.2}})
+			go reflector.RunWithContext(klog.NewContext(ctx, silent))
+		}
+	}
+	return w, nil
+}
+
+// touch says that something has changed.
+func (w *watched) touch() {
+	select {
+	case w.dirty <- struct{}{}:
+	default:
+	}
+}
+
+// told takes note of whether something could be read.
+func (w *watched) told(what string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, was := w.broken[what]
+	switch {
+	case err == nil && was:
+		delete(w.broken, what)
+	case err != nil && !was:
+		w.broken[what] = time.Now()
+	default:
+		return
+	}
+	w.touch()
+}
+
+// since returns from when on what is shown may be old, since the API server could not be read; false if it can.
+func (w *watched) since() (at time.Time, broken bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.broken {
+		if at.IsZero() || t.Before(at) {
+			at = t
+		}
+	}
+	return at, len(w.broken) > 0
+}
+
+// objects returns what is there now.
+func (w *watched) objects() *picture.Objects {
+	return &picture.Objects{Nodes: all[*corev1.Node](w), Runs: all[*rqv1.Run](w), Leases: all[*rqv1.Lease](w),
+		Reservations: all[*rqv1.Reservation](w), Budgets: all[*rqv1.Budget](w), Pods: all[*corev1.Pod](w)}
+}
+
+func all[T client.Object](w *watched) []T {
+	var out []T
+	for _, s := range w.stores[reflect.TypeFor[T]()] {
+		for _, object := range s.List() {
+			out = append(out, object.(T))
+		}
+	}
+	return out
+}
+
+// source reads one kind of object in one namespace, or in all of them.
+type source struct {
+	client    client.WithWatch
+	namespace string
+	list      client.ObjectList
+	fields    fields.Selector
+	told      func(err error)
+}
+
+// plainly lists before it watches: a list of a large ledger comes from the API server's cache in one answer.
+type plainly struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported has the reflector list.
+func (plainly) IsWatchListSemanticsUnSupported() bool { return true }
+
+func (s *source) listWatch() cache.ListerWatcher {
+	list := func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		into := s.list.DeepCopyObject().(client.ObjectList)
+		err := s.client.List(ctx, into, s.options(options)...)
+		s.told(err)
+		return into, err
+	}
+	watch := func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		into := s.list.DeepCopyObject().(client.ObjectList)
+		w, err := s.client.Watch(ctx, into, s.options(options)...)
+		s.told(err)
+		return w, err
+	}
+	return plainly{&cache.ListWatch{ListWithContextFunc: list, WatchFuncWithContext: watch}}
+}
+
+func (s *source) options(raw metav1.ListOptions) []client.ListOption {
+	raw.FieldSelector = s.fields.String()
+	return []client.ListOption{&client.ListOptions{Namespace: s.namespace, FieldSelector: s.fields, Raw: &raw}}
+}
+
+// store keeps objects without what is not shown, and says when one has changed.
+type store struct {
+	cache.Store
+	changed func()
+}
+
+// Add keeps an object.
+func (s *store) Add(object any) error {
+	defer s.changed()
+	return s.Store.Add(slim(object))
+}
+
+// Update replaces an object.
+func (s *store) Update(object any) error {
+	defer s.changed()
+	return s.Store.Update(slim(object))
+}
+
+// Delete forgets an object.
+func (s *store) Delete(object any) error {
+	defer s.changed()
+	return s.Store.Delete(object)
+}
+
+// Replace keeps a list of objects instead of what was kept.
+func (s *store) Replace(objects []any, version string) error {
+	defer s.changed()
+	for i := range objects {
+		objects[i] = slim(objects[i])
+	}
+	return s.Store.Replace(objects, version)
+}
+
+// slim takes off an object what no view shows and what makes up most of its size.
+func slim(object any) any {
+	o, ok := object.(client.Object)
+	if !ok {
+		panic(fmt.Sprintf("%T is no object of the API", object))
+	}
+	o.SetManagedFields(nil)
+	switch o := object.(type) {
+	case *rqv1.Run:
+		o.Spec.Template = nil
+	case *corev1.Node:
+		o.Status.Images = nil
+	case *corev1.Pod:
+		slimPod(o)
+	}
+	return object
+}
+
+// slimPod leaves of a pod what says where it is, whose it is and how many GPUs it takes.
+func slimPod(pod *corev1.Pod) {
+	spec := corev1.PodSpec{NodeName: pod.Spec.NodeName, Resources: pod.Spec.Resources}
+	for _, of := range []struct{ from, into *[]corev1.Container }{{&pod.Spec.InitContainers, &spec.InitContainers},
+		{&pod.Spec.Containers, &spec.Containers}} {
+		for _, c := range *of.from {
+			*of.into = append(*of.into, corev1.Container{Name: c.Name, Resources: c.Resources, RestartPolicy: c.RestartPolicy})
+		}
+	}
+	pod.Annotations, pod.Spec = nil, spec
+	pod.Status = corev1.PodStatus{Phase: pod.Status.Phase}
+}

@@ -1,0 +1,162 @@
+package page
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// holds is a script that says whether a Run holds GPUs of a node in some way.
+func holds(node, use, run string) string {
+	return `store.tables.nodes.get("` + node + `")?.spans.some((s) => s.use === "` + use + `" && s.run === "` + run + `")`
+}
+
+// bars says whether the view of time has read what it shows.
+const bars = `Number(document.querySelector("[data-bars]")?.dataset.bars) > 0`
+
+// TestPage follows a fleet through a page: Runs start, a node is lost, room is made by a lottery, and the API server
+// goes away and comes back.
+func TestPage(t *testing.T) {
+	c := newCluster(t)
+	c.kubectl("apply -f manifests/samples/namespaces.yaml -f manifests/samples/budgets.yaml")
+	c.kubectl("apply -f manifests/samples/teams.yaml")
+	p := open(t, dashboard(t, c.env()), 1280, 800)
+	p.until("sixteen nodes", "globalThis.store?.tables.nodes.size === 16", 20*time.Second)
+
+	c.kubectl("runs submit -f manifests/samples/reservation/1-tenants.yaml")
+	c.kubectl("wait -n mm run.rq/eval-8 --for=jsonpath={.status.phase}=Running --timeout=1m")
+	p.until("the cells of a Run that has started", `[...store.tables.nodes.values()].some((n) => n.spans.some((s) =>
+		s.use === "active" && s.run === "mm/eval-8"))`, 2*time.Second)
+	c.kubectl("wait -n aud run.rq/probe-8 --for=jsonpath={.status.phase}=Running --timeout=1m")
+	c.kubectl("runs submit -f manifests/samples/reservation/2-base-96.yaml")
+	c.kubectl("wait -n rai run.rq/base-96 --for=jsonpath={.status.phase}=Running --timeout=1m")
+	p.until("a full fleet", `[...store.tables.nodes.values()].every((n) => n.spans.every((s) => s.use !== "free"))`,
+		10*time.Second)
+	p.keep("fleet")
+
+	seeLottery(t, c, p)
+	seeLoss(c, p)
+	seeKeys(t, p)
+	seeDark(p)
+	p.silent()
+	seeAway(c, p)
+	seeLittle(t, c)
+}
+
+// seeLottery has a Run wait: its date, its place and the odds are shown, then the draw, and that it is valid.
+func seeLottery(t *testing.T, c *cluster, p *tab) {
+	c.kubectl("runs submit -f manifests/samples/reservation/3-vision-16.yaml")
+	p.eval(`location.hash = "#waiting/rai/vision-16"`, nil)
+	p.says("Starts:")
+	p.says("Run a fair lottery")
+	p.says("May be cut for it")
+	p.until("the odds", `[...document.querySelectorAll("aside td")].some((cell) => cell.textContent === "25 %")`,
+		20*time.Second)
+	p.until("a countdown", `/\(in \d+s\)/.test(document.querySelector("aside").innerText)`, 10*time.Second)
+	p.keep("waiting")
+	p.eval(`location.hash = "#lottery/rai/vision-16-r0"`, nil)
+	p.says("This record is not drawn yet")
+	p.until("the draw", `document.body.innerText.includes("This record is valid")`, 90*time.Second)
+	p.keep("lottery")
+	said := c.kubectl("runs explain --verify vision-16-r0 -n rai")
+	if !strings.Contains(said, "VERDICT    valid") {
+		t.Errorf("the command line says otherwise: %s", said)
+	}
+	p.eval(`location.hash = "#time"`, nil)
+	p.until("bars", bars, 10*time.Second)
+	p.keep("time")
+	p.eval(`location.hash = "#money"`, nil)
+	p.says("org:ai:rai")
+	p.says("rai/west-h100")
+	p.keep("money")
+	p.eval(`location.hash = "#fleet"`, nil)
+}
+
+// seeLoss loses a node under a Run: its rank goes elsewhere, and the node is crossed out.
+func seeLoss(c *cluster, p *tab) {
+	c.kubectl("delete run.rq -n mm --all")
+	c.kubectl("delete run.rq -n aud --all")
+	p.until("free GPUs", `[...store.tables.nodes.values()].some((n) => n.spans.some((s) => s.use === "free"))`,
+		20*time.Second)
+	var node string
+	p.eval(`[...store.tables.nodes.values()].find((n) => n.spans.some((s) => s.run === "rai/vision-16")).name`, &node)
+	c.kubectl("taint node " + node + " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")
+	p.until("that the node is lost", `store.tables.nodes.get("`+node+`").state === "Lost"`, 10*time.Second)
+	p.until("that its rank is elsewhere", `!(`+holds(node, "active", "rai/vision-16")+`) &&
+		[...store.tables.nodes.values()].reduce((n, node) => n + node.spans.reduce((m, s) =>
+			m + (s.run === "rai/vision-16" && s.use === "active" ? s.gpus : 0), 0), 0) === 16`, 20*time.Second)
+	p.eval(`location.hash = "#fleet/`+node+`"`, nil)
+	p.says("Lost: OutOfService")
+	p.keep("loss")
+}
+
+// seeKeys goes through all views with keys alone.
+func seeKeys(t *testing.T, p *tab) {
+	for i, view := range []string{"fleet", "time", "money", "waiting", "lottery"} {
+		p.press(string(rune('1' + i)))
+		p.until("the view "+view, `document.querySelector("main").className === "`+view+`"`, 5*time.Second)
+	}
+	p.press("1", "t")
+	p.until("a table", `document.querySelectorAll("main tbody tr").length === 16`, 5*time.Second)
+	p.press("t", "/")
+	p.until("the filter's cursor", `document.activeElement.type === "search"`, 5*time.Second)
+	p.press("v", "i", "s", "i", "o", "n")
+	p.until("a filter", `document.querySelector("input[type=search]").value === "vision" &&
+		location.hash.includes("filter=vision")`, 5*time.Second)
+	p.eval(`history.replaceState(null, "", "#fleet"); dispatchEvent(new Event("hashchange"));
+		document.activeElement.blur()`, nil)
+	p.press(kb.ArrowRight, kb.ArrowRight)
+	p.until("a node that is chosen", `document.querySelector("aside h2")?.textContent === "c2"`, 5*time.Second)
+	p.press("?")
+	p.says("go to a view")
+	p.press(kb.Escape)
+	p.until("nothing chosen", `!document.querySelector("aside") && !document.querySelector("[role=dialog]")`,
+		5*time.Second)
+	var unnamed int
+	p.eval(`[...document.querySelectorAll("button, a, input")].filter((e) => !(e.textContent.trim() ||
+		e.getAttribute("aria-label") || e.labels?.length)).length`, &unnamed)
+	if unnamed > 0 {
+		t.Errorf("%d things that can be pressed have no name", unnamed)
+	}
+}
+
+// seeDark looks at all views in the dark.
+func seeDark(p *tab) {
+	p.prefers("dark")
+	p.until("a dark page", `getComputedStyle(document.body).backgroundColor === "rgb(20, 23, 27)"`, 5*time.Second)
+	for _, view := range []string{"fleet", "time", "money", "waiting", "lottery"} {
+		p.eval(`location.hash = "#`+view+`"`, nil)
+		p.until("the view "+view, `document.querySelector("main").className === "`+view+`"`, 5*time.Second)
+		if view == "time" {
+			p.until("bars", bars, 10*time.Second)
+		}
+		p.keep("dark-" + view)
+	}
+	p.prefers("light")
+}
+
+// seeAway ends the API server: the page says so, and goes on when it is back.
+func seeAway(c *cluster, p *tab) {
+	c.kill("kube-apiserver")
+	p.says("The API server has not answered")
+	p.keep("away")
+	c.up()
+	p.until("that it is back", `!document.body.innerText.includes("The API server has not answered")`, time.Minute)
+	c.kubectl("delete run.rq -n rai vision-16")
+	p.until("what has changed since", `!store.tables.runs.has("rai/vision-16")`, 20*time.Second)
+}
+
+// seeLittle opens a page for a researcher who may read one namespace.
+func seeLittle(t *testing.T, c *cluster) {
+	p := open(t, dashboard(t, c.env(), "-n", "mm", "--as", "ann", "--as-group", "mm", "--as-group",
+		"system:authenticated"), 1280, 800)
+	p.says("Some things may not be read with your rights")
+	p.until("no Run of others", `globalThis.store?.version > 0 &&
+		[...store.tables.runs.values()].every((r) => r.namespace === "mm")`, 20*time.Second)
+	p.press("3")
+	p.says("mm/east-h100")
+	p.keep("little")
+	p.silent()
+}
