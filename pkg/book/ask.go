@@ -32,7 +32,7 @@ func (b *Book) Look(o Objects) (Look, bool) {
 	l := Look{Nodes: map[string]NodeState{}, Leased: map[types.UID]bool{}, Opening: map[types.UID]bool{},
 		Told: map[types.UID]rqv1.ClosureReason{}, Owed: map[string]int{},
 		Commitments: map[types.UID]string{}, Awaited: map[types.UID]bool{}, Unseated: map[types.UID]bool{},
-		Broken: map[types.UID]bool{}, Left: map[types.UID]*corev1.Pod{}}
+		Broken: map[types.UID]bool{}, Left: map[types.UID]*corev1.Pod{}, Moves: map[types.UID]bool{}}
 	var g *gang
 	if o.Run != nil && o.Run.DeletionTimestamp == nil { // else the book has forgotten it
 		g = b.roster.gangs[o.Run.UID]
@@ -57,6 +57,9 @@ func (b *Book) Look(o Objects) (Look, bool) {
 		b.views.lookAtShard(&l, pod.UID)
 		b.sick.lookAtDevices(&l, pod.UID)
 		if g != nil {
+			if g.moving[pod.UID] {
+				l.Moves[pod.UID] = true
+			}
 			b.views.lookAtSeat(&l, g, pod)
 		}
 	}

@@ -157,6 +157,7 @@ func (x *starter) refute(g *gang, asked *Check, turned []Turning, now time.Time)
 		}
 	}
 	x.places.unwind(g)
+	x.leaveFull(g)
 	g.check.again = false
 	if g.check.refusal != nil { // it was to have what others are leaving
 		again := *g.check.refusal

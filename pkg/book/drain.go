@@ -197,10 +197,14 @@ func (d *drainer) keepOn(g *gang, now time.Time) {
 	until := now
 	var going []DrainedRank
 	for index, m := range g.active.between(0, g.active.size) {
-		if m == nil || !m.leaving || m.stage != bound || !d.nodes.drains(m.node) && !d.mayLeave(m, now) || m.hangs(now) {
+		moves := m != nil && g.moving[m.pod.UID]
+		if m == nil || !m.leaving || m.stage != bound || m.hangs(now) ||
+			!moves && !d.nodes.drains(m.node) && !d.mayLeave(m, now) {
 			continue
 		}
-		going = append(going, DrainedRank{index, m.node})
+		if !moves {
+			going = append(going, DrainedRank{index, m.node})
+		}
 		until = latest(until, m.pod.DeletionTimestamp.Time)
 	}
 	until = until.Add(d.args.GangDeadline.Duration)

@@ -77,4 +77,5 @@ func (k *keptRooms) forgoRank(g *gang, index int) {
 	k.seats.giveAside(g, index)
 	delete(g.kept, index)
 	k.waiting.file(g)
+	k.waiting.nudge(g)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
@@ -43,6 +44,12 @@ type gang struct {
 	aside    map[int]bool // those of kept whose money is set aside, since neither a pod nor a room holds it
 	narrower int
 	requeue  requeue
+	// moving are the pods that are told to leave since their group goes on in another domain, and moved are the ranks for
+	// whose sake, until they are bound.
+	moving map[types.UID]bool
+	moved  map[int]bool
+	// apart says that ranks are planned without those of their group whose pods have not been made.
+	apart bool
 	// returns says that ranks which were to leave the nodes where they died go there again: there are no others.
 	returns bool
 	lent    *plan.Fork // while a plan for the gang looks at what is kept for it as if that were free
@@ -173,6 +180,7 @@ func (g *gang) leader() *member {
 func (g *gang) accept(m *member, to stage) bool {
 	if to == bound && !m.part.Spare {
 		delete(g.took, m.part.Index)
+		delete(g.moved, m.part.Index)
 	}
 	if to < bound || len(g.spurned) == 0 {
 		return false

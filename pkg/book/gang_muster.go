@@ -3,6 +3,7 @@ package book
 import (
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/davidlangworthy/jobtree/pkg/plan"
@@ -10,14 +11,18 @@ import (
 )
 
 // parts goes through the members that take part, as all does, with one for each pod of a gang that is to start and has
-// not been made, or of one that runs and is made late, unless a place is kept for it.
+// not been made, or of one that runs and is made late or comes as a whole, unless a place is kept for it.
 func (g *gang) parts() iter.Seq[*member] {
 	return func(yield func(*member) bool) {
+		settled := sync.OnceValue(g.settledScopes)
+		made := func(i int, spare bool) bool {
+			return spare || g.forgone[i] || g.hasPlace(i) || !g.madeLate() && !g.comesWhole(i, settled())
+		}
 		for _, spare := range [...]bool{false, true} {
 			s := g.squad(rank.Part{Spare: spare})
 			for i := range s.size {
 				m := s.memberAt(i)
-				if m == nil && (g.started() && (!g.madeLate() || g.forgone[i] || spare || g.hasOwn(i)) || g.opportunistic()) {
+				if m == nil && (g.started() && made(i, spare) || g.opportunistic()) {
 					continue
 				} else if m == nil {
 					m = &member{gang: g, part: rank.Part{Index: i, Spare: spare}}

@@ -145,7 +145,7 @@ func (g *gang) lastLoss() (at time.Time) {
 func (m *member) leavesRoom() bool {
 	g := m.gang
 	switch {
-	case g.suspended():
+	case g.suspended(), g.moving[m.pod.UID]:
 		return false
 	case g.keepsRoom():
 		return m.holds() && !m.doomed() && !g.opportunistic()
@@ -160,7 +160,8 @@ func (m *member) leavesRoom() bool {
 // outgoing reports whether a member is on its way out, and nobody takes its place there: it is cut, its Run waits, or
 // goes on without it.
 func (m *member) outgoing() bool {
-	return m.doomed() || m.leaving && (!m.gang.started() || m.gang.suspended() || m.surplus() && !m.leavesRoom())
+	moves := m.gang.moving[m.pod.UID]
+	return m.doomed() || m.leaving && (moves || !m.gang.started() || m.gang.suspended() || m.surplus() && !m.leavesRoom())
 }
 
 // hangs reports whether a pod has been told to go and should be long gone: who has it cut gains nothing.

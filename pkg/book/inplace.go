@@ -1,6 +1,8 @@
 package book
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -73,6 +75,11 @@ func (g *gang) hasOwn(index int) bool {
 		}
 	}
 	return false
+}
+
+// hasPlace reports whether a place is kept for a rank: its own or a spare's.
+func (g *gang) hasPlace(index int) bool {
+	return slices.ContainsFunc(g.vacant, func(v vacancy) bool { return v.seat() && v.index == index })
 }
 
 // flees returns the node that a rank is to leave if it can, since it has died there again; empty when there is none.

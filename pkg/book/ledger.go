@@ -93,6 +93,9 @@ func (led *ledger) vacateLease(name types.NamespacedName, l *lease, ended time.T
 	led.seats.hold(l.pod, "", 0, func(h *holding) { h.leased = false })
 	led.cuts.tellCutters(types.UID(l.charge.Run))
 	led.waiting.wakeBudget(l.charge.Payer.Budget)
+	if g := led.roster.gangs[types.UID(l.charge.Run)]; g != nil {
+		led.waiting.nudge(g)
+	}
 }
 
 // closeLease ends a Lease: what it spent stays, and what it holds is free unless it is kept for a replacement.

@@ -142,6 +142,8 @@ type Look struct {
 	// are those whose Runs run while the Runs that were cut for them still hold something.
 	Commitments map[types.UID]string
 	Awaited     map[types.UID]bool
+	// Moves are the pods that leave since their group goes on in another domain as a whole (R42).
+	Moves map[types.UID]bool
 	// Unseated are the spares whose places the ranks that record them do not have: true if they cannot have them, false
 	// while other scheduling rules are being asked.
 	Unseated map[types.UID]bool

@@ -37,7 +37,9 @@ func (p *placement) assume(g *gang, assignments []plan.Assignment, now time.Time
 	p.kept.giveRoom(g, assignments)
 	for _, a := range assignments {
 		if g.late() && !a.Spare && g.rankAt(a.Index) == nil {
-			p.keepPlace(g, a, now)
+			if p.nodes.freeOn(a.Node) >= g.demand.GPUsPerPod { // else others are to leave it
+				p.keepPlace(g, a, now)
+			}
 			continue
 		}
 		m := p.memberFor(g, a.Part)
@@ -261,6 +263,7 @@ func (p *placement) givesWay(pod types.UID) bool {
 func (p *placement) drop(m *member) {
 	p.release(m)
 	delete(p.roster.members, m.pod.UID)
+	delete(m.gang.moving, m.pod.UID)
 	s := m.gang.squad(m.part)
 	s.count(m, -1)
 	s.members[m.part.Index] = nil

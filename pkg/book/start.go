@@ -64,6 +64,7 @@ func (x *starter) placeNew(m *member, now time.Time) (string, *plan.Refusal) {
 func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 	defer x.kept.lend(g)()
 	x.turns.endTakes(g)
+	x.leaveFull(g)
 	x.waiting.stirred = true
 	x.waiting.plans++
 	g.woken, g.absent, g.tried, g.plan = false, false, x.waiting.epoch, x.waiting.plans
@@ -104,6 +105,9 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 		x.places.ask(g, nil)
 		return g.notYet("other scheduling rules are asked about the places of its spares")
 	}
+	if x.goes(g) {
+		return g.notYet(whileMoving)
+	}
 	missing, refusal := x.seats.missingOf(g)
 	if refusal != nil {
 		return refusal
@@ -133,25 +137,21 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	most := x.fleet.FreeOf(g.full.Flavor)/g.full.GPUsPerPod + g.active.assigned + g.spares.assigned + len(seated)
 	width, assignments, refusal := g.demand.Widest(least, most, fits)
 	if refusal != nil {
-		x.nodes.blame(g, pod, refusal, now, func(rejected func(string) bool) bool {
-			d, claim := g.full.At(least), claim
-			d.Beside, claim.Most = nil, nil
-			_, short := plan.Gang(x.fleet, x.accounts, d, claim, d.Within(missing), rejected, now)
-			return short == nil
-		})
-		passes := refusal.Reason == plan.NodesRejected && now.Sub(pod.CreationTimestamp.Time) < takeRest
-		if !passes && x.takeOver(g, seated, missing, func() ([]plan.Assignment, *plan.Refusal) {
+		return x.otherwise(g, pod, seated, missing, refusal, func() ([]plan.Assignment, *plan.Refusal) {
 			return fits(least)
-		}, now) {
-			return nil
-		}
-		return x.withoutRoom(g, pod, missing, refusal, now)
+		}, now)
 	}
 	x.places.resize(g, g.full.At(width))
 	assignments = x.seats.besideShards(g.full.Flavor, assignments, func() ([]plan.Assignment, *plan.Refusal) {
 		defer x.paySeats(g, seated, now)()
 		return x.planWithin(g, g.demand, claim, g.demand.Within(missing), x.agenda.outOfTheWay(g, rejected, now), now)
 	})
+	x.take(g, pod, seated, assignments, now)
+	return nil
+}
+
+// take gives a gang the places that have been planned for it.
+func (x *starter) take(g *gang, pod *corev1.Pod, seated, assignments []plan.Assignment, now time.Time) {
 	g.planned = true
 	g.deadline = now.Add(x.args.GangDeadline.Duration)
 	// what is kept for the gang and what it gets would count twice, and shards leave that are in nobody's way
@@ -162,7 +162,29 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	x.places.assume(g, slices.Concat(seated, assignments), now)
 	x.seats.sit(g, seated)
 	g.narrower = 0
-	return nil
+}
+
+// otherwise says what becomes of a gang whose missing ranks have no room, at its least width: they take the places of
+// others, their group moves, or they do without.
+func (x *starter) otherwise(g *gang, pod *corev1.Pod, seated []plan.Assignment, missing []plan.Missing,
+	refusal *plan.Refusal, fits func() ([]plan.Assignment, *plan.Refusal), now time.Time) *plan.Refusal {
+	least, claim := g.full.At(g.narrowest().Pods()), g.claim(g.keptFor(missing))
+	x.nodes.blame(g, pod, refusal, now, func(rejected func(string) bool) bool {
+		d, claim := least, claim
+		d.Beside, claim.Most = nil, nil
+		_, short := plan.Gang(x.fleet, x.accounts, d, claim, d.Within(missing), rejected, now)
+		return short == nil
+	})
+	if refusal.Reason == plan.NodesRejected && now.Sub(pod.CreationTimestamp.Time) < takeRest {
+		return x.withoutRoom(g, pod, missing, refusal, now) // it may pass
+	}
+	if (g.madeLate() || !g.lacksPods(missing)) && x.takeOver(g, seated, missing, fits, now) {
+		return nil
+	}
+	if refusal, moves := x.moveWhole(g, pod, now); moves {
+		return refusal
+	}
+	return x.withoutRoom(g, pod, missing, refusal, now)
 }
 
 // planSpares places each missing spare that there is room for, lets it into the queue, and returns why the first of the
@@ -268,6 +290,12 @@ func (x *starter) withoutRoom(g *gang, pod *corev1.Pod, missing []plan.Missing, 
 		return refusal
 	case x.seats.stillLeaving(g):
 		return g.notYet(fmt.Sprintf("%s; pods beyond the width of the Run are leaving", refusal.Message))
+	case g.lacksPods(missing) && !g.madeLate() && g.movesOn(missing):
+		return g.notYet(untilMade)
+	case g.lacksPods(missing) && !g.madeLate() && !g.apart:
+		g.apart = true
+		defer func() { g.apart = false }()
+		return x.planGang(g, pod, now)
 	case slices.ContainsFunc(g.vacant, func(v vacancy) bool { return g.lastResort(&v) }):
 		g.returns = true
 		defer func() { g.returns = false }()

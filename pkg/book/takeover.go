@@ -59,20 +59,13 @@ func (x *starter) takeOver(g *gang, seated []plan.Assignment, missing []plan.Mis
 		return false
 	}
 	at := x.agenda.instant(now)
-	leaving := x.leaving(g, now)
-	var yielders []resolver.Yielder
-	if !g.hasTaken(missing) {
-		yielders = x.yielders(g, missing, leaving, at)
-	}
+	leaving, yielders := x.givers(g, missing, at, now)
 	if len(leaving)+len(yielders) == 0 {
 		return false
 	}
 	fork := plan.NewFork(x.fleet, x.accounts)
 	defer fork.Revert()
-	for _, uid := range leaving {
-		held := x.seats.held[uid].all()
-		fork.Give(held.Node, held.GPUs, held.Beside)
-	}
+	x.freeLeaving(fork, leaving)
 	room := &forkedRoom{fork: fork, fits: func() bool { _, refusal := fits(); return refusal == nil }}
 	cuts, found := resolver.Yield(room, yielders)
 	if !found {
@@ -95,9 +88,19 @@ func (x *starter) takeOver(g *gang, seated []plan.Assignment, missing []plan.Mis
 		taken = append(taken, x.turns.victims(&Activation{At: at, Cuts: cuts})...)
 	}
 	x.takeRoom(g, slices.Concat(seated, assignments), now)
+	x.holdLate(g, assignments, now)
 	x.seats.sit(g, seated)
 	x.awaitAll(g, assignments, taken, now)
 	return true
+}
+
+// givers returns the pods that are leaving already and the Runs that may give GPUs to missing ranks besides.
+func (x *starter) givers(g *gang, missing []plan.Missing, at, now time.Time) ([]types.UID, []resolver.Yielder) {
+	leaving := x.leaving(g, now)
+	if g.hasTaken(missing) {
+		return leaving, nil
+	}
+	return leaving, x.yielders(g, missing, leaving, at)
 }
 
 // takeRoom gives ranks their places, some of which are not free yet. Other rules are asked first.

@@ -79,6 +79,11 @@ func (w *world) boots(b *book.Book) []func() {
 func (w *world) decided(o lifecycle.Observed, d lifecycle.Decision) {
 	w.checkBound(o, d)
 	w.checkMoves(o, d)
+	for i := range o.Cuts {
+		if c := &o.Cuts[i]; w.storm != nil && c.ForRank && c.At.After(w.storm.cutAt[c.UID]) {
+			w.storm.cutAt[c.UID] = c.At
+		}
+	}
 	if w.replays {
 		w.replayed(o, d)
 	}

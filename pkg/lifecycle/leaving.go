@@ -73,8 +73,13 @@ func leaving(s *situation) []Deletion {
 	out := leavingOf(s, s.roster.ranks, func(index int, pod *corev1.Pod) bool {
 		return s.cuts.doom(pod) || s.swaps.relief[index].Spare != "" || s.facts.reclaims(pod) ||
 			s.facts.makesWay(pod) || s.startsAnew(pod) || s.movesOn(pod) ||
-			s.facts.leavesDevice(pod) || s.leavesNode(pod)
+			s.facts.leavesDevice(pod) || s.leavesNode(pod) || s.facts.Moves[pod.UID]
 	})
+	for i := range out {
+		if d := &out[i]; s.facts.Moves[d.Pod.UID] && d.Notice == nil {
+			d.Tell = "the pod's group has lost a pod for which its domain has no room, and goes on in another domain as a whole"
+		}
+	}
 	out = append(out, leavingOf(s, s.roster.spares, func(_ int, pod *corev1.Pod) bool {
 		_, stays := s.facts.Unseated[pod.UID]
 		return !unfinished(pod) || s.cuts.doom(pod) || s.leavesNode(pod) || s.swaps.claims[pod.UID] != nil && !stays
