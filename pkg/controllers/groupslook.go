@@ -319,6 +319,9 @@ func (g *groups) feed(run *rqv1.Run, v *view) time.Duration {
 func (g *groups) createRun(ctx context.Context, o *group.Observed, d *group.Derived) (problem string, err error) {
 	run := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: o.Key.Namespace, Name: d.Name,
 		OwnerReferences: ownersOf(o), Annotations: map[string]string{rqv1.AnnotationDerived: d.Hash()}}, Spec: *d.Spec}
+	if len(o.MadeFor) > 0 {
+		run.Annotations[rqv1.AnnotationMadeFor] = group.SayMadeFor(o.MadeFor)
+	}
 	err = g.client.Create(ctx, run)
 	switch {
 	case apierrors.IsAlreadyExists(err):

@@ -65,6 +65,11 @@ func (r *groupReader) observe(ctx context.Context, key group.Key, pods []*corev1
 	if o.Object != nil {
 		o.Above = append(o.Above, said(above))
 	}
+	ofSeveral := key
+	if ofSeveral.Name = group.ObjectName(key); ofSeveral != key {
+		o.MadeFor = append(o.MadeFor, ofSeveral)
+	}
+	own := len(o.MadeFor)
 	var next *metav1.OwnerReference
 	switch {
 	case len(pods) > 0:
@@ -77,9 +82,10 @@ func (r *groupReader) observe(ctx context.Context, key group.Key, pods []*corev1
 			break
 		}
 		if o.Object != nil && next.UID == above.GetUID() { // it has been read
-			next = metav1.GetControllerOf(above)
+			o.MadeFor, next = o.MadeFor[:own], metav1.GetControllerOf(above)
 			continue
 		}
+		o.MadeFor = append(o.MadeFor, group.MadeFor(key.Namespace, next))
 		object := &unstructured.Unstructured{}
 		object.SetAPIVersion(next.APIVersion)
 		object.SetKind(next.Kind)

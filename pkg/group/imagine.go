@@ -44,7 +44,7 @@ func Imagine(rules Rules, objects []map[string]any) ([]*Observed, error) {
 		}
 		s := ShapeOf(o)
 		o.Pods = slices.DeleteFunc(o.Pods, func(pod *corev1.Pod) bool { // made only once others have ended
-			return len(s.parts) > 0 && o.GPUs(&pod.Spec) > 0 && s.Rank(pod) < 0
+			return len(s.parts) > 0 && o.GPUs(&pod.Spec) > 0 && s.partOf(pod) == nil
 		})
 	}
 	return out, nil
@@ -53,7 +53,7 @@ func Imagine(rules Rules, objects []map[string]any) ([]*Observed, error) {
 // find has a group know the object that it is known by, if that is among some.
 func (o *Observed) find(objects []map[string]any) error {
 	for _, object := range objects {
-		if is := keyOf(object); o.Key.API != "" && is == (Key{o.Key.Namespace, o.Key.API, o.Key.Kind, ObjectName(o.Key)}) {
+		if o.Key.API != "" && o.Key.knownBy(keyOf(object)) {
 			o.Object = object
 			if said := saidBy(object); !slices.ContainsFunc(o.Above, func(s Said) bool { return s.By == said.By }) {
 				o.Above = slices.Insert(slices.Clone(o.Above), 0, said)
@@ -65,6 +65,15 @@ func (o *Observed) find(objects []map[string]any) error {
 			o.Pods[0].Name, o.Key)
 	}
 	return nil
+}
+
+// knownBy reports whether a group is known by an object, or by what that makes.
+func (k Key) knownBy(is Key) bool {
+	by := Key{k.Namespace, k.API, k.Kind, ObjectName(k)}
+	return is == by || slices.ContainsFunc(kinds, func(w written) bool {
+		return w.api == k.API && w.kind == k.Kind && slices.Contains(w.makers, is.Kind) &&
+			is == Key{by.Namespace, by.API, is.Kind, by.Name}
+	})
 }
 
 // podsMadeOf returns the pods that an object would have made at first, and for each what is said above it.
@@ -113,18 +122,15 @@ func (t *Template) saidAround(object map[string]any) (out []Said) {
 	return append(out, saidBy(object))
 }
 
-// copies is how many pods are made of a template.
-func (t *Template) copies() int {
-	n := 1
-	for _, l := range t.around {
-		n = min(n*l.count, maxPods)
-	}
-	return n
-}
-
 // imagine returns the pods that an object's controller would make of its i-th template, as that marks them.
 func (t *Template) imagine(object map[string]any, key Key, i int, model *corev1.Pod) (out []*corev1.Pod) {
-	w := slices.IndexFunc(kinds, func(w written) bool { return w.api == key.API && w.kind == key.Kind })
+	w := slices.IndexFunc(kinds, func(w written) bool {
+		return w.api == key.API && (w.kind == key.Kind || slices.Contains(w.makers, key.Kind))
+	})
+	part := -1
+	if w >= 0 && kinds[w].part != "" {
+		part = t.part()
+	}
 	for n := range t.copies() {
 		pod := *model
 		pod.Labels, pod.Annotations = map[string]string{}, map[string]string{}
@@ -135,8 +141,12 @@ func (t *Template) imagine(object map[string]any, key Key, i int, model *corev1.
 			at[l], n = n%t.around[l].count, n/t.around[l].count
 		}
 		for l := range at {
-			if t.around[l].name != "" {
-				name = append(name, t.around[l].name)
+			called := t.around[l].name
+			if l == part {
+				called = t.around[l].called()
+			}
+			if called != "" {
+				name = append(name, called)
 			}
 			if t.around[l].counted {
 				name = append(name, strconv.Itoa(at[l]))
@@ -154,24 +164,23 @@ func (t *Template) imagine(object map[string]any, key Key, i int, model *corev1.
 // each of the levels around it. It reports whether there is such a pod.
 func (w *written) mark(pod *corev1.Pod, object map[string]any, t *Template, at []int, i int) bool {
 	part, counted := -1, []int{}
+	if w.part != "" {
+		part = t.part()
+	}
 	for l := range t.around {
-		if t.around[l].name != "" && w.part != "" {
-			part = l
-		}
 		if t.around[l].counted {
 			counted = append(counted, l)
 		}
 	}
-	place := func(l int) string { return strconv.Itoa(at[l]) }
 	pod.Labels[w.name] = keyOf(object).Name
+	if w.by != "" {
+		pod.Labels[w.by] = w.is[0]
+	}
 	if w.with != "" {
 		pod.Labels[w.with] = "0"
 		if len(counted) > 0 {
-			pod.Labels[w.with] = place(counted[0])
+			pod.Labels[w.with] = strconv.Itoa(at[counted[0]])
 		}
-	}
-	if part >= 0 {
-		pod.Labels[w.part], pod.Labels[w.partIndex] = t.around[part].name, place(part)
 	}
 	for _, late := range w.late {
 		for _, l := range t.around {
@@ -188,12 +197,27 @@ func (w *written) mark(pod *corev1.Pod, object map[string]any, t *Template, at [
 		pod.Annotations[w.size], pod.Labels[w.index] = strconv.FormatInt(size, 10), strconv.Itoa(i)
 		return int64(i) < size
 	}
-	if last := len(t.around) - 1; w.part != "" || t.around[last].indexed {
-		pod.Labels[w.index] = "0"
-		if len(counted) > 0 && counted[len(counted)-1] > part {
-			pod.Labels[w.index] = place(counted[len(counted)-1])
+	if part < 0 && !t.around[len(t.around)-1].indexed {
+		return true
+	}
+	index := 0
+	if len(counted) > 0 && counted[len(counted)-1] > part {
+		index = at[counted[len(counted)-1]]
+	}
+	if part >= 0 {
+		of := &t.around[part]
+		pod.Labels[w.part] = of.called()
+		switch {
+		case w.partIndex == "":
+			index = at[part]
+		case of.hosts > 1:
+			index = at[part] % of.hosts
+			fallthrough
+		default:
+			pod.Labels[w.partIndex] = strconv.Itoa(at[part] / of.hosts)
 		}
 	}
+	pod.Labels[w.index] = strconv.Itoa(index)
 	return true
 }
 

@@ -57,6 +57,9 @@ func TestImagine(t *testing.T) {
 			"Complete}], "+
 			"template: {spec: {template: {spec: "+strings.Replace(asks, "8", "4", 1)+"}}}}", "")},
 			[]string{"JobSet/llm: 32 of H100 by 8, in groups of 16, checkpoint 5m0s, 4 first"}},
+		"a JobSet that is prepared by what asks for none": {[]string{strings.Replace(jobSet("", ""), "{name: w, ",
+			"{name: w, dependsOn: [{name: driver, status: Complete}], ", 1)},
+			[]string{"JobSet/llm: 32 of H100 by 8, in groups of 16, checkpoint 5m0s"}},
 		"a JobSet that is led": {[]string{jobSet("", exclusiveTopology+": rack, ")},
 			[]string{"JobSet/llm: 32 of H100 by 8, in groups of 16, checkpoint 5m0s, 2 first"}},
 		"leaders and workers": {[]string{lws("leaderTemplate: {spec: " + asksNone + "}, workerTemplate: {spec: " + asks +
@@ -79,13 +82,13 @@ func TestImagine(t *testing.T) {
 			[]string{"Job/train: its pods are for another scheduler: add schedulerName: jobtree to spec.template.spec"}},
 		"nobody pays": {[]string{strings.Replace(jobOf("train", "", "", asks), "/owner", "/ownr", 1)},
 			[]string{"Pod/train: nobody is named who pays for the 8 GPUs of Pod/train: add annotation"}},
-		"a kind that nobody knows": {[]string{"{apiVersion: ray.io/v1, kind: RayCluster, metadata: {namespace: ns, name: " +
-			"ray, " +
-			owned + "}, spec: {headGroupSpec: {template: {spec: " + asksNone +
-			"}}, workerGroupSpecs: [{groupName: w, replicas: 2, " +
-			"template: {metadata: {annotations: {rq.davidlangworthy.io/group: ray, rq.davidlangworthy.io/group-size: \"2\"}}, " +
+		"a kind that nobody knows": {[]string{"{apiVersion: example.com/v1, kind: Farm, metadata: {namespace: ns, name: " +
+			"farm, " +
+			owned + "}, spec: {head: {template: {spec: " + asksNone +
+			"}}, groups: [{groupName: w, replicas: 2, " +
+			"template: {metadata: {annotations: {rq.davidlangworthy.io/group: farm, rq.davidlangworthy.io/group-size: \"2\"}}, " +
 			"spec: " +
-			asks + "}}]}}"}, []string{"Pod/ray: ", "Group/ray: 16 of H100 by 8"}},
+			asks + "}}]}}"}, []string{"Pod/farm: ", "Group/farm: 16 of H100 by 8"}},
 		"no pods": {[]string{"{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80}]}}"}, nil},
 		"too many pods": {[]string{jobOf("train", "parallelism: 1000000, ", "", asks)},
 			[]string{"Job/train: it has more than 20000"}},

@@ -34,15 +34,15 @@ type Member struct {
 	Key
 	// Size is how many pods the group has, and 0 where the pod does not say.
 	Size int
-	// Index is the pod's place in its part of the group, and -1 where it has none. Part names that part: of a JobSet the
-	// Job of a name and a number, else nothing.
+	// Index is the pod's place in its part of the group, and -1 where it has none. Part names that part, such as the Job
+	// of a name and a number in a JobSet; it is empty where there are no parts.
 	Index int
 	Part  Part
 	// Late says that pods of the group are made only once others are bound.
 	Late bool
 }
 
-// Part is one of several parts that a group has, such as a Job of a JobSet.
+// Part is one of several parts that a group has, such as a Job of a JobSet or the workers of an MPIJob.
 type Part struct {
 	Name  string
 	Index int
@@ -65,11 +65,16 @@ type written struct {
 	api, kind string
 	// name is the label that names the group, and with the label that tells one of several groups of that name.
 	name, with string
+	// by is a label, and is are the values of it, by which one of several kinds is known whose pods have that name.
+	by string
+	is []string
+	// makers are kinds of the same API whose objects make such an object from what they hold.
+	makers []string
 	// size is the annotation, and index the label, that say what they say; empty where nothing does.
 	size, index string
 	// sizeAt is where the object says that size.
 	sizeAt []string
-	// part and partIndex are the labels of the parts.
+	// part and partIndex are the labels of the parts; parts without a partIndex have one copy each.
 	part, partIndex string
 	// late are the annotations by which pods are made late; always says that they may be in any case.
 	late   []string
@@ -86,12 +91,32 @@ var kinds = []written{
 	{api: "jobset.x-k8s.io", kind: "JobSet", name: "jobset.sigs.k8s.io/jobset-name",
 		part: "jobset.sigs.k8s.io/replicatedjob-name", partIndex: "jobset.sigs.k8s.io/job-index",
 		index: labelCompletion, late: []string{exclusiveTopology}},
+	{api: "ray.io", kind: "RayCluster", makers: []string{"RayJob", "RayService"}, name: "ray.io/cluster",
+		part: "ray.io/group", partIndex: "ray.io/worker-group-replica-index", index: "ray.io/replica-host-index"},
+	kubeflow("MPIJob", "training.kubeflow.org/job-role", "mpi-operator", "mpijob-controller"),
+	kubeflow("PyTorchJob", labelReplicaType, "pytorchjob-controller"),
+	kubeflow("TFJob", labelReplicaType, "tfjob-controller"),
+	kubeflow("JAXJob", labelReplicaType, "jaxjob-controller"),
+	kubeflow("XGBoostJob", labelReplicaType, "xgboostjob-controller"),
+	kubeflow("PaddleJob", labelReplicaType, "paddlejob-controller"),
 	{api: "batch", kind: "Job", name: "batch.kubernetes.io/job-name", index: labelCompletion},
 	{kind: "PodGroup", name: "kueue.x-k8s.io/pod-group-name", size: "kueue.x-k8s.io/pod-group-total-count"},
 }
 
-// labelCompletion is the index of a pod of an indexed Job.
-const labelCompletion = "batch.kubernetes.io/job-completion-index"
+// labelCompletion is the index of a pod of an indexed Job, and labelReplicaType the part of a pod of a Kubeflow job.
+const (
+	labelCompletion  = "batch.kubernetes.io/job-completion-index"
+	labelReplicaType = "training.kubeflow.org/replica-type"
+)
+
+// apiKubeflow is the API group of the jobs of Kubeflow that make their pods themselves.
+const apiKubeflow = "kubeflow.org"
+
+// kubeflow is what the operators of such jobs write on pods; all name a job in the same way.
+func kubeflow(kind, part string, operators ...string) written {
+	return written{api: apiKubeflow, kind: kind, name: "training.kubeflow.org/job-name",
+		by: "training.kubeflow.org/operator-name", is: operators, part: part, index: "training.kubeflow.org/replica-index"}
+}
 
 // Of returns the group that a pod is in.
 func Of(pod *corev1.Pod) Member {
@@ -114,18 +139,16 @@ func Of(pod *corev1.Pod) Member {
 // group may follow after a dot.
 func Named(namespace, kind, name string) (out []Key) {
 	each(func(api, k string) {
-		if strings.EqualFold(kind, k) || api != "" && strings.EqualFold(kind, k+"."+api) {
-			out = append(out, Key{namespace, api, k, name})
+		if key := (Key{namespace, api, k, name}); key.Means(kind, name) {
+			out = append(out, key)
 		}
 	})
 	return out
 }
 
-// Kinds returns the kinds of all groups that there may be.
-func Kinds() (out []string) {
-	each(func(_, kind string) { out = append(out, kind) })
-	slices.Sort(out)
-	return slices.Compact(out)
+// Means reports whether KIND/NAME may mean what a key identifies.
+func (k Key) Means(kind, name string) bool {
+	return name == k.Name && (strings.EqualFold(kind, k.Kind) || k.API != "" && strings.EqualFold(kind, k.Kind+"."+k.API))
 }
 
 // each calls a function with every kind of group, by its API group and name.
@@ -146,6 +169,9 @@ func (w *written) of(pod *corev1.Pod) (Member, bool) {
 	name := pod.Labels[w.name]
 	if name == "" || w.kind == "Job" && pod.Labels[labelCompletion] == "" {
 		return Member{}, false // the pods of a Job that is not indexed are for themselves
+	}
+	if w.by != "" && !slices.Contains(w.is, pod.Labels[w.by]) {
+		return Member{}, false
 	}
 	m := Member{Key: Key{pod.Namespace, w.api, w.kind, name}, Index: -1, Late: w.always}
 	if w.with != "" {

@@ -2,7 +2,6 @@ package group
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -34,42 +33,59 @@ var shapes = map[kindOf]func(object map[string]any, gpus func(*corev1.PodSpec) i
 		}
 		return inParts([]replicated{{Replicas: 1, Spec: job.Spec}}, gpus)
 	},
-	// Of a JobSet those Jobs count that run together: one that begins once another is complete takes its place.
-	{"jobset.x-k8s.io", "JobSet"}: func(object map[string]any, gpus func(*corev1.PodSpec) int) Shape {
-		jobs, _, _ := unstructured.NestedSlice(object, "spec", "replicatedJobs")
-		order, _, _ := unstructured.NestedString(object, "spec", "startupPolicy", "startupPolicyOrder")
-		above, _, _ := unstructured.NestedStringMap(object, "metadata", "annotations")
-		var parts []replicated
-		late, later := false, false
-		for _, raw := range jobs {
-			text, err := json.Marshal(raw)
-			job := struct {
-				Name     string
-				Replicas *int
-				Template struct {
-					Metadata metav1.ObjectMeta
-					Spec     batchv1.JobSpec
-				}
-				DependsOn []struct{ Status string }
-			}{}
-			if err != nil || json.Unmarshal(text, &job) != nil {
-				return Shape{}
+	{"jobset.x-k8s.io", "JobSet"}: ofJobs,
+	{"ray.io", "RayCluster"}:      inTemplates,
+	{apiKubeflow, "MPIJob"}:       inTemplates,
+	{apiKubeflow, "PyTorchJob"}:   inTemplates,
+	{apiKubeflow, "TFJob"}:        inTemplates,
+	{apiKubeflow, "JAXJob"}:       inTemplates,
+	{apiKubeflow, "XGBoostJob"}:   inTemplates,
+	{apiKubeflow, "PaddleJob"}:    inTemplates,
+}
+
+// ofJobs is the shape of a JobSet, of whose Jobs those count that run together: one that begins once another is complete
+// takes its place, unless that other asks for no GPUs.
+func ofJobs(object map[string]any, gpus func(*corev1.PodSpec) int) Shape {
+	jobs, _, _ := unstructured.NestedSlice(object, "spec", "replicatedJobs")
+	order, _, _ := unstructured.NestedString(object, "spec", "startupPolicy", "startupPolicyOrder")
+	above, _, _ := unstructured.NestedStringMap(object, "metadata", "annotations")
+	var parts []replicated
+	late, later := false, false
+	waited, over := map[string]bool{}, map[string]bool{} // the Jobs that GPUs are waited for with, and those that come after
+	for _, raw := range jobs {
+		text, err := json.Marshal(raw)
+		job := struct {
+			Name     string
+			Replicas *int
+			Template struct {
+				Metadata metav1.ObjectMeta
+				Spec     batchv1.JobSpec
 			}
-			p := replicated{Name: job.Name, Replicas: 1, Spec: job.Template.Spec, Later: len(job.DependsOn) > 0 || later,
-				Led: exclusive(above) || exclusive(job.Template.Metadata.Annotations)}
-			later = later || order == "InOrder" && gpus(&p.Spec.Template.Spec) > 0
-			if job.Replicas != nil {
-				p.Replicas = *job.Replicas
-			}
-			late = late || len(job.DependsOn) > 0
-			if !slices.ContainsFunc(job.DependsOn, func(d struct{ Status string }) bool { return d.Status == "Complete" }) {
-				parts = append(parts, p)
-			}
+			DependsOn []struct{ Name, Status string }
+		}{}
+		if err != nil || json.Unmarshal(text, &job) != nil {
+			return Shape{}
 		}
-		s := inParts(parts, gpus)
-		s.Late = late || order == "InOrder"
-		return s
-	},
+		asks, after := gpus(&job.Template.Spec.Template.Spec) > 0, false
+		for _, d := range job.DependsOn {
+			after = after || waited[d.Name]
+			over[job.Name] = over[job.Name] || over[d.Name] || waited[d.Name] && d.Status == "Complete"
+		}
+		waited[job.Name] = asks || after
+		p := replicated{Name: job.Name, Replicas: 1, Spec: job.Template.Spec, Later: after || later,
+			Led: exclusive(above) || exclusive(job.Template.Metadata.Annotations)}
+		later = later || order == "InOrder" && asks
+		if job.Replicas != nil {
+			p.Replicas = *job.Replicas
+		}
+		late = late || after
+		if !over[job.Name] {
+			parts = append(parts, p)
+		}
+	}
+	s := inParts(parts, gpus)
+	s.Late = late || order == "InOrder"
+	return s
 }
 
 // replicated is a Job of which there are several copies.
@@ -125,12 +141,37 @@ func inParts(jobs []replicated, gpus func(*corev1.PodSpec) int) (s Shape) {
 			s.First += size * job.Replicas
 		}
 	}
-	s.Least = s.Ranks
+	s.Least, s.apart = s.Ranks, true
+	return s
+}
+
+// inTemplates is the shape by the pod templates that an object has anywhere: as many ranks of each that asks for GPUs as
+// the object says that there are pods of it.
+func inTemplates(object map[string]any, gpus func(*corev1.PodSpec) int) (s Shape) {
+	s.apart = true
+	for _, t := range TemplatesOf(object) {
+		pod := &corev1.Pod{}
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(t.Content, pod) != nil {
+			return Shape{}
+		}
+		at := t.part()
+		if copies := t.copies(); at >= 0 && copies > 0 && gpus(&pod.Spec) > 0 {
+			p := part{name: t.around[at].called(), first: s.Ranks, size: copies, copies: 1}
+			if hosts := t.around[at].hosts; hosts > 1 {
+				p.size, p.copies = hosts, copies/hosts
+			} else {
+				s.apart = false
+			}
+			s.parts = append(s.parts, p)
+			s.Ranks += copies
+		}
+	}
+	s.Least, s.First = s.Ranks, s.Ranks
 	return s
 }
 
 // Says reports whether the objects of a kind say when they have ended.
-func Says(k Key) bool { return k.API == "batch" || k.API == "jobset.x-k8s.io" }
+func Says(k Key) bool { return k.API == "batch" || k.API == "jobset.x-k8s.io" || k.API == apiKubeflow }
 
 // Counts reports whether the objects of a kind say how many pods a group has, so that it cannot be known without.
 func Counts(k Key) bool { return shapes[kindOf{k.API, k.Kind}] != nil }

@@ -16,8 +16,10 @@ type Shape struct {
 	// where that is not known.
 	Late  bool
 	First int
-	// parts are where the ranks begin of the parts of an object, in order; empty where there are none.
+	// parts are where the ranks begin of the parts of an object, in order; empty where there are none. Apart says that the
+	// ranks of a copy of a part belong together more than those of several do.
 	parts []part
+	apart bool
 }
 
 // part is a replicated part of an object.
@@ -36,28 +38,44 @@ func ShapeOf(o *Observed) Shape {
 // Rank returns the rank that a pod has by what it says of itself; -1 where it may have any.
 func (s *Shape) Rank(pod *corev1.Pod) int {
 	m := Of(pod)
-	switch {
-	case len(s.parts) == 0 && m.Index >= s.Ranks:
-		return -1
-	case len(s.parts) == 0 || m.Index < 0:
+	if len(s.parts) == 0 {
+		if m.Index >= s.Ranks {
+			return -1
+		}
 		return m.Index
 	}
-	i := slices.IndexFunc(s.parts, func(p part) bool { return p.name == m.Part.Name })
-	if i < 0 || m.Part.Index >= s.parts[i].copies || m.Index >= s.parts[i].size {
+	p := s.partOf(pod)
+	switch {
+	case p == nil:
+		return -1
+	case m.Index < 0 && p.size*p.copies == 1:
+		return p.first // it has no index because there is no other
+	case m.Index < 0, m.Index >= p.size, m.Part.Index >= p.copies:
 		return -1
 	}
-	return s.parts[i].first + m.Part.Index*s.parts[i].size + m.Index
+	return p.first + m.Part.Index*p.size + m.Index
 }
 
-// slice returns how many ranks each part has, where all have as many; 0 where they have not, or there are none.
+// partOf returns the part that a pod is in by what it says of itself; nil where none is of that name.
+func (s *Shape) partOf(pod *corev1.Pod) *part {
+	name := Of(pod).Part.Name
+	i := slices.IndexFunc(s.parts, func(p part) bool { return p.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &s.parts[i]
+}
+
+// slice returns how many ranks belong together, where all parts have as many of them; 0 where they have not, or there
+// are none.
 func (s *Shape) slice() int {
+	if !s.apart || len(s.parts) == 0 {
+		return 0
+	}
 	for _, p := range s.parts {
 		if p.size != s.parts[0].size {
 			return 0
 		}
-	}
-	if len(s.parts) == 0 {
-		return 0
 	}
 	return s.parts[0].size
 }

@@ -3,6 +3,7 @@
 //
 //	```yaml              an object: the API server has to accept it; scheduler configuration: the scheduler has to
 //	```yaml file=NAME    the same, and later blocks find it in the file NAME
+//	```yaml ... theirs   an object of a kind that this API server does not serve: it is only written to its file
 //	```bash run          commands that have to succeed, run by bash
 //	```console run       a session: each line after "$ " is run and has to print the lines that follow it
 //	```bash run admin    the same, by an administrator, on a page that says who else runs its commands
@@ -16,6 +17,7 @@ package docs
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -53,6 +55,9 @@ func parse(markdown string) ([]block, error) {
 	}
 	return blocks, nil
 }
+
+// theirs reports whether the block is of kinds that the API server of tests does not serve.
+func (b *block) theirs() bool { return slices.Contains(b.words, "theirs") }
 
 // file is the name under which later blocks find this one; empty for none.
 func (b *block) file() string {

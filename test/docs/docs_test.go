@@ -128,6 +128,9 @@ func (r *reader) yaml(ctx context.Context, b block) {
 			r.t.Fatal(err)
 		}
 	}
+	if b.theirs() {
+		return
+	}
 	for document := range strings.SplitSeq(b.text, "\n---\n") {
 		if strings.Contains(document, "kind: KubeSchedulerConfiguration") {
 			if err := checkArgs(document); err != nil {

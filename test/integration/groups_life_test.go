@@ -3,14 +3,10 @@ package integration
 import (
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -124,54 +120,3 @@ func TestAJobOfMoreThanRunAtOnce(t *testing.T) {
 	s.settled()
 }
 
-// TestGroupsThatAreWrong: what is wrong with a group is told on its pods, and hurts nobody. This API server serves no
-// PodGroups of either kind, and drops the names of those of its own.
-func TestGroupsThatAreWrong(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, liveCluster(t), 1, 1, 64)
-	s.spends()
-	add := func(name string, gpus int, annotations ...string) {
-		pod := s.foreignPod(name, corev1.ResourceList{gpuResource: resource.MustParse(strconv.Itoa(gpus))})
-		pod.Annotations = map[string]string{}
-		for i := 0; i < len(annotations); i += 2 {
-			pod.Annotations[annotations[i]] = annotations[i+1]
-		}
-		s.create(pod)
-	}
-	group := func(name, size string) []string {
-		return []string{rqv1.AnnotationGroup, name, rqv1.AnnotationGroupSize, size}
-	}
-	add("mixed-0", 4, group("mixed", "2")...)
-	add("mixed-1", 8, group("mixed", "2")...)
-	add("theirs-0", 1, group("theirs", "2")...)
-	add("theirs-1", 1, append(group("theirs", "2"), rqv1.AnnotationOwner, "org:somebody")...)
-	add("odd", 2, rqv1.AnnotationSpares, "3")
-	add("long", 1, rqv1.AnnotationMaxDuration, "forever")
-	add("unknown", 1, rqv1.AnnotationGPUType, "no-such-type")
-	s.member(native, "gang", "dropped")
-	s.member(coscheduling, "gang", "not-served")
-	for pod, words := range map[string]string{
-		"mixed-0":    "must ask for as many",
-		"theirs-0":   "they must say the same",
-		"odd":        "no multiple of the 2 GPUs",
-		"long":       "no duration of a second or more",
-		"unknown":    "and the fleet has",
-		"dropped":    "the API server dropped that field: start the API server with --feature-gates=GenericWorkload=true",
-		"not-served": "PodGroup/gang of scheduling.x-k8s.io, and the API server serves no such kind",
-	} {
-		eventually(t, "pod "+pod, func() error {
-			node, why, err := s.scheduled(pod)
-			if err == nil && (node != "" || !strings.Contains(why, words)) {
-				err = fmt.Errorf("it is on %q, told %q", node, why)
-			}
-			return err
-		})
-	}
-	add("right", 8)
-	s.await(s.groupRun("", "Pod", "right"), rqv1.RunRunning, "bound 8 GPUs")
-	runs := &rqv1.RunList{}
-	if err := s.api.List(t.Context(), runs, client.InNamespace(s.namespace)); err != nil || len(runs.Items) != 1 {
-		t.Errorf("there are %d Runs (%v), want that of the pod that is right", len(runs.Items), err)
-	}
-	s.settled()
-}

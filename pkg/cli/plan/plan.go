@@ -37,8 +37,9 @@ that may be cut, with the odds of each. A Run that runs is shown with the Reserv
 starts before its date if there is room before. A Run that has no date is shown with its place in line, among the Runs
 that wait for its GPU type.
 
-With -f it says what would happen if the Runs of a file were submitted now, or the Jobs, JobSets, LeaderWorkerSets, pods
-and whatever else has a pod template were made: each group of their pods is planned as the Run that would stand for it.
+With -f it says what would happen if the Runs of a file were submitted now, or the Jobs, JobSets, LeaderWorkerSets,
+RayClusters, MPIJobs, TrainJobs with their runtimes, pods and whatever else has a pod template were made: each group of
+their pods is planned as the Run that would stand for it.
 With --changes it says what would make a Run start now: fewer GPUs, no spares, another type. For both it
 reads the objects that the scheduler decides from, in all namespaces, and decides as it does; nothing is written. If
 you may not read these, -f asks the scheduler by a Run named what-if-..., which is suspended, holds nothing and is

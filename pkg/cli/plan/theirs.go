@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,6 +49,12 @@ func (p *planner) theirs(ctx context.Context, c client.Client, types []string, o
 				"metadata.name to plan it", o.GetKind(), o.GetGenerateName())
 		}
 	}
+	objects, err = group.Assemble(objects, func(apiVersion string, is group.Key) (map[string]any, error) {
+		return runtimeThere(ctx, c, apiVersion, is)
+	})
+	if err != nil {
+		return nil, session.Fail(session.ExitError, "%v", err)
+	}
 	groups, err := group.Imagine(rules, objects)
 	if err != nil {
 		return nil, session.Fail(session.ExitError, "%v", err)
@@ -79,6 +87,21 @@ func (p *planner) theirs(ctx context.Context, c client.Client, types []string, o
 		}
 	}
 	return out, nil
+}
+
+// runtimeThere reads what an object takes its pod template from.
+func runtimeThere(ctx context.Context, c client.Client, apiVersion string, is group.Key) (map[string]any, error) {
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion(apiVersion)
+	object.SetKind(is.Kind)
+	err := c.Get(ctx, client.ObjectKey{Namespace: is.Namespace, Name: is.Name}, object)
+	switch {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return nil, errors.New("it is not there: give it with -f too")
+	case err != nil:
+		return nil, fmt.Errorf("%s: give it with -f too", session.Refusal(err))
+	}
+	return object.Object, nil
 }
 
 // ask returns the Run that would stand for a group, or what is wrong with that. A group that asks for no GPUs has none.

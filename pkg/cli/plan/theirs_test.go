@@ -32,6 +32,25 @@ metadata: {name: llm, annotations: {rq.davidlangworthy.io/owner: "org:ai:rai"}}
 spec:
   replicatedJobs:
   - {name: w, replicas: 2, template: {spec: {parallelism: 1, completions: 1, template: {spec: ` + podSpec + `}}}}`
+	trainJob = `
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: torch}
+spec:
+  template:
+    spec:
+      replicatedJobs:
+      - name: node
+        template:
+          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+          spec: {template: {spec: {schedulerName: jobtree, containers: [{name: node}]}}}
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: tune, annotations: {rq.davidlangworthy.io/owner: "org:ai:rai"}}
+spec:
+  runtimeRef: {name: torch}
+  trainer: {numNodes: 2, resourcesPerNode: {limits: {nvidia.com/gpu: 8}}}`
 	job = `
 apiVersion: batch/v1
 kind: Job
@@ -59,6 +78,11 @@ func TestPlanOfOthersWorkloads(t *testing.T) {
 		"for a script": {documents: []string{jobSet}, args: "-o jsonpath={.run}/{.gpus}/{.startsNow.gpus}",
 			told: []string{"jobset-llm-", "/16/16"}},
 		"a JobSet that does not": {documents: []string{many}, told: []string{"rai/JobSet/llm", "NeverFits"}},
+		"a TrainJob with its runtime": {documents: []string{trainJob}, told: []string{"rai/JobSet/tune",
+			"now, with 16 GPUs on n0, n1"}},
+		"a TrainJob without": {documents: []string{trainJob[strings.Index(trainJob, "---\n")+4:]}, code: session.ExitError,
+			told: []string{"TrainJob/tune takes its pod template from ClusterTrainingRuntime/torch: it is not there: give it " +
+				"with -f too"}},
 		"pods that are alike, later": {documents: []string{job}, told: []string{"rai/Pod/train-0", "now, with 8 GPUs on n0",
 			"there would be 2 more like it", "Job/train makes no pods while spec.suspend is true"}},
 		"several": {documents: []string{jobSet, job}, told: []string{"rai/JobSet/llm", "\n\nRUN", "rai/Pod/train-0"}},

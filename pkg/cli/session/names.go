@@ -72,14 +72,11 @@ func ownName(ctx context.Context, c client.Client, namespace, word string) (stri
 	if own, _, _ := strings.Cut(strings.ToLower(kind), "."); own == "run" || own == "runs" {
 		return name, nil
 	}
+	if kind == "" || name == "" || strings.Contains(name, "/") {
+		return "", Fail(ExitUsage, "%q names no Run: give its name, or KIND/NAME of its pods' group or of what that was made "+
+			"for", word)
+	}
 	keys := group.Named(namespace, kind, name)
-	if len(keys) == 0 || name == "" || strings.Contains(name, "/") {
-		return "", Fail(ExitUsage, "%q names no Run: give its name, or KIND/NAME of the pods' group with one of the kinds %s",
-			word, strings.Join(group.Kinds(), ", "))
-	}
-	if len(keys) == 1 {
-		return group.RunName(keys[0]), nil
-	}
 	var there []string
 	for _, key := range keys {
 		var run rqv1.Run
@@ -87,17 +84,46 @@ func ownName(ctx context.Context, c client.Client, namespace, word string) (stri
 		switch {
 		case err == nil:
 			there = append(there, run.Name)
+		case apierrors.IsForbidden(err):
+			return group.RunName(key), nil // who wants to read it is told
 		case !apierrors.IsNotFound(err):
 			return "", err
 		}
 	}
-	switch len(there) {
-	case 0:
-		return group.RunName(keys[0]), nil
-	case 1:
-		return there[0], nil
+	if len(there) == 0 {
+		var err error
+		if there, err = madeFor(ctx, c, namespace, kind, name); err != nil {
+			return "", err
+		}
 	}
-	return "", Fail(ExitError, "%s is several Runs: name one of them, %s", word, strings.Join(there, ", "))
+	switch {
+	case len(there) == 1:
+		return there[0], nil
+	case len(there) > 1:
+		return "", Fail(ExitError, "%s is several Runs: name one of them, %s", word, strings.Join(there, ", "))
+	case len(keys) > 0:
+		return group.RunName(keys[0]), nil
+	}
+	return "", Fail(ExitError, "%q names no Run of namespace %q: \"kubectl runs list -n %s\" shows how those are called that "+
+		"you may read", word, namespace, namespace)
+}
+
+// madeFor returns the own names of the Runs whose groups were made for what KIND/NAME names, in order.
+func madeFor(ctx context.Context, c client.Client, namespace, kind, name string) (there []string, err error) {
+	var runs rqv1.RunList
+	switch err := c.List(ctx, &runs, client.InNamespace(namespace)); {
+	case apierrors.IsForbidden(err):
+		return nil, nil // none that this person may see
+	case err != nil:
+		return nil, err
+	}
+	for i := range runs.Items {
+		if slices.ContainsFunc(group.WasMadeFor(&runs.Items[i]), func(k group.Key) bool { return k.Means(kind, name) }) {
+			there = append(there, runs.Items[i].Name)
+		}
+	}
+	slices.Sort(there)
+	return there, nil
 }
 
 // Called is what somebody has called a Run on the command line, given its own name.

@@ -25,6 +25,12 @@ func theirRuns() (all []client.Object, names map[string]string) {
 	of("scheduling.k8s.io", "PodGroup", "gang")
 	of("scheduling.x-k8s.io", "PodGroup", "gang")
 	of("", "PodGroup", "one")
+	of("leaderworkerset.x-k8s.io", "LeaderWorkerSet", "serve-0")
+	of("leaderworkerset.x-k8s.io", "LeaderWorkerSet", "serve-1")
+	for i, above := range map[int]string{0: "TrainJob.trainer.kubeflow.org/llm,Workflow/llm",
+		4: "LeaderWorkerSet.leaderworkerset.x-k8s.io/serve", 5: "LeaderWorkerSet.leaderworkerset.x-k8s.io/serve"} {
+		all[i].SetAnnotations(map[string]string{rqv1.AnnotationMadeFor: above})
+	}
 	own := clitest.RunOf("own", 8, 0, clitest.Runs(8))
 	return append(all, &own), names
 }
@@ -65,10 +71,17 @@ func TestRunsByKindAndName(t *testing.T) {
 			names["scheduling.x-k8s.io/PodGroup/gang"],
 		"job/none":      `!Run "job/none" not found in namespace "rai"; "kubectl runs list -A" lists those that you may read`,
 		"podgroup/none": `!Run "podgroup/none" not found in namespace "rai"`,
-		"Deployment/x":  `!"Deployment/x" names no Run: give its name, or KIND/NAME of the pods' group with one of the `,
-		"jobset/":       `!"jobset/" names no Run`,
-		"jobset/a/b":    `!"jobset/a/b" names no Run`,
-		"-A jobset/llm": "!jobset/llm is named within one namespace: leave out -A",
+		"Deployment/x": `!"Deployment/x" names no Run of namespace "rai": "kubectl runs list -n rai" shows how those are ` +
+			`called that you may read`,
+		"trainjob/llm":                      llm + " ",
+		"TrainJob.trainer.kubeflow.org/llm": llm + " ",
+		"trainjob.example.com/llm":          `!names no Run`,
+		"leaderworkerset/serve":             "!is several Runs: name one of them, ",
+		"LeaderWorkerSet/serve-1":           names["leaderworkerset.x-k8s.io/LeaderWorkerSet/serve-1"] + " ",
+		"/llm":                              `!"/llm" names no Run: give its name, or KIND/NAME of its pods' group or of `,
+		"jobset/":                           `!"jobset/" names no Run`,
+		"jobset/a/b":                        `!"jobset/a/b" names no Run`,
+		"-A jobset/llm":                     "!jobset/llm is named within one namespace: leave out -A",
 	} {
 		said := clitest.Do(t, server, says, strings.Fields(typed)...)
 		problem, fails := strings.CutPrefix(want, "!")
@@ -85,7 +98,7 @@ func TestRunsByKindAndName(t *testing.T) {
 // they begin with that.
 func TestCompletionByKindAndName(t *testing.T) {
 	objects, names := theirRuns()
-	server := clitest.NewServer(t, objects[0], objects[3], objects[4])
+	server := clitest.NewServer(t, objects[0], objects[3], objects[len(objects)-1])
 	for typed, want := range map[string][]string{
 		"":           {"JobSet/llm", "PodGroup/one", "own"},
 		"jobset/l":   {"jobset/llm"},

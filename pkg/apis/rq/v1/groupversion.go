@@ -89,6 +89,9 @@ const (
 	// AnnotationDerived is on a Run with source Pods: a hash of the spec that its group was read as. Until the Run starts it is
 	// made anew when the group is read otherwise (rule R41).
 	AnnotationDerived = GroupName + "/derived"
+	// AnnotationMadeFor is on a Run with source Pods: what its group was made for, upward, such as
+	// TrainJob.trainer.kubeflow.org/llm, separated by commas. Commands find the Run by it.
+	AnnotationMadeFor = GroupName + "/made-for"
 )
 
 // Annotations that administrators write on Nodes (rule R35): when planned maintenance of the node starts and when it ends,
