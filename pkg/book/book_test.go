@@ -267,6 +267,7 @@ func (w *world) happenings() map[string]func(*rapid.T) {
 		"controller":    w.controlAny,
 		"group anew":    w.anewAny,
 		"group smaller": w.smallerAny,
+		"group resized": w.resizeAny,
 		"":              func(*rapid.T) { w.check() },
 	}
 }

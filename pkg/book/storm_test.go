@@ -313,6 +313,7 @@ func (s *storm) wildActions() map[string]func(*rapid.T) {
 		},
 		"group anew":    disturbing(s.anewAny),
 		"group smaller": disturbing(s.smallerAny),
+		"group resized": disturbing(s.resizeAny),
 		"delete run": func(t *rapid.T) {
 			if name, ok := pick(t, "run", slices.Sorted(maps.Keys(s.Runs))); ok {
 				s.DeleteRun(name)

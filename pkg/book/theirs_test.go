@@ -6,10 +6,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/group"
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
@@ -36,11 +38,20 @@ type slot struct {
 	n   int
 }
 
-// controllers are whoever makes pods for Runs: of which none comes any more, which are done, and since when there has
-// been none of a Run.
+// controllers are whoever makes pods for Runs: of which none comes any more, which are done, since when there has been
+// none of a Run, and how many there are to be, if not as many as it started with.
 type controllers struct {
 	less, done map[slot]bool
 	empty      map[types.UID]time.Time
+	wants      map[types.UID]int
+}
+
+// wants returns how many pods a Run's controller is to make.
+func (w *world) wants(run *rqv1.Run) int {
+	if n, said := w.controllers.wants[run.UID]; said {
+		return n
+	}
+	return int(run.Spec.Resources.TotalGPUs / *run.Spec.Resources.GPUsPerPod)
 }
 
 // theirRuns returns the Runs whose pods others make, by name.
@@ -56,7 +67,7 @@ func (w *world) theirRuns() (names []string) {
 // missing returns the pods that a Run's controller is to make now, one for each that has failed or is gone.
 func (w *world) missing(run *rqv1.Run) (out []int) {
 	there, left := w.Slots(run.UID), 0
-	n := int(run.Spec.Resources.TotalGPUs / *run.Spec.Resources.GPUsPerPod)
+	n := w.wants(run)
 	waits := run.Spec.Pods.Late
 	for _, pods := range there {
 		for _, pod := range pods {
@@ -99,6 +110,7 @@ func (w *world) controlled(run *rqv1.Run, most int) {
 // control has all controllers do all that they are to do.
 func (w *world) control() {
 	for _, name := range w.theirRuns() {
+		w.resize(w.Runs[name])
 		w.controlled(w.Runs[name], 100)
 		w.letGo(w.Runs[name])
 	}
@@ -151,7 +163,7 @@ func (w *world) smallerAny(t *rapid.T) {
 		return
 	}
 	run := w.Runs[name]
-	n := rapid.IntRange(0, int(run.Spec.Resources.TotalGPUs / *run.Spec.Resources.GPUsPerPod)-1).Draw(t, "pod")
+	n := rapid.IntRange(0, w.wants(run)-1).Draw(t, "pod")
 	w.controllers.less[slot{run.UID, n}] = true
 	for _, pod := range w.Slots(run.UID)[n] {
 		if pod.DeletionTimestamp == nil {
@@ -171,5 +183,71 @@ func (w *world) fewer(run *rqv1.Run) (n int32) {
 			n++
 		}
 	}
+	if m := run.Status.Width; m != nil && m.Granted > 0 { // others than the last may have gone
+		n += max(0, m.Granted / *run.Spec.Resources.GPUsPerPod - int32(w.wants(run)))
+	}
 	return n
+}
+
+// resizeAny has a group be of another number of pods.
+func (w *world) resizeAny(t *rapid.T) {
+	name, ok := pick(t, "run", w.theirRuns())
+	if !ok || w.Runs[name].Spec.Pods.Late {
+		return
+	}
+	run, step := w.Runs[name], 1
+	if l := run.Spec.Locality; l != nil && l.GroupGPUs != nil {
+		step = int(*l.GroupGPUs / *run.Spec.Resources.GPUsPerPod)
+	}
+	w.resizeTo(name, step*rapid.IntRange(1, 1+w.wants(run)/step).Draw(t, "groups"))
+}
+
+// resizeTo has a group be of so many pods: those go that are more, whichever ranks they have.
+func (w *world) resizeTo(name string, pods int) {
+	run := w.Runs[name]
+	w.controllers.wants[run.UID] = pods
+	slots := w.Slots(run.UID)
+	for _, n := range slices.Sorted(maps.Keys(slots)) {
+		for _, pod := range slots[n] {
+			if n >= pods && pod.DeletionTimestamp == nil {
+				w.TerminateWithin(pod.UID, nil)
+			}
+		}
+	}
+	for at := range w.controllers.less {
+		if at.run == run.UID && at.n >= pods {
+			delete(w.controllers.less, at)
+		}
+	}
+	w.resize(run)
+}
+
+// resize has a Run ask for the pods that its group is to have, as whoever derives it does (R42).
+func (w *world) resize(run *rqv1.Run) {
+	if _, said := w.controllers.wants[run.UID]; !said || run.DeletionTimestamp != nil {
+		return
+	}
+	var members []*corev1.Pod
+	bound := false
+	for _, uid := range w.SortedPods() {
+		if pod := w.Pods[uid]; pod.Labels[rqv1.LabelRunUID] == string(run.UID) {
+			members = append(members, pod)
+			bound = bound || pod.Spec.NodeName != ""
+		}
+	}
+	is := group.Width{TotalGPUs: run.Spec.Resources.TotalGPUs, Malleable: run.Spec.Malleable}
+	to := &is
+	switch {
+	case run.Status.Phase == rqv1.RunRunning:
+		to = group.WidthFor(&run.Spec, w.wants(run), true, members)
+	case run.Status.Phase == rqv1.RunPending && !bound:
+		to = &group.Width{TotalGPUs: int32(w.wants(run)) * *run.Spec.Resources.GPUsPerPod}
+	}
+	if equality.Semantic.DeepEqual(is, *to) {
+		return
+	}
+	run = run.DeepCopy()
+	run.Generation++
+	run.Spec.Resources.TotalGPUs, run.Spec.Malleable = to.TotalGPUs, to.Malleable
+	w.SetRun(run)
 }

@@ -55,7 +55,8 @@ func newWorld(t *rapid.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, classes: map[string]int32{"low": 10, "high": 1000}, sentAway: map[types.UID]bool{}}
-	w.controllers = controllers{less: map[slot]bool{}, done: map[slot]bool{}, empty: map[types.UID]time.Time{}}
+	w.controllers = controllers{less: map[slot]bool{}, done: map[slot]bool{}, empty: map[types.UID]time.Time{},
+		wants: map[types.UID]int{}}
 	w.Cluster = sim.New(sim.Options{
 		Args: args, Rules: rules, Begin: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), AtOnce: true,
 		Witness: sim.Witness{Violated: t.Fatalf, Began: w.boots, Decided: w.decided, Rejected: w.rejected, Placed: w.placed},

@@ -67,7 +67,7 @@ func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error)
 		return 0, g.deleteRun(ctx, run) // the event of that looks again, and makes the one that the group is to have
 	case run != nil && run.Ended() && wants && v.end == "":
 		return 0, g.deleteRun(ctx, run) // others of its pods have come
-	case run != nil && v.empty:
+	case run != nil && v.empty && v.end == "":
 		return g.await(ctx, key, run)
 	case run != nil:
 		return g.serve(ctx, run, v)
@@ -134,8 +134,16 @@ func (g *groups) serve(ctx context.Context, run *rqv1.Run, v *view) (time.Durati
 		return 0, err
 	}
 	v.waiting = g.turnDown(run, v.waiting, who)
+	resized, err := g.resize(ctx, run, v)
+	if err != nil {
+		return 0, err
+	}
 	v.wants = slices.ContainsFunc(v.waiting, g.asksForGPUs)
+	soon := g.tellRest(run, v, resized)
 	after := g.feed(run, v)
+	if soon > 0 && (after == 0 || soon < after) {
+		after = soon
+	}
 	turned := slices.ContainsFunc(slices.Collect(maps.Values(who)), func(why string) bool { return why != "" })
 	if rest := g.rest(); turned && !run.Ended() && (after == 0 || rest < after) {
 		after = rest // nobody tells when that is mended

@@ -65,9 +65,8 @@ func (r *groupReader) observe(ctx context.Context, key group.Key, pods []*corev1
 	if o.Object != nil {
 		o.Above = append(o.Above, said(above))
 	}
-	ofSeveral := key
-	if ofSeveral.Name = group.ObjectName(key); ofSeveral != key {
-		o.MadeFor = append(o.MadeFor, ofSeveral)
+	if name := group.ObjectName(key); name != key.Name {
+		o.MadeFor = append(o.MadeFor, group.Key{Namespace: key.Namespace, API: key.API, Kind: key.Kind, Name: name})
 	}
 	own := len(o.MadeFor)
 	var next *metav1.OwnerReference

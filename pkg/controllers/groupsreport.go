@@ -51,9 +51,8 @@ func (g *groups) report(ctx context.Context, o *group.Observed, run *rqv1.Run, w
 	return nil
 }
 
-// turnAway tells those pods that wait with which nothing can be done: that they do not fit into the Run which stands
-// for the group, or that it has all pods that it may have. It returns the others. A Run that has not started, and has
-// no pods, is made anew as those say that wait.
+// turnAway tells those pods that wait which do not fit into the Run that stands for the group. It returns the others. A
+// Run that has not started, and has no pods, is made anew as those say that wait.
 func (g *groups) turnAway(key group.Key, run *rqv1.Run, waiting, members []*corev1.Pod) (left []*corev1.Pod) {
 	g.mu.Lock()
 	started := g.of(key).started
@@ -61,12 +60,8 @@ func (g *groups) turnAway(key group.Key, run *rqv1.Run, waiting, members []*core
 	if run == nil || !started && len(members) == 0 {
 		return waiting
 	}
-	full := group.Full(run, members)
 	for _, pod := range waiting {
 		why := g.misfit(run, pod)
-		if why == "" && g.asksForGPUs(pod) {
-			why = full
-		}
 		if why == "" {
 			left = append(left, pod)
 			continue

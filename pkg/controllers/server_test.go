@@ -81,6 +81,10 @@ func newServer(t *testing.T, objects ...runtime.Object) *server {
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
 			return s.answer("update", o, func() error { return c.Update(ctx, o, options...) })
 		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch,
+			options ...client.PatchOption) error {
+			return s.answer("patch", o, func() error { return c.Patch(ctx, o, patch, options...) })
+		},
 		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object,
 			options ...client.SubResourceUpdateOption) error {
 			return s.answer("update "+sub, o, func() error { return c.SubResource(sub).Update(ctx, o, options...) })

@@ -41,8 +41,8 @@ type Observed struct {
 	Object map[string]any
 	// Above says what the object says, and then what it was made for, the nearest first.
 	Above []Said
-	// MadeFor identifies what the object was made for, or the pods where there is none, the nearest first. Of an object with
-	// several groups it is that.
+	// MadeFor identifies what the object was made for, or the pods where there is none, the nearest first. Of an object
+	// with several groups it begins with that.
 	MadeFor []Key
 	// Namespace are the annotations of the namespace.
 	Namespace map[string]string

@@ -86,9 +86,9 @@ func TestImagine(t *testing.T) {
 			"farm, " +
 			owned + "}, spec: {head: {template: {spec: " + asksNone +
 			"}}, groups: [{groupName: w, replicas: 2, " +
-			"template: {metadata: {annotations: {rq.davidlangworthy.io/group: farm, rq.davidlangworthy.io/group-size: \"2\"}}, " +
-			"spec: " +
-			asks + "}}]}}"}, []string{"Pod/farm: ", "Group/farm: 16 of H100 by 8"}},
+			"template: {metadata: {annotations: {rq.davidlangworthy.io/group: farm, " +
+			"rq.davidlangworthy.io/group-size: \"2\"}}, spec: " +
+			asks + "}}]}}"}, []string{"Group/farm: 16 of H100 by 8", "Pod/farm: "}},
 		"no pods": {[]string{"{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80}]}}"}, nil},
 		"too many pods": {[]string{jobOf("train", "parallelism: 1000000, ", "", asks)},
 			[]string{"Job/train: it has more than 20000"}},

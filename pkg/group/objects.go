@@ -43,15 +43,15 @@ var shapes = map[kindOf]func(object map[string]any, gpus func(*corev1.PodSpec) i
 	{apiKubeflow, "PaddleJob"}:    inTemplates,
 }
 
-// ofJobs is the shape of a JobSet, of whose Jobs those count that run together: one that begins once another is complete
-// takes its place, unless that other asks for no GPUs.
+// ofJobs is the shape of a JobSet, of whose Jobs those count that run together: one that begins once another is
+// complete takes its place, unless that other asks for no GPUs.
 func ofJobs(object map[string]any, gpus func(*corev1.PodSpec) int) Shape {
 	jobs, _, _ := unstructured.NestedSlice(object, "spec", "replicatedJobs")
 	order, _, _ := unstructured.NestedString(object, "spec", "startupPolicy", "startupPolicyOrder")
 	above, _, _ := unstructured.NestedStringMap(object, "metadata", "annotations")
 	var parts []replicated
 	late, later := false, false
-	waited, over := map[string]bool{}, map[string]bool{} // the Jobs that GPUs are waited for with, and those that come after
+	waited, over := map[string]bool{}, map[string]bool{} // Jobs that wait for GPUs, and those whose time is after that
 	for _, raw := range jobs {
 		text, err := json.Marshal(raw)
 		job := struct {
@@ -145,8 +145,8 @@ func inParts(jobs []replicated, gpus func(*corev1.PodSpec) int) (s Shape) {
 	return s
 }
 
-// inTemplates is the shape by the pod templates that an object has anywhere: as many ranks of each that asks for GPUs as
-// the object says that there are pods of it.
+// inTemplates is the shape by the pod templates that an object has anywhere: as many ranks of each that asks for GPUs
+// as the object says that there are pods of it.
 func inTemplates(object map[string]any, gpus func(*corev1.PodSpec) int) (s Shape) {
 	s.apart = true
 	for _, t := range TemplatesOf(object) {

@@ -18,8 +18,8 @@ spec:
   headGroupSpec:
     template: {spec: {schedulerName: jobtree, containers: [{name: ray-head}]}}
   workerGroupSpecs:
-  - {groupName: gpus, replicas: 2, minReplicas: 0, maxReplicas: 8, template: {spec: {schedulerName: jobtree, containers: [
-      {name: ray-worker, resources: {limits: {nvidia.com/gpu: 8}}}]}}}
+  - {groupName: gpus, replicas: 2, minReplicas: 0, maxReplicas: 8, template: {spec: {schedulerName: jobtree,
+      containers: [{name: ray-worker, resources: {limits: {nvidia.com/gpu: 8}}}]}}}
   - {groupName: more, minReplicas: 1, template: {spec: {schedulerName: jobtree, containers: [
       {name: ray-worker, resources: {limits: {nvidia.com/gpu: 8}}}]}}}
 `
@@ -50,8 +50,8 @@ spec:
 // TestParts: a group has as many ranks as all templates of its object are for that ask for GPUs, and each pod the rank
 // that follows from its part and its index.
 func TestParts(t *testing.T) {
-	hosts := strings.NewReplacer("replicas: 2", "replicas: 2, numOfHosts: 2", "  - {groupName: more", "  # - {").Replace(ray)
-	hosts = hosts[:strings.Index(hosts, "  # - {")]
+	hosts, _, _ := strings.Cut(ray, "  - {groupName: more")
+	hosts = strings.Replace(hosts, "replicas: 2", "replicas: 2, numOfHosts: 2", 1)
 	head, spec, _ := strings.Cut(ray, "spec:\n")
 	job := strings.Replace(head, "RayCluster", "RayJob", 1) + "spec:\n  rayClusterSpec:\n  " +
 		strings.ReplaceAll(spec, "\n", "\n  ")

@@ -141,8 +141,8 @@ type member struct {
 	gpus int
 }
 
-// membersOf returns the pods that count: all that have not failed, or gone, in the order of what they say and of their
-// names.
+// membersOf returns the pods that count: all that have not failed, or gone, those first that ask for GPUs, in the order
+// of what they say and of their names.
 func membersOf(o *Observed) []member {
 	var out []member
 	for _, pod := range o.Pods {
@@ -151,7 +151,8 @@ func membersOf(o *Observed) []member {
 		}
 	}
 	slices.SortFunc(out, func(a, b member) int {
-		return cmp.Or(cmp.Compare(a.Part.Name, b.Part.Name), cmp.Compare(a.Part.Index, b.Part.Index),
+		return cmp.Or(cmp.Compare(min(b.gpus, 1), min(a.gpus, 1)),
+			cmp.Compare(a.Part.Name, b.Part.Name), cmp.Compare(a.Part.Index, b.Part.Index),
 			cmp.Compare(a.Index, b.Index), cmp.Compare(a.pod.Name, b.pod.Name))
 	})
 	return out

@@ -119,4 +119,3 @@ func TestAJobOfMoreThanRunAtOnce(t *testing.T) {
 	}
 	s.settled()
 }
-

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -14,8 +15,15 @@ import (
 
 // adds makes a pod with GPUs that no Run made; of its words, those whose keys end in "!" are labels, all others
 // annotations.
-func (s *site) adds(name string, gpus int, words ...string) {
+func (s *site) adds(name string, gpus int, words ...string) *corev1.Pod {
 	s.t.Helper()
+	pod := s.saying(name, gpus, words...)
+	s.create(pod)
+	return pod
+}
+
+// saying is such a pod.
+func (s *site) saying(name string, gpus int, words ...string) *corev1.Pod {
 	pod := s.foreignPod(name, corev1.ResourceList{gpuResource: resource.MustParse(strconv.Itoa(gpus))})
 	pod.Annotations, pod.Labels = map[string]string{}, map[string]string{}
 	for i := 0; i < len(words); i += 2 {
@@ -25,7 +33,7 @@ func (s *site) adds(name string, gpus int, words ...string) {
 			pod.Annotations[key] = words[i+1]
 		}
 	}
-	s.create(pod)
+	return pod
 }
 
 // inGroup are the words of a pod of a group of so many pods.
@@ -39,7 +47,7 @@ func TestGroupsThatAreWrong(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 3, 64)
 	s.spends()
-	s.job("train", 1, 8)
+	job := s.job("train", 1, 8)
 	s.await(s.groupRun("batch", "Job", "train"), rqv1.RunRunning, "bound 8 GPUs")
 	s.adds("mixed-0", 4, inGroup("mixed", "2")...)
 	s.adds("mixed-1", 8, inGroup("mixed", "2")...)
@@ -55,10 +63,11 @@ func TestGroupsThatAreWrong(t *testing.T) {
 	s.adds("nobodys", 8, "training.kubeflow.org/job-name!", "none", "training.kubeflow.org/operator-name!", "mpi-operator")
 	s.adds("here", 1, inGroup("spans", "2")...)
 	far := namedSite(t, s.cluster, s.namespace+"-far", 0, 0, 0)
-	far.flavor = s.flavor
-	far.adds("there", 1, append(inGroup("spans", "2"), rqv1.AnnotationOwner, string(s.owner))...)
+	there := s.saying("there", 1, append(inGroup("spans", "2"), rqv1.AnnotationOwner, string(s.owner))...)
+	there.Namespace = far.namespace
+	s.create(there)
 	s.adds("many", 1, inGroup("many", "10000")...)
-	s.adds("led", 8, "leaderworkerset.sigs.k8s.io/name!", "wide", "leaderworkerset.sigs.k8s.io/group-index!", "0",
+	led := s.adds("led", 8, "leaderworkerset.sigs.k8s.io/name!", "wide", "leaderworkerset.sigs.k8s.io/group-index!", "0",
 		"leaderworkerset.sigs.k8s.io/worker-index!", "0", "leaderworkerset.sigs.k8s.io/size", "10000")
 	for pod, words := range map[string]string{
 		"mixed-0":    "must ask for as many",
@@ -72,7 +81,7 @@ func TestGroupsThatAreWrong(t *testing.T) {
 		"nobodys":    "the pods name MPIJob/none of kubeflow.org",
 		"here":       "waiting for 1 more of the group's 2 pods to be made",
 		"many":       "waiting for 9999 more of the group's 10000 pods to be made",
-		"led":        "the pods name LeaderWorkerSet/wide-0 of leaderworkerset.x-k8s.io",
+		"led":        "80000 groupsthatarewrong GPUs are wanted and at most 24 fit even when the fleet is empty",
 	} {
 		s.podTold(pod, words)
 	}
@@ -84,8 +93,12 @@ func TestGroupsThatAreWrong(t *testing.T) {
 	s.await(s.groupRun("", "PodGroup", "same"), rqv1.RunRunning, "bound 8 GPUs")
 	s.await(s.groupRun("batch", "Job", "train"), rqv1.RunRunning, "bound 8 GPUs")
 	runs := &rqv1.RunList{}
-	if err := s.api.List(t.Context(), runs, client.InNamespace(s.namespace)); err != nil || len(runs.Items) != 3 {
-		t.Errorf("there are %d Runs (%v), want those of the Job and of the groups that are right", len(runs.Items), err)
+	if err := s.api.List(t.Context(), runs, client.InNamespace(s.namespace)); err != nil || len(runs.Items) != 4 {
+		t.Errorf("there are %d Runs (%v), want those of the Job, of the groups that are right, and of the one that is too "+
+			"large", len(runs.Items), err)
 	}
 	s.settled()
+	for _, object := range []client.Object{job, there, led} {
+		s.delete(object, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	}
 }

@@ -76,7 +76,7 @@ func lifeOfPodGroups(s *site, kind schema.GroupVersion) {
 	s.await("other", rqv1.RunRunning, "bound 16 GPUs")
 
 	s.member(kind, "gang", "c")
-	s.podTold("c", "another pod gets the place of one that is lost")
+	s.podTold("c", "can grow, or gets the place of one that is lost")
 	s.delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "a"}})
 	s.bound("c")
 	s.await(run, rqv1.RunRunning, "")

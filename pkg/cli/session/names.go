@@ -73,8 +73,8 @@ func ownName(ctx context.Context, c client.Client, namespace, word string) (stri
 		return name, nil
 	}
 	if kind == "" || name == "" || strings.Contains(name, "/") {
-		return "", Fail(ExitUsage, "%q names no Run: give its name, or KIND/NAME of its pods' group or of what that was made "+
-			"for", word)
+		return "", Fail(ExitUsage, "%q names no Run: give its name, or KIND/NAME of its pods' group or of what that was "+
+			"made for", word)
 	}
 	keys := group.Named(namespace, kind, name)
 	var there []string
@@ -104,8 +104,8 @@ func ownName(ctx context.Context, c client.Client, namespace, word string) (stri
 	case len(keys) > 0:
 		return group.RunName(keys[0]), nil
 	}
-	return "", Fail(ExitError, "%q names no Run of namespace %q: \"kubectl runs list -n %s\" shows how those are called that "+
-		"you may read", word, namespace, namespace)
+	return "", Fail(ExitError, "%q names no Run of namespace %q: \"kubectl runs list -n %s\" shows how those are called "+
+		"that you may read", word, namespace, namespace)
 }
 
 // madeFor returns the own names of the Runs whose groups were made for what KIND/NAME names, in order.

@@ -1,0 +1,87 @@
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/group"
+)
+
+// resize has the Run of a group that has started ask for as many pods as the group has by now (R23, R42): those of them
+// that may pay, and that nothing else holds back. It reports whether the Run asked for others. A scheduler that may not
+// write that leaves the Run as wide as it is.
+func (g *groups) resize(ctx context.Context, run *rqv1.Run, v *view) (bool, error) {
+	if !v.started || v.problem != "" || v.end != "" || run.Status.Phase != rqv1.RunRunning && holdsAny(v.members) {
+		return false, nil
+	}
+	o := *v.Observed
+	o.Pods = slices.Concat(slices.DeleteFunc(slices.Clone(v.waiting), gated), v.members)
+	to := group.Resized(run, &o, v.members)
+	if to == nil {
+		return false, nil
+	}
+	var malleable map[string]any
+	if m := to.Malleable; m != nil {
+		malleable = map[string]any{"minTotalGPUs": m.MinTotalGPUs, "maxTotalGPUs": m.MaxTotalGPUs,
+			"stepGPUs": m.StepGPUs, "desiredTotalGPUs": m.DesiredTotalGPUs}
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": run.UID},
+		"spec": map[string]any{"resources": map[string]any{"totalGPUs": to.TotalGPUs}, "malleable": malleable}})
+	if err != nil {
+		return false, fmt.Errorf("the width of %s: %w", v.Key, err)
+	}
+	is := &rqv1.Run{}
+	is.Namespace, is.Name = run.Namespace, run.Name
+	err = g.client.Patch(ctx, is, client.RawPatch(types.MergePatchType, patch))
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		klog.FromContext(ctx).Error(err, "A Run cannot be made as wide as its group is by now", "group", v.Key)
+		return false, nil
+	}
+	return err == nil, ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
+}
+
+// tellRest tells those pods that wait beside all that a running Run has places for, and the first of a Run that cannot
+// have any. Where that may pass soon, they are told once it has had the time. It returns when to look again; 0 for not
+// at all. The others are left waiting.
+func (g *groups) tellRest(run *rqv1.Run, v *view, resized bool) (again time.Duration) {
+	first := slices.IndexFunc(v.waiting, g.asksForGPUs)
+	why, told := "", false
+	switch {
+	case first < 0:
+	case run.Status.Phase == rqv1.RunRunning:
+		full := group.Full(run, v.members)
+		why, told = full, full != "" && !resized
+		if !told {
+			why = group.Beyond(run)
+		}
+	case run.Status.Phase == rqv1.RunPending && len(v.members) == 0:
+		why = run.Status.Message
+	}
+	if !told && !g.lacks(v.Key, why) {
+		if why == "" {
+			return 0
+		}
+		return groupRest
+	}
+	var left []*corev1.Pod
+	for i, pod := range v.waiting {
+		if !g.asksForGPUs(pod) || run.Status.Phase == rqv1.RunPending && i != first {
+			left = append(left, pod)
+			continue
+		}
+		g.book.Decide([]*corev1.Pod{pod}, book.Stranger{Refused: why})
+	}
+	v.waiting = left
+	return 0
+}

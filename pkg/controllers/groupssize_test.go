@@ -1,0 +1,76 @@
+package controllers
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// runsWith has the only Run run with some pods, which have its ranks in order.
+func (g *grouped) runsWith(pods ...*corev1.Pod) {
+	g.t.Helper()
+	g.starts()
+	run := g.run()
+	for i, pod := range pods {
+		pod = pod.DeepCopy()
+		pod.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelRunUID: string(run.UID),
+			rqv1.LabelIndex: strconv.Itoa(i), rqv1.LabelSource: string(rqv1.SourcePods)}
+		pod.Spec.NodeName = "n" + strconv.Itoa(i)
+		if _, err := g.kube.CoreV1().Pods("ns").Create(g.t.Context(), pod, metav1.CreateOptions{}); err != nil {
+			g.t.Fatal(err)
+		}
+		g.groups.note(pod)
+	}
+}
+
+// TestAGroupThatGetsMorePods: its Run may grow by them, once; where it does not they are told so.
+func TestAGroupThatGetsMorePods(t *testing.T) {
+	g, _ := gangOf2(t)
+	a, b, c := ofGang("a"), ofGang("b"), ofGang("c")
+	g.groups.note(a)
+	g.groups.note(b)
+	g.want("it is whole", a, "create")
+	g.runsWith(a, b)
+	g.want("it runs", a)
+	g.groups.note(c)
+	g.want("another has come", a, "patch")
+	want := &rqv1.RunMalleable{MinTotalGPUs: 16, MaxTotalGPUs: 24, StepGPUs: 8, DesiredTotalGPUs: ptr.To[int32](24)}
+	if diff := cmp.Diff(want, g.run().Spec.Malleable); diff != "" {
+		t.Errorf("the Run's widths (-want +got):\n%s", diff)
+	}
+	g.want("nothing is new", a)
+	if told := g.toldOf(c); strings.Contains(told, "can grow") {
+		t.Errorf("it is told at once: %s", told)
+	}
+	g.clock.Step(groupRest)
+	g.want("it does not grow", a)
+	if told := g.toldOf(c); !strings.Contains(told, "another pod starts when Run "+g.run().Name+" can grow") {
+		t.Errorf("it is told %q", told)
+	}
+	if offered, _ := g.groups.offers(g.run()); len(offered) != 1 {
+		t.Errorf("%d pods may get ranks, want the one that waits", len(offered))
+	}
+}
+
+// TestARunThatMayNotBeWidened stays as it is, and its group goes on.
+func TestARunThatMayNotBeWidened(t *testing.T) {
+	g, _ := gangOf2(t)
+	a, b := ofGang("a"), ofGang("b")
+	g.groups.note(a)
+	g.groups.note(b)
+	g.want("it is whole", a, "create")
+	g.runsWith(a, b)
+	g.groups.note(ofGang("c"))
+	g.faults = append(g.faults, fault{on: "patch runs", err: forbidden})
+	g.want("another has come", a)
+	if m := g.run().Spec.Malleable; m != nil {
+		t.Errorf("its widths are %+v", m)
+	}
+}

@@ -1,0 +1,98 @@
+package group
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// Width is how wide a Run asks to be: what it starts with, and in what range that may change; nil where it may not.
+type Width struct {
+	TotalGPUs int32
+	Malleable *rqv1.RunMalleable
+}
+
+// Resized returns how wide a Run is to be whose group has another number of pods than when it was read; nil where the
+// Run says so already. One that runs keeps what it started with: more pods are growth, on loan beyond that (R23). Where
+// the object says that there are fewer, the Run narrows as far as those are gone (R42). One that waits again, since it
+// was cut, asks for as many as there are.
+func Resized(run *rqv1.Run, o *Observed, members []*corev1.Pod) *Width {
+	is := Width{run.Spec.Resources.TotalGPUs, run.Spec.Malleable}
+	var to *Width
+	switch {
+	case !Counts(o.Key) || o.Object == nil || run.Spec.Resources.GPUsPerPod == nil:
+	case run.Status.Phase == rqv1.RunRunning:
+		live := *o
+		live.Pods = slices.DeleteFunc(slices.Clone(o.Pods), rank.Ended) // others get their ranks
+		s, has := ShapeOf(&live), 0
+		for _, m := range membersOf(&live) {
+			has += min(m.gpus, 1)
+		}
+		// What is asked for and has no pods yet keeps no room from others.
+		ranks := max(has, min(s.Ranks, int(run.Spec.Desired() / *run.Spec.Resources.GPUsPerPod)))
+		to = WidthFor(&run.Spec, min(s.Ranks, ranks), len(s.parts) > 0, members)
+	case run.Status.Phase == rqv1.RunPending:
+		d := Derive(o)
+		if d.Spec != nil && equality.Semantic.DeepEqual(d.Spec.Locality, run.Spec.Locality) {
+			to = &Width{d.Spec.Resources.TotalGPUs, d.Spec.Malleable}
+		}
+	}
+	if to == nil || equality.Semantic.DeepEqual(is, *to) {
+		return nil
+	}
+	return to
+}
+
+// WidthFor returns the width of a Run that runs and has some pods, by how many ranks its group is to have. Of which all
+// may be meant, or those that are there: then some that are lost may come again, and the Run does not narrow.
+func WidthFor(spec *rqv1.RunSpec, ranks int, all bool, members []*corev1.Pod) *Width {
+	each, total := *spec.Resources.GPUsPerPod, spec.Resources.TotalGPUs
+	m := rqv1.RunMalleable{MinTotalGPUs: total, MaxTotalGPUs: total, StepGPUs: each}
+	if l := spec.Locality; l != nil && l.GroupGPUs != nil {
+		m.StepGPUs = *l.GroupGPUs
+	}
+	if spec.Malleable != nil {
+		m = *spec.Malleable
+	}
+	wants := int32(min(ranks, maxPods/int(each))) * each
+	if !all {
+		wants = max(wants, spec.Desired())
+	}
+	// Whole steps from what it started with: as many as there are to be pods, and as are needed for those that are left.
+	needs := total + (wants-total)/m.StepGPUs*m.StepGPUs
+	wide := needs
+	for _, pod := range members {
+		if _, part, ok := rank.Membership(pod); ok && !part.Spare {
+			for wide < int32(part.Index+1)*each {
+				wide += m.StepGPUs
+			}
+		}
+	}
+	if wide == spec.Desired() && needs >= m.MinTotalGPUs {
+		return &Width{total, spec.Malleable}
+	}
+	m.MinTotalGPUs, m.MaxTotalGPUs = min(m.MinTotalGPUs, needs), max(m.MaxTotalGPUs, wide)
+	m.DesiredTotalGPUs = ptr.To(wide)
+	return &Width{total, &m}
+}
+
+// Beyond says that a Run which runs has as many pods as there is room for, so that another pod of its group waits until
+// it grows.
+func Beyond(run *rqv1.Run) string {
+	key, _ := KeyOf(run)
+	return fmt.Sprintf("%s runs with as many pods as there is room and money for, %d GPUs: another pod starts when "+
+		"Run %s can grow, or gets the place of one that is lost", key, grantedTo(run), run.Name)
+}
+
+func grantedTo(run *rqv1.Run) int32 {
+	if w := run.Status.Width; w != nil {
+		return w.Granted
+	}
+	return 0
+}
