@@ -33,7 +33,7 @@ build: ## Build bin/jobtree-scheduler and bin/kubectl-runs.
 	@echo 'Building bin/jobtree-scheduler and bin/kubectl-runs.'
 	@$(GO) build -ldflags '$(KUBERNETES_STAMP) -X k8s.io/component-base/version.gitCommit=$(COMMIT)' -o bin/jobtree-scheduler ./cmd/scheduler
 	@$(GO) build -ldflags '-X k8s.io/component-base/version.gitVersion=$(VERSION)' -o bin/kubectl-runs ./cmd/kubectl-runs
-	@ln -sf kubectl-runs bin/kubectl_complete-runs
+	@for name in kubectl-jobtree kubectl_complete-runs kubectl_complete-jobtree; do ln -sf kubectl-runs bin/$$name; done
 
 tools: announce $(TOOLS) ## Build etcd, the Kubernetes control plane, kubectl, kwok and the JobSet controller into bin/.
 

@@ -1,5 +1,5 @@
-// Command kubectl-runs is the kubectl plugin "kubectl runs". Under the name kubectl_complete-runs (a symbolic link
-// does) it is the completion of that plugin, as kubectl looks for it.
+// Command kubectl-runs is the kubectl plugin "kubectl runs". Symbolic links give it other names: kubectl-jobtree makes
+// it "kubectl jobtree", and kubectl_complete-runs is the completion of the plugin, as kubectl looks for it.
 package main
 
 import (
@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -18,10 +19,14 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	args := os.Args[1:]
-	if filepath.Base(os.Args[0]) == "kubectl_complete-runs" {
+	args, program := os.Args[1:], filepath.Base(os.Args[0])
+	if strings.HasPrefix(program, "kubectl_complete-") {
 		args = append([]string{cobra.ShellCompRequestCmd}, args...)
 	}
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	os.Exit(cli.Execute(ctx, cli.NewCommand(streams), args, streams.ErrOut))
+	root := cli.NewCommand(streams)
+	if name, isPlugin := strings.CutPrefix(program, "kubectl-"); isPlugin {
+		root.Annotations[cobra.CommandDisplayNameAnnotation] = "kubectl " + name
+	}
+	os.Exit(cli.Execute(ctx, root, args, streams.ErrOut))
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,18 +17,23 @@ import (
 
 	"github.com/davidlangworthy/jobtree/pkg/cli/audit"
 	"github.com/davidlangworthy/jobtree/pkg/cli/budgets"
+	"github.com/davidlangworthy/jobtree/pkg/cli/cancel"
 	"github.com/davidlangworthy/jobtree/pkg/cli/cuts"
 	"github.com/davidlangworthy/jobtree/pkg/cli/dashboard"
 	"github.com/davidlangworthy/jobtree/pkg/cli/explain"
+	"github.com/davidlangworthy/jobtree/pkg/cli/fleet"
+	"github.com/davidlangworthy/jobtree/pkg/cli/history"
 	"github.com/davidlangworthy/jobtree/pkg/cli/imports"
 	"github.com/davidlangworthy/jobtree/pkg/cli/leases"
 	"github.com/davidlangworthy/jobtree/pkg/cli/list"
+	"github.com/davidlangworthy/jobtree/pkg/cli/logs"
 	"github.com/davidlangworthy/jobtree/pkg/cli/maintenance"
 	"github.com/davidlangworthy/jobtree/pkg/cli/nodes"
 	"github.com/davidlangworthy/jobtree/pkg/cli/plan"
 	"github.com/davidlangworthy/jobtree/pkg/cli/resize"
 	"github.com/davidlangworthy/jobtree/pkg/cli/saved"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+	"github.com/davidlangworthy/jobtree/pkg/cli/shell"
 	"github.com/davidlangworthy/jobtree/pkg/cli/submit"
 	"github.com/davidlangworthy/jobtree/pkg/cli/suspend"
 	"github.com/davidlangworthy/jobtree/pkg/cli/watch"
@@ -64,10 +70,12 @@ the name kubectl_complete-runs and load kubectl's own completion. For the bare c
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	s.Flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(submit.Command(s), imports.Command(s), list.Command(s), watch.Command(s), plan.Command(s),
-		explain.Command(s), leases.Command(s), resize.Grow(s), resize.Shrink(s), suspend.Suspend(s), suspend.Resume(s),
-		saved.Command(s), budgets.Command(s), nodes.Command(s), maintenance.Command(s), cuts.Command(s), audit.Command(s),
-		dashboard.Command(s), versionCommand(s))
+	root.AddCommand(submit.Command(s), submit.New(s), imports.Command(s), list.Command(s), watch.Command(s),
+		plan.Command(s), explain.Command(s), logs.Command(s), shell.Shell(s), shell.Exec(s), leases.Command(s),
+		history.Command(s), resize.Grow(s), resize.Shrink(s), suspend.Suspend(s), suspend.Resume(s), cancel.Command(s),
+		saved.Command(s), budgets.Command(s), fleet.Command(s), nodes.Command(s), maintenance.Command(s), cuts.Command(s),
+		audit.Command(s), dashboard.Command(s), versionCommand(s))
+	addHelp(root, s)
 	s.AddCompletion(root)
 	return root
 }
@@ -81,10 +89,20 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, errOut io.
 	}
 	var failed *session.Failure
 	if !errors.As(err, &failed) { // cobra's own errors come from parsing the command line
-		failed = &session.Failure{Code: session.ExitUsage, Message: err.Error() + `; see "kubectl runs --help"`}
+		failed = &session.Failure{Code: session.ExitUsage, Message: onOneLine(err) + `; see "kubectl runs --help"`}
 	}
 	if failed.Message != "" {
 		fmt.Fprintf(errOut, "Error: %s\n", failed.Message)
 	}
 	return failed.Code
+}
+
+// onOneLine is an error of cobra's with the commands that it suggests, if any.
+func onOneLine(err error) string {
+	text, suggested, _ := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
+	names := strings.Fields(suggested)
+	if len(names) == 0 {
+		return text
+	}
+	return fmt.Sprintf("%s; did you mean %s?", text, strings.Join(names, " or "))
 }

@@ -49,8 +49,9 @@ func says(t *testing.T, server *clitest.Server, line string) clitest.Said {
 func TestKindAndName(t *testing.T) {
 	for line, want := range map[string]string{
 		"list":                                   `(?m)^JobSet/llm +org:ai:rai`,
-		"leases":                                 `(?m)^JobSet/llm +Active`,
-		"leases jobset/llm":                      `(?m)^JobSet/llm +Active`,
+		"leases":                                 `(?m)^JobSet/llm +rai/west-h100`,
+		"leases --pods":                          `(?m)^JobSet/llm +Active`,
+		"leases jobset/llm":                      `(?m)^JobSet/llm +rai/west-h100`,
 		"leases jobset/gone":                     `^$`,
 		"plan":                                   `(?m)^JobSet/next +64`,
 		"plan jobset/next":                       `(?s)RUN +rai/JobSet/next.*rai/JobSet/llm +org:ai:rai`,
@@ -59,6 +60,10 @@ func TestKindAndName(t *testing.T) {
 		"explain JobSet/llm":                     `(?s)^Run rai/JobSet/llm is Running.*rai/JobSet/next's Reservation`,
 		"budgets explain jobset/llm":             `^Run rai/JobSet/llm of org:ai:rai is Running`,
 		"watch jobset/llm --until Running":       `(?m)  JobSet/llm  Running`,
+		"history":                                `(?m)^JobSet/llm +[A-Z][a-z]+ +20`,
+		"history jobset/llm":                     `(?m)^JobSet/llm +[A-Z][a-z]+ +20`,
+		"logs jobset/llm":                        `^$`,
+		"cancel jobset/llm":                      `^$`,
 		"suspend jobset/llm":                     `^Run JobSet/llm is suspended now`,
 		"resume jobset/llm":                      `^Run JobSet/llm is not suspended already`,
 		"checkpointed jobset/llm":                `^Run jobset/llm has saved its work`,

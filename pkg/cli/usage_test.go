@@ -20,8 +20,12 @@ func TestUsage(t *testing.T) {
 		want string
 	}{
 		"unknown command": {"foo", session.ExitUsage, `unknown command "foo"`},
+		"another word":    {"squeue", session.ExitUsage, `unknown command "squeue" for "kubectl runs"; did you mean list?`},
+		"a mistyped one":  {"expain x", session.ExitUsage, `did you mean explain?; see "kubectl runs --help"`},
+		"an odd order":    {"list --sort-by agee", session.ExitUsage, `did you mean age?; choose from name, age`},
+		"all the logs":    {"logs a --all --rank 1", session.ExitUsage, "[all rank]"},
 		"unknown flag":    {"list --foo", session.ExitUsage, "unknown flag: --foo"},
-		"no file":         {"submit", session.ExitUsage, "say what to submit with -f FILE"},
+		"no file":         {"submit", session.ExitUsage, "say what to submit: kubectl runs submit FILE"},
 		"dry run":         {"submit -f x --dry-run=yes", session.ExitUsage, "--dry-run must be none, client or server"},
 		"missing file": {"submit -f /nowhere/x.yaml", session.ExitError,
 			"cannot read /nowhere/x.yaml: no such file or directory"},
@@ -39,7 +43,7 @@ func TestUsage(t *testing.T) {
 		"format of plan": {"plan -o csv", session.ExitUsage,
 			`--output "csv" is no format of this command; choose from wide`},
 		"selector":    {"list -l a=b=c", session.ExitUsage, "--selector"},
-		"no cluster":  {"list", session.ExitError, "no cluster is configured: pass --kubeconfig or set KUBECONFIG"},
+		"no cluster":  {"list", session.ExitError, "no cluster is configured: KUBECONFIG names /"},
 		"unreachable": {"list -s https://127.0.0.1:1", session.ExitError, "cannot reach the API server"},
 	} {
 		t.Run(name, func(t *testing.T) {

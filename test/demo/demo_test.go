@@ -77,29 +77,6 @@ func (w *world) add(l rqv1.Lease, pod corev1.Pod) {
 	w.leases, w.pods = append(w.leases, l), append(w.pods, pod)
 }
 
-func TestPicture(t *testing.T) {
-	w, l := sample(), &letters{}
-	clitest.Golden(t, "picture-empty", draw(w.nodes, nil, l, false))
-	for _, run := range []string{"team/tune", "team/train", "team/tune"} {
-		l.add(run)
-	}
-	clitest.Golden(t, "picture", draw(w.nodes, w.leases, l, false))
-	clitest.Golden(t, "picture-colours", draw(w.nodes, w.leases, l, true))
-}
-
-func TestLettersAreUnique(t *testing.T) {
-	l := &letters{}
-	seen := map[byte]string{}
-	for i := range 26 {
-		run := fmt.Sprintf("team/run-%d", i)
-		l.add(run)
-		if other, taken := seen[l.of[run]]; taken {
-			t.Errorf("%s and %s both have %c", other, run, l.of[run])
-		}
-		seen[l.of[run]] = run
-	}
-}
-
 func TestAccounts(t *testing.T) {
 	w := sample()
 	clitest.Golden(t, "payers", w.payers())

@@ -51,7 +51,7 @@ func (w *world) unpaid() (out []string) {
 }
 
 func (w *world) overfull() (out []string) {
-	_, held := holders(w.nodes, w.leases)
+	held := holders(w.nodes, w.leases)
 	for i := range w.nodes {
 		gpus := 0
 		for _, n := range held[w.nodes[i].Name] {

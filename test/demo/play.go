@@ -137,7 +137,7 @@ func (s *stage) refuse(ctx context.Context) error {
 // release deletes a Run, so that one that waits for room starts.
 func (s *stage) release(ctx context.Context) error {
 	s.title("6. One Run is deleted; the one that waited for room starts, whole, without anybody asking")
-	if err := s.kubectl(ctx, "delete -n rai run resnet-small"); err != nil {
+	if err := s.kubectl(ctx, "runs cancel -n rai resnet-small"); err != nil {
 		return err
 	}
 	err := s.await(ctx, []string{"rai/resnet-small", "deleted"}, []string{"rai/resnet-small", "closed", "Deleted"},

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/picture"
 	"github.com/davidlangworthy/jobtree/test/controlplane"
 )
 
@@ -34,7 +35,7 @@ type stage struct {
 	client  client.Client
 	events  chan string // lines of `kubectl runs watch`
 	close   func()      // ends that command, which would outlive its API server
-	letters letters
+	letters picture.Letters
 	checks  int
 }
 
@@ -148,9 +149,13 @@ func (s *stage) picture(ctx context.Context) (*world, error) {
 		return nil, err
 	}
 	for i := range w.leases {
-		s.letters.add(runOf(&w.leases[i]))
+		s.letters.Add(runOf(&w.leases[i]))
 	}
-	fmt.Fprint(s.out, draw(w.nodes, w.leases, &s.letters, s.colours))
+	text, err := draw(w.nodes, w.leases, &s.letters, s.colours)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprint(s.out, text)
 	return w, s.check("what the ledger, the pods and the budgets contradict each other in", nil, w.contradictions())
 }
 

@@ -80,7 +80,8 @@ func TestCLIOnAnAPIServerAlone(t *testing.T) {
 		{name: "nothing paid", line: "runs leases -n cli", err: "No GPU leases found in namespace cli.\n"},
 		{name: "unknown field in the second document", stdin: first + runYAML("second", "gpus: 8"),
 			line: "runs submit -n cli -f -",
-			err:  `Error: standard input, document 2: unknown field "spec.gpus"` + "\nNothing was created.", code: 1},
+			err: `Error: standard input, document 2: unknown field "spec.gpus"; did you mean spec.resources.totalGPUs?` +
+				"\nNothing was created.", code: 1},
 		{name: "so the first was not created", line: "runs explain -n cli first",
 			err: `Run "first" not found in namespace "cli"; "kubectl runs list -A" lists those that you may read`, code: 1},
 		{name: "dry run on the client", stdin: first, line: "runs submit -n cli -f - --dry-run=client",
@@ -99,15 +100,24 @@ func TestCLIOnAnAPIServerAlone(t *testing.T) {
 		{name: "namespaces at odds", stdin: strings.Replace(first, "metadata:", "metadata:\n  namespace: cli", 1),
 			line: "runs submit -n default -f -",
 			err:  `Run cli/first is in namespace "cli", but -n says "default"`, code: 1},
-		{name: "one refused, one created", stdin: runYAML("Bad", eightGPUs) + first, line: "runs submit -n cli -f -",
-			out: "run.rq.davidlangworthy.io/first created\n", err: "the server refused Run cli/Bad", code: 1},
-		{name: "exists already", stdin: first + second, line: "runs submit -n cli --file -",
+		{name: "one refused, one created", stdin: runYAML("Bad", eightGPUs) + first,
+			line: "runs submit -n cli - --wait=0s",
+			out:  "run.rq.davidlangworthy.io/first created\n", err: "the server refused Run cli/Bad", code: 1},
+		{name: "exists already", stdin: first + second, line: "runs submit -n cli --file - --wait=0s",
 			out: "run.rq.davidlangworthy.io/second created\n",
 			err: "Run cli/first exists already; delete it first or choose another name", code: 1},
 		{name: "as written", stdin: runYAML("third", eightGPUs),
-			line: "runs submit -n cli -f - -o jsonpath={.spec.resources}", out: `{"gpuType":"H100-80GB","totalGPUs":8}`},
+			line: "runs submit -n cli -f - --wait=0s -o jsonpath={.spec.resources}",
+			out:  `{"gpuType":"H100-80GB","totalGPUs":8}`},
 		{name: "hint", stdin: runYAML("fourth", eightGPUs), line: "runs submit -n cli -f - -o name",
-			out: "run.rq.davidlangworthy.io/fourth\n", err: "Follow with: kubectl runs watch -n cli fourth\n"},
+			out: "run.rq.davidlangworthy.io/fourth\n",
+			err: "Run fourth: the scheduler has not decided yet\nFollow with: kubectl runs watch -n cli fourth\n"},
+		{name: "mine, of which there are those that I submitted", line: "runs list -n cli --mine -o name",
+			out: "run.rq.davidlangworthy.io/first\n"},
+		{name: "somebody else's name", stdin: runYAML("forged", "submitter: bob\n  "+eightGPUs),
+			line: "create -n cli -f -", err: "spec.submitter: user ", code: 1},
+		{name: "nor later", line: `patch run.rq -n cli first --type=merge -p {"spec":{"submitter":"bob"}}`,
+			err: "spec.submitter is fixed once a Run is created", code: 1},
 		{name: "names", line: "runs list -n cli -o name",
 			out: "run.rq.davidlangworthy.io/first\nrun.rq.davidlangworthy.io/fourth\n"},
 		{name: "a v1 List", line: "runs list -n cli -o jsonpath={.apiVersion}/{.kind}:{.items[*].kind}",
@@ -139,6 +149,13 @@ func TestCLIOnAnAPIServerAlone(t *testing.T) {
 		{name: "an empty ledger for finance", line: "runs leases -n cli -o csv", out: "namespace,run,run_owner,payer_owner,"},
 		{name: "completion", line: "__complete runs watch -n cli f", out: "first\nfourth\n"},
 		{name: "version", line: "runs version", out: "Server: v1."},
+		{name: "nothing printed yet", line: "runs logs -n cli first", code: 1,
+			err: "Error: Run first has no pods: it is Pending: waiting to be placed\n"},
+		{name: "nowhere to go", line: "runs exec -n cli first -- env", err: "Run first has no pods", code: 1},
+		{name: "cancel all unasked", line: "runs cancel -n cli --all", code: 2,
+			err: "4 Runs would be canceled in namespace cli; say --yes to do so without being asked"},
+		{name: "cancel", line: "runs cancel -n cli second fifth", code: 1, out: "Run second canceled\n",
+			err: `Run "fifth" not found in namespace "cli"`},
 	} {
 		t.Run(step.name, func(t *testing.T) {
 			got := command(t, c, step.stdin, step.line)
@@ -151,6 +168,8 @@ func TestCLIOnAnAPIServerAlone(t *testing.T) {
 			}
 		})
 	}
+	checkLogs(t, c, "cli", "first")
+	mustCommand(t, c, "", "runs cancel -n cli --all --yes")
 }
 
 // The samples on the sample fleet, as a person follows them.
@@ -209,6 +228,16 @@ func checkLedger(t *testing.T, c *controlplane.ControlPlane) {
 		!strings.Contains(text, "paid by mm/east-h100 (org:ai:mm)") {
 		t.Errorf("explain does not say %q and who pays:\n%s", want, text)
 	}
+	fleet := mustCommand(t, c, "", "runs fleet")
+	for _, want := range []string{"C  us-east/gpu-b   c1 ", "T rai/trainer-64 64", "F mm/finetune-16 16", ". free 40"} {
+		if !strings.Contains(fleet, want) {
+			t.Errorf("the fleet does not show %q:\n%s", want, fleet)
+		}
+	}
+	if history := mustCommand(t, c, "", "runs history -A"); !strings.Contains(history, "trainer-64") ||
+		!strings.Contains(history, "rai/west-h100") {
+		t.Errorf("the history does not show who paid:\n%s", history)
+	}
 	if s := command(t, c, "", "runs leases -A --closed"); s.out != "" || s.err != "No GPU leases found.\n" {
 		t.Errorf("closed GPU leases before anything has ended: %+v", s)
 	}
@@ -237,7 +266,7 @@ func checkWaiting(t *testing.T, c *controlplane.ControlPlane, samples string) {
 			t.Errorf("explain %s says %q, want %q: %v", run, message, want, err)
 		}
 	}
-	mustCommand(t, c, "", "delete run -n rai resnet-small")
+	mustCommand(t, c, "", "runs cancel -n rai resnet-small")
 	mustCommand(t, c, "", "runs watch -n rai sweep-48 --until Running --timeout 60s")
 	if ledger := mustCommand(t, c, "", "runs leases -n rai resnet-small --closed"); !strings.Contains(ledger, "Deleted") {
 		t.Errorf("the ledger of a deleted Run does not say why it ended:\n%s", ledger)
@@ -262,7 +291,10 @@ func checkOutage(ctx context.Context, t *testing.T, c *controlplane.ControlPlane
 			t.Logf("the scheduler runs: %v\n%s", c.Scheduler.Running(), c.Scheduler.LogTail(20))
 		}
 	}()
-	mustCommand(t, c, brief, "runs submit -n mm -f -")
+	s := command(t, c, brief, "runs submit -n mm - --wait 30s")
+	if !strings.Contains(s.err, "Run brief runs, with 8/8 GPUs\n") {
+		t.Errorf("the scheduler's first word is not told: %+v", s)
+	}
 	mustCommand(t, c, "", "runs watch -n mm brief --until Running --timeout 60s")
 	watch := exec.CommandContext(ctx, filepath.Join(root, "bin", "kubectl-runs"),
 		strings.Fields("watch -n mm brief --timeout 2m --kubeconfig "+c.Kubeconfig)...)
@@ -299,6 +331,13 @@ func checkOutage(ctx context.Context, t *testing.T, c *controlplane.ControlPlane
 	if code := exitCode(t, "watch", watch.Wait()); code != 0 {
 		t.Errorf("the watch of a Run that completes ended with code %d", code)
 	}
+	s = command(t, c, brief, "runs submit -n mm -")
+	if !strings.Contains(s.err, "is Completed; replace it with --replace-finished") {
+		t.Errorf("a Run that has ended: %+v", s)
+	}
+	held := strings.Replace(brief, "spec:\n", "spec:\n  suspend: true\n", 1)
+	mustCommand(t, c, held, "runs submit -n mm - --replace-finished")
+	mustCommand(t, c, "", "runs cancel -n mm brief")
 }
 
 // expectLine reads lines up to one that holds a text.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/davidlangworthy/jobtree/pkg/cli/view"
+	"github.com/davidlangworthy/jobtree/pkg/picture"
 )
 
 // barCells is the width of a bar.
@@ -18,33 +19,10 @@ func drawBar(p *view.Palette, e *envelopeUsage) string {
 	shut := max(0, e.Concurrency-e.held()-e.FreeGPUs)
 	parts := [6]int32{e.OwnedGPUs, e.FamilyGPUs + e.LentGPUs, e.SpareGPUs, e.OverdraftGPUs, e.FreeGPUs, shut}
 	var text strings.Builder
-	for i, n := range divide(parts[:], barCells) {
+	for i, n := range picture.Divide(parts[:], barCells) {
 		text.WriteString(strings.Repeat(p.Cells[i], n))
 	}
 	return "[" + text.String() + "]"
-}
-
-// divide shares cells among parts: one for each that is not nought, the others by size.
-func divide(parts []int32, cells int) []int {
-	var total int64
-	rest := int64(cells)
-	for _, n := range parts {
-		if n > 0 {
-			total += int64(n)
-			rest--
-		}
-	}
-	out := make([]int, len(parts))
-	var sum, given int64
-	for i, n := range parts {
-		if n > 0 {
-			sum += int64(n)
-			upTo := (2*sum*rest + total) / (2 * total)
-			out[i] = 1 + int(upTo-given)
-			given = upTo
-		}
-	}
-	return out
 }
 
 // numbers says what a bar shows.

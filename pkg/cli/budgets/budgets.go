@@ -18,9 +18,10 @@ import (
 // Command returns "kubectl runs budgets".
 func Command(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "budgets",
-		Aliases: []string{"budget"},
-		Short:   "See what owners may hold, what they hold, and who would pay for a Run",
+		Use:        "budgets",
+		SuggestFor: []string{"quota", "usage", "sshare"},
+		Aliases:    []string{"budget"},
+		Short:      "See what owners may hold, what they hold, and who would pay for a Run",
 		Long: `See what owners may hold (budgets.rq.davidlangworthy.io), what is held and spent, and who would pay for a Run.
 
 The numbers are those that the scheduler keeps in the status of each Budget. To edit Budgets use "kubectl edit

@@ -13,6 +13,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/clitest"
 	"github.com/davidlangworthy/jobtree/pkg/cli/view"
+	"github.com/davidlangworthy/jobtree/pkg/picture"
 )
 
 // budgetOf makes a Budget that the scheduler looked at at noon, of an owner with envelopes.
@@ -194,7 +195,7 @@ func TestDivide(t *testing.T) {
 		{[]int32{1, 1, 1}, []int{7, 6, 7}},
 		{[]int32{10000000, 10000000, 10000000}, []int{7, 6, 7}},
 	} {
-		if diff := cmp.Diff(c.want, divide(c.parts, 20)); diff != "" {
+		if diff := cmp.Diff(c.want, picture.Divide(c.parts, 20)); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", c.parts, diff)
 		}
 	}

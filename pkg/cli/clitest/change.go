@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +26,12 @@ func (s *Server) create(r *http.Request, w wanted, dry bool) (any, error) {
 	if w.resource == "selfsubjectreviews" {
 		return map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview",
 			"status": map[string]any{"userInfo": map[string]any{"username": "ada"}}}, nil
+	}
+	if w.resource == "selfsubjectrulesreviews" {
+		rule := map[string]any{"verbs": []string{"use"}, "apiGroups": []string{"rq.davidlangworthy.io"},
+			"resources": []string{"owners"}, "resourceNames": s.MayUse}
+		return map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview",
+			"status": map[string]any{"resourceRules": []any{rule}}}, nil
 	}
 	object := &unstructured.Unstructured{}
 	if err := json.Unmarshal(body, &object.Object); err != nil { // the core's own kinds come in binary
@@ -48,7 +55,7 @@ func (s *Server) create(r *http.Request, w wanted, dry bool) (any, error) {
 	if object.GetName() == "" {
 		s.version++
 		object.SetName(fmt.Sprint(object.GetGenerateName(), s.version))
-		object.SetUID(types.UID(object.GetName()))
+		object.SetUID(types.UID(object.GetName() + "-uid"))
 	}
 	if s.find(object) >= 0 {
 		return nil, apierrors.NewAlreadyExists(schema.GroupResource{Resource: w.resource}, object.GetName())
@@ -56,6 +63,22 @@ func (s *Server) create(r *http.Request, w wanted, dry bool) (any, error) {
 	if !dry {
 		s.store(object)
 	}
+	return object, nil
+}
+
+// delete has an object be gone, if its UID is the one that is meant.
+func (s *Server) delete(r *http.Request, object *unstructured.Unstructured) (any, error) {
+	var options metav1.DeleteOptions
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	_ = json.Unmarshal(body, &options) // what comes in binary, of the core's own kinds, has no conditions
+	if p := options.Preconditions; p != nil && p.UID != nil && *p.UID != object.GetUID() {
+		return nil, apierrors.NewConflict(schema.GroupResource{Resource: plural(object.GetKind())}, object.GetName(),
+			errors.New("the UID in the precondition is another"))
+	}
+	s.remove(object)
 	return object, nil
 }
 

@@ -1,9 +1,12 @@
 package clitest
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,29 +23,57 @@ type Said struct {
 	Code     int
 }
 
-// Do runs a command against an API server, in namespace rai, an hour after noon.
+// Do runs a command against an API server, in namespace rai, an hour after noon. Its standard input is empty.
 func Do(t testing.TB, server *Server, command func(*session.Session) *cobra.Command, args ...string) Said {
 	t.Helper()
-	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
+	return do(t, server, command, "", false, args)
+}
+
+// Ask does likewise, with somebody at a terminal who types an answer.
+func Ask(t testing.TB, server *Server, command func(*session.Session) *cobra.Command, typed string,
+	args ...string) Said {
+	t.Helper()
+	return do(t, server, command, typed, true, args)
+}
+
+func do(t testing.TB, server *Server, command func(*session.Session) *cobra.Command, typed string, seated bool,
+	args []string) Said {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	said := run(t, server, command, streams{strings.NewReader(typed), &out, &errOut}, seated, args)
+	said.Out, said.Err = out.String(), errOut.String()+said.Err
+	return said
+}
+
+// streams are what a command reads and writes.
+type streams struct {
+	in          io.Reader
+	out, errOut io.Writer
+}
+
+// run runs a command. What is said by it is the error that it ends with.
+func run(t testing.TB, server *Server, command func(*session.Session) *cobra.Command, with streams, seated bool,
+	args []string) Said {
+	t.Helper()
 	flags := genericclioptions.NewConfigFlags(true)
-	s := &session.Session{IOStreams: streams, Flags: flags, Now: func() time.Time { return Noon.Add(time.Hour) }}
+	s := &session.Session{IOStreams: genericiooptions.IOStreams{In: with.in, Out: with.out, ErrOut: with.errOut},
+		Flags: flags, Now: func() time.Time { return Noon.Add(time.Hour) }, Seated: seated}
 	root := &cobra.Command{Use: "kubectl-runs", SilenceErrors: true, SilenceUsage: true}
 	flags.AddFlags(root.PersistentFlags())
 	cmd := command(s)
 	root.AddCommand(cmd)
-	root.SetOut(out)
-	root.SetErr(errOut)
+	root.SetOut(with.out)
+	root.SetErr(with.errOut)
 	kubeconfig := filepath.Join(t.TempDir(), "config")
 	root.SetArgs(append([]string{cmd.Name(), "-s", server.URL, "-n", "rai", "--kubeconfig", kubeconfig}, args...))
 	if err := os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	err := root.ExecuteContext(t.Context())
-	said := Said{Out: out.String(), Err: errOut.String()}
 	if err == nil {
-		return said
+		return Said{}
 	}
-	said.Code, said.Err = session.ExitUsage, said.Err+err.Error()
+	said := Said{Code: session.ExitUsage, Err: err.Error()}
 	var failed *session.Failure
 	if errors.As(err, &failed) {
 		said.Code = failed.Code

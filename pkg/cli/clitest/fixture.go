@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -162,4 +163,19 @@ func Guarded(run *rqv1.Run) []rqv1.Lease {
 		leases = append(leases, As(LeaseOf(run, fmt.Sprint("g-s", i), int32(i), fmt.Sprint("s", i)), rqv1.RoleSpare, i))
 	}
 	return leases
+}
+
+// PodOf is the pod of a rank of a Run, which runs on a node.
+func PodOf(run *rqv1.Run, index int, node string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", run.Name, index), Namespace: run.Namespace,
+		UID: types.UID(fmt.Sprintf("%s-%d-uid", run.Name, index)), CreationTimestamp: After(0),
+		Labels: map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelRunUID: string(run.UID),
+			rqv1.LabelIndex: fmt.Sprint(index), rqv1.LabelRole: string(rqv1.RoleActive)}}}
+	pod.Spec.NodeName, pod.Spec.Containers = node, []corev1.Container{{Name: "main"}, {Name: "side"}}
+	pod.Status.Phase = corev1.PodRunning
+	for _, name := range []string{"main", "side"} {
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: name,
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
+	}
+	return pod
 }

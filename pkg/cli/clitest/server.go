@@ -33,6 +33,10 @@ type Server struct {
 	// Readable, if not nil, are the only namespaces that whoever asks may read, with "" for the list of them. Of what is
 	// elsewhere only what everybody may read can be read.
 	Readable []string
+	// Stream, if set, answers a request for a stream of a pod, such as its log.
+	Stream func(out http.ResponseWriter, r *http.Request, pod, stream string)
+	// MayUse are the owners as whom whoever asks may spend.
+	MayUse []string
 	// NobodyUses is an owner whom no service account may spend as.
 	NobodyUses string
 
@@ -160,6 +164,9 @@ func (s *Server) store(o *unstructured.Unstructured) {
 	s.version++
 	o.SetResourceVersion(strconv.Itoa(s.version))
 	if i := s.find(o); i >= 0 {
+		if o.GetUID() == "" {
+			o.SetUID(s.objects[i].GetUID()) // it stays the one that it is
+		}
 		s.objects[i] = o
 		s.changed("MODIFIED", o)
 		return
@@ -187,6 +194,7 @@ func (s *Server) changed(kind string, o *unstructured.Unstructured) {
 // wanted is what a request is about.
 type wanted struct {
 	verb, resource, namespace, name string
+	stream                          string // of a pod
 	labels                          labels.Selector
 	fields                          fields.Selector
 }
@@ -201,6 +209,9 @@ func parse(r *http.Request) wanted {
 	w.resource = path[0]
 	if len(path) > 1 {
 		w.name = path[1]
+	}
+	if len(path) > 2 {
+		w.stream = path[2]
 	}
 	switch query := r.URL.Query(); {
 	case r.Method == "GET" && w.name != "":
@@ -235,7 +246,7 @@ func (f fieldsOf) Get(path string) string {
 
 func (s *Server) serve(out http.ResponseWriter, r *http.Request) {
 	w := parse(r)
-	request := strings.TrimSuffix(w.verb+" "+w.resource+"/"+w.name, "/")
+	request := strings.TrimRight(w.verb+" "+w.resource+"/"+w.name+"/"+w.stream, "/")
 	s.mu.Lock()
 	s.asked = append(s.asked, request)
 	s.mu.Unlock()
@@ -247,6 +258,10 @@ func (s *Server) serve(out http.ResponseWriter, r *http.Request) {
 	}
 	if !s.mayRead(&w) {
 		refuse(out, w.forbidden())
+		return
+	}
+	if w.stream != "" && s.Stream != nil {
+		s.Stream(out, r, w.name, w.stream)
 		return
 	}
 	if w.verb == "watch" {
@@ -296,8 +311,7 @@ func (s *Server) answer(r *http.Request, w wanted) (any, error) {
 	}
 	switch object := s.objects[i]; w.verb {
 	case "delete":
-		s.remove(object)
-		return object, nil
+		return s.delete(r, object)
 	case "patch":
 		return s.patch(r, object, dry)
 	default:

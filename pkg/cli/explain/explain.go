@@ -31,8 +31,9 @@ type explainer struct {
 func Command(s *session.Session) *cobra.Command {
 	e := &explainer{Session: s}
 	cmd := &cobra.Command{
-		Use:   "explain RUN",
-		Short: "Say why a Run is where it is, and check that a lottery was fair",
+		Use:        "explain RUN",
+		SuggestFor: []string{"status", "describe", "show", "why"},
+		Short:      "Say why a Run is where it is, and check that a lottery was fair",
 		Long: `Say why a Run is where it is: what it asks for, what happened to it, what it waits for, which nodes its groups
 are on, who pays, what it has given back, and what Reservations (reservations.rq.davidlangworthy.io) promise to it, may
 do to it and have done to it. The answer comes from the Run, its GPU leases (leases.rq.davidlangworthy.io), the labels

@@ -9,9 +9,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/manifest"
 	"github.com/davidlangworthy/jobtree/pkg/cli/sbatch"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
@@ -122,7 +120,7 @@ func (im *importer) run(_ context.Context, args []string) error {
 	for _, n := range notes {
 		fmt.Fprintf(im.ErrOut, "Warning: %s: %v\n", source, n)
 	}
-	object, err := written(run)
+	object, err := manifest.Written(run)
 	if err != nil {
 		return err
 	}
@@ -140,30 +138,4 @@ func (im *importer) read(file string) (string, error) {
 		return "", session.Fail(session.ExitError, "cannot read %s: %v", manifest.Source(file), errors.Unwrap(err))
 	}
 	return string(text), nil
-}
-
-// written is a Run as somebody would write it: without what the API server fills in, and without what says nothing.
-func written(run *rqv1.Run) (*unstructured.Unstructured, error) {
-	object, err := session.AsWritten(run)
-	if err != nil {
-		return nil, err
-	}
-	unstructured.RemoveNestedField(object.Object, "status")
-	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
-	template, _, _ := unstructured.NestedMap(object.Object, "spec", "template")
-	if template == nil {
-		return object, nil
-	}
-	delete(template, "metadata")
-	containers, _, _ := unstructured.NestedSlice(template, "spec", "containers")
-	for _, c := range containers {
-		container, isMap := c.(map[string]any)
-		if isMap && run.Spec.Template.Spec.Containers[0].Resources.Requests == nil {
-			delete(container, "resources")
-		}
-	}
-	if err := unstructured.SetNestedSlice(template, containers, "spec", "containers"); err != nil {
-		return nil, err
-	}
-	return object, unstructured.SetNestedMap(object.Object, template, "spec", "template")
 }

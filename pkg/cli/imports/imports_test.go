@@ -107,7 +107,7 @@ func TestWhatIsPrintedCanBeSubmitted(t *testing.T) {
 		if err != nil {
 			return
 		}
-		object, err := written(run)
+		object, err := manifest.Written(run)
 		if err != nil {
 			rt.Fatal(err)
 		}

@@ -10,6 +10,8 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/clitest"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+	"github.com/davidlangworthy/jobtree/pkg/cli/view"
 )
 
 func TestCSV(t *testing.T) {
@@ -38,16 +40,16 @@ func TestChargeOf(t *testing.T) {
 		12*time.Second + 1:         "16.000",
 		time.Hour + 10*time.Second: "28800.000",
 	} {
-		c, err := chargeOf(&lease, clitest.Noon.Add(now))
+		c, err := view.ChargeOf(&lease, clitest.Noon.Add(now))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := gpuSeconds(c.spend); got != want {
+		if got := gpuSeconds(c.Spend); got != want {
 			t.Errorf("after %v it is charged %s GPU-seconds, want %s", now, got, want)
 		}
 	}
 	lease.Spec.Payer.Rate = "1.5"
-	if _, err := chargeOf(&lease, clitest.Noon); err == nil {
+	if _, err := view.ChargeOf(&lease, clitest.Noon); err == nil {
 		t.Error("a rate beyond the full one is charged")
 	}
 }
@@ -60,7 +62,7 @@ func TestSince(t *testing.T) {
 		"2030-01-01":           time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC),
 		"2030-01-01T10:00:00Z": time.Date(2030, 1, 1, 10, 0, 0, 0, time.UTC),
 	} {
-		got, err := parseSince(text, clitest.Noon)
+		got, err := session.ParseSince(text, clitest.Noon)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +71,7 @@ func TestSince(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"yesterday", "-1h", "1.5d", "2030-13-01"} {
-		if got, err := parseSince(text, clitest.Noon); err == nil {
+		if got, err := session.ParseSince(text, clitest.Noon); err == nil {
 			t.Errorf("%q is %v", text, got)
 		}
 	}

@@ -23,15 +23,20 @@ type ledger struct {
 	closed bool
 	owner  string
 	since  string
+	pods   bool
 }
 
 // Command returns "kubectl runs leases".
 func Command(s *session.Session) *cobra.Command {
 	l := &ledger{Session: s}
 	cmd := &cobra.Command{
-		Use:   "leases [RUN]",
-		Short: "List GPU leases (leases.rq.davidlangworthy.io): who held which GPUs, and who paid",
+		Use:        "leases [RUN]",
+		SuggestFor: []string{"ledger", "holdings"},
+		Short:      "List GPU leases (leases.rq.davidlangworthy.io): who held which GPUs, and who paid",
 		Long: `List GPU leases: who held which GPUs from when to when, and which envelope of which Budget paid.
+
+There is a line for each Run and the envelope that pays, or with --pods and -o wide for each GPU lease. GPUS are those
+that are held now, and CLOSURES why GPU leases have closed.
 
 A GPU lease is a leases.rq.davidlangworthy.io (short name gl), not the Lease of coordination.k8s.io. There is one for
 each pod of a Run. It stays when it is closed and when its Run is gone, so the name of a deleted Run is a good argument.
@@ -50,6 +55,9 @@ ledgerRetention, 30 days by default.`,
 		Example: `  # Who pays for a Run
   kubectl runs leases resnet-small
 
+  # On which nodes its pods are and were, and why each ended
+  kubectl runs leases resnet-small --pods
+
   # What the owners below org:ai:rai pay for now, in all namespaces
   kubectl runs leases -A --open --owner 'org:ai:rai*'
 
@@ -65,6 +73,7 @@ ledgerRetention, 30 days by default.`,
 	cmd.Flags().BoolVar(&l.closed, "closed", false, "Only GPU leases that are closed.")
 	cmd.Flags().StringVar(&l.owner, "owner", "",
 		"Only GPU leases that this owner pays for; a trailing * makes it a prefix.")
+	cmd.Flags().BoolVar(&l.pods, "pods", false, "Print a line for each GPU lease: a Run has one for each pod.")
 	cmd.Flags().StringVar(&l.since, "since", "",
 		"Only GPU leases that were open at any time since then: 12h, 30d, 2026-01-31 or 2026-01-31T00:00:00Z.")
 	cmd.MarkFlagsMutuallyExclusive("open", "closed")
@@ -73,7 +82,7 @@ ledgerRetention, 30 days by default.`,
 }
 
 func (l *ledger) run(ctx context.Context, args []string) error {
-	since, err := parseSince(l.since, l.Now())
+	since, err := session.ParseSince(l.since, l.Now())
 	if err != nil {
 		return err
 	}
@@ -116,7 +125,11 @@ func (l *ledger) print(ctx context.Context, c client.Client, leases []rqv1.Lease
 		return nil
 	}
 	session.Show(ctx, c, namespace, &leases)
-	table, err := leaseTable(leases, l.Now())
+	tableOf := summaryTable
+	if l.pods || l.output.Wide() {
+		tableOf = leaseTable
+	}
+	table, err := tableOf(leases, l.Now())
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func leaseTable(leases []rqv1.Lease, now time.Time) (*metav1.Table, error) {
 	for i := range leases {
 		lease := &leases[i]
 		spec := &lease.Spec
-		charged, err := chargeOf(lease, now)
+		charged, err := view.ChargeOf(lease, now)
 		if err != nil {
 			return nil, err
 		}
@@ -38,9 +38,9 @@ func leaseTable(leases []rqv1.Lease, now time.Time) (*metav1.Table, error) {
 			string(spec.Owner),
 			spec.Start.UTC().Format(time.RFC3339),
 			endOf(lease),
-			duration.HumanDuration(time.Duration(charged.seconds)*time.Second),
-			charged.rate.String(),
-			view.Short(view.Number(charged.spend)),
+			duration.HumanDuration(time.Duration(charged.Seconds)*time.Second),
+			charged.Rate.String(),
+			view.Short(view.Number(charged.Spend)),
 			string(spec.Reason),
 			string(lease.Status.ClosureReason),
 			string(spec.RunRef.UID),

@@ -27,3 +27,24 @@ func TestLeaseTable(t *testing.T) {
 		clitest.Golden(t, name, text.String())
 	}
 }
+
+func TestSummaryTable(t *testing.T) {
+	run := clitest.RunOf("trainer", 16, 0, clitest.Runs(16))
+	lent := clitest.Closed(clitest.LeaseOf(&run, "trainer-1", 1, "b1"), 30*time.Minute, rqv1.ClosedNodeFailure)
+	lent.Spec.Payer = rqv1.LeasePayer{Budget: "mm", Owner: "org:ai:mm", Relation: rqv1.RelationSponsor, Rate: "0.5"}
+	moved := clitest.Closed(clitest.LeaseOf(&run, "trainer-2", 1, "b2"), 10*time.Minute, rqv1.ClosedMaintenance)
+	moved.Spec.Payer = lent.Spec.Payer
+	again := run
+	again.UID = "of the one before"
+	list := []rqv1.Lease{clitest.LeaseOf(&run, "trainer-0", 0, "a1"), clitest.LeaseOf(&run, "trainer-3", 0, "a2"), lent,
+		moved, clitest.Closed(clitest.LeaseOf(&again, "trainer-0", 0, "a1"), time.Second, rqv1.ClosedDeleted)}
+	table, err := summaryTable(list, clitest.Noon.Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := session.PrintTable(table, &text, false, false); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Golden(t, "summary", text.String())
+}

@@ -2,14 +2,18 @@
 package list
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -24,15 +28,26 @@ type runList struct {
 	all      bool
 	selector string
 	phases   []string
+	owner    string
+	mine     bool
+	sortBy   string
+	bare     bool // without a header
+	watch    bool
+
+	every time.Duration // between two looks
 }
 
 // Command returns "kubectl runs list".
 func Command(s *session.Session) *cobra.Command {
-	l := &runList{Session: s}
+	return (&runList{Session: s, every: time.Second}).command()
+}
+
+func (l *runList) command() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "list",
-		Aliases: []string{"ls"},
-		Short:   "List Runs",
+		Use:        "list",
+		Aliases:    []string{"ls"},
+		SuggestFor: []string{"get", "ps", "queue", "squeue", "jobs"},
+		Short:      "List Runs",
 		Long: `List Runs (runs.rq.davidlangworthy.io): what they ask for, what they have, and where they are.
 
 WIDTH is the GPUs that are bound and those that the Run tends to, spares apart. SPARES is the GPUs that stand by and
@@ -43,14 +58,26 @@ are to be out of service, and when. For more see "kubectl runs plan".`,
   kubectl runs list -A --phase Pending
 
   # The Runs that carry a label, with their GPU type, groups and funding
-  kubectl runs list -l team=vision -o wide`,
+  kubectl runs list -l team=vision -o wide
+
+  # The Runs of an owner and of those below, the widest first, as they change
+  kubectl runs list -A --owner 'org:ai:rai*' --sort-by gpus --watch`,
 		Args: cobra.NoArgs,
-		RunE: s.RunE(l.run),
+		RunE: l.RunE(l.run),
 	}
 	l.output = session.NewOutput(cmd, "", "wide, json, yaml, name, jsonpath=TEMPLATE, go-template=TEMPLATE")
 	cmd.Flags().BoolVarP(&l.all, "all-namespaces", "A", false, "List the Runs of all namespaces.")
 	cmd.Flags().StringVarP(&l.selector, "selector", "l", "", "Label selector, such as team=vision,tier!=dev.")
 	cmd.Flags().StringSliceVar(&l.phases, "phase", nil, "Only Runs in these phases: "+strings.Join(view.Phases, ", ")+".")
+	cmd.Flags().StringVar(&l.owner, "owner", "", "Only Runs of this owner; a trailing * makes it a prefix.")
+	cmd.Flags().BoolVar(&l.mine, "mine", false, "Only Runs that you have submitted.")
+	cmd.Flags().StringVar(&l.sortBy, "sort-by", "", "Order by "+strings.Join(sortKeys, ", ")+
+		". Default: namespace and name.")
+	cmd.Flags().BoolVar(&l.bare, "no-headers", false, "Print no line with the names of the columns.")
+	cmd.Flags().BoolVarP(&l.watch, "watch", "w", false, "Go on, and list the Runs again whenever the list has changed.")
+	session.Must(cmd.RegisterFlagCompletionFunc("owner", l.CompleteOwners))
+	session.Must(cmd.RegisterFlagCompletionFunc("sort-by", cobra.FixedCompletions(sortKeys,
+		cobra.ShellCompDirectiveNoFileComp)))
 	session.Must(cmd.RegisterFlagCompletionFunc("phase", cobra.FixedCompletions(view.Phases,
 		cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
@@ -68,6 +95,9 @@ func (l *runList) run(ctx context.Context, _ []string) error {
 	if err != nil {
 		return session.Fail(session.ExitUsage, "--selector: %v", err)
 	}
+	if err := l.checkOrder(); err != nil {
+		return err
+	}
 	c, namespace, _, err := l.Connect()
 	if err != nil {
 		return err
@@ -75,15 +105,43 @@ func (l *runList) run(ctx context.Context, _ []string) error {
 	if l.all {
 		namespace = ""
 	}
-	var list rqv1.RunList
-	if err := l.List(ctx, c, namespace, &list, client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return err
+	who := ""
+	if l.mine {
+		if who, err = l.Me(ctx, c); err != nil {
+			return err
+		}
 	}
-	runs := slices.DeleteFunc(list.Items, func(run rqv1.Run) bool {
-		return len(wanted) > 0 && !slices.Contains(wanted, view.PhaseOf(&run))
+	return l.Repeat(ctx, l.every, !l.watch, func(ctx context.Context) (session.Shown, error) {
+		var list rqv1.RunList
+		if err := l.List(ctx, c, namespace, &list, client.MatchingLabelsSelector{Selector: selector}); err != nil {
+			return session.Shown{}, err
+		}
+		runs := slices.DeleteFunc(list.Items, func(run rqv1.Run) bool {
+			return len(wanted) > 0 && !slices.Contains(wanted, view.PhaseOf(&run)) ||
+				!session.OwnerMatches(l.owner, run.Spec.Owner) || l.mine && run.Spec.Submitter != who
+		})
+		l.order(runs)
+		state := stateOf(runs)
+		var out bytes.Buffer
+		err := l.print(ctx, c, namespace, runs, &out)
+		return session.Shown{Text: out.Bytes(), State: state}, err
 	})
+}
+
+// stateOf tells the Runs of two looks apart.
+func stateOf(runs []rqv1.Run) string {
+	var state strings.Builder
+	for i := range runs {
+		fmt.Fprintf(&state, "%s %s\n", runs[i].UID, runs[i].ResourceVersion)
+	}
+	return state.String()
+}
+
+// print prints Runs.
+func (l *runList) print(ctx context.Context, c client.Client, namespace string, runs []rqv1.Run,
+	out io.Writer) error {
 	if !l.output.ForPeople() {
-		return l.output.PrintList(view.Pointers[rqv1.Run](runs), l.Out)
+		return l.output.PrintList(view.Pointers[rqv1.Run](runs), out)
 	}
 	if len(runs) == 0 {
 		fmt.Fprintln(l.ErrOut, view.NothingFound("Runs", namespace))
@@ -93,8 +151,9 @@ func (l *runList) run(ctx context.Context, _ []string) error {
 	if err != nil {
 		fmt.Fprintf(l.ErrOut, "GPU leases, which say what stands by, could not be read: %s\n", session.Refusal(err))
 	}
-	session.NamesOf(list.Items).Into(&runs)
-	return session.PrintTable(runTable(runs, spares, l.Now()), l.Out, l.output.Wide(), l.all)
+	session.NamesOf(runs).Into(&runs)
+	options := printers.PrintOptions{Wide: l.output.Wide(), WithNamespace: l.all, NoHeaders: l.bare}
+	return session.PrintTableAs(runTable(runs, spares, l.Now()), out, options, l.Width())
 }
 
 // standBy counts the GPUs that stand by for Runs, by their UIDs. It asks nothing when none of them has spares.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -21,6 +22,7 @@ import (
 func twoRuns() []client.Object {
 	runs, waits := clitest.RunOf("runs", 16, 0, clitest.Runs(16)), clitest.RunOf("waits", 64, 0,
 		clitest.Waits("InsufficientGPUs", "short by 8 GPUs"))
+	waits.Spec.Submitter = "ada"
 	waits.Labels = map[string]string{"team": "vision"}
 	other := clitest.RunOf("elsewhere", 8, 0, clitest.Runs(8))
 	other.Namespace = "mm"
@@ -47,6 +49,12 @@ func TestWhichRunsAreListed(t *testing.T) {
 		"-A --phase Running -o name":            "elsewhere runs",
 		"-n mm -o name":                         "elsewhere",
 		"--phase Completed -o name":             "",
+		"--sort-by gpus":                        "runs waits",
+		"--sort-by phase":                       "waits runs",
+		"--owner org:ai:rai":                    "runs waits",
+		"--mine":                                "waits",
+		"--owner org:*":                         "runs waits",
+		"--owner org:mm -o name":                "",
 		"-o jsonpath={.items[*].metadata.name}": "runs waits",
 	} {
 		said := clitest.Do(t, server, Command, strings.Fields(args)...)
@@ -202,5 +210,37 @@ func TestWhatIsListedKeepsToItsLine(t *testing.T) {
 	}
 	if !strings.Contains(said.Out, long.Name) || !strings.Contains(said.Out, string(long.Spec.Owner)) {
 		t.Errorf("names are cut off: %q", said.Out)
+	}
+}
+
+// A script needs no header, and a list that is watched comes again when it has changed.
+func TestListsThatGoOn(t *testing.T) {
+	server := clitest.NewServer(t, twoRuns()...)
+	said := clitest.Do(t, server, Command, "--no-headers")
+	if got := strings.Fields(said.Out); len(got) == 0 || got[0] != "runs" {
+		t.Errorf("%+v", said)
+	}
+	looks := 0
+	server.Before = func(request string) error {
+		if request != "list runs" {
+			return nil
+		}
+		switch looks++; looks {
+		case 3:
+			waits := clitest.RunOf("waits", 64, 0, clitest.Runs(64))
+			server.Set(&waits)
+		case 6:
+			return clitest.Forbidden("list", "runs")
+		}
+		return nil
+	}
+	quick := func(s *session.Session) *cobra.Command {
+		return (&runList{Session: s, every: time.Millisecond}).command()
+	}
+	said = clitest.Do(t, server, quick, "--watch")
+	tables := strings.Split(said.Out, "\n\n")
+	if len(tables) != 2 || !strings.Contains(tables[0], "Pending") || strings.Contains(tables[1], "Pending") ||
+		looks != 6 {
+		t.Errorf("after %d looks: %+v", looks, said)
 	}
 }

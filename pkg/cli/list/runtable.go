@@ -17,13 +17,14 @@ import (
 // runTable shows Runs, with the GPUs that stand by for each, by its UID; nil when these are not known.
 func runTable(runs []rqv1.Run, standBy map[types.UID]int32, now time.Time) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: session.Columns(
-		"Name", "Owner", "+Type", "+GPUs", "+Groups", "+Priority", "Width", "+Pending", "Spares", "+Funding", "Phase",
-		"+Ready", "Age", "+Start", "+At Risk", "+Maintenance", "Message")}
+		"Name", "Owner", "+Submitter", "+Type", "+GPUs", "+Groups", "+Priority", "Width", "+Pending", "Spares", "+Funding",
+		"Phase", "+Ready", "Age", "+Start", "+At Risk", "+Maintenance", "Message")}
 	for i := range runs {
 		run := &runs[i]
 		table.Rows = append(table.Rows, session.Row(run,
 			run.Name,
 			string(run.Spec.Owner),
+			run.Spec.Submitter,
 			run.Spec.Resources.GPUType,
 			fmt.Sprint(run.Spec.Resources.TotalGPUs),
 			groupsOf(run),

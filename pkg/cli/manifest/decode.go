@@ -91,10 +91,9 @@ func decodeObject(text []byte, kind *schema.GroupVersionKind, anyKind bool) (*un
 		return nil, errors.New(`field "apiVersion" is missing`)
 	case runtime.IsNotRegisteredError(err) && anyKind:
 	case runtime.IsNotRegisteredError(err):
-		return nil, fmt.Errorf("kind %s of %s is none of jobtree's kinds; create it with \"kubectl create\"", gvk.Kind,
-			gvk.GroupVersion())
+		return nil, notOurKind(gvk)
 	case runtime.IsStrictDecodingError(err) || isMismatch(err):
-		return nil, inField(err)
+		return nil, inFieldOf(err, gvk)
 	case gvk == nil: // the apiVersion cannot be read
 		return nil, err
 	}
@@ -117,7 +116,10 @@ func isMismatch(err error) bool {
 }
 
 // inField puts a decoder's error into words, with the field first when it is known.
-func inField(err error) error {
+func inField(err error) error { return inFieldOf(err, nil) }
+
+// inFieldOf does likewise for an object of a kind, and says which field was perhaps meant.
+func inFieldOf(err error, kind *schema.GroupVersionKind) error {
 	if list, ok := runtime.AsStrictDecodingError(err); ok {
 		err = errors.Join(list.Errors()...)
 	}
@@ -125,8 +127,11 @@ func inField(err error) error {
 	if errors.As(err, &mismatch) && mismatch.Field != "" {
 		return fmt.Errorf("field %q: want %s, not %s", mismatch.Field, wanted(mismatch.Type), given(mismatch.Value))
 	}
-	message := strings.ReplaceAll(err.Error(), "\n", "; ")
-	return errors.New(strings.TrimPrefix(message, "json: "))
+	lines := strings.Split(strings.TrimPrefix(err.Error(), "json: "), "\n")
+	for i := range lines {
+		lines[i] = withMeant(lines[i], kind)
+	}
+	return errors.New(strings.Join(lines, "; "))
 }
 
 // given puts encoding/json's description of a value into the words of wanted.

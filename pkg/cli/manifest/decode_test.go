@@ -80,7 +80,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"foreign kind": {"apiVersion: v1\nkind: Pod\n",
 			`kind Pod of v1 is none of jobtree's kinds; create it with "kubectl create"`},
 		"other version": {"apiVersion: rq.davidlangworthy.io/v2\nkind: Run\n",
-			`kind Run of rq.davidlangworthy.io/v2 is none of jobtree's kinds`},
+			`there is no kind Run of rq.davidlangworthy.io/v2; did you mean`},
 		"plain text":  {"hello\n", "not an API object"},
 		"broken YAML": {head + "---\na: [\n", "document 2: line 8: did not find expected node content"},
 		"broken JSON": {`{"a": }`, "standard input, document 1: not valid JSON"},

@@ -34,7 +34,12 @@ type document struct {
 var ManifestEndings = []string{".yaml", ".yml", ".json"}
 
 // String names the document for error messages.
-func (d document) String() string { return fmt.Sprintf("%s, document %d", Source(d.file), d.index) }
+func (d document) String() string {
+	if d.file == "" {
+		return "the command line"
+	}
+	return fmt.Sprintf("%s, document %d", Source(d.file), d.index)
+}
 
 // Source names a file for error messages.
 func Source(file string) string {
@@ -49,7 +54,7 @@ func Source(file string) string {
 func expand(paths []string, recursive bool) ([]string, error) {
 	var files []string
 	for _, path := range paths {
-		if stat, err := os.Stat(path); path == Stdin || err == nil && !stat.IsDir() {
+		if stat, err := os.Stat(path); path == Stdin || isAddress(path) || err == nil && !stat.IsDir() {
 			files = append(files, path)
 			continue
 		} else if err != nil {
@@ -83,15 +88,22 @@ func manifestsIn(dir string, recursive bool) ([]string, error) {
 	return found, err
 }
 
-// ReadDocuments reads a file, or standard input for "-", and splits it.
+// ReadDocuments reads a file, what is at an address, or standard input for "-", and splits it.
 func ReadDocuments(file string, in io.Reader) ([]document, error) {
-	read := func() ([]byte, error) { return os.ReadFile(file) }
-	if file == Stdin {
-		read = func() ([]byte, error) { return io.ReadAll(in) }
+	var text []byte
+	var err error
+	switch {
+	case file == Stdin:
+		text, err = io.ReadAll(in)
+	case isAddress(file):
+		text, err = download(file)
+	default:
+		if text, err = os.ReadFile(file); err != nil {
+			err = errors.Unwrap(err)
+		}
 	}
-	text, err := read()
 	if err != nil {
-		return nil, session.Fail(session.ExitError, "cannot read %s: %v", file, errors.Unwrap(err))
+		return nil, session.Fail(session.ExitError, "cannot read %s: %v", Source(file), err)
 	}
 	if _, _, isJSON := utilyaml.GuessJSONStream(bytes.NewReader(text), 64); isJSON {
 		return splitJSON(file, text)

@@ -92,3 +92,6 @@ type Entry struct {
 	From   document
 	Object *unstructured.Unstructured
 }
+
+// Typed is an object that comes from the command line itself.
+func Typed(object *unstructured.Unstructured) Entry { return Entry{From: document{}, Object: object} }

@@ -28,7 +28,7 @@ func asking(t *testing.T, looked func(server *clitest.Server, run *rqv1.Run)) *c
 		}
 		done = true
 		run := draft("", 16)
-		run.Namespace, run.Name, run.UID = "rai", rqv1.WhatIfPrefix+name, "asks"
+		run.Namespace, run.Name, run.UID = "rai", rqv1.WhatIfPrefix+name, "" // it keeps the UID that it has
 		for _, path := range [][]string{{"spec", "suspend"}, {"metadata", "labels", rqv1.LabelWhatIf}} {
 			if got := server.Get(run, path...); got != "true" {
 				t.Errorf("%v of the Run that asks is %q", path, got)

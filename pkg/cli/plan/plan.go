@@ -69,9 +69,10 @@ Without a name these are the items of runs[], earliest start first.`
 func Command(s *session.Session) *cobra.Command {
 	p := &planner{Session: s}
 	cmd := &cobra.Command{
-		Use:   "plan [RUN | -f FILE]",
-		Short: "Say when a Run starts, what stands in its way, and what is done about it",
-		Long:  told,
+		Use:        "plan [RUN | -f FILE]",
+		SuggestFor: []string{"when", "estimate", "forecast"},
+		Short:      "Say when a Run starts, what stands in its way, and what is done about it",
+		Long:       told,
 		Example: `  kubectl runs plan trainer-128
 
   # Everything that waits, in all namespaces, by start

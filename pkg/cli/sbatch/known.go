@@ -24,7 +24,7 @@ type about struct {
 const (
 	bindAdvice = "what a pod's processes are bound to is for the program to choose: leave it out, or have torchrun or " +
 		"numactl do it"
-	logAdvice = "what the pods print is kept by Kubernetes: kubectl logs RUN-RANK shows it; a file has to be on a " +
+	logAdvice = "what the pods print is kept by Kubernetes: kubectl runs logs RUN shows it; a file has to be on a " +
 		"volume of spec.template"
 	mailAdvice = "nobody is written to: kubectl runs watch RUN --until Completed waits for the end and says by its " +
 		"exit code how it went"

@@ -47,7 +47,19 @@ func resources() meta.RESTMapper {
 	mapper.Add(schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"), meta.RESTScopeRoot)
 	mapper.Add(authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"), meta.RESTScopeRoot)
 	mapper.Add(authorizationv1.SchemeGroupVersion.WithKind("LocalSubjectAccessReview"), meta.RESTScopeNamespace)
+	mapper.Add(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectRulesReview"), meta.RESTScopeRoot)
 	return mapper
+}
+
+// RESTConfig returns how the chosen cluster is reached.
+func (s *Session) RESTConfig() (*rest.Config, error) {
+	config, err := s.Flags.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1 // the server bounds its clients by priority and fairness
+	config.WarningHandler = rest.NewWarningWriter(s.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+	return config, nil
 }
 
 // Connect returns a client of the chosen cluster and the namespace to work in; explicit is true when -n names it.
@@ -56,12 +68,10 @@ func (s *Session) Connect() (c client.WithWatch, namespace string, explicit bool
 	if err != nil {
 		return nil, "", false, err
 	}
-	config, err := s.Flags.ToRESTConfig()
+	config, err := s.RESTConfig()
 	if err != nil {
 		return nil, "", false, err
 	}
-	config.QPS = -1 // the server bounds its clients by priority and fairness
-	config.WarningHandler = rest.NewWarningWriter(s.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	c, err = client.NewWithWatch(config, client.Options{
 		Scheme:          known,
 		Mapper:          resources(),

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // Exit codes of "kubectl runs".
@@ -51,17 +55,20 @@ func Fail(code int, format string, args ...any) error {
 	return &Failure{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// InWords says what went wrong, why, and what to do next.
+// InWords says what went wrong, why, and what to do next. Of errors that are joined each is told, and the first has the
+// exit code.
 func (s *Session) InWords(err error) error {
 	var failed *Failure
 	var unreachable *url.Error
-	switch {
-	case errors.As(err, &failed):
-		return failed
+	switch joined, several := err.(interface{ Unwrap() []error }); {
 	case errors.Is(err, context.Canceled):
 		return &Failure{Code: exitInterrupted}
+	case several:
+		return s.allInWords(joined.Unwrap())
+	case errors.As(err, &failed):
+		return failed
 	case errors.As(err, &unreachable) && s.unconfigured():
-		return Fail(ExitError, "no cluster is configured: pass --kubeconfig or set KUBECONFIG")
+		return Fail(ExitError, "no cluster is configured: %s", s.configure())
 	case errors.As(err, &unreachable):
 		return Fail(ExitError,
 			"cannot reach the API server: %v; is it running, and do --kubeconfig and --context name the right one?", err)
@@ -80,6 +87,20 @@ func (s *Session) InWords(err error) error {
 	return Fail(ExitError, "%s", Refusal(err))
 }
 
+// allInWords puts several errors into words, a line each at least.
+func (s *Session) allInWords(errs []error) error {
+	var all *Failure
+	for _, err := range errs {
+		failed := s.InWords(err).(*Failure)
+		if all == nil {
+			all = failed
+			continue
+		}
+		all = &Failure{Code: all.Code, Message: all.Message + "\nError: " + failed.Message}
+	}
+	return all
+}
+
 // atClusterScope ends what RBAC says of a request that is about no namespace, or all of them.
 const atClusterScope = "at the cluster scope"
 
@@ -87,6 +108,20 @@ const atClusterScope = "at the cluster scope"
 func (s *Session) unconfigured() bool {
 	config, err := s.Flags.ToRawKubeConfigLoader().RawConfig()
 	return err == nil && len(config.Clusters) == 0 && *s.Flags.APIServer == ""
+}
+
+// configure says how to name a cluster: the file that is named is not there, or none is.
+func (s *Session) configure() string {
+	files, by := filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)), "KUBECONFIG"
+	if explicit := *s.Flags.KubeConfig; explicit != "" {
+		files, by = []string{explicit}, "--kubeconfig"
+	}
+	for _, file := range files {
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Sprintf("%s names %s, which does not exist", by, file)
+		}
+	}
+	return "pass --kubeconfig or set KUBECONFIG"
 }
 
 // IsMissingKind tells a resource that the server does not serve from an object that does not exist.

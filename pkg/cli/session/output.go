@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"io"
 	"strings"
 
@@ -112,9 +113,24 @@ func AsWritten(object client.Object) (*unstructured.Unstructured, error) {
 	return item, nil
 }
 
-// PrintTable prints a table for people. Columns of priority 1 are shown when wide is set.
+// PrintTable prints a table for people. Columns of priority 1 are shown when wide is set; when it is not, a terminal
+// shows of each line what fits into its width.
 func PrintTable(table *metav1.Table, out io.Writer, wide, withNamespace bool) error {
-	return printers.NewTablePrinter(printers.PrintOptions{Wide: wide, WithNamespace: withNamespace}).PrintObj(table, out)
+	return PrintTableAs(table, out, printers.PrintOptions{Wide: wide, WithNamespace: withNamespace}, widthOf(out))
+}
+
+// PrintTableAs prints a table in a number of columns; 0 for as many as it takes.
+func PrintTableAs(table *metav1.Table, out io.Writer, options printers.PrintOptions, columns int) error {
+	var text bytes.Buffer
+	if err := printers.NewTablePrinter(options).PrintObj(table, &text); err != nil {
+		return err
+	}
+	shown := text.Bytes()
+	if !options.Wide {
+		shown = Fit(shown, columns)
+	}
+	_, err := out.Write(shown)
+	return err
 }
 
 // Columns makes a table's header; names of columns that only the wide format shows start with "+".

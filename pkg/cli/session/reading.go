@@ -82,11 +82,25 @@ func NodesOf(lease *rqv1.Lease) string {
 	return strings.Join(names, ",")
 }
 
-// Whoami is the name under which the API server knows who asks.
+// Whoami is the name under which the API server knows who asks, or words for somebody whom it does not name.
 func Whoami(ctx context.Context, c client.Client) string {
+	return cmp.Or(Username(ctx, c), "an administrator")
+}
+
+// Username is the name under which the API server knows who asks; empty where it does not tell.
+func Username(ctx context.Context, c client.Client) string {
 	var review authenticationv1.SelfSubjectReview
-	if err := c.Create(ctx, &review); err != nil || review.Status.UserInfo.Username == "" {
-		return "an administrator"
+	if err := c.Create(ctx, &review); err != nil {
+		return ""
 	}
 	return review.Status.UserInfo.Username
+}
+
+// Me is the name under which the API server knows who asks, for commands that cannot do without it.
+func (s *Session) Me(ctx context.Context, c client.Client) (string, error) {
+	who := Username(ctx, c)
+	if who == "" {
+		return "", Fail(ExitError, "the API server does not tell who you are: leave out --mine")
+	}
+	return who, nil
 }

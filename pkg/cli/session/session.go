@@ -16,6 +16,8 @@ type Session struct {
 	genericiooptions.IOStreams
 	Flags *genericclioptions.ConfigFlags
 	Now   func() time.Time
+	// Seated says that somebody sits at In, whatever that is. A terminal is found without it.
+	Seated bool
 
 	called map[string]string // what the command line calls Runs, by their own names
 	known  []string          // the namespaces that are looked into by who may not read all; nil until they are looked for

@@ -82,7 +82,7 @@ func TestSubmit(t *testing.T) {
 		if err := os.WriteFile(path, []byte(strings.Join(c.file, "---\n")), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		said := clitest.Do(t, server, Command, append(strings.Fields(c.args), "-f", path)...)
+		said := clitest.Do(t, server, Command, append(strings.Fields(c.args), "--wait=0s", "-f", path)...)
 		if said.Code != c.code {
 			t.Errorf("%s: code %d, want %d: %+v", name, said.Code, c.code, said)
 		}
@@ -90,6 +90,10 @@ func TestSubmit(t *testing.T) {
 			if !strings.Contains(said.Out+said.Err, want) {
 				t.Errorf("%s: lacks %q: %+v", name, want, said)
 			}
+		}
+		first := clitest.RunOf("a", 8, 0, rqv1.RunStatus{})
+		if who := server.Get(&first, "spec", "submitter"); strings.HasPrefix(c.stored, "a") && who != "ada" {
+			t.Errorf("%s: %q has submitted it", name, who)
 		}
 		var stored []string
 		for _, run := range []string{"a", "b", "forbidden"} {

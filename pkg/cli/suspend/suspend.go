@@ -25,8 +25,9 @@ type change struct {
 func Suspend(s *session.Session) *cobra.Command {
 	c := &change{Session: s, suspend: true}
 	return c.command(&cobra.Command{
-		Use:   "suspend RUN...",
-		Short: "Hold Runs back, or have them give up what they hold and wait",
+		Use:        "suspend RUN...",
+		SuggestFor: []string{"hold", "pause"},
+		Short:      "Hold Runs back, or have them give up what they hold and wait",
 		Long: `Suspend Runs, by setting spec.suspend to true. A Run that waits is held back: it has no pods, no date and no
 room that is kept for it. A Run that runs gives up all of its GPUs: its pods are told to go and have their own grace
 period to end, and it starts anew when it is resumed, from its checkpoint if it has one. Either keeps its place by age.
@@ -40,8 +41,9 @@ While a Run is suspended, "kubectl runs explain" says when it would start.`,
 func Resume(s *session.Session) *cobra.Command {
 	c := &change{Session: s}
 	return c.command(&cobra.Command{
-		Use:   "resume RUN...",
-		Short: "Have suspended Runs planned again",
+		Use:        "resume RUN...",
+		SuggestFor: []string{"release", "unsuspend"},
+		Short:      "Have suspended Runs planned again",
 		Long: `Resume Runs, by setting spec.suspend to false. They are planned as all Runs that wait, in the order of their
 age.`,
 		Example: `  kubectl runs resume trainer`,

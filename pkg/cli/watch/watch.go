@@ -37,8 +37,9 @@ type runWatch struct {
 func Command(s *session.Session) *cobra.Command {
 	w := &runWatch{Session: s}
 	cmd := &cobra.Command{
-		Use:   "watch [RUN...]",
-		Short: "Follow Runs as they change",
+		Use:        "watch [RUN...]",
+		SuggestFor: []string{"wait", "follow", "tail"},
+		Short:      "Follow Runs as they change",
 		Long: `Follow Runs: a line for each change of phase, width, start, risk or message, and for GPU leases
 (leases.rq.davidlangworthy.io) that open, close or move: alike ones together, or with -o wide each. A Run's line says
 the GPUs that it has of those that it tends to, the change of width that is under way, and how many GPU leases are open:

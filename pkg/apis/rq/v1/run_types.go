@@ -130,6 +130,11 @@ type RunSpec struct {
 	// requested in the limits of containers. Default: a pause container, so that the Run holds its GPUs and does nothing.
 	// +optional
 	Template *corev1.PodTemplateSpec `json:"template,omitempty"`
+	// submitter is who created the Run, by the name under which the API server knows them: `kubectl runs submit` writes it. It
+	// can name nobody else, and is fixed once the Run is created. Default: not known.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Submitter string `json:"submitter,omitempty"`
 	// source says who makes the pods: Template for the scheduler, from template, or Pods for somebody else, such as a Job's
 	// controller. The scheduler alone makes Runs of pods, one for each group (rule R41). Default: Template.
 	// +optional

@@ -1,0 +1,74 @@
+package picture
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/davidlangworthy/jobtree/pkg/published"
+)
+
+// barCells is the width of a bar.
+const barCells = 32
+
+// Bars draws domains by their numbers alone: a bar for each, of what is taken and what is free, and then all together.
+func Bars(domains []published.Domain) string {
+	var out strings.Builder
+	several := slices.ContainsFunc(domains, func(d published.Domain) bool { return d.GPUType != domains[0].GPUType })
+	heads, total := make([]string, len(domains)), published.Domain{}
+	for i := range domains {
+		d := &domains[i]
+		heads[i] = headOf(d.Values, d.GPUType, several)
+		total.GPUs, total.Free, total.Promised = total.GPUs+d.GPUs, total.Free+d.Free, total.Promised+d.Promised
+		total.Nodes, total.OutOfService = total.Nodes+d.Nodes, total.OutOfService+d.OutOfService
+	}
+	heads = padded(heads)
+	for i := range domains {
+		var bar strings.Builder
+		for j, n := range Divide([]int32{int32(domains[i].GPUs - domains[i].Free), int32(domains[i].Free)}, barCells) {
+			bar.WriteString(strings.Repeat(string([]rune{nobody, freeSign}[j]), n))
+		}
+		fmt.Fprintf(&out, "  %s%s[%s] %s\n", heads[i], gap, bar.String(), numbers(&domains[i]))
+	}
+	fmt.Fprintf(&out, "\n  all together: %s\n", numbers(&total))
+	return out.String()
+}
+
+// numbers says what a bar shows.
+func numbers(d *published.Domain) string {
+	words := []string{fmt.Sprintf("%d of %d GPUs free", d.Free, d.GPUs)}
+	if d.Promised > 0 {
+		words = append(words, fmt.Sprintf("%d promised", d.Promised))
+	}
+	nodes := fmt.Sprintf("%d nodes", d.Nodes)
+	if d.Nodes == 1 {
+		nodes = "1 node"
+	}
+	if d.OutOfService > 0 {
+		nodes += fmt.Sprintf(", of which %d take nothing new", d.OutOfService)
+	}
+	return strings.Join(append(words, nodes), ", ")
+}
+
+// Divide shares cells among parts: one for each that is not nought, the others by size.
+func Divide(parts []int32, cells int) []int {
+	var total int64
+	rest := int64(cells)
+	for _, n := range parts {
+		if n > 0 {
+			total += int64(n)
+			rest--
+		}
+	}
+	out := make([]int, len(parts))
+	var sum, given int64
+	for i, n := range parts {
+		if n > 0 {
+			sum += int64(n)
+			upTo := (2*sum*rest + total) / (2 * total)
+			out[i] = 1 + int(upTo-given)
+			given = upTo
+		}
+	}
+	return out
+}
