@@ -24,7 +24,7 @@ KUBERNETES_STAMP := -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VER
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build tools test test-page fuzz soak campaign lint bench generate drift demo up down clean
+.PHONY: help build tools test test-page test-alerts fuzz soak campaign lint bench generate drift demo up down clean
 
 help: ## List the targets.
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -48,6 +48,9 @@ campaign: ## Let HISTORIES (default 20000) random histories of each kind happen 
 
 test-page: tools build bin/controlplane ## Test the dashboard in a real browser (Chromium), on a control plane of its own.
 	hack/test-page.sh
+
+test-alerts: ## Test the alerts for Prometheus with promtool.
+	GO=$(GO) hack/test-alerts.sh
 
 fuzz: ## Run every fuzz target for FUZZ_TIME, 5 minutes unless it is given.
 	GO=$(GO) FUZZ_TIME=$(FUZZ_TIME) hack/fuzz.sh

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Writes the generated files: deepcopy functions, CRDs, the CLI's reference. The first two are described by go:generate.
+# Writes the generated files: deepcopy functions, CRDs, the CLI's reference, alerts and dashboards. The first two are described by go:generate.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
 "$go" generate ./pkg/apis/...
 "$go" run ./cmd/kubectl-runs/gendocs docs/cli
+"$go" run ./hack/monitoring manifests/monitoring

@@ -54,7 +54,9 @@ func (b *budgetReporter) report(ctx context.Context) {
 	now := b.clock.Now()
 	b.book.Budgets.RefreshBudgets(now)
 	written := 0
-	for _, of := range b.oldestFirst() {
+	budgets := b.oldestFirst()
+	gaugeBudgets(budgets)
+	for _, of := range budgets {
 		if written == budgetWrites {
 			break // the rest is older next time, and comes first
 		}

@@ -43,7 +43,10 @@ func (p *publisher) watch(ctx context.Context) {
 
 // publish writes the ConfigMap if it does not say what is so.
 func (p *publisher) publish(ctx context.Context) error {
-	data, err := published.Data(p.args, p.book.FleetSummary())
+	fleet := p.book.FleetSummary()
+	gaugeFleet(fleet)
+	gaugeWaiting(p.book.Waiting())
+	data, err := published.Data(p.args, fleet)
 	if err != nil || maps.Equal(data, p.is) {
 		return err
 	}

@@ -43,9 +43,23 @@ func (s reservationWriter) WriteReservation(ctx context.Context, w *lifecycle.Wr
 		return nil, fmt.Errorf("writing Reservation %s/%s: %w", r.Namespace, r.Name, err)
 	}
 	s.book.SetReservation(r)
+	if direction := revised(w.Was, r.Spec.EarliestStart.Time); direction != "" {
+		metrics.PromiseRevisions.WithLabelValues(direction).Inc()
+	}
 	s.tellReservation(w.Verb, r, w.Stuck)
 	s.tellNodes(r, w.Stuck)
 	return r, nil
+}
+
+// revised says in which direction a date has moved; "" if it has not.
+func revised(was, is time.Time) string {
+	switch {
+	case was.IsZero() || is.Equal(was):
+		return ""
+	case is.Before(was):
+		return "earlier"
+	}
+	return "later"
 }
 
 // tellReservation makes events and counts of what has become of a Reservation.

@@ -22,7 +22,7 @@ func (r *revision) follow() *Write {
 	promised(&next.Spec, promise)
 	next.Spec.EarliestStart = metav1.NewTime(promise.At.Truncate(time.Second))
 	if !equality.Semantic.DeepEqual(&next.Spec, &r.was.Spec) {
-		return &Write{Verb: Update, Reservation: next}
+		return &Write{Verb: Update, Reservation: next, Was: r.was.Spec.EarliestStart.Time}
 	}
 	commitment := r.seen.Commitments[r.was.UID]
 	switch said := r.was.Status.Lottery; {

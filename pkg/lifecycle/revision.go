@@ -17,6 +17,8 @@ import (
 type Write struct {
 	Verb        Verb
 	Reservation *rqv1.Reservation
+	// Was is the date that an Update replaces; zero where it does not.
+	Was time.Time
 	// Stuck are the pods that the Reservation says for the first time are stuck, for their nodes to tell.
 	Stuck []book.Stuck
 }

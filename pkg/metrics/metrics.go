@@ -181,7 +181,8 @@ func Register() {
 		ForecastSeconds, ForecastError, AdmissionSeconds, WidthChanges, ReservationsWaiting, OldestReservation,
 		RunsInLine, HeldGPUs, NodesLost, NodesHeldBack, CutsPaused, RunsCutLastHour, CalledOff,
 		DetectionSeconds, DecisionSeconds, RebindSeconds, Swaps, RecordsUnstored,
-		AuditLook, InvariantViolations, InvariantViolationsFound} {
+		AuditLook, InvariantViolations, InvariantViolationsFound,
+		FleetGPUs, FleetNodes, BudgetGPUs, BudgetGPUHours, RunsWaiting, PromiseRevisions} {
 		_ = legacyregistry.Register(m) // registered already: the process has composed itself before
 	}
 }

@@ -110,7 +110,7 @@ func TestMetricsAreListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var listed, served []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `(jobtree_[a-z_]+(?:\\{[a-z,]+\\})?)` \\|").FindAllSubmatch(text,
+	for _, row := range regexp.MustCompile("(?m)^\\| `(jobtree_[a-z_]+(?:\\{[a-z_,]+\\})?)` \\|").FindAllSubmatch(text,
 		-1) {
 		listed = append(listed, string(row[1]))
 	}

@@ -137,6 +137,16 @@ func TestTheTPUSample(t *testing.T) {
 	if !strings.Contains(public, "google.com/tpu") || !strings.Contains(public, `gpus\":16`) {
 		t.Errorf("everybody may read %s", public)
 	}
+	eventually(t, "what the fleet and the Budgets have, as metrics", func() error {
+		text, err := c.Metrics(t.Context(), c.Scheduler)
+		for _, line := range []string{`jobtree_budget_gpus{budget="rai",envelope="v5e-4x4",use="owned"} 16`,
+			`gpu_type="TPU-v5e",state="all"} 16`} {
+			if !strings.Contains(text, line) {
+				return fmt.Errorf("%v: there is no %s", err, line)
+			}
+		}
+		return nil
+	})
 	for run, want := range map[string]struct{ requests, leases, places string }{
 		"slice-16": {strings.Repeat(`{"google.com/tpu":"4"}`, 4), "4 4 4 4 ",
 			"on tpu-a0, tpu-a1, tpu-a2, tpu-a3; paid by rai/v5e-4x4 (org:ai:rai)"},
