@@ -32,7 +32,8 @@ func (b *Book) Look(o Objects) (Look, bool) {
 	l := Look{Nodes: map[string]NodeState{}, Leased: map[types.UID]bool{}, Opening: map[types.UID]bool{},
 		Told: map[types.UID]rqv1.ClosureReason{}, Owed: map[string]int{},
 		Commitments: map[types.UID]string{}, Awaited: map[types.UID]bool{}, Unseated: map[types.UID]bool{},
-		Broken: map[types.UID]bool{}, Left: map[types.UID]*corev1.Pod{}, Moves: map[types.UID]bool{}}
+		Broken: map[types.UID]bool{}, Former: map[types.UID]bool{}, Completed: map[int]bool{},
+		Left: map[types.UID]*corev1.Pod{}, Moves: map[types.UID]bool{}}
 	var g *gang
 	if o.Run != nil && o.Run.DeletionTimestamp == nil { // else the book has forgotten it
 		g = b.roster.gangs[o.Run.UID]
@@ -47,6 +48,7 @@ func (b *Book) Look(o Objects) (Look, bool) {
 		l.Musters, l.Disbands = g.awaitsPods() && !l.Alone, l.Alone && g.disbands()
 		l.Prospect = b.turns.prospectOf(g)
 		l.Priority, l.PlaceSince = b.roster.priorities.of(g.run), g.placeSince()
+		b.views.lookAtCompleted(&l, g)
 		l.Cuts, l.Risks = b.cuts.cutsOf(o.Run.UID), b.agenda.risksOf(o.Name)
 	}
 	for _, pod := range o.Pods {
@@ -61,6 +63,7 @@ func (b *Book) Look(o Objects) (Look, bool) {
 				l.Moves[pod.UID] = true
 			}
 			b.views.lookAtSeat(&l, g, pod)
+			b.views.lookAtMember(&l, pod.UID)
 		}
 	}
 	for _, lease := range o.Leases {

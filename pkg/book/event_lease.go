@@ -60,6 +60,7 @@ func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 			Until:          instant(charge.Until),
 			Admitted:       instant(charge.Admitted),
 			Flavor:         charge.Flavor,
+			Attempt:        g.run.Status.Attempt,
 		},
 	}, nil
 }

@@ -82,6 +82,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 func (b *Book) startedOrStopped(g *gang) {
 	if g.started() {
 		b.waiting.order.starts(g)
+		b.places.dismissAll(g)
 	}
 	g.denial = denial{}
 	b.waiting.changes(g.run.Spec.Resources.GPUType) // others may have another date now
@@ -168,8 +169,11 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 		m.leaving = true
 		s.count(m, +1)
 	}
-	if l := b.seats.leases[leaseName(pod)]; l != nil && m.stage < leased {
-		b.seats.advance(m, leased, l.node, payerOf(l.charge))
+	if l := b.seats.leases[leaseName(pod)]; l != nil {
+		m.had = l
+		if m.stage < leased {
+			b.seats.advance(m, leased, l.node, payerOf(l.charge))
+		}
 	}
 	switch {
 	case rank.Ended(pod):

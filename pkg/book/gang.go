@@ -235,6 +235,8 @@ type member struct {
 	unseated bool
 	// leaving says that the pod has been told to go.
 	leaving bool
+	// had is the Lease that the pod has, or had; nil while none is known.
+	had *lease
 	// awaited is the gang that the pod is cut for; nil when it is not.
 	awaited *gang
 	// came is after how many plans it came to the barrier.

@@ -69,7 +69,7 @@ func (g *gang) paidBefore(index int) (budget.Charge, bool) {
 // a Run started is known in whole seconds.
 func (g *gang) lastPaid(part rank.Part) (budget.Charge, bool) {
 	last := g.latest[part]
-	if last == nil || !g.started() || g.growing() > 0 && !g.settled().Has(part) ||
+	if last == nil || !g.started() || g.former(last) || g.growing() > 0 && !g.settled().Has(part) ||
 		!last.lost() && !last.died() && last.reason != rqv1.ClosedDeleted {
 		return budget.Charge{}, false
 	}

@@ -73,10 +73,15 @@ func (g *gang) keepsRoom() bool {
 	return requeued && !g.requeue.lapsed
 }
 
-// old reports whether what was held from an instant on was held before the gang was requeued.
-func (g *gang) old(since time.Time) bool {
-	at, ok := g.requeuedAt()
-	return ok && since.Before(at.Add(time.Second))
+// old reports whether a Lease is of before the gang was requeued.
+func (g *gang) old(l *lease) bool {
+	_, requeued := g.requeuedAt()
+	return requeued && g.former(l)
+}
+
+// former reports whether a Lease, if there is one, was opened before the Run was last sent back to wait.
+func (g *gang) former(l *lease) bool {
+	return l != nil && g.run != nil && l.attempt < g.run.Status.Attempt
 }
 
 // waits reports whether the gang has been refused a start.

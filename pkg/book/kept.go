@@ -306,7 +306,7 @@ func (k *keptRooms) oldPods(g *gang, now time.Time) []*member {
 	var out []*member
 	for _, s := range [...]*squad{&g.active, &g.spares} {
 		for _, m := range s.members {
-			if m != nil && m.holds() && g.old(k.seats.heldSince(m)) && !m.hangs(now) {
+			if m != nil && m.holds() && g.old(m.had) && !m.hangs(now) {
 				out = append(out, m)
 			}
 		}

@@ -8,8 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // late reports whether others make the pods that a running gang lacks, each in its own time (R42). What its ranks ask
@@ -58,6 +60,16 @@ func (g *gang) firstAreThere() bool {
 func (g *gang) plansWith(m *member) bool {
 	lead := g.active.first()
 	return !g.late() || lead == nil || g.scope(lead) == g.scope(m)
+}
+
+// completed reports whether others make no pod for a rank, as it seems: it has none, and had completed when it had one
+// last.
+func (g *gang) completed(index int) bool {
+	if !g.run.Spec.Theirs() {
+		return false
+	}
+	m, last := g.rankAt(index), g.latest[rank.Part{Index: index}]
+	return (m == nil || m.standIn) && last != nil && last.reason == rqv1.ClosedCompleted
 }
 
 // podOf returns the pod of a rank, or another one where it has none.

@@ -1,6 +1,7 @@
 package book
 
 import (
+	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,9 +19,11 @@ type lease struct {
 	run    types.NamespacedName
 	node   string
 	charge budget.Charge
-	seen   sighting           // of its end
-	reason rqv1.ClosureReason // why it closed; empty while it is open
-	ended  time.Time          // when; zero while it is open
+	// attempt of the Run in which it was opened.
+	attempt int32
+	seen    sighting           // of its end
+	reason  rqv1.ClosureReason // why it closed; empty while it is open
+	ended   time.Time          // when; zero while it is open
 }
 
 // lost reports whether a Lease closed by its node's doing: that was lost, has ended the pod or turned it away, or was
@@ -34,6 +37,11 @@ func (l *lease) moved() bool { return l.reason == rqv1.ClosedMaintenance }
 
 // died reports whether a Lease closed since its pod failed by itself.
 func (l *lease) died() bool { return l.reason == rqv1.ClosedFailed }
+
+// before reports whether a Lease was opened before another of the same part of its Run: clocks may be set back.
+func (l *lease) before(other *lease) bool {
+	return cmp.Or(cmp.Compare(l.attempt, other.attempt), l.charge.Start.Compare(other.charge.Start)) < 0
+}
 
 // payer is who pays for a pod, and what it is to the Run's owner.
 type payer struct {
@@ -61,7 +69,7 @@ func entryOf(l *rqv1.Lease, charge budget.Charge) *lease {
 	out := &lease{
 		pod: l.PodUID(), part: rank.Held(l),
 		run:  types.NamespacedName{Namespace: l.Spec.RunRef.Namespace, Name: l.Spec.RunRef.Name},
-		node: l.Node(), charge: charge, reason: l.Status.ClosureReason,
+		node: l.Node(), charge: charge, attempt: l.Spec.Attempt, reason: l.Status.ClosureReason,
 	}
 	if l.Status.Ended != nil {
 		out.ended = l.Status.Ended.Time

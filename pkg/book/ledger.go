@@ -30,10 +30,13 @@ func (led *ledger) note(l *lease) {
 		return
 	}
 	g.leased = true
+	if m := led.roster.members[l.pod]; m != nil {
+		m.had = l
+	}
 	if g.over() || l.charge.Role == rqv1.RoleBorrowed {
 		return
 	}
-	if last := g.latest[l.part]; last != nil && last.pod != l.pod && last.charge.Start.After(l.charge.Start) {
+	if last := g.latest[l.part]; last != nil && last.pod != l.pod && l.before(last) {
 		return
 	}
 	if g.latest == nil {
@@ -53,27 +56,31 @@ func (led *ledger) noteAll() {
 }
 
 // noteClosed notes that a Lease is closed, and why. Only a Run that runs has parts to take over; of others it is noted
-// that they hold no more what they held.
+// that they hold no more what they held, and where somebody else makes the pods which ranks have completed.
 func (led *ledger) noteClosed(l *rqv1.Lease, charge budget.Charge) {
 	g, entry := led.roster.gangs[l.Spec.RunRef.UID], entryOf(l, charge)
 	if g == nil {
 		return
 	}
 	g.leased = true
+	if m := led.roster.members[entry.pod]; m != nil {
+		m.had = entry
+	}
 	if entry.reason == rqv1.ClosedEvicted && (entry.part.Spare || charge.Role == rqv1.RoleBorrowed) {
 		if g.turnedOut == nil {
 			g.turnedOut = map[string]time.Time{}
 		}
 		g.turnedOut[entry.node] = latest(g.turnedOut[entry.node], entry.ended)
 	}
-	if last := g.latest[entry.part]; g.started() || last != nil && last.pod == entry.pod {
+	last, theirs := g.latest[entry.part], g.run != nil && g.run.Spec.Theirs()
+	if g.started() || theirs || last != nil && last.pod == entry.pod {
 		led.note(entry)
 	}
 }
 
 // noteEnd notes when the last of the old Leases of a gang was closed: from then on its time runs.
 func (led *ledger) noteEnd(l *lease, ended time.Time) {
-	if g := led.roster.gangs[types.UID(l.charge.Run)]; g != nil && g.keepsRoom() && g.old(l.charge.Start) {
+	if g := led.roster.gangs[types.UID(l.charge.Run)]; g != nil && g.keepsRoom() && g.old(l) {
 		g.requeue.until = latest(g.requeue.until, ended.Add(led.args.GangDeadline.Duration))
 	}
 }

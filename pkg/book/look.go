@@ -40,6 +40,25 @@ func (o *observer) lookAtShard(l *Look, pod types.UID) {
 	}
 }
 
+// lookAtMember notes whether a pod is of before its Run was last sent back to wait.
+func (o *observer) lookAtMember(l *Look, pod types.UID) {
+	if m := o.places.roster.members[pod]; m != nil && m.gang.former(m.had) {
+		l.Former[pod] = true
+	}
+}
+
+// lookAtCompleted notes the ranks that have completed and have no pod any more, where others make the pods.
+func (o *observer) lookAtCompleted(l *Look, g *gang) {
+	if !g.run.Spec.Theirs() {
+		return
+	}
+	for part := range g.latest {
+		if !part.Spare && g.completed(part.Index) {
+			l.Completed[part.Index] = true
+		}
+	}
+}
+
 // lookAtSeat notes whether a rank that records a spare can have its place. One that the book has not seen yet is as one
 // about which other rules are being asked.
 func (o *observer) lookAtSeat(l *Look, g *gang, pod *corev1.Pod) {
@@ -131,6 +150,10 @@ type Look struct {
 	Leased map[types.UID]bool
 	// Opening are the pods whose Leases are being written: they may be open by now.
 	Opening map[types.UID]bool
+	// Former are the pods whose Leases, open or closed, are of before the Run was last sent back to wait.
+	Former map[types.UID]bool
+	// Completed are the ranks of a Run whose pods others make that have no pod and had completed when they had one last.
+	Completed map[int]bool
 	// Left are the pods with open Leases that have been told to go, or are gone, as they were then. A Run's status has
 	// room for the ends of a few, and those that go at once are in no cache long enough.
 	Left map[types.UID]*corev1.Pod

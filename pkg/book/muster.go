@@ -1,6 +1,8 @@
 package book
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -20,6 +22,15 @@ func (p *placement) dismiss(m *member) {
 	p.fewerStandIns(m.gang)
 	for n := len(s.members); n > 0 && s.members[n-1] == nil; n-- {
 		s.members = s.members[:n-1]
+	}
+}
+
+// dismissAll gives back what stand-ins hold of a gang that has started without their ranks.
+func (p *placement) dismissAll(g *gang) {
+	for _, m := range slices.Clone(g.active.members) {
+		if m != nil && m.standIn {
+			p.release(m)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package book
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -36,7 +37,7 @@ func (k *keptRooms) restoreRooms() {
 		open := slices.Collect(maps.Values(k.seats.ofRun[g.run.UID]))
 		slices.SortFunc(open, func(x, y *lease) int { return strings.Compare(string(x.pod), string(y.pod)) })
 		for _, l := range open {
-			if k.roster.members[l.pod] == nil && g.old(l.charge.Start) && k.nodes.stands(l.node) &&
+			if k.roster.members[l.pod] == nil && g.old(l) && k.nodes.stands(l.node) &&
 				!g.requeue.seatsPart(l.part) {
 				k.seats.hold(l.pod, "", 0, func(h *holding) { h.vacant = true })
 				g.requeue.places = append(g.requeue.places, place{pod: l.pod, index: placeOf(l.part), node: l.node,
@@ -52,11 +53,13 @@ func (k *keptRooms) restoreRooms() {
 func (k *keptRooms) restoreClosed(g *gang) {
 	at, _ := g.requeuedAt()
 	closed := k.unwound[g.run.UID]
-	slices.SortFunc(closed, func(x, y *rqv1.Lease) int { return strings.Compare(string(x.PodUID()), string(y.PodUID())) })
+	slices.SortFunc(closed, func(x, y *rqv1.Lease) int { // of several of one rank the last first
+		return cmp.Or(y.Spec.Start.Compare(x.Spec.Start.Time), strings.Compare(string(x.PodUID()), string(y.PodUID())))
+	})
 	for _, l := range closed {
 		charge, node, ended := ChargeIn(l), l.Node(), l.Status.Ended.Time
 		pod := l.PodUID()
-		if ended.Before(at) || !g.old(charge.Start) || !k.nodes.stands(node) || k.seats.held[pod] != nil ||
+		if ended.Before(at) || !g.old(entryOf(l, charge)) || !k.nodes.stands(node) || k.seats.held[pod] != nil ||
 			g.requeue.seatsPart(rank.Held(l)) {
 			continue
 		}

@@ -82,7 +82,7 @@ func (w *world) missing(run *rqv1.Run) (out []int) {
 			lives = lives || pod.Status.Phase != corev1.PodFailed && pod.DeletionTimestamp == nil
 		}
 		comes := run.Spec.Pods.Late && run.Status.Phase != rqv1.RunRunning // else it would be started in vain again and again
-		if w.controllers.done[at] && (!comes || len(there[i]) > 0) || w.controllers.less[at] && !comes {
+		if w.controllers.done[at] || w.controllers.less[at] && !comes {
 			continue
 		}
 		if left++; !lives && (!waits || i < int(run.Spec.Pods.First)) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -73,13 +72,8 @@ func (c *cuts) doom(pod *corev1.Pod) bool {
 	if !waits || unfinished(pod) || c.facts.theirs() && pod.Status.Phase == corev1.PodSucceeded {
 		return false // what others make is not made again once it is done
 	}
-	made := pod.CreationTimestamp.Time
-	if said := preemption(c.facts.Run); said != nil && c.facts.before(made, said) {
-		return true
-	}
-	return slices.ContainsFunc(c.facts.Cuts, func(cut rank.Cut) bool {
-		return endsAll(&cut) && made.Before(cut.At.Truncate(time.Second))
-	})
+	return c.facts.Former[pod.UID] && (preemption(c.facts.Run) != nil ||
+		slices.ContainsFunc(c.facts.Cuts, func(cut rank.Cut) bool { return endsAll(&cut) }))
 }
 
 // endsAll reports whether a cut ends all that its Run held.

@@ -81,6 +81,9 @@ func (o *Observed) play(t *testing.T) []string {
 // carryOut does the first steps of a decision; all of them when steps is negative.
 func (o *Observed) carryOut(d Decision, steps int) {
 	gone := map[*corev1.Pod]bool{}
+	if o.Former == nil {
+		o.Former = map[types.UID]bool{}
+	}
 	for _, pod := range o.Pods {
 		gone[pod] = pod.DeletionTimestamp != nil
 	}
@@ -88,6 +91,11 @@ func (o *Observed) carryOut(d Decision, steps int) {
 	status := func() {
 		run := o.Run.DeepCopy()
 		run.Status = *d.Status
+		for _, pod := range o.Pods {
+			if run.Status.Attempt > o.Run.Status.Attempt {
+				o.Former[pod.UID] = true
+			}
+		}
 		o.Run = run
 	}
 	if d.TellFirst() {

@@ -40,8 +40,10 @@ func gangPhase(t *footing) rqv1.RunPhase {
 		return ended
 	}
 	started, succeeded := 0, 0
-	for _, pod := range ranks {
+	for index, pod := range ranks {
 		switch {
+		case pod == nil && t.goesWithout(index):
+			started++
 		case pod == nil || t.cuts.doom(pod):
 		case f.failed(pod):
 			if !t.restarts.forgives(f, pod) && !f.theirs() {

@@ -96,7 +96,7 @@ func drawSpec(t *rapid.T, o *Observed) {
 
 func drawStatus(t *rapid.T, run *rqv1.Run) {
 	s := &run.Status
-	s.Ready = one(t, int32(0), 1, 2, 9)
+	s.Ready, s.Attempt = one(t, int32(0), 1, 2, 9), one(t, int32(0), 0, 1)
 	s.Phase = one(t, "", rqv1.RunPending, rqv1.RunPending, rqv1.RunRunning, rqv1.RunRunning, rqv1.RunRunning,
 		rqv1.RunRunning, rqv1.RunCompleted, rqv1.RunFailed)
 	condition := func(kind string, reasons ...string) {
@@ -195,7 +195,8 @@ func drawLease(t *rapid.T, run *rqv1.Run, pod *corev1.Pod, part rank.Part) *rqv1
 		Spec: rqv1.LeaseSpec{Owner: "org:a", RunRef: rqv1.LeaseRunRef{Name: "run", Namespace: "ns", UID: "run-uid"},
 			Slice:          rqv1.LeaseSlice{Role: rank.RoleOf(&run.Spec, part), Nodes: []rqv1.NodeGPUs{{Name: node, GPUs: 8}}},
 			Payer:          rqv1.LeasePayer{Budget: "b", Owner: one(t, rqv1.Owner("org:a"), "org:a", "org:a", "org:b", "org:c")},
-			PaidByEnvelope: "e", Start: metav1.NewMicroTime(ago(t)), Cohort: one(t, int32(0), 0, 1)},
+			PaidByEnvelope: "e", Start: metav1.NewMicroTime(ago(t)), Cohort: one(t, int32(0), 0, 1),
+			Attempt: one(t, int32(0), 0, 1)},
 	}
 	switch rapid.IntRange(0, 30).Draw(t, "foreign") {
 	case 0:
@@ -213,7 +214,9 @@ func drawLease(t *rapid.T, run *rqv1.Run, pod *corev1.Pod, part rank.Part) *rqv1
 // drawLook draws what the book knows of the Run.
 func drawLook(t *rapid.T, o *Observed) {
 	o.Owed, o.Leased, o.Told = map[string]int{}, map[types.UID]bool{}, map[types.UID]rqv1.ClosureReason{}
+	o.Former = map[types.UID]bool{}
 	for _, pod := range o.Pods {
+		o.Former[pod.UID] = oneIn(t, 6)
 		o.Leased[pod.UID] = oneIn(t, 3)
 		if oneIn(t, 6) {
 			o.Told[pod.UID] = one(t, rqv1.ClosedReclaimed, rqv1.ClosedReclaimedBySpare, rqv1.ClosedReclaimedQuota)

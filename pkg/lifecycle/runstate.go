@@ -79,7 +79,17 @@ func ranBefore(run *rqv1.Run, at time.Time) bool {
 // have been canceled since.
 func (f *facts) preempted(lease *rqv1.Lease) bool {
 	c := preemption(f.Run)
-	return c != nil && lease.Spec.RunRef.UID == f.Run.UID && f.before(lease.Spec.Start.Time, c)
+	return c != nil && lease.Spec.RunRef.UID == f.Run.UID &&
+		(c.Type == rqv1.ConditionFinished || lease.Spec.Attempt < f.Run.Status.Attempt)
+}
+
+// attemptOf returns how often the Run has been sent back to wait, with this time. Shards wait one by one.
+func attemptOf(s *situation) int32 {
+	was := s.facts.Run.Status.Attempt
+	if saysRunning(s.facts.Run) && s.phase == rqv1.RunPending && !s.facts.opportunistic() {
+		return was + 1
+	}
+	return was
 }
 
 // before reports whether something began before what a condition says. Where that is of a time to come the clock has

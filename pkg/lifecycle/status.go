@@ -19,7 +19,7 @@ func statusOf(s *situation) *rqv1.RunStatus {
 	}
 	run := s.facts.Run
 	next := run.Status.DeepCopy()
-	next.ObservedGeneration, next.Phase = run.Generation, s.phase
+	next.ObservedGeneration, next.Phase, next.Attempt = run.Generation, s.phase, attemptOf(s)
 	reason, message := storyOf(s)
 	next.Message = Shortened(message, longestMessage)
 	next.Width, next.Funding = boundsOf(&run.Spec), nil

@@ -36,6 +36,8 @@ func adoptions(s *situation) (adopted []Adoption, released []*corev1.Pod) {
 			}
 		case pod != nil && pod.Status.Phase == corev1.PodSucceeded:
 			done = append(done, index)
+		case pod == nil && f.Completed[index]:
+			done = append(done, index)
 		default:
 			lacking = append(lacking, index)
 		}
@@ -150,6 +152,16 @@ func (f *facts) groupEnds(ranks []*corev1.Pod) rqv1.RunPhase {
 		return ""
 	}
 	return f.GroupEnd
+}
+
+// goesWithout reports whether a group whose pods others make late starts without a rank that has no pod: it completed
+// before the group was sent back to wait, and no pod has been made for it for as long as places are kept (R40).
+func (t *footing) goesWithout(index int) bool {
+	f := t.facts
+	return f.Completed[index] && f.Run.Spec.TheirsComeLate() &&
+		slices.ContainsFunc(t.roster.core(), func(pod *corev1.Pod) bool {
+			return active(pod) && f.runs(pod) && f.Now.Sub(f.leaseOf[pod.UID].Spec.Start.Time) > f.GangDeadline
+		})
 }
 
 // incomplete reports whether a Run that has not started lacks pods which others are to make.

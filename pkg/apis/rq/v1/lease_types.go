@@ -170,6 +170,11 @@ type LeaseSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Flavor string `json:"flavor,omitempty"`
+	// attempt of the Run in which the Lease was opened, as the status of the Run counts them: by it is known what was held
+	// before the Run was last sent back to wait.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Attempt int32 `json:"attempt,omitempty"`
 }
 
 // LeaseRunRef points at the Run that holds a Lease.

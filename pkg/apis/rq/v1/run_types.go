@@ -348,6 +348,11 @@ type RunStatus struct {
 	// refusal says as data why a Run that waits does not start, when it was tried last; absent when it has not been refused.
 	// +optional
 	Refusal *RunRefusal `json:"refusal,omitempty"`
+	// attempt is how often the Run has been sent back to wait since it was submitted: 0 until it has run. Each of its Leases
+	// says in which attempt it was opened.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Attempt int32 `json:"attempt,omitempty"`
 }
 
 // RunWidth is the width of a Run, in GPUs, spares apart.
