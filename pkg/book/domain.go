@@ -1,6 +1,7 @@
 package book
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -54,9 +55,14 @@ func (t *nodeTable) domainsOf(g *gang) (map[int]string, *plan.Refusal) {
 	}
 	for i := range g.vacant { // ranks that come late have their places already
 		v := &g.vacant[i]
-		if domain := t.domainOf(v.node); g.comesTo(v) && domain != "" {
-			scope := g.scope(&member{gang: g, part: rank.Part{Index: v.index}})
+		if !g.comesTo(v) {
+			continue
+		}
+		scope := g.scope(&member{gang: g, part: rank.Part{Index: v.index}})
+		if domain := t.domainOf(v.node); domain != "" {
 			votes[scope] = append(votes[scope], domain)
+		} else if t.byName[v.node] != nil {
+			domains[scope] = unknown
 		}
 	}
 	for scope, of := range votes {
@@ -95,6 +101,36 @@ func (t *nodeTable) astray(g *gang, missing []plan.Missing) *plan.Refusal {
 			"mend its labels",
 			g.demand.Group(missing[at].Part), node, reason),
 	}
+}
+
+// awaitOwn has the spares of groups of which nothing has a place be where a rank of theirs has died that goes on there.
+func (t *nodeTable) awaitOwn(g *gang, domains map[int]string) {
+	if !g.demand.Confined && !g.demand.OneDomain {
+		return
+	}
+	for i := range g.vacant {
+		v := &g.vacant[i]
+		scope := g.scope(&member{gang: g, part: rank.Part{Index: v.index}})
+		if domains[scope] == "" && v.own && t.byName[v.node] != nil {
+			domains[scope] = cmp.Or(t.domainOf(v.node), unknown)
+		}
+	}
+}
+
+// mayBeAstray reports whether what a rank held itself, on a node whose domain nobody knows, may be in another one than
+// its group is in by now: none of those who have a place had it while the rank did.
+func (g *gang) mayBeAstray(v *vacancy) bool {
+	seat := &member{gang: g, part: rank.Part{Index: v.index}}
+	last := g.latest[seat.part]
+	if !v.own || last == nil || last.ended.IsZero() {
+		return false
+	}
+	for m := range g.all() {
+		if m.placed() && g.scope(m) == g.scope(seat) && m.had != nil && m.had.charge.Start.Before(last.ended) {
+			return false
+		}
+	}
+	return true
 }
 
 // domainsAround returns the fabric domains of a Reservation's slice.

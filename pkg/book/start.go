@@ -195,6 +195,7 @@ func (x *starter) planSpares(g *gang, pod *corev1.Pod, now time.Time) *plan.Refu
 		refusal.Spare = true
 		return refusal
 	}
+	x.nodes.awaitOwn(g, domains)
 	for _, m := range g.spares.between(0, g.spares.size) {
 		if m == nil || m.stage != unplaced || m.leaving {
 			continue
@@ -245,7 +246,8 @@ func (x *starter) takeSeats(g *gang, missing []plan.Missing, usable func(*vacanc
 			known = seated[beside].Domain // a spare that came when all ranks were gone may be elsewhere than these were
 		}
 		// A spare was placed in its group's domain, so that it serves when nobody knows any more which that is.
-		if m.Spare || at < 0 || known != "" && known != unknown && domain != "" && known != domain {
+		if m.Spare || at < 0 || known != "" && known != unknown && known != domain &&
+			(domain != "" || g.mayBeAstray(&g.vacant[at])) {
 			rest = append(rest, m)
 			continue
 		}
