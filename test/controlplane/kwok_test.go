@@ -71,6 +71,32 @@ func TestPodsRunAndEndAsAnnotated(t *testing.T) {
 	}
 }
 
+// A pod is made as soon as another of its name is gone, as whoever replaces one does: it stays.
+func TestAPodStaysThatHasTheNameOfOneThatIsGone(t *testing.T) {
+	c, ctx := testPlane(t), t.Context()
+	pods := c.client.CoreV1().Pods(metav1.NamespaceDefault)
+	for i := range 20 {
+		var made *corev1.Pod
+		eventually(t, func() (err error) {
+			made, err = pods.Create(ctx, boundPod("again", "played", nil), metav1.CreateOptions{})
+			return err
+		})
+		eventually(t, func() error {
+			pod, err := pods.Get(ctx, made.Name, metav1.GetOptions{})
+			switch {
+			case apierrors.IsNotFound(err), err == nil && (pod.UID != made.UID || pod.DeletionTimestamp != nil):
+				t.Fatalf("pod %d is deleted", i)
+			case err == nil && pod.Status.Phase != corev1.PodRunning:
+				err = fmt.Errorf("it is %s", pod.Status.Phase)
+			}
+			return err
+		})
+		if err := pods.Delete(ctx, made.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestNodesKeepWhatTheFleetSays(t *testing.T) {
 	c, ctx := testPlane(t), t.Context()
 	node, err := c.client.CoreV1().Nodes().Get(ctx, "played", metav1.GetOptions{})
