@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The only rank of a group dies on a node that loses its label, and a process begins that has not seen that label. The
-// group's spare is lost, and there is room in another domain alone: it is not placed there, since the rank goes on where
-// it was.
+// The only rank of a group dies on a node that loses its label, and a process begins that has not seen that label.
+// The group's spare is lost, and there is room in another domain alone: it is not placed there, since the rank goes on
+// where it was.
 func TestASpareStaysInTheDomainOfARankThatComes(t *testing.T) {
 	tell(t, func(w *world) {
 		own, spare := w.rankDies()
@@ -25,8 +25,8 @@ func TestASpareStaysInTheDomainOfARankThatComes(t *testing.T) {
 	})
 }
 
-// The rank does not come for so long that nothing is kept for it, and the spare is placed in the other domain meanwhile:
-// the rank does not go back where it was.
+// The rank does not come for so long that nothing is kept for it, and the spare is placed in the other domain
+// meanwhile: the rank does not go back where it was.
 func TestARankDoesNotGoBackToAnotherDomainThanItsSpares(t *testing.T) {
 	tell(t, func(w *world) {
 		own, spare := w.rankDies()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The clock is set back while a Run runs, which is sent back to wait then: what it held is kept for it all the same, also
-// by a process that begins after that.
+// The clock is set back while a Run runs, which is sent back to wait then: what it held is kept for it all the same,
+// also by a process that begins after that.
 func TestAClockThatWasSetBackCostsARequeuedRunNoRoom(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		tell(t, func(w *world) {
