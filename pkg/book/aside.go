@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
@@ -23,7 +24,7 @@ func (s *seating) setAside(g *gang, index int) {
 		return
 	}
 	charge, lost := g.paidBefore(index)
-	if !lost || s.paid(g, index) { // most ranks are not lost, and that is known at once
+	if !lost || slices.Contains(s.payers(g, index), charge.Payer) { // most ranks are not lost, and that is known at once
 		return
 	}
 	g.keptBy(index, charge)
@@ -44,24 +45,42 @@ func (s *seating) setAllAside(g *gang) {
 	}
 }
 
-// paid reports whether a rank is charged for: its pod, or the room that is kept for its replacement.
-func (s *seating) paid(g *gang, index int) bool {
-	if m := g.rankAt(index); m != nil {
-		if _, ok := s.accounts.Charge(leaseName(m.pod).String()); ok {
-			return true
+// payers returns who is charged for a rank: for its pod, for what a former one holds still, and for the room that is
+// kept for its replacement.
+func (s *seating) payers(g *gang, index int) (out []budget.Key) {
+	add := func(charge budget.Charge, is bool) {
+		if is {
+			out = append(out, charge.Payer)
 		}
+	}
+	if m := g.rankAt(index); m != nil {
+		add(s.accounts.Charge(leaseName(m.pod).String()))
+	}
+	if last := g.latest[rank.Part{Index: index}]; last != nil {
+		add(last.charge, last.reason == "")
 	}
 	for i := range g.vacant {
-		v := &g.vacant[i]
-		if v.index != index || v.seat() && !v.own {
-			continue
-		}
-		_, kept := s.accounts.Charge(charged(v.pod))
-		if h := s.held[v.pod]; kept || h != nil && h.leased {
-			return true
+		if v := &g.vacant[i]; v.index == index && (!v.seat() || v.own) {
+			add(s.accounts.Charge(charged(v.pod)))
 		}
 	}
-	return false
+	return out
+}
+
+// keepMoney has a requeued gang keep again what it has just lost of the money that it had been given: others may have
+// what is left of it, so that this is the time for it.
+func (s *seating) keepMoney(g *gang, lost budget.Charge) {
+	if !g.keepsRoom() {
+		return
+	}
+	for i := range g.requeue.places {
+		p := &g.requeue.places[i]
+		_, paid := s.accounts.Charge(charged(p.pod))
+		if !paid && p.charge.Payer == lost.Payer && p.charge.GPUs <= lost.GPUs && p.charge.Rate <= lost.Rate {
+			s.accounts.Open(charged(p.pod), p.charge)
+			return
+		}
+	}
 }
 
 // giveAside gives up what is set aside for a rank.

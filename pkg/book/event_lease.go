@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
@@ -80,6 +81,10 @@ func (b *Book) NotWritten(pod types.UID, name types.NamespacedName) {
 		return
 	}
 	if charge, ok := b.accounts.Void(name.String()); ok {
+		if g := b.roster.gangs[types.UID(charge.Run)]; g != nil {
+			b.seats.keepMoney(g, charge)
+			b.seats.setAllAside(g)
+		}
 		b.waiting.wakeBudget(charge.Payer.Budget)
 	}
 	b.seats.hold(pod, "", 0, (*holding).answer)
@@ -102,11 +107,7 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 	defer b.mu.Unlock()
 	name, charge := keyOf(l), ChargeIn(l)
 	if l.Status.Closed {
-		b.ledger.noteClosed(l, charge)
-		ends := charge
-		ends.Loss = lossIn(l)
-		b.accounts.Open(name.String(), ends)
-		b.ledger.closeLease(name, l.Status.Ended.Time)
+		b.closes(l, name, charge)
 		if h := b.seats.held[l.PodUID()]; h != nil && h.writing != "" { // so it was written
 			b.seats.hold(l.PodUID(), "", 0, (*holding).answer)
 			b.waiting.wakeBudget(charge.Payer.Budget)
@@ -145,6 +146,21 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 		delete(m.gang.kept, m.part.Index) // it is paid for
 	}
 	return nil
+}
+
+// closes records that a Lease is closed. What paid for a rank of a requeued gang that has not started again goes on
+// paying for it, unless it does already for the room that the pod leaves.
+func (b *Book) closes(l *rqv1.Lease, name types.NamespacedName, charge budget.Charge) {
+	_, open := b.accounts.Charge(name.String())
+	b.ledger.noteClosed(l, charge)
+	ends := charge
+	ends.Loss = lossIn(l)
+	b.accounts.Open(name.String(), ends)
+	b.ledger.closeLease(name, l.Status.Ended.Time)
+	_, left := b.accounts.Charge(charged(l.PodUID()))
+	if g := b.roster.gangs[l.Spec.RunRef.UID]; g != nil && open && !left {
+		b.seats.keepMoney(g, charge)
+	}
 }
 
 // LeaseGone records that a Lease is no longer among the open ones. If it is not known when it ended, it goes on

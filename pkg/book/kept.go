@@ -73,9 +73,7 @@ func (k *keptRooms) lend(g *gang) (back func()) {
 		g.lent.Give(h.node, h.gpus, h.beside)
 	}
 	for i := range g.requeue.places {
-		if p := &g.requeue.places[i]; p.kept {
-			k.lendPlace(g, p)
-		}
+		k.lendPlace(g, &g.requeue.places[i])
 	}
 	return func() {
 		k.takeBack(g)
@@ -89,16 +87,17 @@ func (k *keptRooms) lend(g *gang) (back func()) {
 	}
 }
 
-// lendPlace has one place of a requeued gang be free. The rank whose it was may have its payer.
+// lendPlace has what is kept of one place of a requeued gang be free. The rank whose it was may have its payer.
 func (k *keptRooms) lendPlace(g *gang, p *place) {
-	if charge, ok := g.lent.Void(charged(p.pod)); ok {
+	charge, paid := g.lent.Void(charged(p.pod))
+	if paid {
 		p.charge = charge
 	}
-	if h := k.seats.held[p.pod]; h != nil {
+	if h := k.seats.held[p.pod]; p.kept && h != nil {
 		g.lent.Give(p.node, p.gpus, h.beside)
 	}
-	if p.index != anyRank && p.charge.GPUs > 0 {
-		g.keptBy(p.index, p.charge)
+	if p.index != anyRank && paid {
+		g.keptBy(p.index, charge)
 	}
 }
 
@@ -146,52 +145,32 @@ func (k *keptRooms) keepRoom(m *member) {
 	k.waiting.file(m.gang)
 }
 
-// giveRoom frees the room of a gang that has been given places, and the money of those ranks that have one: also that
-// of a place which was to be any rank's. That of ranks for which the gang is too narrow now stays its own until it
-// runs: the places may have to be given back.
+// giveRoom frees the room of a gang that has been given places, and as much of the money that is kept for it as the
+// same payers pay for these: a rank's own first, then that of a place which was to be any rank's, then that of another
+// rank. All other stays its own until it runs: the places may have to be given back.
 func (k *keptRooms) giveRoom(g *gang, places []plan.Assignment) {
 	k.takeBack(g)
-	ranks, own := map[int]bool{}, map[int]budget.Key{}
-	for _, a := range places {
-		if !a.Spare {
-			ranks[a.Index] = true
-		}
-	}
 	for i := range g.requeue.places {
-		p := &g.requeue.places[i]
-		k.emptyPlace(p)
-		if ranks[p.index] && k.refund(p) {
-			own[p.index] = p.charge.Payer
-		}
+		k.emptyPlace(&g.requeue.places[i])
 	}
-	k.refundOthers(g, places, own)
-}
-
-// refundOthers frees more money where what was kept for the ranks themselves, by payer, is not what pays for the places
-// that a gang has been given: that of the same payer, of a place that was to be any rank's or of a rank for which the
-// gang is too narrow now. A pod for which nothing was kept has what was kept for any.
-func (k *keptRooms) refundOthers(g *gang, places []plan.Assignment, own map[int]budget.Key) {
-	others := 0 // pods that nothing was kept for
-	for _, a := range places {
-		payer, had := own[a.Index]
-		had = had && !a.Spare
-		paid := had && payer == a.Payer ||
-			k.refundOne(g, func(p *place, payer budget.Key) bool { return p.index == anyRank && payer == a.Payer }) ||
-			k.refundOne(g, func(_ *place, payer budget.Key) bool { return payer == a.Payer })
-		if !paid && !had {
-			others++
-		}
+	if len(g.requeue.places) == 0 {
+		return
 	}
-	for range others {
-		k.refundOne(g, func(p *place, _ budget.Key) bool { return p.index == anyRank })
+	rest := slices.DeleteFunc(slices.Clone(places), func(a plan.Assignment) bool {
+		return !a.Spare && k.refundOne(g, a.Payer, func(p *place) bool { return p.index == a.Index })
+	})
+	for _, a := range rest {
+		if !k.refundOne(g, a.Payer, func(p *place) bool { return p.index == anyRank }) {
+			k.refundOne(g, a.Payer, func(*place) bool { return true })
+		}
 	}
 }
 
-// refundOne frees the money of one place, by who pays for it, and reports whether there is such a one.
-func (k *keptRooms) refundOne(g *gang, which func(p *place, payer budget.Key) bool) bool {
+// refundOne frees the money of one place that somebody pays for, and reports whether there is such a one.
+func (k *keptRooms) refundOne(g *gang, payer budget.Key, which func(*place) bool) bool {
 	for i := range g.requeue.places {
 		p := &g.requeue.places[i]
-		if charge, paid := k.accounts.Charge(charged(p.pod)); paid && which(p, charge.Payer) {
+		if charge, paid := k.accounts.Charge(charged(p.pod)); paid && charge.Payer == payer && which(p) {
 			return k.refund(p)
 		}
 	}
@@ -226,7 +205,8 @@ func (k *keptRooms) dropRoom(g *gang) {
 	g.requeue.places, g.requeue.until = nil, time.Time{}
 }
 
-// keepAgain keeps those places that the gang does not have, as far as they are free, and of ranks the money at least.
+// keepAgain keeps those places that the gang does not have, as far as they are free, and of ranks the money at least,
+// which is never given up in between.
 func (k *keptRooms) keepAgain(g *gang) {
 	for i := range g.requeue.places {
 		p := &g.requeue.places[i]
@@ -243,9 +223,6 @@ func (k *keptRooms) keepAgain(g *gang) {
 		p.kept = true
 		if p.gpus > 0 {
 			k.seats.hold(p.pod, p.node, p.gpus, func(h *holding) { h.vacant, h.beside = true, g.full.Beside })
-		}
-		if _, paid := k.accounts.Charge(charged(p.pod)); p.charge.GPUs > 0 && !paid {
-			k.accounts.Open(charged(p.pod), p.charge)
 		}
 	}
 }
@@ -292,7 +269,7 @@ func (k *keptRooms) regardRoom(g *gang) {
 	k.seats.vacateAll(g)
 	k.seats.giveAsideFrom(g, 0) // it is kept with the places from now on
 	for _, rank := range slices.Sorted(maps.Keys(g.kept)) {
-		if g.requeue.seats(rank) || k.seats.paid(g, rank) { // its Lease may be being written
+		if g.requeue.seats(rank) || len(k.seats.payers(g, rank)) > 0 { // its Lease may be being written
 			continue
 		}
 		p := place{pod: moneyOf(g, rank), index: rank, charge: g.kept[rank], kept: true}

@@ -47,10 +47,10 @@ func (p *placement) assume(g *gang, assignments []plan.Assignment, now time.Time
 			h.planned, h.spare, h.shard, h.run = true, a.Spare, g.opportunistic(), g.run.UID
 		})
 		p.seats.advance(m, assigned, a.Node, payer{a.Payer, a.Relation})
-		if !a.Spare {
+		p.accounts.Open(leaseName(m.pod).String(), p.seats.chargeOf(m, now))
+		if !a.Spare && g.aside[a.Index] && g.kept[a.Index].Payer == a.Payer {
 			p.seats.giveAside(g, a.Index)
 		}
-		p.accounts.Open(leaseName(m.pod).String(), p.seats.chargeOf(m, now))
 		for _, other := range p.agenda.intended[a.Node] {
 			other.seen = -1 // its promise, and whom it threatens, is not what it was
 		}
@@ -97,7 +97,9 @@ func (p *placement) makeRoom(g *gang) {
 func (p *placement) release(m *member) {
 	name := leaseName(m.pod)
 	if m.stage > unplaced && m.stage != writing && p.seats.leases[name] == nil {
-		p.accounts.Void(name.String())
+		if charge, paid := p.accounts.Void(name.String()); paid {
+			p.seats.keepMoney(m.gang, charge)
+		}
 		p.waiting.wakeBudget(m.payer.key.Budget)
 		p.seats.hold(m.pod.UID, "", 0, func(h *holding) { h.planned = false })
 		if m.stage == reserved && !m.extra() {

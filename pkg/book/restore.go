@@ -70,4 +70,9 @@ func (k *keptRooms) restoreClosed(g *gang) {
 	}
 	slices.SortFunc(g.requeue.places, func(x, y place) int { return strings.Compare(string(x.pod), string(y.pod)) })
 	k.keepAgain(g)
+	for i := range g.requeue.places {
+		if p := &g.requeue.places[i]; p.kept && p.charge.GPUs > 0 {
+			k.accounts.Open(charged(p.pod), p.charge)
+		}
+	}
 }
