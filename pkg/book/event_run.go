@@ -177,7 +177,7 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 	}
 	switch {
 	case rank.Ended(pod):
-		b.seats.advance(m, finished, pod.Spec.NodeName, m.payer)
+		b.ends(m)
 	case pod.Spec.NodeName != "" && m.stage < bound:
 		b.seats.advance(m, bound, pod.Spec.NodeName, m.payer)
 	}

@@ -22,6 +22,22 @@ func (m *member) dies() bool {
 	return failed && e.Cause == rqv1.CauseProgram
 }
 
+// ends notes that the containers of a member's pod have ended. If it has been told to go it leaves its room by that:
+// its kubelet says so before the pod is gone, and its Lease closes.
+func (b *Book) ends(m *member) {
+	leaves := b.roster.open && m.leaving && m.leavesRoom() && !m.lingers()
+	b.seats.advance(m, finished, m.pod.Spec.NodeName, m.payer)
+	if leaves && !m.dies() { // what is kept where one has died is its own
+		b.kept.keepRoom(m)
+	}
+}
+
+// lingers reports whether somebody's finalizer keeps the pod of a rank that is to be made anew, for as long as he
+// likes. For what others make nothing is kept for ever.
+func (m *member) lingers() bool {
+	return len(m.pod.Finalizers) > 0 && m.gang.started() && !m.gang.run.Spec.Theirs()
+}
+
 // startsAgain reports whether ranks of the gang that die by their program's doing are started again.
 func (g *gang) startsAgain() bool {
 	return g.started() && g.shape == nil && !g.opportunistic() && !g.suspended() && restart.RulesOf(&g.run.Spec).Limit > 0

@@ -34,6 +34,7 @@ func TestMoreRanksAreLateThanAreToldOf(t *testing.T) {
 		}
 		w.Pass(time.Minute)
 		w.EndPods()
+		w.EndPods()
 		w.settle()
 		w.expectLedger("run0", map[string]int{"Failed": ranks, "open Restart Active": ranks})
 		for _, l := range w.Leases {

@@ -37,8 +37,9 @@ func (k *keptRooms) restoreRooms() {
 		open := slices.Collect(maps.Values(k.seats.ofRun[g.run.UID]))
 		slices.SortFunc(open, func(x, y *lease) int { return strings.Compare(string(x.pod), string(y.pod)) })
 		for _, l := range open {
-			if k.roster.members[l.pod] == nil && g.old(l) && k.nodes.stands(l.node) &&
-				!g.requeue.seatsPart(l.part) {
+			m := k.roster.members[l.pod]
+			gone := m == nil || m.leaving && m.stage == finished
+			if gone && g.old(l) && k.nodes.stands(l.node) && !g.requeue.seatsPart(l.part) {
 				k.seats.hold(l.pod, "", 0, func(h *holding) { h.vacant = true })
 				g.requeue.places = append(g.requeue.places, place{pod: l.pod, index: placeOf(l.part), node: l.node,
 					gpus: l.charge.GPUs, kept: true})

@@ -44,14 +44,15 @@ func (f *facts) wasEvicted(lease *rqv1.Lease) bool {
 		f.wordOfEviction(lease) != ""
 }
 
-// wordOfEviction returns the word by which the pod of a Lease was told to go for its node's sake, as the book tells;
-// empty when it was not.
+// wordOfEviction returns the word by which the pod of a Lease was told to go for its node's sake, as the book tells or,
+// to who has not seen it before it had ended, the pod itself; empty when it was not.
 func (f *facts) wordOfEviction(lease *rqv1.Lease) string {
-	left := f.Left[lease.PodUID()]
-	if left == nil {
-		return ""
+	var e ending.Ending
+	if left := f.Left[lease.PodUID()]; left != nil {
+		e, _ = ending.Removed(left)
+	} else if pod := f.podOf[lease.PodUID()]; pod != nil {
+		e, _ = ending.Evicted(pod)
 	}
-	e, _ := ending.Removed(left)
 	return e.Sign
 }
 

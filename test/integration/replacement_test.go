@@ -115,6 +115,15 @@ func TestLabelRemovedUnderARun(t *testing.T) {
 	s.await("train", rqv1.RunRunning, "bound 24 GPUs")
 }
 
+// endsFirst has the pods of a Run do as kubelets have them that are told to go: it is said that their containers have
+// ended, and a second later they are gone.
+func endsFirst(r *rqv1.Run) {
+	grace := int64(30)
+	template(r).Annotations = map[string]string{"pod-terminate.stage.kwok.x-k8s.io/delay": "0s",
+		"pod-delete.stage.kwok.x-k8s.io/delay": "1s"}
+	r.Spec.Template.Spec.TerminationGracePeriodSeconds = &grace
+}
+
 // domainOf returns the fabric domain of a node by its label.
 func (s *site) domainOf(name string) string {
 	s.t.Helper()
@@ -132,6 +141,7 @@ func TestRequeuedRunKeepsItsRoom(t *testing.T) {
 	s := newSite(t, liveCluster(t), 1, 2, 100)
 	s.submit("old", 16, inPods(8), inGroups(16), func(r *rqv1.Run) {
 		r.Spec.Runtime = &rqv1.RunRuntime{Checkpoint: &metav1.Duration{Duration: time.Minute}}
+		endsFirst(r)
 	})
 	s.await("old", rqv1.RunRunning, "bound 16 GPUs")
 	s.submit("young", 8)
