@@ -7,18 +7,19 @@ import (
 )
 
 // awaitedRanks returns the ranks of a running gang for which something is kept, and for which others are to make pods
-// that are not there, in order. What an old pod still holds is not kept for anybody.
+// that are not there, in order. An old pod may be there that has ended; what one still holds is not kept for anybody.
 func (k *keptRooms) awaitedRanks(g *gang) []int {
 	if len(g.vacant)+len(g.aside)+len(g.lapses) == 0 || !g.late() {
 		return nil
 	}
 	awaited := map[int]bool{}
+	lacks := func(index int) bool { m := g.rankAt(index); return m == nil || m.stage == finished }
 	for index := range g.aside {
-		awaited[index] = g.rankAt(index) == nil
+		awaited[index] = lacks(index)
 	}
 	for i := range g.vacant {
 		v := &g.vacant[i]
-		if h := k.seats.held[v.pod]; v.index != anyRank && g.rankAt(v.index) == nil && (h == nil || !h.leased && !h.bound) {
+		if h := k.seats.held[v.pod]; v.index != anyRank && lacks(v.index) && (h == nil || !h.leased && !h.bound) {
 			awaited[v.index] = true
 		}
 	}

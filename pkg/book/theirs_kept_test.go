@@ -3,6 +3,8 @@ package book_test
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
@@ -141,5 +143,32 @@ func TestWhatIsInTheWayOfALateGroupLeaves(t *testing.T) {
 			w.rounds(3)
 		}
 		w.running("run00", "although only shards are in its way")
+	})
+}
+
+// TestThePlaceOfAPodThatHasFailedIsKeptForAWhile: it is there for as long as nobody deletes it, and nobody may make
+// another. What it held is given back all the same.
+func TestThePlaceOfAPodThatHasFailedIsKeptForAWhile(t *testing.T) {
+	tell(t, func(w *world) {
+		w.startTheirs()
+		w.controllers.less[slot{w.Runs["run00"].UID, 1}] = true
+		w.EndPod(w.Slots(w.Runs["run00"].UID)[1][0].UID, corev1.PodFailed)
+		w.rounds(3)
+		if held := w.heldGPUs(); held != 32 {
+			t.Errorf("%d GPUs are held, want those of the pod that is to come too", held)
+		}
+		w.Pass(gangDeadline)
+		w.rounds(3)
+		if held := w.heldGPUs(); held != 24 {
+			t.Errorf("%d GPUs are held, want those of the pods that run", held)
+		}
+		w.running("run00", "although its controller makes no more pods")
+		delete(w.controllers.less, slot{w.Runs["run00"].UID, 1})
+		w.rounds(3)
+		if on := w.boundSlots("run00"); len(on) != 4 {
+			t.Errorf("its pods are on %v", on)
+		}
+		w.settle()
+		w.checkSettled()
 	})
 }
