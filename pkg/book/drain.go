@@ -192,23 +192,25 @@ func (d *drainer) letGo(g *gang) {
 }
 
 // keepOn keeps what is set aside for a gang, ranks of which have been told to go or are gone, until that is planned
-// again. A process that has begun since sets it aside anew.
+// again. It is not kept on for one that should be long gone, nor for one that others do not make. A process that has
+// begun since sets it aside anew.
 func (d *drainer) keepOn(g *gang, now time.Time) {
-	until := now
+	until, needed := now, false
 	var going []DrainedRank
 	for index, m := range g.active.between(0, g.active.size) {
-		moves := m != nil && g.moving[m.pod.UID]
-		if m == nil || !m.leaving || m.stage != bound || m.hangs(now) ||
-			!moves && !d.nodes.drains(m.node) && !d.mayLeave(m, now) {
-			continue
-		}
-		if !moves {
+		switch {
+		case m == nil, m.stage == unplaced:
+			needed = needed || !g.forgone[index]
+		case !m.leaving || m.stage != bound || m.hangs(now):
+		case g.moving[m.pod.UID]:
+			needed, until = true, latest(until, m.pod.DeletionTimestamp.Time)
+		case d.nodes.drains(m.node) || d.mayLeave(m, now):
 			going = append(going, DrainedRank{index, m.node})
+			until = latest(until, m.pod.DeletionTimestamp.Time)
 		}
-		until = latest(until, m.pod.DeletionTimestamp.Time)
 	}
 	until = until.Add(d.args.GangDeadline.Duration)
-	if len(g.room.held) > 0 {
+	if len(g.room.held) > 0 && (needed || len(going) > 0) {
 		g.room.until = until
 	} else if len(going) > 0 {
 		if places, why := d.placesFor(g, g.demand, going, false, now); why == "" {

@@ -147,6 +147,34 @@ func TestAPlaceIsNotKeptForEverForACordon(t *testing.T) {
 	})
 }
 
+// Nor is it kept for ever for a rank that was evicted and hangs.
+func TestAPlaceIsNotKeptForEverForAPodThatHangs(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleetOf("n0")
+		s.submitWithSpares("run0", "org:a", 1, 1, 8, 0, patient(20))
+		s.work()
+		s.during(2 * time.Minute)
+		s.work()
+		s.addNode("n1", "d0")
+		s.cordons("n0", true)
+		s.askedToMove("run0", "0@n0")
+		s.submit("run1", "org:b", 1, 1, 8)
+		if !s.AskToEvict(s.pod("run0-0")) {
+			s.t.Fatal("nobody can evict the rank")
+		}
+		s.hang(s.pod("run0-0"))
+		s.disturb()
+		for range 3 {
+			s.until(5 * time.Second)
+			s.at("run1", "")
+		}
+		for range 20 {
+			s.until(10 * time.Second)
+		}
+		s.at("run1", "n1")
+	})
+}
+
 // guardedOn has run0 run on one node for so long that it has a PodDisruptionBudget.
 func (s *storm) guardedOn(node string) {
 	s.fleetOf(node)
