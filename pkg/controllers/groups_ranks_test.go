@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -69,5 +70,28 @@ func TestAPodTooManyIsTold(t *testing.T) {
 	g.looksWith(ended)
 	if why := g.book.HoldsBack(pods[1]); why == "" {
 		t.Error("it is not held back until it has the rank of the one that has ended")
+	}
+}
+
+// TestAGroupWhosePodsAreToldToGo has not ended, although their kubelet says so of them before they are gone: one that
+// is cut waits again, also where nobody but its user makes its pods.
+func TestAGroupWhosePodsAreToldToGo(t *testing.T) {
+	for _, phase := range []corev1.PodPhase{corev1.PodFailed, corev1.PodSucceeded} {
+		g := newGrouped(t)
+		g.named("o")
+		pod := foreign("w", "8")
+		g.groups.note(pod)
+		g.want("it is new", pod, "create")
+		g.see()
+		run := g.run()
+		g.groups.drop(pod)
+		told := pod.DeepCopy()
+		told.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelSource: string(rqv1.SourcePods)}
+		told.Spec.NodeName, told.Status.Phase = "n0", phase
+		told.DeletionTimestamp = &metav1.Time{Time: g.clock.Now()}
+		g.looksWith(told)
+		if _, end := g.groups.offers(run); end != "" {
+			t.Errorf("it has ended as %q since its pod, which was told to go, is %s", end, phase)
+		}
 	}
 }

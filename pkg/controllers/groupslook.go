@@ -372,7 +372,7 @@ func endOf(o *group.Observed, waiting, members []*corev1.Pod) rqv1.RunPhase {
 	end := rqv1.RunCompleted
 	for _, pod := range members {
 		switch {
-		case !rank.Ended(pod):
+		case !rank.Ended(pod), pod.DeletionTimestamp != nil: // who is told to go ends by that, and says so before it is gone
 			return ""
 		case pod.Status.Phase == corev1.PodFailed:
 			end = rqv1.RunFailed
