@@ -15,7 +15,8 @@ import (
 // again (R34).
 func (m *member) dies() bool {
 	g := m.gang
-	if m.stage != finished || m.part.Spare || !g.startsAgain() || m.surplus() || m.joins() || m.doomed() {
+	if m.stage != finished || m.part.Spare || !g.startsAgain() || m.surplus() || m.joins() || m.doomed() ||
+		g.moving[m.pod.UID] {
 		return false
 	}
 	e, failed := ending.Of(m.pod)
