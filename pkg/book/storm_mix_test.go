@@ -33,6 +33,21 @@ func (s *storm) mixedActions() map[string]func(*rapid.T) {
 			s.CatchUp()
 			s.disturb()
 		},
+		"late statuses": func(t *rapid.T) {
+			s.WriteLate()
+			s.someSteps(t)
+			s.step(func() {
+				for _, name := range s.Live() {
+					s.reconcile(name)
+				}
+			})
+			s.someSteps(t)
+			for range rapid.IntRange(0, 2).Draw(t, "ends") {
+				s.EndPods()
+			}
+			s.CatchUp()
+			s.disturb()
+		},
 		"steps": s.someSteps,
 	}
 }

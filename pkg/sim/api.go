@@ -101,6 +101,10 @@ func (s server) WriteStatus(_ context.Context, o *lifecycle.Observed, status *rq
 		if s.Stored != nil {
 			s.Stored(next)
 		}
+		if s.writesLate {
+			s.Runs[next.Name], s.lateRuns[next.Name] = stored(next), true
+			return
+		}
 		s.SetRun(stored(next))
 	})
 }

@@ -158,8 +158,9 @@ func (c *Cluster) Crash(shuffle func(events []func()) []func()) {
 		c.Queue[uid] = true
 	}
 	c.looks.Clear()
-	c.hangs = false
+	c.hangs, c.writesLate = false, false
 	clear(c.untold)
+	clear(c.lateRuns)
 	c.seeAll()
 	c.Boot(shuffle)
 }
@@ -213,6 +214,9 @@ func (c *Cluster) Rebuilt(shuffle func(events []func()) []func()) *book.Book {
 
 // Reconcile does what the Run controller does for one Run.
 func (c *Cluster) Reconcile(name string) error {
+	if c.lateRuns[name] {
+		return errBehind
+	}
 	delete(c.changed, name)
 	ctx := context.Background()
 	objects := book.Objects{Name: keyOf(name), Run: c.Runs[name], Pods: c.toldOf(name)}

@@ -98,6 +98,9 @@ func (f *Faults) at(kind Kind) Effect {
 // Crashed is what a process panics with that dies at a write: it does nothing more.
 type Crashed struct{}
 
+// errBehind is the error for a Run whose last status has not been seen yet.
+var errBehind = errors.New("its last status has not been seen")
+
 // errLate is the error for a write whose answer never came.
 var errLate = errors.New("the answer did not come")
 

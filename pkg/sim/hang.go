@@ -14,9 +14,16 @@ import (
 // of the scheduling queue, of all pods.
 func (c *Cluster) Hang() { c.hangs = true }
 
-// CatchUp has that watch tell everything that has happened since it hung.
+// WriteLate has the process's watch of Runs tell nothing of the statuses that it writes, until CatchUp. A Run of which
+// it has written one is not looked at until then.
+func (c *Cluster) WriteLate() { c.writesLate = true }
+
+// CatchUp has these watches tell everything that has happened since they hung.
 func (c *Cluster) CatchUp() {
-	c.hangs = false
+	c.hangs, c.writesLate = false, false
+	for _, name := range slices.Sorted(maps.Keys(c.lateRuns)) {
+		c.SetRun(c.Runs[name])
+	}
 	for _, uid := range slices.Sorted(maps.Keys(c.untold)) {
 		switch was, pod := c.untold[uid], c.Pods[uid]; {
 		case pod != nil:

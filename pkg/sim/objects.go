@@ -32,6 +32,10 @@ type objects struct {
 	// gone since, as the process was told of them before; nil for new ones.
 	hangs  bool
 	untold map[types.UID]*corev1.Pod
+	// writesLate says that the watch of Runs tells nothing for now of the statuses that the process writes, and lateRuns
+	// are those of which it has written one since.
+	writesLate bool
+	lateRuns   map[string]bool
 
 	podsOf   index[types.UID] // by the label of the Run
 	leasesOf index[string]    // those of each rank, closed ones too
@@ -51,6 +55,7 @@ func newObjects() objects {
 		Pods: map[types.UID]*corev1.Pod{}, Leases: map[string]*rqv1.Lease{}, services: map[string]types.UID{},
 		guards:       map[string]*policyv1.PodDisruptionBudget{},
 		untold:       map[types.UID]*corev1.Pod{},
+		lateRuns:     map[string]bool{},
 		Reservations: map[string]*rqv1.Reservation{}, Seen: map[string]*rqv1.Reservation{},
 		podsOf: index[types.UID]{}, leasesOf: index[string]{}, openOf: index[string]{}, seenOf: index[string]{},
 	}
@@ -92,6 +97,7 @@ func (c *Cluster) SetBudget(budget *rqv1.Budget) {
 func (c *Cluster) SetRun(run *rqv1.Run) {
 	c.Runs[run.Name] = run
 	c.changed[run.Name] = true
+	delete(c.lateRuns, run.Name)
 	c.Book.SetRun(run)
 }
 
@@ -99,6 +105,7 @@ func (c *Cluster) SetRun(run *rqv1.Run) {
 func (c *Cluster) ForgetRun(name string) {
 	run := c.Runs[name]
 	delete(c.Runs, name)
+	delete(c.lateRuns, name)
 	c.changed[name] = true
 	c.Book.DeleteRun(run)
 }
