@@ -34,8 +34,6 @@ func TestPage(t *testing.T) {
 	c.kubectl("wait -n rai run.rq/base-96 --for=jsonpath={.status.phase}=Running --timeout=1m")
 	p.until("a full fleet", `[...store.tables.nodes.values()].every((n) => n.spans.every((s) => s.use !== "free"))`,
 		10*time.Second)
-	p.keep("fleet")
-
 	seeLottery(t, c, p)
 	seeLoss(c, p)
 	seeKeys(t, p)
@@ -56,6 +54,9 @@ func seeLottery(t *testing.T, c *cluster, p *tab) {
 		20*time.Second)
 	p.until("a countdown", `/\(in \d+s\)/.test(document.querySelector("aside").innerText)`, 10*time.Second)
 	p.keep("waiting")
+	p.eval(`location.hash = "#fleet"`, nil)
+	p.until("who is at risk", `[...store.tables.runs.values()].some((r) => r.risks?.length > 0)`, 10*time.Second)
+	p.keep("fleet")
 	p.eval(`location.hash = "#lottery/rai/vision-16-r0"`, nil)
 	p.says("This record is not drawn yet")
 	p.until("the draw", `document.body.innerText.includes("This record is valid")`, 90*time.Second)
