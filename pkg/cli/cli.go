@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/davidlangworthy/jobtree/pkg/cli/audit"
 	"github.com/davidlangworthy/jobtree/pkg/cli/budgets"
@@ -92,7 +93,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, errOut io.
 		failed = &session.Failure{Code: session.ExitUsage, Message: onOneLine(err) + `; see "kubectl runs --help"`}
 	}
 	if failed.Message != "" {
-		fmt.Fprintf(errOut, "Error: %s\n", failed.Message)
+		fmt.Fprintf(errOut, "Error: %s\n", printers.EscapeTerminal(failed.Message))
 	}
 	return failed.Code
 }

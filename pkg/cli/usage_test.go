@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
@@ -56,5 +58,19 @@ func TestUsage(t *testing.T) {
 				t.Errorf("want one line of error, got %q", errOut)
 			}
 		})
+	}
+}
+
+// What ends a command with somebody else's words does not rule the terminal.
+func TestErrorsRuleNoTerminal(t *testing.T) {
+	var errOut strings.Builder
+	root := &cobra.Command{SilenceErrors: true, SilenceUsage: true, RunE: func(*cobra.Command, []string) error {
+		return session.Fail(session.ExitError, "rank 0 exited with 1: \033[2Jall is well\rnot")
+	}}
+	if code := Execute(t.Context(), root, nil, &errOut); code != session.ExitError {
+		t.Error(code)
+	}
+	if diff := cmp.Diff("Error: rank 0 exited with 1: ^[[2Jall is well\\rnot\n", errOut.String()); diff != "" {
+		t.Error(diff)
 	}
 }

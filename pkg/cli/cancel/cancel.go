@@ -193,10 +193,13 @@ func (c *cancel) cancel(ctx context.Context, api client.Client, run *rqv1.Run) e
 	if run.Status.Width != nil && !run.Ended() {
 		held = run.Status.Width.Allocated
 	}
-	if held > 0 {
-		fmt.Fprintf(c.Out, "Run %s canceled: its %d GPUs are free when its pods are gone\n", run.Name, held)
-	} else {
+	switch held {
+	case 0:
 		fmt.Fprintf(c.Out, "Run %s canceled\n", run.Name)
+	case 1:
+		fmt.Fprintf(c.Out, "Run %s canceled: its GPU is free when its pod is gone\n", run.Name)
+	default:
+		fmt.Fprintf(c.Out, "Run %s canceled: its %d GPUs are free when its pods are gone\n", run.Name, held)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,7 +30,6 @@ type fleet struct {
 
 	every   time.Duration // between two looks
 	letters picture.Letters
-	told    []string // what could not be read
 }
 
 // Command returns "kubectl runs fleet".
@@ -99,23 +97,21 @@ func (f *fleet) look(ctx context.Context, c client.Client) (session.Shown, error
 	if err != nil {
 		return session.Shown{}, err
 	}
-	if !slices.Equal(unread, f.told) {
-		for _, what := range unread {
-			fmt.Fprintf(f.ErrOut, "Not read: %s\n", what)
-		}
-		f.told = unread
+	note := ""
+	for _, what := range unread {
+		note += fmt.Sprintf("Not read: %s\n", what)
 	}
 	var out bytes.Buffer
 	switch {
 	case !f.output.ForPeople():
 		err = f.output.PrintData(&out, now)
 	case len(now.Domains) == 0:
-		fmt.Fprintln(f.ErrOut, "No nodes with GPUs found; the scheduler's gpuResource names what counts.")
+		note += "No nodes with GPUs found; the scheduler's gpuResource names what counts.\n"
 	default:
 		session.Show(ctx, c, "", &now)
 		out.WriteString(f.draw(now))
 	}
-	return session.Shown{Text: out.Bytes(), State: string(state)}, err
+	return session.Shown{Text: out.Bytes(), Note: note, State: string(state)}, err
 }
 
 // draw draws the fleet: its nodes, or only its domains.
@@ -126,6 +122,9 @@ func (f *fleet) draw(now world.Fleet) string {
 	f.letters.Keep(now.Runs)
 	for i := range now.Runs {
 		f.letters.Add(now.Runs[i].Run)
+	}
+	for i := range now.Nodes {
+		now.Nodes[i].Why = session.Printable(now.Nodes[i].Why)
 	}
 	text := picture.Text(now.Nodes, picture.Style{Letters: &f.letters, Colours: printers.AllowsColorOutput(f.Out),
 		Width: f.Width()})

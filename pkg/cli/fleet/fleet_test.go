@@ -145,3 +145,16 @@ func TestTheFleetIsWatched(t *testing.T) {
 		t.Errorf("after %d looks (-want +got):\n%s", looks, diff)
 	}
 }
+
+// What people write on their pods and nodes say of themselves neither rules the terminal nor makes lines of its own.
+func TestNobodyElseDraws(t *testing.T) {
+	all := objects(t)
+	all[1].SetAnnotations(map[string]string{rqv1.AnnotationHeldBack: "\033[2Jout\n  . free 800"})
+	run := clitest.Stands(clitest.RunOf("", 8, 0, clitest.Runs(8)), "", "Group", "x\033]0;owned\007\n  . free 900")
+	lease := clitest.LeaseOf(&run, "x-0", 0, "a2")
+	said := clitest.Do(t, clitest.NewServer(t, append(all, &run, &lease)...), Command)
+	if said.Code != 0 || strings.ContainsAny(said.Out, "\033\007") || strings.Contains(said.Out, "\n  . free 8") ||
+		strings.Contains(said.Out, "\n  . free 9") || !strings.Contains(said.Out, "Group/x?]0;owned??  . free 900 8") {
+		t.Errorf("%+v", said)
+	}
+}

@@ -123,8 +123,8 @@ func (l *runList) run(ctx context.Context, _ []string) error {
 		l.order(runs)
 		state := stateOf(runs)
 		var out bytes.Buffer
-		err := l.print(ctx, c, namespace, runs, &out)
-		return session.Shown{Text: out.Bytes(), State: state}, err
+		note, err := l.print(ctx, c, namespace, runs, &out)
+		return session.Shown{Text: out.Bytes(), Note: note, State: state}, err
 	})
 }
 
@@ -137,23 +137,22 @@ func stateOf(runs []rqv1.Run) string {
 	return state.String()
 }
 
-// print prints Runs.
+// print prints Runs, and returns what is to be said of that.
 func (l *runList) print(ctx context.Context, c client.Client, namespace string, runs []rqv1.Run,
-	out io.Writer) error {
+	out io.Writer) (note string, err error) {
 	if !l.output.ForPeople() {
-		return l.output.PrintList(view.Pointers[rqv1.Run](runs), out)
+		return "", l.output.PrintList(view.Pointers[rqv1.Run](runs), out)
 	}
 	if len(runs) == 0 {
-		fmt.Fprintln(l.ErrOut, view.NothingFound("Runs", namespace))
-		return nil
+		return view.NothingFound("Runs", namespace) + "\n", nil
 	}
 	spares, err := l.standBy(ctx, c, namespace, runs)
 	if err != nil {
-		fmt.Fprintf(l.ErrOut, "GPU leases, which say what stands by, could not be read: %s\n", session.Refusal(err))
+		note = fmt.Sprintf("GPU leases, which say what stands by, could not be read: %s\n", session.Refusal(err))
 	}
 	session.NamesOf(runs).Into(&runs)
 	options := printers.PrintOptions{Wide: l.output.Wide(), WithNamespace: l.all, NoHeaders: l.bare}
-	return session.PrintTableAs(runTable(runs, spares, l.Now()), out, options, l.Width())
+	return note, session.PrintTableAs(runTable(runs, spares, l.Now()), out, options, l.Width())
 }
 
 // standBy counts the GPUs that stand by for Runs, by their UIDs. It asks nothing when none of them has spares.

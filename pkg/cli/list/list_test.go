@@ -234,13 +234,35 @@ func TestListsThatGoOn(t *testing.T) {
 		}
 		return nil
 	}
-	quick := func(s *session.Session) *cobra.Command {
-		return (&runList{Session: s, every: time.Millisecond}).command()
-	}
 	said = clitest.Do(t, server, quick, "--watch")
 	tables := strings.Split(said.Out, "\n\n")
 	if len(tables) != 2 || !strings.Contains(tables[0], "Pending") || strings.Contains(tables[1], "Pending") ||
 		looks != 6 {
 		t.Errorf("after %d looks: %+v", looks, said)
+	}
+}
+
+// quick lists again at once.
+func quick(s *session.Session) *cobra.Command {
+	return (&runList{Session: s, every: time.Millisecond}).command()
+}
+
+// forgotten is an API server that has no Runs and does not answer any more after some looks.
+func forgotten(t *testing.T, looks int) *clitest.Server {
+	server := clitest.NewServer(t)
+	server.Before = func(string) error {
+		if looks--; looks < 0 {
+			return clitest.Forbidden("list", "runs")
+		}
+		return nil
+	}
+	return server
+}
+
+// That there are no Runs is said once while that stays so.
+func TestNothingIsWatched(t *testing.T) {
+	said := clitest.Do(t, forgotten(t, 4), quick, "--watch")
+	if n := strings.Count(said.Err, "No Runs found in namespace rai.\n"); n != 1 {
+		t.Errorf("said %d times: %+v", n, said)
 	}
 }

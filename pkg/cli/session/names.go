@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,9 +19,20 @@ import (
 // NameOf is what people call a Run: KIND/NAME of the group whose pods it stands for, else its own name.
 func NameOf(run *rqv1.Run) string {
 	if key, ok := group.KeyOf(run); ok {
-		return key.String()
+		return Printable(key.String())
 	}
 	return run.Name
+}
+
+// Printable is a text with a question mark for each character that is not printed. Other people write names of groups
+// on their pods, and what nodes say of themselves: none of it is to rule a terminal or to begin a line of its own.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text)
 }
 
 // OnRuns adapts the body of a command whose arguments are Runs. People may name them as KIND/NAME too; the body is

@@ -9,6 +9,8 @@ import (
 // Shown is what a command shows at an instant.
 type Shown struct {
 	Text []byte
+	// Note is said on standard error before the text: why that is empty, or what it lacks.
+	Note string
 	// State is the same without what changes by time alone, such as ages.
 	State string
 }
@@ -17,7 +19,7 @@ type Shown struct {
 // after an empty line whenever its state has changed. Once shows it once.
 func (s *Session) Repeat(ctx context.Context, every time.Duration, once bool,
 	look func(ctx context.Context) (Shown, error)) error {
-	last, terminal := "", s.Width() > 0
+	last, noted, terminal := "", "", s.Width() > 0
 	for first := true; ; first = false {
 		shown, err := look(ctx)
 		if err != nil {
@@ -30,10 +32,13 @@ func (s *Session) Repeat(ctx context.Context, every time.Duration, once bool,
 			case !first && len(shown.Text) > 0:
 				fmt.Fprintln(s.Out)
 			}
+			if terminal || shown.Note != noted {
+				fmt.Fprint(s.ErrOut, shown.Note)
+			}
 			if _, err := s.Out.Write(shown.Text); err != nil {
 				return err
 			}
-			last = shown.State
+			last, noted = shown.State, shown.Note
 		}
 		if once {
 			return nil
