@@ -173,5 +173,22 @@ func TestALargeFleet(t *testing.T) {
 	if os.Getenv("TIMINGS") != "" && (first > 1500 || longest > 100) {
 		t.Errorf("the first picture took %.0f ms (1500 allowed), an update %.0f ms (100 allowed)", first, longest)
 	}
+	seePast(t, warm)
 	warm.silent()
+}
+
+// seePast drags through the past of a large fleet: what comes up while the server answers does not queue up there.
+func seePast(t *testing.T, p *tab) {
+	p.eval(`globalThis.goal = new Date(Math.floor(Date.now() / 1000 - 60) * 1000);
+		for (let i = 50; i >= 0; i--) { store.goTo(new Date(goal - i * 1000)); } 0`, nil)
+	p.until("the instant that was stopped at", `store.then && Date.parse(store.then.about.at) === goal.getTime()`,
+		20*time.Second)
+	var asked int
+	p.eval(`performance.getEntriesByType("resource").filter((e) => e.name.includes("/api/at")).length`, &asked)
+	if asked > 5 {
+		t.Errorf("the server was asked %d times", asked)
+	}
+	p.says("The fleet as GPU leases tell of it at")
+	p.eval(`store.goTo(null).then(() => 0)`, nil)
+	p.until("the present", `store.then === null && !document.body.innerText.includes("back to now")`, 5*time.Second)
 }

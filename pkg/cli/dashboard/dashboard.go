@@ -41,8 +41,8 @@ Ctrl-C.
   Waiting   when each Run starts, what it lacks, and which Runs may be cut for it
   Lottery   the record of each draw, computed again in the browser
 
-The address that is printed can be opened once. Only programs of this machine can reach the page, and only the browser
-that has opened that address.`,
+The address that is printed can be opened once. Only programs of this machine can reach the page, on Linux only your
+own, and of them only the browser that has opened that address.`,
 		Example: `  # On a machine without a browser: print the address, and forward the port with ssh -L 8001:127.0.0.1:8001
   kubectl runs dashboard --no-browser --port 8001
 
@@ -91,8 +91,12 @@ func (d *dashboard) run(ctx context.Context, _ []string) error {
 	}
 	fmt.Fprintf(d.Out, "%s\n", address)
 	fmt.Fprintln(d.ErrOut, "This address can be opened once. Press Ctrl-C to end the dashboard.")
-	if !d.noBrowser && open(address) != nil {
-		fmt.Fprintln(d.ErrOut, "No browser could be opened: open the address yourself.")
+	if !d.noBrowser {
+		go func() { // some desktops have it take as long as the browser runs
+			if open(address) != nil {
+				fmt.Fprintln(d.ErrOut, "No browser could be opened: open the address yourself.")
+			}
+		}()
 	}
 	return serve(ctx, listener, guard)
 }
@@ -100,7 +104,7 @@ func (d *dashboard) run(ctx context.Context, _ []string) error {
 // serve answers requests until the context ends.
 func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second,
-		BaseContext: func(net.Listener) context.Context { return ctx }}
+		BaseContext: func(net.Listener) context.Context { return ctx }, ConnContext: withPeer}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	select {

@@ -14,9 +14,10 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// guard lets one browser of this machine in. A page of another site cannot read what is served, not even under a name
-// of its own that leads here (DNS rebinding): the Host has to be the one that was printed, requests that another site
-// causes are refused, and who has not opened the printed address has no cookie.
+// guard lets one browser of this machine in, one of whoever has started the dashboard where that can be told. A page of
+// another site cannot read what is served, not even under a name of its own that leads here (DNS rebinding): the Host
+// has to be the one that was printed, requests that another site causes are refused, and who has not opened the printed
+// address has no cookie.
 type guard struct {
 	hosts  []string
 	port   string
@@ -58,6 +59,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cache-Control", "no-store")
 	switch {
+	case ofAnother(r.Context()):
+		http.Error(w, "this dashboard is another user's: start one of your own", http.StatusForbidden)
 	case !slices.Contains(g.hosts, r.Host):
 		http.Error(w, "this dashboard is served to 127.0.0.1 and localhost only", http.StatusMisdirectedRequest)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:

@@ -79,7 +79,8 @@ export class Store {
     return this.sorted;
   }
 
-  // goTo shows an instant of the past, or the present again without one.
+  // goTo shows an instant of the past, or the present again without one. One instant is asked for at a time: of those that
+  // come up meanwhile the last one counts.
   async goTo(instant) {
     this.wanted = instant;
     if (!instant) {
@@ -87,12 +88,25 @@ export class Store {
       this.tell();
       return;
     }
-    const update = await get(`/api/at?time=${encodeURIComponent(instant.toISOString().replace(/\.\d+/, ""))}`);
-    if (this.wanted === instant) {
-      const then = new Store();
-      then.apply(update);
-      this.then = then;
-      this.tell();
+    if (this.going) {
+      return;
+    }
+    this.going = true;
+    try {
+      for (let asked = null; this.wanted && this.wanted !== asked;) {
+        asked = this.wanted;
+        const update = await get(`/api/at?time=${encodeURIComponent(asked.toISOString().replace(/\.\d+/, ""))}`);
+        if (this.wanted) {
+          const then = new Store();
+          then.apply(update);
+          this.then = then;
+          this.tell();
+        }
+      }
+    } catch {
+      // what is shown stays, and the banner says what does not answer
+    } finally {
+      this.going = false;
     }
   }
 
