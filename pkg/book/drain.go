@@ -200,7 +200,8 @@ func (d *drainer) keepOn(g *gang, now time.Time) {
 	for index, m := range g.active.between(0, g.active.size) {
 		switch {
 		case m == nil, m.stage == unplaced:
-			needed = needed || !g.forgone[index]
+			_, paid := g.paidBefore(index) // what nobody goes on paying for is not waited for, such as one that is done
+			needed = needed || !g.forgone[index] && (m != nil || paid)
 		case !m.leaving || m.stage != bound || m.hangs(now):
 		case g.moving[m.pod.UID]:
 			needed, until = true, latest(until, m.pod.DeletionTimestamp.Time)

@@ -1,0 +1,46 @@
+package book_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The room that is kept for a group which has left its domain is given back when others do not make its pods anew, also
+// where a rank of its other group is done and its pod is gone, for which nothing is kept and which nobody waits for.
+func TestRoomIsGivenBackOfAGroupThatNeverComes(t *testing.T) {
+	for name, done := range map[string]bool{"its other group runs": false, "a rank of the other is done and gone": true} {
+		t.Run(name, func(t *testing.T) {
+			tellStorm(t, func(s *storm) {
+				s.slices(3)
+				uid, want := s.Runs["run00"].UID, int64(16)
+				if done {
+					over := s.Slots(uid)[0][0]
+					s.controllers.done[slot{uid, 0}] = true
+					s.EndPod(over.UID, corev1.PodSucceeded)
+					s.work()
+					s.DeletePod(over.UID)
+					s.work()
+					want = 8
+				}
+				s.controllers.less[slot{uid, 2}] = true
+				s.Lose(s.boundSlots("run00")[3])
+				s.work() // the pod that runs beside it takes two seconds to end
+				s.controllers.less[slot{uid, 3}] = true
+				for _, pod := range s.Slots(uid)[3] {
+					s.DeletePod(pod.UID)
+				}
+				s.during(3 * time.Second)
+				s.work()
+				for range 6 {
+					s.during(gangDeadline / 2)
+					s.work()
+				}
+				if held := s.heldGPUs(); held != want {
+					s.t.Fatalf("%d GPUs are held, want the %d of the pods that there are\n%s", held, want, s.describe("run00"))
+				}
+			})
+		})
+	}
+}
