@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -192,7 +193,7 @@ func (g *groups) ran(run *rqv1.Run) {
 		g.mu.Lock()
 		of := g.of(key)
 		changed := of.phase != run.Status.Phase || of.run != run.UID
-		of.started = of.started && of.run == run.UID || run.Status.Phase == rqv1.RunRunning
+		of.started = of.started && of.run == run.UID || run.Status.Phase == rqv1.RunRunning || run.Status.Attempt > 0
 		changed = changed || group.Reports(key) && of.said != run.Status.Message
 		of.phase, of.run, of.said = run.Status.Phase, run.UID, run.Status.Message
 		g.mu.Unlock()
@@ -244,6 +245,18 @@ func (g *groups) of(key group.Key) *pods {
 
 func runOf(key group.Key) types.NamespacedName {
 	return types.NamespacedName{Namespace: key.Namespace, Name: group.RunName(key)}
+}
+
+// decide has the book know what becomes of some pods, and forget those that have gone meanwhile: nobody else would have
+// it do that.
+func (g *groups) decide(pods []*corev1.Pod, as book.Stranger) {
+	g.book.Decide(pods, as)
+	g.mu.Lock()
+	gone := slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { _, waits := g.at[pod.UID]; return waits })
+	g.mu.Unlock()
+	for _, pod := range gone {
+		g.book.Forget(pod.UID)
+	}
 }
 
 // again has a group looked at soon: pods of one come together.

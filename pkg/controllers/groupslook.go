@@ -47,7 +47,7 @@ func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error)
 	waiting = g.turnAway(key, run, waiting, members)
 	wants := slices.ContainsFunc(waiting, g.asksForGPUs)
 	if run == nil && len(members) == 0 && !wants {
-		g.book.Decide(waiting, book.Stranger{Free: true}) // none of them asks for GPUs
+		g.decide(waiting, book.Stranger{Free: true}) // none of them asks for GPUs
 		return 0, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTakes)
@@ -90,6 +90,8 @@ type view struct {
 	// wants says that pods with GPUs wait for a rank, empty that there are no pods with GPUs, idle that all have ended,
 	// and started that the group has run.
 	wants, empty, idle, started bool
+	// mayNotGrow says of service accounts why the group does not grow by their pods; empty for those by whose it may.
+	mayNotGrow map[string]string
 	// rest is after what time one that is idle is looked at again.
 	rest time.Duration
 }
@@ -144,6 +146,7 @@ func (g *groups) serve(ctx context.Context, run *rqv1.Run, v *view) (time.Durati
 	if soon > 0 && (after == 0 || soon < after) {
 		after = soon
 	}
+	maps.Copy(who, v.mayNotGrow)
 	turned := slices.ContainsFunc(slices.Collect(maps.Values(who)), func(why string) bool { return why != "" })
 	if rest := g.rest(); turned && !run.Ended() && (after == 0 || rest < after) {
 		after = rest // nobody tells when that is mended
@@ -272,17 +275,17 @@ func (g *groups) derive(ctx context.Context, o *group.Observed, waiting []*corev
 		first := slices.IndexFunc(waiting, g.asksForGPUs)
 		for i, pod := range waiting {
 			if i == max(first, 0) {
-				g.book.Decide([]*corev1.Pod{pod}, book.Stranger{Refused: told})
+				g.decide([]*corev1.Pod{pod}, book.Stranger{Refused: told})
 			} else {
-				g.book.Decide([]*corev1.Pod{pod}, book.Stranger{})
+				g.decide([]*corev1.Pod{pod}, book.Stranger{})
 			}
 		}
 		return g.rest(), g.report(ctx, o, nil, told)
 	case d.Spec == nil && d.Waits == "":
-		g.book.Decide(waiting, book.Stranger{Free: true}) // none of them asks for GPUs
+		g.decide(waiting, book.Stranger{Free: true}) // none of them asks for GPUs
 		return 0, nil
 	}
-	g.book.Decide(waiting, book.Stranger{})
+	g.decide(waiting, book.Stranger{})
 	if d.Spec != nil {
 		return 0, nil // the Run's own event looks again
 	}
@@ -302,7 +305,7 @@ func (g *groups) feed(run *rqv1.Run, v *view) time.Duration {
 	name := client.ObjectKeyFromObject(run)
 	runs := run.Status.Phase == rqv1.RunRunning || run.Ended()
 	for _, pod := range v.waiting {
-		g.book.Decide([]*corev1.Pod{pod}, book.Stranger{Free: runs && !g.asksForGPUs(pod)})
+		g.decide([]*corev1.Pod{pod}, book.Stranger{Free: runs && !g.asksForGPUs(pod)})
 	}
 	if v.wants {
 		g.changed(name, lane.Begin)

@@ -93,7 +93,7 @@ func (g *groups) turnDown(run *rqv1.Run, waiting []*corev1.Pod, who map[string]s
 			left = append(left, pod)
 			continue
 		}
-		g.book.Decide([]*corev1.Pod{pod}, book.Stranger{Refused: why})
+		g.decide([]*corev1.Pod{pod}, book.Stranger{Refused: why})
 	}
 	return left
 }

@@ -242,3 +242,20 @@ func TestAControllerThatCannotBeRead(t *testing.T) {
 		g.want(name, pod, "create")
 	}
 }
+
+// TestNothingIsNotedOfPodsThatGoMeanwhile: one may go while its group is looked at, and nobody would have the book
+// forget what it is told of it then.
+func TestNothingIsNotedOfPodsThatGoMeanwhile(t *testing.T) {
+	g := newGrouped(t)
+	g.named("o")
+	pod := foreign("a", "8")
+	g.kube.PrependReactor("create", "subjectaccessreviews", func(core.Action) (bool, runtime.Object, error) {
+		g.groups.drop(pod)
+		return true, &authorizationv1.SubjectAccessReview{}, nil
+	})
+	g.groups.note(pod)
+	g.want("it goes", pod)
+	if told := g.toldOf(pod); strings.Contains(told, "may not spend") {
+		t.Errorf("it is gone and told %q", told)
+	}
+}

@@ -66,7 +66,7 @@ func (g *groups) turnAway(key group.Key, run *rqv1.Run, waiting, members []*core
 			left = append(left, pod)
 			continue
 		}
-		g.book.Decide([]*corev1.Pod{pod}, book.Stranger{Refused: why})
+		g.decide([]*corev1.Pod{pod}, book.Stranger{Refused: why})
 	}
 	return left
 }

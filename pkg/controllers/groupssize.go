@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,16 +19,28 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/group"
 )
 
-// resize has the Run of a group that has started ask for as many pods as the group has by now (R23, R42): those of them
-// that may pay, and that nothing else holds back. It reports whether the Run asked for others. A scheduler that may not
-// write that leaves the Run as wide as it is.
+// resize has the Run of a group that has started ask for as many pods as the group has by now (R23, R42): those of
+// them that may pay, and that nothing else holds back. More pods than there were are spending anew, so that it is
+// asked again who may. It reports whether the Run asked for others. A scheduler that may not write that leaves the Run
+// as it is.
 func (g *groups) resize(ctx context.Context, run *rqv1.Run, v *view) (bool, error) {
 	if !v.started || v.problem != "" || v.end != "" || run.Status.Phase != rqv1.RunRunning && holdsAny(v.members) {
 		return false, nil
 	}
 	o := *v.Observed
-	o.Pods = slices.Concat(slices.DeleteFunc(slices.Clone(v.waiting), gated), v.members)
+	waiting := slices.DeleteFunc(slices.Clone(v.waiting), gated)
+	o.Pods = slices.Concat(waiting, v.members)
 	to := group.Resized(run, &o, v.members)
+	if to != nil && to.Wider(run) {
+		who, err := g.whoMayPay(ctx, waiting, run.Spec.Owner)
+		if err != nil {
+			return false, err
+		}
+		v.mayNotGrow = who
+		waiting = slices.DeleteFunc(waiting, func(pod *corev1.Pod) bool { return who[group.AccountOf(pod)] != "" })
+		o.Pods = slices.Concat(waiting, v.members)
+		to = group.Resized(run, &o, v.members)
+	}
 	if to == nil {
 		return false, nil
 	}
@@ -80,7 +93,7 @@ func (g *groups) tellRest(run *rqv1.Run, v *view, resized bool) (again time.Dura
 			left = append(left, pod)
 			continue
 		}
-		g.book.Decide([]*corev1.Pod{pod}, book.Stranger{Refused: why})
+		g.decide([]*corev1.Pod{pod}, book.Stranger{Refused: cmp.Or(v.mayNotGrow[group.AccountOf(pod)], why)})
 	}
 	v.waiting = left
 	return 0

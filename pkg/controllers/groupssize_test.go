@@ -8,9 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/group"
 )
 
 // runsWith has the only Run run with some pods, which have its ranks in order.
@@ -73,4 +75,52 @@ func TestARunThatMayNotBeWidened(t *testing.T) {
 	if m := g.run().Spec.Malleable; m != nil {
 		t.Errorf("its widths are %+v", m)
 	}
+}
+
+// TestAGroupGrowsForWhoMayPay: what replaces pods comes from who has been asked, but more pods than there were are
+// spending anew (R10).
+func TestAGroupGrowsForWhoMayPay(t *testing.T) {
+	g, _ := gangOf2(t)
+	a, b, c := ofGang("a"), ofGang("b"), ofGang("c")
+	g.groups.note(a)
+	g.groups.note(b)
+	g.want("it is whole", a, "create")
+	g.runsWith(a, b)
+	g.want("it runs", a)
+	g.denied = true
+	g.clock.Step(2 * allowedFor)
+	g.groups.note(c)
+	wrote, after := g.looks(a)
+	if len(wrote) > 0 || after <= 0 || after > groupRest {
+		t.Errorf("the right is taken away: Runs were written so: %v, and it is looked at again after %s", wrote, after)
+	}
+	g.clock.Step(groupRest)
+	g.want("it is not granted", a)
+	if told := g.toldOf(c); !strings.Contains(told, "may not spend as o") {
+		t.Errorf("it is told %q", told)
+	}
+	g.denied = false
+	g.clock.Step(groupRest)
+	g.want("it is granted", a, "patch")
+}
+
+// TestAGroupThatHasRunIsNotReadAnew by a process that begins while it waits again: it keeps its Run, and that its place
+// in line, although it has another number of pods than it was made for.
+func TestAGroupThatHasRunIsNotReadAnew(t *testing.T) {
+	g, _ := gangOf2(t)
+	a, b := ofGang("a"), ofGang("b")
+	g.groups.note(a)
+	g.groups.note(b)
+	g.want("it is whole", a, "create")
+	run := g.run()
+	run.Status.Phase, run.Status.Attempt = rqv1.RunPending, 1
+	if err := g.kinds.Status().Update(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	g.groups.known, g.groups.at = map[group.Key]*pods{}, map[types.UID]group.Key{}
+	for _, pod := range []*corev1.Pod{a, b, ofGang("c")} {
+		g.groups.note(pod)
+	}
+	g.want("three pods wait", a, "patch")
+	g.want("nothing is new", a)
 }

@@ -178,8 +178,8 @@ func Counts(k Key) bool { return shapes[kindOf{k.API, k.Kind}] != nil }
 
 // ObjectName returns the name of what a group is known by: several groups may be one object's.
 func ObjectName(k Key) string {
-	if k.API == "leaderworkerset.x-k8s.io" {
-		return k.Name[:strings.LastIndexByte(k.Name, '-')]
+	if at := strings.LastIndexByte(k.Name, '-'); k.API == "leaderworkerset.x-k8s.io" && at >= 0 {
+		return k.Name[:at]
 	}
 	return k.Name
 }

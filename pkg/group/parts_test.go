@@ -94,3 +94,12 @@ func TestParts(t *testing.T) {
 		})
 	}
 }
+
+// TestTheObjectOfAGroup: several groups may be one object's, and any Run may say that it is of such a kind.
+func TestTheObjectOfAGroup(t *testing.T) {
+	for name, want := range map[string]string{"llm-0": "llm", "my-llm-12": "my-llm", "llm": "llm", "": ""} {
+		if is := ObjectName(Key{"ns", "leaderworkerset.x-k8s.io", "LeaderWorkerSet", name}); is != want {
+			t.Errorf("%q is of %q, want %q", name, is, want)
+		}
+	}
+}

@@ -18,6 +18,12 @@ type Width struct {
 	Malleable *rqv1.RunMalleable
 }
 
+// Wider reports whether more GPUs are asked for than by a Run.
+func (w *Width) Wider(run *rqv1.Run) bool {
+	spec := rqv1.RunSpec{Resources: rqv1.RunResources{TotalGPUs: w.TotalGPUs}, Malleable: w.Malleable}
+	return spec.Desired() > run.Spec.Desired()
+}
+
 // Resized returns how wide a Run is to be whose group has another number of pods than when it was read; nil where the
 // Run says so already. One that runs keeps what it started with: more pods are growth, on loan beyond that (R23). Where
 // the object says that there are fewer, the Run narrows as far as those are gone (R42). One that waits again, since it
