@@ -19,6 +19,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // who interrupts a second time does not wait for anything
 	args, program := os.Args[1:], filepath.Base(os.Args[0])
 	if strings.HasPrefix(program, "kubectl_complete-") {
 		args = append([]string{cobra.ShellCompRequestCmd}, args...)

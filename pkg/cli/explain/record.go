@@ -21,7 +21,7 @@ import (
 func recordOf(ctx context.Context, s *session.Session, of string) (*rqv1.Reservation, error) {
 	if of == manifest.Stdin || strings.Contains(of, "/") || slices.Contains(manifest.ManifestEndings,
 		filepath.Ext(of)) {
-		return recordIn(of, s.In)
+		return recordIn(ctx, of, s.In)
 	}
 	c, namespace, _, err := s.Connect()
 	if err != nil {
@@ -38,8 +38,8 @@ func recordOf(ctx context.Context, s *session.Session, of string) (*rqv1.Reserva
 }
 
 // recordIn reads a file that holds one Reservation, as such or as the only item of a List.
-func recordIn(file string, in io.Reader) (*rqv1.Reservation, error) {
-	documents, err := manifest.ReadDocuments(file, in)
+func recordIn(ctx context.Context, file string, in io.Reader) (*rqv1.Reservation, error) {
+	documents, err := manifest.ReadDocuments(ctx, file, in)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,7 +87,7 @@ func TestWrong(t *testing.T) {
 
 // decoded fails the test unless "kubectl runs submit" takes what was printed.
 func decoded(t interface{ Fatalf(string, ...any) }, text string) {
-	entries, err := manifest.ReadEntries([]string{manifest.Stdin}, false, strings.NewReader(text))
+	entries, err := manifest.ReadEntries(context.Background(), []string{manifest.Stdin}, false, strings.NewReader(text))
 	if err != nil || len(entries) != 1 || entries[0].Object.GetKind() != "Run" {
 		t.Fatalf("%v\n%s", err, text)
 	}

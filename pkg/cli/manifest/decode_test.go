@@ -14,7 +14,7 @@ const head = "apiVersion: rq.davidlangworthy.io/v1\nkind: Run\nmetadata:\n  name
 // decodeAll decodes a stream and returns the names of its objects, and its errors.
 func decodeAll(t *testing.T, text string) (names, problems []string) {
 	t.Helper()
-	documents, err := ReadDocuments(Stdin, strings.NewReader(text))
+	documents, err := ReadDocuments(t.Context(), Stdin, strings.NewReader(text))
 	if err != nil {
 		return nil, []string{err.Error()}
 	}

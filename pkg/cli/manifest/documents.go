@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -89,22 +90,46 @@ func manifestsIn(dir string, recursive bool) ([]string, error) {
 }
 
 // ReadDocuments reads a file, what is at an address, or standard input for "-", and splits it.
-func ReadDocuments(file string, in io.Reader) ([]document, error) {
+func ReadDocuments(ctx context.Context, file string, in io.Reader) ([]document, error) {
 	var text []byte
 	var err error
 	switch {
 	case file == Stdin:
-		text, err = io.ReadAll(in)
+		text, err = readUntil(ctx, in)
 	case isAddress(file):
-		text, err = download(file)
+		text, err = download(ctx, file)
 	default:
 		if text, err = os.ReadFile(file); err != nil {
 			err = errors.Unwrap(err)
 		}
 	}
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
 		return nil, session.Fail(session.ExitError, "cannot read %s: %v", Source(file), err)
 	}
+	return split(file, text)
+}
+
+// readUntil reads all that comes, or until the context ends: somebody may sit at a terminal and not know what to type.
+func readUntil(ctx context.Context, in io.Reader) ([]byte, error) {
+	text, problem := make(chan []byte, 1), make(chan error, 1)
+	go func() {
+		all, err := io.ReadAll(in)
+		problem <- err
+		text <- all
+	}()
+	select {
+	case all := <-text:
+		return all, <-problem
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// split splits what is in a file.
+func split(file string, text []byte) ([]document, error) {
 	if _, _, isJSON := utilyaml.GuessJSONStream(bytes.NewReader(text), 64); isJSON {
 		return splitJSON(file, text)
 	}

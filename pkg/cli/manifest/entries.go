@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -11,14 +12,16 @@ import (
 )
 
 // ReadEntries decodes every document of every file. Its error lists the problems of all of them.
-func ReadEntries(paths []string, recursive bool, in io.Reader) ([]Entry, error) {
-	return read(paths, recursive, in, false)
+func ReadEntries(ctx context.Context, paths []string, recursive bool, in io.Reader) ([]Entry, error) {
+	return read(ctx, paths, recursive, in, false)
 }
 
 // ReadAny decodes every document of every file, whatever the kinds of their objects.
-func ReadAny(paths []string, in io.Reader) ([]Entry, error) { return read(paths, false, in, true) }
+func ReadAny(ctx context.Context, paths []string, in io.Reader) ([]Entry, error) {
+	return read(ctx, paths, false, in, true)
+}
 
-func read(paths []string, recursive bool, in io.Reader, anyKind bool) ([]Entry, error) {
+func read(ctx context.Context, paths []string, recursive bool, in io.Reader, anyKind bool) ([]Entry, error) {
 	files, err := expand(paths, recursive)
 	if err != nil {
 		return nil, err
@@ -26,7 +29,7 @@ func read(paths []string, recursive bool, in io.Reader, anyKind bool) ([]Entry, 
 	var entries []Entry
 	var problems []string
 	for _, file := range files {
-		documents, err := ReadDocuments(file, in)
+		documents, err := ReadDocuments(ctx, file, in)
 		if err != nil {
 			return nil, err
 		}
@@ -51,7 +54,7 @@ func read(paths []string, recursive bool, in io.Reader, anyKind bool) ([]Entry, 
 
 // DecodeAny decodes every document of a text, which has the name of a file, whatever the kinds of their objects.
 func DecodeAny(file, text string) (objects []*unstructured.Unstructured, err error) {
-	documents, err := ReadDocuments(Stdin, strings.NewReader(text))
+	documents, err := split(Stdin, []byte(text))
 	if err != nil {
 		return nil, err
 	}

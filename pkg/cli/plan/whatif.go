@@ -45,7 +45,7 @@ type oracle struct {
 // whatIf answers what would happen to each Run of some files, and to each group of pods that their objects make, if
 // it were made now.
 func (p *planner) whatIf(ctx context.Context, c client.Client, namespace string, explicit bool) error {
-	entries, err := manifest.ReadAny(p.files, p.In)
+	entries, err := manifest.ReadAny(ctx, p.files, p.In)
 	if err != nil {
 		return err
 	}

@@ -41,10 +41,11 @@ func Command(s *session.Session) *cobra.Command {
 		Long: `Create Runs (runs.rq.davidlangworthy.io), and objects of jobtree's other kinds, from YAML or JSON.
 
 A file may be a directory, an address that begins with https:// or http://, or "-" for standard input; -f names files,
-too. It may hold several documents and Lists. Unknown fields, fields given twice and values of the wrong type are
-refused. Nothing is created before every file has been read and checked; after that each object is created on its own,
-so an object that the server refuses does not stop the others, and the exit code is 1. An object that exists already is
-refused; with --replace-finished a Run that has ended makes way for the one of its name, with what its pods printed.
+too. An address with https:// may not lead to one without it. A file may hold several documents and Lists. Unknown
+fields, fields given twice and values of the wrong type are refused. Nothing is created before every file has been read
+and checked; after that each object is created on its own, so an object that the server refuses does not stop the
+others, and the exit code is 1. An object that exists already is refused; with --replace-finished a Run that has ended
+makes way for the one of its name, with what its pods printed.
 
 The command then waits for the scheduler's first word on each Run, a second at most or as --wait says, and prints it on
 standard error: that it runs, or why it waits and until when.`,
@@ -88,7 +89,7 @@ func (s *submission) run(ctx context.Context, files []string) error {
 	if err := s.completeFlags(); err != nil {
 		return err
 	}
-	entries, err := manifest.ReadEntries(s.paths, s.recursive, s.In)
+	entries, err := manifest.ReadEntries(ctx, s.paths, s.recursive, s.In)
 	if err != nil {
 		return err
 	}
