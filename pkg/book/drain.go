@@ -195,7 +195,7 @@ func (d *drainer) letGo(g *gang) {
 // again. It is not kept on for one that should be long gone, nor for one that others do not make. A process that has
 // begun since sets it aside anew.
 func (d *drainer) keepOn(g *gang, now time.Time) {
-	until, needed := now, false
+	until, needed, stuck := now, false, false
 	var going []DrainedRank
 	for index, m := range g.active.between(0, g.active.size) {
 		switch {
@@ -203,6 +203,7 @@ func (d *drainer) keepOn(g *gang, now time.Time) {
 			_, paid := g.paidBefore(index) // what nobody goes on paying for is not waited for, such as one that is done
 			needed = needed || !g.forgone[index] && (m != nil || paid)
 		case !m.leaving || m.stage != bound || m.hangs(now):
+			stuck = stuck || g.moving[m.pod.UID] && m.stage == bound && m.hangs(now) // the whole group waits for it
 		case g.moving[m.pod.UID]:
 			needed, until = true, latest(until, m.pod.DeletionTimestamp.Time)
 		case d.nodes.drains(m.node) || d.mayLeave(m, now):
@@ -211,7 +212,7 @@ func (d *drainer) keepOn(g *gang, now time.Time) {
 		}
 	}
 	until = until.Add(d.args.GangDeadline.Duration)
-	if len(g.room.held) > 0 && (needed || len(going) > 0) {
+	if len(g.room.held) > 0 && (needed && !stuck || len(going) > 0) {
 		g.room.until = until
 	} else if len(going) > 0 {
 		if places, why := d.placesFor(g, g.demand, going, false, now); why == "" {

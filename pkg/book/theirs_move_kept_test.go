@@ -44,3 +44,28 @@ func TestRoomIsGivenBackOfAGroupThatNeverComes(t *testing.T) {
 		})
 	}
 }
+
+// One of its pods hangs that are to leave: the room is given back once that should be long gone (R37), since nobody
+// knows when it goes.
+func TestRoomIsGivenBackOfAGroupOfWhichAPodHangs(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.slices(3)
+		s.setBudget("b", "org:b", 16)
+		free := s.freeOf("run00", 3)
+		s.Lose(s.boundSlots("run00")[3])
+		stuck := s.Slots(s.Runs["run00"].UID)[2][0].UID
+		s.work()
+		s.hang(stuck)
+		s.disturb()
+		s.submitWithSpares("run1", "org:b", 1, 2, 8, 0)
+		s.until(3 * time.Second)
+		s.waits("run1", "although a group moves to the only domain that has room")
+		for range 20 {
+			s.until(10 * time.Second)
+		}
+		s.running("run1", "although there is room")
+		if is := s.Nodes[s.Pods[s.pod("run1-0")].Spec.NodeName].Labels["fabric.domain"]; is != free {
+			s.t.Fatalf("it runs in %s, want %s, to which nobody comes: %s", is, free, s.Runs["run00"].Status.Message)
+		}
+	})
+}
