@@ -35,7 +35,7 @@ refuse 'assignments in the head of an if that tests something else' < <(
 )
 
 # A pure package has no clients, clocks or randomness of its own.
-pure='^[^ ]*/pkg/(apis|audit|book|brake|budget|cli/kueue|cli/sbatch|config|dump|ending|forecast|group|lane|lifecycle|monitoring|news|nodeloss|outage|picture|plan|published|queueorder|rank|reconcile|resolver|restart|sim|suspicion|topology)[/:]'
+pure='^[^ ]*/pkg/(apis|audit|book|brake|budget|cli/kueue|cli/sbatch|config|dump|ending|forecast|group|lane|lifecycle|monitoring|news|nodeloss|outage|picture|plan|published|queueorder|rank|reconcile|resolver|restart|risk|sim|suspicion|topology)[/:]'
 impure=' (k8s\.io/client-go|sigs\.k8s\.io/controller-runtime|math/rand|crypto/rand|k8s\.io/utils/clock)'
 refuse 'pure packages that import a client, a clock or randomness' < <(
   "$go" list -f '{{.ImportPath}}: {{join .Imports " "}}' ./pkg/... | grep -E "$pure" | grep -E "$impure" | cut -d: -f1

@@ -156,10 +156,16 @@ func (v *activations) resumeAll(now time.Time) {
 
 // activateGang has a gang take its places, and wait there until those who are cut have left.
 func (v *activations) activateGang(g *gang, a *Activation, assignments []plan.Assignment, now time.Time) {
+	date := g.reservation.Spec.EarliestStart.Time
+	if g.promise != nil {
+		date = g.promise.At
+	}
 	v.agenda.setPromise(g, nil)
 	g.activation = a
-	if g.reservation.Status.Lottery.Nonce != "" {
-		g.activation = nil // all of it is published
+	if revealed(g.reservation) {
+		g.activation = nil
+	} else { // nobody is told that he is safe before it is told who is not
+		v.agenda.suspect(g, &forecast.Promise{At: date, Conflicts: a.Conflicts})
 	}
 	places := v.takePlaces(g, assignments, now)
 	v.noteCuts(g, a)

@@ -2,7 +2,6 @@ package book
 
 import (
 	"cmp"
-	"math/big"
 	"slices"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
 	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
+	"github.com/davidlangworthy/jobtree/pkg/risk"
 )
 
 // agenda is what has been promised to gangs that wait, by their Reservations, and what holds the promises back.
@@ -100,14 +100,34 @@ func (a *agenda) promisedOn() map[string]int {
 	return out
 }
 
-// recall has those be at risk whom a gang's Reservation lists, while it has not been worked out whether that stands.
+// recall has those be at risk whom a gang's Reservation lists, while it has not been worked out whether that stands,
+// and while it has not been told who of them is cut.
 func (a *agenda) recall(g *gang) {
-	concerned := map[types.NamespacedName]bool{} // their status says so already
-	a.forget(g, concerned)
-	if r := g.reservation; r != nil && g.run != nil && !g.started() && g.undated() && !g.activating() {
-		g.onRecord = &forecast.Promise{At: r.Spec.EarliestStart.Time, Conflicts: r.Status.ConflictSet}
-		a.threaten(g, g.onRecord, concerned, true)
+	if g.onRecord != nil && g.decides() {
+		return
 	}
+	concerned := map[types.NamespacedName]bool{}
+	a.forget(g, concerned)
+	if r := g.reservation; r != nil && g.run != nil && !g.started() &&
+		(g.undated() && !g.activating() || g.activating() && !revealed(r)) {
+		a.suspect(g, &forecast.Promise{At: r.Spec.EarliestStart.Time, Conflicts: r.Status.ConflictSet})
+	}
+	for run := range concerned {
+		if !a.threats[run][g] {
+			a.mail.reconcile(run, lane.Date)
+		}
+	}
+}
+
+// suspect has those be at risk whom a record or a decision names.
+func (a *agenda) suspect(g *gang, p *forecast.Promise) {
+	g.onRecord = p
+	a.threaten(g, p, map[types.NamespacedName]bool{}, true) // their status says so already
+}
+
+// revealed reports whether a Reservation tells who is cut.
+func revealed(r *rqv1.Reservation) bool {
+	return r.Status.Lottery != nil && r.Status.Lottery.Nonce != ""
 }
 
 // forget has those be at risk no longer who are so by a record.
@@ -211,9 +231,10 @@ func (a *agenda) risksOf(run types.NamespacedName) []rqv1.RunRisk {
 		if p == nil || g.reservation == nil {
 			continue // it is told when the Reservation is there
 		}
-		if odds := chance(p.Conflicts, rqv1.NamespacedName{Namespace: run.Namespace, Name: run.Name}); odds != "0" {
+		cuts, odds := risk.Of(p.Conflicts, rqv1.NamespacedName{Namespace: run.Namespace, Name: run.Name})
+		if odds != "0" {
 			out = append(out, rqv1.RunRisk{Reservation: keyOf(g.reservation).String(), At: metav1.NewTime(p.At),
-				Probability: odds})
+				Probability: odds, Cuts: cuts})
 		}
 	}
 	slices.SortFunc(out, compareRisks)
@@ -298,32 +319,6 @@ func (a *agenda) refusedSince(g *gang) time.Time {
 		}
 	}
 	return since
-}
-
-// chance returns the probability that a Run is cut: it is shrunk or ended, which exclude each other, or loses spares.
-// What it has on loan is not its own.
-func chance(conflicts []rqv1.Conflict, run rqv1.NamespacedName) string {
-	cut, spares := new(big.Rat), new(big.Rat)
-	for i := range conflicts {
-		if conflicts[i].Run != run || !conflicts[i].Action.Cuts() {
-			continue
-		}
-		p, ok := new(big.Rat).SetString(conflicts[i].Probability)
-		switch {
-		case !ok:
-		case conflicts[i].Action == rqv1.CutDropSpare:
-			spares = p
-		default:
-			cut.Add(cut, p)
-		}
-	}
-	if one := big.NewRat(1, 1); cut.Cmp(one) > 0 {
-		cut = one
-	}
-	if spares.Cmp(cut) > 0 {
-		cut = spares
-	}
-	return resolver.Decimal(cut)
 }
 
 // clockSkew is how far the clocks may differ that decisions and Leases were stamped by.

@@ -1,10 +1,12 @@
 package book
 
 import (
+	"slices"
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/forecast"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
@@ -26,6 +28,31 @@ func (i *candidates) anyLent(to *gang) bool {
 		}
 	}
 	return false
+}
+
+// draws reports whether a Run that holds GPUs, or is about to, may be drawn in a lottery (R20).
+func (i *candidates) draws(g *gang) bool {
+	switch i.args.Lottery {
+	case config.LotteryNone:
+		return false
+	case config.LotteryBorrowed:
+		return g.touches(func(m *member) bool {
+			return m.placed() && (m.payer.relation != rqv1.RelationOwn ||
+				i.seats.accounts.OverdraftOf(leaseName(m.pod).String()) > 0)
+		})
+	}
+	return true
+}
+
+// drawsOnce reports whether a Run may be drawn in a lottery once it has started by a promise.
+func (i *candidates) drawsOnce(p *forecast.Promise) bool {
+	switch i.args.Lottery {
+	case config.LotteryNone:
+		return false
+	case config.LotteryBorrowed:
+		return slices.ContainsFunc(paidBy(p), func(paid forecast.Paid) bool { return paid.Relation != rqv1.RelationOwn })
+	}
+	return true
 }
 
 // shieldOf returns for how long a Run is not cut that is shielded when it starts: a checkpoint interval, or what

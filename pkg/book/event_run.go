@@ -69,6 +69,9 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	if ran || g.started() {
 		b.rewiden(g, grew, edited)
 	}
+	if edited && ran && g.started() {
+		b.waiting.changes(run.Spec.Resources.GPUType) // it may end sooner
+	}
 	if requeued {
 		b.breaksUp(g)
 	}

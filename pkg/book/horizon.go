@@ -116,7 +116,7 @@ func (f *horizon) asksLoansFrom(g *gang) time.Time {
 func (f *horizon) comesFirst(g *gang) forecast.Ahead {
 	at := g.promise.At
 	a := forecast.Ahead{Run: nameOf(g.run), Owner: g.run.Spec.Owner, At: at,
-		Shielded: at.Add(f.candidates.shieldOf(g.run)), Holds: g.promise.Nodes,
+		Shielded: at.Add(f.candidates.shieldOf(g.run)), Holds: g.promise.Nodes, Spared: !f.candidates.drawsOnce(g.promise),
 		Charges: map[string]budget.Charge{}}
 	a.Ends = g.run.Spec.Until(at)
 	a.Ousts = f.oustedBy(g.promise)

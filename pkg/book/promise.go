@@ -77,9 +77,7 @@ func (v *activations) conclude(s *study, now time.Time) {
 	v.note(g, now)
 	g.seen = s.seen
 	at, all := v.waiting.inLine(g)
-	if p == nil {
-		v.refine(g, s.refusal, func() *plan.Rejection { return v.future.rejection(s) })
-	}
+	v.retell(s)
 	v.rebuffs.tellRebuff(g, now)
 	if p != nil && p.Returns() && g.promise != nil && g.promise.Returns() && !g.promise.At.After(now) {
 		p.At = g.promise.At // it has come, and stays
@@ -104,6 +102,10 @@ func (v *activations) conclude(s *study, now time.Time) {
 		v.leaveLine(g)
 		v.waiting.dates(g)
 	}
+	g.usurped = ""
+	if p == nil && g.promise != nil {
+		g.usurped = v.usurpers(g)
+	}
 	switch v.agenda.setPromise(g, p); {
 	case p == nil || p.Cuts || g.unpaid:
 	case now.Before(s.state.NotBefore):
@@ -119,19 +121,6 @@ func (v *activations) note(g *gang, now time.Time) {
 		v.mail.reconcile(keyOf(g.run), lane.Date)
 	}
 	g.looked, g.seen, g.woken, g.ripe = now, v.waiting.epoch, false, false
-}
-
-// refine has it be told why a gang has no date rather than why it does not start now, if both are of a kind.
-func (v *activations) refine(g *gang, refusal *plan.Refusal, rejection func() *plan.Rejection) {
-	if refusal == nil || refusal.Reason != g.refusal.Reason {
-		return
-	}
-	refusal.Without(rejection())
-	if !refusal.SameAs(g.refusal) {
-		g.refusal = refusal
-		v.waiting.file(g)
-		v.mail.reconcile(keyOf(g.run), lane.Date)
-	}
 }
 
 // decidesBy reports whether it is to be decided by a promise now: it has come, and nothing holds it back.
@@ -270,7 +259,7 @@ func (v *activations) reserve(g *gang, r *rqv1.Reservation) {
 	if g.since.IsZero() {
 		g.since = r.CreationTimestamp.Time
 	}
-	if r.Status.Lottery != nil && r.Status.Lottery.Nonce != "" {
+	if revealed(r) {
 		v.unsay(g)
 		v.waiting.again(g)
 	}
@@ -320,7 +309,7 @@ func (v *activations) prospectOf(g *gang) Prospect {
 	if decided != nil && !decided.Failed && (g.awaitsPods() || g.check.again || g.bereft()) {
 		decided = nil // nobody is told before all of its pods have been made, and other rules been asked about them
 	}
-	return Prospect{Promise: g.promise, Undated: g.undated(), InLine: g.queue, Refusal: g.refusal,
+	return Prospect{Promise: g.promise, Undated: g.undated(), Usurped: g.usurped, InLine: g.queue, Refusal: g.refusal,
 		Activation: decided, Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
 		Brake: v.agenda.brakeOn(g), CalledOff: v.agenda.calledOffBy(g), GrowTo: g.growth.to,
 		Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
@@ -335,6 +324,8 @@ type Prospect struct {
 	Promise *forecast.Promise
 	Undated bool
 	Refusal *plan.Refusal
+	// Usurped says who has taken what a Run was to have that lost its date; empty where nobody is known to.
+	Usurped string
 	// InLine is the Run's place in line; nil for one that is forecast.
 	InLine *QueuePlace
 	// Activation is what is to be published; nil when nothing is.

@@ -21,8 +21,11 @@ type prospect struct {
 	promise *forecast.Promise
 	looked  time.Time
 	seen    int64
-	// onRecord is what its Reservation says of whom it may cut, until it is worked out whether that stands; nil then.
+	// onRecord is what its Reservation says of whom it may cut, until it is worked out whether that stands, or what has
+	// been decided on, until it is told who is cut; nil then.
 	onRecord *forecast.Promise
+	// usurped says who has taken what the gang was promised when that was lost; empty while it has a promise.
+	usurped string
 	// ripe says that it has been found that the gang's date has come: what is promised follows from its next cycle.
 	ripe bool
 	// queue is its place in line as it was told last; nil for one that is forecast.
@@ -85,6 +88,11 @@ func (p *prospect) undated() bool {
 // activating reports whether the gang's turn has come and it has not ended.
 func (p *prospect) activating() bool {
 	return p.reservation != nil && p.reservation.Status.State == rqv1.ReservationActivating
+}
+
+// decides reports whether it has been decided who is cut for the gang, and has not been told yet.
+func (p *prospect) decides() bool {
+	return p.activation != nil && !p.activation.Failed && !(p.reservation != nil && revealed(p.reservation))
 }
 
 // activatedAt returns when it was decided who is cut for a gang; zero if nobody is.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -106,6 +107,7 @@ func (s *storm) judgeCut(run *rqv1.Run, a *book.Activation, c *rqv1.Cut) {
 // started notes a Run that starts, and until when it is not cut if others were cut for it or it has been drawn before.
 func (s *storm) started(next *rqv1.Run) {
 	was := s.Runs[next.Name]
+	s.reassured(was, next)
 	if now, before := next.Status.Width, was.Status.Width; now != nil && before != nil && now.Granted > before.Granted &&
 		before.Granted > 0 {
 		s.tally["grew"]++
@@ -130,6 +132,32 @@ func (s *storm) started(next *rqv1.Run) {
 			s.shielded[next.UID] = s.Now.Truncate(time.Second).Add(shieldIn(next))
 		}
 	}
+}
+
+// reassured asserts that a Run which runs is not told that it is safe while it is decided, or published, that it is
+// cut.
+func (s *storm) reassured(was, next *rqv1.Run) {
+	safe := func(run *rqv1.Run) bool {
+		c := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionAtRisk)
+		return c != nil && c.Reason == "Safe"
+	}
+	if !safe(next) || safe(was) || next.Status.Phase != rqv1.RunRunning {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Runs)) {
+		a := s.Book.Decided(s.Runs[name].UID)
+		if a != nil && !a.Failed && slices.ContainsFunc(a.Cuts, func(c rqv1.Cut) bool {
+			return c.UID == next.UID && c.Action.Cuts()
+		}) {
+			s.t.Fatalf("R18: %s is told that it is safe, and it is decided that it is cut for %s", next.Name, name)
+		}
+	}
+	for _, c := range s.Book.CutsOf(next.UID) {
+		if started, _ := next.StartedAt(); c.Action == rqv1.CutLottery && started.Before(c.At.Truncate(time.Second)) {
+			s.t.Fatalf("R18: %s is told that it is safe, and it has been drawn: %+v", next.Name, c)
+		}
+	}
+	s.tally["told that it is safe"]++
 }
 
 // shieldIn returns for how long a Run is shielded.

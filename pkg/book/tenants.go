@@ -24,10 +24,12 @@ type tenants struct {
 type tenant struct {
 	resolver.Candidate // without what may be had of it
 	// runs says that it has started, and else it is starting: by its status, as of started. Ends is when it has ended at
-	// the latest, zero if nobody knows, and shielded until when it may not be cut for the gang.
+	// the latest, zero if nobody knows, and shielded until when it may not be cut for the gang. Draws says that it may be
+	// drawn in a lottery.
 	runs                    bool
 	started, ends, shielded time.Time
 	total                   int // GPUs that the Run asks for
+	draws                   bool
 	full, demand            plan.Demand
 	active, spares          []occupant // by index
 }
@@ -73,7 +75,7 @@ func (i *candidates) tenants(g *gang, now time.Time) *tenants {
 func (i *candidates) tenant(g, cutFor *gang, now time.Time) *tenant {
 	t := &tenant{Candidate: resolver.Candidate{Run: nameOf(g.run), UID: g.run.UID, Owner: g.run.Spec.Owner},
 		total: int(g.run.Spec.Resources.TotalGPUs), full: g.full, demand: g.demand,
-		shielded: i.shieldFrom(g, cutFor, now)}
+		shielded: i.shieldFrom(g, cutFor, now), draws: i.draws(g)}
 	if p := i.roster.priorities.of(g.run); !p.Missing {
 		t.Priority = &p.Value
 	}
@@ -199,7 +201,7 @@ func (t *tenant) within(domains map[string]bool, since time.Time) (resolver.Cand
 	for _, o := range t.between(0, width) {
 		if cuttable(&o) {
 			out.Rest = append(out.Rest, o.Holding)
-			out.Ticket = out.Ticket || inside(o)
+			out.Ticket = out.Ticket || t.draws && inside(o)
 		}
 	}
 	return out, out.Ticket || len(out.Spares) > 0 || len(out.Steps) > 0

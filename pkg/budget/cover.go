@@ -226,37 +226,6 @@ func (b *builder) revive(o *Offer, pods int) {
 	}
 }
 
-// Class returns the payer class of nodes with these labels: nodes of one class are paid for by the same envelopes. It
-// returns -1 where nobody pays.
-func (c *Cover) Class(labels map[string]string) int {
-	var payers []int
-	for i := range c.Offers {
-		if c.Offers[i].Pods > 0 && matches(c.Offers[i].selector, labels) {
-			payers = append(payers, i)
-		}
-	}
-	if len(payers) == 0 {
-		return -1
-	}
-	for class, known := range c.classes {
-		if slices.Equal(known, payers) {
-			return class
-		}
-	}
-	c.classes = append(c.classes, payers)
-	return len(c.classes) - 1
-}
-
-// matches reports whether labels carry everything that a selector asks for; `*` asks for any value.
-func matches(selector, labels map[string]string) bool {
-	for key, want := range selector {
-		if got, ok := labels[key]; !ok || (want != "*" && got != want) {
-			return false
-		}
-	}
-	return true
-}
-
 // Covers reports whether the offers can pay for demand[class] pods on nodes of every class at once. It takes as many of
 // them for spares as the Run has, since it is not told which they are; Assign is exact.
 func (c *Cover) Covers(demand []int) bool {

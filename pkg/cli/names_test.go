@@ -57,7 +57,7 @@ func TestKindAndName(t *testing.T) {
 		"plan jobset/next":                       `(?s)RUN +rai/JobSet/next.*rai/JobSet/llm +org:ai:rai`,
 		"plan jobset/llm":                        `(?s)RUN +rai/JobSet/llm`,
 		"explain JobSet/next":                    `(?s)^Run rai/JobSet/next is Pending.*rai/JobSet/llm`,
-		"explain JobSet/llm":                     `(?s)^Run rai/JobSet/llm is Running.*rai/JobSet/next's Reservation`,
+		"explain JobSet/llm":                     `(?s)^Run rai/JobSet/llm is Running.*to make room for rai/JobSet/next`,
 		"budgets explain jobset/llm":             `^Run rai/JobSet/llm of org:ai:rai is Running`,
 		"watch jobset/llm --until Running":       `(?m)  JobSet/llm  Running`,
 		"history":                                `(?m)^JobSet/llm +[A-Z][a-z]+ +20`,

@@ -55,6 +55,9 @@ type Args struct {
 	// CutsPerHour is how many Runs activations may end or shrink within an hour (R36); at least 0. One that needs more
 	// waits until nobody has been cut for an hour. Default: no limit.
 	CutsPerHour *int32 `json:"cutsPerHour,omitempty"`
+	// Lottery says which Runs may be drawn to make room for others (R20): All, Borrowed for those of which some GPUs are
+	// not paid by envelopes of their own owner within what these allow, or None. Default: All.
+	Lottery string `json:"lottery,omitempty"`
 	// SpareRate is what a GPU-hour of a spare is charged, and OpportunisticRate one of opportunistic work: decimals from 0
 	// to 1 with at most three places (R7). Defaults: "0.5" and "0".
 	SpareRate         string `json:"spareRate,omitempty"`
@@ -84,6 +87,13 @@ type Args struct {
 	// PauseImage is the image of pods of Runs without a template. Default: registry.k8s.io/pause:3.10.1.
 	PauseImage string `json:"pauseImage,omitempty"`
 }
+
+// Values of Lottery.
+const (
+	LotteryAll      = "All"
+	LotteryBorrowed = "Borrowed"
+	LotteryNone     = "None"
+)
 
 // Parse decodes arguments strictly, fills the defaults in and validates them. Empty input gives the defaults.
 func Parse(raw []byte) (*Args, error) { return parse(raw, true) }
@@ -129,6 +139,7 @@ func (a *Args) setDefaults() {
 	if len(a.NodeLossConditions) == 0 {
 		a.NodeLossConditions = nil
 	}
+	setDefault(&a.Lottery, LotteryAll)
 	setDefault(&a.FabricLevel, "fabric.domain")
 	setDefault(&a.FlavorLabel, "gpu.flavor")
 	setDefault(&a.PauseImage, "registry.k8s.io/pause:3.10.1")

@@ -98,6 +98,9 @@ func (a *Args) validateAmounts() (errs field.ErrorList) {
 		errs = append(errs, field.Invalid(field.NewPath("cutsPerHour"), *a.CutsPerHour,
 			"must be at least 0, or left out for no limit"))
 	}
+	if known := []string{LotteryAll, LotteryBorrowed, LotteryNone}; !slices.Contains(known, a.Lottery) {
+		errs = append(errs, field.NotSupported(field.NewPath("lottery"), a.Lottery, known))
+	}
 	return errs
 }
 

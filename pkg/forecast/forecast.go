@@ -57,6 +57,8 @@ type Ahead struct {
 	// At is when it activates, Shielded until when what it starts is not cut, and Ends when that has ended at the latest;
 	// zero if nobody knows.
 	At, Shielded, Ends time.Time
+	// Spared says that it may not be drawn once it has started.
+	Spared bool
 	// Younger says that on the same date the Run comes first.
 	Younger bool
 	// Ousts are the Runs that go for it then, with what they give back, whatever is drawn. Runs that are ahead too may be
@@ -90,6 +92,8 @@ type Promise struct {
 	// Payers are the envelopes that are going to pay, and Nodes where the Run is going to be, with the GPUs on each.
 	Payers []rqv1.PayingEnvelope
 	Nodes  []resolver.Holding
+	// Now says why the Run does not start at once; nil where it would.
+	Now *plan.Refusal
 	// Paid is what is going to be charged to whom, which a Reservation does not record; nil when it is not known.
 	Paid []Paid
 }
@@ -117,43 +121,45 @@ const mostShields = 8
 func Earliest(s State, ask Ask) (*Promise, *plan.Refusal) {
 	t := newTimeline(&s, &ask)
 	defer t.rewind()
-	if refusal := t.neverStarts(); refusal != nil {
-		return nil, refusal
+	now := t.refusal()
+	if neverStarts(now) {
+		return nil, now
 	}
-	p, refusal := t.earliest()
-	if p != nil && !s.Known.IsZero() && !p.At.Before(s.Known) {
-		return nil, t.refusal()
+	p := t.earliest()
+	if p == nil || !s.Known.IsZero() && !p.At.Before(s.Known) {
+		return nil, now
 	}
-	return p, refusal
+	p.Now = now
+	return p, nil
 }
 
-// earliest returns when the Run can start by what is known.
-func (t *timeline) earliest() (*Promise, *plan.Refusal) {
+// earliest returns when the Run can start by what is known; nil where nothing makes it start.
+func (t *timeline) earliest() *Promise {
 	s := t.s
 	if p := t.returning(); p != nil {
-		return p, nil
+		return p
 	}
 	cut := t.count(latest(s.Now, s.NotBefore))
 	if n, ok := t.firstFrom(1, cut, t.fits); ok {
-		return t.known(n), nil
+		return t.known(n)
 	}
 	at := latest(s.Now, s.NotBefore)
 	if p := t.departing(at); p != nil {
-		return p, nil
+		return p
 	}
 	t.seek(cut)
 	if t.attempt(at).Unpaid(s.Fleet) != nil {
 		n, ok := t.firstFrom(cut+1, len(t.events), t.paid)
 		if !ok {
-			return nil, t.refusal()
+			return nil
 		}
 		at = t.events[n-1].at
 		cut = max(n, t.count(at)) // with all that comes to pass at the same instant
 		if n, ok := t.firstFrom(n, cut, t.fits); ok {
-			return t.known(n), nil
+			return t.known(n)
 		}
 		if p := t.departing(at); p != nil {
-			return p, nil
+			return p
 		}
 	}
 	p := t.cutting(cut, at, t.candidates)
@@ -161,13 +167,13 @@ func (t *timeline) earliest() (*Promise, *plan.Refusal) {
 		p = t.cutting(t.count(t.dueNow()), at, s.Candidates) // as Activate is going to see it
 	}
 	if p != nil {
-		return p, nil
+		return p
 	}
 	return t.afterwards(cut, at)
 }
 
 // afterwards looks beyond the time at which cuts do not help: for releases, and for Runs that may be cut later.
-func (t *timeline) afterwards(cut int, at time.Time) (*Promise, *plan.Refusal) {
+func (t *timeline) afterwards(cut int, at time.Time) *Promise {
 	n, known := t.firstFrom(cut+1, len(t.events), t.fits)
 	shields := t.s.Shields[sort.Search(len(t.s.Shields), func(i int) bool { return t.s.Shields[i].After(at) }):]
 	if known {
@@ -178,13 +184,13 @@ func (t *timeline) afterwards(cut int, at time.Time) (*Promise, *plan.Refusal) {
 	}
 	for _, shield := range shields[:min(len(shields), mostShields)] {
 		if p := t.cutting(t.count(shield), shield, t.candidates); p != nil {
-			return p, nil
+			return p
 		}
 	}
 	if known {
-		return t.known(n), nil
+		return t.known(n)
 	}
-	return nil, t.refusal()
+	return nil
 }
 
 // mayDo reports whether there would be GPUs enough at an instant, wherever they are, if all were cut who may be.

@@ -194,13 +194,9 @@ func (t *timeline) fits(at time.Time) bool {
 
 func (t *timeline) paid(at time.Time) bool { return t.attempt(at).Unpaid(t.s.Fleet) == nil }
 
-// neverStarts returns why the Run is never going to start as things are, whoever is cut; nil when it might.
-func (t *timeline) neverStarts() *plan.Refusal {
-	_, refusal := t.attempt(t.s.Now).Place(t.s.Fleet)
-	if refusal != nil && (refusal.Reason == plan.InsufficientGPUs || refusal.AboutMoney()) {
-		return nil
-	}
-	return refusal
+// neverStarts reports whether a Run that is refused so is never going to start as things are, whoever is cut.
+func neverStarts(refusal *plan.Refusal) bool {
+	return refusal != nil && refusal.Reason != plan.InsufficientGPUs && !refusal.AboutMoney()
 }
 
 // stretches is how many times, at most, a search begins anew after something was taken, not counting those after which
@@ -274,7 +270,7 @@ func (t *timeline) candidates(domains map[string]bool, at time.Time) []resolver.
 			domain, _, _ := t.s.Fleet.Domain(h.Node)
 			return domains[domain]
 		}) {
-			out = append(out, resolver.Candidate{Run: a.Run, Owner: a.Owner, Rest: a.Holds, Ticket: true})
+			out = append(out, resolver.Candidate{Run: a.Run, Owner: a.Owner, Rest: a.Holds, Ticket: !a.Spared})
 		}
 	}
 	return slices.DeleteFunc(out, func(c resolver.Candidate) bool { return gone[c.Run] })

@@ -20,7 +20,8 @@ func risks(n int, probability string) []rqv1.RunRisk {
 	var out []rqv1.RunRisk
 	for i := range n {
 		out = append(out, rqv1.RunRisk{Reservation: fmt.Sprintf("ns/big%02d-r0", i),
-			At: metav1.NewTime(noon.Add(time.Duration(i) * time.Minute)), Probability: probability})
+			At: metav1.NewTime(noon.Add(time.Duration(i) * time.Minute)), Probability: probability,
+			Cuts: []rqv1.RiskCut{{Action: rqv1.CutLottery, GPUs: 8, Probability: probability}}})
 	}
 	return out
 }
@@ -31,17 +32,18 @@ func TestThoseWhoMayCutARunAreListedUpToABound(t *testing.T) {
 		all := risks(n, "0.5")
 		run := &rqv1.Run{}
 		seen := &facts{Observed: Observed{Objects: book.Objects{Run: run}, Look: book.Look{Risks: all}}}
-		s := &situation{footing: footing{facts: seen}, phase: rqv1.RunRunning}
+		s := &situation{footing: footing{facts: seen, cuts: cuts{facts: seen}}, phase: rqv1.RunRunning}
 		var next rqv1.RunStatus
 		setReservation(&next, s)
-		setAtRisk(conditions{run: run, next: &next})
+		setAtRisk(conditions{run: run, next: &next}, s)
 		if diff := cmp.Diff(rqv1.RunStatus{AtRisk: all[:want], AtRiskTotal: int32(n)},
 			rqv1.RunStatus{AtRisk: next.AtRisk, AtRiskTotal: next.AtRiskTotal}); diff != "" {
 			t.Errorf("of %d (-want +got):\n%s", n, diff)
 		}
 		if n > 1 {
-			told := fmt.Sprintf("Reservation ns/big00-r0 may cut the Run at 2026-03-01T12:00:00Z, with a probability of 0.5; "+
-				"%d more Reservations may later", n-1)
+			told := fmt.Sprintf("50 %% chance of being ended at 2026-03-01T12:00:00Z to make room for another Run (Reservation "+
+				"ns/big00-r0); if it is ended it does not start again, since it declares no checkpoint; %d more Reservations "+
+				"may cut the Run later", n-1)
 			if diff := cmp.Diff(told, next.Conditions[0].Message); diff != "" {
 				t.Errorf("of %d (-want +got):\n%s", n, diff)
 			}
@@ -64,6 +66,10 @@ func TestRisksThatHardlyChangeAreNotWrittenAgain(t *testing.T) {
 		}, false},
 		"likelier": {func(all []rqv1.RunRisk) []rqv1.RunRisk {
 			all[3].Probability = "0.56"
+			return all
+		}, true},
+		"another cut": {func(all []rqv1.RunRisk) []rqv1.RunRisk {
+			all[3].Cuts[0].Action, all[3].Cuts[0].Width = rqv1.CutShrink, 8
 			return all
 		}, true},
 		"one that is not listed is likelier": {func(all []rqv1.RunRisk) []rqv1.RunRisk {

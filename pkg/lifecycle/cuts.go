@@ -59,6 +59,21 @@ func (c *cuts) of(lease *rqv1.Lease) *rank.Cut {
 	return nil
 }
 
+// underWay returns the cut that ends the Run, or else the first that takes what it still holds; nil when none does.
+// Giving back what is on loan is none.
+func (c *cuts) underWay() *rank.Cut {
+	if c.final != nil {
+		return c.final
+	}
+	for i := range c.facts.Cuts {
+		cut := &c.facts.Cuts[i]
+		if cut.Action.Cuts() && slices.ContainsFunc(c.facts.Leases, func(l *rqv1.Lease) bool { return c.of(l) == cut }) {
+			return cut
+		}
+	}
+	return nil
+}
+
 // doom reports whether a pod goes by a cut, whatever its Run's status says by now: a spare that is dropped, or a pod
 // that is left of a Run that was sent back to wait. Once the status says so it is done, also where the Reservation is
 // over before the pods are told: some of them may have been.

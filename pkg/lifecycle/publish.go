@@ -109,7 +109,10 @@ func (r *revision) publish() *Write {
 	case s.Lottery.Nonce == "":
 		s.Lottery.Nonce, s.Lottery.Draws = hex.EncodeToString(a.Nonce[:]), a.Draws
 		s.Cuts = a.Cuts
-		s.Reason = fmt.Sprintf("GPUs of %d Runs are being freed", len(victims(a.Cuts)))
+		s.Reason = "GPUs of 1 Run are being freed"
+		if n := len(victims(a.Cuts)); n != 1 {
+			s.Reason = fmt.Sprintf("GPUs of %d Runs are being freed", n)
+		}
 	default:
 		return nil
 	}

@@ -32,6 +32,15 @@ func Reserve(o Observed) *Write {
 	return nil
 }
 
+// dateLost says why a Run has no date any more, and whose doing that is.
+func dateLost(f *Observed) string {
+	text := "no date can be promised any more: " + f.Refusal.Message
+	if f.Usurped != "" {
+		text += "; " + f.Usurped
+	}
+	return text
+}
+
 // due returns the next write that the Reservation needs; nil when it stands as it should, has not been tried again, or
 // is about to start.
 func (r *revision) due() *Write {
@@ -58,7 +67,7 @@ func (r *revision) due() *Write {
 	case f.Refusal == nil && f.incomplete():
 		return r.cancelFor("pods of the group are gone with which it waited")
 	case f.Refusal != nil && !f.Undated:
-		return r.cancelFor("there is no date any more: " + f.Refusal.Message)
+		return r.cancelFor(dateLost(f))
 	}
 	return nil
 }

@@ -6,10 +6,12 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
+	"github.com/davidlangworthy/jobtree/pkg/risk"
 )
 
 // setReservation says what the Run waits for, or which Reservations of others may cut it (R18).
@@ -45,7 +47,8 @@ func steady(was *rqv1.RunStatus, all []rqv1.RunRisk) []rqv1.RunRisk {
 	for i := range was.AtRisk {
 		old := &was.AtRisk[i]
 		is := at(all, old)
-		if is < 0 || moved(old, &all[is]) || math.Abs(odds(&all[is])-odds(old)) > slight {
+		if is < 0 || moved(old, &all[is]) || math.Abs(odds(&all[is])-odds(old)) > slight ||
+			!slices.EqualFunc(old.Cuts, all[is].Cuts, sameCut) {
 			return first
 		}
 		for j := range first {
@@ -64,16 +67,55 @@ func moved(x, y *rqv1.RunRisk) bool { return x.At.Sub(y.At.Time).Abs() > time.Se
 
 func odds(r *rqv1.RunRisk) float64 { return resolver.Likelihood(r.Probability) }
 
-// setAtRisk says in a condition whether some activation may cut the Run.
-func setAtRisk(c conditions) {
-	var risk *saying
-	if len(c.next.AtRisk) > 0 {
-		first := &c.next.AtRisk[0]
-		risk = &saying{"Reserved", fmt.Sprintf("Reservation %s may cut the Run at %s, with a probability of %s",
-			first.Reservation, first.At.UTC().Format(time.RFC3339), first.Probability)}
-		if more := c.next.AtRiskTotal - 1; more > 0 {
-			risk.message += fmt.Sprintf("; %d more Reservations may later", more)
+// sameCut reports whether two entries of a risk are about the same cut and hardly differ in how likely it is.
+func sameCut(x, y rqv1.RiskCut) bool {
+	by := resolver.Likelihood(x.Probability) - resolver.Likelihood(y.Probability)
+	x.Probability = y.Probability
+	return x == y && math.Abs(by) <= slight
+}
+
+// reasonCameTrue is the reason of the condition AtRisk once a Run is cut that was at risk.
+const reasonCameTrue = "CameTrue"
+
+// setAtRisk says in a condition whether some activation may cut the Run. Whoever is being cut is not safe: what was
+// announced has come true, and that stands for a Run that has ended by it.
+func setAtRisk(c conditions, s *situation) {
+	was := meta.FindStatusCondition(c.next.Conditions, rqv1.ConditionAtRisk)
+	status, why := metav1.ConditionFalse, saying{"Safe", "no Reservation needs what the Run holds"}
+	cut := s.cuts.underWay()
+	switch {
+	case cut != nil && s.phase == rqv1.RunRunning:
+		status = metav1.ConditionTrue
+	case preemption(&rqv1.Run{Status: *c.next}) == nil: // it has ended otherwise
+		cut = nil
+	}
+	switch {
+	case len(c.next.AtRisk) > 0:
+		status, why = metav1.ConditionTrue, saying{"Reserved", announced(c.run, c.next)}
+	case was == nil:
+		return
+	case was.Reason == reasonCameTrue && (cut != nil || was.Status == metav1.ConditionFalse):
+		why = saying{was.Reason, was.Message}
+	case cut != nil:
+		why = saying{reasonCameTrue, purpose(cut)}
+		if was.Status == metav1.ConditionTrue {
+			why.message = fmt.Sprintf("the risk announced at %s has come true: %s",
+				was.LastTransitionTime.UTC().Format(time.RFC3339), why.message)
 		}
 	}
-	c.raise(rqv1.ConditionAtRisk, risk, saying{"Safe", "no Reservation needs what the Run holds"})
+	c.put(rqv1.ConditionAtRisk, status, why)
+}
+
+// announced says what the first of the Run's risks is, and what would become of the Run.
+func announced(run *rqv1.Run, next *rqv1.RunStatus) string {
+	first := &next.AtRisk[0]
+	text := fmt.Sprintf("%s at %s to make room for another Run (Reservation %s)", risk.Words(first),
+		first.At.UTC().Format(time.RFC3339), first.Reservation)
+	if after := risk.AfterEnd(run, first); after != "" {
+		text += "; " + after
+	}
+	if more := next.AtRiskTotal - 1; more > 0 {
+		text += fmt.Sprintf("; %d more Reservations may cut the Run later", more)
+	}
+	return text
 }

@@ -242,8 +242,8 @@ func TestARunEndsAfterItsMaxDuration(t *testing.T) {
 			finished = meta.FindStatusCondition(d.Status.Conditions, rqv1.ConditionFinished)
 			o.Run.Status = *d.Status
 		}
-		if finished == nil || finished.Reason != "DeadlineExceeded" {
-			t.Errorf("condition %+v, want the reason DeadlineExceeded", finished)
+		if finished == nil || finished.Reason != rqv1.ReasonTimedOut {
+			t.Errorf("condition %+v, want the reason TimedOut", finished)
 		}
 		o.Pods = nil
 		d = Decide(o)

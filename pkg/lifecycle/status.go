@@ -49,7 +49,7 @@ func statusOf(s *situation) *rqv1.RunStatus {
 	setSuspended(c, s)
 	setForecast(next, s)
 	setReservation(next, s)
-	setAtRisk(c)
+	setAtRisk(c, s)
 	if equality.Semantic.DeepEqual(&run.Status, coalesced(s, next)) {
 		return nil
 	}

@@ -68,7 +68,7 @@ func storyOfPending(s *situation) (reason, message string) {
 	case f.Refusal != nil:
 		return string(f.Refusal.Reason), withQueue(withBrake(f.Refusal.Message, f.Brake), f)
 	case f.Leaving > 0:
-		return "PodsLeaving", fmt.Sprintf("has its places: %d pods there are leaving already", f.Leaving)
+		return "PodsLeaving", "has its places: " + countOf(f.Leaving, "pod there", "pods there") + " leaving already"
 	}
 	if c := preemption(f.Run); c != nil { // that the Run was cut is said until something else stands in its way
 		return c.Reason, c.Message
@@ -122,7 +122,7 @@ func storyOfFailure(s *situation) (reason, message string) {
 	outcast := s.outcast()
 	switch {
 	case expired(run, s.facts.Now):
-		return "DeadlineExceeded", ranOut(run)
+		return rqv1.ReasonTimedOut, ranOut(run)
 	case outcast != nil:
 		return "RankTurnedAway", outcast.String()
 	case s.cuts.final != nil:
@@ -263,11 +263,23 @@ func endedByCut(cut *rank.Cut, phase rqv1.RunPhase) string {
 
 // activating says what the Run waits for when its turn has come.
 func activating(f *facts, r *rqv1.Reservation) string {
-	text := fmt.Sprintf("its turn has come: %d pods of other Runs are leaving (Reservation %s)", f.Leaving, r.Name)
+	text := "its turn has come, and it is about to start"
+	if f.Leaving > 0 {
+		text = "its turn has come: " + countOf(f.Leaving, "pod of another Run", "pods of other Runs") + " leaving"
+	}
+	text += fmt.Sprintf(" (Reservation %s)", r.Name)
 	if len(f.Stuck) > 0 {
 		text += "; planned again around " + firstStuck(f.Stuck)
 	}
 	return text
+}
+
+// countOf counts what is in a state.
+func countOf(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one + " is"
+	}
+	return fmt.Sprintf("%d %s are", n, many)
 }
 
 // withQueue adds to why a Run waits why it has no date, if those who are ahead of it may have to do with that. How many

@@ -39,7 +39,7 @@ func Advise(accounts *budget.Accounts, d Demand, claim Claim, opportunistic bool
 		ask.Spares = d.Spares()
 	}
 	wanted := r.WantedGPUs
-	if !r.AboutMoney() {
+	if !r.LacksMoney() {
 		wanted = d.HeldGPUs()
 	}
 	cover, out := accounts.Cover(ask, now), &Advice{}
@@ -50,12 +50,12 @@ func Advise(accounts *budget.Accounts, d Demand, claim Claim, opportunistic bool
 		}
 		p := Payer{Key: o.Key, Owner: o.Owner, Relation: o.Relation, Step: o.Step, GPUs: take.Pods * d.GPUsPerPod,
 			Refusal: o.Refusal}
-		if r.AboutMoney() && o.Refusal == "" {
+		if r.LacksMoney() && o.Refusal == "" {
 			p.Limit = take.Limit
 		}
 		out.Payers = append(out.Payers, p)
 	}
-	if r.AboutMoney() && wanted > cover.Payable() {
+	if r.LacksMoney() && wanted > cover.Payable() {
 		out.Changes = accounts.Changes(ask, wanted, now)
 	}
 	return out

@@ -32,6 +32,33 @@ func ofBudget(d Demand, cover *budget.Cover, wanted, payable int) *Refusal {
 	return r
 }
 
+// ofPlace says that there is no room for wanted GPUs where somebody pays for them, but for some of them.
+func ofPlace(d Demand, cover *budget.Cover, wanted, fit int) *Refusal {
+	r := &Refusal{Reason: NoRoomWhereFunded, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: wanted,
+		ShortGPUs: wanted - fit, Payers: payersOf(cover.Offers), Dry: cover.Dry(wanted)}
+	r.Message = fmt.Sprintf("%d %s GPUs are wanted and %d fit now where somebody pays for them: short by %d; there is "+
+		"room elsewhere", wanted, d.Flavor, fit, r.ShortGPUs)
+	if where := whereFunded(told(cover.Offers), d.GPUsPerPod); where != "" {
+		r.Message += fmt.Sprintf(" (%s)", where)
+	}
+	return r
+}
+
+// whereFunded says on which nodes each of those pays who do.
+func whereFunded(offers []budget.Offer, gpusPerPod int) string {
+	var out []string
+	for i := range offers {
+		o := &offers[i]
+		if o.Refusal == "" && o.Pods > 0 {
+			out = append(out, fmt.Sprintf("%s pays for up to %d on %s", nameOf(o), o.Pods*gpusPerPod, o.Where()))
+		}
+	}
+	if more := len(out) - named; more > 0 {
+		out = append(out[:named], fmt.Sprintf("and %d more: see kubectl runs budgets explain", more))
+	}
+	return strings.Join(out, "; ")
+}
+
 // payersOf returns the Budgets of some offers, sorted, of those that are not told too.
 func payersOf(offers []budget.Offer) []string {
 	var out []string

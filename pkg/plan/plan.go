@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -179,9 +180,7 @@ func (a *Attempt) Place(fleet *topology.Fleet) ([]Assignment, *Refusal) {
 	placement, short := fleet.Pack(a.request)
 	if short != nil {
 		if short.Kind == topology.Unpayable {
-			r := a.unpayable(fleet, short.PlaceableGPUs)
-			r.Elsewhere = true
-			return nil, r
+			return nil, a.roomElsewhere(fleet, short.PlaceableGPUs)
 		}
 		return nil, ofRoom(a.demand, short)
 	}
@@ -253,6 +252,42 @@ func (a *Attempt) unpayable(fleet *topology.Fleet, payable int) *Refusal {
 		return ofRoom(a.demand, short)
 	}
 	return ofBudget(a.demand, a.cover, a.wanted, payable)
+}
+
+// roomElsewhere says why a gang has no place although there is room and, in all, money for it: those who pay have no
+// room where they pay, or too little money for a place.
+func (a *Attempt) roomElsewhere(fleet *topology.Fleet, payable int) *Refusal {
+	r := a.unpayable(fleet, payable)
+	if r.AboutMoney() && a.affordable() {
+		r = ofPlace(a.demand, a.cover, a.wanted, payable)
+	}
+	r.Elsewhere = true
+	return r
+}
+
+// affordable reports whether the gang could be paid for if all nodes were free on which somebody pays: as a whole where
+// it lies in one domain, or else group by group. If there are no such nodes at all, they are what is missing.
+func (a *Attempt) affordable() bool {
+	unit, units := 1, len(a.missing)
+	switch {
+	case a.request.OneDomain:
+		unit, units = units, 1
+	case a.request.Confined:
+		units = len(a.request.Groups)
+		for i := range a.request.Groups {
+			unit = max(unit, a.request.Groups[i].Pods+a.request.Groups[i].Spares)
+		}
+	}
+	demand := make([]int, a.cover.Classes())
+	for class := range demand {
+		paid := sort.Search(units, func(n int) bool {
+			demand[class] = (n + 1) * unit
+			return !a.cover.Covers(demand)
+		})
+		demand[class] = paid * unit
+		units -= paid
+	}
+	return units == 0 || len(demand) == 0
 }
 
 // byGroup sorts missing pods by group, a group's active pods before its spares, and by index.

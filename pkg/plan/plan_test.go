@@ -180,6 +180,44 @@ func TestCoverAndPackChooseTogether(t *testing.T) {
 	}
 }
 
+// Room is told from money: a Run that could be paid for lacks room where it is, whatever is free elsewhere; and money
+// where no room there would help it.
+func TestRoomIsShortWhereTheMoneyPays(t *testing.T) {
+	one := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 1, PodsPerGroup: 2, Confined: true}
+	anywhere := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 1, PodsPerGroup: 3}
+	const short = "16 H100 GPUs are wanted and 8 fit now where somebody pays for them: short by 8; there is room " +
+		"elsewhere "
+	for name, test := range map[string]struct {
+		demand   Demand
+		accounts *budget.Accounts
+		reason   Reason
+		message  string
+	}{
+		"no room in the place that is paid for": {one, accounts(east(16)), NoRoomWhereFunded,
+			short + "(b/east pays for up to 16 on nodes with region=east)"},
+		"little money elsewhere": {one, accounts(west(8), east(16)), NoRoomWhereFunded,
+			short + "(b/east pays for up to 16 on nodes with region=east; b/west pays for up to 8 on nodes with region=west)"},
+		"no place is paid for as a whole": {one, accounts(west(8), east(8)), InsufficientBudget,
+			"budget of org:a is short by 8 of 16 GPUs (b/east: 0 of 8 GPUs in use; b/west: 0 of 8 GPUs in use)"},
+		"pods that may lie anywhere": {anywhere, accounts(west(8), east(16)), NoRoomWhereFunded,
+			"24 H100 GPUs are wanted and 16 fit now where somebody pays for them: short by 8; there is room elsewhere " +
+				"(b/east pays for up to 16 on nodes with region=east; b/west pays for up to 8 on nodes with region=west)"},
+	} {
+		f := fleet()
+		f.Take("b1", 8)
+		_, refusal := Gang(f, test.accounts, test.demand, Claim{}, all(test.demand), nil, noon)
+		if refusal == nil || !refusal.Elsewhere || refusal.ShortGPUs != 8 ||
+			refusal.LacksMoney() != (test.reason == InsufficientBudget) {
+			t.Errorf("%s: refusal %+v", name, refusal)
+			continue
+		}
+		if diff := cmp.Diff([]string{string(test.reason), test.message},
+			[]string{string(refusal.Reason), refusal.Message}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestRefusalIsData(t *testing.T) {
 	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 1, PodsPerGroup: 2, Confined: true}
 	f := fleet()

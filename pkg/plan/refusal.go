@@ -33,6 +33,8 @@ const (
 	WindowClosed Reason = "WindowClosed"
 	// InsufficientBudget: those who may pay allow fewer GPUs than it needs.
 	InsufficientBudget Reason = "InsufficientBudget"
+	// NoRoomWhereFunded: there is room, and money, but no room where the money pays.
+	NoRoomWhereFunded Reason = "NoRoomWhereFunded"
 	// InsufficientGPUHours: those who may pay have too few GPU-hours left (R7).
 	InsufficientGPUHours Reason = "InsufficientGPUHours"
 	// BorrowLimit: sponsors would pay, but the Run's own maxBorrowGPUs is too low (R5).
@@ -52,8 +54,8 @@ type Refusal struct {
 	Flavor string
 	// WantedGPUs is what the Run needs and ShortGPUs how much of it is missing.
 	WantedGPUs, ShortGPUs int
-	// Elsewhere says that there is money, and room, but no room where the money pays: room there would end the refusal
-	// too.
+	// Elsewhere says that there is money, and room, but no room where the money pays, or too little money where there is
+	// room: either could end the refusal.
 	Elsewhere bool
 	// Spare says that only spares of a Run that has started are refused: it runs on without them.
 	Spare bool
@@ -167,11 +169,14 @@ func (r *Refusal) AboutRoom() bool {
 // AboutMoney reports whether somebody being able to pay for more could end the refusal.
 func (r *Refusal) AboutMoney() bool {
 	switch r.Reason {
-	case NoBudget, WindowClosed, InsufficientBudget, InsufficientGPUHours, BorrowLimit:
+	case NoBudget, WindowClosed, InsufficientBudget, InsufficientGPUHours, BorrowLimit, NoRoomWhereFunded:
 		return true
 	}
 	return false
 }
+
+// LacksMoney reports whether those who may pay allow too little: only then is there a limit to raise.
+func (r *Refusal) LacksMoney() bool { return r.AboutMoney() && r.Reason != NoRoomWhereFunded }
 
 // UnknownType says that no node has GPUs of a Run's type.
 func UnknownType(d Demand) *Refusal {

@@ -78,6 +78,9 @@ func (o *odds) conflicts(lottery, sampled bool) []rqv1.Conflict {
 func (o *odds) conflict(candidate int, action rqv1.CutAction, lottery, sampled bool) rqv1.Conflict {
 	own := &o.trial.candidates[candidate]
 	c := rqv1.Conflict{Run: own.Run, Owner: own.Owner, Action: action, Probability: o.probability(candidate, action)}
+	if action == rqv1.CutShrink {
+		c.Width = o.narrowest[entryKey{own.Run, action}]
+	}
 	listed := func(a rqv1.CutAction) bool { return sampled || o.listed(candidate, a) }
 	ticket := action == rqv1.CutLottery && lottery && own.draws()
 	if ticket {

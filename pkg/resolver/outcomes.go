@@ -18,6 +18,8 @@ type odds struct {
 	steps    int            // beginnings of draws that have been walked
 	cut      sum            // by draws alone
 	paid     []sum          // how much more by payments, by owner
+
+	narrowest map[entryKey]int32 // to which Runs are shrunk
 }
 
 // outcome is what draws cut before anybody pays for another, and how likely that is beside other outcomes.
@@ -35,7 +37,7 @@ type sum struct {
 func newSum() sum { return sum{new(big.Rat), map[entryKey]*big.Rat{}} }
 
 func newOdds(t *simulation) *odds {
-	o := &odds{trial: t, at: map[string]int{}, cut: newSum()}
+	o := &odds{trial: t, at: map[string]int{}, cut: newSum(), narrowest: map[entryKey]int32{}}
 	for range slices.Max(append(t.ownerOf, 0)) + 1 {
 		o.paid = append(o.paid, newSum())
 	}
@@ -134,6 +136,9 @@ func (o *odds) count(s *sum, candidates []int, weight *big.Rat) {
 					s.weights[key] = new(big.Rat)
 				}
 				s.weights[key].Add(s.weights[key], weight)
+				if c.Width != nil && (o.narrowest[key] == 0 || *c.Width < o.narrowest[key]) {
+					o.narrowest[key] = *c.Width
+				}
 			}
 		}
 	}

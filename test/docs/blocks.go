@@ -128,7 +128,7 @@ func (b *block) session() []step {
 
 // variable matches what differs from one time to the next: dates, times of day, ages and what was spent meanwhile.
 var variable = regexp.MustCompile(`\b\d+\.\d+ ` +
-	`GPU-hours\b|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|\b\d\d:\d\d:\d\d\b|\b\d+[smh]\d*s?\b`)
+	`GPU-hours\b|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|\b\d\d:\d\d(:\d\d)?\b|\b\d+[smh]\d*s?\b`)
 
 // canonical is an output without what differs from one time to the next, and without the widths of columns.
 func canonical(output string) []string {

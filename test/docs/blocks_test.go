@@ -35,9 +35,9 @@ func TestParse(t *testing.T) {
 }
 
 func TestCanonical(t *testing.T) {
-	want := []string{"TIME rai/a Running TIME", "until TIME", "pod-5 a100s", "8 of 8 used, TIME spent"}
-	got := canonical("12:30:01   rai/a   Running 2m30s\n\nuntil 2030-01-02T03:04:05Z\npod-5  a100s\n8 of 8 used, 0.02 " +
-		"GPU-hours spent\n")
+	want := []string{"TIME rai/a Running TIME at TIME", "until TIME", "pod-5 a100s", "8 of 8 used, TIME spent"}
+	got := canonical("12:30:01   rai/a   Running 2m30s at 14:05\n\nuntil 2030-01-02T03:04:05Z\npod-5  a100s\n8 of 8 " +
+		"used, 0.02 GPU-hours spent\n")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

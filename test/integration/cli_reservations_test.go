@@ -78,7 +78,8 @@ func contest(t *testing.T) *rqv1.Reservation {
 	done, next := promise(big, "big-r0"), promise(big, "big-r1")
 	report(t, lost, func(r *rqv1.Run) {
 		waiting(r)
-		r.Status.AtRisk = []rqv1.RunRisk{{Reservation: "cli-winner/big-r1", At: next.Spec.EarliestStart, Probability: "0.25"}}
+		r.Status.AtRisk = []rqv1.RunRisk{{Reservation: "cli-winner/big-r1", At: next.Spec.EarliestStart, Probability: "0.25",
+			Cuts: []rqv1.RiskCut{{Action: rqv1.CutLottery, GPUs: 16, Probability: "0.25"}}}}
 	})
 	report(t, other, waiting)
 	report(t, big, func(r *rqv1.Run) {
@@ -138,7 +139,7 @@ func TestCLIReservations(t *testing.T) {
 			out: "cut by lottery: 8 GPUs freed for Run cli-winner/big, Reservation big-r0; check it: kubectl runs explain " +
 				"--verify big-r0 -n cli-winner"},
 		{name: "what is to come", line: "runs explain -n cli-loser lost --kubeconfig " + loser,
-			out: "at risk from cli-winner/big's Reservation cli-winner/big-r1 (25 %)"},
+			out: "25 % chance of being ended to make room for cli-winner/big (Reservation cli-winner/big-r1)"},
 		{name: "the loser checks", line: "runs explain --verify big-r0 -n cli-winner --kubeconfig " + loser,
 			out: "VERDICT    valid\n"},
 		{name: "from a file", stdin: record, line: "runs explain --verify -", out: "VERDICT    valid\n"},

@@ -11,8 +11,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// TestMaxDurationEndsARun lets a Run run past its maxDuration: it ends, although it could be requeued, and gives back
-// what it held.
+// TestMaxDurationEndsARun lets Runs run past their maxDuration: they end, although they could be requeued, and give
+// back what they held. One of them gets its maxDuration, and a checkpoint, while it runs.
 func TestMaxDurationEndsARun(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 3, 24)
@@ -25,7 +25,7 @@ func TestMaxDurationEndsARun(t *testing.T) {
 	run := s.await("brief", rqv1.RunFailed, "ran for its maxDuration of 3s")
 	started := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionStarted)
 	finished := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionFinished)
-	if started == nil || finished == nil || finished.Reason != "DeadlineExceeded" {
+	if started == nil || finished == nil || finished.Reason != rqv1.ReasonTimedOut {
 		t.Fatalf("conditions %+v", run.Status.Conditions)
 	}
 	if took := finished.LastTransitionTime.Sub(started.LastTransitionTime.Time); took < 3*time.Second {
@@ -41,6 +41,23 @@ func TestMaxDurationEndsARun(t *testing.T) {
 	if run, err := s.get("brief"); err != nil || is(run, rqv1.RunFailed, "ran for its maxDuration of 3s") != nil {
 		t.Errorf("later it is %s: %s (%v)", run.Status.Phase, run.Status.Message, err)
 	}
+
+	s.submit("endless", 8, inPods(8))
+	s.await("endless", rqv1.RunRunning, "bound 8 GPUs")
+	ends := func(after time.Duration) func(*rqv1.Run) {
+		return func(r *rqv1.Run) {
+			r.Spec.Runtime = &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: after},
+				Checkpoint: &metav1.Duration{Duration: time.Minute}}
+		}
+	}
+	edit(s, s.run("endless", 8), ends(time.Hour))
+	edit(s, s.run("endless", 8), ends(2*time.Second))
+	run = s.await("endless", rqv1.RunFailed, "ran for its maxDuration of 2s")
+	if finished := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionFinished); finished == nil ||
+		finished.Reason != rqv1.ReasonTimedOut {
+		t.Errorf("endless: conditions %+v", run.Status.Conditions)
+	}
+	s.settled()
 }
 
 // TestMalleableRunStarts starts a malleable Run at its total.

@@ -182,8 +182,8 @@ func attemptsOnTemplates() []attempt {
 func attemptsOnStandingRuns() []attempt {
 	rows := []attempt{}
 	const mine, waits = "rq.davidlangworthy.io/v1/Run $NS mine", "rq.davidlangworthy.io/v1/Run $NS waits"
-	pending := []string{"spec", "owner, funding and runtime may change only while the Run is Pending: delete the Run " +
-		"and create a new one"}
+	pending := []string{"spec", "owner and funding may change only while the Run is Pending: delete the Run and create " +
+		"a new one"}
 	add := func(try, changes string, refused ...string) {
 		rows = append(rows, attempt{by: "tenant", try: "to a Run that runs: " + try, how: patches(mine, changes),
 			refused: refused})
@@ -201,7 +201,8 @@ func attemptsOnStandingRuns() []attempt {
 	add("a template", "{spec: {template: {spec: {containers: [{name: a, image: b}]}}}}",
 		"spec.template is fixed once a Run is created")
 	add("sponsors", `{spec: {funding: {allowBorrow: true, sponsors: ["$NEXT"]}}}`, pending...)
-	add("no end", "{spec: {runtime: {checkpoint: 999999h}}}", pending...)
+	add("a deadline for its ranks", "{spec: {runtime: {startupDeadline: 999999h}}}", "spec.runtime",
+		"once the Run has started, runtime.maxDuration may only be set or shortened and runtime.checkpoint only be set")
 	return append(rows,
 		attempt{by: "tenant", try: "to a Run that runs: a template, by server-side apply with force",
 			how: patchesWith(types.ApplyPatchType, mine,
@@ -219,6 +220,10 @@ func attemptsOnStandingRuns() []attempt {
 				"have one of its team change it"}},
 		attempt{by: "editor", try: "to another's Run that waits: a maxDuration",
 			how: patches(waits, "{spec: {runtime: {maxDuration: 1s}}}"),
+			refused: []string{"spec", "user editor may not change a Run that spends as $TEAM", "(R10)",
+				"have one of its team change it"}},
+		attempt{by: "editor", try: "to another's Run that runs: an end",
+			how: patches(mine, "{spec: {runtime: {maxDuration: 1s}}}"),
 			refused: []string{"spec", "user editor may not change a Run that spends as $TEAM", "(R10)",
 				"have one of its team change it"}},
 		attempt{by: "viewer", try: "to another's Run: a label", how: patches(mine, "{metadata: {labels: {a: b}}}"),

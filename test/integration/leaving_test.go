@@ -26,7 +26,7 @@ func hangs(s *site) {
 		pod.Annotations["pod-delete.stage.kwok.x-k8s.io/delay"] = "10m"
 	})
 	s.await("stays", rqv1.RunFailed, "cut by lottery")
-	s.await("wanted", rqv1.RunPending, "1 pods of other Runs are leaving")
+	s.await("wanted", rqv1.RunPending, "1 pod of another Run is leaving")
 	s.load(*s.node("d-2", "d")) // wanted has its places, and does not look for others yet
 	s.await("wanted", rqv1.RunRunning, "bound 16 GPUs")
 	if on := s.nodesOf("wanted"); on[strings.TrimPrefix(stuck.Spec.NodeName, s.namespace+"-")] > 0 {

@@ -66,6 +66,10 @@ func TestMoneyForTwoPlaces(t *testing.T) {
 	s.paidBy("wide", map[string]int32{"team/east own Active": 16, "team/west own Active": 16})
 	s.submit("more", 8, s.by("team"))
 	s.awaitRefusal("more", "InsufficientBudget", "16 of 16 GPUs in use")
+	s.fund("rich", s.envelope("east", 16, in("region", "us-east")))
+	s.submit("east", 16, s.by("rich"), inPods(8))
+	s.awaitRefusal("east", "NoRoomWhereFunded", "16 ", "wanted and 8 fit now where somebody pays for them: short by 8; ",
+		"/east pays for up to 16 on nodes with region=us-east")
 	s.settled()
 }
 

@@ -65,7 +65,7 @@ func payersOf(run *rqv1.Run, leases []rqv1.Lease, budgets []rqv1.Budget) payerAn
 	if r := run.Status.Refusal; r != nil && a.Phase == rqv1.RunPending {
 		a.Reason, a.Message, a.Changes, a.WantedGPUs, a.PayableGPUs = r.Reason, run.Status.Message, r.Changes, r.WantedGPUs,
 			r.WantedGPUs
-		if isAboutMoney(r) {
+		if lacksMoney(r) {
 			a.ShortGPUs, a.PayableGPUs = r.ShortGPUs, r.WantedGPUs-r.ShortGPUs
 		}
 		for _, p := range r.Payers {
@@ -91,8 +91,8 @@ func payersOf(run *rqv1.Run, leases []rqv1.Lease, budgets []rqv1.Budget) payerAn
 	return a
 }
 
-func isAboutMoney(r *rqv1.RunRefusal) bool {
-	return (&plan.Refusal{Reason: plan.Reason(r.Reason)}).AboutMoney()
+func lacksMoney(r *rqv1.RunRefusal) bool {
+	return (&plan.Refusal{Reason: plan.Reason(r.Reason)}).LacksMoney()
 }
 
 // add counts a GPU lease with its payer.

@@ -23,24 +23,38 @@ type Said struct {
 	Code     int
 }
 
+// Maker makes a command.
+type Maker = func(*session.Session) *cobra.Command
+
 // Do runs a command against an API server, in namespace rai, an hour after noon. Its standard input is empty.
-func Do(t testing.TB, server *Server, command func(*session.Session) *cobra.Command, args ...string) Said {
+func Do(t testing.TB, server *Server, command Maker, args ...string) Said {
 	t.Helper()
-	return do(t, server, command, "", false, args)
+	return DoAt(t, server, Noon.Add(time.Hour), command, args...)
+}
+
+// DoAt runs a command against an API server, in namespace rai unless arguments say otherwise, at an instant.
+func DoAt(t testing.TB, server *Server, now time.Time, command Maker, args ...string) Said {
+	t.Helper()
+	return do(t, server, command, typing{now: now}, args)
 }
 
 // Ask does likewise, with somebody at a terminal who types an answer.
-func Ask(t testing.TB, server *Server, command func(*session.Session) *cobra.Command, typed string,
-	args ...string) Said {
+func Ask(t testing.TB, server *Server, command Maker, typed string, args ...string) Said {
 	t.Helper()
-	return do(t, server, command, typed, true, args)
+	return do(t, server, command, typing{typed: typed, seated: true, now: Noon.Add(time.Hour)}, args)
 }
 
-func do(t testing.TB, server *Server, command func(*session.Session) *cobra.Command, typed string, seated bool,
-	args []string) Said {
+// typing is who gives a command, and when: what somebody types, who may sit at a terminal.
+type typing struct {
+	typed  string
+	seated bool
+	now    time.Time
+}
+
+func do(t testing.TB, server *Server, command Maker, by typing, args []string) Said {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	said := run(t, server, command, streams{strings.NewReader(typed), &out, &errOut}, seated, args)
+	said := run(t, server, command, streams{strings.NewReader(by.typed), &out, &errOut}, by, args)
 	said.Out, said.Err = out.String(), errOut.String()+said.Err
 	return said
 }
@@ -52,12 +66,11 @@ type streams struct {
 }
 
 // run runs a command. What is said by it is the error that it ends with.
-func run(t testing.TB, server *Server, command func(*session.Session) *cobra.Command, with streams, seated bool,
-	args []string) Said {
+func run(t testing.TB, server *Server, command Maker, with streams, by typing, args []string) Said {
 	t.Helper()
 	flags := genericclioptions.NewConfigFlags(true)
 	s := &session.Session{IOStreams: genericiooptions.IOStreams{In: with.in, Out: with.out, ErrOut: with.errOut},
-		Flags: flags, Now: func() time.Time { return Noon.Add(time.Hour) }, Seated: seated}
+		Flags: flags, Now: func() time.Time { return by.now }, Seated: by.seated}
 	root := &cobra.Command{Use: "kubectl-runs", SilenceErrors: true, SilenceUsage: true}
 	flags.AddFlags(root.PersistentFlags())
 	cmd := command(s)

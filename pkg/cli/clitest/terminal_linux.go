@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -30,7 +31,8 @@ func OnTerminal(t testing.TB, server *Server, command func(*session.Session) *co
 	if _, err := keyboard.WriteString(typed); err != nil {
 		t.Fatal(err)
 	}
-	said := run(t, server, command, streams{terminal, terminal, terminal}, false, args)
+	said := run(t, server, command, streams{terminal, terminal, terminal},
+		typing{now: Noon.Add(time.Hour)}, args)
 	if said.Err != "" {
 		fmt.Fprintln(terminal, said.Err)
 	}

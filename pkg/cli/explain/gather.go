@@ -27,7 +27,7 @@ func explain(run *rqv1.Run, from evidence) explanation {
 		Width:     run.Status.Width,
 		Waits:     view.WaitOf(run, from.now),
 		At:        metav1.NewTime(from.now),
-		Story:     storyOf(run, from.now),
+		Story:     storyOf(run, from.events, from.now),
 		Events:    eventsOf(from.events),
 	}
 	// of an earlier Run of the same name

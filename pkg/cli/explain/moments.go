@@ -14,25 +14,65 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/ending"
 )
 
+// changing are conditions whose messages are about the present while they are True: they may have said something else
+// when they became so.
+var changing = []string{rqv1.ConditionAtRisk, rqv1.ConditionOverdraft, rqv1.ConditionNodesHeldBack,
+	rqv1.ConditionMaintenanceAhead, rqv1.ConditionDrainWaits, rqv1.ConditionSaveIgnored}
+
+// momentOf is when a condition became as it is, with what was said then: where its message may have changed since, that
+// is what an Event of that time says, or nothing.
+func momentOf(c *metav1.Condition, events []corev1.Event) moment {
+	m := moment{Time: c.LastTransitionTime, What: strings.ToLower(c.Type), Reason: c.Reason, Message: c.Message}
+	if c.Type == rqv1.ConditionAtRisk {
+		m.What = "at risk"
+	}
+	holds := c.Status == metav1.ConditionTrue
+	switch {
+	case c.Type == rqv1.ConditionStarted && !holds: // its Events are named after the phase
+		m.Reason, m.Message = "", toldAt(events, string(rqv1.RunPending), c.LastTransitionTime.Time)
+	case c.Type == rqv1.ConditionStarted && c.Reason != "Started": // what has become of the Run since, at another time
+		m.Reason, m.Message = "", ""
+	case holds && slices.Contains(changing, c.Type):
+		m.Message = toldAt(events, c.Reason, c.LastTransitionTime.Time)
+		if m.Message == "" {
+			m.Reason = ""
+		}
+	}
+	if !holds {
+		m.What = "not " + m.What
+	}
+	return m
+}
+
+// atOnce is how long after something has become so the Event about it may be told.
+const atOnce = 2 * time.Second
+
+// toldAt is what the first Event of a reason said at an instant, which is known in whole seconds; empty where there is
+// none.
+func toldAt(events []corev1.Event, reason string, at time.Time) string {
+	message, first := "", at.Add(atOnce)
+	for i := range events {
+		e := &events[i]
+		told := e.FirstTimestamp.Time
+		if !e.EventTime.IsZero() {
+			told = e.EventTime.Time
+		}
+		if e.Reason == reason && !told.Before(at) && told.Before(first) {
+			message, first = e.Message, told
+		}
+	}
+	return message
+}
+
 // storyOf lists the moments that the Run itself records. When the scheduler deletes one that leaves that to its
 // configuration, it does not say.
-func storyOf(run *rqv1.Run, now time.Time) []moment {
+func storyOf(run *rqv1.Run, events []corev1.Event, now time.Time) []moment {
 	story := []moment{{Time: run.CreationTimestamp, What: "submitted"}}
 	for _, c := range run.Status.Conditions {
 		if c.Type == rqv1.ConditionFinished && c.Status != metav1.ConditionTrue {
 			continue // that a Run has not ended is no moment of its life
 		}
-		what := strings.ToLower(c.Type)
-		if c.Type == rqv1.ConditionAtRisk {
-			what = "at risk"
-		}
-		if c.Status != metav1.ConditionTrue {
-			what = "not " + what
-		}
-		if what == "started" && c.Reason != "Started" { // what has become of the Run since, at another time
-			c.Reason, c.Message = "", ""
-		}
-		story = append(story, moment{Time: c.LastTransitionTime, What: what, Reason: c.Reason, Message: c.Message})
+		story = append(story, momentOf(&c, events))
 	}
 	for i := range run.Status.Deaths {
 		d := &run.Status.Deaths[i]

@@ -38,7 +38,7 @@ func (e *explanation) reserve(run *rqv1.Run, from evidence) {
 		}
 	}
 	for i := range e.AtRisk {
-		e.Story = append(e.Story, moment{Time: e.AtRisk[i].At, What: "at risk from " + e.AtRisk[i].InWords()})
+		e.Story = append(e.Story, moment{Time: e.AtRisk[i].At, What: e.AtRisk[i].InWords("")})
 	}
 	slices.SortStableFunc(e.Story, func(a, b moment) int {
 		return cmp.Or(a.Time.Truncate(time.Second).Compare(b.Time.Truncate(time.Second)), stage(a)-stage(b))
@@ -69,11 +69,8 @@ func momentsOf(r *rqv1.Reservation, now metav1.Time) []moment {
 	name := "Reservation " + r.Name
 	made := moment{Time: r.CreationTimestamp, What: "reserved", Message: name}
 	confidence := ""
-	if f := r.Status.Forecast; f != nil {
+	if f := r.Status.Forecast; f != nil { // as it is by now
 		confidence = f.Confidence
-		if f.DeficitGPUs > 0 {
-			made.Message += fmt.Sprintf(", %d GPUs short in %s", f.DeficitGPUs, f.Scope)
-		}
 	}
 	moments := []moment{made}
 	if r.Status.ActivatedAt != nil {

@@ -39,7 +39,9 @@ func TestExplainReservations(t *testing.T) {
 	clitest.PromisedTo(&big, &current)
 	threatened := clitest.RunOf("trainer", 16, 8, clitest.Runs(16))
 	threatened.Status.AtRisk = []rqv1.RunRisk{
-		{Reservation: "rai/big-r1", At: clitest.After(36 * time.Minute), Probability: "0.25"},
+		{Reservation: "rai/big-r1", At: clitest.After(36 * time.Minute), Probability: "1",
+			Cuts: []rqv1.RiskCut{{Action: rqv1.CutLottery, GPUs: 16, Probability: "0.25"},
+				{Action: rqv1.CutShrink, GPUs: 8, Width: 8, Probability: "0.75"}}},
 		{Reservation: "secret/hidden-r0", At: clitest.After(40 * time.Minute), Probability: "0.5"},
 	}
 	threatened.Status.Conditions = append(threatened.Status.Conditions, metav1.Condition{Type: rqv1.ConditionAtRisk,

@@ -51,8 +51,8 @@ func (l *runList) command() *cobra.Command {
 		Long: `List Runs (runs.rq.davidlangworthy.io): what they ask for, what they have, and where they are.
 
 WIDTH is the GPUs that are bound and those that the Run tends to, spares apart. SPARES is the GPUs that stand by and
-those that are to at this width. The wide format adds the change of width that is under way, when a Run that waits is
-expected to start, the odds that a Run is cut when a Reservation activates, and when that is, and which of its nodes
+those that are to at this width. MESSAGE begins with the risk that the Run is cut, or with when it starts. The wide
+format has these in columns of their own, and adds the change of width that is under way and which of the Run's nodes
 are to be out of service, and when. For more see "kubectl runs plan".`,
 		Example: `  # What waits, and for what, in all namespaces
   kubectl runs list -A --phase Pending
@@ -152,7 +152,7 @@ func (l *runList) print(ctx context.Context, c client.Client, namespace string, 
 	}
 	session.NamesOf(runs).Into(&runs)
 	options := printers.PrintOptions{Wide: l.output.Wide(), WithNamespace: l.all, NoHeaders: l.bare}
-	return note, session.PrintTableAs(runTable(runs, spares, l.Now()), out, options, l.Width())
+	return note, session.PrintTableAs(runTable(runs, spares, l.output.Wide(), l.Now()), out, options, l.Width())
 }
 
 // standBy counts the GPUs that stand by for Runs, by their UIDs. It asks nothing when none of them has spares.

@@ -15,12 +15,16 @@ import (
 )
 
 // runTable shows Runs, with the GPUs that stand by for each, by its UID; nil when these are not known.
-func runTable(runs []rqv1.Run, standBy map[types.UID]int32, now time.Time) *metav1.Table {
+func runTable(runs []rqv1.Run, standBy map[types.UID]int32, wide bool, now time.Time) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: session.Columns(
 		"Name", "Owner", "+Submitter", "+Type", "+GPUs", "+Groups", "+Priority", "Width", "+Pending", "Spares", "+Funding",
 		"Phase", "+Ready", "Age", "+Start", "+At Risk", "+Maintenance", "Message")}
 	for i := range runs {
 		run := &runs[i]
+		message := run.Status.Message
+		if !wide { // what comes before it has columns of its own there
+			message = view.NewsOf(run, now)
+		}
 		table.Rows = append(table.Rows, session.Row(run,
 			run.Name,
 			string(run.Spec.Owner),
@@ -39,7 +43,7 @@ func runTable(runs []rqv1.Run, standBy map[types.UID]int32, now time.Time) *meta
 			view.StartOf(run, now),
 			view.RiskOf(run, now),
 			view.MaintenanceOf(run),
-			run.Status.Message,
+			message,
 		))
 	}
 	return table

@@ -20,9 +20,12 @@ func TestRunTable(t *testing.T) {
 	dated := clitest.RunOf("dated", 64, 32, clitest.Waits("InsufficientGPUs", "short by 8 GPUs"))
 	dated.Status.EarliestStart = clitest.Ptr(clitest.After(16 * time.Minute))
 	borrowing.AtRisk = []rqv1.RunRisk{
-		{Reservation: "mm/later-r0", At: clitest.After(time.Hour), Probability: "0.125"},
-		{Reservation: "mm/big-r0", At: clitest.After(16 * time.Minute), Probability: "0.125"},
-		{Reservation: "mm/tiny-r0", At: clitest.After(2 * time.Minute), Probability: "0.05"},
+		{Reservation: "mm/later-r0", At: clitest.After(time.Hour), Probability: "0.125",
+			Cuts: []rqv1.RiskCut{{Action: rqv1.CutLottery, GPUs: 48, Probability: "0.125"}}},
+		{Reservation: "mm/big-r0", At: clitest.After(16 * time.Minute), Probability: "0.125",
+			Cuts: []rqv1.RiskCut{{Action: rqv1.CutLottery, GPUs: 48, Probability: "0.125"}}},
+		{Reservation: "mm/tiny-r0", At: clitest.After(2 * time.Minute), Probability: "1",
+			Cuts: []rqv1.RiskCut{{Action: rqv1.CutDropSpare, GPUs: 4, Probability: "1"}}},
 	}
 	grows := clitest.RunOf("grows", 96, 32, clitest.Runs(96))
 	grows.Spec.PriorityClassName, grows.Status.Priority = "hero", clitest.Ptr[int32](2000000)
@@ -31,6 +34,8 @@ func TestRunTable(t *testing.T) {
 	grows.Status.Conditions = append(grows.Status.Conditions, metav1.Condition{Type: rqv1.ConditionMaintenanceAhead,
 		Status: metav1.ConditionTrue, Message: "nodes of the Run are to be out of service (R35); n1 n2: maintenance from " +
 			"2030-01-02T15:00:00Z on"})
+	grows.Status.AtRisk = []rqv1.RunRisk{{Reservation: "mm/big-r0", At: clitest.After(26 * time.Hour), Probability: "1",
+		Cuts: []rqv1.RiskCut{{Action: rqv1.CutShrink, GPUs: 32, Width: 64, Probability: "1"}}}}
 	list := []rqv1.Run{
 		clitest.RunOf("new", 8, 0, rqv1.RunStatus{}),
 		grows,
@@ -40,8 +45,8 @@ func TestRunTable(t *testing.T) {
 	}
 	for name, wide := range map[string]bool{"runs": false, "runs-wide": true} {
 		var text strings.Builder
-		if err := session.PrintTable(runTable(list, map[types.UID]int32{"grows": 8}, clitest.Noon.Add(90*time.Second)), &text,
-			wide, wide); err != nil {
+		if err := session.PrintTable(runTable(list, map[types.UID]int32{"grows": 8}, wide, clitest.Noon.Add(90*time.Second)),
+			&text, wide, wide); err != nil {
 			t.Fatal(err)
 		}
 		clitest.Golden(t, name, text.String())

@@ -35,7 +35,7 @@ func TestPlan(t *testing.T) {
 	unread.Unread = []string{`Reservation trainer-128-r0: User "bob" cannot get resource "reservations"`}
 	threatened := clitest.RunOf("trainer", 16, 8, clitest.Runs(16))
 	threatened.Status.AtRisk = []rqv1.RunRisk{{Reservation: "mm/big-r0", At: clitest.After(26 * time.Hour),
-		Probability: "0.25"}}
+		Probability: "0.25", Cuts: []rqv1.RiskCut{{Action: rqv1.CutLottery, GPUs: 16, Probability: "0.25"}}}}
 	never := clitest.RunOf("ring-40", 40, 40,
 		clitest.Waits("NeverFits", "a group needs 40 H100-80GB GPUs in one domain and at most 32 fit even when it is empty"))
 	poor := clitest.RunOf("poor", 16, 0, clitest.Poor())

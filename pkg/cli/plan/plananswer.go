@@ -106,7 +106,7 @@ func writePlan(out io.Writer, a planAnswer, wide bool) error {
 	var risks []string
 	for i := range a.AtRisk {
 		r := &a.AtRisk[i]
-		risks = append(risks, fmt.Sprintf("from %s at %s (%s)", r.InWords(), view.At(r.At), view.Countdown(r.At, a.At.Time)))
+		risks = append(risks, r.InWords(fmt.Sprintf(" at %s (%s)", view.At(r.At), view.Countdown(r.At, a.At.Time))))
 	}
 	if more := int(a.AtRiskTotal) - len(a.AtRisk); more > 0 {
 		risks = append(risks, fmt.Sprintf("and from %d more Reservations", more))

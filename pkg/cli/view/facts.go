@@ -12,6 +12,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+	"github.com/davidlangworthy/jobtree/pkg/risk"
 )
 
 // conflictsShown is how many entries of a conflict set the text names unless all are asked for.
@@ -120,7 +121,7 @@ func (p *Promise) conflictLines(wide bool) ([]string, error) {
 	for i := range shown {
 		c := &shown[i]
 		table.Rows = append(table.Rows, session.Row(nil, FullName(c.Run), string(c.Owner), string(c.Action),
-			fmt.Sprint(c.GPUs), percent(c.Probability)))
+			fmt.Sprint(c.GPUs), risk.Percent(c.Probability)))
 	}
 	var text strings.Builder
 	if err := session.PrintTable(table, &text, wide, false); err != nil {

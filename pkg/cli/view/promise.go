@@ -2,14 +2,13 @@ package view
 
 import (
 	"fmt"
-	"math/big"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/risk"
 )
 
 // Promise is what a Reservation says at an instant: when a Run starts, what stands in its way and what is done about
@@ -104,6 +103,8 @@ type Risk struct {
 	At               metav1.Time `json:"at"`
 	CountdownSeconds *int64      `json:"countdownSeconds"`
 	Probability      string      `json:"probability"`
+	// Cuts are what may be done to the Run, the gravest first.
+	Cuts []rqv1.RiskCut `json:"cuts,omitempty"`
 }
 
 // RisksOf are those that the Run's status lists.
@@ -111,7 +112,7 @@ func RisksOf(run *rqv1.Run, now time.Time) []Risk {
 	var risks []Risk
 	for _, r := range run.Status.AtRisk {
 		risks = append(risks, Risk{Reservation: r.Reservation, At: r.At, CountdownSeconds: CountdownSeconds(r.At, now),
-			Probability: r.Probability})
+			Probability: r.Probability, Cuts: r.Cuts})
 	}
 	return risks
 }
@@ -119,28 +120,18 @@ func RisksOf(run *rqv1.Run, now time.Time) []Risk {
 // MoreRisks is how many Reservations may cut a Run beyond those that its status lists.
 func MoreRisks(run *rqv1.Run) int { return max(0, int(run.Status.AtRiskTotal)-len(run.Status.AtRisk)) }
 
-// InWords says from whom the danger comes and how great it is.
-func (r *Risk) InWords() string {
-	from := "Reservation " + r.Reservation
+// recorded is the risk as the Run's status lists it.
+func (r *Risk) recorded() *rqv1.RunRisk {
+	return &rqv1.RunRisk{Reservation: r.Reservation, At: r.At, Probability: r.Probability, Cuts: r.Cuts}
+}
+
+// InWords says what may be done to the Run. When is written after that, and for whom.
+func (r *Risk) InWords(when string) string {
+	whom := "another Run"
 	if r.For != "" {
-		from = fmt.Sprintf("%s's %s", r.For, from)
+		whom = r.For
 	}
-	return fmt.Sprintf("%s (%s)", from, percent(r.Probability))
-}
-
-// chance reads a probability, a decimal from 0 to 1; it is 0 when it is none.
-func chance(probability string) *big.Rat {
-	p, ok := new(big.Rat).SetString(probability)
-	if !ok {
-		return new(big.Rat)
-	}
-	return p
-}
-
-// percent prints a probability exactly: 0.25 is 25 %.
-func percent(probability string) string {
-	digits := new(big.Rat).Mul(chance(probability), big.NewRat(100, 1)).FloatString(len(probability))
-	return strings.TrimRight(strings.TrimRight(digits, "0"), ".") + " %"
+	return fmt.Sprintf("%s%s to make room for %s (Reservation %s)", risk.Words(r.recorded()), when, whom, r.Reservation)
 }
 
 // Countdown says how far away an instant is, to the second within the hour.

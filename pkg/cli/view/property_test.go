@@ -2,7 +2,6 @@ package view
 
 import (
 	"fmt"
-	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -91,21 +90,6 @@ func TestEachLeaseIsToldOnce(t *testing.T) {
 		}
 		if more := tracker.Take(each); len(more) > 0 {
 			t.Fatalf("told again: %+v", more)
-		}
-	})
-}
-
-// A probability is printed as what it is: neither rounded, nor certain when it is not.
-func TestOddsAreExact(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringMatching(`0(\.[0-9]{1,12})?|1(\.0{1,6})?`).Draw(t, "probability")
-		number, found := strings.CutSuffix(percent(text), " %")
-		got, ok := new(big.Rat).SetString(number)
-		if !found || !ok || got.Cmp(new(big.Rat).Mul(chance(text), big.NewRat(100, 1))) != 0 {
-			t.Fatalf("%s is printed as %q", text, percent(text))
-		}
-		if strings.Contains(number, ".") && strings.HasSuffix(number, "0") || strings.HasSuffix(number, ".") {
-			t.Fatalf("%s is printed as %q", text, percent(text))
 		}
 	})
 }

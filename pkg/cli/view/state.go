@@ -9,9 +9,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+	"github.com/davidlangworthy/jobtree/pkg/risk"
 )
 
 // NotLooked is said of a Run whose status is not about its present spec.
@@ -140,28 +142,49 @@ func PlaceInLine(q *rqv1.RunQueue, gpuType string) string {
 		map[bool]string{true: "s"}[q.Of == 1], gpuType, At(q.At))
 }
 
-// RiskOf is the first of the greatest risks of being cut that a Run's status lists, and how many more it has; empty
-// when it has none.
+// RiskOf is the gravest of the risks that a Run's status lists, and how many more it has; empty when it has none.
 func RiskOf(run *rqv1.Run, now time.Time) string {
-	risks := RisksOf(run, now)
-	if len(risks) == 0 {
+	worst, more := worstRisk(run)
+	if worst == nil {
 		return ""
 	}
-	worst := slices.MinFunc(risks, func(a, b Risk) int {
-		return cmp.Or(-chance(a.Probability).Cmp(chance(b.Probability)), a.At.Compare(b.At.Time))
-	})
-	words := fmt.Sprintf("%s at %s (%s)", percent(worst.Probability), At(worst.At), Countdown(worst.At, now))
-	if more := len(risks) - 1 + MoreRisks(run); more > 0 {
-		words += fmt.Sprintf(" and %d more", more)
+	return fmt.Sprintf("%s at %s (%s)%s", risk.Brief(worst), At(worst.At), Countdown(worst.At, now), more)
+}
+
+// worstRisk is the gravest of the risks that a Run's status lists, nil when there is none, and says how many more there
+// are.
+func worstRisk(run *rqv1.Run) (worst *rqv1.RunRisk, more string) {
+	for i := range run.Status.AtRisk {
+		if r := &run.Status.AtRisk[i]; worst == nil || risk.Compare(r, worst) < 0 {
+			worst = r
+		}
 	}
-	return words
+	if n := len(run.Status.AtRisk) - 1 + MoreRisks(run); worst != nil && n > 0 {
+		more = ", and " + Counted(n, "more risk")
+	}
+	return worst, more
+}
+
+// NewsOf is what a reader of a list is to know of a Run first: the risk that it runs, or when it starts; and then its
+// message.
+func NewsOf(run *rqv1.Run, now time.Time) string {
+	news := ""
+	if worst, more := worstRisk(run); worst != nil {
+		news = fmt.Sprintf("%s at %s%s", risk.Brief(worst), Clock(worst.At, now), more)
+	} else if w := WaitOf(run, now); w != nil && w.EarliestStart != nil && w.EarliestStart.After(now) {
+		news = "starts in " + duration.HumanDuration(w.EarliestStart.Sub(now))
+	}
+	if news == "" || run.Status.Message == "" {
+		return news + run.Status.Message
+	}
+	return news + "; " + run.Status.Message
 }
 
 // Paint pads a phase and, on a terminal, colours it.
 func Paint(phase string, colours bool) string {
 	padded := fmt.Sprintf("%-9s", phase)
 	colour := map[string]string{"Pending": "33", Suspended: "33", "Running": "32", "Completed": "36",
-		"Failed": "31"}[phase]
+		"Failed": "31", rqv1.ReasonTimedOut: "31"}[phase]
 	if !colours || colour == "" {
 		return padded
 	}

@@ -4,18 +4,25 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
 // Suspended is how a Run stands that is held back by its own word.
 const Suspended = "Suspended"
 
-// StandingOf is where a Run is in a word: its phase, or that it is suspended.
+// StandingOf is where a Run is in a word: its phase, or that it is suspended, or has run for its maxDuration.
 func StandingOf(run *rqv1.Run) string {
-	if run.Spec.Suspend && PhaseOf(run) == rqv1.RunPending {
+	finished := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionFinished)
+	switch phase := PhaseOf(run); {
+	case run.Spec.Suspend && phase == rqv1.RunPending:
 		return Suspended
+	case phase == rqv1.RunFailed && finished != nil && finished.Reason == rqv1.ReasonTimedOut:
+		return rqv1.ReasonTimedOut
+	default:
+		return string(phase)
 	}
-	return string(PhaseOf(run))
 }
 
 // ReadyOf is how many ranks of a Run that runs are ready; empty for any other.

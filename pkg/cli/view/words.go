@@ -41,6 +41,15 @@ func Because(reason, message string) string {
 // At prints an instant.
 func At(t metav1.Time) string { return t.UTC().Format(time.RFC3339) }
 
+// Clock prints the time of day of an instant in the zone of the present, with the date where it is another day.
+func Clock(t metav1.Time, now time.Time) string {
+	local := t.In(now.Location())
+	if local.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		return local.Format("15:04")
+	}
+	return local.Format("Jan 2 15:04")
+}
+
 // FullName is namespace/name.
 func FullName(n rqv1.NamespacedName) string { return n.Namespace + "/" + n.Name }
 

@@ -12,17 +12,18 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/cli/clitest"
 )
 
-func TestPercentAndCountdown(t *testing.T) {
+func TestCountdownAndClock(t *testing.T) {
 	var got []string
-	for _, p := range []string{"0", "1", "1.0", "0.25", "0.3333", "0.0834", "0.000001", "often"} {
-		got = append(got, percent(p))
-	}
 	for _, d := range []time.Duration{-time.Second, 0, 999 * time.Millisecond, time.Second, time.Hour - time.Second,
 		90 * time.Minute, 50 * time.Hour} {
 		got = append(got, Countdown(clitest.After(d), clitest.Noon))
 	}
-	want := []string{"0 %", "100 %", "100 %", "25 %", "33.33 %", "8.34 %", "0.0001 %", "0 %",
-		"now", "now", "now", "in 1s", "in 59m59s", "in 90m", "in 2d2h"}
+	west := clitest.Noon.In(time.FixedZone("west", -8*3600))
+	for _, d := range []time.Duration{0, time.Hour, 20 * time.Hour} {
+		got = append(got, Clock(clitest.After(d), clitest.Noon), Clock(clitest.After(d), west))
+	}
+	want := []string{"now", "now", "now", "in 1s", "in 59m59s", "in 90m", "in 2d2h",
+		"12:00", "04:00", "13:00", "05:00", "Jan 3 08:00", "Jan 3 00:00"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

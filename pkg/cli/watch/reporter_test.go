@@ -66,7 +66,7 @@ func TestReporter(t *testing.T) {
 	run.Status.Width.Pending = "Grow to 32"
 	f.run(run)
 	run.Status.AtRisk = []rqv1.RunRisk{{Reservation: "mm/big-r0", At: clitest.After(15 * time.Minute),
-		Probability: "0.25"}}
+		Probability: "0.25", Cuts: []rqv1.RiskCut{{Action: rqv1.CutLottery, GPUs: 16, Probability: "0.25"}}}}
 	f.run(run)
 	f.flush()
 	clock = clock.Add(time.Second)

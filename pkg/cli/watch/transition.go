@@ -53,7 +53,7 @@ func (r *reporter) standing(run *rqv1.Run, counts view.Tally, now time.Time) str
 		leases = counts.InWords(run)
 	}
 	notes := view.Bracketed(view.PendingOf(run)) + view.NoteOf("leases:", leases) +
-		view.NoteOf("starts", view.StartOf(run, now)) + view.NoteOf("at risk:", view.RiskOf(run, now))
+		view.NoteOf("starts", view.StartOf(run, now)) + view.Bracketed(view.RiskOf(run, now))
 	return strings.TrimRight(fmt.Sprintf("%s  %-12s%s  %s", view.Paint(view.StandingOf(run), r.colours),
 		view.WidthOf(run)+" GPUs", notes,
 		printers.EscapeTerminal(run.Status.Message)), " ")

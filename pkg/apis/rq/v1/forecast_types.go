@@ -50,7 +50,28 @@ type RunRisk struct {
 	Reservation string `json:"reservation"`
 	// at is when it activates.
 	At metav1.Time `json:"at"`
-	// probability of being cut, from 0 to 1, as a decimal.
+	// probability of being cut, whatever is done, from 0 to 1, as a decimal.
+	// +kubebuilder:validation:Pattern=`^(0(\.[0-9]+)?|1(\.0+)?)$`
+	Probability string `json:"probability"`
+	// cuts are what may be done to the Run, the gravest first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=3
+	Cuts []RiskCut `json:"cuts,omitempty"`
+}
+
+// RiskCut is one of the things that an activation may do to a Run.
+type RiskCut struct {
+	// action that may be taken: Lottery ends the Run, Shrink makes it narrower, DropSpare takes spares of it.
+	Action CutAction `json:"action"`
+	// gpus that the Run would lose by it, among those that are in the Reservation's way.
+	// +kubebuilder:validation:Minimum=1
+	GPUs int32 `json:"gpus"`
+	// width in GPUs that the Run would be shrunk to, the narrowest if there are several; absent for other actions.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Width int32 `json:"width,omitempty"`
+	// probability that it is done, from 0 to 1, as a decimal.
 	// +kubebuilder:validation:Pattern=`^(0(\.[0-9]+)?|1(\.0+)?)$`
 	Probability string `json:"probability"`
 }

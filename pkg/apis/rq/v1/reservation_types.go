@@ -220,6 +220,11 @@ type Conflict struct {
 	// gpus that it would free, beyond what the Run's other entries do.
 	// +kubebuilder:validation:Minimum=1
 	GPUs int32 `json:"gpus"`
+	// width in GPUs that a Run would be shrunk to, the narrowest if there are several; absent for other actions. It is not
+	// part of what is hashed for the lottery.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Width int32 `json:"width,omitempty"`
 	// probability that it is taken, from 0 to 1, as a decimal.
 	// +kubebuilder:validation:Pattern=`^(0(\.[0-9]+)?|1(\.0+)?)$`
 	Probability string `json:"probability"`

@@ -1,5 +1,8 @@
 package v1
 
+// ReasonTimedOut is the reason of the condition Finished of a Run that has run for its maxDuration (rule R22).
+const ReasonTimedOut = "TimedOut"
+
 // Condition types of a Run.
 const (
 	// ConditionStarted is True once every pod of the Run is bound; while False its reason says what is short.

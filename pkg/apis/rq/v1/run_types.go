@@ -25,7 +25,8 @@ import (
 // +kubebuilder:printcolumn:name="At risk",type=integer,JSONPath=`.status.atRiskTotal`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule=`size(self.metadata.name) <= 52 && !self.metadata.name.contains('.')`,message=`metadata.name of a Run may have at most 52 characters and no dots, because its Service and its pods' host names are made from it`
-// +kubebuilder:validation:XValidation:rule=`oldSelf.?status.?phase.orValue('Pending') == 'Pending' || (self.spec.owner == oldSelf.spec.owner && has(self.spec.funding) == has(oldSelf.spec.funding) && (!has(self.spec.funding) || self.spec.funding == oldSelf.spec.funding) && has(self.spec.runtime) == has(oldSelf.spec.runtime) && (!has(self.spec.runtime) || self.spec.runtime == oldSelf.spec.runtime))`,message=`owner, funding and runtime may change only while the Run is Pending: delete the Run and create a new one`,fieldPath=".spec"
+// +kubebuilder:validation:XValidation:rule=`oldSelf.?status.?phase.orValue('Pending') == 'Pending' || (self.spec.owner == oldSelf.spec.owner && has(self.spec.funding) == has(oldSelf.spec.funding) && (!has(self.spec.funding) || self.spec.funding == oldSelf.spec.funding))`,message=`owner and funding may change only while the Run is Pending: delete the Run and create a new one`,fieldPath=".spec"
+// +kubebuilder:validation:XValidation:rule=`oldSelf.?status.?phase.orValue('Pending') == 'Pending' || (has(oldSelf.spec.runtime) ? has(self.spec.runtime) && has(self.spec.runtime.restarts) == has(oldSelf.spec.runtime.restarts) && (!has(self.spec.runtime.restarts) || self.spec.runtime.restarts == oldSelf.spec.runtime.restarts) && has(self.spec.runtime.startupDeadline) == has(oldSelf.spec.runtime.startupDeadline) && (!has(self.spec.runtime.startupDeadline) || self.spec.runtime.startupDeadline == oldSelf.spec.runtime.startupDeadline) && (!has(oldSelf.spec.runtime.checkpoint) || has(self.spec.runtime.checkpoint) && self.spec.runtime.checkpoint == oldSelf.spec.runtime.checkpoint) && (!has(oldSelf.spec.runtime.maxDuration) || has(self.spec.runtime.maxDuration) && duration(self.spec.runtime.maxDuration) <= duration(oldSelf.spec.runtime.maxDuration)) : !has(self.spec.runtime) || !has(self.spec.runtime.restarts) && !has(self.spec.runtime.startupDeadline))`,message=`once the Run has started, runtime.maxDuration may only be set or shortened and runtime.checkpoint only be set: for anything else delete the Run and create a new one`,fieldPath=".spec.runtime"
 type Run struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -49,7 +50,7 @@ type RunList struct {
 
 // RunSpec is the desired state of a Run. Once created, a Run keeps its shape: only malleable.desiredTotalGPUs,
 // suspend, priorityClassName and ttlSecondsAfterFinished change at any time, and owner, funding and runtime while the Run
-// is Pending.
+// is Pending. Once it has started, runtime.maxDuration may be set or shortened, and runtime.checkpoint be set (rule R22).
 //
 // +kubebuilder:validation:XValidation:rule=`!(has(self.locality) && has(self.locality.groupGPUs)) || self.locality.groupGPUs < 1 || self.resources.totalGPUs % self.locality.groupGPUs == 0`,message=`resources.totalGPUs must be a multiple of locality.groupGPUs, so that groups are whole (R12)`,fieldPath=".locality.groupGPUs"
 // +kubebuilder:validation:XValidation:rule=`!(has(self.locality) && has(self.locality.groupGPUs) && has(self.malleable)) || self.locality.groupGPUs < 1 || self.malleable.minTotalGPUs % self.locality.groupGPUs == 0`,message=`malleable.minTotalGPUs must be a multiple of locality.groupGPUs, so that groups are whole (R12)`,fieldPath=".malleable.minTotalGPUs"
@@ -241,13 +242,14 @@ type RunFunding struct {
 // RunRuntime says how long a Run takes and whether it can be requeued.
 type RunRuntime struct {
 	// checkpoint is the interval between checkpoints, positive, such as 10m or 1h30m. A Run that declares one is safe to
-	// requeue (rule R22). Default: none.
+	// requeue (rule R22). It may be declared while the Run runs. Default: none.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,6}([.][0-9]{1,9})?m)?([0-9]{1,6}([.][0-9]{1,9})?s)?([0-9]{1,6}ms)?$') && self != '' && duration(self) > duration('0s')`,message=`runtime.checkpoint must be a positive duration in hours, minutes and seconds, such as 10m or 1h30m`
 	Checkpoint *metav1.Duration `json:"checkpoint,omitempty"`
-	// maxDuration after which the Run is ended, positive, such as 12h. Default: unbounded.
+	// maxDuration after which the Run is ended, Failed with the reason TimedOut, positive, such as 12h. It may be set or
+	// shortened while the Run runs (rule R22). Default: unbounded.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32

@@ -1,7 +1,7 @@
 // The view of Runs: those that wait, with all that is known about when they start, and those that may be cut.
 import { html } from "./vendor/htm-preact.js";
 import { Command, Empty, Swatch, Table } from "./parts.js";
-import { actions, at, away, command, gpus, percent } from "./words.js";
+import { actions, at, away, command, gpus, percent, threat } from "./words.js";
 
 const mineOnly = (rows, hello, mine) => (mine ? rows.filter((run) => run.namespace === hello.namespace) : rows);
 
@@ -49,7 +49,7 @@ const Details = ({ run, reservations, now, go }) => {
     ${waits && html`<p><b>Starts:</b> ${starts(run, now)}</p>`}
     ${run.changes?.length > 0 && html`<p>Each of these alone would help:</p><ul>${run.changes.map((c) => html`<li>${c.what}</li>`)}</ul>`}
     ${own && html`<${Promise} reservation=${own}/>`}
-    ${run.risks?.map((risk) => html`<p class="warn">${percent(risk.probability)} chance of being cut at ${at(risk.at)}
+    ${run.risks?.map((risk) => html`<p class="warn">${threat(risk)} at ${at(risk.at)}
       (${away(risk.at, now)}) for <button class="link" onClick=${() => go("lottery", risk.reservation)}>${risk.reservation}</button></p>`)}
     ${run.ends && html`<p>Its maxDuration ends at ${at(run.ends)} (${away(run.ends, now)}).</p>`}
     <${Command} line=${command("explain", run.key)}/>
@@ -79,7 +79,7 @@ export const Waiting = ({ store, colours, filter, chosen, choose, go, mine, setM
       only namespace ${store.hello.namespace}</label></div>
     <div class="beside"><div class="scroll">
       ${table("At risk", risky, [{ title: "Chance", right: true, of: (run) => percent(worst(run).probability) },
-    { title: "When", of: (run) => `${at(worst(run).at)} (${away(worst(run).at, now)})` }])}
+    { title: "What may happen", of: (run) => threat(worst(run)) }, { title: "When", of: (run) => `${at(worst(run).at)} (${away(worst(run).at, now)})` }])}
       ${table("Waiting", waiting, [{ title: "Starts", of: (run) => starts(run, now) }, { title: "Why it waits", of: (run) => run.waits.message }])}
       ${table("All others", others, [{ title: "Phase", of: (run) => run.phase }, { title: "", of: (run) => run.message }])}
       ${all.length === 0 && html`<${Empty}>There are no Runs that you may read${mine ? " in this namespace" : ""}.<//>`}

@@ -32,7 +32,14 @@ export const away = (instant, now) => {
   return left >= 0 ? `in ${span(left)}` : `${span(-left)} ago`;
 };
 
-export const percent = (probability) => `${Math.round(100 * Number(probability))} %`;
+// percent is a probability in whole percent, which is 0 or 100 only where it is certain.
+export const percent = (probability) => {
+  const whole = Math.round(100 * Number(probability));
+  if (whole === 0 && Number(probability) > 0) {
+    return "<1 %";
+  }
+  return whole === 100 && Number(probability) < 1 ? ">99 %" : `${whole} %`;
+};
 
 export const gpus = (n) => `${n} GPU${n === 1 ? "" : "s"}`;
 
@@ -50,3 +57,14 @@ export const command = (verb, key) => {
 
 // What may happen to a Run at an activation.
 export const actions = { Return: "gives back GPUs on loan", DropSpare: "loses a spare", Shrink: "is shrunk", Lottery: "is ended" };
+
+const fates = { DropSpare: ["lose spares", "losing spares"], Shrink: ["be shrunk", "being shrunk"], Lottery: ["be ended", "being ended"] };
+
+const fate = (cut) => {
+  const [will, being] = fates[cut.action] ?? ["be cut", "being cut"];
+  const what = cut.width ? ` to ${gpus(cut.width)}` : cut.action === "DropSpare" ? ` (${gpus(cut.gpus)})` : "";
+  return Number(cut.probability) >= 1 ? `will ${will}${what}` : `${percent(cut.probability)} chance of ${being}${what}`;
+};
+
+// threat is all that a risk may do to its Run, such as "will be shrunk to 8 GPUs".
+export const threat = (risk) => (risk.cuts?.length > 0 ? risk.cuts.map(fate).join(", ") : `${percent(risk.probability)} chance of being cut`);

@@ -1,0 +1,100 @@
+package book
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+// retell has it be told why a gang does not start as a study has found it, rather than as it was when it was last
+// tried: what is said to be so now is (R29). What other rules said is known from when it was tried alone.
+func (v *activations) retell(s *study) {
+	g, fresh := s.gang, s.refusal
+	if s.promise != nil {
+		fresh = s.promise.Now
+	}
+	was := g.refusal
+	switch {
+	case fresh == nil, was == nil, fresh.Reason != was.Reason && !(ofRoomOrMoney(fresh) && ofRoomOrMoney(was)):
+		return
+	case s.promise != nil && g.started():
+		return // it lacks a rank, or grows
+	case g.unpaid && !fresh.AboutMoney():
+		return // it is asked again who pays once that may have changed
+	}
+	is := *fresh
+	is.Spare, is.Grow = was.Spare, was.Grow
+	switch {
+	case s.promise == nil:
+		is.Without(v.future.rejection(s))
+	case was.Rejected != nil && !was.Rejected.Vain:
+		is.Without(was.Rejected)
+	}
+	if !is.SameAs(was) {
+		g.refusal = &is
+		v.waiting.file(g)
+		v.mail.reconcile(keyOf(g.run), lane.Date)
+	}
+}
+
+// ofRoomOrMoney reports whether a refusal is for want of GPUs or of money, which come and go without the gang being
+// tried.
+func ofRoomOrMoney(r *plan.Refusal) bool { return r.Reason == plan.InsufficientGPUs || r.AboutMoney() }
+
+// usurpers says which other Runs have taken what a gang was promised, since its Reservation was made: money that it was
+// to be paid from, where that is short, or else GPUs on its nodes. It is empty where none has.
+func (v *activations) usurpers(g *gang) string {
+	if g.reservation == nil {
+		return ""
+	}
+	payers, nodes := map[budget.Key]bool{}, map[string]bool{}
+	for _, p := range g.promise.Payers {
+		payers[budget.Key{Budget: p.Budget, Envelope: p.Envelope}] = true
+	}
+	for _, held := range g.promise.Nodes {
+		nodes[held.Node] = true
+	}
+	money := g.refusal.LacksMoney()
+	taken := func(m *member) bool {
+		return m.placed() && (money && payers[m.payer.key] || !money && nodes[m.node]) &&
+			v.seats.heldSince(m).After(g.reservation.CreationTimestamp.Time)
+	}
+	type usurper struct {
+		name string
+		gpus int
+	}
+	var all []usurper
+	for other := range v.roster.living {
+		if other == g || other.run == nil {
+			continue
+		}
+		u := usurper{name: keyOf(other.run).String()}
+		for m := range other.all() {
+			if taken(m) {
+				u.gpus += other.demand.GPUsPerPod
+			}
+		}
+		if u.gpus > 0 {
+			all = append(all, u)
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	slices.SortFunc(all, func(x, y usurper) int {
+		return cmp.Or(cmp.Compare(y.gpus, x.gpus), cmp.Compare(x.name, y.name))
+	})
+	of := "on its nodes"
+	if money {
+		of = "that it was to be paid for"
+	}
+	text := fmt.Sprintf("Run %s has taken %d GPUs %s since", all[0].name, all[0].gpus, of)
+	if more := len(all) - 1; more > 0 {
+		text += fmt.Sprintf(", and so have %d more Runs", more)
+	}
+	return text
+}
