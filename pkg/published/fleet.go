@@ -1,6 +1,7 @@
 package published
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -42,6 +43,25 @@ func (d *Domain) add(o *Domain) {
 	d.Promised += o.Promised
 	d.Nodes += o.Nodes
 	d.OutOfService += o.OutOfService
+}
+
+// NodeGPUs returns how many GPUs each node of a type has. Types are left out of which domains tell that their nodes
+// differ.
+func (f Fleet) NodeGPUs() map[string]int {
+	out := map[string]int{}
+	for i := range f.Domains {
+		d := &f.Domains[i]
+		if d.Nodes == 0 {
+			continue
+		}
+		each := d.GPUs / d.Nodes
+		if known, seen := out[d.GPUType]; d.GPUs%d.Nodes != 0 || seen && known != each {
+			each = 0
+		}
+		out[d.GPUType] = each
+	}
+	maps.DeleteFunc(out, func(_ string, gpus int) bool { return gpus == 0 })
+	return out
 }
 
 // Bounded returns the fleet in at most 1,000 lines, of the narrowest domains that allow it; of types alone, there are

@@ -129,6 +129,7 @@ func (s *submission) submit(ctx context.Context, c client.Client, entries []mani
 		}
 	}
 	s.warn(ctx, c, created)
+	s.foretell(ctx, c, created)
 	s.tellVerdicts(ctx, c, created)
 	s.hint(created)
 	if len(refused) > 0 {

@@ -158,6 +158,7 @@ func TestWhatIsPerhapsMistyped(t *testing.T) {
 	} {
 		server := clitest.NewServer(t, &budget, fleetOf(t, "H100-80GB", "A100"))
 		run := strings.NewReplacer("H100-80GB", c.gpuType, "org:ai:rai", c.owner).Replace(text(t, "a", ""))
+		run = strings.Replace(run, "spec:\n", "spec:\n  runtime: {checkpoint: 10m}\n", 1)
 		said := clitest.Do(t, server, Command, "--wait=0s", fileOf(t, run))
 		want := c.want + "Follow with: kubectl runs watch -n rai a\n"
 		if said.Code != 0 || said.Err != want {

@@ -153,6 +153,20 @@ func GPUTypes(ctx context.Context, c client.Client) ([]string, error) {
 	return slices.Compact(types), nil
 }
 
+// NodeGPUs returns how many GPUs each node of a type has, where all nodes of the type have as many, as far as what the
+// scheduler has published tells; nothing where that may not be read.
+func NodeGPUs(ctx context.Context, c client.Client) (map[string]int, error) {
+	data, lacks, err := public(ctx, c)
+	if err != nil || lacks != "" {
+		return nil, err
+	}
+	fleet, err := published.FleetOf(data)
+	if err != nil {
+		return nil, err
+	}
+	return fleet.NodeGPUs(), nil
+}
+
 // public returns what the scheduler has published; lacks says why nothing could be read of it.
 func public(ctx context.Context, c client.Client) (data map[string]string, lacks string, err error) {
 	var of corev1.ConfigMap
