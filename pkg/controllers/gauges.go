@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,15 +27,22 @@ func gaugeFleet(fleet published.Fleet) {
 	metrics.Tell(metrics.FleetNodes, nodes)
 }
 
+// otherTypes stands for all types of GPU that the fleet does not have: people write what they like, and each word would
+// be a series of its own.
+const otherTypes = "other"
+
 // gaugeWaiting tells in metrics why Runs wait.
-func gaugeWaiting(waiting map[book.WaitsFor]int) {
+func gaugeWaiting(waiting map[book.WaitsFor]int, fleet published.Fleet) {
 	runs := map[[3]string]float64{}
 	for of, n := range waiting {
-		date := "undated"
+		date, gpuType := "undated", of.GPUType
 		if of.Dated {
 			date = "dated"
 		}
-		runs[[3]string{string(of.Reason), of.GPUType, date}] = float64(n)
+		if !slices.ContainsFunc(fleet.Domains, func(d published.Domain) bool { return d.GPUType == gpuType }) {
+			gpuType = otherTypes
+		}
+		runs[[3]string{string(of.Reason), gpuType, date}] += float64(n)
 	}
 	metrics.Tell(metrics.RunsWaiting, runs)
 }

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,7 +10,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/published"
 )
 
@@ -67,5 +70,32 @@ func TestGaugesSayWhatIsSoNow(t *testing.T) {
 	gaugeBudgets(nil)
 	if got := gauged(t, "jobtree_budget_gpus"); len(got) != 0 {
 		t.Errorf("a Budget that is gone: %v", got)
+	}
+}
+
+// TestGaugesOfRunsThatWait counts Runs by types of GPU that there are: nobody makes series by inventing types.
+func TestGaugesOfRunsThatWait(t *testing.T) {
+	metrics.Register()
+	fleet := published.Fleet{Domains: []published.Domain{{GPUType: "A100"}, {GPUType: "H100"}}}
+	gaugeWaiting(map[book.WaitsFor]int{
+		{Reason: plan.InsufficientGPUs, GPUType: "H100", Dated: true}: 3, {Reason: plan.InsufficientGPUs, GPUType: "H100"}: 2,
+		{Reason: plan.UnknownGPUType, GPUType: "H1000"}: 1, {Reason: plan.UnknownGPUType, GPUType: "h100"}: 4}, fleet)
+	want := map[string]float64{"dated H100 InsufficientGPUs": 3, "undated H100 InsufficientGPUs": 2,
+		"undated other UnknownGPUType": 5}
+	if diff := cmp.Diff(want, gauged(t, "jobtree_runs_waiting")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestPromisesMoveInDirections counts dates that are replaced, and none that is given first or stays.
+func TestPromisesMoveInDirections(t *testing.T) {
+	for name, c := range map[string]struct {
+		was, is time.Time
+		want    string
+	}{"the first date": {time.Time{}, noon, ""}, "the same": {noon, noon, ""}, "sooner": {noon, noon.Add(-1), "earlier"},
+		"not so soon": {noon, noon.Add(1), "later"}} {
+		if got := revised(c.was, c.is); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }

@@ -45,7 +45,7 @@ func (p *publisher) watch(ctx context.Context) {
 func (p *publisher) publish(ctx context.Context) error {
 	fleet := p.book.FleetSummary()
 	gaugeFleet(fleet)
-	gaugeWaiting(p.book.Waiting())
+	gaugeWaiting(p.book.Waiting(), fleet)
 	data, err := published.Data(p.args, fleet)
 	if err != nil || maps.Equal(data, p.is) {
 		return err

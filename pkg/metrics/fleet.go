@@ -32,7 +32,8 @@ var (
 	// RunsWaiting counts Runs that have been told why they do not start.
 	RunsWaiting = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Subsystem: subsystem, Name: "runs_waiting", StabilityLevel: metrics.ALPHA,
-		Help: "Runs that wait by reason, GPU type, and whether they have a date: dated, undated.",
+		Help: "Runs that wait by reason, GPU type (other: the fleet has none of it), and whether they have a date: dated, " +
+			"undated.",
 	}, []string{"reason", "gpu_type", "date"})
 )
 

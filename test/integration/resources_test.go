@@ -137,10 +137,12 @@ func TestTheTPUSample(t *testing.T) {
 	if !strings.Contains(public, "google.com/tpu") || !strings.Contains(public, `gpus\":16`) {
 		t.Errorf("everybody may read %s", public)
 	}
-	eventually(t, "what the fleet and the Budgets have, as metrics", func() error {
+	mustCommand(t, c, "", "runs new lost -n rai --gpus 4 --type TPU-v99 --owner org:ai:rai --wait 0")
+	eventually(t, "what the fleet and the Budgets have and who waits, as metrics", func() error {
 		text, err := c.Metrics(t.Context(), c.Scheduler)
 		for _, line := range []string{`jobtree_budget_gpus{budget="rai",envelope="v5e-4x4",use="owned"} 16`,
-			`gpu_type="TPU-v5e",state="all"} 16`} {
+			`gpu_type="TPU-v5e",state="all"} 16`,
+			`jobtree_runs_waiting{date="undated",gpu_type="other",reason="UnknownGPUType"} 1`} {
 			if !strings.Contains(text, line) {
 				return fmt.Errorf("%v: there is no %s", err, line)
 			}
