@@ -63,7 +63,7 @@ var Cuts = metrics.NewCounterVec(&metrics.CounterOpts{
 var CutsInVain = metrics.NewCounterVec(&metrics.CounterOpts{
 	Subsystem: subsystem, Name: "cuts_in_vain_total", StabilityLevel: metrics.ALPHA,
 	Help: "Cuts of activations by which the Run did not start, by what came between: VictimStayed, " +
-		"NodesRejected, RoomTaken, CalledOff.",
+		"NodesRejected, RoomTaken, CalledOff, Suspended.",
 }, []string{"cause"})
 
 // Draws counts tickets drawn (R20).
@@ -185,4 +185,5 @@ func Register() {
 		FleetGPUs, FleetNodes, BudgetGPUs, BudgetGPUHours, RunsWaiting, PromiseRevisions} {
 		_ = legacyregistry.Register(m) // registered already: the process has composed itself before
 	}
+	countFromZero()
 }

@@ -174,7 +174,7 @@ func TestRegisteredTwice(t *testing.T) {
 		t.Errorf("served: %v cuts, %v nodes held back", got["jobtree_cuts_total"], got["jobtree_nodes_held_back"])
 	}
 	for _, cause := range []rqv1.CancelCause{rqv1.CanceledVictimStayed, rqv1.CanceledNodesRejected,
-		rqv1.CanceledRoomTaken, rqv1.CanceledCalledOff} {
+		rqv1.CanceledRoomTaken, rqv1.CanceledCalledOff, rqv1.CanceledSuspended} {
 		if text := help["jobtree_cuts_in_vain_total"]; !strings.Contains(text, string(cause)) {
 			t.Errorf("the cause %s is not among those that are told: %s", cause, text)
 		}

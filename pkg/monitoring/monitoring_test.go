@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	"github.com/davidlangworthy/jobtree/pkg/metrics"
 	"github.com/davidlangworthy/jobtree/pkg/monitoring"
 )
 
@@ -70,6 +73,29 @@ func TestWhatIsNamedIsServed(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestIncreasesBeginAtZero: what an alert sees grow is served before it has grown, or the first time would not be seen.
+func TestIncreasesBeginAtZero(t *testing.T) {
+	metrics.Register()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	series := map[string]int{}
+	for _, f := range families {
+		series[f.GetName()] = len(f.GetMetric())
+	}
+	for _, a := range monitoring.Alerts {
+		for _, m := range regexp.MustCompile(`(?:increase|rate)\((jobtree_[a-z_]+)`).FindAllStringSubmatch(a.Expr, -1) {
+			if name := strings.TrimSuffix(m[1], "_bucket"); series[name] == 0 {
+				t.Errorf("%s: %s is not served before it happens", a.Name, name)
+			}
+		}
+	}
+	if n := series["jobtree_nodes_lost_total"]; n != 5 {
+		t.Errorf("losses begin at zero for %d kinds of evidence, want 5", n)
 	}
 }
 
