@@ -1,6 +1,7 @@
 package clitest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ func (s *Server) create(r *http.Request, w wanted, dry bool) (any, error) {
 	}
 	if w.resource == "selfsubjectreviews" {
 		return map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview",
-			"status": map[string]any{"userInfo": map[string]any{"username": "ada"}}}, nil
+			"status": map[string]any{"userInfo": map[string]any{"username": cmp.Or(s.Asker, "ada")}}}, nil
 	}
 	if w.resource == "selfsubjectrulesreviews" {
 		rule := map[string]any{"verbs": []string{"use"}, "apiGroups": []string{"rq.davidlangworthy.io"},

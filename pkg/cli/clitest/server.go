@@ -37,6 +37,8 @@ type Server struct {
 	Stream func(out http.ResponseWriter, r *http.Request, pod, stream string)
 	// MayUse are the owners as whom whoever asks may spend.
 	MayUse []string
+	// Asker is the name of whoever asks; ada by default.
+	Asker string
 	// NobodyUses is an owner whom no service account may spend as.
 	NobodyUses string
 

@@ -36,8 +36,8 @@ func Shell(s *session.Session) *cobra.Command {
 		Use:        "shell RUN",
 		SuggestFor: []string{"ssh", "bash", "salloc"},
 		Short:      "Open a shell beside a rank of a Run",
-		Long: `Open a shell in the container of a rank, rank 0 unless --rank names another: bash, or sh in an image without
-it. The shell ends with the rank. The exit code is that of the shell.
+		Long: `Open a shell in the container of a rank, the lowest that has a pod unless --rank names one: bash, or sh in an
+image without it. The shell ends with the rank. The exit code is that of the shell.
 
 It takes the right to create pods/exec, which the built-in role edit has.`,
 		Example: `  # Look at the GPUs of rank 3
@@ -59,8 +59,9 @@ func Exec(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec RUN -- COMMAND [ARG...]",
 		Short: "Run a command beside a rank of a Run",
-		Long: `Run a command in the container of a rank, rank 0 unless --rank names another. The exit code is that of the
-command. For a shell see "kubectl runs shell".
+		Long: `Run a command in the container of a rank, the lowest that has a pod unless --rank names one. Standard
+error says which rank that is if it is not rank 0. The exit code is that of the command. For a shell see
+"kubectl runs shell".
 
 It takes the right to create pods/exec, which the built-in role edit has.`,
 		Example: `  # What the GPUs of rank 0 do
@@ -129,7 +130,7 @@ func (v *visit) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	if v.tty {
+	if v.tty || v.rank == "" && index != 0 {
 		fmt.Fprintf(v.ErrOut, "Rank %d of Run %s (pod %s on node %s)\n", index, session.NameOf(&run), pod.Name,
 			pod.Spec.NodeName)
 	}

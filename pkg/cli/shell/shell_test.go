@@ -95,3 +95,17 @@ func TestNowhereToGo(t *testing.T) {
 		}
 	}
 }
+
+// Whoever names no rank is told when it is another than the first that is visited.
+func TestTheFirstRankHasNoPod(t *testing.T) {
+	server := visited(t, 0)
+	run := clitest.RunOf("train", 16, 0, clitest.Runs(16))
+	server.Delete(clitest.PodOf(&run, 0, "n0"))
+	for args, want := range map[string]string{"train -- env": "Rank 1 of Run train (pod train-1 on node n1)\na complaint",
+		"train --rank 1 -- env": "a complaint"} {
+		said := clitest.Ask(t, server, Exec, "", strings.Fields(args)...)
+		if said.Code != 0 || said.Err != want || !strings.HasPrefix(said.Out, "exec train-1 ") {
+			t.Errorf("%s: %+v, want %q", args, said, want)
+		}
+	}
+}

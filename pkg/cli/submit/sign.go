@@ -2,6 +2,7 @@ package submit
 
 import (
 	"context"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -10,7 +11,11 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 )
 
-// sign writes into Runs who submits them, whatever the files say; nothing where the API server does not tell.
+// longestSubmitter is how long a submitter's name may be in a Run. The API server itself knows names of any length.
+const longestSubmitter = 253
+
+// sign writes into Runs who submits them, whatever the files say; nothing where the API server does not tell, or where
+// the name is too long for a Run.
 func (s *submission) sign(ctx context.Context, c client.Client, entries []manifest.Entry) error {
 	if s.dryRun == "client" {
 		return nil
@@ -24,7 +29,7 @@ func (s *submission) sign(ctx context.Context, c client.Client, entries []manife
 			who, known = session.Username(ctx, c), true
 		}
 		unstructured.RemoveNestedField(e.Object.Object, "spec", "submitter")
-		if who == "" {
+		if who == "" || utf8.RuneCountInString(who) > longestSubmitter {
 			continue
 		}
 		if err := unstructured.SetNestedField(e.Object.Object, who, "spec", "submitter"); err != nil {
