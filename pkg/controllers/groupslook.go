@@ -47,8 +47,9 @@ func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error)
 	waiting = g.turnAway(key, run, waiting, members)
 	wants := slices.ContainsFunc(waiting, g.asksForGPUs)
 	if run == nil && len(members) == 0 && !wants {
-		g.decide(waiting, book.Stranger{Free: true}) // none of them asks for GPUs
-		return 0, nil
+		left := g.mayCome(waiting)
+		g.decide(waiting, book.Stranger{Free: left <= 0}) // none of them asks for GPUs
+		return max(0, left), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTakes)
 	defer cancel()
@@ -77,6 +78,17 @@ func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error)
 		problem = hasEnded(key, v.end)
 	}
 	return g.derive(ctx, o, waiting, problem)
+}
+
+// mayCome returns for how long it is waited for more pods of a group, as many as its pods say that it has: they may ask
+// for GPUs, and those that do not start with them. Who waits in vain is let go.
+func (g *groups) mayCome(waiting []*corev1.Pod) (left time.Duration) {
+	for _, pod := range waiting {
+		if group.Of(pod).Size > len(waiting) {
+			left = max(left, pod.CreationTimestamp.Add(groupRest).Sub(g.clock.Now()))
+		}
+	}
+	return left
 }
 
 // view is a group as it is looked at.
