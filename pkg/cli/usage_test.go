@@ -67,7 +67,7 @@ func TestErrorsRuleNoTerminal(t *testing.T) {
 	root := &cobra.Command{SilenceErrors: true, SilenceUsage: true, RunE: func(*cobra.Command, []string) error {
 		return session.Fail(session.ExitError, "rank 0 exited with 1: \033[2Jall is well\rnot")
 	}}
-	if code := Execute(t.Context(), root, nil, &errOut); code != session.ExitError {
+	if code := Execute(t.Context(), root, []string{}, &errOut); code != session.ExitError {
 		t.Error(code)
 	}
 	if diff := cmp.Diff("Error: rank 0 exited with 1: ^[[2Jall is well\\rnot\n", errOut.String()); diff != "" {

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -123,4 +124,23 @@ func TestAGroupThatHasRunIsNotReadAnew(t *testing.T) {
 	}
 	g.want("three pods wait", a, "patch")
 	g.want("nothing is new", a)
+}
+
+// TestAPodWithoutGPUsWaitsForItsGroup, which may ask for GPUs, as long as a group rests; one that says that it is all
+// of its group does not wait.
+func TestAPodWithoutGPUsWaitsForItsGroup(t *testing.T) {
+	for size, waits := range map[string]time.Duration{"3": groupRest, "1": 0} {
+		g := newGrouped(t)
+		launcher := foreign("launcher", "")
+		launcher.CreationTimestamp.Time = g.clock.Now()
+		launcher.Annotations = map[string]string{rqv1.AnnotationGroup: "gang", rqv1.AnnotationGroupSize: size}
+		g.groups.note(launcher)
+		if _, after := g.looks(launcher); after != waits || (g.book.HoldsBack(launcher) != "") != (waits > 0) {
+			t.Errorf("one of %s is looked at after %s, want %s, and told %q", size, after, waits, g.book.HoldsBack(launcher))
+		}
+		g.clock.Step(groupRest)
+		if _, after := g.looks(launcher); after != 0 || g.book.HoldsBack(launcher) != "" {
+			t.Errorf("one of %s waits on: looked at after %s, told %q", size, after, g.book.HoldsBack(launcher))
+		}
+	}
 }
