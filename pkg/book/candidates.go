@@ -32,25 +32,28 @@ func (i *candidates) anyLent(to *gang) bool {
 
 // draws reports whether a Run that holds GPUs, or is about to, may be drawn in a lottery (R20).
 func (i *candidates) draws(g *gang) bool {
-	switch i.args.Lottery {
-	case config.LotteryNone:
-		return false
-	case config.LotteryBorrowed:
+	return i.mayDraw(func() bool {
 		return g.touches(func(m *member) bool {
 			return m.placed() && (m.payer.relation != rqv1.RelationOwn ||
 				i.seats.accounts.OverdraftOf(leaseName(m.pod).String()) > 0)
 		})
-	}
-	return true
+	})
 }
 
 // drawsOnce reports whether a Run may be drawn in a lottery once it has started by a promise.
 func (i *candidates) drawsOnce(p *forecast.Promise) bool {
+	return i.mayDraw(func() bool {
+		return slices.ContainsFunc(paidBy(p), func(paid forecast.Paid) bool { return paid.Relation != rqv1.RelationOwn })
+	})
+}
+
+// mayDraw reports whether configuration lets a Run be drawn, which may hang on whether it borrows.
+func (i *candidates) mayDraw(borrows func() bool) bool {
 	switch i.args.Lottery {
 	case config.LotteryNone:
 		return false
 	case config.LotteryBorrowed:
-		return slices.ContainsFunc(paidBy(p), func(paid forecast.Paid) bool { return paid.Relation != rqv1.RelationOwn })
+		return borrows()
 	}
 	return true
 }

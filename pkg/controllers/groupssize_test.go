@@ -33,15 +33,23 @@ func (g *grouped) runsWith(pods ...*corev1.Pod) {
 	}
 }
 
-// TestAGroupThatGetsMorePods: its Run may grow by them, once; where it does not they are told so.
-func TestAGroupThatGetsMorePods(t *testing.T) {
+// runningGangOf2 is a gang of two pods that runs, with the first of them.
+func runningGangOf2(t *testing.T) (*grouped, *corev1.Pod) {
+	t.Helper()
 	g, _ := gangOf2(t)
-	a, b, c := ofGang("a"), ofGang("b"), ofGang("c")
+	a, b := ofGang("a"), ofGang("b")
 	g.groups.note(a)
 	g.groups.note(b)
 	g.want("it is whole", a, "create")
 	g.runsWith(a, b)
 	g.want("it runs", a)
+	return g, a
+}
+
+// TestAGroupThatGetsMorePods: its Run may grow by them, once; where it does not they are told so.
+func TestAGroupThatGetsMorePods(t *testing.T) {
+	g, a := runningGangOf2(t)
+	c := ofGang("c")
 	g.groups.note(c)
 	g.want("another has come", a, "patch")
 	want := &rqv1.RunMalleable{MinTotalGPUs: 16, MaxTotalGPUs: 24, StepGPUs: 8, DesiredTotalGPUs: ptr.To[int32](24)}
@@ -64,12 +72,7 @@ func TestAGroupThatGetsMorePods(t *testing.T) {
 
 // TestARunThatMayNotBeWidened stays as it is, and its group goes on.
 func TestARunThatMayNotBeWidened(t *testing.T) {
-	g, _ := gangOf2(t)
-	a, b := ofGang("a"), ofGang("b")
-	g.groups.note(a)
-	g.groups.note(b)
-	g.want("it is whole", a, "create")
-	g.runsWith(a, b)
+	g, a := runningGangOf2(t)
 	g.groups.note(ofGang("c"))
 	g.faults = append(g.faults, fault{on: "patch runs", err: forbidden})
 	g.want("another has come", a)
@@ -81,13 +84,8 @@ func TestARunThatMayNotBeWidened(t *testing.T) {
 // TestAGroupGrowsForWhoMayPay: what replaces pods comes from who has been asked, but more pods than there were are
 // spending anew (R10).
 func TestAGroupGrowsForWhoMayPay(t *testing.T) {
-	g, _ := gangOf2(t)
-	a, b, c := ofGang("a"), ofGang("b"), ofGang("c")
-	g.groups.note(a)
-	g.groups.note(b)
-	g.want("it is whole", a, "create")
-	g.runsWith(a, b)
-	g.want("it runs", a)
+	g, a := runningGangOf2(t)
+	c := ofGang("c")
 	g.denied = true
 	g.clock.Step(2 * allowedFor)
 	g.groups.note(c)

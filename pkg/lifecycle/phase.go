@@ -77,7 +77,7 @@ func gangPhase(t *footing) rqv1.RunPhase {
 // phaseAfterLoss returns the phase of a Run that cannot go on: Pending again if it declares a checkpoint, or others
 // make its pods, and Failed otherwise (R22, R41).
 func phaseAfterLoss(run *rqv1.Run) rqv1.RunPhase {
-	if checkpoints(run) || run.Spec.Theirs() {
+	if run.Spec.Checkpoints() || run.Spec.Theirs() {
 		return rqv1.RunPending
 	}
 	return rqv1.RunFailed

@@ -124,11 +124,6 @@ func ranOut(run *rqv1.Run) string {
 	return fmt.Sprintf("ran for its maxDuration of %s", run.Spec.MaxDuration())
 }
 
-// checkpoints reports whether the Run declares a checkpoint, so that it may be requeued.
-func checkpoints(run *rqv1.Run) bool {
-	return run.Spec.Runtime != nil && run.Spec.Runtime.Checkpoint != nil
-}
-
 // boundsOf returns the widths that a Run may have, and the one that it tends to. An opportunistic one takes whatever
 // there is.
 func boundsOf(spec *rqv1.RunSpec) *rqv1.RunWidth {

@@ -121,7 +121,7 @@ func (f *facts) lostSince(lease *rqv1.Lease, whole time.Time) time.Time {
 	since, saved := lease.Spec.Start.Time, f.saved(f.podOf[lease.PodUID()])
 	if f.Run != nil && f.Run.UID == lease.Spec.RunRef.UID && !f.opportunistic() {
 		since = latest(latest(since, whole), f.LastLoss)
-		if checkpoints(f.Run) && saved.IsZero() {
+		if f.Run.Spec.Checkpoints() && saved.IsZero() {
 			saved = f.Now.Add(-f.Run.Spec.Runtime.Checkpoint.Duration)
 		}
 	}

@@ -95,7 +95,7 @@ func AfterEnd(run *rqv1.Run, r *rqv1.RunRisk) string {
 	switch {
 	case EndsRun(r) == 0:
 		return ""
-	case run.Spec.Theirs(), run.Spec.Runtime != nil && run.Spec.Runtime.Checkpoint != nil:
+	case run.Spec.Theirs(), run.Spec.Checkpoints():
 		return "if it is ended it waits to start again"
 	}
 	return "if it is ended it does not start again, since it declares no checkpoint"

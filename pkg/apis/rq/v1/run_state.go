@@ -93,9 +93,12 @@ func (r *Run) EndsAt() (time.Time, bool) {
 	return end, !end.IsZero()
 }
 
+// Checkpoints reports whether the Run declares a checkpoint, so that it may be requeued (rule R22).
+func (s *RunSpec) Checkpoints() bool { return s.Runtime != nil && s.Runtime.Checkpoint != nil }
+
 // CheckpointInterval returns how often the Run says that it saves its work; 0 when it declares no checkpoint.
 func (s *RunSpec) CheckpointInterval() time.Duration {
-	if s.Runtime == nil || s.Runtime.Checkpoint == nil {
+	if !s.Checkpoints() {
 		return 0
 	}
 	return s.Runtime.Checkpoint.Duration
