@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,18 +29,18 @@ func (s *submission) foretell(ctx context.Context, c client.Client, created []*u
 		return
 	}
 	var lost []string
-	var sizes map[string]int
+	sizes := sync.OnceValue(func() map[string]int {
+		known, _ := world.NodeGPUs(ctx, c)
+		return known
+	})
 	for _, object := range created {
 		var run rqv1.Run
 		if !isRun(object) ||
 			runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &run) != nil {
 			continue
 		}
-		if sizes == nil {
-			sizes, _ = world.NodeGPUs(ctx, c)
-		}
 		name := run.Name
-		if text := stranded(&run, sizes); text != "" {
+		if text := stranded(&run, sizes()); text != "" {
 			fmt.Fprintf(s.ErrOut, "Warning: Run %s: %s\n", name, printers.EscapeTerminal(text))
 		}
 		if t := run.Spec.Runtime; !run.Spec.Opportunistic && (t == nil || t.Checkpoint == nil && t.MaxDuration == nil) {
