@@ -40,4 +40,7 @@ impure=' (k8s\.io/client-go|sigs\.k8s\.io/controller-runtime|math/rand|crypto/ra
 refuse 'pure packages that import a client, a clock or randomness' < <(
   "$go" list -f '{{.ImportPath}}: {{join .Imports " "}}' ./pkg/... | grep -E "$pure" | grep -E "$impure" | cut -d: -f1
 )
+
+# What people read is kept in one file, so that a change of it is read as well.
+"$go" test ./test/texts || failed=1
 exit "$failed"
