@@ -42,7 +42,12 @@ import (
 
 // NewCommand returns the command tree of "kubectl runs", which reads and writes the given streams.
 func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	s := &session.Session{IOStreams: streams, Flags: genericclioptions.NewConfigFlags(true), Now: time.Now}
+	return newCommand(streams, time.Now)
+}
+
+// newCommand returns the command tree for somebody whose clock is the given one.
+func newCommand(streams genericiooptions.IOStreams, now func() time.Time) *cobra.Command {
+	s := &session.Session{IOStreams: streams, Flags: genericclioptions.NewConfigFlags(true), Now: now}
 	root := &cobra.Command{
 		Use:   "kubectl-runs",
 		Short: "Submit Runs to jobtree and see where they are, who pays, why they wait and until when",
@@ -67,9 +72,9 @@ the name kubectl_complete-runs and load kubectl's own completion. For the bare c
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
 	}
-	root.SetIn(streams.In)
-	root.SetOut(streams.Out)
-	root.SetErr(streams.ErrOut)
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.ErrOut)
 	s.Flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(submit.Command(s), submit.New(s), imports.Command(s), list.Command(s), watch.Command(s),
 		plan.Command(s), explain.Command(s), logs.Command(s), shell.Shell(s), shell.Exec(s), leases.Command(s),

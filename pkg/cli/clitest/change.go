@@ -56,7 +56,10 @@ func (s *Server) create(r *http.Request, w wanted, dry bool) (any, error) {
 	if object.GetName() == "" {
 		s.version++
 		object.SetName(fmt.Sprint(object.GetGenerateName(), s.version))
-		object.SetUID(types.UID(object.GetName() + "-uid"))
+	}
+	if !dry && object.GetUID() == "" {
+		s.version++
+		object.SetUID(types.UID(fmt.Sprintf("%s-uid-%d", object.GetName(), s.version)))
 	}
 	if s.find(object) >= 0 {
 		return nil, apierrors.NewAlreadyExists(schema.GroupResource{Resource: w.resource}, object.GetName())

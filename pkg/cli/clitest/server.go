@@ -115,6 +115,19 @@ func (s *Server) Get(object client.Object, path ...string) string {
 	return ""
 }
 
+// Written returns the objects of a kind as they are stored.
+func (s *Server) Written(kind string) []*unstructured.Unstructured {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []*unstructured.Unstructured
+	for _, object := range s.objects {
+		if object.GetKind() == kind {
+			out = append(out, object.DeepCopy())
+		}
+	}
+	return out
+}
+
 // BreakWatches ends all watches, as a restart does.
 func (s *Server) BreakWatches() {
 	s.mu.Lock()

@@ -22,15 +22,7 @@ func OnTerminal(t testing.TB, server *Server, command func(*session.Session) *co
 	args ...string) Said {
 	t.Helper()
 	t.Setenv("TERM", "xterm")
-	keyboard, terminal := openTerminal(t, columns)
-	shown := make(chan string, 1)
-	go func() {
-		text, _ := io.ReadAll(keyboard) // it ends with an error: that the other side has been closed
-		shown <- strings.ReplaceAll(string(text), "\r\n", "\n")
-	}()
-	if _, err := keyboard.WriteString(typed); err != nil {
-		t.Fatal(err)
-	}
+	terminal, shown := Terminal(t, columns, typed)
 	said := run(t, server, command, streams{terminal, terminal, terminal},
 		typing{now: Noon.Add(time.Hour)}, args)
 	if said.Err != "" {
@@ -41,6 +33,22 @@ func OnTerminal(t testing.TB, server *Server, command func(*session.Session) *co
 	}
 	said.Out, said.Err = <-shown, ""
 	return said
+}
+
+// Terminal opens a terminal with a number of columns, where somebody types something. Shown gives all that it has shown
+// once it is closed.
+func Terminal(t testing.TB, columns int, typed string) (terminal *os.File, shown <-chan string) {
+	t.Helper()
+	keyboard, terminal := openTerminal(t, columns)
+	texts := make(chan string, 1)
+	go func() {
+		text, _ := io.ReadAll(keyboard) // it ends with an error: that the other side has been closed
+		texts <- strings.ReplaceAll(string(text), "\r\n", "\n")
+	}()
+	if _, err := keyboard.WriteString(typed); err != nil {
+		t.Fatal(err)
+	}
+	return terminal, texts
 }
 
 // openTerminal opens both sides of a terminal: what is typed and shown, and the one that programs have.
