@@ -100,10 +100,10 @@ func (v *activations) resume(g *gang, pod *corev1.Pod, now time.Time) {
 		assignments, refusal = v.completed(g, state, ask, v.beingFreed(a, now))
 	case v.nodes.asks && asksBeyond(pod): // what the rules said is not known any more, and nobody has been told of it
 		v.fail(g, a, now)
-		a.Why = "the scheduler began anew before the draw was told, and other rules are asked anew"
+		a.Why = "the scheduler restarted before the draw was published, and checks other scheduling rules again"
 		return
 	case !v.agenda.committedTo(g):
-		refusal = g.notYet("the key of lotteries has been replaced")
+		refusal = g.notYet("the lottery key has been replaced")
 	default:
 		// Whom the draw is about was fixed then, though they may have ended since, and others started.
 		tenants := v.candidates.tenants(g, latest(now, a.At))
@@ -113,7 +113,7 @@ func (v *activations) resume(g *gang, pod *corev1.Pod, now time.Time) {
 		decided, places, ok := forecast.Activate(state, ask, v.nodes.domainsAround(g.reservation), a.Conflicts, a.Nonce)
 		assignments = places
 		if !ok {
-			refusal = g.notYet("what was to be cut is gone")
+			refusal = g.notYet("the Runs that were to be cut are gone")
 		}
 		a.Draws, a.Cuts = decided.Draws, decided.Cuts
 	}
@@ -239,7 +239,7 @@ func (v *activations) resumePlans(off []rank.Cut) {
 
 // fail ends an activation by which its Run does not start after all, and says what has come between.
 func (v *activations) fail(g *gang, a *Activation, now time.Time) {
-	a.Failed, a.Cause, a.Why = true, rqv1.CanceledRoomTaken, "what was to be free is not"
+	a.Failed, a.Cause, a.Why = true, rqv1.CanceledRoomTaken, "GPUs that should be free by now are still in use"
 	if len(g.stuck) > 0 {
 		a.Cause, a.Why = rqv1.CanceledVictimStayed, g.stuck[0].String()
 	}
@@ -270,7 +270,8 @@ func (v *activations) turnedDown(g *gang) string {
 		return ""
 	}
 	slices.Sort(nodes)
-	return fmt.Sprintf("other rules turned %d nodes down, such as %s: %s", len(nodes), nodes[0], g.excluded[nodes[0]])
+	return fmt.Sprintf("other scheduling rules rejected %d nodes, such as %s: %s", len(nodes), nodes[0],
+		g.excluded[nodes[0]])
 }
 
 // completed says where a gang starts once what has been cut for it is free: away from what has been cut for others who

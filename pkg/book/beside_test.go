@@ -41,8 +41,8 @@ func TestASparesCPUIsHeld(t *testing.T) {
 		shard := cpuPod("shard", "3")
 		shard.Labels = map[string]string{rqv1.LabelRun: "other", rqv1.LabelRole: string(rqv1.RoleBorrowed)}
 		for round := range 2 {
-			if why := w.withheld(cpuPod("a", "3"), spare, 8); why != "cpu is held for ranks by spares of Run ns/run0 (R38): "+
-				"3 asked for, 6 held, 8 free" {
+			if why := w.withheld(cpuPod("a", "3"), spare, 8); why != "cpu is held by spares of Run ns/run0 for their ranks: "+
+				"3 requested, 6 held, 8 free" {
 				w.t.Fatalf("round %d: %q", round, why)
 			}
 			for what, why := range map[string]string{

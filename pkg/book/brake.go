@@ -19,7 +19,7 @@ func (a *agenda) braked(g *gang, now time.Time) bool {
 // brakeOn returns a sentence that says why nobody is cut for a gang that waits; empty when that is not so.
 func (a *agenda) brakeOn(g *gang) string {
 	if says := a.brake.Says(); says != "" && g.promise != nil && g.promise.Cuts && !g.promise.Returns() {
-		return says + "; the date stands still once it has come"
+		return says + "; once the date has come, the Run waits until cuts are resumed"
 	}
 	return g.restraint.why
 }
@@ -121,17 +121,16 @@ func (a *agenda) withinLimit(g *gang, cuts []rqv1.Cut, now time.Time) bool {
 	switch {
 	case limit == 0:
 		r.until, r.why = now.Add(cutWindow),
-			fmt.Sprintf("%d Runs are to be cut for it, and cutsPerHour (0) allows none (R36)", need)
+			fmt.Sprintf("%d Runs would be cut for it, and cutsPerHour (0) allows none", need)
 	case first != nil:
 		r.until = latest(first.restraint.until, now.Add(soon))
-		r.why = fmt.Sprintf("%d Runs are to be cut for it, and cutsPerHour (%d) is for Run %s first, whose date came "+
-			"before (R36)",
+		r.why = fmt.Sprintf("%d Runs would be cut for it, and cutsPerHour (%d) goes to Run %s first, whose date came earlier",
 			need, limit, keyOf(first.run))
 	case over <= 0:
 		return true
 	default:
 		r.until = made[over-1].Add(cutWindow)
-		r.why = fmt.Sprintf("%d Runs are to be cut for it, and cutsPerHour (%d) does not allow so many before %s (R36)",
+		r.why = fmt.Sprintf("%d Runs would be cut for it, and cutsPerHour (%d) does not allow so many before %s",
 			need, limit, r.until.UTC().Format(time.RFC3339))
 	}
 	g.restraint = r

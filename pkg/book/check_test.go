@@ -48,7 +48,7 @@ func TestNobodyIsCutWhereOtherRulesStandInTheWay(t *testing.T) {
 		}
 		r := s.Book.Refusal(s.Runs["wants"].UID)
 		if r == nil || r.Rejected == nil || r.Rejected.Node != "d0-n00" || r.Rejected.Rest < time.Minute ||
-			!strings.Contains(r.Message, "nobody is cut for it") {
+			!strings.Contains(r.Message, "no Run is cut for it") {
 			s.t.Fatalf("it is refused for %+v", r)
 		}
 		if n := len(s.Reservations); n > 8 {

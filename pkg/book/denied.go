@@ -74,7 +74,7 @@ func (v *activations) denyRank(g *gang, o Objection, now time.Time) {
 
 // giveUp has a gang give its places back whose pods have not been made in time, and wait.
 func (v *activations) giveUp(g *gang, now time.Time) {
-	why := fmt.Sprintf("the Run's pods could not be made within %s", v.args.GangDeadline.Duration)
+	why := fmt.Sprintf("the Run's pods could not be created within %s", v.args.GangDeadline.Duration)
 	if g.denial.delays != "" {
 		why += ": " + g.denial.delays
 	}

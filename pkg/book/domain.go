@@ -97,8 +97,8 @@ func (t *nodeTable) astray(g *gang, missing []plan.Missing) *plan.Refusal {
 	gpus := g.demand.GPUsPerPod * len(missing)
 	return &plan.Refusal{
 		Reason: plan.InsufficientGPUs, Owner: g.demand.Owner, Flavor: g.demand.Flavor, WantedGPUs: gpus, ShortGPUs: gpus,
-		Message: fmt.Sprintf("group %d must stay in its domain, which is not known: node %s is left out (%s); "+
-			"mend its labels",
+		Message: fmt.Sprintf("group %d must stay in its domain, which is unknown because node %s is left out (%s); "+
+			"correct the node's labels",
 			g.demand.Group(missing[at].Part), node, reason),
 	}
 }

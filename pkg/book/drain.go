@@ -131,8 +131,8 @@ func (d *drainer) await(g *gang, drained []DrainedRank, was *Drain, now time.Tim
 	case !p.since.IsZero() && d.keeps(g):
 		p.term = term{rests: now.Add(deadline)}
 		g.drain.Lapsed = true
-		g.drain.Why = fmt.Sprintf("nobody has evicted rank %d from node %s for %s while a place was kept for it; others may "+
-			"have that until %s, when it is kept again", drained[0].Index, drained[0].Node, deadline,
+		g.drain.Why = fmt.Sprintf("rank %d was not evicted from node %s within %s while a place was kept for it; other "+
+			"Runs may use that place until %s, when it is kept again", drained[0].Index, drained[0].Node, deadline,
 			p.rests.UTC().Format(time.RFC3339))
 		return
 	}
@@ -289,7 +289,7 @@ func (d *drainer) placesFor(g *gang, shape plan.Demand, ranks []DrainedRank, las
 		return turned[node] != "" || rejected != nil && rejected(node)
 	}, now)
 	if refusal != nil {
-		return nil, fmt.Sprintf("rank %d on node %s has neither a spare nor free GPUs to go to: %s%s", free[0].Index,
+		return nil, fmt.Sprintf("rank %d on node %s has neither a spare nor free GPUs to move to: %s%s", free[0].Index,
 			free[0].Node, refusal.Message, firstTurned(turned))
 	}
 	for _, r := range free {

@@ -128,7 +128,7 @@ func TestAPlaceIsNotKeptForEverForACordon(t *testing.T) {
 		}
 		s.until(5 * time.Second)
 		s.at("run1", "n1")
-		s.waitsFor("run0", "NotEvicted", "nobody has evicted rank 0 from node n0 for "+gangDeadline.String())
+		s.waitsFor("run0", "NotEvicted", "rank 0 was not evicted from node n0 within "+gangDeadline.String())
 		s.DeleteRun("run1")
 		s.work()
 		s.until(gangDeadline)

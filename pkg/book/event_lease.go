@@ -22,10 +22,10 @@ func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 	b.agenda.stamped(now)
 	m := b.roster.members[pod]
 	if m == nil || m.stage < reserved || m.gang.run == nil {
-		return nil, fmt.Errorf("the pod is no longer part of a gang that starts")
+		return nil, fmt.Errorf("the pod no longer belongs to a gang that is starting")
 	}
 	if m.doomed() { // the Lease would be younger than the decision, which is about what was held then
-		return nil, fmt.Errorf("the pod is cut")
+		return nil, fmt.Errorf("the pod is being cut")
 	}
 	if m.stage == reserved {
 		b.seats.advance(m, writing, m.node, m.payer)

@@ -97,7 +97,7 @@ func (b *Book) Withheld(pod *corev1.Pod, node string, free func(corev1.ResourceN
 			if pod.Labels[rqv1.LabelRun] == "" {
 				b.seats.withhold(pod)
 			}
-			return fmt.Sprintf("%s is held for ranks by spares of Run %s (R38): %s asked for, %s held, %s free", resource, run,
+			return fmt.Sprintf("%s is held by spares of Run %s for their ranks: %s requested, %s held, %s free", resource, run,
 				said(resource, asks[resource]), said(resource, held[resource]), said(resource, left))
 		}
 	}

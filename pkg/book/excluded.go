@@ -58,7 +58,7 @@ func (t *nodeTable) rejecting(g *gang, pod *corev1.Pod, fled []string) func(node
 	excluded := map[string]string{}
 	maps.Copy(excluded, g.excluded)
 	for _, node := range evictors {
-		excluded[node] = "it has ended a rank, or turned it away"
+		excluded[node] = "it has ended or rejected a rank"
 	}
 	for _, node := range fled {
 		excluded[node] = "a rank has died there again"

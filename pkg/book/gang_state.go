@@ -57,7 +57,7 @@ func (g *gang) state() state {
 func (s state) holdsBack() string {
 	switch s {
 	case gangUnseen:
-		return "waiting for the Run to be seen"
+		return "waiting until the scheduler has read the Run"
 	case gangSuspended:
 		return whileSuspended
 	case gangSweeping:
@@ -73,9 +73,9 @@ func (s state) holdsBack() string {
 // Why pods are held back: in the order of the states, and last those of a gang that another pod of it plans for.
 const (
 	whileSuspended = "the Run is suspended"
-	whileLeaving   = "waiting for those who are cut to leave"
-	whileAsking    = "other scheduling rules are asked before others are cut"
-	waitsForMoney  = "waiting for somebody who can pay"
+	whileLeaving   = "waiting for Runs that are being cut to release their GPUs"
+	whileAsking    = "checking other scheduling rules before any Run is cut"
+	waitsForMoney  = "waiting for a Budget that can pay"
 	waitsForIdle   = "waiting for idle GPUs"
 	waitsForPlan   = "waiting for the gang to be planned"
 )

@@ -47,7 +47,7 @@ func (q *inquiry) turnedDown(now time.Time) map[string]string {
 // firstTurned names the first of nodes that were turned down, to be added to a message.
 func firstTurned(turned map[string]string) string {
 	for _, node := range slices.Sorted(maps.Keys(turned)) {
-		return fmt.Sprintf("; node %s is turned down by another scheduling rule: %s", node, turned[node])
+		return fmt.Sprintf("; another scheduling rule rejects node %s: %s", node, turned[node])
 	}
 	return ""
 }
@@ -124,7 +124,8 @@ func (b *Book) ConcludeMoves(c *Check, turned []Turning, sure bool, now time.Tim
 	if q.unsure == mostUnsure {
 		q.unsure = 0
 		for _, at := range c.Places {
-			turned = append(turned, Turning{Pod: at.Pod.UID, Node: at.Node, Why: "what it says of the rank is not known"})
+			turned = append(turned, Turning{Pod: at.Pod.UID, Node: at.Node,
+				Why: "its rules do not say whether they accept the rank"})
 		}
 	}
 	for _, t := range turned {

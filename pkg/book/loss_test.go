@@ -160,8 +160,8 @@ func TestWhatBecomesOfLostRanks(t *testing.T) {
 		ledger              map[string]int
 	}{
 		"two in one group with one spare, one after the other": {3, 2, 1, nil, []string{"run0-0", "run0-1"}, rqv1.RunFailed,
-			failed + "8 H100-80GB GPUs are wanted and 0 fit now: short by 8; domain r/c/d0 comes nearest, with room for 0 of " +
-				"the next group", map[string]int{"NodeFailure": 2, "Swap": 1, "Failed": 1}},
+			failed + "8 H100-80GB GPUs are needed, and 0 fit now: short by 8; domain r/c/d0 comes closest, with room for 0 " +
+				"GPUs of the next group", map[string]int{"NodeFailure": 2, "Swap": 1, "Failed": 1}},
 		"and with a free node": {4, 2, 1, nil, []string{"run0-0", "run0-1"}, rqv1.RunRunning, swapped,
 			map[string]int{"NodeFailure": 2, "Swap": 2, "open Swap Active": 2}},
 		"the spare's node": {3, 2, 1, nil, []string{"run0-s0"}, rqv1.RunRunning, "bound 16 GPUs",

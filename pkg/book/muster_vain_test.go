@@ -27,7 +27,7 @@ func TestAGangWhosePodsCannotBeMadeKeepsNoRoom(t *testing.T) {
 		s.addNode("n1", "d0")
 		s.later(5 * time.Minute)
 		s.running("younger", "although the pods of the older one cannot be made")
-		if m := s.Runs["older"].Status.Message; !strings.Contains(m, "could not be made") ||
+		if m := s.Runs["older"].Status.Message; !strings.Contains(m, "could not be created") ||
 			!strings.Contains(m, "is away") {
 			s.t.Fatalf("the older one is told: %s", m)
 		}

@@ -114,7 +114,7 @@ func TestNobodyIsCutForARunThatLacksCPU(t *testing.T) {
 		s.running("holder", "although nothing is won by cutting it")
 		r := s.Book.Refusal(s.Runs["wants"].UID)
 		if len(s.Reservations) > 0 || r == nil || r.Rejected == nil || r.Rejected.Node != "d0-n00" ||
-			r.Rejected.Rule != "Insufficient cpu" || !strings.Contains(r.Message, "nobody is cut for it") {
+			r.Rejected.Rule != "Insufficient cpu" || !strings.Contains(r.Message, "no Run is cut for it") {
 			s.t.Fatalf("it has %d Reservations, and is refused for %+v", len(s.Reservations), r)
 		}
 		s.DropBystander("daemon")

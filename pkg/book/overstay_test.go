@@ -313,7 +313,7 @@ func TestNobodyIsCutAgainInVain(t *testing.T) {
 				s.t.Fatalf("others were cut %d times\n%s", revealed, s.story())
 			}
 			if r := s.Book.Refusal(s.Runs["run1"].UID); r == nil ||
-				!strings.Contains(r.Message, "nobody is cut for it again until a node") {
+				!strings.Contains(r.Message, "no Run is cut for it for some hours, unless a node") {
 				s.t.Fatalf("run1 is refused for %+v\n%s", r, s.story())
 			}
 			s.restart()

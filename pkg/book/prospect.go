@@ -214,7 +214,7 @@ type Stuck struct {
 
 // String says what is stuck, in a part of a sentence.
 func (s Stuck) String() string {
-	return fmt.Sprintf("pod %s on node %s, which was to end by %s and is still there", s.Pod, s.Node,
+	return fmt.Sprintf("pod %s on node %s, which should have ended by %s and is still there", s.Pod, s.Node,
 		s.Until.UTC().Format(time.RFC3339))
 }
 

@@ -79,7 +79,7 @@ func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
 	defer b.mu.Unlock()
 	m := b.roster.members[pod]
 	if m == nil {
-		return "", &plan.Refusal{Reason: plan.Unsupported, Message: "the pod is not a Run's"}
+		return "", &plan.Refusal{Reason: plan.Unsupported, Message: "the pod does not belong to a Run"}
 	}
 	switch {
 	case m.gang.suspended():

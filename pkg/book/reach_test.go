@@ -166,7 +166,7 @@ func TestCutsForAGangThatSharesAVolume(t *testing.T) {
 				}
 				if c.in == "" {
 					r := s.Book.Refusal(s.Runs["wants"].UID)
-					if cut > 0 || r == nil || r.Rejected == nil || !strings.Contains(r.Message, "nobody is cut for it") {
+					if cut > 0 || r == nil || r.Rejected == nil || !strings.Contains(r.Message, "no Run is cut for it") {
 						s.t.Fatalf("%d Runs were cut, and it is refused for %+v", cut, r)
 					}
 					return

@@ -90,9 +90,8 @@ func (j *rebuffs) noteRebuff(g *gang, reservation types.UID, refused []string) {
 func (j *rebuffs) tellRebuff(g *gang, now time.Time) {
 	if r := j.rebuffed(g, now); r != nil && g.refusal != nil && !strings.Contains(g.refusal.Message, r.Name) {
 		told := *g.refusal
-		told.Message += fmt.Sprintf("; nobody is cut for it again until a node that turned it down changes or more nodes "+
-			"serve it, or for hours: "+
-			"the cuts of Reservation %s were in vain", r.Name)
+		told.Message += fmt.Sprintf("; the cuts of Reservation %s did not let it start, so no Run is cut for it for some "+
+			"hours, unless a node that rejected it changes or nodes are added", r.Name)
 		g.refusal = &told
 		j.waiting.file(g)
 	}

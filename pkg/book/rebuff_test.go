@@ -49,7 +49,7 @@ func (s *storm) vain(want bool, after string) {
 		s.work()
 	}
 	refusal := s.Book.Refusal(s.Runs["run1"].UID)
-	banned := refusal != nil && strings.Contains(refusal.Message, "nobody is cut for it again")
+	banned := refusal != nil && strings.Contains(refusal.Message, "no Run is cut for it for some hours")
 	if again := s.revealed() > 1; want && !banned || again == want {
 		// when it may, it is cut in vain again, and banned again
 		s.t.Fatalf("%s others were cut %d times, and run1 is refused for %+v", after, s.revealed(), refusal)

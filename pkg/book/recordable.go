@@ -19,8 +19,8 @@ func (a *agenda) recordable(g *gang, to *Activation, decided *resolver.Plan) boo
 		return true
 	}
 	until := to.At.Add(a.args.ReservationLead.Duration)
-	g.restraint = restraint{until: until, why: fmt.Sprintf("the record of its draw, of %d entries, would take %d bytes, "+
-		"and a Reservation can hold %d, so that nobody could check it (R21): nobody is cut for it before %s",
+	g.restraint = restraint{until: until, why: fmt.Sprintf("the record of its draw would have %d entries in %d bytes, "+
+		"but a Reservation can hold %d, so nobody could check the draw: no Run is cut for it before %s",
 		len(to.Conflicts), size, a.mostBytes, until.UTC().Format(time.RFC3339))}
 	return false
 }

@@ -70,8 +70,8 @@ func (d *drainer) tires(g *gang, due []DrainedRank, since, now time.Time) bool {
 		return false
 	}
 	g.drain.Stay = due
-	g.drain.StayWhy = fmt.Sprintf("rank %d is to leave node %s, and it has not left for %s while a place was kept for "+
-		"it; others may have that until %s, when it is kept again", due[0].Index, due[0].Node, deadline,
+	g.drain.StayWhy = fmt.Sprintf("rank %d did not leave node %s within %s while a place was kept for it; other Runs "+
+		"may use that place until %s, when it is kept again", due[0].Index, due[0].Node, deadline,
 		g.departs.rests.UTC().Format(time.RFC3339))
 	return true
 }

@@ -160,7 +160,7 @@ func TestAPlaceIsNotKeptForEverForMaintenance(t *testing.T) {
 		s.until(time.Second)
 		s.until(5 * time.Second)
 		s.at("run1", "n1")
-		s.ahead("run0", "NowhereToMove", "it has not left for "+gangDeadline.String()+" while a place was kept for it")
+		s.ahead("run0", "NowhereToMove", "within "+gangDeadline.String()+" while a place was kept for it")
 		s.DeleteRun("run1")
 		s.work()
 		s.until(gangDeadline)

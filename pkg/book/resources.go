@@ -53,10 +53,11 @@ func (t *nodeTable) unfit(node *corev1.Node) string {
 	case has == "" || has == of:
 		return ""
 	case !slices.Contains(t.args.GPUResource, has):
-		return fmt.Sprintf("it has %s, and jobtree counts one resource on a node; have its device plugins offer one of them",
+		return fmt.Sprintf("it offers %s, but jobtree counts one resource on a node: configure its device plugins to "+
+			"offer one of them",
 			has)
 	case flavor != "":
-		return fmt.Sprintf("it has %s, and other nodes of flavor %q have %s; correct label %q", has, flavor, of,
+		return fmt.Sprintf("it offers %s, but other nodes of GPU type %q offer %s: correct label %q", has, flavor, of,
 			t.args.FlavorLabel)
 	}
 	return ""
@@ -99,7 +100,7 @@ func (t *nodeTable) mistaken(pod *corev1.Pod, d plan.Demand) *plan.Refusal {
 	if other == "" || t.gpusOfAll(d.Flavor) == 0 {
 		return nil
 	}
-	return plan.OtherResource(d, fmt.Sprintf("spec.template asks for %s, and nodes of type %s have %s: ask for that in "+
-		"spec.template.spec.containers[].resources.limits, or for nothing, or correct spec.resources.gpuType",
+	return plan.OtherResource(d, fmt.Sprintf("spec.template requests %s, but nodes of type %s offer %s: request that "+
+		"in spec.template.spec.containers[].resources.limits, leave it out, or correct spec.resources.gpuType",
 		other, d.Flavor, of))
 }

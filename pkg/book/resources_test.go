@@ -137,7 +137,7 @@ func TestANodeHasOneResource(t *testing.T) {
 		w.settle()
 		w.refusedWith("tpus", plan.NeverFits)
 		w.leftOut(map[string]string{
-			"both":    "it has nvidia.com/gpu and google.com/tpu, and jobtree counts one resource on a node",
+			"both":    "it offers nvidia.com/gpu and google.com/tpu, but jobtree counts one resource on a node",
 			"neither": "no GPU is allocatable"})
 		w.offering("both", "d1", chips, tpuNode(4))
 		w.settle()
@@ -153,9 +153,10 @@ func TestAFlavorHasOneResource(t *testing.T) {
 		has     string // the resource of each node
 		leftOut map[string]string
 	}{
-		"one of two others": {"gtt", map[string]string{"n0": `it has nvidia.com/gpu, and other nodes of flavor "tpu-v5e" ` +
-			`have google.com/tpu; correct label "gpu.flavor"`}},
-		"as many":  {"tgtg", map[string]string{"n0": "it has google.com/tpu", "n2": "it has google.com/tpu"}},
+		"one of two others": {"gtt",
+			map[string]string{"n0": `it offers nvidia.com/gpu, but other nodes of GPU type "tpu-v5e" ` +
+				`offer google.com/tpu: correct label "gpu.flavor"`}},
+		"as many":  {"tgtg", map[string]string{"n0": "it offers google.com/tpu", "n2": "it offers google.com/tpu"}},
 		"all":      {"ttt", nil},
 		"all less": {"tt-", map[string]string{"n2": "no GPU is allocatable"}},
 	} {
@@ -207,8 +208,8 @@ func TestATemplateThatAsksForAnotherResource(t *testing.T) {
 		w.requesting("right", "t0: 4 google.com/tpu")
 		for _, run := range []string{"wrong", "both"} {
 			w.refusedWith(run, plan.WrongResource)
-			const want = "spec.template asks for nvidia.com/gpu, and nodes of type tpu-v5e have google.com/tpu: ask for that " +
-				"in spec.template.spec.containers[].resources.limits, or for nothing, or correct spec.resources.gpuType"
+			const want = "spec.template requests nvidia.com/gpu, but nodes of type tpu-v5e offer google.com/tpu: request " +
+				"that in spec.template.spec.containers[].resources.limits, leave it out, or correct spec.resources.gpuType"
 			if got := w.Book.Refusal(w.Runs[run].UID).Message; got != want {
 				w.t.Fatalf("%s is told %q", run, got)
 			}
@@ -238,7 +239,7 @@ func TestTheResourceStandsFromTheFirstPodOn(t *testing.T) {
 		w.running("tpus", "while others of its type have other nodes")
 		w.requesting("tpus", "t0: 4 google.com/tpu", "t1: 4 google.com/tpu")
 		w.requesting("waits", ": 4 google.com/tpu")
-		w.leftOut(map[string]string{"t0": "it has google.com/tpu", "t1": "it has google.com/tpu"})
+		w.leftOut(map[string]string{"t0": "it offers google.com/tpu", "t1": "it offers google.com/tpu"})
 		if r := w.Book.Refusal(w.Runs["waits"].UID); r == nil || r.Reason != plan.WrongResource ||
 			!strings.Contains(r.Message, "suspend the Run and resume it (spec.suspend)") {
 			w.t.Fatalf("it waits: %v", r)
@@ -255,7 +256,7 @@ func TestTheResourceStandsFromTheFirstPodOn(t *testing.T) {
 		w.requesting("tpus", ": 4 google.com/tpu", "t1: 4 google.com/tpu")
 		w.settle()
 		if r := w.Runs["tpus"]; r.Status.Phase != rqv1.RunFailed ||
-			!strings.Contains(r.Status.Message, "4 more are free on nodes that these pods may not use") {
+			!strings.Contains(r.Status.Message, "4 more GPUs are free on nodes that these pods may not use") {
 			w.t.Fatalf("without another node with TPUs it is %s: %s", r.Status.Phase, r.Status.Message)
 		}
 	})

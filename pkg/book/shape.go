@@ -78,8 +78,8 @@ func (z *shaper) mistaken(g *gang, of string) *plan.Refusal {
 	case g.resource == of || g.started() || g.underWay() || z.nodes.gpusOfAll(g.full.Flavor) == 0:
 		return nil
 	}
-	return plan.OtherResource(g.full, fmt.Sprintf("its pods were made to ask for %s, and nodes of type %s have %s by now"+
-		": suspend the Run and resume it (spec.suspend), so that they are made anew", g.resource, g.full.Flavor, of))
+	return plan.OtherResource(g.full, fmt.Sprintf("its pods request %s, but nodes of type %s now offer %s"+
+		": suspend the Run and resume it (spec.suspend) to have its pods created again", g.resource, g.full.Flavor, of))
 }
 
 // reshapeAll works out again what the gangs of a flavor ask for that have not started.

@@ -72,7 +72,7 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 	var refusal *plan.Refusal
 	switch {
 	case x.cuts.endsOrShrinks(g):
-		refusal = g.notYet("the Run is being cut for another; what it lacks is placed when that is done")
+		refusal = g.notYet("the Run is being cut for another Run; its missing pods are placed after that")
 	case !g.started() || g.active.first() != nil:
 		refusal = x.planGang(g, pod, now)
 	}
@@ -103,7 +103,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	x.places.claimAgain(g)
 	if g.asksForSeats() {
 		x.places.ask(g, nil)
-		return g.notYet("other scheduling rules are asked about the places of its spares")
+		return g.notYet("checking other scheduling rules for the places of its spares")
 	}
 	if x.goes(g) {
 		return g.notYet(whileMoving)

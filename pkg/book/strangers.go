@@ -69,7 +69,7 @@ func (b *Book) HoldsBack(pod *corev1.Pod) string {
 	}
 	switch of, known := b.strangers.of(pod.UID); {
 	case !known:
-		return "waiting for the pod's group to be looked at"
+		return "waiting until the scheduler has read the pod's group"
 	case of.Free, of.Refused != "":
 		return ""
 	}
@@ -86,8 +86,8 @@ func (b *Book) Foreign(pod *corev1.Pod) *plan.Refusal {
 	}
 	message := of.Refused
 	if message == "" {
-		message = fmt.Sprintf("nobody pays for the %d %s that the pod asks for in spec.containers[].resources: name who "+
-			"does by annotation %s (R41), or ask for no GPUs", gpus, b.nodes.asksFor(pod), rqv1.AnnotationOwner)
+		message = fmt.Sprintf("nobody pays for the %d %s that the pod requests in spec.containers[].resources: name the "+
+			"owner who pays in annotation %s, or request no GPUs", gpus, b.nodes.asksFor(pod), rqv1.AnnotationOwner)
 	}
 	return &plan.Refusal{Reason: plan.Unsupported, WantedGPUs: gpus, ShortGPUs: gpus, Message: message}
 }

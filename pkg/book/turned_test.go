@@ -50,7 +50,7 @@ func TestWhatBecomesOfRanksThatNodesTurnDown(t *testing.T) {
 		"narrower": {4, 3, 0, []func(*rqv1.RunSpec){ungrouped, elastic(1, 1)}, rqv1.RunRunning, "shrunk to 16 GPUs",
 			map[string]int{"Deleted": 1, "Shrink": 1, "open Start Active": 2}},
 		"a new start": {3, 2, 0, []func(*rqv1.RunSpec){checkpointed}, rqv1.RunPending,
-			"2 nodes were rejected by other rules, such as n0: Insufficient cpu",
+			"2 nodes were rejected by other scheduling rules, such as n0: Insufficient cpu",
 			map[string]int{"Deleted": 1, "Unwound": 1}},
 		"the end": {3, 2, 0, nil, rqv1.RunFailed, "such as n0: Insufficient cpu", map[string]int{"Deleted": 1, "Failed": 1}},
 	} {

@@ -90,8 +90,8 @@ func (x *starter) moveWhole(g *gang, pod *corev1.Pod, now time.Time) (*plan.Refu
 
 // Why a rank waits whose group goes on elsewhere.
 const (
-	whileMoving = "its domain has no room for its group, which goes on in another domain once its other pods are gone"
-	untilMade   = "its group goes on in another domain as a whole, once its controller has made its other pods anew"
+	whileMoving = "its domain has no room for its group, which moves to another domain once its other pods are gone"
+	untilMade   = "its whole group moves to another domain, once its controller has created its other pods again"
 )
 
 // movesOn reports whether one of some missing ranks waits since its group has left its domain.

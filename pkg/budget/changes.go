@@ -112,7 +112,8 @@ func (v *advisor) addSponsor() []Change {
 		}
 		what := fmt.Sprintf("add %s to spec.funding.sponsors of the Run: it would lend %d GPUs", owner, paid-before)
 		if !funding.AllowBorrow {
-			what = fmt.Sprintf("set spec.funding.allowBorrow of the Run and add %s to spec.funding.sponsors: it would lend "+
+			what = fmt.Sprintf("set spec.funding.allowBorrow of the Run to true and add %s to spec.funding.sponsors: it "+
+				"would lend "+
 				"%d GPUs", owner, paid-before)
 		}
 		if most := funding.MaxBorrowGPUs; most != nil && lent > int(*most) {

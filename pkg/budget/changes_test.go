@@ -99,9 +99,10 @@ func TestChanges(t *testing.T) {
 		"sponsors, who offer most first": {run, 32, []standing{lot("few", "few", 8, 0, lendsUpTo(8, "*")),
 			lot("many", "many", 32, 0, lendsUpTo(32, "*")),
 			lot("none", "none", 8, 8, lendsUpTo(8, "*")), lot("strict", "strict", 8, 0, lendsUpTo(8, "x"))},
-			[]Change{{"set spec.funding.allowBorrow of the Run and add many to spec.funding.sponsors: it would lend 32 GPUs",
+			[]Change{{"set spec.funding.allowBorrow of the Run to true and add many to spec.funding.sponsors: it would lend " +
+				"32 GPUs",
 				32},
-				{"set spec.funding.allowBorrow of the Run and add few to spec.funding.sponsors: it would lend 8 GPUs", 8}}},
+				{"set spec.funding.allowBorrow of the Run to true and add few to spec.funding.sponsors: it would lend 8 GPUs", 8}}},
 	} {
 		a := standings(c.all)
 		before := a.Cover(c.ask, noon).Payable()

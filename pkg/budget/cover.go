@@ -200,7 +200,7 @@ func (b *builder) keeper(k Key, step int) *Offer {
 	}
 	if found < 0 {
 		o := Offer{Key: k, Relation: rqv1.RelationSponsor, Step: step, Used: b.accounts.Used(k),
-			Refusal: "it does not pay any more"}
+			Refusal: "it no longer pays"}
 		if e, ok := b.accounts.find(k); ok {
 			o.Owner, o.Concurrency, o.selector = e.owner, int(e.Concurrency), e.Selector
 			if relation, family := b.accounts.related().relation(c.ask.Owner, e.owner); family {

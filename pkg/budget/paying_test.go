@@ -124,7 +124,7 @@ func whoPays(t *testing.T) []statement {
 		{"R4", "So an entry in `lending.to` lets those that it admits see as much, and `*` everybody.", func(t *testing.T) {
 			a := theFamily()
 			a.Budget("mm").Spec.Envelopes[0].Lending.To = []rqv1.ACLEntry{"*"}
-			same(t, "what would help", []Change{{"set spec.funding.allowBorrow of the Run and add org:ai:mm to " +
+			same(t, "what would help", []Change{{"set spec.funding.allowBorrow of the Run to true and add org:ai:mm to " +
 				"spec.funding.sponsors: it would lend 16 GPUs", 16}}, a.Changes(asks("x"), 24, noon))
 		}},
 		{"R4", "Of a sponsor that does not lend to its owner a Run is told nothing else, whether that sponsor has a Budget " +

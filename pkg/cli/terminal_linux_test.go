@@ -16,7 +16,7 @@ import (
 // longWaits is a Run that says much.
 func longWaits() []client.Object {
 	run := clitest.RunOf("waits", 64, 0, clitest.Waits("InsufficientGPUs",
-		"64 H100-80GB GPUs are wanted, and this is a long story – "+strings.Repeat("é", 200)))
+		"64 H100-80GB GPUs are needed, and this is a long story – "+strings.Repeat("é", 200)))
 	lease := clitest.LeaseOf(&run, "w-0", 0, "a1")
 	return []client.Object{&run, &lease}
 }

@@ -30,7 +30,7 @@ func (r *revision) follow() *Write {
 	case commitment == "":
 		commitment = said.Commitment // the key is not known at the moment
 	case said.Commitment != commitment:
-		return r.cancelFor("the key of lotteries has been replaced, so that what was committed to cannot be kept")
+		return r.cancelFor("the lottery key has been replaced, so the published commitment cannot be kept")
 	}
 	left := max(0, int64(promise.At.Sub(r.seen.Now)/time.Second))
 	s := &next.Status

@@ -99,9 +99,8 @@ func shardsOf(spec *rqv1.RunSpec, d Demand, size int, widths []int) (Demand, *Re
 	desired := int(spec.Desired())
 	if l := spec.Locality; l != nil && l.GroupGPUs != nil && int(*l.GroupGPUs) != size || !divides(size, widths) {
 		return d, &Refusal{Reason: Indivisible, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: desired,
-			Message: fmt.Sprintf("each shard of an opportunistic Run is one pod, of %d GPUs here, and all widths are "+
-				"whole shards; "+
-				"change gpusPerPod, groupGPUs, totalGPUs or malleable", size)}
+			Message: fmt.Sprintf("each shard of an opportunistic Run is one pod, here of %d GPUs, and every width must be a "+
+				"multiple of that; change gpusPerPod, groupGPUs, totalGPUs or malleable", size)}
 	}
 	d.GPUsPerPod = size
 	d.Groups, d.PodsPerGroup, d.Confined = desired/size, 1, true

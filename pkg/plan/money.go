@@ -15,16 +15,15 @@ func ofBudget(d Demand, cover *budget.Cover, wanted, payable int) *Refusal {
 		Payers: payersOf(cover.Offers), Dry: cover.Dry(wanted)}
 	if limit, binds := cover.BorrowLimit(wanted); binds {
 		r.Reason, r.Limit = BorrowLimit, limit
-		r.Message = fmt.Sprintf("borrow limit of %d GPUs exhausted for requested width: %d more GPUs would have to "+
-			"be borrowed; "+
-			"raise spec.funding.maxBorrowGPUs or ask for fewer GPUs", limit.Max, r.ShortGPUs)
+		r.Message = fmt.Sprintf("borrow limit of %d GPUs exhausted for requested width: the Run needs to borrow %d more "+
+			"GPUs; raise spec.funding.maxBorrowGPUs or ask for fewer GPUs", limit.Max, r.ShortGPUs)
 		return r
 	}
 	offers := told(cover.Offers)
 	if !slices.ContainsFunc(offers, hasEnvelope) {
 		r.Reason = NoBudget
-		r.Message = fmt.Sprintf("owner %s has no Budget with an envelope of flavor %s, nor has its family or a sponsor "+
-			"that lends to it; ask for one, or correct spec.owner or spec.resources.gpuType", d.Owner, d.Flavor)
+		r.Message = fmt.Sprintf("no Budget of owner %s, its family or a sponsor that lends to it has an envelope for GPUs "+
+			"of type %s; ask an administrator for one, or correct spec.owner or spec.resources.gpuType", d.Owner, d.Flavor)
 		return r
 	}
 	nearest(r, offers)
@@ -36,7 +35,7 @@ func ofBudget(d Demand, cover *budget.Cover, wanted, payable int) *Refusal {
 func ofPlace(d Demand, cover *budget.Cover, wanted, fit int) *Refusal {
 	r := &Refusal{Reason: NoRoomWhereFunded, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: wanted,
 		ShortGPUs: wanted - fit, Payers: payersOf(cover.Offers), Dry: cover.Dry(wanted)}
-	r.Message = fmt.Sprintf("%d %s GPUs are wanted and %d fit now where somebody pays for them: short by %d; there is "+
+	r.Message = fmt.Sprintf("%d %s GPUs are needed, and %d fit now where a Budget pays for them: short by %d; there is "+
 		"room elsewhere", wanted, d.Flavor, fit, r.ShortGPUs)
 	if where := whereFunded(told(cover.Offers), d.GPUsPerPod); where != "" {
 		r.Message += fmt.Sprintf(" (%s)", where)

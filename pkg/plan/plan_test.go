@@ -158,13 +158,14 @@ func TestCoverAndPackChooseTogether(t *testing.T) {
 			"InsufficientBudget: budget of org:a is short by 8 of 16 GPUs (b/east: 0 of 8 GPUs in use; b/west: 0 of 8 " +
 				"GPUs in use)"},
 		"nobody": {one, budget.NewAccounts(budget.Rates{}),
-			"NoBudget: owner org:a has no Budget with an envelope of flavor H100"},
+			"NoBudget: no Budget of owner org:a, its family or a sponsor that lends to it has an envelope for GPUs of type " +
+				"H100"},
 		"closed window": {one, accounts(rqv1.Envelope{Name: "later", Concurrency: 16,
 			Start: ptr(metav1.NewTime(noon.Add(time.Hour)))}),
 			"WindowClosed: budget of org:a is short by 16 of 16 GPUs (b/later: its window opens at 2026-03-01T13:00:00Z)"},
 		"what never fits is said before what nobody pays for": {
 			Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 1, PodsPerGroup: 3, Confined: true}, accounts(west(8)),
-			"NeverFits: a group needs 24 H100 GPUs in one domain and at most 16 fit even when it is empty"},
+			"NeverFits: a group needs 24 H100 GPUs in one domain, but at most 16 fit even when it is empty"},
 	} {
 		assignments, refusal := Gang(fleet(), test.accounts, test.demand, Claim{}, all(test.demand), nil, noon)
 		var got []string
@@ -185,7 +186,7 @@ func TestCoverAndPackChooseTogether(t *testing.T) {
 func TestRoomIsShortWhereTheMoneyPays(t *testing.T) {
 	one := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 1, PodsPerGroup: 2, Confined: true}
 	anywhere := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 1, PodsPerGroup: 3}
-	const short = "16 H100 GPUs are wanted and 8 fit now where somebody pays for them: short by 8; there is room " +
+	const short = "16 H100 GPUs are needed, and 8 fit now where a Budget pays for them: short by 8; there is room " +
 		"elsewhere "
 	for name, test := range map[string]struct {
 		demand   Demand
@@ -200,7 +201,7 @@ func TestRoomIsShortWhereTheMoneyPays(t *testing.T) {
 		"no place is paid for as a whole": {one, accounts(west(8), east(8)), InsufficientBudget,
 			"budget of org:a is short by 8 of 16 GPUs (b/east: 0 of 8 GPUs in use; b/west: 0 of 8 GPUs in use)"},
 		"pods that may lie anywhere": {anywhere, accounts(west(8), east(16)), NoRoomWhereFunded,
-			"24 H100 GPUs are wanted and 16 fit now where somebody pays for them: short by 8; there is room elsewhere " +
+			"24 H100 GPUs are needed, and 16 fit now where a Budget pays for them: short by 8; there is room elsewhere " +
 				"(b/east pays for up to 16 on nodes with region=east; b/west pays for up to 8 on nodes with region=west)"},
 	} {
 		f := fleet()

@@ -112,13 +112,13 @@ func (r *Refusal) Without(rejected *Rejection) {
 	what := "1 node was"
 	switch {
 	case rejected.Vain && rejected.Nodes == 1:
-		what = "nobody is cut for it, for 1 node would still be"
+		what = "no Run is cut for it, because 1 node would still be"
 	case rejected.Vain:
-		what = fmt.Sprintf("nobody is cut for it, for %d nodes would still be", rejected.Nodes)
+		what = fmt.Sprintf("no Run is cut for it, because %d nodes would still be", rejected.Nodes)
 	case rejected.Nodes != 1:
 		what = fmt.Sprintf("%d nodes were", rejected.Nodes)
 	}
-	r.Message = fmt.Sprintf("%s; %s rejected by other rules, such as %s: %s", r.Message, what, rejected.Node,
+	r.Message = fmt.Sprintf("%s; %s rejected by other scheduling rules, such as %s: %s", r.Message, what, rejected.Node,
 		rejected.Rule)
 }
 

@@ -31,8 +31,8 @@ func TestWhatASponsorHasIsNotTold(t *testing.T) {
 		Limit: &rqv1.RefusalLimit{Kind: "concurrency", Max: 8, Left: 8}, Stops: "concurrency: 8 of 8 GPUs left"}
 	const short = "budget of org:a is short by 8 of 16 GPUs (b/e: 0 of 8 GPUs in use; sponsor other: it does not lend " +
 		"to org:a)"
-	const nobody = "owner org:a has no Budget with an envelope of flavor H100, nor has its family or a sponsor that " +
-		"lends to it"
+	const nobody = "no Budget of owner org:a, its family or a sponsor that lends to it has an envelope for GPUs of " +
+		"type H100"
 	for name, budgets := range map[string][]*rqv1.Budget{
 		"no Budget":    nil,
 		"no lending":   {hidden(func(*rqv1.Envelope) {})},

@@ -169,8 +169,8 @@ func (v *verifier) giveUp(places []book.Place, why string) {
 // unsure and late are why a node counts as one that turns pods down which could not be asked about: nobody is cut on it
 // for now.
 const (
-	unsure = "the scheduler does not have the node as it will be"
-	late   = "the rules that the pod uses take too long to ask about all of its Run's places"
+	unsure = "the scheduler cannot check the node as it will be then"
+	late   = "the pod's scheduling rules take too long to check for all places of its Run"
 )
 
 // lookAround asks about the first pod of a gang on all nodes, as they are or, if others are cut for it, without the

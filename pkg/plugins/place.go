@@ -50,7 +50,7 @@ func (pl *Jobtree) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 func (pl *Jobtree) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
 	name := node.Node().Name
 	if ours(pod) && pl.book.Assigned(pod.UID) != name {
-		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the gang's plan has another node for this pod")
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the gang's plan puts this pod on another node")
 	}
 	if !ours(pod) {
 		if refusal := pl.book.Foreign(pod); refusal != nil {

@@ -181,7 +181,7 @@ func TestWhyPodsAreDelayedIsTold(t *testing.T) {
 		o.Now = o.Now.Add(toldAfter)
 		o.Problem = runs.problemOf(train)
 	}
-	said := "the Run's pods could not be made so far: " + errAway.Error()
+	said := "the Run's pods could not be created yet: " + errAway.Error()
 	want := []string{`"", then create train-0`, `"", then create train-0`, fmt.Sprintf("%q, then status told", said)}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -128,7 +128,7 @@ func (r *Runs) noteDelay(o *lifecycle.Observed, problem error) {
 	case held.delayed.IsZero():
 		held.delayed = o.Now
 	case o.Now.Sub(held.delayed) >= toldAfter:
-		held.problem = "the Run's pods could not be made so far: " +
+		held.problem = "the Run's pods could not be created yet: " +
 			lifecycle.Shortened(first(problem).Error(), longestProblem)
 	}
 	r.objections.Store(o.Name, held)

@@ -37,9 +37,9 @@ func TestNodesThatAreLeftOut(t *testing.T) {
 			[]LeftOut{{"n", `label "fabric" is missing`}}},
 		{"empty fabric", Node{Labels: labels("west", ""), Flavor: "H100", GPUs: 8},
 			[]LeftOut{{"n", `label "fabric" is empty`}}},
-		{"no flavor", Node{Labels: labels("west", "a"), GPUs: 8}, []LeftOut{{"n", "flavor is missing"}}},
+		{"no flavor", Node{Labels: labels("west", "a"), GPUs: 8}, []LeftOut{{"n", "the label of its GPU type is missing"}}},
 		{"flavor without GPUs", Node{Labels: labels("west", "a"), Flavor: "H100"},
-			[]LeftOut{{"n", `flavor is "H100" but no GPU is allocatable`}}},
+			[]LeftOut{{"n", `its GPU type is "H100", but no GPU is allocatable`}}},
 		{"absurd", Node{Labels: labels("west", "a"), Flavor: "H100", GPUs: 1025},
 			[]LeftOut{{"n", "1025 allocatable GPUs are more than the limit of 1024"}}},
 		{"no GPU node at all", Node{Labels: labels("west", "a")}, nil},
@@ -67,7 +67,8 @@ func TestNodesThatAreLeftOut(t *testing.T) {
 
 func TestLeftOutNodesAreSorted(t *testing.T) {
 	f := fleetOf(Node{Name: "z", GPUs: 1}, Node{Name: "a", GPUs: 1}, Node{Name: "m", GPUs: 1})
-	want := []LeftOut{{"a", "flavor is missing"}, {"m", "flavor is missing"}, {"z", "flavor is missing"}}
+	want := []LeftOut{{"a", "the label of its GPU type is missing"}, {"m", "the label of its GPU type is " +
+		"missing"}, {"z", "the label of its GPU type is missing"}}
 	if diff := cmp.Diff(want, f.LeftOut()); diff != "" {
 		t.Error(diff)
 	}

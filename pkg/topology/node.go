@@ -62,13 +62,13 @@ func (f *Fleet) outOfService(n Node) string {
 	case n.Unfit != "":
 		return n.Unfit
 	case n.GPUs <= 0 && n.Flavor != "":
-		return fmt.Sprintf("flavor is %q but no GPU is allocatable", n.Flavor)
+		return fmt.Sprintf("its GPU type is %q, but no GPU is allocatable", n.Flavor)
 	case n.GPUs <= 0:
 		return "no GPU is allocatable"
 	case n.GPUs > MaxGPUsPerNode:
 		return fmt.Sprintf("%d allocatable GPUs are more than the limit of %d", n.GPUs, MaxGPUsPerNode)
 	case n.Flavor == "":
-		return "flavor is missing"
+		return "the label of its GPU type is missing"
 	}
 	for _, key := range f.levels {
 		switch value, ok := n.Labels[key]; {

@@ -49,7 +49,7 @@ func (s *Shortfall) String() string {
 	var b strings.Builder
 	switch s.Kind {
 	case UnknownFlavor:
-		fmt.Fprintf(&b, "no node has GPUs of flavor %q", s.Flavor)
+		fmt.Fprintf(&b, "no node has GPUs of type %q", s.Flavor)
 		if len(s.Flavors) > 0 {
 			fmt.Fprintf(&b, "; the fleet has %s", strings.Join(s.Flavors, ", "))
 		}
@@ -59,24 +59,24 @@ func (s *Shortfall) String() string {
 	case GroupTooLarge:
 		fmt.Fprintf(&b, "a group needs %d %s GPUs in one domain", s.UnitGPUs, s.Flavor)
 		if s.Domain != "" {
-			fmt.Fprintf(&b, ", %s where its other pods run,", s.Domain)
+			fmt.Fprintf(&b, ", %s, where its other pods run", s.Domain)
 		}
-		fmt.Fprintf(&b, " and at most %d fit even when it is empty", s.LargestGPUs)
+		fmt.Fprintf(&b, ", but at most %d fit even when it is empty", s.LargestGPUs)
 	case FleetTooSmall:
-		fmt.Fprintf(&b, "%d %s GPUs are wanted and at most %d fit even when the fleet is empty: short by %d",
+		fmt.Fprintf(&b, "%d %s GPUs are needed, and at most %d fit even when the fleet is empty: short by %d",
 			s.WantedGPUs, s.Flavor, s.PlaceableGPUs, s.ShortGPUs)
 	case NoRoom:
-		fmt.Fprintf(&b, "%d %s GPUs are wanted and %d fit now: short by %d", s.WantedGPUs, s.Flavor, s.PlaceableGPUs,
+		fmt.Fprintf(&b, "%d %s GPUs are needed, and %d fit now: short by %d", s.WantedGPUs, s.Flavor, s.PlaceableGPUs,
 			s.ShortGPUs)
 	case Unpayable:
 		fmt.Fprintf(&b, "there is room for %d %s GPUs but only %d of them can be paid for: short by %d",
 			s.WantedGPUs, s.Flavor, s.PlaceableGPUs, s.ShortGPUs)
 	}
 	if s.Kind == NoRoom && s.Domain != "" {
-		fmt.Fprintf(&b, "; domain %s comes nearest, with room for %d of the next group", s.Domain, s.DomainGPUs)
+		fmt.Fprintf(&b, "; domain %s comes closest, with room for %d GPUs of the next group", s.Domain, s.DomainGPUs)
 	}
 	if s.ExcludedGPUs > 0 {
-		fmt.Fprintf(&b, "; %d more are free on nodes that these pods may not use", s.ExcludedGPUs)
+		fmt.Fprintf(&b, "; %d more GPUs are free on nodes that these pods may not use", s.ExcludedGPUs)
 	}
 	return b.String()
 }

@@ -18,11 +18,11 @@ func TestShortfall(t *testing.T) {
 		{
 			"no such flavor", small, Request{Flavor: "B200", GPUsPerPod: 8, Groups: groups(2, 2)},
 			Shortfall{Kind: UnknownFlavor, Flavor: "B200", Flavors: []string{"H100"}, WantedGPUs: 32, ShortGPUs: 32},
-			`no node has GPUs of flavor "B200"; the fleet has H100`,
+			`no node has GPUs of type "B200"; the fleet has H100`,
 		}, {
 			"no node at all", sketch(), Request{Flavor: "H100", GPUsPerPod: 8, Groups: groups(1, 1)},
 			Shortfall{Kind: UnknownFlavor, Flavor: "H100", WantedGPUs: 8, ShortGPUs: 8},
-			`no node has GPUs of flavor "H100"`,
+			`no node has GPUs of type "H100"`,
 		}, {
 			"pod larger than any node", small, Request{Flavor: "H100", GPUsPerPod: 16, Groups: groups(1, 2)},
 			Shortfall{Kind: PodTooLarge, Flavor: "H100", WantedGPUs: 32, ShortGPUs: 8, UnitGPUs: 16, LargestGPUs: 8},
@@ -30,67 +30,69 @@ func TestShortfall(t *testing.T) {
 		}, {
 			"group larger than any domain", small, Request{Flavor: "H100", GPUsPerPod: 4, Groups: groups(2, 5), Confined: true},
 			Shortfall{Kind: GroupTooLarge, Flavor: "H100", WantedGPUs: 40, ShortGPUs: 4, UnitGPUs: 20, LargestGPUs: 16},
-			"a group needs 20 H100 GPUs in one domain and at most 16 fit even when it is empty",
+			"a group needs 20 H100 GPUs in one domain, but at most 16 fit even when it is empty",
 		}, {
 			"bound groups larger than their domain", small,
 			Request{Flavor: "H100", GPUsPerPod: 4, Groups: []Group{{Index: 0, Pods: 1, Domain: "east/c"},
 				{Index: 1, Pods: 1, Domain: "east/c"}}, Confined: true},
 			Shortfall{Kind: GroupTooLarge, Flavor: "H100", WantedGPUs: 8, ShortGPUs: 4, UnitGPUs: 8, LargestGPUs: 4,
 				Domain: "east/c"},
-			"a group needs 8 H100 GPUs in one domain, east/c where its other pods run, and at most 4 fit even when it is empty",
+			"a group needs 8 H100 GPUs in one domain, east/c, where its other pods run, but at most 4 fit even when it is empty",
 		}, {
 			"bound to a domain that is gone", small,
 			Request{Flavor: "H100", GPUsPerPod: 4, Groups: []Group{{Index: 0, Pods: 1, Domain: "east/z"}}, Confined: true},
 			Shortfall{Kind: GroupTooLarge, Flavor: "H100", WantedGPUs: 4, ShortGPUs: 4, UnitGPUs: 4, Domain: "east/z"},
-			"a group needs 4 H100 GPUs in one domain, east/z where its other pods run, and at most 0 fit even when it is empty",
+			"a group needs 4 H100 GPUs in one domain, east/z, where its other pods run, but at most 0 fit even when it is empty",
 		}, {
 			"more than the fleet", small, Request{Flavor: "H100", GPUsPerPod: 4, Groups: groups(10, 1)},
 			Shortfall{Kind: FleetTooSmall, Flavor: "H100", WantedGPUs: 40, PlaceableGPUs: 36, ShortGPUs: 4},
-			"40 H100 GPUs are wanted and at most 36 fit even when the fleet is empty: short by 4",
+			"40 H100 GPUs are needed, and at most 36 fit even when the fleet is empty: short by 4",
 		}, {
 			"more groups than the domains hold", small, Request{Flavor: "H100", GPUsPerPod: 4, Groups: groups(3, 3),
 				Confined: true},
 			Shortfall{Kind: FleetTooSmall, Flavor: "H100", WantedGPUs: 36, PlaceableGPUs: 24, ShortGPUs: 12},
-			"36 H100 GPUs are wanted and at most 24 fit even when the fleet is empty: short by 12",
+			"36 H100 GPUs are needed, and at most 24 fit even when the fleet is empty: short by 12",
 		}, {
 			"no room now", small, Request{Flavor: "H100", GPUsPerPod: 4, Groups: groups(1, 8)},
 			Shortfall{Kind: NoRoom, Flavor: "H100", WantedGPUs: 32, PlaceableGPUs: 20, ShortGPUs: 12, Domain: ""},
-			"32 H100 GPUs are wanted and 20 fit now: short by 12",
+			"32 H100 GPUs are needed, and 20 fit now: short by 12",
 		}, {
 			"no room for a whole group", small, Request{Flavor: "H100", GPUsPerPod: 4, Groups: groups(1, 4), Confined: true},
 			Shortfall{Kind: NoRoom, Flavor: "H100", WantedGPUs: 16, PlaceableGPUs: 12, ShortGPUs: 4, Domain: "west/a",
 				DomainGPUs: 12},
-			"16 H100 GPUs are wanted and 12 fit now: short by 4; domain west/a comes nearest, with room for 12 of " +
-				"the next group",
+			"16 H100 GPUs are needed, and 12 fit now: short by 4; domain west/a comes closest, with room for 12 GPUs of the " +
+				"next group",
 		}, {
 			"no room for the second group", small, Request{Flavor: "H100", GPUsPerPod: 4, Groups: groups(2, 3), Confined: true},
 			Shortfall{Kind: NoRoom, Flavor: "H100", WantedGPUs: 24, PlaceableGPUs: 16, ShortGPUs: 8, Domain: "east/c",
 				DomainGPUs: 4},
-			"24 H100 GPUs are wanted and 16 fit now: short by 8; domain east/c comes nearest, with room for 4 of the next group",
+			"24 H100 GPUs are needed, and 16 fit now: short by 8; domain east/c comes closest, with room for 4 GPUs of the " +
+				"next group",
 		}, {
 			"no room beside the pods of a group", small,
 			Request{Flavor: "H100", GPUsPerPod: 4, Groups: []Group{{Index: 0, Pods: 3, Domain: "west/b"}}, Confined: true},
 			Shortfall{Kind: NoRoom, Flavor: "H100", WantedGPUs: 12, PlaceableGPUs: 4, ShortGPUs: 8, Domain: "west/b",
 				DomainGPUs: 4},
-			"12 H100 GPUs are wanted and 4 fit now: short by 8; domain west/b comes nearest, with room for 4 of the next group",
+			"12 H100 GPUs are needed, and 4 fit now: short by 8; domain west/b comes closest, with room for 4 GPUs of the " +
+				"next group",
 		}, {
 			"a new group beside bound pods", sketch("west/a n1=20-4"),
 			Request{Flavor: "H100", GPUsPerPod: 4, Groups: []Group{{Index: 0, Pods: 1, Domain: "west/a"}, {Index: 1, Pods: 4}},
 				Confined: true},
 			Shortfall{Kind: NoRoom, Flavor: "H100", WantedGPUs: 20, PlaceableGPUs: 16, ShortGPUs: 4, Domain: "west/a",
 				DomainGPUs: 12},
-			"20 H100 GPUs are wanted and 16 fit now: short by 4; domain west/a comes nearest, with room for 12 of " +
-				"the next group",
+			"20 H100 GPUs are needed, and 16 fit now: short by 4; domain west/a comes closest, with room for 12 GPUs of the " +
+				"next group",
 		}, {
 			"room on excluded nodes only", sketch("west/a n1=8 n2=8"),
 			Request{Flavor: "H100", GPUsPerPod: 8, Groups: groups(2, 1),
 				Excluded: func(node string) bool { return node == "n2" }},
 			Shortfall{Kind: NoRoom, Flavor: "H100", WantedGPUs: 16, PlaceableGPUs: 8, ShortGPUs: 8, ExcludedGPUs: 8},
-			"16 H100 GPUs are wanted and 8 fit now: short by 8; 8 more are free on nodes that these pods may not use",
+			"16 H100 GPUs are needed, and 8 fit now: short by 8; 8 more GPUs are free on nodes that these pods may not use",
 		}, {
 			"every node cordoned", sketch("west/a n1=8! n2=8!"), Request{Flavor: "H100", GPUsPerPod: 8, Groups: groups(1, 1)},
 			Shortfall{Kind: NoRoom, Flavor: "H100", WantedGPUs: 8, ShortGPUs: 8},
-			"8 H100 GPUs are wanted and 0 fit now: short by 8",
+			"8 H100 GPUs are needed, and 0 fit now: short by 8",
 		}, {
 			"nobody pays for all of it", sketch("west/a n1=8 n2=8"),
 			Request{Flavor: "H100", GPUsPerPod: 4, Groups: groups(1, 4), Purse: byLabel{"fabric", map[string]int{"a": 3}, 0}},

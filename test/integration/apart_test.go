@@ -70,7 +70,7 @@ func cutsNobodyForOneNode(s *site, rule otherRule) {
 	s.addNodes("d", 1)
 	s.standoff("d-0")
 	s.submit("train", 8, s.by("wants"), inPods(4), rule.ask)
-	run := s.await("train", rqv1.RunPending, "nobody is cut for it")
+	run := s.await("train", rqv1.RunPending, "no Run is cut for it")
 	if run.Status.Refusal == nil || run.Status.Refusal.Rule != rule.says {
 		s.t.Errorf("it is refused for %+v, want the rule %q", run.Status.Refusal, rule.says)
 	}

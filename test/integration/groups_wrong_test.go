@@ -81,7 +81,7 @@ func TestGroupsThatAreWrong(t *testing.T) {
 		"nobodys":    "the pods name MPIJob/none of kubeflow.org",
 		"here":       "waiting for 1 more of the group's 2 pods to be made",
 		"many":       "waiting for 9999 more of the group's 10000 pods to be made",
-		"led":        "80000 groupsthatarewrong GPUs are wanted and at most 24 fit even when the fleet is empty",
+		"led":        "80000 groupsthatarewrong GPUs are needed, and at most 24 fit even when the fleet is empty",
 	} {
 		s.podTold(pod, words)
 	}

@@ -79,7 +79,7 @@ func TestBudgetEditedWhileItPays(t *testing.T) {
 			s.submit("new", 8, team, s.from(0, payer))
 			refusal := "budget of"
 			if !c.family && c.within == 0 {
-				refusal = "nor has its family or a sponsor that lends to it"
+				refusal = "its family or a sponsor that lends to it has an envelope"
 			}
 			s.await("new", rqv1.RunPending, refusal)
 			s.settled()
@@ -139,7 +139,7 @@ func TestBudgetLostAndFound(t *testing.T) {
 	s.awaitOverdraft("held", metav1.ConditionTrue)
 	s.awaitFunding("held", 0, s.sponsor("team", 8, "overdraft"))
 	s.submit("new", 8, s.by("team"))
-	s.awaitRefusal("new", "NoBudget", "has no Budget")
+	s.awaitRefusal("new", "NoBudget", "no Budget of owner")
 
 	s.fund("team", s.envelope("all", 16))
 	s.awaitOverdraft("held", metav1.ConditionFalse)

@@ -68,7 +68,7 @@ func TestMoneyForTwoPlaces(t *testing.T) {
 	s.awaitRefusal("more", "InsufficientBudget", "16 of 16 GPUs in use")
 	s.fund("rich", s.envelope("east", 16, in("region", "us-east")))
 	s.submit("east", 16, s.by("rich"), inPods(8))
-	s.awaitRefusal("east", "NoRoomWhereFunded", "16 ", "wanted and 8 fit now where somebody pays for them: short by 8; ",
+	s.awaitRefusal("east", "NoRoomWhereFunded", "16 ", "needed, and 8 fit now where a Budget pays for them: short by 8; ",
 		"/east pays for up to 16 on nodes with region=us-east")
 	s.settled()
 }

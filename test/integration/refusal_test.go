@@ -27,7 +27,7 @@ func TestRefusals(t *testing.T) {
 		"unknown type": {8, func(r *rqv1.Run) { r.Spec.Resources.GPUType = "A1000" },
 			"UnknownGPUType", "no node has GPUs of type A1000"},
 		"unknown owner": {8, func(r *rqv1.Run) { r.Spec.Owner = "org:nobody:here" },
-			"NoBudget", "owner org:nobody:here has no Budget"},
+			"NoBudget", "no Budget of owner org:nobody:here"},
 
 		"more CPU than a node": {8, func(r *rqv1.Run) {
 			template(r).Spec.Containers[0].Resources.Requests = corev1.ResourceList{
@@ -109,7 +109,7 @@ func TestBudgetDeleted(t *testing.T) {
 	s.await("running", rqv1.RunRunning, "bound 16 GPUs")
 	s.delete(s.budget(s.namespace, 24))
 	s.submit("new", 8)
-	s.await("new", rqv1.RunPending, "has no Budget")
+	s.await("new", rqv1.RunPending, "no Budget of owner")
 	if err := is(s.await("running", rqv1.RunRunning, "bound 16 GPUs"), rqv1.RunRunning, ""); err != nil {
 		t.Error(err)
 	}

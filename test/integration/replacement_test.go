@@ -73,7 +73,7 @@ func TestNoCPUForARank(t *testing.T) {
 			n.Spec.Unschedulable = true
 		})
 		s.delete(&rank)
-		s.await("train", rqv1.RunFailed, "rejected by other rules, such as")
+		s.await("train", rqv1.RunFailed, "rejected by other scheduling rules, such as")
 		s.settled()
 	})
 	t.Run("narrower", func(t *testing.T) {

@@ -77,19 +77,19 @@ func TestGPUsAndTPUs(t *testing.T) {
 	}
 
 	tpus.submit("wide", 12, inPods(4))
-	tpus.await("wide", rqv1.RunPending, "12 tpus GPUs are wanted and at most 8 fit even when the fleet is empty")
+	tpus.await("wide", rqv1.RunPending, "12 tpus GPUs are needed, and at most 8 fit even when the fleet is empty")
 	tpus.submit("wrong", 4, func(r *rqv1.Run) {
 		template(r).Spec.Containers[0].Resources.Limits = corev1.ResourceList{gpuResource: resource.MustParse("4")}
 	})
-	wrong := tpus.await("wrong", rqv1.RunPending, "spec.template asks for nvidia.com/gpu, and nodes of type tpus have "+
-		"google.com/tpu: ask for that in spec.template.spec.containers[].resources.limits")
+	wrong := tpus.await("wrong", rqv1.RunPending, "spec.template requests nvidia.com/gpu, but nodes of type tpus offer "+
+		"google.com/tpu: request that in spec.template.spec.containers[].resources.limits")
 	if r := wrong.Status.Refusal; r == nil || r.Reason != "WrongResource" || len(tpus.podsOf("wrong")) > 0 {
 		t.Errorf("it is refused with %+v and has %d pods", r, len(tpus.podsOf("wrong")))
 	}
 	for node, why := range map[string]string{
-		"both":        "it has nvidia.com/gpu and google.com/tpu, and jobtree counts one resource on a node",
+		"both":        "it offers nvidia.com/gpu and google.com/tpu, but jobtree counts one resource on a node",
 		"none":        "no GPU is allocatable",
-		"mislabelled": `it has nvidia.com/gpu, and other nodes of flavor "tpus" have google.com/tpu`,
+		"mislabelled": `it offers nvidia.com/gpu, but other nodes of GPU type "tpus" offer google.com/tpu`,
 	} {
 		eventually(t, "an event on node "+node, func() error { return tpus.nodeTold("tpus-"+node, "LeftOut", why) })
 	}

@@ -71,7 +71,7 @@ func TestPayers(t *testing.T) {
 		rqv1.RunRefusal{Reason: "InsufficientGPUs", WantedGPUs: 16, ShortGPUs: 8,
 			Payers: []rqv1.RefusalPayer{asked(1, rqv1.RelationOwn, "org:ai:rai", "rai", "west-h100", 16, nil, ""),
 				asked(1, rqv1.RelationOwn, "org:ai:rai", "rai", "more", 0, nil, "")}})
-	nobody := refused(clitest.RunOf("poor", 16, 0, clitest.Waits("NoBudget", "owner org:ai:rai has no Budget")),
+	nobody := refused(clitest.RunOf("poor", 16, 0, clitest.Waits("NoBudget", "no Budget of owner org:ai:rai")),
 		rqv1.RunRefusal{Reason: "NoBudget", WantedGPUs: 16, ShortGPUs: 16,
 			Changes: []rqv1.RefusalChange{
 				{What: "ask for a Budget of org:ai:rai with an envelope of flavor H100-80GB and concurrency 16", GPUs: 16}}})

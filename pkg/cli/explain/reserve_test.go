@@ -49,7 +49,7 @@ func TestExplainReservations(t *testing.T) {
 		LastTransitionTime: clitest.After(21 * time.Minute)})
 	hunted := *threatened.DeepCopy()
 	hunted.Status.AtRiskTotal = 40
-	back := clitest.RunOf("back", 8, 0, clitest.Waits("InsufficientGPUs", "8 GPUs are wanted"))
+	back := clitest.RunOf("back", 8, 0, clitest.Waits("InsufficientGPUs", "8 GPUs are needed"))
 	back.Status.Queue = &rqv1.RunQueue{Ahead: 1, Of: 2, At: clitest.After(20 * time.Minute)}
 	from := evidence{now: clitest.Noon.Add(22 * time.Minute), reservations: []rqv1.Reservation{current, theirs, ended,
 		earlier}}

@@ -175,7 +175,7 @@ func TestSparesOfANamesake(t *testing.T) {
 
 // A Run that is too far back in line to have a date has its place there.
 func TestAPlaceInLineIsListed(t *testing.T) {
-	status := clitest.Waits("InsufficientGPUs", "8 GPUs are wanted")
+	status := clitest.Waits("InsufficientGPUs", "8 GPUs are needed")
 	status.Queue = &rqv1.RunQueue{Ahead: 214, Of: 300, At: clitest.After(0)}
 	back := clitest.RunOf("back", 8, 0, status)
 	said := clitest.Do(t, clitest.NewServer(t, &back), Command, "-o", "wide")

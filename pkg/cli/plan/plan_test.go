@@ -37,7 +37,7 @@ func TestPlan(t *testing.T) {
 	threatened.Status.AtRisk = []rqv1.RunRisk{{Reservation: "mm/big-r0", At: clitest.After(26 * time.Hour),
 		Probability: "0.25", Cuts: []rqv1.RiskCut{{Action: rqv1.CutLottery, GPUs: 16, Probability: "0.25"}}}}
 	never := clitest.RunOf("ring-40", 40, 40,
-		clitest.Waits("NeverFits", "a group needs 40 H100-80GB GPUs in one domain and at most 32 fit even when it is empty"))
+		clitest.Waits("NeverFits", "a group needs 40 H100-80GB GPUs in one domain, but at most 32 fit even when it is empty"))
 	poor := clitest.RunOf("poor", 16, 0, clitest.Poor())
 	hunted := *threatened.DeepCopy()
 	hunted.Status.AtRiskTotal = 24
@@ -82,7 +82,7 @@ func TestPlan(t *testing.T) {
 
 // inLine is a Run that has so many older ones ahead of it.
 func inLine(ahead, of int32) *rqv1.Run {
-	run := clitest.RunOf("back", 8, 0, clitest.Waits("InsufficientGPUs", "8 GPUs are wanted"))
+	run := clitest.RunOf("back", 8, 0, clitest.Waits("InsufficientGPUs", "8 GPUs are needed"))
 	run.Status.Queue = &rqv1.RunQueue{Ahead: ahead, Of: of, At: clitest.After(-time.Minute)}
 	return &run
 }

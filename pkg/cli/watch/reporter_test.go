@@ -74,7 +74,7 @@ func TestReporter(t *testing.T) {
 	waiting := clitest.RunOf("next", 64, 0, clitest.Waits("InsufficientGPUs", "short by 8 GPUs"))
 	waiting.Status.EarliestStart = clitest.Ptr(clitest.After(15 * time.Minute))
 	f.run(waiting)
-	back := clitest.RunOf("back", 8, 0, clitest.Waits("InsufficientGPUs", "8 GPUs are wanted"))
+	back := clitest.RunOf("back", 8, 0, clitest.Waits("InsufficientGPUs", "8 GPUs are needed"))
 	for _, ahead := range []int32{214, 1, 0} {
 		back.Status.Queue = &rqv1.RunQueue{Ahead: ahead, Of: 300, At: clitest.After(0)}
 		f.run(back)
