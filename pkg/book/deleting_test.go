@@ -48,7 +48,7 @@ func TestADeletedRunHoldsNothingWhateverKeepsItsObject(t *testing.T) {
 		}
 		s.work()
 		s.running("run1", "though nothing is left of run0")
-		if message := s.Runs["run0"].Status.Message; message != "deleted: it holds nothing any more; its object is kept by "+
+		if message := s.Runs["run0"].Status.Message; message != "deleted: it holds no GPUs; its object is kept by "+
 			"finalizers example.com/audit" {
 			s.t.Fatalf("run0 says: %s", message)
 		}

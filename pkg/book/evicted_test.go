@@ -108,7 +108,7 @@ func TestARankThatThreeNodesTurnAwayIsNotTriedOnAFourth(t *testing.T) {
 			w.turnOut("run0-0", "UnexpectedAdmissionError")
 		}
 		run := w.Runs["run0"]
-		if want := "rank 0 was ended or turned away by 3 nodes within 1h0m0s"; run.Status.Phase != rqv1.RunFailed ||
+		if want := "rank 0 was ended or rejected by 3 nodes within 1h0m0s"; run.Status.Phase != rqv1.RunFailed ||
 			!strings.HasPrefix(run.Status.Message, want) || !strings.Contains(run.Status.Message, "UnexpectedAdmissionError") {
 			w.t.Fatalf("run0 is %s (%s), want it failed: %s", run.Status.Phase, run.Status.Message, want)
 		}

@@ -52,7 +52,7 @@ func TestThoseWithoutADateTakeNoneFromOthers(t *testing.T) {
 			s.t.Errorf("who never starts is promised %+v, and stands in line at %+v", p.Promise, p.InLine)
 		}
 		message := s.Runs["never33"].Status.Message
-		why := "nothing that is known to come would let it start; other Runs before it wait"
+		why := "no known future event would let it start; other Runs ahead of it wait"
 		if !strings.Contains(message, why) {
 			s.t.Errorf("it says %q", message)
 		}

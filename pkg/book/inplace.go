@@ -11,7 +11,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/restart"
 )
 
-// dies reports whether a member is a rank of a running gang that has failed by its program's doing, and is started
+// dies reports whether a member is a rank of a running gang that has failed because of its program, and is started
 // again (R34).
 func (m *member) dies() bool {
 	g := m.gang

@@ -65,7 +65,7 @@ func TestNobodyIsCutByADrawThatCannotBeRecorded(t *testing.T) {
 		for i := range 4 {
 			s.running(fmt.Sprintf("small%d", i), "although it was cut by a draw that is not recorded")
 		}
-		if p := s.Book.Prospect(big.UID); !strings.Contains(p.Brake, "of 4 entries") || p.Activation != nil {
+		if p := s.Book.Prospect(big.UID); !strings.Contains(p.Brake, "have 4 entries") || p.Activation != nil {
 			s.t.Fatalf("it is held back by %q, with the activation %+v", p.Brake, p.Activation)
 		}
 		if r := s.Reservations["big-r0"]; r.Status.State != rqv1.ReservationPending ||

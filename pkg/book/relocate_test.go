@@ -126,7 +126,8 @@ func TestARankStaysWithoutRoomBeforeMaintenance(t *testing.T) {
 		s.maintains(was, time.Minute, time.Hour)
 		s.until(time.Minute - 2*noticePeriod)
 		s.at("run0", was)
-		s.ahead("run0", "NowhereToMove", "ranks on "+was+" stay there until their nodes go: rank 0 on node "+was+
+		s.ahead("run0", "NowhereToMove", "ranks on "+was+" stay there until their nodes go out of service: rank 0 on node "+
+			""+was+
 			" has neither a spare nor free GPUs")
 		if stuck := s.Book.StuckDrains(); len(stuck) != 1 || stuck[0].Node != was || !stuck[0].Maintained {
 			s.t.Fatalf("%+v", stuck)

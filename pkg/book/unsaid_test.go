@@ -115,7 +115,7 @@ func TestARunThatIsTooLargeGetsNoPods(t *testing.T) {
 		if n := len(w.Pods); n > 0 {
 			w.t.Fatalf("it has %d pods", n)
 		}
-		if !strings.Contains(w.Runs["run0"].Status.Message, "so that there is room for its status") {
+		if !strings.Contains(w.Runs["run0"].Status.Message, "because its status needs room") {
 			w.t.Fatalf("its message is %q", w.Runs["run0"].Status.Message)
 		}
 	})

@@ -102,14 +102,14 @@ func Parse(data map[string]string) State {
 		off := CallOff{}
 		if err := json.Unmarshal([]byte(text), &off); err != nil || !ok || namespace == "" || name == "" {
 			problems = append(problems,
-				fmt.Sprintf("%s is no call-off.NAMESPACE.RESERVATION with a JSON object of uid, by, at and because", key))
+				fmt.Sprintf("%s is not a call-off.NAMESPACE.RESERVATION with a JSON object of uid, by, at and because", key))
 			continue
 		}
 		s.CalledOff[types.NamespacedName{Namespace: namespace, Name: name}] = off
 	}
 	if len(problems) > 0 {
 		slices.Sort(problems)
-		s.Problem = fmt.Sprintf("ConfigMap %s does not say what to do: %s", ConfigMap, strings.Join(problems, "; "))
+		s.Problem = fmt.Sprintf("ConfigMap %s has entries that cannot be read: %s", ConfigMap, strings.Join(problems, "; "))
 	}
 	return s
 }

@@ -167,15 +167,15 @@ func budgetConditions(b *rqv1.Budget, report book.BudgetReport, now time.Time) [
 			where = append(where, fmt.Sprintf("%s: %d GPUs (%s)", o.Key.Envelope, o.GPUs, o.Cause))
 		}
 		overdrawn.Status, overdrawn.Reason = metav1.ConditionTrue, string(report.Overdrafts[0].Cause)
-		overdrawn.Message = strings.Join(where, "; ") + ": nothing that runs is stopped, and it counts under every cap " +
-			"until it is gone"
+		overdrawn.Message = strings.Join(where, "; ") + ": no Run is stopped, and these GPUs count against every cap " +
+			"until they are released"
 	}
 	circular := metav1.Condition{Type: rqv1.ConditionCircular, Status: metav1.ConditionFalse, Reason: "NoCircle",
 		Message: "no owner is its own ancestor"}
 	if len(report.Circle) > 0 {
 		circular.Status, circular.Reason = metav1.ConditionTrue, "CircleOfParents"
-		circular.Message = fmt.Sprintf("spec.parents make %s an ancestor of itself by way of %v; the parents in the circle "+
-			"are ignored until one of them is removed",
+		circular.Message = fmt.Sprintf("spec.parents makes %s an ancestor of itself through %v; jobtree ignores the "+
+			"parents in this circle until one of them is removed",
 			b.Spec.Owner, report.Circle)
 	}
 	out := b.Status.Conditions

@@ -98,7 +98,7 @@ func TestWhatIsSaidAboutCuts(t *testing.T) {
 	}
 	b := &brakes{book: book.New(args)}
 	b.book.SetBrake(unread)
-	const said = "cuts are paused, since ConfigMap jobtree-cuts does not say what to do: " +
+	const said = "cuts are paused, since ConfigMap jobtree-cuts has entries that cannot be read: " +
 		`paused is "perhaps": it must be true or false`
 	ops := map[string]string{"paused": "true", "pausedBy": "ops", "pausedBecause": "drill"}
 	for _, step := range []struct {

@@ -350,7 +350,8 @@ func (g *groups) createRun(ctx context.Context, o *group.Observed, d *group.Deri
 	case apierrors.IsAlreadyExists(err):
 		err = g.client.Get(ctx, client.ObjectKeyFromObject(run), run)
 		if err == nil && !standsFor(run, o.Key) {
-			return fmt.Sprintf("Run %s, which would stand for %s, is somebody else's: rename it", run.Name, o.Key), nil
+			return fmt.Sprintf("Run %s, which would represent %s, exists and is somebody else's: rename it", run.Name, o.Key),
+				nil
 		}
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
 		return fmt.Sprintf("no Run can stand for %s: %v", o.Key, err), nil

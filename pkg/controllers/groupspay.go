@@ -99,5 +99,5 @@ func (g *groups) turnDown(run *rqv1.Run, waiting []*corev1.Pod, who map[string]s
 }
 
 func hasEnded(key group.Key, end rqv1.RunPhase) string {
-	return fmt.Sprintf("%s has ended (%s), and no pod of it is started any more", key, end)
+	return fmt.Sprintf("%s has ended (%s), and its pods are no longer started", key, end)
 }

@@ -130,11 +130,11 @@ func (r *groupReader) object(ctx context.Context, key group.Key) (map[string]any
 	err = r.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: group.ObjectName(key)}, object)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Sprintf("the pods name %s of %s, which is not there in namespace %s: make it there, where its pods "+
-			"are, or mend the name", key, key.API, key.Namespace), nil
+		return nil, fmt.Sprintf("the pods name %s of %s, which does not exist in namespace %s: create it there, where its "+
+			"pods are, or correct the name", key, key.API, key.Namespace), nil
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Sprintf("the scheduler may not read %s, so that nobody knows how many pods it has: have an "+
-			"administrator add its kind to a ClusterRole with label %s/group-reader: \"true\"", key, rqv1.GroupName), nil
+		return nil, fmt.Sprintf("the scheduler may not read %s, so it cannot tell how many pods it has: ask an "+
+			"administrator to add its kind to a ClusterRole with label %s/group-reader: \"true\"", key, rqv1.GroupName), nil
 	case err != nil:
 		return nil, "", fmt.Errorf("reading %s: %w", key, err)
 	}

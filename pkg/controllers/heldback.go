@@ -168,8 +168,8 @@ func (l *lossLimit) markNode(ctx context.Context, name string, verdict *nodeloss
 	}
 	if verdict != nil {
 		tellNode(l.events, name, corev1.EventTypeWarning, "HeldBack",
-			fmt.Sprintf("%s, but %s: none of them is taken for lost. If this one is gone, say so: "+
-				"kubectl runs nodes lost %s", verdict.Message, count.says(), name))
+			fmt.Sprintf("%s, but %s: jobtree treats none of them as lost. If this node is really gone, run: kubectl runs "+
+				"nodes lost %s", verdict.Message, count.says(), name))
 	}
 	l.seen.mu.Lock()
 	defer l.seen.mu.Unlock()

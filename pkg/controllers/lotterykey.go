@@ -48,7 +48,8 @@ func (l *lottery) readKey(ctx context.Context) error {
 	}
 	key := secret.Data[keyField]
 	if len(key) != keyBytes {
-		return fmt.Errorf("Secret %s/%s: %q holds %d bytes; it must hold %d: delete the Secret to have it made anew",
+		return fmt.Errorf("Secret %s/%s: %q holds %d bytes; it must hold %d: delete the Secret, and the scheduler creates "+
+			"it again",
 			Namespace, lotteryKey, keyField, len(key), keyBytes)
 	}
 	l.book.SetLotteryKey(key)

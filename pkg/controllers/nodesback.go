@@ -66,6 +66,6 @@ func (n *nodeJudge) uncordon(ctx context.Context, name string) error {
 		return fmt.Errorf("giving node %s back: %w", name, err)
 	}
 	tellNode(n.events, name, corev1.EventTypeNormal, "GivenBack",
-		"jobtree uses the node again: the sign by which it was lost is gone")
+		"jobtree uses the node again: the sign of its loss is gone")
 	return nil
 }

@@ -43,7 +43,7 @@ func (w *nodeWords) words() (out []nodeWord) {
 		out = append(out, nodeWord{n.Node, "LeftOut", "", "jobtree places nothing here: " + n.Reason})
 	}
 	for _, n := range w.book.MisannouncedNodes() {
-		out = append(out, nodeWord{n.Node, "MaintenanceIgnored", "", "jobtree does not see this maintenance coming: " +
+		out = append(out, nodeWord{n.Node, "MaintenanceIgnored", "", "jobtree ignores this maintenance: " +
 			n.Problem})
 	}
 	for _, n := range w.book.StuckDrains() {

@@ -206,7 +206,7 @@ func TestPodsThatNameAGroup(t *testing.T) {
 	lost.Spec.SchedulingGroup.PodGroupName = ptr.To("elsewhere")
 	g.groups.note(lost)
 	g.want("its group is not here", lost)
-	if got := g.book.Foreign(lost).Message; !strings.Contains(got, "is not there in namespace ns") {
+	if got := g.book.Foreign(lost).Message; !strings.Contains(got, "does not exist in namespace ns") {
 		t.Errorf("the one without a group is told %q", got)
 	}
 }

@@ -56,7 +56,8 @@ func (p podWriter) DeletePods(ctx context.Context, deletions []lifecycle.Deletio
 		if d.Notice != nil {
 			err := p.giveNotice(ctx, d.Pod, d.Notice)
 			if reconcile.Refused(err) {
-				klog.FromContext(ctx).Error(err, "A pod cannot be told that it ends; it goes all the same", "pod", klog.KObj(d.Pod))
+				klog.FromContext(ctx).Error(err, "A pod cannot be told that it ends; it is deleted all the same", "pod",
+					klog.KObj(d.Pod))
 			} else if err != nil {
 				return err
 			}

@@ -120,7 +120,7 @@ func (s statusWriter) unsaid(ctx context.Context, run *rqv1.Run, why error) {
 	logger := klog.FromContext(ctx)
 	logger.Error(why, "The API server refuses a Run's status; its pods go all the same", "run", klog.KObj(run))
 	s.events.Eventf(reference(run), nil, corev1.EventTypeWarning, "StatusRefused", "Reconcile",
-		"pods go, and the Run's status cannot say so: %s", why.Error())
+		"the Run's pods are deleted, but its status could not be written: %s", why.Error())
 }
 
 // count counts what a status changes.

@@ -77,7 +77,7 @@ func all(of ...[]string) []string {
 
 // TestARunFromItsBeginning has Run train made, by an API server that does not always do as it is told.
 func TestARunFromItsBeginning(t *testing.T) {
-	const refused = "Pending: the API server does not take the Run's pods: forbidden: quota exceeded"
+	const refused = "Pending: the API server rejects the Run's pods: forbidden: quota exceeded"
 	for name, scenes := range map[string][]scene{
 		"as it should be": {
 			{wrote: all([]string{theService}, thePods[:1])},
@@ -147,8 +147,8 @@ func TestARunOfOnePod(t *testing.T) {
 					c.t.Fatal(err)
 				}
 			}, fails: true},
-			{wrote: []string{theStatus}, fails: true,
-				says: "Pending: Pod train-0 exists and is not this Run's; delete it, or give the Run another name"},
+			{wrote: []string{theStatus}, fails: true, says: "Pending: Pod train-0 exists and does not belong to this Run; " +
+				"delete it, or give the Run another name"},
 			{happens: func(c *cluster) {
 				if err := c.kube.Tracker().Delete(resource, "ns", "train-0"); err != nil {
 					c.t.Fatal(err)

@@ -152,7 +152,7 @@ func (s *suspects) record(ctx context.Context, f *suspicion.Finding) error {
 		"annotations":     map[string]any{rqv1.AnnotationSuspect: record.String()}}})
 	if err == nil {
 		s.unseen[node.Name] = unseenMarks{record, node.ResourceVersion}
-		tellNode(s.events, node.Name, corev1.EventTypeWarning, "Suspect", "jobtree avoids the node where it has a choice: "+
+		tellNode(s.events, node.Name, corev1.EventTypeWarning, "Suspect", "jobtree avoids the node when it has a choice: "+
 			f.Message)
 	}
 	return err
@@ -175,10 +175,11 @@ func (s *suspects) isFull(ctx context.Context, f *suspicion.Finding) bool {
 	if f.Owner != "" {
 		whose = "ranks of owner " + string(f.Owner)
 	}
-	klog.FromContext(ctx).Error(nil, "No more nodes are marked as suspect, since as many are as may be at once; it may "+
-		"not be the nodes that ail", "for", whose, "suspect", marked, "first", f.Node, "why", f.Message)
-	tellNode(s.events, f.Node, corev1.EventTypeWarning, "NotSuspected", fmt.Sprintf("it and others are not marked as "+
-		"suspect, since %d nodes are for %s, as many as nodeLossLimit allows: it may not be the nodes that ail",
+	klog.FromContext(ctx).Error(nil, "No more nodes are marked as suspect: as many are as nodeLossLimit allows; the "+
+		"nodes may not be the cause", "for", whose, "suspect", marked, "first", f.Node, "why", f.Message)
+	tellNode(s.events, f.Node, corev1.EventTypeWarning, "NotSuspected", fmt.Sprintf("this node and others are not "+
+		"marked as suspect, because %d nodes already are for %s, as many as nodeLossLimit allows: the nodes may not be "+
+		"the cause",
 		marked, whose))
 	return true
 }

@@ -109,11 +109,11 @@ func TestWhoEndedAPod(t *testing.T) {
 
 func TestAnEndIsToldInAFewWords(t *testing.T) {
 	for want, d := range map[string]rqv1.RunDeath{
-		"rank 3 ended on node n1, by its program's doing: OOMKilled (container main, exit code 137): last words": {Index: 3,
+		"rank 3 ended on node n1, because of its program: OOMKilled (container main, exit code 137): last words": {Index: 3,
 			Node: "n1", Cause: rqv1.CauseProgram, Sign: "OOMKilled", Message: "last words", Container: "main", ExitCode: 137},
-		"rank 0 ended on node n1, by the node's doing: NodeShutdown: rejected": {Node: "n1", Cause: rqv1.CauseNode,
+		"rank 0 ended on node n1, because of the node: NodeShutdown: rejected": {Node: "n1", Cause: rqv1.CauseNode,
 			Sign: "NodeShutdown", Message: "rejected"},
-		"rank 0 ended on node n1, by its user's doing: failed": {Node: "n1", Cause: rqv1.CauseUser},
+		"rank 0 ended on node n1, because of its user: failed": {Node: "n1", Cause: rqv1.CauseUser},
 	} {
 		if got := Told(&d); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -24,8 +24,8 @@ func ToldOnNode(d *rqv1.RunDeath) string {
 
 // doings are the causes in words.
 var doings = map[rqv1.EndCause]string{
-	rqv1.CauseNode: "by the node's doing", rqv1.CauseProgram: "by its program's doing",
-	rqv1.CauseUser: "by its user's doing", rqv1.CauseScheduler: "by the scheduler's doing",
+	rqv1.CauseNode: "because of the node", rqv1.CauseProgram: "because of its program",
+	rqv1.CauseUser: "because of its user", rqv1.CauseScheduler: "because of the scheduler",
 }
 
 // Words tells of an end in a few words: what, in which container, and what was said of it.

@@ -77,8 +77,8 @@ func setOverdraft(c conditions) {
 	var beyond *saying
 	if gpus > 0 {
 		beyond = &saying{"BeyondBudget",
-			fmt.Sprintf("%d GPUs are beyond what their payers allow by now (%s); the Run goes on, "+
-				"and they count under every cap of their payers until they are gone", gpus, strings.Join(owed, ", "))}
+			fmt.Sprintf("%d GPUs exceed what their payers now allow (%s); the Run continues, and these GPUs count against "+
+				"every cap of their payers until they are released", gpus, strings.Join(owed, ", "))}
 	}
 	c.raise(rqv1.ConditionOverdraft, beyond, saying{"WithinBudget", "every GPU is within what its payer allows"})
 }
@@ -100,15 +100,15 @@ func namedNodes(nodes []string) string {
 func setHeldBack(c conditions, f *facts) {
 	var held *saying
 	if nodes := heldBack(f); len(nodes) > 0 {
-		held = &saying{"NodeLossLimit", fmt.Sprintf("these nodes show signs of loss, and so do more nodes at once than "+
-			"nodeLossLimit allows: none of them is taken for lost, and their ranks are not moved (R25): %s. If they are gone, "+
-			"an administrator says so: kubectl runs nodes lost NODE", namedNodes(nodes))}
+		held = &saying{"NodeLossLimit", fmt.Sprintf("these nodes show signs of loss, but so do more nodes at once than "+
+			"nodeLossLimit allows: jobtree treats none of them as lost and does not move their ranks: %s. If a node is "+
+			"really gone, an administrator runs: kubectl runs nodes lost NODE", namedNodes(nodes))}
 	}
 	if held == nil && f.DevicesHeld {
-		held = &saying{"NodeLossLimit", "devices of the Run's ranks are broken by what their kubelets say, and so are " +
-			"devices on more nodes at once than nodeLossLimit allows: the ranks are not moved (R25)"}
+		held = &saying{"NodeLossLimit", "kubelets report broken devices of this Run's ranks, but on more nodes at once " +
+			"than nodeLossLimit allows: the ranks are not moved"}
 	}
-	c.raise(rqv1.ConditionNodesHeldBack, held, saying{"Judged", "no loss of a node of the Run is held back"})
+	c.raise(rqv1.ConditionNodesHeldBack, held, saying{"Judged", "the loss of no node of the Run is held back"})
 }
 
 // heldBack returns the nodes with open Leases of the Run whose loss is held back, in order.
@@ -132,9 +132,8 @@ func setGrace(c conditions, rules *Rules) {
 		return
 	}
 	c.put(rqv1.ConditionGraceCapped, metav1.ConditionTrue, saying{"MaxGracePeriod", fmt.Sprintf(
-		"spec.template.spec.terminationGracePeriodSeconds is %d; the Run's pods have %d, the most that this "+
-			"scheduler allows "+
-			"(maxGracePeriod, R37)", asked, most)})
+		"spec.template.spec.terminationGracePeriodSeconds is %d; the Run's pods have %d, the most that this scheduler "+
+			"allows (maxGracePeriod)", asked, most)})
 }
 
 // setRoomKept says whether the Run keeps its room: from when it is requeued because of a node's loss until it has
@@ -144,8 +143,8 @@ func setRoomKept(c conditions, s *situation) {
 	f := s.facts
 	switch kept := meta.IsStatusConditionTrue(c.next.Conditions, rqv1.ConditionRoomKept); {
 	case s.requeued() && s.cuts.final == nil && f.Shape == nil && len(f.Lost) > 0:
-		c.renew(rqv1.ConditionRoomKept, saying{"Requeued", fmt.Sprintf("what the Run held is kept for it, lost nodes apart, "+
-			"until %s after the last of its old pods is gone", f.GangDeadline)})
+		c.renew(rqv1.ConditionRoomKept, saying{"Requeued", fmt.Sprintf("the GPUs that the Run held, except those of lost "+
+			"nodes, are kept for it until %s after its last old pod is gone", f.GangDeadline)})
 	case !kept:
 	case s.suspends():
 		c.put(rqv1.ConditionRoomKept, metav1.ConditionFalse, saying{"Suspended", "nothing is kept for a suspended Run"})
@@ -155,6 +154,6 @@ func setRoomKept(c conditions, s *situation) {
 		c.put(rqv1.ConditionRoomKept, metav1.ConditionFalse, saying{"Finished", "the Run has ended"})
 	case f.RoomLapsed:
 		c.put(rqv1.ConditionRoomKept, metav1.ConditionFalse, saying{"Lapsed", fmt.Sprintf(
-			"the Run did not start again within %s; it waits as any other, by age", f.GangDeadline)})
+			"the Run did not start again within %s; it now waits in the queue by its age", f.GangDeadline)})
 	}
 }

@@ -120,7 +120,7 @@ func purpose(cut *rank.Cut) string {
 	case rqv1.CutShrink:
 		what = "shrunk"
 	case rqv1.CutReturn:
-		what = "gives back what it has grown into beyond its total"
+		what = "gives back GPUs beyond its totalGPUs"
 	}
 	if cut.ForRank {
 		return fmt.Sprintf("%s for a lost rank of Run %s, which has a higher priority", what, cut.For)

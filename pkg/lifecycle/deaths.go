@@ -291,7 +291,7 @@ func (t *footing) outcast() *outcast {
 
 // String says what became of the rank.
 func (o *outcast) String() string {
-	return fmt.Sprintf("rank %d was ended or turned away by %d nodes within %s (%s): %s; it is not tried on another",
+	return fmt.Sprintf("rank %d was ended or rejected by %d nodes within %s (%s): %s; it is not tried on another node",
 		o.index, len(o.nodes), ending.BlamedFor, strings.Join(o.nodes, ", "), ending.Words(&o.last))
 }
 

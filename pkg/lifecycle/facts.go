@@ -34,8 +34,8 @@ func factsOf(o Observed) *facts {
 		f.told = whoGaveWay(o.Run)
 		if n := bytesOf(o.Run); n > maxRunBytes {
 			f.tooLarge = true
-			f.Problem = fmt.Sprintf("the Run takes %d bytes as JSON, and may take %d, so that there is room for its status; "+
-				"make its template, its annotations or its other metadata shorter", n, maxRunBytes)
+			f.Problem = fmt.Sprintf("the Run has %d bytes as JSON, and may have %d, because its status needs room; shorten "+
+				"its template, its annotations or its other metadata", n, maxRunBytes)
 		}
 	}
 	return f

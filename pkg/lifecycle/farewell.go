@@ -24,7 +24,7 @@ func farewell(f *facts) *rqv1.RunStatus {
 	next.AtRisk, next.AtRiskTotal = nil, 0
 	if !slices.ContainsFunc(f.Pods, f.heldBy) {
 		if keepers := keepers(f.Run); len(keepers) > 0 {
-			next.Message = "deleted: it holds nothing any more; its object is kept by finalizers " + strings.Join(keepers, ", ")
+			next.Message = "deleted: it holds no GPUs; its object is kept by finalizers " + strings.Join(keepers, ", ")
 		}
 		next.Funding = nil
 		if next.Width != nil {

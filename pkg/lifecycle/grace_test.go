@@ -33,14 +33,14 @@ func TestPodsAreMadeWithACappedGracePeriod(t *testing.T) {
 	}{
 		"more than the cap": {asked: year, want: 600, cap: 10 * time.Minute,
 			told: "spec.template.spec.terminationGracePeriodSeconds is 31536000; the Run's pods have 600, the most that this " +
-				"scheduler allows (maxGracePeriod, R37)"},
+				"scheduler allows (maxGracePeriod)"},
 		"the cap":                   {asked: 600, want: 600, cap: 10 * time.Minute},
 		"less than the cap":         {asked: 0, want: 0, cap: 10 * time.Minute},
 		"none":                      {asked: -1, want: 30, cap: 10 * time.Minute},
 		"none, and less by the cap": {asked: -1, want: 5, cap: 4500 * time.Millisecond},
 		"more than a cap of less than": {asked: 30, want: 1, cap: time.Second,
 			told: "spec.template.spec.terminationGracePeriodSeconds is 30; the Run's pods have 1, the most that this " +
-				"scheduler allows (maxGracePeriod, R37)"},
+				"scheduler allows (maxGracePeriod)"},
 	} {
 		o := scene(func(o *Observed) { withGrace(o, test.asked); o.MaxGracePeriod = test.cap })
 		d := Decide(o)

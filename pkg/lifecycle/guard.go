@@ -132,7 +132,7 @@ func setDrainWaits(c conditions, s *situation) {
 		case d.Why != "":
 			why = &saying{"NowhereToMove", d.Why}
 		}
-		waits = &saying{why.reason, fmt.Sprintf("the drain of %s waits (R35): %s", namedNodes(nodesIn(d.Ranks)), why.message)}
+		waits = &saying{why.reason, fmt.Sprintf("the drain of %s waits: %s", namedNodes(nodesIn(d.Ranks)), why.message)}
 	}
 	c.raise(rqv1.ConditionDrainWaits, waits, saying{"NoneWaits", "no drain of a node of the Run waits for room"})
 }
@@ -176,6 +176,6 @@ func unready(s *situation) *saying {
 	if len(ranks) > 1 {
 		what = "ranks " + namedNodes(ranks) + " are"
 	}
-	return &saying{"RanksNotReady", what + " not ready, and until all others are the Run's PodDisruptionBudget lets " +
-		"nobody evict a rank"}
+	return &saying{"RanksNotReady", what + " not ready, and the Run's PodDisruptionBudget allows no eviction until all " +
+		"other ranks are ready"}
 }

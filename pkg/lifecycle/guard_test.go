@@ -117,7 +117,7 @@ func TestDrainWaits(t *testing.T) {
 		t.Errorf("without reason: %s", got)
 	}
 	o.Drain = book.Drain{Ranks: []book.DrainedRank{{Index: 1, Node: "n1"}}, Why: "rank 1 has nowhere to go"}
-	if got := waits(); got != "True the drain of n1 waits (R35): rank 1 has nowhere to go" {
+	if got := waits(); got != "True the drain of n1 waits: rank 1 has nowhere to go" {
 		t.Errorf("%s", got)
 	}
 	if d := Decide(o); d.Status != nil {

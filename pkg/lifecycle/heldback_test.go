@@ -29,7 +29,7 @@ func TestHeldBack(t *testing.T) {
 	o.Nodes["n2"], o.Nodes["n0"] = book.NodeState{Stands: true, HeldBack: true},
 		book.NodeState{Stands: true, HeldBack: true}
 	if c := held(); c == nil || c.Status != metav1.ConditionTrue ||
-		!strings.Contains(c.Message, ": n0 n2. If they are gone") {
+		!strings.Contains(c.Message, ": n0 n2. If a node is really gone") {
 		t.Errorf("held back: %+v", c)
 	}
 	if d := Decide(o); d.Status != nil {

@@ -77,7 +77,8 @@ func leaving(s *situation) []Deletion {
 	})
 	for i := range out {
 		if d := &out[i]; s.facts.Moves[d.Pod.UID] && d.Notice == nil {
-			d.Tell = "the pod's group has lost a pod for which its domain has no room, and goes on in another domain as a whole"
+			d.Tell = "the pod's group has lost a pod, its domain has no room for another one, and the whole group moves to " +
+				"another domain"
 		}
 	}
 	out = append(out, leavingOf(s, s.roster.spares, func(_ int, pod *corev1.Pod) bool {

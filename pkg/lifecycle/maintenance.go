@@ -75,15 +75,16 @@ func setMaintenance(c conditions, f *facts) {
 		if more := len(nodes) - nodesTold; more > 0 {
 			told = append(told, fmt.Sprintf("and %d more", more))
 		}
-		ahead = &saying{"NodeMaintenance", fmt.Sprintf("nodes of the Run are to be out of service (R35); %s",
+		ahead = &saying{"NodeMaintenance", fmt.Sprintf("maintenance of nodes of the Run is planned; %s",
 			strings.Join(told, "; "))}
 		if stay := f.Drain.Stay; len(stay) > 0 {
 			ahead.reason = "NowhereToMove"
-			ahead.message += fmt.Sprintf("; ranks on %s stay there until their nodes go: %s", namedNodes(nodesIn(stay)),
+			ahead.message += fmt.Sprintf("; ranks on %s stay there until their nodes go out of service: %s",
+				namedNodes(nodesIn(stay)),
 				f.Drain.StayWhy)
 		}
 	}
-	c.raise(rqv1.ConditionMaintenanceAhead, ahead, saying{"NoneAhead", "no maintenance of a node of the Run is ahead"})
+	c.raise(rqv1.ConditionMaintenanceAhead, ahead, saying{"NoneAhead", "no maintenance of a node of the Run is planned"})
 }
 
 // bySign is the word in the record of a rank that has left its node for maintenance.
@@ -126,7 +127,8 @@ func (s *situation) leavesNode(pod *corev1.Pod) bool {
 // noticeOfMaintenance returns what a pod is told that leaves its node for maintenance.
 func (f *facts) noticeOfMaintenance(pod *corev1.Pod) *Notice {
 	node := pod.Spec.NodeName
-	return f.notice(pod, rqv1.ClosedMaintenance, fmt.Sprintf("node %s is to be out of service: %s; its pod leaves before",
+	return f.notice(pod, rqv1.ClosedMaintenance, fmt.Sprintf("maintenance of node %s is planned: %s; its pod leaves "+
+		"before that",
 		node, f.Nodes[node].Outage))
 }
 

@@ -50,7 +50,7 @@ func TestDecideOnPodsThatNoRunGoverns(t *testing.T) {
 		"of one that has failed": {
 			deleted(func(o *Observed) { o.Run.Status = rqv1.RunStatus{Phase: rqv1.RunFailed, Message: "it broke"} }), all},
 		"of one whose pods are gone": {deleted(func(o *Observed) { o.Pods, o.Leases = nil, nil }),
-			"Running: deleted: it holds nothing any more; its object is kept by finalizers example.com/audit"},
+			"Running: deleted: it holds no GPUs; its object is kept by finalizers example.com/audit"},
 		"and what has ended of a Run that is gone": {scene(func(o *Observed) {
 			o.pods("n0 Succeeded", "n1 deleting", "", "")
 			o.Run = nil

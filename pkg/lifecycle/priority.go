@@ -23,8 +23,9 @@ func setPriority(c conditions, s *situation) {
 	var missing *saying
 	if f.Priority.Missing && !s.hasEnded() {
 		missing = &saying{"NotFound", fmt.Sprintf("spec.priorityClassName is %s, and there is no PriorityClass of that "+
-			"name: the Run has priority 0 among its owner's; have an administrator create the class, or name one of kubectl "+
-			"get priorityclasses", name)}
+			"name: the Run has priority 0 among its owner's Runs; ask an administrator to create the class, or name one that "+
+			"kubectl get priorityclasses lists", name)}
 	}
-	c.raise(rqv1.ConditionPriorityClassMissing, missing, saying{"Found", "the Run lacks no PriorityClass"})
+	c.raise(rqv1.ConditionPriorityClassMissing, missing, saying{"Found", "the PriorityClass of the Run, if it names " +
+		"one, exists"})
 }

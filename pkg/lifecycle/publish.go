@@ -137,7 +137,7 @@ func (r *revision) planAround() *Write {
 		return nil
 	}
 	next := r.was.DeepCopy()
-	next.Status.Reason = "planned again around what has not gone: " + firstStuck(r.seen.Stuck)
+	next.Status.Reason = "planned again around pods that have not gone: " + firstStuck(r.seen.Stuck)
 	if next.Status.Reason == r.was.Status.Reason {
 		return nil
 	}

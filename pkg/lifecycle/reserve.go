@@ -65,7 +65,7 @@ func (r *revision) due() *Write {
 	case f.Promise != nil:
 		return r.follow()
 	case f.Refusal == nil && f.incomplete():
-		return r.cancelFor("pods of the group are gone with which it waited")
+		return r.cancelFor("pods of the group that it waited with are gone")
 	case f.Refusal != nil && !f.Undated:
 		return r.cancelFor(dateLost(f))
 	}

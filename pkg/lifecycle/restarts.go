@@ -104,7 +104,7 @@ func (f *facts) movedOn(lease *rqv1.Lease) bool {
 	return f.toldOf(lease, func(d *rqv1.RunDeath) bool { return d.Action == rqv1.ActionMove })
 }
 
-// diedItself reports whether a rank's pod has died by its program's doing, on a node that stands.
+// diedItself reports whether a rank's pod has died because of its program, on a node that stands.
 func (f *facts) diedItself(pod *corev1.Pod) bool {
 	if !present(pod) || !bound(pod) || !f.Stands(pod.Spec.NodeName) {
 		return false
@@ -113,7 +113,7 @@ func (f *facts) diedItself(pod *corev1.Pod) bool {
 	return ended && e.Cause == rqv1.CauseProgram
 }
 
-// fell reports whether a rank has died by its program's doing, or was not ready in time, on a node that stands.
+// fell reports whether a rank has died because of its program, or was not ready in time, on a node that stands.
 func (f *facts) fell(pod *corev1.Pod) bool { return f.diedItself(pod) || f.late(pod) }
 
 // madeAgain returns when a pod was made that was made to start its rank again; zero for another.
@@ -153,7 +153,7 @@ func (r *restarts) due(s *situation) (at time.Time) {
 	return at
 }
 
-// startsAnew reports whether a pod that has died by its program's doing may go, so that its rank is made anew: its end
+// startsAnew reports whether a pod that has died because of its program may go, so that its rank is made anew: its end
 // is in the ledger, and in the Run's status as far as that has room for it.
 func (t *footing) startsAnew(pod *corev1.Pod) bool {
 	f, r := t.facts, &t.restarts

@@ -42,8 +42,8 @@ func (o *Observed) closed() {
 
 func (o *Observed) gone() { o.Pods = append(o.Pods[:1:1], o.Pods[2:]...) }
 
-const restarting = "Running: restarting 1 of 4 ranks (restart 1 of 3): rank 1 ended on node n1, by its program's " +
-	"doing: Error (container main, exit code 1)"
+const restarting = "Running: restarting 1 of 4 ranks (restart 1 of 3): rank 1 ended on node n1, because of its " +
+	"program: Error (container main, exit code 1)"
 
 func TestARankIsRestarted(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -94,7 +94,7 @@ func TestARankIsRestarted(t *testing.T) {
 		"it says that it would be of no use": {observed: dying(func(o *Observed) {
 			o.Run.Spec.Runtime.Restarts = &rqv1.RunRestarts{OnExitCodes: map[string]rqv1.RestartAction{"1": rqv1.ActionFail}}
 		}), want: "close lease-1 Failed; Failed: rank 1 died on node n1: Error (container main, exit code 1); " +
-			"runtime.restarts.onExitCodes says of exit code 1 that it is of no use to try again"},
+			"runtime.restarts.onExitCodes says Fail for exit code 1, so the Run does not restart"},
 	} {
 		d := Decide(c.observed)
 		got := story(d)
@@ -142,7 +142,7 @@ func TestARankThatIsNotReadyInTimeIsRestarted(t *testing.T) {
 				noon.Add(-time.Hour))
 		}
 	})
-	const why = "Running: restarting 1 of 4 ranks (restart 1 of 3): rank 1 ended on node n1, by its program's doing: " +
+	const why = "Running: restarting 1 of 4 ranks (restart 1 of 3): rank 1 ended on node n1, because of its program: " +
 		"NotReady: not ready within its startupDeadline of 1m0s"
 	for i, want := range []string{"", "delete run-1", "close lease-1 Failed if NodeStands; create run-1"} {
 		d := Decide(observed)

@@ -62,10 +62,10 @@ func setSaveIgnored(c conditions, s *situation) {
 	}
 	var ignored *saying
 	if len(wrong) > 0 {
-		ignored = &saying{"NoTime", fmt.Sprintf("what the annotation %s says is ignored: %s", rqv1.AnnotationSavedAt,
+		ignored = &saying{"NoTime", fmt.Sprintf("annotation %s is ignored: %s", rqv1.AnnotationSavedAt,
 			strings.Join(wrong, "; "))}
 	}
-	c.raise(rqv1.ConditionSaveIgnored, ignored, saying{"Noted", "when work was saved is noted"})
+	c.raise(rqv1.ConditionSaveIgnored, ignored, saying{"Noted", "the time of the last save is recorded"})
 }
 
 // kept are the reasons for which a Lease closes whose pod loses no work.

@@ -69,8 +69,8 @@ func TestWhatCannotBeTrueIsTold(t *testing.T) {
 		says(o.Pods[2], "2027-03-01T12:00:00Z")
 	})
 	c := meta.FindStatusCondition(Decide(observed).Status.Conditions, rqv1.ConditionSaveIgnored)
-	want := `what the annotation rq.davidlangworthy.io/saved-at says is ignored: on the Run "yesterday" is no time, ` +
-		"such as 2026-03-01T12:00:00Z; on pod run-2 2027-03-01T12:00:00Z is still to come"
+	want := `annotation rq.davidlangworthy.io/saved-at is ignored: on the Run "yesterday" is not a time ` +
+		"such as 2026-03-01T12:00:00Z; on pod run-2 2027-03-01T12:00:00Z is in the future"
 	if c == nil || c.Status != metav1.ConditionTrue {
 		t.Fatalf("nothing is told: %+v", c)
 	}

@@ -55,8 +55,8 @@ func storyOfPending(s *situation) (reason, message string) {
 		return "Requeued", "a lost pod could not be replaced; the Run waits to start again from its checkpoint: " +
 			f.whyNotReplaced()
 	case s.edited:
-		return "Edited", "owner, funding or runtime was edited while the Run was starting; it starts again under " +
-			"its new terms"
+		return "Edited", "owner, funding or runtime was edited while the Run was starting; it starts again with the new " +
+			"values"
 	case s.overdue():
 		return "DeadlineExceeded", fmt.Sprintf("not every pod could be bound within %s; the Run starts again", f.GangDeadline)
 	case f.Problem != "":
@@ -290,7 +290,7 @@ func withQueue(message string, f *facts) string {
 	}
 	why := "it has no date yet"
 	if f.InLine.None {
-		why = "it has no date: nothing that is known to come would let it start"
+		why = "it has no date: no known future event would let it start"
 	}
-	return fmt.Sprintf("%s; %s; other Runs before it wait for %s", message, why, f.Run.Spec.Resources.GPUType)
+	return fmt.Sprintf("%s; %s; other Runs ahead of it wait for %s", message, why, f.Run.Spec.Resources.GPUType)
 }

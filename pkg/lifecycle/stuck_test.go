@@ -27,7 +27,7 @@ func TestAReservationSaysWhatIsStuck(t *testing.T) {
 	p.Stuck = []book.Stuck{{Pod: types.NamespacedName{Namespace: "ns", Name: "x-0"}, Node: "n",
 		Until: now.Add(-30 * time.Second)}, {}}
 	w := Reserve(p)
-	const want = "planned again around what has not gone: pod ns/x-0 on node n, which should have ended by " +
+	const want = "planned again around pods that have not gone: pod ns/x-0 on node n, which should have ended by " +
 		"2026-03-01T11:59:30Z and is still there, and 1 more"
 	if w == nil || w.Reservation.Status.Reason != want || len(w.Stuck) != 2 {
 		t.Fatalf("%+v", w)

@@ -139,7 +139,7 @@ func leaveTheirs(deletions []Deletion, gone bool) (left []Deletion, released []*
 			}
 			continue
 		case d.Notice == nil && (present(d.Pod) || d.If == NodeLost):
-			d.Tell = cmp.Or(d.Tell, "the scheduler ends the pod, whose place in its Run is another's, or lost")
+			d.Tell = cmp.Or(d.Tell, "the scheduler ends the pod: another pod has its place in the Run, or the place is lost")
 		}
 		left = append(left, d)
 	}

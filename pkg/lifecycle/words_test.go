@@ -24,7 +24,7 @@ func TestShortened(t *testing.T) {
 // TestALongProblemIsTold: the API refuses the whole status for one message that is too long.
 func TestALongProblemIsTold(t *testing.T) {
 	o := scene(nil)
-	o.Problem = "the API server does not take the Run's pods: " + strings.Repeat("é=", 20000)
+	o.Problem = "the API server rejects the Run's pods: " + strings.Repeat("é=", 20000)
 	status := Decide(o).Status
 	c := meta.FindStatusCondition(status.Conditions, rqv1.ConditionStarted)
 	if n := utf8.RuneCountInString(c.Message); n > longestMessage || c.Message != status.Message {

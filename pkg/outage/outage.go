@@ -64,7 +64,7 @@ func WindowOf(node *corev1.Node) (Window, error) {
 		return Window{}, nil
 	}
 	if !starts {
-		return Window{}, fmt.Errorf("annotation %s says when maintenance ends, and nothing when it starts: set %s too",
+		return Window{}, fmt.Errorf("annotation %s says when maintenance ends, but nothing says when it starts: set %s too",
 			rqv1.AnnotationMaintenanceEnd, rqv1.AnnotationMaintenanceStart)
 	}
 	start, err := parse(rqv1.AnnotationMaintenanceStart, from)
@@ -76,7 +76,7 @@ func WindowOf(node *corev1.Node) (Window, error) {
 		return Window{}, err
 	}
 	if !end.After(start) {
-		return Window{}, fmt.Errorf("annotation %s is %s, which is not after %s in %s: give an end that comes after that",
+		return Window{}, fmt.Errorf("annotation %s is %s, which is not after %s in %s: set a later end",
 			rqv1.AnnotationMaintenanceEnd, to, from, rqv1.AnnotationMaintenanceStart)
 	}
 	return Window{start, end}, nil
@@ -88,7 +88,8 @@ const shown = 64
 func parse(annotation, value string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, value)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("annotation %s is %.*q, which is no time: write it as 2030-01-02T15:00:00Z (RFC 3339)",
+		return time.Time{}, fmt.Errorf("annotation %s is %.*q, which is not a time: write it as 2030-01-02T15:00:00Z (RFC "+
+			"3339)",
 			annotation, shown, value)
 	}
 	return at.UTC(), nil

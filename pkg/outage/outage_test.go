@@ -38,12 +38,13 @@ func TestWindowOf(t *testing.T) {
 		"without end":   {"2030-01-02T12:00:00Z", "", Window{Start: noon}, ""},
 		"another zone":  {"2030-01-02T13:00:00+01:00", "", Window{Start: noon}, ""},
 		"without start": {"", "2030-01-02T14:00:00Z", Window{}, "set rq.davidlangworthy.io/maintenance-start too"},
-		"no time":       {"tomorrow", "", Window{}, `maintenance-start is "tomorrow", which is no time: write it as 2030-`},
-		"no end":        {"2030-01-02T12:00:00Z", "2h", Window{}, `maintenance-end is "2h", which is no time`},
+		"no time": {"tomorrow", "", Window{},
+			`maintenance-start is "tomorrow", which is not a time: write it as 2030-`},
+		"no end": {"2030-01-02T12:00:00Z", "2h", Window{}, `maintenance-end is "2h", which is not a time`},
 		"ends first": {"2030-01-02T12:00:00Z", "2030-01-02T11:00:00Z", Window{},
 			"which is not after 2030-01-02T12:00:00Z"},
-		"no while":     {"2030-01-02T12:00:00Z", "2030-01-02T12:00:00Z", Window{}, "give an end that comes after that"},
-		"a long story": {strings.Repeat("x", 1e5), "", Window{}, "which is no time"},
+		"no while":     {"2030-01-02T12:00:00Z", "2030-01-02T12:00:00Z", Window{}, "set a later end"},
+		"a long story": {strings.Repeat("x", 1e5), "", Window{}, "which is not a time"},
 	} {
 		got, err := WindowOf(annotated(c.start, c.end))
 		if diff := cmp.Diff(c.want, got); diff != "" {

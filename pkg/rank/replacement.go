@@ -18,7 +18,7 @@ type Replacement struct {
 	// Sign is how that node, which stands, ended the rank or turned it away, in a word, or how the rank died there; empty
 	// when the node was lost.
 	Sign string `json:"sign,omitempty"`
-	// After is the pod that had the rank before and died by its program's doing (R34), by its UID; empty when it was lost.
+	// After is the pod that had the rank before and died because of its program (R34), by its UID; empty when it was lost.
 	// If Lost says on which node, the rank goes to another, else it is started again where it was.
 	After types.UID `json:"after,omitempty"`
 	// Spare and SpareUID are the pod that makes room, and Node is where; empty when none does.
@@ -43,7 +43,7 @@ func ReplacementOf(pod *corev1.Pod) (Replacement, bool) {
 	return r, ok && json.Unmarshal([]byte(text), &r) == nil
 }
 
-// RestartOf returns whose place a pod takes that starts a rank again which died by its program's doing (R34); false for
+// RestartOf returns whose place a pod takes that starts a rank again which died because of its program (R34); false for
 // any other pod.
 func RestartOf(pod *corev1.Pod) (Replacement, bool) {
 	r, ok := ReplacementOf(pod)

@@ -25,9 +25,9 @@ func SavedAt(o metav1.Object, now time.Time) (at time.Time, wrong string) {
 	at, err := time.Parse(time.RFC3339, word)
 	switch {
 	case err != nil:
-		return time.Time{}, fmt.Sprintf("%.*q is no time, such as %s", shown, word, now.UTC().Format(time.RFC3339))
+		return time.Time{}, fmt.Sprintf("%.*q is not a time such as %s", shown, word, now.UTC().Format(time.RFC3339))
 	case at.After(now.Add(ahead)):
-		return time.Time{}, fmt.Sprintf("%s is still to come", word)
+		return time.Time{}, fmt.Sprintf("%s is in the future", word)
 	case at.After(now):
 		return now, ""
 	}

@@ -166,7 +166,7 @@ func TestALongProblemIsRemembered(t *testing.T) {
 	r.note(&o, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "train-0",
 		errors.New(strings.Repeat("ö=", 20000))))
 	got := r.problemOf(o.Name)
-	begins := `the API server does not take the Run's pods: pods "train-0" is forbidden: ö=ö`
+	begins := `the API server rejects the Run's pods: pods "train-0" is forbidden: ö=ö`
 	if len(got) > longestNote || !strings.HasPrefix(got, begins) {
 		t.Errorf("%d bytes are remembered: %.200s", len(got), got)
 	}

@@ -18,7 +18,8 @@ import (
 type NameTaken struct{ Kind, Name string }
 
 func (e NameTaken) Error() string {
-	return fmt.Sprintf("%s %s exists and is not this Run's; delete it, or give the Run another name", e.Kind, e.Name)
+	return fmt.Sprintf("%s %s exists and does not belong to this Run; delete it, or give the Run another name", e.Kind,
+		e.Name)
 }
 
 // Passes reports whether a failure to make pods passes by itself: the API server, or this process, was not up to it.
@@ -87,7 +88,7 @@ const longestProblem = 900
 
 // notTaken says what of a Run the API server does not take, and why.
 func notTaken(what string, why error) string {
-	return fmt.Sprintf("the API server does not take the Run's %s: %s", what,
+	return fmt.Sprintf("the API server rejects the Run's %s: %s", what,
 		lifecycle.Shortened(why.Error(), longestProblem))
 }
 

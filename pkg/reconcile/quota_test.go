@@ -26,7 +26,7 @@ func TestObjectionTo(t *testing.T) {
 		`violates PodSecurity "restricted:latest"`:                                                      {},
 	} {
 		refused := apierrors.NewForbidden(pods, "train-0", errors.New(said))
-		want.Why = "the API server does not take the Run's pods: " + refused.Error()
+		want.Why = "the API server rejects the Run's pods: " + refused.Error()
 		if diff := cmp.Diff(want, objectionTo(errors.Join(refused, refused))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", said, diff)
 		}

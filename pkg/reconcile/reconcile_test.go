@@ -199,7 +199,7 @@ func TestOrder(t *testing.T) {
 		"no replacement for now": {at: "create train-0", err: errAway, want: all[:3]},
 		"a replacement that is refused": {at: "create train-0", err: errQuota,
 			want:    append(append([]string{}, all[:4]...), "status told"),
-			problem: "the API server does not take the Run's pods: pods \"train-0\" is forbidden: exceeded quota"},
+			problem: "the API server rejects the Run's pods: pods \"train-0\" is forbidden: exceeded quota"},
 		"a Lease stays open": {at: "close", err: errAway, want: all[:4]},
 		"no Service": {at: "service", err: NameTaken{"Service", "train"},
 			want: append(append([]string{}, all[:5]...), "status told"), problem: NameTaken{"Service", "train"}.Error()},

@@ -24,7 +24,7 @@ func Remedies(deficit int, candidates []Candidate) []string {
 		sentence string
 		gpus     int
 	}{
-		{"Take back what Runs have grown into beyond their total", loans},
+		{"Take back GPUs that Runs hold beyond their totalGPUs", loans},
 		{"Drop spares in scope", spares},
 		{"Shrink elastic Runs by steps", steps},
 		{"Run a fair lottery if a deficit remains", tickets},

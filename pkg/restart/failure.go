@@ -35,13 +35,13 @@ func (f *Failure) String() string {
 	died := fmt.Sprintf("rank %d died on node %s: %s", f.Death.Index, f.Death.Node, ending.Words(&f.Death))
 	switch f.Why {
 	case ByCode:
-		return fmt.Sprintf("%s; runtime.restarts.onExitCodes says of exit code %d that it is of no use to try again", died,
+		return fmt.Sprintf("%s; runtime.restarts.onExitCodes says Fail for exit code %d, so the Run does not restart", died,
 			f.Death.ExitCode)
 	case ByNodes:
-		return fmt.Sprintf("%s; it has died on %s, so that its program is to blame", died, strings.Join(f.where(), ", "))
+		return fmt.Sprintf("%s; it has died on %s, so its program is the likely cause", died, strings.Join(f.where(), ", "))
 	}
-	return fmt.Sprintf("%s; it has been first to die %s, on %s, and the Run has been restarted %d times without enough "+
-		"quiet between, which is its limit (runtime.restarts.limit)", died, times(len(f.blamed())),
+	return fmt.Sprintf("%s; it was the first to die %s, on %s, and the Run has restarted %d times without a long "+
+		"enough quiet time in between, which is its limit (runtime.restarts.limit)", died, times(len(f.blamed())),
 		strings.Join(f.where(), ", "), f.Restarts.Counted-1)
 }
 

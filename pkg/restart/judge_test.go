@@ -138,7 +138,7 @@ func TestARankThatDiesAgainMoves(t *testing.T) {
 	v := w.die(60*s, 63*s, 1, 2)
 	w.want(t, v, "2!: 4/4 DiedOnEveryNode")
 	want := "rank 2 died on node third: failed (container , exit code 1); it has died on n2 (twice), spare, third, so " +
-		"that its program is to blame"
+		"its program is the likely cause"
 	if diff := cmp.Diff(want, v.Failure.String()); diff != "" {
 		t.Error(diff)
 	}
@@ -153,8 +153,8 @@ func TestAllDieTogether(t *testing.T) {
 	w.ready(35 * s)
 	v := w.die(60*s, 63*s, 1, 0, 1, 2, 3)
 	w.want(t, v, "0!: 1:Restart 2:Restart 3:Restart 3/3 RestartLimit")
-	want := "rank 0 died on node n0: failed (container , exit code 1); it has been first to die 3 times, on n0 (3 " +
-		"times), and the Run has been restarted 2 times without enough quiet between, which is its limit " +
+	want := "rank 0 died on node n0: failed (container , exit code 1); it was the first to die 3 times, on n0 (3 " +
+		"times), and the Run has restarted 2 times without a long enough quiet time in between, which is its limit " +
 		"(runtime.restarts.limit)"
 	if diff := cmp.Diff(want, v.Failure.String()); diff != "" {
 		t.Error(diff)
@@ -177,7 +177,7 @@ func TestExitCodes(t *testing.T) {
 	w = newWorld(3)
 	v := w.die(0, 0, 42, 1)
 	w.want(t, v, "1!: 1/1 ExitCode")
-	if want := "onExitCodes says of exit code 42"; !strings.Contains(v.Failure.String(), want) {
+	if want := "onExitCodes says Fail for exit code 42"; !strings.Contains(v.Failure.String(), want) {
 		t.Errorf("%q does not say %q", v.Failure, want)
 	}
 }

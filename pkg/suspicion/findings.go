@@ -37,7 +37,7 @@ func Told(run *rqv1.Run, now time.Time) (findings []Finding, due time.Time) {
 				due = lives
 				continue
 			}
-			findings = append(findings, found(run, d, LivesElsewhere, ", and lives on elsewhere"))
+			findings = append(findings, found(run, d, LivesElsewhere, ", and lives on another node"))
 		}
 	}
 	return findings, due

@@ -23,7 +23,7 @@ type Why string
 const (
 	// TwoOwners: ranks of two owners died there within an hour, each the first of its Run.
 	TwoOwners Why = "TwoOwners"
-	// LivesElsewhere: a rank died there again, was moved, and lives on elsewhere.
+	// LivesElsewhere: a rank died there again, was moved, and lives on another node.
 	LivesElsewhere Why = "LivesElsewhere"
 	// EndedRank: the node turned a rank away or lost track of it, or a device of it was broken.
 	EndedRank Why = "EndedRank"

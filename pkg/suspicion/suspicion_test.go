@@ -188,8 +188,8 @@ func TestWhatAProgramSaysStaysInItsNamespace(t *testing.T) {
 	for _, f := range append(findings, tally.On(own.UID, noon.Add(time.Hour))...) {
 		got = append(got, f.Message)
 	}
-	ended := "rank 0 ended on node n, by its program's doing: Error (container main, exit code 7)"
-	want := []string{"Run ns/r: " + ended + ", and lives on elsewhere",
+	ended := "rank 0 ended on node n, because of its program: Error (container main, exit code 7)"
+	want := []string{"Run ns/r: " + ended + ", and lives on another node",
 		"ranks of two owners died here: Run ns/r: " + ended + "; Run ns/o: " + ended}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -198,7 +198,7 @@ func TestWhatAProgramSaysStaysInItsNamespace(t *testing.T) {
 		d := &run.Status.Deaths[0]
 		d.Cause, d.Sign, d.Message = rqv1.CauseNode, "Unhealthy", "nvidia.com/gpu GPU-3"
 	})
-	kubelets := "Run ns/r: rank 0 ended on node n, by the node's doing: Unhealthy: nvidia.com/gpu GPU-3"
+	kubelets := "Run ns/r: rank 0 ended on node n, because of the node: Unhealthy: nvidia.com/gpu GPU-3"
 	findings, _ = Told(node, noon)
 	if len(findings) != 1 || findings[0].Message != kubelets {
 		t.Errorf("what a kubelet says is told: %v", findings)

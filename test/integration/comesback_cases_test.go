@@ -28,7 +28,7 @@ type comeback struct {
 	after func(s *site)
 	// rank is the pod of the rank, train-1 unless it says so.
 	rank string
-	// own says that the rank has died by its program's doing, and all that every rank has.
+	// own says that the rank has died because of its program, and all that every rank has.
 	own, all bool
 	// young says that the Run need not run when the sign comes.
 	young bool

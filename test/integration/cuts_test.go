@@ -56,7 +56,7 @@ func TestBrakesOnCuts(t *testing.T) {
 	// A word that is none brakes, and says so.
 	edit(s, said, func(c *corev1.ConfigMap) { c.Data = map[string]string{"paused": "perhaps"} })
 	s.awaitReservation("first", func(r *rqv1.Reservation) error {
-		if !strings.Contains(r.Status.Reason, "does not say what to do") {
+		if !strings.Contains(r.Status.Reason, "has entries that cannot be read") {
 			return fmt.Errorf("it says %q", r.Status.Reason)
 		}
 		return nil

@@ -56,7 +56,7 @@ func TestDeletedRunsGiveBackTheirGPUs(t *testing.T) {
 				t.Error(diff)
 			}
 			if name == "kept" {
-				s.await("first", rqv1.RunRunning, "deleted: it holds nothing any more; its object is kept by finalizers "+keptBy)
+				s.await("first", rqv1.RunRunning, "deleted: it holds no GPUs; its object is kept by finalizers "+keptBy)
 				s.settled()
 				edit(s, run, func(r *rqv1.Run) { r.Finalizers = nil })
 			}

@@ -139,6 +139,6 @@ func TestARankThatNoNodeKeeps(t *testing.T) {
 		})
 		seen[s.ends("train-0", corev1.PodStatus{Reason: "UnexpectedAdmissionError", Message: "no such device"})] = true
 	}
-	s.await("train", rqv1.RunFailed, "rank 0 was ended or turned away by 3 nodes within 1h0m0s")
+	s.await("train", rqv1.RunFailed, "rank 0 was ended or rejected by 3 nodes within 1h0m0s")
 	s.settled()
 }

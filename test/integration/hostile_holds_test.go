@@ -97,7 +97,7 @@ func attemptsToStop() []attempt {
 				return firstOf(saying("evil", rqv1.RunPending, text)(h), h.holdsNothing("evil"))
 			}})
 	}
-	const taken = "the API server does not take the Run's pods"
+	const taken = "the API server rejects the Run's pods"
 	stuck("more pods than the namespace's quota allows",
 		all(administrator(creates("{apiVersion: v1, kind: ResourceQuota, metadata: {name: q, namespace: $NS}, spec: "+
 			"{hard: {pods: 2}}}")),
@@ -116,7 +116,7 @@ func attemptsToStop() []attempt {
 	stuck("GPUs for its pods as a whole", templates("{spec: {resources: {limits: {nvidia.com/gpu: 8}}}}"), taken)
 	stuck("annotations of a megabyte", templates("{metadata: {annotations: {a: "+strings.Repeat("a", 300000)+"}}}"), taken)
 	stuck("a Run that leaves no room for its status", templates("{spec: {hostAliases: [{ip: 10.0.0.1, hostnames: ["+
-		longNames(20000)+"]}]}}"), "so that there is room for its status")
+		longNames(20000)+"]}]}}"), "because its status needs room")
 	stuck("a sponsor that does not lend",
 		specs(`{resources: {totalGPUs: 16}, funding: {allowBorrow: true, sponsors: ["$NEXT"]}}`),
 		"budget of $TEAM is short by 8 of 16 GPUs")
@@ -219,13 +219,13 @@ func attemptsByNames() []attempt {
 			how: all(squat("name: evil-0}, kind: Pod, spec: {schedulerName: nobody, containers: [{name: a, image: b}]}"),
 				runs("{}")),
 			harmless: "the Run waits, and says which pod to delete",
-			after: saying("evil", rqv1.RunPending,
-				"Pod evil-0 exists and is not this Run's; delete it, or give the Run another name")},
+			after: saying("evil", rqv1.RunPending, "Pod evil-0 exists and does not belong to this Run; delete it, or give "+
+				"the Run another name")},
 		{by: "tenant", try: "a Service that has the name of a Run's",
 			how: all(squat("name: evil}, kind: Service, spec: {ports: [{port: 80}]}"),
 				runs("{spec: {resources: {gpusPerPod: 4}}}")), // one of one pod has none
 			harmless: "the Run waits, and says which Service to delete",
-			after: saying("evil", rqv1.RunPending,
-				"Service evil exists and is not this Run's; delete it, or give the Run another name")},
+			after: saying("evil", rqv1.RunPending, "Service evil exists and does not belong to this Run; delete it, or give "+
+				"the Run another name")},
 	}
 }

@@ -123,7 +123,7 @@ func hostilePodGroups(s *site) {
 	elsewhere := namedSite(s.t, s.cluster, s.namespace+"-far", 0, 0, 0)
 	elsewhere.podGroup(native, "far", 1, "")
 	s.member(native, "far", "astray")
-	s.podTold("astray", "PodGroup/far of scheduling.k8s.io, which is not there in namespace "+s.namespace)
+	s.podTold("astray", "PodGroup/far of scheduling.k8s.io, which does not exist in namespace "+s.namespace)
 
 	for _, kind := range []schema.GroupVersion{native, coscheduling} {
 		s.podGroup(kind, "same", 1, "")
@@ -147,7 +147,7 @@ func hostilePodGroups(s *site) {
 	for _, pod := range []string{"two-a", "two-b", "two-c"} {
 		s.member(native, "two", pod)
 	}
-	s.podTold("two-a", "which is not there")
+	s.podTold("two-a", "which does not exist")
 	s.podGroup(native, "two", 2, "")
 	run := s.groupRun(native.Group, "PodGroup", "two")
 	s.await(run, rqv1.RunRunning, "bound 16 GPUs")

@@ -72,7 +72,8 @@ func TestRanksLeaveARackBeforeItsMaintenance(t *testing.T) {
 		t.Errorf("another Run was touched")
 	}
 	eventually(t, "its owner is to see that the other stays", func() error {
-		return s.ahead("stuck", "ranks on "+rack[2]+" stay there until their nodes go: rank 0 on node "+rack[2])
+		return s.ahead("stuck", "ranks on "+rack[2]+" stay there until their nodes go out of service: rank 0 on node "+
+			""+rack[2])
 	})
 	eventually(t, "an event on its node", func() error { return s.nodeTold(rack[2], "RanksStay", "neither a spare nor") })
 	s.await("stuck", rqv1.RunRunning, "bound 8 GPUs")

@@ -84,8 +84,8 @@ func TestARankThatDiesIsRestartedWhereItWas(t *testing.T) {
 	s.await("rival", rqv1.RunPending, "")
 	before := s.podsOf("train")
 	node := s.ends("train-1", exits(1, "CUDA error: device-side assert"))
-	run := s.restarted("train", "rank 1 restarted (restart 1 of 3)", "rank 1 ended on node "+node,
-		"exit code 1): CUDA error: device-side assert")
+	run := s.restarted("train", "rank 1 restarted (restart 1 of 3)", "rank 1 ended on node "+node, "exit code 1): CUDA "+
+		"error: device-side assert")
 	after := s.podsOf("train")
 	for name, pod := range before {
 		again := after[name]
@@ -132,7 +132,7 @@ func TestAPoisonProgram(t *testing.T) {
 		t.Errorf("it died last on %s, want on its spare's node %s", on, spare)
 	}
 	run := s.await("poison", rqv1.RunFailed, "rank 1 died on node "+spare+": Error (container pause, exit code 7): no "+
-		"such file; it has been first to die 3 times, on "+first+" (twice), "+spare)
+		"such file; it was the first to die 3 times, on "+first+" (twice), "+spare)
 	if run.Status.Restarts.Counted != 3 {
 		t.Errorf("the Run tells of %+v", run.Status.Restarts)
 	}
@@ -194,7 +194,8 @@ func TestExitCodes(t *testing.T) {
 		t.Errorf("it is still on %s", bad)
 	}
 	s.ends("fails-0", exits(42, "bad configuration"))
-	s.await("fails", rqv1.RunFailed, "runtime.restarts.onExitCodes says of exit code 42 that it is of no use to try again")
+	s.await("fails", rqv1.RunFailed, "runtime.restarts.onExitCodes says Fail for exit code 42, so the Run does not "+
+		"restart")
 	s.settled()
 }
 

@@ -54,7 +54,7 @@ func (l *saved) run(ctx context.Context, names []string) error {
 			return session.Fail(session.ExitUsage, "--at must be a time such as 2026-01-31T10:00:00Z, not %q", l.at)
 		}
 		if at.After(l.Now()) {
-			return session.Fail(session.ExitUsage, "--at %s is still to come: say when it was saved", l.at)
+			return session.Fail(session.ExitUsage, "--at %s is in the future: say when it was saved", l.at)
 		}
 	}
 	c, namespace, _, err := l.Connect()
