@@ -41,6 +41,8 @@ type groups struct {
 	known map[group.Key]*pods
 	// at are the groups of the pods that wait: pods may come to say that they are in another.
 	at map[types.UID]group.Key
+	// unseen are the groups of the pods that are ranked there.
+	unseen map[types.UID]group.Key
 }
 
 // pods are those of a group.
@@ -76,7 +78,7 @@ func newGroups(o *Options, w *watches, changed func(types.NamespacedName, lane.W
 	return &groups{groupReader: newGroupReader(o), book: o.Book, clock: o.Clock, watches: w, changed: changed,
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[group.Key](100*time.Millisecond, 30*time.Second)),
-		known: map[group.Key]*pods{}, at: map[types.UID]group.Key{}}
+		known: map[group.Key]*pods{}, at: map[types.UID]group.Key{}, unseen: map[types.UID]group.Key{}}
 }
 
 // follow notes what informers are told of pods and of Runs.
@@ -109,13 +111,13 @@ func (g *groups) note(pod *corev1.Pod) {
 	waits := pod.Labels[rqv1.LabelRun] == "" && pod.DeletionTimestamp == nil
 	key := group.Of(pod).Key
 	g.mu.Lock()
+	at, waited := g.at[pod.UID]
 	before, was := g.leave(pod, key)
 	if waits {
-		of := g.of(key)
-		of.waiting[pod.UID], g.at[pod.UID] = pod, key
-		delete(of.ranked, pod.UID)
-	} else if was && pod.DeletionTimestamp == nil {
-		g.of(key).ranked[pod.UID] = pod.Namespace + "/" + pod.Name
+		g.see(pod.UID)
+		g.of(key).waiting[pod.UID], g.at[pod.UID] = pod, key
+	} else if waited && pod.DeletionTimestamp == nil { // its rank is in the group that it waited in, whatever it says by now
+		g.of(at).ranked[pod.UID], g.unseen[pod.UID] = pod.Namespace+"/"+pod.Name, at
 	}
 	g.mu.Unlock()
 	if !waits {
@@ -142,6 +144,14 @@ func (g *groups) leave(pod *corev1.Pod, key group.Key) (before *corev1.Pod, was 
 	return before, waited && at == key
 }
 
+// see notes that a pod's rank is seen, or that it has none. The lock is held.
+func (g *groups) see(uid types.UID) {
+	if of := g.known[g.unseen[uid]]; of != nil {
+		delete(of.ranked, uid)
+	}
+	delete(g.unseen, uid)
+}
+
 // gated reports whether something else is to happen before a pod is placed: no gang waits for it, let alone that others
 // end for it. What is to happen may change what it says.
 func gated(pod *corev1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 }
@@ -154,9 +164,7 @@ func (g *groups) drop(pod *corev1.Pod) {
 	key := group.Of(pod).Key
 	g.mu.Lock()
 	g.leave(pod, key)
-	if of := g.known[key]; of != nil {
-		delete(of.ranked, pod.UID)
-	}
+	g.see(pod.UID)
 	g.mu.Unlock()
 	g.book.Forget(pod.UID)
 	g.again(key)
@@ -280,13 +288,25 @@ func (g *groups) offers(run *rqv1.Run) ([]book.Offer, rqv1.RunPhase) {
 		if o, there, err := g.watches.pods.GetStore().GetByKey(key); err != nil || !there || o.(*corev1.Pod).UID != uid {
 			return nil, of.end
 		}
-		delete(of.ranked, uid)
+		g.see(uid)
 	}
-	var out []book.Offer
+	var waiting []*corev1.Pod
 	for _, pod := range of.waiting {
 		if g.asksForGPUs(pod) && !gated(pod) && of.pays(run, pod) && g.misfit(run, pod) == "" {
-			out = append(out, book.Offer{Pod: pod, Rank: of.shape.Rank(pod)})
+			waiting = append(waiting, pod)
 		}
+	}
+	if len(waiting) == 0 {
+		return nil, of.end
+	}
+	members, err := ofRun[corev1.Pod](g.watches.pods, runOf(key))
+	if err != nil {
+		return nil, of.end
+	}
+	var out []book.Offer
+	ranks := of.shape.Seats(waiting, members)
+	for _, pod := range waiting {
+		out = append(out, book.Offer{Pod: pod, Rank: ranks[pod.UID]})
 	}
 	return out, of.end
 }

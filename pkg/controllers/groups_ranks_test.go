@@ -95,3 +95,28 @@ func TestAGroupWhosePodsAreToldToGo(t *testing.T) {
 		}
 	}
 }
+
+// TestAPodThatLeavesItsGroupAsItIsGivenARank has that rank all the same, and once it is gone the group gives it to
+// another.
+func TestAPodThatLeavesItsGroupAsItIsGivenARank(t *testing.T) {
+	g := newGrouped(t)
+	g.named("o")
+	pods := []*corev1.Pod{foreign("a", "8"), foreign("b", "8")}
+	for _, pod := range pods {
+		pod.Annotations = map[string]string{rqv1.AnnotationGroup: "g"}
+		g.groups.note(pod)
+	}
+	g.want("it is new", pods[0], "create")
+	g.want("nothing has changed", pods[0])
+	run, left := g.run(), pods[0].DeepCopy()
+	left.Annotations = map[string]string{rqv1.AnnotationGroup: "other"}
+	left.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelSource: string(rqv1.SourcePods)}
+	g.groups.note(left)
+	if offers, _ := g.groups.offers(run); len(offers) != 0 {
+		t.Errorf("%d pods are offered, and nobody knows which rank is taken", len(offers))
+	}
+	g.groups.drop(left)
+	if offers, _ := g.groups.offers(run); len(offers) != 1 {
+		t.Errorf("%d pods are offered once it is gone", len(offers))
+	}
+}

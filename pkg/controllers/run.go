@@ -184,14 +184,14 @@ func (r *reconciler) cached(name types.NamespacedName) (book.Objects, error) {
 	} else if ok {
 		o.Run = run.(*rqv1.Run)
 	}
+	if o.Run != nil && o.Run.Spec.Theirs() {
+		o.Offers, o.GroupEnd = r.groups.offers(o.Run) // before its pods: whose rank it has seen is among those
+	}
 	var errs [4]error
 	o.Pods, errs[0] = ofRun[corev1.Pod](r.watches.pods, name)
 	o.Leases, errs[1] = ofRun[rqv1.Lease](r.watches.leases, name)
 	o.Reservations, errs[2] = ofRun[rqv1.Reservation](r.watches.reservations, name)
 	o.Guards, errs[3] = r.guards.of(name)
-	if o.Run != nil && o.Run.Spec.Theirs() {
-		o.Offers, o.GroupEnd = r.groups.offers(o.Run)
-	}
 	return o, errors.Join(errs[:]...)
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
@@ -121,7 +122,11 @@ func kubeflow(kind, part string, operators ...string) written {
 // Of returns the group that a pod is in.
 func Of(pod *corev1.Pod) Member {
 	if g := pod.Spec.SchedulingGroup; g != nil && g.PodGroupName != nil {
-		return Member{Key: Key{pod.Namespace, nativeAPI, kindPodGroup, *g.PodGroupName}, Index: indexOf(pod)}
+		m := Member{Key: Key{pod.Namespace, nativeAPI, kindPodGroup, *g.PodGroupName}, Index: indexOf(pod)}
+		if by := metav1.GetControllerOfNoCopy(pod); by != nil {
+			m.Part.Name = by.Name // each has indexes of its own
+		}
+		return m
 	}
 	for i := range kinds {
 		if m, ok := kinds[i].of(pod); ok {
