@@ -58,6 +58,8 @@ type pods struct {
 	// shape is what is known of the group; seen says that it is.
 	shape group.Shape
 	seen  bool
+	// past says that the Run which stands for the group is complete, and that those that wait are for another.
+	past bool
 	// run stands for the group, phase is what that had come to when the group was looked at last, and started says that it
 	// has run.
 	run     types.UID
@@ -115,8 +117,10 @@ func (g *groups) note(pod *corev1.Pod) {
 	before, was := g.leave(pod, key)
 	if waits {
 		g.see(pod.UID)
-		g.of(key).waiting[pod.UID], g.at[pod.UID] = pod, key
-	} else if waited && pod.DeletionTimestamp == nil { // its rank is in the group that it waited in, whatever it says by now
+		of := g.of(key)
+		of.waiting[pod.UID], g.at[pod.UID] = pod, key
+		of.seen = of.seen && (was || of.shape.Knows(pod)) // what has begun since may be for another Run
+	} else if waited && pod.DeletionTimestamp == nil { // its rank is in the group in which it has waited
 		g.of(at).ranked[pod.UID], g.unseen[pod.UID] = pod.Namespace+"/"+pod.Name, at
 	}
 	g.mu.Unlock()
@@ -172,7 +176,12 @@ func (g *groups) drop(pod *corev1.Pod) {
 
 // member notes that something is new of a pod that has a rank.
 func (g *groups) member(pod *corev1.Pod) {
-	if group.Candidate(pod) && rank.Ended(pod) {
+	if !group.Candidate(pod) {
+		return
+	}
+	run := g.cachedRun(runOfPod(pod))
+	first := run != nil && run.Spec.TheirsComeLate() && run.Status.Phase == rqv1.RunPending && pod.Spec.NodeName != ""
+	if first || rank.Ended(pod) {
 		g.again(g.groupOf(pod))
 	}
 }
@@ -283,6 +292,9 @@ func (g *groups) offers(run *rqv1.Run) ([]book.Offer, rqv1.RunPhase) {
 	of := g.known[key]
 	if of == nil || !of.seen {
 		return nil, ""
+	}
+	if of.past {
+		return nil, of.end
 	}
 	for uid, key := range of.ranked {
 		if o, there, err := g.watches.pods.GetStore().GetByKey(key); err != nil || !there || o.(*corev1.Pod).UID != uid {

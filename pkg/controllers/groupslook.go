@@ -3,13 +3,11 @@ package controllers
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,7 +42,8 @@ func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error)
 		g.forget(key)
 		return 0, nil
 	}
-	waiting = g.turnAway(key, run, waiting, members)
+	all := waiting
+	waiting, misfits := g.misfits(key, run, waiting, members)
 	wants := slices.ContainsFunc(waiting, g.asksForGPUs)
 	if run == nil && len(members) == 0 && !wants {
 		left := g.mayCome(waiting)
@@ -59,14 +58,22 @@ func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error)
 	}
 	v := &view{Observed: o, waiting: waiting, members: members, problem: problem, wants: wants,
 		end: endOf(o, waiting, members), empty: len(members) == 0 && !wants}
-	v.idle = !v.empty && !wants && !slices.ContainsFunc(members, func(pod *corev1.Pod) bool { return !rank.Ended(pod) })
+	if run != nil && haveCompleted(members) {
+		g.goesOn(v, run, all)
+	}
+	if !v.past {
+		for pod, why := range misfits {
+			g.decide([]*corev1.Pod{pod}, book.Stranger{Refused: why})
+		}
+	}
+	v.idle = !v.empty && !v.wants && !slices.ContainsFunc(members, func(pod *corev1.Pod) bool { return !rank.Ended(pod) })
 	g.keep(v)
 	switch {
 	case run != nil && run.DeletionTimestamp != nil:
 		return 0, nil // its own event looks again
 	case run != nil && (another(run, o) || !v.started && problem == "" && outdated(run, o)):
 		return 0, g.deleteRun(ctx, run) // the event of that looks again, and makes the one that the group is to have
-	case run != nil && run.Ended() && wants && v.end == "":
+	case run != nil && run.Ended() && v.wants && v.end == "":
 		return 0, g.deleteRun(ctx, run) // others of its pods have come
 	case run != nil && v.empty && v.end == "":
 		return g.await(ctx, key, run)
@@ -78,6 +85,16 @@ func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error)
 		problem = hasEnded(key, v.end)
 	}
 	return g.derive(ctx, o, waiting, problem)
+}
+
+// goesOn notes whether a group whose Run is complete goes on with pods that are a gang of their own: all that wait are
+// then, whether or not they fit into the Run.
+func (g *groups) goesOn(v *view, run *rqv1.Run, waiting []*corev1.Pod) {
+	o := *v.Observed
+	o.Pods = slices.Concat(waiting, v.members)
+	if slices.ContainsFunc(waiting, g.asksForGPUs) && group.Outgrown(run, &o) {
+		v.Observed, v.waiting, v.past, v.wants = &o, waiting, true, true
+	}
 }
 
 // mayCome returns for how long it is waited for more pods of a group, as many as its pods say that it has: they may ask
@@ -102,6 +119,8 @@ type view struct {
 	// wants says that pods with GPUs wait for a rank, empty that there are no pods with GPUs, idle that all have ended,
 	// and started that the group has run.
 	wants, empty, idle, started bool
+	// past says that the Run is complete, and what waits is a gang of its own.
+	past bool
 	// mayNotGrow says of service accounts why the group does not grow by their pods; empty for those by whose it may.
 	mayNotGrow map[string]string
 	// rest is after what time one that is idle is looked at again.
@@ -126,6 +145,10 @@ func (g *groups) keep(v *view) {
 	if !v.empty {
 		of.empty = time.Time{}
 	}
+	if v.past && of.phase == rqv1.RunRunning {
+		v.end = rqv1.RunCompleted
+	}
+	of.past = v.past
 	of.shape, of.seen, of.end = group.ShapeOf(v.Observed), v.problem == "", v.end
 	v.started, v.rest = of.started, groupEnding
 	if now.Sub(of.idle) >= groupRest {
@@ -315,7 +338,8 @@ func madeAgain(v *view) bool {
 // ask for no GPUs once it runs. It returns when to look again without an event.
 func (g *groups) feed(run *rqv1.Run, v *view) time.Duration {
 	name := client.ObjectKeyFromObject(run)
-	runs := run.Status.Phase == rqv1.RunRunning || run.Ended()
+	runs := run.Status.Phase == rqv1.RunRunning || run.Ended() ||
+		run.Spec.TheirsComeLate() && holdsAny(v.members) // others may be made only once these are ready
 	for _, pod := range v.waiting {
 		g.decide([]*corev1.Pod{pod}, book.Stranger{Free: runs && !g.asksForGPUs(pod)})
 	}
@@ -336,44 +360,6 @@ func (g *groups) feed(run *rqv1.Run, v *view) time.Duration {
 		return groupPending
 	}
 	return 0
-}
-
-// createRun makes the Run that stands for a group. It says what is wrong with it where the API server does not take it.
-func (g *groups) createRun(ctx context.Context, o *group.Observed, d *group.Derived) (problem string, err error) {
-	run := &rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: o.Key.Namespace, Name: d.Name,
-		OwnerReferences: ownersOf(o), Annotations: map[string]string{rqv1.AnnotationDerived: d.Hash()}}, Spec: *d.Spec}
-	if len(o.MadeFor) > 0 {
-		run.Annotations[rqv1.AnnotationMadeFor] = group.SayMadeFor(o.MadeFor)
-	}
-	err = g.client.Create(ctx, run)
-	switch {
-	case apierrors.IsAlreadyExists(err):
-		err = g.client.Get(ctx, client.ObjectKeyFromObject(run), run)
-		if err == nil && !standsFor(run, o.Key) {
-			return fmt.Sprintf("Run %s, which would represent %s, exists and is somebody else's: rename it", run.Name, o.Key),
-				nil
-		}
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
-		return fmt.Sprintf("no Run can stand for %s: %v", o.Key, err), nil
-	}
-	return "", err
-}
-
-func (g *groups) deleteRun(ctx context.Context, run *rqv1.Run) error {
-	err := g.client.Delete(ctx, run, client.Preconditions{UID: &run.UID})
-	return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
-}
-
-// ownersOf returns what a Run goes with that stands for a group: what the group is known by, else its only pod.
-func ownersOf(o *group.Observed) []metav1.OwnerReference {
-	switch {
-	case o.Object != nil:
-		return []metav1.OwnerReference{referenceTo(o.Object)}
-	case o.Key.Kind == "Pod" && len(o.Pods) == 1:
-		pod := o.Pods[0]
-		return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}}
-	}
-	return nil
 }
 
 // endOf returns how a group has ended: as its object says, else as its pods have, if no more come; empty while it goes

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/group"
 )
 
@@ -51,24 +51,32 @@ func (g *groups) report(ctx context.Context, o *group.Observed, run *rqv1.Run, w
 	return nil
 }
 
-// turnAway tells those pods that wait which do not fit into the Run that stands for the group. It returns the others. A
+// misfits returns those pods that wait which fit into the Run that stands for the group, and why the others do not. A
 // Run that has not started, and has no pods, is made anew as those say that wait.
-func (g *groups) turnAway(key group.Key, run *rqv1.Run, waiting, members []*corev1.Pod) (left []*corev1.Pod) {
+func (g *groups) misfits(key group.Key, run *rqv1.Run, waiting, members []*corev1.Pod) (left []*corev1.Pod,
+	why map[*corev1.Pod]string) {
 	g.mu.Lock()
 	started := g.of(key).started
 	g.mu.Unlock()
 	if run == nil || !started && len(members) == 0 {
-		return waiting
+		return waiting, nil
 	}
+	why = map[*corev1.Pod]string{}
 	for _, pod := range waiting {
-		why := g.misfit(run, pod)
-		if why == "" {
-			left = append(left, pod)
+		if misfit := g.misfit(run, pod); misfit != "" {
+			why[pod] = misfit
 			continue
 		}
-		g.decide([]*corev1.Pod{pod}, book.Stranger{Refused: why})
+		left = append(left, pod)
 	}
-	return left
+	return left, why
+}
+
+// haveCompleted reports whether all pods of a Run have, of which there are some.
+func haveCompleted(members []*corev1.Pod) bool {
+	return len(members) > 0 && !slices.ContainsFunc(members, func(pod *corev1.Pod) bool {
+		return pod.Status.Phase != corev1.PodSucceeded
+	})
 }
 
 // misfit says why a pod with GPUs cannot have a rank in the Run that stands for its group; empty where it can.

@@ -70,6 +70,10 @@ func (d *Derived) Hash() string {
 
 // Derive returns the Run that stands for a group. A group that asks for no GPUs has none.
 func Derive(o *Observed) Derived {
+	shape, waits := shapeOf(o)
+	if shape.Begun { // those that have completed are none of it
+		o = o.live()
+	}
 	members := membersOf(o)
 	out := Derived{Name: RunName(o.Key)}
 	perPod, problem := perPodOf(members)
@@ -83,7 +87,10 @@ func Derive(o *Observed) Derived {
 			ToServe(nativeKind), rqv1.AnnotationGroup, rqv1.AnnotationGroupSize)
 		return out
 	}
-	shape, waits := shapeOf(o)
+	if shape.mixed != "" {
+		out.Problem = fmt.Sprintf("%s %s: %s", o.Key, shape.mixed, asManyEach)
+		return out
+	}
 	if gpus := int64(shape.Ranks) * int64(perPod); gpus > maxPods {
 		out.Problem = fmt.Sprintf("%s asks for %d GPUs, and a Run may have %d at most", o.Key, gpus, maxPods)
 		return out
@@ -120,6 +127,8 @@ func podsOf(k Key, shape Shape, late bool) *rqv1.RunPods {
 	return pods
 }
 
+const asManyEach = "all pods of a group that ask for GPUs must ask for as many"
+
 // perPodOf returns how many GPUs each pod asks for that asks for any, and what is wrong where they differ.
 func perPodOf(members []member) (perPod int, problem string) {
 	by := ""
@@ -129,8 +138,8 @@ func perPodOf(members []member) (perPod int, problem string) {
 		case perPod == 0:
 			perPod, by = m.gpus, m.pod.Name
 		default:
-			return 0, fmt.Sprintf("pod %s of %s asks for %d GPUs and pod %s for %d: all pods of a group that ask for GPUs must "+
-				"ask for as many (R41)", m.pod.Name, m.Key, m.gpus, by, perPod)
+			return 0, fmt.Sprintf("pod %s of %s asks for %d GPUs and pod %s for %d: %s", m.pod.Name, m.Key, m.gpus, by, perPod,
+				asManyEach)
 		}
 	}
 	return perPod, ""

@@ -42,7 +42,9 @@ func Imagine(rules Rules, objects []map[string]any) ([]*Observed, error) {
 		if err := o.find(objects); err != nil {
 			return nil, err
 		}
-		s := ShapeOf(o)
+		none := *o
+		none.Pods = nil
+		s := ShapeOf(&none)
 		o.Pods = slices.DeleteFunc(o.Pods, func(pod *corev1.Pod) bool { // made only once others have ended
 			return len(s.parts) > 0 && o.GPUs(&pod.Spec) > 0 && s.partOf(pod) == nil
 		})

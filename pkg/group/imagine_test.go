@@ -56,7 +56,7 @@ func TestImagine(t *testing.T) {
 		"a JobSet with a part that comes after": {[]string{jobSet(", {name: after, dependsOn: [{name: w, status: "+
 			"Complete}], "+
 			"template: {spec: {template: {spec: "+strings.Replace(asks, "8", "4", 1)+"}}}}", "")},
-			[]string{"JobSet/llm: 32 of H100 by 8, in groups of 16, checkpoint 5m0s, 4 first"}},
+			[]string{"JobSet/llm: 32 of H100 by 8, in groups of 16, checkpoint 5m0s"}},
 		"a JobSet that is prepared by what asks for none": {[]string{strings.Replace(jobSet("", ""), "{name: w, ",
 			"{name: w, dependsOn: [{name: driver, status: Complete}], ", 1)},
 			[]string{"JobSet/llm: 32 of H100 by 8, in groups of 16, checkpoint 5m0s"}},

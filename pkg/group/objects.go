@@ -1,12 +1,11 @@
 package group
 
 import (
-	"encoding/json"
+	"fmt"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -16,76 +15,31 @@ import (
 type kindOf struct{ api, kind string }
 
 // shapes are how objects say how many pods they are for, by kind.
-var shapes = map[kindOf]func(object map[string]any, gpus func(*corev1.PodSpec) int) Shape{
-	{"scheduling.k8s.io", "PodGroup"}: func(object map[string]any, _ func(*corev1.PodSpec) int) Shape {
-		if _, basic, _ := unstructured.NestedMap(object, "spec", "schedulingPolicy", "basic"); basic {
+var shapes = map[kindOf]func(o *Observed) Shape{
+	{"scheduling.k8s.io", "PodGroup"}: func(o *Observed) Shape {
+		if _, basic, _ := unstructured.NestedMap(o.Object, "spec", "schedulingPolicy", "basic"); basic {
 			return Shape{Least: 1} // its pods do not wait for each other
 		}
-		return atLeast(object, "spec", "schedulingPolicy", "gang", "minCount")
+		return atLeast(o.Object, "spec", "schedulingPolicy", "gang", "minCount")
 	},
-	{"scheduling.x-k8s.io", "PodGroup"}: func(object map[string]any, _ func(*corev1.PodSpec) int) Shape {
-		return atLeast(object, "spec", "minMember")
+	{"scheduling.x-k8s.io", "PodGroup"}: func(o *Observed) Shape {
+		return atLeast(o.Object, "spec", "minMember")
 	},
-	{"batch", "Job"}: func(object map[string]any, gpus func(*corev1.PodSpec) int) Shape {
+	{"batch", "Job"}: func(o *Observed) Shape {
 		job := &batchv1.Job{}
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(object, job) != nil {
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, job) != nil {
 			return Shape{}
 		}
-		return inParts([]replicated{{Replicas: 1, Spec: job.Spec}}, gpus)
+		return inParts([]replicated{{Replicas: 1, Spec: job.Spec}}, o.GPUs)
 	},
 	{"jobset.x-k8s.io", "JobSet"}: ofJobs,
 	{"ray.io", "RayCluster"}:      inTemplates,
-	{apiKubeflow, "MPIJob"}:       inTemplates,
+	{apiKubeflow, "MPIJob"}:       ofMPI,
 	{apiKubeflow, "PyTorchJob"}:   inTemplates,
 	{apiKubeflow, "TFJob"}:        inTemplates,
 	{apiKubeflow, "JAXJob"}:       inTemplates,
 	{apiKubeflow, "XGBoostJob"}:   inTemplates,
 	{apiKubeflow, "PaddleJob"}:    inTemplates,
-}
-
-// ofJobs is the shape of a JobSet, of whose Jobs those count that run together: one that begins once another is
-// complete takes its place, unless that other asks for no GPUs.
-func ofJobs(object map[string]any, gpus func(*corev1.PodSpec) int) Shape {
-	jobs, _, _ := unstructured.NestedSlice(object, "spec", "replicatedJobs")
-	order, _, _ := unstructured.NestedString(object, "spec", "startupPolicy", "startupPolicyOrder")
-	above, _, _ := unstructured.NestedStringMap(object, "metadata", "annotations")
-	var parts []replicated
-	late, later := false, false
-	waited, over := map[string]bool{}, map[string]bool{} // Jobs that wait for GPUs, and those whose time is after that
-	for _, raw := range jobs {
-		text, err := json.Marshal(raw)
-		job := struct {
-			Name     string
-			Replicas *int
-			Template struct {
-				Metadata metav1.ObjectMeta
-				Spec     batchv1.JobSpec
-			}
-			DependsOn []struct{ Name, Status string }
-		}{}
-		if err != nil || json.Unmarshal(text, &job) != nil {
-			return Shape{}
-		}
-		asks, after := gpus(&job.Template.Spec.Template.Spec) > 0, false
-		for _, d := range job.DependsOn {
-			after = after || waited[d.Name]
-			over[job.Name] = over[job.Name] || over[d.Name] || waited[d.Name] && d.Status == "Complete"
-		}
-		waited[job.Name] = asks || after
-		p := replicated{Name: job.Name, Replicas: 1, Spec: job.Template.Spec, Later: after || later,
-			Led: exclusive(above) || exclusive(job.Template.Metadata.Annotations)}
-		later = later || order == "InOrder" && asks
-		if job.Replicas != nil {
-			p.Replicas = *job.Replicas
-		}
-		late = late || after
-		if !over[job.Name] {
-			parts = append(parts, p)
-		}
-	}
-	s := inParts(parts, gpus)
-	s.Late = late || order == "InOrder"
-	return s
 }
 
 // replicated is a Job of which there are several copies.
@@ -116,9 +70,10 @@ func atLeast(object map[string]any, path ...string) Shape {
 
 // inParts is the shape by Jobs: as many ranks as pods with GPUs run at a time.
 func inParts(jobs []replicated, gpus func(*corev1.PodSpec) int) (s Shape) {
+	var first *replicated
 	for i := range jobs {
-		job := &jobs[i]
-		if gpus(&job.Spec.Template.Spec) == 0 {
+		job, asks := &jobs[i], gpus(&jobs[i].Spec.Template.Spec)
+		if asks == 0 {
 			continue
 		}
 		size := 1
@@ -130,6 +85,12 @@ func inParts(jobs []replicated, gpus func(*corev1.PodSpec) int) (s Shape) {
 		}
 		if size <= 0 || job.Replicas <= 0 {
 			continue
+		}
+		if first == nil {
+			first = job
+		} else if has := gpus(&first.Spec.Template.Spec); asks != has {
+			s.mixed = fmt.Sprintf("asks for %d GPUs for each pod of Job %s and for %d for each of Job %s", has, first.Name, asks,
+				job.Name)
 		}
 		s.parts = append(s.parts, part{name: job.Name, first: s.Ranks, size: size, copies: job.Replicas})
 		s.Ranks += size * job.Replicas
@@ -147,15 +108,15 @@ func inParts(jobs []replicated, gpus func(*corev1.PodSpec) int) (s Shape) {
 
 // inTemplates is the shape by the pod templates that an object has anywhere: as many ranks of each that asks for GPUs
 // as the object says that there are pods of it.
-func inTemplates(object map[string]any, gpus func(*corev1.PodSpec) int) (s Shape) {
+func inTemplates(o *Observed) (s Shape) {
 	s.apart = true
-	for _, t := range TemplatesOf(object) {
+	for _, t := range TemplatesOf(o.Object) {
 		pod := &corev1.Pod{}
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(t.Content, pod) != nil {
 			return Shape{}
 		}
 		at := t.part()
-		if copies := t.copies(); at >= 0 && copies > 0 && gpus(&pod.Spec) > 0 {
+		if copies := t.copies(); at >= 0 && copies > 0 && o.GPUs(&pod.Spec) > 0 {
 			p := part{name: t.around[at].called(), first: s.Ranks, size: copies, copies: 1}
 			if hosts := t.around[at].hosts; hosts > 1 {
 				p.size, p.copies = hosts, copies/hosts
@@ -167,6 +128,20 @@ func inTemplates(object map[string]any, gpus func(*corev1.PodSpec) int) (s Shape
 		}
 	}
 	s.Least, s.First = s.Ranks, s.Ranks
+	return s
+}
+
+// ofMPI is the shape of an MPIJob, whose launcher may be made once its workers are ready.
+func ofMPI(o *Observed) Shape {
+	s := inTemplates(o)
+	if text(o.Object, "spec", "launcherCreationPolicy") != "WaitForWorkersReady" {
+		return s
+	}
+	for _, p := range s.parts {
+		if p.name == "launcher" {
+			s.Late, s.First = true, s.First-p.size*p.copies
+		}
+	}
 	return s
 }
 

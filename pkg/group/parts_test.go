@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // partly are objects of kinds that have a pod template for each of their parts.
@@ -100,6 +101,20 @@ func TestTheObjectOfAGroup(t *testing.T) {
 	for name, want := range map[string]string{"llm-0": "llm", "my-llm-12": "my-llm", "llm": "llm", "": ""} {
 		if is := ObjectName(Key{"ns", "leaderworkerset.x-k8s.io", "LeaderWorkerSet", name}); is != want {
 			t.Errorf("%q is of %q, want %q", name, is, want)
+		}
+	}
+}
+
+// TestALauncherThatWaitsForItsWorkers is made late, if it asks for GPUs: the workers do not wait for it.
+func TestALauncherThatWaitsForItsWorkers(t *testing.T) {
+	waits := strings.Replace(mpi, "slotsPerWorker: 8", "launcherCreationPolicy: WaitForWorkersReady", 1)
+	works := strings.Replace(waits, "{name: mpirun}", "{name: mpirun, resources: {limits: {nvidia.com/gpu: 8}}}", 1)
+	for object, want := range map[string]Shape{waits: {Ranks: 2, First: 2}, works: {Ranks: 3, First: 2, Late: true}} {
+		pod := podOf("hpl-worker-0", 8)
+		s := ShapeOf(&Observed{Rules: testRules, Key: Key{"ns", apiKubeflow, "MPIJob", "hpl"}, Pods: []*corev1.Pod{pod},
+			Object: objectOf(t, object)})
+		if s.Ranks != want.Ranks || s.First != want.First || s.Late != want.Late {
+			t.Errorf("%d ranks, %d of them first, late: %v; want %+v", s.Ranks, s.First, s.Late, want)
 		}
 	}
 }

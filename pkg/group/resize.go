@@ -34,11 +34,13 @@ func Resized(run *rqv1.Run, o *Observed, members []*corev1.Pod) *Width {
 	switch {
 	case !Counts(o.Key) || o.Object == nil || run.Spec.Resources.GPUsPerPod == nil:
 	case run.Status.Phase == rqv1.RunRunning:
-		live := *o
-		live.Pods = slices.DeleteFunc(slices.Clone(o.Pods), rank.Ended) // others get their ranks
-		s, has := ShapeOf(&live), 0
-		for _, m := range membersOf(&live) {
+		live := o.live() // others get the ranks of those that have ended
+		s, has := ShapeOf(live), 0
+		for _, m := range membersOf(live) {
 			has += min(m.gpus, 1)
+		}
+		if s.Begun { // parts that have completed leave ranks, not a narrower Run
+			s.Ranks = max(s.Ranks, int(run.Spec.Desired() / *run.Spec.Resources.GPUsPerPod))
 		}
 		// What is asked for and has no pods yet keeps no room from others.
 		ranks := max(has, min(s.Ranks, int(run.Spec.Desired() / *run.Spec.Resources.GPUsPerPod)))
@@ -53,6 +55,28 @@ func Resized(run *rqv1.Run, o *Observed, members []*corev1.Pod) *Width {
 		return nil
 	}
 	return to
+}
+
+// live returns a group with those of its pods that have not ended.
+func (o *Observed) live() *Observed {
+	out := *o
+	out.Pods = slices.DeleteFunc(slices.Clone(o.Pods), rank.Ended)
+	return &out
+}
+
+// Outgrown reports whether a Run, all of whose pods have completed, has no room for those that its group goes on with:
+// they are a gang of their own, which is more, or is to be elsewhere.
+func Outgrown(run *rqv1.Run, o *Observed) bool {
+	if phase := run.Status.Phase; phase != rqv1.RunRunning && phase != rqv1.RunCompleted || !ShapeOf(o).Begun {
+		return false
+	}
+	d := Derive(o)
+	if d.Spec == nil {
+		return d.Problem != ""
+	}
+	return d.Spec.Resources.TotalGPUs > run.Spec.Desired() ||
+		!equality.Semantic.DeepEqual(d.Spec.Locality, run.Spec.Locality) ||
+		!equality.Semantic.DeepEqual(d.Spec.Resources.GPUsPerPod, run.Spec.Resources.GPUsPerPod)
 }
 
 // WidthFor returns the width of a Run that runs and has some pods, by how many ranks its group is to have. Of which all

@@ -10,7 +10,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// seat is what a pod has in common with those that it replaces, and with those whose ranks belong together with its own.
+// seat is what a pod has in common with those that it replaces, and with those whose ranks belong together with its
+// own.
 type seat struct {
 	Part
 	index int // 0 where ranks belong together

@@ -16,10 +16,14 @@ type Shape struct {
 	// where that is not known.
 	Late  bool
 	First int
+	// Begun says that parts of the group have completed, and that others, which waited for that, have begun.
+	Begun bool
 	// parts are where the ranks begin of the parts of an object, in order; empty where there are none. Apart says that the
 	// ranks of a copy of a part belong together more than those of several do.
 	parts []part
 	apart bool
+	// mixed says that pods of several parts ask for different numbers of GPUs; empty where they do not.
+	mixed string
 }
 
 // part is a replicated part of an object.
@@ -56,6 +60,9 @@ func (s *Shape) Rank(pod *corev1.Pod) int {
 	return p.first + m.Part.Index*p.size + m.Index
 }
 
+// Knows reports whether a pod is in a part that the group had when its shape was read, if it has parts.
+func (s *Shape) Knows(pod *corev1.Pod) bool { return len(s.parts) == 0 || s.partOf(pod) != nil }
+
 // partOf returns the part that a pod is in by what it says of itself; nil where none is of that name.
 func (s *Shape) partOf(pod *corev1.Pod) *part {
 	name := Of(pod).Part.Name
@@ -91,7 +98,7 @@ func shapeOf(o *Observed) (s Shape, waits string) {
 		}
 	}
 	if by := shapes[kindOf{o.Key.API, o.Key.Kind}]; by != nil && o.Object != nil {
-		s = by(o.Object, o.GPUs)
+		s = by(o)
 	}
 	switch size := sizeOf(members); {
 	case len(s.parts) > 0:

@@ -92,6 +92,9 @@ func untilDue(s *situation) time.Duration {
 	if !s.starting.IsZero() {
 		sooner(s.starting.Add(f.GangDeadline).Sub(f.Now) + time.Second)
 	}
+	if at := s.toldUnmade(); s.unmade() > 0 && !at.Before(f.Now) {
+		sooner(at.Sub(f.Now) + time.Second)
+	}
 	if since, begun := growingSince(&s.roster); begun {
 		sooner(since.Add(f.GangDeadline).Sub(f.Now) + time.Second)
 	}

@@ -57,6 +57,10 @@ func storyOfPending(s *situation) (reason, message string) {
 	case s.edited:
 		return "Edited", "owner, funding or runtime was edited while the Run was starting; it starts again with the new " +
 			"values"
+	case s.overdue() && s.unmade() > 0:
+		return "DeadlineExceeded", fmt.Sprintf("%d of %d pods were not created within %s of the others' start: their "+
+			"controller waits for something, such as that those are ready; the Run starts again", s.unmade(),
+			len(s.roster.core()), f.GangDeadline)
 	case s.overdue():
 		return "DeadlineExceeded", fmt.Sprintf("not every pod could be bound within %s; the Run starts again", f.GangDeadline)
 	case f.Problem != "":
@@ -73,7 +77,21 @@ func storyOfPending(s *situation) (reason, message string) {
 	if c := preemption(f.Run); c != nil { // that the Run was cut is said until something else stands in its way
 		return c.Reason, c.Message
 	}
+	if s.saysUnmade() {
+		return storyOfUnmade(s)
+	}
 	return storyOfRetry(f.Run)
+}
+
+// storyOfUnmade says that pods are missing which others make. It does not say how many: they come one after the other.
+func storyOfUnmade(s *situation) (reason, message string) {
+	all := len(s.roster.core())
+	if s.starting.IsZero() {
+		return "PodsNotMade", fmt.Sprintf("not all of the group's %d pods have been created: it waits for them, and holds "+
+			"nothing until then", all)
+	}
+	return "PodsNotMade", fmt.Sprintf("not all of the group's %d pods have been created: their controller creates some "+
+		"once others are bound, or ready, and their places are kept for %s", all, s.facts.GangDeadline)
 }
 
 // storyOfRetry says of a Run that is about to be tried what it was refused for last: it starts, or is told anew, soon.

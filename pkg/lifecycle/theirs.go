@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -162,6 +163,35 @@ func (t *footing) goesWithout(index int) bool {
 		slices.ContainsFunc(t.roster.core(), func(pod *corev1.Pod) bool {
 			return active(pod) && f.runs(pod) && f.Now.Sub(f.leaseOf[pod.UID].Spec.Start.Time) > f.GangDeadline
 		})
+}
+
+// unmade returns how many pods others are still to make of a Run that waits for them, or is starting without (R40).
+func (s *situation) unmade() (n int) {
+	late := s.facts.Run.Spec.TheirsComeLate()
+	if s.phase != rqv1.RunPending || !s.facts.theirs() || late == s.starting.IsZero() {
+		return 0
+	}
+	for _, pod := range s.roster.core() {
+		if pod == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// saysUnmade reports whether the Run says that pods are still to be made.
+func (s *situation) saysUnmade() bool { return s.unmade() > 0 && s.toldUnmade().Before(s.facts.Now) }
+
+// unmadeRest is for how long a Run waits before it says that pods are still to be made: most are at once.
+const unmadeRest = 10 * time.Second
+
+// toldUnmade returns from when on a Run says that pods are still to be made.
+func (s *situation) toldUnmade() time.Time {
+	since := s.facts.Run.CreationTimestamp.Time
+	if s.starting.After(since) {
+		since = s.starting
+	}
+	return since.Add(unmadeRest)
 }
 
 // incomplete reports whether a Run that has not started lacks pods which others are to make.

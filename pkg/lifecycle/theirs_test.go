@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,5 +123,49 @@ func TestTheirPodsBeyondTheWidth(t *testing.T) {
 	}))
 	if d.Status != nil && d.Status.Width.Growing == 0 || len(d.Release) > 0 {
 		t.Errorf("growth is given up: %+v, %d released", d.Status, len(d.Release))
+	}
+}
+
+// TestPodsThatAreMadeLate: a group that starts without pods which are made later says that it waits for them once they
+// have not come for a while, and why it starts again when they have not in time.
+func TestPodsThatAreMadeLate(t *testing.T) {
+	for after, want := range map[time.Duration]string{
+		5 * time.Second:  "Waiting: waiting to be placed",
+		30 * time.Second: "PodsNotMade: not all of the group's 4 pods have been created: their controller",
+		61 * time.Second: "DeadlineExceeded: 2 of 4 pods were not created within 1m0s of the others' start",
+	} {
+		o := scene(func(o *Observed) {
+			o.pods("n0", "n1", "", "")
+			o.leases(after, map[int]string{0: "n0", 1: "n1"})
+			o.allLeased()
+			o.Run.Spec.Source = rqv1.SourcePods
+			o.Run.Spec.Pods = &rqv1.RunPods{Kind: "JobSet", Name: "g", Late: true, First: 2}
+			for _, pod := range o.Pods {
+				pod.Labels[rqv1.LabelSource] = string(rqv1.SourcePods)
+			}
+		})
+		reason, message := storyOf(situationOf(factsOf(o)))
+		if got := reason + ": " + message; !strings.HasPrefix(got, want) {
+			t.Errorf("after %s it says %q, want %q", after, got, want)
+		}
+		if left := Decide(o).After; after == 5*time.Second && left != 6*time.Second {
+			t.Errorf("it is looked at again after %s", left)
+		}
+	}
+	whole := scene(func(o *Observed) {
+		o.pods("-", "-", "-", "")
+		o.Run.Spec.Source, o.Run.Spec.Pods = rqv1.SourcePods, &rqv1.RunPods{Kind: "Job", Name: "g"}
+		o.Run.Status.Phase = rqv1.RunPending
+	})
+	if reason, message := storyOf(situationOf(factsOf(whole))); reason != "PodsNotMade" || !strings.Contains(message,
+		"holds nothing") {
+		t.Errorf("one that waits for all of its pods says %q: %s", reason, message)
+	}
+	if d := Decide(whole); d.Status == nil || !strings.Contains(d.Status.Message, "holds nothing") {
+		t.Errorf("its status is to be %+v", d.Status)
+	}
+	whole.Run.CreationTimestamp = metav1.NewTime(noon)
+	if left := Decide(whole).After; left != 11*time.Second {
+		t.Errorf("a new one is looked at again after %s", left)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -117,5 +118,43 @@ func TestAJobOfMoreThanRunAtOnce(t *testing.T) {
 	if got := s.closures(run); got[rqv1.ClosedCompleted] != completions || len(got) != 1 {
 		t.Errorf("Leases closed as %v, want %d as Completed", got, completions)
 	}
+	s.settled()
+}
+
+// TestAJobIsSuspended: a Job that is suspended has no pods, and holds nothing; its Run starts with it, again and again.
+func TestAJobIsSuspended(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, liveCluster(t), 1, 2, 64)
+	s.spends()
+	job := s.job("train", 2, 8, func(j *batchv1.Job) { j.Spec.Suspend = ptr.To(true) })
+	s.submit("first", 8)
+	s.await("first", rqv1.RunRunning, "bound 8 GPUs")
+	suspend := func(is bool) { edit(s, job, func(j *batchv1.Job) { j.Spec.Suspend = &is }) }
+	suspend(false)
+	run := s.groupRun("batch", "Job", "train")
+	s.await(run, rqv1.RunPending, "short by 8")
+	s.removeRun("first")
+	s.await(run, rqv1.RunRunning, "bound 16 GPUs")
+	suspend(true)
+	eventually(t, "it is to hold nothing", func() error {
+		if open := s.payers(run); len(open) > 0 {
+			return fmt.Errorf("it holds %v", open)
+		}
+		return nil
+	})
+	suspend(false)
+	eventually(t, "its pods are to run again", func() error {
+		bound := 0
+		for _, pod := range s.podsOf(run) {
+			if pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil {
+				bound++
+			}
+		}
+		if open := s.payers(run)[string(s.owner)+"/all own Active"]; bound != 2 || open != 16 {
+			return fmt.Errorf("%d are bound, and %d GPUs are paid for", bound, open)
+		}
+		return nil
+	})
+	s.await(run, rqv1.RunRunning, "")
 	s.settled()
 }

@@ -5,9 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -41,6 +43,14 @@ func inGroup(name, size string) []string {
 	return []string{rqv1.AnnotationGroup, name, rqv1.AnnotationGroupSize, size}
 }
 
+// half is a Job of two pods of which there is one, since its controller makes none.
+func (s *site) half() *batchv1.Job {
+	s.t.Helper()
+	job := s.job("half", 2, 8, func(j *batchv1.Job) { j.Spec.Suspend = ptr.To(true) })
+	s.adds("half-0", 8, "batch.kubernetes.io/job-name!", "half", "batch.kubernetes.io/job-completion-index!", "0")
+	return job
+}
+
 // TestGroupsThatAreWrong: what is wrong with a group is told on its pods, and hurts nobody. This API server serves no
 // PodGroups of either kind, and drops the names of those of its own.
 func TestGroupsThatAreWrong(t *testing.T) {
@@ -67,6 +77,7 @@ func TestGroupsThatAreWrong(t *testing.T) {
 	there.Namespace = far.namespace
 	s.create(there)
 	s.adds("many", 1, inGroup("many", "10000")...)
+	half := s.half()
 	led := s.adds("led", 8, "leaderworkerset.sigs.k8s.io/name!", "wide", "leaderworkerset.sigs.k8s.io/group-index!", "0",
 		"leaderworkerset.sigs.k8s.io/worker-index!", "0", "leaderworkerset.sigs.k8s.io/size", "10000")
 	for pod, words := range map[string]string{
@@ -85,6 +96,7 @@ func TestGroupsThatAreWrong(t *testing.T) {
 	} {
 		s.podTold(pod, words)
 	}
+	s.await(s.groupRun("batch", "Job", "half"), rqv1.RunPending, "not all of the group's 2 pods have been created")
 	far.podTold("there", "waiting for 1 more of the group's 2 pods to be made")
 	// Two groups of one name, by what different words say, are two.
 	s.adds("right", 8, inGroup("same", "1")...)
@@ -93,12 +105,12 @@ func TestGroupsThatAreWrong(t *testing.T) {
 	s.await(s.groupRun("", "PodGroup", "same"), rqv1.RunRunning, "bound 8 GPUs")
 	s.await(s.groupRun("batch", "Job", "train"), rqv1.RunRunning, "bound 8 GPUs")
 	runs := &rqv1.RunList{}
-	if err := s.api.List(t.Context(), runs, client.InNamespace(s.namespace)); err != nil || len(runs.Items) != 4 {
-		t.Errorf("there are %d Runs (%v), want those of the Job, of the groups that are right, and of the one that is too "+
+	if err := s.api.List(t.Context(), runs, client.InNamespace(s.namespace)); err != nil || len(runs.Items) != 5 {
+		t.Errorf("there are %d Runs (%v), want those of the Jobs, of the groups that are right, and of the one that is too "+
 			"large", len(runs.Items), err)
 	}
 	s.settled()
-	for _, object := range []client.Object{job, there, led} {
+	for _, object := range []client.Object{job, half, there, led} {
 		s.delete(object, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	}
 }

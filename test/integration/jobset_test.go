@@ -177,6 +177,7 @@ func TestAJobSetIsAGang(t *testing.T) {
 	s.await(run, rqv1.RunRunning, "bound 32 GPUs")
 	s.inDomains(s.byJob(run, 4))
 	s.asImagined(js)
+	s.paidBy(run, map[string]int32{string(s.owner) + "/all own Active": 32})
 	open := map[string]int{}
 	for _, lease := range s.leasesOf(run) {
 		if !lease.Status.Closed {

@@ -82,7 +82,19 @@ func lifeOfPodGroups(s *site, kind schema.GroupVersion) {
 	s.await(run, rqv1.RunRunning, "")
 	s.groupTold(gang, metav1.ConditionTrue, "has started")
 	s.settled()
-	for _, pod := range []string{"b", "c", "x", "y", "z"} {
+	s.removeRun("other")
+	lost, _, err := s.scheduled("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.strike(lost)
+	s.member(kind, "gang", "d")
+	s.bound("d")
+	if got := s.closures(run); got[rqv1.ClosedNodeFailure] != 1 || got[""] != 2 {
+		t.Errorf("Leases closed as %v, want one as NodeFailure and two that are open", got)
+	}
+	s.settled()
+	for _, pod := range []string{"c", "d", "x", "y", "z"} {
 		s.delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: pod}})
 	}
 	s.delete(gang)

@@ -1,0 +1,95 @@
+package integration
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// partOfJobSet is a Job of a JobSet: so many pods of so many GPUs, which last for a time, once others have come so far.
+type partOfJobSet struct {
+	name       string
+	pods, gpus int
+	lasts      string
+	on, status string
+}
+
+// jobSetInTurn is a JobSet of some Jobs.
+func (s *site) jobSetInTurn(name string, parts ...partOfJobSet) *unstructured.Unstructured {
+	s.t.Helper()
+	js := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}}
+	js.SetNamespace(s.namespace)
+	js.SetName(name)
+	js.SetAnnotations(map[string]string{rqv1.AnnotationOwner: string(s.owner)})
+	js.Object["spec"] = map[string]any{"failurePolicy": map[string]any{"maxRestarts": int64(100)}}
+	var jobs []any
+	for _, p := range parts {
+		template := s.template(p.gpus)
+		template.Annotations[stays] = p.lasts
+		text, err := yaml.Marshal(map[string]any{"name": p.name, "template": map[string]any{"spec": map[string]any{
+			"parallelism": p.pods, "completions": p.pods, "template": template}}})
+		job := map[string]any{}
+		if err == nil {
+			err = yaml.Unmarshal(text, &job)
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if p.on != "" {
+			job["dependsOn"] = []any{map[string]any{"name": p.on, "status": p.status}}
+		}
+		jobs = append(jobs, job)
+	}
+	if err := unstructured.SetNestedSlice(js.Object, jobs, "spec", "replicatedJobs"); err != nil {
+		s.t.Fatal(err)
+	}
+	s.create(js)
+	return js
+}
+
+// TestJobsOfAJobSetInTurn: Jobs of which one is made once another is complete are gangs one after the other, and the
+// second, which is the wider one, waits as a gang. Those that are made once others are ready are one gang with them,
+// also where a Job without GPUs is between them.
+func TestJobsOfAJobSetInTurn(t *testing.T) {
+	t.Parallel()
+	s := jobSetSite(t, 1, 3)
+	s.submit("other", 8)
+	s.await("other", rqv1.RunRunning, "bound 8 GPUs")
+	js := s.jobSetInTurn("steps",
+		partOfJobSet{name: "prepare", pods: 1, gpus: 8, lasts: "1s"},
+		partOfJobSet{name: "check", pods: 1, lasts: "1s", on: "prepare", status: "Complete"},
+		partOfJobSet{name: "train", pods: 2, gpus: 8, lasts: "1h", on: "check", status: "Complete"},
+		partOfJobSet{name: "driver", pods: 1, lasts: "1h", on: "train", status: "Ready"},
+		partOfJobSet{name: "serve", pods: 1, gpus: 8, lasts: "1h", on: "driver", status: "Ready"})
+	run := s.jobSetRun("steps")
+	s.await(run, rqv1.RunPending, "short by 8")
+	if got := s.closures(run); got[rqv1.ClosedCompleted] != 1 || len(got) != 1 {
+		t.Errorf("Leases closed as %v, want the one of the first Job as Completed", got)
+	}
+	s.removeRun("other")
+	s.await(run, rqv1.RunRunning, "bound 24 GPUs")
+	s.paidBy(run, map[string]int32{string(s.owner) + "/all own Active": 24})
+	eventually(t, "the driver", func() error {
+		pods := &corev1.PodList{}
+		if err := s.api.List(t.Context(), pods, client.InNamespace(s.namespace),
+			client.MatchingLabels{"jobset.sigs.k8s.io/replicatedjob-name": "driver"}); err != nil {
+			return err
+		}
+		if len(pods.Items) != 1 || pods.Items[0].Spec.NodeName == "" {
+			return errors.New("it has no node")
+		}
+		return nil
+	})
+	if got := s.closures(run); fmt.Sprint(got) != fmt.Sprint(map[rqv1.ClosureReason]int{rqv1.ClosedCompleted: 1, "": 3}) {
+		t.Errorf("Leases closed as %v, want that of the first Job, and three that are open", got)
+	}
+	s.settled()
+	s.remove(js)
+}
