@@ -85,9 +85,12 @@ func (n *Node) GPUs(uses ...Use) int {
 
 // FleetAt draws the fleet at an instant, its nodes ordered by domain and name. The nodes and their states are those of
 // the present; who held what is from the GPU leases. Pods and Reservations count only when the instant is the present:
-// what they were before is not known.
+// what they were before is not known. In the present a GPU lease is open until it is closed, whatever the clock of
+// this machine says of when it began.
 func FleetAt(o *Objects, args *config.Args, at time.Time, present bool) []Node {
-	held := heldOn(o, at)
+	held := heldOn(o, func(lease *rqv1.Lease) bool {
+		return present && !lease.Status.Closed || !present && OpenAt(lease, at)
+	})
 	var reserved map[string][]string
 	if present {
 		addPods(held, o, args)
@@ -142,11 +145,11 @@ type use struct {
 	gpus int
 }
 
-// heldOn returns what GPU leases held at an instant, by node.
-func heldOn(o *Objects, at time.Time) map[string][]use {
+// heldOn returns what the GPU leases hold that are open, by node.
+func heldOn(o *Objects, open func(*rqv1.Lease) bool) map[string][]use {
 	out := map[string][]use{}
 	for _, lease := range o.Leases {
-		if !OpenAt(lease, at) {
+		if !open(lease) {
 			continue
 		}
 		by := Active

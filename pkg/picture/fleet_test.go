@@ -99,6 +99,18 @@ func TestFleet(t *testing.T) {
 	}
 }
 
+// TestTheFleetOfAClockThatIsBehind looks with a clock that is a minute behind that of whoever opens and closes GPU
+// leases: what has begun is held, and what has ended is not.
+func TestTheFleetOfAClockThatIsBehind(t *testing.T) {
+	o := &picture.Objects{Nodes: []*corev1.Node{node("a", 8, 8)}, Leases: []*rqv1.Lease{
+		closed(lease("before", rqv1.RoleActive, "a", 8, noon.Add(-time.Hour)), noon),
+		lease("after", rqv1.RoleActive, "a", 8, noon)}}
+	want := []picture.Span{{Use: picture.Active, Run: "ns/after", GPUs: 8}}
+	if diff := cmp.Diff(want, picture.FleetAt(o, defaults(t), noon.Add(-time.Minute), true)[0].Spans); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestEveryGPUIsDrawnOnce draws random nodes: what is drawn is as many GPUs as the node has, or as are held where that
 // is more, and of each Run as many as its GPU leases hold.
 func TestEveryGPUIsDrawnOnce(t *testing.T) {

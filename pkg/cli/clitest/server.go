@@ -87,15 +87,18 @@ func (s *Server) Set(objects ...client.Object) {
 	}
 }
 
-// Delete has an object be gone.
-func (s *Server) Delete(object client.Object) {
-	written, err := session.AsWritten(object)
-	if err != nil {
-		s.t.Fatal(err)
+// Delete has objects be gone.
+func (s *Server) Delete(objects ...client.Object) {
+	s.t.Helper()
+	for _, object := range objects {
+		written, err := session.AsWritten(object)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.mu.Lock()
+		s.remove(written)
+		s.mu.Unlock()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.remove(written)
 }
 
 // Get returns an object's JSON field as text, such as metadata.name; empty when there is none.

@@ -33,13 +33,18 @@ func nodeOf(name string) *corev1.Node {
 		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
 }
 
+// over is a dashboard over an API server, an hour after noon.
+func over(server *clitest.Server) *dashboard {
+	flags := genericclioptions.NewConfigFlags(false)
+	flags.APIServer, flags.Namespace = &server.URL, clitest.Ptr("rai")
+	return &dashboard{Session: &session.Session{IOStreams: genericiooptions.NewTestIOStreamsDiscard(), Flags: flags,
+		Now: func() time.Time { return clitest.Noon.Add(time.Hour) }}}
+}
+
 // begun serves a dashboard over an API server until the test ends.
 func begun(t *testing.T, server *clitest.Server) string {
 	ctx, cancel := context.WithCancel(context.Background())
-	flags := genericclioptions.NewConfigFlags(false)
-	flags.APIServer, flags.Namespace = &server.URL, clitest.Ptr("rai")
-	d := &dashboard{Session: &session.Session{IOStreams: genericiooptions.NewTestIOStreamsDiscard(), Flags: flags,
-		Now: func() time.Time { return clitest.Noon.Add(time.Hour) }}}
+	d := over(server)
 	c, _, _, err := d.Connect()
 	if err != nil {
 		t.Fatal(err)

@@ -1,12 +1,13 @@
 package fleet
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -60,7 +61,7 @@ func TestTheFleet(t *testing.T) {
 			"  all together: 8 of 16 GPUs free, 2 promised, 2 nodes\n",
 	} {
 		said := clitest.Do(t, server, Command, strings.Fields(args)...)
-		if diff := cmp.Diff(clitest.Said{Out: want}, said); diff != "" {
+		if diff := gocmp.Diff(clitest.Said{Out: want}, said); diff != "" {
 			t.Errorf("fleet %s (-want +got):\n%s", args, diff)
 		}
 	}
@@ -141,7 +142,7 @@ func TestTheFleetIsWatched(t *testing.T) {
 		"\n  A  west/one   a1 ........   a2 ........\n\n  . free 16\n" +
 		"\n  A  west/one   [################................] 8 of 16 GPUs free, 2 promised, 2 nodes\n\n" +
 		"  all together: 8 of 16 GPUs free, 2 promised, 2 nodes\n"
-	if diff := cmp.Diff(want, said.Out); diff != "" || looks != 7 {
+	if diff := gocmp.Diff(want, said.Out); diff != "" || looks != 7 {
 		t.Errorf("after %d looks (-want +got):\n%s", looks, diff)
 	}
 }
@@ -156,5 +157,58 @@ func TestNobodyElseDraws(t *testing.T) {
 	if said.Code != 0 || strings.ContainsAny(said.Out, "\033\007") || strings.Contains(said.Out, "\n  . free 8") ||
 		strings.Contains(said.Out, "\n  . free 9") || !strings.Contains(said.Out, "Group/x?]0;owned??  . free 900 8") {
 		t.Errorf("%+v", said)
+	}
+}
+
+// TestTheWatchedFleetAgreesWithTheData has another random fleet come up with each look, on a terminal: each time all that
+// is drawn is what the data says, GPU by GPU, whatever letters the Runs before had.
+func TestTheWatchedFleetAgreesWithTheData(t *testing.T) {
+	var worlds [][]client.Object
+	for seed := range 12 {
+		worlds = append(worlds, clitest.Fleets().Example(seed))
+	}
+	server, looks := clitest.NewServer(t, clitest.Published(t, "{}")), 0
+	server.Before = func(request string) error {
+		if !strings.HasPrefix(request, "get configmaps") { // the first of each look
+			return nil
+		}
+		if looks == len(worlds) {
+			return session.Fail(1, "enough")
+		}
+		if looks > 0 {
+			server.Delete(worlds[looks-1]...)
+		}
+		server.Set(worlds[looks]...)
+		looks++
+		return nil
+	}
+	shown := strings.Split(clitest.OnTerminal(t, server, quick, 300, "", "--watch").Out, "\033[H\033[2J")[1:]
+	if len(shown) < len(worlds) {
+		t.Fatalf("%d pictures of %d fleets", len(shown), len(worlds))
+	}
+	for i, objects := range worlds {
+		server := clitest.NewServer(t, append(objects, clitest.Published(t, "{}"))...)
+		var now world.Fleet
+		if err := json.Unmarshal([]byte(clitest.Do(t, server, Command, "-o", "json").Out), &now); err != nil {
+			t.Fatal(err)
+		}
+		called := session.Names{}
+		var nodes []string
+		for _, o := range objects {
+			switch o := o.(type) {
+			case *rqv1.Run:
+				called.Add(o)
+			case *corev1.Node:
+				nodes = append(nodes, o.Name)
+			}
+		}
+		cells, named := clitest.CellsOf(shown[i], nodes)
+		want := clitest.CellsOfNodes(now.Nodes, func(run string) string {
+			namespace, name, _ := strings.Cut(run, "/")
+			return namespace + "/" + cmp.Or(called[name], name)
+		}, named)
+		if diff := gocmp.Diff(want, cells); diff != "" {
+			t.Errorf("fleet %d (-data +watched):\n%s\n%s", i, diff, shown[i])
+		}
 	}
 }
