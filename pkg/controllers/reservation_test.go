@@ -3,6 +3,7 @@ package controllers
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -132,5 +133,47 @@ func TestWhatIsGivenBackIsNotCutInVain(t *testing.T) {
 	reservationWriter{events: events.NewFakeRecorder(10)}.tellReservation(lifecycle.UpdateStatus, r, nil)
 	if got := vain() - before; got != 1 {
 		t.Errorf("%v are cut in vain, want 1", got)
+	}
+}
+
+// TestADateThatMovesIsCounted writes Reservations whose date has moved or not; what is not written counts for nothing.
+func TestADateThatMovesIsCounted(t *testing.T) {
+	metrics.Register()
+	args, err := config.Parse(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := func() (n [2]float64) {
+		for i, direction := range []string{"earlier", "later"} {
+			var err error
+			if n[i], err = testutil.GetCounterMetricValue(metrics.PromiseRevisions.WithLabelValues(direction)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return n
+	}
+	for name, c := range map[string]struct {
+		was    time.Time
+		behind bool
+		want   [2]float64
+	}{
+		"a first date": {},
+		"the same":     {was: noon},
+		"earlier":      {was: noon.Add(time.Minute), want: [2]float64{1, 0}},
+		"later":        {was: noon.Add(-time.Minute), want: [2]float64{0, 1}},
+		"not written":  {was: noon.Add(time.Minute), behind: true},
+	} {
+		s := reservationWriter{book: book.New(args), events: events.NewFakeRecorder(10),
+			client: ours(t, reserved(rqv1.ReservationPending, "was"))}
+		w := &lifecycle.Write{Verb: lifecycle.Update, Reservation: reserved(rqv1.ReservationPending, "is"), Was: c.was}
+		w.Reservation.ResourceVersion = map[bool]string{true: "1", false: "999"}[c.behind]
+		before := counted()
+		if _, err := s.WriteReservation(t.Context(), w); (err != nil) != c.behind {
+			t.Errorf("%s: %v", name, err)
+		}
+		after := counted()
+		if got := [2]float64{after[0] - before[0], after[1] - before[1]}; got != c.want {
+			t.Errorf("%s: earlier and later count %v more, want %v", name, got, c.want)
+		}
 	}
 }
