@@ -33,8 +33,10 @@ type Bar struct {
 	Lane string `json:"lane"`
 	Kind Kind   `json:"kind"`
 	// Name is what the bar is about: a Run as NAMESPACE/NAME, an envelope as BUDGET/ENVELOPE, or a node.
-	Name string    `json:"name"`
-	From time.Time `json:"from"`
+	Name string `json:"name"`
+	// Owner is whose the Run is.
+	Owner string    `json:"owner,omitempty"`
+	From  time.Time `json:"from"`
 	// To is when it ends, absent when that is not known or never.
 	To *time.Time `json:"to,omitempty"`
 	// GPUs is the most that are held at a time.
@@ -79,6 +81,11 @@ func Timeline(o *Objects, args *config.Args, by Lanes, from, to, now time.Time) 
 	a.addReserved(args)
 	a.addWindows()
 	a.addMaintenance()
+	for i := range a.bars {
+		if b := &a.bars[i]; b.Kind != Window && b.Kind != Maintenance {
+			b.Owner = a.owners[b.Name]
+		}
+	}
 	a.bars = slices.DeleteFunc(a.bars, func(b Bar) bool { return !b.From.Before(to) || b.To != nil && !b.To.After(from) })
 	slices.SortFunc(a.bars, func(x, y Bar) int {
 		return cmp.Or(strings.Compare(x.Lane, y.Lane), x.From.Compare(y.From), strings.Compare(x.Name, y.Name),

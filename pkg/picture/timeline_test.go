@@ -46,16 +46,16 @@ func TestTimeline(t *testing.T) {
 	to := func(n int) *time.Time { end := at(n); return &end }
 	for by, want := range map[picture.Lanes][]picture.Bar{
 		picture.ByDomain: {
-			{Lane: "r/c/d", Kind: picture.Held, Name: "ns/train", From: at(-2), GPUs: 8},
-			{Lane: "r/c/d", Kind: picture.Ahead, Name: "ns/train", From: noon, To: to(2), GPUs: 8},
-			{Lane: "r/c/d", Kind: picture.Reserved, Name: "ns/next", From: at(2), GPUs: 16},
+			{Lane: "r/c/d", Kind: picture.Held, Name: "ns/train", Owner: "team", From: at(-2), GPUs: 8},
+			{Lane: "r/c/d", Kind: picture.Ahead, Name: "ns/train", Owner: "team", From: noon, To: to(2), GPUs: 8},
+			{Lane: "r/c/d", Kind: picture.Reserved, Name: "ns/next", Owner: "team", From: at(2), GPUs: 16},
 			{Lane: "r/c/d", Kind: picture.Maintenance, Name: "b", From: at(3), To: to(4)},
 		},
 		picture.ByOwner: {
 			{Lane: "team", Kind: picture.Window, Name: "team/h100", From: at(-3), To: to(12), GPUs: 32},
-			{Lane: "team", Kind: picture.Held, Name: "ns/train", From: at(-2), GPUs: 8},
-			{Lane: "team", Kind: picture.Ahead, Name: "ns/train", From: noon, To: to(2), GPUs: 8},
-			{Lane: "team", Kind: picture.Reserved, Name: "ns/next", From: at(2), GPUs: 16},
+			{Lane: "team", Kind: picture.Held, Name: "ns/train", Owner: "team", From: at(-2), GPUs: 8},
+			{Lane: "team", Kind: picture.Ahead, Name: "ns/train", Owner: "team", From: noon, To: to(2), GPUs: 8},
+			{Lane: "team", Kind: picture.Reserved, Name: "ns/next", Owner: "team", From: at(2), GPUs: 16},
 		},
 	} {
 		got := picture.Timeline(story(), defaults(t), by, at(-3), at(6), noon)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
 
@@ -36,8 +37,9 @@ func TestPage(t *testing.T) {
 		10*time.Second)
 	seeLottery(t, c, p)
 	seeLoss(c, p)
+	seeTheSame(c, p)
 	seeKeys(t, p)
-	seeDark(p)
+	seeViews(t, c, p)
 	p.silent()
 	seeAway(c, p)
 	seeLittle(t, c)
@@ -93,6 +95,17 @@ func seeLoss(c *cluster, p *tab) {
 	p.keep("loss")
 }
 
+// seeTheSame compares the page with what the command line says of the fleet, GPU by GPU.
+func seeTheSame(c *cluster, p *tab) {
+	said := c.kubectl("runs fleet -o json")
+	p.until("what the command line says", `(() => {
+		const spans = (n) => n.spans.map((s) => [s.use, s.run, s.tenant, s.gpus]);
+		const of = (nodes) => JSON.stringify(nodes.map((n) => [n.name, n.state, n.for, spans(n)])
+			.sort((a, b) => a[0].localeCompare(b[0])));
+		return of([...store.tables.nodes.values()]) === of((`+said+`).nodes);
+	})()`, 5*time.Second)
+}
+
 // seeKeys goes through all views with keys alone.
 func seeKeys(t *testing.T, p *tab) {
 	for i, view := range []string{"fleet", "time", "money", "waiting", "lottery"} {
@@ -108,6 +121,7 @@ func seeKeys(t *testing.T, p *tab) {
 		location.hash.includes("filter=vision")`, 5*time.Second)
 	p.eval(`history.replaceState(null, "", "#fleet"); dispatchEvent(new Event("hashchange"));
 		document.activeElement.blur()`, nil)
+	p.until("all nodes", `document.querySelector(".tools").innerText.includes("16 nodes")`, 5*time.Second)
 	p.press(kb.ArrowRight, kb.ArrowRight)
 	p.until("a node that is chosen", `document.querySelector("aside h2")?.textContent === "c2"`, 5*time.Second)
 	p.press("?")
@@ -123,20 +137,85 @@ func seeKeys(t *testing.T, p *tab) {
 	}
 }
 
-// seeDark looks at all views in the dark.
-func seeDark(p *tab) {
-	p.prefers("dark")
-	p.until("a dark page", `getComputedStyle(document.body).backgroundColor === "rgb(20, 23, 27)"`, 5*time.Second)
-	for _, view := range []string{"fleet", "time", "money", "waiting", "lottery"} {
-		p.eval(`location.hash = "#`+view+`"`, nil)
-		p.until("the view "+view, `document.querySelector("main").className === "`+view+`"`, 5*time.Second)
-		if view == "time" {
-			p.until("bars", bars, 10*time.Second)
+// seeViews looks at all views in the light and in the dark, on a wide page and on a narrow one, with something chosen:
+// nothing is wider than the page, no two words lie over each other, and the commands that are shown do something.
+func seeViews(t *testing.T, c *cluster, p *tab) {
+	commands := map[string]bool{}
+	for _, scheme := range []string{"light", "dark"} {
+		p.prefers(scheme)
+		back := map[string]string{"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 27)"}[scheme]
+		p.until("a "+scheme+" page", `getComputedStyle(document.body).backgroundColor === "`+back+`"`, 5*time.Second)
+		for width, name := range map[int64]string{1280: scheme, 480: scheme + "-narrow"} {
+			p.do(chromedp.EmulateViewport(width, 800))
+			for view, address := range map[string]string{"fleet": "fleet/c2", "time": "time", "money": "money",
+				"waiting": "waiting/rai/vision-16", "lottery": "lottery/rai/vision-16-r0"} {
+				p.eval(`location.hash = "#`+address+`"`, nil)
+				p.until("the view "+view, `document.querySelector("main").className === "`+view+`"`, 5*time.Second)
+				switch view {
+				case "time":
+					p.until("bars", bars, 10*time.Second)
+				case "money":
+					p.says("rai/west-h100")
+				case "lottery":
+					p.says("This record is valid")
+				}
+				var odd []string
+				p.eval(crowded, &odd)
+				for _, what := range odd {
+					t.Errorf("%s, %s, %d pixels wide: %s", view, scheme, width, what)
+				}
+				p.keep(name + "-" + view)
+				var shown []string
+				p.eval(`[...document.querySelectorAll(".command code")].map((e) => e.textContent)`, &shown)
+				for _, command := range shown {
+					commands[command] = true
+				}
+			}
 		}
-		p.keep("dark-" + view)
 	}
+	if len(commands) < 7 {
+		t.Errorf("the page shows few commands: %v", commands)
+	}
+	for command := range commands {
+		words, _, _ := strings.Cut(strings.TrimPrefix(command, "kubectl "), " > ")
+		c.kubectl(words)
+	}
+	p.do(chromedp.EmulateViewport(1280, 800))
 	p.prefers("light")
 }
+
+// crowded lists what reaches out of the page, and words that lie over others.
+const crowded = `(() => {
+	const found = [];
+	const words = [...document.querySelectorAll("body *")].filter((e) => e.checkVisibility() &&
+		!e.closest(".tip, .help, thead") && [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()));
+	const seen = [];
+	for (const e of words) {
+		const text = document.createRange();
+		text.selectNodeContents(e);
+		const box = text.getBoundingClientRect();
+		const scrolls = e.closest(".scroll, aside, .command code, .picture");
+		const area = scrolls?.getBoundingClientRect();
+		if (area && (box.bottom <= area.top + 1 || box.top >= area.bottom - 1)) {
+			continue; // scrolled away
+		}
+		if (box.right > innerWidth + 1 || area && box.right > area.right + 1) {
+			found.push(e.tagName + " is cut off: " + e.textContent.trim().slice(0, 60));
+		}
+		for (const [other, at] of seen) {
+			if (!other.contains(e) && !e.contains(other) && box.left < at.right - 2 && at.left < box.right - 2 &&
+				box.top < at.bottom - 4 && at.top < box.bottom - 4 &&
+				other.closest("aside, .scroll, header") === e.closest("aside, .scroll, header")) {
+				found.push("over each other: " + e.textContent.trim().slice(0, 40) + " | " + other.textContent.trim().slice(0, 40));
+			}
+		}
+		seen.push([e, box]);
+	}
+	if (document.documentElement.scrollWidth > innerWidth + 1) {
+		found.push("the page is " + document.documentElement.scrollWidth + " wide");
+	}
+	return found;
+})()`
 
 // seeAway ends the API server: the page says so, and goes on when it is back.
 func seeAway(c *cluster, p *tab) {

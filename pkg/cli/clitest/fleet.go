@@ -16,7 +16,7 @@ import (
 )
 
 // Fleets draws what an API server holds an hour after noon: nodes in every state, and Runs, GPU leases, pods and
-// Reservations on them, whether they agree with each other or not. Some instants are a little ahead, since clocks differ.
+// Reservations on them, whether they agree with each other or not. Some instants are a little ahead: clocks differ.
 func Fleets() *rapid.Generator[[]client.Object] {
 	return rapid.Custom(func(t *rapid.T) []client.Object {
 		f := &fleet{T: t}

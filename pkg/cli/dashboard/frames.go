@@ -39,9 +39,11 @@ type about struct {
 	// At is when it was made, by the clock of this machine.
 	At     time.Time `json:"at"`
 	Levels []string  `json:"levels"`
-	// Unread says what may not be read, and Since from when on what is shown may be old.
-	Unread []string   `json:"unread,omitempty"`
-	Since  *time.Time `json:"since,omitempty"`
+	// Unread says what may not be read, and Since from when on what is shown may be old: nothing could be read any more,
+	// or not as whoever asks if LoggedOut.
+	Unread    []string   `json:"unread,omitempty"`
+	Since     *time.Time `json:"since,omitempty"`
+	LoggedOut bool       `json:"loggedOut,omitempty"`
 	// LedgerFrom is when the first GPU lease began of those that there are.
 	LedgerFrom *time.Time `json:"ledgerFrom,omitempty"`
 }
@@ -52,32 +54,75 @@ type frames struct {
 	args    *config.Args
 	now     func() time.Time
 
-	mu   sync.Mutex
-	last *frame
+	eyes chan struct{} // has a value after somebody began to look, or ceased
+
+	mu      sync.Mutex
+	last    *frame
+	lookers int
 }
 
 func newFrames(w *watched, args *config.Args, now func() time.Time) *frames {
-	return &frames{watched: w, args: args, now: now, last: &frame{newer: make(chan struct{})}}
+	return &frames{watched: w, args: args, now: now, eyes: make(chan struct{}, 1),
+		last: &frame{newer: make(chan struct{})}}
 }
 
-// run makes frames until the context ends.
+// run makes frames until the context ends, while somebody looks.
 func (f *frames) run(ctx context.Context) {
 	pause := time.NewTicker(leastPause)
 	defer pause.Stop()
 	for {
+		due, changed := time.After(mostPause), f.watched.dirty
+		if !f.lookedAt() {
+			due, changed = nil, nil
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.eyes:
+			if !f.lookedAt() {
+				continue
+			}
+		case <-changed:
+		case <-due:
+		}
+		f.make()
 		select {
 		case <-ctx.Done():
 			return
 		case <-pause.C: // what changes meanwhile is in the same frame
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-f.watched.dirty:
-		case <-time.After(mostPause):
-		}
-		f.make()
 	}
+}
+
+// look has frames be made until it is told that nobody looks any more. What was made before has become old meanwhile,
+// and is not shown first.
+func (f *frames) look() (done func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lookers == 0 {
+		f.last = &frame{newer: make(chan struct{}), about: f.last.about}
+	}
+	f.counted(1)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.counted(-1)
+	}
+}
+
+// counted counts who looks, and has run see whether that is anybody.
+func (f *frames) counted(change int) {
+	f.lookers += change
+	select {
+	case f.eyes <- struct{}{}:
+	default:
+	}
+}
+
+func (f *frames) lookedAt() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lookers > 0
 }
 
 // latest returns the last frame.
@@ -91,9 +136,9 @@ func (f *frames) latest() *frame {
 func (f *frames) make() {
 	before, now := f.latest(), f.now()
 	next := &frame{newer: make(chan struct{}), about: about{At: now, Levels: picture.Levels(f.args),
-		Unread: f.watched.unread}}
-	if since, broken := f.watched.since(); broken {
-		next.about.Since = &since
+		Unread: f.watched.notRead()}}
+	if out, is := f.watched.outage(); is {
+		next.about.Since, next.about.LoggedOut = &out.since, out.login
 	}
 	objects := f.watched.objects()
 	for _, lease := range objects.Leases {
@@ -110,9 +155,10 @@ func (f *frames) make() {
 		}
 	}
 	f.mu.Lock()
+	shown := f.last
 	f.last = next
 	f.mu.Unlock()
-	close(before.newer)
+	close(shown.newer)
 }
 
 // tablesAt returns what was at an instant; of the past there is what GPU leases tell.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -187,4 +188,97 @@ func TestAnAPIServerThatIsAway(t *testing.T) {
 	u.until("that it is away", func() bool { return u.about.Since != nil })
 	away.Store(false)
 	u.until("that it is back", func() bool { return u.about.Since == nil })
+}
+
+// TestARightThatIsLost is told as such, and what may not be read any more is not shown, until it may be read again.
+func TestARightThatIsLost(t *testing.T) {
+	run := clitest.RunOf("train", 8, 0, clitest.Runs(8))
+	server := clitest.NewServer(t, nodeOf("a"), &run)
+	var lost atomic.Bool
+	server.Before = func(request string) error {
+		if strings.HasSuffix(request, " runs") && lost.Load() {
+			return clitest.Forbidden("list", "runs")
+		}
+		return nil
+	}
+	u := reading(t, begun(t, server))
+	u.until("all that there is", func() bool { return len(u.tables[tableNodes]) == 1 && len(u.tables[tableRuns]) == 1 })
+	lost.Store(true)
+	server.BreakWatches()
+	u.until("that Runs may not be read", func() bool {
+		return slices.ContainsFunc(u.about.Unread, func(line string) bool {
+			return strings.HasPrefix(line, "Runs: you may not read them any more")
+		}) && len(u.tables[tableRuns]) == 0 && u.about.Since == nil
+	})
+	lost.Store(false)
+	u.until("Runs again", func() bool { return len(u.tables[tableRuns]) == 1 && len(u.about.Unread) == 0 })
+}
+
+// TestALoginThatHasRunOut is told as such.
+func TestALoginThatHasRunOut(t *testing.T) {
+	server := clitest.NewServer(t, nodeOf("a"))
+	var over atomic.Bool
+	server.Before = func(string) error {
+		if over.Load() {
+			return apierrors.NewUnauthorized("Unauthorized")
+		}
+		return nil
+	}
+	u := reading(t, begun(t, server))
+	u.until("a node", func() bool { return len(u.tables[tableNodes]) == 1 })
+	over.Store(true)
+	server.BreakWatches()
+	u.until("that the login is over", func() bool { return u.about.Since != nil && u.about.LoggedOut })
+}
+
+// TestNobodyLooks makes frames while somebody looks only; whoever comes is shown what is so then.
+func TestNobodyLooks(t *testing.T) {
+	server := clitest.NewServer(t, nodeOf("a"))
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	d := over(server)
+	c, _, _, err := d.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := d.watch(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args, _, err := world.SchedulerArgs(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := make(chan time.Time, 100)
+	f := newFrames(w, args, func() time.Time { made <- time.Now(); return d.Now() })
+	go f.run(ctx)
+	nodes := func() int {
+		for f.latest().tables == nil || len(f.latest().tables[tableNodes]) == 0 {
+			<-f.latest().newer
+		}
+		return len(f.latest().tables[tableNodes])
+	}
+	done := f.look()
+	if got := nodes(); got != 1 {
+		t.Errorf("%d nodes", got)
+	}
+	done()
+	deadline := time.After(2 * leastPause) // by then the frame is made that was on its way
+	for waiting := true; waiting; {
+		select {
+		case <-made:
+		case <-deadline:
+			waiting = false
+		}
+	}
+	server.Set(nodeOf("b"), nodeOf("c"))
+	select {
+	case <-made:
+		t.Error("a frame is made, and nobody looks")
+	case <-time.After(3 * leastPause):
+	}
+	defer f.look()()
+	if got := nodes(); got != 3 {
+		t.Errorf("%d nodes are shown first, of 3", got)
+	}
 }

@@ -17,12 +17,16 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // guard lets one browser of this machine in, one of whoever has started the dashboard where that can be told. A page of
 // another site cannot read what is served, not even under a name of its own that leads here (DNS rebinding): the Host
 // has to be the one that was printed, requests that another site causes are refused, and who has not opened the printed
-// address has no cookie.
+// address has no cookie. Browsers show a cookie to every port of a host, so a server of somebody else on this machine
+// may come to know it. That opens the page's own files, which are no secret: for what is read of the cluster the page
+// shows a key as well. The browser is told the key once, behind the # of an address, which no server is sent, and
+// keeps it where only pages of this very port find it.
 type guard struct {
 	hosts  []string
 	port   string
 	within http.Handler
 	cookie string // what the browser shows that has opened the address
+	key    string // what the page shows that this browser has opened
 
 	mu    sync.Mutex
 	token string // what is in the address; empty once it has been used
@@ -35,7 +39,7 @@ func newGuard(at string, within http.Handler) (g *guard, address string, err err
 		return nil, "", err
 	}
 	g = &guard{hosts: []string{"127.0.0.1:" + port, "localhost:" + port}, port: port, within: within, cookie: secret(),
-		token: secret()}
+		key: secret(), token: secret()}
 	return g, "http://" + g.hosts[0] + "/?token=" + g.token, nil
 }
 
@@ -73,6 +77,9 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !g.admitted(r):
 		http.Error(w, "Open the address that \"kubectl runs dashboard\" has printed. It can be opened once: "+
 			"start the command again for another browser.", http.StatusUnauthorized)
+	case ofCluster(r.URL.Path) && !same(r.URL.Query().Get("key"), g.key):
+		http.Error(w, "Open the address that \"kubectl runs dashboard\" has printed: this page lacks its key.",
+			http.StatusUnauthorized)
 	default:
 		g.within.ServeHTTP(w, r)
 	}
@@ -90,28 +97,37 @@ func foreign(r *http.Request) bool {
 // admitted reports whether a request comes from the browser that has opened the address.
 func (g *guard) admitted(r *http.Request) bool {
 	cookie, err := r.Cookie(g.cookieName())
-	return err == nil && subtle.ConstantTimeCompare([]byte(cookie.Value), []byte(g.cookie)) == 1
+	return err == nil && same(cookie.Value, g.cookie)
 }
 
-// admit lets the browser in that shows the token first.
+// admit lets the browser in that shows the token first, and gives it the cookie and the key. Who shows the cookie may
+// show the token again, and is given nothing.
 func (g *guard) admit(w http.ResponseWriter, r *http.Request) {
-	if !g.admitted(r) && !g.spend(r.URL.Query().Get("token")) {
+	switch {
+	case g.spend(r.URL.Query().Get("token")):
+		http.SetCookie(w, &http.Cookie{Name: g.cookieName(), Value: g.cookie, Path: "/", HttpOnly: true,
+			SameSite: http.SameSiteStrictMode})
+		http.Redirect(w, r, "/#key="+g.key, http.StatusSeeOther)
+	case g.admitted(r):
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+	default:
 		http.Error(w, "This address has been opened before, or is that of another dashboard. Start \"kubectl runs "+
 			"dashboard\" again.", http.StatusUnauthorized)
-		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: g.cookieName(), Value: g.cookie, Path: "/", HttpOnly: true,
-		SameSite: http.SameSiteStrictMode})
-	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
 // spend uses the token, if it is the right one and has not been used.
 func (g *guard) spend(token string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(g.token)) != 1 {
+	if g.token == "" || !same(token, g.token) {
 		return false
 	}
 	g.token = ""
 	return true
+}
+
+// same compares secrets in a time that tells nothing of them.
+func same(shown, secret string) bool {
+	return subtle.ConstantTimeCompare([]byte(shown), []byte(secret)) == 1
 }

@@ -21,18 +21,27 @@ type site struct {
 	namespace string // the one that whoever has started the dashboard works in
 }
 
+// ofCluster reports whether what is at a path has been read of the cluster. All else is files of the page.
+func ofCluster(path string) bool { return path == pathEvents || strings.HasPrefix(path, pathData) }
+
+// Where what has been read of the cluster is found.
+const (
+	pathEvents = "/events"
+	pathData   = "/api/"
+)
+
 // ServeHTTP answers with a file of the page, or with data.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
-	case "/events":
+	case pathEvents:
 		s.events(w, r)
-	case "/api/at":
+	case pathData + "at":
 		s.at(w, r)
-	case "/api/time":
+	case pathData + "time":
 		s.timeline(w, r)
-	case "/api/money":
+	case pathData + "money":
 		s.money(w)
-	case "/api/record":
+	case pathData + "record":
 		s.record(w, r)
 	case "/verify.html":
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -54,6 +63,7 @@ func (s *site) events(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no events can be sent on this connection", http.StatusInternalServerError)
 		return
 	}
+	defer s.frames.look()()
 	w.Header().Set("Content-Type", "text/event-stream")
 	fmt.Fprintf(w, "event: hello\ndata: %s\n\n", rowOf(map[string]string{"namespace": s.namespace}).data)
 	flusher.Flush()

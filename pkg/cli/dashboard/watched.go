@@ -3,12 +3,15 @@ package dashboard
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,11 +28,18 @@ import (
 // watched is what is read of the cluster and kept up to date.
 type watched struct {
 	stores map[reflect.Type][]*store
-	unread []string      // what may not be read, and why
+	unread []string      // what may not be read from the beginning on, and why
 	dirty  chan struct{} // has a value after a change
 
 	mu     sync.Mutex
-	broken map[string]time.Time // since when what could not be read
+	broken map[string]outage // what cannot be read at the moment
+	lost   map[string]bool   // what may not be read any more
+}
+
+// outage is what keeps something from being read that may be read.
+type outage struct {
+	since time.Time
+	login bool // the API server answers, and does not accept who asks
 }
 
 // kinds are what is watched, what finished pods are like apart.
@@ -52,7 +62,8 @@ var silent = logr.Discard()
 
 // watch begins to watch what may be read: in all namespaces, or in those of which it is known that they may be read.
 func (d *dashboard) watch(ctx context.Context, c client.WithWatch) (*watched, error) {
-	w := &watched{stores: map[reflect.Type][]*store{}, dirty: make(chan struct{}, 1), broken: map[string]time.Time{}}
+	w := &watched{stores: map[reflect.Type][]*store{}, dirty: make(chan struct{}, 1), broken: map[string]outage{},
+		lost: map[string]bool{}}
 	for _, kind := range kinds {
 		namespaces, lacks, err := d.Readable(ctx, c, kind.object, kind.list)
 		if err != nil {
@@ -70,7 +81,7 @@ func (d *dashboard) watch(ctx context.Context, c client.WithWatch) (*watched, er
 				what += " of namespace " + namespace
 			}
 			source := &source{client: c, namespace: namespace, list: kind.list, fields: kind.fields,
-				told: func(err error) { w.told(what, err) }}
+				told: func(err error) { w.told(what, s, err) }}
 			reflector := cache.NewReflectorWithOptions(source.listWatch(), kind.object, s, cache.ReflectorOptions{
 				Name: what, Logger: &silent, Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Steps: 5,
 					Cap: 5 * time.Second, Jitter: 0.2}})
@@ -88,32 +99,54 @@ func (w *watched) touch() {
 	}
 }
 
-// told takes note of whether something could be read.
-func (w *watched) told(what string, err error) {
+// told takes note of whether something could be read. What may not be read any more is not shown any more.
+func (w *watched) told(what string, in *store, err error) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, was := w.broken[what]
+	was, lost := w.broken[what], w.lost[what]
+	delete(w.broken, what)
 	switch {
-	case err == nil && was:
-		delete(w.broken, what)
-	case err != nil && !was:
-		w.broken[what] = time.Now()
+	case err == nil:
+		delete(w.lost, what)
+	case apierrors.IsForbidden(err):
+		w.lost[what] = true
 	default:
-		return
+		out := outage{since: was.since, login: apierrors.IsUnauthorized(err)}
+		if was.since.IsZero() {
+			out.since = time.Now()
+		}
+		w.broken[what] = out
 	}
-	w.touch()
+	is, gone := w.broken[what], w.lost[what]
+	w.mu.Unlock()
+	if gone && !lost {
+		_ = in.Replace(nil, "") // it has no way to fail
+	}
+	if is != was || gone != lost {
+		w.touch()
+	}
 }
 
-// since returns from when on what is shown may be old, since the API server could not be read; false if it can.
-func (w *watched) since() (at time.Time, broken bool) {
+// notRead says what may not be read.
+func (w *watched) notRead() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, t := range w.broken {
-		if at.IsZero() || t.Before(at) {
-			at = t
+	out := slices.Clone(w.unread)
+	for _, what := range slices.Sorted(maps.Keys(w.lost)) {
+		out = append(out, what+": you may not read them any more")
+	}
+	return out
+}
+
+// outage returns the one that began first of those that there are.
+func (w *watched) outage() (first outage, is bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, o := range w.broken {
+		if !is || o.since.Before(first.since) {
+			first, is = o, true
 		}
 	}
-	return at, len(w.broken) > 0
+	return first, is
 }
 
 // objects returns what is there now.
@@ -154,10 +187,13 @@ func (s *source) listWatch() cache.ListerWatcher {
 		s.told(err)
 		return into, err
 	}
+	// Whether something may be read, lists tell: who may list and not watch is shown a list after the other.
 	watch := func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 		into := s.list.DeepCopyObject().(client.ObjectList)
 		w, err := s.client.Watch(ctx, into, s.options(options)...)
-		s.told(err)
+		if !apierrors.IsForbidden(err) {
+			s.told(err)
+		}
 		return w, err
 	}
 	return plainly{&cache.ListWatch{ListWithContextFunc: list, WatchFuncWithContext: watch}}

@@ -160,8 +160,8 @@ func TestNobodyElseDraws(t *testing.T) {
 	}
 }
 
-// TestTheWatchedFleetAgreesWithTheData has another random fleet come up with each look, on a terminal: each time all that
-// is drawn is what the data says, GPU by GPU, whatever letters the Runs before had.
+// TestTheWatchedFleetAgreesWithTheData has another random fleet come up with each look, on a terminal: each time all
+// that is drawn is what the data says, GPU by GPU, whatever letters the Runs before had.
 func TestTheWatchedFleetAgreesWithTheData(t *testing.T) {
 	var worlds [][]client.Object
 	for seed := range 12 {

@@ -77,8 +77,9 @@ const Banner = ({ store }) => {
   return html`<div role="status" aria-live="polite">
     ${store.lost && html`<p class="banner bad">The dashboard has ended, or cannot be reached: what you see is
       ${about.at ? ` of ${at(about.at)}` : " nothing"}. Start "kubectl runs dashboard" again if it has.</p>`}
-    ${!store.lost && about.since && html`<p class="banner bad">The API server has not answered for ${span(now - new Date(about.since))}:
-      what you see may be old.</p>`}
+    ${!store.lost && about.since && html`<p class="banner bad">${about.loggedOut
+      ? "The API server does not accept your login any more: log in again. It has been like that"
+      : "The API server has not answered"} for ${span(now - new Date(about.since))}: what you see may be old.</p>`}
     ${about.unread?.length > 0 && html`<details class="banner"><summary>Some things may not be read with your rights.</summary>
       <ul>${about.unread.map((line) => html`<li>${line}</li>`)}</ul></details>`}
     ${store.then && html`<p class="banner">The fleet as GPU leases tell of it at ${at(store.then.about.at)}. Nodes are shown as they are now.

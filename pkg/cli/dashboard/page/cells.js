@@ -17,7 +17,7 @@ export class Layout {
   constructor(nodes, cell, width, folded) {
     this.cell = cell;
     this.named = cell >= 12;
-    this.places = []; // {name, x, y, width, height, columns}, from top to bottom
+    this.places = []; // {name, x, y, width, height, columns, across}, from top to bottom; across is how wide the cells are
     this.domains = []; // {name, y, nodes}
     const groups = new Map();
     for (const node of nodes) {
@@ -43,12 +43,13 @@ export class Layout {
     let [x, y, row] = [inset, top, 0];
     for (const node of nodes) {
       const columns = columnsOf(node.gpus);
-      const wide = Math.max(columns * size, this.named ? Math.min(node.name.length, 12) * 6.5 : 0);
+      const across = columns * size - gap;
+      const wide = Math.max(across + gap, this.named ? Math.min(node.name.length, 12) * 6.5 : 0);
       const high = Math.ceil(node.gpus / columns) * size + (this.named ? naming : 0);
       if (x > inset && x + wide > width - inset) {
         [x, y, row] = [inset, y + row + apart, 0];
       }
-      this.places.push({ name: node.name, x, y, width: wide, height: high, columns });
+      this.places.push({ name: node.name, x, y, width: wide, height: high, columns, across });
       x += wide + apart;
       row = Math.max(row, high);
     }
@@ -100,8 +101,13 @@ export class Layout {
   }
 }
 
-// inWords says what a cell is used for.
+// inWords says what a cell is used for, and for which Reservation its node is intended.
 export const inWords = (node, cell) => {
+  const use = useInWords(node, cell);
+  return node.for && use && cell.use !== "free" ? `${use}; the node is intended for ${node.for.join(", ")}` : use;
+};
+
+const useInWords = (node, cell) => {
   switch (cell?.use) {
     case "active": return `held by ${cell.run}`;
     case "spare": return `spare of ${cell.run}${cell.tenant ? `, used by ${cell.tenant} meanwhile` : ""}`;

@@ -1,9 +1,16 @@
-// Colours: a hue for each owner, a shade for each Run of an owner. The hues can be told apart by people with the common
-// kinds of colour blindness; what a GPU is used for is told by shape, not by colour.
+// Colours: a hue for each owner, a shade for each Run of an owner. The owners can be told apart by the colour-blind too, on a light
+// page and on a dark one, which a test holds; what a GPU is used for is told by shape, not by colour.
 
-const hues = [[202, 100], [41, 95], [164, 90], [327, 45], [202, 60], [26, 100], [56, 80], [262, 45]];
+// owners are hue, saturation and lightness of each. After the last one they begin again.
+const owners = {
+  light: [[205, 88, 44], [34, 42, 44], [156, 61, 33], [325, 65, 49], [264, 76, 48], [347, 72, 20], [74, 88, 24], [219, 65, 20]],
+  dark: [[202, 52, 81], [24, 75, 51], [151, 87, 75], [327, 85, 48], [260, 88, 65], [14, 40, 58], [49, 82, 68], [229, 44, 63]],
+};
 
-const shades = [48, 36, 60, 42, 54, 66, 30];
+// shades are by how much the Runs of an owner are lighter or darker.
+const shades = [0, -7, 7];
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
 
 // rarest returns the number from 0 to n-1 that is used least, the first of several.
 const rarest = (used, n) => {
@@ -17,7 +24,7 @@ const rarest = (used, n) => {
 // Colours remembers the colours that it has given, so that who stays keeps his while others come and go.
 export class Colours {
   #owners = new Map(); // the number of an owner's hue
-  #runs = new Map(); // {owner, shade, colour}
+  #runs = new Map(); // {owner, shade}
   #shades = new Map(); // the shades of an owner's Runs, as often as they are used
 
   // know gives colours to Runs that have none, and forgets those that are gone.
@@ -34,30 +41,35 @@ export class Colours {
     }
   }
 
-  #hue(owner) {
+  #number(owner) {
     if (!this.#owners.has(owner)) {
-      this.#owners.set(owner, rarest(this.#owners.values(), hues.length));
+      this.#owners.set(owner, rarest(this.#owners.values(), owners.light.length));
       this.#shades.set(owner, []);
     }
-    return hues[this.#owners.get(owner)];
+    return this.#owners.get(owner);
   }
 
   #give(key, owner) {
-    const [hue, saturation] = this.#hue(owner);
+    this.#number(owner);
     const used = this.#shades.get(owner);
     const shade = rarest(used, shades.length);
     used.push(shade);
-    this.#runs.set(key, { owner, shade, colour: `hsl(${hue} ${saturation}% ${shades[shade]}%)` });
+    this.#runs.set(key, { owner, shade });
   }
 
-  // of is the colour of a Run; of one that is not known, grey.
-  of(run) {
-    return this.#runs.get(run)?.colour ?? "hsl(0 0% 50%)";
+  #colour(owner, shade) {
+    const [hue, saturation, lightness] = owners[dark.matches ? "dark" : "light"][this.#number(owner)];
+    return `hsl(${hue} ${saturation}% ${lightness + shades[shade]}%)`;
+  }
+
+  // of is the colour of a Run; of one that is not known, its owner's, and grey without one.
+  of(run, owner) {
+    const known = this.#runs.get(run) ?? (owner && { owner, shade: 0 });
+    return known ? this.#colour(known.owner, known.shade) : "hsl(0 0% 50%)";
   }
 
   ofOwner(owner) {
-    const [hue, saturation] = this.#hue(owner);
-    return `hsl(${hue} ${saturation}% 48%)`;
+    return this.#colour(owner, 0);
   }
 }
 

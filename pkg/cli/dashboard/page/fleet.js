@@ -42,7 +42,7 @@ const Legend = ({ colours, runs }) => {
     ${[["active", "held"], ["spare", "spare"], ["shard", "opportunistic"], ["leaving", "leaving"], ["foreign", "not jobtree's"],
     ["free", "free"], ["broken", "not allocatable"]].map(([use, words]) => html`<span key=${use}><${Sample} use=${use}/> ${words}</span>`)}
     <span><i class="at-risk"></i> may be cut</span><span><i class="shut"></i> takes nothing new</span>
-    <span><i class="lost">✕</i> lost</span>
+    <span><i class="lost">✕</i> lost</span><span><i class="intended"></i> intended for a Reservation</span>
   </div>`;
 };
 
@@ -61,6 +61,7 @@ const NodeDetails = ({ node, go }) => html`<aside>
   <p>${node.domain.join(" / ")}, ${node.gpuType || "no GPU type"}</p>
   <p>${node.state}${node.why && `: ${node.why}`}${node.since && ` (since ${at(node.since)})`}</p>
   ${node.leftOut && html`<p>jobtree does not use it: ${node.leftOut}.</p>`}
+  ${node.for && html`<p>Intended for ${node.for.map((key) => html`<button class="link" onClick=${() => go("lottery", key)}>${key}</button> `)}</p>`}
   <ul>${node.spans.map((span) => html`<li>${gpus(span.gpus)} ${inWords(node, span)}
     ${span.run && html` <button class="link" onClick=${() => go("waiting", span.run)}>show</button>`}</li>`)}</ul>
   <${Command} line=${`kubectl describe node ${node.name}`}/>

@@ -52,7 +52,7 @@ const Record = ({ reservation }) => {
       keyOf=${(c) => `${c.action} ${c.run.namespace}/${c.run.name}`} columns=${[{ title: "Run", of: (c) => `${c.run.namespace}/${c.run.name}` },
   { title: "Owner", of: (c) => c.owner }, { title: "What", of: (c) => actions[c.action] },
   { title: "", right: true, of: (c) => gpus(c.gpus) }, { title: "Chance", right: true, of: (c) => percent(c.probability) }]}/>`}
-    <${Command} line=${`kubectl runs explain --verify -n ${namespace} ${name}`}/>
+    <${Command} line=${`kubectl runs explain --verify ${name} -n ${namespace}`}/>
     <p class="note">The check ran in this browser, by a program that shares nothing with jobtree's own.${" "}<a href="/verify.html" download="verify.html">Save it as one file</a> to check records without this page:</p>
     <${Command} line=${`kubectl get reservation -n ${namespace} ${name} -o json > record.json`}/>
   </aside>`;

@@ -71,9 +71,9 @@ export const Money = ({ store, colours, filter }) => {
   const words = filter.toLowerCase();
   const owners = inOrder(money.parents).filter(({ owner }) => !words || owner.includes(words));
   return html`<div class="scroll">
+    <div class="legend">${parts.map(([, name, text]) => html`<span key=${name}><i class=${`key ${name}`}></i> ${text}</span>`)}
+      <span><i class="key free"></i> free</span></div>
     <table class="money">
-      <caption>${parts.map(([, name, text]) => html`<span key=${name}><i class=${`key ${name}`}></i> ${text}</span> `)}
-        <span><i class="key free"></i> free</span></caption>
       <thead><tr><th scope="col">Envelope</th><th scope="col">Type</th><th scope="col">GPUs</th><th scope="col" class="right">Used / all</th>
         <th scope="col" class="right">GPU-hours spent</th><th scope="col">Until</th></tr></thead>
       ${owners.map(({ owner, depth }) => html`<tbody key=${owner}>

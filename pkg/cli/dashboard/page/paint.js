@@ -61,6 +61,7 @@ export const paintCell = (context, cell, node, x, y, size, colours, ink) => {
     case "foreign":
       context.fillStyle = ink.foreign;
       context.fillRect(x, y, size, size);
+      hatch(context, x, y, size, ink.back);
       break;
     case "broken":
       frame(context, x, y, size, ink.bad);
@@ -74,16 +75,29 @@ export const paintCell = (context, cell, node, x, y, size, colours, ink) => {
   }
 };
 
-const corner = (context, x, y, size, colour) => {
+const triangle = (context, x, y, size, colour) => {
   context.fillStyle = colour;
   context.beginPath();
   context.moveTo(x, y);
-  context.lineTo(x + size * 0.6, y);
-  context.lineTo(x, y + size * 0.6);
+  context.lineTo(x + size, y);
+  context.lineTo(x, y + size);
   context.fill();
 };
 
-// paintNode draws a node with its state: crossed out when it is lost, and framed when it takes nothing new.
+// corner cuts a corner off a cell, so that it is seen on every colour, and fills it with its own.
+const corner = (context, x, y, size, { warn, back }) => {
+  triangle(context, x, y, size * 0.75, back);
+  triangle(context, x, y, size * 0.55, warn);
+};
+
+// underline draws a line below a node that a Reservation intends to use.
+const underline = (context, x, y, width, colour) => {
+  context.fillStyle = colour;
+  context.fillRect(x, y, width, 1.5);
+};
+
+// paintNode draws a node with its state: crossed out when it is lost, framed when it takes nothing new, and underlined when a
+// Reservation intends to use it.
 const paintNode = (context, layout, place, y0, view) => {
   const { nodes, colours, ink, risks, chosen } = view;
   const node = nodes.get(place.name);
@@ -98,18 +112,21 @@ const paintNode = (context, layout, place, y0, view) => {
     const [x, y] = layout.cellAt(place, n);
     paintCell(context, cell, node, x, y - y0, layout.cell, colours, ink);
     if (cell.use === "active" && risks.has(cell.run)) {
-      corner(context, x, y - y0, layout.cell, ink.warn);
+      corner(context, x, y - y0, layout.cell, ink);
     }
   });
   const [left, top] = layout.cellAt(place, 0);
   const high = place.y + place.height - top;
+  if (node.for) {
+    underline(context, left, top + high - y0, place.across, ink.text);
+  }
   if (node.state === "Lost") {
-    cross(context, left, top - y0, place.width, high, ink.bad);
+    cross(context, left, top - y0, place.across, high, ink.bad);
   } else if (!["OK", "Suspect"].includes(node.state) || node.leftOut) {
     context.setLineDash([3, 2]);
     context.strokeStyle = ink.warn;
     context.lineWidth = 1.5;
-    context.strokeRect(left - 3, top - y0 - 3, place.width + 4, high + 4);
+    context.strokeRect(left - 3, top - y0 - 3, place.across + 6, high + 4);
     context.setLineDash([]);
   }
   if (chosen === node.name) {

@@ -1,4 +1,5 @@
 // What the server has sent: tables of rows by key, and what it says of them.
+import { keyed } from "./key.js";
 
 const byName = new Intl.Collator(undefined, { numeric: true });
 
@@ -18,7 +19,7 @@ export class Store {
 
   // connect keeps the store up to date.
   connect() {
-    const source = new EventSource("/events");
+    const source = new EventSource(keyed("/events"));
     source.addEventListener("hello", (event) => {
       this.hello = JSON.parse(event.data);
       this.fresh = true;
@@ -122,7 +123,7 @@ export class Store {
 
 // get reads data of the server; what it refuses is an error in its words.
 export const get = async (path) => {
-  const answer = await fetch(path);
+  const answer = await fetch(keyed(path));
   if (!answer.ok) {
     throw new Error((await answer.text()).trim());
   }

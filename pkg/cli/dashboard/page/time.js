@@ -6,7 +6,7 @@ import { get } from "./store.js";
 import { at, gpus } from "./words.js";
 
 const hour = 3600e3;
-const spans = [["1h", hour], ["6h", 6 * hour], ["24h", 24 * hour], ["7d", 168 * hour], ["30d", 720 * hour]];
+const spans = [["10m", hour / 6], ["1h", hour], ["6h", 6 * hour], ["24h", 24 * hour], ["7d", 168 * hour], ["30d", 720 * hour]];
 const line = 18;
 const heading = 22;
 const axis = 24;
@@ -26,6 +26,7 @@ const rowsOf = (bars) => {
     heads.push({ lane, y });
     y += heading;
     const ends = [];
+    const last = [];
     for (const bar of members) {
       const from = Date.parse(bar.from);
       let row = ends.findIndex((end) => end <= from);
@@ -33,7 +34,12 @@ const rowsOf = (bars) => {
         row = ends.push(0) - 1;
       }
       ends[row] = bar.to ? Date.parse(bar.to) : Infinity;
-      placed.push({ bar, y: y + row * line });
+      const place = { bar, y: y + row * line, next: Infinity };
+      if (last[row]) {
+        last[row].next = from; // where the one behind it begins
+      }
+      last[row] = place;
+      placed.push(place);
     }
     y += ends.length * line + 6;
   }
@@ -99,8 +105,9 @@ const paintAxis = (context, width, height, { from, to, now, inks }) => {
   context.stroke();
 };
 
-const paintBar = (context, { bar, y }, left, right, view) => {
-  const colour = bar.kind === "window" || bar.kind === "maintenance" ? view.inks.faint : view.colours.of(bar.name);
+// paintBar draws a bar, with its name in it or, where there is room, behind it.
+const paintBar = (context, { bar, y }, left, right, room, view) => {
+  const colour = bar.kind === "window" || bar.kind === "maintenance" ? view.inks.faint : view.colours.of(bar.name, bar.owner);
   const high = line - 4;
   context.strokeStyle = colour;
   context.fillStyle = colour;
@@ -113,9 +120,13 @@ const paintBar = (context, { bar, y }, left, right, view) => {
     context.setLineDash([]);
   }
   const words = `${bar.name}${bar.gpus ? ` ${bar.gpus}` : ""}`;
-  if (context.measureText(words).width < right - left - 8) {
-    context.fillStyle = bar.kind === "held" ? "#fff" : view.inks.text;
+  const wide = context.measureText(words).width + 8;
+  if (wide < right - left) {
+    context.fillStyle = bar.kind === "held" ? view.inks.back : view.inks.text;
     context.fillText(words, left + 4, y + high - 3);
+  } else if (right > 0 && wide < room) {
+    context.fillStyle = view.inks.text;
+    context.fillText(words, right + 4, y + high - 3);
   }
 };
 
@@ -126,7 +137,7 @@ const paintTime = (context, width, height, y0, rows, view) => {
     if (placed.y + line > y0 && placed.y < y0 + height) {
       const { bar } = placed;
       const end = bar.to ? Date.parse(bar.to) : bar.kind === "held" ? view.now : Infinity;
-      paintBar(context, { bar, y: placed.y - y0 }, x(Date.parse(bar.from)), x(end), view);
+      paintBar(context, { bar, y: placed.y - y0 }, x(Date.parse(bar.from)), x(end), x(placed.next) - x(end), view);
     }
   }
   context.font = "600 12px system-ui, sans-serif";

@@ -81,7 +81,7 @@ export const Waiting = ({ store, colours, filter, chosen, choose, go, mine, setM
       ${table("At risk", risky, [{ title: "Chance", right: true, of: (run) => percent(worst(run).probability) },
     { title: "What may happen", of: (run) => threat(worst(run)) }, { title: "When", of: (run) => `${at(worst(run).at)} (${away(worst(run).at, now)})` }])}
       ${table("Waiting", waiting, [{ title: "Starts", of: (run) => starts(run, now) }, { title: "Why it waits", of: (run) => run.waits.message }])}
-      ${table("All others", others, [{ title: "Phase", of: (run) => run.phase }, { title: "", of: (run) => run.message }])}
+      ${table("All others", others, [{ title: "Phase", of: (run) => run.phase }, { title: "Message", of: (run) => run.message }])}
       ${all.length === 0 && html`<${Empty}>There are no Runs that you may read${mine ? " in this namespace" : ""}.<//>`}
     </div>
     ${runs.get(chosen) && html`<${Details} run=${runs.get(chosen)} reservations=${reservations} now=${now} go=${go}/>`}</div>
