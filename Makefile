@@ -67,8 +67,8 @@ generate: $(GENERATORS) ## Write the generated files: CRDs, deepcopy functions, 
 drift: $(GENERATORS) ## Fail if a generated file is not what `make generate` writes.
 	GO=$(GO) hack/drift.sh
 
-demo: tools build ## Show it at work on a fleet of its own, check the outcome, clean up.
-	@$(GO) run ./test/demo
+demo: tools build ## Show it at work on a fleet of its own, check the outcome, clean up. PAGE=1 shows it in a browser.
+	@$(GO) run ./test/demo $(if $(PAGE),-page)
 
 up: tools build bin/controlplane ## Leave a local control plane running. FLEET=FILE|empty and CONFIG=FILE replace the samples.
 	@bin/controlplane -fleet '$(FLEET)' -config '$(CONFIG)' up

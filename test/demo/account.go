@@ -19,6 +19,8 @@ type world struct {
 	runs    []rqv1.Run
 	leases  []rqv1.Lease
 	budgets []rqv1.Budget
+	// reservations are of Runs that wait, and of those that have started.
+	reservations []rqv1.Reservation
 }
 
 // share is the part of a Run's group that one envelope pays for.

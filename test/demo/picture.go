@@ -2,6 +2,8 @@ package main
 
 import (
 	"cmp"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -15,20 +17,59 @@ import (
 // gpuResource is what the sample fleet's nodes call their GPUs.
 const gpuResource = "nvidia.com/gpu"
 
-// draw returns the fleet as text.
-func draw(nodes []corev1.Node, leases []rqv1.Lease, l *picture.Letters, colours bool) (string, error) {
+// objects are what pictures are drawn from.
+func (w *world) objects() *picture.Objects {
+	return &picture.Objects{Nodes: pointers(w.nodes), Runs: pointers(w.runs), Leases: pointers(w.leases),
+		Reservations: pointers(w.reservations)}
+}
+
+func pointers[T any](of []T) []*T {
+	out := make([]*T, len(of))
+	for i := range of {
+		out[i] = &of[i]
+	}
+	return out
+}
+
+// fleet is who is on which node now.
+func (w *world) fleet() ([]picture.Node, error) {
 	args, err := config.Parse(nil)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	now, o := time.Now(), &picture.Objects{}
-	for i := range nodes {
-		o.Nodes = append(o.Nodes, &nodes[i])
+	return picture.FleetAt(w.objects(), args, time.Now(), true), nil
+}
+
+// keep writes pictures of the fleet and of time, from the beginning to a little ahead, to a directory.
+func (s *stage) keep(w *world, dir string) error {
+	args, err := config.Parse(nil)
+	if err != nil {
+		return err
 	}
-	for i := range leases {
-		o.Leases = append(o.Leases, &leases[i])
+	nodes, err := w.fleet()
+	if err != nil {
+		return err
 	}
-	return picture.Text(picture.FleetAt(o, args, now, true), picture.Style{Letters: l, Colours: colours}), nil
+	now := time.Now()
+	from, to := now.Add(-time.Second), now.Add(20*time.Second)
+	owners := map[string]string{}
+	for i := range w.leases {
+		owners[runOf(&w.leases[i])] = string(w.leases[i].Spec.Owner)
+		if start := w.leases[i].Spec.Start.Time; start.Before(from) {
+			from = start
+		}
+	}
+	for i := range w.runs {
+		owners[w.runs[i].Namespace+"/"+w.runs[i].Name] = string(w.runs[i].Spec.Owner)
+	}
+	bars := picture.Timeline(w.objects(), args, picture.ByDomain, from, to, now)
+	for name, text := range map[string]string{"fleet.svg": picture.FleetSVG(nodes, &s.letters, owners),
+		"time.svg": picture.TimeSVG(bars, from, to, now)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // holders returns the GPUs that open Leases hold, by node and Run.

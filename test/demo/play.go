@@ -35,7 +35,8 @@ var waiting = []struct{ file, run, reason, words string }{
 
 // play shows the parts of the demo, one after the other.
 func (s *stage) play(ctx context.Context) error {
-	for _, part := range []func(context.Context) error{s.open, s.fund, s.start, s.pay, s.refuse, s.release} {
+	for _, part := range []func(context.Context) error{s.open, s.fund, s.start, s.pay, s.refuse, s.release, s.fail,
+		s.grow, s.threaten, s.cut} {
 		if err := part(ctx); err != nil {
 			return err
 		}

@@ -37,6 +37,7 @@ type stage struct {
 	close   func()      // ends that command, which would outlive its API server
 	letters picture.Letters
 	checks  int
+	images  string // the directory for pictures; "" for none
 }
 
 // open connects to the control plane and begins to watch it.
@@ -96,15 +97,21 @@ func (s *stage) title(text string) {
 
 // kubectl shows a command, runs it and shows what it prints.
 func (s *stage) kubectl(ctx context.Context, line string) error {
+	_, err := s.ask(ctx, line)
+	return err
+}
+
+// ask does likewise, and returns what the command prints.
+func (s *stage) ask(ctx context.Context, line string) (string, error) {
 	fmt.Fprintf(s.out, "  $ kubectl %s\n", line)
 	stdout, stderr, err := s.c.Kubectl(ctx, strings.Fields(line)...)
 	if err != nil {
-		return fmt.Errorf("kubectl %s: %w: %s", line, err, stderr)
+		return "", fmt.Errorf("kubectl %s: %w: %s", line, err, stderr)
 	}
 	for text := range strings.Lines(stdout) {
 		fmt.Fprintf(s.out, "  %s", text)
 	}
-	return nil
+	return stdout, nil
 }
 
 // await shows events until there has been a line with all the words of each of the wanted.
@@ -134,29 +141,46 @@ func (s *stage) await(ctx context.Context, wanted ...[]string) error {
 func (s *stage) look(ctx context.Context) (*world, error) {
 	nodes, pods := &corev1.NodeList{}, &corev1.PodList{}
 	runs, leases, budgets := &rqv1.RunList{}, &rqv1.LeaseList{}, &rqv1.BudgetList{}
-	for _, list := range []client.ObjectList{nodes, pods, runs, leases, budgets} {
+	reservations := &rqv1.ReservationList{}
+	for _, list := range []client.ObjectList{nodes, pods, runs, leases, budgets, reservations} {
 		if err := s.client.List(ctx, list); err != nil {
 			return nil, err
 		}
 	}
-	return &world{nodes.Items, pods.Items, runs.Items, leases.Items, budgets.Items}, nil
+	return &world{nodes.Items, pods.Items, runs.Items, leases.Items, budgets.Items, reservations.Items}, nil
 }
 
 // picture shows the fleet, and checks that nothing contradicts itself.
 func (s *stage) picture(ctx context.Context) (*world, error) {
-	w, err := s.look(ctx)
+	w, err := s.settled(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for i := range w.leases {
 		s.letters.Add(runOf(&w.leases[i]))
 	}
-	text, err := draw(w.nodes, w.leases, &s.letters, s.colours)
+	nodes, err := w.fleet()
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprint(s.out, text)
+	fmt.Fprint(s.out, picture.Text(nodes, picture.Style{Letters: &s.letters, Colours: s.colours}))
 	return w, s.check("what the ledger, the pods and the budgets contradict each other in", nil, w.contradictions())
+}
+
+// settled reads the state of the world until nothing in it is on its way, or does not come to rest.
+func (s *stage) settled(ctx context.Context) (*world, error) {
+	const tries = 20
+	for n := 1; ; n++ {
+		w, err := s.look(ctx)
+		if err != nil || n == tries || len(w.contradictions()) == 0 {
+			return w, err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
 
 // check compares what is with what should be.
