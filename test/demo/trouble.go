@@ -24,7 +24,8 @@ func (s *stage) fail(ctx context.Context) error {
 	if err := s.await(ctx, []string{run, "Running", "bound"}); err != nil {
 		return err
 	}
-	if err := s.tellNow(ctx, run, "Started", "group 0: 32 GPUs in domain D on d1 d2 d3 d4, paid by rai/east-h100"); err != nil {
+	err := s.tellNow(ctx, run, "Started", "group 0: 32 GPUs in domain D on d1 d2 d3 d4, paid by rai/east-h100")
+	if err != nil {
 		return err
 	}
 	if err := s.kubectl(ctx, "taint node d2 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"); err != nil {
@@ -34,7 +35,8 @@ func (s *stage) fail(ctx context.Context) error {
 		[]string{run, "closed", "NodeFailure"}, []string{run, "closed", "Swap"}); err != nil {
 		return err
 	}
-	if err := s.tellNow(ctx, run, "Swapped", "group 0: 24 GPUs in domain D on d1 d3 d4, paid by rai/east-h100"); err != nil {
+	err = s.tellNow(ctx, run, "Swapped", "group 0: 24 GPUs in domain D on d1 d3 d4, paid by rai/east-h100")
+	if err != nil {
 		return err
 	}
 	fmt.Fprintln(s.out)

@@ -66,10 +66,10 @@ const useBars = (store, by, from, to) => {
   return [bars, failed];
 };
 
-// ticks are instants at round distances.
-const ticks = (from, to) => {
+// ticks are instants at round distances, so many at most.
+const ticks = (from, to, most) => {
   const steps = [60e3, 300e3, 900e3, hour, 3 * hour, 6 * hour, 12 * hour, 24 * hour, 168 * hour];
-  const step = steps.find((s) => (to - from) / s <= 10) ?? 168 * hour;
+  const step = steps.find((s) => (to - from) / s <= most) ?? 168 * hour;
   const zone = new Date(from).getTimezoneOffset() * 60e3;
   const out = [];
   for (let t = Math.ceil((from - zone) / step) * step + zone; t < to; t += step) {
@@ -84,7 +84,8 @@ const tickWords = (t, long) => new Date(t).toLocaleString(undefined,
 const paintAxis = (context, width, height, { from, to, now, inks }) => {
   const x = (t) => ((t - from) / (to - from)) * width;
   context.font = "11px system-ui, sans-serif";
-  for (const t of ticks(from, to)) {
+  const long = to - from > 30 * hour;
+  for (const t of ticks(from, to, Math.max(1, Math.min(10, width / (long ? 100 : 70))))) {
     context.strokeStyle = inks.line;
     context.lineWidth = 0.5;
     context.beginPath();
@@ -92,7 +93,7 @@ const paintAxis = (context, width, height, { from, to, now, inks }) => {
     context.lineTo(x(t), height);
     context.stroke();
     context.fillStyle = inks.faint;
-    const words = tickWords(t, to - from > 30 * hour);
+    const words = tickWords(t, long);
     if (x(t) + 3 + context.measureText(words).width < width) {
       context.fillText(words, x(t) + 3, 12);
     }
