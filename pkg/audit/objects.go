@@ -39,7 +39,11 @@ func ownedBy(pod *corev1.Pod, run *rqv1.Run) bool {
 
 // alive reports whether a pod is there to stay: it has not ended and has not been told to.
 func alive(pod *corev1.Pod) bool {
-	return pod != nil && !rank.Ended(pod) && pod.DeletionTimestamp == nil
+	if pod == nil || rank.Ended(pod) {
+		return false
+	}
+	_, told := rank.GoesBy(pod)
+	return !told
 }
 
 func isSpare(pod *corev1.Pod) bool { return pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare) }

@@ -166,7 +166,7 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 	takes := !added && !part.Spare && replaces(pod) != replaces(m.pod)
 	m.pod = pod
 	b.sick.note(m)
-	if pod.DeletionTimestamp != nil && !m.leaving {
+	if _, told := rank.GoesBy(pod); told && !m.leaving {
 		s := g.squad(part)
 		s.count(m, -1)
 		m.leaving = true

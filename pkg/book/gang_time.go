@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // startedAt returns when a Run that runs started.
@@ -171,8 +172,8 @@ func (m *member) outgoing() bool {
 
 // hangs reports whether a pod has been told to go and should be long gone: who has it cut gains nothing.
 func (m *member) hangs(now time.Time) bool {
-	at := m.pod.DeletionTimestamp
-	return at != nil && !now.Before(at.Add(overstay))
+	at, told := rank.GoesBy(m.pod)
+	return told && !now.Before(at.Add(overstay))
 }
 
 // overstay is how long a pod may still be there once its grace period is over: its kubelet stops its containers then,

@@ -159,8 +159,8 @@ func (s *seating) told(h *holding, pod *corev1.Pod) {
 // told.
 func (s *seating) toldToGo(pod types.UID) time.Time {
 	if m := s.roster.members[pod]; m != nil {
-		if at := m.pod.DeletionTimestamp; at != nil && m.stage != finished {
-			return at.Time
+		if at, told := rank.GoesBy(m.pod); told && m.stage != finished {
+			return at
 		}
 		return time.Time{}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/reconcile"
@@ -66,6 +68,11 @@ func (p podWriter) DeletePods(ctx context.Context, deletions []lifecycle.Deletio
 				return err
 			}
 		}
+		if !d.By.IsZero() {
+			if err := p.endInPlace(ctx, d); !reconcile.Refused(err) {
+				return err
+			}
+		}
 		uid := metav1.NewUIDPreconditions(string(d.Pod.UID))
 		options := metav1.DeleteOptions{Preconditions: uid, GracePeriodSeconds: d.GraceSeconds}
 		pods := p.kube.CoreV1().Pods(d.Pod.Namespace)
@@ -76,6 +83,20 @@ func (p podWriter) DeletePods(ctx context.Context, deletions []lifecycle.Deletio
 		}
 		return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
 	})
+}
+
+// endInPlace has the kubelet end a pod that keeps its object, and with it its log.
+func (p podWriter) endInPlace(ctx context.Context, d *lifecycle.Deletion) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": d.Pod.UID,
+			"annotations": map[string]string{rqv1.AnnotationEndsBy: d.By.UTC().Format(time.RFC3339)}},
+		"spec": map[string]any{"activeDeadlineSeconds": rank.EndsNow}})
+	if err != nil {
+		return fmt.Errorf("end of pod %s: %w", d.Pod.Name, err)
+	}
+	pods, how := p.kube.CoreV1().Pods(d.Pod.Namespace), types.MergePatchType
+	_, err = pods.Patch(ctx, d.Pod.Name, how, patch, metav1.PatchOptions{})
+	return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
 }
 
 // byScheduler is the reason that pods are given which others have made, whatever they are deleted for: a policy of

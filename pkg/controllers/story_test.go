@@ -168,17 +168,18 @@ func TestARunOfOnePod(t *testing.T) {
 // What says why comes first, then the pods go, and what they held is free when they are gone.
 func TestARunThatIsToEnd(t *testing.T) {
 	fails := func(c *cluster) { c.become(corev1.PodFailed, 0) }
+	follows := func(c *cluster) { c.become(corev1.PodFailed, 1) } // its kubelet ends it where it is
 	isDeleted := func(c *cluster) {
 		if err := c.kinds.Delete(c.t.Context(), c.run()); err != nil {
 			c.t.Fatal(err)
 		}
 	}
-	rest := []string{"delete pods train-1"}
+	rest := []string{"patch pods train-1"}
 	both := []string{"delete pods train-0", "delete pods train-1"}
 	for name, scenes := range map[string][]scene{
 		"a rank fails": {
 			{happens: fails, wrote: all([]string{theStatus}, rest, theLeases[:1]), says: "Failed: pod train-0 failed"},
-			{wrote: theLeases[1:]},
+			{happens: follows, wrote: theLeases[1:]},
 			{},
 		},
 		"a rank fails while somebody writes the Run": {
@@ -190,21 +191,22 @@ func TestARunThatIsToEnd(t *testing.T) {
 				fails: true},
 			{wrote: all(rest, theLeases[:1])},
 		},
-		"pods are not deleted, then are, and the answers are errors": {
-			{happens: fails, faults: []fault{{on: "delete pods", err: broken500}}, wrote: []string{theStatus}, fails: true},
-			{faults: []fault{{on: "delete pods", err: broken500, stored: true}}, wrote: rest, fails: true},
-			{wrote: theLeases},
+		"pods are not ended, then are, and the answers are errors": {
+			{happens: fails, faults: []fault{{on: "patch pods", err: broken500}}, wrote: []string{theStatus}, fails: true},
+			{faults: []fault{{on: "patch pods", err: broken500, stored: true}}, wrote: rest, fails: true},
+			{happens: follows, wrote: theLeases},
 		},
 		"Leases are not closed, then are, and the answers are errors": {
 			{happens: fails, faults: []fault{{on: "update status leases", err: broken500}},
 				wrote: all([]string{theStatus}, rest), fails: true},
-			{faults: []fault{{on: "update status leases", err: broken500, stored: true}}, wrote: theLeases, fails: true},
+			{happens: follows, faults: []fault{{on: "update status leases", err: broken500, stored: true}}, wrote: theLeases,
+				fails: true},
 			{},
 		},
 		"this process ends after each write": {
-			{happens: fails, faults: []fault{{on: "delete", err: fenced}}, wrote: []string{theStatus}, fails: true},
+			{happens: fails, faults: []fault{{on: "patch", err: fenced}}, wrote: []string{theStatus}, fails: true},
 			{happens: (*cluster).restart, faults: []fault{{on: "update", err: fenced}}, wrote: rest, fails: true},
-			{happens: (*cluster).restart, wrote: theLeases},
+			{happens: func(c *cluster) { follows(c); c.restart() }, wrote: theLeases},
 			{happens: (*cluster).restart, says: "Failed: pod train-0 failed"},
 		},
 		"it is deleted": {
@@ -279,9 +281,12 @@ func TestNothingIsDecidedOnAnOldStatus(t *testing.T) {
 			c.become(corev1.PodFailed, 0)
 			c.see()
 			c.runsHang = true
-		}, wrote: all([]string{theStatus, "delete pods train-1"}, theLeases[:1])},
+		}, wrote: all([]string{theStatus, "patch pods train-1"}, theLeases[:1])},
 		{happens: gone, fails: true},
-		{happens: func(c *cluster) { c.runsHang = false }, wrote: theLeases[1:], says: "Failed: pod train-0 failed"},
+		{happens: func(c *cluster) {
+			c.runsHang = false
+			c.become(corev1.PodFailed, 1)
+		}, wrote: theLeases[1:], says: "Failed: pod train-0 failed"},
 	})
 }
 

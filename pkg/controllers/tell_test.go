@@ -3,11 +3,9 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -26,6 +24,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // answers stands for an API server that answers every write of a status with an error, or takes it.
@@ -45,22 +44,21 @@ func (s *writes) Update(context.Context, client.Object, ...client.SubResourceUpd
 	return s.err
 }
 
-// TestAStatusThatIsRefusedHoldsUpNoDeletion has a rank fail, so that the others are to go once the status says so. They
-// go as well when the API server takes the status for invalid, which is told, and not when it is merely not reached.
-func TestAStatusThatIsRefusedHoldsUpNoDeletion(t *testing.T) {
+// TestAStatusThatIsRefusedHoldsUpNoEnd has a rank fail, so that the others are to end once the status says so. They
+// end as well when the API server takes the status for invalid, which is told, and not when it is merely not reached.
+func TestAStatusThatIsRefusedHoldsUpNoEnd(t *testing.T) {
 	kind := rqv1.GroupVersion.WithKind("Run").GroupKind()
 	tooLong := field.TooLong(field.NewPath("status", "conditions").Index(0).Child("message"), "", 32768)
 	for name, test := range map[string]struct {
 		err   error
-		left  []string
+		goes  bool // the other rank is told to end
 		told  bool
 		fails bool
 	}{
-		"taken": {left: []string{"train-0"}},
-		"invalid": {err: apierrors.NewInvalid(kind, "train", field.ErrorList{tooLong}), left: []string{"train-0"},
-			told: true},
+		"taken":   {goes: true},
+		"invalid": {err: apierrors.NewInvalid(kind, "train", field.ErrorList{tooLong}), goes: true, told: true},
 		"not reached": {err: apierrors.NewServerTimeout(rqv1.GroupVersion.WithResource("runs").GroupResource(), "update", 1),
-			left: []string{"train-0", "train-1"}, fails: true},
+			fails: true},
 	} {
 		pods := []*corev1.Pod{rankOf(0, corev1.PodFailed), rankOf(1, corev1.PodRunning)}
 		kube := fake.NewClientset(pods[0], pods[1])
@@ -85,18 +83,14 @@ func TestAStatusThatIsRefusedHoldsUpNoDeletion(t *testing.T) {
 		if _, err := c.reconcile(t.Context(), train); (err != nil) != test.fails {
 			t.Errorf("%s: %v", name, err)
 		}
-		list, err := kube.CoreV1().Pods(train.Namespace).List(t.Context(), metav1.ListOptions{})
+		pod, err := kube.CoreV1().Pods(train.Namespace).Get(t.Context(), "train-1", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var left []string
-		for i := range list.Items {
-			left = append(left, list.Items[i].Name)
+		if _, told := rank.GoesBy(pod); told != test.goes {
+			t.Errorf("%s: rank 1 is told to end: %t, want %t", name, told, test.goes)
 		}
-		slices.Sort(left)
-		if diff := cmp.Diff(test.left, left); diff != "" {
-			t.Errorf("%s: pods that are left (-want +got):\n%s", name, diff)
-		}
+
 		close(recorder.Events)
 		told := false
 		for event := range recorder.Events {

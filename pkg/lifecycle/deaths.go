@@ -137,7 +137,8 @@ func ownEnd(pod *corev1.Pod) (ending.Ending, bool) {
 		return ending.Ending{}, false
 	}
 	e, ended := ending.Of(pod)
-	return e, ended && (present(pod) || e.Cause == rqv1.CauseNode)
+	_, told := rank.GoesBy(pod)
+	return e, ended && (!told || e.Cause == rqv1.CauseNode)
 }
 
 // addDeaths adds deaths to those that a status tells of, as many as it may. Which those are follows from the deaths

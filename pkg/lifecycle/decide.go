@@ -47,6 +47,8 @@ func Decide(o Observed) Decision {
 		}
 	} else if f.Now.Before(f.Unsaid) {
 		d.After = f.Unsaid.Sub(f.Now)
+	} else if s.hasEnded() {
+		d.After = untilOverdue(s)
 	}
 	return d
 }

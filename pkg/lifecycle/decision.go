@@ -62,6 +62,8 @@ type Deletion struct {
 	GraceSeconds *int64
 	// Notice is what the pod is told first; nil when it is not cut but deleted for another reason.
 	Notice *Notice
+	// By is when a pod is to have ended that is not deleted but ended where it is; zero for one that is deleted.
+	By time.Time
 	// Tell says why the pod goes where it has no Notice and its controller is to know that it is not to blame.
 	Tell string
 }

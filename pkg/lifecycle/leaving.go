@@ -13,7 +13,7 @@ func deletionsOf(s *situation) []Deletion {
 	r := &s.roster
 	switch {
 	case s.hasEnded():
-		return slices.Concat(endedBy(s, r.ranks, active), endedBy(s, r.spares, present), endedBy(s, r.beyond, active))
+		return slices.Concat(endedInPlace(s), endedBy(s, r.spares, present), endedBy(s, r.beyond, active))
 	case s.suspends() && s.facts.opportunistic():
 		return endedBy(s, r.all(), active) // a shard that has completed has done its work
 	case s.startsAgain():

@@ -137,6 +137,10 @@ func (s server) DeletePods(_ context.Context, deletions []lifecycle.Deletion) er
 				s.DeletePod(d.Pod.UID)
 				return
 			}
+			if !d.By.IsZero() {
+				s.EndInPlace(d.Pod.UID, d.By)
+				return
+			}
 			s.TerminateWithin(d.Pod.UID, d.GraceSeconds)
 		})
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // Lost reports whether a node does not exist or is recorded as lost.
@@ -141,6 +142,29 @@ func (c *Cluster) TerminateWithin(uid types.UID, seconds *int64) {
 	}
 }
 
+// deadlineExceeded is what a kubelet says of a pod whose activeDeadlineSeconds are over.
+const deadlineExceeded = "DeadlineExceeded"
+
+// EndInPlace has the kubelet of a pod end it, which is told by when that is to be, without its being deleted.
+func (c *Cluster) EndInPlace(uid types.UID, by time.Time) {
+	pod := c.Pods[uid].DeepCopy()
+	if pod == nil {
+		return
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	seconds := int64(rank.EndsNow)
+	pod.Spec.ActiveDeadlineSeconds = &seconds
+	pod.Annotations[rqv1.AnnotationEndsBy] = by.UTC().Format(time.RFC3339)
+	c.SetPod(pod)
+	if grace := graceOf(pod); !c.AtOnce && grace > 0 {
+		c.Ends.Set(uid, c.Now.Add(grace))
+	} else {
+		c.Evict(uid, deadlineExceeded)
+	}
+}
+
 // endContainers has the kubelet of a pod that has been told to go say that its containers have ended, well or not:
 // only then does it let go of the pod.
 func (c *Cluster) endContainers(uid types.UID) {
@@ -183,6 +207,8 @@ func (c *Cluster) EndPods() {
 	for _, uid := range c.Ends.Due(c.Now) {
 		switch pod := c.Pods[uid]; {
 		case pod == nil || c.Lost(pod.Spec.NodeName):
+		case pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil:
+			c.Evict(uid, deadlineExceeded)
 		case pod.Status.Phase == corev1.PodRunning:
 			c.endContainers(uid)
 			c.Ends.Set(uid, c.Now)

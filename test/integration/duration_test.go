@@ -35,8 +35,13 @@ func TestMaxDurationEndsARun(t *testing.T) {
 	if diff := cmp.Diff(map[rqv1.ClosureReason]int{rqv1.ClosedFailed: 3}, s.closures("brief")); diff != "" {
 		t.Error(diff)
 	}
-	if pods := s.podsOf("brief"); len(pods) > 0 {
-		t.Errorf("%d pods are left", len(pods))
+	ends := map[string]string{}
+	for name, pod := range s.podsOf("brief") {
+		ends[name] = string(pod.Status.Phase) + " " + pod.Status.Reason
+	}
+	want := map[string]string{"brief-0": "Failed DeadlineExceeded", "brief-1": "Failed DeadlineExceeded"}
+	if diff := cmp.Diff(want, ends); diff != "" {
+		t.Errorf("what ranks have printed stays, and its spare goes (-want +got):\n%s", diff)
 	}
 	if run, err := s.get("brief"); err != nil || is(run, rqv1.RunFailed, "ran for its maxDuration of 3s") != nil {
 		t.Errorf("later it is %s: %s (%v)", run.Status.Phase, run.Status.Message, err)
@@ -44,14 +49,14 @@ func TestMaxDurationEndsARun(t *testing.T) {
 
 	s.submit("endless", 8, inPods(8))
 	s.await("endless", rqv1.RunRunning, "bound 8 GPUs")
-	ends := func(after time.Duration) func(*rqv1.Run) {
+	edited := func(after time.Duration) func(*rqv1.Run) {
 		return func(r *rqv1.Run) {
 			r.Spec.Runtime = &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: after},
 				Checkpoint: &metav1.Duration{Duration: time.Minute}}
 		}
 	}
-	edit(s, s.run("endless", 8), ends(time.Hour))
-	edit(s, s.run("endless", 8), ends(2*time.Second))
+	edit(s, s.run("endless", 8), edited(time.Hour))
+	edit(s, s.run("endless", 8), edited(2*time.Second))
 	run = s.await("endless", rqv1.RunFailed, "ran for its maxDuration of 2s")
 	if finished := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionFinished); finished == nil ||
 		finished.Reason != rqv1.ReasonTimedOut {

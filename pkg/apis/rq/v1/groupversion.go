@@ -83,6 +83,9 @@ const (
 	AnnotationSuspect = GroupName + "/suspect"
 	// AnnotationReplaces is on a pod that takes the rank of one that was lost: JSON that says whose place it takes.
 	AnnotationReplaces = GroupName + "/replaces"
+	// AnnotationEndsBy is on a rank of a Run that has failed, which its kubelet ends where it is, so that its log stays: by
+	// when its containers are to have ended (RFC 3339).
+	AnnotationEndsBy = GroupName + "/ends-by"
 	// AnnotationWorldSize is on a bound rank: how many ranks its Run had when the rank was bound. Its containers read it as
 	// WORLD_SIZE.
 	AnnotationWorldSize = GroupName + "/world-size"

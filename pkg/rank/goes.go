@@ -1,0 +1,26 @@
+package rank
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// EndsNow is the activeDeadlineSeconds, the least that the API takes, that a running pod is given to have its kubelet
+// end it, with its grace period, without deleting it: its object stays, and so does what it has printed.
+const EndsNow = 1
+
+// GoesBy returns by when a pod that has been told to end is to have ended, by deletion or where it is; false for one
+// that has not been told.
+func GoesBy(pod *corev1.Pod) (time.Time, bool) {
+	if at := pod.DeletionTimestamp; at != nil {
+		return at.Time, true
+	}
+	if seconds := pod.Spec.ActiveDeadlineSeconds; seconds == nil || *seconds != EndsNow {
+		return time.Time{}, false
+	}
+	at, err := time.Parse(time.RFC3339, pod.Annotations[rqv1.AnnotationEndsBy])
+	return at, err == nil
+}
