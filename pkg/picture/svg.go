@@ -74,7 +74,7 @@ func (s *svg) done(title string) string {
 		out.WriteString(rules + "\n")
 	}
 	out.WriteString(".h{fill:var(--c)}.r{stroke:var(--c);fill:none;stroke-width:1.5}.k{font-weight:600}" +
-		".d{stroke-dasharray:4 3}.l{font-size:9px;text-anchor:middle}</style>\n")
+		".g{stroke-width:.4}.d{stroke-dasharray:4 3}.l{font-size:9px;text-anchor:middle}</style>\n")
 	fmt.Fprintf(&out, `<rect class="b" width="%d" height="%.0f"/>`+"\n%s</svg>\n", svgWidth, height, s.String())
 	return out.String()
 }

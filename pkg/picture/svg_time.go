@@ -27,7 +27,7 @@ func TimeSVG(bars []Bar, from, to, now time.Time) string {
 	heads := map[float64]string{}
 	top := s.y
 	s.y += svgLine
-	var ends []time.Time // of the lines of the lane
+	var ends []float64 // of the lines of the lane
 	for i := range bars {
 		b := &bars[i]
 		if i == 0 || bars[i-1].Lane != b.Lane {
@@ -35,18 +35,17 @@ func TimeSVG(bars []Bar, from, to, now time.Time) string {
 			ends = nil
 			heads[s.y-4] = b.Lane
 		}
-		line := slices.IndexFunc(ends, func(end time.Time) bool { return !end.After(b.From) })
+		of := strip{b, at(b.From), at(b.end(now, to)), 0}
+		line := slices.IndexFunc(ends, func(end float64) bool { return end <= of.left })
 		if line < 0 {
-			line, ends = len(ends), append(ends, time.Time{})
+			line, ends = len(ends), append(ends, 0)
 		}
-		ends[line] = to
-		switch {
-		case b.To != nil:
-			ends[line] = *b.To
-		case b.Kind == Held:
-			ends[line] = now
+		ends[line] = of.right
+		if of.needs() > of.right-of.left {
+			ends[line] += of.needs() // its name stands behind it
 		}
-		placed = append(placed, strip{b, at(b.From), at(ends[line]), s.y + float64(svgLine*line)})
+		of.y = s.y + float64(svgLine*line)
+		placed = append(placed, of)
 	}
 	s.y += float64(svgLine * len(ends))
 	s.ticks(at, top, from, to, now)
@@ -54,13 +53,7 @@ func TimeSVG(bars []Bar, from, to, now time.Time) string {
 		s.text(svgMargin, y, "t k", heads[y])
 	}
 	for _, of := range placed {
-		room := svgWidth - svgMargin - of.right
-		for _, other := range placed {
-			if other.y == of.y && other.left >= of.right {
-				room = min(room, other.left-of.right)
-			}
-		}
-		s.strip(of, room)
+		s.strip(of)
 	}
 	return s.done("Who held GPUs, and who is going to")
 }
@@ -71,8 +64,30 @@ type strip struct {
 	left, right, y float64
 }
 
+// end is when a bar ends that is drawn up to an instant.
+func (b *Bar) end(now, to time.Time) time.Time {
+	switch {
+	case b.To != nil:
+		return *b.To
+	case b.Kind == Held:
+		return now
+	}
+	return to
+}
+
+// words are what is written on a bar or behind it.
+func (b *Bar) words() string {
+	if b.GPUs > 0 {
+		return fmt.Sprintf("%s %d", b.Name, b.GPUs)
+	}
+	return b.Name
+}
+
+// needs is how wide the words are.
+func (b strip) needs() float64 { return svgLetter*float64(len(b.words())) + 8 }
+
 // strip draws a bar, with its name in it or, where there is room, behind it.
-func (s *svg) strip(b strip, room float64) {
+func (s *svg) strip(b strip) {
 	const high = svgLine - 4
 	wide := max(1, b.right-b.left)
 	class, inside := "n d", "t"
@@ -85,15 +100,11 @@ func (s *svg) strip(b strip, room float64) {
 		class = "d r " + s.colour[b.Name]
 	}
 	s.rect(b.left, b.y, wide, high, class)
-	words := b.Name
-	if b.GPUs > 0 {
-		words = fmt.Sprintf("%s %d", b.Name, b.GPUs)
-	}
-	switch needs := svgLetter*float64(len(words)) + 8; {
-	case needs < wide:
-		s.text(b.left+4, b.y+high-3, inside, words)
-	case needs < room:
-		s.text(b.right+4, b.y+high-3, "t", words)
+	switch {
+	case b.needs() <= wide:
+		s.text(b.left+4, b.y+high-3, inside, b.words())
+	case b.needs() < svgWidth-b.right:
+		s.text(b.right+4, b.y+high-3, "t", b.words())
 	}
 }
 
@@ -114,7 +125,7 @@ func (s *svg) ticks(at func(time.Time) float64, top float64, from, to, now time.
 		words := "now"
 		class := "x"
 		if n != 0 {
-			words, class = span(n*step), "n"
+			words, class = span(n*step), "n g"
 		}
 		if at(t) > svgWidth-60 {
 			continue

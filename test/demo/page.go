@@ -16,8 +16,9 @@ func (s *stage) show(ctx context.Context) error {
 	page.Env = append(os.Environ(), "KUBECONFIG="+s.c.Kubeconfig)
 	page.Stdout, page.Stderr = os.Stdout, os.Stderr
 	page.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // main stays on the thread that is meant
-	if err := page.Run(); ctx.Err() == nil {
-		return fmt.Errorf("the page has ended: %w", err)
+	err := page.Run()
+	if err == nil || ctx.Err() != nil {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("the page has ended: %w", err)
 }

@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
+
+	"github.com/davidlangworthy/jobtree/pkg/picture"
 )
 
 // started are the sample Runs that start, in the order in which they are submitted, and what becomes of each.
@@ -90,8 +93,31 @@ func (s *stage) start(ctx context.Context) error {
 		}
 	}
 	fmt.Fprintln(s.out)
-	_, err := s.picture(ctx)
-	return err
+	w, err := s.picture(ctx)
+	if err != nil {
+		return err
+	}
+	return s.inReadme(w)
+}
+
+// inReadme checks that README.md shows the fleet as it is now.
+func (s *stage) inReadme(w *world) error {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		return err
+	}
+	nodes, err := w.fleet()
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for line := range strings.Lines(picture.Text(nodes, picture.Style{Letters: &s.letters})) {
+		line = strings.TrimPrefix(line, "  ")
+		if !strings.Contains(string(readme), "\n"+line) {
+			missing = append(missing, line)
+		}
+	}
+	return s.check("what README.md does not show of the fleet", nil, missing)
 }
 
 // tell shows where the groups of a Run are, and checks it.

@@ -56,45 +56,36 @@ func (s *stage) fail(ctx context.Context) error {
 // grow has a Run start on the only eight GPUs that are free, and be given eight more once others are gone.
 func (s *stage) grow(ctx context.Context) error {
 	s.title("8. A Run that wants 16 GPUs and can do with 8 starts on 8, and grows when there is room")
-	const run = "mm/elastic-16"
-	if err := s.kubectl(ctx, "runs submit -f manifests/samples/runs/resnet-small.yaml"); err != nil {
-		return err
+	const run = "mm/scale-16"
+	for _, next := range []struct {
+		command string
+		wanted  []string
+	}{
+		{"runs submit -f manifests/samples/runs/resnet-small.yaml", []string{"rai/resnet-small", "Running", "bound"}},
+		{"runs submit -f manifests/samples/elastic/scale-16.yaml", []string{run, "Running", "bound 8 GPUs"}},
+		{"runs cancel -n mm finetune-16", []string{run, "16/16"}},
+		{"runs new eval-8 -n mm --gpus 8 --owner org:ai:mm", []string{"mm/eval-8", "Running", "bound"}},
+		{"runs cancel -n rai resnet-small", []string{"rai/resnet-small", "deleted"}},
+		{"runs new probe-8 -n aud --gpus 8 --owner org:ai:aud --checkpoint 30m",
+			[]string{"aud/probe-8", "Running", "bound"}},
+	} {
+		if err := s.kubectl(ctx, next.command); err != nil {
+			return err
+		}
+		if err := s.await(ctx, next.wanted); err != nil {
+			return err
+		}
 	}
-	if err := s.await(ctx, []string{"rai/resnet-small", "Running", "bound"}); err != nil {
-		return err
-	}
-	if err := s.kubectl(ctx, "runs submit -f manifests/samples/reservation/1-tenants.yaml"); err != nil {
-		return err
-	}
-	if err := s.await(ctx, []string{run, "Running", "bound 8 GPUs"}); err != nil {
-		return err
-	}
-	if err := s.tellNow(ctx, run, "Started", "group 0: 8 GPUs in domain C on c4, paid by mm/east-h100"); err != nil {
-		return err
-	}
-	if err := s.kubectl(ctx, "runs cancel -n mm finetune-16"); err != nil {
-		return err
-	}
-	err := s.await(ctx, []string{"mm/eval-8", "Running", "bound"}, []string{"aud/probe-8", "Running", "bound"})
-	if err != nil {
-		return err
-	}
-	if err := s.kubectl(ctx, "runs cancel -n rai resnet-small"); err != nil {
-		return err
-	}
-	if err := s.await(ctx, []string{run, "16/16"}); err != nil {
-		return err
-	}
-	if err := s.tellNow(ctx, run, "Grow", "group 0: 16 GPUs in domain C on c3 c4, paid by mm/east-h100"); err != nil {
+	if err := s.tellNow(ctx, run, "Grow", "group 0: 16 GPUs in domain C on c1 c4, paid by mm/east-h100"); err != nil {
 		return err
 	}
 	fmt.Fprintln(s.out)
-	_, err = s.picture(ctx)
+	_, err := s.picture(ctx)
 	return err
 }
 
 // threatened are the Runs that may be cut for the one that waits in the last parts.
-var threatened = []string{"aud/probe-8", "mm/elastic-16", "mm/eval-8"}
+var threatened = []string{"aud/probe-8", "mm/eval-8", "mm/scale-16"}
 
 // waiter is the Run that waits in the last parts.
 const waiter = "rai/vision-16"

@@ -13,8 +13,19 @@ const axis = 24;
 const kinds = { held: "held", ahead: "may hold until its maxDuration", reserved: "reserved", window: "envelope pays",
   maintenance: "maintenance" };
 
+const nameOf = (bar) => `${bar.name}${bar.gpus ? ` ${bar.gpus}` : ""}`;
+
+const endOf = (bar, now) => (bar.to ? Date.parse(bar.to) : bar.kind === "held" ? now : Infinity);
+
+// roomFor is until when a bar of a lane takes its row: where there are not many, its name is to have room behind it too.
+const roomFor = (bar, many, now, perPixel) => {
+  const needs = (nameOf(bar).length * 6.5 + 8) * perPixel;
+  const end = endOf(bar, now);
+  return many || end - Date.parse(bar.from) > needs ? end : end + needs;
+};
+
 // rowsOf stacks the bars of each lane, so that no two cover each other.
-const rowsOf = (bars) => {
+const rowsOf = (bars, now, perPixel) => {
   const lanes = new Map();
   for (const bar of bars) {
     lanes.set(bar.lane, [...(lanes.get(bar.lane) ?? []), bar]);
@@ -33,7 +44,7 @@ const rowsOf = (bars) => {
       if (row < 0) {
         row = ends.push(0) - 1;
       }
-      ends[row] = bar.to ? Date.parse(bar.to) : Infinity;
+      ends[row] = bar.to ? roomFor(bar, members.length > 40, now, perPixel) : Infinity;
       const place = { bar, y: y + row * line, next: Infinity };
       if (last[row]) {
         last[row].next = from; // where the one behind it begins
@@ -120,7 +131,7 @@ const paintBar = (context, { bar, y }, left, right, room, view) => {
     context.strokeRect(left, y + 0.5, Math.max(1, right - left), high - 1);
     context.setLineDash([]);
   }
-  const words = `${bar.name}${bar.gpus ? ` ${bar.gpus}` : ""}`;
+  const words = nameOf(bar);
   const wide = context.measureText(words).width + 8;
   if (wide < right - left) {
     context.fillStyle = bar.kind === "held" ? view.inks.back : view.inks.text;
@@ -137,7 +148,7 @@ const paintTime = (context, width, height, y0, rows, view) => {
   for (const placed of rows.placed) {
     if (placed.y + line > y0 && placed.y < y0 + height) {
       const { bar } = placed;
-      const end = bar.to ? Date.parse(bar.to) : bar.kind === "held" ? view.now : Infinity;
+      const end = endOf(bar, view.now);
       paintBar(context, { bar, y: placed.y - y0 }, x(Date.parse(bar.from)), x(end), x(placed.next) - x(end), view);
     }
   }
@@ -151,7 +162,7 @@ const paintTime = (context, width, height, y0, rows, view) => {
 };
 
 const barAt = (rows, [, y], t, now) => rows.placed.find(({ bar, y: top }) => y >= top && y < top + line &&
-  Date.parse(bar.from) <= t && t <= (bar.to ? Date.parse(bar.to) : bar.kind === "held" ? now : Infinity));
+  Date.parse(bar.from) <= t && t <= endOf(bar, now));
 
 const told = (bar) => `${bar.name}: ${kinds[bar.kind]}${bar.gpus ? `, ${gpus(bar.gpus)}` : ""}, ${at(bar.from)} – ` +
   `${bar.to ? at(bar.to) : bar.kind === "held" ? "now" : "open"}${bar.closure ? ` (${bar.closure})` : ""}`;
@@ -171,7 +182,7 @@ export const Time = ({ store, colours, filter, asTable }) => {
   const [bars, failed] = useBars(store, by, from, to);
   const words = filter.toLowerCase();
   const rows = useMemo(() => rowsOf((bars ?? []).filter((bar) =>
-    !words || `${bar.name} ${bar.lane}`.toLowerCase().includes(words))), [bars, words]);
+    !words || `${bar.name} ${bar.lane}`.toLowerCase().includes(words)), now, length / innerWidth), [bars, words, length]);
   const move = (part) => setMiddle((middle ?? now) + part * length);
   useTimeKeys(move, (by) => setLength(Math.min(720 * hour, Math.max(hour / 6, length * by))));
   const point = (where, event) => {
