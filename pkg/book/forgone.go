@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 )
 
 // awaitedRanks returns the ranks of a running gang for which something is kept, and for which others are to make pods
@@ -79,4 +81,5 @@ func (k *keptRooms) forgoRank(g *gang, index int) {
 	delete(g.kept, index)
 	k.waiting.file(g)
 	k.waiting.nudge(g)
+	k.mail.reconcile(keyOf(g.run), lane.Date) // which says so
 }

@@ -154,6 +154,8 @@ type Look struct {
 	Former map[types.UID]bool
 	// Completed are the ranks of a Run whose pods others make that have no pod and had completed when they had one last.
 	Completed map[int]bool
+	// Forgone are the ranks of such a Run for which nobody has made pods for as long as places are kept.
+	Forgone map[int]bool
 	// Left are the pods with open Leases that have been told to go, or are gone, as they were then. A Run's status has
 	// room for the ends of a few, and those that go at once are in no cache long enough.
 	Left map[types.UID]*corev1.Pod

@@ -182,6 +182,16 @@ func (s *situation) unmade() (n int) {
 // saysUnmade reports whether the Run says that pods are still to be made.
 func (s *situation) saysUnmade() bool { return s.unmade() > 0 && s.toldUnmade().Before(s.facts.Now) }
 
+// forgone returns how many ranks a Run lacks for which others have not made pods for as long as places are kept.
+func (s *situation) forgone() (n int) {
+	for index, pod := range s.roster.core() {
+		if pod == nil && s.facts.Forgone[index] {
+			n++
+		}
+	}
+	return n
+}
+
 // unmadeRest is for how long a Run waits before it says that pods are still to be made: most are at once.
 const unmadeRest = 10 * time.Second
 

@@ -42,14 +42,24 @@ func (m *made) scales(run string) {
 	m.paidBy(run, map[string]int32{string(m.owner) + "/all own Active": 24})
 	m.settled()
 
-	m.asks(1)
-	for name, pod := range m.podsOf(run) {
-		if pod.Labels[rqv1.LabelIndex] != "0" {
-			i := slices.Index(m.names, name)
-			m.pods, m.names = slices.Delete(m.pods, i, i+1), slices.Delete(m.names, i, i+1)
-			m.delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: name}})
-		}
+	m.asks(2)
+	m.without(run, "1")
+	m.paid(run, 16)
+	// Its ranks are 0 and 2. Once the place of the one between is not kept any more it says that nothing replaces it.
+	m.await(run, rqv1.RunRunning, "runs with 2 of 3 pods")
+	m.asks(3)
+	m.pods, m.names = append(m.pods, m.pods[len(m.pods)-1]), append(m.names, "")
+	if err := m.tend(); err != nil {
+		m.t.Fatal(err)
 	}
+	m.paid(run, 24)
+	m.await(run, rqv1.RunRunning, "24 GPUs")
+	m.settled()
+
+	m.without(run, "1")
+	m.paid(run, 16)
+	m.asks(1)
+	m.without(run, "2")
 	eventually(m.t, "the Run is to be narrower", func() error {
 		is, err := m.get(run)
 		if paid := m.payers(run); err == nil && (is.Status.Width.Granted != 8 || len(paid) != 1 ||
@@ -59,6 +69,29 @@ func (m *made) scales(run string) {
 		return err
 	})
 	m.settled()
+}
+
+// paid waits until so many GPUs of a Run are paid for.
+func (m *made) paid(run string, gpus int32) {
+	m.t.Helper()
+	eventually(m.t, fmt.Sprintf("%d GPUs of %s", gpus, run), func() error {
+		if paid := m.payers(run); paid[string(m.owner)+"/all own Active"] != gpus {
+			return fmt.Errorf("it is paid by %v", paid)
+		}
+		return nil
+	})
+}
+
+// without has the pod of a rank go, which nobody makes anew.
+func (m *made) without(run, rank string) {
+	m.t.Helper()
+	for name, pod := range m.podsOf(run) {
+		if pod.Labels[rqv1.LabelIndex] == rank {
+			i := slices.Index(m.names, name)
+			m.pods, m.names = slices.Delete(m.pods, i, i+1), slices.Delete(m.names, i, i+1)
+			m.delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: name}})
+		}
+	}
 }
 
 // completes has an MPIJob succeed, whose operator deletes the workers then: they would run for good. Its Run is
