@@ -186,8 +186,8 @@ func storyOfRunning(s *situation) (reason, message string) {
 	case !shrinks && !grows && restarting != "":
 		return "Restarting", restarting
 	case missing > 0 && missing == s.forgone():
-		return "PodsNotMade", fmt.Sprintf("runs with %d of %d pods: the others have not been created, and no places are kept for "+
-			"them", len(ranks)-missing, len(ranks))
+		return "PodsNotMade", fmt.Sprintf("runs with %d of %d pods: the others have not been created, and no places are "+
+			"kept for them", len(ranks)-missing, len(ranks))
 	case !shrinks && !grows && missing > 0 && (swapping || said != reasonShrink):
 		message := fmt.Sprintf("replacing %d of %d pods", missing, len(ranks))
 		if s.facts.Problem != "" {

@@ -46,15 +46,15 @@ var enduring = map[string][]func(*rqv1.Run){
 }
 
 // TestKillsUnderAMixedLoad kills the scheduler at random moments while Runs start, grow and shrink, are cut for others,
-// lose nodes and are swapped, Jobs, pods and groups of pods come and go as they are, and so do shards, and Leases are
-// settled. After each round all comes to rest: nothing is partial, double, orphaned or unexplained, and everybody
-// runs who fits.
+// lose nodes and are swapped, Jobs, JobSets, pods and groups of pods come and go as they are, and so do shards, and
+// Leases are settled. After each round all comes to rest: nothing is partial, double, orphaned or unexplained, and
+// everybody runs who fits.
 func TestKillsUnderAMixedLoad(t *testing.T) {
 	t.Parallel()
 	arguments := led("2s")
 	arguments["gangDeadline"], arguments["ledgerRetention"] = "10s", "5s"
 	arguments["nodeLossGrace"] = "2m" // a machine that is busy may keep kwok from renewing leases
-	s := newSite(t, ownCluster(t, withoutElection, arguments), 4, 4, 1000)
+	s := newSite(t, jobSetCluster(t, withoutElection, arguments), 4, 4, 1000)
 	m := &mixture{site: s, random: seeded(t), seen: s.observe(), removed: map[string]bool{}}
 	s.startScheduler()
 	s.spends()

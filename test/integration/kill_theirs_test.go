@@ -21,13 +21,21 @@ type brought struct {
 	brittle bool
 }
 
-// bring makes a Job, a pod or a group of pods of 8 GPUs.
+// bring makes a Job, a JobSet, a pod or a group of pods of 8 GPUs. The second Job of a JobSet may be made once the
+// first is ready.
 func (m *mixture) bring(name string) brought {
 	m.t.Helper()
-	switch m.random.IntN(3) {
+	switch m.random.IntN(4) {
 	case 0:
 		return brought{run: m.groupRun("batch", "Job", name), objects: []client.Object{m.job(name, 4, 2, noFailures)}}
 	case 1:
+		second := partOfJobSet{name: "b", pods: 1, gpus: 4, lasts: "1h"}
+		if m.random.IntN(2) == 0 {
+			second.on, second.status = "a", "Ready"
+		}
+		js := m.jobSetInTurn(name, partOfJobSet{name: "a", pods: 1, gpus: 4, lasts: "1h"}, second)
+		return brought{run: m.jobSetRun(name), objects: []client.Object{js}}
+	case 2:
 		pod := m.barePod(name, "8")
 		m.create(pod)
 		return brought{m.groupRun("", "Pod", name), []client.Object{pod}, true}
@@ -48,7 +56,7 @@ func (m *mixture) barePod(name, gpus string) *corev1.Pod {
 	return pod
 }
 
-// deleteOne deletes a pod of a Job, whose controller makes another.
+// deleteOne deletes a pod of a Job or a JobSet, whose controller makes another.
 func (m *mixture) deleteOne() {
 	m.t.Helper()
 	for _, b := range m.theirs {
