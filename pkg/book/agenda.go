@@ -34,6 +34,7 @@ type agenda struct {
 	brake        brake.State                             // on cuts
 	dues         chan struct{}
 	mostBytes    int // of what an activation may publish
+	debts        *debts
 }
 
 // stamped notes the instant of a Lease or of a decision: those that are made from now on come after it.
@@ -69,6 +70,7 @@ func (a *agenda) setPromise(g *gang, p *forecast.Promise) {
 		a.threaten(g, old, concerned, false)
 	}
 	g.promise = p
+	a.owe(g)
 	delete(a.promised, g)
 	if p != nil {
 		a.promised[g] = true
@@ -86,6 +88,14 @@ func (a *agenda) setPromise(g *gang, p *forecast.Promise) {
 		a.mail.reconcile(keyOf(g.run), a.workOn(g))
 	}
 	a.signalDue()
+}
+
+// owe has that be kept for a gang which it is to be paid from, by what it is promised or by its Reservation while that
+// has not been worked out. Those are looked at for whom there may be more than there was.
+func (a *agenda) owe(g *gang) {
+	for _, name := range a.debts.set(g, cmp.Or(g.promise, g.onRecord)) {
+		a.waiting.wakeOwing(name)
+	}
 }
 
 // promisedOn returns how many GPUs of each node have been promised. One GPU may have been promised to several Runs, to
@@ -110,7 +120,10 @@ func (a *agenda) recall(g *gang) {
 	a.forget(g, concerned)
 	if r := g.reservation; r != nil && g.run != nil && !g.started() &&
 		(g.undated() && !g.activating() || g.activating() && !revealed(r)) {
-		a.suspect(g, &forecast.Promise{At: r.Spec.EarliestStart.Time, Conflicts: r.Status.ConflictSet})
+		a.suspect(g, &forecast.Promise{At: r.Spec.EarliestStart.Time, Conflicts: r.Status.ConflictSet,
+			Payers: r.Spec.PayingEnvelopes})
+	} else {
+		a.owe(g)
 	}
 	for run := range concerned {
 		if !a.threats[run][g] {
@@ -122,6 +135,7 @@ func (a *agenda) recall(g *gang) {
 // suspect has those be at risk whom a record or a decision names.
 func (a *agenda) suspect(g *gang, p *forecast.Promise) {
 	g.onRecord = p
+	a.owe(g)
 	a.threaten(g, p, map[types.NamespacedName]bool{}, true) // their status says so already
 }
 

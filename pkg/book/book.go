@@ -85,7 +85,7 @@ func New(given *config.Args) *Book {
 		heldBack: map[string]bool{}, suspects: map[string]time.Time{}}
 	b.cuts = &cutTable{mail: b.mail, byReservation: map[types.NamespacedName][]rank.Cut{}, decided: map[*gang][]rank.Cut{},
 		forRanks: map[*gang][]rank.Cut{}}
-	b.agenda = &agenda{args: args, mail: b.mail, roster: b.roster, waiting: b.waiting,
+	b.agenda = &agenda{args: args, debts: b.waiting.debts, mail: b.mail, roster: b.roster, waiting: b.waiting,
 		reservations: newReservations(), promised: map[*gang]bool{}, intended: map[string][]*gang{},
 		threats: map[types.NamespacedName]map[*gang]bool{},
 		dues:    make(chan struct{}, 1), mostBytes: mostRecordBytes}

@@ -165,7 +165,7 @@ func (w *waitlist) solvency(closed bool, payers, dry []string) int64 {
 	for _, name := range payers {
 		news = max(news, w.edited[name])
 		if !closed {
-			news = max(news, w.budget[name])
+			news = max(news, w.budget[name], w.eases[name])
 		}
 	}
 	for _, name := range dry {

@@ -91,7 +91,7 @@ func (b *Book) Remains() []string {
 		"turns":     len(b.roster.turns), "early": len(b.roster.early),
 		"cuts": len(b.cuts.byReservation) + len(b.cuts.decided), "waiting": len(b.waiting.gangs),
 		"intended": len(b.agenda.intended),
-		"threats":  len(b.agenda.threats),
+		"threats":  len(b.agenda.threats), "owed": len(b.agenda.debts.of) + len(b.agenda.debts.by),
 	} {
 		if n > 0 {
 			out = append(out, fmt.Sprintf("%s: %d", what, n))

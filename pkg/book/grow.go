@@ -50,7 +50,9 @@ func (e *grower) cohort(g *gang, to int32, now time.Time) []plan.Assignment {
 		return nil
 	}
 	excluded := e.agenda.unintended(e.nodes.rejected(g, pods[0].pod), now) // its pods are alike but for their ranks
-	assignments, _ := plan.Gang(e.fleet, e.accounts, d, g.claim(nil), missing, excluded, now)
+	claim := g.claim(nil)
+	claim.Owed = e.agenda.debts.before(g, true)
+	assignments, _ := plan.Gang(e.fleet, e.accounts, d, claim, missing, excluded, now)
 	return assignments
 }
 

@@ -59,6 +59,7 @@ func (f *horizon) future(g *gang, pod *corev1.Pod, now time.Time) *study {
 // fitsNow reports whether a gang that has nothing would start, if it had its leader.
 func (f *horizon) fitsNow(g *gang, now time.Time) bool {
 	ask := f.askFor(g, g.full.Least(), podOf(g.run))
+	ask.Claim.Owed = f.agenda.debts.before(g, false)
 	return slices.ContainsFunc(within(g.check.reaches, ask.Excluded), func(excluded func(string) bool) bool {
 		_, refusal := plan.Gang(f.fleet, f.accounts, ask.Demand, ask.Claim, ask.Missing, excluded, now)
 		return refusal == nil
@@ -77,6 +78,7 @@ func (f *horizon) stateFor(g *gang, now time.Time) forecast.State {
 		Fleet: f.fleet, Accounts: f.accounts, Now: now,
 		NotBefore:   f.agenda.refusedSince(g).Add(f.args.ReservationLead.Duration),
 		WindowDelay: f.args.WindowDelay.Duration, Candidates: tenants.at, Notice: f.args.NoticePeriod.Duration,
+		Owed: f.agenda.debts.allBefore(g),
 	}
 	state.Ahead, state.Known = f.aheadOf(g)
 	if f.candidates.anyLent(g) && !now.Before(f.asksLoansFrom(g)) {
@@ -124,10 +126,7 @@ func (f *horizon) comesFirst(g *gang) forecast.Ahead {
 		a.Shielded = at.Add(time.Second)
 	}
 	for i, paid := range paidBy(g.promise) {
-		role := rqv1.RoleActive
-		if paid.Spare {
-			role = rqv1.RoleSpare
-		}
+		role := paid.Role()
 		a.Charges[fmt.Sprintf("ahead/%s/%d", g.run.UID, i)] = budget.Charge{
 			Payer: paid.Payer, Owner: g.run.Spec.Owner, Run: string(g.run.UID), Relation: paid.Relation, Role: role,
 			GPUs: paid.GPUs, Rate: f.accounts.RateOf(role), Start: at, Until: g.run.Spec.Until(at),

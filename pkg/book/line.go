@@ -78,11 +78,7 @@ type filing struct {
 
 // scarce returns what a gang waits for that has been refused, by its Run's status where the book does not know why.
 func (g *gang) scarce() scarce {
-	r := g.refusal
-	if r == nil {
-		r = g.refusalTold()
-	}
-	switch {
+	switch r := g.refusalKnown(); {
 	case r.AboutMoney() && !r.Elsewhere:
 		return scarce{flavor: g.full.Flavor, what: ofMoney, owner: g.run.Spec.Owner}
 	case r.Reason == plan.NodesRejected, r.Rejected != nil && r.Rejected.Vain:
@@ -276,7 +272,16 @@ func (g *gang) saysThatItWaits() bool {
 
 // refusalTold returns why a gang was refused by its Run's status, which says so.
 func (g *gang) refusalTold() *plan.Refusal {
-	return &plan.Refusal{Reason: plan.Reason(g.run.Status.Refusal.Reason)}
+	told := g.run.Status.Refusal
+	return &plan.Refusal{Reason: plan.Reason(told.Reason), Reserved: told.Limit != nil && told.Limit.Reserved != nil}
+}
+
+// refusalKnown returns why a gang was refused, by its Run's status where the book does not know.
+func (g *gang) refusalKnown() *plan.Refusal {
+	if g.refusal != nil {
+		return g.refusal
+	}
+	return g.refusalTold()
 }
 
 // mayHaveDate reports whether a gang is forecast that stands so in line.

@@ -86,6 +86,19 @@ type queued struct {
 
 func byOwnPlace(x, y *gang) int { return x.own.compare(y.own) }
 
+// lacksForPlace returns what a gang waits for, as far as that decides with whom it may exchange its place. Whether
+// money is kept for others that it would have follows from its place: so it goes on waiting for what it did before it
+// knew of that, or each exchange would put it in another line, where it is taken back.
+func (g *gang) lacksForPlace() shortage {
+	switch {
+	case !g.refusalKnown().Reserved:
+		return g.scarce().what
+	case g.queued.in:
+		return g.queued.line.what
+	}
+	return ofGPUs
+}
+
 // queuedFor returns what a gang waits for, if it merely waits, and could start as far as is known: who never fits, or
 // whose pods the API server does not take, stands in nobody's way and has no place to give.
 func (g *gang) queuedFor() (lineKey, bool) {
@@ -97,7 +110,7 @@ func (g *gang) queuedFor() (lineKey, bool) {
 	case g.refusal != nil && g.refusal.NeedsNodes():
 		return lineKey{}, false
 	case g.refusal != nil, g.run.Status.Refusal != nil:
-		key.what = g.scarce().what
+		key.what = g.lacksForPlace()
 	}
 	return key, true
 }
@@ -259,7 +272,7 @@ func (l *ownLine) settle(to map[*gang]spot) {
 // wouldTake returns the place that a gang would have which has been refused, if its Run were submitted: before the one
 // whose place it takes.
 func (o *order) wouldTake(g *gang) spot {
-	l := o.lines[lineKey{g.run.Spec.Owner, g.full.Flavor, g.scarce().what}]
+	l := o.lines[lineKey{g.run.Spec.Owner, g.full.Flavor, g.lacksForPlace()}]
 	if l == nil {
 		return g.own
 	}

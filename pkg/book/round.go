@@ -99,7 +99,7 @@ func (r *round) suffices(g *gang, c *crowd) bool {
 		return left.Fit(c.need.block, c.need.blocks)
 	case byMoney:
 		return !r.pays(g) || r.w.payers > g.tried ||
-			r.purse.has(g)-r.w.pledged(c) >= g.missing()*g.demand.GPUsPerPod
+			r.purse.has(g)-r.w.pledged(c)-r.w.debts.kept(g) >= g.missing()*g.demand.GPUsPerPod
 	}
 	return true
 }
@@ -137,7 +137,7 @@ func (p *purse) has(g *gang) (gpus int) {
 	for _, name := range g.refusal.Payers {
 		k := purseKey{name, g.full.Flavor}
 		if _, known := p.left[k]; !known {
-			p.left[k] = p.accounts.Headroom(k.budget, k.flavor)
+			p.left[k] = p.accounts.Headroom(k.budget, k.flavor, nil)
 		}
 		gpus += p.left[k]
 	}

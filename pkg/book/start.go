@@ -123,7 +123,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	if refusal := x.nodes.astray(g, missing); refusal != nil {
 		return x.withoutRoom(g, pod, missing, refusal, now)
 	}
-	claim := g.claim(g.keptFor(missing))
+	claim := x.agenda.debts.claim(g, g.keptFor(missing))
 	fits := func(width int) ([]plan.Assignment, *plan.Refusal) {
 		d := g.full.At(width)
 		within := d.Within(missing)
@@ -168,7 +168,7 @@ func (x *starter) take(g *gang, pod *corev1.Pod, seated, assignments []plan.Assi
 // others, their group moves, or they do without.
 func (x *starter) otherwise(g *gang, pod *corev1.Pod, seated []plan.Assignment, missing []plan.Missing,
 	refusal *plan.Refusal, fits func() ([]plan.Assignment, *plan.Refusal), now time.Time) *plan.Refusal {
-	least, claim := g.full.At(g.narrowest().Pods()), g.claim(g.keptFor(missing))
+	least, claim := g.full.At(g.narrowest().Pods()), x.agenda.debts.claim(g, g.keptFor(missing))
 	x.nodes.blame(g, pod, refusal, now, func(rejected func(string) bool) bool {
 		d, claim := least, claim
 		d.Beside, claim.Most = nil, nil

@@ -155,6 +155,9 @@ func (s *storm) refusals() []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(s.Runs)) {
 		if refusal := s.Book.Refusal(s.Runs[name].UID); refusal != nil {
+			if refusal.Limit.Owed.Amount > 0 {
+				s.tally["refused what is owed"]++
+			}
 			out = append(out, name, string(refusal.Reason))
 		}
 	}

@@ -20,6 +20,7 @@ type waitlist struct {
 	accounts *budget.Accounts
 	mail     *mailbox
 
+	debts *debts
 	order *order
 	gangs line
 	// The same gangs by what they wait for: crowds by what could help them, lines by flavor and by what is scarce.
@@ -45,7 +46,8 @@ type waitlist struct {
 	epoch                 int64
 	room, nodes           map[string]int64
 	budget, edited, hours map[string]int64
-	payers                int64 // when it changed who may ask whom
+	eases                 map[string]int64 // when a Budget came to owe less to others
+	payers                int64            // when it changed who may ask whom
 	// dating is when something changed on which dates rest, by flavor.
 	dating map[string]int64
 	// promised is when something else was promised last, by flavor.
@@ -59,9 +61,11 @@ type waitlist struct {
 func newWaitlist(args *config.Args, fleet *topology.Fleet, accounts *budget.Accounts, mail *mailbox,
 	roster *roster) *waitlist {
 	epochs := func() map[string]int64 { return map[string]int64{} }
-	return &waitlist{args: args, fleet: fleet, accounts: accounts, mail: mail, order: newOrder(mail, roster),
+	return &waitlist{args: args, fleet: fleet, accounts: accounts, mail: mail, debts: newDebts(accounts),
+		order:  newOrder(mail, roster),
 		crowds: map[crowdKey]*crowd{}, inFlavor: map[string]*line{}, queues: map[scarce]*queue{}, rejected: map[string]int{},
-		room: epochs(), nodes: epochs(), budget: epochs(), edited: epochs(), hours: epochs(), dating: epochs(),
+		room: epochs(), nodes: epochs(), budget: epochs(), edited: epochs(), hours: epochs(), eases: epochs(),
+		dating:   epochs(),
 		promised: epochs(), left: map[string]departed{}}
 }
 
@@ -166,6 +170,13 @@ func (w *waitlist) wakeNodes(flavor string) {
 func (w *waitlist) wakeBudget(name string) {
 	w.epoch++
 	w.budget[name] = w.epoch
+	w.stirred = true
+}
+
+// wakeOwing notes that a Budget owes less to others, for those who wait for that. No date rests on it.
+func (w *waitlist) wakeOwing(name string) {
+	w.epoch++
+	w.eases[name] = w.epoch
 	w.stirred = true
 }
 

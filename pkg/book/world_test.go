@@ -14,6 +14,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
@@ -42,6 +43,8 @@ type world struct {
 	unedited map[string]int64   // the generations in which Budgets were seen first
 	classes  map[string]int32   // PriorityClasses
 	sentAway map[types.UID]bool // the shards that have been told to leave for maintenance
+	// creditors are those who come before the Run of the pod that is in its scheduling cycle.
+	creditors []types.UID
 	// replays has each decision be made again.
 	replays bool
 }
@@ -91,6 +94,18 @@ func (w *world) decided(o lifecycle.Observed, d lifecycle.Decision) {
 }
 
 func (w *world) placed(pod *corev1.Pod, node string) {
+	run, _ := rank.RunOf(pod)
+	robbed, owed := w.Book.Robbed(run, w.creditors, w.Now)
+	if len(robbed) > 0 {
+		story := ""
+		if w.storm != nil {
+			story = w.storm.story()
+		}
+		w.t.Fatalf("R18: %v\n%s", robbed, story)
+	}
+	if owed && w.storm != nil {
+		w.storm.tally["started beside what is owed"]++
+	}
 	if pod.Labels[rqv1.LabelCohort] != "0" {
 		w.checkIntended(pod, node)
 	}
@@ -119,6 +134,10 @@ func (w *world) reconcile(name string) {
 
 // cycle is one scheduling cycle of a pod.
 func (w *world) cycle(uid types.UID) {
+	if pod := w.Pods[uid]; pod != nil {
+		run, _ := rank.RunOf(pod)
+		w.creditors = w.Book.Creditors(run)
+	}
 	if w.Cycle(uid); w.storm != nil {
 		w.storm.judge()
 	}

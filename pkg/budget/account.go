@@ -17,6 +17,9 @@ const (
 	holders
 )
 
+// anybody is all of them.
+var anybody = []holder{holderOwner, holderFamily, holderBorrower}
+
 func holderOf(r rqv1.Relation) holder {
 	switch r {
 	case rqv1.RelationOwn:
@@ -180,7 +183,11 @@ func (a *account) promise(c *Charge, by int64) {
 	if c.Until.IsZero() {
 		a.endless[t] += by * c.weight()
 	} else {
-		a.ends.add(c.Until.Unix(), t, c.weight(), by)
+		gpus := 0
+		if useOf(c.Role) != useOpportunistic { // which uses no concurrency
+			gpus = c.GPUs
+		}
+		a.ends.add(c.Until.Unix(), t, gpus, c.weight(), int(by))
 	}
 }
 

@@ -240,16 +240,17 @@ func (a *Accounts) Usage() map[Key]int {
 	return out
 }
 
-// Headroom returns how many GPUs of a flavor the envelopes of a Budget could still hold by their concurrency alone: no
-// Run can be paid more by it.
-func (a *Accounts) Headroom(budget, flavor string) int {
+// Headroom returns how many GPUs of a flavor the envelopes of a Budget could still hold by their concurrency alone,
+// beside what they owe: no Run that may go on for ever can be paid more by it.
+func (a *Accounts) Headroom(budget, flavor string, owed func(Key) []Owed) int {
 	b, total := a.budgets[budget], 0
 	if b == nil {
 		return 0
 	}
 	for i := range b.Spec.Envelopes {
 		if e := &b.Spec.Envelopes[i]; e.Flavor == flavor {
-			total += max(0, int(e.Concurrency)-a.Used(Key{budget, e.Name}))
+			k := Key{budget, e.Name}
+			total += max(0, int(e.Concurrency)-a.Used(k)-a.reserves(k, owed))
 		}
 	}
 	return total

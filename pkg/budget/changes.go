@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -35,7 +36,7 @@ type advisor struct {
 // tried before it is told; nothing is changed.
 func (a *Accounts) Changes(ask Ask, wanted int, now time.Time) []Change {
 	v := &advisor{Accounts: a, ask: ask, cover: a.Cover(ask, now), wanted: wanted, now: now}
-	out := slices.Concat(v.borrowMore(), v.raise(), v.wait(), v.addSponsor())
+	out := slices.Concat(v.borrowMore(), v.endBefore(), v.raise(), v.wait(), v.addSponsor())
 	if len(out) == 0 {
 		out = []Change{{fmt.Sprintf("ask for a Budget of %s with an envelope of flavor %s and concurrency %d", ask.Owner,
 			ask.Flavor, wanted), wanted}}
@@ -72,6 +73,37 @@ func (v *advisor) borrowing(funding rqv1.RunFunding) (paid, lent int) {
 		}
 	}
 	return paid, lent
+}
+
+// endBefore has the Run end before those need their GPUs that are kept for others: before the last of their dates that
+// will do.
+func (v *advisor) endBefore() []Change {
+	best, of := Change{}, time.Duration(0)
+	for i := range v.cover.limits {
+		o := &v.cover.limits[i].Owed
+		if lasts := o.At.Sub(v.now).Truncate(shortest); o.Meanwhile && (v.ask.MaxDuration <= 0 || lasts < v.ask.MaxDuration) {
+			ask := v.ask
+			ask.MaxDuration = lasts
+			paid := min(v.wanted, v.Cover(ask, v.now).Payable())
+			if paid > v.cover.Payable() && cmp.Or(cmp.Compare(paid, best.GPUs), cmp.Compare(lasts, of)) > 0 {
+				best, of = Change{fmt.Sprintf("set spec.runtime.maxDuration of the Run to %s or less: it ends before Run %s is to "+
+					"have what is reserved for it", inMinutes(lasts), o.To), paid}, lasts
+			}
+		}
+	}
+	if of == 0 {
+		return nil
+	}
+	return []Change{best}
+}
+
+// inMinutes writes a duration as people do.
+func inMinutes(d time.Duration) string {
+	text := strings.TrimSuffix(d.String(), "0s")
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // wait waits for a window to open.

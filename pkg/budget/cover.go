@@ -28,6 +28,9 @@ type Ask struct {
 	// Kept are pods of a running Run that envelopes pay for and that are being replaced: these go on paying, whatever they
 	// allow by now (R8).
 	Kept map[Key]Kept
+	// Owed returns what an envelope owes to Runs that come first, in order of date: that is kept from this one (R18). It
+	// is nil where nothing is.
+	Owed func(Key) []Owed
 }
 
 // Kept are pods that an envelope pays for and that are being replaced, and what it was to the Run's owner when they
@@ -89,7 +92,7 @@ func (a *Accounts) Cover(ask Ask, now time.Time) *Cover {
 	n := len(steps)
 	if f := ask.Funding; f != nil && f.AllowBorrow {
 		if f.MaxBorrowGPUs != nil {
-			c.borrow = b.gpus(MaxBorrow, *f.MaxBorrowGPUs, a.borrowed[ask.Run])
+			c.borrow = b.gpus(MaxBorrow, *f.MaxBorrowGPUs, a.borrowed[ask.Run], dues{})
 		}
 		for i, sponsor := range f.Sponsors {
 			if !slices.Contains(f.Sponsors[:i], sponsor) {

@@ -12,11 +12,12 @@ type endings struct {
 type ending struct {
 	unix   int64
 	leases int
+	gpus   [holders]int // of concurrency
 	weight [holders]int64
 }
 
 // add counts a charge that ends at an instant, or with -1 counts it no more.
-func (e *endings) add(unix int64, t holder, weight, by int64) {
+func (e *endings) add(unix int64, t holder, gpus int, weight int64, by int) {
 	i, known := e.at[unix]
 	if !known {
 		if e.at == nil {
@@ -26,8 +27,9 @@ func (e *endings) add(unix int64, t holder, weight, by int64) {
 		e.at[unix] = i
 		e.list = append(e.list, ending{unix: unix})
 	}
-	e.list[i].leases += int(by)
-	e.list[i].weight[t] += by * weight
+	e.list[i].leases += by
+	e.list[i].gpus[t] += by * gpus
+	e.list[i].weight[t] += int64(by) * weight
 	if e.list[i].leases != 0 {
 		return
 	}

@@ -32,6 +32,8 @@ type Limit struct {
 	Cap string
 	// Max is the limit and Left what may still be taken: GPUs, or Spend for GPU-hours. Left is negative in overdraft.
 	Max, Left int64
+	// Owed is what is kept of it for others, and so is not left, in the same unit.
+	Owed Debt
 }
 
 // Hours reports whether the limit bounds GPU-hours.
@@ -44,9 +46,30 @@ func (l Limit) String() string {
 		name = fmt.Sprintf("aggregateCaps[%s].%s", l.Cap, strings.Replace(name, string(Concurrency), "maxConcurrency", 1))
 	}
 	if l.Hours() {
-		return fmt.Sprintf("%s: %s of %s GPU-hours left", name, max(0, Spend(l.Left)), Spend(l.Max))
+		return fmt.Sprintf("%s: %s of %s GPU-hours left%s", name, max(0, Spend(l.Left)), Spend(l.Max), l.Reserved())
 	}
-	return fmt.Sprintf("%s: %d of %d GPUs left", name, max(0, l.Left), l.Max)
+	return fmt.Sprintf("%s: %d of %d GPUs left%s", name, max(0, l.Left), l.Max, l.Reserved())
+}
+
+// Reserved says what is kept of the limit, for whom and until when, and whether others may have it meanwhile, as the
+// end of a sentence about it; empty where nothing is.
+func (l Limit) Reserved() string {
+	o := &l.Owed
+	if o.Amount <= 0 {
+		return ""
+	}
+	amount, first := fmt.Sprint(o.Amount), ""
+	if l.Hours() {
+		amount = Spend(o.Amount).String()
+	}
+	if o.Others > 0 {
+		first = fmt.Sprintf(" and %d more, the first", o.Others)
+	}
+	text := fmt.Sprintf(", %s reserved for Run %s%s to start at %s", amount, o.To, first, o.At.UTC().Format(time.RFC3339))
+	if o.Meanwhile {
+		text += " and usable until then by Runs whose maxDuration ends before"
+	}
+	return text
 }
 
 // limit is a Limit with what one pod takes from it.
@@ -56,6 +79,7 @@ type limit struct {
 	active, spare int64 // cost of a pod
 	spares        int   // how many pods are spares
 	kept          int   // pods that stay, whatever is left
+	longer        int64 // seconds for which a Run that does not say when it ends takes from it beyond the usual
 }
 
 // spareGuess says how to count the pods that a limit lets in before it is known which of them are spares: as if all
@@ -117,7 +141,11 @@ func (b *builder) limit(l limit) int {
 	case ask.Opportunistic && (rate == 0 || !l.Hours()):
 		l.left = unbounded * l.active
 	case l.Hours():
-		perSecond := int64(ask.GPUsPerPod) * lookahead(ask.MaxDuration)
+		seconds := lookahead(ask.MaxDuration)
+		if ask.MaxDuration <= 0 {
+			seconds += l.longer
+		}
+		perSecond := int64(ask.GPUsPerPod) * seconds
 		l.active, l.spare = perSecond*int64(rate), perSecond*int64(b.accounts.rates.Spare)
 	}
 	b.cover.limits = append(b.cover.limits, l)
@@ -135,16 +163,18 @@ func lookahead(maxDuration time.Duration) int64 {
 // limitsOf returns the limits over an envelope, for a payer of some relation.
 func (b *builder) limitsOf(e envelope, relation rqv1.Relation) []int {
 	at := b.accounts.account(e.key)
-	out := []int{b.gpus(Concurrency, e.Concurrency, at.inUse())}
+	due := b.dues(anybody, e.key)
+	out := []int{b.gpus(Concurrency, e.Concurrency, at.inUse(), due)}
 	if e.MaxGPUHours != nil {
-		out = append(out, b.hours(GPUHours, *e.MaxGPUHours, at.committed(b.now)))
+		out = append(out, b.hours(GPUHours, *e.MaxGPUHours, at.committed(b.now), due))
 	}
 	if relation == rqv1.RelationSponsor {
+		due := b.dues([]holder{holderBorrower}, e.key)
 		if l := e.Lending; l != nil && l.MaxConcurrency != nil {
-			out = append(out, b.gpus(LendingConcurrency, *l.MaxConcurrency, at.heldBy(holderBorrower)))
+			out = append(out, b.gpus(LendingConcurrency, *l.MaxConcurrency, at.heldBy(holderBorrower), due))
 		}
 		if l := e.Lending; l != nil && l.MaxGPUHours != nil {
-			out = append(out, b.hours(LendingGPUHours, *l.MaxGPUHours, at.committed(b.now, holderBorrower)))
+			out = append(out, b.hours(LendingGPUHours, *l.MaxGPUHours, at.committed(b.now, holderBorrower), due))
 		}
 		if b.cover.borrow >= 0 {
 			out = append(out, b.cover.borrow)
@@ -159,14 +189,33 @@ func (b *builder) limitsOf(e envelope, relation rqv1.Relation) []int {
 	return out
 }
 
-// gpus adds a limit on GPUs of which some are used.
-func (b *builder) gpus(kind LimitKind, most int32, used int) int {
-	return b.limit(limit{Limit: Limit{Kind: kind, Max: int64(most)}, left: int64(most) - int64(used)})
+// gpus adds a limit on GPUs of which some are used, and some are owed.
+func (b *builder) gpus(kind LimitKind, most int32, used int, due dues) int {
+	l := limit{Limit: Limit{Kind: kind, Max: int64(most)}, left: int64(most) - int64(used)}
+	if len(due.owed) > 0 {
+		l.Owed = due.gpus(b.now, b.ends())
+		l.left -= l.Owed.Amount
+	}
+	return b.limit(l)
 }
 
-// hours adds a limit on GPU-hours of which some are spent or promised.
-func (b *builder) hours(kind LimitKind, most int64, committed Spend) int {
-	return b.limit(limit{Limit: Limit{Kind: kind, Max: int64(hours(most))}, left: int64(hours(most) - committed)})
+// ends returns when the Run has ended, if it starts now; zero when nobody knows.
+func (b *builder) ends() time.Time {
+	if b.cover.ask.MaxDuration <= 0 {
+		return time.Time{}
+	}
+	return b.now.Add(b.cover.ask.MaxDuration)
+}
+
+// hours adds a limit on GPU-hours of which some are spent or promised, and some are owed. A Run that does not say when
+// it ends takes from it until all is paid that is owed, and for another hour.
+func (b *builder) hours(kind LimitKind, most int64, committed Spend, due dues) int {
+	l := limit{Limit: Limit{Kind: kind, Max: int64(hours(most))}, left: int64(hours(most) - committed)}
+	if len(due.owed) > 0 {
+		l.Owed, l.longer = due.spend(b.now)
+		l.left -= l.Owed.Amount
+	}
+	return b.limit(l)
 }
 
 // capLimits returns the limits of an aggregate cap, which all envelopes under it share.
@@ -177,16 +226,25 @@ func (b *builder) capLimits(budget string, c *rqv1.AggregateCap) []int {
 	}
 	var out []int
 	used, committed := b.accounts.under(budget, c, b.now)
+	due := b.dues(anybody, keysOf(budget, c)...)
 	if c.MaxConcurrency != nil {
-		out = append(out, b.gpus(Concurrency, *c.MaxConcurrency, used))
+		out = append(out, b.gpus(Concurrency, *c.MaxConcurrency, used, due))
 	}
 	if c.MaxGPUHours != nil {
-		out = append(out, b.hours(GPUHours, *c.MaxGPUHours, committed))
+		out = append(out, b.hours(GPUHours, *c.MaxGPUHours, committed, due))
 	}
 	for _, l := range out {
 		b.cover.limits[l].Cap = c.Name
 	}
 	b.caps[key] = out
+	return out
+}
+
+func keysOf(budget string, c *rqv1.AggregateCap) []Key {
+	out := make([]Key, len(c.Envelopes))
+	for i, name := range c.Envelopes {
+		out[i] = Key{budget, name}
+	}
 	return out
 }
 
@@ -204,7 +262,7 @@ func (a *Accounts) under(budget string, c *rqv1.AggregateCap, now time.Time) (us
 // committed returns what is spent or promised, by some holders or by all.
 func (a *account) committed(now time.Time, which ...holder) Spend {
 	if len(which) == 0 {
-		which = []holder{holderOwner, holderFamily, holderBorrower}
+		which = anybody
 	}
 	spent := a.spent(now)
 	return spent.of(which...) + a.promised(now, which...)

@@ -1,6 +1,8 @@
 package forecast
 
 import (
+	"time"
+
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
@@ -12,7 +14,7 @@ import (
 func Activate(s State, ask Ask, domains map[string]bool, published []rqv1.Conflict,
 	nonce [32]byte) (resolver.Plan, []plan.Assignment, bool) {
 	if !resolver.OnLoan(published) {
-		decided, assignments, ok := activate(s, ask, domains, published, nonce)
+		decided, assignments, ok := activate(&s, &ask, s.Now, domains, published, nonce)
 		if !ok || resolver.Cuts(decided.Cuts) {
 			return decided, assignments, ok
 		}
@@ -20,13 +22,14 @@ func Activate(s State, ask Ask, domains map[string]bool, published []rqv1.Confli
 	t := newTimeline(&s, &ask)
 	t.seek(t.count(t.dueNow()))
 	defer t.rewind()
-	return activate(s, ask, domains, published, nonce)
+	return activate(&s, &ask, t.dueNow(), domains, published, nonce)
 }
 
-// activate decides as things stand on the fleet and the accounts.
-func activate(s State, ask Ask, domains map[string]bool, published []rqv1.Conflict,
+// activate decides as things stand on the fleet and the accounts, where those have started whose dates have come by an
+// instant.
+func activate(s *State, ask *Ask, at time.Time, domains map[string]bool, published []rqv1.Conflict,
 	nonce [32]byte) (resolver.Plan, []plan.Assignment, bool) {
-	attempt := plan.Prepare(s.Accounts, ask.Demand, ask.Claim, ask.Missing, ask.Excluded, s.Now)
+	attempt := s.attempt(ask, at)
 	if attempt.Unpaid(s.Fleet) != nil {
 		return resolver.Plan{}, nil, false
 	}
@@ -49,5 +52,5 @@ func Complete(s State, ask Ask, freed []resolver.Holding) ([]plan.Assignment, *p
 	fork := plan.NewFork(s.Fleet, s.Accounts)
 	defer fork.Revert()
 	free(fork, freed)
-	return plan.Prepare(s.Accounts, ask.Demand, ask.Claim, ask.Missing, ask.Excluded, s.Now).Place(s.Fleet)
+	return s.attempt(&ask, s.Now).Place(s.Fleet)
 }

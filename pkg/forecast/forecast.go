@@ -25,6 +25,8 @@ type State struct {
 	Releases []Release
 	// Ahead are the Reservations of other Runs, in order.
 	Ahead []Ahead
+	// Owed is what envelopes owe to those of them that come first, whenever their dates are (R18).
+	Owed map[budget.Key][]budget.Owed
 	// Known is up to when it is known what is promised to others, who are too many; zero if all of it is.
 	Known time.Time
 	// Tenants returns the Runs that hold GPUs in some fabric domains and may be cut at an instant.
@@ -105,6 +107,14 @@ type Paid struct {
 	Relation rqv1.Relation
 	Spare    bool
 	GPUs     int
+}
+
+// Role returns what the GPUs are for.
+func (p *Paid) Role() rqv1.LeaseRole {
+	if p.Spare {
+		return rqv1.RoleSpare
+	}
+	return rqv1.RoleActive
 }
 
 // Returns reports whether the Run starts by nothing but what is on loan: nobody is cut for it then.

@@ -45,7 +45,7 @@ func newTimeline(s *State, ask *Ask) *timeline {
 	}
 	for i := range s.Ahead {
 		a := &s.Ahead[i]
-		starts := latest(a.At, s.Now.Add(1))
+		starts := s.starts(a.At)
 		t.add(event{at: starts, ahead: a, takes: true})
 		if a.Ends.After(starts) {
 			t.add(event{at: a.Ends, release: a.release()})
@@ -60,6 +60,9 @@ func newTimeline(s *State, ask *Ask) *timeline {
 		if !edge.Closes.IsZero() {
 			t.add(event{at: edge.Closes, takes: true})
 		}
+	}
+	for _, date := range attempt.Dates() { // from then on the Run would not have ended by another's date
+		t.add(event{at: date.Add(1 - ask.Claim.MaxDuration), takes: true})
 	}
 	for _, edge := range attempt.Outages(s.Fleet) {
 		t.add(event{at: edge.Opens, returns: true})
@@ -178,8 +181,25 @@ func (t *timeline) giveBack(r *Release, at time.Time) {
 
 // attempt asks who pays at an instant, as things stand.
 func (t *timeline) attempt(at time.Time) *plan.Attempt {
-	return plan.Prepare(t.s.Accounts, t.ask.Demand, t.ask.Claim, t.ask.Missing, t.ask.Excluded, at)
+	return t.s.attempt(t.ask, at)
 }
+
+// attempt asks who pays at an instant, as things stand. What is owed to those whose dates have not come is kept for
+// them; the others have started.
+func (s *State) attempt(ask *Ask, at time.Time) *plan.Attempt {
+	claim := ask.Claim
+	claim.Owed = nil
+	if len(s.Owed) > 0 {
+		claim.Owed = func(k budget.Key) []budget.Owed {
+			of := s.Owed[k]
+			return of[sort.Search(len(of), func(i int) bool { return s.starts(of[i].At).After(at) }):]
+		}
+	}
+	return plan.Prepare(s.Accounts, ask.Demand, claim, ask.Missing, ask.Excluded, at)
+}
+
+// starts returns when a Run that is ahead starts: those whose dates have come do so at once.
+func (s *State) starts(date time.Time) time.Time { return latest(date, s.Now.Add(1)) }
 
 // enough reports whether so many GPUs are free as the Run wants, wherever they are.
 func (t *timeline) enough() bool { return t.s.Fleet.FreeOf(t.ask.Demand.Flavor) >= t.wanted }

@@ -34,7 +34,7 @@ type Payer struct {
 func Advise(accounts *budget.Accounts, d Demand, claim Claim, opportunistic bool, r *Refusal, now time.Time) *Advice {
 	ask := budget.Ask{Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Opportunistic: opportunistic,
 		Run:     claim.Run,
-		Funding: claim.Funding, MaxDuration: claim.lasts(now)}
+		Funding: claim.Funding, MaxDuration: claim.lasts(now), Owed: claim.Owed}
 	if !opportunistic {
 		ask.Spares = d.Spares()
 	}

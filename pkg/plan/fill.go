@@ -74,7 +74,7 @@ func shardCover(accounts *budget.Accounts, d Demand, claim Claim, now time.Time)
 	return accounts.Cover(budget.Ask{
 		Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Opportunistic: true, Run: claim.Run,
 		Funding:     claim.Funding,
-		MaxDuration: claim.lasts(now),
+		MaxDuration: claim.lasts(now), Owed: claim.Owed,
 	}, now)
 }
 

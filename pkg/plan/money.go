@@ -113,7 +113,8 @@ func details(offers []budget.Offer) string {
 		case o.Refusal != "":
 			out = append(out, fmt.Sprintf("%s: %s", nameOf(o), o.Refusal))
 		case o.Limit.Kind == budget.Concurrency && o.Limit.Cap == "":
-			out = append(out, fmt.Sprintf("%s: %d of %d GPUs in use", nameOf(o), o.Used, o.Concurrency))
+			out = append(out, fmt.Sprintf("%s: %d of %d GPUs in use%s", nameOf(o), o.Used, o.Concurrency,
+				o.Limit.Reserved()))
 		default:
 			out = append(out, fmt.Sprintf("%s: %s", nameOf(o), o.Limit))
 		}

@@ -41,6 +41,8 @@ type Claim struct {
 	// Until is when that is over, for one that runs; zero otherwise.
 	Until time.Time
 	Kept  Kept
+	// Owed is what envelopes owe to Runs that come first (R18); nil where they owe nothing.
+	Owed func(budget.Key) []budget.Owed
 	// Most is how many more of its pods some nodes take at most, by the word of other scheduling rules.
 	Most map[string]int
 }
@@ -76,6 +78,7 @@ type Attempt struct {
 	missing []Missing
 	spare   []bool
 	cover   *budget.Cover
+	free    func() *budget.Cover // with nothing owed to others
 	request topology.Request
 	wanted  int // GPUs
 }
@@ -92,10 +95,15 @@ func Prepare(accounts *budget.Accounts, d Demand, claim Claim, missing []Missing
 			spares++
 		}
 	}
-	a.cover = accounts.Cover(budget.Ask{
+	ask := budget.Ask{
 		Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Spares: spares, Run: claim.Run, Funding: claim.Funding,
-		MaxDuration: claim.lasts(now), Kept: claim.Kept,
-	}, now)
+		MaxDuration: claim.lasts(now), Kept: claim.Kept, Owed: claim.Owed,
+	}
+	a.cover = accounts.Cover(ask, now)
+	a.free = func() *budget.Cover {
+		ask.Owed = nil
+		return accounts.Cover(ask, now)
+	}
 	a.request = topology.Request{
 		Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Beside: d.Beside, Groups: groups(d, missing),
 		Confined: d.Confined, OneDomain: d.OneDomain, Excluded: excluded, Most: claim.Most, Purse: a.cover,
@@ -129,6 +137,14 @@ func (a *Attempt) Windows() []Window {
 		}
 	}
 	return out
+}
+
+// Dates returns until when envelopes that could pay keep something for others, where the gang might have ended by then.
+func (a *Attempt) Dates() []time.Time {
+	if a.request.Until.IsZero() {
+		return nil
+	}
+	return a.cover.Dates()
 }
 
 // Outages returns the edges, still to come, of what is planned for nodes of a fleet that the gang could use: when a
@@ -251,7 +267,9 @@ func (a *Attempt) unpayable(fleet *topology.Fleet, payable int) *Refusal {
 	if _, short := fleet.Pack(r); short != nil && short.Kind != topology.NoRoom {
 		return ofRoom(a.demand, short)
 	}
-	return ofBudget(a.demand, a.cover, a.wanted, payable)
+	short := ofBudget(a.demand, a.cover, a.wanted, payable)
+	short.Reserved = a.cover.Owes() && a.free().Payable() >= a.wanted
+	return short
 }
 
 // roomElsewhere says why a gang has no place although there is room and, in all, money for it: those who pay have no

@@ -56,5 +56,11 @@ func limitOf(l budget.Limit) *rqv1.RefusalLimit {
 	if l.Hours() {
 		out.Max, out.Left = l.Max/int64(budget.GPUHour), l.Left/int64(budget.GPUHour)
 	}
+	if o := l.Owed; o.Amount > 0 {
+		out.Reserved = &rqv1.ReservedLimit{Amount: o.Amount, Run: o.To, At: metav1.NewTime(o.At), Others: int32(o.Others)}
+		if l.Hours() {
+			out.Reserved.Amount = (o.Amount + int64(budget.GPUHour) - 1) / int64(budget.GPUHour)
+		}
+	}
 	return out
 }

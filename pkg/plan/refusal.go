@@ -57,6 +57,8 @@ type Refusal struct {
 	// Elsewhere says that there is money, and room, but no room where the money pays, or too little money where there is
 	// room: either could end the refusal.
 	Elsewhere bool
+	// Reserved says that those who may pay could pay, but for what they owe to Runs that come first.
+	Reserved bool
 	// Spare says that only spares of a Run that has started are refused: it runs on without them.
 	Spare bool
 	// Grow says that only the cohort is refused that a Run which has started was to grow by: it runs on without it.
@@ -136,6 +138,7 @@ func (r *Refusal) SameAs(o *Refusal) bool {
 	if x.Limit.Hours() && y.Limit.Hours() {
 		x.Message, y.Message = "", ""
 		x.Limit.Left, y.Limit.Left = 0, 0
+		x.Limit.Owed.Amount, y.Limit.Owed.Amount = 0, 0
 	}
 	return reflect.DeepEqual(x, y)
 }

@@ -64,8 +64,25 @@ type RefusalLimit struct {
 	Cap string `json:"cap,omitempty"`
 	// max is the limit, in GPUs or GPU-hours.
 	Max int64 `json:"max"`
-	// left may still be taken, in GPUs or whole GPU-hours; negative when more is taken than allowed.
+	// left may still be taken, in GPUs or whole GPU-hours; negative when more is taken or reserved than allowed.
 	Left int64 `json:"left"`
+	// reserved is what is kept of the limit for Runs that come first and have a date (rule R18), and so is not left; absent
+	// when nothing is.
+	// +optional
+	Reserved *ReservedLimit `json:"reserved,omitempty"`
+}
+
+// ReservedLimit is what is kept of a limit for Runs that come first and have a date.
+type ReservedLimit struct {
+	// amount in GPUs or whole GPU-hours.
+	Amount int64 `json:"amount"`
+	// run with the first of the dates, as namespace/name.
+	Run string `json:"run"`
+	// at is that date. A Run that has ended by then by its maxDuration may use reserved GPUs, but not reserved GPU-hours.
+	At metav1.Time `json:"at"`
+	// others are how many more Runs it is reserved for.
+	// +optional
+	Others int32 `json:"others,omitempty"`
 }
 
 // RefusalPayer is one envelope that was asked to pay for a Run, or a sponsor that does not lend to its owner.

@@ -1,0 +1,197 @@
+package budget
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// Owed is what an envelope is to pay for a Run that waits and has a date. It is kept from those who come after that
+// Run, since money that is spent cannot be brought back by cuts (R18).
+type Owed struct {
+	// Run is whose it is, as namespace/name, and At its date.
+	Run string
+	At  time.Time
+	// GPUs that it is to hold, at what Rate, and what the payer is to its owner.
+	GPUs     int
+	Rate     Rate
+	Relation rqv1.Relation
+	// MaxDuration is how long it holds them at most; 0 when it does not say.
+	MaxDuration time.Duration
+}
+
+// CompareOwed orders what is owed by date, and by Run.
+func CompareOwed(x, y Owed) int {
+	return cmp.Or(x.At.Compare(y.At), strings.Compare(x.Run, y.Run))
+}
+
+// Debt is how much of a limit is kept for Runs that have dates and come first, as data (R29).
+type Debt struct {
+	// Amount in GPUs, or in Spend; 0 where nothing is kept.
+	Amount int64
+	// To is the Run with the first date, as namespace/name, At that date, and Others how many more Runs there are.
+	To     string
+	At     time.Time
+	Others int
+	// Meanwhile says that a Run may have it which has ended by then.
+	Meanwhile bool
+}
+
+// dues is what some envelopes owe together to those who come before a Run.
+type dues struct {
+	owed  []Owed // by date
+	which []holder
+	of    []*account
+}
+
+// dues returns what is owed by some envelopes, for GPUs that some holders hold.
+func (b *builder) dues(which []holder, keys ...Key) dues {
+	ask := &b.cover.ask
+	if ask.Owed == nil || ask.Opportunistic && b.accounts.rates.Opportunistic == 0 {
+		return dues{}
+	}
+	return b.accounts.dues(ask.Owed, which, keys...)
+}
+
+func (a *Accounts) dues(owed func(Key) []Owed, which []holder, keys ...Key) dues {
+	d := dues{which: which}
+	for _, k := range keys {
+		for _, o := range owed(k) {
+			if slices.Contains(which, holderOf(o.Relation)) {
+				d.owed = append(d.owed, o)
+			}
+		}
+	}
+	if len(d.owed) == 0 {
+		return d
+	}
+	slices.SortStableFunc(d.owed, CompareOwed)
+	for _, k := range keys {
+		if at := a.accounts[k]; at != nil {
+			d.of = append(d.of, at)
+		}
+	}
+	return d
+}
+
+// reserves returns how many GPUs an envelope keeps for those whom it owes something, from all who may go on for ever.
+func (a *Accounts) reserves(k Key, owed func(Key) []Owed) int {
+	if owed == nil {
+		return 0
+	}
+	due := a.dues(owed, anybody, k)
+	return int(due.gpus(time.Time{}, time.Time{}).Amount)
+}
+
+// gpus returns how many GPUs are kept from a Run that has ended by an instant, or that may run for ever where that is
+// zero. Who has a date after that end gets them back in time. What ends by itself before a date is there for it.
+func (d *dues) gpus(now, end time.Time) Debt {
+	owed := d.owed
+	if !end.IsZero() {
+		owed = owed[:sort.Search(len(owed), func(i int) bool { return !owed[i].At.Before(end) })]
+	}
+	if len(owed) == 0 {
+		return Debt{}
+	}
+	free := make([]int, len(owed)+1) // what ends after the date before, up to each date
+	ends := func(unix int64, gpus int) {
+		free[sort.Search(len(owed), func(i int) bool { return owed[i].At.Unix() >= unix })] += gpus
+	}
+	for _, at := range d.of {
+		for i := range at.ends.list {
+			e := &at.ends.list[i]
+			for _, t := range d.which {
+				ends(e.unix, e.gpus[t])
+			}
+		}
+	}
+	for i := range owed {
+		if o := &owed[i]; o.MaxDuration > 0 {
+			ends(o.At.Add(o.MaxDuration+time.Second-1).Unix(), o.GPUs)
+		}
+	}
+	out, left, last := Debt{}, 0, -1
+	for i := range owed {
+		left += owed[i].GPUs - free[i]
+		if left <= 0 {
+			continue
+		}
+		if out.To == "" {
+			out.To, out.At = owed[i].Run, owed[i].At
+		}
+		if int64(left) > out.Amount {
+			out.Amount, last = int64(left), i
+		}
+	}
+	out.Others, out.Meanwhile = others(owed[:last+1], out.To), !out.At.Before(now.Add(shortest))
+	return out
+}
+
+// shortest is the shortest maxDuration that anybody is advised to set.
+const shortest = time.Minute
+
+// spend returns how much of GPU-hours is kept, as of the last of the dates, and how many seconds that is away. What a
+// Run has spent that ends before does not come back.
+func (d *dues) spend(now time.Time) (kept Debt, ahead int64) {
+	if len(d.owed) == 0 {
+		return Debt{}, 0
+	}
+	last := d.owed[len(d.owed)-1].At
+	ahead = min(max(0, secondsUntil(last, now)), horizon)
+	kept = Debt{To: d.owed[0].Run, At: d.owed[0].At, Others: others(d.owed, d.owed[0].Run)}
+	for i := range d.owed {
+		o := &d.owed[i]
+		seconds := lookahead(o.MaxDuration)
+		if o.MaxDuration <= 0 {
+			seconds += min(max(0, secondsUntil(last, o.At)), horizon)
+		}
+		kept.Amount += int64(o.GPUs) * int64(o.Rate) * seconds
+	}
+	for _, at := range d.of {
+		for _, t := range d.which {
+			kept.Amount += at.endless[t] * ahead // which those spend until then who run
+		}
+	}
+	return kept, ahead
+}
+
+func secondsUntil(at, now time.Time) int64 {
+	return int64((at.Sub(now) + time.Second - 1) / time.Second)
+}
+
+// others returns how many Runs something is owed to beside one.
+func others(owed []Owed, but string) int {
+	runs := map[string]bool{}
+	for i := range owed {
+		runs[owed[i].Run] = true
+	}
+	delete(runs, but)
+	return len(runs)
+}
+
+// Owes reports whether anything is kept for others of what there is.
+func (c *Cover) Owes() bool {
+	return slices.ContainsFunc(c.limits, func(l limit) bool { return l.Owed.Amount > 0 })
+}
+
+// Dates returns the dates, sorted, of those to whom envelopes owe something that take part.
+func (c *Cover) Dates() []time.Time {
+	if c.ask.Owed == nil {
+		return nil
+	}
+	var out []time.Time
+	for i := range c.Offers {
+		if o := &c.Offers[i]; o.Refusal != "" && o.Opens.IsZero() {
+			continue
+		}
+		for _, o := range c.ask.Owed(c.Offers[i].Key) {
+			out = append(out, o.At)
+		}
+	}
+	slices.SortFunc(out, time.Time.Compare)
+	return slices.CompactFunc(out, time.Time.Equal)
+}

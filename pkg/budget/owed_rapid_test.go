@@ -1,0 +1,137 @@
+package budget
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// future is what Runs that wait are to be paid on their dates.
+type future struct {
+	dated []dated
+	owed  map[Key][]Owed
+}
+
+// dated is a Run that waits and has a date: what it asks for then, and what it is to be charged.
+type dated struct {
+	ask     Ask
+	at      time.Time
+	charges []Charge
+}
+
+// pass closes what has ended by an instant.
+func pass(a *Accounts, at time.Time) {
+	for lease, c := range a.charges {
+		if !c.Until.IsZero() && !c.Until.After(at) {
+			a.Close(lease, c.Until)
+		}
+	}
+}
+
+// charge opens Leases for pods that somebody pays for on nodes of a zone; nil where nobody does.
+func charge(a *Accounts, ask Ask, pods int, zone string, now time.Time) []Charge {
+	c := a.Cover(ask, now)
+	class := c.Class(map[string]string{"zone": zone})
+	classes := make([]int, pods)
+	for i := range classes {
+		classes[i] = class
+	}
+	payers := c.Assign(classes, make([]bool, pods))
+	if payers == nil {
+		return nil
+	}
+	out := make([]Charge, pods)
+	for i, p := range payers {
+		o := &c.Offers[p]
+		out[i] = Charge{Payer: o.Key, Owner: ask.Owner, Run: ask.Run, Relation: o.Relation, Role: rqv1.RoleActive,
+			GPUs: ask.GPUsPerPod, Rate: FullRate, Start: now}
+		if ask.MaxDuration > 0 {
+			out[i].Until = now.Add(ask.MaxDuration)
+		}
+		a.Open(fmt.Sprintf("ns/%s-%d", ask.Run, i), out[i])
+	}
+	return out
+}
+
+// drawFuture has Runs be promised what can be paid on their dates, each beside those before it.
+func drawFuture(t *rapid.T, r *reference) future {
+	f, a := future{owed: map[Key][]Owed{}}, r.accounts()
+	at := noon
+	for i := range rapid.IntRange(1, 3).Draw(t, "dated") {
+		at = at.Add(time.Duration(rapid.IntRange(0, 4).Draw(t, "until the date")) * 30 * time.Minute)
+		ask := Ask{Owner: rapid.SampledFrom([]rqv1.Owner{"p:a", "p:b"}).Draw(t, "dated owner"), Flavor: "H100",
+			GPUsPerPod: rapid.IntRange(1, 2).Draw(t, "GPUs of dated pods"), Run: fmt.Sprintf("dated%d", i),
+			MaxDuration: time.Duration(rapid.IntRange(0, 3).Draw(t, "dated maxDuration")) * 30 * time.Minute,
+			Funding:     from("x", "y")}
+		pass(a, at)
+		d := dated{ask, at, charge(a, ask, rapid.IntRange(1, 4).Draw(t, "dated pods"), "w", at)}
+		f.dated = append(f.dated, d)
+		for _, c := range d.charges {
+			f.owed[c.Payer] = append(f.owed[c.Payer], Owed{Run: "ns/" + c.Run, At: at, GPUs: c.GPUs, Rate: c.Rate,
+				Relation: c.Relation, MaxDuration: ask.MaxDuration})
+		}
+	}
+	return f
+}
+
+// pays reports whether the same as were to can pay for a Run on its date.
+func (d *dated) pays(a *Accounts) bool {
+	c := a.Cover(d.ask, d.at)
+	left := c.allowed()
+	for _, paid := range d.charges {
+		of := -1
+		for i := range c.Offers {
+			if o := &c.Offers[i]; o.Key == paid.Payer && o.Relation == paid.Relation && o.Refusal == "" {
+				of = i
+			}
+		}
+		if of < 0 || !c.charge(left, of, false) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestWhatIsOwedCanBePaid has a Run start beside what is owed to others, with as many pods as it is offered. All of
+// them are paid on their dates nevertheless.
+func TestWhatIsOwedCanBePaid(t *testing.T) {
+	var started, limited int
+	rapid.Check(t, func(t *rapid.T) {
+		r := draw(t)
+		r.ask.Kept = nil
+		r.ask.MaxDuration = time.Duration(rapid.IntRange(0, 5).Draw(t, "half hours")) * 30 * time.Minute
+		f := drawFuture(t, r)
+		a := r.accounts()
+		pass(a, noon)
+		free := a.Cover(r.ask, noon).Payable()
+		r.ask.Run, r.ask.Owed = "young", func(k Key) []Owed { return f.owed[k] }
+		pods := a.Cover(r.ask, noon).Payable() / r.ask.GPUsPerPod
+		if pods*r.ask.GPUsPerPod < free {
+			limited++
+		}
+		for pods > 0 && charge(a, r.ask, pods, "w", noon) == nil {
+			pods-- // who could pay for more does not on nodes of this zone
+		}
+		if pods > 0 {
+			started++
+		}
+		for _, d := range f.dated {
+			pass(a, d.at)
+			if !d.pays(a) {
+				t.Fatalf("%s, of which %+v was to be paid at %s, is not beside %d pods of %+v", d.ask.Run, d.charges, d.at, pods,
+					r.ask)
+			}
+			for i, c := range d.charges {
+				a.Open(fmt.Sprintf("ns/%s-%d", c.Run, i), c)
+			}
+		}
+	})
+	t.Logf("%d Runs started, and %d were offered less than without", started, limited)
+	if started == 0 || limited == 0 {
+		t.Error("nothing was tried")
+	}
+}
