@@ -93,12 +93,13 @@ func TestExplainWhatIsNotThere(t *testing.T) {
 		code int
 		told string
 	}{
-		"trianer":                {session.ExitError, `Run "trianer" not found in namespace "rai"; "kubectl runs list -A"`},
-		"--verify none":          {session.ExitError, `"kubectl get reservations -A" shows all`},
-		"--verify /nowhere.yaml": {session.ExitError, "/nowhere.yaml"},
-		"--verify rich-r0":       {session.ExitInvalid, ""},
-		"--verify x trainer":     {session.ExitUsage, "leave out the Run"},
-		"trainer -o table":       {session.ExitUsage, `"table" is no format`},
+		"trianer":                 {session.ExitError, `Run "trianer" not found in namespace "rai"; "kubectl runs list -A"`},
+		"--verify none":           {session.ExitError, `"kubectl get reservations -A" shows all`},
+		"--verify /nowhere.yaml":  {session.ExitError, "/nowhere.yaml"},
+		"--verify rich-r0":        {session.ExitInvalid, ""},
+		"--verify -n rai rich-r0": {session.ExitUsage, "explain --verify RESERVATION -n NAMESPACE"},
+		"--verify x trainer":      {session.ExitUsage, "leave out the Run"},
+		"trainer -o table":        {session.ExitUsage, `"table" is no format`},
 	} {
 		said := clitest.Do(t, clitest.NewServer(t, life()...), Command, strings.Fields(args)...)
 		if said.Code != c.code || !strings.Contains(said.Out+said.Err, c.told) {

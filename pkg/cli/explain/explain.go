@@ -79,6 +79,9 @@ func (e *explainer) oneQuestion(cmd *cobra.Command, args []string) error {
 	switch {
 	case !cmd.Flags().Changed("verify"):
 		return session.RunNames(1, 1)(cmd, args)
+	case len(e.verify) > 1 && e.verify[0] == '-':
+		return session.Fail(session.ExitUsage, "--verify is followed by the Reservation or file to check, other flags "+
+			"come before or behind: %s --verify RESERVATION -n NAMESPACE", cmd.CommandPath())
 	case len(args) > 0:
 		return session.Fail(session.ExitUsage, "--verify checks a Reservation: leave out the Run %q", args[0])
 	case e.verify == "":
