@@ -10,6 +10,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/forecast"
 )
 
 // Creditors returns the Runs with dates that come before one which is about to be planned: what they are to be paid
@@ -111,4 +112,19 @@ func (b *Book) concurrencyOf(k budget.Key) int {
 		}
 	}
 	return 0
+}
+
+// Owe has a Run that waits be promised a start at an instant, whatever else it waits for.
+func (b *Book) Owe(run types.UID, at time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g := b.roster.gangs[run]
+	key := b.accounts.Payers()[0]
+	for _, name := range b.accounts.Payers() {
+		if p := b.accounts.Budget(name); p != nil && p.Spec.Owner == g.run.Spec.Owner {
+			key = name
+		}
+	}
+	b.agenda.setPromise(g, &forecast.Promise{At: at, Paid: []forecast.Paid{{Payer: budget.Key{Budget: key, Envelope: "e"},
+		Relation: rqv1.RelationOwn, GPUs: g.full.HeldGPUs()}}})
 }

@@ -97,8 +97,10 @@ func (d *debts) before(g *gang, grows bool) func(budget.Key) []budget.Owed {
 		if looked {
 			return out
 		}
-		for i := range d.of[k] {
-			if o := &d.of[k][i]; o.comesFirst(g, grows) {
+		of := d.of[k]
+		out = make([]budget.Owed, 0, len(of))
+		for i := range of {
+			if o := &of[i]; o.comesFirst(g, grows) {
 				out = append(out, o.Owed)
 			}
 		}

@@ -62,8 +62,7 @@ func (s *storm) submitAnything(t *rapid.T) {
 }
 
 func (s *storm) budgetAny(t *rapid.T, name string) {
-	most := rapid.SampledFrom([]int{24, 64}).Draw(t, "most of "+name) // so that money is short as often as room
-	s.setBudget(name, rqv1.Owner("org:"+name), rapid.IntRange(8, most).Draw(t, "budget of "+name))
+	s.setBudget(name, rqv1.Owner("org:"+name), rapid.IntRange(8, 64).Draw(t, "budget of "+name))
 	if rapid.IntRange(0, 4).Draw(t, "window") == 0 {
 		b := s.Budgets[name].DeepCopy()
 		opens := metav1.NewTime(s.Now.Add(time.Duration(rapid.IntRange(-100, 400).Draw(t, "opens")) * time.Second))

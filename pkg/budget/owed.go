@@ -59,8 +59,13 @@ func (b *builder) dues(which []holder, keys ...Key) dues {
 
 func (a *Accounts) dues(owed func(Key) []Owed, which []holder, keys ...Key) dues {
 	d := dues{which: which}
-	for _, k := range keys {
-		for _, o := range owed(k) {
+	for i, k := range keys {
+		of := owed(k)
+		if i == 0 && len(which) == len(anybody) {
+			d.owed = of[:len(of):len(of)] // which is in order
+			continue
+		}
+		for _, o := range of {
 			if slices.Contains(which, holderOf(o.Relation)) {
 				d.owed = append(d.owed, o)
 			}
@@ -69,7 +74,9 @@ func (a *Accounts) dues(owed func(Key) []Owed, which []holder, keys ...Key) dues
 	if len(d.owed) == 0 {
 		return d
 	}
-	slices.SortStableFunc(d.owed, CompareOwed)
+	if len(keys) > 1 {
+		d.owed = slices.SortedStableFunc(slices.Values(d.owed), CompareOwed)
+	}
 	for _, k := range keys {
 		if at := a.accounts[k]; at != nil {
 			d.of = append(d.of, at)
@@ -114,20 +121,20 @@ func (d *dues) gpus(now, end time.Time) Debt {
 			ends(o.At.Add(o.MaxDuration+time.Second-1).Unix(), o.GPUs)
 		}
 	}
-	out, left, last := Debt{}, 0, -1
+	out, left, first, last := Debt{}, 0, 0, -1
 	for i := range owed {
 		left += owed[i].GPUs - free[i]
 		if left <= 0 {
 			continue
 		}
-		if out.To == "" {
-			out.To, out.At = owed[i].Run, owed[i].At
+		if last < 0 {
+			out.To, out.At, first, last = owed[i].Run, owed[i].At, i, i
 		}
 		if int64(left) > out.Amount {
 			out.Amount, last = int64(left), i
 		}
 	}
-	out.Others, out.Meanwhile = others(owed[:last+1], out.To), !out.At.Before(now.Add(shortest))
+	out.Others, out.Meanwhile = others(owed[first:last+1]), !out.At.Before(now.Add(shortest))
 	return out
 }
 
@@ -142,7 +149,7 @@ func (d *dues) spend(now time.Time) (kept Debt, ahead int64) {
 	}
 	last := d.owed[len(d.owed)-1].At
 	ahead = min(max(0, secondsUntil(last, now)), horizon)
-	kept = Debt{To: d.owed[0].Run, At: d.owed[0].At, Others: others(d.owed, d.owed[0].Run)}
+	kept = Debt{To: d.owed[0].Run, At: d.owed[0].At, Others: others(d.owed)}
 	for i := range d.owed {
 		o := &d.owed[i]
 		seconds := lookahead(o.MaxDuration)
@@ -163,14 +170,14 @@ func secondsUntil(at, now time.Time) int64 {
 	return int64((at.Sub(now) + time.Second - 1) / time.Second)
 }
 
-// others returns how many Runs something is owed to beside one.
-func others(owed []Owed, but string) int {
-	runs := map[string]bool{}
+// others returns how many Runs something is owed to after the first.
+func others(owed []Owed) (n int) {
 	for i := range owed {
-		runs[owed[i].Run] = true
+		if i > 0 && owed[i].Run != owed[i-1].Run {
+			n++
+		}
 	}
-	delete(runs, but)
-	return len(runs)
+	return n
 }
 
 // Owes reports whether anything is kept for others of what there is.

@@ -12,7 +12,8 @@ import (
 )
 
 // TestBackfillIsToldItsRisk starts Runs in the slice of a Reservation: the one that may still run then is told at once
-// that it may be cut, and the one that has ended by then is not. When the Run that waits is deleted, so are the risks.
+// that it may be cut, and the one that has ended by then is not. The money that the Reservation is to be paid from is
+// kept from another. When the Run that waits is deleted, so are the risks, and the money is free.
 func TestBackfillIsToldItsRisk(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 4, 64)
@@ -27,6 +28,12 @@ func TestBackfillIsToldItsRisk(t *testing.T) {
 	s.await("filler", rqv1.RunRunning, "bound 8 GPUs")
 	s.awaitRisk("filler", r.Name, "1")
 	s.awaitEvent("Run", "filler", "Reserved")
+	s.submit("poor", 16, inPods(8)) // brief has given 8 of the 32 back by then
+	kept := s.await("poor", rqv1.RunPending,
+		"32 of 64 GPUs in use, 24 reserved for Run "+s.namespace+"/wanted to start at")
+	if f := kept.Status.Refusal; f == nil || f.Limit == nil || f.Limit.Reserved == nil || f.Limit.Reserved.Amount != 24 {
+		t.Errorf("why it is refused, as data: %+v", f)
+	}
 	throughout(t, time.Second, "the Run that ends in time", func() error { return s.atRisk("brief", "") })
 	if err := s.atRisk("filler", metav1.ConditionTrue); err != nil {
 		t.Error(err)
@@ -40,6 +47,7 @@ func TestBackfillIsToldItsRisk(t *testing.T) {
 		eventually(t, run+" is safe", func() error { return s.atRisk(run, metav1.ConditionFalse) })
 		s.awaitEvent("Run", run, "Safe")
 	}
+	s.await("poor", rqv1.RunPending, "16 "+s.flavor+" GPUs are needed")
 	s.settled()
 }
 
