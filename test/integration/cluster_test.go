@@ -91,7 +91,18 @@ func liveCluster(t *testing.T) *cluster {
 // one with changes merged into it, and arguments into the plugin's.
 func ownCluster(t *testing.T, changes, arguments map[string]any) *cluster {
 	t.Helper()
-	c, err := pooled()
+	return clusterOf(t, false, changes, arguments)
+}
+
+// jobSetCluster returns such a cluster with the controller of JobSets.
+func jobSetCluster(t *testing.T, changes, arguments map[string]any) *cluster {
+	t.Helper()
+	return clusterOf(t, true, changes, arguments)
+}
+
+func clusterOf(t *testing.T, jobSets bool, changes, arguments map[string]any) *cluster {
+	t.Helper()
+	c, err := pooled(jobSets)
 	if err != nil {
 		t.Fatalf("starting a cluster: %v", err)
 	}

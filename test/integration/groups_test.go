@@ -148,7 +148,7 @@ func TestAJobIsAGang(t *testing.T) {
 }
 
 // TestPodsOfNobodyAreTold: pods whose owner is not named, or not allowed, stay Pending with the sentence that mends it,
-// and start when it is mended.
+// and start when it is mended. What stands for a pod that is lost, and that nobody makes anew, goes.
 func TestPodsOfNobodyAreTold(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 1, 8)
@@ -170,8 +170,18 @@ func TestPodsOfNobodyAreTold(t *testing.T) {
 	s.create(owned)
 	says("somebody", "may not spend as "+string(s.owner))
 	s.mayUse(s.owner)
-	s.await(s.groupRun("", "Pod", "somebody"), rqv1.RunRunning, "bound 8 GPUs")
+	run := s.groupRun("", "Pod", "somebody")
+	s.await(run, rqv1.RunRunning, "bound 8 GPUs")
 	s.settled()
+	node, _, err := s.scheduled("somebody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.strike(node) // nobody makes the pod anew
+	s.awaitGone(run)
+	if got := s.closures(run); got[rqv1.ClosedNodeFailure] != 1 || len(got) != 1 {
+		t.Errorf("Leases closed as %v, want one as NodeFailure", got)
+	}
 }
 
 // TestAJobLosesANode: the pod that its controller makes for a lost one takes its rank elsewhere, at once; the others

@@ -3,7 +3,6 @@ package integration
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -12,26 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/test/controlplane"
 )
-
-// jobSetCluster returns a cluster for one test alone, with the controller of JobSets and without a scheduler. Its
-// schedulers' configuration is the installed one with changes merged into it.
-func jobSetCluster(t *testing.T, changes, arguments map[string]any) *cluster {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "jobtree-jobset-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	c, err := openCluster(controlplane.Options{Dir: dir, Kwok: true, JobSet: true})
-	if err != nil {
-		t.Fatalf("starting a cluster: %v", err)
-	}
-	t.Cleanup(c.Stop)
-	c.Configure(schedulerConfig(t, t.TempDir(), changes, arguments))
-	return c
-}
 
 // moveWrites are writes as a group moves to another domain, by the name of the step that the scheduler comes to before
 // it.

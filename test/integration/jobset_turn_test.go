@@ -66,7 +66,7 @@ func TestJobsOfAJobSetInTurn(t *testing.T) {
 		partOfJobSet{name: "prepare", pods: 1, gpus: 8, lasts: "1s"},
 		partOfJobSet{name: "check", pods: 1, lasts: "1s", on: "prepare", status: "Complete"},
 		partOfJobSet{name: "train", pods: 2, gpus: 8, lasts: "1h", on: "check", status: "Complete"},
-		partOfJobSet{name: "driver", pods: 1, lasts: "1h", on: "train", status: "Ready"},
+		partOfJobSet{name: "driver", pods: 1, lasts: "1s", on: "train", status: "Ready"},
 		partOfJobSet{name: "serve", pods: 1, gpus: 8, lasts: "1h", on: "driver", status: "Ready"})
 	run := s.jobSetRun("steps")
 	s.await(run, rqv1.RunPending, "short by 8")
@@ -91,5 +91,7 @@ func TestJobsOfAJobSetInTurn(t *testing.T) {
 		t.Errorf("Leases closed as %v, want that of the first Job, and three that are open", got)
 	}
 	s.settled()
+	s.succeed(run)
+	s.await(run, rqv1.RunCompleted, "")
 	s.remove(js)
 }

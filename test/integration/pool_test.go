@@ -25,17 +25,19 @@ import (
 // a test.
 var pool struct {
 	sync.Mutex
-	idle []*cluster
+	// idle are those that no test uses, with the controller of JobSets and without.
+	idle map[bool][]*cluster
 	// all are those that were ever started, to be stopped in the end.
 	all []*cluster
 }
 
-// pooled returns a cluster without a scheduler, an idle one if there is one.
-func pooled() (*cluster, error) {
+// pooled returns a cluster without a scheduler, and with the controller of JobSets or without, an idle one if there is
+// one.
+func pooled(jobSets bool) (*cluster, error) {
 	pool.Lock()
-	if n := len(pool.idle); n > 0 {
-		c := pool.idle[n-1]
-		pool.idle = pool.idle[:n-1]
+	if idle := pool.idle[jobSets]; len(idle) > 0 {
+		c := idle[len(idle)-1]
+		pool.idle[jobSets] = idle[:len(idle)-1]
 		pool.Unlock()
 		return c, nil
 	}
@@ -44,7 +46,7 @@ func pooled() (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := openCluster(controlplane.Options{Dir: dir, Kwok: true})
+	c, err := openCluster(controlplane.Options{Dir: dir, Kwok: true, JobSet: jobSets})
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +76,10 @@ func (c *cluster) release(t *testing.T) {
 	}
 	pool.Lock()
 	defer pool.Unlock()
-	pool.idle = append(pool.idle, c)
+	if pool.idle == nil {
+		pool.idle = map[bool][]*cluster{}
+	}
+	pool.idle[c.JobSet != nil] = append(pool.idle[c.JobSet != nil], c)
 }
 
 // stopPool ends all of them.

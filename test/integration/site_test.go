@@ -14,9 +14,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/test/controlplane"
 )
 
 // site is one test's own part of a cluster: a namespace, nodes of a GPU type that nobody else uses, and an owner with
@@ -124,8 +126,9 @@ func (s *site) tell(ctx context.Context) {
 	}
 	for i := range w.pods {
 		if pod := &w.pods[i]; pod.Labels[rqv1.LabelRun] != "" && (pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil) {
-			s.t.Logf("%s: pod %s on %q, told to go at %v: %+v", s.namespace, pod.Name, pod.Spec.NodeName, pod.DeletionTimestamp,
-				pod.Status.Conditions)
+			s.t.Logf("%s: pod %s (%s) on %q, told to go by %v, within %d s, kept by %v: %+v", s.namespace, pod.Name,
+				pod.Status.Phase, pod.Spec.NodeName, pod.DeletionTimestamp, ptr.Deref(pod.DeletionGracePeriodSeconds, -1),
+				pod.Finalizers, pod.Status.Conditions)
 		}
 	}
 	for _, r := range w.reservations {
@@ -142,11 +145,17 @@ func (s *site) tell(ctx context.Context) {
 	s.tellEvents(ctx)
 	s.tellWrites()
 	s.tellSilent(ctx)
-	if s.Scheduler == nil {
+	s.tellLines(s.Kwok, "rror") // its kubelets may not have done what they were to do
+	s.tellLines(s.Scheduler, "signs of loss")
+}
+
+// tellLines logs those lines of a process's log that have some words in them.
+func (s *site) tellLines(of *controlplane.Process, words string) {
+	if of == nil {
 		return
 	}
-	for line := range strings.SplitSeq(s.Scheduler.LogTail(100000), "\n") {
-		if strings.Contains(line, "signs of loss") {
+	for line := range strings.SplitSeq(of.LogTail(100000), "\n") {
+		if strings.Contains(line, words) {
 			s.t.Log(line)
 		}
 	}
