@@ -122,22 +122,23 @@ const tipAt = (layout, nodes, point, event) => {
   return node && { x: event.clientX + 12, y: event.clientY + 12, words: `${name}${used ? `: ${inWords(node, used)}` : ""}` };
 };
 
-// useKeys lets the arrow keys go from node to node, as fast as they are pressed.
+// useKeys lets the arrow keys go from node to node, as fast as they are pressed, among those that are drawn at the moment.
 const useKeys = (layout, chosen, choose) => {
-  const current = useRef();
-  current.current = chosen;
+  const drawn = useRef();
+  drawn.current = { layout, chosen, choose };
   useEffect(() => {
     const pressed = (event) => {
       const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -8, ArrowDown: 8 }[event.key];
       if (step && !event.target.closest("input, textarea, select")) {
         event.preventDefault();
-        current.current = layout.beside(current.current, current.current ? step : 1) ?? "";
-        choose(current.current);
+        const now = drawn.current;
+        now.chosen = now.layout.beside(now.chosen, now.chosen ? step : 1) ?? "";
+        now.choose(now.chosen);
       }
     };
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
-  }, [layout]);
+  }, []);
 };
 
 const NodeTable = ({ nodes, chosen, choose }) => html`<div class="scroll"><${Table} rows=${nodes} keyOf=${(n) => n.name}
