@@ -73,7 +73,7 @@ func play(t *testing.T, root, name string, as *person, blocks []block) {
 		t.Fatal(err)
 	}
 	t.Cleanup(plane.Stop)
-	r := &reader{t: t, name: name, dir: t.TempDir(), plane: plane, environ: append(os.Environ(),
+	r := &reader{t: t, name: name, dir: t.TempDir(), plane: plane, environ: append(os.Environ(), "TZ=UTC",
 		"PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))}
 	people := plane.Kubeconfig
 	if as != nil {

@@ -264,7 +264,7 @@ func (c *cuts) status(ctx context.Context, _ []string) error {
 	if says == "" {
 		says = "cuts are not paused"
 	}
-	fmt.Fprintln(c.Out, says)
+	fmt.Fprintln(c.Out, session.LocalTimes(says, c.Now()))
 	fmt.Fprintf(c.Out, "Runs cut in the last hour: %d\n", told.CutsLastHour)
 	for _, name := range told.Activating {
 		fmt.Fprintf(c.Out, "activating: %s\n", name)

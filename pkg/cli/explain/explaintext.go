@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 	"github.com/davidlangworthy/jobtree/pkg/cli/view"
 )
 
@@ -43,7 +43,8 @@ func writeExplanation(out io.Writer, e explanation, wide, colours bool) error {
 		if v.Count > 1 {
 			times = fmt.Sprintf(" (%d times)", v.Count)
 		}
-		fmt.Fprintf(&text, "  %s  %s%s%s\n", view.At(v.Time), v.Type, view.Because(v.Reason, v.Message), times)
+		fmt.Fprintf(&text, "  %s  %s%s%s\n", session.ClockToSecond(v.Time.Time, e.At.Time), v.Type,
+			view.Because(v.Reason, v.Message), times)
 	}
 	for i, what := range e.Unread {
 		if i == 0 {
@@ -51,7 +52,7 @@ func writeExplanation(out io.Writer, e explanation, wide, colours bool) error {
 		}
 		fmt.Fprintf(&text, "  %s\n", what)
 	}
-	_, err := io.WriteString(out, text.String())
+	_, err := io.WriteString(out, session.LocalTimes(text.String(), e.At.Time))
 	return err
 }
 
@@ -66,6 +67,9 @@ func writeStanding(text *strings.Builder, e explanation) {
 	}
 	if running && e.Spares != nil {
 		fmt.Fprintf(text, "  spares:  %s\n", e.Spares.inWords())
+	}
+	if e.Maintenance != "" {
+		fmt.Fprintf(text, "  outage:  %s\n", printers.EscapeTerminal(e.Maintenance))
 	}
 	if e.Shards != nil {
 		fmt.Fprintf(text, "  shards:  %s\n", e.Shards.inWords())
@@ -113,7 +117,7 @@ func writeWait(text *strings.Builder, e explanation, wide bool) error {
 	for _, line := range view.HelpLines(e.Waits.Refusal) {
 		fmt.Fprintf(text, "  would help: %s\n", printers.EscapeTerminal(line))
 	}
-	facts := []view.Fact{{Label: "in line", Lines: view.Only(view.PlaceInLine(e.Waits.Queue, e.Asks.GPUType))}}
+	facts := []view.Fact{{Label: "in line", Lines: view.Only(view.PlaceInLine(e.Waits.Queue, e.Asks.GPUType, e.At.Time))}}
 	facts = append(facts, view.ForecastFacts(e.Forecast, e.At.Time)...)
 	if promised := e.Waits.Promised(e.Reservations); promised != nil {
 		var err error
@@ -127,7 +131,7 @@ func writeWait(text *strings.Builder, e explanation, wide bool) error {
 
 // writeStory tells what happened, and after that what is to come.
 func writeStory(text *strings.Builder, e explanation, wide bool) {
-	text.WriteString("\nWhat happened:\n")
+	fmt.Fprintf(text, "\nWhat happened, in %s:\n", e.At.Format("MST"))
 	past := slices.IndexFunc(e.Story, func(m moment) bool { return m.Time.After(e.At.Time) })
 	if past < 0 {
 		past = len(e.Story)
@@ -138,13 +142,15 @@ func writeStory(text *strings.Builder, e explanation, wide bool) {
 		shown = shown[more:]
 	}
 	for _, m := range shown {
-		fmt.Fprintf(text, "  %s  %s%s\n", view.At(m.Time), m.What, view.Because(m.Reason, m.Message))
+		m = m.withoutRepetition()
+		fmt.Fprintf(text, "  %s  %s%s\n", session.ClockToSecond(m.Time.Time, e.At.Time), m.What,
+			view.Because(m.Reason, m.Message))
 	}
 	if past < len(e.Story) {
 		text.WriteString("\nWhat is to come:\n")
 	}
 	for _, m := range e.Story[past:] {
-		fmt.Fprintf(text, "  %s, %s  %s%s\n", view.At(m.Time), view.Countdown(m.Time, e.At.Time), m.What,
+		fmt.Fprintf(text, "  %s, %s  %s%s\n", view.Clock(m.Time, e.At.Time), view.Countdown(m.Time, e.At.Time), m.What,
 			view.Because(m.Reason, m.Message))
 	}
 	if more := int(e.AtRiskTotal) - len(e.AtRisk); more > 0 {
@@ -173,7 +179,7 @@ func writeHoldings(text *strings.Builder, e explanation, wide bool) {
 	}
 	for _, g := range e.Gave {
 		fmt.Fprintf(text, "  %d GPUs (%s, GPU leases: %d), the last at %s\n", g.GPUs, g.Reason, g.Leases,
-			view.At(metav1.Time{Time: g.Last.Time}))
+			session.ClockToSecond(g.Last.Time, e.At.Time))
 	}
 	if len(e.Lost) > 0 {
 		text.WriteString("\nWork lost since it was saved:\n")

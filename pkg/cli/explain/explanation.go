@@ -22,6 +22,8 @@ type explanation struct {
 	Suspended bool              `json:"suspended,omitempty"`
 	Forecast  *rqv1.RunForecast `json:"forecast,omitempty"`
 	Ready     int32             `json:"ready,omitempty"`
+	// Maintenance says which of the Run's nodes are to be out of service, and when.
+	Maintenance string `json:"maintenance,omitempty"`
 	// Looked is false until the scheduler has looked at the Run as it is now.
 	Looked bool    `json:"looked"`
 	Asks   request `json:"asks"`

@@ -14,21 +14,22 @@ import (
 // explain tells a Run's story.
 func explain(run *rqv1.Run, from evidence) explanation {
 	e := explanation{
-		Run:       run.Name,
-		Namespace: run.Namespace,
-		Owner:     run.Spec.Owner,
-		Phase:     view.PhaseOf(run),
-		Message:   run.Status.Message,
-		Suspended: view.StandingOf(run) == view.Suspended,
-		Forecast:  run.Status.Forecast,
-		Ready:     run.Status.Ready,
-		Looked:    view.LookedAt(run),
-		Asks:      requestOf(run),
-		Width:     run.Status.Width,
-		Waits:     view.WaitOf(run, from.now),
-		At:        metav1.NewTime(from.now),
-		Story:     storyOf(run, from.events, from.now),
-		Events:    eventsOf(from.events),
+		Run:         run.Name,
+		Namespace:   run.Namespace,
+		Owner:       run.Spec.Owner,
+		Phase:       view.PhaseOf(run),
+		Message:     run.Status.Message,
+		Suspended:   view.StandingOf(run) == view.Suspended,
+		Forecast:    run.Status.Forecast,
+		Ready:       run.Status.Ready,
+		Maintenance: view.MaintenanceOf(run),
+		Looked:      view.LookedAt(run),
+		Asks:        requestOf(run),
+		Width:       run.Status.Width,
+		Waits:       view.WaitOf(run, from.now),
+		At:          metav1.NewTime(from.now),
+		Story:       storyOf(run, from.events, from.now),
+		Events:      eventsOf(from.events),
 	}
 	// of an earlier Run of the same name
 	earlier := func(lease rqv1.Lease) bool { return lease.Spec.RunRef.UID != run.UID }

@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -22,10 +23,7 @@ var changing = []string{rqv1.ConditionAtRisk, rqv1.ConditionOverdraft, rqv1.Cond
 // momentOf is when a condition became as it is, with what was said then: where its message may have changed since, that
 // is what an Event of that time says, or nothing.
 func momentOf(c *metav1.Condition, events []corev1.Event) moment {
-	m := moment{Time: c.LastTransitionTime, What: strings.ToLower(c.Type), Reason: c.Reason, Message: c.Message}
-	if c.Type == rqv1.ConditionAtRisk {
-		m.What = "at risk"
-	}
+	m := moment{Time: c.LastTransitionTime, What: inWords(c.Type), Reason: c.Reason, Message: c.Message}
 	holds := c.Status == metav1.ConditionTrue
 	switch {
 	case c.Type == rqv1.ConditionStarted && !holds: // its Events are named after the phase
@@ -38,8 +36,31 @@ func momentOf(c *metav1.Condition, events []corev1.Event) moment {
 			m.Reason = ""
 		}
 	}
-	if !holds {
+	switch {
+	case holds:
+	case c.Type == rqv1.ConditionStarted || c.Type == rqv1.ConditionAtRisk:
 		m.What = "not " + m.What
+	default:
+		m.What = "no longer: " + m.What
+	}
+	return m
+}
+
+// humps are the beginnings of the words in a name such as DrainWaits.
+var humps = regexp.MustCompile(`\B[A-Z]`)
+
+// inWords is the type of a condition as people say it, such as drain waits.
+func inWords(kind string) string {
+	return strings.ToLower(humps.ReplaceAllString(kind, " $0"))
+}
+
+// withoutRepetition is the moment, for people, without a reason that says what has been said.
+func (m moment) withoutRepetition() moment {
+	switch m.Reason {
+	case "Started", "Reserved", "Safe":
+		m.Reason = ""
+	case string(rqv1.RunCompleted), string(rqv1.RunFailed):
+		m.What, m.Reason = strings.ToLower(m.Reason), ""
 	}
 	return m
 }

@@ -152,7 +152,8 @@ func (l *runList) print(ctx context.Context, c client.Client, namespace string, 
 	}
 	session.NamesOf(runs).Into(&runs)
 	options := printers.PrintOptions{Wide: l.output.Wide(), WithNamespace: l.all, NoHeaders: l.bare}
-	return note, session.PrintTableAs(runTable(runs, spares, l.output.Wide(), l.Now()), out, options, l.Width())
+	table := runTable(runs, spares, l.output.Wide(), l.Width() > 0, l.Now())
+	return note, session.PrintTableAs(table, out, options, l.Width())
 }
 
 // standBy counts the GPUs that stand by for Runs, by their UIDs. It asks nothing when none of them has spares.

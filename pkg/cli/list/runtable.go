@@ -2,6 +2,7 @@ package list
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,14 +15,19 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/cli/view"
 )
 
-// runTable shows Runs, with the GPUs that stand by for each, by its UID; nil when these are not known.
-func runTable(runs []rqv1.Run, standBy map[types.UID]int32, wide bool, now time.Time) *metav1.Table {
+// runTable shows Runs, with the GPUs that stand by for each, by its UID; nil when these are not known. Where it is
+// narrow the column of spares is left out when no Run has any.
+func runTable(runs []rqv1.Run, standBy map[types.UID]int32, wide, narrow bool, now time.Time) *metav1.Table {
+	spares := "Spares"
+	if narrow && !slices.ContainsFunc(runs, func(run rqv1.Run) bool { return standingBy(&run, standBy) != "" }) {
+		spares = "+Spares"
+	}
 	table := &metav1.Table{ColumnDefinitions: session.Columns(
-		"Name", "Owner", "+Submitter", "+Type", "+GPUs", "+Groups", "+Priority", "Width", "+Pending", "Spares", "+Funding",
+		"Name", "Owner", "+Submitter", "+Type", "+GPUs", "+Groups", "+Priority", "Width", "+Pending", spares, "+Funding",
 		"Phase", "+Ready", "Age", "+Start", "+At Risk", "+Maintenance", "Message")}
 	for i := range runs {
 		run := &runs[i]
-		message := run.Status.Message
+		message := session.LocalTimes(run.Status.Message, now)
 		if !wide { // what comes before it has columns of its own there
 			message = view.NewsOf(run, now)
 		}
@@ -42,7 +48,7 @@ func runTable(runs []rqv1.Run, standBy map[types.UID]int32, wide bool, now time.
 			duration.HumanDuration(now.Sub(run.CreationTimestamp.Time)),
 			view.StartOf(run, now),
 			view.RiskOf(run, now),
-			view.MaintenanceOf(run),
+			session.LocalTimes(view.MaintenanceOf(run), now),
 			message,
 		))
 	}

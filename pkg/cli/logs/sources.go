@@ -87,7 +87,7 @@ func (l *logs) tell(set *ranks.Set, sources []source, why string) {
 	for _, s := range sources {
 		if d := set.LastDeath(s.rank); d != nil && d.Pod != s.pod.UID {
 			fmt.Fprintf(l.ErrOut, "Rank %d was started again after it had ended at %s (%s); what it printed before is gone\n",
-				s.rank, view.At(d.At), ranks.Words(d))
+				s.rank, view.Clock(d.At, l.Now()), ranks.Words(d))
 		}
 	}
 }

@@ -127,6 +127,7 @@ func (l *lister) run(ctx context.Context, _ []string) error {
 		table.Rows = append(table.Rows, session.Row(&corev1.Node{}, n.Name, n.State, when(n.Start, now), when(n.End, now),
 			n.Message))
 	}
+	session.LocalCells(table, now)
 	return session.PrintTable(table, l.Out, l.output.Wide(), false)
 }
 
@@ -143,7 +144,7 @@ func when(at *metav1.Time, now time.Time) string {
 		return ""
 	}
 	if !at.After(now) {
-		return view.At(*at)
+		return view.Clock(*at, now)
 	}
-	return fmt.Sprintf("%s (%s)", view.At(*at), view.Countdown(*at, now))
+	return fmt.Sprintf("%s (%s)", view.Clock(*at, now), view.Countdown(*at, now))
 }

@@ -112,7 +112,7 @@ func (l *setter) run(ctx context.Context, names []string) error {
 		if err := annotate(ctx, c, &nodes[i], &start, end); err != nil {
 			return err
 		}
-		fmt.Fprintf(l.Out, "node %s: %s\n", nodes[i].Name, w)
+		fmt.Fprintf(l.Out, "node %s: %s\n", nodes[i].Name, session.LocalTimes(w.String(), l.Now()))
 	}
 	return nil
 }

@@ -111,6 +111,7 @@ func (l *nodeList) run(ctx context.Context, _ []string) error {
 		table.Rows = append(table.Rows, session.Row(&corev1.Node{}, n.Name, fmt.Sprint(n.GPUs), string(n.State), since, why,
 			fmt.Sprint(n.Cordoned), n.Ready, fmt.Sprint(len(n.Marks))))
 	}
+	session.LocalCells(table, l.Now())
 	return session.PrintTable(table, l.Out, l.output.Wide(), false)
 }
 

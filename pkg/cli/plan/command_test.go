@@ -48,20 +48,20 @@ func TestPlanOfOne(t *testing.T) {
 		code  int
 		told  []string
 	}{
-		"as promised": {args: "big", told: []string{"2030-01-02T12:15:01Z", "48 GPUs", "mm/mm1", "50 %"}},
+		"as promised": {args: "big", told: []string{"12:15 UTC", "48 GPUs", "mm/mm1", "50 %"}},
 		"for a script": {args: "big -o jsonpath={.earliestStart}/{.deficitGPUs}/{.conflictSet[0].probability}",
 			told: []string{"2030-01-02T12:15:01Z/48/0.5"}},
 		"whose date has passed": {args: "big -o jsonpath={.countdownSeconds}", told: []string{"0"}},
 		"whose Reservation is gone": {args: "big", spoil: func(s *clitest.Server, r *rqv1.Reservation) { s.Delete(r) },
-			told: []string{"2030-01-02T12:15:01Z", "COULD NOT BE READ", "big-r0"}},
+			told: []string{"12:15 UTC", "COULD NOT BE READ", "big-r0"}},
 		"whose Reservation may not be read": {args: "big", spoil: func(s *clitest.Server, _ *rqv1.Reservation) {
 			refusing(s, "get", "reservations")
-		}, told: []string{"2030-01-02T12:15:01Z", `cannot get resource "reservations"`}},
+		}, told: []string{"12:15 UTC", `cannot get resource "reservations"`}},
 		"that is not there": {args: "bog", code: session.ExitError, told: []string{`Run "bog" not found in namespace "rai"`,
 			"kubectl runs list -A"}},
 		"that may not be read, and its Reservation may": {args: "big", spoil: func(s *clitest.Server, _ *rqv1.Reservation) {
 			refusing(s, "get", "runs")
-		}, told: []string{"2030-01-02T12:15:01Z", "48 GPUs", "mm/mm1", "50 %", `cannot get resource "runs"`}},
+		}, told: []string{"12:15 UTC", "48 GPUs", "mm/mm1", "50 %", `cannot get resource "runs"`}},
 		"that may not be read, and has no Reservation": {args: "big", code: session.ExitError,
 			spoil: func(s *clitest.Server, r *rqv1.Reservation) {
 				s.Delete(r)

@@ -101,12 +101,13 @@ func writePlan(out io.Writer, a planAnswer, wide bool) error {
 		facts = append(facts, view.Fact{Label: "starts", Lines: a.StartsNow.lines(wide)})
 	} else if a.Phase == rqv1.RunPending {
 		facts = append(facts, view.Fact{Label: "earliest start", Lines: view.Only("none")},
-			view.Fact{Label: "in line", Lines: view.Only(view.PlaceInLine(a.Queue, a.GPUType))})
+			view.Fact{Label: "in line", Lines: view.Only(view.PlaceInLine(a.Queue, a.GPUType, a.At.Time))})
 	}
 	var risks []string
 	for i := range a.AtRisk {
 		r := &a.AtRisk[i]
-		risks = append(risks, r.InWords(fmt.Sprintf(" at %s (%s)", view.At(r.At), view.Countdown(r.At, a.At.Time))))
+		when := fmt.Sprintf(" at %s (%s)", view.Clock(r.At, a.At.Time), view.Countdown(r.At, a.At.Time))
+		risks = append(risks, r.InWords(when))
 	}
 	if more := int(a.AtRiskTotal) - len(a.AtRisk); more > 0 {
 		risks = append(risks, fmt.Sprintf("and from %d more Reservations", more))
@@ -123,7 +124,7 @@ func writePlan(out io.Writer, a planAnswer, wide bool) error {
 	)
 	var text strings.Builder
 	view.WriteFacts(&text, "", strings.ToUpper, facts)
-	_, err := io.WriteString(out, text.String())
+	_, err := io.WriteString(out, session.LocalTimes(text.String(), a.At.Time))
 	return err
 }
 

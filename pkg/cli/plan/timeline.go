@@ -78,7 +78,9 @@ func writeTimeline(out io.Writer, t timeline, p view.Palette, width int, namespa
 		if dated > 0 {
 			text.WriteString("\nWithout a date:\n")
 		}
-		if err := session.PrintTable(datelessTable(t.Runs[dated:]), &text, wide, namespaces); err != nil {
+		dateless := datelessTable(t.Runs[dated:])
+		session.LocalCells(dateless, t.At.Time)
+		if err := session.PrintTable(dateless, &text, wide, namespaces); err != nil {
 			return err
 		}
 	}
@@ -144,7 +146,7 @@ func datedTable(runs []planAnswer, now time.Time) *metav1.Table {
 		}
 		table.Rows = append(table.Rows, session.Row(inNamespace(a.Namespace), a.Run, string(a.Owner), fmt.Sprint(a.GPUs),
 			starts, a.Confidence,
-			view.At(a.EarliestStart), deficit))
+			view.Clock(a.EarliestStart, now), deficit))
 	}
 	return table
 }

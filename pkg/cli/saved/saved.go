@@ -71,6 +71,6 @@ func (l *saved) run(ctx context.Context, names []string) error {
 	if err := session.Merge(ctx, c, run, change); err != nil {
 		return l.NotFoundInWords(err, namespace, names[0])
 	}
-	fmt.Fprintf(l.Out, "Run %s has saved its work at %s\n", l.Called(names[0]), word)
+	fmt.Fprintf(l.Out, "Run %s has saved its work at %s\n", l.Called(names[0]), session.ClockToSecond(at, l.Now()))
 	return nil
 }

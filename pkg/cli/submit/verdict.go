@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 	"github.com/davidlangworthy/jobtree/pkg/cli/view"
 )
 
@@ -39,7 +40,7 @@ func (s *submission) tellVerdicts(ctx context.Context, c client.Client, created 
 			return
 		}
 		run := s.decided(ctx, c, client.ObjectKeyFromObject(object))
-		fmt.Fprintln(s.ErrOut, printers.EscapeTerminal(verdict(&run, object.GetName(), s.Now())))
+		fmt.Fprintln(s.ErrOut, printers.EscapeTerminal(session.LocalTimes(verdict(&run, object.GetName(), s.Now()), s.Now())))
 	}
 }
 

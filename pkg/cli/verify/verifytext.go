@@ -100,7 +100,7 @@ func (v *verification) verdictLines() []string {
 	case v.RevealsAt != nil:
 		return view.Only(fmt.Sprintf(
 			"not revealed yet: the draw is made and published when the Reservation activates, %s (%s)",
-			view.At(*v.RevealsAt), view.Countdown(*v.RevealsAt, v.At.Time)))
+			view.ZonedClock(*v.RevealsAt, v.At.Time), view.Countdown(*v.RevealsAt, v.At.Time)))
 	}
 	return view.Only("nothing to check: the Reservation ended without a draw")
 }

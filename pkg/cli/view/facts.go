@@ -91,7 +91,7 @@ func (p *Promise) startInWords(now time.Time) string {
 	if p.Confidence != "" {
 		words += ", " + p.Confidence
 	}
-	return fmt.Sprintf("%s (%s)", At(p.EarliestStart), words)
+	return fmt.Sprintf("%s (%s)", ZonedClock(p.EarliestStart, now), words)
 }
 
 func (p *Promise) sliceInWords(wide bool) string {

@@ -134,16 +134,19 @@ func (r *Risk) InWords(when string) string {
 	return fmt.Sprintf("%s%s to make room for %s (Reservation %s)", risk.Words(r.recorded()), when, whom, r.Reservation)
 }
 
-// Countdown says how far away an instant is, to the second within the hour.
+// exactly is until how long before an instant seconds matter to people.
+const exactly = 10 * time.Minute
+
+// Countdown says how far away an instant is, the more exactly the nearer it is.
 func Countdown(t metav1.Time, now time.Time) string {
-	switch left := t.Sub(now).Truncate(time.Second); {
-	case left <= 0:
+	left := t.Sub(now).Truncate(time.Second)
+	if left <= 0 {
 		return "now"
-	case left < time.Hour:
-		return "in " + left.String()
-	default:
-		return "in " + duration.HumanDuration(left)
 	}
+	if left >= exactly {
+		left = left.Round(time.Minute)
+	}
+	return "in " + duration.HumanDuration(left)
 }
 
 // CountdownSeconds is how far away an instant is; 0 for one that has passed.

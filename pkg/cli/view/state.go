@@ -117,7 +117,7 @@ func StartOf(run *rqv1.Run, now time.Time) string {
 	case w == nil:
 		return ""
 	case w.EarliestStart != nil:
-		return fmt.Sprintf("%s (%s)", At(*w.EarliestStart), Countdown(*w.EarliestStart, now))
+		return fmt.Sprintf("%s (%s)", Clock(*w.EarliestStart, now), Countdown(*w.EarliestStart, now))
 	case w.Queue != nil:
 		return behind(w.Queue)
 	}
@@ -134,12 +134,12 @@ func behind(q *rqv1.RunQueue) string {
 
 // PlaceInLine says where in line a Run of a GPU type stands that has no date, and when that was so; empty when that is
 // not known.
-func PlaceInLine(q *rqv1.RunQueue, gpuType string) string {
+func PlaceInLine(q *rqv1.RunQueue, gpuType string, now time.Time) string {
 	if q == nil {
 		return ""
 	}
 	return fmt.Sprintf("%s, of %s that wait%s for %s (at %s)", cmp.Or(behind(q), "first"), Counted(int(q.Of), "Run"),
-		map[bool]string{true: "s"}[q.Of == 1], gpuType, At(q.At))
+		map[bool]string{true: "s"}[q.Of == 1], gpuType, Clock(q.At, now))
 }
 
 // RiskOf is the gravest of the risks that a Run's status lists, and how many more it has; empty when it has none.
@@ -148,7 +148,7 @@ func RiskOf(run *rqv1.Run, now time.Time) string {
 	if worst == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s at %s (%s)%s", risk.Brief(worst), At(worst.At), Countdown(worst.At, now), more)
+	return fmt.Sprintf("%s at %s (%s)%s", risk.Brief(worst), Clock(worst.At, now), Countdown(worst.At, now), more)
 }
 
 // worstRisk is the gravest of the risks that a Run's status lists, nil when there is none, and says how many more there
@@ -174,10 +174,17 @@ func NewsOf(run *rqv1.Run, now time.Time) string {
 	} else if w := WaitOf(run, now); w != nil && w.EarliestStart != nil && w.EarliestStart.After(now) {
 		news = "starts in " + duration.HumanDuration(w.EarliestStart.Sub(now))
 	}
-	if news == "" || run.Status.Message == "" {
-		return news + run.Status.Message
+	if at := MaintenanceOf(run); news == "" && at != "" {
+		news = at
 	}
-	return news + "; " + run.Status.Message
+	message := run.Status.Message
+	if w := run.Status.Width; w != nil && message == fmt.Sprintf("bound %d GPUs", w.Allocated) {
+		message = "" // its width says so
+	}
+	if news != "" && message != "" {
+		news += "; "
+	}
+	return session.LocalTimes(news+message, now)
 }
 
 // Paint pads a phase and, on a terminal, colours it.

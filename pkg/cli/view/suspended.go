@@ -44,7 +44,7 @@ func ForecastFacts(f *rqv1.RunForecast, now time.Time) []Fact {
 	case f.GPUs > 0:
 		start = fmt.Sprintf("it would start at once, with %d GPUs", f.GPUs)
 	case f.EarliestStart != nil:
-		start = fmt.Sprintf("it would start at %s (%s)", At(*f.EarliestStart), Countdown(*f.EarliestStart, now))
+		start = fmt.Sprintf("it would start at %s (%s)", Clock(*f.EarliestStart, now), Countdown(*f.EarliestStart, now))
 	}
 	if e := f.Expected; e != nil {
 		start = fmt.Sprintf("%s, %s", start, e.Confidence)
@@ -55,7 +55,7 @@ func ForecastFacts(f *rqv1.RunForecast, now time.Time) []Fact {
 		}
 	}
 	return []Fact{
-		{"if resumed", Only(fmt.Sprintf("%s; nothing is promised (as of %s)", start, At(f.At)))},
+		{"if resumed", Only(fmt.Sprintf("%s; nothing is promised (as of %s)", start, Clock(f.At, now)))},
 		{"would wait", Only(f.Message)},
 		{"deficit", Only(deficit)},
 		{"remedies", remedies},

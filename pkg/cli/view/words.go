@@ -13,6 +13,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 )
 
 // nodesShown is how many nodes of a group the text names unless all are asked for.
@@ -38,17 +39,14 @@ func Because(reason, message string) string {
 	return words
 }
 
-// At prints an instant.
+// At prints an instant as data has it, in UTC.
 func At(t metav1.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // Clock prints the time of day of an instant in the zone of the present, with the date where it is another day.
-func Clock(t metav1.Time, now time.Time) string {
-	local := t.In(now.Location())
-	if local.Format(time.DateOnly) == now.Format(time.DateOnly) {
-		return local.Format("15:04")
-	}
-	return local.Format("Jan 2 15:04")
-}
+func Clock(t metav1.Time, now time.Time) string { return session.Clock(t.Time, now) }
+
+// ZonedClock does likewise, and names the zone.
+func ZonedClock(t metav1.Time, now time.Time) string { return Clock(t, now) + " " + now.Format("MST") }
 
 // FullName is namespace/name.
 func FullName(n rqv1.NamespacedName) string { return n.Namespace + "/" + n.Name }

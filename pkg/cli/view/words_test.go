@@ -14,15 +14,15 @@ import (
 
 func TestCountdownAndClock(t *testing.T) {
 	var got []string
-	for _, d := range []time.Duration{-time.Second, 0, 999 * time.Millisecond, time.Second, time.Hour - time.Second,
-		90 * time.Minute, 50 * time.Hour} {
+	for _, d := range []time.Duration{-time.Second, 0, 999 * time.Millisecond, time.Second, 9*time.Minute + time.Second,
+		15*time.Minute - time.Second, 90 * time.Minute, 50 * time.Hour} {
 		got = append(got, Countdown(clitest.After(d), clitest.Noon))
 	}
 	west := clitest.Noon.In(time.FixedZone("west", -8*3600))
 	for _, d := range []time.Duration{0, time.Hour, 20 * time.Hour} {
 		got = append(got, Clock(clitest.After(d), clitest.Noon), Clock(clitest.After(d), west))
 	}
-	want := []string{"now", "now", "now", "in 1s", "in 59m59s", "in 90m", "in 2d2h",
+	want := []string{"now", "now", "now", "in 1s", "in 9m1s", "in 15m", "in 90m", "in 2d2h",
 		"12:00", "04:00", "13:00", "05:00", "Jan 3 08:00", "Jan 3 00:00"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 	"github.com/davidlangworthy/jobtree/pkg/cli/view"
 )
 
@@ -56,7 +57,7 @@ func (r *reporter) standing(run *rqv1.Run, counts view.Tally, now time.Time) str
 		view.NoteOf("starts", view.StartOf(run, now)) + view.Bracketed(view.RiskOf(run, now))
 	return strings.TrimRight(fmt.Sprintf("%s  %-12s%s  %s", view.Paint(view.StandingOf(run), r.colours),
 		view.WidthOf(run)+" GPUs", notes,
-		printers.EscapeTerminal(run.Status.Message)), " ")
+		session.LocalTimes(printers.EscapeTerminal(run.Status.Message), now)), " ")
 }
 
 func (r *reporter) line(run types.NamespacedName, story string) {

@@ -117,7 +117,8 @@ func (w *runWatch) timedOut() error {
 	for _, name := range w.names {
 		run := w.runs[types.NamespacedName{Namespace: w.namespace, Name: name}]
 		if run != nil && !reached(w.phase, view.PhaseOf(run)) {
-			message += fmt.Sprintf("; Run %s is %s: %s", w.Called(name), view.PhaseOf(run), run.Status.Message)
+			message += fmt.Sprintf("; Run %s is %s: %s", w.Called(name), view.PhaseOf(run),
+				session.LocalTimes(run.Status.Message, w.Now()))
 		}
 	}
 	return session.Fail(session.ExitTimeout, "%s", message)
