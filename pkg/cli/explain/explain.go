@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -140,6 +141,9 @@ func (e *explainer) read(ctx context.Context, c client.Client, key client.Object
 	var nodes nodeFacts
 	if len(leases) > 0 {
 		nodes, err = e.nodes(ctx, c)
+		if apierrors.IsForbidden(err) { // so it is for most people
+			unread, err = append(unread, "Nodes: their domains are not shown, and when they were lost"), nil
+		}
 		note("Nodes, which say in which domain they are and when they were lost", err)
 	}
 	if nodes.guessed != "" {

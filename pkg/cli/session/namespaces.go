@@ -76,12 +76,12 @@ func (s *Session) listKnown(ctx context.Context, c client.Client, known []string
 		return Fail(ExitError, "%s, nor in any of the namespaces %s; name one with -n, or ask an administrator for the right",
 			Refusal(refused), strings.Join(known, ", "))
 	}
-	s.tellRead(read)
+	s.TellRead(read)
 	return meta.SetList(into, objects)
 }
 
-// tellRead says in which namespaces was read, unless that has been said.
-func (s *Session) tellRead(namespaces []string) {
+// TellRead says in which namespaces was read, unless that has been said.
+func (s *Session) TellRead(namespaces []string) {
 	if slices.Equal(s.read, namespaces) {
 		return
 	}

@@ -268,3 +268,27 @@ func TestAWatchIsInterrupted(t *testing.T) {
 		t.Errorf("in words: %v", err)
 	}
 }
+
+// TestWatchOfAllNamespaces follows the Runs of the namespaces that one may read, as "list -A" lists them.
+func TestWatchOfAllNamespaces(t *testing.T) {
+	elsewhere := *phased(rqv1.RunPending, "waiting")
+	elsewhere.Namespace = "mm"
+	hidden := *phased(rqv1.RunRunning, "secret")
+	hidden.Namespace = "aud"
+	dated := clitest.ReservationOf(&elsewhere, 8) // everybody may read those: so mm is known
+	server := clitest.NewServer(t, phased(rqv1.RunPending, "waiting"), &elsewhere, &hidden, &dated)
+	server.Readable = []string{"rai", "mm"}
+	said := clitest.Do(t, server, Command, "-A", "--timeout", "1s")
+	for _, want := range []string{"rai/trainer", "mm/trainer"} {
+		if !strings.Contains(said.Out, want) {
+			t.Errorf("%s is not followed: %+v", want, said)
+		}
+	}
+	if strings.Contains(said.Out, "secret") || !strings.Contains(said.Err, "Read in namespaces mm, rai only") {
+		t.Errorf("%+v", said)
+	}
+	server.Readable = []string{}
+	if said := clitest.Do(t, server, Command, "-A", "--timeout", "1s"); said.Code != session.ExitError {
+		t.Errorf("nothing may be read: %+v", said)
+	}
+}

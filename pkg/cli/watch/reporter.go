@@ -125,9 +125,9 @@ func (r *reporter) begin(open []rqv1.Lease) {
 	}
 }
 
-// resume catches up with what is open, as of a version, after changes have been missed: why a GPU lease is not open
-// any more is not known.
-func (r *reporter) resume(open []rqv1.Lease, version string) {
+// resume catches up with what is open in a namespace, or in all, as of a version, after changes have been missed: why a
+// GPU lease is not open any more is not known.
+func (r *reporter) resume(namespace string, open []rqv1.Lease, version string) {
 	present := map[types.UID]bool{}
 	for i := range open {
 		present[open[i].UID] = true
@@ -135,6 +135,9 @@ func (r *reporter) resume(open []rqv1.Lease, version string) {
 	}
 	r.later(version, func() error {
 		for _, f := range r.followed {
+			if namespace != "" && namespace != f.name.Namespace {
+				continue
+			}
 			f.touched = true
 			maps.DeleteFunc(f.leases.Held, func(uid types.UID, _ *rqv1.Lease) bool { return !present[uid] })
 		}

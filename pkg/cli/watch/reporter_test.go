@@ -234,7 +234,7 @@ func TestReporterResumes(t *testing.T) {
 	f, run, open := reportingGuarded(t, &text)
 	fresh := clitest.Since(clitest.As(clitest.LeaseOf(&run, "g-s0-again", 0, "s9"), rqv1.RoleSpare, 0), time.Hour,
 		rqv1.ReasonStart)
-	f.r.resume(append(open[:8:8], fresh), f.next())
+	f.r.resume("", append(open[:8:8], fresh), f.next())
 	f.flush()
 	f.r.drop(&fresh)
 	f.flush()

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 	"github.com/davidlangworthy/jobtree/pkg/cli/view"
 )
@@ -36,29 +37,55 @@ func (w *runWatch) follow(ctx context.Context, c client.WithWatch) error {
 		case <-ctx.Done():
 		}
 	}
-	if err := w.followLeases(ctx, c, post); err != nil {
+	namespaces, err := w.followed(ctx, c)
+	if err != nil {
 		return err
 	}
-	runs := w.runStream(c, post)
-	go func() {
-		if err := runs.begin(ctx); err != nil {
-			post(func() error { return err })
-			return
+	for i, namespace := range namespaces {
+		if err := w.followLeases(ctx, c, namespace, post); err != nil {
+			return err
 		}
-		runs.run(ctx)
-	}()
+		runs := w.runStream(c, namespace, i == 0, post)
+		go func() {
+			if err := runs.begin(ctx); err != nil {
+				post(func() error { return err })
+				return
+			}
+			runs.run(ctx)
+		}()
+	}
 	return w.loop(ctx, changes)
+}
+
+// followed are the namespaces whose Runs are followed; "" alone for all of them. Who may not read all follows what they
+// may read, as "list -A" lists it.
+func (w *runWatch) followed(ctx context.Context, c client.Client) ([]string, error) {
+	if !w.all {
+		return []string{w.namespace}, nil
+	}
+	namespaces, lacks, err := w.Readable(ctx, c, &rqv1.Run{}, &rqv1.RunList{})
+	if err == nil && len(namespaces) == 0 {
+		err = session.Fail(session.ExitError, "%s; name a namespace with -n, or ask an administrator for the right", lacks)
+	}
+	if lacks != "" && len(namespaces) > 0 {
+		w.TellRead(namespaces)
+	}
+	return namespaces, err
 }
 
 // followLeases begins to follow GPU leases, before the Runs are read, so that none opens unseen between the two. Runs
 // are followed without them if they may not be read.
-func (w *runWatch) followLeases(ctx context.Context, c client.WithWatch, post func(func() error)) error {
-	leases, err := w.leaseStream(c, post)
+func (w *runWatch) followLeases(ctx context.Context, c client.WithWatch, namespace string,
+	post func(func() error)) error {
+	leases, err := w.leaseStream(c, namespace, post)
 	if err != nil {
 		return err
 	}
 	err = leases.begin(ctx)
 	if apierrors.IsForbidden(err) {
+		if w.report.countless {
+			return nil // it has been said
+		}
 		w.report.countless = true
 		fmt.Fprintf(w.ErrOut, "GPU leases are not followed: %s\n", session.Refusal(err))
 		return nil

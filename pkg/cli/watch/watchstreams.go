@@ -16,16 +16,17 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 )
 
-// runStream posts the Runs that exist and every change of them. A Run that a later list lacks was deleted meanwhile.
-func (w *runWatch) runStream(c client.WithWatch, post func(func() error)) *stream {
+// runStream posts the Runs of a namespace, or of all, that exist and every change of them. A Run that a later list
+// lacks was deleted meanwhile. Whether the API server is there is told by one stream of several.
+func (w *runWatch) runStream(c client.WithWatch, namespace string, tells bool, post func(func() error)) *stream {
 	return &stream{
 		client:  c,
 		kind:    &rqv1.RunList{},
-		options: []client.ListOption{client.InNamespace(w.namespace)},
+		options: []client.ListOption{client.InNamespace(namespace)},
 		listed: func(list client.ObjectList) {
 			runs := list.(*rqv1.RunList).Items
 			post(func() error {
-				w.relisted(runs)
+				w.relisted(namespace, runs)
 				return nil
 			})
 		},
@@ -42,6 +43,9 @@ func (w *runWatch) runStream(c client.WithWatch, post func(func() error)) *strea
 		},
 		lost: func(err error) {
 			post(func() error {
+				if !tells {
+					return nil
+				}
 				if err == nil {
 					fmt.Fprintln(w.ErrOut, "The API server is back.")
 				} else {
@@ -53,7 +57,7 @@ func (w *runWatch) runStream(c client.WithWatch, post func(func() error)) *strea
 	}
 }
 
-func (w *runWatch) relisted(runs []rqv1.Run) {
+func (w *runWatch) relisted(namespace string, runs []rqv1.Run) {
 	present := map[types.NamespacedName]bool{}
 	for i := range runs {
 		present[client.ObjectKeyFromObject(&runs[i])] = true
@@ -61,7 +65,7 @@ func (w *runWatch) relisted(runs []rqv1.Run) {
 	}
 	var missing []*rqv1.Run
 	for key, run := range w.runs {
-		if !present[key] {
+		if !present[key] && (namespace == "" || namespace == key.Namespace) {
 			missing = append(missing, run)
 		}
 	}
@@ -73,9 +77,10 @@ func (w *runWatch) relisted(runs []rqv1.Run) {
 	}
 }
 
-// leaseStream takes note of the GPU leases that are open, and posts what opens or closes from then on.
-func (w *runWatch) leaseStream(c client.WithWatch, post func(func() error)) (*stream, error) {
-	options := []client.ListOption{client.InNamespace(w.namespace)}
+// leaseStream takes note of the GPU leases of a namespace, or of all, that are open, and posts what opens or closes
+// from then on.
+func (w *runWatch) leaseStream(c client.WithWatch, namespace string, post func(func() error)) (*stream, error) {
+	options := []client.ListOption{client.InNamespace(namespace)}
 	if len(w.names) > 0 {
 		ofRuns, err := labels.NewRequirement(rqv1.LabelRun, selection.In, w.names)
 		if err != nil {
@@ -97,7 +102,7 @@ func (w *runWatch) leaseStream(c client.WithWatch, post func(func() error)) (*st
 				return
 			}
 			post(func() error {
-				w.report.resume(open, list.GetResourceVersion())
+				w.report.resume(namespace, open, list.GetResourceVersion())
 				return nil
 			})
 		},
