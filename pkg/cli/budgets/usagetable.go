@@ -47,9 +47,10 @@ func (c *budgetCondition) inWords() string {
 
 func envelopeTable(rows []envelopeUsage) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: session.Columns(
-		"+Owner", "Budget", "Envelope", "Flavor", "Concurrency", "Owned", "Family", "Lent", "Spare", "Overdraft", "Free",
-		"+Lendable", "+Opportunistic", "GPU-Hours Spent", "Lost", "+Lost By", "Left", "+Promised", "+Hourly",
-		"Runs Out", "+Window", "+Observed")}
+		"+Owner", "Budget", "Envelope", "Flavor", "Concurrency", "Owned", "Family?", "Lent?", "Spare?", "Overdraft?",
+		"Free",
+		"+Lendable", "+Opportunistic", "GPU-Hours Spent", "Lost?", "+Lost By", "Left?", "+Promised", "+Hourly",
+		"Runs Out?", "+Window", "+Observed")}
 	for i := range rows {
 		e := &rows[i]
 		gpus := func(n int32) string { return seen(e.ObservedAt, fmt.Sprint(n)) }

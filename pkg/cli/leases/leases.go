@@ -41,9 +41,9 @@ that are held now, and CLOSURES why GPU leases have closed.
 A GPU lease is a leases.rq.davidlangworthy.io (short name gl), not the Lease of coordination.k8s.io. There is one for
 each pod of a Run. It stays when it is closed and when its Run is gone, so the name of a deleted Run is a good argument.
 
-OWNER is the owner of the Budget that pays; RUN-OWNER, in the wide format, is the owner of the Run. GPU-HOURS are what
-is charged: the hours held times the GPUs times the rate, which is 1 except for spares and opportunistic work; an open
-GPU lease counts until now.
+PAYER is the Budget and its envelope, OWNER the owner of the Budget; RUN-OWNER, in the wide format, is the owner of
+the Run. GPU-HOURS are what is charged: the hours held times the GPUs times the rate, which is 1 except for spares and
+opportunistic work; an open GPU lease counts until now.
 
 With -o csv there is a line for each GPU lease under a header, quoted as RFC 4180 has it: namespace, run, run_owner,
 payer_owner, budget, envelope, relation, role, node, gpus, start, end (empty while open), hours, rate, gpu_hours,

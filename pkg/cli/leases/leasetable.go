@@ -14,9 +14,8 @@ import (
 
 func leaseTable(leases []rqv1.Lease, now time.Time) (*metav1.Table, error) {
 	table := &metav1.Table{ColumnDefinitions: session.Columns(
-		"Run", "Role", "Group", "+Cohort", "Nodes", "GPUs", "Budget", "Envelope", "Owner", "+Relation", "+Run-Owner", "Start",
-		"End",
-		"+Duration", "+Rate", "+GPU-Hours", "Reason", "Closure", "+Run-UID", "+Lease")}
+		"Run", "Role", "Group?", "+Cohort", "Nodes", "GPUs", "Start", "End?", "+Duration", "+Rate", "+GPU-Hours", "Reason",
+		"Closure?", "Payer", "Owner", "+Relation", "+Run-Owner", "+Run-UID", "+Lease")}
 	for i := range leases {
 		lease := &leases[i]
 		spec := &lease.Spec
@@ -31,18 +30,17 @@ func leaseTable(leases []rqv1.Lease, now time.Time) (*metav1.Table, error) {
 			fmt.Sprint(spec.Cohort),
 			session.NodesOf(lease),
 			fmt.Sprint(lease.GPUs()),
-			spec.Payer.Budget,
-			spec.PaidByEnvelope,
-			string(spec.Payer.Owner),
-			string(lease.Relation()),
-			string(spec.Owner),
-			spec.Start.UTC().Format(time.RFC3339),
-			endOf(lease),
+			session.ClockToSecond(spec.Start.Time, now),
+			endedAt(lease, now),
 			duration.HumanDuration(time.Duration(charged.Seconds)*time.Second),
 			charged.Rate.String(),
 			view.Short(view.Number(charged.Spend)),
 			string(spec.Reason),
 			string(lease.Status.ClosureReason),
+			spec.Payer.Budget+"/"+spec.PaidByEnvelope,
+			string(spec.Payer.Owner),
+			string(lease.Relation()),
+			string(spec.Owner),
 			string(spec.RunRef.UID),
 			lease.Name,
 		))
@@ -50,6 +48,15 @@ func leaseTable(leases []rqv1.Lease, now time.Time) (*metav1.Table, error) {
 	return table, nil
 }
 
+// endedAt is when a GPU lease closed, by the clock of whoever reads it.
+func endedAt(lease *rqv1.Lease, now time.Time) string {
+	if lease.Status.Ended == nil {
+		return ""
+	}
+	return session.ClockToSecond(lease.Status.Ended.Time, now)
+}
+
+// endOf is the same as data.
 func endOf(lease *rqv1.Lease) string {
 	if lease.Status.Ended == nil {
 		return ""

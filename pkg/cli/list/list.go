@@ -152,7 +152,7 @@ func (l *runList) print(ctx context.Context, c client.Client, namespace string, 
 	}
 	session.NamesOf(runs).Into(&runs)
 	options := printers.PrintOptions{Wide: l.output.Wide(), WithNamespace: l.all, NoHeaders: l.bare}
-	table := runTable(runs, spares, l.output.Wide(), l.Width() > 0, l.Now())
+	table := runTable(runs, spares, l.output.Wide(), l.Now())
 	return note, session.PrintTableAs(table, out, options, l.Width())
 }
 

@@ -2,7 +2,6 @@ package list
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,15 +14,10 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/cli/view"
 )
 
-// runTable shows Runs, with the GPUs that stand by for each, by its UID; nil when these are not known. Where it is
-// narrow the column of spares is left out when no Run has any.
-func runTable(runs []rqv1.Run, standBy map[types.UID]int32, wide, narrow bool, now time.Time) *metav1.Table {
-	spares := "Spares"
-	if narrow && !slices.ContainsFunc(runs, func(run rqv1.Run) bool { return standingBy(&run, standBy) != "" }) {
-		spares = "+Spares"
-	}
+// runTable shows Runs, with the GPUs that stand by for each, by its UID; nil when these are not known.
+func runTable(runs []rqv1.Run, standBy map[types.UID]int32, wide bool, now time.Time) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: session.Columns(
-		"Name", "Owner", "+Submitter", "+Type", "+GPUs", "+Groups", "+Priority", "Width", "+Pending", spares, "+Funding",
+		"Name", "Owner", "+Submitter", "+Type", "+GPUs", "+Groups", "+Priority", "Width", "+Pending", "Spares?", "+Funding",
 		"Phase", "+Ready", "Age", "+Start", "+At Risk", "+Maintenance", "Message")}
 	for i := range runs {
 		run := &runs[i]

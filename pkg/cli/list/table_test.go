@@ -45,7 +45,7 @@ func TestRunTable(t *testing.T) {
 	}
 	for name, wide := range map[string]bool{"runs": false, "runs-wide": true} {
 		var text strings.Builder
-		table := runTable(list, map[types.UID]int32{"grows": 8}, wide, false, clitest.Noon.Add(90*time.Second))
+		table := runTable(list, map[types.UID]int32{"grows": 8}, wide, clitest.Noon.Add(90*time.Second))
 		if err := session.PrintTable(table, &text, wide, wide); err != nil {
 			t.Fatal(err)
 		}
