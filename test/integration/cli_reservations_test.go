@@ -133,7 +133,7 @@ func TestCLIReservations(t *testing.T) {
 		{name: "none waits", line: "runs plan", err: "No waiting Runs found in namespace default."},
 		{name: "of which", line: "runs plan -A big", err: "leave out -A or the name", code: 2},
 		{name: "no such Run", line: "runs plan nothing", err: `Run "nothing" not found`, code: 1},
-		{name: "list", line: "runs list -n cli-winner -o wide", out: "(in 14m"},
+		{name: "list", line: "runs list -n cli-winner -o wide", out: " (in 1"},
 		{name: "the one who waits", line: "runs explain -n cli-winner big", out: "reservation:    big-r1 (Pending)"},
 		{name: "what the loser reads", line: "runs explain -n cli-loser lost --kubeconfig " + loser,
 			out: "cut by lottery: 8 GPUs freed for Run cli-winner/big, Reservation big-r0; check it: kubectl runs explain " +
