@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/davidlangworthy/jobtree/pkg/config"
@@ -212,9 +211,9 @@ func (d *departures) lapses(g *gang, now time.Time) *forecast.Release {
 	at, _ := g.requeuedAt()
 	r := &forecast.Release{At: latest(g.requeue.until, at.Add(d.args.GangDeadline.Duration))}
 	for _, m := range d.kept.oldPods(g, now) {
-		until := m.pod.DeletionTimestamp
-		if until == nil {
-			until = &metav1.Time{Time: now.Add(d.graceOf(m.pod))}
+		until := d.seats.toldToGo(m.pod.UID)
+		if until.IsZero() {
+			until = now.Add(d.graceOf(m.pod))
 		}
 		r.At = latest(r.At, until.Add(d.args.GangDeadline.Duration))
 		if d.nodes.stands(m.node) {

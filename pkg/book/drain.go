@@ -205,10 +205,10 @@ func (d *drainer) keepOn(g *gang, now time.Time) {
 		case !m.leaving || m.stage != bound || m.hangs(now):
 			stuck = stuck || g.moving[m.pod.UID] && m.stage == bound && m.hangs(now) // the whole group waits for it
 		case g.moving[m.pod.UID]:
-			needed, until = true, latest(until, m.pod.DeletionTimestamp.Time)
+			needed, until = true, latest(until, d.seats.toldToGo(m.pod.UID))
 		case d.nodes.drains(m.node) || d.mayLeave(m, now):
 			going = append(going, DrainedRank{index, m.node})
-			until = latest(until, m.pod.DeletionTimestamp.Time)
+			until = latest(until, d.seats.toldToGo(m.pod.UID))
 		}
 	}
 	until = until.Add(d.args.GangDeadline.Duration)

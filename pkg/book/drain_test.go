@@ -14,6 +14,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // cordons has nobody new come to a node, or somebody again.
@@ -93,6 +94,24 @@ func TestARunThatIsGoneMovesNoRank(t *testing.T) {
 		s.submit("run1", "org:a", 1, 1, 8)
 		s.work()
 		s.at("run1", "n1")
+	})
+}
+
+// A rank that its kubelet ends where it is, since its Run has failed, is on its way out, also where what says so is not
+// known yet.
+func TestARankOnACordonedNodeIsEndedWhereItIs(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 64)
+		s.submit("run0", "org:a", 1, 1, 8)
+		s.work()
+		s.cordons("n0", true)
+		s.AtOnce = false
+		told := s.Pods[s.pod("run0-0")].DeepCopy()
+		told.Spec.ActiveDeadlineSeconds = new(int64(rank.EndsNow))
+		told.Annotations[rqv1.AnnotationEndsBy] = s.Now.Add(time.Minute).Format(time.RFC3339)
+		s.SetPod(told)
+		s.askedToMove("run0", "")
 	})
 }
 
