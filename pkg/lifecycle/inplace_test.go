@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -87,5 +88,28 @@ func TestWhoIsEndedWithItsRunIsNotToBlame(t *testing.T) {
 	}
 	if d.Status == nil || len(d.Status.Deaths) != 1 || d.Status.Deaths[0].Pod != types.UID("00000000") {
 		t.Errorf("the status tells of the deaths %+v", d.Status)
+	}
+}
+
+// TestWhoIsEndedWithItsRunIsNotLate: who had been told to end before it was to be ready is not blamed for not being so.
+func TestWhoIsEndedWithItsRunIsNotLate(t *testing.T) {
+	for toldAgo, want := range map[time.Duration]int{5 * time.Second: 1, 15 * time.Second: 0} {
+		d := Decide(scene(func(o *Observed) {
+			o.pods("n0 Succeeded", "n1", "n2 Succeeded", "n3 Succeeded")
+			o.leases(70*time.Second, everywhere())
+			o.Run.Spec.Runtime = &rqv1.RunRuntime{StartupDeadline: &metav1.Duration{Duration: time.Minute}}
+			o.Run.Status.Phase = rqv1.RunFailed
+			seconds, pod := int64(rank.EndsNow), o.Pods[1]
+			pod.Spec.ActiveDeadlineSeconds, pod.Spec.TerminationGracePeriodSeconds = &seconds, new(int64(120))
+			by := noon.Add(2*time.Minute - toldAgo)
+			pod.Annotations = map[string]string{rqv1.AnnotationEndsBy: by.Format(time.RFC3339)}
+		}))
+		got := 0
+		if d.Status != nil {
+			got = len(d.Status.Deaths)
+		}
+		if got != want {
+			t.Errorf("told %s ago: the status tells of %d deaths, want %d: %+v", toldAgo, got, want, d.Status)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/ending"
@@ -81,20 +82,23 @@ func (f *facts) readyBy(pod *corev1.Pod) (time.Time, bool) {
 // that is broken.
 func (f *facts) late(pod *corev1.Pod) bool {
 	by, bounded := f.readyBy(pod)
-	if !bounded || f.Now.Before(by) || f.Nodes[pod.Spec.NodeName].HeldBack || f.broken(pod) {
+	if !bounded || f.Now.Before(by) || f.Nodes[pod.Spec.NodeName].HeldBack || f.broken(pod) ||
+		toldBefore(pod, by) {
 		return false
-	}
-	if at := pod.DeletionTimestamp; at != nil {
-		grace := time.Duration(0)
-		if s := pod.DeletionGracePeriodSeconds; s != nil {
-			grace = time.Duration(*s) * time.Second
-		}
-		if at.Add(-grace).Before(by.Truncate(time.Second)) { // the API server tells whole seconds
-			return false
-		}
 	}
 	ready, since := readySince(pod)
 	return !ready && !since.After(by)
+}
+
+// toldBefore reports whether a pod had been told to go before an instant: it has had its time to end since.
+func toldBefore(pod *corev1.Pod, at time.Time) bool {
+	by, told := rank.GoesBy(pod)
+	grace := graceOf(&pod.Spec)
+	if pod.DeletionTimestamp != nil {
+		grace = ptr.Deref(pod.DeletionGracePeriodSeconds, 0)
+	}
+	// The API server tells whole seconds.
+	return told && by.Add(-time.Duration(grace)*time.Second).Before(at.Truncate(time.Second))
 }
 
 // lateEnd returns how a rank ended that was not ready by its deadline; false for any other.
