@@ -27,6 +27,9 @@ func (s *Shape) Seats(waiting, members []*corev1.Pod) map[types.UID]int {
 	}
 	sorted := byName(waiting)
 	for _, pod := range sorted {
+		t.claim(pod)
+	}
+	for _, pod := range sorted {
 		t.keep(pod)
 	}
 	out := map[types.UID]int{}
@@ -71,6 +74,20 @@ func (t *seating) has(pod *corev1.Pod) {
 	}
 	if _, known := t.at[of]; !known || stays {
 		t.at[of] = at
+	}
+}
+
+// claim notes that a pod is for the rank that the one has which it replaces, unless another pod has that by now.
+func (t *seating) claim(pod *corev1.Pod) {
+	of := t.seatOf(pod)
+	at, known := t.at[of]
+	if !known || t.shape.Rank(pod) < 0 {
+		return
+	}
+	if by, taken := t.by[at]; taken && by != of {
+		delete(t.at, of)
+	} else {
+		t.by[at] = of
 	}
 }
 

@@ -86,6 +86,12 @@ func TestSeats(t *testing.T) {
 		"Jobs in one PodGroup": {"{kind: PodGroup, spec: {schedulingPolicy: {gang: {minCount: 4}}}}", []*corev1.Pod{
 			madeBy("a", "a0", "0"), madeBy("a", "a1", "1"), madeBy("b", "b0", "0"), madeBy("b", "b1", "1")}, nil,
 			map[string]int{"a0": 0, "a1": 1, "b0": -1, "b1": -1}},
+		"another has the rank of one that is made anew": {"{kind: PodGroup, spec: {schedulingPolicy: {gang: {minCount: 3}}}}",
+			[]*corev1.Pod{madeBy("b", "b0-anew", "0")}, []*corev1.Pod{in(madeBy("a", "a0", "0"), 0),
+				in(madeBy("a", "a1", "1"), 1), in(goes(madeBy("b", "b0", "0")), 1)}, map[string]int{"b0-anew": -1}},
+		"another is for it that has none": {"{kind: PodGroup, spec: {schedulingPolicy: {gang: {minCount: 3}}}}",
+			[]*corev1.Pod{madeBy("b", "b0-anew", "0"), madeBy("a", "a1", "1")}, []*corev1.Pod{in(madeBy("a", "a0", "0"), 0),
+				in(goes(madeBy("b", "b0", "0")), 1)}, map[string]int{"b0-anew": 1, "a1": -1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 2 {
