@@ -61,7 +61,7 @@ lint: ## Check formatting, vet, and the house rules.
 bench: tools build ## Measure against the stock scheduler. SIZE=tiny takes two minutes, CASE=NAME runs one case.
 	PATH="$(CURDIR)/bin:$$PATH" $(GO) run ./test/perf -size $(SIZE) $(if $(CASE),-case '$(CASE)')
 
-generate: $(GENERATORS) ## Write the generated files: CRDs, deepcopy functions, the CLI's reference.
+generate: $(GENERATORS) ## Write the generated files: CRDs, deepcopy functions, the references of the API and the CLI.
 	GO=$(GO) hack/generate.sh
 
 drift: $(GENERATORS) ## Fail if a generated file is not what `make generate` writes.

@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 before=$(mktemp -d)
 trap 'rm -rf "$before"' EXIT
-generated=(pkg/apis manifests/crd manifests/monitoring docs/cli)
+generated=(pkg/apis manifests/crd manifests/monitoring docs/cli docs/api.md)
 cp -r --parents "${generated[@]}" "$before"
 hack/generate.sh
 for part in "${generated[@]}"; do

@@ -56,7 +56,7 @@ func preempts(profiles []schedulerconfig.KubeSchedulerProfile) error {
 		if in(of.PostFilter.Enabled, plugin) ||
 			in(of.MultiPoint.Enabled, plugin) && !in(of.PostFilter.Disabled, plugin, "*") {
 			return fmt.Errorf("profile %s has plugin %s on, which would end pods for others of higher priority, outside the "+
-				"budgets and without a draw or a notice (R20): in the file that --config names, add %s to its "+
+				"budgets and without a draw or a notice: in the file that --config names, add %s to its "+
 				"plugins.postFilter.disabled, and to no list of what is enabled, as manifests/scheduler/config.yaml has it",
 				profiles[i].SchedulerName, plugin, plugin)
 		}

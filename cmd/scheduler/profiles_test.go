@@ -112,7 +112,7 @@ func TestPreemptionIsRefused(t *testing.T) {
 			want := ""
 			if test.on != "" {
 				want = "starting: profile " + test.on + " has plugin DefaultPreemption on, which would end pods for others of " +
-					"higher priority, outside the budgets and without a draw or a notice (R20): in the file that --config names, " +
+					"higher priority, outside the budgets and without a draw or a notice: in the file that --config names, " +
 					"add DefaultPreemption to its plugins.postFilter.disabled, and to no list of what is enabled, as " +
 					"manifests/scheduler/config.yaml has it"
 			}

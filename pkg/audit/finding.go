@@ -76,7 +76,7 @@ var remedies = map[Invariant]string{
 	"I6": "If the labels of nodes were changed after the group had started, change them back; else delete one of its " +
 		"pods, or the Run.",
 	"I7": "See `kubectl runs explain` and the scheduler's log: nothing is replacing what the Run has lost.",
-	"I8": "Restart the scheduler, which adds everything up anew from the GPU leases. If it stays, report it with the " +
+	"I8": "Restart the scheduler, which adds everything up again from the GPU leases. If it stays, report it with the " +
 		"Budget, its record and its GPU leases.",
 	"I9":  "If the scheduler runs, it takes such a gang back: see its log. Delete the Run's pods to have it done.",
 	"I10": "See the Reservation, and the scheduler's log at the time of its activation.",

@@ -120,7 +120,7 @@ func Pause(w Word) map[string]*string {
 	return map[string]*string{keyPaused: &yes, keyBy: &w.By, keyAt: &at, keyBecause: &w.Because}
 }
 
-// Resume returns the change of the data that lets cuts go on.
+// Resume returns the change of the data that lets cuts are resumed.
 func Resume() map[string]*string {
 	return map[string]*string{keyPaused: nil, keyBy: nil, keyAt: nil, keyBecause: nil}
 }

@@ -66,7 +66,7 @@ func TestKindAndName(t *testing.T) {
 		"cancel jobset/llm":                      `^$`,
 		"suspend jobset/llm":                     `^Run JobSet/llm is suspended now`,
 		"resume jobset/llm":                      `^Run JobSet/llm is not suspended already`,
-		"checkpointed jobset/llm":                `^Run jobset/llm has saved its work`,
+		"checkpointed jobset/llm":                `^Run jobset/llm saved its work`,
 		"grow jobset/llm --by 8":                 `^$`,
 		"shrink jobset/llm --by 8":               `^$`,
 		"list -o name":                           `(?m)^run.rq.davidlangworthy.io/jobset-llm-[0-9a-f]{8}$`,

@@ -60,8 +60,8 @@ func TestVerifyFiles(t *testing.T) {
 			code: session.ExitError},
 		{args: "--verify DIR/absent.yaml", err: "cannot read", code: session.ExitError},
 		{args: "--verify DIR/valid.yaml trainer", err: `leave out the Run "trainer"`, code: session.ExitUsage},
-		{args: "--verify=", err: "say which Reservation or file to check", code: session.ExitUsage},
-		{args: "", err: "say which Run", code: session.ExitUsage},
+		{args: "--verify=", err: "name a Reservation or a file to check", code: session.ExitUsage},
+		{args: "", err: "name a Run", code: session.ExitUsage},
 	} {
 		streams, in, out, _ := genericiooptions.NewTestIOStreams()
 		in.WriteString(valid)

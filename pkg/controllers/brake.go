@@ -66,6 +66,6 @@ func (b *brakes) apply(ctx context.Context, said *corev1.ConfigMap) {
 	case is != "":
 		b.events.Eventf(about, nil, corev1.EventTypeWarning, "CutsPaused", "Brake", "%s", is)
 	case was != unread.Says():
-		b.events.Eventf(about, nil, corev1.EventTypeNormal, "CutsResumed", "Brake", "cuts go on")
+		b.events.Eventf(about, nil, corev1.EventTypeNormal, "CutsResumed", "Brake", "cuts are resumed")
 	}
 }

@@ -75,8 +75,8 @@ func (d *clockDoubt) compare(ctx context.Context, kube kubernetes.Interface, tol
 		return true
 	}
 	if !*told && ctx.Err() == nil {
-		klog.FromContext(ctx).Error(err, "Nothing is deleted for its age until the clock is seen to agree with the API "+
-			"server's", "serverTime", theirs, "clock", d.clock.Now())
+		klog.FromContext(ctx).Error(err, "Nothing is deleted for its age until the clock agrees with the API server's",
+			"serverTime", theirs, "clock", d.clock.Now())
 		*told = true
 	}
 	return false

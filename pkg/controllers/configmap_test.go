@@ -112,7 +112,7 @@ func TestWhatIsSaidAboutCuts(t *testing.T) {
 		{"the same, written again", ops, "", "cuts are paused by ops: drill"},
 		{"nobody knows what is meant", map[string]string{"paused": "perhaps"},
 			"Warning NotUnderstood " + said, said},
-		{"cuts go on", map[string]string{"paused": "false"}, "Normal CutsResumed cuts go on", ""},
+		{"cuts are resumed", map[string]string{"paused": "false"}, "Normal CutsResumed cuts are resumed", ""},
 		{"an activation is called off, and nothing paused",
 			map[string]string{"call-off.ns.train-r0": `{"by": "ops"}`}, "", ""},
 		{"somebody pauses again", ops, "Warning CutsPaused cuts are paused by ops: drill",
@@ -153,7 +153,7 @@ func TestDump(t *testing.T) {
 	}{
 		"a Run": {run: train, says: `"name":"train"`},
 		"none": {run: types.NamespacedName{Namespace: "ns", Name: "none"},
-			says: "knows of no Run ns/none"},
+			says: "does not know Run ns/none"},
 		"by who has left":        {run: train, faults: []fault{{on: "update configmaps", err: notFound}}, silent: true},
 		"of who leads no more":   {run: train, faults: []fault{{on: "update configmaps", err: fenced}}, silent: true},
 		"and asks again at once": {run: train, faults: []fault{{on: "update configmaps", err: conflict}}, silent: true},

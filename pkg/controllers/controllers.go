@@ -146,7 +146,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	c.runs.begin()
 	logger.Info("This process decides from now on")
 	if keyless != nil {
-		logger.Error(keyless, "Nobody is drawn until the lottery's key can be read")
+		logger.Error(keyless, "No Run is drawn until the lottery's key can be read")
 		go c.lottery.awaitKey(ctx)
 	}
 	for _, l := range lane.All {

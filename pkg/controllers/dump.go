@@ -40,7 +40,7 @@ func (d *dumps) answer(ctx context.Context, asked *corev1.ConfigMap) {
 	answered := asked.DeepCopy()
 	o, err := d.see(run)
 	if err == nil && o.Run == nil {
-		err = fmt.Errorf("the scheduler knows of no Run %s", run)
+		err = fmt.Errorf("the scheduler does not know Run %s", run)
 	}
 	dump.Answer(answered, err, o.Plain(), o.Abridged())
 	_, err = d.kube.CoreV1().ConfigMaps(Namespace).Update(ctx, answered, metav1.UpdateOptions{})

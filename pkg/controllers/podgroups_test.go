@@ -108,7 +108,7 @@ func TestAPodGroupSaysHowItStands(t *testing.T) {
 	a := ofGang("a")
 	g.groups.note(a)
 	g.want("a pod is missing", a)
-	const waits = "waiting for 1 more of the group's 2 pods to be made"
+	const waits = "waiting for 1 more of the group's 2 pods to be created"
 	if got := api.condition(); got != "False Unschedulable: "+waits {
 		t.Errorf("it says %q", got)
 	}

@@ -83,7 +83,7 @@ func Derive(o *Observed) Derived {
 	}
 	if o.Key.Kind == kindPod && Dropped(members[0].pod) {
 		out.Problem = fmt.Sprintf("%s was made with spec.schedulingGroup, which names its PodGroup, and the API server "+
-			"dropped that field: %s, and make the pod anew, or name the group by annotations %s and %s (R40)", o.Key,
+			"dropped that field: %s, and create the pod again, or name the group by annotations %s and %s", o.Key,
 			ToServe(nativeKind), rqv1.AnnotationGroup, rqv1.AnnotationGroupSize)
 		return out
 	}
@@ -153,7 +153,7 @@ func (p *params) setLocality(spec *rqv1.RunSpec, o *Observed, slice, perPod int)
 	case group > 0 && total%group != 0:
 		value, by := p.get(rqv1.AnnotationGroupGPUs)
 		p.problem(rqv1.AnnotationGroupGPUs, by, value,
-			fmt.Sprintf("and the %d GPUs of %s are no multiple of it", total, o.Key))
+			fmt.Sprintf("and the %d GPUs of %s are not a multiple of it", total, o.Key))
 	case group > 0:
 	case key == o.FabricLevel:
 		group = total

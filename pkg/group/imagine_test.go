@@ -71,7 +71,7 @@ func TestImagine(t *testing.T) {
 		"pods of a group": {[]string{podIn("a", kueue), podIn("b", kueue)},
 			[]string{"PodGroup/g: 16 of H100 by 8"}},
 		"a group that is not whole": {[]string{podIn("a", kueue)},
-			[]string{"PodGroup/g: waiting for 1 more of the group's 2 pods to be made"}},
+			[]string{"PodGroup/g: waiting for 1 more of the group's 2 pods to be created"}},
 		"a PodGroup and a Job": {[]string{jobOf("mpi", "parallelism: 3, ", "scheduling.x-k8s.io/pod-group: gang", asks),
 			gang},
 			[]string{"PodGroup/gang: 24 of H100 by 8"}},
@@ -81,7 +81,7 @@ func TestImagine(t *testing.T) {
 		"another scheduler": {[]string{jobOf("train", "", "", "{containers: [{name: c}]}")},
 			[]string{"Job/train: its pods are for another scheduler: add schedulerName: jobtree to spec.template.spec"}},
 		"nobody pays": {[]string{strings.Replace(jobOf("train", "", "", asks), "/owner", "/ownr", 1)},
-			[]string{"Pod/train: nobody is named who pays for the 8 GPUs of Pod/train: add annotation"}},
+			[]string{"Pod/train: no owner is named who pays for the 8 GPUs of Pod/train: add annotation"}},
 		"a kind that nobody knows": {[]string{"{apiVersion: example.com/v1, kind: Farm, metadata: {namespace: ns, name: " +
 			"farm, " +
 			owned + "}, spec: {head: {template: {spec: " + asksNone +

@@ -71,12 +71,12 @@ func (p *params) owner(key Key, total int) rqv1.Owner {
 	value, by := p.get(rqv1.AnnotationOwner)
 	if value != "" && !rqv1.IsOwner(value) {
 		p.problem(rqv1.AnnotationOwner, by, value,
-			"which is no owner: it must be a path of lower-case names joined by colons, such as org:ai:rai")
+			"which is not an owner: it must be a path of lower-case names joined by colons, such as org:ai:rai")
 		return ""
 	}
 	if value == "" {
-		p.problems = append(p.problems, fmt.Sprintf("nobody is named who pays for the %d GPUs of %s: add annotation %s to "+
-			"%s, to its pods, or to namespace %s (R41)", total, key, rqv1.AnnotationOwner, key, key.Namespace))
+		p.problems = append(p.problems, fmt.Sprintf("no owner is named who pays for the %d GPUs of %s: add annotation %s to "+
+			"%s, to its pods, or to namespace %s", total, key, rqv1.AnnotationOwner, key, key.Namespace))
 	}
 	return rqv1.Owner(value)
 }
@@ -90,9 +90,9 @@ func (p *params) gpus(key string, perPod, least int) int32 {
 	n, err := strconv.Atoi(value)
 	switch {
 	case err != nil || n < least || n > maxPods:
-		p.problem(key, by, value, fmt.Sprintf("which is no number of GPUs from %d on", least))
+		p.problem(key, by, value, fmt.Sprintf("which is not a number of GPUs of %d or more", least))
 	case perPod > 0 && n%perPod != 0:
-		p.problem(key, by, value, fmt.Sprintf("which is no multiple of the %d GPUs that each pod asks for", perPod))
+		p.problem(key, by, value, fmt.Sprintf("which is not a multiple of the %d GPUs that each pod asks for", perPod))
 	default:
 		return int32(n)
 	}
@@ -105,9 +105,9 @@ func (p *params) duration(key string) *metav1.Duration {
 	if value == "" {
 		return nil
 	}
-	d, err := time.ParseDuration(value)
+	d, err := rqv1.ParseDuration(value)
 	if err != nil || d < time.Second {
-		p.problem(key, by, value, "which is no duration of a second or more, such as 90m or 12h")
+		p.problem(key, by, value, "which is not a duration of a second or more, such as 90m, 12h or 3d")
 		return nil
 	}
 	return &metav1.Duration{Duration: d}

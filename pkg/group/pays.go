@@ -25,7 +25,7 @@ func MayPay(pod *corev1.Pod, owner rqv1.Owner) authorizationv1.SubjectAccessRevi
 
 // MayNotPay says that it may not, and what mends it.
 func MayNotPay(pod *corev1.Pod, owner rqv1.Owner) string {
-	return fmt.Sprintf("service account %s of namespace %s may not spend as %s (R10): ask an administrator for a "+
+	return fmt.Sprintf("service account %s of namespace %s may not spend as %s: ask an administrator for a "+
 		"RoleBinding in the namespace, for it or for group system:serviceaccounts:%s, to a Role with verb "+
 		"use on owners.%s %s", AccountOf(pod), pod.Namespace, owner, pod.Namespace, rqv1.GroupName, owner)
 }

@@ -37,7 +37,7 @@ func TestPodGroups(t *testing.T) {
 	}{
 		"as many as it needs": {some(2), gangOf2, "16 of H100 by 8"},
 		"more":                {some(3), gangOf2, "24 of H100 by 8, from 16 to 24"},
-		"too few":             {some(1), gangOf2, "waiting for 1 more of the group's 2 pods to be made"},
+		"too few":             {some(1), gangOf2, "waiting for 1 more of the group's 2 pods to be created"},
 		"in a domain": {some(2), gangOf2 + ", schedulingConstraints: {topology: [{key: fabric.domain}]}",
 			"16 of H100 by 8, in groups of 16"},
 		"more, in a domain": {some(3), gangOf2 + ", schedulingConstraints: {topology: [{key: fabric.domain}]}",
@@ -47,11 +47,11 @@ func TestPodGroups(t *testing.T) {
 		"no gang":     {some(3), "schedulingPolicy: {basic: {}}", "24 of H100 by 8, from 8 to 24"},
 		"10,000 pods": {some(10000), "schedulingPolicy: {gang: {minCount: 10000}}", "80000 of H100 by 8"},
 		"10,000 pods of which few are there": {some(3), "schedulingPolicy: {gang: {minCount: 10000}}",
-			"waiting for 9997 more of the group's 10000 pods to be made"},
+			"waiting for 9997 more of the group's 10000 pods to be created"},
 		"more than any fleet has": {some(3), "schedulingPolicy: {gang: {minCount: 2147483647}}",
 			"PodGroup/gang asks for 17179869176 GPUs, and a Run may have 1000000 at most"},
 		"least is said while pods are missing": {[]*corev1.Pod{ofGang("a", 8, rqv1.AnnotationMinWidth+"!", "8")}, gangOf2,
-			"waiting for 1 more of the group's 2 pods to be made"},
+			"waiting for 1 more of the group's 2 pods to be created"},
 		"another owner": {append(some(1), podOfOwner("q", "org:other")), gangOf2,
 			"annotation rq.davidlangworthy.io/owner of Pod/q is \"org:other\", and Pod/p0 of the same group says \"org:team\""},
 	} {

@@ -127,7 +127,7 @@ func missing(size, there int) string {
 	if there >= size {
 		return ""
 	}
-	return fmt.Sprintf("waiting for %d more of the group's %d pods to be made", size-there, size)
+	return fmt.Sprintf("waiting for %d more of the group's %d pods to be created", size-there, size)
 }
 
 // leadsWithGPUs reports whether the first pod of a group that is made pod by pod asks for GPUs: the others may not be

@@ -147,7 +147,7 @@ func setRoomKept(c conditions, s *situation) {
 			"nodes, are kept for it until %s after its last old pod is gone", f.GangDeadline)})
 	case !kept:
 	case s.suspends():
-		c.put(rqv1.ConditionRoomKept, metav1.ConditionFalse, saying{"Suspended", "nothing is kept for a suspended Run"})
+		c.put(rqv1.ConditionRoomKept, metav1.ConditionFalse, saying{"Suspended", "no room is kept for a suspended Run"})
 	case s.phase == rqv1.RunRunning:
 		c.put(rqv1.ConditionRoomKept, metav1.ConditionFalse, saying{"Started", "the Run has started again"})
 	case s.hasEnded():

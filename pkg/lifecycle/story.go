@@ -72,7 +72,7 @@ func storyOfPending(s *situation) (reason, message string) {
 	case f.Refusal != nil:
 		return string(f.Refusal.Reason), withQueue(withBrake(f.Refusal.Message, f.Brake), f)
 	case f.Leaving > 0:
-		return "PodsLeaving", "has its places: " + countOf(f.Leaving, "pod there", "pods there") + " leaving already"
+		return "PodsLeaving", "it has its places: " + countOf(f.Leaving, "pod there", "pods there") + " leaving already"
 	}
 	if c := preemption(f.Run); c != nil { // that the Run was cut is said until something else stands in its way
 		return c.Reason, c.Message

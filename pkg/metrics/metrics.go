@@ -31,12 +31,12 @@ var (
 	// RankEnds counts the ranks that failed, by whose doing (R33).
 	RankEnds = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: subsystem, Name: "rank_ends_total", StabilityLevel: metrics.ALPHA,
-		Help: "Ranks that ended in failure, by whose doing: Node, Program, User, Scheduler.",
+		Help: "Ranks that ended in failure, by cause: Node, Program, User, Scheduler.",
 	}, []string{"cause"})
 	// LostGPUSeconds counts the work that was lost, by whose doing (R45).
 	LostGPUSeconds = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: subsystem, Name: "lost_gpu_seconds_total", StabilityLevel: metrics.ALPHA,
-		Help: "Work lost, in GPU-seconds since it was saved last, by whose doing: Node, Program, User, Scheduler.",
+		Help: "Work lost, in GPU-seconds since it was last saved, by cause: Node, Program, User, Scheduler.",
 	}, []string{"cause"})
 	// PlanSeconds is how long it takes to place a pod. Only a gang's leader plans; the others follow.
 	PlanSeconds = metrics.NewHistogram(&metrics.HistogramOpts{

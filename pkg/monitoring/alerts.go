@@ -38,7 +38,7 @@ var Alerts = []Alert{
 		Summary: "No jobtree scheduler leads, or it sees no node with GPUs: nothing starts, and nothing is replaced."},
 	{Name: "JobtreeInvariantViolated", For: "1m", Severity: Critical, Runbook: "an-invariant-is-violated",
 		Expr:    `sum by (invariant) (jobtree_invariant_violations) > 0`,
-		Summary: "Something that always holds does not: {{ $labels.invariant }}, {{ $value }} times."},
+		Summary: "An invariant is violated: {{ $labels.invariant }}, {{ $value }} times."},
 	{Name: "JobtreeAuditStale", For: "5m", Severity: Warning, Runbook: "an-invariant-is-violated",
 		Expr:    `time() - max(jobtree_audit_last_look_timestamp_seconds > 0) > 600`,
 		Summary: "The audit has not looked for {{ $value | humanizeDuration }}: violations would not be seen."},
@@ -57,7 +57,7 @@ var Alerts = []Alert{
 		Summary: "{{ $value | humanize }} Runs started more than ten minutes later than promised, within an hour."},
 	{Name: "JobtreeCutsInVain", For: "0m", Severity: Warning, Runbook: "runs-start-later-than-promised",
 		Expr: `sum by (cause) (increase(jobtree_cuts_in_vain_total{cause!~"CalledOff|Suspended"}[1h])) > 0`,
-		Summary: "Runs were cut for one that did not start by it: {{ $labels.cause }}, {{ $value | humanize }} cuts " +
+		Summary: "Runs were cut for a Run that did not start by it: {{ $labels.cause }}, {{ $value | humanize }} cuts " +
 			"within an hour."},
 	{Name: "JobtreeCutsPaused", For: "24h", Severity: Notice, Runbook: "brakes-on-cuts",
 		Expr:    `max(jobtree_cuts_paused) == 1`,

@@ -22,7 +22,7 @@ var Cases = []Case{
 	{Alert: "JobtreeInvariantViolated", Series: map[string]string{
 		`jobtree_invariant_violations{invariant="I1"}`: "0x10 2x10", `jobtree_invariant_violations{invariant="I2"}`: "0x20"},
 		Quiet: "9m", Fires: "15m", Labels: map[string]string{"invariant": "I1"},
-		Summary: "Something that always holds does not: I1, 2 times."},
+		Summary: "An invariant is violated: I1, 2 times."},
 	{Alert: "JobtreeAuditStale", Series: map[string]string{`jobtree_audit_last_look_timestamp_seconds`: "1x60"},
 		Quiet: "8m", Fires: "17m", Summary: "The audit has not looked for 16m 59s: violations would not be seen."},
 	{Alert: "JobtreeNodesHeldBack", Series: map[string]string{`jobtree_nodes_held_back`: "0x10 7x10"},
@@ -47,7 +47,7 @@ var Cases = []Case{
 		`jobtree_cuts_in_vain_total{cause="CalledOff"}`:    "0x30 5x90",
 		`jobtree_cuts_in_vain_total{cause="VictimStayed"}`: "0x60 2x60"},
 		Quiet: "45m", Fires: "90m", Labels: map[string]string{"cause": "VictimStayed"},
-		Summary: "Runs were cut for one that did not start by it: VictimStayed, 2 cuts within an hour."},
+		Summary: "Runs were cut for a Run that did not start by it: VictimStayed, 2 cuts within an hour."},
 	{Alert: "JobtreeCutsPaused", Series: map[string]string{`jobtree_cuts_paused`: "1x1500"},
 		Quiet: "23h", Fires: "24h5m", Summary: "Cuts have been paused for a day: Runs wait beyond their dates."},
 	{Alert: "JobtreeRecordsUnstored", Series: map[string]string{`jobtree_records_unstored`: "0x10 3x60"},

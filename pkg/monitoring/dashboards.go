@@ -92,7 +92,7 @@ var operator = Dashboard{Name: "dashboard-operator.json", UID: "jobtree-operator
 			{`histogram_quantile(0.99, sum by (le) (rate(jobtree_node_loss_rebind_seconds_bucket[6h])))`, "99 %"}}},
 		{Title: "Replacements in an hour, by where their room came from", Kind: Series, Unit: "short", Stacked: true,
 			Queries: []Query{{`sum by (source) (increase(jobtree_swaps_total[1h]))`, "{{source}}"}}},
-		{Title: "Lost GPU-hours in a day, by whose doing", Kind: Series, Unit: "short", Stacked: true,
+		{Title: "Lost GPU-hours in a day, by cause", Kind: Series, Unit: "short", Stacked: true,
 			Queries: []Query{{`sum by (cause) (increase(jobtree_lost_gpu_seconds_total[1d])) / 3600`, "{{cause}}"}}},
 	}},
 	{"The scheduler itself", []Panel{

@@ -72,13 +72,13 @@ func TestLedgerIsTheSchedulersAlone(t *testing.T) {
 			"writes leases.rq.davidlangworthy.io/status"},
 		{"another payer", lease, false, `{"spec":{"payer":{"budget":"mm","owner":"org:ai:mm"}}}`, ""},
 		{"another Run's Lease", lease, false, `{"metadata":{"labels":{"rq.davidlangworthy.io/run":"other"}}}`,
-			"writes leases.rq.davidlangworthy.io (R10)"},
+			"writes leases.rq.davidlangworthy.io"},
 		{"a Lease to be collected", lease, false,
 			`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"gone","uid":"gone"}]}}`,
-			"writes leases.rq.davidlangworthy.io (R10)"},
+			"writes leases.rq.davidlangworthy.io"},
 		{"a Lease for ever", lease, false, `{"metadata":{"finalizers":["example.com/mine"]}}`, "finalizer"},
 		{"a sooner start", reservation, false, `{"spec":{"earliestStart":"2025-01-01T00:00:00Z"}}`,
-			"writes reservations.rq.davidlangworthy.io (R10)"},
+			"writes reservations.rq.davidlangworthy.io"},
 		{"release a Reservation", reservation, true, `{"status":{"state":"Released"}}`,
 			"writes reservations.rq.davidlangworthy.io/status"},
 		{"complete a Run", run, true, `{"status":{"phase":"Completed"}}`, "writes runs.rq.davidlangworthy.io/status"},
@@ -94,7 +94,7 @@ func TestLedgerIsTheSchedulersAlone(t *testing.T) {
 				expect(t, c.patch, err, "the spec of a Lease is immutable")
 			case "finalizer":
 				refused(t, c.patch, err, "metadata.finalizers: nobody adds finalizers, such as example.com/mine, to a GPU lease",
-					"(R9); leave it out")
+					"leave it out")
 			default:
 				refused(t, c.patch, err, "only the scheduler, "+scheduler.UserName+", "+c.want, "not user mallory",
 					"--as="+scheduler.UserName+" --as-group=system:masters")

@@ -25,7 +25,7 @@ func TestLendingToAPrefixWarns(t *testing.T) {
 	const refusal = "Validation failed for ValidatingAdmissionPolicy 'jobtree-lending' with binding 'jobtree-lending': "
 	const rai = refusal + "spec.envelopes[east].lending.to: org:ai:rai* is a plain prefix and also admits an " +
 		"owner such as " +
-		"org:ai:raix (R4); for org:ai:rai and all below it list org:ai:rai and org:ai:rai:*"
+		"org:ai:raix; for org:ai:rai and all below it list org:ai:rai and org:ai:rai:*"
 	config := apiServer(t).AdminConfig()
 	var got apiWarnings
 	config.WarningHandlerWithContext = &got

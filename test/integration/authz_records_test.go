@@ -42,7 +42,7 @@ func TestRecordsAreTheSchedulersAlone(t *testing.T) {
 			client.MatchingLabels(label)),
 	} {
 		refused(t, what, err, "only the scheduler, "+scheduler.UserName+
-			", writes the record of what was spent (R10), not user mallory")
+			", writes the record of what was spent, not user mallory")
 	}
 	unchanged(t, record)
 	install(t, recordNamed("notes", nil))

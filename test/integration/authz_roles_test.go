@@ -100,5 +100,5 @@ func TestOwnersAreNoObjects(t *testing.T) {
 	owner.SetGroupVersionKind(rqv1.GroupVersion.WithKind("Owner"))
 	owner.SetNamespace(metav1.NamespaceDefault)
 	owner.SetName("org")
-	expect(t, "create", actAs(t, mallory).Create(t.Context(), owner), "an owner is a name and no object")
+	expect(t, "create", actAs(t, mallory).Create(t.Context(), owner), "an owner is a name, not an object")
 }

@@ -87,7 +87,7 @@ func createAsOwners(t *testing.T) {
 		{"by a ClusterRoleBinding", gus, "mm", "org:whoever", nil},
 		{"administrator", rest.ImpersonationConfig{}, "mm", "org:whoever", nil},
 		{"somebody else", ann, "rai", "org:ai:mm", []string{
-			"spec.owner: user ann may not spend as org:ai:mm in namespace rai (R10)",
+			"spec.owner: user ann may not spend as org:ai:mm in namespace rai",
 			"kubectl auth can-i use owners.rq.davidlangworthy.io/org:ai:mm -n rai",
 			"ask an administrator of namespace rai for a RoleBinding to a Role with verb use on " +
 				"owners.rq.davidlangworthy.io org:ai:mm",
@@ -129,7 +129,7 @@ func updateAsOwners(t *testing.T) {
 	)
 	mayNot := func(user string) []string {
 		return []string{
-			"spec: user " + user + " may not change a Run that spends as org:ai:rai in namespace rai (R10)",
+			"spec: user " + user + " may not change a Run that spends as org:ai:rai in namespace rai",
 			"kubectl auth can-i use owners.rq.davidlangworthy.io/org:ai:rai -n rai", "ask an administrator of namespace rai",
 		}
 	}

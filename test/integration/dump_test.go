@@ -45,7 +45,7 @@ func TestAStuckRunCanBeTakenAway(t *testing.T) {
 		t.Errorf("decided again (-written +again):\n%s", diff)
 	}
 	unknown := command(t, s.ControlPlane, "", "runs explain nothing --debug -n "+s.namespace)
-	if unknown.code == 0 || !strings.Contains(unknown.err, "the scheduler knows of no Run "+s.namespace+"/nothing") {
+	if unknown.code == 0 || !strings.Contains(unknown.err, "the scheduler does not know Run "+s.namespace+"/nothing") {
 		t.Errorf("of a Run that there is not: %+v", unknown)
 	}
 	s.settled()

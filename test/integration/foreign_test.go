@@ -63,7 +63,7 @@ func TestGPUsWithoutAPayerAreNotGiven(t *testing.T) {
 	eventually(t, "the pods", func() error {
 		node, why, err := s.scheduled("greedy")
 		if err != nil || node != "" || !strings.HasPrefix(why, "Unschedulable: ") ||
-			!strings.Contains(why, "nobody is named who pays") {
+			!strings.Contains(why, "no owner is named who pays") {
 			return errors.Join(err, fmt.Errorf("the pod that asks for a GPU is on %q: %s", node, why))
 		}
 		if node, why, err = s.scheduled("modest"); err != nil || node == "" {
@@ -74,7 +74,7 @@ func TestGPUsWithoutAPayerAreNotGiven(t *testing.T) {
 			return err
 		}
 		for _, e := range events.Items {
-			if e.InvolvedObject.Name == "greedy" && strings.Contains(e.Message, "nobody is named who pays") {
+			if e.InvolvedObject.Name == "greedy" && strings.Contains(e.Message, "no owner is named who pays") {
 				return nil
 			}
 		}
@@ -104,7 +104,7 @@ func TestASparesCPUIsKeptFromOtherPods(t *testing.T) {
 			return errors.Join(err, fmt.Errorf("the small pod is not placed: %s", why))
 		}
 		node, why, err := s.scheduled("large")
-		if held := "spares of Run " + s.namespace + "/train (R38)"; err != nil || node != "" || !strings.Contains(why, held) {
+		if held := "spares of Run " + s.namespace + "/train"; err != nil || node != "" || !strings.Contains(why, held) {
 			return errors.Join(err, fmt.Errorf("the large pod is on %q: %s", node, why))
 		}
 		return nil

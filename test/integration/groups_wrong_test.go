@@ -90,14 +90,14 @@ func TestGroupsThatAreWrong(t *testing.T) {
 		"not-served": "PodGroup/gang of scheduling.x-k8s.io, and the API server serves no such kind",
 		"forged":     "all of them are there: another pod gets the place of one that is lost",
 		"nobodys":    "the pods name MPIJob/none of kubeflow.org",
-		"here":       "waiting for 1 more of the group's 2 pods to be made",
-		"many":       "waiting for 9999 more of the group's 10000 pods to be made",
+		"here":       "waiting for 1 more of the group's 2 pods to be created",
+		"many":       "waiting for 9999 more of the group's 10000 pods to be created",
 		"led":        "80000 groupsthatarewrong GPUs are needed, and at most 24 fit even when the fleet is empty",
 	} {
 		s.podTold(pod, words)
 	}
 	s.await(s.groupRun("batch", "Job", "half"), rqv1.RunPending, "not all of the group's 2 pods have been created")
-	far.podTold("there", "waiting for 1 more of the group's 2 pods to be made")
+	far.podTold("there", "waiting for 1 more of the group's 2 pods to be created")
 	// Two groups of one name, by what different words say, are two.
 	s.adds("right", 8, inGroup("same", "1")...)
 	s.adds("too", 8, "kueue.x-k8s.io/pod-group-name!", "same", "kueue.x-k8s.io/pod-group-total-count", "1")

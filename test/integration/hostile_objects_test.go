@@ -14,7 +14,7 @@ const (
 	// labelsSay is what who labels pods as a Run's is told, annotationsSay who annotates them, ownersSay who takes them
 	// from it.
 	labelsSay      = "labels under rq.davidlangworthy.io/ mark the pods of a Run: only the scheduler"
-	annotationsSay = "sets or changes annotations under rq.davidlangworthy.io/ other than those that users write (R41)"
+	annotationsSay = "sets or changes annotations under rq.davidlangworthy.io/ other than those that users write"
 	ownersSay      = "metadata.ownerReferences: by them a pod with labels under rq.davidlangworthy.io/ belongs to its Run"
 	forgedRecord   = `'{"spareUID":"zz","node":"$NODE","budget":"$NS-next","envelope":"all","relation":"own"}'`
 )
@@ -33,7 +33,7 @@ func attemptsOnPods() []attempt {
 	rows := []attempt{
 		{by: "tenant", try: "a pod of a Run that is none",
 			how:     forged("labels: {rq.davidlangworthy.io/run: mine, rq.davidlangworthy.io/index: '0'}"),
-			refused: []string{labelsSay, "submit a Run instead (R10)"}},
+			refused: []string{labelsSay, "submit a Run instead"}},
 		{by: "root", try: "a pod of a Run, controlled by it and labelled",
 			how: withFirst("rq.davidlangworthy.io/v1/Run", func(string) how {
 				return func(h *hostile, as client.Client) error {
@@ -52,7 +52,7 @@ func attemptsOnPods() []attempt {
 		{by: "tenant", try: "a pod with GPUs that says jobtree placed it",
 			how: creates("{apiVersion: v1, kind: Pod, metadata: {name: placed, namespace: $NS}, spec: {schedulerName: " +
 				"jobtree, nodeName: $NODE, containers: [{name: a, image: b, resources: {limits: {nvidia.com/gpu: 8}}}]}}"),
-			refused: []string{"spec.nodeName", "leave it out", "(R40)"}},
+			refused: []string{"spec.nodeName", "leave it out"}},
 		{by: "root", try: "GPUs for an ephemeral container",
 			how: patchesWith(types.StrategicMergePatchType, "ephemeralcontainers of "+minePod,
 				"{spec: {ephemeralContainers: [{name: debug, image: busybox, resources: {limits: {nvidia.com/gpu: 8}}}]}}"),
@@ -132,7 +132,7 @@ func ifAbsent(what, text string) how {
 func attemptsOnTheLedger() []attempt {
 	const lease, reservation = "rq.davidlangworthy.io/v1/Lease", "rq.davidlangworthy.io/v1/Reservation"
 	only := func(what string) []string {
-		return []string{"only the scheduler", what, "(R10), not user root", "an administrator who must may add --as="}
+		return []string{"only the scheduler", what, "not user root", "an administrator who must may add --as="}
 	}
 	forgedLease := creates(`{apiVersion: rq.davidlangworthy.io/v1, kind: Lease, metadata: {namespace: $NS, name: forged},
 spec: {owner: "$NEXT", runRef: {name: mine, namespace: $NS, uid: u}, groupIndex: 0, cohort: 0,
@@ -163,7 +163,7 @@ earliestStart: "2026-01-01T00:00:00Z"}}`)
 		}), refused: only("writes leases")},
 		{by: "root", try: "a finalizer that keeps a Lease for ever", how: first(func(l string) how {
 			return patches(l, "{metadata: {finalizers: [example.com/mine]}}")
-		}), refused: []string{"metadata.finalizers", "nobody adds finalizers", "to a GPU lease", "(R9); leave it out"}},
+		}), refused: []string{"metadata.finalizers", "nobody adds finalizers", "to a GPU lease", "leave it out"}},
 		{by: "root", try: "the end of a Lease", how: first(func(l string) how {
 			return patches("status of "+l,
 				`{status: {closed: true, ended: "2026-01-01T00:00:00.000000Z", closureReason: Completed}}`)
@@ -186,7 +186,7 @@ earliestStart: "2026-01-01T00:00:00Z"}}`)
 		{by: "root", try: "a record of what was spent",
 			how: creates("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: jobtree-system, name: settled-$NS, " +
 				"labels: {rq.davidlangworthy.io/record: 'true'}}, data: {record.json: '{}'}}"),
-			refused: []string{"only the scheduler", "writes the record of what was spent", "(R10)"}},
+			refused: []string{"only the scheduler", "writes the record of what was spent"}},
 		{by: "tenant", try: "the brakes on cuts",
 			how: creates("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: jobtree-system, name: jobtree-cuts}, " +
 				"data: {paused: 'true'}}"),
@@ -224,14 +224,14 @@ func attemptsOnMoney() []attempt {
 		{by: "stranger", try: "writing another team's Budget, which everybody may read",
 			how: patches(next, "{spec: {owner: a}}"), refused: []string{`User "stranger" cannot patch resource "budgets"`}},
 		{by: "root", try: "the status of a Budget", how: patches("status of "+next, "{status: {envelopes: []}}"),
-			refused: []string{"only the scheduler", "budgets.rq.davidlangworthy.io/status", "(R10)"}},
+			refused: []string{"only the scheduler", "budgets.rq.davidlangworthy.io/status"}},
 		{by: "root", try: "a Budget with a window that Go cannot decode, which nobody could list any more",
 			how: creates(`{apiVersion: rq.davidlangworthy.io/v1, kind: Budget, metadata: {name: $NS-evil},
 spec: {owner: "$TEAM", envelopes: [{name: a, flavor: $FLAVOR, concurrency: 8, end: "2027-01-01T00:00:00+30:00"}]}}`),
 			refused: []string{"spec.envelopes[0].end"}},
 		{by: "root", try: "an owner as an object",
 			how:     creates(`{apiVersion: rq.davidlangworthy.io/v1, kind: Owner, metadata: {namespace: $NS, name: a}}`),
-			refused: []string{"an owner is a name and no object", "(R10)"}},
+			refused: []string{"an owner is a name, not an object"}},
 	}
 }
 

@@ -16,7 +16,7 @@ func refusedAttempts() []attempt {
 
 // mayNotSpend is what who spends as an owner that is none of his is told.
 func mayNotSpend(user, owner string) []string {
-	return []string{"spec.owner: user " + user + " may not spend as " + owner + " in namespace $NS (R10)",
+	return []string{"spec.owner: user " + user + " may not spend as " + owner + " in namespace $NS",
 		"name an owner of yours, or ask an administrator"}
 }
 
@@ -55,7 +55,7 @@ func attemptsOnSpending() []attempt {
 		{by: "tenant", try: "a Run in kube-system", how: runs("{metadata: {namespace: kube-system}}"),
 			refused: []string{`cannot create resource "runs"`, `in the namespace "kube-system"`}},
 		{by: "tenant", try: "its own owner as a sponsor", how: specs(`{funding: {allowBorrow: true, sponsors: ["$TEAM"]}}`),
-			refused: []string{"spec.funding.sponsors", "may not be a sponsor: its envelopes pay first anyway (R2)"}},
+			refused: []string{"spec.funding.sponsors", "may not be a sponsor: its envelopes pay first anyway"}},
 		{by: "tenant", try: "a sponsor without allowBorrow",
 			how:     specs(`{funding: {allowBorrow: false, sponsors: ["$NEXT"]}}`),
 			refused: []string{"spec.funding.sponsors", "need funding.allowBorrow: true"}},
@@ -84,9 +84,9 @@ func attemptsOnShapes() []attempt {
 		"less than or equal to 1000000")
 	add("one and a half GPUs", "{resources: {totalGPUs: 1.5}}", "spec.resources.totalGPUs", "must be of type integer")
 	add("pods that do not divide the total", "{resources: {totalGPUs: 8, gpusPerPod: 3}}", "spec.resources",
-		"must be a multiple of resources.gpusPerPod", "(R14)")
+		"must be a multiple of resources.gpusPerPod")
 	add("groups that do not divide the total", "{locality: {groupGPUs: 3}}", "spec.locality.groupGPUs",
-		"must be a multiple of locality.groupGPUs", "(R12)")
+		"must be a multiple of locality.groupGPUs")
 	add("groups of -8 GPUs", "{locality: {groupGPUs: -8}}", "spec.locality.groupGPUs", "greater than or equal to 1")
 	add("more spares than a group has GPUs", "{sparesPerGroup: 16}", "spec.sparesPerGroup",
 		"may not exceed the GPUs of a group")
@@ -97,14 +97,14 @@ func attemptsOnShapes() []attempt {
 	add("a least width above the most", "{malleable: {minTotalGPUs: 16, maxTotalGPUs: 8, stepGPUs: 8}}",
 		"spec.malleable.minTotalGPUs", "must be at most malleable.maxTotalGPUs")
 	add("a total below the least width", "{malleable: {minTotalGPUs: 16, maxTotalGPUs: 32, stepGPUs: 8}}",
-		"spec.resources.totalGPUs", "must be malleable.minTotalGPUs plus whole steps", "(R16)")
+		"spec.resources.totalGPUs", "must be malleable.minTotalGPUs plus whole steps")
 	add("an opportunistic Run with spares", "{opportunistic: true, sparesPerGroup: 8}", "spec.opportunistic",
-		"may not have spares", "(R15)")
+		"may not have spares")
 	add("a GPU type with a slash", "{resources: {gpuType: ../../etc}}", "spec.resources.gpuType",
 		"must be a valid label value")
 	add("a GPU type with a line end", `{resources: {gpuType: "H100\n"}}`, "spec.resources.gpuType",
 		"must be a valid label value")
-	const duration = "must be a positive duration in hours, minutes and seconds, such as 10m or 1h30m"
+	const duration = "must be a positive duration in hours, minutes and seconds, such as 10m, 1h30m or, for 3 days, 72h"
 	add("a negative maxDuration", "{runtime: {maxDuration: -1h}}", "spec.runtime.maxDuration", duration)
 	add("a maxDuration of nothing", "{runtime: {maxDuration: 0s}}", "spec.runtime.maxDuration", duration)
 	add("a maxDuration in years", "{runtime: {maxDuration: 1y}}", "spec.runtime.maxDuration", duration)
@@ -132,8 +132,8 @@ func attemptsOnTemplates() []attempt {
 	gpus := func(resources string) string {
 		return "{spec: {containers: [{name: main, image: pause, resources: " + resources + "}]}}"
 	}
-	const ours = "may hold none under rq.davidlangworthy.io/, because jobtree sets them (R10); leave them out"
-	const annotations = "may hold none under rq.davidlangworthy.io/, because jobtree sets them (R10); leave"
+	const ours = "may hold none under rq.davidlangworthy.io/, because jobtree sets them; leave them out"
+	const annotations = "may hold none under rq.davidlangworthy.io/, because jobtree sets them; leave"
 	add("a template whose pods replace a lost rank, on a node and from a Budget of its choice",
 		`{metadata: {annotations: {rq.davidlangworthy.io/replaces:
 		'{"spareUID":"zz","node":"$NODE","budget":"$NS-next","envelope":"all","relation":"own"}'}}}`,
@@ -151,7 +151,7 @@ func attemptsOnTemplates() []attempt {
 	add("pods that never end", "{spec: {restartPolicy: Always}}", "spec.template.spec.restartPolicy",
 		"must be Never or OnFailure")
 	add("pods that hold the gang's GPUs behind a gate", "{spec: {schedulingGates: [{name: mine}]}}",
-		"spec.template.spec.schedulingGates", "must be left out", "(R16)")
+		"spec.template.spec.schedulingGates", "must be left out")
 	add("pods that stay when they are told to go", "{metadata: {finalizers: [example.com/mine]}}",
 		"spec.template.metadata.finalizers", "must be left out")
 	add("no container", "{spec: {containers: []}}", "spec.template.spec.containers", "needs a container")
@@ -170,13 +170,13 @@ func attemptsOnTemplates() []attempt {
 	add("fewer GPUs in requests than in limits", gpus("{limits: {nvidia.com/gpu: 8}, requests: {nvidia.com/gpu: 1}}"),
 		"spec.template.spec.containers", whole)
 	add("pods of more GPUs than divide the total", gpus("{limits: {nvidia.com/gpu: 16}}"), "spec.template",
-		"must divide totalGPUs", "(R14)")
+		"must divide totalGPUs")
 	add("a quantity that Go cannot read", gpus("{limits: {cpu: 1e999}}"),
 		"spec.template.spec.containers[0].resources.limits")
 	return append(rows, attempt{by: "tenant", try: "pods of 8 GPUs that are charged as pods of 1",
 		how: specs("{resources: {gpusPerPod: 1}, template: " + gpus("{limits: {nvidia.com/gpu: 8}}") + "}"),
 		refused: []string{"spec.resources.gpusPerPod is 1 but the limits in spec.template ask for 8",
-			"make them equal or leave one out (R14)"}})
+			"make them equal or leave one out"}})
 }
 
 func attemptsOnStandingRuns() []attempt {
@@ -216,15 +216,15 @@ func attemptsOnStandingRuns() []attempt {
 			how: patches(waits, `{spec: {owner: "$NEXT"}}`), refused: mayNotSpend("tenant", "$NEXT")},
 		attempt{by: "pauper", try: "to another's Run that waits: its own owner",
 			how: patches(waits, `{spec: {owner: "$ORG:poor"}}`),
-			refused: []string{"spec", "user pauper may not change a Run that spends as $TEAM", "(R10)",
+			refused: []string{"spec", "user pauper may not change a Run that spends as $TEAM",
 				"have one of its team change it"}},
 		attempt{by: "editor", try: "to another's Run that waits: a maxDuration",
 			how: patches(waits, "{spec: {runtime: {maxDuration: 1s}}}"),
-			refused: []string{"spec", "user editor may not change a Run that spends as $TEAM", "(R10)",
+			refused: []string{"spec", "user editor may not change a Run that spends as $TEAM",
 				"have one of its team change it"}},
 		attempt{by: "editor", try: "to another's Run that runs: an end",
 			how: patches(mine, "{spec: {runtime: {maxDuration: 1s}}}"),
-			refused: []string{"spec", "user editor may not change a Run that spends as $TEAM", "(R10)",
+			refused: []string{"spec", "user editor may not change a Run that spends as $TEAM",
 				"have one of its team change it"}},
 		attempt{by: "viewer", try: "to another's Run: a label", how: patches(mine, "{metadata: {labels: {a: b}}}"),
 			refused: []string{`User "viewer" cannot patch resource "runs"`}},
@@ -237,6 +237,6 @@ func attemptsOnStandingRuns() []attempt {
 		attempt{by: "chief", try: "the status of a Run", how: patches("status of "+mine, "{status: {phase: Completed}}"),
 			refused: []string{`User "chief" cannot patch resource "runs/status"`}},
 		attempt{by: "root", try: "the status of a Run", how: patches("status of "+mine, "{status: {phase: Completed}}"),
-			refused: []string{"only the scheduler", "runs.rq.davidlangworthy.io/status", "(R10)"}},
+			refused: []string{"only the scheduler", "runs.rq.davidlangworthy.io/status"}},
 	)
 }

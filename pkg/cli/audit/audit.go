@@ -53,10 +53,10 @@ func Command(s *session.Session) *cobra.Command {
 	a := &auditor{Session: s}
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Check from what the API holds that nothing is held twice, unpaid for or miscounted",
-		Long: `Check from what the API holds that nothing is held twice, unpaid for or miscounted: nodes, pods, Runs, Budgets,
-GPU leases, Reservations, and the records of GPU leases that are settled. Nothing is asked of the scheduler, which need
-not run.
+		Short: "Check that no GPU is held twice, unpaid for or miscounted, from the objects in the API",
+		Long: `Check that no GPU is held twice, unpaid for or miscounted, from the objects in the API: nodes, pods, Runs,
+Budgets, GPU leases, Reservations, and the records of GPU leases that are settled. Nothing is asked of the
+scheduler, which need not run.
 
   I1   No GPU is held twice, and no node holds more than it has.
   I2   Every bound pod of a Run has exactly one open GPU lease, on its own node, and every open GPU lease its pod.
@@ -91,7 +91,7 @@ The exit code is 1 if there is a violation, and 7 if what is needed could not be
 		RunE: s.RunE(a.run),
 	}
 	a.output = session.NewAnswerOutput(cmd, "wide, json, yaml, name")
-	cmd.Flags().DurationVar(&a.wait, "wait", 5*time.Second, "Time between the two looks, at least 1s.")
+	session.DurationVar(cmd.Flags(), &a.wait, "wait", 5*time.Second, "Time between the two looks, at least 1s.")
 	return cmd
 }
 
@@ -115,7 +115,7 @@ func (a *auditor) run(ctx context.Context, _ []string) error {
 		violations += n
 	}
 	if violations > 0 {
-		return session.Fail(session.ExitError, "%s of what always holds", view.Counted(violations, "violation"))
+		return session.Fail(session.ExitError, "%s of invariants", view.Counted(violations, "violation"))
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func TestAudit(t *testing.T) {
 	}{
 		"all is well": {told: []string{"0 violations in 0 nodes"}},
 		"an open GPU lease without a pod": {objects: orphan(), code: session.ExitError,
-			told: []string{"I2", "Lease rai/trainer-0-1f2e3d4c", "of what always holds"}},
+			told: []string{"I2", "Lease rai/trainer-0-1f2e3d4c", "of invariants"}},
 		"pods that may not be listed": {refuse: "list pods", answer: clitest.Forbidden("list", "pods"),
 			code: session.ExitUnread, told: []string{"an audit has to list pods", `cannot list resource "pods"`,
 				"ClusterRole and the Role jobtree-auditor"}},

@@ -28,7 +28,7 @@ The numbers are those that the scheduler keeps in the status of each Budget. To 
 budget".`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return session.Fail(session.ExitUsage, "%q is no command of %q; choose from usage, explain", args[0],
+				return session.Fail(session.ExitUsage, "%q is not a command of %q; choose from usage, explain", args[0],
 					cmd.CommandPath())
 			}
 			return nil
@@ -151,7 +151,7 @@ func warnOf(s *session.Session, budgets []rqv1.Budget) {
 		names = append(names[:budgetsNamed], fmt.Sprintf("and %d more", more))
 	}
 	fmt.Fprintf(s.ErrOut,
-		"The scheduler has not looked lately at these Budgets as they are now: %s. If that lasts, see whether "+
+		"The scheduler has not processed the latest version of these Budgets yet: %s. If that lasts, check that "+
 			"jobtree-scheduler is running.\n",
 		strings.Join(names, ", "))
 }

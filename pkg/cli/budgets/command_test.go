@@ -34,7 +34,7 @@ func TestUsageInEveryFormat(t *testing.T) {
 		"--owner org:ai* -o name": {out: []string{"budget.rq.davidlangworthy.io/ai",
 			"budget.rq.davidlangworthy.io/rai"}},
 		"-o jsonpath={.envelopes[*].budget}": {out: []string{"ai rai stale"}},
-		"": {out: []string{"rai", "stale"}, err: []string{"has not looked lately",
+		"": {out: []string{"rai", "stale"}, err: []string{"has not processed the latest version",
 			"stale"}},
 		"--tree --owner org:ai*": {out: []string{"org:ai", "rai"}},
 		"--owner org:none": {err: []string{"No Budgets of owner org:none found",

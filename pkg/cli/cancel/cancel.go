@@ -55,7 +55,7 @@ A Run that stands for others' pods, such as a JobSet's, ends when those are dele
   kubectl runs cancel hello --finished`,
 		Args: func(cmd *cobra.Command, names []string) error {
 			if chosen := c.all || c.selector != ""; chosen == (len(names) > 0) {
-				return session.Fail(session.ExitUsage, "say which Runs: %s, or one of --all and -l SELECTOR", cmd.UseLine())
+				return session.Fail(session.ExitUsage, "name Runs: %s, or use --all or -l SELECTOR", cmd.UseLine())
 			}
 			return session.RunNames(0, math.MaxInt)(cmd, names)
 		},
@@ -127,12 +127,13 @@ func theirs(run *rqv1.Run) string {
 	kind := strings.ToLower(of.Kind)
 	switch {
 	case kind == "group":
-		return fmt.Sprintf("Run %s ends when its pods are deleted, which are not jobtree's: kubectl delete pods -n %s "+
+		return fmt.Sprintf("Run %s ends when its pods are deleted, which jobtree did not create: kubectl delete pods -n %s "+
 			"-l %s=%s", session.NameOf(run), run.Namespace, rqv1.LabelRun, run.Name)
 	case of.APIGroup != "":
 		kind += "." + of.APIGroup
 	}
-	return fmt.Sprintf("Run %s stands for pods that are not jobtree's and ends with them: kubectl delete -n %s %s %s",
+	return fmt.Sprintf("Run %s represents pods that jobtree did not create, and ends with them: kubectl delete -n %s "+
+		"%s %s",
 		session.NameOf(run), run.Namespace, kind, of.Name)
 }
 
@@ -160,7 +161,8 @@ func (c *cancel) agree(ctx context.Context, runs []rqv1.Run, namespace string, n
 	case c.yes || len(runs) == 1 && named || named && !asks:
 		return nil
 	case !asks:
-		return session.Fail(session.ExitUsage, "%s would be canceled in namespace %s; say --yes to do so without being asked",
+		return session.Fail(session.ExitUsage, "%s would be canceled in namespace %s; use --yes to cancel without being "+
+			"asked",
 			view.Counted(len(runs), "Run"), namespace)
 	}
 	table := &metav1.Table{ColumnDefinitions: session.Columns("Name", "Width", "Phase", "Age")}

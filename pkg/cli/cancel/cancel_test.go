@@ -69,8 +69,8 @@ func TestWhatIsCanceled(t *testing.T) {
 		"every problem is told": {args: "none done waits nothing", code: session.ExitError, gone: "rai/waits",
 			said: []string{`Run "none" not found`, "\nError: Run done has ended", `Run "nothing" not found`}},
 		"twice the same":   {args: "runs runs", seated: true, gone: "rai/runs"},
-		"nobody":           {code: session.ExitUsage, said: []string{"say which Runs", "--all"}},
-		"all and a name":   {args: "runs --all", code: session.ExitUsage, said: []string{"say which Runs"}},
+		"nobody":           {code: session.ExitUsage, said: []string{"name Runs", "--all"}},
+		"all and a name":   {args: "runs --all", code: session.ExitUsage, said: []string{"name Runs"}},
 		"a wrong selector": {args: "-l a=b=c", code: session.ExitUsage, said: []string{"--selector"}},
 		"elsewhere":        {args: "runs -n mm", gone: "mm/runs"},
 	} {

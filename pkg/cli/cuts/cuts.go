@@ -42,7 +42,7 @@ called off. Lost nodes are replaced as ever.
 What is said is kept in the ConfigMap jobtree-cuts in jobtree-system: whoever may patch it may brake.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return session.Fail(session.ExitUsage, "%q is no command of %q; choose from status, pause, resume, call-off",
+				return session.Fail(session.ExitUsage, "%q is not a command of %q; choose from status, pause, resume, call-off",
 					args[0], cmd.CommandPath())
 			}
 			return nil
@@ -57,14 +57,14 @@ func cutsPauseCommand(s *session.Session) *cobra.Command {
 	c := &cuts{Session: s}
 	cmd := &cobra.Command{
 		Use:   "pause",
-		Short: "Have nobody cut until cuts are resumed",
-		Long: "Have nobody cut until cuts are resumed. Activations that have been decided go on: see " +
+		Short: "Stop all cuts until they are resumed",
+		Long: "Stop all cuts until they are resumed. Activations that have been decided go on: see " +
 			`"kubectl runs cuts call-off".`,
 		Example: "  kubectl runs cuts pause --because 'the fabric is being tested'",
 		Args:    cobra.NoArgs,
 		RunE:    s.RunE(c.pause),
 	}
-	cmd.Flags().StringVar(&c.because, "because", "", "Why, for those who wait.")
+	cmd.Flags().StringVar(&c.because, "because", "", "The reason, shown to those who wait.")
 	return cmd
 }
 
@@ -72,8 +72,8 @@ func cutsResumeCommand(s *session.Session) *cobra.Command {
 	c := &cuts{Session: s}
 	return &cobra.Command{
 		Use:   "resume",
-		Short: "Let cuts go on",
-		Long:  "Let cuts go on. Dates that have come meanwhile are acted upon at once, the oldest Run's first.",
+		Short: "Resume cuts",
+		Long:  "Resume cuts. Dates that have come meanwhile are acted upon at once, the oldest Run's first.",
 		Args:  cobra.NoArgs,
 		RunE:  s.RunE(c.resume),
 	}
@@ -83,19 +83,19 @@ func cutsCallOffCommand(s *session.Session) *cobra.Command {
 	c := &cuts{Session: s}
 	cmd := &cobra.Command{
 		Use:   "call-off RESERVATION | NAMESPACE/RESERVATION",
-		Short: "Call off what is done, or is going to be done, for a Reservation",
-		Long: `Call off what is done, or is going to be done, for a Reservation. It is Canceled: what has not been told to end
+		Short: "Call off the cuts that a Reservation makes or is going to make",
+		Long: `Call off the cuts that a Reservation makes or is going to make. It is Canceled: what has not been told to end
 yet stays, and the Run that it was for gets no new date for reservationLead. It starts earlier if there is room.`,
 		Example: "  kubectl runs cuts call-off -n team big-r0 --because 'their paper is due'",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return session.Fail(session.ExitUsage, "say which Reservation: %s", cmd.UseLine())
+				return session.Fail(session.ExitUsage, "name a Reservation: %s", cmd.UseLine())
 			}
 			return nil
 		},
 		RunE: s.RunE(c.callOff),
 	}
-	cmd.Flags().StringVar(&c.because, "because", "", "Why, for the record.")
+	cmd.Flags().StringVar(&c.because, "because", "", "The reason, for the record.")
 	return cmd
 }
 
@@ -112,7 +112,7 @@ func (c *cuts) pause(ctx context.Context, _ []string) error {
 		return err
 	}
 	fmt.Fprintln(c.Out, "cuts are paused")
-	fmt.Fprintln(c.ErrOut, "Let them go on with: kubectl runs cuts resume")
+	fmt.Fprintln(c.ErrOut, "Resume them with: kubectl runs cuts resume")
 	return nil
 }
 
@@ -124,7 +124,7 @@ func (c *cuts) resume(ctx context.Context, _ []string) error {
 	if err := c.say(ctx, api, brake.Resume()); err != nil {
 		return err
 	}
-	fmt.Fprintln(c.Out, "cuts go on")
+	fmt.Fprintln(c.Out, "cuts are resumed")
 	return nil
 }
 

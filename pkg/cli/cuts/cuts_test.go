@@ -114,7 +114,7 @@ func TestCallOff(t *testing.T) {
 			told: "is Released: there is nothing left to call off"},
 		"one that is not there": {args: "none-r0", code: session.ExitError,
 			told: "there is no Reservation rai/none-r0"},
-		"none": {code: session.ExitUsage, told: "say which Reservation"},
+		"none": {code: session.ExitUsage, told: "name a Reservation"},
 	} {
 		r := activating("big")
 		server := clitest.NewServer(t, r, over, brakeOf(c.before))

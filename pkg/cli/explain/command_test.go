@@ -99,7 +99,7 @@ func TestExplainWhatIsNotThere(t *testing.T) {
 		"--verify rich-r0":        {session.ExitInvalid, ""},
 		"--verify -n rai rich-r0": {session.ExitUsage, "explain --verify RESERVATION -n NAMESPACE"},
 		"--verify x trainer":      {session.ExitUsage, "leave out the Run"},
-		"trainer -o table":        {session.ExitUsage, `"table" is no format`},
+		"trainer -o table":        {session.ExitUsage, `"table" is not a format`},
 	} {
 		said := clitest.Do(t, clitest.NewServer(t, life()...), Command, strings.Fields(args)...)
 		if said.Code != c.code || !strings.Contains(said.Out+said.Err, c.told) {

@@ -34,7 +34,7 @@ func Command(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "explain RUN",
 		SuggestFor: []string{"status", "describe", "show", "why"},
-		Short:      "Say why a Run is where it is, and check that a lottery was fair",
+		Short:      "Explain the state of a Run, and check that a lottery was fair",
 		Long: `Say why a Run is where it is: what it asks for, what happened to it, what it waits for, which nodes its groups
 are on, who pays, what it has given back, and what Reservations (reservations.rq.davidlangworthy.io) promise to it, may
 do to it and have done to it. The answer comes from the Run, its GPU leases (leases.rq.davidlangworthy.io), the labels
@@ -50,7 +50,7 @@ differs[], at, revealsAt, activatedAt, commitment, nonce, conflictSetDigest, see
 cut), cuts[].
 
 With --debug the scheduler that leads is asked for all that it knows of the Run and decides on, which is printed as
-JSON: to be sent along with a report of a Run that is stuck. Its decision can be made again from it. The question is a
+JSON: send it along with a report of a Run that is stuck. Its decision can be made again from it. The question is a
 ConfigMap in jobtree-system, jobtree-dump, which whoever asks must be allowed to create, read and delete.`,
 		Example: `  kubectl runs explain trainer-64
 
@@ -86,7 +86,7 @@ func (e *explainer) oneQuestion(cmd *cobra.Command, args []string) error {
 	case len(args) > 0:
 		return session.Fail(session.ExitUsage, "--verify checks a Reservation: leave out the Run %q", args[0])
 	case e.verify == "":
-		return session.Fail(session.ExitUsage, "say which Reservation or file to check: %s --verify RESERVATION|FILE",
+		return session.Fail(session.ExitUsage, "name a Reservation or a file to check: %s --verify RESERVATION|FILE",
 			cmd.CommandPath())
 	}
 	return nil

@@ -138,7 +138,7 @@ func writeStory(text *strings.Builder, e explanation, wide bool) {
 	}
 	shown := e.Story[:past]
 	if more := past - momentsShown; more > 0 && !wide {
-		fmt.Fprintf(text, "  %d moments before these; -o wide shows all\n", more)
+		fmt.Fprintf(text, "  %d earlier moments; -o wide shows all\n", more)
 		shown = shown[more:]
 	}
 	for _, m := range shown {
@@ -147,7 +147,7 @@ func writeStory(text *strings.Builder, e explanation, wide bool) {
 			view.Because(m.Reason, m.Message))
 	}
 	if past < len(e.Story) {
-		text.WriteString("\nWhat is to come:\n")
+		text.WriteString("\nWhat comes next:\n")
 	}
 	for _, m := range e.Story[past:] {
 		fmt.Fprintf(text, "  %s, %s  %s%s\n", view.Clock(m.Time, e.At.Time), view.Countdown(m.Time, e.At.Time), m.What,
@@ -182,9 +182,9 @@ func writeHoldings(text *strings.Builder, e explanation, wide bool) {
 			session.ClockToSecond(g.Last.Time, e.At.Time))
 	}
 	if len(e.Lost) > 0 {
-		text.WriteString("\nWork lost since it was saved:\n")
+		text.WriteString("\nWork lost since it was last saved:\n")
 	}
 	for _, w := range e.Lost {
-		fmt.Fprintf(text, "  %s GPU-hours by the doing of: %s\n", w.GPUHours, w.Cause)
+		fmt.Fprintf(text, "  %s GPU-hours because of: %s\n", w.GPUHours, w.Cause)
 	}
 }

@@ -69,7 +69,7 @@ run, tenant and gpus), runs[] (run, gpus, spare) and promises[] (run, at, nodes[
 	f.output = session.NewAnswerOutput(cmd, "json, yaml")
 	cmd.Flags().BoolVar(&f.nodes, "nodes", false, "Draw all nodes.")
 	cmd.Flags().BoolVar(&f.domains, "domains", false, "Draw domains, and no nodes.")
-	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "Go on, and show the fleet whenever it has changed.")
+	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "Keep running, and show the fleet whenever it changes.")
 	cmd.MarkFlagsMutuallyExclusive("nodes", "domains")
 	return cmd
 }

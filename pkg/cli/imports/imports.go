@@ -28,7 +28,7 @@ func Command(s *session.Session) *cobra.Command {
 	im := &importer{Session: s}
 	cmd := &cobra.Command{
 		Use:   "import FILE",
-		Short: "Print what does here what a batch script of Slurm, or a workload of Kueue, does there",
+		Short: "Convert a batch script of Slurm, or workloads of Kueue, and print the result",
 		Long: `Print the Run that does what a batch script of Slurm does, or a workload of Kueue as jobtree schedules it. No
 cluster is asked, and nothing is created: look at what is printed, and submit or apply it.
 
@@ -58,7 +58,7 @@ FILE "-" is standard input.`,
   kubectl runs plan -f here.yaml && kubectl apply -f here.yaml`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return session.Fail(session.ExitUsage, `say which batch script, or file of objects, to import: `+
+				return session.Fail(session.ExitUsage, `name the batch script, or the file of objects, to import: `+
 					`kubectl runs import FILE; "-" is standard input`)
 			}
 			return nil
@@ -79,8 +79,8 @@ FILE "-" is standard input.`,
 	flags.StringToStringVar(&im.owners, "queue-owner", nil, "Owner who pays for the workloads of a queue of Kueue, such "+
 		"as "+
 		"team-a=org:ai:rai; once for each queue.")
-	flags.DurationVar(&c.Checkpoint, "checkpoint", 0, "How often the program saves, such as 30m, so that it may be "+
-		"started again.")
+	session.DurationVar(flags, &c.Checkpoint, "checkpoint", 0,
+		"How often the program saves, such as 30m, so that it may be started again.")
 	session.Must(cmd.RegisterFlagCompletionFunc("owner", s.CompleteOwners))
 	return cmd
 }

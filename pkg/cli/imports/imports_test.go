@@ -71,12 +71,12 @@ func TestWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
-		"say which batch script, or file of objects, to import: kubectl runs import FILE": nil,
-		"cannot read " + missing + ": no such file":                                       {missing},
-		file + ": line 2: --nodes=x: want a number of nodes":                              {file},
-		"standard input: line 1: a batch script begins with":                              {"-"},
-		`--output "table" is no format of this command; choose`:                           {"-", "-o", "table"},
-		"and they run in a container: say with --image which image":                       {sample},
+		"name the batch script, or the file of objects, to import: kubectl runs import FILE": nil,
+		"cannot read " + missing + ": no such file":                                          {missing},
+		file + ": line 2: --nodes=x: want a number of nodes":                                 {file},
+		"standard input: line 1: a batch script begins with":                                 {"-"},
+		`--output "table" is not a format of this command; choose`:                           {"-", "-o", "table"},
+		"and they run in a container: say with --image which image":                          {sample},
 	} {
 		out, _, err := command(t, "", args...)
 		if err == nil || !strings.Contains(err.Error(), want) || out != "" {
@@ -166,10 +166,10 @@ func TestImportOfKueueWrong(t *testing.T) {
 	for want, args := range map[string][]string{
 		"JobSet/llm: label kueue.x-k8s.io/queue-name: team-a: nobody is named who pays for what is in this queue: say " +
 			"--queue-owner team-a=OWNER, or --owner for all queues": {kueueSample, "--queue-owner", "team-b=org:ai:mm"},
-		`--queue-owner team-a=Me: "Me" is no owner: it must be a path`: {kueueSample, "--queue-owner", "team-a=Me"},
-		`--owner "Me" is no owner`:                                     {kueueSample, "--owner", "Me"},
-		"--image is for batch scripts":                                 {kueueSample, "--owner", "a", "--image", "i"},
-		"--queue-owner is for workloads of Kueue":                      {sample, "--queue-owner", "a=b"},
+		`--queue-owner team-a=Me: "Me" is not an owner: it must be a path`: {kueueSample, "--queue-owner", "team-a=Me"},
+		`--owner "Me" is not an owner`:                                     {kueueSample, "--owner", "Me"},
+		"--image is for batch scripts":                                     {kueueSample, "--owner", "a", "--image", "i"},
+		"--queue-owner is for workloads of Kueue":                          {sample, "--queue-owner", "a=b"},
 	} {
 		out, _, err := command(t, "", args...)
 		if err == nil || !strings.Contains(err.Error(), want) || out != "" {

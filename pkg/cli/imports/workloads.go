@@ -35,12 +35,13 @@ func (im *importer) workloads(file, text string, printer printers.ResourcePrinte
 	source := manifest.Source(file)
 	for _, queue := range slices.Sorted(maps.Keys(im.owners)) {
 		if owner := im.owners[queue]; !rqv1.IsOwner(owner) {
-			return session.Fail(session.ExitUsage, "--queue-owner %s=%s: %q is no owner: it must be a path of lower-case names "+
+			return session.Fail(session.ExitUsage, "--queue-owner %s=%s: %q is not an owner: it must be a path of lower-case "+
+				"names "+
 				"joined by colons, such as org:ai:rai", queue, owner, owner)
 		}
 	}
 	if owner := im.choices.Owner; owner != "" && !rqv1.IsOwner(owner) {
-		return session.Fail(session.ExitUsage, "--owner %q is no owner: it must be a path of lower-case names joined by "+
+		return session.Fail(session.ExitUsage, "--owner %q is not an owner: it must be a path of lower-case names joined by "+
 			"colons, "+
 			"such as org:ai:rai", owner)
 	}

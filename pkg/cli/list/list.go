@@ -50,10 +50,10 @@ func (l *runList) command() *cobra.Command {
 		Short:      "List Runs",
 		Long: `List Runs (runs.rq.davidlangworthy.io): what they ask for, what they have, and where they are.
 
-WIDTH is the GPUs that are bound and those that the Run tends to, spares apart. SPARES is the GPUs that stand by and
-those that are to at this width. MESSAGE begins with the risk that the Run is cut, or with when it starts. The wide
-format has these in columns of their own, and adds the change of width that is under way and which of the Run's nodes
-are to be out of service, and when. For more see "kubectl runs plan".`,
+WIDTH is GPUs in use / GPUs wanted, without spares. SPARES is spare GPUs that stand by / spare GPUs wanted at this
+width. MESSAGE begins with the risk that the Run is cut, or with when it starts. The wide format has these in columns
+of their own, and adds the change of width that is under way and which of the Run's nodes are to be out of service,
+and when. For more see "kubectl runs plan".`,
 		Example: `  # What waits, and for what, in all namespaces
   kubectl runs list -A --phase Pending
 
@@ -73,8 +73,8 @@ are to be out of service, and when. For more see "kubectl runs plan".`,
 	cmd.Flags().BoolVar(&l.mine, "mine", false, "Only Runs that you have submitted.")
 	cmd.Flags().StringVar(&l.sortBy, "sort-by", "", "Order by "+strings.Join(sortKeys, ", ")+
 		". Default: namespace and name.")
-	cmd.Flags().BoolVar(&l.bare, "no-headers", false, "Print no line with the names of the columns.")
-	cmd.Flags().BoolVarP(&l.watch, "watch", "w", false, "Go on, and list the Runs again whenever the list has changed.")
+	cmd.Flags().BoolVar(&l.bare, "no-headers", false, "Print no header line.")
+	cmd.Flags().BoolVarP(&l.watch, "watch", "w", false, "Keep running, and list the Runs again whenever the list changes.")
 	session.Must(cmd.RegisterFlagCompletionFunc("owner", l.CompleteOwners))
 	session.Must(cmd.RegisterFlagCompletionFunc("sort-by", cobra.FixedCompletions(sortKeys,
 		cobra.ShellCompDirectiveNoFileComp)))

@@ -72,11 +72,12 @@ It takes the right to get pods/log, which the role jobtree-researcher has.`,
 	}
 	cmd.Flags().StringSliceVar(&l.words, "rank", nil, "The ranks to show, such as 3 or 0-7,12.")
 	cmd.Flags().BoolVar(&l.all, "all", false, "Show all ranks.")
-	cmd.Flags().BoolVarP(&l.follow, "follow", "f", false, "Go on with what is printed from now on.")
+	cmd.Flags().BoolVarP(&l.follow, "follow", "f", false, "Keep running, and show what is printed from now on.")
 	cmd.Flags().BoolVarP(&l.previous, "previous", "p", false, "Show what the container before the last restart printed.")
 	cmd.Flags().BoolVar(&l.timestamps, "timestamps", false, "Begin each line with the time at which it was printed.")
 	cmd.Flags().Int64Var(&l.tail, "tail", -1, "Show this many of the last lines; -1 shows all.")
-	cmd.Flags().DurationVar(&l.since, "since", 0, "Show what was printed in this last time, such as 10m; 0 shows all.")
+	session.DurationVar(cmd.Flags(), &l.since, "since", 0,
+		"Show what was printed in this last period, such as 10m or 1d; 0 shows all.")
 	cmd.Flags().StringVarP(&l.container, "container", "c", "", "The container to show, if it is not the first.")
 	cmd.MarkFlagsMutuallyExclusive("all", "rank")
 	return cmd

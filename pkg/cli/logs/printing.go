@@ -33,7 +33,8 @@ func (l *logs) print(ctx context.Context, sources []source) error {
 		return errors.Join(problems...)
 	}
 	if len(sources) > mostFollowed {
-		return session.Fail(session.ExitUsage, "%d ranks cannot be followed at once, but %d can: choose them with --rank",
+		return session.Fail(session.ExitUsage, "%d ranks are too many to follow at once, the most is %d: choose them with "+
+			"--rank",
 			len(sources), mostFollowed)
 	}
 	problems := make([]error, len(sources))

@@ -32,7 +32,7 @@ The announcement is kept on the Node, in the annotations rq.davidlangworthy.io/m
 patch nodes may announce.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return session.Fail(session.ExitUsage, "%q is no command of %q; choose from set, list, cancel", args[0],
+				return session.Fail(session.ExitUsage, "%q is not a command of %q; choose from set, list, cancel", args[0],
 					cmd.CommandPath())
 			}
 			return nil
@@ -53,7 +53,7 @@ func (f *choice) addTo(cmd *cobra.Command) {
 // nodes reads the nodes that are named, or selected. It fails if one of them is not there, or none is.
 func (f *choice) nodes(ctx context.Context, c client.Client, names []string) ([]corev1.Node, error) {
 	if (len(names) == 0) == (f.selector == "") {
-		return nil, session.Fail(session.ExitUsage, "say which nodes, either by their names or by --selector")
+		return nil, session.Fail(session.ExitUsage, "name the nodes, or choose them with --selector")
 	}
 	if f.selector == "" {
 		return named(ctx, c, names)
@@ -102,8 +102,8 @@ func cancelCommand(s *session.Session) *cobra.Command {
 	l := &canceler{Session: s}
 	cmd := &cobra.Command{
 		Use:   "cancel [NODE...]",
-		Short: "Say that there is no maintenance of nodes after all, or that it is over",
-		Long: `Say that there is no maintenance of nodes after all, or that it is over: they are used again at once.
+		Short: "Call off planned maintenance of nodes, or mark it as over",
+		Long: `Call off planned maintenance of nodes, or mark it as over: they are used again at once.
 A node that somebody has cordoned stays cordoned.`,
 		Example: `  # The rack is ready sooner than announced
   kubectl runs maintenance cancel -l topology.rack=r7`,

@@ -68,8 +68,8 @@ func TestSet(t *testing.T) {
 			want: "n1=2030-01-02T14:00:00Z/2030-01-02T16:00:00Z n2=2030-01-01T00:00:00Z/2030-01-01T01:00:00Z " +
 				"n3=2030-01-02T14:00:00Z/2030-01-02T16:00:00Z", told: "node n3"},
 		"n1":                       {code: session.ExitUsage, told: "--start"},
-		"--start 1h":               {code: session.ExitUsage, told: "by their names or by --selector"},
-		"n1 -l rack=r7 --start 1h": {code: session.ExitUsage, told: "by their names or by --selector"},
+		"--start 1h":               {code: session.ExitUsage, told: "or choose them with --selector"},
+		"n1 -l rack=r7 --start 1h": {code: session.ExitUsage, told: "or choose them with --selector"},
 		"-l rack~r7 --start 1h":    {code: session.ExitUsage, told: "--selector"},
 		"-l rack=r9 --start 1h":    {code: session.ExitError, told: "no node matches"},
 		"n1 gone --start 1h":       {code: session.ExitError, told: "there is no node gone"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 	"github.com/davidlangworthy/jobtree/pkg/outage"
 )
@@ -40,7 +41,7 @@ It takes the right to patch nodes.`,
 	l.choice.addTo(cmd)
 	cmd.Flags().StringVar(&l.start, "start", "", "When it starts: RFC 3339, or a duration from now.")
 	cmd.Flags().StringVar(&l.end, "end", "", "When it ends: RFC 3339, or a duration from now.")
-	cmd.Flags().DurationVar(&l.during, "for", 0, "How long it takes from its start on.")
+	session.DurationVar(cmd.Flags(), &l.during, "for", 0, "How long it takes, such as 4h or 2d.")
 	return cmd
 }
 
@@ -48,9 +49,9 @@ It takes the right to patch nodes.`,
 func (l *setter) window(now time.Time) (w outage.Window, err error) {
 	switch {
 	case l.start == "":
-		return w, session.Fail(session.ExitUsage, "say with --start when the maintenance starts")
+		return w, session.Fail(session.ExitUsage, "set --start to the time when the maintenance starts")
 	case l.end != "" && l.during != 0:
-		return w, session.Fail(session.ExitUsage, "say either --end or --for when the maintenance ends, not both")
+		return w, session.Fail(session.ExitUsage, "use either --end or --for to say when the maintenance ends, not both")
 	case l.during < 0:
 		return w, session.Fail(session.ExitUsage, "--for is %s; say how long the maintenance takes", l.during)
 	}
@@ -70,7 +71,7 @@ func (l *setter) window(now time.Time) (w outage.Window, err error) {
 		return w, session.Fail(session.ExitUsage, "--end is %s, which is not after --start, %s", w.End.Format(time.RFC3339),
 			w.Start.Format(time.RFC3339))
 	case w.Over(now):
-		return w, session.Fail(session.ExitUsage, "the maintenance would be over already, since %s; say a later end",
+		return w, session.Fail(session.ExitUsage, "the maintenance would be over already, since %s; set a later end",
 			w.End.Format(time.RFC3339))
 	}
 	return w, nil
@@ -80,10 +81,10 @@ func (l *setter) window(now time.Time) (w outage.Window, err error) {
 func instant(flag, value string, now time.Time) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, value)
 	if err != nil {
-		in, err := time.ParseDuration(value)
+		in, err := rqv1.ParseDuration(value)
 		if err != nil {
 			return at, session.Fail(session.ExitUsage,
-				"%s is %q: write a time as 2030-01-02T15:00:00Z, or a duration from now as 90m", flag, value)
+				"%s is %q: write a time as 2030-01-02T15:00:00Z, or a duration from now as 90m or 3d", flag, value)
 		}
 		at = now.Add(in)
 	}

@@ -103,6 +103,7 @@ func decodeObject(text []byte, kind *schema.GroupVersionKind, anyKind bool) (*un
 		return nil, err
 	}
 	object.SetGroupVersionKind(*gvk)
+	inHours(object)
 	if object.GetName() == "" && object.GetGenerateName() == "" {
 		return nil, errors.New(`field "metadata.name" is missing`)
 	}

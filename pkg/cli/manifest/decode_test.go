@@ -78,7 +78,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"no apiVersion":     {"kind: Run\n", `field "apiVersion" is missing`},
 		"no name":           {"apiVersion: rq.davidlangworthy.io/v1\nkind: Run\n", `field "metadata.name" is missing`},
 		"foreign kind": {"apiVersion: v1\nkind: Pod\n",
-			`kind Pod of v1 is none of jobtree's kinds; create it with "kubectl create"`},
+			`kind Pod of v1 is not one of jobtree's kinds; create it with "kubectl create"`},
 		"other version": {"apiVersion: rq.davidlangworthy.io/v2\nkind: Run\n",
 			`there is no kind Run of rq.davidlangworthy.io/v2; did you mean`},
 		"plain text":  {"hello\n", "not an API object"},

@@ -64,7 +64,7 @@ func notOurKind(gvk *schema.GroupVersionKind) error {
 				rqv1.GroupVersion)
 		}
 	}
-	return fmt.Errorf("kind %s of %s is none of jobtree's kinds; create it with \"kubectl create\"", gvk.Kind,
+	return fmt.Errorf("kind %s of %s is not one of jobtree's kinds; create it with \"kubectl create\"", gvk.Kind,
 		gvk.GroupVersion())
 }
 

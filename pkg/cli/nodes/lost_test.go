@@ -71,7 +71,7 @@ func TestNoNodes(t *testing.T) {
 		t.Error(diff)
 	}
 	said = clitest.Do(t, server, Command, "list")
-	if said.Code != session.ExitUsage || !strings.Contains(said.Err, `"list" is no command`) {
+	if said.Code != session.ExitUsage || !strings.Contains(said.Err, `"list" is not a command`) {
 		t.Errorf("%+v", said)
 	}
 }
@@ -95,7 +95,7 @@ func TestSayThatNodesAreLost(t *testing.T) {
 		"one that is lost already": {args: "before", told: []string{"node before is recorded as lost already"}},
 		"one that a condition tells of, which would come back by itself": {args: "sick", lost: "sick",
 			told: []string{"node sick is lost"}},
-		"none": {code: session.ExitUsage, told: []string{"say which nodes"}},
+		"none": {code: session.ExitUsage, told: []string{"name nodes"}},
 	} {
 		sick := nodeOf("sick", corev1.ConditionTrue, rqv1.AnnotationLost)
 		sick.Annotations[rqv1.AnnotationLost] = "2030-01-02T12:00:00Z NodeCondition condition XID is True: 79"

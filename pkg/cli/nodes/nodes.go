@@ -56,7 +56,7 @@ ready, and marks[] with at, why and message, all that speaks against the node, a
   kubectl runs nodes -o json | jq -r '.nodes[] | select(.state == "Lost") | [.name, .since, .message] | @tsv'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return session.Fail(session.ExitUsage, "%q is no command of %q; choose from lost, clear", args[0],
+				return session.Fail(session.ExitUsage, "%q is not a command of %q; choose from lost, clear", args[0],
 					cmd.CommandPath())
 			}
 			return nil

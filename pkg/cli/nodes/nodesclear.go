@@ -18,7 +18,7 @@ func nodesClearCommand(s *session.Session) *cobra.Command {
 	l := &nodesClear{Session: s}
 	return &cobra.Command{
 		Use:   "clear NODE...",
-		Short: "Say that suspect nodes are well, so that they are used as any other",
+		Short: "Clear the suspicion of nodes, so that they are used like any other",
 		Long: `Say that what speaks against nodes is settled: they have been looked at, or mended. From then on they are used
 as any other, until something new speaks against them. What did stays in the record ("kubectl runs nodes -o yaml").
 
@@ -27,7 +27,7 @@ It takes the right to patch nodes. A node that is cordoned or lost stays so: kub
   kubectl runs nodes clear $(kubectl runs nodes -o json | jq -r '.nodes[] | select(.state == "Suspect") | .name')`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return session.Fail(session.ExitUsage, "say which nodes: %s", cmd.UseLine())
+				return session.Fail(session.ExitUsage, "name nodes: %s", cmd.UseLine())
 			}
 			return nil
 		},

@@ -25,7 +25,7 @@ func nodesLostCommand(s *session.Session) *cobra.Command {
 	l := &nodesLost{Session: s}
 	cmd := &cobra.Command{
 		Use:   "lost NODE...",
-		Short: "Say that nodes are gone, so that their Runs move away at once",
+		Short: "Declare nodes lost, so that their Runs move away at once",
 		Long: `Say that nodes are gone. They are cordoned and recorded as lost, as the scheduler does with a node that it
 finds lost, and whatever their number: their pods are deleted without grace, and their ranks move to spares or other
 room. This is how losses go on that the scheduler holds back because too many nodes show signs at once.
@@ -41,13 +41,13 @@ It takes the right to patch nodes. To give a node back: kubectl uncordon NODE.`,
   kubectl runs nodes lost rack7-n1 rack7-n2 rack7-n3 rack7-n4 --because 'PDU 7b has failed'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return session.Fail(session.ExitUsage, "say which nodes: %s", cmd.UseLine())
+				return session.Fail(session.ExitUsage, "name nodes: %s", cmd.UseLine())
 			}
 			return nil
 		},
 		RunE: s.RunE(l.run),
 	}
-	cmd.Flags().StringVar(&l.because, "because", "", "Why, for the record on the nodes.")
+	cmd.Flags().StringVar(&l.because, "because", "", "The reason, for the record on the nodes.")
 	cmd.Flags().BoolVar(&l.force, "force", false, "Also nodes that are Ready and whose loss is not held back.")
 	return cmd
 }
@@ -73,8 +73,8 @@ func (l *nodesLost) run(ctx context.Context, names []string) error {
 			continue
 		case !held && !l.force && picture.Readiness(node) == corev1.ConditionTrue:
 			return session.Fail(session.ExitError,
-				"node %s is Ready and its loss is not held back: what runs on it would go on beside its replacement; "+
-					"drain it, or say --force if you know that it is gone", name)
+				"node %s is Ready and its loss is not held back: what runs on it would continue beside its replacement; drain "+
+					"it, or use --force if you know that it is gone", name)
 		}
 		nodes = append(nodes, node)
 	}

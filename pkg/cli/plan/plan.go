@@ -28,7 +28,7 @@ type planner struct {
 }
 
 // told says what the command tells.
-const told = `Say when a Run starts, what stands in its way, and what is done about it, as its Reservation
+const told = `Show when a Run starts, what stands in its way, and what is done about it, as its Reservation
 (reservations.rq.davidlangworthy.io) promises. Without a name, all Runs of the namespace that wait are drawn on a time
 axis, and those that have no date are listed with their place in line and the reason.
 
@@ -71,7 +71,7 @@ func Command(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "plan [RUN | -f FILE]",
 		SuggestFor: []string{"when", "estimate", "forecast"},
-		Short:      "Say when a Run starts, what stands in its way, and what is done about it",
+		Short:      "Show when a Run starts, what stands in its way, and what is done about it",
 		Long:       told,
 		Example: `  kubectl runs plan trainer-128
 
@@ -103,7 +103,7 @@ func (p *planner) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if p.all && len(args) > 0 {
-		return session.Fail(session.ExitUsage, "a Run is named within one namespace: leave out -A or the name")
+		return session.Fail(session.ExitUsage, "a Run's name is a name in one namespace: leave out -A or the name")
 	}
 	if len(p.files) > 0 && (p.all || len(args) > 0) {
 		return session.Fail(session.ExitUsage, "-f asks about Runs that have not been submitted: leave out -A and the name")

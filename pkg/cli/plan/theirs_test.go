@@ -87,7 +87,7 @@ func TestPlanOfOthersWorkloads(t *testing.T) {
 			"there would be 2 more like it", "Job/train makes no pods while spec.suspend is true"}},
 		"several": {documents: []string{jobSet, job}, told: []string{"rai/JobSet/llm", "\n\nRUN", "rai/Pod/train-0"}},
 		"nobody pays": {documents: []string{unpaid}, code: session.ExitError, told: []string{
-			"nobody is named who pays for the 8 GPUs of Pod/lone: add annotation rq.davidlangworthy.io/owner to Pod/lone"}},
+			"no owner is named who pays for the 8 GPUs of Pod/lone: add annotation rq.davidlangworthy.io/owner to Pod/lone"}},
 		"the namespace pays": {documents: []string{unpaid}, spoil: func(s *clitest.Server) {
 			s.Set(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "rai",
 				Annotations: map[string]string{"rq.davidlangworthy.io/owner": "org:ai:rai"}}})
@@ -97,10 +97,10 @@ func TestPlanOfOthersWorkloads(t *testing.T) {
 			"{rq.davidlangworthy.io/owner: \"org:ai:rai\"}}", unpaid}, told: []string{"rai/Pod/lone", "now, with 8 GPUs"}},
 		"a value that will not do": {documents: []string{strings.Replace(jobSet, "annotations: {",
 			"annotations: {rq.davidlangworthy.io/checkpoint: soon, ", 1)}, code: session.ExitError,
-			told: []string{`annotation rq.davidlangworthy.io/checkpoint of JobSet/llm is "soon", which is no duration`}},
+			told: []string{`annotation rq.davidlangworthy.io/checkpoint of JobSet/llm is "soon", which is not a duration`}},
 		"without the right": {documents: []string{jobSet}, code: session.ExitError, spoil: func(s *clitest.Server) {
 			s.NobodyUses = "org:ai:rai"
-		}, told: []string{"service account default of namespace rai may not spend as org:ai:rai (R10): ask an " +
+		}, told: []string{"service account default of namespace rai may not spend as org:ai:rai: ask an " +
 			"administrator"}},
 		"who may not ask": {documents: []string{jobSet}, spoil: func(s *clitest.Server) {
 			refusing(s, "create", "localsubjectaccessreviews")

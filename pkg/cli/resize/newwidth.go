@@ -26,10 +26,10 @@ func (r *resize) newWidth(run *rqv1.Run) (int32, error) {
 	}
 	switch phase := view.PhaseOf(run); {
 	case m == nil:
-		return refused("spec.malleable is not set, so the Run keeps its %d GPUs (R16); delete it and submit it anew with "+
-			"spec.malleable", desired)
+		return refused("spec.malleable is not set, so the Run keeps its %d GPUs; to change that, delete it and submit it "+
+			"again with spec.malleable", desired)
 	case phase == rqv1.RunCompleted, phase == rqv1.RunFailed:
-		return refused("the Run is %s and holds nothing any more", phase)
+		return refused("the Run is %s and holds no GPUs", phase)
 	}
 	to, least, most, step := int64(r.to), int64(m.MinTotalGPUs), int64(m.MaxTotalGPUs), int64(m.StepGPUs)
 	switch {
@@ -40,17 +40,17 @@ func (r *resize) newWidth(run *rqv1.Run) (int32, error) {
 	}
 	switch over := (to - least) % step; {
 	case to < least:
-		return refused("%s: %d is less than malleable.minTotalGPUs (R24); %d is the least", field, to, least)
+		return refused("%s: %d GPUs are too few; the least is malleable.minTotalGPUs, %d", field, to, least)
 	case to > most:
-		return refused("%s: %d is more than malleable.maxTotalGPUs (R23); %d is the most", field, to, most)
+		return refused("%s: %d GPUs are too many; the most is malleable.maxTotalGPUs, %d", field, to, most)
 	case over != 0:
-		return refused("%s: %d is not malleable.minTotalGPUs (%d) plus whole steps of malleable.stepGPUs (%d) (R16); %d "+
-			"and %d are",
+		return refused("%s: %d GPUs are not a possible width, which is malleable.minTotalGPUs (%d) plus whole steps of "+
+			"malleable.stepGPUs (%d); the nearest are %d and %d",
 			field, to, least, step, to-over, to-over+step)
 	case r.wider && to < int64(desired):
-		return refused("%s: %d is less than the %d GPUs that it desires; use kubectl runs shrink", field, to, desired)
+		return refused("%s: %d is less than the %d GPUs that it wants; use kubectl runs shrink", field, to, desired)
 	case !r.wider && to > int64(desired):
-		return refused("%s: %d is more than the %d GPUs that it desires; use kubectl runs grow", field, to, desired)
+		return refused("%s: %d is more than the %d GPUs that it wants; use kubectl runs grow", field, to, desired)
 	}
 	return int32(to), nil
 }

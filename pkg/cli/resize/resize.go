@@ -24,8 +24,8 @@ func Grow(s *session.Session) *cobra.Command {
 	r := &resize{Session: s, wider: true}
 	return r.command(&cobra.Command{
 		Use:   "grow RUN --by GPUS | --to GPUS",
-		Short: "Let a malleable Run become wider",
-		Long: `Let a malleable Run become wider, by raising spec.malleable.desiredTotalGPUs. The Run grows one step at a time,
+		Short: "Make a malleable Run wider",
+		Long: `Make a malleable Run wider, by raising spec.malleable.desiredTotalGPUs. The Run grows one step at a time,
 as room and money allow, and never into room that a Reservation is about to need. With --by the GPUs are counted from
 the width that the Run desires.`,
 		Example: `  # Let a Run have all that its spec allows, 160 GPUs
@@ -38,8 +38,8 @@ func Shrink(s *session.Session) *cobra.Command {
 	r := &resize{Session: s}
 	return r.command(&cobra.Command{
 		Use:   "shrink RUN --by GPUS | --to GPUS",
-		Short: "Have a malleable Run give GPUs back",
-		Long: `Have a malleable Run give GPUs back, by lowering spec.malleable.desiredTotalGPUs. The pods of the highest ranks
+		Short: "Make a malleable Run narrower",
+		Long: `Make a malleable Run narrower, by lowering spec.malleable.desiredTotalGPUs. The pods of the highest ranks
 are told to go and have the configured notice period, or their own grace period if that is longer, to end. With --by the
 GPUs are counted from the width that the Run has, or desires if that is less.`,
 		Example: `  # Give 32 GPUs back
@@ -76,14 +76,14 @@ func (r *resize) run(ctx context.Context, names []string) error {
 		return err
 	}
 	if to == was {
-		fmt.Fprintf(r.Out, "Run %s desires %d GPUs already\n", session.NameOf(&run), to)
+		fmt.Fprintf(r.Out, "Run %s wants %d GPUs already\n", session.NameOf(&run), to)
 		return nil
 	}
 	patch := fmt.Appendf(nil, `{"spec":{"malleable":{"desiredTotalGPUs":%d}}}`, to)
 	if err := c.Patch(ctx, &run, client.RawPatch("application/merge-patch+json", patch)); err != nil {
 		return r.NotFoundInWords(err, namespace, names[0])
 	}
-	fmt.Fprintf(r.Out, "Run %s desires %d GPUs now, %d before\n", session.NameOf(&run), to, was)
+	fmt.Fprintf(r.Out, "Run %s now wants %d GPUs instead of %d\n", session.NameOf(&run), to, was)
 	fmt.Fprintf(r.ErrOut, "Follow with: kubectl runs watch -n %s %s\n", namespace, session.NameOf(&run))
 	return nil
 }

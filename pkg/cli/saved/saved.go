@@ -25,8 +25,8 @@ func Command(s *session.Session) *cobra.Command {
 	l := &saved{Session: s}
 	cmd := &cobra.Command{
 		Use:   "checkpointed RUN",
-		Short: "Say that a Run has saved its work",
-		Long: `Say that a Run has saved its work, and when. Work that is lost later is counted from then on; who is cut for
+		Short: "Record that a Run has saved its work",
+		Long: `Record that a Run has saved its work, and when. Work that is lost later is counted from then on; who is cut for
 others does not depend on it. With --take-me the Run's pods, once they are told to go, are ended at once: they are done,
 and need no notice.
 
@@ -71,6 +71,6 @@ func (l *saved) run(ctx context.Context, names []string) error {
 	if err := session.Merge(ctx, c, run, change); err != nil {
 		return l.NotFoundInWords(err, namespace, names[0])
 	}
-	fmt.Fprintf(l.Out, "Run %s has saved its work at %s\n", l.Called(names[0]), session.ClockToSecond(at, l.Now()))
+	fmt.Fprintf(l.Out, "Run %s saved its work at %s\n", l.Called(names[0]), session.ClockToSecond(at, l.Now()))
 	return nil
 }

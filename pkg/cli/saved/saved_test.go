@@ -19,14 +19,14 @@ func TestCheckpointed(t *testing.T) {
 		told   string
 	}{
 		"now": {args: "trainer", at: "2030-01-02T13:00:00Z",
-			told: "Run trainer has saved its work at 13:00:00"},
-		"done": {args: "trainer --take-me", at: "2030-01-02T13:00:00Z", me: "true", told: "has saved its work"},
+			told: "Run trainer saved its work at 13:00:00"},
+		"done": {args: "trainer --take-me", at: "2030-01-02T13:00:00Z", me: "true", told: "saved its work"},
 		"at a time": {args: "trainer --at 2030-01-02T12:30:00+01:00", at: "2030-01-02T11:30:00Z",
 			told: "at 11:30:00"},
 		"to come": {args: "trainer --at 2030-01-03T12:00:00Z", code: session.ExitUsage, told: "is in the future"},
 		"no time": {args: "trainer --at noon", code: session.ExitUsage,
 			told: `must be a time such as 2026-01-31T10:00:00Z, not "noon"`},
-		"no Run":     {args: "", code: session.ExitUsage, told: "say which Run"},
+		"no Run":     {args: "", code: session.ExitUsage, told: "name a Run"},
 		"a stranger": {args: "trianer", code: session.ExitError, told: `Run "trianer" not found in namespace "rai"`},
 	} {
 		trainer := clitest.RunOf("trainer", 32, 32, clitest.Runs(32))

@@ -39,7 +39,7 @@ var sameAs = map[string]string{
 
 // commands are Slurm's, and others that clusters with Slurm have, and what to do without them.
 var commands = map[string]string{
-	"srun": "a Run starts the script in every pod itself: take srun away, and start a process for each GPU with " +
+	"srun": "a Run starts the script in every pod itself: remove srun, and start a process for each GPU with " +
 		"torchrun, which reads its options from the environment",
 	"mpirun":   "there is no hostfile: start the program in every pod with torchrun, or use an MPI operator's job",
 	"mpiexec":  "there is no hostfile: start the program in every pod with torchrun, or use an MPI operator's job",
@@ -48,7 +48,7 @@ var commands = map[string]string{
 	"scancel":  "the Run ends when its script does",
 	"scontrol": "MASTER_ADDR is where rank 0 is; every pod has the name RUN-RANK.RUN",
 	"squeue":   "kubectl runs list says it, outside of the pods",
-	"module":   "what modules load has to be in the image: take it away",
+	"module":   "what modules load has to be in the image: remove it",
 }
 
 var (

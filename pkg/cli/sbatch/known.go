@@ -26,7 +26,7 @@ const (
 		"numactl do it"
 	logAdvice = "what the pods print is kept by Kubernetes: kubectl runs logs RUN shows it; a file has to be on a " +
 		"volume of spec.template"
-	mailAdvice = "nobody is written to: kubectl runs watch RUN --until Completed waits for the end and says by its " +
+	mailAdvice = "jobtree sends no mail: kubectl runs watch RUN --until Completed waits for the end and says by its " +
 		"exit code how it went"
 	prioAdvice = "no owner's Runs come before another's: among your own, --priority-class names a PriorityClass"
 	nodeAdvice = "write a nodeSelector or an affinity into spec.template; nodes that are broken are avoided without it"

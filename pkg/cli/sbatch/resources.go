@@ -114,7 +114,7 @@ func (t *translation) resources() error {
 		}
 		return e
 	case len(validation.IsValidLabelValue(t.ask.kind)) > 0:
-		return refuse(by, "%q is no GPU type, which is the value of a node's label: say it with --gpu-type, such as "+
+		return refuse(by, "%q is not a GPU type, which is the value of a node's label: set it with --gpu-type, such as "+
 			"--gpu-type H100-80GB", t.ask.kind)
 	default:
 		kind = t.ask.kind

@@ -111,7 +111,7 @@ func TestWrongChoices(t *testing.T) {
 	c := with
 	c.Owner = ""
 	if _, _, err := translate(script("-G1 -A Ada_Lab"), c); err == nil ||
-		!strings.Contains(err.Error(), "line 2: --account=Ada_Lab: this is no owner") {
+		!strings.Contains(err.Error(), "line 2: --account=Ada_Lab: this is not an owner") {
 		t.Errorf("an account that is no owner: %v", err)
 	}
 }
@@ -128,8 +128,8 @@ func TestTold(t *testing.T) {
 		script("-G1 --exclusive"): "line 2: --exclusive: GPUs of a pod are its own",
 		script("-G1 --requeue"): "line 2: --requeue: a Run that is cut or loses its node " +
 			"starts again only if its program saves",
-		script("-G1 --frobnicate=3"):           "line 2: --frobnicate=3: this is no option that is known of sbatch",
-		script("-G1 --frob 3"):                 "line 2: --frob=3: this is no option",
+		script("-G1 --frobnicate=3"):           "line 2: --frobnicate=3: this is not a known option of sbatch",
+		script("-G1 --frob 3"):                 "line 2: --frob=3: this is not a known option",
 		script("-G1 -o x", "-e y"):             "line 3: --error=y: what the pods print",
 		script("-G1 -t 5", "-t 6"):             "line 2: --time=5: --time=6 (line 3) comes after it and counts",
 		script("-G1 --mem=0") + "train\n":      "line 2: --mem=0: a pod cannot ask for all memory",

@@ -92,8 +92,8 @@ func (t *translation) collect() error {
 		switch {
 		case t.given(o.Name) != o:
 		case o.about == nil:
-			t.note(o, "this is no option that is known of sbatch: see in spec of the Run, and in its template, whether what it "+
-				"asks for can be said there")
+			t.note(o, "this is not a known option of sbatch: see whether spec of the Run, or its template, has a field for "+
+				"what it asks for")
 		case o.about.advice != "":
 			t.note(o, "%s", o.about.advice)
 		}
@@ -137,7 +137,7 @@ func (t *translation) identity() error {
 		return &Error{Text: "the script has no --account, so that nobody pays: say with --owner who does, such as --owner " +
 			"org:ai:rai"}
 	case !rqv1.IsOwner(account.Value):
-		return refuse(account, "this is no owner: %s; say with --owner whose Budget stands for the account", ownerRule)
+		return refuse(account, "this is not an owner: %s; say with --owner whose Budget stands for the account", ownerRule)
 	}
 	t.run.Spec.Owner = rqv1.Owner(account.Value)
 	if !strings.Contains(account.Value, ":") {

@@ -32,13 +32,13 @@ const (
 const ExitCodesHelp = `Exit codes:
 
   0    done
-  1    something was refused or could not be read or written; audit: something that always holds does not
+  1    something was refused or could not be read or written; audit: an invariant is violated
   2    the command line is wrong
-  3    watch: a Run ended otherwise than awaited
+  3    watch: a Run ended in another phase than awaited
   4    watch: the time given by --timeout has passed
   5    explain --verify: the record is not valid
-  6    explain --verify: nothing has been drawn, or not yet, so that there is nothing to check
-  7    audit: what is needed could not be read, so that nothing is known
+  6    explain --verify: there is no draw to check, or not yet
+  7    audit: objects could not be read, so the answer is unknown
   130  interrupted`
 
 // Failure is an error in words for people, with the exit code that it leads to.

@@ -56,7 +56,7 @@ func (s *Session) ownNames(ctx context.Context, cmd *cobra.Command, words []stri
 		return words, nil
 	}
 	if all := cmd.Flags().Lookup("all-namespaces"); all != nil && all.Changed {
-		return nil, Fail(ExitUsage, "%s is named within one namespace: leave out -A", words[slashed])
+		return nil, Fail(ExitUsage, "%s is a name in one namespace: leave out -A", words[slashed])
 	}
 	c, namespace, _, err := s.Connect()
 	if err != nil {
@@ -85,8 +85,8 @@ func ownName(ctx context.Context, c client.Client, namespace, word string) (stri
 		return name, nil
 	}
 	if kind == "" || name == "" || strings.Contains(name, "/") {
-		return "", Fail(ExitUsage, "%q names no Run: give its name, or KIND/NAME of its pods' group or of what that was "+
-			"made for", word)
+		return "", Fail(ExitUsage, "%q does not name a Run: give its name, or KIND/NAME of its pods' group or of the "+
+			"object that owns them", word)
 	}
 	keys := group.Named(namespace, kind, name)
 	var there []string
@@ -116,8 +116,8 @@ func ownName(ctx context.Context, c client.Client, namespace, word string) (stri
 	case len(keys) > 0:
 		return group.RunName(keys[0]), nil
 	}
-	return "", Fail(ExitError, "%q names no Run of namespace %q: \"kubectl runs list -n %s\" shows how those are called "+
-		"that you may read", word, namespace, namespace)
+	return "", Fail(ExitError, "%q does not name a Run of namespace %q: \"kubectl runs list -n %s\" shows the names of "+
+		"those that you may read", word, namespace, namespace)
 }
 
 // madeFor returns the own names of the Runs whose groups were made for what KIND/NAME names, in order.

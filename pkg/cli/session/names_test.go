@@ -71,17 +71,17 @@ func TestRunsByKindAndName(t *testing.T) {
 			names["scheduling.x-k8s.io/PodGroup/gang"],
 		"job/none":      `!Run "job/none" not found in namespace "rai"; "kubectl runs list -A" lists those that you may read`,
 		"podgroup/none": `!Run "podgroup/none" not found in namespace "rai"`,
-		"Deployment/x": `!"Deployment/x" names no Run of namespace "rai": "kubectl runs list -n rai" shows how those are ` +
-			`called that you may read`,
+		"Deployment/x": `!"Deployment/x" does not name a Run of namespace "rai": "kubectl runs list -n rai" shows the ` +
+			`names of those that you may read`,
 		"trainjob/llm":                      llm + " ",
 		"TrainJob.trainer.kubeflow.org/llm": llm + " ",
-		"trainjob.example.com/llm":          `!names no Run`,
+		"trainjob.example.com/llm":          `!does not name a Run`,
 		"leaderworkerset/serve":             "!is several Runs: name one of them, ",
 		"LeaderWorkerSet/serve-1":           names["leaderworkerset.x-k8s.io/LeaderWorkerSet/serve-1"] + " ",
-		"/llm":                              `!"/llm" names no Run: give its name, or KIND/NAME of its pods' group or of `,
-		"jobset/":                           `!"jobset/" names no Run`,
-		"jobset/a/b":                        `!"jobset/a/b" names no Run`,
-		"-A jobset/llm":                     "!jobset/llm is named within one namespace: leave out -A",
+		"/llm":                              `!"/llm" does not name a Run: give its name, or KIND/NAME of its pods' `,
+		"jobset/":                           `!"jobset/" does not name a Run`,
+		"jobset/a/b":                        `!"jobset/a/b" does not name a Run`,
+		"-A jobset/llm":                     "!jobset/llm is a name in one namespace: leave out -A",
 	} {
 		said := clitest.Do(t, server, says, strings.Fields(typed)...)
 		problem, fails := strings.CutPrefix(want, "!")

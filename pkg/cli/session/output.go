@@ -60,7 +60,7 @@ func (o *Output) ForPeople() bool {
 func (o *Output) Printer() (printers.ResourcePrinter, error) {
 	printer, err := o.Flags.ToPrinter()
 	if genericclioptions.IsNoCompatiblePrinterError(err) {
-		return nil, Fail(ExitUsage, "--output %q is no format of this command; choose from %s", *o.Flags.OutputFormat,
+		return nil, Fail(ExitUsage, "--output %q is not a format of this command; choose from %s", *o.Flags.OutputFormat,
 			o.formats)
 	}
 	if err != nil {

@@ -39,7 +39,7 @@ func RunNames(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return Fail(ExitUsage, "say which Run: %s", cmd.UseLine())
+			return Fail(ExitUsage, "name a Run: %s", cmd.UseLine())
 		case len(args) > most:
 			return Fail(ExitUsage, "%s takes the name of one Run, not %d", cmd.CommandPath(), len(args))
 		}

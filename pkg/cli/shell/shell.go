@@ -71,7 +71,7 @@ It takes the right to create pods/exec, which the built-in role edit has.`,
   kubectl runs exec hello --rank 3 -it -- py-spy top --pid 1`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); dash != 1 || len(args) < 2 {
-				return session.Fail(session.ExitUsage, "say which Run and, after two dashes, which command: %s", cmd.UseLine())
+				return session.Fail(session.ExitUsage, "name a Run and, after two dashes, a command: %s", cmd.UseLine())
 			}
 			return nil
 		},

@@ -46,7 +46,7 @@ func (k *known) doubts(object *unstructured.Unstructured) (doubts []string) {
 		return doubts
 	}
 	if meant := session.Meant(owner, k.owners); meant != "" {
-		doubts = append(doubts, fmt.Sprintf("no Budget is of owner %s%s", owner, meant))
+		doubts = append(doubts, fmt.Sprintf("no Budget has the owner %s%s", owner, meant))
 	}
 	return doubts
 }

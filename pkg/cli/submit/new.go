@@ -58,9 +58,9 @@ It then waits for the scheduler's first word, as "kubectl runs submit" does.`,
 			case names > 1:
 				return session.Fail(session.ExitUsage, "give one name, and the command after two dashes: %s", cmd.UseLine())
 			case n.gpus < 1:
-				return session.Fail(session.ExitUsage, "say how many GPUs: --gpus 16")
+				return session.Fail(session.ExitUsage, "set the number of GPUs, such as --gpus 16")
 			case len(args) > names && n.image == "":
-				return session.Fail(session.ExitUsage, "say in which image the command runs: --image IMAGE")
+				return session.Fail(session.ExitUsage, "set the image in which the command runs: --image IMAGE")
 			}
 			return nil
 		},
@@ -88,12 +88,13 @@ func (n *newRun) addFlags(cmd *cobra.Command) {
 	flags.Int32Var(&n.gpusPerPod, "gpus-per-pod", 0, "GPUs of one pod; 0 leaves that to the scheduler.")
 	flags.Int32Var(&n.group, "group-gpus", 0, "GPUs that must share a fast fabric; 0 for no groups.")
 	flags.Int32Var(&n.spares, "spares", 0, "GPUs that stand by for each group.")
-	flags.DurationVar(&n.maxDuration, "max-duration", 0, "After which time the Run is ended, such as 2h; 0 for never.")
-	flags.DurationVar(&n.checkpoint, "checkpoint", 0,
+	session.DurationVar(flags, &n.maxDuration, "max-duration", 0,
+		"Time after which the Run is ended, such as 2h or 3d; 0 for never.")
+	session.DurationVar(flags, &n.checkpoint, "checkpoint", 0,
 		"How often the program saves its work, such as 30m, so that it may be started again.")
 	flags.BoolVar(&n.opportunistic, "opportunistic", false, "Use GPUs that nobody needs, and give them back on demand.")
 	flags.BoolVar(&n.suspend, "suspend", false, "Hold the Run back until it is resumed.")
-	flags.DurationVar(&n.wait, "wait", time.Second, waitUsage)
+	session.DurationVar(flags, &n.wait, "wait", time.Second, waitUsage)
 	session.Must(cmd.RegisterFlagCompletionFunc("owner", n.CompleteOwners))
 	session.Must(cmd.RegisterFlagCompletionFunc("type", n.completeTypes))
 }
@@ -141,14 +142,14 @@ func (n *newRun) complete(ctx context.Context, c client.Client, namespace string
 		case err != nil:
 			return err
 		case len(types) != 1:
-			return session.Fail(session.ExitUsage, "say which type of GPU with --type%s", choices(types))
+			return session.Fail(session.ExitUsage, "set the type of GPU with --type%s", choices(types))
 		}
 		n.gpuType = types[0]
 	}
 	if n.owner == "" {
 		owners := ownersOf(ctx, c, namespace)
 		if len(owners) != 1 {
-			return session.Fail(session.ExitUsage, "say who pays with --owner%s", choices(owners))
+			return session.Fail(session.ExitUsage, "set the owner who pays with --owner%s", choices(owners))
 		}
 		n.owner = owners[0]
 	}

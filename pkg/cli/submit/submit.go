@@ -29,7 +29,7 @@ type submission struct {
 }
 
 // waitUsage is what the flag --wait does.
-const waitUsage = "How long to wait for the scheduler's first word; 0 for not at all."
+const waitUsage = "How long to wait for the scheduler's first answer; 0 does not wait."
 
 // Command returns "kubectl runs submit".
 func Command(s *session.Session) *cobra.Command {
@@ -47,8 +47,8 @@ and checked; after that each object is created on its own, so an object that the
 others, and the exit code is 1. An object that exists already is refused; with --replace-finished a Run that has ended
 makes way for the one of its name, with what its pods printed.
 
-The command then waits for the scheduler's first word on each Run, a second at most or as --wait says, and prints it on
-standard error: that it runs, or why it waits and until when.`,
+The command then waits for the scheduler's first answer on each Run, a second at most or as --wait says, and prints it
+on standard error: that it runs, or why it waits and until when.`,
 		Example: `  # Submit a Run to the namespace of the current context
   kubectl runs submit resnet-small.yaml
 
@@ -73,7 +73,7 @@ standard error: that it runs, or why it waits and until when.`,
 	})
 	cmd.Flags().BoolVarP(&sub.recursive, "recursive", "R", false, "Read directories below the given ones too.")
 	cmd.Flags().BoolVar(&sub.replace, "replace-finished", false, "Replace Runs of the same names that have ended.")
-	cmd.Flags().DurationVar(&sub.wait, "wait", time.Second, waitUsage)
+	session.DurationVar(cmd.Flags(), &sub.wait, "wait", time.Second, waitUsage)
 	cmd.Flags().StringVar(&sub.dryRun, "dry-run", "none",
 		"none, client (check the files only) or server (have the server check, too, and create nothing).")
 	session.Must(cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{"none", "client", "server"},
@@ -84,7 +84,7 @@ standard error: that it runs, or why it waits and until when.`,
 func (s *submission) run(ctx context.Context, files []string) error {
 	s.paths = append(files, s.paths...)
 	if len(s.paths) == 0 {
-		return session.Fail(session.ExitUsage, `say what to submit: kubectl runs submit FILE; "-" is standard input`)
+		return session.Fail(session.ExitUsage, `name what to submit: kubectl runs submit FILE; "-" is standard input`)
 	}
 	if err := s.completeFlags(); err != nil {
 		return err

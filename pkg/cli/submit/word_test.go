@@ -156,7 +156,7 @@ func TestWhatIsPerhapsMistyped(t *testing.T) {
 		"another type": {"TPU", "org:ai:rai",
 			"Warning: Run a: no node has GPUs of type TPU; there are A100, H100-80GB\n"},
 		"an owner": {"A100", "org:ai:ria",
-			"Warning: Run a: no Budget is of owner org:ai:ria; did you mean org:ai:rai?\n"},
+			"Warning: Run a: no Budget has the owner org:ai:ria; did you mean org:ai:rai?\n"},
 		"an owner of a family": {"A100", "org:ai:rai:sys", ""},
 		"an unlike owner":      {"A100", "org:physics", ""},
 	} {
@@ -222,11 +222,12 @@ func TestARunFromOneLine(t *testing.T) {
 			stored: true},
 		"without a name": {args: "--gpus 8 --type A100 --owner org:ai:rai --wait=0s", out: "run.rq.davidlangworthy.io/run-"},
 		"which type": {args: "--gpus 8 --owner o", types: []string{"A100", "H100"}, code: session.ExitUsage,
-			err: "say which type of GPU with --type; there are A100, H100"},
+			err: "set the type of GPU with --type; there are A100, H100"},
 		"whose": {args: "--gpus 8 --type A100", mayUse: []string{"org:b", "org:a"}, code: session.ExitUsage,
-			err: "say who pays with --owner; there are org:a, org:b"},
-		"how many":        {args: "hello", code: session.ExitUsage, err: "say how many GPUs"},
-		"in what":         {args: "hello --gpus 8 -- ls", code: session.ExitUsage, err: "in which image the command runs"},
+			err: "set the owner who pays with --owner; there are org:a, org:b"},
+		"how many": {args: "hello", code: session.ExitUsage, err: "set the number of GPUs"},
+		"in what": {args: "hello --gpus 8 -- ls", code: session.ExitUsage, err: "set the image in which the " +
+			"command runs"},
 		"two names":       {args: "hello ls --gpus 8", code: session.ExitUsage, err: "give one name"},
 		"an unknown form": {args: "--gpus 8 -o csv", code: session.ExitUsage, err: "choose from yaml, json"},
 	} {

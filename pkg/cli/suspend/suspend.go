@@ -27,7 +27,7 @@ func Suspend(s *session.Session) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:        "suspend RUN...",
 		SuggestFor: []string{"hold", "pause"},
-		Short:      "Hold Runs back, or have them give up what they hold and wait",
+		Short:      "Hold Runs back, or make running ones give up their GPUs and wait",
 		Long: `Suspend Runs, by setting spec.suspend to true. A Run that waits is held back: it has no pods, no date and no
 room that is kept for it. A Run that runs gives up all of its GPUs: its pods are told to go and have their own grace
 period to end, and it starts anew when it is resumed, from its checkpoint if it has one. Either keeps its place by age.
@@ -43,7 +43,7 @@ func Resume(s *session.Session) *cobra.Command {
 	return c.command(&cobra.Command{
 		Use:        "resume RUN...",
 		SuggestFor: []string{"release", "unsuspend"},
-		Short:      "Have suspended Runs planned again",
+		Short:      "Resume suspended Runs",
 		Long: `Resume Runs, by setting spec.suspend to false. They are planned as all Runs that wait, in the order of their
 age.`,
 		Example: `  kubectl runs resume trainer`,

@@ -28,7 +28,7 @@ func TestSuspend(t *testing.T) {
 			suspended: "true", told: `"none" not found`},
 		"one that has ended": {verb: "suspend", args: "trainer", edit: ended, code: session.ExitError,
 			told: "is Completed"},
-		"nobody":               {verb: "resume", code: session.ExitUsage, told: "say which Run"},
+		"nobody":               {verb: "resume", code: session.ExitUsage, told: "name a Run"},
 		"in another namespace": {verb: "suspend", args: "trainer -n mm", code: session.ExitError, told: `namespace "mm"`},
 	} {
 		run := clitest.RunOf("trainer", 16, 8, clitest.Runs(16))

@@ -18,12 +18,15 @@ func (h *Happening) inWords() string {
 	case h.Verb == hasClosed && (h.Role == rqv1.RoleSpare || h.Reason == string(rqv1.ClosedNodeFailure)):
 		return fmt.Sprintf("%s on %s closed: %s", h.subject(), NodesInWords(h.Nodes, false), h.Reason)
 	}
-	leases := "GPU lease"
-	if h.Role != rqv1.RoleActive {
-		leases = strings.ToLower(string(h.Role)) + " " + leases
+	article, leases := "a", "GPU lease"
+	switch h.Role {
+	case rqv1.RoleBorrowed: // people borrow from sponsors, and this is nobody's loan
+		article, leases = "an", "opportunistic "+leases
+	case rqv1.RoleSpare:
+		leases = "spare " + leases
 	}
 	if h.Leases == 1 {
-		leases = "a " + leases
+		leases = article + " " + leases
 	} else {
 		leases = fmt.Sprintf("%d %ss", h.Leases, leases)
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // NotLooked is said of a Run whose status is not about its present spec.
-const NotLooked = "The scheduler has not looked at this Run as it is now. If that lasts, see whether " +
+const NotLooked = "The scheduler has not processed this version of the Run yet. If that lasts, check that " +
 	"jobtree-scheduler is running."
 
 // Waiting is what a Run waits for.
@@ -64,7 +64,7 @@ func ParsePhases(names []string) ([]rqv1.RunPhase, error) {
 	for _, name := range names {
 		i := slices.IndexFunc(Phases, func(phase string) bool { return strings.EqualFold(phase, name) })
 		if i < 0 {
-			return nil, session.Fail(session.ExitUsage, "%q is no phase of a Run; choose from %s", name,
+			return nil, session.Fail(session.ExitUsage, "%q is not a phase of a Run; choose from %s", name,
 				strings.Join(Phases, ", "))
 		}
 		parsed = append(parsed, rqv1.RunPhase(Phases[i]))

@@ -169,7 +169,7 @@ func (c Tally) InWords(run *rqv1.Run) string {
 	}{
 		{c.Active, !run.Spec.Opportunistic, "active"},
 		{c.Spare, run.Spec.GroupSpares() > 0, "spare"},
-		{c.Borrowed, run.Spec.Opportunistic, "borrowed"},
+		{c.Borrowed, run.Spec.Opportunistic, "opportunistic"},
 	} {
 		if role.count > 0 || role.expected {
 			parts = append(parts, fmt.Sprintf("%d %s", role.count, role.name))

@@ -190,8 +190,8 @@ func TestAWatchThatCannotBegin(t *testing.T) {
 		"not to be list": {"", refuse("list runs", clitest.Forbidden("list", "runs")), session.ExitError,
 			[]string{`cannot list resource "runs"`, "ask an administrator"}},
 		"no time at all": {"trainer --timeout -1s", nil, session.ExitUsage, []string{"--timeout must not be negative"}},
-		"no such phase":  {"trainer --until Started", nil, session.ExitUsage, []string{`"Started" is no phase of a Run`}},
-		"no such format": {"trainer -o table", nil, session.ExitUsage, []string{`"table" is no format`}},
+		"no such phase":  {"trainer --until Started", nil, session.ExitUsage, []string{`"Started" is not a phase of a Run`}},
+		"no such format": {"trainer -o table", nil, session.ExitUsage, []string{`"table" is not a format`}},
 		"too short a time": {"trainer --timeout 50ms", nil, session.ExitTimeout,
 			[]string{"timed out after 50ms; Run trainer is Pending: waiting"}},
 	} {

@@ -89,7 +89,7 @@ func (s *stream) attempt(ctx context.Context) error {
 		}
 		object, ok := event.Object.(client.Object)
 		if !ok {
-			return errors.New("the watch sent something that is no object")
+			return errors.New("the watch sent something that is not an object")
 		}
 		s.version = object.GetResourceVersion()
 		if event.Type != watch.Bookmark {

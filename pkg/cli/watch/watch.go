@@ -41,9 +41,9 @@ func Command(s *session.Session) *cobra.Command {
 		SuggestFor: []string{"wait", "follow", "tail"},
 		Short:      "Follow Runs as they change",
 		Long: `Follow Runs: a line for each change of phase, width, start, risk or message, and for GPU leases
-(leases.rq.davidlangworthy.io) that open, close or move: alike ones together, or with -o wide each. A Run's line says
-the GPUs that it has of those that it tends to, the change of width that is under way, and how many GPU leases are open:
-active ones of ranks, those of spares, and borrowed ones of an opportunistic Run's shards. Without names all Runs of the
+(leases.rq.davidlangworthy.io) that open, close or move: alike ones together, or with -o wide each. A Run's line shows
+GPUs in use / GPUs wanted, a change of width that is under way, and how many GPU leases are open: active ones of
+ranks, spare ones, and opportunistic ones of an opportunistic Run's shards. Without names all Runs of the
 namespace are followed until the command is interrupted.
 
 With names the command ends by itself when all of them are Completed (exit code 0), or Failed or deleted before they
@@ -67,7 +67,7 @@ from[]).`,
 	cmd.Flags().BoolVarP(&w.all, "all-namespaces", "A", false, "Follow the Runs of all namespaces.")
 	cmd.Flags().StringVar(&w.until, "until", "", "End when the named Runs are in this phase: "+strings.Join(view.Phases,
 		", ")+".")
-	cmd.Flags().DurationVar(&w.timeout, "timeout", 0,
+	session.DurationVar(cmd.Flags(), &w.timeout, "timeout", 0,
 		"End after this time with exit code 4, such as 90s or 10m; 0 never ends.")
 	session.Must(cmd.RegisterFlagCompletionFunc("until", cobra.FixedCompletions(view.Phases,
 		cobra.ShellCompDirectiveNoFileComp)))
@@ -101,7 +101,7 @@ func (w *runWatch) run(ctx context.Context, names []string) error {
 
 func (w *runWatch) completeFlags(names []string) error {
 	if w.all && len(names) > 0 {
-		return session.Fail(session.ExitUsage, "Runs are named within one namespace: leave out -A or the names")
+		return session.Fail(session.ExitUsage, "names of Runs are names in one namespace: leave out -A or the names")
 	}
 	if w.until != "" {
 		if len(names) == 0 {

@@ -230,7 +230,7 @@ type EnvelopeStatus struct {
 	// lentGPUs are lent to borrowers outside the family.
 	// +optional
 	LentGPUs int32 `json:"lentGPUs,omitempty"`
-	// overdraftGPUs are held beyond what the envelope allows, by whomever (rule R8).
+	// overdraftGPUs are held beyond what the envelope allows, by any Run (rule R8).
 	// +optional
 	OverdraftGPUs int32 `json:"overdraftGPUs,omitempty"`
 	// spareGPUs are held by spares.
@@ -257,13 +257,13 @@ type EnvelopeStatus struct {
 type GPUHours struct {
 	// spent against maxGPUHours: owned, family, lent and spare, and opportunistic at its rate.
 	Spent string `json:"spent"`
-	// owned by the owner's own Runs, spares apart.
+	// owned by the owner's own Runs, not counting spares.
 	// +optional
 	Owned string `json:"owned,omitempty"`
-	// family is what was lent to the owner's family, spares apart.
+	// family is what was lent to the owner's family, not counting spares.
 	// +optional
 	Family string `json:"family,omitempty"`
-	// lent to borrowers outside the family, spares apart.
+	// lent to borrowers outside the family, not counting spares.
 	// +optional
 	Lent string `json:"lent,omitempty"`
 	// spare is what spares were charged, at their rate.
@@ -287,7 +287,7 @@ type GPUHours struct {
 	// hourly is what is spent in an hour at the present rate.
 	// +optional
 	Hourly string `json:"hourly,omitempty"`
-	// lost is the work that was lost, since it was saved last, with Leases that closed in the window, by whose doing (rule R45). What
+	// lost is the work that was lost since it was last saved, with Leases that closed in the window, by cause (rule R45). What
 	// the other GPUs of a Run lost by the end of one is told where that was paid for. It is told of envelopes only.
 	// +optional
 	// +listType=map
@@ -297,7 +297,7 @@ type GPUHours struct {
 
 // LostGPUHours is work that was lost by somebody's doing.
 type LostGPUHours struct {
-	// cause is by whose doing it was lost.
+	// cause of the loss: the Node, the Program, a User or the Scheduler.
 	Cause EndCause `json:"cause"`
 	// gpuHours that were lost.
 	GPUHours string `json:"gpuHours"`

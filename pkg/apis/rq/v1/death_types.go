@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// EndCause is by whose doing a pod ended (rule R33).
+// EndCause is what caused the end of a pod (rule R33).
 //
 // +kubebuilder:validation:Enum=Node;Program;User;Scheduler
 type EndCause string
@@ -35,7 +35,7 @@ type RunDeath struct {
 	// node that the pod was bound to.
 	// +kubebuilder:validation:MaxLength=253
 	Node string `json:"node"`
-	// cause is by whose doing it ended.
+	// cause of its end.
 	Cause EndCause `json:"cause"`
 	// sign is the word that Kubernetes wrote on the pod, such as OOMKilled or NodeShutdown.
 	// +optional
@@ -72,7 +72,7 @@ type RunDeath struct {
 	Action RestartAction `json:"action,omitempty"`
 }
 
-// RestartAction is what is done about a rank that has died by its program's doing (rule R34).
+// RestartAction is what is done about a rank that has died because of its program (rule R34).
 //
 // +kubebuilder:validation:Enum=Restart;Move;Fail
 type RestartAction string
@@ -90,19 +90,19 @@ const (
 // DefaultRestarts is how often a Run with a checkpoint is restarted that does not say so itself.
 const DefaultRestarts = 3
 
-// RunRestarts says what is done when ranks die by their program's doing (rule R34).
+// RunRestarts says what is done when ranks die because of their program (rule R34).
 type RunRestarts struct {
 	// limit is how many incidents the Run survives that have no checkpoint interval (10 minutes where none is declared) of quiet
 	// between them. The deaths from the first until all ranks are ready again, and of 10 minutes, are one incident; a rank that was
-	// ready again and dies anew begins another. 0 ends the Run with the first death. Default: 3 with a checkpoint, else 0.
+	// ready again and dies again begins another. 0 ends the Run with the first death. Default: 3 with a checkpoint, else 0.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`self >= 0 && self <= 100`,message=`runtime.restarts.limit must be 0 to 100 (R34)`
+	// +kubebuilder:validation:XValidation:rule=`self >= 0 && self <= 100`,message=`runtime.restarts.limit must be 0 to 100`
 	Limit *int32 `json:"limit,omitempty"`
 	// onExitCodes says by the exit code of the container that failed first, 1 to 255, what is done: Restart, Move (the code means that
 	// the node is bad) or Fail (it would be of no use to try again). Default: Restart.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule=`self.all(code, code.matches('^([1-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])$'))`,message=`runtime.restarts.onExitCodes must name exit codes from 1 to 255, such as "42": Fail (R34)`
+	// +kubebuilder:validation:XValidation:rule=`self.all(code, code.matches('^([1-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])$'))`,message=`runtime.restarts.onExitCodes must name exit codes from 1 to 255, such as "42": Fail`
 	OnExitCodes map[string]RestartAction `json:"onExitCodes,omitempty"`
 }
 

@@ -6,7 +6,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type RunForecast struct {
 	// at is when that was so. It is written again when what it says has changed.
 	At metav1.Time `json:"at"`
-	// gpus is how many GPUs it would start with at once, spares apart; 0 when it would wait.
+	// gpus is how many GPUs it would start with at once, not counting spares; 0 when it would wait.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	GPUs int32 `json:"gpus,omitempty"`

@@ -28,7 +28,7 @@ import (
 // +kubebuilder:printcolumn:name="Ended",type=string,JSONPath=`.status.ended`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.spec.start`
 // +kubebuilder:validation:XValidation:rule=`!has(self.status) || !has(self.status.ended) || self.status.ended >= self.spec.start`,message=`a Lease may not end before it starts`,fieldPath=".status.ended"
-// +kubebuilder:validation:XValidation:rule=`!(has(oldSelf.status) && has(oldSelf.status.closed) && oldSelf.status.closed) || (has(self.status) && self.status == oldSelf.status)`,message=`a closed Lease never changes again (I4)`,fieldPath=".status"
+// +kubebuilder:validation:XValidation:rule=`!(has(oldSelf.status) && has(oldSelf.status.closed) && oldSelf.status.closed) || (has(self.status) && self.status == oldSelf.status)`,message=`a closed Lease never changes again`,fieldPath=".status"
 type Lease struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -63,7 +63,7 @@ const (
 	RoleActive LeaseRole = "Active"
 	// RoleSpare GPUs stand by to replace a lost node.
 	RoleSpare LeaseRole = "Spare"
-	// RoleBorrowed GPUs run opportunistic work that is reclaimed on demand.
+	// RoleBorrowed GPUs are idle ones that opportunistic work has until they are needed; no sponsor lends them.
 	RoleBorrowed LeaseRole = "Borrowed"
 )
 
@@ -232,7 +232,7 @@ type LeasePayer struct {
 
 // LeaseStatus says whether and why a Lease ended. Its fields are written together, once.
 //
-// +kubebuilder:validation:XValidation:rule=`has(self.closed) && self.closed ? has(self.ended) && has(self.closureReason) : !has(self.ended) && !has(self.closureReason) && !has(self.cause)`,message=`closed: true, ended and closureReason are written together (I4)`
+// +kubebuilder:validation:XValidation:rule=`has(self.closed) && self.closed ? has(self.ended) && has(self.closureReason) : !has(self.ended) && !has(self.closureReason) && !has(self.cause)`,message=`closed: true, ended and closureReason are written together`
 type LeaseStatus struct {
 	// closed is true once the GPUs are no longer held.
 	// +optional
@@ -246,7 +246,7 @@ type LeaseStatus struct {
 	// closureReason says why the Lease ended.
 	// +optional
 	ClosureReason ClosureReason `json:"closureReason,omitempty"`
-	// cause is by whose doing it ended (rule R33).
+	// cause of its end (rule R33).
 	// +optional
 	Cause EndCause `json:"cause,omitempty"`
 	// lost is the work that was lost with it (rule R45): what was done since it was saved last. Absent where none was.

@@ -52,31 +52,31 @@ type RunList struct {
 // suspend, priorityClassName and ttlSecondsAfterFinished change at any time, and owner, funding and runtime while the Run
 // is Pending. Once it has started, runtime.maxDuration may be set or shortened, and runtime.checkpoint be set (rule R22).
 //
-// +kubebuilder:validation:XValidation:rule=`!(has(self.locality) && has(self.locality.groupGPUs)) || self.locality.groupGPUs < 1 || self.resources.totalGPUs % self.locality.groupGPUs == 0`,message=`resources.totalGPUs must be a multiple of locality.groupGPUs, so that groups are whole (R12)`,fieldPath=".locality.groupGPUs"
-// +kubebuilder:validation:XValidation:rule=`!(has(self.locality) && has(self.locality.groupGPUs) && has(self.malleable)) || self.locality.groupGPUs < 1 || self.malleable.minTotalGPUs % self.locality.groupGPUs == 0`,message=`malleable.minTotalGPUs must be a multiple of locality.groupGPUs, so that groups are whole (R12)`,fieldPath=".malleable.minTotalGPUs"
-// +kubebuilder:validation:XValidation:rule=`!(has(self.locality) && has(self.locality.groupGPUs) && has(self.malleable)) || self.locality.groupGPUs < 1 || self.malleable.stepGPUs % self.locality.groupGPUs == 0`,message=`malleable.stepGPUs must be a multiple of locality.groupGPUs, so that groups are whole (R12)`,fieldPath=".malleable.stepGPUs"
-// +kubebuilder:validation:XValidation:rule=`!has(self.resources.gpusPerPod) || self.resources.gpusPerPod < 1 || self.resources.totalGPUs % self.resources.gpusPerPod == 0`,message=`resources.totalGPUs must be a multiple of resources.gpusPerPod, so that pods are whole (R14)`,fieldPath=".resources.gpusPerPod"
-// +kubebuilder:validation:XValidation:rule=`!(has(self.resources.gpusPerPod) && has(self.locality) && has(self.locality.groupGPUs)) || self.resources.gpusPerPod < 1 || self.locality.groupGPUs % self.resources.gpusPerPod == 0`,message=`locality.groupGPUs must be a multiple of resources.gpusPerPod, so that pods are whole (R14)`,fieldPath=".locality.groupGPUs"
-// +kubebuilder:validation:XValidation:rule=`!(has(self.resources.gpusPerPod) && has(self.malleable)) || self.resources.gpusPerPod < 1 || self.malleable.minTotalGPUs % self.resources.gpusPerPod == 0`,message=`malleable.minTotalGPUs must be a multiple of resources.gpusPerPod, so that pods are whole (R14)`,fieldPath=".malleable.minTotalGPUs"
-// +kubebuilder:validation:XValidation:rule=`!(has(self.resources.gpusPerPod) && has(self.malleable)) || self.resources.gpusPerPod < 1 || self.malleable.stepGPUs % self.resources.gpusPerPod == 0`,message=`malleable.stepGPUs must be a multiple of resources.gpusPerPod, so that pods are whole (R14)`,fieldPath=".malleable.stepGPUs"
-// +kubebuilder:validation:XValidation:rule=`!(has(self.resources.gpusPerPod) && has(self.sparesPerGroup)) || self.resources.gpusPerPod < 1 || self.sparesPerGroup % self.resources.gpusPerPod == 0`,message=`sparesPerGroup must be a multiple of resources.gpusPerPod, so that pods are whole (R14)`,fieldPath=".sparesPerGroup"
-// +kubebuilder:validation:XValidation:rule=`!(has(self.resources.gpusPerPod) && has(self.spares)) || self.resources.gpusPerPod < 1 || self.spares % self.resources.gpusPerPod == 0`,message=`spares must be a multiple of resources.gpusPerPod, so that pods are whole (R14)`,fieldPath=".spares"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.locality) && has(self.locality.groupGPUs)) || self.locality.groupGPUs < 1 || self.resources.totalGPUs % self.locality.groupGPUs == 0`,message=`resources.totalGPUs must be a multiple of locality.groupGPUs, so that groups are whole`,fieldPath=".locality.groupGPUs"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.locality) && has(self.locality.groupGPUs) && has(self.malleable)) || self.locality.groupGPUs < 1 || self.malleable.minTotalGPUs % self.locality.groupGPUs == 0`,message=`malleable.minTotalGPUs must be a multiple of locality.groupGPUs, so that groups are whole`,fieldPath=".malleable.minTotalGPUs"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.locality) && has(self.locality.groupGPUs) && has(self.malleable)) || self.locality.groupGPUs < 1 || self.malleable.stepGPUs % self.locality.groupGPUs == 0`,message=`malleable.stepGPUs must be a multiple of locality.groupGPUs, so that groups are whole`,fieldPath=".malleable.stepGPUs"
+// +kubebuilder:validation:XValidation:rule=`!has(self.resources.gpusPerPod) || self.resources.gpusPerPod < 1 || self.resources.totalGPUs % self.resources.gpusPerPod == 0`,message=`resources.totalGPUs must be a multiple of resources.gpusPerPod, so that pods are whole`,fieldPath=".resources.gpusPerPod"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.resources.gpusPerPod) && has(self.locality) && has(self.locality.groupGPUs)) || self.resources.gpusPerPod < 1 || self.locality.groupGPUs % self.resources.gpusPerPod == 0`,message=`locality.groupGPUs must be a multiple of resources.gpusPerPod, so that pods are whole`,fieldPath=".locality.groupGPUs"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.resources.gpusPerPod) && has(self.malleable)) || self.resources.gpusPerPod < 1 || self.malleable.minTotalGPUs % self.resources.gpusPerPod == 0`,message=`malleable.minTotalGPUs must be a multiple of resources.gpusPerPod, so that pods are whole`,fieldPath=".malleable.minTotalGPUs"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.resources.gpusPerPod) && has(self.malleable)) || self.resources.gpusPerPod < 1 || self.malleable.stepGPUs % self.resources.gpusPerPod == 0`,message=`malleable.stepGPUs must be a multiple of resources.gpusPerPod, so that pods are whole`,fieldPath=".malleable.stepGPUs"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.resources.gpusPerPod) && has(self.sparesPerGroup)) || self.resources.gpusPerPod < 1 || self.sparesPerGroup % self.resources.gpusPerPod == 0`,message=`sparesPerGroup must be a multiple of resources.gpusPerPod, so that pods are whole`,fieldPath=".sparesPerGroup"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.resources.gpusPerPod) && has(self.spares)) || self.resources.gpusPerPod < 1 || self.spares % self.resources.gpusPerPod == 0`,message=`spares must be a multiple of resources.gpusPerPod, so that pods are whole`,fieldPath=".spares"
 // +kubebuilder:validation:XValidation:rule=`!has(self.sparesPerGroup) || self.sparesPerGroup <= (has(self.locality) && has(self.locality.groupGPUs) ? self.locality.groupGPUs : self.resources.totalGPUs)`,message=`sparesPerGroup may not exceed the GPUs of a group: locality.groupGPUs, or resources.totalGPUs when there are no groups`,fieldPath=".sparesPerGroup"
 // +kubebuilder:validation:XValidation:rule=`!has(self.spares) || self.spares <= (has(self.locality) && has(self.locality.groupGPUs) ? self.locality.groupGPUs : self.resources.totalGPUs)`,message=`spares may not exceed the GPUs of a group: locality.groupGPUs, or resources.totalGPUs when there are no groups`,fieldPath=".spares"
 // +kubebuilder:validation:XValidation:rule=`!has(self.spares) || !has(self.sparesPerGroup) || self.spares == self.sparesPerGroup`,message=`spares and sparesPerGroup are two names of one field and differ: set one of them`,fieldPath=".spares"
-// +kubebuilder:validation:XValidation:rule=`!has(self.malleable) || self.malleable.stepGPUs < 1 || (self.resources.totalGPUs >= self.malleable.minTotalGPUs && self.resources.totalGPUs <= self.malleable.maxTotalGPUs && (self.resources.totalGPUs - self.malleable.minTotalGPUs) % self.malleable.stepGPUs == 0)`,message=`resources.totalGPUs must be malleable.minTotalGPUs plus whole steps, at most malleable.maxTotalGPUs (R16)`,fieldPath=".resources.totalGPUs"
-// +kubebuilder:validation:XValidation:rule=`!has(self.opportunistic) || !self.opportunistic || (self.?spares.orValue(0) == 0 && self.?sparesPerGroup.orValue(0) == 0)`,message=`an opportunistic Run may not have spares, because it gives its GPUs back on demand: remove opportunistic or the spares (R15)`,fieldPath=".opportunistic"
-// +kubebuilder:validation:XValidation:rule=`!has(self.opportunistic) || !self.opportunistic || self.?locality.?allowCrossGroupSpread.orValue(true)`,message=`the shards of an opportunistic Run are wherever GPUs are idle: remove locality.allowCrossGroupSpread or opportunistic (R15)`,fieldPath=".locality.allowCrossGroupSpread"
-// +kubebuilder:validation:XValidation:rule=`!has(self.funding) || !has(self.funding.sponsors) || !(self.owner in self.funding.sponsors)`,message=`the Run's own owner may not be a sponsor: its envelopes pay first anyway (R2)`,fieldPath=".funding.sponsors"
+// +kubebuilder:validation:XValidation:rule=`!has(self.malleable) || self.malleable.stepGPUs < 1 || (self.resources.totalGPUs >= self.malleable.minTotalGPUs && self.resources.totalGPUs <= self.malleable.maxTotalGPUs && (self.resources.totalGPUs - self.malleable.minTotalGPUs) % self.malleable.stepGPUs == 0)`,message=`resources.totalGPUs must be malleable.minTotalGPUs plus whole steps, at most malleable.maxTotalGPUs`,fieldPath=".resources.totalGPUs"
+// +kubebuilder:validation:XValidation:rule=`!has(self.opportunistic) || !self.opportunistic || (self.?spares.orValue(0) == 0 && self.?sparesPerGroup.orValue(0) == 0)`,message=`an opportunistic Run may not have spares, because it gives its GPUs back on demand: remove opportunistic or the spares`,fieldPath=".opportunistic"
+// +kubebuilder:validation:XValidation:rule=`!has(self.opportunistic) || !self.opportunistic || self.?locality.?allowCrossGroupSpread.orValue(true)`,message=`the shards of an opportunistic Run are wherever GPUs are idle: remove locality.allowCrossGroupSpread or opportunistic`,fieldPath=".locality.allowCrossGroupSpread"
+// +kubebuilder:validation:XValidation:rule=`!has(self.funding) || !has(self.funding.sponsors) || !(self.owner in self.funding.sponsors)`,message=`the Run's own owner may not be a sponsor: its envelopes pay first anyway`,fieldPath=".funding.sponsors"
 // +kubebuilder:validation:XValidation:rule=`self.?locality.?groupGPUs == oldSelf.?locality.?groupGPUs && self.?locality.?allowCrossGroupSpread == oldSelf.?locality.?allowCrossGroupSpread`,message=`locality is fixed once a Run is created: delete the Run and create a new one`,fieldPath=".locality"
 // +kubebuilder:validation:XValidation:rule=`self.?sparesPerGroup == oldSelf.?sparesPerGroup`,message=`sparesPerGroup is fixed once a Run is created: delete the Run and create a new one`,fieldPath=".sparesPerGroup"
 // +kubebuilder:validation:XValidation:rule=`self.?spares == oldSelf.?spares`,message=`spares is fixed once a Run is created: delete the Run and create a new one`,fieldPath=".spares"
 // +kubebuilder:validation:XValidation:rule=`self.?opportunistic.orValue(false) == oldSelf.?opportunistic.orValue(false)`,message=`opportunistic is fixed once a Run is created: delete the Run and create a new one`,fieldPath=".opportunistic"
 // +kubebuilder:validation:XValidation:rule=`self.resources == oldSelf.resources || self.?source.orValue('Template') == 'Pods'`,message=`resources is fixed once a Run is created: delete the Run and create a new one; only malleable.desiredTotalGPUs changes a width`,fieldPath=".resources"
 // +kubebuilder:validation:XValidation:rule=`self.?source.orValue('Template') == 'Pods' || has(self.malleable) == has(oldSelf.malleable) && (!has(self.malleable) || (self.malleable.minTotalGPUs == oldSelf.malleable.minTotalGPUs && self.malleable.maxTotalGPUs == oldSelf.malleable.maxTotalGPUs && self.malleable.stepGPUs == oldSelf.malleable.stepGPUs))`,message=`the range of widths is fixed once a Run is created: change malleable.desiredTotalGPUs, or delete the Run and create a new one`,fieldPath=".malleable"
-// +kubebuilder:validation:XValidation:rule=`(self.?source.orValue('Template') == 'Pods') == (oldSelf.?source.orValue('Template') == 'Pods')`,message=`source is fixed once a Run is created: the scheduler writes it for pods that no Run made (R41)`,fieldPath=".source"
-// +kubebuilder:validation:XValidation:rule=`(self.?source.orValue('Template') == 'Pods') == has(self.pods)`,message=`pods says which group of pods a Run with source Pods is for, and no other Run has it (R41)`,fieldPath=".pods"
-// +kubebuilder:validation:XValidation:rule=`!(has(self.pods) && (has(self.template) || self.?opportunistic.orValue(false)))`,message=`a Run with source Pods has no template and is not opportunistic: its pods are made by others (R41)`,fieldPath=".pods"
+// +kubebuilder:validation:XValidation:rule=`(self.?source.orValue('Template') == 'Pods') == (oldSelf.?source.orValue('Template') == 'Pods')`,message=`source is fixed once a Run is created: the scheduler writes it for pods that no Run made`,fieldPath=".source"
+// +kubebuilder:validation:XValidation:rule=`(self.?source.orValue('Template') == 'Pods') == has(self.pods)`,message=`pods says which group of pods a Run with source Pods is for, and no other Run has it`,fieldPath=".pods"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.pods) && (has(self.template) || self.?opportunistic.orValue(false)))`,message=`a Run with source Pods has no template and is not opportunistic: its pods are made by others`,fieldPath=".pods"
 type RunSpec struct {
 	// owner who spends: a colon-separated path such as org:ai:rai:sys.
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?(:[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')`,message=`owner must be a path of lower-case names joined by colons, such as org:ai:rai:sys`
@@ -100,7 +100,7 @@ type RunSpec struct {
 	// malleable allows the Run to change its width while it runs. Default: the width is fixed.
 	// +optional
 	Malleable *RunMalleable `json:"malleable,omitempty"`
-	// funding says from whom the Run may borrow. Default: only from its own family.
+	// funding says from which sponsors, owners outside its family, the Run may borrow. Default: from none; its family pays as it can.
 	// +optional
 	Funding *RunFunding `json:"funding,omitempty"`
 	// runtime says how long the Run takes and whether it can be requeued.
@@ -144,18 +144,19 @@ type RunSpec struct {
 	Source RunSource `json:"source,omitempty"`
 	// pods is the group of pods that a Run with source Pods is for.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`self.kind == oldSelf.kind && self.name == oldSelf.name`,message=`pods.kind and pods.name are fixed once a Run is created (R41)`
+	// +kubebuilder:validation:XValidation:rule=`self.kind == oldSelf.kind && self.name == oldSelf.name`,message=`pods.kind and pods.name are fixed once a Run is created`
 	Pods *RunPods `json:"pods,omitempty"`
 }
 
 // RunResources is the number and kind of GPUs that a Run asks for.
 type RunResources struct {
-	// gpuType is the flavor of GPU, such as H100-80GB: the value of the node label that configuration names (rule R11).
+	// gpuType is the type of GPU, such as H100-80GB: the value of the node label that configuration names (rule R11). The same
+	// name is the flavor of a Budget's envelopes.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')`,message=`resources.gpuType must be a valid label value, such as H100-80GB`
 	GPUType string `json:"gpuType"`
-	// totalGPUs is the number of GPUs that the Run starts with, spares apart.
+	// totalGPUs is the number of GPUs that the Run starts with, not counting spares.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	TotalGPUs int32 `json:"totalGPUs"`
@@ -206,7 +207,7 @@ type RunMalleable struct {
 	DesiredTotalGPUs *int32 `json:"desiredTotalGPUs,omitempty"`
 }
 
-// Desired returns the width that a Run tends to, in GPUs: desiredTotalGPUs, else the widest; the total of one that has no range.
+// Desired returns the width that a Run grows or shrinks to, in GPUs: desiredTotalGPUs, else the widest; the total of one that has no range.
 func (s *RunSpec) Desired() int32 {
 	switch m := s.Malleable; {
 	case m == nil:
@@ -218,7 +219,7 @@ func (s *RunSpec) Desired() int32 {
 	}
 }
 
-// RunFunding says from whom, outside its family, a Run may borrow.
+// RunFunding says from which sponsors, owners outside its family, a Run may borrow.
 //
 // +kubebuilder:validation:XValidation:rule="self.allowBorrow || (!has(self.sponsors) || size(self.sponsors) == 0)",message="funding.sponsors need funding.allowBorrow: true",fieldPath=".sponsors"
 // +kubebuilder:validation:XValidation:rule="self.allowBorrow || !has(self.maxBorrowGPUs)",message="funding.maxBorrowGPUs needs funding.allowBorrow: true",fieldPath=".maxBorrowGPUs"
@@ -246,14 +247,14 @@ type RunRuntime struct {
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule=`self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,6}([.][0-9]{1,9})?m)?([0-9]{1,6}([.][0-9]{1,9})?s)?([0-9]{1,6}ms)?$') && self != '' && duration(self) > duration('0s')`,message=`runtime.checkpoint must be a positive duration in hours, minutes and seconds, such as 10m or 1h30m`
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,6}([.][0-9]{1,9})?m)?([0-9]{1,6}([.][0-9]{1,9})?s)?([0-9]{1,6}ms)?$') && self != '' && duration(self) > duration('0s')`,message=`runtime.checkpoint must be a positive duration in hours, minutes and seconds, such as 10m, 1h30m or, for 3 days, 72h`
 	Checkpoint *metav1.Duration `json:"checkpoint,omitempty"`
-	// maxDuration after which the Run is ended, Failed with the reason TimedOut, positive, such as 12h. It may be set or
-	// shortened while the Run runs (rule R22). Default: unbounded.
+	// maxDuration after which the Run is ended, Failed with the reason TimedOut, positive, such as 12h, or 72h for 3 days;
+	// kubectl runs takes 3d as well. It may be set or shortened while the Run runs (rule R22). Default: unbounded.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule=`self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,6}([.][0-9]{1,9})?m)?([0-9]{1,6}([.][0-9]{1,9})?s)?([0-9]{1,6}ms)?$') && self != '' && duration(self) > duration('0s')`,message=`runtime.maxDuration must be a positive duration in hours, minutes and seconds, such as 10m or 1h30m`
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,6}([.][0-9]{1,9})?m)?([0-9]{1,6}([.][0-9]{1,9})?s)?([0-9]{1,6}ms)?$') && self != '' && duration(self) > duration('0s')`,message=`runtime.maxDuration must be a positive duration in hours, minutes and seconds, such as 10m, 1h30m or, for 3 days, 72h`
 	MaxDuration *metav1.Duration `json:"maxDuration,omitempty"`
 	// startupDeadline is how long after it was bound a rank may take to be ready, at least 1m, such as 15m. One that is not
 	// by then counts as one that has died (rule R39). Default: none.
@@ -262,7 +263,7 @@ type RunRuntime struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,6}([.][0-9]{1,9})?m)?([0-9]{1,6}([.][0-9]{1,9})?s)?([0-9]{1,6}ms)?$') && self != '' && duration(self) >= duration('1m')`,message=`runtime.startupDeadline must be a duration of at least 1m in hours, minutes and seconds, such as 15m or 1h30m`
 	StartupDeadline *metav1.Duration `json:"startupDeadline,omitempty"`
-	// restarts says what is done when ranks die by their program's doing (rule R34). Opportunistic Runs are not restarted. Default:
+	// restarts says what is done when ranks die because of their program (rule R34). Opportunistic Runs are not restarted. Default:
 	// 3 restarts where a checkpoint is declared, else none.
 	// +optional
 	Restarts *RunRestarts `json:"restarts,omitempty"`
@@ -300,7 +301,7 @@ type RunStatus struct {
 	// width of the Run, in GPUs.
 	// +optional
 	Width *RunWidth `json:"width,omitempty"`
-	// ready is how many ranks of a Run that runs are ready, spares apart. It is written a while after it has changed.
+	// ready is how many ranks of a Run that runs are ready, not counting spares. It is written a while after it has changed.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Ready int32 `json:"ready,omitempty"`
@@ -330,7 +331,7 @@ type RunStatus struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	AtRiskTotal int32 `json:"atRiskTotal,omitempty"`
-	// deaths are how ranks of the Run ended that failed, by whose doing: 16 at most. Of more, those stay that tell most: which
+	// deaths are the failed ranks of the Run, with how they ended and what caused it: 16 at most. Of more, those stay that tell most: which
 	// rank died first in incidents that count, and ranks that nodes have ended again and again.
 	// +optional
 	// +listType=atomic
@@ -357,13 +358,13 @@ type RunStatus struct {
 	Attempt int32 `json:"attempt,omitempty"`
 }
 
-// RunWidth is the width of a Run, in GPUs, spares apart.
+// RunWidth is the width of a Run, in GPUs, not counting spares.
 type RunWidth struct {
 	// min is the narrowest width that the Run accepts; 0 for an opportunistic one.
 	Min int32 `json:"min"`
 	// max is the widest.
 	Max int32 `json:"max"`
-	// desired is the width that the Run tends to.
+	// desired is the width that the Run grows or shrinks to.
 	Desired int32 `json:"desired"`
 	// granted is the width that a Run which has started may have: pods beyond it go, unless the Run is growing.
 	// +optional

@@ -17,7 +17,7 @@ func IsOwner(text string) bool { return ownerPath.MatchString(text) }
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=254
-// +kubebuilder:validation:XValidation:rule=`self.matches('^([*]|[a-z0-9]([-a-z0-9:]*[a-z0-9])?|[a-z0-9][-a-z0-9:]*[*])$')`,message=`an entry is an owner such as org:ai:rai, the start of one followed by *, or * for everybody (R4)`
+// +kubebuilder:validation:XValidation:rule=`self.matches('^([*]|[a-z0-9]([-a-z0-9:]*[a-z0-9])?|[a-z0-9][-a-z0-9:]*[*])$')`,message=`an entry is an owner such as org:ai:rai, the start of one followed by *, or * for everybody`
 type ACLEntry string
 
 // NamespacedName points at an object by name and namespace.
