@@ -83,8 +83,8 @@ func TestGroupsThatAreWrong(t *testing.T) {
 	for pod, words := range map[string]string{
 		"mixed-0":    "must ask for as many",
 		"theirs-0":   "they must say the same",
-		"odd":        "no multiple of the 2 GPUs",
-		"long":       "no duration of a second or more",
+		"odd":        "not a multiple of the 2 GPUs",
+		"long":       "not a duration of a second or more",
 		"unknown":    "and the fleet has",
 		"dropped":    "the API server dropped that field: start the API server with --feature-gates=GenericWorkload=true",
 		"not-served": "PodGroup/gang of scheduling.x-k8s.io, and the API server serves no such kind",
