@@ -5,7 +5,9 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -26,7 +28,7 @@ func writeExplanation(out io.Writer, e explanation, wide, colours bool) error {
 	fmt.Fprintf(&text, "Run %s/%s is %s.\n", e.Namespace, e.Run, strings.ReplaceAll(view.Paint(standing, colours),
 		" ", ""))
 	fmt.Fprintf(&text, "  asks:    %s\n", asksInWords(e))
-	writeStanding(&text, e)
+	writeStanding(&text, e, wide)
 	if e.Message != "" && (e.Waits == nil || e.Waits.Message != e.Message) {
 		fmt.Fprintf(&text, "  message: %s\n", printers.EscapeTerminal(e.Message))
 	}
@@ -57,7 +59,7 @@ func writeExplanation(out io.Writer, e explanation, wide, colours bool) error {
 }
 
 // writeStanding says what a Run has of what it tends to.
-func writeStanding(text *strings.Builder, e explanation) {
+func writeStanding(text *strings.Builder, e explanation, wide bool) {
 	running := e.Phase == rqv1.RunRunning
 	if running && e.Width != nil {
 		fmt.Fprintf(text, "  width:   %d/%d GPUs%s\n", e.Width.Allocated, e.Width.Desired, view.Bracketed(e.Width.Pending))
@@ -70,6 +72,14 @@ func writeStanding(text *strings.Builder, e explanation) {
 	}
 	if e.Maintenance != "" {
 		fmt.Fprintf(text, "  outage:  %s\n", printers.EscapeTerminal(e.Maintenance))
+	}
+	if u := e.Used; u != nil {
+		on := ""
+		if len(u.Nodes) > 0 {
+			on = " on " + view.NodesInWords(u.Nodes, wide)
+		}
+		fmt.Fprintf(text, "  used:    %s GPU-hours in %s%s\n", view.Short(u.GPUHours),
+			duration.HumanDuration(time.Duration(u.ElapsedSeconds)*time.Second), on)
 	}
 	if e.Shards != nil {
 		fmt.Fprintf(text, "  shards:  %s\n", e.Shards.inWords())

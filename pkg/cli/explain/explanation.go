@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"encoding/json"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,6 +45,8 @@ type explanation struct {
 	// Holds is what the Run holds now, Gave what it has given back.
 	Holds []holding `json:"holds,omitempty"`
 	Gave  []givenUp `json:"gave,omitempty"`
+	// Used is what the Run has used so far, or until it ended; nil for one that has held nothing.
+	Used *used `json:"used,omitempty"`
 	// Lost is the work that the Run has lost, by whose doing.
 	Lost   []lostWork `json:"lost,omitempty"`
 	Events []event    `json:"events,omitempty"`
@@ -95,6 +98,14 @@ type givenUp struct {
 	Leases int                `json:"leases"`
 	GPUs   int32              `json:"gpus"`
 	Last   metav1.MicroTime   `json:"last"`
+}
+
+// used is what a Run has used: the time from its first start until its last end, or until now, and its GPU-hours.
+// Nodes are those that it held GPUs on, of a Run that holds none any more.
+type used struct {
+	ElapsedSeconds int64       `json:"elapsedSeconds"`
+	GPUHours       json.Number `json:"gpuHours"`
+	Nodes          []string    `json:"nodes,omitempty"`
 }
 
 // lostWork is work that was lost by somebody's doing.

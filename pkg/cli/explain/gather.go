@@ -49,6 +49,7 @@ func explain(run *rqv1.Run, from evidence) explanation {
 	})
 	slices.SortFunc(e.Gave, func(a, b givenUp) int { return strings.Compare(string(a.Reason), string(b.Reason)) })
 	slices.SortFunc(e.Lost, func(a, b lostWork) int { return strings.Compare(string(a.Cause), string(b.Cause)) })
+	e.Used = usedBy(leases, from.now)
 	e.Spares, e.Shards = sparesHeld(run, e.Holds), shardsOf(run, leases)
 	return e
 }

@@ -2,9 +2,11 @@ package explain
 
 import (
 	"slices"
+	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/cli/view"
 )
 
 // addHolding adds an open GPU lease to what its group holds in a domain from the same payer.
@@ -65,4 +67,24 @@ func addGivenUp(given []givenUp, lease *rqv1.Lease) []givenUp {
 		given[i].Last = *ended
 	}
 	return given
+}
+
+// usedBy adds up what the GPU leases of a Run tell; nil when there are none.
+func usedBy(leases []rqv1.Lease, now time.Time) *used {
+	all := make([]*rqv1.Lease, len(leases))
+	for i := range leases {
+		all[i] = &leases[i]
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	u, err := view.UsageOf(all, now)
+	if err != nil {
+		return nil // the API takes no GPU lease without a rate
+	}
+	out := &used{ElapsedSeconds: u.Seconds, GPUHours: view.Number(u.Spend)}
+	if u.Last != nil {
+		out.Nodes = u.Nodes
+	}
+	return out
 }

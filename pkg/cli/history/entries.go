@@ -72,34 +72,23 @@ func entriesOf(leases []rqv1.Lease, runs []rqv1.Run, now time.Time) ([]entry, er
 // entryOf adds the GPU leases of one Run up, as of one that is deleted.
 func entryOf(leases []*rqv1.Lease, now time.Time) (entry, error) {
 	first := leases[0]
+	used, err := view.UsageOf(leases, now)
+	if err != nil {
+		return entry{}, err
+	}
 	e := entry{Namespace: first.Spec.RunRef.Namespace, Run: first.Spec.RunRef.Name, UID: first.Spec.RunRef.UID,
-		Owner: first.Spec.Owner, Started: metav1.Time{Time: first.Spec.Start.Time}}
-	last, open, sum := first, false, budget.Spend(0)
+		Owner: first.Spec.Owner, State: "Ending", Started: metav1.Time{Time: used.Started}, ElapsedSeconds: used.Seconds,
+		GPUs: most(leases), GPUHours: view.Number(used.Spend)}
+	if last := used.Last; last != nil {
+		e.Ended, e.State = &metav1.Time{Time: last.Status.Ended.Time}, stateAfter(last.Status.ClosureReason)
+	}
 	for _, lease := range leases {
 		charge, err := view.ChargeOf(lease, now)
 		if err != nil {
 			return entry{}, err
 		}
-		sum += charge.Spend
 		e.charge(&lease.Spec, charge.Spend)
-		if lease.Spec.Start.Time.Before(e.Started.Time) {
-			e.Started = metav1.Time{Time: lease.Spec.Start.Time}
-		}
-		switch {
-		case lease.Status.Ended == nil:
-			open = true
-		case last.Status.Ended == nil || last.Status.Ended.Before(lease.Status.Ended):
-			last = lease
-		}
 	}
-	until := now
-	e.State = "Ending"
-	if !open {
-		e.Ended = &metav1.Time{Time: last.Status.Ended.Time}
-		until, e.State = last.Status.Ended.Time, stateAfter(last.Status.ClosureReason)
-	}
-	e.ElapsedSeconds = max(0, until.Unix()-e.Started.Unix())
-	e.GPUs, e.GPUHours = most(leases), view.Number(sum)
 	for i := range e.Payers {
 		e.Payers[i].GPUHours = view.Number(e.Payers[i].spend)
 	}
