@@ -20,14 +20,14 @@ var silent = []string{labelQueue, Prefix + "managed"}
 
 // advice is what to do in place of others.
 var advice = map[string]string{
-	Prefix + "podset-required-topology": "say how many GPUs are to share a fast-fabric domain with annotation " +
+	Prefix + "podset-required-topology": "to say how many GPUs share a fast-fabric domain, use annotation " +
 		rqv1.AnnotationGroupGPUs,
-	Prefix + "podset-preferred-topology":     "pods are packed close to each other anyway",
-	Prefix + "podset-unconstrained-topology": "pods are packed close to each other anyway",
-	Prefix + "job-min-parallelism": "say with how many GPUs it may start with annotation " +
+	Prefix + "podset-preferred-topology":     "pods are placed close to each other anyway",
+	Prefix + "podset-unconstrained-topology": "pods are placed close to each other anyway",
+	Prefix + "job-min-parallelism": "to say with how many GPUs it may start, use annotation " +
 		rqv1.AnnotationMinWidth,
 	Prefix + "pod-group-fast-admission": "a group of pods starts once all of them are there",
-	Prefix + "retriable-in-group":       "whether pods are made again is for whoever makes them",
+	Prefix + "retriable-in-group":       "the controller of the pods decides whether to replace them",
 }
 
 // eachMetadata calls a function with the metadata of an object and of all that is in it.

@@ -180,7 +180,7 @@ func (t *translation) alone(o *unstructured.Unstructured) {
 	if o.GroupVersionKind().GroupKind() == (schema.GroupKind{Group: "batch", Kind: "Job"}) {
 		fix = "completionMode: Indexed"
 	}
-	t.note(o, "Kueue admits its pods together, and here each of them starts by itself: if they belong together, give it "+
+	t.note(o, "Kueue admits its pods together, and here each pod starts by itself: if they belong together, give it "+
 		"%s",
 		fix)
 }

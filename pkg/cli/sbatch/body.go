@@ -21,7 +21,7 @@ var variables = map[string]string{
 	"SLURM_JOB_NODELIST":       "MASTER_ADDR is where rank 0 is; every pod has the name RUN-RANK.RUN",
 	"SLURMD_NODENAME":          "HOSTNAME is the pod's name",
 	"SLURM_SUBMIT_DIR":         "a pod starts in the directory that the image says, or spec.template's workingDir",
-	"SLURM_CPUS_PER_TASK":      "write the number, or read it with nproc",
+	"SLURM_CPUS_PER_TASK":      "write the number, or use nproc",
 	"SLURM_ARRAY_TASK_ID":      "RANK tells the pods of a Run apart",
 	"SLURM_ARRAY_TASK_COUNT":   "WORLD_SIZE is the number of pods",
 	"SLURM_ARRAY_JOB_ID":       "JOBTREE_RUN is the Run's name",
@@ -43,12 +43,12 @@ var commands = map[string]string{
 		"torchrun, which reads its options from the environment",
 	"mpirun":   "there is no hostfile: start the program in every pod with torchrun, or use an MPI operator's job",
 	"mpiexec":  "there is no hostfile: start the program in every pod with torchrun, or use an MPI operator's job",
-	"sbatch":   "nothing is submitted from a pod: have the program save, and say --checkpoint",
-	"sbcast":   "a file that all pods need is in the image, or on a volume of spec.template",
+	"sbatch":   "pods cannot submit Runs: let the program save its work, and declare it with --checkpoint",
+	"sbcast":   "put files that all pods need into the image, or on a volume in spec.template",
 	"scancel":  "the Run ends when its script does",
 	"scontrol": "MASTER_ADDR is where rank 0 is; every pod has the name RUN-RANK.RUN",
-	"squeue":   "kubectl runs list says it, outside of the pods",
-	"module":   "what modules load has to be in the image: remove it",
+	"squeue":   "outside the pods, kubectl runs list shows it",
+	"module":   "what modules load must be in the image: remove it",
 }
 
 var (
@@ -81,7 +81,7 @@ func (t *translation) readBody() {
 	}
 	if t.width.pods() != 1 {
 		t.remark(t.script.FirstLine, "", "Slurm runs the script once, on the first node, and srun its commands on all; "+
-			"here every pod runs all of it, once")
+			"here every pod runs all of it once")
 	}
 	if tasks := t.perNodeTasks(); tasks != nil {
 		t.note(tasks, "a pod runs the script once, whatever the number of tasks: start its processes with torchrun, "+

@@ -22,28 +22,28 @@ type about struct {
 
 // Advice that serves several options.
 const (
-	bindAdvice = "what a pod's processes are bound to is for the program to choose: leave it out, or have torchrun or " +
-		"numactl do it"
-	logAdvice = "what the pods print is kept by Kubernetes: kubectl runs logs RUN shows it; a file has to be on a " +
-		"volume of spec.template"
-	mailAdvice = "jobtree sends no mail: kubectl runs watch RUN --until Completed waits for the end and says by its " +
-		"exit code how it went"
-	prioAdvice = "no owner's Runs come before another's: among your own, --priority-class names a PriorityClass"
-	nodeAdvice = "write a nodeSelector or an affinity into spec.template; nodes that are broken are avoided without it"
-	hereAdvice = "this is about the call of sbatch, and nothing here: leave it out"
-	siteAdvice = "there is nothing like it here: leave it out"
-	coreAdvice = "cores are not chosen one by one: ask for CPUs with --cpus-per-task or --cpus-per-gpu"
-	tripAdvice = "the limits and the environment of your shell do not come along: set them in the image, or in " +
+	bindAdvice = "the program binds its own processes: leave it out, or use torchrun or numactl"
+	logAdvice  = "Kubernetes keeps what the pods print: kubectl runs logs RUN shows it; to write a file, mount a " +
+		"volume in spec.template"
+	mailAdvice = "jobtree sends no mail: kubectl runs watch RUN --until Completed waits for the end, and its exit " +
+		"code says how the Run ended"
+	prioAdvice = "Runs of different owners have no priority over each other: to order your own Runs, name a " +
+		"PriorityClass with --priority-class"
+	nodeAdvice = "write a nodeSelector or an affinity into spec.template; broken nodes are avoided anyway"
+	hereAdvice = "it only affects the sbatch command itself: leave it out"
+	siteAdvice = "jobtree has no equivalent: leave it out"
+	coreAdvice = "individual cores cannot be chosen: ask for CPUs with --cpus-per-task or --cpus-per-gpu"
+	tripAdvice = "the limits and the environment of your shell are not copied: set them in the image or in " +
 		"spec.template"
 )
 
 // options are those of sbatch.
 var options = []about{
 	{"account", 'A', always, ""},
-	{"checkpoint", 0, always, "Slurm's checkpoint plugins are nothing here: a program that saves says so with " +
-		"--checkpoint"},
+	{"checkpoint", 0, always, "Slurm's checkpoint plugins are not supported: if the program saves its work, " +
+		"declare how often with --checkpoint"},
 	{"chdir", 'D', always, ""},
-	{"constraint", 'C', always, "a feature of Slurm's nodes is no label here: if it is a type of GPU, name it with " +
+	{"constraint", 'C', always, "node features have no equivalent: if the feature is a type of GPU, name it with " +
 		"--gpu-type; otherwise write a nodeSelector into spec.template"},
 	{"cpus-per-gpu", 0, always, ""},
 	{"cpus-per-task", 'c', always, ""},
@@ -66,15 +66,14 @@ var options = []about{
 	{"switches", 0, always, ""},
 	{"time", 't', always, ""},
 
-	{"array", 'a', always, "a Run is no array: submit a Run for each task, or one with opportunistic: true and " +
-		"gpusPerPod, whose " +
-		"pods tell their task by RANK and run whenever there is room"},
-	{"begin", 'b', always, "a Run starts as soon as it can: have it held back with --hold, and kubectl runs resume " +
-		"it then"},
+	{"array", 'a', always, "job arrays are not supported: submit a Run for each task, or one Run with " +
+		"opportunistic: true and gpusPerPod, whose pods read their task from RANK and run whenever there is room"},
+	{"begin", 'b', always, "a Run starts as soon as it can: hold it back with --hold, and start it later with " +
+		"kubectl runs resume"},
 	{"comment", 0, always, "write it into metadata.annotations"},
-	{"deadline", 0, always, "a Run has no date by which it has to end: kubectl runs plan says when it would start"},
-	{"dependency", 'd', always, "a Run waits for no other: submit it when kubectl runs watch OTHER --until Completed " +
-		"has ended, or have a workflow tool do that"},
+	{"deadline", 0, always, "a Run has no deadline: kubectl runs plan says when it would start"},
+	{"dependency", 'd', always, "a Run cannot depend on another: submit it when kubectl runs watch OTHER --until " +
+		"Completed has ended, or use a workflow tool"},
 	{"exclude", 'x', always, nodeAdvice},
 	{"export", 0, always, tripAdvice},
 	{"export-file", 0, always, tripAdvice},
@@ -83,40 +82,40 @@ var options = []about{
 	{"licenses", 'L', always, "licenses are not counted here"},
 	{"nodefile", 'F', always, nodeAdvice},
 	{"nodelist", 'w', always, nodeAdvice},
-	{"no-kill", 'k', optional, "ranks of lost nodes are replaced one by one and the others go on: sparesPerGroup " +
-		"keeps GPUs ready for it"},
-	{"partition", 'p', always, "there are no partitions: the owner's Budget says where it may be, and --gpu-type on " +
-		"which GPUs"},
+	{"no-kill", 'k', optional, "ranks of lost nodes are replaced one by one while the others continue: " +
+		"sparesPerGroup keeps GPUs ready for that"},
+	{"partition", 'p', always, "there are no partitions: the owner's Budget says where the Run may be placed, and " +
+		"--gpu-type on which GPUs"},
 	{"prefer", 0, always, "write a preferred node affinity into spec.template"},
 	{"priority", 0, always, prioAdvice},
 	{"nice", 0, optional, prioAdvice},
-	{"reservation", 0, always, "nodes are not set aside by name: what Slurm calls a reservation is a Budget with a " +
-		"window"},
-	{"signal", 0, always, "before a pod is ended it has SIGTERM and the condition DisruptionTarget, noticePeriod " +
-		"before: have the program save then"},
-	{"time-min", 0, always, "a Run has one length: put what it needs at most into --time"},
+	{"reservation", 0, always, "nodes cannot be reserved by name: Slurm's reservations correspond to a Budget " +
+		"with a window"},
+	{"signal", 0, always, "noticePeriod before a pod is ended, it gets SIGTERM and the condition " +
+		"DisruptionTarget: the program can save then"},
+	{"time-min", 0, always, "a Run has one time limit: put the longest time that it needs into --time"},
 	{"tmp", 0, always, "ask for ephemeral-storage in the requests of spec.template"},
-	{"container", 0, always, "the image is the one of --image"},
-	{"gpus-per-socket", 0, always, "sockets are not counted here: say --gpus-per-node"},
+	{"container", 0, always, "--image names the image"},
+	{"gpus-per-socket", 0, always, "sockets are not counted: use --gpus-per-node"},
 	{"mincpus", 0, always, coreAdvice},
-	{"tres-per-task", 0, always, "say it with --gpus-per-task and --cpus-per-task"},
-	{"ntasks-per-gpu", 0, always, "a pod starts the script once: start as many processes for each of its GPUs there"},
+	{"tres-per-task", 0, always, "use --gpus-per-task and --cpus-per-task"},
+	{"ntasks-per-gpu", 0, always, "a pod starts the script once: start the processes for its GPUs in the script"},
 	{"error", 'e', always, logAdvice},
 	{"output", 'o', always, logAdvice},
 	{"open-mode", 0, always, logAdvice},
-	{"input", 'i', always, "a pod has no standard input: read a file of a volume of spec.template"},
+	{"input", 'i', always, "a pod has no standard input: mount a volume in spec.template and read a file from it"},
 	{"mail-type", 0, always, mailAdvice},
 	{"mail-user", 0, always, mailAdvice},
-	{"wrap", 0, always, "Slurm takes it on its command line alone: put the command into the script"},
+	{"wrap", 0, always, "Slurm accepts it only on its command line: put the command into the script"},
 
 	{"acctg-freq", 0, always, siteAdvice},
 	{"batch", 0, always, siteAdvice},
-	{"bb", 0, always, "burst buffers are volumes here: write them into spec.template"},
-	{"bbf", 0, always, "burst buffers are volumes here: write them into spec.template"},
+	{"bb", 0, always, "burst buffers correspond to volumes: write them into spec.template"},
+	{"bbf", 0, always, "burst buffers correspond to volumes: write them into spec.template"},
 	{"clusters", 'M', always, siteAdvice},
 	{"cluster-constraint", 0, always, siteAdvice},
 	{"container-id", 0, always, siteAdvice},
-	{"contiguous", 0, nothing, "which nodes are near each other is said by --switches=1"},
+	{"contiguous", 0, nothing, "use --switches=1 for nodes that are close to each other"},
 	{"core-spec", 'S', always, coreAdvice},
 	{"cores-per-socket", 0, always, coreAdvice},
 	{"cpu-bind", 0, always, bindAdvice},
@@ -139,24 +138,24 @@ var options = []about{
 	{"ntasks-per-core", 0, always, coreAdvice},
 	{"ntasks-per-socket", 0, always, coreAdvice},
 	{"overcommit", 'O', nothing, siteAdvice},
-	{"oversubscribe", 's', nothing, "GPUs are never shared; CPU and memory that a pod does not ask for are"},
+	{"oversubscribe", 's', nothing, "GPUs are never shared; CPU and memory are shared unless a pod requests them"},
 	{"parsable", 0, nothing, hereAdvice},
 	{"power", 0, always, siteAdvice},
 	{"profile", 0, always, siteAdvice},
 	{"quiet", 'Q', nothing, hereAdvice},
 	{"reboot", 0, nothing, siteAdvice},
 	{"sockets-per-node", 0, always, coreAdvice},
-	{"spread-job", 0, nothing, "a Run touches as few domains and nodes as it can: write topologySpreadConstraints into " +
-		"spec.template if it must not"},
+	{"spread-job", 0, nothing, "a Run uses as few domains and nodes as possible: to spread it, write " +
+		"topologySpreadConstraints into spec.template"},
 	{"test-only", 0, nothing, "kubectl runs plan -f RUN.yaml says when it would start"},
 	{"thread-spec", 0, always, coreAdvice},
 	{"threads-per-core", 0, always, coreAdvice},
 	{"tres-bind", 0, always, bindAdvice},
 	{"uid", 0, always, "write securityContext.runAsUser into spec.template"},
-	{"use-min-nodes", 0, nothing, "a Run starts as wide as there is room for, up to the most that it asks for"},
+	{"use-min-nodes", 0, nothing, "a Run starts as wide as there is room for, up to its maximum"},
 	{"verbose", 'v', nothing, hereAdvice},
 	{"wait", 'W', nothing, "kubectl runs watch RUN --until Completed waits for the end"},
-	{"wait-all-nodes", 0, always, "all pods of a Run start, or none does: leave it out"},
+	{"wait-all-nodes", 0, always, "a Run always starts all of its pods or none: leave it out"},
 	{"wckey", 0, always, siteAdvice},
 }
 

@@ -79,7 +79,7 @@ func (t *translation) readGPUCounts() error {
 // take notes GPUs that a directive asks for.
 func (a *ask) take(o *Option, g gpus) error {
 	if g.kind != "" && a.kindBy != nil && a.kind != g.kind {
-		return refuse(o, "%s has another type, and a Run has GPUs of one: correct one of them", named(a.kindBy))
+		return refuse(o, "%s has another type, and all GPUs of a Run have one type: correct one of them", named(a.kindBy))
 	}
 	if g.kind != "" {
 		a.kind, a.kindBy = g.kind, o
@@ -102,11 +102,11 @@ func (t *translation) resources() error {
 	kind := t.choices.GPUType
 	switch by := t.ask.kindBy; {
 	case len(validation.IsValidLabelValue(kind)) > 0:
-		return &Error{Of: "--gpu-type " + kind, Text: "a GPU type is the value of a node's label, such as H100-80GB"}
+		return &Error{Of: "--gpu-type " + kind, Text: "a GPU type is the value of a node label, such as H100-80GB"}
 	case kind != "":
 	case by == nil:
-		e := &Error{Text: "the script does not say which GPUs: say it with --gpu-type, such as --gpu-type H100-80GB; " +
-			"kubectl get nodes -L gpu.flavor lists what there is"}
+		e := &Error{Text: "the script does not name a type of GPU: name it with --gpu-type, such as --gpu-type " +
+			"H100-80GB; kubectl get nodes -L gpu.flavor lists the types"}
 		for _, name := range []string{"partition", "constraint"} {
 			if o := t.given(name); o != nil {
 				e.Line, e.Of = o.Line, o.String()
@@ -142,7 +142,8 @@ func (t *translation) tellWidth() {
 	w, nodes := &t.width, t.given("nodes")
 	switch tasks := t.given("ntasks"); {
 	case w.perPod == 0 && nodes != nil:
-		t.note(nodes, "how many GPUs a pod has is left to the scheduler, mostly a whole node: say it with --gpus-per-node")
+		t.note(nodes, "the scheduler chooses how many GPUs a pod has, usually a whole node: to choose it yourself, "+
+			"use --gpus-per-node")
 	case w.pods() == 1 && tasks != nil && nodes == nil && t.ask.tasksPerNode == 0 && t.ask.tasks > 1 && t.ask.all == 0:
 		t.note(tasks, "all tasks are on one node, which Slurm might spread: say with --nodes how many there are to be")
 	case t.ask.perTask > 1 && t.ask.perNode == 0 && t.ask.least != t.ask.most:
@@ -181,7 +182,7 @@ func (t *translation) requests() (corev1.ResourceList, error) {
 // share is a number times a pod's GPUs or tasks; 0, with a note, if the script does not say how many those are.
 func (t *translation) share(o *Option, each, of int64, what, say string) int64 {
 	if of == 0 {
-		t.note(o, "it is not translated, since the script leaves open how many %s a node has: add %s", what, say)
+		t.note(o, "it is not translated, since the script does not say how many %s a node has: add %s", what, say)
 	}
 	return each * of
 }
@@ -213,7 +214,7 @@ func (t *translation) cpus() (int64, error) {
 		cpus = t.share(o, each, t.width.tasksPerPod, "tasks", "--ntasks-per-node")
 	}
 	if cpus > mostCPUs {
-		return 0, refuse(o, "no node has the %d CPUs that this makes: say less", cpus)
+		return 0, refuse(o, "no node has the %d CPUs that this makes: ask for fewer", cpus)
 	}
 	return cpus, nil
 }
@@ -240,14 +241,14 @@ func (t *translation) memory(cpus int64) (int64, error) {
 	kib := each
 	switch {
 	case each == 0:
-		t.note(o, "a pod cannot ask for all memory of a node, whichever that is: say an amount, or leave it out")
+		t.note(o, "a pod cannot request all memory of a node: write an amount, or leave it out")
 	case o.Name == "mem-per-cpu":
 		kib = t.share(o, each, cpus, "CPUs", "--cpus-per-task or --cpus-per-gpu")
 	case o.Name == "mem-per-gpu":
 		kib = t.share(o, each, t.width.perPod, "GPUs", "--gpus-per-node")
 	}
 	if kib > mostMemory {
-		return 0, refuse(o, "no node has the %d GiB that this makes: say less", kib>>20)
+		return 0, refuse(o, "no node has the %d GiB that this makes: ask for less", kib>>20)
 	}
 	return kib, nil
 }

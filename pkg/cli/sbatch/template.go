@@ -17,15 +17,15 @@ func (t *translation) template() error {
 	chdir, body := t.given("chdir"), t.script.Body != ""
 	switch image := t.choices.Image; {
 	case body && image == "":
-		return &Error{Text: "the script has commands, and they run in a container: say with --image which image has the " +
-			"program, such as --image registry.example.com/rai/train:1.0"}
+		return &Error{Text: "the script's commands run in a container: name an image that has the program with " +
+			"--image, such as --image registry.example.com/rai/train:1.0"}
 	case strings.ContainsAny(image, " \t\r\n"):
-		return &Error{Of: "--image " + image, Text: "the name of an image has no blanks"}
+		return &Error{Of: "--image " + image, Text: "the name of an image cannot contain spaces"}
 	case image == "":
-		t.remark(0, "", "the script has no commands, so that the pods hold their GPUs and do nothing")
+		t.remark(0, "", "the script has no commands: the pods would hold their GPUs and do nothing")
 		for _, name := range []string{"mem", "mem-per-cpu", "mem-per-gpu", "cpus-per-task", "cpus-per-gpu", "chdir"} {
 			if o := t.given(name); o != nil {
-				t.note(o, "it is not translated, since there is no container to ask for it: say --image")
+				t.note(o, "it is not translated, since there is no container to request it: use --image")
 			}
 		}
 		return nil

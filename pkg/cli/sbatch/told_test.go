@@ -25,14 +25,14 @@ func TestRefused(t *testing.T) {
 		script("-HN"):                  "line 2: --nodes: the value is missing",
 		script("-Z"):                   "sbatch has no option -Z: leave it out",
 		script("--hold=yes"):           "line 2: --hold=yes: this option has no value: write --hold",
-		script("-N x --gpus=1"):        "line 2: --nodes=x: want a number of nodes",
+		script("-N x --gpus=1"):        "line 2: --nodes=x: expected a number of nodes",
 		script("-N 4-2 -G4"):           "line 2: --nodes=4-2: the most nodes are fewer than the least: write --nodes=2-4",
-		script("-G x:y"):               "line 2: --gpus=x:y: want a number of GPUs",
-		script("-G a:1,b:1"):           "line 2: --gpus=a:1,b:1: a Run has GPUs of one type: write a script for each",
-		script("--gres=gpu:a:1,gpu:2"): "GPUs are asked for twice",
+		script("-G x:y"):               "line 2: --gpus=x:y: expected a number of GPUs",
+		script("-G a:1,b:1"):           "line 2: --gpus=a:1,b:1: all GPUs of a Run have one type",
+		script("--gres=gpu:a:1,gpu:2"): "GPUs are requested twice",
 		"#!/bin/bash\n#PBS -l select=2:ngpus=8\ntrain\n": "line 2: #PBS: directives of PBS and of LSF are not read: " +
 			"say what is meant with #SBATCH",
-		script("-n 0"): "line 2: --ntasks=0: want a whole number from 1",
+		script("-n 0"): "line 2: --ntasks=0: expected a whole number from 1",
 	} {
 		refused(t, text, want)
 	}
@@ -64,13 +64,13 @@ func TestContradictory(t *testing.T) {
 		script("--gpus-per-node=2000"):        "a pod may have 1024: spread them over more nodes with --nodes",
 		script("-G1 --requeue", "--no-requeue"): "line 3: --no-requeue: --requeue (line 2) says the " +
 			"opposite: remove one of them",
-		script("-G1 --switches=x"):                          "want a number of switches, such as --switches=1",
+		script("-G1 --switches=x"):                          "expected a number of switches, such as --switches=1",
 		script("-G1 --mem=1G --mem-per-gpu=1G"):             "Slurm does not take it together with --mem=1G (line 2)",
-		script("-G1 --mem=lots"):                            "line 2: --mem=lots: want a whole number with K, M, G or T",
+		script("-G1 --mem=lots"):                            "line 2: --mem=lots: expected a whole number with K, M, G or T",
 		script("-G1 -c1 --cpus-per-gpu=1"):                  "Slurm does not take it together with --cpus-per-task=1",
-		script("-G1 --mem=999999999T"):                      "no node has as much memory",
+		script("-G1 --mem=999999999T"):                      "no node has that much memory",
 		script("--gpus-per-node=999 --mem-per-gpu=999999G"): "GiB that this makes",
-		script("-G1 -J ---"):                                "a Run's name is made of letters, digits and dashes",
+		script("-G1 -J ---"):                                "a Run's name consists of letters, digits and dashes",
 	} {
 		refused(t, text, want)
 	}
@@ -89,17 +89,17 @@ func refused(t *testing.T, text, want string) {
 // TestWrongChoices has flags that are wrong, or missing.
 func TestWrongChoices(t *testing.T) {
 	for want, change := range map[string]func(*Choices){
-		"the script has no --account, so that nobody pays: say with --owner":     func(c *Choices) { c.Owner = "" },
-		"--owner Org: an owner is a path of lower-case names joined by colons":   func(c *Choices) { c.Owner = "Org" },
-		"the script does not say which GPUs: say it with --gpu-type":             func(c *Choices) { c.GPUType = "" },
-		"--gpu-type a b: a GPU type is the value of a node's label":              func(c *Choices) { c.GPUType = "a b" },
-		"the script has commands, and they run in a container: say with --image": func(c *Choices) { c.Image = "" },
-		"--image a b: the name of an image has no blanks":                        func(c *Choices) { c.Image = "a b" },
-		"--priority-class A: want the name of a " +
+		"the script has no --account, so nobody would pay":                     func(c *Choices) { c.Owner = "" },
+		"--owner Org: an owner is a path of lower-case names joined by colons": func(c *Choices) { c.Owner = "Org" },
+		"the script does not name a type of GPU":                               func(c *Choices) { c.GPUType = "" },
+		"--gpu-type a b: a GPU type is the value of a node label":              func(c *Choices) { c.GPUType = "a b" },
+		"the script's commands run in a container: name an image":              func(c *Choices) { c.Image = "" },
+		"--image a b: the name of an image cannot contain spaces":              func(c *Choices) { c.Image = "a b" },
+		"--priority-class A: expected the name of a " +
 			"PriorityClass": func(c *Choices) { c.PriorityClass = "A" },
-		"--checkpoint 1ms: want whole seconds":                                     func(c *Choices) { c.Checkpoint = 1e6 },
+		"--checkpoint 1ms: expected a duration of whole seconds":                   func(c *Choices) { c.Checkpoint = 1e6 },
 		"line 3: --no-requeue: --checkpoint 1m0s says that starting again is safe": func(c *Choices) { c.Checkpoint = 60e9 },
-		"its file's gives none: add #SBATCH --job-name=NAME":                       func(c *Choices) { c.Name = "_" },
+		"its file name cannot be one: add #SBATCH --job-name=NAME":                 func(c *Choices) { c.Name = "_" },
 	} {
 		c := with
 		change(&c)
@@ -119,20 +119,19 @@ func TestWrongChoices(t *testing.T) {
 // TestTold has what no Run says: all of it is told, with its line.
 func TestTold(t *testing.T) {
 	for text, want := range map[string]string{
-		script("-G1", "--array=0-9%2"): "line 3: --array=0-9%2: a Run is no array",
-		script("-G1 -d afterok:1"):     "line 2: --dependency=afterok:1: a Run waits for no other",
+		script("-G1", "--array=0-9%2"): "line 3: --array=0-9%2: job arrays are not supported",
+		script("-G1 -d afterok:1"):     "line 2: --dependency=afterok:1: a Run cannot depend on another",
 		script("-G1 -p gpu"):           "line 2: --partition=gpu: there are no partitions",
 		script("-G1 --qos=high"):       "line 2: --qos=high: there is no QOS",
-		script("-G1 -C a100"): "line 2: --constraint=a100: a feature of Slurm's nodes is no " +
-			"label here",
-		script("-G1 --exclusive"): "line 2: --exclusive: GPUs of a pod are its own",
+		script("-G1 -C a100"):          "line 2: --constraint=a100: node features have no equivalent",
+		script("-G1 --exclusive"):      "line 2: --exclusive: GPUs of a pod are its own",
 		script("-G1 --requeue"): "line 2: --requeue: a Run that is cut or loses its node " +
 			"starts again only if its program saves",
 		script("-G1 --frobnicate=3"):           "line 2: --frobnicate=3: this is not a known option of sbatch",
 		script("-G1 --frob 3"):                 "line 2: --frob=3: this is not a known option",
-		script("-G1 -o x", "-e y"):             "line 3: --error=y: what the pods print",
+		script("-G1 -o x", "-e y"):             "line 3: --error=y: Kubernetes keeps what the pods print",
 		script("-G1 -t 5", "-t 6"):             "line 2: --time=5: --time=6 (line 3) comes after it and counts",
-		script("-G1 --mem=0") + "train\n":      "line 2: --mem=0: a pod cannot ask for all memory",
+		script("-G1 --mem=0") + "train\n":      "line 2: --mem=0: a pod cannot request all memory",
 		script("-G8 --mem-per-gpu=1G") + "x\n": "line 2: --mem-per-gpu=1G: it is not translated",
 		script("-G1 -D logs") + "x\n":          "line 2: --chdir=logs: a directory of the image",
 		script("-N1-2 --gpus-per-node=1"): "line 2: --nodes=1-2: the Run starts with as many nodes of " +
@@ -147,7 +146,7 @@ func TestTold(t *testing.T) {
 		script("-G1") + "x=1\necho ${SLURM_PROCID:-0}\n": "line 4: $SLURM_PROCID: nothing sets it: RANK is the pod's rank",
 		script("-G1") + "echo $SLURM_JOBID":              "$SLURM_JOBID: nothing sets it: PET_RDZV_ID",
 		script("-G1") + "echo $SLURM_FOO":                "$SLURM_FOO: nothing sets it: set it in spec.template's env",
-		script("-G1") + "module load cuda; x":            "line 3: module: what modules load has to be in the image",
+		script("-G1") + "module load cuda; x":            "line 3: module: what modules load must be in the image",
 		script("-G2 -N2") + "x":                          "line 3: Slurm runs the script once, on the first node",
 		script("-G2 -N1 --ntasks-per-node=2") + "x":      "line 2: --ntasks-per-node=2: a pod runs the script once",
 		script("-G1") + "#BSUB -q gpu\n": "line 3: #BSUB: directives of PBS and of LSF are not read: say what is meant " +

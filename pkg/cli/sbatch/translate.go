@@ -119,9 +119,9 @@ func (t *translation) identity() error {
 	t.run.Name = nameOf(name)
 	switch {
 	case t.run.Name == "" && by != nil:
-		return refuse(by, "a Run's name is made of letters, digits and dashes: write another one, such as --job-name=train")
+		return refuse(by, "a Run's name consists of letters, digits and dashes: choose another, such as --job-name=train")
 	case t.run.Name == "":
-		return &Error{Text: "the script says no name, and its file's gives none: add #SBATCH --job-name=NAME"}
+		return &Error{Text: "the script has no name, and its file name cannot be one: add #SBATCH --job-name=NAME"}
 	case by != nil && t.run.Name != name:
 		t.note(by, "the Run is named %s: names have lower-case letters, digits and dashes, at most 52 of them, and begin "+
 			"with a letter", t.run.Name)
@@ -134,8 +134,8 @@ func (t *translation) identity() error {
 	case t.choices.Owner != "":
 		return nil
 	case account == nil:
-		return &Error{Text: "the script has no --account, so that nobody pays: say with --owner who does, such as --owner " +
-			"org:ai:rai"}
+		return &Error{Text: "the script has no --account, so nobody would pay: name the owner who pays, such as " +
+			"--owner org:ai:rai"}
 	case !rqv1.IsOwner(account.Value):
 		return refuse(account, "this is not an owner: %s; say with --owner whose Budget stands for the account", ownerRule)
 	}
@@ -157,7 +157,7 @@ func (t *translation) locality() error {
 	n, ok := number(amount)
 	switch {
 	case !ok || n < 1:
-		return refuse(o, "want a number of switches, such as --switches=1")
+		return refuse(o, "expected a number of switches, such as --switches=1")
 	case n == 1 && t.width.least < t.width.total:
 		together := false
 		step := int32(t.width.perPod)
@@ -175,7 +175,7 @@ func (t *translation) locality() error {
 		t.run.Spec.Locality = &rqv1.RunLocality{GroupGPUs: &group}
 	}
 	if waits {
-		t.note(o, "the GPUs of a group always share a domain: nothing is given up after %s", wait)
+		t.note(o, "the GPUs of a group always share a domain: this is not relaxed after %s", wait)
 	}
 	return nil
 }
@@ -195,14 +195,14 @@ func (t *translation) runtime() error {
 	requeue, no := t.given("requeue"), t.given("no-requeue")
 	switch each := t.choices.Checkpoint; {
 	case each != 0 && (each < time.Second || each > longest || each%time.Second != 0):
-		return &Error{Of: fmt.Sprintf("--checkpoint %s", each), Text: "want whole seconds, at least one, such as 30m"}
+		return &Error{Of: fmt.Sprintf("--checkpoint %s", each), Text: "expected a duration of whole seconds, such as 30m"}
 	case each != 0 && no != nil:
 		return refuse(no, "--checkpoint %s says that starting again is safe: leave one of them out", each)
 	case each != 0:
 		runtime.Checkpoint = &metav1.Duration{Duration: each}
 	case requeue != nil:
-		t.note(requeue, "a Run that is cut or loses its node starts again only if its program saves: say with "+
-			"--checkpoint how often it does, such as --checkpoint 30m")
+		t.note(requeue, "a Run that is cut or loses its node starts again only if its program saves its work: "+
+			"declare how often with --checkpoint, such as --checkpoint 30m")
 	}
 	if runtime.MaxDuration != nil || runtime.Checkpoint != nil {
 		t.run.Spec.Runtime = &runtime
@@ -213,8 +213,8 @@ func (t *translation) runtime() error {
 			"--priority-class")
 	}
 	if class := t.choices.PriorityClass; class != "" && len(validation.IsDNS1123Subdomain(class)) > 0 {
-		return &Error{Of: "--priority-class " + class, Text: "want the name of a PriorityClass; see kubectl get " +
-			"priorityclasses"}
+		return &Error{Of: "--priority-class " + class, Text: "expected the name of a PriorityClass; kubectl get " +
+			"priorityclasses lists them"}
 	}
 	t.run.Spec.PriorityClassName = t.choices.PriorityClass
 	return nil

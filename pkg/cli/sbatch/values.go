@@ -26,7 +26,7 @@ func number(text string) (int64, bool) {
 func count(o *Option) (int64, error) {
 	n, ok := number(o.Value)
 	if !ok || n < 1 || n > mostGPUs {
-		return 0, refuse(o, "want a whole number from 1 to %d, such as --%s=4", mostGPUs, o.Name)
+		return 0, refuse(o, "expected a whole number from 1 to %d, such as --%s=4", mostGPUs, o.Name)
 	}
 	return n, nil
 }
@@ -41,7 +41,7 @@ func span(o *Option) (least, most int64, err error) {
 	}
 	switch {
 	case !ok || least < 1 || most > mostGPUs:
-		return 0, 0, refuse(o, "want a number of nodes, or the least and the most, such as --nodes=4 or --nodes=2-4")
+		return 0, 0, refuse(o, "expected a number of nodes or a range, such as --nodes=4 or --nodes=2-4")
 	case most < least:
 		return 0, 0, refuse(o, "the most nodes are fewer than the least: write --nodes=%d-%d", most, least)
 	}
@@ -67,10 +67,10 @@ func readGPUs(o *Option, text string) (gpus, error) {
 		return gpus{1, text}, nil
 	}
 	if strings.Contains(text, ",") {
-		return gpus{}, refuse(o, "a Run has GPUs of one type: write a script for each")
+		return gpus{}, refuse(o, "all GPUs of a Run have one type: write a script for each type")
 	}
-	return gpus{}, refuse(o, "want a number of GPUs, at most %d, after their type if need be, such as 8 or "+
-		"h100:8", mostGPUs)
+	return gpus{}, refuse(o, "expected a number of GPUs, at most %d, with or without a type, such as 8 or h100:8",
+		mostGPUs)
 }
 
 // readGres reads the GPUs of a list of generic resources, and returns what else is in it.
@@ -84,7 +84,7 @@ func readGres(o *Option) (found *gpus, others []string, err error) {
 		case name != "gpu":
 			continue
 		case found != nil:
-			return nil, nil, refuse(o, "GPUs are asked for twice, and a Run has those of one type: name them once")
+			return nil, nil, refuse(o, "GPUs are requested twice, and all GPUs of a Run have one type: request them once")
 		}
 		if rest == "" {
 			rest = "1"
@@ -130,10 +130,10 @@ func duration(o *Option) (time.Duration, error) {
 	}
 	switch {
 	case !ok:
-		return 0, refuse(o, "want MINUTES, MINUTES:SECONDS, HOURS:MINUTES:SECONDS, DAYS-HOURS, DAYS-HOURS:MINUTES or "+
+		return 0, refuse(o, "expected MINUTES, MINUTES:SECONDS, HOURS:MINUTES:SECONDS, DAYS-HOURS, DAYS-HOURS:MINUTES or "+
 			"DAYS-HOURS:MINUTES:SECONDS, such as --time=1-12:00:00")
 	case total > float64(longest):
-		return 0, refuse(o, "a Run may last %d hours at most: leave it out for one without end", int64(longest/time.Hour))
+		return 0, refuse(o, "a Run may last %d hours at most: leave it out for no limit", int64(longest/time.Hour))
 	}
 	return exact, nil
 }
@@ -148,12 +148,12 @@ const mostMemory = 1 << 40
 func memory(o *Option) (int64, error) {
 	parts := memorySize.FindStringSubmatch(strings.ToUpper(o.Value))
 	if parts == nil {
-		return 0, refuse(o, "want a whole number with K, M, G or T, or of megabytes, such as --%s=64G", o.Name)
+		return 0, refuse(o, "expected a whole number with K, M, G or T, or of megabytes, such as --%s=64G", o.Name)
 	}
 	n, _ := number(parts[1])
 	unit := map[string]int64{"K": 1, "": 1 << 10, "M": 1 << 10, "G": 1 << 20, "T": 1 << 30}[parts[2]]
 	if n > mostMemory/unit {
-		return 0, refuse(o, "no node has as much memory: say less")
+		return 0, refuse(o, "no node has that much memory: ask for less")
 	}
 	return n * unit, nil
 }
