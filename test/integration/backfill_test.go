@@ -43,11 +43,12 @@ func TestBackfillIsToldItsRisk(t *testing.T) {
 
 	s.removeRun("wanted")
 	s.awaitReservation("wanted", inState(rqv1.ReservationCanceled))
+	s.await("poor", rqv1.RunPending, "16 "+s.flavor+" GPUs are needed")
+	s.removeRun("poor")
 	for _, run := range []string{"holder", "filler"} {
 		eventually(t, run+" is safe", func() error { return s.atRisk(run, metav1.ConditionFalse) })
 		s.awaitEvent("Run", run, "Safe")
 	}
-	s.await("poor", rqv1.RunPending, "16 "+s.flavor+" GPUs are needed")
 	s.settled()
 }
 

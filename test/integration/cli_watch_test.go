@@ -108,8 +108,8 @@ func TestWatchTellsWidthAndLeases(t *testing.T) {
 	s.settled()
 	story := s.runs("explain train -n " + s.namespace)
 	for _, want := range []string{"  width:   16/16 GPUs\n", "  spares:  16/16 GPUs stand by\n",
-		"Z  opened a spare GPU lease (Grow): 8 GPUs on ",
-		"Z  opened a GPU lease (Grow): 8 GPUs on ", " (Shrink): ", " closed: Shrink\n"} {
+		"  opened a spare GPU lease (Grow): 8 GPUs on ",
+		"  opened a GPU lease (Grow): 8 GPUs on ", " (Shrink): ", " closed: Shrink\n"} {
 		if !strings.Contains(story, want) {
 			t.Errorf("explain does not say %q:\n%s", want, story)
 		}

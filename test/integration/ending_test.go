@@ -133,8 +133,14 @@ func TestGracePeriodsAreCapped(t *testing.T) {
 	s.delete(&one, client.GracePeriodSeconds(year))
 	s.given("slow-1", 600)
 	s.await("slow", rqv1.RunFailed, "ran for its maxDuration")
-	s.given("slow-0", 600)
-	s.awaitNoPods("slow")
+	eventually(t, "slow-1 is to be gone, and slow-0 to have ended where it was", func() error {
+		pods := s.podsOf("slow")
+		pod := pods["slow-0"]
+		if len(pods) != 1 || pod.Status.Phase != corev1.PodFailed || pod.DeletionTimestamp != nil {
+			return fmt.Errorf("there are %d pods, and slow-0 is %s", len(pods), pod.Status.Phase)
+		}
+		return nil
+	})
 }
 
 // given waits until a pod terminates with so many seconds to end.

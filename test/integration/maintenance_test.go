@@ -43,7 +43,7 @@ func TestMaintenanceOfARack(t *testing.T) {
 		return s.ahead("there", "maintenance from "+start.Format(time.RFC3339)+" to "+over.Format(time.RFC3339))
 	})
 	for _, line := range []string{"list -o wide -n ", "plan there -n "} {
-		if out := s.runs(line + s.namespace); !strings.Contains(out, start.Format(time.RFC3339)) {
+		if out := s.runs(line + s.namespace); !strings.Contains(out, start.Local().Format("15:04")) {
 			t.Errorf("kubectl runs %s does not tell the date:\n%s", line, out)
 		}
 	}

@@ -192,7 +192,7 @@ func TestShardsEnd(t *testing.T) {
 	s := newSite(t, liveCluster(t), 1, 1, 0)
 	s.submit("sweep", 16, s.by("nobody"), inPods(2), opportunistic, annotated("pod-complete.stage.kwok.x-k8s.io/delay",
 		"1s"))
-	s.await("sweep", rqv1.RunPending, "0 of 8 shards run; the others wait: owner")
+	s.await("sweep", rqv1.RunPending, "0 of 8 shards run; the others wait: no Budget of owner ")
 	s.fund("nobody", s.envelope("all", 1))
 	s.await("sweep", rqv1.RunCompleted, "all 8 pods completed")
 	s.settled()
