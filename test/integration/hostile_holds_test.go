@@ -64,8 +64,8 @@ func attemptsToStay() []attempt {
 		{by: "chief", try: "a PodDisruptionBudget over pods whose time is over",
 			how: all(creates("{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: evil, namespace: $NS}, "+
 				"spec: {minAvailable: 100%, selector: {}}}"),
-				as("tenant", begun(specs("{runtime: {maxDuration: 2s}}")))), harmless: "its pods are gone",
-			after: podsGone("evil")},
+				as("tenant", begun(specs("{runtime: {maxDuration: 2s}}")))), harmless: "its pods have ended",
+			after: podsEnded("evil")},
 		{by: "tenant", try: "a Run that goes with a ConfigMap, which it deletes",
 			how: func(h *hostile, as client.Client) error {
 				parent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "parent"}}
@@ -79,7 +79,7 @@ func attemptsToStay() []attempt {
 		{by: "tenant", try: "filling a Run that runs until its status cannot be stored",
 			how: all(begun(specs("{runtime: {maxDuration: 15s}, template: {spec: {containers: [{name: a, image: b}], "+
 				"hostAliases: [{ip: 10.0.0.1, hostnames: ["+longNames(15000)+"]}]}}}")), fills("evil")),
-			harmless: "its pods are gone when its time is over", after: podsGone("evil")},
+			harmless: "its pods have ended when its time is over", after: podsEnded("evil")},
 		{by: "tenant", try: "creating a Run again while its pods end",
 			how: all(begun(specs("{template: "+strings.Replace(lingers, "1h", "2s", 1)+"}")), deletes(evil),
 				runs("{}")),

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // how is a way to make an attempt.
@@ -318,9 +319,25 @@ func capped(pod *corev1.Pod) error {
 	return nil
 }
 
+// podsEnded is an error until all pods of a Run that are left have ended.
+func podsEnded(run string) func(h *hostile) error {
+	return func(h *hostile) error {
+		for _, pod := range h.podsOf(run) {
+			if !ended(&pod) {
+				return fmt.Errorf("pod %s is %s", pod.Name, pod.Status.Phase)
+			}
+		}
+		return nil
+	}
+}
+
 // ending is an error unless a pod has been told to end, within the longest grace period that there is.
 func ending(pod *corev1.Pod) error {
-	if grace := pod.DeletionGracePeriodSeconds; grace == nil || *grace > mostGrace {
+	grace := pod.DeletionGracePeriodSeconds
+	if _, told := rank.GoesBy(pod); told && grace == nil { // its kubelet ends it where it is
+		grace = pod.Spec.TerminationGracePeriodSeconds
+	}
+	if grace == nil || *grace > mostGrace {
 		return fmt.Errorf("pod %s, told to go at %v, has %v seconds", pod.Name, pod.DeletionTimestamp, grace)
 	}
 	return nil
