@@ -69,7 +69,7 @@ func (p podWriter) DeletePods(ctx context.Context, deletions []lifecycle.Deletio
 			}
 		}
 		if !d.By.IsZero() {
-			if err := p.endInPlace(ctx, d); !reconcile.Refused(err) {
+			if err := p.endInPlace(ctx, d); !reconcile.Refused(err) && !reconcile.TooLarge(err) {
 				return err
 			}
 		}
