@@ -138,16 +138,22 @@ func (f *horizon) comesFirst(g *gang) forecast.Ahead {
 // oustedBy returns the Runs that go by a promise, whatever is drawn, and what they hold now.
 func (f *horizon) oustedBy(p *forecast.Promise) []forecast.Release {
 	var out []forecast.Release
-	for i := range p.Conflicts {
-		c := &p.Conflicts[i]
-		if c.Action != rqv1.CutLottery || c.Probability != certain {
-			continue
-		}
+	for _, c := range certainOf(p) {
 		r := forecast.Release{Run: c.Run}
 		if other := f.roster.gangs[f.roster.runs[named(c.Run)]]; other != nil {
 			r = f.departures.releaseOf(other, p.At)
 		}
 		out = append(out, r)
+	}
+	return out
+}
+
+// certainOf returns the Runs that go by a promise, whatever is drawn.
+func certainOf(p *forecast.Promise) (out []rqv1.Conflict) {
+	for i := range p.Conflicts {
+		if c := &p.Conflicts[i]; c.Action == rqv1.CutLottery && c.Probability == certain {
+			out = append(out, *c)
+		}
 	}
 	return out
 }

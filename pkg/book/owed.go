@@ -1,7 +1,9 @@
 package book
 
 import (
+	"cmp"
 	"slices"
+	"time"
 
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
@@ -14,7 +16,9 @@ import (
 type debts struct {
 	accounts *budget.Accounts
 	of       map[budget.Key][]debt
-	by       map[*gang][]owing // the same by whom it is owed to
+	by       map[*gang][]owing  // the same by whom it is owed to
+	ousts    map[*gang][]string // the Runs that go for a gang, as is certain
+	ousters  map[string][]*gang // the same by who goes
 }
 
 type debt struct {
@@ -25,7 +29,8 @@ type debt struct {
 func compareDebts(x, y debt) int { return budget.CompareOwed(x.Owed, y.Owed) }
 
 func newDebts(accounts *budget.Accounts) *debts {
-	return &debts{accounts: accounts, of: map[budget.Key][]debt{}, by: map[*gang][]owing{}}
+	return &debts{accounts: accounts, of: map[budget.Key][]debt{}, by: map[*gang][]owing{},
+		ousts: map[*gang][]string{}, ousters: map[string][]*gang{}}
 }
 
 // set has envelopes owe to a gang what it is promised, and nothing else. It returns the Budgets, sorted, that owe less
@@ -53,8 +58,50 @@ func (d *debts) set(g *gang, p *forecast.Promise) (eased []string) {
 		at, _ := slices.BinarySearchFunc(of, is.debt, compareDebts)
 		d.of[is.payer] = slices.Insert(of, at, is.debt)
 	}
+	eased = append(eased, d.oust(g, p)...)
 	slices.Sort(eased)
 	return slices.Compact(eased)
+}
+
+// oust has Runs go for a gang that go by what it is promised, whatever is drawn, and no others. What is owed to those
+// that have dates too is kept until then. It returns the Budgets that owe less by that.
+func (d *debts) oust(g *gang, p *forecast.Promise) (eased []string) {
+	for _, run := range d.ousts[g] {
+		left := slices.DeleteFunc(d.ousters[run], func(other *gang) bool { return other == g })
+		d.ousters[run] = left
+		if len(left) == 0 {
+			delete(d.ousters, run)
+		}
+	}
+	delete(d.ousts, g)
+	if p == nil || g.run == nil {
+		return nil
+	}
+	for _, c := range certainOf(p) {
+		run := named(c.Run).String()
+		d.ousts[g] = append(d.ousts[g], run)
+		d.ousters[run] = append(d.ousters[run], g)
+		for _, owing := range d.by {
+			for i := range owing {
+				if is := &owing[i]; is.Run == run {
+					eased = append(eased, is.payer.Budget)
+				}
+			}
+		}
+	}
+	return eased
+}
+
+// goes returns when a Run goes again that something is owed to, for another that comes first of a gang too; zero where
+// that is not certain.
+func (d *debts) goes(o *debt, g *gang, grows bool) (at time.Time) {
+	for _, by := range d.ousters[o.Run] {
+		p := cmp.Or(by.promise, by.onRecord)
+		if comesFirst(by, g, grows) && p.At.After(o.At) && (at.IsZero() || p.At.Before(at)) {
+			at = p.At
+		}
+	}
+	return at
 }
 
 // owing is what one envelope owes by one promise.
@@ -77,8 +124,8 @@ func (d *debts) owedBy(g *gang, p *forecast.Promise) []owing {
 
 // comesFirst reports whether what is owed to another is kept from a gang that is to start, or to grow: those who start
 // come in the order of their places, and all of them come before growth. Who has its place already has its money.
-func (d *debt) comesFirst(g *gang, grows bool) bool {
-	return d.to != g && !d.to.started() && !d.to.underWay() && (grows || byPlace(d.to, g) < 0)
+func comesFirst(to, g *gang, grows bool) bool {
+	return to != g && !to.started() && !to.underWay() && (grows || byPlace(to, g) < 0)
 }
 
 // yields reports whether a gang leaves to others what is kept for them: it starts, with nothing that was paid before or
@@ -100,7 +147,9 @@ func (d *debts) before(g *gang, grows bool) func(budget.Key) []budget.Owed {
 		of := d.of[k]
 		out = make([]budget.Owed, 0, len(of))
 		for i := range of {
-			if o := &of[i]; o.comesFirst(g, grows) {
+			o := of[i]
+			if comesFirst(o.to, g, grows) {
+				o.Goes = d.goes(&o, g, grows)
 				out = append(out, o.Owed)
 			}
 		}

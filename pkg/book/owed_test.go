@@ -1,6 +1,7 @@
 package book_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +107,25 @@ func TestADateKeepsItsMoney(t *testing.T) {
 			s.DeleteRun("run0")
 			s.work()
 			s.running("run2", "although there is room before its date")
+		})
+	})
+	t.Run("of several of which each goes for the next, two at a time", func(t *testing.T) {
+		tellStorm(t, func(s *storm) {
+			s.fleet("d0", 2)
+			s.setBudget("a", "org:a", 64)
+			for i := range 4 {
+				s.submit(fmt.Sprintf("run%d", i), "org:a", 1, 2, 8)
+				s.work()
+				s.during(10 * time.Second)
+			}
+			for _, run := range []string{"run1", "run2", "run3"} {
+				if s.Book.Prospect(s.Runs[run].UID).Promise == nil {
+					s.t.Fatalf("%s has no date\n%s", run, s.story())
+				}
+			}
+			s.submit("young", "org:a", 1, 1, 8)
+			s.work()
+			s.isRefused("young", "8 H100-80GB GPUs are needed")
 		})
 	})
 	t.Run("through its activation", func(t *testing.T) {

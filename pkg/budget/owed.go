@@ -22,6 +22,8 @@ type Owed struct {
 	Relation rqv1.Relation
 	// MaxDuration is how long it holds them at most; 0 when it does not say.
 	MaxDuration time.Duration
+	// Goes is when it makes room for another that comes first too, as is certain; zero where nobody knows.
+	Goes time.Time
 }
 
 // CompareOwed orders what is owed by date, and by Run.
@@ -117,8 +119,9 @@ func (d *dues) gpus(now, end time.Time) Debt {
 		}
 	}
 	for i := range owed {
-		if o := &owed[i]; o.MaxDuration > 0 {
-			ends(o.At.Add(o.MaxDuration+time.Second-1).Unix(), o.GPUs)
+		o := &owed[i]
+		if until := o.until(); !until.IsZero() {
+			ends(until.Add(time.Second-1).Unix(), o.GPUs)
 		}
 	}
 	out, left, first, last := Debt{}, 0, 0, -1
@@ -138,6 +141,31 @@ func (d *dues) gpus(now, end time.Time) Debt {
 	return out
 }
 
+// until returns from when on a Run has no GPUs any more; zero where nobody knows. Who goes for another does so once
+// that one has been found to be payable, and so has them at that one's date.
+func (o *Owed) until() (end time.Time) {
+	if o.MaxDuration > 0 {
+		end = o.At.Add(o.MaxDuration)
+	}
+	if gone := o.Goes.Add(1); !o.Goes.IsZero() && (end.IsZero() || gone.Before(end)) {
+		end = gone
+	}
+	return end
+}
+
+// seconds returns for how long a Run has to be paid for, if it begins on its date and has to be payable until an
+// instant and for as long as anybody who begins then. What it leaves when it goes for another does not come back.
+func (o *Owed) seconds(last time.Time) int64 {
+	out := lookahead(o.MaxDuration)
+	if o.MaxDuration > 0 {
+		return out
+	}
+	if !o.Goes.IsZero() && o.Goes.Before(last) {
+		last = o.Goes
+	}
+	return out + min(max(0, secondsUntil(last, o.At)), horizon)
+}
+
 // shortest is the shortest maxDuration that anybody is advised to set.
 const shortest = time.Minute
 
@@ -152,11 +180,7 @@ func (d *dues) spend(now time.Time) (kept Debt, ahead int64) {
 	kept = Debt{To: d.owed[0].Run, At: d.owed[0].At, Others: others(d.owed)}
 	for i := range d.owed {
 		o := &d.owed[i]
-		seconds := lookahead(o.MaxDuration)
-		if o.MaxDuration <= 0 {
-			seconds += min(max(0, secondsUntil(last, o.At)), horizon)
-		}
-		kept.Amount += int64(o.GPUs) * int64(o.Rate) * seconds
+		kept.Amount += int64(o.GPUs) * int64(o.Rate) * o.seconds(last)
 	}
 	for _, at := range d.of {
 		for _, t := range d.which {

@@ -21,6 +21,16 @@ type dated struct {
 	ask     Ask
 	at      time.Time
 	charges []Charge
+	ousts   string // the Run that goes then, for certain; empty for none
+}
+
+// oust closes the Leases of the Run that goes for a dated one.
+func (d *dated) oust(a *Accounts) {
+	for lease, c := range a.charges {
+		if d.ousts != "" && c.Run == d.ousts {
+			a.Close(lease, d.at)
+		}
+	}
 }
 
 // pass closes what has ended by an instant.
@@ -68,7 +78,12 @@ func drawFuture(t *rapid.T, r *reference) future {
 			MaxDuration: time.Duration(rapid.IntRange(0, 3).Draw(t, "dated maxDuration")) * 30 * time.Minute,
 			Funding:     from("x", "y")}
 		pass(a, at)
-		d := dated{ask, at, charge(a, ask, rapid.IntRange(1, 4).Draw(t, "dated pods"), "w", at)}
+		d := dated{ask: ask, at: at, charges: charge(a, ask, rapid.IntRange(1, 4).Draw(t, "dated pods"), "w", at)}
+		if n := rapid.IntRange(0, i).Draw(t, "who goes for it"); n < i && f.dated[n].at.Before(at) {
+			d.ousts = f.dated[n].ask.Run
+			d.oust(a)
+			f.goes(d.ousts, at)
+		}
 		f.dated = append(f.dated, d)
 		for _, c := range d.charges {
 			f.owed[c.Payer] = append(f.owed[c.Payer], Owed{Run: "ns/" + c.Run, At: at, GPUs: c.GPUs, Rate: c.Rate,
@@ -76,6 +91,17 @@ func drawFuture(t *rapid.T, r *reference) future {
 		}
 	}
 	return f
+}
+
+// goes has it be known when a Run goes.
+func (f *future) goes(run string, at time.Time) {
+	for _, of := range f.owed {
+		for i := range of {
+			if o := &of[i]; o.Run == "ns/"+run && o.Goes.IsZero() {
+				o.Goes = at
+			}
+		}
+	}
 }
 
 // pays reports whether the same as were to can pay for a Run on its date.
@@ -128,6 +154,7 @@ func TestWhatIsOwedCanBePaid(t *testing.T) {
 			for i, c := range d.charges {
 				a.Open(fmt.Sprintf("ns/%s-%d", c.Run, i), c)
 			}
+			d.oust(a)
 		}
 	})
 	t.Logf("%d Runs started, and %d were offered less than without", started, limited)

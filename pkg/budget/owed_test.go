@@ -12,6 +12,10 @@ func TestOfferBesideWhatIsOwed(t *testing.T) {
 	owe := func(run string, in time.Duration, gpus int, lasts time.Duration) Owed {
 		return Owed{Run: run, At: noon.Add(in), GPUs: gpus, Rate: FullRate, Relation: rqv1.RelationOwn, MaxDuration: lasts}
 	}
+	gone := func(o Owed, in time.Duration) Owed {
+		o.Goes = noon.Add(in)
+		return o
+	}
 	const dated = ", 16 reserved for Run ns/big to start at 2026-03-01T12:15:00Z"
 	ends := held(Key{"a", "e"}, "a", rqv1.RelationOwn, rqv1.RoleActive, 8)
 	ends.Until = noon.Add(10 * time.Minute)
@@ -39,6 +43,11 @@ func TestOfferBesideWhatIsOwed(t *testing.T) {
 			owe("ns/then", 15*time.Minute, 8, 0)},
 			want: "0 own a/e: 1 pods, concurrency: 8 of 16 GPUs left, 8 reserved for Run ns/first to start at " +
 				"2026-03-01T12:10:00Z" + meanwhile},
+		"one for the other": {budget: flat("a", "a", 24), owed: []Owed{
+			gone(owe("ns/first", 10*time.Minute, 8, 0), 15*time.Minute), owe("ns/then", 15*time.Minute, 8, 0),
+			owe("ns/last", 20*time.Minute, 8, 0)},
+			want: "0 own a/e: 1 pods, concurrency: 8 of 24 GPUs left, 16 reserved for Run ns/first and 1 more, the first to " +
+				"start at 2026-03-01T12:10:00Z" + meanwhile},
 		"to several": {budget: flat("a", "a", 24), owed: []Owed{owe("ns/first", 10*time.Minute, 8, 0),
 			owe("ns/then", 15*time.Minute, 8, 0)},
 			want: "0 own a/e: 1 pods, concurrency: 8 of 24 GPUs left, 16 reserved for Run ns/first and 1 more, the first to " +

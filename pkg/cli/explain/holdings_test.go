@@ -34,7 +34,8 @@ func TestWhatARunHasUsed(t *testing.T) {
 	} {
 		got := "nothing"
 		if u := usedBy(c.leases, start.Add(3*time.Hour)); u != nil {
-			got = fmt.Sprintf("%s GPU-hours in %s on %v", view.Short(u.GPUHours), time.Duration(u.ElapsedSeconds)*time.Second, u.Nodes)
+			elapsed := time.Duration(u.ElapsedSeconds) * time.Second
+			got = fmt.Sprintf("%s GPU-hours in %s on %v", view.Short(u.GPUHours), elapsed, u.Nodes)
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -73,10 +73,10 @@ func TestWrong(t *testing.T) {
 	for want, args := range map[string][]string{
 		"name the batch script, or the file of objects, to import: kubectl runs import FILE": nil,
 		"cannot read " + missing + ": no such file":                                          {missing},
-		file + ": line 2: --nodes=x: expected a number of nodes":                                 {file},
+		file + ": line 2: --nodes=x: expected a number of nodes":                             {file},
 		"standard input: line 1: a batch script begins with":                                 {"-"},
 		`--output "table" is not a format of this command; choose`:                           {"-", "-o", "table"},
-		"name an image that has the program":                          {sample},
+		"name an image that has the program":                                                 {sample},
 	} {
 		out, _, err := command(t, "", args...)
 		if err == nil || !strings.Contains(err.Error(), want) || out != "" {
