@@ -59,6 +59,7 @@ spec:
 	}
 	js.SetAnnotations(said)
 	s.create(js)
+	s.restarting = append(s.restarting, js)
 	return js
 }
 

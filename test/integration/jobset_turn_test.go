@@ -51,6 +51,7 @@ func (s *site) jobSetInTurn(name string, parts ...partOfJobSet) *unstructured.Un
 		s.t.Fatal(err)
 	}
 	s.create(js)
+	s.restarting = append(s.restarting, js)
 	return js
 }
 

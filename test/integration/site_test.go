@@ -29,6 +29,8 @@ type site struct {
 	namespace string
 	flavor    string
 	owner     rqv1.Owner
+	// restarting are objects whose controllers make the pods of a Run again when it is deleted.
+	restarting []client.Object
 }
 
 // newSite makes a site named after the test, with domains of nodes of 8 GPUs and a Budget for budget GPUs; none for 0.
@@ -64,6 +66,12 @@ func (s *site) close() {
 	if s.t.Failed() {
 		limit = 15 * time.Second // what broke may stay broken
 		s.tell(ctx)
+	}
+	for _, o := range s.restarting {
+		err := s.api.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if client.IgnoreNotFound(err) != nil {
+			s.t.Error(err)
+		}
 	}
 	err := s.api.DeleteAllOf(ctx, &rqv1.Run{}, client.InNamespace(s.namespace))
 	if err == nil {
