@@ -127,6 +127,15 @@ func TestBroken(t *testing.T) {
 			"and the ledger comes to 27"},
 		"a gang that is bound in part": {func(w *audit.World) { w.Runs[0].Status.Phase = rqv1.RunPending }, "I9",
 			audit.Violation, "3 of its pods hold 24 GPUs since 2026-03-01T11:00:00Z"},
+		"a group whose pods are not made although others are ready": {
+			func(w *audit.World) { lateAndReady(w, noon.Add(-4*time.Minute)) }, "I9",
+			audit.Violation, "2 of its pods hold 16 GPUs since 2026-03-01T11:50:00Z"},
+		"a group whose first pods are never ready": {func(w *audit.World) {
+			lateAndReady(w, time.Time{})
+			for _, l := range w.Leases[:2] {
+				l.Spec.Start = metav1.NewMicroTime(noon.Add(-22 * time.Minute))
+			}
+		}, "I9", audit.Violation, "2 of its pods hold 16 GPUs since"},
 		"a rank that holds GPUs and never comes": {func(w *audit.World) { w.Pods[1].Spec.NodeName = "" }, "I9",
 			audit.Violation, "Run ns/train is Running, and 1 of its pods hold 8 GPUs"},
 		"cut in vain": {
@@ -169,6 +178,22 @@ func TestBroken(t *testing.T) {
 	}
 }
 
+// lateAndReady has the first Run be a group that has been starting for ten minutes, of which others make some pods once
+// the first are ready; zero for those that are not.
+func lateAndReady(w *audit.World, since time.Time) {
+	w.Budgets = nil
+	w.Runs[0].Status.Phase = rqv1.RunPending
+	w.Runs[0].Spec.Source, w.Runs[0].Spec.Pods = rqv1.SourcePods, &rqv1.RunPods{Kind: "JobSet", Name: "g", Late: true}
+	w.Pods, w.Leases = append(w.Pods[:2:2], w.Pods[3:]...), append(w.Leases[:2:2], w.Leases[3:]...)
+	for i, p := range w.Pods[:2] {
+		w.Leases[i].Spec.Start = metav1.NewMicroTime(noon.Add(-10 * time.Minute))
+		if !since.IsZero() {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue,
+				LastTransitionTime: metav1.NewTime(since)}}
+		}
+	}
+}
+
 // TestUnderWay changes a sound world in ways that are as they may be, for a while or for long.
 func TestUnderWay(t *testing.T) {
 	now := metav1.NewTime(noon)
@@ -193,6 +218,12 @@ func TestUnderWay(t *testing.T) {
 			w.Runs[0].Spec.Resources.TotalGPUs = 24
 			w.Runs[0].Status.Conditions = []metav1.Condition{{Type: rqv1.ConditionStarted, Reason: "Replacing"}}
 		},
+		"a group that goes on without a pod": func(w *audit.World) {
+			w.Runs[0].Spec.Resources.TotalGPUs, w.Runs[0].Spec.Source = 24, rqv1.SourcePods
+			w.Runs[0].Status.Conditions = []metav1.Condition{{Type: rqv1.ConditionStarted, Reason: "PodsNotMade"}}
+		},
+		"a group whose first pods are not ready yet": func(w *audit.World) { lateAndReady(w, time.Time{}) },
+		"a group whose first pods are ready":         func(w *audit.World) { lateAndReady(w, noon.Add(-time.Minute)) },
 		"a rank that has succeeded": func(w *audit.World) {
 			w.Pods[0].Status.Phase = corev1.PodSucceeded
 			closed(w.Leases[0], 0, rqv1.ClosedCompleted)

@@ -1,10 +1,12 @@
 package audit
 
 import (
+	"slices"
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // cutOff is what five decimals of a GPU-hour do not tell, of two amounts.
@@ -43,7 +45,7 @@ func (s *sight) hours() {
 // a lease that had just ended may not have been closed yet, and one that had just begun have counted from when its
 // place was planned.
 func (s *sight) replay(a *budget.Accounts, leases []*rqv1.Lease, at time.Time) map[string]budget.Spend {
-	slack := map[string]budget.Spend{}
+	slack, longest := map[string]budget.Spend{}, s.longestStart()
 	for _, lease := range leases {
 		c, ended := chargeOf(lease), lease.Status.Ended
 		before := time.Duration(0)
@@ -59,11 +61,19 @@ func (s *sight) replay(a *budget.Accounts, leases []*rqv1.Lease, at time.Time) m
 			a.Open(nameOf(lease), c)
 		}
 		if at.Sub(c.Start) < writing {
-			before += s.GangDeadline + late
+			before += longest + late
 		}
 		slack[c.Payer.Envelope] += budget.Spend(int64(c.GPUs) * int64(before/time.Second) * int64(c.Rate))
 	}
 	return slack
+}
+
+// longestStart is how long a gang may be charged for places that have no Leases.
+func (s *sight) longestStart() time.Duration {
+	if slices.ContainsFunc(s.Runs, func(run *rqv1.Run) bool { return run.Spec.TheirsComeLate() }) {
+		return rank.LongestStart * s.GangDeadline
+	}
+	return s.GangDeadline
 }
 
 // recount compares the GPU-hours of a status with those of a replay. What the status counts beyond the replayed GPUs
@@ -81,7 +91,7 @@ func (s *sight) recount(b *rqv1.Budget, replayed rqv1.BudgetStatus, slack map[st
 		}
 		most := slack[is.Name] + cutOff
 		if early := holds(was) + was.OpportunisticGPUs - holds(is) - is.OpportunisticGPUs; early > 0 {
-			most += budget.Spend(early) * budget.Spend((s.GangDeadline+late)/time.Second) * budget.GPUSecond
+			most += budget.Spend(early) * budget.Spend((s.longestStart()+late)/time.Second) * budget.GPUSecond
 		}
 		for _, kind := range []struct{ name, said, replayed string }{
 			{"spent", was.GPUHours.Spent, is.GPUHours.Spent},

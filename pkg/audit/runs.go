@@ -15,8 +15,12 @@ import (
 // late is how much later than a deadline something may be seen to be done.
 const late = time.Minute
 
-// replacing is the reason of the Started condition of a Run whose lost ranks are being replaced.
-const replacing = "Replacing"
+// What the Started condition of a Run says by its reason whose lost ranks are being replaced, and of a group that goes
+// on without pods which others make no more.
+const (
+	replacing = "Replacing"
+	without   = "PodsNotMade"
+)
 
 // runs checks what Runs hold (I5, I7, I9). Pods that have been told to go hold their GPUs until they are gone, however
 // long that takes, and excuse their Run.
@@ -32,7 +36,7 @@ func (s *sight) runs() {
 		case run.Status.Phase == rqv1.RunRunning:
 			s.width(run)
 			s.overdue(run, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "" })
-		default:
+		case !s.inTime(run):
 			s.overdue(run, func(pod *corev1.Pod) bool { return !run.Spec.Opportunistic || pod.Spec.NodeName == "" })
 		}
 	}
@@ -68,14 +72,18 @@ func (s *sight) orphans() {
 }
 
 // width finds a Run that runs below its least width while nothing is being done about it (I7). Ranks that have
-// succeeded are never missing.
+// succeeded are never missing, and a group goes on with as many pods as its users leave it, as it says.
 func (s *sight) width(run *rqv1.Run) {
 	least := run.Spec.Resources.TotalGPUs
 	if m := run.Spec.Malleable; m != nil {
 		least = m.MinTotalGPUs
 	}
 	started := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionStarted)
-	if run.Spec.Opportunistic || started != nil && started.Reason == replacing {
+	reason := ""
+	if started != nil {
+		reason = started.Reason
+	}
+	if run.Spec.Opportunistic || reason == replacing || reason == without && run.Spec.Theirs() {
 		return
 	}
 	has := 0
@@ -96,6 +104,20 @@ func (s *sight) width(run *rqv1.Run) {
 		s.find("I7", "", []Object{object("Run", run)},
 			"Run %s is Running with %d GPUs, needs %d at least, and nothing replaces the others", nameOf(run), has, least)
 	}
+}
+
+// inTime reports whether a group is within its time of whose pods others make some only once the first are ready (R40).
+func (s *sight) inTime(run *rqv1.Run) bool {
+	if !run.Spec.TheirsComeLate() {
+		return false
+	}
+	began := s.At
+	for _, lease := range s.runLeases[run.UID] {
+		if at := lease.Spec.Start.Time; alive(s.podsBy[lease.PodUID()]) && at.Before(began) {
+			began = at
+		}
+	}
+	return !s.At.After(rank.StartsBy(&run.Spec, began, s.runPods[run.UID], s.GangDeadline, s.At).Add(late))
 }
 
 // overdue finds gangs that are bound in part past their deadline (I9): pods of a kind that hold GPUs and stay.

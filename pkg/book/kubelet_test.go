@@ -62,6 +62,7 @@ func (w *world) kubeletActions(disturb func()) map[string]func(*rapid.T) {
 		"all ready": func(*rapid.T) { w.allReady() },
 		"slow": func(t *rapid.T) {
 			w.Slow = rapid.Bool().Draw(t, "slow")
+			w.controllers.inOrder = w.Slow
 			disturb()
 		},
 	}
@@ -69,7 +70,7 @@ func (w *world) kubeletActions(disturb func()) map[string]func(*rapid.T) {
 
 // allReady has all pods be ready that run, and those that come.
 func (w *world) allReady() {
-	w.Slow = false
+	w.Slow, w.controllers.inOrder = false, false
 	for _, uid := range w.beganPods() {
 		w.SetReady(uid, true)
 	}

@@ -22,6 +22,12 @@ func (g *gang) late() bool { return g.started() && g.run.Spec.Theirs() }
 // for them before.
 func (g *gang) madeLate() bool { return g.started() && g.run.Spec.TheirsComeLate() }
 
+// comesOneByOne reports whether the first pods of a gang that is made late are past the barrier: each of the others has
+// as long for its own cycles as they had.
+func (g *gang) comesOneByOne() bool {
+	return g.committed && g.run != nil && !g.started() && g.run.Spec.TheirsComeLate()
+}
+
 // comesLate reports whether a running gang lacks ranks for which those that there are do not wait.
 func (g *gang) comesLate() bool {
 	return g.late() && g.active.leaving == 0 && g.active.within > 0 && g.lacksRank()

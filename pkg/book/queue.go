@@ -91,7 +91,7 @@ func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
 		return "", m.gang.notYet(whileAsking)
 	case m.gang.state() == gangClearing:
 		return "", m.gang.notYet(whileLeaving)
-	case m.stage == assigned && m.gang.deadline.IsZero():
+	case m.stage == assigned && (m.gang.deadline.IsZero() || m.gang.comesOneByOne()):
 		m.gang.deadline = now.Add(b.args.GangDeadline.Duration)
 	}
 	if m.stage == assigned && !m.gang.committed && !m.extra() && !now.Before(m.gang.deadline) {

@@ -12,6 +12,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/group"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
@@ -39,11 +40,13 @@ type slot struct {
 }
 
 // controllers are whoever makes pods for Runs: of which none comes any more, which are done, since when there has been
-// none of a Run, and how many there are to be, if not as many as it started with.
+// none of a Run, how many there are to be, if not as many as it started with, and whether those that are made late wait
+// until others are ready, and not just bound.
 type controllers struct {
 	less, done map[slot]bool
 	empty      map[types.UID]time.Time
 	wants      map[types.UID]int
+	inOrder    bool
 }
 
 // wants returns how many pods a Run's controller is to make.
@@ -71,7 +74,8 @@ func (w *world) missing(run *rqv1.Run) (out []int) {
 	waits := run.Spec.Pods.Late
 	for _, pods := range there {
 		for _, pod := range pods {
-			waits = waits && (pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil)
+			ready, _ := rank.ReadySince(pod)
+			waits = waits && (pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || w.controllers.inOrder && !ready)
 		}
 	}
 	for i := range n {

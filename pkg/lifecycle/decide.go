@@ -92,7 +92,7 @@ func untilDue(s *situation) time.Duration {
 	}
 	f := s.facts
 	if !s.starting.IsZero() {
-		sooner(s.starting.Add(f.GangDeadline).Sub(f.Now) + time.Second)
+		sooner(s.startsBy().Sub(f.Now) + time.Second)
 	}
 	if at := s.toldUnmade(); s.unmade() > 0 && !at.Before(f.Now) {
 		sooner(at.Sub(f.Now) + time.Second)

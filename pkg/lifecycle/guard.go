@@ -163,7 +163,7 @@ func unready(s *situation) *saying {
 	var ranks []string
 	drained := true
 	for index, pod := range s.roster.core() {
-		if ready, _ := readySince(pod); ready || pod != nil && pod.Status.Phase == corev1.PodSucceeded {
+		if ready, _ := rank.ReadySince(pod); ready || pod != nil && pod.Status.Phase == corev1.PodSucceeded {
 			continue
 		}
 		ranks = append(ranks, strconv.Itoa(index))

@@ -28,7 +28,7 @@ type readiness struct {
 func readinessOf(f *facts, ranks []*corev1.Pod) readiness {
 	var ready, others []time.Time
 	for _, pod := range ranks {
-		yes, since := readySince(pod)
+		yes, since := rank.ReadySince(pod)
 		if yes && active(pod) {
 			ready = append(ready, since)
 		} else {
@@ -49,20 +49,6 @@ func readinessOf(f *facts, ranks []*corev1.Pod) readiness {
 		r.due = changed[by-1].Add(readyRest)
 	}
 	return r
-}
-
-// readySince reports whether a pod, if there is one, is ready, and since when it is or is not; zero where that is not
-// known.
-func readySince(pod *corev1.Pod) (ready bool, since time.Time) {
-	if pod == nil {
-		return false, time.Time{}
-	}
-	at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
-	if at < 0 {
-		return false, time.Time{}
-	}
-	c := &pod.Status.Conditions[at]
-	return c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
 }
 
 // readyBy returns by when a rank that is bound has to be ready; false when it has not.
@@ -86,7 +72,7 @@ func (f *facts) late(pod *corev1.Pod) bool {
 		toldBefore(pod, by) {
 		return false
 	}
-	ready, since := readySince(pod)
+	ready, since := rank.ReadySince(pod)
 	return !ready && !since.After(by)
 }
 
@@ -117,7 +103,7 @@ func nextLate(s *situation) (next time.Time) {
 		if !bounded || !s.facts.Now.Before(by) || next.Before(by) && !next.IsZero() {
 			continue
 		}
-		if ready, _ := readySince(pod); !ready {
+		if ready, _ := rank.ReadySince(pod); !ready {
 			next = by
 		}
 	}

@@ -223,6 +223,6 @@ func (f *facts) unready(pod *corev1.Pod) bool {
 	case pod.Status.Phase == corev1.PodSucceeded:
 		return false
 	}
-	ready, _ := readySince(pod)
+	ready, _ := rank.ReadySince(pod)
 	return !ready || !f.runs(pod)
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // situation is how a Run stands that is there.
@@ -44,7 +45,16 @@ func (s *situation) requeued() bool {
 // overdue reports whether a gang that has not started has held GPUs for longer than its deadline (I9).
 func (s *situation) overdue() bool {
 	return s.phase == rqv1.RunPending && !s.facts.opportunistic() && !s.suspends() && !s.starting.IsZero() &&
-		s.facts.Now.Sub(s.starting) > s.facts.GangDeadline
+		s.facts.Now.After(s.startsBy())
+}
+
+// startsBy returns by when all pods are to be bound that start, of which some have a Lease.
+func (s *situation) startsBy() time.Time {
+	f := s.facts
+	if s.phase != rqv1.RunPending {
+		return s.starting.Add(f.GangDeadline)
+	}
+	return rank.StartsBy(&f.Run.Spec, s.starting, s.roster.ranks, f.GangDeadline, f.Now)
 }
 
 // startsAgain reports whether the Run gives up all that it holds, to start again.

@@ -58,9 +58,7 @@ func storyOfPending(s *situation) (reason, message string) {
 		return "Edited", "owner, funding or runtime was edited while the Run was starting; it starts again with the new " +
 			"values"
 	case s.overdue() && s.unmade() > 0:
-		return "DeadlineExceeded", fmt.Sprintf("%d of %d pods were not created within %s of the others' start: their "+
-			"controller waits for something, such as that those are ready; the Run starts again", s.unmade(),
-			len(s.roster.core()), f.GangDeadline)
+		return "DeadlineExceeded", storyOfLate(s)
 	case s.overdue():
 		return "DeadlineExceeded", fmt.Sprintf("not every pod could be bound within %s; the Run starts again", f.GangDeadline)
 	case f.Problem != "":
@@ -91,7 +89,22 @@ func storyOfUnmade(s *situation) (reason, message string) {
 			"nothing until then", all)
 	}
 	return "PodsNotMade", fmt.Sprintf("not all of the group's %d pods have been created: their controller creates some "+
-		"once others are bound, or ready, and their places are kept for %s", all, s.facts.GangDeadline)
+		"once others are bound, or ready, and their places are kept for %s after that, and for %s at most", all,
+		s.facts.GangDeadline, rank.LongestStart*s.facts.GangDeadline)
+}
+
+// storyOfLate says why a group starts again whose controller has not created all of its pods in time.
+func storyOfLate(s *situation) string {
+	unmade, all, most := s.unmade(), len(s.roster.core()), s.facts.GangDeadline
+	if slices.ContainsFunc(s.roster.core(), func(pod *corev1.Pod) bool {
+		ready, _ := rank.ReadySince(pod)
+		return active(pod) && bound(pod) && !ready
+	}) {
+		return fmt.Sprintf("%d of %d pods were not created, and not all of the others were ready within %s; the Run starts "+
+			"again", unmade, all, rank.LongestStart*most)
+	}
+	return fmt.Sprintf("%d of %d pods were not created within %s after the others were ready; the Run starts again",
+		unmade, all, most)
 }
 
 // storyOfRetry says of a Run that is about to be tried what it was refused for last: it starts, or is told anew, soon.

@@ -127,29 +127,43 @@ func TestTheirPodsBeyondTheWidth(t *testing.T) {
 }
 
 // TestPodsThatAreMadeLate: a group that starts without pods which are made later says that it waits for them once they
-// have not come for a while, and why it starts again when they have not in time.
+// have not come for a while. Its deadline counts from when the others are ready, and it says why it starts again.
 func TestPodsThatAreMadeLate(t *testing.T) {
-	for after, want := range map[time.Duration]string{
-		5 * time.Second:  "Waiting: waiting to be placed",
-		30 * time.Second: "PodsNotMade: not all of the group's 4 pods have been created: their controller",
-		61 * time.Second: "DeadlineExceeded: 2 of 4 pods were not created within 1m0s of the others' start",
+	for name, c := range map[string]struct {
+		after, ready time.Duration // since its first Lease, and since the others were ready; 0 for those that are not
+		says         string
+		looks        time.Duration // when it is looked at again
+	}{
+		"new":       {5 * time.Second, 0, "Waiting: waiting to be placed", 6 * time.Second},
+		"not ready": {30 * time.Second, 0, "PodsNotMade: not all of the group's 4 pods have been created", 61 * time.Second},
+		"slow":      {5 * time.Minute, 0, "PodsNotMade: ", 61 * time.Second},
+		"ready":     {5 * time.Minute, 50 * time.Second, "PodsNotMade: ", 11 * time.Second},
+		"ready for long": {5 * time.Minute, 61 * time.Second,
+			"DeadlineExceeded: 2 of 4 pods were not created within 1m0s after the others were ready; the Run", 0},
+		"slow, and near its end": {10*time.Minute - time.Second, 0, "PodsNotMade: ", 2 * time.Second},
+		"never ready": {10*time.Minute + time.Second, 0,
+			"DeadlineExceeded: 2 of 4 pods were not created, and not all of the others were ready within 10m0s; the Run", 0},
 	} {
 		o := scene(func(o *Observed) {
 			o.pods("n0", "n1", "", "")
-			o.leases(after, map[int]string{0: "n0", 1: "n1"})
+			o.leases(c.after, map[int]string{0: "n0", 1: "n1"})
 			o.allLeased()
 			o.Run.Spec.Source = rqv1.SourcePods
 			o.Run.Spec.Pods = &rqv1.RunPods{Kind: "JobSet", Name: "g", Late: true, First: 2}
 			for _, pod := range o.Pods {
 				pod.Labels[rqv1.LabelSource] = string(rqv1.SourcePods)
+				if c.ready > 0 {
+					pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue,
+						LastTransitionTime: metav1.NewTime(noon.Add(-c.ready))}}
+				}
 			}
 		})
 		reason, message := storyOf(situationOf(factsOf(o)))
-		if got := reason + ": " + message; !strings.HasPrefix(got, want) {
-			t.Errorf("after %s it says %q, want %q", after, got, want)
+		if got := reason + ": " + message; !strings.HasPrefix(got, c.says) {
+			t.Errorf("%s: it says %q, want %q", name, got, c.says)
 		}
-		if left := Decide(o).After; after == 5*time.Second && left != 6*time.Second {
-			t.Errorf("it is looked at again after %s", left)
+		if left := Decide(o).After; left != c.looks {
+			t.Errorf("%s: it is looked at again after %s, want %s", name, left, c.looks)
 		}
 	}
 	whole := scene(func(o *Observed) {

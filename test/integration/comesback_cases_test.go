@@ -201,13 +201,21 @@ func (s *site) gpus(node string, count int64) {
 // becomesReady has a pod that was never ready be so.
 func (s *site) becomesReady(name string) {
 	s.t.Helper()
+	s.becomesReadyOf(s.runOf(name), name)
+}
+
+// becomesReadyOf has a pod of a Run that runs be ready from now on.
+func (s *site) becomesReadyOf(run, name string) {
+	s.t.Helper()
 	eventually(s.t, name+" is to become ready", func() error {
-		pod := s.podsOf(s.runOf(name))[name]
+		pod := s.podsOf(run)[name]
 		if pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil {
 			return fmt.Errorf("it is %s", pod.Status.Phase)
 		}
 		for i := range pod.Status.Conditions {
-			pod.Status.Conditions[i].Status = corev1.ConditionTrue
+			if c := &pod.Status.Conditions[i]; c.Status != corev1.ConditionTrue {
+				c.Status, c.LastTransitionTime = corev1.ConditionTrue, metav1.Now()
+			}
 		}
 		return s.api.Status().Update(s.t.Context(), &pod)
 	})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,6 +20,8 @@ type partOfJobSet struct {
 	pods, gpus int
 	lasts      string
 	on, status string
+	// slow says that its pods do not become ready by themselves.
+	slow bool
 }
 
 // jobSetInTurn is a JobSet of some Jobs.
@@ -33,6 +36,9 @@ func (s *site) jobSetInTurn(name string, parts ...partOfJobSet) *unstructured.Un
 	for _, p := range parts {
 		template := s.template(p.gpus)
 		template.Annotations[stays] = p.lasts
+		if p.slow {
+			template.Annotations["pod-unready.stage.kwok.x-k8s.io/name"] = name + "-" + p.name
+		}
 		text, err := yaml.Marshal(map[string]any{"name": p.name, "template": map[string]any{"spec": map[string]any{
 			"parallelism": p.pods, "completions": p.pods, "template": template}}})
 		job := map[string]any{}
@@ -94,5 +100,44 @@ func TestJobsOfAJobSetInTurn(t *testing.T) {
 	s.settled()
 	s.succeed(run)
 	s.await(run, rqv1.RunCompleted, "")
+	s.remove(js)
+}
+
+// TestAJobThatOthersWaitForIsSlow: the places of a Job that is made once another is ready are kept for as long as that
+// takes, though it takes longer than a gang's deadline.
+func TestAJobThatOthersWaitForIsSlow(t *testing.T) {
+	t.Parallel()
+	s := jobSetSite(t, 1, 2)
+	js := s.jobSetInTurn("steps",
+		partOfJobSet{name: "load", pods: 1, gpus: 8, lasts: "1h", slow: true},
+		partOfJobSet{name: "train", pods: 1, gpus: 8, lasts: "1h", on: "load", status: "Ready"})
+	run := s.jobSetRun("steps")
+	s.await(run, rqv1.RunPending, "not all of the group's 2 pods have been created: their controller creates some once "+
+		"others are bound, or ready")
+	var first corev1.Pod
+	for _, first = range s.podsOf(run) {
+		if first.Spec.NodeName == "" {
+			t.Errorf("pod %s, for which others wait, has no node", first.Name)
+		}
+	}
+	deadline := first.CreationTimestamp.Add(35 * time.Second)
+	eventually(t, "a gang's deadline passes", func() error {
+		if left := time.Until(deadline); left > 0 {
+			return fmt.Errorf("%s are left", left)
+		}
+		return nil
+	})
+	s.submit("other", 8)
+	s.await("other", rqv1.RunPending, "short by 8") // the place is kept
+	s.becomesReadyOf(run, first.Name)
+	s.await(run, rqv1.RunRunning, "bound 16 GPUs")
+	if is := s.podsOf(run)[first.Name]; is.UID != first.UID {
+		t.Errorf("pod %s has been started again", first.Name)
+	}
+	if got := s.closures(run); got[""] != 2 || len(got) != 1 {
+		t.Errorf("Leases closed as %v, want two that are open", got)
+	}
+	s.settled()
+	s.removeRun("other")
 	s.remove(js)
 }

@@ -38,4 +38,4 @@ type RunPods struct {
 func (s *RunSpec) Theirs() bool { return s.Source == SourcePods }
 
 // TheirsComeLate reports whether somebody else makes the pods of the Run, some only once others are bound.
-func (s *RunSpec) TheirsComeLate() bool { return s.Theirs() && s.Pods.Late }
+func (s *RunSpec) TheirsComeLate() bool { return s.Theirs() && s.Pods != nil && s.Pods.Late }
