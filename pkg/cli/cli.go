@@ -62,6 +62,8 @@ which envelope of which Budget paid.
 A Reservation (reservations.rq.davidlangworthy.io) says when a Run that waits is going to start, and what is done for
 it.
 
+On a terminal a table has the columns for which there is room, in a file or a pipe the usual ones, with -o wide all.
+
 To complete commands and the names of Runs behind "kubectl runs", put a symbolic link to kubectl-runs into PATH under
 the name kubectl_complete-runs and load kubectl's own completion. For the bare command see "kubectl-runs completion
 --help".

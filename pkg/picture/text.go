@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/duration"
 )
 
 // Style is how a picture is drawn as text.
@@ -40,14 +42,14 @@ func Text(nodes []Node, s Style) string {
 		for to < len(nodes) && heads[to] == heads[from] {
 			to++
 		}
-		writeWrapped(&out, "  "+heads[from]+gap, cells[from:to], s.Width)
+		writeWrapped(&out, "  "+heads[from]+gap, cells[from:to], gap, s.Width)
 		from = to
 	}
 	out.WriteString("\n")
-	writeWrapped(&out, "  ", legend(nodes, s), s.Width)
+	writeWrapped(&out, "  ", legend(nodes, s), gap, s.Width)
 	for i := range nodes {
 		if n := &nodes[i]; !n.TakesWork() {
-			fmt.Fprintf(&out, "  node %s takes nothing new: %s\n", n.Name, n.why())
+			out.WriteString(Sentence(fmt.Sprintf("node %s takes nothing new: %s", n.Name, n.why()), s.Width))
 		}
 	}
 	return out.String()
@@ -216,23 +218,31 @@ func (p *Promise) Words(now time.Time) string {
 	}
 	when := "starts now"
 	if in := p.At.Sub(now).Round(time.Second); in > 0 {
-		when = fmt.Sprintf("starts in %s at the latest,", in)
+		when = fmt.Sprintf("starts in %s at the latest,", duration.HumanDuration(in))
 	}
 	return fmt.Sprintf("%s %s on %s", p.Run, when, nodes)
 }
 
-// writeWrapped writes words after a head, on as many lines of a width as it takes.
-func writeWrapped(out *strings.Builder, head string, words []string, width int) {
+// Sentence is a text below a picture, on as many lines of a width (0 for any) as it takes.
+func Sentence(text string, width int) string {
+	first, others, _ := strings.Cut(text, " ")
+	var out strings.Builder
+	writeWrapped(&out, "  "+first+" ", strings.Split(others, " "), " ", width)
+	return out.String()
+}
+
+// writeWrapped writes words after a head, with something between two, on as many lines of a width as it takes.
+func writeWrapped(out *strings.Builder, head string, words []string, between string, width int) {
 	indent := strings.Repeat(" ", columnsOf(head))
 	line, columns := head, len(indent)
 	for i, word := range words {
 		n := columnsOf(word)
 		switch {
-		case i > 0 && width > 0 && columns+len(gap)+n > width:
+		case i > 0 && width > 0 && columns+len(between)+n > width:
 			out.WriteString(strings.TrimRight(line, " ") + "\n")
 			line, columns = indent, len(indent)
 		case i > 0:
-			line, columns = line+gap, columns+len(gap)
+			line, columns = line+between, columns+len(between)
 		}
 		line, columns = line+word, columns+n
 	}

@@ -73,7 +73,7 @@ func TestTheFleetAsText(t *testing.T) {
 		"types":   drawn(t, several, picture.Style{}),
 		"bars": picture.Bars([]published.Domain{
 			{Values: []string{"west", "A"}, GPUType: "H100", GPUs: 128, Free: 40, Promised: 8, Nodes: 16, OutOfService: 1},
-			{Values: []string{"west", "B10"}, GPUType: "TPU", GPUs: 8, Free: 8, Nodes: 1}}),
+			{Values: []string{"west", "B10"}, GPUType: "TPU", GPUs: 8, Free: 8, Nodes: 1}}, 0),
 	} {
 		clitest.Golden(t, name, text)
 	}
@@ -96,7 +96,7 @@ func TestDomains(t *testing.T) {
 func TestPromisesInWords(t *testing.T) {
 	promises := picture.Promises(sample().Reservations)
 	got := []string{promises[0].Words(noon), promises[0].Words(noon.Add(2 * time.Hour))}
-	want := []string{"ns/next starts in 1h0m0s at the latest, on b1 b3", "ns/next starts now on b1 b3"}
+	want := []string{"ns/next starts in 60m at the latest, on b1 b3", "ns/next starts now on b1 b3"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -136,7 +136,7 @@ func TestALargeFleet(t *testing.T) {
 	}
 	began := time.Now()
 	text := drawn(t, o, picture.Style{Width: 120})
-	bars := picture.Bars(picture.Domains(picture.FleetAt(o, defaults(t), noon, true)))
+	bars := picture.Bars(picture.Domains(picture.FleetAt(o, defaults(t), noon, true)), 0)
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("it took %v", took)
 	}

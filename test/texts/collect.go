@@ -18,6 +18,8 @@ import (
 var (
 	isText = regexp.MustCompile(`[\p{L}\d%.,:;)}'"] +[\p{L}\d%(]`)
 	isWord = regexp.MustCompile(`^[A-Z][A-Za-z]+$`)
+	// column matches what says in the heading of a column when it is shown.
+	column = regexp.MustCompile(`^\+|(\?)?(~\d)?(…)?$`)
 )
 
 // said is what one file of Go says: texts in the order in which they stand, and words.
@@ -56,11 +58,12 @@ func goFile(path string) (said, error) {
 }
 
 func (s *said) add(text string) {
+	heading := column.ReplaceAllString(strings.TrimSpace(text), "")
 	switch text = strings.TrimSpace(text); {
 	case isText.MatchString(text):
 		s.texts = append(s.texts, strings.ReplaceAll(text, "\n", `\n`))
-	case isWord.MatchString(text):
-		s.words[text] = true
+	case isWord.MatchString(heading):
+		s.words[heading] = true
 	}
 }
 

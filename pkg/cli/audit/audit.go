@@ -178,7 +178,7 @@ func (a *auditor) print(report *auditReport) error {
 		for _, what := range report.Unread {
 			fmt.Fprintf(a.ErrOut, "Not read: %s\n", what)
 		}
-		return writeAudit(a.Out, report, a.output.Wide())
+		return writeAudit(a.Out, report, a.FormOf(a.output))
 	}
 	names := make([]*session.Answer, len(report.Findings))
 	for i := range report.Findings {
@@ -192,11 +192,11 @@ func (a *auditor) print(report *auditReport) error {
 }
 
 // writeAudit writes what was found for people: a line each, and what to do about each invariant that is violated.
-func writeAudit(out io.Writer, report *auditReport, wide bool) error {
+func writeAudit(out io.Writer, report *auditReport, form session.Form) error {
 	r := report.Read
 	var text strings.Builder
 	if len(report.Findings) > 0 {
-		table := &metav1.Table{ColumnDefinitions: session.Columns("Invariant", "Level", "Object", "Finding", "+Also")}
+		table := &metav1.Table{ColumnDefinitions: session.Columns("Invariant", "Level~1", "Object", "Finding…", "+Also")}
 		for i := range report.Findings {
 			f := &report.Findings[i]
 			var also []string
@@ -206,7 +206,7 @@ func writeAudit(out io.Writer, report *auditReport, wide bool) error {
 			table.Rows = append(table.Rows, session.Row(nil, string(f.Invariant), string(f.Level), f.Objects[0].String(),
 				f.Message, strings.Join(also, ", ")))
 		}
-		if err := session.PrintTable(table, &text, wide, false); err != nil {
+		if err := form.Print(table, &text, false); err != nil {
 			return err
 		}
 		text.WriteString("\n")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/davidlangworthy/jobtree/pkg/audit"
 	"github.com/davidlangworthy/jobtree/pkg/cli/clitest"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 )
 
 // TestAuditText prints what was found for people, and nothing but a sum where nothing was.
@@ -23,7 +24,7 @@ func TestAuditText(t *testing.T) {
 	report.Violations = audit.Count(report.Findings)
 	for name, wide := range map[string]bool{"audit": false, "audit-wide": true} {
 		var text strings.Builder
-		if err := writeAudit(&text, report, wide); err != nil {
+		if err := writeAudit(&text, report, session.Form{Wide: wide}); err != nil {
 			t.Fatal(err)
 		}
 		clitest.Golden(t, name, text.String())
@@ -31,7 +32,7 @@ func TestAuditText(t *testing.T) {
 	var text strings.Builder
 	report.Findings = nil
 	report.Violations = audit.Count(nil)
-	if err := writeAudit(&text, report, false); err != nil {
+	if err := writeAudit(&text, report, session.Form{}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "0 violations in 4 nodes, 1 pod, 2 Runs, 1 Budget, 0 Reservations, 7 GPU leases and 0 records of " +

@@ -133,9 +133,9 @@ func (u *budgetUsage) print(all, shown []rqv1.Budget) error {
 	}
 	warnOf(u.Session, shown)
 	if u.tree {
-		return writeTree(u.Out, newTree(all, shown, data), view.BarsFor(u.Out))
+		return writeTree(u.Out, newTree(all, shown, data), view.BarsFor(u.Out), u.Width())
 	}
-	return writeUsage(u.Out, data, u.output.Wide())
+	return writeUsage(u.Out, data, u.FormOf(u.output))
 }
 
 // budgetsNamed is how many Budgets a warning names.

@@ -131,7 +131,7 @@ func (p *payerView) measure(budgets []rqv1.Budget) {
 }
 
 // writePayers writes an answer for people.
-func writePayers(out io.Writer, a payerAnswer, wide bool) error {
+func writePayers(out io.Writer, a payerAnswer, form session.Form) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Run %s/%s of %s is %s: %s", a.Namespace, a.Run, a.Owner, a.Phase, a.verdict())
 	text.WriteString(changesInWords(a.Changes, a.WantedGPUs))
@@ -144,7 +144,7 @@ func writePayers(out io.Writer, a payerAnswer, wide bool) error {
 			title, table = "Who is asked, in this order:", askedTable(a.Payers)
 		}
 		fmt.Fprintf(&text, "\n%s\n", title)
-		if err := session.PrintTable(table, &text, wide, false); err != nil {
+		if err := form.Print(table, &text, false); err != nil {
 			return err
 		}
 	}
@@ -196,8 +196,8 @@ func changesInWords(changes []rqv1.RefusalChange, wanted int32) string {
 }
 
 func payingTable(payers []payerView) *metav1.Table {
-	table := &metav1.Table{ColumnDefinitions: session.Columns("Relation", "Owner", "Envelope", "Selector", "+Concurrency",
-		"+Used", "Free", "Pays")}
+	table := &metav1.Table{ColumnDefinitions: session.Columns("Relation~1", "Owner~2", "Envelope", "Selector~3",
+		"+Concurrency", "+Used", "Free", "Pays")}
 	for i := range payers {
 		p := &payers[i]
 		table.Rows = append(table.Rows, session.Row(nil, string(p.Relation), string(p.Owner), p.Budget+"/"+p.Envelope,
@@ -208,9 +208,8 @@ func payingTable(payers []payerView) *metav1.Table {
 }
 
 func askedTable(payers []payerView) *metav1.Table {
-	table := &metav1.Table{ColumnDefinitions: session.Columns("Step", "Relation", "Owner", "Envelope", "Selector",
-		"+Concurrency", "+Used",
-		"Free", "Pays", "Takes", "Stops")}
+	table := &metav1.Table{ColumnDefinitions: session.Columns("Step", "Relation~1", "Owner~3", "Envelope", "Selector~4",
+		"+Concurrency", "+Used", "Free", "Pays~2", "Takes", "Stops…")}
 	for i := range payers {
 		p := &payers[i]
 		step := ""

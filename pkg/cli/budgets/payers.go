@@ -77,5 +77,5 @@ func (p *payerSearch) run(ctx context.Context, args []string) error {
 		return !slices.ContainsFunc(a.Payers, func(o payerView) bool { return o.Budget == b.Name })
 	}))
 	session.Show(ctx, c, namespace, &a)
-	return writePayers(p.Out, a, p.output.Wide())
+	return writePayers(p.Out, a, p.FormOf(p.output))
 }

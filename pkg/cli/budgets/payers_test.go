@@ -7,6 +7,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/clitest"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 )
 
 // used is an envelope of which so many GPUs are in use.
@@ -92,7 +93,7 @@ func TestPayers(t *testing.T) {
 			a.Unread = []string{`GPU leases, which say what is paid for now: User "bob" cannot list resource "leases"`}
 		}
 		var text strings.Builder
-		if err := writePayers(&text, a, name == "payers-running"); err != nil {
+		if err := writePayers(&text, a, session.Form{Wide: name == "payers-running"}); err != nil {
 			t.Fatal(err)
 		}
 		clitest.Golden(t, name, text.String())

@@ -9,6 +9,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 	"github.com/davidlangworthy/jobtree/pkg/cli/view"
 )
 
@@ -64,32 +65,36 @@ func newTree(all, shown []rqv1.Budget, u Usage) *familyTree {
 
 // treeLine is a line of the tree: text that is aligned up to the bar, and what follows.
 type treeLine struct {
-	prefix, name, flavor, bar, rest string
+	prefix, name, flavor string
+	of                   *envelopeUsage // that has a bar, or nil
 }
 
-// writeTree draws the tree and a legend.
-func writeTree(out io.Writer, t *familyTree, p view.Palette) error {
+// writeTree draws the tree and a legend, on a terminal of so many columns; 0 for any other output. Where they are few
+// the bars are shorter, and what does not fit behind them is left to the table.
+func writeTree(out io.Writer, t *familyTree, p view.Palette, columns int) error {
 	d := &drawing{familyTree: t, Palette: p, drawn: map[rqv1.Owner]bool{}}
 	for _, root := range t.roots {
 		d.owner(root, "", "", "")
 	}
 	name, flavor := 0, 0
 	for _, l := range d.lines {
-		if l.bar != "" {
+		if l.of != nil {
 			name = max(name, utf8.RuneCountInString(l.prefix+l.name))
 			flavor = max(flavor, utf8.RuneCountInString(l.flavor))
 		}
 	}
+	cells, left := room(columns, name+flavor+len("      []"))
 	var text strings.Builder
 	for _, l := range d.lines {
-		if l.bar == "" {
+		if l.of == nil {
 			fmt.Fprintf(&text, "%s%s\n", l.prefix, l.name)
 			continue
 		}
-		fmt.Fprintf(&text, "%-*s  %-*s  %s  %s\n", name, l.prefix+l.name, flavor, l.flavor, l.bar, l.rest)
+		fmt.Fprintf(&text, "%-*s  %-*s  %s  %s\n", name, l.prefix+l.name, flavor, l.flavor, drawBar(&p, l.of, cells),
+			l.of.numbers(left))
 	}
-	fmt.Fprintf(&text, "\n%s\n", p.Legend())
-	_, err := io.WriteString(out, text.String())
+	fmt.Fprintf(&text, "\n%s\n", p.Legend(columns))
+	_, err := io.WriteString(out, session.LocalTimes(text.String(), t.usage.At.Time))
 	return err
 }
 
@@ -142,8 +147,7 @@ func (d *drawing) envelopes(owner rqv1.Owner, prefix string) {
 	for i := range d.usage.Envelopes {
 		if e := &d.usage.Envelopes[i]; e.Owner == owner {
 			count++
-			d.lines = append(d.lines, treeLine{prefix, e.Budget + "/" + e.Envelope, e.Flavor, drawBar(&d.Palette, e),
-				e.numbers()})
+			d.lines = append(d.lines, treeLine{prefix, e.Budget + "/" + e.Envelope, e.Flavor, e})
 		}
 	}
 	if count == 0 {

@@ -12,6 +12,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/clitest"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 	"github.com/davidlangworthy/jobtree/pkg/cli/view"
 	"github.com/davidlangworthy/jobtree/pkg/picture"
 )
@@ -91,18 +92,20 @@ func TestBudgetsUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, write := range map[string]func(*strings.Builder) error{
-		"usage":      func(text *strings.Builder) error { return writeUsage(text, u, false) },
-		"usage-wide": func(text *strings.Builder) error { return writeUsage(text, u, true) },
+		"usage":      func(text *strings.Builder) error { return writeUsage(text, u, session.Form{}) },
+		"usage-wide": func(text *strings.Builder) error { return writeUsage(text, u, session.Form{Wide: true}) },
 		"usage-json": func(text *strings.Builder) error { return clitest.InFormat("json", text, u) },
 		"usage-yaml": func(text *strings.Builder) error { return clitest.InFormat("yaml", text, u) },
-		"usage-tree": func(text *strings.Builder) error { return writeTree(text, newTree(budgets, budgets, u), view.Blocks) },
+		"usage-tree": func(text *strings.Builder) error {
+			return writeTree(text, newTree(budgets, budgets, u), view.Blocks, 0)
+		},
 		"usage-tree-ascii": func(text *strings.Builder) error {
 			some := budgets[len(budgets)-2:]
 			u, err := UsageOf(some, clitest.Noon)
 			if err != nil {
 				return err
 			}
-			return writeTree(text, newTree(budgets, some, u), view.Ascii)
+			return writeTree(text, newTree(budgets, some, u), view.Ascii, 0)
 		},
 	} {
 		var text strings.Builder

@@ -15,13 +15,16 @@ import (
 )
 
 // writeUsage writes usage as tables: envelopes, then aggregate caps, then what is wrong, where there is any.
-func writeUsage(out io.Writer, u Usage, wide bool) error {
-	if err := session.PrintTable(envelopeTable(u.Envelopes), out, wide, false); err != nil {
+func writeUsage(out io.Writer, u Usage, form session.Form) error {
+	envelopes, caps := envelopeTable(u.Envelopes), capTable(u.AggregateCaps)
+	session.LocalCells(envelopes, u.At.Time)
+	session.LocalCells(caps, u.At.Time)
+	if err := form.Print(envelopes, out, false); err != nil {
 		return err
 	}
 	if len(u.AggregateCaps) > 0 {
 		fmt.Fprintln(out)
-		if err := session.PrintTable(capTable(u.AggregateCaps), out, wide, false); err != nil {
+		if err := form.Print(caps, out, false); err != nil {
 			return err
 		}
 	}
@@ -47,10 +50,9 @@ func (c *budgetCondition) inWords() string {
 
 func envelopeTable(rows []envelopeUsage) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: session.Columns(
-		"+Owner", "Budget", "Envelope", "Flavor", "Concurrency", "Owned", "Family?", "Lent?", "Spare?", "Overdraft?",
-		"Free",
-		"+Lendable", "+Opportunistic", "GPU-Hours Spent", "Lost?", "+Lost By", "Left?", "+Promised", "+Hourly",
-		"Runs Out?", "+Window", "+Observed")}
+		"+Owner", "Budget", "Envelope", "Flavor~5", "Concurrency", "Owned~2", "Family?~6", "Lent?~6", "Spare?~6",
+		"Overdraft?~1", "Free", "+Lendable", "+Opportunistic", "GPU-Hours Spent~3", "Lost?~8", "+Lost By", "Left?~4",
+		"+Promised", "+Hourly", "Runs Out?~7", "+Window", "+Observed")}
 	for i := range rows {
 		e := &rows[i]
 		gpus := func(n int32) string { return seen(e.ObservedAt, fmt.Sprint(n)) }
@@ -76,9 +78,8 @@ func (e *envelopeUsage) lostBy() string {
 }
 
 func capTable(rows []capUsage) *metav1.Table {
-	table := &metav1.Table{ColumnDefinitions: session.Columns("+Owner", "Budget", "Aggregate-Cap", "Flavor", "Envelopes",
-		"Concurrency",
-		"Used", "Free", "GPU-Hours Spent", "Left", "+Promised", "+Hourly", "Runs Out")}
+	table := &metav1.Table{ColumnDefinitions: session.Columns("+Owner", "Budget", "Aggregate-Cap", "Flavor~5",
+		"Envelopes~6", "Concurrency", "Used~1", "Free", "GPU-Hours Spent~2", "Left~3", "+Promised", "+Hourly", "Runs Out~4")}
 	for i := range rows {
 		c := &rows[i]
 		table.Rows = append(table.Rows, session.Row(nil,

@@ -116,7 +116,7 @@ func (e *explainer) run(ctx context.Context, args []string) error {
 	}
 	if e.output.ForPeople() {
 		session.Show(ctx, c, namespace, &story)
-		return writeExplanation(e.Out, story, e.output.Wide(), printers.AllowsColorOutput(e.Out))
+		return writeExplanation(e.Out, story, e.FormOf(e.output), printers.AllowsColorOutput(e.Out))
 	}
 	return e.output.PrintData(e.Out, story, session.About("Run", story.Run))
 }

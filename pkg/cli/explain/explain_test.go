@@ -10,6 +10,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/clitest"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 )
 
 func TestExplanation(t *testing.T) {
@@ -43,7 +44,7 @@ func TestExplanation(t *testing.T) {
 		"explain-dated":   explain(clitest.Ptr(clitest.RunOf("dated", 16, 0, dated)), at),
 	} {
 		var text strings.Builder
-		if err := writeExplanation(&text, e, false, false); err != nil {
+		if err := writeExplanation(&text, e, session.Form{}, false); err != nil {
 			t.Fatal(err)
 		}
 		clitest.Golden(t, name, text.String())

@@ -19,7 +19,7 @@ import (
 const momentsShown = 20
 
 // writeExplanation writes an explanation for people.
-func writeExplanation(out io.Writer, e explanation, wide, colours bool) error {
+func writeExplanation(out io.Writer, e explanation, form session.Form, colours bool) error {
 	var text strings.Builder
 	standing := string(e.Phase)
 	if e.Suspended {
@@ -28,15 +28,15 @@ func writeExplanation(out io.Writer, e explanation, wide, colours bool) error {
 	fmt.Fprintf(&text, "Run %s/%s is %s.\n", e.Namespace, e.Run, strings.ReplaceAll(view.Paint(standing, colours),
 		" ", ""))
 	fmt.Fprintf(&text, "  asks:    %s\n", asksInWords(e))
-	writeStanding(&text, e, wide)
+	writeStanding(&text, e, form.Wide)
 	if e.Message != "" && (e.Waits == nil || e.Waits.Message != e.Message) {
 		fmt.Fprintf(&text, "  message: %s\n", printers.EscapeTerminal(e.Message))
 	}
-	if err := writeWait(&text, e, wide); err != nil {
+	if err := writeWait(&text, e, form); err != nil {
 		return err
 	}
-	writeStory(&text, e, wide)
-	writeHoldings(&text, e, wide)
+	writeStory(&text, e, form.Wide)
+	writeHoldings(&text, e, form.Wide)
 	if len(e.Events) > 0 {
 		text.WriteString("\nEvents:\n")
 	}
@@ -116,7 +116,7 @@ func asksInWords(e explanation) string {
 }
 
 // writeWait says what the Run waits for, and what is promised to it.
-func writeWait(text *strings.Builder, e explanation, wide bool) error {
+func writeWait(text *strings.Builder, e explanation, form session.Form) error {
 	if !e.Looked {
 		fmt.Fprintf(text, "\n%s\n", view.NotLooked)
 	}
@@ -131,7 +131,7 @@ func writeWait(text *strings.Builder, e explanation, wide bool) error {
 	facts = append(facts, view.ForecastFacts(e.Forecast, e.At.Time)...)
 	if promised := e.Waits.Promised(e.Reservations); promised != nil {
 		var err error
-		if facts, err = promised.Facts(e.At.Time, wide); err != nil {
+		if facts, err = promised.Facts(e.At.Time, form); err != nil {
 			return err
 		}
 	}

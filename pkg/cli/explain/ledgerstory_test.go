@@ -8,6 +8,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/clitest"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 )
 
 // explained compares the text about a Run with a golden file, and its data with another one if that is named.
@@ -15,7 +16,7 @@ func explained(t *testing.T, name string, run *rqv1.Run, from evidence, wide boo
 	t.Helper()
 	var text strings.Builder
 	e := explain(run, from)
-	if err := writeExplanation(&text, e, wide, false); err != nil {
+	if err := writeExplanation(&text, e, session.Form{Wide: wide}, false); err != nil {
 		t.Fatal(err)
 	}
 	clitest.Golden(t, name, text.String())

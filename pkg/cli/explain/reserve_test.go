@@ -9,6 +9,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/clitest"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 )
 
 // The story of a Run that was cut by lottery, waits again with a Reservation of its own, and of one that is at risk.
@@ -56,7 +57,7 @@ func TestExplainReservations(t *testing.T) {
 	for name, run := range map[string]*rqv1.Run{"explain-cut": &big, "explain-at-risk": &threatened,
 		"explain-hunted": &hunted, "explain-in-line": &back} {
 		var text strings.Builder
-		if err := writeExplanation(&text, explain(run, from), false, false); err != nil {
+		if err := writeExplanation(&text, explain(run, from), session.Form{}, false); err != nil {
 			t.Fatal(err)
 		}
 		clitest.Golden(t, name, text.String())

@@ -117,19 +117,19 @@ func (f *fleet) look(ctx context.Context, c client.Client) (session.Shown, error
 // draw draws the fleet: its nodes, or only its domains.
 func (f *fleet) draw(now world.Fleet) string {
 	if f.domains || len(now.Nodes) == 0 || len(now.Nodes) > mostDrawn && !f.nodes {
-		return picture.Bars(now.Domains)
+		return picture.Bars(now.Domains, f.Width())
 	}
 	f.letters.Keep(now.Runs)
 	for i := range now.Runs {
 		f.letters.Add(now.Runs[i].Run)
 	}
 	for i := range now.Nodes {
-		now.Nodes[i].Why = session.Printable(now.Nodes[i].Why)
+		now.Nodes[i].Why = session.LocalTimes(session.Printable(now.Nodes[i].Why), f.Now())
 	}
 	text := picture.Text(now.Nodes, picture.Style{Letters: &f.letters, Colours: printers.AllowsColorOutput(f.Out),
 		Width: f.Width()})
 	for i := range now.Promises {
-		text += "  " + now.Promises[i].Words(f.Now()) + "\n"
+		text += picture.Sentence(now.Promises[i].Words(f.Now()), f.Width())
 	}
 	return text
 }

@@ -134,16 +134,16 @@ type answer struct {
 }
 
 func tableOf(entries []entry, now time.Time) *metav1.Table {
-	table := &metav1.Table{ColumnDefinitions: session.Columns("Run", "+Owner", "State", "Started", "+Ended", "Elapsed",
-		"GPUs", "GPU-Hours", "Payers")}
+	table := &metav1.Table{ColumnDefinitions: session.Columns("Run", "+Owner", "State", "Started~3", "+Ended",
+		"Elapsed~1", "GPUs~4", "GPU-Hours", "Payers~2")}
 	for i := range entries {
 		e := &entries[i]
 		ended := ""
 		if e.Ended != nil {
-			ended = view.LocalTime(e.Ended.Time, now)
+			ended = session.Clock(e.Ended.Time, now)
 		}
 		row := session.Row(&rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace}}, e.Run, string(e.Owner), e.State,
-			view.LocalTime(e.Started.Time, now), ended, duration.HumanDuration(time.Duration(e.ElapsedSeconds)*time.Second),
+			session.Clock(e.Started.Time, now), ended, duration.HumanDuration(time.Duration(e.ElapsedSeconds)*time.Second),
 			fmt.Sprint(e.GPUs), view.Short(e.GPUHours), e.payersInWords())
 		table.Rows = append(table.Rows, row)
 	}

@@ -14,8 +14,8 @@ import (
 
 func leaseTable(leases []rqv1.Lease, now time.Time) (*metav1.Table, error) {
 	table := &metav1.Table{ColumnDefinitions: session.Columns(
-		"Run", "Role", "Group?", "+Cohort", "Nodes", "GPUs", "Start", "End?", "+Duration", "+Rate", "+GPU-Hours", "Reason",
-		"Closure?", "Payer", "Owner", "+Relation", "+Run-Owner", "+Run-UID", "+Lease")}
+		"Run", "Role~5", "Group?~6", "+Cohort", "Nodes", "GPUs", "Start~3", "End?~4", "+Duration", "+Rate", "+GPU-Hours",
+		"Reason~7", "Closure?~2", "Payer~1", "Owner~8", "+Relation", "+Run-Owner", "+Run-UID", "+Lease")}
 	for i := range leases {
 		lease := &leases[i]
 		spec := &lease.Spec

@@ -75,7 +75,7 @@ func summaryTable(leases []rqv1.Lease, now time.Time) (*metav1.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	columns := []string{"Run", "Payer", "Owner", "GPUs", "GPU-Hours", "Began", "Ended", "Closures"}
+	columns := []string{"Run", "Payer", "Owner~4", "GPUs?", "GPU-Hours~2", "Began~3", "Ended~1", "Closures…"}
 	if !slices.ContainsFunc(shares, func(s *share) bool { return len(s.why) > 0 }) {
 		columns = columns[:len(columns)-2] // nothing has ended
 	}

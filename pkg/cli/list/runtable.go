@@ -17,8 +17,8 @@ import (
 // runTable shows Runs, with the GPUs that stand by for each, by its UID; nil when these are not known.
 func runTable(runs []rqv1.Run, standBy map[types.UID]int32, wide bool, now time.Time) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: session.Columns(
-		"Name", "Owner", "+Submitter", "+Type", "+GPUs", "+Groups", "+Priority", "Width", "+Pending", "Spares?", "+Funding",
-		"Phase", "+Ready", "Age", "+Start", "+At Risk", "+Maintenance", "Message")}
+		"Name", "Owner~2", "+Submitter", "+Type", "+GPUs", "+Groups", "+Priority", "Width", "+Pending", "Spares?~3",
+		"+Funding", "Phase", "+Ready", "Age~1", "+Start", "+At Risk", "+Maintenance", "Message…")}
 	for i := range runs {
 		run := &runs[i]
 		message := session.LocalTimes(run.Status.Message, now)

@@ -121,7 +121,7 @@ func (l *lister) run(ctx context.Context, _ []string) error {
 		fmt.Fprintln(l.ErrOut, "No maintenance is announced.")
 		return nil
 	}
-	table := &metav1.Table{ColumnDefinitions: session.Columns("Node", "State", "Start", "End", "Message")}
+	table := &metav1.Table{ColumnDefinitions: session.Columns("Node", "State", "Start", "End~1", "Message?…")}
 	for i := range nodes {
 		n := &nodes[i]
 		table.Rows = append(table.Rows, session.Row(&corev1.Node{}, n.Name, n.State, when(n.Start, now), when(n.End, now),

@@ -100,7 +100,7 @@ func (l *nodeList) run(ctx context.Context, _ []string) error {
 			strings.Join(args.GPUResource, " or "))
 		return nil
 	}
-	table := &metav1.Table{ColumnDefinitions: session.Columns("Name", "GPUs", "State", "Since", "Why", "+Cordoned",
+	table := &metav1.Table{ColumnDefinitions: session.Columns("Name", "GPUs", "State", "Since?", "Why…", "+Cordoned",
 		"+Ready", "+Marks")}
 	for i := range standing {
 		n, since := &standing[i], ""

@@ -10,6 +10,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/clitest"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 	"github.com/davidlangworthy/jobtree/pkg/cli/view"
 )
 
@@ -63,7 +64,7 @@ func TestPlan(t *testing.T) {
 		"plan-new":        {planOf(clitest.Ptr(clitest.RunOf("new", 8, 0, rqv1.RunStatus{})), nil, clitest.Noon), false},
 	} {
 		var text strings.Builder
-		if err := writePlan(&text, c.answer, c.wide); err != nil {
+		if err := writePlan(&text, c.answer, session.Form{Wide: c.wide}); err != nil {
 			t.Fatal(err)
 		}
 		clitest.Golden(t, name, text.String())
@@ -113,16 +114,15 @@ func TestTimeline(t *testing.T) {
 	for name, c := range map[string]struct {
 		timeline
 		view.Palette
-		width int
-		wide  bool
+		session.Form
 	}{
-		"timeline":          {full, view.Ascii, 80, false},
-		"timeline-wide":     {full, view.Ascii, 80, true},
-		"timeline-blocks":   {full, view.Blocks, 120, false},
-		"timeline-dateless": {dateless, view.Ascii, 80, false},
+		"timeline":          {full, view.Ascii, session.Form{}},
+		"timeline-wide":     {full, view.Ascii, session.Form{Wide: true}},
+		"timeline-blocks":   {full, view.Blocks, session.Form{Columns: 120}},
+		"timeline-dateless": {dateless, view.Ascii, session.Form{}},
 	} {
 		var text strings.Builder
-		if err := writeTimeline(&text, c.timeline, c.Palette, c.width, c.wide, c.wide); err != nil {
+		if err := writeTimeline(&text, c.timeline, c.Palette, c.Form, c.Wide); err != nil {
 			t.Fatal(err)
 		}
 		clitest.Golden(t, name, text.String())

@@ -89,16 +89,16 @@ func planOf(run *rqv1.Run, r *rqv1.Reservation, now time.Time) planAnswer {
 }
 
 // writePlan writes an answer for people.
-func writePlan(out io.Writer, a planAnswer, wide bool) error {
+func writePlan(out io.Writer, a planAnswer, form session.Form) error {
 	facts := []view.Fact{{Label: "run", Lines: view.Only(a.Namespace + "/" + a.Run)}}
 	if a.Promise != nil {
-		promised, err := a.Facts(a.At.Time, wide)
+		promised, err := a.Facts(a.At.Time, form)
 		if err != nil {
 			return err
 		}
 		facts = append(facts, promised...)
 	} else if a.StartsNow != nil {
-		facts = append(facts, view.Fact{Label: "starts", Lines: a.StartsNow.lines(wide)})
+		facts = append(facts, view.Fact{Label: "starts", Lines: a.StartsNow.lines(form.Wide)})
 	} else if a.Phase == rqv1.RunPending {
 		facts = append(facts, view.Fact{Label: "earliest start", Lines: view.Only("none")},
 			view.Fact{Label: "in line", Lines: view.Only(view.PlaceInLine(a.Queue, a.GPUType, a.At.Time))})
@@ -142,7 +142,7 @@ func (a *planAnswer) standing() string {
 func (p *planner) print(ctx context.Context, c client.Client, a planAnswer) error {
 	if p.output.ForPeople() {
 		session.Show(ctx, c, a.Namespace, &a)
-		return writePlan(p.Out, a, p.output.Wide())
+		return writePlan(p.Out, a, p.FormOf(p.output))
 	}
 	return p.output.PrintData(p.Out, a, session.About("Run", a.Run))
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -9,7 +10,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/component-base/term"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
@@ -23,10 +23,12 @@ type timeline struct {
 	Unread []string     `json:"unread,omitempty"`
 }
 
-// Width of the text where it does not go to a terminal, and the least width of the time axis in it.
+// Width of the text where it does not go to a terminal, the least width of the time axis in it, and what is before
+// that.
 const (
 	plainWidth = 80
 	axisLeast  = 20
+	axisGap    = "  "
 )
 
 // axisSpans are the lengths that a time axis can have, beside whole weeks.
@@ -49,11 +51,7 @@ func axisFor(last time.Duration) time.Duration {
 
 func (p *planner) printAll(t timeline) error {
 	if p.output.ForPeople() {
-		width, _, err := term.TerminalSize(p.Out)
-		if err != nil || width == 0 {
-			width = plainWidth
-		}
-		return writeTimeline(p.Out, t, view.BarsFor(p.Out), width, p.all, p.output.Wide())
+		return writeTimeline(p.Out, t, view.BarsFor(p.Out), p.FormOf(p.output), p.all)
 	}
 	names := make([]*session.Answer, len(t.Runs))
 	for i := range t.Runs {
@@ -63,14 +61,14 @@ func (p *planner) printAll(t timeline) error {
 }
 
 // writeTimeline draws the Runs that have a date on a time axis, and lists those that have none.
-func writeTimeline(out io.Writer, t timeline, p view.Palette, width int, namespaces, wide bool) error {
+func writeTimeline(out io.Writer, t timeline, p view.Palette, form session.Form, namespaces bool) error {
 	dated := 0
 	for dated < len(t.Runs) && t.Runs[dated].Promise != nil {
 		dated++
 	}
 	var text strings.Builder
 	if dated > 0 {
-		if err := drawAxis(&text, t, t.Runs[:dated], p, width, namespaces, wide); err != nil {
+		if err := drawAxis(&text, t, t.Runs[:dated], p, form, namespaces); err != nil {
 			return err
 		}
 	}
@@ -80,7 +78,7 @@ func writeTimeline(out io.Writer, t timeline, p view.Palette, width int, namespa
 		}
 		dateless := datelessTable(t.Runs[dated:])
 		session.LocalCells(dateless, t.At.Time)
-		if err := session.PrintTable(dateless, &text, wide, namespaces); err != nil {
+		if err := form.Print(dateless, &text, namespaces); err != nil {
 			return err
 		}
 	}
@@ -94,10 +92,10 @@ func writeTimeline(out io.Writer, t timeline, p view.Palette, width int, namespa
 }
 
 // drawAxis draws a table with a bar behind each row: waiting until the start, and holding GPUs from then on.
-func drawAxis(text *strings.Builder, t timeline, runs []planAnswer, p view.Palette, width int, namespaces,
-	wide bool) error {
+func drawAxis(text *strings.Builder, t timeline, runs []planAnswer, p view.Palette, form session.Form,
+	namespaces bool) error {
 	var table strings.Builder
-	if err := session.PrintTable(datedTable(runs, t.At.Time), &table, wide, namespaces); err != nil {
+	if err := form.Beside(axisLeast+len(axisGap)).Print(datedTable(runs, t.At.Time), &table, namespaces); err != nil {
 		return err
 	}
 	lines := strings.Split(strings.TrimRight(table.String(), "\n"), "\n")
@@ -106,7 +104,7 @@ func drawAxis(text *strings.Builder, t timeline, runs []planAnswer, p view.Palet
 		lines[i] = strings.TrimRight(lines[i], " ")
 		left = max(left, utf8.RuneCountInString(lines[i]))
 	}
-	cells := max(axisLeast, width-left-len("  "))
+	cells := max(axisLeast, cmp.Or(form.Columns, plainWidth)-left-len(axisGap))
 	span := axisFor(runs[len(runs)-1].EarliestStart.Sub(t.At.Time))
 	end := "+" + duration.HumanDuration(span)
 	for i, line := range lines {
@@ -114,7 +112,7 @@ func drawAxis(text *strings.Builder, t timeline, runs []planAnswer, p view.Palet
 		if i > 0 {
 			bar = waitBar(&p, &runs[i-1], t.At.Time, span, cells)
 		}
-		fmt.Fprintf(text, "%s%s  %s\n", line, strings.Repeat(" ", left-utf8.RuneCountInString(line)), bar)
+		fmt.Fprintf(text, "%s%s%s%s\n", line, strings.Repeat(" ", left-utf8.RuneCountInString(line)), axisGap, bar)
 	}
 	fmt.Fprintf(text, "\n%s waits  %s runs\n", p.Cells[4], p.Cells[0])
 	return nil
@@ -132,7 +130,7 @@ func waitBar(p *view.Palette, a *planAnswer, now time.Time, span time.Duration, 
 }
 
 func datedTable(runs []planAnswer, now time.Time) *metav1.Table {
-	table := &metav1.Table{ColumnDefinitions: session.Columns("Run", "+Owner", "GPUs", "Starts", "Confidence",
+	table := &metav1.Table{ColumnDefinitions: session.Columns("Run", "+Owner", "GPUs", "Starts", "Confidence~1",
 		"+Earliest Start", "+Deficit")}
 	for i := range runs {
 		a := &runs[i]
@@ -152,7 +150,7 @@ func datedTable(runs []planAnswer, now time.Time) *metav1.Table {
 }
 
 func datelessTable(runs []planAnswer) *metav1.Table {
-	table := &metav1.Table{ColumnDefinitions: session.Columns("Run", "+Owner", "GPUs", "Ahead", "Because")}
+	table := &metav1.Table{ColumnDefinitions: session.Columns("Run", "+Owner", "GPUs", "Ahead?", "Because…")}
 	for i := range runs {
 		a := &runs[i]
 		ahead := ""

@@ -1,13 +1,10 @@
 package session
 
 import (
-	"bytes"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -112,75 +109,6 @@ func AsWritten(object client.Object) (*unstructured.Unstructured, error) {
 	item := &unstructured.Unstructured{Object: content}
 	item.SetGroupVersionKind(gvk)
 	return item, nil
-}
-
-// PrintTable prints a table for people. Columns of priority 1 are shown when wide is set; when it is not, a terminal
-// shows of each line what fits into its width.
-func PrintTable(table *metav1.Table, out io.Writer, wide, withNamespace bool) error {
-	return PrintTableAs(table, out, printers.PrintOptions{Wide: wide, WithNamespace: withNamespace}, widthOf(out))
-}
-
-// PrintTableAs prints a table in a number of columns; 0 for as many as it takes.
-func PrintTableAs(table *metav1.Table, out io.Writer, options printers.PrintOptions, columns int) error {
-	var text bytes.Buffer
-	if columns > 0 && !options.Wide {
-		table = withoutEmpty(table)
-	}
-	if err := printers.NewTablePrinter(options).PrintObj(table, &text); err != nil {
-		return err
-	}
-	shown := text.Bytes()
-	if !options.Wide {
-		shown = Fit(shown, columns)
-	}
-	_, err := out.Write(shown)
-	return err
-}
-
-// optional is the format of columns that a terminal does not show where they say nothing.
-const optional = "optional"
-
-// withoutEmpty is a table of which optional columns that say nothing are left to the wide format.
-func withoutEmpty(table *metav1.Table) *metav1.Table {
-	shown := *table
-	shown.ColumnDefinitions = slices.Clone(table.ColumnDefinitions)
-	for i := range shown.ColumnDefinitions {
-		says := slices.ContainsFunc(table.Rows, func(row metav1.TableRow) bool {
-			return !slices.Contains([]any{"-", "0", "0.00"}, row.Cells[i])
-		})
-		if shown.ColumnDefinitions[i].Format == optional && !says {
-			shown.ColumnDefinitions[i].Priority = 1
-		}
-	}
-	return &shown
-}
-
-// Columns makes a table's header; names of columns that only the wide format shows start with "+", and those end in "?"
-// that a terminal does not show where they say nothing.
-func Columns(names ...string) []metav1.TableColumnDefinition {
-	definitions := make([]metav1.TableColumnDefinition, len(names))
-	for i, name := range names {
-		definitions[i] = metav1.TableColumnDefinition{Name: name, Type: "string"}
-		if bare, may := strings.CutSuffix(name, "?"); may {
-			definitions[i].Name, definitions[i].Format = bare, optional
-		}
-		if name[0] == '+' {
-			definitions[i].Name, definitions[i].Priority = name[1:], 1
-		}
-	}
-	return definitions
-}
-
-// Row makes a table's row of an object; empty cells become "-".
-func Row(object runtime.Object, cells ...string) metav1.TableRow {
-	r := metav1.TableRow{Object: runtime.RawExtension{Object: object}}
-	for _, cell := range cells {
-		if cell == "" {
-			cell = "-"
-		}
-		r.Cells = append(r.Cells, cell)
-	}
-	return r
 }
 
 // Must is for mistakes in this package's own flag names.

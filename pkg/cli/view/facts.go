@@ -50,9 +50,12 @@ func Only(text string) []string {
 	return []string{text}
 }
 
-// Facts says what is promised. Ten conflicts and four nodes are shown, or all of them when wide is set.
-func (p *Promise) Facts(now time.Time, wide bool) ([]Fact, error) {
-	conflicts, err := p.conflictLines(wide)
+// labelled is how many columns the label of a fact takes, or more.
+const labelled = 18
+
+// Facts says what is promised. Ten conflicts and four nodes are shown, or all of them in the wide format.
+func (p *Promise) Facts(now time.Time, form session.Form) ([]Fact, error) {
+	conflicts, err := p.conflictLines(form.Beside(labelled))
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +79,7 @@ func (p *Promise) Facts(now time.Time, wide bool) ([]Fact, error) {
 		{"remedies", p.Remedies},
 		{"conflicts", conflicts},
 		{"odds", Only(p.Odds)},
-		{"slice", Only(p.sliceInWords(wide))},
+		{"slice", Only(p.sliceInWords(form.Wide))},
 		{"payers", payers},
 		{"reservation", Only(reservation)},
 	}, nil
@@ -109,22 +112,22 @@ func (p *Promise) sliceInWords(wide bool) string {
 }
 
 // conflictLines is the conflict set as a table.
-func (p *Promise) conflictLines(wide bool) ([]string, error) {
+func (p *Promise) conflictLines(form session.Form) ([]string, error) {
 	if len(p.ConflictSet) == 0 {
 		return nil, nil
 	}
 	shown := p.ConflictSet
-	if !wide && len(shown) > conflictsShown {
+	if !form.Wide && len(shown) > conflictsShown {
 		shown = shown[:conflictsShown]
 	}
-	table := &metav1.Table{ColumnDefinitions: session.Columns("Run", "Owner", "Action", "GPUs", "Odds")}
+	table := &metav1.Table{ColumnDefinitions: session.Columns("Run", "Owner~1", "Action", "GPUs", "Odds")}
 	for i := range shown {
 		c := &shown[i]
 		table.Rows = append(table.Rows, session.Row(nil, FullName(c.Run), string(c.Owner), string(c.Action),
 			fmt.Sprint(c.GPUs), risk.Percent(c.Probability)))
 	}
 	var text strings.Builder
-	if err := session.PrintTable(table, &text, wide, false); err != nil {
+	if err := form.Print(table, &text, false); err != nil {
 		return nil, err
 	}
 	lines := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")

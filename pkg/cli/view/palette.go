@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"k8s.io/cli-runtime/pkg/printers"
 )
@@ -37,12 +38,27 @@ func BarsFor(out io.Writer) Palette {
 	return Ascii
 }
 
-// Legend says what the cells of a bar mean.
-func (p *Palette) Legend() string {
+// Legend says what the cells of a bar mean, in lines of so many columns; 0 for one line.
+func (p *Palette) Legend(columns int) string {
 	words := [6]string{"own", "lent", "spare", "overdraft", "free", "shut by window, GPU-hours or an aggregate cap"}
 	parts := make([]string, len(words))
 	for i, word := range words {
 		parts[i] = p.Cells[i] + " " + word
 	}
-	return strings.Join(parts, "  ")
+	var text strings.Builder
+	at := 0
+	for i, part := range parts {
+		width := utf8.RuneCountInString(part)
+		switch {
+		case i > 0 && columns > 0 && at+2+width > columns:
+			text.WriteString("\n")
+			at = 0
+		case i > 0:
+			text.WriteString("  ")
+			at += 2
+		}
+		text.WriteString(part)
+		at += width
+	}
+	return text.String()
 }

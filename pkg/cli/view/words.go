@@ -157,6 +157,3 @@ func Counted(n int, thing string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
 }
-
-// LocalTime prints an instant for people, to the minute, in the zone of their clock.
-func LocalTime(t, now time.Time) string { return t.In(now.Location()).Format("2006-01-02 15:04") }
