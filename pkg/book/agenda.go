@@ -49,8 +49,14 @@ func (a *agenda) instant(now time.Time) time.Time {
 	return latest(now.Truncate(time.Microsecond), a.decided.Add(time.Microsecond))
 }
 
+// pledge takes back what a gang is promised for which money has been found, all but that money: it keeps others from
+// nothing else until it is tried with its pods.
+func (a *agenda) pledge(g *gang) { a.replacePromise(g, nil, g.promise) }
+
 // setPromise replaces a gang's promise. Those whose risk it changes are looked at.
-func (a *agenda) setPromise(g *gang, p *forecast.Promise) {
+func (a *agenda) setPromise(g *gang, p *forecast.Promise) { a.replacePromise(g, p, nil) }
+
+func (a *agenda) replacePromise(g *gang, p, pledged *forecast.Promise) {
 	concerned := map[types.NamespacedName]bool{}
 	a.forget(g, concerned)
 	old := g.promise
@@ -69,8 +75,8 @@ func (a *agenda) setPromise(g *gang, p *forecast.Promise) {
 		}
 		a.threaten(g, old, concerned, false)
 	}
-	g.promise = p
-	a.owe(g)
+	g.promise, g.pledged = p, pledged
+	a.waiting.owe(g)
 	delete(a.promised, g)
 	if p != nil {
 		a.promised[g] = true
@@ -88,14 +94,6 @@ func (a *agenda) setPromise(g *gang, p *forecast.Promise) {
 		a.mail.reconcile(keyOf(g.run), a.workOn(g))
 	}
 	a.signalDue()
-}
-
-// owe has that be kept for a gang which it is to be paid from, by what it is promised or by its Reservation while that
-// has not been worked out. Those are looked at for whom there may be more than there was.
-func (a *agenda) owe(g *gang) {
-	for _, name := range a.debts.set(g, cmp.Or(g.promise, g.onRecord)) {
-		a.waiting.wakeOwing(name)
-	}
 }
 
 // promisedOn returns how many GPUs of each node have been promised. One GPU may have been promised to several Runs, to
@@ -123,7 +121,7 @@ func (a *agenda) recall(g *gang) {
 		a.suspect(g, &forecast.Promise{At: r.Spec.EarliestStart.Time, Conflicts: r.Status.ConflictSet,
 			Payers: r.Spec.PayingEnvelopes})
 	} else {
-		a.owe(g)
+		a.waiting.owe(g)
 	}
 	for run := range concerned {
 		if !a.threats[run][g] {
@@ -135,7 +133,7 @@ func (a *agenda) recall(g *gang) {
 // suspect has those be at risk whom a record or a decision names.
 func (a *agenda) suspect(g *gang, p *forecast.Promise) {
 	g.onRecord = p
-	a.owe(g)
+	a.waiting.owe(g)
 	a.threaten(g, p, map[types.NamespacedName]bool{}, true) // their status says so already
 }
 

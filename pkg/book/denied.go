@@ -42,10 +42,18 @@ func (b *Book) NotTaken(run types.UID, o Objection, now time.Time) bool {
 		b.turns.denyRank(g, o, now)
 		return false
 	case !g.awaitsPods() && (!o.Quota || g.underWay() || g.leader() != nil):
-		return false // a leader that is not taken for what it is keeps nobody from anything
+		b.turns.leaderless(g)
+		return false
 	}
 	b.turns.deny(g, o, now)
 	return true
+}
+
+// leaderless has a gang keep nobody from anything whose leader is not taken for what it is.
+func (v *activations) leaderless(g *gang) {
+	if g.leader() == nil && !g.underWay() && g.owedBy() != nil {
+		v.agenda.setPromise(g, nil)
+	}
 }
 
 // NotMade tells why the pods for which a Run has places have not been made so far, although the API server may take
@@ -101,7 +109,7 @@ func (v *activations) deny(g *gang, o Objection, now time.Time) {
 	g.denial = denial{rests: true, tries: g.denial.tries + 1, quota: o.passes(least.Pods(), least.Spares()), alone: alone,
 		until: now.Add(firstDenial << min(g.denial.tries, most))}
 	v.roster.classes.turnedBack[g] = true
-	if g.promise != nil || g.onRecord != nil {
+	if g.owedBy() != nil {
 		v.agenda.setPromise(g, nil) // it keeps others from nothing
 	}
 	v.waiting.refuse(g, &plan.Refusal{Reason: plan.NotCreated, Owner: g.run.Spec.Owner, Flavor: g.full.Flavor,

@@ -128,3 +128,17 @@ func (b *Book) Owe(run types.UID, at time.Time) {
 	b.agenda.setPromise(g, &forecast.Promise{At: at, Paid: []forecast.Paid{{Payer: budget.Key{Budget: key, Envelope: "e"},
 		Relation: rqv1.RelationOwn, GPUs: g.full.HeldGPUs()}}})
 }
+
+// Usurpers says who has taken what a Run is promised.
+func (b *Book) Usurpers(run types.UID) string {
+	b.mu.Lock()
+	defer b.mu.unlockUnchanged()
+	return b.turns.usurpers(b.roster.gangs[run])
+}
+
+// WakeBudget has a Budget perhaps pay for more.
+func (b *Book) WakeBudget(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.waiting.wakeBudget(name)
+}

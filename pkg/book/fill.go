@@ -171,7 +171,7 @@ func (y *filler) goesUnpaid(g *gang, now time.Time) bool {
 		y.waiting.remove(g)
 		g.refusal = nil
 		if g.promise != nil {
-			y.agenda.setPromise(g, nil) // it is tried once it has its pods, and until then keeps others from nothing
+			y.agenda.pledge(g)
 		}
 		if g.complete() {
 			y.waiting.wake(g)

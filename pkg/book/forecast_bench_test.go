@@ -23,6 +23,8 @@ type fleetOf struct {
 	book  *book.Book
 	now   time.Time
 	nodes int
+	// leads says that of Runs that wait the leader is there alone.
+	leads bool
 }
 
 const (
@@ -91,6 +93,9 @@ func (f *fleetOf) run(i, pods int, on []int) []*corev1.Pod {
 	f.book.SetRun(run)
 	var out []*corev1.Pod
 	for p := range pods {
+		if f.leads && p > 0 {
+			break
+		}
 		part := rank.Part{Index: p}
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: part.PodName(name),

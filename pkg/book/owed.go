@@ -1,7 +1,6 @@
 package book
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -17,7 +16,7 @@ type debts struct {
 	accounts *budget.Accounts
 	of       map[budget.Key][]debt
 	by       map[*gang][]owing  // the same by whom it is owed to
-	ousts    map[*gang][]string // the Runs that go for a gang, as is certain
+	ousts    map[*gang]oust     // the Runs that go for a gang, as is certain
 	ousters  map[string][]*gang // the same by who goes
 }
 
@@ -26,11 +25,17 @@ type debt struct {
 	budget.Owed
 }
 
+// oust is which Runs go for a gang, and when, in order of their names.
+type oust struct {
+	at   time.Time
+	runs []string
+}
+
 func compareDebts(x, y debt) int { return budget.CompareOwed(x.Owed, y.Owed) }
 
 func newDebts(accounts *budget.Accounts) *debts {
 	return &debts{accounts: accounts, of: map[budget.Key][]debt{}, by: map[*gang][]owing{},
-		ousts: map[*gang][]string{}, ousters: map[string][]*gang{}}
+		ousts: map[*gang]oust{}, ousters: map[string][]*gang{}}
 }
 
 // set has envelopes owe to a gang what it is promised, and nothing else. It returns the Budgets, sorted, that owe less
@@ -42,9 +47,7 @@ func (d *debts) set(g *gang, p *forecast.Promise) (eased []string) {
 		delete(d.by, g)
 	}
 	for _, was := range before {
-		if !slices.ContainsFunc(after, func(is owing) bool {
-			return is.payer == was.payer && is.Relation == was.Relation && is.GPUs >= was.GPUs && !is.At.After(was.At)
-		}) {
+		if !slices.ContainsFunc(after, was.stands) {
 			eased = append(eased, was.payer.Budget)
 		}
 		left := slices.DeleteFunc(d.of[was.payer], func(other debt) bool { return other.to == g })
@@ -64,9 +67,13 @@ func (d *debts) set(g *gang, p *forecast.Promise) (eased []string) {
 }
 
 // oust has Runs go for a gang that go by what it is promised, whatever is drawn, and no others. What is owed to those
-// that have dates too is kept until then. It returns the Budgets that owe less by that.
+// that have dates too is kept until then. It returns the Budgets that owe less by that than they did.
 func (d *debts) oust(g *gang, p *forecast.Promise) (eased []string) {
-	for _, run := range d.ousts[g] {
+	was, is := d.ousts[g], oust{}
+	if p != nil && g.run != nil {
+		is = oustBy(p)
+	}
+	for _, run := range was.runs {
 		left := slices.DeleteFunc(d.ousters[run], func(other *gang) bool { return other == g })
 		d.ousters[run] = left
 		if len(left) == 0 {
@@ -74,29 +81,43 @@ func (d *debts) oust(g *gang, p *forecast.Promise) (eased []string) {
 		}
 	}
 	delete(d.ousts, g)
-	if p == nil || g.run == nil {
+	if len(is.runs) > 0 {
+		d.ousts[g] = is
+	}
+	fresh := map[string]bool{}
+	for _, run := range is.runs {
+		d.ousters[run] = append(d.ousters[run], g)
+		if _, went := slices.BinarySearch(was.runs, run); !went || is.at.Before(was.at) {
+			fresh[run] = true
+		}
+	}
+	if len(fresh) == 0 {
 		return nil
 	}
-	for _, c := range certainOf(p) {
-		run := named(c.Run).String()
-		d.ousts[g] = append(d.ousts[g], run)
-		d.ousters[run] = append(d.ousters[run], g)
-		for _, owing := range d.by {
-			for i := range owing {
-				if is := &owing[i]; is.Run == run {
-					eased = append(eased, is.payer.Budget)
-				}
+	for _, owing := range d.by {
+		for i := range owing {
+			if is := &owing[i]; fresh[is.Run] {
+				eased = append(eased, is.payer.Budget)
 			}
 		}
 	}
 	return eased
 }
 
+func oustBy(p *forecast.Promise) oust {
+	out := oust{at: p.At}
+	for _, c := range certainOf(p) {
+		out.runs = append(out.runs, named(c.Run).String())
+	}
+	slices.Sort(out.runs)
+	return out
+}
+
 // goes returns when a Run goes again that something is owed to, for another that comes first of a gang too; zero where
 // that is not certain.
 func (d *debts) goes(o *debt, g *gang, grows bool) (at time.Time) {
 	for _, by := range d.ousters[o.Run] {
-		p := cmp.Or(by.promise, by.onRecord)
+		p := by.owedBy()
 		if comesFirst(by, g, grows) && p.At.After(o.At) && (at.IsZero() || p.At.Before(at)) {
 			at = p.At
 		}
@@ -108,6 +129,13 @@ func (d *debts) goes(o *debt, g *gang, grows bool) (at time.Time) {
 type owing struct {
 	payer budget.Key
 	debt
+}
+
+// stands reports whether as much is owed by what is owed now: then nobody else may have more. A date or an end that is
+// sooner may leave them more, since less is spent until then.
+func (o *owing) stands(is owing) bool {
+	return is.payer == o.payer && is.Relation == o.Relation && is.GPUs >= o.GPUs && is.At.Equal(o.At) &&
+		is.MaxDuration == o.MaxDuration
 }
 
 func (d *debts) owedBy(g *gang, p *forecast.Promise) []owing {
@@ -172,20 +200,48 @@ func (d *debts) allBefore(g *gang) map[budget.Key][]budget.Owed {
 	return out
 }
 
-// kept returns how many GPUs at least the Budgets that a gang asks keep for others of what they could still pay for.
-// One that ends by itself may have more of it, as a plan finds.
-func (d *debts) kept(g *gang) (gpus int) {
-	if len(d.of) == 0 || g.run.Spec.MaxDuration() > 0 {
-		return 0
-	}
+// kept is how many GPUs Budgets keep for others of what they could still pay for, and the last place of those others.
+type kept struct {
+	gpus int
+	to   spot
+}
+
+// keepsNothing reports whether nothing is known to be kept from a gang. One that ends by itself may have what is kept
+// for others, as a plan finds.
+func (d *debts) keepsNothing(g *gang) bool { return len(d.of) == 0 || g.run.Spec.MaxDuration() > 0 }
+
+// kept returns how many GPUs at least the Budgets that a gang asks keep for others.
+func (d *debts) kept(g *gang) (out kept) {
 	owed := d.before(g, g.grows())
 	if owed == nil {
-		return 0
+		return out
 	}
 	for _, name := range g.refusal.Payers {
-		gpus += d.accounts.Headroom(name, g.full.Flavor, nil) - d.accounts.Headroom(name, g.full.Flavor, owed)
+		out.gpus += d.accounts.Headroom(name, g.full.Flavor, nil) - d.accounts.Headroom(name, g.full.Flavor, owed)
+		for k, of := range d.of {
+			for i := range of {
+				if k.Budget == name && of[i].to.place.compare(out.to) > 0 {
+					out.to = of[i].to.place
+				}
+			}
+		}
 	}
-	return gpus
+	return out
+}
+
+// around returns the Budgets that may pay for others when a gang has got another place: for those whom it comes after
+// by now, if they owe to it, and for itself, if they owe to those whom it comes before.
+func (d *debts) around(g *gang) (budgets []string) {
+	if len(d.of) == 0 {
+		return nil
+	}
+	for i := range d.by[g] {
+		budgets = append(budgets, d.by[g][i].payer.Budget)
+	}
+	if r := g.refusal; r != nil && r.AboutMoney() {
+		budgets = append(budgets, r.Payers...)
+	}
+	return budgets
 }
 
 // claim returns what a gang may claim to be paid for that is to start, or to grow, and what it leaves to others.

@@ -29,3 +29,30 @@ func BenchmarkOwed(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkWakeBesideDates has a Budget come to have more where 900 Runs of as many widths wait for money that is kept
+// for others who have dates: that is to hold the book for less than 20 ms.
+func BenchmarkWakeBesideDates(b *testing.B) {
+	for _, owed := range []int{0, 100} {
+		f := newFleetOf(b)
+		f.leads = true
+		most := f.budgetOf(0)
+		most.Spec.Envelopes[0].Concurrency, most.Generation = int32(8*(10*owed+1400)), 2
+		f.book.Budgets.SetBudget(most)
+		for i := range owed {
+			f.run(i*50, 10, nil)
+			f.book.Owe(types.UID(fmt.Sprintf("uid-run%04d", i*50)), f.now.Add(time.Hour+time.Duration(i)*time.Second))
+		}
+		for i := range 900 {
+			leader := f.run(50*(owed+i), 1500+i, nil)[0]
+			if _, refusal := f.book.Place(leader.UID, f.now); refusal == nil || !refusal.LacksMoney() {
+				b.Fatalf("a Run is refused with %+v", refusal)
+			}
+		}
+		b.Run(fmt.Sprintf("owed=%d", owed), func(b *testing.B) {
+			for b.Loop() {
+				f.book.WakeBudget("b0")
+			}
+		})
+	}
+}

@@ -3,6 +3,8 @@ package book
 import (
 	"slices"
 	"time"
+
+	"github.com/davidlangworthy/jobtree/pkg/forecast"
 )
 
 // pledge is money that has been found for a Run without pods: until it is planned, or has had its time, no other Run
@@ -13,6 +15,8 @@ type pledge struct {
 	crowd crowdKey
 	gpus  int
 	until time.Time
+	// promise is what the gang was promised; nil where it had no date.
+	promise *forecast.Promise
 }
 
 // pledgeLasts is how long a Run for which there is money may take to be planned before others are tried: its pods may
@@ -22,7 +26,8 @@ const pledgeLasts = 10 * time.Second
 // pledge has a gang that waits for money, and for which there is some now, go before those that ask the same Budgets.
 func (w *waitlist) pledge(g *gang, now time.Time) {
 	if c := g.filed.crowd; c != nil && c.helps == byMoney {
-		w.pledges = append(w.pledges, pledge{g, g.plan, c.crowdKey, g.missing() * g.demand.GPUsPerPod, now.Add(pledgeLasts)})
+		w.pledges = append(w.pledges, pledge{g, g.plan, c.crowdKey, g.missing() * g.demand.GPUsPerPod, now.Add(pledgeLasts),
+			g.promise})
 	}
 }
 
@@ -32,10 +37,15 @@ func (p *pledge) kept() bool {
 	return g.run != nil && g.plan == p.plan && !g.unpaid && !g.over() && !g.denied()
 }
 
-// pledged returns how many GPUs are pledged to others that ask the same Budgets as a crowd.
-func (w *waitlist) pledged(c *crowd) (gpus int) {
+// owes reports whether the money is kept from all who come after the gang, as what it is to be paid from.
+func (p *pledge) owes() bool { return p.promise != nil && p.gang.pledged == p.promise }
+
+// pledged returns how many GPUs are pledged to others that ask the same Budgets as a gang of a crowd, beside what is
+// kept from it for those who have dates.
+func (w *waitlist) pledged(c *crowd, g *gang) (gpus int) {
 	for i := range w.pledges {
-		if p := &w.pledges[i]; p.crowd.flavor == c.flavor && p.crowd.payers == c.crowdKey.payers && p.kept() {
+		if p := &w.pledges[i]; p.crowd.flavor == c.flavor && p.crowd.payers == c.crowdKey.payers && p.kept() &&
+			!(p.owes() && g.run.Spec.MaxDuration() == 0) {
 			gpus += p.gpus
 		}
 	}
@@ -45,7 +55,14 @@ func (w *waitlist) pledged(c *crowd) (gpus int) {
 // remind has those looked at again who cannot be paid for, and for whom somebody may be able to pay by now: those that
 // were woken before them have not used what there is.
 func (w *waitlist) remind(now time.Time) {
-	w.pledges = slices.DeleteFunc(w.pledges, func(p pledge) bool { return !p.kept() || !now.Before(p.until) })
+	w.pledges = slices.DeleteFunc(w.pledges, func(p pledge) bool {
+		over := !now.Before(p.until)
+		if over && p.owes() { // nor has it been found since when it starts
+			p.gang.pledged = nil
+			w.owe(p.gang)
+		}
+		return over || !p.kept() && !p.owes()
+	})
 	w.stirred = w.stirred || w.owed
 }
 

@@ -213,7 +213,7 @@ func (v *activations) withdraw(g *gang) {
 		}
 		v.agenda.signalDue()
 	}
-	if g.promise != nil || g.onRecord != nil {
+	if g.owedBy() != nil {
 		v.agenda.setPromise(g, nil)
 	}
 	g.queue = nil

@@ -1,6 +1,7 @@
 package book
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -24,6 +25,9 @@ type prospect struct {
 	// onRecord is what its Reservation says of whom it may cut, until it is worked out whether that stands, or what has
 	// been decided on, until it is told who is cut; nil then.
 	onRecord *forecast.Promise
+	// pledged is what it was promised for which money has been found since, until it has been planned with its pods: what
+	// it is to be paid from is kept for it until then.
+	pledged *forecast.Promise
 	// usurped says who has taken what the gang was promised when that was lost; empty while it has a promise.
 	usurped string
 	// ripe says that it has been found that the gang's date has come: what is promised follows from its next cycle.
@@ -79,6 +83,9 @@ const (
 	dated     = 32
 	keptDates = 2 * dated
 )
+
+// owedBy returns the promise by which something is kept for a gang that it is to be paid from; nil where nothing is.
+func (p *prospect) owedBy() *forecast.Promise { return cmp.Or(p.promise, p.onRecord, p.pledged) }
 
 // undated reports whether it has not been worked out yet if a gang has a date.
 func (p *prospect) undated() bool {

@@ -37,6 +37,9 @@ func (w *waitlist) reorder(to map[*gang]spot) {
 			w.roused.add(g)
 		}
 		w.lower(g)
+		for _, budget := range w.debts.around(g) {
+			w.wakeOwing(budget)
+		}
 	}
 	w.moved++
 }

@@ -72,14 +72,14 @@ func (v *activations) usurpers(g *gang) string {
 		if other == g || other.run == nil {
 			continue
 		}
-		u := usurper{name: keyOf(other.run).String()}
+		gpus := 0
 		for m := range other.all() {
 			if taken(m) {
-				u.gpus += other.demand.GPUsPerPod
+				gpus += other.demand.GPUsPerPod
 			}
 		}
-		if u.gpus > 0 {
-			all = append(all, u)
+		if gpus > 0 {
+			all = append(all, usurper{keyOf(other.run).String(), gpus})
 		}
 	}
 	if len(all) == 0 {

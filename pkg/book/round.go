@@ -12,6 +12,7 @@ type round struct {
 	w       *waitlist
 	rooms   map[string]*topology.Blocks
 	purse   purse
+	keeps   map[purseKey]kept
 	crowds  []*crowd // those of whom somebody is to be looked at
 	counted int      // of those who are woken
 }
@@ -28,7 +29,8 @@ type purseKey struct{ budget, flavor string }
 // were last tried, and no more of them than what there is could serve: the rest are looked at again when those have
 // been planned.
 func (w *waitlist) wakeNext() {
-	r := round{w: w, rooms: map[string]*topology.Blocks{}, purse: purse{w.accounts, map[purseKey]int{}}}
+	r := round{w: w, rooms: map[string]*topology.Blocks{}, purse: purse{w.accounts, map[purseKey]int{}},
+		keeps: map[purseKey]kept{}}
 	for len(w.roused) > 0 && !w.roused[0].woken && !w.roused[0].absent {
 		w.roused = w.roused[1:]
 	}
@@ -98,10 +100,29 @@ func (r *round) suffices(g *gang, c *crowd) bool {
 		}
 		return left.Fit(c.need.block, c.need.blocks)
 	case byMoney:
-		return !r.pays(g) || r.w.payers > g.tried ||
-			r.purse.has(g)-r.w.pledged(c)-r.w.debts.kept(g) >= g.missing()*g.demand.GPUsPerPod
+		return !r.pays(g) || r.w.payers > g.tried || r.affords(g, c)
 	}
 	return true
+}
+
+// affords reports whether the Budgets that a gang may ask could pay for what it needs, beside what they keep for
+// others.
+func (r *round) affords(g *gang, c *crowd) bool {
+	left := r.purse.has(g) - r.w.pledged(c, g) - g.missing()*g.demand.GPUsPerPod
+	return left >= 0 && (r.w.debts.keepsNothing(g) || left >= r.kept(g, c))
+}
+
+// kept returns how much of that they keep at least. It is the same for all who come after those for whom it is kept.
+func (r *round) kept(g *gang, c *crowd) int {
+	of := purseKey{c.crowdKey.payers, c.flavor}
+	if k, known := r.keeps[of]; known && !g.started() && k.to.compare(g.place) < 0 {
+		return k.gpus
+	}
+	k := r.w.debts.kept(g)
+	if !g.started() && k.to.compare(g.place) < 0 {
+		r.keeps[of] = k
+	}
+	return k.gpus
 }
 
 // pays reports whether a gang needs more money than is kept for it.

@@ -23,7 +23,7 @@ func (v *activations) queueUp(g *gang, now time.Time) {
 	switch {
 	case !g.inLine():
 		v.note(g, now)
-		if g.promise != nil {
+		if g.promise != nil || g.pledged != nil {
 			v.agenda.setPromise(g, nil)
 		}
 		v.leaveLine(g)
@@ -95,7 +95,7 @@ const (
 func (v *activations) standBack(g *gang, at standing, all int, now time.Time) {
 	v.note(g, now)
 	v.waiting.dates(g)
-	if g.promise != nil || g.onRecord != nil {
+	if g.owedBy() != nil {
 		v.agenda.setPromise(g, nil)
 	}
 	v.standInLine(g, at, all, false, now)

@@ -173,6 +173,14 @@ func (w *waitlist) wakeBudget(name string) {
 	w.stirred = true
 }
 
+// owe has that be kept for a gang which it is to be paid from, by what it is promised, or by its Reservation while that
+// has not been worked out. Those are looked at for whom there may be more than there was.
+func (w *waitlist) owe(g *gang) {
+	for _, name := range w.debts.set(g, g.owedBy()) {
+		w.wakeOwing(name)
+	}
+}
+
 // wakeOwing notes that a Budget owes less to others, for those who wait for that. No date rests on it.
 func (w *waitlist) wakeOwing(name string) {
 	w.epoch++
