@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 go=${GO:-go} log=${LOG:-logs/soak.log} lasting=(TestKillsUnderAMixedLoad TestSoak TestNodeStorm)
 # These do not last: they have their full size here, and less among all tests.
 full=(TestMassLoss TestKillTheScheduler TestKillTheSchedulerInNarrowStarts TestKillTheSchedulerInBreath TestStandbyTakesOver
-  TestStandbyTakesOverFromAStoppedLeader TestRaceForMoney)
+  TestStandbyTakesOverFromAStoppedLeader TestRaceForMoney TestALargeGroup)
 tests=("${lasting[@]}" "${full[@]}")
 export JOBTREE_SOAK=${SOAK:-1h}
 source hack/lasting.sh

@@ -72,6 +72,9 @@ type pods struct {
 	lacking time.Time
 	// empty is since when it has no pods, and idle since when all of them have ended; zero while that is not so.
 	empty, idle time.Time
+	// looked is when the group was looked at last, and size how many pods it had then.
+	looked time.Time
+	size   int
 	// end is how the group has ended; empty while it has not.
 	end rqv1.RunPhase
 }
@@ -323,6 +326,23 @@ func (g *groups) offers(run *rqv1.Run) ([]book.Offer, rqv1.RunPhase) {
 	return out, of.end
 }
 
+// pace returns for how long a group is not looked at again; 0 for one that is looked at now. All of a large group is
+// gone through each time, and its pods come, and get their ranks, one after the other.
+func (g *groups) pace(key group.Key) time.Duration {
+	now := g.clock.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	of := g.of(key)
+	if left := of.looked.Add(time.Duration(max(len(of.waiting), of.size)) * podPace).Sub(now); left > 0 {
+		return left
+	}
+	of.looked = now
+	return 0
+}
+
+// podPace is how much time there is between two looks at a group for each of its pods, a few times what that costs.
+const podPace = 100 * time.Microsecond
+
 // work looks at one group after the other, until the context ends.
 func (g *groups) work(ctx context.Context) {
 	go func() {
@@ -334,7 +354,11 @@ func (g *groups) work(ctx context.Context) {
 		if shutdown {
 			return
 		}
-		after, err := g.look(ctx, key)
+		var err error
+		after := g.pace(key)
+		if after == 0 {
+			after, err = g.look(ctx, key)
+		}
 		switch {
 		case err != nil:
 			klog.FromContext(ctx).V(2).Info("Group is to be looked at again", "group", key, "err", err)

@@ -20,10 +20,12 @@ import (
 )
 
 // How soon a group is looked at again although nothing is told of it: what is said of it is on objects that nobody
-// watches. One whose pods have all ended may be about to say how it has ended.
+// watches. One whose pods have all ended may be about to say how it has ended, and one of which there are pods without
+// GPUs alone to get others.
 const (
 	groupRest    = 10 * time.Second
 	groupEnding  = time.Second
+	groupNext    = 2 * time.Second
 	groupPending = time.Minute // one that waits for its places
 	// groupPace is how much time there is between two such looks at least.
 	groupPace = 10 * time.Millisecond
@@ -76,7 +78,7 @@ func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error)
 	case run != nil && run.Ended() && v.wants && v.end == "":
 		return 0, g.deleteRun(ctx, run) // others of its pods have come
 	case run != nil && v.empty && v.end == "":
-		return g.await(ctx, key, run)
+		return g.await(ctx, run, v)
 	case run != nil:
 		return g.serve(ctx, run, v)
 	case len(waiting) == 0:
@@ -97,13 +99,18 @@ func (g *groups) goesOn(v *view, run *rqv1.Run, waiting []*corev1.Pod) {
 	}
 }
 
-// mayCome returns for how long it is waited for more pods of a group, as many as its pods say that it has: they may ask
-// for GPUs, and those that do not start with them. Who waits in vain is let go.
+// mayCome returns for how long it is waited for more pods of a group, as many as its pods say that it has, or for those
+// that its controller makes next: they may ask for GPUs, and those that do not start with them. Who waits in vain goes.
 func (g *groups) mayCome(waiting []*corev1.Pod) (left time.Duration) {
 	for _, pod := range waiting {
-		if group.Of(pod).Size > len(waiting) {
-			left = max(left, pod.CreationTimestamp.Add(groupRest).Sub(g.clock.Now()))
+		rest := time.Duration(0)
+		switch size := group.Of(pod).Size; {
+		case size > len(waiting):
+			rest = groupRest
+		case size == 0:
+			rest = groupNext
 		}
+		left = max(left, pod.CreationTimestamp.Add(rest).Sub(g.clock.Now()))
 	}
 	return left
 }
@@ -148,7 +155,7 @@ func (g *groups) keep(v *view) {
 	if v.past && of.phase == rqv1.RunRunning {
 		v.end = rqv1.RunCompleted
 	}
-	of.past = v.past
+	of.past, of.size = v.past, len(v.waiting)+len(v.members)
 	of.shape, of.seen, of.end = group.ShapeOf(v.Observed), v.problem == "", v.end
 	v.started, v.rest = of.started, groupEnding
 	if now.Sub(of.idle) >= groupRest {
@@ -211,20 +218,21 @@ func outdated(run *rqv1.Run, o *group.Observed) bool {
 }
 
 // await has a Run go that has had no pods for as long as their places are kept (R42): there is nothing left that it
-// stands for. One that has ended stays as a record.
-func (g *groups) await(ctx context.Context, key group.Key, run *rqv1.Run) (time.Duration, error) {
+// stands for. That of a suspended group goes at once: its pods come no more before somebody resumes it. One that has
+// ended stays as a record.
+func (g *groups) await(ctx context.Context, run *rqv1.Run, v *view) (time.Duration, error) {
 	if run.Ended() {
 		return 0, nil
 	}
 	now := g.clock.Now()
 	g.mu.Lock()
-	of := g.of(key)
+	of := g.of(v.Key)
 	if of.empty.IsZero() {
 		of.empty = now
 	}
 	left := of.empty.Add(g.deadline).Sub(now)
 	g.mu.Unlock()
-	if left > 0 {
+	if left > 0 && group.Suspended(v.Object) == "" {
 		return left, nil
 	}
 	return 0, g.deleteRun(ctx, run)

@@ -22,8 +22,16 @@ import (
 // exclusiveTopology gives each Job of a JobSet a domain that no other Job of a JobSet is in.
 const exclusiveTopology = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 
-// jobSet is a JobSet of so many Jobs of two pods of 8 GPUs.
+// jobSet creates a JobSet of so many Jobs of two pods of 8 GPUs.
 func (s *site) jobSet(name string, jobs int, annotations ...string) *unstructured.Unstructured {
+	s.t.Helper()
+	js := s.jobSetOf(name, jobs, annotations...)
+	s.create(js)
+	return js
+}
+
+// jobSetOf is such a JobSet. One that is made is deleted with the site.
+func (s *site) jobSetOf(name string, jobs int, annotations ...string) *unstructured.Unstructured {
 	s.t.Helper()
 	text := fmt.Sprintf(`
 apiVersion: jobset.x-k8s.io/v1alpha2
@@ -58,7 +66,6 @@ spec:
 		said[annotations[i]] = annotations[i+1]
 	}
 	js.SetAnnotations(said)
-	s.create(js)
 	s.restarting = append(s.restarting, js)
 	return js
 }

@@ -3,7 +3,9 @@ package integration
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -111,4 +113,56 @@ func (m *made) completes(run string) {
 	if open := m.payers(run); len(open) != 0 {
 		m.t.Errorf("it is complete, and holds %v", open)
 	}
+}
+
+// asksForGroups has a LeaderWorkerSet ask for so many groups.
+func (m *made) asksForGroups(replicas int64) {
+	m.t.Helper()
+	edit(m.site, m.object, func(o *unstructured.Unstructured) {
+		if err := unstructured.SetNestedField(o.Object, replicas, "spec", "replicas"); err != nil {
+			m.t.Fatal(err)
+		}
+	})
+}
+
+// hasGroups has a LeaderWorkerSet of one group ask for a second, which is a gang of its own and waits as one until
+// there is room, and then for one: what the second held is free, and the first is left alone.
+func (m *made) hasGroups(run string) {
+	m.t.Helper()
+	const words = "leaderworkerset.sigs.k8s.io/"
+	stays, second := m.uids(run), m.groupRun("leaderworkerset.x-k8s.io", "LeaderWorkerSet", "serve-1")
+	names := []string{"serve-1", "serve-1-1"}
+	m.asksForGroups(2)
+	for worker, name := range names {
+		pod := m.saying(name, 8, words+"name!", "serve", words+"group-index!", "1", words+"worker-index!",
+			strconv.Itoa(worker), words+"size", "2")
+		// The StatefulSet of the first group's leader would take one for its own that is nobody's, and delete it.
+		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(m.object, m.object.GroupVersionKind())}
+		m.create(pod)
+	}
+	m.await(second, rqv1.RunPending, "short by 8")
+	if err := m.holdsNothing(second); err != nil {
+		m.t.Error(err)
+	}
+	m.addNodes("d1", 1)
+	m.await(second, rqv1.RunRunning, "bound 16 GPUs")
+	m.paidBy(second, map[string]int32{string(m.owner) + "/all own Active": 16})
+	m.settled()
+
+	m.asksForGroups(1)
+	for _, name := range names {
+		m.delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: name}})
+	}
+	eventually(m.t, "the second group is to hold nothing", func() error {
+		if paid := m.payers(second); len(paid) > 0 {
+			return fmt.Errorf("it is paid by %v", paid)
+		}
+		return nil
+	})
+	if diff := cmp.Diff(stays, m.uids(run)); diff != "" {
+		m.t.Errorf("pods of the first group (-before +after):\n%s", diff)
+	}
+	m.awaitGone(second)
+	m.paid(run, 16)
+	m.settled()
 }

@@ -216,6 +216,8 @@ func (w *workload) live(s *site) {
 		m.scales(run)
 	case "MPIJob":
 		m.completes(run)
+	case "LeaderWorkerSet":
+		m.hasGroups(run)
 	}
 	s.delete(m.object, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	s.awaitGone(run)
