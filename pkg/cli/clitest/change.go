@@ -53,6 +53,10 @@ func (s *Server) create(r *http.Request, w wanted, dry bool) (any, error) {
 		object.Object["status"] = map[string]any{"allowed": owner != s.NobodyUses}
 		return object, nil
 	}
+	if w.resource == "selfsubjectaccessreviews" {
+		object.Object["status"] = map[string]any{"allowed": s.allows(object)}
+		return object, nil
+	}
 	if object.GetName() == "" {
 		s.version++
 		object.SetName(fmt.Sprint(object.GetGenerateName(), s.version))

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/davidlangworthy/jobtree/pkg/published"
@@ -23,6 +24,16 @@ func (s *Server) mayRead(w *wanted) bool {
 		return slices.Contains(s.Readable, w.name)
 	}
 	return w.namespace != "" && slices.Contains(s.Readable, w.namespace)
+}
+
+// allows reports whether a request would be allowed that a SelfSubjectAccessReview asks about.
+func (s *Server) allows(review *unstructured.Unstructured) bool {
+	field := func(name string) string {
+		value, _, _ := unstructured.NestedString(review.Object, "spec", "resourceAttributes", name)
+		return value
+	}
+	w := wanted{verb: field("verb"), resource: field("resource"), namespace: field("namespace")}
+	return s.mayRead(&w) && (s.Before == nil || !apierrors.IsForbidden(s.Before(w.verb+" "+w.resource)))
 }
 
 // forbidden is the refusal of a request, as RBAC words it.

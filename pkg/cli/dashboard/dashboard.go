@@ -85,7 +85,8 @@ func (d *dashboard) run(ctx context.Context, _ []string) error {
 	}
 	pages := newFrames(watched, args, d.Now)
 	go pages.run(ctx)
-	guard, address, err := newGuard(listener.Addr().String(), &site{frames: pages, namespace: namespace})
+	guard, address, err := newGuard(listener.Addr().String(),
+		&site{frames: pages, namespace: namespace, patience: eventsUnread})
 	if err != nil {
 		return err
 	}

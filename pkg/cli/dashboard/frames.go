@@ -40,10 +40,11 @@ type about struct {
 	At     time.Time `json:"at"`
 	Levels []string  `json:"levels"`
 	// Unread says what may not be read, and Since from when on what is shown may be old: nothing could be read any more,
-	// or not as whoever asks if LoggedOut.
+	// or not as whoever asks if LoggedOut. Why is what the client says of that.
 	Unread    []string   `json:"unread,omitempty"`
 	Since     *time.Time `json:"since,omitempty"`
 	LoggedOut bool       `json:"loggedOut,omitempty"`
+	Why       string     `json:"why,omitempty"`
 	// LedgerFrom is when the first GPU lease began of those that there are.
 	LedgerFrom *time.Time `json:"ledgerFrom,omitempty"`
 }
@@ -68,8 +69,6 @@ func newFrames(w *watched, args *config.Args, now func() time.Time) *frames {
 
 // run makes frames until the context ends, while somebody looks.
 func (f *frames) run(ctx context.Context) {
-	pause := time.NewTicker(leastPause)
-	defer pause.Stop()
 	for {
 		due, changed := time.After(mostPause), f.watched.dirty
 		if !f.lookedAt() {
@@ -89,7 +88,7 @@ func (f *frames) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-pause.C: // what changes meanwhile is in the same frame
+		case <-time.After(leastPause): // what changes meanwhile is in the same frame
 		}
 	}
 }
@@ -138,7 +137,7 @@ func (f *frames) make() {
 	next := &frame{newer: make(chan struct{}), about: about{At: now, Levels: picture.Levels(f.args),
 		Unread: f.watched.notRead()}}
 	if out, is := f.watched.outage(); is {
-		next.about.Since, next.about.LoggedOut = &out.since, out.login
+		next.about.Since, next.about.LoggedOut, next.about.Why = &out.since, out.login, out.why
 	}
 	objects := f.watched.objects()
 	for _, lease := range objects.Leases {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -44,6 +43,12 @@ func over(server *clitest.Server) *dashboard {
 
 // begun serves a dashboard over an API server until the test ends.
 func begun(t *testing.T, server *clitest.Server) string {
+	address, _ := watching(t, server)
+	return address
+}
+
+// watching does likewise, and returns what is watched.
+func watching(t *testing.T, server *clitest.Server) (address string, w *watched) {
 	ctx, cancel := context.WithCancel(context.Background())
 	d := over(server)
 	c, _, _, err := d.Connect()
@@ -60,13 +65,13 @@ func begun(t *testing.T, server *clitest.Server) string {
 	}
 	frames := newFrames(watched, args, d.Now)
 	go frames.run(ctx)
-	site := httptest.NewServer(&site{frames: frames, namespace: "rai"})
+	site := httptest.NewServer(&site{frames: frames, namespace: "rai", patience: eventsUnread})
 	t.Cleanup(func() {
 		cancel()
 		site.CloseClientConnections()
 		site.Close()
 	})
-	return site.URL
+	return site.URL, watched
 }
 
 // updates reads what is sent to a page.
@@ -188,47 +193,6 @@ func TestAnAPIServerThatIsAway(t *testing.T) {
 	u.until("that it is away", func() bool { return u.about.Since != nil })
 	away.Store(false)
 	u.until("that it is back", func() bool { return u.about.Since == nil })
-}
-
-// TestARightThatIsLost is told as such, and what may not be read any more is not shown, until it may be read again.
-func TestARightThatIsLost(t *testing.T) {
-	run := clitest.RunOf("train", 8, 0, clitest.Runs(8))
-	server := clitest.NewServer(t, nodeOf("a"), &run)
-	var lost atomic.Bool
-	server.Before = func(request string) error {
-		if strings.HasSuffix(request, " runs") && lost.Load() {
-			return clitest.Forbidden("list", "runs")
-		}
-		return nil
-	}
-	u := reading(t, begun(t, server))
-	u.until("all that there is", func() bool { return len(u.tables[tableNodes]) == 1 && len(u.tables[tableRuns]) == 1 })
-	lost.Store(true)
-	server.BreakWatches()
-	u.until("that Runs may not be read", func() bool {
-		return slices.ContainsFunc(u.about.Unread, func(line string) bool {
-			return strings.HasPrefix(line, "Runs: you may not read them any more")
-		}) && len(u.tables[tableRuns]) == 0 && u.about.Since == nil
-	})
-	lost.Store(false)
-	u.until("Runs again", func() bool { return len(u.tables[tableRuns]) == 1 && len(u.about.Unread) == 0 })
-}
-
-// TestALoginThatHasRunOut is told as such.
-func TestALoginThatHasRunOut(t *testing.T) {
-	server := clitest.NewServer(t, nodeOf("a"))
-	var over atomic.Bool
-	server.Before = func(string) error {
-		if over.Load() {
-			return apierrors.NewUnauthorized("Unauthorized")
-		}
-		return nil
-	}
-	u := reading(t, begun(t, server))
-	u.until("a node", func() bool { return len(u.tables[tableNodes]) == 1 })
-	over.Store(true)
-	server.BreakWatches()
-	u.until("that the login is over", func() bool { return u.about.Since != nil && u.about.LoggedOut })
 }
 
 // TestNobodyLooks makes frames while somebody looks only; whoever comes is shown what is so then.

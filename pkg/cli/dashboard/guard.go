@@ -71,8 +71,9 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		header.Set("Allow", "GET, HEAD")
 		http.Error(w, "the dashboard only reads", http.StatusMethodNotAllowed)
 	case foreign(r):
-		http.Error(w, "another site may not read the dashboard", http.StatusForbidden)
-	case r.URL.Query().Get("token") != "":
+		http.Error(w, "Another site has asked for this, and may not read the dashboard. If you have followed a link to it, "+
+			"copy the address into the browser instead.", http.StatusForbidden)
+	case r.Method == http.MethodGet && r.URL.Query().Get("token") != "":
 		g.admit(w, r)
 	case !g.admitted(r):
 		http.Error(w, "Open the address that \"kubectl runs dashboard\" has printed. It can be opened once: "+

@@ -58,6 +58,9 @@ func browse(t *testing.T) browsed {
 	if got := code(asks{method: "GET", path: "/?token=0"}); got != http.StatusUnauthorized {
 		t.Errorf("a token that is guessed: %d", got)
 	}
+	if got := code(asks{method: "HEAD", path: opens.path}); got != http.StatusUnauthorized {
+		t.Errorf("a program that looks whether the address is there: %d", got)
+	}
 	opened := opens.of(g)
 	if diff := cmp.Diff(http.StatusSeeOther, opened.StatusCode); diff != "" || len(opened.Cookies()) != 1 {
 		t.Fatalf("%s %v", diff, opened.Cookies())

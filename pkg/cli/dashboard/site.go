@@ -3,6 +3,7 @@ package dashboard
 import (
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -18,8 +19,13 @@ var files embed.FS
 // site answers what the page asks for.
 type site struct {
 	frames    *frames
-	namespace string // the one that whoever has started the dashboard works in
+	namespace string        // the one that whoever has started the dashboard works in
+	patience  time.Duration // how long a page may leave events unread
 }
+
+// eventsUnread is how long a page may leave events unread before its connection ends, such as one that the browser has
+// frozen: frames are made while somebody looks. A page that goes on connects again by itself.
+const eventsUnread = 30 * time.Second
 
 // ofCluster reports whether what is at a path has been read of the cluster. All else is files of the page.
 func ofCluster(path string) bool { return path == pathEvents || strings.HasPrefix(path, pathData) }
@@ -58,22 +64,25 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // events sends what changes as server-sent events, the first time all that there is.
 func (s *site) events(w http.ResponseWriter, r *http.Request) {
-	flusher, ok := w.(http.Flusher)
-	if !ok {
-		http.Error(w, "no events can be sent on this connection", http.StatusInternalServerError)
-		return
+	control := http.NewResponseController(w)
+	send := func(format string, data any) error {
+		if err := control.SetWriteDeadline(time.Now().Add(s.patience)); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(w, format, rowOf(data).data)
+		return errors.Join(err, control.Flush())
 	}
 	defer s.frames.look()()
 	w.Header().Set("Content-Type", "text/event-stream")
-	fmt.Fprintf(w, "event: hello\ndata: %s\n\n", rowOf(map[string]string{"namespace": s.namespace}).data)
-	flusher.Flush()
+	if send("event: hello\ndata: %s\n\n", map[string]string{"namespace": s.namespace}) != nil {
+		return
+	}
 	for shown := (&frame{}); ; {
 		next := s.frames.latest()
 		if next.tables != nil && next != shown {
-			if _, err := fmt.Fprintf(w, "data: %s\n\n", rowOf(next.since(shown)).data); err != nil {
+			if send("data: %s\n\n", next.since(shown)) != nil {
 				return
 			}
-			flusher.Flush()
 			shown = next
 		}
 		select {

@@ -2,10 +2,13 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -22,14 +26,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 	"github.com/davidlangworthy/jobtree/pkg/picture"
 )
 
 // watched is what is read of the cluster and kept up to date.
 type watched struct {
-	stores map[reflect.Type][]*store
-	unread []string      // what may not be read from the beginning on, and why
-	dirty  chan struct{} // has a value after a change
+	stores  map[reflect.Type][]*store
+	sources []*source
+	unread  []string      // what may not be read from the beginning on, and why
+	dirty   chan struct{} // has a value after a change
 
 	mu     sync.Mutex
 	broken map[string]outage // what cannot be read at the moment
@@ -39,7 +45,8 @@ type watched struct {
 // outage is what keeps something from being read that may be read.
 type outage struct {
 	since time.Time
-	login bool // the API server answers, and does not accept who asks
+	login bool   // the API server answers, and does not accept who asks, or there is nothing to show it
+	why   string // what the client says of it
 }
 
 // kinds are what is watched, what finished pods are like apart.
@@ -72,23 +79,40 @@ func (d *dashboard) watch(ctx context.Context, c client.WithWatch) (*watched, er
 		if lacks != "" {
 			w.unread = append(w.unread, kind.what+": "+lacks)
 		}
+		mapped, err := resourceOf(c, kind.object)
+		if err != nil {
+			return nil, err
+		}
 		of := reflect.TypeOf(kind.object)
 		for _, namespace := range namespaces {
-			s := &store{Store: cache.NewStore(cache.MetaNamespaceKeyFunc), changed: w.touch}
-			w.stores[of] = append(w.stores[of], s)
-			what := kind.what
+			s := &source{client: c, namespace: namespace, what: kind.what, resource: mapped, list: kind.list,
+				fields: kind.fields, in: &store{Store: cache.NewStore(cache.MetaNamespaceKeyFunc), changed: w.touch}}
 			if namespace != "" {
-				what += " of namespace " + namespace
+				s.what += " of namespace " + namespace
 			}
-			source := &source{client: c, namespace: namespace, list: kind.list, fields: kind.fields,
-				told: func(err error) { w.told(what, s, err) }}
-			reflector := cache.NewReflectorWithOptions(source.listWatch(), kind.object, s, cache.ReflectorOptions{
-				Name: what, Logger: &silent, Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Steps: 5,
+			s.told = func(err error) { w.told(s, err) }
+			w.stores[of], w.sources = append(w.stores[of], s.in), append(w.sources, s)
+			reflector := cache.NewReflectorWithOptions(s.listWatch(), kind.object, s.in, cache.ReflectorOptions{
+				Name: s.what, Logger: &silent, Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Steps: 5,
 					Cap: 5 * time.Second, Jitter: 0.2}})
 			go reflector.RunWithContext(klog.NewContext(ctx, silent))
 		}
 	}
+	go w.rights(ctx)
 	return w, nil
+}
+
+// resourceOf is the resource that objects of a kind are read as.
+func resourceOf(c client.Client, object client.Object) (schema.GroupResource, error) {
+	kind, err := c.GroupVersionKindFor(object)
+	if err != nil {
+		return schema.GroupResource{}, err
+	}
+	mapped, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return schema.GroupResource{}, err
+	}
+	return mapped.Resource.GroupResource(), nil
 }
 
 // touch says that something has changed.
@@ -100,30 +124,44 @@ func (w *watched) touch() {
 }
 
 // told takes note of whether something could be read. What may not be read any more is not shown any more.
-func (w *watched) told(what string, in *store, err error) {
+func (w *watched) told(of *source, err error) {
 	w.mu.Lock()
-	was, lost := w.broken[what], w.lost[what]
-	delete(w.broken, what)
+	was, lost := w.broken[of.what], w.lost[of.what]
+	delete(w.broken, of.what)
 	switch {
 	case err == nil:
-		delete(w.lost, what)
+		delete(w.lost, of.what)
 	case apierrors.IsForbidden(err):
-		w.lost[what] = true
+		w.lost[of.what] = true
 	default:
-		out := outage{since: was.since, login: apierrors.IsUnauthorized(err)}
-		if was.since.IsZero() {
-			out.since = time.Now()
+		out := outageOf(err)
+		if !was.since.IsZero() {
+			out.since = was.since
 		}
-		w.broken[what] = out
+		w.broken[of.what] = out
 	}
-	is, gone := w.broken[what], w.lost[what]
+	is, gone := w.broken[of.what], w.lost[of.what]
 	w.mu.Unlock()
-	if gone && !lost {
-		_ = in.Replace(nil, "") // it has no way to fail
+	if gone && len(of.in.ListKeys()) > 0 {
+		_ = of.in.Replace(nil, "") // it has no way to fail
 	}
 	if is != was || gone != lost {
 		w.touch()
 	}
+}
+
+// unproven begins what a client says that has found nothing to show the API server: a program that it was to ask for a
+// login has failed.
+const unproven = "getting credentials: "
+
+// outageOf is an outage that begins with an error.
+func outageOf(err error) outage {
+	var asked *url.Error
+	if errors.As(err, &asked) {
+		err = asked.Err // the address is that of every request
+	}
+	return outage{since: time.Now(), why: session.Refusal(err),
+		login: apierrors.IsUnauthorized(err) || strings.HasPrefix(err.Error(), unproven)}
 }
 
 // notRead says what may not be read.
@@ -169,9 +207,13 @@ func all[T client.Object](w *watched) []T {
 type source struct {
 	client    client.WithWatch
 	namespace string
+	what      string
+	resource  schema.GroupResource
 	list      client.ObjectList
 	fields    fields.Selector
+	in        *store
 	told      func(err error)
+	door      door
 }
 
 // plainly lists before it watches: a list of a large ledger comes from the API server's cache in one answer.
@@ -184,6 +226,9 @@ func (s *source) listWatch() cache.ListerWatcher {
 	list := func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		into := s.list.DeepCopyObject().(client.ObjectList)
 		err := s.client.List(ctx, into, s.options(options)...)
+		if err == nil {
+			s.door.listed()
+		}
 		s.told(err)
 		return into, err
 	}
@@ -193,6 +238,10 @@ func (s *source) listWatch() cache.ListerWatcher {
 		w, err := s.client.Watch(ctx, into, s.options(options)...)
 		if !apierrors.IsForbidden(err) {
 			s.told(err)
+		}
+		if err == nil && !s.door.opened(w) {
+			w.Stop()
+			return nil, s.refused()
 		}
 		return w, err
 	}

@@ -1,0 +1,131 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/davidlangworthy/jobtree/pkg/cli/clitest"
+)
+
+// TestARightThatIsLost is told as such, and what may not be read any more is not shown, until it may be read again.
+func TestARightThatIsLost(t *testing.T) {
+	run := clitest.RunOf("train", 8, 0, clitest.Runs(8))
+	server := clitest.NewServer(t, nodeOf("a"), &run)
+	var lost atomic.Bool
+	server.Before = func(request string) error {
+		if strings.HasSuffix(request, " runs") && lost.Load() {
+			return clitest.Forbidden("list", "runs")
+		}
+		return nil
+	}
+	u := reading(t, begun(t, server))
+	u.until("all that there is", func() bool { return len(u.tables[tableNodes]) == 1 && len(u.tables[tableRuns]) == 1 })
+	lost.Store(true)
+	server.BreakWatches()
+	u.until("that Runs may not be read", func() bool {
+		return slices.ContainsFunc(u.about.Unread, func(line string) bool {
+			return strings.HasPrefix(line, "Runs: you may not read them any more")
+		}) && len(u.tables[tableRuns]) == 0 && u.about.Since == nil
+	})
+	lost.Store(false)
+	u.until("Runs again", func() bool { return len(u.tables[tableRuns]) == 1 && len(u.about.Unread) == 0 })
+}
+
+// TestALoginThatHasRunOut is told as such.
+func TestALoginThatHasRunOut(t *testing.T) {
+	server := clitest.NewServer(t, nodeOf("a"))
+	var over atomic.Bool
+	server.Before = func(string) error {
+		if over.Load() {
+			return apierrors.NewUnauthorized("Unauthorized")
+		}
+		return nil
+	}
+	u := reading(t, begun(t, server))
+	u.until("a node", func() bool { return len(u.tables[tableNodes]) == 1 })
+	over.Store(true)
+	server.BreakWatches()
+	u.until("that the login is over", func() bool { return u.about.Since != nil && u.about.LoggedOut })
+}
+
+// TestARightThatIsLostInAWatch is noticed although the API server lets the watch go on that it would not let begin: what
+// comes of it from then on is not shown either.
+func TestARightThatIsLostInAWatch(t *testing.T) {
+	run, other := clitest.RunOf("train", 8, 0, clitest.Runs(8)), clitest.RunOf("other", 8, 0, clitest.Runs(8))
+	server := clitest.NewServer(t, nodeOf("a"), &run)
+	var lost atomic.Bool
+	server.Before = func(request string) error {
+		if request == "list runs" && lost.Load() {
+			return clitest.Forbidden("list", "runs")
+		}
+		return nil
+	}
+	address, w := watching(t, server)
+	u := reading(t, address)
+	u.until("all that there is", func() bool { return len(u.tables[tableNodes]) == 1 && len(u.tables[tableRuns]) == 1 })
+	w.askRights(t.Context())
+	if got := w.notRead(); got != nil {
+		t.Errorf("nothing is lost: %v", got)
+	}
+	lost.Store(true)
+	w.askRights(t.Context())
+	u.until("that Runs may not be read", func() bool {
+		return slices.Equal(u.about.Unread, []string{"Runs: you may not read them any more"}) &&
+			len(u.tables[tableRuns]) == 0
+	})
+	server.Set(&other, nodeOf("b"))
+	u.until("a node", func() bool { return len(u.tables[tableNodes]) == 2 })
+	if len(u.tables[tableRuns]) > 0 {
+		t.Errorf("a Run is shown that may not be read: %s", u.tables[tableRuns])
+	}
+	lost.Store(false)
+	u.until("Runs again", func() bool { return len(u.tables[tableRuns]) == 2 && len(u.about.Unread) == 0 })
+}
+
+// TestWhoDoesNotSayWhatMayBeRead is no reason to show nothing.
+func TestWhoDoesNotSayWhatMayBeRead(t *testing.T) {
+	server := clitest.NewServer(t, nodeOf("a"))
+	address, w := watching(t, server)
+	u := reading(t, address)
+	u.until("a node", func() bool { return len(u.tables[tableNodes]) == 1 })
+	server.Before = func(request string) error {
+		if strings.HasPrefix(request, "create selfsubject") {
+			return clitest.Forbidden("create", "selfsubjectaccessreviews")
+		}
+		return nil
+	}
+	w.askRights(t.Context())
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.askRights(over)
+	if got := w.notRead(); got != nil || len(w.objects().Nodes) != 1 {
+		t.Errorf("%v, %d nodes", got, len(w.objects().Nodes))
+	}
+}
+
+// TestWhyNothingIsRead is told in words that are the same for each request.
+func TestWhyNothingIsRead(t *testing.T) {
+	of := func(err error) error { return &url.Error{Op: "Get", URL: "https://api:6443/x", Err: err} }
+	for name, c := range map[string]struct {
+		err   error
+		why   string
+		login bool
+	}{
+		"away": {of(errors.New("dial tcp 10.0.0.1:6443: connect: connection refused")),
+			"dial tcp 10.0.0.1:6443: connect: connection refused", false},
+		"login": {of(errors.New("getting credentials: exec: executable aws failed with exit code 255")),
+			"getting credentials: exec: executable aws failed with exit code 255", true},
+		"401": {apierrors.NewUnauthorized("Unauthorized"), "Unauthorized", true},
+	} {
+		if got := outageOf(c.err); got.why != c.why || got.login != c.login {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
