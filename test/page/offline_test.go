@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -96,7 +97,39 @@ func TestAForgedRecordIsFound(t *testing.T) {
 	forged := bytes.Replace(c.Record, []byte(`"gpus":`), []byte(`"gpus":1`), 1)
 	check(string(forged), "This record is not valid.")
 	p.keep("verify-forged")
-	check("{", "This is not JSON")
-	check("{}", "This record is not drawn yet.")
-	p.silent()
+	for _, odd := range []struct{ record, says string }{{"{", "This is not JSON"}, {"{}", "This is not one Reservation."},
+		{"null", "This is not one Reservation."}, {`{"kind":"List","items":[]}`, "This is not one Reservation."},
+		{`{"kind":"Reservation","status":{}}`, "This record is not drawn yet."},
+		{`{"kind":"Reservation","status":{"conflictSet":{"length":1},"lottery":{"nonce":"x"}}}`,
+			"This record is not valid: it"},
+	} {
+		check(string(c.Record), "This record is valid.")
+		check(odd.record, odd.says)
+		var still bool
+		p.eval(`document.body.innerText.includes("This record is valid")`, &still)
+		if still {
+			t.Errorf("what is said of another record is said of %s", odd.record)
+		}
+	}
+	var sent string
+	p.eval(`fetch("https://example.org/").then(() => "sent", () => "refused")`, &sent)
+	if sent != "refused" {
+		t.Error("the page may send what it is shown")
+	}
+	p.refused("Content Security Policy")
+}
+
+// refused fails the test unless the console says that the page's policy has refused something, and nothing else.
+func (p *tab) refused(policy string) {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.errors) == 0 {
+		p.t.Error("nothing is refused")
+	}
+	for _, said := range p.errors {
+		if !strings.Contains(said, policy) {
+			p.t.Errorf("the console says: %s", said)
+		}
+	}
 }

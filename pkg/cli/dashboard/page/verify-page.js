@@ -20,29 +20,63 @@ export const shown = (found) => {
   return parts;
 };
 
-const check = async () => {
-  const result = document.getElementById("result");
+// what is said of a text that is no record.
+const refused = (words) => [element("p", "bad", words)];
+
+// judged is what is said of a text. What is read must not pass for what it is not: a list, or another object.
+const judged = async (text) => {
   let record;
   try {
-    record = JSON.parse(document.getElementById("record").value);
+    record = JSON.parse(text);
   } catch (error) {
-    result.replaceChildren(element("p", "bad", `This is not JSON: ${error.message}`));
-    return;
+    return refused(`This is not JSON: ${error.message}`);
   }
-  result.replaceChildren(...shown(await verify(record)));
+  if ((record?.kind ?? (record?.spec?.runRef ? "Reservation" : "")) !== "Reservation") {
+    return refused("This is not one Reservation. Save one with: kubectl get reservation NAME -n NAMESPACE -o json");
+  }
+  if (!globalThis.crypto?.subtle) {
+    return refused("This browser computes no SHA-256 for a page that is opened like this one. Open it in another browser.");
+  }
+  try {
+    return shown(await verify(record));
+  } catch (error) {
+    return refused(`This record is not valid: it is not as a Reservation is written (${error.message}).`);
+  }
+};
+
+let asked = 0; // what was asked for last is what is answered
+
+const check = async () => {
+  const mine = ++asked;
+  const result = document.getElementById("result");
+  result.replaceChildren();
+  const parts = await judged(document.getElementById("record").value);
+  if (mine === asked) {
+    result.replaceChildren(...parts);
+  }
 };
 
 const load = async (file) => {
-  document.getElementById("record").value = await file.text();
-  await check();
+  if (file) {
+    document.getElementById("record").value = await file.text();
+    await check();
+  }
 };
 
+const input = document.getElementById("record");
 document.getElementById("check").addEventListener("click", check);
+input.addEventListener("input", () => { // what has been said is not of this
+  asked++;
+  document.getElementById("result").replaceChildren();
+});
 document.getElementById("file").addEventListener("change", (event) => load(event.target.files[0]));
 document.body.addEventListener("dragover", (event) => event.preventDefault());
 document.body.addEventListener("drop", (event) => {
-  event.preventDefault();
-  load(event.dataTransfer.files[0]);
+  const file = event.dataTransfer.files[0];
+  if (file) { // a text that is dropped goes where it is dropped
+    event.preventDefault();
+    load(file);
+  }
 });
 
 // For programs that check many records.
