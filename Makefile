@@ -46,8 +46,8 @@ soak: tools build ## Kill the scheduler, lose nodes and crowd the fleet for SOAK
 campaign: ## Let HISTORIES (default 20000) random histories of each kind happen to the book.
 	GO=$(GO) HISTORIES=$(HISTORIES) hack/campaign.sh
 
-test-page: tools build bin/controlplane ## Test the dashboard in a real browser (Chromium), on a control plane of its own.
-	hack/test-page.sh
+test-page: tools build bin/controlplane ## Test the dashboard in a real browser (Chromium). UPDATE=1 writes the images that docs show.
+	hack/test-page.sh $(if $(UPDATE),-update)
 
 test-alerts: ## Test the alerts for Prometheus with promtool.
 	GO=$(GO) hack/test-alerts.sh

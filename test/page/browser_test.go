@@ -1,12 +1,15 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -45,8 +48,21 @@ func open(t testing.TB, address string, width, height int64) *tab {
 		chromedp.Flag("enable-precise-memory-info", true))
 	allocated, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
-	ctx, cancelTab := chromedp.NewContext(allocated)
-	t.Cleanup(cancelTab)
+	return openIn(t, allocated, address, width, height)
+}
+
+// beside opens an address in another tab of the same browser, of the same size.
+func (p *tab) beside(address string) *tab {
+	p.t.Helper()
+	var size []int64
+	p.eval("[innerWidth, innerHeight]", &size)
+	return openIn(p.t, p.ctx, address, size[0], size[1])
+}
+
+func openIn(t testing.TB, in context.Context, address string, width, height int64) *tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(in)
+	t.Cleanup(cancel)
 	p := &tab{t: t, ctx: ctx}
 	if err := chromedp.Listen(ctx, p.hear); err != nil { // it starts the browser, which ends with the context
 		t.Fatal(err)
@@ -153,6 +169,12 @@ func (p *tab) press(keys ...string) {
 	}
 }
 
+// update has the pictures in docs be those of this test.
+var update = flag.Bool("update", false, "write the pictures that docs show to docs/images")
+
+// inDocs are the pictures that docs show.
+var inDocs = []string{"fleet", "waiting", "lottery"}
+
 // keep writes a picture of the page to a file, for people to look at.
 func (p *tab) keep(name string) {
 	p.t.Helper()
@@ -162,10 +184,14 @@ func (p *tab) keep(name string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	dir := os.Getenv("SCREENSHOTS")
-	if dir == "" {
-		dir = "screenshots"
+	p.write(cmp.Or(os.Getenv("SCREENSHOTS"), "screenshots"), name, picture)
+	if *update && slices.Contains(inDocs, name) {
+		p.write(filepath.Join(root, "docs", "images"), name, picture)
 	}
+}
+
+func (p *tab) write(dir, name string, picture []byte) {
+	p.t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		p.t.Fatal(err)
 	}

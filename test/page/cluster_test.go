@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -47,8 +48,8 @@ func (c *cluster) controlplane(args ...string) ([]byte, error) {
 	return cmd.CombinedOutput()
 }
 
-// kill ends one of its processes as a crash does.
-func (c *cluster) kill(process string) {
+// pid is the number of one of its processes.
+func (c *cluster) pid(process string) string {
 	c.t.Helper()
 	found, err := filepath.Glob(filepath.Join(c.dir, "*", process+".pid"))
 	more, err2 := filepath.Glob(filepath.Join(c.dir, process+".pid"))
@@ -59,7 +60,13 @@ func (c *cluster) kill(process string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if out, err := exec.Command("kill", "-9", strings.TrimSpace(string(pid))).CombinedOutput(); err != nil {
+	return strings.TrimSpace(string(pid))
+}
+
+// kill ends one of its processes as a crash does.
+func (c *cluster) kill(process string) {
+	c.t.Helper()
+	if out, err := exec.Command("kill", "-9", c.pid(process)).CombinedOutput(); err != nil {
 		c.t.Fatalf("%v: %s", err, out)
 	}
 }
@@ -90,6 +97,13 @@ func (c *cluster) kubectl(args string) string {
 // dashboard begins a dashboard, which ends with the test, and returns the address to open.
 func dashboard(t testing.TB, env []string, args ...string) string {
 	t.Helper()
+	address, _ := begin(t, env, args...)
+	return address
+}
+
+// begin does likewise, and returns the process.
+func begin(t testing.TB, env []string, args ...string) (string, *os.Process) {
+	t.Helper()
 	cmd := exec.Command("bin/kubectl-runs", append([]string{"dashboard", "--no-browser"}, args...)...)
 	cmd.Dir, cmd.Env, cmd.Stderr = root, env, os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -100,6 +114,7 @@ func dashboard(t testing.TB, env []string, args ...string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGCONT)
 		cmd.Process.Signal(os.Interrupt)
 		cmd.Wait()
 	})
@@ -107,5 +122,5 @@ func dashboard(t testing.TB, env []string, args ...string) string {
 	if err != nil {
 		t.Fatalf("no address is printed: %v", err)
 	}
-	return strings.TrimSpace(address)
+	return strings.TrimSpace(address), cmd.Process
 }

@@ -130,11 +130,9 @@ func largeFleet() *largeServer {
 	return s
 }
 
-// TestALargeFleet opens a page of 40,000 GPUs: how long until the first picture, how long an update keeps the page
-// busy, and how much memory it takes.
-func TestALargeFleet(t *testing.T) {
-	server := largeFleet()
-	api := httptest.NewServer(server)
+// env is that of a command that asks this server.
+func (s *largeServer) env(t *testing.T) []string {
+	api := httptest.NewServer(s)
 	t.Cleanup(func() {
 		api.CloseClientConnections()
 		api.Close()
@@ -145,7 +143,14 @@ func TestALargeFleet(t *testing.T) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := dashboard(t, append(os.Environ(), "KUBECONFIG="+config))
+	return append(os.Environ(), "KUBECONFIG="+config)
+}
+
+// TestALargeFleet opens a page of 40,000 GPUs: how long until the first picture, how long an update keeps the page
+// busy, and how much memory it takes.
+func TestALargeFleet(t *testing.T) {
+	server := largeFleet()
+	address := dashboard(t, server.env(t))
 	warm := open(t, address, 1600, 1000) // the browser has started, and the server has read the cluster
 	warm.until("the fleet", fmt.Sprintf("globalThis.store?.tables.nodes.size === %d", largeNodes), time.Minute)
 	warm.do(chromedp.Reload())

@@ -104,6 +104,9 @@ func seeTheSame(c *cluster, p *tab) {
 			.sort((a, b) => a[0].localeCompare(b[0])));
 		return of([...store.tables.nodes.values()]) === of((`+said+`).nodes);
 	})()`, 5*time.Second)
+	p.eval(`location.hash = "#fleet"`, nil)
+	p.until("as many free GPUs", `document.querySelector(".tools").innerText.includes(", " + (`+said+`).domains
+		.reduce((n, domain) => n + domain.free, 0) + " free")`, 5*time.Second)
 }
 
 // seeKeys goes through all views with keys alone.
@@ -126,7 +129,7 @@ func seeKeys(t *testing.T, p *tab) {
 	p.until("a node that is chosen", `document.querySelector("aside h2")?.textContent === "c2"`, 5*time.Second)
 	p.press("?")
 	p.says("go to a view")
-	p.press(kb.Escape)
+	p.press(kb.Escape, kb.Escape)
 	p.until("nothing chosen", `!document.querySelector("aside") && !document.querySelector("[role=dialog]")`,
 		5*time.Second)
 	var unnamed int

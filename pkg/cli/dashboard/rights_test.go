@@ -55,8 +55,8 @@ func TestALoginThatHasRunOut(t *testing.T) {
 	u.until("that the login is over", func() bool { return u.about.Since != nil && u.about.LoggedOut })
 }
 
-// TestARightThatIsLostInAWatch is noticed although the API server lets the watch go on that it would not let begin: what
-// comes of it from then on is not shown either.
+// TestARightThatIsLostInAWatch is noticed although the API server lets the watch go on that it would not let begin:
+// what comes of it from then on is not shown either.
 func TestARightThatIsLostInAWatch(t *testing.T) {
 	run, other := clitest.RunOf("train", 8, 0, clitest.Runs(8)), clitest.RunOf("other", 8, 0, clitest.Runs(8))
 	server := clitest.NewServer(t, nodeOf("a"), &run)

@@ -11,6 +11,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 	"github.com/davidlangworthy/jobtree/pkg/cli/view"
 	"github.com/davidlangworthy/jobtree/pkg/picture"
+	"github.com/davidlangworthy/jobtree/pkg/risk"
 )
 
 // What has ended is shown for an hour, and of that the last rows only.
@@ -38,10 +39,12 @@ type runRow struct {
 	Ends     *time.Time `json:"ends,omitempty"` // by its maxDuration
 	Finished *time.Time `json:"finished,omitempty"`
 
-	Borrowed int32            `json:"borrowed,omitempty"`
-	Risks    []rqv1.RunRisk   `json:"risks,omitempty"`
-	Waits    *view.Waiting    `json:"waits,omitempty"`
-	Change   []possibleChange `json:"changes,omitempty"`
+	Borrowed int32 `json:"borrowed,omitempty"`
+	// Risks are those that the Run's status lists, the gravest first, and MoreRisks how many more there are.
+	Risks     []rqv1.RunRisk   `json:"risks,omitempty"`
+	MoreRisks int              `json:"moreRisks,omitempty"`
+	Waits     *view.Waiting    `json:"waits,omitempty"`
+	Change    []possibleChange `json:"changes,omitempty"`
 }
 
 // possibleChange is one change that would make a Run start, or would have somebody pay for it.
@@ -75,7 +78,9 @@ func rowOfRun(run *rqv1.Run, now time.Time) *runRow {
 	r := &runRow{Key: run.Namespace + "/" + run.Name, Namespace: run.Namespace, Name: session.NameOf(run),
 		Owner: run.Spec.Owner, GPUType: run.Spec.Resources.GPUType, Phase: string(view.PhaseOf(run)),
 		Message: run.Status.Message, Desired: run.Spec.Resources.TotalGPUs, Spares: view.SparesWanted(run),
-		Priority: run.Status.Priority, Created: run.CreationTimestamp.Time, Risks: run.Status.AtRisk}
+		Priority: run.Status.Priority, Created: run.CreationTimestamp.Time, Risks: slices.Clone(run.Status.AtRisk),
+		MoreRisks: view.MoreRisks(run)}
+	slices.SortStableFunc(r.Risks, func(a, b rqv1.RunRisk) int { return risk.Compare(&a, &b) })
 	if run.Suspended() {
 		r.Phase = view.Suspended
 	}

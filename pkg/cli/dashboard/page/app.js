@@ -4,6 +4,7 @@ import { Colours } from "./colours.js";
 import { Fleet } from "./fleet.js";
 import { Lottery } from "./lottery.js";
 import { Money } from "./money.js";
+import { useKeys } from "./parts.js";
 import { Store } from "./store.js";
 import { Time } from "./time.js";
 import { Waiting } from "./waiting.js";
@@ -12,12 +13,21 @@ import { at, span } from "./words.js";
 const views = [["fleet", "Fleet", Fleet], ["time", "Time", Time], ["money", "Money", Money], ["waiting", "Waiting and at risk", Waiting],
   ["lottery", "Lottery", Lottery]];
 
+// decoded is a part of an address; one that was cut off is taken as it is.
+const decoded = (part) => {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+};
+
 // The address says what is shown, so that it can be kept: #view/chosen?filter=…&table
 const readAddress = () => {
   const [path, query] = location.hash.slice(1).split("?");
   const [view, ...chosen] = path.split("/");
   const parameters = new URLSearchParams(query ?? "");
-  return { view: views.some(([name]) => name === view) ? view : "fleet", chosen: chosen.map(decodeURIComponent).join("/"),
+  return { view: views.some(([name]) => name === view) ? view : "fleet", chosen: chosen.map(decoded).join("/"),
     filter: parameters.get("filter") ?? "", table: parameters.has("table"), mine: parameters.has("mine") };
 };
 
@@ -73,13 +83,13 @@ const useStore = (store) => {
 // Banner says what is not as it should be.
 const Banner = ({ store }) => {
   const { about } = store;
-  const now = Date.now();
   return html`<div role="status" aria-live="polite">
-    ${store.lost && html`<p class="banner bad">The dashboard has ended, or cannot be reached: what you see is
-      ${about.at ? ` of ${at(about.at)}` : " nothing"}. Start "kubectl runs dashboard" again if it has.</p>`}
+    ${store.lost && html`<p class="banner bad">${store.refusal || `The dashboard has ended, or cannot be reached. Start "kubectl runs ` +
+      `dashboard" again if it has.`} What you see is ${about.at ? `of ${at(about.at)}` : "nothing"}.</p>`}
     ${!store.lost && about.since && html`<p class="banner bad">${about.loggedOut
       ? "The API server does not accept your login any more: log in again. It has been like that"
-      : "The API server has not answered"} for ${span(now - new Date(about.since))}: what you see may be old.</p>`}
+      : "The API server has not answered"}<span aria-live="off"> for ${span(store.now - new Date(about.since))}</span>: what you see
+      may be old.${about.why && ` (${about.why})`}</p>`}
     ${about.unread?.length > 0 && html`<details class="banner"><summary>Some things may not be read with your rights.</summary>
       <ul>${about.unread.map((line) => html`<li>${line}</li>`)}</ul></details>`}
     ${store.then && html`<p class="banner">The fleet as GPU leases tell of it at ${at(store.then.about.at)}. Nodes are shown as they are now.
@@ -97,33 +107,26 @@ const Past = ({ store }) => {
   const move = (event) => {
     const part = Number(event.target.value);
     setBack(part);
-    store.goTo(part >= 1000 ? null : new Date(first + ((Date.now() - first) * part) / 1000));
+    store.goTo(part >= 1000 ? null : new Date(first + ((store.now - first) * part) / 1000));
   };
   return html`<label class="past">Past <input type="range" min="0" max="1000" value=${store.then ? back : 1000} onInput=${move}
     aria-valuetext=${store.then ? at(store.then.about.at) : "now"}/></label>`;
 };
 
 const help = [["1 to 5", "go to a view"], ["t", "table instead of the picture, and back"], ["/", "filter"], ["arrow keys", "from node to node; through time"],
-  ["+ and -", "zoom time"], ["Esc", "close"], ["?", "this list"]];
+  ["f", "fold the domain of the chosen node, and unfold it"], ["+ and -", "zoom time"], ["Esc", "close"], ["?", "this list"]];
 
-const Help = ({ close }) => html`<div class="help" role="dialog" aria-label="Keys"><dl>${help.map(([key, does]) =>
-  html`<dt><kbd>${key}</kbd></dt><dd>${does}</dd>`)}</dl><button onClick=${close} autofocus>close</button></div>`;
-
-const useKeys = (actions) => useEffect(() => {
-  const pressed = (event) => {
-    const typing = event.target.closest("input:not([type=range]):not([type=checkbox]), textarea, select");
-    if (event.ctrlKey || event.metaKey || event.altKey || (typing && event.key !== "Escape")) {
-      return;
-    }
-    const does = actions[event.key];
-    if (does) {
-      event.preventDefault();
-      does(event);
-    }
-  };
-  addEventListener("keydown", pressed);
-  return () => removeEventListener("keydown", pressed);
-});
+// Help has the keyboard while it is open, and gives it back.
+const Help = ({ close }) => {
+  const button = useRef();
+  useEffect(() => {
+    const before = document.activeElement;
+    button.current.focus();
+    return () => before.focus();
+  }, []);
+  return html`<div class="help" role="dialog" aria-label="Keys"><dl>${help.map(([key, does]) =>
+    html`<dt><kbd>${key}</kbd></dt><dd>${does}</dd>`)}</dl><button ref=${button} onClick=${close}>close</button></div>`;
+};
 
 const App = ({ store }) => {
   const [address, change] = useAddress();
@@ -135,16 +138,22 @@ const App = ({ store }) => {
   useKeys({ ...Object.fromEntries(views.map(([view], i) => [String(i + 1), () => show(view)])),
     t: () => change({ table: !address.table }), "/": () => setTimeout(() => filter.current.focus()), "?": () => setHelps(!helps),
     Escape: (event) => {
-      setHelps(false);
+      if (helps) {
+        setHelps(false);
+        return;
+      }
       change({ chosen: "" });
       event.target.blur();
     } });
-  const [, , View] = views.find(([name]) => name === address.view);
+  const [, title, View] = views.find(([name]) => name === address.view);
+  useEffect(() => {
+    document.title = `${title} · jobtree`;
+  }, [title]);
   return html`
     <header>
       <h1>jobtree</h1>
-      <nav aria-label="Views">${views.map(([name, title], i) => html`<a key=${name} href=${`#${name}`}
-        aria-current=${name === address.view ? "page" : undefined} title=${`Key ${i + 1}`}>${title}</a>`)}</nav>
+      <nav aria-label="Views">${views.map(([name, words], i) => html`<a key=${name} href=${`#${name}`}
+        aria-current=${name === address.view ? "page" : undefined} title=${`Key ${i + 1}`}>${words}</a>`)}</nav>
       <input ref=${filter} type="search" placeholder="Filter: node, Run, owner" aria-label="Filter" value=${address.filter}
         onInput=${(event) => change({ filter: event.target.value })}/>
       ${address.view === "fleet" && html`<${Past} store=${store}/>`}

@@ -3,6 +3,16 @@
 // cellsOf returns a cell for each GPU of a node.
 export const cellsOf = (node) => node.spans.flatMap((span) => Array(span.gpus).fill(span));
 
+// longest is how many letters of a node's name are shown above it.
+const longest = 12;
+
+// shortOf is what is shown of a node's name: without the domain that machines' names end in, and of a long one the end, since names of
+// one pool begin alike.
+export const shortOf = (name) => {
+  const host = name.length > longest && /^[^.]*[a-z-][^.]*\./.test(name) ? name.slice(0, name.indexOf(".")) : name;
+  return host.length > longest ? `…${host.slice(1 - longest)}` : host;
+};
+
 // columnsOf is how many cells of a node stand side by side: up to four in one row, more in two rows, at most eight.
 const columnsOf = (cells) => Math.max(1, Math.min(8, cells <= 4 ? cells : Math.ceil(cells / 2)));
 
@@ -44,7 +54,7 @@ export class Layout {
     for (const node of nodes) {
       const columns = columnsOf(node.gpus);
       const across = columns * size - gap;
-      const wide = Math.max(across + gap, this.named ? Math.min(node.name.length, 12) * 6.5 : 0);
+      const wide = Math.max(across + gap, this.named ? Math.min(node.name.length, longest) * 6.5 : 0);
       const high = Math.ceil(node.gpus / columns) * size + (this.named ? naming : 0);
       if (x > inset && x + wide > width - inset) {
         [x, y, row] = [inset, y + row + apart, 0];
@@ -93,6 +103,12 @@ export class Layout {
     return domain ? { domain } : {};
   }
 
+  // placeOf is where a node stands: from and to how many pixels from the top.
+  placeOf(name) {
+    const place = this.places.find((of) => of.name === name);
+    return place && [place.y - apart, place.y + place.height + apart];
+  }
+
   // beside is the node that is so many places further.
   beside(name, step) {
     const at = this.places.findIndex((place) => place.name === name);
@@ -120,12 +136,18 @@ const useInWords = (node, cell) => {
   }
 };
 
+// takesWork says whether a node may be given anything new.
+export const takesWork = (node) => ["OK", "Suspect"].includes(node.state) && !node.leftOut;
+
+// freeOn is how many GPUs of a node can be had.
+export const freeOn = (node) => (takesWork(node) ? node.spans.reduce((n, span) => n + (span.use === "free" ? span.gpus : 0), 0) : 0);
+
 // whyFree says why nobody uses what is free.
 export const whyFree = (node) => {
   if (node.leftOut) {
     return `, and jobtree does not use the node: ${node.leftOut}`;
   }
-  if (!["OK", "Suspect"].includes(node.state)) {
+  if (!takesWork(node)) {
     return `, and nothing new comes: the node is ${node.state}`;
   }
   if (node.for) {

@@ -1,11 +1,14 @@
 // Colours: a hue for each owner, a shade for each Run of an owner. The owners can be told apart by the colour-blind too, on a light
 // page and on a dark one, which a test holds; what a GPU is used for is told by shape, not by colour.
 
-// owners are hue, saturation and lightness of each. After the last one they begin again.
+// owners are hue, saturation and lightness of each. After the last one they begin again, with a mark that the first ones have not: a slit
+// across, one down, and both.
 const owners = {
   light: [[205, 88, 44], [34, 42, 44], [156, 61, 33], [325, 65, 49], [264, 76, 48], [347, 72, 20], [74, 88, 24], [219, 65, 20]],
   dark: [[202, 52, 81], [24, 75, 51], [151, 87, 75], [327, 85, 48], [260, 88, 65], [14, 40, 58], [49, 82, 68], [229, 44, 63]],
 };
+
+const marks = 4;
 
 // shades are by how much the Runs of an owner are lighter or darker.
 const shades = [0, -7, 7];
@@ -30,7 +33,7 @@ export class Colours {
   // know gives colours to Runs that have none, and forgets those that are gone.
   know(runs) {
     for (const [key, { owner, shade }] of this.#runs) {
-      if (!runs.has(key)) {
+      if (runs.get(key)?.owner !== owner) { // gone, or made again for somebody else
         this.#runs.delete(key);
         const used = this.#shades.get(owner);
         used.splice(used.indexOf(shade), 1);
@@ -43,7 +46,7 @@ export class Colours {
 
   #number(owner) {
     if (!this.#owners.has(owner)) {
-      this.#owners.set(owner, rarest(this.#owners.values(), owners.light.length));
+      this.#owners.set(owner, rarest(this.#owners.values(), owners.light.length * marks));
       this.#shades.set(owner, []);
     }
     return this.#owners.get(owner);
@@ -58,7 +61,8 @@ export class Colours {
   }
 
   #colour(owner, shade) {
-    const [hue, saturation, lightness] = owners[dark.matches ? "dark" : "light"][this.#number(owner)];
+    const hues = owners[dark.matches ? "dark" : "light"];
+    const [hue, saturation, lightness] = hues[this.#number(owner) % hues.length];
     return `hsl(${hue} ${saturation}% ${lightness + shades[shade]}%)`;
   }
 
@@ -70,6 +74,16 @@ export class Colours {
 
   ofOwner(owner) {
     return this.#colour(owner, 0);
+  }
+
+  // markOf is the mark of a Run's owner: 0 for none.
+  markOf(run) {
+    const known = this.#runs.get(run);
+    return known ? this.markOfOwner(known.owner) : 0;
+  }
+
+  markOfOwner(owner) {
+    return Math.floor(this.#number(owner) / owners.light.length);
   }
 }
 

@@ -1,10 +1,10 @@
 // The view of the fleet: every GPU, level by level.
 import { html, useEffect, useMemo, useRef, useState } from "./vendor/htm-preact.js";
-import { cellsOf, inWords, Layout } from "./cells.js";
+import { cellsOf, freeOn, inWords, Layout } from "./cells.js";
 import { ink } from "./colours.js";
 import { paintCell, paintFleet } from "./paint.js";
-import { Canvas, Command, Empty, Swatch, Table } from "./parts.js";
-import { at, gpus } from "./words.js";
+import { Canvas, Command, Empty, Gone, Swatch, Table, Tip, useKeys } from "./parts.js";
+import { at, gpus, localTimes } from "./words.js";
 
 const sizes = [6, 9, 12, 16];
 
@@ -32,13 +32,10 @@ const matching = (store, filter) => {
     node.spans.some((span) => has(span.run) || has(span.tenant) || has(runs.get(span.run)?.owner)));
 };
 
-// freeOn is how many GPUs of a node are free.
-const freeOn = (node) => node.spans.reduce((n, span) => n + (span.use === "free" ? span.gpus : 0), 0);
-
 const Legend = ({ colours, runs }) => {
   const owners = new Set([...runs.values()].filter((run) => run.allocated > 0).map((run) => run.owner));
   return html`<div class="legend">
-    ${[...owners].sort().map((owner) => html`<span key=${owner}><${Swatch} colour=${colours.ofOwner(owner)}/> ${owner}</span>`)}
+    ${[...owners].sort().map((owner) => html`<span key=${owner}><${Swatch} colour=${colours.ofOwner(owner)} mark=${colours.markOfOwner(owner)}/> ${owner}</span>`)}
     ${[["active", "held"], ["spare", "spare"], ["shard", "opportunistic"], ["leaving", "leaving"], ["foreign", "not jobtree's"],
     ["free", "free"], ["broken", "not allocatable"]].map(([use, words]) => html`<span key=${use}><${Sample} use=${use}/> ${words}</span>`)}
     <span><i class="at-risk"></i> may be cut</span><span><i class="shut"></i> takes nothing new</span>
@@ -59,7 +56,7 @@ const Sample = ({ use }) => html`<canvas class="sample" width="28" height="28" r
 const NodeDetails = ({ node, go }) => html`<aside>
   <h2>${node.name}</h2>
   <p>${node.domain.join(" / ")}, ${node.gpuType || "no GPU type"}</p>
-  <p>${node.state}${node.why && `: ${node.why}`}${node.since && ` (since ${at(node.since)})`}</p>
+  <p>${node.state}${node.why && `: ${localTimes(node.why)}`}${node.since && ` (since ${at(node.since)})`}</p>
   ${node.leftOut && html`<p>jobtree does not use it: ${node.leftOut}.</p>`}
   ${node.for && html`<p>Intended for ${node.for.map((key) => html`<button class="link" onClick=${() => go("lottery", key)}>${key}</button> `)}</p>`}
   <ul>${node.spans.map((span) => html`<li>${gpus(span.gpus)} ${inWords(node, span)}
@@ -79,11 +76,11 @@ export const Fleet = ({ store, colours, filter, chosen, choose, go, asTable }) =
   const layout = useMemo(() => new Layout(shown, cell, width, folded),
     [filter ? shown : store.shown.shape, store.then, filter, cell, width, folded]);
   const risks = new Set([...runs.values()].filter((run) => run.risks?.length).map((run) => run.key));
-  useKeys(layout, chosen, choose);
   const fold = (name) => setFolded((old) => {
     const next = new Set(old);
     return next.delete(name) ? next : next.add(name);
   });
+  useNodeKeys(asTable ? null : layout, chosen, choose, () => nodes.has(chosen) && fold(nodes.get(chosen).place));
   if (nodes.size === 0) {
     return html`<${Empty}>No nodes with GPUs can be seen.<//>`;
   }
@@ -98,7 +95,7 @@ export const Fleet = ({ store, colours, filter, chosen, choose, go, asTable }) =
     <div class="beside">
       ${asTable ? html`<${NodeTable} nodes=${shown} chosen=${chosen} choose=${choose}/>` : html`<${Canvas}
         label=${`The fleet: ${shown.length} nodes, ${free} of ${total} GPUs are free. Press t for a table.`}
-        height=${layout.height} depends=${[layout, nodes, store.shown.version, colours, chosen]}
+        height=${layout.height} reveal=${layout.placeOf(chosen)} depends=${[layout, nodes, store.shown.version, colours, chosen]}
         draw=${(context, w, h, y) => paintFleet(context, w, h, y, layout,
     { nodes, colours, ink: ink(), risks, chosen, folded })}
         onPoint=${(point, event) => setTip(point && tipAt(layout, nodes, point, event))}
@@ -110,35 +107,29 @@ export const Fleet = ({ store, colours, filter, chosen, choose, go, asTable }) =
       choose(found.name ?? "");
     }
   }}/>`}
-      ${nodes.get(chosen) && html`<${NodeDetails} node=${nodes.get(chosen)} go=${go}/>`}
+      ${nodes.has(chosen) && html`<${NodeDetails} node=${nodes.get(chosen)} go=${go}/>`}
+      ${chosen && !nodes.has(chosen) && html`<${Gone} what=${chosen}>There is no such node with GPUs that you may read.<//>`}
     </div>
-    ${tip && html`<div class="tip" style=${{ left: `${tip.x}px`, top: `${tip.y}px` }}>${tip.words}</div>`}`;
+    ${tip && html`<${Tip} ...${tip}/>`}`;
 };
 
 const tipAt = (layout, nodes, point, event) => {
   const { name, cell } = layout.at(point);
   const node = nodes.get(name);
   const used = node && cellsOf(node)[cell];
-  return node && { x: event.clientX + 12, y: event.clientY + 12, words: `${name}${used ? `: ${inWords(node, used)}` : ""}` };
+  return node && { x: event.clientX, y: event.clientY, words: `${name}${used ? `: ${inWords(node, used)}` : ""}` };
 };
 
-// useKeys lets the arrow keys go from node to node, as fast as they are pressed, among those that are drawn at the moment.
-const useKeys = (layout, chosen, choose) => {
-  const drawn = useRef();
-  drawn.current = { layout, chosen, choose };
-  useEffect(() => {
-    const pressed = (event) => {
-      const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -8, ArrowDown: 8 }[event.key];
-      if (step && !event.target.closest("input, textarea, select")) {
-        event.preventDefault();
-        const now = drawn.current;
-        now.chosen = now.layout.beside(now.chosen, now.chosen ? step : 1) ?? "";
-        now.choose(now.chosen);
-      }
-    };
-    addEventListener("keydown", pressed);
-    return () => removeEventListener("keydown", pressed);
-  }, []);
+// useNodeKeys lets the arrow keys go from node to node, as fast as they are pressed, among those that are drawn at the moment.
+const useNodeKeys = (layout, chosen, choose, fold) => {
+  const now = useRef();
+  now.current = { layout, chosen, choose };
+  const go = (step) => () => {
+    const drawn = now.current;
+    drawn.chosen = drawn.layout.beside(drawn.chosen, drawn.chosen ? step : 1) ?? "";
+    drawn.choose(drawn.chosen);
+  };
+  useKeys(layout ? { ArrowLeft: go(-1), ArrowRight: go(1), ArrowUp: go(-8), ArrowDown: go(8), f: fold } : {});
 };
 
 const NodeTable = ({ nodes, chosen, choose }) => html`<div class="scroll"><${Table} rows=${nodes} keyOf=${(n) => n.name}

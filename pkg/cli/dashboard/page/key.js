@@ -27,5 +27,5 @@ const take = () => {
 
 const key = take();
 
-// keyed is a path of the server with the key.
-export const keyed = (path) => `${path}${path.includes("?") ? "&" : "?"}key=${key}`;
+// keyed is a path of the server with the key: the last one, since this port's server may have been started again since.
+export const keyed = (path) => `${path}${path.includes("?") ? "&" : "?"}key=${stored() ?? key}`;

@@ -1,9 +1,9 @@
 // The view of the lottery: each record, computed again here.
 import { html, useEffect, useState } from "./vendor/htm-preact.js";
-import { Command, Empty, Table } from "./parts.js";
+import { Command, Empty, Gone, Table } from "./parts.js";
 import { get } from "./store.js";
 import { verify } from "./verify.js";
-import { actions, at, away, gpus, percent, split } from "./words.js";
+import { actions, at, away, localTimes, percent, split } from "./words.js";
 
 const stateOf = (r) => {
   if (r.revealed) {
@@ -37,21 +37,20 @@ const Steps = ({ found }) => html`
     ${step.wrong.map((line) => html`<p class="bad">${line}</p>`)}
   </section>`)}`;
 
-const Record = ({ reservation }) => {
+const Record = ({ reservation, now }) => {
   const found = useCheck(reservation.key, JSON.stringify(reservation));
   const { namespace, name } = split(reservation.key);
-  const now = Date.now();
   return html`<aside class="broad">
     <h2>${reservation.key}</h2>
     <p>For ${reservation.run}, ${reservation.state}${reservation.activatedAt ? `, activated ${at(reservation.activatedAt)}`
       : `, activates ${at(reservation.earliestStart)} (${away(reservation.earliestStart, now)})`}</p>
-    ${reservation.reason && html`<p>${reservation.reason}</p>`}
+    ${reservation.reason && html`<p>${localTimes(reservation.reason)}</p>`}
     ${found?.failed && html`<p class="bad">${found.failed}</p>`}
     ${found?.steps && html`<${Steps} found=${found}/>`}
     ${reservation.conflicts?.length > 0 && html`<${Table} caption="The conflict set" rows=${reservation.conflicts}
       keyOf=${(c) => `${c.action} ${c.run.namespace}/${c.run.name}`} columns=${[{ title: "Run", of: (c) => `${c.run.namespace}/${c.run.name}` },
   { title: "Owner", of: (c) => c.owner }, { title: "What", of: (c) => actions[c.action] },
-  { title: "", right: true, of: (c) => gpus(c.gpus) }, { title: "Chance", right: true, of: (c) => percent(c.probability) }]}/>`}
+  { title: "GPUs", right: true, of: (c) => c.gpus }, { title: "Chance", right: true, of: (c) => percent(c.probability) }]}/>`}
     <${Command} line=${`kubectl runs explain --verify ${name} -n ${namespace}`}/>
     <p class="note">The check ran in this browser, by a program that shares nothing with jobtree's own.${" "}<a href="/verify.html" download="verify.html">Save it as one file</a> to check records without this page:</p>
     <${Command} line=${`kubectl get reservation -n ${namespace} ${name} -o json > record.json`}/>
@@ -71,5 +70,7 @@ export const Lottery = ({ store, filter, chosen, choose }) => {
   { title: "When", of: (r) => at(r.activatedAt ?? r.earliestStart) }, { title: "Lottery", of: stateOf },
   { title: "Cuts", right: true, of: (r) => r.cuts?.length ?? "" }]}/>
     ${rows.length === 0 && html`<${Empty}>There are no Reservations that you may read.<//>`}
-  </div>${reservation && html`<${Record} key=${reservation.key} reservation=${reservation}/>`}</div>`;
+  </div>${reservation && html`<${Record} key=${reservation.key} reservation=${reservation} now=${store.now}/>`}
+  ${chosen && !reservation && html`<${Gone} what=${chosen}>There is no such Reservation that you may read, or it has ended, and nothing was
+    drawn for it.<//>`}</div>`;
 };

@@ -1,8 +1,8 @@
 // The view of money: what each envelope pays for.
-import { html, useEffect, useState } from "./vendor/htm-preact.js";
+import { html } from "./vendor/htm-preact.js";
+import { useAnswer } from "./answer.js";
 import { Command, Empty, Swatch, Table } from "./parts.js";
-import { get } from "./store.js";
-import { at, away, gpus } from "./words.js";
+import { at, away, localTimes } from "./words.js";
 
 const parts = [["ownedGPUs", "own", "own"], ["familyGPUs", "family", "lent to family"], ["lentGPUs", "lent", "lent to sponsors' borrowers"],
   ["spareGPUs", "spare", "spare"], ["overdraftGPUs", "overdraft", "overdraft"]];
@@ -42,50 +42,40 @@ const inOrder = (parents) => {
 
 const hours = (n) => Number(n).toLocaleString(undefined, { maximumFractionDigits: 1 });
 
-const Envelope = ({ e }) => html`<tr>
+const Envelope = ({ e, now }) => html`<tr>
   <td>${e.budget}/${e.envelope}</td><td>${e.flavor}</td>
   <td class="wide"><${Bar} envelope=${e}/></td>
   <td class="right">${parts.reduce((n, [field]) => n + e[field], 0)} / ${e.concurrency}</td>
   <td class="right">${hours(e.spentGPUHours)}${e.maxGPUHours === undefined ? "" : ` / ${hours(e.maxGPUHours)}`}</td>
-  <td>${e.runsOut ? html`runs out ${at(e.runsOut)} (${away(e.runsOut, Date.now())})` : ""}
-    ${e.end ? html` ends ${at(e.end)}` : ""}${e.start && new Date(e.start) > new Date() ? html` begins ${at(e.start)}` : ""}</td>
+  <td>${e.runsOut ? html`runs out ${at(e.runsOut)} (${away(e.runsOut, now)})` : ""}
+    ${e.end ? html` ends ${at(e.end)}` : ""}${e.start && Date.parse(e.start) > now ? html` begins ${at(e.start)}` : ""}</td>
 </tr>`;
 
 // Money is the view.
 export const Money = ({ store, colours, filter }) => {
-  const [money, setMoney] = useState(null);
-  const [failed, setFailed] = useState("");
-  const tick = Math.floor(Date.now() / 2000);
-  useEffect(() => {
-    get("/api/money").then((found) => {
-      setMoney(found);
-      setFailed("");
-    }, (error) => setFailed(error.message));
-  }, [store.version && tick]);
-  if (failed) {
-    return html`<p class="bad">${failed}</p>`;
-  }
+  const { data: money, failed } = useAnswer("/api/money", store.version);
   if (!money) {
-    return html`<${Empty}>Reading the Budgets.<//>`;
+    return failed ? html`<p class="bad">${failed}</p>` : html`<${Empty}>Reading the Budgets.<//>`;
   }
   const words = filter.toLowerCase();
-  const owners = inOrder(money.parents).filter(({ owner }) => !words || owner.includes(words));
+  const owners = inOrder(money.parents).filter(({ owner }) => !words || owner.toLowerCase().includes(words));
   return html`<div class="scroll">
+    ${failed && html`<p class="bad">${failed}</p>`}
     <div class="legend">${parts.map(([, name, text]) => html`<span key=${name}><i class=${`key ${name}`}></i> ${text}</span>`)}
       <span><i class="key free"></i> free</span></div>
     <table class="money">
       <thead><tr><th scope="col">Envelope</th><th scope="col">Type</th><th scope="col">GPUs</th><th scope="col" class="right">Used / all</th>
         <th scope="col" class="right">GPU-hours spent</th><th scope="col">Until</th></tr></thead>
       ${owners.map(({ owner, depth }) => html`<tbody key=${owner}>
-        <tr><th scope="rowgroup" colspan="6" style=${{ paddingLeft: `${8 + 20 * depth}px` }}><${Swatch} colour=${colours.ofOwner(owner)}/> ${owner}</th></tr>
-        ${money.envelopes.filter((e) => e.owner === owner).map((e) => html`<${Envelope} key=${`${e.budget}/${e.envelope}`} e=${e}/>`)}
-        ${money.conditions.filter((c) => c.owner === owner).map((c) => html`<tr><td colspan="6" class="bad">${c.message}</td></tr>`)}
+        <tr><th scope="rowgroup" colspan="6" style=${{ paddingLeft: `${8 + 20 * depth}px` }}><${Swatch} colour=${colours.ofOwner(owner)} mark=${colours.markOfOwner(owner)}/> ${owner}</th></tr>
+        ${money.envelopes.filter((e) => e.owner === owner).map((e) => html`<${Envelope} key=${`${e.budget}/${e.envelope}`} e=${e} now=${store.now}/>`)}
+        ${money.conditions.filter((c) => c.owner === owner).map((c) => html`<tr><td colspan="6" class="bad">${localTimes(c.message)}</td></tr>`)}
       </tbody>`)}
     </table>
     ${owners.length === 0 && html`<${Empty}>No Budgets can be seen.<//>`}
     ${money.flows.length > 0 && html`<${Table} caption="Who pays for whom" rows=${money.flows}
       keyOf=${(f) => `${f.payer} ${f.owner} ${f.relation}`} columns=${[{ title: "Payer", of: (f) => f.payer },
-  { title: "pays for", of: (f) => f.owner }, { title: "as", of: (f) => f.relation }, { title: "", right: true, of: (f) => gpus(f.gpus) }]}/>`}
+  { title: "pays for", of: (f) => f.owner }, { title: "as", of: (f) => f.relation }, { title: "GPUs", right: true, of: (f) => f.gpus }]}/>`}
     <${Command} line="kubectl runs budgets usage --tree"/>
   </div>`;
 };

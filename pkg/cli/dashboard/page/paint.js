@@ -1,5 +1,5 @@
 // Draws the cells of the fleet. What a GPU is used for is told by shape: full, hollow, dotted, hatched, crossed out.
-import { cellsOf } from "./cells.js";
+import { cellsOf, freeOn, shortOf, takesWork } from "./cells.js";
 
 const hatch = (context, x, y, size, colour) => {
   context.strokeStyle = colour;
@@ -36,8 +36,29 @@ const cross = (context, x, y, width, height, colour) => {
   context.stroke();
 };
 
+// slit cuts the mark of an owner into a cell: across, down, or both.
+const slit = (context, x, y, size, mark, colour) => {
+  const wide = Math.max(1, Math.round(size / 6));
+  const from = Math.floor((size - wide) / 2);
+  context.fillStyle = colour;
+  if (mark & 1) {
+    context.fillRect(x, y + from, size, wide);
+  }
+  if (mark & 2) {
+    context.fillRect(x + from, y, wide, size);
+  }
+};
+
 // paintCell draws one GPU.
 export const paintCell = (context, cell, node, x, y, size, colours, ink) => {
+  paintUse(context, cell, node, x, y, size, colours, ink);
+  const mark = cell.run ? colours.markOf(cell.run) : 0;
+  if (mark > 0) {
+    slit(context, x, y, size, mark, ink.back);
+  }
+};
+
+const paintUse = (context, cell, node, x, y, size, colours, ink) => {
   const colour = colours.of(cell.run);
   switch (cell.use) {
     case "active":
@@ -106,7 +127,7 @@ const paintNode = (context, layout, place, y0, view) => {
   }
   if (layout.named) {
     context.fillStyle = ink.faint;
-    context.fillText(node.name.length > 12 ? `${node.name.slice(0, 11)}…` : node.name, place.x, place.y - y0 + 10);
+    context.fillText(shortOf(node.name), place.x, place.y - y0 + 10);
   }
   cellsOf(node).forEach((cell, n) => {
     const [x, y] = layout.cellAt(place, n);
@@ -122,7 +143,7 @@ const paintNode = (context, layout, place, y0, view) => {
   }
   if (node.state === "Lost") {
     cross(context, left, top - y0, place.across, high, ink.bad);
-  } else if (!["OK", "Suspect"].includes(node.state) || node.leftOut) {
+  } else if (!takesWork(node)) {
     context.setLineDash([3, 2]);
     context.strokeStyle = ink.warn;
     context.lineWidth = 1.5;
@@ -151,27 +172,37 @@ export const paintFleet = (context, width, height, y0, layout, view) => {
   }
 };
 
+// fitted is as much of the end of a text as there is room for.
+const fitted = (context, text, room) => {
+  let shown = text;
+  while (shown.length > 2 && context.measureText(shown).width > room) {
+    shown = `…${shown.slice(2)}`;
+  }
+  return shown;
+};
+
 // paintDomain draws the heading of a domain: its name, how much is free, and a bar of how its GPUs are used.
 const paintDomain = (context, domain, width, y, { nodes, colours, ink, folded }) => {
   const runs = new Map();
   let [total, free] = [0, 0];
   for (const name of domain.nodes) {
-    for (const span of nodes.get(name)?.spans ?? []) {
+    const node = nodes.get(name);
+    free += node ? freeOn(node) : 0;
+    for (const span of node?.spans ?? []) {
       total += span.gpus;
-      if (span.use === "free") {
-        free += span.gpus;
-      } else {
+      if (span.use !== "free") {
         const key = span.run ?? span.use;
         runs.set(key, (runs.get(key) ?? 0) + span.gpus);
       }
     }
   }
   context.fillStyle = ink.text;
-  const title = `${folded.has(domain.name) ? "▸" : "▾"} ${domain.name}`;
-  context.fillText(title, 4, y + 17);
   const told = `${free} of ${total} GPUs free`;
   const right = width - 12 - context.measureText(told).width;
   context.fillText(told, right, y + 17);
+  const sign = folded.has(domain.name) ? "▸ " : "▾ ";
+  const title = sign + fitted(context, domain.name, right - 24 - context.measureText(sign).width);
+  context.fillText(title, 4, y + 17);
   let x = Math.max(context.measureText(title).width + 20, width / 3);
   const room = right - 12 - x;
   if (room < 40 || total === 0) {

@@ -12,7 +12,7 @@ export const Table = ({ caption, columns, rows, keyOf, chosen, onChoose }) => ht
     <tbody>${rows.slice(0, mostRows).map((row) => html`
       <tr key=${keyOf(row)} class=${chosen === keyOf(row) ? "chosen" : ""}>
         ${columns.map((c, i) => html`<td class=${c.right ? "right" : ""}>${i === 0 && onChoose
-    ? html`<button class="link" onClick=${() => onChoose(keyOf(row))}>${c.of(row)}</button>` : c.of(row)}</td>`)}
+    ? html`<button class="link" aria-current=${chosen === keyOf(row) ? "true" : undefined} onClick=${() => onChoose(keyOf(row))}>${c.of(row)}</button>` : c.of(row)}</td>`)}
       </tr>`)}</tbody>
     ${rows.length > mostRows && html`<tfoot><tr><td colspan=${columns.length}>
       ${rows.length - mostRows} more rows: use the filter.</td></tr></tfoot>`}
@@ -21,24 +21,60 @@ export const Table = ({ caption, columns, rows, keyOf, chosen, onChoose }) => ht
 // Command shows a command that can be copied.
 export const Command = ({ line }) => {
   const [copied, setCopied] = useState(false);
+  const text = useRef();
   const copy = async () => {
-    await navigator.clipboard.writeText(line);
-    setCopied(true);
-    setTimeout(() => setCopied(false), 1500);
+    try {
+      await navigator.clipboard.writeText(line);
+      setCopied(true);
+      setTimeout(() => setCopied(false), 1500);
+    } catch { // the browser does not let pages copy: people can
+      getSelection().selectAllChildren(text.current);
+    }
   };
-  return html`<div class="command"><code>${line}</code>
+  return html`<div class="command"><code ref=${text}>${line}</code>
     <button onClick=${copy} aria-label=${`Copy ${line}`}>${copied ? "copied" : "copy"}</button></div>`;
 };
 
-// Swatch is a square in a colour.
-export const Swatch = ({ colour }) => html`<span class="swatch" style=${{ backgroundColor: colour }}></span>`;
+// Swatch is a square in a colour, with an owner's mark.
+export const Swatch = ({ colour, mark }) => html`<span class=${`swatch mark${mark}`} style=${{ backgroundColor: colour }}></span>`;
+
+// Tip says something beside the pointer, where there is room for it.
+export const Tip = ({ x, y, words }) => html`<div class="tip" role="tooltip" style=${{
+  left: x < innerWidth / 2 ? `${x + 12}px` : "auto", right: x < innerWidth / 2 ? "auto" : `${innerWidth - x + 12}px`,
+  top: y < innerHeight / 2 ? `${y + 12}px` : "auto", bottom: y < innerHeight / 2 ? "auto" : `${innerHeight - y + 12}px`,
+}}>${words}</div>`;
+
+// Gone is said of what the address names and is not there.
+export const Gone = ({ what, children }) => html`<aside class="broad"><h2>${what}</h2><p>${children}</p></aside>`;
+
+// useKeys has keys do something: of what was drawn last, unless somebody types, or presses the keys of the browser. Arrow keys stay what
+// they are where they scroll.
+export const useKeys = (actions) => {
+  const last = useRef();
+  last.current = actions;
+  useEffect(() => {
+    const pressed = (event) => {
+      const keeps = event.key.startsWith("Arrow") ? "input, textarea, select, aside, .scroll, [role=dialog]"
+        : "input:not([type=range]):not([type=checkbox]), textarea, select";
+      const does = last.current[event.key];
+      if (event.ctrlKey || event.metaKey || event.altKey || !does || (event.key !== "Escape" && event.target.closest?.(keeps))) {
+        return;
+      }
+      event.preventDefault();
+      does(event);
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, []);
+};
 
 // Empty is said where there is nothing to show.
 export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
 
 // Canvas is a picture that is drawn by draw(context, width, height, from) for the part that is scrolled to, from pixels from
-// its top, and drawn again after a change of its size, of the colours, or of what it depends on.
-export const Canvas = ({ height, draw, label, depends, onPoint, onChoose, onWheel }) => {
+// its top, and drawn again after a change of its size, of the colours, or of what it depends on. What is to be seen, from and to how many
+// pixels from the top, is scrolled to.
+export const Canvas = ({ height, draw, label, depends, onPoint, onChoose, reveal }) => {
   const box = useRef();
   const canvas = useRef();
   const last = useRef();
@@ -78,14 +114,21 @@ export const Canvas = ({ height, draw, label, depends, onPoint, onChoose, onWhee
     };
   }, []);
   useEffect(() => box.current.repaint(), depends);
+  useEffect(() => {
+    const [from, to] = reveal ?? [Infinity, 0];
+    const { scrollTop, clientHeight } = box.current;
+    if (from < scrollTop || to > scrollTop + clientHeight) {
+      box.current.scrollTop = Math.max(0, from < scrollTop ? from : to - clientHeight);
+    }
+  }, reveal ?? [null, null]);
   const point = (event) => {
     const area = canvas.current.getBoundingClientRect();
     return [event.clientX - area.left, event.clientY - area.top + box.current.scrollTop];
   };
-  return html`<div class="picture" ref=${box} onScroll=${() => box.current.repaint()}>
+  return html`<div class="picture" ref=${box} tabIndex="0" role="region" aria-label="Picture" onScroll=${() => box.current?.repaint()}>
     <canvas ref=${canvas} role="img" aria-label=${label}
       onMouseMove=${(event) => onPoint?.(point(event), event)} onMouseLeave=${() => onPoint?.(null)}
-      onClick=${(event) => onChoose?.(point(event))} onWheel=${(event) => onWheel?.(event, point(event))}></canvas>
+      onClick=${(event) => onChoose?.(point(event))}></canvas>
     <div style=${{ height: `${height}px` }} class="extent"></div>
   </div>`;
 };

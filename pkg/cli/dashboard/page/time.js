@@ -1,8 +1,9 @@
 // The view of time: what held GPUs, what will, windows and maintenance.
-import { html, useEffect, useMemo, useState } from "./vendor/htm-preact.js";
+import { html, useMemo, useState } from "./vendor/htm-preact.js";
+import { useAnswer } from "./answer.js";
 import { ink } from "./colours.js";
-import { Canvas, Command, Empty, Table } from "./parts.js";
-import { get } from "./store.js";
+import { Canvas, Command, Empty, Table, Tip, useKeys } from "./parts.js";
+import { toSecond } from "./store.js";
 import { at, gpus } from "./words.js";
 
 const hour = 3600e3;
@@ -28,7 +29,10 @@ const roomFor = (bar, many, now, perPixel) => {
 const rowsOf = (bars, now, perPixel) => {
   const lanes = new Map();
   for (const bar of bars) {
-    lanes.set(bar.lane, [...(lanes.get(bar.lane) ?? []), bar]);
+    if (!lanes.has(bar.lane)) {
+      lanes.set(bar.lane, []);
+    }
+    lanes.get(bar.lane).push(bar);
   }
   const placed = [];
   const heads = [];
@@ -57,34 +61,21 @@ const rowsOf = (bars, now, perPixel) => {
   return { placed, heads, height: y };
 };
 
+// useBars asks for the bars of a time that is a little longer than the one that is shown, so that it is the same for a while.
 const useBars = (store, by, from, to) => {
-  const [bars, setBars] = useState(null);
-  const [failed, setFailed] = useState("");
-  const tick = Math.floor(Date.now() / 2000); // at most every two seconds
-  useEffect(() => {
-    let gone = false;
-    const iso = (t) => encodeURIComponent(new Date(t).toISOString().replace(/\.\d+/, ""));
-    get(`/api/time?from=${iso(from)}&to=${iso(to)}&by=${by}`).then((found) => {
-      if (!gone) {
-        setBars(found);
-        setFailed("");
-      }
-    }, (error) => gone || setFailed(error.message));
-    return () => {
-      gone = true;
-    };
-  }, [by, Math.round(from / 1000), Math.round(to / 1000), store.version && tick]);
-  return [bars, failed];
+  const step = Math.max(10e3, (to - from) / 20);
+  return useAnswer(`/api/time?from=${toSecond(Math.floor(from / step) * step)}&to=${toSecond(Math.ceil(to / step) * step)}&by=${by}`,
+    store.version);
 };
 
 // ticks are instants at round distances, so many at most.
 const ticks = (from, to, most) => {
   const steps = [60e3, 300e3, 900e3, hour, 3 * hour, 6 * hour, 12 * hour, 24 * hour, 168 * hour];
   const step = steps.find((s) => (to - from) / s <= most) ?? 168 * hour;
-  const zone = new Date(from).getTimezoneOffset() * 60e3;
+  const zone = (t) => new Date(t).getTimezoneOffset() * 60e3; // another one in summer
   const out = [];
-  for (let t = Math.ceil((from - zone) / step) * step + zone; t < to; t += step) {
-    out.push(t);
+  for (let local = Math.ceil((from - zone(from)) / step) * step; local + zone(local + zone(from)) < to; local += step) {
+    out.push(local + zone(local + zone(from)));
   }
   return out;
 };
@@ -149,6 +140,9 @@ const paintTime = (context, width, height, y0, rows, view) => {
     if (placed.y + line > y0 && placed.y < y0 + height) {
       const { bar } = placed;
       const end = endOf(bar, view.now);
+      if (Date.parse(bar.from) >= view.to || end <= view.from) {
+        continue;
+      }
       paintBar(context, { bar, y: placed.y - y0 }, x(Date.parse(bar.from)), x(end), x(placed.next) - x(end), view);
     }
   }
@@ -164,7 +158,7 @@ const paintTime = (context, width, height, y0, rows, view) => {
 const barAt = (rows, [, y], t, now) => rows.placed.find(({ bar, y: top }) => y >= top && y < top + line &&
   Date.parse(bar.from) <= t && t <= endOf(bar, now));
 
-const told = (bar) => `${bar.name}: ${kinds[bar.kind]}${bar.gpus ? `, ${gpus(bar.gpus)}` : ""}, ${at(bar.from)} – ` +
+const told = (bar) => `${bar.name}${bar.owner ? ` of ${bar.owner}` : ""}: ${kinds[bar.kind]}${bar.gpus ? `, ${gpus(bar.gpus)}` : ""}, ${at(bar.from)} – ` +
   `${bar.to ? at(bar.to) : bar.kind === "held" ? "now" : "open"}${bar.closure ? ` (${bar.closure})` : ""}`;
 
 // spanFor is the shortest span that shows all of a ledger so old, a day at most.
@@ -173,22 +167,23 @@ const spanFor = (age) => spans.map(([, s]) => s).find((s) => s * 0.6 > age || s 
 // Time is the view.
 export const Time = ({ store, colours, filter, asTable }) => {
   const [by, setBy] = useState("domain");
-  const [length, setLength] = useState(() => spanFor(Date.now() - Date.parse(store.about.ledgerFrom)));
+  const [length, setLength] = useState(() => spanFor(store.now - Date.parse(store.about.ledgerFrom)));
   const [middle, setMiddle] = useState(null); // null follows now
   const [tip, setTip] = useState(null);
-  const now = Date.now();
+  const { now } = store;
   const from = (middle ?? now) - length * 0.6;
   const to = from + length;
-  const [bars, failed] = useBars(store, by, from, to);
+  const { data: bars, failed } = useBars(store, by, from, to);
   const words = filter.toLowerCase();
   const rows = useMemo(() => rowsOf((bars ?? []).filter((bar) =>
     !words || `${bar.name} ${bar.lane}`.toLowerCase().includes(words)), now, length / innerWidth), [bars, words, length]);
   const move = (part) => setMiddle((middle ?? now) + part * length);
-  useTimeKeys(move, (by) => setLength(Math.min(720 * hour, Math.max(hour / 6, length * by))));
+  const zoom = (by) => setLength(Math.min(720 * hour, Math.max(hour / 6, length * by)));
+  useKeys({ ...(asTable ? {} : { ArrowLeft: () => move(-0.1), ArrowRight: () => move(0.1) }), "+": () => zoom(0.5), "-": () => zoom(2) });
   const point = (where, event) => {
     const t = where && from + (where[0] / event.target.clientWidth) * length;
     const found = where && barAt(rows, where, t, now);
-    setTip(found ? { x: event.clientX + 12, y: event.clientY + 12, words: told(found.bar) } : null);
+    setTip(found ? { x: event.clientX, y: event.clientY, words: told(found.bar) } : null);
   };
   return html`
     <div class="tools" data-bars=${bars ? rows.placed.length : "reading"}>
@@ -201,24 +196,13 @@ export const Time = ({ store, colours, filter, asTable }) => {
     ${failed && html`<p class="bad">${failed}</p>`}
     ${bars && rows.placed.length === 0 && html`<${Empty}>Nothing held GPUs in this time, and nothing is announced.<//>`}
     ${asTable ? html`<div class="scroll"><${Table} rows=${rows.placed.map(({ bar }) => bar)} keyOf=${(b) => `${b.lane} ${b.kind} ${b.name} ${b.from}`}
-      columns=${[{ title: "Lane", of: (b) => b.lane }, { title: "What", of: (b) => b.name }, { title: "How", of: (b) => kinds[b.kind] },
+      columns=${[{ title: "Lane", of: (b) => b.lane }, { title: "What", of: (b) => b.name }, { title: "Owner", of: (b) => b.owner ?? "" },
+    { title: "How", of: (b) => kinds[b.kind] },
     { title: "GPUs", right: true, of: (b) => b.gpus ?? "" }, { title: "From", of: (b) => at(b.from) },
     { title: "To", of: (b) => (b.to ? at(b.to) : "") }, { title: "Ended", of: (b) => b.closure ?? "" }]}/></div>`
     : html`<${Canvas} label="Time axis. Press t for a table." height=${rows.height} depends=${[rows, colours, from, to]}
       draw=${(context, w, h, y) => paintTime(context, w, h, y, rows, { from, to, now, colours, inks: ink() })}
       onPoint=${point}/>`}
-    ${tip && html`<div class="tip" style=${{ left: `${tip.x}px`, top: `${tip.y}px` }}>${tip.words}</div>`}
+    ${tip && html`<${Tip} ...${tip}/>`}
     <${Command} line="kubectl runs plan -A"/>`;
 };
-
-const useTimeKeys = (move, zoom) => useEffect(() => {
-  const pressed = (event) => {
-    if (event.target.closest("input, textarea, select")) {
-      return;
-    }
-    const does = { ArrowLeft: () => move(-0.1), ArrowRight: () => move(0.1), "+": () => zoom(0.5), "-": () => zoom(2) }[event.key];
-    does?.();
-  };
-  addEventListener("keydown", pressed);
-  return () => removeEventListener("keydown", pressed);
-});

@@ -1,16 +1,24 @@
 // Times, numbers and commands as people read them.
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+// The zone's name is that of the instant: summer has another.
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" });
 const day = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", month: "short" });
-const zone = new Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts(new Date())
-  .find((part) => part.type === "timeZoneName").value;
+const dayOfYear = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
 
-// at is an instant in local time, with the day unless it is today's.
+// at is an instant in local time, with the day unless it is today's, and the year unless it is this one.
 export const at = (instant) => {
   const date = new Date(instant);
-  const today = day.format(date) === day.format(new Date());
-  return `${today ? "" : `${day.format(date)}, `}${clock.format(date)} ${zone}`;
+  const today = new Date();
+  if (date.toDateString() === today.toDateString()) {
+    return clock.format(date);
+  }
+  return `${(date.getFullYear() === today.getFullYear() ? day : dayOfYear).format(date)}, ${clock.format(date)}`;
 };
+
+// localTimes is a text of the scheduler with the instants in it, which it writes in UTC, in local time. What is an example of how to
+// write one stays.
+export const localTimes = (text) => text?.replace(/(\b(?:such as|write it as|write a time as) )?\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g,
+  (written, example) => (example ? written : at(written)));
 
 // span is a length of time in at most two units.
 export const span = (milliseconds) => {
