@@ -7,6 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v chromium-headless-shell chromium google-chrome >/dev/null ||
   { echo 'No Chromium is installed: apt-get install chromium-headless-shell' >&2; exit 1; }
+command -v prometheus >/dev/null || { echo 'Prometheus is not installed: apt-get install prometheus' >&2; exit 1; }
 cd test/page
 run() { "${GO:-go}" test -count=1 -timeout=15m . "$@"; }
 run "$@" && exit

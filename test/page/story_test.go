@@ -23,6 +23,7 @@ func TestPage(t *testing.T) {
 	c := newCluster(t)
 	c.kubectl("apply -f manifests/samples/namespaces.yaml -f manifests/samples/budgets.yaml")
 	c.kubectl("apply -f manifests/samples/teams.yaml")
+	metrics := newPrometheus(t, c)
 	p := open(t, dashboard(t, c.env()), 1280, 800)
 	p.until("sixteen nodes", "globalThis.store?.tables.nodes.size === 16", 20*time.Second)
 
@@ -41,6 +42,7 @@ func TestPage(t *testing.T) {
 	seeKeys(t, p)
 	seeViews(t, c, p)
 	p.silent()
+	seePanels(t, metrics)
 	seeAway(c, p)
 	seeLittle(t, c)
 }
