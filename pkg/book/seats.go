@@ -148,8 +148,8 @@ func (s *seating) requestsOf(pod *corev1.Pod) amounts {
 
 // told notes until when a pod may stay that has been told to go: others may have another date now.
 func (s *seating) told(h *holding, pod *corev1.Pod) {
-	if at := pod.DeletionTimestamp; at != nil && !h.until.Equal(at.Time) {
-		h.until = at.Time
+	if at, told := rank.GoesBy(pod); told && !h.until.Equal(at) {
+		h.until = at
 		s.leavers[pod.UID] = h
 		s.waiting.changes(s.nodes.nodeFlavor(h.node))
 	}

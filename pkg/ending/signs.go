@@ -82,7 +82,8 @@ var Signs = []Sign{
 	{InStatus, "SMTAlignmentError", rqv1.CauseNode, "the kubelet's CPU manager at admission"},
 	{InStatus, "InvalidNodeInfo", rqv1.CauseNode, "the kubelet at admission"},
 	{InStatus, "DeadlineExceeded", rqv1.CauseUser,
-		"the kubelet: the template's activeDeadlineSeconds are over"},
+		"the kubelet: the template's activeDeadlineSeconds are over; ranks that jobtree ends with their failed Run show it " +
+			"too"},
 	{InStatus, "Evicted", rqv1.CauseProgram,
 		"the kubelet, without the condition: the pod has used more ephemeral storage than its limit"},
 	{InDevices, string(corev1.ResourceHealthStatusUnhealthy), rqv1.CauseNode,

@@ -21,7 +21,7 @@ func TestWhatRanksOfAFailedRunHavePrintedStays(t *testing.T) {
 	told := func(by time.Time) func(*Observed) {
 		return func(o *Observed) {
 			seconds := int64(rank.EndsNow)
-			o.Pods[1].Spec.ActiveDeadlineSeconds = &seconds
+			o.Pods[1].Spec.ActiveDeadlineSeconds, o.Pods[1].Spec.TerminationGracePeriodSeconds = &seconds, new(int64(120))
 			o.Pods[1].Annotations = map[string]string{rqv1.AnnotationEndsBy: by.Format(time.RFC3339)}
 		}
 	}
@@ -34,14 +34,19 @@ func TestWhatRanksOfAFailedRunHavePrintedStays(t *testing.T) {
 		"it runs": {pod: "n1", want: "ends by 12:00:00"},
 		"it has time": {pod: "n1", want: "ends by 12:02:00",
 			edit: func(o *Observed) { o.Pods[1].Spec.TerminationGracePeriodSeconds = new(int64(120)) }},
-		"it has more time than is allowed": {pod: "n1", want: "is deleted",
+		"it has more time than is allowed": {pod: "n1", want: "is deleted with 600 s",
 			edit: func(o *Observed) { o.Pods[1].Spec.TerminationGracePeriodSeconds = new(int64(3600)) }},
 		"it has been told":                 {pod: "n1", edit: told(noon.Add(30 * time.Second)), after: time.Minute},
 		"it has been told and should have": {pod: "n1", edit: told(noon.Add(-20 * time.Second)), after: 10 * time.Second},
-		"it has been told and has not":     {pod: "n1", edit: told(noon.Add(-30 * time.Second)), want: "is deleted"},
-		"it has printed nothing":           {pod: "n1 Pending", want: "is deleted"},
-		"it is not bound":                  {pod: "-", want: "is deleted"},
-		"it has ended":                     {pod: "n1 Failed"},
+		"it has been told and has not": {pod: "n1", edit: told(noon.Add(-30 * time.Second)),
+			want: "is deleted with 1 s"},
+		"it has been told, and its Run is deleted": {pod: "n1", want: "is deleted with 20 s", edit: func(o *Observed) {
+			told(noon.Add(20 * time.Second))(o)
+			o.Run.DeletionTimestamp = &metav1.Time{Time: noon}
+		}},
+		"it has printed nothing": {pod: "n1 Pending", want: "is deleted"},
+		"it is not bound":        {pod: "-", want: "is deleted"},
+		"it has ended":           {pod: "n1 Failed"},
 		"its node is lost": {pod: "n1", want: "is deleted",
 			edit: func(o *Observed) { o.Nodes["n1"] = book.NodeState{} }},
 	} {
@@ -54,8 +59,13 @@ func TestWhatRanksOfAFailedRunHavePrintedStays(t *testing.T) {
 		})
 		d, got := Decide(o), ""
 		if at := slices.IndexFunc(d.Delete, func(d Deletion) bool { return d.Pod == o.Pods[1] }); at >= 0 {
-			if got = "is deleted"; !d.Delete[at].By.IsZero() {
-				got = "ends by " + d.Delete[at].By.Format(time.TimeOnly)
+			switch del := d.Delete[at]; {
+			case !del.By.IsZero():
+				got = "ends by " + del.By.Format(time.TimeOnly)
+			case del.GraceSeconds != nil:
+				got = fmt.Sprintf("is deleted with %d s", *del.GraceSeconds)
+			default:
+				got = "is deleted"
 			}
 		}
 		if got != c.want || c.after > 0 && d.After != c.after {

@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/davidlangworthy/jobtree/pkg/rank"
@@ -72,8 +74,15 @@ func (r *removals) limitGrace() {
 	most := r.facts.longestGrace()
 	for i := range r.list {
 		d := &r.list[i]
-		if d.Notice == nil && d.If != NodeLost && graceOf(&d.Pod.Spec) > most {
-			d.GraceSeconds = &most
+		if d.Notice != nil || d.If == NodeLost {
+			continue
+		}
+		grace, left := graceOf(&d.Pod.Spec), most
+		if by, told := rank.GoesBy(d.Pod); told { // it has had the rest of its time, or all of it
+			left = min(most, max(1, int64(by.Sub(r.facts.Now)/time.Second)))
+		}
+		if grace > left {
+			d.GraceSeconds = &left
 		}
 	}
 	for _, pod := range r.facts.Pods {
