@@ -72,7 +72,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	if edited && ran && g.started() {
 		b.waiting.changes(run.Spec.Resources.GPUType) // it may end sooner
 	}
-	if requeued {
+	if requeued || edited {
 		b.breaksUp(g)
 	}
 	// What a Run was refused while it ran, such as a node that had turned its rank out, does not keep it from starting.

@@ -74,6 +74,27 @@ func TestALeaderThatIsDeniedKeepsNoMoney(t *testing.T) {
 	})
 }
 
+// A group that waits, and is to have more pods than there are, keeps no money from others until these have come.
+func TestAGroupThatIsIncompleteKeepsNoMoney(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleet("d0", 3)
+		s.setBudget("a", "org:a", 16)
+		s.setBudget("b", "org:b", 16)
+		s.submit("run0", "org:b", 2, 1, 8)
+		s.work()
+		s.during(time.Minute)
+		s.submitWithSpares("run2", "org:a", 2, 1, 8, 0, theirs)
+		s.work()
+		s.submit("run3", "org:a", 1, 1, 8)
+		s.work()
+		s.isRefused("run3", "16 reserved for Run ns/run2")
+		s.controllers.less[slot{s.Runs["run2"].UID, 2}] = true
+		s.resizeTo("run2", 3)
+		s.work()
+		s.running("run3", "although pods of run2 are still to be made")
+	})
+}
+
 // Money that is kept for a Run which goes for another is no news each time that is found: here everybody waits for
 // nodes that are paid for, and some of the money is kept.
 func TestWhoGoesForAnotherIsNoNewsTwice(t *testing.T) {
