@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/davidlangworthy/jobtree/test/perf/backlog"
+	"github.com/davidlangworthy/jobtree/test/perf/commands"
 	"github.com/davidlangworthy/jobtree/test/perf/history"
 	"github.com/davidlangworthy/jobtree/test/perf/rebind"
 )
@@ -32,6 +33,7 @@ type size struct {
 	crowd       crowd
 	backlog     backlog.Size
 	history     history.Size
+	commands    commands.Size
 }
 
 // only returns the workloads that a filter selects.
@@ -70,8 +72,9 @@ var sizes = map[string]size{
 			fleet: rebind.Size{Nodes: 1008, WideRuns: 168, NarrowRuns: 50, Singles: 40, Signs: 20},
 			waits: rebind.Crowd{Runs: 1000, Pods: 64, Starts: 40, Steps: 20},
 		},
-		backlog: backlog.Size{Cohorts: 5, QueuesPerCohort: 6, Share: 1, Target: 200 * time.Second},
-		history: history.Size{Nodes: 1008, Gangs: 750, PodsPerGang: 4, Leases: 100000, Runs: 100000},
+		backlog:  backlog.Size{Cohorts: 5, QueuesPerCohort: 6, Share: 1, Target: 200 * time.Second},
+		history:  history.Size{Nodes: 1008, Gangs: 750, PodsPerGang: 4, Leases: 100000, Runs: 100000},
+		commands: commands.Size{Runs: 1000, Repeats: 20},
 	},
 	"tiny": {
 		workloads: []workload{
@@ -88,7 +91,8 @@ var sizes = map[string]size{
 			fleet: rebind.Size{Nodes: 54, WideRuns: 9, NarrowRuns: 2, Singles: 2, Signs: 1},
 			waits: rebind.Crowd{Runs: 40, Pods: 8, Starts: 2, Steps: 2},
 		},
-		backlog: backlog.Size{Cohorts: 1, QueuesPerCohort: 2, Share: 50},
-		history: history.Size{Nodes: 18, Gangs: 6, PodsPerGang: 4, Leases: 200, Runs: 200},
+		backlog:  backlog.Size{Cohorts: 1, QueuesPerCohort: 2, Share: 50},
+		history:  history.Size{Nodes: 18, Gangs: 6, PodsPerGang: 4, Leases: 200, Runs: 200},
+		commands: commands.Size{Runs: 32, Repeats: 1},
 	},
 }

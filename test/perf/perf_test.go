@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/davidlangworthy/jobtree/test/perf/rebind"
 )
 
 func TestAddRatios(t *testing.T) {
@@ -113,6 +115,19 @@ func TestPrintTable(t *testing.T) {
 
                planner           ns/op  B/op  allocs/op
   Planner/budget/Cover  jobtree    902   128          2
+`
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestPrintCommands(t *testing.T) {
+	var got bytes.Buffer
+	printCommands(&got, []result{{Case: "Commands/1000/list", Scheduler: jobtree, CPUSeconds: 0.068,
+		Distribution: &rebind.Distribution{Samples: 20, Min: 0.15, P50: 0.2, P99: 0.25, Max: 0.25, Target: 0.3}}})
+	const want = `
+  milliseconds of a command  samples  min  p50  p99  its own cpu  target for p99
+         Commands/1000/list       20  150  200  250           68         300 met
 `
 	if diff := cmp.Diff(want, got.String()); diff != "" {
 		t.Error(diff)

@@ -69,7 +69,7 @@ func MeasureCrowd(ctx context.Context, size Size, crowd Crowd, log string) (case
 			if err != nil {
 				return fmt.Errorf("%s beside the crowd: %w", of.name, err)
 			}
-			cases = append(cases, Case{"Crowd/" + of.name, distribute(samples, of.target)})
+			cases = append(cases, Case{"Crowd/" + of.name, Distribute(samples, of.target)})
 		}
 		shown, err := c.showAll(ctx, "Crowd/", size.Signs)
 		cases = append(cases, shown...)

@@ -27,8 +27,8 @@ type Case struct {
 	Distribution
 }
 
-// distribute returns the distribution of samples.
-func distribute(samples []time.Duration, target time.Duration) Distribution {
+// Distribute returns the distribution of samples.
+func Distribute(samples []time.Duration, target time.Duration) Distribution {
 	d := Distribution{Samples: len(samples), Target: target.Seconds()}
 	if len(samples) == 0 {
 		return d

@@ -103,7 +103,7 @@ func (l *lab) measure(ctx context.Context) (cases []Case, err error) {
 	if err != nil {
 		return cases, fmt.Errorf("detection of silence: %w", err)
 	}
-	return append(cases, Case{"Detection/silence", distribute(silences, 0)}), nil
+	return append(cases, Case{"Detection/silence", Distribute(silences, 0)}), nil
 }
 
 // stride picks the gangs that are struck one after the other from all over the fleet. It has no divisor in common with

@@ -32,7 +32,7 @@ func TestDistribute(t *testing.T) {
 		"all but the last": {hundred[2:], Distribution{Samples: 98, Min: 1, P50: 49, P90: 89, P99: 98, Max: 98, Target: 99},
 			true},
 	} {
-		got := distribute(c.samples, 99*time.Second)
+		got := Distribute(c.samples, 99*time.Second)
 		if diff := cmp.Diff(c.want, got); diff != "" || got.Met() != c.met {
 			t.Errorf("%s: met %v\n%s", name, got.Met(), diff)
 		}

@@ -20,10 +20,10 @@ type stages struct {
 // cases returns the distributions of the stages. The last one has the target.
 func (s *stages) cases(name string, target time.Duration) []Case {
 	return []Case{
-		{name + "/written", distribute(s.written, 0)},
-		{name + "/recorded", distribute(s.recorded, 0)},
-		{name + "/made", distribute(s.made, 0)},
-		{name, distribute(s.bound, target)},
+		{name + "/written", Distribute(s.written, 0)},
+		{name + "/recorded", Distribute(s.recorded, 0)},
+		{name + "/made", Distribute(s.made, 0)},
+		{name, Distribute(s.bound, target)},
 	}
 }
 

@@ -56,7 +56,7 @@ func (l *lab) showAll(ctx context.Context, prefix string, samples int) (cases []
 			}
 			bound = append(bound, took)
 		}
-		cases = append(cases, Case{prefix + signs[i].name, distribute(bound, singleTarget)})
+		cases = append(cases, Case{prefix + signs[i].name, Distribute(bound, singleTarget)})
 	}
 	return cases, nil
 }
